@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# make            build everything (no root, nothing attached)
+# make demo       as root: install what is needed, build, show it working between two namespaces
+# make check      as root: install what is needed, build, run every test
+# make install    DESTDIR= PREFIX=  install the library (privately), the command and the documents
+#
+# BUILD=dir builds elsewhere; SAN=1 builds with ASan and UBSan (for tests/unit and tests/sim).
+
+PREFIX  ?= /usr/local
+DESTDIR ?=
+BUILD   ?= build
+CC      ?= gcc
+CLANG   ?= clang
+BPFTOOL ?= bpftool
+Q       ?= @
+
+PKGS      := libbpf libxdp libmnl libisal
+PKG_CFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
+PKG_LIBS   := $(shell pkg-config --libs $(PKGS) 2>/dev/null)
+
+CFLAGS   ?= -O2 -g
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wno-unused-parameter -Werror
+ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARNINGS) -fPIC -fvisibility=hidden -pthread -Iinclude -I$(BUILD)/gen -MMD -MP $(PKG_CFLAGS)
+ifdef SAN
+ALL_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+SAN_LIBS   := -fsanitize=address,undefined
+endif
+
+objs = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+
+TRANSPORT_SRC := $(wildcard user/transport/*.c)
+PORT_SRC      := $(wildcard user/port/*.c)
+VERBS_SRC     := $(wildcard user/verbs/*.c)
+CLI_SRC       := $(wildcard user/cli/*.c)
+
+LIB   := $(BUILD)/lib/libibverbs.so.1
+TOOL  := $(BUILD)/bin/xroce
+SKEL  := $(BUILD)/gen/xroce.skel.h
+
+.PHONY: all transport tests unit-tests sim-tests bpf-tests netns-tools deps demo check install clean
+all: $(LIB) $(BUILD)/lib/libibverbs.so $(TOOL)
+
+# ---- BPF: one object, embedded through its skeleton ----
+
+BPF_ARCH_INC := -I/usr/include/$(shell $(CC) -print-multiarch)
+
+$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h include/xroce/*.h)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -Iinclude $(BPF_ARCH_INC) -c $< -o $@
+
+$(SKEL): $(BUILD)/bpf/xroce.bpf.o
+	@mkdir -p $(@D)
+	$(Q)$(BPFTOOL) gen skeleton $< name xroce_bpf > $@.tmp && mv $@.tmp $@
+
+# ---- C ----
+
+$(BUILD)/obj/%.o: %.c | $(BUILD)/gen
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+$(BUILD)/gen:
+	@mkdir -p $@
+
+$(call objs,$(PORT_SRC)): $(SKEL)
+
+$(BUILD)/libtransport.a: $(call objs,$(TRANSPORT_SRC))
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+transport: $(BUILD)/libtransport.a
+
+$(BUILD)/libport.a: $(call objs,$(PORT_SRC))
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+
+$(LIB): $(call objs,$(VERBS_SRC)) $(BUILD)/libport.a $(BUILD)/libtransport.a user/verbs/libibverbs.map
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared -Wl,-soname,libibverbs.so.1 -Wl,--version-script=user/verbs/libibverbs.map -Wl,--no-undefined -Wl,-z,relro,-z,now \
+		-pthread $(filter %.o,$^) $(BUILD)/libport.a $(BUILD)/libtransport.a $(PKG_LIBS) $(SAN_LIBS) -o $@
+
+$(BUILD)/lib/libibverbs.so: $(LIB)
+	$(Q)ln -sf libibverbs.so.1 $@
+
+$(TOOL): $(call objs,$(CLI_SRC)) $(BUILD)/libport.a $(BUILD)/libtransport.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) -pthread $(filter %.o,$^) $(BUILD)/libport.a $(BUILD)/libtransport.a $(PKG_LIBS) $(SAN_LIBS) -o $@
+
+# ---- tests: each test_*.c is a program; what they share lies in common/ ----
+
+TEST_COMMON_SRC := $(wildcard tests/common/*.c)
+UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
+SIM_LIB_SRC := $(filter-out $(wildcard tests/sim/test_*.c),$(wildcard tests/sim/*.c))
+SIM_TESTS  := $(patsubst tests/sim/%.c,$(BUILD)/tests/sim/%,$(wildcard tests/sim/test_*.c))
+BPF_TESTS  := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
+NETNS_TOOLS := $(patsubst tests/netns/%.c,$(BUILD)/tests/netns/%,$(wildcard tests/netns/*.c))
+TEST_CFLAGS := -Itests/common -DXROCE_GOLDEN_DIR='"$(CURDIR)/tests/golden"'
+
+$(BUILD)/obj/tests/%.o: ALL_CFLAGS += $(TEST_CFLAGS)
+
+.SECONDARY:
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(call objs,$(TEST_COMMON_SRC)) $(BUILD)/libtransport.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) -pthread $^ -lcmocka $(PKG_LIBS) $(SAN_LIBS) -lm -o $@
+
+$(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call objs,$(SIM_LIB_SRC)) $(call objs,$(TEST_COMMON_SRC)) $(BUILD)/libtransport.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) -pthread $^ -lcmocka $(PKG_LIBS) $(SAN_LIBS) -lm -o $@
+
+$(call objs,$(wildcard tests/bpf/*.c)): $(SKEL)
+$(BUILD)/tests/bpf/%: $(BUILD)/obj/tests/bpf/%.o $(call objs,$(TEST_COMMON_SRC)) $(BUILD)/libtransport.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) -pthread $^ -lcmocka $(PKG_LIBS) $(SAN_LIBS) -o $@
+
+# Programs of our own that run on the verbs library in tests/netns: linked with whatever libibverbs is installed, run on ours.
+$(BUILD)/tests/netns/%: $(BUILD)/obj/tests/netns/%.o
+	@mkdir -p $(@D)
+	$(Q)$(CC) -pthread $^ -libverbs -o $@
+
+unit-tests: $(UNIT_TESTS)
+sim-tests: $(SIM_TESTS)
+bpf-tests: $(BPF_TESTS)
+netns-tools: $(NETNS_TOOLS)
+tests: unit-tests sim-tests bpf-tests netns-tools
+
+deps:
+	scripts/deps.sh
+demo: deps
+	$(MAKE) all
+	scripts/demo.sh $(BUILD)
+check: deps
+	scripts/check.sh $(BUILD)
+
+# The library goes to a directory of its own, never where the system's libibverbs is found by default.
+install: all
+	install -d $(DESTDIR)$(PREFIX)/lib/xroce $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/doc/xroce
+	install -m 755 $(LIB) $(DESTDIR)$(PREFIX)/lib/xroce/libibverbs.so.1
+	ln -sf libibverbs.so.1 $(DESTDIR)$(PREFIX)/lib/xroce/libibverbs.so
+	install -m 755 $(TOOL) $(DESTDIR)$(PREFIX)/bin/xroce
+	install -m 644 README.md $(wildcard docs/*.md) $(DESTDIR)$(PREFIX)/share/doc/xroce
+
+clean:
+	rm -rf $(BUILD)
+
+-include $(shell find $(BUILD)/obj -name '*.d' 2>/dev/null)

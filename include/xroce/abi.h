@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the XDP program and user space share: fixed-width types only, sizes and offsets asserted.
+ *
+ * Each struct says who writes and who reads it. `bpftool map dump name xroce_...` prints them by these field names, so names
+ * are chosen for that reader.
+ */
+#ifndef XROCE_ABI_H
+#define XROCE_ABI_H
+
+#include <linux/types.h>
+#include <xroce/wire.h>
+
+#define XROCE_MAX_QP	   16384
+#define XROCE_MAX_CQ	   4096
+#define XROCE_MAX_CHANNEL  256	/* completion channels; slot 0 is the engine's own */
+#define XROCE_MAX_QUEUE	   64	/* receive queues of an interface */
+#define XROCE_MAX_GID	   64
+#define XROCE_RING_BYTES   4096 /* one wake-up ring: a record is 16 bytes with its header */
+
+/*
+ * The CQE that XDP writes in front of each redirected packet (bpf_xdp_adjust_meta) and that AF_XDP carries into the UMEM, in
+ * the 32 bytes before the RX descriptor's address. XDP writes, the library reads. It is a hint: the packet is checked again.
+ */
+struct xroce_rx_cqe {
+	__u32 qpn;		/* destination QPN */
+	__u32 src_qpn;		/* from the DETH, 0 for connected transports */
+	__be32 imm;		/* immediate data or the R_Key to invalidate, as on the wire; see flags */
+	__u16 byte_len;		/* payload bytes without pad */
+	__u16 vlan_tci;		/* outer VLAN tag, host order; see flags */
+	__u64 rx_time_ns;	/* CLOCK_MONOTONIC */
+	__u8 opcode;		/* BTH opcode */
+	__u8 flags;		/* XROCE_RX_* */
+	__u8 tos;		/* IPv4 TOS or IPv6 traffic class: DSCP and ECN; the service level is tos >> 5 */
+	__u8 l3_offset;		/* IP header from the start of the frame: 14, 18 or 22 */
+	__u32 flow_tag;		/* hash of source address and UDP source port */
+};
+_Static_assert(sizeof(struct xroce_rx_cqe) == 32, "32 bytes is the largest metadata that every kernel carries");
+
+enum {
+	XROCE_RX_IMM = 1 << 0,
+	XROCE_RX_INV = 1 << 1,
+	XROCE_RX_SOLICITED = 1 << 2,
+	XROCE_RX_VLAN = 1 << 3,
+	XROCE_RX_IPV6 = 1 << 4,
+	XROCE_RX_CE = 1 << 5,	/* ECN: congestion experienced */
+};
+
+/*
+ * xroce_qp (HASH, key: QPN): where a packet goes. User space replaces a value as a whole when the QP's attributes change, so XDP
+ * sees one consistent snapshot. XDP counts in the last four fields; user space carries them over when it replaces a value
+ * (a packet that is counted in between is lost to this counter, never to the QP).
+ */
+struct xroce_qp {
+	enum xroce_transport transport;
+	__u32 receiving;	/* 1 from RTR on, 0 in RESET, INIT and ERR */
+	__u32 pkey;
+	__u32 qkey;		/* UD only */
+	__u8 local[16];		/* own GID (IPv4 as ::ffff:a.b.c.d); zero on UD, which receives on every GID */
+	__u8 peer[16];		/* the only address that packets may come from; zero on UD */
+	__u32 send_cq;		/* key in xroce_cq */
+	__u32 recv_cq;		/* key in xroce_cq */
+	__u32 xsk_base;		/* key of the owner's first socket in xroce_xsk; add the receive queue */
+	__u32 pid;		/* owner, for the reader of a dump */
+	__u64 rx_packets;
+	__u64 rx_bytes;		/* of payload */
+	__u64 rx_dropped;	/* packets for this QP that a check refused */
+	__u64 wakeups;
+};
+_Static_assert(sizeof(struct xroce_qp) == 96, "xroce_qp");
+
+/*
+ * xroce_cq (ARRAY, mmapable): the arm word of each CQ. User space stores ANY or SOLICITED (release); XDP exchanges it for 0 when a
+ * packet will complete work on the CQ, and only the one that took a non-zero value writes the record.
+ */
+enum { XROCE_CQ_DISARMED = 0, XROCE_CQ_ARMED_ANY = 1, XROCE_CQ_ARMED_SOLICITED = 2 };
+
+struct xroce_cq {
+	__u32 armed;		/* user space sets, XDP takes */
+	__u32 channel;		/* key in xroce_channel; 0 = no completion channel. User space writes */
+	__u64 wakeups;		/* XDP counts */
+	__u8 pad[48];		/* a cache line each */
+};
+_Static_assert(sizeof(struct xroce_cq) == 64, "xroce_cq");
+
+/*
+ * xroce_engine (ARRAY of 1, mmapable): asleep is set by the service thread before it sleeps (release) and taken by XDP
+ * (exchange) when it writes the wake-up record to ring 0.
+ */
+struct xroce_engine {
+	__u32 asleep;
+	__u32 pid;
+	__u64 wakeups;
+};
+
+/* The record in a channel's ring buffer: a hint that the CQ (or the engine: cq = ~0) may have work. */
+struct xroce_wakeup {
+	__u32 cq;
+	__u32 qpn;
+};
+
+/* A GID of the interface, key of xroce_gid (HASH): packets to other addresses are not ours and pass. */
+struct xroce_gid_key {
+	__u8 gid[16];
+};
+
+/*
+ * Why a packet was dropped: one line makes the enum, the counter's field and its text. The first part is decided in XDP and
+ * counted in xroce_drop (PERCPU_ARRAY of 1); the second by the engine, counted in xroce_engine_drop (ARRAY of 1, mmapable).
+ * Both maps have the same struct as their value, so a reason may move or be checked on both sides.
+ */
+#define XROCE_DROP_REASONS(X)                                                                          \
+	X(ip_options, "IPv4 header with options")                                                      \
+	X(ip_fragment, "IP fragment")                                                                  \
+	X(ip_length, "IP length does not fit the frame")                                               \
+	X(udp_length, "UDP length does not fit the IP length")                                         \
+	X(bth_short, "too short for a BTH and ICRC")                                                   \
+	X(bth_version, "BTH transport version is not 0")                                               \
+	X(opcode, "opcode is not in the table")                                                        \
+	X(ext_short, "too short for its extension headers")                                            \
+	X(pad, "pad count exceeds the payload, or payload where there can be none")                    \
+	X(payload_long, "payload longer than 4096 bytes")                                              \
+	X(qp_unknown, "no such QP")                                                                    \
+	X(qp_transport, "opcode of another transport service than the QP's")                           \
+	X(qp_state, "QP is not ready to receive")                                                      \
+	X(pkey, "P_Key does not match")                                                                \
+	X(qkey, "Q_Key does not match")                                                                \
+	X(peer, "not from the connected peer")                                                         \
+	X(metadata, "driver leaves no room for the CQE")                                               \
+	X(no_socket, "no AF_XDP socket on this receive queue")                                         \
+	X(icrc, "ICRC is wrong")                                                                       \
+	X(not_roce, "not a RoCEv2 packet to one of our addresses")                                     \
+	X(length, "payload length not allowed for the opcode and path MTU")                            \
+	X(sequence, "opcode out of sequence within a message")                                         \
+	X(psn_ahead, "PSN ahead of the expected one")                                                  \
+	X(psn_duplicate, "duplicate without a stored result, or a stale response")                     \
+	X(no_receive, "no receive WQE posted (UD, UC)")                                                \
+	X(receive_short, "receive WQE too short (UD, UC)")                                             \
+	X(unexpected_response, "response that no outstanding request asked for")                       \
+	X(access, "remote access refused (UC)")                                                        \
+	X(multibuffer, "frame in more buffers than any packet of ours needs")
+
+struct xroce_drops {
+#define X(name, text) __u64 name;
+	XROCE_DROP_REASONS(X)
+#undef X
+};
+
+enum xroce_drop {
+#define X(name, text) XROCE_DROP_##name,
+	XROCE_DROP_REASONS(X)
+#undef X
+	XROCE_DROP_COUNT
+};
+_Static_assert(sizeof(struct xroce_drops) == XROCE_DROP_COUNT * sizeof(__u64), "one counter a reason");
+
+/* xroce_rx (PERCPU_ARRAY of 1): what XDP did with the device's packets. */
+struct xroce_rx_stats {
+	__u64 redirected;	/* to an AF_XDP socket */
+	__u64 redirected_bytes; /* of whole frames */
+	__u64 dropped;
+	__u64 passed;		/* RoCEv2 by port, but not to one of our GIDs */
+	__u64 cq_wakeups;
+	__u64 engine_wakeups;
+};
+
+/* xroce_engine_stat (ARRAY of 1, mmapable): what the engine did. The engine writes, anyone reads. */
+struct xroce_engine_stats {
+	__u64 rx_packets;
+	__u64 tx_packets;
+	__u64 tx_bytes;
+	__u64 loopback_packets;
+	__u64 tx_acks;
+	__u64 rx_acks;
+	__u64 tx_retransmitted; /* request packets sent again */
+	__u64 timeouts;
+	__u64 tx_sequence_naks;
+	__u64 rx_sequence_naks;
+	__u64 tx_rnr_naks;
+	__u64 rx_rnr_naks;
+	__u64 implied_naks;
+	__u64 duplicate_requests;
+	__u64 remote_errors;	/* fatal NAKs sent */
+	__u64 cq_overruns;
+	__u64 tx_no_room;	/* times the transmit ring was full */
+};
+
+/* Map names, as bpftool shows them (at most 15 characters). */
+#define XROCE_MAP_XSK	       "xroce_xsk"
+#define XROCE_MAP_QP	       "xroce_qp"
+#define XROCE_MAP_CQ	       "xroce_cq"
+#define XROCE_MAP_CHANNEL      "xroce_channel"
+#define XROCE_MAP_ENGINE       "xroce_engine"
+#define XROCE_MAP_GID	       "xroce_gid"
+#define XROCE_MAP_DROP	       "xroce_drop"
+#define XROCE_MAP_RX	       "xroce_rx"
+#define XROCE_MAP_ENGINE_STAT  "xroce_eng_stat"
+#define XROCE_MAP_ENGINE_DROP  "xroce_eng_drop"
+
+#endif

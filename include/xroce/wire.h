@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * RoCEv2 on the wire: the InfiniBand transport headers and the one opcode table, for BPF and user space alike.
+ *
+ * Every multi-byte field is big-endian. 24-bit fields share a __be32 with the byte before them and are taken apart by the
+ * accessors below, nowhere else. Nothing here depends on the kernel's RDMA headers.
+ */
+#ifndef XROCE_WIRE_H
+#define XROCE_WIRE_H
+
+#include <linux/types.h>
+
+#define ROCE_UDP_PORT	      4791
+#define ROCE_UDP_SPORT_MIN    0xc000
+#define ROCE_ICRC_BYTES	      4
+#define ROCE_PMTU_MAX	      4096
+#define ROCE_QPN_MASK	      0xffffffu
+#define ROCE_PSN_MASK	      0xffffffu
+#define ROCE_MULTICAST_QPN    0xffffffu
+#define ROCE_DEFAULT_PKEY     0xffff
+#define ROCE_GRH_BYTES	      40
+#define ROCE_MESSAGE_MAX      (1u << 31)
+
+struct bth {
+	__u8 opcode;
+	__u8 flags;	    /* SE 0x80, MigReq 0x40, PadCnt 0x30, TVer 0x0f */
+	__be16 pkey;
+	__be32 ecn_qpn;	    /* FECN, BECN, 6 reserved bits, then 24 bits of destination QPN */
+	__be32 ack_psn;	    /* AckReq, 7 reserved bits, then 24 bits of PSN */
+} __attribute__((packed));
+
+struct reth {
+	__be64 va;
+	__be32 rkey;
+	__be32 dma_len;
+} __attribute__((packed));
+
+struct atomic_eth {
+	__be64 va;
+	__be32 rkey;
+	__be64 swap_add;
+	__be64 compare;
+} __attribute__((packed));
+
+struct aeth {
+	__be32 syndrome_msn; /* syndrome 8, MSN 24 */
+} __attribute__((packed));
+
+struct atomic_ack_eth {
+	__be64 original;
+} __attribute__((packed));
+
+struct deth {
+	__be32 qkey;
+	__be32 src_qpn;	    /* 8 reserved bits, source QPN 24 */
+} __attribute__((packed));
+
+struct imm_dt {
+	__be32 imm;
+} __attribute__((packed));
+
+struct ieth {
+	__be32 rkey;
+} __attribute__((packed));
+
+struct xrc_eth {
+	__be32 srqn;	    /* 8 reserved bits, XRC SRQ number 24 */
+} __attribute__((packed));
+
+struct feth {
+	__be32 flush;	    /* placement type bits 3..0, selectivity bits 5..4 */
+} __attribute__((packed));
+
+_Static_assert(sizeof(struct bth) == 12, "BTH");
+_Static_assert(sizeof(struct reth) == 16, "RETH");
+_Static_assert(sizeof(struct atomic_eth) == 28, "AtomicETH");
+_Static_assert(sizeof(struct aeth) == 4, "AETH");
+_Static_assert(sizeof(struct atomic_ack_eth) == 8, "AtomicAckETH");
+_Static_assert(sizeof(struct deth) == 8, "DETH");
+_Static_assert(sizeof(struct imm_dt) == 4, "ImmDt");
+_Static_assert(sizeof(struct ieth) == 4, "IETH");
+_Static_assert(sizeof(struct xrc_eth) == 4, "XRCETH");
+_Static_assert(sizeof(struct feth) == 4, "FETH");
+
+#define BTH_SE	      0x80
+#define BTH_MIGREQ    0x40
+#define BTH_PAD_SHIFT 4
+#define BTH_PAD_MASK  0x30
+#define BTH_TVER_MASK 0x0f
+#define BTH_FECN      0x80000000u
+#define BTH_BECN      0x40000000u
+#define BTH_ACKREQ    0x80000000u
+
+/* AETH syndrome: bits 6..5 are the class, bits 4..0 a credit code, an RNR timer code or a NAK code. */
+#define AETH_CLASS_MASK	  0x60
+#define AETH_VALUE_MASK	  0x1f
+#define AETH_ACK	  0x00
+#define AETH_RNR_NAK	  0x20
+#define AETH_NAK	  0x60
+#define AETH_CREDIT_NONE  0x1f /* "credits are not used" */
+#define NAK_PSN_SEQUENCE  0
+#define NAK_INVALID_REQUEST 1
+#define NAK_REMOTE_ACCESS 2
+#define NAK_REMOTE_OPERATION 3
+
+/* The transport service is the top three bits of the opcode. */
+enum xroce_transport {
+	XROCE_RC = 0,
+	XROCE_UC = 1,
+	XROCE_UD = 3,
+	XROCE_CNP = 4,
+	XROCE_XRC = 5,
+};
+
+#define OPCODE_TRANSPORT(opcode) ((opcode) >> 5)
+
+/* What an opcode is and which extension headers it carries. Code asks for a flag and never lists opcodes. */
+enum {
+	OP_VALID = 1 << 0,	 /* in the table at all */
+	OP_REQUEST = 1 << 1,
+	OP_RESPONSE = 1 << 2,
+	OP_START = 1 << 3,	 /* first or only packet of a message */
+	OP_END = 1 << 4,	 /* last or only packet of a message */
+	OP_PAYLOAD = 1 << 5,	 /* may carry payload */
+	OP_SEND = 1 << 6,
+	OP_WRITE = 1 << 7,
+	OP_READ = 1 << 8,	 /* READ request or READ response */
+	OP_ATOMIC = 1 << 9,	 /* CmpSwap, FetchAdd or their response */
+	OP_ACK = 1 << 10,
+	OP_RETH = 1 << 11,
+	OP_ATOMIC_ETH = 1 << 12,
+	OP_AETH = 1 << 13,
+	OP_ATOMIC_ACK_ETH = 1 << 14,
+	OP_IMM = 1 << 15,
+	OP_IETH = 1 << 16,
+	OP_DETH = 1 << 17,
+	OP_XRC_ETH = 1 << 18,
+	OP_FETH = 1 << 19,
+	OP_FLUSH = 1 << 20,
+	OP_ATOMIC_WRITE = 1 << 21,
+	OP_CNP = 1 << 22,
+};
+
+#define OP_ONLY (OP_START | OP_END)
+
+/*
+ * X(name, low five bits, flags) for every request and response that RC and XRC share; UC and UD are subsets of it.
+ * Sources: rdma_rxe's opcode table and ib_pack.h, checked against the captures in tests/golden.
+ */
+#define ROCE_SENDS_AND_WRITES(X)                                                                       \
+	X(SEND_FIRST, 0x00, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_START)                              \
+	X(SEND_MIDDLE, 0x01, OP_SEND | OP_REQUEST | OP_PAYLOAD)                                        \
+	X(SEND_LAST, 0x02, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_END)                                 \
+	X(SEND_LAST_IMM, 0x03, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_END | OP_IMM)                    \
+	X(SEND_ONLY, 0x04, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_ONLY)                                \
+	X(SEND_ONLY_IMM, 0x05, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_IMM)                   \
+	X(WRITE_FIRST, 0x06, OP_WRITE | OP_REQUEST | OP_PAYLOAD | OP_START | OP_RETH)                  \
+	X(WRITE_MIDDLE, 0x07, OP_WRITE | OP_REQUEST | OP_PAYLOAD)                                      \
+	X(WRITE_LAST, 0x08, OP_WRITE | OP_REQUEST | OP_PAYLOAD | OP_END)                               \
+	X(WRITE_LAST_IMM, 0x09, OP_WRITE | OP_REQUEST | OP_PAYLOAD | OP_END | OP_IMM)                  \
+	X(WRITE_ONLY, 0x0a, OP_WRITE | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_RETH)                    \
+	X(WRITE_ONLY_IMM, 0x0b, OP_WRITE | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_RETH | OP_IMM)
+
+#define ROCE_RELIABLE_REQUESTS(X)                                                                      \
+	X(READ_REQUEST, 0x0c, OP_READ | OP_REQUEST | OP_ONLY | OP_RETH)                                \
+	X(CMP_SWAP, 0x13, OP_ATOMIC | OP_REQUEST | OP_ONLY | OP_ATOMIC_ETH)                            \
+	X(FETCH_ADD, 0x14, OP_ATOMIC | OP_REQUEST | OP_ONLY | OP_ATOMIC_ETH)                           \
+	X(SEND_LAST_INV, 0x16, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_END | OP_IETH)                   \
+	X(SEND_ONLY_INV, 0x17, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_IETH)                  \
+	X(FLUSH, 0x1c, OP_FLUSH | OP_REQUEST | OP_ONLY | OP_FETH | OP_RETH)                            \
+	X(ATOMIC_WRITE, 0x1d, OP_ATOMIC_WRITE | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_RETH)
+
+#define ROCE_RESPONSES(X)                                                                              \
+	X(READ_RESPONSE_FIRST, 0x0d, OP_READ | OP_RESPONSE | OP_PAYLOAD | OP_START | OP_AETH)          \
+	X(READ_RESPONSE_MIDDLE, 0x0e, OP_READ | OP_RESPONSE | OP_PAYLOAD)                              \
+	X(READ_RESPONSE_LAST, 0x0f, OP_READ | OP_RESPONSE | OP_PAYLOAD | OP_END | OP_AETH)             \
+	X(READ_RESPONSE_ONLY, 0x10, OP_READ | OP_RESPONSE | OP_PAYLOAD | OP_ONLY | OP_AETH)            \
+	X(ACKNOWLEDGE, 0x11, OP_ACK | OP_RESPONSE | OP_ONLY | OP_AETH)                                 \
+	X(ATOMIC_ACKNOWLEDGE, 0x12, OP_ATOMIC | OP_RESPONSE | OP_ONLY | OP_AETH | OP_ATOMIC_ACK_ETH)
+
+#define ROCE_UD_SENDS(X)                                                                               \
+	X(SEND_ONLY, 0x04, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_DETH)                      \
+	X(SEND_ONLY_IMM, 0x05, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_DETH | OP_IMM)
+
+/* The low five bits as an enum; a full opcode is OPCODE(XROCE_RC, OP5_SEND_ONLY). */
+enum {
+#define X(name, low, flags) OP5_##name = low,
+	ROCE_SENDS_AND_WRITES(X)
+	ROCE_RELIABLE_REQUESTS(X)
+	ROCE_RESPONSES(X)
+#undef X
+};
+
+#define OPCODE(transport, low) ((__u8)((transport) << 5 | (low)))
+#define OPCODE_CNP 0x81
+
+/* The table's rows as designated initialisers: `static const __u32 t[256] = { ROCE_OPCODE_FLAGS };`. */
+#define ROCE_ROW_RC(name, low, flags)  [(XROCE_RC << 5) | (low)] = OP_VALID | (flags),
+#define ROCE_ROW_UC(name, low, flags)  [(XROCE_UC << 5) | (low)] = OP_VALID | (flags),
+#define ROCE_ROW_UD(name, low, flags)  [(XROCE_UD << 5) | (low)] = OP_VALID | (flags),
+#define ROCE_ROW_XRQ(name, low, flags) [(XROCE_XRC << 5) | (low)] = OP_VALID | OP_XRC_ETH | (flags),
+#define ROCE_ROW_XRS(name, low, flags) [(XROCE_XRC << 5) | (low)] = OP_VALID | (flags),
+#define ROCE_OPCODE_FLAGS                                                                              \
+	ROCE_SENDS_AND_WRITES(ROCE_ROW_RC)                                                             \
+	ROCE_RELIABLE_REQUESTS(ROCE_ROW_RC)                                                            \
+	ROCE_RESPONSES(ROCE_ROW_RC)                                                                    \
+	ROCE_SENDS_AND_WRITES(ROCE_ROW_UC)                                                             \
+	ROCE_UD_SENDS(ROCE_ROW_UD)                                                                     \
+	ROCE_SENDS_AND_WRITES(ROCE_ROW_XRQ)                                                            \
+	ROCE_RELIABLE_REQUESTS(ROCE_ROW_XRQ)                                                           \
+	ROCE_RESPONSES(ROCE_ROW_XRS)                                                                   \
+	[OPCODE_CNP] = OP_VALID | OP_CNP | OP_ONLY,
+
+/* Bytes of extension headers between BTH and payload, from an opcode's flags. */
+static inline __u32 roce_ext_bytes(__u32 flags)
+{
+	__u32 n = 0;
+
+	n += flags & OP_DETH ? sizeof(struct deth) : 0;
+	n += flags & OP_XRC_ETH ? sizeof(struct xrc_eth) : 0;
+	n += flags & OP_FETH ? sizeof(struct feth) : 0;
+	n += flags & OP_RETH ? sizeof(struct reth) : 0;
+	n += flags & OP_ATOMIC_ETH ? sizeof(struct atomic_eth) : 0;
+	n += flags & OP_AETH ? sizeof(struct aeth) : 0;
+	n += flags & OP_ATOMIC_ACK_ETH ? sizeof(struct atomic_ack_eth) : 0;
+	n += flags & OP_IMM ? sizeof(struct imm_dt) : 0;
+	n += flags & OP_IETH ? sizeof(struct ieth) : 0;
+	n += flags & OP_CNP ? 16 : 0;
+	return n;
+}
+
+/*
+ * P_Keys match when their low 15 bits agree and at least one side is a full member (bit 15): IBTA 10.9.3, protocol sheet.
+ */
+static inline int roce_pkey_matches(__u16 a, __u16 b)
+{
+	return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000);
+}
+
+#endif

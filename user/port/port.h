@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A port is one interface in use by this process: its XDP program and maps, UMEM and AF_XDP sockets, the engine, the lock around it
+ * and the service thread. All contexts of a process that open the same interface share one port.
+ *
+ * Making a port (privileged, once) is apart from using one: port_make.c attaches and creates, everything else only uses descriptors
+ * and mappings, so that they can come from a broker one day.
+ */
+#ifndef PORT_PORT_H
+#define PORT_PORT_H
+
+#include "../transport/engine.h"
+#include "netdev.h"
+
+struct port;
+
+/* How XDP is attached and what the sockets can do; for `xroce list` and messages. */
+struct port_info {
+	bool native;	    /* else generic (SKB) mode */
+	bool zero_copy;
+	bool multibuffer;
+	u32 queues;
+	u32 prog_id;
+	u32 path_mtu;	    /* largest, with what this port has */
+};
+
+/*
+ * The port of an interface, made at the first call: attaches XDP, creates sockets, starts the service thread. Reference counted by
+ * port_put(); the last one takes all of it away. Returns 0 or, after one clear line on standard error that names the remedy:
+ * -EPERM (privileges), -EBUSY (interface taken by another process, which the line names, or the XDP hook is), -ENODEV, -EOPNOTSUPP, -ENOMEM.
+ */
+int port_get(const struct netdev *dev, struct port **out);
+void port_put(struct port *port);
+
+const struct port_info *port_info(const struct port *port);
+struct engine *port_engine(struct port *port);
+
+/* ---- the lock around the engine ---- */
+void port_lock(struct port *port);
+/* Unlocks; first reports the engine's events, then runs what was left by those who found the lock taken. */
+void port_unlock(struct port *port);
+
+/* Nanoseconds, CLOCK_MONOTONIC. */
+u64 port_now_ns(void);
+
+/* ---- progress ---- */
+
+/*
+ * Receive, run the engine, send: once round, without blocking. If another thread is at it, returns at once: that thread does the work, including any
+ * doorbell that rang before this call. Counts as the application driving the port.
+ */
+void port_poll(struct port *port);
+/* The same with the lock held by the caller (between port_lock() and port_unlock()). */
+void port_run_locked(struct port *port);
+
+/* ---- steering ---- */
+
+/* Publish what XDP must know of qp (lock held): after create, each modify and EVENT_QP_STATE. Returns 0 or -errno. */
+int port_steer(struct port *port, const struct qp *qp);
+/* Take qp out of the steering map (lock held), before qp_destroy(). */
+void port_unsteer(struct port *port, u32 qpn);
+
+/* ---- CQs and completion channels as XDP sees them ---- */
+
+/*
+ * A CQ joins the arm-word map: cq->index is set. channel is what port_channel_create() made, or NULL. Returns 0 or -ENOSPC when
+ * XROCE_MAX_CQ are in use. cq->owner must be set: it is passed to the event callbacks.
+ */
+struct port_channel;
+int port_cq_add(struct port *port, struct cq *cq, struct port_channel *channel);
+void port_cq_remove(struct port *port, struct cq *cq);
+
+/* Arm: first cq->armed, then the arm word that XDP takes. [any thread] */
+void port_cq_arm(struct port *port, struct cq *cq, bool solicited_only);
+
+/*
+ * A completion channel may exist before any port does (ibv_create_comp_channel(3) attaches nothing): it is a pollable descriptor made
+ * of an eventfd for events that user space raises and, once a CQ of a port joins it, that port's ring buffer for XDP's records.
+ */
+int port_channel_create(struct port_channel **out);
+void port_channel_destroy(struct port_channel *ch);
+int port_channel_fd(const struct port_channel *ch);
+
+/* User space raises the channel: its descriptor becomes readable until port_channel_clear(). [any thread] */
+void port_channel_raise(struct port_channel *ch);
+void port_channel_clear(struct port_channel *ch);
+
+/*
+ * Sleep until the channel may have something: an XDP record, a raise, or a packet on a port whose CQs joined it (so that no record that comes
+ * before its packet is lost), or an engine deadline; then run those ports. Returns 0 (look again: it is a hint), or -EINTR for a signal.
+ * Consumes XDP records. Without block, only consumes records and runs the ports.
+ */
+int port_channel_wait(struct port_channel *ch, bool block);
+
+/*
+ * Called with the port's lock held, for each event the engine reports but EVENT_QP_STATE (the port keeps the steering itself). The verbs layer
+ * queues it on its channel or async list; it must not call back into the port but for port_channel_raise().
+ */
+typedef void port_event_fn(const struct engine_event *event);
+void port_set_event_handler(port_event_fn *fn);
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A completion queue: a ring that the engine fills and the application empties.
+ *
+ *   engine (under its owner's lock)              application (one consumer at a time: its lock or its promise)
+ *   cq_push: write entry, then                   cq_peek: load prod (acquire), read entry,
+ *            store prod (release)  ---------->   cq_pop:  store cons (release)
+ *            load cons (acquire)   <----------
+ *
+ * Arming: the application stores the arm word, then polls once more; the engine pushes, then takes the word. Both orders are
+ * sequentially consistent, so one of the two sees the other: no completion falls between.
+ */
+#ifndef TRANSPORT_CQ_H
+#define TRANSPORT_CQ_H
+
+#include "types.h"
+
+/* Completion status, with the values of enum ibv_wc_status. */
+enum cqe_status {
+	CQE_SUCCESS = 0,
+	CQE_LOC_LEN_ERR = 1,
+	CQE_LOC_QP_OP_ERR = 2,
+	CQE_LOC_PROT_ERR = 4,
+	CQE_WR_FLUSH_ERR = 5,
+	CQE_MW_BIND_ERR = 6,
+	CQE_BAD_RESP_ERR = 7,
+	CQE_LOC_ACCESS_ERR = 8,
+	CQE_REM_INV_REQ_ERR = 9,
+	CQE_REM_ACCESS_ERR = 10,
+	CQE_REM_OP_ERR = 11,
+	CQE_RETRY_EXC_ERR = 12,
+	CQE_RNR_RETRY_EXC_ERR = 13,
+};
+
+/* Completion opcode, with the values of enum ibv_wc_opcode. */
+enum cqe_opcode {
+	CQE_SEND = 0,
+	CQE_WRITE = 1,
+	CQE_READ = 2,
+	CQE_COMP_SWAP = 3,
+	CQE_FETCH_ADD = 4,
+	CQE_BIND_MW = 5,
+	CQE_LOCAL_INV = 6,
+	CQE_RECV = 1 << 7,
+	CQE_RECV_WITH_IMM = (1 << 7) + 1,
+};
+
+/* Flags, with the values of enum ibv_wc_flags. */
+enum { CQE_GRH = 1 << 0, CQE_WITH_IMM = 1 << 1, CQE_WITH_INV = 1 << 3 };
+
+/* Why a work request failed, for struct ibv_wc's vendor_err: told apart where the status alone does not. 0 on success. */
+enum vendor_err {
+	VERR_NONE = 0,
+	VERR_FLUSHED = 1,	    /* the QP was in error, or was moved to it, before this WR ran */
+	VERR_LKEY = 2,		    /* L_Key, its PD, bounds or rights */
+	VERR_TIMEOUT = 3,	    /* retry_cnt time-outs without an answer */
+	VERR_SEQUENCE_RETRY = 4,    /* retry_cnt PSN-sequence NAKs without progress */
+	VERR_RNR = 5,		    /* rnr_retry RNR NAKs */
+	VERR_NAK_INVALID_REQUEST = 6,
+	VERR_NAK_REMOTE_ACCESS = 7,
+	VERR_NAK_REMOTE_OPERATION = 8,
+	VERR_BAD_RESPONSE = 9,	    /* a response that contradicts its request */
+	VERR_RECV_TOO_SHORT = 10,   /* receive buffer shorter than the message */
+	VERR_TOO_LONG = 11,	    /* message longer than the transport or path MTU allows */
+	VERR_REMOTE_ACCESS_HERE = 12, /* a peer's request was refused: its receive WQE is lost */
+	VERR_CQ_OVERRUN = 13,
+	VERR_INVALIDATE = 14,	    /* the R_Key to invalidate is not ours */
+};
+
+struct cqe {
+	u64 wr_id;
+	u32 status;	 /* enum cqe_status */
+	u32 opcode;	 /* enum cqe_opcode */
+	u32 vendor_err;	 /* enum vendor_err */
+	u32 byte_len;
+	__be32 imm;	 /* immediate data as on the wire, or (host order) the invalidated R_Key, by flags */
+	u32 qpn;	 /* the local QP's */
+	u32 src_qpn;
+	u16 flags;	 /* CQE_GRH ... */
+	u16 vlan_tci;
+	u64 time_ns;	 /* when the packet came (CLOCK_MONOTONIC), or the engine's time for send completions */
+	u32 flow_tag;
+	u8 sl;
+	u8 tos;
+	u8 valid;	 /* 0: purged by cq_purge(), skipped by the consumer */
+	u8 has_vlan;
+};
+_Static_assert(sizeof(struct cqe) == 64, "one cache line a completion");
+
+enum { CQ_DISARMED = 0, CQ_ARMED_ANY = 1, CQ_ARMED_SOLICITED = 2 };
+
+struct cq {
+	/* written by the engine */
+	_Atomic u32 prod cache_aligned;
+	bool overrun;	   /* the ring was full once: CQ_ERR, no further pushes */
+	bool event_queued; /* on the engine's list of CQs with an event to report */
+	struct cq *event_next;
+	/* written by the consumer */
+	_Atomic u32 cons cache_aligned;
+	/* both: stored by the application, taken by the engine */
+	_Atomic u32 armed cache_aligned;
+	/* constant */
+	struct cqe *ring cache_aligned;
+	u32 mask;
+	u32 capacity;	   /* entries that the application may rely on: <= mask + 1 */
+	bool ignore_overrun;
+	void *owner;	   /* the verbs layer's object */
+	u32 index;	   /* key in the arm-word map; kept for the owner */
+};
+
+/* capacity 1 .. 2^22. Returns 0 or -ENOMEM, -EINVAL. */
+int cq_init(struct cq *cq, u32 capacity);
+void cq_free(struct cq *cq);
+
+/*
+ * Engine side. True if pushed. False when full: the CQ is in overrun from then on (unless ignore_overrun: then the completion is lost).
+ * A purged entry still takes its place until the consumer passes it.
+ */
+bool cq_push(struct cq *cq, const struct cqe *e);
+
+/* Engine side: take the arm word if a completion with these properties must raise an event. */
+bool cq_take_event(struct cq *cq, bool solicited_or_error);
+
+/* Consumer side: the oldest completion, or NULL; cq_pop() takes it away. The pointer is good until cq_pop(). */
+const struct cqe *cq_peek(struct cq *cq);
+void cq_pop(struct cq *cq);
+
+/*
+ * Both sides must be held: mark all completions of qpn as purged (RESET and destroy take away a QP's completions).
+ */
+void cq_purge(struct cq *cq, u32 qpn);
+
+/* Both sides must be held: move all entries to a ring of at least capacity. -EINVAL if they do not fit, -ENOMEM. */
+int cq_resize(struct cq *cq, u32 capacity);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The engine: packets and time in, packets, completions and events out. No system call, no clock, no memory allocation once the
+ * objects are made, no lock: its owner serialises all calls but those marked [any thread].
+ *
+ * Its two callers are the pump in user/port and the world in tests/sim.
+ */
+#ifndef TRANSPORT_ENGINE_H
+#define TRANSPORT_ENGINE_H
+
+#include <xroce/abi.h>
+
+#include "cq.h"
+#include "mr.h"
+#include "packet.h"
+#include "qp.h"
+#include "rq.h"
+#include "types.h"
+
+/* What the engine has to report; bits in qp->events and srq->events. */
+enum engine_event_type {
+	EVENT_NONE = 0,
+	EVENT_COMPLETION = 1 << 0,	/* cq: an armed CQ got a completion */
+	EVENT_CQ_ERR = 1 << 1,		/* cq: overrun */
+	EVENT_QP_FATAL = 1 << 2,
+	EVENT_QP_REQ_ERR = 1 << 3,
+	EVENT_QP_ACCESS_ERR = 1 << 4,
+	EVENT_COMM_EST = 1 << 5,
+	EVENT_SQ_DRAINED = 1 << 6,
+	EVENT_QP_LAST_WQE = 1 << 7,
+	EVENT_QP_STATE = 1 << 8,	/* the engine moved the QP to ERR or SQE: steering must follow */
+	EVENT_SRQ_ERR = 1 << 9,
+	EVENT_SRQ_LIMIT = 1 << 10,
+};
+
+struct engine_event {
+	enum engine_event_type type;
+	struct cq *cq;
+	struct qp *qp;
+	struct srq *srq;
+};
+
+struct engine_config {
+	u64 (*random)(void *arg);	/* for keys and QPNs; cryptographic outside tests */
+	void *random_arg;
+	struct xroce_engine_stats *stats; /* counters, the caller's memory: may be a shared map */
+	struct xroce_drops *drops;
+	u32 window_packets;		/* request packets in flight a QP; 0 = default */
+};
+
+struct engine;
+
+/* Returns 0 or -ENOMEM. stats and drops must outlive the engine. */
+int engine_create(const struct engine_config *config, struct engine **out);
+/* All QPs must be gone. */
+void engine_destroy(struct engine *e);
+
+struct mr_table *engine_mr_table(struct engine *e);
+struct xroce_engine_stats *engine_stats(struct engine *e);
+
+/* The QP of that number, or NULL. */
+struct qp *engine_find_qp(const struct engine *e, u32 qpn);
+
+/* ---- the contract ---- */
+
+/*
+ * A frame has come in. hint is what XDP wrote or NULL (loopback, simulator); it gives time, flow tag and nothing that is trusted.
+ * Returns 0 if the packet was used, or the reason for its drop + 1 (counted already). The frame is free again on return.
+ */
+int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame, u64 now_ns);
+
+/*
+ * Write the next frame to be sent into frame, which has room bytes (at least PACKET_FRAME_MAX). Returns its length, 0 when there is
+ * nothing to send now. The frame's data is final: the engine does not look at it again.
+ */
+u32 engine_output(struct engine *e, u8 *frame, u32 room, u64 now_ns);
+
+/* When engine_expire() must be called at the latest; NSEC_NEVER if no timer runs. [any thread] as a hint. */
+u64 engine_deadline_ns(const struct engine *e);
+/* Let all timers with a deadline <= now_ns fire. */
+void engine_expire(struct engine *e, u64 now_ns);
+
+/* Take the next event, false when there is none. Call until empty after each round of the above. */
+bool engine_next_event(struct engine *e, struct engine_event *event);
+
+/*
+ * [any thread] WQEs were published on qp (or receives on a QP in ERR). The next engine_output() finds them. Who cannot run the engine now leaves
+ * it to whoever holds the lock: see engine_has_doorbells().
+ */
+void engine_doorbell(struct engine *e, struct qp *qp);
+/* [any thread] True if a doorbell rang that no engine_output() has seen: the lock's holder looks after unlocking. */
+bool engine_has_doorbells(const struct engine *e);
+
+/* Move a QP to the error state and flush it; reports the events given (EVENT_*). */
+void engine_qp_error(struct engine *e, struct qp *qp, u32 events);
+
+/* Arm SRQ_LIMIT_REACHED: fires once when fewer than limit WQEs are left (at once if that is so already). 0 disarms. */
+void engine_srq_set_limit(struct engine *e, struct srq *srq, u32 limit);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Queue pairs: what the requester, the responder and the state machine know of one QP, and the send queue that the application
+ * fills.
+ *
+ *   application (one producer at a time)          engine (under its owner's lock)
+ *   sq_slot: load cons (acquire) for room         load prod (acquire), work on WQEs in place,
+ *   sq_publish: store prod (release)  --------->  complete them, store cons (release)
+ *
+ * Everything but the send queue's producer side, the receive queue's producer side and qp_state() is the engine's alone.
+ */
+#ifndef TRANSPORT_QP_H
+#define TRANSPORT_QP_H
+
+#include "cq.h"
+#include "mr.h"
+#include "packet.h"
+#include "psn.h"
+#include "rq.h"
+#include "types.h"
+
+#define QP_MAX_RD_ATOMIC 16  /* both as initiator and as responder */
+#define QP_MAX_SEND_SGE	 32
+#define QP_MAX_INLINE	 1024
+#define QP_MAX_WR	 32768
+
+/* QP states, with the values of enum ibv_qp_state. */
+enum qp_state { QPS_RESET, QPS_INIT, QPS_RTR, QPS_RTS, QPS_SQD, QPS_SQE, QPS_ERR };
+
+/* Send work request opcodes, with the values of enum ibv_wr_opcode. */
+enum wr_opcode {
+	WR_WRITE = 0,
+	WR_WRITE_WITH_IMM = 1,
+	WR_SEND = 2,
+	WR_SEND_WITH_IMM = 3,
+	WR_READ = 4,
+	WR_CMP_SWAP = 5,
+	WR_FETCH_ADD = 6,
+	WR_LOCAL_INV = 7,
+	WR_BIND_MW = 8,
+	WR_SEND_WITH_INV = 9,
+};
+
+/* Send flags, with the values of enum ibv_send_flags. */
+enum { WR_FENCE = 1 << 0, WR_SIGNALED = 1 << 1, WR_SOLICITED = 1 << 2, WR_INLINE = 1 << 3 };
+
+/*
+ * A send WQE in its slot of the send queue. The producer fills all but the last group and may not touch it after sq_publish().
+ * With WR_INLINE the data follows the struct in place of the SGEs.
+ */
+struct send_wqe {
+	u64 wr_id;
+	u8 opcode;	/* enum wr_opcode */
+	u8 flags;	/* WR_* */
+	u16 num_sge;	/* 0 with WR_INLINE */
+	u32 length;	/* of the message, 0 .. 2^31 */
+	__be32 imm;	/* WR_*_WITH_IMM */
+	u32 inv_rkey;	/* WR_SEND_WITH_INV, WR_LOCAL_INV */
+	union {
+		struct {
+			u64 remote_addr;
+			u32 rkey;
+			u64 compare_add;
+			u64 swap;
+		};
+		struct {
+			struct path path;
+			u32 remote_qpn;
+			u32 remote_qkey;
+		} ud;
+	};
+	/* the requester's */
+	u32 first_psn;	/* valid once the requester has reached the WQE */
+	u32 num_psn;	/* PSNs that the message takes, >= 1 */
+
+	union {
+		struct sge sge[0];
+		u8 data[0];
+	};
+};
+
+struct sq {
+	_Atomic u32 prod cache_aligned;
+	_Atomic u32 cons cache_aligned;
+	u8 *ring cache_aligned;
+	u32 stride;
+	u32 mask;
+	u32 max_wr;
+	u32 max_sge;
+	u32 max_inline;
+};
+
+/* What ibv_modify_qp(3) can set; fields count when their QP_ATTR_* bit is in the mask. The bits have the values of enum ibv_qp_attr_mask. */
+enum {
+	QP_ATTR_STATE = 1 << 0,
+	QP_ATTR_CUR_STATE = 1 << 1,
+	QP_ATTR_EN_SQD_ASYNC_NOTIFY = 1 << 2,
+	QP_ATTR_ACCESS_FLAGS = 1 << 3,
+	QP_ATTR_PKEY_INDEX = 1 << 4,
+	QP_ATTR_PORT = 1 << 5,
+	QP_ATTR_QKEY = 1 << 6,
+	QP_ATTR_AV = 1 << 7,
+	QP_ATTR_PATH_MTU = 1 << 8,
+	QP_ATTR_TIMEOUT = 1 << 9,
+	QP_ATTR_RETRY_CNT = 1 << 10,
+	QP_ATTR_RNR_RETRY = 1 << 11,
+	QP_ATTR_RQ_PSN = 1 << 12,
+	QP_ATTR_MAX_QP_RD_ATOMIC = 1 << 13,
+	QP_ATTR_ALT_PATH = 1 << 14,
+	QP_ATTR_MIN_RNR_TIMER = 1 << 15,
+	QP_ATTR_SQ_PSN = 1 << 16,
+	QP_ATTR_MAX_DEST_RD_ATOMIC = 1 << 17,
+	QP_ATTR_PATH_MIG_STATE = 1 << 18,
+	QP_ATTR_CAP = 1 << 19,
+	QP_ATTR_DEST_QPN = 1 << 20,
+	QP_ATTR_RATE_LIMIT = 1 << 25,
+};
+
+struct qp_attr {
+	enum qp_state state;
+	enum qp_state cur_state;
+	u32 access;		/* MR_REMOTE_* that remote requests may use */
+	u16 pkey_index;
+	u8 port;
+	u32 qkey;
+	struct path path;	/* QP_ATTR_AV, resolved by the caller */
+	u32 path_mtu;		/* bytes: 256 .. 4096 */
+	u8 timeout;		/* 0 .. 31: 4.096 us * 2^timeout, 0 = none */
+	u8 retry_cnt;		/* 0 .. 7 */
+	u8 rnr_retry;		/* 0 .. 7, 7 = for ever */
+	u32 rq_psn;
+	u32 sq_psn;
+	u8 max_rd_atomic;
+	u8 max_dest_rd_atomic;
+	u8 min_rnr_timer;	/* code 0 .. 31 */
+	u32 dest_qpn;
+	bool sqd_async_notify;
+};
+
+struct qp_init {
+	enum xroce_transport transport; /* XROCE_RC, XROCE_UC, XROCE_UD */
+	u32 max_send_wr, max_recv_wr;	/* 0 .. QP_MAX_WR */
+	u32 max_send_sge, max_recv_sge;
+	u32 max_inline;			/* bytes */
+	bool sq_sig_all;
+	struct cq *send_cq, *recv_cq;
+	struct srq *srq;		/* or NULL */
+	u32 pd;
+	void *owner;			/* the verbs layer's object */
+};
+
+/* One remote READ or atomic that the responder may have to answer again; an entry of the ring of max_dest_rd_atomic. */
+struct resp_resource {
+	bool used;
+	bool pending;	    /* responses still to be sent, from cursor on */
+	bool atomic;
+	u32 first_psn;
+	u32 num_psn;
+	u32 cursor;	    /* next response packet to send, 0 .. num_psn */
+	u32 stop;	    /* send up to here (a duplicate may ask for part) */
+	u32 resume;	    /* first response packet of the current request: FIRST/ONLY are relative to it */
+	u32 msn;	    /* as it was when the request was executed */
+	u32 rkey;
+	u64 va;
+	u32 length;
+	u64 original;	    /* atomic result */
+};
+
+/*
+ * The responder's sequence state: where it is in the PSN circle and in a message. Plain data, no pointers: it is to fit into a shared
+ * map one day.
+ */
+struct resp_sequence {
+	u32 expected_psn;
+	u32 msn;
+	u32 last_acked_psn; /* highest PSN that an ACK of ours covered */
+	bool in_message;
+	bool nak_sent;	    /* silent until expected_psn arrives */
+	bool dropping;	    /* UC: the rest of this message is lost */
+	bool have_recv;	    /* a receive WQE is held for this message */
+	u8 message_kind;    /* OP_SEND or OP_WRITE, in_message only */
+	u32 offset;	    /* bytes of the message received */
+	u64 va;		    /* WRITE: next byte's address */
+	u32 rkey;
+	u32 remaining;	    /* WRITE: bytes still to come */
+};
+
+struct responder {
+	struct resp_sequence seq;
+	struct recv_work recv;	 /* with seq.have_recv */
+	bool ack_due;		 /* one response to be sent after all pending resources */
+	u8 ack_syndrome;
+	u32 ack_psn;
+	u32 num_pending;	 /* resources with .pending */
+	u32 resource_head;	 /* next entry to take */
+	u32 max_resources;	 /* max_dest_rd_atomic */
+	u8 min_rnr_timer;
+	bool established;	 /* COMM_EST was reported or is needless */
+	struct resp_resource resource[QP_MAX_RD_ATOMIC];
+};
+
+struct requester {
+	u32 next_psn;		 /* of the next packet to be sent */
+	u32 unacked_psn;	 /* oldest PSN that is not acknowledged: everything before it is done */
+	u32 sent_psn;		 /* one past the highest PSN ever sent */
+	u32 tx;			 /* index of the WQE that is being sent; sq.cons <= tx <= sq.prod */
+	u32 assigned;		 /* index of the first WQE that has no PSNs yet */
+	u32 tx_packet;		 /* packets of it already sent */
+	u32 rd_atomic_out;	 /* READ requests and atomics sent and not answered */
+	u32 max_rd_atomic;
+	u32 since_ackreq;	 /* packets since AckReq was last set */
+	u8 timeout, retry_cnt, rnr_retry;
+	u8 retries_left, rnr_retries_left;
+	bool rnr_wait;		 /* until rnr_until_ns */
+	bool drained_notify;	 /* SQ_DRAINED is to be reported */
+	bool draining;		 /* SQD: no new WQE is started */
+	u32 drain_at;		 /* SQD: first index not to be started */
+	u64 rnr_until_ns;
+	u64 ack_deadline_ns;	 /* NSEC_NEVER when nothing is outstanding */
+};
+
+struct engine;
+
+struct qp {
+	/* read by the application's threads as well */
+	_Atomic u32 state;	 /* enum qp_state */
+	_Atomic u32 doorbell;	 /* 1 while on the engine's doorbell stack */
+	struct qp *doorbell_next;
+	u32 qpn;
+	enum xroce_transport transport;
+	bool sq_sig_all;
+	u32 pd;
+	struct sq sq;
+	struct rq rq;
+	/* the engine's */
+	struct cq *send_cq, *recv_cq;
+	struct srq *srq;
+	void *owner;
+	struct path path;
+	u32 path_mtu;
+	u16 pkey;
+	u32 qkey;
+	u32 dest_qpn;
+	u32 access;
+	struct requester req;
+	struct responder resp;
+	struct qp_attr attr;	 /* as last set, for query */
+	/* scheduling, by engine.c and timer.c */
+	struct qp *ready_next, *ready_prev;
+	bool ready;
+	u32 timer_slot;		 /* position in the timer heap + 1, 0 = not in it */
+	u64 deadline_ns;
+	u32 events;		 /* EVENT_* bits to report */
+	bool event_queued;
+	struct qp *event_next;
+};
+
+/* ---- the application's side: any thread, one producer at a time ---- */
+
+static inline enum qp_state qp_state(const struct qp *qp)
+{
+	return (enum qp_state)atomic_load_explicit(&((struct qp *)qp)->state, memory_order_acquire);
+}
+
+/* Slot number n (0 = next) of those not yet published, or NULL if the send queue is full. */
+struct send_wqe *sq_slot(struct sq *sq, u32 n);
+/* Hand n filled slots to the engine. Follow with engine_doorbell(). */
+void sq_publish(struct sq *sq, u32 n);
+
+/*
+ * Is this WQE one that the QP may carry? Checks opcode against transport, lengths (UD: at most the path MTU is checked by the engine),
+ * SGE and inline limits. Returns 0 or a positive errno, as ibv_post_send(3) gives it: EINVAL, EOPNOTSUPP for what is not supported.
+ */
+int send_wqe_check(const struct qp *qp, const struct send_wqe *wqe);
+
+/* Bytes of the longest message; 2^31 on connected transports, the path MTU on UD. */
+
+/* ---- the owner's side: under its lock ---- */
+
+/* Returns 0, -ENOMEM, -EINVAL. The QP is in RESET and has its QPN. */
+int qp_create(struct engine *e, const struct qp_init *init, struct qp **out);
+/* Purges the QP's completions; the CQs' consumer sides must be held as well. */
+void qp_destroy(struct engine *e, struct qp *qp);
+
+/*
+ * ibv_modify_qp(3). Returns 0 or -EINVAL: a transition that is not in the table, an attribute that is missing, not allowed or out of range;
+ * nothing is changed then. To RESET, the CQs' consumer sides must be held.
+ */
+int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 mask, u64 now_ns);
+
+/* The attributes as they are now; sq_psn and rq_psn are the next ones. */
+void qp_query(const struct qp *qp, struct qp_attr *attr);
+
+/* The masks of the transition table: false if the transition does not exist. (tests and qp_modify) */
+bool qp_transition(enum xroce_transport t, enum qp_state from, enum qp_state to, u32 *required, u32 *optional);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Receive queues: a QP's own and shared ones (SRQ), the same ring. The application posts (one producer at a time: its lock or its
+ * promise), the engine takes, under its owner's lock.
+ *
+ *   application                                   engine
+ *   rq_slot: load cons (acquire) for room         rq_take: load prod (acquire), copy the WQE out,
+ *   rq_publish: store prod (release)  --------->           store cons (release)
+ */
+#ifndef TRANSPORT_RQ_H
+#define TRANSPORT_RQ_H
+
+#include "mr.h"
+#include "types.h"
+
+#define RQ_MAX_SGE 32
+
+struct recv_wqe {
+	u64 wr_id;
+	u32 num_sge;
+	u32 pad;
+	struct sge sge[]; /* max_sge of the queue */
+};
+
+/* A WQE that the engine took: a copy, so the slot is free again at once. */
+struct recv_work {
+	u64 wr_id;
+	u64 length;	/* sum of the sges */
+	u32 num_sge;
+	struct sge sge[RQ_MAX_SGE];
+};
+
+struct rq {
+	_Atomic u32 prod cache_aligned;
+	_Atomic u32 cons cache_aligned;
+	u8 *ring cache_aligned;
+	u32 stride;	/* bytes of a slot */
+	u32 mask;
+	u32 max_wr;	/* entries the application may post */
+	u32 max_sge;
+};
+
+/* max_wr 0 .. 32768 (0: nothing can be posted), max_sge 0 .. RQ_MAX_SGE. Returns 0 or -ENOMEM, -EINVAL. */
+int rq_init(struct rq *rq, u32 max_wr, u32 max_sge);
+void rq_free(struct rq *rq);
+
+/* Producer: slot number n (0 = next) of those not yet published, or NULL if the queue has no room for it. */
+struct recv_wqe *rq_slot(struct rq *rq, u32 n);
+/* Producer: hand n filled slots to the engine. */
+void rq_publish(struct rq *rq, u32 n);
+
+/* Engine: take the oldest WQE. False when none is posted. Every field is copied and bounded (num_sge <= max_sge). */
+bool rq_take(struct rq *rq, struct recv_work *out);
+/* Either side: how many are posted and not taken. */
+u32 rq_posted(const struct rq *rq);
+/* Engine and producer both held: forget all. */
+void rq_reset(struct rq *rq);
+
+/* A shared receive queue. */
+struct srq {
+	struct rq rq;
+	u32 pd;
+	u32 number;	   /* srq_num */
+	u32 limit;	   /* 0 = not armed; SRQ_LIMIT_REACHED fires once when fewer than this many are left */
+	u32 users;	   /* QPs on it */
+	u32 events;	   /* EVENT_* to report, with event_next: the engine's list */
+	struct srq *event_next;
+	bool event_queued;
+	void *owner;
+};
+
+#endif

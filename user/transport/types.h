@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Short integer names and the handful of helpers that every file of the transport uses. No dependency but the C library's headers. */
+#ifndef TRANSPORT_TYPES_H
+#define TRANSPORT_TYPES_H
+
+#include <endian.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <xroce/wire.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int32_t s32;
+typedef int64_t s64;
+
+#define NSEC_NEVER UINT64_MAX
+#define NSEC_PER_USEC 1000ull
+#define NSEC_PER_MSEC 1000000ull
+#define NSEC_PER_SEC  1000000000ull
+
+#define CACHE_LINE 64
+#define cache_aligned __attribute__((aligned(CACHE_LINE)))
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+static inline u32 min_u32(u32 a, u32 b)
+{
+	return a < b ? a : b;
+}
+
+static inline u64 min_u64(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+
+/* Smallest power of two >= n; n in 1..2^31. */
+static inline u32 roundup_pow2(u32 n)
+{
+	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
+}
+
+/* A 128-bit GID in network order; an IPv4 address is ::ffff:a.b.c.d. */
+struct gid {
+	u8 raw[16];
+};
+
+static inline bool gid_is_ipv4(const struct gid *g)
+{
+	static const u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	return memcmp(g->raw, mapped, sizeof(mapped)) == 0;
+}
+
+static inline bool gid_equal(const struct gid *a, const struct gid *b)
+{
+	return memcmp(a->raw, b->raw, sizeof(a->raw)) == 0;
+}
+
+#endif
