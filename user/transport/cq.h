@@ -84,6 +84,7 @@ struct cqe {
 	u8 tos;
 	u8 valid;	 /* 0: purged by cq_purge(), skipped by the consumer */
 	u8 has_vlan;
+	u32 reserved[2];
 };
 _Static_assert(sizeof(struct cqe) == 64, "one cache line a completion");
 
