@@ -65,7 +65,11 @@ bool sge_check(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_
 /* Sum of the lengths; may exceed 32 bits. */
 u64 sge_length(const struct sge *sge, u32 num_sge);
 
-/* Copy len bytes from offset of the list into dst (gather). False if a key fails; what was copied before is undefined. */
+/*
+ * Copy len bytes between a buffer and [offset, offset + len) of the list. False if a key fails or the list is too short; then some bytes
+ * may have been copied already.
+ */
 bool sge_gather(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset, void *dst, u32 len);
+bool sge_scatter(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset, const void *src, u32 len);
 
 #endif

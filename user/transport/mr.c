@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The table of memory regions by key, and the walk over scatter/gather lists that it guards. Copies are made here and in
+ * responder/requester only through these functions, so that no byte moves without its key having been checked for that very range.
+ */
+#include <stdlib.h>
+
+#include "mr.h"
+
+#define MR_TABLE_MIN 64
+
+/* A slot whose region is gone: probing goes on behind it. */
+static struct mr tombstone;
+
+static int mr_table_grow(struct mr_table *t)
+{
+	u32 old_size = t->mask ? t->mask + 1 : 0;
+	u32 size = old_size && t->live < old_size / 4 ? old_size : old_size ? old_size * 2 : MR_TABLE_MIN;
+	struct mr **slot = calloc(size, sizeof(*slot));
+
+	if (!slot)
+		return -ENOMEM;
+	for (u32 i = 0; i < old_size; i++) {
+		struct mr *mr = t->slot[i];
+		u32 at;
+
+		if (!mr || mr == &tombstone)
+			continue;
+		for (at = mr->key & (size - 1); slot[at]; at = (at + 1) & (size - 1))
+			;
+		slot[at] = mr;
+	}
+	free(t->slot);
+	t->slot = slot;
+	t->mask = size - 1;
+	t->used = t->live;
+	return 0;
+}
+
+int mr_table_init(struct mr_table *t, u64 (*random)(void *arg), void *arg)
+{
+	*t = (struct mr_table){ .random = random, .random_arg = arg };
+	return mr_table_grow(t);
+}
+
+void mr_table_destroy(struct mr_table *t)
+{
+	for (u32 i = 0; t->slot && i <= t->mask; i++)
+		if (t->slot[i] != &tombstone)
+			free(t->slot[i]);
+	free(t->slot);
+	*t = (struct mr_table){ 0 };
+}
+
+struct mr *mr_find(const struct mr_table *t, u32 key)
+{
+	for (u32 at = key & t->mask; t->slot[at]; at = (at + 1) & t->mask)
+		if (t->slot[at] != &tombstone && t->slot[at]->key == key)
+			return t->slot[at];
+	return NULL;
+}
+
+int mr_add(struct mr_table *t, u32 pd, void *addr, u64 length, u64 iova, u32 access, struct mr **out)
+{
+	u64 start = access & MR_ZERO_BASED ? 0 : iova;
+	struct mr *mr;
+	u32 key, at;
+
+	if (start + length < start || (u64)(uintptr_t)addr + length < (u64)(uintptr_t)addr)
+		return -EINVAL;
+	/* ibv_reg_mr(3): remote write and remote atomic need local write */
+	if (access & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC) && !(access & MR_LOCAL_WRITE))
+		return -EINVAL;
+	/* at most half full, so that probing ends and stays short */
+	if (t->used >= (t->mask + 1) / 2 && mr_table_grow(t))
+		return -ENOMEM;
+	mr = malloc(sizeof(*mr));
+	if (!mr)
+		return -ENOMEM;
+	do {
+		key = (u32)t->random(t->random_arg);
+	} while (key == 0 || mr_find(t, key));
+	*mr = (struct mr){ .key = key, .pd = pd, .access = access, .iova = start, .length = length, .addr = addr };
+	for (at = key & t->mask; t->slot[at] && t->slot[at] != &tombstone; at = (at + 1) & t->mask)
+		;
+	t->used += !t->slot[at];
+	t->live++;
+	t->slot[at] = mr;
+	*out = mr;
+	return 0;
+}
+
+void mr_remove(struct mr_table *t, struct mr *mr)
+{
+	u32 at = mr->key & t->mask;
+
+	while (t->slot[at] != mr)
+		at = (at + 1) & t->mask;
+	t->slot[at] = &tombstone;
+	t->live--;
+	free(mr);
+}
+
+u8 *mr_translate(const struct mr_table *t, u32 pd, u32 key, u64 va, u64 len, u32 access)
+{
+	const struct mr *mr = mr_find(t, key);
+
+	if (!mr || mr->pd != pd || (mr->access & access) != access)
+		return NULL;
+	if (va < mr->iova || va - mr->iova > mr->length || len > mr->length - (va - mr->iova))
+		return NULL;
+	return mr->addr + (va - mr->iova);
+}
+
+u64 sge_length(const struct sge *sge, u32 num_sge)
+{
+	u64 sum = 0;
+
+	for (u32 i = 0; i < num_sge; i++)
+		sum += sge[i].length;
+	return sum;
+}
+
+bool sge_check(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u32 access)
+{
+	for (u32 i = 0; i < num_sge; i++)
+		if (sge[i].length && !mr_translate(t, pd, sge[i].lkey, sge[i].addr, sge[i].length, access))
+			return false;
+	return true;
+}
+
+/* Where a copy stands in a list: the next contiguous piece of at most len bytes, NULL if its key fails. */
+static u8 *sge_piece(const struct mr_table *t, u32 pd, const struct sge *sge, u64 offset, u32 *len, u32 access)
+{
+	*len = (u32)min_u64(*len, sge->length - offset);
+	return mr_translate(t, pd, sge->lkey, sge->addr + offset, *len, access);
+}
+
+/* Both directions walk alike: skip to offset, then piece by piece. */
+static bool sge_walk(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset, u8 *buf, u32 len,
+		     u32 access, bool to_list)
+{
+	u32 i = 0;
+
+	while (i < num_sge && offset >= sge[i].length)
+		offset -= sge[i++].length;
+	for (; len; i++, offset = 0) {
+		u32 piece = len;
+		u8 *p;
+
+		if (i == num_sge)
+			return false;
+		if (!sge[i].length)
+			continue;
+		p = sge_piece(t, pd, &sge[i], offset, &piece, access);
+		if (!p)
+			return false;
+		if (to_list)
+			memcpy(p, buf, piece);
+		else
+			memcpy(buf, p, piece);
+		buf += piece;
+		len -= piece;
+	}
+	return true;
+}
+
+bool sge_gather(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset, void *dst, u32 len)
+{
+	return sge_walk(t, pd, sge, num_sge, offset, dst, len, 0, false);
+}
+
+bool sge_scatter(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset, const void *src, u32 len)
+{
+	/* the walk writes to the list only */
+	return sge_walk(t, pd, sge, num_sge, offset, (u8 *)src, len, MR_LOCAL_WRITE, true);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The receive ring, a QP's own or shared. See rq.h for the two sides and their ordering. */
+#include <stdlib.h>
+
+#include "rq.h"
+
+#define RQ_MAX_WR 32768
+
+int rq_init(struct rq *rq, u32 max_wr, u32 max_sge)
+{
+	u32 size = roundup_pow2(max_wr);
+
+	memset(rq, 0, sizeof(*rq));
+	if (max_wr > RQ_MAX_WR || max_sge > RQ_MAX_SGE)
+		return -EINVAL;
+	rq->max_wr = max_wr;
+	rq->max_sge = max_sge;
+	rq->mask = size - 1;
+	rq->stride = sizeof(struct recv_wqe) + max_sge * sizeof(struct sge);
+	rq->ring = aligned_alloc(CACHE_LINE, ((size_t)size * rq->stride + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+	return rq->ring ? 0 : -ENOMEM;
+}
+
+void rq_free(struct rq *rq)
+{
+	free(rq->ring);
+	rq->ring = NULL;
+}
+
+struct recv_wqe *rq_slot(struct rq *rq, u32 n)
+{
+	u32 prod = atomic_load_explicit(&rq->prod, memory_order_relaxed) + n;
+	/* acquire: pairs with the release in rq_take(): the slot has been copied out */
+	u32 cons = atomic_load_explicit(&rq->cons, memory_order_acquire);
+
+	if (prod - cons >= rq->max_wr)
+		return NULL;
+	return (struct recv_wqe *)(rq->ring + (size_t)(prod & rq->mask) * rq->stride);
+}
+
+void rq_publish(struct rq *rq, u32 n)
+{
+	u32 prod = atomic_load_explicit(&rq->prod, memory_order_relaxed);
+
+	/*
+	 * Sequentially consistent: a release for rq_take(), and it orders this store before the producer's look at the QP's state, so that
+	 * a receive that is posted while the QP goes to ERR is flushed by one of the two.
+	 */
+	atomic_store_explicit(&rq->prod, prod + n, memory_order_seq_cst);
+}
+
+bool rq_take(struct rq *rq, struct recv_work *out)
+{
+	u32 cons = atomic_load_explicit(&rq->cons, memory_order_relaxed);
+	/* acquire: pairs with the store in rq_publish() */
+	u32 prod = atomic_load_explicit(&rq->prod, memory_order_acquire);
+	const struct recv_wqe *wqe = (const struct recv_wqe *)(rq->ring + (size_t)(cons & rq->mask) * rq->stride);
+
+	if (cons == prod)
+		return false;
+	out->wr_id = wqe->wr_id;
+	out->num_sge = min_u32(wqe->num_sge, rq->max_sge);
+	memcpy(out->sge, wqe->sge, out->num_sge * sizeof(out->sge[0]));
+	out->length = sge_length(out->sge, out->num_sge);
+	/* release: pairs with the acquire in rq_slot() */
+	atomic_store_explicit(&rq->cons, cons + 1, memory_order_release);
+	return true;
+}
+
+u32 rq_posted(const struct rq *rq)
+{
+	u32 cons = atomic_load_explicit(&((struct rq *)rq)->cons, memory_order_acquire);
+
+	return atomic_load_explicit(&((struct rq *)rq)->prod, memory_order_acquire) - cons;
+}
+
+void rq_reset(struct rq *rq)
+{
+	atomic_store_explicit(&rq->cons, atomic_load_explicit(&rq->prod, memory_order_relaxed), memory_order_release);
+}
