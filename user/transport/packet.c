@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The packet codec. It owns the layout of a RoCEv2 frame from Ethernet to ICRC, in both directions, and never decides what a packet
+ * means: QPNs, PSNs, keys and the lengths that a path MTU allows are the engine's.
+ *
+ * Received frames are hostile. Each header is pulled from a cursor that knows where the linear part of the IP packet ends, and all
+ * lengths are checked against one another before the payload is pointed at. What fails before the UDP port says RoCEv2 is not_roce,
+ * as XDP passes such frames; behind it the reasons are those that XDP counts, in this order: IP options, fragments, IP length, UDP
+ * length, BTH, version, opcode, extension headers, pad, payload. The IPv4 header checksum is written but not verified: neither is it in
+ * XDP, and the ICRC covers every field of that header that is used here.
+ */
+#include "packet.h"
+
+#include "icrc.h"
+
+#define ETH_ALEN       6
+#define ETH_P_IPV4     0x0800
+#define ETH_P_IPV6     0x86dd
+#define ETH_P_8021Q    0x8100
+#define ETH_P_8021AD   0x88a8
+#define IP_PROTO_UDP   17
+#define IPV4_DF	       0x4000
+#define IPV4_MF	       0x2000
+#define IPV4_OFFSET    0x1fff
+#define CNP_BYTES      16
+#define FLOW_LABEL_MAX 0xfffffu
+
+#define OP_ANY_EXTENSION                                                                                             \
+	(OP_DETH | OP_XRC_ETH | OP_FETH | OP_RETH | OP_ATOMIC_ETH | OP_AETH | OP_ATOMIC_ACK_ETH | OP_IMM | OP_IETH | OP_CNP)
+
+struct eth {
+	u8 dmac[ETH_ALEN];
+	u8 smac[ETH_ALEN];
+	__be16 type;
+} __attribute__((packed));
+
+struct vlan {
+	__be16 tci;
+	__be16 type;
+} __attribute__((packed));
+
+struct ipv4 {
+	u8 version_ihl;
+	u8 tos;
+	__be16 total_len;
+	__be16 id;
+	__be16 frag;
+	u8 ttl;
+	u8 protocol;
+	u16 checksum;
+	u8 src[4];
+	u8 dst[4];
+} __attribute__((packed));
+
+struct ipv6 {
+	__be32 version_tc_flow;
+	__be16 payload_len;
+	u8 next_header;
+	u8 hop_limit;
+	u8 src[16];
+	u8 dst[16];
+} __attribute__((packed));
+
+struct udp {
+	__be16 sport;
+	__be16 dport;
+	__be16 len;
+	__be16 checksum;
+} __attribute__((packed));
+
+_Static_assert(sizeof(struct eth) == 14 && sizeof(struct vlan) == 4, "Ethernet");
+_Static_assert(sizeof(struct ipv4) == 20 && sizeof(struct ipv6) == 40 && sizeof(struct udp) == 8, "IP and UDP");
+_Static_assert(sizeof(struct eth) + 2 * sizeof(struct vlan) + sizeof(struct ipv6) + sizeof(struct udp) + sizeof(struct bth) +
+			       sizeof(struct xrc_eth) + sizeof(struct atomic_eth) <=
+		       PACKET_HEADER_MAX,
+	       "the longest headers fit");
+
+/* ---- parsing ---- */
+
+/* What is left of the linear part. */
+struct cursor {
+	const u8 *pos;
+	const u8 *end;
+};
+
+/* The next n bytes, or NULL if there are not as many. */
+static inline const void *pull(struct cursor *c, size_t n)
+{
+	const u8 *p = c->pos;
+
+	if (unlikely((size_t)(c->end - p) < n))
+		return NULL;
+	c->pos = p + n;
+	return p;
+}
+
+static inline int refuse(enum xroce_drop reason)
+{
+	return -(1 + (int)reason);
+}
+
+static inline void gid_from_ipv4(struct gid *g, const u8 addr[4])
+{
+	memset(g->raw, 0, 10);
+	memset(g->raw + 10, 0xff, 2);
+	memcpy(g->raw + 12, addr, 4);
+}
+
+/* The extension headers of the opcode, in their order on the wire (wire.h, roce_ext_bytes()). False if they do not fit. */
+static bool pull_extensions(struct cursor *c, struct packet *p, u32 flags)
+{
+	if (flags & OP_DETH) {
+		const struct deth *h = pull(c, sizeof(*h));
+
+		if (!h)
+			return false;
+		p->qkey = be32toh(h->qkey);
+		p->src_qpn = be32toh(h->src_qpn) & ROCE_QPN_MASK;
+	}
+	if (flags & OP_XRC_ETH) {
+		const struct xrc_eth *h = pull(c, sizeof(*h));
+
+		if (!h)
+			return false;
+		p->xrc_srqn = be32toh(h->srqn) & ROCE_QPN_MASK;
+	}
+	if (flags & OP_FETH) {
+		const struct feth *h = pull(c, sizeof(*h));
+
+		if (!h)
+			return false;
+		p->flush = be32toh(h->flush);
+	}
+	if (flags & OP_RETH) {
+		const struct reth *h = pull(c, sizeof(*h));
+
+		if (!h)
+			return false;
+		p->va = be64toh(h->va);
+		p->rkey = be32toh(h->rkey);
+		p->dma_len = be32toh(h->dma_len);
+	}
+	if (flags & OP_ATOMIC_ETH) {
+		const struct atomic_eth *h = pull(c, sizeof(*h));
+
+		if (!h)
+			return false;
+		p->va = be64toh(h->va);
+		p->rkey = be32toh(h->rkey);
+		p->swap_add = be64toh(h->swap_add);
+		p->compare = be64toh(h->compare);
+	}
+	if (flags & OP_AETH) {
+		const struct aeth *h = pull(c, sizeof(*h));
+
+		if (!h)
+			return false;
+		p->syndrome = be32toh(h->syndrome_msn) >> 24;
+		p->msn = be32toh(h->syndrome_msn) & 0xffffff;
+	}
+	if (flags & OP_ATOMIC_ACK_ETH) {
+		const struct atomic_ack_eth *h = pull(c, sizeof(*h));
+
+		if (!h)
+			return false;
+		p->original = be64toh(h->original);
+	}
+	if (flags & OP_IMM) {
+		const struct imm_dt *h = pull(c, sizeof(*h));
+
+		if (!h)
+			return false;
+		p->imm = h->imm;
+	}
+	if (flags & OP_IETH) {
+		const struct ieth *h = pull(c, sizeof(*h));
+
+		if (!h)
+			return false;
+		p->inv_rkey = be32toh(h->rkey);
+	}
+	/* A CNP's 16 bytes are reserved: present, and not looked at. */
+	return !(flags & OP_CNP) || pull(c, CNP_BYTES);
+}
+
+int packet_parse(struct packet *p, const struct rx_frame *f)
+{
+	struct cursor c = { f->data, f->data + f->len };
+	const struct eth *eth = pull(&c, sizeof(*eth));
+	size_t linear, ip_len, udp_space;
+	const struct vlan *vlan;
+	const struct udp *udp;
+	const struct bth *bth;
+	bool options, fragment;
+	u32 word, udp_len, rest;
+	u16 type;
+
+	if (!eth)
+		return refuse(XROCE_DROP_not_roce);
+
+	/* All that not every packet sets; the addresses below are set for each. */
+	memset(p, 0, offsetof(struct packet, src));
+	type = be16toh(eth->type);
+	if (type == ETH_P_8021Q || type == ETH_P_8021AD) {
+		vlan = pull(&c, sizeof(*vlan));
+		if (!vlan)
+			return refuse(XROCE_DROP_not_roce);
+		p->has_vlan = true;
+		p->vlan_tci = be16toh(vlan->tci);
+		type = be16toh(vlan->type);
+		if (type == ETH_P_8021Q || type == ETH_P_8021AD) {
+			vlan = pull(&c, sizeof(*vlan));
+			if (!vlan)
+				return refuse(XROCE_DROP_not_roce);
+			type = be16toh(vlan->type);
+		}
+	}
+
+	p->ip = c.pos;
+	linear = (size_t)(c.end - c.pos);
+	if (likely(type == ETH_P_IPV4)) {
+		const struct ipv4 *ip = pull(&c, sizeof(*ip));
+		size_t header_bytes;
+
+		if (!ip || ip->version_ihl >> 4 != 4 || ip->protocol != IP_PROTO_UDP || (be16toh(ip->frag) & IPV4_OFFSET))
+			return refuse(XROCE_DROP_not_roce);
+		header_bytes = (ip->version_ihl & 0x0f) * 4u;
+		if (header_bytes < sizeof(*ip) || !pull(&c, header_bytes - sizeof(*ip)))
+			return refuse(XROCE_DROP_not_roce);
+		options = header_bytes != sizeof(*ip);
+		fragment = be16toh(ip->frag) & IPV4_MF;
+		ip_len = be16toh(ip->total_len);
+		udp_space = ip_len - header_bytes; /* wraps with a bad ip_len, which is refused before it is used */
+		p->tos = ip->tos;
+		p->hop_limit = ip->ttl;
+		p->ip_id = be16toh(ip->id);
+		gid_from_ipv4(&p->src, ip->src);
+		gid_from_ipv4(&p->dst, ip->dst);
+	} else if (type == ETH_P_IPV6) {
+		const struct ipv6 *ip = pull(&c, sizeof(*ip));
+
+		if (!ip || be32toh(ip->version_tc_flow) >> 28 != 6 || ip->next_header != IP_PROTO_UDP)
+			return refuse(XROCE_DROP_not_roce);
+		options = false;
+		fragment = false;
+		udp_space = be16toh(ip->payload_len);
+		ip_len = sizeof(*ip) + udp_space;
+		p->is_ipv6 = true;
+		p->tos = (u8)(be32toh(ip->version_tc_flow) >> 20);
+		p->hop_limit = ip->hop_limit;
+		memcpy(p->src.raw, ip->src, sizeof(p->src.raw));
+		memcpy(p->dst.raw, ip->dst, sizeof(p->dst.raw));
+	} else {
+		return refuse(XROCE_DROP_not_roce);
+	}
+
+	udp = pull(&c, sizeof(*udp));
+	if (!udp || udp->dport != htobe16(ROCE_UDP_PORT))
+		return refuse(XROCE_DROP_not_roce);
+	if (unlikely(options))
+		return refuse(XROCE_DROP_ip_options);
+	if (unlikely(fragment))
+		return refuse(XROCE_DROP_ip_fragment);
+
+	/* The IP packet ends inside the frame; what lies behind it is Ethernet padding. */
+	if (unlikely(ip_len < (size_t)(c.pos - p->ip) || ip_len > linear + f->frag_len))
+		return refuse(XROCE_DROP_ip_length);
+	if (ip_len <= linear) {
+		c.end = p->ip + ip_len;
+		p->frag = NULL;
+		p->frag_len = 0;
+	} else {
+		p->frag = f->frag;
+		p->frag_len = (u32)(ip_len - linear);
+	}
+	p->end = c.end;
+
+	udp_len = be16toh(udp->len);
+	if (unlikely(udp_len != udp_space))
+		return refuse(XROCE_DROP_udp_length);
+	p->udp_sport = be16toh(udp->sport);
+
+	bth = pull(&c, sizeof(*bth));
+	if (unlikely(!bth || udp_len < sizeof(*udp) + sizeof(*bth) + ROCE_ICRC_BYTES))
+		return refuse(XROCE_DROP_bth_short);
+	if (unlikely(bth->flags & BTH_TVER_MASK))
+		return refuse(XROCE_DROP_bth_version);
+	p->opcode = bth->opcode;
+	p->flags = opcode_flags(bth->opcode);
+	if (unlikely(!p->flags))
+		return refuse(XROCE_DROP_opcode);
+	p->solicited = bth->flags & BTH_SE;
+	p->migreq = bth->flags & BTH_MIGREQ;
+	p->pad = (bth->flags & BTH_PAD_MASK) >> BTH_PAD_SHIFT;
+	p->pkey = be16toh(bth->pkey);
+	word = be32toh(bth->ecn_qpn);
+	p->fecn = word & BTH_FECN;
+	p->becn = word & BTH_BECN;
+	p->dest_qpn = word & ROCE_QPN_MASK;
+	word = be32toh(bth->ack_psn);
+	p->ackreq = word & BTH_ACKREQ;
+	p->psn = word & ROCE_PSN_MASK;
+
+	if ((p->flags & OP_ANY_EXTENSION) && unlikely(!pull_extensions(&c, p, p->flags)))
+		return refuse(XROCE_DROP_ext_short);
+
+	/* The cursor is inside the UDP datagram, so this does not wrap. */
+	rest = udp_len - (u32)(c.pos - (const u8 *)udp);
+	if (unlikely(rest < ROCE_ICRC_BYTES))
+		return refuse(XROCE_DROP_ext_short);
+	rest -= ROCE_ICRC_BYTES;
+	if (unlikely(rest < p->pad || (rest > p->pad && !(p->flags & OP_PAYLOAD))))
+		return refuse(XROCE_DROP_pad);
+	p->payload_len = rest - p->pad;
+	if (unlikely(p->payload_len > ROCE_PMTU_MAX))
+		return refuse(XROCE_DROP_payload_long);
+	p->payload = c.pos;
+	return 0;
+}
+
+bool packet_icrc_ok(const struct packet *p)
+{
+	const u8 *from = p->ip + icrc_start_bytes(p->is_ipv6);
+	icrc_t crc = icrc_start(p->ip, p->is_ipv6);
+	size_t linear = (size_t)(p->end - from);
+	u8 stored[ROCE_ICRC_BYTES];
+	u32 behind;
+
+	if (likely(!p->frag_len))
+		return icrc_equal(icrc_update(crc, from, linear - ROCE_ICRC_BYTES), p->end - ROCE_ICRC_BYTES);
+
+	if (p->frag_len >= ROCE_ICRC_BYTES) {
+		crc = icrc_update(crc, from, linear);
+		crc = icrc_update(crc, p->frag, p->frag_len - ROCE_ICRC_BYTES);
+		return icrc_equal(crc, p->frag + p->frag_len - ROCE_ICRC_BYTES);
+	}
+
+	/* The boundary cuts through the stored ICRC itself: 1..3 bytes of it lie before it. */
+	behind = p->frag_len;
+	linear -= ROCE_ICRC_BYTES - behind;
+	memcpy(stored, from + linear, ROCE_ICRC_BYTES - behind);
+	memcpy(stored + ROCE_ICRC_BYTES - behind, p->frag, behind);
+	return icrc_equal(icrc_update(crc, from, linear), stored);
+}
+
+void packet_copy_payload(const struct packet *p, u32 offset, void *dst, u32 len)
+{
+	size_t linear = (size_t)(p->end - p->payload);
+	size_t first;
+
+	if (likely(!p->frag_len)) {
+		memcpy(dst, p->payload + offset, len);
+		return;
+	}
+	first = offset < linear ? min_u64(len, linear - offset) : 0;
+	memcpy(dst, p->payload + offset, first);
+	memcpy((u8 *)dst + first, p->frag + (offset + first - linear), len - first);
+}
+
+/* ---- building ---- */
+
+/* Room for n bytes at the cursor. */
+static inline void *put(u8 **pos, size_t n)
+{
+	u8 *p = *pos;
+
+	*pos = p + n;
+	return p;
+}
+
+/* The mirror of pull_extensions(). */
+static u8 *put_extensions(u8 *pos, const struct packet *p, u32 flags)
+{
+	if (flags & OP_DETH)
+		*(struct deth *)put(&pos, sizeof(struct deth)) = (struct deth){
+			.qkey = htobe32(p->qkey),
+			.src_qpn = htobe32(p->src_qpn & ROCE_QPN_MASK),
+		};
+	if (flags & OP_XRC_ETH)
+		*(struct xrc_eth *)put(&pos, sizeof(struct xrc_eth)) = (struct xrc_eth){
+			.srqn = htobe32(p->xrc_srqn & ROCE_QPN_MASK),
+		};
+	if (flags & OP_FETH)
+		*(struct feth *)put(&pos, sizeof(struct feth)) = (struct feth){ .flush = htobe32(p->flush) };
+	if (flags & OP_RETH)
+		*(struct reth *)put(&pos, sizeof(struct reth)) = (struct reth){
+			.va = htobe64(p->va),
+			.rkey = htobe32(p->rkey),
+			.dma_len = htobe32(p->dma_len),
+		};
+	if (flags & OP_ATOMIC_ETH)
+		*(struct atomic_eth *)put(&pos, sizeof(struct atomic_eth)) = (struct atomic_eth){
+			.va = htobe64(p->va),
+			.rkey = htobe32(p->rkey),
+			.swap_add = htobe64(p->swap_add),
+			.compare = htobe64(p->compare),
+		};
+	if (flags & OP_AETH)
+		*(struct aeth *)put(&pos, sizeof(struct aeth)) = (struct aeth){
+			.syndrome_msn = htobe32((u32)p->syndrome << 24 | (p->msn & 0xffffff)),
+		};
+	if (flags & OP_ATOMIC_ACK_ETH)
+		*(struct atomic_ack_eth *)put(&pos, sizeof(struct atomic_ack_eth)) = (struct atomic_ack_eth){
+			.original = htobe64(p->original),
+		};
+	if (flags & OP_IMM)
+		*(struct imm_dt *)put(&pos, sizeof(struct imm_dt)) = (struct imm_dt){ .imm = p->imm };
+	if (flags & OP_IETH)
+		*(struct ieth *)put(&pos, sizeof(struct ieth)) = (struct ieth){ .rkey = htobe32(p->inv_rkey) };
+	if (flags & OP_CNP)
+		memset(put(&pos, CNP_BYTES), 0, CNP_BYTES);
+	return pos;
+}
+
+/* RFC 1071 over a header whose checksum field is 0; the result is in the order of the bytes summed, so it is stored as it is. */
+static inline u16 ipv4_checksum(const struct ipv4 *ip)
+{
+	u32 w[5];
+	u64 sum;
+
+	memcpy(w, ip, sizeof(w));
+	sum = (u64)w[0] + w[1] + w[2] + w[3] + w[4];
+	sum = (sum & 0xffffffff) + (sum >> 32);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (u16)~sum;
+}
+
+static inline u32 pad_bytes(u32 payload_len)
+{
+	return -payload_len & 3;
+}
+
+static inline u32 l2_bytes(const struct path *path)
+{
+	return sizeof(struct eth) + (path->has_vlan ? sizeof(struct vlan) : 0);
+}
+
+u32 packet_header_bytes(const struct path *path, u8 opcode)
+{
+	return l2_bytes(path) + icrc_start_bytes(path->is_ipv6) + roce_ext_bytes(opcode_flags(opcode));
+}
+
+u8 *packet_put_headers(u8 *frame, const struct path *path, const struct packet *p)
+{
+	u32 flags = opcode_flags(p->opcode);
+	u32 pad = pad_bytes(p->payload_len);
+	u8 *l3 = frame + l2_bytes(path);
+	u8 *l4 = l3 + (path->is_ipv6 ? sizeof(struct ipv6) : sizeof(struct ipv4));
+	u8 *l5 = l4 + sizeof(struct udp);
+	u8 *payload = l5 + sizeof(struct bth);
+	u16 ethertype = path->is_ipv6 ? ETH_P_IPV6 : ETH_P_IPV4;
+	struct eth *eth = (struct eth *)frame;
+	u32 udp_len;
+
+	if (flags & OP_ANY_EXTENSION)
+		payload = put_extensions(payload, p, flags);
+	udp_len = (u32)(payload - l4) + p->payload_len + pad + ROCE_ICRC_BYTES;
+
+	memcpy(eth->dmac, path->dmac, ETH_ALEN);
+	memcpy(eth->smac, path->smac, ETH_ALEN);
+	if (unlikely(path->has_vlan)) {
+		eth->type = htobe16(ETH_P_8021Q);
+		*(struct vlan *)(eth + 1) = (struct vlan){ htobe16(path->vlan_tci), htobe16(ethertype) };
+	} else {
+		eth->type = htobe16(ethertype);
+	}
+
+	if (!path->is_ipv6) {
+		struct ipv4 *ip = (struct ipv4 *)l3;
+
+		ip->version_ihl = 0x45;
+		ip->tos = path->tos;
+		ip->total_len = htobe16((u16)(sizeof(*ip) + udp_len));
+		ip->id = htobe16(p->ip_id);
+		ip->frag = htobe16(IPV4_DF);
+		ip->ttl = path->hop_limit;
+		ip->protocol = IP_PROTO_UDP;
+		ip->checksum = 0;
+		memcpy(ip->src, path->local.raw + 12, sizeof(ip->src));
+		memcpy(ip->dst, path->peer.raw + 12, sizeof(ip->dst));
+		ip->checksum = ipv4_checksum(ip);
+	} else {
+		struct ipv6 *ip = (struct ipv6 *)l3;
+
+		ip->version_tc_flow = htobe32(6u << 28 | (u32)path->tos << 20 | (path->flow_label & FLOW_LABEL_MAX));
+		ip->payload_len = htobe16((u16)udp_len);
+		ip->next_header = IP_PROTO_UDP;
+		ip->hop_limit = path->hop_limit;
+		memcpy(ip->src, path->local.raw, sizeof(ip->src));
+		memcpy(ip->dst, path->peer.raw, sizeof(ip->dst));
+	}
+
+	/* Checksum 0, over IPv6 too: the ICRC protects more (protocol sheet; every capture of Soft-RoCE does the same). */
+	*(struct udp *)l4 = (struct udp){
+		.sport = htobe16(path->udp_sport),
+		.dport = htobe16(ROCE_UDP_PORT),
+		.len = htobe16((u16)udp_len),
+	};
+
+	*(struct bth *)l5 = (struct bth){
+		.opcode = p->opcode,
+		.flags = (u8)((p->solicited ? BTH_SE : 0) | (p->migreq ? BTH_MIGREQ : 0) | pad << BTH_PAD_SHIFT),
+		.pkey = htobe16(p->pkey),
+		.ecn_qpn = htobe32((p->fecn ? BTH_FECN : 0) | (p->becn ? BTH_BECN : 0) | (p->dest_qpn & ROCE_QPN_MASK)),
+		.ack_psn = htobe32((p->ackreq ? BTH_ACKREQ : 0) | (p->psn & ROCE_PSN_MASK)),
+	};
+	return payload;
+}
+
+u32 packet_seal(u8 *frame, u8 *payload, u32 payload_len)
+{
+	const struct eth *eth = (const struct eth *)frame;
+	bool has_vlan = eth->type == htobe16(ETH_P_8021Q);
+	__be16 ethertype = has_vlan ? ((const struct vlan *)(eth + 1))->type : eth->type;
+	bool is_ipv6 = ethertype == htobe16(ETH_P_IPV6);
+	const u8 *ip = frame + sizeof(*eth) + (has_vlan ? sizeof(struct vlan) : 0);
+	const u8 *from = ip + icrc_start_bytes(is_ipv6);
+	u32 pad = pad_bytes(payload_len);
+	u8 *end = payload + payload_len;
+	icrc_t crc;
+
+	memset(end, 0, pad);
+	end += pad;
+	crc = icrc_update(icrc_start(ip, is_ipv6), from, (size_t)(end - from));
+	icrc_store(crc, end);
+	return (u32)(end + ROCE_ICRC_BYTES - frame);
+}
+
+u16 path_udp_sport(u32 flow_label, u32 local_qpn, u32 remote_qpn)
+{
+	u32 fl = flow_label & FLOW_LABEL_MAX;
+
+	if (!fl) {
+		u64 v = (u64)local_qpn * remote_qpn;
+
+		v ^= v >> 20;
+		v ^= v >> 40;
+		fl = v & FLOW_LABEL_MAX;
+	}
+	return (u16)(((fl & 0x3fff) ^ (fl >> 14)) | ROCE_UDP_SPORT_MIN);
+}
