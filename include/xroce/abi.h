@@ -16,6 +16,7 @@
 #define XROCE_MAX_CHANNEL  256	/* completion channels; slot 0 is the engine's own */
 #define XROCE_MAX_QUEUE	   64	/* receive queues of an interface */
 #define XROCE_MAX_GID	   64
+#define XROCE_MAX_OWNER	   16	/* processes with sockets: xroce_xsk holds XROCE_MAX_QUEUE slots for each */
 #define XROCE_RING_BYTES   4096 /* one wake-up ring: a record is 16 bytes with its header */
 
 /*
@@ -99,7 +100,10 @@ struct xroce_wakeup {
 	__u32 qpn;
 };
 
-/* A GID of the interface, key of xroce_gid (HASH): packets to other addresses are not ours and pass. */
+/*
+ * A GID of the interface, key of xroce_gid (HASH, value: __u32 index in the GID table): packets to other addresses are not ours and
+ * pass.
+ */
 struct xroce_gid_key {
 	__u8 gid[16];
 };
@@ -118,7 +122,7 @@ struct xroce_gid_key {
 	X(bth_version, "BTH transport version is not 0")                                               \
 	X(opcode, "opcode is not in the table")                                                        \
 	X(ext_short, "too short for its extension headers")                                            \
-	X(pad, "pad count exceeds the payload, or payload where there can be none")                    \
+	X(pad, "pad count does not fit the payload, or payload where there can be none")               \
 	X(payload_long, "payload longer than 4096 bytes")                                              \
 	X(qp_unknown, "no such QP")                                                                    \
 	X(qp_transport, "opcode of another transport service than the QP's")                           \

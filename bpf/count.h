@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Counters of the XDP program. Per-device ones are per CPU and need no atomics (XDP runs with bottom halves off); per-QP ones are shared
+ * by all CPUs and are added to atomically.
+ */
+#ifndef BPF_COUNT_H
+#define BPF_COUNT_H
+
+#include "maps.h"
+
+/* "No reason to drop": one more than the last reason. */
+#define NO_FAULT XROCE_DROP_COUNT
+
+static __always_inline struct xroce_rx_stats *rx_stats(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&xroce_rx, &zero);
+}
+
+/* Counts a drop for the device, by reason, and for the QP where it is known. Returns the verdict. */
+static __always_inline int drop(struct xroce_qp *qp, enum xroce_drop reason)
+{
+	struct xroce_rx_stats *rx = rx_stats();
+	__u32 zero = 0;
+	__u64 *drops = bpf_map_lookup_elem(&xroce_drop, &zero);
+
+	if (drops && reason < XROCE_DROP_COUNT)
+		drops[reason]++;
+	if (rx)
+		rx->dropped++;
+	if (qp)
+		__sync_fetch_and_add(&qp->rx_dropped, 1);
+	return XDP_DROP;
+}
+
+/* Counts a RoCEv2 packet that is for someone else. Returns the verdict. */
+static __always_inline int pass(void)
+{
+	struct xroce_rx_stats *rx = rx_stats();
+
+	if (rx)
+		rx->passed++;
+	return XDP_PASS;
+}
+
+#endif

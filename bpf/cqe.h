@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The CQE in front of the packet. Writes packet metadata and nothing else. */
+#ifndef BPF_CQE_H
+#define BPF_CQE_H
+
+#include "parse.h"
+
+/* Same sender (address and UDP source port), same tag. */
+static __always_inline __u32 flow_tag(const struct packet *p)
+{
+	const __u32 odd = 0x9e3779b1; /* 2^32 divided by the golden ratio: spreads neighbouring inputs */
+	__u32 h = p->src.word[0];
+
+	h = h * odd ^ p->src.word[1];
+	h = h * odd ^ p->src.word[2];
+	h = h * odd ^ p->src.word[3];
+	h = (h ^ p->sport) * odd;
+	return h ^ h >> 15;
+}
+
+/* Returns false if the driver leaves no room for metadata. All packet pointers of the caller are void afterwards. */
+static __always_inline bool cqe_write(struct xdp_md *ctx, const struct packet *p)
+{
+	struct xroce_rx_cqe *cqe;
+
+	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*cqe)))
+		return false;
+	/* adjust_meta moved data_meta, and may have moved the packet: pointers from before it are no longer valid. */
+	cqe = (void *)(long)ctx->data_meta;
+	if ((void *)(cqe + 1) > (void *)(long)ctx->data)
+		return false;
+	cqe->qpn = p->qpn;
+	cqe->src_qpn = p->src_qpn;
+	cqe->imm = p->imm;
+	cqe->byte_len = p->byte_len;
+	cqe->vlan_tci = p->vlan_tci;
+	cqe->rx_time_ns = bpf_ktime_get_ns();
+	cqe->opcode = p->opcode;
+	cqe->flags = p->rx_flags;
+	cqe->tos = p->tos;
+	cqe->l3_offset = p->l3;
+	cqe->flow_tag = flow_tag(p);
+	return true;
+}
+
+#endif

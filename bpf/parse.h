@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * From the frame's first byte to the RoCEv2 payload. Reads packet bytes only: knows no map, counts nothing, decides nothing.
+ *
+ * Two steps. parse_ip() answers "is this RoCEv2 by its UDP port?" in as few instructions as it can, because every packet of the machine
+ * goes through it. parse_roce() then checks everything else. What they find wrong is a fault, a drop reason; whether a
+ * faulty packet is dropped is the caller's matter, since it may not be for this device.
+ *
+ * Only the linear part is read. A multi-buffer frame whose headers do not all lie there is a fault.
+ */
+#ifndef BPF_PARSE_H
+#define BPF_PARSE_H
+
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/udp.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <xroce/abi.h>
+
+#include "count.h"
+
+#define IPV4_MORE_FRAGMENTS  0x2000
+#define IPV4_FRAGMENT_OFFSET 0x1fff
+#define IPV6_FRAGMENT_OFFSET 0xfff8
+#define ECN_MASK	     3
+#define ECN_CE		     3
+
+struct vlan_tag {
+	__be16 tci;
+	__be16 proto;
+};
+
+struct ipv6_fragment {
+	__u8 nexthdr;
+	__u8 reserved;
+	__be16 offset;
+	__be32 id;
+};
+
+/* A GID or an IP address mapped to one, in words that can be loaded and compared at once. */
+union address {
+	__u8 gid[16];
+	__u32 word[4];
+	__u64 half[2];
+};
+
+/* What parsing found. Offsets are from the start of the frame; numbers in host order but for imm. */
+struct packet {
+	union address src, dst;
+	__u32 l3;	    /* IP header */
+	__u32 l4;	    /* UDP header */
+	__u32 ip_end;	    /* first byte behind the IP packet, as the IP header says; Ethernet padding may follow */
+	__u32 flags;	    /* OP_* of the opcode; valid once parse_roce() found no fault, as all below */
+	__u32 qpn;	    /* has_bth says whether it was read: also from a packet with a fault behind its BTH */
+	__u32 src_qpn;
+	__u32 qkey;
+	__be32 imm;	    /* immediate or R_Key to invalidate */
+	__u32 byte_len;	    /* payload without pad */
+	__u16 vlan_tci;
+	__u16 sport;
+	__u16 pkey;
+	__u8 tos;
+	__u8 opcode;
+	__u8 bth_flags;
+	__u8 syndrome;	    /* of an AETH, else 0 */
+	__u8 rx_flags;	    /* XROCE_RX_* */
+	__u8 has_bth;
+};
+
+static const __u32 opcode_flags[256] = { ROCE_OPCODE_FLAGS };
+
+/* The packed structs of wire.h make clang load byte by byte; these load a whole field. */
+static __always_inline __u32 load_be32(const void *field)
+{
+	return bpf_ntohl(*(const __be32 *)field);
+}
+
+static __always_inline __u16 load_be16(const void *field)
+{
+	return bpf_ntohs(*(const __be16 *)field);
+}
+
+static __always_inline bool is_vlan(__be16 proto)
+{
+	return proto == bpf_htons(ETH_P_8021Q) || proto == bpf_htons(ETH_P_8021AD);
+}
+
+/* IPv4 at l3. As parse_ip(). */
+static __always_inline bool parse_ipv4(struct packet *p, void *data, void *data_end, enum xroce_drop *fault)
+{
+	struct iphdr *ip = data + p->l3;
+	struct udphdr *udp;
+	__u32 header;
+
+	if ((void *)(ip + 1) > data_end || ip->protocol != IPPROTO_UDP || ip->version != 4)
+		return false;
+	header = ip->ihl * 4;
+	udp = (void *)ip + header;
+	/* A later fragment shows no port: it cannot be told from anyone else's and goes to the kernel, which never completes it. */
+	if (header < sizeof(*ip) || (ip->frag_off & bpf_htons(IPV4_FRAGMENT_OFFSET)) || (void *)(udp + 1) > data_end ||
+	    udp->dest != bpf_htons(ROCE_UDP_PORT))
+		return false;
+	p->l4 = p->l3 + header;
+	p->ip_end = p->l3 + bpf_ntohs(ip->tot_len);
+	p->tos = ip->tos;
+	p->src.word[2] = p->dst.word[2] = bpf_htonl(0xffff);
+	p->src.word[3] = ip->saddr;
+	p->dst.word[3] = ip->daddr;
+	if (header != sizeof(*ip))
+		*fault = XROCE_DROP_ip_options;
+	else if (ip->frag_off & bpf_htons(IPV4_MORE_FRAGMENTS))
+		*fault = XROCE_DROP_ip_fragment;
+	return true;
+}
+
+/* IPv6 at l3. As parse_ip(). RoCEv2 knows no extension headers: UDP follows at once, or in a first fragment, which is refused. */
+static __always_inline bool parse_ipv6(struct packet *p, void *data, void *data_end, enum xroce_drop *fault)
+{
+	struct ipv6hdr *ip = data + p->l3;
+	struct ipv6_fragment *fragment = (void *)(ip + 1);
+	struct udphdr *udp = (void *)(ip + 1);
+
+	if ((void *)(ip + 1) > data_end || ip->version != 6)
+		return false;
+	p->l4 = p->l3 + sizeof(*ip);
+	if (ip->nexthdr == IPPROTO_FRAGMENT) {
+		if ((void *)(fragment + 1) > data_end || fragment->nexthdr != IPPROTO_UDP ||
+		    (fragment->offset & bpf_htons(IPV6_FRAGMENT_OFFSET)))
+			return false;
+		udp = (void *)(fragment + 1);
+		*fault = XROCE_DROP_ip_fragment;
+	} else if (ip->nexthdr != IPPROTO_UDP) {
+		return false;
+	}
+	if ((void *)(udp + 1) > data_end || udp->dest != bpf_htons(ROCE_UDP_PORT))
+		return false;
+	p->ip_end = p->l4 + bpf_ntohs(ip->payload_len);
+	p->tos = load_be16(ip) >> 4;
+	p->rx_flags |= XROCE_RX_IPV6;
+	__builtin_memcpy(&p->src, &ip->saddr, sizeof(p->src));
+	__builtin_memcpy(&p->dst, &ip->daddr, sizeof(p->dst));
+	return true;
+}
+
+/*
+ * Returns false for whatever is not UDP to the RoCEv2 port as far as the frame shows: that is someone else's. Otherwise the
+ * addresses are known, and *fault tells whether the IP header already rules the packet out.
+ */
+static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum xroce_drop *fault)
+{
+	void *data = (void *)(long)ctx->data;
+	void *data_end = (void *)(long)ctx->data_end;
+	struct ethhdr *eth = data;
+	struct vlan_tag *tag = (void *)(eth + 1);
+	__be16 proto;
+
+	if ((void *)(eth + 1) > data_end)
+		return false;
+	proto = eth->h_proto;
+	p->l3 = sizeof(*eth);
+	if (is_vlan(proto)) {
+		if ((void *)(tag + 1) > data_end)
+			return false;
+		p->vlan_tci = bpf_ntohs(tag->tci);
+		p->rx_flags = XROCE_RX_VLAN;
+		p->l3 += sizeof(*tag);
+		proto = tag->proto;
+		if (is_vlan(proto)) {
+			tag++;
+			if ((void *)(tag + 1) > data_end)
+				return false;
+			p->l3 += sizeof(*tag);
+			proto = tag->proto;
+		}
+	}
+	if (proto == bpf_htons(ETH_P_IP))
+		return parse_ipv4(p, data, data_end, fault);
+	if (proto == bpf_htons(ETH_P_IPV6))
+		return parse_ipv6(p, data, data_end, fault);
+	return false;
+}
+
+/*
+ * The rest of a packet that parse_ip() found no fault with: lengths from the outside in, then the BTH, then its extension headers.
+ * Returns NO_FAULT or the drop reason.
+ */
+static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct packet *p)
+{
+	__u64 frame_len = bpf_xdp_get_buff_len(ctx);
+	void *data = (void *)(long)ctx->data;
+	void *data_end = (void *)(long)ctx->data_end;
+	struct udphdr *udp = data + p->l4;
+	struct bth *bth = (void *)(udp + 1);
+	void *ext = bth + 1;
+	__u32 len, ext_len, pad;
+
+	if ((void *)(udp + 1) > data_end) /* the verifier forgot what parse_ip() checked */
+		return XROCE_DROP_ip_length;
+	if (p->ip_end > frame_len || p->ip_end < p->l4 + sizeof(*udp))
+		return XROCE_DROP_ip_length;
+	len = p->ip_end - p->l4;
+	if (bpf_ntohs(udp->len) != len)
+		return XROCE_DROP_udp_length;
+	len -= sizeof(*udp);
+	if (len < sizeof(*bth) + ROCE_ICRC_BYTES)
+		return XROCE_DROP_bth_short;
+	if (ext > data_end)
+		return XROCE_DROP_multibuffer;
+	len -= sizeof(*bth) + ROCE_ICRC_BYTES;
+	p->sport = bpf_ntohs(udp->source);
+	p->opcode = bth->opcode;
+	p->bth_flags = bth->flags;
+	p->pkey = load_be16(&bth->pkey);
+	p->qpn = load_be32(&bth->ecn_qpn) & ROCE_QPN_MASK;
+	p->has_bth = true;
+	if (p->bth_flags & BTH_TVER_MASK)
+		return XROCE_DROP_bth_version;
+	p->flags = opcode_flags[p->opcode];
+	if (!(p->flags & OP_VALID))
+		return XROCE_DROP_opcode;
+
+	ext_len = roce_ext_bytes(p->flags);
+	if (len < ext_len)
+		return XROCE_DROP_ext_short;
+	len -= ext_len;
+	/* The headers that are read here: DETH and AETH are first, an immediate or an R_Key is last. */
+	if (p->flags & (OP_DETH | OP_AETH | OP_IMM | OP_IETH)) {
+		if (ext + sizeof(struct aeth) > data_end || ext + ext_len > data_end)
+			return XROCE_DROP_multibuffer;
+		if (p->flags & OP_AETH)
+			p->syndrome = load_be32(ext) >> 24;
+		if (p->flags & (OP_IMM | OP_IETH))
+			p->imm = *(__be32 *)(ext + ext_len - sizeof(__be32));
+		if (p->flags & OP_DETH) {
+			struct deth *deth = ext;
+
+			if ((void *)(deth + 1) > data_end)
+				return XROCE_DROP_multibuffer;
+			p->qkey = load_be32(&deth->qkey);
+			p->src_qpn = load_be32(&deth->src_qpn) & ROCE_QPN_MASK;
+		}
+	}
+
+	/* Pad fills up to a multiple of 4, so that the ICRC is aligned: a length that is none cannot be right. */
+	pad = (p->bth_flags & BTH_PAD_MASK) >> BTH_PAD_SHIFT;
+	if (pad > len || len % 4 || (len && !(p->flags & OP_PAYLOAD)))
+		return XROCE_DROP_pad;
+	p->byte_len = len - pad;
+	if (p->byte_len > ROCE_PMTU_MAX)
+		return XROCE_DROP_payload_long;
+
+	if (p->flags & OP_IMM)
+		p->rx_flags |= XROCE_RX_IMM;
+	if (p->flags & OP_IETH)
+		p->rx_flags |= XROCE_RX_INV;
+	if (p->bth_flags & BTH_SE)
+		p->rx_flags |= XROCE_RX_SOLICITED;
+	if ((p->tos & ECN_MASK) == ECN_CE)
+		p->rx_flags |= XROCE_RX_CE;
+	return NO_FAULT;
+}
+
+#endif

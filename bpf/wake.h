@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The adapter's interrupt logic: which sleeper does this packet wake? Takes arm words and writes wake-up records; never sets an arm word.
+ *
+ * An arm word has two sides:
+ *
+ *	user space                              XDP, here
+ *	store armed (release)                   read armed: 0 or not for this kind: done
+ *	look for work once more                 exchange it for 0 (full barrier)
+ *	sleep on the ring                       took non-zero: write the record, forced wake-up
+ *
+ * One transition from armed to disarmed makes one record, however many CPUs see it. A forced wake-up costs microseconds, so
+ * nothing is exchanged that a plain read says is not armed. A record is a hint: it can be seen before the packet is, and the engine may
+ * still refuse the packet. An arm word is taken only when there is a ring to write to, else the wake-up would be lost.
+ */
+#ifndef BPF_WAKE_H
+#define BPF_WAKE_H
+
+#include "count.h"
+#include "maps.h"
+#include "parse.h"
+
+#define ENGINE_RING 0
+#define NO_CQ	    (~0u)
+
+/* Takes *word and writes the record. Returns true if this packet did so. */
+static __always_inline bool wake(__u32 *word, __u32 channel, __u32 cq, __u32 qpn)
+{
+	struct xroce_wakeup record = { .cq = cq, .qpn = qpn };
+	void *ring = bpf_map_lookup_elem(&xroce_channel, &channel);
+
+	if (!ring || !__sync_lock_test_and_set(word, 0))
+		return false;
+	/* A full ring has unread records: its reader is awake already, or about to be. */
+	bpf_ringbuf_output(ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
+	return true;
+}
+
+/*
+ * The packet completes work on CQ key: wake its channel if it is armed for that. urgent: the completion is of a solicited message, or an
+ * error, and so fires a solicited-only arm as well (ibv_req_notify_cq(3)).
+ */
+static __always_inline void wake_cq(struct xroce_qp *qp, __u32 key, __u32 qpn, bool urgent)
+{
+	struct xroce_cq *cq = bpf_map_lookup_elem(&xroce_cq, &key);
+	struct xroce_rx_stats *rx;
+	__u32 armed, channel;
+
+	if (!cq)
+		return;
+	armed = *(volatile __u32 *)&cq->armed;
+	if (armed != XROCE_CQ_ARMED_ANY && !(armed == XROCE_CQ_ARMED_SOLICITED && urgent))
+		return;
+	channel = *(volatile __u32 *)&cq->channel;
+	if (channel == ENGINE_RING || !wake(&cq->armed, channel, key, qpn))
+		return;
+	__sync_fetch_and_add(&cq->wakeups, 1);
+	__sync_fetch_and_add(&qp->wakeups, 1);
+	rx = rx_stats();
+	if (rx)
+		rx->cq_wakeups++;
+}
+
+/* Any packet wakes the service thread if it sleeps, since the application that was woken may be slow to come. */
+static __always_inline void wake_engine(__u32 qpn)
+{
+	__u32 zero = 0;
+	struct xroce_engine *engine = bpf_map_lookup_elem(&xroce_engine, &zero);
+	struct xroce_rx_stats *rx;
+
+	if (!engine || !*(volatile __u32 *)&engine->asleep || !wake(&engine->asleep, ENGINE_RING, NO_CQ, qpn))
+		return;
+	__sync_fetch_and_add(&engine->wakeups, 1);
+	rx = rx_stats();
+	if (rx)
+		rx->engine_wakeups++;
+}
+
+/*
+ * A receive completes with the end of a SEND or of a WRITE with immediate; it is solicited if that packet says so. A send may complete with a
+ * response's end: an ACK, an atomic's result, the last of a READ. A NAK may end in an error completion.
+ */
+static __always_inline void wake_sleepers(struct xroce_qp *qp, const struct packet *p)
+{
+	const bool ends_receive = (p->flags & OP_REQUEST) && (p->flags & OP_END) &&
+				  ((p->flags & OP_SEND) || ((p->flags & OP_WRITE) && (p->flags & OP_IMM)));
+	const bool ends_send = (p->flags & OP_RESPONSE) && (p->flags & OP_END);
+
+	if (ends_receive)
+		wake_cq(qp, qp->recv_cq, p->qpn, p->bth_flags & BTH_SE);
+	else if (ends_send)
+		wake_cq(qp, qp->send_cq, p->qpn, (p->syndrome & AETH_CLASS_MASK) != AETH_ACK);
+	wake_engine(p->qpn);
+}
+
+#endif

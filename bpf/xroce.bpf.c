@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The adapter's receive side: find the RoCEv2 packets for this device, check them against their QP, write a CQE in front of them, hand
+ * them to the owner's AF_XDP socket, and wake who sleeps for them.
+ *
+ * What is not RoCEv2 for one of the interface's GIDs passes untouched, malformed or not. What is, and fails a check, is dropped
+ * with exactly one counted reason. The payload is never read: the ICRC and all protocol state are the engine's.
+ */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+#include "maps.h"
+#include "count.h"
+#include "parse.h"
+#include "steer.h"
+#include "cqe.h"
+#include "wake.h"
+
+/* Hands the packet over. Returns false if the owner has no socket on this receive queue. */
+static __always_inline bool redirect(struct xdp_md *ctx, const struct xroce_qp *qp)
+{
+	/* A higher queue would reach into the next owner's sockets. */
+	if (ctx->rx_queue_index >= XROCE_MAX_QUEUE)
+		return false;
+	return bpf_redirect_map(&xroce_xsk, qp->xsk_base + ctx->rx_queue_index, XDP_DROP) == XDP_REDIRECT;
+}
+
+SEC("xdp.frags")
+int xroce_xdp(struct xdp_md *ctx)
+{
+	enum xroce_drop fault = NO_FAULT;
+	struct xroce_rx_stats *rx;
+	struct xroce_qp *qp = NULL;
+	struct packet p = {};
+
+	if (!parse_ip(ctx, &p, &fault))
+		return XDP_PASS;
+	if (fault == NO_FAULT)
+		fault = parse_roce(ctx, &p);
+	if (p.has_bth)
+		qp = bpf_map_lookup_elem(&xroce_qp, &p.qpn);
+	if (!steer_is_ours(&p, qp))
+		return pass();
+	if (fault == NO_FAULT)
+		fault = steer_check(&p, qp);
+	if (fault != NO_FAULT || !qp)
+		return drop(qp, fault);
+	if (!cqe_write(ctx, &p))
+		return drop(qp, XROCE_DROP_metadata);
+	if (!redirect(ctx, qp))
+		return drop(qp, XROCE_DROP_no_socket);
+
+	__sync_fetch_and_add(&qp->rx_packets, 1);
+	__sync_fetch_and_add(&qp->rx_bytes, p.byte_len);
+	rx = rx_stats();
+	if (rx) {
+		rx->redirected++;
+		rx->redirected_bytes += bpf_xdp_get_buff_len(ctx);
+	}
+	wake_sleepers(qp, &p);
+	return XDP_REDIRECT;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
