@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Who may include whom. The transport makes no system call, the BPF program knows only what it shares with user space, the verbs
+# headers are seen by the verbs layer alone, and nothing includes upward: a rule a directory, checked for every #include in it.
+#
+# check-includes.sh [ROOT]
+set -u
+cd "${1:-$(dirname "$0")/..}" || exit 1
+
+# The C library's headers that make no system call, keep no clock and do no I/O.
+pure='assert|endian|errno|inttypes|limits|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdlib|string|immintrin'
+
+# What a directory may include, as extended regular expressions on the text between (and with) <> or "".
+declare -A may=(
+	[include/xroce]='<linux/types\.h>|<xroce/[a-z_]+\.h>'
+	[bpf]='<linux/[a-z0-9_]+\.h>|<asm/[a-z_]+\.h>|<bpf/bpf_(helpers|endian|core_read|tracing)\.h>|<stdbool\.h>|<stddef\.h>|<xroce/[a-z_]+\.h>|"[a-z0-9_]+\.h"'
+	[user/transport]="<($pure)\\.h>|<isa-l(/crc)?\\.h>|<xroce/[a-z_]+\\.h>|\"[a-z0-9_]+\\.h\""
+	[user/port]='<[a-z0-9_/-]+\.h>|"[a-z0-9_]+\.h"|"xroce\.skel\.h"|"\.\./transport/[a-z0-9_]+\.h"'
+	[user/verbs]='<[a-z0-9_/-]+\.h>|"[a-z0-9_]+\.h"|"\.\./(transport|port)/[a-z0-9_]+\.h"'
+	[user/cli]='<[a-z0-9_/-]+\.h>|"[a-z0-9_]+\.h"|"\.\./(transport|port)/[a-z0-9_]+\.h"'
+)
+# What it may not, although the above would allow it.
+declare -A never=(
+	[user/port]='<infiniband/|<rdma/'
+	[user/verbs]='<bpf/|<xdp/|<libmnl/|<linux/(if_xdp|bpf|if_link|rtnetlink|netlink)\.h>|xroce\.skel\.h'
+	[user/cli]='<infiniband/|<rdma/'
+)
+
+bad=0 seen=0
+complain() {
+	echo "$1: may not include $2 ($3)" >&2
+	bad=1
+}
+
+for dir in "${!may[@]}"; do
+	[ -d "$dir" ] || continue
+	while IFS= read -r f; do
+		while IFS= read -r inc; do
+			seen=$((seen + 1))
+			[[ $inc =~ ^(${may[$dir]})$ ]] || complain "$f" "$inc" "not on the list of $dir/"
+			[ -n "${never[$dir]:-}" ] && [[ $inc =~ ${never[$dir]} ]] && complain "$f" "$inc" "belongs to another layer"
+			# A quoted name without a directory is a neighbour (or generated), never found by luck on the include path.
+			if [[ $inc =~ ^\"([a-z0-9_]+\.h)\"$ ]] && [ ! -e "$(dirname "$f")/${BASH_REMATCH[1]}" ]; then
+				complain "$f" "$inc" "no such neighbour"
+			fi
+		done < <(sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*([<"][^>"]*[>"]).*/\1/p' "$f")
+		while IFS= read -r inc; do
+			complain "$f" "$inc" "an #include that cannot be read as it stands"
+		done < <(grep -E '^[[:space:]]*#[[:space:]]*include' "$f" | grep -vE 'include[[:space:]]*(<[^>]+>|"[^"]+")')
+	done < <(find "$dir" -name '*.[ch]' -type f)
+done
+
+# A source directory without a rule would be a hole in the rules.
+for d in user/*/; do
+	d=${d%/}
+	[ -n "${may[$d]:-}" ] || { echo "$d: no include rule" >&2; bad=1; }
+done
+[ $seen -gt 0 ] || { echo "found no #include at all" >&2; bad=1; }
+echo "$seen includes looked at"
+exit $bad

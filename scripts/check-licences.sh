@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Every source file says its licence in its first three lines, and both licence texts are there.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+
+want='SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause'
+bad=0 seen=0
+while IFS= read -r f; do
+	seen=$((seen + 1))
+	if ! head -n 3 "$f" | grep -qF "$want"; then
+		echo "$f: no line '$want' at its head" >&2
+		bad=1
+	fi
+done < <(find Makefile .ci bpf include scripts tests user -type f \
+	\( -name '*.[ch]' -o -name '*.sh' -o -name '*.py' -o -name '*.map' -o -name Makefile -o -path .ci/run \) 2>/dev/null | sort)
+for l in GPL-2.0-only BSD-2-Clause; do
+	[ -s "LICENSES/$l.txt" ] || { echo "LICENSES/$l.txt is missing" >&2; bad=1; }
+done
+[ $seen -gt 0 ] || { echo "found no source file" >&2; bad=1; }
+echo "$seen files looked at"
+exit $bad

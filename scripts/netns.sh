@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# Two hosts in one machine: network namespaces A and B joined by a veth pair (or by a third namespace that a forwarder sits in).
+# Sourced by the demonstration and by tests/netns. It owns the namespaces, interfaces, children and the scratch directory that it
+# makes, names them after this shell's pid, and takes away exactly those on any exit. It never touches another namespace.
+#
+#   netns_pair [MTU [QUEUES]]	A:va -- B:vb
+#   netns_chain [MTU]		A:va -- P:pa, P:pb -- B:vb, nothing forwards until a program in P does
+#
+# Commands enter with nsenter --net: `ip netns exec` would hide /sys/fs/bpf behind a fresh sysfs.
+
+set -u
+
+NS_A=xr$$a NS_B=xr$$b NS_P=xr$$p
+IF_A=va IF_B=vb
+DEV_A=xroce_$IF_A DEV_B=xroce_$IF_B
+IP4_A=10.77.0.1 IP4_B=10.77.0.2
+IP6_A=fd77::1 IP6_B=fd77::2
+MAC_A=02:00:00:77:00:01 MAC_B=02:00:00:77:00:02
+
+netns_made=()
+netns_children=()
+WORK=$(mktemp -d "${TMPDIR:-/tmp}/xroce.XXXXXX") || exit 1
+
+in_a() { nsenter --net=/run/netns/$NS_A "$@"; }
+in_b() { nsenter --net=/run/netns/$NS_B "$@"; }
+in_p() { nsenter --net=/run/netns/$NS_P "$@"; }
+
+# The same by name: in_ns a COMMAND...
+in_ns() { local n=$1; shift; "in_$n" "$@"; }
+
+# wait_until SECONDS COMMAND...: poll the command until it succeeds. Returns 1 when the time is up.
+wait_until() {
+	local end=$((SECONDS + $1 + 1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -ge $end ] && return 1
+		read -r -t 0.02 <> <(:)
+	done
+	return 0
+}
+
+# start NAME NS COMMAND...: run in the background, output in $WORK/NAME.out; its pid, and that of what it execs, is in $child.
+# nsenter and `xroce run` exec, so the pid is the program's own.
+start() {
+	local name=$1 ns
+	case $2 in a) ns=$NS_A ;; b) ns=$NS_B ;; p) ns=$NS_P ;; esac
+	shift 2
+	nsenter --net=/run/netns/$ns "$@" </dev/null >"$WORK/$name.out" 2>&1 &
+	child=$!
+	netns_children+=("$child")
+}
+
+is_gone() { ! kill -0 "$1" 2>/dev/null; }
+is_gone_or_zombie() { local s; s=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null); [ -z "$s" ] || [ "$s" = Z ]; }
+
+# finish PID SECONDS: wait for a child that was started; its exit status, or 124 after killing it when the time is up.
+finish() {
+	local rc
+	if ! wait_until "$2" is_gone_or_zombie "$1"; then
+		kill -9 "$1" 2>/dev/null
+		wait "$1" 2>/dev/null
+		rc=124
+	else
+		wait "$1" 2>/dev/null
+		rc=$?
+	fi
+	netns_forget "$1"
+	return $rc
+}
+
+netns_forget() {
+	local pid left=()
+	for pid in "${netns_children[@]}"; do
+		[ "$pid" = "$1" ] || left+=("$pid")
+	done
+	netns_children=("${left[@]}")
+}
+
+# stop PID: end a child that was started, by TERM and, if it stays, by KILL.
+stop() {
+	kill "$1" 2>/dev/null
+	finish "$1" 5
+	return 0
+}
+
+netns_cleanup() {
+	local pid ns
+	trap '' INT TERM HUP
+	for pid in "${netns_children[@]}"; do
+		kill "$pid" 2>/dev/null
+	done
+	for pid in "${netns_children[@]}"; do
+		finish "$pid" 3
+	done
+	if mountpoint -q "$WORK/bpf" 2>/dev/null; then
+		umount "$WORK/bpf"
+	fi
+	for ns in "${netns_made[@]}"; do
+		ip netns del "$ns"
+	done
+	netns_made=()
+	rm -rf "$WORK"
+}
+trap netns_cleanup EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+netns_die() {
+	echo "netns: $*" >&2
+	exit 1
+}
+
+netns_add() {
+	ip netns add "$1" || netns_die "cannot make a network namespace: run as root"
+	netns_made+=("$1")
+	ip -n "$1" link set lo up
+}
+
+# Addresses are usable at once: no duplicate address detection, on the link-local address neither.
+netns_host() {
+	local ns=$1 dev=$2 mac=$3 ip4=$4 ip6=$5
+	nsenter --net=/run/netns/$ns sh -c "echo 0 > /proc/sys/net/ipv6/conf/$dev/accept_dad" || netns_die "no IPv6 in this kernel"
+	ip -n "$ns" link set "$dev" address "$mac" up &&
+		ip -n "$ns" addr add "$ip4/24" dev "$dev" &&
+		ip -n "$ns" addr add "$ip6/64" dev "$dev" nodad || netns_die "cannot configure $dev"
+}
+
+netns_is_ready() {
+	ip -n "$1" -o link show dev "$2" | grep -q LOWER_UP &&
+		ip -n "$1" -6 -o addr show dev "$2" scope link | grep -q fe80: &&
+		! ip -n "$1" -6 -o addr show dev "$2" | grep -q tentative
+}
+
+netns_wait_ready() {
+	wait_until 10 netns_is_ready $NS_A $IF_A || netns_die "$IF_A does not come up"
+	wait_until 10 netns_is_ready $NS_B $IF_B || netns_die "$IF_B does not come up"
+	wait_until 10 in_a ping -q -c 1 -W 1 $IP4_B || [ "${1:-}" = no-path ] || netns_die "no path from A to B"
+}
+
+netns_pair() {
+	local mtu=${1:-4500} queues=${2:-1}
+	netns_add $NS_A
+	netns_add $NS_B
+	ip link add $IF_A mtu "$mtu" netns $NS_A numrxqueues "$queues" numtxqueues "$queues" type veth \
+		peer name $IF_B mtu "$mtu" netns $NS_B numrxqueues "$queues" numtxqueues "$queues" || netns_die "cannot make a veth pair"
+	netns_host $NS_A $IF_A $MAC_A $IP4_A $IP6_A
+	netns_host $NS_B $IF_B $MAC_B $IP4_B $IP6_B
+	netns_wait_ready
+}
+
+# A forwarder copies packets as they are, so whole packets with whole checksums must reach it: no offloads.
+netns_chain() {
+	local mtu=${1:-4500} i
+	netns_add $NS_A
+	netns_add $NS_B
+	netns_add $NS_P
+	ip link add $IF_A mtu "$mtu" netns $NS_A type veth peer name pa mtu "$mtu" netns $NS_P &&
+		ip link add $IF_B mtu "$mtu" netns $NS_B type veth peer name pb mtu "$mtu" netns $NS_P || netns_die "cannot make a veth pair"
+	in_a ethtool -K $IF_A tx off tso off gso off gro off >/dev/null && in_b ethtool -K $IF_B tx off tso off gso off gro off >/dev/null ||
+		netns_die "cannot switch offloads off"
+	for i in pa pb; do
+		nsenter --net=/run/netns/$NS_P sh -c "echo 1 > /proc/sys/net/ipv6/conf/$i/disable_ipv6"
+		ip -n $NS_P link set $i up
+	done
+	netns_host $NS_A $IF_A $MAC_A $IP4_A $IP6_A
+	netns_host $NS_B $IF_B $MAC_B $IP4_B $IP6_B
+	netns_wait_ready no-path
+}
+
+# ---- what our programs hold in the kernel ----
+
+# xdp_on NS DEV: true while an XDP program is attached.
+xdp_on() { ip -n "$1" -o -d link show dev "$2" | grep -qE 'xdp(generic|offload)?[ /]|prog/xdp'; }
+xdp_off() { ! xdp_on "$1" "$2"; }
+
+# bpf_ids PID map|prog: the ids that the process has descriptors of.
+bpf_ids() {
+	cat "/proc/$1/fdinfo/"* 2>/dev/null | awk -v key="$2_id:" '$1 == key { print $2 }' | sort -nu
+}
+
+# map_id PID NAME: the id of the process's map of that name. Names are not unique in a machine, descriptors are.
+map_id() {
+	local id
+	for id in $(bpf_ids "$1" map); do
+		if bpftool map show id "$id" 2>/dev/null | grep -q "  name $2  "; then
+			echo "$id"
+			return 0
+		fi
+	done
+	return 1
+}
+
+# field NAME: from a `bpftool map dump` on standard input, the sum of that field over all elements and CPUs; fails if it is not there.
+field() {
+	awk -v want="\"$1\":" '{ for (i = 1; i < NF; i++) if ($i == want) { gsub(/[^0-9]/, "", $(i + 1)); n += $(i + 1); seen = 1 } }
+		END { if (!seen) exit 1; printf "%d\n", n }'
+}
+
+# counter PID MAP FIELD, of a running process.
+counter() {
+	local id
+	id=$(map_id "$1" "$2") || return 1
+	bpftool map dump id "$id" | field "$3"
+}
+
+# keep_maps PID TAG: hold the process's counters beyond its end, by pinning them in a bpffs of our own. kept TAG MAP FIELD reads one.
+keep_maps() {
+	local m id
+	if [ ! -d "$WORK/bpf" ]; then
+		mkdir "$WORK/bpf" && mount -t bpf bpf "$WORK/bpf" || return 1
+	fi
+	for m in xroce_rx xroce_drop xroce_eng_stat xroce_eng_drop; do
+		id=$(map_id "$1" $m) && bpftool map pin id "$id" "$WORK/bpf/$2-$m" || return 1
+	done
+}
+kept() { bpftool map dump pinned "$WORK/bpf/$1-$2" | field "$3"; }
+# kept_dump TAG MAP: the counters that are not zero, "name value" a line, summed over the CPUs.
+kept_dump() {
+	bpftool map dump pinned "$WORK/bpf/$1-$2" | awk '/^ *"[a-z_]+": [0-9]/ && $1 !~ /"(key|cpu)"/ { gsub(/[":,]/, ""); v[$1] += $2 }
+		END { for (k in v) if (v[k]) print k, v[k] }'
+}
+drop_maps() { rm -f "$WORK/bpf/$1-"*; }

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# What every test of tests/netns shares: the topology, the build's paths, and one line a case on standard output:
+# `ok NAME`, `not ok NAME` (what went wrong follows in lines with `# `) or `skip NAME reason`. Sourced, with the build directory as
+# the script's first argument.
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+BUILD=${1:-$here/build}
+case $BUILD in /*) ;; *) BUILD=$here/$BUILD ;; esac
+GOLDEN=$here/tests/golden
+XROCE=$BUILD/bin/xroce
+TOOLS=$BUILD/tests/netns
+. "$here/scripts/netns.sh"
+export LC_ALL=C
+unset XROCE_DEV LD_LIBRARY_PATH
+
+case_failed=0
+
+# fail MESSAGE: note a failed assertion of the running case, and go on. Returns 1, so that `|| return` can end the case.
+fail() {
+	echo "# $*" >>"$WORK/case.notes"
+	return 1
+}
+
+# show NAME: add a program's output to the case's notes.
+show() {
+	[ -f "$WORK/$1.out" ] && { echo "# output of $1:"; tail -n 25 "$WORK/$1.out" | sed 's/^/#   /'; } >>"$WORK/case.notes"
+	return 0
+}
+
+# run_case NAME FUNCTION [ARG...]: the case holds if the function made no fail() and returned 0; 77 means skipped, reason in $skip_reason.
+run_case() {
+	local name=$1 rc
+	shift
+	: >"$WORK/case.notes"
+	skip_reason=
+	"$@"
+	rc=$?
+	if [ $rc -eq 77 ]; then
+		echo "skip $name $skip_reason"
+	elif [ $rc -eq 0 ] && [ ! -s "$WORK/case.notes" ]; then
+		echo "ok $name"
+	else
+		echo "not ok $name"
+		[ $rc -eq 0 ] || echo "# the case returned $rc"
+		cat "$WORK/case.notes"
+		case_failed=1
+	fi
+}
+
+# The last line of each test.
+finish_cases() { exit $case_failed; }
+
+# need_equal WHAT GOT WANT, need_least WHAT GOT LEAST
+need_equal() { [ "$2" = "$3" ] || fail "$1 is '$2', not '$3'"; }
+need_least() { [ -n "$2" ] && [ "$2" -ge "$3" ] 2>/dev/null || fail "$1 is '$2', less than $3"; }
+need_line() { grep -qE -- "$2" "$WORK/$1.out" || { fail "$1 printed no line like: $2"; show "$1"; return 1; }; }
+need_no_line() { ! grep -qE -- "$2" "$WORK/$1.out" || { fail "$1 printed a line like: $2"; show "$1"; return 1; }; }
+
+# How a program runs on our library, as an array to be expanded before it.
+on_a() { in_a "$XROCE" run --dev $IF_A -- "$@"; }
+on_b() { in_b "$XROCE" run --dev $IF_B -- "$@"; }
+start_on() {
+	local name=$1 ns=$2 dev=$IF_A
+	shift 2
+	[ "$ns" = b ] && dev=$IF_B
+	start "$name" "$ns" "$XROCE" run --dev $dev -- "$@"
+}
+
+listens() { in_ns "$1" ss -Hltn "sport = :$2" | grep -q .; }
+listens_or_gone() { listens "$1" "$2" || is_gone_or_zombie "$3"; }
+
+# gid_index NS PREFIX: the index of the first GID that starts so, from ibv_devinfo.
+gid_index() {
+	"on_$1" timeout 10 ibv_devinfo -v 2>/dev/null |
+		sed -n 's/^[[:space:]]*GID\[ *\([0-9]*\)\]:[[:space:]]*\([^,[:space:]]*\).*/\1 \2/p' |
+		awk -v p="$2" 'index($2, p) == 1 { print $1; found = 1; exit } END { exit !found }'
+}
+
+# gids_for FAMILY: sets gid_a and gid_b.
+gids_for() {
+	case $1 in
+	v4) gid_a=$(gid_index a ::ffff:$IP4_A) && gid_b=$(gid_index b ::ffff:$IP4_B) ;;
+	v6) gid_a=$(gid_index a fd77:) && gid_b=$(gid_index b fd77:) ;;
+	esac || fail "no $1 GID in ibv_devinfo -v"
+}
+
+# client_server PORT SECONDS SERVER... -- CLIENT...: the server on A, the client on B once the server listens on the TCP port; both must
+# exit with 0 in time. Outputs are those of `server` and `client`. With keep=1 the server's counters are kept as `server`, the client's not.
+client_server() {
+	local port=$1 bound=$2 server=() rc
+	shift 2
+	while [ "$1" != -- ]; do
+		server+=("$1")
+		shift
+	done
+	shift
+	start_on server a "${server[@]}"
+	server_pid=$child
+	wait_until 10 listens_or_gone a "$port" "$server_pid"
+	if ! listens a "$port"; then
+		stop "$server_pid"
+		fail "the server does not listen: ${server[*]}"
+		show server
+		return 1
+	fi
+	if [ "${keep:-0}" = 1 ]; then
+		drop_maps server
+		keep_maps "$server_pid" server || fail "the server has no maps of ours"
+	fi
+	start_on client b "$@"
+	client_pid=$child
+	finish "$client_pid" "$bound"
+	rc=$?
+	[ $rc -eq 0 ] || { fail "the client ended with $rc: $*"; show client; }
+	if [ $rc -ne 0 ]; then
+		stop "$server_pid"
+		show server
+		return 1
+	fi
+	finish "$server_pid" 10
+	rc=$?
+	[ $rc -eq 0 ] || { fail "the server ended with $rc: ${server[*]}"; show server; return 1; }
+}
