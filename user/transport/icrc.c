@@ -8,8 +8,8 @@
 #include <isa-l/crc.h>
 
 /*
- * crc32_gzip_refl() complements on the way in and out, as zlib does, so a running value is the complement of the CRC register and may be
- * handed from call to call. The register after the 8 leading bytes of ones is 0xdebb20e3 (protocol sheet).
+ * crc32_gzip_refl() complements on the way in and out, as zlib does, so a running value is the complement of the CRC register and
+ * may be handed from call to call. The register after the 8 leading bytes of ones is 0xdebb20e3 (protocol sheet).
  */
 #define ICRC_AFTER_LEADING_ONES (~0xdebb20e3u)
 
@@ -17,31 +17,53 @@
 #define IPV6_BYTES 40
 #define UDP_BYTES  8
 
-icrc_t icrc_start(const u8 *ip, bool is_ipv6)
+/* Up to here a copy of the packet and one call of ISA-L are faster than two: a call takes 17 ns on 8 bytes and 21 ns on 256. */
+#define ONE_CALL_BYTES 256
+
+/* Set to ones what routers may change: b is a copy of the packet from the IP header through the BTH. */
+static inline void mask(u8 *b, bool is_ipv6)
 {
-	u8 masked[IPV6_BYTES + UDP_BYTES + sizeof(struct bth)];
 	u8 *udp;
 
 	if (!is_ipv6) {
-		memcpy(masked, ip, IPV4_BYTES + UDP_BYTES + sizeof(struct bth));
-		masked[1] = 0xff;  /* TOS */
-		masked[8] = 0xff;  /* TTL */
-		masked[10] = 0xff; /* header checksum */
-		masked[11] = 0xff;
-		udp = masked + IPV4_BYTES;
+		b[1] = 0xff;  /* TOS */
+		b[8] = 0xff;  /* TTL */
+		b[10] = 0xff; /* header checksum */
+		b[11] = 0xff;
+		udp = b + IPV4_BYTES;
 	} else {
-		memcpy(masked, ip, IPV6_BYTES + UDP_BYTES + sizeof(struct bth));
-		masked[0] |= 0x0f; /* traffic class and flow label: all but the version */
-		masked[1] = 0xff;
-		masked[2] = 0xff;
-		masked[3] = 0xff;
-		masked[7] = 0xff; /* hop limit */
-		udp = masked + IPV6_BYTES;
+		b[0] |= 0x0f; /* traffic class and flow label: all but the version */
+		b[1] = 0xff;
+		b[2] = 0xff;
+		b[3] = 0xff;
+		b[7] = 0xff; /* hop limit */
+		udp = b + IPV6_BYTES;
 	}
-	udp[6] = 0xff; /* UDP checksum */
+	udp[6] = 0xff; /* checksum */
 	udp[7] = 0xff;
 	udp[UDP_BYTES + offsetof(struct bth, ecn_qpn)] = 0xff; /* FECN, BECN, reserved */
-	return crc32_gzip_refl(ICRC_AFTER_LEADING_ONES, masked, icrc_start_bytes(is_ipv6));
+}
+
+icrc_t icrc_start(const u8 *ip, bool is_ipv6)
+{
+	u8 masked[IPV6_BYTES + UDP_BYTES + sizeof(struct bth)];
+	u32 bytes = icrc_start_bytes(is_ipv6);
+
+	memcpy(masked, ip, bytes);
+	mask(masked, is_ipv6);
+	return crc32_gzip_refl(ICRC_AFTER_LEADING_ONES, masked, bytes);
+}
+
+icrc_t icrc_packet(const u8 *ip, bool is_ipv6, size_t len)
+{
+	u8 masked[ONE_CALL_BYTES];
+	u32 bytes = icrc_start_bytes(is_ipv6);
+
+	if (len > sizeof(masked))
+		return crc32_gzip_refl(icrc_start(ip, is_ipv6), ip + bytes, len - bytes);
+	memcpy(masked, ip, len);
+	mask(masked, is_ipv6);
+	return crc32_gzip_refl(ICRC_AFTER_LEADING_ONES, masked, len);
 }
 
 icrc_t icrc_update(icrc_t crc, const void *data, size_t len)
