@@ -1,0 +1,532 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The simulator's clock, links and nodes. It never looks into an engine: what it knows of one comes from the contract. */
+#include "world.h"
+
+#include <stdlib.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#define GUARD_BYTES 64
+#define GUARD_BYTE  0xa5
+#define OUTPUT_MAX  1000000 /* frames in one go: more is an engine that does not stop */
+
+struct flight {
+	u64 time_ns;
+	u64 sequence;
+	u32 to;
+	u32 from;
+	u32 overtake;	/* packets still to pass this one */
+	bool held;
+	u8 *data;
+	u32 len;
+};
+
+static const char *const fate_names[] = { "", " DROPPED", " DUPLICATED", " CORRUPTED", " HELD", " NO SUCH NODE" };
+
+void world_check(struct world *w, bool ok, const char *what, const char *file, int line)
+{
+	if (ok)
+		return;
+	print_error("%s\nreplay: %s (seed %llu, at %llu ns)\n", what, w->label, (unsigned long long)w->seed,
+		    (unsigned long long)w->now_ns);
+	_fail(file, line);
+}
+
+void world_check_u64(struct world *w, u64 got, u64 want, const char *what, const char *file, int line)
+{
+	if (got == want)
+		return;
+	print_error("got %llu (0x%llx), not %llu (0x%llx)\n", (unsigned long long)got, (unsigned long long)got,
+		    (unsigned long long)want, (unsigned long long)want);
+	world_check(w, false, what, file, line);
+}
+
+/* Room for one more element of a growing array. */
+static void *grow(void *array, u32 n, u32 *room, size_t size)
+{
+	if (n < *room)
+		return array;
+	*room = *room ? *room * 2 : 64;
+	array = realloc(array, *room * size);
+	assert_non_null(array);
+	return array;
+}
+
+static u64 world_random(void *arg)
+{
+	return rng_next(arg);
+}
+
+struct gid world_gid(u32 node, bool is_ipv6)
+{
+	struct gid g = { 0 };
+
+	if (is_ipv6) {
+		g.raw[0] = 0xfd;
+		g.raw[3] = 0x09;
+		g.raw[15] = (u8)(node + 1);
+	} else {
+		g.raw[10] = g.raw[11] = 0xff;
+		g.raw[12] = 10;
+		g.raw[13] = 9;
+		g.raw[15] = (u8)(node + 1);
+	}
+	return g;
+}
+
+struct path world_path(const struct world *w, u32 from, u32 to, bool is_ipv6)
+{
+	struct path p = { .is_ipv6 = is_ipv6, .hop_limit = 64, .udp_sport = ROCE_UDP_SPORT_MIN + 17 };
+
+	memcpy(p.smac, w->node[from].mac, 6);
+	p.dmac[0] = 0x02;
+	p.dmac[5] = (u8)(to + 1);
+	p.local = world_gid(from, is_ipv6);
+	p.peer = world_gid(to, is_ipv6);
+	return p;
+}
+
+struct world *world_create(u32 num_nodes, u64 seed)
+{
+	struct world *w = aligned_alloc(CACHE_LINE, (sizeof(*w) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+	const char *trace = getenv("XROCE_SIM_TRACE");
+
+	assert_non_null(w);
+	memset(w, 0, sizeof(*w));
+	w->seed = seed;
+	w->rng.state = seed;
+	w->now_ns = 1 * NSEC_PER_SEC; /* not 0: a time is not a flag */
+	w->latency_ns = WORLD_LATENCY_NS;
+	w->split_bytes = WORLD_SPLIT_BYTES;
+	w->rx_batch = 1;
+	w->max_steps = 200000;
+	w->keep_frames = true;
+	w->trace = trace && *trace == '1';
+	w->num_nodes = num_nodes;
+	for (u32 i = 0; i < num_nodes; i++) {
+		struct node *n = &w->node[i];
+		struct engine_config config = { .random = world_random, .random_arg = &w->rng, .stats = &n->stats, .drops = &n->drops };
+
+		n->world = w;
+		n->index = i;
+		n->mac[0] = 0x02;
+		n->mac[5] = (u8)(i + 1);
+		n->gid4 = world_gid(i, false);
+		n->gid6 = world_gid(i, true);
+		assert_int_equal(engine_create(&config, &n->engine), 0);
+	}
+	return w;
+}
+
+void world_label(struct world *w, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(w->label, sizeof(w->label), format, args);
+	va_end(args);
+	if (w->trace)
+		fprintf(stderr, "-- %s\n", w->label);
+}
+
+static void free_buffers(struct node *n)
+{
+	struct buffer *b, *next;
+
+	for (b = n->buffers; b; b = next) {
+		next = b->next;
+		for (u32 i = 0; i < GUARD_BYTES; i++) {
+			check(n->world, b->allocation[i] == GUARD_BYTE);
+			check(n->world, b->bytes[b->len + i] == GUARD_BYTE);
+		}
+		if (b->mr)
+			mr_remove(engine_mr_table(n->engine), b->mr);
+		free(b->allocation);
+		free(b);
+	}
+}
+
+void world_destroy(struct world *w)
+{
+	world_drop_flights(w);
+	world_forget_sent(w);
+	for (u32 i = 0; i < w->num_nodes; i++) {
+		struct node *n = &w->node[i];
+		struct watched_cq *c, *next;
+
+		free_buffers(n);
+		engine_destroy(n->engine);
+		for (c = n->cqs; c; c = next) {
+			next = c->next;
+			cq_free(&c->cq);
+			free(c->log);
+			free(c);
+		}
+		free(n->events);
+	}
+	free(w->sent);
+	free(w->flights);
+	free(w);
+}
+
+void world_forget_sent(struct world *w)
+{
+	for (u32 i = 0; i < w->num_sent; i++)
+		free(w->sent[i].data);
+	w->num_sent = 0;
+}
+
+void world_drop_flights(struct world *w)
+{
+	for (u32 i = 0; i < w->num_flights; i++)
+		free(w->flights[i].data);
+	w->num_flights = 0;
+}
+
+/* ---- memory and CQs ---- */
+
+void buffer_fill(u8 *bytes, u32 len, u32 seed)
+{
+	for (u32 i = 0; i < len; i++)
+		bytes[i] = (u8)((i * 167 + (i >> 8) * 13 + seed * 59 + 1) % 251);
+}
+
+struct buffer *world_buffer_pd(struct node *n, u32 len, u32 access, u32 pd)
+{
+	struct buffer *b = calloc(1, sizeof(*b));
+
+	assert_non_null(b);
+	b->allocation = aligned_alloc(GUARD_BYTES, (len + 3 * GUARD_BYTES - 1) & ~(size_t)(GUARD_BYTES - 1));
+	assert_non_null(b->allocation);
+	b->bytes = b->allocation + GUARD_BYTES;
+	b->len = len;
+	b->node = n;
+	memset(b->allocation, GUARD_BYTE, GUARD_BYTES);
+	memset(b->bytes + len, GUARD_BYTE, GUARD_BYTES);
+	buffer_fill(b->bytes, len, n->index);
+	assert_int_equal(mr_add(engine_mr_table(n->engine), pd, b->bytes, len, buffer_va(b), access, &b->mr), 0);
+	b->next = n->buffers;
+	n->buffers = b;
+	return b;
+}
+
+struct buffer *world_buffer(struct node *n, u32 len, u32 access)
+{
+	return world_buffer_pd(n, len, access, 1);
+}
+
+struct watched_cq *world_cq(struct node *n, u32 capacity)
+{
+	struct watched_cq *c = aligned_alloc(CACHE_LINE, (sizeof(*c) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+
+	assert_non_null(c);
+	memset(c, 0, sizeof(*c));
+	assert_int_equal(cq_init(&c->cq, capacity), 0);
+	c->polled = true;
+	c->next = n->cqs;
+	n->cqs = c;
+	return c;
+}
+
+void world_poll(struct watched_cq *c)
+{
+	const struct cqe *e;
+
+	while ((e = cq_peek(&c->cq))) {
+		c->log = grow(c->log, c->n, &c->room, sizeof(*c->log));
+		c->log[c->n++] = *e;
+		cq_pop(&c->cq);
+	}
+}
+
+/* ---- links ---- */
+
+static void trace_frame(const struct world *w, const struct sent_frame *f)
+{
+	const struct packet *p = &f->packet;
+
+	fprintf(stderr, "%10llu %u>%u %-28s qp %06x psn %06x%s%s", (unsigned long long)f->time_ns, f->from, f->to,
+		opcode_name(p->opcode), p->dest_qpn, p->psn, p->ackreq ? " A" : "", p->solicited ? " SE" : "");
+	if (p->flags & OP_AETH)
+		fprintf(stderr, " syndrome %02x msn %u", p->syndrome, p->msn);
+	if (p->flags & (OP_RETH | OP_ATOMIC_ETH))
+		fprintf(stderr, " rkey %08x len %u", p->rkey, p->dma_len);
+	fprintf(stderr, " payload %u%s\n", p->payload_len, fate_names[f->fate]);
+}
+
+static void launch(struct world *w, u32 from, u32 to, const u8 *data, u32 len, u64 time_ns, u32 overtake)
+{
+	struct flight *f;
+
+	w->flights = grow(w->flights, w->num_flights, &w->flights_room, sizeof(*w->flights));
+	f = &w->flights[w->num_flights++];
+	*f = (struct flight){ .time_ns = time_ns, .sequence = w->flight_sequence++, .from = from, .to = to, .overtake = overtake,
+			      .held = overtake > 0, .len = len };
+	f->data = malloc(len);
+	assert_non_null(f->data);
+	memcpy(f->data, data, len);
+}
+
+/* One more packet passed those that are held back in this direction. */
+static void release_held(struct world *w, u32 from, u32 to)
+{
+	for (u32 i = 0; i < w->num_flights; i++) {
+		struct flight *f = &w->flights[i];
+
+		if (!f->held || f->from != from || f->to != to || --f->overtake)
+			continue;
+		f->held = false;
+		f->time_ns = w->now_ns + w->latency_ns;
+		f->sequence = w->flight_sequence++;
+	}
+}
+
+static bool scheduled(u64 mask, u64 n)
+{
+	return n < 64 && mask >> n & 1;
+}
+
+static enum fate choose_fate(struct world *w, struct faults *l, const struct sent_frame *f)
+{
+	u64 n = l->count++;
+
+	if (l->dead || scheduled(l->drop, n) || (l->drops && l->drops(f, l->drops_arg)))
+		return FATE_DROPPED;
+	if (scheduled(l->duplicate, n))
+		return FATE_DUPLICATED;
+	if (scheduled(l->corrupt, n))
+		return FATE_CORRUPTED;
+	if (scheduled(l->hold, n))
+		return FATE_HELD;
+	if (l->drop_rate && rng_chance(&w->rng, l->drop_rate))
+		return FATE_DROPPED;
+	if (l->duplicate_rate && rng_chance(&w->rng, l->duplicate_rate))
+		return FATE_DUPLICATED;
+	if (l->corrupt_rate && rng_chance(&w->rng, l->corrupt_rate))
+		return FATE_CORRUPTED;
+	if (l->hold_rate && rng_chance(&w->rng, l->hold_rate))
+		return FATE_HELD;
+	return FATE_DELIVERED;
+}
+
+/* Flip one bit that the ICRC covers: extension headers, payload, or the ICRC itself. */
+static void corrupt(struct world *w, u8 *data, u32 len, const struct packet *p)
+{
+	u32 first = (u32)(p->ip - data) + (p->is_ipv6 ? 40 : 20) + 8 + 12;
+
+	data[first + rng_below(&w->rng, len - first)] ^= (u8)(1u << rng_below(&w->rng, 8));
+}
+
+static void transmit(struct world *w, u32 from, u8 *frame, u32 len)
+{
+	struct rx_frame rx = { .data = frame, .len = len };
+	struct sent_frame f = { .time_ns = w->now_ns, .from = from, .to = WORLD_MAX_NODES, .fate = FATE_NO_NODE, .len = len };
+	struct faults *l;
+
+	/* Whatever an engine sends must be a good packet. */
+	check_eq(w, packet_parse(&f.packet, &rx), 0);
+	check(w, packet_icrc_ok(&f.packet));
+	for (u32 i = 0; i < w->num_nodes; i++)
+		if (gid_equal(&f.packet.dst, &w->node[i].gid4) || gid_equal(&f.packet.dst, &w->node[i].gid6))
+			f.to = i;
+	if (f.to < w->num_nodes) {
+		check(w, memcmp(frame, w->node[f.to].mac, 6) == 0 && memcmp(frame + 6, w->node[from].mac, 6) == 0);
+		l = &w->node[from].to[f.to];
+		f.fate = choose_fate(w, l, &f);
+		release_held(w, from, f.to);
+	}
+	if (w->trace)
+		trace_frame(w, &f);
+	if (w->keep_frames) {
+		f.data = malloc(len);
+		assert_non_null(f.data);
+		memcpy(f.data, frame, len);
+		rx.data = f.data;
+		check_eq(w, packet_parse(&f.packet, &rx), 0);
+		w->sent = grow(w->sent, w->num_sent, &w->sent_room, sizeof(*w->sent));
+		w->sent[w->num_sent++] = f;
+	}
+	switch (f.fate) {
+	case FATE_DROPPED:
+	case FATE_NO_NODE:
+		return;
+	case FATE_CORRUPTED:
+		corrupt(w, frame, len, &(struct packet){ .ip = frame + (f.packet.has_vlan ? 18 : 14), .is_ipv6 = f.packet.is_ipv6 });
+		break;
+	case FATE_DUPLICATED:
+		launch(w, from, f.to, frame, len, w->now_ns + w->latency_ns, 0);
+		break;
+	case FATE_HELD:
+		/* Where nothing follows to overtake it, it comes late all the same. */
+		launch(w, from, f.to, frame, len, w->now_ns + 20 * w->latency_ns, l->hold_packets ? l->hold_packets : 1);
+		return;
+	case FATE_DELIVERED:
+		break;
+	}
+	launch(w, from, f.to, frame, len, w->now_ns + w->latency_ns, 0);
+}
+
+int world_deliver(struct world *w, u32 to, const u8 *frame, u32 len)
+{
+	u32 head = len > w->split_bytes ? w->split_bytes : len;
+	struct rx_frame rx = { .len = head, .frag_len = len - head };
+	u8 *linear = malloc(head), *frag = len > head ? malloc(len - head) : NULL;
+	int result;
+
+	/* Copies of exactly their size: a read past the end is a sanitizer's report. */
+	assert_non_null(linear);
+	memcpy(linear, frame, head);
+	rx.data = linear;
+	if (frag) {
+		memcpy(frag, frame + head, len - head);
+		rx.frag = frag;
+	}
+	result = engine_input(w->node[to].engine, NULL, &rx, w->now_ns);
+	free(linear);
+	free(frag);
+	return result;
+}
+
+/* ---- steps ---- */
+
+static void drain_events(struct node *n)
+{
+	struct engine_event e;
+
+	for (u32 i = 0; engine_next_event(n->engine, &e); i++) {
+		check(n->world, i < 10000);
+		check(n->world, e.type && (e.type & (e.type - 1)) == 0); /* one thing an event */
+		n->events = grow(n->events, n->num_events, &n->events_room, sizeof(*n->events));
+		n->events[n->num_events++] = e;
+	}
+}
+
+static void pump(struct world *w, struct node *n)
+{
+	u8 *frame = malloc(PACKET_FRAME_MAX);
+	u32 len, count = 0;
+
+	assert_non_null(frame);
+	while ((len = engine_output(n->engine, frame, PACKET_FRAME_MAX, w->now_ns)) > 0) {
+		check(w, len <= PACKET_FRAME_MAX);
+		check(w, ++count < OUTPUT_MAX);
+		transmit(w, n->index, frame, len);
+	}
+	free(frame);
+	drain_events(n);
+	for (struct watched_cq *c = n->cqs; c; c = c->next)
+		if (c->polled)
+			world_poll(c);
+}
+
+void world_settle(struct world *w)
+{
+	for (u32 i = 0; i < w->num_nodes; i++)
+		pump(w, &w->node[i]);
+}
+
+/* The next packet to arrive, or -1. */
+static s64 next_flight(const struct world *w)
+{
+	s64 best = -1;
+
+	for (u32 i = 0; i < w->num_flights; i++) {
+		const struct flight *f = &w->flights[i], *b = &w->flights[best < 0 ? 0 : best];
+
+		if (best < 0 || f->time_ns < b->time_ns || (f->time_ns == b->time_ns && f->sequence < b->sequence))
+			best = i;
+	}
+	return best;
+}
+
+static void arrive(struct world *w, u32 index)
+{
+	struct flight f = w->flights[index];
+
+	w->flights[index] = w->flights[--w->num_flights];
+	world_deliver(w, f.to, f.data, f.len);
+	free(f.data);
+}
+
+/* Do what comes next if it comes by limit_ns. False if nothing does. */
+static bool step(struct world *w, u64 limit_ns)
+{
+	u64 next_ns = NSEC_NEVER;
+	s64 flight = next_flight(w);
+
+	if (flight >= 0)
+		next_ns = w->flights[flight].time_ns;
+	for (u32 i = 0; i < w->num_nodes; i++)
+		next_ns = min_u64(next_ns, engine_deadline_ns(w->node[i].engine));
+	if (next_ns == NSEC_NEVER || next_ns > limit_ns)
+		return false;
+	if (next_ns > w->now_ns)
+		w->now_ns = next_ns;
+	if (flight >= 0 && w->flights[flight].time_ns <= w->now_ns) {
+		u32 to = w->flights[flight].to;
+
+		for (u32 i = 0; i < w->rx_batch; i++) {
+			flight = next_flight(w);
+			if (flight < 0 || w->flights[flight].time_ns > w->now_ns || w->flights[flight].to != to)
+				break;
+			arrive(w, (u32)flight);
+		}
+		pump(w, &w->node[to]);
+		return true;
+	}
+	for (u32 i = 0; i < w->num_nodes; i++)
+		if (engine_deadline_ns(w->node[i].engine) <= w->now_ns) {
+			engine_expire(w->node[i].engine, w->now_ns);
+			pump(w, &w->node[i]);
+		}
+	return true;
+}
+
+static void run_until(struct world *w, u64 limit_ns)
+{
+	world_settle(w);
+	for (u64 i = 0; step(w, limit_ns); i++)
+		if (i > w->max_steps)
+			world_check(w, false, "the run does not end", __FILE__, __LINE__);
+}
+
+void world_run(struct world *w)
+{
+	run_until(w, NSEC_NEVER);
+}
+
+void world_run_for(struct world *w, u64 ns)
+{
+	u64 limit_ns = w->now_ns + ns;
+
+	run_until(w, limit_ns);
+	w->now_ns = limit_ns;
+}
+
+/* ---- what was seen ---- */
+
+u32 world_events(const struct node *n, enum engine_event_type type, const struct qp *qp)
+{
+	u32 count = 0;
+
+	for (u32 i = 0; i < n->num_events; i++)
+		count += n->events[i].type == type && (!qp || n->events[i].qp == qp);
+	return count;
+}
+
+const struct sent_frame *world_sent(const struct world *w, u32 from, u8 low_opcode, u32 n)
+{
+	for (u32 i = 0; i < w->num_sent; i++)
+		if (w->sent[i].from == from && (w->sent[i].packet.opcode & 0x1f) == low_opcode && n-- == 0)
+			return &w->sent[i];
+	return NULL;
+}
+
+u32 world_count_sent(const struct world *w, u32 from, u8 low_opcode)
+{
+	u32 n = 0;
+
+	while (world_sent(w, from, low_opcode, n))
+		n++;
+	return n;
+}

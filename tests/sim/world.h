@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The world that engines live in when no kernel is there: a few nodes with one engine each, links between them that lose, repeat,
+ * hold back and damage packets by schedule, and a clock that jumps from event to event. It is the engine's second caller besides
+ * the pump in user/port and owes it the same: one call at a time, exact buffers, every frame final.
+ *
+ * Nothing here is random but by the world's seed. A run that does not end fails with the world's label, which replays it.
+ */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "../../user/transport/engine.h"
+#include "rng.h"
+
+#define WORLD_MAX_NODES	 4
+#define WORLD_LATENCY_NS 1000
+/* Where AF_XDP cuts a frame: what fits a 4 KiB chunk behind its headroom. */
+#define WORLD_SPLIT_BYTES 3840
+
+/* What happens to a packet on its way. */
+enum fate { FATE_DELIVERED, FATE_DROPPED, FATE_DUPLICATED, FATE_CORRUPTED, FATE_HELD, FATE_NO_NODE };
+
+/* A frame that an engine sent: its headers as the codec reads them, and the whole frame. */
+struct sent_frame {
+	u64 time_ns;
+	u32 from, to;		/* nodes; to is WORLD_MAX_NODES if nobody has the address */
+	enum fate fate;
+	struct packet packet;	/* its pointers point into data */
+	u8 *data;
+	u32 len;
+};
+
+/* One direction of a link. Bit n of a schedule is for the nth packet of this direction; rates are chances in 65536. */
+struct faults {
+	u64 drop, duplicate, corrupt, hold;
+	u32 drop_rate, duplicate_rate, corrupt_rate, hold_rate;
+	u32 hold_packets;	/* how many later packets overtake a held one; 0 counts as 1 */
+	bool dead;		/* drops everything */
+	/* Drops what it says true to; for schedules by content rather than by count. */
+	bool (*drops)(const struct sent_frame *f, void *arg);
+	void *drops_arg;
+	u64 count;		/* packets seen */
+};
+
+/* A CQ that the world polls for the application after every step, and all that came out of it. */
+struct watched_cq {
+	struct cq cq;
+	struct cqe *log;
+	u32 n, room;
+	bool polled;		/* false: the test polls, or lets it run over */
+	struct watched_cq *next;
+};
+
+struct node {
+	struct world *world;
+	u32 index;
+	struct engine *engine;
+	struct xroce_engine_stats stats;
+	struct xroce_drops drops;
+	u8 mac[6];
+	struct gid gid4, gid6;
+	struct faults to[WORLD_MAX_NODES];
+	struct watched_cq *cqs;
+	struct buffer *buffers;
+	struct engine_event *events;
+	u32 num_events, events_room;
+};
+
+/* Memory of a node with a registered region over it, and guard bytes around it. */
+struct buffer {
+	u8 *bytes;
+	u32 len;
+	struct mr *mr;
+	u8 *allocation;
+	struct node *node;
+	struct buffer *next;
+};
+
+struct flight;
+
+struct world {
+	u64 now_ns;
+	u64 latency_ns;
+	u64 seed;
+	struct rng rng;
+	u32 num_nodes;
+	struct node node[WORLD_MAX_NODES];
+	u32 split_bytes;	/* longer frames arrive in two buffers */
+	u32 rx_batch;		/* packets handed to an engine before its output is asked for; at least 1 */
+	u64 max_steps;		/* of one world_run(); a run that takes more fails */
+	bool keep_frames;	/* keep what was sent in sent[] */
+	bool trace;		/* print every packet; also by XROCE_SIM_TRACE=1 in the environment */
+	struct sent_frame *sent;
+	u32 num_sent, sent_room;
+	struct flight *flights;
+	u32 num_flights, flights_room;
+	u64 flight_sequence;
+	char label[160];	/* the line that replays this run */
+};
+
+/* num_nodes engines, all with a lossless link to each other. Never fails: it ends the test instead. */
+struct world *world_create(u32 num_nodes, u64 seed);
+/* Destroys the engines: their QPs must be gone. Checks the guards of all buffers. */
+void world_destroy(struct world *w);
+/* What to print when this run goes wrong. */
+void world_label(struct world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Run until nothing is under way and no timer runs. Ends the test after max_steps. */
+void world_run(struct world *w);
+/* Run what happens in the next ns nanoseconds, then stand there. */
+void world_run_for(struct world *w, u64 ns);
+/* Let the engines say what they have to say now; no time passes. */
+void world_settle(struct world *w);
+/* Throw away all packets that are under way. */
+void world_drop_flights(struct world *w);
+void world_forget_sent(struct world *w);
+
+/* Hand a frame to a node as its interface would; returns what engine_input() did. */
+int world_deliver(struct world *w, u32 to, const u8 *frame, u32 len);
+
+/* An address, and the path from one node to another. */
+struct gid world_gid(u32 node, bool is_ipv6);
+struct path world_path(const struct world *w, u32 from, u32 to, bool is_ipv6);
+
+struct watched_cq *world_cq(struct node *n, u32 capacity);
+/* Take all completions of one CQ into its log now. */
+void world_poll(struct watched_cq *c);
+
+/* A buffer of len bytes filled by buffer_fill(), registered with access under pd 1; iova is the virtual address. */
+struct buffer *world_buffer(struct node *n, u32 len, u32 access);
+struct buffer *world_buffer_pd(struct node *n, u32 len, u32 access, u32 pd);
+void buffer_fill(u8 *bytes, u32 len, u32 seed);
+static inline u64 buffer_va(const struct buffer *b)
+{
+	return (u64)(uintptr_t)b->bytes;
+}
+static inline struct sge buffer_sge(const struct buffer *b, u32 offset, u32 len)
+{
+	return (struct sge){ .addr = buffer_va(b) + offset, .length = len, .lkey = b->mr->key };
+}
+
+/* How many events of a type (and of this QP, if not NULL) a node has reported. */
+u32 world_events(const struct node *n, enum engine_event_type type, const struct qp *qp);
+
+/* How many frames from a node match an opcode (any transport's: low five bits), and the nth of them or NULL. */
+u32 world_count_sent(const struct world *w, u32 from, u8 low_opcode);
+const struct sent_frame *world_sent(const struct world *w, u32 from, u8 low_opcode, u32 n);
+
+/* End the test, naming the run, unless ok. */
+void world_check(struct world *w, bool ok, const char *what, const char *file, int line);
+#define check(w, condition) world_check((w), (condition), #condition, __FILE__, __LINE__)
+void world_check_u64(struct world *w, u64 got, u64 want, const char *what, const char *file, int line);
+#define check_eq(w, got, want) world_check_u64((w), (u64)(got), (u64)(want), #got " == " #want, __FILE__, __LINE__)
+
+#endif
