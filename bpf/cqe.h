@@ -18,16 +18,21 @@ static __always_inline __u32 flow_tag(const struct packet *p)
 	return h ^ h >> 15;
 }
 
-/* Returns false if the driver leaves no room for metadata. All packet pointers of the caller are void afterwards. */
+/*
+ * Returns false if the CQE cannot lie directly before the packet, where its reader looks: the driver leaves no room for metadata, or a
+ * program that ran before this one put its own there. All packet pointers of the caller are void afterwards.
+ */
 static __always_inline bool cqe_write(struct xdp_md *ctx, const struct packet *p)
 {
 	struct xroce_rx_cqe *cqe;
+	void *data;
 
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*cqe)))
 		return false;
 	/* adjust_meta moved data_meta, and may have moved the packet: pointers from before it are no longer valid. */
 	cqe = (void *)(long)ctx->data_meta;
-	if ((void *)(cqe + 1) > (void *)(long)ctx->data)
+	data = (void *)(long)ctx->data;
+	if ((void *)(cqe + 1) > data || (void *)(cqe + 1) < data)
 		return false;
 	cqe->qpn = p->qpn;
 	cqe->src_qpn = p->src_qpn;

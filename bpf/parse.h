@@ -51,25 +51,28 @@ union address {
 
 /* What parsing found. Offsets are from the start of the frame; numbers in host order but for imm. */
 struct packet {
+	/* set once parse_ip() returned true */
 	union address src, dst;
 	__u32 l3;	    /* IP header */
 	__u32 l4;	    /* UDP header */
 	__u32 ip_end;	    /* first byte behind the IP packet, as the IP header says; Ethernet padding may follow */
-	__u32 flags;	    /* OP_* of the opcode; valid once parse_roce() found no fault, as all below */
-	__u32 qpn;	    /* has_bth says whether it was read: also from a packet with a fault behind its BTH */
+	__u16 vlan_tci;	    /* of the outer tag, 0 without one */
+	__u8 tos;
+	__u8 rx_flags;	    /* XROCE_RX_* */
+	__u8 has_bth;	    /* the BTH's fields were read: also from a packet with a fault behind its BTH */
+	/* set if has_bth */
+	__u8 opcode;
+	__u8 bth_flags;
+	__u16 sport;
+	__u16 pkey;
+	__u32 qpn;
+	/* set once parse_roce() found no fault; 0 where the packet has no such header */
+	__u32 flags;	    /* OP_* of the opcode */
 	__u32 src_qpn;
 	__u32 qkey;
 	__be32 imm;	    /* immediate or R_Key to invalidate */
 	__u32 byte_len;	    /* payload without pad */
-	__u16 vlan_tci;
-	__u16 sport;
-	__u16 pkey;
-	__u8 tos;
-	__u8 opcode;
-	__u8 bth_flags;
-	__u8 syndrome;	    /* of an AETH, else 0 */
-	__u8 rx_flags;	    /* XROCE_RX_* */
-	__u8 has_bth;
+	__u8 syndrome;	    /* of an AETH */
 };
 
 static const __u32 opcode_flags[256] = { ROCE_OPCODE_FLAGS };
@@ -108,6 +111,7 @@ static __always_inline bool parse_ipv4(struct packet *p, void *data, void *data_
 	p->l4 = p->l3 + header;
 	p->ip_end = p->l3 + bpf_ntohs(ip->tot_len);
 	p->tos = ip->tos;
+	p->src.half[0] = p->dst.half[0] = 0;
 	p->src.word[2] = p->dst.word[2] = bpf_htonl(0xffff);
 	p->src.word[3] = ip->saddr;
 	p->dst.word[3] = ip->daddr;
@@ -163,6 +167,9 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
 		return false;
 	proto = eth->h_proto;
 	p->l3 = sizeof(*eth);
+	p->vlan_tci = 0;
+	p->rx_flags = 0;
+	p->has_bth = false;
 	if (is_vlan(proto)) {
 		if ((void *)(tag + 1) > data_end)
 			return false;
@@ -220,6 +227,7 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 	p->has_bth = true;
 	if (p->bth_flags & BTH_TVER_MASK)
 		return XROCE_DROP_bth_version;
+	p->src_qpn = p->qkey = p->imm = p->syndrome = 0;
 	p->flags = opcode_flags[p->opcode];
 	if (!(p->flags & OP_VALID))
 		return XROCE_DROP_opcode;

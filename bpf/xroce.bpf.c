@@ -31,7 +31,7 @@ int xroce_xdp(struct xdp_md *ctx)
 	enum xroce_drop fault = NO_FAULT;
 	struct xroce_rx_stats *rx;
 	struct xroce_qp *qp = NULL;
-	struct packet p = {};
+	struct packet p;
 
 	if (!parse_ip(ctx, &p, &fault))
 		return XDP_PASS;
