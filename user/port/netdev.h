@@ -8,6 +8,7 @@
 
 #include <net/if.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 #include "../transport/packet.h"
 #include "../transport/types.h"
@@ -18,6 +19,9 @@ struct netdev_gid {
 	u8 prefix_len;
 };
 
+/* In the environment: the one interface that may be a device. */
+#define NETDEV_ENV "XROCE_DEV"
+
 struct netdev {
 	u32 ifindex;
 	char name[IF_NAMESIZE];
@@ -25,7 +29,7 @@ struct netdev {
 	u32 mtu;
 	bool is_up;	   /* IFF_UP and carrier */
 	bool is_loopback;
-	u32 rx_queues;	   /* at least 1 */
+	u32 rx_queues;	   /* in use now, at least 1 */
 	u32 speed_mbps;	   /* 0 = unknown */
 	u32 num_gids;
 	struct netdev_gid gid[XROCE_MAX_GID]; /* IPv4, then global IPv6, then link-local; each in the kernel's order */
@@ -33,15 +37,22 @@ struct netdev {
 
 /*
  * All interfaces of this network namespace that can be devices: Ethernet, and lo last; those that are up and have addresses first.
- * XROCE_DEV in the environment limits the list to that interface. *out is malloc()ed, free it with free(). Returns the count or -errno.
+ * XROCE_DEV in the environment limits the list to that interface. *out is malloc()ed, free it with free(). Returns the count or -errno. If XROCE_DEV names
+ * no such interface the count is 0 and, once a process, a line on standard error says so.
  */
 int netdev_list(struct netdev **out);
+
+/* The one interface of that name. Returns 0, -ENODEV (none of that name), -EOPNOTSUPP (neither Ethernet nor lo) or -errno. */
+int netdev_find(const char *name, struct netdev *out);
 
 /* Read one interface anew. Returns 0, -ENODEV or -errno. */
 int netdev_refresh(struct netdev *dev);
 
 /* Largest path MTU in bytes (256 .. 4096) whose frames fit a link MTU, 0 if not even 256 does; multibuffer: the kernel has AF_XDP multi-buffer. */
 u32 netdev_path_mtu(u32 link_mtu, bool multibuffer);
+
+/* The smallest link MTU whose frames carry that path MTU. */
+u32 netdev_link_mtu_for(u32 path_mtu);
 
 /* True if this kernel can receive frames of several buffers on AF_XDP (by its release: >= 6.6). */
 bool netdev_kernel_multibuffer(void);
@@ -52,5 +63,22 @@ bool netdev_kernel_multibuffer(void);
  * timeout_ms. Returns 0, -EHOSTUNREACH (no answer), -ENETUNREACH (no route over dev), -EINVAL (local is not a GID of dev; families differ), -errno.
  */
 int netdev_resolve(const struct netdev *dev, const struct gid *local, const struct gid *peer, int timeout_ms, struct path *out);
+
+/*
+ * The process that holds an interface, if it is one of ours. netdev_hold(): become the holder; returns a descriptor (hold it open; it needs no
+ * service), -EBUSY (another process is) or -errno. netdev_holder(): 0 and the holder's pid (0: not of this pid namespace) and name, -ENOENT (none) or -errno.
+ */
+int netdev_hold(u32 ifindex);
+int netdev_holder(u32 ifindex, pid_t *pid, char *comm, size_t n);
+
+/* The driver's name as ethtool shows it. Returns 0 or -errno; lo has none. */
+int netdev_driver(const char *name, char *driver, size_t n);
+
+/* XDP features of the driver, as in <linux/netdev.h>. Returns 0, -ENOENT (the kernel does not tell; before 6.3) or -errno. */
+#define NETDEV_XDP_BASIC	(1u << 0)
+#define NETDEV_XDP_REDIRECT	(1u << 1)
+#define NETDEV_XDP_XSK_ZEROCOPY (1u << 3)
+#define NETDEV_XDP_RX_SG	(1u << 5)
+int netdev_xdp_features(u32 ifindex, u64 *features);
 
 #endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The interfaces of this network namespace and their addresses, from rtnetlink dumps: what can be a device and what its GID table holds.
+ * It only reads.
+ */
+#include <linux/if_addr.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <net/if_arp.h>
+#include <stdlib.h>
+#include <sys/utsname.h>
+
+#include "netdev_nl.h"
+
+/* Headers between the link MTU and the payload, the longest: IPv6, UDP, BTH, XRCETH, RETH, ImmDt (XRC WRITE_ONLY_IMM), ICRC. */
+#define PATH_MTU_OVERHEAD                                                                                              \
+	(40 + 8 + sizeof(struct bth) + sizeof(struct xrc_eth) + sizeof(struct reth) + sizeof(struct imm_dt) + ROCE_ICRC_BYTES)
+/* What fits one AF_XDP buffer with all headers. */
+#define PATH_MTU_ONE_BUFFER 2048
+
+/* The order of the GID table. */
+enum address_class { ADDR_IPV4, ADDR_IPV6_GLOBAL, ADDR_IPV6_DEPRECATED, ADDR_IPV6_LINK_LOCAL, ADDR_CLASSES };
+
+struct address {
+	u32 ifindex;
+	enum address_class class;
+	struct netdev_gid entry;
+};
+
+struct scan {
+	const char *only_name; /* or NULL */
+	struct netdev *dev;
+	u32 num_devs, room_devs;
+	struct address *addr;
+	u32 num_addrs, room_addrs;
+	bool out_of_memory;
+};
+
+/* Make room for one more element of size bytes; false sets out_of_memory. */
+static bool scan_grow(struct scan *s, void **array, u32 n, u32 *room, size_t size)
+{
+	void *p;
+
+	if (n < *room)
+		return true;
+	p = reallocarray(*array, *room ? *room * 2 : 16, size);
+	if (!p) {
+		s->out_of_memory = true;
+		return false;
+	}
+	*array = p;
+	*room = *room ? *room * 2 : 16;
+	return true;
+}
+
+/* Read a link message into *dev (without speed, queues and GIDs); num_rx_queues apart. False if it cannot be a device. */
+static bool link_parse(const struct nlmsghdr *nlh, struct netdev *dev, u32 *num_rx_queues)
+{
+	const struct nlattr *tb[IFLA_CARRIER + 1];
+	const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
+	u8 carrier;
+
+	if (nlh->nlmsg_type != RTM_NEWLINK || mnl_nlmsg_get_payload_len(nlh) < sizeof(*ifi) || ifi->ifi_index <= 0)
+		return false;
+	if (ifi->ifi_type != ARPHRD_ETHER && ifi->ifi_type != ARPHRD_LOOPBACK)
+		return false;
+	nl_parse(nlh, sizeof(*ifi), tb, IFLA_CARRIER);
+
+	memset(dev, 0, sizeof(*dev));
+	dev->ifindex = (u32)ifi->ifi_index;
+	dev->is_loopback = ifi->ifi_type == ARPHRD_LOOPBACK;
+	/* The carrier as the driver has it now: IFF_RUNNING and the operational state follow it by up to a second. */
+	if (!nl_get(tb[IFLA_CARRIER], &carrier, sizeof(carrier)))
+		carrier = !!(ifi->ifi_flags & IFF_RUNNING);
+	dev->is_up = (ifi->ifi_flags & IFF_UP) && carrier;
+	if (!nl_get_string(tb[IFLA_IFNAME], dev->name, sizeof(dev->name)) ||
+	    !nl_get(tb[IFLA_ADDRESS], dev->mac, sizeof(dev->mac)) || !nl_get(tb[IFLA_MTU], &dev->mtu, sizeof(dev->mtu)))
+		return false;
+	if (!nl_get(tb[IFLA_NUM_RX_QUEUES], num_rx_queues, sizeof(*num_rx_queues)))
+		*num_rx_queues = 1;
+	return true;
+}
+
+static int link_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	struct scan *s = arg;
+	struct netdev dev;
+	u32 queues;
+
+	if (!link_parse(nlh, &dev, &queues) || (s->only_name && strcmp(s->only_name, dev.name)))
+		return MNL_CB_OK;
+	if (!scan_grow(s, (void **)&s->dev, s->num_devs, &s->room_devs, sizeof(*s->dev)))
+		return MNL_CB_OK;
+	/* Filled in by scan_finish(): no other system call within a dump. */
+	dev.rx_queues = queues;
+	s->dev[s->num_devs++] = dev;
+	return MNL_CB_OK;
+}
+
+/* An address message as a GID; false if it is none, or one that must not be used (RFC 4862: tentative, or a duplicate was found). */
+static bool address_parse(const struct nlmsghdr *nlh, struct address *a)
+{
+	const struct nlattr *tb[IFA_FLAGS + 1];
+	const struct ifaddrmsg *ifa = mnl_nlmsg_get_payload(nlh);
+	u8 *raw = a->entry.gid.raw;
+	u32 flags;
+
+	if (nlh->nlmsg_type != RTM_NEWADDR || mnl_nlmsg_get_payload_len(nlh) < sizeof(*ifa))
+		return false;
+	nl_parse(nlh, sizeof(*ifa), tb, IFA_FLAGS);
+
+	memset(a, 0, sizeof(*a));
+	a->ifindex = ifa->ifa_index;
+	a->entry.prefix_len = ifa->ifa_prefixlen;
+	if (!nl_get(tb[IFA_FLAGS], &flags, sizeof(flags)))
+		flags = ifa->ifa_flags;
+	if ((flags & IFA_F_DADFAILED) || ((flags & IFA_F_TENTATIVE) && !(flags & IFA_F_OPTIMISTIC)))
+		return false;
+
+	/* On a point-to-point address IFA_ADDRESS is the peer's; IFA_LOCAL, where present, is always ours. */
+	if (ifa->ifa_family == AF_INET) {
+		raw[10] = raw[11] = 0xff;
+		a->class = ADDR_IPV4;
+		return (nl_get(tb[IFA_LOCAL], raw + 12, 4) || nl_get(tb[IFA_ADDRESS], raw + 12, 4)) && raw[12] != 0;
+	}
+	if (ifa->ifa_family != AF_INET6 || (!nl_get(tb[IFA_LOCAL], raw, 16) && !nl_get(tb[IFA_ADDRESS], raw, 16)))
+		return false;
+	if (raw[0] == 0xfe && (raw[1] & 0xc0) == 0x80)
+		a->class = ADDR_IPV6_LINK_LOCAL;
+	else
+		a->class = flags & IFA_F_DEPRECATED ? ADDR_IPV6_DEPRECATED : ADDR_IPV6_GLOBAL;
+	return true;
+}
+
+static int address_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	struct scan *s = arg;
+	struct address a;
+
+	if (!address_parse(nlh, &a))
+		return MNL_CB_OK;
+	if (!scan_grow(s, (void **)&s->addr, s->num_addrs, &s->room_addrs, sizeof(*s->addr)))
+		return MNL_CB_OK;
+	s->addr[s->num_addrs++] = a;
+	return MNL_CB_OK;
+}
+
+static int dump_addresses(struct scan *s)
+{
+	int ret = -EINTR;
+
+	for (int i = 0; i < NL_DUMP_RETRIES && ret == -EINTR; i++) {
+		char buf[NL_REQUEST_BYTES] = { 0 };
+		struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+
+		nlh->nlmsg_type = RTM_GETADDR;
+		nlh->nlmsg_flags = NLM_F_DUMP;
+		mnl_nlmsg_put_extra_header(nlh, sizeof(struct ifaddrmsg)); /* AF_UNSPEC: both families */
+		s->num_addrs = 0;
+		ret = nl_request(NETLINK_ROUTE, nlh, address_cb, s);
+	}
+	return ret < 0 ? ret : s->out_of_memory ? -ENOMEM : 0;
+}
+
+static int dump_links(struct scan *s)
+{
+	int ret = -EINTR;
+
+	for (int i = 0; i < NL_DUMP_RETRIES && ret == -EINTR; i++) {
+		char buf[NL_REQUEST_BYTES] = { 0 };
+		struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+
+		nlh->nlmsg_type = RTM_GETLINK;
+		nlh->nlmsg_flags = NLM_F_DUMP;
+		mnl_nlmsg_put_extra_header(nlh, sizeof(struct ifinfomsg));
+		s->num_devs = 0;
+		ret = nl_request(NETLINK_ROUTE, nlh, link_cb, s);
+	}
+	return ret < 0 ? ret : s->out_of_memory ? -ENOMEM : 0;
+}
+
+static bool netdev_has_gid(const struct netdev *dev, const struct gid *gid)
+{
+	for (u32 i = 0; i < dev->num_gids; i++)
+		if (gid_equal(&dev->gid[i].gid, gid))
+			return true;
+	return false;
+}
+
+/* The GID table of dev from the scanned addresses: class by class, each address once (it may have several prefixes). */
+static void fill_gids(const struct scan *s, struct netdev *dev)
+{
+	for (int class = 0; class < ADDR_CLASSES; class++) {
+		for (u32 i = 0; i < s->num_addrs; i++) {
+			const struct address *a = &s->addr[i];
+
+			if (a->ifindex != dev->ifindex || (int)a->class != class || dev->num_gids == XROCE_MAX_GID ||
+			    netdev_has_gid(dev, &a->entry.gid))
+				continue;
+			dev->gid[dev->num_gids++] = a->entry;
+		}
+	}
+}
+
+static void scan_finish(const struct scan *s, struct netdev *dev)
+{
+	fill_gids(s, dev);
+	dev->rx_queues = netdev_rx_queues(dev->name, dev->ifindex, dev->rx_queues);
+	dev->speed_mbps = netdev_speed_mbps(dev->name);
+}
+
+static void scan_free(struct scan *s)
+{
+	free(s->dev);
+	free(s->addr);
+}
+
+/* Place in the list: usable ones, others, lo. */
+static int netdev_rank(const struct netdev *dev)
+{
+	if (dev->is_loopback)
+		return 2;
+	return dev->is_up && dev->num_gids ? 0 : 1;
+}
+
+/* All devices, or the one of that name, sorted; *out is malloc()ed. Returns the count or -errno. */
+static int list_devices(const char *only_name, struct netdev **out)
+{
+	struct scan s = { .only_name = only_name };
+	struct netdev *sorted = NULL;
+	int ret, n = 0;
+
+	*out = NULL;
+	ret = dump_links(&s);
+	if (!ret)
+		ret = dump_addresses(&s);
+	if (ret)
+		goto out;
+	sorted = calloc(s.num_devs ? s.num_devs : 1, sizeof(*sorted));
+	if (!sorted) {
+		ret = -ENOMEM;
+		goto out;
+	}
+	for (u32 i = 0; i < s.num_devs; i++)
+		scan_finish(&s, &s.dev[i]);
+	for (int rank = 0; rank <= 2; rank++)
+		for (u32 i = 0; i < s.num_devs; i++)
+			if (netdev_rank(&s.dev[i]) == rank)
+				sorted[n++] = s.dev[i];
+	*out = sorted;
+	ret = n;
+out:
+	scan_free(&s);
+	return ret;
+}
+
+int netdev_list(struct netdev **out)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+	const char *only = getenv(NETDEV_ENV);
+	int n;
+
+	if (only && !*only)
+		only = NULL;
+	n = list_devices(only, out);
+	/* Once a process: some programs ask for the list again and again. */
+	if (n == 0 && only && !atomic_flag_test_and_set(&said))
+		fprintf(stderr,
+			"xroce: " NETDEV_ENV "=%s: no Ethernet interface of this name in this network namespace; "
+			"'xroce list' shows those that there are\n",
+			only);
+	return n;
+}
+
+int netdev_find(const char *name, struct netdev *out)
+{
+	struct netdev *list;
+	int n = list_devices(name, &list);
+
+	if (n < 0)
+		return n;
+	if (n > 0)
+		*out = list[0];
+	free(list);
+	if (n > 0)
+		return 0;
+	return if_nametoindex(name) ? -EOPNOTSUPP : -ENODEV;
+}
+
+int netdev_refresh(struct netdev *dev)
+{
+	char buf[NL_REQUEST_BYTES] = { 0 };
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct ifinfomsg *ifi;
+	struct scan s = { 0 };
+	int ret;
+
+	nlh->nlmsg_type = RTM_GETLINK;
+	ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
+	ifi->ifi_index = (int)dev->ifindex;
+	ret = nl_request(NETLINK_ROUTE, nlh, link_cb, &s);
+	if (!ret && s.num_devs != 1)
+		ret = s.out_of_memory ? -ENOMEM : -ENODEV;
+	if (!ret)
+		ret = dump_addresses(&s);
+	if (!ret) {
+		scan_finish(&s, &s.dev[0]);
+		*dev = s.dev[0];
+	}
+	scan_free(&s);
+	return ret;
+}
+
+u32 netdev_path_mtu(u32 link_mtu, bool multibuffer)
+{
+	u32 pmtu = multibuffer ? ROCE_PMTU_MAX : PATH_MTU_ONE_BUFFER;
+
+	while (pmtu >= 256 && link_mtu < pmtu + PATH_MTU_OVERHEAD)
+		pmtu /= 2;
+	return pmtu >= 256 ? pmtu : 0;
+}
+
+u32 netdev_link_mtu_for(u32 path_mtu)
+{
+	return path_mtu + (u32)PATH_MTU_OVERHEAD;
+}
+
+bool netdev_kernel_multibuffer(void)
+{
+	unsigned int major, minor;
+	struct utsname u;
+
+	if (uname(&u) < 0 || sscanf(u.release, "%u.%u", &major, &minor) != 2)
+		return false;
+	return major > 6 || (major == 6 && minor >= 6);
+}

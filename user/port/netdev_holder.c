@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Which process holds an interface. The holder listens on an abstract Unix socket named after the interface: the name belongs to the
+ * network namespace, as the interface does, is taken by one process at a time, and is gone with it, however it ends.
+ */
+#define _GNU_SOURCE /* struct ucred */
+#include <ctype.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "netdev.h"
+
+static socklen_t holder_address(u32 ifindex, struct sockaddr_un *sun)
+{
+	int n;
+
+	memset(sun, 0, sizeof(*sun));
+	sun->sun_family = AF_UNIX;
+	n = snprintf(sun->sun_path + 1, sizeof(sun->sun_path) - 1, "xroce/%u", ifindex);
+	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+}
+
+int netdev_hold(u32 ifindex)
+{
+	struct sockaddr_un sun;
+	socklen_t len = holder_address(ifindex, &sun);
+	int fd, ret;
+
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	/* Nobody accepts: who asks needs the credentials only. What they leave behind in the queue is bounded by its length. */
+	if (bind(fd, (struct sockaddr *)&sun, len) < 0 || listen(fd, SOMAXCONN) < 0) {
+		ret = errno == EADDRINUSE ? -EBUSY : -errno;
+		close(fd);
+		return ret;
+	}
+	return fd;
+}
+
+/* The name of a process; "?" if it cannot be read. Any process may choose its name: what is not printable becomes '?'. */
+static void process_name(pid_t pid, char *comm, size_t n)
+{
+	char path[32];
+	FILE *f;
+
+	snprintf(comm, n, "?");
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
+	f = pid > 0 ? fopen(path, "re") : NULL;
+	if (!f)
+		return;
+	if (fgets(comm, (int)n, f))
+		comm[strcspn(comm, "\n")] = 0;
+	fclose(f);
+	for (char *c = comm; *c; c++)
+		if (!isprint((unsigned char)*c))
+			*c = '?';
+}
+
+int netdev_holder(u32 ifindex, pid_t *pid, char *comm, size_t n)
+{
+	struct sockaddr_un sun;
+	socklen_t len = holder_address(ifindex, &sun);
+	struct ucred cred = { .pid = 0 };
+	socklen_t cred_len = sizeof(cred);
+	int fd, ret = 0;
+
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (struct sockaddr *)&sun, len) == 0) {
+		/* Credentials of the one that called listen(). */
+		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) < 0)
+			ret = -errno;
+	} else if (errno != EAGAIN) { /* EAGAIN: its queue is full, so there is one, but it cannot be asked */
+		ret = errno == ECONNREFUSED ? -ENOENT : -errno;
+	}
+	close(fd);
+	if (ret)
+		return ret;
+	*pid = cred.pid;
+	process_name(cred.pid, comm, n);
+	return 0;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the driver says of an interface: receive queues, speed, driver name, XDP features. Over ethtool ioctls and generic netlink, which both
+ * answer for the caller's own network namespace; sysfs does not (it shows the namespace that it was mounted in). It only reads.
+ */
+#include <linux/ethtool.h>
+#include <linux/genetlink.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "netdev_nl.h"
+
+/* The "netdev" generic netlink family; <linux/netdev.h> is younger than the headers that we build with. */
+#define NETDEV_FAMILY	      "netdev"
+#define NETDEV_CMD_DEV_GET    1
+#define NETDEV_CMD_QUEUE_GET  10
+#define NETDEV_A_DEV_IFINDEX  1
+#define NETDEV_A_DEV_XDP      3
+#define NETDEV_A_QUEUE_IFINDEX 2
+#define NETDEV_A_QUEUE_TYPE   3
+#define NETDEV_QUEUE_RX	      0
+
+/* One ethtool command; cmd is a struct that starts with its number. Returns 0 or -errno. */
+static int ethtool(const char *name, void *cmd)
+{
+	struct ifreq ifr = { .ifr_data = cmd };
+	int fd, ret;
+
+	memcpy(ifr.ifr_name, name, strnlen(name, IF_NAMESIZE - 1));
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	ret = ioctl(fd, SIOCETHTOOL, &ifr) < 0 ? -errno : 0;
+	close(fd);
+	return ret;
+}
+
+/* A request to the netdev family about one interface. Returns 0 or -errno (-ENOENT: no such family; before 6.3). */
+static int netdev_family_get(u8 cmd, u16 flags, u16 ifindex_attr, u32 ifindex, mnl_cb_t cb, void *arg)
+{
+	char buf[NL_REQUEST_BYTES] = { 0 };
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct genlmsghdr *genl;
+	int family = nl_family(NETDEV_FAMILY);
+
+	if (family < 0)
+		return family;
+	nlh->nlmsg_type = (u16)family;
+	nlh->nlmsg_flags = flags;
+	genl = mnl_nlmsg_put_extra_header(nlh, sizeof(*genl));
+	genl->cmd = cmd;
+	genl->version = 1;
+	mnl_attr_put_u32(nlh, ifindex_attr, ifindex);
+	return nl_request(NETLINK_GENERIC, nlh, cb, arg);
+}
+
+static int queue_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct nlattr *tb[NETDEV_A_QUEUE_TYPE + 1];
+	u32 type;
+
+	nl_parse(nlh, sizeof(struct genlmsghdr), tb, NETDEV_A_QUEUE_TYPE);
+	if (nl_get(tb[NETDEV_A_QUEUE_TYPE], &type, sizeof(type)) && type == NETDEV_QUEUE_RX)
+		++*(u32 *)arg;
+	return MNL_CB_OK;
+}
+
+u32 netdev_rx_queues(const char *name, u32 ifindex, u32 num_rx_queues)
+{
+	struct ethtool_channels ch = { .cmd = ETHTOOL_GCHANNELS };
+	u32 n = 0;
+
+	/*
+	 * num_rx_queues is what was allocated (a multi-queue tap: 256); an AF_XDP socket binds to those only that are in use. Drivers with a fixed
+	 * number have no channels; the kernel itself tells (6.8 on, while the interface is up).
+	 */
+	if (num_rx_queues <= 1)
+		return 1;
+	if (!ethtool(name, &ch))
+		n = ch.rx_count + ch.combined_count;
+	else
+		netdev_family_get(NETDEV_CMD_QUEUE_GET, NLM_F_DUMP, NETDEV_A_QUEUE_IFINDEX, ifindex, queue_cb, &n);
+	return n ? min_u32(n, num_rx_queues) : num_rx_queues;
+}
+
+u32 netdev_speed_mbps(const char *name)
+{
+	/* The link mode masks follow the struct: 3 of them, of at most 127 words (link_mode_masks_nwords is an s8). */
+	struct {
+		struct ethtool_link_settings base;
+		u32 masks[3 * 127];
+	} ls = { .base.cmd = ETHTOOL_GLINKSETTINGS };
+	s32 words;
+
+	/* First call: the kernel answers with the negated number of words that it wants. */
+	if (ethtool(name, &ls) || ls.base.link_mode_masks_nwords >= 0)
+		return 0;
+	words = -ls.base.link_mode_masks_nwords;
+	if (words > 127)
+		return 0;
+	ls.base.cmd = ETHTOOL_GLINKSETTINGS;
+	ls.base.link_mode_masks_nwords = (__s8)words;
+	if (ethtool(name, &ls) || ls.base.speed > INT32_MAX) /* SPEED_UNKNOWN is -1 */
+		return 0;
+	return ls.base.speed;
+}
+
+int netdev_driver(const char *name, char *driver, size_t n)
+{
+	struct ethtool_drvinfo info = { .cmd = ETHTOOL_GDRVINFO };
+	int ret = ethtool(name, &info);
+
+	if (ret)
+		return ret;
+	info.driver[sizeof(info.driver) - 1] = 0;
+	snprintf(driver, n, "%s", info.driver);
+	return 0;
+}
+
+static int features_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct nlattr *tb[NETDEV_A_DEV_XDP + 1];
+	u64 features;
+
+	nl_parse(nlh, sizeof(struct genlmsghdr), tb, NETDEV_A_DEV_XDP);
+	if (nl_get(tb[NETDEV_A_DEV_XDP], &features, sizeof(features)))
+		*(u64 *)arg = features;
+	return MNL_CB_OK;
+}
+
+int netdev_xdp_features(u32 ifindex, u64 *features)
+{
+	*features = 0;
+	return netdev_family_get(NETDEV_CMD_DEV_GET, 0, NETDEV_A_DEV_IFINDEX, ifindex, features_cb, features);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the netdev files share among themselves: one netlink exchange, checked attribute reads, and the parts of struct netdev that do not come from rtnetlink. */
+#ifndef PORT_NETDEV_NL_H
+#define PORT_NETDEV_NL_H
+
+#include <libmnl/libmnl.h>
+
+#include "netdev.h"
+
+/* Room for one request of ours; the largest is a route query with three addresses. */
+#define NL_REQUEST_BYTES 256
+/* Times a dump is begun anew when what it lists changes meanwhile. */
+#define NL_DUMP_RETRIES 16
+
+/*
+ * Send req on a socket of its own and hand every answer to cb (may be NULL), up to the acknowledgement or the dump's end: sets NLM_F_REQUEST, NLM_F_ACK
+ * (no dump) and the sequence number itself. Returns 0 or the kernel's -errno; -EINTR: the dump is inconsistent, begin anew.
+ */
+int nl_request(int protocol, struct nlmsghdr *req, mnl_cb_t cb, void *arg);
+
+/* Attribute table by type, NULL where absent; types above max are ignored. Lengths of the table's entries are not checked yet: nl_get_*() do. */
+void nl_parse(const struct nlmsghdr *nlh, size_t header_len, const struct nlattr **table, u16 max);
+
+/* True if attr is present with exactly (a string: at most, NUL included) len bytes, which are then copied to dst. */
+bool nl_get(const struct nlattr *attr, void *dst, size_t len);
+bool nl_get_string(const struct nlattr *attr, char *dst, size_t len);
+
+/* The ID of a generic netlink family, or -errno (-ENOENT: this kernel does not have it). */
+int nl_family(const char *name);
+
+/* Receive queues that exist now (of the num_rx_queues that the interface was made with), at least 1. */
+u32 netdev_rx_queues(const char *name, u32 ifindex, u32 num_rx_queues);
+/* Link speed in Mb/s, 0 if the driver does not say. */
+u32 netdev_speed_mbps(const char *name);
+
+#endif

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * From a peer's GID to its MAC: the kernel's route over this interface, then the kernel's neighbour entry of the next hop. Where there is none the
+ * kernel is asked to resolve it (NTF_USE), so ARP and neighbour discovery stay its business and no packet of ours goes out for it.
+ */
+#include <arpa/inet.h>
+#include <linux/neighbour.h>
+#include <linux/rtnetlink.h>
+#include <poll.h>
+#include <time.h>
+
+#include "netdev_nl.h"
+
+/* States in which the entry's MAC may be used (the kernel's NUD_VALID). */
+#define NUD_USABLE (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
+
+/* An address as rtnetlink has it. */
+struct hop {
+	u8 family;
+	u8 len;
+	u8 addr[16];
+};
+
+static struct hop hop_of_gid(const struct gid *gid)
+{
+	struct hop h = { .family = AF_INET6, .len = 16 };
+
+	if (gid_is_ipv4(gid)) {
+		h.family = AF_INET;
+		h.len = 4;
+		memcpy(h.addr, gid->raw + 12, 4);
+	} else {
+		memcpy(h.addr, gid->raw, 16);
+	}
+	return h;
+}
+
+static bool hop_is_multicast(const struct hop *h)
+{
+	return h->family == AF_INET ? (h->addr[0] & 0xf0) == 0xe0 : h->addr[0] == 0xff;
+}
+
+/* 0.0.0.0/8, 255.255.255.255 and ::, to which nothing can be sent. */
+static bool hop_is_nowhere(const struct hop *h)
+{
+	static const u8 zero[16], ones[4] = { 0xff, 0xff, 0xff, 0xff };
+
+	if (h->family == AF_INET)
+		return h->addr[0] == 0 || !memcmp(h->addr, ones, 4);
+	return !memcmp(h->addr, zero, 16);
+}
+
+static bool hop_is_link_local(const struct hop *h)
+{
+	return h->family == AF_INET6 && h->addr[0] == 0xfe && (h->addr[1] & 0xc0) == 0x80;
+}
+
+/* RFC 1112 section 6.4 and RFC 2464 section 7. */
+static void multicast_mac(const struct hop *h, u8 mac[6])
+{
+	if (h->family == AF_INET) {
+		mac[0] = 0x01;
+		mac[1] = 0x00;
+		mac[2] = 0x5e;
+		mac[3] = h->addr[1] & 0x7f;
+		mac[4] = h->addr[2];
+		mac[5] = h->addr[3];
+	} else {
+		mac[0] = mac[1] = 0x33;
+		memcpy(mac + 2, h->addr + 12, 4);
+	}
+}
+
+/* ---- route ---- */
+
+struct route_answer {
+	u32 ifindex;
+	u8 type;
+	bool answered;
+	bool malformed;
+	bool has_gateway;
+	struct hop gateway;
+};
+
+static int route_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct nlattr *tb[RTA_VIA + 1];
+	const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
+	struct route_answer *r = arg;
+	struct hop *gw = &r->gateway;
+
+	if (nlh->nlmsg_type != RTM_NEWROUTE || mnl_nlmsg_get_payload_len(nlh) < sizeof(*rtm))
+		return MNL_CB_OK;
+	nl_parse(nlh, sizeof(*rtm), tb, RTA_VIA);
+	r->answered = true;
+	r->type = rtm->rtm_type;
+	nl_get(tb[RTA_OIF], &r->ifindex, sizeof(r->ifindex));
+	gw->family = rtm->rtm_family;
+	gw->len = gw->family == AF_INET ? 4 : 16;
+	if (tb[RTA_GATEWAY]) {
+		r->has_gateway = true;
+		r->malformed = !nl_get(tb[RTA_GATEWAY], gw->addr, gw->len);
+	} else if (tb[RTA_VIA]) {
+		/* A gateway of the other family: IPv4 by way of an IPv6 router (RFC 5549). */
+		const struct rtvia *via = mnl_attr_get_payload(tb[RTA_VIA]);
+		size_t n = mnl_attr_get_payload_len(tb[RTA_VIA]);
+
+		r->has_gateway = true;
+		r->malformed = n < sizeof(*via) || !(via->rtvia_family == AF_INET || via->rtvia_family == AF_INET6) ||
+			       n - sizeof(*via) != (via->rtvia_family == AF_INET ? 4 : 16);
+		if (!r->malformed) {
+			gw->family = (u8)via->rtvia_family;
+			gw->len = (u8)(n - sizeof(*via));
+			memcpy(gw->addr, via->rtvia_addr, gw->len);
+		}
+	}
+	return MNL_CB_OK;
+}
+
+static int route_ask(u32 ifindex, const struct hop *src, const struct hop *dst, u32 flags, struct route_answer *r)
+{
+	char buf[NL_REQUEST_BYTES] = { 0 };
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct rtmsg *rtm;
+	int ret;
+
+	nlh->nlmsg_type = RTM_GETROUTE;
+	rtm = mnl_nlmsg_put_extra_header(nlh, sizeof(*rtm));
+	rtm->rtm_family = dst->family;
+	rtm->rtm_dst_len = (u8)(dst->len * 8);
+	rtm->rtm_src_len = (u8)(src->len * 8);
+	rtm->rtm_flags = flags;
+	mnl_attr_put(nlh, RTA_DST, dst->len, dst->addr);
+	mnl_attr_put(nlh, RTA_SRC, src->len, src->addr);
+	mnl_attr_put_u32(nlh, RTA_OIF, ifindex);
+	memset(r, 0, sizeof(*r));
+	ret = nl_request(NETLINK_ROUTE, nlh, route_cb, r);
+	return ret ? ret : r->answered && !r->malformed ? 0 : -EBADMSG;
+}
+
+/* The neighbour on the interface that packets to dst go to. Returns 0, -ENETUNREACH, -EINVAL (dst is a broadcast address) or -errno. */
+static int next_hop(u32 ifindex, const struct hop *src, const struct hop *dst, struct hop *next)
+{
+	struct route_answer r;
+	int ret = 0;
+
+	*next = *dst;
+	if (hop_is_link_local(dst))
+		return 0;
+	/*
+	 * Given an interface, IPv4 assumes that what it has no route for is on that link. A look-up that is to return the table's entry
+	 * (RTM_F_FIB_MATCH) does not.
+	 */
+	if (dst->family == AF_INET)
+		ret = route_ask(ifindex, src, dst, RTM_F_FIB_MATCH, &r);
+	if (!ret)
+		ret = route_ask(ifindex, src, dst, 0, &r);
+	switch (ret) {
+	case 0:
+		break;
+	case -ENOMEM:
+	case -ENOBUFS:
+	case -EMFILE:
+	case -ENFILE:
+	case -EBADMSG:
+		return ret;
+	default: /* no route; or one of type unreachable, prohibit (-EACCES), blackhole (-EINVAL) or throw (-EAGAIN) */
+		return -ENETUNREACH;
+	}
+	if (r.type == RTN_BROADCAST)
+		return -EINVAL;
+	if (r.type != RTN_UNICAST || r.ifindex != ifindex)
+		return -ENETUNREACH;
+	if (r.has_gateway)
+		*next = r.gateway;
+	return 0;
+}
+
+/* ---- neighbour ---- */
+
+struct neighbour {
+	u16 state; /* NUD_*, 0 = no entry */
+	bool has_mac;
+	u8 mac[6];
+};
+
+static int neighbour_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct nlattr *tb[NDA_LLADDR + 1];
+	const struct ndmsg *ndm = mnl_nlmsg_get_payload(nlh);
+	struct neighbour *n = arg;
+
+	if (nlh->nlmsg_type != RTM_NEWNEIGH || mnl_nlmsg_get_payload_len(nlh) < sizeof(*ndm))
+		return MNL_CB_OK;
+	nl_parse(nlh, sizeof(*ndm), tb, NDA_LLADDR);
+	n->state = ndm->ndm_state;
+	n->has_mac = nl_get(tb[NDA_LLADDR], n->mac, sizeof(n->mac));
+	return MNL_CB_OK;
+}
+
+static struct nlmsghdr *neighbour_request(char *buf, u16 type, u32 ifindex, const struct hop *hop, u8 ndm_flags)
+{
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct ndmsg *ndm;
+
+	nlh->nlmsg_type = type;
+	ndm = mnl_nlmsg_put_extra_header(nlh, sizeof(*ndm));
+	ndm->ndm_family = hop->family;
+	ndm->ndm_ifindex = (int)ifindex;
+	ndm->ndm_flags = ndm_flags;
+	mnl_attr_put(nlh, NDA_DST, hop->len, hop->addr);
+	return nlh;
+}
+
+/* Returns 0 (n->state is 0 if there is no entry) or -errno. */
+static int neighbour_get(u32 ifindex, const struct hop *hop, struct neighbour *n)
+{
+	char buf[NL_REQUEST_BYTES] = { 0 };
+	int ret;
+
+	memset(n, 0, sizeof(*n));
+	ret = nl_request(NETLINK_ROUTE, neighbour_request(buf, RTM_GETNEIGH, ifindex, hop, 0), neighbour_cb, n);
+	return ret == -ENOENT ? 0 : ret;
+}
+
+/* Make the kernel use the neighbour as if it had a packet for it: it creates, resolves or confirms the entry. */
+static int neighbour_use(u32 ifindex, const struct hop *hop)
+{
+	char buf[NL_REQUEST_BYTES] = { 0 };
+	struct nlmsghdr *nlh = neighbour_request(buf, RTM_NEWNEIGH, ifindex, hop, NTF_USE);
+
+	nlh->nlmsg_flags = NLM_F_CREATE;
+	return nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
+}
+
+static s64 now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (s64)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/* Sleep until some neighbour changes or deadline_ms; false when it has passed. What changed is of no matter: the caller looks itself. */
+static bool wait_for_change(struct mnl_socket *events, s64 deadline_ms)
+{
+	struct pollfd pfd = { .fd = mnl_socket_get_fd(events), .events = POLLIN };
+	char buf[4096];
+	s64 left = deadline_ms - now_ms();
+
+	if (left <= 0)
+		return false;
+	if (poll(&pfd, 1, left > INT32_MAX ? INT32_MAX : (int)left) == 0)
+		return false;
+	/* An overrun (ENOBUFS) is a change too; so is a signal, for all that it costs. */
+	while (recv(pfd.fd, buf, sizeof(buf), MSG_DONTWAIT) > 0)
+		;
+	return true;
+}
+
+/* Ask for the neighbour and wait until it is usable. Returns 0, -EHOSTUNREACH or -errno. */
+static int neighbour_await(struct mnl_socket *events, u32 ifindex, const struct hop *hop, s64 deadline_ms, struct neighbour *n)
+{
+	int ret = neighbour_use(ifindex, hop);
+
+	while (!ret) {
+		ret = neighbour_get(ifindex, hop, n);
+		if (ret || (n->state & NUD_USABLE))
+			return ret;
+		/* Asked anew, an entry that had failed is incomplete again: this failure is the answer to our question. */
+		if ((n->state & NUD_FAILED) || !wait_for_change(events, deadline_ms))
+			return -EHOSTUNREACH;
+	}
+	return ret;
+}
+
+static int neighbour_resolve(u32 ifindex, const struct hop *hop, int timeout_ms, u8 mac[6])
+{
+	s64 deadline_ms = now_ms() + timeout_ms;
+	struct mnl_socket *events;
+	struct neighbour n;
+	int ret;
+
+	ret = neighbour_get(ifindex, hop, &n);
+	if (ret)
+		return ret;
+	if (!(n.state & NUD_USABLE)) {
+		/* Listen before asking, so that the answer cannot be missed. */
+		events = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
+		if (!events)
+			return -errno;
+		if (mnl_socket_bind(events, RTMGRP_NEIGH, MNL_SOCKET_AUTOPID) < 0)
+			ret = -errno;
+		else
+			ret = neighbour_await(events, ifindex, hop, deadline_ms, &n);
+		mnl_socket_close(events);
+		if (ret)
+			return ret;
+	} else if (n.state & NUD_STALE) {
+		/* Our packets do not pass the kernel's neighbour code: let it confirm the entry. The MAC is good until it says otherwise. */
+		neighbour_use(ifindex, hop);
+	}
+	if (!n.has_mac)
+		return -EHOSTUNREACH;
+	memcpy(mac, n.mac, 6);
+	return 0;
+}
+
+/* ---- both ---- */
+
+static bool is_own(const struct netdev *dev, const struct gid *gid)
+{
+	for (u32 i = 0; i < dev->num_gids && i < XROCE_MAX_GID; i++)
+		if (gid_equal(&dev->gid[i].gid, gid))
+			return true;
+	return false;
+}
+
+int netdev_resolve(const struct netdev *dev, const struct gid *local, const struct gid *peer, int timeout_ms, struct path *out)
+{
+	struct hop src = hop_of_gid(local), dst = hop_of_gid(peer), next;
+	u8 dmac[6];
+	int ret;
+
+	if (!is_own(dev, local) || src.family != dst.family || hop_is_nowhere(&dst))
+		return -EINVAL;
+	if (is_own(dev, peer)) {
+		memcpy(dmac, dev->mac, 6);
+	} else if (hop_is_multicast(&dst)) {
+		multicast_mac(&dst, dmac);
+	} else {
+		ret = dev->is_loopback ? -ENETUNREACH : next_hop(dev->ifindex, &src, &dst, &next);
+		if (!ret)
+			ret = neighbour_resolve(dev->ifindex, &next, timeout_ms, dmac);
+		if (ret)
+			return ret;
+	}
+
+	memcpy(out->dmac, dmac, 6);
+	memcpy(out->smac, dev->mac, 6);
+	out->local = *local;
+	out->peer = *peer;
+	out->is_ipv6 = dst.family == AF_INET6;
+	out->has_vlan = false;
+	out->vlan_tci = 0;
+	return 0;
+}
