@@ -6,25 +6,28 @@
  * Received frames are hostile. Each header is pulled from a cursor that knows where the linear part of the IP packet ends, and all
  * lengths are checked against one another before the payload is pointed at. What fails before the UDP port says RoCEv2 is not_roce,
  * as XDP passes such frames; behind it the reasons are those that XDP counts, in this order: IP options, fragments, IP length, UDP
- * length, BTH, version, opcode, extension headers, pad, payload. Headers that run on into the second buffer of a frame count as short.
+ * length, BTH, version, opcode, extension headers, pad, payload.
  * The IPv4 header checksum is written but not verified: neither is it in XDP, and the ICRC covers the lengths and addresses.
  */
 #include "packet.h"
 
 #include "icrc.h"
 
-#define ETH_ALEN       6
-#define ETH_P_IPV4     0x0800
-#define ETH_P_IPV6     0x86dd
-#define ETH_P_8021Q    0x8100
-#define ETH_P_8021AD   0x88a8
-#define IP_PROTO_UDP   17
-#define IPV4_VERSION_IHL 0x45
-#define IPV4_DF	       0x4000
-#define IPV4_MF	       0x2000
-#define IPV4_OFFSET    0x1fff
-#define CNP_BYTES      16
-#define FLOW_LABEL_MAX 0xfffffu
+#define ETH_ALEN          6
+#define ETH_P_IPV4        0x0800
+#define ETH_P_IPV6        0x86dd
+#define ETH_P_8021Q       0x8100
+#define ETH_P_8021AD      0x88a8
+#define IP_PROTO_UDP      17
+#define IP_PROTO_FRAGMENT 44
+#define IPV4_VERSION_IHL  0x45
+#define IPV4_DF           0x4000
+#define IPV4_MF           0x2000
+#define IPV4_OFFSET       0x1fff
+#define IPV6_OFFSET       0xfff8
+#define CNP_BYTES         16
+#define FLOW_LABEL_MAX    0xfffffu
+#define MSN_MASK          0xffffffu
 
 #define OP_ANY_EXTENSION                                                                                             \
 	(OP_DETH | OP_XRC_ETH | OP_FETH | OP_RETH | OP_ATOMIC_ETH | OP_AETH | OP_ATOMIC_ACK_ETH | OP_IMM | OP_IETH | OP_CNP)
@@ -60,6 +63,13 @@ struct ipv6 {
 	u8 hop_limit;
 	u8 src[16];
 	u8 dst[16];
+} __attribute__((packed));
+
+struct ipv6_fragment {
+	u8 next_header;
+	u8 reserved;
+	__be16 offset;
+	__be32 id;
 } __attribute__((packed));
 
 struct udp {
@@ -100,6 +110,11 @@ static inline int refuse(enum xroce_drop reason)
 	return -(1 + (int)reason);
 }
 
+static inline bool is_vlan(u16 type)
+{
+	return type == ETH_P_8021Q || type == ETH_P_8021AD;
+}
+
 static inline void gid_from_ipv4(struct gid *g, const u8 addr[4])
 {
 	memset(g->raw, 0, 10);
@@ -107,215 +122,251 @@ static inline void gid_from_ipv4(struct gid *g, const u8 addr[4])
 	memcpy(g->raw + 12, addr, 4);
 }
 
-/* The extension headers of the opcode, in their order on the wire (wire.h, roce_ext_bytes()). False if they do not fit. */
-static bool pull_extensions(struct cursor *c, struct packet *p, u32 flags)
+/* Read the opcode's extension headers, in their order on the wire; ext has roce_ext_bytes(flags) bytes. */
+static void get_extensions(const u8 *ext, struct packet *p, u32 flags)
 {
 	if (flags & OP_DETH) {
-		const struct deth *h = pull(c, sizeof(*h));
+		const struct deth *h = (const struct deth *)ext;
 
-		if (!h)
-			return false;
 		p->qkey = be32toh(h->qkey);
 		p->src_qpn = be32toh(h->src_qpn) & ROCE_QPN_MASK;
+		ext += sizeof(*h);
 	}
 	if (flags & OP_XRC_ETH) {
-		const struct xrc_eth *h = pull(c, sizeof(*h));
+		const struct xrc_eth *h = (const struct xrc_eth *)ext;
 
-		if (!h)
-			return false;
 		p->xrc_srqn = be32toh(h->srqn) & ROCE_QPN_MASK;
+		ext += sizeof(*h);
 	}
 	if (flags & OP_FETH) {
-		const struct feth *h = pull(c, sizeof(*h));
+		const struct feth *h = (const struct feth *)ext;
 
-		if (!h)
-			return false;
 		p->flush = be32toh(h->flush);
+		ext += sizeof(*h);
 	}
 	if (flags & OP_RETH) {
-		const struct reth *h = pull(c, sizeof(*h));
+		const struct reth *h = (const struct reth *)ext;
 
-		if (!h)
-			return false;
 		p->va = be64toh(h->va);
 		p->rkey = be32toh(h->rkey);
 		p->dma_len = be32toh(h->dma_len);
+		ext += sizeof(*h);
 	}
 	if (flags & OP_ATOMIC_ETH) {
-		const struct atomic_eth *h = pull(c, sizeof(*h));
+		const struct atomic_eth *h = (const struct atomic_eth *)ext;
 
-		if (!h)
-			return false;
 		p->va = be64toh(h->va);
 		p->rkey = be32toh(h->rkey);
 		p->swap_add = be64toh(h->swap_add);
 		p->compare = be64toh(h->compare);
+		ext += sizeof(*h);
 	}
 	if (flags & OP_AETH) {
-		const struct aeth *h = pull(c, sizeof(*h));
+		u32 word = be32toh(((const struct aeth *)ext)->syndrome_msn);
 
-		if (!h)
-			return false;
-		p->syndrome = be32toh(h->syndrome_msn) >> 24;
-		p->msn = be32toh(h->syndrome_msn) & 0xffffff;
+		p->syndrome = word >> 24;
+		p->msn = word & MSN_MASK;
+		ext += sizeof(struct aeth);
 	}
 	if (flags & OP_ATOMIC_ACK_ETH) {
-		const struct atomic_ack_eth *h = pull(c, sizeof(*h));
+		const struct atomic_ack_eth *h = (const struct atomic_ack_eth *)ext;
 
-		if (!h)
-			return false;
 		p->original = be64toh(h->original);
+		ext += sizeof(*h);
 	}
-	if (flags & OP_IMM) {
-		const struct imm_dt *h = pull(c, sizeof(*h));
-
-		if (!h)
-			return false;
-		p->imm = h->imm;
-	}
-	if (flags & OP_IETH) {
-		const struct ieth *h = pull(c, sizeof(*h));
-
-		if (!h)
-			return false;
-		p->inv_rkey = be32toh(h->rkey);
-	}
-	/* A CNP's 16 bytes are reserved: present, and not looked at. */
-	return !(flags & OP_CNP) || pull(c, CNP_BYTES);
+	/* The last one of each opcode that has it; a CNP's 16 bytes are reserved and not looked at. */
+	if (flags & OP_IMM)
+		p->imm = ((const struct imm_dt *)ext)->imm;
+	if (flags & OP_IETH)
+		p->inv_rkey = be32toh(((const struct ieth *)ext)->rkey);
 }
 
-int packet_parse(struct packet *p, const struct rx_frame *f)
+/* What the IP header says of the lengths, and whether it rules the packet out if that turns out to be RoCEv2. */
+struct layer3 {
+	size_t ip_len;	  /* header and payload */
+	size_t udp_space; /* payload: what the UDP length must be */
+	bool options;
+	bool fragment;
+};
+
+/*
+ * Pull the Ethernet header and up to two VLAN tags; sets *type to the type behind them. False if the frame is too short. A third
+ * tag is a type that nobody here knows.
+ */
+static inline bool parse_ethernet(struct cursor *c, struct packet *p, u16 *type)
 {
-	struct cursor c = { f->data, f->data + f->len };
-	const struct eth *eth = pull(&c, sizeof(*eth));
-	size_t linear, ip_len, udp_space;
-	const struct vlan *vlan;
-	const struct udp *udp;
-	const struct bth *bth;
-	bool options, fragment;
-	u32 word, udp_len, rest;
-	u16 type;
+	const struct eth *eth = pull(c, sizeof(*eth));
+	const struct vlan *tag;
 
-	if (!eth)
-		return refuse(XROCE_DROP_not_roce);
-
-	/* What not every packet has. Not the whole struct: that would double the cost of parsing. */
-	memset((u8 *)p + offsetof(struct packet, va), 0, offsetof(struct packet, payload_len) - offsetof(struct packet, va));
+	if (unlikely(!eth))
+		return false;
+	*type = be16toh(eth->type);
 	p->has_vlan = false;
 	p->vlan_tci = 0;
-	type = be16toh(eth->type);
-	if (type == ETH_P_8021Q || type == ETH_P_8021AD) {
-		vlan = pull(&c, sizeof(*vlan));
-		if (!vlan)
-			return refuse(XROCE_DROP_not_roce);
-		p->has_vlan = true;
-		p->vlan_tci = be16toh(vlan->tci);
-		type = be16toh(vlan->type);
-		if (type == ETH_P_8021Q || type == ETH_P_8021AD) {
-			vlan = pull(&c, sizeof(*vlan));
-			if (!vlan)
-				return refuse(XROCE_DROP_not_roce);
-			type = be16toh(vlan->type);
-		}
+	if (likely(!is_vlan(*type)))
+		return true;
+
+	tag = pull(c, sizeof(*tag));
+	if (!tag)
+		return false;
+	*type = be16toh(tag->type);
+	p->has_vlan = true;
+	p->vlan_tci = be16toh(tag->tci);
+	if (!is_vlan(*type))
+		return true;
+
+	tag = pull(c, sizeof(*tag));
+	if (!tag)
+		return false;
+	*type = be16toh(tag->type);
+	return true;
+}
+
+/* False for what is not UDP over IPv4, or a later fragment, which shows no port. */
+static inline bool parse_ipv4(struct cursor *c, struct packet *p, struct layer3 *l3)
+{
+	const struct ipv4 *ip = pull(c, sizeof(*ip));
+	size_t header_bytes;
+
+	if (unlikely(!ip || ip->version_ihl >> 4 != 4 || ip->protocol != IP_PROTO_UDP || (be16toh(ip->frag) & IPV4_OFFSET)))
+		return false;
+	header_bytes = (ip->version_ihl & 0x0f) * 4u;
+	if (unlikely(header_bytes < sizeof(*ip) || !pull(c, header_bytes - sizeof(*ip))))
+		return false;
+	l3->options = header_bytes != sizeof(*ip);
+	l3->fragment = be16toh(ip->frag) & IPV4_MF;
+	l3->ip_len = be16toh(ip->total_len);
+	l3->udp_space = l3->ip_len - header_bytes; /* wraps with a bad total_len, which is refused before this is used */
+	p->is_ipv6 = false;
+	p->tos = ip->tos;
+	p->hop_limit = ip->ttl;
+	p->ip_id = be16toh(ip->id);
+	gid_from_ipv4(&p->src, ip->src);
+	gid_from_ipv4(&p->dst, ip->dst);
+	return true;
+}
+
+/* False for what is not UDP over IPv6, at once or in a first fragment. RoCEv2 knows no other extension headers. */
+static inline bool parse_ipv6(struct cursor *c, struct packet *p, struct layer3 *l3)
+{
+	const struct ipv6 *ip = pull(c, sizeof(*ip));
+	u8 next_header;
+
+	if (unlikely(!ip || be32toh(ip->version_tc_flow) >> 28 != 6))
+		return false;
+	next_header = ip->next_header;
+	l3->options = false;
+	l3->fragment = next_header == IP_PROTO_FRAGMENT;
+	if (unlikely(l3->fragment)) {
+		const struct ipv6_fragment *fragment = pull(c, sizeof(*fragment));
+
+		if (!fragment || (be16toh(fragment->offset) & IPV6_OFFSET))
+			return false;
+		next_header = fragment->next_header;
 	}
+	if (unlikely(next_header != IP_PROTO_UDP))
+		return false;
+	l3->udp_space = be16toh(ip->payload_len);
+	l3->ip_len = sizeof(*ip) + l3->udp_space;
+	p->is_ipv6 = true;
+	p->tos = (u8)(be32toh(ip->version_tc_flow) >> 20);
+	p->hop_limit = ip->hop_limit;
+	p->ip_id = 0;
+	memcpy(p->src.raw, ip->src, sizeof(p->src.raw));
+	memcpy(p->dst.raw, ip->dst, sizeof(p->dst.raw));
+	return true;
+}
 
-	p->ip = c.pos;
-	linear = (size_t)(c.end - c.pos);
-	if (likely(type == ETH_P_IPV4)) {
-		const struct ipv4 *ip = pull(&c, sizeof(*ip));
-		size_t header_bytes;
+static inline void get_bth(const struct bth *bth, struct packet *p)
+{
+	u32 word = be32toh(bth->ecn_qpn);
 
-		if (!ip || ip->version_ihl >> 4 != 4 || ip->protocol != IP_PROTO_UDP || (be16toh(ip->frag) & IPV4_OFFSET))
-			return refuse(XROCE_DROP_not_roce);
-		header_bytes = (ip->version_ihl & 0x0f) * 4u;
-		if (header_bytes < sizeof(*ip) || !pull(&c, header_bytes - sizeof(*ip)))
-			return refuse(XROCE_DROP_not_roce);
-		options = header_bytes != sizeof(*ip);
-		fragment = be16toh(ip->frag) & IPV4_MF;
-		ip_len = be16toh(ip->total_len);
-		udp_space = ip_len - header_bytes; /* wraps with a bad ip_len, which is refused before it is used */
-		p->tos = ip->tos;
-		p->hop_limit = ip->ttl;
-		p->ip_id = be16toh(ip->id);
-		p->is_ipv6 = false;
-		gid_from_ipv4(&p->src, ip->src);
-		gid_from_ipv4(&p->dst, ip->dst);
-	} else if (type == ETH_P_IPV6) {
-		const struct ipv6 *ip = pull(&c, sizeof(*ip));
-
-		if (!ip || be32toh(ip->version_tc_flow) >> 28 != 6 || ip->next_header != IP_PROTO_UDP)
-			return refuse(XROCE_DROP_not_roce);
-		options = false;
-		fragment = false;
-		udp_space = be16toh(ip->payload_len);
-		ip_len = sizeof(*ip) + udp_space;
-		p->is_ipv6 = true;
-		p->ip_id = 0;
-		p->tos = (u8)(be32toh(ip->version_tc_flow) >> 20);
-		p->hop_limit = ip->hop_limit;
-		memcpy(p->src.raw, ip->src, sizeof(p->src.raw));
-		memcpy(p->dst.raw, ip->dst, sizeof(p->dst.raw));
-	} else {
-		return refuse(XROCE_DROP_not_roce);
-	}
-
-	udp = pull(&c, sizeof(*udp));
-	if (!udp || udp->dport != htobe16(ROCE_UDP_PORT))
-		return refuse(XROCE_DROP_not_roce);
-	if (unlikely(options))
-		return refuse(XROCE_DROP_ip_options);
-	if (unlikely(fragment))
-		return refuse(XROCE_DROP_ip_fragment);
-
-	/* The IP packet ends inside the frame; what lies behind it is Ethernet padding. */
-	if (unlikely(ip_len < (size_t)(c.pos - p->ip) || ip_len > linear + f->frag_len))
-		return refuse(XROCE_DROP_ip_length);
-	if (ip_len <= linear) {
-		c.end = p->ip + ip_len;
-		p->frag = NULL;
-		p->frag_len = 0;
-	} else {
-		p->frag = f->frag;
-		p->frag_len = (u32)(ip_len - linear);
-	}
-	p->end = c.end;
-
-	udp_len = be16toh(udp->len);
-	if (unlikely(udp_len != udp_space))
-		return refuse(XROCE_DROP_udp_length);
-	p->udp_sport = be16toh(udp->sport);
-
-	bth = pull(&c, sizeof(*bth));
-	if (unlikely(!bth || udp_len < sizeof(*udp) + sizeof(*bth) + ROCE_ICRC_BYTES))
-		return refuse(XROCE_DROP_bth_short);
-	if (unlikely(bth->flags & BTH_TVER_MASK))
-		return refuse(XROCE_DROP_bth_version);
 	p->opcode = bth->opcode;
-	p->flags = opcode_flags(bth->opcode);
-	if (unlikely(!p->flags))
-		return refuse(XROCE_DROP_opcode);
-	p->tver = 0;
+	p->tver = bth->flags & BTH_TVER_MASK;
 	p->solicited = bth->flags & BTH_SE;
 	p->migreq = bth->flags & BTH_MIGREQ;
 	p->pad = (bth->flags & BTH_PAD_MASK) >> BTH_PAD_SHIFT;
 	p->pkey = be16toh(bth->pkey);
-	word = be32toh(bth->ecn_qpn);
 	p->fecn = word & BTH_FECN;
 	p->becn = word & BTH_BECN;
 	p->dest_qpn = word & ROCE_QPN_MASK;
 	word = be32toh(bth->ack_psn);
 	p->ackreq = word & BTH_ACKREQ;
 	p->psn = word & ROCE_PSN_MASK;
+}
 
-	if ((p->flags & OP_ANY_EXTENSION) && unlikely(!pull_extensions(&c, p, p->flags)))
-		return refuse(XROCE_DROP_ext_short);
+int packet_parse(struct packet *p, const struct rx_frame *f)
+{
+	struct cursor c = { f->data, f->data + f->len };
+	const struct udp *udp;
+	const struct bth *bth;
+	struct layer3 l3;
+	u32 udp_len, rest;
+	size_t linear;
+	u16 type;
 
-	/* The cursor is inside the UDP datagram, so this does not wrap. */
-	rest = udp_len - (u32)(c.pos - (const u8 *)udp);
-	if (unlikely(rest < ROCE_ICRC_BYTES))
-		return refuse(XROCE_DROP_ext_short);
-	rest -= ROCE_ICRC_BYTES;
-	if (unlikely(rest < p->pad || (rest > p->pad && !(p->flags & OP_PAYLOAD))))
+	if (!parse_ethernet(&c, p, &type))
+		return refuse(XROCE_DROP_not_roce);
+	p->ip = c.pos;
+	linear = (size_t)(c.end - c.pos);
+	if (!(type == ETH_P_IPV4 ? parse_ipv4(&c, p, &l3) : type == ETH_P_IPV6 && parse_ipv6(&c, p, &l3)))
+		return refuse(XROCE_DROP_not_roce);
+	udp = pull(&c, sizeof(*udp));
+	if (unlikely(!udp || udp->dport != htobe16(ROCE_UDP_PORT)))
+		return refuse(XROCE_DROP_not_roce);
+	if (unlikely(l3.options))
+		return refuse(XROCE_DROP_ip_options);
+	if (unlikely(l3.fragment))
+		return refuse(XROCE_DROP_ip_fragment);
+
+	/* The IP packet ends inside the frame; what lies behind it is Ethernet padding. */
+	if (unlikely(l3.ip_len < (size_t)(c.pos - p->ip) || l3.ip_len > linear + f->frag_len))
+		return refuse(XROCE_DROP_ip_length);
+	p->frag = NULL;
+	p->frag_len = 0;
+	if (l3.ip_len <= linear) {
+		c.end = p->ip + l3.ip_len;
+	} else {
+		p->frag = f->frag;
+		p->frag_len = (u32)(l3.ip_len - linear);
+	}
+	p->end = c.end;
+	udp_len = be16toh(udp->len);
+	if (unlikely(udp_len != l3.udp_space))
+		return refuse(XROCE_DROP_udp_length);
+	p->udp_sport = be16toh(udp->sport);
+
+	/* From here on the lengths agree, and what cannot be pulled lies in the second buffer. */
+	if (unlikely(udp_len < sizeof(*udp) + sizeof(*bth) + ROCE_ICRC_BYTES))
+		return refuse(XROCE_DROP_bth_short);
+	rest = udp_len - (u32)(sizeof(*udp) + sizeof(*bth) + ROCE_ICRC_BYTES);
+	bth = pull(&c, sizeof(*bth));
+	if (unlikely(!bth))
+		return refuse(XROCE_DROP_multibuffer);
+	get_bth(bth, p);
+	if (unlikely(p->tver != 0))
+		return refuse(XROCE_DROP_bth_version);
+	p->flags = opcode_flags(p->opcode);
+	if (unlikely(!p->flags))
+		return refuse(XROCE_DROP_opcode);
+
+	/* The extension headers' fields are one block in the struct. Clearing all of it would double the cost of parsing. */
+	memset((u8 *)p + offsetof(struct packet, va), 0, offsetof(struct packet, payload_len) - offsetof(struct packet, va));
+	if (p->flags & OP_ANY_EXTENSION) {
+		u32 ext_bytes = roce_ext_bytes(p->flags);
+		const u8 *ext;
+
+		if (unlikely(rest < ext_bytes))
+			return refuse(XROCE_DROP_ext_short);
+		rest -= ext_bytes;
+		ext = pull(&c, ext_bytes);
+		if (unlikely(!ext))
+			return refuse(XROCE_DROP_multibuffer);
+		get_extensions(ext, p, p->flags);
+	}
+
+	/* Pad fills up to a multiple of 4: a length that is none cannot be right. */
+	if (unlikely(rest < p->pad || rest % 4 || (rest && !(p->flags & OP_PAYLOAD))))
 		return refuse(XROCE_DROP_pad);
 	p->payload_len = rest - p->pad;
 	if (unlikely(p->payload_len > ROCE_PMTU_MAX))
@@ -372,7 +423,7 @@ static inline void *put(u8 **pos, size_t n)
 	return p;
 }
 
-/* The mirror of pull_extensions(). */
+/* The mirror of get_extensions(). */
 static u8 *put_extensions(u8 *pos, const struct packet *p, u32 flags)
 {
 	if (flags & OP_DETH)
@@ -401,7 +452,7 @@ static u8 *put_extensions(u8 *pos, const struct packet *p, u32 flags)
 		};
 	if (flags & OP_AETH)
 		*(struct aeth *)put(&pos, sizeof(struct aeth)) = (struct aeth){
-			.syndrome_msn = htobe32((u32)p->syndrome << 24 | (p->msn & 0xffffff)),
+			.syndrome_msn = htobe32((u32)p->syndrome << 24 | (p->msn & MSN_MASK)),
 		};
 	if (flags & OP_ATOMIC_ACK_ETH)
 		*(struct atomic_ack_eth *)put(&pos, sizeof(struct atomic_ack_eth)) = (struct atomic_ack_eth){
