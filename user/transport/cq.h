@@ -95,6 +95,7 @@ struct cq {
 	_Atomic u32 prod cache_aligned;
 	bool overrun;	   /* the ring was full once: CQ_ERR, no further pushes */
 	bool event_queued; /* on the engine's list of CQs with an event to report */
+	u32 events;	   /* EVENT_* to report */
 	struct cq *event_next;
 	/* written by the consumer */
 	_Atomic u32 cons cache_aligned;

@@ -146,6 +146,7 @@ struct qp_init {
 	struct cq *send_cq, *recv_cq;
 	struct srq *srq;		/* or NULL */
 	u32 pd;
+	u32 ud_mtu;			/* UD: longest payload, bytes; 0 = 4096. Connected QPs have their path MTU */
 	void *owner;			/* the verbs layer's object */
 };
 
@@ -178,7 +179,7 @@ struct resp_sequence {
 	bool nak_sent;	    /* silent until expected_psn arrives */
 	bool dropping;	    /* UC: the rest of this message is lost */
 	bool have_recv;	    /* a receive WQE is held for this message */
-	u8 message_kind;    /* OP_SEND or OP_WRITE, in_message only */
+	u8 message_kind;    /* OP_SEND or OP_WRITE, with in_message */
 	u32 offset;	    /* bytes of the message received */
 	u64 va;		    /* WRITE: next byte's address */
 	u32 rkey;
@@ -205,16 +206,17 @@ struct requester {
 	u32 sent_psn;		 /* one past the highest PSN ever sent */
 	u32 tx;			 /* index of the WQE that is being sent; sq.cons <= tx <= sq.prod */
 	u32 assigned;		 /* index of the first WQE that has no PSNs yet */
-	u32 tx_packet;		 /* packets of it already sent */
-	u32 rd_atomic_out;	 /* READ requests and atomics sent and not answered */
+	u32 tx_packet;		 /* PSNs of it already used */
+	u32 rd_atomic_head;	 /* outstanding READ requests and atomics: a ring of the last PSN of each, oldest first */
+	u32 rd_atomic_out;
+	u32 rd_atomic_last[QP_MAX_RD_ATOMIC];
 	u32 max_rd_atomic;
 	u32 since_ackreq;	 /* packets since AckReq was last set */
 	u8 timeout, retry_cnt, rnr_retry;
 	u8 retries_left, rnr_retries_left;
+	bool gap;		 /* went back because of a missing response: not again before progress or a time-out */
 	bool rnr_wait;		 /* until rnr_until_ns */
-	bool drained_notify;	 /* SQ_DRAINED is to be reported */
-	bool draining;		 /* SQD: no new WQE is started */
-	u32 drain_at;		 /* SQD: first index not to be started */
+	bool drained_notify;	 /* SQ_DRAINED is to be reported when all that was started is done */
 	u64 rnr_until_ns;
 	u64 ack_deadline_ns;	 /* NSEC_NEVER when nothing is outstanding */
 };
@@ -272,8 +274,6 @@ void sq_publish(struct sq *sq, u32 n);
  * SGE and inline limits. Returns 0 or a positive errno, as ibv_post_send(3) gives it: EINVAL, EOPNOTSUPP for what is not supported.
  */
 int send_wqe_check(const struct qp *qp, const struct send_wqe *wqe);
-
-/* Bytes of the longest message; 2^31 on connected transports, the path MTU on UD. */
 
 /* ---- the owner's side: under its lock ---- */
 

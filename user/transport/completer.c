@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The requester's other half: responses to completions, and what happens when they do not come (NAKs, time-outs, RNR waits).
+ *
+ * unacked_psn is the one truth: everything before it is done. An ACK moves it over SENDs and WRITEs; over READs and atomics only their own
+ * responses do.
+ */
+#include "internal.h"
+
+/* RNR timer codes in units of 10 us: protocol.md, "AETH syndrome". */
+static const u32 rnr_timer_10us[32] = {
+	65536, 1,   2,	 3,   4,   6,	 8,    12,   16,   24,	 32,   48,    64,    96,    128,   192,
+	256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+};
+
+static u64 rnr_timer_ns(u8 code)
+{
+	return rnr_timer_10us[code & AETH_VALUE_MASK] * 10 * NSEC_PER_USEC;
+}
+
+void completer_check_drained(struct engine *e, struct qp *qp)
+{
+	if (qp->req.drained_notify && qp_state(qp) == QPS_SQD && sq_cons(&qp->sq) == qp->req.assigned) {
+		qp->req.drained_notify = false;
+		engine_qp_event(e, qp, EVENT_SQ_DRAINED);
+	}
+}
+
+/* unacked_psn has moved: all counters start again, and so does the time-out if anything is still out. */
+static void progress(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+
+	req->retries_left = req->retry_cnt;
+	req->rnr_retries_left = req->rnr_retry;
+	req->gap = false;
+	while (req->rd_atomic_out && psn_diff(req->unacked_psn, req->rd_atomic_last[req->rd_atomic_head]) > 0) {
+		req->rd_atomic_head = (req->rd_atomic_head + 1) % QP_MAX_RD_ATOMIC;
+		req->rd_atomic_out--;
+	}
+	/* an answer to something that was about to be sent again */
+	if (psn_diff(req->unacked_psn, req->next_psn) > 0)
+		requester_seek(qp, req->unacked_psn);
+	req->ack_deadline_ns = NSEC_NEVER;
+	if (req->next_psn != req->unacked_psn && req->timeout) {
+		req->ack_deadline_ns = now_ns + (4096ull << req->timeout);
+		timer_set(e, qp, req->ack_deadline_ns);
+	}
+	completer_check_drained(e, qp);
+	engine_ready(e, qp);
+}
+
+/*
+ * Everything before end is acknowledged. False if a READ or atomic before it still lacks its response, which is an implied NAK.
+ */
+static bool acknowledge(struct engine *e, struct qp *qp, u32 end, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+	u32 before = req->unacked_psn;
+	bool complete = true;
+
+	while (psn_diff(end, req->unacked_psn) > 0) {
+		const struct send_wqe *wqe = sq_at(&qp->sq, sq_cons(&qp->sq));
+		u32 wqe_end = psn_add(wqe->first_psn, wqe->num_psn);
+
+		if (wr_is_read_or_atomic(wqe->opcode)) {
+			complete = false;
+			break;
+		}
+		if (psn_diff(end, wqe_end) < 0) {
+			req->unacked_psn = end;
+			break;
+		}
+		req->unacked_psn = wqe_end;
+		sq_complete(e, qp, CQE_SUCCESS, VERR_NONE, now_ns);
+	}
+	if (req->unacked_psn != before)
+		progress(e, qp, now_ns);
+	return complete;
+}
+
+/* Send again from psn on, if a try is left. */
+static void retry_from(struct engine *e, struct qp *qp, u32 psn, enum vendor_err verr, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+
+	if (!req->retries_left) {
+		qp_send_error(e, qp, CQE_RETRY_EXC_ERR, verr, now_ns);
+		return;
+	}
+	req->retries_left--;
+	req->ack_deadline_ns = NSEC_NEVER; /* starts when the first packet is out again */
+	requester_seek(qp, psn);
+	engine_ready(e, qp);
+}
+
+static void implied_nak(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	if (qp->req.gap)
+		return;
+	qp->req.gap = true;
+	e->stats->implied_naks++;
+	retry_from(e, qp, qp->req.unacked_psn, VERR_SEQUENCE_RETRY, now_ns);
+}
+
+static int bad_response(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	qp_send_error(e, qp, CQE_BAD_RESP_ERR, VERR_BAD_RESPONSE, now_ns);
+	return XROCE_DROP_unexpected_response;
+}
+
+/*
+ * A response that carries data: brings the queue up to its PSN and gives the WQE it answers, or NULL when it is early (an earlier response
+ * is missing).
+ */
+static struct send_wqe *answered_wqe(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+{
+	if (!acknowledge(e, qp, p->psn, now_ns)) {
+		implied_nak(e, qp, now_ns);
+		return NULL;
+	}
+	return sq_at(&qp->sq, sq_cons(&qp->sq));
+}
+
+static void answered(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 psn, u64 now_ns)
+{
+	qp->req.unacked_psn = psn_add(psn, 1);
+	if (qp->req.unacked_psn == psn_add(wqe->first_psn, wqe->num_psn))
+		sq_complete(e, qp, CQE_SUCCESS, VERR_NONE, now_ns);
+	progress(e, qp, now_ns);
+}
+
+static int read_response(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+{
+	struct send_wqe *wqe = answered_wqe(e, qp, p, now_ns);
+	u32 linear = (u32)min_u64(p->payload_len, (u64)(p->end - p->payload));
+	u64 offset;
+
+	if (!wqe)
+		return XROCE_DROP_psn_ahead;
+	offset = (u64)(u32)psn_diff(p->psn, wqe->first_psn) * qp->path_mtu;
+	if (wqe->opcode != WR_READ || p->payload_len != min_u64(wqe->length - offset, qp->path_mtu))
+		return bad_response(e, qp, now_ns);
+	if (!sge_scatter(&e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset, p->payload, linear) ||
+	    !sge_scatter(&e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset + linear, p->frag, p->payload_len - linear)) {
+		qp_send_error(e, qp, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
+		return -1;
+	}
+	answered(e, qp, wqe, p->psn, now_ns);
+	return -1;
+}
+
+static int atomic_response(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+{
+	struct send_wqe *wqe = answered_wqe(e, qp, p, now_ns);
+
+	if (!wqe)
+		return XROCE_DROP_psn_ahead;
+	if (wqe->opcode != WR_CMP_SWAP && wqe->opcode != WR_FETCH_ADD)
+		return bad_response(e, qp, now_ns);
+	if (!sge_scatter(&e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, &p->original, sizeof(p->original))) {
+		qp_send_error(e, qp, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
+		return -1;
+	}
+	answered(e, qp, wqe, p->psn, now_ns);
+	return -1;
+}
+
+static int rnr_nak(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+
+	e->stats->rx_rnr_naks++;
+	/* a second one for the same request, or one for what has been taken back, says nothing new */
+	if (req->rnr_wait || psn_diff(p->psn, req->next_psn) >= 0)
+		return XROCE_DROP_psn_duplicate;
+	if (req->rnr_retry != 7) {
+		if (!req->rnr_retries_left) {
+			qp_send_error(e, qp, CQE_RNR_RETRY_EXC_ERR, VERR_RNR, now_ns);
+			return -1;
+		}
+		req->rnr_retries_left--;
+	}
+	req->retries_left = req->retry_cnt; /* the peer lives */
+	requester_seek(qp, p->psn);
+	req->rnr_wait = true;
+	req->rnr_until_ns = now_ns + rnr_timer_ns(p->syndrome);
+	req->ack_deadline_ns = NSEC_NEVER;
+	timer_set(e, qp, req->rnr_until_ns);
+	return -1;
+}
+
+static int nak(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+{
+	static const struct {
+		enum cqe_status status;
+		enum vendor_err verr;
+	} fatal[] = {
+		[NAK_INVALID_REQUEST] = { CQE_REM_INV_REQ_ERR, VERR_NAK_INVALID_REQUEST },
+		[NAK_REMOTE_ACCESS] = { CQE_REM_ACCESS_ERR, VERR_NAK_REMOTE_ACCESS },
+		[NAK_REMOTE_OPERATION] = { CQE_REM_OP_ERR, VERR_NAK_REMOTE_OPERATION },
+	};
+	u8 code = p->syndrome & AETH_VALUE_MASK;
+
+	if (code == NAK_PSN_SEQUENCE) {
+		e->stats->rx_sequence_naks++;
+		retry_from(e, qp, p->psn, VERR_SEQUENCE_RETRY, now_ns);
+		return -1;
+	}
+	if (code >= ARRAY_SIZE(fatal))
+		return XROCE_DROP_unexpected_response;
+	qp_send_error(e, qp, fatal[code].status, fatal[code].verr, now_ns);
+	return -1;
+}
+
+int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+	enum qp_state state = qp_state(qp);
+	u8 class = p->syndrome & AETH_CLASS_MASK;
+
+	if (qp->transport != XROCE_RC || (state != QPS_RTS && state != QPS_SQD) || psn_diff(p->psn, req->sent_psn) >= 0)
+		return XROCE_DROP_unexpected_response;
+	if (psn_diff(p->psn, req->unacked_psn) < 0)
+		return XROCE_DROP_psn_duplicate;
+	if (p->flags & OP_AETH && !(p->flags & OP_ACK) && class != AETH_ACK)
+		return XROCE_DROP_unexpected_response;
+	if (p->flags & OP_READ)
+		return read_response(e, qp, p, now_ns);
+	if (p->flags & OP_ATOMIC)
+		return atomic_response(e, qp, p, now_ns);
+
+	e->stats->rx_acks++;
+	if (class != AETH_ACK && class != AETH_RNR_NAK && class != AETH_NAK)
+		return XROCE_DROP_unexpected_response;
+	/* an ACK covers its own PSN, a NAK all before it */
+	if (!acknowledge(e, qp, class == AETH_ACK ? psn_add(p->psn, 1) : p->psn, now_ns)) {
+		implied_nak(e, qp, now_ns);
+		return -1;
+	}
+	if (class == AETH_RNR_NAK)
+		return rnr_nak(e, qp, p, now_ns);
+	if (class == AETH_NAK)
+		return nak(e, qp, p, now_ns);
+	return -1;
+}
+
+void completer_expire(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+	enum qp_state state = qp_state(qp);
+	u64 deadline = req->rnr_wait ? req->rnr_until_ns : req->ack_deadline_ns;
+
+	if ((state != QPS_RTS && state != QPS_SQD) || deadline == NSEC_NEVER)
+		return;
+	if (deadline > now_ns) { /* put off since it was set */
+		timer_set(e, qp, deadline);
+		return;
+	}
+	if (req->rnr_wait) {
+		req->rnr_wait = false;
+		engine_ready(e, qp);
+		return;
+	}
+	e->stats->timeouts++;
+	req->gap = false;
+	retry_from(e, qp, req->unacked_psn, VERR_TIMEOUT, now_ns);
+}

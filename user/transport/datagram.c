@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * UD, both ways: one packet a message, nothing acknowledged. A receive buffer starts with 40 bytes of GRH: an IPv6 header as it came, an
+ * IPv4 header in bytes 20 to 39 behind 20 zeroes.
+ */
+#include "internal.h"
+
+static void write_grh(const struct packet *p, u8 grh[ROCE_GRH_BYTES])
+{
+	if (p->is_ipv6) {
+		memcpy(grh, p->ip, ROCE_GRH_BYTES);
+		return;
+	}
+	memset(grh, 0, 20);
+	memcpy(grh + 20, p->ip, 20);
+}
+
+/* The payload lies behind the GRH in the buffer, which responder_scatter() is told by the offset. */
+int datagram_input(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns)
+{
+	struct recv_work *recv = &qp->resp.recv;
+	u32 byte_len = ROCE_GRH_BYTES + p->payload_len;
+	u8 grh[ROCE_GRH_BYTES];
+	struct cqe cqe = {
+		.opcode = CQE_RECV,
+		.byte_len = byte_len,
+		.src_qpn = p->src_qpn,
+		.imm = p->flags & OP_IMM ? p->imm : 0,
+		.flags = CQE_GRH | (p->flags & OP_IMM ? CQE_WITH_IMM : 0),
+	};
+
+	if (p->payload_len > qp->path_mtu)
+		return XROCE_DROP_length;
+	if (!engine_take_receive(e, qp))
+		return XROCE_DROP_no_receive;
+	/* the WQE stays for the next datagram, which may fit */
+	if (byte_len > recv->length)
+		return XROCE_DROP_receive_short;
+	write_grh(p, grh);
+	if (!sge_scatter(&e->mrs, qp->pd, recv->sge, recv->num_sge, 0, grh, sizeof(grh)) ||
+	    !responder_scatter(e, qp, p, ROCE_GRH_BYTES)) {
+		cqe = (struct cqe){ .status = CQE_LOC_PROT_ERR, .opcode = CQE_RECV, .vendor_err = VERR_LKEY };
+		responder_complete(e, qp, p, hint, &cqe, now_ns);
+		engine_qp_error(e, qp, 0);
+		return -1;
+	}
+	responder_complete(e, qp, p, hint, &cqe, now_ns);
+	return -1;
+}
+
+u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+	enum qp_state state = qp_state(qp);
+	struct packet p = { .psn = req->next_psn, .pkey = qp->pkey, .migreq = true, .src_qpn = qp->qpn };
+	const struct send_wqe *wqe;
+	u8 *payload;
+
+	if (state != QPS_RTS || req->tx == sq_prod(&qp->sq))
+		return 0;
+	wqe = sq_at(&qp->sq, req->tx);
+	if (wqe->length > qp->path_mtu) {
+		qp_send_error(e, qp, CQE_LOC_LEN_ERR, VERR_TOO_LONG, now_ns);
+		return 0;
+	}
+	p.opcode = OPCODE(XROCE_UD, wqe->opcode == WR_SEND_WITH_IMM ? OP5_SEND_ONLY_IMM : OP5_SEND_ONLY);
+	p.solicited = wqe->flags & WR_SOLICITED;
+	p.dest_qpn = wqe->ud.remote_qpn;
+	/* a Q_Key with its top bit set means the QP's own */
+	p.qkey = wqe->ud.remote_qkey & 0x80000000u ? qp->qkey : wqe->ud.remote_qkey;
+	p.imm = wqe->imm;
+	p.payload_len = wqe->length;
+	payload = packet_put_headers(frame, &wqe->ud.path, &p);
+	if (wqe->flags & WR_INLINE) {
+		memcpy(payload, wqe->data, wqe->length);
+	} else if (!sge_gather(&e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, payload, wqe->length)) {
+		qp_send_error(e, qp, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
+		return 0;
+	}
+	req->next_psn = req->unacked_psn = req->sent_psn = psn_add(req->next_psn, 1);
+	req->tx = ++req->assigned;
+	sq_complete(e, qp, CQE_SUCCESS, VERR_NONE, now_ns);
+	return packet_seal(frame, payload, p.payload_len);
+}

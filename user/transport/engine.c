@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The engine's frame: which QP a packet is for, which QP sends next, who has events to report. The protocol itself is in requester.c,
+ * completer.c, responder.c, reply.c and datagram.c.
+ */
+#include <stdlib.h>
+
+#include "internal.h"
+
+/* Packets that one QP may send in a row before the next has its turn: long enough to use its cache lines well. */
+#define BURST_PACKETS 16
+
+int engine_create(const struct engine_config *config, struct engine **out)
+{
+	size_t size = (sizeof(struct engine) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
+	struct engine *e = aligned_alloc(CACHE_LINE, size);
+
+	if (!e)
+		return -ENOMEM;
+	memset(e, 0, sizeof(*e));
+	e->config = *config;
+	e->stats = config->stats;
+	e->drops = config->drops;
+	e->window = config->window_packets ? config->window_packets : REQUESTER_WINDOW_DEFAULT;
+	e->next_slot = (u32)config->random(config->random_arg);
+	atomic_store(&e->earliest_ns, NSEC_NEVER);
+	e->heap = calloc(XROCE_MAX_QP, sizeof(*e->heap));
+	if (!e->heap || mr_table_init(&e->mrs, config->random, config->random_arg)) {
+		free(e->heap);
+		free(e);
+		return -ENOMEM;
+	}
+	*out = e;
+	return 0;
+}
+
+void engine_destroy(struct engine *e)
+{
+	mr_table_destroy(&e->mrs);
+	free(e->heap);
+	free(e);
+}
+
+struct mr_table *engine_mr_table(struct engine *e)
+{
+	return &e->mrs;
+}
+
+struct xroce_engine_stats *engine_stats(struct engine *e)
+{
+	return e->stats;
+}
+
+struct qp *engine_find_qp(const struct engine *e, u32 qpn)
+{
+	struct qp *qp = e->qp[qpn % XROCE_MAX_QP];
+
+	return qp && qp->qpn == qpn ? qp : NULL;
+}
+
+/* ---- who sends next ---- */
+
+void engine_ready(struct engine *e, struct qp *qp)
+{
+	struct qp *head = e->ready_head;
+
+	if (qp->ready)
+		return;
+	qp->ready = true;
+	if (!head) {
+		e->ready_head = qp->ready_next = qp->ready_prev = qp;
+		return;
+	}
+	qp->ready_next = head;
+	qp->ready_prev = head->ready_prev;
+	head->ready_prev->ready_next = qp;
+	head->ready_prev = qp;
+}
+
+void engine_unready(struct engine *e, struct qp *qp)
+{
+	if (!qp->ready)
+		return;
+	qp->ready = false;
+	if (qp->ready_next == qp) {
+		e->ready_head = NULL;
+		return;
+	}
+	qp->ready_prev->ready_next = qp->ready_next;
+	qp->ready_next->ready_prev = qp->ready_prev;
+	if (e->ready_head == qp) {
+		e->ready_head = qp->ready_next;
+		e->burst = 0;
+	}
+}
+
+void engine_doorbell(struct engine *e, struct qp *qp)
+{
+	struct qp *head;
+
+	/* the exchange orders the WQEs published before it; whoever takes the bell clears it before looking at the queue */
+	if (atomic_exchange(&qp->doorbell, 1))
+		return;
+	head = atomic_load_explicit(&e->doorbells, memory_order_relaxed);
+	do {
+		qp->doorbell_next = head;
+		/* release: pairs with the acquire in take_doorbells() */
+	} while (!atomic_compare_exchange_weak(&e->doorbells, &head, qp));
+}
+
+bool engine_has_doorbells(const struct engine *e)
+{
+	return atomic_load(&((struct engine *)e)->doorbells) != NULL;
+}
+
+static void take_doorbells(struct engine *e)
+{
+	struct qp *qp, *next;
+
+	if (!atomic_load_explicit(&e->doorbells, memory_order_relaxed))
+		return;
+	for (qp = atomic_exchange(&e->doorbells, NULL); qp; qp = next) {
+		next = qp->doorbell_next;
+		atomic_store(&qp->doorbell, 0);
+		if (qp_state(qp) == QPS_ERR || qp_state(qp) == QPS_SQE)
+			qp_flush(e, qp);
+		else
+			engine_ready(e, qp);
+	}
+}
+
+void engine_forget_qp(struct engine *e, struct qp *qp)
+{
+	struct qp **p;
+
+	take_doorbells(e);
+	engine_unready(e, qp);
+	timer_cancel(e, qp);
+	for (p = &e->qp_events; *p; p = &(*p)->event_next)
+		if (*p == qp) {
+			*p = qp->event_next;
+			break;
+		}
+	qp->event_queued = false;
+	qp->events = 0;
+}
+
+u32 engine_output(struct engine *e, u8 *frame, u32 room, u64 now_ns)
+{
+	struct qp *qp;
+
+	if (room < PACKET_FRAME_MAX)
+		return 0;
+	take_doorbells(e);
+	while ((qp = e->ready_head)) {
+		u32 len = 0;
+
+		if (reply_pending(qp))
+			len = reply_output(e, qp, frame, now_ns);
+		if (!len)
+			len = qp->transport == XROCE_UD ? datagram_output(e, qp, frame, now_ns) :
+							  requester_output(e, qp, frame, now_ns);
+		if (!len) {
+			/* nothing for now: an input, a timer or a doorbell makes it ready again */
+			engine_unready(e, qp);
+			continue;
+		}
+		if (++e->burst >= BURST_PACKETS && qp->ready) {
+			e->ready_head = qp->ready_next;
+			e->burst = 0;
+		}
+		e->stats->tx_packets++;
+		e->stats->tx_bytes += len;
+		return len;
+	}
+	return 0;
+}
+
+/* ---- packets in ---- */
+
+/* What the steering in XDP checks as well; here it is decided. */
+static int check_steering(const struct qp *qp, const struct packet *p)
+{
+	enum qp_state state = qp_state(qp);
+
+	if (!(p->flags & OP_CNP) && OPCODE_TRANSPORT(p->opcode) != (u32)qp->transport)
+		return XROCE_DROP_qp_transport;
+	if (state < QPS_RTR || state == QPS_ERR)
+		return XROCE_DROP_qp_state;
+	if (!roce_pkey_matches(p->pkey, qp->pkey))
+		return XROCE_DROP_pkey;
+	if (qp->transport == XROCE_UD)
+		return p->qkey == qp->qkey ? -1 : XROCE_DROP_qkey;
+	if (!gid_equal(&p->src, &qp->path.peer) || !gid_equal(&p->dst, &qp->path.local))
+		return XROCE_DROP_peer;
+	return -1;
+}
+
+int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame, u64 now_ns)
+{
+	struct packet p;
+	struct qp *qp;
+	int reason;
+
+	e->stats->rx_packets++;
+	reason = packet_parse(&p, frame);
+	if (reason < 0) {
+		reason = packet_drop_reason(reason);
+		goto drop;
+	}
+	qp = engine_find_qp(e, p.dest_qpn);
+	reason = XROCE_DROP_qp_unknown;
+	if (!qp)
+		goto drop;
+	reason = check_steering(qp, &p);
+	if (reason >= 0)
+		goto drop;
+	reason = XROCE_DROP_icrc;
+	if (!packet_icrc_ok(&p))
+		goto drop;
+	if (p.flags & OP_CNP)
+		return 0; /* congestion control is not in use: the notification is legal and has no effect */
+	if (qp->transport == XROCE_UD)
+		reason = datagram_input(e, qp, &p, hint, now_ns);
+	else if (p.flags & OP_RESPONSE)
+		reason = completer_input(e, qp, &p, now_ns);
+	else
+		reason = responder_input(e, qp, &p, hint, now_ns);
+	if (reason < 0)
+		return 0;
+drop:
+	engine_drop(e, (enum xroce_drop)reason);
+	return reason + 1;
+}
+
+/* ---- time ---- */
+
+u64 engine_deadline_ns(const struct engine *e)
+{
+	return atomic_load_explicit(&((struct engine *)e)->earliest_ns, memory_order_relaxed);
+}
+
+void engine_expire(struct engine *e, u64 now_ns)
+{
+	struct qp *qp;
+
+	while ((qp = timer_pop(e, now_ns)))
+		completer_expire(e, qp, now_ns);
+}
+
+/* ---- receive WQEs ---- */
+
+bool engine_take_receive(struct engine *e, struct qp *qp)
+{
+	struct srq *srq = qp->srq;
+
+	if (qp->resp.seq.have_recv)
+		return true;
+	if (!rq_take(srq ? &srq->rq : &qp->rq, &qp->resp.recv))
+		return false;
+	qp->resp.seq.have_recv = true;
+	if (srq && srq->limit && rq_posted(&srq->rq) < srq->limit) {
+		srq->limit = 0;
+		engine_srq_event(e, srq, EVENT_SRQ_LIMIT);
+	}
+	return true;
+}
+
+void engine_srq_set_limit(struct engine *e, struct srq *srq, u32 limit)
+{
+	srq->limit = limit;
+	if (limit && rq_posted(&srq->rq) < limit) {
+		srq->limit = 0;
+		engine_srq_event(e, srq, EVENT_SRQ_LIMIT);
+	}
+}
+
+/* ---- completions and events ---- */
+
+static void cq_event(struct engine *e, struct cq *cq, u32 events)
+{
+	cq->events |= events;
+	if (cq->event_queued)
+		return;
+	cq->event_queued = true;
+	cq->event_next = e->cq_events;
+	e->cq_events = cq;
+}
+
+void engine_complete(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited)
+{
+	bool was_overrun = cq->overrun;
+
+	if (!cq_push(cq, cqe)) {
+		if (cq->overrun && !was_overrun) {
+			e->stats->cq_overruns++;
+			e->overrun = true;
+			cq_event(e, cq, EVENT_CQ_ERR);
+		}
+		return;
+	}
+	if (cq_take_event(cq, solicited || cqe->status != CQE_SUCCESS))
+		cq_event(e, cq, EVENT_COMPLETION);
+}
+
+void engine_qp_event(struct engine *e, struct qp *qp, u32 events)
+{
+	qp->events |= events;
+	if (qp->event_queued)
+		return;
+	qp->event_queued = true;
+	qp->event_next = e->qp_events;
+	e->qp_events = qp;
+}
+
+void engine_srq_event(struct engine *e, struct srq *srq, u32 events)
+{
+	srq->events |= events;
+	if (srq->event_queued)
+		return;
+	srq->event_queued = true;
+	srq->event_next = e->srq_events;
+	e->srq_events = srq;
+}
+
+/* A CQ that overran takes its QPs with it: ibv_create_cq(3), IBV_EVENT_CQ_ERR. Rare, so the whole table is looked through. */
+static void fail_overrun_qps(struct engine *e)
+{
+	while (e->overrun) {
+		e->overrun = false;
+		for (u32 i = 0; i < XROCE_MAX_QP; i++) {
+			struct qp *qp = e->qp[i];
+
+			if (qp && (qp->send_cq->overrun || qp->recv_cq->overrun))
+				engine_qp_error(e, qp, EVENT_QP_FATAL);
+		}
+	}
+}
+
+static bool take_bit(u32 *events, enum engine_event_type *type)
+{
+	u32 bit = *events & -*events;
+
+	*events &= ~bit;
+	*type = (enum engine_event_type)bit;
+	return *events == 0;
+}
+
+bool engine_next_event(struct engine *e, struct engine_event *event)
+{
+	*event = (struct engine_event){ 0 };
+	if (e->overrun)
+		fail_overrun_qps(e);
+	if (e->cq_events) {
+		struct cq *cq = event->cq = e->cq_events;
+
+		if (take_bit(&cq->events, &event->type)) {
+			e->cq_events = cq->event_next;
+			cq->event_queued = false;
+		}
+		return true;
+	}
+	if (e->qp_events) {
+		struct qp *qp = event->qp = e->qp_events;
+
+		if (take_bit(&qp->events, &event->type)) {
+			e->qp_events = qp->event_next;
+			qp->event_queued = false;
+		}
+		return true;
+	}
+	if (e->srq_events) {
+		struct srq *srq = event->srq = e->srq_events;
+
+		if (take_bit(&srq->events, &event->type)) {
+			e->srq_events = srq->event_next;
+			srq->event_queued = false;
+		}
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the engine's own files know of each other; nobody outside user/transport includes this.
+ *
+ *   engine.c     demux, ready list, doorbells, events        timer.c      deadlines
+ *   qp.c         making QPs, their send queue, flushing      qp_state.c   ibv_modify_qp's table and effects
+ *   requester.c  WQEs to request packets                     completer.c  responses to completions, retries
+ *   responder.c  request packets to memory and receives      reply.c      ACKs, READ and atomic responses
+ *   datagram.c   UD, both ways
+ */
+#ifndef TRANSPORT_INTERNAL_H
+#define TRANSPORT_INTERNAL_H
+
+#include "engine.h"
+
+/* Request packets in flight that a requester allows itself: fits the rings of a veth or NIC (256) with room for a second QP. */
+#define REQUESTER_WINDOW_DEFAULT 128
+
+#define QPN_SLOT_BITS 14
+_Static_assert(1 << QPN_SLOT_BITS == XROCE_MAX_QP, "a QPN is a random generation and a slot");
+
+struct engine {
+	struct engine_config config;
+	struct xroce_engine_stats *stats;
+	struct xroce_drops *drops;
+	struct mr_table mrs;
+	u32 window;
+	u32 num_qps;
+	u32 next_slot;
+
+	/* QPs that may have something to send: a ring list, served in turn */
+	struct qp *ready_head;
+	u32 burst;
+
+	/* doorbells, pushed by any thread, taken as a whole */
+	_Atomic(struct qp *) doorbells cache_aligned;
+
+	/* timers: a binary heap by deadline; heap[0] is the earliest. earliest_ns mirrors it for other threads */
+	struct qp **heap cache_aligned;
+	u32 heap_len;
+	_Atomic u64 earliest_ns;
+
+	/* objects with events to report */
+	struct cq *cq_events;
+	struct qp *qp_events;
+	struct srq *srq_events;
+	bool overrun;	/* some CQ overran since the last look: its QPs go to error */
+
+	struct qp *qp[XROCE_MAX_QP];
+};
+
+static inline void engine_drop(struct engine *e, enum xroce_drop reason)
+{
+	((u64 *)e->drops)[reason]++;
+}
+
+/* engine.c */
+void engine_ready(struct engine *e, struct qp *qp);
+void engine_unready(struct engine *e, struct qp *qp);
+/* Push a completion and take the CQ's event if it is armed for it. */
+void engine_complete(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited);
+void engine_qp_event(struct engine *e, struct qp *qp, u32 events);
+void engine_srq_event(struct engine *e, struct srq *srq, u32 events);
+/* Forget what is queued about qp: doorbell, ready list, timer, events. */
+void engine_forget_qp(struct engine *e, struct qp *qp);
+/* Take a receive WQE from the QP's queue or SRQ into qp->resp.recv, if none is held; false when there is none. */
+bool engine_take_receive(struct engine *e, struct qp *qp);
+
+/* timer.c */
+void timer_set(struct engine *e, struct qp *qp, u64 deadline_ns);
+void timer_cancel(struct engine *e, struct qp *qp);
+struct qp *timer_pop(struct engine *e, u64 now_ns);
+
+/* qp.c */
+static inline struct send_wqe *sq_at(const struct sq *sq, u32 index)
+{
+	return (struct send_wqe *)(sq->ring + (size_t)(index & sq->mask) * sq->stride);
+}
+static inline u32 sq_prod(const struct sq *sq)
+{
+	/* acquire: pairs with the store in sq_publish() */
+	return atomic_load_explicit(&((struct sq *)sq)->prod, memory_order_acquire);
+}
+static inline u32 sq_cons(const struct sq *sq)
+{
+	return atomic_load_explicit(&((struct sq *)sq)->cons, memory_order_relaxed);
+}
+/* Complete the oldest WQE of the send queue and free its slot. */
+void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns);
+void qp_flush(struct engine *e, struct qp *qp);
+/* The oldest send WQE failed: its completion, then ERR (or SQE on UC and UD) and all others flushed. */
+void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns);
+void requester_reset(struct requester *req);
+void responder_reset(struct responder *resp);
+
+/* requester.c */
+void requester_start(struct qp *qp, u32 sq_psn);
+u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
+/* The next packet to be sent is psn: back to one that is not acknowledged, or forward over those that are. */
+void requester_seek(struct qp *qp, u32 psn);
+static inline bool wr_is_read_or_atomic(u8 opcode)
+{
+	return opcode == WR_READ || opcode == WR_CMP_SWAP || opcode == WR_FETCH_ADD;
+}
+
+/* completer.c */
+int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns);
+void completer_expire(struct engine *e, struct qp *qp, u64 now_ns);
+/* Report SQ_DRAINED if the queue is drained and somebody asked. */
+void completer_check_drained(struct engine *e, struct qp *qp);
+
+/* responder.c */
+void responder_start(struct qp *qp, u32 rq_psn);
+int responder_input(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns);
+/* Push the completion of the receive WQE that qp->resp.recv holds. */
+void responder_complete(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
+			struct cqe *cqe, u64 now_ns);
+/* Payload of p into the held receive WQE at offset; false if a key fails. */
+bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, u64 offset);
+
+/* reply.c */
+u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
+/* One response after all pending READ and atomic responses; a NAK is never replaced by an ACK. */
+void reply_ack(struct engine *e, struct qp *qp, u8 syndrome, u32 psn);
+/* Answer resource r (again) from response packet cursor up to stop. */
+void reply_resource(struct engine *e, struct qp *qp, struct resp_resource *r, u32 cursor, u32 stop);
+static inline bool reply_pending(const struct qp *qp)
+{
+	return qp->resp.num_pending || qp->resp.ack_due;
+}
+
+/* datagram.c */
+int datagram_input(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns);
+u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
+
+/* PSNs that a message of length bytes takes: at least one. pmtu is a power of two. */
+static inline u32 psn_count(u32 length, u32 pmtu)
+{
+	return length ? (length - 1) / pmtu + 1 : 1;
+}
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Queue pairs as objects: making and destroying them, their send queue's two sides, and flushing. */
+#include <stdlib.h>
+
+#include "internal.h"
+
+static int sq_init(struct sq *sq, const struct qp_init *init)
+{
+	u32 size = roundup_pow2(init->max_send_wr);
+	u32 tail = init->max_send_sge * (u32)sizeof(struct sge);
+
+	if (init->max_inline > tail)
+		tail = init->max_inline;
+	sq->max_wr = init->max_send_wr;
+	sq->max_sge = init->max_send_sge;
+	sq->max_inline = init->max_inline;
+	sq->mask = size - 1;
+	/* whole cache lines: a slot that the application fills shares none with one that the engine works on */
+	sq->stride = ((u32)sizeof(struct send_wqe) + tail + CACHE_LINE - 1) & ~(CACHE_LINE - 1u);
+	sq->ring = aligned_alloc(CACHE_LINE, (size_t)size * sq->stride);
+	return sq->ring ? 0 : -ENOMEM;
+}
+
+struct send_wqe *sq_slot(struct sq *sq, u32 n)
+{
+	u32 prod = atomic_load_explicit(&sq->prod, memory_order_relaxed) + n;
+	/* acquire: pairs with the release in sq_complete(): the engine is done with the slot */
+	u32 cons = atomic_load_explicit(&sq->cons, memory_order_acquire);
+
+	return prod - cons < sq->max_wr ? sq_at(sq, prod) : NULL;
+}
+
+void sq_publish(struct sq *sq, u32 n)
+{
+	u32 prod = atomic_load_explicit(&sq->prod, memory_order_relaxed);
+
+	/* release: pairs with the acquire in sq_prod() */
+	atomic_store_explicit(&sq->prod, prod + n, memory_order_release);
+}
+
+/* Work requests that each transport service may carry: ibv_post_send(3), the table of opcodes. */
+static u32 opcodes_of(enum xroce_transport t)
+{
+	const u32 sends = 1u << WR_SEND | 1u << WR_SEND_WITH_IMM;
+	const u32 writes = 1u << WR_WRITE | 1u << WR_WRITE_WITH_IMM;
+
+	switch (t) {
+	case XROCE_RC:
+		return sends | writes | 1u << WR_READ | 1u << WR_CMP_SWAP | 1u << WR_FETCH_ADD | 1u << WR_SEND_WITH_INV;
+	case XROCE_UC:
+		return sends | writes;
+	case XROCE_UD:
+		return sends;
+	default:
+		return 0;
+	}
+}
+
+int send_wqe_check(const struct qp *qp, const struct send_wqe *wqe)
+{
+	bool takes_data = wr_is_read_or_atomic(wqe->opcode);
+
+	if (wqe->opcode >= 32 || !(opcodes_of(qp->transport) & 1u << wqe->opcode))
+		return wqe->opcode <= WR_SEND_WITH_INV && wqe->opcode >= WR_LOCAL_INV ? EOPNOTSUPP : EINVAL;
+	if (wqe->flags & ~(WR_FENCE | WR_SIGNALED | WR_SOLICITED | WR_INLINE))
+		return EINVAL;
+	if (wqe->flags & WR_INLINE) {
+		if (takes_data)
+			return EINVAL;
+		if (wqe->num_sge || wqe->length > qp->sq.max_inline)
+			return ENOMEM;
+	} else if (wqe->num_sge > qp->sq.max_sge) {
+		return EINVAL;
+	}
+	if (wqe->length > ROCE_MESSAGE_MAX)
+		return EINVAL;
+	if (wqe->opcode == WR_CMP_SWAP || wqe->opcode == WR_FETCH_ADD)
+		return wqe->length == sizeof(u64) && wqe->remote_addr % sizeof(u64) == 0 ? 0 : EINVAL;
+	return 0;
+}
+
+void requester_reset(struct requester *req)
+{
+	*req = (struct requester){ .ack_deadline_ns = NSEC_NEVER };
+}
+
+void responder_reset(struct responder *resp)
+{
+	memset(resp, 0, sizeof(*resp));
+}
+
+/* A random generation in the upper bits, a slot in the lower: a number that was used shortly before names nobody. */
+static int qpn_take(struct engine *e, struct qp *qp)
+{
+	if (e->num_qps == XROCE_MAX_QP)
+		return -ENOMEM;
+	for (;;) {
+		u32 slot = e->next_slot++ % XROCE_MAX_QP;
+		u32 qpn = ((u32)e->config.random(e->config.random_arg) << QPN_SLOT_BITS | slot) & ROCE_QPN_MASK;
+
+		/* 0 and 1 are the management QPs, the last one is multicast */
+		if (e->qp[slot] || qpn <= 1 || qpn == ROCE_MULTICAST_QPN)
+			continue;
+		qp->qpn = qpn;
+		e->qp[slot] = qp;
+		e->num_qps++;
+		return 0;
+	}
+}
+
+int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
+{
+	struct qp *qp;
+	int err;
+
+	if ((init->transport != XROCE_RC && init->transport != XROCE_UC && init->transport != XROCE_UD) ||
+	    init->max_send_wr > QP_MAX_WR || init->max_recv_wr > QP_MAX_WR || init->max_send_sge > QP_MAX_SEND_SGE ||
+	    init->max_recv_sge > RQ_MAX_SGE || init->max_inline > QP_MAX_INLINE || !init->send_cq || !init->recv_cq)
+		return -EINVAL;
+	qp = aligned_alloc(CACHE_LINE, (sizeof(*qp) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+	if (!qp)
+		return -ENOMEM;
+	memset(qp, 0, sizeof(*qp));
+	qp->transport = init->transport;
+	qp->sq_sig_all = init->sq_sig_all;
+	qp->pd = init->pd;
+	qp->send_cq = init->send_cq;
+	qp->recv_cq = init->recv_cq;
+	qp->srq = init->srq;
+	qp->owner = init->owner;
+	qp->path_mtu = init->ud_mtu ? init->ud_mtu : ROCE_PMTU_MAX;
+	requester_reset(&qp->req);
+	err = sq_init(&qp->sq, init);
+	if (!err)
+		err = rq_init(&qp->rq, init->srq ? 0 : init->max_recv_wr, init->srq ? 0 : init->max_recv_sge);
+	if (!err)
+		err = qpn_take(e, qp);
+	if (err) {
+		rq_free(&qp->rq);
+		free(qp->sq.ring);
+		free(qp);
+		return err;
+	}
+	if (qp->srq)
+		qp->srq->users++;
+	*out = qp;
+	return 0;
+}
+
+void qp_destroy(struct engine *e, struct qp *qp)
+{
+	engine_forget_qp(e, qp);
+	e->qp[qp->qpn % XROCE_MAX_QP] = NULL;
+	e->num_qps--;
+	cq_purge(qp->send_cq, qp->qpn);
+	cq_purge(qp->recv_cq, qp->qpn);
+	if (qp->srq)
+		qp->srq->users--;
+	rq_free(&qp->rq);
+	free(qp->sq.ring);
+	free(qp);
+}
+
+static enum cqe_opcode cqe_opcode_of(u8 wr_opcode)
+{
+	static const u8 table[] = {
+		[WR_WRITE] = CQE_WRITE,	      [WR_WRITE_WITH_IMM] = CQE_WRITE, [WR_SEND] = CQE_SEND,
+		[WR_SEND_WITH_IMM] = CQE_SEND, [WR_READ] = CQE_READ,	       [WR_CMP_SWAP] = CQE_COMP_SWAP,
+		[WR_FETCH_ADD] = CQE_FETCH_ADD, [WR_LOCAL_INV] = CQE_LOCAL_INV, [WR_BIND_MW] = CQE_BIND_MW,
+		[WR_SEND_WITH_INV] = CQE_SEND,
+	};
+
+	return table[wr_opcode];
+}
+
+void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns)
+{
+	u32 cons = sq_cons(&qp->sq);
+	const struct send_wqe *wqe = sq_at(&qp->sq, cons);
+
+	/* a failed WQE completes even if it was not asked to: ibv_post_send(3) */
+	if (wqe->flags & WR_SIGNALED || qp->sq_sig_all || status != CQE_SUCCESS) {
+		struct cqe cqe = {
+			.wr_id = wqe->wr_id,
+			.status = status,
+			.opcode = cqe_opcode_of(wqe->opcode),
+			.vendor_err = verr,
+			.byte_len = wqe->length,
+			.qpn = qp->qpn,
+			.time_ns = now_ns,
+		};
+
+		engine_complete(e, qp->send_cq, &cqe, false);
+	}
+	/* release: pairs with the acquire in sq_slot() */
+	atomic_store_explicit(&qp->sq.cons, cons + 1, memory_order_release);
+}
+
+static void flush_sends(struct engine *e, struct qp *qp)
+{
+	while (sq_cons(&qp->sq) != sq_prod(&qp->sq))
+		sq_complete(e, qp, CQE_WR_FLUSH_ERR, VERR_FLUSHED, 0);
+	qp->req.tx = qp->req.assigned = sq_cons(&qp->sq);
+	qp->req.tx_packet = 0;
+	qp->req.rd_atomic_out = 0;
+	qp->req.rnr_wait = false;
+	qp->req.ack_deadline_ns = NSEC_NEVER;
+}
+
+static void flush_receives(struct engine *e, struct qp *qp)
+{
+	/* a WQE of a message that did not end comes first; those of an SRQ stay there for others */
+	while (qp->resp.seq.have_recv || (!qp->srq && rq_take(&qp->rq, &qp->resp.recv))) {
+		struct cqe cqe = {
+			.wr_id = qp->resp.recv.wr_id,
+			.status = CQE_WR_FLUSH_ERR,
+			.opcode = CQE_RECV,
+			.vendor_err = VERR_FLUSHED,
+			.qpn = qp->qpn,
+		};
+
+		qp->resp.seq.have_recv = false;
+		engine_complete(e, qp->recv_cq, &cqe, false);
+	}
+}
+
+void qp_flush(struct engine *e, struct qp *qp)
+{
+	/* pairs with the store in rq_publish(): whoever posts now sees the state, or we see the post */
+	atomic_thread_fence(memory_order_seq_cst);
+	flush_sends(e, qp);
+	if (qp_state(qp) == QPS_ERR)
+		flush_receives(e, qp);
+}
+
+void engine_qp_error(struct engine *e, struct qp *qp, u32 events)
+{
+	if (qp_state(qp) == QPS_ERR || qp_state(qp) == QPS_RESET)
+		return;
+	atomic_store(&qp->state, QPS_ERR);
+	qp->attr.state = QPS_ERR;
+	qp->resp.num_pending = 0;
+	for (u32 i = 0; i < QP_MAX_RD_ATOMIC; i++)
+		qp->resp.resource[i].pending = false;
+	timer_cancel(e, qp);
+	qp_flush(e, qp);
+	if (qp->srq)
+		events |= EVENT_QP_LAST_WQE;
+	engine_qp_event(e, qp, events | EVENT_QP_STATE);
+	if (qp->resp.ack_due) /* a NAK still goes out */
+		engine_ready(e, qp);
+}
+
+void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns)
+{
+	sq_complete(e, qp, status, verr, now_ns);
+	if (qp->transport == XROCE_RC) {
+		engine_qp_error(e, qp, 0);
+		return;
+	}
+	/* UC and UD stop sending only: SQE, and back to RTS by ibv_modify_qp(3) */
+	atomic_store(&qp->state, QPS_SQE);
+	qp->attr.state = QPS_SQE;
+	qp_flush(e, qp);
+	engine_qp_event(e, qp, EVENT_QP_STATE);
+}

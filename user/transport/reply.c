@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The responder's answers, in the order of the requests: READ and atomic responses from their stored resources, then at most one ACK or NAK,
+ * which covers all that was accepted until it leaves. That is the ACK coalescing: one answer per batch of requests.
+ */
+#include "internal.h"
+
+void reply_ack(struct engine *e, struct qp *qp, u8 syndrome, u32 psn)
+{
+	struct responder *resp = &qp->resp;
+
+	if (resp->ack_due && (resp->ack_syndrome & AETH_CLASS_MASK) != AETH_ACK && (syndrome & AETH_CLASS_MASK) == AETH_ACK)
+		return;
+	resp->ack_due = true;
+	resp->ack_syndrome = syndrome;
+	resp->ack_psn = psn;
+	engine_ready(e, qp);
+}
+
+void reply_resource(struct engine *e, struct qp *qp, struct resp_resource *r, u32 cursor, u32 stop)
+{
+	struct responder *resp = &qp->resp;
+
+	if (!r->pending)
+		resp->num_pending++;
+	r->pending = true;
+	r->cursor = r->resume = cursor;
+	r->stop = min_u32(stop, r->num_psn);
+	/* its response acknowledges everything before it */
+	if (resp->ack_due && resp->ack_syndrome == (AETH_ACK | AETH_CREDIT_NONE) && psn_diff(resp->ack_psn, r->first_psn) < 0)
+		resp->ack_due = false;
+	engine_ready(e, qp);
+}
+
+/* The oldest one that is pending: the ring's head is the oldest of all. */
+static struct resp_resource *next_pending(struct responder *resp)
+{
+	for (u32 i = 0; i < resp->max_resources; i++) {
+		struct resp_resource *r = &resp->resource[(resp->resource_head + i) % resp->max_resources];
+
+		if (r->pending)
+			return r;
+	}
+	return NULL;
+}
+
+static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource *r, u8 *frame)
+{
+	struct packet p = {
+		.psn = psn_add(r->first_psn, r->cursor),
+		.dest_qpn = qp->dest_qpn,
+		.pkey = qp->pkey,
+		.migreq = true,
+		.syndrome = AETH_ACK | AETH_CREDIT_NONE,
+		.msn = r->msn,
+		.original = r->original,
+	};
+	u64 offset = (u64)r->cursor * qp->path_mtu;
+	bool first = r->cursor == r->resume, last;
+	const u8 *src = NULL;
+	u8 *payload;
+
+	if (r->atomic) {
+		p.opcode = OPCODE(qp->transport, OP5_ATOMIC_ACKNOWLEDGE);
+	} else {
+		last = r->cursor + 1 == r->stop;
+		p.opcode = OPCODE(qp->transport, first ? (last ? OP5_READ_RESPONSE_ONLY : OP5_READ_RESPONSE_FIRST) :
+							 (last ? OP5_READ_RESPONSE_LAST : OP5_READ_RESPONSE_MIDDLE));
+		p.payload_len = (u32)min_u64(r->length - offset, qp->path_mtu);
+	}
+	if (p.payload_len) {
+		src = mr_translate(&e->mrs, qp->pd, r->rkey, r->va + offset, p.payload_len, MR_REMOTE_READ);
+		if (!src) { /* the region went away under the READ */
+			e->stats->remote_errors++;
+			reply_ack(e, qp, AETH_NAK | NAK_REMOTE_ACCESS, p.psn);
+			engine_qp_error(e, qp, EVENT_QP_ACCESS_ERR);
+			return 0;
+		}
+	}
+	if (++r->cursor == r->stop) {
+		r->pending = false;
+		qp->resp.num_pending--;
+	}
+	payload = packet_put_headers(frame, &qp->path, &p);
+	if (src)
+		memcpy(payload, src, p.payload_len);
+	return packet_seal(frame, payload, p.payload_len);
+}
+
+static u32 ack_output(struct engine *e, struct qp *qp, u8 *frame)
+{
+	struct responder *resp = &qp->resp;
+	struct packet p = {
+		.opcode = OPCODE(qp->transport, OP5_ACKNOWLEDGE),
+		.psn = resp->ack_psn,
+		.dest_qpn = qp->dest_qpn,
+		.pkey = qp->pkey,
+		.migreq = true,
+		.syndrome = resp->ack_syndrome,
+		.msn = resp->seq.msn,
+	};
+	u8 *payload = packet_put_headers(frame, &qp->path, &p);
+
+	resp->ack_due = false;
+	e->stats->tx_acks++;
+	return packet_seal(frame, payload, 0);
+}
+
+u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
+{
+	struct resp_resource *r = qp->resp.num_pending ? next_pending(&qp->resp) : NULL;
+	u32 len = 0;
+
+	if (r)
+		len = resource_output(e, qp, r, frame);
+	if (!len && !qp->resp.num_pending && qp->resp.ack_due)
+		len = ack_output(e, qp, frame);
+	return len;
+}

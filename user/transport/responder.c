@@ -1,0 +1,439 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The responder: request packets of RC and UC to memory, receive WQEs and completions. What it answers is handed to reply.c.
+ *
+ * Each check is a function that cites its rule and returns a verdict; nothing is changed before all checks of a packet have passed, but
+ * for taking a receive WQE, which is then held for the message.
+ */
+#include "internal.h"
+
+enum verdict {
+	ACCEPT,
+	DROP,		  /* with the reason given; UC: and the rest of the message */
+	NAK_SEQUENCE,	  /* PSN ahead */
+	DUPLICATE,
+	RNR,
+	INVALID_REQUEST,  /* fatal from here on */
+	REMOTE_ACCESS,
+	REMOTE_OPERATION,
+	RECV_TOO_SHORT,	  /* fatal, and the receive WQE completes in error */
+	RECV_BAD_LKEY,
+};
+
+void responder_start(struct qp *qp, u32 rq_psn)
+{
+	struct responder *resp = &qp->resp;
+
+	resp->seq = (struct resp_sequence){ .expected_psn = rq_psn };
+	resp->ack_due = false;
+	resp->num_pending = resp->resource_head = 0;
+	memset(resp->resource, 0, sizeof(resp->resource));
+}
+
+/* protocol.md, "Responder": PSN against the expected one. */
+static enum verdict check_psn(struct qp *qp, const struct packet *p)
+{
+	struct resp_sequence *seq = &qp->resp.seq;
+	s32 diff = psn_diff(p->psn, seq->expected_psn);
+
+	if (qp->transport == XROCE_UC) {
+		/* nothing is asked for again: what is lost is lost, the next first packet starts afresh */
+		if (p->flags & OP_START) {
+			seq->in_message = seq->dropping = false;
+			return ACCEPT;
+		}
+		return diff == 0 && !seq->dropping ? ACCEPT : DROP;
+	}
+	return diff == 0 ? ACCEPT : diff > 0 ? NAK_SEQUENCE : DUPLICATE;
+}
+
+/* The opcode must go on with the message that is under way, or begin one. */
+static enum verdict check_sequence(const struct qp *qp, const struct packet *p)
+{
+	const struct resp_sequence *seq = &qp->resp.seq;
+
+	if (!(p->flags & OP_REQUEST) || p->flags & (OP_FLUSH | OP_ATOMIC_WRITE))
+		return INVALID_REQUEST;
+	if (!seq->in_message)
+		return p->flags & OP_START ? ACCEPT : INVALID_REQUEST;
+	if (p->flags & OP_START || !(p->flags & (OP_SEND | OP_WRITE)))
+		return INVALID_REQUEST;
+	return p->flags & seq->message_kind ? ACCEPT : INVALID_REQUEST;
+}
+
+/* FIRST and MIDDLE carry exactly the path MTU, LAST 1 to PMTU, ONLY 0 to PMTU; other requests nothing. */
+static enum verdict check_length(const struct qp *qp, const struct packet *p)
+{
+	const struct resp_sequence *seq = &qp->resp.seq;
+	u32 remaining = p->flags & OP_START ? p->dma_len : seq->remaining;
+	u32 len = p->payload_len;
+
+	if (!(p->flags & OP_PAYLOAD))
+		return len == 0 ? ACCEPT : INVALID_REQUEST;
+	if (!(p->flags & OP_END) ? len != qp->path_mtu : len > qp->path_mtu)
+		return INVALID_REQUEST;
+	if (p->flags & OP_END && !(p->flags & OP_START) && len == 0)
+		return INVALID_REQUEST;
+	/* a WRITE's packets add up to what its RETH announced; a SEND is bounded by 2^31 */
+	if (p->flags & OP_WRITE)
+		return (p->flags & OP_END ? len == remaining : len < remaining) && remaining <= ROCE_MESSAGE_MAX ?
+			       ACCEPT :
+			       INVALID_REQUEST;
+	return !(p->flags & OP_START) && (u64)seq->offset + len > ROCE_MESSAGE_MAX ? INVALID_REQUEST : ACCEPT;
+}
+
+/* R_Key, PD, bounds and rights, and the rights that the QP grants. Zero bytes need no key. */
+static enum verdict check_access(const struct engine *e, const struct qp *qp, u32 rkey, u64 va, u64 len, u32 access)
+{
+	if (len == 0)
+		return ACCEPT;
+	if (!(qp->access & access))
+		return REMOTE_ACCESS;
+	return mr_translate(&e->mrs, qp->pd, rkey, va, len, access) ? ACCEPT : REMOTE_ACCESS;
+}
+
+static enum verdict check_remote(struct engine *e, struct qp *qp, const struct packet *p)
+{
+	const u8 *word;
+
+	if (p->flags & OP_WRITE && p->flags & OP_START)
+		return check_access(e, qp, p->rkey, p->va, p->dma_len, MR_REMOTE_WRITE);
+	if (p->flags & OP_READ) {
+		if (p->dma_len > ROCE_MESSAGE_MAX)
+			return INVALID_REQUEST;
+		return check_access(e, qp, p->rkey, p->va, p->dma_len, MR_REMOTE_READ);
+	}
+	if (p->flags & OP_ATOMIC) {
+		enum verdict v = check_access(e, qp, p->rkey, p->va, sizeof(u64), MR_REMOTE_ATOMIC);
+
+		if (v != ACCEPT)
+			return v;
+		/* aligned as the wire names it, and as this process sees it */
+		word = mr_translate(&e->mrs, qp->pd, p->rkey, p->va, sizeof(u64), MR_REMOTE_ATOMIC);
+		return p->va % sizeof(u64) || (uintptr_t)word % sizeof(u64) ? INVALID_REQUEST : ACCEPT;
+	}
+	/* only memory windows and fast-registered regions can be invalidated from afar, and there are none */
+	return p->flags & OP_IETH ? REMOTE_ACCESS : ACCEPT;
+}
+
+/* At most max_dest_rd_atomic READs and atomics: the slot to be taken must not be in use by one that is still being answered. */
+static enum verdict check_resources(const struct qp *qp, const struct packet *p)
+{
+	const struct responder *resp = &qp->resp;
+
+	if (!(p->flags & (OP_READ | OP_ATOMIC)))
+		return ACCEPT;
+	if (!resp->max_resources || resp->resource[resp->resource_head].pending)
+		return INVALID_REQUEST;
+	return ACCEPT;
+}
+
+/* A SEND begins, or a WRITE ends with immediate data: a receive WQE is consumed. */
+static enum verdict check_receive(struct engine *e, struct qp *qp, const struct packet *p)
+{
+	struct resp_sequence *seq = &qp->resp.seq;
+	bool write_imm = p->flags & OP_WRITE && p->flags & OP_IMM;
+	u64 offset = p->flags & OP_START ? 0 : seq->offset;
+
+	if (!(p->flags & OP_SEND) && !write_imm)
+		return ACCEPT;
+	if (!engine_take_receive(e, qp))
+		return RNR;
+	if (p->flags & OP_SEND && offset + p->payload_len > qp->resp.recv.length)
+		return RECV_TOO_SHORT;
+	return ACCEPT;
+}
+
+bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, u64 offset)
+{
+	const struct recv_work *recv = &qp->resp.recv;
+	u32 linear = (u32)min_u64(p->payload_len, (u64)(p->end - p->payload));
+
+	return sge_scatter(&e->mrs, qp->pd, recv->sge, recv->num_sge, offset, p->payload, linear) &&
+	       sge_scatter(&e->mrs, qp->pd, recv->sge, recv->num_sge, offset + linear, p->frag, p->payload_len - linear);
+}
+
+void responder_complete(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
+			struct cqe *cqe, u64 now_ns)
+{
+	cqe->wr_id = qp->resp.recv.wr_id;
+	cqe->qpn = qp->qpn;
+	cqe->time_ns = hint && hint->rx_time_ns ? hint->rx_time_ns : now_ns;
+	cqe->flow_tag = hint ? hint->flow_tag : 0;
+	cqe->tos = p->tos;
+	cqe->sl = p->has_vlan ? p->vlan_tci >> 13 : p->tos >> 5;
+	cqe->has_vlan = p->has_vlan;
+	cqe->vlan_tci = p->vlan_tci;
+	qp->resp.seq.have_recv = false;
+	engine_complete(e, qp->recv_cq, cqe, p->solicited);
+}
+
+/* A message that consumes a receive WQE has ended. */
+static void complete_receive(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
+			     u32 byte_len, u64 now_ns)
+{
+	struct cqe cqe = {
+		.opcode = p->flags & OP_WRITE ? CQE_RECV_WITH_IMM : CQE_RECV,
+		.byte_len = byte_len,
+		.src_qpn = qp->dest_qpn,
+		.imm = p->flags & OP_IMM ? p->imm : 0,
+		.flags = p->flags & OP_IMM ? CQE_WITH_IMM : 0,
+	};
+
+	responder_complete(e, qp, p, hint, &cqe, now_ns);
+}
+
+static enum verdict execute_send(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
+				 u64 now_ns)
+{
+	struct resp_sequence *seq = &qp->resp.seq;
+	u32 offset = p->flags & OP_START ? 0 : seq->offset;
+
+	if (!responder_scatter(e, qp, p, offset))
+		return RECV_BAD_LKEY;
+	seq->offset = offset + p->payload_len;
+	if (p->flags & OP_END)
+		complete_receive(e, qp, p, hint, seq->offset, now_ns);
+	return ACCEPT;
+}
+
+static enum verdict execute_write(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
+				  u64 now_ns)
+{
+	struct resp_sequence *seq = &qp->resp.seq;
+	u64 va = p->flags & OP_START ? p->va : seq->va;
+	u32 rkey = p->flags & OP_START ? p->rkey : seq->rkey;
+	u32 remaining = p->flags & OP_START ? p->dma_len : seq->remaining;
+	u8 *dst;
+
+	if (p->payload_len) {
+		/* each packet anew: the region may have gone since the first */
+		dst = mr_translate(&e->mrs, qp->pd, rkey, va, p->payload_len, MR_REMOTE_WRITE);
+		if (!dst)
+			return REMOTE_ACCESS;
+		packet_copy_payload(p, 0, dst, p->payload_len);
+	}
+	seq->offset = (p->flags & OP_START ? 0 : seq->offset) + p->payload_len;
+	seq->va = va + p->payload_len;
+	seq->rkey = rkey;
+	seq->remaining = remaining - p->payload_len;
+	if (p->flags & OP_END && p->flags & OP_IMM)
+		complete_receive(e, qp, p, hint, seq->offset, now_ns);
+	return ACCEPT;
+}
+
+static struct resp_resource *take_resource(struct qp *qp, const struct packet *p)
+{
+	struct responder *resp = &qp->resp;
+	struct resp_resource *r = &resp->resource[resp->resource_head];
+
+	resp->resource_head = (resp->resource_head + 1) % resp->max_resources;
+	*r = (struct resp_resource){
+		.used = true,
+		.first_psn = p->psn,
+		.num_psn = 1,
+		.msn = psn_add(resp->seq.msn, 1),
+		.va = p->va,
+		.rkey = p->rkey,
+		.length = p->dma_len,
+	};
+	return r;
+}
+
+static void execute_read(struct engine *e, struct qp *qp, const struct packet *p)
+{
+	struct resp_resource *r = take_resource(qp, p);
+
+	r->num_psn = psn_count(p->dma_len, qp->path_mtu);
+	reply_resource(e, qp, r, 0, r->num_psn);
+}
+
+/* Atomic against every other access by this process: the application's own threads may use the same word. */
+static void execute_atomic(struct engine *e, struct qp *qp, const struct packet *p)
+{
+	struct resp_resource *r = take_resource(qp, p);
+	_Atomic u64 *word = (_Atomic u64 *)mr_translate(&e->mrs, qp->pd, p->rkey, p->va, sizeof(u64), MR_REMOTE_ATOMIC);
+	u64 original;
+
+	r->atomic = true;
+	if ((p->opcode & 0x1f) == OP5_FETCH_ADD) {
+		original = atomic_fetch_add(word, p->swap_add);
+	} else {
+		original = p->compare;
+		atomic_compare_exchange_strong(word, &original, p->swap_add);
+	}
+	r->original = original;
+	reply_resource(e, qp, r, 0, 1);
+}
+
+static void acknowledge_request(struct engine *e, struct qp *qp, const struct packet *p)
+{
+	struct responder *resp = &qp->resp;
+	bool wanted = p->ackreq;
+
+	/* a NAK that has not left asks for what has just come: it becomes the ACK of what it would have acknowledged */
+	if (resp->seq.nak_sent && resp->ack_due && (resp->ack_syndrome & AETH_CLASS_MASK) != AETH_ACK) {
+		resp->ack_due = false;
+		wanted = true;
+	}
+	resp->seq.nak_sent = false;
+	if (wanted && !(p->flags & (OP_READ | OP_ATOMIC)))
+		reply_ack(e, qp, AETH_ACK | AETH_CREDIT_NONE, p->psn);
+}
+
+static enum verdict execute(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns)
+{
+	struct resp_sequence *seq = &qp->resp.seq;
+	enum verdict v = ACCEPT;
+	u32 psns = 1;
+
+	if (p->flags & OP_SEND)
+		v = execute_send(e, qp, p, hint, now_ns);
+	else if (p->flags & OP_WRITE)
+		v = execute_write(e, qp, p, hint, now_ns);
+	else if (p->flags & OP_READ)
+		psns = psn_count(p->dma_len, qp->path_mtu), execute_read(e, qp, p);
+	else
+		execute_atomic(e, qp, p);
+	if (v != ACCEPT)
+		return v;
+	seq->in_message = !(p->flags & OP_END);
+	seq->message_kind = (u8)(p->flags & (OP_SEND | OP_WRITE));
+	seq->expected_psn = psn_add(p->psn, psns);
+	if (p->flags & OP_END)
+		seq->msn = psn_add(seq->msn, 1);
+	if (qp->transport == XROCE_RC)
+		acknowledge_request(e, qp, p);
+	return ACCEPT;
+}
+
+/*
+ * A request that was executed before. SENDs and WRITEs are acknowledged again, never executed again; a READ is executed again if it lies
+ * inside a stored one; an atomic's stored result is sent again.
+ */
+static int duplicate(struct engine *e, struct qp *qp, const struct packet *p)
+{
+	struct responder *resp = &qp->resp;
+
+	e->stats->duplicate_requests++;
+	if (!(p->flags & (OP_READ | OP_ATOMIC))) {
+		reply_ack(e, qp, AETH_ACK | AETH_CREDIT_NONE, psn_add(resp->seq.expected_psn, ROCE_PSN_MASK));
+		return -1;
+	}
+	for (u32 i = 0; i < resp->max_resources; i++) {
+		struct resp_resource *r = &resp->resource[i];
+		u32 skip = (u32)psn_diff(p->psn, r->first_psn);
+		u64 offset = (u64)skip * qp->path_mtu;
+		bool is_atomic = p->flags & OP_ATOMIC;
+
+		if (!r->used || r->atomic != is_atomic || psn_diff(p->psn, r->first_psn) < 0 || skip >= r->num_psn)
+			continue;
+		if (is_atomic) {
+			reply_resource(e, qp, r, 0, 1);
+			return -1;
+		}
+		if (p->rkey != r->rkey || p->va != r->va + offset || offset + p->dma_len > r->length)
+			break;
+		reply_resource(e, qp, r, skip, skip + psn_count(p->dma_len, qp->path_mtu));
+		return -1;
+	}
+	return XROCE_DROP_psn_duplicate;
+}
+
+/* The receive WQE that is held completes in error, before the QP goes to ERR. */
+static void fail_receive(struct engine *e, struct qp *qp, const struct packet *p, enum cqe_status status, enum vendor_err verr,
+			 u64 now_ns)
+{
+	struct cqe cqe = { .status = status, .opcode = CQE_RECV, .vendor_err = verr };
+
+	if (qp->resp.seq.have_recv)
+		responder_complete(e, qp, p, NULL, &cqe, now_ns);
+}
+
+/* RC: a request that ends the connection. The NAK goes out although the QP is in error. */
+static int fatal(struct engine *e, struct qp *qp, const struct packet *p, u8 code, u32 event)
+{
+	e->stats->remote_errors++;
+	reply_ack(e, qp, AETH_NAK | code, p->psn);
+	engine_qp_error(e, qp, event);
+	return -1;
+}
+
+static int refuse(struct engine *e, struct qp *qp, const struct packet *p, enum verdict v, u64 now_ns)
+{
+	struct resp_sequence *seq = &qp->resp.seq;
+
+	switch (v) {
+	case NAK_SEQUENCE:
+		if (!seq->nak_sent) {
+			seq->nak_sent = true;
+			e->stats->tx_sequence_naks++;
+			reply_ack(e, qp, AETH_NAK | NAK_PSN_SEQUENCE, seq->expected_psn);
+		}
+		return XROCE_DROP_psn_ahead;
+	case DUPLICATE:
+		return duplicate(e, qp, p);
+	case RNR:
+		seq->nak_sent = true;
+		e->stats->tx_rnr_naks++;
+		reply_ack(e, qp, AETH_RNR_NAK | qp->resp.min_rnr_timer, p->psn);
+		return -1;
+	case INVALID_REQUEST:
+		fail_receive(e, qp, p, CQE_REM_INV_REQ_ERR, VERR_NAK_INVALID_REQUEST, now_ns);
+		return fatal(e, qp, p, NAK_INVALID_REQUEST, EVENT_QP_REQ_ERR);
+	case REMOTE_ACCESS:
+		fail_receive(e, qp, p, CQE_LOC_ACCESS_ERR, VERR_REMOTE_ACCESS_HERE, now_ns);
+		return fatal(e, qp, p, NAK_REMOTE_ACCESS, EVENT_QP_ACCESS_ERR);
+	case RECV_TOO_SHORT:
+		fail_receive(e, qp, p, CQE_LOC_LEN_ERR, VERR_RECV_TOO_SHORT, now_ns);
+		return fatal(e, qp, p, NAK_INVALID_REQUEST, 0);
+	case RECV_BAD_LKEY:
+		fail_receive(e, qp, p, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
+		return fatal(e, qp, p, NAK_REMOTE_OPERATION, 0);
+	default:
+		return XROCE_DROP_sequence;
+	}
+}
+
+/* UC: nobody is told. The rest of the message is dropped with it; a receive WQE that is held waits for the next message. */
+static int abandon_message(struct qp *qp, const struct packet *p, enum verdict v)
+{
+	static const enum xroce_drop reasons[] = {
+		[DROP] = XROCE_DROP_sequence,	      [RNR] = XROCE_DROP_no_receive,
+		[INVALID_REQUEST] = XROCE_DROP_length, [REMOTE_ACCESS] = XROCE_DROP_access,
+		[RECV_TOO_SHORT] = XROCE_DROP_receive_short, [RECV_BAD_LKEY] = XROCE_DROP_access,
+	};
+	struct resp_sequence *seq = &qp->resp.seq;
+
+	seq->in_message = false;
+	seq->dropping = true;
+	seq->expected_psn = psn_add(p->psn, 1);
+	return (int)reasons[v];
+}
+
+int responder_input(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns)
+{
+	enum verdict v = check_psn(qp, p);
+
+	if (!qp->resp.established) {
+		qp->resp.established = true;
+		engine_qp_event(e, qp, EVENT_COMM_EST);
+	}
+	if (v == ACCEPT)
+		v = check_sequence(qp, p);
+	if (v == ACCEPT)
+		v = check_length(qp, p);
+	if (v == ACCEPT)
+		v = check_remote(e, qp, p);
+	if (v == ACCEPT)
+		v = check_resources(qp, p);
+	if (v == ACCEPT)
+		v = check_receive(e, qp, p);
+	if (v == ACCEPT)
+		v = execute(e, qp, p, hint, now_ns);
+	if (v == ACCEPT)
+		return -1;
+	if (qp->transport == XROCE_UC)
+		return abandon_message(qp, p, v);
+	return refuse(e, qp, p, v, now_ns);
+}
