@@ -89,6 +89,7 @@ TEST_COMMON_SRC := $(wildcard tests/common/*.c)
 UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/unit/test_*.c))
 SIM_LIB_SRC := $(filter-out $(wildcard tests/sim/test_*.c),$(wildcard tests/sim/*.c))
 SIM_TESTS  := $(patsubst tests/sim/%.c,$(BUILD)/tests/sim/%,$(wildcard tests/sim/test_*.c))
+BPF_LIB_SRC := $(filter-out $(wildcard tests/bpf/test_*.c),$(wildcard tests/bpf/*.c))
 BPF_TESTS  := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
 NETNS_TOOLS := $(patsubst tests/netns/%.c,$(BUILD)/tests/netns/%,$(wildcard tests/netns/*.c))
 TEST_CFLAGS := -Itests/common -DXROCE_GOLDEN_DIR='"$(CURDIR)/tests/golden"'
@@ -105,12 +106,12 @@ $(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call objs,$(SIM_LIB_SRC)) $(c
 	$(Q)$(CC) -pthread $^ -lcmocka $(PKG_LIBS) $(SAN_LIBS) -lm -o $@
 
 $(call objs,$(wildcard tests/bpf/*.c)): $(SKEL)
-$(BUILD)/tests/bpf/%: $(BUILD)/obj/tests/bpf/%.o $(call objs,$(TEST_COMMON_SRC)) $(BUILD)/libtransport.a
+$(BUILD)/tests/bpf/%: $(BUILD)/obj/tests/bpf/%.o $(call objs,$(BPF_LIB_SRC)) $(call objs,$(TEST_COMMON_SRC)) $(BUILD)/libtransport.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) -pthread $^ -lcmocka $(PKG_LIBS) $(SAN_LIBS) -o $@
 
 # Programs of our own that run on the verbs library in tests/netns: linked with whatever libibverbs is installed, run on ours.
-$(BUILD)/tests/netns/%: $(BUILD)/obj/tests/netns/%.o
+$(BUILD)/tests/netns/%: $(BUILD)/obj/tests/netns/%.o $(call objs,$(wildcard tests/netns/lib/*.c))
 	@mkdir -p $(@D)
 	$(Q)$(CC) -pthread $^ -libverbs -o $@
 

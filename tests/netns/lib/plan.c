@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* See plan.h. */
+#include "plan.h"
+
+#include <string.h>
+
+#define GAP 16	/* poison between two spans */
+
+const char *const op_names[PLAN_OPS] = { "SEND", "SEND with immediate", "WRITE", "WRITE with immediate", "READ" };
+
+/* splitmix64 (public domain, Vigna): one step from a counter. */
+static uint64_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15ull;
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+	return x ^ (x >> 31);
+}
+
+struct dice {
+	uint64_t state;
+};
+
+static uint32_t roll(struct dice *d, uint32_t bound)
+{
+	d->state = mix(d->state);
+	return (uint32_t)(d->state >> 16) % bound;
+}
+
+/* Lengths where packets begin and end matter most, and any length. */
+static uint32_t roll_len(struct dice *d, uint32_t max_len, uint32_t path_mtu)
+{
+	uint32_t len;
+
+	switch (roll(d, 6)) {
+	case 0:
+		len = roll(d, 70);
+		break;
+	case 1:
+		len = path_mtu * (1 + roll(d, 4));
+		break;
+	case 2:
+		len = path_mtu * (1 + roll(d, 4)) + 1;
+		break;
+	case 3:
+		len = path_mtu * (1 + roll(d, 4)) - 1 - roll(d, 3);
+		break;
+	case 4:
+		len = roll(d, 3 * path_mtu);
+		break;
+	default:
+		len = roll(d, max_len + 1);
+		break;
+	}
+	return len > max_len ? max_len - len % 5 : len;
+}
+
+/* Spread len bytes over 1..PLAN_SGE_MAX spans with poison between them. */
+static unsigned int roll_spans(struct dice *d, uint32_t start, uint32_t len, struct span *s)
+{
+	unsigned int n = 1 + roll(d, PLAN_SGE_MAX), i;
+	uint32_t offset = start, left = len;
+
+	for (i = 0; i < n; i++) {
+		s[i].len = i == n - 1 ? left : roll(d, left + 1);
+		s[i].offset = offset;
+		offset += s[i].len + GAP;
+		left -= s[i].len;
+	}
+	return n;
+}
+
+static enum plan_op roll_op(struct dice *d, enum plan_transport transport)
+{
+	switch (transport) {
+	case PLAN_UD:
+		return roll(d, 2) ? PLAN_SEND : PLAN_SEND_IMM;
+	case PLAN_UC:
+		return roll(d, PLAN_READ);
+	default:
+		return roll(d, PLAN_OPS);
+	}
+}
+
+unsigned int plan_round(const struct plan *plan, uint32_t round, unsigned int side, struct message m[PLAN_MESSAGES])
+{
+	struct dice d = { mix(plan->seed) ^ mix((uint64_t)round << 1 | side) };
+	unsigned int want = 1 + roll(&d, PLAN_MESSAGES), n;
+	uint32_t packets = 0;
+
+	for (n = 0; n < want; n++) {
+		struct message *x = &m[n];
+		uint32_t spare;
+
+		memset(x, 0, sizeof(*x));
+		x->op = roll_op(&d, plan->transport);
+		x->len = roll_len(&d, plan->max_len, plan->path_mtu);
+		packets += x->len / plan->path_mtu + 1;
+		if (n && plan->max_packets && packets > plan->max_packets)
+			break;
+		x->imm = (uint32_t)mix(d.state);
+		x->is_inline = x->op != PLAN_READ && x->len <= PLAN_INLINE && roll(&d, 2);
+		x->is_signaled = roll(&d, 2);
+		x->is_solicited = roll(&d, 2);
+		x->num_local = roll_spans(&d, roll(&d, 64), x->len, x->local);
+		spare = roll(&d, 2) ? roll(&d, 100) : 0;
+		x->num_recv = roll_spans(&d, roll(&d, 64), x->len + spare + (plan->transport == PLAN_UD ? PLAN_GRH : 0), x->recv);
+		x->remote_offset = roll(&d, 64);
+		x->key = mix(d.state ^ side);
+	}
+	/* The last completion says that all are done. */
+	m[n - 1].is_signaled = true;
+	return n;
+}
+
+bool plan_is_late(const struct plan *plan, uint32_t round)
+{
+	return plan->transport == PLAN_RC && mix(plan->seed ^ mix(round)) % 4 == 0;
+}
+
+static uint8_t content_byte(uint64_t key, uint32_t i)
+{
+	return (uint8_t)(mix(key + i / 8) >> (i % 8 * 8));
+}
+
+void slot_fill(uint8_t *slot, const struct span *spans, unsigned int n, uint32_t skip, const struct message *m)
+{
+	uint32_t done = 0, i;
+
+	for (; n; n--, spans++) {
+		for (i = 0; i < spans->len && done < m->len; i++) {
+			if (skip) {
+				skip--;
+				continue;
+			}
+			slot[spans->offset + i] = content_byte(m->key, done++);
+		}
+	}
+}
+
+void slot_poison(uint8_t *slot)
+{
+	memset(slot, POISON, SLOT_BYTES);
+}
+
+bool slot_is_right(const uint8_t *slot, const struct span *spans, unsigned int n, uint32_t skip, const struct message *m, uint32_t *where)
+{
+	static uint8_t want[SLOT_BYTES];
+	uint32_t left = skip, i;
+	unsigned int s;
+
+	slot_poison(want);
+	for (s = 0; s < n && left; s++)
+		for (i = 0; i < spans[s].len && left; i++, left--)
+			want[spans[s].offset + i] = slot[spans[s].offset + i];
+	slot_fill(want, spans, n, skip, m);
+	if (memcmp(slot, want, SLOT_BYTES) == 0)
+		return true;
+	for (i = 0; slot[i] == want[i]; i++)
+		;
+	*where = i;
+	return false;
+}
