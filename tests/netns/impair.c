@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A bad cable: forwards frames between two interfaces and drops, duplicates and reorders RoCEv2 packets on the way, some of a
+ * thousand, by a seed. Everything else (ARP, neighbour discovery, TCP) passes untouched.
+ *
+ *	impair [-s SEED] [-l LOSS] [-u DUPLICATES] [-r REORDERED] IFACE IFACE
+ *
+ * Prints a line when it forwards, and on TERM what it did to how many.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/ctl.h"
+#include "lib/wire.h"
+
+#define HOLD_MS 2	/* a frame that waits to be overtaken waits no longer than this */
+
+struct cable {
+	int to;		/* socket of the interface that frames leave by */
+	size_t held;	/* length of the frame that is waiting to be overtaken; 0 = none */
+	uint64_t until_ms;
+	uint8_t frame[WIRE_FRAME_MAX];
+};
+
+static struct {
+	unsigned long forwarded, roce, dropped, duplicated, reordered;
+} did;
+
+static volatile sig_atomic_t stop;
+static uint64_t dice;
+
+static void on_signal(int sig)
+{
+	stop = 1;
+}
+
+static unsigned int roll(void)
+{
+	/* xorshift64 (Marsaglia) */
+	dice ^= dice << 13;
+	dice ^= dice >> 7;
+	dice ^= dice << 17;
+	return (dice >> 20) % 1000;
+}
+
+static void release(struct cable *c)
+{
+	if (c->held)
+		wire_send(c->to, c->frame, c->held);
+	c->held = 0;
+}
+
+static void forward(struct cable *c, const uint8_t *frame, size_t len, const unsigned int permille[3])
+{
+	bool ipv6;
+
+	did.forwarded++;
+	if (!wire_roce_ip(frame, len, &ipv6)) {
+		wire_send(c->to, frame, len);
+		return;
+	}
+	did.roce++;
+	if (roll() < permille[0]) {
+		did.dropped++;
+		return;
+	}
+	if (!c->held && roll() < permille[2]) {
+		memcpy(c->frame, frame, len);
+		c->held = len;
+		c->until_ms = now_ms() + HOLD_MS;
+		did.reordered++;
+		return;
+	}
+	wire_send(c->to, frame, len);
+	if (roll() < permille[1]) {
+		wire_send(c->to, frame, len);
+		did.duplicated++;
+	}
+	release(c);
+}
+
+static unsigned int number(const char *text, unsigned int most)
+{
+	char *end;
+	unsigned long v = strtoul(text, &end, 0);
+
+	must(*text && !*end && v <= most, "impair: '%s' is not a number up to %u", text, most);
+	return v;
+}
+
+int main(int argc, char **argv)
+{
+	static struct cable cable[2];
+	static uint8_t frame[WIRE_FRAME_MAX];
+	struct pollfd pfd[2] = { { .events = POLLIN }, { .events = POLLIN } };
+	struct sigaction sa = { .sa_handler = on_signal };
+	unsigned int permille[3] = { 0 };
+	int c, i, n;
+	size_t len;
+
+	dice = 1;
+	while ((c = getopt(argc, argv, "s:l:u:r:")) != -1) {
+		switch (c) {
+		case 's': dice = number(optarg, 1000000) + 1; break;
+		case 'l': permille[0] = number(optarg, 1000); break;
+		case 'u': permille[1] = number(optarg, 1000); break;
+		case 'r': permille[2] = number(optarg, 1000); break;
+		default: return 1;
+		}
+	}
+	dice *= 0x9e3779b97f4a7c15ull;
+	must(argc - optind == 2, "impair: two interfaces, please");
+	for (i = 0; i < 2; i++)
+		pfd[i].fd = cable[!i].to = wire_open(argv[optind + i], true);
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGINT, &sa, NULL);
+	printf("forwarding\n");
+	fflush(stdout);
+
+	while (!stop) {
+		poll(pfd, 2, cable[0].held || cable[1].held ? HOLD_MS : -1);
+		for (i = 0; i < 2; i++) {
+			for (n = 0; n < 64 && (len = wire_receive(pfd[i].fd, frame, sizeof(frame))); n++)
+				forward(&cable[i], frame, len, permille);
+			if (cable[i].held && now_ms() >= cable[i].until_ms)
+				release(&cable[i]);
+		}
+	}
+	printf("forwarded %lu roce %lu dropped %lu duplicated %lu reordered %lu\n", did.forwarded, did.roce, did.dropped, did.duplicated,
+	       did.reordered);
+	return 0;
+}
