@@ -409,7 +409,8 @@ void packet_copy_payload(const struct packet *p, u32 offset, void *dst, u32 len)
 	}
 	first = offset < linear ? min_u64(len, linear - offset) : 0;
 	memcpy(dst, p->payload + offset, first);
-	memcpy((u8 *)dst + first, p->frag + (offset + first - linear), len - first);
+	if (first < len)
+		memcpy((u8 *)dst + first, p->frag + (offset + first - linear), len - first);
 }
 
 /* ---- building ---- */

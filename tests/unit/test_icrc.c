@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The ICRC against a second implementation that goes bit by bit (reference.h), against published values of CRC-32, and against the rule
+ * which bits do not count.
+ */
+#include "unit.h"
+
+#include "../../user/transport/icrc.h"
+#include "reference.h"
+
+#define LEN_MAX 4400
+
+static u64 seed;
+
+static int reseed(void **state)
+{
+	seed = 0x1c7c;
+	return 0;
+}
+
+static void icrc_start__both_families(void **state)
+{
+	for (int is_ipv6 = 0; is_ipv6 < 2; is_ipv6++)
+		for (int i = 0; i < 200; i++) {
+			u32 bytes = is_ipv6 ? 60 : 40;
+			u8 b[60], *exact;
+
+			assert_int_equal(icrc_start_bytes(is_ipv6), bytes);
+			fill_random(&seed, b, sizeof(b));
+			exact = exact_copy(b, bytes);
+			assert_int_equal(icrc_start(exact, is_ipv6), reference_icrc(b, is_ipv6, bytes));
+			assert_memory_equal(exact, b, bytes);
+			free(exact);
+		}
+}
+
+static void icrc_packet__every_length(void **state)
+{
+	static u8 b[LEN_MAX];
+
+	fill_random(&seed, b, sizeof(b));
+	for (int is_ipv6 = 0; is_ipv6 < 2; is_ipv6++)
+		for (size_t len = icrc_start_bytes(is_ipv6); len < 600; len++) {
+			u8 *exact = exact_copy(b, len);
+
+			assert_int_equal(icrc_packet(exact, is_ipv6, len), reference_icrc(b, is_ipv6, len));
+			assert_memory_equal(exact, b, len);
+			free(exact);
+		}
+	assert_int_equal(icrc_packet(b, false, LEN_MAX), reference_icrc(b, false, LEN_MAX));
+	assert_int_equal(icrc_packet(b, true, LEN_MAX), reference_icrc(b, true, LEN_MAX));
+}
+
+/* In one piece, in two, byte by byte: the same value. */
+static void icrc_update__any_pieces(void **state)
+{
+	u8 b[1200];
+
+	fill_random(&seed, b, sizeof(b));
+	for (int is_ipv6 = 0; is_ipv6 < 2; is_ipv6++) {
+		u32 from = icrc_start_bytes(is_ipv6);
+		u32 want = reference_icrc(b, is_ipv6, sizeof(b));
+		icrc_t crc = icrc_start(b, is_ipv6);
+
+		for (size_t at = from; at <= sizeof(b); at++) {
+			icrc_t c = icrc_update(icrc_start(b, is_ipv6), b + from, at - from);
+
+			assert_int_equal(icrc_update(c, b + at, sizeof(b) - at), want);
+		}
+		for (size_t at = from; at < sizeof(b); at++)
+			crc = icrc_update(crc, b + at, 1);
+		assert_int_equal(crc, want);
+		assert_int_equal(icrc_update(crc, NULL, 0), want);
+	}
+}
+
+/* The check value of CRC-32/ISO-HDLC, and the register after 8 bytes of ones (protocol sheet), as running values are complemented. */
+static void icrc_update__published_values(void **state)
+{
+	static const u8 ones[8] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+
+	assert_int_equal(icrc_update(0, "123456789", 9), 0xcbf43926);
+	assert_int_equal(~icrc_update(0, ones, sizeof(ones)), 0xdebb20e3);
+}
+
+/* Flip each bit of a packet in turn: the ICRC changes exactly for the bits that are not masked. */
+static void icrc_packet__each_bit(void **state)
+{
+	static const size_t lens[] = { 60, 64, 200, 256, 257, 700 };
+	u8 b[700];
+
+	fill_random(&seed, b, sizeof(b));
+	for (int is_ipv6 = 0; is_ipv6 < 2; is_ipv6++)
+		for (size_t l = 0; l < ARRAY_SIZE(lens); l++) {
+			icrc_t crc = icrc_packet(b, is_ipv6, lens[l]);
+			size_t masked = 0;
+
+			for (size_t bit = 0; bit < lens[l] * 8; bit++) {
+				bool counts = !(icrc_masked_bits(is_ipv6, bit / 8) >> bit % 8 & 1);
+
+				b[bit / 8] ^= 1 << bit % 8;
+				assert_int_equal(icrc_packet(b, is_ipv6, lens[l]) != crc, counts);
+				b[bit / 8] ^= 1 << bit % 8;
+				masked += !counts;
+			}
+			/* IPv4: TOS, TTL, checksum; IPv6: class, label, hop limit; both: UDP checksum and BTH byte 4 */
+			assert_int_equal(masked, is_ipv6 ? 8 + 20 + 8 + 16 + 8 : 8 + 8 + 16 + 16 + 8);
+		}
+}
+
+static void icrc_store__little_endian(void **state)
+{
+	u8 out[6] = { 0xa5, 0, 0, 0, 0, 0xa5 };
+
+	icrc_store(0x11223344, out + 1);
+	assert_memory_equal(out, ((u8[]){ 0xa5, 0x44, 0x33, 0x22, 0x11, 0xa5 }), 6);
+}
+
+static void icrc_equal__every_byte_counts(void **state)
+{
+	u8 stored[4] = { 0x44, 0x33, 0x22, 0x11 };
+
+	assert_true(icrc_equal(0x11223344, stored));
+	assert_false(icrc_equal(0x44332211, stored));
+	for (int bit = 0; bit < 32; bit++) {
+		stored[bit / 8] ^= 1 << bit % 8;
+		assert_false(icrc_equal(0x11223344, stored));
+		stored[bit / 8] ^= 1 << bit % 8;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(icrc_start__both_families, reseed),
+		cmocka_unit_test_setup(icrc_packet__every_length, reseed),
+		cmocka_unit_test_setup(icrc_packet__each_bit, reseed),
+		cmocka_unit_test_setup(icrc_update__any_pieces, reseed),
+		cmocka_unit_test(icrc_update__published_values),
+		cmocka_unit_test(icrc_store__little_endian),
+		cmocka_unit_test(icrc_equal__every_byte_counts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
