@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Address handles and the resolution of address vectors. On RoCE an address vector is a GID of ours and one of the peer: the kernel's routes and
+ * neighbours say the rest, once, when the handle is made or the QP is moved to RTR.
+ */
+#include "objects.h"
+
+#define DEFAULT_HOP_LIMIT 64
+
+/*
+ * A hop limit of 0 or 1 is what programs of InfiniBand's subnets give, where nothing counts it: it would end at the first router. The kernel's
+ * RoCE takes the route's limit there.
+ */
+static u8 hop_limit(u8 asked)
+{
+	return asked <= 1 ? DEFAULT_HOP_LIMIT : asked;
+}
+
+int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path *path)
+{
+	struct gid local, peer;
+	struct netdev nd;
+	int err;
+
+	/* RoCE always has a GRH (annex A17): without GIDs there is nowhere to send to. */
+	if (attr->port_num != VERBS_PORT || !attr->is_global || attr->sl > 15)
+		return EINVAL;
+	err = device_refresh(ctx->dev, &nd);
+	if (err)
+		return err;
+	if (attr->grh.sgid_index >= nd.num_gids)
+		return EINVAL;
+	local = nd.gid[attr->grh.sgid_index].gid;
+	memcpy(peer.raw, attr->grh.dgid.raw, sizeof(peer.raw));
+	memset(path, 0, sizeof(*path));
+	err = netdev_resolve(&nd, &local, &peer, RESOLVE_TIMEOUT_MS, path);
+	if (err)
+		return -err;
+	path->tos = attr->grh.traffic_class;
+	path->hop_limit = hop_limit(attr->grh.hop_limit);
+	path->flow_label = attr->grh.flow_label & IB_GRH_FLOWLABEL_MASK;
+	return 0;
+}
+
+EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	struct vcontext *ctx = to_vcontext(pd->context);
+	struct vah *ah = calloc(1, sizeof(*ah));
+	int err;
+
+	if (!ah)
+		return fail(ENOMEM);
+	err = ah_resolve(ctx, attr, &ah->path);
+	if (err) {
+		free(ah);
+		return fail(err);
+	}
+	ah->flow_label = ah->path.flow_label;
+	ah->ibv = (struct ibv_ah){ .context = pd->context, .pd = pd, .handle = new_handle() };
+	pd_use(to_vpd(pd));
+	context_get(ctx);
+	return &ah->ibv;
+}
+
+EXPORT int ibv_destroy_ah(struct ibv_ah *ibah)
+{
+	struct vcontext *ctx = to_vcontext(ibah->context);
+
+	pd_unuse(to_vpd(ibah->pd));
+	free(to_vah(ibah));
+	context_put(ctx);
+	return 0;
+}
+
+/* The ones' complement sum over a header with a right checksum is ffff. */
+static bool ipv4_checksum_ok(const u8 *h)
+{
+	u32 sum = 0;
+
+	for (int i = 0; i < 20; i += 2)
+		sum += (u32)(h[i] << 8 | h[i + 1]);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return ((sum & 0xffff) + (sum >> 16)) == 0xffff;
+}
+
+static void gid_from_ipv4(union ibv_gid *gid, const u8 *addr)
+{
+	memset(gid, 0, sizeof(*gid));
+	gid->raw[10] = 0xff;
+	gid->raw[11] = 0xff;
+	memcpy(gid->raw + 12, addr, 4);
+}
+
+/*
+ * The 40 bytes before a UD message hold the sender's IPv6 header, or its IPv4 header in bytes 20 to 39. Fills both addresses and the traffic
+ * class; false if it is neither.
+ */
+static bool grh_parse(const struct ibv_grh *grh, union ibv_gid *sgid, union ibv_gid *dgid, u8 *tclass, u32 *flow_label)
+{
+	const u8 *raw = (const u8 *)grh;
+
+	if (raw[20] == 0x45 && ipv4_checksum_ok(raw + 20)) {
+		gid_from_ipv4(sgid, raw + 32);
+		gid_from_ipv4(dgid, raw + 36);
+		*tclass = raw[21];
+		*flow_label = 0;
+		return true;
+	}
+	if (raw[0] >> 4 != 6)
+		return false;
+	*sgid = grh->sgid;
+	*dgid = grh->dgid;
+	*tclass = be32toh(grh->version_tclass_flow) >> 20 & 0xff;
+	*flow_label = be32toh(grh->version_tclass_flow) & IB_GRH_FLOWLABEL_MASK;
+	return true;
+}
+
+EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc, struct ibv_grh *grh,
+			       struct ibv_ah_attr *attr)
+{
+	union ibv_gid sgid, dgid;
+	struct netdev nd;
+	u32 flow_label;
+	u8 tclass;
+	int err;
+
+	memset(attr, 0, sizeof(*attr));
+	if (port_num != VERBS_PORT)
+		return fail_int(EINVAL);
+	attr->port_num = port_num;
+	attr->sl = wc->sl;
+	if (!(wc->wc_flags & IBV_WC_GRH))
+		return 0;
+	if (!grh_parse(grh, &sgid, &dgid, &tclass, &flow_label))
+		return fail_int(EINVAL);
+	err = device_refresh(to_vcontext(context)->dev, &nd);
+	if (err)
+		return fail_int(err);
+	attr->is_global = 1;
+	attr->grh.dgid = sgid;
+	attr->grh.flow_label = flow_label;
+	attr->grh.traffic_class = tclass;
+	attr->grh.hop_limit = 0xff;
+	for (u32 i = 0; i < nd.num_gids; i++)
+		if (!memcmp(nd.gid[i].gid.raw, dgid.raw, sizeof(dgid.raw))) {
+			attr->grh.sgid_index = (u8)i;
+			return 0;
+		}
+	/* Sent to an address that the interface no longer has. */
+	return fail_int(ENOENT);
+}
+
+EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num)
+{
+	struct ibv_ah_attr attr;
+
+	if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr))
+		return NULL;
+	return ibv_create_ah(pd, &attr);
+}
+
+/* vid is 0xffff where there is no VLAN. */
+EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr, uint8_t eth_mac[ETHERNET_LL_SIZE],
+				       uint16_t *vid)
+{
+	struct path path;
+	int err = ah_resolve(to_vcontext(context), attr, &path);
+
+	if (err)
+		return fail_int(err);
+	memcpy(eth_mac, path.dmac, ETHERNET_LL_SIZE);
+	if (vid)
+		*vid = path.has_vlan ? path.vlan_tci & 0xfff : 0xffff;
+	return 0;
+}

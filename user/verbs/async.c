@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Asynchronous events: a queue per context and an eventfd that is readable while it is not empty. The engine's events come in here and are
+ * spread to channels and contexts; the port's lock is held then.
+ */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "objects.h"
+
+struct async_node {
+	struct ibv_async_event event;
+	struct async_node *next;
+};
+
+void async_init(struct vcontext *ctx)
+{
+	pthread_mutex_init(&ctx->async_lock, NULL);
+	ctx->async_tail = &ctx->async_head;
+}
+
+void async_free(struct vcontext *ctx)
+{
+	while (ctx->async_head) {
+		struct async_node *n = ctx->async_head;
+
+		ctx->async_head = n->next;
+		free(n);
+	}
+	pthread_mutex_destroy(&ctx->async_lock);
+}
+
+/* Under async_lock: the descriptor is readable exactly while the queue is not empty. */
+static void async_set_readable(struct vcontext *ctx, bool readable)
+{
+	struct pollfd p = { .fd = ctx->v.context.async_fd, .events = POLLIN };
+	bool is = poll(&p, 1, 0) == 1;
+	eventfd_t value;
+
+	if (readable && !is)
+		eventfd_write(p.fd, 1);
+	else if (!readable && is)
+		eventfd_read(p.fd, &value);
+}
+
+void async_queue(struct vcontext *ctx, enum ibv_event_type type, void *object)
+{
+	struct async_node *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return;
+	n->event.event_type = type;
+	n->event.element.qp = object; /* a union of pointers */
+	pthread_mutex_lock(&ctx->async_lock);
+	*ctx->async_tail = n;
+	ctx->async_tail = &n->next;
+	async_set_readable(ctx, true);
+	pthread_mutex_unlock(&ctx->async_lock);
+}
+
+void async_engine_event(const struct engine_event *event)
+{
+	static const struct {
+		enum engine_event_type engine;
+		enum ibv_event_type ibv;
+	} qp_events[] = {
+		{ EVENT_QP_FATAL, IBV_EVENT_QP_FATAL },
+		{ EVENT_QP_REQ_ERR, IBV_EVENT_QP_REQ_ERR },
+		{ EVENT_QP_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR },
+		{ EVENT_COMM_EST, IBV_EVENT_COMM_EST },
+		{ EVENT_SQ_DRAINED, IBV_EVENT_SQ_DRAINED },
+		{ EVENT_QP_LAST_WQE, IBV_EVENT_QP_LAST_WQE_REACHED },
+	};
+	struct vcq *vcq = event->cq ? event->cq->owner : NULL;
+	struct vqp *vqp = event->qp ? event->qp->owner : NULL;
+	struct vsrq *vsrq = event->srq ? event->srq->owner : NULL;
+
+	if (event->type == EVENT_COMPLETION && vcq)
+		channel_event(vcq);
+	else if (event->type == EVENT_CQ_ERR && vcq)
+		async_queue(to_vcontext(vcq->ibv.context), IBV_EVENT_CQ_ERR, &vcq->ibv);
+	else if (event->type == EVENT_SRQ_ERR && vsrq)
+		async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_ERR, &vsrq->ibv);
+	else if (event->type == EVENT_SRQ_LIMIT && vsrq)
+		async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_LIMIT_REACHED, &vsrq->ibv);
+	for (u32 i = 0; vqp && i < ARRAY_SIZE(qp_events); i++)
+		if (event->type == qp_events[i].engine)
+			async_queue(to_vcontext(vqp->ibv.context), qp_events[i].ibv, &vqp->ibv);
+}
+
+/* Under async_lock: the count of delivered events of the object that this one is about, or NULL for port and device events. */
+static u32 *async_delivered(const struct ibv_async_event *event)
+{
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		return &to_vcq(event->element.cq)->async_delivered;
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return &to_vsrq(event->element.srq)->async_delivered;
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_QP_LAST_WQE_REACHED:
+		return &to_vqp(event->element.qp)->async_delivered;
+	default:
+		return NULL;
+	}
+}
+
+static bool async_next(struct vcontext *ctx, struct ibv_async_event *event)
+{
+	struct async_node *n;
+	u32 *delivered;
+
+	pthread_mutex_lock(&ctx->async_lock);
+	n = ctx->async_head;
+	if (n) {
+		*event = n->event;
+		ctx->async_head = n->next;
+		if (!n->next)
+			ctx->async_tail = &ctx->async_head;
+		delivered = async_delivered(event);
+		if (delivered)
+			++*delivered;
+	}
+	if (!ctx->async_head)
+		async_set_readable(ctx, false);
+	pthread_mutex_unlock(&ctx->async_lock);
+	free(n);
+	return n != NULL;
+}
+
+EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
+{
+	struct vcontext *ctx = to_vcontext(context);
+
+	while (!async_next(ctx, event)) {
+		struct pollfd p = { .fd = context->async_fd, .events = POLLIN };
+		int flags = fcntl(context->async_fd, F_GETFL);
+
+		if (flags < 0)
+			return -1;
+		if (flags & O_NONBLOCK)
+			return fail_int(EAGAIN);
+		if (poll(&p, 1, -1) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static void async_ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed)
+{
+	pthread_mutex_lock(mutex);
+	++*completed;
+	pthread_cond_broadcast(cond);
+	pthread_mutex_unlock(mutex);
+}
+
+EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
+{
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR: {
+		struct ibv_cq *cq = event->element.cq;
+
+		async_ack(&cq->mutex, &cq->cond, &cq->async_events_completed);
+		break;
+	}
+	case IBV_EVENT_SRQ_ERR:
+	case IBV_EVENT_SRQ_LIMIT_REACHED: {
+		struct ibv_srq *srq = event->element.srq;
+
+		async_ack(&srq->mutex, &srq->cond, &srq->events_completed);
+		break;
+	}
+	case IBV_EVENT_QP_FATAL:
+	case IBV_EVENT_QP_REQ_ERR:
+	case IBV_EVENT_QP_ACCESS_ERR:
+	case IBV_EVENT_COMM_EST:
+	case IBV_EVENT_SQ_DRAINED:
+	case IBV_EVENT_QP_LAST_WQE_REACHED: {
+		struct ibv_qp *qp = event->element.qp;
+
+		async_ack(&qp->mutex, &qp->cond, &qp->events_completed);
+		break;
+	}
+	default: /* of the port or the device: nobody waits for them */
+		break;
+	}
+}
+
+void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered, pthread_mutex_t *mutex, pthread_cond_t *cond,
+		  const uint32_t *completed)
+{
+	struct async_node **at = &ctx->async_head;
+	u32 wait_for;
+
+	pthread_mutex_lock(&ctx->async_lock);
+	while (*at) {
+		struct async_node *n = *at;
+
+		if (n->event.element.qp == object) {
+			*at = n->next;
+			free(n);
+		} else {
+			at = &n->next;
+		}
+	}
+	ctx->async_tail = at;
+	if (!ctx->async_head)
+		async_set_readable(ctx, false);
+	wait_for = *delivered;
+	pthread_mutex_unlock(&ctx->async_lock);
+
+	pthread_mutex_lock(mutex);
+	while (*completed != wait_for)
+		pthread_cond_wait(cond, mutex);
+	pthread_mutex_unlock(mutex);
+}

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Completion channels: a queue of CQs with an event, and the descriptor that is readable while there is one. The engine's events come in under the
+ * port's lock; ibv_get_cq_event() takes them out and, where there is none, sleeps in the port, whose wake-ups are hints only.
+ */
+#include <fcntl.h>
+
+#include "objects.h"
+
+EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct vchannel *ch = calloc(1, sizeof(*ch));
+	int err;
+
+	if (!ch)
+		return fail(ENOMEM);
+	err = -port_channel_create(&ch->pc);
+	if (err) {
+		free(ch);
+		return fail(err);
+	}
+	pthread_mutex_init(&ch->lock, NULL);
+	ch->tail = &ch->head;
+	ch->ibv.context = context;
+	ch->ibv.fd = port_channel_fd(ch->pc);
+	context_get(to_vcontext(context));
+	return &ch->ibv;
+}
+
+EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
+{
+	struct vchannel *ch = to_vchannel(channel);
+	struct vcontext *ctx = to_vcontext(channel->context);
+	bool busy;
+
+	/* context->mutex guards refcnt, as in rdma-core: the field is public. */
+	pthread_mutex_lock(&channel->context->mutex);
+	busy = channel->refcnt != 0;
+	pthread_mutex_unlock(&channel->context->mutex);
+	if (busy)
+		return EBUSY;
+	port_channel_destroy(ch->pc);
+	pthread_mutex_destroy(&ch->lock);
+	free(ch);
+	context_put(ctx);
+	return 0;
+}
+
+void channel_event(struct vcq *vcq)
+{
+	struct vchannel *ch = vcq->channel;
+
+	if (!ch)
+		return;
+	pthread_mutex_lock(&ch->lock);
+	if (!vcq->events_pending++) {
+		vcq->event_next = NULL;
+		*ch->tail = vcq;
+		ch->tail = &vcq->event_next;
+	}
+	port_channel_raise(ch->pc);
+	pthread_mutex_unlock(&ch->lock);
+}
+
+/* Under ch->lock: take the oldest CQ off the queue. */
+static struct vcq *channel_pop(struct vchannel *ch)
+{
+	struct vcq *vcq = ch->head;
+
+	if (!vcq)
+		return NULL;
+	ch->head = vcq->event_next;
+	if (!ch->head)
+		ch->tail = &ch->head;
+	/* One of several events: the CQ goes to the end of the queue, so that none is starved. */
+	if (--vcq->events_pending) {
+		vcq->event_next = NULL;
+		*ch->tail = vcq;
+		ch->tail = &vcq->event_next;
+	}
+	if (!ch->head)
+		port_channel_clear(ch->pc);
+	return vcq;
+}
+
+static struct vcq *channel_next(struct vchannel *ch)
+{
+	struct vcq *vcq;
+
+	pthread_mutex_lock(&ch->lock);
+	vcq = channel_pop(ch);
+	if (vcq)
+		vcq->comp_delivered++;
+	pthread_mutex_unlock(&ch->lock);
+	return vcq;
+}
+
+EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)
+{
+	struct vchannel *ch = to_vchannel(channel);
+	struct vcq *vcq;
+
+	while (!(vcq = channel_next(ch))) {
+		int flags = fcntl(channel->fd, F_GETFL);
+		bool block = !(flags & O_NONBLOCK);
+		int err;
+
+		if (flags < 0)
+			return -1;
+		err = port_channel_wait(ch->pc, block);
+		if (err)
+			return fail_int(-err);
+		if (block)
+			continue;
+		vcq = channel_next(ch);
+		if (vcq)
+			break;
+		return fail_int(EAGAIN);
+	}
+	*cq = &vcq->ibv;
+	*cq_context = vcq->ibv.cq_context;
+	return 0;
+}
+
+EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
+{
+	pthread_mutex_lock(&cq->mutex);
+	cq->comp_events_completed += nevents;
+	pthread_cond_broadcast(&cq->cond);
+	pthread_mutex_unlock(&cq->mutex);
+}
+
+void channel_forget(struct vcq *vcq)
+{
+	struct vchannel *ch = vcq->channel;
+	u32 delivered;
+
+	if (!ch)
+		return;
+	pthread_mutex_lock(&ch->lock);
+	if (vcq->events_pending) {
+		struct vcq **at = &ch->head;
+
+		while (*at != vcq)
+			at = &(*at)->event_next;
+		*at = vcq->event_next;
+		if (!*at)
+			ch->tail = at;
+		vcq->events_pending = 0;
+		if (!ch->head)
+			port_channel_clear(ch->pc);
+	}
+	delivered = vcq->comp_delivered;
+	pthread_mutex_unlock(&ch->lock);
+
+	pthread_mutex_lock(&vcq->ibv.mutex);
+	while (vcq->ibv.comp_events_completed != delivered)
+		pthread_cond_wait(&vcq->ibv.cond, &vcq->ibv.mutex);
+	pthread_mutex_unlock(&vcq->ibv.mutex);
+}

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What programs call that has to do with the kernel's RDMA subsystem: sysfs, the conversions of its structs for the connection manager's library,
+ * and fork(), which needs no preparation where nothing is pinned.
+ */
+#include <infiniband/sa.h>
+#include <rdma/ib_user_sa.h>
+#include <rdma/ib_user_verbs.h>
+
+#include "objects.h"
+
+/* Declared in rdma-core's headers that no distribution installs. */
+EXPORT const char *ibv_get_sysfs_path(void);
+EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size);
+EXPORT void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverbs_ah_attr *src);
+EXPORT void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_attr *src);
+EXPORT void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst, struct ib_user_path_rec *src);
+EXPORT void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *dst, struct ibv_sa_path_rec *src);
+
+EXPORT const char *ibv_get_sysfs_path(void)
+{
+	return "/sys";
+}
+
+/* The devices of this library are not in sysfs. */
+EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
+{
+	return fail_int(ENOENT);
+}
+
+/* Memory regions are ordinary pages: a child gets its copy and the parent keeps its own. */
+EXPORT int ibv_fork_init(void)
+{
+	return 0;
+}
+
+EXPORT enum ibv_fork_status ibv_is_fork_initialized(void)
+{
+	return IBV_FORK_UNNEEDED;
+}
+
+/* Exported under names that no header declares; programs of another age call them. */
+EXPORT int ibv_dontfork_range(void *base, size_t size);
+EXPORT int ibv_dofork_range(void *base, size_t size);
+
+EXPORT int ibv_dontfork_range(void *base, size_t size)
+{
+	return 0;
+}
+
+EXPORT int ibv_dofork_range(void *base, size_t size)
+{
+	return 0;
+}
+
+EXPORT void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *dst, struct ib_uverbs_ah_attr *src)
+{
+	memcpy(dst->grh.dgid.raw, src->grh.dgid, sizeof(dst->grh.dgid.raw));
+	dst->grh.flow_label = src->grh.flow_label;
+	dst->grh.sgid_index = src->grh.sgid_index;
+	dst->grh.hop_limit = src->grh.hop_limit;
+	dst->grh.traffic_class = src->grh.traffic_class;
+	dst->dlid = src->dlid;
+	dst->sl = src->sl;
+	dst->src_path_bits = src->src_path_bits;
+	dst->static_rate = src->static_rate;
+	dst->is_global = src->is_global;
+	dst->port_num = src->port_num;
+}
+
+EXPORT void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs_qp_attr *src)
+{
+	dst->qp_state = (enum ibv_qp_state)src->qp_state;
+	dst->cur_qp_state = (enum ibv_qp_state)src->cur_qp_state;
+	dst->path_mtu = (enum ibv_mtu)src->path_mtu;
+	dst->path_mig_state = (enum ibv_mig_state)src->path_mig_state;
+	dst->qkey = src->qkey;
+	dst->rq_psn = src->rq_psn;
+	dst->sq_psn = src->sq_psn;
+	dst->dest_qp_num = src->dest_qp_num;
+	dst->qp_access_flags = src->qp_access_flags;
+	dst->cap.max_send_wr = src->max_send_wr;
+	dst->cap.max_recv_wr = src->max_recv_wr;
+	dst->cap.max_send_sge = src->max_send_sge;
+	dst->cap.max_recv_sge = src->max_recv_sge;
+	dst->cap.max_inline_data = src->max_inline_data;
+	ibv_copy_ah_attr_from_kern(&dst->ah_attr, &src->ah_attr);
+	ibv_copy_ah_attr_from_kern(&dst->alt_ah_attr, &src->alt_ah_attr);
+	dst->pkey_index = src->pkey_index;
+	dst->alt_pkey_index = src->alt_pkey_index;
+	dst->en_sqd_async_notify = src->en_sqd_async_notify;
+	dst->sq_draining = src->sq_draining;
+	dst->max_rd_atomic = src->max_rd_atomic;
+	dst->max_dest_rd_atomic = src->max_dest_rd_atomic;
+	dst->min_rnr_timer = src->min_rnr_timer;
+	dst->port_num = src->port_num;
+	dst->timeout = src->timeout;
+	dst->retry_cnt = src->retry_cnt;
+	dst->rnr_retry = src->rnr_retry;
+	dst->alt_port_num = src->alt_port_num;
+	dst->alt_timeout = src->alt_timeout;
+}
+
+/* The fields that both structs have, under the same names. */
+#define PATH_REC_SCALARS(X) \
+	X(dlid) X(slid) X(raw_traffic) X(flow_label) X(reversible) X(mtu) X(pkey) X(hop_limit) X(traffic_class) X(numb_path) X(sl) \
+	X(mtu_selector) X(rate_selector) X(rate) X(packet_life_time_selector) X(packet_life_time) X(preference)
+
+EXPORT void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst, struct ib_user_path_rec *src)
+{
+	memcpy(dst->dgid.raw, src->dgid, sizeof(dst->dgid.raw));
+	memcpy(dst->sgid.raw, src->sgid, sizeof(dst->sgid.raw));
+#define X(field) dst->field = src->field;
+	PATH_REC_SCALARS(X)
+#undef X
+}
+
+EXPORT void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *dst, struct ibv_sa_path_rec *src)
+{
+	memcpy(dst->dgid, src->dgid.raw, sizeof(dst->dgid));
+	memcpy(dst->sgid, src->sgid.raw, sizeof(dst->sgid));
+#define X(field) dst->field = src->field;
+	PATH_REC_SCALARS(X)
+#undef X
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Contexts: opening and closing a device, and the tables through which the header's inline functions call this library. A context attaches
+ * nothing to the interface until context_port() is first asked, by the first memory region or queue pair.
+ *
+ * Objects hold their context: one that is closed before they are destroyed, which ibv_close_device(3) allows as a leak, stays as memory.
+ */
+#define _GNU_SOURCE /* memfd_create() */
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "objects.h"
+
+u32 new_handle(void)
+{
+	static _Atomic u32 last;
+
+	return atomic_fetch_add(&last, 1) + 1;
+}
+
+void context_get(struct vcontext *ctx)
+{
+	atomic_fetch_add(&ctx->refs, 1);
+}
+
+void context_put(struct vcontext *ctx)
+{
+	if (atomic_fetch_sub(&ctx->refs, 1) != 1)
+		return;
+	if (ctx->port)
+		port_put(ctx->port);
+	async_free(ctx);
+	pthread_mutex_destroy(&ctx->lock);
+	pthread_mutex_destroy(&ctx->v.context.mutex);
+	close(ctx->v.context.async_fd);
+	close(ctx->v.context.cmd_fd);
+	device_put(ctx->dev);
+	free(ctx);
+}
+
+int context_port(struct vcontext *ctx, struct port **out)
+{
+	struct port *port;
+	int err = 0;
+
+	pthread_mutex_lock(&ctx->lock);
+	if (!ctx->port) {
+		port_set_event_handler(async_engine_event);
+		err = -port_get(&ctx->dev->nd, &port);
+		/* release: pairs with the acquire in cq_run() */
+		if (!err)
+			__atomic_store_n(&ctx->port, port, __ATOMIC_RELEASE);
+	}
+	*out = ctx->port;
+	pthread_mutex_unlock(&ctx->lock);
+	return err;
+}
+
+static void context_set_ops(struct verbs_context *v)
+{
+	struct ibv_context_ops *ops = &v->context.ops;
+
+	ops->poll_cq = poll_cq_op;
+	ops->req_notify_cq = req_notify_cq_op;
+	ops->post_send = post_send_op;
+	ops->post_recv = post_recv_op;
+	ops->post_srq_recv = post_srq_recv_op;
+	/* alloc_mw is NULL: ibv_alloc_mw() answers EOPNOTSUPP, so bind_mw and dealloc_mw are never reached. */
+
+	v->sz = sizeof(*v);
+	v->query_port = query_port_op;
+	v->query_device_ex = query_device_ex_op;
+	v->query_rt_values = query_rt_values_op;
+	v->create_cq_ex = create_cq_ex_op;
+	v->create_qp_ex = create_qp_ex_op;
+	v->create_srq_ex = create_srq_ex_op;
+	v->alloc_td = alloc_td_op;
+	v->dealloc_td = dealloc_td_op;
+	v->alloc_parent_domain = alloc_parent_domain_op;
+}
+
+/* cmd_fd becomes the context's, also on failure. */
+static struct ibv_context *context_new(struct vdevice *dev, int cmd_fd)
+{
+	struct vcontext *ctx = calloc(1, sizeof(*ctx));
+	struct ibv_context *c;
+	struct stat st;
+
+	if (!ctx || cmd_fd < 0 || fstat(cmd_fd, &st))
+		goto fail;
+	c = &ctx->v.context;
+	c->async_fd = eventfd(0, EFD_CLOEXEC);
+	if (c->async_fd < 0)
+		goto fail;
+	c->device = &dev->ibv;
+	c->cmd_fd = cmd_fd;
+	c->num_comp_vectors = (int)dev->nd.rx_queues > 1 ? (int)dev->nd.rx_queues : 1;
+	c->abi_compat = __VERBS_ABI_IS_EXTENDED;
+	pthread_mutex_init(&c->mutex, NULL);
+	context_set_ops(&ctx->v);
+	pthread_mutex_init(&ctx->lock, NULL);
+	async_init(ctx);
+	ctx->file_id = st.st_ino;
+	ctx->refs = 1;
+	ctx->dev = dev;
+	device_get(dev);
+	return c;
+fail:
+	if (cmd_fd >= 0)
+		close(cmd_fd);
+	free(ctx);
+	return NULL;
+}
+
+EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct vdevice *dev = to_vdevice(device);
+	int fd = memfd_create(device->name, MFD_CLOEXEC);
+
+	/* The file says which device it stands for: ibv_import_device() has nothing but a descriptor of it. */
+	if (fd >= 0 && write(fd, &dev->nd.ifindex, sizeof(dev->nd.ifindex)) != sizeof(dev->nd.ifindex)) {
+		close(fd);
+		return fail(EIO);
+	}
+	return context_new(dev, fd);
+}
+
+EXPORT int ibv_close_device(struct ibv_context *context)
+{
+	context_put(to_vcontext(context));
+	return 0;
+}
+
+EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
+{
+	struct ibv_context *context = NULL;
+	struct ibv_device **list;
+	u32 ifindex;
+
+	if (pread(cmd_fd, &ifindex, sizeof(ifindex), 0) != sizeof(ifindex))
+		return fail(EINVAL);
+	list = ibv_get_device_list(NULL);
+	if (!list)
+		return NULL;
+	errno = ENODEV;
+	for (struct ibv_device **d = list; *d && !context; d++)
+		if (to_vdevice(*d)->nd.ifindex == ifindex)
+			context = context_new(to_vdevice(*d), cmd_fd);
+	ibv_free_device_list(list);
+	return context;
+}

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Completion queues: creation, polling, arming, resizing. The application is the consumer of the transport's ring; who finds it empty runs the
+ * engine once and looks again. A CQ joins its port's arm-word map with its first QP.
+ */
+#include "objects.h"
+
+struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context, struct ibv_comp_channel *channel, u32 vector)
+{
+	struct vcq *vcq;
+	int err;
+
+	if (cqe < 1 || cqe > VERBS_MAX_CQE || vector >= (u32)context->num_comp_vectors || (channel && channel->context != context))
+		return fail(EINVAL);
+	vcq = new_object(sizeof(*vcq));
+	if (!vcq)
+		return fail(ENOMEM);
+	err = -cq_init(&vcq->cq, cqe);
+	if (err) {
+		free(vcq);
+		return fail(err);
+	}
+	vcq->cq.owner = vcq;
+	vcq->ibv.context = context;
+	vcq->ibv.channel = channel;
+	vcq->ibv.cq_context = cq_context;
+	vcq->ibv.handle = new_handle();
+	vcq->ibv.cqe = (int)cqe;
+	pthread_mutex_init(&vcq->ibv.mutex, NULL);
+	pthread_cond_init(&vcq->ibv.cond, NULL);
+	if (channel) {
+		vcq->channel = to_vchannel(channel);
+		pthread_mutex_lock(&context->mutex);
+		channel->refcnt++;
+		pthread_mutex_unlock(&context->mutex);
+	}
+	context_get(to_vcontext(context));
+	return vcq;
+}
+
+EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
+				    int comp_vector)
+{
+	struct vcq *vcq;
+
+	if (cqe < 1 || comp_vector < 0)
+		return fail(EINVAL);
+	vcq = cq_new(context, (u32)cqe, cq_context, channel, (u32)comp_vector);
+	return vcq ? &vcq->ibv : NULL;
+}
+
+int cq_join(struct vcq *vcq, struct port *port)
+{
+	struct vcontext *ctx = to_vcontext(vcq->ibv.context);
+	u32 armed;
+	int err = 0;
+
+	pthread_mutex_lock(&ctx->lock);
+	if (!vcq->joined) {
+		err = -port_cq_add(port, &vcq->cq, vcq->channel ? vcq->channel->pc : NULL);
+		/* It may have been armed before there was an arm word. */
+		armed = atomic_load(&vcq->cq.armed);
+		if (!err && armed != CQ_DISARMED)
+			port_cq_arm(port, &vcq->cq, armed == CQ_ARMED_SOLICITED);
+		/* release: pairs with the acquire in req_notify_cq_op() */
+		__atomic_store_n(&vcq->joined, !err, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return err;
+}
+
+EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
+{
+	struct vcq *vcq = to_vcq(cq);
+	struct vcontext *ctx = to_vcontext(cq->context);
+
+	if (atomic_load(&vcq->users))
+		return EBUSY;
+	if (vcq->joined)
+		port_cq_remove(ctx->port, &vcq->cq);
+	channel_forget(vcq);
+	async_forget(ctx, cq, &vcq->async_delivered, &cq->mutex, &cq->cond, &cq->async_events_completed);
+	if (cq->channel) {
+		pthread_mutex_lock(&cq->context->mutex);
+		cq->channel->refcnt--;
+		pthread_mutex_unlock(&cq->context->mutex);
+	}
+	if (vcq->domain)
+		pd_unuse(vcq->domain);
+	pthread_cond_destroy(&cq->cond);
+	pthread_mutex_destroy(&cq->mutex);
+	cq_free(&vcq->cq);
+	free(vcq);
+	context_put(ctx);
+	return 0;
+}
+
+EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+{
+	struct vcq *vcq = to_vcq(cq);
+	struct vcontext *ctx = to_vcontext(cq->context);
+	struct port *port;
+	int err;
+
+	if (cqe < 1 || cqe > VERBS_MAX_CQE)
+		return EINVAL;
+	pthread_mutex_lock(&ctx->lock);
+	port = vcq->joined ? ctx->port : NULL;
+	vlock_take(&vcq->lock);
+	if (port)
+		port_lock(port);
+	err = -cq_resize(&vcq->cq, (u32)cqe);
+	if (port)
+		port_unlock(port);
+	vlock_drop(&vcq->lock);
+	pthread_mutex_unlock(&ctx->lock);
+	if (!err)
+		cq->cqe = cqe;
+	return err;
+}
+
+void cq_lock_two(struct vcq *a, struct vcq *b)
+{
+	vlock_take(a < b ? &a->lock : &b->lock);
+	if (a != b)
+		vlock_take(a < b ? &b->lock : &a->lock);
+}
+
+void cq_unlock_two(struct vcq *a, struct vcq *b)
+{
+	vlock_drop(&a->lock);
+	if (a != b)
+		vlock_drop(&b->lock);
+}
+
+/*
+ * The port is read without a lock: it is set once, before the CQ's first QP, so who does not see it yet has no completions to wait for.
+ */
+static void cq_run(struct vcq *vcq)
+{
+	struct port *port = __atomic_load_n(&to_vcontext(vcq->ibv.context)->port, __ATOMIC_ACQUIRE);
+
+	if (port)
+		port_poll(port);
+}
+
+const struct cqe *cq_peek_or_run(struct vcq *vcq)
+{
+	const struct cqe *e = cq_peek(&vcq->cq);
+
+	if (e)
+		return e;
+	vlock_drop(&vcq->lock);
+	cq_run(vcq);
+	vlock_take(&vcq->lock);
+	return cq_peek(&vcq->cq);
+}
+
+static void wc_fill(struct ibv_wc *wc, const struct cqe *e)
+{
+	wc->wr_id = e->wr_id;
+	wc->status = (enum ibv_wc_status)e->status;
+	wc->opcode = (enum ibv_wc_opcode)e->opcode;
+	wc->vendor_err = e->vendor_err;
+	wc->byte_len = e->byte_len;
+	wc->imm_data = e->imm;
+	wc->qp_num = e->qpn;
+	wc->src_qp = e->src_qpn;
+	wc->wc_flags = e->flags;
+	wc->pkey_index = 0;
+	wc->slid = 0;
+	wc->sl = e->sl;
+	wc->dlid_path_bits = 0;
+}
+
+/*
+ * A CQ that has overrun cannot be used (ibv_poll_cq(3)): what it still holds is given out, then polling fails.
+ */
+int poll_cq_op(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
+{
+	struct vcq *vcq = to_vcq(cq);
+	const struct cqe *e;
+	int n = 0;
+
+	if (num_entries <= 0)
+		return num_entries < 0 ? -EINVAL : 0;
+	vlock_take(&vcq->lock);
+	for (e = cq_peek_or_run(vcq); e; e = n < num_entries ? cq_peek(&vcq->cq) : NULL) {
+		wc_fill(&wc[n++], e);
+		cq_pop(&vcq->cq);
+	}
+	vlock_drop(&vcq->lock);
+	return n ? n : vcq->cq.overrun ? -EIO : 0;
+}
+
+int req_notify_cq_op(struct ibv_cq *cq, int solicited_only)
+{
+	struct vcq *vcq = to_vcq(cq);
+	struct vcontext *ctx = to_vcontext(cq->context);
+
+	/* vcontext.lock: either this call sees that the CQ has joined, or cq_join() sees that it is armed. */
+	if (!__atomic_load_n(&vcq->joined, __ATOMIC_ACQUIRE)) {
+		pthread_mutex_lock(&ctx->lock);
+		if (!vcq->joined) {
+			atomic_store(&vcq->cq.armed, solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_ANY);
+			pthread_mutex_unlock(&ctx->lock);
+			return 0;
+		}
+		pthread_mutex_unlock(&ctx->lock);
+	}
+	port_cq_arm(ctx->port, &vcq->cq, solicited_only);
+	return 0;
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The device list: one device per network interface, named xroce_<interface>. Listing and opening read the kernel's tables and touch
+ * nothing on the interface. A device keeps its address for as long as somebody holds it, so a second list has the same pointers.
+ */
+#include <stdio.h>
+#include <unistd.h>
+
+#include "objects.h"
+
+static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vdevice *devices;
+
+int device_refresh(const struct vdevice *dev, struct netdev *nd)
+{
+	*nd = dev->nd;
+	return -netdev_refresh(nd);
+}
+
+/* Under devices_lock. */
+static struct vdevice *device_find(const struct netdev *nd)
+{
+	for (struct vdevice *d = devices; d; d = d->next)
+		if (d->nd.ifindex == nd->ifindex && !strcmp(d->nd.name, nd->name) && !memcmp(d->nd.mac, nd->mac, sizeof(nd->mac)))
+			return d;
+	return NULL;
+}
+
+/* Under devices_lock. */
+static struct vdevice *device_new(const struct netdev *nd)
+{
+	struct vdevice *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return NULL;
+	d->nd = *nd;
+	d->ibv.node_type = IBV_NODE_CA;
+	d->ibv.transport_type = IBV_TRANSPORT_IB;
+	snprintf(d->ibv.name, sizeof(d->ibv.name), "xroce_%s", nd->name);
+	snprintf(d->ibv.dev_name, sizeof(d->ibv.dev_name), "xroce_%s", nd->name);
+	snprintf(d->ibv.dev_path, sizeof(d->ibv.dev_path), "/sys/class/infiniband_verbs/xroce_%s", nd->name);
+	snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "/sys/class/infiniband/xroce_%s", nd->name);
+	d->next = devices;
+	devices = d;
+	return d;
+}
+
+/* Under devices_lock. */
+static void device_put_locked(struct vdevice *dev)
+{
+	struct vdevice **at = &devices;
+
+	if (--dev->refs)
+		return;
+	while (*at != dev)
+		at = &(*at)->next;
+	*at = dev->next;
+	free(dev);
+}
+
+void device_get(struct vdevice *dev)
+{
+	pthread_mutex_lock(&devices_lock);
+	dev->refs++;
+	pthread_mutex_unlock(&devices_lock);
+}
+
+void device_put(struct vdevice *dev)
+{
+	pthread_mutex_lock(&devices_lock);
+	device_put_locked(dev);
+	pthread_mutex_unlock(&devices_lock);
+}
+
+EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
+{
+	struct ibv_device **list;
+	struct netdev *nd;
+	int count = netdev_list(&nd);
+	int n = 0;
+
+	if (num_devices)
+		*num_devices = 0;
+	if (count < 0)
+		return fail(-count);
+	list = calloc(count + 1, sizeof(*list));
+	if (!list) {
+		free(nd);
+		return fail(ENOMEM);
+	}
+	pthread_mutex_lock(&devices_lock);
+	for (int i = 0; i < count; i++) {
+		struct vdevice *d = device_find(&nd[i]);
+
+		if (!d)
+			d = device_new(&nd[i]);
+		if (!d)
+			break;
+		d->refs++;
+		list[n++] = &d->ibv;
+	}
+	pthread_mutex_unlock(&devices_lock);
+	free(nd);
+	if (n < count) {
+		ibv_free_device_list(list);
+		return fail(ENOMEM);
+	}
+	if (num_devices)
+		*num_devices = n;
+	return list;
+}
+
+EXPORT void ibv_free_device_list(struct ibv_device **list)
+{
+	for (struct ibv_device **d = list; *d; d++)
+		device_put(to_vdevice(*d));
+	free(list);
+}
+
+EXPORT const char *ibv_get_device_name(struct ibv_device *device)
+{
+	return device->name;
+}
+
+/* The MAC as an EUI-64: ff:fe in its middle, the universal/local bit turned over (RFC 4291, appendix A). */
+EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
+{
+	const u8 *mac = to_vdevice(device)->nd.mac;
+	u8 guid[8] = { mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5] };
+	__be64 out;
+
+	memcpy(&out, guid, sizeof(out));
+	return out;
+}
+
+EXPORT int ibv_get_device_index(struct ibv_device *device)
+{
+	return (int)to_vdevice(device)->nd.ifindex;
+}

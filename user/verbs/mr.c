@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Memory regions. The engine's table holds them by key, so the first region makes the port. L_Key and R_Key are equal, random, and final when
+ * ibv_reg_mr() returns.
+ */
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "objects.h"
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ  22 /* Linux 5.14 */
+#define MADV_POPULATE_WRITE 23
+#endif
+
+#define MR_ACCESS_ENGINE (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+			  IBV_ACCESS_ZERO_BASED)
+/* The right to bind windows is accepted: there are no windows that could be bound. */
+#define MR_ACCESS_KNOWN	 (MR_ACCESS_ENGINE | IBV_ACCESS_MW_BIND)
+_Static_assert((int)IBV_ACCESS_REMOTE_ATOMIC == MR_REMOTE_ATOMIC && (int)IBV_ACCESS_ZERO_BASED == MR_ZERO_BASED, "mr.h");
+
+static pthread_mutex_t mrs_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vmr *mrs; /* of this process: for ibv_import_mr() */
+
+static void mr_list(struct vmr *vmr)
+{
+	pthread_mutex_lock(&mrs_lock);
+	vmr->next = mrs;
+	if (mrs)
+		mrs->prev = vmr;
+	mrs = vmr;
+	pthread_mutex_unlock(&mrs_lock);
+}
+
+static void mr_unlist(struct vmr *vmr)
+{
+	pthread_mutex_lock(&mrs_lock);
+	if (vmr->next)
+		vmr->next->prev = vmr->prev;
+	if (vmr->prev)
+		vmr->prev->next = vmr->next;
+	else if (mrs == vmr)
+		mrs = vmr->next;
+	pthread_mutex_unlock(&mrs_lock);
+}
+
+/* The optional range may be ignored (ibv_reg_mr(3)); anything else that is not known is an error. */
+static int access_check(unsigned int access)
+{
+	access &= ~(unsigned int)IBV_ACCESS_OPTIONAL_RANGE;
+	if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB))
+		return EOPNOTSUPP;
+	return access & ~(unsigned int)MR_ACCESS_KNOWN ? EINVAL : 0;
+}
+
+/*
+ * Fault the pages in, as an adapter that pins them would: EFAULT for a range that is not mapped, or not writable where it must be. What the
+ * kernel cannot populate (device memory, old kernels) is let pass.
+ */
+static int range_check(void *addr, size_t length, unsigned int access)
+{
+	u64 page = (u64)sysconf(_SC_PAGESIZE);
+	u64 start = (uintptr_t)addr & ~(page - 1);
+	u64 end;
+
+	if (!length || __builtin_add_overflow((uintptr_t)addr, length, &end) || end > UINT64_MAX - page)
+		return EINVAL;
+	end = (end + page - 1) & ~(page - 1);
+	while (madvise((void *)(uintptr_t)start, end - start, access & IBV_ACCESS_LOCAL_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ)) {
+		if (errno == EINTR || errno == EAGAIN)
+			continue;
+		return errno == ENOMEM || errno == EFAULT ? EFAULT : 0;
+	}
+	return 0;
+}
+
+/* Put a region into the engine's table. Returns 0 or a positive errno. */
+static int mr_enter(struct vpd *pd, void *addr, size_t length, u64 iova, unsigned int access, struct mr **out)
+{
+	struct port *port;
+	int err = access_check(access);
+
+	if (!err)
+		err = range_check(addr, length, access);
+	if (!err)
+		err = context_port(to_vcontext(pd->ibv.context), &port);
+	if (err)
+		return err;
+	port_lock(port);
+	err = -mr_add(engine_mr_table(port_engine(port)), pd->number, addr, length, iova, access & MR_ACCESS_ENGINE, out);
+	port_unlock(port);
+	return err;
+}
+
+static void mr_leave(struct vcontext *ctx, struct mr *mr)
+{
+	port_lock(ctx->port);
+	mr_remove(engine_mr_table(port_engine(ctx->port)), mr);
+	port_unlock(ctx->port);
+}
+
+static struct ibv_mr *mr_reg(struct ibv_pd *ibpd, void *addr, size_t length, u64 iova, unsigned int access)
+{
+	struct vpd *pd = to_vpd(ibpd);
+	struct vmr *vmr = calloc(1, sizeof(*vmr));
+	int err;
+
+	if (!vmr)
+		return fail(ENOMEM);
+	err = mr_enter(pd, addr, length, iova, access, &vmr->mr);
+	if (err) {
+		free(vmr);
+		return fail(err);
+	}
+	vmr->access = access;
+	vmr->ibv = (struct ibv_mr){ .context = ibpd->context, .pd = ibpd, .addr = addr, .length = length, .handle = new_handle(),
+				    .lkey = vmr->mr->key, .rkey = vmr->mr->key };
+	pd_use(pd);
+	context_get(to_vcontext(ibpd->context));
+	mr_list(vmr);
+	return &vmr->ibv;
+}
+
+/* Where remote and local addresses start: at 0 for a zero-based region. */
+static u64 mr_iova(u64 iova, unsigned int access)
+{
+	return access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return mr_reg(pd, addr, length, mr_iova((uintptr_t)addr, access), (unsigned int)access);
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+{
+	return mr_reg(pd, addr, length, mr_iova(iova, access), (unsigned int)access);
+}
+
+EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+{
+	return mr_reg(pd, addr, length, mr_iova(iova, access), access);
+}
+
+EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+{
+	return fail(EOPNOTSUPP);
+}
+
+static void mr_free(struct vmr *vmr)
+{
+	struct vcontext *ctx = to_vcontext(vmr->ibv.context);
+
+	mr_unlist(vmr);
+	pd_unuse(to_vpd(vmr->ibv.pd));
+	free(vmr);
+	context_put(ctx);
+}
+
+EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
+{
+	struct vmr *vmr = to_vmr(mr);
+
+	mr_leave(to_vcontext(mr->context), vmr->mr);
+	mr_free(vmr);
+	return 0;
+}
+
+/* The region gets new keys, whatever is changed: nobody who held the old ones has a claim on what it is now. */
+EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	struct vmr *vmr = to_vmr(mr);
+	struct ibv_pd *new_pd = flags & IBV_REREG_MR_CHANGE_PD ? pd : mr->pd;
+	bool move = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
+	unsigned int new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned int)access : vmr->access;
+	void *new_addr = move ? addr : mr->addr;
+	size_t new_length = move ? length : mr->length;
+	/* A region that is zero-based no more starts where its memory does. */
+	u64 iova = move || vmr->access & IBV_ACCESS_ZERO_BASED ? (uintptr_t)new_addr : vmr->mr->iova;
+	struct mr *fresh;
+	int err;
+
+	if (!flags || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED || !new_pd || new_pd->context != mr->context ||
+	    (move && (!addr || !length))) {
+		errno = EINVAL;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	err = mr_enter(to_vpd(new_pd), new_addr, new_length, mr_iova(iova, new_access), new_access, &fresh);
+	if (err) {
+		errno = err;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	mr_leave(to_vcontext(mr->context), vmr->mr);
+	if (new_pd != mr->pd) {
+		pd_use(to_vpd(new_pd));
+		pd_unuse(to_vpd(mr->pd));
+	}
+	vmr->mr = fresh;
+	vmr->access = new_access;
+	mr->pd = new_pd;
+	mr->addr = new_addr;
+	mr->length = new_length;
+	mr->lkey = fresh->key;
+	mr->rkey = fresh->key;
+	return 0;
+}
+
+EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
+{
+	struct vmr *vmr = calloc(1, sizeof(*vmr));
+	struct port *port;
+	bool found = false;
+	int err;
+
+	if (!vmr)
+		return fail(ENOMEM);
+	/* The imported region may outlive the context that registered it, and must keep its port. */
+	err = context_port(to_vcontext(pd->context), &port);
+	if (err) {
+		free(vmr);
+		return fail(err);
+	}
+	pthread_mutex_lock(&mrs_lock);
+	for (struct vmr *m = mrs; m && !found; m = m->next)
+		if (m->ibv.handle == mr_handle && to_vpd(m->ibv.pd)->number == to_vpd(pd)->number) {
+			found = true;
+			vmr->mr = m->mr;
+			vmr->access = m->access;
+			vmr->ibv = (struct ibv_mr){ .context = pd->context, .pd = pd, .length = m->ibv.length, .handle = mr_handle,
+						    .lkey = m->ibv.lkey, .rkey = m->ibv.rkey };
+		}
+	pthread_mutex_unlock(&mrs_lock);
+	if (!found) {
+		free(vmr);
+		return fail(ENOENT);
+	}
+	pd_use(to_vpd(pd));
+	context_get(to_vcontext(pd->context));
+	mr_list(vmr);
+	return &vmr->ibv;
+}
+
+/* The region itself lives on, with whoever deregisters it. */
+EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
+{
+	mr_free(to_vmr(mr));
+}
+
+EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
+{
+	return fail(EOPNOTSUPP);
+}
+
+/* ibv_import_dm() makes none. */
+EXPORT void ibv_unimport_dm(struct ibv_dm *dm)
+{
+}

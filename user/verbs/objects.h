@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The verbs objects: what stands behind each pointer that <infiniband/verbs.h> hands to the application, and the few functions by which
+ * the files of this directory reach one another.
+ *
+ * Each object begins with the public struct, so that the pointers convert. Where a newer header may read past the end of the struct
+ * that this library was compiled with (ibv_device, ibv_cq_ex, ibv_qp_ex), zeroed slack follows it.
+ *
+ * Locks, in the order in which they are taken:
+ *   vcontext.lock    making the port, CQs joining it                    (mutex)
+ *   vcq.lock         the consumer's side of a CQ, by address if two     (spin)
+ *   vqp.sq_lock, vqp.rq_lock, vsrq.lock   the producers' sides          (spin)
+ *   port_lock()      the engine
+ *   vchannel.lock, vcontext.async_lock    queues of events              (mutex)
+ * The public mutexes inside ibv_cq, ibv_qp and ibv_srq guard the counts of acknowledged events only and are taken alone.
+ */
+#ifndef VERBS_OBJECTS_H
+#define VERBS_OBJECTS_H
+
+#include <infiniband/verbs.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+
+#include "../port/netdev.h"
+#include "../port/port.h"
+#include "../transport/engine.h"
+
+/* The functions behind the header's macros are defined here under their own names. */
+#undef ibv_query_port
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+#define EXPORT __attribute__((visibility("default")))
+
+#define XROCE_VERSION "0.1"
+#define VERBS_SLACK   256	     /* bytes of zeros behind a struct that newer headers may have extended */
+#define VERBS_MAX_CQE (1 << 22)	     /* cq_init()'s limit */
+#define VERBS_MAX_SRQ_WR QP_MAX_WR
+#define VERBS_MAX_MESSAGE ROCE_MESSAGE_MAX
+#define VERBS_PORT    1		     /* a device has one port, numbered from 1 */
+#define RESOLVE_TIMEOUT_MS 3000
+
+/* A spin lock that can be switched off for objects that one thread uses. */
+struct vlock {
+	_Atomic u32 taken;
+	bool off;
+};
+
+static inline void vlock_take(struct vlock *l)
+{
+	if (l->off)
+		return;
+	/* acquire: pairs with the release in vlock_drop() */
+	for (u32 spins = 0; atomic_exchange_explicit(&l->taken, 1, memory_order_acquire); spins++)
+		if (spins >= 64)
+			sched_yield();
+}
+
+static inline void vlock_drop(struct vlock *l)
+{
+	if (!l->off)
+		atomic_store_explicit(&l->taken, 0, memory_order_release);
+}
+
+struct vdevice {
+	struct ibv_device ibv;
+	u8 slack[VERBS_SLACK]; /* providers' libraries look for an ops pointer here and must find NULL */
+	struct netdev nd;      /* as it was when the device was listed; read anew before use */
+	u32 refs;	       /* by lists and contexts, under device.c's lock */
+	struct vdevice *next;
+};
+
+struct async_node;
+
+struct vcontext {
+	struct vdevice *dev;
+	_Atomic u32 refs;	/* one for the open context, one for each object made on it */
+	u64 file_id;		/* which file cmd_fd is: contexts of the same file share handles (ibv_import_device(3)) */
+	pthread_mutex_t lock;
+	struct port *port;	/* NULL until the first packet resource; set under lock, then constant */
+	pthread_mutex_t async_lock;
+	struct async_node *async_head, **async_tail;
+	struct verbs_context v; /* last: the public context is its last member, and it has grown at the front only */
+};
+
+struct vtd {
+	struct ibv_td ibv;
+	_Atomic u32 users;
+};
+
+struct vpd {
+	struct ibv_pd ibv;
+	u32 number;	    /* what MRs and QPs are compared by; a parent domain and an import have their PD's */
+	_Atomic u32 users;
+	struct vpd *parent; /* of a parent domain: the PD below */
+	struct vtd *td;	    /* of a parent domain, or NULL */
+	struct vpd *next, *prev;
+};
+
+struct vmr {
+	struct ibv_mr ibv;
+	struct mr *mr;
+	u32 access;
+	struct vmr *next, *prev;
+};
+
+struct vchannel {
+	struct ibv_comp_channel ibv;
+	struct port_channel *pc;
+	pthread_mutex_t lock; /* the queue below */
+	struct vcq *head, **tail;
+};
+
+struct vcq {
+	union {
+		struct ibv_cq ibv;
+		struct ibv_cq_ex ex;
+	};
+	u8 slack[VERBS_SLACK];
+	struct cq cq;
+	struct vlock lock;
+	struct vchannel *channel;
+	const struct cqe *current; /* between start_poll and end_poll */
+	_Atomic u32 users;	   /* QPs */
+	bool joined;		   /* the port's arm-word map; under vcontext.lock */
+	struct vpd *domain;	   /* parent domain given to ibv_create_cq_ex(), or NULL */
+	/* under channel->lock */
+	struct vcq *event_next;
+	u32 events_pending;	   /* on the channel's queue while not 0 */
+	u32 comp_delivered;
+	u32 async_delivered;	   /* under vcontext.async_lock */
+};
+
+struct vsrq {
+	struct ibv_srq ibv;
+	u8 slack[VERBS_SLACK];
+	struct srq srq;
+	struct vlock lock;
+	_Atomic u32 users;	   /* QPs */
+	u32 async_delivered;	   /* under vcontext.async_lock */
+};
+
+struct vqp {
+	union {
+		struct ibv_qp ibv;
+		struct ibv_qp_ex ex;
+	};
+	u8 slack[VERBS_SLACK];
+	struct qp *qp;
+	struct port *port;
+	struct engine *engine;
+	struct vlock sq_lock, rq_lock;
+	bool is_ex;		   /* made with send_ops_flags: ibv_qp_to_qp_ex() answers */
+	u32 qkey;		   /* for sends whose own Q_Key has its top bit set */
+	struct ibv_ah_attr ah_attr; /* as last given to ibv_modify_qp() */
+	struct ibv_qp_init_attr init;
+	/* ibv_wr_*(): between wr_start and wr_complete, under sq_lock */
+	struct send_wqe *wr_current;
+	u32 wr_count;
+	int wr_error;
+	u32 async_delivered;	   /* under vcontext.async_lock */
+};
+
+struct vah {
+	struct ibv_ah ibv;
+	struct path path;
+	u32 flow_label; /* as given: the UDP source port is made of it */
+};
+
+static inline struct vdevice *to_vdevice(struct ibv_device *d)
+{
+	return container_of(d, struct vdevice, ibv);
+}
+
+static inline struct vcontext *to_vcontext(struct ibv_context *c)
+{
+	return container_of(c, struct vcontext, v.context);
+}
+
+static inline struct vpd *to_vpd(struct ibv_pd *pd)
+{
+	return container_of(pd, struct vpd, ibv);
+}
+
+static inline struct vmr *to_vmr(struct ibv_mr *mr)
+{
+	return container_of(mr, struct vmr, ibv);
+}
+
+static inline struct vcq *to_vcq(struct ibv_cq *cq)
+{
+	return container_of(cq, struct vcq, ibv);
+}
+
+static inline struct vcq *to_vcq_ex(struct ibv_cq_ex *cq)
+{
+	return container_of(cq, struct vcq, ex);
+}
+
+static inline struct vqp *to_vqp(struct ibv_qp *qp)
+{
+	return container_of(qp, struct vqp, ibv);
+}
+
+static inline struct vqp *to_vqp_ex(struct ibv_qp_ex *qp)
+{
+	return container_of(qp, struct vqp, ex);
+}
+
+static inline struct vsrq *to_vsrq(struct ibv_srq *srq)
+{
+	return container_of(srq, struct vsrq, ibv);
+}
+
+static inline struct vah *to_vah(struct ibv_ah *ah)
+{
+	return container_of(ah, struct vah, ibv);
+}
+
+static inline struct vchannel *to_vchannel(struct ibv_comp_channel *ch)
+{
+	return container_of(ch, struct vchannel, ibv);
+}
+
+/* Zeroed memory for an object whose rings start on cache lines; free() it. */
+static inline void *new_object(size_t bytes)
+{
+	size_t rounded = (bytes + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
+	void *p = aligned_alloc(CACHE_LINE, rounded);
+
+	return p ? memset(p, 0, rounded) : NULL;
+}
+
+/* NULL with errno set: how the verbs that make an object fail. */
+static inline void *fail(int err)
+{
+	errno = err;
+	return NULL;
+}
+
+/* -1 with errno set. */
+static inline int fail_int(int err)
+{
+	errno = err;
+	return -1;
+}
+
+/* device.c */
+void device_get(struct vdevice *dev);
+void device_put(struct vdevice *dev);
+/* The interface as it is now. Returns 0 or a positive errno. */
+int device_refresh(const struct vdevice *dev, struct netdev *nd);
+
+/* context.c */
+u32 new_handle(void); /* unique in the process, never 0 */
+void context_get(struct vcontext *ctx);
+void context_put(struct vcontext *ctx);
+/* The port of the context's device, made at the first call. Returns 0 or a positive errno; the port said why on standard error. */
+int context_port(struct vcontext *ctx, struct port **out);
+
+/* query.c: the verbs_context ops */
+int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr, size_t len);
+int query_device_ex_op(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+		       struct ibv_device_attr_ex *attr, size_t size);
+int query_rt_values_op(struct ibv_context *context, struct ibv_values_ex *values);
+/* The largest path MTU in bytes that the device can have now. */
+u32 device_path_mtu(struct vcontext *ctx, const struct netdev *nd);
+enum ibv_mtu mtu_to_enum(u32 bytes);
+
+/* pd.c */
+struct ibv_td *alloc_td_op(struct ibv_context *context, struct ibv_td_init_attr *attr);
+int dealloc_td_op(struct ibv_td *td);
+struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
+static inline void pd_use(struct vpd *pd)
+{
+	atomic_fetch_add(&pd->users, 1);
+}
+
+static inline void pd_unuse(struct vpd *pd)
+{
+	atomic_fetch_sub(&pd->users, 1);
+}
+
+/* cq.c, cq_ex.c */
+struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context, struct ibv_comp_channel *channel, u32 vector);
+struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+int poll_cq_op(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
+int req_notify_cq_op(struct ibv_cq *cq, int solicited_only);
+/* Join the port, before the CQ's first QP. Returns 0 or a positive errno. */
+int cq_join(struct vcq *vcq, struct port *port);
+/* The oldest completion, running the engine once if there is none. The consumer's lock must be held; it is released meanwhile. */
+const struct cqe *cq_peek_or_run(struct vcq *vcq);
+/* Both consumers' sides of a QP, in a fixed order. */
+void cq_lock_two(struct vcq *a, struct vcq *b);
+void cq_unlock_two(struct vcq *a, struct vcq *b);
+
+/* channel.c */
+/* An armed CQ has got a completion: queue the event. The port's lock may be held. */
+void channel_event(struct vcq *vcq);
+/* Take what is queued for the CQ away and wait until all that was delivered is acknowledged. */
+void channel_forget(struct vcq *vcq);
+
+/* async.c */
+void async_init(struct vcontext *ctx);
+void async_free(struct vcontext *ctx);
+/* The port's event handler. */
+void async_engine_event(const struct engine_event *event);
+void async_queue(struct vcontext *ctx, enum ibv_event_type type, void *object);
+/*
+ * Take away what is queued for an object and wait until all that was delivered is acknowledged: delivered counts those, completed is the public
+ * count under the public mutex.
+ */
+void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered, pthread_mutex_t *mutex, pthread_cond_t *cond,
+		  const uint32_t *completed);
+
+/* qp.c, qp_modify.c */
+struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+
+/* post.c, wr.c */
+int post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+int post_recv_op(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int post_srq_recv_op(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+/* Fill the UD part of a WQE. */
+void wqe_set_ud(struct vqp *vqp, struct send_wqe *wqe, const struct vah *ah, u32 remote_qpn, u32 remote_qkey);
+/* send_ops_flags that a QP of this transport can have. */
+u64 wr_supported_ops(enum xroce_transport transport);
+void wr_set_ops(struct vqp *vqp, u64 ops);
+
+/* ah.c */
+/* Check an address vector and resolve it. Returns 0 or a positive errno. */
+int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path *path);
+
+/* srq.c */
+struct ibv_srq *create_srq_ex_op(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Protection domains, parent domains and thread domains, and what imports of PDs and MRs need: the list of this process's PDs. A PD is a number
+ * that the engine compares; it is busy while anything is made on it.
+ */
+#include "objects.h"
+
+static pthread_mutex_t pds_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct vpd *pds;
+
+static struct ibv_pd *pd_new(struct ibv_context *context, u32 handle, u32 number)
+{
+	struct vpd *pd = calloc(1, sizeof(*pd));
+
+	if (!pd)
+		return fail(ENOMEM);
+	pd->ibv.context = context;
+	pd->ibv.handle = handle;
+	pd->number = number;
+	context_get(to_vcontext(context));
+	return &pd->ibv;
+}
+
+static void pd_list(struct vpd *pd)
+{
+	pthread_mutex_lock(&pds_lock);
+	pd->next = pds;
+	if (pds)
+		pds->prev = pd;
+	pds = pd;
+	pthread_mutex_unlock(&pds_lock);
+}
+
+static void pd_unlist(struct vpd *pd)
+{
+	pthread_mutex_lock(&pds_lock);
+	if (pd->next)
+		pd->next->prev = pd->prev;
+	if (pd->prev)
+		pd->prev->next = pd->next;
+	else if (pds == pd)
+		pds = pd->next;
+	pthread_mutex_unlock(&pds_lock);
+}
+
+EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	u32 handle = new_handle();
+	struct ibv_pd *pd = pd_new(context, handle, handle);
+
+	if (pd)
+		pd_list(to_vpd(pd));
+	return pd;
+}
+
+static void pd_free(struct vpd *pd)
+{
+	struct vcontext *ctx = to_vcontext(pd->ibv.context);
+
+	if (pd->parent) {
+		pd_unuse(pd->parent);
+		if (pd->td)
+			atomic_fetch_sub(&pd->td->users, 1);
+	} else {
+		pd_unlist(pd);
+	}
+	free(pd);
+	context_put(ctx);
+}
+
+EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
+{
+	struct vpd *pd = to_vpd(ibpd);
+
+	if (atomic_load(&pd->users))
+		return EBUSY;
+	pd_free(pd);
+	return 0;
+}
+
+EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_handle)
+{
+	u32 number = 0;
+	struct ibv_pd *pd;
+
+	pthread_mutex_lock(&pds_lock);
+	for (struct vpd *p = pds; p && !number; p = p->next)
+		if (p->ibv.handle == pd_handle && to_vcontext(p->ibv.context)->file_id == to_vcontext(context)->file_id)
+			number = p->number;
+	pthread_mutex_unlock(&pds_lock);
+	if (!number)
+		return fail(ENOENT);
+	pd = pd_new(context, pd_handle, number);
+	if (pd)
+		pd_list(to_vpd(pd));
+	return pd;
+}
+
+/* The PD itself lives on, with whoever deallocates it. */
+EXPORT void ibv_unimport_pd(struct ibv_pd *pd)
+{
+	pd_free(to_vpd(pd));
+}
+
+/* ---- thread and parent domains ---- */
+
+struct ibv_td *alloc_td_op(struct ibv_context *context, struct ibv_td_init_attr *attr)
+{
+	struct vtd *td;
+
+	if (attr->comp_mask)
+		return fail(EINVAL);
+	td = calloc(1, sizeof(*td));
+	if (!td)
+		return fail(ENOMEM);
+	td->ibv.context = context;
+	context_get(to_vcontext(context));
+	return &td->ibv;
+}
+
+int dealloc_td_op(struct ibv_td *ibtd)
+{
+	struct vtd *td = container_of(ibtd, struct vtd, ibv);
+	struct vcontext *ctx = to_vcontext(ibtd->context);
+
+	if (atomic_load(&td->users))
+		return EBUSY;
+	free(td);
+	context_put(ctx);
+	return 0;
+}
+
+/* Objects on a parent domain whose thread domain is set are used by one thread at a time: they take no locks of their own. */
+struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
+{
+	struct ibv_pd *ibpd;
+	struct vpd *pd;
+
+	if (attr->comp_mask & ~(u32)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) || !attr->pd)
+		return fail(EINVAL);
+	/* Queues live where the engine can reach them: memory of the caller's allocators is not used. */
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS)
+		return fail(EOPNOTSUPP);
+	ibpd = pd_new(context, new_handle(), to_vpd(attr->pd)->number);
+	if (!ibpd)
+		return NULL;
+	pd = to_vpd(ibpd);
+	pd->parent = to_vpd(attr->pd);
+	pd_use(pd->parent);
+	if (attr->td) {
+		pd->td = container_of(attr->td, struct vtd, ibv);
+		atomic_fetch_add(&pd->td->users, 1);
+	}
+	return ibpd;
+}

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Posting work requests. WQEs are written into their slots and checked there; nothing of a list is published before its first bad request is known.
+ * What was good before it is posted, as ibv_post_send(3) says. Then the engine runs in this thread.
+ */
+#include "objects.h"
+
+_Static_assert(sizeof(struct ibv_sge) == sizeof(struct sge) && offsetof(struct ibv_sge, length) == offsetof(struct sge, length) &&
+	       offsetof(struct ibv_sge, lkey) == offsetof(struct sge, lkey), "mr.h: one element as in verbs.h");
+_Static_assert((int)IBV_WR_SEND_WITH_INV == WR_SEND_WITH_INV && (int)IBV_WR_RDMA_READ == WR_READ &&
+	       (int)IBV_SEND_INLINE == WR_INLINE && (int)IBV_SEND_FENCE == WR_FENCE, "qp.h takes its values from verbs.h");
+
+void wqe_set_ud(struct vqp *vqp, struct send_wqe *wqe, const struct vah *ah, u32 remote_qpn, u32 remote_qkey)
+{
+	wqe->ud.path = ah->path;
+	wqe->ud.path.udp_sport = path_udp_sport(ah->flow_label, vqp->qp->qpn, remote_qpn);
+	wqe->ud.remote_qpn = remote_qpn;
+	/* A Q_Key with its top bit set stands for the QP's own (IBTA 10.2.5, protocol sheet). */
+	wqe->ud.remote_qkey = remote_qkey & 1u << 31 ? vqp->qkey : remote_qkey;
+}
+
+/* The elements or, inline, the bytes they name. Returns 0 or a positive errno. */
+static int wqe_set_data(const struct qp *qp, struct send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	const struct sge *sge = (const struct sge *)wr->sg_list;
+	u64 length;
+	u32 at = 0;
+
+	if (wr->num_sge < 0 || (u32)wr->num_sge > qp->sq.max_sge)
+		return EINVAL;
+	length = sge_length(sge, (u32)wr->num_sge);
+	if (length > ROCE_MESSAGE_MAX)
+		return EINVAL;
+	wqe->length = (u32)length;
+	if (!(wr->send_flags & IBV_SEND_INLINE)) {
+		wqe->num_sge = (u16)wr->num_sge;
+		memcpy(wqe->sge, sge, (size_t)wr->num_sge * sizeof(*sge));
+		return 0;
+	}
+	wqe->num_sge = 0;
+	if (length > qp->sq.max_inline)
+		return ENOMEM;
+	for (int i = 0; i < wr->num_sge; i++) {
+		memcpy(wqe->data + at, (const void *)(uintptr_t)sge[i].addr, sge[i].length);
+		at += sge[i].length;
+	}
+	return 0;
+}
+
+/* Write wr into its slot. Returns 0 or a positive errno. */
+static int wqe_fill(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	const struct qp *qp = vqp->qp;
+	int err;
+
+	if ((u32)wr->opcode > UINT8_MAX || wr->send_flags > UINT8_MAX)
+		return EINVAL;
+	wqe->wr_id = wr->wr_id;
+	wqe->opcode = (u8)wr->opcode;
+	wqe->flags = (u8)wr->send_flags;
+	wqe->imm = 0;
+	wqe->inv_rkey = 0;
+	switch (wqe->opcode) {
+	case WR_SEND_WITH_IMM:
+	case WR_WRITE_WITH_IMM:
+		wqe->imm = wr->imm_data;
+		break;
+	case WR_SEND_WITH_INV:
+	case WR_LOCAL_INV:
+		wqe->inv_rkey = wr->invalidate_rkey;
+		break;
+	}
+	if (qp->transport == XROCE_UD) {
+		if (!wr->wr.ud.ah || wr->wr.ud.remote_qpn > ROCE_QPN_MASK)
+			return EINVAL;
+		wqe_set_ud(vqp, wqe, to_vah(wr->wr.ud.ah), wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+	} else if (wqe->opcode == WR_CMP_SWAP || wqe->opcode == WR_FETCH_ADD) {
+		wqe->remote_addr = wr->wr.atomic.remote_addr;
+		wqe->rkey = wr->wr.atomic.rkey;
+		wqe->compare_add = wr->wr.atomic.compare_add;
+		wqe->swap = wr->wr.atomic.swap;
+	} else {
+		wqe->remote_addr = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+	}
+	err = wqe_set_data(qp, wqe, wr);
+	return err ? err : send_wqe_check(qp, wqe);
+}
+
+int post_send_op(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	struct vqp *vqp = to_vqp(ibqp);
+	struct qp *qp = vqp->qp;
+	int err = 0;
+	u32 n = 0;
+
+	vlock_take(&vqp->sq_lock);
+	/* Sends are taken from RTS on; in SQE and ERR they are flushed (IBTA 10.3.1, protocol sheet). */
+	if (qp_state(qp) < QPS_RTS)
+		err = EINVAL;
+	for (; !err && wr; wr = wr->next) {
+		struct send_wqe *wqe = sq_slot(&qp->sq, n);
+
+		err = wqe ? wqe_fill(vqp, wqe, wr) : ENOMEM;
+		if (err)
+			break;
+		n++;
+	}
+	if (n)
+		sq_publish(&qp->sq, n);
+	vlock_drop(&vqp->sq_lock);
+	if (err)
+		*bad_wr = wr;
+	if (n) {
+		engine_doorbell(vqp->engine, qp);
+		port_poll(vqp->port);
+	}
+	return err;
+}
+
+/* Post a list of receives. Returns 0 or a positive errno, with *bad_wr and the number of those that were posted before it. */
+static int rq_post(struct rq *rq, struct vlock *lock, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr, u32 *posted)
+{
+	int err = 0;
+	u32 n = 0;
+
+	vlock_take(lock);
+	for (; wr; wr = wr->next) {
+		struct recv_wqe *wqe = rq_slot(rq, n);
+
+		if (!wqe || wr->num_sge < 0 || (u32)wr->num_sge > rq->max_sge) {
+			err = wqe ? EINVAL : ENOMEM;
+			*bad_wr = wr;
+			break;
+		}
+		wqe->wr_id = wr->wr_id;
+		wqe->num_sge = (u32)wr->num_sge;
+		memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(wqe->sge[0]));
+		n++;
+	}
+	if (n)
+		rq_publish(rq, n);
+	vlock_drop(lock);
+	*posted = n;
+	return err;
+}
+
+int post_recv_op(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct vqp *vqp = to_vqp(ibqp);
+	struct qp *qp = vqp->qp;
+	u32 posted;
+	int err;
+
+	/* From INIT on; a QP on an SRQ has no receive queue (ibv_post_recv(3)). */
+	if (qp_state(qp) == QPS_RESET || ibqp->srq) {
+		*bad_wr = wr;
+		return EINVAL;
+	}
+	err = rq_post(&qp->rq, &vqp->rq_lock, wr, bad_wr, &posted);
+	/* In ERR the engine flushes them, once it knows. The look at the state comes after rq_publish(): see there. */
+	if (posted && qp_state(qp) == QPS_ERR) {
+		engine_doorbell(vqp->engine, qp);
+		port_poll(vqp->port);
+	}
+	return err;
+}
+
+int post_srq_recv_op(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct vsrq *vsrq = to_vsrq(srq);
+	u32 posted;
+
+	return rq_post(&vsrq->srq.rq, &vsrq->lock, wr, bad_wr, &posted);
+}

@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Queue pairs: creation, query, destruction. The first one makes the port; every one is published to the steering map as soon as it exists. Moving
+ * them through their states is in qp_modify.c.
+ */
+#include "objects.h"
+
+_Static_assert((int)IBV_QPS_ERR == QPS_ERR && (int)IBV_QPS_SQD == QPS_SQD, "qp.h takes the states' values from verbs.h");
+
+/* Returns 0 or a positive errno: EOPNOTSUPP for the types that <infiniband/verbs.h> knows and this library does not have. */
+static int transport_of(enum ibv_qp_type type, enum xroce_transport *out)
+{
+	switch (type) {
+	case IBV_QPT_RC:
+		*out = XROCE_RC;
+		return 0;
+	case IBV_QPT_UC:
+		*out = XROCE_UC;
+		return 0;
+	case IBV_QPT_UD:
+		*out = XROCE_UD;
+		return 0;
+	case IBV_QPT_RAW_PACKET:
+	case IBV_QPT_XRC_SEND:
+	case IBV_QPT_XRC_RECV:
+	case IBV_QPT_DRIVER:
+		return EOPNOTSUPP;
+	}
+	return EINVAL;
+}
+
+static int init_check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
+{
+	const struct ibv_qp_cap *cap = &attr->cap;
+
+	if (!attr->send_cq || !attr->recv_cq || attr->send_cq->context != pd->context || attr->recv_cq->context != pd->context ||
+	    (attr->srq && attr->srq->context != pd->context))
+		return EINVAL;
+	if (cap->max_send_wr > QP_MAX_WR || cap->max_send_sge > QP_MAX_SEND_SGE || cap->max_inline_data > QP_MAX_INLINE)
+		return EINVAL;
+	/* With an SRQ the QP has no receive queue: its sizes are ignored (ibv_create_qp(3)). */
+	if (!attr->srq && (cap->max_recv_wr > QP_MAX_WR || cap->max_recv_sge > RQ_MAX_SGE))
+		return EINVAL;
+	return 0;
+}
+
+/* Take the QP out of steering and engine, and its completions out of the CQs. */
+static void qp_take_away(struct vqp *vqp)
+{
+	struct vcq *send_cq = to_vcq(vqp->ibv.send_cq), *recv_cq = to_vcq(vqp->ibv.recv_cq);
+
+	cq_lock_two(send_cq, recv_cq);
+	port_lock(vqp->port);
+	port_unsteer(vqp->port, vqp->qp->qpn);
+	qp_destroy(vqp->engine, vqp->qp);
+	port_unlock(vqp->port);
+	cq_unlock_two(send_cq, recv_cq);
+}
+
+/* The engine's part: QP, steering. Returns 0 or a positive errno. */
+static int qp_enter(struct vqp *vqp, const struct ibv_qp_init_attr *attr, enum xroce_transport transport)
+{
+	struct vcontext *ctx = to_vcontext(vqp->ibv.context);
+	struct qp_init init = {
+		.transport = transport,
+		.max_send_wr = attr->cap.max_send_wr,
+		.max_send_sge = attr->cap.max_send_sge,
+		.max_recv_wr = attr->srq ? 0 : attr->cap.max_recv_wr,
+		.max_recv_sge = attr->srq ? 0 : attr->cap.max_recv_sge,
+		.max_inline = attr->cap.max_inline_data,
+		.sq_sig_all = attr->sq_sig_all,
+		.send_cq = &to_vcq(attr->send_cq)->cq,
+		.recv_cq = &to_vcq(attr->recv_cq)->cq,
+		.srq = attr->srq ? &to_vsrq(attr->srq)->srq : NULL,
+		.pd = to_vpd(vqp->ibv.pd)->number,
+		.owner = vqp,
+	};
+	struct netdev nd;
+	int err = context_port(ctx, &vqp->port);
+
+	if (!err)
+		err = device_refresh(ctx->dev, &nd);
+	if (!err)
+		err = cq_join(to_vcq(attr->send_cq), vqp->port);
+	if (!err)
+		err = cq_join(to_vcq(attr->recv_cq), vqp->port);
+	if (err)
+		return err;
+	init.ud_mtu = device_path_mtu(ctx, &nd);
+	vqp->engine = port_engine(vqp->port);
+	port_lock(vqp->port);
+	err = -qp_create(vqp->engine, &init, &vqp->qp);
+	if (!err)
+		err = -port_steer(vqp->port, vqp->qp);
+	port_unlock(vqp->port);
+	if (err && vqp->qp)
+		qp_take_away(vqp);
+	return err;
+}
+
+/* What the application was given, which may be more than it asked for. */
+static void cap_report(const struct vqp *vqp, struct ibv_qp_cap *cap)
+{
+	cap->max_send_wr = vqp->qp->sq.max_wr;
+	cap->max_send_sge = vqp->qp->sq.max_sge;
+	cap->max_recv_wr = vqp->qp->rq.max_wr;
+	cap->max_recv_sge = vqp->qp->rq.max_sge;
+	cap->max_inline_data = vqp->qp->sq.max_inline;
+}
+
+static struct vqp *qp_new(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	enum xroce_transport transport;
+	int err = transport_of(attr->qp_type, &transport);
+	struct vqp *vqp;
+
+	if (!err)
+		err = init_check(pd, attr);
+	if (err)
+		return fail(err);
+	vqp = new_object(sizeof(*vqp));
+	if (!vqp)
+		return fail(ENOMEM);
+	vqp->ibv.context = pd->context;
+	vqp->ibv.qp_context = attr->qp_context;
+	vqp->ibv.pd = pd;
+	vqp->ibv.send_cq = attr->send_cq;
+	vqp->ibv.recv_cq = attr->recv_cq;
+	vqp->ibv.srq = attr->srq;
+	vqp->ibv.qp_type = attr->qp_type;
+	vqp->ibv.state = IBV_QPS_RESET;
+	vqp->ibv.handle = new_handle();
+	err = qp_enter(vqp, attr, transport);
+	if (err) {
+		free(vqp);
+		return fail(err);
+	}
+	vqp->ibv.qp_num = vqp->qp->qpn;
+	vqp->sq_lock.off = vqp->rq_lock.off = to_vpd(pd)->td != NULL;
+	pthread_mutex_init(&vqp->ibv.mutex, NULL);
+	pthread_cond_init(&vqp->ibv.cond, NULL);
+	cap_report(vqp, &attr->cap);
+	vqp->init = *attr;
+	atomic_fetch_add(&to_vcq(attr->send_cq)->users, 1);
+	atomic_fetch_add(&to_vcq(attr->recv_cq)->users, 1);
+	if (attr->srq)
+		atomic_fetch_add(&to_vsrq(attr->srq)->users, 1);
+	pd_use(to_vpd(pd));
+	context_get(to_vcontext(pd->context));
+	return vqp;
+}
+
+EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct vqp *vqp = qp_new(pd, attr);
+
+	return vqp ? &vqp->ibv : NULL;
+}
+
+struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	const u32 supported = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	enum xroce_transport transport;
+	struct ibv_qp_init_attr base;
+	struct vqp *vqp;
+	int err = transport_of(attr->qp_type, &transport);
+
+	if (err)
+		return fail(err);
+	if (attr->comp_mask & ~supported || (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags))
+		return fail(EOPNOTSUPP);
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || attr->pd->context != context)
+		return fail(EINVAL);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && attr->send_ops_flags & ~wr_supported_ops(transport))
+		return fail(EOPNOTSUPP);
+	/* The extended struct begins with the fields of the plain one. */
+	_Static_assert(offsetof(struct ibv_qp_init_attr_ex, sq_sig_all) == offsetof(struct ibv_qp_init_attr, sq_sig_all), "verbs.h");
+	memcpy(&base, attr, sizeof(base));
+	vqp = qp_new(attr->pd, &base);
+	if (!vqp)
+		return NULL;
+	attr->cap = base.cap;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		wr_set_ops(vqp, attr->send_ops_flags);
+	return &vqp->ibv;
+}
+
+EXPORT struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	struct vqp *vqp = to_vqp(qp);
+
+	return vqp->is_ex ? &vqp->ex : NULL;
+}
+
+static bool qp_draining(const struct vqp *vqp)
+{
+	return qp_state(vqp->qp) == QPS_SQD && vqp->qp->req.unacked_psn != vqp->qp->req.next_psn;
+}
+
+EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init_attr)
+{
+	struct vqp *vqp = to_vqp(qp);
+	struct qp_attr a;
+
+	memset(attr, 0, sizeof(*attr));
+	port_lock(vqp->port);
+	qp_query(vqp->qp, &a);
+	attr->sq_draining = qp_draining(vqp);
+	attr->ah_attr = vqp->ah_attr;
+	port_unlock(vqp->port);
+	attr->qp_state = (enum ibv_qp_state)a.state;
+	attr->cur_qp_state = (enum ibv_qp_state)a.state;
+	attr->path_mtu = mtu_to_enum(a.path_mtu);
+	attr->path_mig_state = IBV_MIG_MIGRATED;
+	attr->qkey = a.qkey;
+	attr->rq_psn = a.rq_psn;
+	attr->sq_psn = a.sq_psn;
+	attr->dest_qp_num = a.dest_qpn;
+	attr->qp_access_flags = a.access;
+	attr->pkey_index = a.pkey_index;
+	attr->en_sqd_async_notify = a.sqd_async_notify;
+	attr->max_rd_atomic = a.max_rd_atomic;
+	attr->max_dest_rd_atomic = a.max_dest_rd_atomic;
+	attr->min_rnr_timer = a.min_rnr_timer;
+	attr->port_num = a.port;
+	attr->timeout = a.timeout;
+	attr->retry_cnt = a.retry_cnt;
+	attr->rnr_retry = a.rnr_retry;
+	cap_report(vqp, &attr->cap);
+	*init_attr = vqp->init;
+	/* The engine may have moved the QP to ERR or SQE: the public field follows when somebody asks. */
+	qp->state = attr->qp_state;
+	return 0;
+}
+
+EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	return 0;
+}
+
+EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
+{
+	struct vqp *vqp = to_vqp(qp);
+	struct vcontext *ctx = to_vcontext(qp->context);
+
+	qp_take_away(vqp);
+	async_forget(ctx, qp, &vqp->async_delivered, &qp->mutex, &qp->cond, &qp->events_completed);
+	atomic_fetch_sub(&to_vcq(qp->send_cq)->users, 1);
+	atomic_fetch_sub(&to_vcq(qp->recv_cq)->users, 1);
+	if (qp->srq)
+		atomic_fetch_sub(&to_vsrq(qp->srq)->users, 1);
+	pd_unuse(to_vpd(qp->pd));
+	pthread_cond_destroy(&qp->cond);
+	pthread_mutex_destroy(&qp->mutex);
+	free(vqp);
+	context_put(ctx);
+	return 0;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * ibv_modify_qp(3): the conversion of its attributes. The transport has the table of transitions and checks every attribute; here is what it
+ * cannot see: addresses to be resolved, the interface's MTU, and what verbs.h offers and this library does not.
+ */
+#include <stdio.h>
+
+#include "objects.h"
+
+_Static_assert((int)IBV_QP_STATE == QP_ATTR_STATE && (int)IBV_QP_AV == QP_ATTR_AV && (int)IBV_QP_DEST_QPN == QP_ATTR_DEST_QPN &&
+	       (int)IBV_QP_RATE_LIMIT == QP_ATTR_RATE_LIMIT, "qp.h takes the mask's values from verbs.h");
+
+/* The smallest link MTU that carries packets of a path MTU, 0 if none does. */
+static u32 link_mtu_for(u32 path_mtu, bool multibuffer)
+{
+	for (u32 mtu = path_mtu; mtu < path_mtu + 256; mtu++)
+		if (netdev_path_mtu(mtu, multibuffer) >= path_mtu)
+			return mtu;
+	return 0;
+}
+
+static int path_mtu_check(struct vcontext *ctx, struct port *port, enum ibv_mtu mtu, u32 *bytes)
+{
+	struct netdev nd;
+	u32 largest, link_mtu;
+	int err;
+
+	if ((int)mtu < IBV_MTU_256 || mtu > IBV_MTU_4096)
+		return EINVAL;
+	*bytes = 128u << mtu;
+	err = device_refresh(ctx->dev, &nd);
+	if (err)
+		return err;
+	largest = device_path_mtu(ctx, &nd);
+	if (*bytes <= largest)
+		return 0;
+	link_mtu = link_mtu_for(*bytes, port_info(port)->multibuffer);
+	if (link_mtu)
+		fprintf(stderr, "xroce: path MTU %u does not fit %s's MTU %u: ip link set %s mtu %u, or use a path MTU of %u\n", *bytes,
+			nd.name, nd.mtu, nd.name, link_mtu, largest);
+	else
+		fprintf(stderr, "xroce: path MTU %u needs AF_XDP multi-buffer (Linux 6.6): use a path MTU of %u on %s\n", *bytes, largest,
+			nd.name);
+	return EINVAL;
+}
+
+/* Attributes that are wrong whatever the state. Returns 0 or a positive errno. */
+static int attr_check(const struct ibv_qp_attr *attr, int mask)
+{
+	const int known = (IBV_QP_DEST_QPN << 1) - 1;
+
+	if (mask & ~(known | IBV_QP_RATE_LIMIT))
+		return EINVAL;
+	/* Not claimed by ibv_query_device(): path migration, resizing, pacing. */
+	if (mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP | IBV_QP_RATE_LIMIT))
+		return EOPNOTSUPP;
+	if (mask & IBV_QP_STATE && ((int)attr->qp_state < IBV_QPS_RESET || attr->qp_state > IBV_QPS_ERR))
+		return EINVAL;
+	if (mask & IBV_QP_CUR_STATE && ((int)attr->cur_qp_state < IBV_QPS_RESET || attr->cur_qp_state > IBV_QPS_ERR))
+		return EINVAL;
+	if (mask & IBV_QP_PORT && attr->port_num != VERBS_PORT)
+		return EINVAL;
+	if (mask & IBV_QP_PKEY_INDEX && attr->pkey_index != 0)
+		return EINVAL;
+	return 0;
+}
+
+/* Would the transport take this transition at all? Asked before an address is resolved, which may wait for seconds. */
+static int transition_check(const struct qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	enum qp_state from = qp_state(qp);
+	enum qp_state to = mask & IBV_QP_STATE ? (enum qp_state)attr->qp_state : from;
+	u32 required, optional;
+
+	if (!qp_transition(qp->transport, from, to, &required, &optional) || ((u32)mask & required) != required)
+		return EINVAL;
+	return 0;
+}
+
+static void attr_convert(const struct ibv_qp_attr *in, struct qp_attr *out)
+{
+	*out = (struct qp_attr){
+		.state = (enum qp_state)in->qp_state,
+		.cur_state = (enum qp_state)in->cur_qp_state,
+		.access = in->qp_access_flags,
+		.pkey_index = in->pkey_index,
+		.port = in->port_num,
+		.qkey = in->qkey,
+		.timeout = in->timeout,
+		.retry_cnt = in->retry_cnt,
+		.rnr_retry = in->rnr_retry,
+		.rq_psn = in->rq_psn,
+		.sq_psn = in->sq_psn,
+		.max_rd_atomic = in->max_rd_atomic,
+		.max_dest_rd_atomic = in->max_dest_rd_atomic,
+		.min_rnr_timer = in->min_rnr_timer,
+		.dest_qpn = in->dest_qp_num,
+		.sqd_async_notify = in->en_sqd_async_notify,
+	};
+}
+
+EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	struct vqp *vqp = to_vqp(qp);
+	struct vcontext *ctx = to_vcontext(qp->context);
+	struct vcq *send_cq = to_vcq(qp->send_cq), *recv_cq = to_vcq(qp->recv_cq);
+	struct qp_attr a;
+	bool reset;
+	int err = attr_check(attr, mask);
+
+	if (!err)
+		err = transition_check(vqp->qp, attr, mask);
+	if (err)
+		return err;
+	attr_convert(attr, &a);
+	if (mask & IBV_QP_PATH_MTU) {
+		err = path_mtu_check(ctx, vqp->port, attr->path_mtu, &a.path_mtu);
+		if (err)
+			return err;
+	}
+	if (mask & IBV_QP_AV) {
+		u32 dest_qpn = mask & IBV_QP_DEST_QPN ? attr->dest_qp_num : vqp->qp->dest_qpn;
+
+		err = ah_resolve(ctx, &attr->ah_attr, &a.path);
+		if (err)
+			return err;
+		a.path.udp_sport = path_udp_sport(a.path.flow_label, qp->qp_num, dest_qpn);
+	}
+
+	/* RESET takes completions away, for which the consumers' sides must be held. */
+	reset = mask & IBV_QP_STATE && attr->qp_state == IBV_QPS_RESET;
+	if (reset)
+		cq_lock_two(send_cq, recv_cq);
+	port_lock(vqp->port);
+	err = -qp_modify(vqp->engine, vqp->qp, &a, (u32)mask, port_now_ns());
+	if (!err) {
+		if (mask & IBV_QP_AV)
+			vqp->ah_attr = attr->ah_attr;
+		if (mask & IBV_QP_QKEY)
+			vqp->qkey = attr->qkey;
+		qp->state = (enum ibv_qp_state)qp_state(vqp->qp);
+		err = -port_steer(vqp->port, vqp->qp);
+		port_run_locked(vqp->port);
+	}
+	port_unlock(vqp->port);
+	if (reset)
+		cq_unlock_two(send_cq, recv_cq);
+	return err;
+}
+
+/* Enhanced connection establishment is between adapters of one vendor: there is nothing to negotiate. */
+EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	return EOPNOTSUPP;
+}
+
+EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
+{
+	memset(ece, 0, sizeof(*ece));
+	return EOPNOTSUPP;
+}
+
+/* max_mcast_grp is 0. */
+EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return EOPNOTSUPP;
+}
+
+EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
+{
+	return EOPNOTSUPP;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the device can do and where it stands: device and port attributes, GID and P_Key tables. Everything is read from the kernel anew at each
+ * query. Only what works is claimed.
+ */
+#include <stdio.h>
+#include <time.h>
+
+#include "objects.h"
+
+/* Not in <infiniband/verbs.h>: rdma-core's private view of a GID's type, as sysfs has it. */
+enum gid_type_sysfs { GID_TYPE_SYSFS_IB_ROCE_V1, GID_TYPE_SYSFS_ROCE_V2 };
+EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index, enum gid_type_sysfs *type);
+
+EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	memset(attr, 0, sizeof(*attr));
+	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", XROCE_VERSION);
+	attr->node_guid = ibv_get_device_guid(context->device);
+	attr->sys_image_guid = attr->node_guid;
+	attr->max_mr_size = UINT64_MAX;
+	attr->page_size_cap = 0xfffff000;
+	attr->max_qp = XROCE_MAX_QP;
+	attr->max_qp_wr = QP_MAX_WR;
+	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
+	attr->max_sge = QP_MAX_SEND_SGE;
+	attr->max_sge_rd = QP_MAX_SEND_SGE;
+	attr->max_cq = XROCE_MAX_CQ;
+	attr->max_cqe = VERBS_MAX_CQE;
+	attr->max_mr = 1 << 20;
+	attr->max_pd = 1 << 20;
+	attr->max_qp_rd_atom = QP_MAX_RD_ATOMIC;
+	attr->max_res_rd_atom = QP_MAX_RD_ATOMIC * XROCE_MAX_QP;
+	attr->max_qp_init_rd_atom = QP_MAX_RD_ATOMIC;
+	attr->atomic_cap = IBV_ATOMIC_HCA;
+	attr->max_ah = 1 << 20;
+	attr->max_srq = 1 << 16;
+	attr->max_srq_wr = VERBS_MAX_SRQ_WR;
+	attr->max_srq_sge = RQ_MAX_SGE;
+	attr->max_pkeys = 1;
+	attr->local_ca_ack_delay = 15;
+	attr->phys_port_cnt = 1;
+	return 0;
+}
+
+int query_device_ex_op(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+		       struct ibv_device_attr_ex *attr, size_t size)
+{
+	struct ibv_device_attr_ex full = { 0 };
+
+	if (input && input->comp_mask)
+		return EINVAL;
+	ibv_query_device(context, &full.orig_attr);
+	full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
+	full.completion_timestamp_mask = UINT64_MAX;
+	full.hca_core_clock = 1000000; /* kHz: completion times are in nanoseconds */
+	full.phys_port_cnt_ex = 1;
+	memset(attr, 0, size);
+	memcpy(attr, &full, size < sizeof(full) ? size : sizeof(full));
+	return 0;
+}
+
+/* The clock of completion timestamps. */
+int query_rt_values_op(struct ibv_context *context, struct ibv_values_ex *values)
+{
+	if (values->comp_mask & ~(u32)IBV_VALUES_MASK_RAW_CLOCK)
+		return EINVAL;
+	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)
+		clock_gettime(CLOCK_MONOTONIC, &values->raw_clock);
+	return 0;
+}
+
+u32 device_path_mtu(struct vcontext *ctx, const struct netdev *nd)
+{
+	struct port *port;
+	bool multibuffer;
+
+	pthread_mutex_lock(&ctx->lock);
+	port = ctx->port;
+	pthread_mutex_unlock(&ctx->lock);
+	multibuffer = port ? port_info(port)->multibuffer : netdev_kernel_multibuffer();
+	return netdev_path_mtu(nd->mtu, multibuffer);
+}
+
+enum ibv_mtu mtu_to_enum(u32 bytes)
+{
+	enum ibv_mtu mtu = IBV_MTU_256;
+
+	while (mtu < IBV_MTU_4096 && (256u << mtu) <= bytes)
+		mtu++;
+	return mtu;
+}
+
+/* Width and speed codes of ibv_query_port(3) for an Ethernet speed, rounded up to the next one that the codes can say. */
+static void speed_to_ib(u32 mbps, struct ibv_port_attr *attr)
+{
+	static const struct {
+		u32 mbps;
+		u8 width, speed; /* width 1 = 1X, 2 = 4X; speed 1 = 2.5, 4 = 10, 32 = 25, 64 = 50, 128 = 100 Gbit/s a lane */
+	} table[] = {
+		{ 2500, 1, 1 },	 { 10000, 1, 4 },    { 25000, 1, 32 },	 { 40000, 2, 4 },    { 50000, 1, 64 },
+		{ 100000, 2, 32 }, { 200000, 2, 64 }, { UINT32_MAX, 2, 128 },
+	};
+	u32 i = 0;
+
+	while (mbps > table[i].mbps)
+		i++;
+	attr->active_width = table[i].width;
+	attr->active_speed = table[i].speed;
+}
+
+int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr, size_t len)
+{
+	struct vcontext *ctx = to_vcontext(context);
+	struct ibv_port_attr full = { 0 };
+	struct netdev nd;
+	int err;
+
+	if (port_num != VERBS_PORT)
+		return EINVAL;
+	err = device_refresh(ctx->dev, &nd);
+	if (err)
+		return err;
+	full.state = nd.is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+	full.max_mtu = IBV_MTU_4096;
+	full.active_mtu = mtu_to_enum(device_path_mtu(ctx, &nd));
+	full.gid_tbl_len = XROCE_MAX_GID;
+	full.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+	full.max_msg_sz = VERBS_MAX_MESSAGE;
+	full.pkey_tbl_len = 1;
+	full.max_vl_num = 1;
+	full.phys_state = nd.is_up ? 5 : 3; /* LinkUp, Disabled */
+	full.link_layer = IBV_LINK_LAYER_ETHERNET;
+	full.flags = IBV_QPF_GRH_REQUIRED;
+	speed_to_ib(nd.speed_mbps, &full);
+	memset(attr, 0, len);
+	memcpy(attr, &full, len < sizeof(full) ? len : sizeof(full));
+	return 0;
+}
+
+/* The struct of old programs ends after link_layer and flags: 48 bytes. */
+EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *attr)
+{
+	return query_port_op(context, port_num, (struct ibv_port_attr *)attr, offsetof(struct ibv_port_attr, port_cap_flags2));
+}
+
+/* ---- GIDs ---- */
+
+/* Returns 0 or a positive errno: EINVAL outside the table, ENODATA for an empty slot. */
+static int gid_entry(struct ibv_context *context, u32 port_num, u32 index, struct ibv_gid_entry *entry)
+{
+	struct netdev nd;
+	int err;
+
+	if (port_num != VERBS_PORT || index >= XROCE_MAX_GID)
+		return EINVAL;
+	err = device_refresh(to_vcontext(context)->dev, &nd);
+	if (err)
+		return err;
+	if (index >= nd.num_gids)
+		return ENODATA;
+	*entry = (struct ibv_gid_entry){ .gid_index = index, .port_num = port_num, .gid_type = IBV_GID_TYPE_ROCE_V2,
+					 .ndev_ifindex = nd.ifindex };
+	memcpy(entry->gid.raw, nd.gid[index].gid.raw, sizeof(entry->gid.raw));
+	return 0;
+}
+
+EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
+{
+	struct ibv_gid_entry entry = { 0 };
+	int err = gid_entry(context, port_num, (u32)index, &entry);
+
+	/* An empty slot is no error here: it reads as zeros. */
+	if (err && err != ENODATA)
+		return fail_int(err);
+	*gid = entry.gid;
+	return 0;
+}
+
+EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index, struct ibv_gid_entry *entry,
+			     uint32_t flags, size_t entry_size)
+{
+	struct ibv_gid_entry full;
+	int err;
+
+	if (flags)
+		return EOPNOTSUPP;
+	err = gid_entry(context, port_num, gid_index, &full);
+	if (err)
+		return err;
+	memset(entry, 0, entry_size);
+	memcpy(entry, &full, entry_size < sizeof(full) ? entry_size : sizeof(full));
+	return 0;
+}
+
+EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max_entries, uint32_t flags,
+				    size_t entry_size)
+{
+	struct netdev nd;
+	int err;
+
+	if (flags)
+		return -EOPNOTSUPP;
+	err = device_refresh(to_vcontext(context)->dev, &nd);
+	if (err)
+		return -err;
+	if (nd.num_gids > max_entries)
+		return -EINVAL;
+	for (u32 i = 0; i < nd.num_gids; i++) {
+		struct ibv_gid_entry full = { .gid_index = i, .port_num = VERBS_PORT, .gid_type = IBV_GID_TYPE_ROCE_V2,
+					      .ndev_ifindex = nd.ifindex };
+		void *at = (u8 *)entries + i * entry_size;
+
+		memcpy(full.gid.raw, nd.gid[i].gid.raw, sizeof(full.gid.raw));
+		memset(at, 0, entry_size);
+		memcpy(at, &full, entry_size < sizeof(full) ? entry_size : sizeof(full));
+	}
+	return nd.num_gids;
+}
+
+EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index, enum gid_type_sysfs *type)
+{
+	struct ibv_gid_entry entry;
+	int err = gid_entry(context, port_num, index, &entry);
+
+	/* As in sysfs, an empty slot has the type 0. */
+	if (err && err != ENODATA)
+		return fail_int(err);
+	*type = err ? GID_TYPE_SYSFS_IB_ROCE_V1 : GID_TYPE_SYSFS_ROCE_V2;
+	return 0;
+}
+
+/* ---- P_Keys: one, the default with full membership ---- */
+
+EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
+{
+	if (port_num != VERBS_PORT || index != 0)
+		return fail_int(EINVAL);
+	*pkey = htobe16(ROCE_DEFAULT_PKEY);
+	return 0;
+}
+
+EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
+{
+	if (port_num != VERBS_PORT || pkey != htobe16(ROCE_DEFAULT_PKEY))
+		return fail_int(EINVAL);
+	return 0;
+}

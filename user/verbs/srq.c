@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Shared receive queues of the basic type: the transport's receive ring with a verbs object around it. An SRQ attaches nothing to the interface; its
+ * limit is watched by the engine from the first QP on.
+ */
+#include "objects.h"
+
+static struct ibv_srq *srq_new(struct ibv_pd *ibpd, void *srq_context, struct ibv_srq_attr *attr)
+{
+	struct vpd *pd = to_vpd(ibpd);
+	struct vsrq *vsrq;
+	int err;
+
+	if (!attr->max_wr || attr->max_wr > VERBS_MAX_SRQ_WR || attr->max_sge > RQ_MAX_SGE)
+		return fail(EINVAL);
+	vsrq = new_object(sizeof(*vsrq));
+	if (!vsrq)
+		return fail(ENOMEM);
+	err = -rq_init(&vsrq->srq.rq, attr->max_wr, attr->max_sge);
+	if (err) {
+		rq_free(&vsrq->srq.rq);
+		free(vsrq);
+		return fail(err);
+	}
+	vsrq->srq.pd = pd->number;
+	vsrq->srq.owner = vsrq;
+	vsrq->ibv.context = ibpd->context;
+	vsrq->ibv.srq_context = srq_context;
+	vsrq->ibv.pd = ibpd;
+	vsrq->ibv.handle = new_handle();
+	vsrq->srq.number = vsrq->ibv.handle & ROCE_QPN_MASK;
+	vsrq->lock.off = pd->td != NULL;
+	pthread_mutex_init(&vsrq->ibv.mutex, NULL);
+	pthread_cond_init(&vsrq->ibv.cond, NULL);
+	attr->max_wr = vsrq->srq.rq.max_wr;
+	attr->max_sge = vsrq->srq.rq.max_sge;
+	pd_use(pd);
+	context_get(to_vcontext(ibpd->context));
+	return &vsrq->ibv;
+}
+
+EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	return srq_new(pd, attr->srq_context, &attr->attr);
+}
+
+struct ibv_srq *create_srq_ex_op(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+	enum ibv_srq_type type = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
+
+	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED || (int)type < IBV_SRQT_BASIC || type > IBV_SRQT_TM)
+		return fail(EINVAL);
+	if (type != IBV_SRQT_BASIC)
+		return fail(EOPNOTSUPP);
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || attr->pd->context != context)
+		return fail(EINVAL);
+	return srq_new(attr->pd, attr->srq_context, &attr->attr);
+}
+
+/* The limit before there is an engine: nothing takes WQEs, so it fires now or waits. */
+static void srq_limit_without_engine(struct vsrq *vsrq, u32 limit)
+{
+	if (limit && rq_posted(&vsrq->srq.rq) < limit) {
+		vsrq->srq.limit = 0;
+		async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_LIMIT_REACHED, &vsrq->ibv);
+	} else {
+		vsrq->srq.limit = limit;
+	}
+}
+
+EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
+{
+	struct vsrq *vsrq = to_vsrq(srq);
+	struct vcontext *ctx = to_vcontext(srq->context);
+
+	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
+		return EINVAL;
+	/* IBV_DEVICE_SRQ_RESIZE is not claimed. */
+	if (mask & IBV_SRQ_MAX_WR)
+		return EOPNOTSUPP;
+	if (!(mask & IBV_SRQ_LIMIT))
+		return 0;
+	if (attr->srq_limit > vsrq->srq.rq.max_wr)
+		return EINVAL;
+	pthread_mutex_lock(&ctx->lock);
+	if (ctx->port) {
+		port_lock(ctx->port);
+		engine_srq_set_limit(port_engine(ctx->port), &vsrq->srq, attr->srq_limit);
+		port_unlock(ctx->port);
+	} else {
+		srq_limit_without_engine(vsrq, attr->srq_limit);
+	}
+	pthread_mutex_unlock(&ctx->lock);
+	return 0;
+}
+
+EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
+{
+	struct vsrq *vsrq = to_vsrq(srq);
+	struct vcontext *ctx = to_vcontext(srq->context);
+
+	pthread_mutex_lock(&ctx->lock);
+	if (ctx->port)
+		port_lock(ctx->port);
+	*attr = (struct ibv_srq_attr){ .max_wr = vsrq->srq.rq.max_wr, .max_sge = vsrq->srq.rq.max_sge, .srq_limit = vsrq->srq.limit };
+	if (ctx->port)
+		port_unlock(ctx->port);
+	pthread_mutex_unlock(&ctx->lock);
+	return 0;
+}
+
+EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
+{
+	struct vsrq *vsrq = to_vsrq(srq);
+	struct vcontext *ctx = to_vcontext(srq->context);
+
+	if (atomic_load(&vsrq->users))
+		return EBUSY;
+	async_forget(ctx, srq, &vsrq->async_delivered, &srq->mutex, &srq->cond, &srq->events_completed);
+	pd_unuse(to_vpd(srq->pd));
+	pthread_cond_destroy(&srq->cond);
+	pthread_mutex_destroy(&srq->mutex);
+	rq_free(&vsrq->srq.rq);
+	free(vsrq);
+	context_put(ctx);
+	return 0;
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * ibv_wr_post(3): work requests built by calls between wr_start and wr_complete, under the send queue's lock. Each builder takes the next slot; the
+ * first error sticks, and wr_complete() then posts nothing.
+ */
+#include "objects.h"
+
+#define OPS_SEND  (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
+#define OPS_WRITE (IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+#define OPS_RC	  (OPS_SEND | OPS_WRITE | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \
+		   IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV)
+
+u64 wr_supported_ops(enum xroce_transport transport)
+{
+	switch (transport) {
+	case XROCE_RC:
+		return OPS_RC;
+	case XROCE_UC:
+		return OPS_SEND | OPS_WRITE;
+	case XROCE_UD:
+		return OPS_SEND;
+	default:
+		return 0;
+	}
+}
+
+static void wr_fail(struct vqp *vqp, int err)
+{
+	if (!vqp->wr_error)
+		vqp->wr_error = err;
+	vqp->wr_current = NULL;
+}
+
+static void wr_start(struct ibv_qp_ex *ex)
+{
+	struct vqp *vqp = to_vqp_ex(ex);
+
+	vlock_take(&vqp->sq_lock);
+	vqp->wr_count = 0;
+	vqp->wr_current = NULL;
+	vqp->wr_error = qp_state(vqp->qp) < QPS_RTS ? EINVAL : 0;
+}
+
+/* Begin a request in the next slot. NULL after an error or where the queue is full. */
+static struct send_wqe *wr_begin(struct ibv_qp_ex *ex, enum wr_opcode opcode)
+{
+	struct vqp *vqp = to_vqp_ex(ex);
+	struct send_wqe *wqe;
+
+	if (vqp->wr_error)
+		return NULL;
+	wqe = sq_slot(&vqp->qp->sq, vqp->wr_count);
+	if (!wqe || ex->wr_flags > UINT8_MAX) {
+		wr_fail(vqp, wqe ? EINVAL : ENOMEM);
+		return NULL;
+	}
+	memset(wqe, 0, sizeof(*wqe));
+	wqe->wr_id = ex->wr_id;
+	wqe->opcode = (u8)opcode;
+	/* Inline is said by wr_set_inline_data(), not by the flag. */
+	wqe->flags = (u8)(ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE);
+	vqp->wr_count++;
+	vqp->wr_current = wqe;
+	return wqe;
+}
+
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+	struct vqp *vqp = to_vqp_ex(ex);
+	struct qp *qp = vqp->qp;
+	int err = vqp->wr_error;
+	u32 n = vqp->wr_count;
+
+	for (u32 i = 0; !err && i < n; i++) {
+		const struct send_wqe *wqe = sq_slot(&qp->sq, i);
+
+		/* Every address handle has a hop limit: without one, wr_set_ud_addr() was not called. */
+		err = qp->transport == XROCE_UD && !wqe->ud.path.hop_limit ? EINVAL : send_wqe_check(qp, wqe);
+	}
+	if (!err && n)
+		sq_publish(&qp->sq, n);
+	vqp->wr_current = NULL;
+	vlock_drop(&vqp->sq_lock);
+	if (!err && n) {
+		engine_doorbell(vqp->engine, qp);
+		port_poll(vqp->port);
+	}
+	return err;
+}
+
+static void wr_abort(struct ibv_qp_ex *ex)
+{
+	struct vqp *vqp = to_vqp_ex(ex);
+
+	vqp->wr_current = NULL;
+	vlock_drop(&vqp->sq_lock);
+}
+
+/* ---- operations ---- */
+
+static void wr_send(struct ibv_qp_ex *ex)
+{
+	wr_begin(ex, WR_SEND);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
+{
+	struct send_wqe *wqe = wr_begin(ex, WR_SEND_WITH_IMM);
+
+	if (wqe)
+		wqe->imm = imm;
+}
+
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	struct send_wqe *wqe = wr_begin(ex, WR_SEND_WITH_INV);
+
+	if (wqe)
+		wqe->inv_rkey = rkey;
+}
+
+static struct send_wqe *wr_begin_remote(struct ibv_qp_ex *ex, enum wr_opcode opcode, u32 rkey, u64 remote_addr)
+{
+	struct send_wqe *wqe = wr_begin(ex, opcode);
+
+	if (wqe) {
+		wqe->rkey = rkey;
+		wqe->remote_addr = remote_addr;
+	}
+	return wqe;
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	wr_begin_remote(ex, WR_WRITE, rkey, remote_addr);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, __be32 imm)
+{
+	struct send_wqe *wqe = wr_begin_remote(ex, WR_WRITE_WITH_IMM, rkey, remote_addr);
+
+	if (wqe)
+		wqe->imm = imm;
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr)
+{
+	wr_begin_remote(ex, WR_READ, rkey, remote_addr);
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap)
+{
+	struct send_wqe *wqe = wr_begin_remote(ex, WR_CMP_SWAP, rkey, remote_addr);
+
+	if (wqe) {
+		wqe->compare_add = compare;
+		wqe->swap = swap;
+	}
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t add)
+{
+	struct send_wqe *wqe = wr_begin_remote(ex, WR_FETCH_ADD, rkey, remote_addr);
+
+	if (wqe)
+		wqe->compare_add = add;
+}
+
+/* ---- setters ---- */
+
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
+{
+	struct vqp *vqp = to_vqp_ex(ex);
+
+	if (!vqp->wr_current)
+		return;
+	if (!ah || remote_qpn > ROCE_QPN_MASK)
+		wr_fail(vqp, EINVAL);
+	else
+		wqe_set_ud(vqp, vqp->wr_current, to_vah(ah), remote_qpn, remote_qkey);
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
+{
+	struct vqp *vqp = to_vqp_ex(ex);
+	struct send_wqe *wqe = vqp->wr_current;
+	u64 length;
+
+	if (!wqe)
+		return;
+	if (num_sge > vqp->qp->sq.max_sge) {
+		wr_fail(vqp, EINVAL);
+		return;
+	}
+	length = sge_length((const struct sge *)list, (u32)num_sge);
+	if (length > ROCE_MESSAGE_MAX) {
+		wr_fail(vqp, EINVAL);
+		return;
+	}
+	wqe->length = (u32)length;
+	wqe->num_sge = (u16)num_sge;
+	wqe->flags &= (u8)~WR_INLINE;
+	memcpy(wqe->sge, list, num_sge * sizeof(*list));
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	struct ibv_sge sge = { .addr = addr, .length = length, .lkey = lkey };
+
+	wr_set_sge_list(ex, 1, &sge);
+}
+
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_data_buf *list)
+{
+	struct vqp *vqp = to_vqp_ex(ex);
+	struct send_wqe *wqe = vqp->wr_current;
+	u32 length = 0;
+
+	if (!wqe)
+		return;
+	for (size_t i = 0; i < num_buf; i++) {
+		if (list[i].length > vqp->qp->sq.max_inline - length) {
+			wr_fail(vqp, ENOMEM);
+			return;
+		}
+		memcpy(wqe->data + length, list[i].addr, list[i].length);
+		length += (u32)list[i].length;
+	}
+	wqe->length = length;
+	wqe->num_sge = 0;
+	wqe->flags |= WR_INLINE;
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+	struct ibv_data_buf buf = { .addr = addr, .length = length };
+
+	wr_set_inline_data_list(ex, 1, &buf);
+}
+
+void wr_set_ops(struct vqp *vqp, u64 ops)
+{
+	struct ibv_qp_ex *ex = &vqp->ex;
+
+	vqp->is_ex = true;
+	ex->wr_start = wr_start;
+	ex->wr_complete = wr_complete;
+	ex->wr_abort = wr_abort;
+	ex->wr_send = ops & IBV_QP_EX_WITH_SEND ? wr_send : NULL;
+	ex->wr_send_imm = ops & IBV_QP_EX_WITH_SEND_WITH_IMM ? wr_send_imm : NULL;
+	ex->wr_send_inv = ops & IBV_QP_EX_WITH_SEND_WITH_INV ? wr_send_inv : NULL;
+	ex->wr_rdma_write = ops & IBV_QP_EX_WITH_RDMA_WRITE ? wr_rdma_write : NULL;
+	ex->wr_rdma_write_imm = ops & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM ? wr_rdma_write_imm : NULL;
+	ex->wr_rdma_read = ops & IBV_QP_EX_WITH_RDMA_READ ? wr_rdma_read : NULL;
+	ex->wr_atomic_cmp_swp = ops & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP ? wr_atomic_cmp_swp : NULL;
+	ex->wr_atomic_fetch_add = ops & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD ? wr_atomic_fetch_add : NULL;
+	ex->wr_set_ud_addr = vqp->qp->transport == XROCE_UD ? wr_set_ud_addr : NULL;
+	ex->wr_set_sge = wr_set_sge;
+	ex->wr_set_sge_list = wr_set_sge_list;
+	ex->wr_set_inline_data = wr_set_inline_data;
+	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+}
