@@ -234,15 +234,6 @@ int try_post_send(struct side *s, const struct send *send)
 	return 0;
 }
 
-void post_send_unchecked(struct side *s, const struct send *send)
-{
-	struct send_wqe *wqe;
-
-	check(s->node->world, fill_slot(s, 0, send, &wqe));
-	sq_publish(&s->qp->sq, 1);
-	engine_doorbell(s->node->engine, s->qp);
-}
-
 static void fill_recv(struct world *w, struct rq *rq, u64 wr_id, const struct sge *sge, u32 num_sge)
 {
 	struct recv_wqe *wqe = rq_slot(rq, 0);

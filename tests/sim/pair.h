@@ -82,9 +82,6 @@ void post_sends(struct side *s, const struct send *list, u32 n);
 void post_send(struct side *s, const struct send *send);
 /* As the above, but says what send_wqe_check() said and posts only on 0; -1 if the queue is full. */
 int try_post_send(struct side *s, const struct send *send);
-/* Fill the next free slot and publish it without asking send_wqe_check(): what a hostile application writes. */
-void post_send_unchecked(struct side *s, const struct send *send);
-
 void post_recv(struct side *s, u64 wr_id, const struct sge *sge, u32 num_sge);
 void post_recv_buffer(struct side *s, u64 wr_id, const struct buffer *b, u32 offset, u32 len);
 void post_srq_recv(struct srq *srq, u64 wr_id, const struct sge *sge, u32 num_sge);

@@ -31,19 +31,19 @@ static void timer_table__follows_its_law(void **state)
 
 struct scene {
 	struct world *w;
-	struct pair p;
-	struct side *a, *b;
+	struct side a[1], b[1]; /* the requester, the responder */
 	struct buffer *local, *remote;
 };
 
 static struct scene scene_make(const struct pair_options *o, const char *name)
 {
 	struct scene s = { .w = world_create(2, 3) };
+	struct pair pair;
 
 	world_label(s.w, "test_rnr %s", name);
-	s.p = pair_connect(s.w, o);
-	s.a = &s.p.side[0];
-	s.b = &s.p.side[1];
+	pair = pair_connect(s.w, o);
+	s.a[0] = pair.side[0];
+	s.b[0] = pair.side[1];
 	s.local = world_buffer(s.a->node, 8192, PAIR_ACCESS_ALL);
 	s.remote = world_buffer(s.b->node, 8192, PAIR_ACCESS_ALL);
 	return s;
@@ -51,7 +51,8 @@ static struct scene scene_make(const struct pair_options *o, const char *name)
 
 static void scene_end(struct scene *s)
 {
-	pair_destroy(&s->p);
+	side_destroy(s->a);
+	side_destroy(s->b);
 	world_destroy(s->w);
 }
 

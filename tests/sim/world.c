@@ -321,7 +321,7 @@ static void transmit(struct world *w, u32 from, u8 *frame, u32 len)
 {
 	struct rx_frame rx = { .data = frame, .len = len };
 	struct sent_frame f = { .time_ns = w->now_ns, .from = from, .to = WORLD_MAX_NODES, .fate = FATE_NO_NODE, .len = len };
-	struct faults *l;
+	struct faults *l = NULL;
 
 	/* Whatever an engine sends must be a good packet. */
 	check_eq(w, packet_parse(&f.packet, &rx), 0);

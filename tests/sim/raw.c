@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Packets made by hand; see raw.h. */
+#include "raw.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#define MEM_BYTES 16384
+
+struct raw raw_create(const struct pair_options *o, const char *label)
+{
+	struct raw r = { .w = world_create(2, 11) };
+
+	world_label(r.w, "%s", label);
+	r.w->node[1].to[0].dead = true;
+	r.s = side_create(&r.w->node[1], o, o->srq[1]);
+	side_init(&r.s, o);
+	side_rtr(&r.s, o, 0, RAW_PEER_QPN, RAW_PSN);
+	side_rts(&r.s, o, RAW_SQ_PSN);
+	r.path = world_path(r.w, 0, 1, o->is_ipv6);
+	r.mem = world_buffer_pd(&r.w->node[1], MEM_BYTES, PAIR_ACCESS_ALL, o->pd);
+	r.frame = malloc(PACKET_FRAME_MAX);
+	assert_non_null(r.frame);
+	return r;
+}
+
+void raw_destroy(struct raw *r)
+{
+	side_destroy(&r->s);
+	world_destroy(r->w);
+	free(r->frame);
+}
+
+u32 raw_build(struct raw *r, struct packet p, const void *payload, u32 len)
+{
+	u8 *at;
+
+	check(r->w, len <= ROCE_PMTU_MAX);
+	if (!p.dest_qpn)
+		p.dest_qpn = r->s.qp->qpn;
+	if (!p.pkey)
+		p.pkey = ROCE_DEFAULT_PKEY;
+	p.migreq = true;
+	p.payload_len = len;
+	at = packet_put_headers(r->frame, &r->path, &p);
+	if (payload)
+		memcpy(at, payload, len);
+	else
+		buffer_fill(at, len, p.psn);
+	r->frame_len = packet_seal(r->frame, at, len);
+	return r->frame_len;
+}
+
+int raw_send_frame(struct raw *r)
+{
+	int result = world_deliver(r->w, 1, r->frame, r->frame_len);
+
+	world_settle(r->w);
+	return result;
+}
+
+int raw_send(struct raw *r, struct packet p, const void *payload, u32 len)
+{
+	raw_build(r, p, payload, len);
+	return raw_send_frame(r);
+}
+
+const struct packet *raw_answer(struct raw *r)
+{
+	return r->answers < r->w->num_sent ? &r->w->sent[r->answers++].packet : NULL;
+}
+
+void raw_expect_ack(struct raw *r, u8 syndrome, u32 psn, u32 msn, const char *file, int line)
+{
+	const struct packet *p = raw_answer(r);
+
+	if (!p) {
+		world_check(r->w, false, "no answer", file, line);
+		return;
+	}
+	world_check_u64(r->w, p->opcode, RC(ACKNOWLEDGE), "answer is an ACKNOWLEDGE", file, line);
+	world_check_u64(r->w, p->dest_qpn, RAW_PEER_QPN, "dest_qpn", file, line);
+	world_check_u64(r->w, p->psn, psn, "psn", file, line);
+	world_check_u64(r->w, p->syndrome, syndrome, "syndrome", file, line);
+	world_check_u64(r->w, p->msn, msn, "msn", file, line);
+}
+
+void raw_expect_silence(struct raw *r, const char *file, int line)
+{
+	const struct packet *p = raw_answer(r);
+
+	if (p)
+		print_error("answered %s psn %06x syndrome %02x\n", opcode_name(p->opcode), p->psn, p->syndrome);
+	world_check(r->w, !p, "no answer", file, line);
+}
