@@ -1,0 +1,123 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# What goes wrong says so in one clear line that names the remedy, with the errno of the man page, and leaves nothing behind.
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 4500
+
+gids_for v4 || netns_die "no GID"
+
+# attempt COMMAND...: run it on A, bounded; output in bad.out, exit status in $status.
+attempt() {
+	in_a timeout 20 "$@" >"$WORK/bad.out" 2>&1
+	status=$?
+	[ $status -ne 124 ] || fail "it hangs: $*"
+	[ $status -ne 0 ] || fail "it works: $*"
+	[ $status -lt 128 ] || fail "it crashes with $status: $*"
+}
+
+unknown_interface() {
+	attempt "$XROCE" run --dev nosuch -- ibv_devinfo
+	need_line bad "no interface 'nosuch'.*xroce list"
+	attempt env XROCE_DEV=nosuch LD_LIBRARY_PATH="$BUILD/lib" ibv_devinfo
+	attempt "$XROCE" list nosuch
+	need_line bad "no interface 'nosuch'"
+}
+
+wrong_usage() {
+	attempt "$XROCE"
+	attempt "$XROCE" nosuch
+	need_line bad "unknown command 'nosuch'"
+	attempt "$XROCE" run --nosuch
+	attempt "$XROCE" run
+	need_line bad 'no command'
+	attempt "$XROCE" run -- /nonexistent/command
+	need_equal "exit status" "$status" 127
+}
+
+no_privileges() {
+	# The build may lie where user 65534 cannot look: what is under test is the kernel's refusal, so drop capabilities only.
+	attempt setpriv --bounding-set -all --inh-caps -all "$XROCE" run --dev $IF_A -- setpriv --reuid 65534 --regid 65534 --clear-groups true
+	attempt setpriv --bounding-set -all "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g "$gid_a"
+	need_line bad 'not permitted.*run as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW'
+	xdp_off $NS_A $IF_A || fail "XDP is attached"
+}
+
+# Queries need no privileges at all.
+queries_without_privileges() {
+	in_a setpriv --bounding-set -all "$XROCE" run --dev $IF_A -- timeout 10 ibv_devinfo >"$WORK/bad.out" 2>&1 ||
+		{ fail "ibv_devinfo ends with $?"; show bad; }
+	need_line bad PORT_ACTIVE
+}
+
+taken_by_process() {
+	start_on holder a ibv_rc_pingpong -d $DEV_A -g "$gid_a"
+	wait_until 10 listens_or_gone a 18515 "$child"
+	attempt "$XROCE" run --dev $IF_A -- ibv_uc_pingpong -d $DEV_A -g "$gid_a" -p 18516
+	need_line bad "in use by process $child \\(ibv_rc_pingpong\\)"
+	# Queries still work beside it.
+	on_a timeout 10 ibv_devinfo >"$WORK/bad.out" 2>&1 || fail "ibv_devinfo beside it ends with $?"
+	kill -0 "$child" 2>/dev/null || fail "the holder did not survive"
+	stop "$child"
+}
+
+hook_taken() {
+	local src=$WORK/other.bpf.c
+	printf '__attribute__((section("xdp"), used)) int other(void *ctx) { return 2; }\nchar l[] __attribute__((section("license"), used)) = "GPL";\n' >"$src"
+	clang -target bpf -O2 -g -c "$src" -o "$WORK/other.o" 2>"$WORK/bad.out" || { fail "clang ends with $?"; show bad; return; }
+	# xdp.frags is for libbpf to say; without it the kernel takes the program only at a smaller MTU.
+	in_a ip link set $IF_A mtu 1500
+	in_b ip link set $IF_B mtu 1500
+	in_a ip link set $IF_A xdpdrv obj "$WORK/other.o" sec xdp 2>"$WORK/bad.out" || { fail "ip link set xdp ends with $?"; show bad; }
+	attempt "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g "$gid_a"
+	need_line bad 'XDP hook holds program [0-9]+ .*xdp off'
+	xdp_on $NS_A $IF_A || fail "the other program was taken away"
+	in_a ip link set $IF_A xdpdrv off
+	in_a ip link set $IF_A mtu 4500
+	in_b ip link set $IF_B mtu 4500
+}
+
+# PMTU 4096 asked on a link of MTU 1500: refused when the queue pair is to be connected.
+mtu_too_small() {
+	in_a ip link set $IF_A mtu 1500
+	start_on server a ibv_rc_pingpong -d $DEV_A -g "$gid_a" -m 4096
+	wait_until 10 listens_or_gone a 18515 "$child"
+	on_b timeout 20 ibv_rc_pingpong -d $DEV_B -g "$gid_b" -m 1024 $IP4_A >"$WORK/bad.out" 2>&1
+	finish "$child" 10
+	status=$?
+	need_equal "exit status" $status 1
+	need_line server "path MTU 4096 does not fit $IF_A's MTU 1500"
+	need_line server 'Failed to modify QP to RTR'
+	in_a ip link set $IF_A mtu 4500
+}
+
+link_down() {
+	in_a ip link set $IF_A down
+	on_a timeout 10 ibv_devinfo >"$WORK/bad.out" 2>&1 || fail "ibv_devinfo ends with $?"
+	need_line bad 'state:[[:space:]]+PORT_DOWN'
+	in_a ip link set $IF_A up
+	# The global IPv6 address goes with the link.
+	in_a ip addr replace $IP6_A/64 dev $IF_A nodad
+	wait_until 10 netns_is_ready $NS_A $IF_A || fail "$IF_A does not come up again"
+}
+
+# doctor exits with 0 where all is well, and names what is not where it is not.
+doctor() {
+	in_a timeout 20 "$XROCE" doctor $IF_A >"$WORK/bad.out" 2>&1 || { fail "doctor ends with $? where all is well"; show bad; }
+	attempt setpriv --bounding-set -all "$XROCE" doctor $IF_A
+	need_line bad 'CAP_NET_ADMIN'
+	attempt "$XROCE" doctor nosuch
+	need_line bad "nosuch"
+	xdp_off $NS_A $IF_A || fail "doctor leaves XDP attached"
+}
+
+run_case unknown_interface unknown_interface
+run_case wrong_usage wrong_usage
+run_case no_privileges no_privileges
+run_case queries_without_privileges queries_without_privileges
+run_case taken_by_process taken_by_process
+run_case hook_taken hook_taken
+run_case mtu_too_small mtu_too_small
+run_case link_down link_down
+run_case doctor doctor
+finish_cases

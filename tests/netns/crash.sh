@@ -1,0 +1,71 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# However a program ends, nothing of ours stays: no program on the hook, no map, no program in the kernel, and the next one can start.
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 4500
+
+gids_for v4 || netns_die "no GID"
+
+map_is_gone() { ! bpftool map show id "$1"; }
+prog_is_gone() { ! bpftool prog show id "$1"; }
+
+# leaves_nothing SIGNAL: both ends of a running exchange are ended by it.
+leaves_nothing() {
+	local server client maps progs id
+	start_on server a ibv_rc_pingpong -d $DEV_A -g "$gid_a" -n 100000000
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	start_on client b ibv_rc_pingpong -d $DEV_B -g "$gid_b" -n 100000000 $IP4_A
+	client=$child
+	wait_until 10 packets_flow "$server" || { fail "no packets flow"; show server; show client; }
+	xdp_on $NS_A $IF_A || fail "XDP is not attached on $IF_A"
+	xdp_on $NS_B $IF_B || fail "XDP is not attached on $IF_B"
+	maps=$(bpf_ids "$server" map; bpf_ids "$client" map)
+	progs=$(bpf_ids "$server" prog; bpf_ids "$client" prog)
+	need_least "number of maps" "$(wc -w <<<"$maps")" 10
+	need_least "number of programs" "$(wc -w <<<"$progs")" 2
+	kill -"$1" "$server" "$client"
+	finish "$server" 5
+	finish "$client" 5
+	wait_until 5 xdp_off $NS_A $IF_A || fail "XDP stays on $IF_A"
+	wait_until 5 xdp_off $NS_B $IF_B || fail "XDP stays on $IF_B"
+	for id in $maps; do
+		wait_until 5 map_is_gone "$id" || fail "map $id stays: $(bpftool map show id "$id" | head -n 1)"
+	done
+	for id in $progs; do
+		wait_until 5 prog_is_gone "$id" || fail "program $id stays"
+	done
+}
+
+packets_flow() { local n; n=$(counter "$1" xroce_rx redirected) && [ "$n" -gt 1000 ]; }
+
+starts_again() {
+	client_server 18515 30 ibv_rc_pingpong -d $DEV_A -g "$gid_a" -n 100 -- ibv_rc_pingpong -d $DEV_B -g "$gid_b" -n 100 $IP4_A
+	xdp_off $NS_A $IF_A || fail "XDP stays on $IF_A after an orderly end"
+	xdp_off $NS_B $IF_B || fail "XDP stays on $IF_B after an orderly end"
+}
+
+# The peer of one that was killed must not wait for ever: its retries run out, and it says so.
+peer_notices() {
+	local server client rc
+	start_on server a ibv_rc_pingpong -d $DEV_A -g "$gid_a" -n 100000000
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	start_on client b ibv_rc_pingpong -d $DEV_B -g "$gid_b" -n 100000000 $IP4_A
+	client=$child
+	wait_until 10 packets_flow "$server" || { fail "no packets flow"; show server; show client; }
+	kill -9 "$server"
+	finish "$server" 5
+	finish "$client" 30
+	rc=$?
+	need_equal "exit status of the client" $rc 1
+	need_line client 'transport retry counter exceeded'
+}
+
+run_case leaves_nothing_kill leaves_nothing KILL
+run_case starts_again_after_kill starts_again
+run_case leaves_nothing_term leaves_nothing TERM
+run_case starts_again_after_term starts_again
+run_case peer_notices peer_notices
+finish_cases

@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Data of every kind, every byte and completion judged (vdata.c): RC, UC, UD; two processes and loopback to the own GID; polling and events.
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 4500
+
+# data TRANSPORT FAMILY MTU ROUNDS SEED [OPTION...]
+data() {
+	local t=$1 family=$2 mtu=$3 rounds=$4 seed=$5
+	shift 5
+	gids_for "$family" || return
+	keep=1 client_server 18600 90 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t "$t" -m "$mtu" -n "$rounds" -s "$seed" "$@" -- \
+		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t "$t" -m "$mtu" -n "$rounds" -s "$seed" "$@" $IP4_A || return
+	need_line server "^vdata: $t seed $seed side 0: [0-9]+ messages, [0-9]+ bytes right"
+	need_line client "^vdata: $t seed $seed side 1: [0-9]+ messages, [0-9]+ bytes right"
+	need_least "xroce_rx.redirected" "$(kept server xroce_rx redirected)" "$rounds"
+	need_equal "packets with a wrong ICRC" "$(kept server xroce_eng_drop icrc)" 0
+	drop_maps server
+}
+
+tx_packets() { ip -n $NS_A -s -o link show $IF_A | sed -n 's/.*TX: [^\\]*\\ *[0-9]* *\([0-9]*\).*/\1/p'; }
+
+# Both sides in one process, over the interface's own GID: the wire must see nothing of it (but what IPv6 says of its own accord).
+loopback() {
+	local t=$1 family=$2 rounds=$3 before after
+	shift 3
+	gids_for "$family" || return
+	before=$(tx_packets)
+	start_on loop a "$TOOLS/vdata" -L -d $DEV_A -g "$gid_a" -t "$t" -m 4096 -n "$rounds" -s 11 "$@"
+	finish "$child" 60 || { fail "vdata -L ends with $?"; show loop; }
+	after=$(tx_packets)
+	need_line loop "^vdata: $t seed 11 side 0: [0-9]+ messages, [0-9]+ bytes right"
+	need_line loop "^vdata: $t seed 11 side 1: [0-9]+ messages, [0-9]+ bytes right"
+	[ -n "$before" ] && [ $((after - before)) -lt "$rounds" ] || fail "$((after - before)) packets went out on $IF_A"
+}
+
+for family in v4 v6; do
+	for t in rc uc ud; do
+		run_case ${t}_1024_$family data $t $family 1024 150 1
+		run_case ${t}_4096_$family data $t $family 4096 150 2
+		run_case ${t}_256_one_cq_$family data $t $family 256 60 3 -o -x 20000
+		run_case ${t}_events_$family data $t $family 1024 150 4 -e
+		run_case ${t}_events_one_cq_$family data $t $family 4096 100 5 -e -o
+		run_case ${t}_loopback_$family loopback $t $family 100
+		run_case ${t}_loopback_events_$family loopback $t $family 60 -e
+	done
+done
+finish_cases

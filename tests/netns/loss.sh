@@ -1,0 +1,62 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# RC over a bad cable: packets are lost, come twice, come in another order, and every byte and completion is right all the same.
+. "$(dirname "$0")/lib/case.sh"
+netns_chain 4500
+
+cable=
+cable_with() {
+	[ -z "$cable" ] || { stop "$cable"; cable=; }
+	start cable p "$TOOLS/impair" "$@" pa pb
+	cable=$child
+	wait_until 5 grep -q forwarding "$WORK/cable.out" || { fail "impair does not start"; show cable; }
+	wait_until 10 in_a ping -q -c 1 -W 1 $IP4_B || fail "no path from A to B"
+}
+
+# The cable's own words: it did impair something, or the case has shown nothing.
+cable_did() {
+	kill "$cable"
+	finish "$cable" 5
+	cable=
+	for what in "$@"; do
+		need_line cable "$what [1-9]"
+	done
+}
+
+pingpong() {
+	local what=$1 size=$2 n=$3
+	shift 3
+	cable_with "$@"
+	gids_for v4 || return
+	client_server 18515 120 ibv_rc_pingpong -d $DEV_A -g "$gid_a" -s "$size" -n "$n" -c -- \
+		ibv_rc_pingpong -d $DEV_B -g "$gid_b" -s "$size" -n "$n" -c $IP4_A
+	need_line client "^$((size * n * 2)) bytes in "
+	need_no_line client 'invalid data'
+	need_no_line server 'invalid data'
+	cable_did $what
+}
+
+data() {
+	local what=$1 family=$2 seed=$3 rounds=$4
+	shift 4
+	cable_with -s "$seed" "$@"
+	gids_for $family || return
+	client_server 18600 150 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -n "$rounds" -s "$seed" -- \
+		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -n "$rounds" -s "$seed" $IP4_A
+	need_line server '^vdata: rc .* bytes right'
+	need_line client '^vdata: rc .* bytes right'
+	cable_did $what
+}
+
+run_case pingpong_clean pingpong roce 4096 200
+run_case pingpong_loss_1_percent pingpong dropped 4096 500 -s 1 -l 10
+run_case pingpong_large_loss_1_percent pingpong dropped 65536 50 -s 2 -l 10
+run_case pingpong_duplicates pingpong duplicated 4096 300 -s 3 -u 50
+run_case pingpong_reordering pingpong reordered 4096 300 -s 4 -r 20
+for family in v4 v6; do
+	run_case data_loss_1_percent_$family data dropped $family 21 60 -l 10
+	run_case data_everything_$family data "dropped duplicated reordered" $family 22 40 -l 10 -u 10 -r 10
+done
+[ -z "$cable" ] || stop "$cable"
+finish_cases

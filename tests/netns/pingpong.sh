@@ -1,0 +1,52 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The four unmodified pingpongs between two namespaces: both address families, sleeping and polling, small and large, two path MTUs.
+# They look at their buffers (-c); that every packet came by our XDP program, and none was refused, is seen in the counters.
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 4500
+
+# What may be refused in a run that is right: packets that arrive after the queue pair has gone, and answers to what was sent twice.
+harmless='qp_unknown|qp_state|psn_duplicate|unexpected_response'
+
+# pingpong TOOL FAMILY SIZE ITERATIONS PACKETS-A-MESSAGE [OPTION...]
+pingpong() {
+	local tool=$1 family=$2 size=$3 n=$4 packets=$5 bytes qps=1 bad
+	shift 5
+	gids_for "$family" || return
+	keep=1 client_server 18515 60 "$tool" -d $DEV_A -g "$gid_a" -s "$size" -n "$n" -c "$@" -- \
+		"$tool" -d $DEV_B -g "$gid_b" -s "$size" -n "$n" -c "$@" $IP4_A || return
+	[ "$tool" = ibv_srq_pingpong ] && qps=16
+	bytes=$((size * n * 2 * qps))
+	for side in server client; do
+		need_line $side "^$bytes bytes in "
+		need_line $side "^$((n * qps)) iters in "
+		need_no_line $side 'invalid data'
+	done
+	need_least "xroce_rx.redirected" "$(kept server xroce_rx redirected)" $((n * packets * qps))
+	need_least "xroce_rx.redirected_bytes" "$(kept server xroce_rx redirected_bytes)" $((bytes / 2))
+	need_least "xroce_eng_stat.rx_packets" "$(kept server xroce_eng_stat rx_packets)" $((n * packets * qps))
+	bad=$({ kept_dump server xroce_drop; kept_dump server xroce_eng_drop; } | grep -vE "^($harmless) ")
+	[ -z "$bad" ] || fail "packets were refused: $bad"
+	drop_maps server
+}
+
+for family in v4 v6; do
+	for e in "" -e; do
+		suffix=${e:+_events}_$family
+		for mtu in 1024 4096; do
+			for tool in rc uc srq; do
+				n=300
+				[ $tool = srq ] && n=40
+				run_case ${tool}_1_$mtu$suffix pingpong ibv_${tool}_pingpong $family 1 $n 1 -m $mtu $e
+				run_case ${tool}_4096_$mtu$suffix pingpong ibv_${tool}_pingpong $family 4096 $n $((4096 / mtu)) -m $mtu $e
+				# UC has no retransmission: what is in flight at once is what one exchange takes.
+				run_case ${tool}_65536_$mtu$suffix pingpong ibv_${tool}_pingpong $family 65536 $((n / 4)) $((65536 / mtu)) -m $mtu $e
+			done
+		done
+		for size in 1 2048 4096; do
+			run_case ud_$size$suffix pingpong ibv_ud_pingpong $family $size 300 1 $e
+		done
+	done
+done
+finish_cases
