@@ -124,6 +124,8 @@ u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
 void reply_ack(struct engine *e, struct qp *qp, u8 syndrome, u32 psn);
 /* Answer resource r (again) from response packet cursor up to stop. */
 void reply_resource(struct engine *e, struct qp *qp, struct resp_resource *r, u32 cursor, u32 stop);
+/* No READ or atomic response that is still to be sent goes out any more. */
+void reply_forget(struct qp *qp);
 static inline bool reply_pending(const struct qp *qp)
 {
 	return qp->resp.num_pending || qp->resp.ack_due;

@@ -233,21 +233,27 @@ void qp_flush(struct engine *e, struct qp *qp)
 		flush_receives(e, qp);
 }
 
+/* The error is a peer's request that was refused, not the application's wish. */
+static bool fatal_nak_due(const struct responder *resp)
+{
+	return resp->ack_due && (resp->ack_syndrome & AETH_CLASS_MASK) == AETH_NAK &&
+	       (resp->ack_syndrome & AETH_VALUE_MASK) != NAK_PSN_SEQUENCE;
+}
+
 void engine_qp_error(struct engine *e, struct qp *qp, u32 events)
 {
 	if (qp_state(qp) == QPS_ERR || qp_state(qp) == QPS_RESET)
 		return;
 	atomic_store(&qp->state, QPS_ERR);
 	qp->attr.state = QPS_ERR;
-	qp->resp.num_pending = 0;
-	for (u32 i = 0; i < QP_MAX_RD_ATOMIC; i++)
-		qp->resp.resource[i].pending = false;
+	if (!fatal_nak_due(&qp->resp))
+		reply_forget(qp);
 	timer_cancel(e, qp);
 	qp_flush(e, qp);
 	if (qp->srq)
 		events |= EVENT_QP_LAST_WQE;
 	engine_qp_event(e, qp, events | EVENT_QP_STATE);
-	if (qp->resp.ack_due) /* a NAK still goes out */
+	if (qp->resp.ack_due) /* a NAK still goes out, behind the answers to the requests before it */
 		engine_ready(e, qp);
 }
 

@@ -154,6 +154,7 @@ struct qp_init {
 struct resp_resource {
 	bool used;
 	bool pending;	    /* responses still to be sent, from cursor on */
+	bool replay;	    /* pending again for a duplicate: gives way to a new request */
 	bool atomic;
 	u32 first_psn;
 	u32 num_psn;
@@ -164,6 +165,7 @@ struct resp_resource {
 	u32 rkey;
 	u64 va;
 	u32 length;
+	u32 end;	    /* READ: bytes from va that the current request asks up to */
 	u64 original;	    /* atomic result */
 };
 

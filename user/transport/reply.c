@@ -32,6 +32,13 @@ void reply_resource(struct engine *e, struct qp *qp, struct resp_resource *r, u3
 	engine_ready(e, qp);
 }
 
+void reply_forget(struct qp *qp)
+{
+	qp->resp.num_pending = 0;
+	for (u32 i = 0; i < QP_MAX_RD_ATOMIC; i++)
+		qp->resp.resource[i].pending = false;
+}
+
 /* The oldest one that is pending: the ring's head is the oldest of all. */
 static struct resp_resource *next_pending(struct responder *resp)
 {
@@ -66,12 +73,13 @@ static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource
 		last = r->cursor + 1 == r->stop;
 		p.opcode = OPCODE(qp->transport, first ? (last ? OP5_READ_RESPONSE_ONLY : OP5_READ_RESPONSE_FIRST) :
 							 (last ? OP5_READ_RESPONSE_LAST : OP5_READ_RESPONSE_MIDDLE));
-		p.payload_len = (u32)min_u64(r->length - offset, qp->path_mtu);
+		p.payload_len = (u32)min_u64(r->end - offset, qp->path_mtu);
 	}
 	if (p.payload_len) {
 		src = mr_translate(&e->mrs, qp->pd, r->rkey, r->va + offset, p.payload_len, MR_REMOTE_READ);
 		if (!src) { /* the region went away under the READ */
 			e->stats->remote_errors++;
+			reply_forget(qp);
 			reply_ack(e, qp, AETH_NAK | NAK_REMOTE_ACCESS, p.psn);
 			engine_qp_error(e, qp, EVENT_QP_ACCESS_ERR);
 			return 0;

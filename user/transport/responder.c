@@ -116,14 +116,18 @@ static enum verdict check_remote(struct engine *e, struct qp *qp, const struct p
 	return p->flags & OP_IETH ? REMOTE_ACCESS : ACCEPT;
 }
 
-/* At most max_dest_rd_atomic READs and atomics: the slot to be taken must not be in use by one that is still being answered. */
+/*
+ * At most max_dest_rd_atomic READs and atomics: the slot to be taken must not be in use by one that is still being answered for the first time.
+ * Who sends a new one has the answer that a duplicate asks for again.
+ */
 static enum verdict check_resources(const struct qp *qp, const struct packet *p)
 {
 	const struct responder *resp = &qp->resp;
+	const struct resp_resource *next = &resp->resource[resp->resource_head];
 
 	if (!(p->flags & (OP_READ | OP_ATOMIC)))
 		return ACCEPT;
-	if (!resp->max_resources || resp->resource[resp->resource_head].pending)
+	if (!resp->max_resources || (next->pending && !next->replay))
 		return INVALID_REQUEST;
 	return ACCEPT;
 }
@@ -228,6 +232,8 @@ static struct resp_resource *take_resource(struct qp *qp, const struct packet *p
 	struct resp_resource *r = &resp->resource[resp->resource_head];
 
 	resp->resource_head = (resp->resource_head + 1) % resp->max_resources;
+	if (r->pending)
+		resp->num_pending--;
 	*r = (struct resp_resource){
 		.used = true,
 		.first_psn = p->psn,
@@ -236,6 +242,7 @@ static struct resp_resource *take_resource(struct qp *qp, const struct packet *p
 		.va = p->va,
 		.rkey = p->rkey,
 		.length = p->dma_len,
+		.end = p->dma_len,
 	};
 	return r;
 }
@@ -329,11 +336,14 @@ static int duplicate(struct engine *e, struct qp *qp, const struct packet *p)
 		if (!r->used || r->atomic != is_atomic || psn_diff(p->psn, r->first_psn) < 0 || skip >= r->num_psn)
 			continue;
 		if (is_atomic) {
+			r->replay |= !r->pending;
 			reply_resource(e, qp, r, 0, 1);
 			return -1;
 		}
 		if (p->rkey != r->rkey || p->va != r->va + offset || offset + p->dma_len > r->length)
 			break;
+		r->replay |= !r->pending;
+		r->end = (u32)offset + p->dma_len;
 		reply_resource(e, qp, r, skip, skip + psn_count(p->dma_len, qp->path_mtu));
 		return -1;
 	}
