@@ -147,7 +147,7 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 			return -1;
 		if (flags & O_NONBLOCK)
 			return fail_int(EAGAIN);
-		if (poll(&p, 1, -1) < 0)
+		if (poll(&p, 1, -1) < 0 && !(errno == EINTR && signals_restart()))
 			return -1;
 	}
 	return 0;

@@ -108,7 +108,7 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 		if (flags < 0)
 			return -1;
 		err = port_channel_wait(ch->pc, block);
-		if (err)
+		if (err && !(err == -EINTR && block && signals_restart()))
 			return fail_int(-err);
 		if (block)
 			continue;

@@ -301,6 +301,9 @@ void channel_event(struct vcq *vcq);
 /* Take what is queued for the CQ away and wait until all that was delivered is acknowledged. */
 void channel_forget(struct vcq *vcq);
 
+/* signals.c: after a wait ended with EINTR, would read(2) have gone on? */
+bool signals_restart(void);
+
 /* async.c */
 void async_init(struct vcontext *ctx);
 void async_free(struct vcontext *ctx);

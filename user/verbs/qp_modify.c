@@ -10,6 +10,9 @@
 _Static_assert((int)IBV_QP_STATE == QP_ATTR_STATE && (int)IBV_QP_AV == QP_ATTR_AV && (int)IBV_QP_DEST_QPN == QP_ATTR_DEST_QPN &&
 	       (int)IBV_QP_RATE_LIMIT == QP_ATTR_RATE_LIMIT, "qp.h takes the mask's values from verbs.h");
 
+/* Programs pass a region's rights here: those that say nothing of a QP are ignored, as adapters do. */
+#define ACCESS_FLAGS_ALL ((IBV_ACCESS_HUGETLB << 1) - 1)
+
 /* The smallest link MTU that carries packets of a path MTU, 0 if none does. */
 static u32 link_mtu_for(u32 path_mtu, bool multibuffer)
 {
@@ -61,6 +64,8 @@ static int attr_check(const struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_PORT && attr->port_num != VERBS_PORT)
 		return EINVAL;
 	if (mask & IBV_QP_PKEY_INDEX && attr->pkey_index != 0)
+		return EINVAL;
+	if (mask & IBV_QP_ACCESS_FLAGS && attr->qp_access_flags & ~(unsigned int)(ACCESS_FLAGS_ALL | IBV_ACCESS_OPTIONAL_RANGE))
 		return EINVAL;
 	return 0;
 }
