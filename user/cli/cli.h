@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the files of the xroce command share: the subcommands, the place of the library, the state of an interface's XDP hook. */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "../port/netdev.h"
+
+#define XROCE_VERSION "0.1.0"
+
+/* Exit codes that all subcommands share; `run` adds the shells' 126 and 127. */
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
+
+struct command {
+	const char *name;
+	const char *summary;		  /* a line in `xroce --help` */
+	const char *help;		  /* `xroce NAME --help`; its first line is the usage */
+	int (*main)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit code */
+};
+
+extern const struct command command_run, command_list, command_doctor;
+
+/* "xroce NAME: why", a line of usage and a hint on standard error. Returns EXIT_USAGE. */
+int usage_error(const struct command *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The interface of that name, or one clear line on standard error. Returns EXIT_OK, EXIT_USAGE (no such device) or EXIT_FAILED. */
+int find_device(const struct command *command, const char *name, struct netdev *dev);
+
+/*
+ * library.c: the directory that holds our libibverbs.so.1, found from where this program lies. Returns 0, -ENOENT (*dir is where it was
+ * looked for) or -errno.
+ */
+int library_dir(char *dir, size_t n);
+
+/* ---- xdp.c: the XDP hook of an interface ---- */
+
+struct xdp_hook {
+	u32 prog_id;	    /* 0: nothing attached */
+	bool native;	    /* attached in the driver, else generic */
+	char prog_name[16]; /* "" without the privilege to ask */
+	u32 link_id;	    /* the bpf_link that attached it, 0 if none (or without the privilege to ask) */
+};
+
+/* Returns 0 or -errno. */
+int xdp_hook_query(u32 ifindex, struct xdp_hook *hook);
+
+struct xdp_driver {
+	char name[32]; /* "" if it says none */
+	bool native;
+	bool zero_copy;
+	bool multibuffer;
+	bool told; /* by the kernel (6.3 on), else by what is known of the driver's name */
+};
+
+/* What the driver of dev will take. */
+void xdp_driver_query(const struct netdev *dev, struct xdp_driver *driver);
+
+#endif

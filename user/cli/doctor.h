@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* How the parts of `xroce doctor` report, and what they know of each other's findings. */
+#ifndef CLI_DOCTOR_H
+#define CLI_DOCTOR_H
+
+#include "cli.h"
+
+enum level { LEVEL_OK, LEVEL_WARN, LEVEL_FAIL };
+
+struct doctor {
+	u32 failures;
+	bool may_bpf;	  /* CAP_BPF and CAP_NET_ADMIN where they count: BPF can be asked */
+	bool multibuffer; /* AF_XDP takes frames of several buffers */
+};
+
+/* One line: "ok|warn|FAIL  what: finding -> remedy", the finding by printf's rules; without a remedy if that is NULL. Counts failures. */
+void finding(struct doctor *d, enum level level, const char *what, const char *remedy, const char *fmt, ...)
+	__attribute__((format(printf, 5, 6)));
+
+/* doctor_host.c: privileges, limits, kernel and library. */
+void doctor_host(struct doctor *d);
+/* doctor_iface.c: one interface. */
+void doctor_iface(struct doctor *d, const struct netdev *dev);
+
+#endif

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The doctor's findings about this process and this kernel. */
+#define _GNU_SOURCE
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "../port/probe.h"
+#include "doctor.h"
+
+/* Enough for the packet memory of 16 receive queues. */
+#define MEMLOCK_BYTES (64ull << 20)
+
+static u64 effective_capabilities(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { 0 };
+
+	if (syscall(SYS_capget, &header, data))
+		return 0;
+	return (u64)data[1].effective << 32 | data[0].effective;
+}
+
+static bool has_cap(u64 caps, int cap)
+{
+	return caps >> cap & 1;
+}
+
+/* Capabilities of a user namespace other than the first do not count for BPF: proc_ns.h gives that one's inode. */
+static bool in_first_user_namespace(void)
+{
+	char target[64];
+	ssize_t n = readlink("/proc/self/ns/user", target, sizeof(target) - 1);
+
+	if (n < 0)
+		return true;
+	target[n] = 0;
+	return !strcmp(target, "user:[4026531837]");
+}
+
+static void check_privileges(struct doctor *d, u64 caps)
+{
+	const bool admin = has_cap(caps, CAP_SYS_ADMIN);
+	char missing[64] = "";
+
+	if (!has_cap(caps, CAP_NET_ADMIN))
+		strcat(missing, " CAP_NET_ADMIN");
+	if (!has_cap(caps, CAP_BPF) && !admin) /* capabilities(7): CAP_SYS_ADMIN has what was split off as CAP_BPF */
+		strcat(missing, " CAP_BPF");
+	if (!has_cap(caps, CAP_NET_RAW))
+		strcat(missing, " CAP_NET_RAW");
+	if (*missing) {
+		finding(d, LEVEL_FAIL, "privileges", "run as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW", "missing%s", missing);
+	} else if (!in_first_user_namespace()) {
+		finding(d, LEVEL_FAIL, "privileges", "run outside of it, or give the container the host's user namespace",
+			"those of a user namespace, which the kernel does not accept for BPF");
+	} else {
+		d->may_bpf = true;
+		finding(d, LEVEL_OK, "privileges", NULL, "CAP_NET_ADMIN, CAP_BPF, CAP_NET_RAW");
+	}
+}
+
+static void check_memlock(struct doctor *d, u64 caps)
+{
+	struct rlimit lim;
+
+	if (has_cap(caps, CAP_IPC_LOCK)) {
+		finding(d, LEVEL_OK, "locked memory", NULL, "not limited (CAP_IPC_LOCK)");
+	} else if (getrlimit(RLIMIT_MEMLOCK, &lim)) {
+		finding(d, LEVEL_WARN, "locked memory", NULL, "limit cannot be read: %s", strerror(errno));
+	} else if (lim.rlim_max == RLIM_INFINITY) {
+		finding(d, LEVEL_OK, "locked memory", NULL, "not limited");
+	} else if (lim.rlim_max >= MEMLOCK_BYTES) {
+		finding(d, LEVEL_OK, "locked memory", NULL, "%llu MiB allowed", (unsigned long long)lim.rlim_max >> 20);
+	} else {
+		finding(d, LEVEL_WARN, "locked memory", "raise it: `ulimit -l unlimited` as root, or LimitMEMLOCK= of the service",
+			"only %llu KiB allowed; packet memory takes about 3 MiB a receive queue", (unsigned long long)lim.rlim_max >> 10);
+	}
+}
+
+static void check_kernel(struct doctor *d)
+{
+	struct utsname u;
+
+	if (uname(&u) < 0)
+		memset(&u, 0, sizeof(u));
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		finding(d, LEVEL_WARN, "kernel", "a kernel with CONFIG_DEBUG_INFO_BTF=y",
+			"%s, without type information (BTF): bpftool shows less", u.release);
+	else
+		finding(d, LEVEL_OK, "kernel", NULL, "%s, with type information (BTF)", u.release);
+}
+
+/* Just-in-time compilation: without it XDP still works, interpreted. */
+static void check_jit(struct doctor *d)
+{
+	FILE *f = fopen("/proc/sys/net/core/bpf_jit_enable", "re");
+	int on = 1;
+
+	if (!f)
+		return;
+	if (fscanf(f, "%d", &on) == 1 && !on)
+		finding(d, LEVEL_WARN, "BPF compiler", "`sysctl net.core.bpf_jit_enable=1`", "off: the XDP program is interpreted, and slow");
+	fclose(f);
+}
+
+static int probe_mmapable_array(void)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "xroce_probe", sizeof(u32), sizeof(u32), 1, &opts);
+
+	if (fd < 0)
+		return 0;
+	close(fd);
+	return 1;
+}
+
+static void check_bpf_types(struct doctor *d)
+{
+	const struct {
+		const char *name;
+		int works; /* 1, 0 or -errno */
+	} type[] = {
+		{ "XDP programs (CONFIG_NET, CONFIG_BPF_SYSCALL)", libbpf_probe_bpf_prog_type(BPF_PROG_TYPE_XDP, NULL) },
+		{ "XSK maps (CONFIG_XDP_SOCKETS)", libbpf_probe_bpf_map_type(BPF_MAP_TYPE_XSKMAP, NULL) },
+		{ "ring buffers (5.8)", libbpf_probe_bpf_map_type(BPF_MAP_TYPE_RINGBUF, NULL) },
+		{ "arrays of maps (4.12)", libbpf_probe_bpf_map_type(BPF_MAP_TYPE_ARRAY_OF_MAPS, NULL) },
+		{ "arrays in shared memory (5.5)", probe_mmapable_array() },
+	};
+	bool all = true;
+
+	for (size_t i = 0; i < ARRAY_SIZE(type); i++) {
+		if (type[i].works == 1)
+			continue;
+		all = false;
+		finding(d, LEVEL_FAIL, "BPF", "another kernel: 5.18 or later, 6.6 or later for path MTU 4096", "this kernel has no %s", type[i].name);
+	}
+	if (all)
+		finding(d, LEVEL_OK, "BPF", NULL, "XDP programs, XSK maps, ring buffers, arrays of maps and in shared memory");
+}
+
+static void check_probe(struct doctor *d, const struct probe *p)
+{
+	if (p->program)
+		finding(d, LEVEL_FAIL, "XDP program", "a kernel of 5.18 or later; XROCE_DEBUG=1 shows what the kernel says when a program opens a device",
+			"does not load: %s", strerror(-p->program));
+	else
+		finding(d, LEVEL_OK, "XDP program", NULL, "loads, with all of its maps");
+
+	if (p->link == 0)
+		finding(d, LEVEL_OK, "bpf_link", NULL, "attaches XDP; goes away with its process");
+	else if (p->link != -ENODATA)
+		finding(d, LEVEL_FAIL, "bpf_link", "a kernel of 5.9 or later", "does not attach XDP: %s", strerror(-p->link));
+
+	if (p->socket)
+		finding(d, LEVEL_FAIL, "AF_XDP", p->socket == -EAFNOSUPPORT ? "a kernel with CONFIG_XDP_SOCKETS=y" : NULL, "no sockets: %s",
+			strerror(-p->socket));
+	else if (p->bind == 0)
+		finding(d, LEVEL_OK, "AF_XDP", NULL, "sockets bind");
+	else if (p->bind == -ENODATA)
+		finding(d, LEVEL_OK, "AF_XDP", NULL, "sockets can be made");
+	else
+		finding(d, LEVEL_FAIL, "AF_XDP", p->bind == -ENOBUFS || p->bind == -ENOMEM ? "raise `ulimit -l`" : NULL, "sockets do not bind: %s",
+			strerror(-p->bind));
+
+	/* Not tried: by its release. */
+	d->multibuffer = p->multibuffer == -ENODATA ? netdev_kernel_multibuffer() : p->multibuffer == 0;
+	if (d->multibuffer)
+		finding(d, LEVEL_OK, "multi-buffer", NULL, "AF_XDP takes frames of several buffers%s: path MTU up to 4096",
+			p->multibuffer ? " (by the kernel's release)" : "");
+	else
+		finding(d, LEVEL_WARN, "multi-buffer", "a kernel of 6.6 or later", "AF_XDP takes no frames of several buffers: path MTU up to 2048");
+}
+
+static void check_library(struct doctor *d)
+{
+	char dir[2 * PATH_MAX + 64];
+	int ret = library_dir(dir, sizeof(dir));
+
+	if (ret == -ENOENT)
+		finding(d, LEVEL_FAIL, "library", "`make`, or `make install`", "our libibverbs.so.1 is neither in %s", dir);
+	else if (ret)
+		finding(d, LEVEL_FAIL, "library", NULL, "cannot look for it: %s", strerror(-ret));
+	else
+		finding(d, LEVEL_OK, "library", NULL, "%s/libibverbs.so.1", dir);
+}
+
+void doctor_host(struct doctor *d)
+{
+	const u64 caps = effective_capabilities();
+	struct probe probe;
+	int ret;
+
+	check_privileges(d, caps);
+	check_memlock(d, caps);
+	check_kernel(d);
+	check_jit(d);
+	d->multibuffer = netdev_kernel_multibuffer();
+	if (d->may_bpf) {
+		check_bpf_types(d);
+		ret = probe_run(&probe);
+		if (ret)
+			finding(d, LEVEL_WARN, "XDP program", NULL, "cannot be tried: %s", strerror(-ret));
+		else
+			check_probe(d, &probe);
+	} else {
+		finding(d, LEVEL_WARN, "BPF and AF_XDP", "run `xroce doctor` with them", "not tried, for want of privileges");
+	}
+	check_library(d);
+}

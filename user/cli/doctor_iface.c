@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The doctor's findings about one interface. */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <stdlib.h>
+
+#include "doctor.h"
+
+/* The kernel's RDMA devices, by what each GID's network interface is called. */
+#define RDMA_CLASS "/sys/class/infiniband"
+
+/* A round number above what path MTU 4096 needs, for tags and other encapsulations. */
+#define LINK_MTU_ADVICE 4500
+
+/* "IFACE thing", in a buffer that the next call reuses. */
+static const char *about(const struct netdev *dev, const char *thing)
+{
+	static char what[IF_NAMESIZE + 32];
+
+	snprintf(what, sizeof(what), "%s %s", dev->name, thing);
+	return what;
+}
+
+static void check_link(struct doctor *d, const struct netdev *dev)
+{
+	char remedy[128];
+
+	if (dev->is_up) {
+		if (dev->speed_mbps)
+			finding(d, LEVEL_OK, about(dev, "link"), NULL, "up, %u Mb/s", dev->speed_mbps);
+		else
+			finding(d, LEVEL_OK, about(dev, "link"), NULL, "up");
+		return;
+	}
+	snprintf(remedy, sizeof(remedy), "`ip link set %s up`; if it is, look to the cable or the other end", dev->name);
+	finding(d, LEVEL_FAIL, about(dev, "link"), remedy, "down");
+}
+
+static void check_addresses(struct doctor *d, const struct netdev *dev)
+{
+	char text[INET6_ADDRSTRLEN], remedy[128];
+
+	if (dev->num_gids) {
+		finding(d, LEVEL_OK, about(dev, "addresses"), NULL, "%u GID%s, the first is %s", dev->num_gids, dev->num_gids == 1 ? "" : "s",
+			inet_ntop(AF_INET6, dev->gid[0].gid.raw, text, sizeof(text)));
+		return;
+	}
+	snprintf(remedy, sizeof(remedy), "`ip address add ADDRESS/PREFIX dev %s`", dev->name);
+	finding(d, LEVEL_FAIL, about(dev, "addresses"), remedy, "none, so no GID");
+}
+
+static void check_mtu(struct doctor *d, const struct netdev *dev)
+{
+	const u32 pmtu = netdev_path_mtu(dev->mtu, d->multibuffer);
+	const u32 best = d->multibuffer ? ROCE_PMTU_MAX : ROCE_PMTU_MAX / 2;
+	char remedy[160];
+
+	snprintf(remedy, sizeof(remedy), "`ip link set %s mtu %u`, and as much at the other ends and between", dev->name,
+		 d->multibuffer ? LINK_MTU_ADVICE : LINK_MTU_ADVICE / 2);
+	if (!pmtu)
+		finding(d, LEVEL_FAIL, about(dev, "MTU"), remedy, "%u is too small: path MTU 256, the smallest, needs %u", dev->mtu,
+			netdev_link_mtu_for(256));
+	else if (pmtu < best)
+		finding(d, LEVEL_WARN, about(dev, "MTU"), remedy, "%u gives path MTU %u; path MTU %u needs %u", dev->mtu, pmtu, best,
+			netdev_link_mtu_for(best));
+	else
+		finding(d, LEVEL_OK, about(dev, "MTU"), NULL, "%u gives path MTU %u", dev->mtu, pmtu);
+}
+
+static void check_queues(struct doctor *d, const struct netdev *dev)
+{
+	char remedy[128];
+
+	if (dev->rx_queues <= XROCE_MAX_QUEUE) {
+		finding(d, LEVEL_OK, about(dev, "queues"), NULL, "%u to receive on", dev->rx_queues);
+		return;
+	}
+	snprintf(remedy, sizeof(remedy), "`ethtool -L %s combined %u`", dev->name, XROCE_MAX_QUEUE);
+	finding(d, LEVEL_WARN, about(dev, "queues"), remedy, "%u to receive on, of which we serve the first %u", dev->rx_queues, XROCE_MAX_QUEUE);
+}
+
+static void check_mode(struct doctor *d, const struct netdev *dev)
+{
+	struct xdp_driver driver;
+	const char *name;
+
+	xdp_driver_query(dev, &driver);
+	name = *driver.name ? driver.name : dev->name;
+	if (!driver.native) {
+		finding(d, dev->is_loopback ? LEVEL_OK : LEVEL_WARN, about(dev, "XDP mode"),
+			dev->is_loopback ? NULL : "if it has one, use the interface under it (of a bridge, bond, VLAN or macvlan)",
+			"generic: %s has no native XDP; it works, but slower", name);
+		return;
+	}
+	finding(d, LEVEL_OK, about(dev, "XDP mode"), NULL, "native (%s%s), %s", name, driver.told ? "" : ", by its name",
+		driver.zero_copy ? "zero-copy" : "copies packets once");
+	if (driver.told && !driver.multibuffer && netdev_path_mtu(dev->mtu, d->multibuffer) == ROCE_PMTU_MAX)
+		finding(d, LEVEL_WARN, about(dev, "XDP mode"), "use a path MTU of at most 2048 on this interface",
+			"%s takes no frames of several buffers in native mode", name);
+}
+
+/* Somebody else's program is on the hook. */
+static void check_foreign_program(struct doctor *d, const struct netdev *dev, const struct xdp_hook *hook)
+{
+	char remedy[160];
+
+	if (hook->link_id)
+		snprintf(remedy, sizeof(remedy), "end the process that attached it, or `bpftool link detach id %u`", hook->link_id);
+	else
+		snprintf(remedy, sizeof(remedy), "end what attached it, or `ip link set dev %s %s off`", dev->name,
+			 hook->native ? "xdp" : "xdpgeneric");
+	finding(d, LEVEL_FAIL, about(dev, "XDP hook"), remedy, "taken by another program, id %u%s%s, %s mode", hook->prog_id,
+		*hook->prog_name ? ", " : "", hook->prog_name, hook->native ? "native" : "generic");
+}
+
+static void check_hook(struct doctor *d, const struct netdev *dev)
+{
+	struct xdp_hook hook;
+	char comm[32];
+	pid_t pid;
+	int ret = xdp_hook_query(dev->ifindex, &hook);
+
+	if (ret) {
+		finding(d, LEVEL_WARN, about(dev, "XDP hook"), NULL, "cannot be read: %s", strerror(-ret));
+		return;
+	}
+	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0) {
+		/* In use is as it should be: no failure of the machine's, but of whoever comes second. */
+		finding(d, LEVEL_WARN, about(dev, "XDP hook"), "end it, or use another interface: a second process gets EBUSY",
+			"in use by %s (pid %d), program %u, %s mode", comm, (int)pid, hook.prog_id, hook.native ? "native" : "generic");
+		return;
+	}
+	if (hook.prog_id)
+		check_foreign_program(d, dev, &hook);
+	else
+		finding(d, LEVEL_OK, about(dev, "XDP hook"), NULL, "free");
+}
+
+/* True if RDMA device rdma has a GID on the interface; port 1 and its first entry are enough: all drivers fill that when they are bound. */
+static bool rdma_uses(const char *rdma, const char *ifname)
+{
+	char path[512], name[IF_NAMESIZE + 1] = "";
+	bool uses = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), RDMA_CLASS "/%s/ports/1/gid_attrs/ndevs/0", rdma);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	if (fgets(name, sizeof(name), f)) {
+		name[strcspn(name, "\n")] = 0;
+		uses = !strcmp(name, ifname);
+	}
+	fclose(f);
+	return uses;
+}
+
+static void check_kernel_rdma(struct doctor *d, const struct netdev *dev)
+{
+	DIR *dir = opendir(RDMA_CLASS);
+	struct dirent *e;
+	char remedy[384];
+
+	while (dir && (e = readdir(dir))) {
+		if (e->d_name[0] == '.' || !rdma_uses(e->d_name, dev->name))
+			continue;
+		snprintf(remedy, sizeof(remedy), "use one of them; a Soft-RoCE device goes by `rdma link delete %s`", e->d_name);
+		finding(d, LEVEL_WARN, about(dev, "kernel RDMA"), remedy,
+			"%s is on this interface too: while a program of ours runs, its RoCEv2 packets are taken from it", e->d_name);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+void doctor_iface(struct doctor *d, const struct netdev *dev)
+{
+	check_link(d, dev);
+	check_addresses(d, dev);
+	check_mtu(d, dev);
+	check_queues(d, dev);
+	check_mode(d, dev);
+	check_hook(d, dev);
+	check_kernel_rdma(d, dev);
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The xroce command: picks the subcommand. One file a subcommand; nothing here knows what they do. */
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <bpf/libbpf.h>
+
+#include "cli.h"
+
+static const struct command *const commands[] = { &command_run, &command_list, &command_doctor };
+
+static void print_help(FILE *out)
+{
+	fprintf(out, "usage: xroce COMMAND [ARGUMENTS...]\n"
+		     "\n"
+		     "RDMA verbs on any Linux network interface: RoCEv2 in user space, over XDP and AF_XDP.\n"
+		     "\n"
+		     "Commands:\n");
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		fprintf(out, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
+	fprintf(out, "\n"
+		     "'xroce COMMAND --help' tells about one of them, 'xroce --version' the version.\n"
+		     "\n"
+		     "Environment:\n"
+		     "  " NETDEV_ENV "  the one interface that programs see as a device (xroce run --dev sets it)\n"
+		     "\n"
+		     "Exit status: 0 success, 1 failure, 2 wrong usage or no such interface; see also xroce run --help.\n");
+}
+
+static const struct command *find_command(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
+		if (!strcmp(commands[i]->name, name))
+			return commands[i];
+	return NULL;
+}
+
+int usage_error(const struct command *command, const char *fmt, ...)
+{
+	va_list ap;
+
+	fprintf(stderr, "xroce %s: ", command->name);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "\n%.*s\n'xroce %s --help' tells more\n", (int)strcspn(command->help, "\n"), command->help, command->name);
+	return EXIT_USAGE;
+}
+
+int find_device(const struct command *command, const char *name, struct netdev *dev)
+{
+	int ret = netdev_find(name, dev);
+
+	switch (ret) {
+	case 0:
+		return EXIT_OK;
+	case -ENODEV:
+		fprintf(stderr, "xroce %s: no interface '%s' in this network namespace; 'xroce list' shows those that there are\n",
+			command->name, name);
+		return EXIT_USAGE;
+	case -EOPNOTSUPP:
+		fprintf(stderr, "xroce %s: interface '%s' is not an Ethernet interface; 'xroce list' shows those that there are\n",
+			command->name, name);
+		return EXIT_USAGE;
+	default:
+		fprintf(stderr, "xroce %s: cannot read interface '%s': %s\n", command->name, name, strerror(-ret));
+		return EXIT_FAILED;
+	}
+}
+
+static bool is_help(const char *arg)
+{
+	return !strcmp(arg, "--help") || !strcmp(arg, "-h");
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *command;
+
+	if (argc < 2) {
+		print_help(stderr);
+		return EXIT_USAGE;
+	}
+	if (is_help(argv[1]) || !strcmp(argv[1], "help")) {
+		command = argc > 2 ? find_command(argv[2]) : NULL;
+		if (command)
+			fputs(command->help, stdout);
+		else
+			print_help(stdout);
+		return EXIT_OK;
+	}
+	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
+		printf("xroce " XROCE_VERSION "\n");
+		return EXIT_OK;
+	}
+	command = find_command(argv[1]);
+	if (!command) {
+		fprintf(stderr, "xroce: unknown command '%s'\n\n", argv[1]);
+		print_help(stderr);
+		return EXIT_USAGE;
+	}
+	if (argc > 2 && is_help(argv[2])) {
+		fputs(command->help, stdout);
+		return EXIT_OK;
+	}
+	/* What libbpf has to say about a probe that fails is the answer, and said by us. */
+	libbpf_set_print(NULL);
+	return command->main(argc - 1, argv + 1);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The XDP hook of an interface as it is now, and what its driver will take. Only asks; attaches and loads nothing. */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/if_link.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+/* Needs CAP_SYS_ADMIN; without it the name stays empty. */
+static void program_name(u32 id, char *name, size_t n)
+{
+	struct bpf_prog_info info = { 0 };
+	u32 len = sizeof(info);
+	int fd = bpf_prog_get_fd_by_id(id);
+
+	if (fd < 0)
+		return;
+	if (!bpf_obj_get_info_by_fd(fd, &info, &len))
+		snprintf(name, n, "%.*s", (int)sizeof(info.name), info.name);
+	close(fd);
+}
+
+/* The bpf_link that holds program prog_id on the interface, 0 if none does. Needs CAP_SYS_ADMIN. */
+static u32 link_of(u32 ifindex, u32 prog_id)
+{
+	u32 id = 0;
+
+	while (!bpf_link_get_next_id(id, &id)) {
+		struct bpf_link_info info = { 0 };
+		u32 len = sizeof(info);
+		int fd = bpf_link_get_fd_by_id(id), ret;
+
+		if (fd < 0)
+			continue;
+		ret = bpf_obj_get_info_by_fd(fd, &info, &len);
+		close(fd);
+		if (!ret && info.type == BPF_LINK_TYPE_XDP && info.xdp.ifindex == ifindex && info.prog_id == prog_id)
+			return id;
+	}
+	return 0;
+}
+
+int xdp_hook_query(u32 ifindex, struct xdp_hook *hook)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+	int ret = bpf_xdp_query((int)ifindex, 0, &query);
+
+	memset(hook, 0, sizeof(*hook));
+	if (ret)
+		return ret;
+	hook->native = query.attach_mode != XDP_ATTACHED_SKB;
+	/* With several programs (one in the NIC itself, one in the driver) the driver's is the one in our way. */
+	hook->prog_id = query.attach_mode == XDP_ATTACHED_MULTI ? query.drv_prog_id : query.prog_id;
+	if (!hook->prog_id)
+		return 0;
+	program_name(hook->prog_id, hook->prog_name, sizeof(hook->prog_name));
+	hook->link_id = link_of(ifindex, hook->prog_id);
+	return 0;
+}
+
+/* Drivers with ndo_bpf and redirect, for kernels that do not tell by themselves (before 6.3). */
+static const char *const native_drivers[] = {
+	"atlantic", "bnxt_en", "dpaa2-eth", "ena",    "fec",	  "gve",     "hv_netvsc", "i40e",    "ice",      "igb",
+	"igc",	    "ixgbe",   "ixgbevf",   "mana",   "mlx4_en",  "mlx5_core", "mvneta",  "mvpp2",   "nfp",      "nicvf",
+	"qede",	    "sfc",     "stmmac",    "ti_cpsw", "tsnep",	  "tun",     "veth",	  "virtio_net", "vmxnet3", "xen_netfront",
+};
+
+void xdp_driver_query(const struct netdev *dev, struct xdp_driver *driver)
+{
+	u64 features;
+
+	memset(driver, 0, sizeof(*driver));
+	netdev_driver(dev->name, driver->name, sizeof(driver->name));
+	if (!netdev_xdp_features(dev->ifindex, &features)) {
+		driver->told = true;
+		driver->native = (features & NETDEV_XDP_BASIC) && (features & NETDEV_XDP_REDIRECT);
+		driver->zero_copy = features & NETDEV_XDP_XSK_ZEROCOPY;
+		/* Generic mode takes frames of several buffers itself. */
+		driver->multibuffer = !driver->native || (features & NETDEV_XDP_RX_SG);
+		return;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(native_drivers); i++)
+		driver->native |= !strcmp(driver->name, native_drivers[i]);
+}
