@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Memory regions and scatter/gather lists: which bytes a key opens, for whom, with which rights, and not one byte more. */
+#include "unit.h"
+
+#include "../../user/transport/mr.h"
+#include "reference.h"
+
+enum { PD = 7, OTHER_PD = 8, ALL = MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC };
+
+static struct mr_table table;
+static u64 seed;
+
+static u64 random_key(void *arg)
+{
+	return next_random(arg);
+}
+
+static int make_table(void **state)
+{
+	seed = 0x4d52;
+	return mr_table_init(&table, random_key, &seed);
+}
+
+static int drop_table(void **state)
+{
+	mr_table_destroy(&table);
+	return 0;
+}
+
+static struct mr *add(void *addr, u64 length, u64 iova, u32 access)
+{
+	struct mr *mr = NULL;
+
+	assert_int_equal(mr_add(&table, PD, addr, length, iova, access, &mr), 0);
+	assert_non_null(mr);
+	return mr;
+}
+
+static void mr_add__fields(void **state)
+{
+	u8 bytes[16];
+	struct mr *mr = add(bytes, sizeof(bytes), 0x1000, ALL);
+
+	assert_int_not_equal(mr->key, 0);
+	assert_int_equal(mr->pd, PD);
+	assert_int_equal(mr->access, ALL);
+	assert_int_equal(mr->length, sizeof(bytes));
+	assert_ptr_equal(mr_find(&table, mr->key), mr);
+	assert_null(mr_find(&table, mr->key + 1));
+	assert_null(mr_find(&table, 0));
+}
+
+static void mr_add__overflow(void **state)
+{
+	struct mr *mr = (struct mr *)&table;
+	u8 byte;
+
+	assert_int_equal(mr_add(&table, PD, &byte, 9, ~0ull - 7, ALL, &mr), -EINVAL);
+	assert_int_equal(mr_add(&table, PD, &byte, ~0ull, 1, ALL, &mr), -EINVAL);
+	assert_int_equal(mr_add(&table, PD, &byte, ~0ull, 0x1000, MR_LOCAL_WRITE, &mr), -EINVAL);
+	assert_int_equal(mr_add(&table, PD, (void *)(uintptr_t)(~0ull - 7), 9, 0, ALL, &mr), -EINVAL);
+	assert_int_equal(mr_add(&table, PD, &byte, ~0ull, 0, ALL | MR_ZERO_BASED, &mr), -EINVAL);
+	assert_int_equal(table.live, 0);
+}
+
+/* ibv_reg_mr(3): "If IBV_ACCESS_REMOTE_WRITE or IBV_ACCESS_REMOTE_ATOMIC is set, then IBV_ACCESS_LOCAL_WRITE must be set too". */
+static void mr_add__every_combination_of_rights(void **state)
+{
+	u8 byte;
+
+	for (u32 access = 0; access < 16; access++) {
+		struct mr *mr;
+		bool allowed = (access & MR_LOCAL_WRITE) || !(access & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC));
+
+		assert_int_equal(mr_add(&table, PD, &byte, 1, 0, access, &mr), allowed ? 0 : -EINVAL);
+	}
+}
+
+/* A generator that repeats itself and gives 0: keys are unique and not 0 all the same. */
+static u64 poor_key(void *arg)
+{
+	return (*(u64 *)arg)++ / 3 % 256;
+}
+
+static void mr_add__keys_are_unique(void **state)
+{
+	struct mr_table poor;
+	u64 counter = 0;
+	bool used[256] = { [0] = true };
+	u8 byte;
+
+	assert_int_equal(mr_table_init(&poor, poor_key, &counter), 0);
+	for (int i = 0; i < 255; i++) {
+		struct mr *mr;
+
+		assert_int_equal(mr_add(&poor, PD, &byte, 1, 0, 0, &mr), 0);
+		assert_true(mr->key < 256);
+		assert_false(used[mr->key]);
+		used[mr->key] = true;
+	}
+	mr_table_destroy(&poor);
+}
+
+/* Thousands of regions come and go in random order: each live key finds its region, each dead one nothing. */
+static void mr_remove__many(void **state)
+{
+	enum { SLOTS = 512, ROUNDS = 60000 };
+	static struct mr *live[SLOTS];
+	static u32 dead[SLOTS];
+	static u8 bytes[SLOTS];
+	u32 count = 0;
+
+	memset(live, 0, sizeof(live));
+	memset(dead, 0, sizeof(dead));
+	for (int round = 0; round < ROUNDS; round++) {
+		u32 i = (u32)(next_random(&seed) % SLOTS);
+
+		if (live[i]) {
+			dead[i] = live[i]->key;
+			mr_remove(&table, live[i]);
+			live[i] = NULL;
+			count--;
+			assert_null(mr_find(&table, dead[i]));
+			assert_null(mr_translate(&table, PD, dead[i], i, 1, 0));
+		} else {
+			live[i] = add(&bytes[i], 1, i, ALL);
+			count++;
+		}
+		assert_int_equal(table.live, count);
+		if (round % 500 == 0)
+			for (u32 k = 0; k < SLOTS; k++)
+				if (live[k])
+					assert_ptr_equal(mr_translate(&table, PD, live[k]->key, k, 1, ALL), &bytes[k]);
+	}
+	/* what came and went leaves no trace in the table's size */
+	assert_true(table.mask + 1 <= 8 * SLOTS);
+}
+
+/* Keys that all fall on one slot: the chain stays whole when its middle is taken out. */
+static u64 same_slot(void *arg)
+{
+	return (u64)(++*(u32 *)arg) << 20 | 5;
+}
+
+static void mr_remove__from_the_middle_of_a_chain(void **state)
+{
+	struct mr_table chained;
+	struct mr *mr[12];
+	u32 n = 0;
+	u8 bytes[12];
+
+	assert_int_equal(mr_table_init(&chained, same_slot, &n), 0);
+	for (int i = 0; i < 12; i++)
+		assert_int_equal(mr_add(&chained, PD, &bytes[i], 1, 0, 0, &mr[i]), 0);
+	for (int i = 1; i < 12; i += 2) {
+		u32 key = mr[i]->key;
+
+		mr_remove(&chained, mr[i]);
+		assert_null(mr_find(&chained, key));
+	}
+	for (int i = 0; i < 12; i += 2)
+		assert_ptr_equal(mr_find(&chained, mr[i]->key), mr[i]);
+	for (int i = 1; i < 12; i += 2)
+		assert_int_equal(mr_add(&chained, PD, &bytes[i], 1, 0, 0, &mr[i]), 0);
+	for (int i = 0; i < 12; i++)
+		assert_ptr_equal(mr_find(&chained, mr[i]->key), mr[i]);
+	mr_table_destroy(&chained);
+}
+
+static void mr_translate__bounds(void **state)
+{
+	static u8 bytes[100];
+	const u64 iova = 0x7f0000001000;
+	static const struct {
+		u64 offset, len;
+		bool inside;
+	} rows[] = {
+		{ 0, 0, true },	      { 0, 1, true },	    { 0, 100, true },	  { 0, 101, false },	  { 99, 1, true },
+		{ 99, 2, false },     { 100, 0, true },	    { 100, 1, false },	  { 101, 0, false },	  { 50, 50, true },
+		{ 50, 51, false },    { (u64)-1, 1, false }, { (u64)-1, 2, false }, { (u64)-1, 0, false },
+		/* va + len wraps round to the region, or round to before it */
+		{ 0, ~0ull, false },  { 50, ~0ull, false }, { 99, ~0ull - 98, false }, { 100, ~0ull - 99, false },
+		{ 50, ~0ull - 0x7f0000001000 + 1, false },  { 0, 1ull << 32, false },  { 0, (1ull << 32) + 1, false },
+	};
+	struct mr *mr = add(bytes, sizeof(bytes), iova, ALL);
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		u8 *p = mr_translate(&table, PD, mr->key, iova + rows[i].offset, rows[i].len, 0);
+
+		if (p != (rows[i].inside ? bytes + rows[i].offset : NULL))
+			fail_msg("offset %#lx length %#lx", (unsigned long)rows[i].offset, (unsigned long)rows[i].len);
+	}
+}
+
+/* A region that ends where the address space ends, and one from address 0. */
+static void mr_translate__ends_of_the_address_space(void **state)
+{
+	static u8 bytes[16];
+	struct mr *high = add(bytes, 15, ~0ull - 15, ALL), *zero = add(bytes, 16, 0, ALL);
+
+	assert_ptr_equal(mr_translate(&table, PD, high->key, ~0ull - 15, 15, 0), bytes);
+	assert_ptr_equal(mr_translate(&table, PD, high->key, ~0ull - 1, 1, 0), bytes + 14);
+	assert_null(mr_translate(&table, PD, high->key, ~0ull - 1, 2, 0));
+	assert_null(mr_translate(&table, PD, high->key, ~0ull - 1, 100, 0));
+	assert_null(mr_translate(&table, PD, high->key, 0, 1, 0));
+	assert_ptr_equal(mr_translate(&table, PD, zero->key, 0, 16, 0), bytes);
+	assert_null(mr_translate(&table, PD, zero->key, 0, 17, 0));
+	assert_null(mr_translate(&table, PD, zero->key, ~0ull, 1, 0));
+	assert_null(mr_translate(&table, PD, zero->key, ~0ull, 2, 0));
+}
+
+static void mr_translate__zero_based(void **state)
+{
+	static u8 bytes[16];
+	struct mr *mr = add(bytes, sizeof(bytes), (u64)(uintptr_t)bytes, ALL | MR_ZERO_BASED);
+
+	assert_ptr_equal(mr_translate(&table, PD, mr->key, 0, 16, 0), bytes);
+	assert_ptr_equal(mr_translate(&table, PD, mr->key, 15, 1, 0), bytes + 15);
+	assert_null(mr_translate(&table, PD, mr->key, (u64)(uintptr_t)bytes, 1, 0));
+}
+
+static void mr_translate__empty_region(void **state)
+{
+	static u8 byte;
+	struct mr *mr = add(&byte, 0, 0x1000, ALL);
+
+	assert_ptr_equal(mr_translate(&table, PD, mr->key, 0x1000, 0, 0), &byte);
+	assert_null(mr_translate(&table, PD, mr->key, 0x1000, 1, 0));
+	assert_null(mr_translate(&table, PD, mr->key, 0xfff, 0, 0));
+}
+
+static void mr_translate__pd_and_key(void **state)
+{
+	static u8 bytes[8];
+	struct mr *mr = add(bytes, sizeof(bytes), 0, ALL);
+
+	assert_non_null(mr_translate(&table, PD, mr->key, 0, 8, ALL));
+	assert_null(mr_translate(&table, OTHER_PD, mr->key, 0, 8, ALL));
+	assert_null(mr_translate(&table, OTHER_PD, mr->key, 0, 0, 0));
+	for (int bit = 0; bit < 32; bit++)
+		assert_null(mr_translate(&table, PD, mr->key ^ 1u << bit, 0, 8, 0));
+	assert_null(mr_translate(&table, PD, 0, 0, 0, 0));
+}
+
+/* Every right asked of a region with every combination of rights: granted only if it has all of them. */
+static void mr_translate__every_right(void **state)
+{
+	static u8 bytes[8];
+
+	for (u32 has = 0; has < 16; has++) {
+		struct mr *mr;
+
+		if (mr_add(&table, PD, bytes, sizeof(bytes), 0, has, &mr))
+			continue;
+		for (u32 asked = 0; asked < 16; asked++)
+			assert_int_equal(!!mr_translate(&table, PD, mr->key, 0, 8, asked), (has & asked) == asked);
+	}
+}
+
+/* ---- lists ---- */
+
+static void sge_length__exceeds_32_bits(void **state)
+{
+	const struct sge list[3] = { { .length = 0xffffffff }, { .length = 0xffffffff }, { .length = 2 } };
+
+	assert_int_equal(sge_length(list, 0), 0);
+	assert_int_equal(sge_length(list, 1), 0xffffffff);
+	assert_int_equal(sge_length(list, 3), 0x200000000ull);
+}
+
+static void sge_check__each_element(void **state)
+{
+	static u8 bytes[64];
+	struct mr *writable = add(bytes, 64, 0x1000, MR_LOCAL_WRITE), *readable = add(bytes, 64, 0x1000, 0);
+	struct sge list[3] = {
+		{ 0x1000, 64, writable->key },
+		{ 0x1010, 16, readable->key },
+		{ 0x103f, 1, writable->key },
+	};
+
+	assert_true(sge_check(&table, PD, list, 3, 0));
+	assert_false(sge_check(&table, OTHER_PD, list, 3, 0));
+	assert_false(sge_check(&table, PD, list, 3, MR_LOCAL_WRITE));
+	assert_true(sge_check(&table, PD, list, 1, MR_LOCAL_WRITE));
+	list[2].length = 2;
+	assert_false(sge_check(&table, PD, list, 3, 0));
+	assert_true(sge_check(&table, PD, list, 2, 0));
+	/* an element of no bytes needs no key */
+	list[2] = (struct sge){ 0, 0, 0xdead };
+	assert_true(sge_check(&table, PD, list, 3, 0));
+	assert_true(sge_check(&table, PD, list, 0, MR_LOCAL_WRITE));
+}
+
+/* A list of pieces out of order with empty ones between, and the bytes in the order in which the list has them. */
+enum { PIECES = 6, TOTAL = 5 + 0 + 1 + 17 + 0 + 9 };
+static u8 memory[64];
+static struct sge pieces[PIECES];
+static u8 in_order[TOTAL];
+
+static void make_pieces(u32 access)
+{
+	static const struct {
+		u32 offset, length;
+	} at[PIECES] = { { 40, 5 }, { 0, 0 }, { 63, 1 }, { 10, 17 }, { 64, 0 }, { 0, 9 } };
+	struct mr *a = add(memory, 64, 0x5000, access), *b = add(memory, 64, 0, access | MR_ZERO_BASED);
+	u8 *out = in_order;
+
+	fill_random(&seed, memory, sizeof(memory));
+	for (int i = 0; i < PIECES; i++) {
+		pieces[i] = (struct sge){ (i % 2 ? 0 : 0x5000) + at[i].offset, at[i].length, (i % 2 ? b : a)->key };
+		memcpy(out, memory + at[i].offset, at[i].length);
+		out += at[i].length;
+	}
+	/* an element of no bytes is skipped whatever its key */
+	pieces[1].lkey = 0xbad;
+}
+
+static void sge_gather__every_range(void **state)
+{
+	make_pieces(0);
+	for (u32 offset = 0; offset <= TOTAL; offset++)
+		for (u32 len = 0; len <= TOTAL - offset; len++) {
+			u8 out[TOTAL + 1];
+
+			memset(out, 0xa5, sizeof(out));
+			assert_true(sge_gather(&table, PD, pieces, PIECES, offset, out, len));
+			assert_memory_equal(out, in_order + offset, len);
+			for (u32 i = len; i < sizeof(out); i++)
+				assert_int_equal(out[i], 0xa5);
+		}
+}
+
+static void sge_gather__beyond_the_list(void **state)
+{
+	u8 out[TOTAL + 8];
+
+	make_pieces(0);
+	assert_false(sge_gather(&table, PD, pieces, PIECES, 0, out, TOTAL + 1));
+	assert_false(sge_gather(&table, PD, pieces, PIECES, TOTAL, out, 1));
+	assert_false(sge_gather(&table, PD, pieces, PIECES, ~0ull, out, 1));
+	assert_false(sge_gather(&table, PD, pieces, PIECES, 1ull << 32, out, 1));
+	assert_false(sge_gather(&table, PD, pieces, 0, 0, out, 1));
+	assert_true(sge_gather(&table, PD, pieces, 0, 0, out, 0));
+}
+
+static void sge_gather__checks_the_pieces_it_reads(void **state)
+{
+	u8 out[TOTAL];
+
+	make_pieces(0);
+	assert_false(sge_gather(&table, OTHER_PD, pieces, PIECES, 0, out, TOTAL));
+	pieces[3].lkey ^= 1;
+	assert_false(sge_gather(&table, PD, pieces, PIECES, 0, out, TOTAL));
+	assert_false(sge_gather(&table, PD, pieces, PIECES, 0, out, 7));
+	assert_true(sge_gather(&table, PD, pieces, PIECES, 0, out, 6));
+	assert_true(sge_gather(&table, PD, pieces, PIECES, 5 + 1 + 17, out, 9));
+	pieces[3].lkey ^= 1;
+	pieces[3].addr = 64 - 16; /* its last byte is one behind the region */
+	assert_false(sge_gather(&table, PD, pieces, PIECES, 0, out, TOTAL));
+}
+
+static void sge_scatter__every_range(void **state)
+{
+	make_pieces(MR_LOCAL_WRITE);
+	for (u32 offset = 0; offset <= TOTAL; offset++)
+		for (u32 len = 0; len <= TOTAL - offset; len++) {
+			u8 data[TOTAL], before[64], all[TOTAL], *exact;
+
+			fill_random(&seed, data, sizeof(data));
+			exact = exact_copy(data, len);
+			assert_true(sge_gather(&table, PD, pieces, PIECES, 0, all, TOTAL));
+			memcpy(before, memory, sizeof(before));
+			assert_true(sge_scatter(&table, PD, pieces, PIECES, offset, exact, len));
+			free(exact);
+			memcpy(all + offset, data, len);
+			assert_true(sge_gather(&table, PD, pieces, PIECES, 0, in_order, TOTAL));
+			assert_memory_equal(in_order, all, TOTAL);
+			/* bytes that no element names: 9, 27..39, 45..62 */
+			assert_int_equal(memory[9], before[9]);
+			assert_memory_equal(memory + 27, before + 27, 13);
+			assert_memory_equal(memory + 45, before + 45, 18);
+		}
+}
+
+static void sge_scatter__beyond_the_list(void **state)
+{
+	u8 data[TOTAL + 1] = { 0 };
+
+	make_pieces(MR_LOCAL_WRITE);
+	assert_false(sge_scatter(&table, PD, pieces, PIECES, 0, data, TOTAL + 1));
+	assert_false(sge_scatter(&table, PD, pieces, PIECES, TOTAL, data, 1));
+	assert_false(sge_scatter(&table, OTHER_PD, pieces, PIECES, 0, data, 1));
+}
+
+static void sge_scatter__needs_local_write(void **state)
+{
+	u8 data[TOTAL] = { 0 }, before[64];
+
+	make_pieces(MR_REMOTE_READ);
+	memcpy(before, memory, sizeof(before));
+	assert_false(sge_scatter(&table, PD, pieces, PIECES, 0, data, TOTAL));
+	assert_memory_equal(memory, before, sizeof(before));
+}
+
+int main(void)
+{
+#define WITH_TABLE(f) cmocka_unit_test_setup_teardown(f, make_table, drop_table)
+	const struct CMUnitTest tests[] = {
+		WITH_TABLE(mr_add__fields),
+		WITH_TABLE(mr_add__overflow),
+		WITH_TABLE(mr_add__every_combination_of_rights),
+		cmocka_unit_test(mr_add__keys_are_unique),
+		WITH_TABLE(mr_remove__many),
+		cmocka_unit_test(mr_remove__from_the_middle_of_a_chain),
+		WITH_TABLE(mr_translate__bounds),
+		WITH_TABLE(mr_translate__ends_of_the_address_space),
+		WITH_TABLE(mr_translate__zero_based),
+		WITH_TABLE(mr_translate__empty_region),
+		WITH_TABLE(mr_translate__pd_and_key),
+		WITH_TABLE(mr_translate__every_right),
+		cmocka_unit_test(sge_length__exceeds_32_bits),
+		WITH_TABLE(sge_check__each_element),
+		WITH_TABLE(sge_gather__every_range),
+		WITH_TABLE(sge_gather__beyond_the_list),
+		WITH_TABLE(sge_gather__checks_the_pieces_it_reads),
+		WITH_TABLE(sge_scatter__every_range),
+		WITH_TABLE(sge_scatter__beyond_the_list),
+		WITH_TABLE(sge_scatter__needs_local_write),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
