@@ -74,14 +74,20 @@ static int range_check(void *addr, size_t length, unsigned int access)
 	return 0;
 }
 
-/* Put a region into the engine's table. Returns 0 or a positive errno. */
+/* What can be known of a region before the engine's table is asked. */
+static int mr_check(void *addr, size_t length, unsigned int access)
+{
+	int err = access_check(access);
+
+	return err ? err : range_check(addr, length, access);
+}
+
+/* Put a region into the engine's table, which sees to zero-based ones. Returns 0 or a positive errno. */
 static int mr_enter(struct vpd *pd, void *addr, size_t length, u64 iova, unsigned int access, struct mr **out)
 {
 	struct port *port;
-	int err = access_check(access);
+	int err = mr_check(addr, length, access);
 
-	if (!err)
-		err = range_check(addr, length, access);
 	if (!err)
 		err = context_port(to_vcontext(pd->ibv.context), &port);
 	if (err)
@@ -121,25 +127,19 @@ static struct ibv_mr *mr_reg(struct ibv_pd *ibpd, void *addr, size_t length, u64
 	return &vmr->ibv;
 }
 
-/* Where remote and local addresses start: at 0 for a zero-based region. */
-static u64 mr_iova(u64 iova, unsigned int access)
-{
-	return access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
-}
-
 EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
 {
-	return mr_reg(pd, addr, length, mr_iova((uintptr_t)addr, access), (unsigned int)access);
+	return mr_reg(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
 }
 
 EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
 {
-	return mr_reg(pd, addr, length, mr_iova(iova, access), (unsigned int)access);
+	return mr_reg(pd, addr, length, iova, (unsigned int)access);
 }
 
 EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
 {
-	return mr_reg(pd, addr, length, mr_iova(iova, access), access);
+	return mr_reg(pd, addr, length, iova, access);
 }
 
 EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
@@ -166,7 +166,29 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 	return 0;
 }
 
-/* The region gets new keys, whatever is changed: nobody who held the old ones has a claim on what it is now. */
+/*
+ * Change a region in place, all at once for the engine. The new one is added for a moment under another key: the table checks it as it checks any.
+ */
+static int mr_replace(struct vcontext *ctx, struct mr *mr, u32 pd, void *addr, size_t length, u64 iova, unsigned int access)
+{
+	struct mr_table *table = engine_mr_table(port_engine(ctx->port));
+	struct mr *fresh;
+	int err;
+
+	port_lock(ctx->port);
+	err = -mr_add(table, pd, addr, length, iova, access & MR_ACCESS_ENGINE, &fresh);
+	if (!err) {
+		u32 key = mr->key;
+
+		*mr = *fresh;
+		mr->key = key;
+		mr_remove(table, fresh);
+	}
+	port_unlock(ctx->port);
+	return err;
+}
+
+/* The region keeps its keys: peers that hold the R_Key go on with what it is now. */
 EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
 {
 	struct vmr *vmr = to_vmr(mr);
@@ -177,31 +199,25 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *a
 	size_t new_length = move ? length : mr->length;
 	/* A region that is zero-based no more starts where its memory does. */
 	u64 iova = move || vmr->access & IBV_ACCESS_ZERO_BASED ? (uintptr_t)new_addr : vmr->mr->iova;
-	struct mr *fresh;
-	int err;
+	int err = EINVAL;
 
-	if (!flags || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED || !new_pd || new_pd->context != mr->context ||
-	    (move && (!addr || !length))) {
-		errno = EINVAL;
-		return IBV_REREG_MR_ERR_INPUT;
-	}
-	err = mr_enter(to_vpd(new_pd), new_addr, new_length, mr_iova(iova, new_access), new_access, &fresh);
+	if (flags && !(flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) && new_pd && new_pd->context == mr->context && !(move && !addr))
+		err = mr_check(new_addr, new_length, new_access);
+	if (!err)
+		err = mr_replace(to_vcontext(mr->context), vmr->mr, to_vpd(new_pd)->number, new_addr, new_length, iova,
+				 new_access);
 	if (err) {
 		errno = err;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	mr_leave(to_vcontext(mr->context), vmr->mr);
 	if (new_pd != mr->pd) {
 		pd_use(to_vpd(new_pd));
 		pd_unuse(to_vpd(mr->pd));
 	}
-	vmr->mr = fresh;
 	vmr->access = new_access;
 	mr->pd = new_pd;
 	mr->addr = new_addr;
 	mr->length = new_length;
-	mr->lkey = fresh->key;
-	mr->rkey = fresh->key;
 	return 0;
 }
 

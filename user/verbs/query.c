@@ -20,6 +20,7 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 	attr->sys_image_guid = attr->node_guid;
 	attr->max_mr_size = UINT64_MAX;
 	attr->page_size_cap = 0xfffff000;
+	attr->vendor_id = 0xffffff; /* nobody's OUI, as the kernel's software devices say it */
 	attr->max_qp = XROCE_MAX_QP;
 	attr->max_qp_wr = QP_MAX_WR;
 	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
