@@ -38,7 +38,7 @@ LIB   := $(BUILD)/lib/libibverbs.so.1
 TOOL  := $(BUILD)/bin/xroce
 SKEL  := $(BUILD)/gen/xroce.skel.h
 
-.PHONY: all transport tests unit-tests sim-tests bpf-tests netns-tools deps demo check install clean
+.PHONY: all transport tests unit-tests sim-tests bpf-tests port-tests netns-tools deps demo check install clean
 all: $(LIB) $(BUILD)/lib/libibverbs.so $(TOOL)
 
 # ---- BPF: one object, embedded through its skeleton ----
@@ -90,6 +90,7 @@ UNIT_TESTS := $(patsubst tests/unit/%.c,$(BUILD)/tests/unit/%,$(wildcard tests/u
 SIM_LIB_SRC := $(filter-out $(wildcard tests/sim/test_*.c),$(wildcard tests/sim/*.c))
 SIM_TESTS  := $(patsubst tests/sim/%.c,$(BUILD)/tests/sim/%,$(wildcard tests/sim/test_*.c))
 BPF_LIB_SRC := $(filter-out $(wildcard tests/bpf/test_*.c),$(wildcard tests/bpf/*.c))
+PORT_TESTS := $(patsubst tests/port/%.c,$(BUILD)/tests/port/%,$(wildcard tests/port/test_*.c))
 BPF_TESTS  := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
 NETNS_TOOLS := $(patsubst tests/netns/%.c,$(BUILD)/tests/netns/%,$(wildcard tests/netns/*.c))
 TEST_CFLAGS := -Itests/common -DXROCE_GOLDEN_DIR='"$(CURDIR)/tests/golden"'
@@ -110,6 +111,11 @@ $(BUILD)/tests/bpf/%: $(BUILD)/obj/tests/bpf/%.o $(call objs,$(BPF_LIB_SRC)) $(c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -pthread $^ -lcmocka $(PKG_LIBS) $(SAN_LIBS) -o $@
 
+# What user/port does to a real kernel, in namespaces of the tests' own.
+$(BUILD)/tests/port/%: $(BUILD)/obj/tests/port/%.o $(BUILD)/libport.a $(BUILD)/libtransport.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) -pthread $^ -lcmocka $(PKG_LIBS) $(SAN_LIBS) -o $@
+
 # Programs of our own that run on the verbs library in tests/netns: linked with whatever libibverbs is installed, run on ours.
 $(BUILD)/tests/netns/%: $(BUILD)/obj/tests/netns/%.o $(call objs,$(wildcard tests/netns/lib/*.c))
 	@mkdir -p $(@D)
@@ -119,7 +125,8 @@ unit-tests: $(UNIT_TESTS)
 sim-tests: $(SIM_TESTS)
 bpf-tests: $(BPF_TESTS)
 netns-tools: $(NETNS_TOOLS)
-tests: unit-tests sim-tests bpf-tests netns-tools
+port-tests: $(PORT_TESTS)
+tests: unit-tests sim-tests bpf-tests port-tests netns-tools
 
 deps:
 	scripts/deps.sh

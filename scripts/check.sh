@@ -133,6 +133,7 @@ cmocka_kind sim "$BUILD" ""
 cmocka_kind unit "$BUILD-san" -san
 cmocka_kind sim "$BUILD-san" -san
 cmocka_kind bpf "$BUILD" ""
+cmocka_kind port "$BUILD" ""
 for t in tests/port/*.sh tests/netns/*.sh; do
 	[ -e "$t" ] && shell_test "$(basename "$(dirname "$t")")-$(basename "$t" .sh)" bash "$t" "$BUILD"
 done

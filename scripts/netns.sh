@@ -70,6 +70,10 @@ finish() {
 	return $rc
 }
 
+# listens NS TCP-PORT
+listens() { in_ns "$1" ss -Hltn "sport = :$2" | grep -q .; }
+listens_or_gone() { listens "$1" "$2" || is_gone_or_zombie "$3"; }
+
 netns_forget() {
 	local pid left=()
 	for pid in "${netns_children[@]}"; do
@@ -199,6 +203,12 @@ field() {
 		END { if (!seen) exit 1; printf "%d\n", n }'
 }
 
+# nonzero: from a dump on standard input, "name value" for each counter that is not zero, summed over elements and CPUs.
+nonzero() {
+	awk '/^ *"[a-z_0-9]+": [0-9]/ && $1 !~ /"(key|cpu)"/ { gsub(/[":,]/, ""); if (!($1 in v)) order[++n] = $1; v[$1] += $2 }
+		END { for (i = 1; i <= n; i++) if (v[order[i]]) print order[i], v[order[i]] }'
+}
+
 # counter PID MAP FIELD, of a running process.
 counter() {
 	local id
@@ -217,9 +227,5 @@ keep_maps() {
 	done
 }
 kept() { bpftool map dump pinned "$WORK/bpf/$1-$2" | field "$3"; }
-# kept_dump TAG MAP: the counters that are not zero, "name value" a line, summed over the CPUs.
-kept_dump() {
-	bpftool map dump pinned "$WORK/bpf/$1-$2" | awk '/^ *"[a-z_]+": [0-9]/ && $1 !~ /"(key|cpu)"/ { gsub(/[":,]/, ""); v[$1] += $2 }
-		END { for (k in v) if (v[k]) print k, v[k] }'
-}
+kept_dump() { bpftool map dump pinned "$WORK/bpf/$1-$2" | nonzero; }
 drop_maps() { rm -f "$WORK/bpf/$1-"*; }

@@ -68,9 +68,6 @@ start_on() {
 	start "$name" "$ns" "$XROCE" run --dev $dev -- "$@"
 }
 
-listens() { in_ns "$1" ss -Hltn "sport = :$2" | grep -q .; }
-listens_or_gone() { listens "$1" "$2" || is_gone_or_zombie "$3"; }
-
 # gid_index NS PREFIX: the index of the first GID that starts so, from ibv_devinfo.
 gid_index() {
 	"on_$1" timeout 10 ibv_devinfo -v 2>/dev/null |
