@@ -54,9 +54,10 @@ struct side side_create(struct node *n, const struct pair_options *o, struct srq
 
 void side_destroy(struct side *s)
 {
-	if (s->qp)
-		qp_destroy(s->node->engine, s->qp);
-	s->qp = NULL;
+	qp_destroy(s->node->engine, s->qp);
+	if (s->recv != s->send)
+		world_cq_destroy(s->node, s->recv);
+	world_cq_destroy(s->node, s->send);
 }
 
 u32 side_attr(const struct pair_options *o, enum qp_state to, struct qp_attr *attr)

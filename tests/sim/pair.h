@@ -49,6 +49,7 @@ void pair_destroy(struct pair *p);
 
 /* The steps of it, for the tests that stop between. */
 struct side side_create(struct node *n, const struct pair_options *o, struct srq *srq);
+/* The QP, then its CQs. */
 void side_destroy(struct side *s);
 void side_init(struct side *s, const struct pair_options *o);
 void side_rtr(struct side *s, const struct pair_options *o, u32 peer_node, u32 peer_qpn, u32 rq_psn);

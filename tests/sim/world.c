@@ -152,16 +152,11 @@ void world_destroy(struct world *w)
 	world_forget_sent(w);
 	for (u32 i = 0; i < w->num_nodes; i++) {
 		struct node *n = &w->node[i];
-		struct watched_cq *c, *next;
 
 		free_buffers(n);
 		engine_destroy(n->engine);
-		for (c = n->cqs; c; c = next) {
-			next = c->next;
-			cq_free(&c->cq);
-			free(c->log);
-			free(c);
-		}
+		while (n->cqs)
+			world_cq_destroy(n, n->cqs);
 		free(n->events);
 	}
 	free(w->sent);
@@ -226,6 +221,18 @@ struct watched_cq *world_cq(struct node *n, u32 capacity)
 	c->next = n->cqs;
 	n->cqs = c;
 	return c;
+}
+
+void world_cq_destroy(struct node *n, struct watched_cq *c)
+{
+	struct watched_cq **p = &n->cqs;
+
+	while (*p != c)
+		p = &(*p)->next;
+	*p = c->next;
+	cq_free(&c->cq);
+	free(c->log);
+	free(c);
 }
 
 void world_poll(struct watched_cq *c)

@@ -126,6 +126,7 @@ struct gid world_gid(u32 node, bool is_ipv6);
 struct path world_path(const struct world *w, u32 from, u32 to, bool is_ipv6);
 
 struct watched_cq *world_cq(struct node *n, u32 capacity);
+void world_cq_destroy(struct node *n, struct watched_cq *c);
 /* Take all completions of one CQ into its log now. */
 void world_poll(struct watched_cq *c);
 
