@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The ports of this process, one for each interface in use; the lock around each engine, and what is done on the way out of it: events are
+ * reported, doorbells that rang meanwhile are answered.
+ *
+ *   ringer (any thread)                        holder of the lock
+ *   doorbell: push onto the engine's stack     run the engine (takes the stack)
+ *   full fence                                 unlock
+ *   trylock: taken, so leave it                full fence
+ *                                              doorbells? then trylock and run again
+ *
+ * One of the two sees the other: a doorbell is never left lying.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "port_state.h"
+
+static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct port *ports;
+static _Atomic(port_event_fn *) event_handler;
+
+u64 port_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * NSEC_PER_SEC + (u64)t.tv_nsec;
+}
+
+void port_set_event_handler(port_event_fn *fn)
+{
+	atomic_store(&event_handler, fn);
+}
+
+/* ---- the lock ---- */
+
+static void report_events(struct port *port)
+{
+	port_event_fn *handler = atomic_load_explicit(&event_handler, memory_order_relaxed);
+	struct engine_event event;
+
+	while (engine_next_event(port->engine, &event)) {
+		if (event.type == EVENT_QP_STATE) {
+			port_steer(port, event.qp);
+			continue;
+		}
+		if (event.type == EVENT_COMPLETION)
+			wake_taken(port, event.cq);
+		if (handler)
+			handler(&event);
+	}
+}
+
+void port_lock(struct port *port)
+{
+	pthread_mutex_lock(&port->lock);
+}
+
+/* Without room to send, doorbells stay where they are, and resume_ns says when to look again. */
+static bool left_undone(struct port *port, bool blocked)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	return !blocked && engine_has_doorbells(port->engine);
+}
+
+static void unlock(struct port *port)
+{
+	bool blocked;
+
+	for (;;) {
+		report_events(port);
+		blocked = port->dead || port->blocked_ns;
+		pthread_mutex_unlock(&port->lock);
+		if (!left_undone(port, blocked) || pthread_mutex_trylock(&port->lock))
+			return;
+		pump_run(port);
+	}
+}
+
+void port_unlock(struct port *port)
+{
+	unlock(port);
+	service_nudge(port);
+}
+
+void port_poll(struct port *port)
+{
+	service_driven(port);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (pthread_mutex_trylock(&port->lock))
+		return;
+	pump_run(port);
+	port_unlock(port);
+}
+
+void port_run_locked(struct port *port)
+{
+	service_driven(port);
+	pump_run(port);
+}
+
+u64 port_deadline_ns(const struct port *port)
+{
+	u64 resume_ns = atomic_load_explicit(&((struct port *)port)->resume_ns, memory_order_relaxed);
+
+	return min_u64(resume_ns, engine_deadline_ns(port->engine));
+}
+
+const struct port_info *port_info(const struct port *port)
+{
+	return &port->made.info;
+}
+
+struct engine *port_engine(struct port *port)
+{
+	return port->engine;
+}
+
+/* ---- making and ending ---- */
+
+/* The engine's source of keys and QPNs, under the port's lock: the kernel's, fetched many at a time. */
+static u64 random_u64(void *arg)
+{
+	struct port *port = arg;
+
+	if (port->random_left == 0) {
+		/* up to 256 bytes are never cut short once the kernel's generator is seeded, which it waits for */
+		while (getrandom(port->random, sizeof(port->random), 0) != sizeof(port->random))
+			;
+		port->random_left = ARRAY_SIZE(port->random);
+	}
+	return port->random[--port->random_left];
+}
+
+static u64 current_netns(void)
+{
+	struct stat st;
+
+	return stat("/proc/thread-self/ns/net", &st) ? 0 : (u64)st.st_ino;
+}
+
+static void init_lock(struct port *port)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(&port->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
+static void free_port(struct port *port)
+{
+	if (port->engine)
+		engine_destroy(port->engine);
+	wake_destroy(port);
+	pthread_mutex_destroy(&port->lock);
+	free(port);
+}
+
+static int make_engine(struct port *port)
+{
+	const struct engine_config config = {
+		.random = random_u64,
+		.random_arg = port,
+		.stats = port->made.stats,
+		.drops = port->made.drops,
+	};
+
+	return engine_create(&config, &port->engine);
+}
+
+static int create(const struct netdev *dev, u64 netns, struct port **out)
+{
+	struct port *port = aligned_alloc(CACHE_LINE, (sizeof(*port) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+	int err;
+
+	if (!port)
+		return -ENOMEM;
+	memset(port, 0, sizeof(*port));
+	port->ifindex = dev->ifindex;
+	port->netns = netns;
+	atomic_store(&port->refs, 1);
+	atomic_store(&port->resume_ns, NSEC_NEVER);
+	init_lock(port);
+	wake_init(port);
+
+	err = port_make(dev, &port->made);
+	if (err)
+		goto fail;
+	err = make_engine(port);
+	if (err)
+		goto unmake;
+	err = service_start(port);
+	if (err)
+		goto unmake;
+	port_lock(port);
+	err = steer_publish_gids(port, dev);
+	port_unlock(port);
+	if (err)
+		goto stop;
+	*out = port;
+	return 0;
+
+stop:
+	service_stop(port);
+unmake:
+	fprintf(stderr, "xroce: %s: cannot start: %s; run `xroce doctor %s`\n", dev->name, strerror(-err), dev->name);
+	port_unmake(&port->made);
+fail:
+	free_port(port);
+	return err;
+}
+
+static void destroy(struct port *port)
+{
+	if (!port->dead) {
+		service_stop(port);
+		port_unmake(&port->made);
+	}
+	/* a dead port's private mappings stay: the engine still counts there */
+	free_port(port);
+}
+
+/*
+ * In the child of a fork() there is no service thread, and the descriptors are copies of the parent's that would keep the interface
+ * attached after the parent's end. So the child lets go of them; its objects stay valid memory that does nothing.
+ */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&list_lock);
+}
+
+static void after_fork_parent(void)
+{
+	pthread_mutex_unlock(&list_lock);
+}
+
+static void after_fork_child(void)
+{
+	for (struct port *port = ports; port; port = port->next) {
+		port->dead = true;
+		service_abandon(port);
+		port_abandon(&port->made);
+		init_lock(port);
+		wake_init(port);
+	}
+	ports = NULL;
+	pthread_mutex_init(&list_lock, NULL);
+}
+
+static void register_fork(void)
+{
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
+int port_get(const struct netdev *dev, struct port **out)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	u64 netns = current_netns();
+	struct port *port;
+	int err = 0, cancel;
+
+	pthread_once(&once, register_fork);
+	/* A thread that is cancelled half-way would leave the interface attached to nobody. */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&list_lock);
+	for (port = ports; port; port = port->next)
+		if (port->ifindex == dev->ifindex && port->netns == netns)
+			break;
+	if (port) {
+		port_hold(port);
+	} else {
+		err = create(dev, netns, &port);
+		if (!err) {
+			port->next = ports;
+			ports = port;
+		}
+	}
+	pthread_mutex_unlock(&list_lock);
+	pthread_setcancelstate(cancel, NULL);
+	if (!err)
+		*out = port;
+	return err;
+}
+
+void port_hold(struct port *port)
+{
+	atomic_fetch_add(&port->refs, 1);
+}
+
+static void forget(struct port *port)
+{
+	for (struct port **p = &ports; *p; p = &(*p)->next)
+		if (*p == port) {
+			*p = port->next;
+			return;
+		}
+}
+
+void port_put(struct port *port)
+{
+	u32 refs = atomic_load(&port->refs);
+	int cancel;
+
+	/* Not the last: no need of the list. */
+	while (refs > 1)
+		if (atomic_compare_exchange_weak(&port->refs, &refs, refs - 1))
+			return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	/* Held to the end, so that a port_get() of the same interface finds it free. */
+	pthread_mutex_lock(&list_lock);
+	if (atomic_fetch_sub(&port->refs, 1) == 1) {
+		forget(port);
+		destroy(port);
+	}
+	pthread_mutex_unlock(&list_lock);
+	pthread_setcancelstate(cancel, NULL);
+}

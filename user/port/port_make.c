@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Making a port: the only part that needs privileges. It takes the interface (a name that one process holds), loads and attaches the XDP
+ * program, creates the UMEM and the sockets, and maps what is shared. Everything is a descriptor of this process and goes with it, however it
+ * ends. Nothing is received until the GIDs are published: XDP passes what is not to one of them.
+ *
+ * Each failure is one line on standard error that names the remedy.
+ */
+#define _GNU_SOURCE
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/if_link.h>
+#include <net/if.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "port_state.h"
+#include "xroce.skel.h"
+
+#define HOOK_BUSY_MS 200
+
+static void complain(const struct netdev *dev, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void complain(const struct netdev *dev, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	fprintf(stderr, "xroce: %s: %s\n", dev->name, text);
+}
+
+/* The line for a step that failed for no reason of its own. Returns err. */
+static int failed(const struct netdev *dev, const char *step, int err)
+{
+	if (err == -EPERM || err == -EACCES)
+		complain(dev, "not permitted to %s; run as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW", step);
+	else if (err == -ENODEV)
+		complain(dev, "cannot %s: no such interface; `ip link` lists them", step);
+	else if (err == -ENOMEM)
+		complain(dev, "cannot %s: no memory; raise `ulimit -l` or the memory limit of this control group", step);
+	else
+		complain(dev, "cannot %s: %s; run `xroce doctor %s`", step, strerror(-err), dev->name);
+	return err == -EACCES ? -EPERM : err;
+}
+
+static int hold(const struct netdev *dev, struct port_made *m)
+{
+	char comm[32] = "?";
+	pid_t pid = 0;
+
+	m->holder_fd = netdev_hold(dev->ifindex);
+	if (m->holder_fd >= 0)
+		return 0;
+	if (m->holder_fd != -EBUSY)
+		return failed(dev, "take the interface", m->holder_fd);
+	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0 && pid > 0)
+		complain(dev, "in use by process %d (%s); end it, or use another interface", (int)pid, comm);
+	else
+		complain(dev, "in use by another process; end it, or use another interface");
+	return -EBUSY;
+}
+
+/* libbpf's own words, which name addresses and maps, are for who asks for them. */
+static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return getenv("XROCE_DEBUG") ? vfprintf(stderr, format, args) : 0;
+}
+
+/* Kernels before 5.11 count maps and UMEM against this limit; later ones count the UMEM. Failing is no error here. */
+static void raise_memlock(void)
+{
+	struct rlimit lim = { RLIM_INFINITY, RLIM_INFINITY };
+
+	if (setrlimit(RLIMIT_MEMLOCK, &lim) && getrlimit(RLIMIT_MEMLOCK, &lim) == 0) {
+		lim.rlim_cur = lim.rlim_max;
+		setrlimit(RLIMIT_MEMLOCK, &lim);
+	}
+}
+
+static int load(const struct netdev *dev, struct port_made *m)
+{
+	libbpf_print_fn_t before = libbpf_set_print(print_libbpf);
+	int err = 0;
+
+	m->bpf = xroce_bpf__open();
+	if (!m->bpf)
+		err = -errno;
+	else
+		err = xroce_bpf__load(m->bpf);
+	libbpf_set_print(before);
+	if (err)
+		return failed(dev, "load the XDP program", err);
+	m->qp_map_fd = bpf_map__fd(m->bpf->maps.xroce_qp);
+	m->gid_map_fd = bpf_map__fd(m->bpf->maps.xroce_gid);
+	m->channel_map_fd = bpf_map__fd(m->bpf->maps.xroce_channel);
+	return 0;
+}
+
+/* The map's memory, shared with XDP and with whoever dumps the map; NULL with errno set. */
+static void *map_memory(const struct bpf_map *map, size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+#define CQ_BYTES (XROCE_MAX_CQ * sizeof(struct xroce_cq))
+
+static int map_maps(const struct netdev *dev, struct port_made *m)
+{
+	const u32 ring_0 = 0;
+	int err;
+
+	m->cq = map_memory(m->bpf->maps.xroce_cq, CQ_BYTES);
+	m->engine = map_memory(m->bpf->maps.xroce_engine, sizeof(*m->engine));
+	m->stats = map_memory(m->bpf->maps.xroce_eng_stat, sizeof(*m->stats));
+	m->drops = map_memory(m->bpf->maps.xroce_eng_drop, sizeof(*m->drops));
+	if (!m->cq || !m->engine || !m->stats || !m->drops)
+		return failed(dev, "map the BPF maps", -errno);
+	m->engine->pid = (u32)getpid();
+
+	m->engine_ring_fd = wake_make_ring();
+	if (m->engine_ring_fd < 0)
+		return failed(dev, "make a BPF ring buffer", m->engine_ring_fd);
+	err = bpf_map_update_elem(m->channel_map_fd, &ring_0, &m->engine_ring_fd, BPF_ANY);
+	return err ? failed(dev, "publish a BPF ring buffer", err) : 0;
+}
+
+static int attach_once(struct port_made *m, u32 ifindex, u32 flags)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = flags);
+
+	return bpf_link_create(bpf_program__fd(m->bpf->progs.xroce_xdp), (int)ifindex, BPF_XDP, &opts);
+}
+
+/* The link of a process that has just ended may take a moment to go. Returns a descriptor or -errno. */
+static int attach_when_free(struct port_made *m, u32 ifindex, u32 flags)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+	int fd;
+
+	for (u32 ms = 0;; ms++) {
+		fd = attach_once(m, ifindex, flags);
+		if ((fd != -EBUSY && fd != -EEXIST) || ms == HOOK_BUSY_MS)
+			return fd;
+		nanosleep(&nap, NULL);
+	}
+}
+
+static void complain_hook(const struct netdev *dev)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+	struct bpf_prog_info info = { 0 };
+	u32 id = 0, len = sizeof(info);
+	int fd = -1;
+
+	if (bpf_xdp_query((int)dev->ifindex, 0, &query) == 0)
+		id = query.prog_id		? query.prog_id :
+		     query.attach_mode == XDP_ATTACHED_MULTI && query.drv_prog_id ? query.drv_prog_id : query.skb_prog_id;
+	if (id)
+		fd = bpf_prog_get_fd_by_id(id);
+	if (fd >= 0)
+		bpf_obj_get_info_by_fd(fd, &info, &len);
+	if (fd >= 0)
+		close(fd);
+	complain(dev, "the XDP hook holds program %u (%s); take it away (`ip link set dev %s xdp off`, or end its owner)", id,
+		 info.name[0] ? info.name : "?", dev->name);
+}
+
+static int attach(const struct netdev *dev, struct port_made *m)
+{
+	struct bpf_prog_info info = { 0 };
+	u32 len = sizeof(info);
+	int fd = attach_when_free(m, dev->ifindex, XDP_FLAGS_DRV_MODE);
+
+	m->info.native = fd >= 0;
+	/* EOPNOTSUPP: no native XDP. The others are drivers that have it, but not with this MTU or this many queues. */
+	if (fd == -EOPNOTSUPP || fd == -EINVAL || fd == -ERANGE || fd == -ENOSPC) {
+		if (!getenv("XROCE_QUIET"))
+			complain(dev, "no native XDP here (%s): using generic mode, which is slower", strerror(-fd));
+		fd = attach_when_free(m, dev->ifindex, XDP_FLAGS_SKB_MODE);
+	}
+	if (fd == -EBUSY || fd == -EEXIST) {
+		complain_hook(dev);
+		return -EBUSY;
+	}
+	if (fd < 0)
+		return failed(dev, "attach the XDP program", fd);
+	m->link_fd = fd;
+	if (bpf_obj_get_info_by_fd(bpf_program__fd(m->bpf->progs.xroce_xdp), &info, &len) == 0)
+		m->info.prog_id = info.id;
+	return 0;
+}
+
+static int open_sockets(const struct netdev *dev, struct port_made *m)
+{
+	const u32 queues = dev->rx_queues > XROCE_MAX_QUEUE ? XROCE_MAX_QUEUE : dev->rx_queues ? dev->rx_queues : 1;
+	u64 features = 0;
+	int err;
+
+	err = umem_create(&m->umem, xsk_rx_frames(queues), XSK_TX_SLOTS);
+	if (err)
+		return failed(dev, "get memory for packets", err);
+	if (netdev_xdp_features(dev->ifindex, &features))
+		features = 0;
+	err = xsk_open(&m->xsks, &m->umem, dev->name, queues, m->info.native && features & NETDEV_XDP_XSK_ZEROCOPY);
+	if (err == -EBUSY) {
+		complain(dev, "another AF_XDP socket holds a receive queue; end its owner (`ss --xdp -p` may name it)");
+		return err;
+	}
+	if (err)
+		return failed(dev, "open AF_XDP sockets", err);
+	m->tx = tx_xsk_open(&m->xsks);
+	if (!m->tx)
+		return failed(dev, "get memory", -ENOMEM);
+	for (u32 queue = 0; queue < queues; queue++) {
+		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_xsk), &queue, &m->xsks.xsk[queue].fd, BPF_ANY);
+		if (err)
+			return failed(dev, "publish an AF_XDP socket", err);
+	}
+	m->info.queues = queues;
+	m->info.zero_copy = m->xsks.zero_copy;
+	m->info.multibuffer = m->xsks.multibuffer;
+	m->info.path_mtu = netdev_path_mtu(dev->mtu, m->xsks.multibuffer);
+	return 0;
+}
+
+int port_make(const struct netdev *dev, struct port_made *m)
+{
+	int err;
+
+	*m = (struct port_made){ .holder_fd = -1, .link_fd = -1, .engine_ring_fd = -1, .umem.fd = -1 };
+	raise_memlock();
+	err = hold(dev, m);
+	if (!err)
+		err = load(dev, m);
+	if (!err)
+		err = map_maps(dev, m);
+	if (!err)
+		err = attach(dev, m);
+	if (!err)
+		err = open_sockets(dev, m);
+	if (err)
+		port_unmake(m);
+	return err;
+}
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void unmap(void *p, size_t bytes)
+{
+	if (p)
+		munmap(p, bytes);
+}
+
+static void close_everything(struct port_made *m)
+{
+	close_fd(&m->link_fd);
+	if (m->tx)
+		tx_close(m->tx);
+	m->tx = NULL;
+	xsk_close(&m->xsks);
+	umem_destroy(&m->umem);
+	close_fd(&m->engine_ring_fd);
+	if (m->bpf)
+		xroce_bpf__destroy(m->bpf);
+	m->bpf = NULL;
+	/* Last: who is next finds everything gone. */
+	close_fd(&m->holder_fd);
+}
+
+void port_unmake(struct port_made *m)
+{
+	unmap(m->cq, CQ_BYTES);
+	unmap(m->engine, sizeof(*m->engine));
+	unmap(m->stats, sizeof(*m->stats));
+	unmap(m->drops, sizeof(*m->drops));
+	close_everything(m);
+}
+
+static void make_private(void *p, size_t bytes)
+{
+	mmap(p, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+void port_abandon(struct port_made *m)
+{
+	/* The child's objects still point here; what they write must not reach the parent's arm words and counters. */
+	make_private(m->cq, CQ_BYTES);
+	make_private(m->engine, sizeof(*m->engine));
+	make_private(m->stats, sizeof(*m->stats));
+	make_private(m->drops, sizeof(*m->drops));
+	close_everything(m);
+}

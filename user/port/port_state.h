@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the port's own files know of each other; nobody outside user/port includes this.
+ *
+ *   port.c       the ports of this process, the lock, events, fork     pump.c     frames between sockets, engine and loopback
+ *   port_make.c  attach, maps, sockets: needs privileges, once         steer.c    QPs and GIDs as XDP sees them
+ *   umem.c       who owns each frame                                   wake.c     arm words and completion channels
+ *   xsk.c        AF_XDP sockets, receiving                             service.c  the thread that works while the application does not
+ *   tx_xsk.c     sending through them
+ *
+ * Locks, outermost first: the list of ports (port.c), a channel's (wake.c), the port's own, the CQ table's (wake.c).
+ */
+#ifndef PORT_PORT_STATE_H
+#define PORT_PORT_STATE_H
+
+#include <pthread.h>
+#include <xroce/abi.h>
+
+#include "port.h"
+#include "tx.h"
+#include "umem.h"
+#include "xsk.h"
+
+struct xroce_bpf;
+struct ring_buffer;
+
+/* What port_make() makes. Using it needs no privilege: all of it is descriptors and mappings, which could come from elsewhere. */
+struct port_made {
+	struct port_info info;
+	int holder_fd;
+	int link_fd;
+	int engine_ring_fd;
+	struct xroce_bpf *bpf;
+	int qp_map_fd, gid_map_fd, channel_map_fd; /* bpf's */
+	/* mappings of maps */
+	struct xroce_cq *cq;			   /* XROCE_MAX_CQ arm words */
+	struct xroce_engine *engine;
+	struct xroce_engine_stats *stats;
+	struct xroce_drops *drops;
+	struct umem umem;
+	struct xsk_set xsks;
+	struct tx *tx;
+};
+
+/* Returns 0 or -errno after a line on standard error; nothing is left behind then. GIDs are not published yet. */
+int port_make(const struct netdev *dev, struct port_made *out);
+void port_unmake(struct port_made *made);
+/* In a forked child: let go of everything without touching the parent's; the mappings are replaced by private memory. */
+void port_abandon(struct port_made *made);
+
+/* A frame to ourselves between the engine's output and its input. */
+struct loop_frame {
+	u8 *frame;
+	u32 len;
+};
+
+/* service.c draws who writes these. */
+struct service {
+	pthread_t thread;
+	int control_fd;
+	int netlink_fd;
+	struct ring_buffer *ring; /* ring 0 */
+	u64 spin_ns, spin_max_ns;
+	u64 tick_ns;
+	_Atomic bool stop;
+	_Atomic u64 driven cache_aligned; /* moves whenever the application drives the port */
+	_Atomic u32 sleepers;		  /* threads in port_channel_wait() */
+	_Atomic u64 sleep_until_ns;	  /* 0: awake, or so soon that nobody need wake it */
+};
+
+struct cq_table {
+	pthread_mutex_t lock;
+	struct cq *cq[XROCE_MAX_CQ];
+	struct port_channel *channel_of[XROCE_MAX_CQ];
+	u32 next;			  /* where to look for a free index */
+	bool channel[XROCE_MAX_CHANNEL];  /* slots of xroce_channel in use */
+};
+
+struct port {
+	/* port.c's, under the lock of the list */
+	struct port *next;
+	u32 ifindex;
+	u64 netns;		/* inode of the network namespace */
+	_Atomic u32 refs;
+	bool dead;		/* in a forked child: memory only */
+
+	struct port_made made;
+	struct engine *engine;
+
+	/* under the port's lock */
+	pthread_mutex_t lock cache_aligned;
+	struct netdev dev;	/* as last published: GIDs, MAC */
+	struct loop_frame loop[XSK_TX_SLOTS];
+	u32 loop_count;
+	u64 blocked_ns;		/* how long to wait for room in the transmit ring; 0 = there was room */
+	_Atomic u64 resume_ns;	/* the pump has work left for then; NSEC_NEVER. Any thread reads it */
+	u64 random[32];
+	u32 random_left;
+
+	struct cq_table cqs;
+	struct service service;
+};
+
+/* ---- port.c ---- */
+/* One more reference, by someone who knows that there is one. port_put() drops it. */
+void port_hold(struct port *port);
+/* When the port must be run at the latest if nothing happens. [any thread] as a hint */
+u64 port_deadline_ns(const struct port *port);
+
+/* ---- pump.c: under the port's lock ---- */
+/* Once round; true if anything moved. */
+bool pump_run(struct port *port);
+
+/* ---- steer.c: under the port's lock ---- */
+/* Make xroce_gid hold dev's GIDs and no others, and dev the port's. Returns 0 or -errno of the first that failed. */
+int steer_publish_gids(struct port *port, const struct netdev *dev);
+
+/* ---- wake.c ---- */
+void wake_init(struct port *port);
+void wake_destroy(struct port *port);
+/* The engine took cq->armed: XDP's word follows, unless the application has armed again. Under the port's lock. */
+void wake_taken(struct port *port, struct cq *cq);
+/* A ring buffer for XROCE_RING_BYTES of records: its descriptor, close-on-exec, or -errno. */
+int wake_make_ring(void);
+
+/* ---- service.c ---- */
+/* Returns 0 or -errno. */
+int service_start(struct port *port);
+void service_stop(struct port *port);
+/* In a forked child, where the thread is not: close its descriptors. */
+void service_abandon(struct port *port);
+/* After work on the port, lock not held, behind a full fence: make the service thread see a deadline that is sooner than its sleep. */
+void service_nudge(struct port *port);
+/* The application is at it. */
+void service_driven(struct port *port);
+/* A thread is about to sleep on the sockets itself, or has done so. */
+void service_sleeper_enter(struct port *port);
+void service_sleeper_leave(struct port *port);
+
+#endif

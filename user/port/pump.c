@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The pump moves frames: sockets to engine_input(), engine_output() to the wire or, for frames to our own address, back to engine_input().
+ * It is one of the engine's two callers, and keeps the engine's rule that no input happens inside an output: frames to ourselves wait in a
+ * short queue in the transmit slot that they were written in.
+ *
+ * It bounds what one call does. What is left over is said in resume_ns, and somebody comes back: the application or the service thread.
+ */
+#include "port_state.h"
+
+#define RX_BATCH	 64u
+#define TX_BATCH	 32u
+#define ROUNDS_MAX	 8  /* output batches in one call; a ping-pong with oneself would never end */
+#define BLOCKED_MIN_NS	 (20 * NSEC_PER_USEC)
+#define BLOCKED_MAX_NS	 (5 * NSEC_PER_MSEC)
+
+struct input {
+	struct port *port;
+	u64 now_ns;
+};
+
+static void input(void *arg, const struct xroce_rx_cqe *hint, const struct rx_frame *frame)
+{
+	const struct input *in = arg;
+
+	engine_input(in->port->engine, hint, frame, in->now_ns);
+}
+
+static bool receive(struct port *port, u64 now_ns)
+{
+	struct xsk_set *s = &port->made.xsks;
+	struct input in = { port, now_ns };
+	u32 n = 0;
+
+	for (u32 i = 0; i < s->count; i++)
+		n += xsk_receive(s, &s->xsk[i], RX_BATCH, input, &in, &port->made.drops->multibuffer);
+	return n > 0;
+}
+
+/* Frames to ourselves, in the order they were sent. */
+static void receive_looped(struct port *port, u64 now_ns)
+{
+	for (u32 i = 0; i < port->loop_count; i++) {
+		const struct rx_frame frame = { .data = port->loop[i].frame, .len = port->loop[i].len };
+
+		engine_input(port->engine, NULL, &frame, now_ns);
+		tx_give_back(port->made.tx, port->loop[i].frame);
+	}
+	port->made.stats->loopback_packets += port->loop_count;
+	port->loop_count = 0;
+}
+
+enum sent { SENT_ALL, SENT_BATCH, SENT_BLOCKED };
+
+/* One batch out. SENT_ALL: the engine has no more; SENT_BATCH: it may; SENT_BLOCKED: there was no room for any. */
+static enum sent send_batch(struct port *port, u64 now_ns, bool *moved)
+{
+	struct tx *tx = port->made.tx;
+	u32 room = min_u32(tx_room(tx), TX_BATCH);
+	enum sent result = room ? SENT_BATCH : SENT_BLOCKED;
+
+	for (u32 n = 0; n < room; n++) {
+		u8 *frame = tx_frame(tx);
+		u32 len = engine_output(port->engine, frame, UMEM_TX_SLOT_BYTES, now_ns);
+
+		if (len == 0) {
+			tx_give_back(tx, frame);
+			result = SENT_ALL;
+			break;
+		}
+		*moved = true;
+		/* on lo every address is the interface's own */
+		if (memcmp(frame, port->dev.mac, sizeof(port->dev.mac)) == 0)
+			port->loop[port->loop_count++] = (struct loop_frame){ frame, len };
+		else
+			tx_commit(tx, frame, len);
+	}
+	tx_flush(tx);
+	return result;
+}
+
+bool pump_run(struct port *port)
+{
+	u64 now_ns = port_now_ns(), resume_ns = NSEC_NEVER;
+	enum sent sent = SENT_BATCH;
+	bool moved;
+
+	if (port->dead)
+		return false;
+	moved = receive(port, now_ns);
+	if (now_ns >= engine_deadline_ns(port->engine))
+		engine_expire(port->engine, now_ns);
+
+	/* The queue is empty at the start of each round, and a round sends less than it holds. */
+	for (u32 round = 0; round < ROUNDS_MAX && sent == SENT_BATCH; round++) {
+		sent = send_batch(port, now_ns, &moved);
+		if (port->loop_count) {
+			receive_looped(port, now_ns);
+			sent = SENT_BATCH; /* there may be answers */
+		}
+	}
+
+	if (sent == SENT_BATCH)
+		resume_ns = now_ns;
+	if (sent == SENT_BLOCKED) {
+		port->made.stats->tx_no_room++;
+		port->blocked_ns = port->blocked_ns ? min_u64(2 * port->blocked_ns, BLOCKED_MAX_NS) : BLOCKED_MIN_NS;
+		resume_ns = now_ns + port->blocked_ns;
+	} else {
+		port->blocked_ns = 0;
+	}
+	atomic_store_explicit(&port->resume_ns, resume_ns, memory_order_relaxed);
+	return moved;
+}

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The service thread: it works on the port while the application does not, so that ACKs, READ responses and retransmissions leave
+ * while the application computes or sleeps. It also follows the interface's addresses. It uses no CPU while nothing happens.
+ *
+ *   WATCH    nobody drives the port. It sleeps on the sockets, and until the port's next deadline; then it serves.
+ *   STANDBY  the application drives. It sleeps without the sockets, so that no packet wakes it:
+ *            - while threads poll or post, for one tick; no sign of them in a whole tick: WATCH. The first tick is short, since a thread that
+ *              came by to post once is gone again; ticks double while it stays.
+ *            - while threads sleep in port_channel_wait(), for a long tick: they watch the sockets themselves.
+ *
+ * Who tells whom, so that nothing is left lying:
+ *
+ *   driven          moved by every call that drives the port; looked at here once a wake-up.
+ *   sleepers        counted by port_channel_wait(). When the last one leaves, it sets asleep (below) and then runs the port once more.
+ *   asleep          in xroce_engine: stored by sleepers, cleared here, taken by XDP, which then writes to ring 0. It covers the time between
+ *                   the last sleeper's leaving and the end of the long tick.
+ *   sleep_until_ns  stored here, full fence, then the deadline is read again. Who has run the port (and so moved the deadline) passes a full
+ *                   fence and reads it: if the deadline is sooner, it wakes this thread by control_fd. One of the two sees the other.
+ */
+#define _GNU_SOURCE
+#include <bpf/libbpf.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "port_state.h"
+
+#define TICK_MIN_NS	    (50 * NSEC_PER_USEC)
+#define TICK_MAX_NS	    (1 * NSEC_PER_MSEC)
+#define LONG_TICK_NS	    (100 * NSEC_PER_MSEC)
+#define SLEEPERS_SLACK_NS   (1 * NSEC_PER_MSEC) /* sleepers come first for a deadline that they knew of */
+#define SPIN_DEFAULT_US	    50
+#define SPIN_LIMIT_US	    1000000
+#define SPIN_MIN_NS	    (1 * NSEC_PER_USEC)
+
+/* ---- what others call ---- */
+
+void service_driven(struct port *port)
+{
+	struct service *s = &port->service;
+
+	/* Two threads may store the same value: it has moved all the same. */
+	atomic_store_explicit(&s->driven, atomic_load_explicit(&s->driven, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+static void kick(struct service *s)
+{
+	const u64 one = 1;
+
+	/* syscall(): write() would be a cancellation point in any verb */
+	syscall(SYS_write, s->control_fd, &one, sizeof(one));
+}
+
+/* When this thread must see to the port at the latest. */
+static u64 due_ns(const struct port *port)
+{
+	u64 deadline_ns = port_deadline_ns(port);
+	bool slack = atomic_load(&port->service.sleepers) > 0 && deadline_ns < NSEC_NEVER - SLEEPERS_SLACK_NS;
+
+	return deadline_ns + (slack ? SLEEPERS_SLACK_NS : 0);
+}
+
+void service_nudge(struct port *port)
+{
+	struct service *s = &port->service;
+	u64 until_ns = atomic_load(&s->sleep_until_ns);
+
+	/* The exchange lets one of several be the one that pays for the system call. */
+	if (until_ns && due_ns(port) < until_ns && atomic_compare_exchange_strong(&s->sleep_until_ns, &until_ns, 0))
+		kick(s);
+}
+
+static void set_asleep(struct port *port, u32 asleep)
+{
+	__atomic_store_n(&port->made.engine->asleep, asleep, __ATOMIC_SEQ_CST);
+}
+
+void service_sleeper_enter(struct port *port)
+{
+	if (atomic_fetch_add(&port->service.sleepers, 1) == 0)
+		set_asleep(port, 0);
+}
+
+void service_sleeper_leave(struct port *port)
+{
+	service_driven(port);
+	if (atomic_fetch_sub(&port->service.sleepers, 1) == 1)
+		set_asleep(port, 1);
+}
+
+/* ---- the thread ---- */
+
+/* The interface's addresses or link changed. What the messages say is not used: the kernel is asked anew. */
+static void follow_interface(struct port *port)
+{
+	struct netdev dev = port->dev; /* only this thread changes it, once it runs */
+	char messages[8192];
+
+	/* An overflow (ENOBUFS) is news as well; whatever is left wakes us again. */
+	while (recv(port->service.netlink_fd, messages, sizeof(messages), MSG_DONTWAIT) > 0)
+		;
+	if (netdev_refresh(&dev))
+		return;
+	port_lock(port);
+	steer_publish_gids(port, &dev);
+	port->made.info.path_mtu = netdev_path_mtu(dev.mtu, port->made.info.multibuffer);
+	port_unlock(port);
+}
+
+/* Run the port until it has been idle for a while, or the application comes. */
+static void serve(struct port *port, u64 driven)
+{
+	struct service *s = &port->service;
+	u64 idle_since_ns = 0;
+	bool moved;
+
+	while (!atomic_load_explicit(&s->stop, memory_order_relaxed) &&
+	       atomic_load_explicit(&s->driven, memory_order_relaxed) == driven) {
+		u64 now_ns;
+
+		port_lock(port);
+		moved = pump_run(port);
+		port_unlock(port);
+		if (moved) {
+			if (idle_since_ns)
+				s->spin_ns = min_u64(2 * s->spin_ns, s->spin_max_ns); /* it paid */
+			idle_since_ns = 0;
+			continue;
+		}
+		now_ns = port_now_ns();
+		if (!idle_since_ns)
+			idle_since_ns = now_ns;
+		if (now_ns - idle_since_ns >= s->spin_ns) {
+			if (s->spin_ns > SPIN_MIN_NS)
+				s->spin_ns /= 2;
+			return;
+		}
+	}
+}
+
+static struct timespec until(u64 then_ns)
+{
+	u64 now_ns = port_now_ns();
+	u64 left_ns = then_ns > now_ns ? then_ns - now_ns : 0;
+
+	return (struct timespec){ .tv_sec = (time_t)(left_ns / NSEC_PER_SEC), .tv_nsec = (long)(left_ns % NSEC_PER_SEC) };
+}
+
+static int ignore_record(void *arg, void *data, size_t len)
+{
+	return 0;
+}
+
+/* Sleep as the state at the head of this file says; then take in what came. */
+static void doze(struct port *port, bool standby)
+{
+	struct service *s = &port->service;
+	struct pollfd fds[3 + XROCE_MAX_QUEUE] = {
+		{ .fd = s->control_fd, .events = POLLIN },
+		{ .fd = s->netlink_fd, .events = POLLIN },
+		{ .fd = ring_buffer__epoll_fd(s->ring), .events = POLLIN },
+	};
+	const bool sleepers = standby && atomic_load(&s->sleepers) > 0;
+	u64 until_ns = standby ? port_now_ns() + (sleepers ? LONG_TICK_NS : s->tick_ns) : NSEC_NEVER;
+	struct timespec timeout;
+	u64 count;
+	nfds_t n = 3;
+
+	if (!sleepers && __atomic_load_n(&port->made.engine->asleep, __ATOMIC_RELAXED))
+		set_asleep(port, 0);
+	if (!standby || sleepers) {
+		until_ns = min_u64(until_ns, due_ns(port));
+		atomic_store(&s->sleep_until_ns, until_ns);
+		atomic_thread_fence(memory_order_seq_cst);
+		/* Published: look again at what it was made of. */
+		if (due_ns(port) < until_ns || (sleepers && !atomic_load(&s->sleepers)))
+			goto awake;
+	}
+	if (!standby)
+		for (u32 i = 0; i < port->made.xsks.count; i++)
+			fds[n++] = (struct pollfd){ .fd = port->made.xsks.xsk[i].fd, .events = POLLIN };
+	timeout = until(until_ns);
+	if (ppoll(fds, n, until_ns == NSEC_NEVER ? NULL : &timeout, NULL) <= 0)
+		goto awake;
+
+	if (fds[0].revents & POLLNVAL)
+		atomic_store(&s->stop, true); /* the application closed descriptors that are not its own: better still than spinning */
+	else if (fds[0].revents)
+		(void)!read(s->control_fd, &count, sizeof(count));
+	if (fds[1].revents & POLLIN)
+		follow_interface(port);
+	if (fds[2].revents & POLLIN)
+		ring_buffer__consume(s->ring);
+awake:
+	atomic_store(&s->sleep_until_ns, 0);
+}
+
+static void *service_main(void *arg)
+{
+	struct port *port = arg;
+	struct service *s = &port->service;
+	u64 last_driven = 0;
+
+	while (!atomic_load(&s->stop)) {
+		u64 driven = atomic_load_explicit(&s->driven, memory_order_relaxed);
+		bool standby = driven != last_driven || atomic_load(&s->sleepers) > 0;
+
+		last_driven = driven;
+		if (!standby) {
+			s->tick_ns = TICK_MIN_NS;
+			serve(port, driven);
+		} else if (due_ns(port) <= port_now_ns()) {
+			port_lock(port);
+			pump_run(port);
+			port_unlock(port);
+		}
+		doze(port, standby);
+		if (standby)
+			s->tick_ns = min_u64(2 * s->tick_ns, TICK_MAX_NS);
+	}
+	return NULL;
+}
+
+/* ---- beginning and end ---- */
+
+static int open_netlink(void)
+{
+	const struct sockaddr_nl groups = {
+		.nl_family = AF_NETLINK,
+		.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
+	};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	if (fd >= 0 && bind(fd, (const struct sockaddr *)&groups, sizeof(groups))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static u64 spin_from_environment(void)
+{
+	const char *text = getenv("XROCE_SPIN_US");
+	char *end;
+	unsigned long us;
+
+	if (!text || !*text)
+		return SPIN_DEFAULT_US * NSEC_PER_USEC;
+	us = strtoul(text, &end, 10);
+	if (*end || *text == '-' || us > SPIN_LIMIT_US) {
+		fprintf(stderr, "xroce: XROCE_SPIN_US=%s is not a number of microseconds up to %d; using %d\n", text, SPIN_LIMIT_US,
+			SPIN_DEFAULT_US);
+		us = SPIN_DEFAULT_US;
+	}
+	return us * NSEC_PER_USEC;
+}
+
+static void close_service(struct service *s)
+{
+	if (s->ring)
+		ring_buffer__free(s->ring);
+	if (s->control_fd >= 0)
+		close(s->control_fd);
+	if (s->netlink_fd >= 0)
+		close(s->netlink_fd);
+	s->ring = NULL;
+	s->control_fd = s->netlink_fd = -1;
+}
+
+/* The application's signals are for its own threads. */
+static int start_thread(struct port *port)
+{
+	sigset_t all, before;
+	char name[16];
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	err = -pthread_create(&port->service.thread, NULL, service_main, port);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!err) {
+		snprintf(name, sizeof(name), "xroce/%.9s", port->dev.name);
+		pthread_setname_np(port->service.thread, name);
+	}
+	return err;
+}
+
+int service_start(struct port *port)
+{
+	struct service *s = &port->service;
+	int err;
+
+	s->spin_max_ns = spin_from_environment();
+	s->spin_ns = s->spin_max_ns;
+	s->tick_ns = TICK_MIN_NS;
+	s->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->netlink_fd = open_netlink();
+	s->ring = ring_buffer__new(port->made.engine_ring_fd, ignore_record, NULL, NULL);
+	if (s->control_fd < 0 || s->netlink_fd < 0 || !s->ring)
+		err = -errno;
+	else
+		err = start_thread(port);
+	if (err)
+		close_service(s);
+	return err;
+}
+
+void service_stop(struct port *port)
+{
+	struct service *s = &port->service;
+
+	atomic_store(&s->stop, true);
+	kick(s);
+	pthread_join(s->thread, NULL);
+	close_service(s);
+}
+
+void service_abandon(struct port *port)
+{
+	close_service(&port->service);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Frames leave through the transmit ring of a port's first AF_XDP socket. A frame of more than one chunk leaves as two descriptors of one
+ * slot; its slot comes back with the second completion.
+ */
+#define _GNU_SOURCE
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "tx.h"
+#include "xsk.h"
+
+#ifndef XDP_PKT_CONTD
+#define XDP_PKT_CONTD 1
+#endif
+
+/* A sendto() moves 32 descriptors at least: two rings' worth of calls without an end is an interface that takes nothing. */
+#define FLUSH_CALLS_MAX (2 * XSK_TX_RING / 32)
+
+struct tx_xsk {
+	struct tx tx;
+	struct xsk_set *set;
+	struct xsk *x;
+	u32 unsubmitted; /* descriptors written, not yet shown to the kernel */
+};
+
+static struct tx_xsk *self(struct tx *tx)
+{
+	return container_of(tx, struct tx_xsk, tx);
+}
+
+static void reap(struct tx_xsk *t)
+{
+	u32 idx, n = xsk_ring_cons__peek(&t->x->completion, XSK_TX_RING, &idx);
+
+	for (u32 i = 0; i < n; i++)
+		umem_tx_completed(t->set->umem, *xsk_ring_cons__comp_addr(&t->x->completion, idx + i));
+	if (n)
+		xsk_ring_cons__release(&t->x->completion, n);
+}
+
+static u32 room(struct tx *tx)
+{
+	struct tx_xsk *t = self(tx);
+	u32 descriptors;
+
+	reap(t);
+	descriptors = xsk_prod_nb_free(&t->x->tx, XSK_TX_RING);
+	return min_u32(t->set->umem->tx_free_count, descriptors / 2);
+}
+
+static u8 *frame(struct tx *tx)
+{
+	return umem_tx_take(self(tx)->set->umem);
+}
+
+static void give_back(struct tx *tx, u8 *buf)
+{
+	umem_tx_release(self(tx)->set->umem, buf);
+}
+
+static void commit(struct tx *tx, u8 *buf, u32 len)
+{
+	struct tx_xsk *t = self(tx);
+	const bool two = len > UMEM_CHUNK;
+	struct xdp_desc *desc;
+	u32 idx;
+	u64 addr;
+
+	/* The ring has two descriptors for each slot, so this does not fail. */
+	if (xsk_ring_prod__reserve(&t->x->tx, 1 + two, &idx) == 0) {
+		umem_tx_release(t->set->umem, buf);
+		return;
+	}
+	addr = umem_tx_send(t->set->umem, buf, 1 + two);
+	desc = xsk_ring_prod__tx_desc(&t->x->tx, idx);
+	*desc = (struct xdp_desc){ .addr = addr, .len = two ? UMEM_CHUNK : len, .options = two ? XDP_PKT_CONTD : 0 };
+	if (two) {
+		desc = xsk_ring_prod__tx_desc(&t->x->tx, idx + 1);
+		*desc = (struct xdp_desc){ .addr = addr + UMEM_CHUNK, .len = len - UMEM_CHUNK };
+	}
+	t->unsubmitted += 1 + two;
+}
+
+static bool ring_empty(const struct xsk_ring_prod *tx)
+{
+	return __atomic_load_n(tx->consumer, __ATOMIC_ACQUIRE) == *tx->producer;
+}
+
+/*
+ * A call sends a budget's worth of descriptors. It says EAGAIN both when there is more to do and when there is no memory for more, so
+ * progress is judged by the ring. syscall(): sendto() would be a cancellation point, under the port's lock.
+ */
+static void flush(struct tx *tx)
+{
+	struct tx_xsk *t = self(tx);
+	struct xsk_ring_prod *ring = &t->x->tx;
+
+	if (t->unsubmitted) {
+		xsk_ring_prod__submit(ring, t->unsubmitted);
+		t->unsubmitted = 0;
+	}
+	for (u32 i = 0; i < FLUSH_CALLS_MAX && !ring_empty(ring) && xsk_ring_prod__needs_wakeup(ring); i++) {
+		u32 before = __atomic_load_n(ring->consumer, __ATOMIC_RELAXED);
+
+		syscall(SYS_sendto, t->x->fd, NULL, 0, MSG_DONTWAIT, NULL, 0);
+		if (__atomic_load_n(ring->consumer, __ATOMIC_ACQUIRE) == before)
+			break;
+	}
+}
+
+static u32 in_flight(struct tx *tx)
+{
+	struct tx_xsk *t = self(tx);
+
+	reap(t);
+	return t->set->umem->tx_kernel_count;
+}
+
+static u64 dropped(struct tx *tx)
+{
+	struct xdp_statistics st = { 0 };
+	socklen_t len = sizeof(st);
+
+	return getsockopt(self(tx)->x->fd, SOL_XDP, XDP_STATISTICS, &st, &len) ? 0 : st.tx_invalid_descs;
+}
+
+static void close_tx(struct tx *tx)
+{
+	free(self(tx));
+}
+
+static const struct tx_ops ops = {
+	.room = room,
+	.frame = frame,
+	.give_back = give_back,
+	.commit = commit,
+	.flush = flush,
+	.in_flight = in_flight,
+	.dropped = dropped,
+	.close = close_tx,
+};
+
+struct tx *tx_xsk_open(struct xsk_set *s)
+{
+	struct tx_xsk *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->tx.ops = &ops;
+	t->set = s;
+	t->x = &s->xsk[0];
+	return &t->tx;
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Arm words and completion channels: how a thread that sleeps on a CQ is woken, by XDP or by our own threads.
+ *
+ * A CQ is armed twice. cq->armed is the truth: the engine takes it when it pushes a completion, and reports the event. The word in
+ * xroce_cq is for XDP, which takes it when a packet will complete work, and writes a record that wakes the channel: a hint that makes
+ * somebody run the engine, no more.
+ *
+ *   application                 XDP                          engine, under the port's lock
+ *   store cq->armed             take the word, non-zero:     take cq->armed, non-zero: report the event;
+ *   store the word (full        write the record, wake       wake_taken(): clear the word, then look at cq->armed again:
+ *   barriers both)                                           armed anew meanwhile: set the word again
+ *
+ * XDP may take the word for a packet that the engine then refuses, or before the packet can be seen. So who consumes a record looks at
+ * cq->armed after running the engine: still armed, the word is set again and the engine is run once more. And who sleeps on a channel sleeps on
+ * the sockets too, so that nothing depends on a record alone.
+ */
+#define _GNU_SOURCE
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "port_state.h"
+
+_Static_assert((u32)XROCE_CQ_ARMED_ANY == (u32)CQ_ARMED_ANY && (u32)XROCE_CQ_ARMED_SOLICITED == (u32)CQ_ARMED_SOLICITED,
+	       "the two words have the same values");
+
+/* A ring's worth: 16 bytes a record with its header. */
+#define RECORDS_MAX (XROCE_RING_BYTES / 16)
+
+struct port_channel {
+	int epoll_fd;	/* what the application polls: event_fd and, once joined, the ring */
+	int event_fd;
+	/* under lock */
+	pthread_mutex_t lock;
+	struct port *port; /* whose CQs are on it; NULL: none is */
+	u32 cqs;
+	u32 slot;	/* in xroce_channel */
+	int ring_fd;
+	struct ring_buffer *ring;
+	/* what ring_buffer__consume() found */
+	u32 record[RECORDS_MAX];
+	u32 records;
+};
+
+void wake_init(struct port *port)
+{
+	pthread_mutex_init(&port->cqs.lock, NULL);
+}
+
+void wake_destroy(struct port *port)
+{
+	pthread_mutex_destroy(&port->cqs.lock);
+}
+
+int wake_make_ring(void)
+{
+	/* libbpf makes map descriptors close-on-exec; bpf_map_create() gives -errno. */
+	return bpf_map_create(BPF_MAP_TYPE_RINGBUF, "xroce_ring", 0, 0, XROCE_RING_BYTES, NULL);
+}
+
+/* ---- arming ---- */
+
+static u32 *word_of(const struct port *port, const struct cq *cq)
+{
+	return &port->made.cq[cq->index].armed;
+}
+
+/* An arm for any completion is not narrowed to solicited ones: ibv_req_notify_cq(3) adds, it does not replace. */
+static void arm_word(u32 *word, u32 want)
+{
+	u32 disarmed = XROCE_CQ_DISARMED;
+
+	if (want == XROCE_CQ_ARMED_ANY)
+		__atomic_store_n(word, want, __ATOMIC_SEQ_CST);
+	else
+		__atomic_compare_exchange_n(word, &disarmed, want, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
+void port_cq_arm(struct port *port, struct cq *cq, bool solicited_only)
+{
+	u32 disarmed = CQ_DISARMED;
+
+	if (solicited_only)
+		atomic_compare_exchange_strong(&cq->armed, &disarmed, CQ_ARMED_SOLICITED);
+	else
+		atomic_store(&cq->armed, CQ_ARMED_ANY);
+	if (port->made.cq[cq->index].channel)
+		arm_word(word_of(port, cq), solicited_only ? XROCE_CQ_ARMED_SOLICITED : XROCE_CQ_ARMED_ANY);
+}
+
+void wake_taken(struct port *port, struct cq *cq)
+{
+	u32 armed;
+
+	__atomic_store_n(word_of(port, cq), XROCE_CQ_DISARMED, __ATOMIC_SEQ_CST);
+	/* pairs with port_cq_arm(): it stores cq->armed first, so one of us sets the word */
+	armed = atomic_load(&cq->armed);
+	if (armed)
+		arm_word(word_of(port, cq), armed);
+}
+
+/* ---- CQs ---- */
+
+static int take_index(struct port *port, struct cq *cq, struct port_channel *ch)
+{
+	struct cq_table *t = &port->cqs;
+	int err = -ENOSPC;
+
+	pthread_mutex_lock(&t->lock);
+	for (u32 i = 0; i < XROCE_MAX_CQ && err; i++) {
+		u32 index = (t->next + i) % XROCE_MAX_CQ;
+
+		if (t->cq[index])
+			continue;
+		t->cq[index] = cq;
+		t->channel_of[index] = ch;
+		t->next = index + 1;
+		cq->index = index;
+		err = 0;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return err;
+}
+
+static int take_slot(struct port *port, u32 *slot)
+{
+	struct cq_table *t = &port->cqs;
+	int err = -ENOSPC;
+
+	pthread_mutex_lock(&t->lock);
+	for (u32 i = 1; i < XROCE_MAX_CHANNEL && err; i++) { /* 0 is the engine's */
+		if (t->channel[i])
+			continue;
+		t->channel[i] = true;
+		*slot = i;
+		err = 0;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return err;
+}
+
+static void release_slot(struct port *port, u32 slot)
+{
+	pthread_mutex_lock(&port->cqs.lock);
+	port->cqs.channel[slot] = false;
+	pthread_mutex_unlock(&port->cqs.lock);
+}
+
+static int on_record(void *arg, void *data, size_t len)
+{
+	struct port_channel *ch = arg;
+	struct xroce_wakeup w;
+
+	if (len < sizeof(w))
+		return 0;
+	memcpy(&w, data, sizeof(w));
+	if (w.cq < XROCE_MAX_CQ && ch->records < RECORDS_MAX)
+		ch->record[ch->records++] = w.cq;
+	return 0;
+}
+
+static void close_ring(struct port_channel *ch)
+{
+	if (ch->ring)
+		ring_buffer__free(ch->ring);
+	ch->ring = NULL;
+	if (ch->ring_fd >= 0)
+		close(ch->ring_fd); /* leaves the epoll set with its last descriptor */
+	ch->ring_fd = -1;
+}
+
+/* The first CQ of a port joins: the channel gets its ring. Channel locked. */
+static int join(struct port_channel *ch, struct port *port)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int err = take_slot(port, &ch->slot);
+
+	if (err)
+		return err;
+	ch->ring_fd = wake_make_ring();
+	if (ch->ring_fd < 0) {
+		err = ch->ring_fd;
+		goto fail;
+	}
+	ch->ring = ring_buffer__new(ch->ring_fd, on_record, ch, NULL);
+	if (!ch->ring || epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, ch->ring_fd, &event)) {
+		err = -errno;
+		goto fail;
+	}
+	err = bpf_map_update_elem(port->made.channel_map_fd, &ch->slot, &ch->ring_fd, BPF_ANY);
+	if (err)
+		goto fail;
+	ch->port = port;
+	return 0;
+fail:
+	close_ring(ch);
+	release_slot(port, ch->slot);
+	return err;
+}
+
+/* The last CQ left. Channel locked. */
+static void leave(struct port_channel *ch)
+{
+	struct port *port = ch->port;
+
+	if (!port->dead) {
+		epoll_ctl(ch->epoll_fd, EPOLL_CTL_DEL, ch->ring_fd, NULL);
+		bpf_map_delete_elem(port->made.channel_map_fd, &ch->slot);
+	}
+	close_ring(ch);
+	release_slot(port, ch->slot);
+	ch->port = NULL;
+	ch->records = 0;
+}
+
+static int join_channel(struct port_channel *ch, struct port *port)
+{
+	int err;
+
+	pthread_mutex_lock(&ch->lock);
+	/* A channel belongs to one device, ibv_create_comp_channel(3). */
+	err = !ch->port ? join(ch, port) : ch->port != port ? -EINVAL : 0;
+	ch->cqs += !err;
+	pthread_mutex_unlock(&ch->lock);
+	return err;
+}
+
+static void leave_channel(struct port_channel *ch)
+{
+	pthread_mutex_lock(&ch->lock);
+	if (--ch->cqs == 0)
+		leave(ch);
+	pthread_mutex_unlock(&ch->lock);
+}
+
+int port_cq_add(struct port *port, struct cq *cq, struct port_channel *ch)
+{
+	struct xroce_cq *shared;
+	int err = ch ? join_channel(ch, port) : 0;
+
+	if (err)
+		return err;
+	err = take_index(port, cq, ch);
+	if (err) {
+		if (ch)
+			leave_channel(ch);
+		return err;
+	}
+	shared = &port->made.cq[cq->index];
+	__atomic_store_n(&shared->armed, XROCE_CQ_DISARMED, __ATOMIC_RELAXED);
+	__atomic_store_n(&shared->wakeups, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&shared->channel, ch ? ch->slot : 0, __ATOMIC_RELEASE);
+	return 0;
+}
+
+void port_cq_remove(struct port *port, struct cq *cq)
+{
+	struct xroce_cq *shared = &port->made.cq[cq->index];
+	struct port_channel *ch;
+
+	__atomic_store_n(&shared->armed, XROCE_CQ_DISARMED, __ATOMIC_RELAXED);
+	__atomic_store_n(&shared->channel, 0, __ATOMIC_RELEASE);
+	pthread_mutex_lock(&port->cqs.lock);
+	ch = port->cqs.channel_of[cq->index];
+	port->cqs.channel_of[cq->index] = NULL;
+	port->cqs.cq[cq->index] = NULL;
+	pthread_mutex_unlock(&port->cqs.lock);
+	if (ch)
+		leave_channel(ch);
+}
+
+/* ---- channels ---- */
+
+int port_channel_create(struct port_channel **out)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	struct port_channel *ch = calloc(1, sizeof(*ch));
+	int err;
+
+	if (!ch)
+		return -ENOMEM;
+	ch->ring_fd = -1;
+	pthread_mutex_init(&ch->lock, NULL);
+	ch->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	ch->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (ch->event_fd < 0 || ch->epoll_fd < 0 || epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, ch->event_fd, &event)) {
+		err = -errno;
+		port_channel_destroy(ch);
+		return err;
+	}
+	*out = ch;
+	return 0;
+}
+
+void port_channel_destroy(struct port_channel *ch)
+{
+	if (ch->event_fd >= 0)
+		close(ch->event_fd);
+	if (ch->epoll_fd >= 0)
+		close(ch->epoll_fd);
+	pthread_mutex_destroy(&ch->lock);
+	free(ch);
+}
+
+int port_channel_fd(const struct port_channel *ch)
+{
+	return ch->epoll_fd;
+}
+
+/* syscall() in these two: write() and read() would be cancellation points, and callers hold locks. */
+void port_channel_raise(struct port_channel *ch)
+{
+	const u64 one = 1;
+
+	syscall(SYS_write, ch->event_fd, &one, sizeof(one));
+}
+
+void port_channel_clear(struct port_channel *ch)
+{
+	u64 count;
+
+	syscall(SYS_read, ch->event_fd, &count, sizeof(count));
+}
+
+/* Records in the ring, each CQ once or more; copied out so that the engine can be run without the channel's lock. */
+static u32 consume(struct port_channel *ch, u32 record[RECORDS_MAX])
+{
+	u32 n;
+
+	pthread_mutex_lock(&ch->lock);
+	if (ch->ring)
+		ring_buffer__consume(ch->ring);
+	n = ch->records;
+	memcpy(record, ch->record, n * sizeof(*record));
+	ch->records = 0;
+	pthread_mutex_unlock(&ch->lock);
+	return n;
+}
+
+/* XDP took these words; of CQs that are armed still, set them again. True if any was. */
+static bool rearm(struct port *port, const u32 *record, u32 n)
+{
+	bool any = false;
+
+	pthread_mutex_lock(&port->cqs.lock);
+	for (u32 i = 0; i < n; i++) {
+		struct cq *cq = port->cqs.cq[record[i]];
+		u32 armed = cq ? atomic_load(&cq->armed) : CQ_DISARMED;
+
+		if (armed) {
+			arm_word(word_of(port, cq), armed);
+			any = true;
+		}
+	}
+	pthread_mutex_unlock(&port->cqs.lock);
+	return any;
+}
+
+/*
+ * Take the records and run the engine, waiting for the lock: whoever holds it may have looked before the packet came. Returns true if the
+ * caller should look for events before it sleeps.
+ */
+static bool run(struct port_channel *ch, struct port *port)
+{
+	u32 record[RECORDS_MAX];
+	u32 n = consume(ch, record);
+
+	port_lock(port);
+	port_run_locked(port);
+	if (n && rearm(port, record, n))
+		port_run_locked(port);
+	port_unlock(port);
+	return n > 0;
+}
+
+static struct port *port_of(struct port_channel *ch)
+{
+	struct port *port;
+
+	pthread_mutex_lock(&ch->lock);
+	port = ch->port && !ch->port->dead ? ch->port : NULL;
+	if (port)
+		port_hold(port);
+	pthread_mutex_unlock(&ch->lock);
+	return port;
+}
+
+static void sleeper_done(void *arg)
+{
+	struct port *port = arg;
+
+	if (port)
+		service_sleeper_leave(port);
+}
+
+static void drop_port(void *arg)
+{
+	if (arg)
+		port_put(arg);
+}
+
+static struct timespec time_left(const struct port *port)
+{
+	u64 deadline_ns = port_deadline_ns(port), now_ns = port_now_ns();
+	u64 left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+
+	return (struct timespec){ .tv_sec = (time_t)(left_ns / NSEC_PER_SEC), .tv_nsec = (long)(left_ns % NSEC_PER_SEC) };
+}
+
+/* Sleep on the channel and on its port's sockets. A thread may be cancelled here, and only here. Returns 0 or -EINTR. */
+static int sleep_on(struct port_channel *ch, struct port *port)
+{
+	struct pollfd fds[1 + XROCE_MAX_QUEUE] = { { .fd = ch->epoll_fd, .events = POLLIN } };
+	struct timespec timeout;
+	nfds_t n = 1;
+	int ret, err;
+
+	if (port) {
+		for (u32 i = 0; i < port->made.xsks.count; i++)
+			fds[n++] = (struct pollfd){ .fd = port->made.xsks.xsk[i].fd, .events = POLLIN };
+		service_sleeper_enter(port);
+		timeout = time_left(port);
+	}
+	pthread_cleanup_push(sleeper_done, port);
+	ret = ppoll(fds, n, port ? &timeout : NULL, NULL);
+	err = ret < 0 && errno == EINTR ? -EINTR : 0;
+	pthread_cleanup_pop(1);
+	return err;
+}
+
+int port_channel_wait(struct port_channel *ch, bool block)
+{
+	struct port *port = port_of(ch);
+	int err = 0;
+
+	pthread_cleanup_push(drop_port, port);
+	/* Before the first sleep too: whoever drives the engine by nothing but this call may have packets waiting. */
+	if (!port || !run(ch, port)) {
+		if (block)
+			err = sleep_on(ch, port);
+		/* After a signal as well: between the sleeper's leaving and this, nobody looked at the sockets. */
+		if (block && port)
+			run(ch, port);
+	}
+	pthread_cleanup_pop(1);
+	return err;
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * AF_XDP sockets through libxdp's ring helpers; the program is attached elsewhere (port_make.c). The transmit ring and the completion ring
+ * of the first socket are used by tx_xsk.c, everything else of a socket only here.
+ *
+ * What the kernel writes into a ring is copied once and the copy is checked against the UMEM before it is used.
+ */
+#define _GNU_SOURCE
+#include "xsk.h"
+
+#include <fcntl.h>
+#include <linux/if_link.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Newer than Debian 12's headers. */
+#ifndef XDP_USE_SG
+#define XDP_USE_SG (1 << 4)
+#endif
+#ifndef XDP_PKT_CONTD
+#define XDP_PKT_CONTD 1
+#endif
+#ifndef XDP_MAX_TX_SKB_BUDGET
+#define XDP_MAX_TX_SKB_BUDGET 9
+#endif
+
+#define XSK_BUSY_MS	    200
+#define XSK_TX_BUDGET	    256
+#define XSK_SEND_BUFFER	    (8 << 20) /* more than all transmit slots as skbs */
+#define RX_FRAMES_A_QUEUE   1024u
+#define RX_FRAMES_TOTAL	    4096u
+#define RX_FRAMES_A_QUEUE_MIN 128u
+
+u32 xsk_rx_frames(u32 queues)
+{
+	u32 each = RX_FRAMES_A_QUEUE;
+
+	while (each * queues > RX_FRAMES_TOTAL && each > RX_FRAMES_A_QUEUE_MIN)
+		each /= 2;
+	return each * queues;
+}
+
+/* Give the kernel free frames to receive into, up to n. The ring has room for all that a queue can own. */
+static void fill(struct xsk_set *s, struct xsk *x, u32 n)
+{
+	u32 room = xsk_prod_nb_free(&x->fill, n);
+	u32 idx, done = 0;
+
+	n = n < room ? n : room;
+	n = n < s->umem->rx_free_count ? n : s->umem->rx_free_count;
+	if (n == 0 || xsk_ring_prod__reserve(&x->fill, n, &idx) != n)
+		return;
+	for (; done < n; done++)
+		*xsk_ring_prod__fill_addr(&x->fill, idx + done) = umem_rx_take(s->umem);
+	xsk_ring_prod__submit(&x->fill, n);
+	/* Only zero-copy drivers ask for it. syscall(): recvfrom() would be a cancellation point, under the port's lock. */
+	if (xsk_ring_prod__needs_wakeup(&x->fill))
+		syscall(SYS_recvfrom, x->fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
+}
+
+static int make_kernel_umem(struct xsk_set *s, u32 fill_size)
+{
+	const struct xsk_umem_config config = {
+		.fill_size = fill_size,
+		.comp_size = XSK_TX_RING,
+		.frame_size = UMEM_CHUNK,
+		.frame_headroom = 0,
+	};
+
+	return xsk_umem__create(&s->kernel_umem, s->umem->area, s->umem->bytes, &s->xsk[0].fill, &s->xsk[0].completion,
+				&config);
+}
+
+static int open_one(struct xsk_set *s, u32 queue, const char *ifname, u32 ring_size, u16 bind_flags)
+{
+	const struct xsk_socket_config config = {
+		.rx_size = ring_size,
+		.tx_size = XSK_TX_RING,
+		.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD,
+		.bind_flags = bind_flags,
+	};
+	struct xsk *x = &s->xsk[queue];
+	const int budget = XSK_TX_BUDGET, buffer = XSK_SEND_BUFFER;
+	int err;
+
+	err = xsk_socket__create_shared(&x->socket, ifname, queue, s->kernel_umem, &x->rx, &x->tx, &x->fill, &x->completion,
+					&config);
+	if (err) {
+		x->socket = NULL;
+		return err;
+	}
+	x->fd = xsk_socket__fd(x->socket);
+	fcntl(x->fd, F_SETFD, FD_CLOEXEC);
+	/* Both are improvements only: an older kernel lacks the first, a missing privilege forbids the second. */
+	setsockopt(x->fd, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget, sizeof(budget));
+	setsockopt(x->fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer));
+	return 0;
+}
+
+static int open_all(struct xsk_set *s, const char *ifname, u16 bind_flags)
+{
+	u32 each = s->umem->rx_frames / s->count;
+	int err = make_kernel_umem(s, each);
+
+	if (err) {
+		s->kernel_umem = NULL;
+		return err;
+	}
+	fcntl(xsk_umem__fd(s->kernel_umem), F_SETFD, FD_CLOEXEC);
+	for (u32 queue = 0; queue < s->count; queue++) {
+		err = open_one(s, queue, ifname, each, bind_flags);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+static void close_all(struct xsk_set *s)
+{
+	for (u32 queue = s->count; queue-- > 0;)
+		if (s->xsk[queue].socket)
+			xsk_socket__delete(s->xsk[queue].socket);
+	/* Unmaps the first fill and completion ring if no socket took them: their structs must still be whole. */
+	if (s->kernel_umem)
+		xsk_umem__delete(s->kernel_umem);
+	s->kernel_umem = NULL;
+	memset(s->xsk, 0, s->count * sizeof(*s->xsk));
+}
+
+static int open_when_free(struct xsk_set *s, const char *ifname, u16 bind_flags)
+{
+	const struct timespec nap = { .tv_nsec = 1000000 };
+	int err;
+
+	for (u32 ms = 0;; ms++) {
+		err = open_all(s, ifname, bind_flags);
+		if (err)
+			close_all(s);
+		if (err != -EBUSY || ms == XSK_BUSY_MS)
+			return err;
+		nanosleep(&nap, NULL);
+	}
+}
+
+int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 queues, bool try_zero_copy)
+{
+	/* Multi-buffer before zero-copy: without it the path MTU halves. */
+	static const u16 modes[] = { XDP_ZEROCOPY | XDP_USE_SG, XDP_COPY | XDP_USE_SG, XDP_ZEROCOPY, XDP_COPY };
+	int err = -EOPNOTSUPP;
+
+	*s = (struct xsk_set){ .umem = umem, .count = queues, .xsk = calloc(queues, sizeof(*s->xsk)) };
+	if (!s->xsk)
+		return -ENOMEM;
+	for (u32 i = 0; i < ARRAY_SIZE(modes); i++) {
+		if (modes[i] & XDP_ZEROCOPY && !try_zero_copy)
+			continue;
+		err = open_when_free(s, ifname, modes[i] | XDP_USE_NEED_WAKEUP);
+		if (err == 0) {
+			s->zero_copy = modes[i] & XDP_ZEROCOPY;
+			s->multibuffer = modes[i] & XDP_USE_SG;
+			for (u32 queue = 0; queue < queues; queue++)
+				fill(s, &s->xsk[queue], umem->rx_frames / queues);
+			return 0;
+		}
+		if (err == -EBUSY || err == -EPERM || err == -ENOMEM)
+			break; /* no other mode would change it */
+	}
+	xsk_close(s);
+	return err;
+}
+
+void xsk_close(struct xsk_set *s)
+{
+	if (s->xsk)
+		close_all(s);
+	free(s->xsk);
+	*s = (struct xsk_set){ 0 };
+}
+
+/* All buffers of a packet are here: hand it over, then free them. */
+static void deliver(struct xsk_set *s, struct xsk *x, xsk_rx_fn *fn, void *arg, __u64 *oversize)
+{
+	const struct xdp_desc *first = &x->part[0], *second = &x->part[1];
+	struct xroce_rx_cqe hint;
+	struct rx_frame frame;
+
+	if (x->parts > 2) {
+		++*oversize;
+	} else if (!x->broken) {
+		frame = (struct rx_frame){ .data = s->umem->area + first->addr, .len = first->len };
+		if (x->parts == 2) {
+			frame.frag = s->umem->area + second->addr;
+			frame.frag_len = second->len;
+		}
+		/* The CQE lies in the same chunk, or there is no room for one. */
+		if (first->addr % UMEM_CHUNK >= sizeof(hint)) {
+			memcpy(&hint, frame.data - sizeof(hint), sizeof(hint));
+			fn(arg, &hint, &frame);
+		} else {
+			fn(arg, NULL, &frame);
+		}
+	}
+	for (u32 i = 0; i < x->parts && i < 2; i++)
+		if (x->part[i].len != UINT32_MAX)
+			umem_rx_release(s->umem, x->part[i].addr);
+	x->parts = 0;
+	x->broken = false;
+}
+
+u32 xsk_receive(struct xsk_set *s, struct xsk *x, u32 max, xsk_rx_fn *fn, void *arg, __u64 *oversize)
+{
+	u32 idx, n = xsk_ring_cons__peek(&x->rx, max, &idx);
+
+	for (u32 i = 0; i < n; i++) {
+		struct xdp_desc desc = *xsk_ring_cons__rx_desc(&x->rx, idx + i);
+		bool ours;
+
+		if (i + 1 < n)
+			__builtin_prefetch(s->umem->area + xsk_ring_cons__rx_desc(&x->rx, idx + i + 1)->addr);
+		ours = umem_rx_received(s->umem, desc.addr, desc.len);
+		if (!ours)
+			x->broken = true;
+		if (x->parts < 2) {
+			if (!ours)
+				desc.len = UINT32_MAX; /* not ours to give back */
+			x->part[x->parts] = desc;
+		} else if (ours) {
+			umem_rx_release(s->umem, desc.addr);
+		}
+		x->parts += x->parts < 3;
+		if (!(desc.options & XDP_PKT_CONTD))
+			deliver(s, x, fn, arg, oversize);
+	}
+	if (n) {
+		xsk_ring_cons__release(&x->rx, n);
+		fill(s, x, n);
+	}
+	return n;
+}

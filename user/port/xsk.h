@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The AF_XDP sockets of a port, one on each receive queue, all on one UMEM; what comes in through them. All of it under the port's lock, but
+ * for the descriptors, which any thread may poll.
+ */
+#ifndef PORT_XSK_H
+#define PORT_XSK_H
+
+#include <xdp/xsk.h>
+#include <xroce/abi.h>
+
+#include "umem.h"
+
+/* One socket. Its four rings are shared with the kernel, one producer and one consumer each; libxdp's helpers have the barriers. */
+struct xsk {
+	struct xsk_socket *socket;
+	int fd;
+	struct xsk_ring_prod fill;
+	struct xsk_ring_cons completion;
+	struct xsk_ring_cons rx;
+	struct xsk_ring_prod tx;
+	/* a packet of several buffers, of which not all have come yet */
+	struct xdp_desc part[2];
+	u32 parts;	 /* buffers so far; more than 2: being thrown away */
+	bool broken;	 /* one of them named no frame of ours */
+};
+
+struct xsk_set {
+	struct umem *umem;
+	struct xsk_umem *kernel_umem;
+	u32 count;
+	struct xsk *xsk; /* count of them; [0] sends */
+	bool zero_copy;
+	bool multibuffer;
+};
+
+#define XSK_TX_RING	256u
+#define XSK_TX_SLOTS	128u /* what is in flight at most: fits the rings of a veth or NIC (256) */
+
+/* Receive frames for that many queues; each fill ring is given an equal part of them. */
+u32 xsk_rx_frames(u32 queues);
+
+/*
+ * Open the sockets: the first of zero-copy (if try_zero_copy) or copy, with or without multi-buffer, that the kernel takes. A socket that was closed a
+ * moment ago may still hold its queue: waits for it up to XSK_BUSY_MS. Returns 0 or -errno of the last attempt.
+ */
+int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 queues, bool try_zero_copy);
+void xsk_close(struct xsk_set *s);
+
+/* A received frame is handed to fn, which must be done with it on return; hint is a copy. */
+typedef void xsk_rx_fn(void *arg, const struct xroce_rx_cqe *hint, const struct rx_frame *frame);
+
+/*
+ * Take up to max descriptors from x and hand over the frames that are complete; give the kernel their place back. Returns the number
+ * of descriptors; *oversize counts packets of more than two buffers, which are thrown away.
+ */
+u32 xsk_receive(struct xsk_set *s, struct xsk *x, u32 max, xsk_rx_fn *fn, void *arg, __u64 *oversize);
+
+#endif
