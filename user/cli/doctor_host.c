@@ -69,8 +69,10 @@ static void check_memlock(struct doctor *d, u64 caps)
 {
 	struct rlimit lim;
 
-	if (has_cap(caps, CAP_IPC_LOCK)) {
-		finding(d, LEVEL_OK, "locked memory", NULL, "not limited (CAP_IPC_LOCK)");
+	/* With CAP_SYS_RESOURCE the port lifts the limit itself. */
+	if (has_cap(caps, CAP_IPC_LOCK) || has_cap(caps, CAP_SYS_RESOURCE)) {
+		finding(d, LEVEL_OK, "locked memory", NULL, "not limited (%s)",
+			has_cap(caps, CAP_IPC_LOCK) ? "CAP_IPC_LOCK" : "CAP_SYS_RESOURCE");
 	} else if (getrlimit(RLIMIT_MEMLOCK, &lim)) {
 		finding(d, LEVEL_WARN, "locked memory", NULL, "limit cannot be read: %s", strerror(errno));
 	} else if (lim.rlim_max == RLIM_INFINITY) {

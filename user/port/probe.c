@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -87,9 +88,12 @@ static int try_bind(unsigned int bind_flags)
 static void trial(struct probe *p)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_SKB_MODE);
+	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 	struct xroce_bpf *bpf = xroce_bpf__open();
 	int fd;
 
+	/* As the making of a port does, where it may. */
+	setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	p->program = bpf ? xroce_bpf__load(bpf) : -errno;
 	p->socket = try_socket();
 	p->namespace = unshare(CLONE_NEWNET) ? -errno : bring_up("lo");

@@ -1,0 +1,278 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The xroce command itself: what run sets and returns, what list and doctor say of interfaces in every condition, and that neither changes one.
+. "$(dirname "$0")/../netns/lib/case.sh"
+netns_pair 4500
+
+# try STATUS COMMAND...: run it on A, bounded; output in cli.out.
+try() {
+	local want=$1 status
+	shift
+	in_a timeout 30 "$@" >"$WORK/cli.out" 2>&1
+	status=$?
+	[ $status -eq "$want" ] || { fail "$* ends with $status, not $want"; show cli; }
+}
+
+usage() {
+	local word
+
+	try 2 "$XROCE"
+	try 0 "$XROCE" --help
+	for word in run list doctor; do
+		need_line cli "^  $word "
+	done
+	for word in run list doctor; do
+		try 0 "$XROCE" $word --help
+		need_line cli "^usage: xroce $word"
+		try 0 "$XROCE" help $word
+		need_line cli "^usage: xroce $word"
+		try 2 "$XROCE" $word --nosuch
+		need_line cli "unknown option '--nosuch'"
+	done
+	try 0 "$XROCE" --version
+	need_line cli '^xroce [0-9]+\.[0-9]+'
+	try 2 "$XROCE" nosuch
+	try 2 "$XROCE" list $IF_A lo
+	try 2 "$XROCE" doctor $IF_A lo
+	try 2 "$XROCE" run --dev
+	try 2 "$XROCE" run --dev $IF_A --
+}
+
+run_environment() {
+	local print='echo "[$LD_LIBRARY_PATH] [$XROCE_DEV]"' lib
+
+	lib=$(cd "$BUILD/lib" && pwd -P)
+	try 0 "$XROCE" run --dev $IF_A -- sh -c "$print"
+	need_line cli "^\\[$lib\\] \\[$IF_A\\]\$"
+	try 0 env LD_LIBRARY_PATH= XROCE_DEV=lo "$XROCE" run sh -c "$print"
+	need_line cli "^\\[$lib\\] \\[lo\\]\$"
+	try 0 env LD_LIBRARY_PATH=/one:/two "$XROCE" run -d$IF_A sh -c "$print"
+	need_line cli "^\\[$lib:/one:/two\\] \\[$IF_A\\]\$"
+	# What follows the command is the command's.
+	try 0 "$XROCE" run -- echo --dev nosuch --help
+	need_line cli '^--dev nosuch --help$'
+}
+
+run_status() {
+	try 7 "$XROCE" run -- sh -c 'exit 7'
+	try 127 "$XROCE" run -- no-such-command
+	need_line cli "'no-such-command': command not found"
+	try 127 "$XROCE" run -- "$WORK/no-such-file"
+	echo text >"$WORK/plain"
+	try 126 "$XROCE" run -- "$WORK/plain"
+	try 126 "$XROCE" run -- "$WORK"
+	try 2 "$XROCE" run --dev nosuch -- true
+	need_line cli "no interface 'nosuch'"
+	in_a ip tuntap add mode tun name tun0
+	try 2 "$XROCE" run --dev tun0 -- true
+	need_line cli "'tun0' is not an Ethernet interface"
+	in_a ip link del tun0
+}
+
+run_warns_of_setuid() {
+	cp "$(type -P true)" "$WORK/setuid" && chown 65534 "$WORK/setuid" && chmod 4755 "$WORK/setuid"
+	try 0 "$XROCE" run -- "$WORK/setuid"
+	need_line cli "warning: $WORK/setuid is set-user-ID"
+	try 0 env PATH="/nonexistent::$WORK:$PATH" "$XROCE" run -- setuid
+	need_line cli "warning: $WORK/setuid is set-user-ID"
+	try 0 "$XROCE" run -- true
+	need_no_line cli warning
+}
+
+# An installation: PREFIX/lib/xroce is ours, whatever lies in PREFIX/lib.
+run_installed() {
+	local p=$WORK/prefix real
+
+	mkdir -p "$p/bin" "$p/lib/xroce" && cp "$XROCE" "$p/bin/" && cp "$(type -P true)" "$p/lib/libibverbs.so.1"
+	real=$(cd "$p/lib/xroce" && pwd -P)
+	try 2 "$p/bin/xroce" run -- true
+	need_line cli 'neither in .*make install'
+	cp "$BUILD/lib/libibverbs.so.1" "$p/lib/xroce/"
+	try 0 "$p/bin/xroce" run -- sh -c 'echo "[$LD_LIBRARY_PATH]"'
+	need_line cli "^\\[$real\\]\$"
+	mkdir -p "$WORK/co:lon" && cp -r "$p/." "$WORK/co:lon/"
+	try 2 "$WORK/co:lon/bin/xroce" run -- true
+	need_line cli 'colon'
+}
+
+# mtu N: on both ends.
+mtu() {
+	in_a ip link set $IF_A mtu "$1"
+	in_b ip link set $IF_B mtu "$1"
+}
+
+list_link() {
+	try 0 "$XROCE" list $IF_A
+	need_line cli "^$DEV_A\$"
+	need_line cli 'link +up, 10000 Mb/s, MTU 4500, 1 receive queue$'
+	need_line cli "GID 0 +::ffff:$IP4_A +RoCE v2\$"
+	need_no_line cli xroce_lo
+	mtu 1500
+	try 0 "$XROCE" list $IF_A
+	need_line cli 'path MTU +1024$'
+	in_b ip link set $IF_B down
+	try 0 "$XROCE" list $IF_A
+	need_line cli 'link +down'
+	in_b ip link set $IF_B up
+	mtu 4500
+	try 0 env XROCE_DEV=lo "$XROCE" list
+	need_line cli '^xroce_lo$'
+	need_no_line cli "^$DEV_A\$"
+	try 1 env XROCE_DEV=nosuch "$XROCE" list
+	need_line cli 'XROCE_DEV=nosuch: no Ethernet interface'
+}
+
+doctor_healthy() {
+	try 0 "$XROCE" doctor $IF_A
+	need_no_line cli '^(FAIL|warn)'
+	need_line cli '^ok    XDP program: loads'
+	need_line cli '^ok    bpf_link: '
+	need_line cli '^ok    AF_XDP: '
+	need_line cli "^ok    $IF_A XDP mode: native \\(veth"
+	need_line cli "^ok    $IF_A XDP hook: free"
+	need_line cli "^ok    $IF_A MTU: 4500 gives path MTU 4096"
+	try 0 "$XROCE" doctor
+	need_line cli "^ok    $IF_A link: up"
+	need_no_line cli ' lo link'
+	try 0 "$XROCE" doctor lo
+	need_line cli '^ok    lo XDP mode: generic'
+	xdp_off $NS_A $IF_A || fail "doctor leaves XDP attached"
+}
+
+# Without capabilities, and as another user without any right to look around.
+doctor_unprivileged() {
+	mkdir -p "$WORK/open/bin" && cp "$XROCE" "$WORK/open/bin/" && chmod a+x "$WORK" "$WORK/open" "$WORK/open/bin"
+	try 1 setpriv --bounding-set -all "$XROCE" doctor $IF_A
+	need_line cli '^FAIL  privileges: missing CAP_NET_ADMIN CAP_BPF CAP_NET_RAW -> run as root'
+	need_line cli "^ok    $IF_A link"
+	try 1 setpriv --reuid 65534 --regid 65534 --clear-groups "$WORK/open/bin/xroce" doctor $IF_A
+	need_line cli '^FAIL  privileges'
+	need_line cli "^ok    $IF_A XDP hook: free"
+	try 0 setpriv --reuid 65534 --regid 65534 --clear-groups "$WORK/open/bin/xroce" list $IF_A
+	need_line cli "GID 0 +::ffff:$IP4_A"
+	try 1 setpriv --bounding-set -net_raw "$XROCE" doctor $IF_A
+	need_line cli '^FAIL  privileges: missing CAP_NET_RAW '
+	# No way to make a namespace: the rest is told by what can be tried without.
+	try 0 setpriv --bounding-set=-all,+net_admin,+bpf,+perfmon,+net_raw,+ipc_lock "$XROCE" doctor $IF_A
+	need_line cli '^ok    XDP program: loads'
+	need_line cli '^ok    AF_XDP: sockets can be made'
+	# Root of a user namespace only.
+	try 1 unshare --user --map-root-user "$XROCE" doctor $IF_A
+	need_line cli '^FAIL  privileges: those of a user namespace'
+}
+
+# locked BYTES: how a program runs that may lock no more than that.
+locked() { echo prlimit --memlock="$1:$1" setpriv --bounding-set -ipc_lock,-sys_resource; }
+
+doctor_limits() {
+	# shellcheck disable=SC2046
+	try 1 $(locked 65536) "$XROCE" doctor $IF_A
+	need_line cli '^warn  locked memory: only 64 KiB'
+	need_line cli '^FAIL  AF_XDP: sockets do not bind: .* -> raise'
+}
+
+doctor_limits_lifted() {
+	skip_reason='no CAP_SYS_RESOURCE here'
+	prlimit --memlock=unlimited:unlimited true 2>/dev/null || return 77
+	# shellcheck disable=SC2046
+	try 0 $(locked unlimited) "$XROCE" doctor $IF_A
+	need_line cli '^ok    locked memory: not limited$'
+	try 0 prlimit --memlock=65536:65536 setpriv --bounding-set -ipc_lock "$XROCE" doctor $IF_A
+	need_line cli '^ok    locked memory: not limited .CAP_SYS_RESOURCE'
+	need_line cli '^ok    AF_XDP: sockets bind'
+}
+
+doctor_mtu() {
+	mtu 1500
+	try 0 "$XROCE" doctor $IF_A
+	need_line cli "^warn  $IF_A MTU: 1500 gives path MTU 1024; path MTU 4096 needs 4184 -> .ip link set $IF_A mtu 4500"
+	mtu 300
+	try 1 "$XROCE" doctor $IF_A
+	need_line cli "^FAIL  $IF_A MTU: 300 is too small"
+	try 0 "$XROCE" list $IF_A
+	need_line cli 'path MTU +none'
+	mtu 4500
+	# A small MTU switches IPv6 off.
+	in_a ip addr replace $IP6_A/64 dev $IF_A nodad
+	in_b ip addr replace $IP6_B/64 dev $IF_B nodad
+}
+
+doctor_link_and_addresses() {
+	in_b ip link set $IF_B down
+	try 1 "$XROCE" doctor $IF_A
+	need_line cli "^FAIL  $IF_A link: down -> "
+	in_b ip link set $IF_B up
+	in_a ip link add bare type bridge
+	in_a ip link set bare addrgenmode none
+	try 1 "$XROCE" doctor bare
+	need_line cli '^FAIL  bare addresses: none, so no GID -> .ip address add'
+	need_line cli '^warn  bare XDP mode: generic: bridge has no native XDP'
+	in_a ip link del bare
+	unshare --net "$XROCE" doctor >"$WORK/cli.out" 2>&1
+	need_equal "exit status" $? 1
+	need_line cli '^FAIL  interfaces: none'
+}
+
+# hook_taken OPTION MODE OFF: another program on the hook, put there by ip(8).
+hook_taken() {
+	local option=$1 mode=$2 off=$3
+
+	printf '__attribute__((section("xdp"), used)) int other(void *ctx) { return 2; }\nchar l[] __attribute__((section("license"), used)) = "GPL";\n' \
+		>"$WORK/other.c"
+	clang -target bpf -O2 -g -c "$WORK/other.c" -o "$WORK/other.o" || return
+	mtu 1500 # what a program without xdp.frags takes
+	in_a ip link set $IF_A "$option" obj "$WORK/other.o" sec xdp || return
+	try 1 "$XROCE" doctor $IF_A
+	need_line cli "^FAIL  $IF_A XDP hook: taken by another program, id [0-9]+, other, $mode mode -> .*ip link set dev $IF_A $off off"
+	try 0 "$XROCE" list $IF_A
+	need_line cli "XDP +$mode, program [0-9]+ other\$"
+	xdp_on $NS_A $IF_A || fail "the other program is gone"
+	in_a ip link set $IF_A "$option" off
+	mtu 4500
+}
+
+# The holder of an interface is known by an abstract socket, whoever binds it; and not by another interface's.
+held() {
+	local ifindex
+
+	ifindex=$(in_a ip -o link show dev $IF_A | cut -d: -f1)
+	start holder a perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0) && bind(S, pack_sockaddr_un("\0xroce/$ARGV[0]")) && listen(S, 9) or die;
+		$| = 1; print "listens\n"; sleep 60' "$ifindex"
+	wait_until 10 grep -q listens "$WORK/holder.out" || fail "no holder"
+	try 0 "$XROCE" doctor $IF_A
+	need_line cli "^warn  $IF_A XDP hook: in use by perl \\(pid $child\\)"
+	try 0 "$XROCE" list $IF_A
+	need_line cli "in use +by perl \\(pid $child\\)"
+	try 0 "$XROCE" doctor lo
+	need_line cli '^ok    lo XDP hook: free'
+	stop "$child"
+}
+
+# The kernel's own RDMA devices, as sysfs would show them.
+kernel_rdma() {
+	local gid=$WORK/class/infiniband/rxe7/ports/1/gid_attrs/ndevs
+
+	mkdir -p "$gid" && echo $IF_A >"$gid/0" && mkdir -p "$WORK/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs"
+	try 0 unshare --mount sh -c 'mount --bind "$1" /sys/class && exec "$2" doctor "$3"' - "$WORK/class" "$XROCE" $IF_A
+	need_line cli "^warn  $IF_A kernel RDMA: rxe7 is on this interface too.*rdma link delete rxe7"
+	need_no_line cli mlx5_0
+}
+
+run_case usage usage
+run_case run_environment run_environment
+run_case run_status run_status
+run_case run_warns_of_setuid run_warns_of_setuid
+run_case run_installed run_installed
+run_case list_link list_link
+run_case doctor_healthy doctor_healthy
+run_case doctor_unprivileged doctor_unprivileged
+run_case doctor_limits doctor_limits
+run_case doctor_limits_lifted doctor_limits_lifted
+run_case doctor_mtu doctor_mtu
+run_case doctor_link_and_addresses doctor_link_and_addresses
+run_case hook_taken_native hook_taken xdpdrv native xdp
+run_case hook_taken_generic hook_taken xdpgeneric generic xdpgeneric
+run_case held held
+run_case kernel_rdma kernel_rdma
+finish_cases
