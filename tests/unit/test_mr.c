@@ -167,6 +167,29 @@ static void mr_remove__from_the_middle_of_a_chain(void **state)
 	mr_table_destroy(&chained);
 }
 
+static u64 first_slot(void *arg)
+{
+	return (u64)(++*(u32 *)arg) << 20;
+}
+
+/* Key 0 is nobody's, also where a region was that is gone. */
+static void mr_remove__leaves_nothing_under_key_0(void **state)
+{
+	struct mr_table chained;
+	struct mr *mr[2];
+	u32 n = 0;
+	u8 byte;
+
+	assert_int_equal(mr_table_init(&chained, first_slot, &n), 0);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(mr_add(&chained, 0, &byte, 1, 0, 0, &mr[i]), 0);
+	mr_remove(&chained, mr[0]);
+	assert_null(mr_find(&chained, 0));
+	assert_null(mr_translate(&chained, 0, 0, 0, 0, 0));
+	assert_ptr_equal(mr_find(&chained, mr[1]->key), mr[1]);
+	mr_table_destroy(&chained);
+}
+
 static void mr_translate__bounds(void **state)
 {
 	static u8 bytes[100];
@@ -412,6 +435,7 @@ int main(void)
 		cmocka_unit_test(mr_add__keys_are_unique),
 		WITH_TABLE(mr_remove__many),
 		cmocka_unit_test(mr_remove__from_the_middle_of_a_chain),
+		cmocka_unit_test(mr_remove__leaves_nothing_under_key_0),
 		WITH_TABLE(mr_translate__bounds),
 		WITH_TABLE(mr_translate__ends_of_the_address_space),
 		WITH_TABLE(mr_translate__zero_based),

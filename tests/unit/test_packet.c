@@ -239,6 +239,26 @@ static void packet_put_headers__ipv4_checksum(void **state)
 	}
 }
 
+/* Every identification with one path: the sum passes each value, so each carry of the folding is met. */
+static void packet_put_headers__ipv4_checksum_every_carry(void **state)
+{
+	u8 frame[PACKET_FRAME_MAX];
+	struct path path = random_path(false, false);
+	struct packet p = { .opcode = 0x01 };
+
+	memset(path.local.raw + 12, 0xff, 4);
+	memset(path.peer.raw + 12, 0xff, 4);
+	for (u32 id = 0; id < 0x10000; id++) {
+		u32 sum = 0;
+
+		p.ip_id = (u16)id;
+		packet_put_headers(frame, &path, &p);
+		for (int i = 0; i < IPV4; i += 2)
+			sum += (u32)frame[ETH + i] << 8 | frame[ETH + i + 1];
+		assert_int_equal((sum & 0xffff) + (sum >> 16), 0xffff);
+	}
+}
+
 /* A path and a packet whose bytes can be told apart at a glance. */
 static const struct path plain_path = {
 	.dmac = { 0xd1, 0xd2, 0xd3, 0xd4, 0xd5, 0xd6 },
@@ -282,6 +302,7 @@ static void packet_put_headers__ipv6_bytes(void **state)
 	u8 frame[PACKET_FRAME_MAX];
 
 	path.is_ipv6 = true;
+	path.flow_label |= 0xfff00000; /* 20 bits count */
 	path.local = (struct gid){ { 0xfd, [15] = 1 } };
 	path.peer = (struct gid){ { 0xfd, [15] = 2 } };
 	packet_put_headers(frame, &path, &p);
@@ -733,6 +754,7 @@ int main(void)
 		cmocka_unit_test_setup(packet_parse__random_bytes, reseed),
 		cmocka_unit_test_setup(packet_copy_payload__every_range, reseed),
 		cmocka_unit_test_setup(packet_put_headers__ipv4_checksum, reseed),
+		cmocka_unit_test_setup(packet_put_headers__ipv4_checksum_every_carry, reseed),
 		cmocka_unit_test_setup(packet_put_headers__vlan_ipv4_bytes, reseed),
 		cmocka_unit_test_setup(packet_put_headers__ipv6_bytes, reseed),
 		cmocka_unit_test_setup(packet_put_headers__headers_no_capture_has, reseed),
