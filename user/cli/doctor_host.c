@@ -11,10 +11,14 @@
 #include <unistd.h>
 
 #include "../port/probe.h"
+#include "../port/xsk.h"
 #include "doctor.h"
 
-/* Enough for the packet memory of 16 receive queues. */
-#define MEMLOCK_BYTES (64ull << 20)
+/* Packet memory of a port, which the kernel counts as locked. */
+static u64 packet_memory(u32 queues)
+{
+	return (u64)xsk_rx_frames(queues) * UMEM_CHUNK + (u64)XSK_TX_SLOTS * UMEM_TX_SLOT_BYTES;
+}
 
 static u64 effective_capabilities(void)
 {
@@ -77,11 +81,14 @@ static void check_memlock(struct doctor *d, u64 caps)
 		finding(d, LEVEL_WARN, "locked memory", NULL, "limit cannot be read: %s", strerror(errno));
 	} else if (lim.rlim_max == RLIM_INFINITY) {
 		finding(d, LEVEL_OK, "locked memory", NULL, "not limited");
-	} else if (lim.rlim_max >= MEMLOCK_BYTES) {
+	} else if (lim.rlim_max >= packet_memory(XROCE_MAX_QUEUE)) {
 		finding(d, LEVEL_OK, "locked memory", NULL, "%llu MiB allowed", (unsigned long long)lim.rlim_max >> 20);
 	} else {
-		finding(d, LEVEL_WARN, "locked memory", "raise it: `ulimit -l unlimited` as root, or LimitMEMLOCK= of the service",
-			"only %llu KiB allowed; packet memory takes about 3 MiB a receive queue", (unsigned long long)lim.rlim_max >> 10);
+		finding(d, lim.rlim_max < packet_memory(1) ? LEVEL_FAIL : LEVEL_WARN, "locked memory",
+			"raise it: `ulimit -l unlimited` as root, or LimitMEMLOCK= of the service",
+			"%llu KiB allowed to all of this user's processes; an interface takes %llu with one receive queue, %llu with many",
+			(unsigned long long)lim.rlim_max >> 10, (unsigned long long)packet_memory(1) >> 10,
+			(unsigned long long)packet_memory(XROCE_MAX_QUEUE) >> 10);
 	}
 }
 
@@ -146,9 +153,13 @@ static void check_bpf_types(struct doctor *d)
 		finding(d, LEVEL_OK, "BPF", NULL, "XDP programs, XSK maps, ring buffers, arrays of maps and in shared memory");
 }
 
-static void check_probe(struct doctor *d, const struct probe *p)
+static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 {
-	if (p->program)
+	/* The verifier's defences against speculation (bpf_bypass_spec_v1) refuse pointer arithmetic to those who lack it. */
+	if ((p->program == -EACCES || p->program == -EPERM) && !has_cap(caps, CAP_PERFMON) && !has_cap(caps, CAP_SYS_ADMIN))
+		finding(d, LEVEL_FAIL, "XDP program", "run as root, or with CAP_PERFMON besides the others",
+			"does not load: the kernel's verifier asks for CAP_PERFMON");
+	else if (p->program)
 		finding(d, LEVEL_FAIL, "XDP program", "a kernel of 5.18 or later; XROCE_DEBUG=1 shows what the kernel says when a program opens a device",
 			"does not load: %s", strerror(-p->program));
 	else
@@ -209,7 +220,7 @@ void doctor_host(struct doctor *d)
 		if (ret)
 			finding(d, LEVEL_WARN, "XDP program", NULL, "cannot be tried: %s", strerror(-ret));
 		else
-			check_probe(d, &probe);
+			check_probe(d, &probe, caps);
 	} else {
 		finding(d, LEVEL_WARN, "BPF and AF_XDP", "run `xroce doctor` with them", "not tried, for want of privileges");
 	}

@@ -177,7 +177,7 @@ const struct command command_run = {
 		"  -v, --verbose    say on standard error what is run, and with which library\n"
 		"  -h, --help       this text\n"
 		"\n"
-		"COMMAND needs the privileges that 'xroce doctor' names: root, or CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW. A program that is\n"
+		"COMMAND needs the privileges that 'xroce doctor' names: root, or some capabilities. A program that is\n"
 		"set-user-ID or has file capabilities of its own does not look at LD_LIBRARY_PATH: run warns of it.\n"
 		"\n"
 		"Exit status: COMMAND's; 127 if it is not found, 126 if it cannot be run; 2 for wrong usage, no such interface or no library,\n"
