@@ -53,25 +53,38 @@ static int access_check(unsigned int access)
 	return access & ~(unsigned int)MR_ACCESS_KNOWN ? EINVAL : 0;
 }
 
+/* Fault pages in for reading or writing. Returns 0 or a positive errno, of which EINVAL is ambiguous: see range_check(). */
+static int populate(u64 start, u64 end, int advice)
+{
+	while (madvise((void *)(uintptr_t)start, end - start, advice))
+		if (errno != EINTR && errno != EAGAIN)
+			return errno;
+	return 0;
+}
+
 /*
- * Fault the pages in, as an adapter that pins them would: EFAULT for a range that is not mapped, or not writable where it must be. What the
- * kernel cannot populate (device memory, old kernels) is let pass.
+ * Fault the pages in, as an adapter that pins them would: EFAULT for a range that is not mapped, or not writable where it must be. The kernel
+ * refuses with EINVAL what may not be written, and also what it cannot populate (device memory, and anything before 5.14): the latter cannot be
+ * populated for reading either, and is let pass.
  */
 static int range_check(void *addr, size_t length, unsigned int access)
 {
 	u64 page = (u64)sysconf(_SC_PAGESIZE);
 	u64 start = (uintptr_t)addr & ~(page - 1);
 	u64 end;
+	int err;
 
 	if (!length || __builtin_add_overflow((uintptr_t)addr, length, &end) || end > UINT64_MAX - page)
 		return EINVAL;
 	end = (end + page - 1) & ~(page - 1);
-	while (madvise((void *)(uintptr_t)start, end - start, access & IBV_ACCESS_LOCAL_WRITE ? MADV_POPULATE_WRITE : MADV_POPULATE_READ)) {
-		if (errno == EINTR || errno == EAGAIN)
-			continue;
-		return errno == ENOMEM || errno == EFAULT ? EFAULT : 0;
+	if (access & IBV_ACCESS_LOCAL_WRITE) {
+		err = populate(start, end, MADV_POPULATE_WRITE);
+		if (err == EINVAL && !populate(start, end, MADV_POPULATE_READ))
+			return EFAULT;
+	} else {
+		err = populate(start, end, MADV_POPULATE_READ);
 	}
-	return 0;
+	return err == ENOMEM || err == EFAULT ? EFAULT : 0;
 }
 
 /* What can be known of a region before the engine's table is asked. */

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the contract tests share: one device, a pair of QPs of this process that are connected over the own GID, and assertions that end a case
+ * and say where. A case is a function that returns false when it failed.
+ */
+#ifndef TESTS_VERBS_CONTRACT_H
+#define TESTS_VERBS_CONTRACT_H
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define BUF_BYTES  (64 * 1024)
+#define QUEUE	   8	     /* WRs a queue */
+#define WAIT_MS	   10000
+#define UD_QKEY	   0x11111111
+
+extern struct ibv_context *ctx;
+
+/* Two ends in one process: end 0 sends, end 1 receives, unless the case does otherwise. */
+struct pair {
+	struct ibv_pd *pd;
+	struct ibv_comp_channel *channel; /* of cq[1] */
+	struct ibv_cq *cq[2];
+	struct ibv_srq *srq;		  /* of end 1, or NULL */
+	struct ibv_qp *qp[2];
+	struct ibv_mr *mr[2];
+	char *buf[2];
+};
+
+struct pair_options {
+	enum ibv_qp_type type; /* 0: RC */
+	bool srq;
+	bool channel;
+	int rnr_retry;	       /* 0: 7, for ever */
+	int cqe;	       /* 0: enough */
+	uint64_t ops;	       /* end 0: ibv_create_qp_ex() with these send operations */
+};
+
+bool pair_open(struct pair *p, struct pair_options o);
+/* Also after a failed case: takes down what there is. Returns false if anything refuses to go. */
+bool pair_close(struct pair *p);
+
+/* To INIT; to RTR and RTS against the peer. */
+int qp_to_init(struct ibv_qp *qp);
+int qp_to_rts(struct ibv_qp *qp, uint32_t dest_qpn, int rnr_retry);
+struct ibv_ah_attr own_address(void);
+
+/* Wait for one completion, in bounded time. False if none comes. */
+bool wait_wc(struct ibv_cq *cq, struct ibv_wc *wc);
+/* True if the CQ stays empty while everything that is under way arrives: after a later completion of cq_other has been seen, or at once. */
+bool cq_is_empty(struct ibv_cq *cq);
+
+struct ibv_sge sge_of(const struct pair *p, int end, uint32_t offset, uint32_t length);
+int post_recv(struct pair *p, uint64_t wr_id, uint32_t offset, uint32_t length);
+int post_send(struct pair *p, uint64_t wr_id, uint32_t offset, uint32_t length, unsigned int flags);
+
+#define MUST(cond)                                                                            \
+	do {                                                                                  \
+		if (!(cond)) {                                                                \
+			printf("# %s:%d: %s (errno %d)\n", __FILE__, __LINE__, #cond, errno); \
+			return false;                                                         \
+		}                                                                             \
+	} while (0)
+
+#define MUST_EQ(got, want)                                                                             \
+	do {                                                                                           \
+		long long g_ = (long long)(got), w_ = (long long)(want);                               \
+		if (g_ != w_) {                                                                        \
+			printf("# %s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #got, g_, w_);   \
+			return false;                                                                  \
+		}                                                                                      \
+	} while (0)
+
+/* The call must give NULL and this errno. */
+#define MUST_FAIL(call, want)                                                                          \
+	do {                                                                                           \
+		errno = 0;                                                                             \
+		if ((call) != NULL || errno != (want)) {                                               \
+			printf("# %s:%d: %s: errno %d, not %d\n", __FILE__, __LINE__, #call, errno, (want)); \
+			return false;                                                                  \
+		}                                                                                      \
+	} while (0)
+
+struct test_case {
+	const char *name;
+	bool (*run)(void);
+};
+
+extern const struct test_case object_cases[], traffic_cases[], event_cases[];
+
+#endif
