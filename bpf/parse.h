@@ -7,6 +7,9 @@
  * faulty packet is dropped is the caller's matter, since it may not be for this device.
  *
  * Only the linear part is read. A multi-buffer frame whose headers do not all lie there is a fault.
+ *
+ * Packet pointers move by constants only: the verifier lets a register be added to one with CAP_PERFMON alone, and opening a device shall
+ * not need that. What lies at a variable offset (an immediate, the port behind IPv4 options) is copied by a helper.
  */
 #ifndef BPF_PARSE_H
 #define BPF_PARSE_H
@@ -55,6 +58,7 @@ struct packet {
 	union address src, dst;
 	__u32 l3;	    /* IP header */
 	__u32 l4;	    /* UDP header */
+	struct udphdr *udp; /* the same as a pointer, the whole header inside the linear part; not set with a fault */
 	__u32 ip_end;	    /* first byte behind the IP packet, as the IP header says; Ethernet padding may follow */
 	__u16 vlan_tci;	    /* of the outer tag, 0 without one */
 	__u8 tos;
@@ -93,39 +97,54 @@ static __always_inline bool is_vlan(__be16 proto)
 	return proto == bpf_htons(ETH_P_8021Q) || proto == bpf_htons(ETH_P_8021AD);
 }
 
-/* IPv4 at l3. As parse_ip(). */
-static __always_inline bool parse_ipv4(struct packet *p, void *data, void *data_end, enum xroce_drop *fault)
+/* The UDP destination port at offset l4 of the frame; 0 if the frame ends before the UDP header does. */
+static __always_inline __be16 udp_port_at(struct xdp_md *ctx, __u32 l4)
 {
-	struct iphdr *ip = data + p->l3;
-	struct udphdr *udp;
+	struct udphdr udp;
+
+	return bpf_xdp_load_bytes(ctx, l4, &udp, sizeof(udp)) ? 0 : udp.dest;
+}
+
+/* IPv4 at ip, which is p->l3. As parse_ip(). */
+static __always_inline bool parse_ipv4(struct xdp_md *ctx, struct packet *p, struct iphdr *ip, void *data_end,
+				       enum xroce_drop *fault)
+{
+	struct udphdr *udp = (void *)(ip + 1);
 	__u32 header;
+	__be16 port;
 
 	if ((void *)(ip + 1) > data_end || ip->protocol != IPPROTO_UDP || ip->version != 4)
 		return false;
-	header = ip->ihl * 4;
-	udp = (void *)ip + header;
 	/* A later fragment shows no port: it cannot be told from anyone else's and goes to the kernel, which never completes it. */
-	if (header < sizeof(*ip) || (ip->frag_off & bpf_htons(IPV4_FRAGMENT_OFFSET)) || (void *)(udp + 1) > data_end ||
-	    udp->dest != bpf_htons(ROCE_UDP_PORT))
+	header = ip->ihl * 4;
+	if (header < sizeof(*ip) || (ip->frag_off & bpf_htons(IPV4_FRAGMENT_OFFSET)))
 		return false;
 	p->l4 = p->l3 + header;
+	if (header == sizeof(*ip)) {
+		if ((void *)(udp + 1) > data_end)
+			return false;
+		p->udp = udp;
+		port = udp->dest;
+	} else {
+		port = udp_port_at(ctx, p->l4);
+		*fault = XROCE_DROP_ip_options;
+	}
+	if (port != bpf_htons(ROCE_UDP_PORT))
+		return false;
 	p->ip_end = p->l3 + bpf_ntohs(ip->tot_len);
 	p->tos = ip->tos;
 	p->src.half[0] = p->dst.half[0] = 0;
 	p->src.word[2] = p->dst.word[2] = bpf_htonl(0xffff);
 	p->src.word[3] = ip->saddr;
 	p->dst.word[3] = ip->daddr;
-	if (header != sizeof(*ip))
-		*fault = XROCE_DROP_ip_options;
-	else if (ip->frag_off & bpf_htons(IPV4_MORE_FRAGMENTS))
+	if (ip->frag_off & bpf_htons(IPV4_MORE_FRAGMENTS))
 		*fault = XROCE_DROP_ip_fragment;
 	return true;
 }
 
-/* IPv6 at l3. As parse_ip(). RoCEv2 knows no extension headers: UDP follows at once, or in a first fragment, which is refused. */
-static __always_inline bool parse_ipv6(struct packet *p, void *data, void *data_end, enum xroce_drop *fault)
+/* IPv6 at ip, as parse_ipv4(). RoCEv2 knows no extension headers: UDP follows at once, or in a first fragment, which is refused. */
+static __always_inline bool parse_ipv6(struct packet *p, struct ipv6hdr *ip, void *data_end, enum xroce_drop *fault)
 {
-	struct ipv6hdr *ip = data + p->l3;
 	struct ipv6_fragment *fragment = (void *)(ip + 1);
 	struct udphdr *udp = (void *)(ip + 1);
 
@@ -143,6 +162,7 @@ static __always_inline bool parse_ipv6(struct packet *p, void *data, void *data_
 	}
 	if ((void *)(udp + 1) > data_end || udp->dest != bpf_htons(ROCE_UDP_PORT))
 		return false;
+	p->udp = udp;
 	p->ip_end = p->l4 + bpf_ntohs(ip->payload_len);
 	p->tos = load_be16(ip) >> 4;
 	p->rx_flags |= XROCE_RX_IPV6;
@@ -161,6 +181,7 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
 	void *data_end = (void *)(long)ctx->data_end;
 	struct ethhdr *eth = data;
 	struct vlan_tag *tag = (void *)(eth + 1);
+	void *ip = eth + 1;
 	__be16 proto;
 
 	if ((void *)(eth + 1) > data_end)
@@ -177,18 +198,21 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
 		p->rx_flags = XROCE_RX_VLAN;
 		p->l3 += sizeof(*tag);
 		proto = tag->proto;
+		ip = tag + 1;
 		if (is_vlan(proto)) {
 			tag++;
 			if ((void *)(tag + 1) > data_end)
 				return false;
 			p->l3 += sizeof(*tag);
 			proto = tag->proto;
+			ip = tag + 1;
 		}
+		barrier_var(ip); /* else clang adds p->l3 to data */
 	}
 	if (proto == bpf_htons(ETH_P_IP))
-		return parse_ipv4(p, data, data_end, fault);
+		return parse_ipv4(ctx, p, ip, data_end, fault);
 	if (proto == bpf_htons(ETH_P_IPV6))
-		return parse_ipv6(p, data, data_end, fault);
+		return parse_ipv6(p, ip, data_end, fault);
 	return false;
 }
 
@@ -199,15 +223,12 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
 static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct packet *p)
 {
 	__u64 frame_len = bpf_xdp_get_buff_len(ctx);
-	void *data = (void *)(long)ctx->data;
 	void *data_end = (void *)(long)ctx->data_end;
-	struct udphdr *udp = data + p->l4;
+	struct udphdr *udp = p->udp;
 	struct bth *bth = (void *)(udp + 1);
 	void *ext = bth + 1;
 	__u32 len, ext_len, pad;
 
-	if ((void *)(udp + 1) > data_end) /* the verifier forgot what parse_ip() checked */
-		return XROCE_DROP_ip_length;
 	if (p->ip_end > frame_len || p->ip_end < p->l4 + sizeof(*udp))
 		return XROCE_DROP_ip_length;
 	len = p->ip_end - p->l4;
@@ -236,22 +257,27 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 	if (len < ext_len)
 		return XROCE_DROP_ext_short;
 	len -= ext_len;
-	/* The headers that are read here: DETH and AETH are first, an immediate or an R_Key is last. */
-	if (p->flags & (OP_DETH | OP_AETH | OP_IMM | OP_IETH)) {
-		if (ext + sizeof(struct aeth) > data_end || ext + ext_len > data_end)
-			return XROCE_DROP_multibuffer;
-		if (p->flags & OP_AETH)
-			p->syndrome = load_be32(ext) >> 24;
-		if (p->flags & (OP_IMM | OP_IETH))
-			p->imm = *(__be32 *)(ext + ext_len - sizeof(__be32));
-		if (p->flags & OP_DETH) {
-			struct deth *deth = ext;
+	/* The headers that are read here: a DETH or an AETH is first, an immediate or an R_Key is last. */
+	if (p->flags & OP_DETH) {
+		struct deth *deth = ext;
 
-			if ((void *)(deth + 1) > data_end)
-				return XROCE_DROP_multibuffer;
-			p->qkey = load_be32(&deth->qkey);
-			p->src_qpn = load_be32(&deth->src_qpn) & ROCE_QPN_MASK;
-		}
+		if ((void *)(deth + 1) > data_end)
+			return XROCE_DROP_multibuffer;
+		p->qkey = load_be32(&deth->qkey);
+		p->src_qpn = load_be32(&deth->src_qpn) & ROCE_QPN_MASK;
+	}
+	if (p->flags & OP_AETH) {
+		struct aeth *aeth = ext;
+
+		if ((void *)(aeth + 1) > data_end)
+			return XROCE_DROP_multibuffer;
+		p->syndrome = load_be32(aeth) >> 24;
+	}
+	if (p->flags & (OP_IMM | OP_IETH)) {
+		__u32 offset = p->l4 + sizeof(*udp) + sizeof(*bth) + ext_len - sizeof(p->imm);
+
+		if (bpf_xdp_load_bytes(ctx, offset, &p->imm, sizeof(p->imm)))
+			return XROCE_DROP_multibuffer;
 	}
 
 	/* Pad fills up to a multiple of 4, so that the ICRC is aligned: a length that is none cannot be right. */

@@ -462,8 +462,8 @@ static void parse_roce__jumbo(void **state)
 }
 
 /*
- * The first buffer ends at each place of the headers: what does not show its port passes, what shows it but has no room for its headers is dropped,
- * and with all headers in the first buffer the packet is taken, wherever its payload lies.
+ * The first buffer ends at each place of the headers: what does not show its port passes, what shows it but not its BTH and DETH is dropped, and
+ * with those in the first buffer the packet is taken, wherever its immediate and its payload lie.
  */
 static void parse_roce__headers_across_buffers(void **state)
 {
@@ -473,6 +473,7 @@ static void parse_roce__headers_across_buffers(void **state)
 	s.opcode = OPCODE(XROCE_UD, OP5_SEND_ONLY_IMM);
 	s.ecn_qpn = BENCH_UD_QPN;
 	frame_put32(s.ext, BENCH_QKEY);
+	frame_put32(s.ext + 8, 0xcafe0001);
 	s.ext_len = 12;
 	frame_build(&f, &s);
 	if (bench_run_with(f.bytes, f.len, &(struct bench_entry){ .linear = f.len - 1 }) == -EINVAL)
@@ -482,13 +483,14 @@ static void parse_roce__headers_across_buffers(void **state)
 
 		if (linear < f.l4 + 8) {
 			assert_int_equal(bench_run_with(f.bytes, f.len, &entry), XDP_PASS);
-		} else if (linear < f.payload) {
+		} else if (linear < f.ext + 8) {
 			bench_expect_drop_with("header in the second buffer", f.bytes, f.len, XROCE_DROP_multibuffer,
 					       linear < f.bth + 12 ? 0 : BENCH_UD_QPN, &entry);
 		} else {
 			assert_int_equal(bench_run_with(f.bytes, f.len, &entry), XDP_REDIRECT);
 			assert_true(bench->has_cqe);
 			assert_int_equal(bench->cqe.byte_len, 64);
+			assert_memory_equal(&bench->cqe.imm, s.ext + 8, 4);
 			assert_int_equal(bench->frame_len, f.len);
 			assert_memory_equal(bench->frame, f.bytes, f.len);
 		}
