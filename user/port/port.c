@@ -175,9 +175,35 @@ static int make_engine(struct port *port)
 	return engine_create(&config, &port->engine);
 }
 
+/* The caller's view of the interface may be old; what is told later comes by the service thread. */
+static int look(const struct netdev *dev, struct netdev *now)
+{
+	int err;
+
+	*now = *dev;
+	err = netdev_refresh(now);
+	if (err)
+		fprintf(stderr, "xroce: %s: %s; `ip link` lists the interfaces\n", dev->name,
+			err == -ENODEV ? "no such interface any more" : strerror(-err));
+	return err;
+}
+
+static int start(struct port *port, const struct netdev *dev)
+{
+	int err = make_engine(port);
+
+	if (err)
+		return err;
+	port_lock(port);
+	err = steer_publish_gids(port, dev);
+	port_unlock(port);
+	return err ? err : service_start(port);
+}
+
 static int create(const struct netdev *dev, u64 netns, struct port **out)
 {
 	struct port *port = aligned_alloc(CACHE_LINE, (sizeof(*port) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+	struct netdev now;
 	int err;
 
 	if (!port)
@@ -190,25 +216,17 @@ static int create(const struct netdev *dev, u64 netns, struct port **out)
 	init_lock(port);
 	wake_init(port);
 
-	err = port_make(dev, &port->made);
+	err = look(dev, &now);
+	if (!err)
+		err = port_make(&now, &port->made);
 	if (err)
 		goto fail;
-	err = make_engine(port);
+	err = start(port, &now);
 	if (err)
 		goto unmake;
-	err = service_start(port);
-	if (err)
-		goto unmake;
-	port_lock(port);
-	err = steer_publish_gids(port, dev);
-	port_unlock(port);
-	if (err)
-		goto stop;
 	*out = port;
 	return 0;
 
-stop:
-	service_stop(port);
 unmake:
 	fprintf(stderr, "xroce: %s: cannot start: %s; run `xroce doctor %s`\n", dev->name, strerror(-err), dev->name);
 	port_unmake(&port->made);

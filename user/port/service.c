@@ -209,6 +209,7 @@ static void *service_main(void *arg)
 	struct service *s = &port->service;
 	u64 last_driven = 0;
 
+	follow_interface(port); /* what changed between the first look and the subscription */
 	while (!atomic_load(&s->stop)) {
 		u64 driven = atomic_load_explicit(&s->driven, memory_order_relaxed);
 		bool standby = driven != last_driven || atomic_load(&s->sleepers) > 0;
