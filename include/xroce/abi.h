@@ -187,6 +187,13 @@ struct xroce_engine_stats {
 	__u64 remote_errors;	/* fatal NAKs sent */
 	__u64 cq_overruns;
 	__u64 tx_no_room;	/* times the transmit ring was full */
+	__u64 tx_retransmitted_bytes; /* of whole frames: requests sent again, READ responses to duplicates */
+	__u64 rx_held;		/* packets that came early and were kept until their turn */
+	__u64 rto_probes;	/* packets sent again by the adaptive time-out, before the user's */
+	__u64 credit_waits;	/* messages that waited for the peer's credits */
+	__u64 rx_ce;		/* data packets marked "congestion experienced" */
+	__u64 tx_cnps;
+	__u64 rx_cnps;
 };
 
 /* Map names, as bpftool shows them (at most 15 characters). */

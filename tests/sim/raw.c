@@ -10,7 +10,9 @@
 
 struct raw raw_create(const struct pair_options *o, const char *label)
 {
-	struct raw r = { .w = world_create(2, 11) };
+	/* the plainest responder: each packet is answered for itself */
+	const u32 plain = ENGINE_NO_REORDER | ENGINE_NO_CREDITS;
+	struct raw r = { .w = world_create_with(2, 11, &(struct world_options){ .disable = { plain, plain } }) };
 
 	world_label(r.w, "%s", label);
 	r.w->node[1].to[0].dead = true;

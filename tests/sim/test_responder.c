@@ -619,7 +619,7 @@ static void rnr__followers_are_silent(void **state)
 /* COMM_EST: the first packet in RTR, once; in RTS nobody needs it. */
 static void comm_est__once_in_rtr(void **state)
 {
-	struct world *w = world_create(2, 5);
+	struct world *w = world_create_with(2, 5, &(struct world_options){ .disable = { 0, ENGINE_NO_CREDITS } });
 	struct pair_options o = pair_defaults();
 	struct raw r = { .w = w, .path = world_path(w, 0, 1, false) };
 	u8 frame[PACKET_FRAME_MAX];

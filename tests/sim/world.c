@@ -88,6 +88,11 @@ struct path world_path(const struct world *w, u32 from, u32 to, bool is_ipv6)
 
 struct world *world_create(u32 num_nodes, u64 seed)
 {
+	return world_create_with(num_nodes, seed, &(struct world_options){ 0 });
+}
+
+struct world *world_create_with(u32 num_nodes, u64 seed, const struct world_options *o)
+{
 	struct world *w = aligned_alloc(CACHE_LINE, (sizeof(*w) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
 	const char *trace = getenv("XROCE_SIM_TRACE");
 
@@ -105,7 +110,9 @@ struct world *world_create(u32 num_nodes, u64 seed)
 	w->num_nodes = num_nodes;
 	for (u32 i = 0; i < num_nodes; i++) {
 		struct node *n = &w->node[i];
-		struct engine_config config = { .random = world_random, .random_arg = &w->rng, .stats = &n->stats, .drops = &n->drops };
+		struct engine_config config = { .random = world_random, .random_arg = &w->rng, .stats = &n->stats, .drops = &n->drops,
+						.disable = o->disable[i], .ecn = o->ecn,
+						.line_rate = o->line_rate };
 
 		n->world = w;
 		n->index = i;
@@ -353,6 +360,9 @@ static void transmit(struct world *w, u32 from, u8 *frame, u32 len)
 		w->sent = grow(w->sent, w->num_sent, &w->sent_room, sizeof(*w->sent));
 		w->sent[w->num_sent++] = f;
 	}
+	/* a congested switch; over IPv4 it mends the header checksum as well, which nobody here looks at */
+	if (l && l->mark_rate && !f.packet.is_ipv6 && f.packet.tos & 3 && rng_chance(&w->rng, l->mark_rate))
+		frame[14 + 1] |= 3;
 	switch (f.fate) {
 	case FATE_DROPPED:
 	case FATE_NO_NODE:

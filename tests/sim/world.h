@@ -37,6 +37,7 @@ struct sent_frame {
 struct faults {
 	u64 drop, duplicate, corrupt, hold;
 	u32 drop_rate, duplicate_rate, corrupt_rate, hold_rate;
+	u32 mark_rate;		/* ECN-capable packets become CE */
 	u32 hold_packets;	/* how many later packets overtake a held one; 0 counts as 1 */
 	bool dead;		/* drops everything */
 	/* Drops what it says true to; for schedules by content rather than by count. */
@@ -103,6 +104,13 @@ struct world {
 
 /* num_nodes engines, all with a lossless link to each other. Never fails: it ends the test instead. */
 struct world *world_create(u32 num_nodes, u64 seed);
+/* The same with other engines than the default ones. */
+struct world_options {
+	u32 disable[WORLD_MAX_NODES]; /* ENGINE_NO_*: parts of each engine that are turned off */
+	bool ecn;		      /* packets go out ECN-capable */
+	u64 line_rate;		      /* bytes/s, for the rate limit; 0 = the default */
+};
+struct world *world_create_with(u32 num_nodes, u64 seed, const struct world_options *o);
 /* Destroys the engines: their QPs must be gone. Checks the guards of all buffers. */
 void world_destroy(struct world *w);
 /* What to print when this run goes wrong. */

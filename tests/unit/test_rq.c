@@ -61,6 +61,7 @@ static void rq_init__limits(void **state)
 {
 	assert_int_equal(rq_init(&rq, 32769, 1), -EINVAL);
 	assert_int_equal(rq_init(&rq, 1, RQ_MAX_SGE + 1), -EINVAL);
+	assert_int_equal(rq_init(&rq, ~0u, ~0u), -EINVAL);
 	make(32768, RQ_MAX_SGE);
 	for (u32 i = 0; i < 32768; i++)
 		assert_true(post(i, RQ_MAX_SGE));

@@ -26,10 +26,12 @@ void completer_check_drained(struct engine *e, struct qp *qp)
 	}
 }
 
-/* unacked_psn has moved: all counters start again, and so does the time-out if anything is still out. */
-static void progress(struct engine *e, struct qp *qp, u64 now_ns)
+/* unacked_psn has moved from before: all counters start again, and so do the time-outs if anything is still out. */
+static void progress(struct engine *e, struct qp *qp, u32 before, u64 now_ns)
 {
 	struct requester *req = &qp->req;
+
+	congestion_progress(e, qp, (u32)psn_diff(req->unacked_psn, before), now_ns);
 
 	req->retries_left = req->retry_cnt;
 	req->rnr_retries_left = req->rnr_retry;
@@ -46,6 +48,7 @@ static void progress(struct engine *e, struct qp *qp, u64 now_ns)
 		req->ack_deadline_ns = now_ns + (4096ull << req->timeout);
 		timer_set(e, qp, req->ack_deadline_ns);
 	}
+	congestion_rearm(e, qp, now_ns);
 	completer_check_drained(e, qp);
 	engine_ready(e, qp);
 }
@@ -75,23 +78,8 @@ static bool acknowledge(struct engine *e, struct qp *qp, u32 end, u64 now_ns)
 		sq_complete(e, qp, CQE_SUCCESS, VERR_NONE, now_ns);
 	}
 	if (req->unacked_psn != before)
-		progress(e, qp, now_ns);
+		progress(e, qp, before, now_ns);
 	return complete;
-}
-
-/* Send again from psn on, if a try is left. */
-static void retry_from(struct engine *e, struct qp *qp, u32 psn, enum vendor_err verr, u64 now_ns)
-{
-	struct requester *req = &qp->req;
-
-	if (!req->retries_left) {
-		qp_send_error(e, qp, CQE_RETRY_EXC_ERR, verr, now_ns);
-		return;
-	}
-	req->retries_left--;
-	req->ack_deadline_ns = NSEC_NEVER; /* starts when the first packet is out again */
-	requester_seek(qp, psn);
-	engine_ready(e, qp);
 }
 
 static void implied_nak(struct engine *e, struct qp *qp, u64 now_ns)
@@ -100,7 +88,7 @@ static void implied_nak(struct engine *e, struct qp *qp, u64 now_ns)
 		return;
 	qp->req.gap = true;
 	e->stats->implied_naks++;
-	retry_from(e, qp, qp->req.unacked_psn, VERR_SEQUENCE_RETRY, now_ns);
+	recovery_start(e, qp, qp->req.unacked_psn, VERR_SEQUENCE_RETRY, true, now_ns);
 }
 
 static int bad_response(struct engine *e, struct qp *qp, u64 now_ns)
@@ -111,11 +99,12 @@ static int bad_response(struct engine *e, struct qp *qp, u64 now_ns)
 
 /*
  * A response that carries data: brings the queue up to its PSN and gives the WQE it answers, or NULL when it is early (an earlier response
- * is missing).
+ * is missing); then it is kept if that is possible, and *verdict says what became of it.
  */
-static struct send_wqe *answered_wqe(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+static struct send_wqe *answered_wqe(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns, int *verdict)
 {
 	if (!acknowledge(e, qp, p->psn, now_ns)) {
+		*verdict = reorder_hold(e, &qp->req.early, qp->req.unacked_psn, p, NULL) ? -1 : XROCE_DROP_psn_ahead;
 		implied_nak(e, qp, now_ns);
 		return NULL;
 	}
@@ -124,20 +113,23 @@ static struct send_wqe *answered_wqe(struct engine *e, struct qp *qp, const stru
 
 static void answered(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 psn, u64 now_ns)
 {
+	u32 before = qp->req.unacked_psn;
+
 	qp->req.unacked_psn = psn_add(psn, 1);
 	if (qp->req.unacked_psn == psn_add(wqe->first_psn, wqe->num_psn))
 		sq_complete(e, qp, CQE_SUCCESS, VERR_NONE, now_ns);
-	progress(e, qp, now_ns);
+	progress(e, qp, before, now_ns);
 }
 
 static int read_response(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
 {
-	struct send_wqe *wqe = answered_wqe(e, qp, p, now_ns);
+	int verdict;
+	struct send_wqe *wqe = answered_wqe(e, qp, p, now_ns, &verdict);
 	u32 linear = (u32)min_u64(p->payload_len, (u64)(p->end - p->payload));
 	u64 offset;
 
 	if (!wqe)
-		return XROCE_DROP_psn_ahead;
+		return verdict;
 	offset = (u64)(u32)psn_diff(p->psn, wqe->first_psn) * qp->path_mtu;
 	if (wqe->opcode != WR_READ || p->payload_len != min_u64(wqe->length - offset, qp->path_mtu))
 		return bad_response(e, qp, now_ns);
@@ -152,10 +144,11 @@ static int read_response(struct engine *e, struct qp *qp, const struct packet *p
 
 static int atomic_response(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
 {
-	struct send_wqe *wqe = answered_wqe(e, qp, p, now_ns);
+	int verdict;
+	struct send_wqe *wqe = answered_wqe(e, qp, p, now_ns, &verdict);
 
 	if (!wqe)
-		return XROCE_DROP_psn_ahead;
+		return verdict;
 	if (wqe->opcode != WR_CMP_SWAP && wqe->opcode != WR_FETCH_ADD)
 		return bad_response(e, qp, now_ns);
 	if (!sge_scatter(&e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, &p->original, sizeof(p->original))) {
@@ -182,10 +175,11 @@ static int rnr_nak(struct engine *e, struct qp *qp, const struct packet *p, u64 
 		req->rnr_retries_left--;
 	}
 	req->retries_left = req->retry_cnt; /* the peer lives */
+	recovery_reset(req);
 	requester_seek(qp, p->psn);
 	req->rnr_wait = true;
 	req->rnr_until_ns = now_ns + rnr_timer_ns(p->syndrome);
-	req->ack_deadline_ns = NSEC_NEVER;
+	req->ack_deadline_ns = req->rtt.deadline_ns = NSEC_NEVER;
 	timer_set(e, qp, req->rnr_until_ns);
 	return -1;
 }
@@ -204,7 +198,7 @@ static int nak(struct engine *e, struct qp *qp, const struct packet *p, u64 now_
 
 	if (code == NAK_PSN_SEQUENCE) {
 		e->stats->rx_sequence_naks++;
-		retry_from(e, qp, p->psn, VERR_SEQUENCE_RETRY, now_ns);
+		recovery_start(e, qp, p->psn, VERR_SEQUENCE_RETRY, true, now_ns);
 		return -1;
 	}
 	if (code >= ARRAY_SIZE(fatal))
@@ -213,18 +207,14 @@ static int nak(struct engine *e, struct qp *qp, const struct packet *p, u64 now_
 	return -1;
 }
 
-int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+/* One response, with its PSN between the oldest outstanding one and the last one sent. */
+static int input(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
 {
-	struct requester *req = &qp->req;
-	enum qp_state state = qp_state(qp);
 	u8 class = p->syndrome & AETH_CLASS_MASK;
 
-	if (qp->transport != XROCE_RC || (state != QPS_RTS && state != QPS_SQD) || psn_diff(p->psn, req->sent_psn) >= 0)
-		return XROCE_DROP_unexpected_response;
-	if (psn_diff(p->psn, req->unacked_psn) < 0)
-		return XROCE_DROP_psn_duplicate;
 	if (p->flags & OP_AETH && !(p->flags & OP_ACK) && class != AETH_ACK)
 		return XROCE_DROP_unexpected_response;
+	credit_update(e, qp, p);
 	if (p->flags & OP_READ)
 		return read_response(e, qp, p, now_ns);
 	if (p->flags & OP_ATOMIC)
@@ -238,6 +228,7 @@ int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64
 		implied_nak(e, qp, now_ns);
 		return -1;
 	}
+	recovery_answer(e, qp, class == AETH_NAK);
 	if (class == AETH_RNR_NAK)
 		return rnr_nak(e, qp, p, now_ns);
 	if (class == AETH_NAK)
@@ -245,24 +236,65 @@ int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64
 	return -1;
 }
 
+int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+	enum qp_state state = qp_state(qp);
+	struct held *h;
+	int verdict;
+
+	if (qp->transport != XROCE_RC || (state != QPS_RTS && state != QPS_SQD) || psn_diff(p->psn, req->sent_psn) >= 0)
+		return XROCE_DROP_unexpected_response;
+	if (psn_diff(p->psn, req->unacked_psn) < 0)
+		return XROCE_DROP_psn_duplicate;
+	verdict = input(e, qp, p, now_ns);
+	if (likely(!req->early.head))
+		return verdict;
+	/* those whose turn has come with it */
+	while ((h = reorder_take(e, &req->early, req->unacked_psn))) {
+		input(e, qp, &h->packet, now_ns);
+		reorder_free(e, h);
+	}
+	if (req->early.head)
+		implied_nak(e, qp, now_ns);
+	return verdict;
+}
+
+/* The user's time-out, which counts, or the adaptive one, which only probes. */
+static void ack_timeout(struct engine *e, struct qp *qp, bool adaptive, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+
+	req->gap = false;
+	if (adaptive) {
+		e->stats->rto_probes++;
+		req->rtt.backoff++;
+	} else {
+		e->stats->timeouts++;
+	}
+	recovery_start(e, qp, req->unacked_psn, VERR_TIMEOUT, !adaptive, now_ns);
+	congestion_rearm(e, qp, now_ns);
+}
+
 void completer_expire(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 	enum qp_state state = qp_state(qp);
-	u64 deadline = req->rnr_wait ? req->rnr_until_ns : req->ack_deadline_ns;
 
-	if ((state != QPS_RTS && state != QPS_SQD) || deadline == NSEC_NEVER)
-		return;
-	if (deadline > now_ns) { /* put off since it was set */
-		timer_set(e, qp, deadline);
-		return;
-	}
-	if (req->rnr_wait) {
-		req->rnr_wait = false;
+	if (qp->rate.limited) /* it may have waited for its rate */
 		engine_ready(e, qp);
+	if (state != QPS_RTS && state != QPS_SQD)
 		return;
+	if (req->rnr_wait) {
+		if (req->rnr_until_ns <= now_ns) {
+			req->rnr_wait = false;
+			engine_ready(e, qp);
+		}
+	} else if (req->ack_deadline_ns <= now_ns) {
+		ack_timeout(e, qp, false, now_ns);
+	} else if (req->rtt.deadline_ns <= now_ns) {
+		ack_timeout(e, qp, true, now_ns);
 	}
-	e->stats->timeouts++;
-	req->gap = false;
-	retry_from(e, qp, req->unacked_psn, VERR_TIMEOUT, now_ns);
+	/* those that were put off since they were set */
+	timer_set(e, qp, req->rnr_wait ? req->rnr_until_ns : min_u64(req->ack_deadline_ns, req->rtt.deadline_ns));
 }

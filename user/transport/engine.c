@@ -25,7 +25,8 @@ int engine_create(const struct engine_config *config, struct engine **out)
 	e->next_slot = (u32)config->random(config->random_arg);
 	atomic_store(&e->earliest_ns, NSEC_NEVER);
 	e->heap = calloc(XROCE_MAX_QP, sizeof(*e->heap));
-	if (!e->heap || mr_table_init(&e->mrs, config->random, config->random_arg)) {
+	if (!e->heap || reorder_init(e) || mr_table_init(&e->mrs, config->random, config->random_arg)) {
+		reorder_destroy(e);
 		free(e->heap);
 		free(e);
 		return -ENOMEM;
@@ -37,6 +38,7 @@ int engine_create(const struct engine_config *config, struct engine **out)
 void engine_destroy(struct engine *e)
 {
 	mr_table_destroy(&e->mrs);
+	reorder_destroy(e);
 	free(e->heap);
 	free(e);
 }
@@ -136,6 +138,8 @@ void engine_forget_qp(struct engine *e, struct qp *qp)
 	take_doorbells(e);
 	engine_unready(e, qp);
 	timer_cancel(e, qp);
+	reorder_purge(e, &qp->req.early);
+	reorder_purge(e, &qp->resp.early);
 	for (p = &e->qp_events; *p; p = &(*p)->event_next)
 		if (*p == qp) {
 			*p = qp->event_next;
@@ -218,8 +222,13 @@ int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct
 	reason = XROCE_DROP_icrc;
 	if (!packet_icrc_ok(&p))
 		goto drop;
-	if (p.flags & OP_CNP)
-		return 0; /* congestion control is not in use: the notification is legal and has no effect */
+	if (p.flags & OP_CNP) {
+		if (qp->transport != XROCE_UD)
+			rate_cut(e, qp, now_ns);
+		return 0;
+	}
+	if (unlikely((p.tos & 3) == 3) && p.flags & OP_PAYLOAD && qp->transport != XROCE_UD)
+		rate_marked(e, qp, now_ns);
 	if (qp->transport == XROCE_UD)
 		reason = datagram_input(e, qp, &p, hint, now_ns);
 	else if (p.flags & OP_RESPONSE)

@@ -46,6 +46,18 @@ struct engine_config {
 	struct xroce_engine_stats *stats; /* counters, the caller's memory: may be a shared map */
 	struct xroce_drops *drops;
 	u32 window_packets;		/* request packets in flight a QP; 0 = default */
+	u32 disable;			/* ENGINE_NO_*: parts that are on otherwise */
+	bool ecn;			/* send data packets as ECN-capable */
+	u64 line_rate;			/* bytes/s of the link, for the rate limit; 0 = 10 Gbit/s */
+};
+
+/* What goes beyond the plainest requester and responder and can be turned off; all of it is invisible on the wire to a peer without it. */
+enum {
+	ENGINE_NO_REORDER = 1 << 0,	 /* early packets are dropped, not kept until their turn */
+	ENGINE_NO_SELECTIVE = 1 << 1,	 /* a loss is repaired by going back to it and sending all again */
+	ENGINE_NO_ADAPTIVE_RTO = 1 << 2, /* only the user's time-out */
+	ENGINE_NO_CWND = 1 << 3,	 /* the window does not shrink after a loss */
+	ENGINE_NO_CREDITS = 1 << 4,	 /* AETH credits are neither sent nor heeded */
 };
 
 struct engine;

@@ -6,6 +6,8 @@
  *   qp.c         making QPs, their send queue, flushing      qp_state.c   ibv_modify_qp's table and effects
  *   requester.c  WQEs to request packets                     completer.c  responses to completions, retries
  *   responder.c  request packets to memory and receives      reply.c      ACKs, READ and atomic responses
+ *   recovery.c   what is sent again after a loss             reorder.c    packets that came early
+ *   congestion.c window, adaptive time-out, DCQCN            credit.c     end-to-end credits
  *   datagram.c   UD, both ways
  */
 #ifndef TRANSPORT_INTERNAL_H
@@ -16,6 +18,10 @@
 /* Request packets in flight that a requester allows itself: fits the rings of a veth or NIC (256) with room for a second QP. */
 #define REQUESTER_WINDOW_DEFAULT 128
 
+/* Packets that came early and are kept: of one QP and direction, and of all together (4.3 KiB each, touched when used). */
+#define REORDER_MAX_QP 128
+#define REORDER_POOL   512
+
 #define QPN_SLOT_BITS 14
 _Static_assert(1 << QPN_SLOT_BITS == XROCE_MAX_QP, "a QPN is a random generation and a slot");
 
@@ -25,6 +31,7 @@ struct engine {
 	struct xroce_drops *drops;
 	struct mr_table mrs;
 	u32 window;
+	struct held *held_pool, *held_free;
 	u32 num_qps;
 	u32 next_slot;
 
@@ -103,6 +110,54 @@ static inline bool wr_is_read_or_atomic(u8 opcode)
 	return opcode == WR_READ || opcode == WR_CMP_SWAP || opcode == WR_FETCH_ADD;
 }
 
+/* Build the packet with the given PSN again, from its WQE; 0 if that cannot be. next is the PSN that follows what it took. */
+u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *frame, u32 *next, u64 now_ns);
+
+/* recovery.c */
+/* The peer misses psn and keeps what came behind it, perhaps: send it again, or all from it on. */
+void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err verr, bool counts, u64 now_ns);
+/* unacked_psn moved by an ACK (nak false) or a NAK: is the loss repaired? */
+void recovery_answer(struct engine *e, struct qp *qp, bool nak);
+u32 recovery_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
+void recovery_reset(struct requester *req);
+
+/* reorder.c */
+struct held {
+	struct held *next;
+	bool has_hint;
+	struct xroce_rx_cqe hint;
+	struct packet packet; /* its pointers point into payload */
+	u8 payload[ROCE_PMTU_MAX];
+};
+int reorder_init(struct engine *e);
+void reorder_destroy(struct engine *e);
+/* Keep a copy of a packet that is ahead of psn; false if it is there already, too far ahead, or there is no room. */
+bool reorder_hold(struct engine *e, struct reorder *r, u32 psn, const struct packet *p, const struct xroce_rx_cqe *hint);
+/* Take the packet with this PSN, dropping all before it; NULL if it is not there. Give it back with reorder_free(). */
+struct held *reorder_take(struct engine *e, struct reorder *r, u32 psn);
+void reorder_free(struct engine *e, struct held *h);
+void reorder_purge(struct engine *e, struct reorder *r);
+
+/* congestion.c */
+void congestion_start(struct engine *e, struct qp *qp);
+u32 congestion_window(const struct engine *e, const struct requester *req);
+void congestion_sent(struct engine *e, struct qp *qp, u32 psn, bool ackreq, u64 now_ns);
+void congestion_progress(struct engine *e, struct qp *qp, u32 packets, u64 now_ns);
+void congestion_loss(struct engine *e, struct qp *qp);
+/* The adaptive time-out starts again, or stops. */
+void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns);
+/* DCQCN */
+void rate_marked(struct engine *e, struct qp *qp, u64 now_ns);
+void rate_cut(struct engine *e, struct qp *qp, u64 now_ns);
+/* True if a data packet may leave now; else the QP's timer is set for when it may. */
+bool rate_allows(struct engine *e, struct qp *qp, u64 now_ns);
+void rate_sent(struct engine *e, struct qp *qp, u32 bytes, u64 now_ns);
+
+/* credit.c */
+u8 credit_syndrome(const struct engine *e, const struct qp *qp);
+void credit_update(struct engine *e, struct qp *qp, const struct packet *p);
+bool credit_allows(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 index);
+
 /* completer.c */
 int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns);
 void completer_expire(struct engine *e, struct qp *qp, u64 now_ns);
@@ -128,7 +183,7 @@ void reply_resource(struct engine *e, struct qp *qp, struct resp_resource *r, u3
 void reply_forget(struct qp *qp);
 static inline bool reply_pending(const struct qp *qp)
 {
-	return qp->resp.num_pending || qp->resp.ack_due;
+	return qp->resp.num_pending || qp->resp.ack_due || qp->rate.cnp_due;
 }
 
 /* datagram.c */

@@ -81,7 +81,7 @@ int send_wqe_check(const struct qp *qp, const struct send_wqe *wqe)
 
 void requester_reset(struct requester *req)
 {
-	*req = (struct requester){ .ack_deadline_ns = NSEC_NEVER };
+	*req = (struct requester){ .ack_deadline_ns = NSEC_NEVER, .rtt.deadline_ns = NSEC_NEVER };
 }
 
 void responder_reset(struct responder *resp)
@@ -204,7 +204,9 @@ static void flush_sends(struct engine *e, struct qp *qp)
 	qp->req.tx_packet = 0;
 	qp->req.rd_atomic_out = 0;
 	qp->req.rnr_wait = false;
-	qp->req.ack_deadline_ns = NSEC_NEVER;
+	qp->req.ack_deadline_ns = qp->req.rtt.deadline_ns = NSEC_NEVER;
+	recovery_reset(&qp->req);
+	reorder_purge(e, &qp->req.early);
 }
 
 static void flush_receives(struct engine *e, struct qp *qp)
@@ -249,6 +251,7 @@ void engine_qp_error(struct engine *e, struct qp *qp, u32 events)
 	if (!fatal_nak_due(&qp->resp))
 		reply_forget(qp);
 	timer_cancel(e, qp);
+	reorder_purge(e, &qp->resp.early);
 	qp_flush(e, qp);
 	if (qp->srq)
 		events |= EVENT_QP_LAST_WQE;

@@ -188,8 +188,15 @@ struct resp_sequence {
 	u32 remaining;	    /* WRITE: bytes still to come */
 };
 
+/* Packets that came before their turn, by PSN: see reorder.c. */
+struct reorder {
+	struct held *head, *tail;
+	u32 count;
+};
+
 struct responder {
 	struct resp_sequence seq;
+	struct reorder early;	 /* requests ahead of the expected PSN */
 	struct recv_work recv;	 /* with seq.have_recv */
 	bool ack_due;		 /* one response to be sent after all pending resources */
 	u8 ack_syndrome;
@@ -200,6 +207,37 @@ struct responder {
 	u8 min_rnr_timer;
 	bool established;	 /* COMM_EST was reported or is needless */
 	struct resp_resource resource[QP_MAX_RD_ATOMIC];
+};
+
+/* Sending again what was lost and nothing else: see recovery.c. */
+struct recovery {
+	bool hole;		 /* [hole_psn, hole_end) is to be sent again, now */
+	bool waiting;		 /* for the answer to the last hole; nothing new is sent until it comes */
+	u32 hole_psn, hole_end;
+	u32 end_psn;		 /* sent_psn when the loss was noticed */
+	u8 go_back_evidence;	 /* answers that showed a peer which keeps nothing that comes early */
+	u8 losses;		 /* since a selective try was last made with such a peer */
+};
+
+/* Round-trip time and the time-out from it: see congestion.c. */
+struct rtt {
+	u64 smoothed_ns, variation_ns; /* 0 = not measured yet */
+	u64 sample_start_ns;	 /* 0 = no packet is being timed */
+	u32 sample_psn;
+	u8 backoff;		 /* doublings of the time-out */
+	u64 deadline_ns;	 /* NSEC_NEVER when it does not run */
+};
+
+/* Rate limit after congestion notifications (DCQCN): see congestion.c. */
+struct rate {
+	bool limited;
+	u64 current, target;	 /* bytes/s */
+	u32 alpha;		 /* 1/65536 */
+	u32 stage;		 /* increases since the last cut */
+	u64 alpha_ns, increase_ns; /* when each was last updated */
+	u64 next_ns;		 /* when the next packet may leave */
+	u64 cnp_sent_ns;	 /* when this side last sent a notification */
+	bool cnp_due;
 };
 
 struct requester {
@@ -216,7 +254,14 @@ struct requester {
 	u32 since_ackreq;	 /* packets since AckReq was last set */
 	u8 timeout, retry_cnt, rnr_retry;
 	u8 retries_left, rnr_retries_left;
-	bool gap;		 /* went back because of a missing response: not again before progress or a time-out */
+	bool gap;		 /* asked for a missing response: not again before progress or a time-out */
+	struct reorder early;	 /* READ and atomic responses ahead of unacked_psn */
+	struct recovery recovery;
+	struct rtt rtt;
+	u32 cwnd;		 /* congestion window: packets in flight, in 1/256 */
+	u32 first_index;	 /* of the WQE with message sequence number 1 */
+	bool credits_used;	 /* the peer advertises end-to-end credits, and credit_limit counts */
+	u32 credit_limit;	 /* highest message sequence number that may consume a receive WQE */
 	bool rnr_wait;		 /* until rnr_until_ns */
 	bool drained_notify;	 /* SQ_DRAINED is to be reported when all that was started is done */
 	u64 rnr_until_ns;
@@ -248,6 +293,7 @@ struct qp {
 	u32 access;
 	struct requester req;
 	struct responder resp;
+	struct rate rate;
 	struct qp_attr attr;	 /* as last set, for query */
 	/* scheduling, by engine.c and timer.c */
 	struct qp *ready_next, *ready_prev;

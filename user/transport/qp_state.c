@@ -80,7 +80,7 @@ static const struct transition table[QPS_ERR + 1][QPS_ERR + 1] = {
 		[QPS_RTS] = { true, RTS_OPTIONAL },
 		[QPS_SQD] = { true, {
 			[RC] = { 0, PORT | AV | TIMEOUT | RETRY | RNR_RETRY | RD | DEST_RD | ACCESS | PKEY | RNR },
-			[UC] = { 0, PORT | AV | ACCESS | PKEY },
+			[UC] = { 0, AV | ACCESS | PKEY },
 			[UD] = { 0, PKEY | QKEY },
 		} },
 	},
@@ -120,7 +120,7 @@ static bool ranges_valid(const struct qp_attr *a, u32 mask)
 }
 
 /* Copy the attributes of the mask to where the engine uses them. */
-static void apply_attributes(struct qp *qp, const struct qp_attr *a, u32 mask)
+static void apply_attributes(const struct engine *e, struct qp *qp, const struct qp_attr *a, u32 mask)
 {
 	struct qp_attr *cur = &qp->attr;
 
@@ -132,8 +132,11 @@ static void apply_attributes(struct qp *qp, const struct qp_attr *a, u32 mask)
 		cur->access = qp->access = a->access & (MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC);
 	if (mask & QKEY)
 		cur->qkey = qp->qkey = a->qkey;
-	if (mask & AV)
+	if (mask & AV) {
 		cur->path = qp->path = a->path;
+		if (e->config.ecn) /* ECT(0) */
+			qp->path.tos = (u8)((qp->path.tos & ~3) | 2);
+	}
 	if (mask & MTU)
 		cur->path_mtu = qp->path_mtu = a->path_mtu;
 	if (mask & DEST)
@@ -187,8 +190,10 @@ static void enter(struct engine *e, struct qp *qp, enum qp_state from, enum qp_s
 	}
 	if (to == QPS_RESET)
 		reset(e, qp);
-	if (from == QPS_INIT && to == QPS_RTR)
+	if (from == QPS_INIT && to == QPS_RTR) {
+		congestion_start(e, qp);
 		responder_start(qp, qp->attr.rq_psn);
+	}
 	if (from == QPS_RTR && to == QPS_RTS)
 		requester_start(qp, qp->attr.sq_psn);
 	atomic_store(&qp->state, to);
@@ -215,7 +220,7 @@ int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 m
 		return -EINVAL;
 	if (!ranges_valid(attr, mask))
 		return -EINVAL;
-	apply_attributes(qp, attr, mask);
+	apply_attributes(e, qp, attr, mask);
 	if (mask & QP_ATTR_STATE)
 		enter(e, qp, from, to);
 	return 0;

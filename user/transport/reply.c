@@ -58,7 +58,7 @@ static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource
 		.dest_qpn = qp->dest_qpn,
 		.pkey = qp->pkey,
 		.migreq = true,
-		.syndrome = AETH_ACK | AETH_CREDIT_NONE,
+		.syndrome = credit_syndrome(e, qp),
 		.msn = r->msn,
 		.original = r->original,
 	};
@@ -107,11 +107,22 @@ static u32 ack_output(struct engine *e, struct qp *qp, u8 *frame)
 		.syndrome = resp->ack_syndrome,
 		.msn = resp->seq.msn,
 	};
-	u8 *payload = packet_put_headers(frame, &qp->path, &p);
 
+	if ((p.syndrome & AETH_CLASS_MASK) == AETH_ACK)
+		p.syndrome = credit_syndrome(e, qp);
 	resp->ack_due = false;
 	e->stats->tx_acks++;
-	return packet_seal(frame, payload, 0);
+	return packet_seal(frame, packet_put_headers(frame, &qp->path, &p), 0);
+}
+
+/* Congestion notification: to the QP that sent the marked packet, outside of all sequences. */
+static u32 cnp_output(struct engine *e, struct qp *qp, u8 *frame)
+{
+	struct packet p = { .opcode = OPCODE_CNP, .dest_qpn = qp->dest_qpn, .pkey = qp->pkey, .migreq = true, .becn = true };
+
+	qp->rate.cnp_due = false;
+	e->stats->tx_cnps++;
+	return packet_seal(frame, packet_put_headers(frame, &qp->path, &p), 0);
 }
 
 u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
@@ -119,8 +130,16 @@ u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	struct resp_resource *r = qp->resp.num_pending ? next_pending(&qp->resp) : NULL;
 	u32 len = 0;
 
-	if (r)
+	if (qp->rate.cnp_due)
+		return cnp_output(e, qp, frame);
+	if (r && rate_allows(e, qp, now_ns)) {
+		bool again = r->replay;
+
 		len = resource_output(e, qp, r, frame);
+		rate_sent(e, qp, len, now_ns);
+		if (again)
+			e->stats->tx_retransmitted_bytes += len;
+	}
 	if (!len && !qp->resp.num_pending && qp->resp.ack_due)
 		len = ack_output(e, qp, frame);
 	return len;

@@ -2,8 +2,9 @@
 /*
  * The requester: send WQEs to request packets, for RC and UC.
  *
- * No packet is kept: a retransmission is built from its WQE again, so going back is moving a cursor (tx, tx_packet, next_psn). A WQE gets its
- * PSNs when the cursor first reaches it. Completing is completer.c's work, but for UC, where sending is all there is.
+ * No packet is kept: a retransmission is built from its WQE again. Going back is moving a cursor (tx, tx_packet, next_psn); sending one
+ * packet again (recovery.c) leaves the cursor alone. A WQE gets its PSNs when the cursor first reaches it. Completing is completer.c's work, but for
+ * UC, where sending is all there is.
  */
 #include "internal.h"
 
@@ -14,6 +15,7 @@ void requester_start(struct qp *qp, u32 sq_psn)
 	req->next_psn = req->unacked_psn = req->sent_psn = sq_psn;
 	req->tx = req->assigned = sq_cons(&qp->sq);
 	req->tx_packet = 0;
+	req->first_index = req->tx;
 	req->ack_deadline_ns = NSEC_NEVER;
 }
 
@@ -83,13 +85,32 @@ static u32 in_flight(const struct requester *req)
 	return (u32)psn_diff(req->next_psn, req->unacked_psn);
 }
 
-/* Move the cursor over n PSNs that were just used. */
-static void advance(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 n, u64 now_ns)
+/* A packet is out: count it and start the time-outs if they do not run. */
+static void sent(struct engine *e, struct qp *qp, const struct packet *p, bool again, u32 len, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 
-	if (psn_diff(req->next_psn, req->sent_psn) < 0)
+	if (again) {
 		e->stats->tx_retransmitted++;
+		e->stats->tx_retransmitted_bytes += len;
+	}
+	rate_sent(e, qp, len, now_ns);
+	if (qp->transport != XROCE_RC || !req->timeout)
+		return;
+	if (!again)
+		congestion_sent(e, qp, p->psn, p->ackreq, now_ns);
+	if (req->ack_deadline_ns == NSEC_NEVER) {
+		req->ack_deadline_ns = now_ns + (4096ull << req->timeout);
+		timer_set(e, qp, req->ack_deadline_ns);
+		congestion_rearm(e, qp, now_ns);
+	}
+}
+
+/* Move the cursor over n PSNs of wqe that were just used. */
+static void advance(struct qp *qp, const struct send_wqe *wqe, u32 n)
+{
+	struct requester *req = &qp->req;
+
 	req->next_psn = psn_add(req->next_psn, n);
 	if (psn_diff(req->next_psn, req->sent_psn) > 0)
 		req->sent_psn = req->next_psn;
@@ -98,61 +119,9 @@ static void advance(struct engine *e, struct qp *qp, const struct send_wqe *wqe,
 		req->tx++;
 		req->tx_packet = 0;
 	}
-	if (qp->transport == XROCE_RC && req->timeout && req->ack_deadline_ns == NSEC_NEVER) {
-		req->ack_deadline_ns = now_ns + (4096ull << req->timeout);
-		timer_set(e, qp, req->ack_deadline_ns);
-	}
 }
 
-static u32 finish_header_only(struct engine *e, struct qp *qp, u8 *frame, const struct packet *p)
-{
-	u8 *payload = packet_put_headers(frame, &qp->path, p);
-
-	return packet_seal(frame, payload, 0);
-}
-
-/*
- * A READ WQE goes out in requests of a fixed number of packets, so that the responses in flight are bounded like everything else. The bounds
- * are multiples from the WQE's start: a request that is repeated from its middle stays inside the first one.
- */
-static u32 read_output(struct engine *e, struct qp *qp, const struct send_wqe *wqe, struct packet *p, u8 *frame, u64 now_ns)
-{
-	struct requester *req = &qp->req;
-	u32 chunk = e->window >= 2 ? e->window / 2 : 1;
-	u32 stop = min_u32(wqe->num_psn, (req->tx_packet / chunk + 1) * chunk);
-	u32 n = stop - req->tx_packet;
-	u64 offset = (u64)req->tx_packet * qp->path_mtu;
-
-	if (req->rd_atomic_out >= req->max_rd_atomic || (in_flight(req) && in_flight(req) + n > e->window))
-		return 0;
-	p->opcode = OPCODE(XROCE_RC, OP5_READ_REQUEST);
-	p->ackreq = true;
-	p->va = wqe->remote_addr + offset;
-	p->rkey = wqe->rkey;
-	p->dma_len = (u32)min_u64(wqe->length - offset, (u64)n * qp->path_mtu);
-	req->rd_atomic_last[(req->rd_atomic_head + req->rd_atomic_out++) % QP_MAX_RD_ATOMIC] =
-		psn_add(req->next_psn, n - 1);
-	advance(e, qp, wqe, n, now_ns);
-	return finish_header_only(e, qp, frame, p);
-}
-
-static u32 atomic_output(struct engine *e, struct qp *qp, const struct send_wqe *wqe, struct packet *p, u8 *frame, u64 now_ns)
-{
-	struct requester *req = &qp->req;
-	bool swap = wqe->opcode == WR_CMP_SWAP;
-
-	if (req->rd_atomic_out >= req->max_rd_atomic || in_flight(req) >= e->window)
-		return 0;
-	p->opcode = OPCODE(XROCE_RC, swap ? OP5_CMP_SWAP : OP5_FETCH_ADD);
-	p->ackreq = true;
-	p->va = wqe->remote_addr;
-	p->rkey = wqe->rkey;
-	p->swap_add = swap ? wqe->swap : wqe->compare_add;
-	p->compare = swap ? wqe->compare_add : 0;
-	req->rd_atomic_last[(req->rd_atomic_head + req->rd_atomic_out++) % QP_MAX_RD_ATOMIC] = req->next_psn;
-	advance(e, qp, wqe, 1, now_ns);
-	return finish_header_only(e, qp, frame, p);
-}
+/* ---- building one packet of a WQE ---- */
 
 /* The low five bits of the opcode of a SEND's or WRITE's packet. */
 static u8 data_opcode(u8 wr_opcode, bool first, bool last)
@@ -172,19 +141,14 @@ static u8 data_opcode(u8 wr_opcode, bool first, bool last)
 	return first ? OP5_SEND_FIRST : OP5_SEND_MIDDLE;
 }
 
-static u32 data_output(struct engine *e, struct qp *qp, const struct send_wqe *wqe, struct packet *p, u8 *frame, u64 now_ns)
+/* Packet k of a SEND or WRITE. 0 if a key fails. */
+static u32 build_data(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 k, struct packet *p, u8 *frame)
 {
-	struct requester *req = &qp->req;
-	bool reliable = qp->transport == XROCE_RC;
-	bool first = req->tx_packet == 0;
-	bool last = req->tx_packet + 1 == wqe->num_psn;
-	u64 offset = (u64)req->tx_packet * qp->path_mtu;
-	bool ok = true;
+	bool last = k + 1 == wqe->num_psn;
+	u64 offset = (u64)k * qp->path_mtu;
 	u8 *payload;
 
-	if (reliable && in_flight(req) >= e->window)
-		return 0;
-	p->opcode = OPCODE(qp->transport, data_opcode(wqe->opcode, first, last));
+	p->opcode = OPCODE(qp->transport, data_opcode(wqe->opcode, k == 0, last));
 	p->payload_len = (u32)min_u64(wqe->length - offset, qp->path_mtu);
 	p->solicited = last && wqe->flags & WR_SOLICITED;
 	p->va = wqe->remote_addr;
@@ -192,52 +156,139 @@ static u32 data_output(struct engine *e, struct qp *qp, const struct send_wqe *w
 	p->dma_len = wqe->length;
 	p->imm = wqe->imm;
 	p->inv_rkey = wqe->inv_rkey;
-	/* at each message's end, now and then within long ones, and before the window closes */
-	p->ackreq = reliable &&
-		    (last || ++req->since_ackreq >= e->window / 4 || in_flight(req) + 1 >= e->window);
-	if (p->ackreq)
-		req->since_ackreq = 0;
 	payload = packet_put_headers(frame, &qp->path, p);
 	if (wqe->flags & WR_INLINE)
 		memcpy(payload, wqe->data + offset, p->payload_len);
-	else
-		ok = sge_gather(&e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset, payload, p->payload_len);
-	if (!ok) {
-		fail_in_order(e, qp, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
+	else if (!sge_gather(&e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset, payload, p->payload_len))
 		return 0;
-	}
-	advance(e, qp, wqe, 1, now_ns);
-	if (!reliable) {
-		req->unacked_psn = req->next_psn;
-		if (last)
-			sq_complete(e, qp, CQE_SUCCESS, VERR_NONE, now_ns);
-	}
 	return packet_seal(frame, payload, p->payload_len);
 }
+
+static u32 finish_header_only(const struct qp *qp, const struct packet *p, u8 *frame)
+{
+	return packet_seal(frame, packet_put_headers(frame, &qp->path, p), 0);
+}
+
+/* A request for response packets k to k + n - 1 of a READ. */
+static u32 build_read(const struct qp *qp, const struct send_wqe *wqe, u32 k, u32 n, struct packet *p, u8 *frame)
+{
+	u64 offset = (u64)k * qp->path_mtu;
+
+	p->opcode = OPCODE(XROCE_RC, OP5_READ_REQUEST);
+	p->va = wqe->remote_addr + offset;
+	p->rkey = wqe->rkey;
+	p->dma_len = (u32)min_u64(wqe->length - offset, (u64)n * qp->path_mtu);
+	return finish_header_only(qp, p, frame);
+}
+
+static u32 build_atomic(const struct qp *qp, const struct send_wqe *wqe, struct packet *p, u8 *frame)
+{
+	bool swap = wqe->opcode == WR_CMP_SWAP;
+
+	p->opcode = OPCODE(XROCE_RC, swap ? OP5_CMP_SWAP : OP5_FETCH_ADD);
+	p->va = wqe->remote_addr;
+	p->rkey = wqe->rkey;
+	p->swap_add = swap ? wqe->swap : wqe->compare_add;
+	p->compare = swap ? wqe->compare_add : 0;
+	return finish_header_only(qp, p, frame);
+}
+
+/*
+ * A READ WQE goes out in requests of a fixed number of packets, so that the responses in flight are bounded like everything else. The bounds
+ * are multiples from the WQE's start: a request that is repeated from its middle stays inside the first one.
+ */
+static u32 read_request_packets(const struct engine *e, const struct send_wqe *wqe, u32 k)
+{
+	u32 chunk = e->window >= 4 ? e->window / 4 : 1;
+
+	return min_u32(wqe->num_psn, (k / chunk + 1) * chunk) - k;
+}
+
+u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *frame, u32 *next, u64 now_ns)
+{
+	struct packet p = { .psn = psn, .dest_qpn = qp->dest_qpn, .pkey = qp->pkey, .migreq = true, .ackreq = true };
+	const struct send_wqe *wqe;
+	u32 index = sq_cons(&qp->sq);
+	u32 n = 1, k, len;
+
+	while (psn_diff(psn, sq_at(&qp->sq, index)->first_psn) >= (s32)sq_at(&qp->sq, index)->num_psn)
+		index++;
+	wqe = sq_at(&qp->sq, index);
+	k = (u32)psn_diff(psn, wqe->first_psn);
+	if (wqe->opcode == WR_READ) {
+		n = min_u32(read_request_packets(e, wqe, k), (u32)psn_diff(end, psn));
+		len = build_read(qp, wqe, k, n, &p, frame);
+	} else if (wr_is_read_or_atomic(wqe->opcode)) {
+		len = build_atomic(qp, wqe, &p, frame);
+	} else {
+		len = build_data(e, qp, wqe, k, &p, frame);
+	}
+	*next = psn_add(psn, n);
+	if (len)
+		sent(e, qp, &p, true, len, now_ns);
+	return len;
+}
+
+/* ---- the cursor's next packet ---- */
 
 u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 	enum qp_state state = qp_state(qp);
-	struct packet p = {
-		.psn = req->next_psn,
-		.dest_qpn = qp->dest_qpn,
-		.pkey = qp->pkey,
-		.migreq = true,
-	};
+	bool reliable = qp->transport == XROCE_RC;
+	struct packet p = { .psn = req->next_psn, .dest_qpn = qp->dest_qpn, .pkey = qp->pkey, .migreq = true };
 	struct send_wqe *wqe;
+	u32 window, n = 1, len;
+	bool again, last;
 
-	if ((state != QPS_RTS && state != QPS_SQD) || req->rnr_wait)
+	if ((state != QPS_RTS && state != QPS_SQD) || req->rnr_wait || !rate_allows(e, qp, now_ns))
 		return 0;
+	if (req->recovery.hole) {
+		len = recovery_output(e, qp, frame, now_ns);
+		if (len)
+			return len;
+		p.psn = req->next_psn;
+	}
 	/* in SQD what was begun is finished and nothing else is begun */
-	if (req->tx == (state == QPS_SQD ? req->assigned : sq_prod(&qp->sq)))
+	if (req->recovery.waiting || req->tx == (state == QPS_SQD ? req->assigned : sq_prod(&qp->sq)))
 		return 0;
 	wqe = sq_at(&qp->sq, req->tx);
-	if (req->tx == req->assigned && !start_wqe(e, qp, wqe, now_ns))
+	if (req->tx == req->assigned &&
+	    (!credit_allows(e, qp, wqe, req->tx) || !start_wqe(e, qp, wqe, now_ns)))
 		return 0;
+
+	window = congestion_window(e, req);
 	if (wqe->opcode == WR_READ)
-		return read_output(e, qp, wqe, &p, frame, now_ns);
-	if (wr_is_read_or_atomic(wqe->opcode))
-		return atomic_output(e, qp, wqe, &p, frame, now_ns);
-	return data_output(e, qp, wqe, &p, frame, now_ns);
+		n = read_request_packets(e, wqe, req->tx_packet);
+	if (reliable && in_flight(req) && in_flight(req) + n > window)
+		return 0;
+	if (wr_is_read_or_atomic(wqe->opcode)) {
+		if (req->rd_atomic_out >= req->max_rd_atomic)
+			return 0;
+		req->rd_atomic_last[(req->rd_atomic_head + req->rd_atomic_out++) % QP_MAX_RD_ATOMIC] =
+			psn_add(req->next_psn, n - 1);
+		p.ackreq = true;
+		len = wqe->opcode == WR_READ ? build_read(qp, wqe, req->tx_packet, n, &p, frame) :
+					       build_atomic(qp, wqe, &p, frame);
+	} else {
+		/* AckReq at each message's end, now and then within long ones, and before the window closes */
+		last = req->tx_packet + 1 == wqe->num_psn;
+		p.ackreq = reliable && (last || ++req->since_ackreq >= e->window / 4 || in_flight(req) + 1 >= window);
+		if (p.ackreq)
+			req->since_ackreq = 0;
+		len = build_data(e, qp, wqe, req->tx_packet, &p, frame);
+		if (!len) {
+			fail_in_order(e, qp, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
+			return 0;
+		}
+	}
+	again = psn_diff(req->next_psn, req->sent_psn) < 0;
+	advance(qp, wqe, n);
+	sent(e, qp, &p, again, len, now_ns);
+	if (!reliable) {
+		req->unacked_psn = req->next_psn;
+		if (req->tx_packet == 0)
+			sq_complete(e, qp, CQE_SUCCESS, VERR_NONE, now_ns);
+	}
+	return len;
 }

@@ -421,14 +421,10 @@ static int abandon_message(struct qp *qp, const struct packet *p, enum verdict v
 	return (int)reasons[v];
 }
 
-int responder_input(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns)
+static enum verdict process(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns)
 {
 	enum verdict v = check_psn(qp, p);
 
-	if (!qp->resp.established) {
-		qp->resp.established = true;
-		engine_qp_event(e, qp, EVENT_COMM_EST);
-	}
 	if (v == ACCEPT)
 		v = check_sequence(qp, p);
 	if (v == ACCEPT)
@@ -441,9 +437,48 @@ int responder_input(struct engine *e, struct qp *qp, const struct packet *p, con
 		v = check_receive(e, qp, p);
 	if (v == ACCEPT)
 		v = execute(e, qp, p, hint, now_ns);
-	if (v == ACCEPT)
+	return v;
+}
+
+/* The packets that were waiting for the one that has just been executed; a gap behind them is named at once. */
+static void process_early(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct resp_sequence *seq = &qp->resp.seq;
+	enum verdict v = ACCEPT;
+	struct held *h;
+
+	while (v == ACCEPT && (h = reorder_take(e, &qp->resp.early, seq->expected_psn))) {
+		v = process(e, qp, &h->packet, h->has_hint ? &h->hint : NULL, now_ns);
+		if (v != ACCEPT)
+			refuse(e, qp, &h->packet, v, now_ns);
+		reorder_free(e, h);
+	}
+	if (v == ACCEPT && qp->resp.early.head && !seq->nak_sent) {
+		seq->nak_sent = true;
+		e->stats->tx_sequence_naks++;
+		reply_ack(e, qp, AETH_NAK | NAK_PSN_SEQUENCE, seq->expected_psn);
+	}
+}
+
+int responder_input(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns)
+{
+	enum verdict v;
+
+	if (!qp->resp.established) {
+		qp->resp.established = true;
+		engine_qp_event(e, qp, EVENT_COMM_EST);
+	}
+	v = process(e, qp, p, hint, now_ns);
+	if (likely(v == ACCEPT)) {
+		if (unlikely(qp->resp.early.head))
+			process_early(e, qp, now_ns);
 		return -1;
+	}
 	if (qp->transport == XROCE_UC)
 		return abandon_message(qp, p, v);
+	if (v == NAK_SEQUENCE && reorder_hold(e, &qp->resp.early, qp->resp.seq.expected_psn, p, hint)) {
+		refuse(e, qp, p, v, now_ns);
+		return -1;
+	}
 	return refuse(e, qp, p, v, now_ns);
 }

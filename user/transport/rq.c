@@ -8,11 +8,12 @@
 
 int rq_init(struct rq *rq, u32 max_wr, u32 max_sge)
 {
-	u32 size = roundup_pow2(max_wr);
+	u32 size;
 
 	memset(rq, 0, sizeof(*rq));
 	if (max_wr > RQ_MAX_WR || max_sge > RQ_MAX_SGE)
 		return -EINVAL;
+	size = roundup_pow2(max_wr);
 	rq->max_wr = max_wr;
 	rq->max_sge = max_sge;
 	rq->mask = size - 1;

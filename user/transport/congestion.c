@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How much and how fast a QP sends.
+ *
+ * Window: packets in flight, never more than the engine's window, halved at a loss, widened by one packet a round.
+ * Time-out: from the measured round trip (as TCP does it, RFC 6298), never longer than the user's. It only probes: what counts
+ * against retry_cnt is the user's time-out alone.
+ * Rate: DCQCN. Packets marked CE are answered by notifications, at most one in CNP_INTERVAL; each notification cuts the rate by
+ * alpha/2, quiet time lets alpha decay and the rate climb back. The intervals are the paper's times six: a software sender's
+ * scheduling is that much coarser than an adapter's.
+ */
+#include "internal.h"
+
+#define CWND_UNIT	 256
+#define CWND_MIN	 8u
+#define RTO_MIN_NS	 (1 * NSEC_PER_MSEC) /* a peer's thread may have to be woken */
+#define CNP_INTERVAL_NS	 (50 * NSEC_PER_USEC)
+#define ALPHA_ONE	 65536u
+#define ALPHA_GAIN_SHIFT 4		     /* g = 1/16 */
+#define ALPHA_PERIOD_NS	 (330 * NSEC_PER_USEC)
+#define RATE_PERIOD_NS	 (330 * NSEC_PER_USEC)
+#define RATE_FAST_STAGES 5		     /* half-way back to the target each */
+#define RATE_LINE_DEFAULT (10ull * 1000 * 1000 * 1000 / 8)
+#define RATE_MIN	 (1ull * 1000 * 1000) /* bytes/s: a QP is slowed, never stopped */
+#define RATE_BURST_NS	 (20 * NSEC_PER_USEC) /* packets may leave in groups of this much time */
+
+/* ---- window ---- */
+
+void congestion_start(struct engine *e, struct qp *qp)
+{
+	qp->req.cwnd = e->window * CWND_UNIT;
+	qp->req.rtt = (struct rtt){ .deadline_ns = NSEC_NEVER };
+	qp->rate = (struct rate){ 0 };
+}
+
+u32 congestion_window(const struct engine *e, const struct requester *req)
+{
+	return e->config.disable & ENGINE_NO_CWND ? e->window : req->cwnd / CWND_UNIT;
+}
+
+void congestion_loss(struct engine *e, struct qp *qp)
+{
+	u32 floor = min_u32(CWND_MIN, e->window) * CWND_UNIT;
+
+	qp->req.cwnd = qp->req.cwnd / 2 > floor ? qp->req.cwnd / 2 : floor;
+	qp->req.rtt.sample_start_ns = 0; /* what is sent twice cannot be timed */
+}
+
+/* ---- adaptive time-out ---- */
+
+void congestion_sent(struct engine *e, struct qp *qp, u32 psn, bool ackreq, u64 now_ns)
+{
+	struct rtt *rtt = &qp->req.rtt;
+
+	if (ackreq && !rtt->sample_start_ns) {
+		rtt->sample_start_ns = now_ns;
+		rtt->sample_psn = psn;
+	}
+}
+
+static void take_sample(struct rtt *rtt, u64 sample_ns)
+{
+	u64 error = sample_ns > rtt->smoothed_ns ? sample_ns - rtt->smoothed_ns : rtt->smoothed_ns - sample_ns;
+
+	if (!rtt->smoothed_ns) {
+		rtt->smoothed_ns = sample_ns | 1;
+		rtt->variation_ns = sample_ns / 2;
+		return;
+	}
+	rtt->variation_ns += error / 4 - rtt->variation_ns / 4;
+	rtt->smoothed_ns += sample_ns / 8 - rtt->smoothed_ns / 8;
+}
+
+void congestion_progress(struct engine *e, struct qp *qp, u32 packets, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+	struct rtt *rtt = &req->rtt;
+
+	rtt->backoff = 0;
+	if (rtt->sample_start_ns && psn_diff(req->unacked_psn, rtt->sample_psn) > 0) {
+		take_sample(rtt, now_ns - rtt->sample_start_ns);
+		rtt->sample_start_ns = 0;
+	}
+	/* one packet more for each window's worth that arrived */
+	req->cwnd += packets * CWND_UNIT / (req->cwnd / CWND_UNIT + 1);
+	req->cwnd = min_u32(req->cwnd, e->window * CWND_UNIT);
+}
+
+void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+	struct rtt *rtt = &req->rtt;
+	u64 rto = rtt->smoothed_ns + 4 * rtt->variation_ns;
+
+	rtt->deadline_ns = NSEC_NEVER;
+	if (e->config.disable & ENGINE_NO_ADAPTIVE_RTO || !rtt->smoothed_ns || !req->timeout ||
+	    req->next_psn == req->unacked_psn || req->rnr_wait)
+		return;
+	rto = (rto > RTO_MIN_NS ? rto : RTO_MIN_NS) << rtt->backoff;
+	if (rto >= 4096ull << req->timeout) /* the user's comes first */
+		return;
+	rtt->deadline_ns = now_ns + rto;
+	timer_set(e, qp, rtt->deadline_ns);
+}
+
+/* ---- rate ---- */
+
+void rate_marked(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct rate *r = &qp->rate;
+
+	e->stats->rx_ce++;
+	if (r->cnp_sent_ns && now_ns - r->cnp_sent_ns < CNP_INTERVAL_NS)
+		return;
+	r->cnp_sent_ns = now_ns;
+	r->cnp_due = true;
+	engine_ready(e, qp);
+}
+
+static u64 line_rate(const struct engine *e)
+{
+	return e->config.line_rate ? e->config.line_rate : RATE_LINE_DEFAULT;
+}
+
+void rate_cut(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct rate *r = &qp->rate;
+
+	e->stats->rx_cnps++;
+	if (!r->limited) {
+		r->limited = true;
+		r->current = line_rate(e);
+		r->alpha = ALPHA_ONE;
+		r->next_ns = now_ns;
+	}
+	r->target = r->current;
+	r->current -= (r->current * r->alpha / ALPHA_ONE) / 2;
+	if (r->current < RATE_MIN)
+		r->current = RATE_MIN;
+	r->alpha += (ALPHA_ONE - r->alpha) >> ALPHA_GAIN_SHIFT;
+	r->stage = 0;
+	r->alpha_ns = r->increase_ns = now_ns;
+}
+
+/* All the periods that have passed since the last look; a long silence ends the limit. */
+static void recover(struct engine *e, struct rate *r, u64 now_ns)
+{
+	u64 step = line_rate(e) / 200;
+
+	while (now_ns - r->alpha_ns >= ALPHA_PERIOD_NS && r->alpha >> ALPHA_GAIN_SHIFT) {
+		r->alpha -= r->alpha >> ALPHA_GAIN_SHIFT;
+		r->alpha_ns += ALPHA_PERIOD_NS;
+	}
+	while (now_ns - r->increase_ns >= RATE_PERIOD_NS) {
+		r->increase_ns += RATE_PERIOD_NS;
+		if (++r->stage > RATE_FAST_STAGES)
+			r->target += step * (r->stage > 2 * RATE_FAST_STAGES ? 10 : 1);
+		r->current = (r->current + r->target) / 2;
+		if (r->current >= line_rate(e)) {
+			r->limited = false;
+			return;
+		}
+	}
+}
+
+bool rate_allows(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct rate *r = &qp->rate;
+
+	if (likely(!r->limited))
+		return true;
+	recover(e, r, now_ns);
+	if (!r->limited || r->next_ns <= now_ns + RATE_BURST_NS)
+		return true;
+	timer_set(e, qp, r->next_ns);
+	return false;
+}
+
+void rate_sent(struct engine *e, struct qp *qp, u32 bytes, u64 now_ns)
+{
+	struct rate *r = &qp->rate;
+
+	if (likely(!r->limited))
+		return;
+	if (r->next_ns < now_ns)
+		r->next_ns = now_ns;
+	r->next_ns += bytes * NSEC_PER_SEC / r->current;
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * End-to-end credits of the AETH: a responder says with each ACK how many receive WQEs it has, and a requester starts no message that would
+ * need more. They spare RNR NAKs and never stop a queue: with nothing in flight one message may always be tried (IBTA 9.7.7.2).
+ * A QP on an SRQ gives none: what is there belongs to others as well.
+ */
+#include "internal.h"
+
+/* protocol.md, "AETH syndrome": codes 0 to 30. */
+static const u16 credits_of_code[31] = {
+	0,   1,	  2,   3,   4,	 6,   8,   12,	 16,   24,   32,   48,	 64,   96,   128,   192,
+	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
+};
+
+u8 credit_syndrome(const struct engine *e, const struct qp *qp)
+{
+	u32 posted, low = 0, high = ARRAY_SIZE(credits_of_code) - 1;
+
+	if (e->config.disable & ENGINE_NO_CREDITS || qp->srq)
+		return AETH_ACK | AETH_CREDIT_NONE;
+	/* one that is held for the message under way is spoken for */
+	posted = rq_posted(&qp->rq);
+	while (low < high) { /* the largest code that promises no more than there is */
+		u32 mid = (low + high + 1) / 2;
+
+		if (credits_of_code[mid] <= posted)
+			low = mid;
+		else
+			high = mid - 1;
+	}
+	return (u8)(AETH_ACK | low);
+}
+
+void credit_update(struct engine *e, struct qp *qp, const struct packet *p)
+{
+	struct requester *req = &qp->req;
+	u8 code = p->syndrome & AETH_VALUE_MASK;
+
+	if (!(p->flags & OP_AETH) || (p->syndrome & AETH_CLASS_MASK) != AETH_ACK || e->config.disable & ENGINE_NO_CREDITS)
+		return;
+	req->credits_used = code != AETH_CREDIT_NONE;
+	if (req->credits_used)
+		req->credit_limit = psn_add(p->msn, credits_of_code[code]);
+}
+
+bool credit_allows(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 index)
+{
+	struct requester *req = &qp->req;
+	u32 message = (index - req->first_index + 1) & ROCE_PSN_MASK;
+	bool consumes = wqe->opcode == WR_SEND || wqe->opcode == WR_SEND_WITH_IMM || wqe->opcode == WR_SEND_WITH_INV ||
+			wqe->opcode == WR_WRITE_WITH_IMM;
+
+	if (!req->credits_used || !consumes || psn_diff(message, req->credit_limit) <= 0 ||
+	    req->next_psn == req->unacked_psn)
+		return true;
+	e->stats->credit_waits++;
+	return false;
+}

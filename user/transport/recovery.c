@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What is sent again after a loss.
+ *
+ * A READ's missing responses are always asked for alone: any responder executes a part of a READ again. Of SENDs and WRITEs the one packet
+ * that is missing goes out again, and the queue waits for the answer, which tells the two kinds of responder apart:
+ *
+ *   it kept what had come early      the answer reaches beyond the packet: repaired, or a NAK names the next hole
+ *   it dropped what came early (rxe) the answer covers that packet alone: go back and send all behind it again
+ *
+ * A peer that showed itself to be of the second kind is gone back for at once, but for a try now and then. Nothing of this shows on the
+ * wire other than as a requester that repeats less.
+ */
+#include "internal.h"
+
+#define GO_BACK_EVIDENCE 2 /* answers after which a peer is taken to keep nothing */
+#define RETRY_SELECTIVE	 32 /* every so many losses such a peer is tried again */
+
+void recovery_reset(struct requester *req)
+{
+	req->recovery.hole = req->recovery.waiting = false;
+}
+
+static struct send_wqe *wqe_of(const struct qp *qp, u32 psn)
+{
+	for (u32 i = sq_cons(&qp->sq); i != qp->req.assigned; i++) {
+		struct send_wqe *wqe = sq_at(&qp->sq, i);
+
+		if (psn_diff(psn, wqe->first_psn) < (s32)wqe->num_psn)
+			return wqe;
+	}
+	return NULL;
+}
+
+static bool is_selective(const struct engine *e, struct qp *qp, const struct send_wqe *wqe)
+{
+	struct recovery *r = &qp->req.recovery;
+
+	if (e->config.disable & ENGINE_NO_SELECTIVE || !wqe || qp->req.next_psn != qp->req.sent_psn)
+		return false;
+	if (wqe->opcode == WR_READ || r->go_back_evidence < GO_BACK_EVIDENCE)
+		return true;
+	return ++r->losses % RETRY_SELECTIVE == 0;
+}
+
+/* Where the hole that starts at psn ends: a READ's at the first response that is here already. */
+static u32 hole_end(const struct qp *qp, const struct send_wqe *wqe, u32 psn)
+{
+	const struct held *early = qp->req.early.head;
+	u32 end = psn_add(wqe->first_psn, wqe->num_psn);
+
+	if (wqe->opcode != WR_READ)
+		return psn_add(psn, 1);
+	if (early && psn_diff(early->packet.psn, end) < 0)
+		end = early->packet.psn;
+	return psn_diff(end, qp->req.sent_psn) > 0 ? qp->req.sent_psn : end;
+}
+
+void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err verr, bool counts, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+	struct recovery *r = &req->recovery;
+	const struct send_wqe *wqe = wqe_of(qp, psn);
+
+	if (counts) {
+		if (!req->retries_left) {
+			qp_send_error(e, qp, CQE_RETRY_EXC_ERR, verr, now_ns);
+			return;
+		}
+		req->retries_left--;
+		req->ack_deadline_ns = NSEC_NEVER; /* starts when a packet is out again */
+	}
+	if (!r->waiting || psn_diff(psn, r->end_psn) >= 0) {
+		congestion_loss(e, qp);
+		r->end_psn = req->sent_psn;
+	}
+	if (r->waiting && psn_diff(psn, r->hole_end) > 0)
+		r->go_back_evidence = 0;
+	if (is_selective(e, qp, wqe)) {
+		r->hole = true;
+		r->hole_psn = psn;
+		r->hole_end = hole_end(qp, wqe, psn);
+		r->waiting = wqe->opcode != WR_READ;
+	} else {
+		recovery_reset(req);
+		requester_seek(qp, psn);
+	}
+	engine_ready(e, qp);
+}
+
+void recovery_answer(struct engine *e, struct qp *qp, bool nak)
+{
+	struct requester *req = &qp->req;
+	struct recovery *r = &req->recovery;
+
+	if (!r->waiting || nak || psn_diff(req->unacked_psn, r->hole_end) < 0)
+		return;
+	r->waiting = r->hole = false;
+	if (req->unacked_psn != r->hole_end)
+		r->go_back_evidence = 0;
+	if (psn_diff(req->unacked_psn, r->end_psn) < 0) {
+		if (req->unacked_psn == r->hole_end && r->go_back_evidence < GO_BACK_EVIDENCE)
+			r->go_back_evidence++;
+		requester_seek(qp, req->unacked_psn);
+	}
+	engine_ready(e, qp);
+}
+
+u32 recovery_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+	struct recovery *r = &req->recovery;
+	u32 next, len;
+
+	/* what was answered meanwhile is no longer missing */
+	if (psn_diff(req->unacked_psn, r->hole_psn) > 0)
+		r->hole_psn = req->unacked_psn;
+	if (psn_diff(r->hole_psn, r->hole_end) >= 0) {
+		r->hole = false;
+		return 0;
+	}
+	len = requester_rebuild(e, qp, r->hole_psn, r->hole_end, frame, &next, now_ns);
+	if (!len) { /* its memory is gone: the ordinary way says so, in order */
+		recovery_reset(req);
+		requester_seek(qp, req->unacked_psn);
+		return 0;
+	}
+	r->hole_psn = next;
+	r->hole = psn_diff(next, r->hole_end) < 0;
+	return len;
+}
