@@ -208,7 +208,10 @@ static void *service_main(void *arg)
 	struct port *port = arg;
 	struct service *s = &port->service;
 	u64 last_driven = 0;
+	char name[16];
 
+	snprintf(name, sizeof(name), "xroce/%.9s", port->dev.name);
+	pthread_setname_np(pthread_self(), name);
 	follow_interface(port); /* what changed between the first look and the subscription */
 	while (!atomic_load(&s->stop)) {
 		u64 driven = atomic_load_explicit(&s->driven, memory_order_relaxed);
@@ -280,17 +283,12 @@ static void close_service(struct service *s)
 static int start_thread(struct port *port)
 {
 	sigset_t all, before;
-	char name[16];
 	int err;
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	err = -pthread_create(&port->service.thread, NULL, service_main, port);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	if (!err) {
-		snprintf(name, sizeof(name), "xroce/%.9s", port->dev.name);
-		pthread_setname_np(port->service.thread, name);
-	}
 	return err;
 }
 

@@ -33,7 +33,7 @@ static struct tx_xsk *self(struct tx *tx)
 
 static void reap(struct tx_xsk *t)
 {
-	u32 idx, n = xsk_ring_cons__peek(&t->x->completion, XSK_TX_RING, &idx);
+	u32 idx = 0, n = xsk_ring_cons__peek(&t->x->completion, XSK_TX_RING, &idx);
 
 	for (u32 i = 0; i < n; i++)
 		umem_tx_completed(t->set->umem, *xsk_ring_cons__comp_addr(&t->x->completion, idx + i));

@@ -212,7 +212,7 @@ static void deliver(struct xsk_set *s, struct xsk *x, xsk_rx_fn *fn, void *arg, 
 
 u32 xsk_receive(struct xsk_set *s, struct xsk *x, u32 max, xsk_rx_fn *fn, void *arg, __u64 *oversize)
 {
-	u32 idx, n = xsk_ring_cons__peek(&x->rx, max, &idx);
+	u32 idx = 0, n = xsk_ring_cons__peek(&x->rx, max, &idx);
 
 	for (u32 i = 0; i < n; i++) {
 		struct xdp_desc desc = *xsk_ring_cons__rx_desc(&x->rx, idx + i);
