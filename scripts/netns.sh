@@ -185,17 +185,14 @@ bpf_ids() {
 	cat "/proc/$1/fdinfo/"* 2>/dev/null | awk -v key="$2_id:" '$1 == key { print $2 }' | sort -nu
 }
 
-# map_id PID NAME: the id of the process's map of that name. Names are not unique in a machine, descriptors are.
-map_id() {
-	local id
-	for id in $(bpf_ids "$1" map); do
-		if bpftool map show id "$id" 2>/dev/null | grep -q "  name $2  "; then
-			echo "$id"
-			return 0
-		fi
-	done
-	return 1
+# maps_of PID: "name id" of each map that the process has a descriptor of. Names are not unique in a machine, descriptors are.
+maps_of() {
+	{ bpf_ids "$1" map; bpftool map show; } |
+		awk 'NF == 1 { mine[$1 ":"] = 1 } $1 in mine { for (i = 2; i < NF; i++) if ($i == "name") { sub(":", "", $1); print $(i + 1), $1 } }'
 }
+
+# map_id PID NAME: the id of the process's map of that name.
+map_id() { maps_of "$1" | awk -v name="$2" '$1 == name { print $2; found = 1 } END { exit !found }'; }
 
 # field NAME: from a `bpftool map dump` on standard input, the sum of that field over all elements and CPUs; fails if it is not there.
 field() {
@@ -218,13 +215,17 @@ counter() {
 
 # keep_maps PID TAG: hold the process's counters beyond its end, by pinning them in a bpffs of our own. kept TAG MAP FIELD reads one.
 keep_maps() {
-	local m id
+	local name id kept=0
 	if [ ! -d "$WORK/bpf" ]; then
 		mkdir "$WORK/bpf" && mount -t bpf bpf "$WORK/bpf" || return 1
 	fi
-	for m in xroce_rx xroce_drop xroce_eng_stat xroce_eng_drop; do
-		id=$(map_id "$1" $m) && bpftool map pin id "$id" "$WORK/bpf/$2-$m" || return 1
-	done
+	while read -r name id; do
+		case $name in xroce_rx | xroce_drop | xroce_eng_stat | xroce_eng_drop)
+			bpftool map pin id "$id" "$WORK/bpf/$2-$name" && kept=$((kept + 1))
+			;;
+		esac
+	done < <(maps_of "$1")
+	[ $kept -eq 4 ]
 }
 kept() { bpftool map dump pinned "$WORK/bpf/$1-$2" | field "$3"; }
 kept_dump() { bpftool map dump pinned "$WORK/bpf/$1-$2" | nonzero; }

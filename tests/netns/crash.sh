@@ -60,7 +60,8 @@ peer_notices() {
 	finish "$client" 30
 	rc=$?
 	need_equal "exit status of the client" $rc 1
-	need_line client 'transport retry counter exceeded'
+	# IBV_WC_RETRY_EXC_ERR is 12.
+	need_line client 'Failed status .*\(12\) for wr_id'
 }
 
 run_case leaves_nothing_kill leaves_nothing KILL

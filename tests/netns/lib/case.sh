@@ -83,10 +83,24 @@ gids_for() {
 	esac || fail "no $1 GID in ibv_devinfo -v"
 }
 
+# Some servers make their queue pair, and so the maps, only when the client has called. It is stopped while we take hold of them: a short
+# run must not be over before.
+keep_of_running() {
+	local rc
+	until map_id "$1" xroce_eng_drop >/dev/null; do
+		is_gone_or_zombie "$1" && return 1
+	done
+	kill -STOP "$1"
+	keep_maps "$1" server
+	rc=$?
+	kill -CONT "$1"
+	return $rc
+}
+
 # client_server PORT SECONDS SERVER... -- CLIENT...: the server on A, the client on B once the server listens on the TCP port; both must
 # exit with 0 in time. Outputs are those of `server` and `client`. With keep=1 the server's counters are kept as `server`, the client's not.
 client_server() {
-	local port=$1 bound=$2 server=() rc
+	local port=$1 bound=$2 server=() has_kept=0 rc
 	shift 2
 	while [ "$1" != -- ]; do
 		server+=("$1")
@@ -102,12 +116,13 @@ client_server() {
 		show server
 		return 1
 	fi
-	if [ "${keep:-0}" = 1 ]; then
-		drop_maps server
-		keep_maps "$server_pid" server || fail "the server has no maps of ours"
+	drop_maps server
+	if [ "${keep:-0}" = 1 ] && keep_maps "$server_pid" server; then
+		has_kept=1
 	fi
 	start_on client b "$@"
 	client_pid=$child
+	[ "${keep:-0}" = 0 ] || [ $has_kept = 1 ] || keep_of_running "$server_pid" || fail "the server has no maps of ours"
 	finish "$client_pid" "$bound"
 	rc=$?
 	[ $rc -eq 0 ] || { fail "the client ended with $rc: $*"; show client; }

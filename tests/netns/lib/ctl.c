@@ -56,7 +56,9 @@ int ctl_open(const char *host, const char *port)
 		setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 		must(bind(listener, ai->ai_addr, ai->ai_addrlen) == 0 && listen(listener, 1) == 0, "listen on port %s: %s", port,
 		     strerror(errno));
-		fd = accept(listener, NULL, NULL);
+		do {
+			fd = accept(listener, NULL, NULL);
+		} while (fd < 0 && errno == EINTR);
 		must(fd >= 0, "accept on port %s: %s", port, strerror(errno));
 		close(listener);
 		setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof(bound));
@@ -74,6 +76,8 @@ void ctl_swap(int fd, const void *mine, void *theirs, size_t len)
 	while (got < len) {
 		ssize_t n = recv(fd, (char *)theirs + got, len - got, 0);
 
+		if (n < 0 && errno == EINTR)
+			continue;
 		must(n != 0, "the other side has gone");
 		must(n > 0, "control connection: %s", strerror(errno));
 		got += n;
