@@ -254,6 +254,20 @@ static void ipv6_sender(struct frame_spec *s)
 	memcpy(s->dst, bench_local6, 16);
 }
 
+static void edit_ipv6(struct xroce_qp *qp)
+{
+	memcpy(qp->local, bench_local6, 16);
+	memcpy(qp->peer, bench_peer6, 16);
+}
+
+/* Same last 64 bits as the peer. */
+static void other_network(struct frame_spec *s)
+{
+	edit_qp(BENCH_RC_QPN, edit_ipv6);
+	ipv6(s);
+	s->src[7] ^= 1;
+}
+
 static void other_local(struct frame_spec *s)
 {
 	static const uint8_t second[16] = { [10] = 0xff, 0xff, 10, 9, 0, 77 };
@@ -353,6 +367,7 @@ static const struct row {
 	{ "Q_Key wrong in its first bit", XROCE_DROP_qkey, BENCH_UD_QPN, .before = ud_wrong_qkey_top },
 	{ "other sender", XROCE_DROP_peer, BENCH_RC_QPN, .before = other_sender },
 	{ "IPv6 sender that ends like the peer", XROCE_DROP_peer, BENCH_RC_QPN, .before = ipv6_sender },
+	{ "IPv6 sender from another network", XROCE_DROP_peer, BENCH_RC_QPN, .before = other_network },
 	{ "to another of our addresses", XROCE_DROP_peer, BENCH_RC_QPN, .before = other_local },
 	{ "metadata of an earlier program", XROCE_DROP_metadata, BENCH_RC_QPN, .entry.metadata = 4 },
 	{ "no room for metadata", XROCE_DROP_metadata, BENCH_RC_QPN, .entry.metadata = 200 },
