@@ -154,10 +154,15 @@ static void run_one(struct scene *s, enum exchange ex, struct faults forward, st
 	p = pair_connect(s->w, &o);
 	s->w->node[0].to[1] = forward;
 	s->w->node[1].to[0] = backward;
-	start(s, &p, ex);
-	world_run(s->w);
-	if (must_succeed || !judge_failed(s, &p, ex))
+	/* Twice: what a loss left behind must not stop the work that comes after. */
+	for (u32 round = 0; round < 2; round++) {
+		p.side[0].send->n = p.side[1].recv->n = 0;
+		start(s, &p, ex);
+		world_run(s->w);
+		if (!must_succeed && judge_failed(s, &p, ex))
+			break;
 		judge(s, &p, ex);
+	}
 	pair_destroy(&p);
 	world_forget_sent(s->w);
 }

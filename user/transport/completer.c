@@ -215,10 +215,12 @@ static int input(struct engine *e, struct qp *qp, const struct packet *p, u64 no
 	if (p->flags & OP_AETH && !(p->flags & OP_ACK) && class != AETH_ACK)
 		return XROCE_DROP_unexpected_response;
 	credit_update(e, qp, p);
-	if (p->flags & OP_READ)
-		return read_response(e, qp, p, now_ns);
-	if (p->flags & OP_ATOMIC)
-		return atomic_response(e, qp, p, now_ns);
+	if (p->flags & (OP_READ | OP_ATOMIC)) {
+		int verdict = p->flags & OP_READ ? read_response(e, qp, p, now_ns) : atomic_response(e, qp, p, now_ns);
+
+		recovery_response(e, qp);
+		return verdict;
+	}
 
 	e->stats->rx_acks++;
 	if (class != AETH_ACK && class != AETH_RNR_NAK && class != AETH_NAK)

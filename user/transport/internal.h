@@ -118,6 +118,8 @@ u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *fra
 void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err verr, bool counts, u64 now_ns);
 /* unacked_psn moved by an ACK (nak false) or a NAK: is the loss repaired? */
 void recovery_answer(struct engine *e, struct qp *qp, bool nak);
+/* The same by a READ or atomic response. */
+void recovery_response(struct engine *e, struct qp *qp);
 u32 recovery_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
 void recovery_reset(struct requester *req);
 

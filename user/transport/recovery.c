@@ -106,6 +106,22 @@ void recovery_answer(struct engine *e, struct qp *qp, bool nak)
 	engine_ready(e, qp);
 }
 
+/* An atomic that was sent again is answered for itself, and a READ's response acknowledges the SEND or WRITE before it. */
+void recovery_response(struct engine *e, struct qp *qp)
+{
+	struct requester *req = &qp->req;
+	struct recovery *r = &req->recovery;
+
+	if (!r->waiting || psn_diff(req->unacked_psn, r->hole_end) < 0)
+		return;
+	r->waiting = r->hole = false;
+	if (req->unacked_psn != r->hole_end)
+		r->go_back_evidence = 0;
+	else if (psn_diff(req->unacked_psn, r->end_psn) < 0) /* each has its own answer: no evidence of what became of the others */
+		requester_seek(qp, req->unacked_psn);
+	engine_ready(e, qp);
+}
+
 u32 recovery_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 {
 	struct requester *req = &qp->req;
