@@ -10,6 +10,13 @@ _Static_assert(sizeof(struct ibv_sge) == sizeof(struct sge) && offsetof(struct i
 _Static_assert((int)IBV_WR_SEND_WITH_INV == WR_SEND_WITH_INV && (int)IBV_WR_RDMA_READ == WR_READ &&
 	       (int)IBV_SEND_INLINE == WR_INLINE && (int)IBV_SEND_FENCE == WR_FENCE, "qp.h takes its values from verbs.h");
 
+/* An empty list may be NULL. */
+static void sge_copy(struct sge *to, const struct ibv_sge *from, u32 num_sge)
+{
+	if (num_sge)
+		memcpy(to, from, num_sge * sizeof(*to));
+}
+
 void wqe_set_ud(struct vqp *vqp, struct send_wqe *wqe, const struct vah *ah, u32 remote_qpn, u32 remote_qkey)
 {
 	wqe->ud.path = ah->path;
@@ -34,13 +41,15 @@ static int wqe_set_data(const struct qp *qp, struct send_wqe *wqe, const struct 
 	wqe->length = (u32)length;
 	if (!(wr->send_flags & IBV_SEND_INLINE)) {
 		wqe->num_sge = (u16)wr->num_sge;
-		memcpy(wqe->sge, sge, (size_t)wr->num_sge * sizeof(*sge));
+		sge_copy(wqe->sge, wr->sg_list, (u32)wr->num_sge);
 		return 0;
 	}
 	wqe->num_sge = 0;
 	if (length > qp->sq.max_inline)
 		return ENOMEM;
 	for (int i = 0; i < wr->num_sge; i++) {
+		if (!sge[i].length)
+			continue;
 		memcpy(wqe->data + at, (const void *)(uintptr_t)sge[i].addr, sge[i].length);
 		at += sge[i].length;
 	}
@@ -135,7 +144,7 @@ static int rq_post(struct rq *rq, struct vlock *lock, struct ibv_recv_wr *wr, st
 		}
 		wqe->wr_id = wr->wr_id;
 		wqe->num_sge = (u32)wr->num_sge;
-		memcpy(wqe->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(wqe->sge[0]));
+		sge_copy(wqe->sge, wr->sg_list, wqe->num_sge);
 		n++;
 	}
 	if (n)

@@ -200,7 +200,8 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
 	wqe->length = (u32)length;
 	wqe->num_sge = (u16)num_sge;
 	wqe->flags &= (u8)~WR_INLINE;
-	memcpy(wqe->sge, list, num_sge * sizeof(*list));
+	if (num_sge)
+		memcpy(wqe->sge, list, num_sge * sizeof(*list));
 }
 
 static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
@@ -223,7 +224,8 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const 
 			wr_fail(vqp, ENOMEM);
 			return;
 		}
-		memcpy(wqe->data + length, list[i].addr, list[i].length);
+		if (list[i].length)
+			memcpy(wqe->data + length, list[i].addr, list[i].length);
 		length += (u32)list[i].length;
 	}
 	wqe->length = length;
