@@ -19,8 +19,9 @@ static __always_inline __u32 flow_tag(const struct packet *p)
 }
 
 /*
- * Returns false if the CQE cannot lie directly before the packet, where its reader looks: the driver leaves no room for metadata, or a
- * program that ran before this one put its own there. All packet pointers of the caller are void afterwards.
+ * Returns false if the CQE cannot lie directly before the packet, where its reader looks: the driver leaves no room
+ * for metadata, or a program that ran before this one put its own there. All packet pointers of the caller are void
+ * afterwards.
  */
 static __always_inline bool cqe_write(struct xdp_md *ctx, const struct packet *p)
 {

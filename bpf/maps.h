@@ -74,7 +74,10 @@ struct {
 	__type(value, struct xroce_rx_stats);
 } xroce_rx SEC(".maps");
 
-/* The engine's own counters: nothing here touches them, they live in this object so that `bpftool map dump` shows their field names. */
+/*
+ * The engine's own counters: nothing here touches them, they live in this object so that `bpftool map dump` shows
+ * their field names.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

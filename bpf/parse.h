@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From the frame's first byte to the RoCEv2 payload. Reads packet bytes only: knows no map, counts nothing, decides nothing.
+ * From the frame's first byte to the RoCEv2 payload. Reads packet bytes only: knows no map, counts nothing, decides
+ * nothing.
  *
- * Two steps. parse_ip() answers "is this RoCEv2 by its UDP port?" in as few instructions as it can, because every packet of the machine
- * goes through it. parse_roce() then checks everything else. What they find wrong is a fault, a drop reason; whether a
- * faulty packet is dropped is the caller's matter, since it may not be for this device.
+ * Two steps. parse_ip() answers "is this RoCEv2 by its UDP port?" in as few instructions as it can, because every
+ * packet of the machine goes through it. parse_roce() then checks everything else. What they find wrong is a fault, a
+ * drop reason; whether a faulty packet is dropped is the caller's matter, since it may not be for this device.
  *
  * Only the linear part is read. A multi-buffer frame whose headers do not all lie there is a fault.
  *
- * Packet pointers move by constants only: the verifier lets a register be added to one with CAP_PERFMON alone, and opening a device shall
- * not need that. What lies at a variable offset (an immediate, the port behind IPv4 options) is copied by a helper.
+ * Packet pointers move by constants only: the verifier lets a register be added to one with CAP_PERFMON alone, and
+ * opening a device shall not need that. What lies at a variable offset (an immediate, the port behind IPv4 options)
+ * is copied by a helper.
  */
 #ifndef BPF_PARSE_H
 #define BPF_PARSE_H
@@ -115,7 +117,10 @@ static __always_inline bool parse_ipv4(struct xdp_md *ctx, struct packet *p, str
 
 	if ((void *)(ip + 1) > data_end || ip->protocol != IPPROTO_UDP || ip->version != 4)
 		return false;
-	/* A later fragment shows no port: it cannot be told from anyone else's and goes to the kernel, which never completes it. */
+	/*
+	 * A later fragment shows no port: it cannot be told from anyone else's and goes to the kernel, which never
+	 * completes it.
+	 */
 	header = ip->ihl * 4;
 	if (header < sizeof(*ip) || (ip->frag_off & bpf_htons(IPV4_FRAGMENT_OFFSET)))
 		return false;
@@ -142,7 +147,10 @@ static __always_inline bool parse_ipv4(struct xdp_md *ctx, struct packet *p, str
 	return true;
 }
 
-/* IPv6 at ip, as parse_ipv4(). RoCEv2 knows no extension headers: UDP follows at once, or in a first fragment, which is refused. */
+/*
+ * IPv6 at ip, as parse_ipv4(). RoCEv2 knows no extension headers: UDP follows at once, or in a first fragment, which
+ * is refused.
+ */
 static __always_inline bool parse_ipv6(struct packet *p, struct ipv6hdr *ip, void *data_end, enum xroce_drop *fault)
 {
 	struct ipv6_fragment *fragment = (void *)(ip + 1);
@@ -172,8 +180,8 @@ static __always_inline bool parse_ipv6(struct packet *p, struct ipv6hdr *ip, voi
 }
 
 /*
- * Returns false for whatever is not UDP to the RoCEv2 port as far as the frame shows: that is someone else's. Otherwise the
- * addresses are known, and *fault tells whether the IP header already rules the packet out.
+ * Returns false for whatever is not UDP to the RoCEv2 port as far as the frame shows: that is someone else's.
+ * Otherwise the addresses are known, and *fault tells whether the IP header already rules the packet out.
  */
 static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum xroce_drop *fault)
 {
@@ -217,8 +225,8 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
 }
 
 /*
- * The rest of a packet that parse_ip() found no fault with: lengths from the outside in, then the BTH, then its extension headers.
- * Returns NO_FAULT or the drop reason.
+ * The rest of a packet that parse_ip() found no fault with: lengths from the outside in, then the BTH, then its
+ * extension headers. Returns NO_FAULT or the drop reason.
  */
 static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct packet *p)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whose packet is it, and may it go there: destination address, then the QP's own attributes. Reads xroce_qp and xroce_gid, writes
- * nothing.
+ * Whose packet is it, and may it go there: destination address, then the QP's own attributes. Reads xroce_qp and
+ * xroce_gid, writes nothing.
  */
 #ifndef BPF_STEER_H
 #define BPF_STEER_H
@@ -18,8 +18,9 @@ static __always_inline bool address_is(const union address *a, const __u8 *gid)
 }
 
 /*
- * True if the packet is for this device. The common case, a packet to the address that its connected QP uses, needs no further lookup.
- * All others, and faulty packets whose QP was not read (qp NULL), must be to one of the interface's GIDs.
+ * True if the packet is for this device. The common case, a packet to the address that its connected QP uses, needs
+ * no further lookup. All others, and faulty packets whose QP was not read (qp NULL), must be to one of the
+ * interface's GIDs.
  */
 static __always_inline bool steer_is_ours(const struct packet *p, const struct xroce_qp *qp)
 {
@@ -29,9 +30,9 @@ static __always_inline bool steer_is_ours(const struct packet *p, const struct x
 }
 
 /*
- * May this well-formed packet go to qp (NULL: there is none)? Returns NO_FAULT or the drop reason. A CNP belongs to no transport
- * service of its own: any connected QP takes it. A connected QP takes packets only on its own path: from the peer's address to the address
- * that the QP was connected with.
+ * May this well-formed packet go to qp (NULL: there is none)? Returns NO_FAULT or the drop reason. A CNP belongs to
+ * no transport service of its own: any connected QP takes it. A connected QP takes packets only on its own path: from
+ * the peer's address to the address that the QP was connected with.
  */
 static __always_inline enum xroce_drop steer_check(const struct packet *p, const struct xroce_qp *qp)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The adapter's interrupt logic: which sleeper does this packet wake? Takes arm words and writes wake-up records; never sets an arm word.
+ * The adapter's interrupt logic: which sleeper does this packet wake? Takes arm words and writes wake-up records;
+ * never sets an arm word.
  *
  * An arm word has two sides:
  *
@@ -9,9 +10,10 @@
  *	look for work once more                 exchange it for 0 (full barrier)
  *	sleep on the ring                       took non-zero: write the record, forced wake-up
  *
- * One transition from armed to disarmed makes one record, however many CPUs see it. A forced wake-up costs microseconds, so
- * nothing is exchanged that a plain read says is not armed. A record is a hint: it can be seen before the packet is, and the engine may
- * still refuse the packet. An arm word is taken only when there is a ring to write to, else the wake-up would be lost.
+ * One transition from armed to disarmed makes one record, however many CPUs see it. A forced wake-up costs
+ * microseconds, so nothing is exchanged that a plain read says is not armed. A record is a hint: it can be seen
+ * before the packet is, and the engine may still refuse the packet. An arm word is taken only when there is a ring to
+ * write to, else the wake-up would be lost.
  */
 #ifndef BPF_WAKE_H
 #define BPF_WAKE_H
@@ -37,8 +39,8 @@ static __always_inline bool wake(__u32 *word, __u32 channel, __u32 cq, __u32 qpn
 }
 
 /*
- * The packet completes work on CQ key: wake its channel if it is armed for that. urgent: the completion is of a solicited message, or an
- * error, and so fires a solicited-only arm as well (ibv_req_notify_cq(3)).
+ * The packet completes work on CQ key: wake its channel if it is armed for that. urgent: the completion is of a
+ * solicited message, or an error, and so fires a solicited-only arm as well (ibv_req_notify_cq(3)).
  */
 static __always_inline void wake_cq(struct xroce_qp *qp, __u32 key, __u32 qpn, bool urgent)
 {
@@ -77,8 +79,9 @@ static __always_inline void wake_engine(__u32 qpn)
 }
 
 /*
- * A receive completes with the end of a SEND or of a WRITE with immediate; it is solicited if that packet says so. A send may complete with a
- * response's end: an ACK, an atomic's result, the last of a READ. A NAK may end in an error completion.
+ * A receive completes with the end of a SEND or of a WRITE with immediate; it is solicited if that packet says so. A
+ * send may complete with a response's end: an ACK, an atomic's result, the last of a READ. A NAK may end in an error
+ * completion.
  */
 static __always_inline void wake_sleepers(struct xroce_qp *qp, const struct packet *p)
 {

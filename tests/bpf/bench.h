@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The test bench: the shipped BPF object, loaded but attached nowhere, fed with one frame at a time by BPF_PROG_TEST_RUN. It owns
- * maps, one AF_XDP socket (never bound: the map takes it all the same) and a view of every counter.
+ * The test bench: the shipped BPF object, loaded but attached nowhere, fed with one frame at a time by
+ * BPF_PROG_TEST_RUN. It owns maps, one AF_XDP socket (never bound: the map takes it all the same) and a view of every
+ * counter.
  */
 #ifndef TESTS_BPF_BENCH_H
 #define TESTS_BPF_BENCH_H
@@ -62,8 +63,8 @@ int bench_teardown(void **state);
 extern struct bench *bench; /* of this program */
 
 /*
- * Empty maps, then: both local addresses as GIDs, the socket in slot 0, an RC, a UC and an XRC QP from bench_peer4 to bench_local4 and a UD QP,
- * all receiving, P_Key 0xffff, with BENCH_RECV_CQ and BENCH_SEND_CQ.
+ * Empty maps, then: both local addresses as GIDs, the socket in slot 0, an RC, a UC and an XRC QP from bench_peer4 to
+ * bench_local4 and a UD QP, all receiving, P_Key 0xffff, with BENCH_RECV_CQ and BENCH_SEND_CQ.
  */
 void bench_reset(void);
 
@@ -84,8 +85,8 @@ struct bench_counts bench_count(void);
 const char *bench_reason(int reason);
 
 /*
- * Run and assert: these fail the cmocka test with `what` in the message. Each also asserts that no other counter of the device moved.
- * A frame that passes or is accepted must come out as it went in.
+ * Run and assert: these fail the cmocka test with `what` in the message. Each also asserts that no other counter of
+ * the device moved. A frame that passes or is accepted must come out as it went in.
  */
 void bench_expect_pass(const char *what, const uint8_t *frame, uint32_t len, bool counted);
 void bench_expect_drop(const char *what, const uint8_t *frame, uint32_t len, enum xroce_drop reason, uint32_t qpn);

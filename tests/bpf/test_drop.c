@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Every reason that the XDP program drops a packet for: a row spoils one thing of a good packet and names the one counter that must move, by
- * one, and the QP that counts it too. A reason of the XDP side without a row fails the program.
+ * Every reason that the XDP program drops a packet for: a row spoils one thing of a good packet and names the one
+ * counter that must move, by one, and the QP that counts it too. A reason of the XDP side without a row fails the
+ * program.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -434,7 +435,10 @@ static void redirect__slot_of_owner_and_queue(void **state)
 	bench_put_xsk(0, false);
 	bench_expect_redirect("second owner", f.bytes, f.len, BENCH_RC_QPN);
 
-	/* Receive queues above 0 exist on real interfaces only; this namespace and the pair in it are gone with the process. */
+	/*
+	 * Receive queues above 0 exist on real interfaces only; this namespace and the pair in it are gone with the
+	 * process.
+	 */
 	assert_int_equal(unshare(CLONE_NEWNET), 0);
 	assert_int_equal(system("ip link add xrbpf0 numrxqueues 65 numtxqueues 65 type veth peer name xrbpf1 numrxqueues 65 numtxqueues 65"),
 			 0);

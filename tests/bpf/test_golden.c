@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The XDP program against what a real RoCEv2 peer sent: every packet of every capture, whole and cut at every length. What is expected comes
- * from decode.txt and from the addresses in the frame, never from the code under test.
+ * The XDP program against what a real RoCEv2 peer sent: every packet of every capture, whole and cut at every length.
+ * What is expected comes from decode.txt and from the addresses in the frame, never from the code under test.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -155,8 +155,8 @@ static void cqe__flow_tag(void **state)
 }
 
 /*
- * Cut off behind every byte, the headers still naming the full length. Without a whole UDP header it is nobody's and passes; from there on it
- * is ours and malformed.
+ * Cut off behind every byte, the headers still naming the full length. Without a whole UDP header it is nobody's and
+ * passes; from there on it is ours and malformed.
  */
 static void parse__truncated_at_every_length(void **state)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the XDP program takes and what it leaves alone: other traffic byte for byte, VLAN tags, IPv6, every opcode, frames in two buffers.
+ * What the XDP program takes and what it leaves alone: other traffic byte for byte, VLAN tags, IPv6, every opcode,
+ * frames in two buffers.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -462,8 +463,9 @@ static void parse_roce__jumbo(void **state)
 }
 
 /*
- * The first buffer ends at each place of the headers: what does not show its port passes, what shows it but not its BTH and DETH is dropped, and
- * with those in the first buffer the packet is taken, wherever its immediate and its payload lie.
+ * The first buffer ends at each place of the headers: what does not show its port passes, what shows it but not its
+ * BTH and DETH is dropped, and with those in the first buffer the packet is taken, wherever its immediate and its
+ * payload lie.
  */
 static void parse_roce__headers_across_buffers(void **state)
 {

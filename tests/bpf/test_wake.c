@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whom a packet wakes: arm words taken, records written, both once. The receive CQ and the send CQ of the QPs have rings of their own, of
- * differing sizes, and the engine has a third.
+ * Whom a packet wakes: arm words taken, records written, both once. The receive CQ and the send CQ of the QPs have
+ * rings of their own, of differing sizes, and the engine has a third.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -396,8 +396,8 @@ static void wake_engine__keeps_asleep_without_a_ring(void **state)
 /* ---- privileges ---- */
 
 /*
- * The verifier is stricter with programs of processes that lack CAP_PERFMON: ours must load with the three capabilities that opening a
- * device asks for.
+ * The verifier is stricter with programs of processes that lack CAP_PERFMON: ours must load with the three
+ * capabilities that opening a device asks for.
  */
 static void load__with_three_capabilities(void **state)
 {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Loader of the golden captures: a reader of the one pcap flavour that they are in (little-endian, microseconds, Ethernet). */
+/*
+ * Loader of the golden captures: a reader of the one pcap flavour that they are in (little-endian, microseconds,
+ * Ethernet).
+ */
 #include "golden.h"
 
 #include <stdio.h>
@@ -174,10 +177,12 @@ bool golden_field(const struct golden_packet *p, const char *name, int base, uin
 int golden_opcode(const struct golden_packet *p)
 {
 	static const char *const low[32] = {
-		"SEND_FIRST",	   "SEND_MIDDLE",      "SEND_LAST",	  "SEND_LAST_IMM",     "SEND_ONLY",	   "SEND_ONLY_IMM",
-		"WRITE_FIRST",	   "WRITE_MIDDLE",     "WRITE_LAST",	  "WRITE_LAST_IMM",    "WRITE_ONLY",	   "WRITE_ONLY_IMM",
-		"READ_REQ",	   "READ_RESP_FIRST",  "READ_RESP_MIDDLE", "READ_RESP_LAST",   "READ_RESP_ONLY",   "ACK",
-		"ATOMIC_ACK",	   "CMP_SWAP",	       "FETCH_ADD",	  NULL,		       "SEND_LAST_INV",	   "SEND_ONLY_INV",
+		"SEND_FIRST", "SEND_MIDDLE", "SEND_LAST", "SEND_LAST_IMM",
+		"SEND_ONLY", "SEND_ONLY_IMM", "WRITE_FIRST", "WRITE_MIDDLE",
+		"WRITE_LAST", "WRITE_LAST_IMM", "WRITE_ONLY", "WRITE_ONLY_IMM",
+		"READ_REQ", "READ_RESP_FIRST", "READ_RESP_MIDDLE", "READ_RESP_LAST",
+		"READ_RESP_ONLY", "ACK", "ATOMIC_ACK", "CMP_SWAP",
+		"FETCH_ADD", NULL, "SEND_LAST_INV", "SEND_ONLY_INV",
 	};
 	static const struct {
 		const char *name;
