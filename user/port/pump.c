@@ -52,7 +52,7 @@ static void receive_looped(struct port *port, u64 now_ns)
 
 enum sent { SENT_ALL, SENT_BATCH, SENT_BLOCKED };
 
-/* One batch out. SENT_ALL: the engine has no more; SENT_BATCH: it may; SENT_BLOCKED: there was no room for any. */
+/* One batch out. SENT_ALL: the engine has no more; SENT_BATCH: it may; SENT_BLOCKED: no room for any, or the interface does not take them now. */
 static enum sent send_batch(struct port *port, u64 now_ns, bool *moved)
 {
 	struct tx *tx = port->made.tx;
@@ -75,8 +75,7 @@ static enum sent send_batch(struct port *port, u64 now_ns, bool *moved)
 		else
 			tx_commit(tx, frame, len);
 	}
-	tx_flush(tx);
-	return result;
+	return tx_flush(tx) ? result : SENT_BLOCKED;
 }
 
 bool pump_run(struct port *port)
@@ -96,7 +95,8 @@ bool pump_run(struct port *port)
 		sent = send_batch(port, now_ns, &moved);
 		if (port->loop_count) {
 			receive_looped(port, now_ns);
-			sent = SENT_BATCH; /* there may be answers */
+			if (sent == SENT_ALL)
+				sent = SENT_BATCH; /* there may be answers */
 		}
 	}
 

@@ -17,7 +17,7 @@ struct tx_ops {
 	u8 *(*frame)(struct tx *tx);
 	void (*give_back)(struct tx *tx, u8 *frame);
 	void (*commit)(struct tx *tx, u8 *frame, u32 len);
-	void (*flush)(struct tx *tx);
+	bool (*flush)(struct tx *tx);
 	u32 (*in_flight)(struct tx *tx);
 	u64 (*dropped)(struct tx *tx);
 	void (*close)(struct tx *tx);
@@ -50,10 +50,13 @@ static inline void tx_commit(struct tx *tx, u8 *frame, u32 len)
 	tx->ops->commit(tx, frame, len);
 }
 
-/* Start what was committed, and what an earlier flush could not: it does not wait for an interface that takes nothing. */
-static inline void tx_flush(struct tx *tx)
+/*
+ * Start what was committed, and what an earlier flush could not: it does not wait for an interface that takes nothing. False if frames are left
+ * that nothing but another flush will start.
+ */
+static inline bool tx_flush(struct tx *tx)
 {
-	tx->ops->flush(tx);
+	return tx->ops->flush(tx);
 }
 
 /* Frames committed whose memory has not come back. */

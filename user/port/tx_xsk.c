@@ -93,7 +93,7 @@ static bool ring_empty(const struct xsk_ring_prod *tx)
  * A call sends a budget's worth of descriptors. It says EAGAIN both when there is more to do and when there is no memory for more, so
  * progress is judged by the ring. syscall(): sendto() would be a cancellation point, under the port's lock.
  */
-static void flush(struct tx *tx)
+static bool flush(struct tx *tx)
 {
 	struct tx_xsk *t = self(tx);
 	struct xsk_ring_prod *ring = &t->x->tx;
@@ -109,6 +109,7 @@ static void flush(struct tx *tx)
 		if (__atomic_load_n(ring->consumer, __ATOMIC_ACQUIRE) == before)
 			break;
 	}
+	return ring_empty(ring) || !xsk_ring_prod__needs_wakeup(ring);
 }
 
 static u32 in_flight(struct tx *tx)
