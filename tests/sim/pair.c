@@ -244,7 +244,8 @@ static void fill_recv(struct world *w, struct rq *rq, u64 wr_id, const struct sg
 	assert_non_null(wqe);
 	wqe->wr_id = wr_id;
 	wqe->num_sge = num_sge;
-	memcpy(wqe->sge, sge, num_sge * sizeof(*sge));
+	if (num_sge)
+		memcpy(wqe->sge, sge, num_sge * sizeof(*sge));
 	rq_publish(rq, 1);
 }
 
