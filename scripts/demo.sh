@@ -31,7 +31,7 @@ as() {
 exchange() {
 	local tool=$1 server
 	shift
-	echo "A# xroce run -- $tool -d $DEV_A -g 0 $*"
+	echo "A# xroce run --dev $IF_A -- $tool -d $DEV_A -g 0 $*"
 	start server a "$XROCE" run --dev $IF_A -- "$tool" -d $DEV_A -g 0 "$@"
 	server=$child
 	wait_until 10 listens_or_gone a 18515 "$server"
@@ -42,7 +42,7 @@ exchange() {
 	cat "$WORK/client.out"
 	finish "$server" 10 || bad "the server of $tool ended with $?"
 	grep -q 'bytes in' "$WORK/client.out" || bad "$tool says nothing of bytes"
-	seen+=("$tool $*: $(sed -n 's/^\([0-9]* bytes in .*\)$/\1/p; s/^\([0-9]* iters in .*\)$/\1/p' "$WORK/client.out" | paste -sd ';')")
+	seen+=("$tool $*: $(sed -n 's/^\([0-9]* bytes in .*\)$/\1/p; s/^\([0-9]* iters in .*\)$/\1/p' "$WORK/client.out" | paste -sd ',' | sed 's/,/, /')")
 }
 seen=()
 
@@ -75,7 +75,6 @@ moving() { local n; n=$(counter "$server" xroce_rx redirected) && [ "$n" -gt "$1
 if wait_until 10 moving 1000; then
 	maps=$(bpf_ids "$server" map)
 	progs=$(bpf_ids "$server" prog)
-	before=$(counter "$server" xroce_rx redirected)
 	for m in xroce_qp xroce_rx xroce_eng_stat; do
 		id=$(map_id "$server" $m) && bpftool map dump id "$id" >"$WORK/$m.dump" || bad "no map $m"
 	done
@@ -85,6 +84,7 @@ if wait_until 10 moving 1000; then
 	nonzero <"$WORK/xroce_rx.dump" | sed 's/^/    /'
 	echo "# bpftool map dump id $(map_id "$server" xroce_eng_stat)        (xroce_eng_stat: what the transport did; zeros left out)"
 	nonzero <"$WORK/xroce_eng_stat.dump" | sed 's/^/    /'
+	before=$(field redirected <"$WORK/xroce_rx.dump")
 	if wait_until 10 moving $((before + 1000)); then
 		after=$(counter "$server" xroce_rx redirected)
 		echo "A moment later redirected has gone from $before to $after."

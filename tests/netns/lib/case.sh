@@ -23,10 +23,13 @@ fail() {
 	return 1
 }
 
-# show NAME: add a program's output to the case's notes.
+# show NAME: add a program's output to the case's notes. What it said on standard error may stand first, as that is not buffered.
 show() {
-	[ -f "$WORK/$1.out" ] && { echo "# output of $1:"; tail -n 25 "$WORK/$1.out" | sed 's/^/#   /'; } >>"$WORK/case.notes"
-	return 0
+	[ -f "$WORK/$1.out" ] || return 0
+	{
+		echo "# output of $1:"
+		awk '{ l[NR] = $0 } END { for (i = 1; i <= NR; i++) if (i <= 12 || i > NR - 12) print "#   " l[i]; else if (i == 13) print "#   ..." }' "$WORK/$1.out"
+	} >>"$WORK/case.notes"
 }
 
 # run_case NAME FUNCTION [ARG...]: the case holds if the function made no fail() and returned 0; 77 means skipped, reason in $skip_reason.
