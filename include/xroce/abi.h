@@ -13,6 +13,7 @@
 
 #define XROCE_MAX_QP	   16384
 #define XROCE_MAX_CQ	   4096
+#define XROCE_NO_CQ	   (~0u) /* XRC: a QP without that CQ */
 #define XROCE_MAX_CHANNEL  256	/* completion channels; slot 0 is the engine's own */
 #define XROCE_MAX_QUEUE	   64	/* receive queues of an interface */
 #define XROCE_MAX_GID	   64

@@ -100,7 +100,7 @@ static void modify__exactly_the_transitions_of_the_table(void **state)
 				world_label(w, "test_qp_state transport %u, %s to %s", transports[t], names[from], names[to]);
 				s = at_state(w, &o, (enum qp_state)from);
 				attributes(&o, (enum qp_state)to, w, &attr);
-				exists = qp_transition(o.transport, (enum qp_state)from, (enum qp_state)to, &required, &optional);
+				exists = qp_transition(o.transport, false, (enum qp_state)from, (enum qp_state)to, &required, &optional);
 				check_eq(w, exists, is_allowed((enum qp_state)from, (enum qp_state)to));
 				mask = QP_ATTR_STATE | (exists ? required : 0);
 				/* Each of the required missing in turn: refused, and nothing is changed. */
@@ -144,7 +144,7 @@ static void transition__required_masks(void **state)
 	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
 		u32 required, optional;
 
-		assert_true(qp_transition(rows[i].t, rows[i].from, rows[i].to, &required, &optional));
+		assert_true(qp_transition(rows[i].t, false, rows[i].from, rows[i].to, &required, &optional));
 		assert_int_equal(required & ~QP_ATTR_STATE, rows[i].want);
 	}
 }

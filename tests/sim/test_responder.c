@@ -496,10 +496,10 @@ static void length__must_fit_pmtu_and_opcode(void **state)
 	}
 }
 
-/* A message of another QP's transport or an opcode we do not serve never reaches the responder; on RC the unserved is invalid. */
-static void opcode__not_served(void **state)
+/* A message of another QP's transport never reaches the responder. */
+static void opcode__of_another_transport(void **state)
 {
-	struct raw r = make("opcode__not_served");
+	struct raw r = make("opcode__of_another_transport");
 
 	check(r.w, raw_send(&r, request(UC(SEND_ONLY), RAW_PSN), NULL, 4) == 1 + XROCE_DROP_qp_transport);
 	check(r.w, raw_send(&r, (struct packet){ .opcode = UD(SEND_ONLY), .psn = RAW_PSN, .qkey = PAIR_QKEY }, NULL, 4) ==
@@ -507,8 +507,29 @@ static void opcode__not_served(void **state)
 	check(r.w, raw_send(&r, request(OPCODE(XROCE_XRC, OP5_SEND_ONLY), RAW_PSN), NULL, 4) == 1 + XROCE_DROP_qp_transport);
 	expect_silence(&r);
 	check_eq(r.w, qp_state(r.s.qp), QPS_RTS);
-	raw_send(&r, write_request(&r, RC(ATOMIC_WRITE), RAW_PSN, 0, 8), NULL, 8);
-	expect_ack(&r, AETH_NAK | NAK_INVALID_REQUEST, RAW_PSN, 0);
+	raw_destroy(&r);
+}
+
+/* What FLUSH and ATOMIC WRITE are answered with: an empty READ response; replayed, never executed again. */
+static void atomic_write__placed_once(void **state)
+{
+	struct raw r = make("atomic_write__placed_once");
+	const struct packet *p;
+	u64 value = 0x1122334455667788, got;
+
+	check_eq(r.w, raw_send(&r, write_request(&r, RC(ATOMIC_WRITE), RAW_PSN, 16, 8), &value, 8), 0);
+	p = raw_answer(&r);
+	check(r.w, p && p->opcode == RC(READ_RESPONSE_ONLY) && p->psn == RAW_PSN && p->payload_len == 0 && p->msn == 1);
+	memcpy(&got, r.mem->bytes + 16, 8);
+	check_eq(r.w, got, value);
+	store(&r, 16, 5);
+	check_eq(r.w, raw_send(&r, write_request(&r, RC(ATOMIC_WRITE), RAW_PSN, 16, 8), &value, 8), 0);
+	p = raw_answer(&r);
+	check(r.w, p && p->opcode == RC(READ_RESPONSE_ONLY) && p->psn == RAW_PSN);
+	memcpy(&got, r.mem->bytes + 16, 8);
+	check_eq(r.w, got, 5);
+	raw_send(&r, write_request(&r, RC(ATOMIC_WRITE), RAW_PSN + 1, 17, 8), &value, 8);
+	expect_ack(&r, AETH_NAK | NAK_INVALID_REQUEST, RAW_PSN + 1, 1);
 	check_failed(&r, EVENT_QP_REQ_ERR);
 	raw_destroy(&r);
 }
@@ -661,7 +682,8 @@ int main(void)
 		cmocka_unit_test(fatal_nak__after_the_answers_before_it),
 		cmocka_unit_test(sequence__bad_orders_are_invalid),
 		cmocka_unit_test(length__must_fit_pmtu_and_opcode),
-		cmocka_unit_test(opcode__not_served),
+		cmocka_unit_test(opcode__of_another_transport),
+		cmocka_unit_test(atomic_write__placed_once),
 		cmocka_unit_test(atomic__must_be_aligned),
 		cmocka_unit_test(rd_atomic__excess_is_invalid),
 		cmocka_unit_test(rd_atomic__zero_refuses_all),

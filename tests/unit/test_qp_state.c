@@ -99,7 +99,7 @@ static void qp_transition__every_pair(void **state)
 			for (int to = RESET; to <= ERR; to++) {
 				const struct row *r = find_row(transports[t], from, to);
 				u32 required = 0, optional = 0;
-				bool exists = qp_transition(transports[t], from, to, &required, &optional);
+				bool exists = qp_transition(transports[t], false, from, to, &required, &optional);
 
 				if (exists != !!r)
 					fail_msg("transport %d: %d to %d", transports[t], from, to);
@@ -113,10 +113,10 @@ static void qp_transition__states_that_are_none(void **state)
 {
 	u32 required, optional;
 
-	assert_false(qp_transition(XROCE_RC, ERR + 1, RESET, &required, &optional));
-	assert_false(qp_transition(XROCE_RC, RESET, ERR + 1, &required, &optional));
-	assert_false(qp_transition(XROCE_RC, (enum qp_state)-1, RESET, &required, &optional));
-	assert_false(qp_transition(XROCE_RC, RESET, (enum qp_state)-1, &required, &optional));
+	assert_false(qp_transition(XROCE_RC, false, ERR + 1, RESET, &required, &optional));
+	assert_false(qp_transition(XROCE_RC, false, RESET, ERR + 1, &required, &optional));
+	assert_false(qp_transition(XROCE_RC, false, (enum qp_state)-1, RESET, &required, &optional));
+	assert_false(qp_transition(XROCE_RC, false, RESET, (enum qp_state)-1, &required, &optional));
 }
 
 /* ---- qp_modify() on QPs of an engine ---- */

@@ -23,8 +23,8 @@ int port_steer(struct port *port, const struct qp *qp)
 		.receiving = state == QPS_RTR || state == QPS_RTS || state == QPS_SQD || state == QPS_SQE,
 		.pkey = qp->pkey,
 		.qkey = qp->qkey,
-		.send_cq = qp->send_cq->index,
-		.recv_cq = qp->recv_cq->index,
+		.send_cq = qp->send_cq ? qp->send_cq->index : XROCE_NO_CQ,
+		.recv_cq = qp->recv_cq ? qp->recv_cq->index : XROCE_NO_CQ,
 		.xsk_base = XSK_BASE,
 		.pid = (u32)getpid(),
 	};

@@ -18,6 +18,12 @@ static u64 rnr_timer_ns(u8 code)
 	return rnr_timer_10us[code & AETH_VALUE_MASK] * 10 * NSEC_PER_USEC;
 }
 
+void completer_local(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	while (sq_cons(&qp->sq) != qp->req.assigned && sq_at(&qp->sq, sq_cons(&qp->sq))->executed)
+		sq_complete(e, qp, CQE_SUCCESS, VERR_NONE, now_ns);
+}
+
 void completer_check_drained(struct engine *e, struct qp *qp)
 {
 	if (qp->req.drained_notify && qp_state(qp) == QPS_SQD && sq_cons(&qp->sq) == qp->req.assigned) {
@@ -31,6 +37,7 @@ static void progress(struct engine *e, struct qp *qp, u32 before, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 
+	completer_local(e, qp, now_ns);
 	congestion_progress(e, qp, (u32)psn_diff(req->unacked_psn, before), now_ns);
 
 	req->retries_left = req->retry_cnt;
@@ -66,7 +73,7 @@ static bool acknowledge(struct engine *e, struct qp *qp, u32 end, u64 now_ns)
 		const struct send_wqe *wqe = sq_at(&qp->sq, sq_cons(&qp->sq));
 		u32 wqe_end = psn_add(wqe->first_psn, wqe->num_psn);
 
-		if (wr_is_read_or_atomic(wqe->opcode)) {
+		if (wr_is_answered(wqe->opcode)) {
 			complete = false;
 			break;
 		}
@@ -76,6 +83,7 @@ static bool acknowledge(struct engine *e, struct qp *qp, u32 end, u64 now_ns)
 		}
 		req->unacked_psn = wqe_end;
 		sq_complete(e, qp, CQE_SUCCESS, VERR_NONE, now_ns);
+		completer_local(e, qp, now_ns);
 	}
 	if (req->unacked_psn != before)
 		progress(e, qp, before, now_ns);
@@ -131,7 +139,9 @@ static int read_response(struct engine *e, struct qp *qp, const struct packet *p
 	if (!wqe)
 		return verdict;
 	offset = (u64)(u32)psn_diff(p->psn, wqe->first_psn) * qp->path_mtu;
-	if (wqe->opcode != WR_READ || p->payload_len != min_u64(wqe->length - offset, qp->path_mtu))
+	/* FLUSH and ATOMIC WRITE are answered by an empty READ response */
+	if (wqe->opcode == WR_READ ? p->payload_len != min_u64(wqe->length - offset, qp->path_mtu) :
+				     (wqe->opcode != WR_FLUSH && wqe->opcode != WR_ATOMIC_WRITE) || p->payload_len)
 		return bad_response(e, qp, now_ns);
 	if (!sge_scatter(&e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset, p->payload, linear) ||
 	    !sge_scatter(&e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset + linear, p->frag, p->payload_len - linear)) {
@@ -245,7 +255,7 @@ int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64
 	struct held *h;
 	int verdict;
 
-	if (qp->transport != XROCE_RC || (state != QPS_RTS && state != QPS_SQD) || psn_diff(p->psn, req->sent_psn) >= 0)
+	if (!is_reliable(qp) || qp->xrc_target || (state != QPS_RTS && state != QPS_SQD) || psn_diff(p->psn, req->sent_psn) >= 0)
 		return XROCE_DROP_unexpected_response;
 	if (psn_diff(p->psn, req->unacked_psn) < 0)
 		return XROCE_DROP_psn_duplicate;

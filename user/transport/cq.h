@@ -41,6 +41,8 @@ enum cqe_opcode {
 	CQE_FETCH_ADD = 4,
 	CQE_BIND_MW = 5,
 	CQE_LOCAL_INV = 6,
+	CQE_FLUSH = 8,
+	CQE_ATOMIC_WRITE = 9,
 	CQE_RECV = 1 << 7,
 	CQE_RECV_WITH_IMM = (1 << 7) + 1,
 };

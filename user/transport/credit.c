@@ -16,7 +16,7 @@ u8 credit_syndrome(const struct engine *e, const struct qp *qp)
 {
 	u32 posted, low = 0, high = ARRAY_SIZE(credits_of_code) - 1;
 
-	if (e->config.disable & ENGINE_NO_CREDITS || qp->srq)
+	if (e->config.disable & ENGINE_NO_CREDITS || qp->srq || qp->xrc_target)
 		return AETH_ACK | AETH_CREDIT_NONE;
 	/* one that is held for the message under way is spoken for */
 	posted = rq_posted(&qp->rq);

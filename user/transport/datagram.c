@@ -37,6 +37,7 @@ int datagram_input(struct engine *e, struct qp *qp, const struct packet *p, cons
 	if (byte_len > recv->length)
 		return XROCE_DROP_receive_short;
 	write_grh(p, grh);
+	qp->resp.pd = qp->pd;
 	if (!sge_scatter(&e->mrs, qp->pd, recv->sge, recv->num_sge, 0, grh, sizeof(grh)) ||
 	    !responder_scatter(e, qp, p, ROCE_GRH_BYTES)) {
 		cqe = (struct cqe){ .status = CQE_LOC_PROT_ERR, .opcode = CQE_RECV, .vendor_err = VERR_LKEY };

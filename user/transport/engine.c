@@ -259,9 +259,42 @@ void engine_expire(struct engine *e, u64 now_ns)
 
 /* ---- receive WQEs ---- */
 
+int engine_srq_add(struct engine *e, struct srq *srq)
+{
+	for (u32 i = 0; i < ENGINE_MAX_SRQ; i++) {
+		u32 slot = e->next_srq++ % ENGINE_MAX_SRQ;
+
+		if (e->srq[slot])
+			continue;
+		/* a random generation above the slot, as with QPNs */
+		srq->number = ((u32)e->config.random(e->config.random_arg) * ENGINE_MAX_SRQ | slot) & ROCE_QPN_MASK;
+		e->srq[slot] = srq;
+		return 0;
+	}
+	return -ENOMEM;
+}
+
+void engine_srq_remove(struct engine *e, struct srq *srq)
+{
+	e->srq[srq->number % ENGINE_MAX_SRQ] = NULL;
+	/* XRC targets may hold a WQE of it for a message under way: it goes with its queue */
+	for (u32 i = 0; srq->xrcd && i < XROCE_MAX_QP; i++)
+		if (e->qp[i] && e->qp[i]->resp.recv_srq == srq) {
+			e->qp[i]->resp.recv_srq = NULL;
+			e->qp[i]->resp.seq.have_recv = false;
+		}
+}
+
+struct srq *engine_find_srq(const struct engine *e, u32 number)
+{
+	struct srq *srq = e->srq[number % ENGINE_MAX_SRQ];
+
+	return srq && srq->number == number && srq->xrcd ? srq : NULL;
+}
+
 bool engine_take_receive(struct engine *e, struct qp *qp)
 {
-	struct srq *srq = qp->srq;
+	struct srq *srq = qp->xrc_target ? qp->resp.recv_srq : qp->srq;
 
 	if (qp->resp.seq.have_recv)
 		return true;
@@ -340,7 +373,7 @@ static void fail_overrun_qps(struct engine *e)
 		for (u32 i = 0; i < XROCE_MAX_QP; i++) {
 			struct qp *qp = e->qp[i];
 
-			if (qp && (qp->send_cq->overrun || qp->recv_cq->overrun))
+			if (qp && ((qp->send_cq && qp->send_cq->overrun) || (qp->recv_cq && qp->recv_cq->overrun)))
 				engine_qp_error(e, qp, EVENT_QP_FATAL);
 		}
 	}

@@ -106,6 +106,14 @@ bool engine_has_doorbells(const struct engine *e);
 /* Move a QP to the error state and flush it; reports the events given (EVENT_*). */
 void engine_qp_error(struct engine *e, struct qp *qp, u32 events);
 
+/*
+ * Give an SRQ its number (24 bits) and let XRC requests find it. Returns 0 or -ENOMEM when ENGINE_MAX_SRQ are in use. Before it goes, take
+ * it out again.
+ */
+#define ENGINE_MAX_SRQ 4096
+int engine_srq_add(struct engine *e, struct srq *srq);
+void engine_srq_remove(struct engine *e, struct srq *srq);
+
 /* Arm SRQ_LIMIT_REACHED: fires once when fewer than limit WQEs are left (at once if that is so already). 0 disarms. */
 void engine_srq_set_limit(struct engine *e, struct srq *srq, u32 limit);
 

@@ -54,7 +54,17 @@ struct engine {
 	bool overrun;	/* some CQ overran since the last look: its QPs go to error */
 
 	struct qp *qp[XROCE_MAX_QP];
+	struct srq *srq[ENGINE_MAX_SRQ];
+	u32 next_srq;
 };
+
+/* Requests that have an answer of their own, take a PSN of it and a place among max_rd_atomic. */
+#define OP_ANSWERED (OP_READ | OP_ATOMIC | OP_FLUSH | OP_ATOMIC_WRITE)
+
+static inline bool is_reliable(const struct qp *qp)
+{
+	return qp->transport == XROCE_RC || qp->transport == XROCE_XRC;
+}
 
 static inline void engine_drop(struct engine *e, enum xroce_drop reason)
 {
@@ -70,6 +80,8 @@ void engine_qp_event(struct engine *e, struct qp *qp, u32 events);
 void engine_srq_event(struct engine *e, struct srq *srq, u32 events);
 /* Forget what is queued about qp: doorbell, ready list, timer, events. */
 void engine_forget_qp(struct engine *e, struct qp *qp);
+/* The XRC SRQ of that number, or NULL. */
+struct srq *engine_find_srq(const struct engine *e, u32 number);
 /* Take a receive WQE from the QP's queue or SRQ into qp->resp.recv, if none is held; false when there is none. */
 bool engine_take_receive(struct engine *e, struct qp *qp);
 
@@ -95,6 +107,8 @@ static inline u32 sq_cons(const struct sq *sq)
 /* Complete the oldest WQE of the send queue and free its slot. */
 void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns);
 void qp_flush(struct engine *e, struct qp *qp);
+/* Take away what the QP has in its CQs; their consumer sides are held. */
+void qp_purge_completions(struct qp *qp);
 /* The oldest send WQE failed: its completion, then ERR (or SQE on UC and UD) and all others flushed. */
 void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns);
 void requester_reset(struct requester *req);
@@ -105,9 +119,15 @@ void requester_start(struct qp *qp, u32 sq_psn);
 u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
 /* The next packet to be sent is psn: back to one that is not acknowledged, or forward over those that are. */
 void requester_seek(struct qp *qp, u32 psn);
-static inline bool wr_is_read_or_atomic(u8 opcode)
+/* Work requests that a response of their own answers; see OP_ANSWERED. */
+static inline bool wr_is_answered(u8 opcode)
 {
-	return opcode == WR_READ || opcode == WR_CMP_SWAP || opcode == WR_FETCH_ADD;
+	return 1u << opcode & (1u << WR_READ | 1u << WR_CMP_SWAP | 1u << WR_FETCH_ADD | 1u << WR_FLUSH | 1u << WR_ATOMIC_WRITE);
+}
+/* Work requests that send nothing. */
+static inline bool wr_is_local(u8 opcode)
+{
+	return opcode == WR_LOCAL_INV || opcode == WR_BIND_MW;
 }
 
 /* Build the packet with the given PSN again, from its WQE; 0 if that cannot be. next is the PSN that follows what it took. */
@@ -163,6 +183,8 @@ bool credit_allows(struct engine *e, struct qp *qp, const struct send_wqe *wqe, 
 /* completer.c */
 int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns);
 void completer_expire(struct engine *e, struct qp *qp, u64 now_ns);
+/* Complete local work requests at the queue's head that are done. */
+void completer_local(struct engine *e, struct qp *qp, u64 now_ns);
 /* Report SQ_DRAINED if the queue is drained and somebody asked. */
 void completer_check_drained(struct engine *e, struct qp *qp);
 

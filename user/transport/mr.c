@@ -12,6 +12,12 @@
 /* A slot whose region is gone: probing goes on behind it. */
 static struct mr tombstone;
 
+/* The part of a key that names the object; keys are random, so no more mixing is needed. */
+static u32 hash(u32 key)
+{
+	return key >> 8;
+}
+
 static int mr_table_grow(struct mr_table *t)
 {
 	u32 old_size = t->mask ? t->mask + 1 : 0;
@@ -26,7 +32,7 @@ static int mr_table_grow(struct mr_table *t)
 
 		if (!mr || mr == &tombstone)
 			continue;
-		for (at = mr->key & (size - 1); slot[at]; at = (at + 1) & (size - 1))
+		for (at = hash(mr->key) & (size - 1); slot[at]; at = (at + 1) & (size - 1))
 			;
 		slot[at] = mr;
 	}
@@ -52,25 +58,27 @@ void mr_table_destroy(struct mr_table *t)
 	*t = (struct mr_table){ 0 };
 }
 
-struct mr *mr_find(const struct mr_table *t, u32 key)
+static struct mr *find_object(const struct mr_table *t, u32 key)
 {
-	for (u32 at = key & t->mask; t->slot[at]; at = (at + 1) & t->mask)
-		if (t->slot[at] != &tombstone && t->slot[at]->key == key)
+	for (u32 at = hash(key) & t->mask; t->slot[at]; at = (at + 1) & t->mask)
+		if (t->slot[at] != &tombstone && hash(t->slot[at]->key) == hash(key))
 			return t->slot[at];
 	return NULL;
 }
 
-int mr_add(struct mr_table *t, u32 pd, void *addr, u64 length, u64 iova, u32 access, struct mr **out)
+struct mr *mr_find(const struct mr_table *t, u32 key)
 {
-	u64 start = access & MR_ZERO_BASED ? 0 : iova;
+	struct mr *mr = find_object(t, key);
+
+	return mr && mr->key == key ? mr : NULL;
+}
+
+/* Give the object a key of its own and put it into the table. */
+static int insert(struct mr_table *t, const struct mr *init, struct mr **out)
+{
 	struct mr *mr;
 	u32 key, at;
 
-	if (start + length < start || (u64)(uintptr_t)addr + length < (u64)(uintptr_t)addr)
-		return -EINVAL;
-	/* ibv_reg_mr(3): remote write and remote atomic need local write */
-	if (access & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC) && !(access & MR_LOCAL_WRITE))
-		return -EINVAL;
 	/* at most half full, so that probing ends and stays short */
 	if (t->used >= (t->mask + 1) / 2 && mr_table_grow(t))
 		return -ENOMEM;
@@ -79,9 +87,10 @@ int mr_add(struct mr_table *t, u32 pd, void *addr, u64 length, u64 iova, u32 acc
 		return -ENOMEM;
 	do {
 		key = (u32)t->random(t->random_arg);
-	} while (key == 0 || mr_find(t, key));
-	*mr = (struct mr){ .key = key, .pd = pd, .access = access, .iova = start, .length = length, .addr = addr };
-	for (at = key & t->mask; t->slot[at] && t->slot[at] != &tombstone; at = (at + 1) & t->mask)
+	} while (hash(key) == 0 || find_object(t, key));
+	*mr = *init;
+	mr->key = key;
+	for (at = hash(key) & t->mask; t->slot[at] && t->slot[at] != &tombstone; at = (at + 1) & t->mask)
 		;
 	t->used += !t->slot[at];
 	t->live++;
@@ -90,15 +99,94 @@ int mr_add(struct mr_table *t, u32 pd, void *addr, u64 length, u64 iova, u32 acc
 	return 0;
 }
 
+int mr_add(struct mr_table *t, u32 pd, void *addr, u64 length, u64 iova, u32 access, struct mr **out)
+{
+	struct mr init = {
+		.pd = pd,
+		.access = access,
+		.iova = access & MR_ZERO_BASED ? 0 : iova,
+		.length = length,
+		.addr = addr,
+	};
+
+	if (init.iova + length < init.iova || (u64)(uintptr_t)addr + length < (u64)(uintptr_t)addr)
+		return -EINVAL;
+	/* ibv_reg_mr(3): remote write and remote atomic need local write */
+	if (access & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC) && !(access & MR_LOCAL_WRITE))
+		return -EINVAL;
+	return insert(t, &init, out);
+}
+
+static void mw_unbind(struct mr *mw)
+{
+	if (mw->region)
+		mw->region->windows--;
+	mw->region = NULL;
+	mw->access = 0;
+	mw->length = 0;
+	mw->qpn = 0;
+}
+
 void mr_remove(struct mr_table *t, struct mr *mr)
 {
-	u32 at = mr->key & t->mask;
+	u32 at = hash(mr->key) & t->mask;
 
 	while (t->slot[at] != mr)
 		at = (at + 1) & t->mask;
 	t->slot[at] = &tombstone;
 	t->live--;
+	if (mr->kind != MR_REGION)
+		mw_unbind(mr);
 	free(mr);
+}
+
+int mw_add(struct mr_table *t, u32 pd, enum mr_kind kind, struct mr **out)
+{
+	return insert(t, &(struct mr){ .pd = pd, .kind = kind }, out);
+}
+
+int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, u64 length, u32 access, u32 qpn)
+{
+	struct mr *region = mr_find(t, lkey);
+
+	if (mw->kind == MR_REGION || hash(new_key) != hash(mw->key) || access & ~(MR_REMOTE_ANY | MR_ZERO_BASED))
+		return -EINVAL;
+	if (mw->kind == MR_WINDOW_2 && (mw->region || !length))
+		return -EINVAL;
+	if (length) {
+		if (!region || region->kind != MR_REGION || region->pd != mw->pd || !(region->access & MR_MW_BIND) ||
+		    !mr_translate(t, mw->pd, lkey, addr, length, 0))
+			return -EINVAL;
+		if (access & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC) && !(region->access & MR_LOCAL_WRITE))
+			return -EINVAL;
+	}
+	mw_unbind(mw);
+	mw->key = new_key;
+	if (!length)
+		return 0;
+	region->windows++;
+	mw->region = region;
+	mw->addr = region->addr + (addr - region->iova);
+	mw->iova = access & MR_ZERO_BASED ? 0 : addr;
+	mw->length = length;
+	mw->access = access;
+	mw->qpn = mw->kind == MR_WINDOW_2 ? qpn : 0;
+	return 0;
+}
+
+bool mw_can_invalidate(const struct mr_table *t, u32 pd, u32 rkey, u32 qpn)
+{
+	const struct mr *mw = mr_find(t, rkey);
+
+	return mw && mw->kind == MR_WINDOW_2 && mw->region && mw->pd == pd && mw->qpn == qpn;
+}
+
+int mw_invalidate(struct mr_table *t, u32 pd, u32 rkey, u32 qpn)
+{
+	if (!mw_can_invalidate(t, pd, rkey, qpn))
+		return -EINVAL;
+	mw_unbind(mr_find(t, rkey));
+	return 0;
 }
 
 u8 *mr_translate(const struct mr_table *t, u32 pd, u32 key, u64 va, u64 len, u32 access)
@@ -106,6 +194,8 @@ u8 *mr_translate(const struct mr_table *t, u32 pd, u32 key, u64 va, u64 len, u32
 	const struct mr *mr = mr_find(t, key);
 
 	if (!mr || mr->pd != pd || (mr->access & access) != access)
+		return NULL;
+	if (mr->kind != MR_REGION && !(access & MR_REMOTE_ANY))
 		return NULL;
 	if (va < mr->iova || va - mr->iova > mr->length || len > mr->length - (va - mr->iova))
 		return NULL;

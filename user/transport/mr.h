@@ -8,14 +8,22 @@
 
 #include "types.h"
 
-/* Access rights, with the values of enum ibv_access_flags. */
+/* Access rights, with the values of enum ibv_access_flags (the last two as newer headers have them). */
 enum {
 	MR_LOCAL_WRITE = 1 << 0,
 	MR_REMOTE_WRITE = 1 << 1,
 	MR_REMOTE_READ = 1 << 2,
 	MR_REMOTE_ATOMIC = 1 << 3,
+	MR_MW_BIND = 1 << 4,
 	MR_ZERO_BASED = 1 << 5,
+	MR_FLUSH_GLOBAL = 1 << 8,
+	MR_FLUSH_PERSISTENT = 1 << 9,
 };
+#define MR_REMOTE_ANY \
+	(MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC | MR_FLUSH_GLOBAL | MR_FLUSH_PERSISTENT)
+
+/* A region of memory, or a window onto a part of one (ibv_alloc_mw(3)). */
+enum mr_kind { MR_REGION, MR_WINDOW_1, MR_WINDOW_2 };
 
 struct mr {
 	u32 key;	/* never 0 */
@@ -24,10 +32,18 @@ struct mr {
 	u64 iova;	/* what remote and local addresses start from: the virtual address, or 0 when zero-based, or the caller's */
 	u64 length;
 	u8 *addr;
+	enum mr_kind kind;
+	u32 qpn;	/* bound type 2 window: the only QP that it opens for */
+	u32 windows;	/* region: windows bound to it; it cannot go before they do */
+	struct mr *region; /* window: what it is bound to, or NULL: then it opens nothing */
 };
 
 struct mr_table {
-	struct mr **slot; /* open addressing: the key's low bits, then the next slots; NULL = never used */
+	/*
+	 * Open addressing by the key's upper 24 bits, which name one object; the lower 8 change when a window is bound anew. NULL = never
+	 * used.
+	 */
+	struct mr **slot;
 	u32 mask;
 	u32 used, live;
 	u64 (*random)(void *arg);
@@ -43,12 +59,27 @@ void mr_table_destroy(struct mr_table *t);
  * without local write, ibv_reg_mr(3)), -ENOMEM. The region is the table's until mr_remove().
  */
 int mr_add(struct mr_table *t, u32 pd, void *addr, u64 length, u64 iova, u32 access, struct mr **out);
+/* A region with windows bound to it, or a window: it is unbound first. The caller has refused a region that has windows. */
 void mr_remove(struct mr_table *t, struct mr *mr);
+
+/* A window that is bound to nothing. Returns 0 or -ENOMEM. */
+int mw_add(struct mr_table *t, u32 pd, enum mr_kind kind, struct mr **out);
+
+/*
+ * Bind mw to [addr, addr + length) of the region with key lkey (ibv_bind_mw(3), ibv_post_send(3) for type 2). The window then answers to new_key, whose
+ * upper 24 bits are those of its old one. A type 1 window may be bound already and is unbound by length 0; a type 2 window must be
+ * free. Returns 0 or -EINVAL: keys, PD, bounds, or rights that the region does not have.
+ */
+int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, u64 length, u32 access, u32 qpn);
+
+/* Unbind the type 2 window of this key. -EINVAL if there is none, it is not bound, or is another PD's or QP's. */
+int mw_invalidate(struct mr_table *t, u32 pd, u32 rkey, u32 qpn);
+bool mw_can_invalidate(const struct mr_table *t, u32 pd, u32 rkey, u32 qpn);
 struct mr *mr_find(const struct mr_table *t, u32 key);
 
 /*
  * The bytes that [va, va + len) of key name, or NULL if the key does not exist, is of another PD, lacks any right of access, or the range is
- * not inside the region. Overflow-safe. len may be 0.
+ * not inside the region. A window is opened by remote rights only. Overflow-safe. len may be 0.
  */
 u8 *mr_translate(const struct mr_table *t, u32 pd, u32 key, u64 va, u64 len, u32 access);
 

@@ -43,12 +43,15 @@ static u32 opcodes_of(enum xroce_transport t)
 {
 	const u32 sends = 1u << WR_SEND | 1u << WR_SEND_WITH_IMM;
 	const u32 writes = 1u << WR_WRITE | 1u << WR_WRITE_WITH_IMM;
+	const u32 local = 1u << WR_LOCAL_INV | 1u << WR_BIND_MW;
 
 	switch (t) {
 	case XROCE_RC:
-		return sends | writes | 1u << WR_READ | 1u << WR_CMP_SWAP | 1u << WR_FETCH_ADD | 1u << WR_SEND_WITH_INV;
+	case XROCE_XRC:
+		return sends | writes | local | 1u << WR_READ | 1u << WR_CMP_SWAP | 1u << WR_FETCH_ADD | 1u << WR_SEND_WITH_INV |
+		       1u << WR_FLUSH | 1u << WR_ATOMIC_WRITE;
 	case XROCE_UC:
-		return sends | writes;
+		return sends | writes | local;
 	case XROCE_UD:
 		return sends;
 	default:
@@ -58,14 +61,14 @@ static u32 opcodes_of(enum xroce_transport t)
 
 int send_wqe_check(const struct qp *qp, const struct send_wqe *wqe)
 {
-	bool takes_data = wr_is_read_or_atomic(wqe->opcode);
+	bool no_data = wr_is_answered(wqe->opcode) || wr_is_local(wqe->opcode);
 
-	if (wqe->opcode >= 32 || !(opcodes_of(qp->transport) & 1u << wqe->opcode))
-		return wqe->opcode <= WR_SEND_WITH_INV && wqe->opcode >= WR_LOCAL_INV ? EOPNOTSUPP : EINVAL;
+	if (wqe->opcode >= WR_OPCODES || qp->xrc_target || !(opcodes_of(qp->transport) & 1u << wqe->opcode))
+		return EINVAL;
 	if (wqe->flags & ~(WR_FENCE | WR_SIGNALED | WR_SOLICITED | WR_INLINE))
 		return EINVAL;
 	if (wqe->flags & WR_INLINE) {
-		if (takes_data)
+		if (no_data)
 			return EINVAL;
 		if (wqe->num_sge || wqe->length > qp->sq.max_inline)
 			return ENOMEM;
@@ -76,6 +79,10 @@ int send_wqe_check(const struct qp *qp, const struct send_wqe *wqe)
 		return EINVAL;
 	if (wqe->opcode == WR_CMP_SWAP || wqe->opcode == WR_FETCH_ADD)
 		return wqe->length == sizeof(u64) && wqe->remote_addr % sizeof(u64) == 0 ? 0 : EINVAL;
+	if (wqe->opcode == WR_ATOMIC_WRITE)
+		return wqe->num_sge == 0 && wqe->length == sizeof(u64) && wqe->remote_addr % sizeof(u64) == 0 ? 0 : EINVAL;
+	if (wr_is_local(wqe->opcode))
+		return wqe->num_sge == 0 && wqe->length == 0 ? 0 : EINVAL;
 	return 0;
 }
 
@@ -113,9 +120,12 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	struct qp *qp;
 	int err;
 
-	if ((init->transport != XROCE_RC && init->transport != XROCE_UC && init->transport != XROCE_UD) ||
+	bool target = init->xrc_target, xrc = init->transport == XROCE_XRC;
+
+	if ((init->transport != XROCE_RC && init->transport != XROCE_UC && init->transport != XROCE_UD && !xrc) ||
 	    init->max_send_wr > QP_MAX_WR || init->max_recv_wr > QP_MAX_WR || init->max_send_sge > QP_MAX_SEND_SGE ||
-	    init->max_recv_sge > RQ_MAX_SGE || init->max_inline > QP_MAX_INLINE || !init->send_cq || !init->recv_cq)
+	    init->max_recv_sge > RQ_MAX_SGE || init->max_inline > QP_MAX_INLINE || (!init->send_cq && !(xrc && target)) ||
+	    (!init->recv_cq && !xrc) || (target && (!xrc || !init->xrcd)))
 		return -EINVAL;
 	qp = aligned_alloc(CACHE_LINE, (sizeof(*qp) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
 	if (!qp)
@@ -123,6 +133,8 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	memset(qp, 0, sizeof(*qp));
 	qp->transport = init->transport;
 	qp->sq_sig_all = init->sq_sig_all;
+	qp->xrc_target = target;
+	qp->xrcd = init->xrcd;
 	qp->pd = init->pd;
 	qp->send_cq = init->send_cq;
 	qp->recv_cq = init->recv_cq;
@@ -132,7 +144,7 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	requester_reset(&qp->req);
 	err = sq_init(&qp->sq, init);
 	if (!err)
-		err = rq_init(&qp->rq, init->srq ? 0 : init->max_recv_wr, init->srq ? 0 : init->max_recv_sge);
+		err = rq_init(&qp->rq, init->srq || xrc ? 0 : init->max_recv_wr, init->srq || xrc ? 0 : init->max_recv_sge);
 	if (!err)
 		err = qpn_take(e, qp);
 	if (err) {
@@ -147,13 +159,20 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	return 0;
 }
 
+void qp_purge_completions(struct qp *qp)
+{
+	if (qp->send_cq)
+		cq_purge(qp->send_cq, qp->qpn);
+	if (qp->recv_cq)
+		cq_purge(qp->recv_cq, qp->qpn);
+}
+
 void qp_destroy(struct engine *e, struct qp *qp)
 {
 	engine_forget_qp(e, qp);
 	e->qp[qp->qpn % XROCE_MAX_QP] = NULL;
 	e->num_qps--;
-	cq_purge(qp->send_cq, qp->qpn);
-	cq_purge(qp->recv_cq, qp->qpn);
+	qp_purge_completions(qp);
 	if (qp->srq)
 		qp->srq->users--;
 	rq_free(&qp->rq);
@@ -167,7 +186,7 @@ static enum cqe_opcode cqe_opcode_of(u8 wr_opcode)
 		[WR_WRITE] = CQE_WRITE,	      [WR_WRITE_WITH_IMM] = CQE_WRITE, [WR_SEND] = CQE_SEND,
 		[WR_SEND_WITH_IMM] = CQE_SEND, [WR_READ] = CQE_READ,	       [WR_CMP_SWAP] = CQE_COMP_SWAP,
 		[WR_FETCH_ADD] = CQE_FETCH_ADD, [WR_LOCAL_INV] = CQE_LOCAL_INV, [WR_BIND_MW] = CQE_BIND_MW,
-		[WR_SEND_WITH_INV] = CQE_SEND,
+		[WR_SEND_WITH_INV] = CQE_SEND,	[WR_FLUSH] = CQE_FLUSH,		[WR_ATOMIC_WRITE] = CQE_ATOMIC_WRITE,
 	};
 
 	return table[wr_opcode];
@@ -213,6 +232,7 @@ static void flush_receives(struct engine *e, struct qp *qp)
 {
 	/* a WQE of a message that did not end comes first; those of an SRQ stay there for others */
 	while (qp->resp.seq.have_recv || (!qp->srq && rq_take(&qp->rq, &qp->resp.recv))) {
+		struct cq *cq = qp->resp.recv_srq ? qp->resp.recv_srq->cq : qp->recv_cq;
 		struct cqe cqe = {
 			.wr_id = qp->resp.recv.wr_id,
 			.status = CQE_WR_FLUSH_ERR,
@@ -222,7 +242,8 @@ static void flush_receives(struct engine *e, struct qp *qp)
 		};
 
 		qp->resp.seq.have_recv = false;
-		engine_complete(e, qp->recv_cq, &cqe, false);
+		qp->resp.recv_srq = NULL;
+		engine_complete(e, cq, &cqe, false);
 	}
 }
 
@@ -263,7 +284,7 @@ void engine_qp_error(struct engine *e, struct qp *qp, u32 events)
 void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns)
 {
 	sq_complete(e, qp, status, verr, now_ns);
-	if (qp->transport == XROCE_RC) {
+	if (is_reliable(qp)) {
 		engine_qp_error(e, qp, 0);
 		return;
 	}

@@ -39,6 +39,9 @@ enum wr_opcode {
 	WR_LOCAL_INV = 7,
 	WR_BIND_MW = 8,
 	WR_SEND_WITH_INV = 9,
+	WR_FLUSH = 14,
+	WR_ATOMIC_WRITE = 15,
+	WR_OPCODES
 };
 
 /* Send flags, with the values of enum ibv_send_flags. */
@@ -52,7 +55,8 @@ struct send_wqe {
 	u64 wr_id;
 	u8 opcode;	/* enum wr_opcode */
 	u8 flags;	/* WR_* */
-	u16 num_sge;	/* 0 with WR_INLINE */
+	u8 num_sge;	/* 0 with WR_INLINE */
+	u8 executed;	/* the requester's: a local request is done */
 	u32 length;	/* of the message, 0 .. 2^31 */
 	__be32 imm;	/* WR_*_WITH_IMM */
 	u32 inv_rkey;	/* WR_SEND_WITH_INV, WR_LOCAL_INV */
@@ -60,9 +64,16 @@ struct send_wqe {
 		struct {
 			u64 remote_addr;
 			u32 rkey;
-			u64 compare_add;
-			u64 swap;
+			u32 xrc_srqn;	 /* XRC: the remote SRQ */
+			u64 compare_add; /* WR_FLUSH: placement type and selectivity, as in the FETH */
+			u64 swap;	 /* WR_ATOMIC_WRITE: the 8 bytes as they lie in memory */
 		};
+		struct {
+			u32 mw_key, new_key; /* WR_BIND_MW; inv_rkey is not used */
+			u32 lkey;
+			u32 access;
+			u64 addr, length;
+		} bind;
 		struct {
 			struct path path;
 			u32 remote_qpn;
@@ -138,12 +149,14 @@ struct qp_attr {
 };
 
 struct qp_init {
-	enum xroce_transport transport; /* XROCE_RC, XROCE_UC, XROCE_UD */
+	enum xroce_transport transport; /* XROCE_RC, XROCE_UC, XROCE_UD, XROCE_XRC */
+	bool xrc_target;		/* XRC_RECV, else XRC_SEND */
+	u32 xrcd;			/* XRC_RECV: its domain */
 	u32 max_send_wr, max_recv_wr;	/* 0 .. QP_MAX_WR */
 	u32 max_send_sge, max_recv_sge;
 	u32 max_inline;			/* bytes */
 	bool sq_sig_all;
-	struct cq *send_cq, *recv_cq;
+	struct cq *send_cq, *recv_cq;	/* XRC_SEND has no recv_cq, XRC_RECV neither */
 	struct srq *srq;		/* or NULL */
 	u32 pd;
 	u32 ud_mtu;			/* UD: longest payload, bytes; 0 = 4096. Connected QPs have their path MTU */
@@ -156,6 +169,8 @@ struct resp_resource {
 	bool pending;	    /* responses still to be sent, from cursor on */
 	bool replay;	    /* pending again for a duplicate: gives way to a new request */
 	bool atomic;
+	bool placed;	    /* FLUSH or ATOMIC WRITE: answered by an empty READ response */
+	u32 pd;
 	u32 first_psn;
 	u32 num_psn;
 	u32 cursor;	    /* next response packet to send, 0 .. num_psn */
@@ -198,6 +213,8 @@ struct responder {
 	struct resp_sequence seq;
 	struct reorder early;	 /* requests ahead of the expected PSN */
 	struct recv_work recv;	 /* with seq.have_recv */
+	struct srq *recv_srq;	 /* XRC: whose it is */
+	u32 pd;			 /* of the request at hand: the QP's, or the XRC SRQ's */
 	bool ack_due;		 /* one response to be sent after all pending resources */
 	u8 ack_syndrome;
 	u32 ack_psn;
@@ -278,6 +295,8 @@ struct qp {
 	u32 qpn;
 	enum xroce_transport transport;
 	bool sq_sig_all;
+	bool xrc_target;
+	u32 xrcd;
 	u32 pd;
 	struct sq sq;
 	struct rq rq;
@@ -340,6 +359,6 @@ int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 m
 void qp_query(const struct qp *qp, struct qp_attr *attr);
 
 /* The masks of the transition table: false if the transition does not exist. (tests and qp_modify) */
-bool qp_transition(enum xroce_transport t, enum qp_state from, enum qp_state to, u32 *required, u32 *optional);
+bool qp_transition(enum xroce_transport t, bool xrc_target, enum qp_state from, enum qp_state to, u32 *required, u32 *optional);
 
 #endif

@@ -26,7 +26,7 @@ enum {
 	DEST = QP_ATTR_DEST_QPN,
 };
 
-enum service { RC, UC, UD, NUM_SERVICES };
+enum service { RC, UC, UD, XRC_SEND, XRC_RECV, NUM_SERVICES };
 
 struct transition {
 	bool valid;
@@ -35,9 +35,12 @@ struct transition {
 	} mask[NUM_SERVICES];
 };
 
-#define SAME(req, opt)	  { [RC] = { req, opt }, [UC] = { req, opt }, [UD] = { req, opt } }
+#define SAME(req, opt) \
+	{ [RC] = { req, opt }, [UC] = { req, opt }, [UD] = { req, opt }, [XRC_SEND] = { req, opt }, [XRC_RECV] = { req, opt } }
 #define TO_RESET_AND_ERR  [QPS_RESET] = { true, SAME(0, 0) }, [QPS_ERR] = { true, SAME(0, 0) }
-#define RTS_OPTIONAL	  { [RC] = { 0, CUR | ACCESS | RNR }, [UC] = { 0, CUR | ACCESS }, [UD] = { 0, CUR | QKEY } }
+#define RTS_OPTIONAL \
+	{ [RC] = { 0, CUR | ACCESS | RNR }, [UC] = { 0, CUR | ACCESS }, [UD] = { 0, CUR | QKEY }, \
+	  [XRC_SEND] = { 0, CUR | ACCESS }, [XRC_RECV] = { 0, CUR | ACCESS | RNR } }
 
 /* Source: ibv_modify_qp(3) and protocol.md. Alternate paths (APM) are not supported: their attributes are in no mask. */
 static const struct transition table[QPS_ERR + 1][QPS_ERR + 1] = {
@@ -47,6 +50,8 @@ static const struct transition table[QPS_ERR + 1][QPS_ERR + 1] = {
 			[RC] = { PKEY | PORT | ACCESS, 0 },
 			[UC] = { PKEY | PORT | ACCESS, 0 },
 			[UD] = { PKEY | PORT | QKEY, 0 },
+			[XRC_SEND] = { PKEY | PORT | ACCESS, 0 },
+			[XRC_RECV] = { PKEY | PORT | ACCESS, 0 },
 		} },
 	},
 	[QPS_INIT] = {
@@ -55,11 +60,15 @@ static const struct transition table[QPS_ERR + 1][QPS_ERR + 1] = {
 			[RC] = { 0, PKEY | PORT | ACCESS },
 			[UC] = { 0, PKEY | PORT | ACCESS },
 			[UD] = { 0, PKEY | PORT | QKEY },
+			[XRC_SEND] = { 0, PKEY | PORT | ACCESS },
+			[XRC_RECV] = { 0, PKEY | PORT | ACCESS },
 		} },
 		[QPS_RTR] = { true, {
 			[RC] = { AV | MTU | DEST | RQ_PSN | DEST_RD | RNR, ACCESS | PKEY },
 			[UC] = { AV | MTU | DEST | RQ_PSN, ACCESS | PKEY },
 			[UD] = { 0, PKEY | QKEY },
+			[XRC_SEND] = { AV | MTU | DEST | RQ_PSN, ACCESS | PKEY },
+			[XRC_RECV] = { AV | MTU | DEST | RQ_PSN | DEST_RD | RNR, ACCESS | PKEY },
 		} },
 	},
 	[QPS_RTR] = {
@@ -68,6 +77,8 @@ static const struct transition table[QPS_ERR + 1][QPS_ERR + 1] = {
 			[RC] = { SQ_PSN | TIMEOUT | RETRY | RNR_RETRY | RD, CUR | ACCESS | RNR },
 			[UC] = { SQ_PSN, CUR | ACCESS },
 			[UD] = { SQ_PSN, CUR | QKEY },
+			[XRC_SEND] = { SQ_PSN | TIMEOUT | RETRY | RNR_RETRY | RD, CUR | ACCESS },
+			[XRC_RECV] = { SQ_PSN | TIMEOUT, CUR | ACCESS | RNR },
 		} },
 	},
 	[QPS_RTS] = {
@@ -82,6 +93,8 @@ static const struct transition table[QPS_ERR + 1][QPS_ERR + 1] = {
 			[RC] = { 0, PORT | AV | TIMEOUT | RETRY | RNR_RETRY | RD | DEST_RD | ACCESS | PKEY | RNR },
 			[UC] = { 0, AV | ACCESS | PKEY },
 			[UD] = { 0, PKEY | QKEY },
+			[XRC_SEND] = { 0, PORT | AV | TIMEOUT | RETRY | RNR_RETRY | RD | ACCESS | PKEY },
+			[XRC_RECV] = { 0, PORT | AV | TIMEOUT | DEST_RD | ACCESS | PKEY | RNR },
 		} },
 	},
 	[QPS_SQE] = {
@@ -91,13 +104,13 @@ static const struct transition table[QPS_ERR + 1][QPS_ERR + 1] = {
 	[QPS_ERR] = { TO_RESET_AND_ERR },
 };
 
-bool qp_transition(enum xroce_transport t, enum qp_state from, enum qp_state to, u32 *required, u32 *optional)
+bool qp_transition(enum xroce_transport t, bool xrc_target, enum qp_state from, enum qp_state to, u32 *required, u32 *optional)
 {
-	enum service s = t == XROCE_RC ? RC : t == XROCE_UC ? UC : UD;
+	enum service s = t == XROCE_RC ? RC : t == XROCE_UC ? UC : t == XROCE_UD ? UD : xrc_target ? XRC_RECV : XRC_SEND;
 
 	if ((u32)from > QPS_ERR || (u32)to > QPS_ERR || !table[from][to].valid)
 		return false;
-	if (from == QPS_SQE && to == QPS_RTS && s == RC)
+	if (from == QPS_SQE && to == QPS_RTS && s != UC && s != UD)
 		return false;
 	*required = table[from][to].mask[s].required;
 	*optional = table[from][to].mask[s].optional;
@@ -167,8 +180,7 @@ static void reset(struct engine *e, struct qp *qp)
 	u32 prod = sq_prod(&qp->sq);
 
 	engine_forget_qp(e, qp);
-	cq_purge(qp->send_cq, qp->qpn);
-	cq_purge(qp->recv_cq, qp->qpn);
+	qp_purge_completions(qp);
 	requester_reset(&qp->req);
 	responder_reset(&qp->resp);
 	atomic_store_explicit(&qp->sq.cons, prod, memory_order_release);
@@ -212,7 +224,7 @@ int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 m
 	enum qp_state to = mask & QP_ATTR_STATE ? attr->state : from;
 	u32 required, optional;
 
-	if (!qp_transition(qp->transport, from, to, &required, &optional))
+	if (!qp_transition(qp->transport, qp->xrc_target, from, to, &required, &optional))
 		return -EINVAL;
 	if ((mask & required) != required || mask & ~(required | optional | QP_ATTR_STATE))
 		return -EINVAL;

@@ -63,7 +63,7 @@ static bool start_wqe(struct engine *e, struct qp *qp, struct send_wqe *wqe, u64
 
 	if (wqe->flags & WR_FENCE && req->rd_atomic_out)
 		return false;
-	if (wr_is_read_or_atomic(wqe->opcode)) {
+	if (wr_is_answered(wqe->opcode)) {
 		if (!req->max_rd_atomic) {
 			fail_in_order(e, qp, CQE_LOC_QP_OP_ERR, VERR_NONE, now_ns);
 			return false;
@@ -74,10 +74,69 @@ static bool start_wqe(struct engine *e, struct qp *qp, struct send_wqe *wqe, u64
 		}
 	}
 	wqe->first_psn = req->next_psn;
-	wqe->num_psn = wqe->opcode == WR_CMP_SWAP || wqe->opcode == WR_FETCH_ADD ? 1 :
-										   psn_count(wqe->length, qp->path_mtu);
+	wqe->executed = false;
+	wqe->num_psn = wqe->opcode != WR_READ && wr_is_answered(wqe->opcode) ? 1 : psn_count(wqe->length, qp->path_mtu);
 	req->assigned++;
 	return true;
+}
+
+/*
+ * LOCAL_INV and BIND_MW: executed when their turn comes, in the order of the queue, taking no PSN. They complete with those before them.
+ * False if it failed or must wait.
+ */
+static bool execute_local(struct engine *e, struct qp *qp, struct send_wqe *wqe, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+	struct mr *mw;
+	int err;
+
+	if (wqe->flags & WR_FENCE && req->rd_atomic_out)
+		return false;
+	if (wqe->opcode == WR_LOCAL_INV) {
+		err = mw_invalidate(&e->mrs, qp->pd, wqe->inv_rkey, qp->qpn);
+	} else {
+		mw = mr_find(&e->mrs, wqe->bind.mw_key);
+		err = mw && mw->pd == qp->pd ? mw_bind(&e->mrs, mw, wqe->bind.new_key, wqe->bind.lkey, wqe->bind.addr,
+							 wqe->bind.length, wqe->bind.access, qp->qpn) :
+					       -EINVAL;
+	}
+	if (err) {
+		fail_in_order(e, qp, wqe->opcode == WR_BIND_MW ? CQE_MW_BIND_ERR : CQE_LOC_QP_OP_ERR, VERR_INVALIDATE, now_ns);
+		return false;
+	}
+	wqe->first_psn = req->next_psn;
+	wqe->num_psn = 0;
+	wqe->executed = true;
+	req->assigned++;
+	req->tx++;
+	completer_local(e, qp, now_ns);
+	return true;
+}
+
+/* The WQE whose next packet is to be sent, or NULL if there is none now. */
+static struct send_wqe *current_wqe(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+
+	for (;;) {
+		enum qp_state state = qp_state(qp);
+		struct send_wqe *wqe;
+
+		/* in SQD what was begun is finished and nothing else is begun */
+		if ((state != QPS_RTS && state != QPS_SQD) || req->tx == (state == QPS_SQD ? req->assigned : sq_prod(&qp->sq)))
+			return NULL;
+		wqe = sq_at(&qp->sq, req->tx);
+		if (req->tx != req->assigned) {
+			if (!wqe->executed)
+				return wqe;
+			req->tx++; /* a local one, passed again after going back */
+		} else if (wr_is_local(wqe->opcode)) {
+			if (!execute_local(e, qp, wqe, now_ns))
+				return NULL;
+		} else {
+			return credit_allows(e, qp, wqe, req->tx) && start_wqe(e, qp, wqe, now_ns) ? wqe : NULL;
+		}
+	}
 }
 
 static u32 in_flight(const struct requester *req)
@@ -95,7 +154,7 @@ static void sent(struct engine *e, struct qp *qp, const struct packet *p, bool a
 		e->stats->tx_retransmitted_bytes += len;
 	}
 	rate_sent(e, qp, len, now_ns);
-	if (qp->transport != XROCE_RC || !req->timeout)
+	if (!is_reliable(qp) || !req->timeout)
 		return;
 	if (!again)
 		congestion_sent(e, qp, p->psn, p->ackreq, now_ns);
@@ -149,6 +208,7 @@ static u32 build_data(struct engine *e, struct qp *qp, const struct send_wqe *wq
 	u8 *payload;
 
 	p->opcode = OPCODE(qp->transport, data_opcode(wqe->opcode, k == 0, last));
+	p->xrc_srqn = wqe->xrc_srqn;
 	p->payload_len = (u32)min_u64(wqe->length - offset, qp->path_mtu);
 	p->solicited = last && wqe->flags & WR_SOLICITED;
 	p->va = wqe->remote_addr;
@@ -174,7 +234,8 @@ static u32 build_read(const struct qp *qp, const struct send_wqe *wqe, u32 k, u3
 {
 	u64 offset = (u64)k * qp->path_mtu;
 
-	p->opcode = OPCODE(XROCE_RC, OP5_READ_REQUEST);
+	p->opcode = OPCODE(qp->transport, OP5_READ_REQUEST);
+	p->xrc_srqn = wqe->xrc_srqn;
 	p->va = wqe->remote_addr + offset;
 	p->rkey = wqe->rkey;
 	p->dma_len = (u32)min_u64(wqe->length - offset, (u64)n * qp->path_mtu);
@@ -185,12 +246,43 @@ static u32 build_atomic(const struct qp *qp, const struct send_wqe *wqe, struct 
 {
 	bool swap = wqe->opcode == WR_CMP_SWAP;
 
-	p->opcode = OPCODE(XROCE_RC, swap ? OP5_CMP_SWAP : OP5_FETCH_ADD);
+	p->opcode = OPCODE(qp->transport, swap ? OP5_CMP_SWAP : OP5_FETCH_ADD);
+	p->xrc_srqn = wqe->xrc_srqn;
 	p->va = wqe->remote_addr;
 	p->rkey = wqe->rkey;
 	p->swap_add = swap ? wqe->swap : wqe->compare_add;
 	p->compare = swap ? wqe->compare_add : 0;
 	return finish_header_only(qp, p, frame);
+}
+
+static u32 build_placement(const struct qp *qp, const struct send_wqe *wqe, struct packet *p, u8 *frame)
+{
+	u8 *payload;
+
+	p->xrc_srqn = wqe->xrc_srqn;
+	p->va = wqe->remote_addr;
+	p->rkey = wqe->rkey;
+	p->dma_len = wqe->length;
+	if (wqe->opcode == WR_FLUSH) {
+		p->opcode = OPCODE(qp->transport, OP5_FLUSH);
+		p->flush = (u32)wqe->compare_add;
+		return finish_header_only(qp, p, frame);
+	}
+	p->opcode = OPCODE(qp->transport, OP5_ATOMIC_WRITE);
+	p->payload_len = sizeof(wqe->swap);
+	payload = packet_put_headers(frame, &qp->path, p);
+	memcpy(payload, &wqe->swap, sizeof(wqe->swap));
+	return packet_seal(frame, payload, sizeof(wqe->swap));
+}
+
+/* The one request packet of a WQE that is answered, from packet k on where it is a READ. */
+static u32 build_answered(const struct qp *qp, const struct send_wqe *wqe, u32 k, u32 n, struct packet *p, u8 *frame)
+{
+	if (wqe->opcode == WR_READ)
+		return build_read(qp, wqe, k, n, p, frame);
+	if (wqe->opcode == WR_CMP_SWAP || wqe->opcode == WR_FETCH_ADD)
+		return build_atomic(qp, wqe, p, frame);
+	return build_placement(qp, wqe, p, frame);
 }
 
 /*
@@ -215,14 +307,9 @@ u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *fra
 		index++;
 	wqe = sq_at(&qp->sq, index);
 	k = (u32)psn_diff(psn, wqe->first_psn);
-	if (wqe->opcode == WR_READ) {
+	if (wqe->opcode == WR_READ)
 		n = min_u32(read_request_packets(e, wqe, k), (u32)psn_diff(end, psn));
-		len = build_read(qp, wqe, k, n, &p, frame);
-	} else if (wr_is_read_or_atomic(wqe->opcode)) {
-		len = build_atomic(qp, wqe, &p, frame);
-	} else {
-		len = build_data(e, qp, wqe, k, &p, frame);
-	}
+	len = wr_is_answered(wqe->opcode) ? build_answered(qp, wqe, k, n, &p, frame) : build_data(e, qp, wqe, k, &p, frame);
 	*next = psn_add(psn, n);
 	if (len)
 		sent(e, qp, &p, true, len, now_ns);
@@ -235,8 +322,8 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 	enum qp_state state = qp_state(qp);
-	bool reliable = qp->transport == XROCE_RC;
-	struct packet p = { .psn = req->next_psn, .dest_qpn = qp->dest_qpn, .pkey = qp->pkey, .migreq = true };
+	bool reliable = is_reliable(qp);
+	struct packet p = { .dest_qpn = qp->dest_qpn, .pkey = qp->pkey, .migreq = true };
 	struct send_wqe *wqe;
 	u32 window, n = 1, len;
 	bool again, last;
@@ -247,29 +334,26 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 		len = recovery_output(e, qp, frame, now_ns);
 		if (len)
 			return len;
-		p.psn = req->next_psn;
 	}
-	/* in SQD what was begun is finished and nothing else is begun */
-	if (req->recovery.waiting || req->tx == (state == QPS_SQD ? req->assigned : sq_prod(&qp->sq)))
+	if (req->recovery.waiting)
 		return 0;
-	wqe = sq_at(&qp->sq, req->tx);
-	if (req->tx == req->assigned &&
-	    (!credit_allows(e, qp, wqe, req->tx) || !start_wqe(e, qp, wqe, now_ns)))
+	wqe = current_wqe(e, qp, now_ns);
+	if (!wqe)
 		return 0;
 
+	p.psn = req->next_psn;
 	window = congestion_window(e, req);
 	if (wqe->opcode == WR_READ)
 		n = read_request_packets(e, wqe, req->tx_packet);
 	if (reliable && in_flight(req) && in_flight(req) + n > window)
 		return 0;
-	if (wr_is_read_or_atomic(wqe->opcode)) {
+	if (wr_is_answered(wqe->opcode)) {
 		if (req->rd_atomic_out >= req->max_rd_atomic)
 			return 0;
 		req->rd_atomic_last[(req->rd_atomic_head + req->rd_atomic_out++) % QP_MAX_RD_ATOMIC] =
 			psn_add(req->next_psn, n - 1);
 		p.ackreq = true;
-		len = wqe->opcode == WR_READ ? build_read(qp, wqe, req->tx_packet, n, &p, frame) :
-					       build_atomic(qp, wqe, &p, frame);
+		len = build_answered(qp, wqe, req->tx_packet, n, &p, frame);
 	} else {
 		/* AckReq at each message's end, now and then within long ones, and before the window closes */
 		last = req->tx_packet + 1 == wqe->num_psn;

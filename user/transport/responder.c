@@ -47,12 +47,29 @@ static enum verdict check_psn(struct qp *qp, const struct packet *p)
 	return diff == 0 ? ACCEPT : diff > 0 ? NAK_SEQUENCE : DUPLICATE;
 }
 
+/* XRC: the SRQ that each request names must be of the QP's domain. Its PD is the one that keys are checked against. */
+static enum verdict check_target(struct engine *e, struct qp *qp, const struct packet *p)
+{
+	struct responder *resp = &qp->resp;
+	struct srq *srq;
+
+	resp->pd = qp->pd;
+	if (qp->transport != XROCE_XRC)
+		return ACCEPT;
+	srq = qp->xrc_target ? engine_find_srq(e, p->xrc_srqn) : NULL;
+	if (!srq || srq->xrcd != qp->xrcd || (resp->seq.have_recv && resp->recv_srq != srq))
+		return INVALID_REQUEST;
+	resp->recv_srq = srq;
+	resp->pd = srq->pd;
+	return ACCEPT;
+}
+
 /* The opcode must go on with the message that is under way, or begin one. */
 static enum verdict check_sequence(const struct qp *qp, const struct packet *p)
 {
 	const struct resp_sequence *seq = &qp->resp.seq;
 
-	if (!(p->flags & OP_REQUEST) || p->flags & (OP_FLUSH | OP_ATOMIC_WRITE))
+	if (!(p->flags & OP_REQUEST))
 		return INVALID_REQUEST;
 	if (!seq->in_message)
 		return p->flags & OP_START ? ACCEPT : INVALID_REQUEST;
@@ -70,6 +87,8 @@ static enum verdict check_length(const struct qp *qp, const struct packet *p)
 
 	if (!(p->flags & OP_PAYLOAD))
 		return len == 0 ? ACCEPT : INVALID_REQUEST;
+	if (p->flags & OP_ATOMIC_WRITE)
+		return len == sizeof(u64) && p->dma_len == sizeof(u64) ? ACCEPT : INVALID_REQUEST;
 	if (!(p->flags & OP_END) ? len != qp->path_mtu : len > qp->path_mtu)
 		return INVALID_REQUEST;
 	if (p->flags & OP_END && !(p->flags & OP_START) && len == 0)
@@ -85,17 +104,49 @@ static enum verdict check_length(const struct qp *qp, const struct packet *p)
 /* R_Key, PD, bounds and rights, and the rights that the QP grants. Zero bytes need no key. */
 static enum verdict check_access(const struct engine *e, const struct qp *qp, u32 rkey, u64 va, u64 len, u32 access)
 {
+	const struct mr *mr = mr_find(&e->mrs, rkey);
+
 	if (len == 0)
 		return ACCEPT;
-	if (!(qp->access & access))
+	/* what ibv_modify_qp(3) grants; flushing is granted by the region alone */
+	if ((qp->access & access) != (access & (MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC)))
 		return REMOTE_ACCESS;
-	return mr_translate(&e->mrs, qp->pd, rkey, va, len, access) ? ACCEPT : REMOTE_ACCESS;
+	if (!mr || (mr->qpn && mr->qpn != qp->qpn))
+		return REMOTE_ACCESS;
+	return mr_translate(&e->mrs, qp->resp.pd, rkey, va, len, access) ? ACCEPT : REMOTE_ACCESS;
+}
+
+/* An aligned word, as the wire names it and as this process sees it. */
+static enum verdict check_word(const struct engine *e, const struct qp *qp, const struct packet *p, u32 access)
+{
+	enum verdict v = check_access(e, qp, p->rkey, p->va, sizeof(u64), access);
+	const u8 *word;
+
+	if (v != ACCEPT)
+		return v;
+	word = mr_translate(&e->mrs, qp->resp.pd, p->rkey, p->va, sizeof(u64), access);
+	return p->va % sizeof(u64) || (uintptr_t)word % sizeof(u64) ? INVALID_REQUEST : ACCEPT;
+}
+
+/* FETH: at least one placement type, each of them granted; selectivity 0 is the range, 1 the whole region. */
+static enum verdict check_flush(const struct engine *e, const struct qp *qp, const struct packet *p)
+{
+	u32 type = p->flush & 0xf, selectivity = p->flush >> 4 & 3;
+	const struct mr *mr = mr_find(&e->mrs, p->rkey);
+	u32 access = (type & 1 ? MR_FLUSH_GLOBAL : 0) | (type & 2 ? MR_FLUSH_PERSISTENT : 0);
+
+	if (!access || type & ~3u || selectivity > 1)
+		return INVALID_REQUEST;
+	if (!mr)
+		return REMOTE_ACCESS;
+	if (selectivity == 1)
+		return check_access(e, qp, p->rkey, mr->iova, mr->length, access);
+	return p->dma_len ? check_access(e, qp, p->rkey, p->va, p->dma_len, access) :
+			    mr_translate(&e->mrs, qp->resp.pd, p->rkey, mr->iova, 0, access) ? ACCEPT : REMOTE_ACCESS;
 }
 
 static enum verdict check_remote(struct engine *e, struct qp *qp, const struct packet *p)
 {
-	const u8 *word;
-
 	if (p->flags & OP_WRITE && p->flags & OP_START)
 		return check_access(e, qp, p->rkey, p->va, p->dma_len, MR_REMOTE_WRITE);
 	if (p->flags & OP_READ) {
@@ -103,17 +154,14 @@ static enum verdict check_remote(struct engine *e, struct qp *qp, const struct p
 			return INVALID_REQUEST;
 		return check_access(e, qp, p->rkey, p->va, p->dma_len, MR_REMOTE_READ);
 	}
-	if (p->flags & OP_ATOMIC) {
-		enum verdict v = check_access(e, qp, p->rkey, p->va, sizeof(u64), MR_REMOTE_ATOMIC);
-
-		if (v != ACCEPT)
-			return v;
-		/* aligned as the wire names it, and as this process sees it */
-		word = mr_translate(&e->mrs, qp->pd, p->rkey, p->va, sizeof(u64), MR_REMOTE_ATOMIC);
-		return p->va % sizeof(u64) || (uintptr_t)word % sizeof(u64) ? INVALID_REQUEST : ACCEPT;
-	}
-	/* only memory windows and fast-registered regions can be invalidated from afar, and there are none */
-	return p->flags & OP_IETH ? REMOTE_ACCESS : ACCEPT;
+	if (p->flags & OP_ATOMIC)
+		return check_word(e, qp, p, MR_REMOTE_ATOMIC);
+	if (p->flags & OP_ATOMIC_WRITE)
+		return check_word(e, qp, p, MR_REMOTE_WRITE);
+	if (p->flags & OP_FLUSH)
+		return check_flush(e, qp, p);
+	/* only a type 2 window of this QP can be invalidated from afar */
+	return !(p->flags & OP_IETH) || mw_can_invalidate(&e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ? ACCEPT : REMOTE_ACCESS;
 }
 
 /*
@@ -125,7 +173,7 @@ static enum verdict check_resources(const struct qp *qp, const struct packet *p)
 	const struct responder *resp = &qp->resp;
 	const struct resp_resource *next = &resp->resource[resp->resource_head];
 
-	if (!(p->flags & (OP_READ | OP_ATOMIC)))
+	if (!(p->flags & OP_ANSWERED))
 		return ACCEPT;
 	if (!resp->max_resources || (next->pending && !next->replay))
 		return INVALID_REQUEST;
@@ -153,8 +201,8 @@ bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, 
 	const struct recv_work *recv = &qp->resp.recv;
 	u32 linear = (u32)min_u64(p->payload_len, (u64)(p->end - p->payload));
 
-	return sge_scatter(&e->mrs, qp->pd, recv->sge, recv->num_sge, offset, p->payload, linear) &&
-	       sge_scatter(&e->mrs, qp->pd, recv->sge, recv->num_sge, offset + linear, p->frag, p->payload_len - linear);
+	return sge_scatter(&e->mrs, qp->resp.pd, recv->sge, recv->num_sge, offset, p->payload, linear) &&
+	       sge_scatter(&e->mrs, qp->resp.pd, recv->sge, recv->num_sge, offset + linear, p->frag, p->payload_len - linear);
 }
 
 void responder_complete(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
@@ -168,8 +216,9 @@ void responder_complete(struct engine *e, struct qp *qp, const struct packet *p,
 	cqe->sl = p->has_vlan ? p->vlan_tci >> 13 : p->tos >> 5;
 	cqe->has_vlan = p->has_vlan;
 	cqe->vlan_tci = p->vlan_tci;
+	engine_complete(e, qp->resp.recv_srq ? qp->resp.recv_srq->cq : qp->recv_cq, cqe, p->solicited);
 	qp->resp.seq.have_recv = false;
-	engine_complete(e, qp->recv_cq, cqe, p->solicited);
+	qp->resp.recv_srq = NULL;
 }
 
 /* A message that consumes a receive WQE has ended. */
@@ -180,8 +229,8 @@ static void complete_receive(struct engine *e, struct qp *qp, const struct packe
 		.opcode = p->flags & OP_WRITE ? CQE_RECV_WITH_IMM : CQE_RECV,
 		.byte_len = byte_len,
 		.src_qpn = qp->dest_qpn,
-		.imm = p->flags & OP_IMM ? p->imm : 0,
-		.flags = p->flags & OP_IMM ? CQE_WITH_IMM : 0,
+		.imm = p->flags & OP_IMM ? p->imm : p->flags & OP_IETH ? p->inv_rkey : 0,
+		.flags = p->flags & OP_IMM ? CQE_WITH_IMM : p->flags & OP_IETH ? CQE_WITH_INV : 0,
 	};
 
 	responder_complete(e, qp, p, hint, &cqe, now_ns);
@@ -196,6 +245,8 @@ static enum verdict execute_send(struct engine *e, struct qp *qp, const struct p
 	if (!responder_scatter(e, qp, p, offset))
 		return RECV_BAD_LKEY;
 	seq->offset = offset + p->payload_len;
+	if (p->flags & OP_IETH)
+		mw_invalidate(&e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn);
 	if (p->flags & OP_END)
 		complete_receive(e, qp, p, hint, seq->offset, now_ns);
 	return ACCEPT;
@@ -212,7 +263,7 @@ static enum verdict execute_write(struct engine *e, struct qp *qp, const struct 
 
 	if (p->payload_len) {
 		/* each packet anew: the region may have gone since the first */
-		dst = mr_translate(&e->mrs, qp->pd, rkey, va, p->payload_len, MR_REMOTE_WRITE);
+		dst = mr_translate(&e->mrs, qp->resp.pd, rkey, va, p->payload_len, MR_REMOTE_WRITE);
 		if (!dst)
 			return REMOTE_ACCESS;
 		packet_copy_payload(p, 0, dst, p->payload_len);
@@ -236,6 +287,7 @@ static struct resp_resource *take_resource(struct qp *qp, const struct packet *p
 		resp->num_pending--;
 	*r = (struct resp_resource){
 		.used = true,
+		.pd = resp->pd,
 		.first_psn = p->psn,
 		.num_psn = 1,
 		.msn = psn_add(resp->seq.msn, 1),
@@ -259,7 +311,7 @@ static void execute_read(struct engine *e, struct qp *qp, const struct packet *p
 static void execute_atomic(struct engine *e, struct qp *qp, const struct packet *p)
 {
 	struct resp_resource *r = take_resource(qp, p);
-	_Atomic u64 *word = (_Atomic u64 *)mr_translate(&e->mrs, qp->pd, p->rkey, p->va, sizeof(u64), MR_REMOTE_ATOMIC);
+	_Atomic u64 *word = (_Atomic u64 *)mr_translate(&e->mrs, r->pd, p->rkey, p->va, sizeof(u64), MR_REMOTE_ATOMIC);
 	u64 original;
 
 	r->atomic = true;
@@ -270,6 +322,24 @@ static void execute_atomic(struct engine *e, struct qp *qp, const struct packet 
 		atomic_compare_exchange_strong(word, &original, p->swap_add);
 	}
 	r->original = original;
+	reply_resource(e, qp, r, 0, 1);
+}
+
+/* FLUSH and ATOMIC WRITE: memory of a process is globally visible when it is written; what is left is the order. */
+static void execute_placement(struct engine *e, struct qp *qp, const struct packet *p)
+{
+	struct resp_resource *r = take_resource(qp, p);
+	_Atomic u64 *word;
+	u64 value;
+
+	r->placed = true;
+	r->length = r->end = 0;
+	if (p->flags & OP_ATOMIC_WRITE) {
+		packet_copy_payload(p, 0, &value, sizeof(value));
+		word = (_Atomic u64 *)mr_translate(&e->mrs, r->pd, p->rkey, p->va, sizeof(u64), MR_REMOTE_WRITE);
+		atomic_store(word, value);
+	}
+	atomic_thread_fence(memory_order_seq_cst);
 	reply_resource(e, qp, r, 0, 1);
 }
 
@@ -284,7 +354,7 @@ static void acknowledge_request(struct engine *e, struct qp *qp, const struct pa
 		wanted = true;
 	}
 	resp->seq.nak_sent = false;
-	if (wanted && !(p->flags & (OP_READ | OP_ATOMIC)))
+	if (wanted && !(p->flags & OP_ANSWERED))
 		reply_ack(e, qp, AETH_ACK | AETH_CREDIT_NONE, p->psn);
 }
 
@@ -300,8 +370,10 @@ static enum verdict execute(struct engine *e, struct qp *qp, const struct packet
 		v = execute_write(e, qp, p, hint, now_ns);
 	else if (p->flags & OP_READ)
 		psns = psn_count(p->dma_len, qp->path_mtu), execute_read(e, qp, p);
-	else
+	else if (p->flags & OP_ATOMIC)
 		execute_atomic(e, qp, p);
+	else
+		execute_placement(e, qp, p);
 	if (v != ACCEPT)
 		return v;
 	seq->in_message = !(p->flags & OP_END);
@@ -309,7 +381,7 @@ static enum verdict execute(struct engine *e, struct qp *qp, const struct packet
 	seq->expected_psn = psn_add(p->psn, psns);
 	if (p->flags & OP_END)
 		seq->msn = psn_add(seq->msn, 1);
-	if (qp->transport == XROCE_RC)
+	if (is_reliable(qp))
 		acknowledge_request(e, qp, p);
 	return ACCEPT;
 }
@@ -323,7 +395,7 @@ static int duplicate(struct engine *e, struct qp *qp, const struct packet *p)
 	struct responder *resp = &qp->resp;
 
 	e->stats->duplicate_requests++;
-	if (!(p->flags & (OP_READ | OP_ATOMIC))) {
+	if (!(p->flags & OP_ANSWERED)) {
 		reply_ack(e, qp, AETH_ACK | AETH_CREDIT_NONE, psn_add(resp->seq.expected_psn, ROCE_PSN_MASK));
 		return -1;
 	}
@@ -331,11 +403,11 @@ static int duplicate(struct engine *e, struct qp *qp, const struct packet *p)
 		struct resp_resource *r = &resp->resource[i];
 		u32 skip = (u32)psn_diff(p->psn, r->first_psn);
 		u64 offset = (u64)skip * qp->path_mtu;
-		bool is_atomic = p->flags & OP_ATOMIC;
+		bool is_atomic = p->flags & OP_ATOMIC, is_placed = p->flags & (OP_FLUSH | OP_ATOMIC_WRITE);
 
-		if (!r->used || r->atomic != is_atomic || psn_diff(p->psn, r->first_psn) < 0 || skip >= r->num_psn)
+		if (!r->used || r->atomic != is_atomic || r->placed != is_placed || psn_diff(p->psn, r->first_psn) < 0 || skip >= r->num_psn)
 			continue;
-		if (is_atomic) {
+		if (is_atomic || is_placed) {
 			r->replay |= !r->pending;
 			reply_resource(e, qp, r, 0, 1);
 			return -1;
@@ -425,6 +497,8 @@ static enum verdict process(struct engine *e, struct qp *qp, const struct packet
 {
 	enum verdict v = check_psn(qp, p);
 
+	if (v == ACCEPT)
+		v = check_target(e, qp, p);
 	if (v == ACCEPT)
 		v = check_sequence(qp, p);
 	if (v == ACCEPT)

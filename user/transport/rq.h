@@ -60,7 +60,9 @@ void rq_reset(struct rq *rq);
 struct srq {
 	struct rq rq;
 	u32 pd;
-	u32 number;	   /* srq_num */
+	u32 number;	   /* srq_num; given by engine_srq_add() */
+	u32 xrcd;	   /* XRC domain, 0 = not an XRC SRQ */
+	struct cq *cq;	   /* XRC: where its receives complete */
 	u32 limit;	   /* 0 = not armed; SRQ_LIMIT_REACHED fires once when fewer than this many are left */
 	u32 users;	   /* QPs on it */
 	u32 events;	   /* EVENT_* to report, with event_next: the engine's list */

@@ -40,7 +40,7 @@ static int wqe_set_data(const struct qp *qp, struct send_wqe *wqe, const struct 
 		return EINVAL;
 	wqe->length = (u32)length;
 	if (!(wr->send_flags & IBV_SEND_INLINE)) {
-		wqe->num_sge = (u16)wr->num_sge;
+		wqe->num_sge = (u8)wr->num_sge;
 		sge_copy(wqe->sge, wr->sg_list, (u32)wr->num_sge);
 		return 0;
 	}

@@ -77,7 +77,7 @@ static int transition_check(const struct qp *qp, const struct ibv_qp_attr *attr,
 	enum qp_state to = mask & IBV_QP_STATE ? (enum qp_state)attr->qp_state : from;
 	u32 required, optional;
 
-	if (!qp_transition(qp->transport, from, to, &required, &optional) || ((u32)mask & required) != required)
+	if (!qp_transition(qp->transport, qp->xrc_target, from, to, &required, &optional) || ((u32)mask & required) != required)
 		return EINVAL;
 	return 0;
 }

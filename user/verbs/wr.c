@@ -198,7 +198,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
 		return;
 	}
 	wqe->length = (u32)length;
-	wqe->num_sge = (u16)num_sge;
+	wqe->num_sge = (u8)num_sge;
 	wqe->flags &= (u8)~WR_INLINE;
 	if (num_sge)
 		memcpy(wqe->sge, list, num_sge * sizeof(*list));
