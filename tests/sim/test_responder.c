@@ -335,6 +335,22 @@ static void duplicate_atomic__forgotten_is_dropped(void **state)
 	raw_destroy(&r);
 }
 
+/* A duplicate is of the same kind as what it repeats, or it is none. */
+static void duplicate__of_another_kind_is_dropped(void **state)
+{
+	struct raw r = make("duplicate__of_another_kind_is_dropped");
+
+	store(&r, 64, 5);
+	raw_send(&r, write_request(&r, RC(READ_REQUEST), RAW_PSN, 64, 8), NULL, 0);
+	raw_send(&r, atomic_request(&r, RC(FETCH_ADD), RAW_PSN + 1, 64), NULL, 0);
+	r.answers = r.w->num_sent;
+	check(r.w, raw_send(&r, atomic_request(&r, RC(FETCH_ADD), RAW_PSN, 64), NULL, 0) == 1 + XROCE_DROP_psn_duplicate);
+	check(r.w, raw_send(&r, write_request(&r, RC(READ_REQUEST), RAW_PSN + 1, 64, 0), NULL, 0) == 1 + XROCE_DROP_psn_duplicate);
+	expect_silence(&r);
+	check_eq(r.w, load(&r, 64), 5);
+	raw_destroy(&r);
+}
+
 /* What a shorter duplicate asks for, or nothing: never more bytes than its RETH says. */
 static void duplicate_read__never_more_than_asked(void **state)
 {
@@ -677,6 +693,7 @@ int main(void)
 		cmocka_unit_test(duplicate_read__outside_is_dropped),
 		cmocka_unit_test(duplicate_atomic__replayed_not_executed),
 		cmocka_unit_test(duplicate_atomic__forgotten_is_dropped),
+		cmocka_unit_test(duplicate__of_another_kind_is_dropped),
 		cmocka_unit_test(duplicate_read__never_more_than_asked),
 		cmocka_unit_test(duplicate_read__does_not_use_up_rd_atomic),
 		cmocka_unit_test(fatal_nak__after_the_answers_before_it),
