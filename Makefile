@@ -38,7 +38,7 @@ LIB   := $(BUILD)/lib/libibverbs.so.1
 TOOL  := $(BUILD)/bin/xroce
 SKEL  := $(BUILD)/gen/xroce.skel.h
 
-.PHONY: all transport tests unit-tests sim-tests bpf-tests port-tests netns-tools deps demo check install clean
+.PHONY: all transport fuzzers tests unit-tests sim-tests bpf-tests port-tests netns-tools deps demo check install clean
 all: $(LIB) $(BUILD)/lib/libibverbs.so $(TOOL)
 
 # ---- BPF: one object, embedded through its skeleton ----
@@ -73,7 +73,7 @@ $(BUILD)/libport.a: $(call objs,$(PORT_SRC))
 
 $(LIB): $(call objs,$(VERBS_SRC)) $(BUILD)/libport.a $(BUILD)/libtransport.a user/verbs/libibverbs.map
 	@mkdir -p $(@D)
-	$(Q)$(CC) -shared -Wl,-soname,libibverbs.so.1 -Wl,--version-script=user/verbs/libibverbs.map -Wl,--no-undefined -Wl,-z,relro,-z,now \
+	$(Q)$(CC) -shared -Wl,-soname,libibverbs.so.1 -Wl,--version-script=user/verbs/libibverbs.map -Wl,--no-undefined -Wl,-z,relro,-z,now,-z,nodelete \
 		-pthread $(filter %.o,$^) $(BUILD)/libport.a $(BUILD)/libtransport.a $(PKG_LIBS) $(SAN_LIBS) -o $@
 
 $(BUILD)/lib/libibverbs.so: $(LIB)
@@ -120,6 +120,22 @@ $(BUILD)/tests/port/%: $(BUILD)/obj/tests/port/%.o $(BUILD)/libport.a $(BUILD)/l
 $(BUILD)/tests/netns/%: $(BUILD)/obj/tests/netns/%.o $(call objs,$(wildcard tests/netns/lib/*.c))
 	@mkdir -p $(@D)
 	$(Q)$(CC) -pthread $^ -libverbs -o $@
+
+# ---- fuzzing: libFuzzer with the golden captures as corpus; scripts/fuzz.sh runs them for a bounded time ----
+
+FUZZ_FLAGS := -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Iinclude -Itests/sim $(TEST_CFLAGS)
+FUZZ_PACKET_SRC := tests/fuzz/fuzz_packet.c tests/common/golden.c $(addprefix user/transport/,packet.c icrc.c opcode.c)
+FUZZ_ENGINE_SRC := tests/fuzz/fuzz_engine.c tests/common/golden.c tests/sim/world.c tests/sim/pair.c $(TRANSPORT_SRC)
+
+$(BUILD)/tests/fuzz/fuzz_packet: $(FUZZ_PACKET_SRC) $(wildcard user/transport/*.h include/xroce/*.h)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_FLAGS) $(FUZZ_PACKET_SRC) -lisal -o $@
+
+$(BUILD)/tests/fuzz/fuzz_engine: $(FUZZ_ENGINE_SRC) $(wildcard user/transport/*.h include/xroce/*.h tests/sim/*.h)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_FLAGS) $(FUZZ_ENGINE_SRC) -lcmocka -lisal -o $@
+
+fuzzers: $(BUILD)/tests/fuzz/fuzz_packet $(BUILD)/tests/fuzz/fuzz_engine
 
 unit-tests: $(UNIT_TESTS)
 sim-tests: $(SIM_TESTS)

@@ -123,6 +123,7 @@ step includes scripts/check-includes.sh
 step licences scripts/check-licences.sh
 step build "$MAKE" --no-print-directory -j"$jobs" BUILD="$BUILD" all || summary
 step build-tests "$MAKE" --no-print-directory -k -j"$jobs" BUILD="$BUILD" tests
+step build-fuzzers "$MAKE" --no-print-directory -k -j"$jobs" BUILD="$BUILD" fuzzers
 step build-sanitized "$MAKE" --no-print-directory -k -j"$jobs" BUILD="$BUILD-san" SAN=1 unit-tests sim-tests
 
 for t in tests/verbs/*.sh; do
@@ -132,6 +133,8 @@ cmocka_kind unit "$BUILD" ""
 cmocka_kind sim "$BUILD" ""
 cmocka_kind unit "$BUILD-san" -san
 cmocka_kind sim "$BUILD-san" -san
+step fuzz-packet scripts/fuzz.sh "$BUILD" packet "${XROCE_FUZZ_SECONDS:-20}"
+step fuzz-engine scripts/fuzz.sh "$BUILD" engine "${XROCE_FUZZ_SECONDS:-40}"
 cmocka_kind bpf "$BUILD" ""
 cmocka_kind port "$BUILD" ""
 for t in tests/port/*.sh tests/netns/*.sh; do
