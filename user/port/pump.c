@@ -26,7 +26,7 @@ static void input(void *arg, const struct xroce_rx_cqe *hint, const struct rx_fr
 	engine_input(in->port->engine, hint, frame, in->now_ns);
 }
 
-static bool receive(struct port *port, u64 now_ns)
+static u32 receive(struct port *port, u64 now_ns)
 {
 	struct xsk_set *s = &port->made.xsks;
 	struct input in = { port, now_ns };
@@ -34,7 +34,7 @@ static bool receive(struct port *port, u64 now_ns)
 
 	for (u32 i = 0; i < s->count; i++)
 		n += xsk_receive(s, &s->xsk[i], RX_BATCH, input, &in, &port->made.drops->multibuffer);
-	return n > 0;
+	return n;
 }
 
 /* Frames to ourselves, in the order they were sent. */
@@ -82,12 +82,15 @@ bool pump_run(struct port *port)
 {
 	u64 now_ns = port_now_ns(), resume_ns = NSEC_NEVER;
 	enum sent sent = SENT_BATCH;
+	u32 received;
 	bool moved;
 
 	if (port->dead)
 		return false;
-	moved = receive(port, now_ns);
-	if (now_ns >= engine_deadline_ns(port->engine))
+	received = receive(port, now_ns);
+	moved = received > 0;
+	/* no time-out while the answer may be among what still lies in the ring: a thread that was kept from running is late itself */
+	if (received < RX_BATCH && now_ns >= engine_deadline_ns(port->engine))
 		engine_expire(port->engine, now_ns);
 
 	/* The queue is empty at the start of each round, and a round sends less than it holds. */

@@ -96,7 +96,7 @@ static void implied_nak(struct engine *e, struct qp *qp, u64 now_ns)
 		return;
 	qp->req.gap = true;
 	e->stats->implied_naks++;
-	recovery_start(e, qp, qp->req.unacked_psn, VERR_SEQUENCE_RETRY, true, now_ns);
+	recovery_start(e, qp, qp->req.unacked_psn, VERR_SEQUENCE_RETRY, now_ns);
 }
 
 static int bad_response(struct engine *e, struct qp *qp, u64 now_ns)
@@ -208,7 +208,7 @@ static int nak(struct engine *e, struct qp *qp, const struct packet *p, u64 now_
 
 	if (code == NAK_PSN_SEQUENCE) {
 		e->stats->rx_sequence_naks++;
-		recovery_start(e, qp, p->psn, VERR_SEQUENCE_RETRY, true, now_ns);
+		recovery_start(e, qp, p->psn, VERR_SEQUENCE_RETRY, now_ns);
 		return -1;
 	}
 	if (code >= ARRAY_SIZE(fatal))
@@ -281,10 +281,11 @@ static void ack_timeout(struct engine *e, struct qp *qp, bool adaptive, u64 now_
 	if (adaptive) {
 		e->stats->rto_probes++;
 		req->rtt.backoff++;
+		recovery_probe(e, qp);
 	} else {
 		e->stats->timeouts++;
+		recovery_start(e, qp, req->unacked_psn, VERR_TIMEOUT, now_ns);
 	}
-	recovery_start(e, qp, req->unacked_psn, VERR_TIMEOUT, !adaptive, now_ns);
 	congestion_rearm(e, qp, now_ns);
 }
 

@@ -43,7 +43,7 @@ void congestion_loss(struct engine *e, struct qp *qp)
 	u32 floor = min_u32(CWND_MIN, e->window) * CWND_UNIT;
 
 	qp->req.cwnd = qp->req.cwnd / 2 > floor ? qp->req.cwnd / 2 : floor;
-	qp->req.rtt.sample_start_ns = 0; /* what is sent twice cannot be timed */
+	congestion_untime(qp);
 }
 
 /* ---- adaptive time-out ---- */

@@ -135,7 +135,9 @@ u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *fra
 
 /* recovery.c */
 /* The peer misses psn and keeps what came behind it, perhaps: send it again, or all from it on. */
-void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err verr, bool counts, u64 now_ns);
+void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err verr, u64 now_ns);
+/* The adaptive time-out: ask with the oldest packet whether anything was lost, and go on meanwhile. */
+void recovery_probe(struct engine *e, struct qp *qp);
 /* unacked_psn moved by an ACK (nak false) or a NAK: is the loss repaired? */
 void recovery_answer(struct engine *e, struct qp *qp, bool nak);
 /* The same by a READ or atomic response. */
@@ -166,6 +168,11 @@ u32 congestion_window(const struct engine *e, const struct requester *req);
 void congestion_sent(struct engine *e, struct qp *qp, u32 psn, bool ackreq, u64 now_ns);
 void congestion_progress(struct engine *e, struct qp *qp, u32 packets, u64 now_ns);
 void congestion_loss(struct engine *e, struct qp *qp);
+/* Something is sent twice: its round trip cannot be timed. */
+static inline void congestion_untime(struct qp *qp)
+{
+	qp->req.rtt.sample_start_ns = 0;
+}
 /* The adaptive time-out starts again, or stops. */
 void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns);
 /* DCQCN */

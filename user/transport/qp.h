@@ -230,6 +230,7 @@ struct responder {
 struct recovery {
 	bool hole;		 /* [hole_psn, hole_end) is to be sent again, now */
 	bool waiting;		 /* for the answer to the last hole; nothing new is sent until it comes */
+	bool probing;		 /* the adaptive time-out sent the oldest packet again; it may well have been too early */
 	u32 hole_psn, hole_end;
 	u32 end_psn;		 /* sent_psn when the loss was noticed */
 	u8 go_back_evidence;	 /* answers that showed a peer which keeps nothing that comes early */

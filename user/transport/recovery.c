@@ -18,7 +18,7 @@
 
 void recovery_reset(struct requester *req)
 {
-	req->recovery.hole = req->recovery.waiting = false;
+	req->recovery.hole = req->recovery.waiting = req->recovery.probing = false;
 }
 
 static struct send_wqe *wqe_of(const struct qp *qp, u32 psn)
@@ -56,20 +56,19 @@ static u32 hole_end(const struct qp *qp, const struct send_wqe *wqe, u32 psn)
 	return psn_diff(end, qp->req.sent_psn) > 0 ? qp->req.sent_psn : end;
 }
 
-void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err verr, bool counts, u64 now_ns)
+void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err verr, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 	struct recovery *r = &req->recovery;
 	const struct send_wqe *wqe = wqe_of(qp, psn);
 
-	if (counts) {
-		if (!req->retries_left) {
-			qp_send_error(e, qp, CQE_RETRY_EXC_ERR, verr, now_ns);
-			return;
-		}
-		req->retries_left--;
-		req->ack_deadline_ns = NSEC_NEVER; /* starts when a packet is out again */
+	if (!req->retries_left) {
+		qp_send_error(e, qp, CQE_RETRY_EXC_ERR, verr, now_ns);
+		return;
 	}
+	req->retries_left--;
+	req->ack_deadline_ns = NSEC_NEVER; /* starts when a packet is out again */
+	r->probing = false;
 	if (!r->waiting || psn_diff(psn, r->end_psn) >= 0) {
 		congestion_loss(e, qp);
 		r->end_psn = req->sent_psn;
@@ -88,11 +87,61 @@ void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err ve
 	engine_ready(e, qp);
 }
 
+/*
+ * Nothing is taken back and nothing held up, since most of these time-outs only mean that a thread over there had to wait for its turn. If
+ * something was lost, what is sent after it draws a NAK, and where nothing is, the answer to the probe says so.
+ */
+void recovery_probe(struct engine *e, struct qp *qp)
+{
+	struct requester *req = &qp->req;
+	struct recovery *r = &req->recovery;
+	const struct send_wqe *wqe = wqe_of(qp, req->unacked_psn);
+
+	congestion_untime(qp);
+	if (!wqe || r->hole)
+		return;
+	engine_ready(e, qp);
+	if (req->next_psn != req->sent_psn) { /* went back, and what was sent then is lost as well */
+		requester_seek(qp, req->unacked_psn);
+		return;
+	}
+	r->hole = true;
+	r->probing = !r->waiting; /* else it was the repair that was lost */
+	r->hole_psn = req->unacked_psn;
+	r->hole_end = hole_end(qp, wqe, r->hole_psn);
+	if (r->probing)
+		r->end_psn = req->sent_psn;
+}
+
+/*
+ * The probe was answered, others are behind it and nothing has been sent since. For itself alone: those are lost. With some of the
+ * others: it had come before, and now the oldest is another, which is probed at once.
+ */
+static void probe_answered(struct engine *e, struct qp *qp)
+{
+	struct requester *req = &qp->req;
+	struct recovery *r = &req->recovery;
+
+	if (psn_diff(req->unacked_psn, r->hole_end) < 0)
+		return;
+	r->probing = false;
+	if (psn_diff(req->unacked_psn, r->end_psn) >= 0 || r->end_psn != req->sent_psn)
+		return;
+	if (req->unacked_psn != r->hole_end) {
+		recovery_probe(e, qp);
+		return;
+	}
+	congestion_loss(e, qp);
+	requester_seek(qp, req->unacked_psn);
+}
+
 void recovery_answer(struct engine *e, struct qp *qp, bool nak)
 {
 	struct requester *req = &qp->req;
 	struct recovery *r = &req->recovery;
 
+	if (r->probing && !nak)
+		probe_answered(e, qp);
 	if (!r->waiting || nak || psn_diff(req->unacked_psn, r->hole_end) < 0)
 		return;
 	r->waiting = r->hole = false;
@@ -112,6 +161,8 @@ void recovery_response(struct engine *e, struct qp *qp)
 	struct requester *req = &qp->req;
 	struct recovery *r = &req->recovery;
 
+	if (psn_diff(req->unacked_psn, r->hole_end) >= 0)
+		r->probing = false;
 	if (!r->waiting || psn_diff(req->unacked_psn, r->hole_end) < 0)
 		return;
 	r->waiting = r->hole = false;

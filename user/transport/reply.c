@@ -42,8 +42,8 @@ void reply_forget(struct qp *qp)
 /* The oldest one that is pending: the ring's head is the oldest of all. */
 static struct resp_resource *next_pending(struct responder *resp)
 {
-	for (u32 i = 0; i < resp->max_resources; i++) {
-		struct resp_resource *r = &resp->resource[(resp->resource_head + i) % resp->max_resources];
+	for (u32 i = 0; i < QP_MAX_RD_ATOMIC; i++) {
+		struct resp_resource *r = &resp->resource[(resp->resource_head + i) % QP_MAX_RD_ATOMIC];
 
 		if (r->pending)
 			return r;

@@ -164,14 +164,20 @@ static enum verdict check_remote(struct engine *e, struct qp *qp, const struct p
 	return !(p->flags & OP_IETH) || mw_can_invalidate(&e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ? ACCEPT : REMOTE_ACCESS;
 }
 
+/* The READ or atomic that was taken n before the next one, n in 1 .. QP_MAX_RD_ATOMIC. */
+static const struct resp_resource *stored_resource(const struct responder *resp, u32 n)
+{
+	return &resp->resource[(resp->resource_head + QP_MAX_RD_ATOMIC - n) % QP_MAX_RD_ATOMIC];
+}
+
 /*
- * At most max_dest_rd_atomic READs and atomics: the slot to be taken must not be in use by one that is still being answered for the first time.
+ * At most max_dest_rd_atomic READs and atomics: the one that came that many before must not still be being answered for the first time.
  * Who sends a new one has the answer that a duplicate asks for again.
  */
 static enum verdict check_resources(const struct qp *qp, const struct packet *p)
 {
 	const struct responder *resp = &qp->resp;
-	const struct resp_resource *next = &resp->resource[resp->resource_head];
+	const struct resp_resource *next = stored_resource(resp, resp->max_resources);
 
 	if (!(p->flags & OP_ANSWERED))
 		return ACCEPT;
@@ -282,7 +288,7 @@ static struct resp_resource *take_resource(struct qp *qp, const struct packet *p
 	struct responder *resp = &qp->resp;
 	struct resp_resource *r = &resp->resource[resp->resource_head];
 
-	resp->resource_head = (resp->resource_head + 1) % resp->max_resources;
+	resp->resource_head = (resp->resource_head + 1) % QP_MAX_RD_ATOMIC;
 	if (r->pending)
 		resp->num_pending--;
 	*r = (struct resp_resource){
@@ -399,8 +405,8 @@ static int duplicate(struct engine *e, struct qp *qp, const struct packet *p)
 		reply_ack(e, qp, AETH_ACK | AETH_CREDIT_NONE, psn_add(resp->seq.expected_psn, ROCE_PSN_MASK));
 		return -1;
 	}
-	for (u32 i = 0; i < resp->max_resources; i++) {
-		struct resp_resource *r = &resp->resource[i];
+	for (u32 i = 1; i <= resp->max_resources; i++) {
+		struct resp_resource *r = (struct resp_resource *)stored_resource(resp, i);
 		u32 skip = (u32)psn_diff(p->psn, r->first_psn);
 		u64 offset = (u64)skip * qp->path_mtu;
 		bool is_atomic = p->flags & OP_ATOMIC, is_placed = p->flags & (OP_FLUSH | OP_ATOMIC_WRITE);
