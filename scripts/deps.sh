@@ -7,7 +7,7 @@ set -u
 
 packages=(
 	# build
-	gcc make pkg-config clang libc6-dev linux-libc-dev bpftool
+	gcc binutils make pkg-config clang libc6-dev linux-libc-dev bpftool
 	libbpf-dev libxdp-dev libisal-dev libmnl-dev libibverbs-dev
 	# tests
 	libcmocka-dev ibverbs-utils perftest iproute2 iputils-ping ethtool strace util-linux procps
@@ -22,29 +22,44 @@ if ! command -v dpkg-query >/dev/null; then
 	exit 1
 fi
 
-missing=()
-for p in "${packages[@]}"; do
-	installed "$p" || missing+=("$p")
-done
-[ ${#missing[@]} -eq 0 ] && exit 0
+find_missing() {
+	local p
+	missing=()
+	for p in "$@"; do
+		installed "$p" || missing+=("$p")
+	done
+	[ ${#missing[@]} -gt 0 ]
+}
 
-if [ "$(id -u)" -ne 0 ]; then
-	echo "deps: missing packages: ${missing[*]}" >&2
-	echo "deps: run as root, or install them with: apt-get install ${missing[*]}" >&2
-	exit 1
-fi
+# The fuzzers' runtime is a package of its own, named after the version of clang that this Debian has.
+runtime() { echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"; }
 
-echo "deps: installing ${missing[*]}"
-export DEBIAN_FRONTEND=noninteractive
-apt_get=(apt-get -q -y -o Dpkg::Options::=--force-confold -o DPkg::Lock::Timeout=120)
-# The package lists of a fresh machine may be empty or old: fetch them once, then install.
-if ! "${apt_get[@]}" update </dev/null || ! "${apt_get[@]}" install --no-install-recommends "${missing[@]}" </dev/null; then
-	echo "deps: apt-get failed; missing: ${missing[*]}" >&2
-	exit 1
-fi
-for p in "${missing[@]}"; do
-	if ! installed "$p"; then
-		echo "deps: $p is still not installed" >&2
+updated=
+install_missing() {
+	if [ "$(id -u)" -ne 0 ]; then
+		echo "deps: missing packages: ${missing[*]}" >&2
+		echo "deps: run as root, or install them with: apt-get install ${missing[*]}" >&2
 		exit 1
 	fi
-done
+	echo "deps: installing ${missing[*]}"
+	# The package lists of a fresh machine may be empty or old: fetch them once, then install.
+	if [ -z "$updated" ]; then
+		apt_get update && updated=yes
+	fi
+	apt_get install --no-install-recommends "${missing[@]}"
+	if find_missing "${missing[@]}"; then
+		echo "deps: apt-get could not install: ${missing[*]}" >&2
+		exit 1
+	fi
+}
+apt_get() {
+	DEBIAN_FRONTEND=noninteractive apt-get -q -y -o Dpkg::Options::=--force-confold -o DPkg::Lock::Timeout=120 "$@" </dev/null
+}
+
+if find_missing "${packages[@]}"; then
+	install_missing
+fi
+if find_missing "$(runtime)"; then
+	install_missing
+fi
+exit 0

@@ -6,15 +6,19 @@
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
-# perf TOOL FAMILY SIZE ITERATIONS: server on A. What the server receives is data (send, write) or READ requests.
+# perf TOOL FAMILY SIZE ITERATIONS [OPTION...]: server on A. What the server receives is data (send, write) or READ requests.
 perf() {
-	local tool=$1 family=$2 size=$3 n=$4 least=$4 columns
+	local tool=$1 family=$2 size=$3 n=$4 least=$4 columns fields value
+	shift 4
+	local sized=(-s "$size")
+	# Atomics are of 8 bytes; perftest takes no size for them.
+	case $tool in ib_atomic_*) sized=() ;; esac
 	gids_for "$family" || return
 	# The server makes its maps when the client has called, and is held for a moment then: -u 18 lets a retry wait for a second.
-	keep=1 client_server 18515 90 "$tool" -d $DEV_A -x "$gid_a" -s "$size" -n "$n" -u 18 -F -- \
-		"$tool" -d $DEV_B -x "$gid_b" -s "$size" -n "$n" -u 18 -F $IP4_A || return
+	keep=1 client_server 18515 90 "$tool" -d $DEV_A -x "$gid_a" "${sized[@]}" -n "$n" -u 18 -F "$@" -- \
+		"$tool" -d $DEV_B -x "$gid_b" "${sized[@]}" -n "$n" -u 18 -F "$@" $IP4_A || return
 	# Bandwidth: bytes, iterations, peak, average, rate; latency: bytes, iterations, min, max, typical, average, ...
-	columns=$(awk -v s="$size" -v n="$n" '$1 == s && $2 == n { print NF, $4 + 0 }' "$WORK/client.out")
+	columns=$(awk -v s="$size" -v n="$n" '$1 == s && $2 % n == 0 { print NF, $4 + 0 }' "$WORK/client.out")
 	read -r fields value <<<"${columns:-0 0}"
 	[ "$fields" -ge 5 ] || { fail "no line of results"; show client; }
 	awk -v v="$value" 'BEGIN { exit !(v > 0) }' || { fail "the result is $value"; show client; }
@@ -30,4 +34,21 @@ for family in v4 v6; do
 		run_case ${what}_65536_$family perf ib_$what $family 65536 200
 	done
 done
+# Other ways to the same: datagrams (one at a time: nothing sends again what is lost), no reliability, sleeping, shared receives, several queue pairs, both directions, lists, old API.
+n=2000
+run_case send_lat_ud_v6 perf ib_send_lat v6 64 $n -c UD
+run_case send_lat_uc perf ib_send_lat v4 64 $n -c UC
+run_case write_lat_uc_v6 perf ib_write_lat v6 64 $n -c UC
+run_case send_bw_events perf ib_send_bw v4 64 $n -e
+run_case send_lat_events_v6 perf ib_send_lat v6 64 $n -e
+run_case send_bw_srq perf ib_send_bw v4 64 $n --use-srq
+run_case write_bw_qps perf ib_write_bw v4 64 $n -q 4
+run_case send_bw_both perf ib_send_bw v4 64 $n -b
+run_case write_bw_both_v6 perf ib_write_bw v6 4096 $n -b
+run_case read_bw_both perf ib_read_bw v4 4096 $n -b
+run_case write_bw_list perf ib_write_bw v4 64 $n -l 8
+run_case write_bw_old_post perf ib_write_bw v4 64 $n --use_old_post_send
+run_case write_lat_inline perf ib_write_lat v4 64 $n -I 64
+run_case atomic_fetch_add perf ib_atomic_lat v4 8 $n -A FETCH_AND_ADD
+run_case atomic_cmp_swap_v6 perf ib_atomic_bw v6 8 $n -A CMP_AND_SWAP
 finish_cases
