@@ -165,13 +165,14 @@ static void free_port(struct port *port)
 
 static int make_engine(struct port *port)
 {
-	const struct engine_config config = {
+	struct engine_config config = {
 		.random = random_u64,
 		.random_arg = port,
 		.stats = port->made.stats,
 		.drops = port->made.drops,
 	};
 
+	options_read(&port->dev, &config);
 	return engine_create(&config, &port->engine);
 }
 

@@ -107,6 +107,10 @@ void port_hold(struct port *port);
 /* When the port must be run at the latest if nothing happens. [any thread] as a hint */
 u64 port_deadline_ns(const struct port *port);
 
+/* ---- options.c ---- */
+/* Fill in what the environment may choose of an engine. */
+void options_read(const struct netdev *dev, struct engine_config *config);
+
 /* ---- pump.c: under the port's lock ---- */
 /* Once round; true if anything moved. */
 bool pump_run(struct port *port);

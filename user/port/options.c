@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the environment says of the transport: XROCE_OFF=reorder,selective,rto,window,credits turns parts of it off, XROCE_ECN=1 sends
+ * ECN-capable packets. A word that is not known is named once and ignored: a program must not fail over a tuning variable.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "port_state.h"
+
+static const struct {
+	const char *name;
+	u32 bit;
+} parts[] = {
+	{ "reorder", ENGINE_NO_REORDER }, { "selective", ENGINE_NO_SELECTIVE }, { "rto", ENGINE_NO_ADAPTIVE_RTO },
+	{ "window", ENGINE_NO_CWND },	  { "credits", ENGINE_NO_CREDITS },
+};
+
+static u32 part_of(const char *word, size_t len)
+{
+	for (u32 i = 0; i < ARRAY_SIZE(parts); i++)
+		if (strlen(parts[i].name) == len && memcmp(parts[i].name, word, len) == 0)
+			return parts[i].bit;
+	fprintf(stderr, "xroce: XROCE_OFF: no part of the transport is called \"%.*s\"; there are reorder, selective, rto, window, credits\n",
+		(int)len, word);
+	return 0;
+}
+
+static u32 parts_off(void)
+{
+	const char *word = getenv("XROCE_OFF");
+	u32 bits = 0;
+
+	while (word && *word) {
+		size_t len = strcspn(word, ",");
+
+		if (len)
+			bits |= part_of(word, len);
+		word += len + (word[len] == ',');
+	}
+	return bits;
+}
+
+void options_read(const struct netdev *dev, struct engine_config *config)
+{
+	const char *ecn = getenv("XROCE_ECN");
+
+	config->disable = parts_off();
+	config->ecn = ecn && strcmp(ecn, "1") == 0;
+	config->line_rate = dev->speed_mbps * 1000ull * 1000 / 8;
+}
