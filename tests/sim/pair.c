@@ -26,12 +26,14 @@ struct pair_options pair_defaults(void)
 		.cq_capacity = 512,
 		.access = PAIR_ACCESS_ALL,
 		.pd = PAIR_PD,
+		.xrcd = 1,
 	};
 }
 
 struct side side_create(struct node *n, const struct pair_options *o, struct srq *srq)
 {
-	struct side s = { .node = n, .send = world_cq(n, o->cq_capacity) };
+	bool is_xrc = o->transport == XROCE_XRC;
+	struct side s = { .node = n, .send = is_xrc && o->xrc_target ? NULL : world_cq(n, o->cq_capacity) };
 	struct qp_init init = {
 		.transport = o->transport,
 		.max_send_wr = o->max_send_wr,
@@ -42,11 +44,13 @@ struct side side_create(struct node *n, const struct pair_options *o, struct srq
 		.sq_sig_all = o->sq_sig_all,
 		.srq = srq,
 		.pd = o->pd,
+		.xrc_target = o->xrc_target,
+		.xrcd = is_xrc && o->xrc_target ? o->xrcd : 0,
 	};
 
-	s.recv = o->one_cq ? s.send : world_cq(n, o->cq_capacity);
-	init.send_cq = &s.send->cq;
-	init.recv_cq = &s.recv->cq;
+	s.recv = is_xrc ? NULL : o->one_cq ? s.send : world_cq(n, o->cq_capacity);
+	init.send_cq = s.send ? &s.send->cq : NULL;
+	init.recv_cq = s.recv ? &s.recv->cq : NULL;
 	assert_int_equal(qp_create(n->engine, &init, &s.qp), 0);
 	assert_int_equal(qp_state(s.qp), QPS_RESET);
 	return s;
@@ -55,14 +59,17 @@ struct side side_create(struct node *n, const struct pair_options *o, struct srq
 void side_destroy(struct side *s)
 {
 	qp_destroy(s->node->engine, s->qp);
-	if (s->recv != s->send)
+	if (s->recv && s->recv != s->send)
 		world_cq_destroy(s->node, s->recv);
-	world_cq_destroy(s->node, s->send);
+	if (s->send)
+		world_cq_destroy(s->node, s->send);
 }
 
 u32 side_attr(const struct pair_options *o, enum qp_state to, struct qp_attr *attr)
 {
-	bool is_rc = o->transport == XROCE_RC, is_ud = o->transport == XROCE_UD;
+	bool is_xrc = o->transport == XROCE_XRC, is_ud = o->transport == XROCE_UD;
+	bool answers = o->transport == XROCE_RC || (is_xrc && o->xrc_target);
+	bool asks = o->transport == XROCE_RC || (is_xrc && !o->xrc_target);
 
 	*attr = (struct qp_attr){
 		.state = to,
@@ -82,10 +89,10 @@ u32 side_attr(const struct pair_options *o, enum qp_state to, struct qp_attr *at
 		return QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | (is_ud ? QP_ATTR_QKEY : QP_ATTR_ACCESS_FLAGS);
 	case QPS_RTR:
 		return QP_ATTR_STATE | (is_ud ? 0 : QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN) |
-		       (is_rc ? QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER : 0);
+		       (answers ? QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER : 0);
 	case QPS_RTS:
-		return QP_ATTR_STATE | QP_ATTR_SQ_PSN |
-		       (is_rc ? QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC : 0);
+		return QP_ATTR_STATE | QP_ATTR_SQ_PSN | (asks || is_xrc ? QP_ATTR_TIMEOUT : 0) |
+		       (asks ? QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC : 0);
 	default:
 		return QP_ATTR_STATE;
 	}
@@ -135,15 +142,17 @@ int side_state(struct side *s, enum qp_state to)
 struct pair pair_connect(struct world *w, const struct pair_options *o)
 {
 	struct pair p = { .w = w };
+	struct pair_options end[2] = { *o, *o };
 
+	end[1].xrc_target = o->transport == XROCE_XRC;
 	for (u32 i = 0; i < 2; i++) {
-		p.side[i] = side_create(&w->node[i], o, o->srq[i]);
-		side_init(&p.side[i], o);
+		p.side[i] = side_create(&w->node[i], &end[i], o->srq[i]);
+		side_init(&p.side[i], &end[i]);
 	}
 	for (u32 i = 0; i < 2; i++)
-		side_rtr(&p.side[i], o, !i, p.side[!i].qp->qpn, o->psn[!i]);
+		side_rtr(&p.side[i], &end[i], !i, p.side[!i].qp->qpn, o->psn[!i]);
 	for (u32 i = 0; i < 2; i++)
-		side_rts(&p.side[i], o, o->psn[i]);
+		side_rts(&p.side[i], &end[i], o->psn[i]);
 	return p;
 }
 
@@ -157,7 +166,7 @@ void pair_destroy(struct pair *p)
 
 static u32 send_length(const struct send *send)
 {
-	u32 length = 0;
+	u32 length = send->length;
 
 	if (send->flags & WR_INLINE)
 		return send->inline_len;
@@ -188,11 +197,19 @@ static bool fill_slot(struct side *s, u32 n, const struct send *send, struct sen
 			wqe->ud.path = *send->path;
 		wqe->ud.remote_qpn = send->remote_qpn;
 		wqe->ud.remote_qkey = send->remote_qkey;
+	} else if (send->opcode == WR_BIND_MW) {
+		wqe->bind.mw_key = send->bind.mw_key;
+		wqe->bind.new_key = send->bind.new_key;
+		wqe->bind.lkey = send->bind.lkey;
+		wqe->bind.access = send->bind.access;
+		wqe->bind.addr = send->bind.addr;
+		wqe->bind.length = send->bind.length;
 	} else {
 		wqe->remote_addr = send->remote_addr;
 		wqe->rkey = send->rkey;
 		wqe->compare_add = send->compare_add;
 		wqe->swap = send->swap;
+		wqe->xrc_srqn = send->xrc_srqn;
 	}
 	if (send->flags & WR_INLINE) {
 		if (send->inline_len <= s->qp->sq.max_inline)
@@ -284,6 +301,23 @@ void world_srq_destroy(struct srq *srq)
 {
 	rq_free(&srq->rq);
 	free(srq);
+}
+
+struct srq *world_xrc_srq(struct node *n, u32 max_wr, u32 xrcd, u32 pd, struct watched_cq *c)
+{
+	struct srq *srq = world_srq(n, max_wr);
+
+	srq->pd = pd;
+	srq->xrcd = xrcd;
+	srq->cq = &c->cq;
+	assert_int_equal(engine_srq_add(n->engine, srq), 0);
+	return srq;
+}
+
+void world_xrc_srq_destroy(struct node *n, struct srq *srq)
+{
+	engine_srq_remove(n->engine, srq);
+	world_srq_destroy(srq);
 }
 
 /* ---- judgement ---- */

@@ -12,7 +12,7 @@
 #define PAIR_PD	  1
 #define PAIR_ACCESS_ALL (MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC)
 
-/* One end: a QP and the CQs that were made for it. */
+/* One end: a QP and the CQs that were made for it. XRC: the initiator has no recv, the target no CQ at all. */
 struct side {
 	struct node *node;
 	struct qp *qp;
@@ -38,6 +38,8 @@ struct pair_options {
 	u32 cq_capacity;
 	u32 access;		/* of remote requests, both sides */
 	u32 pd;
+	u32 xrcd;		/* XRC: the target's domain */
+	bool xrc_target;	/* XRC: this end is one; pair_connect() makes side 1 the target */
 	struct srq *srq[2];
 };
 
@@ -74,6 +76,12 @@ struct send {
 	u64 remote_addr;
 	u32 rkey;
 	u64 compare_add, swap;
+	u32 length;			/* FLUSH: the range; ATOMIC WRITE: 8 */
+	u32 xrc_srqn;			/* XRC */
+	struct {
+		u32 mw_key, new_key, lkey, access;
+		u64 addr, length;
+	} bind;				/* BIND_MW, in place of all that is remote */
 	const struct path *path;	/* UD */
 	u32 remote_qpn, remote_qkey;
 };
@@ -89,6 +97,9 @@ void post_srq_recv(struct srq *srq, u64 wr_id, const struct sge *sge, u32 num_sg
 
 struct srq *world_srq(struct node *n, u32 max_wr);
 void world_srq_destroy(struct srq *srq);
+/* An XRC SRQ of a domain, known to the engine; its receives complete in c. */
+struct srq *world_xrc_srq(struct node *n, u32 max_wr, u32 xrcd, u32 pd, struct watched_cq *c);
+void world_xrc_srq_destroy(struct node *n, struct srq *srq);
 
 /* ---- judgement ---- */
 

@@ -81,7 +81,7 @@ void raw_expect_ack(struct raw *r, u8 syndrome, u32 psn, u32 msn, const char *fi
 		world_check(r->w, false, "no answer", file, line);
 		return;
 	}
-	world_check_u64(r->w, p->opcode, RC(ACKNOWLEDGE), "answer is an ACKNOWLEDGE", file, line);
+	world_check_u64(r->w, p->opcode, OPCODE(r->s.qp->transport, OP5_ACKNOWLEDGE), "answer is an ACKNOWLEDGE", file, line);
 	world_check_u64(r->w, p->dest_qpn, RAW_PEER_QPN, "dest_qpn", file, line);
 	world_check_u64(r->w, p->psn, psn, "psn", file, line);
 	world_check_u64(r->w, p->syndrome, syndrome, "syndrome", file, line);

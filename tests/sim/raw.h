@@ -47,5 +47,6 @@ void raw_expect_silence(struct raw *r, const char *file, int line);
 #define RC(low) OPCODE(XROCE_RC, OP5_##low)
 #define UC(low) OPCODE(XROCE_UC, OP5_##low)
 #define UD(low) OPCODE(XROCE_UD, OP5_##low)
+#define XRC(low) OPCODE(XROCE_XRC, OP5_##low)
 
 #endif
