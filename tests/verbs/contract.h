@@ -38,6 +38,7 @@ struct pair_options {
 	int rnr_retry;	       /* 0: 7, for ever */
 	int cqe;	       /* 0: enough */
 	uint64_t ops;	       /* end 0: ibv_create_qp_ex() with these send operations */
+	const struct ibv_cq_init_attr_ex *ex; /* end 1: ibv_create_cq_ex() with these attributes and the pair's channel */
 };
 
 bool pair_open(struct pair *p, struct pair_options o);
@@ -57,6 +58,26 @@ bool cq_is_empty(struct ibv_cq *cq);
 struct ibv_sge sge_of(const struct pair *p, int end, uint32_t offset, uint32_t length);
 int post_recv(struct pair *p, uint64_t wr_id, uint32_t offset, uint32_t length);
 int post_send(struct pair *p, uint64_t wr_id, uint32_t offset, uint32_t length, unsigned int flags);
+
+/* ---- events ---- */
+bool set_nonblocking(int fd, bool on);
+bool readable(int fd, int timeout_ms);
+/* True if there is no event now, as a non-blocking get says it. */
+bool no_cq_event(struct ibv_comp_channel *ch);
+bool no_async_event(void);
+/* One message and its completions, polled for; the event, if any, is left. */
+bool message(struct pair *p, unsigned int flags);
+
+/* The body of a case that runs on a pair. */
+#define IN_PAIR(p, options, body)                  \
+	do {                                       \
+		bool good_ = pair_open(p, options); \
+		if (good_)                         \
+			good_ = body(p);           \
+		return pair_close(p) && good_;     \
+	} while (0)
+
+#define OPTIONS(...) ((struct pair_options){ __VA_ARGS__ })
 
 #define MUST(cond)                                                                            \
 	do {                                                                                  \
@@ -85,10 +106,17 @@ int post_send(struct pair *p, uint64_t wr_id, uint32_t offset, uint32_t length, 
 		}                                                                                      \
 	} while (0)
 
+#define CASE(f) { #f, f }
+
 struct test_case {
 	const char *name;
 	bool (*run)(void);
 };
+
+/* By its name; NULL if there is none. */
+struct ibv_context *open_device(const char *name);
+/* Run a list that ends with an empty entry, and print each result. True if all held. */
+bool run_all(const struct test_case *c);
 
 extern const struct test_case object_cases[], traffic_cases[], event_cases[];
 

@@ -8,7 +8,7 @@ case $BUILD in /*) ;; *) BUILD=$here/$BUILD ;; esac
 . "$here/scripts/netns.sh"
 
 program=$WORK/contract
-"${CC:-gcc}" -std=gnu11 -O1 -g -Wall -Wextra -Werror -pthread "$here"/tests/verbs/contract*.c -libverbs -o "$program" || exit 1
+"${CC:-gcc}" -std=gnu11 -O1 -g -Wall -Wextra -Werror -pthread "$here"/tests/verbs/contract*.c "$here"/tests/verbs/pair.c -libverbs -o "$program" || exit 1
 netns_pair 4500
 
 # The program prints the results; one that ends early has printed too few of them.

@@ -1,62 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Completion channels and asynchronous events: when they come, how often, what waits for them, and how the descriptors behave. */
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <unistd.h>
 
 #include "contract.h"
-
-#define IN_PAIR(p, options, body)                  \
-	do {                                       \
-		bool good_ = pair_open(p, options); \
-		if (good_)                         \
-			good_ = body(p);           \
-		return pair_close(p) && good_;     \
-	} while (0)
-
-#define OPTIONS(...) ((struct pair_options){ __VA_ARGS__ })
-
-static bool set_nonblocking(int fd, bool on)
-{
-	int flags = fcntl(fd, F_GETFL);
-
-	return flags >= 0 && !fcntl(fd, F_SETFL, on ? flags | O_NONBLOCK : flags & ~O_NONBLOCK);
-}
-
-static bool readable(int fd, int timeout_ms)
-{
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-
-	return poll(&p, 1, timeout_ms) == 1;
-}
-
-/* True if there is no event now, as a non-blocking read says it. */
-static bool no_cq_event(struct ibv_comp_channel *ch)
-{
-	struct ibv_cq *cq;
-	void *context;
-	bool none;
-
-	if (!set_nonblocking(ch->fd, true))
-		return false;
-	none = ibv_get_cq_event(ch, &cq, &context) == -1 && errno == EAGAIN;
-	return set_nonblocking(ch->fd, false) && none;
-}
-
-/* One message and its completion, polled for; the event, if any, is left. */
-static bool message(struct pair *p, unsigned int flags)
-{
-	struct ibv_wc wc;
-
-	MUST_EQ(post_recv(p, 1, 0, 100), 0);
-	MUST_EQ(post_send(p, 1, 0, 10, flags | IBV_SEND_SIGNALED), 0);
-	MUST(wait_wc(p->cq[1], &wc));
-	MUST_EQ(wc.status, IBV_WC_SUCCESS);
-	MUST(wait_wc(p->cq[0], &wc));
-	return true;
-}
 
 static bool one_shot_body(struct pair *p)
 {
@@ -208,19 +157,6 @@ static bool destroy_cq__waits_for_acknowledgement(void)
 	IN_PAIR(&p, OPTIONS(.channel = true), waits_body);
 }
 
-static bool no_async_event(void)
-{
-	struct ibv_async_event event;
-	bool none;
-
-	if (!set_nonblocking(ctx->async_fd, true))
-		return false;
-	none = ibv_get_async_event(ctx, &event) == -1 && errno == EAGAIN;
-	if (!none)
-		printf("# async event %d\n", event.event_type);
-	return set_nonblocking(ctx->async_fd, false) && none;
-}
-
 static bool srq_limit_body(struct pair *p)
 {
 	struct ibv_srq_attr a = { .srq_limit = 3 };
@@ -341,7 +277,6 @@ static bool async__queue_is_empty_in_the_end(void)
 }
 
 const struct test_case event_cases[] = {
-#define CASE(f) { #f, f }
 	CASE(get_cq_event__one_shot),
 	CASE(req_notify_cq__solicited_only),
 	CASE(req_notify_cq__solicited_only_fires_on_errors),

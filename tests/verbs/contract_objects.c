@@ -300,7 +300,6 @@ static bool device_list__keeps_pointers(void)
 }
 
 const struct test_case object_cases[] = {
-#define CASE(f) { #f, f }
 	CASE(device_list__keeps_pointers),
 	CASE(query_device__claims_are_consistent),
 	CASE(query_port__port_and_gids),

@@ -4,16 +4,6 @@
 
 #include "contract.h"
 
-#define IN_PAIR(p, options, body)                  \
-	do {                                       \
-		bool good_ = pair_open(p, options); \
-		if (good_)                         \
-			good_ = body(p);           \
-		return pair_close(p) && good_;     \
-	} while (0)
-
-#define OPTIONS(...) ((struct pair_options){ __VA_ARGS__ })
-
 static bool send_body(struct pair *p)
 {
 	struct ibv_sge sge[2] = { sge_of(p, 0, 100, 3000), sge_of(p, 0, 9000, 2001) };
@@ -558,7 +548,6 @@ static bool cq_ex__reads_fields(void)
 }
 
 const struct test_case traffic_cases[] = {
-#define CASE(f) { #f, f }
 	CASE(post_send__rc_completion),
 	CASE(post_send__rc_completion_on_srq),
 	CASE(post_send__ud_completion),

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* One man page's cases on one device against itself: man_PAGE DEVICE. It links with libibverbs and nothing of this project. */
+#include <time.h>
+
+#include "man.h"
+
+long long clock_ns(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return t.tv_sec * 1000000000ll + t.tv_nsec;
+}
+
+bool take_cq_event(struct ibv_comp_channel *ch, struct ibv_cq *want)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	MUST(readable(ch->fd, WAIT_MS));
+	MUST_EQ(ibv_get_cq_event(ch, &cq, &context), 0);
+	MUST(cq == want && context == want->cq_context);
+	ibv_ack_cq_events(cq, 1);
+	return true;
+}
+
+bool next_async(struct ibv_async_event *event)
+{
+	MUST(readable(ctx->async_fd, WAIT_MS));
+	MUST_EQ(ibv_get_async_event(ctx, event), 0);
+	return true;
+}
+
+bool take_async(enum ibv_event_type type, const void *object)
+{
+	struct ibv_async_event event;
+
+	MUST(next_async(&event));
+	MUST_EQ(event.event_type, type);
+	MUST(event.element.qp == object);
+	ibv_ack_async_event(&event);
+	return true;
+}
+
+int qp_state_now(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr a;
+
+	return ibv_query_qp(qp, &a, IBV_QP_STATE, &init) ? -1 : (int)a.qp_state;
+}
+
+int qp_to_state(struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr a = { .qp_state = state };
+
+	return ibv_modify_qp(qp, &a, IBV_QP_STATE);
+}
+
+struct ibv_qp *qp_to_itself(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq, struct ibv_srq *srq)
+{
+	struct ibv_qp_init_attr init = { .send_cq = send_cq, .recv_cq = recv_cq, .srq = srq, .qp_type = IBV_QPT_RC,
+					 .cap = { QUEUE, srq ? 0 : QUEUE, 1, srq ? 0 : 1, 0 } };
+	struct ibv_qp *qp = ibv_create_qp(pd, &init);
+
+	return qp && !qp_to_init(qp) && !qp_to_rts(qp, qp->qp_num, 7) ? qp : NULL;
+}
+
+bool ping(struct ibv_qp *qp, uint64_t wr_id, unsigned int flags)
+{
+	struct ibv_send_wr wr = { .wr_id = wr_id, .opcode = IBV_WR_SEND, .send_flags = flags }, *bad;
+	struct ibv_recv_wr rr = { .wr_id = wr_id }, *bad_rr;
+
+	MUST_EQ(qp->srq ? ibv_post_srq_recv(qp->srq, &rr, &bad_rr) : ibv_post_recv(qp, &rr, &bad_rr), 0);
+	MUST_EQ(ibv_post_send(qp, &wr, &bad), 0);
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	bool good;
+
+	ctx = argc == 2 ? open_device(argv[1]) : NULL;
+	if (!ctx) {
+		fprintf(stderr, "usage: %s DEVICE (%s)\n", argv[0], argc == 2 ? "there is no such device" : "one argument");
+		return 2;
+	}
+	good = run_all(man_cases);
+	/* The cases must not have left anything behind. */
+	good &= no_async_event();
+	if (ibv_close_device(ctx))
+		good = false;
+	return !good;
+}

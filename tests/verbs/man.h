@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the programs named by man pages (man_*.c) share. Each walks its page's text: a case quotes or names the sentences that it holds the library
+ * to. Sentences that promise nothing have none.
+ */
+#ifndef TESTS_VERBS_MAN_H
+#define TESTS_VERBS_MAN_H
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "contract.h"
+
+/* Each program has one list. */
+extern const struct test_case man_cases[];
+
+long long clock_ns(clockid_t id);
+
+/* An event of this CQ, within bounded time, acknowledged. */
+bool take_cq_event(struct ibv_comp_channel *ch, struct ibv_cq *want);
+/* The next asynchronous event, within bounded time; not acknowledged. False if none comes. */
+bool next_async(struct ibv_async_event *event);
+/* It must be this one of this object; acknowledged. */
+bool take_async(enum ibv_event_type type, const void *object);
+
+int qp_state_now(struct ibv_qp *qp);
+int qp_to_state(struct ibv_qp *qp, enum ibv_qp_state state);
+
+/* A QP with these CQs, connected to itself over the own GID. */
+struct ibv_qp *qp_to_itself(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq, struct ibv_srq *srq);
+/* An empty SEND from that QP to itself, with its receive. */
+bool ping(struct ibv_qp *qp, uint64_t wr_id, unsigned int flags);
+
+#endif
