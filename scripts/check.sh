@@ -13,7 +13,7 @@ MAKE=${MAKE:-make}
 jobs=$(nproc 2>/dev/null || echo 2)
 logs=$BUILD/check
 # What bounds one program, in seconds. A hanging test is a failed test.
-bound=${XROCE_TEST_TIMEOUT:-400}
+bound=${XROCE_TEST_TIMEOUT:-300}
 
 passed=0 failed=0 skipped=0
 failures=()
