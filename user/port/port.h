@@ -72,6 +72,8 @@ void port_cq_remove(struct port *port, struct cq *cq);
 
 /* Arm: first cq->armed, then the arm word that XDP takes. [any thread] */
 void port_cq_arm(struct port *port, struct cq *cq, bool solicited_only);
+/* Moderate the events of a CQ that has joined, as engine_cq_moderate() does; takes the lock. */
+void port_cq_moderate(struct port *port, struct cq *cq, u32 count, u64 period_ns);
 
 /*
  * A completion channel may exist before any port does (ibv_create_comp_channel(3) attaches nothing): it is a pollable descriptor made

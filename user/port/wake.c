@@ -84,6 +84,16 @@ static void arm_word(u32 *word, u32 want)
 		__atomic_compare_exchange_n(word, &disarmed, want, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 }
 
+/*
+ * Set the word that XDP takes. A moderated CQ has none: XDP would wake the channel for each completion. Its events come from whoever runs the
+ * engine: a sleeper in port_channel_wait(), which watches the sockets, or the service thread.
+ */
+static void arm_shared(const struct port *port, const struct cq *cq, u32 want)
+{
+	if (!atomic_load(&((struct cq *)cq)->moderate_count))
+		arm_word(word_of(port, cq), want);
+}
+
 void port_cq_arm(struct port *port, struct cq *cq, bool solicited_only)
 {
 	u32 disarmed = CQ_DISARMED;
@@ -93,7 +103,7 @@ void port_cq_arm(struct port *port, struct cq *cq, bool solicited_only)
 	else
 		atomic_store(&cq->armed, CQ_ARMED_ANY);
 	if (port->made.cq[cq->index].channel)
-		arm_word(word_of(port, cq), solicited_only ? XROCE_CQ_ARMED_SOLICITED : XROCE_CQ_ARMED_ANY);
+		arm_shared(port, cq, solicited_only ? XROCE_CQ_ARMED_SOLICITED : XROCE_CQ_ARMED_ANY);
 }
 
 void wake_taken(struct port *port, struct cq *cq)
@@ -104,7 +114,16 @@ void wake_taken(struct port *port, struct cq *cq)
 	/* pairs with port_cq_arm(): it stores cq->armed first, so one of us sets the word */
 	armed = atomic_load(&cq->armed);
 	if (armed)
-		arm_word(word_of(port, cq), armed);
+		arm_shared(port, cq, armed);
+}
+
+void port_cq_moderate(struct port *port, struct cq *cq, u32 count, u64 period_ns)
+{
+	port_lock(port);
+	engine_cq_moderate(port->engine, cq, count, period_ns);
+	if (port->made.cq[cq->index].channel)
+		wake_taken(port, cq);
+	port_unlock(port);
 }
 
 /* ---- CQs ---- */
@@ -266,6 +285,9 @@ void port_cq_remove(struct port *port, struct cq *cq)
 	struct xroce_cq *shared = &port->made.cq[cq->index];
 	struct port_channel *ch;
 
+	port_lock(port);
+	engine_cq_forget(port->engine, cq);
+	port_unlock(port);
 	__atomic_store_n(&shared->armed, XROCE_CQ_DISARMED, __ATOMIC_RELAXED);
 	__atomic_store_n(&shared->channel, 0, __ATOMIC_RELEASE);
 	pthread_mutex_lock(&port->cqs.lock);
@@ -356,7 +378,7 @@ static bool rearm(struct port *port, const u32 *record, u32 n)
 		u32 armed = cq ? atomic_load(&cq->armed) : CQ_DISARMED;
 
 		if (armed) {
-			arm_word(word_of(port, cq), armed);
+			arm_shared(port, cq, armed);
 			any = true;
 		}
 	}

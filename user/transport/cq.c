@@ -53,14 +53,30 @@ bool cq_push(struct cq *cq, const struct cqe *e)
 	return true;
 }
 
+static bool asks_for(u32 armed, bool solicited_or_error)
+{
+	return armed == CQ_ARMED_ANY || (armed == CQ_ARMED_SOLICITED && solicited_or_error);
+}
+
+bool cq_would_take_event(struct cq *cq, bool solicited_or_error)
+{
+	return asks_for(atomic_load_explicit(&cq->armed, memory_order_seq_cst), solicited_or_error);
+}
+
 bool cq_take_event(struct cq *cq, bool solicited_or_error)
 {
 	u32 armed = atomic_load_explicit(&cq->armed, memory_order_seq_cst);
 
-	while (armed == CQ_ARMED_ANY || (armed == CQ_ARMED_SOLICITED && solicited_or_error))
+	while (asks_for(armed, solicited_or_error))
 		if (atomic_compare_exchange_weak(&cq->armed, &armed, CQ_DISARMED))
 			return true;
 	return false;
+}
+
+void cq_moderate(struct cq *cq, u32 count, u64 period_ns)
+{
+	cq->moderate_ns = period_ns;
+	atomic_store(&cq->moderate_count, count < 2 || !period_ns ? 0 : count);
 }
 
 const struct cqe *cq_peek(struct cq *cq)

@@ -99,10 +99,17 @@ struct cq {
 	bool event_queued; /* on the engine's list of CQs with an event to report */
 	u32 events;	   /* EVENT_* to report */
 	struct cq *event_next;
+	bool due_queued;   /* on the engine's list of CQs with a moderated event */
+	u32 withheld;	   /* completions since the last event whose own is withheld */
+	u64 event_due_ns;  /* when it is reported at the latest */
+	struct cq *due_next;
 	/* written by the consumer */
 	_Atomic u32 cons cache_aligned;
 	/* both: stored by the application, taken by the engine */
 	_Atomic u32 armed cache_aligned;
+	/* set by ibv_modify_cq(3) with the engine's lock held */
+	_Atomic u32 moderate_count; /* completions an event; 0: no moderation */
+	u64 moderate_ns;
 	/* constant */
 	struct cqe *ring cache_aligned;
 	u32 mask;
@@ -124,6 +131,11 @@ bool cq_push(struct cq *cq, const struct cqe *e);
 
 /* Engine side: take the arm word if a completion with these properties must raise an event. */
 bool cq_take_event(struct cq *cq, bool solicited_or_error);
+/* Would it be taken now? */
+bool cq_would_take_event(struct cq *cq, bool solicited_or_error);
+
+/* Engine held: an event for count completions, or after period_ns. A count below 2 or a period of 0 is no moderation. */
+void cq_moderate(struct cq *cq, u32 count, u64 period_ns);
 
 /* Consumer side: the oldest completion, or NULL; cq_pop() takes it away. The pointer is good until cq_pop(). */
 const struct cqe *cq_peek(struct cq *cq);

@@ -23,6 +23,7 @@ int engine_create(const struct engine_config *config, struct engine **out)
 	e->drops = config->drops;
 	e->window = config->window_packets ? config->window_packets : REQUESTER_WINDOW_DEFAULT;
 	e->next_slot = (u32)config->random(config->random_arg);
+	e->cq_due_ns = NSEC_NEVER;
 	atomic_store(&e->earliest_ns, NSEC_NEVER);
 	e->heap = calloc(XROCE_MAX_QP, sizeof(*e->heap));
 	if (!e->heap || reorder_init(e) || mr_table_init(&e->mrs, config->random, config->random_arg)) {
@@ -155,6 +156,7 @@ u32 engine_output(struct engine *e, u8 *frame, u32 room, u64 now_ns)
 
 	if (room < PACKET_FRAME_MAX)
 		return 0;
+	e->now_ns = now_ns;
 	take_doorbells(e);
 	while ((qp = e->ready_head)) {
 		u32 len = 0;
@@ -207,6 +209,7 @@ int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct
 	int reason;
 
 	e->stats->rx_packets++;
+	e->now_ns = now_ns;
 	reason = packet_parse(&p, frame);
 	if (reason < 0) {
 		reason = packet_drop_reason(reason);
@@ -253,8 +256,10 @@ void engine_expire(struct engine *e, u64 now_ns)
 {
 	struct qp *qp;
 
+	e->now_ns = now_ns;
 	while ((qp = timer_pop(e, now_ns)))
 		completer_expire(e, qp, now_ns);
+	moderation_expire(e, now_ns);
 }
 
 /* ---- receive WQEs ---- */
@@ -319,7 +324,7 @@ void engine_srq_set_limit(struct engine *e, struct srq *srq, u32 limit)
 
 /* ---- completions and events ---- */
 
-static void cq_event(struct engine *e, struct cq *cq, u32 events)
+void engine_cq_event(struct engine *e, struct cq *cq, u32 events)
 {
 	cq->events |= events;
 	if (cq->event_queued)
@@ -337,12 +342,16 @@ void engine_complete(struct engine *e, struct cq *cq, const struct cqe *cqe, boo
 		if (cq->overrun && !was_overrun) {
 			e->stats->cq_overruns++;
 			e->overrun = true;
-			cq_event(e, cq, EVENT_CQ_ERR);
+			engine_cq_event(e, cq, EVENT_CQ_ERR);
 		}
 		return;
 	}
-	if (cq_take_event(cq, solicited || cqe->status != CQE_SUCCESS))
-		cq_event(e, cq, EVENT_COMPLETION);
+	if (moderation_withholds(e, cq, cqe, solicited))
+		return;
+	if (cq_take_event(cq, solicited || cqe->status != CQE_SUCCESS)) {
+		cq->withheld = 0;
+		engine_cq_event(e, cq, EVENT_COMPLETION);
+	}
 }
 
 void engine_qp_event(struct engine *e, struct qp *qp, u32 events)

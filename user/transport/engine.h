@@ -114,6 +114,10 @@ void engine_qp_error(struct engine *e, struct qp *qp, u32 events);
 int engine_srq_add(struct engine *e, struct srq *srq);
 void engine_srq_remove(struct engine *e, struct srq *srq);
 
+/* ibv_modify_cq(3): cq_moderate(), and what is withheld now is reported. engine_cq_forget() before a CQ goes. */
+void engine_cq_moderate(struct engine *e, struct cq *cq, u32 count, u64 period_ns);
+void engine_cq_forget(struct engine *e, struct cq *cq);
+
 /* Arm SRQ_LIMIT_REACHED: fires once when fewer than limit WQEs are left (at once if that is so already). 0 disarms. */
 void engine_srq_set_limit(struct engine *e, struct srq *srq, u32 limit);
 

@@ -8,7 +8,7 @@
  *   responder.c  request packets to memory and receives      reply.c      ACKs, READ and atomic responses
  *   recovery.c   what is sent again after a loss             reorder.c    packets that came early
  *   congestion.c window, adaptive time-out, DCQCN            credit.c     end-to-end credits
- *   datagram.c   UD, both ways
+ *   datagram.c   UD, both ways                             moderation.c events of moderated CQs
  */
 #ifndef TRANSPORT_INTERNAL_H
 #define TRANSPORT_INTERNAL_H
@@ -49,6 +49,9 @@ struct engine {
 
 	/* objects with events to report */
 	struct cq *cq_events;
+	struct cq *cq_due;	/* moderated CQs that may withhold an event; cq_due_ns is the earliest one's time */
+	u64 cq_due_ns;
+	u64 now_ns;		/* of the call that is running */
 	struct qp *qp_events;
 	struct srq *srq_events;
 	bool overrun;	/* some CQ overran since the last look: its QPs go to error */
@@ -76,6 +79,7 @@ void engine_ready(struct engine *e, struct qp *qp);
 void engine_unready(struct engine *e, struct qp *qp);
 /* Push a completion and take the CQ's event if it is armed for it. */
 void engine_complete(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited);
+void engine_cq_event(struct engine *e, struct cq *cq, u32 events);
 void engine_qp_event(struct engine *e, struct qp *qp, u32 events);
 void engine_srq_event(struct engine *e, struct srq *srq, u32 events);
 /* Forget what is queued about qp: doorbell, ready list, timer, events. */
@@ -89,6 +93,13 @@ bool engine_take_receive(struct engine *e, struct qp *qp);
 void timer_set(struct engine *e, struct qp *qp, u64 deadline_ns);
 void timer_cancel(struct engine *e, struct qp *qp);
 struct qp *timer_pop(struct engine *e, u64 now_ns);
+/* The earliest deadline has changed: tell other threads. */
+void timer_publish(struct engine *e);
+
+/* moderation.c */
+/* A completion was pushed: is its event withheld for now? */
+bool moderation_withholds(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited);
+void moderation_expire(struct engine *e, u64 now_ns);
 
 /* qp.c */
 static inline struct send_wqe *sq_at(const struct sq *sq, u32 index)

@@ -79,3 +79,24 @@ void rq_reset(struct rq *rq)
 {
 	atomic_store_explicit(&rq->cons, atomic_load_explicit(&rq->prod, memory_order_relaxed), memory_order_release);
 }
+
+int rq_resize(struct rq *rq, u32 max_wr)
+{
+	u32 prod = atomic_load_explicit(&rq->prod, memory_order_relaxed);
+	u32 cons = atomic_load_explicit(&rq->cons, memory_order_relaxed);
+	struct rq to;
+	int err;
+
+	if (prod - cons > max_wr)
+		return -EINVAL;
+	err = rq_init(&to, max_wr, rq->max_sge);
+	if (err)
+		return err;
+	for (u32 i = cons; i != prod; i++)
+		memcpy(to.ring + (size_t)(i & to.mask) * to.stride, rq->ring + (size_t)(i & rq->mask) * rq->stride, rq->stride);
+	free(rq->ring);
+	rq->ring = to.ring;
+	rq->mask = to.mask;
+	rq->max_wr = max_wr;
+	return 0;
+}

@@ -55,6 +55,8 @@ bool rq_take(struct rq *rq, struct recv_work *out);
 u32 rq_posted(const struct rq *rq);
 /* Engine and producer both held: forget all. */
 void rq_reset(struct rq *rq);
+/* Engine and producer both held: move what is posted to a queue of max_wr. -EINVAL if it does not fit, -ENOMEM. */
+int rq_resize(struct rq *rq, u32 max_wr);
 
 /* A shared receive queue. */
 struct srq {

@@ -37,12 +37,12 @@ static void heap_down(struct engine *e, u32 at, struct qp *qp)
 	heap_put(e, at, qp);
 }
 
-static void publish(struct engine *e)
+void timer_publish(struct engine *e)
 {
 	u64 earliest = e->heap_len ? e->heap[0]->deadline_ns : NSEC_NEVER;
 
 	/* other threads read it as a hint only */
-	atomic_store_explicit(&e->earliest_ns, earliest, memory_order_relaxed);
+	atomic_store_explicit(&e->earliest_ns, min_u64(earliest, e->cq_due_ns), memory_order_relaxed);
 }
 
 void timer_set(struct engine *e, struct qp *qp, u64 deadline_ns)
@@ -58,7 +58,7 @@ void timer_set(struct engine *e, struct qp *qp, u64 deadline_ns)
 		qp->deadline_ns = deadline_ns;
 		heap_up(e, e->heap_len++, qp);
 	}
-	publish(e);
+	timer_publish(e);
 }
 
 void timer_cancel(struct engine *e, struct qp *qp)
@@ -74,7 +74,7 @@ void timer_cancel(struct engine *e, struct qp *qp)
 		heap_up(e, at, last);
 		heap_down(e, last->timer_slot - 1, last);
 	}
-	publish(e);
+	timer_publish(e);
 }
 
 struct qp *timer_pop(struct engine *e, u64 now_ns)

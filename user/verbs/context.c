@@ -74,6 +74,7 @@ static void context_set_ops(struct verbs_context *v)
 	v->query_device_ex = query_device_ex_op;
 	v->query_rt_values = query_rt_values_op;
 	v->create_cq_ex = create_cq_ex_op;
+	v->modify_cq = modify_cq_op;
 	v->create_qp_ex = create_qp_ex_op;
 	v->create_srq_ex = create_srq_ex_op;
 	v->alloc_td = alloc_td_op;

@@ -119,6 +119,25 @@ EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 	return err;
 }
 
+int modify_cq_op(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+	struct vcq *vcq = to_vcq(cq);
+	struct vcontext *ctx = to_vcontext(cq->context);
+	u64 period_ns = attr->moderate.cq_period * NSEC_PER_USEC;
+
+	if (!attr->attr_mask)
+		return EINVAL;
+	if (attr->attr_mask & ~(u32)IBV_CQ_ATTR_MODERATE)
+		return EOPNOTSUPP;
+	pthread_mutex_lock(&ctx->lock);
+	if (vcq->joined)
+		port_cq_moderate(ctx->port, &vcq->cq, attr->moderate.cq_count, period_ns);
+	else
+		cq_moderate(&vcq->cq, attr->moderate.cq_count, period_ns);
+	pthread_mutex_unlock(&ctx->lock);
+	return 0;
+}
+
 void cq_lock_two(struct vcq *a, struct vcq *b)
 {
 	vlock_take(a < b ? &a->lock : &b->lock);

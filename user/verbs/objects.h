@@ -287,6 +287,7 @@ struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context, struc
 struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 int poll_cq_op(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int req_notify_cq_op(struct ibv_cq *cq, int solicited_only);
+int modify_cq_op(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 /* Join the port, before the CQ's first QP. Returns 0 or a positive errno. */
 int cq_join(struct vcq *vcq, struct port *port);
 /* The oldest completion, running the engine once if there is none. The consumer's lock must be held; it is released meanwhile. */

@@ -23,7 +23,7 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 	attr->vendor_id = 0xffffff; /* nobody's OUI, as the kernel's software devices say it */
 	attr->max_qp = XROCE_MAX_QP;
 	attr->max_qp_wr = QP_MAX_WR;
-	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
+	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE;
 	attr->max_sge = QP_MAX_SEND_SGE;
 	attr->max_sge_rd = QP_MAX_SEND_SGE;
 	attr->max_cq = XROCE_MAX_CQ;
@@ -56,6 +56,8 @@ int query_device_ex_op(struct ibv_context *context, const struct ibv_query_devic
 	full.completion_timestamp_mask = UINT64_MAX;
 	full.hca_core_clock = 1000000; /* kHz: completion times are in nanoseconds */
 	full.phys_port_cnt_ex = 1;
+	full.cq_mod_caps.max_cq_count = UINT16_MAX;
+	full.cq_mod_caps.max_cq_period = UINT16_MAX;
 	memset(attr, 0, size);
 	memcpy(attr, &full, size < sizeof(full) ? size : sizeof(full));
 	return 0;

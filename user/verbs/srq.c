@@ -68,30 +68,46 @@ static void srq_limit_without_engine(struct vsrq *vsrq, u32 limit)
 	}
 }
 
+/* Both sides held: vsrq->lock, and the port's if there is one. Everything is checked before anything is changed. */
+static int srq_modify(struct vsrq *vsrq, const struct ibv_srq_attr *attr, int mask, struct engine *e)
+{
+	struct srq *srq = &vsrq->srq;
+	u32 max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->rq.max_wr;
+	u32 limit = mask & IBV_SRQ_LIMIT ? attr->srq_limit : srq->limit;
+	int err;
+
+	if (!max_wr || max_wr > VERBS_MAX_SRQ_WR || limit > max_wr)
+		return EINVAL;
+	if (mask & IBV_SRQ_MAX_WR) {
+		err = -rq_resize(&srq->rq, max_wr);
+		if (err)
+			return err;
+	}
+	if (mask & IBV_SRQ_LIMIT && e)
+		engine_srq_set_limit(e, srq, limit);
+	else if (mask & IBV_SRQ_LIMIT)
+		srq_limit_without_engine(vsrq, limit);
+	return 0;
+}
+
 EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int mask)
 {
 	struct vsrq *vsrq = to_vsrq(srq);
 	struct vcontext *ctx = to_vcontext(srq->context);
+	int err;
 
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
 		return EINVAL;
-	/* IBV_DEVICE_SRQ_RESIZE is not claimed. */
-	if (mask & IBV_SRQ_MAX_WR)
-		return EOPNOTSUPP;
-	if (!(mask & IBV_SRQ_LIMIT))
-		return 0;
-	if (attr->srq_limit > vsrq->srq.rq.max_wr)
-		return EINVAL;
 	pthread_mutex_lock(&ctx->lock);
-	if (ctx->port) {
+	vlock_take(&vsrq->lock);
+	if (ctx->port)
 		port_lock(ctx->port);
-		engine_srq_set_limit(port_engine(ctx->port), &vsrq->srq, attr->srq_limit);
+	err = srq_modify(vsrq, attr, mask, ctx->port ? port_engine(ctx->port) : NULL);
+	if (ctx->port)
 		port_unlock(ctx->port);
-	} else {
-		srq_limit_without_engine(vsrq, attr->srq_limit);
-	}
+	vlock_drop(&vsrq->lock);
 	pthread_mutex_unlock(&ctx->lock);
-	return 0;
+	return err;
 }
 
 EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)

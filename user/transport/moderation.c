@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Event moderation, ibv_modify_cq(3): of a moderated CQ that is armed, an event is reported for count completions together, or when period_ns has
+ * passed since the first of them. An error is reported at once. What is withheld is bounded in time by the engine's deadline.
+ */
+#include "internal.h"
+
+bool moderation_withholds(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited)
+{
+	if (!cq->moderate_count || cqe->status != CQE_SUCCESS || !cq_would_take_event(cq, solicited))
+		return false;
+	if (++cq->withheld >= cq->moderate_count)
+		return false;
+	if (cq->withheld == 1)
+		cq->event_due_ns = e->now_ns + cq->moderate_ns;
+	if (!cq->due_queued) {
+		cq->due_queued = true;
+		cq->due_next = e->cq_due;
+		e->cq_due = cq;
+	}
+	if (cq->event_due_ns < e->cq_due_ns) {
+		e->cq_due_ns = cq->event_due_ns;
+		timer_publish(e);
+	}
+	return true;
+}
+
+/* What was withheld is reported, if it was asked for. An application that armed for solicited ones had only those counted. */
+static void release(struct engine *e, struct cq *cq)
+{
+	if (cq->withheld && cq_take_event(cq, true))
+		engine_cq_event(e, cq, EVENT_COMPLETION);
+	cq->withheld = 0;
+}
+
+/* CQs that stay in the list have an event due later; others leave it. */
+void moderation_expire(struct engine *e, u64 now_ns)
+{
+	struct cq **at = &e->cq_due, *cq;
+	u64 earliest_ns = NSEC_NEVER;
+
+	if (now_ns < e->cq_due_ns)
+		return;
+	while ((cq = *at)) {
+		if (cq->withheld && cq->event_due_ns > now_ns) {
+			earliest_ns = min_u64(earliest_ns, cq->event_due_ns);
+			at = &cq->due_next;
+			continue;
+		}
+		*at = cq->due_next;
+		cq->due_queued = false;
+		release(e, cq);
+	}
+	e->cq_due_ns = earliest_ns;
+	timer_publish(e);
+}
+
+void engine_cq_moderate(struct engine *e, struct cq *cq, u32 count, u64 period_ns)
+{
+	cq_moderate(cq, count, period_ns);
+	release(e, cq);
+}
+
+void engine_cq_forget(struct engine *e, struct cq *cq)
+{
+	for (struct cq **at = &e->cq_due; cq->due_queued; at = &(*at)->due_next)
+		if (*at == cq) {
+			*at = cq->due_next;
+			cq->due_queued = false;
+		}
+}
