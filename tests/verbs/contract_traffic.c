@@ -203,7 +203,8 @@ static bool bad_list_body(struct pair *p)
 	SECOND_IS_BAD(opcode, 99, EINVAL);
 	SECOND_IS_BAD(send_flags, 1 << 7, EINVAL);
 	SECOND_IS_BAD(send_flags, 1 << 20, EINVAL);
-	SECOND_IS_BAD(opcode, IBV_WR_BIND_MW, EOPNOTSUPP);
+	SECOND_IS_BAD(opcode, IBV_WR_BIND_MW, EINVAL); /* no window */
+	SECOND_IS_BAD(opcode, 14, EINVAL);	       /* FLUSH is not in this header */
 #undef SECOND_IS_BAD
 	sge[0].length = 65;
 	wr[1].num_sge = 1;

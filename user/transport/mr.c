@@ -73,6 +73,13 @@ struct mr *mr_find(const struct mr_table *t, u32 key)
 	return mr && mr->key == key ? mr : NULL;
 }
 
+struct mr *mw_find(const struct mr_table *t, u32 key)
+{
+	struct mr *mw = find_object(t, key);
+
+	return mw && mw->kind != MR_REGION ? mw : NULL;
+}
+
 /* Give the object a key of its own and put it into the table. */
 static int insert(struct mr_table *t, const struct mr *init, struct mr **out)
 {

@@ -74,6 +74,8 @@ int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, 
 
 /* Unbind the type 2 window of this key. -EINVAL if there is none, it is not bound, or is another PD's or QP's. */
 int mw_invalidate(struct mr_table *t, u32 pd, u32 rkey, u32 qpn);
+/* The window whose key has these upper 24 bits, bound or not, or NULL: the lower 8 may be those of an earlier binding. */
+struct mr *mw_find(const struct mr_table *t, u32 key);
 bool mw_can_invalidate(const struct mr_table *t, u32 pd, u32 rkey, u32 qpn);
 struct mr *mr_find(const struct mr_table *t, u32 key);
 

@@ -95,7 +95,7 @@ static bool execute_local(struct engine *e, struct qp *qp, struct send_wqe *wqe,
 	if (wqe->opcode == WR_LOCAL_INV) {
 		err = mw_invalidate(&e->mrs, qp->pd, wqe->inv_rkey, qp->qpn);
 	} else {
-		mw = mr_find(&e->mrs, wqe->bind.mw_key);
+		mw = mw_find(&e->mrs, wqe->bind.mw_key);
 		err = mw && mw->pd == qp->pd ? mw_bind(&e->mrs, mw, wqe->bind.new_key, wqe->bind.lkey, wqe->bind.addr,
 							 wqe->bind.length, wqe->bind.access, qp->qpn) :
 					       -EINVAL;

@@ -61,6 +61,17 @@ void async_queue(struct vcontext *ctx, enum ibv_event_type type, void *object)
 	pthread_mutex_unlock(&ctx->async_lock);
 }
 
+/* Of an XRC_RECV QP every handle is told. */
+static void queue_qp_event(struct vqp *vqp, enum ibv_event_type type)
+{
+	struct vqp *handle = vqp;
+
+	do {
+		async_queue(to_vcontext(handle->ibv.context), type, &handle->ibv);
+		handle = handle->sibling;
+	} while (handle != vqp);
+}
+
 void async_engine_event(const struct engine_event *event)
 {
 	static const struct {
@@ -88,7 +99,7 @@ void async_engine_event(const struct engine_event *event)
 		async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_LIMIT_REACHED, &vsrq->ibv);
 	for (u32 i = 0; vqp && i < ARRAY_SIZE(qp_events); i++)
 		if (event->type == qp_events[i].engine)
-			async_queue(to_vcontext(vqp->ibv.context), qp_events[i].ibv, &vqp->ibv);
+			queue_qp_event(vqp, qp_events[i].ibv);
 }
 
 /* Under async_lock: the count of delivered events of the object that this one is about, or NULL for port and device events. */

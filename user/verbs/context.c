@@ -67,7 +67,9 @@ static void context_set_ops(struct verbs_context *v)
 	ops->post_send = post_send_op;
 	ops->post_recv = post_recv_op;
 	ops->post_srq_recv = post_srq_recv_op;
-	/* alloc_mw is NULL: ibv_alloc_mw() answers EOPNOTSUPP, so bind_mw and dealloc_mw are never reached. */
+	ops->alloc_mw = alloc_mw_op;
+	ops->dealloc_mw = dealloc_mw_op;
+	ops->bind_mw = bind_mw_op;
 
 	v->sz = sizeof(*v);
 	v->query_port = query_port_op;
@@ -76,7 +78,11 @@ static void context_set_ops(struct verbs_context *v)
 	v->create_cq_ex = create_cq_ex_op;
 	v->modify_cq = modify_cq_op;
 	v->create_qp_ex = create_qp_ex_op;
+	v->open_qp = open_qp_op;
 	v->create_srq_ex = create_srq_ex_op;
+	v->get_srq_num = get_srq_num_op;
+	v->open_xrcd = open_xrcd_op;
+	v->close_xrcd = close_xrcd_op;
 	v->alloc_td = alloc_td_op;
 	v->dealloc_td = dealloc_td_op;
 	v->alloc_parent_domain = alloc_parent_domain_op;

@@ -140,15 +140,19 @@ int modify_cq_op(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 
 void cq_lock_two(struct vcq *a, struct vcq *b)
 {
-	vlock_take(a < b ? &a->lock : &b->lock);
-	if (a != b)
-		vlock_take(a < b ? &b->lock : &a->lock);
+	struct vcq *first = a < b ? a : b, *second = a < b ? b : a;
+
+	if (first)
+		vlock_take(&first->lock);
+	if (second && second != first)
+		vlock_take(&second->lock);
 }
 
 void cq_unlock_two(struct vcq *a, struct vcq *b)
 {
-	vlock_drop(&a->lock);
-	if (a != b)
+	if (a)
+		vlock_drop(&a->lock);
+	if (b && a != b)
 		vlock_drop(&b->lock);
 }
 

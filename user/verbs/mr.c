@@ -14,10 +14,8 @@
 #endif
 
 #define MR_ACCESS_ENGINE (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
-			  IBV_ACCESS_ZERO_BASED)
-/* The right to bind windows is accepted: there are no windows that could be bound. */
-#define MR_ACCESS_KNOWN	 (MR_ACCESS_ENGINE | IBV_ACCESS_MW_BIND)
-_Static_assert((int)IBV_ACCESS_REMOTE_ATOMIC == MR_REMOTE_ATOMIC && (int)IBV_ACCESS_ZERO_BASED == MR_ZERO_BASED, "mr.h");
+			  IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND)
+_Static_assert((int)IBV_ACCESS_REMOTE_ATOMIC == MR_REMOTE_ATOMIC && (int)IBV_ACCESS_MW_BIND == MR_MW_BIND && (int)IBV_ACCESS_ZERO_BASED == MR_ZERO_BASED, "mr.h");
 
 static pthread_mutex_t mrs_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vmr *mrs; /* of this process: for ibv_import_mr() */
@@ -50,7 +48,7 @@ static int access_check(unsigned int access)
 	access &= ~(unsigned int)IBV_ACCESS_OPTIONAL_RANGE;
 	if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB))
 		return EOPNOTSUPP;
-	return access & ~(unsigned int)MR_ACCESS_KNOWN ? EINVAL : 0;
+	return access & ~(unsigned int)MR_ACCESS_ENGINE ? EINVAL : 0;
 }
 
 /* Fault pages in for reading or writing. Returns 0 or a positive errno, of which EINVAL is ambiguous: see range_check(). */
@@ -111,11 +109,17 @@ static int mr_enter(struct vpd *pd, void *addr, size_t length, u64 iova, unsigne
 	return err;
 }
 
-static void mr_leave(struct vcontext *ctx, struct mr *mr)
+/* Returns 0 or EBUSY: a window is bound to the region (ibv_alloc_mw(3)). */
+static int mr_leave(struct vcontext *ctx, struct mr *mr)
 {
+	bool busy;
+
 	port_lock(ctx->port);
-	mr_remove(engine_mr_table(port_engine(ctx->port)), mr);
+	busy = mr->windows != 0;
+	if (!busy)
+		mr_remove(engine_mr_table(port_engine(ctx->port)), mr);
 	port_unlock(ctx->port);
+	return busy ? EBUSY : 0;
 }
 
 static struct ibv_mr *mr_reg(struct ibv_pd *ibpd, void *addr, size_t length, u64 iova, unsigned int access)
@@ -173,14 +177,15 @@ static void mr_free(struct vmr *vmr)
 EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 {
 	struct vmr *vmr = to_vmr(mr);
+	int err = mr_leave(to_vcontext(mr->context), vmr->mr);
 
-	mr_leave(to_vcontext(mr->context), vmr->mr);
-	mr_free(vmr);
-	return 0;
+	if (!err)
+		mr_free(vmr);
+	return err;
 }
 
 /*
- * Change a region in place, all at once for the engine. The new one is added for a moment under another key: the table checks it as it checks any.
+ * Change a region in place, all at once for the engine; not under a window. The new one is added for a moment under another key: the table checks it as it checks any.
  */
 static int mr_replace(struct vcontext *ctx, struct mr *mr, u32 pd, void *addr, size_t length, u64 iova, unsigned int access)
 {
@@ -189,7 +194,10 @@ static int mr_replace(struct vcontext *ctx, struct mr *mr, u32 pd, void *addr, s
 	int err;
 
 	port_lock(ctx->port);
-	err = -mr_add(table, pd, addr, length, iova, access & MR_ACCESS_ENGINE, &fresh);
+	if (mr->windows)
+		err = EBUSY;
+	else
+		err = -mr_add(table, pd, addr, length, iova, access & MR_ACCESS_ENGINE, &fresh);
 	if (!err) {
 		u32 key = mr->key;
 

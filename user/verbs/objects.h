@@ -105,6 +105,19 @@ struct vmr {
 	struct vmr *next, *prev;
 };
 
+struct vmw {
+	struct ibv_mw ibv;
+	struct mr *mw;
+};
+
+struct xrc_domain;
+
+struct vxrcd {
+	struct ibv_xrcd ibv;
+	struct xrc_domain *domain;
+	_Atomic u32 users;	   /* SRQs and XRC_RECV QPs */
+};
+
 struct vchannel {
 	struct ibv_comp_channel ibv;
 	struct port_channel *pc;
@@ -122,7 +135,7 @@ struct vcq {
 	struct vlock lock;
 	struct vchannel *channel;
 	const struct cqe *current; /* between start_poll and end_poll */
-	_Atomic u32 users;	   /* QPs */
+	_Atomic u32 users;	   /* QPs and XRC SRQs */
 	bool joined;		   /* the port's arm-word map; under vcontext.lock */
 	struct vpd *domain;	   /* parent domain given to ibv_create_cq_ex(), or NULL */
 	/* under channel->lock */
@@ -139,6 +152,10 @@ struct vsrq {
 	struct vlock lock;
 	_Atomic u32 users;	   /* QPs */
 	u32 async_delivered;	   /* under vcontext.async_lock */
+	/* XRC, else NULL */
+	struct vxrcd *xrcd;
+	struct vcq *cq;
+	struct port *port;
 };
 
 struct vqp {
@@ -150,6 +167,8 @@ struct vqp {
 	struct qp *qp;
 	struct port *port;
 	struct engine *engine;
+	struct vxrcd *xrcd;	   /* XRC_RECV, else NULL */
+	struct vqp *sibling;	   /* the next handle of the same XRC_RECV QP (ibv_open_qp(3)), a ring; under the port's lock */
 	struct vlock sq_lock, rq_lock;
 	bool is_ex;		   /* made with send_ops_flags: ibv_qp_to_qp_ex() answers */
 	u32 qkey;		   /* for sends whose own Q_Key has its top bit set */
@@ -193,6 +212,12 @@ static inline struct vcq *to_vcq(struct ibv_cq *cq)
 	return container_of(cq, struct vcq, ibv);
 }
 
+/* XRC QPs lack one CQ or both. */
+static inline struct vcq *to_vcq_or_null(struct ibv_cq *cq)
+{
+	return cq ? to_vcq(cq) : NULL;
+}
+
 static inline struct vcq *to_vcq_ex(struct ibv_cq_ex *cq)
 {
 	return container_of(cq, struct vcq, ex);
@@ -211,6 +236,11 @@ static inline struct vqp *to_vqp_ex(struct ibv_qp_ex *qp)
 static inline struct vsrq *to_vsrq(struct ibv_srq *srq)
 {
 	return container_of(srq, struct vsrq, ibv);
+}
+
+static inline struct vxrcd *to_vxrcd(struct ibv_xrcd *xrcd)
+{
+	return container_of(xrcd, struct vxrcd, ibv);
 }
 
 static inline struct vah *to_vah(struct ibv_ah *ah)
@@ -292,7 +322,7 @@ int modify_cq_op(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int cq_join(struct vcq *vcq, struct port *port);
 /* The oldest completion, running the engine once if there is none. The consumer's lock must be held; it is released meanwhile. */
 const struct cqe *cq_peek_or_run(struct vcq *vcq);
-/* Both consumers' sides of a QP, in a fixed order. */
+/* Both consumers' sides of a QP, in a fixed order. Either may be NULL. */
 void cq_lock_two(struct vcq *a, struct vcq *b);
 void cq_unlock_two(struct vcq *a, struct vcq *b);
 
@@ -320,9 +350,12 @@ void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered
 
 /* qp.c, qp_modify.c */
 struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+struct ibv_qp *open_qp_op(struct ibv_context *context, struct ibv_qp_open_attr *attr);
 
 /* post.c, wr.c */
 int post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
+/* The same, where IBV_WR_BIND_MW takes windows of the type bindable. */
+int post_send_list(struct vqp *vqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, enum ibv_mw_type bindable);
 int post_recv_op(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int post_srq_recv_op(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 /* Fill the UD part of a WQE. */
@@ -337,5 +370,19 @@ int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path
 
 /* srq.c */
 struct ibv_srq *create_srq_ex_op(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
+int get_srq_num_op(struct ibv_srq *srq, uint32_t *srq_num);
+
+/* xrcd.c */
+struct ibv_xrcd *open_xrcd_op(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
+int close_xrcd_op(struct ibv_xrcd *xrcd);
+/* What the engine compares; never 0. */
+u32 xrcd_number(const struct vxrcd *vxrcd);
+
+/* mw.c */
+struct ibv_mw *alloc_mw_op(struct ibv_pd *pd, enum ibv_mw_type type);
+int dealloc_mw_op(struct ibv_mw *mw);
+int bind_mw_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+/* Fill the bind part of a WQE. Returns 0 or EINVAL. */
+int wqe_set_bind(struct send_wqe *wqe, const struct ibv_mw *mw, u32 rkey, const struct ibv_mw_bind_info *info);
 
 #endif

@@ -8,7 +8,7 @@
 _Static_assert(sizeof(struct ibv_sge) == sizeof(struct sge) && offsetof(struct ibv_sge, length) == offsetof(struct sge, length) &&
 	       offsetof(struct ibv_sge, lkey) == offsetof(struct sge, lkey), "mr.h: one element as in verbs.h");
 _Static_assert((int)IBV_WR_SEND_WITH_INV == WR_SEND_WITH_INV && (int)IBV_WR_RDMA_READ == WR_READ &&
-	       (int)IBV_SEND_INLINE == WR_INLINE && (int)IBV_SEND_FENCE == WR_FENCE, "qp.h takes its values from verbs.h");
+	       (int)IBV_WR_BIND_MW == WR_BIND_MW && (int)IBV_WR_ATOMIC_WRITE == WR_ATOMIC_WRITE && (int)IBV_SEND_INLINE == WR_INLINE && (int)IBV_SEND_FENCE == WR_FENCE, "qp.h takes its values from verbs.h");
 
 /* An empty list may be NULL. */
 static void sge_copy(struct sge *to, const struct ibv_sge *from, u32 num_sge)
@@ -26,12 +26,42 @@ void wqe_set_ud(struct vqp *vqp, struct send_wqe *wqe, const struct vah *ah, u32
 	wqe->ud.remote_qkey = remote_qkey & 1u << 31 ? vqp->qkey : remote_qkey;
 }
 
-/* The elements or, inline, the bytes they name. Returns 0 or a positive errno. */
-static int wqe_set_data(const struct qp *qp, struct send_wqe *wqe, const struct ibv_send_wr *wr)
+/* Inline: the bytes that the elements name. */
+static void copy_inline(u8 *to, const struct sge *sge, int num_sge)
 {
+	for (int i = 0; i < num_sge; i++) {
+		if (!sge[i].length)
+			continue;
+		memcpy(to, (const void *)(uintptr_t)sge[i].addr, sge[i].length);
+		to += sge[i].length;
+	}
+}
+
+/* ATOMIC WRITE carries its word in the WQE: it is read now. Returns 0 or EINVAL, also where an L_Key fails. */
+static int wqe_set_word(struct vqp *vqp, struct send_wqe *wqe, const struct sge *sge, const struct ibv_send_wr *wr)
+{
+	bool ok = true;
+
+	if (wqe->length != sizeof(wqe->swap))
+		return EINVAL;
+	wqe->num_sge = 0;
+	wqe->flags &= (u8)~WR_INLINE;
+	if (wr->send_flags & IBV_SEND_INLINE) {
+		copy_inline((u8 *)&wqe->swap, sge, wr->num_sge);
+	} else {
+		port_lock(vqp->port);
+		ok = sge_gather(engine_mr_table(vqp->engine), vqp->qp->pd, sge, (u32)wr->num_sge, 0, &wqe->swap, sizeof(wqe->swap));
+		port_unlock(vqp->port);
+	}
+	return ok ? 0 : EINVAL;
+}
+
+/* The elements or, inline, the bytes they name. Returns 0 or a positive errno. */
+static int wqe_set_data(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send_wr *wr)
+{
+	const struct qp *qp = vqp->qp;
 	const struct sge *sge = (const struct sge *)wr->sg_list;
 	u64 length;
-	u32 at = 0;
 
 	if (wr->num_sge < 0 || (u32)wr->num_sge > qp->sq.max_sge)
 		return EINVAL;
@@ -39,6 +69,8 @@ static int wqe_set_data(const struct qp *qp, struct send_wqe *wqe, const struct 
 	if (length > ROCE_MESSAGE_MAX)
 		return EINVAL;
 	wqe->length = (u32)length;
+	if (wqe->opcode == WR_ATOMIC_WRITE)
+		return wqe_set_word(vqp, wqe, sge, wr);
 	if (!(wr->send_flags & IBV_SEND_INLINE)) {
 		wqe->num_sge = (u8)wr->num_sge;
 		sge_copy(wqe->sge, wr->sg_list, (u32)wr->num_sge);
@@ -47,22 +79,56 @@ static int wqe_set_data(const struct qp *qp, struct send_wqe *wqe, const struct 
 	wqe->num_sge = 0;
 	if (length > qp->sq.max_inline)
 		return ENOMEM;
-	for (int i = 0; i < wr->num_sge; i++) {
-		if (!sge[i].length)
-			continue;
-		memcpy(wqe->data + at, (const void *)(uintptr_t)sge[i].addr, sge[i].length);
-		at += sge[i].length;
-	}
+	copy_inline(wqe->data, sge, wr->num_sge);
 	return 0;
 }
 
-/* Write wr into its slot. Returns 0 or a positive errno. */
-static int wqe_fill(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send_wr *wr)
+/* Where the request goes, by the service and the operation. Returns 0 or EINVAL. */
+static int wqe_set_target(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send_wr *wr, enum ibv_mw_type bindable)
 {
-	const struct qp *qp = vqp->qp;
+	switch (vqp->qp->transport) {
+	case XROCE_UD:
+		/* of another opcode there is no address to look at */
+		if ((wqe->opcode != WR_SEND && wqe->opcode != WR_SEND_WITH_IMM) || !wr->wr.ud.ah || wr->wr.ud.remote_qpn > ROCE_QPN_MASK)
+			return EINVAL;
+		wqe_set_ud(vqp, wqe, to_vah(wr->wr.ud.ah), wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+		return 0;
+	case XROCE_XRC:
+		if (wqe->opcode != WR_LOCAL_INV && wqe->opcode != WR_BIND_MW && wr->qp_type.xrc.remote_srqn > ROCE_QPN_MASK)
+			return EINVAL;
+		wqe->xrc_srqn = wr->qp_type.xrc.remote_srqn;
+		break;
+	default:
+		break;
+	}
+	switch (wqe->opcode) {
+	case WR_BIND_MW:
+		if (!wr->bind_mw.mw || wr->bind_mw.mw->type != bindable)
+			return EINVAL;
+		return wqe_set_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info);
+	case WR_CMP_SWAP:
+	case WR_FETCH_ADD:
+		wqe->remote_addr = wr->wr.atomic.remote_addr;
+		wqe->rkey = wr->wr.atomic.rkey;
+		wqe->compare_add = wr->wr.atomic.compare_add;
+		wqe->swap = wr->wr.atomic.swap;
+		return 0;
+	default:
+		wqe->remote_addr = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
+		return 0;
+	}
+}
+
+/* Write wr into its slot. Returns 0 or a positive errno. */
+static int wqe_fill(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send_wr *wr, enum ibv_mw_type bindable)
+{
 	int err;
 
 	if ((u32)wr->opcode > UINT8_MAX || wr->send_flags > UINT8_MAX)
+		return EINVAL;
+	/* <infiniband/verbs.h> has no way to say what a FLUSH is to place. */
+	if (wr->opcode == (enum ibv_wr_opcode)WR_FLUSH)
 		return EINVAL;
 	wqe->wr_id = wr->wr_id;
 	wqe->opcode = (u8)wr->opcode;
@@ -79,38 +145,26 @@ static int wqe_fill(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send
 		wqe->inv_rkey = wr->invalidate_rkey;
 		break;
 	}
-	if (qp->transport == XROCE_UD) {
-		if (!wr->wr.ud.ah || wr->wr.ud.remote_qpn > ROCE_QPN_MASK)
-			return EINVAL;
-		wqe_set_ud(vqp, wqe, to_vah(wr->wr.ud.ah), wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
-	} else if (wqe->opcode == WR_CMP_SWAP || wqe->opcode == WR_FETCH_ADD) {
-		wqe->remote_addr = wr->wr.atomic.remote_addr;
-		wqe->rkey = wr->wr.atomic.rkey;
-		wqe->compare_add = wr->wr.atomic.compare_add;
-		wqe->swap = wr->wr.atomic.swap;
-	} else {
-		wqe->remote_addr = wr->wr.rdma.remote_addr;
-		wqe->rkey = wr->wr.rdma.rkey;
-	}
-	err = wqe_set_data(qp, wqe, wr);
-	return err ? err : send_wqe_check(qp, wqe);
+	err = wqe_set_target(vqp, wqe, wr, bindable);
+	if (!err)
+		err = wqe_set_data(vqp, wqe, wr);
+	return err ? err : send_wqe_check(vqp->qp, wqe);
 }
 
-int post_send_op(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+int post_send_list(struct vqp *vqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, enum ibv_mw_type bindable)
 {
-	struct vqp *vqp = to_vqp(ibqp);
 	struct qp *qp = vqp->qp;
 	int err = 0;
 	u32 n = 0;
 
 	vlock_take(&vqp->sq_lock);
-	/* Sends are taken from RTS on; in SQE and ERR they are flushed (IBTA 10.3.1, protocol sheet). */
-	if (qp_state(qp) < QPS_RTS)
+	/* Sends are taken from RTS on; in SQE and ERR they are flushed (IBTA 10.3.1, protocol sheet). An XRC_RECV QP sends nothing. */
+	if (qp_state(qp) < QPS_RTS || qp->xrc_target)
 		err = EINVAL;
 	for (; !err && wr; wr = wr->next) {
 		struct send_wqe *wqe = sq_slot(&qp->sq, n);
 
-		err = wqe ? wqe_fill(vqp, wqe, wr) : ENOMEM;
+		err = wqe ? wqe_fill(vqp, wqe, wr, bindable) : ENOMEM;
 		if (err)
 			break;
 		n++;
@@ -125,6 +179,11 @@ int post_send_op(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr
 		port_poll(vqp->port);
 	}
 	return err;
+}
+
+int post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
+{
+	return post_send_list(to_vqp(qp), wr, bad_wr, IBV_MW_TYPE_2);
 }
 
 /* Post a list of receives. Returns 0 or a positive errno, with *bad_wr and the number of those that were posted before it. */
@@ -161,8 +220,8 @@ int post_recv_op(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	u32 posted;
 	int err;
 
-	/* From INIT on; a QP on an SRQ has no receive queue (ibv_post_recv(3)). */
-	if (qp_state(qp) == QPS_RESET || ibqp->srq) {
+	/* From INIT on; a QP on an SRQ has no receive queue (ibv_post_recv(3)), an XRC QP neither. */
+	if (qp_state(qp) == QPS_RESET || ibqp->srq || qp->transport == XROCE_XRC) {
 		*bad_wr = wr;
 		return EINVAL;
 	}

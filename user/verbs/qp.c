@@ -2,6 +2,9 @@
 /*
  * Queue pairs: creation, query, destruction. The first one makes the port; every one is published to the steering map as soon as it exists. Moving
  * them through their states is in qp_modify.c.
+ *
+ * A struct vqp is a handle of a QP. All QPs have one but those of XRC_RECV, which ibv_open_qp(3) opens again: their handles are a ring, and the last one
+ * takes the QP with it.
  */
 #include "objects.h"
 
@@ -20,21 +23,43 @@ static int transport_of(enum ibv_qp_type type, enum xroce_transport *out)
 	case IBV_QPT_UD:
 		*out = XROCE_UD;
 		return 0;
-	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_XRC_SEND:
 	case IBV_QPT_XRC_RECV:
+		*out = XROCE_XRC;
+		return 0;
+	case IBV_QPT_RAW_PACKET:
 	case IBV_QPT_DRIVER:
 		return EOPNOTSUPP;
 	}
 	return EINVAL;
 }
 
-static int init_check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *attr)
+/* What a QP of the type does not have is ignored: XRC_SEND receives nothing, and XRC_RECV neither sends nor receives into queues of its own. */
+static void init_reduce(struct ibv_qp_init_attr *attr)
 {
+	if (attr->qp_type == IBV_QPT_XRC_SEND || attr->qp_type == IBV_QPT_XRC_RECV) {
+		attr->recv_cq = NULL;
+		attr->srq = NULL;
+		attr->cap.max_recv_wr = attr->cap.max_recv_sge = 0;
+	}
+	if (attr->qp_type == IBV_QPT_XRC_RECV) {
+		attr->send_cq = NULL;
+		attr->cap.max_send_wr = attr->cap.max_send_sge = attr->cap.max_inline_data = 0;
+	}
+}
+
+static bool cq_fits(const struct ibv_context *context, const struct ibv_cq *cq, bool needed)
+{
+	return cq ? cq->context == context : !needed;
+}
+
+static int init_check(const struct ibv_context *context, const struct ibv_qp_init_attr *attr)
+{
+	const bool target = attr->qp_type == IBV_QPT_XRC_RECV;
 	const struct ibv_qp_cap *cap = &attr->cap;
 
-	if (!attr->send_cq || !attr->recv_cq || attr->send_cq->context != pd->context || attr->recv_cq->context != pd->context ||
-	    (attr->srq && attr->srq->context != pd->context))
+	if (!cq_fits(context, attr->send_cq, !target) || !cq_fits(context, attr->recv_cq, !target && attr->qp_type != IBV_QPT_XRC_SEND) ||
+	    (attr->srq && (attr->srq->context != context || to_vsrq(attr->srq)->xrcd)))
 		return EINVAL;
 	if (cap->max_send_wr > QP_MAX_WR || cap->max_send_sge > QP_MAX_SEND_SGE || cap->max_inline_data > QP_MAX_INLINE)
 		return EINVAL;
@@ -44,17 +69,44 @@ static int init_check(const struct ibv_pd *pd, const struct ibv_qp_init_attr *at
 	return 0;
 }
 
-/* Take the QP out of steering and engine, and its completions out of the CQs. */
+/* Take the handle out of the ring of its QP's. False if it is the only one. Under the port's lock. */
+static bool sibling_leave(struct vqp *vqp)
+{
+	struct vqp *before = vqp;
+
+	if (vqp->sibling == vqp)
+		return false;
+	while (before->sibling != vqp)
+		before = before->sibling;
+	before->sibling = vqp->sibling;
+	vqp->qp->owner = before;
+	return true;
+}
+
+/* Take the QP out of steering and engine, and its completions out of the CQs; one that has other handles goes on. */
 static void qp_take_away(struct vqp *vqp)
 {
-	struct vcq *send_cq = to_vcq(vqp->ibv.send_cq), *recv_cq = to_vcq(vqp->ibv.recv_cq);
+	struct vcq *send_cq = to_vcq_or_null(vqp->ibv.send_cq), *recv_cq = to_vcq_or_null(vqp->ibv.recv_cq);
 
 	cq_lock_two(send_cq, recv_cq);
 	port_lock(vqp->port);
-	port_unsteer(vqp->port, vqp->qp->qpn);
-	qp_destroy(vqp->engine, vqp->qp);
+	if (!sibling_leave(vqp)) {
+		port_unsteer(vqp->port, vqp->qp->qpn);
+		qp_destroy(vqp->engine, vqp->qp);
+	}
 	port_unlock(vqp->port);
 	cq_unlock_two(send_cq, recv_cq);
+}
+
+static int join_cqs(struct vqp *vqp)
+{
+	int err = 0;
+
+	if (vqp->ibv.send_cq)
+		err = cq_join(to_vcq(vqp->ibv.send_cq), vqp->port);
+	if (!err && vqp->ibv.recv_cq)
+		err = cq_join(to_vcq(vqp->ibv.recv_cq), vqp->port);
+	return err;
 }
 
 /* The engine's part: QP, steering. Returns 0 or a positive errno. */
@@ -63,16 +115,18 @@ static int qp_enter(struct vqp *vqp, const struct ibv_qp_init_attr *attr, enum x
 	struct vcontext *ctx = to_vcontext(vqp->ibv.context);
 	struct qp_init init = {
 		.transport = transport,
+		.xrc_target = attr->qp_type == IBV_QPT_XRC_RECV,
+		.xrcd = vqp->xrcd ? xrcd_number(vqp->xrcd) : 0,
 		.max_send_wr = attr->cap.max_send_wr,
 		.max_send_sge = attr->cap.max_send_sge,
 		.max_recv_wr = attr->srq ? 0 : attr->cap.max_recv_wr,
 		.max_recv_sge = attr->srq ? 0 : attr->cap.max_recv_sge,
 		.max_inline = attr->cap.max_inline_data,
 		.sq_sig_all = attr->sq_sig_all,
-		.send_cq = &to_vcq(attr->send_cq)->cq,
-		.recv_cq = &to_vcq(attr->recv_cq)->cq,
+		.send_cq = attr->send_cq ? &to_vcq(attr->send_cq)->cq : NULL,
+		.recv_cq = attr->recv_cq ? &to_vcq(attr->recv_cq)->cq : NULL,
 		.srq = attr->srq ? &to_vsrq(attr->srq)->srq : NULL,
-		.pd = to_vpd(vqp->ibv.pd)->number,
+		.pd = vqp->ibv.pd ? to_vpd(vqp->ibv.pd)->number : 0,
 		.owner = vqp,
 	};
 	struct netdev nd;
@@ -81,9 +135,7 @@ static int qp_enter(struct vqp *vqp, const struct ibv_qp_init_attr *attr, enum x
 	if (!err)
 		err = device_refresh(ctx->dev, &nd);
 	if (!err)
-		err = cq_join(to_vcq(attr->send_cq), vqp->port);
-	if (!err)
-		err = cq_join(to_vcq(attr->recv_cq), vqp->port);
+		err = join_cqs(vqp);
 	if (err)
 		return err;
 	init.ud_mtu = device_path_mtu(ctx, &nd);
@@ -108,20 +160,14 @@ static void cap_report(const struct vqp *vqp, struct ibv_qp_cap *cap)
 	cap->max_inline_data = vqp->qp->sq.max_inline;
 }
 
-static struct vqp *qp_new(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+/* A handle that stands for no QP yet: free() it. */
+static struct vqp *handle_new(struct ibv_context *context, struct ibv_pd *pd, struct vxrcd *xrcd, const struct ibv_qp_init_attr *attr)
 {
-	enum xroce_transport transport;
-	int err = transport_of(attr->qp_type, &transport);
-	struct vqp *vqp;
+	struct vqp *vqp = new_object(sizeof(*vqp));
 
-	if (!err)
-		err = init_check(pd, attr);
-	if (err)
-		return fail(err);
-	vqp = new_object(sizeof(*vqp));
 	if (!vqp)
-		return fail(ENOMEM);
-	vqp->ibv.context = pd->context;
+		return NULL;
+	vqp->ibv.context = context;
 	vqp->ibv.qp_context = attr->qp_context;
 	vqp->ibv.pd = pd;
 	vqp->ibv.send_cq = attr->send_cq;
@@ -130,36 +176,78 @@ static struct vqp *qp_new(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	vqp->ibv.qp_type = attr->qp_type;
 	vqp->ibv.state = IBV_QPS_RESET;
 	vqp->ibv.handle = new_handle();
-	err = qp_enter(vqp, attr, transport);
+	vqp->xrcd = xrcd;
+	vqp->sibling = vqp;
+	vqp->init = *attr;
+	return vqp;
+}
+
+/* Count the handle (by 1) among the users of what it was made of, or no more (by -1). */
+static void count_users(const struct vqp *vqp, int by)
+{
+	if (vqp->ibv.send_cq)
+		atomic_fetch_add(&to_vcq(vqp->ibv.send_cq)->users, (u32)by);
+	if (vqp->ibv.recv_cq)
+		atomic_fetch_add(&to_vcq(vqp->ibv.recv_cq)->users, (u32)by);
+	if (vqp->ibv.srq)
+		atomic_fetch_add(&to_vsrq(vqp->ibv.srq)->users, (u32)by);
+	if (vqp->xrcd)
+		atomic_fetch_add(&vqp->xrcd->users, (u32)by);
+	if (vqp->ibv.pd)
+		atomic_fetch_add(&to_vpd(vqp->ibv.pd)->users, (u32)by);
+}
+
+/* The handle stands for its QP. */
+static void handle_ready(struct vqp *vqp)
+{
+	vqp->ibv.qp_num = vqp->qp->qpn;
+	pthread_mutex_init(&vqp->ibv.mutex, NULL);
+	pthread_cond_init(&vqp->ibv.cond, NULL);
+	count_users(vqp, 1);
+	context_get(to_vcontext(vqp->ibv.context));
+}
+
+/* pd is NULL for XRC_RECV, xrcd for all others. */
+static struct vqp *qp_new(struct ibv_context *context, struct ibv_pd *pd, struct vxrcd *xrcd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr init = *attr;
+	enum xroce_transport transport;
+	struct vqp *vqp;
+	int err = transport_of(init.qp_type, &transport);
+
+	init_reduce(&init);
+	if (!err)
+		err = init_check(context, &init);
+	if (err)
+		return fail(err);
+	vqp = handle_new(context, pd, xrcd, &init);
+	if (!vqp)
+		return fail(ENOMEM);
+	err = qp_enter(vqp, &init, transport);
 	if (err) {
 		free(vqp);
 		return fail(err);
 	}
-	vqp->ibv.qp_num = vqp->qp->qpn;
-	vqp->sq_lock.off = vqp->rq_lock.off = to_vpd(pd)->td != NULL;
-	pthread_mutex_init(&vqp->ibv.mutex, NULL);
-	pthread_cond_init(&vqp->ibv.cond, NULL);
-	cap_report(vqp, &attr->cap);
-	vqp->init = *attr;
-	atomic_fetch_add(&to_vcq(attr->send_cq)->users, 1);
-	atomic_fetch_add(&to_vcq(attr->recv_cq)->users, 1);
-	if (attr->srq)
-		atomic_fetch_add(&to_vsrq(attr->srq)->users, 1);
-	pd_use(to_vpd(pd));
-	context_get(to_vcontext(pd->context));
+	vqp->sq_lock.off = vqp->rq_lock.off = pd && to_vpd(pd)->td;
+	handle_ready(vqp);
+	cap_report(vqp, &vqp->init.cap);
+	attr->cap = vqp->init.cap;
 	return vqp;
 }
 
 EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	struct vqp *vqp = qp_new(pd, attr);
+	/* its domain is given to ibv_create_qp_ex() */
+	struct vqp *vqp = attr->qp_type == IBV_QPT_XRC_RECV ? fail(EINVAL) : qp_new(pd->context, pd, NULL, attr);
 
 	return vqp ? &vqp->ibv : NULL;
 }
 
 struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
-	const u32 supported = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	const bool target = attr->qp_type == IBV_QPT_XRC_RECV;
+	const u32 needed = target ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD;
+	const u32 supported = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	enum xroce_transport transport;
 	struct ibv_qp_init_attr base;
 	struct vqp *vqp;
@@ -169,19 +257,68 @@ struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_a
 		return fail(err);
 	if (attr->comp_mask & ~supported || (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags))
 		return fail(EOPNOTSUPP);
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || attr->pd->context != context)
+	if (!(attr->comp_mask & needed) || (target ? attr->xrcd->context : attr->pd->context) != context)
 		return fail(EINVAL);
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && attr->send_ops_flags & ~wr_supported_ops(transport))
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && attr->send_ops_flags & ~(target ? 0 : wr_supported_ops(transport)))
 		return fail(EOPNOTSUPP);
 	/* The extended struct begins with the fields of the plain one. */
 	_Static_assert(offsetof(struct ibv_qp_init_attr_ex, sq_sig_all) == offsetof(struct ibv_qp_init_attr, sq_sig_all), "verbs.h");
 	memcpy(&base, attr, sizeof(base));
-	vqp = qp_new(attr->pd, &base);
+	vqp = qp_new(context, target ? NULL : attr->pd, target ? to_vxrcd(attr->xrcd) : NULL, &base);
 	if (!vqp)
 		return NULL;
 	attr->cap = base.cap;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		wr_set_ops(vqp, attr->send_ops_flags);
+	return &vqp->ibv;
+}
+
+/* Join the handles of the domain's target QP of that number. Returns 0 or a positive errno. */
+static int target_enter(struct vqp *vqp, u32 qpn)
+{
+	struct vqp *first = NULL;
+	struct qp *qp;
+	int err = context_port(to_vcontext(vqp->ibv.context), &vqp->port);
+
+	if (err)
+		return err;
+	vqp->engine = port_engine(vqp->port);
+	port_lock(vqp->port);
+	qp = engine_find_qp(vqp->engine, qpn);
+	if (qp && qp->xrc_target && qp->xrcd == xrcd_number(vqp->xrcd)) {
+		first = qp->owner;
+		vqp->qp = qp;
+		vqp->ibv.state = (enum ibv_qp_state)qp_state(qp);
+		vqp->ah_attr = first->ah_attr;
+		vqp->sibling = first->sibling;
+		first->sibling = vqp;
+	}
+	port_unlock(vqp->port);
+	return first ? 0 : EINVAL;
+}
+
+/* Only QPs that belong to no process can be opened: those of XRC_RECV. */
+struct ibv_qp *open_qp_op(struct ibv_context *context, struct ibv_qp_open_attr *attr)
+{
+	const u32 needed = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_XRC_RECV };
+	struct vqp *vqp;
+	int err;
+
+	if (attr->comp_mask >= IBV_QP_OPEN_ATTR_RESERVED || (attr->comp_mask & needed) != needed || attr->qp_type != IBV_QPT_XRC_RECV ||
+	    attr->xrcd->context != context)
+		return fail(EINVAL);
+	if (attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT)
+		init.qp_context = attr->qp_context;
+	vqp = handle_new(context, NULL, to_vxrcd(attr->xrcd), &init);
+	if (!vqp)
+		return fail(ENOMEM);
+	err = target_enter(vqp, attr->qp_num);
+	if (err) {
+		free(vqp);
+		return fail(err);
+	}
+	handle_ready(vqp);
 	return &vqp->ibv;
 }
 
@@ -245,11 +382,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 
 	qp_take_away(vqp);
 	async_forget(ctx, qp, &vqp->async_delivered, &qp->mutex, &qp->cond, &qp->events_completed);
-	atomic_fetch_sub(&to_vcq(qp->send_cq)->users, 1);
-	atomic_fetch_sub(&to_vcq(qp->recv_cq)->users, 1);
-	if (qp->srq)
-		atomic_fetch_sub(&to_vsrq(qp->srq)->users, 1);
-	pd_unuse(to_vpd(qp->pd));
+	count_users(vqp, -1);
 	pthread_cond_destroy(&qp->cond);
 	pthread_mutex_destroy(&qp->mutex);
 	free(vqp);

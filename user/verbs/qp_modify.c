@@ -47,6 +47,22 @@ static int path_mtu_check(struct vcontext *ctx, struct port *port, enum ibv_mtu 
 	return EINVAL;
 }
 
+/*
+ * An XRC QP is one half of a connection. Programs give both halves the attributes of an RC QP, and the kernel passes over those of the half that this one
+ * is not, as a part of its interface.
+ */
+static int mask_reduce(enum ibv_qp_type type, int mask)
+{
+	switch (type) {
+	case IBV_QPT_XRC_SEND:
+		return mask & ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+	case IBV_QPT_XRC_RECV:
+		return mask & ~(IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY);
+	default:
+		return mask;
+	}
+}
+
 /* Attributes that are wrong whatever the state. Returns 0 or a positive errno. */
 static int attr_check(const struct ibv_qp_attr *attr, int mask)
 {
@@ -104,15 +120,27 @@ static void attr_convert(const struct ibv_qp_attr *in, struct qp_attr *out)
 	};
 }
 
+/* For ibv_query_qp() by any handle of the QP. Under the port's lock. */
+static void set_ah_attr(struct vqp *vqp, const struct ibv_ah_attr *attr)
+{
+	struct vqp *handle = vqp;
+
+	do {
+		handle->ah_attr = *attr;
+		handle = handle->sibling;
+	} while (handle != vqp);
+}
+
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct vqp *vqp = to_vqp(qp);
 	struct vcontext *ctx = to_vcontext(qp->context);
-	struct vcq *send_cq = to_vcq(qp->send_cq), *recv_cq = to_vcq(qp->recv_cq);
+	struct vcq *send_cq = to_vcq_or_null(qp->send_cq), *recv_cq = to_vcq_or_null(qp->recv_cq);
 	struct qp_attr a;
 	bool reset;
 	int err = attr_check(attr, mask);
 
+	mask = mask_reduce(qp->qp_type, mask);
 	if (!err)
 		err = transition_check(vqp->qp, attr, mask);
 	if (err)
@@ -140,7 +168,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	err = -qp_modify(vqp->engine, vqp->qp, &a, (u32)mask, port_now_ns());
 	if (!err) {
 		if (mask & IBV_QP_AV)
-			vqp->ah_attr = attr->ah_attr;
+			set_ah_attr(vqp, &attr->ah_attr);
 		if (mask & IBV_QP_QKEY)
 			vqp->qkey = attr->qkey;
 		qp->state = (enum ibv_qp_state)qp_state(vqp->qp);

@@ -23,19 +23,21 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 	attr->vendor_id = 0xffffff; /* nobody's OUI, as the kernel's software devices say it */
 	attr->max_qp = XROCE_MAX_QP;
 	attr->max_qp_wr = QP_MAX_WR;
-	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_SRQ_RESIZE;
+	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
+				 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	attr->max_sge = QP_MAX_SEND_SGE;
 	attr->max_sge_rd = QP_MAX_SEND_SGE;
 	attr->max_cq = XROCE_MAX_CQ;
 	attr->max_cqe = VERBS_MAX_CQE;
 	attr->max_mr = 1 << 20;
+	attr->max_mw = 1 << 20;
 	attr->max_pd = 1 << 20;
 	attr->max_qp_rd_atom = QP_MAX_RD_ATOMIC;
 	attr->max_res_rd_atom = QP_MAX_RD_ATOMIC * XROCE_MAX_QP;
 	attr->max_qp_init_rd_atom = QP_MAX_RD_ATOMIC;
 	attr->atomic_cap = IBV_ATOMIC_HCA;
 	attr->max_ah = 1 << 20;
-	attr->max_srq = 1 << 16;
+	attr->max_srq = ENGINE_MAX_SRQ;
 	attr->max_srq_wr = VERBS_MAX_SRQ_WR;
 	attr->max_srq_sge = RQ_MAX_SGE;
 	attr->max_pkeys = 1;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Shared receive queues of the basic type: the transport's receive ring with a verbs object around it. An SRQ attaches nothing to the interface; its
- * limit is watched by the engine from the first QP on.
+ * Shared receive queues, basic and XRC: the transport's receive ring with a verbs object around it. A basic SRQ attaches nothing to the interface; its limit
+ * is watched by the engine from the first QP on. An XRC SRQ has a number by which requests find it, so it makes the port.
  */
 #include "objects.h"
 
-static struct ibv_srq *srq_new(struct ibv_pd *ibpd, void *srq_context, struct ibv_srq_attr *attr)
+static struct vsrq *srq_new(struct ibv_pd *ibpd, void *srq_context, const struct ibv_srq_attr *attr)
 {
 	struct vpd *pd = to_vpd(ibpd);
 	struct vsrq *vsrq;
@@ -28,33 +28,98 @@ static struct ibv_srq *srq_new(struct ibv_pd *ibpd, void *srq_context, struct ib
 	vsrq->ibv.srq_context = srq_context;
 	vsrq->ibv.pd = ibpd;
 	vsrq->ibv.handle = new_handle();
-	vsrq->srq.number = vsrq->ibv.handle & ROCE_QPN_MASK;
 	vsrq->lock.off = pd->td != NULL;
+	return vsrq;
+}
+
+/* The SRQ is whole: what it is made of is in use. */
+static struct ibv_srq *srq_ready(struct vsrq *vsrq, struct ibv_srq_attr *attr)
+{
 	pthread_mutex_init(&vsrq->ibv.mutex, NULL);
 	pthread_cond_init(&vsrq->ibv.cond, NULL);
 	attr->max_wr = vsrq->srq.rq.max_wr;
 	attr->max_sge = vsrq->srq.rq.max_sge;
-	pd_use(pd);
-	context_get(to_vcontext(ibpd->context));
+	pd_use(to_vpd(vsrq->ibv.pd));
+	if (vsrq->xrcd) {
+		atomic_fetch_add(&vsrq->xrcd->users, 1);
+		atomic_fetch_add(&vsrq->cq->users, 1);
+	}
+	context_get(to_vcontext(vsrq->ibv.context));
 	return &vsrq->ibv;
 }
 
 EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
-	return srq_new(pd, attr->srq_context, &attr->attr);
+	struct vsrq *vsrq = srq_new(pd, attr->srq_context, &attr->attr);
+
+	return vsrq ? srq_ready(vsrq, &attr->attr) : NULL;
+}
+
+/* Make it one that XRC requests find. Returns 0 or a positive errno. */
+static int srq_enter(struct vsrq *vsrq, struct vxrcd *xrcd, struct vcq *cq)
+{
+	int err = context_port(to_vcontext(vsrq->ibv.context), &vsrq->port);
+
+	if (!err)
+		err = cq_join(cq, vsrq->port);
+	if (err)
+		return err;
+	vsrq->xrcd = xrcd;
+	vsrq->cq = cq;
+	vsrq->srq.xrcd = xrcd_number(xrcd);
+	vsrq->srq.cq = &cq->cq;
+	port_lock(vsrq->port);
+	err = -engine_srq_add(port_engine(vsrq->port), &vsrq->srq);
+	port_unlock(vsrq->port);
+	return err;
+}
+
+static struct ibv_srq *create_xrc_srq(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+	const u32 required = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	struct vsrq *vsrq;
+	int err;
+
+	if ((attr->comp_mask & required) != required || attr->xrcd->context != context || attr->cq->context != context)
+		return fail(EINVAL);
+	vsrq = srq_new(attr->pd, attr->srq_context, &attr->attr);
+	if (!vsrq)
+		return NULL;
+	err = srq_enter(vsrq, to_vxrcd(attr->xrcd), to_vcq(attr->cq));
+	if (err) {
+		rq_free(&vsrq->srq.rq);
+		free(vsrq);
+		return fail(err);
+	}
+	return srq_ready(vsrq, &attr->attr);
 }
 
 struct ibv_srq *create_srq_ex_op(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
 	enum ibv_srq_type type = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
+	struct vsrq *vsrq;
 
 	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED || (int)type < IBV_SRQT_BASIC || type > IBV_SRQT_TM)
 		return fail(EINVAL);
-	if (type != IBV_SRQT_BASIC)
+	if (type == IBV_SRQT_TM)
 		return fail(EOPNOTSUPP);
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || attr->pd->context != context)
 		return fail(EINVAL);
-	return srq_new(attr->pd, attr->srq_context, &attr->attr);
+	if (type == IBV_SRQT_XRC)
+		return create_xrc_srq(context, attr);
+	vsrq = srq_new(attr->pd, attr->srq_context, &attr->attr);
+	return vsrq ? srq_ready(vsrq, &attr->attr) : NULL;
+}
+
+/* Only XRC SRQs have a number. */
+int get_srq_num_op(struct ibv_srq *srq, uint32_t *srq_num)
+{
+	struct vsrq *vsrq = to_vsrq(srq);
+
+	if (!vsrq->xrcd)
+		return EINVAL;
+	*srq_num = vsrq->srq.number;
+	return 0;
 }
 
 /* The limit before there is an engine: nothing takes WQEs, so it fires now or waits. */
@@ -132,6 +197,13 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 
 	if (atomic_load(&vsrq->users))
 		return EBUSY;
+	if (vsrq->xrcd) {
+		port_lock(vsrq->port);
+		engine_srq_remove(port_engine(vsrq->port), &vsrq->srq);
+		port_unlock(vsrq->port);
+		atomic_fetch_sub(&vsrq->xrcd->users, 1);
+		atomic_fetch_sub(&vsrq->cq->users, 1);
+	}
 	async_forget(ctx, srq, &vsrq->async_delivered, &srq->mutex, &srq->cond, &srq->events_completed);
 	pd_unuse(to_vpd(srq->pd));
 	pthread_cond_destroy(&srq->cond);

@@ -7,16 +7,19 @@
 
 #define OPS_SEND  (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 #define OPS_WRITE (IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
-#define OPS_RC	  (OPS_SEND | OPS_WRITE | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \
-		   IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV)
+#define OPS_LOCAL (IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
+#define OPS_RC	  (OPS_SEND | OPS_WRITE | OPS_LOCAL | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \
+		   IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_ATOMIC_WRITE)
+#define NO_SRQN	  UINT32_MAX /* wr_set_xrc_srqn() was not called */
 
 u64 wr_supported_ops(enum xroce_transport transport)
 {
 	switch (transport) {
 	case XROCE_RC:
+	case XROCE_XRC:
 		return OPS_RC;
 	case XROCE_UC:
-		return OPS_SEND | OPS_WRITE;
+		return OPS_SEND | OPS_WRITE | OPS_LOCAL;
 	case XROCE_UD:
 		return OPS_SEND;
 	default:
@@ -38,7 +41,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 	vlock_take(&vqp->sq_lock);
 	vqp->wr_count = 0;
 	vqp->wr_current = NULL;
-	vqp->wr_error = qp_state(vqp->qp) < QPS_RTS ? EINVAL : 0;
+	vqp->wr_error = qp_state(vqp->qp) < QPS_RTS || vqp->qp->xrc_target ? EINVAL : 0;
 }
 
 /* Begin a request in the next slot. NULL after an error or where the queue is full. */
@@ -59,9 +62,33 @@ static struct send_wqe *wr_begin(struct ibv_qp_ex *ex, enum wr_opcode opcode)
 	wqe->opcode = (u8)opcode;
 	/* Inline is said by wr_set_inline_data(), not by the flag. */
 	wqe->flags = (u8)(ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE);
+	if (vqp->qp->transport == XROCE_XRC)
+		wqe->xrc_srqn = NO_SRQN;
 	vqp->wr_count++;
 	vqp->wr_current = wqe;
 	return wqe;
+}
+
+/* A request that ends where it begins: no setter belongs to it. */
+static struct send_wqe *wr_begin_local(struct ibv_qp_ex *ex, enum wr_opcode opcode)
+{
+	struct send_wqe *wqe = wr_begin(ex, opcode);
+
+	to_vqp_ex(ex)->wr_current = NULL;
+	return wqe;
+}
+
+/* The setter that a service demands for each of its requests has been called (ibv_wr_post(3)). Every address handle has a hop limit. */
+static bool wr_is_addressed(const struct qp *qp, const struct send_wqe *wqe)
+{
+	switch (qp->transport) {
+	case XROCE_UD:
+		return wqe->ud.path.hop_limit != 0;
+	case XROCE_XRC:
+		return wqe->opcode == WR_LOCAL_INV || wqe->opcode == WR_BIND_MW || wqe->xrc_srqn <= ROCE_QPN_MASK;
+	default:
+		return true;
+	}
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)
@@ -74,8 +101,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	for (u32 i = 0; !err && i < n; i++) {
 		const struct send_wqe *wqe = sq_slot(&qp->sq, i);
 
-		/* Every address handle has a hop limit: without one, wr_set_ud_addr() was not called. */
-		err = qp->transport == XROCE_UD && !wqe->ud.path.hop_limit ? EINVAL : send_wqe_check(qp, wqe);
+		err = wr_is_addressed(qp, wqe) ? send_wqe_check(qp, wqe) : EINVAL;
 	}
 	if (!err && n)
 		sq_publish(&qp->sq, n);
@@ -166,6 +192,35 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t re
 		wqe->compare_add = add;
 }
 
+/* The word is read now; no setter of data belongs to it. */
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, const void *atomic_wr)
+{
+	struct send_wqe *wqe = wr_begin_remote(ex, WR_ATOMIC_WRITE, rkey, remote_addr);
+
+	if (wqe) {
+		memcpy(&wqe->swap, atomic_wr, sizeof(wqe->swap));
+		wqe->length = sizeof(wqe->swap);
+	}
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	struct send_wqe *wqe = wr_begin_local(ex, WR_LOCAL_INV);
+
+	if (wqe)
+		wqe->inv_rkey = rkey;
+}
+
+/* Of type 2, as IBV_WR_BIND_MW. */
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
+{
+	struct send_wqe *wqe = wr_begin_local(ex, WR_BIND_MW);
+	int err = wqe ? mw->type == IBV_MW_TYPE_2 ? wqe_set_bind(wqe, mw, rkey, info) : EINVAL : 0;
+
+	if (err)
+		wr_fail(to_vqp_ex(ex), err);
+}
+
 /* ---- setters ---- */
 
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
@@ -178,6 +233,14 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t rem
 		wr_fail(vqp, EINVAL);
 	else
 		wqe_set_ud(vqp, vqp->wr_current, to_vah(ah), remote_qpn, remote_qkey);
+}
+
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
+{
+	struct vqp *vqp = to_vqp_ex(ex);
+
+	if (vqp->wr_current)
+		vqp->wr_current->xrc_srqn = remote_srqn;
 }
 
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
@@ -256,6 +319,10 @@ void wr_set_ops(struct vqp *vqp, u64 ops)
 	ex->wr_rdma_read = ops & IBV_QP_EX_WITH_RDMA_READ ? wr_rdma_read : NULL;
 	ex->wr_atomic_cmp_swp = ops & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP ? wr_atomic_cmp_swp : NULL;
 	ex->wr_atomic_fetch_add = ops & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD ? wr_atomic_fetch_add : NULL;
+	ex->wr_atomic_write = ops & IBV_QP_EX_WITH_ATOMIC_WRITE ? wr_atomic_write : NULL;
+	ex->wr_local_inv = ops & IBV_QP_EX_WITH_LOCAL_INV ? wr_local_inv : NULL;
+	ex->wr_bind_mw = ops & IBV_QP_EX_WITH_BIND_MW ? wr_bind_mw : NULL;
+	ex->wr_set_xrc_srqn = vqp->qp->transport == XROCE_XRC ? wr_set_xrc_srqn : NULL;
 	ex->wr_set_ud_addr = vqp->qp->transport == XROCE_UD ? wr_set_ud_addr : NULL;
 	ex->wr_set_sge = wr_set_sge;
 	ex->wr_set_sge_list = wr_set_sge_list;

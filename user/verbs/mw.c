@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Memory windows: making them, and the request that binds one. Binding and invalidating are the engine's work, in the order of the send queue; here is
+ * what can be known before. A window's R_Key is this object's as long as the consumer changes nothing but its lower 8 bits.
+ */
+#include "objects.h"
+
+/* ibv_bind_mw(3) */
+#define MW_ACCESS_KNOWN (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
+
+struct ibv_mw *alloc_mw_op(struct ibv_pd *ibpd, enum ibv_mw_type type)
+{
+	struct vpd *pd = to_vpd(ibpd);
+	struct vmw *vmw;
+	struct port *port;
+	int err;
+
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
+		return fail(EINVAL);
+	vmw = calloc(1, sizeof(*vmw));
+	if (!vmw)
+		return fail(ENOMEM);
+	err = context_port(to_vcontext(ibpd->context), &port);
+	if (!err) {
+		port_lock(port);
+		err = -mw_add(engine_mr_table(port_engine(port)), pd->number, type == IBV_MW_TYPE_1 ? MR_WINDOW_1 : MR_WINDOW_2,
+			      &vmw->mw);
+		port_unlock(port);
+	}
+	if (err) {
+		free(vmw);
+		return fail(err);
+	}
+	vmw->ibv = (struct ibv_mw){ .context = ibpd->context, .pd = ibpd, .rkey = vmw->mw->key, .handle = new_handle(), .type = type };
+	pd_use(pd);
+	context_get(to_vcontext(ibpd->context));
+	return &vmw->ibv;
+}
+
+int dealloc_mw_op(struct ibv_mw *mw)
+{
+	struct vmw *vmw = container_of(mw, struct vmw, ibv);
+	struct vcontext *ctx = to_vcontext(mw->context);
+
+	port_lock(ctx->port);
+	mr_remove(engine_mr_table(port_engine(ctx->port)), vmw->mw);
+	port_unlock(ctx->port);
+	pd_unuse(to_vpd(mw->pd));
+	free(vmw);
+	context_put(ctx);
+	return 0;
+}
+
+int wqe_set_bind(struct send_wqe *wqe, const struct ibv_mw *mw, u32 rkey, const struct ibv_mw_bind_info *info)
+{
+	/* A window has remote rights only. Programs pass those of its region, local writing among them. */
+	u32 access = info->mw_access_flags & ~(u32)IBV_ACCESS_LOCAL_WRITE;
+
+	if (access & ~(u32)MW_ACCESS_KNOWN || (!info->mr && (info->addr || info->length)))
+		return EINVAL;
+	wqe->bind.mw_key = mw->rkey;
+	wqe->bind.new_key = rkey;
+	wqe->bind.lkey = info->mr ? info->mr->lkey : 0;
+	wqe->bind.access = access;
+	wqe->bind.addr = info->addr;
+	wqe->bind.length = info->length;
+	return 0;
+}
+
+/* Type 1 only: the header's inline function has seen to that, and to the PD of the region. */
+int bind_mw_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = bind->wr_id,
+		.opcode = IBV_WR_BIND_MW,
+		.send_flags = bind->send_flags,
+		.bind_mw = { .mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info },
+	};
+	struct ibv_send_wr *bad_wr;
+	int err = post_send_list(to_vqp(qp), &wr, &bad_wr, IBV_MW_TYPE_1);
+
+	if (!err)
+		mw->rkey = wr.bind_mw.rkey;
+	return err;
+}

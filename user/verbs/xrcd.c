@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * XRC domains (ibv_open_xrcd(3)): numbers that the engine compares. A domain that is opened by a file is one for all who open that file's inode on the same
+ * device in this process; it lives as long as one of them has it open, and keeps the inode for as long.
+ */
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "objects.h"
+
+struct xrc_domain {
+	u32 number;
+	u32 refs;		/* handles, under domains_lock */
+	int fd;			/* ours, so that the inode's number stays its own; -1 for a private domain */
+	dev_t dev;
+	ino_t ino;
+	const struct vdevice *device;
+	struct xrc_domain *next;
+};
+
+static pthread_mutex_t domains_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct xrc_domain *domains; /* those with a file */
+
+u32 xrcd_number(const struct vxrcd *vxrcd)
+{
+	return vxrcd->domain->number;
+}
+
+/* Under domains_lock. */
+static struct xrc_domain *domain_find(const struct vdevice *device, const struct stat *st)
+{
+	for (struct xrc_domain *d = domains; d; d = d->next)
+		if (d->device == device && d->dev == st->st_dev && d->ino == st->st_ino)
+			return d;
+	return NULL;
+}
+
+/* fd is -1 or what the domain is to keep open. Returns 0 or a positive errno. */
+static int domain_new(const struct vdevice *device, int fd, const struct stat *st, struct xrc_domain **out)
+{
+	struct xrc_domain *d = calloc(1, sizeof(*d));
+	int err;
+
+	if (!d)
+		return ENOMEM;
+	d->number = new_handle();
+	d->refs = 1;
+	d->device = device;
+	d->fd = -1;
+	if (fd >= 0) {
+		d->fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		if (d->fd < 0) {
+			err = errno;
+			free(d);
+			return err;
+		}
+		d->dev = st->st_dev;
+		d->ino = st->st_ino;
+		d->next = domains;
+		domains = d;
+	}
+	*out = d;
+	return 0;
+}
+
+/* The file's domain, with a reference. Returns 0 or a positive errno; for one that is missing, or there against O_EXCL, the kernel's. */
+static int domain_of_file(const struct vdevice *device, int fd, int oflags, struct xrc_domain **out)
+{
+	struct stat st;
+	int err = 0;
+
+	if (fstat(fd, &st))
+		return errno;
+	pthread_mutex_lock(&domains_lock);
+	*out = domain_find(device, &st);
+	if (!*out)
+		err = oflags & O_CREAT ? domain_new(device, fd, &st, out) : EAGAIN;
+	else if ((oflags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL))
+		err = EINVAL;
+	else
+		(*out)->refs++;
+	pthread_mutex_unlock(&domains_lock);
+	return err;
+}
+
+static void domain_put(struct xrc_domain *d)
+{
+	struct xrc_domain **at = &domains;
+
+	pthread_mutex_lock(&domains_lock);
+	if (--d->refs) {
+		pthread_mutex_unlock(&domains_lock);
+		return;
+	}
+	while (*at && *at != d)
+		at = &(*at)->next;
+	if (*at)
+		*at = d->next;
+	pthread_mutex_unlock(&domains_lock);
+	if (d->fd >= 0)
+		close(d->fd);
+	free(d);
+}
+
+struct ibv_xrcd *open_xrcd_op(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
+{
+	const u32 required = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
+	struct vcontext *ctx = to_vcontext(context);
+	struct vxrcd *vxrcd;
+	int err;
+
+	if (attr->comp_mask != required || attr->fd < -1 || attr->oflags & ~(O_CREAT | O_EXCL))
+		return fail(EINVAL);
+	vxrcd = calloc(1, sizeof(*vxrcd));
+	if (!vxrcd)
+		return fail(ENOMEM);
+	err = attr->fd >= 0 ? domain_of_file(ctx->dev, attr->fd, attr->oflags, &vxrcd->domain) :
+			      domain_new(ctx->dev, -1, NULL, &vxrcd->domain);
+	if (err) {
+		free(vxrcd);
+		return fail(err);
+	}
+	vxrcd->ibv.context = context;
+	context_get(ctx);
+	return &vxrcd->ibv;
+}
+
+/* Busy are the handles that SRQs and QPs were made with, not the domain: others may go on to use it. */
+int close_xrcd_op(struct ibv_xrcd *xrcd)
+{
+	struct vxrcd *vxrcd = to_vxrcd(xrcd);
+	struct vcontext *ctx = to_vcontext(xrcd->context);
+
+	if (atomic_load(&vxrcd->users))
+		return EBUSY;
+	domain_put(vxrcd->domain);
+	free(vxrcd);
+	context_put(ctx);
+	return 0;
+}
