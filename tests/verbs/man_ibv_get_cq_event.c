@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* ibv_get_cq_event(3), ibv_ack_cq_events(3). The page's two examples run over a real path: tests/netns/cq_example.c. */
+#include <signal.h>
+
+#include "man.h"
+
+static bool fills_body(struct pair *p)
+{
+	struct ibv_cq *cq = NULL;
+	void *context = NULL;
+
+	MUST_EQ(ibv_req_notify_cq(p->cq[1], 0), 0);
+	MUST(message(p, 0));
+	/* "Fills the arguments cq with the CQ that got the event and cq_context with the CQ's context" */
+	MUST_EQ(ibv_get_cq_event(p->channel, &cq, &context), 0);
+	MUST(cq == p->cq[1] && context == p);
+	ibv_ack_cq_events(cq, 1);
+	return true;
+}
+
+static bool fills_its_arguments(void)
+{
+	struct pair p;
+
+	IN_PAIR(&p, OPTIONS(.channel = true), fills_body);
+}
+
+/* "returns 0 on success, and -1 on error": without an event, when the channel does not block */
+static bool nonblocking(void)
+{
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);
+	struct ibv_cq *cq = (void *)1;
+	void *context;
+
+	MUST(ch && set_nonblocking(ch->fd, true));
+	for (int i = 0; i < 3; i++) {
+		errno = 0;
+		MUST_EQ(ibv_get_cq_event(ch, &cq, &context), -1);
+		MUST_EQ(errno, EAGAIN);
+	}
+	MUST_EQ(ibv_destroy_comp_channel(ch), 0);
+	return true;
+}
+
+static atomic_bool done;
+
+static void *destroyer(void *arg)
+{
+	long err = ibv_destroy_cq(arg);
+
+	atomic_store(&done, true);
+	return (void *)err;
+}
+
+static bool ack_body(struct pair *p)
+{
+	struct ibv_cq *cq;
+	void *context, *err;
+	pthread_t thread;
+
+	for (int i = 0; i < 5; i++) {
+		MUST_EQ(ibv_req_notify_cq(p->cq[1], 0), 0);
+		MUST(message(p, 0));
+		MUST_EQ(ibv_get_cq_event(p->channel, &cq, &context), 0);
+	}
+	MUST_EQ(ibv_destroy_qp(p->qp[1]), 0);
+	p->qp[1] = NULL;
+	/* "destroying a CQ will wait for all completion events to be acknowledged" */
+	atomic_store(&done, false);
+	MUST_EQ(pthread_create(&thread, NULL, destroyer, p->cq[1]), 0);
+	usleep(20000); /* can only miss the bug, never make one */
+	MUST(!atomic_load(&done));
+	/* "acking several completion events in one call": three of five are not all */
+	ibv_ack_cq_events(cq, 3);
+	usleep(20000);
+	MUST(!atomic_load(&done));
+	ibv_ack_cq_events(cq, 1);
+	usleep(20000);
+	MUST(!atomic_load(&done));
+	ibv_ack_cq_events(cq, 1);
+	MUST_EQ(pthread_join(thread, &err), 0);
+	MUST_EQ((long)err, 0);
+	p->cq[1] = NULL;
+	return true;
+}
+
+static bool destroy_waits_for_each_acknowledgement(void)
+{
+	struct pair p;
+
+	IN_PAIR(&p, OPTIONS(.channel = true), ack_body);
+}
+
+/* ---- several threads on one channel, several CQs ---- */
+
+#define THREADS 3
+#define CQS	4
+#define ROUNDS	500
+
+static struct ibv_comp_channel *shared;
+static atomic_int got[CQS];
+
+static void *getter(void *arg)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	for (;;) {
+		if (ibv_get_cq_event(shared, &cq, &context))
+			return NULL;
+		/* Before the acknowledgement: afterwards the CQ may be gone. */
+		if (cq->cq_context != context)
+			return NULL;
+		if (context == &shared) {
+			ibv_ack_cq_events(cq, 1);
+			return &shared;
+		}
+		atomic_fetch_add((atomic_int *)context, 1);
+		ibv_ack_cq_events(cq, 1);
+	}
+}
+
+static bool several_threads(void)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_cq *cq[CQS], *none = ibv_create_cq(ctx, 100, NULL, NULL, 0), *end;
+	struct ibv_qp *qp[CQS], *end_qp;
+	pthread_t thread[THREADS];
+	struct ibv_wc wc;
+
+	MUST(pd && none && (shared = ibv_create_comp_channel(ctx)));
+	for (int i = 0; i < CQS; i++) {
+		MUST(cq[i] = ibv_create_cq(ctx, 10, &got[i], shared, 0));
+		MUST(qp[i] = qp_to_itself(pd, none, cq[i], NULL));
+	}
+	MUST(end = ibv_create_cq(ctx, 10, &shared, shared, 0));
+	MUST(end_qp = qp_to_itself(pd, none, end, NULL));
+	for (int i = 0; i < THREADS; i++)
+		MUST_EQ(pthread_create(&thread[i], NULL, getter, NULL), 0);
+	/* Each event is got once, by one of them. */
+	for (int n = 1; n <= ROUNDS; n++) {
+		for (int i = 0; i < CQS; i++) {
+			MUST_EQ(ibv_req_notify_cq(cq[i], 0), 0);
+			MUST(ping(qp[i], (uint64_t)n, 0));
+		}
+		for (int i = 0; i < CQS; i++) {
+			long long until = clock_ns(CLOCK_MONOTONIC) + WAIT_MS * 1000000ll;
+
+			while (atomic_load(&got[i]) < n && clock_ns(CLOCK_MONOTONIC) < until)
+				sched_yield();
+			MUST_EQ(atomic_load(&got[i]), n);
+			MUST(wait_wc(cq[i], &wc));
+		}
+	}
+	/* One event ends one thread. */
+	for (int i = 0; i < THREADS; i++) {
+		MUST_EQ(ibv_req_notify_cq(end, 0), 0);
+		MUST(ping(end_qp, 1, 0));
+		MUST(wait_wc(end, &wc));
+	}
+	for (int i = 0; i < THREADS; i++) {
+		void *how;
+
+		MUST_EQ(pthread_join(thread[i], &how), 0);
+		MUST(how == &shared);
+	}
+	for (int i = 0; i < CQS; i++) {
+		MUST_EQ(ibv_destroy_qp(qp[i]), 0);
+		MUST_EQ(ibv_destroy_cq(cq[i]), 0);
+		MUST_EQ(atomic_load(&got[i]), ROUNDS);
+	}
+	MUST_EQ(ibv_destroy_qp(end_qp), 0);
+	MUST_EQ(ibv_destroy_cq(end), 0);
+	MUST_EQ(ibv_destroy_comp_channel(shared), 0);
+	MUST_EQ(ibv_destroy_cq(none), 0);
+	MUST_EQ(ibv_dealloc_pd(pd), 0);
+	return true;
+}
+
+/* An event that nobody got goes with its CQ, and the others' stay. */
+static bool undelivered_events_go_with_the_cq(void)
+{
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_cq *cq[3], *none = ibv_create_cq(ctx, 100, NULL, NULL, 0);
+	struct ibv_qp *qp[3];
+	struct ibv_wc wc;
+
+	MUST(ch && pd && none);
+	for (int i = 0; i < 3; i++) {
+		MUST(cq[i] = ibv_create_cq(ctx, 10, NULL, ch, 0));
+		MUST(qp[i] = qp_to_itself(pd, none, cq[i], NULL));
+		MUST_EQ(ibv_req_notify_cq(cq[i], 0), 0);
+		MUST(ping(qp[i], 1, 0) && wait_wc(cq[i], &wc));
+	}
+	MUST_EQ(ibv_destroy_qp(qp[1]), 0);
+	MUST_EQ(ibv_destroy_cq(cq[1]), 0);
+	MUST(take_cq_event(ch, cq[0]) && take_cq_event(ch, cq[2]));
+	MUST(no_cq_event(ch));
+	for (int i = 0; i < 3; i += 2) {
+		MUST_EQ(ibv_destroy_qp(qp[i]), 0);
+		MUST_EQ(ibv_destroy_cq(cq[i]), 0);
+	}
+	MUST_EQ(ibv_destroy_cq(none), 0);
+	MUST_EQ(ibv_destroy_comp_channel(ch), 0);
+	MUST_EQ(ibv_dealloc_pd(pd), 0);
+	return true;
+}
+
+/* The note of the example: at most one extra event, with an empty CQ. */
+static bool extra_body(struct pair *p)
+{
+	struct ibv_wc wc;
+
+	MUST_EQ(ibv_req_notify_cq(p->cq[1], 0), 0);
+	MUST(message(p, 0));
+	MUST(take_cq_event(p->channel, p->cq[1]));
+	MUST_EQ(ibv_req_notify_cq(p->cq[1], 0), 0); /* step 4 */
+	MUST(message(p, 0));			     /* added and polled in step 5 */
+	MUST(take_cq_event(p->channel, p->cq[1]));
+	MUST_EQ(ibv_poll_cq(p->cq[1], 1, &wc), 0);
+	MUST(no_cq_event(p->channel));
+	return true;
+}
+
+static bool one_extra_event(void)
+{
+	struct pair p;
+
+	IN_PAIR(&p, OPTIONS(.channel = true), extra_body);
+}
+
+static void on_signal(int sig)
+{
+}
+
+/* A signal whose handler does not restart calls ends the wait, as it ends read(2). */
+static bool interrupted(void)
+{
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);
+	struct sigaction act = { .sa_handler = on_signal }, before;
+	struct ibv_cq *cq;
+	void *context;
+
+	MUST(ch);
+	MUST_EQ(sigaction(SIGALRM, &act, &before), 0);
+	ualarm(20000, 20000); /* until it has hit the wait */
+	MUST_EQ(ibv_get_cq_event(ch, &cq, &context), -1);
+	MUST_EQ(errno, EINTR);
+	ualarm(0, 0);
+	sigaction(SIGALRM, &before, NULL);
+	MUST_EQ(ibv_destroy_comp_channel(ch), 0);
+	return true;
+}
+
+const struct test_case man_cases[] = {
+	CASE(fills_its_arguments),
+	CASE(nonblocking),
+	CASE(destroy_waits_for_each_acknowledgement),
+	CASE(several_threads),
+	CASE(undelivered_events_go_with_the_cq),
+	CASE(one_extra_event),
+	CASE(interrupted),
+	{ 0 },
+};
