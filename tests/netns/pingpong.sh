@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The four unmodified pingpongs between two namespaces: both address families, sleeping and polling, small and large, two path MTUs.
-# They look at their buffers (-c); that every packet came by our XDP program, and none was refused, is seen in the counters.
+# The five unmodified pingpongs between two namespaces: both address families, sleeping and polling, small and large, two path MTUs.
+# All but the XRC one look at their buffers (-c); that every packet came by our XDP program, and none was refused, is seen in the counters.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -30,6 +30,22 @@ pingpong() {
 	drop_maps server
 }
 
+# xrc FAMILY SIZE ITERATIONS PACKETS-A-MESSAGE [OPTION...]: it says `success` and does not look at its buffers; -c is its number of clients.
+xrc() {
+	local family=$1 size=$2 n=$3 packets=$4 side bad
+	shift 4
+	gids_for "$family" || return
+	keep=1 client_server 18515 60 ibv_xsrq_pingpong -d $DEV_A -g "$gid_a" -s "$size" -n "$n" -c 1 "$@" -- \
+		ibv_xsrq_pingpong -d $DEV_B -g "$gid_b" -s "$size" -n "$n" "$@" $IP4_A || return
+	for side in server client; do
+		need_line $side "^success"
+	done
+	need_least "xroce_rx.redirected" "$(kept server xroce_rx redirected)" $((n * packets))
+	bad=$({ kept_dump server xroce_drop; kept_dump server xroce_eng_drop; } | grep -vE "^($harmless) ")
+	[ -z "$bad" ] || fail "packets were refused: $bad"
+	drop_maps server
+}
+
 for family in v4 v6; do
 	for e in "" -e; do
 		suffix=${e:+_events}_$family
@@ -41,6 +57,9 @@ for family in v4 v6; do
 				# UC has no retransmission: what is in flight at once is what one exchange takes.
 				run_case ${tool}_65536_$mtu$suffix pingpong ibv_${tool}_pingpong $family 65536 $((n / 4)) $((65536 / mtu)) -m $mtu $e
 			done
+		done
+		for size in 1 4096 65536; do
+			run_case xsrq_$size$suffix xrc $family $size 300 $(((size + 1023) / 1024)) -m 1024 $e
 		done
 		for size in 1 2048 4096; do
 			run_case ud_$size$suffix pingpong ibv_ud_pingpong $family $size 300 1 $e

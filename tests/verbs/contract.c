@@ -17,6 +17,8 @@ int main(int argc, char **argv)
 	good = run_all(object_cases);
 	good &= run_all(traffic_cases);
 	good &= run_all(event_cases);
+	good &= run_all(mw_cases);
+	good &= run_all(xrc_cases);
 	if (ibv_close_device(ctx))
 		good = false;
 	return !good;

@@ -45,8 +45,9 @@ bool pair_open(struct pair *p, struct pair_options o);
 /* Also after a failed case: takes down what there is. Returns false if anything refuses to go. */
 bool pair_close(struct pair *p);
 
-/* To INIT; to RTR and RTS against the peer. */
+/* To INIT; to RTR against the peer; to RTR and RTS. */
 int qp_to_init(struct ibv_qp *qp);
+int qp_to_rtr(struct ibv_qp *qp, uint32_t dest_qpn);
 int qp_to_rts(struct ibv_qp *qp, uint32_t dest_qpn, int rnr_retry);
 struct ibv_ah_attr own_address(void);
 
@@ -118,6 +119,6 @@ struct ibv_context *open_device(const char *name);
 /* Run a list that ends with an empty entry, and print each result. True if all held. */
 bool run_all(const struct test_case *c);
 
-extern const struct test_case object_cases[], traffic_cases[], event_cases[];
+extern const struct test_case object_cases[], traffic_cases[], event_cases[], mw_cases[], xrc_cases[];
 
 #endif

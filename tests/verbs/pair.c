@@ -36,22 +36,35 @@ int qp_to_init(struct ibv_qp *qp)
 					     (qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 }
 
-int qp_to_rts(struct ibv_qp *qp, uint32_t dest_qpn, int rnr_retry)
+/* An XRC QP is given both halves' attributes: those of the other half are passed over. */
+static bool is_reliable(const struct ibv_qp *qp)
 {
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = dest_qpn, .rq_psn = 7, .sq_psn = 7,
-				 .max_dest_rd_atomic = 4, .max_rd_atomic = 4, .min_rnr_timer = 1, .timeout = 14, .retry_cnt = 7,
-				 .rnr_retry = (uint8_t)rnr_retry, .ah_attr = own_address() };
-	int rtr = IBV_QP_STATE, rts = IBV_QP_STATE | IBV_QP_SQ_PSN, err;
+	return qp->qp_type != IBV_QPT_UC && qp->qp_type != IBV_QPT_UD;
+}
+
+int qp_to_rtr(struct ibv_qp *qp, uint32_t dest_qpn)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = dest_qpn, .rq_psn = 7,
+				 .max_dest_rd_atomic = 4, .min_rnr_timer = 1, .ah_attr = own_address() };
+	int mask = IBV_QP_STATE;
 
 	if (qp->qp_type != IBV_QPT_UD)
-		rtr |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	if (qp->qp_type == IBV_QPT_RC) {
-		rtr |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-		rts |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
-	}
-	err = ibv_modify_qp(qp, &a, rtr);
-	a.qp_state = IBV_QPS_RTS;
-	return err ? err : ibv_modify_qp(qp, &a, rts);
+		mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	if (is_reliable(qp))
+		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+	return ibv_modify_qp(qp, &a, mask);
+}
+
+int qp_to_rts(struct ibv_qp *qp, uint32_t dest_qpn, int rnr_retry)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTS, .sq_psn = 7, .max_rd_atomic = 4, .timeout = 14, .retry_cnt = 7,
+				 .rnr_retry = (uint8_t)rnr_retry };
+	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN, err;
+
+	if (is_reliable(qp))
+		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+	err = qp_to_rtr(qp, dest_qpn);
+	return err ? err : ibv_modify_qp(qp, &a, mask);
 }
 
 static struct ibv_qp *pair_qp(struct pair *p, int end, const struct pair_options *o)
