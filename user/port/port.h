@@ -95,6 +95,12 @@ void port_channel_clear(struct port_channel *ch);
 int port_channel_wait(struct port_channel *ch, bool block);
 
 /*
+ * An event was taken off the channel: records that are left may be of it, and would make the descriptor readable for nothing. They are consumed,
+ * and what they announce is seen to.
+ */
+void port_channel_settle(struct port_channel *ch);
+
+/*
  * Called with the port's lock held, for each event the engine reports but EVENT_QP_STATE (the port keeps the steering itself). The verbs layer
  * queues it on its channel or async list; it must not call back into the port but for port_channel_raise().
  */

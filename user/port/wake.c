@@ -35,6 +35,9 @@ _Static_assert((u32)XROCE_CQ_ARMED_ANY == (u32)CQ_ARMED_ANY && (u32)XROCE_CQ_ARM
 /* A ring's worth: 16 bytes a record with its header. */
 #define RECORDS_MAX (XROCE_RING_BYTES / 16)
 
+/* From a record to its packet's descriptor: one poll of the kernel's, at most 64 packets. */
+#define PUBLISH_MAX_NS (200 * NSEC_PER_USEC)
+
 struct port_channel {
 	int epoll_fd;	/* what the application polls: event_fd and, once joined, the ring */
 	int event_fd;
@@ -403,6 +406,43 @@ static bool run(struct port_channel *ch, struct port *port)
 	return n > 0;
 }
 
+static nfds_t add_sockets(const struct port *port, struct pollfd *fds)
+{
+	for (u32 i = 0; i < port->made.xsks.count; i++)
+		fds[i] = (struct pollfd){ .fd = port->made.xsks.xsk[i].fd, .events = POLLIN };
+	return port->made.xsks.count;
+}
+
+/*
+ * The same, for a caller who will not sleep on the sockets: a record whose CQ is armed still may have come before its packet, which the kernel
+ * publishes at the end of its poll. The descriptor was readable because of it, so it is waited for, but not for long: it may have been refused.
+ */
+static void run_for_records(struct port_channel *ch, struct port *port, bool always)
+{
+	const struct timespec moment = { .tv_nsec = PUBLISH_MAX_NS };
+	struct pollfd fds[XROCE_MAX_QUEUE];
+	u32 record[RECORDS_MAX];
+	u32 n = consume(ch, record);
+	bool early = false;
+
+	if (!n && !always)
+		return;
+	port_lock(port);
+	port_run_locked(port);
+	if (n && rearm(port, record, n)) {
+		port_run_locked(port);
+		early = rearm(port, record, n);
+	}
+	port_unlock(port);
+	if (!early)
+		return;
+	/* by syscall(): no cancellation point, the caller may have an event in hand */
+	syscall(SYS_ppoll, fds, add_sockets(port, fds), &moment, NULL, 0);
+	port_lock(port);
+	port_run_locked(port);
+	port_unlock(port);
+}
+
 static struct port *port_of(struct port_channel *ch)
 {
 	struct port *port;
@@ -442,17 +482,15 @@ static int sleep_on(struct port_channel *ch, struct port *port)
 {
 	struct pollfd fds[1 + XROCE_MAX_QUEUE] = { { .fd = ch->epoll_fd, .events = POLLIN } };
 	struct timespec timeout;
-	nfds_t n = 1;
 	int ret, err;
 
 	if (port) {
-		for (u32 i = 0; i < port->made.xsks.count; i++)
-			fds[n++] = (struct pollfd){ .fd = port->made.xsks.xsk[i].fd, .events = POLLIN };
+		add_sockets(port, fds + 1);
 		service_sleeper_enter(port);
 		timeout = time_left(port);
 	}
 	pthread_cleanup_push(sleeper_done, port);
-	ret = ppoll(fds, n, port ? &timeout : NULL, NULL);
+	ret = ppoll(fds, 1 + (port ? port->made.xsks.count : 0), port ? &timeout : NULL, NULL);
 	err = ret < 0 && errno == EINTR ? -EINTR : 0;
 	pthread_cleanup_pop(1);
 	return err;
@@ -465,13 +503,25 @@ int port_channel_wait(struct port_channel *ch, bool block)
 
 	pthread_cleanup_push(drop_port, port);
 	/* Before the first sleep too: whoever drives the engine by nothing but this call may have packets waiting. */
-	if (!port || !run(ch, port)) {
-		if (block)
-			err = sleep_on(ch, port);
+	if (!block) {
+		if (port)
+			run_for_records(ch, port, true);
+	} else if (!port || !run(ch, port)) {
+		err = sleep_on(ch, port);
 		/* After a signal as well: between the sleeper's leaving and this, nobody looked at the sockets. */
-		if (block && port)
+		if (port)
 			run(ch, port);
 	}
 	pthread_cleanup_pop(1);
 	return err;
+}
+
+void port_channel_settle(struct port_channel *ch)
+{
+	struct port *port = port_of(ch);
+
+	if (!port)
+		return;
+	run_for_records(ch, port, false);
+	port_put(port);
 }

@@ -117,6 +117,7 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 			break;
 		return fail_int(EAGAIN);
 	}
+	port_channel_settle(ch->pc);
 	*cq = &vcq->ibv;
 	*cq_context = vcq->ibv.cq_context;
 	return 0;

@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# No wake-up is lost: wake_stress.c, and the two examples of ibv_get_cq_event(3) as they stand there (cq_example.c), over a real path.
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 4500
+
+stress() {
+	local family=$1 hops=$2 seed=$3
+	gids_for "$family" || return
+	keep=1 client_server 18620 100 "$TOOLS/wake_stress" -d $DEV_A -g "$gid_a" -n "$hops" -s "$seed" -- \
+		"$TOOLS/wake_stress" -d $DEV_B -g "$gid_b" -n "$hops" -s "$seed" $IP4_A || return
+	need_line server "^wake_stress: seed $seed: [0-9]+ events for [0-9]+ completions"
+	grep '^wake_stress' "$WORK/server.out" "$WORK/client.out" | sed 's/.*wake_stress/#/'
+	# Readable means that there is an event, but for a record whose packet the kernel publishes late.
+	awk '/^wake_stress/ && $12 * 50 > $4 { exit 1 }' "$WORK/server.out" || fail "the descriptor is readable without an event too often"
+	need_least "xroce_rx.cq_wakeups" "$(kept server xroce_rx cq_wakeups)" 1000
+	drop_maps server
+}
+
+example() {
+	gids_for v4 || return
+	client_server 18621 60 "$TOOLS/cq_example" "$1" $DEV_A "$gid_a" 2000 -- "$TOOLS/cq_example" "$1" $DEV_B "$gid_b" 2000 $IP4_A || return
+	need_line server '^cq_example: 2000 messages$'
+}
+
+run_case example_blocking example blocking
+run_case example_nonblocking example nonblocking
+run_case stress_v4 stress v4 "${XROCE_WAKE_HOPS:-40000}" 1
+run_case stress_v6 stress v6 2000 2
+finish_cases
