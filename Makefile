@@ -5,7 +5,7 @@
 # make check      as root: install what is needed, build, run every test
 # make install    DESTDIR= PREFIX=  install the library (privately), the command and the documents
 #
-# BUILD=dir builds elsewhere; SAN=1 builds with ASan and UBSan (for tests/unit and tests/sim).
+# BUILD=dir builds elsewhere; SAN=1 builds with ASan and UBSan (for tests/unit and tests/sim), TSAN=1 with TSan (tests/verbs/tsan.sh).
 
 PREFIX  ?= /usr/local
 DESTDIR ?=
@@ -25,6 +25,11 @@ ALL_CFLAGS = -std=gnu11 $(CFLAGS) $(WARNINGS) -fPIC -fvisibility=hidden -pthread
 ifdef SAN
 ALL_CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 SAN_LIBS   := -fsanitize=address,undefined
+endif
+ifdef TSAN
+# TSan does not know fences; none of ours orders anything but atomics.
+ALL_CFLAGS += -fsanitize=thread -fno-omit-frame-pointer -Wno-tsan
+SAN_LIBS   := -fsanitize=thread
 endif
 
 objs = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
