@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# One run of a perftest tool, for the tests that go through all of them. Sourced behind case.sh.
+
+# perf TOOL SIZE ITERATIONS [OPTION...]
+perf() {
+	local tool=$1 size=$2 n=$3
+	shift 3
+	local sized=(-s "$size")
+	case $tool in ib_atomic_*) sized=() ;; esac
+	gids_for v4 || return
+	client_server 18515 90 "$tool" -d $DEV_A -x "$gid_a" "${sized[@]}" -n "$n" -u 14 -F "$@" -- \
+		"$tool" -d $DEV_B -x "$gid_b" "${sized[@]}" -n "$n" -u 14 -F "$@" $IP4_A || return
+	awk -v s="$size" -v n="$n" '$1 == s && $2 % n == 0 && NF >= 5 && $4 + 0 >= 0 { found = 1 } END { exit !found }' "$WORK/client.out" ||
+		{ fail "no line of results"; show client; }
+}
+
+# Iterations that move some megabytes at most: perftest wants at least 5.
+iterations() {
+	local n=$((8388608 / $1))
+	[ $n -gt 500 ] && n=500
+	[ $n -lt 5 ] && n=5
+	echo $n
+}
