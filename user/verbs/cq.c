@@ -15,6 +15,11 @@ struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context, struc
 	vcq = new_object(sizeof(*vcq));
 	if (!vcq)
 		return fail(ENOMEM);
+	/*
+	 * Two at least: a send queue of one WQE has its slot free again when the WQE completes, so a second one may complete before the application
+	 * polls (perftest's ib_send_lat -e does so when an ACK is late). No adapter has a CQ of one entry.
+	 */
+	cqe = cqe < 2 ? 2 : cqe;
 	err = -cq_init(&vcq->cq, cqe);
 	if (err) {
 		free(vcq);
