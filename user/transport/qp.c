@@ -61,14 +61,12 @@ static u32 opcodes_of(enum xroce_transport t)
 
 int send_wqe_check(const struct qp *qp, const struct send_wqe *wqe)
 {
-	bool no_data = wr_is_answered(wqe->opcode) || wr_is_local(wqe->opcode);
-
 	if (wqe->opcode >= WR_OPCODES || qp->xrc_target || !(opcodes_of(qp->transport) & 1u << wqe->opcode))
 		return EINVAL;
 	if (wqe->flags & ~(WR_FENCE | WR_SIGNALED | WR_SOLICITED | WR_INLINE))
 		return EINVAL;
 	if (wqe->flags & WR_INLINE) {
-		if (no_data)
+		if (wr_is_answered(wqe->opcode) || wr_is_local(wqe->opcode))
 			return EINVAL;
 		if (wqe->num_sge || wqe->length > qp->sq.max_inline)
 			return ENOMEM;
