@@ -369,8 +369,13 @@ static bool atomic_write_body(struct pair *p)
 	wr.send_flags = IBV_SEND_SIGNALED;
 	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), EINVAL);
 	sge[0].lkey = sge[1].lkey = p->mr[0]->lkey;
-	sge[1].length = 1;
-	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), EINVAL);
+	for (uint32_t length = 1; length <= 9; length += 8) {
+		sge[1].length = length;
+		MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), EINVAL);
+		wr.send_flags |= IBV_SEND_INLINE;
+		MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), EINVAL);
+		wr.send_flags &= ~(unsigned int)IBV_SEND_INLINE;
+	}
 	sge[1].length = 5;
 	wr.wr.rdma.remote_addr += 4;
 	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), EINVAL);

@@ -41,11 +41,11 @@ static struct ibv_srq *xrc_srq(struct ibv_pd *pd, struct ibv_xrcd *xrcd, struct 
 static bool open_xrcd__by_inode(void)
 {
 	struct ibv_xrcd_init_attr no_fd = { .comp_mask = IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT };
-	int fd = memfd_create("contract", MFD_CLOEXEC), again, closed = dup(fd);
+	int fd = memfd_create("contract", MFD_CLOEXEC), again, closed = dup(fd), other = memfd_create("contract", MFD_CLOEXEC);
 	struct ibv_xrcd *a, *b, *p;
 	struct ibv_qp *qp, *twin;
 
-	MUST(fd >= 0 && closed >= 0 && !close(closed));
+	MUST(fd >= 0 && other >= 0 && closed >= 0 && !close(closed));
 	MUST_FAIL(ibv_open_xrcd(ctx, &no_fd), EINVAL);
 	MUST_FAIL(open_xrcd(ctx, closed, O_CREAT), EBADF);
 	MUST_FAIL(open_xrcd(ctx, fd, 0), EAGAIN); /* there is none */
@@ -55,6 +55,8 @@ static bool open_xrcd__by_inode(void)
 	/* The inode counts, not the descriptor. */
 	again = dup(fd);
 	MUST(b = open_xrcd(ctx, again, 0));
+	MUST_FAIL(open_xrcd(ctx, other, 0), EAGAIN);
+	close(other);
 	close(again);
 	close(fd);
 	MUST(p = open_xrcd(ctx, -1, O_CREAT));
@@ -304,9 +306,16 @@ static bool traffic_body(struct world *w)
 	MUST_EQ(memcmp(w->to[1] + 8000, w->from, 50), 0);
 	MUST(wait_wc(w->send_cq, &wc));
 
+	/* Its other half's attributes of RC are passed over. */
+	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1 };
+	MUST_EQ(ibv_modify_qp(w->target, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+							IBV_QP_MAX_QP_RD_ATOMIC), 0);
+
 	/* The handle that made the QP goes, the QP stays. */
 	MUST_EQ(ibv_query_qp(w->twin, &attr, IBV_QP_STATE, &init), 0);
-	MUST_EQ(attr.qp_state, IBV_QPS_RTR);
+	MUST_EQ(attr.qp_state, IBV_QPS_RTS);
+	MUST_EQ(attr.timeout, 14);
+	MUST_EQ(attr.retry_cnt, 0);
 	MUST_EQ(attr.dest_qp_num, w->send->qp_num);
 	MUST(w->twin->qp_context == w->xrcd);
 	MUST_EQ(ibv_destroy_qp(w->target), 0);
