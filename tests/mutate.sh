@@ -1,0 +1,82 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Would the tests notice? mutate.sh [-n EVERY] [-o OFFSET] [TABLE]: applies the mutations of TABLE (tests/mutations.txt) one at a time to a
+# copy of the tree, builds it, and runs the tests of tests/unit and tests/sim until one fails. Prints `killed`, with what failed,
+# `SURVIVED` or `broken` (does not build, or its line is not there) for each; -n runs every EVERYth of the table, from OFFSET on.
+# A survivor is a line that no test needs: a test is missing, or the line is. Takes about ten seconds a mutation, so `make check` leaves
+# it out. Exit status 0 if all were killed.
+#
+# A line of the table: file TAB text, which must be on exactly one line of it TAB what is put in its place.
+set -eu
+
+every=1 offset=0
+while getopts n:o: opt; do
+	case $opt in
+	n) every=$OPTARG ;;
+	o) offset=$OPTARG ;;
+	*) exit 2 ;;
+	esac
+done
+shift $((OPTIND - 1))
+top=$(cd "$(dirname "$0")/.." && pwd)
+table=$(realpath "${1:-$top/tests/mutations.txt}")
+# What one program may take, in seconds: a mutant that hangs is killed as well. Fewer random runs than otherwise: all must fit.
+bound=${XROCE_MUTANT_TIMEOUT:-60}
+export XROCE_SIM_SEEDS=${XROCE_SIM_SEEDS:-1500}
+
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+cp -r "$top"/{Makefile,include,user,tests} "$dir"
+cd "$dir"
+# quick ones first; the longest is left out
+programs=
+for kind in unit sim; do
+	for src in tests/$kind/test_*.c; do
+		case $src in */test_masks16.c | */test_loss.c | */test_random.c) ;; *) programs+=" ${src%.c}" ;; esac
+	done
+done
+programs+=" tests/sim/test_random tests/sim/test_loss"
+build() { make -j2 BUILD="$dir/b" CFLAGS=-O1 unit-tests sim-tests >"$dir/log" 2>&1; }
+# Prints the first program that fails, or nothing.
+first_failure() {
+	local p
+	for p in $programs; do
+		timeout "$bound" "$dir/b/$p" >"$dir/log" 2>&1 </dev/null || { echo "${p##*/}"; return; }
+	done
+}
+
+build || { cat "$dir/log"; echo "the tree does not build"; exit 2; }
+failed=$(first_failure)
+[ -z "$failed" ] || { echo "$failed fails without any mutation"; exit 2; }
+
+n=0 killed=0 survived=0 broken=0
+while IFS=$'\t' read -r file text new; do
+	case $file in '#'* | '') continue ;; esac
+	n=$((n + 1))
+	[ $(((n - 1) % every)) -eq "$offset" ] || continue
+	name="$file: $text -> $new"
+	if [ "$(grep -cF -- "$text" "$file")" -ne 1 ]; then
+		echo "broken    $name (not on exactly one line)"
+		broken=$((broken + 1))
+		continue
+	fi
+	cp -p "$file" "$dir/original"
+	TEXT=$text NEW=$new perl -pi -e 's/\Q$ENV{TEXT}\E/$ENV{NEW}/' "$file"
+	if ! build; then
+		echo "broken    $name (does not build)"
+		broken=$((broken + 1))
+	else
+		failed=$(first_failure)
+		if [ -n "$failed" ]; then
+			echo "killed    $name ($failed)"
+			killed=$((killed + 1))
+		else
+			echo "SURVIVED  $name"
+			survived=$((survived + 1))
+		fi
+	fi
+	cp "$dir/original" "$file" # newer than what was built of the mutant
+done <"$table"
+echo "$killed killed, $survived survived, $broken broken"
+[ $((survived + broken)) -eq 0 ]
