@@ -35,16 +35,20 @@ struct record {
 	u8 len_16;		/* bytes of frame that follow, in units of 16, at least one */
 };
 
-#define NUM_SIDES 4
+#define NUM_SIDES 6
 #define MEM_BYTES 16384
 
 static struct world *world;
 static struct buffer *mem;
-static struct side sides[NUM_SIDES];	/* RC over IPv4, RC over IPv6, UC, UD */
+static struct side sides[NUM_SIDES];	/* RC over IPv4, RC over IPv6, UC, UD, XRC initiator, XRC target */
+static struct watched_cq *xrc_cq;
+static struct srq *xrc_srq;
+static struct mr *window, *own_window;	/* of the RC QP over IPv4: bound onto mem, and bound by its requests */
 
 static void make_sides(void)
 {
-	static const enum xroce_transport transports[NUM_SIDES] = { XROCE_RC, XROCE_RC, XROCE_UC, XROCE_UD };
+	static const enum xroce_transport transports[NUM_SIDES] = { XROCE_RC, XROCE_RC, XROCE_UC, XROCE_UD, XROCE_XRC, XROCE_XRC };
+	struct mr_table *t = engine_mr_table(world->node[1].engine);
 
 	for (u32 i = 0; i < NUM_SIDES; i++) {
 		struct pair_options o = pair_defaults();
@@ -52,19 +56,42 @@ static void make_sides(void)
 		o.transport = transports[i];
 		o.is_ipv6 = i == 1;
 		o.timeout = 10;
+		o.xrc_target = i == 5;
 		sides[i] = side_create(&world->node[1], &o, NULL);
 		side_init(&sides[i], &o);
 		side_rtr(&sides[i], &o, 0, 77, 0x1000);
 		side_rts(&sides[i], &o, 0x2000);
-		for (u32 k = 0; k < 8; k++)
+		for (u32 k = 0; k < 8 && sides[i].recv; k++)
 			post_recv_buffer(&sides[i], k, mem, k * 512, 4096);
 	}
+	xrc_cq = world_cq(&world->node[1], 64);
+	xrc_srq = world_xrc_srq(&world->node[1], 8, pair_defaults().xrcd, PAIR_PD, xrc_cq);
+	engine_srq_set_limit(world->node[1].engine, xrc_srq, 2);
+	for (u32 k = 0; k < 4; k++)
+		post_srq_recv(xrc_srq, k, &(struct sge){ buffer_va(mem), 4096, mem->mr->key }, 1);
+	if (mw_add(t, PAIR_PD, MR_WINDOW_2, &window) || mw_add(t, PAIR_PD, MR_WINDOW_2, &own_window) ||
+	    mw_bind(t, window, window->key, mem->mr->key, buffer_va(mem), MEM_BYTES, MR_REMOTE_WRITE, sides[0].qp->qpn))
+		abort();
+}
+
+static void destroy_sides(void)
+{
+	struct mr_table *t = engine_mr_table(world->node[1].engine);
+
+	for (u32 i = 0; i < NUM_SIDES; i++)
+		side_destroy(&sides[i]);
+	world_xrc_srq_destroy(&world->node[1], xrc_srq);
+	world_cq_destroy(&world->node[1], xrc_cq);
+	mr_remove(t, window);
+	mr_remove(t, own_window);
 }
 
 /* The one of our QPs that an opcode and an IP version may reach. */
-static struct side *side_for(u8 opcode, bool is_ipv6)
+static struct side *side_for(u8 opcode, bool is_response, bool is_ipv6)
 {
 	switch (OPCODE_TRANSPORT(opcode)) {
+	case XROCE_XRC:
+		return &sides[is_response ? 4 : 5];
 	case XROCE_UC:
 		return &sides[2];
 	case XROCE_UD:
@@ -84,16 +111,18 @@ static void mend_frame(u8 *frame, u32 *len, u8 mend, u8 value)
 
 	if (packet_parse(&p, &rx))
 		return;
-	s = side_for(p.opcode, p.is_ipv6);
+	s = side_for(p.opcode, p.flags & OP_RESPONSE, p.is_ipv6);
 	path = world_path(world, 0, 1, p.is_ipv6);
 	if (mend & MEND_QPN)
 		p.dest_qpn = s->qp->qpn;
 	if (mend & MEND_PSN)
 		p.psn = psn_add(p.flags & OP_RESPONSE ? s->qp->req.unacked_psn : s->qp->resp.seq.expected_psn, (u32)(s32)(int8_t)value);
 	if (mend & MEND_KEY) {
-		p.rkey = mem->mr->key;
+		p.rkey = value & 1 ? window->key : mem->mr->key;
+		p.inv_rkey = window->key;
 		p.va = buffer_va(mem) + value * 8u;
 		p.qkey = PAIR_QKEY;
+		p.xrc_srqn = xrc_srq->number;
 	}
 	packet_copy_payload(&p, 0, payload, p.payload_len);
 	at = packet_put_headers(built, &path, &p);
@@ -119,12 +148,24 @@ static void post(const struct record *r)
 {
 	struct side *s = &sides[r->mend % NUM_SIDES];
 	struct path path = world_path(world, 1, 0, r->value & 1);
-	struct send send = { .wr_id = r->value, .opcode = r->mend / NUM_SIDES % (WR_SEND_WITH_INV + 1), .flags = WR_SIGNALED, .num_sge = 1,
+	struct send send = { .wr_id = r->value, .opcode = r->mend / NUM_SIDES % WR_OPCODES, .flags = WR_SIGNALED, .num_sge = 1,
 			     .sge = { buffer_sge(mem, 0, r->value * 16u) }, .remote_addr = buffer_va(mem), .rkey = mem->mr->key,
 			     .path = &path, .remote_qpn = 77, .remote_qkey = PAIR_QKEY };
 
 	if (send.opcode == WR_CMP_SWAP || send.opcode == WR_FETCH_ADD)
 		send.sge[0].length = 8;
+	if (send.opcode == WR_FLUSH || send.opcode == WR_ATOMIC_WRITE || send.opcode == WR_LOCAL_INV || send.opcode == WR_BIND_MW) {
+		send.num_sge = 0;
+		send.length = send.opcode == WR_FLUSH || send.opcode == WR_ATOMIC_WRITE ? 8 : 0;
+		send.compare_add = 1;
+		send.inv_rkey = own_window->key;
+		send.bind.mw_key = own_window->key;
+		send.bind.new_key = own_window->key + (r->value < 250);
+		send.bind.lkey = mem->mr->key;
+		send.bind.addr = buffer_va(mem);
+		send.bind.length = r->value * 64u;
+		send.bind.access = MR_REMOTE_READ;
+	}
 	try_post_send(s, &send);
 }
 
@@ -132,7 +173,9 @@ static void post_receive(const struct record *r)
 {
 	struct side *s = &sides[r->mend % NUM_SIDES];
 
-	if (rq_slot(&s->qp->rq, 0))
+	if (!s->recv && rq_slot(&xrc_srq->rq, 0))
+		post_srq_recv(xrc_srq, r->value, &(struct sge){ buffer_va(mem), r->value * 32u, mem->mr->key }, 1);
+	else if (s->recv && rq_slot(&s->qp->rq, 0))
 		post_recv_buffer(s, r->value, mem, 0, r->value * 32u);
 }
 
@@ -179,7 +222,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	world_label(world, "fuzz_engine");
 	world->node[1].to[0].dead = true;
 	world->keep_frames = false;
-	mem = world_buffer(&world->node[1], MEM_BYTES, PAIR_ACCESS_ALL);
+	mem = world_buffer(&world->node[1], MEM_BYTES, PAIR_ACCESS_ALL | MR_MW_BIND | MR_FLUSH_GLOBAL);
 	return 0;
 }
 
@@ -217,8 +260,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		if (!(r.mend & 0x80))
 			world_settle(world);
 	}
-	for (u32 i = 0; i < NUM_SIDES; i++)
-		side_destroy(&sides[i]);
+	world_settle(world); /* events may name what goes now */
+	destroy_sides();
 	world->node[1].num_events = 0;
 	return 0;
 }
