@@ -133,7 +133,8 @@ void requester_seek(struct qp *qp, u32 psn);
 /* Work requests that a response of their own answers; see OP_ANSWERED. */
 static inline bool wr_is_answered(u8 opcode)
 {
-	return 1u << opcode & (1u << WR_READ | 1u << WR_CMP_SWAP | 1u << WR_FETCH_ADD | 1u << WR_FLUSH | 1u << WR_ATOMIC_WRITE);
+	return opcode < WR_OPCODES &&
+	       1u << opcode & (1u << WR_READ | 1u << WR_CMP_SWAP | 1u << WR_FETCH_ADD | 1u << WR_FLUSH | 1u << WR_ATOMIC_WRITE);
 }
 /* Work requests that send nothing. */
 static inline bool wr_is_local(u8 opcode)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The names of enum values, for messages. A value that verbs.h does not have is "unknown". */
+/*
+ * The names of enum values, for messages: the texts that programs and their scripts know from the stock library. A value that verbs.h does
+ * not have is "unknown".
+ */
 #include "objects.h"
 
 #define NAME(table, value) ((u32)(value) < ARRAY_SIZE(table) && (table)[value] ? (table)[value] : "unknown")
@@ -37,25 +40,25 @@ EXPORT const char *ibv_event_type_str(enum ibv_event_type event)
 {
 	static const char *const names[] = {
 		[IBV_EVENT_CQ_ERR] = "CQ error",
-		[IBV_EVENT_QP_FATAL] = "QP fatal error",
-		[IBV_EVENT_QP_REQ_ERR] = "QP invalid request error",
-		[IBV_EVENT_QP_ACCESS_ERR] = "QP access violation error",
+		[IBV_EVENT_QP_FATAL] = "local work queue catastrophic error",
+		[IBV_EVENT_QP_REQ_ERR] = "invalid request local work queue error",
+		[IBV_EVENT_QP_ACCESS_ERR] = "local access violation work queue error",
 		[IBV_EVENT_COMM_EST] = "communication established",
 		[IBV_EVENT_SQ_DRAINED] = "send queue drained",
 		[IBV_EVENT_PATH_MIG] = "path migrated",
-		[IBV_EVENT_PATH_MIG_ERR] = "path migration failed",
-		[IBV_EVENT_DEVICE_FATAL] = "device fatal error",
+		[IBV_EVENT_PATH_MIG_ERR] = "path migration request error",
+		[IBV_EVENT_DEVICE_FATAL] = "local catastrophic error",
 		[IBV_EVENT_PORT_ACTIVE] = "port active",
 		[IBV_EVENT_PORT_ERR] = "port error",
-		[IBV_EVENT_LID_CHANGE] = "LID changed",
-		[IBV_EVENT_PKEY_CHANGE] = "P_Key table changed",
-		[IBV_EVENT_SM_CHANGE] = "subnet manager changed",
-		[IBV_EVENT_SRQ_ERR] = "SRQ error",
+		[IBV_EVENT_LID_CHANGE] = "LID change",
+		[IBV_EVENT_PKEY_CHANGE] = "P_Key change",
+		[IBV_EVENT_SM_CHANGE] = "SM change",
+		[IBV_EVENT_SRQ_ERR] = "SRQ catastrophic error",
 		[IBV_EVENT_SRQ_LIMIT_REACHED] = "SRQ limit reached",
 		[IBV_EVENT_QP_LAST_WQE_REACHED] = "last WQE reached",
-		[IBV_EVENT_CLIENT_REREGISTER] = "client reregistration requested",
-		[IBV_EVENT_GID_CHANGE] = "GID table changed",
-		[IBV_EVENT_WQ_FATAL] = "WQ fatal error",
+		[IBV_EVENT_CLIENT_REREGISTER] = "client reregistration",
+		[IBV_EVENT_GID_CHANGE] = "GID table change",
+		[IBV_EVENT_WQ_FATAL] = "WQ fatal",
 	};
 
 	return NAME(names, event);
@@ -69,25 +72,25 @@ EXPORT const char *ibv_wc_status_str(enum ibv_wc_status status)
 		[IBV_WC_LOC_QP_OP_ERR] = "local QP operation error",
 		[IBV_WC_LOC_EEC_OP_ERR] = "local EE context operation error",
 		[IBV_WC_LOC_PROT_ERR] = "local protection error",
-		[IBV_WC_WR_FLUSH_ERR] = "work request flushed",
-		[IBV_WC_MW_BIND_ERR] = "memory window bind error",
-		[IBV_WC_BAD_RESP_ERR] = "bad response",
+		[IBV_WC_WR_FLUSH_ERR] = "Work Request Flushed Error",
+		[IBV_WC_MW_BIND_ERR] = "memory management operation error",
+		[IBV_WC_BAD_RESP_ERR] = "bad response error",
 		[IBV_WC_LOC_ACCESS_ERR] = "local access error",
 		[IBV_WC_REM_INV_REQ_ERR] = "remote invalid request error",
 		[IBV_WC_REM_ACCESS_ERR] = "remote access error",
 		[IBV_WC_REM_OP_ERR] = "remote operation error",
-		[IBV_WC_RETRY_EXC_ERR] = "transport retries exceeded",
-		[IBV_WC_RNR_RETRY_EXC_ERR] = "RNR retries exceeded",
-		[IBV_WC_LOC_RDD_VIOL_ERR] = "local RDD violation",
+		[IBV_WC_RETRY_EXC_ERR] = "transport retry counter exceeded",
+		[IBV_WC_RNR_RETRY_EXC_ERR] = "RNR retry counter exceeded",
+		[IBV_WC_LOC_RDD_VIOL_ERR] = "local RDD violation error",
 		[IBV_WC_REM_INV_RD_REQ_ERR] = "remote invalid RD request",
-		[IBV_WC_REM_ABORT_ERR] = "remote abort",
+		[IBV_WC_REM_ABORT_ERR] = "aborted error",
 		[IBV_WC_INV_EECN_ERR] = "invalid EE context number",
 		[IBV_WC_INV_EEC_STATE_ERR] = "invalid EE context state",
 		[IBV_WC_FATAL_ERR] = "fatal error",
-		[IBV_WC_RESP_TIMEOUT_ERR] = "response timed out",
+		[IBV_WC_RESP_TIMEOUT_ERR] = "response timeout error",
 		[IBV_WC_GENERAL_ERR] = "general error",
-		[IBV_WC_TM_ERR] = "tag matching error",
-		[IBV_WC_TM_RNDV_INCOMPLETE] = "tag matching rendezvous incomplete",
+		[IBV_WC_TM_ERR] = "TM error",
+		[IBV_WC_TM_RNDV_INCOMPLETE] = "TM software rendezvous",
 	};
 
 	return NAME(names, status);
