@@ -396,9 +396,40 @@ static void response__of_the_wrong_kind_or_length(void **state)
 	}
 }
 
+/* Who set max_rd_atomic to 0 asked for no READs and atomics: they fail, in order, and do not wait for ever. */
+static void max_rd_atomic__zero(void **state)
+{
+	static const enum wr_opcode opcodes[] = { WR_READ, WR_FETCH_ADD, WR_CMP_SWAP };
+
+	for (u32 i = 0; i < ARRAY_SIZE(opcodes); i++) {
+		struct world *w = world_create(2, 3);
+		struct pair_options o = pair_defaults();
+		struct buffer *local = world_buffer(&w->node[0], 64, PAIR_ACCESS_ALL), *remote = world_buffer(&w->node[1], 64, PAIR_ACCESS_ALL);
+		struct send list[2];
+		struct pair p;
+
+		world_label(w, "test_errors max_rd_atomic 0 opcode %u", opcodes[i]);
+		o.max_rd_atomic = 0;
+		p = pair_connect(w, &o);
+		list[0] = (struct send){ .wr_id = 1, .opcode = WR_WRITE, .flags = WR_SIGNALED, .num_sge = 1, .sge = { buffer_sge(local, 0, 8) },
+					 .remote_addr = buffer_va(remote), .rkey = remote->mr->key };
+		list[1] = list[0];
+		list[1].wr_id = 2;
+		list[1].opcode = opcodes[i];
+		post_sends(&p.side[0], list, 2);
+		world_run(w);
+		check_eq(w, p.side[0].send->n, 2);
+		expect(w, p.side[0].send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 8, .qpn = p.side[0].qp->qpn);
+		expect(w, p.side[0].send, 1, .wr_id = 2, .status = CQE_LOC_QP_OP_ERR, .qpn = p.side[0].qp->qpn);
+		pair_destroy(&p);
+		world_destroy(w);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(max_rd_atomic__zero),
 		cmocka_unit_test(rem_access_err__both_sides),
 		cmocka_unit_test(zero_length__needs_no_key),
 		cmocka_unit_test(receive_short__both_sides),

@@ -356,6 +356,19 @@ static void dcqcn__nothing_without_ecn(void **state)
 	scene_close(&s);
 }
 
+/* An early packet that comes twice is kept once. */
+static void reorder__keeps_one_of_each(void **state)
+{
+	struct scene s = scene_open(&(struct world_options){ 0 }, 6, 14);
+
+	world_label(s.w, "test_recovery duplicates of early packets");
+	s.w->node[0].to[1].drop = 1;
+	s.w->node[0].to[1].duplicate = ~1ull;
+	transfer(&s, WR_WRITE, 3);
+	check_eq(s.w, s.w->node[1].stats.rx_held, PACKETS - 1);
+	scene_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -364,6 +377,7 @@ int main(void)
 		cmocka_unit_test(selective__a_peer_that_keeps_nothing),
 		cmocka_unit_test(read__each_lost_response_is_asked_for_alone),
 		cmocka_unit_test(reorder__late_and_repeated_packets),
+		cmocka_unit_test(reorder__keeps_one_of_each),
 		cmocka_unit_test(sweep__each_part_cuts_what_is_sent_again),
 		cmocka_unit_test(rto__repairs_a_lost_tail_before_the_users_timeout),
 		cmocka_unit_test(rto__does_not_shorten_the_users_patience),

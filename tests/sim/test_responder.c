@@ -677,9 +677,57 @@ static void comm_est__once_in_rtr(void **state)
 	world_destroy(w);
 }
 
+/* A READ that is asked for again from its middle: its responses start with FIRST or ONLY and an AETH, as for any other request. */
+static void read__resumed_answer_is_a_whole_one(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct raw r = raw_create(&o, "test_responder resumed read");
+	struct packet p = { .opcode = RC(READ_REQUEST), .psn = RAW_PSN, .va = buffer_va(r.mem), .rkey = r.mem->mr->key, .dma_len = 4 * 1024 };
+	static const u8 whole[] = { RC(READ_RESPONSE_FIRST), RC(READ_RESPONSE_MIDDLE), RC(READ_RESPONSE_MIDDLE), RC(READ_RESPONSE_LAST) };
+	static const u8 part[] = { RC(READ_RESPONSE_FIRST), RC(READ_RESPONSE_LAST) };
+
+	raw_send(&r, p, NULL, 0);
+	for (u32 i = 0; i < ARRAY_SIZE(whole); i++)
+		check_eq(r.w, raw_answer(&r)->opcode, whole[i]);
+	p.psn += 1;
+	p.va += 1024;
+	p.dma_len = 2 * 1024;
+	raw_send(&r, p, NULL, 0);
+	for (u32 i = 0; i < ARRAY_SIZE(part); i++) {
+		const struct packet *answer = raw_answer(&r);
+
+		check(r.w, answer && answer->opcode == part[i] && answer->psn == p.psn + i && answer->payload_len == 1024);
+	}
+	p.psn += 2;
+	p.va += 2 * 1024;
+	p.dma_len = 1024;
+	raw_send(&r, p, NULL, 0);
+	check_eq(r.w, raw_answer(&r)->opcode, RC(READ_RESPONSE_ONLY));
+	expect_silence(&r);
+	raw_destroy(&r);
+}
+
+/* NAK codes that do not exist end nothing. */
+static void nak__unknown_codes_are_dropped(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct raw r = raw_create(&o, "test_responder unknown nak");
+
+	post_send(&r.s, &(struct send){ .wr_id = 1, .opcode = WR_WRITE, .flags = WR_SIGNALED, .num_sge = 1, .sge = { buffer_sge(r.mem, 0, 8) } });
+	world_settle(r.w);
+	for (u32 code = 4; code < 32; code++)
+		check_eq(r.w, raw_send(&r, (struct packet){ .opcode = RC(ACKNOWLEDGE), .psn = RAW_SQ_PSN, .syndrome = (u8)(AETH_NAK | code) }, NULL, 0),
+			 1 + XROCE_DROP_unexpected_response);
+	check_eq(r.w, qp_state(r.s.qp), QPS_RTS);
+	check_eq(r.w, r.s.send->n, 0);
+	raw_destroy(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(read__resumed_answer_is_a_whole_one),
+		cmocka_unit_test(nak__unknown_codes_are_dropped),
 		cmocka_unit_test(psn__expected_is_acked_with_msn),
 		cmocka_unit_test(psn__no_ack_unless_asked),
 		cmocka_unit_test(psn__ahead_is_nakked_once),
