@@ -1,0 +1,128 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Are the tests of the CQ, SRQ and channel code able to fail? mutate-verbs.sh [NAME...] copies the tree, breaks one thing at a time, builds, runs the tests
+# that ought to notice, and reports `killed NAME` or `survived NAME`. Exit status 1 if any survived, 2 if a mutation does not apply any more.
+# As root, a few minutes; no part of `make check`.
+here=$(cd "$(dirname "$0")/.." && pwd) || exit 1
+tree=$(mktemp -d "${TMPDIR:-/tmp}/xroce-mutate.XXXXXX") || exit 1
+trap 'rm -rf "$tree"' EXIT
+trap 'exit 130' INT TERM
+unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
+
+# NAME | FILE | sed expression | tests: pages of man.sh, or contract, unit-cq, wake
+mutations() {
+	cat <<'TABLE'
+byte_len          | user/verbs/cq.c          | s/wc->byte_len = e->byte_len;/wc->byte_len = e->byte_len + 1;/ | ibv_poll_cq
+byte_len_ex       | user/verbs/cq_ex.c       | s/current->byte_len;/current->byte_len + 1;/ | ibv_create_cq_ex
+opcode            | user/verbs/cq.c          | s/(enum ibv_wc_opcode)e->opcode/(enum ibv_wc_opcode)(e->opcode \& ~1u)/ | ibv_poll_cq
+opcode_ex         | user/verbs/cq_ex.c       | s/(enum ibv_wc_opcode)to_vcq_ex(cq)->current->opcode/IBV_WC_SEND/ | ibv_create_cq_ex
+src_qp            | user/verbs/cq.c          | s/wc->src_qp = e->src_qpn;/wc->src_qp = e->qpn;/ | ibv_poll_cq
+src_qp_ex         | user/verbs/cq_ex.c       | s/current->src_qpn;/current->qpn;/ | ibv_create_cq_ex
+wr_id             | user/verbs/cq.c          | s/wc->wr_id = e->wr_id;/wc->wr_id = (u32)e->wr_id;/ | ibv_poll_cq
+wr_id_ex          | user/verbs/cq_ex.c       | s/vcq->ex.wr_id = e->wr_id;/vcq->ex.wr_id = (u32)e->wr_id;/ | ibv_create_cq_ex
+imm_data          | user/verbs/cq.c          | s/wc->imm_data = e->imm;/wc->imm_data = __builtin_bswap32(e->imm);/ | ibv_poll_cq
+imm_data_ex       | user/verbs/cq_ex.c       | s/current->imm;/current->imm + 1;/ | ibv_create_cq_ex
+wc_flags_missing  | user/verbs/cq.c          | s/wc->wc_flags = e->flags;/wc->wc_flags = e->flags \& ~CQE_GRH;/ | ibv_poll_cq
+wc_flags_extra    | user/verbs/cq.c          | s/wc->wc_flags = e->flags;/wc->wc_flags = e->flags \| CQE_GRH;/ | ibv_poll_cq
+wc_flags_ex       | user/verbs/cq_ex.c       | s/current->flags;/current->flags \& ~CQE_WITH_IMM;/ | ibv_create_cq_ex
+qp_num            | user/verbs/cq.c          | s/wc->qp_num = e->qpn;/wc->qp_num = e->src_qpn;/ | ibv_poll_cq
+status            | user/verbs/cq.c          | s/wc->status = (enum ibv_wc_status)e->status;/wc->status = 0;/ | ibv_poll_cq
+vendor_err        | user/verbs/cq.c          | s/wc->vendor_err = e->vendor_err;/wc->vendor_err = e->status;/ | ibv_poll_cq
+unasked_field     | user/verbs/cq_ex.c       | s/wc_flags & IBV_WC_EX_WITH_CVLAN ? read_cvlan : NULL/read_cvlan/ | ibv_create_cq_ex
+timestamp         | user/verbs/cq_ex.c       | s/return to_vcq_ex(cq)->current->time_ns;/return to_vcq_ex(cq)->current->time_ns \/ 1000;/ | ibv_create_cq_ex
+wall_clock        | user/verbs/cq_ex.c       | s/(u64)now.tv_nsec - passed/(u64)now.tv_nsec - passed - 2000000/ | ibv_create_cq_ex
+single_threaded   | user/verbs/cq_ex.c       | s/vcq->lock.off = .*/vcq->lock.off = false;/ | ibv_create_cq_ex
+ignore_overrun    | user/verbs/cq_ex.c       | s/vcq->cq.ignore_overrun = .*/vcq->cq.ignore_overrun = false;/ | ibv_create_cq_ex
+comp_vector       | user/verbs/cq.c          | s/vector >= (u32)context->num_comp_vectors/vector > (u32)context->num_comp_vectors/ | ibv_create_cq_ex
+end_poll_keeps    | user/verbs/cq_ex.c       | /^static void cq_ex_end/,/^}/s/cq_pop(&vcq->cq);/;/ | ibv_create_cq_ex
+overrun_silent    | user/transport/engine.c  | s/engine_cq_event(e, cq, EVENT_CQ_ERR);/;/ | ibv_poll_cq
+overrun_usable    | user/verbs/cq.c          | s/return n ? n : vcq->cq.overrun ? -EIO : 0;/return n;/ | ibv_poll_cq
+overrun_keeps_qps | user/transport/engine.c  | s/engine_qp_error(e, qp, EVENT_QP_FATAL);/;/ | ibv_poll_cq
+overrun_early     | user/transport/cq.c      | s/prod - cons >= cq->capacity/prod - cons + 1 >= cq->capacity/ | ibv_poll_cq
+event_for_nothing | user/verbs/cq.c          | /^int req_notify_cq_op/,/^}/s/port_cq_arm(ctx->port, &vcq->cq, solicited_only);/port_cq_arm(ctx->port, \&vcq->cq, solicited_only); channel_event(vcq);/ | ibv_req_notify_cq
+not_one_shot      | user/transport/cq.c      | s/atomic_compare_exchange_weak(&cq->armed, &armed, CQ_DISARMED)/atomic_compare_exchange_weak(\&cq->armed, \&armed, armed)/ | ibv_req_notify_cq
+solicited_ignored | user/verbs/cq.c          | s/port_cq_arm(ctx->port, &vcq->cq, solicited_only);/port_cq_arm(ctx->port, \&vcq->cq, 0);/ | ibv_req_notify_cq
+solicited_always  | user/transport/engine.c  | s/cq_take_event(cq, solicited || cqe->status != CQE_SUCCESS)/cq_take_event(cq, solicited)/ | ibv_req_notify_cq
+arm_narrowed      | user/port/wake.c         | s/atomic_compare_exchange_strong(&cq->armed, &disarmed, CQ_ARMED_SOLICITED);/atomic_store(\&cq->armed, CQ_ARMED_SOLICITED), (void)disarmed;/ | ibv_req_notify_cq
+lost_no_fence     | user/transport/cq.c      | /^bool cq_push/,/^}/s/memory_order_seq_cst/memory_order_release/ | unit-cq
+lost_take_first   | user/transport/engine.c  | /^void engine_complete/,/^}/s/if (!cq_push(cq, cqe)) {/bool early = cq_would_take_event(cq, true); if (!cq_push(cq, cqe)) {/;/^void engine_complete/,/^}/s/if (cq_take_event(/if (early \&\& cq_take_event(/ | wake
+lost_descriptor   | user/verbs/channel.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | ibv_get_cq_event
+lost_requeue      | user/verbs/channel.c     | s/if (--vcq->events_pending) {/vcq->events_pending = 0; if (0) {/ | ibv_get_cq_event
+early_readable    | user/verbs/channel.c     | s/^	port_channel_settle(ch->pc);//  | wake
+no_wait_for_acks  | user/verbs/channel.c     | s/while (vcq->ibv.comp_events_completed != delivered)/while (0)/ | ibv_get_cq_event
+ack_counts_one    | user/verbs/channel.c     | s/cq->comp_events_completed += nevents;/cq->comp_events_completed += 1;/ | ibv_get_cq_event
+moderate_count    | user/transport/moderation.c | s/>= cq->moderate_count/> cq->moderate_count/ | ibv_modify_cq
+moderate_early    | user/transport/moderation.c | s/e->now_ns + cq->moderate_ns/e->now_ns + cq->moderate_ns \/ 2/ | ibv_modify_cq
+moderate_lost     | user/transport/moderation.c | s/^	if (cq->withheld && cq_take_event(cq, true))/	if (0)/ | ibv_modify_cq
+limit_twice       | user/transport/engine.c  | /^bool engine_take_receive/,/^}/s/srq->limit = 0;/;/ | ibv_modify_srq
+limit_late        | user/transport/engine.c  | /^bool engine_take_receive/,/^}/s/rq_posted(&srq->rq) < srq->limit/rq_posted(\&srq->rq) + 1 < srq->limit/ | ibv_modify_srq
+limit_early       | user/transport/engine.c  | /^bool engine_take_receive/,/^}/s/rq_posted(&srq->rq) < srq->limit/rq_posted(\&srq->rq) <= srq->limit/ | ibv_modify_srq
+resize_drops      | user/transport/rq.c      | /^int rq_resize/,/^}/s/i = cons; i != prod/i = cons + 1; i < prod/ | ibv_modify_srq
+resize_unlocked   | user/verbs/srq.c         | /^EXPORT int ibv_modify_srq/,/^}/s/vlock_take(&vsrq->lock);//;/^EXPORT int ibv_modify_srq/,/^}/s/vlock_drop(&vsrq->lock);// | ibv_modify_srq
+resize_cq_drops   | user/transport/cq.c      | /^int cq_resize/,/^}/s/i = cons; i != prod/i = cons + 1; i < prod/ | ibv_resize_cq
+srq_busy          | user/verbs/srq.c         | /^EXPORT int ibv_destroy_srq/,/^}/s/return EBUSY;/;/ | ibv_create_srq
+bad_wr            | user/verbs/post.c        | /^static int rq_post/,/^}/s/\*bad_wr = wr;/*bad_wr = wr->next;/ | ibv_post_srq_recv
+srq_unlocked      | user/verbs/post.c        | /^static int rq_post/,/^}/s/vlock_take(lock);//;/^static int rq_post/,/^}/s/vlock_drop(lock);// | ibv_post_srq_recv
+grh_offset        | user/transport/datagram.c | s/!responder_scatter(e, qp, p, ROCE_GRH_BYTES)/!responder_scatter(e, qp, p, 0)/ | ibv_post_srq_recv
+last_wqe_missing  | user/verbs/async.c       | /EVENT_QP_LAST_WQE/d | ibv_post_srq_recv
+async_no_wait     | user/verbs/async.c       | s/while (\*completed != wait_for)/while (0)/ | ibv_get_async_event
+async_left_behind | user/verbs/async.c       | /^void async_forget/,/^}/s/if (n->event.element.qp == object)/if (0)/ | ibv_get_async_event
+TABLE
+}
+
+build() { make --no-print-directory -C "$tree/src" BUILD="$tree/build" -j"$(nproc)" "$@" >"$tree/make.out" 2>&1; }
+
+run_test() {
+	case $1 in
+	contract) bash "$tree/src/tests/verbs/contract.sh" "$tree/build" ;;
+	unit-cq) # a missing fence shows by chance
+		build WARNINGS= "$tree/build/tests/unit/test_cq" || return
+		for _ in 1 2 3 4 5 6 7 8; do
+			timeout 120 "$tree/build/tests/unit/test_cq" 2>&1 || return
+		done
+		;;
+	wake) XROCE_WAKE_HOPS=20000 bash "$tree/src/tests/netns/wake.sh" "$tree/build" ;;
+	*) XROCE_MAN_TIMEOUT=40 bash "$tree/src/tests/verbs/man.sh" "$tree/build" "$1" ;;
+	esac
+}
+
+mkdir "$tree/src"
+(cd "$here" && git ls-files -z | xargs -0 cp --parents -t "$tree/src") || exit 2
+build all "$tree/build/tests/unit/test_cq" netns-tools || { cat "$tree/make.out"; exit 2; }
+
+trim() { local s=$1; s=${s#"${s%%[![:space:]]*}"}; printf '%s' "${s%"${s##*[![:space:]]}"}"; }
+killed=0 survived=0 stale=0
+while IFS= read -r line; do
+	name=$(trim "${line%%|*}")
+	line=${line#*|}
+	file=$(trim "${line%%|*}")
+	line=${line#*|}
+	tests=$(trim "${line##*|}")
+	expression=$(trim "${line%|*}")
+	if [ $# -gt 0 ] && [[ " $* " != *" $name "* ]]; then
+		continue
+	fi
+	sed -i "$expression" "$tree/src/$file"
+	if cmp -s "$here/$file" "$tree/src/$file"; then
+		echo "stale $name: it changes nothing in $file"
+		stale=$((stale + 1))
+		continue
+	fi
+	# A mutation may leave something unused.
+	if ! build WARNINGS= all; then
+		echo "stale $name: it does not build"
+		grep -m 3 error "$tree/make.out"
+		stale=$((stale + 1))
+	elif run_test "$tests" >"$tree/test.out" 2>&1; then
+		echo "survived $name ($tests)"
+		survived=$((survived + 1))
+	else
+		echo "killed $name by $(grep -m 1 -oE '^not ok [a-z0-9_]+|^\[  FAILED  \] [a-z0-9_]+' "$tree/test.out" | sed 's/.* //') ($tests)"
+		killed=$((killed + 1))
+	fi
+	cp "$here/$file" "$tree/src/$file"
+done < <(mutations)
+echo "$killed killed, $survived survived, $stale stale"
+[ $stale -eq 0 ] || exit 2
+[ $survived -eq 0 ]
