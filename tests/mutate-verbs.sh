@@ -103,8 +103,9 @@ while IFS= read -r line; do
 	if [ $# -gt 0 ] && [[ " $* " != *" $name "* ]]; then
 		continue
 	fi
+	cp "$tree/src/$file" "$tree/whole"
 	sed -i "$expression" "$tree/src/$file"
-	if cmp -s "$here/$file" "$tree/src/$file"; then
+	if cmp -s "$tree/whole" "$tree/src/$file"; then
 		echo "stale $name: it changes nothing in $file"
 		stale=$((stale + 1))
 		continue
@@ -121,7 +122,7 @@ while IFS= read -r line; do
 		echo "killed $name by $(grep -m 1 -oE '^not ok [a-z0-9_]+|^\[  FAILED  \] [a-z0-9_]+' "$tree/test.out" | sed 's/.* //') ($tests)"
 		killed=$((killed + 1))
 	fi
-	cp "$here/$file" "$tree/src/$file"
+	cp "$tree/whole" "$tree/src/$file"
 done < <(mutations)
 echo "$killed killed, $survived survived, $stale stale"
 [ $stale -eq 0 ] || exit 2
