@@ -203,7 +203,11 @@ bool no_cq_event(struct ibv_comp_channel *ch)
 
 	if (!set_nonblocking(ch->fd, true))
 		return false;
-	none = ibv_get_cq_event(ch, &cq, &context) == -1 && errno == EAGAIN;
+	none = ibv_get_cq_event(ch, &cq, &context) == -1;
+	if (none)
+		none = errno == EAGAIN;
+	else
+		ibv_ack_cq_events(cq, 1); /* or it could not be destroyed */
 	return set_nonblocking(ch->fd, false) && none;
 }
 
@@ -227,9 +231,13 @@ bool no_async_event(void)
 
 	if (!set_nonblocking(ctx->async_fd, true))
 		return false;
-	none = ibv_get_async_event(ctx, &event) == -1 && errno == EAGAIN;
-	if (!none)
+	none = ibv_get_async_event(ctx, &event) == -1;
+	if (none) {
+		none = errno == EAGAIN;
+	} else {
 		printf("# async event %d\n", event.event_type);
+		ibv_ack_async_event(&event); /* or nothing could be destroyed */
+	}
 	return set_nonblocking(ctx->async_fd, false) && none;
 }
 
