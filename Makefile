@@ -3,6 +3,7 @@
 # make            build everything (no root, nothing attached)
 # make demo       as root: install what is needed, build, show it working between two namespaces
 # make check      as root: install what is needed, build, run every test
+# make bench      as root: measure against raw AF_XDP, UDP and TCP between two namespaces (scripts/bench.sh --quick: in 3 minutes)
 # make install    DESTDIR= PREFIX=  install the library (privately), the command and the documents
 #
 # BUILD=dir builds elsewhere; SAN=1 builds with ASan and UBSan (for tests/unit and tests/sim), TSAN=1 with TSan (tests/verbs/tsan.sh).
@@ -43,7 +44,7 @@ LIB   := $(BUILD)/lib/libibverbs.so.1
 TOOL  := $(BUILD)/bin/xroce
 SKEL  := $(BUILD)/gen/xroce.skel.h
 
-.PHONY: all transport fuzzers tests unit-tests sim-tests bpf-tests port-tests netns-tools deps demo check install clean
+.PHONY: all transport fuzzers tests unit-tests sim-tests bpf-tests port-tests netns-tools bench-tools deps demo check bench install clean
 all: $(LIB) $(BUILD)/lib/libibverbs.so $(TOOL)
 
 # ---- BPF: one object, embedded through its skeleton ----
@@ -97,6 +98,7 @@ SIM_TESTS  := $(patsubst tests/sim/%.c,$(BUILD)/tests/sim/%,$(wildcard tests/sim
 BPF_LIB_SRC := $(filter-out $(wildcard tests/bpf/test_*.c),$(wildcard tests/bpf/*.c))
 PORT_TESTS := $(patsubst tests/port/%.c,$(BUILD)/tests/port/%,$(wildcard tests/port/test_*.c))
 BPF_TESTS  := $(patsubst tests/bpf/%.c,$(BUILD)/tests/bpf/%,$(wildcard tests/bpf/test_*.c))
+BENCH_TOOLS := $(patsubst tests/bench/%.c,$(BUILD)/tests/bench/%,$(wildcard tests/bench/*.c))
 NETNS_TOOLS := $(patsubst tests/netns/%.c,$(BUILD)/tests/netns/%,$(wildcard tests/netns/*.c))
 TEST_CFLAGS := -Itests/common -DXROCE_GOLDEN_DIR='"$(CURDIR)/tests/golden"'
 
@@ -142,10 +144,16 @@ $(BUILD)/tests/fuzz/fuzz_engine: $(FUZZ_ENGINE_SRC) $(wildcard user/transport/*.
 
 fuzzers: $(BUILD)/tests/fuzz/fuzz_packet $(BUILD)/tests/fuzz/fuzz_engine
 
+# Measuring programs: `make bench` runs them; never part of the tests.
+$(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libtransport.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) -pthread $^ $(PKG_LIBS) $(SAN_LIBS) -o $@
+
 unit-tests: $(UNIT_TESTS)
 sim-tests: $(SIM_TESTS)
 bpf-tests: $(BPF_TESTS)
 netns-tools: $(NETNS_TOOLS)
+bench-tools: $(BENCH_TOOLS)
 port-tests: $(PORT_TESTS)
 tests: unit-tests sim-tests bpf-tests port-tests netns-tools
 
@@ -156,6 +164,10 @@ demo: deps
 	scripts/demo.sh $(BUILD)
 check: deps
 	scripts/check.sh $(BUILD)
+
+bench: deps
+	$(MAKE) all bench-tools
+	scripts/bench.sh $(BUILD)
 
 # The library goes to a directory of its own, never where the system's libibverbs is found by default.
 install: all

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the engine alone costs: two engines in one process, no kernel, no loss. Frames go from one to the other in batches through a small set of
+ * buffers, as they would through rings; ICRCs are made and checked, payload is copied from and to the user's buffers. Never part of a test: it
+ * prints figures and fails only when a completion is missing or wrong.
+ *
+ *   engine [-t seconds | -n messages] [-p postlist] WORKLOAD...
+ *   WORKLOAD: OPERATION:SIZE[:QPS], OPERATION one of send, write, read
+ *
+ * A line a workload, separated by tabs: workload, messages/s with both ends on this core, Gbit/s of payload, nanoseconds a message of the requester's and
+ * of the responder's end, messages/s and Gbit/s if each end had a core of its own (the slower end's).
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../user/transport/engine.h"
+
+#define BATCH	    32	    /* frames handed over at a time, as the pump does */
+#define FRAME_ROOM  8192
+#define PSN	    0xfff000
+#define TIMEOUT	    14
+#define SIGNAL_EACH 16	    /* messages of a QP a completion of the requester */
+#define DEPTH_ONE   256	    /* WQEs of a QP that has no others beside it */
+#define DEPTH_MANY  8
+
+struct end {
+	struct engine *engine;
+	struct xroce_engine_stats stats;
+	struct xroce_drops drops;
+	struct cq cq;
+	struct mr *mr;
+	u8 *memory;
+	struct qp **qp;
+	struct gid gid;
+	u8 mac[6];
+	u64 spent_ns;
+};
+
+struct bench {
+	struct end end[2];
+	u32 qps, depth, size;
+	u8 opcode;	/* enum wr_opcode */
+	u32 *out;	/* messages of each QP that are posted and not known to be done */
+	u32 *posted;	/* messages of each QP ever posted */
+	u32 turn;
+	u64 done;
+	u64 end_messages; /* stop posting there */
+	u64 started;
+	u64 received;
+};
+
+static u8 frames[BATCH][FRAME_ROOM] __attribute__((aligned(4096)));
+
+static void die(const char *what)
+{
+	fprintf(stderr, "engine: %s\n", what);
+	exit(1);
+}
+
+static u64 now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * NSEC_PER_SEC + (u64)t.tv_nsec;
+}
+
+static u64 next_random(void *arg)
+{
+	static u64 x = 88172645463325252ull;
+
+	x ^= x << 13;
+	x ^= x >> 7;
+	return x ^= x << 17;
+}
+
+static void end_open(struct end *end, u32 index, u32 size)
+{
+	const struct engine_config config = { .random = next_random, .stats = &end->stats, .drops = &end->drops };
+
+	memset(end, 0, sizeof(*end));
+	end->gid = (struct gid){ { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = (u8)(index + 1) } };
+	memcpy(end->mac, (u8[]){ 2, 0, 0, 0, 0, (u8)(index + 1) }, sizeof(end->mac));
+	end->memory = aligned_alloc(4096, (size + 4095) & ~4095u);
+	if (!end->memory || engine_create(&config, &end->engine) || cq_init(&end->cq, 1 << 17))
+		die("no memory");
+	memset(end->memory, (int)index, size);
+	if (mr_add(engine_mr_table(end->engine), 1, end->memory, size, (u64)(uintptr_t)end->memory,
+		   MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ, &end->mr))
+		die("mr_add");
+}
+
+static void end_qps(struct end *end, u32 qps, u32 depth)
+{
+	const struct qp_init init = {
+		.transport = XROCE_RC, .max_send_wr = depth, .max_recv_wr = depth, .max_send_sge = 1, .max_recv_sge = 1,
+		.send_cq = &end->cq, .recv_cq = &end->cq, .pd = 1,
+	};
+
+	end->qp = calloc(qps, sizeof(*end->qp));
+	for (u32 i = 0; i < qps; i++)
+		if (!end->qp || qp_create(end->engine, &init, &end->qp[i]))
+			die("qp_create");
+}
+
+static void connect_qp(struct end *a, struct end *b, u32 i)
+{
+	struct qp_attr attr = {
+		.state = QPS_INIT, .port = 1, .access = MR_REMOTE_WRITE | MR_REMOTE_READ, .path_mtu = 4096, .timeout = TIMEOUT,
+		.retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 16, .max_dest_rd_atomic = 16, .min_rnr_timer = 1,
+		.dest_qpn = b->qp[i]->qpn, .rq_psn = PSN, .sq_psn = PSN,
+		.path = { .hop_limit = 64, .udp_sport = path_udp_sport(0, a->qp[i]->qpn, b->qp[i]->qpn), .local = a->gid, .peer = b->gid },
+	};
+	static const u32 masks[] = {
+		[QPS_INIT] = QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS,
+		[QPS_RTR] = QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC |
+			    QP_ATTR_MIN_RNR_TIMER,
+		[QPS_RTS] = QP_ATTR_STATE | QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+			    QP_ATTR_MAX_QP_RD_ATOMIC,
+	};
+
+	memcpy(attr.path.dmac, b->mac, 6);
+	memcpy(attr.path.smac, a->mac, 6);
+	for (; attr.state <= QPS_RTS; attr.state++)
+		if (qp_modify(a->engine, a->qp[i], &attr, masks[attr.state], now()))
+			die("qp_modify");
+}
+
+/* wr_id of a send and of a receive: the QP's index. */
+static void post_receive(struct bench *b, u32 i)
+{
+	struct end *end = &b->end[1];
+	struct rq *rq = &end->qp[i]->rq;
+	struct recv_wqe *wqe = rq_slot(rq, 0);
+
+	if (!wqe)
+		die("no room for a receive");
+	wqe->wr_id = i;
+	wqe->num_sge = 1;
+	wqe->sge[0] = (struct sge){ .addr = (u64)(uintptr_t)end->memory, .length = b->size, .lkey = end->mr->key };
+	rq_publish(rq, 1);
+}
+
+/* Post n messages on a QP, one doorbell. */
+static void post(struct bench *b, u32 i, u32 n)
+{
+	struct end *a = &b->end[0], *peer = &b->end[1];
+	struct qp *qp = a->qp[i];
+
+	for (u32 k = 0; k < n; k++) {
+		struct send_wqe *wqe = sq_slot(&qp->sq, k);
+
+		if (!wqe)
+			die("no room for a send");
+		wqe->wr_id = i;
+		wqe->opcode = b->opcode;
+		wqe->flags = (b->depth == DEPTH_MANY || ++b->posted[i] % SIGNAL_EACH == 0) ? WR_SIGNALED : 0;
+		wqe->num_sge = 1;
+		wqe->length = b->size;
+		wqe->imm = 0;
+		wqe->inv_rkey = 0;
+		wqe->remote_addr = (u64)(uintptr_t)peer->memory;
+		wqe->rkey = peer->mr->key;
+		wqe->sge[0] = (struct sge){ .addr = (u64)(uintptr_t)a->memory, .length = b->size, .lkey = a->mr->key };
+		if (send_wqe_check(qp, wqe))
+			die("send_wqe_check");
+	}
+	sq_publish(&qp->sq, n);
+	engine_doorbell(a->engine, qp);
+	b->out[i] += n;
+	b->started += n;
+}
+
+/* Take the completions of an end. */
+static void poll(struct bench *b, u32 index)
+{
+	const struct cqe *e;
+
+	while ((e = cq_peek(&b->end[index].cq))) {
+		u32 i = (u32)e->wr_id;
+
+		if (e->status != CQE_SUCCESS || e->byte_len != b->size)
+			die("a completion that is wrong");
+		if (index == 0) {
+			u32 n = b->depth == DEPTH_MANY ? 1 : SIGNAL_EACH;
+
+			b->out[i] -= n;
+			b->done += n;
+		} else {
+			b->received++;
+			post_receive(b, i);
+		}
+		cq_pop(&b->end[index].cq);
+	}
+}
+
+static void drain_events(struct engine *e)
+{
+	struct engine_event event;
+
+	while (engine_next_event(e, &event))
+		if (event.type == EVENT_QP_FATAL || event.type == EVENT_CQ_ERR || event.type == EVENT_QP_STATE)
+			die("a QP or CQ failed");
+}
+
+/* A batch from one end to the other; charges each its time. False if there was none. */
+static bool carry(struct bench *b, u32 from, u64 *clock)
+{
+	struct engine *tx = b->end[from].engine, *rx = b->end[!from].engine;
+	u32 len[BATCH], n = 0;
+	u64 t = *clock, t1;
+
+	while (n < BATCH && (len[n] = engine_output(tx, frames[n], FRAME_ROOM, t)))
+		n++;
+	if (!n)
+		return false;
+	t1 = now();
+	b->end[from].spent_ns += t1 - t;
+	for (u32 i = 0; i < n; i++) {
+		const struct rx_frame frame = { .data = frames[i], .len = len[i] };
+
+		if (engine_input(rx, NULL, &frame, t1))
+			die("a packet was dropped");
+	}
+	*clock = now();
+	b->end[!from].spent_ns += *clock - t1;
+	return true;
+}
+
+static void post_turn(struct bench *b, u32 postlist)
+{
+	if (b->depth == DEPTH_ONE) {
+		for (; b->out[0] + postlist <= b->depth && b->started < b->end_messages;)
+			post(b, 0, postlist);
+		return;
+	}
+	/* one message on each QP in turn */
+	for (u32 k = 0; k < postlist && b->out[b->turn] < b->depth && b->started < b->end_messages; k++) {
+		post(b, b->turn, 1);
+		b->turn = b->turn + 1 == b->qps ? 0 : b->turn + 1;
+	}
+}
+
+static void run(struct bench *b, u32 postlist, u64 until_ns)
+{
+	u64 t = now(), t1;
+
+	while (b->done < b->end_messages) {
+		if (t >= until_ns && b->end_messages > b->started)
+			b->end_messages = b->started;
+		post_turn(b, postlist);
+		t1 = now();
+		b->end[0].spent_ns += t1 - t;
+		t = t1;
+		while (carry(b, 0, &t)) {
+			poll(b, 1);
+			t1 = now();
+			b->end[1].spent_ns += t1 - t;
+			t = t1;
+		}
+		while (carry(b, 1, &t))
+			;
+		poll(b, 0);
+		for (u32 i = 0; i < 2; i++) {
+			if (t >= engine_deadline_ns(b->end[i].engine))
+				engine_expire(b->end[i].engine, t);
+			drain_events(b->end[i].engine);
+		}
+		t1 = now();
+		b->end[0].spent_ns += t1 - t;
+		t = t1;
+	}
+}
+
+static u8 operation(const char *name)
+{
+	if (!strcmp(name, "send"))
+		return WR_SEND;
+	if (!strcmp(name, "write"))
+		return WR_WRITE;
+	if (!strcmp(name, "read"))
+		return WR_READ;
+	die("unknown operation");
+	return 0;
+}
+
+static void workload(const char *text, u64 messages, double seconds, u32 postlist)
+{
+	struct bench *b = calloc(1, sizeof(*b));
+	char name[16] = "";
+	u64 t, elapsed;
+	double n, slower;
+
+	b->qps = 1;
+	if (sscanf(text, "%15[a-z]:%u:%u", name, &b->size, &b->qps) < 2 || !b->qps || b->qps > XROCE_MAX_QP)
+		die("a workload is OPERATION:SIZE[:QPS]");
+	b->opcode = operation(name);
+	b->depth = b->qps == 1 ? DEPTH_ONE : DEPTH_MANY;
+	b->out = calloc(b->qps, sizeof(*b->out));
+	b->posted = calloc(b->qps, sizeof(*b->posted));
+	for (u32 i = 0; i < 2; i++) {
+		end_open(&b->end[i], i, b->size);
+		end_qps(&b->end[i], b->qps, b->depth);
+	}
+	for (u32 i = 0; i < b->qps; i++) {
+		connect_qp(&b->end[0], &b->end[1], i);
+		connect_qp(&b->end[1], &b->end[0], i);
+		for (u32 k = 0; b->opcode == WR_SEND && k < b->depth; k++)
+			post_receive(b, i);
+	}
+	/* everything touched once before the clock starts */
+	b->end_messages = (u64)b->qps * SIGNAL_EACH;
+	run(b, postlist, UINT64_MAX);
+	b->done = b->started = b->received = b->end[0].spent_ns = b->end[1].spent_ns = 0;
+	b->end_messages = messages ? messages / SIGNAL_EACH * SIGNAL_EACH : UINT64_MAX / 2;
+	t = now();
+	run(b, postlist, messages ? UINT64_MAX : t + (u64)(seconds * 1e9));
+	elapsed = now() - t;
+	n = (double)b->done;
+	if (b->opcode == WR_SEND && b->received != b->done)
+		die("received is not what was sent");
+	slower = (double)(b->end[0].spent_ns > b->end[1].spent_ns ? b->end[0].spent_ns : b->end[1].spent_ns);
+	printf("%s\t%.0f\t%.3f\t%.1f\t%.1f\t%.0f\t%.3f\n", text, n * 1e9 / (double)elapsed, n * b->size * 8 / (double)elapsed,
+	       (double)b->end[0].spent_ns / n, (double)b->end[1].spent_ns / n, n * 1e9 / slower, n * b->size * 8 / slower);
+	fflush(stdout);
+	for (u32 i = 0; i < 2; i++) {
+		for (u32 k = 0; k < b->qps; k++)
+			qp_destroy(b->end[i].engine, b->end[i].qp[k]);
+		mr_remove(engine_mr_table(b->end[i].engine), b->end[i].mr);
+		engine_destroy(b->end[i].engine);
+		cq_free(&b->end[i].cq);
+		free(b->end[i].memory);
+		free(b->end[i].qp);
+	}
+	free(b->out);
+	free(b->posted);
+	free(b);
+}
+
+int main(int argc, char **argv)
+{
+	double seconds = 1;
+	u64 messages = 0;
+	u32 postlist = 16;
+	int c;
+
+	while ((c = getopt(argc, argv, "t:n:p:m")) != -1)
+		switch (c) {
+		case 't':
+			seconds = atof(optarg);
+			break;
+		case 'n':
+			messages = strtoull(optarg, NULL, 10);
+			break;
+		case 'p':
+			postlist = (u32)atoi(optarg);
+			break;
+		case 'm':
+			printf("bytes a QP beside its rings\t%zu\n", sizeof(struct qp));
+			break;
+		default:
+			return 2;
+		}
+	if (postlist < 1 || postlist > DEPTH_ONE || postlist % SIGNAL_EACH)
+		die("-p: a multiple of 16 up to 256");
+	for (int i = optind; i < argc; i++)
+		workload(argv[i], messages, seconds, postlist);
+	return 0;
+}
