@@ -30,6 +30,8 @@
 #define XSK_BUSY_MS	    200
 #define XSK_TX_BUDGET	    256
 #define XSK_SEND_BUFFER	    (8 << 20) /* more than all transmit slots as skbs */
+/* Places are given back to the fill ring this many at a time: each submission takes a cache line from the CPU that receives, and back. */
+#define FILL_BATCH	    64u
 #define RX_FRAMES_A_QUEUE   1024u
 #define RX_FRAMES_TOTAL	    4096u
 #define RX_FRAMES_A_QUEUE_MIN 128u
@@ -43,9 +45,13 @@ u32 xsk_rx_frames(u32 queues)
 	return each * queues;
 }
 
-/* Give the kernel free frames to receive into, up to n. The ring has room for all that a queue can own. */
-static void fill(struct xsk_set *s, struct xsk *x, u32 n)
+/*
+ * Give the kernel the free frames to receive into that it is owed. The ring has room for all that a queue can own, but the kernel shows packets a
+ * moment before it shows that their places in the ring are free: what does not fit stays owed.
+ */
+static void fill(struct xsk_set *s, struct xsk *x)
 {
+	u32 n = x->owed;
 	u32 room = xsk_prod_nb_free(&x->fill, n);
 	u32 idx, done = 0;
 
@@ -56,6 +62,7 @@ static void fill(struct xsk_set *s, struct xsk *x, u32 n)
 	for (; done < n; done++)
 		*xsk_ring_prod__fill_addr(&x->fill, idx + done) = umem_rx_take(s->umem);
 	xsk_ring_prod__submit(&x->fill, n);
+	x->owed -= n;
 	/* Only zero-copy drivers ask for it. syscall(): recvfrom() would be a cancellation point, under the port's lock. */
 	if (xsk_ring_prod__needs_wakeup(&x->fill))
 		syscall(SYS_recvfrom, x->fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
@@ -161,8 +168,10 @@ int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 queue
 		if (err == 0) {
 			s->zero_copy = modes[i] & XDP_ZEROCOPY;
 			s->multibuffer = modes[i] & XDP_USE_SG;
-			for (u32 queue = 0; queue < queues; queue++)
-				fill(s, &s->xsk[queue], umem->rx_frames / queues);
+			for (u32 queue = 0; queue < queues; queue++) {
+				s->xsk[queue].owed = umem->rx_frames / queues;
+				fill(s, &s->xsk[queue]);
+			}
 			return 0;
 		}
 		if (err == -EBUSY || err == -EPERM || err == -ENOMEM)
@@ -236,7 +245,9 @@ u32 xsk_receive(struct xsk_set *s, struct xsk *x, u32 max, xsk_rx_fn *fn, void *
 	}
 	if (n) {
 		xsk_ring_cons__release(&x->rx, n);
-		fill(s, x, n);
+		x->owed += n;
+		if (x->owed >= FILL_BATCH)
+			fill(s, x);
 	}
 	return n;
 }

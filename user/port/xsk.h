@@ -23,6 +23,7 @@ struct xsk {
 	struct xdp_desc part[2];
 	u32 parts;	 /* buffers so far; more than 2: being thrown away */
 	bool broken;	 /* one of them named no frame of ours */
+	u32 owed;	 /* places that the fill ring could have more */
 };
 
 struct xsk_set {
@@ -51,7 +52,7 @@ void xsk_close(struct xsk_set *s);
 typedef void xsk_rx_fn(void *arg, const struct xroce_rx_cqe *hint, const struct rx_frame *frame);
 
 /*
- * Take up to max descriptors from x and hand over the frames that are complete; give the kernel their place back. Returns the number
+ * Take up to max descriptors from x and hand over the frames that are complete; give the kernel their places back, many at a time. Returns the number
  * of descriptors; *oversize counts packets of more than two buffers, which are thrown away.
  */
 u32 xsk_receive(struct xsk_set *s, struct xsk *x, u32 max, xsk_rx_fn *fn, void *arg, __u64 *oversize);
