@@ -43,15 +43,19 @@ void credit_update(struct engine *e, struct qp *qp, const struct packet *p)
 		req->credit_limit = psn_add(p->msn, credits_of_code[code]);
 }
 
-bool credit_allows(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 index)
+bool credit_covers(const struct qp *qp, const struct send_wqe *wqe, u32 index)
 {
-	struct requester *req = &qp->req;
+	const struct requester *req = &qp->req;
 	u32 message = (index - req->first_index + 1) & ROCE_PSN_MASK;
 	bool consumes = wqe->opcode == WR_SEND || wqe->opcode == WR_SEND_WITH_IMM || wqe->opcode == WR_SEND_WITH_INV ||
 			wqe->opcode == WR_WRITE_WITH_IMM;
 
-	if (!req->credits_used || !consumes || psn_diff(message, req->credit_limit) <= 0 ||
-	    req->next_psn == req->unacked_psn)
+	return !req->credits_used || !consumes || psn_diff(message, req->credit_limit) <= 0;
+}
+
+bool credit_allows(struct engine *e, const struct qp *qp, const struct send_wqe *wqe, u32 index)
+{
+	if (credit_covers(qp, wqe, index) || qp->req.next_psn == qp->req.unacked_psn)
 		return true;
 	e->stats->credit_waits++;
 	return false;

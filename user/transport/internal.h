@@ -197,7 +197,10 @@ void rate_sent(struct engine *e, struct qp *qp, u32 bytes, u64 now_ns);
 /* credit.c */
 u8 credit_syndrome(const struct engine *e, const struct qp *qp);
 void credit_update(struct engine *e, struct qp *qp, const struct packet *p);
-bool credit_allows(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 index);
+/* The peer has said that it has a receive WQE for this message, or the message needs none. */
+bool credit_covers(const struct qp *qp, const struct send_wqe *wqe, u32 index);
+/* May this message start? A wait is counted. */
+bool credit_allows(struct engine *e, const struct qp *qp, const struct send_wqe *wqe, u32 index);
 
 /* completer.c */
 int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns);

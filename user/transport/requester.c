@@ -318,6 +318,19 @@ u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *fra
 
 /* ---- the cursor's next packet ---- */
 
+/*
+ * The message under the cursor ends. Is there another right behind it that can ask for the ACK of both? Not one that may have to wait: the ACK would
+ * wait with it.
+ */
+static bool another_follows(const struct qp *qp)
+{
+	u32 index = qp->req.tx + 1;
+	const struct send_wqe *wqe = sq_at(&qp->sq, index);
+
+	return index != sq_prod(&qp->sq) && qp_state(qp) == QPS_RTS && !qp->rate.limited && !(wqe->flags & WR_FENCE) &&
+	       !wr_is_local(wqe->opcode) && !wr_is_answered(wqe->opcode) && credit_covers(qp, wqe, index);
+}
+
 u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 {
 	struct requester *req = &qp->req;
@@ -355,8 +368,8 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 		p.ackreq = true;
 		len = build_answered(qp, wqe, req->tx_packet, n, &p, frame);
 	} else {
-		/* AckReq at each message's end, now and then within long ones, and before the window closes */
-		last = req->tx_packet + 1 == wqe->num_psn;
+		/* AckReq when a message ends that no other follows at once, now and then before that, and before the window closes */
+		last = req->tx_packet + 1 == wqe->num_psn && !another_follows(qp);
 		p.ackreq = reliable && (last || ++req->since_ackreq >= e->window / 4 || in_flight(req) + 1 >= window);
 		if (p.ackreq)
 			req->since_ackreq = 0;
