@@ -20,6 +20,9 @@
 
 #include "port_state.h"
 
+#define POSTS_PUT_OFF 31	/* with the one that ends it: a batch */
+#define BURST_NS      500	/* since the last frame left: less than an answer takes */
+
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct port *ports;
 static _Atomic(port_event_fn *) event_handler;
@@ -56,9 +59,31 @@ static void report_events(struct port *port)
 	}
 }
 
+/* What was put off for the caller's next call (port_post(), port_poll_cq()) leaves before anything else is done. Lock held. */
+static void settle(struct port *port)
+{
+	if (port->owes || atomic_load_explicit(&port->put_off, memory_order_relaxed))
+		pump_run(port);
+}
+
 void port_lock(struct port *port)
 {
 	pthread_mutex_lock(&port->lock);
+	/* a QP may be about to go, and its peer would wait for the last ACK in vain */
+	settle(port);
+}
+
+/* A program that ends with its QPs open may have polled the completion of a message whose ACK is owed. */
+__attribute__((destructor)) static void settle_at_exit(void)
+{
+	if (pthread_mutex_trylock(&list_lock))
+		return;
+	for (struct port *port = ports; port; port = port->next)
+		if (!pthread_mutex_trylock(&port->lock)) {
+			settle(port);
+			pthread_mutex_unlock(&port->lock);
+		}
+	pthread_mutex_unlock(&list_lock);
 }
 
 /* Without room to send, doorbells stay where they are, and resume_ns says when to look again. */
@@ -96,6 +121,43 @@ void port_poll(struct port *port)
 		return;
 	pump_run(port);
 	port_unlock(port);
+}
+
+void port_poll_cq(struct port *port, const struct cq *cq)
+{
+	service_polled(port);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (pthread_mutex_trylock(&port->lock))
+		return;
+	pump_poll(port, cq);
+	port_unlock(port);
+}
+
+/*
+ * A system call sends one frame or many at much the same cost. So of posts in quick succession, the first leaves at once and the others
+ * together: when there are enough of them, or when the caller polls. Who has armed a CQ is about to sleep, and is not made to wait.
+ */
+static bool may_put_off(struct port *port, const struct qp *qp)
+{
+	if (atomic_load_explicit(&port->put_off, memory_order_relaxed) >= POSTS_PUT_OFF || (qp->send_cq && cq_is_armed(qp->send_cq)) ||
+	    (qp->recv_cq && cq_is_armed(qp->recv_cq)))
+		return false;
+	return sq_outstanding(&qp->sq) > 1 || port_now_ns() - atomic_load_explicit(&port->sent_ns, memory_order_relaxed) < BURST_NS;
+}
+
+void port_post(struct port *port, struct qp *qp)
+{
+	engine_doorbell(port->engine, qp);
+	if (may_put_off(port, qp)) {
+		atomic_store_explicit(&port->put_off, atomic_load_explicit(&port->put_off, memory_order_relaxed) + 1, memory_order_relaxed);
+		/* Said before asking whether the service thread will come by: it publishes its sleep before it looks at this. */
+		atomic_store(&port->resume_ns, 0);
+		if (service_may_wait(port)) {
+			service_driven(port);
+			return;
+		}
+	}
+	port_poll(port);
 }
 
 void port_run_locked(struct port *port)

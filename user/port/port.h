@@ -36,6 +36,7 @@ const struct port_info *port_info(const struct port *port);
 struct engine *port_engine(struct port *port);
 
 /* ---- the lock around the engine ---- */
+/* What port_post() and port_poll_cq() put off has left on return. */
 void port_lock(struct port *port);
 /* Unlocks; first reports the engine's events, then runs what was left by those who found the lock taken. */
 void port_unlock(struct port *port);
@@ -50,6 +51,16 @@ u64 port_now_ns(void);
  * doorbell that rang before this call. Counts as the application driving the port.
  */
 void port_poll(struct port *port);
+/*
+ * The same for who polls cq and found it empty: when receiving has filled it, sending what that calls for (ACKs) may wait for the caller's next
+ * call, so that it leaves together with what the caller is about to post.
+ */
+void port_poll_cq(struct port *port, const struct cq *cq);
+/*
+ * Work was published on qp: ring its doorbell and run the port, as port_poll() does, unless the caller is in the middle of a burst and polls its CQs;
+ * then the work leaves with the next call or, if none comes, with the service thread's next tick. [any thread]
+ */
+void port_post(struct port *port, struct qp *qp);
 /* The same with the lock held by the caller (between port_lock() and port_unlock()). */
 void port_run_locked(struct port *port);
 

@@ -64,6 +64,7 @@ struct service {
 	u64 tick_ns;
 	_Atomic bool stop;
 	_Atomic u64 driven cache_aligned; /* moves whenever the application drives the port */
+	_Atomic u32 trust;		  /* polls since work that was put off for the next one had to be done by this thread */
 	_Atomic u32 sleepers;		  /* threads in port_channel_wait() */
 	_Atomic u64 sleep_until_ns;	  /* 0: awake, or so soon that nobody need wake it */
 };
@@ -94,6 +95,9 @@ struct port {
 	u32 loop_count;
 	u64 blocked_ns;		/* how long to wait for room in the transmit ring; 0 = there was room */
 	_Atomic u64 resume_ns;	/* the pump has work left for then; NSEC_NEVER. Any thread reads it */
+	bool owes;		/* the last run received and did not send: pump_poll() */
+	_Atomic u32 put_off;	/* posts since the last run that sent: port_post() */
+	_Atomic u64 sent_ns;	/* when a run last ended that sent anything */
 	u64 random[32];
 	u32 random_left;
 
@@ -114,6 +118,8 @@ void options_read(const struct netdev *dev, struct engine_config *config);
 /* ---- pump.c: under the port's lock ---- */
 /* Once round; true if anything moved. */
 bool pump_run(struct port *port);
+/* Once round, but if that fills cq, which was empty, the sending may be left to the next run. */
+void pump_poll(struct port *port, const struct cq *cq);
 
 /* ---- steer.c: under the port's lock ---- */
 /* Make xroce_gid hold dev's GIDs and no others, and dev the port's. Returns 0 or -errno of the first that failed. */
@@ -137,6 +143,10 @@ void service_abandon(struct port *port);
 void service_nudge(struct port *port);
 /* The application is at it. */
 void service_driven(struct port *port);
+/* The same, by polling a CQ. */
+void service_polled(struct port *port);
+/* May something wait for the application's next call? It has been polling, and if it stops, the service thread comes by within a tick. */
+bool service_may_wait(struct port *port);
 /* A thread is about to sleep on the sockets itself, or has done so. */
 void service_sleeper_enter(struct port *port);
 void service_sleeper_leave(struct port *port);

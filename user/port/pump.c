@@ -78,21 +78,26 @@ static enum sent send_batch(struct port *port, u64 now_ns, bool *moved)
 	return tx_flush(tx) ? result : SENT_BLOCKED;
 }
 
-bool pump_run(struct port *port)
+/* What has come, and time-outs. True if anything came. */
+static bool take_in(struct port *port, u64 now_ns)
 {
-	u64 now_ns = port_now_ns(), resume_ns = NSEC_NEVER;
-	enum sent sent = SENT_BATCH;
-	u32 received;
-	bool moved;
+	u32 received = receive(port, now_ns);
 
-	if (port->dead)
-		return false;
-	received = receive(port, now_ns);
-	moved = received > 0;
 	/* no time-out while the answer may be among what still lies in the ring: a thread that was kept from running is late itself */
 	if (received < RX_BATCH && now_ns >= engine_deadline_ns(port->engine))
 		engine_expire(port->engine, now_ns);
+	return received > 0;
+}
 
+/* What there is to send, within bounds. True if anything was. */
+static bool transmit(struct port *port, u64 now_ns)
+{
+	u64 resume_ns = NSEC_NEVER;
+	enum sent sent = SENT_BATCH;
+	bool moved = false;
+
+	port->owes = false;
+	atomic_store_explicit(&port->put_off, 0, memory_order_relaxed);
 	/* The queue is empty at the start of each round, and a round sends less than it holds. */
 	for (u32 round = 0; round < ROUNDS_MAX && sent == SENT_BATCH; round++) {
 		sent = send_batch(port, now_ns, &moved);
@@ -113,5 +118,34 @@ bool pump_run(struct port *port)
 		port->blocked_ns = 0;
 	}
 	atomic_store_explicit(&port->resume_ns, resume_ns, memory_order_relaxed);
+	if (moved)
+		atomic_store_explicit(&port->sent_ns, port_now_ns(), memory_order_relaxed);
 	return moved;
+}
+
+bool pump_run(struct port *port)
+{
+	u64 now_ns = port_now_ns();
+	bool came;
+
+	if (port->dead)
+		return false;
+	came = take_in(port, now_ns);
+	return transmit(port, now_ns) || came;
+}
+
+void pump_poll(struct port *port, const struct cq *cq)
+{
+	u64 now_ns = port_now_ns();
+
+	if (port->dead)
+		return;
+	take_in(port, now_ns);
+	/* Every other run sends: who always finds completions would never send an ACK else. */
+	if (!port->owes && !cq_empty(cq) && !cq_is_armed(cq) && service_may_wait(port)) {
+		port->owes = true;
+		atomic_store_explicit(&port->resume_ns, now_ns, memory_order_relaxed);
+		return;
+	}
+	transmit(port, now_ns);
 }

@@ -37,6 +37,7 @@
 #define TICK_MAX_NS	    (1 * NSEC_PER_MSEC)
 #define LONG_TICK_NS	    (100 * NSEC_PER_MSEC)
 #define SLEEPERS_SLACK_NS   (1 * NSEC_PER_MSEC) /* sleepers come first for a deadline that they knew of */
+#define TRUST_NEEDED	    64 /* polls in a row without letting down what waited for them */
 #define SPIN_DEFAULT_US	    50
 #define SPIN_LIMIT_US	    1000000
 #define SPIN_MIN_NS	    (1 * NSEC_PER_USEC)
@@ -49,6 +50,25 @@ void service_driven(struct port *port)
 
 	/* Two threads may store the same value: it has moved all the same. */
 	atomic_store_explicit(&s->driven, atomic_load_explicit(&s->driven, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+void service_polled(struct port *port)
+{
+	struct service *s = &port->service;
+	u32 trust = atomic_load_explicit(&s->trust, memory_order_relaxed);
+
+	service_driven(port);
+	if (trust < TRUST_NEEDED)
+		atomic_store_explicit(&s->trust, trust + 1, memory_order_relaxed);
+}
+
+bool service_may_wait(struct port *port)
+{
+	struct service *s = &port->service;
+
+	/* sleep_until_ns: in STANDBY without sleepers it is 0, and the next tick looks at resume_ns */
+	return atomic_load_explicit(&s->trust, memory_order_relaxed) >= TRUST_NEEDED && !atomic_load(&s->sleep_until_ns) &&
+	       !atomic_load_explicit(&s->sleepers, memory_order_relaxed);
 }
 
 static void kick(struct service *s)
@@ -222,7 +242,10 @@ static void *service_main(void *arg)
 			s->tick_ns = TICK_MIN_NS;
 			serve(port, driven);
 		} else if (due_ns(port) <= port_now_ns()) {
-			port_lock(port);
+			/* not port_lock(), which would settle it first */
+			pthread_mutex_lock(&port->lock);
+			if (port->owes || atomic_load_explicit(&port->put_off, memory_order_relaxed))
+				atomic_store_explicit(&s->trust, 0, memory_order_relaxed);
 			pump_run(port);
 			port_unlock(port);
 		}

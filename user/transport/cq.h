@@ -141,6 +141,17 @@ void cq_moderate(struct cq *cq, u32 count, u64 period_ns);
 const struct cqe *cq_peek(struct cq *cq);
 void cq_pop(struct cq *cq);
 
+/* Any thread, as hints: is there nothing to take; does the application wait for an event? */
+static inline bool cq_empty(const struct cq *cq)
+{
+	return atomic_load_explicit(&((struct cq *)cq)->prod, memory_order_relaxed) ==
+	       atomic_load_explicit(&((struct cq *)cq)->cons, memory_order_relaxed);
+}
+static inline bool cq_is_armed(const struct cq *cq)
+{
+	return atomic_load_explicit(&((struct cq *)cq)->armed, memory_order_relaxed) != CQ_DISARMED;
+}
+
 /*
  * Both sides must be held: mark all completions of qpn as purged (RESET and destroy take away a QP's completions).
  */

@@ -337,6 +337,13 @@ struct send_wqe *sq_slot(struct sq *sq, u32 n);
 /* Hand n filled slots to the engine. Follow with engine_doorbell(). */
 void sq_publish(struct sq *sq, u32 n);
 
+/* WQEs published and not completed; any thread, as a hint. */
+static inline u32 sq_outstanding(const struct sq *sq)
+{
+	return atomic_load_explicit(&((struct sq *)sq)->prod, memory_order_relaxed) -
+	       atomic_load_explicit(&((struct sq *)sq)->cons, memory_order_relaxed);
+}
+
 /*
  * Is this WQE one that the QP may carry? Checks opcode against transport, lengths (UD: at most the path MTU is checked by the engine),
  * SGE and inline limits. Returns 0 or a positive errno, as ibv_post_send(3) gives it: EINVAL, EOPNOTSUPP for what is not supported.

@@ -169,7 +169,7 @@ static void cq_run(struct vcq *vcq)
 	struct port *port = __atomic_load_n(&to_vcontext(vcq->ibv.context)->port, __ATOMIC_ACQUIRE);
 
 	if (port)
-		port_poll(port);
+		port_poll_cq(port, &vcq->cq);
 }
 
 const struct cqe *cq_peek_or_run(struct vcq *vcq)

@@ -174,10 +174,8 @@ int post_send_list(struct vqp *vqp, struct ibv_send_wr *wr, struct ibv_send_wr *
 	vlock_drop(&vqp->sq_lock);
 	if (err)
 		*bad_wr = wr;
-	if (n) {
-		engine_doorbell(vqp->engine, qp);
-		port_poll(vqp->port);
-	}
+	if (n)
+		port_post(vqp->port, qp);
 	return err;
 }
 

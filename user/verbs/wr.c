@@ -107,10 +107,8 @@ static int wr_complete(struct ibv_qp_ex *ex)
 		sq_publish(&qp->sq, n);
 	vqp->wr_current = NULL;
 	vlock_drop(&vqp->sq_lock);
-	if (!err && n) {
-		engine_doorbell(vqp->engine, qp);
-		port_poll(vqp->port);
-	}
+	if (!err && n)
+		port_post(vqp->port, qp);
 	return err;
 }
 
