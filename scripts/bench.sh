@@ -1,0 +1,136 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Measures xroce side by side with raw AF_XDP, UDP and TCP on the same veth pair between two namespaces, and prints the ratios that issue
+# 'Fast' sets targets for: bench.sh [--quick] [BUILD]. Every repetition runs everything once, so that what is compared shares the machine's moods.
+# TSV and SVG go to BUILD/bench/. Never part of the tests: figures decide nothing. The exit status is 1 only if a program failed.
+set -u
+
+top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
+repeats=5 quick=0
+if [ "${1:-}" = --quick ]; then
+	repeats=3 quick=1
+	shift
+fi
+repeats=${XROCE_BENCH_REPEATS:-$repeats}
+BUILD=${1:-$top/build}
+case $BUILD in /*) ;; *) BUILD=$PWD/$BUILD ;; esac
+XROCE=$BUILD/bin/xroce
+TOOLS=$BUILD/tests/bench
+OUT=$BUILD/bench
+export LC_ALL=C
+unset XROCE_DEV LD_LIBRARY_PATH
+for f in "$XROCE" "$TOOLS/engine" "$TOOLS/raw_xsk" "$TOOLS/udp"; do
+	[ -x "$f" ] || { echo "bench: $f is not built: make all bench-tools" >&2; exit 1; }
+done
+. "$top/scripts/netns.sh"
+mkdir -p "$OUT" || exit 1
+raw=$OUT/raw.tsv
+: >"$raw"
+failed=0
+# Each end has a CPU of its own, always the same one.
+CPU_A=0 CPU_B=1
+[ "$(nproc)" -ge 2 ] || { echo "bench: two CPUs are needed" >&2; exit 1; }
+
+# put NAME VALUE UNIT
+put() { printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$raw"; }
+lost() {
+	echo "bench: $1 gave no figure" >&2
+	[ -s "$WORK/bench.err" ] && sed 's/^/    /' "$WORK/bench.err" >&2
+	failed=1
+}
+
+# first NAME UNIT FIELD COMMAND...: run it, keep that field of its line.
+first() {
+	local name=$1 unit=$2 field=$3 v
+	shift 3
+	v=$(timeout 60 "$@" 2>"$WORK/bench.err" | cut -f"$field")
+	[ -n "$v" ] && put "$name" "$v" "$unit" || lost "$name"
+}
+
+# perftest NAME UNIT COLUMN TOOL OPTION...: server on A, client on B.
+perftest() {
+	local name=$1 unit=$2 column=$3 tool=$4 server v
+	shift 4
+	start bench a taskset -c $CPU_A "$XROCE" run --dev $IF_A -- "$tool" -d $DEV_A -x 0 -F "$@"
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	in_b timeout 60 taskset -c $CPU_B "$XROCE" run --dev $IF_B -- "$tool" -d $DEV_B -x 0 -F "$@" $IP4_A >"$WORK/bench.err" 2>&1
+	v=$(awk -v c="$column" '/#bytes/ { getline; print $c }' "$WORK/bench.err")
+	# UD loses what nobody had a place for, and its server then waits in vain
+	case " $* " in *" UD "*) stop "$server" ;; *) finish "$server" 10 ;; esac
+	case $unit in
+	msg/s) v=$(awk -v v="$v" 'BEGIN { if (v != "") printf "%.0f", v * 1e6 }') ;;
+	Gbit/s) v=$(awk -v v="$v" 'BEGIN { if (v != "") printf "%.3f", v * 8 * 1048576 / 1e9 }') ;;
+	esac
+	[ -n "$v" ] && put "$name" "$v" "$unit" || lost "$name"
+}
+
+tcp() {
+	local server v
+	start iperf a taskset -c $CPU_A iperf3 -s -1 -p 5201
+	server=$child
+	wait_until 10 listens_or_gone a 5201 "$server"
+	v=$(in_b timeout 30 taskset -c $CPU_B iperf3 -c $IP4_A -p 5201 -t "$seconds" -f g 2>"$WORK/bench.err" |
+		awk '/receiver/ { for (i = 1; i < NF; i++) if ($(i + 1) == "Gbits/sec") print $i }')
+	finish "$server" 5
+	[ -n "$v" ] && put tcp_stream "$v" Gbit/s || lost tcp_stream
+}
+
+# Processor time of a process with 100 idle queue pairs is not measured yet: no program of Debian's holds that many open and idle.
+once() {
+	local a=/run/netns/$NS_A b=/run/netns/$NS_B size
+	for size in $sizes; do
+		first "xsk_$size" pkt/s 1 "$TOOLS/raw_xsk" rate "$size" $half "$b:$IF_B:$CPU_B" "$a:$IF_A:$CPU_A"
+	done
+	first xsk_rtt_spin us 1 "$TOOLS/raw_xsk" rtt spin 64 $half "$b:$IF_B:$CPU_B" "$a:$IF_A:$CPU_A"
+	first xsk_rtt_poll us 1 "$TOOLS/raw_xsk" rtt poll 64 $half "$b:$IF_B:$CPU_B" "$a:$IF_A:$CPU_A"
+	first udp_64 pkt/s 1 "$TOOLS/udp" rate 64 $half "$b:$IP4_B:$CPU_B" "$a:$IP4_A:$CPU_A"
+	first udp_rtt_spin us 1 "$TOOLS/udp" rtt spin 64 $half "$b:$IP4_B:$CPU_B" "$a:$IP4_A:$CPU_A"
+	first udp_rtt_poll us 1 "$TOOLS/udp" rtt poll 64 $half "$b:$IP4_B:$CPU_B" "$a:$IP4_A:$CPU_A"
+	tcp
+	perftest send_64 msg/s 5 ib_send_bw -s 64 -n 300000
+	perftest write_64k Gbit/s 4 ib_write_bw -s 65536 -n 8000
+	perftest write_1m Gbit/s 4 ib_write_bw -s 1048576 -n 500
+	perftest read_64k Gbit/s 4 ib_read_bw -s 65536 -n 5000
+	perftest ud_1024 msg/s 5 ib_send_bw -s 1024 -c UD -n 100000
+	perftest send_lat us 5 ib_send_lat -s 64 -n 50000
+	perftest read_lat us 5 ib_read_lat -s 64 -n 50000
+	perftest send_lat_e us 5 ib_send_lat -s 64 -e -n 5000
+	first engine_send msg/s 2 taskset -c $CPU_B "$TOOLS/engine" -t $half send:64
+	first engine_send_10k msg/s 2 taskset -c $CPU_B "$TOOLS/engine" -t $half send:64:10000
+	# the slower end's: what it would be with a core for each
+	first engine_write Gbit/s 7 taskset -c $CPU_B "$TOOLS/engine" -t $half write:4096
+	first engine_send_two msg/s 6 taskset -c $CPU_B "$TOOLS/engine" -t $half send:64
+}
+
+# Rate and bandwidth against message size, once: for the plots.
+curves() {
+	local size n
+	: >"$OUT/curve.tsv"
+	for size in 64 256 1024 4096 16384 65536 262144 1048576; do
+		n=$((size < 4096 ? 60000 : 200000000 / size))
+		for tool in send write read; do
+			: >"$WORK/curve"
+			raw=$WORK/curve perftest x msg/s 5 ib_${tool}_bw -s $size -n $n
+			awk -F'\t' -v s=$size -v t=$tool '{ printf "%s\t%d\t%s\t%.3f\n", t, s, $2, $2 * s * 8 / 1e9 }' "$WORK/curve" >>"$OUT/curve.tsv"
+		done
+	done
+}
+
+seconds=1 half=0.5 sizes="64 1102 2126 3400 4174"
+[ $quick = 1 ] && sizes="64 1102 3400"
+netns_pair 4500
+{
+	date -u '+%Y-%m-%d %H:%M UTC'
+	echo "kernel $(uname -r), $(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -1), $(nproc) CPUs, load average $(cut -d' ' -f1-3 /proc/loadavg)"
+	in_a "$XROCE" list $IF_A 2>&1 | sed 's/^/    /'
+	echo "transmit path: AF_XDP; veth, MTU 4500, default NAPI; server on CPU $CPU_A, client on CPU $CPU_B; $repeats repetitions, interleaved"
+} | tee "$OUT/machine.txt"
+for ((i = 1; i <= repeats; i++)); do
+	printf 'repetition %d of %d\r' "$i" "$repeats" >&2
+	once
+done
+[ $quick = 1 ] || curves
+python3 "$top/scripts/bench-report.py" "$OUT" | tee "$OUT/table.txt" || failed=1
+exit $failed
