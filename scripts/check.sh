@@ -140,4 +140,8 @@ cmocka_kind port "$BUILD" ""
 for t in tests/port/*.sh tests/netns/*.sh; do
 	[ -e "$t" ] && shell_test "$(basename "$(dirname "$t")")-$(basename "$t" .sh)" bash "$t" "$BUILD"
 done
+# A figure to look at, never a limit.
+if "$MAKE" --no-print-directory BUILD="$BUILD" "$BUILD/tests/bench/engine" >"$logs/bench-instructions.log" 2>&1; then
+	timeout 60 scripts/bench-instructions.sh "$BUILD" 2>&1 | sed 's/^/info /'
+fi
 summary
