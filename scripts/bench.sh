@@ -56,7 +56,7 @@ perftest() {
 	server=$child
 	wait_until 10 listens_or_gone a 18515 "$server"
 	in_b timeout 60 taskset -c $CPU_B "$XROCE" run --dev $IF_B -- "$tool" -d $DEV_B -x 0 -F "$@" $IP4_A >"$WORK/bench.err" 2>&1
-	v=$(awk -v c="$column" '/#bytes/ { getline; print $c }' "$WORK/bench.err")
+	v=$(awk -v c="$column" '/^ *[0-9]+ +[0-9]+ / { v = $c } END { print v }' "$WORK/bench.err")
 	# UD loses what nobody had a place for, and its server then waits in vain
 	case " $* " in *" UD "*) stop "$server" ;; *) finish "$server" 10 ;; esac
 	case $unit in
