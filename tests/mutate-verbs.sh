@@ -46,7 +46,6 @@ solicited_ignored | user/verbs/cq.c          | s/port_cq_arm(ctx->port, &vcq->cq
 solicited_always  | user/transport/engine.c  | s/cq_take_event(cq, solicited || cqe->status != CQE_SUCCESS)/cq_take_event(cq, solicited)/ | ibv_req_notify_cq
 arm_narrowed      | user/port/wake.c         | s/atomic_compare_exchange_strong(&cq->armed, &disarmed, CQ_ARMED_SOLICITED);/atomic_store(\&cq->armed, CQ_ARMED_SOLICITED), (void)disarmed;/ | ibv_req_notify_cq
 lost_no_fence     | user/transport/cq.c      | /^bool cq_push/,/^}/s/memory_order_seq_cst/memory_order_release/ | unit-cq
-lost_take_first   | user/transport/engine.c  | /^void engine_complete/,/^}/s/if (!cq_push(cq, cqe)) {/bool early = cq_would_take_event(cq, true); if (!cq_push(cq, cqe)) {/;/^void engine_complete/,/^}/s/if (cq_take_event(/if (early \&\& cq_take_event(/ | wake
 lost_descriptor   | user/verbs/channel.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | ibv_get_cq_event
 lost_requeue      | user/verbs/channel.c     | s/if (--vcq->events_pending) {/vcq->events_pending = 0; if (0) {/ | ibv_get_cq_event
 early_readable    | user/verbs/channel.c     | s/^	port_channel_settle(ch->pc);//  | wake
