@@ -42,22 +42,32 @@ static bool device_says_what_it_can(void)
 	return true;
 }
 
-static bool count_body(struct pair *p)
+/* Four completions, and their event. True in *in_time if it came before the period could have brought it. */
+static bool four(struct pair *p, bool *in_time)
 {
-	long long start;
+	long long start = clock_ns(CLOCK_MONOTONIC);
 
-	MUST_EQ(moderate(p->cq[1], 4, UINT16_MAX), 0);
 	MUST_EQ(ibv_req_notify_cq(p->cq[1], 0), 0);
-	start = clock_ns(CLOCK_MONOTONIC);
 	for (int i = 0; i < 3; i++)
 		MUST(message(p, 0));
-	/* On a machine that took longer than the period for this, the event may have come by time. */
 	if (readable(p->channel->fd, 0))
 		MUST(clock_ns(CLOCK_MONOTONIC) - start >= UINT16_MAX * 1000ll);
-	else
-		MUST(message(p, 0) && readable(p->channel->fd, WAIT_MS));
+	MUST(message(p, 0));
 	MUST(take_cq_event(p->channel, p->cq[1]));
-	MUST(no_cq_event(p->channel));
+	*in_time = clock_ns(CLOCK_MONOTONIC) - start < UINT16_MAX * 1000ll;
+	/* One event, unless the period brought the first of two in the middle. */
+	return !*in_time || no_cq_event(p->channel);
+}
+
+static bool count_body(struct pair *p)
+{
+	bool in_time = false;
+
+	MUST_EQ(moderate(p->cq[1], 4, UINT16_MAX), 0);
+	/* This machine may be slow once, but not always. */
+	for (int i = 0; i < 20 && !in_time; i++)
+		MUST(four(p, &in_time));
+	MUST(in_time);
 	return true;
 }
 
