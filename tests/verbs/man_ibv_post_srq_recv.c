@@ -155,32 +155,42 @@ static bool ud_keeps_room_for_the_grh(void)
 	IN_PAIR(&p, OPTIONS(.srq = true, .type = IBV_QPT_UD), ud_body);
 }
 
-#define THREADS	 4
-#define PER_THREAD 2000
+#define THREADS	   4
+#define PER_THREAD 8000
 
 static struct pair *shared_pair;
+static pthread_barrier_t all_there;
 
 static void *post_many(void *arg)
 {
 	uint64_t thread = (uint64_t)(uintptr_t)arg;
 
-	for (uint64_t n = 0; n < PER_THREAD;)
-		if (!post_recv(shared_pair, thread << 32 | n, 0, 100))
-			n++;
-		else
-			sched_yield();
+	pthread_barrier_wait(&all_there);
+	for (uint64_t n = 0; n < PER_THREAD; n++)
+		if (post_recv(shared_pair, thread << 32 | n, 0, 100))
+			return shared_pair;
 	return NULL;
 }
 
 static bool threads_body(struct pair *p)
 {
+	struct ibv_srq_attr a = { .max_wr = THREADS * PER_THREAD };
 	uint64_t next[THREADS] = { 0 };
 	pthread_t thread[THREADS];
 	struct ibv_wc wc;
 
+	/* Room for all, so that nothing but the other threads holds one up. */
+	MUST_EQ(ibv_modify_srq(p->srq, &a, IBV_SRQ_MAX_WR), 0);
 	shared_pair = p;
+	MUST_EQ(pthread_barrier_init(&all_there, NULL, THREADS), 0);
 	for (uintptr_t i = 0; i < THREADS; i++)
 		MUST_EQ(pthread_create(&thread[i], NULL, post_many, (void *)i), 0);
+	for (int i = 0; i < THREADS; i++) {
+		void *failed;
+
+		MUST_EQ(pthread_join(thread[i], &failed), 0);
+		MUST(!failed);
+	}
 	/* Each WR once, those of one thread in its order. */
 	for (int i = 0; i < THREADS * PER_THREAD; i++) {
 		MUST_EQ(post_send(p, 1, 0, 4, 0), 0);
@@ -189,8 +199,6 @@ static bool threads_body(struct pair *p)
 		MUST(wc.wr_id >> 32 < THREADS);
 		MUST_EQ((uint32_t)wc.wr_id, next[wc.wr_id >> 32]++);
 	}
-	for (int i = 0; i < THREADS; i++)
-		MUST_EQ(pthread_join(thread[i], NULL), 0);
 	return true;
 }
 
