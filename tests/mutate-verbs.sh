@@ -48,7 +48,7 @@ arm_narrowed      | user/port/wake.c         | s/atomic_compare_exchange_strong(
 lost_no_fence     | user/transport/cq.c      | /^bool cq_push/,/^}/s/memory_order_seq_cst/memory_order_release/ | unit-cq
 lost_descriptor   | user/verbs/channel.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | ibv_get_cq_event
 lost_requeue      | user/verbs/channel.c     | s/if (--vcq->events_pending) {/vcq->events_pending = 0; if (0) {/ | ibv_get_cq_event
-early_readable    | user/verbs/channel.c     | s/^	port_channel_settle(ch->pc);//  | wake
+early_readable    | user/port/wake.c         | /^static void run_for_records/,/^}/s/if (!n && !always)/if (!always)/;/^static void run_for_records/,/^}/s/early = rearm(port, record, n);/;/ | wake
 no_wait_for_acks  | user/verbs/channel.c     | s/while (vcq->ibv.comp_events_completed != delivered)/while (0)/ | ibv_get_cq_event
 ack_counts_one    | user/verbs/channel.c     | s/cq->comp_events_completed += nevents;/cq->comp_events_completed += 1;/ | ibv_get_cq_event
 moderate_count    | user/transport/moderation.c | s/>= cq->moderate_count/> cq->moderate_count/ | ibv_modify_cq
