@@ -225,7 +225,8 @@ hook_taken() {
 		>"$WORK/other.c"
 	clang -target bpf -O2 -g -c "$WORK/other.c" -o "$WORK/other.o" || return
 	mtu 1500 # what a program without xdp.frags takes
-	in_a ip link set $IF_A "$option" obj "$WORK/other.o" sec xdp || return
+	# ip mounts bpffs when it loads a program, and leaves it: in a mount namespace of its own it goes with it.
+	in_a unshare --mount ip link set $IF_A "$option" obj "$WORK/other.o" sec xdp || return
 	try 1 "$XROCE" doctor $IF_A
 	need_line cli "^FAIL  $IF_A XDP hook: taken by another program, id [0-9]+, other, $mode mode -> .*ip link set dev $IF_A $off off"
 	try 0 "$XROCE" list $IF_A
