@@ -49,11 +49,6 @@ struct mr_table *engine_mr_table(struct engine *e)
 	return &e->mrs;
 }
 
-struct xroce_engine_stats *engine_stats(struct engine *e)
-{
-	return e->stats;
-}
-
 struct qp *engine_find_qp(const struct engine *e, u32 qpn)
 {
 	struct qp *qp = e->qp[qpn % XROCE_MAX_QP];

@@ -68,7 +68,6 @@ int engine_create(const struct engine_config *config, struct engine **out);
 void engine_destroy(struct engine *e);
 
 struct mr_table *engine_mr_table(struct engine *e);
-struct xroce_engine_stats *engine_stats(struct engine *e);
 
 /* The QP of that number, or NULL. */
 struct qp *engine_find_qp(const struct engine *e, u32 qpn);

@@ -130,6 +130,8 @@ void requester_start(struct qp *qp, u32 sq_psn);
 u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
 /* The next packet to be sent is psn: back to one that is not acknowledged, or forward over those that are. */
 void requester_seek(struct qp *qp, u32 psn);
+/* The WQE that psn belongs to, from the oldest outstanding one on; NULL if psn has not been given to any. */
+struct send_wqe *requester_wqe(const struct qp *qp, u32 psn);
 /* Work requests that a response of their own answers; see OP_ANSWERED. */
 static inline bool wr_is_answered(u8 opcode)
 {

@@ -21,17 +21,6 @@ void recovery_reset(struct requester *req)
 	req->recovery.hole = req->recovery.waiting = req->recovery.probing = false;
 }
 
-static struct send_wqe *wqe_of(const struct qp *qp, u32 psn)
-{
-	for (u32 i = sq_cons(&qp->sq); i != qp->req.assigned; i++) {
-		struct send_wqe *wqe = sq_at(&qp->sq, i);
-
-		if (psn_diff(psn, wqe->first_psn) < (s32)wqe->num_psn)
-			return wqe;
-	}
-	return NULL;
-}
-
 static bool is_selective(const struct engine *e, struct qp *qp, const struct send_wqe *wqe)
 {
 	struct recovery *r = &qp->req.recovery;
@@ -60,7 +49,7 @@ void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err ve
 {
 	struct requester *req = &qp->req;
 	struct recovery *r = &req->recovery;
-	const struct send_wqe *wqe = wqe_of(qp, psn);
+	const struct send_wqe *wqe = requester_wqe(qp, psn);
 
 	if (!req->retries_left) {
 		qp_send_error(e, qp, CQE_RETRY_EXC_ERR, verr, now_ns);
@@ -95,7 +84,7 @@ void recovery_probe(struct engine *e, struct qp *qp)
 {
 	struct requester *req = &qp->req;
 	struct recovery *r = &req->recovery;
-	const struct send_wqe *wqe = wqe_of(qp, req->unacked_psn);
+	const struct send_wqe *wqe = requester_wqe(qp, req->unacked_psn);
 
 	congestion_untime(qp);
 	if (!wqe || r->hole)
@@ -135,6 +124,20 @@ static void probe_answered(struct engine *e, struct qp *qp)
 	requester_seek(qp, req->unacked_psn);
 }
 
+/* The answer that the queue waits for has come: it goes on. */
+static bool wait_ended(struct engine *e, struct qp *qp)
+{
+	struct recovery *r = &qp->req.recovery;
+
+	if (!r->waiting || psn_diff(qp->req.unacked_psn, r->hole_end) < 0)
+		return false;
+	r->waiting = r->hole = false;
+	if (qp->req.unacked_psn != r->hole_end)
+		r->go_back_evidence = 0;
+	engine_ready(e, qp);
+	return true;
+}
+
 void recovery_answer(struct engine *e, struct qp *qp, bool nak)
 {
 	struct requester *req = &qp->req;
@@ -142,17 +145,13 @@ void recovery_answer(struct engine *e, struct qp *qp, bool nak)
 
 	if (r->probing && !nak)
 		probe_answered(e, qp);
-	if (!r->waiting || nak || psn_diff(req->unacked_psn, r->hole_end) < 0)
+	if (nak || !wait_ended(e, qp))
 		return;
-	r->waiting = r->hole = false;
-	if (req->unacked_psn != r->hole_end)
-		r->go_back_evidence = 0;
 	if (psn_diff(req->unacked_psn, r->end_psn) < 0) {
 		if (req->unacked_psn == r->hole_end && r->go_back_evidence < GO_BACK_EVIDENCE)
 			r->go_back_evidence++;
 		requester_seek(qp, req->unacked_psn);
 	}
-	engine_ready(e, qp);
 }
 
 /* An atomic that was sent again is answered for itself, and a READ's response acknowledges the SEND or WRITE before it. */
@@ -163,14 +162,9 @@ void recovery_response(struct engine *e, struct qp *qp)
 
 	if (psn_diff(req->unacked_psn, r->hole_end) >= 0)
 		r->probing = false;
-	if (!r->waiting || psn_diff(req->unacked_psn, r->hole_end) < 0)
-		return;
-	r->waiting = r->hole = false;
-	if (req->unacked_psn != r->hole_end)
-		r->go_back_evidence = 0;
-	else if (psn_diff(req->unacked_psn, r->end_psn) < 0) /* each has its own answer: no evidence of what became of the others */
+	/* each has its own answer: no evidence of what became of the others */
+	if (wait_ended(e, qp) && req->unacked_psn == r->hole_end && psn_diff(req->unacked_psn, r->end_psn) < 0)
 		requester_seek(qp, req->unacked_psn);
-	engine_ready(e, qp);
 }
 
 u32 recovery_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)

@@ -19,6 +19,17 @@ void requester_start(struct qp *qp, u32 sq_psn)
 	req->ack_deadline_ns = NSEC_NEVER;
 }
 
+struct send_wqe *requester_wqe(const struct qp *qp, u32 psn)
+{
+	for (u32 i = sq_cons(&qp->sq); i != qp->req.assigned; i++) {
+		struct send_wqe *wqe = sq_at(&qp->sq, i);
+
+		if (psn_diff(psn, wqe->first_psn) < (s32)wqe->num_psn)
+			return wqe;
+	}
+	return NULL;
+}
+
 void requester_seek(struct qp *qp, u32 psn)
 {
 	struct requester *req = &qp->req;
@@ -299,13 +310,11 @@ static u32 read_request_packets(const struct engine *e, const struct send_wqe *w
 u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *frame, u32 *next, u64 now_ns)
 {
 	struct packet p = { .psn = psn, .dest_qpn = qp->dest_qpn, .pkey = qp->pkey, .migreq = true, .ackreq = true };
-	const struct send_wqe *wqe;
-	u32 index = sq_cons(&qp->sq);
+	const struct send_wqe *wqe = requester_wqe(qp, psn);
 	u32 n = 1, k, len;
 
-	while (psn_diff(psn, sq_at(&qp->sq, index)->first_psn) >= (s32)sq_at(&qp->sq, index)->num_psn)
-		index++;
-	wqe = sq_at(&qp->sq, index);
+	if (!wqe)
+		return 0;
 	k = (u32)psn_diff(psn, wqe->first_psn);
 	if (wqe->opcode == WR_READ)
 		n = min_u32(read_request_packets(e, wqe, k), (u32)psn_diff(end, psn));
