@@ -428,6 +428,48 @@ static void sqd__drains_and_resumes(void **state)
 }
 
 /* Two that have nothing in common but the engine. */
+/* Headers that either end keeps of earlier packets are none of the new path. */
+static void sqd__a_new_path_counts_at_once(void **state)
+{
+	struct scene s = scene_make("new path");
+	struct qp_attr attr = { .path = world_path(s.w, 0, 1, false) };
+	struct send write = { .opcode = WR_WRITE, .flags = WR_SIGNALED, .num_sge = 1, .sge = { buffer_sge(s.local, 0, 64) },
+			      .remote_addr = buffer_va(s.remote), .rkey = s.remote->mr->key };
+
+	s.w->keep_frames = true;
+	for (u64 i = 0; i < 4; i++) {
+		write.wr_id = i;
+		post_send(s.a, &write);
+		world_run(s.w);
+		expect(s.w, s.a->send, i, .wr_id = i, .opcode = CQE_WRITE, .byte_len = 64, .qpn = s.a->qp->qpn);
+	}
+	/* the sender's: its next packet goes that way */
+	assert_int_equal(side_state(s.a, QPS_SQD), 0);
+	attr.path.udp_sport ^= 1;
+	assert_int_equal(qp_modify(s.a->node->engine, s.a->qp, &attr, QP_ATTR_AV, s.w->now_ns), 0);
+	assert_int_equal(side_state(s.a, QPS_RTS), 0);
+	world_forget_sent(s.w);
+	write.wr_id = 4;
+	post_send(s.a, &write);
+	world_run(s.w);
+	expect(s.w, s.a->send, 4, .wr_id = 4, .opcode = CQE_WRITE, .byte_len = 64, .qpn = s.a->qp->qpn);
+	check_eq(s.w, world_sent(s.w, 0, OP5_WRITE_ONLY, 0)->packet.udp_sport, attr.path.udp_sport);
+
+	/* the receiver's: packets from where they came till now are strangers */
+	check_eq(s.w, s.b->node->drops.peer, 0);
+	assert_int_equal(side_state(s.b, QPS_SQD), 0);
+	attr.path = world_path(s.w, 1, 0, false);
+	attr.path.peer.raw[15] ^= 0x40;
+	assert_int_equal(qp_modify(s.b->node->engine, s.b->qp, &attr, QP_ATTR_AV, s.w->now_ns), 0);
+	assert_int_equal(side_state(s.b, QPS_RTS), 0);
+	write.wr_id = 5;
+	post_send(s.a, &write);
+	world_run_for(s.w, 100 * NSEC_PER_USEC);
+	check_eq(s.w, s.b->node->drops.peer, 1);
+	check_eq(s.w, s.a->send->n, 5);
+	scene_end(&s);
+}
+
 static void qpn__unique_and_not_reserved(void **state)
 {
 	struct world *w = world_create(1, 1);
@@ -462,6 +504,7 @@ int main(void)
 		cmocka_unit_test(destroy__under_traffic),
 		cmocka_unit_test(destroy__purges_completions),
 		cmocka_unit_test(sqd__drains_and_resumes),
+		cmocka_unit_test(sqd__a_new_path_counts_at_once),
 		cmocka_unit_test(qpn__unique_and_not_reserved),
 	};
 

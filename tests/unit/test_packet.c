@@ -3,10 +3,7 @@
  * The packet codec on packets of its own making: every opcode there and back, the bytes of what no capture has, every reason to refuse, and
  * no read beyond a frame's end.
  */
-#include "unit.h"
-
-#include "../../user/transport/packet.h"
-#include "reference.h"
+#include "packets.h"
 
 enum { ETH = 14, VLAN = 4, IPV4 = 20, IPV6 = 40, UDP = 8, BTH = 12, ICRC = 4 };
 
@@ -18,76 +15,6 @@ static int reseed(void **state)
 	return 0;
 }
 
-static u32 random_below(u32 n)
-{
-	return (u32)(next_random(&seed) % n);
-}
-
-static struct path random_path(bool is_ipv6, bool has_vlan)
-{
-	struct path path;
-
-	fill_random(&seed, &path, sizeof(path));
-	path.is_ipv6 = is_ipv6;
-	path.has_vlan = has_vlan;
-	path.flow_label &= 0xfffff;
-	if (!is_ipv6) {
-		memcpy(path.local.raw, ((u8[12]){ [10] = 0xff, 0xff }), 12);
-		memcpy(path.peer.raw, ((u8[12]){ [10] = 0xff, 0xff }), 12);
-	}
-	return path;
-}
-
-/* A packet with every field that the opcode carries set at random, and the others 0. */
-static struct packet random_packet(u8 opcode)
-{
-	u32 flags = opcode_flags(opcode);
-	struct packet p = {
-		.opcode = opcode,
-		.solicited = random_below(2),
-		.migreq = random_below(2),
-		.ackreq = random_below(2),
-		.fecn = random_below(2),
-		.becn = random_below(2),
-		.pkey = (u16)next_random(&seed),
-		.dest_qpn = random_below(1 << 24),
-		.psn = random_below(1 << 24),
-		.ip_id = (u16)next_random(&seed),
-	};
-
-	if (flags & (OP_RETH | OP_ATOMIC_ETH)) {
-		p.va = next_random(&seed);
-		p.rkey = (u32)next_random(&seed);
-	}
-	if (flags & OP_RETH)
-		p.dma_len = (u32)next_random(&seed);
-	if (flags & OP_ATOMIC_ETH) {
-		p.swap_add = next_random(&seed);
-		p.compare = next_random(&seed);
-	}
-	if (flags & OP_ATOMIC_ACK_ETH)
-		p.original = next_random(&seed);
-	if (flags & OP_AETH) {
-		p.syndrome = (u8)next_random(&seed);
-		p.msn = random_below(1 << 24);
-	}
-	if (flags & OP_DETH) {
-		p.qkey = (u32)next_random(&seed);
-		p.src_qpn = random_below(1 << 24);
-	}
-	if (flags & OP_IMM)
-		p.imm = (u32)next_random(&seed);
-	if (flags & OP_IETH)
-		p.inv_rkey = (u32)next_random(&seed);
-	if (flags & OP_XRC_ETH)
-		p.xrc_srqn = random_below(1 << 24);
-	if (flags & OP_FETH)
-		p.flush = (u32)next_random(&seed);
-	if (flags & OP_PAYLOAD)
-		p.payload_len = random_below(4) ? random_below(64) : random_below(ROCE_PMTU_MAX + 1);
-	return p;
-}
-
 /* Build a whole frame with payload bytes from data; returns its length. */
 static u32 build(u8 *frame, const struct path *path, const struct packet *p, const u8 *data)
 {
@@ -97,34 +24,6 @@ static u32 build(u8 *frame, const struct path *path, const struct packet *p, con
 	if (p->payload_len)
 		memcpy(payload, data, p->payload_len);
 	return packet_seal(frame, payload, p->payload_len);
-}
-
-static void assert_same_packet(const struct packet *a, const struct packet *b)
-{
-	assert_int_equal(a->opcode, b->opcode);
-	assert_int_equal(a->solicited, b->solicited);
-	assert_int_equal(a->migreq, b->migreq);
-	assert_int_equal(a->ackreq, b->ackreq);
-	assert_int_equal(a->fecn, b->fecn);
-	assert_int_equal(a->becn, b->becn);
-	assert_int_equal(a->pkey, b->pkey);
-	assert_int_equal(a->dest_qpn, b->dest_qpn);
-	assert_int_equal(a->psn, b->psn);
-	assert_int_equal(a->va, b->va);
-	assert_int_equal(a->rkey, b->rkey);
-	assert_int_equal(a->dma_len, b->dma_len);
-	assert_int_equal(a->swap_add, b->swap_add);
-	assert_int_equal(a->compare, b->compare);
-	assert_int_equal(a->original, b->original);
-	assert_int_equal(a->syndrome, b->syndrome);
-	assert_int_equal(a->msn, b->msn);
-	assert_int_equal(a->qkey, b->qkey);
-	assert_int_equal(a->src_qpn, b->src_qpn);
-	assert_int_equal(a->imm, b->imm);
-	assert_int_equal(a->inv_rkey, b->inv_rkey);
-	assert_int_equal(a->xrc_srqn, b->xrc_srqn);
-	assert_int_equal(a->flush, b->flush);
-	assert_int_equal(a->payload_len, b->payload_len);
 }
 
 static void assert_path(const struct packet *p, const struct path *path, const u8 *frame)
@@ -149,8 +48,8 @@ static void packet_parse__every_opcode_there_and_back(void **state)
 	fill_random(&seed, data, sizeof(data));
 	for (int n = 0; n < 256 * 4 * 32; n++) {
 		u8 opcode = (u8)(n / 128), *frame, *exact;
-		struct path path = random_path(n & 1, n & 2);
-		struct packet sent = random_packet(opcode), p;
+		struct path path = random_path(&seed, n & 1, n & 2);
+		struct packet sent = random_packet(&seed, opcode), p;
 		struct rx_frame f;
 		u32 len, ip_len;
 
@@ -199,7 +98,7 @@ static void packet_seal__four_pads(void **state)
 	fill_random(&seed, data, sizeof(data));
 	for (u32 payload_len = 0; payload_len <= 64; payload_len++)
 		for (int is_ipv6 = 0; is_ipv6 < 2; is_ipv6++) {
-			struct path path = random_path(is_ipv6, false);
+			struct path path = random_path(&seed, is_ipv6, false);
 			struct packet sent = { .opcode = 0x04, .payload_len = payload_len };
 			u32 pad = (4 - payload_len % 4) % 4;
 			u32 headers = ETH + (is_ipv6 ? IPV6 : IPV4) + UDP + BTH;
@@ -218,8 +117,8 @@ static void packet_put_headers__ipv4_checksum(void **state)
 	u8 frame[PACKET_FRAME_MAX];
 
 	for (int n = 0; n < 20000; n++) {
-		struct path path = random_path(false, false);
-		struct packet p = { .opcode = 0x01, .payload_len = random_below(ROCE_PMTU_MAX + 1) };
+		struct path path = random_path(&seed, false, false);
+		struct packet p = { .opcode = 0x01, .payload_len = random_below(&seed, ROCE_PMTU_MAX + 1) };
 		u32 sum = 0;
 
 		p.ip_id = (u16)next_random(&seed);
@@ -243,7 +142,7 @@ static void packet_put_headers__ipv4_checksum(void **state)
 static void packet_put_headers__ipv4_checksum_every_carry(void **state)
 {
 	u8 frame[PACKET_FRAME_MAX];
-	struct path path = random_path(false, false);
+	struct path path = random_path(&seed, false, false);
 	struct packet p = { .opcode = 0x01 };
 
 	memset(path.local.raw + 12, 0xff, 4);
@@ -649,7 +548,7 @@ static void packet_parse__random_bytes(void **state)
 	int accepted = 0;
 
 	for (int n = 0; n < 40000; n++) {
-		struct path path = random_path(n & 1, n & 2);
+		struct path path = random_path(&seed, n & 1, n & 2);
 		struct packet sent, p;
 		struct rx_frame f;
 		u8 opcode, *first, *second;
@@ -659,15 +558,15 @@ static void packet_parse__random_bytes(void **state)
 		do {
 			opcode = (u8)next_random(&seed);
 		} while (!opcode_flags(opcode));
-		sent = random_packet(opcode);
+		sent = random_packet(&seed, opcode);
 		if (sent.payload_len > 64)
 			sent.payload_len = 64;
 		fill_random(&seed, payload, 64);
 		len = build(frame, &path, &sent, payload);
-		for (u32 i = random_below(4); i; i--)
-			frame[random_below(len)] = (u8)next_random(&seed);
-		len -= random_below(8) ? 0 : random_below(len);
-		at = random_below(4) ? len : random_below(len + 1);
+		for (u32 i = random_below(&seed, 4); i; i--)
+			frame[random_below(&seed, len)] = (u8)next_random(&seed);
+		len -= random_below(&seed, 8) ? 0 : random_below(&seed, len);
+		at = random_below(&seed, 4) ? len : random_below(&seed, len + 1);
 		first = exact_copy(frame, at);
 		second = exact_copy(frame + at, len - at);
 		f = (struct rx_frame){ first, at, at < len ? second : NULL, len - at };
@@ -734,7 +633,7 @@ static void path_udp_sport__values(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		assert_int_equal(path_udp_sport(rows[i].flow_label, rows[i].local_qpn, rows[i].remote_qpn), rows[i].want);
 	for (int n = 0; n < 1000; n++) {
-		u32 local = random_below(1 << 24), remote = random_below(1 << 24);
+		u32 local = random_below(&seed, 1 << 24), remote = random_below(&seed, 1 << 24);
 
 		assert_true(path_udp_sport(0, local, remote) >= ROCE_UDP_SPORT_MIN);
 		assert_int_equal(path_udp_sport(0, local, remote), path_udp_sport(0, remote, local));

@@ -19,6 +19,7 @@ int engine_create(const struct engine_config *config, struct engine **out)
 		return -ENOMEM;
 	memset(e, 0, sizeof(*e));
 	e->config = *config;
+	icrc_table_init(&e->icrc);
 	e->stats = config->stats;
 	e->drops = config->drops;
 	e->window = config->window_packets ? config->window_packets : REQUESTER_WINDOW_DEFAULT;
@@ -179,14 +180,19 @@ u32 engine_output(struct engine *e, u8 *frame, u32 room, u64 now_ns)
 
 /* ---- packets in ---- */
 
-/* What the steering in XDP checks as well; here it is decided. */
-static int check_steering(const struct qp *qp, const struct packet *p)
+static bool state_accepts(const struct qp *qp)
 {
 	enum qp_state state = qp_state(qp);
 
+	return state >= QPS_RTR && state != QPS_ERR;
+}
+
+/* What the steering in XDP checks as well; here it is decided. */
+static int check_steering(const struct qp *qp, const struct packet *p)
+{
 	if (!(p->flags & OP_CNP) && OPCODE_TRANSPORT(p->opcode) != (u32)qp->transport)
 		return XROCE_DROP_qp_transport;
-	if (state < QPS_RTR || state == QPS_ERR)
+	if (!state_accepts(qp))
 		return XROCE_DROP_qp_state;
 	if (!roce_pkey_matches(p->pkey, qp->pkey))
 		return XROCE_DROP_pkey;
@@ -194,6 +200,45 @@ static int check_steering(const struct qp *qp, const struct packet *p)
 		return p->qkey == qp->qkey ? -1 : XROCE_DROP_qkey;
 	if (!gid_equal(&p->src, &qp->path.peer) || !gid_equal(&p->dst, &qp->path.local))
 		return XROCE_DROP_peer;
+	return -1;
+}
+
+/* Where the headers of packets of this opcode are kept. */
+static struct header_in *kept_header(struct qp *qp, u8 opcode)
+{
+	return opcode_flags(opcode) & OP_RESPONSE ? &qp->req.response : &qp->resp.request;
+}
+
+/* Which QP is this frame for, may it have it, and is it intact? -1 and the decoded packet, or the reason against it. */
+static int check_frame(struct engine *e, const struct rx_frame *frame, struct packet *p, struct qp **to)
+{
+	struct header_in *kept;
+	struct qp *qp;
+	u32 qpn;
+	u8 opcode;
+	int reason;
+
+	if (header_in_peek(frame, &qpn, &opcode) && (qp = *to = engine_find_qp(e, qpn))) {
+		kept = kept_header(qp, opcode);
+		if (header_in_match(kept, frame, p)) {
+			if (unlikely(!state_accepts(qp)))
+				return XROCE_DROP_qp_state;
+			return likely(header_in_icrc_ok(kept, &e->icrc, p)) ? -1 : XROCE_DROP_icrc;
+		}
+	}
+	reason = packet_parse(p, frame);
+	if (reason < 0)
+		return packet_drop_reason(reason);
+	qp = *to = engine_find_qp(e, p->dest_qpn);
+	if (!qp)
+		return XROCE_DROP_qp_unknown;
+	reason = check_steering(qp, p);
+	if (reason >= 0)
+		return reason;
+	if (!packet_icrc_ok(p))
+		return XROCE_DROP_icrc;
+	if (qp->transport != XROCE_UD && !(p->flags & OP_CNP))
+		header_in_learn(kept_header(qp, p->opcode), frame, p);
 	return -1;
 }
 
@@ -205,20 +250,8 @@ int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct
 
 	e->stats->rx_packets++;
 	e->now_ns = now_ns;
-	reason = packet_parse(&p, frame);
-	if (reason < 0) {
-		reason = packet_drop_reason(reason);
-		goto drop;
-	}
-	qp = engine_find_qp(e, p.dest_qpn);
-	reason = XROCE_DROP_qp_unknown;
-	if (!qp)
-		goto drop;
-	reason = check_steering(qp, &p);
-	if (reason >= 0)
-		goto drop;
-	reason = XROCE_DROP_icrc;
-	if (!packet_icrc_ok(&p))
+	reason = check_frame(e, frame, &p, &qp);
+	if (unlikely(reason >= 0))
 		goto drop;
 	if (p.flags & OP_CNP) {
 		if (qp->transport != XROCE_UD)

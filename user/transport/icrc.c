@@ -20,6 +20,12 @@
 /* Up to here a copy of the packet and one call of ISA-L are faster than two: a call takes 17 ns on 8 bytes and 21 ns on 256. */
 #define ONE_CALL_BYTES 256
 
+/* Ethernet's, reflected. */
+#define CRC32_POLYNOMIAL 0xedb88320u
+
+/* Up to here single words are faster than ISA-L. */
+#define WORDS_BYTES 16
+
 /* Set to ones what routers may change: b is a copy of the packet from the IP header through the BTH. */
 static inline void mask(u8 *b, bool is_ipv6)
 {
@@ -54,6 +60,16 @@ icrc_t icrc_start(const u8 *ip, bool is_ipv6)
 	return crc32_gzip_refl(ICRC_AFTER_LEADING_ONES, masked, bytes);
 }
 
+icrc_t icrc_common(const u8 *ip, bool is_ipv6)
+{
+	u8 masked[IPV6_BYTES + UDP_BYTES + sizeof(struct bth)];
+	u32 bytes = icrc_start_bytes(is_ipv6) - sizeof(__be32);
+
+	memcpy(masked, ip, bytes);
+	mask(masked, is_ipv6);
+	return crc32_gzip_refl(ICRC_AFTER_LEADING_ONES, masked, bytes);
+}
+
 icrc_t icrc_packet(const u8 *ip, bool is_ipv6, size_t len)
 {
 	u8 masked[ONE_CALL_BYTES];
@@ -69,6 +85,33 @@ icrc_t icrc_packet(const u8 *ip, bool is_ipv6, size_t len)
 icrc_t icrc_update(icrc_t crc, const void *data, size_t len)
 {
 	return crc32_gzip_refl(crc, data, len);
+}
+
+void icrc_table_init(struct icrc_table *t)
+{
+	for (u32 b = 0; b < 256; b++) {
+		u32 r = b;
+
+		for (u32 k = 0; k < 4; k++) {
+			for (u32 bit = 0; bit < 8; bit++)
+				r = r >> 1 ^ (r & 1 ? CRC32_POLYNOMIAL : 0);
+			t->entry[k][b] = r;
+		}
+	}
+}
+
+icrc_t icrc_words(const struct icrc_table *t, icrc_t crc, const u8 *data, size_t len)
+{
+	size_t wide = len > WORDS_BYTES ? len & ~(size_t)15 : 0;
+	u32 word;
+
+	if (wide)
+		crc = crc32_gzip_refl(crc, data, wide);
+	for (; wide < len; wide += sizeof(word)) {
+		memcpy(&word, data + wide, sizeof(word));
+		crc = icrc_word(t, crc, word);
+	}
+	return crc;
 }
 
 void icrc_store(icrc_t crc, u8 out[4])

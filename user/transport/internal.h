@@ -8,6 +8,7 @@
  *   responder.c  request packets to memory and receives      reply.c      ACKs, READ and atomic responses
  *   recovery.c   what is sent again after a loss             reorder.c    packets that came early
  *   congestion.c window, adaptive time-out, DCQCN            credit.c     end-to-end credits
+ *   template.c   headers kept, to copy and to compare
  *   datagram.c   UD, both ways                             moderation.c events of moderated CQs
  */
 #ifndef TRANSPORT_INTERNAL_H
@@ -59,6 +60,7 @@ struct engine {
 	struct qp *qp[XROCE_MAX_QP];
 	struct srq *srq[ENGINE_MAX_SRQ];
 	u32 next_srq;
+	struct icrc_table icrc;
 };
 
 /* Requests that have an answer of their own, take a PSN of it and a place among max_rd_atomic. */

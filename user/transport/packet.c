@@ -29,9 +29,6 @@
 #define FLOW_LABEL_MAX    0xfffffu
 #define MSN_MASK          0xffffffu
 
-#define OP_ANY_EXTENSION                                                                                             \
-	(OP_DETH | OP_XRC_ETH | OP_FETH | OP_RETH | OP_ATOMIC_ETH | OP_AETH | OP_ATOMIC_ACK_ETH | OP_IMM | OP_IETH | OP_CNP)
-
 struct eth {
 	u8 dmac[ETH_ALEN];
 	u8 smac[ETH_ALEN];
@@ -295,6 +292,25 @@ static inline void get_bth(const struct bth *bth, struct packet *p)
 	p->psn = word & ROCE_PSN_MASK;
 }
 
+/* The extension headers' fields are one block in the struct. Clearing all of it would double the cost of parsing. */
+static inline void clear_extensions(struct packet *p)
+{
+	memset((u8 *)p + offsetof(struct packet, va), 0, offsetof(struct packet, payload_len) - offsetof(struct packet, va));
+}
+
+const u8 *packet_get_transport(const struct bth *bth, struct packet *p)
+{
+	const u8 *ext = (const u8 *)(bth + 1);
+
+	get_bth(bth, p);
+	p->flags = opcode_flags(p->opcode);
+	clear_extensions(p);
+	if (!(p->flags & OP_EXTENSIONS))
+		return ext;
+	get_extensions(ext, p, p->flags);
+	return ext + roce_ext_bytes(p->flags);
+}
+
 int packet_parse(struct packet *p, const struct rx_frame *f)
 {
 	struct cursor c = { f->data, f->data + f->len };
@@ -350,9 +366,8 @@ int packet_parse(struct packet *p, const struct rx_frame *f)
 	if (unlikely(!p->flags))
 		return refuse(XROCE_DROP_opcode);
 
-	/* The extension headers' fields are one block in the struct. Clearing all of it would double the cost of parsing. */
-	memset((u8 *)p + offsetof(struct packet, va), 0, offsetof(struct packet, payload_len) - offsetof(struct packet, va));
-	if (p->flags & OP_ANY_EXTENSION) {
+	clear_extensions(p);
+	if (p->flags & OP_EXTENSIONS) {
 		u32 ext_bytes = roce_ext_bytes(p->flags);
 		const u8 *ext;
 
@@ -424,8 +439,10 @@ static inline void *put(u8 **pos, size_t n)
 	return p;
 }
 
-/* The mirror of get_extensions(). */
-static u8 *put_extensions(u8 *pos, const struct packet *p, u32 flags)
+/* Two words that go out in one piece: see packet_put_extensions(). */
+typedef u64 u64_pair __attribute__((vector_size(16)));
+
+u8 *packet_put_extensions(u8 *pos, const struct packet *p, u32 flags)
 {
 	if (flags & OP_DETH)
 		*(struct deth *)put(&pos, sizeof(struct deth)) = (struct deth){
@@ -438,12 +455,11 @@ static u8 *put_extensions(u8 *pos, const struct packet *p, u32 flags)
 		};
 	if (flags & OP_FETH)
 		*(struct feth *)put(&pos, sizeof(struct feth)) = (struct feth){ .flush = htobe32(p->flush) };
-	if (flags & OP_RETH)
-		*(struct reth *)put(&pos, sizeof(struct reth)) = (struct reth){
-			.va = htobe64(p->va),
-			.rkey = htobe32(p->rkey),
-			.dma_len = htobe32(p->dma_len),
-		};
+	if (flags & OP_RETH) {
+		const u64_pair reth = { htobe64(p->va), htobe64((u64)p->rkey << 32 | p->dma_len) };
+
+		memcpy(put(&pos, sizeof(struct reth)), &reth, sizeof(reth));
+	}
 	if (flags & OP_ATOMIC_ETH)
 		*(struct atomic_eth *)put(&pos, sizeof(struct atomic_eth)) = (struct atomic_eth){
 			.va = htobe64(p->va),
@@ -514,8 +530,8 @@ u8 *packet_put_headers(u8 *frame, const struct path *path, const struct packet *
 	struct eth *eth = (struct eth *)frame;
 	u32 udp_len;
 
-	if (flags & OP_ANY_EXTENSION)
-		payload = put_extensions(payload, p, flags);
+	if (flags & OP_EXTENSIONS)
+		payload = packet_put_extensions(payload, p, flags);
 	udp_len = (u32)(payload - l4) + p->payload_len + pad + ROCE_ICRC_BYTES;
 
 	memcpy(eth->dmac, path->dmac, ETH_ALEN);

@@ -110,6 +110,14 @@ bool packet_icrc_ok(const struct packet *p);
  */
 void packet_copy_payload(const struct packet *p, u32 offset, void *dst, u32 len);
 
+/* Opcodes that have any extension header. */
+#define OP_EXTENSIONS (OP_DETH | OP_XRC_ETH | OP_FETH | OP_RETH | OP_ATOMIC_ETH | OP_AETH | OP_ATOMIC_ACK_ETH | OP_IMM | OP_IETH | OP_CNP)
+
+/* Decode BTH and extension headers of a packet that is known to be valid, all of them in one piece; returns where they end. */
+const u8 *packet_get_transport(const struct bth *bth, struct packet *p);
+/* Write the extension headers that flags, the opcode's, ask for; returns where they end. A RETH is stored in one piece, as it is read back at once. */
+u8 *packet_put_extensions(u8 *pos, const struct packet *p, u32 flags);
+
 /* Bytes of all headers that packet_put_headers() would write. */
 u32 packet_header_bytes(const struct path *path, u8 opcode);
 

@@ -17,6 +17,7 @@
 #include "packet.h"
 #include "psn.h"
 #include "rq.h"
+#include "template.h"
 #include "types.h"
 
 #define QP_MAX_RD_ATOMIC 16  /* both as initiator and as responder */
@@ -210,6 +211,8 @@ struct reorder {
 };
 
 struct responder {
+	struct header_in request;   /* the headers of the last request */
+	struct header_out header;   /* of the last response */
 	struct resp_sequence seq;
 	struct reorder early;	 /* requests ahead of the expected PSN */
 	struct recv_work recv;	 /* with seq.have_recv */
@@ -259,6 +262,8 @@ struct rate {
 };
 
 struct requester {
+	struct header_out header;   /* of the last request */
+	struct header_in response;  /* of the last response */
 	u32 next_psn;		 /* of the next packet to be sent */
 	u32 unacked_psn;	 /* oldest PSN that is not acknowledged: everything before it is done */
 	u32 sent_psn;		 /* one past the highest PSN ever sent */

@@ -191,6 +191,13 @@ static void reset(struct engine *e, struct qp *qp)
 	qp->access = qp->qkey = 0;
 }
 
+/* What headers were made of, or checked against, has changed. */
+static void forget_headers(struct qp *qp)
+{
+	qp->req.header.key = qp->resp.header.key = 0;
+	qp->req.response.frame_len = qp->resp.request.frame_len = 0;
+}
+
 static void enter(struct engine *e, struct qp *qp, enum qp_state from, enum qp_state to)
 {
 	if (to == QPS_ERR) {
@@ -233,6 +240,7 @@ int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 m
 	if (!ranges_valid(attr, mask))
 		return -EINVAL;
 	apply_attributes(e, qp, attr, mask);
+	forget_headers(qp);
 	if (mask & QP_ATTR_STATE)
 		enter(e, qp, from, to);
 	return 0;

@@ -65,7 +65,7 @@ static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource
 	u64 offset = (u64)r->cursor * qp->path_mtu;
 	bool first = r->cursor == r->resume, last;
 	const u8 *src = NULL;
-	u8 *payload;
+	struct unsealed u;
 
 	if (r->atomic) {
 		p.opcode = OPCODE(qp->transport, OP5_ATOMIC_ACKNOWLEDGE);
@@ -89,10 +89,10 @@ static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource
 		r->pending = false;
 		qp->resp.num_pending--;
 	}
-	payload = packet_put_headers(frame, &qp->path, &p);
+	u = header_out(&qp->resp.header, &e->icrc, &qp->path, &p, frame);
 	if (src)
-		memcpy(payload, src, p.payload_len);
-	return packet_seal(frame, payload, p.payload_len);
+		memcpy(u.payload, src, p.payload_len);
+	return header_out_seal(&u, &e->icrc, p.payload_len);
 }
 
 static u32 ack_output(struct engine *e, struct qp *qp, u8 *frame)
@@ -107,12 +107,14 @@ static u32 ack_output(struct engine *e, struct qp *qp, u8 *frame)
 		.syndrome = resp->ack_syndrome,
 		.msn = resp->seq.msn,
 	};
+	struct unsealed u;
 
 	if ((p.syndrome & AETH_CLASS_MASK) == AETH_ACK)
 		p.syndrome = credit_syndrome(e, qp);
 	resp->ack_due = false;
 	e->stats->tx_acks++;
-	return packet_seal(frame, packet_put_headers(frame, &qp->path, &p), 0);
+	u = header_out(&resp->header, &e->icrc, &qp->path, &p, frame);
+	return header_out_seal(&u, &e->icrc, 0);
 }
 
 /* Congestion notification: to the QP that sent the marked packet, outside of all sequences. */

@@ -216,7 +216,7 @@ static u32 build_data(struct engine *e, struct qp *qp, const struct send_wqe *wq
 {
 	bool last = k + 1 == wqe->num_psn;
 	u64 offset = (u64)k * qp->path_mtu;
-	u8 *payload;
+	struct unsealed u;
 
 	p->opcode = OPCODE(qp->transport, data_opcode(wqe->opcode, k == 0, last));
 	p->xrc_srqn = wqe->xrc_srqn;
@@ -227,21 +227,23 @@ static u32 build_data(struct engine *e, struct qp *qp, const struct send_wqe *wq
 	p->dma_len = wqe->length;
 	p->imm = wqe->imm;
 	p->inv_rkey = wqe->inv_rkey;
-	payload = packet_put_headers(frame, &qp->path, p);
+	u = header_out(&qp->req.header, &e->icrc, &qp->path, p, frame);
 	if (wqe->flags & WR_INLINE)
-		memcpy(payload, wqe->data + offset, p->payload_len);
-	else if (!sge_gather(&e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset, payload, p->payload_len))
+		memcpy(u.payload, wqe->data + offset, p->payload_len);
+	else if (!sge_gather(&e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset, u.payload, p->payload_len))
 		return 0;
-	return packet_seal(frame, payload, p->payload_len);
+	return header_out_seal(&u, &e->icrc, p->payload_len);
 }
 
-static u32 finish_header_only(const struct qp *qp, const struct packet *p, u8 *frame)
+static u32 finish_header_only(const struct engine *e, struct qp *qp, const struct packet *p, u8 *frame)
 {
-	return packet_seal(frame, packet_put_headers(frame, &qp->path, p), 0);
+	const struct unsealed u = header_out(&qp->req.header, &e->icrc, &qp->path, p, frame);
+
+	return header_out_seal(&u, &e->icrc, 0);
 }
 
 /* A request for response packets k to k + n - 1 of a READ. */
-static u32 build_read(const struct qp *qp, const struct send_wqe *wqe, u32 k, u32 n, struct packet *p, u8 *frame)
+static u32 build_read(const struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 k, u32 n, struct packet *p, u8 *frame)
 {
 	u64 offset = (u64)k * qp->path_mtu;
 
@@ -250,10 +252,10 @@ static u32 build_read(const struct qp *qp, const struct send_wqe *wqe, u32 k, u3
 	p->va = wqe->remote_addr + offset;
 	p->rkey = wqe->rkey;
 	p->dma_len = (u32)min_u64(wqe->length - offset, (u64)n * qp->path_mtu);
-	return finish_header_only(qp, p, frame);
+	return finish_header_only(e, qp, p, frame);
 }
 
-static u32 build_atomic(const struct qp *qp, const struct send_wqe *wqe, struct packet *p, u8 *frame)
+static u32 build_atomic(const struct engine *e, struct qp *qp, const struct send_wqe *wqe, struct packet *p, u8 *frame)
 {
 	bool swap = wqe->opcode == WR_CMP_SWAP;
 
@@ -263,12 +265,12 @@ static u32 build_atomic(const struct qp *qp, const struct send_wqe *wqe, struct 
 	p->rkey = wqe->rkey;
 	p->swap_add = swap ? wqe->swap : wqe->compare_add;
 	p->compare = swap ? wqe->compare_add : 0;
-	return finish_header_only(qp, p, frame);
+	return finish_header_only(e, qp, p, frame);
 }
 
-static u32 build_placement(const struct qp *qp, const struct send_wqe *wqe, struct packet *p, u8 *frame)
+static u32 build_placement(const struct engine *e, struct qp *qp, const struct send_wqe *wqe, struct packet *p, u8 *frame)
 {
-	u8 *payload;
+	struct unsealed u;
 
 	p->xrc_srqn = wqe->xrc_srqn;
 	p->va = wqe->remote_addr;
@@ -277,23 +279,23 @@ static u32 build_placement(const struct qp *qp, const struct send_wqe *wqe, stru
 	if (wqe->opcode == WR_FLUSH) {
 		p->opcode = OPCODE(qp->transport, OP5_FLUSH);
 		p->flush = (u32)wqe->compare_add;
-		return finish_header_only(qp, p, frame);
+		return finish_header_only(e, qp, p, frame);
 	}
 	p->opcode = OPCODE(qp->transport, OP5_ATOMIC_WRITE);
 	p->payload_len = sizeof(wqe->swap);
-	payload = packet_put_headers(frame, &qp->path, p);
-	memcpy(payload, &wqe->swap, sizeof(wqe->swap));
-	return packet_seal(frame, payload, sizeof(wqe->swap));
+	u = header_out(&qp->req.header, &e->icrc, &qp->path, p, frame);
+	memcpy(u.payload, &wqe->swap, sizeof(wqe->swap));
+	return header_out_seal(&u, &e->icrc, sizeof(wqe->swap));
 }
 
 /* The one request packet of a WQE that is answered, from packet k on where it is a READ. */
-static u32 build_answered(const struct qp *qp, const struct send_wqe *wqe, u32 k, u32 n, struct packet *p, u8 *frame)
+static u32 build_answered(const struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 k, u32 n, struct packet *p, u8 *frame)
 {
 	if (wqe->opcode == WR_READ)
-		return build_read(qp, wqe, k, n, p, frame);
+		return build_read(e, qp, wqe, k, n, p, frame);
 	if (wqe->opcode == WR_CMP_SWAP || wqe->opcode == WR_FETCH_ADD)
-		return build_atomic(qp, wqe, p, frame);
-	return build_placement(qp, wqe, p, frame);
+		return build_atomic(e, qp, wqe, p, frame);
+	return build_placement(e, qp, wqe, p, frame);
 }
 
 /*
@@ -318,7 +320,7 @@ u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *fra
 	k = (u32)psn_diff(psn, wqe->first_psn);
 	if (wqe->opcode == WR_READ)
 		n = min_u32(read_request_packets(e, wqe, k), (u32)psn_diff(end, psn));
-	len = wr_is_answered(wqe->opcode) ? build_answered(qp, wqe, k, n, &p, frame) : build_data(e, qp, wqe, k, &p, frame);
+	len = wr_is_answered(wqe->opcode) ? build_answered(e, qp, wqe, k, n, &p, frame) : build_data(e, qp, wqe, k, &p, frame);
 	*next = psn_add(psn, n);
 	if (len)
 		sent(e, qp, &p, true, len, now_ns);
@@ -375,7 +377,7 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 		req->rd_atomic_last[(req->rd_atomic_head + req->rd_atomic_out++) % QP_MAX_RD_ATOMIC] =
 			psn_add(req->next_psn, n - 1);
 		p.ackreq = true;
-		len = build_answered(qp, wqe, req->tx_packet, n, &p, frame);
+		len = build_answered(e, qp, wqe, req->tx_packet, n, &p, frame);
 	} else {
 		/* AckReq when a message ends that no other follows at once, now and then before that, and before the window closes */
 		last = req->tx_packet + 1 == wqe->num_psn && !another_follows(qp);

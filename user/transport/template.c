@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Headers that were built or checked before. This file owns their comparison; the layout is packet.c's, but for the few places that are looked at
+ * in a frame before it is known to be one.
+ *
+ * Nothing here may read back in one piece what was just written in several: the processor then waits for the stores, and with them for all work
+ * before them. That is why the words behind the common part go into the ICRC from registers.
+ */
+#include "template.h"
+
+#define ETH_BYTES  14
+#define ETH_IPV4   0x0800
+#define ETH_IPV6   0x86dd
+#define IPV4_BYTES 20
+#define IPV6_BYTES 40
+#define IPV6_SKIP  4 /* version, traffic class, flow label */
+#define UDP_BYTES  8
+#define BTH_COMMON offsetof(struct bth, ack_psn)
+
+/* ---- out ---- */
+
+/* Never 0. What is constant for a QP is not in it: whoever changes that clears the key. */
+static u32 key_of(const struct packet *p)
+{
+	return 1u << 31 | (u32)p->solicited << 30 | (u32)p->migreq << 29 | (u32)p->opcode << 16 | p->payload_len;
+}
+
+static void remember_out(struct header_out *h, const struct path *path, const struct packet *p, u32 key)
+{
+	u8 frame[PACKET_HEADER_MAX];
+	/* of an opcode without extension headers */
+	u32 ip = packet_header_bytes(path, OPCODE(XROCE_RC, OP5_SEND_ONLY)) - icrc_start_bytes(path->is_ipv6);
+
+	packet_put_headers(frame, path, p);
+	h->len = (u8)(ip + icrc_start_bytes(path->is_ipv6) - (sizeof(struct bth) - BTH_COMMON));
+	memcpy(h->bytes, frame, h->len);
+	h->icrc = icrc_common(frame + ip, path->is_ipv6);
+	h->key = key;
+}
+
+struct unsealed header_out(struct header_out *h, const struct icrc_table *t, const struct path *path, const struct packet *p, u8 *frame)
+{
+	u32 key = key_of(p), word = htobe32((p->ackreq ? BTH_ACKREQ : 0) | (p->psn & ROCE_PSN_MASK));
+	u32 flags = opcode_flags(p->opcode), odd;
+	struct unsealed u = { .frame = frame };
+	u8 *pos;
+
+	if (unlikely(h->key != key))
+		remember_out(h, path, p, key);
+	memcpy(frame, h->bytes, 48);
+	if (unlikely(h->len > 54))
+		memcpy(frame + 48, h->bytes + 48, 31);
+	else
+		memcpy(frame + 48, h->bytes + 48, 6);
+	pos = frame + h->len;
+	memcpy(pos, &word, sizeof(word));
+	pos += sizeof(word);
+	u.icrc = icrc_word(t, h->icrc, word);
+	u.from = u.payload = pos;
+	if (flags & OP_EXTENSIONS) {
+		u.payload = packet_put_extensions(pos, p, flags);
+		/* ISA-L starts where the rest, with the payload, is on its grid of 16 bytes */
+		odd = (u32)(u.payload - pos) % 16;
+		u.icrc = icrc_words(t, u.icrc, pos, odd);
+		u.from = pos + odd;
+	}
+	return u;
+}
+
+u32 header_out_seal(const struct unsealed *u, const struct icrc_table *t, u32 payload_len)
+{
+	u8 *end = u->payload + payload_len;
+	u32 pad = -payload_len & 3;
+
+	memset(end, 0, pad);
+	end += pad;
+	icrc_store(icrc_words(t, u->icrc, u->from, (size_t)(end - u->from)), end);
+	return (u32)(end + ROCE_ICRC_BYTES - u->frame);
+}
+
+/* ---- in ---- */
+
+/* What the ICRC takes as ones, in struct header_in's bytes. */
+static const u8 masks[2][52] = {
+	{ [1] = 0xff, [8] = 0xff, [10] = 0xff, 0xff, [26] = 0xff, 0xff, [32] = 0xff },
+	{ [3] = 0xff, [42] = 0xff, 0xff, [48] = 0xff },
+};
+
+static u32 common_bytes(bool is_ipv6)
+{
+	return is_ipv6 ? IPV6_BYTES - IPV6_SKIP + UDP_BYTES + BTH_COMMON : IPV4_BYTES + UDP_BYTES + BTH_COMMON;
+}
+
+static const u8 *common_of(const struct rx_frame *f, bool is_ipv6)
+{
+	return f->data + ETH_BYTES + (is_ipv6 ? IPV6_SKIP : 0);
+}
+
+static u16 ethertype(const struct rx_frame *f)
+{
+	__be16 type;
+
+	memcpy(&type, f->data + ETH_BYTES - sizeof(type), sizeof(type));
+	return be16toh(type);
+}
+
+bool header_in_peek(const struct rx_frame *f, u32 *qpn, u8 *opcode)
+{
+	const struct bth *bth;
+	bool is_ipv6;
+
+	if (unlikely(f->len < ETH_BYTES + IPV4_BYTES + UDP_BYTES + sizeof(*bth)))
+		return false;
+	is_ipv6 = ethertype(f) != ETH_IPV4;
+	if (is_ipv6 && (ethertype(f) != ETH_IPV6 || f->len < ETH_BYTES + IPV6_BYTES + UDP_BYTES + sizeof(*bth)))
+		return false;
+	bth = (const struct bth *)(f->data + ETH_BYTES + (is_ipv6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES);
+	*qpn = be32toh(bth->ecn_qpn) & ROCE_QPN_MASK;
+	*opcode = bth->opcode;
+	return true;
+}
+
+/* Equal in all that counts; len is a multiple of 4. */
+static bool same(const u8 *kept, const u8 *got, const u8 *mask, u32 len)
+{
+	u64 a, b, m, differ = 0;
+	u32 a4, b4, m4;
+
+	for (; len >= sizeof(a); len -= sizeof(a), kept += sizeof(a), got += sizeof(a), mask += sizeof(a)) {
+		memcpy(&a, kept, sizeof(a));
+		memcpy(&b, got, sizeof(b));
+		memcpy(&m, mask, sizeof(m));
+		differ |= a ^ (b | m);
+	}
+	memcpy(&a4, kept, sizeof(a4));
+	memcpy(&b4, got, sizeof(b4));
+	memcpy(&m4, mask, sizeof(m4));
+	return !(differ | (a4 ^ (b4 | m4)));
+}
+
+bool header_in_match(const struct header_in *h, const struct rx_frame *f, struct packet *p)
+{
+	bool is_ipv6 = ethertype(f) == ETH_IPV6;
+	const u8 *ip = f->data + ETH_BYTES;
+	const struct bth *bth;
+
+	if (!h->frame_len || f->len < h->frame_len || is_ipv6 != h->is_ipv6)
+		return false;
+	if (is_ipv6 ? ip[0] >> 4 != 6 || !same(h->bytes, ip + IPV6_SKIP, masks[1], common_bytes(true)) :
+		      !same(h->bytes, ip, masks[0], common_bytes(false)))
+		return false;
+	bth = (const struct bth *)(ip + (is_ipv6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES);
+	p->is_ipv6 = is_ipv6;
+	p->tos = is_ipv6 ? (u8)(ip[0] << 4 | ip[1] >> 4) : ip[1];
+	p->hop_limit = is_ipv6 ? ip[7] : ip[8];
+	p->has_vlan = false;
+	p->vlan_tci = 0;
+	p->ip = ip;
+	p->end = f->data + h->frame_len;
+	p->frag = NULL;
+	p->frag_len = 0;
+	p->payload = packet_get_transport(bth, p);
+	p->payload_len = h->payload_len;
+	return true;
+}
+
+bool header_in_icrc_ok(const struct header_in *h, const struct icrc_table *t, const struct packet *p)
+{
+	const u8 *from = p->ip + icrc_start_bytes(p->is_ipv6) - (sizeof(struct bth) - BTH_COMMON);
+	const u8 *end = p->end - ROCE_ICRC_BYTES;
+
+	return icrc_equal(icrc_words(t, h->icrc, from, (size_t)(end - from)), end);
+}
+
+void header_in_learn(struct header_in *h, const struct rx_frame *f, const struct packet *p)
+{
+	u16 candidate = (u16)(p->opcode << 11 ^ p->payload_len);
+	const u8 *common = common_of(f, p->is_ipv6);
+
+	if (h->candidate != candidate) {
+		h->candidate = candidate;
+		return;
+	}
+	/* as header_in_peek() will look at it: no tag, no second buffer */
+	if (p->ip != f->data + ETH_BYTES || p->frag_len)
+		return;
+	for (u32 i = 0; i < common_bytes(p->is_ipv6); i++)
+		h->bytes[i] = common[i] | masks[p->is_ipv6][i];
+	h->icrc = icrc_common(p->ip, p->is_ipv6);
+	h->is_ipv6 = p->is_ipv6;
+	h->payload_len = (u16)p->payload_len;
+	h->frame_len = (u16)(p->end - f->data);
+}
