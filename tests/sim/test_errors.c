@@ -426,6 +426,32 @@ static void max_rd_atomic__zero(void **state)
 	}
 }
 
+/* The device has gone: what is posted is flushed in all QPs but those in RESET, no time-out and no event is left, nothing is sent. */
+static void engine_fail__flushes_all(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct scene s = scene_make(&o, "engine_fail__flushes_all");
+	struct side idle = side_create(s.a->node, &o, NULL);
+	struct send request_1 = request(&s, 1, WR_WRITE, 8);
+	u8 frame[PACKET_FRAME_MAX];
+
+	post_send(s.a, &request_1);
+	check(s.w, engine_output(s.a->node->engine, frame, sizeof(frame), s.w->now_ns) > 0); /* and lost */
+	post_recv_buffer(s.a, 2, s.local, 0, 8);
+	engine_fail(s.a->node->engine);
+	world_run(s.w);
+	check_eq(s.w, s.a->send->n, 1);
+	expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_WR_FLUSH_ERR, .vendor_err = VERR_FLUSHED, .qpn = s.a->qp->qpn);
+	check_eq(s.w, s.a->recv->n, 1);
+	expect(s.w, s.a->recv, 0, .wr_id = 2, .status = CQE_WR_FLUSH_ERR, .vendor_err = VERR_FLUSHED, .qpn = s.a->qp->qpn);
+	check_eq(s.w, qp_state(s.a->qp), QPS_ERR);
+	check_eq(s.w, qp_state(idle.qp), QPS_RESET);
+	check_eq(s.w, engine_deadline_ns(s.a->node->engine), NSEC_NEVER);
+	check_eq(s.w, s.b->node->stats.rx_packets, 0);
+	side_destroy(&idle);
+	scene_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -440,6 +466,7 @@ int main(void)
 		cmocka_unit_test(steering__silent_and_counted),
 		cmocka_unit_test(response__unasked_is_dropped),
 		cmocka_unit_test(response__of_the_wrong_kind_or_length),
+		cmocka_unit_test(engine_fail__flushes_all),
 	};
 
 	return cmocka_run_group_tests_name("errors", tests, NULL, NULL);

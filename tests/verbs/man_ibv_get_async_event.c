@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* ibv_get_async_event(3), ibv_ack_async_event(3): each event that a QP, CQ or SRQ of this device can have. */
+/* ibv_get_async_event(3), ibv_ack_async_event(3): each event that a QP, CQ or SRQ of this device can have. Those of port and device: tests/netns/port_events.c. */
 #include "man.h"
 
 static bool nonblocking(void)

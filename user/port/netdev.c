@@ -8,6 +8,7 @@
 #include <linux/rtnetlink.h>
 #include <net/if_arp.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 
 #include "netdev_nl.h"
@@ -53,12 +54,34 @@ static bool scan_grow(struct scan *s, void **array, u32 n, u32 *room, size_t siz
 	return true;
 }
 
+static void link_state(const struct ifinfomsg *ifi, const struct nlattr *has_carrier, bool *is_enabled, bool *is_up)
+{
+	u8 carrier;
+
+	/* The carrier as the driver has it now: IFF_RUNNING and the operational state follow it by up to a second. */
+	if (!nl_get(has_carrier, &carrier, sizeof(carrier)))
+		carrier = !!(ifi->ifi_flags & IFF_RUNNING);
+	*is_enabled = ifi->ifi_flags & IFF_UP;
+	*is_up = *is_enabled && carrier;
+}
+
+bool netdev_link_message(const struct nlmsghdr *nlh, bool *is_enabled, bool *is_up)
+{
+	const struct nlattr *tb[IFLA_CARRIER + 1];
+	const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
+
+	if (nlh->nlmsg_type != RTM_NEWLINK || mnl_nlmsg_get_payload_len(nlh) < sizeof(*ifi))
+		return false;
+	nl_parse(nlh, sizeof(*ifi), tb, IFLA_CARRIER);
+	link_state(ifi, tb[IFLA_CARRIER], is_enabled, is_up);
+	return true;
+}
+
 /* Read a link message into *dev (without speed, queues and GIDs); num_rx_queues apart. False if it cannot be a device. */
 static bool link_parse(const struct nlmsghdr *nlh, struct netdev *dev, u32 *num_rx_queues)
 {
 	const struct nlattr *tb[IFLA_CARRIER + 1];
 	const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
-	u8 carrier;
 
 	if (nlh->nlmsg_type != RTM_NEWLINK || mnl_nlmsg_get_payload_len(nlh) < sizeof(*ifi) || ifi->ifi_index <= 0)
 		return false;
@@ -69,10 +92,7 @@ static bool link_parse(const struct nlmsghdr *nlh, struct netdev *dev, u32 *num_
 	memset(dev, 0, sizeof(*dev));
 	dev->ifindex = (u32)ifi->ifi_index;
 	dev->is_loopback = ifi->ifi_type == ARPHRD_LOOPBACK;
-	/* The carrier as the driver has it now: IFF_RUNNING and the operational state follow it by up to a second. */
-	if (!nl_get(tb[IFLA_CARRIER], &carrier, sizeof(carrier)))
-		carrier = !!(ifi->ifi_flags & IFF_RUNNING);
-	dev->is_up = (ifi->ifi_flags & IFF_UP) && carrier;
+	link_state(ifi, tb[IFLA_CARRIER], &dev->is_enabled, &dev->is_up);
 	if (!nl_get_string(tb[IFLA_IFNAME], dev->name, sizeof(dev->name)) ||
 	    !nl_get(tb[IFLA_ADDRESS], dev->mac, sizeof(dev->mac)) || !nl_get(tb[IFLA_MTU], &dev->mtu, sizeof(dev->mtu)))
 		return false;
@@ -309,6 +329,13 @@ int netdev_refresh(struct netdev *dev)
 	}
 	scan_free(&s);
 	return ret;
+}
+
+u64 netdev_netns(void)
+{
+	struct stat st;
+
+	return stat("/proc/thread-self/ns/net", &st) ? 0 : (u64)st.st_ino;
 }
 
 u32 netdev_path_mtu(u32 link_mtu, bool multibuffer)

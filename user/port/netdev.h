@@ -27,7 +27,8 @@ struct netdev {
 	char name[IF_NAMESIZE];
 	u8 mac[6];
 	u32 mtu;
-	bool is_up;	   /* IFF_UP and carrier */
+	bool is_enabled;   /* IFF_UP */
+	bool is_up;	   /* that, and carrier */
 	bool is_loopback;
 	u32 rx_queues;	   /* in use now, at least 1 */
 	u32 speed_mbps;	   /* 0 = unknown */
@@ -44,6 +45,9 @@ int netdev_list(struct netdev **out);
 
 /* The one interface of that name. Returns 0, -ENODEV (none of that name), -EOPNOTSUPP (neither Ethernet nor lo) or -errno. */
 int netdev_find(const char *name, struct netdev *out);
+
+/* The calling thread's network namespace, as a number that no other has; 0 if it cannot be told. */
+u64 netdev_netns(void);
 
 /* Read one interface anew. Returns 0, -ENODEV or -errno. */
 int netdev_refresh(struct netdev *dev);

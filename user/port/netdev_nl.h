@@ -28,6 +28,9 @@ bool nl_get_string(const struct nlattr *attr, char *dst, size_t len);
 /* The ID of a generic netlink family, or -errno (-ENOENT: this kernel does not have it). */
 int nl_family(const char *name);
 
+/* What a link message says of the interface's state; false if it is none that can be read. */
+bool netdev_link_message(const struct nlmsghdr *nlh, bool *is_enabled, bool *is_up);
+
 /* Receive queues that exist now (of the num_rx_queues that the interface was made with), at least 1. */
 u32 netdev_rx_queues(const char *name, u32 ifindex, u32 num_rx_queues);
 /* Link speed in Mb/s, 0 if the driver does not say. */

@@ -15,7 +15,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <time.h>
 
 #include "port_state.h"
@@ -199,13 +198,6 @@ static u64 random_u64(void *arg)
 	return port->random[--port->random_left];
 }
 
-static u64 current_netns(void)
-{
-	struct stat st;
-
-	return stat("/proc/thread-self/ns/net", &st) ? 0 : (u64)st.st_ino;
-}
-
 static void init_lock(struct port *port)
 {
 	pthread_mutexattr_t attr;
@@ -257,9 +249,7 @@ static int start(struct port *port, const struct netdev *dev)
 
 	if (err)
 		return err;
-	port_lock(port);
-	err = steer_publish_gids(port, dev);
-	port_unlock(port);
+	err = follow_start(port, dev);
 	return err ? err : service_start(port);
 }
 
@@ -292,6 +282,7 @@ static int create(const struct netdev *dev, u64 netns, struct port **out)
 
 unmake:
 	fprintf(stderr, "xroce: %s: cannot start: %s; run `xroce doctor %s`\n", dev->name, strerror(-err), dev->name);
+	follow_stop(port);
 	port_unmake(&port->made);
 fail:
 	free_port(port);
@@ -300,6 +291,7 @@ fail:
 
 static void destroy(struct port *port)
 {
+	follow_stop(port);
 	if (!port->dead) {
 		service_stop(port);
 		port_unmake(&port->made);
@@ -337,13 +329,14 @@ static void after_fork_child(void)
 
 static void register_fork(void)
 {
+	watch_register_fork(); /* its lock is taken within ours */
 	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
 }
 
 int port_get(const struct netdev *dev, struct port **out)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	u64 netns = current_netns();
+	u64 netns = netdev_netns();
 	struct port *port;
 	int err = 0, cancel;
 
@@ -352,7 +345,7 @@ int port_get(const struct netdev *dev, struct port **out)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&list_lock);
 	for (port = ports; port; port = port->next)
-		if (port->ifindex == dev->ifindex && port->netns == netns)
+		if (port->ifindex == dev->ifindex && port->netns == netns && !atomic_load(&port->gone))
 			break;
 	if (port) {
 		port_hold(port);

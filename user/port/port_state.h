@@ -6,9 +6,9 @@
  *   port_make.c  attach, maps, sockets: needs privileges, once         steer.c    QPs and GIDs as XDP sees them
  *   umem.c       who owns each frame                                   wake.c     arm words and completion channels
  *   xsk.c        AF_XDP sockets, receiving                             service.c  the thread that works while the application does not
- *   tx_xsk.c     sending through them
+ *   tx_xsk.c     sending through them                                 follow.c   the interface changes, or goes away
  *
- * Locks, outermost first: the list of ports (port.c), a channel's (wake.c), the port's own, the CQ table's (wake.c).
+ * Locks, outermost first: the list of ports (port.c), the watches' (watch.c), a channel's (wake.c), the port's own, the CQ table's (wake.c).
  */
 #ifndef PORT_PORT_STATE_H
 #define PORT_PORT_STATE_H
@@ -19,6 +19,7 @@
 #include "port.h"
 #include "tx.h"
 #include "umem.h"
+#include "watch.h"
 #include "xsk.h"
 
 struct xroce_bpf;
@@ -58,7 +59,6 @@ struct loop_frame {
 struct service {
 	pthread_t thread;
 	int control_fd;
-	int netlink_fd;
 	struct ring_buffer *ring; /* ring 0 */
 	u64 spin_ns, spin_max_ns;
 	u64 tick_ns;
@@ -84,6 +84,7 @@ struct port {
 	u64 netns;		/* inode of the network namespace */
 	_Atomic u32 refs;
 	bool dead;		/* in a forked child: memory only */
+	struct watch *watch;	/* follow.c */
 
 	struct port_made made;
 	struct engine *engine;
@@ -91,6 +92,8 @@ struct port {
 	/* under the port's lock */
 	pthread_mutex_t lock cache_aligned;
 	struct netdev dev;	/* as last published: GIDs, MAC */
+	int follow_err;		/* of publishing it */
+	_Atomic bool gone;	/* the interface is: set once. Any thread reads it */
 	struct loop_frame loop[XSK_TX_SLOTS];
 	u32 loop_count;
 	u64 blocked_ns;		/* how long to wait for room in the transmit ring; 0 = there was room */
@@ -124,6 +127,11 @@ void pump_poll(struct port *port, const struct cq *cq);
 /* ---- steer.c: under the port's lock ---- */
 /* Make xroce_gid hold dev's GIDs and no others, and dev the port's. Returns 0 or -errno of the first that failed. */
 int steer_publish_gids(struct port *port, const struct netdev *dev);
+
+/* ---- follow.c ---- */
+/* Publish the interface's addresses, now and whenever they change. Returns 0 or -errno; follow_stop() in both cases. Not under the port's lock. */
+int follow_start(struct port *port, const struct netdev *dev);
+void follow_stop(struct port *port);
 
 /* ---- wake.c ---- */
 void wake_init(struct port *port);

@@ -123,6 +123,21 @@ static bool transmit(struct port *port, u64 now_ns)
 	return moved;
 }
 
+/* The interface has gone: what was posted is flushed, what would be sent has nowhere to go. */
+static bool run_gone(struct port *port, u64 now_ns)
+{
+	u8 frame[PACKET_FRAME_MAX];
+
+	engine_expire(port->engine, now_ns);
+	while (engine_output(port->engine, frame, sizeof(frame), now_ns))
+		;
+	port->owes = false;
+	port->blocked_ns = 0;
+	atomic_store_explicit(&port->put_off, 0, memory_order_relaxed);
+	atomic_store_explicit(&port->resume_ns, NSEC_NEVER, memory_order_relaxed);
+	return false;
+}
+
 bool pump_run(struct port *port)
 {
 	u64 now_ns = port_now_ns();
@@ -130,6 +145,8 @@ bool pump_run(struct port *port)
 
 	if (port->dead)
 		return false;
+	if (unlikely(atomic_load_explicit(&port->gone, memory_order_relaxed)))
+		return run_gone(port, now_ns);
 	came = take_in(port, now_ns);
 	return transmit(port, now_ns) || came;
 }
@@ -140,6 +157,10 @@ void pump_poll(struct port *port, const struct cq *cq)
 
 	if (port->dead)
 		return;
+	if (unlikely(atomic_load_explicit(&port->gone, memory_order_relaxed))) {
+		run_gone(port, now_ns);
+		return;
+	}
 	take_in(port, now_ns);
 	/* Every other run sends: who always finds completions would never send an ACK else. */
 	if (!port->owes && !cq_empty(cq) && !cq_is_armed(cq) && service_may_wait(port)) {

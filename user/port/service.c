@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The service thread: it works on the port while the application does not, so that ACKs, READ responses and retransmissions leave
- * while the application computes or sleeps. It also follows the interface's addresses. It uses no CPU while nothing happens.
+ * while the application computes or sleeps. It uses no CPU while nothing happens.
  *
  *   WATCH    nobody drives the port. It sleeps on the sockets, and until the port's next deadline; then it serves.
  *   STANDBY  the application drives. It sleeps without the sockets, so that no packet wakes it:
@@ -20,14 +20,11 @@
  */
 #define _GNU_SOURCE
 #include <bpf/libbpf.h>
-#include <linux/netlink.h>
-#include <linux/rtnetlink.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -118,23 +115,6 @@ void service_sleeper_leave(struct port *port)
 
 /* ---- the thread ---- */
 
-/* The interface's addresses or link changed. What the messages say is not used: the kernel is asked anew. */
-static void follow_interface(struct port *port)
-{
-	struct netdev dev = port->dev; /* only this thread changes it, once it runs */
-	char messages[8192];
-
-	/* An overflow (ENOBUFS) is news as well; whatever is left wakes us again. */
-	while (recv(port->service.netlink_fd, messages, sizeof(messages), MSG_DONTWAIT) > 0)
-		;
-	if (netdev_refresh(&dev))
-		return;
-	port_lock(port);
-	steer_publish_gids(port, &dev);
-	port->made.info.path_mtu = netdev_path_mtu(dev.mtu, port->made.info.multibuffer);
-	port_unlock(port);
-}
-
 /* Run the port until it has been idle for a while, or the application comes. */
 static void serve(struct port *port, u64 driven)
 {
@@ -183,16 +163,15 @@ static int ignore_record(void *arg, void *data, size_t len)
 static void doze(struct port *port, bool standby)
 {
 	struct service *s = &port->service;
-	struct pollfd fds[3 + XROCE_MAX_QUEUE] = {
+	struct pollfd fds[2 + XROCE_MAX_QUEUE] = {
 		{ .fd = s->control_fd, .events = POLLIN },
-		{ .fd = s->netlink_fd, .events = POLLIN },
 		{ .fd = ring_buffer__epoll_fd(s->ring), .events = POLLIN },
 	};
 	const bool sleepers = standby && atomic_load(&s->sleepers) > 0;
 	u64 until_ns = standby ? port_now_ns() + (sleepers ? LONG_TICK_NS : s->tick_ns) : NSEC_NEVER;
 	struct timespec timeout;
 	u64 count;
-	nfds_t n = 3;
+	nfds_t n = 2;
 
 	if (!sleepers && __atomic_load_n(&port->made.engine->asleep, __ATOMIC_RELAXED))
 		set_asleep(port, 0);
@@ -204,7 +183,7 @@ static void doze(struct port *port, bool standby)
 		if (due_ns(port) < until_ns || (sleepers && !atomic_load(&s->sleepers)))
 			goto awake;
 	}
-	if (!standby)
+	if (!standby && !atomic_load(&port->gone))
 		for (u32 i = 0; i < port->made.xsks.count; i++)
 			fds[n++] = (struct pollfd){ .fd = port->made.xsks.xsk[i].fd, .events = POLLIN };
 	timeout = until(until_ns);
@@ -216,8 +195,6 @@ static void doze(struct port *port, bool standby)
 	else if (fds[0].revents)
 		(void)!read(s->control_fd, &count, sizeof(count));
 	if (fds[1].revents & POLLIN)
-		follow_interface(port);
-	if (fds[2].revents & POLLIN)
 		ring_buffer__consume(s->ring);
 awake:
 	atomic_store(&s->sleep_until_ns, 0);
@@ -232,7 +209,6 @@ static void *service_main(void *arg)
 
 	snprintf(name, sizeof(name), "xroce/%.9s", port->dev.name);
 	pthread_setname_np(pthread_self(), name);
-	follow_interface(port); /* what changed between the first look and the subscription */
 	while (!atomic_load(&s->stop)) {
 		u64 driven = atomic_load_explicit(&s->driven, memory_order_relaxed);
 		bool standby = driven != last_driven || atomic_load(&s->sleepers) > 0;
@@ -258,21 +234,6 @@ static void *service_main(void *arg)
 
 /* ---- beginning and end ---- */
 
-static int open_netlink(void)
-{
-	const struct sockaddr_nl groups = {
-		.nl_family = AF_NETLINK,
-		.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
-	};
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-
-	if (fd >= 0 && bind(fd, (const struct sockaddr *)&groups, sizeof(groups))) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
 static u64 spin_from_environment(void)
 {
 	const char *text = getenv("XROCE_SPIN_US");
@@ -296,10 +257,8 @@ static void close_service(struct service *s)
 		ring_buffer__free(s->ring);
 	if (s->control_fd >= 0)
 		close(s->control_fd);
-	if (s->netlink_fd >= 0)
-		close(s->netlink_fd);
 	s->ring = NULL;
-	s->control_fd = s->netlink_fd = -1;
+	s->control_fd = -1;
 }
 
 /* The application's signals are for its own threads. */
@@ -324,9 +283,8 @@ int service_start(struct port *port)
 	s->spin_ns = s->spin_max_ns;
 	s->tick_ns = TICK_MIN_NS;
 	s->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	s->netlink_fd = open_netlink();
 	s->ring = ring_buffer__new(port->made.engine_ring_fd, ignore_record, NULL, NULL);
-	if (s->control_fd < 0 || s->netlink_fd < 0 || !s->ring)
+	if (s->control_fd < 0 || !s->ring)
 		err = -errno;
 	else
 		err = start_thread(port);

@@ -406,8 +406,11 @@ static bool run(struct port_channel *ch, struct port *port)
 	return n > 0;
 }
 
+/* What to sleep on for packets; nothing once none can come. */
 static nfds_t add_sockets(const struct port *port, struct pollfd *fds)
 {
+	if (atomic_load(&((struct port *)port)->gone))
+		return 0;
 	for (u32 i = 0; i < port->made.xsks.count; i++)
 		fds[i] = (struct pollfd){ .fd = port->made.xsks.xsk[i].fd, .events = POLLIN };
 	return port->made.xsks.count;
@@ -477,21 +480,25 @@ static struct timespec time_left(const struct port *port)
 	return (struct timespec){ .tv_sec = (time_t)(left_ns / NSEC_PER_SEC), .tv_nsec = (long)(left_ns % NSEC_PER_SEC) };
 }
 
+static int poll_all(const struct port_channel *ch, const struct port *port, const struct timespec *timeout)
+{
+	struct pollfd fds[1 + XROCE_MAX_QUEUE] = { { .fd = ch->epoll_fd, .events = POLLIN } };
+
+	return ppoll(fds, 1 + (port ? add_sockets(port, fds + 1) : 0), timeout, NULL) < 0 && errno == EINTR ? -EINTR : 0;
+}
+
 /* Sleep on the channel and on its port's sockets. A thread may be cancelled here, and only here. Returns 0 or -EINTR. */
 static int sleep_on(struct port_channel *ch, struct port *port)
 {
-	struct pollfd fds[1 + XROCE_MAX_QUEUE] = { { .fd = ch->epoll_fd, .events = POLLIN } };
 	struct timespec timeout;
-	int ret, err;
+	int err;
 
 	if (port) {
-		add_sockets(port, fds + 1);
 		service_sleeper_enter(port);
 		timeout = time_left(port);
 	}
 	pthread_cleanup_push(sleeper_done, port);
-	ret = ppoll(fds, 1 + (port ? port->made.xsks.count : 0), port ? &timeout : NULL, NULL);
-	err = ret < 0 && errno == EINTR ? -EINTR : 0;
+	err = poll_all(ch, port, port ? &timeout : NULL);
 	pthread_cleanup_pop(1);
 	return err;
 }

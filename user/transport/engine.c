@@ -416,6 +416,13 @@ static void fail_overrun_qps(struct engine *e)
 	}
 }
 
+void engine_fail(struct engine *e)
+{
+	for (u32 i = 0; i < XROCE_MAX_QP; i++)
+		if (e->qp[i])
+			engine_qp_error(e, e->qp[i], 0);
+}
+
 static bool take_bit(u32 *events, enum engine_event_type *type)
 {
 	u32 bit = *events & -*events;

@@ -105,6 +105,9 @@ bool engine_has_doorbells(const struct engine *e);
 /* Move a QP to the error state and flush it; reports the events given (EVENT_*). */
 void engine_qp_error(struct engine *e, struct qp *qp, u32 events);
 
+/* All of them, without an event of their own: nothing can be sent or received any more. */
+void engine_fail(struct engine *e);
+
 /*
  * Give an SRQ its number (24 bits) and let XRC requests find it. Returns 0 or -ENOMEM when ENGINE_MAX_SRQ are in use. Before it goes, take
  * it out again.

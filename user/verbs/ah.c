@@ -25,7 +25,7 @@ int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path
 	/* RoCE always has a GRH (annex A17): without GIDs there is nowhere to send to. */
 	if (attr->port_num != VERBS_PORT || !attr->is_global || attr->sl > 15)
 		return EINVAL;
-	err = device_refresh(ctx->dev, &nd);
+	err = context_netdev(&ctx->v.context, &nd);
 	if (err)
 		return err;
 	if (attr->grh.sgid_index >= nd.num_gids)
@@ -133,7 +133,7 @@ EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, st
 		return 0;
 	if (!grh_parse(grh, &sgid, &dgid, &tclass, &flow_label))
 		return fail_int(EINVAL);
-	err = device_refresh(to_vcontext(context)->dev, &nd);
+	err = context_netdev(context, &nd);
 	if (err)
 		return fail_int(err);
 	attr->is_global = 1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Asynchronous events: a queue per context and an eventfd that is readable while it is not empty. The engine's events come in here and are
- * spread to channels and contexts; the port's lock is held then.
+ * spread to channels and contexts; the port's lock is held then. Those of the interface come in from context.c.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -33,7 +33,7 @@ void async_free(struct vcontext *ctx)
 	pthread_mutex_destroy(&ctx->async_lock);
 }
 
-/* Under async_lock: the descriptor is readable exactly while the queue is not empty. */
+/* Under async_lock: the descriptor is readable exactly while the queue is not empty, and always once the device has gone. */
 static void async_set_readable(struct vcontext *ctx, bool readable)
 {
 	struct pollfd p = { .fd = ctx->v.context.async_fd, .events = POLLIN };
@@ -46,18 +46,60 @@ static void async_set_readable(struct vcontext *ctx, bool readable)
 		eventfd_read(p.fd, &value);
 }
 
-void async_queue(struct vcontext *ctx, enum ibv_event_type type, void *object)
+/* Under async_lock. */
+static void async_append(struct vcontext *ctx, const struct ibv_async_event *event)
 {
 	struct async_node *n = calloc(1, sizeof(*n));
 
 	if (!n)
 		return;
-	n->event.event_type = type;
-	n->event.element.qp = object; /* a union of pointers */
-	pthread_mutex_lock(&ctx->async_lock);
+	n->event = *event;
 	*ctx->async_tail = n;
 	ctx->async_tail = &n->next;
 	async_set_readable(ctx, true);
+}
+
+void async_queue(struct vcontext *ctx, enum ibv_event_type type, void *object)
+{
+	/* a union of pointers */
+	const struct ibv_async_event event = { .event_type = type, .element.qp = object };
+
+	pthread_mutex_lock(&ctx->async_lock);
+	async_append(ctx, &event);
+	pthread_mutex_unlock(&ctx->async_lock);
+}
+
+/* Under async_lock. */
+static bool async_has(const struct vcontext *ctx, enum ibv_event_type type)
+{
+	for (const struct async_node *n = ctx->async_head; n; n = n->next)
+		if (n->event.event_type == type)
+			return true;
+	return false;
+}
+
+void async_queue_port(struct vcontext *ctx, enum ibv_event_type type)
+{
+	const struct ibv_async_event event = { .event_type = type, .element.port_num = VERBS_PORT };
+
+	pthread_mutex_lock(&ctx->async_lock);
+	/* "The table has changed": said once to who has not looked since, so that nothing piles up where nobody ever does. */
+	if (type != IBV_EVENT_GID_CHANGE || !async_has(ctx, type))
+		async_append(ctx, &event);
+	pthread_mutex_unlock(&ctx->async_lock);
+}
+
+void async_device_fatal(struct vcontext *ctx)
+{
+	const struct ibv_async_event event = { .event_type = IBV_EVENT_DEVICE_FATAL };
+
+	pthread_mutex_lock(&ctx->async_lock);
+	async_append(ctx, &event);
+	/* release: pairs with the acquire in context_gone(): who sees it finds the event */
+	atomic_store_explicit(&ctx->gone, true, memory_order_release);
+	async_set_readable(ctx, true);
+	for (struct vchannel *ch = ctx->channels; ch; ch = ch->next)
+		channel_wake(ch);
 	pthread_mutex_unlock(&ctx->async_lock);
 }
 
@@ -139,7 +181,7 @@ static bool async_next(struct vcontext *ctx, struct ibv_async_event *event)
 		if (delivered)
 			++*delivered;
 	}
-	if (!ctx->async_head)
+	if (!ctx->async_head && !context_gone(&ctx->v.context))
 		async_set_readable(ctx, false);
 	pthread_mutex_unlock(&ctx->async_lock);
 	free(n);
@@ -150,10 +192,15 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 {
 	struct vcontext *ctx = to_vcontext(context);
 
-	while (!async_next(ctx, event)) {
+	for (;;) {
 		struct pollfd p = { .fd = context->async_fd, .events = POLLIN };
+		const bool gone = context_gone(context); /* no event comes after this look */
 		int flags = fcntl(context->async_fd, F_GETFL);
 
+		if (async_next(ctx, event))
+			return 0;
+		if (gone)
+			return fail_int(EIO);
 		if (flags < 0)
 			return -1;
 		if (flags & O_NONBLOCK)
@@ -161,7 +208,6 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 		if (poll(&p, 1, -1) < 0 && !(errno == EINTR && signals_restart()))
 			return -1;
 	}
-	return 0;
 }
 
 static void async_ack(pthread_mutex_t *mutex, pthread_cond_t *cond, uint32_t *completed)
@@ -222,7 +268,7 @@ void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered
 		}
 	}
 	ctx->async_tail = at;
-	if (!ctx->async_head)
+	if (!ctx->async_head && !context_gone(&ctx->v.context))
 		async_set_readable(ctx, false);
 	wait_for = *delivered;
 	pthread_mutex_unlock(&ctx->async_lock);

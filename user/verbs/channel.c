@@ -9,9 +9,13 @@
 
 EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
-	struct vchannel *ch = calloc(1, sizeof(*ch));
+	struct vcontext *ctx = to_vcontext(context);
+	struct vchannel *ch;
 	int err;
 
+	if (context_gone(context))
+		return fail(EIO);
+	ch = calloc(1, sizeof(*ch));
 	if (!ch)
 		return fail(ENOMEM);
 	err = -port_channel_create(&ch->pc);
@@ -23,8 +27,39 @@ EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *cont
 	ch->tail = &ch->head;
 	ch->ibv.context = context;
 	ch->ibv.fd = port_channel_fd(ch->pc);
-	context_get(to_vcontext(context));
+	context_get(ctx);
+	pthread_mutex_lock(&ctx->async_lock);
+	ch->next = ctx->channels;
+	ctx->channels = ch;
+	if (context_gone(context))
+		channel_wake(ch);
+	pthread_mutex_unlock(&ctx->async_lock);
 	return &ch->ibv;
+}
+
+static void channel_delist(struct vcontext *ctx, struct vchannel *ch)
+{
+	struct vchannel **at = &ctx->channels;
+
+	pthread_mutex_lock(&ctx->async_lock);
+	while (*at != ch)
+		at = &(*at)->next;
+	*at = ch->next;
+	pthread_mutex_unlock(&ctx->async_lock);
+}
+
+void channel_wake(struct vchannel *ch)
+{
+	pthread_mutex_lock(&ch->lock);
+	port_channel_raise(ch->pc);
+	pthread_mutex_unlock(&ch->lock);
+}
+
+/* Under ch->lock, the queue empty: not readable, but that nobody sleeps where no event comes any more. */
+static void channel_clear(struct vchannel *ch)
+{
+	if (!context_gone(ch->ibv.context))
+		port_channel_clear(ch->pc);
 }
 
 EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
@@ -39,6 +74,7 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	pthread_mutex_unlock(&channel->context->mutex);
 	if (busy)
 		return EBUSY;
+	channel_delist(ctx, ch);
 	port_channel_destroy(ch->pc);
 	pthread_mutex_destroy(&ch->lock);
 	free(ch);
@@ -79,7 +115,7 @@ static struct vcq *channel_pop(struct vchannel *ch)
 		ch->tail = &vcq->event_next;
 	}
 	if (!ch->head)
-		port_channel_clear(ch->pc);
+		channel_clear(ch);
 	return vcq;
 }
 
@@ -100,11 +136,17 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 	struct vchannel *ch = to_vchannel(channel);
 	struct vcq *vcq;
 
-	while (!(vcq = channel_next(ch))) {
+	for (;;) {
+		const bool gone = context_gone(channel->context); /* no event comes after this look */
 		int flags = fcntl(channel->fd, F_GETFL);
 		bool block = !(flags & O_NONBLOCK);
 		int err;
 
+		vcq = channel_next(ch);
+		if (vcq)
+			break;
+		if (gone)
+			return fail_int(EIO);
 		if (flags < 0)
 			return -1;
 		err = port_channel_wait(ch->pc, block);
@@ -149,7 +191,7 @@ void channel_forget(struct vcq *vcq)
 			ch->tail = at;
 		vcq->events_pending = 0;
 		if (!ch->head)
-			port_channel_clear(ch->pc);
+			channel_clear(ch);
 	}
 	delivered = vcq->comp_delivered;
 	pthread_mutex_unlock(&ch->lock);

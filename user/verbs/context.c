@@ -29,6 +29,7 @@ void context_put(struct vcontext *ctx)
 {
 	if (atomic_fetch_sub(&ctx->refs, 1) != 1)
 		return;
+	watch_stop(ctx->watch);
 	if (ctx->port)
 		port_put(ctx->port);
 	async_free(ctx);
@@ -45,6 +46,8 @@ int context_port(struct vcontext *ctx, struct port **out)
 	struct port *port;
 	int err = 0;
 
+	if (context_gone(&ctx->v.context))
+		return EIO;
 	pthread_mutex_lock(&ctx->lock);
 	if (!ctx->port) {
 		port_set_event_handler(async_engine_event);
@@ -56,6 +59,45 @@ int context_port(struct vcontext *ctx, struct port **out)
 	*out = ctx->port;
 	pthread_mutex_unlock(&ctx->lock);
 	return err;
+}
+
+int context_netdev(struct ibv_context *context, struct netdev *nd)
+{
+	struct vcontext *ctx = to_vcontext(context);
+	int err;
+
+	if (context_gone(context))
+		return EIO;
+	*nd = ctx->dev->nd;
+	err = -netdev_refresh(nd);
+	/* The event that says so is on its way. */
+	return err == ENODEV ? EIO : err;
+}
+
+static bool gids_equal(const struct netdev *a, const struct netdev *b)
+{
+	bool equal = a->num_gids == b->num_gids;
+
+	for (u32 i = 0; equal && i < a->num_gids; i++)
+		equal = gid_equal(&a->gid[i].gid, &b->gid[i].gid);
+	return equal;
+}
+
+/* What changed on the interface, as events of ibv_get_async_event(3). */
+static void context_follow(void *arg, const struct netdev *before, const struct netdev *now)
+{
+	struct vcontext *ctx = arg;
+
+	if (!before)
+		return;
+	if (!now) {
+		async_device_fatal(ctx);
+		return;
+	}
+	if (before->is_up != now->is_up)
+		async_queue_port(ctx, now->is_up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+	if (!gids_equal(before, now))
+		async_queue_port(ctx, IBV_EVENT_GID_CHANGE);
 }
 
 static void context_set_ops(struct verbs_context *v)
@@ -88,12 +130,13 @@ static void context_set_ops(struct verbs_context *v)
 	v->alloc_parent_domain = alloc_parent_domain_op;
 }
 
-/* cmd_fd becomes the context's, also on failure. */
+/* cmd_fd becomes the context's, also on failure. NULL with errno set. */
 static struct ibv_context *context_new(struct vdevice *dev, int cmd_fd)
 {
 	struct vcontext *ctx = calloc(1, sizeof(*ctx));
 	struct ibv_context *c;
 	struct stat st;
+	int err;
 
 	if (!ctx || cmd_fd < 0 || fstat(cmd_fd, &st))
 		goto fail;
@@ -113,7 +156,11 @@ static struct ibv_context *context_new(struct vdevice *dev, int cmd_fd)
 	ctx->refs = 1;
 	ctx->dev = dev;
 	device_get(dev);
-	return c;
+	err = watch_start(&dev->nd, false, context_follow, ctx, &ctx->watch);
+	if (!err)
+		return c;
+	context_put(ctx);
+	return fail(-err);
 fail:
 	if (cmd_fd >= 0)
 		close(cmd_fd);

@@ -12,6 +12,8 @@ struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context, struc
 
 	if (cqe < 1 || cqe > VERBS_MAX_CQE || vector >= (u32)context->num_comp_vectors || (channel && channel->context != context))
 		return fail(EINVAL);
+	if (context_gone(context))
+		return fail(EIO);
 	vcq = new_object(sizeof(*vcq));
 	if (!vcq)
 		return fail(ENOMEM);
@@ -109,6 +111,8 @@ EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 
 	if (cqe < 1 || cqe > VERBS_MAX_CQE)
 		return EINVAL;
+	if (context_gone(cq->context))
+		return EIO;
 	pthread_mutex_lock(&ctx->lock);
 	port = vcq->joined ? ctx->port : NULL;
 	vlock_take(&vcq->lock);
@@ -134,6 +138,8 @@ int modify_cq_op(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 		return EINVAL;
 	if (attr->attr_mask & ~(u32)IBV_CQ_ATTR_MODERATE)
 		return EOPNOTSUPP;
+	if (context_gone(cq->context))
+		return EIO;
 	pthread_mutex_lock(&ctx->lock);
 	if (vcq->joined)
 		port_cq_moderate(ctx->port, &vcq->cq, attr->moderate.cq_count, period_ns);
@@ -201,9 +207,15 @@ static void wc_fill(struct ibv_wc *wc, const struct cqe *e)
 	wc->dlid_path_bits = 0;
 }
 
-/*
- * A CQ that has overrun cannot be used (ibv_poll_cq(3)): what it still holds is given out, then polling fails.
- */
+/* What a CQ holds is given out, also after an overrun (it cannot be used then, ibv_poll_cq(3)) or when the device has gone; then polling fails. */
+int cq_exhausted(struct vcq *vcq)
+{
+	if (vcq->cq.overrun)
+		return EIO;
+	/* in this order: what the device's end flushed was pushed before */
+	return context_gone(vcq->ibv.context) && cq_empty(&vcq->cq) ? EIO : 0;
+}
+
 int poll_cq_op(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 {
 	struct vcq *vcq = to_vcq(cq);
@@ -218,7 +230,7 @@ int poll_cq_op(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc)
 		cq_pop(&vcq->cq);
 	}
 	vlock_drop(&vcq->lock);
-	return n ? n : vcq->cq.overrun ? -EIO : 0;
+	return n ? n : -cq_exhausted(vcq);
 }
 
 int req_notify_cq_op(struct ibv_cq *cq, int solicited_only)
@@ -226,6 +238,8 @@ int req_notify_cq_op(struct ibv_cq *cq, int solicited_only)
 	struct vcq *vcq = to_vcq(cq);
 	struct vcontext *ctx = to_vcontext(cq->context);
 
+	if (context_gone(cq->context))
+		return EIO;
 	/* vcontext.lock: either this call sees that the CQ has joined, or cq_join() sees that it is armed. */
 	if (!__atomic_load_n(&vcq->joined, __ATOMIC_ACQUIRE)) {
 		pthread_mutex_lock(&ctx->lock);

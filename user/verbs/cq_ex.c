@@ -21,6 +21,7 @@ static int cq_ex_start(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 {
 	struct vcq *vcq = to_vcq_ex(cq);
 	const struct cqe *e;
+	int err;
 
 	if (attr->comp_mask)
 		return EINVAL;
@@ -28,7 +29,8 @@ static int cq_ex_start(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 	e = cq_peek_or_run(vcq);
 	if (!e) {
 		vlock_drop(&vcq->lock);
-		return vcq->cq.overrun ? EIO : ENOENT;
+		err = cq_exhausted(vcq);
+		return err ? err : ENOENT;
 	}
 	cq_ex_show(vcq, e);
 	return 0;

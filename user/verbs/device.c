@@ -11,12 +11,6 @@
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vdevice *devices;
 
-int device_refresh(const struct vdevice *dev, struct netdev *nd)
-{
-	*nd = dev->nd;
-	return -netdev_refresh(nd);
-}
-
 /* Under devices_lock. */
 static struct vdevice *device_find(const struct netdev *nd)
 {

@@ -11,7 +11,7 @@
  *   vcq.lock         the consumer's side of a CQ, by address if two     (spin)
  *   vqp.sq_lock, vqp.rq_lock, vsrq.lock   the producers' sides          (spin)
  *   port_lock()      the engine
- *   vchannel.lock, vcontext.async_lock    queues of events              (mutex)
+ *   vcontext.async_lock, vchannel.lock    queues of events              (mutex)
  * The public mutexes inside ibv_cq, ibv_qp and ibv_srq guard the counts of acknowledged events only and are taken alone.
  */
 #ifndef VERBS_OBJECTS_H
@@ -24,6 +24,7 @@
 
 #include "../port/netdev.h"
 #include "../port/port.h"
+#include "../port/watch.h"
 #include "../transport/engine.h"
 
 /* The functions behind the header's macros are defined here under their own names. */
@@ -79,8 +80,11 @@ struct vcontext {
 	u64 file_id;		/* which file cmd_fd is: contexts of the same file share handles (ibv_import_device(3)) */
 	pthread_mutex_t lock;
 	struct port *port;	/* NULL until the first packet resource; set under lock, then constant */
+	_Atomic bool gone;	/* the interface is: set once, when DEVICE_FATAL has been queued */
+	struct watch *watch;
 	pthread_mutex_t async_lock;
 	struct async_node *async_head, **async_tail;
+	struct vchannel *channels; /* under async_lock */
 	struct verbs_context v; /* last: the public context is its last member, and it has grown at the front only */
 };
 
@@ -123,6 +127,7 @@ struct vchannel {
 	struct port_channel *pc;
 	pthread_mutex_t lock; /* the queue below */
 	struct vcq *head, **tail;
+	struct vchannel *next; /* of the context's */
 };
 
 struct vcq {
@@ -279,13 +284,18 @@ static inline int fail_int(int err)
 /* device.c */
 void device_get(struct vdevice *dev);
 void device_put(struct vdevice *dev);
-/* The interface as it is now. Returns 0 or a positive errno. */
-int device_refresh(const struct vdevice *dev, struct netdev *nd);
 
 /* context.c */
 u32 new_handle(void); /* unique in the process, never 0 */
 void context_get(struct vcontext *ctx);
 void context_put(struct vcontext *ctx);
+/* The interface has gone: every verb that would need it fails with EIO. */
+static inline bool context_gone(struct ibv_context *context)
+{
+	return atomic_load_explicit(&to_vcontext(context)->gone, memory_order_acquire);
+}
+/* The interface as it is now. Returns 0 or a positive errno; EIO if it has gone. */
+int context_netdev(struct ibv_context *context, struct netdev *nd);
 /* The port of the context's device, made at the first call. Returns 0 or a positive errno; the port said why on standard error. */
 int context_port(struct vcontext *ctx, struct port **out);
 
@@ -322,6 +332,8 @@ int modify_cq_op(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int cq_join(struct vcq *vcq, struct port *port);
 /* The oldest completion, running the engine once if there is none. The consumer's lock must be held; it is released meanwhile. */
 const struct cqe *cq_peek_or_run(struct vcq *vcq);
+/* The CQ was found empty: why polling fails, a positive errno, or 0. */
+int cq_exhausted(struct vcq *vcq);
 /* Both consumers' sides of a QP, in a fixed order. Either may be NULL. */
 void cq_lock_two(struct vcq *a, struct vcq *b);
 void cq_unlock_two(struct vcq *a, struct vcq *b);
@@ -329,6 +341,8 @@ void cq_unlock_two(struct vcq *a, struct vcq *b);
 /* channel.c */
 /* An armed CQ has got a completion: queue the event. The port's lock may be held. */
 void channel_event(struct vcq *vcq);
+/* The device has gone, which async_lock's holder has said: who sleeps on the channel wakes. */
+void channel_wake(struct vchannel *ch);
 /* Take what is queued for the CQ away and wait until all that was delivered is acknowledged. */
 void channel_forget(struct vcq *vcq);
 
@@ -341,6 +355,10 @@ void async_free(struct vcontext *ctx);
 /* The port's event handler. */
 void async_engine_event(const struct engine_event *event);
 void async_queue(struct vcontext *ctx, enum ibv_event_type type, void *object);
+/* An event of the port. */
+void async_queue_port(struct vcontext *ctx, enum ibv_event_type type);
+/* The interface has gone: DEVICE_FATAL, and nobody waits for anything on this context any more. */
+void async_device_fatal(struct vcontext *ctx);
 /*
  * Take away what is queued for an object and wait until all that was delivered is acknowledged: delivered counts those, completed is the public
  * count under the public mutex.
@@ -358,6 +376,8 @@ int post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 int post_send_list(struct vqp *vqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, enum ibv_mw_type bindable);
 int post_recv_op(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int post_srq_recv_op(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+/* What posting a send to the QP gives, whose state is not RTS or which sends nothing: 0, EINVAL, or EIO if the device has gone. */
+int qp_refuses_sends(struct vqp *vqp);
 /* Fill the UD part of a WQE. */
 void wqe_set_ud(struct vqp *vqp, struct send_wqe *wqe, const struct vah *ah, u32 remote_qpn, u32 remote_qkey);
 /* send_ops_flags that a QP of this transport can have. */

@@ -46,7 +46,7 @@ static void pd_unlist(struct vpd *pd)
 EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
 	u32 handle = new_handle();
-	struct ibv_pd *pd = pd_new(context, handle, handle);
+	struct ibv_pd *pd = context_gone(context) ? fail(EIO) : pd_new(context, handle, handle);
 
 	if (pd)
 		pd_list(to_vpd(pd));

@@ -151,6 +151,14 @@ static int wqe_fill(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send
 	return err ? err : send_wqe_check(vqp->qp, wqe);
 }
 
+/* Sends are taken from RTS on; in SQE and ERR they are flushed (IBTA 10.3.1, protocol sheet). An XRC_RECV QP sends nothing. */
+int qp_refuses_sends(struct vqp *vqp)
+{
+	if (context_gone(vqp->ibv.context))
+		return EIO;
+	return qp_state(vqp->qp) < QPS_RTS || vqp->qp->xrc_target ? EINVAL : 0;
+}
+
 int post_send_list(struct vqp *vqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, enum ibv_mw_type bindable)
 {
 	struct qp *qp = vqp->qp;
@@ -158,9 +166,8 @@ int post_send_list(struct vqp *vqp, struct ibv_send_wr *wr, struct ibv_send_wr *
 	u32 n = 0;
 
 	vlock_take(&vqp->sq_lock);
-	/* Sends are taken from RTS on; in SQE and ERR they are flushed (IBTA 10.3.1, protocol sheet). An XRC_RECV QP sends nothing. */
-	if (qp_state(qp) < QPS_RTS || qp->xrc_target)
-		err = EINVAL;
+	if (unlikely(qp_state(qp) != QPS_RTS || qp->xrc_target))
+		err = qp_refuses_sends(vqp);
 	for (; !err && wr; wr = wr->next) {
 		struct send_wqe *wqe = sq_slot(&qp->sq, n);
 
@@ -218,6 +225,11 @@ int post_recv_op(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	u32 posted;
 	int err;
 
+	/* the device's end put all QPs into ERR */
+	if (qp_state(qp) == QPS_ERR && context_gone(ibqp->context)) {
+		*bad_wr = wr;
+		return EIO;
+	}
 	/* From INIT on; a QP on an SRQ has no receive queue (ibv_post_recv(3)), an XRC QP neither. */
 	if (qp_state(qp) == QPS_RESET || ibqp->srq || qp->transport == XROCE_XRC) {
 		*bad_wr = wr;
@@ -237,5 +249,9 @@ int post_srq_recv_op(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_rec
 	struct vsrq *vsrq = to_vsrq(srq);
 	u32 posted;
 
+	if (context_gone(srq->context)) {
+		*bad_wr = wr;
+		return EIO;
+	}
 	return rq_post(&vsrq->srq.rq, &vsrq->lock, wr, bad_wr, &posted);
 }

@@ -133,7 +133,7 @@ static int qp_enter(struct vqp *vqp, const struct ibv_qp_init_attr *attr, enum x
 	int err = context_port(ctx, &vqp->port);
 
 	if (!err)
-		err = device_refresh(ctx->dev, &nd);
+		err = context_netdev(&ctx->v.context, &nd);
 	if (!err)
 		err = join_cqs(vqp);
 	if (err)

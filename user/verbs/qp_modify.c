@@ -31,7 +31,7 @@ static int path_mtu_check(struct vcontext *ctx, struct port *port, enum ibv_mtu 
 	if ((int)mtu < IBV_MTU_256 || mtu > IBV_MTU_4096)
 		return EINVAL;
 	*bytes = 128u << mtu;
-	err = device_refresh(ctx->dev, &nd);
+	err = context_netdev(&ctx->v.context, &nd);
 	if (err)
 		return err;
 	largest = device_path_mtu(ctx, &nd);
@@ -138,7 +138,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	struct vcq *send_cq = to_vcq_or_null(qp->send_cq), *recv_cq = to_vcq_or_null(qp->recv_cq);
 	struct qp_attr a;
 	bool reset;
-	int err = attr_check(attr, mask);
+	int err = context_gone(qp->context) ? EIO : attr_check(attr, mask);
 
 	mask = mask_reduce(qp->qp_type, mask);
 	if (!err)

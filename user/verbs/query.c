@@ -14,6 +14,8 @@ EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, uns
 
 EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
+	if (context_gone(context))
+		return EIO;
 	memset(attr, 0, sizeof(*attr));
 	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", XROCE_VERSION);
 	attr->node_guid = ibv_get_device_guid(context->device);
@@ -23,7 +25,7 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 	attr->vendor_id = 0xffffff; /* nobody's OUI, as the kernel's software devices say it */
 	attr->max_qp = XROCE_MAX_QP;
 	attr->max_qp_wr = QP_MAX_WR;
-	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
+	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_PORT_ACTIVE_EVENT |
 				 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	attr->max_sge = QP_MAX_SEND_SGE;
 	attr->max_sge_rd = QP_MAX_SEND_SGE;
@@ -50,10 +52,13 @@ int query_device_ex_op(struct ibv_context *context, const struct ibv_query_devic
 		       struct ibv_device_attr_ex *attr, size_t size)
 {
 	struct ibv_device_attr_ex full = { 0 };
+	int err;
 
 	if (input && input->comp_mask)
 		return EINVAL;
-	ibv_query_device(context, &full.orig_attr);
+	err = ibv_query_device(context, &full.orig_attr);
+	if (err)
+		return err;
 	full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
 	full.completion_timestamp_mask = UINT64_MAX;
 	full.hca_core_clock = 1000000; /* kHz: completion times are in nanoseconds */
@@ -123,7 +128,7 @@ int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port
 
 	if (port_num != VERBS_PORT)
 		return EINVAL;
-	err = device_refresh(ctx->dev, &nd);
+	err = context_netdev(context, &nd);
 	if (err)
 		return err;
 	full.state = nd.is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
@@ -134,7 +139,7 @@ int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port
 	full.max_msg_sz = VERBS_MAX_MESSAGE;
 	full.pkey_tbl_len = 1;
 	full.max_vl_num = 1;
-	full.phys_state = nd.is_up ? 5 : 3; /* LinkUp, Disabled */
+	full.phys_state = nd.is_up ? 5 : nd.is_enabled ? 2 : 3; /* LinkUp, Polling, Disabled */
 	full.link_layer = IBV_LINK_LAYER_ETHERNET;
 	full.flags = IBV_QPF_GRH_REQUIRED;
 	speed_to_ib(nd.speed_mbps, &full);
@@ -159,7 +164,7 @@ static int gid_entry(struct ibv_context *context, u32 port_num, u32 index, struc
 
 	if (port_num != VERBS_PORT || index >= XROCE_MAX_GID)
 		return EINVAL;
-	err = device_refresh(to_vcontext(context)->dev, &nd);
+	err = context_netdev(context, &nd);
 	if (err)
 		return err;
 	if (index >= nd.num_gids)
@@ -206,7 +211,7 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
 
 	if (flags)
 		return -EOPNOTSUPP;
-	err = device_refresh(to_vcontext(context)->dev, &nd);
+	err = context_netdev(context, &nd);
 	if (err)
 		return -err;
 	if (nd.num_gids > max_entries)

@@ -13,6 +13,8 @@ static struct vsrq *srq_new(struct ibv_pd *ibpd, void *srq_context, const struct
 
 	if (!attr->max_wr || attr->max_wr > VERBS_MAX_SRQ_WR || attr->max_sge > RQ_MAX_SGE)
 		return fail(EINVAL);
+	if (context_gone(ibpd->context))
+		return fail(EIO);
 	vsrq = new_object(sizeof(*vsrq));
 	if (!vsrq)
 		return fail(ENOMEM);
@@ -163,6 +165,8 @@ EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int ma
 
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
 		return EINVAL;
+	if (context_gone(srq->context))
+		return EIO;
 	pthread_mutex_lock(&ctx->lock);
 	vlock_take(&vsrq->lock);
 	if (ctx->port)

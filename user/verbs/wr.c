@@ -41,7 +41,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 	vlock_take(&vqp->sq_lock);
 	vqp->wr_count = 0;
 	vqp->wr_current = NULL;
-	vqp->wr_error = qp_state(vqp->qp) < QPS_RTS || vqp->qp->xrc_target ? EINVAL : 0;
+	vqp->wr_error = qp_refuses_sends(vqp);
 }
 
 /* Begin a request in the next slot. NULL after an error or where the queue is full. */

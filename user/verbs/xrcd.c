@@ -112,6 +112,8 @@ struct ibv_xrcd *open_xrcd_op(struct ibv_context *context, struct ibv_xrcd_init_
 
 	if (attr->comp_mask != required || attr->fd < -1 || attr->oflags & ~(O_CREAT | O_EXCL))
 		return fail(EINVAL);
+	if (context_gone(context))
+		return fail(EIO);
 	vxrcd = calloc(1, sizeof(*vxrcd));
 	if (!vxrcd)
 		return fail(ENOMEM);

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Following interfaces. One thread for each network namespace in which something is watched (one, in almost any process) sleeps on a netlink socket. A
+ * message says which interface has news; the kernel is then asked anew what the interface is. Only the link's state is taken from the messages
+ * too, so that a link that was down for a moment is not missed.
+ *
+ * The lock is held during a callback: nobody who is called back has been stopped, and nothing is freed under a caller's feet.
+ */
+#define _GNU_SOURCE
+#include <linux/rtnetlink.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "netdev_nl.h"
+#include "watch.h"
+
+#define MESSAGE_BYTES 32768 /* the kernel's largest */
+
+struct watch {
+	struct watch *next;
+	struct interface *interface;
+	watch_fn *fn;
+	void *arg;
+};
+
+struct interface {
+	struct interface *next;
+	struct watcher *watcher;
+	struct watch *watches;	/* the urgent ones first */
+	struct netdev now;
+	bool news;
+	bool gone;
+};
+
+struct watcher {
+	struct watcher *next;
+	struct interface *interfaces;
+	u64 netns;
+	int netlink_fd;
+	int control_fd;		/* readable: end */
+	bool dead;		/* in a forked child: there is no thread */
+	pthread_t thread;
+	char messages[MESSAGE_BYTES] __attribute__((aligned(NLMSG_ALIGNTO)));
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct watcher *watchers;
+
+/* ---- the thread, under the lock but while it sleeps ---- */
+
+static void tell(struct interface *i, const struct netdev *before, const struct netdev *now)
+{
+	for (struct watch *w = i->watches; w; w = w->next)
+		w->fn(w->arg, before, now);
+}
+
+/* It is as now says; whoever watches is told if that is a change. */
+static void update(struct interface *i, const struct netdev *now)
+{
+	const struct netdev before = i->now;
+
+	if (!memcmp(&before, now, sizeof(before)))
+		return;
+	i->now = *now;
+	tell(i, &before, &i->now);
+}
+
+static void lose(struct interface *i)
+{
+	i->gone = true;
+	tell(i, &i->now, NULL);
+}
+
+static struct interface *find(const struct watcher *r, u32 ifindex)
+{
+	for (struct interface *i = r->interfaces; i; i = i->next)
+		if (i->now.ifindex == ifindex && !i->gone)
+			return i;
+	return NULL;
+}
+
+static void take_link(struct interface *i, const struct nlmsghdr *nlh)
+{
+	struct netdev now = i->now;
+
+	if (netdev_link_message(nlh, &now.is_enabled, &now.is_up))
+		update(i, &now);
+	i->news = true;
+}
+
+static void take_message(struct watcher *r, const struct nlmsghdr *nlh)
+{
+	const struct ifinfomsg *link = mnl_nlmsg_get_payload(nlh);
+	const struct ifaddrmsg *address = mnl_nlmsg_get_payload(nlh);
+	const size_t len = mnl_nlmsg_get_payload_len(nlh);
+	struct interface *i = NULL;
+
+	switch (nlh->nlmsg_type) {
+	case RTM_NEWLINK:
+	case RTM_DELLINK:
+		/* bridges send messages of their own family about their ports */
+		if (len < sizeof(*link) || link->ifi_family != AF_UNSPEC || !(i = find(r, (u32)link->ifi_index)))
+			break;
+		/* Also when its number has been given to another interface since. */
+		if (nlh->nlmsg_type == RTM_DELLINK)
+			lose(i);
+		else
+			take_link(i, nlh);
+		break;
+	case RTM_NEWADDR:
+	case RTM_DELADDR:
+		if (len >= sizeof(*address) && (i = find(r, address->ifa_index)))
+			i->news = true;
+		break;
+	}
+}
+
+static void all_have_news(struct watcher *r)
+{
+	for (struct interface *i = r->interfaces; i; i = i->next)
+		i->news = true;
+}
+
+static void take_messages(struct watcher *r)
+{
+	ssize_t n;
+
+	/* ENOBUFS: messages were lost */
+	while ((n = recv(r->netlink_fd, r->messages, sizeof(r->messages), MSG_DONTWAIT | MSG_TRUNC)) > 0 || (n < 0 && errno == ENOBUFS)) {
+		int left = (int)n;
+
+		if (n < 0 || n > (ssize_t)sizeof(r->messages)) {
+			all_have_news(r);
+			continue;
+		}
+		for (const struct nlmsghdr *nlh = (const void *)r->messages; mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left))
+			take_message(r, nlh);
+	}
+}
+
+static void look(struct interface *i)
+{
+	struct netdev now = i->now;
+	int err;
+
+	if (!i->news || i->gone)
+		return;
+	i->news = false;
+	err = netdev_refresh(&now);
+	if (err == -ENODEV)
+		lose(i);
+	else if (!err)
+		update(i, &now);
+	else
+		i->news = true; /* no memory now: with the next message */
+}
+
+static void *watcher_main(void *arg)
+{
+	struct watcher *r = arg;
+	struct pollfd fds[] = { { .fd = r->control_fd, .events = POLLIN }, { .fd = r->netlink_fd, .events = POLLIN } };
+
+	pthread_setname_np(pthread_self(), "xroce/watch");
+	for (;;) {
+		/* POLLNVAL: the application closed descriptors that are not its own */
+		if (poll(fds, ARRAY_SIZE(fds), -1) > 0 && (fds[0].revents || fds[1].revents & POLLNVAL))
+			return NULL;
+		pthread_mutex_lock(&lock);
+		take_messages(r);
+		for (struct interface *i = r->interfaces; i; i = i->next)
+			look(i);
+		pthread_mutex_unlock(&lock);
+	}
+}
+
+/* ---- beginning and end ---- */
+
+static int open_netlink(void)
+{
+	const struct sockaddr_nl groups = {
+		.nl_family = AF_NETLINK,
+		.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
+	};
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+
+	if (fd >= 0 && bind(fd, (const struct sockaddr *)&groups, sizeof(groups))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static void close_watcher(struct watcher *r)
+{
+	if (r->netlink_fd >= 0)
+		close(r->netlink_fd);
+	if (r->control_fd >= 0)
+		close(r->control_fd);
+	r->netlink_fd = r->control_fd = -1;
+}
+
+/* The application's signals are for its own threads. */
+static int start_thread(struct watcher *r)
+{
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	err = -pthread_create(&r->thread, NULL, watcher_main, r);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
+
+static int watcher_get(struct watcher **out)
+{
+	const u64 netns = netdev_netns();
+	struct watcher *r;
+	int err;
+
+	for (r = watchers; r; r = r->next)
+		if (r->netns == netns) {
+			*out = r;
+			return 0;
+		}
+	r = calloc(1, sizeof(*r));
+	if (!r)
+		return -ENOMEM;
+	r->netns = netns;
+	r->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r->netlink_fd = open_netlink();
+	err = r->control_fd < 0 || r->netlink_fd < 0 ? -errno : start_thread(r);
+	if (err) {
+		close_watcher(r);
+		free(r);
+		return err;
+	}
+	r->next = watchers;
+	watchers = r;
+	*out = r;
+	return 0;
+}
+
+/* Nothing is watched any more: off the list. The caller ends it, without the lock. */
+static struct watcher *watcher_if_idle(struct watcher *r)
+{
+	if (r->interfaces)
+		return NULL;
+	for (struct watcher **at = &watchers; *at; at = &(*at)->next)
+		if (*at == r) {
+			*at = r->next;
+			break;
+		}
+	return r;
+}
+
+static void watcher_end(struct watcher *r)
+{
+	if (!r)
+		return;
+	if (!r->dead) {
+		eventfd_write(r->control_fd, 1);
+		pthread_join(r->thread, NULL);
+	}
+	close_watcher(r);
+	free(r);
+}
+
+/* The kernel is asked after the subscription: what changes from here on is heard of. */
+static int interface_get(struct watcher *r, const struct netdev *dev, struct interface **out)
+{
+	struct interface *i = find(r, dev->ifindex);
+	int err;
+
+	if (i) {
+		*out = i;
+		return 0;
+	}
+	i = calloc(1, sizeof(*i));
+	if (!i)
+		return -ENOMEM;
+	i->now = *dev;
+	err = netdev_refresh(&i->now);
+	if (err) {
+		free(i);
+		return err;
+	}
+	i->watcher = r;
+	i->next = r->interfaces;
+	r->interfaces = i;
+	*out = i;
+	return 0;
+}
+
+static void interface_put(struct interface *i)
+{
+	if (i->watches)
+		return;
+	for (struct interface **at = &i->watcher->interfaces; *at; at = &(*at)->next)
+		if (*at == i) {
+			*at = i->next;
+			break;
+		}
+	free(i);
+}
+
+static int add(const struct netdev *dev, bool urgent, struct watch *w, struct watcher **idle)
+{
+	struct watcher *r;
+	struct watch **at;
+	int err = watcher_get(&r);
+
+	if (err)
+		return err;
+	err = interface_get(r, dev, &w->interface);
+	if (err) {
+		*idle = watcher_if_idle(r);
+		return err;
+	}
+	for (at = &w->interface->watches; *at && !urgent; at = &(*at)->next)
+		;
+	w->next = *at;
+	*at = w;
+	w->fn(w->arg, NULL, &w->interface->now);
+	return 0;
+}
+
+/* In the child of a fork() there is no thread, and what its parent watched is not its own. */
+static void before_fork(void)
+{
+	pthread_mutex_lock(&lock);
+}
+
+static void after_fork_parent(void)
+{
+	pthread_mutex_unlock(&lock);
+}
+
+static void after_fork_child(void)
+{
+	for (struct watcher *r = watchers; r; r = r->next) {
+		r->dead = true;
+		close_watcher(r);
+	}
+	watchers = NULL;
+	pthread_mutex_init(&lock, NULL);
+}
+
+static void register_fork(void)
+{
+	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+}
+
+void watch_register_fork(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, register_fork);
+}
+
+int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, struct watch **out)
+{
+	struct watch *w = calloc(1, sizeof(*w));
+	struct watcher *idle = NULL;
+	int err, cancel;
+
+	if (!w)
+		return -ENOMEM;
+	w->fn = fn;
+	w->arg = arg;
+	watch_register_fork();
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&lock);
+	err = add(dev, urgent, w, &idle);
+	pthread_mutex_unlock(&lock);
+	watcher_end(idle);
+	pthread_setcancelstate(cancel, NULL);
+	if (err)
+		free(w);
+	else
+		*out = w;
+	return err;
+}
+
+void watch_stop(struct watch *w)
+{
+	struct watcher *r, *idle;
+	struct watch **at;
+	int cancel;
+
+	if (!w)
+		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&lock);
+	r = w->interface->watcher;
+	for (at = &w->interface->watches; *at != w; at = &(*at)->next)
+		;
+	*at = w->next;
+	interface_put(w->interface);
+	idle = watcher_if_idle(r);
+	pthread_mutex_unlock(&lock);
+	watcher_end(idle);
+	pthread_setcancelstate(cancel, NULL);
+	free(w);
+}
