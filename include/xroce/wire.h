@@ -71,6 +71,22 @@ struct feth {
 	__be32 flush;	    /* placement type bits 3..0, selectivity bits 5..4 */
 } __attribute__((packed));
 
+/* Tag matching: in the payload of an RC SEND, TMH at its start and RVH behind that in a rendezvous. */
+struct tmh {
+	__u8 opcode;	    /* enum tmh_opcode */
+	__u8 reserved[3];
+	__be32 app_ctx;
+	__be64 tag;
+} __attribute__((packed));
+
+struct rvh {
+	__be64 va;
+	__be32 rkey;
+	__be32 len;
+} __attribute__((packed));
+
+enum tmh_opcode { TMH_NO_TAG = 0, TMH_RNDV = 1, TMH_FIN = 2, TMH_EAGER = 3 };
+
 _Static_assert(sizeof(struct bth) == 12, "BTH");
 _Static_assert(sizeof(struct reth) == 16, "RETH");
 _Static_assert(sizeof(struct atomic_eth) == 28, "AtomicETH");
@@ -81,6 +97,8 @@ _Static_assert(sizeof(struct imm_dt) == 4, "ImmDt");
 _Static_assert(sizeof(struct ieth) == 4, "IETH");
 _Static_assert(sizeof(struct xrc_eth) == 4, "XRCETH");
 _Static_assert(sizeof(struct feth) == 4, "FETH");
+_Static_assert(sizeof(struct tmh) == 16, "TMH");
+_Static_assert(sizeof(struct rvh) == 16, "RVH");
 
 #define BTH_SE	      0x80
 #define BTH_MIGREQ    0x40

@@ -178,7 +178,7 @@ static u32 send_length(const struct send *send)
 /* Fill slot number n. False if there is none. */
 static bool fill_slot(struct side *s, u32 n, const struct send *send, struct send_wqe **out)
 {
-	struct send_wqe *wqe = sq_slot(&s->qp->sq, n);
+	struct send_wqe *wqe = sq_slot(qp_posting(s->qp), n);
 
 	*out = wqe;
 	if (!wqe)
@@ -212,9 +212,9 @@ static bool fill_slot(struct side *s, u32 n, const struct send *send, struct sen
 		wqe->xrc_srqn = send->xrc_srqn;
 	}
 	if (send->flags & WR_INLINE) {
-		if (send->inline_len <= s->qp->sq.max_inline)
+		if (send->inline_len <= qp_posting(s->qp)->max_inline)
 			memcpy(wqe->data, send->inline_data, send->inline_len);
-	} else if (send->num_sge <= s->qp->sq.max_sge) {
+	} else if (send->num_sge <= qp_posting(s->qp)->max_sge) {
 		memcpy(wqe->sge, send->sge, send->num_sge * sizeof(struct sge));
 	}
 	return true;
@@ -228,7 +228,7 @@ void post_sends(struct side *s, const struct send *list, u32 n)
 		check(s->node->world, fill_slot(s, i, &list[i], &wqe));
 		check_eq(s->node->world, send_wqe_check(s->qp, wqe), 0);
 	}
-	sq_publish(&s->qp->sq, n);
+	sq_publish(qp_posting(s->qp), n);
 	engine_doorbell(s->node->engine, s->qp);
 }
 
@@ -247,7 +247,7 @@ int try_post_send(struct side *s, const struct send *send)
 	err = send_wqe_check(s->qp, wqe);
 	if (err)
 		return err;
-	sq_publish(&s->qp->sq, 1);
+	sq_publish(qp_posting(s->qp), 1);
 	engine_doorbell(s->node->engine, s->qp);
 	return 0;
 }
@@ -312,6 +312,21 @@ struct srq *world_xrc_srq(struct node *n, u32 max_wr, u32 xrcd, u32 pd, struct w
 	srq->cq = &c->cq;
 	assert_int_equal(engine_srq_add(n->engine, srq), 0);
 	return srq;
+}
+
+struct srq *world_tag_srq(struct node *n, u32 max_wr, u32 max_tags, u32 max_ops, struct watched_cq *c)
+{
+	struct srq *srq = world_srq(n, max_wr);
+
+	srq->cq = &c->cq;
+	assert_int_equal(tag_list_create(max_tags, max_ops, &srq->tags), 0);
+	return srq;
+}
+
+void world_tag_srq_destroy(struct srq *srq)
+{
+	tag_list_free(srq->tags);
+	world_srq_destroy(srq);
 }
 
 void world_xrc_srq_destroy(struct node *n, struct srq *srq)

@@ -100,6 +100,9 @@ void world_srq_destroy(struct srq *srq);
 /* An XRC SRQ of a domain, known to the engine; its receives complete in c. */
 struct srq *world_xrc_srq(struct node *n, u32 max_wr, u32 xrcd, u32 pd, struct watched_cq *c);
 void world_xrc_srq_destroy(struct node *n, struct srq *srq);
+/* A tag-matching SRQ; what comes to its QPs completes in c. */
+struct srq *world_tag_srq(struct node *n, u32 max_wr, u32 max_tags, u32 max_ops, struct watched_cq *c);
+void world_tag_srq_destroy(struct srq *srq);
 
 /* ---- judgement ---- */
 

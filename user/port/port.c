@@ -141,7 +141,7 @@ static bool may_put_off(struct port *port, const struct qp *qp)
 	if (atomic_load_explicit(&port->put_off, memory_order_relaxed) >= POSTS_PUT_OFF || (qp->send_cq && cq_is_armed(qp->send_cq)) ||
 	    (qp->recv_cq && cq_is_armed(qp->recv_cq)))
 		return false;
-	return sq_outstanding(&qp->sq) > 1 || port_now_ns() - atomic_load_explicit(&port->sent_ns, memory_order_relaxed) < BURST_NS;
+	return sq_outstanding(qp_posting(qp)) > 1 || port_now_ns() - atomic_load_explicit(&port->sent_ns, memory_order_relaxed) < BURST_NS;
 }
 
 void port_post(struct port *port, struct qp *qp)

@@ -103,6 +103,18 @@ void cq_pop(struct cq *cq)
 	atomic_store_explicit(&cq->cons, cons + 1, memory_order_release);
 }
 
+u32 cq_count(const struct cq *cq, u32 qpn, enum cqe_opcode opcode, u32 without_flags)
+{
+	u32 prod = cq_next_index(cq), n = 0;
+
+	for (u32 i = atomic_load_explicit(&((struct cq *)cq)->cons, memory_order_relaxed); i != prod; i++) {
+		const struct cqe *e = &cq->ring[i & cq->mask];
+
+		n += e->valid && e->qpn == qpn && e->opcode == opcode && e->status == CQE_SUCCESS && !(e->flags & without_flags);
+	}
+	return n;
+}
+
 void cq_purge(struct cq *cq, u32 qpn)
 {
 	u32 prod = atomic_load_explicit(&cq->prod, memory_order_relaxed);

@@ -30,6 +30,8 @@ enum cqe_status {
 	CQE_REM_OP_ERR = 11,
 	CQE_RETRY_EXC_ERR = 12,
 	CQE_RNR_RETRY_EXC_ERR = 13,
+	CQE_TM_ERR = 22,
+	CQE_TM_RNDV_INCOMPLETE = 23,
 };
 
 /* Completion opcode, with the values of enum ibv_wc_opcode. */
@@ -45,10 +47,22 @@ enum cqe_opcode {
 	CQE_ATOMIC_WRITE = 9,
 	CQE_RECV = 1 << 7,
 	CQE_RECV_WITH_IMM = (1 << 7) + 1,
+	CQE_TM_ADD = (1 << 7) + 2,
+	CQE_TM_DEL = (1 << 7) + 3,
+	CQE_TM_SYNC = (1 << 7) + 4,
+	CQE_TM_RECV = (1 << 7) + 5,
+	CQE_TM_NO_TAG = (1 << 7) + 6,
 };
 
 /* Flags, with the values of enum ibv_wc_flags. */
-enum { CQE_GRH = 1 << 0, CQE_WITH_IMM = 1 << 1, CQE_WITH_INV = 1 << 3 };
+enum {
+	CQE_GRH = 1 << 0,
+	CQE_WITH_IMM = 1 << 1,
+	CQE_WITH_INV = 1 << 3,
+	CQE_TM_SYNC_REQ = 1 << 4,
+	CQE_TM_MATCH = 1 << 5,
+	CQE_TM_DATA_VALID = 1 << 6,
+};
 
 /* Why a work request failed, for struct ibv_wc's vendor_err: told apart where the status alone does not. 0 on success. */
 enum vendor_err {
@@ -67,12 +81,14 @@ enum vendor_err {
 	VERR_REMOTE_ACCESS_HERE = 12, /* a peer's request was refused: its receive WQE is lost */
 	VERR_CQ_OVERRUN = 13,
 	VERR_INVALIDATE = 14,	    /* the R_Key to invalidate is not ours */
+	VERR_TAG_CONSUMED = 15,	    /* the tag to delete is not in the list any more */
+	VERR_RENDEZVOUS = 16,	    /* the engine cannot fetch this message into the tag's buffer: the application may */
 };
 
 struct cqe {
 	u64 wr_id;
-	u32 status;	 /* enum cqe_status */
-	u32 opcode;	 /* enum cqe_opcode */
+	u16 status;	 /* enum cqe_status */
+	u16 opcode;	 /* enum cqe_opcode */
 	u32 vendor_err;	 /* enum vendor_err */
 	u32 byte_len;
 	__be32 imm;	 /* immediate data as on the wire, or (host order) the invalidated R_Key, by flags */
@@ -80,13 +96,14 @@ struct cqe {
 	u32 src_qpn;
 	u16 flags;	 /* CQE_GRH ... */
 	u16 vlan_tci;
+	u32 tm_priv;	 /* of the message that matched a tag, with CQE_TM_MATCH; else 0, and so is tm_tag */
 	u64 time_ns;	 /* when the packet came (CLOCK_MONOTONIC), or the engine's time for send completions */
 	u32 flow_tag;
 	u8 sl;
 	u8 tos;
 	u8 valid;	 /* 0: purged by cq_purge(), skipped by the consumer */
 	u8 has_vlan;
-	u32 reserved[2];
+	u64 tm_tag;
 };
 _Static_assert(sizeof(struct cqe) == 64, "one cache line a completion");
 
@@ -151,6 +168,19 @@ static inline bool cq_is_armed(const struct cq *cq)
 {
 	return atomic_load_explicit(&((struct cq *)cq)->armed, memory_order_relaxed) != CQ_DISARMED;
 }
+
+/* Engine side: the index that the next completion will have, and whether the consumer is past one. */
+static inline u32 cq_next_index(const struct cq *cq)
+{
+	return atomic_load_explicit(&((struct cq *)cq)->prod, memory_order_relaxed);
+}
+static inline bool cq_is_past(const struct cq *cq, u32 index)
+{
+	return (s32)(atomic_load_explicit(&((struct cq *)cq)->cons, memory_order_relaxed) - index) > 0;
+}
+
+/* Engine side, consumer held: of the completions of qpn that are in the ring, those with this opcode, status success, and none of these flags. */
+u32 cq_count(const struct cq *cq, u32 qpn, enum cqe_opcode opcode, u32 without_flags);
 
 /*
  * Both sides must be held: mark all completions of qpn as purged (RESET and destroy take away a QP's completions).

@@ -39,7 +39,7 @@ int datagram_input(struct engine *e, struct qp *qp, const struct packet *p, cons
 	write_grh(p, grh);
 	qp->resp.pd = qp->pd;
 	if (!sge_scatter(&e->mrs, qp->pd, recv->sge, recv->num_sge, 0, grh, sizeof(grh)) ||
-	    !responder_scatter(e, qp, p, ROCE_GRH_BYTES)) {
+	    !responder_scatter(e, qp, p, 0, ROCE_GRH_BYTES)) {
 		cqe = (struct cqe){ .status = CQE_LOC_PROT_ERR, .opcode = CQE_RECV, .vendor_err = VERR_LKEY };
 		responder_complete(e, qp, p, hint, &cqe, now_ns);
 		engine_qp_error(e, qp, 0);

@@ -15,6 +15,7 @@
 #include "packet.h"
 #include "qp.h"
 #include "rq.h"
+#include "tag.h"
 #include "types.h"
 
 /* What the engine has to report; bits in qp->events and srq->events. */

@@ -10,6 +10,7 @@
  *   congestion.c window, adaptive time-out, DCQCN            credit.c     end-to-end credits
  *   template.c   headers kept, to copy and to compare
  *   datagram.c   UD, both ways                             moderation.c events of moderated CQs
+ *   tag.c        tag matching: SENDs to buffers by tag     rendezvous.c what it fetches and answers on its own
  */
 #ifndef TRANSPORT_INTERNAL_H
 #define TRANSPORT_INTERNAL_H
@@ -117,6 +118,8 @@ static inline u32 sq_cons(const struct sq *sq)
 {
 	return atomic_load_explicit(&((struct sq *)sq)->cons, memory_order_relaxed);
 }
+/* Returns 0 or -ENOMEM. */
+int sq_init(struct sq *sq, u32 max_wr, u32 max_sge, u32 max_inline);
 /* Complete the oldest WQE of the send queue and free its slot. */
 void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns);
 void qp_flush(struct engine *e, struct qp *qp);
@@ -220,8 +223,8 @@ int responder_input(struct engine *e, struct qp *qp, const struct packet *p, con
 /* Push the completion of the receive WQE that qp->resp.recv holds. */
 void responder_complete(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
 			struct cqe *cqe, u64 now_ns);
-/* Payload of p into the held receive WQE at offset; false if a key fails. */
-bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, u64 offset);
+/* Payload of p from its byte skip on into the held receive WQE at offset; false if a key fails. */
+bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, u32 skip, u64 offset);
 
 /* reply.c */
 u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
@@ -235,6 +238,41 @@ static inline bool reply_pending(const struct qp *qp)
 {
 	return qp->resp.num_pending || qp->resp.ack_due || qp->rate.cnp_due;
 }
+
+/* tag.c */
+struct tag_header {
+	struct tmh tmh;
+	struct rvh rvh; /* of a rendezvous only */
+};
+/* What a tag-matching SRQ made of the SEND under way; 0 where there is none. From TAG_MATCHED on it has a tag's buffer, before that a receive WQE. */
+enum tag_kind { TAG_NONE = 1, TAG_UNEXPECTED, TAG_MATCHED, TAG_FETCHED, TAG_LEFT };
+/* engine_take_receive() for the first packet of a SEND to a tag-matching SRQ: the buffer of the tag that matches, or a receive WQE. False: RNR. */
+bool tag_receive(struct engine *e, struct qp *qp, const struct packet *p);
+/* A rendezvous that is left to the application: TMH and RVH into the tag's buffer, as far as they fit. False if a key fails. */
+bool tag_scatter_headers(struct engine *e, struct qp *qp, const struct packet *p);
+/* The message matched and goes on, or has ended: its completion. cqe has what every receive's says. */
+void tag_complete(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, struct cqe *cqe, u64 now_ns);
+/* The message under way will not end. Returns the opcode of its completion in error. */
+u16 tag_abandon(struct qp *qp);
+/* The QP's completions are about to be taken away: the unexpected messages among them were none. */
+void tag_forget_qp(struct qp *qp);
+
+/* rendezvous.c */
+/* The send queue of a QP on a tag-matching SRQ, and what the application posts to. Returns 0 or -ENOMEM; the rings are to be freed then as well. */
+int shared_sends_init(struct qp *qp, const struct qp_init *init);
+void shared_sends_free(struct qp *qp);
+/* What was posted goes to the send queue; one of it has completed; all of it is forgotten. */
+void shared_sends_move(struct qp *qp);
+void shared_sends_completed(struct qp *qp);
+void shared_sends_reset(struct qp *qp);
+/* Can the engine fetch what h announces into a buffer of room bytes? */
+bool rendezvous_fits(const struct qp *qp, const struct tag_header *h, u64 room);
+/* Can it do so now? */
+bool rendezvous_has_room(const struct qp *qp);
+/* Fetch it into the receive that qp->resp.recv names. */
+void rendezvous_start(struct engine *e, struct qp *qp, const struct tag_header *h, bool solicited);
+/* A WQE of a rendezvous has completed. */
+void rendezvous_sent(struct engine *e, struct qp *qp, const struct send_wqe *wqe, enum cqe_status status, enum vendor_err verr, u64 now_ns);
 
 /* datagram.c */
 int datagram_input(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns);

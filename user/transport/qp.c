@@ -4,16 +4,16 @@
 
 #include "internal.h"
 
-static int sq_init(struct sq *sq, const struct qp_init *init)
+int sq_init(struct sq *sq, u32 max_wr, u32 max_sge, u32 max_inline)
 {
-	u32 size = roundup_pow2(init->max_send_wr);
-	u32 tail = init->max_send_sge * (u32)sizeof(struct sge);
+	u32 size = roundup_pow2(max_wr);
+	u32 tail = max_sge * (u32)sizeof(struct sge);
 
-	if (init->max_inline > tail)
-		tail = init->max_inline;
-	sq->max_wr = init->max_send_wr;
-	sq->max_sge = init->max_send_sge;
-	sq->max_inline = init->max_inline;
+	if (max_inline > tail)
+		tail = max_inline;
+	sq->max_wr = max_wr;
+	sq->max_sge = max_sge;
+	sq->max_inline = max_inline;
 	sq->mask = size - 1;
 	/* whole cache lines: a slot that the application fills shares none with one that the engine works on */
 	sq->stride = ((u32)sizeof(struct send_wqe) + tail + CACHE_LINE - 1) & ~(CACHE_LINE - 1u);
@@ -61,16 +61,19 @@ static u32 opcodes_of(enum xroce_transport t)
 
 int send_wqe_check(const struct qp *qp, const struct send_wqe *wqe)
 {
+	const struct sq *sq;
+
 	if (wqe->opcode >= WR_OPCODES || qp->xrc_target || !(opcodes_of(qp->transport) & 1u << wqe->opcode))
 		return EINVAL;
 	if (wqe->flags & ~(WR_FENCE | WR_SIGNALED | WR_SOLICITED | WR_INLINE))
 		return EINVAL;
+	sq = qp_posting(qp);
 	if (wqe->flags & WR_INLINE) {
 		if (wr_is_answered(wqe->opcode) || wr_is_local(wqe->opcode))
 			return EINVAL;
-		if (wqe->num_sge || wqe->length > qp->sq.max_inline)
+		if (wqe->num_sge || wqe->length > sq->max_inline)
 			return ENOMEM;
-	} else if (wqe->num_sge > qp->sq.max_sge) {
+	} else if (wqe->num_sge > sq->max_sge) {
 		return EINVAL;
 	}
 	if (wqe->length > ROCE_MESSAGE_MAX)
@@ -118,12 +121,12 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	struct qp *qp;
 	int err;
 
-	bool target = init->xrc_target, xrc = init->transport == XROCE_XRC;
+	bool target = init->xrc_target, xrc = init->transport == XROCE_XRC, tags = init->srq && init->srq->tags;
 
 	if ((init->transport != XROCE_RC && init->transport != XROCE_UC && init->transport != XROCE_UD && !xrc) ||
 	    init->max_send_wr > QP_MAX_WR || init->max_recv_wr > QP_MAX_WR || init->max_send_sge > QP_MAX_SEND_SGE ||
 	    init->max_recv_sge > RQ_MAX_SGE || init->max_inline > QP_MAX_INLINE || (!init->send_cq && !(xrc && target)) ||
-	    (!init->recv_cq && !xrc) || (target && (!xrc || !init->xrcd)))
+	    (!init->recv_cq && !xrc) || (target && (!xrc || !init->xrcd)) || (tags && init->transport != XROCE_RC))
 		return -EINVAL;
 	qp = aligned_alloc(CACHE_LINE, (sizeof(*qp) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
 	if (!qp)
@@ -135,18 +138,19 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	qp->xrcd = init->xrcd;
 	qp->pd = init->pd;
 	qp->send_cq = init->send_cq;
-	qp->recv_cq = init->recv_cq;
+	qp->recv_cq = tags ? init->srq->cq : init->recv_cq;
 	qp->srq = init->srq;
 	qp->owner = init->owner;
 	qp->path_mtu = init->ud_mtu ? init->ud_mtu : ROCE_PMTU_MAX;
 	requester_reset(&qp->req);
-	err = sq_init(&qp->sq, init);
+	err = tags ? shared_sends_init(qp, init) : sq_init(&qp->sq, init->max_send_wr, init->max_send_sge, init->max_inline);
 	if (!err)
 		err = rq_init(&qp->rq, init->srq || xrc ? 0 : init->max_recv_wr, init->srq || xrc ? 0 : init->max_recv_sge);
 	if (!err)
 		err = qpn_take(e, qp);
 	if (err) {
 		rq_free(&qp->rq);
+		shared_sends_free(qp);
 		free(qp->sq.ring);
 		free(qp);
 		return err;
@@ -159,6 +163,7 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 
 void qp_purge_completions(struct qp *qp)
 {
+	tag_forget_qp(qp);
 	if (qp->send_cq)
 		cq_purge(qp->send_cq, qp->qpn);
 	if (qp->recv_cq)
@@ -174,6 +179,7 @@ void qp_destroy(struct engine *e, struct qp *qp)
 	if (qp->srq)
 		qp->srq->users--;
 	rq_free(&qp->rq);
+	shared_sends_free(qp);
 	free(qp->sq.ring);
 	free(qp);
 }
@@ -196,7 +202,9 @@ void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum v
 	const struct send_wqe *wqe = sq_at(&qp->sq, cons);
 
 	/* a failed WQE completes even if it was not asked to: ibv_post_send(3) */
-	if (wqe->flags & WR_SIGNALED || qp->sq_sig_all || status != CQE_SUCCESS) {
+	if (unlikely(wqe->flags & WR_RENDEZVOUS)) {
+		rendezvous_sent(e, qp, wqe, status, verr, now_ns);
+	} else if (wqe->flags & WR_SIGNALED || qp->sq_sig_all || status != CQE_SUCCESS) {
 		struct cqe cqe = {
 			.wr_id = wqe->wr_id,
 			.status = status,
@@ -209,6 +217,8 @@ void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum v
 
 		engine_complete(e, qp->send_cq, &cqe, false);
 	}
+	if (unlikely(qp->shared) && !(wqe->flags & WR_RENDEZVOUS))
+		shared_sends_completed(qp);
 	/* release: pairs with the acquire in sq_slot() */
 	atomic_store_explicit(&qp->sq.cons, cons + 1, memory_order_release);
 }
@@ -234,7 +244,7 @@ static void flush_receives(struct engine *e, struct qp *qp)
 		struct cqe cqe = {
 			.wr_id = qp->resp.recv.wr_id,
 			.status = CQE_WR_FLUSH_ERR,
-			.opcode = CQE_RECV,
+			.opcode = tag_abandon(qp),
 			.vendor_err = VERR_FLUSHED,
 			.qpn = qp->qpn,
 		};

@@ -46,7 +46,13 @@ enum wr_opcode {
 };
 
 /* Send flags, with the values of enum ibv_send_flags. */
-enum { WR_FENCE = 1 << 0, WR_SIGNALED = 1 << 1, WR_SOLICITED = 1 << 2, WR_INLINE = 1 << 3 };
+enum {
+	WR_FENCE = 1 << 0,
+	WR_SIGNALED = 1 << 1,
+	WR_SOLICITED = 1 << 2,
+	WR_INLINE = 1 << 3,
+	WR_RENDEZVOUS = 1 << 7,	/* the engine's own: see rendezvous.c. No application may set it */
+};
 
 /*
  * A send WQE in its slot of the send queue. The producer fills all but the last group and may not touch it after sq_publish().
@@ -216,6 +222,8 @@ struct responder {
 	struct resp_sequence seq;
 	struct reorder early;	 /* requests ahead of the expected PSN */
 	struct recv_work recv;	 /* with seq.have_recv */
+	u8 tag_kind;		 /* enum tag_kind of the SEND under way, 0 without tag matching */
+	u16 recv_skip;		 /* bytes at its start that the receive's buffer does not get */
 	struct srq *recv_srq;	 /* XRC: whose it is */
 	u32 pd;			 /* of the request at hand: the QP's, or the XRC SRQ's */
 	bool ack_due;		 /* one response to be sent after all pending resources */
@@ -291,6 +299,16 @@ struct requester {
 	u64 ack_deadline_ns;	 /* NSEC_NEVER when nothing is outstanding */
 };
 
+/*
+ * A QP on a tag-matching SRQ sends for two: the application, and the engine, which fetches what a rendezvous announces. The application fills a queue of
+ * its own; whoever runs the engine moves WQEs from there to the QP's send queue, of which the engine is then the only producer: see rendezvous.c.
+ */
+struct shared_sends {
+	struct sq posted;	/* a slot is free again when its WQE has completed */
+	u32 moved;		/* index in posted of the next WQE to be moved */
+	u32 fetching;		/* slots of the send queue that rendezvous take or are promised */
+};
+
 struct engine;
 
 struct qp {
@@ -309,6 +327,7 @@ struct qp {
 	/* the engine's */
 	struct cq *send_cq, *recv_cq;
 	struct srq *srq;
+	struct shared_sends *shared; /* on a tag-matching SRQ, else NULL */
 	void *owner;
 	struct path path;
 	u32 path_mtu;
@@ -335,6 +354,12 @@ struct qp {
 static inline enum qp_state qp_state(const struct qp *qp)
 {
 	return (enum qp_state)atomic_load_explicit(&((struct qp *)qp)->state, memory_order_acquire);
+}
+
+/* The queue that the application fills. */
+static inline struct sq *qp_posting(const struct qp *qp)
+{
+	return qp->shared ? &qp->shared->posted : &((struct qp *)qp)->sq;
 }
 
 /* Slot number n (0 = next) of those not yet published, or NULL if the send queue is full. */

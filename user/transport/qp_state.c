@@ -185,6 +185,8 @@ static void reset(struct engine *e, struct qp *qp)
 	responder_reset(&qp->resp);
 	atomic_store_explicit(&qp->sq.cons, prod, memory_order_release);
 	qp->req.tx = qp->req.assigned = prod;
+	if (qp->shared)
+		shared_sends_reset(qp);
 	if (!qp->srq)
 		rq_reset(&qp->rq);
 	qp->attr = (struct qp_attr){ 0 };

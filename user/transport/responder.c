@@ -189,26 +189,30 @@ static enum verdict check_resources(const struct qp *qp, const struct packet *p)
 /* A SEND begins, or a WRITE ends with immediate data: a receive WQE is consumed. */
 static enum verdict check_receive(struct engine *e, struct qp *qp, const struct packet *p)
 {
-	struct resp_sequence *seq = &qp->resp.seq;
+	struct responder *resp = &qp->resp;
 	bool write_imm = p->flags & OP_WRITE && p->flags & OP_IMM;
-	u64 offset = p->flags & OP_START ? 0 : seq->offset;
+	u64 offset = p->flags & OP_START ? 0 : resp->seq.offset;
 
 	if (!(p->flags & OP_SEND) && !write_imm)
 		return ACCEPT;
-	if (!engine_take_receive(e, qp))
+	if (!(unlikely(qp->shared) && p->flags & OP_SEND && p->flags & OP_START ? tag_receive(e, qp, p) : engine_take_receive(e, qp)))
 		return RNR;
-	if (p->flags & OP_SEND && offset + p->payload_len > qp->resp.recv.length)
+	if (p->flags & OP_SEND && offset + p->payload_len > resp->recv.length + resp->recv_skip)
 		return RECV_TOO_SHORT;
 	return ACCEPT;
 }
 
-bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, u64 offset)
+bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, u32 skip, u64 offset)
 {
 	const struct recv_work *recv = &qp->resp.recv;
 	u32 linear = (u32)min_u64(p->payload_len, (u64)(p->end - p->payload));
+	u32 frag = p->payload_len - linear, first = min_u32(skip, linear);
+	const u8 *from = skip > linear ? p->frag + (skip - linear) : p->frag;
 
-	return sge_scatter(&e->mrs, qp->resp.pd, recv->sge, recv->num_sge, offset, p->payload, linear) &&
-	       sge_scatter(&e->mrs, qp->resp.pd, recv->sge, recv->num_sge, offset + linear, p->frag, p->payload_len - linear);
+	linear -= first;
+	frag -= skip - first;
+	return sge_scatter(&e->mrs, qp->resp.pd, recv->sge, recv->num_sge, offset, p->payload + first, linear) &&
+	       sge_scatter(&e->mrs, qp->resp.pd, recv->sge, recv->num_sge, offset + linear, from, frag);
 }
 
 void responder_complete(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
@@ -239,22 +243,28 @@ static void complete_receive(struct engine *e, struct qp *qp, const struct packe
 		.flags = p->flags & OP_IMM ? CQE_WITH_IMM : p->flags & OP_IETH ? CQE_WITH_INV : 0,
 	};
 
-	responder_complete(e, qp, p, hint, &cqe, now_ns);
+	if (unlikely(qp->resp.tag_kind))
+		tag_complete(e, qp, p, hint, &cqe, now_ns);
+	else
+		responder_complete(e, qp, p, hint, &cqe, now_ns);
 }
 
 static enum verdict execute_send(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
 				 u64 now_ns)
 {
-	struct resp_sequence *seq = &qp->resp.seq;
+	struct responder *resp = &qp->resp;
+	struct resp_sequence *seq = &resp->seq;
 	u32 offset = p->flags & OP_START ? 0 : seq->offset;
+	u32 skip = p->flags & OP_START ? resp->recv_skip : 0;
 
-	if (!responder_scatter(e, qp, p, offset))
+	if (!(unlikely(resp->tag_kind == TAG_LEFT) ? tag_scatter_headers(e, qp, p) :
+						     responder_scatter(e, qp, p, skip, offset + skip - resp->recv_skip)))
 		return RECV_BAD_LKEY;
 	seq->offset = offset + p->payload_len;
 	if (p->flags & OP_IETH)
-		mw_invalidate(&e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn);
-	if (p->flags & OP_END)
-		complete_receive(e, qp, p, hint, seq->offset, now_ns);
+		mw_invalidate(&e->mrs, resp->pd, p->inv_rkey, qp->qpn);
+	if (p->flags & OP_END || (unlikely(resp->tag_kind == TAG_MATCHED) && p->flags & OP_START))
+		complete_receive(e, qp, p, hint, seq->offset - resp->recv_skip, now_ns);
 	return ACCEPT;
 }
 
@@ -432,8 +442,9 @@ static int duplicate(struct engine *e, struct qp *qp, const struct packet *p)
 static void fail_receive(struct engine *e, struct qp *qp, const struct packet *p, enum cqe_status status, enum vendor_err verr,
 			 u64 now_ns)
 {
-	struct cqe cqe = { .status = status, .opcode = CQE_RECV, .vendor_err = verr };
+	struct cqe cqe = { .status = status, .vendor_err = verr };
 
+	cqe.opcode = tag_abandon(qp);
 	if (qp->resp.seq.have_recv)
 		responder_complete(e, qp, p, NULL, &cqe, now_ns);
 }

@@ -64,7 +64,8 @@ struct srq {
 	u32 pd;
 	u32 number;	   /* srq_num; given by engine_srq_add() */
 	u32 xrcd;	   /* XRC domain, 0 = not an XRC SRQ */
-	struct cq *cq;	   /* XRC: where its receives complete */
+	struct cq *cq;	   /* XRC and tag matching: where its receives complete */
+	struct tag_list *tags; /* tag matching, else NULL */
 	u32 limit;	   /* 0 = not armed; SRQ_LIMIT_REACHED fires once when fewer than this many are left */
 	u32 users;	   /* QPs on it */
 	u32 events;	   /* EVENT_* to report, with event_next: the engine's list */

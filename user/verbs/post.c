@@ -63,7 +63,7 @@ static int wqe_set_data(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_
 	const struct sge *sge = (const struct sge *)wr->sg_list;
 	u64 length;
 
-	if (wr->num_sge < 0 || (u32)wr->num_sge > qp->sq.max_sge)
+	if (wr->num_sge < 0 || (u32)wr->num_sge > qp_posting(qp)->max_sge)
 		return EINVAL;
 	length = sge_length(sge, (u32)wr->num_sge);
 	if (length > ROCE_MESSAGE_MAX)
@@ -77,7 +77,7 @@ static int wqe_set_data(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_
 		return 0;
 	}
 	wqe->num_sge = 0;
-	if (length > qp->sq.max_inline)
+	if (length > qp_posting(qp)->max_inline)
 		return ENOMEM;
 	copy_inline(wqe->data, sge, wr->num_sge);
 	return 0;
@@ -169,7 +169,7 @@ int post_send_list(struct vqp *vqp, struct ibv_send_wr *wr, struct ibv_send_wr *
 	if (unlikely(qp_state(qp) != QPS_RTS || qp->xrc_target))
 		err = qp_refuses_sends(vqp);
 	for (; !err && wr; wr = wr->next) {
-		struct send_wqe *wqe = sq_slot(&qp->sq, n);
+		struct send_wqe *wqe = sq_slot(qp_posting(qp), n);
 
 		err = wqe ? wqe_fill(vqp, wqe, wr, bindable) : ENOMEM;
 		if (err)
@@ -177,7 +177,7 @@ int post_send_list(struct vqp *vqp, struct ibv_send_wr *wr, struct ibv_send_wr *
 		n++;
 	}
 	if (n)
-		sq_publish(&qp->sq, n);
+		sq_publish(qp_posting(qp), n);
 	vlock_drop(&vqp->sq_lock);
 	if (err)
 		*bad_wr = wr;

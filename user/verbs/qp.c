@@ -153,11 +153,11 @@ static int qp_enter(struct vqp *vqp, const struct ibv_qp_init_attr *attr, enum x
 /* What the application was given, which may be more than it asked for. */
 static void cap_report(const struct vqp *vqp, struct ibv_qp_cap *cap)
 {
-	cap->max_send_wr = vqp->qp->sq.max_wr;
-	cap->max_send_sge = vqp->qp->sq.max_sge;
+	cap->max_send_wr = qp_posting(vqp->qp)->max_wr;
+	cap->max_send_sge = qp_posting(vqp->qp)->max_sge;
 	cap->max_recv_wr = vqp->qp->rq.max_wr;
 	cap->max_recv_sge = vqp->qp->rq.max_sge;
-	cap->max_inline_data = vqp->qp->sq.max_inline;
+	cap->max_inline_data = qp_posting(vqp->qp)->max_inline;
 }
 
 /* A handle that stands for no QP yet: free() it. */

@@ -52,7 +52,7 @@ static struct send_wqe *wr_begin(struct ibv_qp_ex *ex, enum wr_opcode opcode)
 
 	if (vqp->wr_error)
 		return NULL;
-	wqe = sq_slot(&vqp->qp->sq, vqp->wr_count);
+	wqe = sq_slot(qp_posting(vqp->qp), vqp->wr_count);
 	if (!wqe || ex->wr_flags > UINT8_MAX) {
 		wr_fail(vqp, wqe ? EINVAL : ENOMEM);
 		return NULL;
@@ -99,12 +99,12 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	u32 n = vqp->wr_count;
 
 	for (u32 i = 0; !err && i < n; i++) {
-		const struct send_wqe *wqe = sq_slot(&qp->sq, i);
+		const struct send_wqe *wqe = sq_slot(qp_posting(qp), i);
 
 		err = wr_is_addressed(qp, wqe) ? send_wqe_check(qp, wqe) : EINVAL;
 	}
 	if (!err && n)
-		sq_publish(&qp->sq, n);
+		sq_publish(qp_posting(qp), n);
 	vqp->wr_current = NULL;
 	vlock_drop(&vqp->sq_lock);
 	if (!err && n)
@@ -249,7 +249,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
 
 	if (!wqe)
 		return;
-	if (num_sge > vqp->qp->sq.max_sge) {
+	if (num_sge > qp_posting(vqp->qp)->max_sge) {
 		wr_fail(vqp, EINVAL);
 		return;
 	}
@@ -281,7 +281,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const 
 	if (!wqe)
 		return;
 	for (size_t i = 0; i < num_buf; i++) {
-		if (list[i].length > vqp->qp->sq.max_inline - length) {
+		if (list[i].length > qp_posting(vqp->qp)->max_inline - length) {
 			wr_fail(vqp, ENOMEM);
 			return;
 		}
