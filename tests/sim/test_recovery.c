@@ -344,7 +344,7 @@ static void dcqcn__marks_slow_the_sender_and_wear_off(void **state)
 						    .remote_addr = buffer_va(s.remote), .rkey = s.remote->mr->key });
 	free_ns = until_completed(&s, 1) - start;
 	check_eq(s.w, s.w->node[1].stats.tx_cnps, 0);
-	check(s.w, !r->limited);
+	check(s.w, !s.pair.side[0].qp->rate_limited);
 
 	s.w->node[0].to[1].mark_rate = 65536 / 2;
 	for (u32 i = 0; i < 20; i++)
@@ -354,7 +354,7 @@ static void dcqcn__marks_slow_the_sender_and_wear_off(void **state)
 	/* not each mark is answered */
 	check(s.w, s.w->node[1].stats.tx_cnps < s.w->node[1].stats.rx_ce);
 	check_eq(s.w, s.w->node[0].stats.rx_cnps, s.w->node[1].stats.tx_cnps);
-	check(s.w, r->limited && r->current < line / 2);
+	check(s.w, s.pair.side[0].qp->rate_limited && r->current < line / 2);
 	/* paced, although the rate climbs back while the message is under way */
 	s.w->node[0].to[1].mark_rate = 0;
 	start = s.w->now_ns;
@@ -365,7 +365,7 @@ static void dcqcn__marks_slow_the_sender_and_wear_off(void **state)
 	check(s.w, slow_ns > 2 * free_ns);
 	world_run_for(s.w, 1000 * NSEC_PER_MSEC);
 	transfer(&s, WR_WRITE, 51);
-	check(s.w, !r->limited);
+	check(s.w, !s.pair.side[0].qp->rate_limited);
 	scene_close(&s);
 }
 

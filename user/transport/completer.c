@@ -294,7 +294,7 @@ void completer_expire(struct engine *e, struct qp *qp, u64 now_ns)
 	struct requester *req = &qp->req;
 	enum qp_state state = qp_state(qp);
 
-	if (qp->rate.limited) /* it may have waited for its rate */
+	if (qp->rate_limited) /* it may have waited for its rate */
 		engine_ready(e, qp);
 	if (state != QPS_RTS && state != QPS_SQD)
 		return;

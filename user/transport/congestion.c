@@ -14,6 +14,7 @@
 #define CWND_UNIT	 256
 #define CWND_MIN	 8u
 #define RTO_MIN_NS	 (1 * NSEC_PER_MSEC) /* a peer's thread may have to be woken */
+#define RTT_MAX_NS	 (2 * NSEC_PER_SEC)
 #define CNP_INTERVAL_NS	 (50 * NSEC_PER_USEC)
 #define ALPHA_ONE	 65536u
 #define ALPHA_GAIN_SHIFT 4		     /* g = 1/16 */
@@ -31,6 +32,7 @@ void congestion_start(struct engine *e, struct qp *qp)
 	qp->req.cwnd = e->window * CWND_UNIT;
 	qp->req.rtt = (struct rtt){ .deadline_ns = NSEC_NEVER };
 	qp->rate = (struct rate){ 0 };
+	qp->rate_limited = qp->cnp_due = false;
 }
 
 u32 congestion_window(const struct engine *e, const struct requester *req)
@@ -58,9 +60,9 @@ void congestion_sent(struct engine *e, struct qp *qp, u32 psn, bool ackreq, u64 
 	}
 }
 
-static void take_sample(struct rtt *rtt, u64 sample_ns)
+static void take_sample(struct rtt *rtt, u32 sample_ns)
 {
-	u64 error = sample_ns > rtt->smoothed_ns ? sample_ns - rtt->smoothed_ns : rtt->smoothed_ns - sample_ns;
+	u32 error = sample_ns > rtt->smoothed_ns ? sample_ns - rtt->smoothed_ns : rtt->smoothed_ns - sample_ns;
 
 	if (!rtt->smoothed_ns) {
 		rtt->smoothed_ns = sample_ns | 1;
@@ -78,7 +80,7 @@ void congestion_progress(struct engine *e, struct qp *qp, u32 packets, u64 now_n
 
 	rtt->backoff = 0;
 	if (rtt->sample_start_ns && psn_diff(req->unacked_psn, rtt->sample_psn) > 0) {
-		take_sample(rtt, now_ns - rtt->sample_start_ns);
+		take_sample(rtt, (u32)min_u64(now_ns - rtt->sample_start_ns, RTT_MAX_NS));
 		rtt->sample_start_ns = 0;
 	}
 	/* one packet more for each window's worth that arrived */
@@ -90,7 +92,7 @@ void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 	struct rtt *rtt = &req->rtt;
-	u64 rto = rtt->smoothed_ns + 4 * rtt->variation_ns;
+	u64 rto = rtt->smoothed_ns + 4ull * rtt->variation_ns;
 
 	rtt->deadline_ns = NSEC_NEVER;
 	if (e->config.disable & ENGINE_NO_ADAPTIVE_RTO || !rtt->smoothed_ns || !req->timeout ||
@@ -113,7 +115,7 @@ void rate_marked(struct engine *e, struct qp *qp, u64 now_ns)
 	if (r->cnp_sent_ns && now_ns - r->cnp_sent_ns < CNP_INTERVAL_NS)
 		return;
 	r->cnp_sent_ns = now_ns;
-	r->cnp_due = true;
+	qp->cnp_due = true;
 	engine_ready(e, qp);
 }
 
@@ -127,8 +129,8 @@ void rate_cut(struct engine *e, struct qp *qp, u64 now_ns)
 	struct rate *r = &qp->rate;
 
 	e->stats->rx_cnps++;
-	if (!r->limited) {
-		r->limited = true;
+	if (!qp->rate_limited) {
+		qp->rate_limited = true;
 		r->current = line_rate(e);
 		r->alpha = ALPHA_ONE;
 		r->next_ns = now_ns;
@@ -143,8 +145,9 @@ void rate_cut(struct engine *e, struct qp *qp, u64 now_ns)
 }
 
 /* All the periods that have passed since the last look; a long silence ends the limit. */
-static void recover(struct engine *e, struct rate *r, u64 now_ns)
+static void recover(struct engine *e, struct qp *qp, u64 now_ns)
 {
+	struct rate *r = &qp->rate;
 	u64 step = line_rate(e) / 200;
 
 	while (now_ns - r->alpha_ns >= ALPHA_PERIOD_NS && r->alpha >> ALPHA_GAIN_SHIFT) {
@@ -157,7 +160,7 @@ static void recover(struct engine *e, struct rate *r, u64 now_ns)
 			r->target += step * (r->stage > 2 * RATE_FAST_STAGES ? 10 : 1);
 		r->current = (r->current + r->target) / 2;
 		if (r->current >= line_rate(e)) {
-			r->limited = false;
+			qp->rate_limited = false;
 			return;
 		}
 	}
@@ -167,10 +170,10 @@ bool rate_allows(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct rate *r = &qp->rate;
 
-	if (likely(!r->limited))
+	if (likely(!qp->rate_limited))
 		return true;
-	recover(e, r, now_ns);
-	if (!r->limited || r->next_ns <= now_ns + RATE_BURST_NS)
+	recover(e, qp, now_ns);
+	if (!qp->rate_limited || r->next_ns <= now_ns + RATE_BURST_NS)
 		return true;
 	timer_set(e, qp, r->next_ns);
 	return false;
@@ -180,7 +183,7 @@ void rate_sent(struct engine *e, struct qp *qp, u32 bytes, u64 now_ns)
 {
 	struct rate *r = &qp->rate;
 
-	if (likely(!r->limited))
+	if (likely(!qp->rate_limited))
 		return;
 	if (r->next_ns < now_ns)
 		r->next_ns = now_ns;

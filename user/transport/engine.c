@@ -121,7 +121,7 @@ static void take_doorbells(struct engine *e)
 	for (qp = atomic_exchange(&e->doorbells, NULL); qp; qp = next) {
 		next = qp->doorbell_next;
 		atomic_store(&qp->doorbell, 0);
-		if (unlikely(qp->shared))
+		if (unlikely(qp->tag_matching))
 			shared_sends_move(qp);
 		if (qp_state(qp) == QPS_ERR || qp_state(qp) == QPS_SQE)
 			qp_flush(e, qp);

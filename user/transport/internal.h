@@ -236,7 +236,7 @@ void reply_resource(struct engine *e, struct qp *qp, struct resp_resource *r, u3
 void reply_forget(struct qp *qp);
 static inline bool reply_pending(const struct qp *qp)
 {
-	return qp->resp.num_pending || qp->resp.ack_due || qp->rate.cnp_due;
+	return qp->resp.num_pending || qp->resp.ack_due || qp->cnp_due;
 }
 
 /* tag.c */

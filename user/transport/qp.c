@@ -217,7 +217,7 @@ void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum v
 
 		engine_complete(e, qp->send_cq, &cqe, false);
 	}
-	if (unlikely(qp->shared) && !(wqe->flags & WR_RENDEZVOUS))
+	if (unlikely(qp->tag_matching) && !(wqe->flags & WR_RENDEZVOUS))
 		shared_sends_completed(qp);
 	/* release: pairs with the acquire in sq_slot() */
 	atomic_store_explicit(&qp->sq.cons, cons + 1, memory_order_release);

@@ -97,16 +97,17 @@ struct send_wqe {
 	};
 };
 
+/* One line of cache: who posts and who runs the engine are one thread most of the time, and ten thousand QPs are to fit. */
 struct sq {
-	_Atomic u32 prod cache_aligned;
-	_Atomic u32 cons cache_aligned;
-	u8 *ring cache_aligned;
+	_Atomic u32 prod;
+	_Atomic u32 cons;
+	u8 *ring;
 	u32 stride;
 	u32 mask;
 	u32 max_wr;
-	u32 max_sge;
-	u32 max_inline;
-};
+	u16 max_sge;
+	u16 max_inline;
+} cache_aligned;
 
 /* What ibv_modify_qp(3) can set; fields count when their QP_ATTR_* bit is in the mask. The bits have the values of enum ibv_qp_attr_mask. */
 enum {
@@ -198,16 +199,15 @@ struct resp_resource {
 struct resp_sequence {
 	u32 expected_psn;
 	u32 msn;
-	u32 last_acked_psn; /* highest PSN that an ACK of ours covered */
 	bool in_message;
 	bool nak_sent;	    /* silent until expected_psn arrives */
 	bool dropping;	    /* UC: the rest of this message is lost */
 	bool have_recv;	    /* a receive WQE is held for this message */
 	u8 message_kind;    /* OP_SEND or OP_WRITE, with in_message */
 	u32 offset;	    /* bytes of the message received */
-	u64 va;		    /* WRITE: next byte's address */
 	u32 rkey;
 	u32 remaining;	    /* WRITE: bytes still to come */
+	u64 va;		    /* WRITE: next byte's address */
 };
 
 /* Packets that came before their turn, by PSN: see reorder.c. */
@@ -216,26 +216,29 @@ struct reorder {
 	u32 count;
 };
 
+/* The first three lines of cache are all that a SEND or WRITE touches. */
 struct responder {
 	struct header_in request;   /* the headers of the last request */
-	struct header_out header;   /* of the last response */
 	struct resp_sequence seq;
-	struct reorder early;	 /* requests ahead of the expected PSN */
-	struct recv_work recv;	 /* with seq.have_recv */
-	u8 tag_kind;		 /* enum tag_kind of the SEND under way, 0 without tag matching */
-	u16 recv_skip;		 /* bytes at its start that the receive's buffer does not get */
-	struct srq *recv_srq;	 /* XRC: whose it is */
+	u32 ack_psn;
 	u32 pd;			 /* of the request at hand: the QP's, or the XRC SRQ's */
 	bool ack_due;		 /* one response to be sent after all pending resources */
 	u8 ack_syndrome;
-	u32 ack_psn;
-	u32 num_pending;	 /* resources with .pending */
-	u32 resource_head;	 /* next entry to take */
-	u32 max_resources;	 /* max_dest_rd_atomic */
-	u8 min_rnr_timer;
+	u8 num_pending;		 /* resources with .pending */
 	bool established;	 /* COMM_EST was reported or is needless */
+	u8 min_rnr_timer;
+	u8 tag_kind;		 /* enum tag_kind of the SEND under way, 0 without tag matching */
+	u16 recv_skip;		 /* bytes at its start that the receive's buffer does not get */
+	struct reorder early;	 /* requests ahead of the expected PSN */
+	struct srq *recv_srq;	 /* XRC: whose recv is */
+	struct recv_work recv;	 /* with seq.have_recv */
+	struct header_out header;   /* of the last response */
+	u8 resource_head;	 /* next entry to take */
+	u8 max_resources;	 /* max_dest_rd_atomic */
 	struct resp_resource resource[QP_MAX_RD_ATOMIC];
 };
+_Static_assert(offsetof(struct responder, early.tail) == 2 * CACHE_LINE && offsetof(struct responder, recv.sge[1]) == 3 * CACHE_LINE,
+	       "a line for the sequence, one for the receive at hand");
 
 /* Sending again what was lost and nothing else: see recovery.c. */
 struct recovery {
@@ -250,7 +253,7 @@ struct recovery {
 
 /* Round-trip time and the time-out from it: see congestion.c. */
 struct rtt {
-	u64 smoothed_ns, variation_ns; /* 0 = not measured yet */
+	u32 smoothed_ns, variation_ns; /* 0 = not measured yet */
 	u64 sample_start_ns;	 /* 0 = no packet is being timed */
 	u32 sample_psn;
 	u8 backoff;		 /* doublings of the time-out */
@@ -259,16 +262,15 @@ struct rtt {
 
 /* Rate limit after congestion notifications (DCQCN): see congestion.c. */
 struct rate {
-	bool limited;
-	u64 current, target;	 /* bytes/s */
+	u64 current, target;	 /* bytes/s; they count with qp->rate_limited */
 	u32 alpha;		 /* 1/65536 */
 	u32 stage;		 /* increases since the last cut */
 	u64 alpha_ns, increase_ns; /* when each was last updated */
 	u64 next_ns;		 /* when the next packet may leave */
 	u64 cnp_sent_ns;	 /* when this side last sent a notification */
-	bool cnp_due;
 };
 
+/* Behind the headers, two lines of cache are all that a SEND or WRITE touches. */
 struct requester {
 	struct header_out header;   /* of the last request */
 	struct header_in response;  /* of the last response */
@@ -278,26 +280,29 @@ struct requester {
 	u32 tx;			 /* index of the WQE that is being sent; sq.cons <= tx <= sq.prod */
 	u32 assigned;		 /* index of the first WQE that has no PSNs yet */
 	u32 tx_packet;		 /* PSNs of it already used */
-	u32 rd_atomic_head;	 /* outstanding READ requests and atomics: a ring of the last PSN of each, oldest first */
-	u32 rd_atomic_out;
-	u32 rd_atomic_last[QP_MAX_RD_ATOMIC];
-	u32 max_rd_atomic;
-	u32 since_ackreq;	 /* packets since AckReq was last set */
-	u8 timeout, retry_cnt, rnr_retry;
-	u8 retries_left, rnr_retries_left;
-	bool gap;		 /* asked for a missing response: not again before progress or a time-out */
-	struct reorder early;	 /* READ and atomic responses ahead of unacked_psn */
-	struct recovery recovery;
-	struct rtt rtt;
 	u32 cwnd;		 /* congestion window: packets in flight, in 1/256 */
+	u32 since_ackreq;	 /* packets since AckReq was last set */
 	u32 first_index;	 /* of the WQE with message sequence number 1 */
-	bool credits_used;	 /* the peer advertises end-to-end credits, and credit_limit counts */
 	u32 credit_limit;	 /* highest message sequence number that may consume a receive WQE */
+	bool credits_used;	 /* the peer advertises end-to-end credits, and credit_limit counts */
 	bool rnr_wait;		 /* until rnr_until_ns */
 	bool drained_notify;	 /* SQ_DRAINED is to be reported when all that was started is done */
-	u64 rnr_until_ns;
+	bool gap;		 /* asked for a missing response: not again before progress or a time-out */
+	u8 timeout, retry_cnt, rnr_retry;
+	u8 retries_left, rnr_retries_left;
+	u8 max_rd_atomic;
+	u8 rd_atomic_head;	 /* outstanding READ requests and atomics: a ring of the last PSN of each, oldest first */
+	u8 rd_atomic_out;
+	struct reorder early;	 /* READ and atomic responses ahead of unacked_psn */
 	u64 ack_deadline_ns;	 /* NSEC_NEVER when nothing is outstanding */
+	struct rtt rtt;
+	struct recovery recovery;
+	u64 rnr_until_ns;
+	u32 rd_atomic_last[QP_MAX_RD_ATOMIC];
 };
+_Static_assert(offsetof(struct requester, early.tail) - offsetof(struct requester, next_psn) == CACHE_LINE &&
+		       offsetof(struct requester, recovery.hole_psn) - offsetof(struct requester, next_psn) < 2 * CACHE_LINE,
+	       "a line for the sequence, one for time");
 
 /*
  * A QP on a tag-matching SRQ sends for two: the application, and the engine, which fetches what a rendezvous announces. The application fills a queue of
@@ -311,43 +316,51 @@ struct shared_sends {
 
 struct engine;
 
+/*
+ * The hot fields come first, a line of cache each for what is done together: which QP it is and who it talks to, the queues, then the requester's
+ * and the responder's. What is looked at when something is lost, made or asked for is behind them.
+ */
 struct qp {
 	/* read by the application's threads as well */
-	_Atomic u32 state;	 /* enum qp_state */
+	_Atomic u32 state cache_aligned; /* enum qp_state */
 	_Atomic u32 doorbell;	 /* 1 while on the engine's doorbell stack */
 	struct qp *doorbell_next;
 	u32 qpn;
-	enum xroce_transport transport;
-	bool sq_sig_all;
-	bool xrc_target;
-	u32 xrcd;
-	u32 pd;
-	struct sq sq;
-	struct rq rq;
+	u8 transport;		 /* enum xroce_transport */
+	bool sq_sig_all : 1;
+	bool xrc_target : 1;
+	bool tag_matching : 1;	 /* on a tag-matching SRQ: shared is set */
 	/* the engine's */
+	bool ready;		 /* on the engine's list of those that may have something to send */
 	struct cq *send_cq, *recv_cq;
 	struct srq *srq;
-	struct shared_sends *shared; /* on a tag-matching SRQ, else NULL */
-	void *owner;
-	struct path path;
-	u32 path_mtu;
-	u16 pkey;
-	u32 qkey;
+	u32 pd;
 	u32 dest_qpn;
-	u32 access;
+	u16 pkey;
+	u16 path_mtu;
+	u16 access;		 /* MR_REMOTE_WRITE, _READ, _ATOMIC: what remote requests may do */
+	bool rate_limited;
+	bool cnp_due;		 /* a congestion notification is to be sent */
+	struct sq sq;
+	struct rq rq;
 	struct requester req;
 	struct responder resp;
+	struct path path;
 	struct rate rate;
+	u32 qkey;
+	u32 xrcd;
+	struct shared_sends *shared; /* with tag_matching, else NULL */
+	void *owner;
 	struct qp_attr attr;	 /* as last set, for query */
 	/* scheduling, by engine.c and timer.c */
 	struct qp *ready_next, *ready_prev;
-	bool ready;
 	u32 timer_slot;		 /* position in the timer heap + 1, 0 = not in it */
 	u64 deadline_ns;
 	u32 events;		 /* EVENT_* bits to report */
 	bool event_queued;
 	struct qp *event_next;
 };
+_Static_assert(offsetof(struct qp, sq) == CACHE_LINE && offsetof(struct qp, req) == 3 * CACHE_LINE, "a line of cache each");
 
 /* ---- the application's side: any thread, one producer at a time ---- */
 
@@ -359,7 +372,7 @@ static inline enum qp_state qp_state(const struct qp *qp)
 /* The queue that the application fills. */
 static inline struct sq *qp_posting(const struct qp *qp)
 {
-	return qp->shared ? &qp->shared->posted : &((struct qp *)qp)->sq;
+	return qp->tag_matching ? &qp->shared->posted : &((struct qp *)qp)->sq;
 }
 
 /* Slot number n (0 = next) of those not yet published, or NULL if the send queue is full. */

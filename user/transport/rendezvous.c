@@ -26,6 +26,7 @@ int shared_sends_init(struct qp *qp, const struct qp_init *init)
 		return -ENOMEM;
 	memset(s, 0, sizeof(*s));
 	qp->shared = s;
+	qp->tag_matching = true;
 	if (sq_init(&s->posted, init->max_send_wr, init->max_send_sge, init->max_inline))
 		return -ENOMEM;
 	return sq_init(&qp->sq, init->max_send_wr + FETCHING_MAX, max_sge, max_inline);

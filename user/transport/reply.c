@@ -122,7 +122,7 @@ static u32 cnp_output(struct engine *e, struct qp *qp, u8 *frame)
 {
 	struct packet p = { .opcode = OPCODE_CNP, .dest_qpn = qp->dest_qpn, .pkey = qp->pkey, .migreq = true, .becn = true };
 
-	qp->rate.cnp_due = false;
+	qp->cnp_due = false;
 	e->stats->tx_cnps++;
 	return packet_seal(frame, packet_put_headers(frame, &qp->path, &p), 0);
 }
@@ -132,7 +132,7 @@ u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	struct resp_resource *r = qp->resp.num_pending ? next_pending(&qp->resp) : NULL;
 	u32 len = 0;
 
-	if (qp->rate.cnp_due)
+	if (qp->cnp_due)
 		return cnp_output(e, qp, frame);
 	if (r && rate_allows(e, qp, now_ns)) {
 		bool again = r->replay;

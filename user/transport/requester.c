@@ -338,7 +338,7 @@ static bool another_follows(const struct qp *qp)
 	u32 index = qp->req.tx + 1;
 	const struct send_wqe *wqe = sq_at(&qp->sq, index);
 
-	return index != sq_prod(&qp->sq) && qp_state(qp) == QPS_RTS && !qp->rate.limited && !(wqe->flags & WR_FENCE) &&
+	return index != sq_prod(&qp->sq) && qp_state(qp) == QPS_RTS && !qp->rate_limited && !(wqe->flags & WR_FENCE) &&
 	       !wr_is_local(wqe->opcode) && !wr_is_answered(wqe->opcode) && credit_covers(qp, wqe, index);
 }
 

@@ -195,7 +195,7 @@ static enum verdict check_receive(struct engine *e, struct qp *qp, const struct 
 
 	if (!(p->flags & OP_SEND) && !write_imm)
 		return ACCEPT;
-	if (!(unlikely(qp->shared) && p->flags & OP_SEND && p->flags & OP_START ? tag_receive(e, qp, p) : engine_take_receive(e, qp)))
+	if (!(unlikely(qp->tag_matching) && p->flags & OP_SEND && p->flags & OP_START ? tag_receive(e, qp, p) : engine_take_receive(e, qp)))
 		return RNR;
 	if (p->flags & OP_SEND && offset + p->payload_len > resp->recv.length + resp->recv_skip)
 		return RECV_TOO_SHORT;
