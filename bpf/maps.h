@@ -52,6 +52,14 @@ struct {
 	__type(value, struct xroce_engine);
 } xroce_engine SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, XROCE_MAX_QUEUE);
+	__type(key, __u32);
+	__type(value, struct xroce_vector);
+} xroce_vector SEC(".maps");
+
 /* The value is the GID's index in the device's table, for the reader of a dump: only presence counts here. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -22,8 +22,8 @@
 #include "maps.h"
 #include "parse.h"
 
-#define ENGINE_RING 0
-#define NO_CQ	    (~0u)
+#define NO_CHANNEL 0 /* the ring of vector 0 is no completion channel's */
+#define NO_CQ	   (~0u)
 
 /* Takes *word and writes the record. Returns true if this packet did so. */
 static __always_inline bool wake(__u32 *word, __u32 channel, __u32 cq, __u32 qpn)
@@ -54,7 +54,7 @@ static __always_inline void wake_cq(struct xroce_qp *qp, __u32 key, __u32 qpn, b
 	if (armed != XROCE_CQ_ARMED_ANY && !(armed == XROCE_CQ_ARMED_SOLICITED && urgent))
 		return;
 	channel = *(volatile __u32 *)&cq->channel;
-	if (channel == ENGINE_RING || !wake(&cq->armed, channel, key, qpn))
+	if (channel == NO_CHANNEL || !wake(&cq->armed, channel, key, qpn))
 		return;
 	__sync_fetch_and_add(&cq->wakeups, 1);
 	__sync_fetch_and_add(&qp->wakeups, 1);
@@ -63,16 +63,35 @@ static __always_inline void wake_cq(struct xroce_qp *qp, __u32 key, __u32 qpn, b
 		rx->cq_wakeups++;
 }
 
-/* Any packet wakes the service thread if it sleeps, since the application that was woken may be slow to come. */
-static __always_inline void wake_engine(__u32 qpn)
+/* The completion vector of CQ key; 0 if there is no such CQ. */
+static __always_inline __u32 vector_of(__u32 key)
 {
-	__u32 zero = 0;
+	struct xroce_cq *cq = bpf_map_lookup_elem(&xroce_cq, &key);
+	__u32 vector = cq ? *(volatile __u32 *)&cq->vector : 0;
+
+	return vector < XROCE_MAX_QUEUE ? vector : 0;
+}
+
+/*
+ * Any packet wakes a service thread if nobody else watches the sockets, since the application that was woken may be slow to come: the thread of
+ * the vector of the CQ where the packet's work completes, now or with a later packet.
+ */
+static __always_inline void wake_engine(__u32 cq, __u32 qpn)
+{
+	__u32 zero = 0, vector;
 	struct xroce_engine *engine = bpf_map_lookup_elem(&xroce_engine, &zero);
+	struct xroce_vector *woken;
 	struct xroce_rx_stats *rx;
 
-	if (!engine || !*(volatile __u32 *)&engine->asleep || !wake(&engine->asleep, ENGINE_RING, NO_CQ, qpn))
+	if (!engine || !*(volatile __u32 *)&engine->asleep)
+		return;
+	vector = vector_of(cq);
+	if (!wake(&engine->asleep, vector, NO_CQ, qpn))
 		return;
 	__sync_fetch_and_add(&engine->wakeups, 1);
+	woken = bpf_map_lookup_elem(&xroce_vector, &vector);
+	if (woken)
+		__sync_fetch_and_add(&woken->wakeups, 1);
 	rx = rx_stats();
 	if (rx)
 		rx->engine_wakeups++;
@@ -81,19 +100,23 @@ static __always_inline void wake_engine(__u32 qpn)
 /*
  * A receive completes with the end of a SEND or of a WRITE with immediate; it is solicited if that packet says so. A
  * send may complete with a response's end: an ACK, an atomic's result, the last of a READ. A NAK may end in an error
- * completion.
+ * completion. A function of its own, not inlined: what it spills would overwrite spilled pointers, which needs CAP_PERFMON.
  */
-static __always_inline void wake_sleepers(struct xroce_qp *qp, const struct packet *p)
+static __attribute__((noinline)) void wake_sleepers(struct xroce_qp *qp, const struct packet *p)
 {
 	const bool ends_receive = (p->flags & OP_REQUEST) && (p->flags & OP_END) &&
 				  ((p->flags & OP_SEND) || ((p->flags & OP_WRITE) && (p->flags & OP_IMM)));
 	const bool ends_send = (p->flags & OP_RESPONSE) && (p->flags & OP_END);
+	__u32 send_cq = qp->send_cq, recv_cq = qp->recv_cq;
 
 	if (ends_receive)
-		wake_cq(qp, qp->recv_cq, p->qpn, p->bth_flags & BTH_SE);
+		wake_cq(qp, recv_cq, p->qpn, p->bth_flags & BTH_SE);
 	else if (ends_send)
-		wake_cq(qp, qp->send_cq, p->qpn, (p->syndrome & AETH_CLASS_MASK) != AETH_ACK);
-	wake_engine(p->qpn);
+		wake_cq(qp, send_cq, p->qpn, (p->syndrome & AETH_CLASS_MASK) != AETH_ACK);
+	/* Both were loaded: a choice of their offsets would need CAP_PERFMON. */
+	barrier_var(send_cq);
+	barrier_var(recv_cq);
+	wake_engine(p->flags & OP_RESPONSE ? send_cq : recv_cq, p->qpn);
 }
 
 #endif

@@ -14,8 +14,8 @@
 #define XROCE_MAX_QP	   16384
 #define XROCE_MAX_CQ	   4096
 #define XROCE_NO_CQ	   (~0u) /* XRC: a QP without that CQ */
-#define XROCE_MAX_CHANNEL  256	/* completion channels; slot 0 is the engine's own */
-#define XROCE_MAX_QUEUE	   64	/* receive queues of an interface */
+#define XROCE_MAX_QUEUE	   64	/* receive queues of an interface, each with a completion vector of its number */
+#define XROCE_MAX_CHANNEL  (XROCE_MAX_QUEUE + 256) /* wake-up rings: first those of the vectors, then the completion channels' */
 #define XROCE_MAX_GID	   64
 #define XROCE_MAX_OWNER	   16	/* processes with sockets: xroce_xsk holds XROCE_MAX_QUEUE slots for each */
 #define XROCE_RING_BYTES   4096 /* one wake-up ring: a record is 16 bytes with its header */
@@ -81,13 +81,14 @@ struct xroce_cq {
 	__u32 armed;		/* user space sets, XDP takes */
 	__u32 channel;		/* key in xroce_channel; 0 = no completion channel. User space writes */
 	__u64 wakeups;		/* XDP counts */
-	__u8 pad[48];		/* a cache line each */
+	__u32 vector;		/* whose service thread is woken for the CQ's packets: key in xroce_channel. User space writes */
+	__u8 pad[44];		/* a cache line each */
 };
 _Static_assert(sizeof(struct xroce_cq) == 64, "xroce_cq");
 
 /*
- * xroce_engine (ARRAY of 1, mmapable): asleep is set by the service thread before it sleeps (release) and taken by XDP
- * (exchange) when it writes the wake-up record to ring 0.
+ * xroce_engine (ARRAY of 1, mmapable): asleep is set by user space when nobody watches the sockets (release) and taken by XDP
+ * (exchange) when it writes the wake-up record to the ring of the CQ's vector.
  */
 struct xroce_engine {
 	__u32 asleep;
@@ -95,7 +96,15 @@ struct xroce_engine {
 	__u64 wakeups;
 };
 
-/* The record in a channel's ring buffer: a hint that the CQ (or the engine: cq = ~0) may have work. */
+/* xroce_vector (ARRAY of XROCE_MAX_QUEUE, mmapable): the completion vectors, a service thread each from the first CQ on. */
+struct xroce_vector {
+	__u64 wakeups;		/* of the thread by XDP, through its ring. XDP counts */
+	__u64 events;		/* completion events that the thread raised. It counts */
+	__u32 tid;		/* the thread; 0: none. User space writes */
+	__u32 pad;
+};
+
+/* The record in a ring buffer: a hint that the CQ (in a vector's ring: the engine, cq = ~0) may have work. */
 struct xroce_wakeup {
 	__u32 cq;
 	__u32 qpn;
@@ -203,6 +212,7 @@ struct xroce_engine_stats {
 #define XROCE_MAP_CQ	       "xroce_cq"
 #define XROCE_MAP_CHANNEL      "xroce_channel"
 #define XROCE_MAP_ENGINE       "xroce_engine"
+#define XROCE_MAP_VECTOR       "xroce_vector"
 #define XROCE_MAP_GID	       "xroce_gid"
 #define XROCE_MAP_DROP	       "xroce_drop"
 #define XROCE_MAP_RX	       "xroce_rx"

@@ -20,7 +20,7 @@
 
 #include "bench.h"
 
-#define ENGINE_RING 0
+#define NO_CHANNEL 0
 #define RECV_RING   3
 #define SEND_RING   7
 
@@ -37,7 +37,7 @@ struct ring {
 };
 
 static struct ring rings[] = {
-	{ .channel = ENGINE_RING, .bytes = XROCE_RING_BYTES },
+	{ .channel = NO_CHANNEL, .bytes = XROCE_RING_BYTES },
 	{ .channel = RECV_RING, .bytes = XROCE_RING_BYTES },
 	{ .channel = SEND_RING, .bytes = 4 * XROCE_RING_BYTES },
 };
@@ -272,7 +272,7 @@ static void wake_cq__makes_the_ring_readable(void **state)
 /* An arm word is never taken for nothing. */
 static void wake_cq__keeps_the_arm_without_a_ring(void **state)
 {
-	static const uint32_t channels[] = { ENGINE_RING, 8, XROCE_MAX_CHANNEL, ~0u };
+	static const uint32_t channels[] = { NO_CHANNEL, 8, XROCE_MAX_CHANNEL, ~0u };
 	struct frame_spec s = bench_spec();
 
 	reset();
@@ -363,6 +363,39 @@ static void wake_engine__asleep(void **state)
 	assert_int_equal(after.rx.cq_wakeups - before.rx.cq_wakeups, 0);
 }
 
+/* It is woken through the ring of the vector of the CQ where the packet's work completes; one out of range, or no CQ, is vector 0. */
+static void wake_engine__by_vector(void **state)
+{
+	static const struct {
+		uint8_t opcode;
+		uint32_t ext_len, recv_vector, send_vector;
+		struct ring *ring;
+	} choices[] = {
+		{ 0x04, 0, RECV_RING, SEND_RING, &rings[1] }, { 0x04, 0, SEND_RING, RECV_RING, &rings[2] },
+		{ 0x00, 0, SEND_RING, RECV_RING, &rings[2] }, { 0x11, 4, RECV_RING, SEND_RING, &rings[2] },
+		{ 0x04, 0, XROCE_MAX_QUEUE, RECV_RING, &rings[0] }, { 0x11, 4, RECV_RING, ~0u, &rings[0] },
+	};
+
+	for (size_t i = 0; i < sizeof(choices) / sizeof(*choices); i++) {
+		struct frame_spec s = packet(choices[i].opcode, BENCH_RC_QPN, choices[i].ext_len, false, 0x1f);
+
+		if (choices[i].opcode == 0x11)
+			s.payload_len = 0;
+		reset();
+		frame_build(&f, &s);
+		bench->engine->asleep = 1;
+		bench->cq[BENCH_RECV_CQ].vector = choices[i].recv_vector;
+		bench->cq[BENCH_SEND_CQ].vector = choices[i].send_vector;
+		assert_int_equal(bench_run(f.bytes, f.len), XDP_REDIRECT);
+		drain();
+		for (int r = 0; r < 3; r++)
+			assert_int_equal(rings[r].records, &rings[r] == choices[i].ring);
+		assert_int_equal(choices[i].ring->last.cq, ~0u);
+		assert_int_equal(bench->engine->asleep, 0);
+	}
+	bench->cq[BENCH_RECV_CQ].vector = bench->cq[BENCH_SEND_CQ].vector = 0;
+}
+
 /* The application is hinted and the engine is woken: the application may be slow to come. */
 static void wake_engine__beside_the_cq(void **state)
 {
@@ -383,7 +416,7 @@ static void wake_engine__beside_the_cq(void **state)
 static void wake_engine__keeps_asleep_without_a_ring(void **state)
 {
 	struct frame_spec s = bench_spec();
-	uint32_t channel = ENGINE_RING;
+	uint32_t channel = NO_CHANNEL;
 
 	reset();
 	assert_int_equal(bpf_map_delete_elem(channel_map(), &channel), 0);
@@ -431,6 +464,7 @@ int main(void)
 		cmocka_unit_test(wake_cq__full_ring),
 		cmocka_unit_test(wake_sleepers__not_for_refused_packets),
 		cmocka_unit_test(wake_engine__asleep),
+		cmocka_unit_test(wake_engine__by_vector),
 		cmocka_unit_test(wake_engine__beside_the_cq),
 		cmocka_unit_test(wake_engine__keeps_asleep_without_a_ring),
 		cmocka_unit_test(load__with_three_capabilities),

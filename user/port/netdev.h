@@ -75,6 +75,12 @@ int netdev_resolve(const struct netdev *dev, const struct gid *local, const stru
 int netdev_hold(u32 ifindex);
 int netdev_holder(u32 ifindex, pid_t *pid, char *comm, size_t n);
 
+/*
+ * The CPU that takes the interrupts of a receive queue, where the kernel tells and it is one. -ENOENT otherwise: kernels before 6.8, and
+ * interfaces without interrupts.
+ */
+int netdev_queue_cpu(u32 ifindex, u32 queue);
+
 /* The driver's name as ethtool shows it. Returns 0 or -errno; lo has none. */
 int netdev_driver(const char *name, char *driver, size_t n);
 

@@ -16,10 +16,16 @@
 #define NETDEV_FAMILY	      "netdev"
 #define NETDEV_CMD_DEV_GET    1
 #define NETDEV_CMD_QUEUE_GET  10
+#define NETDEV_CMD_NAPI_GET   11
 #define NETDEV_A_DEV_IFINDEX  1
 #define NETDEV_A_DEV_XDP      3
+#define NETDEV_A_QUEUE_ID     1
 #define NETDEV_A_QUEUE_IFINDEX 2
 #define NETDEV_A_QUEUE_TYPE   3
+#define NETDEV_A_QUEUE_NAPI_ID 4
+#define NETDEV_A_NAPI_IFINDEX 1
+#define NETDEV_A_NAPI_ID      2
+#define NETDEV_A_NAPI_IRQ     3
 #define NETDEV_QUEUE_RX	      0
 
 /* One ethtool command; cmd is a struct that starts with its number. Returns 0 or -errno. */
@@ -83,6 +89,60 @@ u32 netdev_rx_queues(const char *name, u32 ifindex, u32 num_rx_queues)
 	else
 		netdev_family_get(NETDEV_CMD_QUEUE_GET, NLM_F_DUMP, NETDEV_A_QUEUE_IFINDEX, ifindex, queue_cb, &n);
 	return n ? min_u32(n, num_rx_queues) : num_rx_queues;
+}
+
+struct queue_irq {
+	u32 queue;
+	u32 napi_id, irq;
+	bool has_napi, has_irq;
+};
+
+static int queue_napi_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct nlattr *tb[NETDEV_A_QUEUE_NAPI_ID + 1];
+	struct queue_irq *q = arg;
+	u32 type, id;
+
+	nl_parse(nlh, sizeof(struct genlmsghdr), tb, NETDEV_A_QUEUE_NAPI_ID);
+	if (nl_get(tb[NETDEV_A_QUEUE_TYPE], &type, sizeof(type)) && type == NETDEV_QUEUE_RX &&
+	    nl_get(tb[NETDEV_A_QUEUE_ID], &id, sizeof(id)) && id == q->queue)
+		q->has_napi = nl_get(tb[NETDEV_A_QUEUE_NAPI_ID], &q->napi_id, sizeof(q->napi_id));
+	return MNL_CB_OK;
+}
+
+static int napi_irq_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct nlattr *tb[NETDEV_A_NAPI_IRQ + 1];
+	struct queue_irq *q = arg;
+	u32 id;
+
+	nl_parse(nlh, sizeof(struct genlmsghdr), tb, NETDEV_A_NAPI_IRQ);
+	if (nl_get(tb[NETDEV_A_NAPI_ID], &id, sizeof(id)) && id == q->napi_id)
+		q->has_irq = nl_get(tb[NETDEV_A_NAPI_IRQ], &q->irq, sizeof(q->irq));
+	return MNL_CB_OK;
+}
+
+int netdev_queue_cpu(u32 ifindex, u32 queue)
+{
+	struct queue_irq q = { .queue = queue };
+	char path[64], rest;
+	int cpu = -ENOENT;
+	FILE *f;
+
+	netdev_family_get(NETDEV_CMD_QUEUE_GET, NLM_F_DUMP, NETDEV_A_QUEUE_IFINDEX, ifindex, queue_napi_cb, &q);
+	if (q.has_napi)
+		netdev_family_get(NETDEV_CMD_NAPI_GET, NLM_F_DUMP, NETDEV_A_NAPI_IFINDEX, ifindex, napi_irq_cb, &q);
+	if (!q.has_irq)
+		return -ENOENT;
+	snprintf(path, sizeof(path), "/proc/irq/%u/effective_affinity_list", q.irq);
+	f = fopen(path, "re");
+	if (!f)
+		return -ENOENT;
+	/* a list of several says nothing */
+	if (fscanf(f, "%d%c", &cpu, &rest) != 2 || rest != '\n' || cpu < 0)
+		cpu = -ENOENT;
+	fclose(f);
+	return cpu;
 }
 
 u32 netdev_speed_mbps(const char *name)

@@ -41,18 +41,24 @@ void port_set_event_handler(port_event_fn *fn)
 
 /* ---- the lock ---- */
 
-static void report_events(struct port *port)
+static void report_events(struct port *port, u32 reporter)
 {
 	port_event_fn *handler = atomic_load_explicit(&event_handler, memory_order_relaxed);
 	struct engine_event event;
+	struct cq *cq;
 
+	while (handler && (cq = vector_take_handed(port, reporter)))
+		handler(&(struct engine_event){ .type = EVENT_COMPLETION, .cq = cq });
 	while (engine_next_event(port->engine, &event)) {
 		if (event.type == EVENT_QP_STATE) {
 			port_steer(port, event.qp);
 			continue;
 		}
-		if (event.type == EVENT_COMPLETION)
+		if (event.type == EVENT_COMPLETION) {
 			wake_taken(port, event.cq);
+			if (!vector_may_report(port, event.cq, reporter))
+				continue;
+		}
 		if (handler)
 			handler(&event);
 	}
@@ -92,12 +98,12 @@ static bool left_undone(struct port *port, bool blocked)
 	return !blocked && engine_has_doorbells(port->engine);
 }
 
-static void unlock(struct port *port)
+static void unlock(struct port *port, u32 reporter)
 {
 	bool blocked;
 
 	for (;;) {
-		report_events(port);
+		report_events(port, reporter);
 		blocked = port->dead || port->blocked_ns;
 		pthread_mutex_unlock(&port->lock);
 		if (!left_undone(port, blocked) || pthread_mutex_trylock(&port->lock))
@@ -108,7 +114,13 @@ static void unlock(struct port *port)
 
 void port_unlock(struct port *port)
 {
-	unlock(port);
+	unlock(port, VECTOR_ANY);
+	service_nudge(port);
+}
+
+void port_unlock_for(struct port *port, u32 vector)
+{
+	unlock(port, vector);
 	service_nudge(port);
 }
 

@@ -75,10 +75,11 @@ void port_unsteer(struct port *port, u32 qpn);
 
 /*
  * A CQ joins the arm-word map: cq->index is set. channel is what port_channel_create() made, or NULL. Returns 0 or -ENOSPC when
- * XROCE_MAX_CQ are in use. cq->owner must be set: it is passed to the event callbacks.
+ * XROCE_MAX_CQ are in use, -errno where the thread of its completion vector cannot be started. cq->owner must be set: it is passed to the event
+ * callbacks.
  */
 struct port_channel;
-int port_cq_add(struct port *port, struct cq *cq, struct port_channel *channel);
+int port_cq_add(struct port *port, struct cq *cq, struct port_channel *channel, u32 vector);
 void port_cq_remove(struct port *port, struct cq *cq);
 
 /* Arm: first cq->armed, then the arm word that XDP takes. [any thread] */

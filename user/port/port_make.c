@@ -111,25 +111,33 @@ static void *map_memory(const struct bpf_map *map, size_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-#define CQ_BYTES (XROCE_MAX_CQ * sizeof(struct xroce_cq))
+#define CQ_BYTES     (XROCE_MAX_CQ * sizeof(struct xroce_cq))
+#define VECTOR_BYTES (XROCE_MAX_QUEUE * sizeof(struct xroce_vector))
 
 static int map_maps(const struct netdev *dev, struct port_made *m)
 {
-	const u32 ring_0 = 0;
-	int err;
-
 	m->cq = map_memory(m->bpf->maps.xroce_cq, CQ_BYTES);
 	m->engine = map_memory(m->bpf->maps.xroce_engine, sizeof(*m->engine));
+	m->vector = map_memory(m->bpf->maps.xroce_vector, VECTOR_BYTES);
 	m->stats = map_memory(m->bpf->maps.xroce_eng_stat, sizeof(*m->stats));
 	m->drops = map_memory(m->bpf->maps.xroce_eng_drop, sizeof(*m->drops));
-	if (!m->cq || !m->engine || !m->stats || !m->drops)
+	if (!m->cq || !m->engine || !m->vector || !m->stats || !m->drops)
 		return failed(dev, "map the BPF maps", -errno);
 	m->engine->pid = (u32)getpid();
 
-	m->engine_ring_fd = wake_make_ring();
-	if (m->engine_ring_fd < 0)
-		return failed(dev, "make a BPF ring buffer", m->engine_ring_fd);
-	err = bpf_map_update_elem(m->channel_map_fd, &ring_0, &m->engine_ring_fd, BPF_ANY);
+	return 0;
+}
+
+static int make_rings(const struct netdev *dev, struct port_made *m)
+{
+	int err = 0;
+
+	for (u32 v = 0; v < m->info.queues && !err; v++) {
+		m->vector_ring_fd[v] = wake_make_ring();
+		if (m->vector_ring_fd[v] < 0)
+			return failed(dev, "make a BPF ring buffer", m->vector_ring_fd[v]);
+		err = bpf_map_update_elem(m->channel_map_fd, &v, &m->vector_ring_fd[v], BPF_ANY);
+	}
 	return err ? failed(dev, "publish a BPF ring buffer", err) : 0;
 }
 
@@ -236,7 +244,8 @@ int port_make(const struct netdev *dev, struct port_made *m)
 {
 	int err;
 
-	*m = (struct port_made){ .holder_fd = -1, .link_fd = -1, .engine_ring_fd = -1, .umem.fd = -1 };
+	*m = (struct port_made){ .holder_fd = -1, .link_fd = -1, .umem.fd = -1 };
+	memset(m->vector_ring_fd, -1, sizeof(m->vector_ring_fd));
 	raise_memlock();
 	err = hold(dev, m);
 	if (!err)
@@ -247,6 +256,8 @@ int port_make(const struct netdev *dev, struct port_made *m)
 		err = attach(dev, m);
 	if (!err)
 		err = open_sockets(dev, m);
+	if (!err)
+		err = make_rings(dev, m);
 	if (err)
 		port_unmake(m);
 	return err;
@@ -273,7 +284,8 @@ static void close_everything(struct port_made *m)
 	m->tx = NULL;
 	xsk_close(&m->xsks);
 	umem_destroy(&m->umem);
-	close_fd(&m->engine_ring_fd);
+	for (u32 v = 0; v < XROCE_MAX_QUEUE; v++)
+		close_fd(&m->vector_ring_fd[v]);
 	if (m->bpf)
 		xroce_bpf__destroy(m->bpf);
 	m->bpf = NULL;
@@ -285,6 +297,7 @@ void port_unmake(struct port_made *m)
 {
 	unmap(m->cq, CQ_BYTES);
 	unmap(m->engine, sizeof(*m->engine));
+	unmap(m->vector, VECTOR_BYTES);
 	unmap(m->stats, sizeof(*m->stats));
 	unmap(m->drops, sizeof(*m->drops));
 	close_everything(m);
@@ -300,6 +313,7 @@ void port_abandon(struct port_made *m)
 	/* The child's objects still point here; what they write must not reach the parent's arm words and counters. */
 	make_private(m->cq, CQ_BYTES);
 	make_private(m->engine, sizeof(*m->engine));
+	make_private(m->vector, VECTOR_BYTES);
 	make_private(m->stats, sizeof(*m->stats));
 	make_private(m->drops, sizeof(*m->drops));
 	close_everything(m);

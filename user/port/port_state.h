@@ -6,7 +6,8 @@
  *   port_make.c  attach, maps, sockets: needs privileges, once         steer.c    QPs and GIDs as XDP sees them
  *   umem.c       who owns each frame                                   wake.c     arm words and completion channels
  *   xsk.c        AF_XDP sockets, receiving                             service.c  the thread that works while the application does not
- *   tx_xsk.c     sending through them                                 follow.c   the interface changes, or goes away
+ *   tx_xsk.c     sending through them                                 vector.c   its fellows, a thread a completion vector
+ *   follow.c     the interface changes, or goes away
  *
  * Locks, outermost first: the list of ports (port.c), the watches' (watch.c), a channel's (wake.c), the port's own, the CQ table's (wake.c).
  */
@@ -30,12 +31,13 @@ struct port_made {
 	struct port_info info;
 	int holder_fd;
 	int link_fd;
-	int engine_ring_fd;
+	int vector_ring_fd[XROCE_MAX_QUEUE];
 	struct xroce_bpf *bpf;
 	int qp_map_fd, gid_map_fd, channel_map_fd; /* bpf's */
 	/* mappings of maps */
 	struct xroce_cq *cq;			   /* XROCE_MAX_CQ arm words */
 	struct xroce_engine *engine;
+	struct xroce_vector *vector;		   /* XROCE_MAX_QUEUE */
 	struct xroce_engine_stats *stats;
 	struct xroce_drops *drops;
 	struct umem umem;
@@ -55,14 +57,25 @@ struct loop_frame {
 	u32 len;
 };
 
-/* service.c draws who writes these. */
-struct service {
+/* A completion vector: the thread that serves it, once it has one. */
+struct vector {
+	struct port *port;
+	u32 number;
+	_Atomic bool started;
 	pthread_t thread;
 	int control_fd;
-	struct ring_buffer *ring; /* ring 0 */
-	u64 spin_ns, spin_max_ns;
+	struct ring_buffer *ring;
+	u64 spin_ns;
+};
+
+/* service.c and vector.c draw who writes these. */
+struct service {
+	struct vector vector[XROCE_MAX_QUEUE];
+	u64 spin_max_ns;
 	u64 tick_ns;
 	_Atomic bool stop;
+	_Atomic bool watching;
+	_Atomic u64 watch_driven;	  /* as driven was when watching was set */
 	_Atomic u64 driven cache_aligned; /* moves whenever the application drives the port */
 	_Atomic u32 trust;		  /* polls since work that was put off for the next one had to be done by this thread */
 	_Atomic u32 sleepers;		  /* threads in port_channel_wait() */
@@ -73,8 +86,12 @@ struct cq_table {
 	pthread_mutex_t lock;
 	struct cq *cq[XROCE_MAX_CQ];
 	struct port_channel *channel_of[XROCE_MAX_CQ];
+	u8 vector_of[XROCE_MAX_CQ];
 	u32 next;			  /* where to look for a free index */
 	bool channel[XROCE_MAX_CHANNEL];  /* slots of xroce_channel in use */
+	/* under the port's lock */
+	u32 handed[XROCE_MAX_CQ];	  /* events that are left to the CQ's vector */
+	u32 handed_total;
 };
 
 struct port {
@@ -111,6 +128,8 @@ struct port {
 /* ---- port.c ---- */
 /* One more reference, by someone who knows that there is one. port_put() drops it. */
 void port_hold(struct port *port);
+/* port_unlock() for the thread of a vector: it reports the events of its own CQs, and the other vectors' threads those of theirs. */
+void port_unlock_for(struct port *port, u32 vector);
 /* When the port must be run at the latest if nothing happens. [any thread] as a hint */
 u64 port_deadline_ns(const struct port *port);
 
@@ -141,12 +160,31 @@ void wake_taken(struct port *port, struct cq *cq);
 /* A ring buffer for XROCE_RING_BYTES of records: its descriptor, close-on-exec, or -errno. */
 int wake_make_ring(void);
 
+/* ---- vector.c ---- */
+#define VECTOR_ANY UINT32_MAX /* a thread of the application */
+/* Start the thread of a vector that has none. Returns 0 or -errno. vector_use(): unless it has one, and any vector but 0. [any thread] */
+int vector_start(struct port *port, u32 number, void *(*run)(void *vector));
+int vector_use(struct port *port, u32 number);
+/* The thread begins. */
+void vector_enter(struct vector *v, const char *name);
+void vector_kick(struct vector *v);
+/* All from that number on that have a thread. */
+void vectors_kick(struct port *port, u32 from);
+/* They have been told to stop: wait for them. Without join they are not there (a forked child). */
+void vectors_end(struct port *port, bool join);
+/* Under the port's lock: the reporter has an event of this CQ. False: it is left to the thread of the CQ's vector. */
+bool vector_may_report(struct port *port, const struct cq *cq, u32 reporter);
+/* Under the port's lock: the next CQ with an event that was left to this reporter; NULL: none. */
+struct cq *vector_take_handed(struct port *port, u32 reporter);
+
 /* ---- service.c ---- */
 /* Returns 0 or -errno. */
 int service_start(struct port *port);
 void service_stop(struct port *port);
 /* In a forked child, where the thread is not: close its descriptors. */
 void service_abandon(struct port *port);
+/* Run the port until it has been idle for a while. False, perhaps at once, if the application came: driven is not what it was. */
+bool service_serve(struct port *port, struct vector *v, u64 driven);
 /* After work on the port, lock not held, behind a full fence: make the service thread see a deadline that is sooner than its sleep. */
 void service_nudge(struct port *port);
 /* The application is at it. */

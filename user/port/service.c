@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The service thread: it works on the port while the application does not, so that ACKs, READ responses and retransmissions leave
- * while the application computes or sleeps. It uses no CPU while nothing happens.
+ * while the application computes or sleeps. It is completion vector 0's; those of other vectors (vector.c) follow its state. It uses no CPU while nothing happens.
  *
  *   WATCH    nobody drives the port. It sleeps on the sockets, and until the port's next deadline; then it serves.
  *   STANDBY  the application drives. It sleeps without the sockets, so that no packet wakes it:
@@ -13,7 +13,7 @@
  *
  *   driven          moved by every call that drives the port; looked at here once a wake-up.
  *   sleepers        counted by port_channel_wait(). When the last one leaves, it sets asleep (below) and then runs the port once more.
- *   asleep          in xroce_engine: stored by sleepers, cleared here, taken by XDP, which then writes to ring 0. It covers the time between
+ *   asleep          in xroce_engine: stored by sleepers, cleared here, taken by XDP, which then writes to the ring of a vector. It covers the time between
  *                   the last sleeper's leaving and the end of the long tick.
  *   sleep_until_ns  stored here, full fence, then the deadline is read again. Who has run the port (and so moved the deadline) passes a full
  *                   fence and reads it: if the deadline is sooner, it wakes this thread by control_fd. One of the two sees the other.
@@ -22,10 +22,7 @@
 #include <bpf/libbpf.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "port_state.h"
@@ -68,14 +65,6 @@ bool service_may_wait(struct port *port)
 	       !atomic_load_explicit(&s->sleepers, memory_order_relaxed);
 }
 
-static void kick(struct service *s)
-{
-	const u64 one = 1;
-
-	/* syscall(): write() would be a cancellation point in any verb */
-	syscall(SYS_write, s->control_fd, &one, sizeof(one));
-}
-
 /* When this thread must see to the port at the latest. */
 static u64 due_ns(const struct port *port)
 {
@@ -92,7 +81,7 @@ void service_nudge(struct port *port)
 
 	/* The exchange lets one of several be the one that pays for the system call. */
 	if (until_ns && due_ns(port) < until_ns && atomic_compare_exchange_strong(&s->sleep_until_ns, &until_ns, 0))
-		kick(s);
+		vector_kick(&s->vector[0]);
 }
 
 static void set_asleep(struct port *port, u32 asleep)
@@ -115,35 +104,36 @@ void service_sleeper_leave(struct port *port)
 
 /* ---- the thread ---- */
 
-/* Run the port until it has been idle for a while, or the application comes. */
-static void serve(struct port *port, u64 driven)
+bool service_serve(struct port *port, struct vector *v, u64 driven)
 {
 	struct service *s = &port->service;
 	u64 idle_since_ns = 0;
 	bool moved;
 
-	while (!atomic_load_explicit(&s->stop, memory_order_relaxed) &&
-	       atomic_load_explicit(&s->driven, memory_order_relaxed) == driven) {
+	while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
 		u64 now_ns;
 
+		if (atomic_load_explicit(&s->driven, memory_order_relaxed) != driven)
+			return false;
 		port_lock(port);
 		moved = pump_run(port);
-		port_unlock(port);
+		port_unlock_for(port, v->number);
 		if (moved) {
 			if (idle_since_ns)
-				s->spin_ns = min_u64(2 * s->spin_ns, s->spin_max_ns); /* it paid */
+				v->spin_ns = min_u64(2 * v->spin_ns, s->spin_max_ns); /* it paid */
 			idle_since_ns = 0;
 			continue;
 		}
 		now_ns = port_now_ns();
 		if (!idle_since_ns)
 			idle_since_ns = now_ns;
-		if (now_ns - idle_since_ns >= s->spin_ns) {
-			if (s->spin_ns > SPIN_MIN_NS)
-				s->spin_ns /= 2;
-			return;
+		if (now_ns - idle_since_ns >= v->spin_ns) {
+			if (v->spin_ns > SPIN_MIN_NS)
+				v->spin_ns /= 2;
+			break;
 		}
 	}
+	return true;
 }
 
 static struct timespec until(u64 then_ns)
@@ -154,18 +144,14 @@ static struct timespec until(u64 then_ns)
 	return (struct timespec){ .tv_sec = (time_t)(left_ns / NSEC_PER_SEC), .tv_nsec = (long)(left_ns % NSEC_PER_SEC) };
 }
 
-static int ignore_record(void *arg, void *data, size_t len)
-{
-	return 0;
-}
-
 /* Sleep as the state at the head of this file says; then take in what came. */
 static void doze(struct port *port, bool standby)
 {
 	struct service *s = &port->service;
+	struct vector *v = &s->vector[0];
 	struct pollfd fds[2 + XROCE_MAX_QUEUE] = {
-		{ .fd = s->control_fd, .events = POLLIN },
-		{ .fd = ring_buffer__epoll_fd(s->ring), .events = POLLIN },
+		{ .fd = v->control_fd, .events = POLLIN },
+		{ .fd = ring_buffer__epoll_fd(v->ring), .events = POLLIN },
 	};
 	const bool sleepers = standby && atomic_load(&s->sleepers) > 0;
 	u64 until_ns = standby ? port_now_ns() + (sleepers ? LONG_TICK_NS : s->tick_ns) : NSEC_NEVER;
@@ -185,7 +171,8 @@ static void doze(struct port *port, bool standby)
 	}
 	if (!standby && !atomic_load(&port->gone))
 		for (u32 i = 0; i < port->made.xsks.count; i++)
-			fds[n++] = (struct pollfd){ .fd = port->made.xsks.xsk[i].fd, .events = POLLIN };
+			if (i == 0 || !atomic_load(&s->vector[i].started))
+				fds[n++] = (struct pollfd){ .fd = port->made.xsks.xsk[i].fd, .events = POLLIN };
 	timeout = until(until_ns);
 	if (ppoll(fds, n, until_ns == NSEC_NEVER ? NULL : &timeout, NULL) <= 0)
 		goto awake;
@@ -193,37 +180,49 @@ static void doze(struct port *port, bool standby)
 	if (fds[0].revents & POLLNVAL)
 		atomic_store(&s->stop, true); /* the application closed descriptors that are not its own: better still than spinning */
 	else if (fds[0].revents)
-		(void)!read(s->control_fd, &count, sizeof(count));
+		(void)!read(v->control_fd, &count, sizeof(count));
 	if (fds[1].revents & POLLIN)
-		ring_buffer__consume(s->ring);
+		ring_buffer__consume(v->ring);
 awake:
 	atomic_store(&s->sleep_until_ns, 0);
 }
 
+/* The threads of the other vectors watch their sockets when this one does. */
+static void watch(struct port *port, bool watching, u64 driven)
+{
+	struct service *s = &port->service;
+
+	atomic_store(&s->watch_driven, driven);
+	if (atomic_exchange(&s->watching, watching) != watching && watching)
+		vectors_kick(port, 1);
+}
+
 static void *service_main(void *arg)
 {
-	struct port *port = arg;
+	struct vector *v = arg;
+	struct port *port = v->port;
 	struct service *s = &port->service;
 	u64 last_driven = 0;
 	char name[16];
 
 	snprintf(name, sizeof(name), "xroce/%.9s", port->dev.name);
-	pthread_setname_np(pthread_self(), name);
+	vector_enter(v, name);
 	while (!atomic_load(&s->stop)) {
 		u64 driven = atomic_load_explicit(&s->driven, memory_order_relaxed);
 		bool standby = driven != last_driven || atomic_load(&s->sleepers) > 0;
 
 		last_driven = driven;
+		watch(port, !standby, driven);
 		if (!standby) {
 			s->tick_ns = TICK_MIN_NS;
-			serve(port, driven);
+			service_serve(port, v, driven);
 		} else if (due_ns(port) <= port_now_ns()) {
 			/* not port_lock(), which would settle it first */
 			pthread_mutex_lock(&port->lock);
 			if (port->owes || atomic_load_explicit(&port->put_off, memory_order_relaxed))
 				atomic_store_explicit(&s->trust, 0, memory_order_relaxed);
 			pump_run(port);
-			port_unlock(port);
+			port_unlock_for(port, 0);
 		}
 		doze(port, standby);
 		if (standby)
@@ -251,59 +250,23 @@ static u64 spin_from_environment(void)
 	return us * NSEC_PER_USEC;
 }
 
-static void close_service(struct service *s)
-{
-	if (s->ring)
-		ring_buffer__free(s->ring);
-	if (s->control_fd >= 0)
-		close(s->control_fd);
-	s->ring = NULL;
-	s->control_fd = -1;
-}
-
-/* The application's signals are for its own threads. */
-static int start_thread(struct port *port)
-{
-	sigset_t all, before;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	err = -pthread_create(&port->service.thread, NULL, service_main, port);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return err;
-}
-
 int service_start(struct port *port)
 {
 	struct service *s = &port->service;
-	int err;
 
 	s->spin_max_ns = spin_from_environment();
-	s->spin_ns = s->spin_max_ns;
 	s->tick_ns = TICK_MIN_NS;
-	s->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	s->ring = ring_buffer__new(port->made.engine_ring_fd, ignore_record, NULL, NULL);
-	if (s->control_fd < 0 || !s->ring)
-		err = -errno;
-	else
-		err = start_thread(port);
-	if (err)
-		close_service(s);
-	return err;
+	return vector_start(port, 0, service_main);
 }
 
 void service_stop(struct port *port)
 {
-	struct service *s = &port->service;
-
-	atomic_store(&s->stop, true);
-	kick(s);
-	pthread_join(s->thread, NULL);
-	close_service(s);
+	atomic_store(&port->service.stop, true);
+	vectors_kick(port, 0);
+	vectors_end(port, true);
 }
 
 void service_abandon(struct port *port)
 {
-	close_service(&port->service);
+	vectors_end(port, false);
 }

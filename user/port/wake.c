@@ -131,7 +131,7 @@ void port_cq_moderate(struct port *port, struct cq *cq, u32 count, u64 period_ns
 
 /* ---- CQs ---- */
 
-static int take_index(struct port *port, struct cq *cq, struct port_channel *ch)
+static int take_index(struct port *port, struct cq *cq, struct port_channel *ch, u32 vector)
 {
 	struct cq_table *t = &port->cqs;
 	int err = -ENOSPC;
@@ -144,6 +144,7 @@ static int take_index(struct port *port, struct cq *cq, struct port_channel *ch)
 			continue;
 		t->cq[index] = cq;
 		t->channel_of[index] = ch;
+		t->vector_of[index] = (u8)vector;
 		t->next = index + 1;
 		cq->index = index;
 		err = 0;
@@ -158,7 +159,7 @@ static int take_slot(struct port *port, u32 *slot)
 	int err = -ENOSPC;
 
 	pthread_mutex_lock(&t->lock);
-	for (u32 i = 1; i < XROCE_MAX_CHANNEL && err; i++) { /* 0 is the engine's */
+	for (u32 i = XROCE_MAX_QUEUE; i < XROCE_MAX_CHANNEL && err; i++) { /* those before are the vectors' */
 		if (t->channel[i])
 			continue;
 		t->channel[i] = true;
@@ -263,14 +264,19 @@ static void leave_channel(struct port_channel *ch)
 	pthread_mutex_unlock(&ch->lock);
 }
 
-int port_cq_add(struct port *port, struct cq *cq, struct port_channel *ch)
+int port_cq_add(struct port *port, struct cq *cq, struct port_channel *ch, u32 vector)
 {
 	struct xroce_cq *shared;
-	int err = ch ? join_channel(ch, port) : 0;
+	int err;
 
+	/* The interface may have fewer queues now than when it was listed. */
+	vector %= port->made.info.queues;
+	err = vector_use(port, vector);
+	if (!err && ch)
+		err = join_channel(ch, port);
 	if (err)
 		return err;
-	err = take_index(port, cq, ch);
+	err = take_index(port, cq, ch, vector);
 	if (err) {
 		if (ch)
 			leave_channel(ch);
@@ -279,6 +285,7 @@ int port_cq_add(struct port *port, struct cq *cq, struct port_channel *ch)
 	shared = &port->made.cq[cq->index];
 	__atomic_store_n(&shared->armed, XROCE_CQ_DISARMED, __ATOMIC_RELAXED);
 	__atomic_store_n(&shared->wakeups, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&shared->vector, vector, __ATOMIC_RELAXED);
 	__atomic_store_n(&shared->channel, ch ? ch->slot : 0, __ATOMIC_RELEASE);
 	return 0;
 }

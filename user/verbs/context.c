@@ -146,7 +146,8 @@ static struct ibv_context *context_new(struct vdevice *dev, int cmd_fd)
 		goto fail;
 	c->device = &dev->ibv;
 	c->cmd_fd = cmd_fd;
-	c->num_comp_vectors = (int)dev->nd.rx_queues > 1 ? (int)dev->nd.rx_queues : 1;
+	/* a vector is a receive queue; of more, only so many have sockets */
+	c->num_comp_vectors = (int)(dev->nd.rx_queues < XROCE_MAX_QUEUE ? dev->nd.rx_queues : XROCE_MAX_QUEUE);
 	c->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	pthread_mutex_init(&c->mutex, NULL);
 	context_set_ops(&ctx->v);

@@ -28,6 +28,7 @@ struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context, struc
 		return fail(err);
 	}
 	vcq->cq.owner = vcq;
+	vcq->vector = vector;
 	vcq->ibv.context = context;
 	vcq->ibv.channel = channel;
 	vcq->ibv.cq_context = cq_context;
@@ -64,7 +65,7 @@ int cq_join(struct vcq *vcq, struct port *port)
 
 	pthread_mutex_lock(&ctx->lock);
 	if (!vcq->joined) {
-		err = -port_cq_add(port, &vcq->cq, vcq->channel ? vcq->channel->pc : NULL);
+		err = -port_cq_add(port, &vcq->cq, vcq->channel ? vcq->channel->pc : NULL, vcq->vector);
 		/* It may have been armed before there was an arm word. */
 		armed = atomic_load(&vcq->cq.armed);
 		if (!err && armed != CQ_DISARMED)

@@ -139,6 +139,7 @@ struct vcq {
 	struct cq cq;
 	struct vlock lock;
 	struct vchannel *channel;
+	u32 vector;		   /* completion vector: < num_comp_vectors */
 	const struct cqe *current; /* between start_poll and end_poll */
 	_Atomic u32 users;	   /* QPs and XRC SRQs */
 	bool joined;		   /* the port's arm-word map; under vcontext.lock */

@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Completion vectors on an interface with two receive queues: a CQ's vector chooses the thread that raises its events, and the one that XDP wakes for its
+# packets. A thread is there from the first CQ on its vector on, on the CPU that it is told to run on, and all of them sleep while nothing happens.
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 4500 2
+
+# vector PID N FIELD: of the process's xroce_vector.
+vector() { bpftool map lookup id "$(map_id "$1" xroce_vector)" key "$2" 0 0 0 | field "$3"; }
+# threads PID: the names of the service threads.
+threads() { cat "/proc/$1/task/"*/comm | grep '^xroce/' | sort | tr '\n' ' '; }
+said() { grep -qE "$2" "$WORK/$1.out"; }
+said_or_gone() { said "$1" "$2" || is_gone_or_zombie "$3"; }
+# cpus PID THREAD: where it may run.
+cpus() {
+	local t
+	for t in "/proc/$1/task/"*; do
+		[ "$(cat "$t/comm")" = "$2" ] && sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' "$t/status"
+	done
+}
+# switches PID: of all threads of the library together.
+switches() {
+	local t
+	for t in "/proc/$1/task/"*; do
+		grep -q '^xroce/' "$t/comm" && sed -n 's/^voluntary_ctxt_switches:[[:space:]]*//p' "$t/status"
+	done | awk '{ n += $1 } END { print n }'
+}
+
+# run_vector N: vector_events on it, until all events have come; its pid in $child.
+run_vector() {
+	start_on vector a "$TOOLS/vector_events" $DEV_A "$1" 50
+	wait_until 30 said_or_gone vector '^vector_events: 50' "$child"
+	said vector '^vector_events: 50' || { fail "vector_events does not end"; show vector; stop "$child"; return 1; }
+}
+
+raised_by() {
+	local v=$1 want=$2
+	run_vector "$v" || return
+	need_equal "the threads" "$(threads "$child")" "$want"
+	need_least "events raised by vector $v's thread" "$(vector "$child" "$v" events)" 50
+	need_equal "events raised by the other's" "$(vector "$child" $((1 - v)) events)" 0
+	stop "$child"
+}
+
+# On CPUs 1 and 0, in this order. A machine with one CPU has no choice.
+pinned() {
+	[ "$(nproc)" -ge 2 ] || { skip_reason="one CPU"; return 77; }
+	XROCE_VECTOR_CPUS=1,0 run_vector 1 || return
+	need_equal "vector 0's CPUs" "$(cpus "$child" xroce/$IF_A)" 1
+	need_equal "vector 1's CPUs" "$(cpus "$child" xroce/$IF_A/1)" 0
+	stop "$child"
+}
+
+# Nothing happens, so nobody wakes; what the last event left behind is over when two looks in a row agree.
+asleep() { local n; n=$(switches "$1"); read -r -t 0.3 <> <(:); [ "$n" = "$(switches "$1")" ]; }
+idle() {
+	run_vector 1 || return
+	wait_until 10 asleep "$child" || fail "the threads do not fall asleep"
+	stop "$child"
+}
+
+# Over a real path, CQs on both vectors: no wake-up is lost.
+stress() {
+	gids_for v4 || return
+	client_server 18620 100 "$TOOLS/wake_stress" -d $DEV_A -g "$gid_a" -n 10000 -s 3 -- \
+		"$TOOLS/wake_stress" -d $DEV_B -g "$gid_b" -n 10000 -s 3 $IP4_A || return
+	need_line server "^wake_stress: seed 3: [0-9]+ events for [0-9]+ completions"
+}
+
+run_case raised_by_vector_0 raised_by 0 "xroce/$IF_A xroce/watch "
+run_case raised_by_vector_1 raised_by 1 "xroce/$IF_A xroce/$IF_A/1 xroce/watch "
+run_case pinned pinned
+run_case idle idle
+run_case stress stress
+finish_cases
