@@ -159,6 +159,7 @@ static void eager__one_packet(void **state)
 
 	for (u32 i = 0; i < ARRAY_SIZE(lengths); i++) {
 		scene_open(&s, "one packet");
+		s.w->split_bytes = i % 2 ? 64 : WORLD_SPLIT_BYTES; /* within the header */
 		memset(s.remote->bytes, 0xee, 1024);
 		add(&s, 70, 0x1234567812345678, UINT64_MAX, 64, 512, 0);
 		check_eq(s.w, s.cq->n, 0);
@@ -295,6 +296,30 @@ static void whole__what_is_not_matched(void **state)
 		/* only what has a tag counts as unexpected */
 		check_eq(s.w, op(&s, &(struct tag_op){ .wr_id = 8, .opcode = TAG_SYNC, .flags = TAG_OP_SIGNALED, .unexpected_cnt = 0 }), 0);
 		expect(s.w, s.cq, 1, .wr_id = 8, .opcode = CQE_TM_SYNC, .flags = table[i].seen_as == CQE_TM_NO_TAG ? 0 : CQE_TM_SYNC_REQ);
+		scene_close(&s);
+	}
+}
+
+/* Longer than a rendezvous request may be, though it fits a packet. */
+static void whole__a_rendezvous_request_that_is_too_long(void **state)
+{
+	struct pair_options o = options();
+	struct scene s;
+
+	for (u32 extra = 0; extra < 2; extra++) {
+		struct send send;
+
+		o.pmtu = 1024;
+		scene_open_with(&s, "too long", &o);
+		post_receives(&s, 3, 5);
+		add(&s, 70, 5, UINT64_MAX, 0, 512, 0);
+		send = rendezvous(&s, 0, 5, 1024, 100, TAG_MAX_RENDEZVOUS_BYTES - 32 + extra);
+		post_send(s.a, &send);
+		world_run(s.w);
+		if (extra)
+			expect_whole(&s, 0, 3, CQE_TM_NO_TAG, &send);
+		else
+			expect_match(&s, 1, 70, 5, CQE_TM_DATA_VALID, 100);
 		scene_close(&s);
 	}
 }
@@ -685,11 +710,13 @@ static void rendezvous__many(void **state)
 	struct scene s;
 	u32 done = 0;
 
-	o.max_send_wr = 256;
+	o.max_send_wr = 128;
 	o.max_recv_wr = 256;
 	o.min_rnr_timer = 1;
 	scene_open_with(&s, "many", &o);
 	s.w->node[1].to[0].dead = true; /* no READ gets through for a while */
+	for (u32 i = 0; i < 128; i++) /* the application's own queue is full */
+		post_send(s.b, &(struct send){ .opcode = WR_WRITE });
 	tag_list_free(s.srq->tags);
 	assert_int_equal(tag_list_create(100, 1, &s.srq->tags), 0);
 	for (u32 i = 0; i < 100; i++) {
@@ -990,6 +1017,7 @@ int main(void)
 		cmocka_unit_test(eager__carries_what_a_send_carries),
 		cmocka_unit_test(match__order_and_mask),
 		cmocka_unit_test(whole__what_is_not_matched),
+		cmocka_unit_test(whole__a_rendezvous_request_that_is_too_long),
 		cmocka_unit_test(write_imm__is_no_message_of_tags),
 		cmocka_unit_test(unexpected__waits_for_a_receive),
 		cmocka_unit_test(step__new_tags_wait_after_an_unexpected_message),

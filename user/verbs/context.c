@@ -123,6 +123,7 @@ static void context_set_ops(struct verbs_context *v)
 	v->open_qp = open_qp_op;
 	v->create_srq_ex = create_srq_ex_op;
 	v->get_srq_num = get_srq_num_op;
+	v->post_srq_ops = post_srq_ops_op;
 	v->open_xrcd = open_xrcd_op;
 	v->close_xrcd = close_xrcd_op;
 	v->alloc_td = alloc_td_op;

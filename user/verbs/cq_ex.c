@@ -8,7 +8,11 @@
 #include "objects.h"
 
 #define WC_FLAGS_SUPPORTED (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG | \
-			    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+			    IBV_WC_EX_WITH_TM_INFO | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+
+_Static_assert((int)IBV_WC_TM_RNDV_INCOMPLETE == CQE_TM_RNDV_INCOMPLETE && (int)IBV_WC_TM_ERR == CQE_TM_ERR &&
+	       (int)IBV_WC_TM_NO_TAG == CQE_TM_NO_TAG && (int)IBV_WC_TM_ADD == CQE_TM_ADD && (int)IBV_WC_TM_DATA_VALID == CQE_TM_DATA_VALID &&
+	       (int)IBV_WC_TM_SYNC_REQ == CQE_TM_SYNC_REQ, "cq.h takes its values from verbs.h");
 
 static void cq_ex_show(struct vcq *vcq, const struct cqe *e)
 {
@@ -137,6 +141,14 @@ static uint32_t read_flow_tag(struct ibv_cq_ex *cq)
 	return to_vcq_ex(cq)->current->flow_tag;
 }
 
+static void read_tm_info(struct ibv_cq_ex *cq, struct ibv_wc_tm_info *info)
+{
+	const struct cqe *e = to_vcq_ex(cq)->current;
+
+	info->tag = e->tm_tag;
+	info->priv = e->tm_priv;
+}
+
 static void cq_ex_set_ops(struct ibv_cq_ex *ex, u64 wc_flags)
 {
 	ex->start_poll = cq_ex_start;
@@ -155,6 +167,7 @@ static void cq_ex_set_ops(struct ibv_cq_ex *ex, u64 wc_flags)
 	ex->read_completion_ts = wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP ? read_completion_ts : NULL;
 	ex->read_cvlan = wc_flags & IBV_WC_EX_WITH_CVLAN ? read_cvlan : NULL;
 	ex->read_flow_tag = wc_flags & IBV_WC_EX_WITH_FLOW_TAG ? read_flow_tag : NULL;
+	ex->read_tm_info = wc_flags & IBV_WC_EX_WITH_TM_INFO ? read_tm_info : NULL;
 	ex->read_completion_wallclock_ns =
 		wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK ? read_completion_wallclock_ns : NULL;
 }

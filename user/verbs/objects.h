@@ -141,7 +141,7 @@ struct vcq {
 	struct vchannel *channel;
 	u32 vector;		   /* completion vector: < num_comp_vectors */
 	const struct cqe *current; /* between start_poll and end_poll */
-	_Atomic u32 users;	   /* QPs and XRC SRQs */
+	_Atomic u32 users;	   /* QPs, and SRQs that complete in it */
 	bool joined;		   /* the port's arm-word map; under vcontext.lock */
 	struct vpd *domain;	   /* parent domain given to ibv_create_cq_ex(), or NULL */
 	/* under channel->lock */
@@ -158,8 +158,8 @@ struct vsrq {
 	struct vlock lock;
 	_Atomic u32 users;	   /* QPs */
 	u32 async_delivered;	   /* under vcontext.async_lock */
-	/* XRC, else NULL */
-	struct vxrcd *xrcd;
+	struct vxrcd *xrcd;	   /* XRC, else NULL */
+	/* XRC and tag matching, else NULL */
 	struct vcq *cq;
 	struct port *port;
 };
@@ -242,6 +242,12 @@ static inline struct vqp *to_vqp_ex(struct ibv_qp_ex *qp)
 static inline struct vsrq *to_vsrq(struct ibv_srq *srq)
 {
 	return container_of(srq, struct vsrq, ibv);
+}
+
+/* Where the QP's receives complete, or NULL: on a tag-matching SRQ that one's CQ. */
+static inline struct vcq *vqp_recv_cq(const struct vqp *vqp)
+{
+	return vqp->ibv.srq && to_vsrq(vqp->ibv.srq)->srq.tags ? to_vsrq(vqp->ibv.srq)->cq : to_vcq_or_null(vqp->ibv.recv_cq);
 }
 
 static inline struct vxrcd *to_vxrcd(struct ibv_xrcd *xrcd)
@@ -392,6 +398,9 @@ int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path
 /* srq.c */
 struct ibv_srq *create_srq_ex_op(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
 int get_srq_num_op(struct ibv_srq *srq, uint32_t *srq_num);
+
+/* srq_ops.c */
+int post_srq_ops_op(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_wr **bad_wr);
 
 /* xrcd.c */
 struct ibv_xrcd *open_xrcd_op(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);

@@ -135,7 +135,7 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct vqp *vqp = to_vqp(qp);
 	struct vcontext *ctx = to_vcontext(qp->context);
-	struct vcq *send_cq = to_vcq_or_null(qp->send_cq), *recv_cq = to_vcq_or_null(qp->recv_cq);
+	struct vcq *send_cq = to_vcq_or_null(qp->send_cq), *recv_cq = vqp_recv_cq(vqp);
 	struct qp_attr a;
 	bool reset;
 	int err = context_gone(qp->context) ? EIO : attr_check(attr, mask);

@@ -63,6 +63,11 @@ int query_device_ex_op(struct ibv_context *context, const struct ibv_query_devic
 	full.completion_timestamp_mask = UINT64_MAX;
 	full.hca_core_clock = 1000000; /* kHz: completion times are in nanoseconds */
 	full.phys_port_cnt_ex = 1;
+	full.tm_caps.max_rndv_hdr_size = TAG_MAX_RENDEZVOUS_BYTES;
+	full.tm_caps.max_num_tags = TAG_MAX_TAGS;
+	full.tm_caps.flags = IBV_TM_CAP_RC;
+	full.tm_caps.max_ops = TAG_MAX_OPS;
+	full.tm_caps.max_sge = TAG_MAX_SGE;
 	full.cq_mod_caps.max_cq_count = UINT16_MAX;
 	full.cq_mod_caps.max_cq_period = UINT16_MAX;
 	memset(attr, 0, size);

@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Shared receive queues, basic and XRC: the transport's receive ring with a verbs object around it. A basic SRQ attaches nothing to the interface; its limit
- * is watched by the engine from the first QP on. An XRC SRQ has a number by which requests find it, so it makes the port.
+ * Shared receive queues: the transport's receive ring with a verbs object around it. A basic SRQ attaches nothing to the interface; its limit is watched by
+ * the engine from the first QP on. An XRC SRQ has a number by which requests find it, and a tag-matching one a list that the engine works on: these make
+ * the port. Both have a CQ of their own.
  */
 #include "objects.h"
+
+/* What srq_new() made: no engine knows it. */
+static void srq_free(struct vsrq *vsrq)
+{
+	tag_list_free(vsrq->srq.tags);
+	rq_free(&vsrq->srq.rq);
+	free(vsrq);
+}
 
 static struct vsrq *srq_new(struct ibv_pd *ibpd, void *srq_context, const struct ibv_srq_attr *attr)
 {
@@ -20,8 +29,7 @@ static struct vsrq *srq_new(struct ibv_pd *ibpd, void *srq_context, const struct
 		return fail(ENOMEM);
 	err = -rq_init(&vsrq->srq.rq, attr->max_wr, attr->max_sge);
 	if (err) {
-		rq_free(&vsrq->srq.rq);
-		free(vsrq);
+		srq_free(vsrq);
 		return fail(err);
 	}
 	vsrq->srq.pd = pd->number;
@@ -42,10 +50,10 @@ static struct ibv_srq *srq_ready(struct vsrq *vsrq, struct ibv_srq_attr *attr)
 	attr->max_wr = vsrq->srq.rq.max_wr;
 	attr->max_sge = vsrq->srq.rq.max_sge;
 	pd_use(to_vpd(vsrq->ibv.pd));
-	if (vsrq->xrcd) {
+	if (vsrq->xrcd)
 		atomic_fetch_add(&vsrq->xrcd->users, 1);
+	if (vsrq->cq)
 		atomic_fetch_add(&vsrq->cq->users, 1);
-	}
 	context_get(to_vcontext(vsrq->ibv.context));
 	return &vsrq->ibv;
 }
@@ -57,8 +65,8 @@ EXPORT struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_att
 	return vsrq ? srq_ready(vsrq, &attr->attr) : NULL;
 }
 
-/* Make it one that XRC requests find. Returns 0 or a positive errno. */
-static int srq_enter(struct vsrq *vsrq, struct vxrcd *xrcd, struct vcq *cq)
+/* What comes to it completes in this CQ. Returns 0 or a positive errno. */
+static int srq_set_cq(struct vsrq *vsrq, struct vcq *cq)
 {
 	int err = context_port(to_vcontext(vsrq->ibv.context), &vsrq->port);
 
@@ -66,10 +74,20 @@ static int srq_enter(struct vsrq *vsrq, struct vxrcd *xrcd, struct vcq *cq)
 		err = cq_join(cq, vsrq->port);
 	if (err)
 		return err;
-	vsrq->xrcd = xrcd;
 	vsrq->cq = cq;
-	vsrq->srq.xrcd = xrcd_number(xrcd);
 	vsrq->srq.cq = &cq->cq;
+	return 0;
+}
+
+/* Make it one that XRC requests find. Returns 0 or a positive errno. */
+static int srq_enter(struct vsrq *vsrq, struct vxrcd *xrcd, struct vcq *cq)
+{
+	int err = srq_set_cq(vsrq, cq);
+
+	if (err)
+		return err;
+	vsrq->xrcd = xrcd;
+	vsrq->srq.xrcd = xrcd_number(xrcd);
 	port_lock(vsrq->port);
 	err = -engine_srq_add(port_engine(vsrq->port), &vsrq->srq);
 	port_unlock(vsrq->port);
@@ -89,8 +107,28 @@ static struct ibv_srq *create_xrc_srq(struct ibv_context *context, struct ibv_sr
 		return NULL;
 	err = srq_enter(vsrq, to_vxrcd(attr->xrcd), to_vcq(attr->cq));
 	if (err) {
-		rq_free(&vsrq->srq.rq);
-		free(vsrq);
+		srq_free(vsrq);
+		return fail(err);
+	}
+	return srq_ready(vsrq, &attr->attr);
+}
+
+static struct ibv_srq *create_tag_srq(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+	const u32 required = IBV_SRQ_INIT_ATTR_TM | IBV_SRQ_INIT_ATTR_CQ;
+	struct vsrq *vsrq;
+	int err;
+
+	if ((attr->comp_mask & required) != required || attr->cq->context != context)
+		return fail(EINVAL);
+	vsrq = srq_new(attr->pd, attr->srq_context, &attr->attr);
+	if (!vsrq)
+		return NULL;
+	err = -tag_list_create(attr->tm_cap.max_num_tags, attr->tm_cap.max_ops, &vsrq->srq.tags);
+	if (!err)
+		err = srq_set_cq(vsrq, to_vcq(attr->cq));
+	if (err) {
+		srq_free(vsrq);
 		return fail(err);
 	}
 	return srq_ready(vsrq, &attr->attr);
@@ -103,12 +141,12 @@ struct ibv_srq *create_srq_ex_op(struct ibv_context *context, struct ibv_srq_ini
 
 	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED || (int)type < IBV_SRQT_BASIC || type > IBV_SRQT_TM)
 		return fail(EINVAL);
-	if (type == IBV_SRQT_TM)
-		return fail(EOPNOTSUPP);
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || attr->pd->context != context)
 		return fail(EINVAL);
 	if (type == IBV_SRQT_XRC)
 		return create_xrc_srq(context, attr);
+	if (type == IBV_SRQT_TM)
+		return create_tag_srq(context, attr);
 	vsrq = srq_new(attr->pd, attr->srq_context, &attr->attr);
 	return vsrq ? srq_ready(vsrq, &attr->attr) : NULL;
 }
@@ -206,14 +244,14 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 		engine_srq_remove(port_engine(vsrq->port), &vsrq->srq);
 		port_unlock(vsrq->port);
 		atomic_fetch_sub(&vsrq->xrcd->users, 1);
-		atomic_fetch_sub(&vsrq->cq->users, 1);
 	}
+	if (vsrq->cq)
+		atomic_fetch_sub(&vsrq->cq->users, 1);
 	async_forget(ctx, srq, &vsrq->async_delivered, &srq->mutex, &srq->cond, &srq->events_completed);
 	pd_unuse(to_vpd(srq->pd));
 	pthread_cond_destroy(&srq->cond);
 	pthread_mutex_destroy(&srq->mutex);
-	rq_free(&vsrq->srq.rq);
-	free(vsrq);
+	srq_free(vsrq);
 	context_put(ctx);
 	return 0;
 }
