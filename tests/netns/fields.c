@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What an extended CQ tells of packets that were received: VLAN tag, service level, flow tag. One QP that only receives; a line for each completion.
+ *
+ *	fields DEVICE GID-INDEX COUNT ud QKEY
+ *	fields DEVICE GID-INDEX COUNT rc PEER-ADDRESS PEER-QPN
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/ctl.h"
+
+#define BYTES 64
+
+static struct ibv_context *open_device(const char *name)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *ctx = NULL;
+
+	must(list, "ibv_get_device_list: %s", strerror(errno));
+	for (int i = 0; list[i] && !ctx; i++)
+		if (!strcmp(ibv_get_device_name(list[i]), name))
+			ctx = ibv_open_device(list[i]);
+	must(ctx, "cannot open %s: %s", name, strerror(errno));
+	return ctx;
+}
+
+static void ud_to_rtr(struct ibv_qp *qp, const char *qkey)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = (uint32_t)strtoul(qkey, NULL, 0) };
+
+	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), "INIT refused");
+	a.qp_state = IBV_QPS_RTR;
+	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE), "RTR refused");
+}
+
+static void rc_to_rtr(struct ibv_qp *qp, int gid_index, const char *peer, const char *peer_qpn)
+{
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .path_mtu = IBV_MTU_1024, .max_dest_rd_atomic = 1, .min_rnr_timer = 1,
+				 .dest_qp_num = (uint32_t)strtoul(peer_qpn, NULL, 0),
+				 .ah_attr = { .is_global = 1, .port_num = 1, .grh = { .sgid_index = (uint8_t)gid_index, .hop_limit = 64 } } };
+	uint8_t *raw = a.ah_attr.grh.dgid.raw;
+
+	if (inet_pton(AF_INET6, peer, raw) != 1) {
+		raw[10] = raw[11] = 0xff;
+		must(inet_pton(AF_INET, peer, raw + 12) == 1, "%s is no address", peer);
+	}
+	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "INIT refused");
+	a.qp_state = IBV_QPS_RTR;
+	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					    IBV_QP_MIN_RNR_TIMER), "RTR refused");
+}
+
+int main(int argc, char **argv)
+{
+	struct ibv_cq_init_attr_ex ex = { .cqe = 64, .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG };
+	struct ibv_qp_init_attr init = { .cap = { 1, 64, 1, 1, 0 } };
+	struct ibv_poll_cq_attr attr = { 0 };
+	static char buffer[BYTES];
+	struct ibv_context *ctx;
+	struct ibv_cq_ex *cq;
+	struct ibv_sge sge;
+	struct ibv_mr *mr;
+	struct ibv_pd *pd;
+	struct ibv_qp *qp;
+	int count;
+
+	must(argc == 6 || argc == 7, "fields DEVICE GID-INDEX COUNT ud QKEY | rc PEER-ADDRESS PEER-QPN");
+	count = atoi(argv[3]);
+	init.qp_type = argc == 6 ? IBV_QPT_UD : IBV_QPT_RC;
+	ctx = open_device(argv[1]);
+	must((pd = ibv_alloc_pd(ctx)) && (mr = ibv_reg_mr(pd, buffer, BYTES, IBV_ACCESS_LOCAL_WRITE)), "ibv_reg_mr: %s", strerror(errno));
+	must((cq = ibv_create_cq_ex(ctx, &ex)), "ibv_create_cq_ex: %s", strerror(errno));
+	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(cq);
+	must((qp = ibv_create_qp(pd, &init)), "ibv_create_qp: %s", strerror(errno));
+	if (argc == 6)
+		ud_to_rtr(qp, argv[5]);
+	else
+		rc_to_rtr(qp, atoi(argv[2]), argv[5], argv[6]);
+	sge = (struct ibv_sge){ (uintptr_t)buffer, BYTES, mr->lkey };
+	for (int i = 0; i < count; i++) {
+		struct ibv_recv_wr wr = { .wr_id = (uint64_t)i, .sg_list = &sge, .num_sge = 1 }, *bad;
+
+		must(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
+	}
+	printf("qpn 0x%x\n", qp->qp_num);
+	fflush(stdout);
+	for (int i = 0; i < count; i++) {
+		int err;
+
+		while ((err = ibv_start_poll(cq, &attr)) == ENOENT)
+			;
+		must(!err, "ibv_start_poll: %s", strerror(err));
+		must(cq->status == IBV_WC_SUCCESS && cq->wr_id == (uint64_t)i, "wr_id %d, status %d", (int)cq->wr_id, cq->status);
+		printf("received %d: sl %d, vlan 0x%04x, flow 0x%08x\n", i, ibv_wc_read_sl(cq), ibv_wc_read_cvlan(cq), ibv_wc_read_flow_tag(cq));
+		fflush(stdout);
+		ibv_end_poll(cq);
+	}
+	must(!ibv_destroy_qp(qp) && !ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) && !ibv_dereg_mr(mr) && !ibv_dealloc_pd(pd) && !ibv_close_device(ctx), "the end");
+	return 0;
+}

@@ -1,0 +1,57 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Receive-side fields of extended CQs over a real path: the VLAN tag as it was on the wire, the service level (the tag's priority; without a tag the upper
+# three bits of the traffic class), and a flow tag that tells senders apart. The frames come from a packet socket (tagged.c).
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 4500
+
+PEER_QPN=0x4711 QKEY=0x1234567
+
+# The packets, a line each: options of `tagged`, then what must be read.
+packets() {
+	cat <<-END
+		-T a07b -c 0x60 -p 50001|sl 5, vlan 0xa07b
+		-T 6000 -p 50001|sl 3, vlan 0x6000
+		-T 4007,c001 -p 50001|sl 2, vlan 0x4007
+		-T 0fff -c 0xff -p 50001|sl 0, vlan 0x0fff
+		-T f001 -p 50001|sl 7, vlan 0xf001
+		-c 0xb8 -p 50002|sl 5, vlan 0x0000
+		-c 0x1c -p 50001|sl 0, vlan 0x0000
+	END
+}
+
+said() { grep -qE "$2" "$WORK/$1.out"; }
+said_or_gone() { said "$1" "$2" || is_gone_or_zombie "$3"; }
+
+# receive TRANSPORT FAMILY
+fields() {
+	local transport=$1 from=$IP4_B to=$IP4_A qpn i=0 options want how flows
+	gids_for "$2" || return
+	[ "$2" = v4 ] || { from=$IP6_B to=$IP6_A; }
+	if [ "$transport" = ud ]; then
+		start_on fields a "$TOOLS/fields" $DEV_A "$gid_a" "$(packets | wc -l)" ud $QKEY
+	else
+		start_on fields a "$TOOLS/fields" $DEV_A "$gid_a" "$(packets | wc -l)" rc "$from" $PEER_QPN
+	fi
+	wait_until 10 said_or_gone fields '^qpn ' "$child"
+	qpn=$(sed -n 's/^qpn //p' "$WORK/fields.out")
+	while IFS='|' read -r options want; do
+		if [ "$transport" = ud ]; then how="-k $QKEY"; else how="-P $i"; fi
+		# shellcheck disable=SC2086
+		in_b "$TOOLS/tagged" -i $IF_B -s $MAC_B -d $MAC_A -f "$from" -t "$to" -q "$qpn" $options $how || fail "tagged failed: $options"
+		wait_until 10 said_or_gone fields "^received $i:" "$child"
+		need_line fields "^received $i: $want, flow 0x[0-9a-f]{8}\$" || break
+		i=$((i + 1))
+	done < <(packets)
+	finish "$child" 10 || { fail "fields ended with $?"; show fields; return; }
+	# Two senders' ports, two tags.
+	flows=$(sed -n 's/^received .*flow //p' "$WORK/fields.out" | sort | uniq -c | awk '{ print $1 }' | sort -n | tr '\n' ' ')
+	need_equal "packets by flow tag" "$flows" "1 6 "
+}
+
+for t in ud rc; do
+	run_case ${t}_v4 fields $t v4
+	run_case ${t}_v6 fields $t v6
+done
+finish_cases
