@@ -209,6 +209,7 @@ static void drain_events(struct engine *e)
 static bool carry(struct bench *b, u32 from, u64 *clock)
 {
 	struct engine *tx = b->end[from].engine, *rx = b->end[!from].engine;
+	struct engine_frame batch[BATCH] = { 0 };
 	u32 len[BATCH], n = 0;
 	u64 t = *clock, t1;
 
@@ -218,12 +219,10 @@ static bool carry(struct bench *b, u32 from, u64 *clock)
 		return false;
 	t1 = now();
 	b->end[from].spent_ns += t1 - t;
-	for (u32 i = 0; i < n; i++) {
-		const struct rx_frame frame = { .data = frames[i], .len = len[i] };
-
-		if (engine_input(rx, NULL, &frame, t1))
-			die("a packet was dropped");
-	}
+	for (u32 i = 0; i < n; i++)
+		batch[i].frame = (struct rx_frame){ .data = frames[i], .len = len[i] };
+	if (engine_input_batch(rx, batch, n, t1))
+		die("a packet was dropped");
 	*clock = now();
 	b->end[!from].spent_ns += *clock - t1;
 	return true;

@@ -32,6 +32,11 @@ void completer_check_drained(struct engine *e, struct qp *qp)
 	}
 }
 
+static u64 due_ns(const struct requester *req)
+{
+	return req->rnr_wait ? req->rnr_until_ns : min_u64(req->ack_deadline_ns, req->rtt.deadline_ns);
+}
+
 /* unacked_psn has moved from before: all counters start again, and so do the time-outs if anything is still out. */
 static void progress(struct engine *e, struct qp *qp, u32 before, u64 now_ns)
 {
@@ -51,11 +56,11 @@ static void progress(struct engine *e, struct qp *qp, u32 before, u64 now_ns)
 	if (psn_diff(req->unacked_psn, req->next_psn) > 0)
 		requester_seek(qp, req->unacked_psn);
 	req->ack_deadline_ns = NSEC_NEVER;
-	if (req->next_psn != req->unacked_psn && req->timeout) {
+	if (req->next_psn != req->unacked_psn && req->timeout)
 		req->ack_deadline_ns = now_ns + (4096ull << req->timeout);
-		timer_set(e, qp, req->ack_deadline_ns);
-	}
 	congestion_rearm(e, qp, now_ns);
+	/* a wait for its rate is found again when it is served, which is now */
+	timer_put_off(e, qp, due_ns(req));
 	completer_check_drained(e, qp);
 	engine_ready(e, qp);
 }
@@ -309,5 +314,5 @@ void completer_expire(struct engine *e, struct qp *qp, u64 now_ns)
 		ack_timeout(e, qp, true, now_ns);
 	}
 	/* those that were put off since they were set */
-	timer_set(e, qp, req->rnr_wait ? req->rnr_until_ns : min_u64(req->ack_deadline_ns, req->rtt.deadline_ns));
+	timer_set(e, qp, due_ns(req));
 }

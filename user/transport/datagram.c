@@ -53,7 +53,7 @@ u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 	enum qp_state state = qp_state(qp);
-	struct packet p = { .psn = req->next_psn, .pkey = qp->pkey, .migreq = true, .src_qpn = qp->qpn };
+	struct packet p;
 	const struct send_wqe *wqe;
 	u8 *payload;
 
@@ -64,6 +64,8 @@ u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 		qp_send_error(e, qp, CQE_LOC_LEN_ERR, VERR_TOO_LONG, now_ns);
 		return 0;
 	}
+	packet_from(&p, qp, req->next_psn);
+	p.src_qpn = qp->qpn;
 	p.opcode = OPCODE(XROCE_UD, wqe->opcode == WR_SEND_WITH_IMM ? OP5_SEND_ONLY_IMM : OP5_SEND_ONLY);
 	p.solicited = wqe->flags & WR_SOLICITED;
 	p.dest_qpn = wqe->ud.remote_qpn;

@@ -10,6 +10,9 @@
 /* Packets that one QP may send in a row before the next has its turn: long enough to use its cache lines well. */
 #define BURST_PACKETS 16
 
+/* Frames whose QPs are fetched into the cache together: some four lines each. */
+#define PREFETCH_FRAMES 16
+
 int engine_create(const struct engine_config *config, struct engine **out)
 {
 	size_t size = (sizeof(struct engine) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
@@ -26,10 +29,9 @@ int engine_create(const struct engine_config *config, struct engine **out)
 	e->next_slot = (u32)config->random(config->random_arg);
 	e->cq_due_ns = NSEC_NEVER;
 	atomic_store(&e->earliest_ns, NSEC_NEVER);
-	e->heap = calloc(XROCE_MAX_QP, sizeof(*e->heap));
-	if (!e->heap || reorder_init(e) || mr_table_init(&e->mrs, config->random, config->random_arg)) {
+	if (timers_init(&e->timers) || reorder_init(e) || mr_table_init(&e->mrs, config->random, config->random_arg)) {
 		reorder_destroy(e);
-		free(e->heap);
+		timers_free(&e->timers);
 		free(e);
 		return -ENOMEM;
 	}
@@ -41,7 +43,7 @@ void engine_destroy(struct engine *e)
 {
 	mr_table_destroy(&e->mrs);
 	reorder_destroy(e);
-	free(e->heap);
+	timers_free(&e->timers);
 	free(e);
 }
 
@@ -59,38 +61,38 @@ struct qp *engine_find_qp(const struct engine *e, u32 qpn)
 
 /* ---- who sends next ---- */
 
+static struct qp **ready_at(struct engine *e, u32 index)
+{
+	return &e->ready[index % XROCE_MAX_QP];
+}
+
 void engine_ready(struct engine *e, struct qp *qp)
 {
-	struct qp *head = e->ready_head;
-
 	if (qp->ready)
 		return;
 	qp->ready = true;
-	if (!head) {
-		e->ready_head = qp->ready_next = qp->ready_prev = qp;
-		return;
-	}
-	qp->ready_next = head;
-	qp->ready_prev = head->ready_prev;
-	head->ready_prev->ready_next = qp;
-	head->ready_prev = qp;
+	*ready_at(e, e->ready_tail++) = qp;
+}
+
+/* The first one has nothing to send. */
+static void pop_ready(struct engine *e)
+{
+	(*ready_at(e, e->ready_head++))->ready = false;
+	e->burst = 0;
 }
 
 void engine_unready(struct engine *e, struct qp *qp)
 {
+	u32 at = e->ready_head;
+
 	if (!qp->ready)
 		return;
-	qp->ready = false;
-	if (qp->ready_next == qp) {
-		e->ready_head = NULL;
-		return;
-	}
-	qp->ready_prev->ready_next = qp->ready_next;
-	qp->ready_next->ready_prev = qp->ready_prev;
-	if (e->ready_head == qp) {
-		e->ready_head = qp->ready_next;
-		e->burst = 0;
-	}
+	while (*ready_at(e, at) != qp)
+		at++;
+	/* the first takes its place */
+	*ready_at(e, at) = *ready_at(e, e->ready_head);
+	*ready_at(e, e->ready_head) = qp;
+	pop_ready(e);
 }
 
 void engine_doorbell(struct engine *e, struct qp *qp)
@@ -127,6 +129,10 @@ static void take_doorbells(struct engine *e)
 			qp_flush(e, qp);
 		else
 			engine_ready(e, qp);
+		/* what was posted is warm, what sends it may not be */
+		__builtin_prefetch(&qp->req.next_psn, 1);
+		__builtin_prefetch(&qp->req.ack_deadline_ns, 1);
+		__builtin_prefetch(&qp->req.header);
 	}
 }
 
@@ -156,9 +162,10 @@ u32 engine_output(struct engine *e, u8 *frame, u32 room, u64 now_ns)
 		return 0;
 	e->now_ns = now_ns;
 	take_doorbells(e);
-	while ((qp = e->ready_head)) {
+	while (e->ready_head != e->ready_tail) {
 		u32 len = 0;
 
+		qp = *ready_at(e, e->ready_head);
 		if (reply_pending(qp))
 			len = reply_output(e, qp, frame, now_ns);
 		if (!len)
@@ -170,8 +177,8 @@ u32 engine_output(struct engine *e, u8 *frame, u32 room, u64 now_ns)
 			continue;
 		}
 		if (++e->burst >= BURST_PACKETS && qp->ready) {
-			e->ready_head = qp->ready_next;
-			e->burst = 0;
+			pop_ready(e);
+			engine_ready(e, qp);
 		}
 		e->stats->tx_packets++;
 		e->stats->tx_bytes += len;
@@ -273,6 +280,65 @@ int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct
 drop:
 	engine_drop(e, (enum xroce_drop)reason);
 	return reason + 1;
+}
+
+/*
+ * Which QP a frame is for is in the table after one step, its lines of cache after another, and where its next WQE lies is in one of them: three
+ * steps, each for the whole batch before the next, so that the waits are one behind another once and not for each frame.
+ */
+static void prefetch(struct engine *e, const struct engine_frame *frames, u32 n)
+{
+	struct qp **slot[PREFETCH_FRAMES];
+	u8 opcode[PREFETCH_FRAMES];
+	u32 qpn;
+
+	for (u32 i = 0; i < n; i++) {
+		slot[i] = NULL;
+		if (header_in_peek(&frames[i].frame, &qpn, &opcode[i])) {
+			slot[i] = &e->qp[qpn % XROCE_MAX_QP];
+			__builtin_prefetch(slot[i]);
+		}
+	}
+	for (u32 i = 0; i < n; i++) {
+		struct qp *qp = slot[i] ? *slot[i] : NULL;
+
+		if (!qp)
+			continue;
+		__builtin_prefetch(qp);
+		if (opcode_flags(opcode[i]) & OP_RESPONSE) {
+			__builtin_prefetch(&qp->req.response);
+			__builtin_prefetch(&qp->req.next_psn, 1);
+			__builtin_prefetch(&qp->req.ack_deadline_ns, 1);
+			__builtin_prefetch(&qp->sq, 1);
+		} else {
+			__builtin_prefetch(&qp->resp.request);
+			__builtin_prefetch(&qp->resp.seq, 1);
+			__builtin_prefetch(&qp->resp.recv, 1);
+			__builtin_prefetch(&qp->rq, 1);
+		}
+	}
+	for (u32 i = 0; i < n; i++) {
+		const struct qp *qp = slot[i] ? *slot[i] : NULL;
+
+		if (!qp)
+			continue;
+		if (opcode_flags(opcode[i]) & OP_RESPONSE)
+			__builtin_prefetch(sq_at(&qp->sq, sq_cons(&qp->sq)));
+		else if (!qp->srq)
+			__builtin_prefetch(rq_next(&qp->rq));
+	}
+}
+
+u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns)
+{
+	u32 dropped = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		if (i % PREFETCH_FRAMES == 0 && i + 1 < n)
+			prefetch(e, frames + i, min_u32(n - i, PREFETCH_FRAMES));
+		dropped += engine_input(e, frames[i].hint, &frames[i].frame, now_ns) != 0;
+	}
+	return dropped;
 }
 
 /* ---- time ---- */

@@ -82,6 +82,15 @@ struct qp *engine_find_qp(const struct engine *e, u32 qpn);
 int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame, u64 now_ns);
 
 /*
+ * The same for n frames in their order, with what each will touch fetched into the cache while others are worked on. Returns how many were dropped.
+ */
+struct engine_frame {
+	struct rx_frame frame;
+	const struct xroce_rx_cqe *hint;
+};
+u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns);
+
+/*
  * Write the next frame to be sent into frame, which has room bytes (at least PACKET_FRAME_MAX). Returns its length, 0 when there is
  * nothing to send now. The frame's data is final: the engine does not look at it again.
  */

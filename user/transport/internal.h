@@ -27,6 +27,20 @@
 #define QPN_SLOT_BITS 14
 _Static_assert(1 << QPN_SLOT_BITS == XROCE_MAX_QP, "a QPN is a random generation and a slot");
 
+/* When a QP is to be looked at, by its slot in the table; see timer.c. */
+struct timer {
+	u64 at_ns;
+	u32 slot;
+};
+struct timers {
+	struct timer *line;	/* a ring, in order of time */
+	u32 line_head, line_tail;
+	struct timer *heap;	/* heap[0] is the earliest of those that would not be in order there */
+	u32 len;
+	u32 *place;		/* of a slot: position in the heap + 1 or in the line with IN_LINE, 0 = nowhere */
+	u64 *due_ns;		/* of a slot: its deadline, at_ns or later */
+};
+
 struct engine {
 	struct engine_config config;
 	struct xroce_engine_stats *stats;
@@ -37,17 +51,15 @@ struct engine {
 	u32 num_qps;
 	u32 next_slot;
 
-	/* QPs that may have something to send: a ring list, served in turn */
-	struct qp *ready_head;
+	/* QPs that may have something to send, served in turn: a ring in an array, so that a neighbour in it is not touched */
+	u32 ready_head, ready_tail;
 	u32 burst;
 
 	/* doorbells, pushed by any thread, taken as a whole */
 	_Atomic(struct qp *) doorbells cache_aligned;
 
-	/* timers: a binary heap by deadline; heap[0] is the earliest. earliest_ns mirrors it for other threads */
-	struct qp **heap cache_aligned;
-	u32 heap_len;
-	_Atomic u64 earliest_ns;
+	struct timers timers cache_aligned;
+	_Atomic u64 earliest_ns; /* the first timer or moderated event, for other threads */
 
 	/* objects with events to report */
 	struct cq *cq_events;
@@ -62,6 +74,7 @@ struct engine {
 	struct srq *srq[ENGINE_MAX_SRQ];
 	u32 next_srq;
 	struct icrc_table icrc;
+	struct qp *ready[XROCE_MAX_QP];
 };
 
 /* Requests that have an answer of their own, take a PSN of it and a place among max_rd_atomic. */
@@ -93,7 +106,12 @@ struct srq *engine_find_srq(const struct engine *e, u32 number);
 bool engine_take_receive(struct engine *e, struct qp *qp);
 
 /* timer.c */
+int timers_init(struct timers *t);
+void timers_free(struct timers *t);
+/* Not later than this. */
 void timer_set(struct engine *e, struct qp *qp, u64 deadline_ns);
+/* This, be it earlier or later. */
+void timer_put_off(struct engine *e, struct qp *qp, u64 deadline_ns);
 void timer_cancel(struct engine *e, struct qp *qp);
 struct qp *timer_pop(struct engine *e, u64 now_ns);
 /* The earliest deadline has changed: tell other threads. */
@@ -129,6 +147,22 @@ void qp_purge_completions(struct qp *qp);
 void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns);
 void requester_reset(struct requester *req);
 void responder_reset(struct responder *resp);
+
+/*
+ * Start a packet from qp. The fields of extension headers are left alone: who chooses an opcode sets those that it carries, and no others are read.
+ * (To clear the whole struct takes longer than to build most packets.)
+ */
+static inline void packet_from(struct packet *p, const struct qp *qp, u32 psn)
+{
+	p->pad = p->tver = 0;
+	p->solicited = p->ackreq = p->fecn = p->becn = false;
+	p->migreq = true;
+	p->pkey = qp->pkey;
+	p->dest_qpn = qp->dest_qpn;
+	p->psn = psn;
+	p->payload_len = 0;
+	p->ip_id = 0;
+}
 
 /* requester.c */
 void requester_start(struct qp *qp, u32 sq_psn);

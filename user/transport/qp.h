@@ -352,10 +352,7 @@ struct qp {
 	struct shared_sends *shared; /* with tag_matching, else NULL */
 	void *owner;
 	struct qp_attr attr;	 /* as last set, for query */
-	/* scheduling, by engine.c and timer.c */
-	struct qp *ready_next, *ready_prev;
-	u32 timer_slot;		 /* position in the timer heap + 1, 0 = not in it */
-	u64 deadline_ns;
+	/* what is to be reported, by engine.c */
 	u32 events;		 /* EVENT_* bits to report */
 	bool event_queued;
 	struct qp *event_next;

@@ -14,6 +14,7 @@ void reply_ack(struct engine *e, struct qp *qp, u8 syndrome, u32 psn)
 	resp->ack_due = true;
 	resp->ack_syndrome = syndrome;
 	resp->ack_psn = psn;
+	__builtin_prefetch(&resp->header);
 	engine_ready(e, qp);
 }
 
@@ -53,20 +54,16 @@ static struct resp_resource *next_pending(struct responder *resp)
 
 static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource *r, u8 *frame)
 {
-	struct packet p = {
-		.psn = psn_add(r->first_psn, r->cursor),
-		.dest_qpn = qp->dest_qpn,
-		.pkey = qp->pkey,
-		.migreq = true,
-		.syndrome = credit_syndrome(e, qp),
-		.msn = r->msn,
-		.original = r->original,
-	};
 	u64 offset = (u64)r->cursor * qp->path_mtu;
 	bool first = r->cursor == r->resume, last;
 	const u8 *src = NULL;
 	struct unsealed u;
+	struct packet p;
 
+	packet_from(&p, qp, psn_add(r->first_psn, r->cursor));
+	p.syndrome = credit_syndrome(e, qp);
+	p.msn = r->msn;
+	p.original = r->original;
 	if (r->atomic) {
 		p.opcode = OPCODE(qp->transport, OP5_ATOMIC_ACKNOWLEDGE);
 	} else {
@@ -98,17 +95,13 @@ static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource
 static u32 ack_output(struct engine *e, struct qp *qp, u8 *frame)
 {
 	struct responder *resp = &qp->resp;
-	struct packet p = {
-		.opcode = OPCODE(qp->transport, OP5_ACKNOWLEDGE),
-		.psn = resp->ack_psn,
-		.dest_qpn = qp->dest_qpn,
-		.pkey = qp->pkey,
-		.migreq = true,
-		.syndrome = resp->ack_syndrome,
-		.msn = resp->seq.msn,
-	};
 	struct unsealed u;
+	struct packet p;
 
+	packet_from(&p, qp, resp->ack_psn);
+	p.opcode = OPCODE(qp->transport, OP5_ACKNOWLEDGE);
+	p.syndrome = resp->ack_syndrome;
+	p.msn = resp->seq.msn;
 	if ((p.syndrome & AETH_CLASS_MASK) == AETH_ACK)
 		p.syndrome = credit_syndrome(e, qp);
 	resp->ack_due = false;

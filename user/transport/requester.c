@@ -311,12 +311,14 @@ static u32 read_request_packets(const struct engine *e, const struct send_wqe *w
 
 u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *frame, u32 *next, u64 now_ns)
 {
-	struct packet p = { .psn = psn, .dest_qpn = qp->dest_qpn, .pkey = qp->pkey, .migreq = true, .ackreq = true };
 	const struct send_wqe *wqe = requester_wqe(qp, psn);
 	u32 n = 1, k, len;
+	struct packet p;
 
 	if (!wqe)
 		return 0;
+	packet_from(&p, qp, psn);
+	p.ackreq = true;
 	k = (u32)psn_diff(psn, wqe->first_psn);
 	if (wqe->opcode == WR_READ)
 		n = min_u32(read_request_packets(e, wqe, k), (u32)psn_diff(end, psn));
@@ -347,7 +349,7 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	struct requester *req = &qp->req;
 	enum qp_state state = qp_state(qp);
 	bool reliable = is_reliable(qp);
-	struct packet p = { .dest_qpn = qp->dest_qpn, .pkey = qp->pkey, .migreq = true };
+	struct packet p;
 	struct send_wqe *wqe;
 	u32 window, n = 1, len;
 	bool again, last;
@@ -365,7 +367,7 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	if (!wqe)
 		return 0;
 
-	p.psn = req->next_psn;
+	packet_from(&p, qp, req->next_psn);
 	window = congestion_window(e, req);
 	if (wqe->opcode == WR_READ)
 		n = read_request_packets(e, wqe, req->tx_packet);

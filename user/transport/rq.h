@@ -52,6 +52,11 @@ void rq_publish(struct rq *rq, u32 n);
 
 /* Engine: take the oldest WQE. False when none is posted. Every field is copied and bounded (num_sge <= max_sge). */
 bool rq_take(struct rq *rq, struct recv_work *out);
+/* Engine: the WQE that rq_take() would take, if there is one. */
+static inline const void *rq_next(const struct rq *rq)
+{
+	return rq->ring + (size_t)(atomic_load_explicit(&((struct rq *)rq)->cons, memory_order_relaxed) & rq->mask) * rq->stride;
+}
 /* Either side: how many are posted and not taken. */
 u32 rq_posted(const struct rq *rq);
 /* Engine and producer both held: forget all. */
