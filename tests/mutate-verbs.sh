@@ -60,6 +60,23 @@ limit_early       | user/transport/engine.c  | /^bool engine_take_receive/,/^}/s
 resize_drops      | user/transport/rq.c      | /^int rq_resize/,/^}/s/i = cons; i != prod/i = cons + 1; i < prod/ | ibv_modify_srq
 resize_unlocked   | user/verbs/srq.c         | /^EXPORT int ibv_modify_srq/,/^}/s/vlock_take(&vsrq->lock);//;/^EXPORT int ibv_modify_srq/,/^}/s/vlock_drop(&vsrq->lock);// | ibv_modify_srq
 resize_cq_drops   | user/transport/cq.c      | /^int cq_resize/,/^}/s/i = cons; i != prod/i = cons + 1; i < prod/ | ibv_resize_cq
+tm_caps           | user/verbs/query.c       | s/full.tm_caps.max_sge = TAG_MAX_SGE;/full.tm_caps.max_sge = TAG_MAX_SGE + 1;/ | ibv_post_srq_ops
+tm_caps_flags     | user/verbs/query.c       | s/full.tm_caps.flags = IBV_TM_CAP_RC;/;/ | ibv_create_srq_ex
+tm_max_tags       | user/verbs/srq.c         | s/tag_list_create(attr->tm_cap.max_num_tags,/tag_list_create(TAG_MAX_TAGS,/ | ibv_post_srq_ops
+tm_other_types    | user/verbs/qp.c          | s/srq.tags && attr->qp_type != IBV_QPT_RC)/srq.tags \&\& attr->qp_type == IBV_QPT_UD)/;/tags && init->transport != XROCE_RC/d | ibv_create_srq_ex
+tm_cq_busy        | user/verbs/srq.c         | /^static struct ibv_srq \*srq_ready/,/^}/s/if (vsrq->cq)/if (vsrq->xrcd)/;/^EXPORT int ibv_destroy_srq/,/^}/s/if (vsrq->cq)/if (vsrq->xrcd)/ | ibv_create_srq_ex
+tm_info_tag       | user/verbs/cq_ex.c       | s/info->tag = e->tm_tag;/info->tag = (u32)e->tm_tag;/ | ibv_post_srq_ops
+tm_info_priv      | user/verbs/cq_ex.c       | s/info->priv = e->tm_priv;/info->priv = __builtin_bswap32(e->tm_priv);/ | ibv_post_srq_ops
+tm_info_unasked   | user/verbs/cq_ex.c       | s/wc_flags & IBV_WC_EX_WITH_TM_INFO ? read_tm_info : NULL/read_tm_info/ | ibv_create_cq_ex
+tm_handle         | user/verbs/srq_ops.c     | s/wr->tm.handle = op.handle;/wr->tm.handle = 0;/ | ibv_post_srq_ops
+tm_recv_wr_id     | user/verbs/srq_ops.c     | s/.recv_wr_id = is_add ? wr->tm.add.recv_wr_id : 0,/.recv_wr_id = wr->wr_id,/ | ibv_post_srq_ops
+tm_bad_wr         | user/verbs/srq_ops.c     | s/^			\*bad_wr = wr;/			*bad_wr = wr->next;/ | ibv_post_srq_ops
+tm_num_sge        | user/verbs/srq_ops.c     | s/(u32)wr->tm.add.num_sge/(u8)(wr->tm.add.num_sge + 1) - 1u/ | ibv_post_srq_ops
+tm_unlocked       | user/verbs/srq_ops.c     | s/port_lock(vsrq->port);//;s/port_unlock(vsrq->port);// | ibv_post_srq_ops
+tm_sync_ignored   | user/transport/tag.c     | s/if (op->opcode == TAG_SYNC || op->flags & TAG_OP_SYNC) {/if (0) {/ | ibv_post_srq_ops
+tm_always_in_step | user/transport/tag.c     | s/return list->unexpected == list->handled;/return true;/ | ibv_post_srq_ops
+tm_header_kept    | user/transport/tag.c     | s/kind == TAG_MATCHED ? sizeof(h.tmh) : /kind == TAG_MATCHED ? 0 : / | ibv_post_srq_ops
+tm_no_fin         | user/transport/rendezvous.c | s/^			send_fin(e, qp, wqe);/			;/;s/^		if (status == CQE_SUCCESS)$/		if (0)/ | ibv_post_srq_ops
 srq_busy          | user/verbs/srq.c         | /^EXPORT int ibv_destroy_srq/,/^}/s/return EBUSY;/;/ | ibv_create_srq
 bad_wr            | user/verbs/post.c        | /^static int rq_post/,/^}/s/\*bad_wr = wr;/*bad_wr = wr->next;/ | ibv_post_srq_recv
 srq_unlocked      | user/verbs/post.c        | /^static int rq_post/,/^}/s/vlock_take(lock);//;/^static int rq_post/,/^}/s/vlock_drop(lock);// | ibv_post_srq_recv

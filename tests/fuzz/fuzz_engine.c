@@ -40,9 +40,9 @@ struct record {
 
 static struct world *world;
 static struct buffer *mem;
-static struct side sides[NUM_SIDES];	/* RC over IPv4, RC over IPv6, UC, UD, XRC initiator, XRC target */
-static struct watched_cq *xrc_cq;
-static struct srq *xrc_srq;
+static struct side sides[NUM_SIDES];	/* RC over IPv4, RC over IPv6 on a tag-matching SRQ, UC, UD, XRC initiator, XRC target */
+static struct watched_cq *xrc_cq, *tag_cq;
+static struct srq *xrc_srq, *tag_srq;
 static struct mr *window, *own_window;	/* of the RC QP over IPv4: bound onto mem, and bound by its requests */
 
 static void make_sides(void)
@@ -50,6 +50,8 @@ static void make_sides(void)
 	static const enum xroce_transport transports[NUM_SIDES] = { XROCE_RC, XROCE_RC, XROCE_UC, XROCE_UD, XROCE_XRC, XROCE_XRC };
 	struct mr_table *t = engine_mr_table(world->node[1].engine);
 
+	tag_cq = world_cq(&world->node[1], 64);
+	tag_srq = world_tag_srq(&world->node[1], 8, 4, 4, tag_cq);
 	for (u32 i = 0; i < NUM_SIDES; i++) {
 		struct pair_options o = pair_defaults();
 
@@ -57,11 +59,11 @@ static void make_sides(void)
 		o.is_ipv6 = i == 1;
 		o.timeout = 10;
 		o.xrc_target = i == 5;
-		sides[i] = side_create(&world->node[1], &o, NULL);
+		sides[i] = side_create(&world->node[1], &o, i == 1 ? tag_srq : NULL);
 		side_init(&sides[i], &o);
 		side_rtr(&sides[i], &o, 0, 77, 0x1000);
 		side_rts(&sides[i], &o, 0x2000);
-		for (u32 k = 0; k < 8 && sides[i].recv; k++)
+		for (u32 k = 0; k < 8 && sides[i].recv && i != 1; k++)
 			post_recv_buffer(&sides[i], k, mem, k * 512, 4096);
 	}
 	xrc_cq = world_cq(&world->node[1], 64);
@@ -80,6 +82,8 @@ static void destroy_sides(void)
 
 	for (u32 i = 0; i < NUM_SIDES; i++)
 		side_destroy(&sides[i]);
+	world_tag_srq_destroy(tag_srq);
+	world_cq_destroy(&world->node[1], tag_cq);
 	world_xrc_srq_destroy(&world->node[1], xrc_srq);
 	world_cq_destroy(&world->node[1], xrc_cq);
 	mr_remove(t, window);
@@ -125,6 +129,13 @@ static void mend_frame(u8 *frame, u32 *len, u8 mend, u8 value)
 		p.xrc_srqn = xrc_srq->number;
 	}
 	packet_copy_payload(&p, 0, payload, p.payload_len);
+	if (s == &sides[1] && mend & MEND_KEY && p.flags & OP_SEND && p.flags & OP_START && p.payload_len >= sizeof(struct tmh) + sizeof(struct rvh)) {
+		struct tmh h = { .opcode = value & 3, .tag = htobe64(value >> 2 & 3) };
+		struct rvh v = { .va = htobe64(buffer_va(mem)), .rkey = htobe32(mem->mr->key), .len = htobe32(value * 64u) };
+
+		memcpy(payload, &h, sizeof(h));
+		memcpy(payload + sizeof(h), &v, sizeof(v));
+	}
 	at = packet_put_headers(built, &path, &p);
 	memcpy(at, payload, p.payload_len);
 	*len = packet_seal(built, at, p.payload_len);
@@ -169,11 +180,26 @@ static void post(const struct record *r)
 	try_post_send(s, &send);
 }
 
+/* Receives of the tag-matching SRQ, and operations on its list: tags are a few bits, so that messages find them. */
+static void post_tagged(const struct record *r)
+{
+	struct sge sge = { buffer_va(mem) + r->value * 8u, r->value * 32u, mem->mr->key };
+	struct tag_op op = { .wr_id = r->value, .opcode = r->mend % 4, .flags = r->value % 4, .unexpected_cnt = r->value / 4, .handle = r->value,
+			     .recv_wr_id = r->value, .tag = r->value & 1, .mask = r->value & 3, .sge = &sge, .num_sge = 1 };
+
+	if (r->value & 1 && rq_slot(&tag_srq->rq, 0))
+		post_srq_recv(tag_srq, r->value, &sge, 1);
+	else
+		tag_post(world->node[1].engine, tag_srq, &op, world->now_ns);
+}
+
 static void post_receive(const struct record *r)
 {
 	struct side *s = &sides[r->mend % NUM_SIDES];
 
-	if (!s->recv && rq_slot(&xrc_srq->rq, 0))
+	if (s == &sides[1])
+		post_tagged(r);
+	else if (!s->recv && rq_slot(&xrc_srq->rq, 0))
 		post_srq_recv(xrc_srq, r->value, &(struct sge){ buffer_va(mem), r->value * 32u, mem->mr->key }, 1);
 	else if (s->recv && rq_slot(&s->qp->rq, 0))
 		post_recv_buffer(s, r->value, mem, 0, r->value * 32u);

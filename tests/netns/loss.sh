@@ -49,6 +49,18 @@ data() {
 	cable_did $what
 }
 
+# Tag matching: nothing is matched twice, and rendezvous come through.
+tags() {
+	local seed=$1 rounds=$2
+	cable_with -s "$seed" -l 10 -u 10 -r 10
+	gids_for v4 || return
+	client_server 18610 150 "$TOOLS/tags" -d $DEV_A -g "$gid_a" -n "$rounds" -s "$seed" -- \
+		"$TOOLS/tags" -d $DEV_B -g "$gid_b" -n "$rounds" -s "$seed" $IP4_A
+	need_line server '^tags: .* fetched by the device'
+	need_line client '^tags: .* fetched by the device'
+	cable_did dropped duplicated reordered
+}
+
 run_case pingpong_clean pingpong roce 4096 200
 run_case pingpong_loss_1_percent pingpong dropped 4096 500 -s 1 -l 10
 run_case pingpong_large_loss_1_percent pingpong dropped 65536 50 -s 2 -l 10
@@ -58,5 +70,6 @@ for family in v4 v6; do
 	run_case data_loss_1_percent_$family data dropped $family 21 60 -l 10
 	run_case data_everything_$family data "dropped duplicated reordered" $family 22 40 -l 10 -u 10 -r 10
 done
+run_case tags_everything tags 31 60
 [ -z "$cable" ] || stop "$cable"
 finish_cases
