@@ -93,9 +93,75 @@ static bool under_traffic(void)
 	IN_PAIR(&p, OPTIONS(0), traffic_body);
 }
 
+/* Memory of a ring's size that was freed is used by others. */
+static void use_freed_memory(void)
+{
+	enum { AREAS = 16, BYTES = 16 * 64 };
+	void *area[AREAS];
+
+	for (int i = 0; i < AREAS; i++)
+		if ((area[i] = aligned_alloc(64, BYTES)))
+			memset(area[i], 0xee, BYTES);
+	for (int i = 0; i < AREAS; i++)
+		free(area[i]);
+}
+
+static bool is_message(struct ibv_cq_ex *cq, uint64_t n)
+{
+	MUST_EQ(cq->wr_id, n);
+	MUST_EQ(cq->status, IBV_WC_SUCCESS);
+	MUST_EQ(ibv_wc_read_byte_len(cq), n * 5);
+	MUST_EQ(ibv_wc_read_opcode(cq), IBV_WC_RECV);
+	return true;
+}
+
+static bool iteration_body(struct pair *p)
+{
+	struct ibv_cq_ex *cq = (struct ibv_cq_ex *)p->cq[1];
+	struct ibv_poll_cq_attr attr = { 0 };
+	struct ibv_wc wc;
+
+	for (uint64_t i = 0; i < 4; i++) {
+		MUST_EQ(post_recv(p, i, 0, 100), 0);
+		MUST_EQ(post_send(p, i, 0, (uint32_t)i * 5, IBV_SEND_SIGNALED), 0);
+		MUST(wait_wc(p->cq[0], &wc));
+	}
+	MUST_EQ(ibv_start_poll(cq, &attr), 0);
+	MUST(is_message(cq, 0));
+	MUST_EQ(ibv_resize_cq(p->cq[1], 100), 0);
+	use_freed_memory();
+	MUST(is_message(cq, 0));
+	MUST_EQ(ibv_next_poll(cq), 0);
+	MUST(is_message(cq, 1));
+	MUST_EQ(ibv_resize_cq(p->cq[1], 2), EINVAL); /* three are unpolled, this one with them */
+	MUST_EQ(ibv_resize_cq(p->cq[1], 16), 0);
+	use_freed_memory();
+	MUST(is_message(cq, 1));
+	ibv_end_poll(cq);
+	MUST_EQ(ibv_start_poll(cq, &attr), 0);
+	MUST(is_message(cq, 2));
+	MUST_EQ(ibv_next_poll(cq), 0);
+	MUST(is_message(cq, 3));
+	MUST_EQ(ibv_next_poll(cq), ENOENT);
+	MUST_EQ(ibv_resize_cq(p->cq[1], 20), 0);
+	ibv_end_poll(cq);
+	return true;
+}
+
+/* Where no lock forbids it: in the middle of an iteration, the entry that is looked at stays what it is. */
+static bool between_start_and_end_poll(void)
+{
+	struct pair p;
+	struct ibv_cq_init_attr_ex ex = { .cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS, .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+					  .flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED };
+
+	IN_PAIR(&p, OPTIONS(.ex = &ex), iteration_body);
+}
+
 const struct test_case man_cases[] = {
 	CASE(refuses),
 	CASE(keeps_unpolled_entries),
 	CASE(under_traffic),
+	CASE(between_start_and_end_poll),
 	{ 0 },
 };

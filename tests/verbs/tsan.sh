@@ -12,7 +12,8 @@ PAGES="ibv_poll_cq ibv_resize_cq ibv_modify_cq ibv_get_cq_event ibv_req_notify_c
 tsan=$BUILD-tsan
 flags="-std=gnu11 -O1 -g -Wall -Wextra -Wno-unused-parameter -Werror -pthread -fsanitize=thread"
 
-if ! "${MAKE:-make}" --no-print-directory -C "$here" BUILD="$tsan" TSAN=1 -j"$(nproc)" "$tsan/lib/libibverbs.so.1" >"$WORK/make.out" 2>&1; then
+if ! "${MAKE:-make}" --no-print-directory -C "$here" BUILD="$tsan" TSAN=1 -j"$(nproc)" "$tsan/lib/libibverbs.so.1" \
+	"$tsan/tests/unit/test_cq" "$tsan/tests/unit/test_engine" >"$WORK/make.out" 2>&1; then
 	cat "$WORK/make.out"
 	exit 1
 fi
@@ -46,5 +47,7 @@ run() {
 for page in $PAGES; do
 	run "$page" "$WORK/man_$page" $DEV_A
 done
+run test_cq "$tsan/tests/unit/test_cq"
+run test_engine "$tsan/tests/unit/test_engine"
 run wake_stress "$WORK/wake_stress" -L -d $DEV_A -n "${XROCE_TSAN_HOPS:-2000}"
 exit $failed

@@ -158,6 +158,12 @@ void cq_moderate(struct cq *cq, u32 count, u64 period_ns);
 const struct cqe *cq_peek(struct cq *cq);
 void cq_pop(struct cq *cq);
 
+/* What cq_peek() last gave, as long as it was not popped: after cq_resize() it lies elsewhere. */
+static inline const struct cqe *cq_current(const struct cq *cq)
+{
+	return &cq->ring[atomic_load_explicit(&((struct cq *)cq)->cons, memory_order_relaxed) & cq->mask];
+}
+
 /* Any thread, as hints: is there nothing to take; does the application wait for an event? */
 static inline bool cq_empty(const struct cq *cq)
 {

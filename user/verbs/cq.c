@@ -120,6 +120,9 @@ EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 	if (port)
 		port_lock(port);
 	err = -cq_resize(&vcq->cq, (u32)cqe);
+	/* Between start_poll and end_poll the lock is the caller's own: it is so only where there is none. */
+	if (vcq->current)
+		vcq->current = cq_current(&vcq->cq);
 	if (port)
 		port_unlock(port);
 	vlock_drop(&vcq->lock);
