@@ -294,6 +294,7 @@ static void *pusher(void *arg)
 		meet(&start_line, round);
 		lag(round % LAGS);
 		push(round, 1);
+		cq_pushed_all();
 		atomic_store(&engine_fires, cq_take_event(&cq, false));
 		meet(&finish_line, round);
 	}

@@ -92,7 +92,7 @@ static void header_out__the_same_bytes(void **state)
 			base = p;
 			len = build(want, &path, &p);
 			memset(frame, 0xa5, sizeof(frame));
-			u = header_out(&h, &table, &path, &p, frame);
+			header_out(&h, &table, &path, &p, frame, &u);
 			assert_ptr_equal(u.payload, frame + packet_header_bytes(&path, opcode));
 			memcpy(u.payload, data, p.payload_len);
 			assert_int_equal(header_out_seal(&u, &table, p.payload_len), len);

@@ -48,8 +48,8 @@ bool cq_push(struct cq *cq, const struct cqe *e)
 	}
 	*slot = *e;
 	slot->valid = 1;
-	/* sequentially consistent: pairs with the consumer's arm-then-look; it is a release for cq_peek() as well */
-	atomic_store_explicit(&cq->prod, prod + 1, memory_order_seq_cst);
+	/* release: pairs with the acquire in cq_peek() */
+	atomic_store_explicit(&cq->prod, prod + 1, memory_order_release);
 	return true;
 }
 

@@ -7,8 +7,9 @@
  *            store prod (release)  ---------->   cq_pop:  store cons (release)
  *            load cons (acquire)   <----------
  *
- * Arming: the application stores the arm word, then polls once more; the engine pushes, then takes the word. Both orders are
- * sequentially consistent, so one of the two sees the other: no completion falls between.
+ * Arming: the application stores the arm word, then polls once more; the engine pushes, then takes the word, once for all that one call of it
+ * has pushed, with cq_pushed_all() between. Both orders are sequentially consistent, so one of the two sees the other: no completion
+ * falls between.
  */
 #ifndef TRANSPORT_CQ_H
 #define TRANSPORT_CQ_H
@@ -114,6 +115,9 @@ struct cq {
 	_Atomic u32 prod cache_aligned;
 	bool overrun;	   /* the ring was full once: CQ_ERR, no further pushes */
 	bool event_queued; /* on the engine's list of CQs with an event to report */
+	bool pushed;	   /* on the engine's list of CQs whose arm word is to be looked at */
+	bool pushed_solicited; /* for solicited completions or errors as well */
+	struct cq *pushed_next;
 	u32 events;	   /* EVENT_* to report */
 	struct cq *event_next;
 	bool due_queued;   /* on the engine's list of CQs with a moderated event */
@@ -145,6 +149,13 @@ void cq_free(struct cq *cq);
  * A purged entry still takes its place until the consumer passes it.
  */
 bool cq_push(struct cq *cq, const struct cqe *e);
+
+/* Engine side: between all pushes of a call and the first look at an arm word. It costs more than a completion, so it is not a part of either. */
+static inline void cq_pushed_all(void)
+{
+	/* pairs with the application's arm-then-look */
+	atomic_thread_fence(memory_order_seq_cst);
+}
 
 /* Engine side: take the arm word if a completion with these properties must raise an event. */
 bool cq_take_event(struct cq *cq, bool solicited_or_error);

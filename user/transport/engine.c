@@ -154,14 +154,10 @@ void engine_forget_qp(struct engine *e, struct qp *qp)
 	qp->events = 0;
 }
 
-u32 engine_output(struct engine *e, u8 *frame, u32 room, u64 now_ns)
+static u32 output(struct engine *e, u8 *frame, u64 now_ns)
 {
 	struct qp *qp;
 
-	if (room < PACKET_FRAME_MAX)
-		return 0;
-	e->now_ns = now_ns;
-	take_doorbells(e);
 	while (e->ready_head != e->ready_tail) {
 		u32 len = 0;
 
@@ -185,6 +181,19 @@ u32 engine_output(struct engine *e, u8 *frame, u32 room, u64 now_ns)
 		return len;
 	}
 	return 0;
+}
+
+u32 engine_output(struct engine *e, u8 *frame, u32 room, u64 now_ns)
+{
+	u32 len;
+
+	if (room < PACKET_FRAME_MAX)
+		return 0;
+	e->now_ns = now_ns;
+	take_doorbells(e);
+	len = output(e, frame, now_ns);
+	engine_take_arms(e);
+	return len;
 }
 
 /* ---- packets in ---- */
@@ -251,7 +260,7 @@ static int check_frame(struct engine *e, const struct rx_frame *frame, struct pa
 	return -1;
 }
 
-int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame, u64 now_ns)
+static int input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame, u64 now_ns)
 {
 	struct packet p;
 	struct qp *qp;
@@ -282,6 +291,14 @@ drop:
 	return reason + 1;
 }
 
+int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame, u64 now_ns)
+{
+	int verdict = input(e, hint, frame, now_ns);
+
+	engine_take_arms(e);
+	return verdict;
+}
+
 /*
  * Which QP a frame is for is in the table after one step, its lines of cache after another, and where its next WQE lies is in one of them: three
  * steps, each for the whole batch before the next, so that the waits are one behind another once and not for each frame.
@@ -290,14 +307,15 @@ static void prefetch(struct engine *e, const struct engine_frame *frames, u32 n)
 {
 	struct qp **slot[PREFETCH_FRAMES];
 	u8 opcode[PREFETCH_FRAMES];
-	u32 qpn;
+	u32 qpn, last = UINT32_MAX;
 
 	for (u32 i = 0; i < n; i++) {
 		slot[i] = NULL;
-		if (header_in_peek(&frames[i].frame, &qpn, &opcode[i])) {
-			slot[i] = &e->qp[qpn % XROCE_MAX_QP];
-			__builtin_prefetch(slot[i]);
-		}
+		if (!header_in_peek(&frames[i].frame, &qpn, &opcode[i]) || qpn == last)
+			continue;
+		last = qpn;
+		slot[i] = &e->qp[qpn % XROCE_MAX_QP];
+		__builtin_prefetch(slot[i]);
 	}
 	for (u32 i = 0; i < n; i++) {
 		struct qp *qp = slot[i] ? *slot[i] : NULL;
@@ -336,8 +354,9 @@ u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 
 	for (u32 i = 0; i < n; i++) {
 		if (i % PREFETCH_FRAMES == 0 && i + 1 < n)
 			prefetch(e, frames + i, min_u32(n - i, PREFETCH_FRAMES));
-		dropped += engine_input(e, frames[i].hint, &frames[i].frame, now_ns) != 0;
+		dropped += input(e, frames[i].hint, &frames[i].frame, now_ns) != 0;
 	}
+	engine_take_arms(e);
 	return dropped;
 }
 
@@ -355,6 +374,7 @@ void engine_expire(struct engine *e, u64 now_ns)
 	e->now_ns = now_ns;
 	while ((qp = timer_pop(e, now_ns)))
 		completer_expire(e, qp, now_ns);
+	engine_take_arms(e);
 	moderation_expire(e, now_ns);
 }
 
@@ -444,9 +464,28 @@ void engine_complete(struct engine *e, struct cq *cq, const struct cqe *cqe, boo
 	}
 	if (moderation_withholds(e, cq, cqe, solicited))
 		return;
-	if (cq_take_event(cq, solicited || cqe->status != CQE_SUCCESS)) {
-		cq->withheld = 0;
-		engine_cq_event(e, cq, EVENT_COMPLETION);
+	cq->pushed_solicited |= solicited || cqe->status != CQE_SUCCESS;
+	if (cq->pushed)
+		return;
+	cq->pushed = true;
+	cq->pushed_next = e->pushed;
+	e->pushed = cq;
+}
+
+void engine_take_arms(struct engine *e)
+{
+	struct cq *cq;
+
+	if (!e->pushed)
+		return;
+	cq_pushed_all();
+	while ((cq = e->pushed)) {
+		e->pushed = cq->pushed_next;
+		if (cq_take_event(cq, cq->pushed_solicited)) {
+			cq->withheld = 0;
+			engine_cq_event(e, cq, EVENT_COMPLETION);
+		}
+		cq->pushed = cq->pushed_solicited = false;
 	}
 }
 
@@ -503,6 +542,7 @@ static bool take_bit(u32 *events, enum engine_event_type *type)
 bool engine_next_event(struct engine *e, struct engine_event *event)
 {
 	*event = (struct engine_event){ 0 };
+	engine_take_arms(e);
 	if (e->overrun)
 		fail_overrun_qps(e);
 	if (e->cq_events) {

@@ -61,6 +61,7 @@ struct engine {
 	struct timers timers cache_aligned;
 	_Atomic u64 earliest_ns; /* the first timer or moderated event, for other threads */
 
+	struct cq *pushed;	/* CQs that got completions in this call */
 	/* objects with events to report */
 	struct cq *cq_events;
 	struct cq *cq_due;	/* moderated CQs that may withhold an event; cq_due_ns is the earliest one's time */
@@ -93,8 +94,10 @@ static inline void engine_drop(struct engine *e, enum xroce_drop reason)
 /* engine.c */
 void engine_ready(struct engine *e, struct qp *qp);
 void engine_unready(struct engine *e, struct qp *qp);
-/* Push a completion and take the CQ's event if it is armed for it. */
+/* Push a completion; if the CQ is armed for it, engine_take_arms() takes the event. */
 void engine_complete(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited);
+/* Take the arm words of the CQs that were pushed to, and their events: at the end of each call from outside. */
+void engine_take_arms(struct engine *e);
 void engine_cq_event(struct engine *e, struct cq *cq, u32 events);
 void engine_qp_event(struct engine *e, struct qp *qp, u32 events);
 void engine_srq_event(struct engine *e, struct srq *srq, u32 events);

@@ -7,7 +7,10 @@
 
 bool moderation_withholds(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited)
 {
-	if (!cq->moderate_count || cqe->status != CQE_SUCCESS || !cq_would_take_event(cq, solicited))
+	if (!cq->moderate_count)
+		return false;
+	cq_pushed_all();
+	if (cqe->status != CQE_SUCCESS || !cq_would_take_event(cq, solicited))
 		return false;
 	if (++cq->withheld >= cq->moderate_count)
 		return false;
@@ -63,6 +66,7 @@ void engine_cq_moderate(struct engine *e, struct cq *cq, u32 count, u64 period_n
 
 void engine_cq_forget(struct engine *e, struct cq *cq)
 {
+	engine_take_arms(e);
 	for (struct cq **at = &e->cq_due; cq->due_queued; at = &(*at)->due_next)
 		if (*at == cq) {
 			*at = cq->due_next;

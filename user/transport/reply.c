@@ -86,7 +86,7 @@ static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource
 		r->pending = false;
 		qp->resp.num_pending--;
 	}
-	u = header_out(&qp->resp.header, &e->icrc, &qp->path, &p, frame);
+	header_out(&qp->resp.header, &e->icrc, &qp->path, &p, frame, &u);
 	if (src)
 		memcpy(u.payload, src, p.payload_len);
 	return header_out_seal(&u, &e->icrc, p.payload_len);
@@ -106,7 +106,7 @@ static u32 ack_output(struct engine *e, struct qp *qp, u8 *frame)
 		p.syndrome = credit_syndrome(e, qp);
 	resp->ack_due = false;
 	e->stats->tx_acks++;
-	u = header_out(&resp->header, &e->icrc, &qp->path, &p, frame);
+	header_out(&resp->header, &e->icrc, &qp->path, &p, frame, &u);
 	return header_out_seal(&u, &e->icrc, 0);
 }
 

@@ -227,7 +227,7 @@ static u32 build_data(struct engine *e, struct qp *qp, const struct send_wqe *wq
 	p->dma_len = wqe->length;
 	p->imm = wqe->imm;
 	p->inv_rkey = wqe->inv_rkey;
-	u = header_out(&qp->req.header, &e->icrc, &qp->path, p, frame);
+	header_out(&qp->req.header, &e->icrc, &qp->path, p, frame, &u);
 	if (wqe->flags & WR_INLINE)
 		memcpy(u.payload, wqe->data + offset, p->payload_len);
 	else if (!sge_gather(&e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset, u.payload, p->payload_len))
@@ -237,8 +237,9 @@ static u32 build_data(struct engine *e, struct qp *qp, const struct send_wqe *wq
 
 static u32 finish_header_only(const struct engine *e, struct qp *qp, const struct packet *p, u8 *frame)
 {
-	const struct unsealed u = header_out(&qp->req.header, &e->icrc, &qp->path, p, frame);
+	struct unsealed u;
 
+	header_out(&qp->req.header, &e->icrc, &qp->path, p, frame, &u);
 	return header_out_seal(&u, &e->icrc, 0);
 }
 
@@ -283,7 +284,7 @@ static u32 build_placement(const struct engine *e, struct qp *qp, const struct s
 	}
 	p->opcode = OPCODE(qp->transport, OP5_ATOMIC_WRITE);
 	p->payload_len = sizeof(wqe->swap);
-	u = header_out(&qp->req.header, &e->icrc, &qp->path, p, frame);
+	header_out(&qp->req.header, &e->icrc, &qp->path, p, frame, &u);
 	memcpy(u.payload, &wqe->swap, sizeof(wqe->swap));
 	return header_out_seal(&u, &e->icrc, sizeof(wqe->swap));
 }

@@ -38,11 +38,11 @@ static void remember_out(struct header_out *h, const struct path *path, const st
 	h->key = key;
 }
 
-struct unsealed header_out(struct header_out *h, const struct icrc_table *t, const struct path *path, const struct packet *p, u8 *frame)
+void header_out(struct header_out *h, const struct icrc_table *t, const struct path *path, const struct packet *p, u8 *frame, struct unsealed *u)
 {
 	u32 key = key_of(p), word = htobe32((p->ackreq ? BTH_ACKREQ : 0) | (p->psn & ROCE_PSN_MASK));
 	u32 flags = opcode_flags(p->opcode), odd;
-	struct unsealed u = { .frame = frame };
+	icrc_t icrc;
 	u8 *pos;
 
 	if (unlikely(h->key != key))
@@ -55,16 +55,17 @@ struct unsealed header_out(struct header_out *h, const struct icrc_table *t, con
 	pos = frame + h->len;
 	memcpy(pos, &word, sizeof(word));
 	pos += sizeof(word);
-	u.icrc = icrc_word(t, h->icrc, word);
-	u.from = u.payload = pos;
+	icrc = icrc_word(t, h->icrc, word);
+	u->frame = frame;
+	u->from = u->payload = pos;
 	if (flags & OP_EXTENSIONS) {
-		u.payload = packet_put_extensions(pos, p, flags);
+		u->payload = packet_put_extensions(pos, p, flags);
 		/* ISA-L starts where the rest, with the payload, is on its grid of 16 bytes */
-		odd = (u32)(u.payload - pos) % 16;
-		u.icrc = icrc_words(t, u.icrc, pos, odd);
-		u.from = pos + odd;
+		odd = (u32)(u->payload - pos) % 16;
+		icrc = icrc_words(t, icrc, pos, odd);
+		u->from = pos + odd;
 	}
-	return u;
+	u->icrc = icrc;
 }
 
 u32 header_out_seal(const struct unsealed *u, const struct icrc_table *t, u32 payload_len)

@@ -28,8 +28,8 @@ struct unsealed {
 	icrc_t icrc;
 };
 
-/* The frame's headers for p, as packet_put_headers() writes them; p may not be a CNP or marked for congestion. */
-struct unsealed header_out(struct header_out *h, const struct icrc_table *t, const struct path *path, const struct packet *p, u8 *frame);
+/* Write the frame's headers for p, as packet_put_headers() does, and start *u; p may not be a CNP or marked for congestion. */
+void header_out(struct header_out *h, const struct icrc_table *t, const struct path *path, const struct packet *p, u8 *frame, struct unsealed *u);
 /* Pad and ICRC behind payload_len bytes of payload, as packet_seal(); returns the frame's length. */
 u32 header_out_seal(const struct unsealed *u, const struct icrc_table *t, u32 payload_len);
 
