@@ -17,10 +17,11 @@ BUILD=${1:-$top/build}
 case $BUILD in /*) ;; *) BUILD=$PWD/$BUILD ;; esac
 XROCE=$BUILD/bin/xroce
 TOOLS=$BUILD/tests/bench
+IDLE_QPS=$BUILD/tests/netns/idle_qps
 OUT=$BUILD/bench
 export LC_ALL=C
 unset XROCE_DEV LD_LIBRARY_PATH
-for f in "$XROCE" "$TOOLS/engine" "$TOOLS/raw_xsk" "$TOOLS/udp"; do
+for f in "$XROCE" "$TOOLS/engine" "$TOOLS/raw_xsk" "$TOOLS/udp" "$IDLE_QPS"; do
 	[ -x "$f" ] || { echo "bench: $f is not built: make all bench-tools" >&2; exit 1; }
 done
 . "$top/scripts/netns.sh"
@@ -77,7 +78,23 @@ tcp() {
 	[ -n "$v" ] && put tcp_stream "$v" Gbit/s || lost tcp_stream
 }
 
-# Processor time of a process with 100 idle queue pairs is not measured yet: no program of Debian's holds that many open and idle.
+# Processor time of a process with 100 connected, idle queue pairs, both ends; each end is one figure. Once: it takes ten seconds, and nothing moves.
+idle() {
+	local server v asleep blocked
+	start idle a "$XROCE" run --dev $IF_A -- "$IDLE_QPS" -d $DEV_A -q 100
+	server=$child
+	wait_until 10 listens_or_gone a 18630 "$server"
+	in_b timeout 60 "$XROCE" run --dev $IF_B -- "$IDLE_QPS" -d $DEV_B -q 100 $IP4_A >"$WORK/bench.err" 2>&1
+	finish "$server" 10
+	cat "$WORK/idle.out" >>"$WORK/bench.err"
+	v=$(sed -n 's/^idle_qps: .*: \([0-9.]*\) % asleep, \([0-9.]*\) % in .*/\1 \2/p' "$WORK/bench.err")
+	[ -n "$v" ] || { lost idle_100_qps; return; }
+	while read -r asleep blocked; do
+		put idle_100_qps "$asleep" "% of a core"
+		put idle_100_qps_e "$blocked" "% of a core"
+	done <<<"$v"
+}
+
 once() {
 	local a=/run/netns/$NS_A b=/run/netns/$NS_B size
 	for size in $sizes; do
@@ -131,6 +148,7 @@ for ((i = 1; i <= repeats; i++)); do
 	printf 'repetition %d of %d\r' "$i" "$repeats" >&2
 	once
 done
+idle
 [ $quick = 1 ] || curves
 python3 "$top/scripts/bench-report.py" "$OUT" | tee "$OUT/table.txt" || failed=1
 exit $failed
