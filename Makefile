@@ -42,12 +42,12 @@ CLI_SRC       := $(wildcard user/cli/*.c)
 
 LIB   := $(BUILD)/lib/libibverbs.so.1
 TOOL  := $(BUILD)/bin/xroce
-SKEL  := $(BUILD)/gen/xroce.skel.h
+SKELS := $(BUILD)/gen/xroce.skel.h $(BUILD)/gen/xroce_tx.skel.h
 
 .PHONY: all transport fuzzers tests unit-tests sim-tests bpf-tests port-tests netns-tools bench-tools deps demo check bench install clean
 all: $(LIB) $(BUILD)/lib/libibverbs.so $(TOOL)
 
-# ---- BPF: one object, embedded through its skeleton ----
+# ---- BPF: objects, embedded through their skeletons ----
 
 BPF_ARCH_INC := -I/usr/include/$(shell $(CC) -print-multiarch)
 
@@ -55,9 +55,9 @@ $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h include/xroce/*.h)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) -target bpf -mcpu=v3 -O2 -g -Wall -Wextra -Werror -Wno-unused-parameter -Iinclude $(BPF_ARCH_INC) -c $< -o $@
 
-$(SKEL): $(BUILD)/bpf/xroce.bpf.o
+$(BUILD)/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	@mkdir -p $(@D)
-	$(Q)$(BPFTOOL) gen skeleton $< name xroce_bpf > $@.tmp && mv $@.tmp $@
+	$(Q)$(BPFTOOL) gen skeleton $< name $*_bpf > $@.tmp && mv $@.tmp $@
 
 # ---- C ----
 
@@ -68,7 +68,7 @@ $(BUILD)/obj/%.o: %.c | $(BUILD)/gen
 $(BUILD)/gen:
 	@mkdir -p $@
 
-$(call objs,$(PORT_SRC)): $(SKEL)
+$(call objs,$(PORT_SRC)): $(SKELS)
 
 $(BUILD)/libtransport.a: $(call objs,$(TRANSPORT_SRC))
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
@@ -113,7 +113,7 @@ $(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call objs,$(SIM_LIB_SRC)) $(c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -pthread $^ -lcmocka $(PKG_LIBS) $(SAN_LIBS) -lm -o $@
 
-$(call objs,$(wildcard tests/bpf/*.c)): $(SKEL)
+$(call objs,$(wildcard tests/bpf/*.c)): $(SKELS)
 $(BUILD)/tests/bpf/%: $(BUILD)/obj/tests/bpf/%.o $(call objs,$(BPF_LIB_SRC)) $(call objs,$(TEST_COMMON_SRC)) $(BUILD)/libtransport.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) -pthread $^ -lcmocka $(PKG_LIBS) $(SAN_LIBS) -o $@

@@ -16,14 +16,14 @@ declare -A may=(
 	[include/xroce]='<linux/types\.h>|<xroce/[a-z_]+\.h>'
 	[bpf]='<linux/[a-z0-9_]+\.h>|<asm/[a-z_]+\.h>|<bpf/bpf_(helpers|endian|core_read|tracing)\.h>|<stdbool\.h>|<stddef\.h>|<xroce/[a-z_]+\.h>|"[a-z0-9_]+\.h"'
 	[user/transport]="<($pure)\\.h>|<isa-l(/crc)?\\.h>|<xroce/[a-z_]+\\.h>|\"[a-z0-9_]+\\.h\""
-	[user/port]='<[a-z0-9_/-]+\.h>|"[a-z0-9_]+\.h"|"xroce\.skel\.h"|"\.\./transport/[a-z0-9_]+\.h"'
+	[user/port]='<[a-z0-9_/-]+\.h>|"[a-z0-9_]+\.h"|"xroce(_tx)?\.skel\.h"|"\.\./transport/[a-z0-9_]+\.h"'
 	[user/verbs]='<[a-z0-9_/-]+\.h>|"[a-z0-9_]+\.h"|"\.\./(transport|port)/[a-z0-9_]+\.h"'
 	[user/cli]='<[a-z0-9_/-]+\.h>|"[a-z0-9_]+\.h"|"\.\./(transport|port)/[a-z0-9_]+\.h"'
 )
 # What it may not, although the above would allow it.
 declare -A never=(
 	[user/port]='<infiniband/|<rdma/'
-	[user/verbs]='<bpf/|<xdp/|<libmnl/|<linux/(if_xdp|bpf|if_link|rtnetlink|netlink)\.h>|xroce\.skel\.h'
+	[user/verbs]='<bpf/|<xdp/|<libmnl/|<linux/(if_xdp|bpf|if_link|rtnetlink|netlink)\.h>|xroce(_tx)?\.skel\.h'
 	[user/cli]='<infiniband/|<rdma/'
 )
 

@@ -204,6 +204,38 @@ struct xroce_engine_stats {
 	__u64 rx_ce;		/* data packets marked "congestion experienced" */
 	__u64 tx_cnps;
 	__u64 rx_cnps;
+	__u64 tx_xsk;		/* frames by the way they left: through the AF_XDP socket, */
+	__u64 tx_tap;		/* the TAP device, */
+	__u64 tx_live;		/* as XDP live frames; */
+	__u64 tx_lost;		/* and those that the kernel refused */
+};
+
+/*
+ * The transmit program's maps. The library writes frames (xroce_tx_frame) and their order (xroce_tx_ring: ARRAY of 1, mmapable). Then it says where in
+ * the batch to begin and has the program run once for each live frame; or it writes several frames to the TAP in one piece and says how many. The
+ * program takes entry next, moves next, and sends the frame.
+ */
+#define XROCE_TX_FRAMES	      256
+#define XROCE_TX_FRAME_BYTES  4288 /* holds any frame; an odd number of cache lines, so that frames do not all begin in the same cache set */
+#define XROCE_TX_LIVE_BYTES   3408 /* the longest that an XDP live frame can be */
+
+struct xroce_tx_entry {
+	__u32 frame;		/* key in xroce_tx_frame */
+	__u32 len;
+};
+
+struct xroce_tx_ring {
+	__u32 next;		/* the program moves it */
+	__u32 pieces;		/* frames in what is written to the TAP */
+	__u32 cut;		/* bytes of that which have been sent; the program moves it */
+	__u32 pad;
+	__u64 refused;		/* entries that the program could not send; it counts */
+	struct xroce_tx_entry batch[XROCE_TX_FRAMES];
+};
+
+/* xroce_tx_frame (ARRAY, mmapable): the library writes, the program reads. */
+struct xroce_tx_frame {
+	__u8 bytes[XROCE_TX_FRAME_BYTES];
 };
 
 /* Map names, as bpftool shows them (at most 15 characters). */

@@ -87,6 +87,7 @@ int netdev_driver(const char *name, char *driver, size_t n);
 /* XDP features of the driver, as in <linux/netdev.h>. Returns 0, -ENOENT (the kernel does not tell; before 6.3) or -errno. */
 #define NETDEV_XDP_BASIC	(1u << 0)
 #define NETDEV_XDP_REDIRECT	(1u << 1)
+#define NETDEV_XDP_NDO_XMIT	(1u << 2) /* takes frames that are redirected to it, at the moment */
 #define NETDEV_XDP_XSK_ZEROCOPY (1u << 3)
 #define NETDEV_XDP_RX_SG	(1u << 5)
 int netdev_xdp_features(u32 ifindex, u64 *features);

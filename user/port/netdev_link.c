@@ -13,7 +13,6 @@
 #include "netdev_nl.h"
 
 /* The "netdev" generic netlink family; <linux/netdev.h> is younger than the headers that we build with. */
-#define NETDEV_FAMILY	      "netdev"
 #define NETDEV_CMD_DEV_GET    1
 #define NETDEV_CMD_QUEUE_GET  10
 #define NETDEV_CMD_NAPI_GET   11
@@ -43,22 +42,28 @@ static int ethtool(const char *name, void *cmd)
 	return ret;
 }
 
+static void family_request(struct nlmsghdr *nlh, int family, u8 cmd, u16 ifindex_attr, u32 ifindex)
+{
+	struct genlmsghdr *genl;
+
+	nlh->nlmsg_type = (u16)family;
+	genl = mnl_nlmsg_put_extra_header(nlh, sizeof(*genl));
+	genl->cmd = cmd;
+	genl->version = 1;
+	mnl_attr_put_u32(nlh, ifindex_attr, ifindex);
+}
+
 /* A request to the netdev family about one interface. Returns 0 or -errno (-ENOENT: no such family; before 6.3). */
 static int netdev_family_get(u8 cmd, u16 flags, u16 ifindex_attr, u32 ifindex, mnl_cb_t cb, void *arg)
 {
 	char buf[NL_REQUEST_BYTES] = { 0 };
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
-	struct genlmsghdr *genl;
 	int family = nl_family(NETDEV_FAMILY);
 
 	if (family < 0)
 		return family;
-	nlh->nlmsg_type = (u16)family;
-	nlh->nlmsg_flags = flags;
-	genl = mnl_nlmsg_put_extra_header(nlh, sizeof(*genl));
-	genl->cmd = cmd;
-	genl->version = 1;
-	mnl_attr_put_u32(nlh, ifindex_attr, ifindex);
+	family_request(nlh, family, cmd, ifindex_attr, ifindex);
+	nlh->nlmsg_flags |= flags;
 	return nl_request(NETLINK_GENERIC, nlh, cb, arg);
 }
 
@@ -179,7 +184,12 @@ int netdev_driver(const char *name, char *driver, size_t n)
 	return 0;
 }
 
-static int features_cb(const struct nlmsghdr *nlh, void *arg)
+void netdev_features_request(struct nlmsghdr *nlh, int family, u32 ifindex)
+{
+	family_request(nlh, family, NETDEV_CMD_DEV_GET, NETDEV_A_DEV_IFINDEX, ifindex);
+}
+
+int netdev_features_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct nlattr *tb[NETDEV_A_DEV_XDP + 1];
 	u64 features;
@@ -193,5 +203,5 @@ static int features_cb(const struct nlmsghdr *nlh, void *arg)
 int netdev_xdp_features(u32 ifindex, u64 *features)
 {
 	*features = 0;
-	return netdev_family_get(NETDEV_CMD_DEV_GET, 0, NETDEV_A_DEV_IFINDEX, ifindex, features_cb, features);
+	return netdev_family_get(NETDEV_CMD_DEV_GET, 0, NETDEV_A_DEV_IFINDEX, ifindex, netdev_features_cb, features);
 }

@@ -8,27 +8,13 @@
 /* rtnetlink fills at most 32 KiB at once; a shorter buffer would truncate the link message of a NIC with many virtual functions. */
 #define NL_RECV_BYTES 32768
 
-int nl_request(int protocol, struct nlmsghdr *req, mnl_cb_t cb, void *arg)
+int nl_exchange(struct mnl_socket *nl, struct nlmsghdr *req, mnl_cb_t cb, void *arg)
 {
-	struct mnl_socket *nl;
-	unsigned int portid;
-	char *buf;
+	char *buf = malloc(NL_RECV_BYTES);
 	int ret;
 
-	buf = malloc(NL_RECV_BYTES);
 	if (!buf)
 		return -ENOMEM;
-	nl = mnl_socket_open2(protocol, SOCK_CLOEXEC);
-	if (!nl) {
-		ret = -errno;
-		goto out_free;
-	}
-	if (mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) < 0) {
-		ret = -errno;
-		goto out_close;
-	}
-	portid = mnl_socket_get_portid(nl);
-
 	req->nlmsg_seq = 1;
 	req->nlmsg_flags |= NLM_F_REQUEST;
 	/* NLM_F_DUMP is two bits, one of which has another meaning in requests that change something. */
@@ -36,7 +22,7 @@ int nl_request(int protocol, struct nlmsghdr *req, mnl_cb_t cb, void *arg)
 		req->nlmsg_flags |= NLM_F_ACK;
 	if (mnl_socket_sendto(nl, req, req->nlmsg_len) < 0) {
 		ret = -errno;
-		goto out_close;
+		goto out;
 	}
 
 	/* The kernel has answered by now (the next part of a dump is made as we read): no wait here is longer than its work. */
@@ -47,14 +33,23 @@ int nl_request(int protocol, struct nlmsghdr *req, mnl_cb_t cb, void *arg)
 			ret = MNL_CB_OK;
 			continue;
 		}
-		ret = n < 0 ? -1 : mnl_cb_run(buf, (size_t)n, req->nlmsg_seq, portid, cb, arg);
+		ret = n < 0 ? -1 : mnl_cb_run(buf, (size_t)n, req->nlmsg_seq, mnl_socket_get_portid(nl), cb, arg);
 	} while (ret > MNL_CB_STOP);
 	ret = ret < 0 ? -errno : 0;
-
-out_close:
-	mnl_socket_close(nl);
-out_free:
+out:
 	free(buf);
+	return ret;
+}
+
+int nl_request(int protocol, struct nlmsghdr *req, mnl_cb_t cb, void *arg)
+{
+	struct mnl_socket *nl = mnl_socket_open2(protocol, SOCK_CLOEXEC);
+	int ret;
+
+	if (!nl)
+		return -errno;
+	ret = mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) < 0 ? -errno : nl_exchange(nl, req, cb, arg);
+	mnl_socket_close(nl);
 	return ret;
 }
 

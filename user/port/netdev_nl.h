@@ -18,6 +18,9 @@
  */
 int nl_request(int protocol, struct nlmsghdr *req, mnl_cb_t cb, void *arg);
 
+/* The same on a socket that is open and bound. */
+int nl_exchange(struct mnl_socket *nl, struct nlmsghdr *req, mnl_cb_t cb, void *arg);
+
 /* Attribute table by type, NULL where absent; types above max are ignored. Lengths of the table's entries are not checked yet: nl_get_*() do. */
 void nl_parse(const struct nlmsghdr *nlh, size_t header_len, const struct nlattr **table, u16 max);
 
@@ -30,6 +33,11 @@ int nl_family(const char *name);
 
 /* What a link message says of the interface's state; false if it is none that can be read. */
 bool netdev_link_message(const struct nlmsghdr *nlh, bool *is_enabled, bool *is_up);
+
+/* What netdev_xdp_features() asks, and the callback that takes the answer: arg is a u64, left alone if there is none. */
+#define NETDEV_FAMILY "netdev"
+void netdev_features_request(struct nlmsghdr *nlh, int family, u32 ifindex);
+int netdev_features_cb(const struct nlmsghdr *nlh, void *arg);
 
 /* Receive queues that exist now (of the num_rx_queues that the interface was made with), at least 1. */
 u32 netdev_rx_queues(const char *name, u32 ifindex, u32 num_rx_queues);

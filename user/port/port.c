@@ -19,8 +19,10 @@
 
 #include "port_state.h"
 
-#define POSTS_PUT_OFF 31	/* with the one that ends it: a batch */
-#define BURST_NS      500	/* since the last frame left: less than an answer takes */
+#define POSTS_PUT_OFF  127	/* with the one that ends it: a batch */
+#define BURST_LOOK     8	/* posts between two looks at the clock */
+#define BURST_POST_NS  500	/* in a burst, a post follows the one before it within that */
+#define IDLE_POLLS     16	/* polls that find nothing, for one that looks at the clock and takes the lock all the same */
 
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct port *ports;
@@ -134,9 +136,24 @@ void port_poll(struct port *port)
 	port_unlock(port);
 }
 
+/* What a poll is for, seen without the lock; a hint. Time-outs are not among it: for those, every so many polls is a whole one. */
+static bool has_work(struct port *port)
+{
+	u32 idle;
+
+	if (xsk_has_input(&port->made.xsks) || atomic_load_explicit(&port->put_off, memory_order_relaxed) ||
+	    atomic_load_explicit(&port->resume_ns, memory_order_relaxed) != NSEC_NEVER || engine_has_doorbells(port->engine))
+		return true;
+	idle = atomic_load_explicit(&port->idle_polls, memory_order_relaxed) + 1;
+	atomic_store_explicit(&port->idle_polls, idle, memory_order_relaxed);
+	return idle % IDLE_POLLS == 0;
+}
+
 void port_poll_cq(struct port *port, const struct cq *cq)
 {
-	service_polled(port);
+	service_driven(port);
+	if (!has_work(port))
+		return;
 	atomic_thread_fence(memory_order_seq_cst);
 	if (pthread_mutex_trylock(&port->lock))
 		return;
@@ -146,27 +163,29 @@ void port_poll_cq(struct port *port, const struct cq *cq)
 
 /*
  * A system call sends one frame or many at much the same cost. So of posts in quick succession, the first leaves at once and the others
- * together: when there are enough of them, or when the caller polls. Who has armed a CQ is about to sleep, and is not made to wait.
+ * together: when there are enough of them, or when the caller polls. Who has armed a CQ is about to sleep, and is not made to wait. Nor does anything
+ * wait for one who posts at leisure: the clock is read at the first post that is put off and now and then after it.
  */
-static bool may_put_off(struct port *port, const struct qp *qp)
+static bool may_put_off(struct port *port, const struct qp *qp, u32 put_off)
 {
-	if (atomic_load_explicit(&port->put_off, memory_order_relaxed) >= POSTS_PUT_OFF || (qp->send_cq && cq_is_armed(qp->send_cq)) ||
-	    (qp->recv_cq && cq_is_armed(qp->recv_cq)))
+	if (put_off >= POSTS_PUT_OFF || (qp->send_cq && cq_is_armed(qp->send_cq)) || (qp->recv_cq && cq_is_armed(qp->recv_cq)))
 		return false;
-	return sq_outstanding(qp_posting(qp)) > 1 || port_now_ns() - atomic_load_explicit(&port->sent_ns, memory_order_relaxed) < BURST_NS;
+	return put_off % BURST_LOOK ||
+	       port_now_ns() < atomic_load_explicit(&port->burst_until_ns, memory_order_relaxed) + put_off * BURST_POST_NS;
 }
 
 void port_post(struct port *port, struct qp *qp)
 {
+	u32 put_off = atomic_load_explicit(&port->put_off, memory_order_relaxed);
+
 	engine_doorbell(port->engine, qp);
-	if (may_put_off(port, qp)) {
-		atomic_store_explicit(&port->put_off, atomic_load_explicit(&port->put_off, memory_order_relaxed) + 1, memory_order_relaxed);
+	if (may_put_off(port, qp, put_off)) {
+		atomic_store_explicit(&port->put_off, put_off + 1, memory_order_relaxed);
 		/* Said before asking whether the service thread will come by: it publishes its sleep before it looks at this. */
 		atomic_store(&port->resume_ns, 0);
-		if (service_may_wait(port)) {
-			service_driven(port);
+		service_driven(port);
+		if (service_may_wait(port))
 			return;
-		}
 	}
 	port_poll(port);
 }
@@ -182,6 +201,11 @@ u64 port_deadline_ns(const struct port *port)
 	u64 resume_ns = atomic_load_explicit(&((struct port *)port)->resume_ns, memory_order_relaxed);
 
 	return min_u64(resume_ns, engine_deadline_ns(port->engine));
+}
+
+u32 port_preferred_mtu(const struct netdev *dev, u32 path_mtu)
+{
+	return tx_preferred_path_mtu(dev->ifindex, path_mtu);
 }
 
 const struct port_info *port_info(const struct port *port)

@@ -32,6 +32,10 @@ struct port_info {
 int port_get(const struct netdev *dev, struct port **out);
 void port_put(struct port *port);
 
+/*
+ * Of the path MTUs up to path_mtu, the largest whose frames leave the fastest way: what to offer as active_mtu (ibv_query_port(3)). Larger ones work.
+ */
+u32 port_preferred_mtu(const struct netdev *dev, u32 path_mtu);
 const struct port_info *port_info(const struct port *port);
 struct engine *port_engine(struct port *port);
 

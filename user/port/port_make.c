@@ -225,7 +225,7 @@ static int open_sockets(const struct netdev *dev, struct port_made *m)
 	}
 	if (err)
 		return failed(dev, "open AF_XDP sockets", err);
-	m->tx = tx_xsk_open(&m->xsks);
+	m->tx = tx_policy_open(dev, tx_xsk_open(&m->xsks, m->stats), m->xsks.zero_copy, m->stats);
 	if (!m->tx)
 		return failed(dev, "get memory", -ENOMEM);
 	for (u32 queue = 0; queue < queues; queue++) {

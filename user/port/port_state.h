@@ -6,8 +6,9 @@
  *   port_make.c  attach, maps, sockets: needs privileges, once         steer.c    QPs and GIDs as XDP sees them
  *   umem.c       who owns each frame                                   wake.c     arm words and completion channels
  *   xsk.c        AF_XDP sockets, receiving                             service.c  the thread that works while the application does not
- *   tx_xsk.c     sending through them                                 vector.c   its fellows, a thread a completion vector
- *   follow.c     the interface changes, or goes away
+ *   tx_xsk.c     sending through them                                  vector.c   its fellows, a thread a completion vector
+ *   tx_policy.c  which way frames leave                                follow.c   the interface changes, or goes away
+ *   tx_redirect.c  XDP redirection: TAP, live frames                   tx_watch.c what the interface says to that
  *
  * Locks, outermost first: the list of ports (port.c), the watches' (watch.c), a channel's (wake.c), the port's own, the CQ table's (wake.c).
  */
@@ -77,7 +78,8 @@ struct service {
 	_Atomic bool watching;
 	_Atomic u64 watch_driven;	  /* as driven was when watching was set */
 	_Atomic u64 driven cache_aligned; /* moves whenever the application drives the port */
-	_Atomic u32 trust;		  /* polls since work that was put off for the next one had to be done by this thread */
+	_Atomic u32 trust;		  /* calls that drove since work that was put off for the next one had to be done by this thread */
+	_Atomic u32 trust_needed;
 	_Atomic u32 sleepers;		  /* threads in port_channel_wait() */
 	_Atomic u64 sleep_until_ns;	  /* 0: awake, or so soon that nobody need wake it */
 };
@@ -115,9 +117,10 @@ struct port {
 	u32 loop_count;
 	u64 blocked_ns;		/* how long to wait for room in the transmit ring; 0 = there was room */
 	_Atomic u64 resume_ns;	/* the pump has work left for then; NSEC_NEVER. Any thread reads it */
-	bool owes;		/* the last run received and did not send: pump_poll() */
+	_Atomic bool owes;	/* the last run received and did not send: pump_poll() */
 	_Atomic u32 put_off;	/* posts since the last run that sent: port_post() */
-	_Atomic u64 sent_ns;	/* when a run last ended that sent anything */
+	_Atomic u64 burst_until_ns; /* who posts again before then is in a burst */
+	_Atomic u32 idle_polls;	/* polls that found nothing to do */
 	u64 random[32];
 	u32 random_left;
 
@@ -134,6 +137,9 @@ void port_unlock_for(struct port *port, u32 vector);
 u64 port_deadline_ns(const struct port *port);
 
 /* ---- options.c ---- */
+/* XROCE_TX: the way that frames leave. */
+enum tx_choice { TX_AUTO, TX_XSK, TX_TAP, TX_LIVE };
+enum tx_choice options_tx(void);
 /* Fill in what the environment may choose of an engine. */
 void options_read(const struct netdev *dev, struct engine_config *config);
 
@@ -168,6 +174,8 @@ int vector_use(struct port *port, u32 number);
 /* The thread begins. */
 void vector_enter(struct vector *v, const char *name);
 void vector_kick(struct vector *v);
+/* Its thread slept that long for want of packets: adapts how long it spins before the next time. */
+void vector_slept(struct vector *v, u64 slept_ns);
 /* All from that number on that have a thread. */
 void vectors_kick(struct port *port, u32 from);
 /* They have been told to stop: wait for them. Without join they are not there (a forked child). */
@@ -189,9 +197,7 @@ bool service_serve(struct port *port, struct vector *v, u64 driven);
 void service_nudge(struct port *port);
 /* The application is at it. */
 void service_driven(struct port *port);
-/* The same, by polling a CQ. */
-void service_polled(struct port *port);
-/* May something wait for the application's next call? It has been polling, and if it stops, the service thread comes by within a tick. */
+/* May something wait for the application's next call? It has been coming, and if it stops, the service thread, awake by now, sees to it within a tick or two. */
 bool service_may_wait(struct port *port);
 /* A thread is about to sleep on the sockets itself, or has done so. */
 void service_sleeper_enter(struct port *port);

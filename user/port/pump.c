@@ -9,8 +9,10 @@
 #include "port_state.h"
 
 #define RX_BATCH	 64u
-#define TX_BATCH	 32u
+#define TX_BATCH	 128u /* what is queued for ourselves meanwhile fits, too */
+_Static_assert(TX_BATCH <= XSK_TX_SLOTS, "struct port's loop");
 #define ROUNDS_MAX	 8  /* output batches in one call; a ping-pong with oneself would never end */
+#define BURST_NS	 1000 /* after sending: less than an answer takes */
 #define BLOCKED_MIN_NS	 (20 * NSEC_PER_USEC)
 #define BLOCKED_MAX_NS	 (5 * NSEC_PER_MSEC)
 
@@ -53,10 +55,10 @@ static void receive_looped(struct port *port, u64 now_ns)
 enum sent { SENT_ALL, SENT_BATCH, SENT_BLOCKED };
 
 /* One batch out. SENT_ALL: the engine has no more; SENT_BATCH: it may; SENT_BLOCKED: no room for any, or the interface does not take them now. */
-static enum sent send_batch(struct port *port, u64 now_ns, bool *moved)
+static enum sent send_batch(struct port *port, u64 now_ns, u32 *moved)
 {
 	struct tx *tx = port->made.tx;
-	u32 room = min_u32(tx_room(tx), TX_BATCH);
+	u32 room = min_u32(tx_room(tx, now_ns), TX_BATCH);
 	enum sent result = room ? SENT_BATCH : SENT_BLOCKED;
 
 	for (u32 n = 0; n < room; n++) {
@@ -68,7 +70,7 @@ static enum sent send_batch(struct port *port, u64 now_ns, bool *moved)
 			result = SENT_ALL;
 			break;
 		}
-		*moved = true;
+		++*moved;
 		/* on lo every address is the interface's own */
 		if (memcmp(frame, port->dev.mac, sizeof(port->dev.mac)) == 0)
 			port->loop[port->loop_count++] = (struct loop_frame){ frame, len };
@@ -94,7 +96,7 @@ static bool transmit(struct port *port, u64 now_ns)
 {
 	u64 resume_ns = NSEC_NEVER;
 	enum sent sent = SENT_BATCH;
-	bool moved = false;
+	u32 moved = 0;
 
 	port->owes = false;
 	atomic_store_explicit(&port->put_off, 0, memory_order_relaxed);
@@ -119,8 +121,8 @@ static bool transmit(struct port *port, u64 now_ns)
 	}
 	atomic_store_explicit(&port->resume_ns, resume_ns, memory_order_relaxed);
 	if (moved)
-		atomic_store_explicit(&port->sent_ns, port_now_ns(), memory_order_relaxed);
-	return moved;
+		atomic_store_explicit(&port->burst_until_ns, port_now_ns() + BURST_NS, memory_order_relaxed);
+	return moved > 0;
 }
 
 /* The interface has gone: what was posted is flushed, what would be sent has nowhere to go. */

@@ -31,38 +31,36 @@
 #define TICK_MAX_NS	    (1 * NSEC_PER_MSEC)
 #define LONG_TICK_NS	    (100 * NSEC_PER_MSEC)
 #define SLEEPERS_SLACK_NS   (1 * NSEC_PER_MSEC) /* sleepers come first for a deadline that they knew of */
-#define TRUST_NEEDED	    64 /* polls in a row without letting down what waited for them */
-#define SPIN_DEFAULT_US	    50
+/* calls without letting down what waited for them, before anything does: doubled by each time it was let down, one less for each time it was not */
+#define TRUST_MIN	    8
+#define TRUST_MAX	    4096
+#define SPIN_DEFAULT_US	    100
 #define SPIN_LIMIT_US	    1000000
-#define SPIN_MIN_NS	    (1 * NSEC_PER_USEC)
 
 /* ---- what others call ---- */
 
 void service_driven(struct port *port)
 {
 	struct service *s = &port->service;
+	u32 trust = atomic_load_explicit(&s->trust, memory_order_relaxed);
 
 	/* Two threads may store the same value: it has moved all the same. */
 	atomic_store_explicit(&s->driven, atomic_load_explicit(&s->driven, memory_order_relaxed) + 1, memory_order_relaxed);
-}
-
-void service_polled(struct port *port)
-{
-	struct service *s = &port->service;
-	u32 trust = atomic_load_explicit(&s->trust, memory_order_relaxed);
-
-	service_driven(port);
-	if (trust < TRUST_NEEDED)
+	if (trust < TRUST_MAX)
 		atomic_store_explicit(&s->trust, trust + 1, memory_order_relaxed);
 }
 
 bool service_may_wait(struct port *port)
 {
 	struct service *s = &port->service;
+	u32 needed = atomic_load_explicit(&s->trust_needed, memory_order_relaxed);
 
-	/* sleep_until_ns: in STANDBY without sleepers it is 0, and the next tick looks at resume_ns */
-	return atomic_load_explicit(&s->trust, memory_order_relaxed) >= TRUST_NEEDED && !atomic_load(&s->sleep_until_ns) &&
-	       !atomic_load_explicit(&s->sleepers, memory_order_relaxed);
+	if (atomic_load_explicit(&s->trust, memory_order_relaxed) < needed || atomic_load_explicit(&s->sleepers, memory_order_relaxed))
+		return false;
+	/* in STANDBY without sleepers it is 0, and the next tick looks at resume_ns */
+	if (atomic_load(&s->sleep_until_ns) && atomic_exchange(&s->sleep_until_ns, 0))
+		vector_kick(&s->vector[0]);
+	return true;
 }
 
 /* When this thread must see to the port at the latest. */
@@ -119,19 +117,14 @@ bool service_serve(struct port *port, struct vector *v, u64 driven)
 		moved = pump_run(port);
 		port_unlock_for(port, v->number);
 		if (moved) {
-			if (idle_since_ns)
-				v->spin_ns = min_u64(2 * v->spin_ns, s->spin_max_ns); /* it paid */
 			idle_since_ns = 0;
 			continue;
 		}
 		now_ns = port_now_ns();
 		if (!idle_since_ns)
 			idle_since_ns = now_ns;
-		if (now_ns - idle_since_ns >= v->spin_ns) {
-			if (v->spin_ns > SPIN_MIN_NS)
-				v->spin_ns /= 2;
+		if (now_ns - idle_since_ns >= v->spin_ns)
 			break;
-		}
 	}
 	return true;
 }
@@ -145,7 +138,7 @@ static struct timespec until(u64 then_ns)
 }
 
 /* Sleep as the state at the head of this file says; then take in what came. */
-static void doze(struct port *port, bool standby)
+static void doze(struct port *port, bool standby, u64 tick_ns)
 {
 	struct service *s = &port->service;
 	struct vector *v = &s->vector[0];
@@ -154,10 +147,12 @@ static void doze(struct port *port, bool standby)
 		{ .fd = ring_buffer__epoll_fd(v->ring), .events = POLLIN },
 	};
 	const bool sleepers = standby && atomic_load(&s->sleepers) > 0;
-	u64 until_ns = standby ? port_now_ns() + (sleepers ? LONG_TICK_NS : s->tick_ns) : NSEC_NEVER;
+	const u64 since_ns = port_now_ns();
+	u64 until_ns = standby ? since_ns + (sleepers ? LONG_TICK_NS : tick_ns) : NSEC_NEVER;
 	struct timespec timeout;
 	u64 count;
 	nfds_t n = 2;
+	bool woken;
 
 	if (!sleepers && __atomic_load_n(&port->made.engine->asleep, __ATOMIC_RELAXED))
 		set_asleep(port, 0);
@@ -174,7 +169,10 @@ static void doze(struct port *port, bool standby)
 			if (i == 0 || !atomic_load(&s->vector[i].started))
 				fds[n++] = (struct pollfd){ .fd = port->made.xsks.xsk[i].fd, .events = POLLIN };
 	timeout = until(until_ns);
-	if (ppoll(fds, n, until_ns == NSEC_NEVER ? NULL : &timeout, NULL) <= 0)
+	woken = ppoll(fds, n, until_ns == NSEC_NEVER ? NULL : &timeout, NULL) > 0;
+	if (!standby)
+		vector_slept(v, port_now_ns() - since_ns);
+	if (!woken)
 		goto awake;
 
 	if (fds[0].revents & POLLNVAL)
@@ -197,11 +195,27 @@ static void watch(struct port *port, bool watching, u64 driven)
 		vectors_kick(port, 1);
 }
 
+/* Nobody has driven the port since the last look, nor is at it now. Who has left work to a next call that did not come is not trusted with that. */
+static bool is_deserted(struct port *port)
+{
+	struct service *s = &port->service;
+
+	if (pthread_mutex_trylock(&port->lock))
+		return false;
+	if (port->owes || atomic_load_explicit(&port->put_off, memory_order_relaxed)) {
+		atomic_store_explicit(&s->trust, 0, memory_order_relaxed);
+		atomic_store_explicit(&s->trust_needed, min_u32(2 * s->trust_needed, TRUST_MAX), memory_order_relaxed);
+	}
+	port_unlock_for(port, 0);
+	return true;
+}
+
 static void *service_main(void *arg)
 {
 	struct vector *v = arg;
 	struct port *port = v->port;
 	struct service *s = &port->service;
+	bool look_soon = false;
 	u64 last_driven = 0;
 	char name[16];
 
@@ -209,23 +223,26 @@ static void *service_main(void *arg)
 	vector_enter(v, name);
 	while (!atomic_load(&s->stop)) {
 		u64 driven = atomic_load_explicit(&s->driven, memory_order_relaxed);
-		bool standby = driven != last_driven || atomic_load(&s->sleepers) > 0;
+		bool sleepers = atomic_load(&s->sleepers) > 0;
+		bool standby = driven != last_driven || sleepers || !is_deserted(port);
+
+		if (look_soon && standby && s->trust_needed > TRUST_MIN)
+			atomic_store_explicit(&s->trust_needed, s->trust_needed - 1, memory_order_relaxed);
 
 		last_driven = driven;
 		watch(port, !standby, driven);
 		if (!standby) {
 			s->tick_ns = TICK_MIN_NS;
 			service_serve(port, v, driven);
-		} else if (due_ns(port) <= port_now_ns()) {
-			/* not port_lock(), which would settle it first */
-			pthread_mutex_lock(&port->lock);
-			if (port->owes || atomic_load_explicit(&port->put_off, memory_order_relaxed))
-				atomic_store_explicit(&s->trust, 0, memory_order_relaxed);
+		} else if (due_ns(port) <= port_now_ns() && sleepers) {
+			pthread_mutex_lock(&port->lock); /* not port_lock(), which may run it as well */
 			pump_run(port);
 			port_unlock_for(port, 0);
 		}
-		doze(port, standby);
-		if (standby)
+		/* something waits for the application's next call: see soon whether that comes */
+		look_soon = standby && !sleepers && !look_soon && due_ns(port) <= port_now_ns();
+		doze(port, standby, look_soon ? TICK_MIN_NS : s->tick_ns);
+		if (standby && !look_soon)
 			s->tick_ns = min_u64(2 * s->tick_ns, TICK_MAX_NS);
 	}
 	return NULL;
@@ -255,6 +272,7 @@ int service_start(struct port *port)
 	struct service *s = &port->service;
 
 	s->spin_max_ns = spin_from_environment();
+	atomic_store(&s->trust_needed, TRUST_MIN);
 	s->tick_ns = TICK_MIN_NS;
 	return vector_start(port, 0, service_main);
 }

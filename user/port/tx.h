@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How frames leave: one small interface with several makers. tx_xsk.c sends through an AF_XDP socket; others join by filling in these functions.
+ * How frames leave: one small interface with several makers. tx_xsk.c sends through an AF_XDP socket; tx_policy.c chooses between that and XDP
+ * redirection (tx_redirect.c). Others join by filling in these functions.
  *
  * The pump asks for the room, takes frames, has the engine write them, and commits each or gives it back; tx_flush() ends the batch.
  * Under the port's lock.
@@ -13,13 +14,11 @@
 struct tx;
 
 struct tx_ops {
-	u32 (*room)(struct tx *tx);
+	u32 (*room)(struct tx *tx, u64 now_ns);
 	u8 *(*frame)(struct tx *tx);
 	void (*give_back)(struct tx *tx, u8 *frame);
 	void (*commit)(struct tx *tx, u8 *frame, u32 len);
 	bool (*flush)(struct tx *tx);
-	u32 (*in_flight)(struct tx *tx);
-	u64 (*dropped)(struct tx *tx);
 	void (*close)(struct tx *tx);
 };
 
@@ -27,10 +26,10 @@ struct tx {
 	const struct tx_ops *ops;
 };
 
-/* Frames that can be taken and committed now, after looking for those that have left. */
-static inline u32 tx_room(struct tx *tx)
+/* Frames that can be taken and committed now, after looking for those that have left: what is in flight is bounded. */
+static inline u32 tx_room(struct tx *tx, u64 now_ns)
 {
-	return tx->ops->room(tx);
+	return tx->ops->room(tx, now_ns);
 }
 
 /* A frame of at least PACKET_FRAME_MAX bytes to write into, or NULL when there is no room. Commit it or give it back. */
@@ -59,26 +58,25 @@ static inline bool tx_flush(struct tx *tx)
 	return tx->ops->flush(tx);
 }
 
-/* Frames committed whose memory has not come back. */
-static inline u32 tx_in_flight(struct tx *tx)
-{
-	return tx->ops->in_flight(tx);
-}
-
-/* Frames that the maker knows to have been lost on the way out. */
-static inline u64 tx_dropped(struct tx *tx)
-{
-	return tx->ops->dropped(tx);
-}
-
 static inline void tx_close(struct tx *tx)
 {
 	tx->ops->close(tx);
 }
 
+struct xroce_engine_stats;
 struct xsk_set;
 
 /* The maker that sends through the first socket of a set. NULL: no memory. */
-struct tx *tx_xsk_open(struct xsk_set *s);
+struct tx *tx_xsk_open(struct xsk_set *s, struct xroce_engine_stats *stats);
+
+struct netdev;
+/*
+ * The maker that chooses among all ways that the interface and the kernel have (tx_policy.c), of which xsk is one. Owns xsk from here on; returns xsk
+ * itself where there is no other, and says why on standard error if that is a surprise. NULL only for NULL.
+ */
+struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, bool zero_copy, struct xroce_engine_stats *stats);
+
+/* Of the path MTUs up to path_mtu, the largest whose frames the fastest way takes. */
+u32 tx_preferred_path_mtu(u32 ifindex, u32 path_mtu);
 
 #endif

@@ -23,6 +23,7 @@ struct tx_xsk {
 	struct tx tx;
 	struct xsk_set *set;
 	struct xsk *x;
+	struct xroce_engine_stats *stats;
 	u32 unsubmitted; /* descriptors written, not yet shown to the kernel */
 };
 
@@ -41,7 +42,7 @@ static void reap(struct tx_xsk *t)
 		xsk_ring_cons__release(&t->x->completion, n);
 }
 
-static u32 room(struct tx *tx)
+static u32 room(struct tx *tx, u64 now_ns)
 {
 	struct tx_xsk *t = self(tx);
 	u32 descriptors;
@@ -82,6 +83,7 @@ static void commit(struct tx *tx, u8 *buf, u32 len)
 		*desc = (struct xdp_desc){ .addr = addr + UMEM_CHUNK, .len = len - UMEM_CHUNK };
 	}
 	t->unsubmitted += 1 + two;
+	t->stats->tx_xsk++;
 }
 
 static bool ring_empty(const struct xsk_ring_prod *tx)
@@ -112,22 +114,6 @@ static bool flush(struct tx *tx)
 	return ring_empty(ring) || !xsk_ring_prod__needs_wakeup(ring);
 }
 
-static u32 in_flight(struct tx *tx)
-{
-	struct tx_xsk *t = self(tx);
-
-	reap(t);
-	return t->set->umem->tx_kernel_count;
-}
-
-static u64 dropped(struct tx *tx)
-{
-	struct xdp_statistics st = { 0 };
-	socklen_t len = sizeof(st);
-
-	return getsockopt(self(tx)->x->fd, SOL_XDP, XDP_STATISTICS, &st, &len) ? 0 : st.tx_invalid_descs;
-}
-
 static void close_tx(struct tx *tx)
 {
 	free(self(tx));
@@ -139,12 +125,10 @@ static const struct tx_ops ops = {
 	.give_back = give_back,
 	.commit = commit,
 	.flush = flush,
-	.in_flight = in_flight,
-	.dropped = dropped,
 	.close = close_tx,
 };
 
-struct tx *tx_xsk_open(struct xsk_set *s)
+struct tx *tx_xsk_open(struct xsk_set *s, struct xroce_engine_stats *stats)
 {
 	struct tx_xsk *t = calloc(1, sizeof(*t));
 
@@ -152,6 +136,7 @@ struct tx *tx_xsk_open(struct xsk_set *s)
 		return NULL;
 	t->tx.ops = &ops;
 	t->set = s;
+	t->stats = stats;
 	t->x = &s->xsk[0];
 	return &t->tx;
 }

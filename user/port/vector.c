@@ -77,6 +77,14 @@ struct cq *vector_take_handed(struct port *port, u32 reporter)
 
 /* ---- the thread of a vector above 0 ---- */
 
+void vector_slept(struct vector *v, u64 slept_ns)
+{
+	const u64 max_ns = v->port->service.spin_max_ns;
+
+	/* a sleep that was shorter than the longest spin would better have been a spin; a longer one, and the spin before it was for nothing */
+	v->spin_ns = slept_ns < max_ns ? min_u64(2 * v->spin_ns + slept_ns, max_ns) : v->spin_ns / 2;
+}
+
 /* True if a packet came, or XDP says that one is about to. */
 static bool doze(struct vector *v)
 {
@@ -88,10 +96,13 @@ static bool doze(struct vector *v)
 		{ .fd = port->made.xsks.xsk[v->number].fd, .events = POLLIN },
 	};
 	const bool sockets = atomic_load(&s->watching) && !atomic_load(&port->gone);
+	const u64 since_ns = port_now_ns();
 	u64 count;
 
 	if (poll(fds, sockets ? 3 : 2, -1) <= 0)
 		return false;
+	if (sockets)
+		vector_slept(v, port_now_ns() - since_ns);
 	if (fds[0].revents & POLLNVAL)
 		atomic_store(&s->stop, true); /* the application closed descriptors that are not its own: better still than spinning */
 	else if (fds[0].revents)

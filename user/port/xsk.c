@@ -245,6 +245,7 @@ u32 xsk_receive(struct xsk_set *s, struct xsk *x, u32 max, xsk_rx_fn *fn, void *
 	}
 	if (n) {
 		xsk_ring_cons__release(&x->rx, n);
+		atomic_store_explicit(&x->taken, idx + n, memory_order_relaxed);
 		x->owed += n;
 		if (x->owed >= FILL_BATCH)
 			fill(s, x);

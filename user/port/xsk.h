@@ -6,6 +6,7 @@
 #ifndef PORT_XSK_H
 #define PORT_XSK_H
 
+#include <stdatomic.h>
 #include <xdp/xsk.h>
 #include <xroce/abi.h>
 
@@ -24,6 +25,7 @@ struct xsk {
 	u32 parts;	 /* buffers so far; more than 2: being thrown away */
 	bool broken;	 /* one of them named no frame of ours */
 	u32 owed;	 /* places that the fill ring could have more */
+	_Atomic u32 taken; /* the receive ring's index up to which it was emptied; any thread reads it */
 };
 
 struct xsk_set {
@@ -47,6 +49,15 @@ u32 xsk_rx_frames(u32 queues);
  */
 int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 queues, bool try_zero_copy);
 void xsk_close(struct xsk_set *s);
+
+/* A look at the receive rings, as a hint. [any thread] */
+static inline bool xsk_has_input(const struct xsk_set *s)
+{
+	for (u32 i = 0; i < s->count; i++)
+		if (__atomic_load_n(s->xsk[i].rx.producer, __ATOMIC_RELAXED) != atomic_load_explicit(&s->xsk[i].taken, memory_order_relaxed))
+			return true;
+	return false;
+}
 
 /* A received frame is handed to fn, which must be done with it on return; hint is a copy. */
 typedef void xsk_rx_fn(void *arg, const struct xroce_rx_cqe *hint, const struct rx_frame *frame);

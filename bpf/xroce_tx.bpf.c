@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The adapter's transmit side without skbs: frames are redirected to the interface out of XDP. It runs in two ways:
+ *
+ *   on a TAP device    each write() to it is a frame, which goes on as it is
+ *   by BPF_PROG_RUN    over "live frames": pages of the kernel's that the program fills, one for each entry of the batch in xroce_tx_ring
+ *
+ * One program does both, because it has to be attached somewhere: the kernel makes each run of a program that is attached nowhere wait for RCU.
+ */
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include <xroce/abi.h>
+
+#define LOOPBACK_IFINDEX 1u /* what BPF_PROG_RUN says that frames came from, in every network namespace; never a TAP's */
+
+/* The interface, as often as there are frames in a write to the TAP: a broadcast makes that many clones, and xroce_tx_cut cuts a frame out of each. */
+#define DEVMAP(name, entries)                                                                                                         \
+	struct {                                                                                                                      \
+		__uint(type, BPF_MAP_TYPE_DEVMAP);                                                                                    \
+		__uint(max_entries, entries);                                                                                         \
+		__type(key, __u32);                                                                                                   \
+		__type(value, struct bpf_devmap_val);                                                                                 \
+	} name SEC(".maps")
+
+DEVMAP(xroce_tx_dev, 1);
+DEVMAP(xroce_tx_dev2, 2);
+DEVMAP(xroce_tx_dev3, 3);
+DEVMAP(xroce_tx_dev4, 4);
+DEVMAP(xroce_tx_dev8, 8);
+DEVMAP(xroce_tx_dev16, 16);
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct xroce_tx_ring);
+} xroce_tx_ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, XROCE_TX_FRAMES);
+	__type(key, __u32);
+	__type(value, struct xroce_tx_frame);
+} xroce_tx_frame SEC(".maps");
+
+/* Make the live frame the one that the entry names. The page is as long as the longest of the batch: it is only ever cut. */
+static __always_inline bool fill(struct xdp_md *ctx, const struct xroce_tx_entry *entry)
+{
+	__u32 key = entry->frame, len = entry->len;
+	struct xroce_tx_frame *frame = bpf_map_lookup_elem(&xroce_tx_frame, &key);
+	__u32 size = ctx->data_end - ctx->data;
+
+	if (!frame || len == 0 || len > XROCE_TX_LIVE_BYTES || len > size)
+		return false;
+	if (len < size && bpf_xdp_adjust_tail(ctx, (int)len - (int)size))
+		return false;
+	return bpf_xdp_store_bytes(ctx, 0, frame->bytes, len) == 0;
+}
+
+static __always_inline int from_tap(struct xroce_tx_ring *ring)
+{
+	switch (ring->pieces) {
+	case 1:
+		return bpf_redirect_map(&xroce_tx_dev, 0, XDP_DROP);
+	case 2:
+		return bpf_redirect_map(&xroce_tx_dev2, 0, BPF_F_BROADCAST);
+	case 3:
+		return bpf_redirect_map(&xroce_tx_dev3, 0, BPF_F_BROADCAST);
+	case 4:
+		return bpf_redirect_map(&xroce_tx_dev4, 0, BPF_F_BROADCAST);
+	case 8:
+		return bpf_redirect_map(&xroce_tx_dev8, 0, BPF_F_BROADCAST);
+	case 16:
+		return bpf_redirect_map(&xroce_tx_dev16, 0, BPF_F_BROADCAST);
+	}
+	return XDP_DROP;
+}
+
+static __always_inline struct xroce_tx_ring *ring_of(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&xroce_tx_ring, &zero);
+}
+
+/* The entry whose turn it is. */
+static __always_inline struct xroce_tx_entry *take(struct xroce_tx_ring *ring)
+{
+	__u32 next = ring->next;
+
+	if (next >= XROCE_TX_FRAMES)
+		return NULL;
+	ring->next = next + 1;
+	return &ring->batch[next];
+}
+
+SEC("xdp")
+int xroce_transmit(struct xdp_md *ctx)
+{
+	struct xroce_tx_ring *ring = ring_of();
+	struct xroce_tx_entry *entry;
+
+	if (!ring)
+		return XDP_DROP;
+	if (ctx->ingress_ifindex != LOOPBACK_IFINDEX)
+		return from_tap(ring);
+	entry = take(ring);
+	if (!entry || !fill(ctx, entry)) {
+		ring->refused++;
+		return XDP_DROP;
+	}
+	return bpf_redirect_map(&xroce_tx_dev, 0, XDP_DROP);
+}
+
+/* A clone on its way out: of all that was written, keep the next frame. */
+SEC("xdp/devmap")
+int xroce_tx_cut(struct xdp_md *ctx)
+{
+	struct xroce_tx_ring *ring = ring_of();
+	struct xroce_tx_entry *entry = ring ? take(ring) : NULL;
+	__u32 begin, size = ctx->data_end - ctx->data;
+
+	if (!entry)
+		return XDP_DROP;
+	begin = ring->cut;
+	ring->cut = begin + entry->len;
+	if (ring->cut > size || bpf_xdp_adjust_head(ctx, (int)begin) || bpf_xdp_adjust_tail(ctx, (int)ring->cut - (int)size)) {
+		ring->refused++;
+		return XDP_DROP;
+	}
+	return XDP_PASS;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <linux/genetlink.h>
+#include <linux/if_ether.h>
+#include <linux/rtnetlink.h>
+#include <pthread.h>
+
+#include "netdev_nl.h"
+#include "tx_watch.h"
+
+static int open_socket(int protocol, struct mnl_socket **nl)
+{
+	int err = 0;
+
+	*nl = mnl_socket_open2(protocol, SOCK_CLOEXEC);
+	if (!*nl || mnl_socket_bind(*nl, 0, MNL_SOCKET_AUTOPID) < 0)
+		err = -errno;
+	return err;
+}
+
+int tx_watch_open(struct tx_watch *w, u32 ifindex)
+{
+	int err;
+
+	*w = (struct tx_watch){ .ifindex = ifindex, .family = nl_family(NETDEV_FAMILY) };
+	if (w->family < 0)
+		return w->family;
+	err = open_socket(NETLINK_ROUTE, &w->route);
+	if (!err)
+		err = open_socket(NETLINK_GENERIC, &w->generic);
+	if (err)
+		tx_watch_close(w);
+	return err;
+}
+
+void tx_watch_close(struct tx_watch *w)
+{
+	if (w->route)
+		mnl_socket_close(w->route);
+	if (w->generic)
+		mnl_socket_close(w->generic);
+	w->route = w->generic = NULL;
+}
+
+static int link_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct nlattr *tb[IFLA_STATS64 + 1];
+	struct rtnl_link_stats64 stats = { 0 };
+	struct tx_sight *sight = arg;
+	u32 mtu = 0, len;
+
+	nl_parse(nlh, sizeof(struct ifinfomsg), tb, IFLA_STATS64);
+	if (nl_get(tb[IFLA_MTU], &mtu, sizeof(mtu)))
+		sight->frame_max = min_u32(mtu, UINT32_MAX - ETH_HLEN) + ETH_HLEN;
+	/* the struct grows at its end from kernel to kernel */
+	if (tb[IFLA_STATS64]) {
+		len = mnl_attr_get_payload_len(tb[IFLA_STATS64]);
+		memcpy(&stats, mnl_attr_get_payload(tb[IFLA_STATS64]), min_u32(len, sizeof(stats)));
+	}
+	sight->dropped = stats.tx_dropped + stats.tx_errors;
+	return MNL_CB_OK;
+}
+
+static int ask_link(struct tx_watch *w, struct tx_sight *sight)
+{
+	char buf[NL_REQUEST_BYTES] = { 0 };
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct ifinfomsg *ifm;
+
+	nlh->nlmsg_type = RTM_GETLINK;
+	ifm = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifm));
+	ifm->ifi_index = (int)w->ifindex;
+	return nl_exchange(w->route, nlh, link_cb, sight);
+}
+
+static int ask_features(struct tx_watch *w, u64 *features)
+{
+	char buf[NL_REQUEST_BYTES] = { 0 };
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+
+	netdev_features_request(nlh, w->family, w->ifindex);
+	return nl_exchange(w->generic, nlh, netdev_features_cb, features);
+}
+
+bool tx_watch_look(struct tx_watch *w, struct tx_sight *sight)
+{
+	u64 features = 0;
+	int cancel, err;
+
+	*sight = (struct tx_sight){ 0 };
+	/* reading a socket is a cancellation point, and the caller holds the port's lock */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	err = ask_features(w, &features);
+	if (!err)
+		err = ask_link(w, sight);
+	pthread_setcancelstate(cancel, NULL);
+	sight->takes_redirected = features & NETDEV_XDP_NDO_XMIT;
+	return !err;
+}
