@@ -23,9 +23,11 @@ for size in 1 4096 1048576 8388608; do
 		run_case xrc_${tool}_$size perf ib_$tool $size "$n" -c XRC
 	done
 done
-for size in 1 1024 4096; do
+for size in 1 1024 2048; do
 	run_case ud_send_lat_$size perf ib_send_lat $size 500 -c UD
 done
+# a datagram is one frame, and one of 4096 bytes is too long to be redirected
+XROCE_TX=xsk run_case ud_send_lat_4096 perf ib_send_lat 4096 500 -c UD
 for operation in FETCH_AND_ADD CMP_AND_SWAP; do
 	run_case atomic_bw_$operation perf ib_atomic_bw 8 500 -A $operation
 	run_case atomic_lat_$operation perf ib_atomic_lat 8 500 -A $operation
