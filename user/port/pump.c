@@ -8,7 +8,6 @@
  */
 #include "port_state.h"
 
-#define RX_BATCH	 64u
 #define TX_BATCH	 128u /* what is queued for ourselves meanwhile fits, too */
 _Static_assert(TX_BATCH <= XSK_TX_SLOTS, "struct port's loop");
 #define ROUNDS_MAX	 8  /* output batches in one call; a ping-pong with oneself would never end */
@@ -21,11 +20,11 @@ struct input {
 	u64 now_ns;
 };
 
-static void input(void *arg, const struct xroce_rx_cqe *hint, const struct rx_frame *frame)
+static void input(void *arg, const struct engine_frame *frames, u32 n)
 {
 	const struct input *in = arg;
 
-	engine_input(in->port->engine, hint, frame, in->now_ns);
+	engine_input_batch(in->port->engine, frames, n, in->now_ns);
 }
 
 static u32 receive(struct port *port, u64 now_ns)
@@ -35,7 +34,7 @@ static u32 receive(struct port *port, u64 now_ns)
 	u32 n = 0;
 
 	for (u32 i = 0; i < s->count; i++)
-		n += xsk_receive(s, &s->xsk[i], RX_BATCH, input, &in, &port->made.drops->multibuffer);
+		n += xsk_receive(s, &s->xsk[i], input, &in, &port->made.drops->multibuffer);
 	return n;
 }
 
@@ -86,7 +85,7 @@ static bool take_in(struct port *port, u64 now_ns)
 	u32 received = receive(port, now_ns);
 
 	/* no time-out while the answer may be among what still lies in the ring: a thread that was kept from running is late itself */
-	if (received < RX_BATCH && now_ns >= engine_deadline_ns(port->engine))
+	if (received < XSK_RX_BATCH && now_ns >= engine_deadline_ns(port->engine))
 		engine_expire(port->engine, now_ns);
 	return received > 0;
 }

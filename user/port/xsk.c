@@ -189,40 +189,49 @@ void xsk_close(struct xsk_set *s)
 	*s = (struct xsk_set){ 0 };
 }
 
-/* All buffers of a packet are here: hand it over, then free them. */
-static void deliver(struct xsk_set *s, struct xsk *x, xsk_rx_fn *fn, void *arg, __u64 *oversize)
+/* Frames on their way to the engine, and the buffers that are done with when it has seen them. */
+struct batch {
+	struct engine_frame frame[XSK_RX_BATCH];
+	struct xroce_rx_cqe hint[XSK_RX_BATCH];
+	u64 used[XSK_RX_BATCH + 2]; /* a packet may have begun before */
+	u32 n, num_used;
+};
+
+/* All buffers of a packet are here: into the batch with it. */
+static void deliver(struct xsk_set *s, struct xsk *x, struct batch *b, __u64 *oversize)
 {
 	const struct xdp_desc *first = &x->part[0], *second = &x->part[1];
-	struct xroce_rx_cqe hint;
-	struct rx_frame frame;
 
 	if (x->parts > 2) {
 		++*oversize;
 	} else if (!x->broken) {
-		frame = (struct rx_frame){ .data = s->umem->area + first->addr, .len = first->len };
+		struct xroce_rx_cqe *hint = &b->hint[b->n];
+		struct engine_frame *to = &b->frame[b->n++];
+
+		*to = (struct engine_frame){ .frame = { .data = s->umem->area + first->addr, .len = first->len } };
 		if (x->parts == 2) {
-			frame.frag = s->umem->area + second->addr;
-			frame.frag_len = second->len;
+			to->frame.frag = s->umem->area + second->addr;
+			to->frame.frag_len = second->len;
 		}
 		/* The CQE lies in the same chunk, or there is no room for one. */
-		if (first->addr % UMEM_CHUNK >= sizeof(hint)) {
-			memcpy(&hint, frame.data - sizeof(hint), sizeof(hint));
-			fn(arg, &hint, &frame);
-		} else {
-			fn(arg, NULL, &frame);
+		if (first->addr % UMEM_CHUNK >= sizeof(*hint)) {
+			memcpy(hint, to->frame.data - sizeof(*hint), sizeof(*hint));
+			to->hint = hint;
 		}
 	}
 	for (u32 i = 0; i < x->parts && i < 2; i++)
 		if (x->part[i].len != UINT32_MAX)
-			umem_rx_release(s->umem, x->part[i].addr);
+			b->used[b->num_used++] = x->part[i].addr;
 	x->parts = 0;
 	x->broken = false;
 }
 
-u32 xsk_receive(struct xsk_set *s, struct xsk *x, u32 max, xsk_rx_fn *fn, void *arg, __u64 *oversize)
+u32 xsk_receive(struct xsk_set *s, struct xsk *x, xsk_rx_fn *fn, void *arg, __u64 *oversize)
 {
-	u32 idx = 0, n = xsk_ring_cons__peek(&x->rx, max, &idx);
+	u32 idx = 0, n = xsk_ring_cons__peek(&x->rx, XSK_RX_BATCH, &idx);
+	struct batch b;
 
+	b.n = b.num_used = 0;
 	for (u32 i = 0; i < n; i++) {
 		struct xdp_desc desc = *xsk_ring_cons__rx_desc(&x->rx, idx + i);
 		bool ours;
@@ -237,12 +246,16 @@ u32 xsk_receive(struct xsk_set *s, struct xsk *x, u32 max, xsk_rx_fn *fn, void *
 				desc.len = UINT32_MAX; /* not ours to give back */
 			x->part[x->parts] = desc;
 		} else if (ours) {
-			umem_rx_release(s->umem, desc.addr);
+			b.used[b.num_used++] = desc.addr;
 		}
 		x->parts += x->parts < 3;
 		if (!(desc.options & XDP_PKT_CONTD))
-			deliver(s, x, fn, arg, oversize);
+			deliver(s, x, &b, oversize);
 	}
+	if (b.n)
+		fn(arg, b.frame, b.n);
+	for (u32 i = 0; i < b.num_used; i++)
+		umem_rx_release(s->umem, b.used[i]);
 	if (n) {
 		xsk_ring_cons__release(&x->rx, n);
 		atomic_store_explicit(&x->taken, idx + n, memory_order_relaxed);

@@ -10,6 +10,7 @@
 #include <xdp/xsk.h>
 #include <xroce/abi.h>
 
+#include "../transport/engine.h"
 #include "umem.h"
 
 /* One socket. Its four rings are shared with the kernel, one producer and one consumer each; libxdp's helpers have the barriers. */
@@ -59,13 +60,16 @@ static inline bool xsk_has_input(const struct xsk_set *s)
 	return false;
 }
 
-/* A received frame is handed to fn, which must be done with it on return; hint is a copy. */
-typedef void xsk_rx_fn(void *arg, const struct xroce_rx_cqe *hint, const struct rx_frame *frame);
+/* Descriptors that are taken at a time, and so frames at most. */
+#define XSK_RX_BATCH 64u
+
+/* Received frames are handed to fn, which must be done with them on return; the hints are copies. */
+typedef void xsk_rx_fn(void *arg, const struct engine_frame *frames, u32 n);
 
 /*
- * Take up to max descriptors from x and hand over the frames that are complete; give the kernel their places back, many at a time. Returns the number
- * of descriptors; *oversize counts packets of more than two buffers, which are thrown away.
+ * Take up to XSK_RX_BATCH descriptors from x and hand over the frames that are complete, if any are; give the kernel their places back, many at a
+ * time. Returns the number of descriptors; *oversize counts packets of more than two buffers, which are thrown away.
  */
-u32 xsk_receive(struct xsk_set *s, struct xsk *x, u32 max, xsk_rx_fn *fn, void *arg, __u64 *oversize);
+u32 xsk_receive(struct xsk_set *s, struct xsk *x, xsk_rx_fn *fn, void *arg, __u64 *oversize);
 
 #endif
