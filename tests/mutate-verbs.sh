@@ -65,7 +65,7 @@ resize_cq_drops   | user/transport/cq.c      | /^int cq_resize/,/^}/s/i = cons; 
 tm_caps           | user/verbs/query.c       | s/full.tm_caps.max_sge = TAG_MAX_SGE;/full.tm_caps.max_sge = TAG_MAX_SGE + 1;/ | ibv_post_srq_ops
 tm_caps_flags     | user/verbs/query.c       | s/full.tm_caps.flags = IBV_TM_CAP_RC;/;/ | ibv_create_srq_ex
 tm_max_tags       | user/verbs/srq.c         | s/tag_list_create(attr->tm_cap.max_num_tags,/tag_list_create(TAG_MAX_TAGS,/ | ibv_post_srq_ops
-tm_other_types    | user/verbs/qp.c          | s/srq.tags && attr->qp_type != IBV_QPT_RC)/srq.tags \&\& attr->qp_type == IBV_QPT_UD)/;/tags && init->transport != XROCE_RC/d | ibv_create_srq_ex
+tm_other_types    | user/transport/qp.c      | s/(tags \&\& init->transport != XROCE_RC)/(tags \&\& init->transport == XROCE_UD)/ | ibv_create_srq_ex
 tm_cq_busy        | user/verbs/srq.c         | /^static struct ibv_srq \*srq_ready/,/^}/s/if (vsrq->cq)/if (vsrq->xrcd)/;/^EXPORT int ibv_destroy_srq/,/^}/s/if (vsrq->cq)/if (vsrq->xrcd)/ | ibv_create_srq_ex
 tm_info_tag       | user/verbs/cq_ex.c       | s/info->tag = e->tm_tag;/info->tag = (u32)e->tm_tag;/ | ibv_post_srq_ops
 tm_info_priv      | user/verbs/cq_ex.c       | s/info->priv = e->tm_priv;/info->priv = __builtin_bswap32(e->tm_priv);/ | ibv_post_srq_ops
@@ -73,7 +73,7 @@ tm_info_unasked   | user/verbs/cq_ex.c       | s/wc_flags & IBV_WC_EX_WITH_TM_IN
 tm_handle         | user/verbs/srq_ops.c     | s/wr->tm.handle = op.handle;/wr->tm.handle = 0;/ | ibv_post_srq_ops
 tm_recv_wr_id     | user/verbs/srq_ops.c     | s/.recv_wr_id = is_add ? wr->tm.add.recv_wr_id : 0,/.recv_wr_id = wr->wr_id,/ | ibv_post_srq_ops
 tm_bad_wr         | user/verbs/srq_ops.c     | s/^			\*bad_wr = wr;/			*bad_wr = wr->next;/ | ibv_post_srq_ops
-tm_num_sge        | user/verbs/srq_ops.c     | s/(u32)wr->tm.add.num_sge/(u8)(wr->tm.add.num_sge + 1) - 1u/ | ibv_post_srq_ops
+tm_num_sge        | user/verbs/srq_ops.c     | s/(u32)wr->tm.add.num_sge/(u32)wr->tm.add.num_sge \& 7/ | ibv_post_srq_ops
 tm_unlocked       | user/verbs/srq_ops.c     | s/port_lock(vsrq->port);//;s/port_unlock(vsrq->port);// | ibv_post_srq_ops
 tm_sync_ignored   | user/transport/tag.c     | s/if (op->opcode == TAG_SYNC || op->flags & TAG_OP_SYNC) {/if (0) {/ | ibv_post_srq_ops
 tm_always_in_step | user/transport/tag.c     | s/return list->unexpected == list->handled;/return true;/ | ibv_post_srq_ops

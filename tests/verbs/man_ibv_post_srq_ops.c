@@ -727,6 +727,47 @@ static bool threads_add_while_messages_come(void)
 	WITH_TM(threads_body);
 }
 
+/* Two threads that change the list without a pause: afterwards it is whole. */
+static void *add_and_delete(void *arg)
+{
+	struct adder *a = arg;
+	struct ibv_sge sge;
+
+	for (int i = 0; i < 400000 && !a->failed; i++) {
+		struct ibv_ops_wr wr = an_add(a->t, (uint64_t)i, 1, &sge, 0, 64);
+
+		a->failed = post(a->t, &wr);
+		wr.opcode = IBV_WR_TAG_DEL;
+		a->failed |= post(a->t, &wr);
+	}
+	return NULL;
+}
+
+static bool pauseless_body(struct tags *t)
+{
+	struct adder a[2] = { { .t = t }, { .t = t } };
+	pthread_t thread[2];
+	struct seen s;
+
+	for (int i = 0; i < 2; i++)
+		MUST_EQ(pthread_create(&thread[i], NULL, add_and_delete, &a[i]), 0);
+	for (int i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	MUST(!a[0].failed && !a[1].failed);
+	for (uint64_t i = 0; i < MAX_TAGS; i++)
+		MUST(add(t, i, i, 0, 64));
+	for (uint64_t i = MAX_TAGS; i--;) {
+		MUST(send_eager(t, i, 1));
+		EXPECT(t, i, IBV_WC_TM_RECV, BOTH);
+	}
+	return nothing_more(t);
+}
+
+static bool threads_change_the_list_without_a_pause(void)
+{
+	WITH_TM(pauseless_body);
+}
+
 const struct test_case man_cases[] = {
 	CASE(add_matches_a_message),
 	CASE(long_messages_match_and_then_end),
@@ -745,5 +786,6 @@ const struct test_case man_cases[] = {
 	CASE(unexpected_rendezvous_comes_whole),
 	CASE(rendezvous_that_fails),
 	CASE(threads_add_while_messages_come),
+	CASE(threads_change_the_list_without_a_pause),
 	{ 0 },
 };

@@ -61,8 +61,6 @@ static int init_check(const struct ibv_context *context, const struct ibv_qp_ini
 	if (!cq_fits(context, attr->send_cq, !target) || !cq_fits(context, attr->recv_cq, !target && attr->qp_type != IBV_QPT_XRC_SEND) ||
 	    (attr->srq && (attr->srq->context != context || to_vsrq(attr->srq)->xrcd)))
 		return EINVAL;
-	if (attr->srq && to_vsrq(attr->srq)->srq.tags && attr->qp_type != IBV_QPT_RC)
-		return EINVAL; /* IBV_TM_CAP_RC */
 	if (cap->max_send_wr > QP_MAX_WR || cap->max_send_sge > QP_MAX_SEND_SGE || cap->max_inline_data > QP_MAX_INLINE)
 		return EINVAL;
 	/* With an SRQ the QP has no receive queue: its sizes are ignored (ibv_create_qp(3)). */
