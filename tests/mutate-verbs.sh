@@ -84,6 +84,8 @@ bad_wr            | user/verbs/post.c        | /^static int rq_post/,/^}/s/\*bad
 srq_unlocked      | user/verbs/post.c        | /^static int rq_post/,/^}/s/vlock_take(lock);//;/^static int rq_post/,/^}/s/vlock_drop(lock);// | ibv_post_srq_recv
 grh_offset        | user/transport/datagram.c | s/!responder_scatter(e, qp, p, ROCE_GRH_BYTES)/!responder_scatter(e, qp, p, 0)/ | ibv_post_srq_recv
 last_wqe_missing  | user/verbs/async.c       | /{ EVENT_QP_LAST_WQE,/d | ibv_post_srq_recv
+req_err_missing   | user/verbs/async.c       | /{ EVENT_QP_REQ_ERR,/d | ibv_get_async_event
+srq_err_missing   | user/verbs/async.c       | s/async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_ERR, &vsrq->ibv);/;/ | ibv_get_async_event
 async_no_wait     | user/verbs/async.c       | s/while (\*completed != wait_for)/while (0)/ | ibv_get_async_event
 async_left_behind | user/verbs/async.c       | /^void async_forget/,/^}/s/if (n->event.element.qp == object)/if (0)/ | ibv_get_async_event
 TABLE

@@ -919,6 +919,57 @@ static void error__posts_are_flushed(void **state)
 	scene_close(&s);
 }
 
+/* The SRQ's CQ runs over, by operations or by messages: the SRQ has failed, and its QPs with it. */
+static void error__cq_overrun(void **state)
+{
+	struct tag_op sync = { .opcode = TAG_SYNC, .flags = TAG_OP_SIGNALED };
+
+	for (u32 by_messages = 0; by_messages < 2; by_messages++) {
+		struct node *n;
+		struct scene s;
+
+		scene_open(&s, "overrun");
+		n = &s.w->node[1];
+		s.cq->polled = false;
+		s.cq->cq.capacity = 2;
+		post_receives(&s, 0, 3);
+		for (u32 i = 0; i < 3; i++) {
+			check_eq(s.w, world_events(n, EVENT_SRQ_ERR, NULL), 0);
+			if (by_messages)
+				send_eager(&s, i, 10);
+			else
+				check_eq(s.w, op(&s, &sync), 0);
+		}
+		check_eq(s.w, world_events(n, EVENT_SRQ_ERR, NULL), 1);
+		check_eq(s.w, n->events[n->num_events - 1].srq == s.srq, 1);
+		check_eq(s.w, world_events(n, EVENT_CQ_ERR, NULL), 1);
+		check_eq(s.w, world_events(n, EVENT_QP_FATAL, s.b->qp), 1);
+		check_eq(s.w, qp_state(s.b->qp), QPS_ERR);
+		scene_close(&s);
+	}
+}
+
+/* The same where no QP is on it: operations are all there is. */
+static void error__cq_overrun_without_a_qp(void **state)
+{
+	struct tag_op sync = { .opcode = TAG_SYNC, .flags = TAG_OP_SIGNALED };
+	struct world *w = world_create(1, 23);
+	struct watched_cq *cq = world_cq(&w->node[0], 2);
+	struct srq *srq = world_tag_srq(&w->node[0], 1, MAX_TAGS, MAX_OPS, cq);
+
+	world_label(w, "test_tag overrun without a QP");
+	cq->polled = false;
+	for (u32 i = 0; i < 4; i++) {
+		check_eq(w, tag_post(w->node[0].engine, srq, &sync, w->now_ns), 0);
+		world_settle(w);
+		check_eq(w, world_events(&w->node[0], EVENT_SRQ_ERR, NULL), i >= 2);
+	}
+	check_eq(w, w->node[0].num_events, 2);
+	check_eq(w, world_events(&w->node[0], EVENT_CQ_ERR, NULL), 1);
+	world_tag_srq_destroy(srq);
+	world_destroy(w);
+}
+
 /* Only RC. */
 static void transports__rc_only(void **state)
 {
@@ -1037,6 +1088,8 @@ int main(void)
 		cmocka_unit_test(error__rendezvous),
 		cmocka_unit_test(error__fin),
 		cmocka_unit_test(error__posts_are_flushed),
+		cmocka_unit_test(error__cq_overrun),
+		cmocka_unit_test(error__cq_overrun_without_a_qp),
 		cmocka_unit_test(transports__rc_only),
 		cmocka_unit_test(loss__every_mask),
 	};

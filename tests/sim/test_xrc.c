@@ -250,6 +250,92 @@ static void limit__fires_once_for_the_srq_that_ran_low(void **state)
 	scene_close(&s);
 }
 
+/* An SRQ whose CQ has overrun has failed, and so has each target that had a completion for it; others go on elsewhere. */
+static void overrun__fails_the_srq_and_the_targets_that_meet_it(void **state)
+{
+	struct pair_options o = options();
+	struct send send;
+	struct pair second;
+	struct scene s;
+	struct node *n;
+
+	scene_open(&s, "overrun");
+	n = &s.w->node[1];
+	second = pair_connect(s.w, &o);
+	s.cq[0]->polled = false;
+	s.cq[0]->cq.capacity = 2;
+	for (u32 i = 0; i < 6; i++) {
+		post_srq(&s, 0, i, 0, 100);
+		post_srq(&s, 1, i, 0, 100);
+	}
+	for (u32 i = 0; i < 3; i++) {
+		check_eq(s.w, qp_state(s.b->qp), QPS_RTS);
+		send = request(&s, WR_SEND, 0, i, 50);
+		post_send(s.a, &send);
+		world_run(s.w);
+	}
+	check_eq(s.w, qp_state(s.b->qp), QPS_ERR);
+	check_eq(s.w, world_events(n, EVENT_QP_FATAL, s.b->qp), 1);
+	check_eq(s.w, world_events(n, EVENT_CQ_ERR, NULL), 1);
+	check_eq(s.w, world_events(n, EVENT_SRQ_ERR, NULL), 1);
+	for (u32 i = 0; i < n->num_events; i++)
+		check(s.w, n->events[i].type != EVENT_SRQ_ERR || n->events[i].srq == s.srq[0]);
+	check_eq(s.w, qp_state(second.side[1].qp), QPS_RTS);
+	send = request(&s, WR_SEND, 1, 9, 50);
+	post_send(&second.side[0], &send);
+	world_run(s.w);
+	check_eq(s.w, s.cq[1]->n, 1);
+	check_eq(s.w, qp_state(second.side[1].qp), QPS_RTS);
+	send = request(&s, WR_SEND, 0, 9, 50);
+	post_send(&second.side[0], &send);
+	world_run(s.w);
+	check_eq(s.w, qp_state(second.side[1].qp), QPS_ERR);
+	check_eq(s.w, world_events(n, EVENT_QP_FATAL, NULL), 2);
+	check_eq(s.w, world_events(n, EVENT_CQ_ERR, NULL), 1);
+	check_eq(s.w, world_events(n, EVENT_SRQ_ERR, NULL), 1);
+	/* RESET mends the QP, not the CQ */
+	check_eq(s.w, side_state(s.b, QPS_RESET), 0);
+	world_settle(s.w);
+	check_eq(s.w, qp_state(s.b->qp), QPS_RESET);
+	pair_destroy(&second);
+	scene_close(&s);
+}
+
+/* A target's completions go with it, in whichever of the domain's CQs they are; another's stay. */
+static void reset__takes_the_completions_away(void **state)
+{
+	struct pair_options o = options();
+	struct pair second;
+	struct scene s;
+
+	for (u32 destroyed = 0; destroyed < 2; destroyed++) {
+		scene_open(&s, "reset");
+		second = pair_connect(s.w, &o);
+		s.cq[0]->polled = s.cq[1]->polled = false;
+		for (u32 i = 0; i < 6; i++) {
+			struct send send = request(&s, WR_SEND, i % 2, i, 50);
+
+			post_srq(&s, i % 2, i, 0, 100);
+			post_send(i == 1 || i == 2 ? &second.side[0] : s.a, &send);
+			world_run(s.w);
+		}
+		if (destroyed)
+			pair_destroy(&s.p);
+		else
+			check_eq(s.w, side_state(s.b, QPS_RESET), 0);
+		world_poll(s.cq[0]);
+		world_poll(s.cq[1]);
+		for (u32 c = 0; c < 2; c++) {
+			check_eq(s.w, s.cq[c]->n, 1);
+			expect(s.w, s.cq[c], 0, .wr_id = 2 - c, .opcode = CQE_RECV, .byte_len = 50, .qpn = second.side[1].qp->qpn);
+		}
+		pair_destroy(&second);
+		if (destroyed)
+			s.p = pair_connect(s.w, &o);
+		scene_close(&s);
+	}
+}
+
 /* The keys of a request are looked up in the PD of the SRQ that it names: IBTA 10.6, ibv_create_srq_ex(3). */
 static void keys__are_of_the_srqs_pd(void **state)
 {
@@ -539,6 +625,8 @@ int main(void)
 		cmocka_unit_test(srqs__are_shared_by_targets),
 		cmocka_unit_test(empty__is_rnr_and_the_psn_stays),
 		cmocka_unit_test(limit__fires_once_for_the_srq_that_ran_low),
+		cmocka_unit_test(overrun__fails_the_srq_and_the_targets_that_meet_it),
+		cmocka_unit_test(reset__takes_the_completions_away),
 		cmocka_unit_test(keys__are_of_the_srqs_pd),
 		cmocka_unit_test(receive__keys_are_of_the_srqs_pd),
 		cmocka_unit_test(srq__must_be_of_the_domain),

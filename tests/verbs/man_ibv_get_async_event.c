@@ -110,6 +110,56 @@ static bool shared_receive_queue(void)
 	IN_PAIR(&p, OPTIONS(.srq = true), limit_body);
 }
 
+/* IBV_EVENT_QP_REQ_ERR: "Invalid Request Local Work Queue Error": the peer asks for what it must not, here a READ of a QP that answers none. */
+static bool request_body(struct pair *p)
+{
+	struct ibv_sge sge = sge_of(p, 0, 0, 10);
+	struct ibv_send_wr wr = { .wr_id = 6, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ, .send_flags = IBV_SEND_SIGNALED,
+				  .wr.rdma = { (uintptr_t)p->buf[1], p->mr[1]->rkey } }, *bad;
+	struct ibv_qp_attr none = { .qp_state = IBV_QPS_SQD, .max_dest_rd_atomic = 0 };
+	struct ibv_wc wc;
+
+	MUST_EQ(ibv_modify_qp(p->qp[1], &none, IBV_QP_STATE), 0);
+	MUST_EQ(ibv_modify_qp(p->qp[1], &none, IBV_QP_STATE | IBV_QP_MAX_DEST_RD_ATOMIC), 0);
+	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), 0);
+	MUST(wait_wc(p->cq[0], &wc));
+	MUST_EQ(wc.status, IBV_WC_REM_INV_REQ_ERR);
+	MUST(take_async(IBV_EVENT_QP_REQ_ERR, p->qp[1]));
+	MUST_EQ(qp_state_now(p->qp[1]), IBV_QPS_ERR);
+	return no_async_event();
+}
+
+static bool invalid_request(void)
+{
+	struct pair p;
+
+	IN_PAIR(&p, OPTIONS(0), request_body);
+}
+
+/* IBV_EVENT_SRQ_ERR: "Error occurred on an SRQ". One with a CQ of its own has failed when that has overrun. */
+static bool shared_receive_queue_fails(void)
+{
+	struct ibv_cq *cq = ibv_create_cq(ctx, 2, NULL, NULL, 0);
+	struct ibv_srq_init_attr_ex a = { .attr = { .max_wr = 4, .max_sge = 1 }, .pd = ibv_alloc_pd(ctx), .cq = cq, .srq_type = IBV_SRQT_TM,
+					  .comp_mask = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
+					  .tm_cap = { .max_num_tags = 4, .max_ops = 4 } };
+	struct ibv_ops_wr wr = { .opcode = IBV_WR_TAG_SYNC, .flags = IBV_OPS_SIGNALED }, *bad;
+	struct ibv_srq *srq;
+
+	MUST(cq && a.pd && (srq = ibv_create_srq_ex(ctx, &a)));
+	MUST_EQ(ibv_post_srq_ops(srq, &wr, &bad), 0);
+	MUST_EQ(ibv_post_srq_ops(srq, &wr, &bad), 0);
+	MUST(no_async_event());
+	MUST_EQ(ibv_post_srq_ops(srq, &wr, &bad), 0);
+	MUST(take_async(IBV_EVENT_CQ_ERR, cq));
+	MUST(take_async(IBV_EVENT_SRQ_ERR, srq));
+	MUST(no_async_event());
+	MUST_EQ(ibv_destroy_srq(srq), 0);
+	MUST_EQ(ibv_destroy_cq(cq), 0);
+	MUST_EQ(ibv_dealloc_pd(a.pd), 0);
+	return true;
+}
+
 static atomic_bool done;
 static int (*destroy)(void *object);
 
@@ -325,6 +375,8 @@ const struct test_case man_cases[] = {
 	CASE(send_queue_drained),
 	CASE(access_violation),
 	CASE(shared_receive_queue),
+	CASE(invalid_request),
+	CASE(shared_receive_queue_fails),
 	CASE(destroy_qp_and_srq_wait),
 	CASE(destroy_cq_waits),
 	CASE(not_after_the_object_is_gone),

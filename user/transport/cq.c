@@ -88,7 +88,7 @@ const struct cqe *cq_peek(struct cq *cq)
 	for (; cons != prod; cons++) {
 		const struct cqe *e = &cq->ring[cons & cq->mask];
 
-		if (e->valid)
+		if (__atomic_load_n(&e->valid, __ATOMIC_RELAXED))
 			return e;
 		atomic_store_explicit(&cq->cons, cons + 1, memory_order_release);
 	}
@@ -121,7 +121,8 @@ void cq_purge(struct cq *cq, u32 qpn)
 
 	for (u32 i = atomic_load_explicit(&cq->cons, memory_order_relaxed); i != prod; i++)
 		if (cq->ring[i & cq->mask].qpn == qpn)
-			cq->ring[i & cq->mask].valid = 0;
+			/* relaxed: a consumer at work takes it, or passes it over */
+			__atomic_store_n(&cq->ring[i & cq->mask].valid, 0, __ATOMIC_RELAXED);
 }
 
 int cq_resize(struct cq *cq, u32 capacity)

@@ -200,7 +200,8 @@ static inline bool cq_is_past(const struct cq *cq, u32 index)
 u32 cq_count(const struct cq *cq, u32 qpn, enum cqe_opcode opcode, u32 without_flags);
 
 /*
- * Both sides must be held: mark all completions of qpn as purged (RESET and destroy take away a QP's completions).
+ * Engine side: mark all completions of qpn as purged (RESET and destroy take away a QP's completions). A consumer that is at work meanwhile may still have
+ * taken one; who holds it as well knows that none is left.
  */
 void cq_purge(struct cq *cq, u32 qpn);
 

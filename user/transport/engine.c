@@ -509,15 +509,33 @@ void engine_srq_event(struct engine *e, struct srq *srq, u32 events)
 	e->srq_events = srq;
 }
 
-/* A CQ that overran takes its QPs with it: ibv_create_cq(3), IBV_EVENT_CQ_ERR. Rare, so the whole table is looked through. */
+void engine_check_srq(struct engine *e, struct srq *srq)
+{
+	if (!srq->cq || !srq->cq->overrun || srq->failed)
+		return;
+	srq->failed = true;
+	engine_srq_event(e, srq, EVENT_SRQ_ERR);
+}
+
+/*
+ * A CQ that overran takes its QPs with it: ibv_create_cq(3), IBV_EVENT_CQ_ERR. Of an XRC SRQ's CQ these are the targets that had something to say there: the
+ * others of the domain may never. Rare, so both tables are looked through.
+ */
 static void fail_overrun_qps(struct engine *e)
 {
 	while (e->overrun) {
 		e->overrun = false;
+		for (u32 i = 0; i < ENGINE_MAX_SRQ; i++)
+			if (e->srq[i])
+				engine_check_srq(e, e->srq[i]);
 		for (u32 i = 0; i < XROCE_MAX_QP; i++) {
 			struct qp *qp = e->qp[i];
 
-			if (qp && ((qp->send_cq && qp->send_cq->overrun) || (qp->recv_cq && qp->recv_cq->overrun)))
+			if (!qp)
+				continue;
+			if (qp->srq)
+				engine_check_srq(e, qp->srq);
+			if ((qp->send_cq && qp->send_cq->overrun) || (qp->recv_cq && qp->recv_cq->overrun) || qp->resp.overran)
 				engine_qp_error(e, qp, EVENT_QP_FATAL);
 		}
 	}

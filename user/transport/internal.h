@@ -101,6 +101,8 @@ void engine_take_arms(struct engine *e);
 void engine_cq_event(struct engine *e, struct cq *cq, u32 events);
 void engine_qp_event(struct engine *e, struct qp *qp, u32 events);
 void engine_srq_event(struct engine *e, struct srq *srq, u32 events);
+/* An SRQ whose own CQ has overrun delivers nothing any more: SRQ_ERR, once. */
+void engine_check_srq(struct engine *e, struct srq *srq);
 /* Forget what is queued about qp: doorbell, ready list, timer, events. */
 void engine_forget_qp(struct engine *e, struct qp *qp);
 /* The XRC SRQ of that number, or NULL. */
@@ -144,8 +146,8 @@ int sq_init(struct sq *sq, u32 max_wr, u32 max_sge, u32 max_inline);
 /* Complete the oldest WQE of the send queue and free its slot. */
 void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns);
 void qp_flush(struct engine *e, struct qp *qp);
-/* Take away what the QP has in its CQs; their consumer sides are held. */
-void qp_purge_completions(struct qp *qp);
+/* Take away what the QP has in its CQs, whose consumer sides are held, and an XRC target in those of its domain's SRQs. */
+void qp_purge_completions(struct engine *e, struct qp *qp);
 /* The oldest send WQE failed: its completion, then ERR (or SQE on UC and UD) and all others flushed. */
 void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns);
 void requester_reset(struct requester *req);

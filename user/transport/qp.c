@@ -161,9 +161,12 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	return 0;
 }
 
-void qp_purge_completions(struct qp *qp)
+void qp_purge_completions(struct engine *e, struct qp *qp)
 {
 	tag_forget_qp(qp);
+	for (u32 i = 0; qp->xrc_target && i < ENGINE_MAX_SRQ; i++)
+		if (e->srq[i] && e->srq[i]->xrcd == qp->xrcd)
+			cq_purge(e->srq[i]->cq, qp->qpn);
 	if (qp->send_cq)
 		cq_purge(qp->send_cq, qp->qpn);
 	if (qp->recv_cq)
@@ -175,7 +178,7 @@ void qp_destroy(struct engine *e, struct qp *qp)
 	engine_forget_qp(e, qp);
 	e->qp[qp->qpn % XROCE_MAX_QP] = NULL;
 	e->num_qps--;
-	qp_purge_completions(qp);
+	qp_purge_completions(e, qp);
 	if (qp->srq)
 		qp->srq->users--;
 	rq_free(&qp->rq);

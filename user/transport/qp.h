@@ -235,6 +235,7 @@ struct responder {
 	struct header_out header;   /* of the last response */
 	u8 resource_head;	 /* next entry to take */
 	u8 max_resources;	 /* max_dest_rd_atomic */
+	bool overran;		 /* XRC: a receive of the QP found its SRQ's CQ in overrun */
 	struct resp_resource resource[QP_MAX_RD_ATOMIC];
 };
 _Static_assert(offsetof(struct responder, early.tail) == 2 * CACHE_LINE && offsetof(struct responder, recv.sge[1]) == 3 * CACHE_LINE,

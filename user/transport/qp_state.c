@@ -180,7 +180,7 @@ static void reset(struct engine *e, struct qp *qp)
 	u32 prod = sq_prod(&qp->sq);
 
 	engine_forget_qp(e, qp);
-	qp_purge_completions(qp);
+	qp_purge_completions(e, qp);
 	requester_reset(&qp->req);
 	responder_reset(&qp->resp);
 	atomic_store_explicit(&qp->sq.cons, prod, memory_order_release);

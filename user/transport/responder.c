@@ -218,6 +218,8 @@ bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, 
 void responder_complete(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
 			struct cqe *cqe, u64 now_ns)
 {
+	struct cq *cq;
+
 	cqe->wr_id = qp->resp.recv.wr_id;
 	cqe->qpn = qp->qpn;
 	cqe->time_ns = hint && hint->rx_time_ns ? hint->rx_time_ns : now_ns;
@@ -226,7 +228,10 @@ void responder_complete(struct engine *e, struct qp *qp, const struct packet *p,
 	cqe->sl = p->has_vlan ? p->vlan_tci >> 13 : p->tos >> 5;
 	cqe->has_vlan = p->has_vlan;
 	cqe->vlan_tci = p->vlan_tci;
-	engine_complete(e, qp->resp.recv_srq ? qp->resp.recv_srq->cq : qp->recv_cq, cqe, p->solicited);
+	cq = qp->resp.recv_srq ? qp->resp.recv_srq->cq : qp->recv_cq;
+	engine_complete(e, cq, cqe, p->solicited);
+	if (unlikely(cq->overrun) && qp->xrc_target)
+		e->overrun = qp->resp.overran = true;
 	qp->resp.seq.have_recv = false;
 	qp->resp.recv_srq = NULL;
 }

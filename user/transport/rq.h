@@ -74,6 +74,7 @@ struct srq {
 	struct tag_list *tags; /* tag matching, else NULL */
 	u32 limit;	   /* 0 = not armed; SRQ_LIMIT_REACHED fires once when fewer than this many are left */
 	u32 users;	   /* QPs on it */
+	bool failed;	   /* its own CQ has overrun, and SRQ_ERR was reported */
 	u32 events;	   /* EVENT_* to report, with event_next: the engine's list */
 	struct srq *event_next;
 	bool event_queued;

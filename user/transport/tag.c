@@ -169,6 +169,7 @@ static void complete_op(struct engine *e, struct srq *srq, const struct tag_op *
 
 	list->op_cqe[(list->op_first + list->op_count++) % list->max_ops] = cq_next_index(srq->cq);
 	engine_complete(e, srq->cq, &cqe, false);
+	engine_check_srq(e, srq);
 }
 
 int tag_post(struct engine *e, struct srq *srq, struct tag_op *op, u64 now_ns)
