@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Completion events that no thread of the application comes for: of a moderated CQ, which the library raises when the period has passed. The CQ is on
- * the completion vector given; which thread raised them is seen from outside. Prints a line when all have come, and stays until it is ended.
+ * the completion vector given; which thread raised them is seen from outside. Prints a line when all have come, and stays until it is ended. Its QP has no
+ * receives: what others send to it is refused.
  *
  *	vector_events DEVICE VECTOR EVENTS
  */
@@ -81,7 +82,7 @@ int main(int argc, char **argv)
 		ibv_ack_cq_events(cq, 1);
 		must(ibv_poll_cq(cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS, "event %d without a completion", i);
 	}
-	printf("vector_events: %d\n", events);
+	printf("vector_events: %d, QP 0x%x\n", events, qp->qp_num);
 	fflush(stdout);
 	for (;;)
 		pause();

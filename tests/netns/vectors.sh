@@ -27,16 +27,16 @@ switches() {
 	done | awk '{ n += $1 } END { print n }'
 }
 
-# run_vector N: vector_events on it, until all events have come; its pid in $child.
+# run_vector N EVENTS: vector_events on it, until all events have come; its pid in $child.
 run_vector() {
-	start_on vector a "$TOOLS/vector_events" $DEV_A "$1" 50
-	wait_until 30 said_or_gone vector '^vector_events: 50' "$child"
-	said vector '^vector_events: 50' || { fail "vector_events does not end"; show vector; stop "$child"; return 1; }
+	start_on vector a "$TOOLS/vector_events" $DEV_A "$1" "$2"
+	wait_until 30 said_or_gone vector "^vector_events: $2," "$child"
+	said vector "^vector_events: $2," || { fail "vector_events does not end"; show vector; stop "$child"; return 1; }
 }
 
 raised_by() {
 	local v=$1 want=$2
-	run_vector "$v" || return
+	run_vector "$v" 50 || return
 	need_equal "the threads" "$(threads "$child")" "$want"
 	need_least "events raised by vector $v's thread" "$(vector "$child" "$v" events)" 50
 	need_equal "events raised by the other's" "$(vector "$child" $((1 - v)) events)" 0
@@ -46,7 +46,7 @@ raised_by() {
 # On CPUs 1 and 0, in this order. A machine with one CPU has no choice.
 pinned() {
 	[ "$(nproc)" -ge 2 ] || { skip_reason="one CPU"; return 77; }
-	XROCE_VECTOR_CPUS=1,0 run_vector 1 || return
+	XROCE_VECTOR_CPUS=1,0 run_vector 1 50 || return
 	need_equal "vector 0's CPUs" "$(cpus "$child" xroce/$IF_A)" 1
 	need_equal "vector 1's CPUs" "$(cpus "$child" xroce/$IF_A/1)" 0
 	stop "$child"
@@ -55,8 +55,24 @@ pinned() {
 # Nothing happens, so nobody wakes; what the last event left behind is over when two looks in a row agree.
 asleep() { local n; n=$(switches "$1"); read -r -t 0.3 <> <(:); [ "$n" = "$(switches "$1")" ]; }
 idle() {
-	run_vector 1 || return
+	run_vector 1 50 || return
 	wait_until 10 asleep "$child" || fail "the threads do not fall asleep"
+	stop "$child"
+}
+
+# The application sleeps, and packets come by both queues, as the senders' ports choose: each queue's thread takes them.
+engine_has() { [ "$(bpftool map dump id "$(map_id "$1" xroce_eng_stat)" | field rx_packets)" = "$2" ]; }
+queue_packets() { in_a ethtool -S $IF_A | awk -v want="rx_queue_$1_xdp_packets:" '$1 == want { print $2 }'; }
+both_queues() {
+	local port qpn before
+	before=$(queue_packets 1)
+	run_vector 1 0 || return
+	qpn=$(sed -n 's/^vector_events: .*QP //p' "$WORK/vector.out")
+	for port in {50001..50016}; do
+		in_b "$TOOLS/tagged" -i $IF_B -s $MAC_B -d $MAC_A -f $IP4_B -t $IP4_A -q "$qpn" -k 1 -p "$port" || fail "tagged failed"
+	done
+	wait_until 10 engine_has "$child" 16 || fail "packets lie in a queue that nobody watches"
+	need_least "packets by queue 1" "$(($(queue_packets 1) - before))" 1
 	stop "$child"
 }
 
@@ -72,5 +88,6 @@ run_case raised_by_vector_0 raised_by 0 "xroce/$IF_A xroce/watch "
 run_case raised_by_vector_1 raised_by 1 "xroce/$IF_A xroce/$IF_A/1 xroce/watch "
 run_case pinned pinned
 run_case idle idle
+run_case both_queues both_queues
 run_case stress stress
 finish_cases
