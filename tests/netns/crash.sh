@@ -46,22 +46,24 @@ starts_again() {
 	xdp_off $NS_B $IF_B || fail "XDP stays on $IF_B after an orderly end"
 }
 
-# The peer of one that was killed must not wait for ever: its retries run out, and it says so.
+# The peer of one that was killed must not wait for ever: its retries run out, and it says so. It always has something to send: who only waits to receive
+# is told nothing, here as with an adapter.
 peer_notices() {
 	local server client rc
-	start_on server a ibv_rc_pingpong -d $DEV_A -g "$gid_a" -n 100000000
+	start_on server a ib_send_bw -d $DEV_A -x "$gid_a" -F -n 10000000
 	server=$child
 	wait_until 10 listens_or_gone a 18515 "$server"
-	start_on client b ibv_rc_pingpong -d $DEV_B -g "$gid_b" -n 100000000 $IP4_A
+	start_on client b ib_send_bw -d $DEV_B -x "$gid_b" -F -n 10000000 $IP4_A
 	client=$child
 	wait_until 10 packets_flow "$server" || { fail "no packets flow"; show server; show client; }
 	kill -9 "$server"
 	finish "$server" 5
 	finish "$client" 30
 	rc=$?
-	need_equal "exit status of the client" $rc 1
+	# 124: it was still running
+	[ $rc -ne 0 ] && [ $rc -ne 124 ] || fail "exit status of the client is $rc"
 	# IBV_WC_RETRY_EXC_ERR is 12.
-	need_line client 'Failed status .*\(12\) for wr_id'
+	need_line client 'Failed status 12:'
 }
 
 run_case leaves_nothing_kill leaves_nothing KILL
