@@ -3,6 +3,7 @@
 #ifndef BPF_CQE_H
 #define BPF_CQE_H
 
+#include "maps.h"
 #include "parse.h"
 
 /* Same sender (address and UDP source port), same tag. */
@@ -23,7 +24,7 @@ static __always_inline __u32 flow_tag(const struct packet *p)
  * for metadata, or a program that ran before this one put its own there. All packet pointers of the caller are void
  * afterwards.
  */
-static __always_inline bool cqe_write(struct xdp_md *ctx, const struct packet *p)
+static __always_inline bool cqe_write(struct xdp_md *ctx, const struct packet *p, const struct xroce_qp *qp)
 {
 	struct xroce_rx_cqe *cqe;
 	void *data;
@@ -44,12 +45,12 @@ static __always_inline bool cqe_write(struct xdp_md *ctx, const struct packet *p
 	cqe->imm = p->imm;
 	cqe->byte_len = p->byte_len;
 	cqe->vlan_tci = p->vlan_tci;
-	cqe->rx_time_ns = bpf_ktime_get_ns();
+	cqe->rx_time_ns = qp->with_time ? bpf_ktime_get_ns() : 0;
 	cqe->opcode = p->opcode;
 	cqe->flags = p->rx_flags;
 	cqe->tos = p->tos;
 	cqe->l3_offset = p->l3;
-	cqe->flow_tag = flow_tag(p);
+	cqe->flow_tag = qp->with_flow_tag ? flow_tag(p) : 0;
 	return true;
 }
 

@@ -46,7 +46,7 @@ int xroce_xdp(struct xdp_md *ctx)
 		fault = steer_check(&p, qp);
 	if (fault != NO_FAULT || !qp)
 		return drop(qp, fault);
-	if (!cqe_write(ctx, &p))
+	if (!cqe_write(ctx, &p, qp))
 		return drop(qp, XROCE_DROP_metadata);
 	if (!redirect(ctx, qp))
 		return drop(qp, XROCE_DROP_no_socket);

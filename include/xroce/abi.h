@@ -30,12 +30,12 @@ struct xroce_rx_cqe {
 	__be32 imm;		/* immediate data or the R_Key to invalidate, as on the wire; see flags */
 	__u16 byte_len;		/* payload bytes without pad */
 	__u16 vlan_tci;		/* outer VLAN tag, host order; see flags */
-	__u64 rx_time_ns;	/* CLOCK_MONOTONIC */
+	__u64 rx_time_ns;	/* CLOCK_MONOTONIC; 0 unless asked for */
 	__u8 opcode;		/* BTH opcode */
 	__u8 flags;		/* XROCE_RX_* */
 	__u8 tos;		/* IPv4 TOS or IPv6 traffic class: DSCP and ECN; the service level is tos >> 5 */
 	__u8 l3_offset;		/* IP header from the start of the frame: 14, 18 or 22 */
-	__u32 flow_tag;		/* hash of source address and UDP source port */
+	__u32 flow_tag;		/* hash of source address and UDP source port; 0 unless asked for */
 };
 _Static_assert(sizeof(struct xroce_rx_cqe) == 32, "32 bytes is the largest metadata that every kernel carries");
 
@@ -56,7 +56,9 @@ enum {
 struct xroce_qp {
 	enum xroce_transport transport;
 	__u32 receiving;	/* 1 from RTR on, 0 in RESET, INIT and ERR */
-	__u32 pkey;
+	__u16 pkey;
+	__u8 with_time;		/* its completions' reader asked for rx_time_ns, which costs time: else it is 0 */
+	__u8 with_flow_tag;	/* as with_time */
 	__u32 qkey;		/* UD only */
 	__u8 local[16];		/* own GID (IPv4 as ::ffff:a.b.c.d); zero on UD, which receives on every GID */
 	__u8 peer[16];		/* the only address that packets may come from; zero on UD */

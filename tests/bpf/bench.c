@@ -116,6 +116,8 @@ struct xroce_qp bench_qp(enum xroce_transport transport, const uint8_t local[16]
 		.transport = transport,
 		.receiving = 1,
 		.pkey = 0xffff,
+		.with_time = 1,
+		.with_flow_tag = 1,
 		.send_cq = BENCH_SEND_CQ,
 		.recv_cq = BENCH_RECV_CQ,
 		.pid = getpid(),

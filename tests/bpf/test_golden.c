@@ -91,6 +91,28 @@ static void check_cqe(const struct golden_packet *p)
 	check(c->l3_offset == L3, "%s: l3_offset %u", what, c->l3_offset);
 }
 
+/* What no reader of the QP's completions asked for is 0. */
+static void cqe__only_what_is_asked_for(void **state)
+{
+	const struct golden_packet *p = &golden.packets[0];
+	uint32_t qpn;
+
+	bench_reset();
+	qpn = install_qp(p);
+	for (int wanted = 0; wanted < 4; wanted++) {
+		struct xroce_qp qp = bench_get_qp(qpn);
+
+		qp.with_time = wanted & 1;
+		qp.with_flow_tag = wanted >> 1;
+		bench_put_qp(qpn, &qp);
+		bench_expect_redirect(p->file, p->frame, p->len, qpn);
+		check(!bench->cqe.rx_time_ns == !qp.with_time, "asked for %d: rx_time_ns", wanted);
+		check(!bench->cqe.flow_tag == !qp.with_flow_tag, "asked for %d: flow_tag", wanted);
+		snprintf(what, sizeof(what), "asked for %d", wanted);
+		check_cqe(p);
+	}
+}
+
 /* One capture: *state is its file name. */
 static void cqe__of_every_packet(void **state)
 {
@@ -294,14 +316,15 @@ int main(void)
 		{ "parse__truncated_at_every_length", parse__truncated_at_every_length },
 		{ "parse__shortened_to_every_length", parse__shortened_to_every_length },
 	};
-	static struct CMUnitTest tests[1 + 3 * 64];
-	static char names[1 + 3 * 64][96];
+	static struct CMUnitTest tests[2 + 3 * 64];
+	static char names[2 + 3 * 64][96];
 	struct golden g;
 	size_t n = 0;
 
 	if (golden_load(&g))
 		return 1;
 	tests[n++] = (struct CMUnitTest)cmocka_unit_test(cqe__flow_tag);
+	tests[n++] = (struct CMUnitTest)cmocka_unit_test(cqe__only_what_is_asked_for);
 	for (size_t i = 0; i < g.count; i++) {
 		if (i && strcmp(g.packets[i].file, g.packets[i - 1].file) == 0)
 			continue;

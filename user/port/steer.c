@@ -22,6 +22,9 @@ int port_steer(struct port *port, const struct qp *qp)
 		.transport = qp->transport,
 		.receiving = state == QPS_RTR || state == QPS_RTS || state == QPS_SQD || state == QPS_SQE,
 		.pkey = qp->pkey,
+		/* an XRC target's receives complete wherever its peer says */
+		.with_time = qp->xrc_target || (qp->recv_cq && qp->recv_cq->with_time),
+		.with_flow_tag = qp->xrc_target || (qp->recv_cq && qp->recv_cq->with_flow_tag),
 		.qkey = qp->qkey,
 		.send_cq = qp->send_cq ? qp->send_cq->index : XROCE_NO_CQ,
 		.recv_cq = qp->recv_cq ? qp->recv_cq->index : XROCE_NO_CQ,

@@ -136,6 +136,8 @@ struct cq {
 	u32 mask;
 	u32 capacity;	   /* entries that the application may rely on: <= mask + 1 */
 	bool ignore_overrun;
+	bool with_time;	   /* its reader asks when packets came, and of which flow they were: what XDP is to find out */
+	bool with_flow_tag;
 	void *owner;	   /* the verbs layer's object */
 	u32 index;	   /* key in the arm-word map; kept for the owner */
 };

@@ -190,6 +190,8 @@ struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *context, struct ibv_cq_ini
 	if (!vcq)
 		return NULL;
 	vcq->lock.off = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED || (domain && domain->td);
+	vcq->cq.with_time = attr->wc_flags & (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK);
+	vcq->cq.with_flow_tag = attr->wc_flags & IBV_WC_EX_WITH_FLOW_TAG;
 	vcq->cq.ignore_overrun = flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 	vcq->domain = domain;
 	if (domain)
