@@ -54,7 +54,7 @@ static void progress(struct engine *e, struct qp *qp, u32 before, u64 now_ns)
 	}
 	/* an answer to something that was about to be sent again */
 	if (psn_diff(req->unacked_psn, req->next_psn) > 0)
-		requester_seek(qp, req->unacked_psn);
+		requester_seek(e, qp, req->unacked_psn);
 	req->ack_deadline_ns = NSEC_NEVER;
 	if (req->next_psn != req->unacked_psn && req->timeout)
 		req->ack_deadline_ns = now_ns + (4096ull << req->timeout);
@@ -62,7 +62,9 @@ static void progress(struct engine *e, struct qp *qp, u32 before, u64 now_ns)
 	/* a wait for its rate is found again when it is served, which is now */
 	timer_put_off(e, qp, due_ns(req));
 	completer_check_drained(e, qp);
-	engine_ready(e, qp);
+	/* what is posted after this look rings */
+	if (req->tx != sq_prod(&qp->sq))
+		engine_ready(e, qp, READY_REQUESTS);
 }
 
 /*
@@ -191,7 +193,7 @@ static int rnr_nak(struct engine *e, struct qp *qp, const struct packet *p, u64 
 	}
 	req->retries_left = req->retry_cnt; /* the peer lives */
 	recovery_reset(req);
-	requester_seek(qp, p->psn);
+	requester_seek(e, qp, p->psn);
 	req->rnr_wait = true;
 	req->rnr_until_ns = now_ns + rnr_timer_ns(p->syndrome);
 	req->ack_deadline_ns = req->rtt.deadline_ns = NSEC_NEVER;
@@ -300,13 +302,13 @@ void completer_expire(struct engine *e, struct qp *qp, u64 now_ns)
 	enum qp_state state = qp_state(qp);
 
 	if (qp->rate_limited) /* it may have waited for its rate */
-		engine_ready(e, qp);
+		engine_ready(e, qp, READY_REQUESTS | READY_REPLIES);
 	if (state != QPS_RTS && state != QPS_SQD)
 		return;
 	if (req->rnr_wait) {
 		if (req->rnr_until_ns <= now_ns) {
 			req->rnr_wait = false;
-			engine_ready(e, qp);
+			engine_ready(e, qp, READY_REQUESTS);
 		}
 	} else if (req->ack_deadline_ns <= now_ns) {
 		ack_timeout(e, qp, false, now_ns);

@@ -84,8 +84,8 @@ void congestion_progress(struct engine *e, struct qp *qp, u32 packets, u64 now_n
 		rtt->sample_start_ns = 0;
 	}
 	/* one packet more for each window's worth that arrived */
-	req->cwnd += packets * CWND_UNIT / (req->cwnd / CWND_UNIT + 1);
-	req->cwnd = min_u32(req->cwnd, e->window * CWND_UNIT);
+	if (unlikely(req->cwnd < e->window * CWND_UNIT))
+		req->cwnd = min_u32(req->cwnd + packets * CWND_UNIT / (req->cwnd / CWND_UNIT + 1), e->window * CWND_UNIT);
 }
 
 void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns)
@@ -116,7 +116,7 @@ void rate_marked(struct engine *e, struct qp *qp, u64 now_ns)
 		return;
 	r->cnp_sent_ns = now_ns;
 	qp->cnp_due = true;
-	engine_ready(e, qp);
+	engine_ready(e, qp, READY_REPLIES);
 }
 
 static u64 line_rate(const struct engine *e)

@@ -6,7 +6,7 @@
  */
 #include "internal.h"
 
-/* protocol.md, "AETH syndrome": codes 0 to 30. */
+/* protocol.md, "AETH syndrome": codes 0 to 30. From 2 on two for each doubling: credit_syndrome() inverts it. */
 static const u16 credits_of_code[31] = {
 	0,   1,	  2,   3,   4,	 6,   8,   12,	 16,   24,   32,   48,	 64,   96,   128,   192,
 	256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768,
@@ -14,21 +14,19 @@ static const u16 credits_of_code[31] = {
 
 u8 credit_syndrome(const struct engine *e, const struct qp *qp)
 {
-	u32 posted, low = 0, high = ARRAY_SIZE(credits_of_code) - 1;
+	u32 posted, code, doublings;
 
 	if (e->config.disable & ENGINE_NO_CREDITS || qp->srq || qp->xrc_target)
 		return AETH_ACK | AETH_CREDIT_NONE;
 	/* one that is held for the message under way is spoken for */
 	posted = rq_posted(&qp->rq);
-	while (low < high) { /* the largest code that promises no more than there is */
-		u32 mid = (low + high + 1) / 2;
-
-		if (credits_of_code[mid] <= posted)
-			low = mid;
-		else
-			high = mid - 1;
+	if (posted < 2) {
+		code = posted;
+	} else { /* the largest code that promises no more than there is */
+		doublings = 31 - (u32)__builtin_clz(posted);
+		code = min_u32(2 * doublings + (posted >> (doublings - 1) & 1), ARRAY_SIZE(credits_of_code) - 1);
 	}
-	return (u8)(AETH_ACK | low);
+	return (u8)(AETH_ACK | code);
 }
 
 void credit_update(struct engine *e, struct qp *qp, const struct packet *p)

@@ -66,22 +66,14 @@ static struct qp **ready_at(struct engine *e, u32 index)
 	return &e->ready[index % XROCE_MAX_QP];
 }
 
-void engine_ready(struct engine *e, struct qp *qp)
+void engine_ready(struct engine *e, struct qp *qp, u8 what)
 {
-	if (qp->ready)
-		return;
-	qp->ready = true;
-	*ready_at(e, e->ready_tail++) = qp;
+	if (!qp->ready)
+		*ready_at(e, e->ready_tail++) = qp;
+	qp->ready |= what;
 }
 
-/* The first one has nothing to send. */
-static void pop_ready(struct engine *e)
-{
-	(*ready_at(e, e->ready_head++))->ready = false;
-	e->burst = 0;
-}
-
-void engine_unready(struct engine *e, struct qp *qp)
+static void unready(struct engine *e, struct qp *qp)
 {
 	u32 at = e->ready_head;
 
@@ -91,8 +83,18 @@ void engine_unready(struct engine *e, struct qp *qp)
 		at++;
 	/* the first takes its place */
 	*ready_at(e, at) = *ready_at(e, e->ready_head);
-	*ready_at(e, e->ready_head) = qp;
-	pop_ready(e);
+	e->ready_head++;
+	e->burst = 0;
+	qp->ready = 0;
+}
+
+/* The first has had its turn: it goes to the end if it has more to send, else it goes. */
+static void next_turn(struct engine *e, struct qp *qp)
+{
+	e->ready_head++;
+	e->burst = 0;
+	if (qp->ready)
+		*ready_at(e, e->ready_tail++) = qp;
 }
 
 void engine_doorbell(struct engine *e, struct qp *qp)
@@ -128,7 +130,7 @@ static void take_doorbells(struct engine *e)
 		if (qp_state(qp) == QPS_ERR || qp_state(qp) == QPS_SQE)
 			qp_flush(e, qp);
 		else
-			engine_ready(e, qp);
+			engine_ready(e, qp, READY_REQUESTS);
 		/* what was posted is warm, what sends it may not be */
 		__builtin_prefetch(&qp->req.next_psn, 1);
 		__builtin_prefetch(&qp->req.ack_deadline_ns, 1);
@@ -141,7 +143,7 @@ void engine_forget_qp(struct engine *e, struct qp *qp)
 	struct qp **p;
 
 	take_doorbells(e);
-	engine_unready(e, qp);
+	unready(e, qp);
 	timer_cancel(e, qp);
 	reorder_purge(e, &qp->req.early);
 	reorder_purge(e, &qp->resp.early);
@@ -156,26 +158,28 @@ void engine_forget_qp(struct engine *e, struct qp *qp)
 
 static u32 output(struct engine *e, u8 *frame, u64 now_ns)
 {
-	struct qp *qp;
-
 	while (e->ready_head != e->ready_tail) {
+		struct qp *qp = *ready_at(e, e->ready_head);
 		u32 len = 0;
 
-		qp = *ready_at(e, e->ready_head);
-		if (reply_pending(qp))
+		/* nothing for now: an input, a timer or a doorbell makes it ready again */
+		if (qp->ready & READY_REPLIES) {
 			len = reply_output(e, qp, frame, now_ns);
-		if (!len)
+			if (!len || !reply_pending(qp))
+				qp->ready &= (u8)~READY_REPLIES;
+		}
+		if (!len && qp->ready & READY_REQUESTS) {
 			len = qp->transport == XROCE_UD ? datagram_output(e, qp, frame, now_ns) :
 							  requester_output(e, qp, frame, now_ns);
-		if (!len) {
-			/* nothing for now: an input, a timer or a doorbell makes it ready again */
-			engine_unready(e, qp);
+			if (!len)
+				qp->ready &= (u8)~READY_REQUESTS;
+		}
+		if (len)
+			e->burst++;
+		if (!qp->ready || e->burst >= BURST_PACKETS)
+			next_turn(e, qp);
+		if (!len)
 			continue;
-		}
-		if (++e->burst >= BURST_PACKETS && qp->ready) {
-			pop_ready(e);
-			engine_ready(e, qp);
-		}
 		e->stats->tx_packets++;
 		e->stats->tx_bytes += len;
 		return len;

@@ -92,8 +92,9 @@ static inline void engine_drop(struct engine *e, enum xroce_drop reason)
 }
 
 /* engine.c */
-void engine_ready(struct engine *e, struct qp *qp);
-void engine_unready(struct engine *e, struct qp *qp);
+/* What a QP may have to send. Who has sent the last of it may clear its bit: whatever comes later sets it again. */
+enum { READY_REQUESTS = 1 << 0, READY_REPLIES = 1 << 1 };
+void engine_ready(struct engine *e, struct qp *qp, u8 what);
 /* Push a completion; if the CQ is armed for it, engine_take_arms() takes the event. */
 void engine_complete(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited);
 /* Take the arm words of the CQs that were pushed to, and their events: at the end of each call from outside. */
@@ -118,6 +119,7 @@ void timer_set(struct engine *e, struct qp *qp, u64 deadline_ns);
 /* This, be it earlier or later. */
 void timer_put_off(struct engine *e, struct qp *qp, u64 deadline_ns);
 void timer_cancel(struct engine *e, struct qp *qp);
+/* One that is due, or NULL: to be called until then. */
 struct qp *timer_pop(struct engine *e, u64 now_ns);
 /* The earliest deadline has changed: tell other threads. */
 void timer_publish(struct engine *e);
@@ -173,7 +175,7 @@ static inline void packet_from(struct packet *p, const struct qp *qp, u32 psn)
 void requester_start(struct qp *qp, u32 sq_psn);
 u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
 /* The next packet to be sent is psn: back to one that is not acknowledged, or forward over those that are. */
-void requester_seek(struct qp *qp, u32 psn);
+void requester_seek(struct engine *e, struct qp *qp, u32 psn);
 /* The WQE that psn belongs to, from the oldest outstanding one on; NULL if psn has not been given to any. */
 struct send_wqe *requester_wqe(const struct qp *qp, u32 psn);
 /* Work requests that a response of their own answers; see OP_ANSWERED. */

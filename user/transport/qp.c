@@ -289,7 +289,7 @@ void engine_qp_error(struct engine *e, struct qp *qp, u32 events)
 		events |= EVENT_QP_LAST_WQE;
 	engine_qp_event(e, qp, events | EVENT_QP_STATE);
 	if (qp->resp.ack_due) /* a NAK still goes out, behind the answers to the requests before it */
-		engine_ready(e, qp);
+		engine_ready(e, qp, READY_REPLIES);
 }
 
 void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns)

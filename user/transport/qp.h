@@ -332,7 +332,7 @@ struct qp {
 	bool xrc_target : 1;
 	bool tag_matching : 1;	 /* on a tag-matching SRQ: shared is set */
 	/* the engine's */
-	bool ready;		 /* on the engine's list of those that may have something to send */
+	u8 ready;		 /* READY_*: on the engine's list of those that may have something to send */
 	struct cq *send_cq, *recv_cq;
 	struct srq *srq;
 	u32 pd;

@@ -224,7 +224,7 @@ static void enter(struct engine *e, struct qp *qp, enum qp_state from, enum qp_s
 	if (from == QPS_RTS && to == QPS_SQD)
 		qp->req.drained_notify = qp->attr.sqd_async_notify;
 	completer_check_drained(e, qp);
-	engine_ready(e, qp);
+	engine_ready(e, qp, READY_REQUESTS | READY_REPLIES);
 }
 
 int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 mask, u64 now_ns)

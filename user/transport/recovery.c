@@ -71,9 +71,9 @@ void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err ve
 		r->waiting = wqe->opcode != WR_READ;
 	} else {
 		recovery_reset(req);
-		requester_seek(qp, psn);
+		requester_seek(e, qp, psn);
 	}
-	engine_ready(e, qp);
+	engine_ready(e, qp, READY_REQUESTS);
 }
 
 /*
@@ -89,9 +89,9 @@ void recovery_probe(struct engine *e, struct qp *qp)
 	congestion_untime(qp);
 	if (!wqe || r->hole)
 		return;
-	engine_ready(e, qp);
+	engine_ready(e, qp, READY_REQUESTS);
 	if (req->next_psn != req->sent_psn) { /* went back, and what was sent then is lost as well */
-		requester_seek(qp, req->unacked_psn);
+		requester_seek(e, qp, req->unacked_psn);
 		return;
 	}
 	r->hole = true;
@@ -121,7 +121,7 @@ static void probe_answered(struct engine *e, struct qp *qp)
 		return;
 	}
 	congestion_loss(e, qp);
-	requester_seek(qp, req->unacked_psn);
+	requester_seek(e, qp, req->unacked_psn);
 }
 
 /* The answer that the queue waits for has come: it goes on. */
@@ -134,7 +134,7 @@ static bool wait_ended(struct engine *e, struct qp *qp)
 	r->waiting = r->hole = false;
 	if (qp->req.unacked_psn != r->hole_end)
 		r->go_back_evidence = 0;
-	engine_ready(e, qp);
+	engine_ready(e, qp, READY_REQUESTS);
 	return true;
 }
 
@@ -150,7 +150,7 @@ void recovery_answer(struct engine *e, struct qp *qp, bool nak)
 	if (psn_diff(req->unacked_psn, r->end_psn) < 0) {
 		if (req->unacked_psn == r->hole_end && r->go_back_evidence < GO_BACK_EVIDENCE)
 			r->go_back_evidence++;
-		requester_seek(qp, req->unacked_psn);
+		requester_seek(e, qp, req->unacked_psn);
 	}
 }
 
@@ -164,7 +164,7 @@ void recovery_response(struct engine *e, struct qp *qp)
 		r->probing = false;
 	/* each has its own answer: no evidence of what became of the others */
 	if (wait_ended(e, qp) && req->unacked_psn == r->hole_end && psn_diff(req->unacked_psn, r->end_psn) < 0)
-		requester_seek(qp, req->unacked_psn);
+		requester_seek(e, qp, req->unacked_psn);
 }
 
 u32 recovery_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
@@ -183,7 +183,7 @@ u32 recovery_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	len = requester_rebuild(e, qp, r->hole_psn, r->hole_end, frame, &next, now_ns);
 	if (!len) { /* its memory is gone: the ordinary way says so, in order */
 		recovery_reset(req);
-		requester_seek(qp, req->unacked_psn);
+		requester_seek(e, qp, req->unacked_psn);
 		return 0;
 	}
 	r->hole_psn = next;

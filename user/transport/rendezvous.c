@@ -103,7 +103,7 @@ void rendezvous_start(struct engine *e, struct qp *qp, const struct tag_header *
 	memcpy(wqe->sge, recv->sge, recv->num_sge * sizeof(wqe->sge[0]));
 	qp->shared->fetching += 2;
 	sq_publish(&qp->sq, 1);
-	engine_ready(e, qp);
+	engine_ready(e, qp, READY_REQUESTS);
 }
 
 /* "A copy of the original TMH and RVH of the rendezvous request, apart the opcode" */
@@ -118,7 +118,7 @@ static void send_fin(struct engine *e, struct qp *qp, const struct send_wqe *rea
 	*wqe = (struct send_wqe){ .wr_id = read->wr_id, .opcode = WR_SEND, .flags = WR_RENDEZVOUS | WR_INLINE, .length = sizeof(h) };
 	memcpy(wqe->data, &h, sizeof(h));
 	sq_publish(&qp->sq, 1);
-	engine_ready(e, qp);
+	engine_ready(e, qp, READY_REQUESTS);
 }
 
 void rendezvous_sent(struct engine *e, struct qp *qp, const struct send_wqe *wqe, enum cqe_status status, enum vendor_err verr, u64 now_ns)

@@ -15,7 +15,7 @@ void reply_ack(struct engine *e, struct qp *qp, u8 syndrome, u32 psn)
 	resp->ack_syndrome = syndrome;
 	resp->ack_psn = psn;
 	__builtin_prefetch(&resp->header);
-	engine_ready(e, qp);
+	engine_ready(e, qp, READY_REPLIES);
 }
 
 void reply_resource(struct engine *e, struct qp *qp, struct resp_resource *r, u32 cursor, u32 stop)
@@ -30,7 +30,7 @@ void reply_resource(struct engine *e, struct qp *qp, struct resp_resource *r, u3
 	/* its response acknowledges everything before it */
 	if (resp->ack_due && resp->ack_syndrome == (AETH_ACK | AETH_CREDIT_NONE) && psn_diff(resp->ack_psn, r->first_psn) < 0)
 		resp->ack_due = false;
-	engine_ready(e, qp);
+	engine_ready(e, qp, READY_REPLIES);
 }
 
 void reply_forget(struct qp *qp)

@@ -30,7 +30,7 @@ struct send_wqe *requester_wqe(const struct qp *qp, u32 psn)
 	return NULL;
 }
 
-void requester_seek(struct qp *qp, u32 psn)
+void requester_seek(struct engine *e, struct qp *qp, u32 psn)
 {
 	struct requester *req = &qp->req;
 	u32 index = sq_cons(&qp->sq);
@@ -55,6 +55,7 @@ void requester_seek(struct qp *qp, u32 psn)
 			break;
 		req->rd_atomic_out--;
 	}
+	engine_ready(e, qp, READY_REQUESTS);
 }
 
 /*
@@ -171,8 +172,9 @@ static void sent(struct engine *e, struct qp *qp, const struct packet *p, bool a
 		congestion_sent(e, qp, p->psn, p->ackreq, now_ns);
 	if (req->ack_deadline_ns == NSEC_NEVER) {
 		req->ack_deadline_ns = now_ns + (4096ull << req->timeout);
-		timer_set(e, qp, req->ack_deadline_ns);
+		/* the earlier one first: the other is nothing to do then */
 		congestion_rearm(e, qp, now_ns);
+		timer_set(e, qp, req->ack_deadline_ns);
 	}
 }
 
@@ -396,6 +398,8 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	again = psn_diff(req->next_psn, req->sent_psn) < 0;
 	advance(qp, wqe, n);
 	sent(e, qp, &p, again, len, now_ns);
+	if (req->tx == sq_prod(&qp->sq) && !req->recovery.hole)
+		qp->ready &= (u8)~READY_REQUESTS;
 	if (!reliable) {
 		req->unacked_psn = req->next_psn;
 		if (req->tx_packet == 0)

@@ -177,10 +177,11 @@ static const struct resp_resource *stored_resource(const struct responder *resp,
 static enum verdict check_resources(const struct qp *qp, const struct packet *p)
 {
 	const struct responder *resp = &qp->resp;
-	const struct resp_resource *next = stored_resource(resp, resp->max_resources);
+	const struct resp_resource *next;
 
 	if (!(p->flags & OP_ANSWERED))
 		return ACCEPT;
+	next = stored_resource(resp, resp->max_resources);
 	if (!resp->max_resources || (next->pending && !next->replay))
 		return INVALID_REQUEST;
 	return ACCEPT;

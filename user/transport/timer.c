@@ -67,11 +67,13 @@ static struct timer *line_at(const struct timers *t, u32 index)
 	return &t->line[index % LINE_SIZE];
 }
 
-/* Those that have gone to the heap or were cancelled have left their place empty. */
+/* Those that have gone to the heap or were cancelled have left their place empty. At the end it would send to the heap what comes next. */
 static void line_skip_empty(struct timers *t)
 {
 	while (t->line_head != t->line_tail && line_at(t, t->line_head)->slot == NOBODY)
 		t->line_head++;
+	while (t->line_head != t->line_tail && line_at(t, t->line_tail - 1)->slot == NOBODY)
+		t->line_tail--;
 }
 
 static void leave(struct timers *t, u32 place)
@@ -153,7 +155,9 @@ void timer_put_off(struct engine *e, struct qp *qp, u64 deadline_ns)
 	if (place)
 		leave(t, place);
 	enter(t, (struct timer){ .at_ns = deadline_ns, .slot = slot });
-	timer_publish(e);
+	/* what left was later than this */
+	if (deadline_ns < atomic_load_explicit(&e->earliest_ns, memory_order_relaxed))
+		atomic_store_explicit(&e->earliest_ns, deadline_ns, memory_order_relaxed);
 }
 
 void timer_set(struct engine *e, struct qp *qp, u64 deadline_ns)
@@ -192,6 +196,7 @@ struct qp *timer_pop(struct engine *e, u64 now_ns)
 			enter(t, (struct timer){ .at_ns = due_ns, .slot = slot });
 		}
 	}
-	timer_publish(e);
+	if (!due)
+		timer_publish(e);
 	return due;
 }
