@@ -47,6 +47,8 @@ start() {
 	local name=$1 ns
 	case $2 in a) ns=$NS_A ;; b) ns=$NS_B ;; p) ns=$NS_P ;; esac
 	shift 2
+	# here, not in the child: what an earlier one of that name printed must not be taken for this one's
+	: >"$WORK/$name.out"
 	nsenter --net=/run/netns/$ns "$@" </dev/null >"$WORK/$name.out" 2>&1 &
 	child=$!
 	netns_children+=("$child")

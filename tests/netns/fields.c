@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What an extended CQ tells of packets that were received: VLAN tag, service level, flow tag. One QP that only receives; a line for each completion.
+ * What an extended CQ tells of packets that were received: VLAN tag, service level, flow tag, times. One QP that only receives; a line for each completion.
  *
  *	fields DEVICE GID-INDEX COUNT ud QKEY
  *	fields DEVICE GID-INDEX COUNT rc PEER-ADDRESS PEER-QPN
@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib/ctl.h"
 
@@ -55,9 +56,33 @@ static void rc_to_rtr(struct ibv_qp *qp, int gid_index, const char *peer, const 
 					    IBV_QP_MIN_RNR_TIMER), "RTR refused");
 }
 
+static uint64_t clock_ns(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/* Both times of the current completion are of one moment, which is not to come and not before the last one's. Returns the wall clock's. */
+static uint64_t read_times(struct ibv_cq_ex *cq, uint64_t *last_ns)
+{
+	uint64_t ts = ibv_wc_read_completion_ts(cq), wall = ibv_wc_read_completion_wallclock_ns(cq);
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	int64_t off = (int64_t)(clock_ns(CLOCK_REALTIME) - wall - (now - ts));
+
+	must(ts >= *last_ns && ts <= now, "received at %llu, after %llu, it is %llu", (unsigned long long)ts, (unsigned long long)*last_ns,
+	     (unsigned long long)now);
+	must(off > -1000000 && off < 1000000, "the two clocks differ by %lld ns", (long long)off);
+	*last_ns = ts;
+	return wall;
+}
+
 int main(int argc, char **argv)
 {
-	struct ibv_cq_init_attr_ex ex = { .cqe = 64, .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG };
+	struct ibv_cq_init_attr_ex ex = { .cqe = 64, .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG |
+								 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+								 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK };
 	struct ibv_qp_init_attr init = { .cap = { 1, 64, 1, 1, 0 } };
 	struct ibv_poll_cq_attr attr = { 0 };
 	static char buffer[BYTES];
@@ -67,6 +92,7 @@ int main(int argc, char **argv)
 	struct ibv_mr *mr;
 	struct ibv_pd *pd;
 	struct ibv_qp *qp;
+	uint64_t last_ns = 0;
 	int count;
 
 	must(argc == 6 || argc == 7, "fields DEVICE GID-INDEX COUNT ud QKEY | rc PEER-ADDRESS PEER-QPN");
@@ -96,7 +122,8 @@ int main(int argc, char **argv)
 			;
 		must(!err, "ibv_start_poll: %s", strerror(err));
 		must(cq->status == IBV_WC_SUCCESS && cq->wr_id == (uint64_t)i, "wr_id %d, status %d", (int)cq->wr_id, cq->status);
-		printf("received %d: sl %d, vlan 0x%04x, flow 0x%08x\n", i, ibv_wc_read_sl(cq), ibv_wc_read_cvlan(cq), ibv_wc_read_flow_tag(cq));
+		printf("received %d: sl %d, vlan 0x%04x, flow 0x%08x, at %llu\n", i, ibv_wc_read_sl(cq), ibv_wc_read_cvlan(cq), ibv_wc_read_flow_tag(cq),
+		       (unsigned long long)read_times(cq, &last_ns));
 		fflush(stdout);
 		ibv_end_poll(cq);
 	}

@@ -24,34 +24,67 @@ packets() {
 said() { grep -qE "$2" "$WORK/$1.out"; }
 said_or_gone() { said "$1" "$2" || is_gone_or_zombie "$3"; }
 
-# receive TRANSPORT FAMILY
-fields() {
-	local transport=$1 from=$IP4_B to=$IP4_A qpn i=0 options want how flows
+# start_fields TRANSPORT FAMILY COUNT: the program, until it receives: $child, $qpn; and $from and $to of the packets.
+start_fields() {
+	from=$IP4_B to=$IP4_A
 	gids_for "$2" || return
 	[ "$2" = v4 ] || { from=$IP6_B to=$IP6_A; }
-	if [ "$transport" = ud ]; then
-		start_on fields a "$TOOLS/fields" $DEV_A "$gid_a" "$(packets | wc -l)" ud $QKEY
+	if [ "$1" = ud ]; then
+		start_on fields a "$TOOLS/fields" $DEV_A "$gid_a" "$3" ud $QKEY
 	else
-		start_on fields a "$TOOLS/fields" $DEV_A "$gid_a" "$(packets | wc -l)" rc "$from" $PEER_QPN
+		start_on fields a "$TOOLS/fields" $DEV_A "$gid_a" "$3" rc "$from" $PEER_QPN
 	fi
 	wait_until 10 said_or_gone fields '^qpn ' "$child"
 	qpn=$(sed -n 's/^qpn //p' "$WORK/fields.out")
+}
+
+# fields TRANSPORT FAMILY
+fields() {
+	local transport=$1 from to qpn i=0 options want how flows
+	start_fields "$transport" "$2" "$(packets | wc -l)" || return
 	while IFS='|' read -r options want; do
 		if [ "$transport" = ud ]; then how="-k $QKEY"; else how="-P $i"; fi
 		# shellcheck disable=SC2086
 		in_b "$TOOLS/tagged" -i $IF_B -s $MAC_B -d $MAC_A -f "$from" -t "$to" -q "$qpn" $options $how || fail "tagged failed: $options"
 		wait_until 10 said_or_gone fields "^received $i:" "$child"
-		need_line fields "^received $i: $want, flow 0x[0-9a-f]{8}\$" || break
+		need_line fields "^received $i: $want, flow 0x[0-9a-f]{8}, at [0-9]+\$" || break
 		i=$((i + 1))
 	done < <(packets)
 	finish "$child" 10 || { fail "fields ended with $?"; show fields; return; }
 	# Two senders' ports, two tags.
-	flows=$(sed -n 's/^received .*flow //p' "$WORK/fields.out" | sort | uniq -c | awk '{ print $1 }' | sort -n | tr '\n' ' ')
+	flows=$(sed -n 's/^received .*flow \([^,]*\),.*/\1/p' "$WORK/fields.out" | sort | uniq -c | awk '{ print $1 }' | sort -n | tr '\n' ' ')
 	need_equal "packets by flow tag" "$flows" "1 6 "
+}
+
+# The program sleeps through the packets, each of which XDP sees between two looks at the clock: its times are XDP's, not the engine's.
+xdp_has() { [ "$(counter "$1" xroce_rx redirected)" = "$2" ]; }
+is_stopped() { grep -q '^State:[[:space:]]*T' "/proc/$1/status"; }
+times() {
+	local transport=$1 from to qpn i how begin=() end=() at
+	start_fields "$transport" v4 4 || return
+	kill -STOP "$child"
+	wait_until 10 is_stopped "$child" || fail "the program does not stop"
+	for i in 0 1 2 3; do
+		if [ "$transport" = ud ]; then how="-k $QKEY"; else how="-P $i"; fi
+		begin+=("$(date +%s%N)")
+		# shellcheck disable=SC2086
+		in_b "$TOOLS/tagged" -i $IF_B -s $MAC_B -d $MAC_A -f "$from" -t "$to" -q "$qpn" $how || fail "tagged failed"
+		wait_until 10 xdp_has "$child" $((i + 1)) || fail "XDP did not see packet $i"
+		end+=("$(date +%s%N)")
+	done
+	kill -CONT "$child"
+	finish "$child" 10 || { fail "fields ended with $?"; show fields; return; }
+	for i in 0 1 2 3; do
+		at=$(sed -n "s/^received $i: .*, at //p" "$WORK/fields.out")
+		# within a millisecond of the system's clock
+		need_least "packet $i's time" "$at" $((begin[i] - 1000000))
+		need_least "the end of packet $i's window" $((end[i] + 1000000)) "$at"
+	done
 }
 
 for t in ud rc; do
 	run_case ${t}_v4 fields $t v4
 	run_case ${t}_v6 fields $t v6
+	run_case ${t}_times times $t
 done
 finish_cases
