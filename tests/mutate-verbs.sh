@@ -10,7 +10,7 @@ trap 'rm -rf "$tree"' EXIT
 trap 'exit 130' INT TERM
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 
-# NAME | FILE | sed expression | tests: pages of man.sh, or contract, unit-NAME, wake
+# NAME | FILE | sed expression | tests: pages of man.sh, or contract, unit-NAME, netns-NAME, wake
 mutations() {
 	cat <<'TABLE'
 byte_len          | user/verbs/cq.c          | s/wc->byte_len = e->byte_len;/wc->byte_len = e->byte_len + 1;/ | ibv_poll_cq
@@ -32,6 +32,10 @@ vendor_err        | user/verbs/cq.c          | s/wc->vendor_err = e->vendor_err;
 unasked_field     | user/verbs/cq_ex.c       | s/wc_flags & IBV_WC_EX_WITH_CVLAN ? read_cvlan : NULL/read_cvlan/ | ibv_create_cq_ex
 timestamp         | user/verbs/cq_ex.c       | s/return to_vcq_ex(cq)->current->time_ns;/return to_vcq_ex(cq)->current->time_ns \/ 1000;/ | ibv_create_cq_ex
 wall_clock        | user/verbs/cq_ex.c       | s/(u64)now.tv_nsec - passed/(u64)now.tv_nsec - passed - 2000000/ | ibv_create_cq_ex
+receive_time      | user/transport/responder.c | s/hint \&\& hint->rx_time_ns ? hint->rx_time_ns : now_ns/now_ns/ | netns-fields
+cvlan             | user/transport/responder.c | s/cqe->vlan_tci = p->vlan_tci;/cqe->vlan_tci = p->vlan_tci \& 0xfff;/ | netns-fields
+sl                | user/transport/responder.c | s/p->has_vlan ? p->vlan_tci >> 13 : p->tos >> 5/p->tos >> 5/ | netns-fields
+flow_tag          | user/transport/responder.c | s/cqe->flow_tag = .*;/cqe->flow_tag = 1;/ | netns-fields
 single_threaded   | user/verbs/cq_ex.c       | s/vcq->lock.off = .*/vcq->lock.off = false;/ | ibv_create_cq_ex
 ignore_overrun    | user/verbs/cq_ex.c       | s/vcq->cq.ignore_overrun = .*/vcq->cq.ignore_overrun = false;/ | ibv_create_cq_ex
 comp_vector       | user/verbs/cq.c          | s/vector >= (u32)context->num_comp_vectors/vector > (u32)context->num_comp_vectors/ | ibv_create_cq_ex
@@ -43,15 +47,15 @@ overrun_early     | user/transport/cq.c      | s/prod - cons >= cq->capacity/pro
 event_for_nothing | user/verbs/cq.c          | /^int req_notify_cq_op/,/^}/s/port_cq_arm(ctx->port, &vcq->cq, solicited_only);/port_cq_arm(ctx->port, \&vcq->cq, solicited_only); channel_event(vcq);/ | ibv_req_notify_cq
 not_one_shot      | user/transport/cq.c      | s/atomic_compare_exchange_weak(&cq->armed, &armed, CQ_DISARMED)/atomic_compare_exchange_weak(\&cq->armed, \&armed, armed)/ | ibv_req_notify_cq
 solicited_ignored | user/verbs/cq.c          | s/port_cq_arm(ctx->port, &vcq->cq, solicited_only);/port_cq_arm(ctx->port, \&vcq->cq, 0);/ | ibv_req_notify_cq
-solicited_always  | user/transport/engine.c  | s/cq_take_event(cq, solicited || cqe->status != CQE_SUCCESS)/cq_take_event(cq, solicited)/ | ibv_req_notify_cq
+solicited_always  | user/transport/engine.c  | s/cq->pushed_solicited |= solicited || cqe->status != CQE_SUCCESS;/cq->pushed_solicited |= solicited;/ | ibv_req_notify_cq
 arm_narrowed      | user/port/wake.c         | s/atomic_compare_exchange_strong(&cq->armed, &disarmed, CQ_ARMED_SOLICITED);/atomic_store(\&cq->armed, CQ_ARMED_SOLICITED), (void)disarmed;/ | ibv_req_notify_cq
-lost_no_fence     | user/transport/cq.c      | /^bool cq_push/,/^}/s/memory_order_seq_cst/memory_order_release/ | unit-cq
+lost_no_fence     | user/transport/cq.h      | s/^	atomic_thread_fence(memory_order_seq_cst);/	;/ | unit-cq
 lost_descriptor   | user/verbs/channel.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | ibv_get_cq_event
 lost_requeue      | user/verbs/channel.c     | s/if (--vcq->events_pending) {/vcq->events_pending = 0; if (0) {/ | ibv_get_cq_event
 early_readable    | user/port/wake.c         | /^static void run_for_records/,/^}/s/if (!n && !always)/if (!always)/;/^static void run_for_records/,/^}/s/early = rearm(port, record, n);/;/ | wake
 no_wait_for_acks  | user/verbs/channel.c     | s/while (vcq->ibv.comp_events_completed != delivered)/while (0)/ | ibv_get_cq_event
 ack_counts_one    | user/verbs/channel.c     | s/cq->comp_events_completed += nevents;/cq->comp_events_completed += 1;/ | ibv_get_cq_event
-event_before_push | user/transport/engine.c  | /^void engine_complete/,/^}/s/if (!cq_push(cq, cqe)) {/bool take = !cq->moderate_count \&\& cq_take_event(cq, solicited || cqe->status != CQE_SUCCESS); &/;/^void engine_complete/,/^}/s/	if (cq_take_event(cq, solicited || cqe->status != CQE_SUCCESS)) {/	if (take) {/ | unit-engine
+event_before_push | user/transport/engine.c  | /^void engine_complete/,/^}/s/if (!cq_push(cq, cqe)) {/bool take = !cq->moderate_count \&\& cq_take_event(cq, solicited || cqe->status != CQE_SUCCESS); &/;/^void engine_complete/,/^}/s/	if (cq->pushed)$/	if (take) engine_cq_event(e, cq, EVENT_COMPLETION);\n	if (true)/ | unit-engine
 resize_iteration  | user/verbs/cq.c          | s/vcq->current = cq_current(&vcq->cq);/;/ | ibv_resize_cq
 moderate_count    | user/transport/moderation.c | s/>= cq->moderate_count/> cq->moderate_count/ | ibv_modify_cq
 moderate_early    | user/transport/moderation.c | s/e->now_ns + cq->moderate_ns/e->now_ns + cq->moderate_ns \/ 2/ | ibv_modify_cq
@@ -79,10 +83,19 @@ tm_sync_ignored   | user/transport/tag.c     | s/if (op->opcode == TAG_SYNC || o
 tm_always_in_step | user/transport/tag.c     | s/return list->unexpected == list->handled;/return true;/ | ibv_post_srq_ops
 tm_header_kept    | user/transport/tag.c     | s/kind == TAG_MATCHED ? sizeof(h.tmh) : /kind == TAG_MATCHED ? 0 : / | ibv_post_srq_ops
 tm_no_fin         | user/transport/rendezvous.c | s/^			send_fin(e, qp, wqe);/			;/;s/^		if (status == CQE_SUCCESS)$/		if (0)/ | ibv_post_srq_ops
+cq_busy           | user/verbs/cq.c          | /^EXPORT int ibv_destroy_cq/,/^}/s/return EBUSY;/;/ | ibv_create_cq
+cq_size           | user/verbs/cq.c          | s/vcq->ibv.cqe = (int)cqe;/vcq->ibv.cqe = (int)cqe - 1;/ | ibv_create_cq
+cq_channel_kept   | user/verbs/cq.c          | /^EXPORT int ibv_destroy_cq/,/^}/s/cq->channel->refcnt--;/;/ | ibv_create_cq
+inv_rkey          | user/verbs/cq.c          | s/wc->imm_data = e->imm;/wc->imm_data = e->flags \& CQE_WITH_INV ? 0 : e->imm;/ | ibv_poll_cq
+query_limit       | user/verbs/srq.c         | /^EXPORT int ibv_query_srq/,/^}/s/.srq_limit = vsrq->srq.limit/.srq_limit = 0/ | ibv_query_srq
+query_max_wr      | user/verbs/srq.c         | /^EXPORT int ibv_query_srq/,/^}/s/vsrq->srq.rq.max_wr/rq_posted(\&vsrq->srq.rq)/ | ibv_query_srq
+srq_num           | user/verbs/srq.c         | s/\*srq_num = vsrq->srq.number;/*srq_num = vsrq->srq.number + 1;/ | ibv_get_srq_num
+srq_num_for_all   | user/verbs/srq.c         | /^int get_srq_num_op/,/^}/s/if (!vsrq->xrcd)/if (false)/ | ibv_get_srq_num
+srq_cq_free       | user/verbs/srq.c         | s/atomic_fetch_add(&vsrq->cq->users, 1);/;/;s/atomic_fetch_sub(&vsrq->cq->users, 1);/;/ | ibv_create_srq_ex
 srq_busy          | user/verbs/srq.c         | /^EXPORT int ibv_destroy_srq/,/^}/s/return EBUSY;/;/ | ibv_create_srq
 bad_wr            | user/verbs/post.c        | /^static int rq_post/,/^}/s/\*bad_wr = wr;/*bad_wr = wr->next;/ | ibv_post_srq_recv
 srq_unlocked      | user/verbs/post.c        | /^static int rq_post/,/^}/s/vlock_take(lock);//;/^static int rq_post/,/^}/s/vlock_drop(lock);// | ibv_post_srq_recv
-grh_offset        | user/transport/datagram.c | s/!responder_scatter(e, qp, p, ROCE_GRH_BYTES)/!responder_scatter(e, qp, p, 0)/ | ibv_post_srq_recv
+grh_offset        | user/transport/datagram.c | s/!responder_scatter(e, qp, p, 0, ROCE_GRH_BYTES)/!responder_scatter(e, qp, p, 0, 0)/ | ibv_post_srq_recv
 last_wqe_missing  | user/verbs/async.c       | /{ EVENT_QP_LAST_WQE,/d | ibv_post_srq_recv
 req_err_missing   | user/verbs/async.c       | /{ EVENT_QP_REQ_ERR,/d | ibv_get_async_event
 srq_err_missing   | user/verbs/async.c       | s/async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_ERR, &vsrq->ibv);/;/ | ibv_get_async_event
@@ -102,6 +115,7 @@ run_test() {
 			timeout 120 "$tree/build/tests/unit/test_${1#unit-}" 2>&1 || return
 		done
 		;;
+	netns-*) bash "$tree/src/tests/netns/${1#netns-}.sh" "$tree/build" ;;
 	wake) XROCE_WAKE_HOPS=20000 bash "$tree/src/tests/netns/wake.sh" "$tree/build" ;;
 	*) XROCE_MAN_TIMEOUT=40 bash "$tree/src/tests/verbs/man.sh" "$tree/build" "$1" ;;
 	esac

@@ -76,6 +76,52 @@ bool ping(struct ibv_qp *qp, uint64_t wr_id, unsigned int flags)
 	return true;
 }
 
+bool send_invalidating(struct pair *p, uint32_t *rkey)
+{
+	struct ibv_mr *mr = ibv_reg_mr(p->pd, p->buf[1], BUF_BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	struct ibv_mw *mw = ibv_alloc_mw(p->pd, IBV_MW_TYPE_2);
+	struct ibv_sge sge = sge_of(p, 0, 0, 7);
+	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_wc wc;
+
+	MUST(mr && mw);
+	*rkey = ibv_inc_rkey(mw->rkey);
+	wr.bind_mw.mw = mw;
+	wr.bind_mw.rkey = *rkey;
+	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){ .mr = mr, .addr = (uintptr_t)p->buf[1], .length = 100,
+							  .mw_access_flags = IBV_ACCESS_REMOTE_WRITE };
+	MUST_EQ(ibv_post_send(p->qp[1], &wr, &bad), 0);
+	MUST(wait_wc(p->cq[1], &wc));
+	MUST_EQ(wc.status, IBV_WC_SUCCESS);
+	MUST_EQ(wc.opcode, IBV_WC_BIND_MW);
+	MUST_EQ(post_recv(p, 33, 0, 50), 0);
+	wr = (struct ibv_send_wr){ .opcode = IBV_WR_SEND_WITH_INV, .invalidate_rkey = *rkey, .sg_list = &sge, .num_sge = 1,
+				   .send_flags = IBV_SEND_SIGNALED };
+	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), 0);
+	MUST(wait_wc(p->cq[0], &wc));
+	MUST_EQ(wc.status, IBV_WC_SUCCESS);
+	MUST_EQ(ibv_dealloc_mw(mw), 0);
+	MUST_EQ(ibv_dereg_mr(mr), 0);
+	return true;
+}
+
+struct ibv_srq *xrc_srq(struct ibv_pd *pd, struct ibv_xrcd *xrcd, struct ibv_cq *cq)
+{
+	struct ibv_srq_init_attr_ex a = { .attr = { .max_wr = QUEUE, .max_sge = 2 }, .srq_type = IBV_SRQT_XRC, .pd = pd, .xrcd = xrcd, .cq = cq,
+					  .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ };
+
+	return ibv_create_srq_ex(ctx, &a);
+}
+
+struct ibv_srq *tag_srq(struct ibv_pd *pd, struct ibv_cq *cq)
+{
+	struct ibv_srq_init_attr_ex a = { .attr = { .max_wr = QUEUE, .max_sge = 2 }, .srq_type = IBV_SRQT_TM, .pd = pd, .cq = cq,
+					  .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
+					  .tm_cap = { .max_num_tags = 4, .max_ops = 4 } };
+
+	return ibv_create_srq_ex(ctx, &a);
+}
+
 int main(int argc, char **argv)
 {
 	bool good;

@@ -34,4 +34,11 @@ struct ibv_qp *qp_to_itself(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ib
 /* An empty SEND from that QP to itself, with its receive. */
 bool ping(struct ibv_qp *qp, uint64_t wr_id, unsigned int flags);
 
+/* A SEND with invalidate of a memory window's R_Key, 7 bytes into the receive 33: its completion is in cq[1], and nothing else. */
+bool send_invalidating(struct pair *p, uint32_t *rkey);
+
+/* SRQs of QUEUE receives with 2 elements: an XRC one of that domain, a tag-matching one. */
+struct ibv_srq *xrc_srq(struct ibv_pd *pd, struct ibv_xrcd *xrcd, struct ibv_cq *cq);
+struct ibv_srq *tag_srq(struct ibv_pd *pd, struct ibv_cq *cq);
+
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* ibv_create_srq_ex(3): the basic type and tag matching, and what is refused. XRC is in contract_xrc.c. */
+/* ibv_create_srq_ex(3): the three types, and what is refused. XRC QPs and their traffic are in contract_xrc.c. */
 #include "man.h"
 
 static bool basic_with_and_without_its_type(void)
@@ -38,6 +38,45 @@ static bool refuses(void)
 	MUST_FAIL(WITH(comp_mask, IBV_SRQ_INIT_ATTR_TYPE), EINVAL); /* no PD */
 	MUST_FAIL(WITH(comp_mask, good.comp_mask | 1u << 30), EINVAL);
 #undef WITH
+	MUST_EQ(ibv_dealloc_pd(pd), 0);
+	return true;
+}
+
+/* "supporting both basic and xrc modes": "XRC domain to associate with the SRQ", "CQ to associate with the SRQ for XRC mode" */
+static bool xrc_holds_its_domain_and_cq(void)
+{
+	struct ibv_xrcd_init_attr init = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT };
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_cq *cq = ibv_create_cq(ctx, 10, NULL, NULL, 0);
+	struct ibv_xrcd *xrcd = ibv_open_xrcd(ctx, &init);
+	const struct ibv_srq_init_attr_ex good = { .srq_context = &init, .attr = { .max_wr = 5, .max_sge = 2 }, .srq_type = IBV_SRQT_XRC,
+						   .pd = pd, .xrcd = xrcd, .cq = cq, .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+						   IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ };
+	struct ibv_srq_init_attr_ex a = good;
+	struct ibv_srq *srq;
+
+	MUST(pd && cq && xrcd);
+	MUST(srq = ibv_create_srq_ex(ctx, &a));
+	MUST(srq->srq_context == &init && srq->pd == pd && srq->context == ctx);
+	MUST(a.attr.max_wr >= 5 && a.attr.max_sge >= 2);
+	MUST_EQ(ibv_destroy_cq(cq), EBUSY);
+	MUST_EQ(ibv_close_xrcd(xrcd), EBUSY);
+	MUST_EQ(ibv_dealloc_pd(pd), EBUSY);
+	MUST_EQ(ibv_destroy_srq(srq), 0);
+	/* "Identifies valid fields": without one of these it is no XRC SRQ */
+	for (uint32_t bit = 1; bit < IBV_SRQ_INIT_ATTR_RESERVED; bit <<= 1) {
+		if (!(good.comp_mask & bit) || bit == IBV_SRQ_INIT_ATTR_TYPE)
+			continue;
+		a = good;
+		a.comp_mask &= ~bit;
+		MUST_FAIL(ibv_create_srq_ex(ctx, &a), EINVAL);
+	}
+	a = good;
+	a.attr.max_wr = 0;
+	MUST_FAIL(ibv_create_srq_ex(ctx, &a), EINVAL);
+	/* what failed holds nothing */
+	MUST_EQ(ibv_close_xrcd(xrcd), 0);
+	MUST_EQ(ibv_destroy_cq(cq), 0);
 	MUST_EQ(ibv_dealloc_pd(pd), 0);
 	return true;
 }
@@ -175,6 +214,7 @@ static bool tag_matching_and_its_queue_pairs(void)
 const struct test_case man_cases[] = {
 	CASE(basic_with_and_without_its_type),
 	CASE(refuses),
+	CASE(xrc_holds_its_domain_and_cq),
 	CASE(tag_matching_as_claimed),
 	CASE(tag_matching_refuses),
 	CASE(tag_matching_and_its_queue_pairs),

@@ -177,6 +177,40 @@ static bool several_threads(void)
 	return true;
 }
 
+/* "a one-to-one correspondence": each request made its event, though nobody got one meanwhile; and a CQ with two does not keep the others waiting */
+static bool events_queue_up(void)
+{
+	static const int order[] = { 0, 1, 0, 0 };
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_cq *cq[2], *none = ibv_create_cq(ctx, 100, NULL, NULL, 0);
+	struct ibv_qp *qp[2];
+	struct ibv_wc wc;
+
+	MUST(ch && pd && none);
+	for (int i = 0; i < 2; i++) {
+		MUST(cq[i] = ibv_create_cq(ctx, 10, NULL, ch, 0));
+		MUST(qp[i] = qp_to_itself(pd, none, cq[i], NULL));
+	}
+	for (int n = 0; n < 4; n++) {
+		int i = n == 3; /* the other's is the last */
+
+		MUST_EQ(ibv_req_notify_cq(cq[i], 0), 0);
+		MUST(ping(qp[i], 1, 0) && wait_wc(cq[i], &wc));
+	}
+	for (int n = 0; n < 4; n++)
+		MUST(take_cq_event(ch, cq[order[n]]));
+	MUST(no_cq_event(ch));
+	for (int i = 0; i < 2; i++) {
+		MUST_EQ(ibv_destroy_qp(qp[i]), 0);
+		MUST_EQ(ibv_destroy_cq(cq[i]), 0);
+	}
+	MUST_EQ(ibv_destroy_cq(none), 0);
+	MUST_EQ(ibv_destroy_comp_channel(ch), 0);
+	MUST_EQ(ibv_dealloc_pd(pd), 0);
+	return true;
+}
+
 /* An event that nobody got goes with its CQ, and the others' stay. */
 static bool undelivered_events_go_with_the_cq(void)
 {
@@ -258,6 +292,7 @@ const struct test_case man_cases[] = {
 	CASE(nonblocking),
 	CASE(destroy_waits_for_each_acknowledgement),
 	CASE(several_threads),
+	CASE(events_queue_up),
 	CASE(undelivered_events_go_with_the_cq),
 	CASE(one_extra_event),
 	CASE(interrupted),

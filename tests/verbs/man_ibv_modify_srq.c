@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* ibv_modify_srq(3), ibv_query_srq(3) */
+/* ibv_modify_srq(3) */
 #include "man.h"
 
 static struct ibv_srq_attr query(struct ibv_srq *srq)

@@ -117,6 +117,29 @@ static bool fields_of_a_completion(void)
 	IN_PAIR(&p, OPTIONS(0), fields_body);
 }
 
+/* "IBV_WC_WITH_INV Invalidated RKey data value is valid (cannot be combined with IBV_WC_WITH_IMM)" */
+static bool invalidate_body(struct pair *p)
+{
+	struct ibv_wc wc;
+	uint32_t rkey;
+
+	MUST(send_invalidating(p, &rkey));
+	MUST(wait_wc(p->cq[1], &wc));
+	MUST_EQ(wc.wr_id, 33);
+	MUST_EQ(wc.opcode, IBV_WC_RECV);
+	MUST_EQ(wc.byte_len, 7);
+	MUST_EQ(wc.wc_flags, IBV_WC_WITH_INV);
+	MUST_EQ(wc.invalidated_rkey, rkey);
+	return true;
+}
+
+static bool invalidated_rkey(void)
+{
+	struct pair p;
+
+	IN_PAIR(&p, OPTIONS(0), invalidate_body);
+}
+
 static bool ud_body(struct pair *p)
 {
 	struct ibv_ah_attr to = own_address();
@@ -341,6 +364,7 @@ static bool each_once_with_several_threads(void)
 const struct test_case man_cases[] = {
 	CASE(returns_what_it_found),
 	CASE(fields_of_a_completion),
+	CASE(invalidated_rkey),
 	CASE(fields_of_a_datagram),
 	CASE(fields_of_an_error),
 	CASE(receive_too_short),
