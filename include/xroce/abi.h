@@ -210,6 +210,8 @@ struct xroce_engine_stats {
 	__u64 tx_tap;		/* the TAP device, */
 	__u64 tx_live;		/* as XDP live frames; */
 	__u64 tx_lost;		/* and those that the kernel refused */
+	__u64 tx_portion;	/* frames that may be redirected in 50 us: now, not in all; the largest is no limit */
+	__u64 tx_slowed;	/* times that this was halved, as the interface had lost frames */
 };
 
 /*

@@ -6,7 +6,7 @@
  *	vdata [options] HOST		client
  *	vdata -L [options]		both sides in this process, over the own GID
  *
- * Both sides must be given the same -t, -n, -s, -m and -x. The last line says what was transferred; exit status 1 and one line on
+ * Both sides must be given the same -t, -n, -s, -m, -x and -k. The last line says what was transferred; exit status 1 and one line on
  * standard error if anything was wrong, with the seed that replays it.
  */
 #include <stdio.h>
@@ -24,14 +24,16 @@ struct options {
 	const char *transport;
 	const char *port;
 	const char *host;
+	const char *keep;
 	uint32_t rounds;
 	uint32_t sleep_ms;
 	bool loopback;
 };
 
 static const char *const usage_text =
-	"vdata [-d DEVICE] [-g GID-INDEX] [-t rc|uc|ud] [-m PATH-MTU] [-n ROUNDS] [-s SEED] [-x LONGEST] [-e] [-o] [-w MS] [-p PORT] [-L | HOST]\n"
-	"  -e  sleep on completion events   -o  one CQ for sends and receives   -w MS  also: sleep until the peer sends after MS, CPU time measured\n";
+	"vdata [-d DEVICE] [-g GID-INDEX] [-t rc|uc|ud] [-m PATH-MTU] [-n ROUNDS] [-s SEED] [-x LONGEST] [-e] [-o] [-k FILE] [-w MS] [-p PORT] [-L | HOST]\n"
+	"  -e  sleep on completion events   -o  one CQ for sends and receives   -k FILE  more rounds while there is FILE\n"
+	"  -w MS  also: sleep until the peer sends after MS, CPU time measured\n";
 
 static uint32_t number(const char *text, uint32_t least, uint32_t most)
 {
@@ -46,7 +48,7 @@ static void parse(int argc, char **argv, struct options *o)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "d:g:t:m:n:s:x:eow:p:L")) != -1) {
+	while ((c = getopt(argc, argv, "d:g:t:m:n:s:x:eok:w:p:L")) != -1) {
 		switch (c) {
 		case 'd': o->side.device = optarg; break;
 		case 'g': o->side.gid_index = number(optarg, 0, 255); break;
@@ -57,6 +59,7 @@ static void parse(int argc, char **argv, struct options *o)
 		case 'x': o->plan.max_len = number(optarg, 256, PLAN_LEN_MAX); break;
 		case 'e': o->side.events = true; break;
 		case 'o': o->side.one_cq = true; break;
+		case 'k': o->keep = optarg; break;
 		case 'w': o->sleep_ms = number(optarg, 1, 5000); break;
 		case 'p': o->port = optarg; break;
 		case 'L': o->loopback = true; break;
@@ -79,13 +82,24 @@ static void parse(int argc, char **argv, struct options *o)
 	o->plan.max_packets = o->plan.transport == PLAN_RC ? 0 : 96;
 }
 
+/* Whether there is a round of this number: said by the options, or by either side, which may see the file go before the other does. */
+static bool has_round(const struct options *o, uint32_t round, int ctl)
+{
+	uint32_t more = o->keep && access(o->keep, F_OK) == 0, peer_more;
+
+	if (round < o->rounds || !o->keep)
+		return round < o->rounds;
+	ctl_swap(ctl, &more, &peer_more, sizeof(more));
+	return more || peer_more;
+}
+
 static void run_pair(const struct options *o, struct side *s, int ctl)
 {
 	uint32_t round;
 
 	ctl_swap(ctl, &s->own, &s->peer, sizeof(s->own));
 	side_connect(s);
-	for (round = 0; round < o->rounds; round++) {
+	for (round = 0; has_round(o, round, ctl); round++) {
 		side_prepare(s, round);
 		ctl_barrier(ctl, round << 2 | 0);
 		side_post(s);

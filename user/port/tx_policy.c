@@ -11,7 +11,8 @@
  * but for batches that cannot go that way.
  *
  * Redirected frames that the interface has no room for are lost without a word, so its counters are read now and then: when they tell of losses, frames
- * are let out in portions, which halve while there are losses and grow again when there are none.
+ * are let out in portions, which halve while there are losses and grow again when there are none. Losses that do not end so are not of our making:
+ * then AF_XDP has its turn, which waits for a frame to leave before it takes another. Forced ways stay.
  */
 #include <stdlib.h>
 
@@ -22,7 +23,7 @@
 #define LOOK_NS	      (100 * NSEC_PER_MSEC)
 #define LOOK_SOON_NS  (5 * NSEC_PER_MSEC)	/* while frames cannot be redirected, or are being lost */
 #define PORTION_NS    (50 * NSEC_PER_USEC)
-#define PORTION_MIN   4u
+#define PORTION_MIN   16u			/* so few that AF_XDP, which is told of room, is better */
 #define PORTION_MAX   XROCE_TX_FRAMES		/* more than can leave in that time: no limit */
 
 /* The path MTU from which on a frame is too long to be redirected. */
@@ -35,7 +36,8 @@ struct tx_policy {
 	struct tx_watch watch;
 	struct xroce_engine_stats *stats;
 	enum tx_choice choice;
-	bool usable;		/* the interface takes redirected frames */
+	bool usable;		/* the interface takes redirected frames, and has not been losing them for long */
+	bool redirected;	/* any, since the last look */
 	u32 queued;		/* in redirect.ring->batch */
 	u32 bytes, longest;	/* of those */
 	bool xsk_busy;		/* frames are left in the socket's ring */
@@ -67,13 +69,18 @@ static bool is_many(const struct tx_policy *t)
 
 /* ---- the interface: does it take frames, does it lose them ---- */
 
+/* What is lost while we send nothing is nothing to us. */
 static void adjust_portion(struct tx_policy *t, u64 dropped)
 {
-	if (dropped > t->dropped)
-		t->portion = t->portion / 2 > PORTION_MIN ? t->portion / 2 : PORTION_MIN;
-	else
+	if (dropped <= t->dropped) {
 		t->portion = min_u32(t->portion + t->portion / 4 + 1, PORTION_MAX);
+	} else if (t->redirected && t->portion > PORTION_MIN) {
+		t->portion = t->portion / 2 > PORTION_MIN ? t->portion / 2 : PORTION_MIN;
+		t->stats->tx_slowed++;
+	}
 	t->dropped = dropped;
+	t->redirected = false;
+	t->stats->tx_portion = t->portion;
 }
 
 static void look(struct tx_policy *t, u64 now_ns)
@@ -81,11 +88,11 @@ static void look(struct tx_policy *t, u64 now_ns)
 	struct tx_sight sight;
 	bool ok = tx_watch_look(&t->watch, &sight);
 
-	t->usable = ok && sight.takes_redirected;
 	if (ok) {
 		t->redirect.write_max = min_u32(sight.frame_max, TX_TAP_BYTES);
 		adjust_portion(t, sight.dropped);
 	}
+	t->usable = ok && sight.takes_redirected && (t->choice != TX_AUTO || t->portion > PORTION_MIN);
 	t->look_ns = now_ns + (t->usable && t->portion == PORTION_MAX ? LOOK_NS : LOOK_SOON_NS);
 }
 
@@ -180,6 +187,7 @@ static void send_redirected(struct tx_policy *t)
 	}
 	t->stats->tx_lost += lost;
 	t->left -= min_u32(t->left, t->queued);
+	t->redirected = true;
 }
 
 /* A batch goes one way, and none passes another on a faster way: unreliable QPs count on the order. */
@@ -255,6 +263,7 @@ struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, bool zero_co
 	t->stats = stats;
 	t->choice = choice;
 	t->portion = PORTION_MAX;
+	t->stats->tx_portion = t->portion;
 	for (u32 i = XROCE_TX_FRAMES; i-- > 0;)
 		t->free[t->free_count++] = i;
 	return &t->tx;

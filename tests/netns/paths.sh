@@ -1,0 +1,176 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Every way that frames can leave (XROCE_TX=xsk|tap|live, auto): data of every kind arrives right, and the counters say that the frames did go
+# that way. Where the interface takes no redirected frames they go by AF_XDP, and it may change its mind while the program runs.
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 4500 2
+in_a ethtool -L $IF_A rx 1 tx 1 >/dev/null && in_b ethtool -L $IF_B rx 1 tx 1 >/dev/null || netns_die "cannot set the number of queues"
+
+# left_by WAY: the server's frames did, but for a few before the peer was there; nothing was lost on the way out.
+left_by() {
+	local way=$1 other n all
+	all=$(kept server xroce_eng_stat tx_packets)
+	n=$(kept server xroce_eng_stat "tx_$way")
+	need_least "frames in all" "$all" 100
+	need_least "frames that left by $way, of $all," "$n" $((all * 9 / 10))
+	for other in tap live; do
+		[ $other = "$way" ] || need_equal "frames that left by $other" "$(kept server xroce_eng_stat tx_$other)" 0
+	done
+	need_equal "frames lost on their way out" "$(kept server xroce_eng_stat tx_lost)" 0
+}
+
+# data TRANSPORT FAMILY MTU ROUNDS SEED [OPTION...]: the server's counters are kept.
+data() {
+	local t=$1 family=$2 mtu=$3 rounds=$4 seed=$5
+	shift 5
+	drop_maps server
+	gids_for "$family" || return
+	keep=1 client_server 18600 60 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t "$t" -m "$mtu" -n "$rounds" -s "$seed" "$@" -- \
+		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t "$t" -m "$mtu" -n "$rounds" -s "$seed" "$@" $IP4_A || return
+	need_line server "^vdata: $t seed $seed side 0: [0-9]+ messages, [0-9]+ bytes right"
+	need_line client "^vdata: $t seed $seed side 1: [0-9]+ messages, [0-9]+ bytes right"
+	need_equal "packets with a wrong ICRC" "$(kept server xroce_eng_drop icrc)" 0
+}
+
+way_data() {
+	local way=$1
+	shift
+	XROCE_TX=$way data "$@" || return
+	left_by "$way"
+}
+
+# Frames that are too long to be redirected go by AF_XDP; the short ones do not.
+long_frames() {
+	XROCE_TX=$1 data "$2" v4 4096 60 5 || return
+	need_least "frames that left by AF_XDP" "$(kept server xroce_eng_stat tx_xsk)" 100
+	need_least "frames that left by $1" "$(kept server xroce_eng_stat "tx_$1")" 1
+	need_equal "frames lost on their way out" "$(kept server xroce_eng_stat tx_lost)" 0
+}
+
+# The choice between the ways: small batches and large ones, and AF_XDP for what comes before the peer is there.
+auto_data() {
+	data rc v4 2048 80 6 || return
+	for way in tap live; do
+		need_least "frames that left by $way" "$(kept server xroce_eng_stat tx_$way)" 1
+	done
+	need_equal "frames lost on their way out" "$(kept server xroce_eng_stat tx_lost)" 0
+}
+
+# start_data WAY: vdata runs, for as long as $WORK/go is there; pids in $server and $client.
+start_data() {
+	gids_for v4 || return
+	: >"$WORK/go"
+	XROCE_TX=$1 start_on server a "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -m 1024 -n 10 -s 7 -k "$WORK/go"
+	server=$child
+	wait_until 10 listens_or_gone a 18600 "$server"
+	XROCE_TX=$1 start_on client b "$TOOLS/vdata" -d $DEV_B -g "$gid_b" -m 1024 -n 10 -s 7 -k "$WORK/go" $IP4_A
+	client=$child
+}
+
+# It ends, in order, and everything has been right.
+end_data() {
+	local pid rc
+	rm -f "$WORK/go"
+	for pid in "$client" "$server"; do
+		finish "$pid" 60
+		rc=$?
+		need_equal "exit status of vdata" $rc 0
+	done
+	need_line server "^vdata: rc seed 7 side 0: [0-9]+ messages, [0-9]+ bytes right" || return
+	need_line client "^vdata: rc seed 7 side 1: [0-9]+ messages, [0-9]+ bytes right"
+}
+
+redirected() { local t l; t=$(counter "$1" xroce_eng_stat tx_tap) && l=$(counter "$1" xroce_eng_stat tx_live) && echo $((t + l)); }
+by_xsk() { counter "$1" xroce_eng_stat tx_xsk; }
+# moved READER PID BEFORE: the counter has, by what is more than a batch or two.
+moved() { local n; n=$($1 "$2") && [ "$n" -gt $(($3 + 300)) ]; }
+comes_to_move() { wait_until 15 moved "$1" "$server" "$($1 "$server")" || fail "after $2: no frames $1"; }
+
+# The peer's end takes redirected frames while it has native XDP or GRO: here it has generic XDP, for its sender has more queues than it. So GRO decides.
+switching() {
+	in_a ethtool -L $IF_A tx 2
+	start_data "$1"
+	comes_to_move by_xsk "the start"
+	need_line client 'using generic mode'
+	need_equal "frames redirected" "$(redirected "$server")" 0
+	in_b ethtool -K $IF_B gro on
+	comes_to_move redirected "GRO on"
+	in_b ethtool -K $IF_B gro off
+	comes_to_move by_xsk "GRO off"
+	end_data
+	in_a ethtool -L $IF_A tx 1
+}
+
+# Frames that the interface loses are seen, and slow the sender; no longer than they are lost. Here the peer's end has become too small for them.
+losses_seen() {
+	start_data "$1"
+	comes_to_move redirected "the start"
+	need_equal "portion" "$(counter "$server" xroce_eng_stat tx_portion)" 256
+	in_b ip link set $IF_B mtu 600
+	wait_until 10 is_slowed "$server" 1 || fail "nobody notices that frames are lost"
+	in_b ip link set $IF_B mtu 4500
+	in_b ip addr replace $IP6_B/64 dev $IF_B nodad
+	wait_until 10 is_at_large "$server" || fail "the sender stays slow"
+	comes_to_move redirected "the losses"
+	end_data
+}
+is_slowed() { local n; n=$(counter "$1" xroce_eng_stat tx_slowed) && [ "$n" -ge "$2" ]; }
+is_at_large() { [ "$(counter "$1" xroce_eng_stat tx_portion)" = 256 ]; }
+
+tx_dropped() { ip -n $NS_A -s -o link show $IF_A | sed -n 's/.*TX: [^\\]*\\ *[0-9]* *[0-9]* *[0-9]* *\([0-9]*\).*/\1/p'; }
+# has_dropped BEFORE N: the interface has, that many since.
+has_dropped() { [ "$(tx_dropped)" -ge $(($1 + $2)) ]; }
+
+# Of those, the ones that were redirected (veth's own counter).
+lost_ours() { in_a ethtool -S $IF_A | awk '/xdp_xmit_errors/ { n += $2 } END { print n + 0 }'; }
+has_lost_ours() { [ "$(lost_ours)" -gt "$1" ]; }
+
+# The ring between the two ends is full of somebody else's datagrams time and again: the thread that empties it (threaded NAPI) does not keep up.
+ring_full() {
+	local way=$1 reader=redirected before ours flood
+	[ "$way" = xsk ] && reader=by_xsk
+	in_b ethtool -K $IF_B gro on # there is NAPI from the beginning
+	threaded 1 || return
+	start_data "$way"
+	wait_until 15 moved $reader "$server" 0 || fail "no frames"
+	before=$(tx_dropped) ours=$(lost_ours)
+	start flood a "$TOOLS/flood" $IP4_B 18
+	flood=$child
+	wait_until 15 has_dropped "$before" 5000 || fail "the flood does not fill the ring: $(tx_dropped) - $before dropped"
+	if [ "$way" != xsk ]; then
+		wait_until 15 has_lost_ours "$ours" || fail "no frame of ours was lost"
+		wait_until 15 is_slowed "$server" 1 || fail "nobody notices that frames are lost"
+	fi
+	comes_to_move $reader "the ring was full"
+	stop "$flood"
+	end_data
+	threaded 0
+	in_b ethtool -K $IF_B gro off
+}
+# In a mount namespace, to see the sysfs of B's interfaces.
+threaded() {
+	in_b unshare --mount sh -c "mount -t sysfs sysfs /sys && echo $1 >/sys/class/net/$IF_B/threaded" || fail "cannot set threaded NAPI"
+}
+
+for way in xsk tap live; do
+	for t in rc uc ud; do
+		run_case ${way}_${t}_v4 way_data $way $t v4 2048 80 1
+		run_case ${way}_${t}_v6 way_data $way $t v6 1024 60 2 -e
+	done
+	run_case ${way}_rc_small_mtu way_data $way rc v4 256 60 3 -o -x 20000
+done
+for way in tap live; do
+	for t in rc ud; do
+		run_case ${way}_${t}_long_frames long_frames $way $t
+	done
+	run_case ${way}_switching switching $way
+	run_case ${way}_losses_seen losses_seen $way
+	run_case ${way}_ring_full ring_full $way
+done
+run_case auto auto_data
+run_case auto_switching switching auto
+run_case auto_losses_seen losses_seen auto
+run_case auto_ring_full ring_full auto
+run_case xsk_ring_full ring_full xsk
+finish_cases

@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# loss.sh and perftest_bad_cable.sh on every way that frames can leave: RC over a bad cable, whose ends take redirected frames as they have GRO.
+. "$(dirname "$0")/lib/case.sh"
+. "$(dirname "$0")/lib/perf.sh"
+netns_chain 4500
+in_p ethtool -K pa gro on >/dev/null && in_p ethtool -K pb gro on >/dev/null || netns_die "cannot switch GRO on"
+
+cable_with() {
+	start cable p "$TOOLS/impair" "$@" pa pb
+	cable=$child
+	wait_until 5 grep -q forwarding "$WORK/cable.out" || { fail "impair does not start"; show cable; }
+	wait_until 10 in_a ping -q -c 1 -W 1 $IP4_B || fail "no path from A to B"
+}
+
+cable_did() {
+	kill "$cable"
+	finish "$cable" 5
+	for what in dropped duplicated reordered; do
+		need_line cable "$what [1-9]"
+	done
+}
+
+# bad_cable WAY FAMILY SEED ROUNDS PATH-MTU
+bad_cable() {
+	local way=$1 family=$2 seed=$3 rounds=$4 mtu=$5
+	cable_with -s "$seed" -l 10 -u 10 -r 10
+	gids_for "$family" || return
+	XROCE_TX=$way keep=1 client_server 18600 60 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -m "$mtu" -n "$rounds" -s "$seed" -- \
+		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -m "$mtu" -n "$rounds" -s "$seed" $IP4_A || return
+	need_line server '^vdata: rc .* bytes right'
+	need_line client '^vdata: rc .* bytes right'
+	left_by "$way"
+	drop_maps server
+	cable_did
+}
+
+left_by() {
+	local other
+	need_least "frames that left by $1" "$(kept server xroce_eng_stat "tx_$1")" $(($(kept server xroce_eng_stat tx_packets) * 9 / 10))
+	for other in xsk tap live; do
+		[ $other = "$1" ] || need_equal "frames that left by $other" "$(kept server xroce_eng_stat tx_$other)" 0
+	done
+}
+
+# perf's options: TOOL SIZE ITERATIONS [OPTION...]
+bad_cable_perf() {
+	local way=$1
+	shift
+	cable_with -s 5 -l 10 -u 10 -r 10
+	XROCE_TX=$way perf "$@" || return
+	cable_did
+}
+
+for way in xsk tap live; do
+	run_case ${way}_data_v4 bad_cable $way v4 41 40 1024
+	run_case ${way}_data_v6 bad_cable $way v6 42 30 2048
+	for tool in send_bw write_bw read_bw; do
+		run_case ${way}_$tool bad_cable_perf $way ib_$tool 65536 100
+	done
+	run_case ${way}_atomic bad_cable_perf $way ib_atomic_bw 8 300 -A FETCH_AND_ADD
+	run_case ${way}_events bad_cable_perf $way ib_send_lat 4096 200 -e
+done
+finish_cases
