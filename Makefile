@@ -70,7 +70,16 @@ $(BUILD)/gen:
 
 $(call objs,$(PORT_SRC)): $(SKELS)
 
+# The transport is many small functions in files of their own: optimised as one, it makes 6 % more messages a second. Not under a sanitizer,
+# whose reports are to name what the source says, and by GCC alone, whose option makes an ordinary object of it.
+ifeq ($(SAN)$(TSAN)$(findstring clang,$(shell $(CC) --version)),)
+$(call objs,$(TRANSPORT_SRC)): ALL_CFLAGS += -flto
+$(BUILD)/obj/transport.o: $(call objs,$(TRANSPORT_SRC))
+	$(Q)$(CC) $(ALL_CFLAGS) -flto -flinker-output=nolto-rel -r -nostdlib $^ -o $@
+$(BUILD)/libtransport.a: $(BUILD)/obj/transport.o
+else
 $(BUILD)/libtransport.a: $(call objs,$(TRANSPORT_SRC))
+endif
 	$(Q)rm -f $@ && $(AR) rcs $@ $^
 transport: $(BUILD)/libtransport.a
 
