@@ -25,7 +25,7 @@ list_says() {
 	need_line list "^$DEV_A\$"
 	need_line list "::ffff:$IP4_A"
 	need_line list "$IP6_A"
-	need_line list 'path MTU +4096$'
+	need_line list 'path MTU +4096; active 2048, '
 	need_line list 'XDP +nothing attached'
 }
 

@@ -123,6 +123,67 @@ list_link() {
 	need_line cli 'XROCE_DEV=nosuch: no Ethernet interface'
 }
 
+# Which way frames will leave, and why not a faster one.
+list_sends() {
+	try 0 "$XROCE" list $IF_A
+	need_line cli 'sends by +AF_XDP; XDP redirection while veth takes redirected frames'
+	need_line cli 'path MTU +4096; active 2048, '
+	in_b ethtool -K $IF_B gro on
+	try 0 "$XROCE" list $IF_A
+	need_line cli 'sends by +XDP redirection: '
+	try 0 env XROCE_TX=xsk "$XROCE" list $IF_A
+	need_line cli 'sends by +AF_XDP, as XROCE_TX says$'
+	need_line cli 'path MTU +4096$'
+	try 0 env XROCE_TX=nosuch "$XROCE" list $IF_A
+	need_line cli 'XROCE_TX=nosuch: there are auto, xsk, tap, live'
+	need_equal "complaints" "$(grep -c XROCE_TX=nosuch "$WORK/cli.out")" 1
+	try 0 unshare --mount sh -c 'mount -t tmpfs tmpfs /dev/net && exec "$1" list "$2"' - "$XROCE" $IF_A
+	need_line cli 'sends by +AF_XDP: redirection needs /dev/net/tun: No such file'
+	need_line cli 'path MTU +4096$'
+	in_b ethtool -K $IF_B gro off
+	in_a ip link add bare type bridge
+	try 0 "$XROCE" list bare
+	need_line cli 'sends by +AF_XDP: bridge takes no redirected frames'
+	in_a ip link del bare
+}
+
+# How frames of an interface in use have left: by each way, forced.
+list_sent() {
+	local way server client line
+
+	gids_for v4 || return
+	for way in 'xsk:TAP device 0, live frames 0, AF_XDP [1-9]' 'tap:TAP device [1-9][0-9]*, live frames 0,' 'live:TAP device 0, live frames [1-9]'; do
+		line="sent by +${way#*:}"
+		export XROCE_TX=${way%%:*}
+		start_on server a ibv_rc_pingpong -d $DEV_A -g "$gid_a" -n 100000000
+		server=$child
+		wait_until 10 listens_or_gone a 18515 "$server"
+		start_on client b ibv_rc_pingpong -d $DEV_B -g "$gid_b" -n 100000000 $IP4_A
+		client=$child
+		wait_until 10 list_says "$line" || fail "xroce list does not say: $line"
+		need_line cli "XDP +native, program [0-9]+ xroce_xdp\$"
+		need_no_line cli 'sends by'
+		stop "$client"
+		stop "$server"
+		unset XROCE_TX
+	done
+}
+list_says() { try 0 "$XROCE" list $IF_A && grep -qE "$1" "$WORK/cli.out"; }
+
+# The TAP device that frames are redirected from: tried out, and what is lost without it.
+doctor_redirection() {
+	try 0 "$XROCE" doctor $IF_A
+	need_line cli '^ok    redirection: '
+	need_line cli "^ok    $IF_A MTU: 4500 gives path MTU 4096; programs are told 2048"
+	try 0 unshare --mount sh -c 'mount -t tmpfs tmpfs /dev/net && exec "$1" doctor "$2"' - "$XROCE" $IF_A
+	need_line cli '^warn  redirection: .*AF_XDP alone, which is slower: making a TAP device: No such file.* -> .modprobe tun.'
+	need_line cli "^ok    $IF_A MTU: 4500 gives path MTU 4096\$"
+	try 0 setpriv --bounding-set -sys_admin "$XROCE" doctor $IF_A
+	need_line cli '^warn  redirection: .*making a network namespace: .* -> run with CAP_SYS_ADMIN'
+	in_a ip -o link show | grep -q 'xroce[0-9]' && fail "doctor leaves a TAP device"
+	return 0
+}
+
 doctor_healthy() {
 	try 0 "$XROCE" doctor $IF_A
 	need_no_line cli '^(FAIL|warn)'
@@ -269,7 +330,10 @@ run_case run_status run_status
 run_case run_warns_of_setuid run_warns_of_setuid
 run_case run_installed run_installed
 run_case list_link list_link
+run_case list_sends list_sends
+run_case list_sent list_sent
 run_case doctor_healthy doctor_healthy
+run_case doctor_redirection doctor_redirection
 run_case doctor_unprivileged doctor_unprivileged
 run_case doctor_limits doctor_limits
 run_case doctor_limits_lifted doctor_limits_lifted

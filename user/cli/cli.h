@@ -3,6 +3,8 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
+#include <xroce/abi.h>
+
 #include "../port/netdev.h"
 
 #define XROCE_VERSION "0.1.0"
@@ -42,6 +44,9 @@ struct xdp_hook {
 
 /* Returns 0 or -errno. */
 int xdp_hook_query(u32 ifindex, struct xdp_hook *hook);
+
+/* What the engine behind our program prog_id has counted. Returns 0, -ENOENT (it is no program of ours), -EPERM (needs CAP_SYS_ADMIN) or -errno. */
+int xdp_engine_stats(u32 prog_id, struct xroce_engine_stats *stats);
 
 struct xdp_driver {
 	char name[32]; /* "" if it says none */

@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "../port/tx_outlook.h"
 #include "doctor.h"
 
 void finding(struct doctor *d, enum level level, const char *what, const char *remedy, const char *fmt, ...)
@@ -86,9 +87,10 @@ const struct command command_doctor = {
 		"  FAIL  what: finding -> what to do          it will not work\n"
 		"\n"
 		"What it looks at: capabilities; locked memory; kernel release and type information (BTF); BPF map and program types; whether the\n"
-		"XDP program loads, attaches by bpf_link and AF_XDP sockets bind, with frames of several buffers; our library; and of each\n"
-		"interface its link, addresses, MTU and the path MTU that it gives, receive queues, the XDP mode that it will have, who is\n"
-		"on its XDP hook, and RDMA devices of the kernel that use it.\n"
+		"XDP program loads, attaches by bpf_link and AF_XDP sockets bind, with frames of several buffers; whether a TAP device can be\n"
+		"made, which the fast way out goes through (" TX_TUN_DEVICE ", CAP_SYS_ADMIN); our library; and of each interface its link, addresses,\n"
+		"MTU and the path MTU that it gives, receive queues, the XDP mode that it will have, who is on its XDP hook, and RDMA devices\n"
+		"of the kernel that use it.\n"
 		"\n"
 		"It changes nothing: what needs trying out is tried in a network namespace of its own. Run it as the user, and in the network\n"
 		"namespace, that programs will run in: the answers are theirs.\n"

@@ -11,6 +11,8 @@
 #include <unistd.h>
 
 #include "../port/probe.h"
+#include "../port/tx_outlook.h"
+#include "../port/tx_redirect.h"
 #include "../port/xsk.h"
 #include "doctor.h"
 
@@ -153,6 +155,16 @@ static void check_bpf_types(struct doctor *d)
 		finding(d, LEVEL_OK, "BPF", NULL, "XDP programs, XSK maps, ring buffers, arrays of maps and in shared memory");
 }
 
+/* By what tx_redirect_open() was at. */
+static const char *redirect_remedy(const char *step)
+{
+	if (!strcmp(step, TX_STEP_NAMESPACE))
+		return "run with CAP_SYS_ADMIN besides the others, to make a network namespace for the TAP device";
+	if (!strcmp(step, TX_STEP_TAP))
+		return "`modprobe tun`; give a container " TX_TUN_DEVICE;
+	return NULL;
+}
+
 static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 {
 	/* The verifier's defences against speculation (bpf_bypass_spec_v1) refuse pointer arithmetic to those who lack it. */
@@ -180,6 +192,12 @@ static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 	else
 		finding(d, LEVEL_FAIL, "AF_XDP", p->bind == -ENOBUFS || p->bind == -ENOMEM ? "raise `ulimit -l`" : NULL, "sockets do not bind: %s",
 			strerror(-p->bind));
+
+	if (p->redirect == 0)
+		finding(d, LEVEL_OK, "redirection", NULL, "a TAP device can be made: frames leave by XDP where the interface takes them so");
+	else if (p->redirect != -ENODATA)
+		finding(d, LEVEL_WARN, "redirection", redirect_remedy(p->redirect_step), "not possible, so frames leave through AF_XDP alone, which is slower: %s: %s",
+			p->redirect_step, strerror(-p->redirect));
 
 	/* Not tried: by its release. */
 	d->multibuffer = p->multibuffer == -ENODATA ? netdev_kernel_multibuffer() : p->multibuffer == 0;

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 
+#include "../port/tx_outlook.h"
 #include "doctor.h"
 
 /* The kernel's RDMA devices, by what each GID's network interface is called. */
@@ -52,6 +53,7 @@ static void check_addresses(struct doctor *d, const struct netdev *dev)
 static void check_mtu(struct doctor *d, const struct netdev *dev)
 {
 	const u32 pmtu = netdev_path_mtu(dev->mtu, d->multibuffer);
+	const u32 active = tx_preferred_path_mtu(dev->ifindex, pmtu);
 	const u32 best = d->multibuffer ? ROCE_PMTU_MAX : ROCE_PMTU_MAX / 2;
 	char remedy[160];
 
@@ -63,6 +65,9 @@ static void check_mtu(struct doctor *d, const struct netdev *dev)
 	else if (pmtu < best)
 		finding(d, LEVEL_WARN, about(dev, "MTU"), remedy, "%u gives path MTU %u; path MTU %u needs %u", dev->mtu, pmtu, best,
 			netdev_link_mtu_for(best));
+	else if (active < pmtu)
+		finding(d, LEVEL_OK, about(dev, "MTU"), NULL, "%u gives path MTU %u; programs are told %u, as longer frames cannot be redirected",
+			dev->mtu, pmtu, active);
 	else
 		finding(d, LEVEL_OK, about(dev, "MTU"), NULL, "%u gives path MTU %u", dev->mtu, pmtu);
 }

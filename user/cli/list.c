@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 
+#include "../port/tx_outlook.h"
 #include "cli.h"
 
 static void print_link(const struct netdev *dev)
@@ -16,11 +17,61 @@ static void print_link(const struct netdev *dev)
 static void print_path_mtu(const struct netdev *dev)
 {
 	u32 pmtu = netdev_path_mtu(dev->mtu, netdev_kernel_multibuffer());
+	u32 active = tx_preferred_path_mtu(dev->ifindex, pmtu);
 
-	if (pmtu)
+	if (active < pmtu)
+		printf("  path MTU  %u; active %u, as longer frames cannot be redirected\n", pmtu, active);
+	else if (pmtu)
 		printf("  path MTU  %u\n", pmtu);
 	else
 		printf("  path MTU  none: the link MTU must be at least %u\n", netdev_link_mtu_for(256));
+}
+
+/* How frames have left: by our program in use. */
+static void print_sent(u32 prog_id)
+{
+	struct xroce_engine_stats stats;
+
+	if (xdp_engine_stats(prog_id, &stats))
+		return;
+	printf("  sent by   TAP device %llu, live frames %llu, AF_XDP %llu", (unsigned long long)stats.tx_tap, (unsigned long long)stats.tx_live,
+	       (unsigned long long)stats.tx_xsk);
+	if (stats.tx_slowed)
+		printf("; losses slowed it %llu times", (unsigned long long)stats.tx_slowed);
+	if (stats.tx_lost)
+		printf("; %llu refused", (unsigned long long)stats.tx_lost);
+	putchar('\n');
+}
+
+/* How frames will leave when a program opens it. */
+static void print_outlook(const struct netdev *dev, const struct xdp_driver *driver)
+{
+	const char *name = *driver->name ? driver->name : dev->name;
+
+	switch (tx_outlook(dev->ifindex)) {
+	case TX_OUTLOOK_REDIRECT:
+		printf("  sends by  XDP redirection: TAP device and live frames; AF_XDP for long frames\n");
+		return;
+	case TX_OUTLOOK_NOT_NOW:
+		printf("  sends by  AF_XDP; XDP redirection while %s takes redirected frames%s\n", name,
+		       strcmp(name, "veth") ? "" : ", that is, while its other end has native XDP or GRO");
+		return;
+	case TX_OUTLOOK_ZERO_COPY:
+		printf("  sends by  AF_XDP, zero-copy\n");
+		return;
+	case TX_OUTLOOK_FORCED:
+		printf("  sends by  AF_XDP, as XROCE_TX says\n");
+		return;
+	case TX_OUTLOOK_NO_NATIVE:
+		printf("  sends by  AF_XDP: %s takes no redirected frames\n", name);
+		return;
+	case TX_OUTLOOK_UNTOLD:
+		printf("  sends by  AF_XDP: the kernel does not tell whether %s takes redirected frames; 6.3 does\n", name);
+		return;
+	case TX_OUTLOOK_NO_TUN:
+		printf("  sends by  AF_XDP: redirection needs " TX_TUN_DEVICE ": %s\n", strerror(errno));
+		return;
+	}
 }
 
 static void print_xdp(const struct netdev *dev)
@@ -36,10 +87,12 @@ static void print_xdp(const struct netdev *dev)
 	if (hook.prog_id) {
 		printf("  XDP       %s, program %u%s%s\n", hook.native ? "native" : "generic", hook.prog_id, *hook.prog_name ? " " : "",
 		       hook.prog_name);
+		print_sent(hook.prog_id);
 		return;
 	}
 	xdp_driver_query(dev, &driver);
 	printf("  XDP       nothing attached; %s when a program opens it\n", driver.native ? "native" : "generic");
+	print_outlook(dev, &driver);
 }
 
 static void print_holder(const struct netdev *dev)
@@ -117,14 +170,19 @@ const struct command command_list = {
 		"nothing.\n"
 		"\n"
 		"  link      state, speed if the driver tells, MTU, receive queues in use\n"
-		"  path MTU  the largest payload of a packet (active_mtu of ibv_query_port(3)); the link MTU bounds it\n"
+		"  path MTU  the largest payload of a packet, which the link MTU bounds; and the one that programs are told (active_mtu of\n"
+		"            ibv_query_port(3)) if that is another, because shorter frames leave faster: a program may still ask for the larger\n"
 		"  XDP       the program on the interface's hook and its mode; or the mode that the driver will take: native, in the driver, or\n"
 		"            generic, which any interface has and which is slower\n"
+		"  sends by  the way that frames will leave, and why not a faster one: XDP redirection (small batches through a TAP device, large\n"
+		"            ones as XDP live frames), or AF_XDP, which always works\n"
+		"  sent by   of an interface in use, the frames that left by each way (root sees it)\n"
 		"  in use    the process that has opened the interface, if one has; a second one gets EBUSY\n"
 		"  GID n     entry n of the GID table: IPv4 addresses first, then global IPv6, then link-local\n"
 		"\n"
 		"Environment:\n"
 		"  " NETDEV_ENV "  limits the list to that interface\n"
+		"  XROCE_TX   auto, xsk, tap or live: takes the choice between the ways away from programs (xsk is AF_XDP alone)\n"
 		"\n"
 		"Exit status: 0; 1 if there is no device; 2 for wrong usage or no such interface.\n",
 };

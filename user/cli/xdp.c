@@ -3,9 +3,12 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/if_link.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "cli.h"
+
+#define MAPS_MAX 64 /* more than any program of ours has */
 
 /* Needs CAP_SYS_ADMIN; without it the name stays empty. */
 static void program_name(u32 id, char *name, size_t n)
@@ -39,6 +42,54 @@ static u32 link_of(u32 ifindex, u32 prog_id)
 			return id;
 	}
 	return 0;
+}
+
+/* A descriptor of the program's map of that name, -ENOENT or -errno. */
+static int map_of(u32 prog_id, const char *name, u32 *value_size)
+{
+	u32 ids[MAPS_MAX], len = sizeof(struct bpf_prog_info);
+	struct bpf_prog_info prog = { .nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)ids };
+	int fd = bpf_prog_get_fd_by_id(prog_id), ret;
+
+	if (fd < 0)
+		return fd;
+	ret = bpf_obj_get_info_by_fd(fd, &prog, &len);
+	close(fd);
+	for (u32 i = 0; !ret && i < prog.nr_map_ids && i < MAPS_MAX; i++) {
+		struct bpf_map_info map = { 0 };
+
+		len = sizeof(map);
+		fd = bpf_map_get_fd_by_id(ids[i]);
+		if (fd < 0)
+			continue;
+		*value_size = 0;
+		if (!bpf_obj_get_info_by_fd(fd, &map, &len) && !strcmp(map.name, name) && map.type == BPF_MAP_TYPE_ARRAY) {
+			*value_size = map.value_size;
+			return fd;
+		}
+		close(fd);
+	}
+	return ret ? ret : -ENOENT;
+}
+
+int xdp_engine_stats(u32 prog_id, struct xroce_engine_stats *stats)
+{
+	u32 size = 0, zero = 0;
+	int fd = map_of(prog_id, XROCE_MAP_ENGINE_STAT, &size), ret = -ENOMEM;
+	u8 *value;
+
+	memset(stats, 0, sizeof(*stats));
+	if (fd < 0)
+		return fd;
+	/* Of another version's library it may be shorter or longer: counters are only ever added behind the others. */
+	value = calloc(1, (size_t)size + 8);
+	if (value) {
+		ret = bpf_map_lookup_elem(fd, &zero, value);
+		memcpy(stats, value, size < sizeof(*stats) ? size : sizeof(*stats));
+	}
+	free(value);
+	close(fd);
+	return ret;
 }
 
 int xdp_hook_query(u32 ifindex, struct xdp_hook *hook)

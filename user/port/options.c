@@ -3,6 +3,7 @@
  * What the environment says of the transport: XROCE_OFF=reorder,selective,rto,window,credits turns parts of it off, XROCE_ECN=1 sends
  * ECN-capable packets, XROCE_TX=auto|xsk|tap|live says which way frames leave. A word that is not known is named once and ignored: a program must not fail over a tuning variable.
  */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -44,12 +45,14 @@ static u32 parts_off(void)
 enum tx_choice options_tx(void)
 {
 	static const char *const names[] = { [TX_AUTO] = "auto", [TX_XSK] = "xsk", [TX_TAP] = "tap", [TX_LIVE] = "live" };
+	static _Atomic bool said;
 	const char *want = getenv("XROCE_TX");
 
 	for (u32 i = 0; want && *want && i < ARRAY_SIZE(names); i++)
 		if (!strcmp(want, names[i]))
 			return (enum tx_choice)i;
-	if (want && *want)
+	/* asked for time and again, by queries */
+	if (want && *want && !atomic_exchange(&said, true))
 		fprintf(stderr, "xroce: XROCE_TX=%s: there are auto, xsk, tap, live; using auto\n", want);
 	return TX_AUTO;
 }

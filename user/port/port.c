@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "port_state.h"
+#include "tx_outlook.h"
 
 #define POSTS_PUT_OFF  127	/* with the one that ends it: a batch */
 #define BURST_LOOK     8	/* posts between two looks at the clock */

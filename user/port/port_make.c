@@ -97,6 +97,9 @@ static int load(const struct netdev *dev, struct port_made *m)
 	libbpf_set_print(before);
 	if (err)
 		return failed(dev, "load the XDP program", err);
+	/* The program does not use them: bound to it, they are found by who knows the interface (xroce list). Before 5.10 they are not. */
+	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp), bpf_map__fd(m->bpf->maps.xroce_eng_stat), NULL);
+	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp), bpf_map__fd(m->bpf->maps.xroce_eng_drop), NULL);
 	m->qp_map_fd = bpf_map__fd(m->bpf->maps.xroce_qp);
 	m->gid_map_fd = bpf_map__fd(m->bpf->maps.xroce_gid);
 	m->channel_map_fd = bpf_map__fd(m->bpf->maps.xroce_channel);

@@ -20,14 +20,16 @@
 #include <xdp/xsk.h>
 
 #include "probe.h"
+#include "tx_redirect.h"
 #include "xroce.skel.h"
 
 #ifndef XDP_USE_SG
 #define XDP_USE_SG (1 << 4) /* from 6.6 on; younger than the headers that we build with */
 #endif
 
-#define PROBE_FRAMES 64
-#define PROBE_CHUNK  4096
+#define LOOPBACK_IFINDEX 1 /* in every namespace */
+#define PROBE_FRAMES	 64
+#define PROBE_CHUNK	 4096
 
 static int bring_up(const char *name)
 {
@@ -90,12 +92,14 @@ static void trial(struct probe *p)
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_SKB_MODE);
 	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 	struct xroce_bpf *bpf = xroce_bpf__open();
+	struct tx_redirect redirect;
 	int fd;
 
 	/* As the making of a port does, where it may. */
 	setrlimit(RLIMIT_MEMLOCK, &unlimited);
 	p->program = bpf ? xroce_bpf__load(bpf) : -errno;
 	p->socket = try_socket();
+	p->redirect = tx_redirect_open(&redirect, LOOPBACK_IFINDEX, &p->redirect_step);
 	p->namespace = unshare(CLONE_NEWNET) ? -errno : bring_up("lo");
 	if (p->namespace)
 		goto out;
@@ -112,11 +116,12 @@ static void trial(struct probe *p)
 		p->multibuffer = try_bind(XDP_COPY | XDP_USE_SG);
 out:
 	xroce_bpf__destroy(bpf);
+	tx_redirect_close(&redirect);
 }
 
 int probe_run(struct probe *probe)
 {
-	const struct probe untried = { -ENODATA, -ENODATA, -ENODATA, -ENODATA, -ENODATA, -ENODATA };
+	const struct probe untried = { -ENODATA, -ENODATA, -ENODATA, -ENODATA, -ENODATA, -ENODATA, -ENODATA, NULL };
 	struct probe *shared;
 	int ret = 0, status;
 	pid_t child;

@@ -14,6 +14,8 @@ struct probe {
 	int socket;	 /* an AF_XDP socket can be made (tried without a namespace, too) */
 	int bind;	 /* it binds, in copy mode */
 	int multibuffer; /* it binds with XDP_USE_SG */
+	int redirect;	 /* the transmit program loads, and a TAP device for it can be made (in another namespace of its own) */
+	const char *redirect_step; /* the step of that which failed */
 };
 
 /* Returns 0, or -errno if nothing could be tried. */

@@ -76,7 +76,4 @@ struct netdev;
  */
 struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, bool zero_copy, struct xroce_engine_stats *stats);
 
-/* Of the path MTUs up to path_mtu, the largest whose frames the fastest way takes. */
-u32 tx_preferred_path_mtu(u32 ifindex, u32 path_mtu);
-
 #endif

@@ -26,9 +26,6 @@
 #define PORTION_MIN   16u			/* so few that AF_XDP, which is told of room, is better */
 #define PORTION_MAX   XROCE_TX_FRAMES		/* more than can leave in that time: no limit */
 
-/* The path MTU from which on a frame is too long to be redirected. */
-#define REDIRECT_PATH_MTU 2048u
-
 struct tx_policy {
 	struct tx tx;
 	struct tx *xsk;
@@ -267,13 +264,4 @@ struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, bool zero_co
 	for (u32 i = XROCE_TX_FRAMES; i-- > 0;)
 		t->free[t->free_count++] = i;
 	return &t->tx;
-}
-
-u32 tx_preferred_path_mtu(u32 ifindex, u32 path_mtu)
-{
-	u64 features;
-
-	if (path_mtu <= REDIRECT_PATH_MTU || options_tx() == TX_XSK || netdev_xdp_features(ifindex, &features))
-		return path_mtu;
-	return features & NETDEV_XDP_BASIC && !(features & NETDEV_XDP_XSK_ZEROCOPY) ? REDIRECT_PATH_MTU : path_mtu;
 }

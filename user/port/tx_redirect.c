@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "tx_outlook.h"
 #include "tx_redirect.h"
 #include "xroce_tx.skel.h"
 
@@ -37,7 +38,7 @@ struct tap_job {
 static int make_tap(char name[IFNAMSIZ])
 {
 	struct ifreq ifr = { .ifr_flags = IFF_TAP | IFF_NO_PI, .ifr_name = "xroce%d" };
-	int fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	int fd = open(TX_TUN_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
@@ -79,10 +80,10 @@ static int open_tap(struct tap_job *job)
 	int err;
 
 	if (unshare(CLONE_NEWNET))
-		return fail_at(job, "making a network namespace", -errno);
+		return fail_at(job, TX_STEP_NAMESPACE, -errno);
 	r->tap_fd = make_tap(name);
 	if (r->tap_fd < 0)
-		return fail_at(job, "making a TAP device", r->tap_fd);
+		return fail_at(job, TX_STEP_TAP, r->tap_fd);
 	err = bring_up(name);
 	if (err)
 		return fail_at(job, "bringing the TAP device up", err);

@@ -26,6 +26,10 @@ struct tx_redirect {
 	struct xroce_tx_frame *frame; /* XROCE_TX_FRAMES of them */
 };
 
+/* Steps that fail for a reason that can be taken away. */
+#define TX_STEP_NAMESPACE "making a network namespace"
+#define TX_STEP_TAP	  "making a TAP device"
+
 /*
  * Returns 0 or -errno, with *why the step that failed. The TAP is in a network namespace of its own, where no network manager sees it; both go when the
  * descriptors do, however the process ends.

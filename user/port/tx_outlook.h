@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Which way frames would leave an interface if this process opened it, told without opening anything: what tx_policy.c will find. Privileges are not
+ * looked at; probe.h tries them out.
+ */
+#ifndef PORT_TX_OUTLOOK_H
+#define PORT_TX_OUTLOOK_H
+
+#include "../transport/types.h"
+
+#define TX_TUN_DEVICE "/dev/net/tun"
+
+enum tx_outlook {
+	TX_OUTLOOK_REDIRECT,  /* by XDP redirection, but for frames that are too long for it */
+	TX_OUTLOOK_NOT_NOW,   /* so too, while the interface takes redirected frames; at the moment it does not */
+	/* the others: through AF_XDP alone */
+	TX_OUTLOOK_ZERO_COPY, /* as the driver has zero-copy */
+	TX_OUTLOOK_FORCED,    /* as XROCE_TX says so */
+	TX_OUTLOOK_NO_NATIVE, /* as the driver has no native XDP */
+	TX_OUTLOOK_UNTOLD,    /* as the kernel does not tell what the interface takes (before 6.3) */
+	TX_OUTLOOK_NO_TUN,    /* as there is no TX_TUN_DEVICE, or not for this process; errno says which */
+};
+
+enum tx_outlook tx_outlook(u32 ifindex);
+
+/* Of the path MTUs up to path_mtu, the largest whose frames the fastest way takes. */
+u32 tx_preferred_path_mtu(u32 ifindex, u32 path_mtu);
+
+#endif
