@@ -78,9 +78,10 @@ both_queues() {
 
 # Over a real path, CQs on both vectors: no wake-up is lost.
 stress() {
+	local hops=${XROCE_WAKE_HOPS:-10000}
 	gids_for v4 || return
-	client_server 18620 100 "$TOOLS/wake_stress" -d $DEV_A -g "$gid_a" -n 10000 -s 3 -- \
-		"$TOOLS/wake_stress" -d $DEV_B -g "$gid_b" -n 10000 -s 3 $IP4_A || return
+	client_server 18620 100 "$TOOLS/wake_stress" -d $DEV_A -g "$gid_a" -n "$hops" -s 3 -- \
+		"$TOOLS/wake_stress" -d $DEV_B -g "$gid_b" -n "$hops" -s 3 $IP4_A || return
 	need_line server "^wake_stress: seed 3: [0-9]+ events for [0-9]+ completions"
 }
 

@@ -264,6 +264,44 @@ static void cq_push__two_threads(void **state)
 	assert_null(cq_peek(&cq));
 }
 
+/* Two QPs in turns; one of them goes again and again, with what it has in the ring. */
+static void *purger(void *arg)
+{
+	for (u64 i = 0; i < MANY;) {
+		if (push(i, 1 + i % 2))
+			i++;
+		if (i % 8 == 0)
+			cq_purge(&cq, 2);
+	}
+	return NULL;
+}
+
+/* The consumer is not held: it may have taken some, but the other QP's are all there, whole and in order. */
+static void cq_purge__while_the_other_side_polls(void **state)
+{
+	pthread_t thread;
+	u64 next = 0;
+
+	make(16);
+	cq.ignore_overrun = true;
+	assert_int_equal(pthread_create(&thread, NULL, purger, NULL), 0);
+	while (next < MANY) {
+		const struct cqe *e = cq_peek(&cq);
+
+		if (!e)
+			continue;
+		if (e->qpn != 1 + e->wr_id % 2 || e->byte_len != (u32)e->wr_id * 3 || e->imm != (u32)~e->wr_id ||
+		    (e->qpn == 1 ? e->wr_id != next : e->wr_id < next - 1))
+			fail_msg("entry %lu of QP %u where %lu was to come", (unsigned long)e->wr_id, e->qpn, (unsigned long)next);
+		if (e->qpn == 1)
+			next += 2;
+		cq_pop(&cq);
+	}
+	pthread_join(thread, NULL);
+	cq_purge(&cq, 2);
+	assert_null(cq_peek(&cq));
+}
+
 /* ---- arming against pushing: one of the two sees the other, or a wake-up is lost ---- */
 
 #define DUELS 200000
@@ -339,6 +377,7 @@ int main(void)
 		cmocka_unit_test_teardown(cq_take_event__one_shot, free_cq),
 		cmocka_unit_test_teardown(cq_purge__only_that_qp, free_cq),
 		cmocka_unit_test_teardown(cq_purge__everything, free_cq),
+		cmocka_unit_test_teardown(cq_purge__while_the_other_side_polls, free_cq),
 		cmocka_unit_test_teardown(cq_resize__keeps_all, free_cq),
 	};
 
