@@ -183,8 +183,8 @@ static bool fill_slot(struct side *s, u32 n, const struct send *send, struct sen
 	*out = wqe;
 	if (!wqe)
 		return false;
-	/* The header only: what lies behind it is as the last user left it. */
-	memset(wqe, 0x5a, sizeof(*wqe));
+	/* The header only: what lies behind it is as the last user left it, and what the engine keeps in it as that one needed it. */
+	memset(wqe, send->wr_id % 2 ? 0x5a : 0, sizeof(*wqe));
 	wqe->wr_id = send->wr_id;
 	wqe->opcode = (u8)send->opcode;
 	wqe->flags = send->flags;

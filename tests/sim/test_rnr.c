@@ -35,9 +35,9 @@ struct scene {
 	struct buffer *local, *remote;
 };
 
-static struct scene scene_make(const struct pair_options *o, const char *name)
+static struct scene scene_make_with(const struct world_options *wo, const struct pair_options *o, const char *name)
 {
-	struct scene s = { .w = world_create(2, 3) };
+	struct scene s = { .w = world_create_with(2, 3, wo) };
 	struct pair pair;
 
 	world_label(s.w, "test_rnr %s", name);
@@ -47,6 +47,11 @@ static struct scene scene_make(const struct pair_options *o, const char *name)
 	s.local = world_buffer(s.a->node, 8192, PAIR_ACCESS_ALL);
 	s.remote = world_buffer(s.b->node, 8192, PAIR_ACCESS_ALL);
 	return s;
+}
+
+static struct scene scene_make(const struct pair_options *o, const char *name)
+{
+	return scene_make_with(&(struct world_options){ 0 }, o, name);
 }
 
 static void scene_end(struct scene *s)
@@ -210,6 +215,75 @@ static void rnr_retry__starts_again_on_progress(void **state)
 	scene_end(&s);
 }
 
+/* An RNR NAK shows that the peer lives: time-outs are counted anew. The first and the third sending are lost, and one may be. */
+static void rnr_nak__time_outs_count_anew(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct scene s;
+
+	o.retry_cnt = 1;
+	o.timeout = 8; /* 1 ms */
+	s = scene_make_with(&(struct world_options){ .disable = { ENGINE_NO_ADAPTIVE_RTO } }, &o, "time-outs");
+	s.a->node->to[1].drop = 5;
+	post_message(&s, 1, 64, false);
+	while (!s.a->node->stats.rx_rnr_naks) {
+		check_eq(s.w, qp_state(s.a->qp), QPS_RTS);
+		world_run_for(s.w, WORLD_LATENCY_NS);
+	}
+	check_eq(s.w, s.a->node->stats.timeouts, 1);
+	post_recv_buffer(s.b, 3, s.remote, 0, 64);
+	world_run(s.w);
+	check_eq(s.w, s.a->node->stats.timeouts, 2);
+	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 64, .qpn = s.a->qp->qpn);
+	expect(s.w, s.b->recv, 0, .wr_id = 3, .opcode = CQE_RECV, .byte_len = 64, .qpn = s.b->qp->qpn);
+	scene_end(&s);
+}
+
+/* An RNR NAK from the responder, made by hand. */
+static void deliver_rnr_nak(struct scene *s, u32 psn)
+{
+	struct path path = world_path(s->w, 1, 0, false);
+	struct packet p = { .opcode = OPCODE(XROCE_RC, OP5_ACKNOWLEDGE), .dest_qpn = s->a->qp->qpn, .pkey = ROCE_DEFAULT_PKEY, .migreq = true,
+			    .psn = psn, .syndrome = AETH_RNR_NAK | 1 };
+	u8 frame[PACKET_FRAME_MAX];
+
+	world_deliver(s->w, 0, frame, packet_seal(frame, packet_put_headers(frame, &path, &p), 0));
+}
+
+/*
+ * One that comes late, for a request that was taken back by a time-out and is not out again: it acknowledges those before, but is not to be waited for. With
+ * rnr_retry 0 it would be the end.
+ */
+static void rnr_nak__for_what_was_taken_back(void **state)
+{
+	struct pair_options o = pair_defaults();
+	u32 first, next, sent;
+	struct scene s;
+
+	o.rnr_retry = 0;
+	o.timeout = 8;
+	o.max_send_wr = o.cq_capacity = 256;
+	s = scene_make_with(&(struct world_options){ .disable = { ENGINE_NO_ADAPTIVE_RTO | ENGINE_NO_SELECTIVE } }, &o, "taken back");
+	s.a->node->to[1].dead = true;
+	first = s.a->qp->req.next_psn;
+	for (u32 i = 0; i < 200; i++)
+		post_message(&s, i, 64, false);
+	while (!s.a->node->stats.timeouts)
+		world_run_for(s.w, WORLD_LATENCY_NS);
+	next = s.a->qp->req.next_psn;
+	sent = s.a->qp->req.sent_psn;
+	check(s.w, psn_diff(sent, next) > 1); /* the window has shrunk */
+	deliver_rnr_nak(&s, psn_add(sent, (u32)-1));
+	world_settle(s.w);
+	check_eq(s.w, s.a->node->stats.rx_rnr_naks, 1);
+	check_eq(s.w, qp_state(s.a->qp), QPS_RTS);
+	check_eq(s.w, s.a->send->n, psn_diff(sent, first) - 1);
+	check_eq(s.w, s.a->send->log[s.a->send->n - 1].status, CQE_SUCCESS);
+	/* it is out again, at once */
+	check(s.w, psn_diff(s.a->qp->req.next_psn, sent) >= 0);
+	scene_end(&s);
+}
+
 /* While it waits, the requester keeps silent: also with work behind the message that waits. */
 static void rnr_wait__is_silent(void **state)
 {
@@ -242,6 +316,8 @@ int main(void)
 		cmocka_unit_test(rnr_retry__exhausted),
 		cmocka_unit_test(rnr_retry__seven_is_for_ever),
 		cmocka_unit_test(rnr_retry__starts_again_on_progress),
+		cmocka_unit_test(rnr_nak__time_outs_count_anew),
+		cmocka_unit_test(rnr_nak__for_what_was_taken_back),
 		cmocka_unit_test(rnr_wait__is_silent),
 	};
 

@@ -221,6 +221,27 @@ static void type_1__is_bound_anew_and_unbound(void **state)
 	scene_close(&s);
 }
 
+/* QP, window and region are of one PD. */
+static void bind__needs_one_pd(void **state)
+{
+	for (enum mr_kind kind = MR_WINDOW_1; kind <= MR_WINDOW_2; kind++)
+		for (u32 others = 0; others < 4; others++) {
+			struct buffer *region;
+			struct mr *mw;
+			struct scene s;
+
+			scene_open(&s, kind, XROCE_RC);
+			world_label(s.w, "test_window one pd, type %d, others %u", kind, others);
+			region = world_buffer_pd(&s.w->node[1], 4096, PAIR_ACCESS_ALL | MR_MW_BIND, others & 1 ? OTHER_PD : PAIR_PD);
+			assert_int_equal(mw_add(engine_mr_table(s.w->node[1].engine), others & 2 ? OTHER_PD : PAIR_PD, kind, &mw), 0);
+			check_eq(s.w, run_local(&s, bind_request(mw, region, FROM, LENGTH, MR_REMOTE_WRITE)), others ? CQE_MW_BIND_ERR : CQE_SUCCESS);
+			check_eq(s.w, region->mr->windows, others == 0);
+			check_eq(s.w, qp_state(s.b->qp), others ? QPS_ERR : QPS_RTS);
+			mr_remove(engine_mr_table(s.w->node[1].engine), mw);
+			scene_close(&s);
+		}
+}
+
 /* Type 2 belongs to the QP that bound it, type 1 to the PD. */
 static void window__whom_it_opens_for(void **state)
 {
@@ -612,6 +633,7 @@ int main(void)
 		cmocka_unit_test(zero_based__addresses_start_from_0),
 		cmocka_unit_test(window__is_for_remote_use_only),
 		cmocka_unit_test(type_1__is_bound_anew_and_unbound),
+		cmocka_unit_test(bind__needs_one_pd),
 		cmocka_unit_test(window__whom_it_opens_for),
 		cmocka_unit_test(local_inv__closes_a_type_2_window),
 		cmocka_unit_test(local_inv__refused),
