@@ -9,10 +9,11 @@ gids_for v4 || netns_die "no GID"
 
 map_is_gone() { ! bpftool map show id "$1"; }
 prog_is_gone() { ! bpftool prog show id "$1"; }
+link_is_gone() { ! bpftool link show id "$1"; }
 
 # leaves_nothing SIGNAL: both ends of a running exchange are ended by it.
 leaves_nothing() {
-	local server client maps progs id
+	local server client maps progs links id
 	start_on server a ibv_rc_pingpong -d $DEV_A -g "$gid_a" -n 100000000
 	server=$child
 	wait_until 10 listens_or_gone a 18515 "$server"
@@ -23,8 +24,13 @@ leaves_nothing() {
 	xdp_on $NS_B $IF_B || fail "XDP is not attached on $IF_B"
 	maps=$(bpf_ids "$server" map; bpf_ids "$client" map)
 	progs=$(bpf_ids "$server" prog; bpf_ids "$client" prog)
+	links=$(bpf_ids "$server" link; bpf_ids "$client" link)
 	need_least "number of maps" "$(wc -w <<<"$maps")" 10
-	need_least "number of programs" "$(wc -w <<<"$progs")" 2
+	# with those of the way out, which is a TAP device in a namespace of its own
+	need_least "number of programs" "$(wc -w <<<"$progs")" 6
+	need_least "number of links" "$(wc -w <<<"$links")" 4
+	grep -q '^iff:' "/proc/$server/fdinfo/"* || fail "the server has no TAP device"
+	in_a ip -o link show | grep -q ': xroce[0-9]' && fail "the TAP device is in sight"
 	kill -"$1" "$server" "$client"
 	finish "$server" 5
 	finish "$client" 5
@@ -35,6 +41,9 @@ leaves_nothing() {
 	done
 	for id in $progs; do
 		wait_until 5 prog_is_gone "$id" || fail "program $id stays"
+	done
+	for id in $links; do
+		wait_until 5 link_is_gone "$id" || fail "link $id stays"
 	done
 }
 
