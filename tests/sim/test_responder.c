@@ -561,6 +561,33 @@ static void atomic__must_be_aligned(void **state)
 	raw_destroy(&r);
 }
 
+/* In a region whose addresses on the wire are not those in memory the word must be aligned in both. */
+static void atomic__must_be_aligned_by_both_addresses(void **state)
+{
+	for (u32 i = 0; i < 3; i++) {
+		struct raw r = make("atomic__must_be_aligned_by_both_addresses");
+		struct mr_table *t = engine_mr_table(r.w->node[1].engine);
+		struct packet p = request(RC(FETCH_ADD), RAW_PSN);
+		/* a region from 0x1000 on the wire: the first word is aligned both ways, in memory only, on the wire only */
+		const u64 iova = i == 1 ? 0x1001 : 0x1000;
+		struct mr *mr;
+
+		assert_int_equal(mr_add(t, PAIR_PD, r.mem->bytes + (i == 2), 64, iova, PAIR_ACCESS_ALL, &mr), 0);
+		p.va = iova;
+		p.rkey = mr->key;
+		p.swap_add = 1;
+		memset(r.mem->bytes, 0, 64);
+		raw_send(&r, p, NULL, 0);
+		check_eq(r.w, r.mem->bytes[i == 2], i == 0);
+		if (i) {
+			expect_ack(&r, AETH_NAK | NAK_INVALID_REQUEST, RAW_PSN, 0);
+			check_failed(&r, EVENT_QP_REQ_ERR);
+		}
+		mr_remove(t, mr);
+		raw_destroy(&r);
+	}
+}
+
 /* More READs and atomics at once than max_dest_rd_atomic (2): the answers to the first two are held back by not asking for output. */
 static void rd_atomic__excess_is_invalid(void **state)
 {
@@ -750,6 +777,7 @@ int main(void)
 		cmocka_unit_test(opcode__of_another_transport),
 		cmocka_unit_test(atomic_write__placed_once),
 		cmocka_unit_test(atomic__must_be_aligned),
+		cmocka_unit_test(atomic__must_be_aligned_by_both_addresses),
 		cmocka_unit_test(rd_atomic__excess_is_invalid),
 		cmocka_unit_test(rd_atomic__zero_refuses_all),
 		cmocka_unit_test(answers__leave_in_psn_order),

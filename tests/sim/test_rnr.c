@@ -239,6 +239,29 @@ static void rnr_nak__time_outs_count_anew(void **state)
 	scene_end(&s);
 }
 
+/* The time-out does not run while the peer's word is kept to, and starts when the request is out again. */
+static void rnr_wait__is_longer_than_the_time_out(void **state)
+{
+	for (u32 adaptive = 0; adaptive < 2; adaptive++) {
+		struct pair_options o = pair_defaults();
+		struct scene s;
+
+		o.min_rnr_timer = 20; /* 10.24 ms */
+		o.timeout = 8;	      /* 1 ms */
+		o.retry_cnt = 0;
+		s = scene_make_with(&(struct world_options){ .disable = { adaptive ? 0 : ENGINE_NO_ADAPTIVE_RTO } }, &o, "longer");
+		post_message(&s, 1, 64, false);
+		world_run_for(s.w, 5 * NSEC_PER_MSEC);
+		post_recv_buffer(s.b, 3, s.remote, 0, 64);
+		world_run(s.w);
+		expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 64, .qpn = s.a->qp->qpn);
+		check_eq(s.w, s.a->node->stats.timeouts, 0);
+		check_eq(s.w, s.a->node->stats.rto_probes, 0);
+		check(s.w, attempt(&s, 1) && !attempt(&s, 2));
+		scene_end(&s);
+	}
+}
+
 /* An RNR NAK from the responder, made by hand. */
 static void deliver_rnr_nak(struct scene *s, u32 psn)
 {
@@ -317,6 +340,7 @@ int main(void)
 		cmocka_unit_test(rnr_retry__seven_is_for_ever),
 		cmocka_unit_test(rnr_retry__starts_again_on_progress),
 		cmocka_unit_test(rnr_nak__time_outs_count_anew),
+		cmocka_unit_test(rnr_wait__is_longer_than_the_time_out),
 		cmocka_unit_test(rnr_nak__for_what_was_taken_back),
 		cmocka_unit_test(rnr_wait__is_silent),
 	};

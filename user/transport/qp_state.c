@@ -190,7 +190,6 @@ static void reset(struct engine *e, struct qp *qp)
 	if (!qp->srq)
 		rq_reset(&qp->rq);
 	qp->attr = (struct qp_attr){ 0 };
-	qp->access = qp->qkey = 0;
 }
 
 /* What headers were made of, or checked against, has changed. */
