@@ -213,6 +213,32 @@ static void atomic_write__needs_the_qps_right(void **state)
 	raw_destroy(&r);
 }
 
+/* Two requests of one PSN are not each other's repetition: what was a READ is not answered as an ATOMIC WRITE or FLUSH, nor the other way round. */
+static void duplicate__is_of_the_same_kind(void **state)
+{
+	static const u8 opcodes[] = { RC(READ_REQUEST), RC(ATOMIC_WRITE), RC(FLUSH) };
+	const u64 value = 5;
+
+	for (u32 first = 0; first < 3; first++)
+		for (u32 second = 0; second < 3; second++) {
+			struct pair_options o = pair_defaults();
+			struct raw r = raw_create(&o, "test_placement kinds");
+			struct packet p = { .psn = RAW_PSN, .va = buffer_va(r.mem), .dma_len = 8, .rkey = r.mem->mr->key, .flush = GLOBAL | RANGE };
+			bool placed = first && second;
+
+			r.mem->mr->access |= FLUSH_BOTH;
+			p.opcode = opcodes[first];
+			check_eq(r.w, raw_send(&r, p, &value, first == 1 ? 8 : 0), 0);
+			check(r.w, raw_answer(&r) != NULL);
+			p.opcode = opcodes[second];
+			check_eq(r.w, raw_send(&r, p, &value, second == 1 ? 8 : 0),
+				 placed || first == second ? 0 : 1 + XROCE_DROP_psn_duplicate);
+			if (!placed && first != second)
+				expect_silence(&r);
+			raw_destroy(&r);
+		}
+}
+
 /* A repeated request is answered and not executed; one that was never seen and is a duplicate by its number is dropped. */
 static void atomic_write__a_duplicate_is_only_answered(void **state)
 {
@@ -350,6 +376,7 @@ int main(void)
 		cmocka_unit_test(atomic_write__only_its_bytes),
 		cmocka_unit_test(atomic_write__refused),
 		cmocka_unit_test(atomic_write__needs_the_qps_right),
+		cmocka_unit_test(duplicate__is_of_the_same_kind),
 		cmocka_unit_test(atomic_write__a_duplicate_is_only_answered),
 		cmocka_unit_test(placement__counts_as_outstanding),
 		cmocka_unit_test(loss__once_under_every_mask),

@@ -626,11 +626,13 @@ static void rd_atomic__zero_refuses_all(void **state)
 }
 
 /* ACKs wait for the READ responses that come before them: PSNs leave in order. */
-static void answers__leave_in_psn_order(void **state)
+static void answers_leave_in_psn_order(u32 cnps)
 {
-	struct raw r = make("answers__leave_in_psn_order");
+	struct raw r = make("answers_leave_in_psn_order");
 	u32 psn = RAW_PSN, last = RAW_PSN;
 
+	for (u32 i = 0; i < cnps; i++)
+		check_eq(r.w, raw_send(&r, (struct packet){ .opcode = OPCODE_CNP, .becn = true }, NULL, 0), 0);
 	raw_build(&r, write_request(&r, RC(READ_REQUEST), psn, 0, 4 * PMTU), NULL, 0);
 	world_deliver(r.w, 1, r.frame, r.frame_len);
 	raw_build(&r, write_request(&r, RC(WRITE_ONLY), psn + 4, 8192, 8), NULL, 8);
@@ -640,6 +642,9 @@ static void answers__leave_in_psn_order(void **state)
 	raw_build(&r, write_request(&r, RC(WRITE_ONLY), psn + 7, 8192, 8), NULL, 8);
 	world_deliver(r.w, 1, r.frame, r.frame_len);
 	world_settle(r.w);
+	if (cnps) /* some wait for their time */
+		check(r.w, r.w->num_sent < 8);
+	world_run(r.w);
 	for (u32 i = 0; i < r.w->num_sent; i++) {
 		check(r.w, psn_diff(r.w->sent[i].packet.psn, last) >= 0);
 		last = r.w->sent[i].packet.psn;
@@ -647,6 +652,16 @@ static void answers__leave_in_psn_order(void **state)
 	check_eq(r.w, last, psn + 7);
 	check_eq(r.w, world_count_sent(r.w, 1, OP5_READ_RESPONSE_MIDDLE), 2);
 	raw_destroy(&r);
+}
+
+static void answers__leave_in_psn_order(void **state)
+{
+	answers_leave_in_psn_order(0);
+}
+
+static void answers__leave_in_psn_order_at_a_low_rate(void **state)
+{
+	answers_leave_in_psn_order(40);
 }
 
 /* ---- the receive queue ---- */
@@ -781,6 +796,7 @@ int main(void)
 		cmocka_unit_test(rd_atomic__excess_is_invalid),
 		cmocka_unit_test(rd_atomic__zero_refuses_all),
 		cmocka_unit_test(answers__leave_in_psn_order),
+		cmocka_unit_test(answers__leave_in_psn_order_at_a_low_rate),
 		cmocka_unit_test(rnr__psn_does_not_move),
 		cmocka_unit_test(rnr__followers_are_silent),
 		cmocka_unit_test(comm_est__once_in_rtr),

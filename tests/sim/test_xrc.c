@@ -421,6 +421,20 @@ static struct packet xrc_packet(struct raw_scene *s, u8 opcode, u32 psn, u32 srq
 				.rkey = s->r.mem->mr->key, .dma_len = 8 };
 }
 
+/* A target asks for nothing: no answer is its. */
+static void target__takes_no_responses(void **state)
+{
+	struct raw_scene s;
+
+	raw_open(&s, "test_xrc responses");
+	for (u32 i = 0; i < 3; i++) {
+		struct packet p = { .opcode = XRC(ACKNOWLEDGE), .psn = psn_add(RAW_SQ_PSN, i - 1), .syndrome = SYNDROME_ACK };
+
+		check_eq(s.r.w, raw_send(&s.r, p, NULL, 0), 1 + XROCE_DROP_unexpected_response);
+	}
+	raw_close(&s);
+}
+
 static void refused(struct raw_scene *s, u32 psn, u32 msn)
 {
 	expect_ack(&s->r, AETH_NAK | NAK_INVALID_REQUEST, psn, msn);
@@ -629,6 +643,7 @@ int main(void)
 		cmocka_unit_test(reset__takes_the_completions_away),
 		cmocka_unit_test(keys__are_of_the_srqs_pd),
 		cmocka_unit_test(receive__keys_are_of_the_srqs_pd),
+		cmocka_unit_test(target__takes_no_responses),
 		cmocka_unit_test(srq__must_be_of_the_domain),
 		cmocka_unit_test(srq__may_not_change_within_a_message),
 		cmocka_unit_test(srq__removed_within_a_message),

@@ -161,8 +161,8 @@ int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, 
 	if (mw->kind == MR_WINDOW_2 && (mw->region || !length))
 		return -EINVAL;
 	if (length) {
-		if (!region || region->kind != MR_REGION || region->pd != mw->pd || !(region->access & MR_MW_BIND) ||
-		    !mr_translate(t, mw->pd, lkey, addr, length, 0))
+		/* mr_translate(): the key is a region's, no window's, and of this PD */
+		if (!region || !(region->access & MR_MW_BIND) || !mr_translate(t, mw->pd, lkey, addr, length, 0))
 			return -EINVAL;
 		if (access & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC) && !(region->access & MR_LOCAL_WRITE))
 			return -EINVAL;
