@@ -74,6 +74,7 @@ struct packet {
 	__u32 qpn;
 	/* set once parse_roce() found no fault; 0 where the packet has no such header */
 	__u32 flags;	    /* OP_* of the opcode */
+	__u32 frame_len;    /* of all buffers */
 	__u32 src_qpn;
 	__u32 qkey;
 	__be32 imm;	    /* immediate or R_Key to invalidate */
@@ -230,14 +231,14 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
  */
 static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct packet *p)
 {
-	__u64 frame_len = bpf_xdp_get_buff_len(ctx);
 	void *data_end = (void *)(long)ctx->data_end;
 	struct udphdr *udp = p->udp;
 	struct bth *bth = (void *)(udp + 1);
 	void *ext = bth + 1;
 	__u32 len, ext_len, pad;
 
-	if (p->ip_end > frame_len || p->ip_end < p->l4 + sizeof(*udp))
+	p->frame_len = bpf_xdp_get_buff_len(ctx);
+	if (p->ip_end > p->frame_len || p->ip_end < p->l4 + sizeof(*udp))
 		return XROCE_DROP_ip_length;
 	len = p->ip_end - p->l4;
 	if (bpf_ntohs(udp->len) != len)

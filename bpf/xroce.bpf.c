@@ -56,7 +56,7 @@ int xroce_xdp(struct xdp_md *ctx)
 	rx = rx_stats();
 	if (rx) {
 		rx->redirected++;
-		rx->redirected_bytes += bpf_xdp_get_buff_len(ctx);
+		rx->redirected_bytes += p.frame_len;
 	}
 	wake_sleepers(qp, &p);
 	return XDP_REDIRECT;

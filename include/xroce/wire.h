@@ -157,6 +157,8 @@ enum {
 	OP_FLUSH = 1 << 20,
 	OP_ATOMIC_WRITE = 1 << 21,
 	OP_CNP = 1 << 22,
+	/* bits 24 to 31: bytes of the extension headers */
+	OP_EXT_BYTES_SHIFT = 24,
 };
 
 #define OP_ONLY (OP_START | OP_END)
@@ -211,13 +213,23 @@ enum {
 
 #define OPCODE(transport, low) ((__u8)((transport) << 5 | (low)))
 #define OPCODE_CNP 0x81
+#define ROCE_CNP_BYTES 16 /* reserved, where other opcodes have extension headers */
+
+/* Bytes of extension headers that flags call for. */
+#define ROCE_EXT(flags, bit, header) ((flags) & (bit) ? (__u32)sizeof(struct header) : 0)
+#define ROCE_EXT_BYTES(flags)                                                                          \
+	(ROCE_EXT(flags, OP_DETH, deth) + ROCE_EXT(flags, OP_XRC_ETH, xrc_eth) + ROCE_EXT(flags, OP_FETH, feth) +                    \
+	 ROCE_EXT(flags, OP_RETH, reth) + ROCE_EXT(flags, OP_ATOMIC_ETH, atomic_eth) + ROCE_EXT(flags, OP_AETH, aeth) +              \
+	 ROCE_EXT(flags, OP_ATOMIC_ACK_ETH, atomic_ack_eth) + ROCE_EXT(flags, OP_IMM, imm_dt) + ROCE_EXT(flags, OP_IETH, ieth) +     \
+	 ((flags) & OP_CNP ? ROCE_CNP_BYTES : 0))
 
 /* The table's rows as designated initialisers: `static const __u32 t[256] = { ROCE_OPCODE_FLAGS };`. */
-#define ROCE_ROW_RC(name, low, flags)  [(XROCE_RC << 5) | (low)] = OP_VALID | (flags),
-#define ROCE_ROW_UC(name, low, flags)  [(XROCE_UC << 5) | (low)] = OP_VALID | (flags),
-#define ROCE_ROW_UD(name, low, flags)  [(XROCE_UD << 5) | (low)] = OP_VALID | (flags),
-#define ROCE_ROW_XRQ(name, low, flags) [(XROCE_XRC << 5) | (low)] = OP_VALID | OP_XRC_ETH | (flags),
-#define ROCE_ROW_XRS(name, low, flags) [(XROCE_XRC << 5) | (low)] = OP_VALID | (flags),
+#define ROCE_ROW(service, low, flags)  [((service) << 5) | (low)] = OP_VALID | (flags) | ROCE_EXT_BYTES(flags) << OP_EXT_BYTES_SHIFT,
+#define ROCE_ROW_RC(name, low, flags)  ROCE_ROW(XROCE_RC, low, flags)
+#define ROCE_ROW_UC(name, low, flags)  ROCE_ROW(XROCE_UC, low, flags)
+#define ROCE_ROW_UD(name, low, flags)  ROCE_ROW(XROCE_UD, low, flags)
+#define ROCE_ROW_XRQ(name, low, flags) ROCE_ROW(XROCE_XRC, low, OP_XRC_ETH | (flags))
+#define ROCE_ROW_XRS(name, low, flags) ROCE_ROW(XROCE_XRC, low, flags)
 #define ROCE_OPCODE_FLAGS                                                                              \
 	ROCE_SENDS_AND_WRITES(ROCE_ROW_RC)                                                             \
 	ROCE_RELIABLE_REQUESTS(ROCE_ROW_RC)                                                            \
@@ -227,24 +239,12 @@ enum {
 	ROCE_SENDS_AND_WRITES(ROCE_ROW_XRQ)                                                            \
 	ROCE_RELIABLE_REQUESTS(ROCE_ROW_XRQ)                                                           \
 	ROCE_RESPONSES(ROCE_ROW_XRS)                                                                   \
-	[OPCODE_CNP] = OP_VALID | OP_CNP | OP_ONLY,
+	ROCE_ROW(OPCODE_CNP >> 5, OPCODE_CNP & 0x1f, OP_CNP | OP_ONLY)
 
 /* Bytes of extension headers between BTH and payload, from an opcode's flags. */
 static inline __u32 roce_ext_bytes(__u32 flags)
 {
-	__u32 n = 0;
-
-	n += flags & OP_DETH ? sizeof(struct deth) : 0;
-	n += flags & OP_XRC_ETH ? sizeof(struct xrc_eth) : 0;
-	n += flags & OP_FETH ? sizeof(struct feth) : 0;
-	n += flags & OP_RETH ? sizeof(struct reth) : 0;
-	n += flags & OP_ATOMIC_ETH ? sizeof(struct atomic_eth) : 0;
-	n += flags & OP_AETH ? sizeof(struct aeth) : 0;
-	n += flags & OP_ATOMIC_ACK_ETH ? sizeof(struct atomic_ack_eth) : 0;
-	n += flags & OP_IMM ? sizeof(struct imm_dt) : 0;
-	n += flags & OP_IETH ? sizeof(struct ieth) : 0;
-	n += flags & OP_CNP ? 16 : 0;
-	return n;
+	return flags >> OP_EXT_BYTES_SHIFT;
 }
 
 /*

@@ -178,8 +178,9 @@ static void send_redirected(struct tx_policy *t)
 	if (is_many(t)) {
 		lost = tx_redirect_live(&t->redirect, 0, t->queued);
 		t->stats->tx_live += t->queued - lost;
+		t->stats->tx_live_runs++;
 	} else {
-		lost = tx_redirect_tap(&t->redirect, 0, t->queued);
+		lost = tx_redirect_tap(&t->redirect, 0, t->queued, &t->stats->tx_tap_writes);
 		t->stats->tx_tap += t->queued - lost;
 	}
 	t->stats->tx_lost += lost;

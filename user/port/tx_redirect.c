@@ -201,7 +201,7 @@ static u32 pieces(const struct tx_redirect *r, u32 first, u32 n)
 	return 1;
 }
 
-u32 tx_redirect_tap(struct tx_redirect *r, u32 first, u32 n)
+u32 tx_redirect_tap(struct tx_redirect *r, u32 first, u32 n, __u64 *writes)
 {
 	const struct xroce_tx_entry *entry;
 	struct iovec iov[TX_PIECES_MAX];
@@ -219,6 +219,7 @@ u32 tx_redirect_tap(struct tx_redirect *r, u32 first, u32 n)
 		r->ring->next = i;
 		r->ring->cut = 0;
 		r->ring->pieces = k;
+		++*writes;
 		/* syscall(): write() would be a cancellation point, under the port's lock */
 		if ((k == 1 ? syscall(SYS_write, r->tap_fd, iov[0].iov_base, iov[0].iov_len) : syscall(SYS_writev, r->tap_fd, iov, (int)k)) !=
 		    (long)bytes)
