@@ -4,8 +4,11 @@
  * buffers, as they would through rings; ICRCs are made and checked, payload is copied from and to the user's buffers. Never part of a test: it
  * prints figures and fails only when a completion is missing or wrong.
  *
- *   engine [-t seconds | -n messages] [-p postlist] WORKLOAD...
+ *   engine [-t seconds | -n messages] [-d depth] WORKLOAD...
  *   WORKLOAD: OPERATION:SIZE[:QPS], OPERATION one of send, write, read
+ *
+ * Whatever the number of QPs, each has rings of depth WQEs, depth messages are posted before packets move, and each 16th message of a QP is signaled.
+ * With one QP they are posted 16 at a time; with several, each message goes to the next QP.
  *
  * A line a workload, separated by tabs: workload, messages/s with both ends on this core, Gbit/s of payload, nanoseconds a message of the requester's and
  * of the responder's end, messages/s and Gbit/s if each end had a core of its own (the slower end's).
@@ -21,9 +24,8 @@
 #define FRAME_ROOM  8192
 #define PSN	    0xfff000
 #define TIMEOUT	    14
-#define SIGNAL_EACH 16	    /* messages of a QP a completion of the requester */
-#define DEPTH_ONE   256	    /* WQEs of a QP that has no others beside it */
-#define DEPTH_MANY  8
+#define SIGNAL_EACH 16	    /* messages of a QP a completion of the requester; and posted at a time where there is one QP */
+#define DEPTH_MAX   1024
 
 struct end {
 	struct engine *engine;
@@ -65,6 +67,11 @@ static u64 now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (u64)t.tv_sec * NSEC_PER_SEC + (u64)t.tv_nsec;
+}
+
+static u64 roundup(u64 n, u64 to)
+{
+	return (n + to - 1) / to * to;
 }
 
 static u64 next_random(void *arg)
@@ -156,7 +163,7 @@ static void post(struct bench *b, u32 i, u32 n)
 			die("no room for a send");
 		wqe->wr_id = i;
 		wqe->opcode = b->opcode;
-		wqe->flags = (b->depth == DEPTH_MANY || ++b->posted[i] % SIGNAL_EACH == 0) ? WR_SIGNALED : 0;
+		wqe->flags = ++b->posted[i] % SIGNAL_EACH == 0 ? WR_SIGNALED : 0;
 		wqe->num_sge = 1;
 		wqe->length = b->size;
 		wqe->imm = 0;
@@ -168,7 +175,7 @@ static void post(struct bench *b, u32 i, u32 n)
 			die("send_wqe_check");
 	}
 	sq_publish(&qp->sq, n);
-	engine_doorbell(a->engine, qp);
+	engine_posted(a->engine, qp);
 	b->out[i] += n;
 	b->started += n;
 }
@@ -184,10 +191,8 @@ static void poll(struct bench *b, u32 index)
 		if (e->status != CQE_SUCCESS || e->byte_len != b->size)
 			die("a completion that is wrong");
 		if (index == 0) {
-			u32 n = b->depth == DEPTH_MANY ? 1 : SIGNAL_EACH;
-
-			b->out[i] -= n;
-			b->done += n;
+			b->out[i] -= SIGNAL_EACH;
+			b->done += SIGNAL_EACH;
 		} else {
 			b->received++;
 			post_receive(b, i);
@@ -209,7 +214,7 @@ static void drain_events(struct engine *e)
 static bool carry(struct bench *b, u32 from, u64 *clock)
 {
 	struct engine *tx = b->end[from].engine, *rx = b->end[!from].engine;
-	struct engine_frame batch[BATCH] = { 0 };
+	struct engine_frame batch[BATCH];
 	u32 len[BATCH], n = 0;
 	u64 t = *clock, t1;
 
@@ -220,7 +225,7 @@ static bool carry(struct bench *b, u32 from, u64 *clock)
 	t1 = now();
 	b->end[from].spent_ns += t1 - t;
 	for (u32 i = 0; i < n; i++)
-		batch[i].frame = (struct rx_frame){ .data = frames[i], .len = len[i] };
+		batch[i] = (struct engine_frame){ .frame = { .data = frames[i], .len = len[i] } };
 	if (engine_input_batch(rx, batch, n, t1))
 		die("a packet was dropped");
 	*clock = now();
@@ -228,28 +233,25 @@ static bool carry(struct bench *b, u32 from, u64 *clock)
 	return true;
 }
 
-static void post_turn(struct bench *b, u32 postlist)
+static void post_turn(struct bench *b)
 {
-	if (b->depth == DEPTH_ONE) {
-		for (; b->out[0] + postlist <= b->depth && b->started < b->end_messages;)
-			post(b, 0, postlist);
-		return;
-	}
-	/* one message on each QP in turn */
-	for (u32 k = 0; k < postlist && b->out[b->turn] < b->depth && b->started < b->end_messages; k++) {
-		post(b, b->turn, 1);
+	u32 list = b->qps == 1 ? SIGNAL_EACH : 1;
+
+	for (u32 k = 0; k < b->depth && b->out[b->turn] + list <= b->depth && b->started < b->end_messages; k += list) {
+		post(b, b->turn, list);
 		b->turn = b->turn + 1 == b->qps ? 0 : b->turn + 1;
 	}
 }
 
-static void run(struct bench *b, u32 postlist, u64 until_ns)
+static void run(struct bench *b, u64 until_ns)
 {
 	u64 t = now(), t1;
 
 	while (b->done < b->end_messages) {
+		/* not before the last message of each QP is a signaled one */
 		if (t >= until_ns && b->end_messages > b->started)
-			b->end_messages = b->started;
-		post_turn(b, postlist);
+			b->end_messages = roundup(b->started, b->qps * SIGNAL_EACH);
+		post_turn(b);
 		t1 = now();
 		b->end[0].spent_ns += t1 - t;
 		t = t1;
@@ -285,7 +287,7 @@ static u8 operation(const char *name)
 	return 0;
 }
 
-static void workload(const char *text, u64 messages, double seconds, u32 postlist)
+static void workload(const char *text, u64 messages, double seconds, u32 depth)
 {
 	struct bench *b = calloc(1, sizeof(*b));
 	char name[16] = "";
@@ -296,7 +298,7 @@ static void workload(const char *text, u64 messages, double seconds, u32 postlis
 	if (sscanf(text, "%15[a-z]:%u:%u", name, &b->size, &b->qps) < 2 || !b->qps || b->qps > XROCE_MAX_QP)
 		die("a workload is OPERATION:SIZE[:QPS]");
 	b->opcode = operation(name);
-	b->depth = b->qps == 1 ? DEPTH_ONE : DEPTH_MANY;
+	b->depth = depth;
 	b->out = calloc(b->qps, sizeof(*b->out));
 	b->posted = calloc(b->qps, sizeof(*b->posted));
 	for (u32 i = 0; i < 2; i++) {
@@ -311,11 +313,11 @@ static void workload(const char *text, u64 messages, double seconds, u32 postlis
 	}
 	/* everything touched once before the clock starts */
 	b->end_messages = (u64)b->qps * SIGNAL_EACH;
-	run(b, postlist, UINT64_MAX);
+	run(b, UINT64_MAX);
 	b->done = b->started = b->received = b->end[0].spent_ns = b->end[1].spent_ns = 0;
-	b->end_messages = messages ? messages / SIGNAL_EACH * SIGNAL_EACH : UINT64_MAX / 2;
+	b->end_messages = messages ? roundup(messages, b->qps * SIGNAL_EACH) : UINT64_MAX / 2;
 	t = now();
-	run(b, postlist, messages ? UINT64_MAX : t + (u64)(seconds * 1e9));
+	run(b, messages ? UINT64_MAX : t + (u64)(seconds * 1e9));
 	elapsed = now() - t;
 	n = (double)b->done;
 	if (b->opcode == WR_SEND && b->received != b->done)
@@ -342,10 +344,10 @@ int main(int argc, char **argv)
 {
 	double seconds = 1;
 	u64 messages = 0;
-	u32 postlist = 16;
+	u32 depth = 64;
 	int c;
 
-	while ((c = getopt(argc, argv, "t:n:p:m")) != -1)
+	while ((c = getopt(argc, argv, "t:n:d:m")) != -1)
 		switch (c) {
 		case 't':
 			seconds = atof(optarg);
@@ -353,8 +355,8 @@ int main(int argc, char **argv)
 		case 'n':
 			messages = strtoull(optarg, NULL, 10);
 			break;
-		case 'p':
-			postlist = (u32)atoi(optarg);
+		case 'd':
+			depth = (u32)atoi(optarg);
 			break;
 		case 'm':
 			printf("bytes a QP beside its rings\t%zu\n", sizeof(struct qp));
@@ -362,9 +364,9 @@ int main(int argc, char **argv)
 		default:
 			return 2;
 		}
-	if (postlist < 1 || postlist > DEPTH_ONE || postlist % SIGNAL_EACH)
-		die("-p: a multiple of 16 up to 256");
+	if (depth < SIGNAL_EACH || depth > DEPTH_MAX || depth & (depth - 1))
+		die("-d: a power of two, 16 to 1024");
 	for (int i = optind; i < argc; i++)
-		workload(argv[i], messages, seconds, postlist);
+		workload(argv[i], messages, seconds, depth);
 	return 0;
 }

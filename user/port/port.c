@@ -178,9 +178,18 @@ static bool may_put_off(struct port *port, const struct qp *qp, u32 put_off)
 void port_post(struct port *port, struct qp *qp)
 {
 	u32 put_off = atomic_load_explicit(&port->put_off, memory_order_relaxed);
+	bool wait = may_put_off(port, qp, put_off);
 
+	/* Who gets the lock needs no doorbell. */
+	if (!wait && !pthread_mutex_trylock(&port->lock)) {
+		service_driven(port);
+		engine_posted(port->engine, qp);
+		pump_run(port);
+		port_unlock(port);
+		return;
+	}
 	engine_doorbell(port->engine, qp);
-	if (may_put_off(port, qp, put_off)) {
+	if (wait) {
 		atomic_store_explicit(&port->put_off, put_off + 1, memory_order_relaxed);
 		/* Said before asking whether the service thread will come by: it publishes its sleep before it looks at this. */
 		atomic_store(&port->resume_ns, 0);

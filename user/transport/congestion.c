@@ -92,12 +92,13 @@ void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 	struct rtt *rtt = &req->rtt;
-	u64 rto = rtt->smoothed_ns + 4ull * rtt->variation_ns;
+	u64 rto;
 
 	rtt->deadline_ns = NSEC_NEVER;
 	if (e->config.disable & ENGINE_NO_ADAPTIVE_RTO || !rtt->smoothed_ns || !req->timeout ||
 	    req->next_psn == req->unacked_psn || req->rnr_wait)
 		return;
+	rto = rtt->smoothed_ns + 4ull * rtt->variation_ns;
 	rto = (rto > RTO_MIN_NS ? rto : RTO_MIN_NS) << rtt->backoff;
 	if (rto >= 4096ull << req->timeout) /* the user's comes first */
 		return;

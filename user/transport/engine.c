@@ -116,6 +116,20 @@ bool engine_has_doorbells(const struct engine *e)
 	return atomic_load(&((struct engine *)e)->doorbells) != NULL;
 }
 
+void engine_posted(struct engine *e, struct qp *qp)
+{
+	if (unlikely(qp->tag_matching))
+		shared_sends_move(qp);
+	if (unlikely(qp_state(qp) == QPS_ERR || qp_state(qp) == QPS_SQE))
+		qp_flush(e, qp);
+	else
+		engine_ready(e, qp, READY_REQUESTS);
+	/* what was posted is warm, what sends it may not be */
+	__builtin_prefetch(&qp->req.next_psn, 1);
+	__builtin_prefetch(&qp->req.ack_deadline_ns, 1);
+	__builtin_prefetch(&qp->req.header);
+}
+
 static void take_doorbells(struct engine *e)
 {
 	struct qp *qp, *next;
@@ -125,16 +139,7 @@ static void take_doorbells(struct engine *e)
 	for (qp = atomic_exchange(&e->doorbells, NULL); qp; qp = next) {
 		next = qp->doorbell_next;
 		atomic_store(&qp->doorbell, 0);
-		if (unlikely(qp->tag_matching))
-			shared_sends_move(qp);
-		if (qp_state(qp) == QPS_ERR || qp_state(qp) == QPS_SQE)
-			qp_flush(e, qp);
-		else
-			engine_ready(e, qp, READY_REQUESTS);
-		/* what was posted is warm, what sends it may not be */
-		__builtin_prefetch(&qp->req.next_psn, 1);
-		__builtin_prefetch(&qp->req.ack_deadline_ns, 1);
-		__builtin_prefetch(&qp->req.header);
+		engine_posted(e, qp);
 	}
 }
 
@@ -231,17 +236,30 @@ static struct header_in *kept_header(struct qp *qp, u8 opcode)
 	return opcode_flags(opcode) & OP_RESPONSE ? &qp->req.response : &qp->resp.request;
 }
 
+/* What a frame looks like before anything is checked. */
+struct peek {
+	bool is_roce;
+	u8 opcode;
+	u32 qpn;
+};
+
+static struct peek peek(const struct rx_frame *frame)
+{
+	struct peek look = { 0 };
+
+	look.is_roce = header_in_peek(frame, &look.qpn, &look.opcode);
+	return look;
+}
+
 /* Which QP is this frame for, may it have it, and is it intact? -1 and the decoded packet, or the reason against it. */
-static int check_frame(struct engine *e, const struct rx_frame *frame, struct packet *p, struct qp **to)
+static int check_frame(struct engine *e, const struct rx_frame *frame, const struct peek *look, struct packet *p, struct qp **to)
 {
 	struct header_in *kept;
 	struct qp *qp;
-	u32 qpn;
-	u8 opcode;
 	int reason;
 
-	if (header_in_peek(frame, &qpn, &opcode) && (qp = *to = engine_find_qp(e, qpn))) {
-		kept = kept_header(qp, opcode);
+	if (look->is_roce && (qp = *to = engine_find_qp(e, look->qpn))) {
+		kept = kept_header(qp, look->opcode);
 		if (header_in_match(kept, frame, p)) {
 			if (unlikely(!state_accepts(qp)))
 				return XROCE_DROP_qp_state;
@@ -264,7 +282,7 @@ static int check_frame(struct engine *e, const struct rx_frame *frame, struct pa
 	return -1;
 }
 
-static int input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame, u64 now_ns)
+static int input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame, const struct peek *look, u64 now_ns)
 {
 	struct packet p;
 	struct qp *qp;
@@ -272,7 +290,7 @@ static int input(struct engine *e, const struct xroce_rx_cqe *hint, const struct
 
 	e->stats->rx_packets++;
 	e->now_ns = now_ns;
-	reason = check_frame(e, frame, &p, &qp);
+	reason = check_frame(e, frame, look, &p, &qp);
 	if (unlikely(reason >= 0))
 		goto drop;
 	if (p.flags & OP_CNP) {
@@ -297,7 +315,8 @@ drop:
 
 int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame, u64 now_ns)
 {
-	int verdict = input(e, hint, frame, now_ns);
+	const struct peek look = peek(frame);
+	int verdict = input(e, hint, frame, &look, now_ns);
 
 	engine_take_arms(e);
 	return verdict;
@@ -307,27 +326,25 @@ int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct
  * Which QP a frame is for is in the table after one step, its lines of cache after another, and where its next WQE lies is in one of them: three
  * steps, each for the whole batch before the next, so that the waits are one behind another once and not for each frame.
  */
-static void prefetch(struct engine *e, const struct engine_frame *frames, u32 n)
+static void prefetch(struct engine *e, const struct engine_frame *frames, struct peek *look, u32 n)
 {
-	struct qp **slot[PREFETCH_FRAMES];
-	u8 opcode[PREFETCH_FRAMES];
-	u32 qpn, last = UINT32_MAX;
+	struct qp **slot[PREFETCH_FRAMES], *qp;
+	u32 last = UINT32_MAX;
 
 	for (u32 i = 0; i < n; i++) {
 		slot[i] = NULL;
-		if (!header_in_peek(&frames[i].frame, &qpn, &opcode[i]) || qpn == last)
+		look[i] = peek(&frames[i].frame);
+		if (!look[i].is_roce || look[i].qpn == last)
 			continue;
-		last = qpn;
-		slot[i] = &e->qp[qpn % XROCE_MAX_QP];
+		last = look[i].qpn;
+		slot[i] = &e->qp[last % XROCE_MAX_QP];
 		__builtin_prefetch(slot[i]);
 	}
 	for (u32 i = 0; i < n; i++) {
-		struct qp *qp = slot[i] ? *slot[i] : NULL;
-
-		if (!qp)
+		if (!slot[i] || !(qp = *slot[i]))
 			continue;
 		__builtin_prefetch(qp);
-		if (opcode_flags(opcode[i]) & OP_RESPONSE) {
+		if (opcode_flags(look[i].opcode) & OP_RESPONSE) {
 			__builtin_prefetch(&qp->req.response);
 			__builtin_prefetch(&qp->req.next_psn, 1);
 			__builtin_prefetch(&qp->req.ack_deadline_ns, 1);
@@ -340,11 +357,9 @@ static void prefetch(struct engine *e, const struct engine_frame *frames, u32 n)
 		}
 	}
 	for (u32 i = 0; i < n; i++) {
-		const struct qp *qp = slot[i] ? *slot[i] : NULL;
-
-		if (!qp)
+		if (!slot[i] || !(qp = *slot[i]))
 			continue;
-		if (opcode_flags(opcode[i]) & OP_RESPONSE)
+		if (opcode_flags(look[i].opcode) & OP_RESPONSE)
 			__builtin_prefetch(sq_at(&qp->sq, sq_cons(&qp->sq)));
 		else if (!qp->srq)
 			__builtin_prefetch(rq_next(&qp->rq));
@@ -353,12 +368,13 @@ static void prefetch(struct engine *e, const struct engine_frame *frames, u32 n)
 
 u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns)
 {
+	struct peek look[PREFETCH_FRAMES];
 	u32 dropped = 0;
 
 	for (u32 i = 0; i < n; i++) {
-		if (i % PREFETCH_FRAMES == 0 && i + 1 < n)
-			prefetch(e, frames + i, min_u32(n - i, PREFETCH_FRAMES));
-		dropped += input(e, frames[i].hint, &frames[i].frame, now_ns) != 0;
+		if (i % PREFETCH_FRAMES == 0)
+			prefetch(e, frames + i, look, min_u32(n - i, PREFETCH_FRAMES));
+		dropped += input(e, frames[i].hint, &frames[i].frame, &look[i % PREFETCH_FRAMES], now_ns) != 0;
 	}
 	engine_take_arms(e);
 	return dropped;

@@ -109,6 +109,8 @@ bool engine_next_event(struct engine *e, struct engine_event *event);
  * it to whoever holds the lock: see engine_has_doorbells().
  */
 void engine_doorbell(struct engine *e, struct qp *qp);
+/* The same for who has the engine: no atomic operation, and no wait until what was posted has left the store buffer. */
+void engine_posted(struct engine *e, struct qp *qp);
 /* [any thread] True if a doorbell rang that no engine_output() has seen: the lock's holder looks after unlocking. */
 bool engine_has_doorbells(const struct engine *e);
 

@@ -23,9 +23,6 @@
 /* Ethernet's, reflected. */
 #define CRC32_POLYNOMIAL 0xedb88320u
 
-/* Up to here single words are faster than ISA-L. */
-#define WORDS_BYTES 16
-
 /* Set to ones what routers may change: b is a copy of the packet from the IP header through the BTH. */
 static inline void mask(u8 *b, bool is_ipv6)
 {
@@ -98,20 +95,6 @@ void icrc_table_init(struct icrc_table *t)
 			t->entry[k][b] = r;
 		}
 	}
-}
-
-icrc_t icrc_words(const struct icrc_table *t, icrc_t crc, const u8 *data, size_t len)
-{
-	size_t wide = len > WORDS_BYTES ? len & ~(size_t)15 : 0;
-	u32 word;
-
-	if (wide)
-		crc = crc32_gzip_refl(crc, data, wide);
-	for (; wide < len; wide += sizeof(word)) {
-		memcpy(&word, data + wide, sizeof(word));
-		crc = icrc_word(t, crc, word);
-	}
-	return crc;
 }
 
 void icrc_store(icrc_t crc, u8 out[4])

@@ -45,7 +45,24 @@ static inline icrc_t icrc_word(const struct icrc_table *t, icrc_t crc, u32 word)
 	return ~(t->entry[3][r & 0xff] ^ t->entry[2][r >> 8 & 0xff] ^ t->entry[1][r >> 16 & 0xff] ^ t->entry[0][r >> 24]);
 }
 
+/* Up to here single words are faster than ISA-L. */
+#define ICRC_WORDS_BYTES 16
+
 /* Go on over len bytes, a multiple of 4. */
-icrc_t icrc_words(const struct icrc_table *t, icrc_t crc, const u8 *data, size_t len);
+static inline icrc_t icrc_words(const struct icrc_table *t, icrc_t crc, const u8 *data, size_t len)
+{
+	const u8 *end = data + len;
+	u32 word;
+
+	if (len > ICRC_WORDS_BYTES) {
+		crc = icrc_update(crc, data, len & ~(size_t)15);
+		data += len & ~(size_t)15;
+	}
+	for (; data < end; data += sizeof(word)) {
+		memcpy(&word, data, sizeof(word));
+		crc = icrc_word(t, crc, word);
+	}
+	return crc;
+}
 
 #endif

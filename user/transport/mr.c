@@ -239,6 +239,8 @@ static bool sge_walk(const struct mr_table *t, u32 pd, const struct sge *sge, u3
 {
 	u32 i = 0;
 
+	if (!len) /* most packets have no second buffer */
+		return true;
 	while (i < num_sge && offset >= sge[i].length)
 		offset -= sge[i++].length;
 	for (; len; i++, offset = 0) {

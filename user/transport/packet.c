@@ -27,7 +27,6 @@
 #define IPV6_OFFSET       0xfff8
 #define CNP_BYTES         16
 #define FLOW_LABEL_MAX    0xfffffu
-#define MSN_MASK          0xffffffu
 
 struct eth {
 	u8 dmac[ETH_ALEN];
@@ -120,6 +119,14 @@ static inline void gid_from_ipv4(struct gid *g, const u8 addr[4])
 }
 
 /* Read the opcode's extension headers, in their order on the wire; ext has roce_ext_bytes(flags) bytes. */
+static inline void get_aeth(const u8 *ext, struct packet *p)
+{
+	u32 word = be32toh(((const struct aeth *)ext)->syndrome_msn);
+
+	p->syndrome = word >> 24;
+	p->msn = word & MSN_MASK;
+}
+
 static void get_extensions(const u8 *ext, struct packet *p, u32 flags)
 {
 	if (flags & OP_DETH) {
@@ -159,10 +166,7 @@ static void get_extensions(const u8 *ext, struct packet *p, u32 flags)
 		ext += sizeof(*h);
 	}
 	if (flags & OP_AETH) {
-		u32 word = be32toh(((const struct aeth *)ext)->syndrome_msn);
-
-		p->syndrome = word >> 24;
-		p->msn = word & MSN_MASK;
+		get_aeth(ext, p);
 		ext += sizeof(struct aeth);
 	}
 	if (flags & OP_ATOMIC_ACK_ETH) {
@@ -307,6 +311,10 @@ const u8 *packet_get_transport(const struct bth *bth, struct packet *p)
 	clear_extensions(p);
 	if (!(p->flags & OP_EXTENSIONS))
 		return ext;
+	if ((p->flags & OP_EXTENSIONS) == OP_AETH) {
+		get_aeth(ext, p);
+		return ext + sizeof(struct aeth);
+	}
 	get_extensions(ext, p, p->flags);
 	return ext + roce_ext_bytes(p->flags);
 }
@@ -469,7 +477,7 @@ u8 *packet_put_extensions(u8 *pos, const struct packet *p, u32 flags)
 		};
 	if (flags & OP_AETH)
 		*(struct aeth *)put(&pos, sizeof(struct aeth)) = (struct aeth){
-			.syndrome_msn = htobe32((u32)p->syndrome << 24 | (p->msn & MSN_MASK)),
+			.syndrome_msn = packet_aeth(p),
 		};
 	if (flags & OP_ATOMIC_ACK_ETH)
 		*(struct atomic_ack_eth *)put(&pos, sizeof(struct atomic_ack_eth)) = (struct atomic_ack_eth){

@@ -15,6 +15,8 @@
 /* A whole frame: headers, 4096 bytes of payload, pad (none at 4096) and ICRC. */
 #define PACKET_FRAME_MAX (PACKET_HEADER_MAX + ROCE_PMTU_MAX + ROCE_ICRC_BYTES)
 
+#define MSN_MASK 0xffffffu
+
 /* Where packets go: everything of a frame's Ethernet, IP and UDP headers that does not change from packet to packet. */
 struct path {
 	u8 dmac[6];
@@ -117,6 +119,12 @@ void packet_copy_payload(const struct packet *p, u32 offset, void *dst, u32 len)
 const u8 *packet_get_transport(const struct bth *bth, struct packet *p);
 /* Write the extension headers that flags, the opcode's, ask for; returns where they end. A RETH is stored in one piece, as it is read back at once. */
 u8 *packet_put_extensions(u8 *pos, const struct packet *p, u32 flags);
+
+/* The word of an AETH, as it lies in the packet. */
+static inline __be32 packet_aeth(const struct packet *p)
+{
+	return htobe32((u32)p->syndrome << 24 | (p->msn & MSN_MASK));
+}
 
 /* Bytes of all headers that packet_put_headers() would write. */
 u32 packet_header_bytes(const struct path *path, u8 opcode);

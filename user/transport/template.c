@@ -58,7 +58,13 @@ void header_out(struct header_out *h, const struct icrc_table *t, const struct p
 	icrc = icrc_word(t, h->icrc, word);
 	u->frame = frame;
 	u->from = u->payload = pos;
-	if (flags & OP_EXTENSIONS) {
+	if ((flags & OP_EXTENSIONS) == OP_AETH) {
+		word = packet_aeth(p);
+		memcpy(pos, &word, sizeof(word));
+		u->payload = pos + sizeof(word);
+		u->from = u->payload;
+		icrc = icrc_word(t, icrc, word);
+	} else if (flags & OP_EXTENSIONS) {
 		u->payload = packet_put_extensions(pos, p, flags);
 		/* ISA-L starts where the rest, with the payload, is on its grid of 16 bytes */
 		odd = (u32)(u->payload - pos) % 16;
@@ -73,8 +79,8 @@ u32 header_out_seal(const struct unsealed *u, const struct icrc_table *t, u32 pa
 	u8 *end = u->payload + payload_len;
 	u32 pad = -payload_len & 3;
 
-	memset(end, 0, pad);
-	end += pad;
+	for (; pad; pad--)
+		*end++ = 0;
 	icrc_store(icrc_words(t, u->icrc, u->from, (size_t)(end - u->from)), end);
 	return (u32)(end + ROCE_ICRC_BYTES - u->frame);
 }
@@ -121,22 +127,22 @@ bool header_in_peek(const struct rx_frame *f, u32 *qpn, u8 *opcode)
 	return true;
 }
 
-/* Equal in all that counts; len is a multiple of 4. */
-static bool same(const u8 *kept, const u8 *got, const u8 *mask, u32 len)
+/* Equal in all that counts. All but kept and got are known at compile time, so that the loop goes and the mask is in the instructions. */
+static inline __attribute__((always_inline)) bool same(const u8 *kept, const u8 *got, bool is_ipv6)
 {
+	const u32 len = common_bytes(is_ipv6);
 	u64 a, b, m, differ = 0;
-	u32 a4, b4, m4;
 
-	for (; len >= sizeof(a); len -= sizeof(a), kept += sizeof(a), got += sizeof(a), mask += sizeof(a)) {
-		memcpy(&a, kept, sizeof(a));
-		memcpy(&b, got, sizeof(b));
-		memcpy(&m, mask, sizeof(m));
+#pragma GCC unroll 8
+	for (u32 at = 0; at < len; at += sizeof(a)) {
+		u32 i = at + sizeof(a) <= len ? at : len - (u32)sizeof(a); /* the last ones overlap */
+
+		memcpy(&a, kept + i, sizeof(a));
+		memcpy(&b, got + i, sizeof(b));
+		memcpy(&m, masks[is_ipv6] + i, sizeof(m));
 		differ |= a ^ (b | m);
 	}
-	memcpy(&a4, kept, sizeof(a4));
-	memcpy(&b4, got, sizeof(b4));
-	memcpy(&m4, mask, sizeof(m4));
-	return !(differ | (a4 ^ (b4 | m4)));
+	return !differ;
 }
 
 bool header_in_match(const struct header_in *h, const struct rx_frame *f, struct packet *p)
@@ -147,8 +153,7 @@ bool header_in_match(const struct header_in *h, const struct rx_frame *f, struct
 
 	if (!h->frame_len || f->len < h->frame_len || is_ipv6 != h->is_ipv6)
 		return false;
-	if (is_ipv6 ? ip[0] >> 4 != 6 || !same(h->bytes, ip + IPV6_SKIP, masks[1], common_bytes(true)) :
-		      !same(h->bytes, ip, masks[0], common_bytes(false)))
+	if (is_ipv6 ? ip[0] >> 4 != 6 || !same(h->bytes, ip + IPV6_SKIP, true) : !same(h->bytes, ip, false))
 		return false;
 	bth = (const struct bth *)(ip + (is_ipv6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES);
 	p->is_ipv6 = is_ipv6;

@@ -188,7 +188,13 @@ struct qp *timer_pop(struct engine *e, u64 now_ns)
 		u32 slot = timer->slot;
 		u64 due_ns = t->due_ns[slot];
 
-		leave(t, t->place[slot]);
+		if (t->place[slot] & IN_LINE) {
+			t->place[slot] = 0;
+			t->line_head++;
+			line_skip_empty(t);
+		} else {
+			heap_remove(t, 0);
+		}
 		if (due_ns <= now_ns) {
 			due = e->qp[slot];
 			t->due_ns[slot] = NSEC_NEVER;
