@@ -121,13 +121,17 @@ int xroce_tx_cut(struct xdp_md *ctx)
 {
 	struct xroce_tx_ring *ring = ring_of();
 	struct xroce_tx_entry *entry = ring ? take(ring) : NULL;
-	__u32 begin, size = ctx->data_end - ctx->data;
+	__u32 begin, len, size = ctx->data_end - ctx->data;
 
-	if (!entry)
+	if (!ring)
 		return XDP_DROP;
+	/* read once: the other side may write at any time */
 	begin = ring->cut;
-	ring->cut = begin + entry->len;
-	if (ring->cut > size || bpf_xdp_adjust_head(ctx, (int)begin) || bpf_xdp_adjust_tail(ctx, (int)ring->cut - (int)size)) {
+	len = entry ? entry->len : 0;
+	ring->cut = begin + len;
+	/* begin is no more than size, or the frame would begin in the headroom: what lies there is nobody's business */
+	if (!entry || begin > size || len > size - begin || bpf_xdp_adjust_head(ctx, (int)begin) ||
+	    bpf_xdp_adjust_tail(ctx, (int)(begin + len) - (int)size)) {
 		ring->refused++;
 		return XDP_DROP;
 	}

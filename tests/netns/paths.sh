@@ -102,19 +102,24 @@ switching() {
 	in_a ethtool -L $IF_A tx 1
 }
 
-# Frames that the interface loses are seen, and slow the sender; no longer than they are lost. Here the peer's end has become too small for them.
+# Frames that the interface loses are seen, and slow the sender; no longer than they are lost. Here the peer's end becomes too small for them.
 losses_seen() {
 	local slowed
 	start_data "$1"
 	comes_to_move redirected "the start"
 	slowed=$(counter "$server" xroce_eng_stat tx_slowed)
-	in_b ip link set $IF_B mtu 600
-	wait_until 10 is_slowed "$server" $((slowed + 1)) || fail "nobody notices that frames are lost"
-	in_b ip link set $IF_B mtu 4500
+	wait_until 20 is_slowed_by_losses "$server" $((slowed + 1)) || fail "nobody notices that frames are lost"
 	in_b ip addr replace $IP6_B/64 dev $IF_B nodad
 	wait_until 10 is_at_large "$server" || fail "the sender stays slow"
 	comes_to_move redirected "the losses"
 	end_data
+}
+# Again and again, and each time for less than a connection takes to give up.
+is_slowed_by_losses() {
+	in_b ip link set $IF_B mtu 600
+	read -r -t 0.12 <> <(:)
+	in_b ip link set $IF_B mtu 4500
+	is_slowed "$@"
 }
 is_slowed() { local n; n=$(counter "$1" xroce_eng_stat tx_slowed) && [ "$n" -ge "$2" ]; }
 is_at_large() { [ "$(counter "$1" xroce_eng_stat tx_portion)" = 256 ]; }
