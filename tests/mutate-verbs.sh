@@ -52,7 +52,6 @@ arm_narrowed      | user/port/wake.c         | s/atomic_compare_exchange_strong(
 lost_no_fence     | user/transport/cq.h      | s/^	atomic_thread_fence(memory_order_seq_cst);/	;/ | unit-cq
 lost_descriptor   | user/verbs/channel.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | ibv_get_cq_event
 lost_requeue      | user/verbs/channel.c     | s/if (--vcq->events_pending) {/vcq->events_pending = 0; if (0) {/ | ibv_get_cq_event
-early_readable    | user/port/wake.c         | /^static void run_for_records/,/^}/s/if (!n && !always)/if (!always)/;/^static void run_for_records/,/^}/s/early = rearm(port, record, n);/;/ | wake
 no_wait_for_acks  | user/verbs/channel.c     | s/while (vcq->ibv.comp_events_completed != delivered)/while (0)/ | ibv_get_cq_event
 ack_counts_one    | user/verbs/channel.c     | s/cq->comp_events_completed += nevents;/cq->comp_events_completed += 1;/ | ibv_get_cq_event
 event_before_push | user/transport/engine.c  | /^void engine_complete/,/^}/s/if (!cq_push(cq, cqe)) {/bool take = !cq->moderate_count \&\& cq_take_event(cq, solicited || cqe->status != CQE_SUCCESS); &/;/^void engine_complete/,/^}/s/	if (cq->pushed)$/	if (take) engine_cq_event(e, cq, EVENT_COMPLETION);\n	if (true)/ | unit-engine
@@ -97,6 +96,15 @@ bad_wr            | user/verbs/post.c        | /^static int rq_post/,/^}/s/\*bad
 srq_unlocked      | user/verbs/post.c        | /^static int rq_post/,/^}/s/vlock_take(lock);//;/^static int rq_post/,/^}/s/vlock_drop(lock);// | ibv_post_srq_recv
 grh_offset        | user/transport/datagram.c | s/!responder_scatter(e, qp, p, 0, ROCE_GRH_BYTES)/!responder_scatter(e, qp, p, 0, 0)/ | ibv_post_srq_recv
 last_wqe_missing  | user/verbs/async.c       | /{ EVENT_QP_LAST_WQE,/d | ibv_post_srq_recv
+qp_fatal_missing  | user/verbs/async.c       | /{ EVENT_QP_FATAL,/d | ibv_poll_cq
+access_missing    | user/verbs/async.c       | /{ EVENT_QP_ACCESS_ERR,/d | ibv_get_async_event
+comm_est_missing  | user/verbs/async.c       | /{ EVENT_COMM_EST,/d | ibv_get_async_event
+drained_missing   | user/verbs/async.c       | /{ EVENT_SQ_DRAINED,/d | ibv_get_async_event
+cq_err_missing    | user/verbs/async.c       | s/async_queue(to_vcontext(vcq->ibv.context), IBV_EVENT_CQ_ERR, &vcq->ibv);/;/ | ibv_poll_cq
+limit_missing     | user/verbs/async.c       | s/async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_LIMIT_REACHED, &vsrq->ibv);/;/ | ibv_query_srq
+gid_change_often  | user/verbs/async.c       | s/if (type != IBV_EVENT_GID_CHANGE || !async_has(ctx, type))// | netns-port_events
+fatal_silent      | user/verbs/async.c       | /^void async_device_fatal/,/^}/s/async_append(ctx, &event);/;/ | netns-port_events
+fatal_sleepers    | user/verbs/async.c       | /^void async_device_fatal/,/^}/s/channel_wake(ch);/;/ | netns-port_events
 req_err_missing   | user/verbs/async.c       | /{ EVENT_QP_REQ_ERR,/d | ibv_get_async_event
 srq_err_missing   | user/verbs/async.c       | s/async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_ERR, &vsrq->ibv);/;/ | ibv_get_async_event
 async_no_wait     | user/verbs/async.c       | s/while (\*completed != wait_for)/while (0)/ | ibv_get_async_event
