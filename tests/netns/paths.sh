@@ -40,11 +40,15 @@ way_data() {
 	left_by "$way"
 }
 
-# Frames that are too long to be redirected go by AF_XDP; the short ones do not.
+# A program may ask for more than active_mtu, which is 2048 here. Frames that are too long to be redirected go by AF_XDP; the short ones do not.
 long_frames() {
+	local mean
+	XROCE_TX=$1 on_a timeout 10 ibv_devinfo -v | grep -q 'active_mtu:.*2048 ' || fail "active_mtu is not 2048"
 	XROCE_TX=$1 data "$2" v4 4096 60 5 || return
 	need_least "frames that left by AF_XDP" "$(kept server xroce_eng_stat tx_xsk)" 100
 	need_least "frames that left by $1" "$(kept server xroce_eng_stat "tx_$1")" 1
+	mean=$(($(kept server xroce_eng_stat tx_bytes) / $(kept server xroce_eng_stat tx_packets)))
+	[ "$2" = ud ] || need_least "mean of the frames, in bytes" $mean 2200
 	need_equal "frames lost on their way out" "$(kept server xroce_eng_stat tx_lost)" 0
 }
 
@@ -55,6 +59,31 @@ auto_data() {
 		need_least "frames that left by $way" "$(kept server xroce_eng_stat tx_$way)" 1
 	done
 	need_equal "frames lost on their way out" "$(kept server xroce_eng_stat tx_lost)" 0
+}
+
+# One end is told an active_mtu of 4096, the other of 2048: perftest agrees on the smaller one, and a program that asks for 4096 has it.
+ends_differ() {
+	local pid
+	gids_for v4 || return
+	XROCE_TX=xsk start_on server a ib_write_bw -d $DEV_A -x "$gid_a" -s 65536 -n 100 -F
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	XROCE_TX=$1 start_on client b ib_write_bw -d $DEV_B -x "$gid_b" -s 65536 -n 100 -F $IP4_A
+	client=$child
+	for pid in "$client" "$server"; do
+		finish "$pid" 30 || fail "ib_write_bw ends with $?"
+	done
+	need_line client 'Mtu +: 2048'
+	need_line server 'Mtu +: 2048'
+	XROCE_TX=xsk start_on server a "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -m 4096 -n 30 -s 8
+	server=$child
+	wait_until 10 listens_or_gone a 18600 "$server"
+	XROCE_TX=$1 start_on client b "$TOOLS/vdata" -d $DEV_B -g "$gid_b" -m 4096 -n 30 -s 8 $IP4_A
+	client=$child
+	for pid in "$client" "$server"; do
+		finish "$pid" 30 || fail "vdata ends with $?"
+	done
+	need_line client '^vdata: rc .* bytes right'
 }
 
 # start_data WAY: vdata runs, for as long as $WORK/go is there; pids in $server and $client.
@@ -175,6 +204,7 @@ for way in tap live; do
 	run_case ${way}_ring_full ring_full $way
 done
 run_case auto auto_data
+run_case ends_differ ends_differ auto
 run_case auto_switching switching auto
 run_case auto_losses_seen losses_seen auto
 run_case auto_ring_full ring_full auto
