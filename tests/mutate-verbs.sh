@@ -37,6 +37,9 @@ cvlan             | user/transport/responder.c | s/cqe->vlan_tci = p->vlan_tci;/
 sl                | user/transport/responder.c | s/p->has_vlan ? p->vlan_tci >> 13 : p->tos >> 5/p->tos >> 5/ | netns-fields
 flow_tag          | user/transport/responder.c | s/cqe->flow_tag = .*;/cqe->flow_tag = 1;/ | netns-fields
 single_threaded   | user/verbs/cq_ex.c       | s/vcq->lock.off = .*/vcq->lock.off = false;/ | ibv_create_cq_ex
+foreign_domain    | user/verbs/cq_ex.c       | s/ || domain->ibv.context != context)/)/ | ibv_alloc_parent_domain
+foreign_pd        | user/verbs/pd.c          | s/if (attr->pd->context != context || /if (/ | ibv_alloc_parent_domain
+foreign_td        | user/verbs/pd.c          | s/ || (attr->td && attr->td->context != context))/)/ | ibv_alloc_parent_domain
 ignore_overrun    | user/verbs/cq_ex.c       | s/vcq->cq.ignore_overrun = .*/vcq->cq.ignore_overrun = false;/ | ibv_create_cq_ex
 comp_vector       | user/verbs/cq.c          | s/vector >= (u32)context->num_comp_vectors/vector > (u32)context->num_comp_vectors/ | ibv_create_cq_ex
 end_poll_keeps    | user/verbs/cq_ex.c       | /^static void cq_ex_end/,/^}/s/cq_pop(&vcq->cq);/;/ | ibv_create_cq_ex

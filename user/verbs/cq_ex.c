@@ -182,7 +182,7 @@ struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *context, struct ibv_cq_ini
 	    flags & ~(u32)(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN))
 		return fail(EINVAL);
 	/* A PD that is no parent domain says nothing about threads. */
-	if (domain && !domain->parent)
+	if (domain && (!domain->parent || domain->ibv.context != context))
 		return fail(EINVAL);
 	if (attr->wc_flags & ~(u64)WC_FLAGS_SUPPORTED)
 		return fail(EOPNOTSUPP);

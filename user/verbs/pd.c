@@ -138,6 +138,8 @@ struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context, struct ibv_pa
 
 	if (attr->comp_mask & ~(u32)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) || !attr->pd)
 		return fail(EINVAL);
+	if (attr->pd->context != context || (attr->td && attr->td->context != context))
+		return fail(EINVAL);
 	/* Queues live where the engine can reach them: memory of the caller's allocators is not used. */
 	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS)
 		return fail(EOPNOTSUPP);
