@@ -89,7 +89,7 @@ void icrc_table_init(struct icrc_table *t)
 	for (u32 b = 0; b < 256; b++) {
 		u32 r = b;
 
-		for (u32 k = 0; k < 4; k++) {
+		for (u32 k = 0; k < ARRAY_SIZE(t->entry); k++) {
 			for (u32 bit = 0; bit < 8; bit++)
 				r = r >> 1 ^ (r & 1 ? CRC32_POLYNOMIAL : 0);
 			t->entry[k][b] = r;

@@ -41,7 +41,7 @@ static void remember_out(struct header_out *h, const struct path *path, const st
 void header_out(struct header_out *h, const struct icrc_table *t, const struct path *path, const struct packet *p, u8 *frame, struct unsealed *u)
 {
 	u32 key = key_of(p), word = htobe32((p->ackreq ? BTH_ACKREQ : 0) | (p->psn & ROCE_PSN_MASK));
-	u32 flags = opcode_flags(p->opcode), odd;
+	u32 flags = opcode_flags(p->opcode), odd, aeth;
 	icrc_t icrc;
 	u8 *pos;
 
@@ -55,16 +55,18 @@ void header_out(struct header_out *h, const struct icrc_table *t, const struct p
 	pos = frame + h->len;
 	memcpy(pos, &word, sizeof(word));
 	pos += sizeof(word);
-	icrc = icrc_word(t, h->icrc, word);
 	u->frame = frame;
 	u->from = u->payload = pos;
 	if ((flags & OP_EXTENSIONS) == OP_AETH) {
-		word = packet_aeth(p);
-		memcpy(pos, &word, sizeof(word));
-		u->payload = pos + sizeof(word);
+		aeth = packet_aeth(p);
+		memcpy(pos, &aeth, sizeof(aeth));
+		u->payload = pos + sizeof(aeth);
 		u->from = u->payload;
-		icrc = icrc_word(t, icrc, word);
-	} else if (flags & OP_EXTENSIONS) {
+		u->icrc = icrc_two_words(t, h->icrc, word, aeth);
+		return;
+	}
+	icrc = icrc_word(t, h->icrc, word);
+	if (flags & OP_EXTENSIONS) {
 		u->payload = packet_put_extensions(pos, p, flags);
 		/* ISA-L starts where the rest, with the payload, is on its grid of 16 bytes */
 		odd = (u32)(u->payload - pos) % 16;
