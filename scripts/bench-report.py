@@ -48,6 +48,7 @@ TARGETS = [
     ("engine alone, 64 B sends, a core for each end, M/s", "engine_send_two", None, 1e6, ">=", 10.0),
     ("engine alone, 4 KiB writes, a core for each end, Gbit/s", "engine_write", None, 1, ">=", 80.0),
     ("engine alone, 10,000 QPs in turn, to one QP", "engine_send_10k", "engine_send", 1, ">=", 0.7),
+    ("memory of an idle QP beside its rings, the engine's, bytes", "qp_bytes", None, 1, "<=", 4096),
     ("idle with 100 QPs, % of a core", "idle_100_qps", None, 1, "<=", 0.1),
     ("the same, blocked in ibv_get_cq_event, % of a core", "idle_100_qps_e", None, 1, "<=", 0.1),
 ]

@@ -115,6 +115,7 @@ once() {
 	perftest read_lat us 5 ib_read_lat -s 64 -n 50000
 	perftest send_lat_e us 5 ib_send_lat -s 64 -e -n 5000
 	first engine_send msg/s 2 taskset -c $CPU_B "$TOOLS/engine" -t $half send:64
+	first qp_bytes bytes 2 "$TOOLS/engine" -m
 	first engine_send_10k msg/s 2 taskset -c $CPU_B "$TOOLS/engine" -t $half send:64:10000
 	# the slower end's: what it would be with a core for each
 	first engine_write Gbit/s 7 taskset -c $CPU_B "$TOOLS/engine" -t $half write:4096

@@ -4,15 +4,17 @@
  * buffers, as they would through rings; ICRCs are made and checked, payload is copied from and to the user's buffers. Never part of a test: it
  * prints figures and fails only when a completion is missing or wrong.
  *
- *   engine [-t seconds | -n messages] [-d depth] WORKLOAD...
+ *   engine [-m] [-t seconds | -n messages] [-d depth] WORKLOAD...
  *   WORKLOAD: OPERATION:SIZE[:QPS], OPERATION one of send, write, read
  *
  * Whatever the number of QPs, each has rings of depth WQEs, depth messages are posted before packets move, and each 16th message of a QP is signaled.
- * With one QP they are posted 16 at a time; with several, each message goes to the next QP.
+ * With one QP they are posted 16 at a time; with several, each message goes to the next QP. All QPs of an end read from or write to one buffer. With
+ * -m a line says what an idle QP takes of memory.
  *
  * A line a workload, separated by tabs: workload, messages/s with both ends on this core, Gbit/s of payload, nanoseconds a message of the requester's and
  * of the responder's end, messages/s and Gbit/s if each end had a core of its own (the slower end's).
  */
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -110,6 +112,16 @@ static void end_qps(struct end *end, u32 qps, u32 depth)
 	for (u32 i = 0; i < qps; i++)
 		if (!end->qp || qp_create(end->engine, &init, &end->qp[i]))
 			die("qp_create");
+}
+
+/* Its QPs are gone. */
+static void end_close(struct end *end)
+{
+	mr_remove(engine_mr_table(end->engine), end->mr);
+	engine_destroy(end->engine);
+	cq_free(&end->cq);
+	free(end->memory);
+	free(end->qp);
 }
 
 static void connect_qp(struct end *a, struct end *b, u32 i)
@@ -329,15 +341,40 @@ static void workload(const char *text, u64 messages, double seconds, u32 depth)
 	for (u32 i = 0; i < 2; i++) {
 		for (u32 k = 0; k < b->qps; k++)
 			qp_destroy(b->end[i].engine, b->end[i].qp[k]);
-		mr_remove(engine_mr_table(b->end[i].engine), b->end[i].mr);
-		engine_destroy(b->end[i].engine);
-		cq_free(&b->end[i].cq);
-		free(b->end[i].memory);
-		free(b->end[i].qp);
+		end_close(&b->end[i]);
 	}
 	free(b->out);
 	free(b->posted);
 	free(b);
+}
+
+static u64 allocated(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+/* What idle QPs take of the heap, their rings taken off. */
+static void print_memory(void)
+{
+	static struct end end;
+	const u32 qps = 1000;
+	u64 before, bytes;
+
+	end_open(&end, 0, 64);
+	before = allocated();
+	end_qps(&end, qps, 64);
+	bytes = allocated() - before - qps * sizeof(*end.qp);
+	for (u32 i = 0; i < qps; i++) {
+		const struct qp *qp = end.qp[i];
+
+		bytes -= (u64)(qp->sq.mask + 1) * qp->sq.stride + (u64)(qp->rq.mask + 1) * qp->rq.stride;
+	}
+	printf("bytes a QP beside its rings\t%.0f\n", (double)bytes / qps);
+	for (u32 i = 0; i < qps; i++)
+		qp_destroy(end.engine, end.qp[i]);
+	end_close(&end);
 }
 
 int main(int argc, char **argv)
@@ -359,7 +396,7 @@ int main(int argc, char **argv)
 			depth = (u32)atoi(optarg);
 			break;
 		case 'm':
-			printf("bytes a QP beside its rings\t%zu\n", sizeof(struct qp));
+			print_memory();
 			break;
 		default:
 			return 2;
