@@ -135,7 +135,7 @@ $(BUILD)/tests/port/%: $(BUILD)/obj/tests/port/%.o $(BUILD)/libport.a $(BUILD)/l
 # Programs of our own that run on the verbs library in tests/netns: linked with whatever libibverbs is installed, run on ours.
 $(BUILD)/tests/netns/%: $(BUILD)/obj/tests/netns/%.o $(call objs,$(wildcard tests/netns/lib/*.c))
 	@mkdir -p $(@D)
-	$(Q)$(CC) -pthread $^ -libverbs $(TOOL_LIBS) -o $@
+	$(Q)$(CC) -pthread $^ -libverbs $(TOOL_LIBS) $(SAN_LIBS) -o $@
 # One builds packets, by the transport's codec.
 $(BUILD)/tests/netns/tagged: $(BUILD)/libtransport.a
 $(BUILD)/tests/netns/tagged: TOOL_LIBS := $(PKG_LIBS)
