@@ -252,6 +252,23 @@ static void rto__repairs_a_lost_tail_before_the_users_timeout(void **state)
 	}
 }
 
+/* The answer to a probe says that all behind it is lost: it goes out then, not with the next time-out. */
+static void rto__a_longer_tail_goes_out_with_the_probes_answer(void **state)
+{
+	struct scene s = scene_open(&(struct world_options){ 0 }, 5, 14);
+
+	world_label(s.w, "test_recovery rto tail");
+	transfer(&s, WR_WRITE, 1);
+	s.w->node[0].to[1].count = 0;
+	s.w->node[0].to[1].drop = 7ull << (PACKETS - 3);
+	transfer(&s, WR_WRITE, 2);
+	check_eq(s.w, s.w->node[0].stats.rto_probes, 1);
+	check_eq(s.w, s.w->node[0].stats.timeouts, 0);
+	/* the oldest that has no answer, and those that are lost */
+	check_eq(s.w, s.w->node[0].stats.tx_retransmitted, 4);
+	scene_close(&s);
+}
+
 /* Probes are free: a peer that dies is given the user's time, retry_cnt + 1 times. */
 static void rto__does_not_shorten_the_users_patience(void **state)
 {
@@ -405,6 +422,7 @@ int main(void)
 		cmocka_unit_test(reorder__keeps_one_of_each),
 		cmocka_unit_test(sweep__each_part_cuts_what_is_sent_again),
 		cmocka_unit_test(rto__repairs_a_lost_tail_before_the_users_timeout),
+		cmocka_unit_test(rto__a_longer_tail_goes_out_with_the_probes_answer),
 		cmocka_unit_test(rto__does_not_shorten_the_users_patience),
 		cmocka_unit_test(credits__spare_rnr_naks),
 		cmocka_unit_test(dcqcn__marks_slow_the_sender_and_wear_off),

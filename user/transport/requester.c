@@ -398,7 +398,7 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	again = psn_diff(req->next_psn, req->sent_psn) < 0;
 	advance(qp, wqe, n);
 	sent(e, qp, &p, again, len, now_ns);
-	if (req->tx == sq_prod(&qp->sq) && !req->recovery.hole)
+	if (req->tx == sq_prod(&qp->sq))
 		qp->ready &= (u8)~READY_REQUESTS;
 	if (!reliable) {
 		req->unacked_psn = req->next_psn;
