@@ -10,7 +10,7 @@ trap 'rm -rf "$tree"' EXIT
 trap 'exit 130' INT TERM
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 
-# NAME | FILE | sed expression | tests: pages of man.sh, or contract, unit-NAME, netns-NAME, wake
+# NAME | FILE | sed expression | tests: pages of man.sh, or contract, tsan, unit-NAME, netns-NAME
 mutations() {
 	cat <<'TABLE'
 byte_len          | user/verbs/cq.c          | s/wc->byte_len = e->byte_len;/wc->byte_len = e->byte_len + 1;/ | ibv_poll_cq
@@ -80,7 +80,7 @@ tm_handle         | user/verbs/srq_ops.c     | s/wr->tm.handle = op.handle;/wr->
 tm_recv_wr_id     | user/verbs/srq_ops.c     | s/.recv_wr_id = is_add ? wr->tm.add.recv_wr_id : 0,/.recv_wr_id = wr->wr_id,/ | ibv_post_srq_ops
 tm_bad_wr         | user/verbs/srq_ops.c     | s/^			\*bad_wr = wr;/			*bad_wr = wr->next;/ | ibv_post_srq_ops
 tm_num_sge        | user/verbs/srq_ops.c     | s/(u32)wr->tm.add.num_sge/(u32)wr->tm.add.num_sge \& 7/ | ibv_post_srq_ops
-tm_unlocked       | user/verbs/srq_ops.c     | s/port_lock(vsrq->port);//;s/port_unlock(vsrq->port);// | ibv_post_srq_ops
+tm_unlocked       | user/verbs/srq_ops.c     | s/port_lock(vsrq->port);//;s/port_unlock(vsrq->port);// | tsan
 tm_sync_ignored   | user/transport/tag.c     | s/if (op->opcode == TAG_SYNC || op->flags & TAG_OP_SYNC) {/if (0) {/ | ibv_post_srq_ops
 tm_always_in_step | user/transport/tag.c     | s/return list->unexpected == list->handled;/return true;/ | ibv_post_srq_ops
 tm_header_kept    | user/transport/tag.c     | s/kind == TAG_MATCHED ? sizeof(h.tmh) : /kind == TAG_MATCHED ? 0 : / | ibv_post_srq_ops
@@ -126,8 +126,8 @@ run_test() {
 			timeout 120 "$tree/build/tests/unit/test_${1#unit-}" 2>&1 || return
 		done
 		;;
+	tsan) bash "$tree/src/tests/verbs/tsan.sh" "$tree/build" ;;
 	netns-*) bash "$tree/src/tests/netns/${1#netns-}.sh" "$tree/build" ;;
-	wake) XROCE_WAKE_HOPS=20000 bash "$tree/src/tests/netns/wake.sh" "$tree/build" ;;
 	*) XROCE_MAN_TIMEOUT=40 bash "$tree/src/tests/verbs/man.sh" "$tree/build" "$1" ;;
 	esac
 }
