@@ -12,6 +12,8 @@
 _Static_assert(TX_BATCH <= XSK_TX_SLOTS, "struct port's loop");
 #define ROUNDS_MAX	 8  /* output batches in one call; a ping-pong with oneself would never end */
 #define BURST_NS	 1000 /* after sending: less than an answer takes */
+#define BURST_POSTS	 32   /* who has posted as many in quick succession will do so again, */
+#define BURST_AGAIN_NS	 (50 * NSEC_PER_USEC) /* soon: the first of them waits for the others, too */
 #define BLOCKED_MIN_NS	 (20 * NSEC_PER_USEC)
 #define BLOCKED_MAX_NS	 (5 * NSEC_PER_MSEC)
 
@@ -93,6 +95,7 @@ static bool take_in(struct port *port, u64 now_ns)
 /* What there is to send, within bounds. True if anything was. */
 static bool transmit(struct port *port, u64 now_ns)
 {
+	const u32 posts = atomic_load_explicit(&port->put_off, memory_order_relaxed);
 	u64 resume_ns = NSEC_NEVER;
 	enum sent sent = SENT_BATCH;
 	u32 moved = 0;
@@ -120,7 +123,8 @@ static bool transmit(struct port *port, u64 now_ns)
 	}
 	atomic_store_explicit(&port->resume_ns, resume_ns, memory_order_relaxed);
 	if (moved)
-		atomic_store_explicit(&port->burst_until_ns, port_now_ns() + BURST_NS, memory_order_relaxed);
+		atomic_store_explicit(&port->burst_until_ns, port_now_ns() + (posts >= BURST_POSTS ? BURST_AGAIN_NS : BURST_NS),
+				      memory_order_relaxed);
 	return moved > 0;
 }
 
