@@ -143,7 +143,7 @@ netns_pair 4500
 	date -u '+%Y-%m-%d %H:%M UTC'
 	echo "kernel $(uname -r), $(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -1), $(nproc) CPUs, load average $(cut -d' ' -f1-3 /proc/loadavg)"
 	in_a "$XROCE" list $IF_A 2>&1 | sed 's/^/    /'
-	echo "transmit path: AF_XDP; veth, MTU 4500, default NAPI; server on CPU $CPU_A, client on CPU $CPU_B; $repeats repetitions, interleaved"
+	echo "XROCE_TX=${XROCE_TX:-auto} (auto: XDP redirection once both ends are open); veth, MTU 4500, default NAPI; server on CPU $CPU_A, client on CPU $CPU_B; $repeats repetitions, interleaved"
 } | tee "$OUT/machine.txt"
 for ((i = 1; i <= repeats; i++)); do
 	printf 'repetition %d of %d\r' "$i" "$repeats" >&2
