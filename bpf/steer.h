@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whose packet is it, and may it go there: destination address, then the QP's own attributes. Reads xroce_qp and
- * xroce_gid, writes nothing.
+ * Whose packet is it, and may it go there: destination address, then the QP's own attributes. Reads xroce_qp,
+ * xroce_gid and the engine's first GID, writes nothing.
  */
 #ifndef BPF_STEER_H
 #define BPF_STEER_H
@@ -17,16 +17,25 @@ static __always_inline bool address_is(const union address *a, const __u8 *gid)
 	return a->half[0] == half[0] && a->half[1] == half[1];
 }
 
+/* The GID that most packets are to. All zeroes is none: no packet has that destination and is ours. */
+static __always_inline bool is_to_first_gid(const struct packet *p)
+{
+	__u32 zero = 0;
+	const struct xroce_engine *engine = bpf_map_lookup_elem(&xroce_engine, &zero);
+
+	return engine && p->dst.half[1] && address_is(&p->dst, engine->gid);
+}
+
 /*
- * True if the packet is for this device. The common case, a packet to the address that its connected QP uses, needs
- * no further lookup. All others, and faulty packets whose QP was not read (qp NULL), must be to one of the
+ * True if the packet is for this device. The common cases, a packet to the address that its connected QP uses and a datagram to the
+ * interface's first GID, need no search. All others, and faulty packets whose QP was not read (qp NULL), must be to one of the
  * interface's GIDs.
  */
 static __always_inline bool steer_is_ours(const struct packet *p, const struct xroce_qp *qp)
 {
 	if (qp && address_is(&p->dst, qp->local))
 		return true;
-	return bpf_map_lookup_elem(&xroce_gid, &p->dst);
+	return is_to_first_gid(p) || bpf_map_lookup_elem(&xroce_gid, &p->dst);
 }
 
 /*

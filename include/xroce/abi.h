@@ -96,6 +96,7 @@ struct xroce_engine {
 	__u32 asleep;
 	__u32 pid;
 	__u64 wakeups;
+	__u8 gid[16];		/* one of xroce_gid, the first of the table: most datagrams are to it, and need not be looked up. User space writes */
 };
 
 /* xroce_vector (ARRAY of XROCE_MAX_QUEUE, mmapable): the completion vectors, a service thread each from the first CQ on. */

@@ -186,6 +186,29 @@ static void steer_is_ours__gid_removed(void **state)
 	bench_expect_pass("unknown QPN", f.bytes, f.len, true);
 }
 
+/* The first GID is known without a search: and then only that one, and none while it is zero. */
+static void steer_is_ours__first_gid(void **state)
+{
+	struct frame_spec s = bench_spec();
+
+	bench_reset();
+	bench_put_gid(bench_local4, false);
+	s.ecn_qpn = 0x777;
+	frame_build(&f, &s);
+	bench_expect_pass("no first GID", f.bytes, f.len, true);
+	memcpy(bench->engine->gid, bench_local6, 16);
+	bench_expect_pass("another first GID", f.bytes, f.len, true);
+	memcpy(bench->engine->gid, bench_local4, 16);
+	bench_expect_drop("to the first GID", f.bytes, f.len, XROCE_DROP_qp_unknown, 0);
+	bench->engine->gid[15] ^= 1;
+	bench_expect_pass("the last byte differs", f.bytes, f.len, true);
+	memset(bench->engine->gid, 0, 16);
+	s.ipv6 = true;
+	memset(s.dst, 0, 16);
+	frame_build(&f, &s);
+	bench_expect_pass("to no address, without a first GID", f.bytes, f.len, true);
+}
+
 /* ---- VLAN ---- */
 
 static const struct {
@@ -510,6 +533,7 @@ int main(void)
 		cmocka_unit_test(parse_ip__ipv6_extension_headers_pass),
 		cmocka_unit_test(steer_is_ours__other_destination_passes),
 		cmocka_unit_test(steer_is_ours__gid_removed),
+		cmocka_unit_test(steer_is_ours__first_gid),
 		cmocka_unit_test(parse_ip__vlan),
 		cmocka_unit_test(parse_ip__three_tags_pass),
 		cmocka_unit_test(parse_ip__ipv6),

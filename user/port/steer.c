@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What XDP must know to send packets our way: a value in xroce_qp for each QP, a key in xroce_gid for each address. Writes those two maps
- * and nothing else; values are replaced as a whole, so that XDP sees one consistent snapshot.
+ * What XDP must know to send packets our way: a value in xroce_qp for each QP, a key in xroce_gid for each address, the first of them in xroce_engine.
+ * Writes those and nothing else; values are replaced as a whole, so that XDP sees one consistent snapshot.
  */
 #include <bpf/bpf.h>
 #include <unistd.h>
@@ -60,6 +60,7 @@ static bool has_gid(const struct netdev *dev, const struct gid *gid)
 
 int steer_publish_gids(struct port *port, const struct netdev *dev)
 {
+	static const struct gid no_gid;
 	int err = 0;
 
 	/* The old ones first: the map may be full. */
@@ -72,6 +73,8 @@ int steer_publish_gids(struct port *port, const struct netdev *dev)
 		if (ret && !err)
 			err = ret;
 	}
+	/* XDP may see half of the old one and half of the new: then it searches */
+	memcpy(port->made.engine->gid, dev->num_gids ? dev->gid[0].gid.raw : no_gid.raw, sizeof(port->made.engine->gid));
 	port->dev = *dev;
 	return err;
 }
