@@ -106,11 +106,12 @@ once() {
 	first udp_rtt_spin us 1 "$TOOLS/udp" rtt spin 64 $half "$b:$IP4_B:$CPU_B" "$a:$IP4_A:$CPU_A"
 	first udp_rtt_poll us 1 "$TOOLS/udp" rtt poll 64 $half "$b:$IP4_B:$CPU_B" "$a:$IP4_A:$CPU_A"
 	tcp
-	perftest send_64 msg/s 5 ib_send_bw -s 64 -n 300000
-	perftest write_64k Gbit/s 4 ib_write_bw -s 65536 -n 8000
-	perftest write_1m Gbit/s 4 ib_write_bw -s 1048576 -n 500
-	perftest read_64k Gbit/s 4 ib_read_bw -s 65536 -n 5000
-	perftest ud_1024 msg/s 5 ib_send_bw -s 1024 -c UD -n 100000
+	# half a second each, as the baselines
+	perftest send_64 msg/s 5 ib_send_bw -s 64 -n 800000
+	perftest write_64k Gbit/s 4 ib_write_bw -s 65536 -n 20000
+	perftest write_1m Gbit/s 4 ib_write_bw -s 1048576 -n 1200
+	perftest read_64k Gbit/s 4 ib_read_bw -s 65536 -n 20000
+	perftest ud_1024 msg/s 5 ib_send_bw -s 1024 -c UD -n 700000
 	perftest send_lat us 5 ib_send_lat -s 64 -n 50000
 	perftest read_lat us 5 ib_read_lat -s 64 -n 50000
 	perftest send_lat_e us 5 ib_send_lat -s 64 -e -n 5000
