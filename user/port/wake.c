@@ -101,6 +101,15 @@ void port_cq_arm(struct port *port, struct cq *cq, bool solicited_only)
 {
 	u32 disarmed = CQ_DISARMED;
 
+	/*
+	 * Completions have come since the last arming, and their event may be on its way still: whoever runs the engine takes the word once for all that
+	 * a call pushes, and reports a CQ's event once for all calls of its turn. It is due whatever is armed now: let that turn end.
+	 */
+	if (cq_next_index(cq) != atomic_load_explicit(&cq->armed_at, memory_order_relaxed)) {
+		port_lock(port);
+		port_unlock(port);
+	}
+	atomic_store_explicit(&cq->armed_at, cq_next_index(cq), memory_order_relaxed);
 	if (solicited_only)
 		atomic_compare_exchange_strong(&cq->armed, &disarmed, CQ_ARMED_SOLICITED);
 	else

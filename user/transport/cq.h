@@ -128,6 +128,7 @@ struct cq {
 	_Atomic u32 cons cache_aligned;
 	/* both: stored by the application, taken by the engine */
 	_Atomic u32 armed cache_aligned;
+	_Atomic u32 armed_at; /* prod when the application last stored it */
 	/* set by ibv_modify_cq(3) with the engine's lock held */
 	_Atomic u32 moderate_count; /* completions an event; 0: no moderation */
 	u64 moderate_ns;
