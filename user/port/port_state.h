@@ -16,6 +16,7 @@
 #ifndef PORT_PORT_STATE_H
 #define PORT_PORT_STATE_H
 
+#include <poll.h>
 #include <pthread.h>
 #include <xroce/abi.h>
 
@@ -175,6 +176,10 @@ int vector_use(struct port *port, u32 number);
 /* The thread begins. */
 void vector_enter(struct vector *v, const char *name);
 void vector_kick(struct vector *v);
+/* What its thread sleeps on whatever else it does: its control descriptor and its ring. After poll(): take what woke it there. */
+#define VECTOR_FDS 2
+void vector_sleep_on(const struct vector *v, struct pollfd fds[VECTOR_FDS]);
+void vector_take_wakeup(struct vector *v, const struct pollfd fds[VECTOR_FDS]);
 /* Its thread slept that long for want of packets: adapts how long it spins before the next time. */
 void vector_slept(struct vector *v, u64 slept_ns);
 /* All from that number on that have a thread. */

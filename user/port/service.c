@@ -142,18 +142,15 @@ static void doze(struct port *port, bool standby, u64 tick_ns)
 {
 	struct service *s = &port->service;
 	struct vector *v = &s->vector[0];
-	struct pollfd fds[2 + XROCE_MAX_QUEUE] = {
-		{ .fd = v->control_fd, .events = POLLIN },
-		{ .fd = ring_buffer__epoll_fd(v->ring), .events = POLLIN },
-	};
+	struct pollfd fds[VECTOR_FDS + XROCE_MAX_QUEUE];
 	const bool sleepers = standby && atomic_load(&s->sleepers) > 0;
 	const u64 since_ns = port_now_ns();
 	u64 until_ns = standby ? since_ns + (sleepers ? LONG_TICK_NS : tick_ns) : NSEC_NEVER;
 	struct timespec timeout;
-	u64 count;
-	nfds_t n = 2;
+	nfds_t n = VECTOR_FDS;
 	bool woken;
 
+	vector_sleep_on(v, fds);
 	if (!sleepers && __atomic_load_n(&port->made.engine->asleep, __ATOMIC_RELAXED))
 		set_asleep(port, 0);
 	if (!standby || sleepers) {
@@ -175,12 +172,7 @@ static void doze(struct port *port, bool standby, u64 tick_ns)
 	if (!woken)
 		goto awake;
 
-	if (fds[0].revents & POLLNVAL)
-		atomic_store(&s->stop, true); /* the application closed descriptors that are not its own: better still than spinning */
-	else if (fds[0].revents)
-		(void)!read(v->control_fd, &count, sizeof(count));
-	if (fds[1].revents & POLLIN)
-		ring_buffer__consume(v->ring);
+	vector_take_wakeup(v, fds);
 awake:
 	atomic_store(&s->sleep_until_ns, 0);
 }

@@ -40,6 +40,24 @@ void vector_enter(struct vector *v, const char *name)
 	v->port->made.vector[v->number].tid = (u32)syscall(SYS_gettid);
 }
 
+void vector_sleep_on(const struct vector *v, struct pollfd fds[VECTOR_FDS])
+{
+	fds[0] = (struct pollfd){ .fd = v->control_fd, .events = POLLIN };
+	fds[1] = (struct pollfd){ .fd = ring_buffer__epoll_fd(v->ring), .events = POLLIN };
+}
+
+void vector_take_wakeup(struct vector *v, const struct pollfd fds[VECTOR_FDS])
+{
+	u64 count;
+
+	if (fds[0].revents & POLLNVAL)
+		atomic_store(&v->port->service.stop, true); /* the application closed descriptors that are not its own: better still than spinning */
+	else if (fds[0].revents)
+		(void)!read(v->control_fd, &count, sizeof(count));
+	if (fds[1].revents & POLLIN)
+		ring_buffer__consume(v->ring);
+}
+
 /* ---- events ---- */
 
 bool vector_may_report(struct port *port, const struct cq *cq, u32 reporter)
@@ -90,26 +108,17 @@ static bool doze(struct vector *v)
 {
 	struct port *port = v->port;
 	struct service *s = &port->service;
-	struct pollfd fds[] = {
-		{ .fd = v->control_fd, .events = POLLIN },
-		{ .fd = ring_buffer__epoll_fd(v->ring), .events = POLLIN },
-		{ .fd = port->made.xsks.xsk[v->number].fd, .events = POLLIN },
-	};
+	struct pollfd fds[VECTOR_FDS + 1] = { [VECTOR_FDS] = { .fd = port->made.xsks.xsk[v->number].fd, .events = POLLIN } };
 	const bool sockets = atomic_load(&s->watching) && !atomic_load(&port->gone);
 	const u64 since_ns = port_now_ns();
-	u64 count;
 
-	if (poll(fds, sockets ? 3 : 2, -1) <= 0)
+	vector_sleep_on(v, fds);
+	if (poll(fds, VECTOR_FDS + sockets, -1) <= 0)
 		return false;
 	if (sockets)
 		vector_slept(v, port_now_ns() - since_ns);
-	if (fds[0].revents & POLLNVAL)
-		atomic_store(&s->stop, true); /* the application closed descriptors that are not its own: better still than spinning */
-	else if (fds[0].revents)
-		(void)!read(v->control_fd, &count, sizeof(count));
-	if (fds[1].revents & POLLIN)
-		ring_buffer__consume(v->ring);
-	return fds[1].revents || fds[2].revents;
+	vector_take_wakeup(v, fds);
+	return fds[1].revents || fds[VECTOR_FDS].revents;
 }
 
 static void *vector_main(void *arg)
