@@ -19,7 +19,6 @@
  *                   fence and reads it: if the deadline is sooner, it wakes this thread by control_fd. One of the two sees the other.
  */
 #define _GNU_SOURCE
-#include <bpf/libbpf.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
