@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "lib/ctl.h"
+#include "lib/device.h"
 
 struct address {
 	union ibv_gid gid;
@@ -27,17 +28,6 @@ static struct ibv_cq *cq, *ev_cq;
 static struct ibv_qp *qp;
 static void *ev_ctx;
 static unsigned long messages;
-
-static void open_device(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
-	for (int i = 0; list && list[i] && !ctx; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			ctx = ibv_open_device(list[i]);
-	ibv_free_device_list(list);
-	must(ctx, "no device %s", name);
-}
 
 static void post_receive(void)
 {
@@ -195,7 +185,7 @@ int main(int argc, char **argv)
 
 	must(argc == 5 || argc == 6, "cq_example blocking|nonblocking DEVICE GID-INDEX ROUNDS [HOST]");
 	rounds = strtoul(argv[4], NULL, 0);
-	open_device(argv[2]);
+	ctx = open_device(argv[2]);
 	must((channel = ibv_create_comp_channel(ctx)) && (pd = ibv_alloc_pd(ctx)), "%s", strerror(errno));
 	must(!prepare(), "the example failed");
 	must((sends = ibv_create_cq(ctx, 2, NULL, NULL, 0)), "ibv_create_cq: %s", strerror(errno));

@@ -14,21 +14,9 @@
 #include <time.h>
 
 #include "lib/ctl.h"
+#include "lib/device.h"
 
 #define BYTES 64
-
-static struct ibv_context *open_device(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *ctx = NULL;
-
-	must(list, "ibv_get_device_list: %s", strerror(errno));
-	for (int i = 0; list[i] && !ctx; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			ctx = ibv_open_device(list[i]);
-	must(ctx, "cannot open %s: %s", name, strerror(errno));
-	return ctx;
-}
 
 static void ud_to_rtr(struct ibv_qp *qp, const char *qkey)
 {

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "lib/ctl.h"
+#include "lib/device.h"
 
 #define QPS_MAX   4096
 #define SETTLE_MS 500 /* the library's own spinning after work is no part of idling */
@@ -36,18 +37,6 @@ static struct ibv_qp *qp[QPS_MAX];
 static struct address own, peer;
 static unsigned int num_qps = 100;
 static int gid_index;
-
-static void open_device(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
-	must(list, "ibv_get_device_list: %s", strerror(errno));
-	for (int i = 0; list[i] && !ctx; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			ctx = ibv_open_device(list[i]);
-	ibv_free_device_list(list);
-	must(ctx, "cannot open %s: %s", name, strerror(errno));
-}
 
 static void make(void)
 {
@@ -155,7 +144,7 @@ int main(int argc, char **argv)
 		}
 	}
 	must(device && num_qps && num_qps <= QPS_MAX && seconds > 0, "idle_qps -d DEVICE [-g GID-INDEX] [-q QPS] [-t SECONDS] [HOST]");
-	open_device(device);
+	ctx = open_device(device);
 	make();
 	ctl = ctl_open(argv[optind], "18630");
 	ctl_swap(ctl, &own, &peer, sizeof(own));

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "lib/ctl.h"
+#include "lib/device.h"
 
 #define QUIET_MS 100 /* that nothing comes is only ever looked for, never relied on */
 #define GIDS_MAX 16
@@ -35,20 +36,6 @@ __attribute__((format(printf, 1, 2))) static void ip(const char *format, ...)
 	vsnprintf(command + 3, sizeof(command) - 3, format, args);
 	va_end(args);
 	must(system(command) == 0, "failed: %s", command);
-}
-
-static struct ibv_context *open_device(void)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *ctx = NULL;
-
-	must(list, "ibv_get_device_list: %s", strerror(errno));
-	for (int i = 0; list[i] && !ctx; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), device))
-			ctx = ibv_open_device(list[i]);
-	ibv_free_device_list(list);
-	must(ctx, "cannot open %s: %s", device, strerror(errno));
-	return ctx;
 }
 
 static bool readable(int fd, int timeout_ms)
@@ -376,7 +363,7 @@ static void *open_and_close(void *arg)
 	_Atomic bool *stop = arg;
 
 	while (!*stop)
-		ibv_close_device(open_device());
+		ibv_close_device(open_device(device));
 	return NULL;
 }
 
@@ -438,8 +425,8 @@ int main(int argc, char **argv)
 	while (i < sizeof(cases) / sizeof(*cases) && strcmp(cases[i].name, argv[1]))
 		i++;
 	must(i < sizeof(cases) / sizeof(*cases), "no case %s", argv[1]);
-	idle = open_device();
-	used = open_device();
+	idle = open_device(device);
+	used = open_device(device);
 	make(&o);
 	cases[i].run(&o);
 	unmake(&o);

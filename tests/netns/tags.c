@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "lib/ctl.h"
+#include "lib/device.h"
 
 #define WINDOW	 8	/* messages of a round */
 #define LONGEST	 12000
@@ -99,18 +100,6 @@ static bool is_filled(const uint8_t *from, unsigned int s, uint32_t i, uint32_t 
 
 /* ---- opening ---- */
 
-static void open_device(void)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
-	must(list, "ibv_get_device_list: %s", strerror(errno));
-	for (int i = 0; list[i] && !ctx; i++)
-		if (!opt.device || strcmp(ibv_get_device_name(list[i]), opt.device) == 0)
-			ctx = ibv_open_device(list[i]);
-	ibv_free_device_list(list);
-	must(ctx, "no device %s", opt.device ? opt.device : "at all");
-}
-
 static void open_queues(void)
 {
 	struct ibv_cq_init_attr_ex ex = { .cqe = 256, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_TM_INFO };
@@ -120,7 +109,7 @@ static void open_queues(void)
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { .max_send_wr = 4 * WINDOW, .max_send_sge = 1, .max_inline_data = 32 } };
 	size_t bytes = (size_t)(2 * WINDOW + RECEIVES) * SLOT;
 
-	open_device();
+	ctx = open_device(opt.device);
 	pd = ibv_alloc_pd(ctx);
 	channel = ibv_create_comp_channel(ctx);
 	must(pd && channel, "no PD or channel: %s", strerror(errno));

@@ -15,21 +15,9 @@
 #include <unistd.h>
 
 #include "lib/ctl.h"
+#include "lib/device.h"
 
 #define PERIOD_US 2000
-
-static struct ibv_context *open_device(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *ctx = NULL;
-
-	must(list, "ibv_get_device_list: %s", strerror(errno));
-	for (int i = 0; list[i] && !ctx; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			ctx = ibv_open_device(list[i]);
-	must(ctx, "cannot open %s: %s", name, strerror(errno));
-	return ctx;
-}
 
 static void to_rts(struct ibv_qp *qp)
 {

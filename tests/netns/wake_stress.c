@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 #include "lib/ctl.h"
+#include "lib/device.h"
 
 #define CHANNELS	3
 #define CQS_PER_CHANNEL 2
@@ -73,18 +74,6 @@ struct player {
 
 /* ---- making ---- */
 
-static void open_device(struct side *s, const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
-	must(list, "ibv_get_device_list: %s", strerror(errno));
-	for (int i = 0; list[i] && !s->ctx; i++)
-		if (!strcmp(ibv_get_device_name(list[i]), name))
-			s->ctx = ibv_open_device(list[i]);
-	ibv_free_device_list(list);
-	must(s->ctx, "no device %s", name);
-}
-
 static void open_end(struct side *s, unsigned int i)
 {
 	struct end *e = &s->end[i];
@@ -105,7 +94,7 @@ static void open_end(struct side *s, unsigned int i)
 
 static void side_open(struct side *s, const char *device)
 {
-	open_device(s, device);
+	s->ctx = open_device(device);
 	s->pd = ibv_alloc_pd(s->ctx);
 	must(s->pd, "ibv_alloc_pd: %s", strerror(errno));
 	for (unsigned int i = 0; i < CHANNELS; i++) {

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "ctl.h"
+#include "device.h"
 #include "judge.h"
 
 #define QKEY	0x11111111
@@ -23,24 +24,6 @@ static uint8_t *slot(uint8_t *area, unsigned int i)
 }
 
 /* ---- opening ---- */
-
-static struct ibv_context *open_device(const char *name)
-{
-	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *ctx = NULL;
-	int i;
-
-	must(list, "ibv_get_device_list: %s", strerror(errno));
-	for (i = 0; list[i] && !ctx; i++) {
-		if (name && strcmp(ibv_get_device_name(list[i]), name) != 0)
-			continue;
-		ctx = ibv_open_device(list[i]);
-		must(ctx, "ibv_open_device(%s): %s", ibv_get_device_name(list[i]), strerror(errno));
-	}
-	ibv_free_device_list(list);
-	must(ctx, "no device %s", name ? name : "at all");
-	return ctx;
-}
 
 static uint8_t *open_area(struct side *s, int access, struct ibv_mr **mr)
 {
