@@ -51,6 +51,31 @@ static void icrc_packet__every_length(void **state)
 	assert_int_equal(icrc_packet(b, true, LEN_MAX), reference_icrc(b, true, LEN_MAX));
 }
 
+/* A packet whose identification is changed and its ICRC by the same measure is as good as one made with the other identification. */
+static void icrc_id_change__as_if_made_so(void **state)
+{
+	static const size_t lengths[] = { 40, 44, 104, 1064, 4136 };
+	static u8 b[LEN_MAX];
+
+	for (u32 i = 0; i < ARRAY_SIZE(lengths); i++) {
+		struct icrc_id c;
+		u16 flipped = 0;
+
+		icrc_id_init(&c, (u32)lengths[i] - 6);
+		assert_int_equal(c.tail, lengths[i] - 6);
+		for (u32 n = 0; n < 200; n++, flipped = (u16)(flipped * 3 + 0x8421)) {
+			u32 before, after;
+
+			fill_random(&seed, b, lengths[i]);
+			icrc_store(reference_icrc(b, false, lengths[i]), (u8 *)&before);
+			b[4] ^= (u8)(flipped >> 8);
+			b[5] ^= (u8)flipped;
+			icrc_store(reference_icrc(b, false, lengths[i]), (u8 *)&after);
+			assert_int_equal(before ^ icrc_id_change(&c, flipped), after);
+		}
+	}
+}
+
 /* In one piece, in two, byte by byte: the same value. */
 static void icrc_update__any_pieces(void **state)
 {
@@ -135,6 +160,7 @@ int main(void)
 		cmocka_unit_test_setup(icrc_start__both_families, reseed),
 		cmocka_unit_test_setup(icrc_packet__every_length, reseed),
 		cmocka_unit_test_setup(icrc_packet__each_bit, reseed),
+		cmocka_unit_test_setup(icrc_id_change__as_if_made_so, reseed),
 		cmocka_unit_test_setup(icrc_update__any_pieces, reseed),
 		cmocka_unit_test(icrc_update__published_values),
 		cmocka_unit_test(icrc_store__little_endian),

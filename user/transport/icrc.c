@@ -97,6 +97,21 @@ void icrc_table_init(struct icrc_table *t)
 	}
 }
 
+/* Two CRCs over as many bytes, of which one has the bit set: all else falls out of their difference. */
+void icrc_id_init(struct icrc_id *c, u32 tail)
+{
+	static const u8 zeroes[ICRC_ID_TAIL_MAX];
+	const u8 none[2] = { 0 };
+	icrc_t without = crc32_gzip_refl(crc32_gzip_refl(0, none, sizeof(none)), zeroes, tail);
+
+	c->tail = tail;
+	for (u32 i = 0; i < ARRAY_SIZE(c->bit); i++) {
+		const __be16 id = htobe16((u16)(1u << i));
+
+		c->bit[i] = without ^ crc32_gzip_refl(crc32_gzip_refl(0, (const u8 *)&id, sizeof(id)), zeroes, tail);
+	}
+}
+
 void icrc_store(icrc_t crc, u8 out[4])
 {
 	u32 le = htole32(crc);

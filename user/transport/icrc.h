@@ -79,4 +79,26 @@ static inline icrc_t icrc_words(const struct icrc_table *t, icrc_t crc, const u8
 	return crc;
 }
 
+/*
+ * A CRC is linear, so what a change of the IPv4 identification does to the ICRC depends on the bits that flip and on how many bytes follow, not on what
+ * the packet holds. UDP segmentation counts the identification up from segment to segment.
+ */
+struct icrc_id {
+	u32 tail;	/* bytes from behind the identification to the ICRC; 0 = not made yet */
+	u32 bit[16];	/* what flips in the ICRC with each bit, by its value in host order */
+};
+/* For packets of that tail, up to ICRC_ID_TAIL_MAX. */
+#define ICRC_ID_TAIL_MAX 8192u
+void icrc_id_init(struct icrc_id *c, u32 tail);
+
+/* What to flip in the ICRC, in the order in which it is stored, when these bits of the identification flip. */
+static inline u32 icrc_id_change(const struct icrc_id *c, u16 flipped)
+{
+	u32 change = 0;
+
+	for (; flipped; flipped &= (u16)(flipped - 1))
+		change ^= c->bit[__builtin_ctz(flipped)];
+	return htole32(change);
+}
+
 #endif
