@@ -65,6 +65,7 @@ struct packet {
 	__u16 vlan_tci;	    /* of the outer tag, 0 without one */
 	__u8 tos;
 	__u8 rx_flags;	    /* XROCE_RX_* */
+	__u16 ip_id;	    /* IPv4 identification, 0 over IPv6 */
 	__u8 has_bth;	    /* the BTH's fields were read: also from a packet with a fault behind its BTH */
 	/* set if has_bth */
 	__u8 opcode;
@@ -78,7 +79,8 @@ struct packet {
 	__u32 src_qpn;
 	__u32 qkey;
 	__be32 imm;	    /* immediate or R_Key to invalidate */
-	__u32 byte_len;	    /* payload without pad */
+	__u32 byte_len;	    /* payload without pad; of a super-packet, 0 */
+	__u32 segments;	    /* RoCEv2 packets in it: more than 1 in a super-packet */
 	__u8 syndrome;	    /* of an AETH */
 };
 
@@ -139,6 +141,7 @@ static __always_inline bool parse_ipv4(struct xdp_md *ctx, struct packet *p, str
 		return false;
 	p->ip_end = p->l3 + bpf_ntohs(ip->tot_len);
 	p->tos = ip->tos;
+	p->ip_id = bpf_ntohs(ip->id);
 	p->src.half[0] = p->dst.half[0] = 0;
 	p->src.word[2] = p->dst.word[2] = bpf_htonl(0xffff);
 	p->src.word[3] = ip->saddr;
@@ -175,6 +178,7 @@ static __always_inline bool parse_ipv6(struct packet *p, struct ipv6hdr *ip, voi
 	p->ip_end = p->l4 + bpf_ntohs(ip->payload_len);
 	p->tos = load_be16(ip) >> 4;
 	p->rx_flags |= XROCE_RX_IPV6;
+	p->ip_id = 0;
 	__builtin_memcpy(&p->src, &ip->saddr, sizeof(p->src));
 	__builtin_memcpy(&p->dst, &ip->daddr, sizeof(p->dst));
 	return true;
@@ -226,6 +230,24 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
 }
 
 /*
+ * How many packets are in a UDP datagram of len bytes of payload? Who sends with UDP segmentation offload may be heard before anything has cut the
+ * super-packet into datagrams (veth in generic mode). Then its checksum is as it was left for who would cut it: the bare sum of the pseudo-header,
+ * where RoCEv2 has none (0); and its identification is the length of a segment, as user/port/tx_gso.c has it.
+ */
+static __attribute__((noinline)) __u32 count_segments(const struct packet *p, __be16 check, __be16 udp_len)
+{
+	__u32 sum, size = p->ip_id, len = bpf_ntohs(udp_len) - sizeof(struct udphdr);
+
+	if (size < sizeof(struct bth) + ROCE_ICRC_BYTES || size >= len)
+		return 1;
+	sum = (p->src.word[3] & 0xffff) + (p->src.word[3] >> 16) + (p->dst.word[3] & 0xffff) + (p->dst.word[3] >> 16) + udp_len +
+	      bpf_htons(IPPROTO_UDP);
+	sum = (sum & 0xffff) + (sum >> 16);
+	sum = (sum & 0xffff) + (sum >> 16);
+	return sum == check ? (len + size - 1) / size : 1;
+}
+
+/*
  * The rest of a packet that parse_ip() found no fault with: lengths from the outside in, then the BTH, then its
  * extension headers. Returns NO_FAULT or the drop reason.
  */
@@ -248,6 +270,7 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 		return XROCE_DROP_bth_short;
 	if (ext > data_end)
 		return XROCE_DROP_multibuffer;
+	p->segments = udp->check ? count_segments(p, udp->check, udp->len) : 1;
 	len -= sizeof(*bth) + ROCE_ICRC_BYTES;
 	p->sport = bpf_ntohs(udp->source);
 	p->opcode = bth->opcode;
@@ -261,6 +284,11 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 	p->flags = opcode_flags[p->opcode];
 	if (!(p->flags & OP_VALID))
 		return XROCE_DROP_opcode;
+	if (p->segments > 1) {
+		p->rx_flags |= XROCE_RX_GSO;
+		p->byte_len = 0;
+		return NO_FAULT;
+	}
 
 	ext_len = roce_ext_bytes(p->flags);
 	if (len < ext_len)

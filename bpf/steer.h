@@ -47,6 +47,9 @@ static __always_inline enum xroce_drop steer_check(const struct packet *p, const
 {
 	if (!qp)
 		return XROCE_DROP_qp_unknown;
+	/* Of a super-packet only the first packet was seen: all are the engine's to check. */
+	if (p->segments > 1)
+		return NO_FAULT;
 	if (p->flags & OP_CNP ? qp->transport == XROCE_UD : qp->transport != OPCODE_TRANSPORT(p->opcode))
 		return XROCE_DROP_qp_transport;
 	if (!qp->receiving)

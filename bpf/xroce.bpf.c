@@ -51,12 +51,16 @@ int xroce_xdp(struct xdp_md *ctx)
 	if (!redirect(ctx, qp))
 		return drop(qp, XROCE_DROP_no_socket);
 
-	__sync_fetch_and_add(&qp->rx_packets, 1);
+	__sync_fetch_and_add(&qp->rx_packets, p.segments);
 	__sync_fetch_and_add(&qp->rx_bytes, p.byte_len);
 	rx = rx_stats();
 	if (rx) {
 		rx->redirected++;
 		rx->redirected_bytes += p.frame_len;
+		if (p.segments > 1) {
+			rx->super_packets++;
+			rx->super_segments += p.segments;
+		}
 	}
 	wake_sleepers(qp, &p);
 	return XDP_REDIRECT;

@@ -46,6 +46,7 @@ enum {
 	XROCE_RX_VLAN = 1 << 3,
 	XROCE_RX_IPV6 = 1 << 4,
 	XROCE_RX_CE = 1 << 5,	/* ECN: congestion experienced */
+	XROCE_RX_GSO = 1 << 6,	/* several packets, of which qpn and opcode are the first's: to be cut at its identification's length */
 };
 
 /*
@@ -179,6 +180,8 @@ struct xroce_rx_stats {
 	__u64 passed;		/* RoCEv2 by port, but not to one of our GIDs */
 	__u64 cq_wakeups;
 	__u64 engine_wakeups;
+	__u64 super_packets;	/* of redirected: UDP super-packets that nothing had cut yet */
+	__u64 super_segments;	/* RoCEv2 packets in these */
 };
 
 /* xroce_engine_stat (ARRAY of 1, mmapable): what the engine did. The engine writes, anyone reads. */

@@ -72,6 +72,7 @@ static void icrc_id_change__as_if_made_so(void **state)
 			b[5] ^= (u8)flipped;
 			icrc_store(reference_icrc(b, false, lengths[i]), (u8 *)&after);
 			assert_int_equal(before ^ icrc_id_change(&c, flipped), after);
+			assert_int_equal(before ^ icrc_id_change_once(c.tail, flipped), after);
 		}
 	}
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the environment says of the transport: XROCE_OFF=reorder,selective,rto,window,credits turns parts of it off, XROCE_ECN=1 sends
- * ECN-capable packets, XROCE_TX=auto|xsk|tap|live says which way frames leave. A word that is not known is named once and ignored: a program must not fail over a tuning variable.
+ * ECN-capable packets, XROCE_TX=auto|xsk|tap|live says which way frames leave,
+ * XROCE_XDP=auto|native|generic how XDP is attached. A word that is not known is named once and ignored: a program must not fail over a tuning variable.
  */
 #include <stdatomic.h>
 #include <stdio.h>
@@ -42,19 +43,37 @@ static u32 parts_off(void)
 	return bits;
 }
 
+/* One of n words, of which the first is what an unset variable means; one that is not among them is named once, for it is asked for time and again. */
+static u32 choice_of(const char *variable, const char *const *words, u32 n, _Atomic bool *said)
+{
+	const char *want = getenv(variable);
+
+	for (u32 i = 0; want && *want && i < n; i++)
+		if (!strcmp(want, words[i]))
+			return i;
+	if (want && *want && !atomic_exchange(said, true)) {
+		fprintf(stderr, "xroce: %s=%s: there are %s", variable, want, words[0]);
+		for (u32 i = 1; i < n; i++)
+			fprintf(stderr, ", %s", words[i]);
+		fprintf(stderr, "; using %s\n", words[0]);
+	}
+	return 0;
+}
+
 enum tx_choice options_tx(void)
 {
-	static const char *const names[] = { [TX_AUTO] = "auto", [TX_XSK] = "xsk", [TX_TAP] = "tap", [TX_LIVE] = "live" };
+	static const char *const words[] = { [TX_AUTO] = "auto", [TX_XSK] = "xsk", [TX_TAP] = "tap", [TX_LIVE] = "live" };
 	static _Atomic bool said;
-	const char *want = getenv("XROCE_TX");
 
-	for (u32 i = 0; want && *want && i < ARRAY_SIZE(names); i++)
-		if (!strcmp(want, names[i]))
-			return (enum tx_choice)i;
-	/* asked for time and again, by queries */
-	if (want && *want && !atomic_exchange(&said, true))
-		fprintf(stderr, "xroce: XROCE_TX=%s: there are auto, xsk, tap, live; using auto\n", want);
-	return TX_AUTO;
+	return (enum tx_choice)choice_of("XROCE_TX", words, ARRAY_SIZE(words), &said);
+}
+
+enum xdp_choice options_xdp(void)
+{
+	static const char *const words[] = { [XDP_CHOICE_AUTO] = "auto", [XDP_CHOICE_NATIVE] = "native", [XDP_CHOICE_GENERIC] = "generic" };
+	static _Atomic bool said;
+
+	return (enum xdp_choice)choice_of("XROCE_XDP", words, ARRAY_SIZE(words), &said);
 }
 
 void options_read(const struct netdev *dev, struct engine_config *config)

@@ -185,19 +185,30 @@ static void complain_hook(const struct netdev *dev)
 		 info.name[0] ? info.name : "?", dev->name);
 }
 
+/* In native mode, unless told otherwise, or in generic mode. Returns a descriptor or -errno. */
+static int attach_in_mode(const struct netdev *dev, struct port_made *m)
+{
+	const enum xdp_choice choice = options_xdp();
+	int fd = -EOPNOTSUPP;
+
+	if (choice != XDP_CHOICE_GENERIC) {
+		fd = attach_when_free(m, dev->ifindex, XDP_FLAGS_DRV_MODE);
+		m->info.native = fd >= 0;
+		/* EOPNOTSUPP: no native XDP. The others are drivers that have it, but not with this MTU or this many queues. */
+		if (choice == XDP_CHOICE_NATIVE || (fd != -EOPNOTSUPP && fd != -EINVAL && fd != -ERANGE && fd != -ENOSPC))
+			return fd;
+		if (!getenv("XROCE_QUIET"))
+			complain(dev, "no native XDP here (%s): using generic mode, which is slower", strerror(-fd));
+	}
+	return attach_when_free(m, dev->ifindex, XDP_FLAGS_SKB_MODE);
+}
+
 static int attach(const struct netdev *dev, struct port_made *m)
 {
 	struct bpf_prog_info info = { 0 };
 	u32 len = sizeof(info);
-	int fd = attach_when_free(m, dev->ifindex, XDP_FLAGS_DRV_MODE);
+	int fd = attach_in_mode(dev, m);
 
-	m->info.native = fd >= 0;
-	/* EOPNOTSUPP: no native XDP. The others are drivers that have it, but not with this MTU or this many queues. */
-	if (fd == -EOPNOTSUPP || fd == -EINVAL || fd == -ERANGE || fd == -ENOSPC) {
-		if (!getenv("XROCE_QUIET"))
-			complain(dev, "no native XDP here (%s): using generic mode, which is slower", strerror(-fd));
-		fd = attach_when_free(m, dev->ifindex, XDP_FLAGS_SKB_MODE);
-	}
 	if (fd == -EBUSY || fd == -EEXIST) {
 		complain_hook(dev);
 		return -EBUSY;

@@ -142,6 +142,9 @@ u64 port_deadline_ns(const struct port *port);
 /* XROCE_TX: the way that frames leave. */
 enum tx_choice { TX_AUTO, TX_XSK, TX_TAP, TX_LIVE };
 enum tx_choice options_tx(void);
+/* XROCE_XDP: how the receiving program is attached. */
+enum xdp_choice { XDP_CHOICE_AUTO, XDP_CHOICE_NATIVE, XDP_CHOICE_GENERIC };
+enum xdp_choice options_xdp(void);
 /* Fill in what the environment may choose of an engine. */
 void options_read(const struct netdev *dev, struct engine_config *config);
 

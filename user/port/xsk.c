@@ -193,33 +193,69 @@ void xsk_close(struct xsk_set *s)
 struct batch {
 	struct engine_frame frame[XSK_RX_BATCH];
 	struct xroce_rx_cqe hint[XSK_RX_BATCH];
-	u64 used[XSK_RX_BATCH + 2]; /* a packet may have begun before */
+	u64 used[XSK_RX_BATCH + SEGMENTS_PARTS_MAX]; /* a packet may have begun before */
 	u32 n, num_used;
+	xsk_rx_fn *fn;
+	void *arg;
 };
 
-/* All buffers of a packet are here: into the batch with it. */
-static void deliver(struct xsk_set *s, struct xsk *x, struct batch *b, __u64 *oversize)
+static void hand_over(struct batch *b)
+{
+	if (b->n)
+		b->fn(b->arg, b->frame, b->n);
+	b->n = 0;
+}
+
+/* One by one: the header of each lies over the end of the one before. */
+static bool cut(struct xsk_set *s, struct xsk *x, struct batch *b, const struct xroce_rx_cqe *hint)
+{
+	struct engine_frame frame = { .hint = hint };
+	struct segments *super = &s->segments;
+
+	for (u32 i = 0; i < x->parts; i++)
+		super->part[i] = (struct segment_part){ .data = s->umem->area + x->part[i].addr,
+							.len = x->part[i].len,
+							.room = (u32)(x->part[i].addr % UMEM_CHUNK) };
+	super->parts = x->parts;
+	if (!segments_begin(super, hint->l3_offset))
+		return false;
+	hand_over(b);
+	while (segments_next(super, &frame.frame))
+		b->fn(b->arg, &frame, 1);
+	return true;
+}
+
+/* A packet, whose buffers are all ours: into the batch with it. False: it has more of them than any packet. */
+static bool take_packet(struct xsk_set *s, struct xsk *x, struct batch *b)
 {
 	const struct xdp_desc *first = &x->part[0], *second = &x->part[1];
+	struct xroce_rx_cqe *hint = &b->hint[b->n];
+	struct engine_frame *to = &b->frame[b->n];
 
-	if (x->parts > 2) {
-		++*oversize;
-	} else if (!x->broken) {
-		struct xroce_rx_cqe *hint = &b->hint[b->n];
-		struct engine_frame *to = &b->frame[b->n++];
-
-		*to = (struct engine_frame){ .frame = { .data = s->umem->area + first->addr, .len = first->len } };
-		if (x->parts == 2) {
-			to->frame.frag = s->umem->area + second->addr;
-			to->frame.frag_len = second->len;
-		}
-		/* The CQE lies in the same chunk, or there is no room for one. */
-		if (first->addr % UMEM_CHUNK >= sizeof(*hint)) {
-			memcpy(hint, to->frame.data - sizeof(*hint), sizeof(*hint));
-			to->hint = hint;
-		}
+	*to = (struct engine_frame){ .frame = { .data = s->umem->area + first->addr, .len = first->len } };
+	/* The CQE lies in the same chunk, or there is no room for one. */
+	if (first->addr % UMEM_CHUNK >= sizeof(*hint)) {
+		memcpy(hint, to->frame.data - sizeof(*hint), sizeof(*hint));
+		to->hint = hint;
 	}
-	for (u32 i = 0; i < x->parts && i < 2; i++)
+	if (to->hint && hint->flags & XROCE_RX_GSO && x->parts <= SEGMENTS_PARTS_MAX && cut(s, x, b, hint))
+		return true;
+	if (x->parts > 2)
+		return false;
+	if (x->parts == 2) {
+		to->frame.frag = s->umem->area + second->addr;
+		to->frame.frag_len = second->len;
+	}
+	b->n++;
+	return true;
+}
+
+/* All buffers of a packet are here. */
+static void deliver(struct xsk_set *s, struct xsk *x, struct batch *b, __u64 *oversize)
+{
+	if (!x->broken && !take_packet(s, x, b))
+		++*oversize;
+	for (u32 i = 0; i < x->parts && i < ARRAY_SIZE(x->part); i++)
 		if (x->part[i].len != UINT32_MAX)
 			b->used[b->num_used++] = x->part[i].addr;
 	x->parts = 0;
@@ -232,6 +268,8 @@ u32 xsk_receive(struct xsk_set *s, struct xsk *x, xsk_rx_fn *fn, void *arg, __u6
 	struct batch b;
 
 	b.n = b.num_used = 0;
+	b.fn = fn;
+	b.arg = arg;
 	for (u32 i = 0; i < n; i++) {
 		struct xdp_desc desc = *xsk_ring_cons__rx_desc(&x->rx, idx + i);
 		bool ours;
@@ -241,19 +279,18 @@ u32 xsk_receive(struct xsk_set *s, struct xsk *x, xsk_rx_fn *fn, void *arg, __u6
 		ours = umem_rx_received(s->umem, desc.addr, desc.len);
 		if (!ours)
 			x->broken = true;
-		if (x->parts < 2) {
+		if (x->parts < ARRAY_SIZE(x->part)) {
 			if (!ours)
 				desc.len = UINT32_MAX; /* not ours to give back */
 			x->part[x->parts] = desc;
 		} else if (ours) {
 			b.used[b.num_used++] = desc.addr;
 		}
-		x->parts += x->parts < 3;
+		x->parts += x->parts <= ARRAY_SIZE(x->part);
 		if (!(desc.options & XDP_PKT_CONTD))
 			deliver(s, x, &b, oversize);
 	}
-	if (b.n)
-		fn(arg, b.frame, b.n);
+	hand_over(&b);
 	for (u32 i = 0; i < b.num_used; i++)
 		umem_rx_release(s->umem, b.used[i]);
 	if (n) {

@@ -11,6 +11,7 @@
 #include <xroce/abi.h>
 
 #include "../transport/engine.h"
+#include "segments.h"
 #include "umem.h"
 
 /* One socket. Its four rings are shared with the kernel, one producer and one consumer each; libxdp's helpers have the barriers. */
@@ -22,8 +23,8 @@ struct xsk {
 	struct xsk_ring_cons rx;
 	struct xsk_ring_prod tx;
 	/* a packet of several buffers, of which not all have come yet */
-	struct xdp_desc part[2];
-	u32 parts;	 /* buffers so far; more than 2: being thrown away */
+	struct xdp_desc part[SEGMENTS_PARTS_MAX];
+	u32 parts;	 /* buffers so far; more than SEGMENTS_PARTS_MAX: being thrown away */
 	bool broken;	 /* one of them named no frame of ours */
 	u32 owed;	 /* places that the fill ring could have more */
 	_Atomic u32 taken; /* the receive ring's index up to which it was emptied; any thread reads it */
@@ -36,6 +37,7 @@ struct xsk_set {
 	struct xsk *xsk; /* count of them; [0] sends */
 	bool zero_copy;
 	bool multibuffer;
+	struct segments segments; /* of the super-packet that is being cut */
 };
 
 #define XSK_TX_RING	256u
@@ -63,12 +65,12 @@ static inline bool xsk_has_input(const struct xsk_set *s)
 /* Descriptors that are taken at a time, and so frames at most. */
 #define XSK_RX_BATCH 64u
 
-/* Received frames are handed to fn, which must be done with them on return; the hints are copies. */
+/* Received frames, at most XSK_RX_BATCH, are handed to fn, which must be done with them on return; the hints are copies. */
 typedef void xsk_rx_fn(void *arg, const struct engine_frame *frames, u32 n);
 
 /*
  * Take up to XSK_RX_BATCH descriptors from x and hand over the frames that are complete, if any are; give the kernel their places back, many at a
- * time. Returns the number of descriptors; *oversize counts packets of more than two buffers, which are thrown away.
+ * time. Returns the number of descriptors; *oversize counts packets of more than two buffers that are no super-packets, which are thrown away.
  */
 u32 xsk_receive(struct xsk_set *s, struct xsk *x, xsk_rx_fn *fn, void *arg, __u64 *oversize);
 

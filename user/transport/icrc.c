@@ -97,19 +97,21 @@ void icrc_table_init(struct icrc_table *t)
 	}
 }
 
-/* Two CRCs over as many bytes, of which one has the bit set: all else falls out of their difference. */
-void icrc_id_init(struct icrc_id *c, u32 tail)
+/* The CRCs of two packets that differ in the identification alone, all else zeroes: what is else in the packets falls out of the difference. */
+u32 icrc_id_change_once(u32 tail, u16 flipped)
 {
 	static const u8 zeroes[ICRC_ID_TAIL_MAX];
-	const u8 none[2] = { 0 };
-	icrc_t without = crc32_gzip_refl(crc32_gzip_refl(0, none, sizeof(none)), zeroes, tail);
+	const __be16 before = 0, after = htobe16(flipped);
 
+	return htole32(crc32_gzip_refl(crc32_gzip_refl(0, (const u8 *)&before, sizeof(before)), zeroes, tail) ^
+		       crc32_gzip_refl(crc32_gzip_refl(0, (const u8 *)&after, sizeof(after)), zeroes, tail));
+}
+
+void icrc_id_init(struct icrc_id *c, u32 tail)
+{
 	c->tail = tail;
-	for (u32 i = 0; i < ARRAY_SIZE(c->bit); i++) {
-		const __be16 id = htobe16((u16)(1u << i));
-
-		c->bit[i] = without ^ crc32_gzip_refl(crc32_gzip_refl(0, (const u8 *)&id, sizeof(id)), zeroes, tail);
-	}
+	for (u32 i = 0; i < ARRAY_SIZE(c->bit); i++)
+		c->bit[i] = le32toh(icrc_id_change_once(tail, (u16)(1u << i)));
 }
 
 void icrc_store(icrc_t crc, u8 out[4])

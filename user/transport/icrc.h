@@ -90,6 +90,8 @@ struct icrc_id {
 /* For packets of that tail, up to ICRC_ID_TAIL_MAX. */
 #define ICRC_ID_TAIL_MAX 8192u
 void icrc_id_init(struct icrc_id *c, u32 tail);
+/* What icrc_id_change() says, for a tail that does not come again: in two passes over as many bytes. */
+u32 icrc_id_change_once(u32 tail, u16 flipped);
 
 /* What to flip in the ICRC, in the order in which it is stored, when these bits of the identification flip. */
 static inline u32 icrc_id_change(const struct icrc_id *c, u16 flipped)

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Cutting received UDP super-packets: who sends with UDP segmentation offload (tx_gso.c) is heard in one piece where nothing on the way had to cut,
+ * on veth towards an interface without native XDP. XDP says of which packets that is so (XROCE_RX_GSO).
+ */
+#ifndef PORT_SEGMENTS_H
+#define PORT_SEGMENTS_H
+
+#include "../transport/icrc.h"
+#include "../transport/packet.h"
+
+/* 64 KiB with headers, in buffers of UMEM_CHUNK less AF_XDP's headroom; one more where the first is not full. */
+#define SEGMENTS_PARTS_MAX 19
+
+/* A buffer of the packet. room: bytes in front of data that belong to nobody else. */
+struct segment_part {
+	u8 *data;
+	u32 len;
+	u32 room;
+};
+
+/* The longest header in front of the BTH: Ethernet, two tags, IPv4, UDP. */
+#define SEGMENT_HEADER_MAX 50u
+
+struct segments {
+	struct segment_part part[SEGMENTS_PARTS_MAX];
+	u32 parts;
+	/* from here on segments.c's */
+	u8 header[SEGMENT_HEADER_MAX];
+	u32 header_len, l3;
+	u32 size;	/* of a segment: UDP payload */
+	u32 left;	/* UDP payload still to be cut */
+	u32 count;	/* segments so far */
+	u32 at, offset;	/* where the next one begins: part and byte in it */
+	struct icrc_id id[4]; /* for the sizes that were met last */
+	u8 copy[PACKET_FRAME_MAX]; /* of a segment that lies too awkwardly */
+};
+
+/*
+ * Begin with the parts that the caller has filled in, of which l3 is what XDP says of the IP header's offset; nothing is believed. False if this is no
+ * such packet.
+ */
+bool segments_begin(struct segments *s, u32 l3);
+/*
+ * The next packet as a frame like those that were not sent in this way, down to the identification of 0. It is put together where it lies: the
+ * frame before it, whose end its header overwrites, must be done with. False at the end.
+ */
+bool segments_next(struct segments *s, struct rx_frame *frame);
+
+#endif
