@@ -168,6 +168,7 @@ static void post(struct bench *b, u32 i, u32 n)
 	struct end *a = &b->end[0], *peer = &b->end[1];
 	struct qp *qp = a->qp[i];
 
+	sq_begin(&qp->sq);
 	for (u32 k = 0; k < n; k++) {
 		struct send_wqe *wqe = sq_slot(&qp->sq, k);
 

@@ -224,6 +224,7 @@ void post_sends(struct side *s, const struct send *list, u32 n)
 {
 	struct send_wqe *wqe;
 
+	sq_begin(qp_posting(s->qp));
 	for (u32 i = 0; i < n; i++) {
 		check(s->node->world, fill_slot(s, i, &list[i], &wqe));
 		check_eq(s->node->world, send_wqe_check(s->qp, wqe), 0);
@@ -242,6 +243,7 @@ int try_post_send(struct side *s, const struct send *send)
 	struct send_wqe *wqe;
 	int err;
 
+	sq_begin(qp_posting(s->qp));
 	if (!fill_slot(s, 0, send, &wqe))
 		return -1;
 	err = send_wqe_check(s->qp, wqe);

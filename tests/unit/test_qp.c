@@ -2,7 +2,7 @@
 /* Queue pairs as objects: limits, numbers, the send queue's slots, and which work requests a QP may carry. */
 #include "unit.h"
 
-#include "../../user/transport/engine.h"
+#include "../../user/transport/internal.h"
 #include "reference.h"
 
 static struct engine *engine;
@@ -151,6 +151,52 @@ static void qp_destroy__purges_completions(void **state)
 	qp_destroy(engine, other);
 }
 
+/* A list starts where the ring does if nothing is outstanding, else behind what is, and the engine finds each WQE where the application put it. */
+static void sq_begin__empty_or_not(void **state)
+{
+	struct qp_init init = plain_init(XROCE_RC);
+	struct send_wqe *first, *w[3];
+	struct qp *qp;
+
+	init.max_send_wr = 8;
+	assert_int_equal(qp_create(engine, &init, &qp), 0);
+	first = sq_slot(&qp->sq, 0);
+	/* with 1 to 8 before it, all round the ring; the index never starts over */
+	for (u32 round = 0, index = 0; round < 100; round++) {
+		u32 n = 1 + round % 8;
+
+		sq_begin(&qp->sq);
+		for (u32 i = 0; i < n; i++) {
+			struct send_wqe *slot = sq_slot(&qp->sq, i);
+
+			assert_ptr_equal(slot, (u8 *)first + i * qp->sq.stride);
+			slot->wr_id = index + i;
+		}
+		sq_publish(&qp->sq, n);
+		for (u32 i = 0; i < n; i++, index++) {
+			assert_ptr_equal(sq_at(&qp->sq, index), (u8 *)first + i * qp->sq.stride);
+			assert_int_equal(sq_at(&qp->sq, index)->wr_id, index);
+			atomic_store(&qp->sq.cons, index + 1);
+		}
+	}
+	/* one outstanding: behind it, then round, never onto it */
+	sq_begin(&qp->sq);
+	sq_publish(&qp->sq, 6);
+	atomic_store(&qp->sq.cons, atomic_load(&qp->sq.prod) - 1);
+	sq_begin(&qp->sq);
+	for (u32 i = 0; i < 3; i++) {
+		w[i] = sq_slot(&qp->sq, i);
+		assert_ptr_equal(w[i], (u8 *)first + (6 + i) % 8 * qp->sq.stride);
+	}
+	/* it is completed while the list is being made: the list stays where it is */
+	atomic_store(&qp->sq.cons, atomic_load(&qp->sq.prod));
+	for (u32 i = 0; i < 3; i++)
+		assert_ptr_equal(sq_slot(&qp->sq, i), w[i]);
+	sq_publish(&qp->sq, 3);
+	assert_ptr_equal(sq_at(&qp->sq, sq_cons(&qp->sq)), w[0]);
+	qp_destroy(engine, qp);
+}
+
 /* Exactly max_send_wr slots, each with room for its SGEs or inline data and apart from the others. */
 static void sq_slot__room(void **state)
 {
@@ -282,6 +328,7 @@ int main(void)
 		WITH_ENGINE(qp_create__numbers),
 		WITH_ENGINE(engine_find_qp__every_bit_counts),
 		WITH_ENGINE(qp_destroy__purges_completions),
+		WITH_ENGINE(sq_begin__empty_or_not),
 		WITH_ENGINE(sq_slot__room),
 		WITH_ENGINE(sq_slot__of_nothing),
 		WITH_ENGINE(send_wqe_check__opcodes),

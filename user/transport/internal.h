@@ -132,7 +132,10 @@ void moderation_expire(struct engine *e, u64 now_ns);
 /* qp.c */
 static inline struct send_wqe *sq_at(const struct sq *sq, u32 index)
 {
-	return (struct send_wqe *)(sq->ring + (size_t)(index & sq->mask) * sq->stride);
+	/* relaxed: it moves only while the queue is empty, ordered by prod and cons */
+	u32 first = atomic_load_explicit(&((struct sq *)sq)->first, memory_order_relaxed);
+
+	return (struct send_wqe *)(sq->ring + (size_t)((index - first) & sq->mask) * sq->stride);
 }
 static inline u32 sq_prod(const struct sq *sq)
 {

@@ -21,6 +21,15 @@ int sq_init(struct sq *sq, u32 max_wr, u32 max_sge, u32 max_inline)
 	return sq->ring ? 0 : -ENOMEM;
 }
 
+void sq_begin(struct sq *sq)
+{
+	u32 prod = atomic_load_explicit(&sq->prod, memory_order_relaxed);
+
+	/* acquire: pairs with the release in sq_complete(): the engine is done with all slots. It sees the store with that of prod in sq_publish() */
+	if (atomic_load_explicit(&sq->cons, memory_order_acquire) == prod)
+		atomic_store_explicit(&sq->first, prod, memory_order_relaxed);
+}
+
 struct send_wqe *sq_slot(struct sq *sq, u32 n)
 {
 	u32 prod = atomic_load_explicit(&sq->prod, memory_order_relaxed) + n;

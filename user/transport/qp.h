@@ -4,7 +4,8 @@
  * fills.
  *
  *   application (one producer at a time)          engine (under its owner's lock)
- *   sq_slot: load cons (acquire) for room         load prod (acquire), work on WQEs in place,
+ *   sq_begin: load cons (acquire), first = prod
+ *   sq_slot: load cons (acquire) for room         load prod (acquire), then first; work on WQEs in place,
  *   sq_publish: store prod (release)  --------->  complete them, store cons (release)
  *
  * Everything but the send queue's producer side, the receive queue's producer side and qp_state() is the engine's alone.
@@ -101,8 +102,9 @@ struct send_wqe {
 struct sq {
 	_Atomic u32 prod;
 	_Atomic u32 cons;
-	u8 *ring;
+	_Atomic u32 first;	/* index of the WQE that the ring's first slot is for; see sq_begin() */
 	u32 stride;
+	u8 *ring;
 	u32 mask;
 	u32 max_wr;
 	u16 max_sge;
@@ -373,6 +375,11 @@ static inline struct sq *qp_posting(const struct qp *qp)
 	return qp->tag_matching ? &qp->shared->posted : &((struct qp *)qp)->sq;
 }
 
+/*
+ * A list of WQEs is about to be posted, and no slot is in hand. If all before it are completed, it starts where the ring does: a queue that is deep but
+ * seldom filled goes round in a few lines of cache, not in all of its memory.
+ */
+void sq_begin(struct sq *sq);
 /* Slot number n (0 = next) of those not yet published, or NULL if the send queue is full. */
 struct send_wqe *sq_slot(struct sq *sq, u32 n);
 /* Hand n filled slots to the engine. Follow with engine_doorbell(). */

@@ -168,6 +168,7 @@ int post_send_list(struct vqp *vqp, struct ibv_send_wr *wr, struct ibv_send_wr *
 	vlock_take(&vqp->sq_lock);
 	if (unlikely(qp_state(qp) != QPS_RTS || qp->xrc_target))
 		err = qp_refuses_sends(vqp);
+	sq_begin(qp_posting(qp));
 	for (; !err && wr; wr = wr->next) {
 		struct send_wqe *wqe = sq_slot(qp_posting(qp), n);
 

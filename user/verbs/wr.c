@@ -42,6 +42,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 	vqp->wr_count = 0;
 	vqp->wr_current = NULL;
 	vqp->wr_error = qp_refuses_sends(vqp);
+	sq_begin(qp_posting(vqp->qp));
 }
 
 /* Begin a request in the next slot. NULL after an error or where the queue is full. */
