@@ -177,7 +177,8 @@ demo: deps
 check: deps
 	scripts/check.sh $(BUILD)
 
-bench: deps
+bench:
+	scripts/deps.sh bench
 	$(MAKE) all bench-tools
 	scripts/bench.sh $(BUILD)
 

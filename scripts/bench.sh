@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Measures xroce side by side with raw AF_XDP, UDP and TCP on the same veth pair between two namespaces, and prints the ratios that issue
-# 'Fast' sets targets for: bench.sh [--quick] [BUILD]. Every repetition runs everything once, so that what is compared shares the machine's moods.
+# 'Fast' sets targets for: bench.sh [--quick] [BUILD]. What ends in _g is with XDP in generic mode at both ends, all else as it comes (native). Every repetition runs everything once, so that what is compared shares the machine's moods.
 # TSV and SVG go to BUILD/bench/. Never part of the tests: figures decide nothing. The exit status is 1 only if a program failed.
 set -u
 
@@ -53,6 +53,7 @@ first() {
 perftest() {
 	local name=$1 unit=$2 column=$3 tool=$4 server v
 	shift 4
+	case $name in *_g) local -x XROCE_XDP=generic ;; esac
 	start bench a taskset -c $CPU_A "$XROCE" run --dev $IF_A -- "$tool" -d $DEV_A -x 0 -F "$@"
 	server=$child
 	wait_until 10 listens_or_gone a 18515 "$server"
@@ -78,6 +79,20 @@ tcp() {
 	[ -n "$v" ] && put tcp_stream "$v" Gbit/s || lost tcp_stream
 }
 
+# sockperf NAME OPTION...: the median half round trip, both ends asleep in between.
+sockperf_rtt() {
+	local name=$1 server v
+	shift
+	start sockperf a taskset -c $CPU_A sockperf sr -i $IP4_A "$@"
+	server=$child
+	wait_until 10 sockperf_listens "$server"
+	v=$(in_b timeout 30 taskset -c $CPU_B sockperf pp -i $IP4_A -m 64 -t 1 "$@" 2>"$WORK/bench.err" |
+		sed -n 's/.*percentile 50\.000 *= *\([0-9.]*\).*/\1/p')
+	stop "$server"
+	[ -n "$v" ] && put "$name" "$v" us || lost "$name"
+}
+sockperf_listens() { [ -n "$(in_a ss -Hlnut 'sport = 11111')" ] || is_gone_or_zombie "$1"; }
+
 # Processor time of a process with 100 connected, idle queue pairs, both ends; each end is one figure. Once: it takes ten seconds, and nothing moves.
 idle() {
 	local server v asleep blocked
@@ -96,7 +111,7 @@ idle() {
 }
 
 once() {
-	local a=/run/netns/$NS_A b=/run/netns/$NS_B size
+	local a=/run/netns/$NS_A b=/run/netns/$NS_B size mode
 	for size in $sizes; do
 		first "xsk_$size" pkt/s 1 "$TOOLS/raw_xsk" rate "$size" $half "$b:$IF_B:$CPU_B" "$a:$IF_A:$CPU_A"
 	done
@@ -105,16 +120,20 @@ once() {
 	first udp_64 pkt/s 1 "$TOOLS/udp" rate 64 $half "$b:$IP4_B:$CPU_B" "$a:$IP4_A:$CPU_A"
 	first udp_rtt_spin us 1 "$TOOLS/udp" rtt spin 64 $half "$b:$IP4_B:$CPU_B" "$a:$IP4_A:$CPU_A"
 	first udp_rtt_poll us 1 "$TOOLS/udp" rtt poll 64 $half "$b:$IP4_B:$CPU_B" "$a:$IP4_A:$CPU_A"
+	sockperf_rtt sockperf_udp
+	sockperf_rtt sockperf_tcp --tcp
 	tcp
 	# half a second each, as the baselines
-	perftest send_64 msg/s 5 ib_send_bw -s 64 -n 800000
-	perftest write_64k Gbit/s 4 ib_write_bw -s 65536 -n 20000
-	perftest write_1m Gbit/s 4 ib_write_bw -s 1048576 -n 1200
-	perftest read_64k Gbit/s 4 ib_read_bw -s 65536 -n 20000
-	perftest ud_1024 msg/s 5 ib_send_bw -s 1024 -c UD -n 700000
-	perftest send_lat us 5 ib_send_lat -s 64 -n 50000
-	perftest read_lat us 5 ib_read_lat -s 64 -n 50000
-	perftest send_lat_e us 5 ib_send_lat -s 64 -e -n 5000
+	for mode in "" _g; do
+		perftest send_64$mode msg/s 5 ib_send_bw -s 64 -n 800000
+		perftest write_64k$mode Gbit/s 4 ib_write_bw -s 65536 -n 20000
+		perftest write_1m$mode Gbit/s 4 ib_write_bw -s 1048576 -n 1200
+		perftest read_64k$mode Gbit/s 4 ib_read_bw -s 65536 -n 20000
+		perftest ud_1024$mode msg/s 5 ib_send_bw -s 1024 -c UD -n 700000
+		perftest send_lat$mode us 5 ib_send_lat -s 64 -n 50000
+		perftest read_lat$mode us 5 ib_read_lat -s 64 -n 50000
+		perftest send_lat_e$mode us 5 ib_send_lat -s 64 -e -n 5000
+	done
 	first engine_send msg/s 2 taskset -c $CPU_B "$TOOLS/engine" -t $half send:64
 	first qp_bytes bytes 2 "$TOOLS/engine" -m
 	first engine_send_10k msg/s 2 taskset -c $CPU_B "$TOOLS/engine" -t $half send:64:10000
@@ -125,16 +144,46 @@ once() {
 
 # Rate and bandwidth against message size, once: for the plots.
 curves() {
-	local size n
+	local size n tool mode
 	: >"$OUT/curve.tsv"
 	for size in 64 256 1024 4096 16384 65536 262144 1048576; do
 		n=$((size < 4096 ? 60000 : 200000000 / size))
 		for tool in send write read; do
-			: >"$WORK/curve"
-			raw=$WORK/curve perftest x msg/s 5 ib_${tool}_bw -s $size -n $n
-			awk -F'\t' -v s=$size -v t=$tool '{ printf "%s\t%d\t%s\t%.3f\n", t, s, $2, $2 * s * 8 / 1e9 }' "$WORK/curve" >>"$OUT/curve.tsv"
+			for mode in "" _g; do
+				: >"$WORK/curve"
+				raw=$WORK/curve perftest x$mode msg/s 5 ib_${tool}_bw -s $size -n $n
+				awk -F'\t' -v s=$size -v t=$tool$mode '{ printf "%s\t%d\t%s\t%.3f\n", t, s, $2, $2 * s * 8 / 1e9 }' \
+					"$WORK/curve" >>"$OUT/curve.tsv"
+			done
 		done
 	done
+}
+
+# How half round trips are distributed, once: for the plot. latency.tsv: what, how many of 1000 took no longer, us.
+latencies() {
+	local a=/run/netns/$NS_A b=/run/netns/$NS_B mode
+	: >"$OUT/latency.tsv"
+	raw=/dev/null
+	for mode in "" _g; do
+		perftest send_lat$mode us 5 ib_send_lat -s 64 -n 50000 -H
+		quantiles_of_perftest ib_send_lat$mode
+	done
+	perftest read_lat us 5 ib_read_lat -s 64 -n 50000 -H
+	quantiles_of_perftest ib_read_lat
+	export BENCH_QUANTILES=$WORK/quantiles
+	first xsk us 1 "$TOOLS/raw_xsk" rtt spin 64 $half "$b:$IF_B:$CPU_B" "$a:$IF_A:$CPU_A"
+	sed 's/^/AF_XDP\t/' "$WORK/quantiles" >>"$OUT/latency.tsv"
+	first udp us 1 "$TOOLS/udp" rtt spin 64 $half "$b:$IP4_B:$CPU_B" "$a:$IP4_A:$CPU_A"
+	sed 's/^/UDP\t/' "$WORK/quantiles" >>"$OUT/latency.tsv"
+	unset BENCH_QUANTILES
+	raw=$OUT/raw.tsv
+}
+
+# perftest -H has left them all in bench.err, sorted.
+quantiles_of_perftest() {
+	awk -F', ' -v name="$1" '/^[0-9]+, / { v[++n] = $2 }
+		END { for (q = 1; n && q < 1000; q++) printf "%s\t%d\t%.3f\n", name, q, v[1 + int((n - 1) * q / 1000)] }' \
+		"$WORK/bench.err" >>"$OUT/latency.tsv"
 }
 
 seconds=1 half=0.5 sizes="64 1102 2126 3400 4174"
@@ -144,13 +193,13 @@ netns_pair 4500
 	date -u '+%Y-%m-%d %H:%M UTC'
 	echo "kernel $(uname -r), $(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -1), $(nproc) CPUs, load average $(cut -d' ' -f1-3 /proc/loadavg)"
 	in_a "$XROCE" list $IF_A 2>&1 | sed 's/^/    /'
-	echo "XROCE_TX=${XROCE_TX:-auto} (auto: XDP redirection once both ends are open); veth, MTU 4500, default NAPI; server on CPU $CPU_A, client on CPU $CPU_B; $repeats repetitions, interleaved"
+	echo "XROCE_TX=${XROCE_TX:-auto} (auto: XDP redirection once both ends are open, in generic mode (_g) UDP GSO); veth, MTU 4500, default NAPI; server on CPU $CPU_A, client on CPU $CPU_B; $repeats repetitions, interleaved"
 } | tee "$OUT/machine.txt"
 for ((i = 1; i <= repeats; i++)); do
 	printf 'repetition %d of %d\r' "$i" "$repeats" >&2
 	once
 done
 idle
-[ $quick = 1 ] || curves
+[ $quick = 1 ] || { curves; latencies; }
 python3 "$top/scripts/bench-report.py" "$OUT" | tee "$OUT/table.txt" || failed=1
 exit $failed

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Installs what building and testing need, from Debian's packages and nothing else. When everything is there it does
-# nothing and touches no network. It never removes or upgrades a package.
+# nothing and touches no network. It never removes or upgrades a package. `deps.sh bench`: also what is measured beside it.
 set -u
 
 packages=(
@@ -12,6 +12,10 @@ packages=(
 	# tests
 	libcmocka-dev ibverbs-utils perftest iproute2 iputils-ping ethtool strace util-linux procps
 )
+
+if [ "${1:-}" = bench ]; then
+	packages+=(iperf3 sockperf python3)
+fi
 
 installed() {
 	[ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
