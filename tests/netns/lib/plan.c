@@ -156,7 +156,8 @@ bool slot_is_right(const uint8_t *slot, const struct span *spans, unsigned int n
 	slot_fill(want, spans, n, skip, m);
 	if (memcmp(slot, want, SLOT_BYTES) == 0)
 		return true;
-	for (i = 0; slot[i] == want[i]; i++)
+	/* what is still arriving may have become right meanwhile */
+	for (i = 0; i < SLOT_BYTES - 1 && slot[i] == want[i]; i++)
 		;
 	*where = i;
 	return false;
