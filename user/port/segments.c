@@ -12,6 +12,7 @@
 #define IPV4_PLAIN 0x45 /* version 4, no options */
 #define IP_LENGTH  2    /* offsets in the IP header */
 #define IP_ID	   4
+#define IP_CHECKSUM 10
 #define UDP_LENGTH 4	/* in the UDP header */
 /* The ICRC covers it from behind the identification to itself. */
 #define ID_TAIL(size) (IPV4_BYTES - IP_ID - 2 + UDP_BYTES + (size) - ROCE_ICRC_BYTES)
@@ -32,6 +33,22 @@ static void put16(u8 *p, u32 value)
 {
 	p[0] = (u8)(value >> 8);
 	p[1] = (u8)value;
+}
+
+/* RFC 1071 */
+static u32 fold(u32 sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+static u32 sum_without_length(const u8 *ip)
+{
+	u32 sum = 0;
+
+	for (u32 i = 0; i < IPV4_BYTES; i += 2)
+		sum += i == IP_LENGTH || i == IP_CHECKSUM ? 0 : get16(ip + i);
+	return sum;
 }
 
 bool segments_begin(struct segments *s, u32 l3)
@@ -58,6 +75,7 @@ bool segments_begin(struct segments *s, u32 l3)
 	s->count = s->at = 0;
 	s->offset = s->header_len;
 	put16(s->header + l3 + IP_ID, 0);
+	s->sum = sum_without_length(ip);
 	return true;
 }
 
@@ -165,7 +183,9 @@ bool segments_next(struct segments *s, struct rx_frame *frame)
 		copy_out(s, len, frame);
 	header = (u8 *)(uintptr_t)frame->data;
 	memcpy(header, s->header, s->header_len);
+	/* a UD receiver finds this header in its buffer, and ibv_init_ah_from_wc(3) looks whether it is one */
 	put16(header + s->l3 + IP_LENGTH, IPV4_BYTES + UDP_BYTES + len);
+	put16(header + s->l3 + IP_CHECKSUM, ~fold(s->sum + IPV4_BYTES + UDP_BYTES + len));
 	put16(header + s->l3 + IPV4_BYTES + UDP_LENGTH, UDP_BYTES + len);
 	change_icrc(s, icrc_of(frame), len);
 	s->left -= len;

@@ -28,6 +28,7 @@ struct segments {
 	/* from here on segments.c's */
 	u8 header[SEGMENT_HEADER_MAX];
 	u32 header_len, l3;
+	u32 sum;	/* of the IP header, but for its length and checksum */
 	u32 size;	/* of a segment: UDP payload */
 	u32 left;	/* UDP payload still to be cut */
 	u32 count;	/* segments so far */
