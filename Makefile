@@ -136,9 +136,9 @@ $(BUILD)/tests/port/%: $(BUILD)/obj/tests/port/%.o $(BUILD)/libport.a $(BUILD)/l
 $(BUILD)/tests/netns/%: $(BUILD)/obj/tests/netns/%.o $(call objs,$(wildcard tests/netns/lib/*.c))
 	@mkdir -p $(@D)
 	$(Q)$(CC) -pthread $^ -libverbs $(TOOL_LIBS) $(SAN_LIBS) -o $@
-# One builds packets, by the transport's codec.
-$(BUILD)/tests/netns/tagged: $(BUILD)/libtransport.a
-$(BUILD)/tests/netns/tagged: TOOL_LIBS := $(PKG_LIBS)
+# These build and read packets, by the transport's codec.
+$(BUILD)/tests/netns/tagged $(BUILD)/tests/netns/segments: $(BUILD)/libtransport.a
+$(BUILD)/tests/netns/tagged $(BUILD)/tests/netns/segments: TOOL_LIBS := $(PKG_LIBS)
 
 # ---- fuzzing: libFuzzer with the golden captures as corpus; scripts/fuzz.sh runs them for a bounded time ----
 

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Every way that frames can leave (XROCE_TX=xsk|tap|live, auto): data of every kind arrives right, and the counters say that the frames did go
-# that way. Where the interface takes no redirected frames they go by AF_XDP, and it may change its mind while the program runs.
+# Every way that frames can leave (XROCE_TX=xsk|tap|live|gso, auto): data of every kind arrives right, and the counters say that the frames did go
+# that way. Where the interface takes no redirected frames they go by sockets, and it may change its mind while the program runs.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500 2
 in_a ethtool -L $IF_A rx 1 tx 1 >/dev/null && in_b ethtool -L $IF_B rx 1 tx 1 >/dev/null || netns_die "cannot set the number of queues"
@@ -14,7 +14,7 @@ left_by() {
 	n=$(kept server xroce_eng_stat "tx_$way")
 	need_least "frames in all" "$all" 100
 	need_least "frames that left by $way, of $all," "$n" $((all * 9 / 10))
-	for other in tap live; do
+	for other in tap live gso; do
 		[ $other = "$way" ] || need_equal "frames that left by $other" "$(kept server xroce_eng_stat tx_$other)" 0
 	done
 	need_equal "frames lost on their way out" "$(kept server xroce_eng_stat tx_lost)" 0
@@ -38,6 +38,34 @@ way_data() {
 	shift
 	XROCE_TX=$way data "$@" || return
 	left_by "$way"
+}
+
+# Packets that follow each other leave as one. What the peer, which has native XDP, receives are packets again, so their ICRCs are right.
+in_groups() {
+	local frames sends
+	way_data gso "$@" || return
+	frames=$(kept server xroce_eng_stat tx_gso) sends=$(kept server xroce_eng_stat tx_gso_sends)
+	need_least "packets that $frames frames left as" "$sends" 1
+	need_least "frames that left as $sends packets" "$frames" $((sends * 3 / 2))
+}
+
+# Both ends in generic mode, which receives super-packets as they are.
+generic() {
+	local way=$1
+	shift
+	XROCE_XDP=generic way_data "$way" "$@" || return
+	[ "$2" = v6 ] || need_least "super-packets received" "$(kept server xroce_rx super_packets)" 10
+}
+
+# The choice between the sockets there: by the batch.
+auto_generic() {
+	local way
+	XROCE_XDP=generic on_a timeout 10 ibv_devinfo -v | grep -q 'active_mtu:.*4096 ' || fail "active_mtu is not 4096"
+	XROCE_XDP=generic data "$@" || return
+	for way in xsk gso; do
+		need_least "frames that left by $way" "$(kept server xroce_eng_stat tx_$way)" 1
+	done
+	need_equal "frames that left otherwise" $(($(kept server xroce_eng_stat tx_packets) - $(kept server xroce_eng_stat tx_xsk) - $(kept server xroce_eng_stat tx_gso))) 0
 }
 
 # A program may ask for more than active_mtu, which is 2048 here. Frames that are too long to be redirected go by AF_XDP; the short ones do not.
@@ -110,6 +138,7 @@ end_data() {
 	need_line client "^vdata: rc seed 7 side 1: [0-9]+ messages, [0-9]+ bytes right"
 }
 
+by_gso() { counter "$1" xroce_eng_stat tx_gso; }
 redirected() { local t l; t=$(counter "$1" xroce_eng_stat tx_tap) && l=$(counter "$1" xroce_eng_stat tx_live) && echo $((t + l)); }
 by_xsk() { counter "$1" xroce_eng_stat tx_xsk; }
 # moved READER PID BEFORE: the counter has, by what is more than a batch or two.
@@ -118,15 +147,17 @@ comes_to_move() { wait_until 15 moved "$1" "$server" "$($1 "$server")" || fail "
 
 # The peer's end takes redirected frames while it has native XDP or GRO: here it has generic XDP, for its sender has more queues than it. So GRO decides.
 switching() {
+	local sockets=by_xsk
+	[ "$1" = auto ] && sockets=by_gso
 	in_a ethtool -L $IF_A tx 2
 	start_data "$1"
-	comes_to_move by_xsk "the start"
+	comes_to_move $sockets "the start"
 	need_line client 'using generic mode'
 	need_equal "frames redirected" "$(redirected "$server")" 0
 	in_b ethtool -K $IF_B gro on
 	comes_to_move redirected "GRO on"
 	in_b ethtool -K $IF_B gro off
-	comes_to_move by_xsk "GRO off"
+	comes_to_move $sockets "GRO off"
 	end_data
 	in_a ethtool -L $IF_A tx 1
 }
@@ -164,7 +195,7 @@ has_lost_ours() { [ "$(lost_ours)" -gt "$1" ]; }
 # The ring between the two ends is full of somebody else's datagrams time and again: the thread that empties it (threaded NAPI) does not keep up.
 ring_full() {
 	local way=$1 reader=redirected before ours flood
-	[ "$way" = xsk ] && reader=by_xsk
+	case $way in xsk | gso) reader=by_$way ;; esac
 	in_b ethtool -K $IF_B gro on # there is NAPI from the beginning
 	threaded 1 || return
 	start_data "$way"
@@ -173,7 +204,7 @@ ring_full() {
 	start flood a "$TOOLS/flood" $IP4_B 18
 	flood=$child
 	wait_until 15 has_dropped "$before" 5000 || fail "the flood does not fill the ring: $(tx_dropped) - $before dropped"
-	if [ "$way" != xsk ]; then
+	if [ $reader = redirected ]; then
 		wait_until 15 has_lost_ours "$ours" || fail "no frame of ours was lost"
 		wait_until 15 is_slowed "$server" 1 || fail "nobody notices that frames are lost"
 	fi
@@ -188,7 +219,7 @@ threaded() {
 	in_b unshare --mount sh -c "mount -t sysfs sysfs /sys && echo $1 >/sys/class/net/$IF_B/threaded" || fail "cannot set threaded NAPI"
 }
 
-for way in xsk tap live; do
+for way in xsk tap live gso; do
 	for t in rc uc ud; do
 		run_case ${way}_${t}_v4 way_data $way $t v4 2048 80 1
 		run_case ${way}_${t}_v6 way_data $way $t v6 1024 60 2 -e
@@ -209,4 +240,14 @@ run_case auto_switching switching auto
 run_case auto_losses_seen losses_seen auto
 run_case auto_ring_full ring_full auto
 run_case xsk_ring_full ring_full xsk
+run_case gso_groups in_groups rc v4 256 80 10
+run_case gso_groups_long in_groups rc v4 4096 80 10
+run_case gso_ring_full ring_full gso
+for t in rc uc ud; do
+	run_case gso_generic_$t generic gso $t v4 2048 80 11
+	run_case auto_generic_$t auto_generic $t v4 1024 80 12
+done
+run_case gso_generic_long generic gso rc v4 4096 80 13
+run_case gso_generic_v6 generic gso rc v6 1024 60 14
+run_case auto_generic_long auto_generic rc v4 4096 80 15
 finish_cases

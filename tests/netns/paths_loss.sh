@@ -39,7 +39,7 @@ bad_cable() {
 left_by() {
 	local other
 	need_least "frames that left by $1" "$(kept server xroce_eng_stat "tx_$1")" $(($(kept server xroce_eng_stat tx_packets) * 9 / 10))
-	for other in xsk tap live; do
+	for other in xsk tap live gso; do
 		[ $other = "$1" ] || need_equal "frames that left by $other" "$(kept server xroce_eng_stat tx_$other)" 0
 	done
 }
@@ -55,7 +55,7 @@ bad_cable_perf() {
 
 # All of it by AF_XDP is in those two, whose cable takes no redirected frames.
 run_case xsk_data_v4 bad_cable xsk v4 41 40 1024
-for way in tap live; do
+for way in tap live gso; do
 	run_case ${way}_data_v4 bad_cable $way v4 41 40 1024
 	run_case ${way}_data_v6 bad_cable $way v6 42 30 2048
 	for tool in send_bw write_bw read_bw; do

@@ -126,24 +126,32 @@ list_link() {
 # Which way frames will leave, and why not a faster one.
 list_sends() {
 	try 0 "$XROCE" list $IF_A
-	need_line cli 'sends by +AF_XDP; XDP redirection while veth takes redirected frames'
+	need_line cli 'sends by +UDP super-packets and AF_XDP; XDP redirection while veth takes redirected frames'
 	need_line cli 'path MTU +4096; active 2048, '
+	try 0 env XROCE_TX=tap "$XROCE" list $IF_A
+	need_line cli 'sends by +AF_XDP; XDP redirection while veth takes redirected frames'
+	try 0 env XROCE_XDP=generic "$XROCE" list $IF_A
+	need_line cli 'path MTU +4096$'
 	in_b ethtool -K $IF_B gro on
 	try 0 "$XROCE" list $IF_A
 	need_line cli 'sends by +XDP redirection: '
+	try 0 env XROCE_XDP=generic "$XROCE" list $IF_A
+	need_line cli 'path MTU +4096; active 2048, '
 	try 0 env XROCE_TX=xsk "$XROCE" list $IF_A
 	need_line cli 'sends by +AF_XDP, as XROCE_TX says$'
+	try 0 env XROCE_TX=gso "$XROCE" list $IF_A
+	need_line cli 'sends by +UDP super-packets, as XROCE_TX says$'
 	need_line cli 'path MTU +4096$'
 	try 0 env XROCE_TX=nosuch "$XROCE" list $IF_A
-	need_line cli 'XROCE_TX=nosuch: there are auto, xsk, tap, live'
+	need_line cli 'XROCE_TX=nosuch: there are auto, xsk, tap, live, gso'
 	need_equal "complaints" "$(grep -c XROCE_TX=nosuch "$WORK/cli.out")" 1
 	try 0 unshare --mount sh -c 'mount -t tmpfs tmpfs /dev/net && exec "$1" list "$2"' - "$XROCE" $IF_A
-	need_line cli 'sends by +AF_XDP: redirection needs /dev/net/tun: No such file'
+	need_line cli 'sends by +UDP super-packets and AF_XDP: redirection needs /dev/net/tun: No such file'
 	need_line cli 'path MTU +4096$'
 	in_b ethtool -K $IF_B gro off
 	in_a ip link add bare type bridge
 	try 0 "$XROCE" list bare
-	need_line cli 'sends by +AF_XDP: bridge takes no redirected frames'
+	need_line cli 'sends by +UDP super-packets and AF_XDP: bridge takes no redirected frames'
 	in_a ip link del bare
 }
 
@@ -152,7 +160,8 @@ list_sent() {
 	local way server client line
 
 	gids_for v4 || return
-	for way in 'xsk:TAP device 0, live frames 0, AF_XDP [1-9]' 'tap:TAP device [1-9][0-9]*, live frames 0,' 'live:TAP device 0, live frames [1-9]'; do
+	for way in 'xsk:TAP device 0, live frames 0, super-packets 0 .in 0., AF_XDP [1-9]' 'tap:TAP device [1-9][0-9]*, live frames 0,' \
+		'live:TAP device 0, live frames [1-9]' 'gso:TAP device 0, live frames 0, super-packets [1-9][0-9]* .in [1-9][0-9]*., AF_XDP 0$'; do
 		line="sent by +${way#*:}"
 		export XROCE_TX=${way%%:*}
 		start_on server a ibv_rc_pingpong -d $DEV_A -g "$gid_a" -n 100000000
@@ -176,7 +185,7 @@ doctor_redirection() {
 	need_line cli '^ok    redirection: '
 	need_line cli "^ok    $IF_A MTU: 4500 gives path MTU 4096; programs are told 2048"
 	try 0 unshare --mount sh -c 'mount -t tmpfs tmpfs /dev/net && exec "$1" doctor "$2"' - "$XROCE" $IF_A
-	need_line cli '^warn  redirection: .*AF_XDP alone, which is slower: making a TAP device: No such file.* -> .modprobe tun.'
+	need_line cli '^warn  redirection: .*another way, which is slower: making a TAP device: No such file.* -> .modprobe tun.'
 	need_line cli "^ok    $IF_A MTU: 4500 gives path MTU 4096\$"
 	try 0 setpriv --bounding-set -sys_admin "$XROCE" doctor $IF_A
 	need_line cli '^warn  redirection: .*making a network namespace: .* -> run with CAP_SYS_ADMIN'
@@ -190,6 +199,7 @@ doctor_healthy() {
 	need_line cli '^ok    XDP program: loads'
 	need_line cli '^ok    bpf_link: '
 	need_line cli '^ok    AF_XDP: '
+	need_line cli '^ok    segmentation: '
 	need_line cli "^ok    $IF_A XDP mode: native \\(veth"
 	need_line cli "^ok    $IF_A XDP hook: free"
 	need_line cli "^ok    $IF_A MTU: 4500 gives path MTU 4096"

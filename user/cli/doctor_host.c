@@ -196,8 +196,15 @@ static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 	if (p->redirect == 0)
 		finding(d, LEVEL_OK, "redirection", NULL, "a TAP device can be made: frames leave by XDP where the interface takes them so");
 	else if (p->redirect != -ENODATA)
-		finding(d, LEVEL_WARN, "redirection", redirect_remedy(p->redirect_step), "not possible, so frames leave through AF_XDP alone, which is slower: %s: %s",
+		finding(d, LEVEL_WARN, "redirection", redirect_remedy(p->redirect_step), "not possible, so frames leave another way, which is slower: %s: %s",
 			p->redirect_step, strerror(-p->redirect));
+
+	if (p->gso == 0)
+		finding(d, LEVEL_OK, "segmentation", NULL, "a packet socket can be made: frames can leave as UDP super-packets");
+	else if (p->gso != -ENODATA)
+		finding(d, LEVEL_WARN, "segmentation",
+			p->gso == -EPERM ? "run with CAP_NET_RAW" : p->gso == -EAFNOSUPPORT ? "a kernel with CONFIG_PACKET=y" : NULL,
+			"no frames leave as UDP super-packets, which is slower where they cannot be redirected: %s: %s", p->gso_step, strerror(-p->gso));
 
 	/* Not tried: by its release. */
 	d->multibuffer = p->multibuffer == -ENODATA ? netdev_kernel_multibuffer() : p->multibuffer == 0;

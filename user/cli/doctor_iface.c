@@ -53,7 +53,7 @@ static void check_addresses(struct doctor *d, const struct netdev *dev)
 static void check_mtu(struct doctor *d, const struct netdev *dev)
 {
 	const u32 pmtu = netdev_path_mtu(dev->mtu, d->multibuffer);
-	const u32 active = tx_preferred_path_mtu(dev->ifindex, pmtu);
+	const u32 active = tx_preferred_path_mtu(dev, pmtu);
 	const u32 best = d->multibuffer ? ROCE_PMTU_MAX : ROCE_PMTU_MAX / 2;
 	char remedy[160];
 

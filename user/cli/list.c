@@ -17,7 +17,7 @@ static void print_link(const struct netdev *dev)
 static void print_path_mtu(const struct netdev *dev)
 {
 	u32 pmtu = netdev_path_mtu(dev->mtu, netdev_kernel_multibuffer());
-	u32 active = tx_preferred_path_mtu(dev->ifindex, pmtu);
+	u32 active = tx_preferred_path_mtu(dev, pmtu);
 
 	if (active < pmtu)
 		printf("  path MTU  %u; active %u, as longer frames cannot be redirected\n", pmtu, active);
@@ -34,7 +34,8 @@ static void print_sent(u32 prog_id)
 
 	if (xdp_engine_stats(prog_id, &stats))
 		return;
-	printf("  sent by   TAP device %llu, live frames %llu, AF_XDP %llu", (unsigned long long)stats.tx_tap, (unsigned long long)stats.tx_live,
+	printf("  sent by   TAP device %llu, live frames %llu, super-packets %llu (in %llu), AF_XDP %llu", (unsigned long long)stats.tx_tap,
+	       (unsigned long long)stats.tx_live, (unsigned long long)stats.tx_gso, (unsigned long long)stats.tx_gso_sends,
 	       (unsigned long long)stats.tx_xsk);
 	if (stats.tx_slowed)
 		printf("; losses slowed it %llu times", (unsigned long long)stats.tx_slowed);
@@ -47,29 +48,33 @@ static void print_sent(u32 prog_id)
 static void print_outlook(const struct netdev *dev, const struct xdp_driver *driver)
 {
 	const char *name = *driver->name ? driver->name : dev->name;
+	const char *sockets = tx_may_gso(dev) ? "UDP super-packets and AF_XDP" : "AF_XDP";
 
 	switch (tx_outlook(dev->ifindex)) {
 	case TX_OUTLOOK_REDIRECT:
-		printf("  sends by  XDP redirection: TAP device and live frames; AF_XDP for long frames\n");
+		printf("  sends by  XDP redirection: TAP device and live frames; %s for long frames\n", sockets);
 		return;
 	case TX_OUTLOOK_NOT_NOW:
-		printf("  sends by  AF_XDP; XDP redirection while %s takes redirected frames%s\n", name,
+		printf("  sends by  %s; XDP redirection while %s takes redirected frames%s\n", sockets, name,
 		       strcmp(name, "veth") ? "" : ", that is, while its other end has native XDP or GRO");
 		return;
 	case TX_OUTLOOK_ZERO_COPY:
 		printf("  sends by  AF_XDP, zero-copy\n");
 		return;
-	case TX_OUTLOOK_FORCED:
+	case TX_OUTLOOK_FORCED_XSK:
 		printf("  sends by  AF_XDP, as XROCE_TX says\n");
 		return;
+	case TX_OUTLOOK_FORCED_GSO:
+		printf("  sends by  UDP super-packets, as XROCE_TX says\n");
+		return;
 	case TX_OUTLOOK_NO_NATIVE:
-		printf("  sends by  AF_XDP: %s takes no redirected frames\n", name);
+		printf("  sends by  %s: %s takes no redirected frames\n", sockets, name);
 		return;
 	case TX_OUTLOOK_UNTOLD:
-		printf("  sends by  AF_XDP: the kernel does not tell whether %s takes redirected frames; 6.3 does\n", name);
+		printf("  sends by  %s: the kernel does not tell whether %s takes redirected frames; 6.3 does\n", sockets, name);
 		return;
 	case TX_OUTLOOK_NO_TUN:
-		printf("  sends by  AF_XDP: redirection needs " TX_TUN_DEVICE ": %s\n", strerror(errno));
+		printf("  sends by  %s: redirection needs " TX_TUN_DEVICE ": %s\n", sockets, strerror(errno));
 		return;
 	}
 }
@@ -175,14 +180,16 @@ const struct command command_list = {
 		"  XDP       the program on the interface's hook and its mode; or the mode that the driver will take: native, in the driver, or\n"
 		"            generic, which any interface has and which is slower\n"
 		"  sends by  the way that frames will leave, and why not a faster one: XDP redirection (small batches through a TAP device, large\n"
-		"            ones as XDP live frames), or AF_XDP, which always works\n"
-		"  sent by   of an interface in use, the frames that left by each way (root sees it)\n"
+		"            ones as XDP live frames); else UDP super-packets of up to 64 frames through a packet socket, and AF_XDP, which always\n"
+		"            works, for frames that are alone\n"
+		"  sent by   of an interface in use, the frames that left by each way, and in how many packets those of the packet socket (root\n"
+		"            sees it)\n"
 		"  in use    the process that has opened the interface, if one has; a second one gets EBUSY\n"
 		"  GID n     entry n of the GID table: IPv4 addresses first, then global IPv6, then link-local\n"
 		"\n"
 		"Environment:\n"
 		"  " NETDEV_ENV "  limits the list to that interface\n"
-		"  XROCE_TX   auto, xsk, tap or live: takes the choice between the ways away from programs (xsk is AF_XDP alone)\n"
+		"  XROCE_TX   auto, xsk, tap, live or gso: takes the choice between the ways away from programs (xsk is AF_XDP alone)\n"
 		"\n"
 		"Exit status: 0; 1 if there is no device; 2 for wrong usage or no such interface.\n",
 };

@@ -24,7 +24,7 @@ static void print_help(FILE *out)
 		     "Environment:\n"
 		     "  " NETDEV_ENV "  the one interface that programs see as a device (xroce run --dev sets it)\n"
 		     "  XROCE_XDP  how XDP is attached: auto, native (least delay), generic (most bandwidth on veth)\n"
-		     "  XROCE_TX   which way frames leave: auto, xsk (AF_XDP alone), tap, live; others are in docs/port.md\n"
+		     "  XROCE_TX   which way frames leave: auto, xsk (AF_XDP alone), tap, live, gso; others are in docs/port.md\n"
 		     "\n"
 		     "Exit status: 0 success, 1 failure, 2 wrong usage or no such interface; see also xroce run --help.\n");
 }

@@ -80,18 +80,19 @@ bool netdev_link_message(const struct nlmsghdr *nlh, bool *is_enabled, bool *is_
 /* Read a link message into *dev (without speed, queues and GIDs); num_rx_queues apart. False if it cannot be a device. */
 static bool link_parse(const struct nlmsghdr *nlh, struct netdev *dev, u32 *num_rx_queues)
 {
-	const struct nlattr *tb[IFLA_CARRIER + 1];
+	const struct nlattr *tb[IFLA_PARENT_DEV_NAME + 1];
 	const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
 
 	if (nlh->nlmsg_type != RTM_NEWLINK || mnl_nlmsg_get_payload_len(nlh) < sizeof(*ifi) || ifi->ifi_index <= 0)
 		return false;
 	if (ifi->ifi_type != ARPHRD_ETHER && ifi->ifi_type != ARPHRD_LOOPBACK)
 		return false;
-	nl_parse(nlh, sizeof(*ifi), tb, IFLA_CARRIER);
+	nl_parse(nlh, sizeof(*ifi), tb, IFLA_PARENT_DEV_NAME);
 
 	memset(dev, 0, sizeof(*dev));
 	dev->ifindex = (u32)ifi->ifi_index;
 	dev->is_loopback = ifi->ifi_type == ARPHRD_LOOPBACK;
+	dev->is_hardware = tb[IFLA_PARENT_DEV_NAME] != NULL;
 	link_state(ifi, tb[IFLA_CARRIER], &dev->is_enabled, &dev->is_up);
 	if (!nl_get_string(tb[IFLA_IFNAME], dev->name, sizeof(dev->name)) ||
 	    !nl_get(tb[IFLA_ADDRESS], dev->mac, sizeof(dev->mac)) || !nl_get(tb[IFLA_MTU], &dev->mtu, sizeof(dev->mtu)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the environment says of the transport: XROCE_OFF=reorder,selective,rto,window,credits turns parts of it off, XROCE_ECN=1 sends
- * ECN-capable packets, XROCE_TX=auto|xsk|tap|live says which way frames leave,
+ * ECN-capable packets, XROCE_TX=auto|xsk|tap|live|gso says which way frames leave,
  * XROCE_XDP=auto|native|generic how XDP is attached. A word that is not known is named once and ignored: a program must not fail over a tuning variable.
  */
 #include <stdatomic.h>
@@ -62,7 +62,7 @@ static u32 choice_of(const char *variable, const char *const *words, u32 n, _Ato
 
 enum tx_choice options_tx(void)
 {
-	static const char *const words[] = { [TX_AUTO] = "auto", [TX_XSK] = "xsk", [TX_TAP] = "tap", [TX_LIVE] = "live" };
+	static const char *const words[] = { [TX_AUTO] = "auto", [TX_XSK] = "xsk", [TX_TAP] = "tap", [TX_LIVE] = "live", [TX_GSO] = "gso" };
 	static _Atomic bool said;
 
 	return (enum tx_choice)choice_of("XROCE_TX", words, ARRAY_SIZE(words), &said);

@@ -215,7 +215,7 @@ u64 port_deadline_ns(const struct port *port)
 
 u32 port_preferred_mtu(const struct netdev *dev, u32 path_mtu)
 {
-	return tx_preferred_path_mtu(dev->ifindex, path_mtu);
+	return tx_preferred_path_mtu(dev, path_mtu);
 }
 
 const struct port_info *port_info(const struct port *port)

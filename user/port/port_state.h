@@ -9,6 +9,7 @@
  *   tx_xsk.c     sending through them                                  vector.c   its fellows, a thread a completion vector
  *   tx_policy.c  which way frames leave                                follow.c   the interface changes, or goes away
  *   tx_redirect.c  XDP redirection: TAP, live frames                   tx_watch.c what the interface says to that
+ *   tx_gso.c       a packet socket, UDP segmentation offload
  *   tx_outlook.c   which way they would leave, told from outside
  *
  * Locks, outermost first: the list of ports (port.c), the watches' (watch.c), a channel's (wake.c), the port's own, the CQ table's (wake.c).
@@ -140,7 +141,7 @@ u64 port_deadline_ns(const struct port *port);
 
 /* ---- options.c ---- */
 /* XROCE_TX: the way that frames leave. */
-enum tx_choice { TX_AUTO, TX_XSK, TX_TAP, TX_LIVE };
+enum tx_choice { TX_AUTO, TX_XSK, TX_TAP, TX_LIVE, TX_GSO };
 enum tx_choice options_tx(void);
 /* XROCE_XDP: how the receiving program is attached. */
 enum xdp_choice { XDP_CHOICE_AUTO, XDP_CHOICE_NATIVE, XDP_CHOICE_GENERIC };

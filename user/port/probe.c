@@ -20,6 +20,7 @@
 #include <xdp/xsk.h>
 
 #include "probe.h"
+#include "tx_gso.h"
 #include "tx_redirect.h"
 #include "xroce.skel.h"
 
@@ -93,6 +94,7 @@ static void trial(struct probe *p)
 	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
 	struct xroce_bpf *bpf = xroce_bpf__open();
 	struct tx_redirect redirect;
+	struct tx_gso gso;
 	int fd;
 
 	/* As the making of a port does, where it may. */
@@ -100,6 +102,7 @@ static void trial(struct probe *p)
 	p->program = bpf ? xroce_bpf__load(bpf) : -errno;
 	p->socket = try_socket();
 	p->redirect = tx_redirect_open(&redirect, LOOPBACK_IFINDEX, &p->redirect_step);
+	p->gso = tx_gso_open(&gso, LOOPBACK_IFINDEX, &p->gso_step);
 	p->namespace = unshare(CLONE_NEWNET) ? -errno : bring_up("lo");
 	if (p->namespace)
 		goto out;
@@ -117,11 +120,12 @@ static void trial(struct probe *p)
 out:
 	xroce_bpf__destroy(bpf);
 	tx_redirect_close(&redirect);
+	tx_gso_close(&gso);
 }
 
 int probe_run(struct probe *probe)
 {
-	const struct probe untried = { -ENODATA, -ENODATA, -ENODATA, -ENODATA, -ENODATA, -ENODATA, -ENODATA, NULL };
+	const struct probe untried = { -ENODATA, -ENODATA, -ENODATA, -ENODATA, -ENODATA, -ENODATA, -ENODATA, NULL, -ENODATA, NULL };
 	struct probe *shared;
 	int ret = 0, status;
 	pid_t child;

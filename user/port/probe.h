@@ -16,6 +16,8 @@ struct probe {
 	int multibuffer; /* it binds with XDP_USE_SG */
 	int redirect;	 /* the transmit program loads, and a TAP device for it can be made (in another namespace of its own) */
 	const char *redirect_step; /* the step of that which failed */
+	int gso;	 /* a packet socket for super-packets can be made */
+	const char *gso_step;
 };
 
 /* Returns 0, or -errno if nothing could be tried. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How frames leave: one small interface with several makers. tx_xsk.c sends through an AF_XDP socket; tx_policy.c chooses between that and XDP
- * redirection (tx_redirect.c). Others join by filling in these functions.
+ * How frames leave: one small interface with several makers. tx_xsk.c sends through an AF_XDP socket; tx_policy.c chooses between that, XDP
+ * redirection (tx_redirect.c) and super-packets (tx_gso.c). Others join by filling in these functions.
  *
  * The pump asks for the room, takes frames, has the engine write them, and commits each or gives it back; tx_flush() ends the batch.
  * Under the port's lock.

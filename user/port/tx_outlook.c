@@ -12,8 +12,8 @@ enum tx_outlook tx_outlook(u32 ifindex)
 	enum tx_choice choice = options_tx();
 	u64 features;
 
-	if (choice == TX_XSK)
-		return TX_OUTLOOK_FORCED;
+	if (choice == TX_XSK || choice == TX_GSO)
+		return choice == TX_XSK ? TX_OUTLOOK_FORCED_XSK : TX_OUTLOOK_FORCED_GSO;
 	if (netdev_xdp_features(ifindex, &features))
 		return TX_OUTLOOK_UNTOLD;
 	if (features & NETDEV_XDP_XSK_ZEROCOPY && choice == TX_AUTO)
@@ -25,12 +25,22 @@ enum tx_outlook tx_outlook(u32 ifindex)
 	return features & NETDEV_XDP_NDO_XMIT ? TX_OUTLOOK_REDIRECT : TX_OUTLOOK_NOT_NOW;
 }
 
-u32 tx_preferred_path_mtu(u32 ifindex, u32 path_mtu)
+bool tx_may_gso(const struct netdev *dev)
+{
+	enum tx_choice choice = options_tx();
+
+	return choice == TX_GSO || (choice == TX_AUTO && !dev->is_hardware && netdev_kernel_multibuffer());
+}
+
+u32 tx_preferred_path_mtu(const struct netdev *dev, u32 path_mtu)
 {
 	enum tx_outlook outlook;
 
 	if (path_mtu <= REDIRECT_PATH_MTU)
 		return path_mtu;
-	outlook = tx_outlook(ifindex);
+	outlook = tx_outlook(dev->ifindex);
+	/* of whoever wants generic mode for itself, the peer is taken to be so, too: it stays as it is now */
+	if (outlook == TX_OUTLOOK_NOT_NOW && tx_may_gso(dev) && options_xdp() == XDP_CHOICE_GENERIC)
+		return path_mtu;
 	return outlook == TX_OUTLOOK_REDIRECT || outlook == TX_OUTLOOK_NOT_NOW ? REDIRECT_PATH_MTU : path_mtu;
 }

@@ -6,24 +6,30 @@
 #ifndef PORT_TX_OUTLOOK_H
 #define PORT_TX_OUTLOOK_H
 
-#include "../transport/types.h"
+#include "netdev.h"
 
 #define TX_TUN_DEVICE "/dev/net/tun"
 
 enum tx_outlook {
 	TX_OUTLOOK_REDIRECT,  /* by XDP redirection, but for frames that are too long for it */
 	TX_OUTLOOK_NOT_NOW,   /* so too, while the interface takes redirected frames; at the moment it does not */
-	/* the others: through AF_XDP alone */
-	TX_OUTLOOK_ZERO_COPY, /* as the driver has zero-copy */
-	TX_OUTLOOK_FORCED,    /* as XROCE_TX says so */
+	TX_OUTLOOK_FORCED_GSO, /* through a packet socket alone, as XROCE_TX says so */
+	TX_OUTLOOK_FORCED_XSK, /* through AF_XDP alone, as XROCE_TX says so */
+	TX_OUTLOOK_ZERO_COPY, /* so too, as the driver has zero-copy */
+	/* the others: through these two sockets, or AF_XDP alone where tx_may_gso() says so */
 	TX_OUTLOOK_NO_NATIVE, /* as the driver has no native XDP */
 	TX_OUTLOOK_UNTOLD,    /* as the kernel does not tell what the interface takes (before 6.3) */
 	TX_OUTLOOK_NO_TUN,    /* as there is no TX_TUN_DEVICE, or not for this process; errno says which */
 };
 
 enum tx_outlook tx_outlook(u32 ifindex);
+/*
+ * What cannot be redirected may leave as UDP super-packets, by XROCE_TX. If that leaves the choice: not where a kernel as old as this one would lose them in
+ * a receiver's generic XDP (without AF_XDP multi-buffer), nor where a NIC would cut them, whose way to number the packets was never seen.
+ */
+bool tx_may_gso(const struct netdev *dev);
 
 /* Of the path MTUs up to path_mtu, the largest whose frames the fastest way takes. */
-u32 tx_preferred_path_mtu(u32 ifindex, u32 path_mtu);
+u32 tx_preferred_path_mtu(const struct netdev *dev, u32 path_mtu);
 
 #endif

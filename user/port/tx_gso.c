@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <linux/sockios.h>
+#include <linux/virtio_net.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "tx_gso.h"
+
+#ifndef VIRTIO_NET_HDR_GSO_UDP_L4
+#define VIRTIO_NET_HDR_GSO_UDP_L4 5 /* younger than the headers that we build with */
+#endif
+
+#define SEND_BUFFER (4 << 20) /* what may be on its way: about 60 super-packets */
+#define SENDS_MAX   32u	      /* super-packets and single frames in a system call */
+#define PIECES_MAX  512u      /* of memory in it */
+_Static_assert(PIECES_MAX > GSO_SEGMENTS_MAX && PIECES_MAX <= 1024, "room for any super-packet; the kernel's UIO_MAXIOV is for each");
+
+struct tx_gso_call {
+	u32 sends, pieces, frames;
+	struct mmsghdr msg[SENDS_MAX];
+	u32 count[SENDS_MAX]; /* of frames in each */
+	struct {
+		struct virtio_net_hdr vnet;
+		u8 header[GSO_HEADER_BYTES];
+	} head[SENDS_MAX];
+	struct iovec piece[PIECES_MAX];
+};
+
+/* The kernel reads both in one piece. */
+_Static_assert(offsetof(struct tx_gso_call, head[0].header) - offsetof(struct tx_gso_call, head[0]) == sizeof(struct virtio_net_hdr), "no padding");
+
+/* ---- making and ending ---- */
+
+static int open_socket(u32 ifindex, int *fd, const char **why)
+{
+	const struct sockaddr_ll at = { .sll_family = AF_PACKET, .sll_ifindex = (int)ifindex };
+	const int one = 1, bytes = SEND_BUFFER;
+
+	/* protocol 0: it receives nothing */
+	*why = "making a packet socket";
+	*fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (*fd < 0)
+		return -errno;
+	/*
+	 * PACKET_QDISC_BYPASS is left out: with it the kernel drops what it would have to cut. Without room for more, what there is does.
+	 */
+	if (setsockopt(*fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
+		setsockopt(*fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	*why = "asking for PACKET_VNET_HDR";
+	if (setsockopt(*fd, SOL_PACKET, PACKET_VNET_HDR, &one, sizeof(one)))
+		return -errno;
+	*why = "binding a packet socket";
+	return bind(*fd, (const struct sockaddr *)&at, sizeof(at)) ? -errno : 0;
+}
+
+int tx_gso_open(struct tx_gso *g, u32 ifindex, const char **why)
+{
+	int err;
+
+	*g = (struct tx_gso){ .fd = -1 };
+	*why = "getting memory";
+	g->ids = calloc(1, sizeof(*g->ids));
+	g->call = calloc(1, sizeof(*g->call));
+	err = g->ids && g->call ? open_socket(ifindex, &g->fd, why) : -ENOMEM;
+	if (err)
+		tx_gso_close(g);
+	return err;
+}
+
+void tx_gso_close(struct tx_gso *g)
+{
+	if (g->fd >= 0)
+		close(g->fd);
+	free(g->ids);
+	free(g->call);
+	*g = (struct tx_gso){ .fd = -1 };
+}
+
+bool tx_gso_is_idle(const struct tx_gso *g)
+{
+	int bytes;
+
+	return ioctl(g->fd, SIOCOUTQ, &bytes) || bytes == 0;
+}
+
+/* ---- sending ---- */
+
+static void add_piece(struct tx_gso_call *c, void *at, size_t bytes)
+{
+	c->piece[c->pieces++] = (struct iovec){ .iov_base = at, .iov_len = bytes };
+}
+
+/* One packet more, of count frames. */
+static void add(struct tx_gso *g, const struct gso_frame *frame, u32 count)
+{
+	struct tx_gso_call *c = g->call;
+	struct virtio_net_hdr *vnet = &c->head[c->sends].vnet;
+	struct iovec *first = &c->piece[c->pieces];
+
+	*vnet = (struct virtio_net_hdr){ 0 };
+	if (count == 1) {
+		add_piece(c, vnet, sizeof(*vnet));
+		add_piece(c, frame->bytes, frame->len);
+	} else {
+		*vnet = (struct virtio_net_hdr){
+			.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+			.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4,
+			.hdr_len = GSO_HEADER_BYTES,
+			.gso_size = (u16)gso_join(g->ids, frame, count, c->head[c->sends].header),
+			.csum_start = GSO_UDP_AT,
+			.csum_offset = GSO_UDP_CHECKSUM_AT - GSO_UDP_AT,
+		};
+		add_piece(c, &c->head[c->sends], sizeof(c->head[0]));
+		for (u32 i = 0; i < count; i++)
+			add_piece(c, frame[i].bytes + GSO_HEADER_BYTES, frame[i].len - GSO_HEADER_BYTES);
+	}
+	c->msg[c->sends].msg_hdr = (struct msghdr){ .msg_iov = first, .msg_iovlen = (size_t)(&c->piece[c->pieces] - first) };
+	c->count[c->sends++] = count;
+	c->frames += count;
+}
+
+/* As much as one call takes. */
+static void gather(struct tx_gso *g, const struct gso_frame *frame, u32 n)
+{
+	struct tx_gso_call *c = g->call;
+
+	c->sends = c->pieces = c->frames = 0;
+	while (c->frames < n && c->sends < SENDS_MAX && c->pieces + GSO_SEGMENTS_MAX + 1 <= PIECES_MAX)
+		add(g, frame + c->frames, g->refused ? 1 : gso_count(frame + c->frames, n - c->frames));
+}
+
+static bool no_room(int err)
+{
+	return err == EAGAIN || err == ENOBUFS || err == ENOMEM;
+}
+
+/*
+ * What was gathered. Returns how many frames are done with; fewer than were gathered if there is no room for more, or if the rest is to be gathered anew.
+ * syscall(): sendmmsg() would be a cancellation point, under the port's lock.
+ */
+static u32 send_gathered(struct tx_gso *g, struct xroce_engine_stats *stats, bool *full)
+{
+	struct tx_gso_call *c = g->call;
+	u32 done = 0;
+
+	for (u32 at = 0; at < c->sends;) {
+		long sent = syscall(SYS_sendmmsg, g->fd, &c->msg[at], c->sends - at, MSG_DONTWAIT);
+
+		if (sent > 0) {
+			stats->tx_gso_sends += (u64)sent;
+			for (; sent > 0; sent--, at++) {
+				stats->tx_gso += c->count[at];
+				done += c->count[at];
+			}
+		} else if (errno == EINTR) {
+			continue;
+		} else if (no_room(errno)) {
+			*full = true;
+			return done;
+		} else if (errno == EINVAL && c->count[at] > 1) {
+			g->refused = true;
+			return done;
+		} else {
+			stats->tx_lost += c->count[at];
+			done += c->count[at++];
+		}
+	}
+	return done;
+}
+
+u32 tx_gso_send(struct tx_gso *g, const struct gso_frame *frame, u32 n, struct xroce_engine_stats *stats)
+{
+	bool full = false;
+	u32 done = 0;
+
+	while (done < n && !full) {
+		gather(g, frame + done, n - done);
+		done += send_gathered(g, stats, &full);
+	}
+	return done;
+}

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "gso.h"
+
+/* Where the fields are that differ from segment to segment, and those that a frame is told by. */
+#define ETHERTYPE_AT	 12u
+#define IP_AT		 14u
+#define IP_LEN_AT	 16u
+#define IP_ID_AT	 18u
+#define IP_FRAGMENT_AT	 20u
+#define IP_PROTOCOL_AT	 23u
+#define IP_CHECKSUM_AT	 24u
+#define IP_ADDRESSES_AT	 26u
+#define UDP_LEN_AT	 38u
+
+#define ETHERTYPE_IPV4	 0x0800u
+#define VERSION_IHL	 0x45u	/* no options */
+#define MAY_BE_FRAGMENT	 0x3fffu /* more fragments, offset */
+#define PROTOCOL_UDP	 17u
+
+static u32 get16(const u8 *at)
+{
+	return (u32)at[0] << 8 | at[1];
+}
+
+static void put16(u8 *at, u32 v)
+{
+	at[0] = (u8)(v >> 8);
+	at[1] = (u8)v;
+}
+
+/* RFC 1071: 16 bits of a sum of up to 64 Ki words, not complemented. */
+static u32 fold(u32 sum)
+{
+	sum = (sum & 0xffff) + (sum >> 16);
+	return (sum & 0xffff) + (sum >> 16);
+}
+
+/* ---- which frames ---- */
+
+/* It is what its lengths say, and RoCEv2 pads to words. */
+static bool lengths_fit(const struct gso_frame *f)
+{
+	return get16(f->bytes + IP_LEN_AT) == f->len - IP_AT && get16(f->bytes + UDP_LEN_AT) == f->len - GSO_UDP_AT && (f->len - GSO_HEADER_BYTES) % 4 == 0;
+}
+
+static bool may_lead(const struct gso_frame *f)
+{
+	const u8 *b = f->bytes;
+
+	return f->len >= GSO_HEADER_BYTES + sizeof(struct bth) + ROCE_ICRC_BYTES && f->len <= PACKET_FRAME_MAX &&
+	       get16(b + ETHERTYPE_AT) == ETHERTYPE_IPV4 && b[IP_AT] == VERSION_IHL && !(get16(b + IP_FRAGMENT_AT) & MAY_BE_FRAGMENT) &&
+	       b[IP_PROTOCOL_AT] == PROTOCOL_UDP && lengths_fit(f);
+}
+
+/* Behind a frame that may lead, and no longer than it: all of the headers is equal but lengths, identification and the IPv4 checksum over them. */
+static bool may_follow(const struct gso_frame *lead, const struct gso_frame *f)
+{
+	const u8 *a = lead->bytes, *b = f->bytes;
+
+	return f->len >= GSO_HEADER_BYTES + sizeof(struct bth) + ROCE_ICRC_BYTES && f->len <= lead->len && memcmp(a, b, IP_LEN_AT) == 0 &&
+	       memcmp(a + IP_FRAGMENT_AT, b + IP_FRAGMENT_AT, IP_CHECKSUM_AT - IP_FRAGMENT_AT) == 0 &&
+	       memcmp(a + IP_ADDRESSES_AT, b + IP_ADDRESSES_AT, UDP_LEN_AT - IP_ADDRESSES_AT) == 0 &&
+	       memcmp(a + GSO_UDP_CHECKSUM_AT, b + GSO_UDP_CHECKSUM_AT, GSO_HEADER_BYTES - GSO_UDP_CHECKSUM_AT) == 0 && lengths_fit(f);
+}
+
+u32 gso_count(const struct gso_frame *frame, u32 n)
+{
+	u32 bytes = frame->len, count = 1;
+
+	if (n < 2 || !may_lead(frame))
+		return 1;
+	n = min_u32(n, GSO_SEGMENTS_MAX);
+	while (count < n && may_follow(frame, &frame[count])) {
+		bytes += frame[count].len - GSO_HEADER_BYTES;
+		if (bytes > GSO_FRAME_MAX)
+			break;
+		if (frame[count++].len < frame->len)
+			break;
+	}
+	return count;
+}
+
+/* ---- the super-packet ---- */
+
+/* Another identification: RFC 1624 for the IPv4 checksum, and what it does to the ICRC. */
+static void identify(struct gso_ids *ids, const struct gso_frame *f, u32 id)
+{
+	u8 *stored = f->bytes + f->len - ROCE_ICRC_BYTES;
+	struct icrc_id *c = &ids->of[(f->len - GSO_HEADER_BYTES) / 4];
+	u32 was = get16(f->bytes + IP_ID_AT), icrc;
+
+	if (unlikely(!c->tail))
+		icrc_id_init(c, f->len - ROCE_ICRC_BYTES - IP_FRAGMENT_AT);
+	memcpy(&icrc, stored, sizeof(icrc));
+	icrc ^= icrc_id_change(c, (u16)(was ^ id));
+	memcpy(stored, &icrc, sizeof(icrc));
+	put16(f->bytes + IP_CHECKSUM_AT, ~fold((~get16(f->bytes + IP_CHECKSUM_AT) & 0xffff) + (~was & 0xffff) + id));
+	put16(f->bytes + IP_ID_AT, id);
+}
+
+static u32 sum16(const u8 *at, u32 bytes)
+{
+	u32 sum = 0;
+
+	for (u32 i = 0; i < bytes; i += 2)
+		sum += get16(at + i);
+	return sum;
+}
+
+/* From the first segment's; len: of UDP, with its header. */
+static void put_header(u8 header[GSO_HEADER_BYTES], const u8 *first, u32 len)
+{
+	memcpy(header, first, GSO_HEADER_BYTES);
+	put16(header + IP_LEN_AT, GSO_UDP_AT - IP_AT + len);
+	put16(header + IP_CHECKSUM_AT, 0);
+	put16(header + IP_CHECKSUM_AT, ~fold(sum16(header + IP_AT, GSO_UDP_AT - IP_AT)));
+	put16(header + UDP_LEN_AT, len);
+	put16(header + GSO_UDP_CHECKSUM_AT, fold(sum16(header + IP_ADDRESSES_AT, GSO_UDP_AT - IP_ADDRESSES_AT) + PROTOCOL_UDP + len));
+}
+
+u32 gso_join(struct gso_ids *ids, const struct gso_frame *frame, u32 count, u8 header[GSO_HEADER_BYTES])
+{
+	const u32 segment = frame->len - GSO_HEADER_BYTES;
+	u32 payload = 0;
+
+	for (u32 i = 0; i < count; i++) {
+		identify(ids, &frame[i], segment + i);
+		payload += frame[i].len - GSO_HEADER_BYTES;
+	}
+	put_header(header, frame->bytes, GSO_HEADER_BYTES - GSO_UDP_AT + payload);
+	return segment;
+}
