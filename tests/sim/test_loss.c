@@ -4,9 +4,9 @@
  * the right completions, exactly once each, and the right bytes. XROCE_SIM_MASK=forward:backward (hexadecimal) runs one mask only.
  */
 #include "pair.h"
+#include "runs.h"
 
 #include <setjmp.h>
-#include <stdlib.h>
 #include <cmocka.h>
 
 #define PMTU	256
@@ -167,32 +167,17 @@ static void run_one(struct scene *s, enum exchange ex, struct faults forward, st
 	pair_destroy(&p);
 }
 
-static bool only_mask(u32 *forward, u32 *backward)
-{
-	const char *mask = getenv("XROCE_SIM_MASK");
-
-	return mask && sscanf(mask, "%x:%x", forward, backward) == 2;
-}
-
 static void all_masks(enum exchange ex)
 {
-	u32 only_forward, only_backward;
-	bool only = only_mask(&only_forward, &only_backward);
+	struct masks m = masks_of(8, 8);
 
-	for (u32 forward = 0; forward < 256; forward++) {
-		struct scene s;
+	for (u32 forward = m.forward; forward < m.forward_end; forward++) {
+		struct scene s = scene_make();
 
-		if (only && forward != only_forward)
-			continue;
-		s = scene_make();
-		for (u32 backward = 0; backward < 256; backward++) {
-			/* Each retry needs a loss: with no more losses than retries, giving up is a bug. */
-			u32 losses = (u32)(__builtin_popcount(forward) + __builtin_popcount(backward));
-
-			if (only && backward != only_backward)
-				continue;
+		for (u32 backward = m.backward; backward < m.backward_end; backward++) {
 			world_label(s.w, "XROCE_SIM_MASK=%x:%x test_loss (%s)", forward, backward, exchanges[ex].name);
-			run_one(&s, ex, (struct faults){ .drop = forward }, (struct faults){ .drop = backward }, losses <= 7);
+			run_one(&s, ex, (struct faults){ .drop = forward }, (struct faults){ .drop = backward },
+				masks_within_retries(forward, backward));
 		}
 		world_destroy(s.w);
 	}
@@ -236,23 +221,22 @@ static void cmp_swap__every_loss_mask(void **state)
 /* One kind of fault in every mask of one direction, for each exchange. */
 static void one_kind(const char *kind, size_t member, bool is_loss)
 {
-	u32 only_forward, only_backward;
-	bool only = only_mask(&only_forward, &only_backward);
+	struct masks m = masks_of(8, 8);
 
 	for (u32 ex = 0; ex < EX_COUNT; ex++) {
 		struct scene s = scene_make();
 
-		for (u32 mask = 0; mask < 512; mask++) {
-			u32 forward = mask < 256 ? mask : 0, backward = mask < 256 ? 0 : mask - 256;
-			struct faults f = { .hold_packets = 1 + mask % 3 }, b = f;
+		for (u32 forward = m.forward; forward < m.forward_end; forward++)
+			for (u32 backward = m.backward; backward < m.backward_end; backward++) {
+				struct faults f = { .hold_packets = 1 + (forward + backward) % 3 }, b = f;
 
-			if (only && (forward != only_forward || backward != only_backward))
-				continue;
-			memcpy((char *)&f + member, &(u64){ forward }, 8);
-			memcpy((char *)&b + member, &(u64){ backward }, 8);
-			world_label(s.w, "XROCE_SIM_MASK=%x:%x test_loss %s (%s)", forward, backward, kind, exchanges[ex].name);
-			run_one(&s, (enum exchange)ex, f, b, !is_loss || __builtin_popcount(mask & 255) <= 7);
-		}
+				if (forward && backward)
+					continue;
+				memcpy((char *)&f + member, &(u64){ forward }, 8);
+				memcpy((char *)&b + member, &(u64){ backward }, 8);
+				world_label(s.w, "XROCE_SIM_MASK=%x:%x test_loss %s (%s)", forward, backward, kind, exchanges[ex].name);
+				run_one(&s, (enum exchange)ex, f, b, !is_loss || masks_within_retries(forward, backward));
+			}
 		world_destroy(s.w);
 	}
 }

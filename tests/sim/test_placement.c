@@ -4,9 +4,9 @@
  * 8-bit loss mask of both directions. XROCE_SIM_MASK=forward:backward (hexadecimal) runs one mask.
  */
 #include "raw.h"
+#include "runs.h"
 
 #include <setjmp.h>
-#include <stdlib.h>
 #include <cmocka.h>
 
 #define FLUSH_BOTH (MR_FLUSH_GLOBAL | MR_FLUSH_PERSISTENT)
@@ -297,7 +297,7 @@ static void placement__counts_as_outstanding(void **state)
 static void run_mask(struct scene *s, u32 forward, u32 backward)
 {
 	static const u64 values[] = { 100, 200, 300 };
-	bool must = __builtin_popcount(forward) + __builtin_popcount(backward) <= 7;
+	bool must = masks_within_retries(forward, backward);
 	struct pair_options o = pair_defaults();
 	struct side *a;
 	struct send list[8];
@@ -349,21 +349,18 @@ static void run_mask(struct scene *s, u32 forward, u32 backward)
 
 static void loss__once_under_every_mask(void **state)
 {
-	const char *one = getenv("XROCE_SIM_MASK");
-	u32 only_forward = 0, only_backward = 0;
-	bool only = one && sscanf(one, "%x:%x", &only_forward, &only_backward) == 2;
+	struct masks m = masks_of(8, 8);
 	struct scene s = { .w = world_create(2, 35) };
 
 	s.w->keep_frames = false;
 	s.local = world_buffer(&s.w->node[0], 64, PAIR_ACCESS_ALL);
 	s.remote = world_buffer(&s.w->node[1], 64, PAIR_ACCESS_ALL | FLUSH_BOTH);
-	for (u32 mask = 0; mask < 65536; mask++) {
-		if (only && mask != (only_forward << 8 | only_backward))
-			continue;
-		world_label(s.w, "XROCE_SIM_MASK=%x:%x test_placement", mask >> 8, mask & 255);
-		run_mask(&s, mask >> 8, mask & 255);
-		s.w->node[0].num_events = s.w->node[1].num_events = 0;
-	}
+	for (u32 forward = m.forward; forward < m.forward_end; forward++)
+		for (u32 backward = m.backward; backward < m.backward_end; backward++) {
+			world_label(s.w, "XROCE_SIM_MASK=%x:%x test_placement", forward, backward);
+			run_mask(&s, forward, backward);
+			s.w->node[0].num_events = s.w->node[1].num_events = 0;
+		}
 	world_destroy(s.w);
 }
 

@@ -7,6 +7,7 @@
  * XROCE_SIM_SEED=n runs one seed; XROCE_SIM_SEEDS=n sets how many are run.
  */
 #include "pair.h"
+#include "runs.h"
 
 #include <setjmp.h>
 #include <stdlib.h>
@@ -718,16 +719,7 @@ static void run_seed(u64 seed)
 
 static void random_workloads__match_the_oracle(void **state)
 {
-	const char *one = getenv("XROCE_SIM_SEED"), *count = getenv("XROCE_SIM_SEEDS");
-	u64 seeds = count ? strtoull(count, NULL, 0) : SEEDS;
-
-	if (one) {
-		run_seed(strtoull(one, NULL, 0));
-		return;
-	}
-	for (u64 seed = 1; seed <= seeds; seed++)
-		run_seed(seed);
-	if (seeds < SEEDS)
+	if (!run_seeds(SEEDS, run_seed))
 		return;
 	for (u32 i = 0; i < WR_OPCODES; i++)
 		assert_true(seen_op[i] || (i > WR_SEND_WITH_INV && i < WR_FLUSH));

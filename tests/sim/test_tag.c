@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Tag matching: the list and its operations, each kind of message, rendezvous, what goes wrong, and every small pattern of losses. */
 #include "pair.h"
+#include "runs.h"
 
 #include <setjmp.h>
-#include <stdlib.h>
 #include <cmocka.h>
 
 #define PMTU	  256
@@ -1033,21 +1033,16 @@ static void run_mask(struct scene *s, u32 forward, u32 backward)
 
 static void loss__every_mask(void **state)
 {
-	const char *one = getenv("XROCE_SIM_MASK");
-	u32 only_forward = 0, only_backward = 0;
-	bool only = one && sscanf(one, "%x:%x", &only_forward, &only_backward) == 2;
+	struct masks m = masks_of(7, 6);
 
-	for (u32 forward = 0; forward < 128; forward++) {
+	for (u32 forward = m.forward; forward < m.forward_end; forward++) {
 		struct scene s;
 
-		if (only && forward != only_forward)
-			continue;
 		scene_open(&s, "loss");
 		s.w->keep_frames = false;
 		pair_destroy(&s.p);
-		for (u32 backward = 0; backward < 64; backward++) {
-			/* more than seven losses in a row use up retry_cnt */
-			if (only ? backward != only_backward : __builtin_popcount(forward) + __builtin_popcount(backward) > 7)
+		for (u32 backward = m.backward; backward < m.backward_end; backward++) {
+			if (!m.one && !masks_within_retries(forward, backward))
 				continue;
 			world_label(s.w, "XROCE_SIM_MASK=%x:%x test_tag", forward, backward);
 			tag_list_free(s.srq->tags);

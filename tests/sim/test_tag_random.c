@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "pair.h"
+#include "runs.h"
 
 #include <setjmp.h>
 #include <cmocka.h>
@@ -368,16 +369,7 @@ static void run_seed(u64 seed)
 
 static void random_messages__go_where_they_belong(void **state)
 {
-	const char *one = getenv("XROCE_SIM_SEED"), *count = getenv("XROCE_SIM_SEEDS");
-	u64 seeds = count ? strtoull(count, NULL, 0) : SEEDS;
-
-	if (one) {
-		run_seed(strtoull(one, NULL, 0));
-		return;
-	}
-	for (u64 seed = 1; seed <= seeds; seed++)
-		run_seed(seed);
-	if (seeds >= SEEDS)
+	if (run_seeds(SEEDS, run_seed))
 		assert_true(seen_eager && seen_fetched && seen_unexpected && seen_asked && seen_left);
 }
 

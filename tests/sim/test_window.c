@@ -5,9 +5,9 @@
  * back over it. XROCE_SIM_MASK=forward:backward (hexadecimal) runs one loss mask.
  */
 #include "pair.h"
+#include "runs.h"
 
 #include <setjmp.h>
-#include <stdlib.h>
 #include <cmocka.h>
 
 #define PMTU	256
@@ -557,7 +557,7 @@ static void uc__has_local_requests_too(void **state)
  */
 static void run_mask(struct scene *s, u32 forward, u32 backward)
 {
-	bool must = __builtin_popcount(forward) + __builtin_popcount(backward) <= 7;
+	bool must = masks_within_retries(forward, backward);
 	struct pair_options o = options(XROCE_RC);
 	static const struct { u64 wr_id; enum cqe_opcode opcode; u32 len; } done[] = {
 		{ 900, CQE_BIND_MW, 0 }, { 1, CQE_SEND, PMTU + 9 }, { 901, CQE_LOCAL_INV, 0 }, { 2, CQE_READ, 2 * PMTU },
@@ -606,22 +606,19 @@ static void run_mask(struct scene *s, u32 forward, u32 backward)
 
 static void loss__local_requests_are_executed_once(void **state)
 {
-	const char *one = getenv("XROCE_SIM_MASK");
-	u32 only_forward = 0, only_backward = 0;
-	bool only = one && sscanf(one, "%x:%x", &only_forward, &only_backward) == 2;
+	struct masks m = masks_of(8, 8);
 	struct pair_options o = options(XROCE_RC);
 	struct scene s;
 
 	scene_open(&s, MR_WINDOW_2, XROCE_RC);
 	s.w->keep_frames = false;
 	pair_destroy(&s.p);
-	for (u32 mask = 0; mask < 65536; mask++) {
-		if (only && mask != (only_forward << 8 | only_backward))
-			continue;
-		world_label(s.w, "XROCE_SIM_MASK=%x:%x test_window", mask >> 8, mask & 255);
-		run_mask(&s, mask >> 8, mask & 255);
-		s.w->node[0].num_events = s.w->node[1].num_events = 0;
-	}
+	for (u32 forward = m.forward; forward < m.forward_end; forward++)
+		for (u32 backward = m.backward; backward < m.backward_end; backward++) {
+			world_label(s.w, "XROCE_SIM_MASK=%x:%x test_window", forward, backward);
+			run_mask(&s, forward, backward);
+			s.w->node[0].num_events = s.w->node[1].num_events = 0;
+		}
 	s.p = pair_connect(s.w, &o);
 	scene_close(&s);
 }

@@ -4,6 +4,7 @@
  * lands, whose keys count and what is refused follow from that name alone. XROCE_SIM_MASK=forward:backward (hexadecimal) runs one mask.
  */
 #include "raw.h"
+#include "runs.h"
 
 #include <setjmp.h>
 #include <stdlib.h>
@@ -554,7 +555,7 @@ static void ends__have_one_half_each(void **state)
 /* Two SRQs in turn, an atomic and a READ between: seven packets there, four to seven back. */
 static void run_mask(struct scene *s, u32 forward, u32 backward)
 {
-	bool must = __builtin_popcount(forward) + __builtin_popcount(backward) <= 7;
+	bool must = masks_within_retries(forward, backward);
 	struct pair_options o = options();
 	struct send list[4];
 	u64 value, word = START;
@@ -608,21 +609,15 @@ static void run_mask(struct scene *s, u32 forward, u32 backward)
 
 static void loss__every_mask(void **state)
 {
-	const char *one = getenv("XROCE_SIM_MASK");
-	u32 only_forward = 0, only_backward = 0;
-	bool only = one && sscanf(one, "%x:%x", &only_forward, &only_backward) == 2;
+	struct masks m = masks_of(8, 8);
 
-	for (u32 forward = 0; forward < 256; forward++) {
+	for (u32 forward = m.forward; forward < m.forward_end; forward++) {
 		struct scene s;
 
-		if (only && forward != only_forward)
-			continue;
 		scene_open(&s, "loss");
 		s.w->keep_frames = false;
 		pair_destroy(&s.p);
-		for (u32 backward = 0; backward < 256; backward++) {
-			if (only && backward != only_backward)
-				continue;
+		for (u32 backward = m.backward; backward < m.backward_end; backward++) {
 			world_label(s.w, "XROCE_SIM_MASK=%x:%x test_xrc", forward, backward);
 			run_mask(&s, forward, backward);
 		}
