@@ -164,6 +164,12 @@ void pair_destroy(struct pair *p)
 
 /* ---- work ---- */
 
+struct send request_between(const struct buffer *local, const struct buffer *remote, u64 wr_id, enum wr_opcode opcode, u32 len)
+{
+	return (struct send){ .wr_id = wr_id, .opcode = opcode, .flags = WR_SIGNALED, .num_sge = 1, .sge = { buffer_sge(local, 0, len) },
+			      .remote_addr = buffer_va(remote), .rkey = remote->mr->key };
+}
+
 static u32 send_length(const struct send *send)
 {
 	u32 length = send->length;

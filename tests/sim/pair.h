@@ -86,6 +86,9 @@ struct send {
 	u32 remote_qpn, remote_qkey;
 };
 
+/* A signaled request for len bytes, from the start of local to the start of remote or back. */
+struct send request_between(const struct buffer *local, const struct buffer *remote, u64 wr_id, enum wr_opcode opcode, u32 len);
+
 /* Post n requests and ring once. Ends the test if send_wqe_check() refuses one or the queue is full. */
 void post_sends(struct side *s, const struct send *list, u32 n);
 void post_send(struct side *s, const struct send *send);

@@ -1,35 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Completion queues under traffic: when an armed one raises its event, and what an overrun does to its QPs. */
-#include "pair.h"
+#include "scene.h"
 
 #include <setjmp.h>
 #include <cmocka.h>
 
-struct scene {
-	struct world *w;
-	struct side a[1], b[1];
-	struct buffer *local, *remote;
-};
-
 static struct scene scene_make(const struct pair_options *o, const char *name)
 {
-	struct scene s = { .w = world_create(2, 23) };
-	struct pair p;
+	struct world *w = world_create(2, 23);
 
-	world_label(s.w, "test_cq %s", name);
-	p = pair_connect(s.w, o);
-	s.a[0] = p.side[0];
-	s.b[0] = p.side[1];
-	s.local = world_buffer(s.a->node, 4096, PAIR_ACCESS_ALL);
-	s.remote = world_buffer(s.b->node, 4096, PAIR_ACCESS_ALL);
-	return s;
-}
-
-static void scene_end(struct scene *s)
-{
-	side_destroy(s->a);
-	side_destroy(s->b);
-	world_destroy(s->w);
+	world_label(w, "test_cq %s", name);
+	return scene_in(w, o, 4096);
 }
 
 static void send_message(struct scene *s, u64 wr_id, u8 flags)
@@ -106,17 +87,20 @@ static void solicited__long_messages_and_writes(void **state)
 {
 	struct pair_options o = pair_defaults();
 	struct scene s;
+	struct send write;
 
 	o.pmtu = 256;
 	s = scene_make(&o, "solicited writes");
 	arm(s.b->recv, CQ_ARMED_SOLICITED);
-	post_send(s.a, &(struct send){ .wr_id = 1, .opcode = WR_WRITE, .flags = WR_SIGNALED | WR_SOLICITED, .num_sge = 1,
-				       .sge = { buffer_sge(s.local, 0, 600) }, .remote_addr = buffer_va(s.remote), .rkey = s.remote->mr->key });
+	write = scene_request(&s, 1, WR_WRITE, 600);
+	write.flags |= WR_SOLICITED;
+	post_send(s.a, &write);
 	world_run(s.w);
 	check_eq(s.w, cq_events(s.b->node, s.b->recv), 0);
 	post_recv(s.b, 1, NULL, 0);
-	post_send(s.a, &(struct send){ .wr_id = 2, .opcode = WR_WRITE_WITH_IMM, .flags = WR_SIGNALED | WR_SOLICITED, .num_sge = 1,
-				       .sge = { buffer_sge(s.local, 0, 600) }, .remote_addr = buffer_va(s.remote), .rkey = s.remote->mr->key });
+	write.wr_id = 2;
+	write.opcode = WR_WRITE_WITH_IMM;
+	post_send(s.a, &write);
 	world_run(s.w);
 	check_eq(s.w, cq_events(s.b->node, s.b->recv), 1);
 	check(s.w, world_sent(s.w, 0, OP5_WRITE_LAST_IMM, 0)->packet.solicited);

@@ -1,43 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* RC requests that must fail: the status on both sides, the states, the events, and not one byte where it has no right to be. */
 #include "raw.h"
+#include "scene.h"
 
 #include <setjmp.h>
 #include <cmocka.h>
 
 #define BIG 4096
 
-struct scene {
-	struct world *w;
-	struct side a[1], b[1]; /* the requester, the responder */
-	struct buffer *local, *remote;
-};
-
 static struct scene scene_make(const struct pair_options *o, const char *name)
 {
-	struct scene s = { .w = world_create(2, 9) };
-	struct pair p;
+	struct world *w = world_create(2, 9);
 
-	world_label(s.w, "test_errors %s", name);
-	p = pair_connect(s.w, o);
-	s.a[0] = p.side[0];
-	s.b[0] = p.side[1];
-	s.local = world_buffer(s.a->node, BIG, PAIR_ACCESS_ALL);
-	s.remote = world_buffer(s.b->node, BIG, PAIR_ACCESS_ALL);
-	return s;
-}
-
-static void scene_end(struct scene *s)
-{
-	side_destroy(s->a);
-	side_destroy(s->b);
-	world_destroy(s->w);
-}
-
-static struct send request(struct scene *s, u64 wr_id, enum wr_opcode opcode, u32 len)
-{
-	return (struct send){ .wr_id = wr_id, .opcode = opcode, .flags = WR_SIGNALED, .num_sge = 1, .sge = { buffer_sge(s->local, 0, len) },
-			      .remote_addr = buffer_va(s->remote), .rkey = s->remote->mr->key };
+	world_label(w, "test_errors %s", name);
+	return scene_in(w, o, BIG);
 }
 
 /* ---- what the responder refuses ---- */
@@ -94,16 +70,14 @@ static void rem_access_err__both_sides(void **state)
 		post_recv_buffer(s.b, 50, s.remote, 0, 64);
 		post_recv_buffer(s.b, 51, s.remote, 0, 64);
 		/* What comes before it succeeds, what comes behind it is flushed. */
-		send = request(&s, 1, WR_READ, 8);
 		if (!f->qp_access)
-			post_send(s.a, &send);
-		send = request(&s, 2, f->opcode, f->len);
+			scene_post(&s, 1, WR_READ, 8);
+		send = scene_request(&s, 2, f->opcode, f->len);
 		send.flags = 0; /* a failure completes all the same */
 		send.rkey = target->mr->key ^ f->key_xor;
 		send.remote_addr = buffer_va(target) + (u64)f->offset;
 		post_send(s.a, &send);
-		send = request(&s, 3, WR_WRITE, 8);
-		post_send(s.a, &send);
+		scene_post(&s, 3, WR_WRITE, 8);
 		world_run(s.w);
 
 		if (!f->qp_access)
@@ -135,7 +109,7 @@ static void zero_length__needs_no_key(void **state)
 
 	o.access = 0;
 	s = scene_make(&o, "zero length");
-	send = request(&s, 1, WR_WRITE, 0);
+	send = scene_request(&s, 1, WR_WRITE, 0);
 	send.rkey = 12345;
 	send.remote_addr = 1;
 	post_send(s.a, &send);
@@ -156,13 +130,12 @@ static void receive_short__both_sides(void **state)
 	for (u32 i = 0; i < ARRAY_SIZE(lens); i++) {
 		struct pair_options o = pair_defaults();
 		struct scene s = scene_make(&o, "receive too short");
-		struct send send = request(&s, 1, WR_SEND, lens[i]);
 		u32 room = lens[i] - 1;
 
 		memset(s.remote->bytes, 0xee, BIG);
 		post_recv_buffer(s.b, 7, s.remote, 0, room);
 		post_recv_buffer(s.b, 8, s.remote, 0, room);
-		post_send(s.a, &send);
+		scene_post(&s, 1, WR_SEND, lens[i]);
 		world_run(s.w);
 		check_eq(s.w, s.a->send->n, 1);
 		expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_REM_INV_REQ_ERR, .vendor_err = VERR_NAK_INVALID_REQUEST,
@@ -184,7 +157,6 @@ static void receive_bad_lkey__both_sides(void **state)
 	for (u32 i = 0; i < 3; i++) {
 		struct scene s = scene_make(&o, "receive with a bad L_Key");
 		struct buffer *read_only = world_buffer(s.b->node, BIG, MR_REMOTE_READ);
-		struct send send = request(&s, 1, WR_SEND, 64);
 		struct sge sge = buffer_sge(i == 1 ? read_only : s.remote, 0, 64);
 
 		if (i == 0)
@@ -192,7 +164,7 @@ static void receive_bad_lkey__both_sides(void **state)
 		if (i == 2)
 			sge.addr += BIG - 63;
 		post_recv(s.b, 7, &sge, 1);
-		post_send(s.a, &send);
+		scene_post(&s, 1, WR_SEND, 64);
 		world_run(s.w);
 		expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_REM_OP_ERR, .vendor_err = VERR_NAK_REMOTE_OPERATION, .qpn = s.a->qp->qpn);
 		expect(s.w, s.b->recv, 0, .wr_id = 7, .status = CQE_LOC_PROT_ERR, .vendor_err = VERR_LKEY, .qpn = s.b->qp->qpn);
@@ -214,10 +186,10 @@ static void loc_prot_err__after_what_came_before(void **state)
 			struct pair_options o = pair_defaults();
 			struct scene s = scene_make(&o, "L_Key of a send");
 			struct buffer *other_pd = world_buffer_pd(s.a->node, BIG, PAIR_ACCESS_ALL, 2);
-			struct send send = request(&s, 1, WR_WRITE, 3000);
+			struct send send;
 
-			post_send(s.a, &send);
-			send = request(&s, 2, opcodes[i], 8);
+			scene_post(&s, 1, WR_WRITE, 3000);
+			send = scene_request(&s, 2, opcodes[i], 8);
 			if (kind == 0)
 				send.sge[0].lkey ^= 1;
 			else if (kind == 1)
@@ -225,8 +197,7 @@ static void loc_prot_err__after_what_came_before(void **state)
 			else
 				send.sge[0] = buffer_sge(other_pd, 0, 8);
 			post_send(s.a, &send);
-			send = request(&s, 3, WR_WRITE, 8);
-			post_send(s.a, &send);
+			scene_post(&s, 3, WR_WRITE, 8);
 			world_run(s.w);
 			check_eq(s.w, s.a->send->n, 3);
 			expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 3000, .qpn = s.a->qp->qpn);
@@ -245,7 +216,7 @@ static void read__needs_local_write(void **state)
 	struct pair_options o = pair_defaults();
 	struct scene s = scene_make(&o, "read into a read-only region");
 	struct buffer *read_only = world_buffer(s.a->node, BIG, MR_REMOTE_READ);
-	struct send send = request(&s, 1, WR_READ, 64);
+	struct send send = scene_request(&s, 1, WR_READ, 64);
 
 	send.sge[0] = buffer_sge(read_only, 0, 64);
 	post_send(s.a, &send);
@@ -271,7 +242,7 @@ static void region__gone_under_a_message(void **state)
 		o.pmtu = 256;
 		s = scene_make(&o, "region gone");
 		assert_int_equal(mr_add(engine_mr_table(s.b->node->engine), PAIR_PD, s.remote->bytes, 2048, 0, PAIR_ACCESS_ALL, &mr), 0);
-		send = request(&s, 1, opcodes[i], 2048);
+		send = scene_request(&s, 1, opcodes[i], 2048);
 		send.remote_addr = 0;
 		send.rkey = mr->key;
 		/* The second half of the requests or the responses is lost, so that they come when the region is gone. */
@@ -402,27 +373,21 @@ static void max_rd_atomic__zero(void **state)
 	static const enum wr_opcode opcodes[] = { WR_READ, WR_FETCH_ADD, WR_CMP_SWAP };
 
 	for (u32 i = 0; i < ARRAY_SIZE(opcodes); i++) {
-		struct world *w = world_create(2, 3);
 		struct pair_options o = pair_defaults();
-		struct buffer *local = world_buffer(&w->node[0], 64, PAIR_ACCESS_ALL), *remote = world_buffer(&w->node[1], 64, PAIR_ACCESS_ALL);
 		struct send list[2];
-		struct pair p;
+		struct scene s;
 
-		world_label(w, "test_errors max_rd_atomic 0 opcode %u", opcodes[i]);
 		o.max_rd_atomic = 0;
-		p = pair_connect(w, &o);
-		list[0] = (struct send){ .wr_id = 1, .opcode = WR_WRITE, .flags = WR_SIGNALED, .num_sge = 1, .sge = { buffer_sge(local, 0, 8) },
-					 .remote_addr = buffer_va(remote), .rkey = remote->mr->key };
-		list[1] = list[0];
-		list[1].wr_id = 2;
-		list[1].opcode = opcodes[i];
-		post_sends(&p.side[0], list, 2);
-		world_run(w);
-		check_eq(w, p.side[0].send->n, 2);
-		expect(w, p.side[0].send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 8, .qpn = p.side[0].qp->qpn);
-		expect(w, p.side[0].send, 1, .wr_id = 2, .status = CQE_LOC_QP_OP_ERR, .qpn = p.side[0].qp->qpn);
-		pair_destroy(&p);
-		world_destroy(w);
+		s = scene_make(&o, "max_rd_atomic 0");
+		world_label(s.w, "test_errors max_rd_atomic 0 opcode %u", opcodes[i]);
+		list[0] = scene_request(&s, 1, WR_WRITE, 8);
+		list[1] = scene_request(&s, 2, opcodes[i], 8);
+		post_sends(s.a, list, 2);
+		world_run(s.w);
+		check_eq(s.w, s.a->send->n, 2);
+		expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 8, .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, 1, .wr_id = 2, .status = CQE_LOC_QP_OP_ERR, .qpn = s.a->qp->qpn);
+		scene_end(&s);
 	}
 }
 
@@ -432,10 +397,9 @@ static void engine_fail__flushes_all(void **state)
 	struct pair_options o = pair_defaults();
 	struct scene s = scene_make(&o, "engine_fail__flushes_all");
 	struct side idle = side_create(s.a->node, &o, NULL);
-	struct send request_1 = request(&s, 1, WR_WRITE, 8);
 	u8 frame[PACKET_FRAME_MAX];
 
-	post_send(s.a, &request_1);
+	scene_post(&s, 1, WR_WRITE, 8);
 	check(s.w, engine_output(s.a->node->engine, frame, sizeof(frame), s.w->now_ns) > 0); /* and lost */
 	post_recv_buffer(s.a, 2, s.local, 0, 8);
 	engine_fail(s.a->node->engine);

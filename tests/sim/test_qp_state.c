@@ -1,43 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* ibv_modify_qp(3): every transition with too little, too much and wrong values; what RESET, ERR, SQD and destroying do under traffic. */
-#include "pair.h"
+#include "scene.h"
 
 #include <setjmp.h>
 #include <cmocka.h>
 
-struct scene {
-	struct world *w;
-	struct pair_options o;
-	struct side a[1], b[1];
-	struct buffer *local, *remote;
-};
-
 static struct scene scene_make(const char *name)
 {
-	struct scene s = { .w = world_create(2, 31), .o = pair_defaults() };
-	struct pair p;
+	struct world *w = world_create(2, 31);
+	struct pair_options o = pair_defaults();
 
-	world_label(s.w, "test_qp_state %s", name);
-	p = pair_connect(s.w, &s.o);
-	s.a[0] = p.side[0];
-	s.b[0] = p.side[1];
-	s.local = world_buffer(s.a->node, 65536, PAIR_ACCESS_ALL);
-	s.remote = world_buffer(s.b->node, 65536, PAIR_ACCESS_ALL);
-	return s;
-}
-
-static void scene_end(struct scene *s)
-{
-	side_destroy(s->a);
-	side_destroy(s->b);
-	world_destroy(s->w);
-}
-
-static void post_write(struct scene *s, u64 wr_id, u32 len)
-{
-	post_send(s->a, &(struct send){ .wr_id = wr_id, .opcode = WR_WRITE, .flags = WR_SIGNALED, .num_sge = 1,
-					.sge = { buffer_sge(s->local, 0, len) }, .remote_addr = buffer_va(s->remote),
-					.rkey = s->remote->mr->key });
+	world_label(w, "test_qp_state %s", name);
+	return scene_in(w, &o, 65536);
 }
 
 /* Bring a new QP to a state by the shortest way. */
@@ -203,7 +177,7 @@ static void query__says_what_was_set_and_where_it_is(void **state)
 	struct scene s = scene_make("query");
 	struct qp_attr attr;
 
-	post_write(&s, 1, 5000); /* 5 packets */
+	scene_post(&s, 1, WR_WRITE, 5000); /* 5 packets */
 	world_run(s.w);
 	qp_query(s.a->qp, &attr);
 	check_eq(s.w, attr.state, QPS_RTS);
@@ -233,7 +207,7 @@ static void packets__before_rtr_and_in_err_are_dropped(void **state)
 		check_eq(s.w, side_state(s.b, i == 2 ? QPS_ERR : QPS_RESET), 0);
 		if (states[i] == QPS_INIT)
 			side_init(s.b, &s.o);
-		post_write(&s, 1, 64);
+		scene_post(&s, 1, WR_WRITE, 64);
 		world_run_for(s.w, WORLD_LATENCY_NS * 5);
 		check_eq(s.w, s.b->node->drops.qp_state, 1);
 		check_eq(s.w, s.b->node->stats.tx_packets, 0);
@@ -274,7 +248,7 @@ static void err__flushes_both_queues_in_order(void **state)
 	for (u32 i = 0; i < 5; i++)
 		post_recv_buffer(s.a, 50 + i, s.local, 0, 64);
 	for (u32 i = 0; i < 5; i++)
-		post_write(&s, i, 5000);
+		scene_post(&s, i, WR_WRITE, 5000);
 	world_run_for(s.w, WORLD_LATENCY_NS);
 	check_eq(s.w, side_state(s.a, QPS_ERR), 0);
 	world_settle(s.w);
@@ -290,7 +264,7 @@ static void err__flushes_both_queues_in_order(void **state)
 	world_run(s.w);
 	check_eq(s.w, s.w->num_sent, 0);
 	/* What is posted in ERR is flushed too. */
-	post_write(&s, 9, 64);
+	scene_post(&s, 9, WR_WRITE, 64);
 	post_recv_buffer(s.a, 59, s.local, 0, 64);
 	world_settle(s.w);
 	expect(s.w, s.a->send, 5, .wr_id = 9, .status = CQE_WR_FLUSH_ERR, .qpn = s.a->qp->qpn);
@@ -307,11 +281,11 @@ static void reset__purges_and_starts_afresh(void **state)
 
 	post_recv_buffer(s.a, 50, s.local, 0, 64);
 	s.a->send->polled = false;
-	post_write(&s, 1, 64);
+	scene_post(&s, 1, WR_WRITE, 64);
 	world_run(s.w); /* a completion lies in the CQ */
 	s.a->node->to[1].dead = true;
 	for (u32 i = 2; i < 12; i++)
-		post_write(&s, i, 5000);
+		scene_post(&s, i, WR_WRITE, 5000);
 	world_run_for(s.w, WORLD_LATENCY_NS);
 	check_eq(s.w, side_state(s.a, QPS_RESET), 0);
 	world_poll(s.a->send);
@@ -332,7 +306,7 @@ static void reset__purges_and_starts_afresh(void **state)
 	side_rts(s.a, &s.o, 0xfffffe);
 	side_rts(s.b, &s.o, 0x777);
 	for (u32 i = 0; i < 64; i++) /* the whole queue is free again */
-		post_write(&s, 100 + i, 3000);
+		scene_post(&s, 100 + i, WR_WRITE, 3000);
 	world_run(s.w);
 	check_eq(s.w, s.a->send->n, 64);
 	for (u32 i = 0; i < 64; i++)
@@ -352,12 +326,9 @@ static void destroy__under_traffic(void **state)
 			s.a->node->to[1].drop_rate = s.b->node->to[0].drop_rate = 3000;
 			for (u32 i = 0; i < 4; i++) {
 				post_recv_buffer(s.b, i, s.remote, 0, 8192);
-				post_write(&s, i, 20000);
-				post_send(s.a, &(struct send){ .wr_id = 10 + i, .opcode = WR_READ, .flags = WR_SIGNALED, .num_sge = 1,
-							       .sge = { buffer_sge(s.local, 0, 9000) }, .remote_addr = buffer_va(s.remote),
-							       .rkey = s.remote->mr->key });
-				post_send(s.a, &(struct send){ .wr_id = 20 + i, .opcode = WR_SEND, .flags = WR_SIGNALED, .num_sge = 1,
-							       .sge = { buffer_sge(s.local, 0, 5000) } });
+				scene_post(&s, i, WR_WRITE, 20000);
+				scene_post(&s, 10 + i, WR_READ, 9000);
+				scene_post(&s, 20 + i, WR_SEND, 5000);
 			}
 			world_run_for(s.w, when * 500);
 			side_destroy(gone);
@@ -383,8 +354,8 @@ static void destroy__purges_completions(void **state)
 	struct cqe theirs = { .wr_id = 5, .qpn = other.qp->qpn, .opcode = CQE_SEND };
 
 	s.a->send->polled = false;
-	post_write(&s, 1, 64);
-	post_write(&s, 2, 64);
+	scene_post(&s, 1, WR_WRITE, 64);
+	scene_post(&s, 2, WR_WRITE, 64);
 	world_run(s.w);
 	check(s.w, cq_push(&s.a->send->cq, &theirs));
 	qp_destroy(s.a->node->engine, s.a->qp);
@@ -400,10 +371,11 @@ static void sqd__drains_and_resumes(void **state)
 {
 	struct scene s = scene_make("sqd");
 	struct qp_attr attr = { .state = QPS_SQD, .sqd_async_notify = true };
+	struct send read;
 	u32 done;
 
 	for (u32 i = 0; i < 20; i++)
-		post_write(&s, i, 20000);
+		scene_post(&s, i, WR_WRITE, 20000);
 	world_run_for(s.w, WORLD_LATENCY_NS / 2);
 	check_eq(s.w, qp_modify(s.a->node->engine, s.a->qp, &attr, QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, s.w->now_ns), 0);
 	world_run(s.w);
@@ -415,8 +387,8 @@ static void sqd__drains_and_resumes(void **state)
 	world_run(s.w);
 	check_eq(s.w, s.a->send->n, done);
 	/* It still answers. */
-	post_send(s.b, &(struct send){ .wr_id = 1, .opcode = WR_READ, .flags = WR_SIGNALED, .num_sge = 1, .sge = { buffer_sge(s.remote, 0, 64) },
-				       .remote_addr = buffer_va(s.local), .rkey = s.local->mr->key });
+	read = request_between(s.remote, s.local, 1, WR_READ, 64);
+	post_send(s.b, &read);
 	world_run(s.w);
 	check_eq(s.w, s.b->send->n, 1);
 	check_eq(s.w, side_state(s.a, QPS_RTS), 0);
@@ -427,19 +399,15 @@ static void sqd__drains_and_resumes(void **state)
 	scene_end(&s);
 }
 
-/* Two that have nothing in common but the engine. */
 /* Headers that either end keeps of earlier packets are none of the new path. */
 static void sqd__a_new_path_counts_at_once(void **state)
 {
 	struct scene s = scene_make("new path");
 	struct qp_attr attr = { .path = world_path(s.w, 0, 1, false) };
-	struct send write = { .opcode = WR_WRITE, .flags = WR_SIGNALED, .num_sge = 1, .sge = { buffer_sge(s.local, 0, 64) },
-			      .remote_addr = buffer_va(s.remote), .rkey = s.remote->mr->key };
 
 	s.w->keep_frames = true;
 	for (u64 i = 0; i < 4; i++) {
-		write.wr_id = i;
-		post_send(s.a, &write);
+		scene_post(&s, i, WR_WRITE, 64);
 		world_run(s.w);
 		expect(s.w, s.a->send, i, .wr_id = i, .opcode = CQE_WRITE, .byte_len = 64, .qpn = s.a->qp->qpn);
 	}
@@ -449,8 +417,7 @@ static void sqd__a_new_path_counts_at_once(void **state)
 	assert_int_equal(qp_modify(s.a->node->engine, s.a->qp, &attr, QP_ATTR_AV, s.w->now_ns), 0);
 	assert_int_equal(side_state(s.a, QPS_RTS), 0);
 	world_forget_sent(s.w);
-	write.wr_id = 4;
-	post_send(s.a, &write);
+	scene_post(&s, 4, WR_WRITE, 64);
 	world_run(s.w);
 	expect(s.w, s.a->send, 4, .wr_id = 4, .opcode = CQE_WRITE, .byte_len = 64, .qpn = s.a->qp->qpn);
 	check_eq(s.w, world_sent(s.w, 0, OP5_WRITE_ONLY, 0)->packet.udp_sport, attr.path.udp_sport);
@@ -462,8 +429,7 @@ static void sqd__a_new_path_counts_at_once(void **state)
 	attr.path.peer.raw[15] ^= 0x40;
 	assert_int_equal(qp_modify(s.b->node->engine, s.b->qp, &attr, QP_ATTR_AV, s.w->now_ns), 0);
 	assert_int_equal(side_state(s.b, QPS_RTS), 0);
-	write.wr_id = 5;
-	post_send(s.a, &write);
+	scene_post(&s, 5, WR_WRITE, 64);
 	world_run_for(s.w, 100 * NSEC_PER_USEC);
 	check_eq(s.w, s.b->node->drops.peer, 1);
 	check_eq(s.w, s.a->send->n, 5);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* RC on a link that loses nothing: every operation, at every size where a packet begins or ends, for every path MTU. */
-#include "pair.h"
+#include "scene.h"
 
 #include <setjmp.h>
 #include <cmocka.h>
@@ -17,32 +17,12 @@ static u32 sizes(u32 pmtu, u32 *size)
 	return ARRAY_SIZE(list);
 }
 
-/* A connected pair with a buffer at each end. */
-struct scene {
-	struct world *w;
-	struct side a[1], b[1]; /* the requester, the responder */
-	struct buffer *local, *remote;
-};
-
 static struct scene scene_make(const struct pair_options *o, const char *name)
 {
-	struct scene s = { .w = world_create(2, 1) };
-	struct pair pair;
+	struct world *w = world_create(2, 1);
 
-	world_label(s.w, "test_rc_basic %s, pmtu %u, ipv%u", name, o->pmtu, o->is_ipv6 ? 6 : 4);
-	pair = pair_connect(s.w, o);
-	s.a[0] = pair.side[0];
-	s.b[0] = pair.side[1];
-	s.local = world_buffer(s.a->node, BIG, PAIR_ACCESS_ALL);
-	s.remote = world_buffer(s.b->node, BIG, PAIR_ACCESS_ALL);
-	return s;
-}
-
-static void scene_end(struct scene *s)
-{
-	side_destroy(s->a);
-	side_destroy(s->b);
-	world_destroy(s->w);
+	world_label(w, "test_rc_basic %s, pmtu %u, ipv%u", name, o->pmtu, o->is_ipv6 ? 6 : 4);
+	return scene_in(w, o, BIG);
 }
 
 static u32 packets(u32 len, u32 pmtu)
@@ -175,9 +155,7 @@ static void read__every_size_and_pmtu(void **state)
 		for (u32 i = 0; i < n; i++) {
 			memset(s.local->bytes, 0xee, BIG);
 			world_forget_sent(s.w);
-			post_send(s.a, &(struct send){ .wr_id = 200 + i, .opcode = WR_READ, .flags = WR_SIGNALED,
-						       .sge = { buffer_sge(s.local, 0, size[i]) }, .num_sge = 1,
-						       .remote_addr = buffer_va(s.remote), .rkey = s.remote->mr->key });
+			scene_post(&s, 200 + i, WR_READ, size[i]);
 			world_run(s.w);
 			check_eq(s.w, s.a->send->n, i + 1);
 			expect(s.w, s.a->send, i, .wr_id = 200 + i, .opcode = CQE_READ, .byte_len = size[i], .qpn = s.a->qp->qpn);
@@ -346,8 +324,7 @@ static void psn__wraps(void **state)
 	for (u32 i = 0; i < 3; i++) {
 		memset(s.remote->bytes, 0, 2000);
 		post_recv_buffer(s.b, i, s.remote, 0, 2000);
-		post_send(s.a, &(struct send){ .wr_id = 10 + i, .opcode = WR_SEND, .flags = WR_SIGNALED,
-					       .sge = { buffer_sge(s.local, 0, 700) }, .num_sge = 1 });
+		scene_post(&s, 10 + i, WR_SEND, 700);
 		post_send(s.a, &(struct send){ .wr_id = 20 + i, .opcode = WR_READ, .flags = WR_SIGNALED,
 					       .sge = { buffer_sge(s.local, 5000, 1000) }, .num_sge = 1,
 					       .remote_addr = buffer_va(s.remote) + 5000, .rkey = s.remote->mr->key });
@@ -416,8 +393,7 @@ static void fence__waits_for_reads(void **state)
 	struct scene s = scene_make(&o, "fence");
 	u32 order = 0;
 
-	post_send(s.a, &(struct send){ .wr_id = 1, .opcode = WR_READ, .flags = WR_SIGNALED, .sge = { buffer_sge(s.local, 0, 5000) },
-				       .num_sge = 1, .remote_addr = buffer_va(s.remote), .rkey = s.remote->mr->key });
+	scene_post(&s, 1, WR_READ, 5000);
 	post_send(s.a, &(struct send){ .wr_id = 2, .opcode = WR_WRITE, .flags = WR_SIGNALED | WR_FENCE,
 				       .sge = { buffer_sge(s.local, 0, 5000) }, .num_sge = 1, .remote_addr = buffer_va(s.remote) + 10000,
 				       .rkey = s.remote->mr->key });

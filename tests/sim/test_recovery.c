@@ -48,8 +48,7 @@ static void scene_close(struct scene *s)
 
 static struct send request(const struct scene *s, enum wr_opcode op, u32 len)
 {
-	return (struct send){ .wr_id = 1, .opcode = op, .flags = WR_SIGNALED, .num_sge = 1, .sge = { buffer_sge(s->local, 0, len) },
-			      .remote_addr = buffer_va(s->remote), .rkey = s->remote->mr->key };
+	return request_between(s->local, s->remote, 1, op, len);
 }
 
 /* One message of LENGTH bytes from fresh buffers, with the right bytes and one completion at its end. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Receiver not ready: a receive posted late, the count of retries, and how long each timer code makes the requester wait. */
-#include "pair.h"
+#include "scene.h"
 
 #include <setjmp.h>
 #include <cmocka.h>
@@ -29,24 +29,12 @@ static void timer_table__follows_its_law(void **state)
 	}
 }
 
-struct scene {
-	struct world *w;
-	struct side a[1], b[1]; /* the requester, the responder */
-	struct buffer *local, *remote;
-};
-
 static struct scene scene_make_with(const struct world_options *wo, const struct pair_options *o, const char *name)
 {
-	struct scene s = { .w = world_create_with(2, 3, wo) };
-	struct pair pair;
+	struct world *w = world_create_with(2, 3, wo);
 
-	world_label(s.w, "test_rnr %s", name);
-	pair = pair_connect(s.w, o);
-	s.a[0] = pair.side[0];
-	s.b[0] = pair.side[1];
-	s.local = world_buffer(s.a->node, 8192, PAIR_ACCESS_ALL);
-	s.remote = world_buffer(s.b->node, 8192, PAIR_ACCESS_ALL);
-	return s;
+	world_label(w, "test_rnr %s", name);
+	return scene_in(w, o, 8192);
 }
 
 static struct scene scene_make(const struct pair_options *o, const char *name)
@@ -54,18 +42,12 @@ static struct scene scene_make(const struct pair_options *o, const char *name)
 	return scene_make_with(&(struct world_options){ 0 }, o, name);
 }
 
-static void scene_end(struct scene *s)
-{
-	side_destroy(s->a);
-	side_destroy(s->b);
-	world_destroy(s->w);
-}
-
 static void post_message(struct scene *s, u64 wr_id, u32 len, bool write_imm)
 {
-	post_send(s->a, &(struct send){ .wr_id = wr_id, .opcode = write_imm ? WR_WRITE_WITH_IMM : WR_SEND, .flags = WR_SIGNALED,
-					.sge = { buffer_sge(s->local, 0, len) }, .num_sge = 1, .imm = htobe32(5),
-					.remote_addr = buffer_va(s->remote), .rkey = s->remote->mr->key });
+	struct send send = scene_request(s, wr_id, write_imm ? WR_WRITE_WITH_IMM : WR_SEND, len);
+
+	send.imm = htobe32(5);
+	post_send(s->a, &send);
 }
 
 /* The nth packet of node 0 that starts a message. */

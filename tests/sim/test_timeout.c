@@ -1,41 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* A peer that does not answer: how often it is asked, when, and what becomes of the work. */
-#include "pair.h"
+#include "scene.h"
 
 #include <setjmp.h>
 #include <cmocka.h>
 
-struct scene {
-	struct world *w;
-	struct side a[1], b[1]; /* the requester, the responder */
-	struct buffer *local, *remote;
-};
-
 static struct scene scene_make(const struct pair_options *o, const char *name)
 {
-	struct scene s = { .w = world_create(2, 3) };
-	struct pair pair;
+	struct world *w = world_create(2, 3);
 
-	world_label(s.w, "test_timeout %s, timeout %u, retry_cnt %u", name, o->timeout, o->retry_cnt);
-	pair = pair_connect(s.w, o);
-	s.a[0] = pair.side[0];
-	s.b[0] = pair.side[1];
-	s.local = world_buffer(s.a->node, 8192, PAIR_ACCESS_ALL);
-	s.remote = world_buffer(s.b->node, 8192, PAIR_ACCESS_ALL);
-	return s;
+	world_label(w, "test_timeout %s, timeout %u, retry_cnt %u", name, o->timeout, o->retry_cnt);
+	return scene_in(w, o, 8192);
 }
 
-static void scene_end(struct scene *s)
+static void post_unsignaled(struct scene *s, u64 wr_id, enum wr_opcode opcode)
 {
-	side_destroy(s->a);
-	side_destroy(s->b);
-	world_destroy(s->w);
-}
+	struct send send = scene_request(s, wr_id, opcode, 8);
 
-static struct send request(struct scene *s, u64 wr_id, enum wr_opcode opcode, u8 flags)
-{
-	return (struct send){ .wr_id = wr_id, .opcode = opcode, .flags = flags, .num_sge = 1, .sge = { buffer_sge(s->local, 0, 8) },
-			      .remote_addr = buffer_va(s->remote), .rkey = s->remote->mr->key };
+	send.flags = 0;
+	post_send(s->a, &send);
 }
 
 static u64 timeout_ns(u32 code)
@@ -48,14 +31,12 @@ static void retry_cnt__transmissions(enum wr_opcode opcode, u8 timeout, u8 retry
 {
 	struct pair_options o = pair_defaults();
 	struct scene s;
-	struct send send;
 
 	o.timeout = timeout;
 	o.retry_cnt = retry_cnt;
 	s = scene_make(&o, "transmissions");
 	s.a->node->to[1].dead = true;
-	send = request(&s, 1, opcode, WR_SIGNALED);
-	post_send(s.a, &send);
+	scene_post(&s, 1, opcode, 8);
 	world_run(s.w);
 	check_eq(s.w, s.w->num_sent, 1u + retry_cnt);
 	for (u32 i = 0; i < s.w->num_sent; i++) {
@@ -97,13 +78,11 @@ static void timeout__zero_is_none(void **state)
 {
 	struct pair_options o = pair_defaults();
 	struct scene s;
-	struct send send;
 
 	o.timeout = 0;
 	s = scene_make(&o, "none");
 	s.a->node->to[1].dead = true;
-	send = request(&s, 1, WR_SEND, WR_SIGNALED);
-	post_send(s.a, &send);
+	scene_post(&s, 1, WR_SEND, 8);
 	world_run(s.w);
 	check_eq(s.w, engine_deadline_ns(s.a->node->engine), NSEC_NEVER);
 	world_run_for(s.w, 100000 * NSEC_PER_SEC);
@@ -118,10 +97,9 @@ static void timeout__idle_has_no_deadline(void **state)
 {
 	struct pair_options o = pair_defaults();
 	struct scene s = scene_make(&o, "idle");
-	struct send send = request(&s, 1, WR_WRITE, WR_SIGNALED);
 
 	check_eq(s.w, engine_deadline_ns(s.a->node->engine), NSEC_NEVER);
-	post_send(s.a, &send);
+	scene_post(&s, 1, WR_WRITE, 8);
 	world_settle(s.w);
 	check(s.w, engine_deadline_ns(s.a->node->engine) != NSEC_NEVER);
 	world_run(s.w);
@@ -143,11 +121,10 @@ static void timeout__flushes_in_order(void **state)
 	for (u32 i = 0; i < 4; i++)
 		post_recv_buffer(s.a, 100 + i, s.local, 0, 64);
 	for (u32 i = 0; i < 30; i++) {
-		struct send send = request(&s, i, opcodes[i % 5], i % 3 ? 0 : WR_SIGNALED);
-
-		if (i == 0)
-			send.flags = 0;
-		post_send(s.a, &send);
+		if (i == 0 || i % 3)
+			post_unsignaled(&s, i, opcodes[i % 5]);
+		else
+			scene_post(&s, i, opcodes[i % 5], 8);
 	}
 	world_run(s.w);
 	check_eq(s.w, s.a->send->n, 30);
@@ -168,18 +145,15 @@ static void timeout__after_some_success(void **state)
 
 	o.retry_cnt = 1;
 	s = scene_make(&o, "some success");
-	for (u32 i = 0; i < 3; i++) {
-		struct send send = request(&s, i, WR_WRITE, i == 1 ? 0 : WR_SIGNALED);
-
-		post_send(s.a, &send);
-		world_run(s.w);
-	}
+	scene_post(&s, 0, WR_WRITE, 8);
+	world_run(s.w);
+	post_unsignaled(&s, 1, WR_WRITE);
+	world_run(s.w);
+	scene_post(&s, 2, WR_WRITE, 8);
+	world_run(s.w);
 	s.a->node->to[1].dead = true;
-	for (u32 i = 3; i < 5; i++) {
-		struct send send = request(&s, i, WR_WRITE, 0);
-
-		post_send(s.a, &send);
-	}
+	post_unsignaled(&s, 3, WR_WRITE);
+	post_unsignaled(&s, 4, WR_WRITE);
 	world_run(s.w);
 	check_eq(s.w, s.a->send->n, 4);
 	expect(s.w, s.a->send, 0, .wr_id = 0, .opcode = CQE_WRITE, .byte_len = 8, .qpn = s.a->qp->qpn);
@@ -200,9 +174,7 @@ static void retry_cnt__starts_again_on_progress(void **state)
 	/* Two of three transmissions of every message are lost. */
 	s.a->node->to[1].drop = 0xb6db6db6db6db6db;
 	for (u32 i = 0; i < 12; i++) {
-		struct send send = request(&s, i, WR_WRITE, WR_SIGNALED);
-
-		post_send(s.a, &send);
+		scene_post(&s, i, WR_WRITE, 8);
 		world_run(s.w);
 		check_eq(s.w, s.a->send->n, i + 1);
 		expect(s.w, s.a->send, i, .wr_id = i, .opcode = CQE_WRITE, .byte_len = 8, .qpn = s.a->qp->qpn);

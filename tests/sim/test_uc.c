@@ -1,42 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* UC: what is lost is lost with its message, the next one is fine, and nobody says a word. */
 #include "raw.h"
+#include "scene.h"
 
 #include <setjmp.h>
 #include <cmocka.h>
 
 #define PMTU 256
 
-struct scene {
-	struct world *w;
-	struct side a[1], b[1]; /* the sender, the receiver */
-	struct buffer *local, *remote;
-};
-
 static struct scene scene_make(const char *name)
 {
-	struct scene s = { .w = world_create(2, 13) };
+	struct world *w = world_create(2, 13);
 	struct pair_options o = pair_defaults();
-	struct pair p;
 
-	world_label(s.w, "test_uc %s", name);
+	world_label(w, "test_uc %s", name);
 	o.transport = XROCE_UC;
 	o.pmtu = PMTU;
-	p = pair_connect(s.w, &o);
-	s.a[0] = p.side[0];
-	s.b[0] = p.side[1];
-	s.local = world_buffer(s.a->node, 8192, PAIR_ACCESS_ALL);
-	s.remote = world_buffer(s.b->node, 8192, PAIR_ACCESS_ALL);
-	return s;
+	return scene_in(w, &o, 8192);
 }
 
-static void scene_end(struct scene *s)
+static void end_in_silence(struct scene *s)
 {
 	check_eq(s->w, s->b->node->stats.tx_packets, 0); /* no answer, ever */
 	check_eq(s->w, qp_state(s->b->qp), QPS_RTS);
-	side_destroy(s->a);
-	side_destroy(s->b);
-	world_destroy(s->w);
+	scene_end(s);
 }
 
 static void send_message(struct scene *s, u64 wr_id, enum wr_opcode opcode, u32 len)
@@ -76,7 +63,7 @@ static void every_operation__every_size(void **state)
 			check_eq(s.w, s.a->send->n, sent);
 			check_eq(s.w, s.b->recv->n, received);
 		}
-	scene_end(&s);
+	end_in_silence(&s);
 }
 
 /*
@@ -108,7 +95,7 @@ static void send__every_loss_mask(void **state)
 			expect(s.w, s.a->send, i, .wr_id = i, .opcode = CQE_SEND, .byte_len = 2 * PMTU + 9, .qpn = s.a->qp->qpn);
 		check_eq(s.w, s.b->recv->n, arrived);
 		check_eq(s.w, s.b->node->num_events, 0);
-		scene_end(&s);
+		end_in_silence(&s);
 	}
 }
 
@@ -132,7 +119,7 @@ static void write_imm__every_loss_mask(void **state)
 			arrived++;
 		}
 		check_eq(s.w, s.b->recv->n, arrived);
-		scene_end(&s);
+		end_in_silence(&s);
 	}
 }
 
@@ -152,7 +139,7 @@ static void receive__missing_or_short_is_counted(void **state)
 	send_message(&s, 3, WR_SEND, 599);
 	check_eq(s.w, s.b->recv->n, 1);
 	expect(s.w, s.b->recv, 0, .wr_id = 5, .opcode = CQE_RECV, .byte_len = 599, .qpn = s.b->qp->qpn);
-	scene_end(&s);
+	end_in_silence(&s);
 }
 
 static void write__bad_key_is_dropped_and_counted(void **state)
@@ -168,7 +155,7 @@ static void write__bad_key_is_dropped_and_counted(void **state)
 	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 600, .qpn = s.a->qp->qpn);
 	send_message(&s, 2, WR_WRITE, 600);
 	check(s.w, memcmp(s.remote->bytes + 4096, s.local->bytes + 32, 600) == 0);
-	scene_end(&s);
+	end_in_silence(&s);
 }
 
 /* No AckReq on UC; a timeout or retry means nothing there. */
@@ -181,7 +168,7 @@ static void packets__ask_for_no_ack(void **state)
 	for (u32 i = 0; i < s.w->num_sent; i++)
 		check(s.w, !s.w->sent[i].packet.ackreq && OPCODE_TRANSPORT(s.w->sent[i].packet.opcode) == XROCE_UC);
 	check_eq(s.w, engine_deadline_ns(s.a->node->engine), NSEC_NEVER);
-	scene_end(&s);
+	end_in_silence(&s);
 }
 
 /* A local fault stops the sender only: SQE, and RTS again by modify. */
@@ -206,7 +193,7 @@ static void local_error__goes_to_sqe(void **state)
 	send_message(&s, 3, WR_SEND, 600);
 	expect(s.w, s.a->send, 2, .wr_id = 3, .opcode = CQE_SEND, .byte_len = 600, .qpn = s.a->qp->qpn);
 	expect(s.w, s.b->recv, 0, .wr_id = 1, .opcode = CQE_RECV, .byte_len = 600, .qpn = s.b->qp->qpn);
-	scene_end(&s);
+	end_in_silence(&s);
 }
 
 /* Any order of opcodes does no more than lose messages. */

@@ -1,40 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* UD: one packet a message, 40 bytes of GRH in front, Q_Keys, and what happens to datagrams that nobody can take. */
-#include "pair.h"
+#include "scene.h"
 
 #include <setjmp.h>
 #include <cmocka.h>
 
-struct scene {
-	struct world *w;
-	struct side a[1], b[1]; /* the sender, the receiver */
-	struct buffer *local, *remote;
-	struct path path;
-};
-
 static struct scene scene_make(const char *name, bool is_ipv6)
 {
-	struct scene s = { .w = world_create(3, 17) };
+	struct world *w = world_create(3, 17);
 	struct pair_options o = pair_defaults();
-	struct pair p;
 
-	world_label(s.w, "test_ud %s, ipv%u", name, is_ipv6 ? 6 : 4);
+	world_label(w, "test_ud %s, ipv%u", name, is_ipv6 ? 6 : 4);
 	o.transport = XROCE_UD;
-	p = pair_connect(s.w, &o);
-	s.a[0] = p.side[0];
-	s.b[0] = p.side[1];
-	s.local = world_buffer(s.a->node, 8192, PAIR_ACCESS_ALL);
-	s.remote = world_buffer(s.b->node, 8192, PAIR_ACCESS_ALL);
-	s.path = world_path(s.w, 0, 1, is_ipv6);
-	return s;
+	o.is_ipv6 = is_ipv6;
+	return scene_in(w, &o, 8192);
 }
 
-static void scene_end(struct scene *s)
+static void end_in_silence(struct scene *s)
 {
 	check_eq(s->w, s->b->node->stats.tx_packets, 0);
-	side_destroy(s->a);
-	side_destroy(s->b);
-	world_destroy(s->w);
+	scene_end(s);
 }
 
 static struct send datagram(struct scene *s, u64 wr_id, u32 len)
@@ -74,7 +59,7 @@ static void sizes(bool is_ipv6, bool imm)
 			check(s.w, memcmp(s.remote->bytes + 28, f->packet.ip, 20) == 0);
 	}
 	check_eq(s.w, s.a->send->n, ARRAY_SIZE(sizes));
-	scene_end(&s);
+	end_in_silence(&s);
 }
 
 static void send__every_size(void **state)
@@ -104,7 +89,7 @@ static void grh__may_be_split_over_sges(void **state)
 	check(s.w, memcmp(s.remote->bytes + 1000, s.w->sent[0].packet.ip + 5, 15) == 0);
 	check(s.w, memcmp(s.remote->bytes + 1015, s.local->bytes, 5) == 0);
 	check(s.w, memcmp(s.remote->bytes + 2000, s.local->bytes + 5, 95) == 0);
-	scene_end(&s);
+	end_in_silence(&s);
 }
 
 static void qkey__must_match(void **state)
@@ -128,7 +113,7 @@ static void qkey__must_match(void **state)
 	check_eq(s.w, world_sent(s.w, 0, OP5_SEND_ONLY, 1)->packet.qkey, PAIR_QKEY);
 	expect(s.w, s.b->recv, 0, .wr_id = 5, .opcode = CQE_RECV, .byte_len = 50, .qpn = s.b->qp->qpn, .src_qpn = s.a->qp->qpn,
 	       .flags = CQE_GRH);
-	scene_end(&s);
+	end_in_silence(&s);
 }
 
 static void receive__missing_or_short_is_counted(void **state)
@@ -155,7 +140,7 @@ static void receive__missing_or_short_is_counted(void **state)
 	       .flags = CQE_GRH);
 	check_eq(s.w, s.a->send->n, 3);
 	check_eq(s.w, qp_state(s.b->qp), QPS_RTS);
-	scene_end(&s);
+	end_in_silence(&s);
 }
 
 static void send__longer_than_the_mtu(void **state)
@@ -177,7 +162,7 @@ static void send__longer_than_the_mtu(void **state)
 	world_run(s.w);
 	expect(s.w, s.a->send, 1, .wr_id = 2, .opcode = CQE_SEND, .byte_len = 10, .qpn = s.a->qp->qpn);
 	check_eq(s.w, s.b->recv->n, 1);
-	scene_end(&s);
+	end_in_silence(&s);
 }
 
 /* One QP, many peers: each datagram goes where its own path says. */
@@ -215,7 +200,7 @@ static void send__each_its_own_path(void **state)
 		       .src_qpn = s.a->qp->qpn, .flags = CQE_GRH);
 	}
 	side_destroy(&c);
-	scene_end(&s);
+	end_in_silence(&s);
 }
 
 /* Lost, repeated and late datagrams: those that arrive are whole, in receives of their own. */
@@ -244,7 +229,7 @@ static void faults__are_the_applications(void **state)
 		check_eq(s.w, e->byte_len, 50 + be32toh(e->imm));
 		check(s.w, bytes_are(s.remote->bytes + i * 200 + 40, e->byte_len - 40, 0));
 	}
-	scene_end(&s);
+	end_in_silence(&s);
 }
 
 /* RDMA and messages of several packets do not exist here. */
@@ -259,7 +244,7 @@ static void send_wqe_check__ud_opcodes(void **state)
 		send.opcode = bad[i];
 		check_eq(s.w, try_post_send(s.a, &send), EINVAL);
 	}
-	scene_end(&s);
+	end_in_silence(&s);
 }
 
 int main(void)

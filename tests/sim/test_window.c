@@ -289,7 +289,29 @@ static void local_inv__closes_a_type_2_window(void **state)
 	scene_close(&s);
 }
 
-/* What a LOCAL_INV may not name: the WR fails in its turn, behind a WRITE that takes a repair. */
+/*
+ * A local request of b's that is refused: it fails in its turn, behind a WRITE that takes a repair, and although unsignaled; what is behind it
+ * is flushed.
+ */
+static void check_refused(struct scene *s, struct side *b, const struct send *local, enum cqe_status status)
+{
+	struct send list[3] = { request_between(s->region, s->local, 1, WR_WRITE, 3 * PMTU), *local };
+
+	list[1].flags = 0;
+	list[2] = list[0];
+	list[2].wr_id = 2;
+	b->send->n = 0;
+	s->w->node[1].to[0].count = 0;
+	s->w->node[1].to[0].drop = 2;
+	post_sends(b, list, 3);
+	world_run(s->w);
+	check_eq(s->w, b->send->n, 3);
+	expect(s->w, b->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 3 * PMTU, .qpn = b->qp->qpn);
+	expect(s->w, b->send, 1, .wr_id = local->wr_id, .status = status, .qpn = b->qp->qpn);
+	expect(s->w, b->send, 2, .wr_id = 2, .status = CQE_WR_FLUSH_ERR, .qpn = b->qp->qpn);
+}
+
+/* What a LOCAL_INV may not name. */
 static void local_inv__refused(void **state)
 {
 	enum { UNBOUND, REGION, UNKNOWN, OLD_KEY, TYPE_1, OTHER_QP, CASES };
@@ -298,43 +320,22 @@ static void local_inv__refused(void **state)
 		struct pair_options o = options(XROCE_RC);
 		struct scene s;
 		struct pair other;
-		struct send list[3];
+		struct send inv;
 
 		scene_open(&s, i == TYPE_1 ? MR_WINDOW_1 : MR_WINDOW_2, XROCE_RC);
 		world_label(s.w, "test_window local inv refused %u", i);
 		other = pair_connect(s.w, &o);
 		if (i != UNBOUND)
 			bind(&s, MR_REMOTE_WRITE);
-		s.b->send->n = 0;
-		list[0] = (struct send){ .wr_id = 1, .opcode = WR_WRITE, .num_sge = 1, .flags = WR_SIGNALED, .remote_addr = buffer_va(s.local),
-					 .sge = { buffer_sge(s.region, 0, 3 * PMTU) }, .rkey = s.local->mr->key };
-		list[1] = local_inv(i == REGION ? s.region->mr->key : i == UNKNOWN ? 0x77777777 : i == OLD_KEY ? s.mw->key - 1 : s.mw->key);
-		list[1].flags = 0; /* fails aloud all the same */
-		list[2] = list[0];
-		list[2].wr_id = 2;
-		if (i == OTHER_QP) {
-			struct side *b = &other.side[1];
-
-			post_sends(b, list, 3);
-			world_run(s.w);
-			expect(s.w, b->send, 1, .wr_id = 901, .status = CQE_LOC_QP_OP_ERR, .qpn = b->qp->qpn);
-			check(s.w, s.mw->region != NULL);
-		} else {
-			s.w->node[1].to[0].count = 0;
-			s.w->node[1].to[0].drop = 2;
-			post_sends(s.b, list, 3);
-			world_run(s.w);
-			check_eq(s.w, s.b->send->n, 3);
-			expect(s.w, s.b->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 3 * PMTU, .qpn = s.b->qp->qpn);
-			expect(s.w, s.b->send, 1, .wr_id = 901, .status = CQE_LOC_QP_OP_ERR, .qpn = s.b->qp->qpn);
-			expect(s.w, s.b->send, 2, .wr_id = 2, .status = CQE_WR_FLUSH_ERR, .qpn = s.b->qp->qpn);
-		}
+		inv = local_inv(i == REGION ? s.region->mr->key : i == UNKNOWN ? 0x77777777 : i == OLD_KEY ? s.mw->key - 1 : s.mw->key);
+		check_refused(&s, i == OTHER_QP ? &other.side[1] : s.b, &inv, CQE_LOC_QP_OP_ERR);
+		check_eq(s.w, s.mw->region != NULL, i != UNBOUND);
 		pair_destroy(&other);
 		scene_close(&s);
 	}
 }
 
-/* Each reason to refuse a bind: MW_BIND_ERR behind a WRITE that takes a repair, the window as it was. */
+/* Each reason to refuse a bind; the window is as it was. */
 static void bind__refused_in_order(void **state)
 {
 	enum { NO_WINDOW, A_REGION, ANOTHER_KEY, NO_REGION, REGION_PD, WINDOW_PD, TOO_LONG, BEFORE, OVERFLOW, NO_BIND_RIGHT, NO_LOCAL_WRITE,
@@ -342,7 +343,7 @@ static void bind__refused_in_order(void **state)
 
 	for (u32 i = 0; i < CASES; i++) {
 		struct scene s;
-		struct send list[3];
+		struct send send;
 		struct buffer *region;
 		struct mr *mw = NULL;
 		struct mr_table *t;
@@ -359,54 +360,41 @@ static void bind__refused_in_order(void **state)
 			assert_int_equal(mw_add(t, i == WINDOW_PD ? OTHER_PD : PAIR_PD, MR_WINDOW_1, &mw), 0);
 		if (i == ONTO_A_WINDOW)
 			assert_int_equal(mw_bind(t, mw, mw->key, s.region->mr->key, buffer_va(s.region), 4096, MR_REMOTE_WRITE, 0), 0);
-		list[0] = (struct send){ .wr_id = 1, .opcode = WR_WRITE, .flags = WR_SIGNALED, .num_sge = 1, .remote_addr = buffer_va(s.local),
-					 .sge = { buffer_sge(s.region, 0, 3 * PMTU) }, .rkey = s.local->mr->key };
-		list[1] = bind_request(i == WINDOW_PD ? mw : s.mw, region, FROM, LENGTH, MR_REMOTE_WRITE);
-		list[1].flags = 0;
-		list[2] = list[0];
-		list[2].wr_id = 2;
+		send = bind_request(i == WINDOW_PD ? mw : s.mw, region, FROM, LENGTH, MR_REMOTE_WRITE);
 		switch (i) {
 		case NO_WINDOW:
-			list[1].bind.mw_key = 0x77777777;
+			send.bind.mw_key = 0x77777777;
 			break;
 		case A_REGION:
-			list[1].bind.mw_key = s.region->mr->key;
-			list[1].bind.new_key = next_key(s.region->mr->key);
+			send.bind.mw_key = s.region->mr->key;
+			send.bind.new_key = next_key(s.region->mr->key);
 			break;
 		case ANOTHER_KEY:
-			list[1].bind.new_key ^= 0x100;
+			send.bind.new_key ^= 0x100;
 			break;
 		case NO_REGION:
-			list[1].bind.lkey = 0x77777777;
+			send.bind.lkey = 0x77777777;
 			break;
 		case TOO_LONG:
-			list[1].bind.length = 4096 - FROM + 1;
+			send.bind.length = 4096 - FROM + 1;
 			break;
 		case BEFORE:
-			list[1].bind.addr = buffer_va(s.region) - 1;
+			send.bind.addr = buffer_va(s.region) - 1;
 			break;
 		case OVERFLOW:
-			list[1].bind.length = ~0ull;
+			send.bind.length = ~0ull;
 			break;
 		case BAD_RIGHT:
-			list[1].bind.access |= MR_LOCAL_WRITE;
+			send.bind.access |= MR_LOCAL_WRITE;
 			break;
 		case EMPTY:
-			list[1].bind.length = 0;
+			send.bind.length = 0;
 			break;
 		case ONTO_A_WINDOW:
-			list[1].bind.lkey = mw->key;
+			send.bind.lkey = mw->key;
 			break;
 		}
-		s.b->send->n = 0;
-		s.w->node[1].to[0].count = 0;
-		s.w->node[1].to[0].drop = 2;
-		post_sends(s.b, list, 3);
-		world_run(s.w);
-		check_eq(s.w, s.b->send->n, 3);
-		expect(s.w, s.b->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 3 * PMTU, .qpn = s.b->qp->qpn);
-		expect(s.w, s.b->send, 1, .wr_id = 900, .status = CQE_MW_BIND_ERR, .qpn = s.b->qp->qpn);
-		expect(s.w, s.b->send, 2, .wr_id = 2, .status = CQE_WR_FLUSH_ERR, .qpn = s.b->qp->qpn);
+		check_refused(&s, s.b, &send, CQE_MW_BIND_ERR);
 		check_eq(s.w, s.mw->region != NULL, i == BOUND);
 		if (mw)
 			mr_remove(t, mw);
@@ -488,8 +476,7 @@ static void fence__holds_a_local_request(void **state)
 		world_label(s.w, "test_window fence %u", fence);
 		bind(&s, MR_REMOTE_WRITE);
 		s.b->send->n = 0;
-		list[0] = (struct send){ .wr_id = 1, .opcode = WR_READ, .flags = WR_SIGNALED, .num_sge = 1, .remote_addr = buffer_va(s.local),
-					 .sge = { buffer_sge(s.region, 0, 100) }, .rkey = s.local->mr->key };
+		list[0] = request_between(s.region, s.local, 1, WR_READ, 100);
 		list[1] = local_inv(s.mw->key);
 		list[1].flags |= fence ? WR_FENCE : 0;
 		s.w->node[0].to[1].count = 0;
@@ -534,8 +521,7 @@ static void uc__has_local_requests_too(void **state)
 
 	scene_open(&s, MR_WINDOW_2, XROCE_UC);
 	world_label(s.w, "test_window uc");
-	list[0] = (struct send){ .wr_id = 1, .opcode = WR_WRITE, .flags = WR_SIGNALED, .num_sge = 1, .remote_addr = buffer_va(s.local),
-				 .sge = { buffer_sge(s.region, 0, 3 * PMTU) }, .rkey = s.local->mr->key };
+	list[0] = request_between(s.region, s.local, 1, WR_WRITE, 3 * PMTU);
 	list[1] = bind_request(s.mw, s.region, FROM, LENGTH, MR_REMOTE_WRITE);
 	list[2] = list[0];
 	list[2].wr_id = 2;
