@@ -27,11 +27,48 @@ struct raw raw_create(const struct pair_options *o, const char *label)
 	return r;
 }
 
+struct raw raw_create_small(const char *label)
+{
+	struct pair_options o = pair_defaults();
+
+	o.pmtu = RAW_PMTU;
+	o.max_dest_rd_atomic = 2;
+	return raw_create(&o, label);
+}
+
 void raw_destroy(struct raw *r)
 {
 	side_destroy(&r->s);
 	world_destroy(r->w);
 	free(r->frame);
+}
+
+struct packet raw_request(u8 opcode, u32 psn)
+{
+	return (struct packet){ .opcode = opcode, .psn = psn, .ackreq = true };
+}
+
+struct packet raw_access(const struct raw *r, u8 opcode, u32 psn, u32 offset, u32 len)
+{
+	struct packet p = raw_request(opcode, psn);
+
+	p.va = buffer_va(r->mem) + offset;
+	p.rkey = r->mem->mr->key;
+	p.dma_len = len;
+	return p;
+}
+
+u64 raw_load(const struct raw *r, u32 offset)
+{
+	u64 value;
+
+	memcpy(&value, r->mem->bytes + offset, sizeof(value));
+	return value;
+}
+
+void raw_store(struct raw *r, u32 offset, u64 value)
+{
+	memcpy(r->mem->bytes + offset, &value, sizeof(value));
 }
 
 u32 raw_build(struct raw *r, struct packet p, const void *payload, u32 len)
@@ -52,6 +89,12 @@ u32 raw_build(struct raw *r, struct packet p, const void *payload, u32 len)
 		buffer_fill(at, len, p.psn);
 	r->frame_len = packet_seal(r->frame, at, len);
 	return r->frame_len;
+}
+
+int raw_deliver(struct raw *r, struct packet p, const void *payload, u32 len)
+{
+	raw_build(r, p, payload, len);
+	return world_deliver(r->w, 1, r->frame, r->frame_len);
 }
 
 int raw_send_frame(struct raw *r)
@@ -95,4 +138,16 @@ void raw_expect_silence(struct raw *r, const char *file, int line)
 	if (p)
 		print_error("answered %s psn %06x syndrome %02x\n", opcode_name(p->opcode), p->psn, p->syndrome);
 	world_check(r->w, !p, "no answer", file, line);
+}
+
+void raw_expect_failed(struct raw *r, u8 nak, const char *file, int line)
+{
+	enum engine_event_type event = nak == NAK_REMOTE_ACCESS ? EVENT_QP_ACCESS_ERR : EVENT_QP_REQ_ERR;
+	struct packet late = raw_request(OPCODE(r->s.qp->transport, OP5_SEND_ONLY), RAW_PSN);
+
+	world_check_u64(r->w, qp_state(r->s.qp), QPS_ERR, "state", file, line);
+	world_check_u64(r->w, world_events(r->s.node, event, r->s.qp), 1, "events of the failure", file, line);
+	world_check_u64(r->w, world_events(r->s.node, EVENT_QP_STATE, r->s.qp), 1, "events of the state", file, line);
+	world_check_u64(r->w, raw_send(r, late, NULL, 4), 1 + XROCE_DROP_qp_state, "drop", file, line);
+	raw_expect_silence(r, file, line);
 }

@@ -23,13 +23,25 @@ struct raw {
 };
 
 struct raw raw_create(const struct pair_options *o, const char *label);
+/* The defaults but for a path MTU of RAW_PMTU and room for two READs and atomics. */
+struct raw raw_create_small(const char *label);
+#define RAW_PMTU 256
 void raw_destroy(struct raw *r);
+
+/* A request that wants to be acknowledged; raw_access(): for len bytes of mem from offset on. */
+struct packet raw_request(u8 opcode, u32 psn);
+struct packet raw_access(const struct raw *r, u8 opcode, u32 psn, u32 offset, u32 len);
+/* The word at an offset of mem. */
+u64 raw_load(const struct raw *r, u32 offset);
+void raw_store(struct raw *r, u32 offset, u64 value);
 
 /*
  * Send one packet: p with dest_qpn, pkey and payload_len filled in where they are 0, and len bytes of payload (NULL: the bytes of
  * buffer_fill(psn)). Returns what engine_input() did; its answers are out when this returns.
  */
 int raw_send(struct raw *r, struct packet p, const void *payload, u32 len);
+/* The same, but nobody asks for the answers yet: world_settle() does. */
+int raw_deliver(struct raw *r, struct packet p, const void *payload, u32 len);
 /* The frame of it, without sending. */
 u32 raw_build(struct raw *r, struct packet p, const void *payload, u32 len);
 /* Send the frame as it lies in r->frame. */
@@ -40,8 +52,11 @@ const struct packet *raw_answer(struct raw *r);
 /* The next answer is an ACKNOWLEDGE with this syndrome, PSN and MSN; or there is none. */
 void raw_expect_ack(struct raw *r, u8 syndrome, u32 psn, u32 msn, const char *file, int line);
 void raw_expect_silence(struct raw *r, const char *file, int line);
+/* A fatal NAK of this code has been sent: the QP is in error, its application was told, and it drops what comes and says not a word more. */
+void raw_expect_failed(struct raw *r, u8 nak, const char *file, int line);
 #define expect_ack(r, syndrome, psn, msn) raw_expect_ack((r), (syndrome), (psn), (msn), __FILE__, __LINE__)
 #define expect_silence(r) raw_expect_silence((r), __FILE__, __LINE__)
+#define expect_failed(r, nak) raw_expect_failed((r), (nak), __FILE__, __LINE__)
 
 #define SYNDROME_ACK (AETH_ACK | AETH_CREDIT_NONE)
 #define RC(low) OPCODE(XROCE_RC, OP5_##low)
