@@ -89,6 +89,15 @@ auto_data() {
 	need_equal "frames lost on their way out" "$(kept server xroce_eng_stat tx_lost)" 0
 }
 
+# Frames too long to be redirected leave as super-packets, which the kernel cuts for this peer; the others are redirected.
+auto_long() {
+	data "$@" || return
+	need_least "frames that left as super-packets" "$(kept server xroce_eng_stat tx_gso)" 100
+	need_least "frames in these" "$(kept server xroce_eng_stat tx_gso)" $(($(kept server xroce_eng_stat tx_gso_sends) * 3 / 2))
+	need_least "frames that were redirected" $(($(kept server xroce_eng_stat tx_tap) + $(kept server xroce_eng_stat tx_live))) 1
+	need_equal "frames lost on their way out" "$(kept server xroce_eng_stat tx_lost)" 0
+}
+
 # One end is told an active_mtu of 4096, the other of 2048: perftest agrees on the smaller one, and a program that asks for 4096 has it.
 ends_differ() {
 	local pid
@@ -219,6 +228,31 @@ threaded() {
 	in_b unshare --mount sh -c "mount -t sysfs sysfs /sys && echo $1 >/sys/class/net/$IF_B/threaded" || fail "cannot set threaded NAPI"
 }
 
+# A queue in front of the interface lets out less than we have, and is full time and again: what it refuses is sent later.
+queue_full() {
+	in_a tc qdisc add dev $IF_A root tbf rate 50mbit burst 80k limit 90k 2>/dev/null || { skip_reason="no tbf in this kernel"; return 77; }
+	XROCE_XDP=generic way_data "$@" && need_least "times that there was no room" "$(kept server xroce_eng_stat tx_no_room)" 1
+	in_a tc qdisc del dev $IF_A root
+}
+
+# The same queue, long enough for all: what goes by AF_XDP does not wait in it, and must not pass what does.
+queue_order() {
+	in_a tc qdisc add dev $IF_A root tbf rate 50mbit burst 80k limit 64m 2>/dev/null || { skip_reason="no tbf in this kernel"; return 77; }
+	auto_generic "$@" && need_equal "NAKs for packets that came too early" "$(kept server xroce_eng_stat rx_sequence_naks)" 0
+	in_a tc qdisc del dev $IF_A root
+}
+
+# The peer's packets are received by both CPUs in turn of their flows, so a frame is often still on its way when the call that sent it has returned.
+rps() {
+	steer_packets 3 || return
+	auto_generic "$@" && need_equal "NAKs for packets that came too early" "$(kept server xroce_eng_stat rx_sequence_naks)" 0
+	steer_packets 0
+}
+# In a mount namespace, to see the sysfs of B's interfaces.
+steer_packets() {
+	in_b unshare --mount sh -c "mount -t sysfs sysfs /sys && echo $1 >/sys/class/net/$IF_B/queues/rx-0/rps_cpus" || fail "cannot steer packets to CPUs"
+}
+
 for way in xsk tap live gso; do
 	for t in rc uc ud; do
 		run_case ${way}_${t}_v4 way_data $way $t v4 2048 80 1
@@ -235,6 +269,7 @@ for way in tap live; do
 	run_case ${way}_ring_full ring_full $way
 done
 run_case auto auto_data
+run_case auto_long auto_long rc v4 4096 80 19
 run_case ends_differ ends_differ auto
 run_case auto_switching switching auto
 run_case auto_losses_seen losses_seen auto
@@ -250,4 +285,7 @@ done
 run_case gso_generic_long generic gso rc v4 4096 80 13
 run_case gso_generic_v6 generic gso rc v6 1024 60 14
 run_case auto_generic_long auto_generic rc v4 4096 80 15
+run_case gso_queue_full queue_full gso rc v4 1024 80 16
+run_case auto_queue_order queue_order rc v4 1024 80 17
+run_case auto_rps rps rc v4 1024 80 18
 finish_cases

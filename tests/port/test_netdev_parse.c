@@ -153,12 +153,37 @@ static void parsers__bytes_changed(void **state)
 	}
 }
 
+/* A message as a driver of hardware has it: with the name of the device that the interface is of. */
+static void link_parse__is_hardware(void **state)
+{
+	u8 buf[8192] __attribute__((aligned(4)));
+	struct nlmsghdr *nlh = (void *)buf;
+	struct netdev dev;
+	u32 queues, links = 0;
+
+	for (u32 i = 0; i < num_messages; i++) {
+		if (message[i]->nlmsg_type != RTM_NEWLINK)
+			continue;
+		assert_true(message[i]->nlmsg_len < sizeof(buf) - 64);
+		memcpy(buf, message[i], message[i]->nlmsg_len);
+		if (!link_parse(nlh, &dev, &queues))
+			continue;
+		links++;
+		assert_false(dev.is_hardware);
+		mnl_attr_put_strz(nlh, IFLA_PARENT_DEV_NAME, "0000:01:00.0");
+		assert_true(link_parse(nlh, &dev, &queues));
+		assert_true(dev.is_hardware);
+	}
+	assert_int_equal(links, 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(parsers__take_what_the_kernel_sends),
 		cmocka_unit_test(parsers__cut_at_every_length),
 		cmocka_unit_test(parsers__bytes_changed),
+		cmocka_unit_test(link_parse__is_hardware),
 	};
 
 	return cmocka_run_group_tests_name("netdev_parse", tests, setup, teardown);

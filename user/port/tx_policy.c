@@ -12,9 +12,10 @@
  * GSO if enough frames of it join others, see is_worth_gso(), and AF_XDP if not. XROCE_TX=xsk, tap, live or gso takes the choice away; tap and live but for
  * batches that cannot go that way, which go by AF_XDP.
  *
- * Redirected frames that the interface has no room for are lost without a word, so its counters are read now and then: when they tell of losses, frames
- * are let out in portions, which halve while there are losses and grow again when there are none. Losses that do not end so are not of our making:
- * then AF_XDP has its turn, which waits for a frame to leave before it takes another. Forced ways stay.
+ * Redirected frames that the interface has no room for are lost without a word, and so are those that were cut from super-packets on their way to such an
+ * interface. So its counters are read now and then: when they tell of losses, frames are let out in portions, which halve while there are losses and grow
+ * again when there are none. Losses that do not end so are not of our making: then AF_XDP has its turn, which waits for a frame to leave before it takes
+ * another. Forced ways stay.
  */
 #include <stdlib.h>
 
@@ -43,7 +44,7 @@ struct tx_policy {
 	bool pooled;		/* frames are taken from frame[]; else from the AF_XDP socket */
 	bool takes_redirected;	/* the interface does */
 	bool is_losing;		/* and has been losing them for long */
-	bool redirected;	/* any, since the last look */
+	bool at_risk;		/* any frames that it may have lost, since the last look */
 	struct xroce_tx_frame *frame; /* XROCE_TX_FRAMES of them: those that are redirected, if any can be */
 	struct gso_frame queue[XROCE_TX_FRAMES]; /* committed, in order */
 	u32 queued;
@@ -86,12 +87,12 @@ static void adjust_portion(struct tx_policy *t, u64 dropped)
 {
 	if (dropped <= t->dropped) {
 		t->portion = min_u32(t->portion + t->portion / 4 + 1, PORTION_MAX);
-	} else if (t->redirected && t->portion > PORTION_MIN) {
+	} else if (t->at_risk && t->portion > PORTION_MIN) {
 		t->portion = t->portion / 2 > PORTION_MIN ? t->portion / 2 : PORTION_MIN;
 		t->stats->tx_slowed++;
 	}
 	t->dropped = dropped;
-	t->redirected = false;
+	t->at_risk = false;
 	t->stats->tx_portion = t->portion;
 }
 
@@ -243,6 +244,13 @@ static u32 send_xsk(struct tx_policy *t)
 	return t->queued;
 }
 
+/* An interface that takes redirected frames has a ring, which what is redirected, or cut from super-packets, may find full. */
+static void take_risk(struct tx_policy *t)
+{
+	t->left -= min_u32(t->left, t->queued);
+	t->at_risk = true;
+}
+
 static u32 send_redirected(struct tx_policy *t)
 {
 	u32 lost;
@@ -258,14 +266,15 @@ static u32 send_redirected(struct tx_policy *t)
 		t->stats->tx_tap += t->queued - lost;
 	}
 	t->stats->tx_lost += lost;
-	t->left -= min_u32(t->left, t->queued);
-	t->redirected = true;
+	take_risk(t);
 	return t->queued;
 }
 
 static u32 send_gso(struct tx_policy *t)
 {
 	t->gso_busy = true;
+	if (t->takes_redirected)
+		take_risk(t);
 	return tx_gso_send(&t->gso, t->queue, t->queued, t->stats);
 }
 

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What tx_gso.c hands to its packet socket, in whose place a pair of Unix sockets shows each packet as it is: what the kernel is told of it, the order, and what
+ * becomes of frames when there is no room, or nobody to take them. Needs root, for the packet socket that is made first.
+ */
+#include <linux/virtio_net.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../unit/packets.h"
+
+#include "../../user/port/tx_gso.h"
+
+#define FRAMES	 120
+#define LOOPBACK 1
+#define UDP_L4	 5 /* VIRTIO_NET_HDR_GSO_UDP_L4 */
+
+static u64 seed;
+static struct tx_gso gso;
+static int far_end;
+static u8 buf[FRAMES][PACKET_FRAME_MAX];
+static struct gso_frame frame[FRAMES];
+static struct xroce_engine_stats stats;
+
+static int setup(void **state)
+{
+	const char *why;
+	int pair[2];
+
+	seed = 0x1e0;
+	memset(&stats, 0, sizeof(stats));
+	assert_int_equal(tx_gso_open(&gso, LOOPBACK, &why), 0);
+	assert_true(tx_gso_is_idle(&gso));
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
+	close(gso.fd);
+	gso.fd = pair[0];
+	far_end = pair[1];
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	tx_gso_close(&gso);
+	if (far_end >= 0)
+		close(far_end);
+	return 0;
+}
+
+static void make(u32 i, const struct path *path, u32 payload_len)
+{
+	struct packet p = random_packet(&seed, OPCODE(XROCE_RC, OP5_SEND_MIDDLE));
+	u8 *payload;
+
+	p.payload_len = payload_len;
+	p.psn = i;
+	p.ip_id = 0;
+	payload = packet_put_headers(buf[i], path, &p);
+	fill_random(&seed, payload, payload_len);
+	frame[i] = (struct gso_frame){ buf[i], packet_seal(buf[i], payload, payload_len) };
+}
+
+/* The packet that this is, by its PSN: a right one. */
+static u32 number_of(const u8 *bytes, u32 len)
+{
+	const struct rx_frame f = { .data = bytes, .len = len };
+	struct packet p;
+
+	assert_int_equal(packet_parse(&p, &f), 0);
+	assert_true(packet_icrc_ok(&p));
+	return p.psn;
+}
+
+/* As who receives it: frames first, first + 1 and so on come out. Returns how many there are in one packet; 0: there is none. */
+static u32 receive(u32 first)
+{
+	static u8 bytes[1 << 17], one[PACKET_FRAME_MAX];
+	struct virtio_net_hdr vnet;
+	ssize_t n = recv(far_end, bytes, sizeof(bytes), MSG_DONTWAIT);
+	u8 *whole = bytes + sizeof(vnet);
+	u32 len = (u32)n - sizeof(vnet), at = GSO_HEADER_BYTES, count = 0;
+
+	if (n < 0)
+		return 0;
+	memcpy(&vnet, bytes, sizeof(vnet));
+	if (vnet.gso_type == VIRTIO_NET_HDR_GSO_NONE) {
+		assert_int_equal(vnet.flags, 0);
+		assert_int_equal(number_of(whole, len), first);
+		assert_int_equal(len, frame[first].len);
+		return 1;
+	}
+	assert_int_equal(vnet.gso_type, UDP_L4);
+	assert_int_equal(vnet.flags, VIRTIO_NET_HDR_F_NEEDS_CSUM);
+	assert_int_equal(vnet.hdr_len, GSO_HEADER_BYTES);
+	assert_int_equal(vnet.csum_start, 34);
+	assert_int_equal(vnet.csum_offset, 6);
+	assert_int_equal(vnet.gso_size, frame[first].len - GSO_HEADER_BYTES);
+	assert_int_equal(whole[18] << 8 | whole[19], vnet.gso_size);
+	for (; at < len; at += vnet.gso_size, count++) {
+		u32 payload = min_u32(vnet.gso_size, len - at);
+		u32 id = vnet.gso_size + count;
+
+		memcpy(one, whole, GSO_HEADER_BYTES);
+		memcpy(one + GSO_HEADER_BYTES, whole + at, payload);
+		one[16] = (u8)((28 + payload) >> 8);
+		one[17] = (u8)(28 + payload);
+		one[18] = (u8)(id >> 8);
+		one[19] = (u8)id;
+		one[38] = (u8)((8 + payload) >> 8);
+		one[39] = (u8)(8 + payload);
+		assert_int_equal(number_of(one, GSO_HEADER_BYTES + payload), first + count);
+	}
+	assert_true(count > 1);
+	return count;
+}
+
+static void tx_gso_send__groups_and_singles(void **state)
+{
+	struct path a = random_path(&seed, false, false), b = random_path(&seed, false, false), six = random_path(&seed, true, false);
+	static const u32 want[] = { 5, 1, 1, 3, 1, 2, 0 };
+	u32 n = 0, first = 0;
+
+	for (u32 i = 0; i < 5; i++)
+		make(n++, &a, 256);
+	make(n++, &six, 256);
+	make(n++, &six, 256);
+	for (u32 i = 0; i < 3; i++)
+		make(n++, &b, 4096);
+	make(n++, &a, 64);
+	make(n++, &a, 512);
+	make(n++, &a, 64);
+	assert_int_equal(tx_gso_send(&gso, frame, n, &stats), n);
+	for (u32 i = 0; i < ARRAY_SIZE(want); i++) {
+		u32 got = receive(first);
+
+		assert_int_equal(got, want[i]);
+		first += got;
+	}
+	assert_int_equal(first, n);
+	assert_int_equal(stats.tx_gso, n);
+	assert_int_equal(stats.tx_gso_sends, 6);
+	assert_int_equal(stats.tx_lost, 0);
+}
+
+/* More of each than one system call takes, and a receiver that has room for a few at a time: nothing is lost, doubled or overtaken. */
+static void tx_gso_send__no_room(void **state)
+{
+	struct path path[2] = { random_path(&seed, false, false), random_path(&seed, false, false) };
+	const int some = 8192;
+
+	assert_int_equal(setsockopt(gso.fd, SOL_SOCKET, SO_SNDBUF, &some, sizeof(some)), 0);
+	for (u32 run = 1; run < 8; run++) {
+		u32 sent = 0, got = 0, waits = 0;
+
+		memset(&stats, 0, sizeof(stats));
+		for (u32 i = 0; i < FRAMES; i++)
+			make(i, &path[i / run % 2], 100 + i % 3);
+		while (got < FRAMES) {
+			u32 done = tx_gso_send(&gso, frame + sent, FRAMES - sent, &stats), more;
+
+			assert_in_range(done, 0, FRAMES - sent);
+			sent += done;
+			waits += sent < FRAMES;
+			/* one is taken or all are */
+			for (u32 i = 0; (i == 0 || waits % 2) && (more = receive(got)); i++)
+				got += more;
+		}
+		assert_int_equal(sent, FRAMES);
+		assert_int_equal(receive(0), 0);
+		assert_int_equal(stats.tx_gso, FRAMES);
+		assert_int_equal(stats.tx_lost, 0);
+		assert_true(waits > 0);
+	}
+}
+
+/* Kernels that know no such super-packets get frames. */
+static void tx_gso_send__refused(void **state)
+{
+	struct path path = random_path(&seed, false, false);
+
+	for (u32 i = 0; i < 8; i++)
+		make(i, &path, 256);
+	gso.refused = true;
+	assert_int_equal(tx_gso_send(&gso, frame, 8, &stats), 8);
+	for (u32 i = 0; i < 8; i++)
+		assert_int_equal(receive(i), 1);
+	assert_int_equal(stats.tx_gso_sends, 8);
+}
+
+static void tx_gso_send__nobody_there(void **state)
+{
+	struct path path[2] = { random_path(&seed, false, false), random_path(&seed, false, false) };
+
+	for (u32 i = 0; i < FRAMES; i++)
+		make(i, &path[i / 3 % 2], 256);
+	close(far_end);
+	far_end = -1;
+	assert_int_equal(tx_gso_send(&gso, frame, FRAMES, &stats), FRAMES);
+	assert_int_equal(stats.tx_lost, FRAMES);
+	assert_int_equal(stats.tx_gso, 0);
+}
+
+static void tx_gso_open__no_such_interface(void **state)
+{
+	struct tx_gso none;
+	const char *why = NULL;
+
+	assert_int_equal(tx_gso_open(&none, INT32_MAX, &why), -ENODEV);
+	assert_string_equal(why, "binding a packet socket");
+	tx_gso_close(&none);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(tx_gso_send__groups_and_singles, setup, teardown),
+		cmocka_unit_test_setup_teardown(tx_gso_send__no_room, setup, teardown),
+		cmocka_unit_test_setup_teardown(tx_gso_send__refused, setup, teardown),
+		cmocka_unit_test_setup_teardown(tx_gso_send__nobody_there, setup, teardown),
+		cmocka_unit_test(tx_gso_open__no_such_interface),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
