@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The completion ring: order and content across many wraps, overrun, arming, purging and resizing; and the two sides on two threads. */
-#include <pthread.h>
-#include <sched.h>
-
-#include "unit.h"
-
-#include "../../user/transport/cq.h"
+#include "duel.h"
 
 static struct cq cq;
 
@@ -304,64 +299,18 @@ static void cq_purge__while_the_other_side_polls(void **state)
 
 /* ---- arming against pushing: one of the two sees the other, or a wake-up is lost ---- */
 
-#define DUELS 200000
-#define LAGS  40
-
-static _Atomic u32 start_line, finish_line;
-static _Atomic bool engine_fires;
-
-/* Both at once, in each round: on one processor too, though nothing is found there. */
-static void meet(_Atomic u32 *line, u32 round)
+/* true if the event is to be reported */
+static bool push_and_take_event(u64 wr_id)
 {
-	atomic_fetch_add(line, 1);
-	for (u32 spins = 0; atomic_load(line) < 2 * round; spins++)
-		if (spins > 2000)
-			sched_yield();
-}
-
-/* Who starts how much later than the other: every combination in turn. */
-static void lag(u32 steps)
-{
-	for (volatile u32 i = 0; i < steps; i++)
-		;
-}
-
-static void *pusher(void *arg)
-{
-	for (u32 round = 1; round <= DUELS; round++) {
-		meet(&start_line, round);
-		lag(round % LAGS);
-		push(round, 1);
-		cq_pushed_all();
-		atomic_store(&engine_fires, cq_take_event(&cq, false));
-		meet(&finish_line, round);
-	}
-	return NULL;
+	push(wr_id, 1);
+	cq_pushed_all();
+	return cq_take_event(&cq, false);
 }
 
 static void cq_take_event__against_arming(void **state)
 {
-	pthread_t thread;
-	u32 lost = 0;
-
 	make(4);
-	assert_int_equal(pthread_create(&thread, NULL, pusher, NULL), 0);
-	for (u32 round = 1; round <= DUELS; round++) {
-		bool sees;
-
-		meet(&start_line, round);
-		lag(round / LAGS % LAGS);
-		atomic_store(&cq.armed, CQ_ARMED_ANY);
-		sees = cq_peek(&cq) != NULL;
-		meet(&finish_line, round);
-		/* between the lines nobody else is at it: the pusher waits for the next start */
-		lost += !sees && !atomic_load(&engine_fires);
-		atomic_store(&cq.armed, CQ_DISARMED);
-		if (cq_peek(&cq))
-			cq_pop(&cq);
-	}
-	pthread_join(thread, NULL);
-	assert_int_equal(lost, 0);
+	duel(&cq, CQ_ARMED_ANY, push_and_take_event);
 }
 
 int main(void)

@@ -1,59 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Queue pairs as objects: limits, numbers, the send queue's slots, and which work requests a QP may carry. */
-#include "unit.h"
-
-#include "../../user/transport/internal.h"
-#include "reference.h"
-
-static struct engine *engine;
-static struct xroce_engine_stats stats;
-static struct xroce_drops drops;
-static struct cq cq;
-static u64 seed;
-
-static u64 random_number(void *arg)
-{
-	return next_random(arg);
-}
-
-static int make_engine(void **state)
-{
-	struct engine_config config = { .random = random_number, .random_arg = &seed, .stats = &stats, .drops = &drops };
-
-	seed = 0x5150;
-	return engine_create(&config, &engine) || cq_init(&cq, 256);
-}
-
-static int drop_engine(void **state)
-{
-	engine_destroy(engine);
-	cq_free(&cq);
-	return 0;
-}
-
-static struct qp_init plain_init(enum xroce_transport t)
-{
-	return (struct qp_init){
-		.transport = t,
-		.max_send_wr = 3,
-		.max_recv_wr = 3,
-		.max_send_sge = 2,
-		.max_recv_sge = 2,
-		.max_inline = 100,
-		.send_cq = &cq,
-		.recv_cq = &cq,
-		.pd = 1,
-	};
-}
-
-static struct qp *make_qp(enum xroce_transport t)
-{
-	struct qp_init init = plain_init(t);
-	struct qp *qp;
-
-	assert_int_equal(qp_create(engine, &init, &qp), 0);
-	return qp;
-}
+#include "bare_engine.h"
 
 static void qp_create__limits(void **state)
 {
@@ -321,7 +268,6 @@ static void send_wqe_check__sges_and_lengths(void **state)
 
 int main(void)
 {
-#define WITH_ENGINE(f) cmocka_unit_test_setup_teardown(f, make_engine, drop_engine)
 	const struct CMUnitTest tests[] = {
 		WITH_ENGINE(qp_create__limits),
 		WITH_ENGINE(qp_create__transports),

@@ -3,10 +3,7 @@
  * ibv_modify_qp(3): every pair of states on every transport service against a table that is typed in here from the man page and the
  * protocol sheet, every attribute of every transition given and left out, and the ranges of the values.
  */
-#include "unit.h"
-
-#include "../../user/transport/engine.h"
-#include "reference.h"
+#include "bare_engine.h"
 
 enum {
 	STATE = QP_ATTR_STATE,
@@ -120,50 +117,6 @@ static void qp_transition__states_that_are_none(void **state)
 }
 
 /* ---- qp_modify() on QPs of an engine ---- */
-
-static struct engine *engine;
-static struct xroce_engine_stats stats;
-static struct xroce_drops drops;
-static struct cq cq;
-static u64 seed;
-
-static u64 random_number(void *arg)
-{
-	return next_random(arg);
-}
-
-static int make_engine(void **state)
-{
-	struct engine_config config = { .random = random_number, .random_arg = &seed, .stats = &stats, .drops = &drops };
-
-	return engine_create(&config, &engine) || cq_init(&cq, 256);
-}
-
-static int drop_engine(void **state)
-{
-	engine_destroy(engine);
-	cq_free(&cq);
-	return 0;
-}
-
-static struct qp *make_qp(enum xroce_transport t)
-{
-	struct qp_init init = {
-		.transport = t,
-		.max_send_wr = 4,
-		.max_recv_wr = 4,
-		.max_send_sge = 1,
-		.max_recv_sge = 1,
-		.send_cq = &cq,
-		.recv_cq = &cq,
-		.pd = 1,
-	};
-	struct qp *qp;
-
-	assert_int_equal(qp_create(engine, &init, &qp), 0);
-	assert_int_equal(qp_state(qp), RESET);
-	return qp;
-}
 
 /* Values that are all in range and differ from what a new QP has. */
 static struct qp_attr good_attr(enum qp_state from, enum qp_state to)
@@ -514,7 +467,6 @@ static void qp_modify__to_reset_forgets(void **state)
 
 int main(void)
 {
-#define WITH_ENGINE(f) cmocka_unit_test_setup_teardown(f, make_engine, drop_engine)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(qp_transition__every_pair),
 		cmocka_unit_test(qp_transition__states_that_are_none),

@@ -1,35 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Packets that came before their turn: which are kept, in what order they come out, and that neither a QP nor all of them take more than their share. */
-#include "unit.h"
-
-#include "../../user/transport/internal.h"
+#include "bare_engine.h"
 
 #define EXPECTED 0xfffff0u /* so that what is ahead of it goes round the circle */
-
-static struct xroce_engine_stats stats;
-static struct xroce_drops drops;
-static struct engine *engine;
-
-static u64 next_number(void *arg)
-{
-	static u64 n;
-
-	return n += 0x9e3779b97f4a7c15;
-}
-
-static int make(void **state)
-{
-	struct engine_config config = { .random = next_number, .stats = &stats, .drops = &drops };
-
-	memset(&stats, 0, sizeof(stats));
-	return engine_create(&config, &engine);
-}
-
-static int drop(void **state)
-{
-	engine_destroy(engine);
-	return 0;
-}
 
 /* The packet that is n ahead, with its number in each byte; every other one came in two buffers. */
 static bool hold(struct reorder *r, s32 n)
@@ -146,10 +119,10 @@ static void reorder_hold__shares(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(reorder_hold__what_is_ahead_and_not_too_far, make, drop),
-		cmocka_unit_test_setup_teardown(reorder_hold__each_once, make, drop),
-		cmocka_unit_test_setup_teardown(reorder_take__in_turn, make, drop),
-		cmocka_unit_test_setup_teardown(reorder_hold__shares, make, drop),
+		WITH_ENGINE(reorder_hold__what_is_ahead_and_not_too_far),
+		WITH_ENGINE(reorder_hold__each_once),
+		WITH_ENGINE(reorder_take__in_turn),
+		WITH_ENGINE(reorder_hold__shares),
 	};
 
 	return cmocka_run_group_tests_name("reorder", tests, NULL, NULL);

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Arming against pushing, on two threads where chance decides who comes first: either the application finds the completion when it looks once
+ * more after arming, or the other side sees that it is armed. Neither is a lost wake-up.
+ */
+#ifndef UNIT_DUEL_H
+#define UNIT_DUEL_H
+
+#include <pthread.h>
+#include <sched.h>
+
+#include "unit.h"
+
+#include "../../user/transport/cq.h"
+
+#define DUELS 200000
+#define LAGS  40
+
+/* The side that pushes: completes wr_id into the CQ; true if it saw that somebody is to be told. */
+typedef bool complete_fn(u64 wr_id);
+
+struct duel {
+	complete_fn *complete;
+	_Atomic u32 start_line, finish_line;
+	_Atomic bool told;
+};
+
+/* Both at once, in each round: on one processor too, though nothing is found there. */
+static inline void duel_meet(_Atomic u32 *line, u32 round)
+{
+	atomic_fetch_add(line, 1);
+	for (u32 spins = 0; atomic_load(line) < 2 * round; spins++)
+		if (spins > 2000)
+			sched_yield();
+}
+
+/* Who starts how much later than the other: every combination in turn. */
+static inline void duel_lag(u32 steps)
+{
+	for (volatile u32 i = 0; i < steps; i++)
+		;
+}
+
+static inline void *duel_pusher(void *arg)
+{
+	struct duel *d = arg;
+
+	for (u32 round = 1; round <= DUELS; round++) {
+		duel_meet(&d->start_line, round);
+		duel_lag(round % LAGS);
+		atomic_store(&d->told, d->complete(round));
+		duel_meet(&d->finish_line, round);
+	}
+	return NULL;
+}
+
+/* An application that arms cq so against one that completes into it: no wake-up is lost and each round's completion is there. */
+static inline void duel(struct cq *cq, u32 arm_for, complete_fn *complete)
+{
+	struct duel d = { .complete = complete };
+	u32 lost = 0, wrong = 0;
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, duel_pusher, &d), 0);
+	for (u32 round = 1; round <= DUELS; round++) {
+		const struct cqe *e;
+		bool sees;
+
+		duel_meet(&d.start_line, round);
+		duel_lag(round / LAGS % LAGS);
+		atomic_store(&cq->armed, arm_for);
+		sees = cq_peek(cq) != NULL;
+		duel_meet(&d.finish_line, round);
+		/* between the lines nobody else is at it: the other thread waits for the next start */
+		lost += !sees && !atomic_load(&d.told);
+		atomic_store(&cq->armed, CQ_DISARMED);
+		e = cq_peek(cq);
+		wrong += !e || e->wr_id != round;
+		if (e)
+			cq_pop(cq);
+	}
+	pthread_join(thread, NULL);
+	assert_int_equal(lost, 0);
+	assert_int_equal(wrong, 0);
+}
+
+#endif
