@@ -267,7 +267,7 @@ int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64
 	if (psn_diff(p->psn, req->unacked_psn) < 0)
 		return XROCE_DROP_psn_duplicate;
 	verdict = input(e, qp, p, now_ns);
-	if (likely(!req->early.head))
+	if (!reorder_holds(e, &req->early))
 		return verdict;
 	/* those whose turn has come with it */
 	while ((h = reorder_take(e, &req->early, req->unacked_psn))) {

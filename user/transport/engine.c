@@ -125,8 +125,7 @@ void engine_posted(struct engine *e, struct qp *qp)
 	else
 		engine_ready(e, qp, READY_REQUESTS);
 	/* what was posted is warm, what sends it may not be */
-	__builtin_prefetch(&qp->req.next_psn, 1);
-	__builtin_prefetch(&qp->req.ack_deadline_ns, 1);
+	__builtin_prefetch(&qp->req.rtt, 1);
 	__builtin_prefetch(&qp->req.header);
 }
 
@@ -346,13 +345,11 @@ static void prefetch(struct engine *e, const struct engine_frame *frames, struct
 		__builtin_prefetch(qp);
 		if (opcode_flags(look[i].opcode) & OP_RESPONSE) {
 			__builtin_prefetch(&qp->req.response);
-			__builtin_prefetch(&qp->req.next_psn, 1);
-			__builtin_prefetch(&qp->req.ack_deadline_ns, 1);
 			__builtin_prefetch(&qp->sq, 1);
+			__builtin_prefetch(&qp->req.rtt, 1);
 		} else {
 			__builtin_prefetch(&qp->resp.request);
 			__builtin_prefetch(&qp->resp.seq, 1);
-			__builtin_prefetch(&qp->resp.recv, 1);
 			__builtin_prefetch(&qp->rq, 1);
 		}
 	}
@@ -360,7 +357,7 @@ static void prefetch(struct engine *e, const struct engine_frame *frames, struct
 		if (!slot[i] || !(qp = *slot[i]))
 			continue;
 		if (opcode_flags(look[i].opcode) & OP_RESPONSE)
-			__builtin_prefetch(sq_at(&qp->sq, sq_cons(&qp->sq)));
+			__builtin_prefetch(&sq_at(&qp->sq, sq_cons(&qp->sq))->wr_id);
 		else if (!qp->srq)
 			__builtin_prefetch(rq_next(&qp->rq));
 	}

@@ -48,6 +48,7 @@ struct engine {
 	struct mr_table mrs;
 	u32 window;
 	struct held *held_pool, *held_free;
+	u32 num_held;		/* of all QPs */
 	u32 num_qps;
 	u32 next_slot;
 
@@ -218,6 +219,11 @@ struct held {
 };
 int reorder_init(struct engine *e);
 void reorder_destroy(struct engine *e);
+/* Is there any? While no QP has one, none is touched to find that out. */
+static inline bool reorder_holds(const struct engine *e, const struct reorder *r)
+{
+	return unlikely(e->num_held) && r->head;
+}
 /* Keep a copy of a packet that is ahead of psn; false if it is there already, too far ahead, or there is no room. */
 bool reorder_hold(struct engine *e, struct reorder *r, u32 psn, const struct packet *p, const struct xroce_rx_cqe *hint);
 /* Take the packet with this PSN, dropping all before it; NULL if it is not there. Give it back with reorder_free(). */

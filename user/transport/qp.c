@@ -11,12 +11,12 @@ int sq_init(struct sq *sq, u32 max_wr, u32 max_sge, u32 max_inline)
 
 	if (max_inline > tail)
 		tail = max_inline;
-	sq->max_wr = max_wr;
-	sq->max_sge = max_sge;
-	sq->max_inline = max_inline;
-	sq->mask = size - 1;
+	sq->max_wr = (u16)max_wr;
+	sq->max_sge = (u16)max_sge;
+	sq->max_inline = (u16)max_inline;
+	sq->mask = (u16)(size - 1);
 	/* whole cache lines: a slot that the application fills shares none with one that the engine works on */
-	sq->stride = ((u32)sizeof(struct send_wqe) + tail + CACHE_LINE - 1) & ~(CACHE_LINE - 1u);
+	sq->stride = (u16)(((u32)sizeof(struct send_wqe) + tail + CACHE_LINE - 1) & ~(CACHE_LINE - 1u));
 	sq->ring = aligned_alloc(CACHE_LINE, (size_t)size * sq->stride);
 	return sq->ring ? 0 : -ENOMEM;
 }

@@ -56,23 +56,13 @@ enum {
 };
 
 /*
- * A send WQE in its slot of the send queue. The producer fills all but the last group and may not touch it after sq_publish().
- * With WR_INLINE the data follows the struct in place of the SGEs.
+ * A send WQE in its slot of the send queue. The producer fills all but the requester's fields and may not touch it after sq_publish().
+ * With WR_INLINE the data follows the struct in place of the SGEs. The first line of cache is for the few that need it: a SEND, WRITE or READ of one
+ * element is all in the second.
  */
 struct send_wqe {
-	u64 wr_id;
-	u8 opcode;	/* enum wr_opcode */
-	u8 flags;	/* WR_* */
-	u8 num_sge;	/* 0 with WR_INLINE */
-	u8 executed;	/* the requester's: a local request is done */
-	u32 length;	/* of the message, 0 .. 2^31 */
-	__be32 imm;	/* WR_*_WITH_IMM */
-	u32 inv_rkey;	/* WR_SEND_WITH_INV, WR_LOCAL_INV */
 	union {
 		struct {
-			u64 remote_addr;
-			u32 rkey;
-			u32 xrc_srqn;	 /* XRC: the remote SRQ */
 			u64 compare_add; /* WR_FLUSH: placement type and selectivity, as in the FETH */
 			u64 swap;	 /* WR_ATOMIC_WRITE: the 8 bytes as they lie in memory */
 		};
@@ -88,28 +78,39 @@ struct send_wqe {
 			u32 remote_qkey;
 		} ud;
 	};
-	/* the requester's */
-	u32 first_psn;	/* valid once the requester has reached the WQE */
+	u64 wr_id;
+	u8 opcode;	/* enum wr_opcode */
+	u8 flags;	/* WR_* */
+	u8 num_sge;	/* 0 with WR_INLINE */
+	u8 executed;	/* the requester's: a local request is done */
+	u32 length;	/* of the message, 0 .. 2^31 */
+	u32 first_psn;	/* the requester's, as the next: valid once it has reached the WQE */
 	u32 num_psn;	/* PSNs that the message takes, >= 1 */
+	u64 remote_addr;
+	u32 rkey;
+	u32 xrc_srqn;	/* XRC: the remote SRQ */
+	__be32 imm;	/* WR_*_WITH_IMM */
+	u32 inv_rkey;	/* WR_SEND_WITH_INV, WR_LOCAL_INV */
 
 	union {
 		struct sge sge[0];
 		u8 data[0];
 	};
 };
+_Static_assert(offsetof(struct send_wqe, wr_id) == CACHE_LINE && offsetof(struct send_wqe, sge[1]) == 2 * CACHE_LINE, "a line for most");
 
-/* One line of cache: who posts and who runs the engine are one thread most of the time, and ten thousand QPs are to fit. */
+/* In one line of cache: who posts and who runs the engine are one thread most of the time, and ten thousand QPs are to fit. */
 struct sq {
 	_Atomic u32 prod;
 	_Atomic u32 cons;
 	_Atomic u32 first;	/* index of the WQE that the ring's first slot is for; see sq_begin() */
-	u32 stride;
+	u16 mask;
+	u16 stride;		/* bytes of a slot */
 	u8 *ring;
-	u32 mask;
-	u32 max_wr;
+	u16 max_wr;		/* entries that may be posted */
 	u16 max_sge;
 	u16 max_inline;
-} cache_aligned;
+};
 
 /* What ibv_modify_qp(3) can set; fields count when their QP_ATTR_* bit is in the mask. The bits have the values of enum ibv_qp_attr_mask. */
 enum {
@@ -218,9 +219,17 @@ struct reorder {
 	u32 count;
 };
 
-/* The first three lines of cache are all that a SEND or WRITE touches. */
+/*
+ * All that a SEND or WRITE touches is three lines of cache: the receive at hand, which begins in the line of the receive queue before this struct, the
+ * sequence and the headers; its ACK is made in a fourth.
+ */
 struct responder {
-	struct header_in request;   /* the headers of the last request */
+	struct recv_work recv;	 /* with seq.have_recv */
+	struct reorder early;	 /* requests ahead of the expected PSN */
+	u8 resource_head;	 /* next entry to take */
+	u8 max_resources;	 /* max_dest_rd_atomic */
+	bool overran;		 /* XRC: a receive of the QP found its SRQ's CQ in overrun */
+	u8 align[53];
 	struct resp_sequence seq;
 	u32 ack_psn;
 	u32 pd;			 /* of the request at hand: the QP's, or the XRC SRQ's */
@@ -231,36 +240,30 @@ struct responder {
 	u8 min_rnr_timer;
 	u8 tag_kind;		 /* enum tag_kind of the SEND under way, 0 without tag matching */
 	u16 recv_skip;		 /* bytes at its start that the receive's buffer does not get */
-	struct reorder early;	 /* requests ahead of the expected PSN */
 	struct srq *recv_srq;	 /* XRC: whose recv is */
-	struct recv_work recv;	 /* with seq.have_recv */
-	struct header_out header;   /* of the last response */
-	u8 resource_head;	 /* next entry to take */
-	u8 max_resources;	 /* max_dest_rd_atomic */
-	bool overran;		 /* XRC: a receive of the QP found its SRQ's CQ in overrun */
+	struct header_in request; /* the headers of the last request */
+	struct header_out header; /* of the last response */
 	struct resp_resource resource[QP_MAX_RD_ATOMIC];
 };
-_Static_assert(offsetof(struct responder, early.tail) == 2 * CACHE_LINE && offsetof(struct responder, recv.sge[1]) == 3 * CACHE_LINE,
-	       "a line for the sequence, one for the receive at hand");
 
 /* Sending again what was lost and nothing else: see recovery.c. */
 struct recovery {
 	bool hole;		 /* [hole_psn, hole_end) is to be sent again, now */
 	bool waiting;		 /* for the answer to the last hole; nothing new is sent until it comes */
 	bool probing;		 /* the adaptive time-out sent the oldest packet again; it may well have been too early */
+	u8 go_back_evidence;	 /* answers that showed a peer which keeps nothing that comes early */
 	u32 hole_psn, hole_end;
 	u32 end_psn;		 /* sent_psn when the loss was noticed */
-	u8 go_back_evidence;	 /* answers that showed a peer which keeps nothing that comes early */
 	u8 losses;		 /* since a selective try was last made with such a peer */
 };
 
 /* Round-trip time and the time-out from it: see congestion.c. */
 struct rtt {
-	u32 smoothed_ns, variation_ns; /* 0 = not measured yet */
+	u64 deadline_ns;	 /* NSEC_NEVER when it does not run */
 	u64 sample_start_ns;	 /* 0 = no packet is being timed */
 	u32 sample_psn;
+	u32 smoothed_ns, variation_ns; /* 0 = not measured yet */
 	u8 backoff;		 /* doublings of the time-out */
-	u64 deadline_ns;	 /* NSEC_NEVER when it does not run */
 };
 
 /* Rate limit after congestion notifications (DCQCN): see congestion.c. */
@@ -273,10 +276,8 @@ struct rate {
 	u64 cnp_sent_ns;	 /* when this side last sent a notification */
 };
 
-/* Behind the headers, two lines of cache are all that a SEND or WRITE touches. */
+/* Of this, up to the flags of recovery, and the headers is all that a SEND or WRITE touches. It begins in the line of the send queue before it. */
 struct requester {
-	struct header_out header;   /* of the last request */
-	struct header_in response;  /* of the last response */
 	u32 next_psn;		 /* of the next packet to be sent */
 	u32 unacked_psn;	 /* oldest PSN that is not acknowledged: everything before it is done */
 	u32 sent_psn;		 /* one past the highest PSN ever sent */
@@ -287,6 +288,8 @@ struct requester {
 	u32 since_ackreq;	 /* packets since AckReq was last set */
 	u32 first_index;	 /* of the WQE with message sequence number 1 */
 	u32 credit_limit;	 /* highest message sequence number that may consume a receive WQE */
+	u64 ack_deadline_ns;	 /* NSEC_NEVER when nothing is outstanding */
+	struct rtt rtt;
 	bool credits_used;	 /* the peer advertises end-to-end credits, and credit_limit counts */
 	bool rnr_wait;		 /* until rnr_until_ns */
 	bool drained_notify;	 /* SQ_DRAINED is to be reported when all that was started is done */
@@ -296,16 +299,14 @@ struct requester {
 	u8 max_rd_atomic;
 	u8 rd_atomic_head;	 /* outstanding READ requests and atomics: a ring of the last PSN of each, oldest first */
 	u8 rd_atomic_out;
-	struct reorder early;	 /* READ and atomic responses ahead of unacked_psn */
-	u64 ack_deadline_ns;	 /* NSEC_NEVER when nothing is outstanding */
-	struct rtt rtt;
 	struct recovery recovery;
+	struct reorder early;	 /* READ and atomic responses ahead of unacked_psn */
 	u64 rnr_until_ns;
 	u32 rd_atomic_last[QP_MAX_RD_ATOMIC];
+	u8 align[16];
+	struct header_in response; /* of the last response */
+	struct header_out header; /* of the last request */
 };
-_Static_assert(offsetof(struct requester, early.tail) - offsetof(struct requester, next_psn) == CACHE_LINE &&
-		       offsetof(struct requester, recovery.hole_psn) - offsetof(struct requester, next_psn) < 2 * CACHE_LINE,
-	       "a line for the sequence, one for time");
 
 /*
  * A QP on a tag-matching SRQ sends for two: the application, and the engine, which fetches what a rendezvous announces. The application fills a queue of
@@ -320,14 +321,12 @@ struct shared_sends {
 struct engine;
 
 /*
- * The hot fields come first, a line of cache each for what is done together: which QP it is and who it talks to, the queues, then the requester's
- * and the responder's. What is looked at when something is lost, made or asked for is behind them.
+ * The hot fields come first: a line of cache for which QP it is and who it talks to, then the requester's and the responder's, each behind its queue. What
+ * is looked at when something is lost, made or asked for is behind them.
  */
 struct qp {
 	/* read by the application's threads as well */
 	_Atomic u32 state cache_aligned; /* enum qp_state */
-	_Atomic u32 doorbell;	 /* 1 while on the engine's doorbell stack */
-	struct qp *doorbell_next;
 	u32 qpn;
 	u8 transport;		 /* enum xroce_transport */
 	bool sq_sig_all : 1;
@@ -335,18 +334,21 @@ struct qp {
 	bool tag_matching : 1;	 /* on a tag-matching SRQ: shared is set */
 	/* the engine's */
 	u8 ready;		 /* READY_*: on the engine's list of those that may have something to send */
-	struct cq *send_cq, *recv_cq;
-	struct srq *srq;
-	u32 pd;
-	u32 dest_qpn;
-	u16 pkey;
-	u16 path_mtu;
-	u16 access;		 /* MR_REMOTE_WRITE, _READ, _ATOMIC: what remote requests may do */
 	bool rate_limited;
 	bool cnp_due;		 /* a congestion notification is to be sent */
+	u16 pkey;
+	u16 access;		 /* MR_REMOTE_WRITE, _READ, _ATOMIC: what remote requests may do */
+	u16 path_mtu;
+	u32 pd;
+	struct cq *send_cq, *recv_cq;
+	struct srq *srq;
+	u32 dest_qpn;
+	/* the application's threads' */
+	_Atomic u32 doorbell;	 /* 1 while on the engine's doorbell stack */
+	struct qp *doorbell_next;
 	struct sq sq;
-	struct rq rq;
 	struct requester req;
+	struct rq rq cache_aligned;
 	struct responder resp;
 	struct path path;
 	struct rate rate;
@@ -360,7 +362,13 @@ struct qp {
 	bool event_queued;
 	struct qp *event_next;
 };
-_Static_assert(offsetof(struct qp, sq) == CACHE_LINE && offsetof(struct qp, req) == 3 * CACHE_LINE, "a line of cache each");
+/* At a line's start, at its end. */
+#define QP_LINE(member) (offsetof(struct qp, member) % CACHE_LINE == 0)
+_Static_assert(offsetof(struct qp, sq) == CACHE_LINE && offsetof(struct qp, req.recovery.hole_psn) == 3 * CACHE_LINE, "two lines for requests");
+_Static_assert(QP_LINE(req.header) && QP_LINE(req.response) && QP_LINE(resp.header) && QP_LINE(resp.request), "one for headers");
+_Static_assert(QP_LINE(rq) && QP_LINE(resp.recv.sge[1]), "one for the receive at hand");
+_Static_assert(QP_LINE(resp.seq) && offsetof(struct qp, resp.request) == offsetof(struct qp, resp.seq) + CACHE_LINE, "one for the sequence");
+#undef QP_LINE
 
 /* ---- the application's side: any thread, one producer at a time ---- */
 

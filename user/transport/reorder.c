@@ -15,6 +15,7 @@ int reorder_init(struct engine *e)
 	e->held_pool = malloc(REORDER_POOL * sizeof(*e->held_pool));
 	if (!e->held_pool)
 		return -ENOMEM;
+	e->num_held = REORDER_POOL;
 	for (u32 i = REORDER_POOL; i--;)
 		reorder_free(e, &e->held_pool[i]);
 	return 0;
@@ -29,6 +30,7 @@ void reorder_free(struct engine *e, struct held *h)
 {
 	h->next = e->held_free;
 	e->held_free = h;
+	e->num_held--;
 }
 
 void reorder_purge(struct engine *e, struct reorder *r)
@@ -66,6 +68,7 @@ bool reorder_hold(struct engine *e, struct reorder *r, u32 psn, const struct pac
 	if (*link && (*link)->packet.psn == p->psn)
 		return false;
 	e->held_free = h->next;
+	e->num_held++;
 	h->packet = *p;
 	h->packet.payload = h->payload;
 	h->packet.end = h->payload + p->payload_len;

@@ -567,7 +567,7 @@ int responder_input(struct engine *e, struct qp *qp, const struct packet *p, con
 	}
 	v = process(e, qp, p, hint, now_ns);
 	if (likely(v == ACCEPT)) {
-		if (unlikely(qp->resp.early.head))
+		if (reorder_holds(e, &qp->resp.early))
 			process_early(e, qp, now_ns);
 		return -1;
 	}

@@ -14,10 +14,10 @@ int rq_init(struct rq *rq, u32 max_wr, u32 max_sge)
 	if (max_wr > RQ_MAX_WR || max_sge > RQ_MAX_SGE)
 		return -EINVAL;
 	size = roundup_pow2(max_wr);
-	rq->max_wr = max_wr;
-	rq->max_sge = max_sge;
-	rq->mask = size - 1;
-	rq->stride = sizeof(struct recv_wqe) + max_sge * sizeof(struct sge);
+	rq->max_wr = (u16)max_wr;
+	rq->max_sge = (u16)max_sge;
+	rq->mask = (u16)(size - 1);
+	rq->stride = (u16)(sizeof(struct recv_wqe) + max_sge * sizeof(struct sge));
 	rq->ring = aligned_alloc(CACHE_LINE, ((size_t)size * rq->stride + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
 	return rq->ring ? 0 : -ENOMEM;
 }
@@ -97,6 +97,6 @@ int rq_resize(struct rq *rq, u32 max_wr)
 	free(rq->ring);
 	rq->ring = to.ring;
 	rq->mask = to.mask;
-	rq->max_wr = max_wr;
+	rq->max_wr = (u16)max_wr;
 	return 0;
 }

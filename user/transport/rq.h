@@ -30,16 +30,16 @@ struct recv_work {
 	struct sge sge[RQ_MAX_SGE];
 };
 
-/* One line of cache, as struct sq. */
+/* In one line of cache, as struct sq. */
 struct rq {
 	_Atomic u32 prod;
 	_Atomic u32 cons;
 	u8 *ring;
-	u32 stride;	/* bytes of a slot */
-	u32 mask;
-	u32 max_wr;	/* entries the application may post */
-	u32 max_sge;
-} cache_aligned;
+	u16 mask;
+	u16 stride;	/* bytes of a slot */
+	u16 max_wr;	/* entries the application may post */
+	u16 max_sge;
+};
 
 /* max_wr 0 .. 32768 (0: nothing can be posted), max_sge 0 .. RQ_MAX_SGE. Returns 0 or -ENOMEM, -EINVAL. */
 int rq_init(struct rq *rq, u32 max_wr, u32 max_sge);

@@ -18,7 +18,7 @@ struct header_out {
 	icrc_t icrc;
 	u8 len;		/* of bytes */
 	u8 bytes[79];	/* copied by 16: room behind the longest */
-} cache_aligned;
+};
 
 /* A packet that is being built: headers are written, payload is to come. */
 struct unsealed {
@@ -44,7 +44,7 @@ struct header_in {
 	u16 payload_len;
 	u16 candidate;	   /* a hash of the last one that did not match: what comes twice is worth keeping */
 	bool is_ipv6;
-} cache_aligned;
+};
 
 /* The destination QPN of a frame that looks like untagged RoCEv2, where it would be; false if it does not. Nothing is checked but the length. */
 bool header_in_peek(const struct rx_frame *f, u32 *qpn, u8 *opcode);
