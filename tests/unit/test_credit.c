@@ -98,17 +98,13 @@ static void update__counts_from_the_msn(void **state)
 	qp = make_qp(e, &cq, NULL);
 	for (u32 code = 0; code < 31; code++)
 		for (u32 i = 0; i < ARRAY_SIZE(msns); i++) {
-			struct packet p = { .flags = OP_AETH | OP_ACK, .syndrome = (u8)(AETH_ACK | code), .msn = msns[i] };
-			/* a NAK's low bits are no credits, and a packet without an AETH has none */
-			struct packet nak = { .flags = OP_AETH | OP_ACK, .syndrome = AETH_NAK | 1, .msn = 5 }, none = { .flags = OP_READ };
-
-			credit_update(e, qp, &p);
-			credit_update(e, qp, &nak);
-			credit_update(e, qp, &none);
+			credit_update(e, qp, (u8)(AETH_ACK | code), msns[i]);
+			/* a NAK's low bits are no credits */
+			credit_update(e, qp, AETH_NAK | 1, 5);
 			assert_true(qp->req.credits_used);
 			assert_int_equal(qp->req.credit_limit, (msns[i] + credits(code)) & 0xffffff);
 		}
-	credit_update(e, qp, &(struct packet){ .flags = OP_AETH | OP_ACK, .syndrome = AETH_ACK | 31 });
+	credit_update(e, qp, AETH_ACK | 31, 0);
 	assert_false(qp->req.credits_used);
 	qp_destroy(e, qp);
 	cq_free(&cq);

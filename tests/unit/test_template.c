@@ -70,7 +70,7 @@ static void header_out__the_same_bytes(void **state)
 		struct header_out h = { 0 };
 		struct path path = random_path(&seed, kind & 1, kind & 2);
 		struct packet base = own_packet(0);
-		int built = 0;
+		int built = 0, acks = 0;
 
 		for (int n = 0; n < 256 * 24; n++) {
 			u8 opcode = (u8)(n / 24);
@@ -97,9 +97,16 @@ static void header_out__the_same_bytes(void **state)
 			memcpy(u.payload, data, p.payload_len);
 			assert_int_equal(header_out_seal(&u, &table, p.payload_len), len);
 			assert_memory_equal(frame, want, len);
+			if (opcode_flags(opcode) & OP_ACK && !p.ackreq) {
+				memset(frame, 0xa5, sizeof(frame));
+				assert_int_equal(h.key, header_out_key(opcode, p.solicited, p.migreq, 0));
+				assert_int_equal(header_out_ack(&h, &table, p.psn, packet_aeth(p.syndrome, p.msn), frame), len);
+				assert_memory_equal(frame, want, len);
+				acks++;
+			}
 			built++;
 		}
-		assert_true(built > 1000);
+		assert_true(built > 1000 && acks > 10);
 	}
 }
 
@@ -111,11 +118,15 @@ static bool accepted(const struct rx_frame *f, struct packet *p)
 
 static bool matches(const struct header_in *h, const struct rx_frame *f, struct packet *p)
 {
+	const struct bth *bth;
 	u32 qpn;
 	u8 opcode;
 
 	memset(p, 0x5a, sizeof(*p));
-	return header_in_peek(f, &qpn, &opcode) && header_in_match(h, f, p);
+	bth = header_in_peek(f, &qpn, &opcode) ? header_in_match(h, f) : NULL;
+	if (bth)
+		header_in_decode(h, f, bth, p);
+	return bth;
 }
 
 static void learn(struct header_in *h, const struct rx_frame *f)
@@ -180,15 +191,16 @@ static void header_in_match__decodes_as_the_parser(void **state)
 /* Whichever bit flips: what matches is what the parser takes for the same kind of packet, and the ICRC's verdict is the same. */
 static void header_in_match__each_bit(void **state)
 {
-	for (int is_ipv6 = 0; is_ipv6 < 2; is_ipv6++) {
+	for (int kind = 0; kind < 4; kind++) {
+		bool is_ipv6 = kind & 1, is_ack = kind & 2;
 		struct path path = random_path(&seed, is_ipv6, false);
-		struct packet sent = own_packet(OPCODE(XROCE_RC, OP5_WRITE_ONLY)), want, got;
+		struct packet sent = own_packet(OPCODE(XROCE_RC, is_ack ? OP5_ACKNOWLEDGE : OP5_WRITE_ONLY)), want, got;
 		struct header_in h = { 0 };
 		u8 frame[PACKET_FRAME_MAX];
 		struct rx_frame f = { .data = frame };
 		int matching = 0;
 
-		sent.payload_len = 21;
+		sent.payload_len = is_ack ? 0 : 21;
 		f.len = build(frame, &path, &sent);
 		learn(&h, &f);
 		for (u32 bit = 12 * 8; bit < f.len * 8; bit++) {
@@ -200,6 +212,12 @@ static void header_in_match__each_bit(void **state)
 				assert_memory_equal(want.src.raw, path.local.raw, 16);
 				assert_memory_equal(want.dst.raw, path.peer.raw, 16);
 				assert_int_equal(header_in_icrc_ok(&h, &table, &got), packet_icrc_ok(&want));
+				if (is_ack) {
+					u32 aeth;
+
+					assert_int_equal(header_in_ack_ok(&h, &table, header_in_match(&h, &f), &aeth), packet_icrc_ok(&want));
+					assert_int_equal(aeth, (u32)want.syndrome << 24 | want.msn);
+				}
 				matching++;
 			} else {
 				/* before the PSN, and not one that the ICRC takes as a one */
@@ -210,7 +228,7 @@ static void header_in_match__each_bit(void **state)
 			}
 			frame[bit / 8] ^= (u8)(1 << bit % 8);
 		}
-		assert_true(matching > 300);
+		assert_true(matching > (is_ack ? 140 : 300));
 	}
 }
 

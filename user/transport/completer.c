@@ -38,11 +38,10 @@ static u64 due_ns(const struct requester *req)
 }
 
 /* unacked_psn has moved from before: all counters start again, and so do the time-outs if anything is still out. */
-static void progress(struct engine *e, struct qp *qp, u32 before, u64 now_ns)
+static inline void progress(struct engine *e, struct qp *qp, u32 before, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 
-	completer_local(e, qp, now_ns);
 	congestion_progress(e, qp, (u32)psn_diff(req->unacked_psn, before), now_ns);
 
 	req->retries_left = req->retry_cnt;
@@ -55,12 +54,16 @@ static void progress(struct engine *e, struct qp *qp, u32 before, u64 now_ns)
 	/* an answer to something that was about to be sent again */
 	if (psn_diff(req->unacked_psn, req->next_psn) > 0)
 		requester_seek(e, qp, req->unacked_psn);
-	req->ack_deadline_ns = NSEC_NEVER;
-	if (req->next_psn != req->unacked_psn && req->timeout)
-		req->ack_deadline_ns = now_ns + (4096ull << req->timeout);
-	congestion_rearm(e, qp, now_ns);
+	req->rtt.deadline_ns = req->ack_deadline_ns = NSEC_NEVER;
 	/* a wait for its rate is found again when it is served, which is now */
-	timer_put_off(e, qp, due_ns(req));
+	if (req->next_psn == req->unacked_psn && !req->rnr_wait) {
+		timer_stop(e, qp);
+	} else {
+		if (req->next_psn != req->unacked_psn && req->timeout)
+			req->ack_deadline_ns = now_ns + (4096ull << req->timeout);
+		congestion_rearm(e, qp, now_ns);
+		timer_put_off(e, qp, due_ns(req));
+	}
 	completer_check_drained(e, qp);
 	/* what is posted after this look rings */
 	if (req->tx != sq_prod(&qp->sq))
@@ -70,7 +73,7 @@ static void progress(struct engine *e, struct qp *qp, u32 before, u64 now_ns)
 /*
  * Everything before end is acknowledged. False if a READ or atomic before it still lacks its response, which is an implied NAK.
  */
-static bool acknowledge(struct engine *e, struct qp *qp, u32 end, u64 now_ns)
+static inline bool acknowledge(struct engine *e, struct qp *qp, u32 end, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 	u32 before = req->unacked_psn;
@@ -131,8 +134,10 @@ static void answered(struct engine *e, struct qp *qp, const struct send_wqe *wqe
 	u32 before = qp->req.unacked_psn;
 
 	qp->req.unacked_psn = psn_add(psn, 1);
-	if (qp->req.unacked_psn == psn_add(wqe->first_psn, wqe->num_psn))
+	if (qp->req.unacked_psn == psn_add(wqe->first_psn, wqe->num_psn)) {
 		sq_complete(e, qp, CQE_SUCCESS, VERR_NONE, now_ns);
+		completer_local(e, qp, now_ns);
+	}
 	progress(e, qp, before, now_ns);
 }
 
@@ -176,13 +181,13 @@ static int atomic_response(struct engine *e, struct qp *qp, const struct packet 
 	return -1;
 }
 
-static int rnr_nak(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+static int rnr_nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 
 	e->stats->rx_rnr_naks++;
 	/* a second one for the same request, or one for what has been taken back, says nothing new */
-	if (req->rnr_wait || psn_diff(p->psn, req->next_psn) >= 0)
+	if (req->rnr_wait || psn_diff(psn, req->next_psn) >= 0)
 		return XROCE_DROP_psn_duplicate;
 	if (req->rnr_retry != 7) {
 		if (!req->rnr_retries_left) {
@@ -193,15 +198,15 @@ static int rnr_nak(struct engine *e, struct qp *qp, const struct packet *p, u64 
 	}
 	req->retries_left = req->retry_cnt; /* the peer lives */
 	recovery_reset(req);
-	requester_seek(e, qp, p->psn);
+	requester_seek(e, qp, psn);
 	req->rnr_wait = true;
-	req->rnr_until_ns = now_ns + rnr_timer_ns(p->syndrome);
+	req->rnr_until_ns = now_ns + rnr_timer_ns(syndrome);
 	req->ack_deadline_ns = req->rtt.deadline_ns = NSEC_NEVER;
 	timer_set(e, qp, req->rnr_until_ns);
 	return -1;
 }
 
-static int nak(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+static int nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u64 now_ns)
 {
 	static const struct {
 		enum cqe_status status;
@@ -211,11 +216,11 @@ static int nak(struct engine *e, struct qp *qp, const struct packet *p, u64 now_
 		[NAK_REMOTE_ACCESS] = { CQE_REM_ACCESS_ERR, VERR_NAK_REMOTE_ACCESS },
 		[NAK_REMOTE_OPERATION] = { CQE_REM_OP_ERR, VERR_NAK_REMOTE_OPERATION },
 	};
-	u8 code = p->syndrome & AETH_VALUE_MASK;
+	u8 code = syndrome & AETH_VALUE_MASK;
 
 	if (code == NAK_PSN_SEQUENCE) {
 		e->stats->rx_sequence_naks++;
-		recovery_start(e, qp, p->psn, VERR_SEQUENCE_RETRY, now_ns);
+		recovery_start(e, qp, psn, VERR_SEQUENCE_RETRY, now_ns);
 		return -1;
 	}
 	if (code >= ARRAY_SIZE(fatal))
@@ -224,58 +229,89 @@ static int nak(struct engine *e, struct qp *qp, const struct packet *p, u64 now_
 	return -1;
 }
 
-/* One response, with its PSN between the oldest outstanding one and the last one sent. */
-static int input(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+/* A response must lie between the oldest PSN that is outstanding and the last one sent: -1, or the reason against it. */
+static inline int check_response(const struct qp *qp, u32 psn)
 {
-	u8 class = p->syndrome & AETH_CLASS_MASK;
+	const struct requester *req = &qp->req;
+	enum qp_state state = qp_state(qp);
 
-	if (p->flags & OP_AETH && !(p->flags & OP_ACK) && class != AETH_ACK)
+	if (!is_reliable(qp) || qp->xrc_target || (state != QPS_RTS && state != QPS_SQD) || psn_diff(psn, req->sent_psn) >= 0)
 		return XROCE_DROP_unexpected_response;
-	credit_update(e, qp, p);
-	if (p->flags & (OP_READ | OP_ATOMIC)) {
-		int verdict = p->flags & OP_READ ? read_response(e, qp, p, now_ns) : atomic_response(e, qp, p, now_ns);
-
-		recovery_response(e, qp);
-		return verdict;
-	}
-
-	e->stats->rx_acks++;
-	if (class != AETH_ACK && class != AETH_RNR_NAK && class != AETH_NAK)
-		return XROCE_DROP_unexpected_response;
-	/* an ACK covers its own PSN, a NAK all before it */
-	if (!acknowledge(e, qp, class == AETH_ACK ? psn_add(p->psn, 1) : p->psn, now_ns)) {
-		implied_nak(e, qp, now_ns);
-		return -1;
-	}
-	recovery_answer(e, qp, class == AETH_NAK);
-	if (class == AETH_RNR_NAK)
-		return rnr_nak(e, qp, p, now_ns);
-	if (class == AETH_NAK)
-		return nak(e, qp, p, now_ns);
-	return -1;
+	return psn_diff(psn, req->unacked_psn) < 0 ? XROCE_DROP_psn_duplicate : -1;
 }
 
-int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+/* One with data. */
+static int response(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
 {
-	struct requester *req = &qp->req;
-	enum qp_state state = qp_state(qp);
-	struct held *h;
 	int verdict;
 
-	if (!is_reliable(qp) || qp->xrc_target || (state != QPS_RTS && state != QPS_SQD) || psn_diff(p->psn, req->sent_psn) >= 0)
-		return XROCE_DROP_unexpected_response;
-	if (psn_diff(p->psn, req->unacked_psn) < 0)
-		return XROCE_DROP_psn_duplicate;
-	verdict = input(e, qp, p, now_ns);
-	if (!reorder_holds(e, &req->early))
-		return verdict;
-	/* those whose turn has come with it */
+	if (p->flags & OP_AETH) {
+		if ((p->syndrome & AETH_CLASS_MASK) != AETH_ACK)
+			return XROCE_DROP_unexpected_response;
+		credit_update(e, qp, p->syndrome, p->msn);
+	}
+	verdict = p->flags & OP_READ ? read_response(e, qp, p, now_ns) : atomic_response(e, qp, p, now_ns);
+	recovery_response(e, qp);
+	return verdict;
+}
+
+/* Those that are held, whose turn has come. */
+static void responses_early(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+	struct held *h;
+
 	while ((h = reorder_take(e, &req->early, req->unacked_psn))) {
-		input(e, qp, &h->packet, now_ns);
+		response(e, qp, &h->packet, now_ns);
 		reorder_free(e, h);
 	}
 	if (req->early.head)
 		implied_nak(e, qp, now_ns);
+}
+
+static int ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn, u64 now_ns)
+{
+	u8 class = syndrome & AETH_CLASS_MASK;
+
+	e->stats->rx_acks++;
+	if (unlikely(class != AETH_ACK && class != AETH_RNR_NAK && class != AETH_NAK))
+		return XROCE_DROP_unexpected_response;
+	credit_update(e, qp, syndrome, msn);
+	/* an ACK covers its own PSN, a NAK all before it */
+	if (unlikely(!acknowledge(e, qp, class == AETH_ACK ? psn_add(psn, 1) : psn, now_ns))) {
+		implied_nak(e, qp, now_ns);
+		return -1;
+	}
+	recovery_answer(e, qp, class == AETH_NAK);
+	if (likely(class == AETH_ACK))
+		return -1;
+	return class == AETH_NAK ? nak(e, qp, psn, syndrome, now_ns) : rnr_nak(e, qp, psn, syndrome, now_ns);
+}
+
+int completer_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn, u64 now_ns)
+{
+	int verdict = check_response(qp, psn);
+
+	if (unlikely(verdict >= 0))
+		return verdict;
+	verdict = ack(e, qp, psn, syndrome, msn, now_ns);
+	if (reorder_holds(e, &qp->req.early))
+		responses_early(e, qp, now_ns);
+	return verdict;
+}
+
+int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+{
+	int verdict;
+
+	if (p->flags & OP_ACK)
+		return completer_ack(e, qp, p->psn, p->syndrome, p->msn, now_ns);
+	verdict = check_response(qp, p->psn);
+	if (verdict >= 0)
+		return verdict;
+	verdict = response(e, qp, p, now_ns);
+	if (reorder_holds(e, &qp->req.early))
+		responses_early(e, qp, now_ns);
 	return verdict;
 }
 

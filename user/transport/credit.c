@@ -29,16 +29,16 @@ u8 credit_syndrome(const struct engine *e, const struct qp *qp)
 	return (u8)(AETH_ACK | code);
 }
 
-void credit_update(struct engine *e, struct qp *qp, const struct packet *p)
+void credit_update(struct engine *e, struct qp *qp, u8 syndrome, u32 msn)
 {
 	struct requester *req = &qp->req;
-	u8 code = p->syndrome & AETH_VALUE_MASK;
+	u8 code = syndrome & AETH_VALUE_MASK;
 
-	if (!(p->flags & OP_AETH) || (p->syndrome & AETH_CLASS_MASK) != AETH_ACK || e->config.disable & ENGINE_NO_CREDITS)
+	if ((syndrome & AETH_CLASS_MASK) != AETH_ACK || e->config.disable & ENGINE_NO_CREDITS)
 		return;
 	req->credits_used = code != AETH_CREDIT_NONE;
 	if (req->credits_used)
-		req->credit_limit = psn_add(p->msn, credits_of_code[code]);
+		req->credit_limit = psn_add(msn, credits_of_code[code]);
 }
 
 bool credit_covers(const struct qp *qp, const struct send_wqe *wqe, u32 index)

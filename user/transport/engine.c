@@ -169,7 +169,7 @@ static u32 output(struct engine *e, u8 *frame, u64 now_ns)
 		/* nothing for now: an input, a timer or a doorbell makes it ready again */
 		if (qp->ready & READY_REPLIES) {
 			len = reply_output(e, qp, frame, now_ns);
-			if (!len || !reply_pending(qp))
+			if (!len)
 				qp->ready &= (u8)~READY_REPLIES;
 		}
 		if (!len && qp->ready & READY_REQUESTS) {
@@ -237,35 +237,30 @@ static struct header_in *kept_header(struct qp *qp, u8 opcode)
 
 /* What a frame looks like before anything is checked. */
 struct peek {
-	bool is_roce;
-	u8 opcode;
+	struct qp *qp;		/* the table's at that place, of this number or another; or NULL */
+	struct header_in *kept;	/* of it, for such an opcode */
 	u32 qpn;
 };
 
-static struct peek peek(const struct rx_frame *frame)
+static inline struct qp *peek(const struct engine *e, const struct rx_frame *frame, struct peek *look)
 {
-	struct peek look = { 0 };
+	struct qp *qp = NULL;
+	u32 qpn;
+	u8 opcode;
 
-	look.is_roce = header_in_peek(frame, &look.qpn, &look.opcode);
-	return look;
+	if (likely(header_in_peek(frame, &qpn, &opcode)) && (qp = e->qp[qpn % XROCE_MAX_QP])) {
+		look->kept = kept_header(qp, opcode);
+		look->qpn = qpn;
+	}
+	return look->qp = qp;
 }
 
-/* Which QP is this frame for, may it have it, and is it intact? -1 and the decoded packet, or the reason against it. */
-static int check_frame(struct engine *e, const struct rx_frame *frame, const struct peek *look, struct packet *p, struct qp **to)
+/* A frame that is unlike the last of its kind: which QP is it for, may it have it, and is it intact? -1 and the decoded packet, or the reason against it. */
+static int check_frame(struct engine *e, const struct rx_frame *frame, struct packet *p, struct qp **to)
 {
-	struct header_in *kept;
+	int reason = packet_parse(p, frame);
 	struct qp *qp;
-	int reason;
 
-	if (look->is_roce && (qp = *to = engine_find_qp(e, look->qpn))) {
-		kept = kept_header(qp, look->opcode);
-		if (header_in_match(kept, frame, p)) {
-			if (unlikely(!state_accepts(qp)))
-				return XROCE_DROP_qp_state;
-			return likely(header_in_icrc_ok(kept, &e->icrc, p)) ? -1 : XROCE_DROP_icrc;
-		}
-	}
-	reason = packet_parse(p, frame);
 	if (reason < 0)
 		return packet_drop_reason(reason);
 	qp = *to = engine_find_qp(e, p->dest_qpn);
@@ -281,82 +276,116 @@ static int check_frame(struct engine *e, const struct rx_frame *frame, const str
 	return -1;
 }
 
+/* A packet that is decoded and checked goes where it belongs: -1, or the reason for its drop. */
+static int dispatch(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns)
+{
+	if (unlikely(p->flags & OP_CNP)) {
+		if (qp->transport != XROCE_UD)
+			rate_cut(e, qp, now_ns);
+		return -1;
+	}
+	if (unlikely((p->tos & 3) == 3) && p->flags & OP_PAYLOAD && qp->transport != XROCE_UD)
+		rate_marked(e, qp, now_ns);
+	if (qp->transport == XROCE_UD)
+		return datagram_input(e, qp, p, hint, now_ns);
+	if (p->flags & OP_RESPONSE)
+		return completer_input(e, qp, p, now_ns);
+	return responder_input(e, qp, p, hint, now_ns);
+}
+
+/* A frame like the last one of its kind: its addresses and P_Key were checked with that. */
+static int input_alike(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame, const struct peek *look,
+		       const struct bth *bth, u64 now_ns)
+{
+	struct qp *qp = look->qp;
+	struct packet p;
+	u32 aeth;
+
+	if (unlikely(!state_accepts(qp)))
+		return XROCE_DROP_qp_state;
+	if (opcode_flags(bth->opcode) & OP_ACK) {
+		if (unlikely(!header_in_ack_ok(look->kept, &e->icrc, bth, &aeth)))
+			return XROCE_DROP_icrc;
+		return completer_ack(e, qp, be32toh(bth->ack_psn) & ROCE_PSN_MASK, (u8)(aeth >> 24), aeth & MSN_MASK, now_ns);
+	}
+	header_in_decode(look->kept, frame, bth, &p);
+	if (unlikely(!header_in_icrc_ok(look->kept, &e->icrc, &p)))
+		return XROCE_DROP_icrc;
+	return dispatch(e, qp, &p, hint, now_ns);
+}
+
 static int input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame, const struct peek *look, u64 now_ns)
 {
+	const struct bth *bth = NULL;
 	struct packet p;
 	struct qp *qp;
 	int reason;
 
 	e->stats->rx_packets++;
 	e->now_ns = now_ns;
-	reason = check_frame(e, frame, look, &p, &qp);
-	if (unlikely(reason >= 0))
-		goto drop;
-	if (p.flags & OP_CNP) {
-		if (qp->transport != XROCE_UD)
-			rate_cut(e, qp, now_ns);
-		return 0;
+	if (look->qp && look->qp->qpn == look->qpn)
+		bth = header_in_match(look->kept, frame);
+	if (likely(bth)) {
+		reason = input_alike(e, hint, frame, look, bth, now_ns);
+	} else {
+		reason = check_frame(e, frame, &p, &qp);
+		if (reason < 0)
+			reason = dispatch(e, qp, &p, hint, now_ns);
 	}
-	if (unlikely((p.tos & 3) == 3) && p.flags & OP_PAYLOAD && qp->transport != XROCE_UD)
-		rate_marked(e, qp, now_ns);
-	if (qp->transport == XROCE_UD)
-		reason = datagram_input(e, qp, &p, hint, now_ns);
-	else if (p.flags & OP_RESPONSE)
-		reason = completer_input(e, qp, &p, now_ns);
-	else
-		reason = responder_input(e, qp, &p, hint, now_ns);
-	if (reason < 0)
+	if (likely(reason < 0))
 		return 0;
-drop:
 	engine_drop(e, (enum xroce_drop)reason);
 	return reason + 1;
 }
 
 int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame, u64 now_ns)
 {
-	const struct peek look = peek(frame);
-	int verdict = input(e, hint, frame, &look, now_ns);
+	struct peek look;
+	int verdict;
 
+	peek(e, frame, &look);
+	verdict = input(e, hint, frame, &look, now_ns);
 	engine_take_arms(e);
 	return verdict;
 }
 
 /*
- * Which QP a frame is for is in the table after one step, its lines of cache after another, and where its next WQE lies is in one of them: three
- * steps, each for the whole batch before the next, so that the waits are one behind another once and not for each frame.
+ * What frames will touch is fetched into the cache, of one QP once: its lines, a block of frames before the one that is worked on, and where the next WQE
+ * lies, which is in one of those, when it is that block's turn.
  */
-static void prefetch(struct engine *e, const struct engine_frame *frames, struct peek *look, u32 n)
+static void fetch_qps(const struct engine *e, const struct engine_frame *frames, struct peek *look, u32 n)
 {
-	struct qp **slot[PREFETCH_FRAMES], *qp;
-	u32 last = UINT32_MAX;
+	const struct qp *last = NULL;
 
 	for (u32 i = 0; i < n; i++) {
-		slot[i] = NULL;
-		look[i] = peek(&frames[i].frame);
-		if (!look[i].is_roce || look[i].qpn == last)
+		struct qp *qp = peek(e, &frames[i].frame, &look[i]);
+
+		if (!qp || qp == last)
 			continue;
-		last = look[i].qpn;
-		slot[i] = &e->qp[last % XROCE_MAX_QP];
-		__builtin_prefetch(slot[i]);
-	}
-	for (u32 i = 0; i < n; i++) {
-		if (!slot[i] || !(qp = *slot[i]))
-			continue;
+		last = qp;
 		__builtin_prefetch(qp);
-		if (opcode_flags(look[i].opcode) & OP_RESPONSE) {
-			__builtin_prefetch(&qp->req.response);
+		__builtin_prefetch(look[i].kept);
+		if (look[i].kept == &qp->req.response) {
 			__builtin_prefetch(&qp->sq, 1);
 			__builtin_prefetch(&qp->req.rtt, 1);
 		} else {
-			__builtin_prefetch(&qp->resp.request);
 			__builtin_prefetch(&qp->resp.seq, 1);
 			__builtin_prefetch(&qp->rq, 1);
 		}
 	}
+}
+
+static void fetch_wqes(const struct peek *look, u32 n)
+{
+	const struct qp *last = NULL;
+
 	for (u32 i = 0; i < n; i++) {
-		if (!slot[i] || !(qp = *slot[i]))
+		const struct qp *qp = look[i].qp;
+
+		if (!qp || qp == last)
 			continue;
-		if (opcode_flags(look[i].opcode) & OP_RESPONSE)
+		last = qp;
+		if (look[i].kept == &qp->req.response)
 			__builtin_prefetch(&sq_at(&qp->sq, sq_cons(&qp->sq))->wr_id);
 		else if (!qp->srq)
 			__builtin_prefetch(rq_next(&qp->rq));
@@ -365,13 +394,18 @@ static void prefetch(struct engine *e, const struct engine_frame *frames, struct
 
 u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns)
 {
-	struct peek look[PREFETCH_FRAMES];
-	u32 dropped = 0;
+	struct peek look[2][PREFETCH_FRAMES], *now = look[0], *ahead = look[1], *swap;
+	u32 dropped = 0, m, left;
 
-	for (u32 i = 0; i < n; i++) {
-		if (i % PREFETCH_FRAMES == 0)
-			prefetch(e, frames + i, look, min_u32(n - i, PREFETCH_FRAMES));
-		dropped += input(e, frames[i].hint, &frames[i].frame, &look[i % PREFETCH_FRAMES], now_ns) != 0;
+	fetch_qps(e, frames, now, min_u32(n, PREFETCH_FRAMES));
+	for (; n; frames += m, n = left) {
+		m = min_u32(n, PREFETCH_FRAMES);
+		left = n - m;
+		fetch_qps(e, frames + m, ahead, min_u32(left, PREFETCH_FRAMES));
+		fetch_wqes(now, m);
+		for (u32 i = 0; i < m; i++)
+			dropped += input(e, frames[i].hint, &frames[i].frame, &now[i], now_ns) != 0;
+		swap = now, now = ahead, ahead = swap;
 	}
 	engine_take_arms(e);
 	return dropped;

@@ -115,10 +115,19 @@ bool engine_take_receive(struct engine *e, struct qp *qp);
 /* timer.c */
 int timers_init(struct timers *t);
 void timers_free(struct timers *t);
-/* Not later than this. */
-void timer_set(struct engine *e, struct qp *qp, u64 deadline_ns);
 /* This, be it earlier or later. */
 void timer_put_off(struct engine *e, struct qp *qp, u64 deadline_ns);
+/* Not later than this. */
+static inline void timer_set(struct engine *e, struct qp *qp, u64 deadline_ns)
+{
+	if (deadline_ns < e->timers.due_ns[qp->qpn % XROCE_MAX_QP])
+		timer_put_off(e, qp, deadline_ns);
+}
+/* Never, for now: it may keep its place, as one that is put off. */
+static inline void timer_stop(struct engine *e, struct qp *qp)
+{
+	e->timers.due_ns[qp->qpn % XROCE_MAX_QP] = NSEC_NEVER;
+}
 void timer_cancel(struct engine *e, struct qp *qp);
 /* One that is due, or NULL: to be called until then. */
 struct qp *timer_pop(struct engine *e, u64 now_ns);
@@ -203,7 +212,14 @@ void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err ve
 /* The adaptive time-out: ask with the oldest packet whether anything was lost, and go on meanwhile. */
 void recovery_probe(struct engine *e, struct qp *qp);
 /* unacked_psn moved by an ACK (nak false) or a NAK: is the loss repaired? */
-void recovery_answer(struct engine *e, struct qp *qp, bool nak);
+void recovery_answered(struct engine *e, struct qp *qp, bool nak);
+static inline void recovery_answer(struct engine *e, struct qp *qp, bool nak)
+{
+	const struct recovery *r = &qp->req.recovery;
+
+	if (unlikely(r->waiting || r->probing))
+		recovery_answered(e, qp, nak);
+}
 /* The same by a READ or atomic response. */
 void recovery_response(struct engine *e, struct qp *qp);
 u32 recovery_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
@@ -253,13 +269,16 @@ void rate_sent(struct engine *e, struct qp *qp, u32 bytes, u64 now_ns);
 
 /* credit.c */
 u8 credit_syndrome(const struct engine *e, const struct qp *qp);
-void credit_update(struct engine *e, struct qp *qp, const struct packet *p);
+/* By the peer's AETH. */
+void credit_update(struct engine *e, struct qp *qp, u8 syndrome, u32 msn);
 /* The peer has said that it has a receive WQE for this message, or the message needs none. */
 bool credit_covers(const struct qp *qp, const struct send_wqe *wqe, u32 index);
 /* May this message start? A wait is counted. */
 bool credit_allows(struct engine *e, const struct qp *qp, const struct send_wqe *wqe, u32 index);
 
 /* completer.c */
+/* An ACK or NAK, of its packet what counts. As the others, -1 or the reason for its drop. */
+int completer_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn, u64 now_ns);
 int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns);
 void completer_expire(struct engine *e, struct qp *qp, u64 now_ns);
 /* Complete local work requests at the queue's head that are done. */

@@ -477,7 +477,7 @@ u8 *packet_put_extensions(u8 *pos, const struct packet *p, u32 flags)
 		};
 	if (flags & OP_AETH)
 		*(struct aeth *)put(&pos, sizeof(struct aeth)) = (struct aeth){
-			.syndrome_msn = packet_aeth(p),
+			.syndrome_msn = packet_aeth(p->syndrome, p->msn),
 		};
 	if (flags & OP_ATOMIC_ACK_ETH)
 		*(struct atomic_ack_eth *)put(&pos, sizeof(struct atomic_ack_eth)) = (struct atomic_ack_eth){

@@ -121,9 +121,9 @@ const u8 *packet_get_transport(const struct bth *bth, struct packet *p);
 u8 *packet_put_extensions(u8 *pos, const struct packet *p, u32 flags);
 
 /* The word of an AETH, as it lies in the packet. */
-static inline __be32 packet_aeth(const struct packet *p)
+static inline __be32 packet_aeth(u8 syndrome, u32 msn)
 {
-	return htobe32((u32)p->syndrome << 24 | (p->msn & MSN_MASK));
+	return htobe32((u32)syndrome << 24 | (msn & MSN_MASK));
 }
 
 /* Bytes of all headers that packet_put_headers() would write. */

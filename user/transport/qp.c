@@ -4,6 +4,8 @@
 
 #include "internal.h"
 
+_Static_assert(2 * QP_MAX_WR - 1 <= UINT16_MAX, "with what rendezvous take the mask of a send queue is of twice that size");
+
 int sq_init(struct sq *sq, u32 max_wr, u32 max_sge, u32 max_inline)
 {
 	u32 size = roundup_pow2(max_wr);

@@ -138,7 +138,7 @@ static bool wait_ended(struct engine *e, struct qp *qp)
 	return true;
 }
 
-void recovery_answer(struct engine *e, struct qp *qp, bool nak)
+void recovery_answered(struct engine *e, struct qp *qp, bool nak)
 {
 	struct requester *req = &qp->req;
 	struct recovery *r = &req->recovery;

@@ -95,19 +95,19 @@ static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource
 static u32 ack_output(struct engine *e, struct qp *qp, u8 *frame)
 {
 	struct responder *resp = &qp->resp;
-	struct unsealed u;
+	u8 opcode = OPCODE(qp->transport, OP5_ACKNOWLEDGE), syndrome = resp->ack_syndrome;
 	struct packet p;
 
-	packet_from(&p, qp, resp->ack_psn);
-	p.opcode = OPCODE(qp->transport, OP5_ACKNOWLEDGE);
-	p.syndrome = resp->ack_syndrome;
-	p.msn = resp->seq.msn;
-	if ((p.syndrome & AETH_CLASS_MASK) == AETH_ACK)
-		p.syndrome = credit_syndrome(e, qp);
+	if (unlikely(resp->header.key != header_out_key(opcode, false, true, 0))) {
+		packet_from(&p, qp, resp->ack_psn);
+		p.opcode = opcode;
+		header_out_remember(&resp->header, &qp->path, &p);
+	}
+	if ((syndrome & AETH_CLASS_MASK) == AETH_ACK)
+		syndrome = credit_syndrome(e, qp);
 	resp->ack_due = false;
 	e->stats->tx_acks++;
-	header_out(&resp->header, &e->icrc, &qp->path, &p, frame, &u);
-	return header_out_seal(&u, &e->icrc, 0);
+	return header_out_ack(&resp->header, &e->icrc, resp->ack_psn, packet_aeth(syndrome, resp->seq.msn), frame);
 }
 
 /* Congestion notification: to the QP that sent the marked packet, outside of all sequences. */
@@ -122,20 +122,25 @@ static u32 cnp_output(struct engine *e, struct qp *qp, u8 *frame)
 
 u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 {
-	struct resp_resource *r = qp->resp.num_pending ? next_pending(&qp->resp) : NULL;
 	u32 len = 0;
 
-	if (qp->cnp_due)
-		return cnp_output(e, qp, frame);
-	if (r && rate_allows(e, qp, now_ns)) {
+	if (unlikely(qp->cnp_due)) {
+		len = cnp_output(e, qp, frame);
+	} else if (qp->resp.num_pending) {
+		struct resp_resource *r = next_pending(&qp->resp);
 		bool again = r->replay;
 
+		if (!rate_allows(e, qp, now_ns))
+			return 0;
 		len = resource_output(e, qp, r, frame);
 		rate_sent(e, qp, len, now_ns);
 		if (again)
 			e->stats->tx_retransmitted_bytes += len;
 	}
+	/* behind all others; or the NAK that a region which went away leaves of them */
 	if (!len && !qp->resp.num_pending && qp->resp.ack_due)
 		len = ack_output(e, qp, frame);
+	if (!reply_pending(qp))
+		qp->ready &= (u8)~READY_REPLIES;
 	return len;
 }

@@ -5,6 +5,7 @@
 #include "rq.h"
 
 #define RQ_MAX_WR 32768
+_Static_assert(RQ_MAX_WR <= UINT16_MAX && sizeof(struct recv_wqe) + RQ_MAX_SGE * sizeof(struct sge) <= UINT16_MAX, "fields of struct rq");
 
 int rq_init(struct rq *rq, u32 max_wr, u32 max_sge)
 {

@@ -19,13 +19,7 @@
 
 /* ---- out ---- */
 
-/* Never 0. What is constant for a QP is not in it: whoever changes that clears the key. */
-static u32 key_of(const struct packet *p)
-{
-	return 1u << 31 | (u32)p->solicited << 30 | (u32)p->migreq << 29 | (u32)p->opcode << 16 | p->payload_len;
-}
-
-static void remember_out(struct header_out *h, const struct path *path, const struct packet *p, u32 key)
+void header_out_remember(struct header_out *h, const struct path *path, const struct packet *p)
 {
 	u8 frame[PACKET_HEADER_MAX];
 	/* of an opcode without extension headers */
@@ -35,30 +29,23 @@ static void remember_out(struct header_out *h, const struct path *path, const st
 	h->len = (u8)(ip + icrc_start_bytes(path->is_ipv6) - (sizeof(struct bth) - BTH_COMMON));
 	memcpy(h->bytes, frame, h->len);
 	h->icrc = icrc_common(frame + ip, path->is_ipv6);
-	h->key = key;
+	h->key = header_out_key(p->opcode, p->solicited, p->migreq, p->payload_len);
 }
 
 void header_out(struct header_out *h, const struct icrc_table *t, const struct path *path, const struct packet *p, u8 *frame, struct unsealed *u)
 {
-	u32 key = key_of(p), word = htobe32((p->ackreq ? BTH_ACKREQ : 0) | (p->psn & ROCE_PSN_MASK));
 	u32 flags = opcode_flags(p->opcode), odd, aeth;
+	__be32 word = htobe32((p->ackreq ? BTH_ACKREQ : 0) | (p->psn & ROCE_PSN_MASK));
 	icrc_t icrc;
 	u8 *pos;
 
-	if (unlikely(h->key != key))
-		remember_out(h, path, p, key);
-	memcpy(frame, h->bytes, 48);
-	if (unlikely(h->len > 54))
-		memcpy(frame + 48, h->bytes + 48, 31);
-	else
-		memcpy(frame + 48, h->bytes + 48, 6);
-	pos = frame + h->len;
-	memcpy(pos, &word, sizeof(word));
-	pos += sizeof(word);
+	if (unlikely(h->key != header_out_key(p->opcode, p->solicited, p->migreq, p->payload_len)))
+		header_out_remember(h, path, p);
+	pos = header_out_copy(h, frame, word);
 	u->frame = frame;
 	u->from = u->payload = pos;
 	if ((flags & OP_EXTENSIONS) == OP_AETH) {
-		aeth = packet_aeth(p);
+		aeth = packet_aeth(p->syndrome, p->msn);
 		memcpy(pos, &aeth, sizeof(aeth));
 		u->payload = pos + sizeof(aeth);
 		u->from = u->payload;
@@ -147,20 +134,25 @@ static inline __attribute__((always_inline)) bool same(const u8 *kept, const u8 
 	return !differ;
 }
 
-bool header_in_match(const struct header_in *h, const struct rx_frame *f, struct packet *p)
+const struct bth *header_in_match(const struct header_in *h, const struct rx_frame *f)
 {
 	bool is_ipv6 = ethertype(f) == ETH_IPV6;
 	const u8 *ip = f->data + ETH_BYTES;
-	const struct bth *bth;
 
 	if (!h->frame_len || f->len < h->frame_len || is_ipv6 != h->is_ipv6)
-		return false;
+		return NULL;
 	if (is_ipv6 ? ip[0] >> 4 != 6 || !same(h->bytes, ip + IPV6_SKIP, true) : !same(h->bytes, ip, false))
-		return false;
-	bth = (const struct bth *)(ip + (is_ipv6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES);
-	p->is_ipv6 = is_ipv6;
-	p->tos = is_ipv6 ? (u8)(ip[0] << 4 | ip[1] >> 4) : ip[1];
-	p->hop_limit = is_ipv6 ? ip[7] : ip[8];
+		return NULL;
+	return (const struct bth *)(ip + (is_ipv6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES);
+}
+
+void header_in_decode(const struct header_in *h, const struct rx_frame *f, const struct bth *bth, struct packet *p)
+{
+	const u8 *ip = f->data + ETH_BYTES;
+
+	p->is_ipv6 = h->is_ipv6;
+	p->tos = h->is_ipv6 ? (u8)(ip[0] << 4 | ip[1] >> 4) : ip[1];
+	p->hop_limit = h->is_ipv6 ? ip[7] : ip[8];
 	p->has_vlan = false;
 	p->vlan_tci = 0;
 	p->ip = ip;
@@ -169,7 +161,6 @@ bool header_in_match(const struct header_in *h, const struct rx_frame *f, struct
 	p->frag_len = 0;
 	p->payload = packet_get_transport(bth, p);
 	p->payload_len = h->payload_len;
-	return true;
 }
 
 bool header_in_icrc_ok(const struct header_in *h, const struct icrc_table *t, const struct packet *p)

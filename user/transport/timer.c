@@ -160,12 +160,6 @@ void timer_put_off(struct engine *e, struct qp *qp, u64 deadline_ns)
 		atomic_store_explicit(&e->earliest_ns, deadline_ns, memory_order_relaxed);
 }
 
-void timer_set(struct engine *e, struct qp *qp, u64 deadline_ns)
-{
-	if (deadline_ns < e->timers.due_ns[slot_of(qp)])
-		timer_put_off(e, qp, deadline_ns);
-}
-
 void timer_cancel(struct engine *e, struct qp *qp)
 {
 	struct timers *t = &e->timers;
@@ -178,12 +172,27 @@ void timer_cancel(struct engine *e, struct qp *qp)
 	timer_publish(e);
 }
 
+/* Most of those at the line's head were stopped meanwhile, and all that is left of them is to go. */
+static void line_skip_stopped(struct timers *t, u64 now_ns)
+{
+	for (; t->line_head != t->line_tail; t->line_head++) {
+		const struct timer *timer = line_at(t, t->line_head);
+
+		if (timer->slot == NOBODY)
+			continue;
+		if (timer->at_ns > now_ns || t->due_ns[timer->slot] != NSEC_NEVER)
+			return;
+		t->place[timer->slot] = 0;
+	}
+}
+
 struct qp *timer_pop(struct engine *e, u64 now_ns)
 {
 	struct timers *t = &e->timers;
 	const struct timer *timer;
 	struct qp *due = NULL;
 
+	line_skip_stopped(t, now_ns);
 	while (!due && (timer = first(t)) && timer->at_ns <= now_ns) {
 		u32 slot = timer->slot;
 		u64 due_ns = t->due_ns[slot];
