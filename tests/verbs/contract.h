@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,6 +70,21 @@ bool no_cq_event(struct ibv_comp_channel *ch);
 bool no_async_event(void);
 /* One message and its completions, polled for; the event, if any, is left. */
 bool message(struct pair *p, unsigned int flags);
+
+/* ---- a destroy that must wait ---- */
+struct destruction {
+	pthread_t thread;
+	int (*destroy)(void *object);
+	void *object;
+	atomic_bool done;
+};
+
+/* Begun in a thread of its own, and it waits. */
+bool destroy_begins(struct destruction *d, int (*destroy)(void *object), void *object);
+bool destroy_waits(struct destruction *d);
+/* It comes to its end now, and returned 0. */
+bool destroy_ends(struct destruction *d);
+int destroy_cq(void *cq);
 
 /* The body of a case that runs on a pair. */
 #define IN_PAIR(p, options, body)                  \

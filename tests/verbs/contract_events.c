@@ -2,8 +2,6 @@
 /* Completion channels and asynchronous events: when they come, how often, what waits for them, and how the descriptors behave. */
 #include <poll.h>
 #include <pthread.h>
-#include <stdatomic.h>
-#include <unistd.h>
 
 #include "contract.h"
 
@@ -113,22 +111,11 @@ static bool get_cq_event__wakes_a_sleeper(void)
 	IN_PAIR(&p, OPTIONS(.channel = true), wakes_body);
 }
 
-static atomic_bool destroyed;
-
-static void *destroyer(void *arg)
-{
-	struct pair *p = arg;
-	long err = ibv_destroy_cq(p->cq[1]);
-
-	atomic_store(&destroyed, true);
-	return (void *)err;
-}
-
 static bool waits_body(struct pair *p)
 {
+	struct destruction d;
 	struct ibv_cq *cq;
-	void *context, *err;
-	pthread_t thread;
+	void *context;
 
 	MUST_EQ(ibv_req_notify_cq(p->cq[1], 0), 0);
 	MUST(message(p, 0));
@@ -139,12 +126,9 @@ static bool waits_body(struct pair *p)
 	MUST_EQ(ibv_destroy_comp_channel(p->channel), EBUSY);
 	MUST_EQ(ibv_destroy_qp(p->qp[1]), 0);
 	p->qp[1] = NULL;
-	MUST_EQ(pthread_create(&thread, NULL, destroyer, p), 0);
-	usleep(50000); /* can only miss the bug, never make one */
-	MUST(!atomic_load(&destroyed));
+	MUST(destroy_begins(&d, destroy_cq, p->cq[1]));
 	ibv_ack_cq_events(cq, 1);
-	MUST_EQ(pthread_join(thread, &err), 0);
-	MUST_EQ((long)err, 0);
+	MUST(destroy_ends(&d));
 	p->cq[1] = NULL;
 	MUST(!readable(p->channel->fd, 0));
 	return true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* One man page's cases on one device against itself: man_PAGE DEVICE. It links with libibverbs and nothing of this project. */
+#include <sched.h>
 #include <time.h>
 
 #include "man.h"
@@ -74,6 +75,58 @@ bool ping(struct ibv_qp *qp, uint64_t wr_id, unsigned int flags)
 	MUST_EQ(qp->srq ? ibv_post_srq_recv(qp->srq, &rr, &bad_rr) : ibv_post_recv(qp, &rr, &bad_rr), 0);
 	MUST_EQ(ibv_post_send(qp, &wr, &bad), 0);
 	return true;
+}
+
+bool loops_open(struct loops *l)
+{
+	*l = (struct loops){ .pd = ibv_alloc_pd(ctx), .sends = ibv_create_cq(ctx, QUEUE, NULL, NULL, 0) };
+	return l->pd && l->sends;
+}
+
+bool loops_add(struct loops *l, void *context, struct ibv_comp_channel *ch, int vector)
+{
+	int i = l->n;
+
+	MUST(i < MAX_LOOPS);
+	MUST(l->cq[i] = ibv_create_cq(ctx, QUEUE, context, ch, vector));
+	MUST(l->qp[i] = qp_to_itself(l->pd, l->sends, l->cq[i], NULL));
+	l->n++;
+	return true;
+}
+
+bool loops_event(struct loops *l, int i)
+{
+	struct ibv_wc wc;
+
+	MUST_EQ(ibv_req_notify_cq(l->cq[i], 0), 0);
+	MUST(ping(l->qp[i], 1, 0) && wait_wc(l->cq[i], &wc));
+	return true;
+}
+
+bool loops_drop(struct loops *l, int i)
+{
+	MUST_EQ(ibv_destroy_qp(l->qp[i]), 0);
+	MUST_EQ(ibv_destroy_cq(l->cq[i]), 0);
+	l->cq[i] = NULL;
+	return true;
+}
+
+bool loops_close(struct loops *l)
+{
+	for (int i = 0; i < l->n; i++)
+		MUST(!l->cq[i] || loops_drop(l, i));
+	MUST_EQ(ibv_destroy_cq(l->sends), 0);
+	MUST_EQ(ibv_dealloc_pd(l->pd), 0);
+	return true;
+}
+
+int counted_to(atomic_int *count, int n)
+{
+	long long end = clock_ns(CLOCK_MONOTONIC) + WAIT_MS * 1000000ll;
+
+	while (atomic_load(count) < n && clock_ns(CLOCK_MONOTONIC) < end)
+		sched_yield();
+	return atomic_load(count);
 }
 
 bool send_invalidating(struct pair *p, uint32_t *rkey)

@@ -8,8 +8,6 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <unistd.h>
 
 #include "contract.h"
@@ -33,6 +31,28 @@ int qp_to_state(struct ibv_qp *qp, enum ibv_qp_state state);
 struct ibv_qp *qp_to_itself(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq, struct ibv_srq *srq);
 /* An empty SEND from that QP to itself, with its receive. */
 bool ping(struct ibv_qp *qp, uint64_t wr_id, unsigned int flags);
+
+/* Several CQs, each with a QP connected to itself that receives there. */
+#define MAX_LOOPS 8
+struct loops {
+	struct ibv_pd *pd;
+	struct ibv_cq *sends;		/* of all QPs: they are unsignaled */
+	struct ibv_cq *cq[MAX_LOOPS];
+	struct ibv_qp *qp[MAX_LOOPS];
+	int n;
+};
+
+bool loops_open(struct loops *l);
+/* The next one, its CQ with this context, channel and vector. */
+bool loops_add(struct loops *l, void *context, struct ibv_comp_channel *ch, int vector);
+/* The CQ is armed and its QP pinged: one completion, which is taken, and its event, which is left. */
+bool loops_event(struct loops *l, int i);
+bool loops_drop(struct loops *l, int i);
+/* All that were not dropped. */
+bool loops_close(struct loops *l);
+
+/* What the count is when it has reached n or WAIT_MS are over. */
+int counted_to(atomic_int *count, int n);
 
 /* A SEND with invalidate of a memory window's R_Key, 7 bytes into the receive 33: its completion is in cq[1], and nothing else. */
 bool send_invalidating(struct pair *p, uint32_t *rkey);

@@ -63,45 +63,36 @@ static bool made_at_will(void)
 static bool events_go_to_the_cqs_own_channel(void)
 {
 	struct ibv_comp_channel *ch[CHANNELS];
-	struct ibv_pd *pd = ibv_alloc_pd(ctx);
-	struct ibv_cq *cq[CQS], *none = ibv_create_cq(ctx, 100, NULL, NULL, 0);
-	struct ibv_qp *qp[CQS];
+	struct loops l;
 	struct ibv_wc wc;
 	int epoll_fd = epoll_create1(0);
 
-	MUST(pd && none && epoll_fd >= 0);
+	MUST(loops_open(&l) && epoll_fd >= 0);
 	for (int i = 0; i < CHANNELS; i++) {
 		struct epoll_event event = { .events = EPOLLIN, .data.u32 = (uint32_t)i };
 
 		MUST(ch[i] = ibv_create_comp_channel(ctx));
 		MUST_EQ(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, ch[i]->fd, &event), 0);
 	}
-	for (int i = 0; i < CQS; i++) {
-		MUST(cq[i] = ibv_create_cq(ctx, 10, &cq[i], ch[i % CHANNELS], i % ctx->num_comp_vectors));
-		MUST(qp[i] = qp_to_itself(pd, none, cq[i], NULL));
-	}
+	for (int i = 0; i < CQS; i++)
+		MUST(loops_add(&l, &l.cq[i], ch[i % CHANNELS], i % ctx->num_comp_vectors));
 	for (int i = 0; i < CQS; i++) {
 		struct epoll_event got;
 
-		MUST_EQ(ibv_req_notify_cq(cq[i], 0), 0);
-		MUST(ping(qp[i], (uint64_t)i, 0));
+		MUST_EQ(ibv_req_notify_cq(l.cq[i], 0), 0);
+		MUST(ping(l.qp[i], (uint64_t)i, 0));
 		MUST_EQ(epoll_wait(epoll_fd, &got, 1, WAIT_MS), 1);
 		MUST_EQ(got.data.u32, i % CHANNELS);
 		for (int k = 0; k < CHANNELS; k++)
 			MUST(k == i % CHANNELS || no_cq_event(ch[k]));
-		MUST(take_cq_event(ch[i % CHANNELS], cq[i]));
+		MUST(take_cq_event(ch[i % CHANNELS], l.cq[i]));
 		MUST_EQ(epoll_wait(epoll_fd, &got, 1, 0), 0);
-		MUST(wait_wc(cq[i], &wc));
+		MUST(wait_wc(l.cq[i], &wc));
 		MUST_EQ(wc.wr_id, i);
 	}
-	for (int i = 0; i < CQS; i++) {
-		MUST_EQ(ibv_destroy_qp(qp[i]), 0);
-		MUST_EQ(ibv_destroy_cq(cq[i]), 0);
-	}
+	MUST(loops_close(&l));
 	for (int i = 0; i < CHANNELS; i++)
 		MUST_EQ(ibv_destroy_comp_channel(ch[i]), 0);
-	MUST_EQ(ibv_destroy_cq(none), 0);
-	MUST_EQ(ibv_dealloc_pd(pd), 0);
 	close(epoll_fd);
 	return true;
 }

@@ -160,32 +160,14 @@ static bool shared_receive_queue_fails(void)
 	return true;
 }
 
-static atomic_bool done;
-static int (*destroy)(void *object);
-
-static void *destroyer(void *arg)
-{
-	long err = destroy(arg);
-
-	atomic_store(&done, true);
-	return (void *)err;
-}
-
 /* "destroying an object (CQ, SRQ or QP) will wait for all affiliated events for the object to be acknowledged" */
-static bool destroy_waits(struct ibv_async_event *event, int (*how)(void *))
+static bool waits_for(struct ibv_async_event *event, int (*destroy)(void *object))
 {
-	pthread_t thread;
-	void *err;
+	struct destruction d;
 
-	destroy = how;
-	atomic_store(&done, false);
-	MUST_EQ(pthread_create(&thread, NULL, destroyer, event->element.qp), 0);
-	usleep(20000); /* can only miss the bug, never make one */
-	MUST(!atomic_load(&done));
+	MUST(destroy_begins(&d, destroy, event->element.qp));
 	ibv_ack_async_event(event);
-	MUST_EQ(pthread_join(thread, &err), 0);
-	MUST_EQ((long)err, 0);
-	return true;
+	return destroy_ends(&d);
 }
 
 static int destroy_qp(void *o)
@@ -198,11 +180,6 @@ static int destroy_srq(void *o)
 	return ibv_destroy_srq(o);
 }
 
-static int destroy_cq(void *o)
-{
-	return ibv_destroy_cq(o);
-}
-
 static bool waits_body(struct pair *p)
 {
 	struct ibv_srq_attr a = { .srq_limit = 1 };
@@ -211,12 +188,12 @@ static bool waits_body(struct pair *p)
 	MUST_EQ(qp_to_state(p->qp[1], IBV_QPS_ERR), 0);
 	MUST(next_async(&event));
 	MUST(event.element.qp == p->qp[1]);
-	MUST(destroy_waits(&event, destroy_qp));
+	MUST(waits_for(&event, destroy_qp));
 	p->qp[1] = NULL;
 	MUST_EQ(ibv_modify_srq(p->srq, &a, IBV_SRQ_LIMIT), 0);
 	MUST(next_async(&event));
 	MUST(event.element.srq == p->srq);
-	MUST(destroy_waits(&event, destroy_srq));
+	MUST(waits_for(&event, destroy_srq));
 	p->srq = NULL;
 	return true;
 }
@@ -244,7 +221,7 @@ static bool cq_waits_body(struct pair *p)
 	MUST(cq_event.element.cq == p->cq[1]);
 	MUST_EQ(ibv_destroy_qp(p->qp[1]), 0);
 	p->qp[1] = NULL;
-	MUST(destroy_waits(&cq_event, destroy_cq));
+	MUST(waits_for(&cq_event, destroy_cq));
 	p->cq[1] = NULL;
 	return true;
 }
@@ -302,8 +279,7 @@ static bool threads_body(struct pair *p)
 	for (int i = 1; i <= THREADS; i++) {
 		MUST_EQ(atomic_load(&received), i - 1);
 		MUST_EQ(ibv_modify_srq(p->srq, &a, IBV_SRQ_LIMIT), 0);
-		for (long long end = clock_ns(CLOCK_MONOTONIC) + WAIT_MS * 1000000ll; atomic_load(&received) < i && clock_ns(CLOCK_MONOTONIC) < end;)
-			sched_yield();
+		counted_to(&received, i);
 		usleep(2000); /* for another to make the mistake */
 		MUST_EQ(atomic_load(&received), i);
 	}

@@ -42,21 +42,11 @@ static bool nonblocking(void)
 	return true;
 }
 
-static atomic_bool done;
-
-static void *destroyer(void *arg)
-{
-	long err = ibv_destroy_cq(arg);
-
-	atomic_store(&done, true);
-	return (void *)err;
-}
-
 static bool ack_body(struct pair *p)
 {
+	struct destruction d;
 	struct ibv_cq *cq;
-	void *context, *err;
-	pthread_t thread;
+	void *context;
 
 	for (int i = 0; i < 5; i++) {
 		MUST_EQ(ibv_req_notify_cq(p->cq[1], 0), 0);
@@ -66,20 +56,14 @@ static bool ack_body(struct pair *p)
 	MUST_EQ(ibv_destroy_qp(p->qp[1]), 0);
 	p->qp[1] = NULL;
 	/* "destroying a CQ will wait for all completion events to be acknowledged" */
-	atomic_store(&done, false);
-	MUST_EQ(pthread_create(&thread, NULL, destroyer, p->cq[1]), 0);
-	usleep(20000); /* can only miss the bug, never make one */
-	MUST(!atomic_load(&done));
+	MUST(destroy_begins(&d, destroy_cq, p->cq[1]));
 	/* "acking several completion events in one call": three of five are not all */
 	ibv_ack_cq_events(cq, 3);
-	usleep(20000);
-	MUST(!atomic_load(&done));
+	MUST(destroy_waits(&d));
 	ibv_ack_cq_events(cq, 1);
-	usleep(20000);
-	MUST(!atomic_load(&done));
+	MUST(destroy_waits(&d));
 	ibv_ack_cq_events(cq, 1);
-	MUST_EQ(pthread_join(thread, &err), 0);
-	MUST_EQ((long)err, 0);
+	MUST(destroy_ends(&d));
 	p->cq[1] = NULL;
 	return true;
 }
@@ -122,58 +106,40 @@ static void *getter(void *arg)
 
 static bool several_threads(void)
 {
-	struct ibv_pd *pd = ibv_alloc_pd(ctx);
-	struct ibv_cq *cq[CQS], *none = ibv_create_cq(ctx, 100, NULL, NULL, 0), *end;
-	struct ibv_qp *qp[CQS], *end_qp;
+	struct loops l;
 	pthread_t thread[THREADS];
 	struct ibv_wc wc;
 
-	MUST(pd && none && (shared = ibv_create_comp_channel(ctx)));
-	for (int i = 0; i < CQS; i++) {
-		MUST(cq[i] = ibv_create_cq(ctx, 10, &got[i], shared, 0));
-		MUST(qp[i] = qp_to_itself(pd, none, cq[i], NULL));
-	}
-	MUST(end = ibv_create_cq(ctx, 10, &shared, shared, 0));
-	MUST(end_qp = qp_to_itself(pd, none, end, NULL));
+	MUST(loops_open(&l) && (shared = ibv_create_comp_channel(ctx)));
+	for (int i = 0; i < CQS; i++)
+		MUST(loops_add(&l, &got[i], shared, 0));
+	MUST(loops_add(&l, &shared, shared, 0)); /* CQS: the end */
 	for (int i = 0; i < THREADS; i++)
 		MUST_EQ(pthread_create(&thread[i], NULL, getter, NULL), 0);
 	/* Each event is got once, by one of them. */
 	for (int n = 1; n <= ROUNDS; n++) {
 		for (int i = 0; i < CQS; i++) {
-			MUST_EQ(ibv_req_notify_cq(cq[i], 0), 0);
-			MUST(ping(qp[i], (uint64_t)n, 0));
+			MUST_EQ(ibv_req_notify_cq(l.cq[i], 0), 0);
+			MUST(ping(l.qp[i], (uint64_t)n, 0));
 		}
 		for (int i = 0; i < CQS; i++) {
-			long long until = clock_ns(CLOCK_MONOTONIC) + WAIT_MS * 1000000ll;
-
-			while (atomic_load(&got[i]) < n && clock_ns(CLOCK_MONOTONIC) < until)
-				sched_yield();
-			MUST_EQ(atomic_load(&got[i]), n);
-			MUST(wait_wc(cq[i], &wc));
+			MUST_EQ(counted_to(&got[i], n), n);
+			MUST(wait_wc(l.cq[i], &wc));
 		}
 	}
 	/* One event ends one thread. */
-	for (int i = 0; i < THREADS; i++) {
-		MUST_EQ(ibv_req_notify_cq(end, 0), 0);
-		MUST(ping(end_qp, 1, 0));
-		MUST(wait_wc(end, &wc));
-	}
+	for (int i = 0; i < THREADS; i++)
+		MUST(loops_event(&l, CQS));
 	for (int i = 0; i < THREADS; i++) {
 		void *how;
 
 		MUST_EQ(pthread_join(thread[i], &how), 0);
 		MUST(how == &shared);
 	}
-	for (int i = 0; i < CQS; i++) {
-		MUST_EQ(ibv_destroy_qp(qp[i]), 0);
-		MUST_EQ(ibv_destroy_cq(cq[i]), 0);
+	MUST(loops_close(&l));
+	for (int i = 0; i < CQS; i++)
 		MUST_EQ(atomic_load(&got[i]), ROUNDS);
-	}
-	MUST_EQ(ibv_destroy_qp(end_qp), 0);
-	MUST_EQ(ibv_destroy_cq(end), 0);
 	MUST_EQ(ibv_destroy_comp_channel(shared), 0);
-	MUST_EQ(ibv_destroy_cq(none), 0);
-	MUST_EQ(ibv_dealloc_pd(pd), 0);
 	return true;
 }
 
@@ -182,32 +148,16 @@ static bool events_queue_up(void)
 {
 	static const int order[] = { 0, 1, 0, 0 };
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);
-	struct ibv_pd *pd = ibv_alloc_pd(ctx);
-	struct ibv_cq *cq[2], *none = ibv_create_cq(ctx, 100, NULL, NULL, 0);
-	struct ibv_qp *qp[2];
-	struct ibv_wc wc;
+	struct loops l;
 
-	MUST(ch && pd && none);
-	for (int i = 0; i < 2; i++) {
-		MUST(cq[i] = ibv_create_cq(ctx, 10, NULL, ch, 0));
-		MUST(qp[i] = qp_to_itself(pd, none, cq[i], NULL));
-	}
-	for (int n = 0; n < 4; n++) {
-		int i = n == 3; /* the other's is the last */
-
-		MUST_EQ(ibv_req_notify_cq(cq[i], 0), 0);
-		MUST(ping(qp[i], 1, 0) && wait_wc(cq[i], &wc));
-	}
+	MUST(ch && loops_open(&l) && loops_add(&l, NULL, ch, 0) && loops_add(&l, NULL, ch, 0));
 	for (int n = 0; n < 4; n++)
-		MUST(take_cq_event(ch, cq[order[n]]));
+		MUST(loops_event(&l, n == 3)); /* the other's is the last */
+	for (int n = 0; n < 4; n++)
+		MUST(take_cq_event(ch, l.cq[order[n]]));
 	MUST(no_cq_event(ch));
-	for (int i = 0; i < 2; i++) {
-		MUST_EQ(ibv_destroy_qp(qp[i]), 0);
-		MUST_EQ(ibv_destroy_cq(cq[i]), 0);
-	}
-	MUST_EQ(ibv_destroy_cq(none), 0);
+	MUST(loops_close(&l));
 	MUST_EQ(ibv_destroy_comp_channel(ch), 0);
-	MUST_EQ(ibv_dealloc_pd(pd), 0);
 	return true;
 }
 
@@ -215,29 +165,16 @@ static bool events_queue_up(void)
 static bool undelivered_events_go_with_the_cq(void)
 {
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);
-	struct ibv_pd *pd = ibv_alloc_pd(ctx);
-	struct ibv_cq *cq[3], *none = ibv_create_cq(ctx, 100, NULL, NULL, 0);
-	struct ibv_qp *qp[3];
-	struct ibv_wc wc;
+	struct loops l;
 
-	MUST(ch && pd && none);
-	for (int i = 0; i < 3; i++) {
-		MUST(cq[i] = ibv_create_cq(ctx, 10, NULL, ch, 0));
-		MUST(qp[i] = qp_to_itself(pd, none, cq[i], NULL));
-		MUST_EQ(ibv_req_notify_cq(cq[i], 0), 0);
-		MUST(ping(qp[i], 1, 0) && wait_wc(cq[i], &wc));
-	}
-	MUST_EQ(ibv_destroy_qp(qp[1]), 0);
-	MUST_EQ(ibv_destroy_cq(cq[1]), 0);
-	MUST(take_cq_event(ch, cq[0]) && take_cq_event(ch, cq[2]));
+	MUST(ch && loops_open(&l));
+	for (int i = 0; i < 3; i++)
+		MUST(loops_add(&l, NULL, ch, 0) && loops_event(&l, i));
+	MUST(loops_drop(&l, 1));
+	MUST(take_cq_event(ch, l.cq[0]) && take_cq_event(ch, l.cq[2]));
 	MUST(no_cq_event(ch));
-	for (int i = 0; i < 3; i += 2) {
-		MUST_EQ(ibv_destroy_qp(qp[i]), 0);
-		MUST_EQ(ibv_destroy_cq(cq[i]), 0);
-	}
-	MUST_EQ(ibv_destroy_cq(none), 0);
+	MUST(loops_close(&l));
 	MUST_EQ(ibv_destroy_comp_channel(ch), 0);
-	MUST_EQ(ibv_dealloc_pd(pd), 0);
 	return true;
 }
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "contract.h"
 
@@ -239,6 +240,45 @@ bool no_async_event(void)
 		ibv_ack_async_event(&event); /* or nothing could be destroyed */
 	}
 	return set_nonblocking(ctx->async_fd, false) && none;
+}
+
+static void *destroyer(void *arg)
+{
+	struct destruction *d = arg;
+	long err = d->destroy(d->object);
+
+	atomic_store(&d->done, true);
+	return (void *)err;
+}
+
+bool destroy_begins(struct destruction *d, int (*destroy)(void *object), void *object)
+{
+	d->destroy = destroy;
+	d->object = object;
+	atomic_init(&d->done, false);
+	MUST_EQ(pthread_create(&d->thread, NULL, destroyer, d), 0);
+	return destroy_waits(d);
+}
+
+bool destroy_waits(struct destruction *d)
+{
+	usleep(20000); /* can only miss the bug, never make one */
+	MUST(!atomic_load(&d->done));
+	return true;
+}
+
+bool destroy_ends(struct destruction *d)
+{
+	void *err;
+
+	MUST_EQ(pthread_join(d->thread, &err), 0);
+	MUST_EQ((long)err, 0);
+	return true;
+}
+
+int destroy_cq(void *cq)
+{
+	return ibv_destroy_cq(cq);
 }
 
 struct ibv_context *open_device(const char *name)
