@@ -41,7 +41,6 @@
 #define FILL_BATCH 64	/* given back together: each time moves a cache line to the other CPU and back */
 
 struct raw {
-	struct end end;
 	uint8_t *area;
 	struct xsk_umem *umem;
 	struct xsk_socket *xsk;
@@ -53,15 +52,6 @@ struct raw {
 	uint64_t taken[FILL_BATCH]; /* receive frames to go back to the fill ring */
 	uint32_t takens;
 };
-
-static struct raw sender, receiver;
-static uint32_t size;
-static double seconds;
-static bool sleeps;
-static pthread_barrier_t ready;
-static _Atomic bool stop;
-static uint32_t rtt_ns[SAMPLES_MAX];
-static uint32_t samples;
 
 /* return bpf_redirect_map(map, ctx->rx_queue_index, XDP_PASS) */
 static int load_program(int map)
@@ -90,7 +80,7 @@ static void fill(struct raw *r, const uint64_t *addr, uint32_t n)
 	xsk_ring_prod__submit(&r->fill, n);
 }
 
-static void raw_open(struct raw *r)
+static void raw_open(struct raw *r, const struct end *end)
 {
 	const struct xsk_umem_config umem = { .fill_size = FILL_RING, .comp_size = RING, .frame_size = CHUNK };
 	const struct xsk_socket_config config = {
@@ -103,14 +93,14 @@ static void raw_open(struct raw *r)
 	int map, key = 0;
 	LIBBPF_OPTS(bpf_link_create_opts, link, .flags = XDP_FLAGS_DRV_MODE);
 
-	end_enter(&r->end);
+	end_enter(end);
 	r->area = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (r->area == MAP_FAILED)
 		die("mmap");
 	for (int ms = 0;; ms++) {
 		errno = -xsk_umem__create(&r->umem, r->area, bytes, &r->fill, &r->comp, &umem);
 		if (!errno)
-			errno = -xsk_socket__create(&r->xsk, r->end.ifname, 0, r->umem, &r->rx, &r->tx, &config);
+			errno = -xsk_socket__create(&r->xsk, end->ifname, 0, r->umem, &r->rx, &r->tx, &config);
 		if (!errno)
 			break;
 		if (errno != EBUSY || ms == BUSY_MS)
@@ -124,7 +114,7 @@ static void raw_open(struct raw *r)
 	map = bpf_map_create(BPF_MAP_TYPE_XSKMAP, "bench_xsk", 4, 4, 1, NULL);
 	if (map < 0 || bpf_map_update_elem(map, &key, &r->fd, BPF_ANY))
 		die("XSKMAP");
-	if (bpf_link_create(load_program(map), (int)if_nametoindex(r->end.ifname), BPF_XDP, &link) < 0)
+	if (bpf_link_create(load_program(map), (int)if_nametoindex(end->ifname), BPF_XDP, &link) < 0)
 		die("attach XDP");
 	for (uint32_t i = 0; i < RX_FRAMES; i++)
 		addr[i] = (uint64_t)i * CHUNK;
@@ -197,93 +187,79 @@ static void transmit(struct raw *r, uint32_t packets)
 		sendto(r->fd, NULL, 0, MSG_DONTWAIT, NULL, 0);
 }
 
-static void *rate_sender(void *arg)
+static void *rate_sender(void *end)
 {
-	raw_open(arg);
-	while (!atomic_load_explicit(&stop, memory_order_relaxed))
-		transmit(arg, TX_BATCH);
+	static struct raw r;
+
+	raw_open(&r, end);
+	while (!stopped())
+		transmit(&r, TX_BATCH);
 	return NULL;
 }
 
-static void *rate_receiver(void *arg)
+static void *rate_receiver(void *end)
 {
+	static struct raw r;
 	uint64_t packets = 0, t0, t;
 
-	raw_open(arg);
-	t0 = now_ns() + 100000000; /* warm */
+	raw_open(&r, end);
+	t0 = now_ns() + WARM_NS;
 	while (now_ns() < t0)
-		receive(arg);
+		receive(&r);
 	t0 = now_ns();
 	do {
 		for (int i = 0; i < 256; i++)
-			packets += receive(arg);
+			packets += receive(&r);
 		t = now_ns();
 	} while ((double)(t - t0) < seconds * 1e9);
-	atomic_store(&stop, true);
-	printf("%.0f\t%.3f\n", (double)packets * 1e9 / (double)(t - t0), (double)packets * size * 8 / (double)(t - t0));
+	print_rate(packets, t - t0);
 	return NULL;
 }
 
-/* Wait for one packet, up to a tenth of a second. */
-static bool await(struct raw *r)
+static void transmit_one(void *r)
 {
+	transmit(r, 1);
+}
+
+/* One packet. */
+static bool await(void *arg)
+{
+	struct raw *r = arg;
 	struct pollfd fd = { .fd = r->fd, .events = POLLIN };
-	uint64_t until = now_ns() + 100000000;
+	uint64_t until = now_ns() + WAIT_NS;
 	uint32_t tries = 0;
 
 	for (;;) {
 		if (receive(r))
 			return true;
-		if (sleeps ? poll(&fd, 1, 100) <= 0 : (++tries % 1024 == 0 && now_ns() > until))
+		if (sleeps ? poll(&fd, 1, WAIT_NS / 1000000) <= 0 : (++tries % 1024 == 0 && now_ns() > until))
 			return false;
 	}
 }
 
-static void *rtt_echo(void *arg)
+static void *rtt_echo(void *end)
 {
-	raw_open(arg);
-	while (!atomic_load_explicit(&stop, memory_order_relaxed))
-		if (await(arg))
-			transmit(arg, 1);
+	static struct raw r;
+
+	raw_open(&r, end);
+	while (!stopped())
+		if (await(&r))
+			transmit(&r, 1);
 	return NULL;
 }
 
-static void *rtt_client(void *arg)
+static void *rtt_client(void *end)
 {
-	uint64_t begin, t0;
+	static struct raw r;
 
-	raw_open(arg);
-	begin = now_ns();
-	while ((t0 = now_ns()) - begin < (uint64_t)(seconds * 1e9) && samples < SAMPLES_MAX) {
-		transmit(arg, 1);
-		if (await(arg) && t0 - begin > 100000000)
-			rtt_ns[samples++] = (uint32_t)(now_ns() - t0);
-	}
-	atomic_store(&stop, true);
-	print_half_rtt(rtt_ns, samples);
+	raw_open(&r, end);
+	measure_rtt(transmit_one, await, &r);
 	return NULL;
 }
 
 int main(int argc, char **argv)
 {
-	bool rtt = argc == 7 && !strcmp(argv[1], "rtt");
+	const struct roles roles = { "raw_xsk", 14, 2 * CHUNK, rate_sender, rate_receiver, rtt_client, rtt_echo };
 
-	if (!rtt && (argc != 6 || strcmp(argv[1], "rate"))) {
-		fprintf(stderr, "raw_xsk rate SIZE SECONDS END END | raw_xsk rtt spin|poll SIZE SECONDS END END\n");
-		return 2;
-	}
-	sleeps = rtt && !strcmp(argv[2], "poll");
-	argv += rtt;
-	size = (uint32_t)atoi(argv[2]);
-	seconds = atof(argv[3]);
-	if (size < 14 || size > 2 * CHUNK || seconds <= 0)
-		return 2;
-	sender.end = end_parse(argv[4]);
-	receiver.end = end_parse(argv[5]);
-	pthread_barrier_init(&ready, NULL, 2);
-	pthread_create(&receiver.end.thread, NULL, rtt ? rtt_echo : rate_receiver, &receiver);
-	pthread_create(&sender.end.thread, NULL, rtt ? rtt_client : rate_sender, &sender);
-	pthread_join(sender.end.thread, NULL);
-	pthread_join(receiver.end.thread, NULL);
-	return 0;
+	return run_ends(&roles, argc, argv);
 }
