@@ -116,6 +116,43 @@ static void gso_count__bounds(void **state)
 	assert_int_equal(gso_count(frame, 20), 15);
 }
 
+/* frames[i] is what was made as order[i]. */
+static void assert_order(const u32 *order, u32 n)
+{
+	gso_order(frame, n);
+	for (u32 i = 0; i < n; i++)
+		assert_ptr_equal(frame[i].bytes, buf[order[i]]);
+}
+
+static void gso_order__requests_pass_acks(void **state)
+{
+	const u8 ack = OPCODE(XROCE_RC, OP5_ACKNOWLEDGE), send = OPCODE(XROCE_RC, OP5_SEND_ONLY);
+	struct path path = random_path(&seed, false, false), other = random_path(&seed, false, false);
+
+	make(0, &path, ack, 0, 0);
+	make(1, &path, send, 64, 0);
+	assert_int_equal(gso_count(frame, 2), 1);
+	assert_order((const u32[]){ 1, 0 }, 2);
+	assert_int_equal(gso_count(frame, 2), 2);
+	/* all of them, and an ACK that is passed passes nothing */
+	make(0, &path, ack, 0, 0);
+	make(1, &path, send, 64, 0);
+	make(2, &path, OPCODE(XROCE_RC, OP5_READ_REQUEST), 0, 0);
+	make(3, &path, send, 64, 0);
+	make(4, &path, ack, 0, 0);
+	assert_order((const u32[]){ 1, 2, 3, 0, 4 }, 5);
+	/* no longer, another flow, a response */
+	make(0, &path, ack, 0, 0);
+	make(1, &path, send, 0, 0);
+	make(2, &path, ack, 0, 0);
+	make(3, &other, send, 64, 0);
+	make(4, &path, ack, 0, 0);
+	make(5, &path, OPCODE(XROCE_RC, OP5_READ_RESPONSE_ONLY), 64, 0);
+	make(6, &path, OPCODE(XROCE_RC, OP5_READ_RESPONSE_MIDDLE), 0, 0);
+	make(7, &path, send, 64, 0);
+	assert_order((const u32[]){ 0, 1, 2, 3, 4, 5, 6, 7 }, 8);
+}
+
 /* Every bit of the headers that is not a segment's own keeps the second frame out. */
 static void gso_count__each_bit(void **state)
 {
@@ -263,6 +300,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(gso_count__equal_and_one_shorter, setup),
 		cmocka_unit_test_setup(gso_count__bounds, setup),
+		cmocka_unit_test_setup(gso_order__requests_pass_acks, setup),
 		cmocka_unit_test_setup(gso_count__each_bit, setup),
 		cmocka_unit_test_setup(gso_count__not_that_kind, setup),
 		cmocka_unit_test_setup(gso_count__any_length, setup),

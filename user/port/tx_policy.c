@@ -28,6 +28,7 @@
 #define LOOK_NS	      (100 * NSEC_PER_MSEC)
 #define LOOK_SOON_NS  (5 * NSEC_PER_MSEC)	/* while frames cannot be redirected, or are being lost */
 #define XSK_AGAIN_NS  NSEC_PER_SEC
+#define GSO_BATCH     64u			/* frames at a time: they are still in the cache when the socket copies them */
 #define PORTION_NS    (50 * NSEC_PER_USEC)
 #define PORTION_MIN   16u			/* so few that AF_XDP, which is told of room, is better */
 #define PORTION_MAX   XROCE_TX_FRAMES		/* more than can leave in that time: no limit */
@@ -151,10 +152,12 @@ static enum way choose_way(struct tx_policy *t)
 {
 	if (t->xsk_busy)
 		return BY_XSK;
+	if (t->choice != TX_GSO && t->takes_redirected && !t->is_losing && t->longest <= XROCE_TX_LIVE_BYTES && gso_is_idle(t))
+		return BY_REDIRECTION;
+	if (t->can_gso)
+		gso_order(t->queue, t->queued);
 	if (t->choice == TX_GSO)
 		return BY_GSO;
-	if (t->takes_redirected && !t->is_losing && t->longest <= XROCE_TX_LIVE_BYTES && gso_is_idle(t))
-		return BY_REDIRECTION;
 	if (t->can_gso && !t->is_losing)
 		return choose_socket(t);
 	return gso_is_idle(t) ? BY_XSK : BY_GSO;
@@ -179,7 +182,9 @@ static u32 room(struct tx *tx, u64 now_ns)
 	t->pooled = is_pooled(t);
 	if (!t->pooled)
 		return xsk;
-	if (!t->takes_redirected || t->portion == PORTION_MAX)
+	if (!t->takes_redirected)
+		return min_u32(t->free_count, GSO_BATCH);
+	if (t->portion == PORTION_MAX)
 		return t->free_count;
 	if (now_ns >= t->portion_ns) {
 		t->left = t->portion;

@@ -63,6 +63,25 @@ static bool may_follow(const struct gso_frame *lead, const struct gso_frame *f)
 	       memcmp(a + GSO_UDP_CHECKSUM_AT, b + GSO_UDP_CHECKSUM_AT, GSO_HEADER_BYTES - GSO_UDP_CHECKSUM_AT) == 0 && lengths_fit(f);
 }
 
+static u8 opcode_of(const struct gso_frame *f)
+{
+	return f->bytes[GSO_HEADER_BYTES + offsetof(struct bth, opcode)];
+}
+
+void gso_order(struct gso_frame *frame, u32 n)
+{
+	for (u32 i = 0; i + 1 < n; i++) {
+		const struct gso_frame ack = frame[i], next = frame[i + 1];
+
+		/* most frames are none, or not short enough */
+		if (ack.len >= next.len || !may_lead(&ack) || (opcode_of(&ack) & 0x1f) != OP5_ACKNOWLEDGE || !may_lead(&next) ||
+		    !(opcode_flags(opcode_of(&next)) & OP_REQUEST) || !may_follow(&next, &ack))
+			continue;
+		frame[i] = next;
+		frame[i + 1] = ack;
+	}
+}
+
 u32 gso_count(const struct gso_frame *frame, u32 n)
 {
 	u32 bytes = frame->len, count = 1;

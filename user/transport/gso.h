@@ -31,6 +31,12 @@ struct gso_ids {
 };
 
 /*
+ * Let requests pass the acknowledgement before them, for IBA gives the two no order: what is shorter may only be the last of a super-packet, and in a
+ * ping-pong the answer and the acknowledgement of what it answers are all that leaves. Responses keep their order among themselves.
+ */
+void gso_order(struct gso_frame *frame, u32 n);
+
+/*
  * How many of n frames, in order from the first, may leave as one super-packet; 1 if the first is not followed by one that may join it. n is 1 at least.
  * They have equal headers and lengths, but that the last may be shorter. Looks at the headers only; frames may be anything.
  */
