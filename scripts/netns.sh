@@ -230,5 +230,11 @@ keep_maps() {
 	[ $kept -eq 4 ]
 }
 kept() { bpftool map dump pinned "$WORK/bpf/$1-$2" | field "$3"; }
+# RoCEv2 packets that XDP handed over, counted one by one.
+kept_packets() {
+	local redirected supers segments
+	redirected=$(kept "$1" xroce_rx redirected) && supers=$(kept "$1" xroce_rx super_packets) && segments=$(kept "$1" xroce_rx super_segments) &&
+		echo $((redirected - supers + segments))
+}
 kept_dump() { bpftool map dump pinned "$WORK/bpf/$1-$2" | nonzero; }
 drop_maps() { rm -f "$WORK/bpf/$1-"*; }

@@ -14,7 +14,7 @@ data() {
 		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t "$t" -m "$mtu" -n "$rounds" -s "$seed" "$@" $IP4_A || return
 	need_line server "^vdata: $t seed $seed side 0: [0-9]+ messages, [0-9]+ bytes right"
 	need_line client "^vdata: $t seed $seed side 1: [0-9]+ messages, [0-9]+ bytes right"
-	need_least "xroce_rx.redirected" "$(kept server xroce_rx redirected)" "$rounds"
+	need_least "packets by xroce_rx" "$(kept_packets server)" "$rounds"
 	need_equal "packets with a wrong ICRC" "$(kept server xroce_eng_drop icrc)" 0
 	drop_maps server
 }

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Every way that frames can leave (XROCE_TX=xsk|tap|live|gso, auto): data of every kind arrives right, and the counters say that the frames did go
-# that way. Where the interface takes no redirected frames they go by sockets, and it may change its mind while the program runs.
+# that way. Where the interface takes no redirected frames they go by sockets, and it may change its mind while the program runs. Both ends are in native
+# mode, which takes redirected frames, unless a case says otherwise.
+export XROCE_XDP=native
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500 2
 in_a ethtool -L $IF_A rx 1 tx 1 >/dev/null && in_b ethtool -L $IF_B rx 1 tx 1 >/dev/null || netns_die "cannot set the number of queues"
@@ -154,21 +156,18 @@ by_xsk() { counter "$1" xroce_eng_stat tx_xsk; }
 moved() { local n; n=$($1 "$2") && [ "$n" -gt $(($3 + 300)) ]; }
 comes_to_move() { wait_until 15 moved "$1" "$server" "$($1 "$server")" || fail "after $2: no frames $1"; }
 
-# The peer's end takes redirected frames while it has native XDP or GRO: here it has generic XDP, for its sender has more queues than it. So GRO decides.
+# The peer's end takes redirected frames while it has native XDP or GRO: here it has generic XDP. So GRO decides.
 switching() {
 	local sockets=by_xsk
 	[ "$1" = auto ] && sockets=by_gso
-	in_a ethtool -L $IF_A tx 2
-	start_data "$1"
+	XROCE_XDP=generic start_data "$1"
 	comes_to_move $sockets "the start"
-	need_line client 'using generic mode'
 	need_equal "frames redirected" "$(redirected "$server")" 0
 	in_b ethtool -K $IF_B gro on
 	comes_to_move redirected "GRO on"
 	in_b ethtool -K $IF_B gro off
 	comes_to_move $sockets "GRO off"
 	end_data
-	in_a ethtool -L $IF_A tx 1
 }
 
 # Frames that the interface loses are seen, and slow the sender; no longer than they are lost. Here the peer's end becomes too small for them.
@@ -253,6 +252,35 @@ steer_packets() {
 	in_b unshare --mount sh -c "mount -t sysfs sysfs /sys && echo $1 >/sys/class/net/$IF_B/queues/rx-0/rps_cpus" || fail "cannot steer packets to CPUs"
 }
 
+# mode WANTED XROCE_XDP XROCE_TX: how XDP is attached, by the kernel's word.
+mode() {
+	local xdp=xdp
+	[ "$1" = generic ] && xdp=xdpgeneric
+	XROCE_XDP=$2 XROCE_TX=$3 start_on server a ibv_rc_pingpong -d $DEV_A -g 0
+	wait_until 10 is_attached || fail "nothing is attached"
+	in_a ip -o link show $IF_A | grep -q " $xdp " || fail "not $1: $(in_a ip -o link show $IF_A)"
+	stop "$child"
+}
+is_attached() { ! xdp_off $NS_A $IF_A; }
+
+# No native mode for an end with fewer queues than the other sends by: told in one line, and generic then, but not if native was asked for.
+no_native() {
+	in_a ethtool -L $IF_A rx 2 && in_b ethtool -L $IF_B tx 2 && in_a ethtool -L $IF_A rx 1 || fail "cannot set the number of queues"
+	XROCE_TX=tap mode generic auto tap
+	need_line server 'using generic mode'
+	in_a timeout 10 env XROCE_XDP=native "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0 >"$WORK/refused.out" 2>&1 && fail "it opens in native mode"
+	need_line refused 'cannot attach the XDP program'
+	in_b ethtool -L $IF_B tx 1
+}
+
+run_case mode_auto mode generic auto auto
+run_case mode_auto_tap mode native auto tap
+run_case mode_native mode native native auto
+run_case mode_generic mode generic generic auto
+in_a ethtool -L $IF_A rx 2 >/dev/null
+run_case mode_two_queues mode native auto auto
+in_a ethtool -L $IF_A rx 1 >/dev/null
+run_case mode_no_native no_native
 for way in xsk tap live gso; do
 	for t in rc uc ud; do
 		run_case ${way}_${t}_v4 way_data $way $t v4 2048 80 1

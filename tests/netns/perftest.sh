@@ -23,7 +23,7 @@ perf() {
 	[ "$fields" -ge 5 ] || { fail "no line of results"; show client; }
 	awk -v v="$value" 'BEGIN { exit !(v > 0) }' || { fail "the result is $value"; show client; }
 	case $tool in ib_send_* | ib_write_*) [ "$size" -gt 4096 ] && least=$((n * (size / 4096))) ;; esac
-	need_least "xroce_rx.redirected" "$(kept server xroce_rx redirected)" "$least"
+	need_least "packets by xroce_rx" "$(kept_packets server)" "$least"
 	need_equal "packets with a wrong ICRC" "$(kept server xroce_eng_drop icrc)" 0
 	drop_maps server
 }

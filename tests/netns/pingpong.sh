@@ -22,7 +22,7 @@ pingpong() {
 		need_line $side "^$n iters in "
 		need_no_line $side 'invalid data'
 	done
-	need_least "xroce_rx.redirected" "$(kept server xroce_rx redirected)" $((n * packets))
+	need_least "packets by xroce_rx" "$(kept_packets server)" $((n * packets))
 	need_least "xroce_rx.redirected_bytes" "$(kept server xroce_rx redirected_bytes)" $((bytes / 2))
 	need_least "xroce_eng_stat.rx_packets" "$(kept server xroce_eng_stat rx_packets)" $((n * packets))
 	bad=$({ kept_dump server xroce_drop; kept_dump server xroce_eng_drop; } | grep -vE "^($harmless) ")
@@ -40,7 +40,7 @@ xrc() {
 	for side in server client; do
 		need_line $side "^success"
 	done
-	need_least "xroce_rx.redirected" "$(kept server xroce_rx redirected)" $((n * packets))
+	need_least "packets by xroce_rx" "$(kept_packets server)" $((n * packets))
 	bad=$({ kept_dump server xroce_drop; kept_dump server xroce_eng_drop; } | grep -vE "^($harmless) ")
 	[ -z "$bad" ] || fail "packets were refused: $bad"
 	drop_maps server

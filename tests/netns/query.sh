@@ -25,8 +25,8 @@ list_says() {
 	need_line list "^$DEV_A\$"
 	need_line list "::ffff:$IP4_A"
 	need_line list "$IP6_A"
-	need_line list 'path MTU +4096; active 2048, '
-	need_line list 'XDP +nothing attached'
+	need_line list "path MTU +4096$1"
+	need_line list "XDP +nothing attached; $2 "
 }
 
 # What a program asks of the kernel while it only queries: no program is loaded, no map made, no AF_XDP socket opened.
@@ -45,10 +45,12 @@ follows_mtu() {
 }
 
 # Of a link that would carry 4096: what leaves the fastest way, unless that way is not wanted.
-run_case devinfo devinfo_says 2048
-XROCE_TX=xsk run_case devinfo_xsk devinfo_says 4096
+run_case devinfo devinfo_says 4096
+XROCE_XDP=native run_case devinfo_native devinfo_says 2048
+XROCE_XDP=native XROCE_TX=xsk run_case devinfo_xsk devinfo_says 4096
 run_case devinfo_follows_mtu follows_mtu
-run_case list list_says
+run_case list list_says '$' generic
+XROCE_XDP=native run_case list_native list_says '; active 2048, ' native
 run_case devinfo_attaches_nothing attaches_nothing ibv_devinfo -v
 run_case devices_attaches_nothing attaches_nothing ibv_devices
 finish_cases

@@ -15,7 +15,7 @@ tags() {
 	need_line server "^tags: seed $seed side 0: [0-9]+ matched, [0-9]+ unexpected, [0-9]+ without a tag, [1-9][0-9]* fetched"
 	need_line client "^tags: seed $seed side 1: [0-9]+ matched, [0-9]+ unexpected, [0-9]+ without a tag, [1-9][0-9]* fetched"
 	# it was the wire that carried them
-	need_least "xroce_rx.redirected" "$(kept server xroce_rx redirected)" "$rounds"
+	need_least "packets by xroce_rx" "$(kept_packets server)" "$rounds"
 	drop_maps server
 }
 

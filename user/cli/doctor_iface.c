@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "../port/tx_outlook.h"
+#include "../port/xdp_mode.h"
 #include "doctor.h"
 
 /* The kernel's RDMA devices, by what each GID's network interface is called. */
@@ -95,6 +96,10 @@ static void check_mode(struct doctor *d, const struct netdev *dev)
 		finding(d, dev->is_loopback ? LEVEL_OK : LEVEL_WARN, about(dev, "XDP mode"),
 			dev->is_loopback ? NULL : "if it has one, use the interface under it (of a bridge, bond, VLAN or macvlan)",
 			"generic: %s has no native XDP; it works, but slower", name);
+		return;
+	}
+	if (xdp_mode(dev) == XDP_MODE_GENERIC) {
+		finding(d, LEVEL_OK, about(dev, "XDP mode"), NULL, "generic: what %s sends stays in one piece so; XROCE_XDP=native for less delay", name);
 		return;
 	}
 	finding(d, LEVEL_OK, about(dev, "XDP mode"), NULL, "native (%s%s), %s", name, driver.told ? "" : ", by its name",

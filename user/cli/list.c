@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "../port/tx_outlook.h"
+#include "../port/xdp_mode.h"
 #include "cli.h"
 
 static void print_link(const struct netdev *dev)
@@ -96,7 +97,7 @@ static void print_xdp(const struct netdev *dev)
 		return;
 	}
 	xdp_driver_query(dev, &driver);
-	printf("  XDP       nothing attached; %s when a program opens it\n", driver.native ? "native" : "generic");
+	printf("  XDP       nothing attached; %s when a program opens it\n", driver.native && xdp_mode(dev) != XDP_MODE_GENERIC ? "native" : "generic");
 	print_outlook(dev, &driver);
 }
 
@@ -177,8 +178,8 @@ const struct command command_list = {
 		"  link      state, speed if the driver tells, MTU, receive queues in use\n"
 		"  path MTU  the largest payload of a packet, which the link MTU bounds; and the one that programs are told (active_mtu of\n"
 		"            ibv_query_port(3)) if that is another, because shorter frames leave faster: a program may still ask for the larger\n"
-		"  XDP       the program on the interface's hook and its mode; or the mode that the driver will take: native, in the driver, or\n"
-		"            generic, which any interface has and which is slower\n"
+		"  XDP       the program on the interface's hook and its mode; or the mode that it will have: native, in the driver, or generic,\n"
+		"            which any interface has; it is slower but on veth, where it takes what native mode has the other end cut up\n"
 		"  sends by  the way that frames will leave, and why not a faster one: XDP redirection (small batches through a TAP device, large\n"
 		"            ones as XDP live frames); else UDP super-packets of up to 64 frames through a packet socket, and AF_XDP, which always\n"
 		"            works, for frames that are alone\n"

@@ -353,12 +353,22 @@ u32 netdev_link_mtu_for(u32 path_mtu)
 	return path_mtu + (u32)PATH_MTU_OVERHEAD;
 }
 
-bool netdev_kernel_multibuffer(void)
+static bool kernel_is_at_least(unsigned int wanted_major, unsigned int wanted_minor)
 {
 	unsigned int major, minor;
 	struct utsname u;
 
 	if (uname(&u) < 0 || sscanf(u.release, "%u.%u", &major, &minor) != 2)
 		return false;
-	return major > 6 || (major == 6 && minor >= 6);
+	return major > wanted_major || (major == wanted_major && minor >= wanted_minor);
+}
+
+bool netdev_kernel_multibuffer(void)
+{
+	return kernel_is_at_least(6, 6);
+}
+
+bool netdev_kernel_generic_frags(void)
+{
+	return kernel_is_at_least(6, 9);
 }

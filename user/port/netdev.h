@@ -61,6 +61,8 @@ u32 netdev_link_mtu_for(u32 path_mtu);
 
 /* True if this kernel can receive frames of several buffers on AF_XDP (by its release: >= 6.6). */
 bool netdev_kernel_multibuffer(void);
+/* True if it hands long packets to generic XDP as they are (by its release: >= 6.9). */
+bool netdev_kernel_generic_frags(void);
 
 /*
  * Resolve where packets from local (a GID of dev) to peer go: fills dmac, smac, local, peer, is_ipv6, has_vlan = false. A peer that is one

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "port_state.h"
+#include "xdp_mode.h"
 #include "xroce.skel.h"
 
 #define HOOK_BUSY_MS 200
@@ -185,21 +186,21 @@ static void complain_hook(const struct netdev *dev)
 		 info.name[0] ? info.name : "?", dev->name);
 }
 
-/* In native mode, unless told otherwise, or in generic mode. Returns a descriptor or -errno. */
+/* Returns a descriptor or -errno. */
 static int attach_in_mode(const struct netdev *dev, struct port_made *m)
 {
-	const enum xdp_choice choice = options_xdp();
-	int fd = -EOPNOTSUPP;
+	const enum xdp_mode mode = xdp_mode(dev);
+	int fd;
 
-	if (choice != XDP_CHOICE_GENERIC) {
-		fd = attach_when_free(m, dev->ifindex, XDP_FLAGS_DRV_MODE);
-		m->info.native = fd >= 0;
-		/* EOPNOTSUPP: no native XDP. The others are drivers that have it, but not with this MTU or this many queues. */
-		if (choice == XDP_CHOICE_NATIVE || (fd != -EOPNOTSUPP && fd != -EINVAL && fd != -ERANGE && fd != -ENOSPC))
-			return fd;
-		if (!getenv("XROCE_QUIET"))
-			complain(dev, "no native XDP here (%s): using generic mode, which is slower", strerror(-fd));
-	}
+	if (mode == XDP_MODE_GENERIC)
+		return attach_when_free(m, dev->ifindex, XDP_FLAGS_SKB_MODE);
+	fd = attach_when_free(m, dev->ifindex, XDP_FLAGS_DRV_MODE);
+	m->info.native = fd >= 0;
+	/* EOPNOTSUPP: no native XDP. The others are drivers that have it, but not with this MTU or this many queues. */
+	if (mode == XDP_MODE_NATIVE || (fd != -EOPNOTSUPP && fd != -EINVAL && fd != -ERANGE && fd != -ENOSPC))
+		return fd;
+	if (!getenv("XROCE_QUIET"))
+		complain(dev, "no native XDP here (%s): using generic mode, which is slower", strerror(-fd));
 	return attach_when_free(m, dev->ifindex, XDP_FLAGS_SKB_MODE);
 }
 

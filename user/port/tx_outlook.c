@@ -3,6 +3,7 @@
 
 #include "port_state.h"
 #include "tx_outlook.h"
+#include "xdp_mode.h"
 
 /* The path MTU from which on a frame is too long to be redirected. */
 #define REDIRECT_PATH_MTU 2048u
@@ -40,7 +41,7 @@ u32 tx_preferred_path_mtu(const struct netdev *dev, u32 path_mtu)
 		return path_mtu;
 	outlook = tx_outlook(dev->ifindex);
 	/* of whoever wants generic mode for itself, the peer is taken to be so, too: it stays as it is now */
-	if (outlook == TX_OUTLOOK_NOT_NOW && tx_may_gso(dev) && options_xdp() == XDP_CHOICE_GENERIC)
+	if (outlook == TX_OUTLOOK_NOT_NOW && tx_may_gso(dev) && xdp_mode(dev) == XDP_MODE_GENERIC)
 		return path_mtu;
 	return outlook == TX_OUTLOOK_REDIRECT || outlook == TX_OUTLOOK_NOT_NOW ? REDIRECT_PATH_MTU : path_mtu;
 }

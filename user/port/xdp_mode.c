@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "port_state.h"
+#include "xdp_mode.h"
+
+static bool is_veth(const struct netdev *dev)
+{
+	char driver[32];
+
+	return !netdev_driver(dev->name, driver, sizeof(driver)) && !strcmp(driver, "veth");
+}
+
+static bool wants_redirection(void)
+{
+	const enum tx_choice choice = options_tx();
+
+	return choice == TX_TAP || choice == TX_LIVE;
+}
+
+enum xdp_mode xdp_mode(const struct netdev *dev)
+{
+	switch (options_xdp()) {
+	case XDP_CHOICE_NATIVE:
+		return XDP_MODE_NATIVE;
+	case XDP_CHOICE_GENERIC:
+		return XDP_MODE_GENERIC;
+	case XDP_CHOICE_AUTO:
+		break;
+	}
+	return is_veth(dev) && dev->rx_queues <= 1 && !wants_redirection() && netdev_kernel_generic_frags() ? XDP_MODE_GENERIC : XDP_MODE_ANY;
+}
