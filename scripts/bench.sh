@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Measures xroce side by side with raw AF_XDP, UDP and TCP on the same veth pair between two namespaces, and prints the ratios that issue
-# 'Fast' sets targets for: bench.sh [--quick] [BUILD]. What ends in _g is with XDP in generic mode at both ends, all else as it comes (native). Every repetition runs everything once, so that what is compared shares the machine's moods.
+# 'Fast' sets targets for: bench.sh [--quick] [BUILD]. What ends in _n is with XDP in native mode at both ends (XROCE_XDP=native), all else as it comes, in generic mode. Every repetition runs everything once, so that what is compared shares the machine's moods.
 # TSV and SVG go to BUILD/bench/. Never part of the tests: figures decide nothing. The exit status is 1 only if a program failed.
 set -u
 
@@ -53,7 +53,7 @@ first() {
 perftest() {
 	local name=$1 unit=$2 column=$3 tool=$4 server v
 	shift 4
-	case $name in *_g) local -x XROCE_XDP=generic ;; esac
+	case $name in *_n) local -x XROCE_XDP=native ;; esac
 	start bench a taskset -c $CPU_A "$XROCE" run --dev $IF_A -- "$tool" -d $DEV_A -x 0 -F "$@"
 	server=$child
 	wait_until 10 listens_or_gone a 18515 "$server"
@@ -124,7 +124,7 @@ once() {
 	sockperf_rtt sockperf_tcp --tcp
 	tcp
 	# half a second each, as the baselines
-	for mode in "" _g; do
+	for mode in "" _n; do
 		perftest send_64$mode msg/s 5 ib_send_bw -s 64 -n 800000
 		perftest write_64k$mode Gbit/s 4 ib_write_bw -s 65536 -n 20000
 		perftest write_1m$mode Gbit/s 4 ib_write_bw -s 1048576 -n 1200
@@ -149,7 +149,7 @@ curves() {
 	for size in 64 256 1024 4096 16384 65536 262144 1048576; do
 		n=$((size < 4096 ? 60000 : 200000000 / size))
 		for tool in send write read; do
-			for mode in "" _g; do
+			for mode in "" _n; do
 				: >"$WORK/curve"
 				raw=$WORK/curve perftest x$mode msg/s 5 ib_${tool}_bw -s $size -n $n
 				awk -F'\t' -v s=$size -v t=$tool$mode '{ printf "%s\t%d\t%s\t%.3f\n", t, s, $2, $2 * s * 8 / 1e9 }' \
@@ -164,7 +164,7 @@ latencies() {
 	local a=/run/netns/$NS_A b=/run/netns/$NS_B mode
 	: >"$OUT/latency.tsv"
 	raw=/dev/null
-	for mode in "" _g; do
+	for mode in "" _n; do
 		perftest send_lat$mode us 5 ib_send_lat -s 64 -n 50000 -H
 		quantiles_of_perftest ib_send_lat$mode
 	done
@@ -193,7 +193,7 @@ netns_pair 4500
 	date -u '+%Y-%m-%d %H:%M UTC'
 	echo "kernel $(uname -r), $(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -1), $(nproc) CPUs, load average $(cut -d' ' -f1-3 /proc/loadavg)"
 	in_a "$XROCE" list $IF_A 2>&1 | sed 's/^/    /'
-	echo "XROCE_TX=${XROCE_TX:-auto} (auto: XDP redirection once both ends are open, in generic mode (_g) UDP GSO); veth, MTU 4500, default NAPI; server on CPU $CPU_A, client on CPU $CPU_B; $repeats repetitions, interleaved"
+	echo "XROCE_TX=${XROCE_TX:-auto} (auto: UDP super-packets and AF_XDP; in native mode (_n) XDP redirection once both ends are open); veth, MTU 4500, default NAPI; server on CPU $CPU_A, client on CPU $CPU_B; $repeats repetitions, interleaved"
 } | tee "$OUT/machine.txt"
 for ((i = 1; i <= repeats; i++)); do
 	printf 'repetition %d of %d\r' "$i" "$repeats" >&2

@@ -127,15 +127,16 @@ list_link() {
 list_sends() {
 	try 0 "$XROCE" list $IF_A
 	need_line cli 'sends by +UDP super-packets and AF_XDP; XDP redirection while veth takes redirected frames'
-	need_line cli 'path MTU +4096; active 2048, '
+	need_line cli 'path MTU +4096$'
+	need_line cli 'XDP +nothing attached; generic when'
 	try 0 env XROCE_TX=tap "$XROCE" list $IF_A
 	need_line cli 'sends by +AF_XDP; XDP redirection while veth takes redirected frames'
-	try 0 env XROCE_XDP=generic "$XROCE" list $IF_A
-	need_line cli 'path MTU +4096$'
+	need_line cli 'XDP +nothing attached; native when'
+	try 0 env XROCE_XDP=native "$XROCE" list $IF_A
+	need_line cli 'path MTU +4096; active 2048, '
 	in_b ethtool -K $IF_B gro on
 	try 0 "$XROCE" list $IF_A
 	need_line cli 'sends by +XDP redirection: '
-	try 0 env XROCE_XDP=generic "$XROCE" list $IF_A
 	need_line cli 'path MTU +4096; active 2048, '
 	try 0 env XROCE_TX=xsk "$XROCE" list $IF_A
 	need_line cli 'sends by +AF_XDP, as XROCE_TX says$'
@@ -163,7 +164,7 @@ list_sent() {
 	for way in 'xsk:TAP device 0, live frames 0, super-packets 0 .in 0., AF_XDP [1-9]' 'tap:TAP device [1-9][0-9]*, live frames 0,' \
 		'live:TAP device 0, live frames [1-9]' 'gso:TAP device 0, live frames 0, super-packets [1-9][0-9]* .in [1-9][0-9]*., AF_XDP 0$'; do
 		line="sent by +${way#*:}"
-		export XROCE_TX=${way%%:*}
+		export XROCE_TX=${way%%:*} XROCE_XDP=native
 		start_on server a ibv_rc_pingpong -d $DEV_A -g "$gid_a" -n 100000000
 		server=$child
 		wait_until 10 listens_or_gone a 18515 "$server"
@@ -174,13 +175,14 @@ list_sent() {
 		need_no_line cli 'sends by'
 		stop "$client"
 		stop "$server"
-		unset XROCE_TX
+		unset XROCE_TX XROCE_XDP
 	done
 }
 list_says() { try 0 "$XROCE" list $IF_A && grep -qE "$1" "$WORK/cli.out"; }
 
 # The TAP device that frames are redirected from: tried out, and what is lost without it.
 doctor_redirection() {
+	local -x XROCE_XDP=native
 	try 0 "$XROCE" doctor $IF_A
 	need_line cli '^ok    redirection: '
 	need_line cli "^ok    $IF_A MTU: 4500 gives path MTU 4096; programs are told 2048"
@@ -200,7 +202,7 @@ doctor_healthy() {
 	need_line cli '^ok    bpf_link: '
 	need_line cli '^ok    AF_XDP: '
 	need_line cli '^ok    segmentation: '
-	need_line cli "^ok    $IF_A XDP mode: native \\(veth"
+	need_line cli "^ok    $IF_A XDP mode: generic: what veth sends"
 	need_line cli "^ok    $IF_A XDP hook: free"
 	need_line cli "^ok    $IF_A MTU: 4500 gives path MTU 4096"
 	try 0 "$XROCE" doctor
@@ -208,6 +210,8 @@ doctor_healthy() {
 	need_no_line cli ' lo link'
 	try 0 "$XROCE" doctor lo
 	need_line cli '^ok    lo XDP mode: generic'
+	try 0 env XROCE_XDP=native "$XROCE" doctor $IF_A
+	need_line cli "^ok    $IF_A XDP mode: native \\(veth"
 	xdp_off $NS_A $IF_A || fail "doctor leaves XDP attached"
 }
 

@@ -23,7 +23,7 @@ static void print_help(FILE *out)
 		     "\n"
 		     "Environment:\n"
 		     "  " NETDEV_ENV "  the one interface that programs see as a device (xroce run --dev sets it)\n"
-		     "  XROCE_XDP  how XDP is attached: auto, native (least delay), generic (most bandwidth on veth)\n"
+		     "  XROCE_XDP  how XDP is attached: native (least delay), generic (most bandwidth on veth), or auto, which is generic on veth\n"
 		     "  XROCE_TX   which way frames leave: auto, xsk (AF_XDP alone), tap, live, gso; others are in docs/port.md\n"
 		     "\n"
 		     "Exit status: 0 success, 1 failure, 2 wrong usage or no such interface; see also xroce run --help.\n");
