@@ -261,14 +261,27 @@ static bool import__shares_handles_and_keys(void)
 	static char memory[64];
 	struct ibv_pd *pd = ibv_alloc_pd(ctx), *pd2;
 	struct ibv_mr *mr = ibv_reg_mr(pd, memory, sizeof(memory), IBV_ACCESS_LOCAL_WRITE), *mr2;
+	struct ibv_mr *gone = ibv_reg_mr(pd, memory, 8, 0), *last = ibv_reg_mr(pd, memory, 16, 0);
 	struct ibv_context *other = ibv_import_device(dup(ctx->cmd_fd));
+	uint32_t handle;
 
-	MUST(pd && mr && other);
+	MUST(pd && mr && gone && last && other);
 	MUST_FAIL(ibv_import_pd(other, pd->handle + 1000), ENOENT);
 	MUST(pd2 = ibv_import_pd(other, pd->handle));
 	MUST_FAIL(ibv_import_mr(pd2, mr->handle + 1000), ENOENT);
 	MUST(mr2 = ibv_import_mr(pd2, mr->handle));
 	MUST_EQ(mr2->lkey, mr->lkey);
+	MUST_EQ(mr2->length, sizeof(memory));
+	ibv_unimport_mr(mr2);
+	/* what is deregistered is not to be had, what came before and after it is */
+	handle = gone->handle;
+	MUST_EQ(ibv_dereg_mr(gone), 0);
+	MUST_FAIL(ibv_import_mr(pd2, handle), ENOENT);
+	MUST(mr2 = ibv_import_mr(pd2, last->handle));
+	MUST_EQ(mr2->length, 16);
+	ibv_unimport_mr(mr2);
+	MUST_EQ(ibv_dereg_mr(last), 0);
+	MUST(mr2 = ibv_import_mr(pd2, mr->handle));
 	MUST_EQ(mr2->length, sizeof(memory));
 	ibv_unimport_mr(mr2);
 	ibv_unimport_pd(pd2);

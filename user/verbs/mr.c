@@ -17,30 +17,7 @@
 			  IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND)
 _Static_assert((int)IBV_ACCESS_REMOTE_ATOMIC == MR_REMOTE_ATOMIC && (int)IBV_ACCESS_MW_BIND == MR_MW_BIND && (int)IBV_ACCESS_ZERO_BASED == MR_ZERO_BASED, "mr.h");
 
-static pthread_mutex_t mrs_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct vmr *mrs; /* of this process: for ibv_import_mr() */
-
-static void mr_list(struct vmr *vmr)
-{
-	pthread_mutex_lock(&mrs_lock);
-	vmr->next = mrs;
-	if (mrs)
-		mrs->prev = vmr;
-	mrs = vmr;
-	pthread_mutex_unlock(&mrs_lock);
-}
-
-static void mr_unlist(struct vmr *vmr)
-{
-	pthread_mutex_lock(&mrs_lock);
-	if (vmr->next)
-		vmr->next->prev = vmr->prev;
-	if (vmr->prev)
-		vmr->prev->next = vmr->next;
-	else if (mrs == vmr)
-		mrs = vmr->next;
-	pthread_mutex_unlock(&mrs_lock);
-}
+static struct vlist mrs = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 /* The optional range may be ignored (ibv_reg_mr(3)); anything else that is not known is an error. */
 static int access_check(unsigned int access)
@@ -140,7 +117,7 @@ static struct ibv_mr *mr_reg(struct ibv_pd *ibpd, void *addr, size_t length, u64
 				    .lkey = vmr->mr->key, .rkey = vmr->mr->key };
 	pd_use(pd);
 	context_get(to_vcontext(ibpd->context));
-	mr_list(vmr);
+	vlist_add(&mrs, &vmr->listed);
 	return &vmr->ibv;
 }
 
@@ -168,7 +145,7 @@ static void mr_free(struct vmr *vmr)
 {
 	struct vcontext *ctx = to_vcontext(vmr->ibv.context);
 
-	mr_unlist(vmr);
+	vlist_remove(&mrs, &vmr->listed);
 	pd_unuse(to_vpd(vmr->ibv.pd));
 	free(vmr);
 	context_put(ctx);
@@ -257,8 +234,10 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 		free(vmr);
 		return fail(err);
 	}
-	pthread_mutex_lock(&mrs_lock);
-	for (struct vmr *m = mrs; m && !found; m = m->next)
+	pthread_mutex_lock(&mrs.lock);
+	for (struct vlink *n = mrs.first; n && !found; n = n->next) {
+		struct vmr *m = container_of(n, struct vmr, listed);
+
 		if (m->ibv.handle == mr_handle && to_vpd(m->ibv.pd)->number == to_vpd(pd)->number) {
 			found = true;
 			vmr->mr = m->mr;
@@ -266,14 +245,15 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 			vmr->ibv = (struct ibv_mr){ .context = pd->context, .pd = pd, .length = m->ibv.length, .handle = mr_handle,
 						    .lkey = m->ibv.lkey, .rkey = m->ibv.rkey };
 		}
-	pthread_mutex_unlock(&mrs_lock);
+	}
+	pthread_mutex_unlock(&mrs.lock);
 	if (!found) {
 		free(vmr);
 		return fail(ENOENT);
 	}
 	pd_use(to_vpd(pd));
 	context_get(to_vcontext(pd->context));
-	mr_list(vmr);
+	vlist_add(&mrs, &vmr->listed);
 	return &vmr->ibv;
 }
 

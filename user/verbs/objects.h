@@ -12,6 +12,7 @@
  *   vqp.sq_lock, vqp.rq_lock, vsrq.lock   the producers' sides          (spin)
  *   port_lock()      the engine
  *   vcontext.async_lock, vchannel.lock    queues of events              (mutex)
+ *   vlist.lock       the process's PDs, its MRs; taken alone            (mutex)
  * The public mutexes inside ibv_cq, ibv_qp and ibv_srq guard the counts of acknowledged events only and are taken alone.
  */
 #ifndef VERBS_OBJECTS_H
@@ -64,6 +65,36 @@ static inline void vlock_drop(struct vlock *l)
 		atomic_store_explicit(&l->taken, 0, memory_order_release);
 }
 
+/* All objects of a kind in this process, newest first, for who imports one by its handle. */
+struct vlink {
+	struct vlink *next, **at; /* what points here */
+};
+
+struct vlist {
+	pthread_mutex_t lock;
+	struct vlink *first;
+};
+
+static inline void vlist_add(struct vlist *l, struct vlink *n)
+{
+	pthread_mutex_lock(&l->lock);
+	n->next = l->first;
+	n->at = &l->first;
+	if (n->next)
+		n->next->at = &n->next;
+	l->first = n;
+	pthread_mutex_unlock(&l->lock);
+}
+
+static inline void vlist_remove(struct vlist *l, struct vlink *n)
+{
+	pthread_mutex_lock(&l->lock);
+	*n->at = n->next;
+	if (n->next)
+		n->next->at = n->at;
+	pthread_mutex_unlock(&l->lock);
+}
+
 struct vdevice {
 	struct ibv_device ibv;
 	u8 slack[VERBS_SLACK]; /* providers' libraries look for an ops pointer here and must find NULL */
@@ -99,14 +130,14 @@ struct vpd {
 	_Atomic u32 users;
 	struct vpd *parent; /* of a parent domain: the PD below */
 	struct vtd *td;	    /* of a parent domain, or NULL */
-	struct vpd *next, *prev;
+	struct vlink listed; /* but no parent domain */
 };
 
 struct vmr {
 	struct ibv_mr ibv;
 	struct mr *mr;
 	u32 access;
-	struct vmr *next, *prev;
+	struct vlink listed;
 };
 
 struct vmw {

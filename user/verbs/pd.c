@@ -5,8 +5,7 @@
  */
 #include "objects.h"
 
-static pthread_mutex_t pds_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct vpd *pds;
+static struct vlist pds = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static struct ibv_pd *pd_new(struct ibv_context *context, u32 handle, u32 number)
 {
@@ -21,35 +20,13 @@ static struct ibv_pd *pd_new(struct ibv_context *context, u32 handle, u32 number
 	return &pd->ibv;
 }
 
-static void pd_list(struct vpd *pd)
-{
-	pthread_mutex_lock(&pds_lock);
-	pd->next = pds;
-	if (pds)
-		pds->prev = pd;
-	pds = pd;
-	pthread_mutex_unlock(&pds_lock);
-}
-
-static void pd_unlist(struct vpd *pd)
-{
-	pthread_mutex_lock(&pds_lock);
-	if (pd->next)
-		pd->next->prev = pd->prev;
-	if (pd->prev)
-		pd->prev->next = pd->next;
-	else if (pds == pd)
-		pds = pd->next;
-	pthread_mutex_unlock(&pds_lock);
-}
-
 EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
 	u32 handle = new_handle();
 	struct ibv_pd *pd = context_gone(context) ? fail(EIO) : pd_new(context, handle, handle);
 
 	if (pd)
-		pd_list(to_vpd(pd));
+		vlist_add(&pds, &to_vpd(pd)->listed);
 	return pd;
 }
 
@@ -62,7 +39,7 @@ static void pd_free(struct vpd *pd)
 		if (pd->td)
 			atomic_fetch_sub(&pd->td->users, 1);
 	} else {
-		pd_unlist(pd);
+		vlist_remove(&pds, &pd->listed);
 	}
 	free(pd);
 	context_put(ctx);
@@ -83,16 +60,19 @@ EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_han
 	u32 number = 0;
 	struct ibv_pd *pd;
 
-	pthread_mutex_lock(&pds_lock);
-	for (struct vpd *p = pds; p && !number; p = p->next)
+	pthread_mutex_lock(&pds.lock);
+	for (struct vlink *n = pds.first; n && !number; n = n->next) {
+		struct vpd *p = container_of(n, struct vpd, listed);
+
 		if (p->ibv.handle == pd_handle && to_vcontext(p->ibv.context)->file_id == to_vcontext(context)->file_id)
 			number = p->number;
-	pthread_mutex_unlock(&pds_lock);
+	}
+	pthread_mutex_unlock(&pds.lock);
 	if (!number)
 		return fail(ENOENT);
 	pd = pd_new(context, pd_handle, number);
 	if (pd)
-		pd_list(to_vpd(pd));
+		vlist_add(&pds, &to_vpd(pd)->listed);
 	return pd;
 }
 
