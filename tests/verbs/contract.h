@@ -97,6 +97,15 @@ int destroy_cq(void *cq);
 
 #define OPTIONS(...) ((struct pair_options){ __VA_ARGS__ })
 
+/* A case that is nothing but its body on a pair with these options, if any. */
+#define ON_PAIR(name, body, ...)                             \
+	static bool name(void)                               \
+	{                                                    \
+		struct pair p;                               \
+							     \
+		IN_PAIR(&p, OPTIONS(__VA_ARGS__), body);     \
+	}
+
 #define MUST(cond)                                                                            \
 	do {                                                                                  \
 		if (!(cond)) {                                                                \

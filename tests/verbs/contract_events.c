@@ -24,12 +24,7 @@ static bool one_shot_body(struct pair *p)
 	return true;
 }
 
-static bool get_cq_event__one_shot(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.channel = true), one_shot_body);
-}
+ON_PAIR(get_cq_event__one_shot, one_shot_body, .channel = true)
 
 static bool solicited_body(struct pair *p)
 {
@@ -47,12 +42,7 @@ static bool solicited_body(struct pair *p)
 	return true;
 }
 
-static bool req_notify_cq__solicited_only(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.channel = true), solicited_body);
-}
+ON_PAIR(req_notify_cq__solicited_only, solicited_body, .channel = true)
 
 static bool solicited_error_body(struct pair *p)
 {
@@ -69,12 +59,7 @@ static bool solicited_error_body(struct pair *p)
 	return true;
 }
 
-static bool req_notify_cq__solicited_only_fires_on_errors(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.channel = true), solicited_error_body);
-}
+ON_PAIR(req_notify_cq__solicited_only_fires_on_errors, solicited_error_body, .channel = true)
 
 /* A thread sleeps in ibv_get_cq_event() until this one sends. */
 static void *sleeper(void *arg)
@@ -104,12 +89,7 @@ static bool wakes_body(struct pair *p)
 	return true;
 }
 
-static bool get_cq_event__wakes_a_sleeper(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.channel = true), wakes_body);
-}
+ON_PAIR(get_cq_event__wakes_a_sleeper, wakes_body, .channel = true)
 
 static bool waits_body(struct pair *p)
 {
@@ -134,12 +114,7 @@ static bool waits_body(struct pair *p)
 	return true;
 }
 
-static bool destroy_cq__waits_for_acknowledgement(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.channel = true), waits_body);
-}
+ON_PAIR(destroy_cq__waits_for_acknowledgement, waits_body, .channel = true)
 
 static bool srq_limit_body(struct pair *p)
 {
@@ -170,12 +145,7 @@ static bool srq_limit_body(struct pair *p)
 	return true;
 }
 
-static bool modify_srq__limit_fires_once(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), srq_limit_body);
-}
+ON_PAIR(modify_srq__limit_fires_once, srq_limit_body, .srq = true)
 
 static bool drained_body(struct pair *p)
 {
@@ -195,12 +165,7 @@ static bool drained_body(struct pair *p)
 	return true;
 }
 
-static bool modify_qp__drained_event(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), drained_body);
-}
+ON_PAIR(modify_qp__drained_event, drained_body)
 
 static bool last_wqe_body(struct pair *p)
 {
@@ -215,12 +180,7 @@ static bool last_wqe_body(struct pair *p)
 	return true;
 }
 
-static bool modify_qp__last_wqe_event_on_an_srq(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), last_wqe_body);
-}
+ON_PAIR(modify_qp__last_wqe_event_on_an_srq, last_wqe_body, .srq = true)
 
 static bool overrun_body(struct pair *p)
 {
@@ -247,12 +207,7 @@ static bool overrun_body(struct pair *p)
 	return true;
 }
 
-static bool poll_cq__overrun(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.cqe = 2), overrun_body);
-}
+ON_PAIR(poll_cq__overrun, overrun_body, .cqe = 2)
 
 /* After all others: the pairs above must not have left anything behind. */
 static bool async__queue_is_empty_in_the_end(void)

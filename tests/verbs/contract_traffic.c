@@ -37,19 +37,9 @@ static bool send_body(struct pair *p)
 	return true;
 }
 
-static bool post_send__rc_completion(void)
-{
-	struct pair p;
+ON_PAIR(post_send__rc_completion, send_body)
 
-	IN_PAIR(&p, OPTIONS(0), send_body);
-}
-
-static bool post_send__rc_completion_on_srq(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), send_body);
-}
+ON_PAIR(post_send__rc_completion_on_srq, send_body, .srq = true)
 
 static bool ud_body(struct pair *p)
 {
@@ -102,12 +92,7 @@ static bool ud_body(struct pair *p)
 	return true;
 }
 
-static bool post_send__ud_completion(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.type = IBV_QPT_UD), ud_body);
-}
+ON_PAIR(post_send__ud_completion, ud_body, .type = IBV_QPT_UD)
 
 static bool remote_body(struct pair *p)
 {
@@ -164,12 +149,7 @@ static bool remote_body(struct pair *p)
 	return true;
 }
 
-static bool post_send__write_read_atomics(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), remote_body);
-}
+ON_PAIR(post_send__write_read_atomics, remote_body)
 
 static bool bad_list_body(struct pair *p)
 {
@@ -222,12 +202,7 @@ static bool bad_list_body(struct pair *p)
 	return true;
 }
 
-static bool post__bad_request_in_a_list(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), bad_list_body);
-}
+ON_PAIR(post__bad_request_in_a_list, bad_list_body)
 
 static bool full_body(struct pair *p)
 {
@@ -255,12 +230,7 @@ static bool full_body(struct pair *p)
 	return true;
 }
 
-static bool post__full_queues(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), full_body);
-}
+ON_PAIR(post__full_queues, full_body)
 
 static bool states_body(struct pair *p)
 {
@@ -301,12 +271,7 @@ static bool states_body(struct pair *p)
 	return true;
 }
 
-static bool post__states(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), states_body);
-}
+ON_PAIR(post__states, states_body)
 
 static bool srq_body(struct pair *p)
 {
@@ -320,12 +285,7 @@ static bool srq_body(struct pair *p)
 	return true;
 }
 
-static bool post__srq(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), srq_body);
-}
+ON_PAIR(post__srq, srq_body, .srq = true)
 
 static bool keys_body(struct pair *p)
 {
@@ -351,12 +311,7 @@ static bool keys_body(struct pair *p)
 	return true;
 }
 
-static bool post_send__remote_key_bounds(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), keys_body);
-}
+ON_PAIR(post_send__remote_key_bounds, keys_body)
 
 static bool lkey_body(struct pair *p)
 {
@@ -371,12 +326,7 @@ static bool lkey_body(struct pair *p)
 	return true;
 }
 
-static bool post_send__local_key(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), lkey_body);
-}
+ON_PAIR(post_send__local_key, lkey_body)
 
 static bool inline_body(struct pair *p)
 {
@@ -404,12 +354,7 @@ static bool inline_body(struct pair *p)
 	return true;
 }
 
-static bool post_send__inline_is_copied(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), inline_body);
-}
+ON_PAIR(post_send__inline_is_copied, inline_body)
 
 static bool rereg_body(struct pair *p)
 {
@@ -432,12 +377,7 @@ static bool rereg_body(struct pair *p)
 	return true;
 }
 
-static bool rereg_mr__moves_the_region(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), rereg_body);
-}
+ON_PAIR(rereg_mr__moves_the_region, rereg_body)
 
 static bool wr_api_body(struct pair *p)
 {
@@ -488,12 +428,7 @@ static bool wr_api_body(struct pair *p)
 	return true;
 }
 
-static bool wr_post__builds_or_posts_nothing(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM), wr_api_body);
-}
+ON_PAIR(wr_post__builds_or_posts_nothing, wr_api_body, .ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
 
 static bool cq_ex__reads_fields(void)
 {

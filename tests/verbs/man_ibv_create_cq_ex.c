@@ -172,13 +172,7 @@ static bool iterator_body(struct pair *p)
 	return true;
 }
 
-static bool iterates(void)
-{
-	struct pair p;
-	struct ibv_cq_init_attr_ex ex = { .cqe = 10, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN };
-
-	IN_PAIR(&p, OPTIONS(.ex = &ex), iterator_body);
-}
+ON_PAIR(iterates, iterator_body, .ex = &(struct ibv_cq_init_attr_ex){ .cqe = 10, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN })
 
 static bool fields_body(struct pair *p)
 {
@@ -211,13 +205,7 @@ static bool fields_body(struct pair *p)
 	return true;
 }
 
-static bool fields_of_a_datagram(void)
-{
-	struct pair p;
-	struct ibv_cq_init_attr_ex ex = { .cqe = 10, .wc_flags = ALL_FIELDS };
-
-	IN_PAIR(&p, OPTIONS(.ex = &ex, .type = IBV_QPT_UD), fields_body);
-}
+ON_PAIR(fields_of_a_datagram, fields_body, .ex = &(struct ibv_cq_init_attr_ex){ .cqe = 10, .wc_flags = ALL_FIELDS }, .type = IBV_QPT_UD)
 
 /* "Get the rkey invalided by the SEND_INVAL from the current completion" */
 static bool invalidate_body(struct pair *p)
@@ -235,13 +223,7 @@ static bool invalidate_body(struct pair *p)
 	return true;
 }
 
-static bool invalidated_rkey(void)
-{
-	struct pair p;
-	struct ibv_cq_init_attr_ex ex = { .cqe = 10, .wc_flags = IBV_WC_EX_WITH_IMM };
-
-	IN_PAIR(&p, OPTIONS(.ex = &ex), invalidate_body);
-}
+ON_PAIR(invalidated_rkey, invalidate_body, .ex = &(struct ibv_cq_init_attr_ex){ .cqe = 10, .wc_flags = IBV_WC_EX_WITH_IMM })
 
 static bool error_body(struct pair *p)
 {
@@ -258,13 +240,7 @@ static bool error_body(struct pair *p)
 	return true;
 }
 
-static bool fields_of_an_error(void)
-{
-	struct pair p;
-	struct ibv_cq_init_attr_ex ex = { .cqe = 10, .wc_flags = IBV_WC_EX_WITH_QP_NUM };
-
-	IN_PAIR(&p, OPTIONS(.ex = &ex), error_body);
-}
+ON_PAIR(fields_of_an_error, error_body, .ex = &(struct ibv_cq_init_attr_ex){ .cqe = 10, .wc_flags = IBV_WC_EX_WITH_QP_NUM })
 
 /* Device time is in units of hca_core_clock and that of ibv_query_rt_values_ex(3): never backwards, and between our own two looks at it. */
 static bool time_body(struct pair *p)

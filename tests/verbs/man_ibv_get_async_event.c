@@ -45,12 +45,7 @@ static bool established_body(struct pair *p)
 	return true;
 }
 
-static bool communication_established(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), established_body);
-}
+ON_PAIR(communication_established, established_body)
 
 static bool drained_body(struct pair *p)
 {
@@ -62,12 +57,7 @@ static bool drained_body(struct pair *p)
 	return no_async_event();
 }
 
-static bool send_queue_drained(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), drained_body);
-}
+ON_PAIR(send_queue_drained, drained_body)
 
 static bool access_body(struct pair *p)
 {
@@ -85,12 +75,7 @@ static bool access_body(struct pair *p)
 	return no_async_event();
 }
 
-static bool access_violation(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), access_body);
-}
+ON_PAIR(access_violation, access_body)
 
 static bool limit_body(struct pair *p)
 {
@@ -103,12 +88,7 @@ static bool limit_body(struct pair *p)
 	return no_async_event();
 }
 
-static bool shared_receive_queue(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), limit_body);
-}
+ON_PAIR(shared_receive_queue, limit_body, .srq = true)
 
 /* IBV_EVENT_QP_REQ_ERR: "Invalid Request Local Work Queue Error": the peer asks for what it must not, here a READ of a QP that answers none. */
 static bool request_body(struct pair *p)
@@ -129,12 +109,7 @@ static bool request_body(struct pair *p)
 	return no_async_event();
 }
 
-static bool invalid_request(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), request_body);
-}
+ON_PAIR(invalid_request, request_body)
 
 /* IBV_EVENT_SRQ_ERR: "Error occurred on an SRQ". One with a CQ of its own has failed when that has overrun. */
 static bool shared_receive_queue_fails(void)
@@ -198,12 +173,7 @@ static bool waits_body(struct pair *p)
 	return true;
 }
 
-static bool destroy_qp_and_srq_wait(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), waits_body);
-}
+ON_PAIR(destroy_qp_and_srq_wait, waits_body, .srq = true)
 
 static bool cq_waits_body(struct pair *p)
 {
@@ -226,13 +196,7 @@ static bool cq_waits_body(struct pair *p)
 	return true;
 }
 
-static bool destroy_cq_waits(void)
-{
-	struct pair p;
-	struct ibv_cq_init_attr_ex ex = { .cqe = 1 };
-
-	IN_PAIR(&p, OPTIONS(.ex = &ex), cq_waits_body);
-}
+ON_PAIR(destroy_cq_waits, cq_waits_body, .ex = &(struct ibv_cq_init_attr_ex){ .cqe = 1 })
 
 static bool forgotten_body(struct pair *p)
 {
@@ -245,12 +209,7 @@ static bool forgotten_body(struct pair *p)
 	return no_async_event();
 }
 
-static bool not_after_the_object_is_gone(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), forgotten_body);
-}
+ON_PAIR(not_after_the_object_is_gone, forgotten_body, .srq = true)
 
 #define THREADS 3
 static atomic_int received;
@@ -290,12 +249,7 @@ static bool threads_body(struct pair *p)
 	return true;
 }
 
-static bool one_thread_receives_it(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), threads_body);
-}
+ON_PAIR(one_thread_receives_it, threads_body, .srq = true)
 
 /* The example of the page, as it is. */
 static int example(int ms_timeout)
@@ -338,12 +292,7 @@ static bool example_body(struct pair *p)
 	return set_nonblocking(ctx->async_fd, false);
 }
 
-static bool the_example(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), example_body);
-}
+ON_PAIR(the_example, example_body, .srq = true)
 
 const struct test_case man_cases[] = {
 	CASE(nonblocking),

@@ -18,12 +18,7 @@ static bool fills_body(struct pair *p)
 	return true;
 }
 
-static bool fills_its_arguments(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.channel = true), fills_body);
-}
+ON_PAIR(fills_its_arguments, fills_body, .channel = true)
 
 /* "returns 0 on success, and -1 on error": without an event, when the channel does not block */
 static bool nonblocking(void)
@@ -68,12 +63,7 @@ static bool ack_body(struct pair *p)
 	return true;
 }
 
-static bool destroy_waits_for_each_acknowledgement(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.channel = true), ack_body);
-}
+ON_PAIR(destroy_waits_for_each_acknowledgement, ack_body, .channel = true)
 
 /* ---- several threads on one channel, several CQs ---- */
 
@@ -194,12 +184,7 @@ static bool extra_body(struct pair *p)
 	return true;
 }
 
-static bool one_extra_event(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.channel = true), extra_body);
-}
+ON_PAIR(one_extra_event, extra_body, .channel = true)
 
 static void on_signal(int sig)
 {

@@ -71,12 +71,7 @@ static bool count_body(struct pair *p)
 	return true;
 }
 
-static bool event_for_so_many_completions(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.channel = true), count_body);
-}
+ON_PAIR(event_for_so_many_completions, count_body, .channel = true)
 
 static bool period_body(struct pair *p)
 {
@@ -104,12 +99,7 @@ static bool period_body(struct pair *p)
 	return true;
 }
 
-static bool event_after_the_period(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.channel = true), period_body);
-}
+ON_PAIR(event_after_the_period, period_body, .channel = true)
 
 static bool off_body(struct pair *p)
 {
@@ -131,12 +121,7 @@ static bool off_body(struct pair *p)
 	return true;
 }
 
-static bool switched_off(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.channel = true), off_body);
-}
+ON_PAIR(switched_off, off_body, .channel = true)
 
 static bool error_body(struct pair *p)
 {
@@ -148,12 +133,7 @@ static bool error_body(struct pair *p)
 	return true;
 }
 
-static bool errors_are_told_at_once(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.channel = true), error_body);
-}
+ON_PAIR(errors_are_told_at_once, error_body, .channel = true)
 
 static bool solicited_body(struct pair *p)
 {
@@ -168,12 +148,7 @@ static bool solicited_body(struct pair *p)
 	return true;
 }
 
-static bool unsolicited_ones_do_not_count(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.channel = true), solicited_body);
-}
+ON_PAIR(unsolicited_ones_do_not_count, solicited_body, .channel = true)
 
 static bool gone_body(struct pair *p)
 {
@@ -189,12 +164,7 @@ static bool gone_body(struct pair *p)
 	return true;
 }
 
-static bool destroyed_while_withheld(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.channel = true), gone_body);
-}
+ON_PAIR(destroyed_while_withheld, gone_body, .channel = true)
 
 const struct test_case man_cases[] = {
 	CASE(refuses),

@@ -49,12 +49,7 @@ static bool invalid_body(struct pair *p)
 	return no_async_event();
 }
 
-static bool invalid_attributes_change_nothing(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), invalid_body);
-}
+ON_PAIR(invalid_attributes_change_nothing, invalid_body, .srq = true)
 
 static bool receives(struct pair *p, uint64_t wr_id)
 {
@@ -93,12 +88,7 @@ static bool resize_body(struct pair *p)
 	return true;
 }
 
-static bool resizes(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), resize_body);
-}
+ON_PAIR(resizes, resize_body, .srq = true)
 
 static void *poster(void *arg)
 {
@@ -129,12 +119,7 @@ static bool traffic_body(struct pair *p)
 	return true;
 }
 
-static bool resizes_under_traffic(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), traffic_body);
-}
+ON_PAIR(resizes_under_traffic, traffic_body, .srq = true)
 
 static bool limit_body(struct pair *p)
 {
@@ -175,12 +160,7 @@ static bool limit_body(struct pair *p)
 	return no_async_event();
 }
 
-static bool limit_fires_once(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), limit_body);
-}
+ON_PAIR(limit_fires_once, limit_body, .srq = true)
 
 const struct test_case man_cases[] = {
 	CASE(invalid_attributes_change_nothing),

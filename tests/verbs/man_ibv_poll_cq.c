@@ -48,12 +48,7 @@ static bool number_body(struct pair *p)
 	return true;
 }
 
-static bool returns_what_it_found(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), number_body);
-}
+ON_PAIR(returns_what_it_found, number_body)
 
 /* Each field of both completions, for SENDs of several lengths with and without immediate data, WRITEs with, and READs. */
 static bool fields_body(struct pair *p)
@@ -110,12 +105,7 @@ static bool fields_body(struct pair *p)
 	return true;
 }
 
-static bool fields_of_a_completion(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), fields_body);
-}
+ON_PAIR(fields_of_a_completion, fields_body)
 
 /* "IBV_WC_WITH_INV Invalidated RKey data value is valid (cannot be combined with IBV_WC_WITH_IMM)" */
 static bool invalidate_body(struct pair *p)
@@ -133,12 +123,7 @@ static bool invalidate_body(struct pair *p)
 	return true;
 }
 
-static bool invalidated_rkey(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), invalidate_body);
-}
+ON_PAIR(invalidated_rkey, invalidate_body)
 
 static bool ud_body(struct pair *p)
 {
@@ -169,12 +154,7 @@ static bool ud_body(struct pair *p)
 	return true;
 }
 
-static bool fields_of_a_datagram(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.type = IBV_QPT_UD), ud_body);
-}
+ON_PAIR(fields_of_a_datagram, ud_body, .type = IBV_QPT_UD)
 
 static bool error_body(struct pair *p)
 {
@@ -206,12 +186,7 @@ static bool error_body(struct pair *p)
 	return true;
 }
 
-static bool fields_of_an_error(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), error_body);
-}
+ON_PAIR(fields_of_an_error, error_body)
 
 static bool short_body(struct pair *p)
 {
@@ -231,12 +206,7 @@ static bool short_body(struct pair *p)
 	return true;
 }
 
-static bool receive_too_short(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), short_body);
-}
+ON_PAIR(receive_too_short, short_body)
 
 /* Room for two, more than that sent: "the async event IBV_EVENT_CQ_ERR will be triggered, and the CQ cannot be used". */
 static bool overrun_body(struct pair *p)
@@ -274,13 +244,7 @@ static bool overrun_body(struct pair *p)
 	return true;
 }
 
-static bool overrun(void)
-{
-	struct pair p;
-	struct ibv_cq_init_attr_ex ex = { .cqe = 2 };
-
-	IN_PAIR(&p, OPTIONS(.ex = &ex), overrun_body);
-}
+ON_PAIR(overrun, overrun_body, .ex = &(struct ibv_cq_init_attr_ex){ .cqe = 2 })
 
 static bool full_body(struct pair *p)
 {
@@ -296,13 +260,7 @@ static bool full_body(struct pair *p)
 	return no_async_event();
 }
 
-static bool exactly_full_is_no_overrun(void)
-{
-	struct pair p;
-	struct ibv_cq_init_attr_ex ex = { .cqe = 4 };
-
-	IN_PAIR(&p, OPTIONS(.ex = &ex), full_body);
-}
+ON_PAIR(exactly_full_is_no_overrun, full_body, .ex = &(struct ibv_cq_init_attr_ex){ .cqe = 4 })
 
 #define POLLERS	 3
 #define MESSAGES 3000
@@ -354,12 +312,7 @@ static bool threads_body(struct pair *p)
 	return true;
 }
 
-static bool each_once_with_several_threads(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), threads_body);
-}
+ON_PAIR(each_once_with_several_threads, threads_body)
 
 const struct test_case man_cases[] = {
 	CASE(returns_what_it_found),

@@ -48,12 +48,7 @@ static bool list_body(struct pair *p)
 	return true;
 }
 
-static bool stops_at_the_first_failure(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), list_body);
-}
+ON_PAIR(stops_at_the_first_failure, list_body, .srq = true)
 
 static bool scatter_body(struct pair *p)
 {
@@ -76,12 +71,7 @@ static bool scatter_body(struct pair *p)
 	return true;
 }
 
-static bool fills_the_scatter_list(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), scatter_body);
-}
+ON_PAIR(fills_the_scatter_list, scatter_body, .srq = true)
 
 static bool shared_body(struct pair *p)
 {
@@ -108,12 +98,7 @@ static bool shared_body(struct pair *p)
 	return true;
 }
 
-static bool shared_by_queue_pairs(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), shared_body);
-}
+ON_PAIR(shared_by_queue_pairs, shared_body, .srq = true)
 
 static bool ud_body(struct pair *p)
 {
@@ -148,12 +133,7 @@ static bool ud_body(struct pair *p)
 	return true;
 }
 
-static bool ud_keeps_room_for_the_grh(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true, .type = IBV_QPT_UD), ud_body);
-}
+ON_PAIR(ud_keeps_room_for_the_grh, ud_body, .srq = true, .type = IBV_QPT_UD)
 
 #define THREADS	   4
 #define PER_THREAD 8000
@@ -202,12 +182,7 @@ static bool threads_body(struct pair *p)
 	return true;
 }
 
-static bool from_several_threads(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), threads_body);
-}
+ON_PAIR(from_several_threads, threads_body, .srq = true)
 
 static bool last_wqe_body(struct pair *p)
 {
@@ -222,12 +197,7 @@ static bool last_wqe_body(struct pair *p)
 	return true;
 }
 
-static bool last_wqe_reached_once(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), last_wqe_body);
-}
+ON_PAIR(last_wqe_reached_once, last_wqe_body, .srq = true)
 
 const struct test_case man_cases[] = {
 	CASE(stops_at_the_first_failure),

@@ -107,12 +107,7 @@ static bool limit_body(struct pair *p)
 	return no_async_event();
 }
 
-static bool limit_is_0_while_not_armed(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.srq = true), limit_body);
-}
+ON_PAIR(limit_is_0_while_not_armed, limit_body, .srq = true)
 
 /* Every type has them, before there is a QP. */
 static bool of_every_type(void)

@@ -15,12 +15,7 @@ static bool any_body(struct pair *p)
 	return true;
 }
 
-static bool any_new_entry_makes_an_event(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.channel = true), any_body);
-}
+ON_PAIR(any_new_entry_makes_an_event, any_body, .channel = true)
 
 static bool new_body(struct pair *p)
 {
@@ -37,12 +32,7 @@ static bool new_body(struct pair *p)
 	return true;
 }
 
-static bool an_old_entry_makes_none(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.channel = true), new_body);
-}
+ON_PAIR(an_old_entry_makes_none, new_body, .channel = true)
 
 static bool one_shot_body(struct pair *p)
 {
@@ -63,12 +53,7 @@ static bool one_shot_body(struct pair *p)
 	return true;
 }
 
-static bool the_request_is_one_shot(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.channel = true), one_shot_body);
-}
+ON_PAIR(the_request_is_one_shot, one_shot_body, .channel = true)
 
 static bool solicited_body(struct pair *p)
 {
@@ -93,12 +78,7 @@ static bool solicited_body(struct pair *p)
 	return true;
 }
 
-static bool solicited_only_is_for_solicited_receives(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(.channel = true), solicited_body);
-}
+ON_PAIR(solicited_only_is_for_solicited_receives, solicited_body, .channel = true)
 
 /* A QP to itself whose sends complete on a CQ with a channel. */
 static bool sends_on_channel(bool (*body)(struct ibv_comp_channel *, struct ibv_cq *, struct ibv_cq *, struct ibv_qp *))
@@ -172,12 +152,7 @@ static bool no_channel_body(struct pair *p)
 	return true;
 }
 
-static bool without_a_channel(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), no_channel_body);
-}
+ON_PAIR(without_a_channel, no_channel_body)
 
 const struct test_case man_cases[] = {
 	CASE(any_new_entry_makes_an_event),

@@ -43,12 +43,7 @@ static bool unpolled_body(struct pair *p)
 	return true;
 }
 
-static bool keeps_unpolled_entries(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), unpolled_body);
-}
+ON_PAIR(keeps_unpolled_entries, unpolled_body)
 
 static atomic_bool stop;
 
@@ -86,12 +81,7 @@ static bool traffic_body(struct pair *p)
 	return no_async_event();
 }
 
-static bool under_traffic(void)
-{
-	struct pair p;
-
-	IN_PAIR(&p, OPTIONS(0), traffic_body);
-}
+ON_PAIR(under_traffic, traffic_body)
 
 /* Memory of a ring's size that was freed is used by others. */
 static void use_freed_memory(void)
