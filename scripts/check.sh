@@ -140,6 +140,10 @@ cmocka_kind port "$BUILD" ""
 for t in tests/port/*.sh tests/netns/*.sh; do
 	[ -e "$t" ] && shell_test "$(basename "$(dirname "$t")")-$(basename "$t" .sh)" bash "$t" "$BUILD"
 done
+# What all interfaces but veth have: these again in native mode (tests/netns/paths*.sh have both, and XROCE_TX beside).
+for t in data pingpong loss wake events; do
+	XROCE_XDP=native shell_test "netns-$t-native" bash "tests/netns/$t.sh" "$BUILD"
+done
 # A figure to look at, never a limit.
 if "$MAKE" --no-print-directory BUILD="$BUILD" "$BUILD/tests/bench/engine" >"$logs/bench-instructions.log" 2>&1; then
 	timeout 60 scripts/bench-instructions.sh "$BUILD" 2>&1 | sed 's/^/info /'

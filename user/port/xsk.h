@@ -11,7 +11,7 @@
 #include <xroce/abi.h>
 
 #include "../transport/engine.h"
-#include "segments.h"
+#include "../transport/segments.h"
 #include "umem.h"
 
 /* One socket. Its four rings are shared with the kernel, one producer and one consumer each; libxdp's helpers have the barriers. */

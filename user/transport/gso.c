@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "gso.h"
 
+#include "ip_bytes.h"
+
 /* Where the fields are that differ from segment to segment, and those that a frame is told by. */
 #define ETHERTYPE_AT	 12u
 #define IP_AT		 14u
@@ -16,24 +18,6 @@
 #define VERSION_IHL	 0x45u	/* no options */
 #define MAY_BE_FRAGMENT	 0x3fffu /* more fragments, offset */
 #define PROTOCOL_UDP	 17u
-
-static u32 get16(const u8 *at)
-{
-	return (u32)at[0] << 8 | at[1];
-}
-
-static void put16(u8 *at, u32 v)
-{
-	at[0] = (u8)(v >> 8);
-	at[1] = (u8)v;
-}
-
-/* RFC 1071: 16 bits of a sum of up to 64 Ki words, not complemented. */
-static u32 fold(u32 sum)
-{
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (sum & 0xffff) + (sum >> 16);
-}
 
 /* ---- which frames ---- */
 
@@ -113,7 +97,7 @@ static void identify(struct gso_ids *ids, const struct gso_frame *f, u32 id)
 	memcpy(&icrc, stored, sizeof(icrc));
 	icrc ^= icrc_id_change(c, (u16)(was ^ id));
 	memcpy(stored, &icrc, sizeof(icrc));
-	put16(f->bytes + IP_CHECKSUM_AT, ~fold((~get16(f->bytes + IP_CHECKSUM_AT) & 0xffff) + (~was & 0xffff) + id));
+	put16(f->bytes + IP_CHECKSUM_AT, ~fold16((~get16(f->bytes + IP_CHECKSUM_AT) & 0xffff) + (~was & 0xffff) + id));
 	put16(f->bytes + IP_ID_AT, id);
 }
 
@@ -132,9 +116,9 @@ static void put_header(u8 header[GSO_HEADER_BYTES], const u8 *first, u32 len)
 	memcpy(header, first, GSO_HEADER_BYTES);
 	put16(header + IP_LEN_AT, GSO_UDP_AT - IP_AT + len);
 	put16(header + IP_CHECKSUM_AT, 0);
-	put16(header + IP_CHECKSUM_AT, ~fold(sum16(header + IP_AT, GSO_UDP_AT - IP_AT)));
+	put16(header + IP_CHECKSUM_AT, ~fold16(sum16(header + IP_AT, GSO_UDP_AT - IP_AT)));
 	put16(header + UDP_LEN_AT, len);
-	put16(header + GSO_UDP_CHECKSUM_AT, fold(sum16(header + IP_ADDRESSES_AT, GSO_UDP_AT - IP_ADDRESSES_AT) + PROTOCOL_UDP + len));
+	put16(header + GSO_UDP_CHECKSUM_AT, fold16(sum16(header + IP_ADDRESSES_AT, GSO_UDP_AT - IP_ADDRESSES_AT) + PROTOCOL_UDP + len));
 }
 
 u32 gso_join(struct gso_ids *ids, const struct gso_frame *frame, u32 count, u8 header[GSO_HEADER_BYTES])

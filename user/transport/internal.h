@@ -8,9 +8,11 @@
  *   responder.c  request packets to memory and receives      reply.c      ACKs, READ and atomic responses
  *   recovery.c   what is sent again after a loss             reorder.c    packets that came early
  *   congestion.c window, adaptive time-out, DCQCN            credit.c     end-to-end credits
- *   template.c   headers kept, to copy and to compare   gso.c        packets that may leave as one (not the engine's)
+ *   template.c   headers kept, to copy and to compare
  *   datagram.c   UD, both ways                             moderation.c events of moderated CQs
  *   tag.c        tag matching: SENDs to buffers by tag     rendezvous.c what it fetches and answers on its own
+ * Beside the engine, for who moves its frames:
+ *   gso.c        packets that may leave as one             segments.c   such a one cut again
  */
 #ifndef TRANSPORT_INTERNAL_H
 #define TRANSPORT_INTERNAL_H

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Cutting received UDP super-packets: who sends with UDP segmentation offload (tx_gso.c) is heard in one piece where nothing on the way had to cut,
+ * Cutting received UDP super-packets: who sends with UDP segmentation offload (gso.h) is heard in one piece where nothing on the way had to cut,
  * on veth towards an interface without native XDP. XDP says of which packets that is so (XROCE_RX_GSO).
  */
-#ifndef PORT_SEGMENTS_H
-#define PORT_SEGMENTS_H
+#ifndef TRANSPORT_SEGMENTS_H
+#define TRANSPORT_SEGMENTS_H
 
-#include "../transport/icrc.h"
-#include "../transport/packet.h"
+#include "icrc.h"
+#include "packet.h"
 
-/* 64 KiB with headers, in buffers of UMEM_CHUNK less AF_XDP's headroom; one more where the first is not full. */
+/* 64 KiB with headers, in AF_XDP's chunks of 4096 bytes less its headroom of 256; one more where the first is not full. */
 #define SEGMENTS_PARTS_MAX 19
 
 /* A buffer of the packet. room: bytes in front of data that belong to nobody else. */

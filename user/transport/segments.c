@@ -7,6 +7,8 @@
  */
 #include "segments.h"
 
+#include "ip_bytes.h"
+
 #define IPV4_BYTES 20u
 #define UDP_BYTES  8u
 #define IPV4_PLAIN 0x45 /* version 4, no options */
@@ -23,24 +25,6 @@
 
 _Static_assert(SEGMENT_HEADER_MAX + SEGMENT_MAX <= PACKET_FRAME_MAX, "struct segments' copy");
 _Static_assert(ID_TAIL(SEGMENT_MAX) <= ICRC_ID_TAIL_MAX, "icrc_id_init()");
-
-static u16 get16(const u8 *p)
-{
-	return (u16)(p[0] << 8 | p[1]);
-}
-
-static void put16(u8 *p, u32 value)
-{
-	p[0] = (u8)(value >> 8);
-	p[1] = (u8)value;
-}
-
-/* RFC 1071 */
-static u32 fold(u32 sum)
-{
-	sum = (sum & 0xffff) + (sum >> 16);
-	return (sum & 0xffff) + (sum >> 16);
-}
 
 static u32 sum_without_length(const u8 *ip)
 {
@@ -185,7 +169,7 @@ bool segments_next(struct segments *s, struct rx_frame *frame)
 	memcpy(header, s->header, s->header_len);
 	/* a UD receiver finds this header in its buffer, and ibv_init_ah_from_wc(3) looks whether it is one */
 	put16(header + s->l3 + IP_LENGTH, IPV4_BYTES + UDP_BYTES + len);
-	put16(header + s->l3 + IP_CHECKSUM, ~fold(s->sum + IPV4_BYTES + UDP_BYTES + len));
+	put16(header + s->l3 + IP_CHECKSUM, ~fold16(s->sum + IPV4_BYTES + UDP_BYTES + len));
 	put16(header + s->l3 + IPV4_BYTES + UDP_LENGTH, UDP_BYTES + len);
 	change_icrc(s, icrc_of(frame), len);
 	s->left -= len;

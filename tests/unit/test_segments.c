@@ -3,9 +3,9 @@
  * Super-packets in buffers of every shape, cut: what comes out is what would have come one by one, the ICRC included. Each buffer is an allocation of
  * its own, so that a sanitizer sees a step beside it.
  */
-#include "../unit/packets.h"
+#include "packets.h"
 
-#include "../../user/port/segments.h"
+#include "../../user/transport/segments.h"
 
 #define SEGMENTS_MAX 64
 #define SUPER_MAX    65535
