@@ -9,7 +9,7 @@
  *   tx_xsk.c     sending through them                                  vector.c   its fellows, a thread a completion vector
  *   tx_policy.c  which way frames leave                                follow.c   the interface changes, or goes away
  *   tx_redirect.c  XDP redirection: TAP, live frames                   tx_watch.c what the interface says to that
- *   tx_gso.c       a packet socket, UDP segmentation offload
+ *   tx_portion.c   how many frames at a time it takes                  tx_gso.c   UDP super-packets, through a packet socket
  *   tx_outlook.c   which way they would leave, told from outside
  *
  * Locks, outermost first: the list of ports (port.c), the watches' (watch.c), a channel's (wake.c), the port's own, the CQ table's (wake.c).

@@ -12,40 +12,30 @@
  * GSO if enough frames of it join others, see is_worth_gso(), and AF_XDP if not. XROCE_TX=xsk, tap, live or gso takes the choice away; tap and live but for
  * batches that cannot go that way, which go by AF_XDP.
  *
- * Redirected frames that the interface has no room for are lost without a word, and so are those that were cut from super-packets on their way to such an
- * interface. So its counters are read now and then: when they tell of losses, frames are let out in portions, which halve while there are losses and grow
- * again when there are none. Losses that do not end so are not of our making: then AF_XDP has its turn, which waits for a frame to leave before it takes
- * another. Forced ways stay.
+ * What tx_portion.c says of losses holds for redirected frames, and for super-packets to an interface that takes those. When small portions do not end them,
+ * AF_XDP has its turn, which waits for a frame to leave before it takes another. Forced ways stay.
  */
 #include <stdlib.h>
 
 #include "port_state.h"
 #include "tx_gso.h"
 #include "tx_outlook.h"
+#include "tx_portion.h"
 #include "tx_redirect.h"
-#include "tx_watch.h"
 
-#define LOOK_NS	      (100 * NSEC_PER_MSEC)
-#define LOOK_SOON_NS  (5 * NSEC_PER_MSEC)	/* while frames cannot be redirected, or are being lost */
-#define XSK_AGAIN_NS  NSEC_PER_SEC
-#define GSO_BATCH     64u			/* frames at a time: they are still in the cache when the socket copies them */
-#define PORTION_NS    (50 * NSEC_PER_USEC)
-#define PORTION_MIN   16u			/* so few that AF_XDP, which is told of room, is better */
-#define PORTION_MAX   XROCE_TX_FRAMES		/* more than can leave in that time: no limit */
+#define XSK_AGAIN_NS NSEC_PER_SEC
+#define GSO_BATCH    64u /* frames at a time: they are still in the cache when the socket copies them */
 
 struct tx_policy {
 	struct tx tx;
 	struct tx *xsk;
 	struct tx_redirect redirect;
-	struct tx_watch watch;
+	struct tx_portion portion; /* of what is redirected; the interface takes nothing while there is no redirection */
 	struct tx_gso gso;
 	bool can_redirect, can_gso; /* these have been made */
 	struct xroce_engine_stats *stats;
 	enum tx_choice choice;
 	bool pooled;		/* frames are taken from frame[]; else from the AF_XDP socket */
-	bool takes_redirected;	/* the interface does */
-	bool is_losing;		/* and has been losing them for long */
-	bool at_risk;		/* any frames that it may have lost, since the last look */
 	struct xroce_tx_frame *frame; /* XROCE_TX_FRAMES of them: those that are redirected, if any can be */
 	struct gso_frame queue[XROCE_TX_FRAMES]; /* committed, in order */
 	u32 queued;
@@ -57,16 +47,16 @@ struct tx_policy {
 	bool gso_busy;		/* frames may be on their way from the packet socket to the interface */
 	u32 free[XROCE_TX_FRAMES];
 	u32 free_count;
-	u64 look_ns;		/* when to look at the interface again */
-	u64 dropped;		/* the interface's counter, when last looked at */
-	u32 portion, left;	/* frames in PORTION_NS; of these still to go */
-	u64 portion_ns;		/* when the next one begins */
 };
 
 static struct tx_policy *self(struct tx *tx)
 {
 	return container_of(tx, struct tx_policy, tx);
 }
+
+/* ---- which way ---- */
+
+enum way { BY_XSK, BY_REDIRECTION, BY_GSO, NOT_YET };
 
 /*
  * Whether a batch is cheaper as live frames. They cost 12 us a call and 0.3 to 0.4 us a frame; a write to the TAP 1.3 us, and 0.7 us for each
@@ -81,39 +71,11 @@ static bool is_many(const struct tx_policy *t)
 	return t->choice == TX_LIVE || t->queued >= (small ? 44 : 20);
 }
 
-/* ---- the interface: does it take frames, does it lose them ---- */
-
-/* What is lost while we send nothing is nothing to us. */
-static void adjust_portion(struct tx_policy *t, u64 dropped)
+/* The interface has been losing redirected frames for long. */
+static bool is_losing(const struct tx_policy *t)
 {
-	if (dropped <= t->dropped) {
-		t->portion = min_u32(t->portion + t->portion / 4 + 1, PORTION_MAX);
-	} else if (t->at_risk && t->portion > PORTION_MIN) {
-		t->portion = t->portion / 2 > PORTION_MIN ? t->portion / 2 : PORTION_MIN;
-		t->stats->tx_slowed++;
-	}
-	t->dropped = dropped;
-	t->at_risk = false;
-	t->stats->tx_portion = t->portion;
+	return t->choice == TX_AUTO && tx_portion_is_smallest(&t->portion);
 }
-
-static void look(struct tx_policy *t, u64 now_ns)
-{
-	struct tx_sight sight;
-	bool ok = tx_watch_look(&t->watch, &sight);
-
-	if (ok) {
-		t->redirect.write_max = min_u32(sight.frame_max, TX_TAP_BYTES);
-		adjust_portion(t, sight.dropped);
-	}
-	t->takes_redirected = ok && sight.takes_redirected;
-	t->is_losing = t->choice == TX_AUTO && t->portion == PORTION_MIN;
-	t->look_ns = now_ns + (t->takes_redirected && t->portion == PORTION_MAX ? LOOK_NS : LOOK_SOON_NS);
-}
-
-/* ---- which way ---- */
-
-enum way { BY_XSK, BY_REDIRECTION, BY_GSO, NOT_YET };
 
 /*
  * A frame that joins no other is cheaper through the AF_XDP socket: 0.9 us after 0.3 us for the call, against 1.2 us after 0.2 us through the packet socket,
@@ -152,13 +114,13 @@ static enum way choose_way(struct tx_policy *t)
 {
 	if (t->xsk_busy)
 		return BY_XSK;
-	if (t->choice != TX_GSO && t->takes_redirected && !t->is_losing && t->longest <= XROCE_TX_LIVE_BYTES && gso_is_idle(t))
+	if (t->choice != TX_GSO && t->portion.takes_redirected && !is_losing(t) && t->longest <= XROCE_TX_LIVE_BYTES && gso_is_idle(t))
 		return BY_REDIRECTION;
 	if (t->can_gso)
 		gso_order(t->queue, t->queued);
 	if (t->choice == TX_GSO)
 		return BY_GSO;
-	if (t->can_gso && !t->is_losing)
+	if (t->can_gso && !is_losing(t))
 		return choose_socket(t);
 	return gso_is_idle(t) ? BY_XSK : BY_GSO;
 }
@@ -166,7 +128,7 @@ static enum way choose_way(struct tx_policy *t)
 /* Unless the next batch will go by AF_XDP whatever is in it: then frames are the socket's from the beginning. */
 static bool is_pooled(const struct tx_policy *t)
 {
-	return t->queued || t->gso_busy || t->choice == TX_GSO || (t->takes_redirected ? !t->is_losing : t->can_gso);
+	return t->queued || t->gso_busy || t->choice == TX_GSO || (t->portion.takes_redirected ? !is_losing(t) : t->can_gso);
 }
 
 /* ---- struct tx_ops ---- */
@@ -177,20 +139,12 @@ static u32 room(struct tx *tx, u64 now_ns)
 	u32 xsk = tx_room(t->xsk, now_ns);
 
 	t->now_ns = now_ns;
-	if (t->can_redirect && now_ns >= t->look_ns)
-		look(t, now_ns);
+	if (t->can_redirect)
+		tx_portion_look(&t->portion, now_ns);
 	t->pooled = is_pooled(t);
 	if (!t->pooled)
 		return xsk;
-	if (!t->takes_redirected)
-		return min_u32(t->free_count, GSO_BATCH);
-	if (t->portion == PORTION_MAX)
-		return t->free_count;
-	if (now_ns >= t->portion_ns) {
-		t->left = t->portion;
-		t->portion_ns = now_ns + PORTION_NS;
-	}
-	return min_u32(t->free_count, t->left);
+	return min_u32(t->free_count, t->portion.takes_redirected ? tx_portion_room(&t->portion, now_ns) : GSO_BATCH);
 }
 
 static u8 *frame(struct tx *tx)
@@ -249,17 +203,11 @@ static u32 send_xsk(struct tx_policy *t)
 	return t->queued;
 }
 
-/* An interface that takes redirected frames has a ring, which what is redirected, or cut from super-packets, may find full. */
-static void take_risk(struct tx_policy *t)
-{
-	t->left -= min_u32(t->left, t->queued);
-	t->at_risk = true;
-}
-
 static u32 send_redirected(struct tx_policy *t)
 {
 	u32 lost;
 
+	t->redirect.write_max = min_u32(t->portion.frame_max, TX_TAP_BYTES);
 	for (u32 i = 0; i < t->queued; i++)
 		t->redirect.ring->batch[i] = (struct xroce_tx_entry){ .frame = key_of(t, t->queue[i].bytes), .len = t->queue[i].len };
 	if (is_many(t)) {
@@ -271,15 +219,15 @@ static u32 send_redirected(struct tx_policy *t)
 		t->stats->tx_tap += t->queued - lost;
 	}
 	t->stats->tx_lost += lost;
-	take_risk(t);
+	tx_portion_sent(&t->portion, t->queued);
 	return t->queued;
 }
 
 static u32 send_gso(struct tx_policy *t)
 {
 	t->gso_busy = true;
-	if (t->takes_redirected)
-		take_risk(t);
+	if (t->portion.takes_redirected)
+		tx_portion_sent(&t->portion, t->queued);
 	return tx_gso_send(&t->gso, t->queue, t->queued, t->stats);
 }
 
@@ -323,7 +271,7 @@ static void close_tx(struct tx *tx)
 	if (t->can_gso)
 		tx_gso_close(&t->gso);
 	if (t->can_redirect) {
-		tx_watch_close(&t->watch);
+		tx_portion_close(&t->portion);
 		tx_redirect_close(&t->redirect);
 	} else {
 		free(t->frame);
@@ -351,12 +299,12 @@ static bool miss(const struct netdev *dev, const char *way, const char *why, int
 static bool open_redirection(struct tx_policy *t, const struct netdev *dev)
 {
 	const char *why = "watching the interface";
-	int err = tx_watch_open(&t->watch, dev->ifindex);
+	int err = tx_portion_open(&t->portion, dev->ifindex, t->stats);
 
 	if (!err) {
 		err = tx_redirect_open(&t->redirect, dev->ifindex, &why);
 		if (err)
-			tx_watch_close(&t->watch);
+			tx_portion_close(&t->portion);
 	}
 	return err ? miss(dev, "XDP redirection", why, err) : true;
 }
@@ -406,8 +354,6 @@ struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, bool zero_co
 		return xsk;
 	}
 	t->xsk_room = tx_room(xsk, 0);
-	t->portion = PORTION_MAX;
-	t->stats->tx_portion = t->portion;
 	for (u32 i = XROCE_TX_FRAMES; i-- > 0;)
 		t->free[t->free_count++] = i;
 	return &t->tx;

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Whether an interface takes redirected frames, and how many at a time. Those that it has no room for are lost without a word, and so are those that were cut
+ * from super-packets on their way to such an interface. So its counters are read now and then: when they tell of losses while we send, frames are let out in
+ * portions, which halve while there are losses and grow again when there are none. Losses that do not end so are not of our making. Under the port's lock.
+ */
+#ifndef PORT_TX_PORTION_H
+#define PORT_TX_PORTION_H
+
+#include <xroce/abi.h>
+
+#include "tx_watch.h"
+
+struct tx_portion {
+	struct tx_watch watch;
+	struct xroce_engine_stats *stats;
+	bool takes_redirected;	/* at the last look */
+	u32 frame_max;		/* bytes, by the link MTU */
+	/* tx_portion.c's */
+	bool at_risk;		/* frames that may have been lost have been sent since then */
+	u64 look_ns;		/* when to look again */
+	u64 dropped;		/* the interface's counter, when last looked at */
+	u32 size, left;		/* frames in a portion; of these still to go */
+	u64 next_ns;		/* when the next one begins */
+};
+
+/* Returns 0 or -errno, as tx_watch_open(). Until the first look the interface takes nothing. */
+int tx_portion_open(struct tx_portion *p, u32 ifindex, struct xroce_engine_stats *stats);
+void tx_portion_close(struct tx_portion *p);
+
+/* Look at the interface, if it is time. */
+void tx_portion_look(struct tx_portion *p, u64 now_ns);
+/* Portions are as small as they get, and the losses go on. */
+bool tx_portion_is_smallest(const struct tx_portion *p);
+/* How many frames may be sent now that the interface may lose; UINT32_MAX: any number. */
+u32 tx_portion_room(struct tx_portion *p, u64 now_ns);
+/* So many of them were. */
+void tx_portion_sent(struct tx_portion *p, u32 frames);
+
+#endif
