@@ -138,7 +138,7 @@ u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 			e->stats->tx_retransmitted_bytes += len;
 	}
 	/* behind all others; or the NAK that a region which went away leaves of them */
-	if (!len && !qp->resp.num_pending && qp->resp.ack_due)
+	if (!len && qp->resp.ack_due)
 		len = ack_output(e, qp, frame);
 	if (!reply_pending(qp))
 		qp->ready &= (u8)~READY_REPLIES;
