@@ -24,8 +24,8 @@ enum tx_outlook {
 
 enum tx_outlook tx_outlook(u32 ifindex);
 /*
- * What cannot be redirected may leave as UDP super-packets, by XROCE_TX. If that leaves the choice: not where a kernel as old as this one would lose them in
- * a receiver's generic XDP (without AF_XDP multi-buffer), nor where a NIC would cut them, whose way to number the packets was never seen.
+ * What cannot be redirected may leave as UDP super-packets, by XROCE_TX. If that leaves the choice: not where a kernel as old as this one would want each in
+ * one piece for a receiver's generic XDP, and may lose it, nor where a NIC would cut them, whose way to number the packets was never seen.
  */
 bool tx_may_gso(const struct netdev *dev);
 
