@@ -79,7 +79,7 @@ struct packet {
 	__u32 src_qpn;
 	__u32 qkey;
 	__be32 imm;	    /* immediate or R_Key to invalidate */
-	__u32 byte_len;	    /* payload without pad; of a super-packet, 0 */
+	__u32 byte_len;	    /* payload without pad; of a super-packet, all that is neither BTH nor ICRC */
 	__u32 segments;	    /* RoCEv2 packets in it: more than 1 in a super-packet */
 	__u8 syndrome;	    /* of an AETH */
 };
@@ -286,7 +286,8 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 		return XROCE_DROP_opcode;
 	if (p->segments > 1) {
 		p->rx_flags |= XROCE_RX_GSO;
-		p->byte_len = 0;
+		ext_len = (p->segments - 1) * (sizeof(*bth) + ROCE_ICRC_BYTES);
+		p->byte_len = len > ext_len ? len - ext_len : 0;
 		return NO_FAULT;
 	}
 

@@ -28,7 +28,7 @@ struct xroce_rx_cqe {
 	__u32 qpn;		/* destination QPN */
 	__u32 src_qpn;		/* from the DETH, 0 for connected transports */
 	__be32 imm;		/* immediate data or the R_Key to invalidate, as on the wire; see flags */
-	__u16 byte_len;		/* payload bytes without pad */
+	__u16 byte_len;		/* payload bytes without pad; as rx_bytes of xroce_qp has them */
 	__u16 vlan_tci;		/* outer VLAN tag, host order; see flags */
 	__u64 rx_time_ns;	/* CLOCK_MONOTONIC; 0 unless asked for */
 	__u8 opcode;		/* BTH opcode */
@@ -68,7 +68,7 @@ struct xroce_qp {
 	__u32 xsk_base;		/* key of the owner's first socket in xroce_xsk; add the receive queue */
 	__u32 pid;		/* owner, for the reader of a dump */
 	__u64 rx_packets;
-	__u64 rx_bytes;		/* of payload */
+	__u64 rx_bytes;		/* of payload; of super-packets, all that is neither BTH nor ICRC */
 	__u64 rx_dropped;	/* packets for this QP that a check refused */
 	__u64 wakeups;
 };

@@ -39,7 +39,7 @@ static void build(const struct frame_spec *spec, uint32_t udp_payload, uint16_t 
 static void expect_super(const char *what, uint32_t segments, uint32_t qpn)
 {
 	struct bench_counts before = bench_count(), after;
-	uint64_t packets = bench_get_qp(qpn).rx_packets;
+	struct xroce_qp qp = bench_get_qp(qpn);
 
 	check(bench_run(f.bytes, f.len) == XDP_REDIRECT, "%s: not redirected", what);
 	after = bench_count();
@@ -49,7 +49,8 @@ static void expect_super(const char *what, uint32_t segments, uint32_t qpn)
 	assert_int_equal(after.rx.redirected, before.rx.redirected + 1);
 	assert_int_equal(after.rx.super_packets, before.rx.super_packets + 1);
 	assert_int_equal(after.rx.super_segments, before.rx.super_segments + segments);
-	assert_int_equal(bench_get_qp(qpn).rx_packets, packets + segments);
+	assert_int_equal(bench_get_qp(qpn).rx_packets, qp.rx_packets + segments);
+	assert_int_equal(bench_get_qp(qpn).rx_bytes, qp.rx_bytes + f.len - f.bth - segments * 16);
 }
 
 static void super__whole_and_with_a_rest(void **state)
@@ -61,6 +62,8 @@ static void super__whole_and_with_a_rest(void **state)
 	expect_super("two", 2, BENCH_RC_QPN);
 	build(&s, 10 * SEGMENT + 20, SEGMENT, true);
 	expect_super("ten and a rest", 11, BENCH_RC_QPN);
+	build(&s, SEGMENT + 4, SEGMENT, true);
+	expect_super("one and no room for another", 2, BENCH_RC_QPN);
 	/* sums that carry */
 	memset(s.src + 12, 0xff, 4);
 	build(&s, 3 * SEGMENT, SEGMENT, true);
