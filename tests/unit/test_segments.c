@@ -160,6 +160,31 @@ static void segments__in_any_buffers(void **state)
 	}
 }
 
+/* What is left over, and no packet, is handed over like one: whoever parses it says so, and counts it. */
+static void segments__left_over(void **state)
+{
+	for (u32 left = 1; left < 16; left++) {
+		struct rx_frame frame;
+		struct packet p;
+
+		make_super(OPCODE(XROCE_RC, OP5_SEND_ONLY), 64, 64, 3);
+		super_len -= 80 - left;
+		super[L3 + 2] = (u8)((super_len - L3) >> 8);
+		super[L3 + 3] = (u8)(super_len - L3);
+		lay_out(3840, 3840, 256);
+		assert_true(segments_begin(&s, L3));
+		for (u32 i = 0; i < 2; i++) {
+			assert_true(segments_next(&s, &frame));
+			check_segment(&frame, i);
+		}
+		assert_true(segments_next(&s, &frame));
+		assert_int_equal(frame.len, BTH + left);
+		assert_int_equal(packet_drop_reason(packet_parse(&p, &frame)), XROCE_DROP_bth_short);
+		assert_false(segments_next(&s, &frame));
+		put_away();
+	}
+}
+
 /* Whatever the header and the lengths say: no step beside a buffer, and an end. */
 static void segments__hostile(void **state)
 {
@@ -225,6 +250,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(segments__as_af_xdp_has_them, reseed),
 		cmocka_unit_test_setup(segments__in_any_buffers, reseed),
+		cmocka_unit_test_setup(segments__left_over, reseed),
 		cmocka_unit_test_setup(segments__hostile, reseed),
 		cmocka_unit_test_setup(segments__refused, reseed),
 	};

@@ -110,13 +110,13 @@ static void copy_out(struct segments *s, u32 len, struct rx_frame *frame)
 	}
 }
 
-/* The few bytes that are left in this part go in front of the next one, if there is room, and so that a header fits in front of them. */
+/* The few bytes that are left in this part go in front of the next one, if there is room. */
 static void move_on(struct segments *s)
 {
 	struct segment_part *next = &s->part[s->at + 1];
 	const u32 n = here(s);
 
-	if (next->room < n + s->header_len)
+	if (next->room < n)
 		return;
 	next->data -= n;
 	next->len += n;
@@ -159,7 +159,7 @@ bool segments_next(struct segments *s, struct rx_frame *frame)
 	const u32 len = min_u32(s->size, s->left);
 	u8 *header;
 
-	if (len < SEGMENT_MIN)
+	if (len == 0)
 		return false;
 	if (here(s) < len && here(s) < LINEAR_MIN)
 		move_on(s);
@@ -171,7 +171,8 @@ bool segments_next(struct segments *s, struct rx_frame *frame)
 	put16(header + s->l3 + IP_LENGTH, IPV4_BYTES + UDP_BYTES + len);
 	put16(header + s->l3 + IP_CHECKSUM, ~fold16(s->sum + IPV4_BYTES + UDP_BYTES + len));
 	put16(header + s->l3 + IPV4_BYTES + UDP_LENGTH, UDP_BYTES + len);
-	change_icrc(s, icrc_of(frame), len);
+	if (len >= SEGMENT_MIN)
+		change_icrc(s, icrc_of(frame), len);
 	s->left -= len;
 	s->count++;
 	return true;

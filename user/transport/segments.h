@@ -44,7 +44,7 @@ struct segments {
 bool segments_begin(struct segments *s, u32 l3);
 /*
  * The next packet as a frame like those that were not sent in this way, down to the identification of 0. It is put together where it lies: the
- * frame before it, whose end its header overwrites, must be done with. False at the end.
+ * frame before it, whose end its header overwrites, must be done with. The last one may be too short for any packet. False at the end.
  */
 bool segments_next(struct segments *s, struct rx_frame *frame);
 
