@@ -3,26 +3,8 @@
 #
 # RC over a bad cable: packets are lost, come twice, come in another order, and every byte and completion is right all the same.
 . "$(dirname "$0")/lib/case.sh"
+. "$(dirname "$0")/lib/cable.sh"
 netns_chain 4500
-
-cable=
-cable_with() {
-	[ -z "$cable" ] || { stop "$cable"; cable=; }
-	start cable p "$TOOLS/impair" "$@" pa pb
-	cable=$child
-	wait_until 5 grep -q forwarding "$WORK/cable.out" || { fail "impair does not start"; show cable; }
-	wait_until 10 in_a ping -q -c 1 -W 1 $IP4_B || fail "no path from A to B"
-}
-
-# The cable's own words: it did impair something, or the case has shown nothing.
-cable_did() {
-	kill "$cable"
-	finish "$cable" 5
-	cable=
-	for what in "$@"; do
-		need_line cable "$what [1-9]"
-	done
-}
 
 pingpong() {
 	local what=$1 size=$2 n=$3

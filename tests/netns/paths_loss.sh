@@ -3,24 +3,10 @@
 #
 # loss.sh and perftest_bad_cable.sh on every way that frames can leave: RC over a bad cable, whose ends take redirected frames as they have GRO.
 . "$(dirname "$0")/lib/case.sh"
+. "$(dirname "$0")/lib/cable.sh"
 . "$(dirname "$0")/lib/perf.sh"
 netns_chain 4500
 in_p ethtool -K pa gro on >/dev/null && in_p ethtool -K pb gro on >/dev/null || netns_die "cannot switch GRO on"
-
-cable_with() {
-	start cable p "$TOOLS/impair" "$@" pa pb
-	cable=$child
-	wait_until 5 grep -q forwarding "$WORK/cable.out" || { fail "impair does not start"; show cable; }
-	wait_until 10 in_a ping -q -c 1 -W 1 $IP4_B || fail "no path from A to B"
-}
-
-cable_did() {
-	kill "$cable"
-	finish "$cable" 5
-	for what in dropped duplicated reordered; do
-		need_line cable "$what [1-9]"
-	done
-}
 
 # bad_cable WAY FAMILY SEED ROUNDS PATH-MTU
 bad_cable() {
@@ -33,7 +19,7 @@ bad_cable() {
 	need_line client '^vdata: rc .* bytes right'
 	left_by "$way"
 	drop_maps server
-	cable_did
+	cable_did dropped duplicated reordered
 }
 
 left_by() {
@@ -50,7 +36,7 @@ bad_cable_perf() {
 	shift
 	cable_with -s 5 -l 10 -u 10 -r 10
 	XROCE_TX=$way perf "$@" || return
-	cable_did
+	cable_did dropped duplicated reordered
 }
 
 # All of it by AF_XDP is in those two, whose cable takes no redirected frames.
