@@ -42,7 +42,7 @@ static __always_inline bool wake(__u32 *word, __u32 channel, __u32 cq, __u32 qpn
  * The packet completes work on CQ key: wake its channel if it is armed for that. urgent: the completion is of a
  * solicited message, or an error, and so fires a solicited-only arm as well (ibv_req_notify_cq(3)).
  */
-static __always_inline void wake_cq(struct xroce_qp *qp, __u32 key, __u32 qpn, bool urgent)
+static __attribute__((noinline)) void wake_cq(struct xroce_qp *qp, __u32 key, __u32 qpn, bool urgent)
 {
 	struct xroce_cq *cq = bpf_map_lookup_elem(&xroce_cq, &key);
 	struct xroce_rx_stats *rx;
@@ -97,22 +97,90 @@ static __always_inline void wake_engine(__u32 cq, __u32 qpn)
 		rx->engine_wakeups++;
 }
 
+/* What a packet completes. Urgent: so that a solicited-only arm fires. */
+#define ENDS_RECEIVE   1
+#define RECEIVE_URGENT 2
+#define ENDS_SEND      4
+#define SEND_URGENT    8
+
 /*
  * A receive completes with the end of a SEND or of a WRITE with immediate; it is solicited if that packet says so. A
  * send may complete with a response's end: an ACK, an atomic's result, the last of a READ. A NAK may end in an error
- * completion. A function of its own, not inlined: what it spills would overwrite spilled pointers, which needs CAP_PERFMON.
+ * completion.
  */
-static __attribute__((noinline)) void wake_sleepers(struct xroce_qp *qp, const struct packet *p)
+static __always_inline __u32 what_ends(__u32 flags, __u8 bth_flags, __u8 syndrome)
 {
-	const bool ends_receive = (p->flags & OP_REQUEST) && (p->flags & OP_END) &&
-				  ((p->flags & OP_SEND) || ((p->flags & OP_WRITE) && (p->flags & OP_IMM)));
-	const bool ends_send = (p->flags & OP_RESPONSE) && (p->flags & OP_END);
-	__u32 send_cq = qp->send_cq, recv_cq = qp->recv_cq;
+	if (!(flags & OP_END))
+		return 0;
+	if (flags & OP_REQUEST)
+		return !((flags & OP_SEND) || ((flags & OP_WRITE) && (flags & OP_IMM))) ? 0 :
+		       bth_flags & BTH_SE					 ? ENDS_RECEIVE | RECEIVE_URGENT :
+											   ENDS_RECEIVE;
+	if (!(flags & OP_RESPONSE))
+		return 0;
+	return (syndrome & AETH_CLASS_MASK) != AETH_ACK ? ENDS_SEND | SEND_URGENT : ENDS_SEND;
+}
 
-	if (ends_receive)
-		wake_cq(qp, recv_cq, p->qpn, p->bth_flags & BTH_SE);
-	else if (ends_send)
-		wake_cq(qp, send_cq, p->qpn, (p->syndrome & AETH_CLASS_MASK) != AETH_ACK);
+/* A super-packet that is looked through. */
+struct look_through {
+	struct xdp_md *ctx;
+	__u32 at, size; /* the first one's BTH, from one to the next */
+	__u32 qpn;
+	__u32 ends;
+};
+
+static long look_at(__u64 i, struct look_through *l)
+{
+	struct {
+		struct bth bth;
+		__u8 syndrome; /* if there is an AETH; else what follows */
+		__u8 rest[ROCE_ICRC_BYTES - 1];
+	} head;
+	__u32 flags;
+
+	if (bpf_xdp_load_bytes(l->ctx, l->at + (__u32)i * l->size, &head, sizeof(head)))
+		return 1;
+	flags = opcode_flags[head.bth.opcode];
+	if ((load_be32(&head.bth.ecn_qpn) & ROCE_QPN_MASK) == l->qpn)
+		l->ends |= what_ends(flags, head.bth.flags, flags & OP_AETH ? head.syndrome : 0);
+	return 0;
+}
+
+/* The sender's largest super-packet (GSO_SEGMENTS_MAX); what ends behind that waits for whoever runs the engine. */
+#define SEGMENTS_LOOKED_AT 64
+
+/* What is completed by all packets of a super-packet that are for the first one's QP. */
+static __attribute__((noinline)) __u32 what_ends_of_all(struct xdp_md *ctx, const struct packet *p)
+{
+	struct look_through l = { .ctx = ctx, .at = p->l4 + sizeof(struct udphdr), .size = p->ip_id, .qpn = p->qpn };
+
+	bpf_loop(p->segments < SEGMENTS_LOOKED_AT ? p->segments : SEGMENTS_LOOKED_AT, look_at, &l, 0);
+	return l.ends;
+}
+
+static __always_inline bool is_armed(__u32 key)
+{
+	const struct xroce_cq *cq = bpf_map_lookup_elem(&xroce_cq, &key);
+
+	return cq && *(const volatile __u32 *)&cq->armed;
+}
+
+/*
+ * A function of its own, not inlined: what it spills would overwrite spilled pointers, which needs CAP_PERFMON. A super-packet is looked
+ * through only if somebody sleeps.
+ */
+static __attribute__((noinline)) void wake_sleepers(struct xdp_md *ctx, struct xroce_qp *qp, const struct packet *p)
+{
+	__u32 send_cq = qp->send_cq, recv_cq = qp->recv_cq, ends;
+
+	if (p->segments == 1)
+		ends = what_ends(p->flags, p->bth_flags, p->syndrome);
+	else
+		ends = is_armed(recv_cq) || is_armed(send_cq) ? what_ends_of_all(ctx, p) : 0;
+	if (ends & ENDS_RECEIVE)
+		wake_cq(qp, recv_cq, p->qpn, ends & RECEIVE_URGENT);
+	if (ends & ENDS_SEND)
+		wake_cq(qp, send_cq, p->qpn, ends & SEND_URGENT);
 	/* Both were loaded: a choice of their offsets would need CAP_PERFMON. */
 	barrier_var(send_cq);
 	barrier_var(recv_cq);

@@ -62,7 +62,7 @@ int xroce_xdp(struct xdp_md *ctx)
 			rx->super_segments += p.segments;
 		}
 	}
-	wake_sleepers(qp, &p);
+	wake_sleepers(ctx, qp, &p);
 	return XDP_REDIRECT;
 }
 

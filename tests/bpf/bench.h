@@ -76,6 +76,8 @@ void bench_put_xsk(uint32_t slot, bool present);
 
 /* A well-formed RC SEND_ONLY from bench_peer4 to BENCH_RC_QPN, 64 bytes of payload. */
 struct frame_spec bench_spec(void);
+/* The UDP checksum of a super-packet, as the sender's kernel leaves it for who will cut: the folded sum of the pseudo-header. */
+void bench_sum_super(struct frame *f);
 
 /* Run the program once. Results in *bench. Returns the verdict, or -errno where the kernel refuses to run such input. */
 int bench_run(const uint8_t *frame, uint32_t len);

@@ -12,18 +12,6 @@
 
 static struct frame f;
 
-/* As the sender's kernel leaves it for who will cut: the folded sum of the pseudo-header. */
-static uint16_t pseudo_sum(void)
-{
-	uint32_t sum = 17 + (f.len - f.l4);
-
-	for (uint32_t at = f.l3 + 12; at < f.l3 + 20; at += 2)
-		sum += frame_get16(f.bytes + at);
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return (uint16_t)sum;
-}
-
 /* A frame of that much UDP payload, with this identification and, unless sum is false, the checksum of a super-packet. */
 static void build(const struct frame_spec *spec, uint32_t udp_payload, uint16_t id, bool sum)
 {
@@ -33,7 +21,7 @@ static void build(const struct frame_spec *spec, uint32_t udp_payload, uint16_t 
 	frame_build(&f, &s);
 	frame_put16(f.bytes + f.l3 + 4, id);
 	if (sum)
-		frame_put16(f.bytes + f.l4 + 6, pseudo_sum());
+		bench_sum_super(&f);
 }
 
 static void expect_super(const char *what, uint32_t segments, uint32_t qpn)

@@ -229,6 +229,82 @@ static void wake_cq__ud(void **state)
 	assert_int_equal(recv_ring->last.qpn, BENCH_UD_QPN);
 }
 
+/* ---- super-packets ---- */
+
+#define SEGMENT 84u /* UDP payload of each: a BTH, 68 bytes, an ICRC */
+
+/* SEND_MIDDLEs, which complete nothing, and in their midst, or last, the row's packet, as number `at`. */
+static void build_super(const struct row *row, uint32_t segments, uint32_t at, uint32_t qpn)
+{
+	struct frame_spec s = packet(0x01, BENCH_RC_QPN, 0, false, 0);
+	uint8_t *bth;
+
+	s.payload_len = segments * SEGMENT - 16;
+	frame_build(&f, &s);
+	for (uint32_t i = 1; i < segments; i++)
+		memcpy(f.bytes + f.bth + i * SEGMENT, f.bytes + f.bth, 12);
+	bth = f.bytes + f.bth + at * SEGMENT;
+	bth[0] = row->opcode;
+	bth[1] = row->solicited ? BTH_SE : 0;
+	frame_put32(bth + 4, qpn);
+	bth[12] = row->syndrome;
+	frame_put16(f.bytes + f.l3 + 4, SEGMENT);
+	bench_sum_super(&f);
+}
+
+static void check_super(const struct row *row, uint32_t segments, uint32_t at, uint32_t arm, enum side want)
+{
+	build_super(row, segments, at, BENCH_RC_QPN);
+	bench->cq[BENCH_RECV_CQ].armed = bench->cq[BENCH_SEND_CQ].armed = arm;
+	check(bench_run(f.bytes, f.len) == XDP_REDIRECT, "%s: verdict %d", row->what, bench->verdict);
+	check(bench->cqe.flags & XROCE_RX_GSO, "%s: no super-packet", row->what);
+	drain();
+	check(recv_ring->records == (want == RECV), "%s, packet %u of %u, armed %u: %u receive records", row->what, at, segments, arm,
+	      recv_ring->records);
+	check(send_ring->records == (want == SEND), "%s, packet %u of %u, armed %u: %u send records", row->what, at, segments, arm,
+	      send_ring->records);
+}
+
+/* Any packet of a super-packet may be the one that completes something. */
+static void wake_cq__super(void **state)
+{
+	static const uint32_t counts[] = { 2, 3, 50 };
+
+	reset();
+	for (const struct row *row = rows; row < rows + sizeof(rows) / sizeof(rows[0]); row++)
+		for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+			for (uint32_t at = 0; at < counts[i]; at += at == 1 && counts[i] > 2 ? counts[i] - 2 : 1) {
+				check_super(row, counts[i], at, XROCE_CQ_ARMED_ANY, row->any);
+				check_super(row, counts[i], at, XROCE_CQ_ARMED_SOLICITED, row->solicited_only ? row->any : NEITHER);
+				check_super(row, counts[i], at, XROCE_CQ_DISARMED, NEITHER);
+			}
+}
+
+/* Of both kinds, and one record for each all the same. */
+static void wake_cq__super_of_both(void **state)
+{
+	const struct row last = { .opcode = 0x02 }, ack = { .opcode = 0x11, .syndrome = 0x1f };
+	uint8_t bth[16];
+
+	reset();
+	build_super(&ack, 6, 4, BENCH_RC_QPN);
+	memcpy(bth, f.bytes + f.bth + 4 * SEGMENT, sizeof(bth));
+	build_super(&last, 6, 2, BENCH_RC_QPN);
+	memcpy(f.bytes + f.bth + 4 * SEGMENT, bth, sizeof(bth));
+	memcpy(f.bytes + f.bth + 5 * SEGMENT, bth, sizeof(bth));
+	bench->cq[BENCH_RECV_CQ].armed = bench->cq[BENCH_SEND_CQ].armed = XROCE_CQ_ARMED_ANY;
+	assert_int_equal(bench_run(f.bytes, f.len), XDP_REDIRECT);
+	drain();
+	assert_int_equal(recv_ring->records, 1);
+	assert_int_equal(send_ring->records, 1);
+	/* what is another QP's completes nothing of this one's */
+	build_super(&last, 6, 2, BENCH_UC_QPN);
+	bench->cq[BENCH_RECV_CQ].armed = XROCE_CQ_ARMED_ANY;
+	assert_int_equal(bench_run(f.bytes, f.len), XDP_REDIRECT);
+	drain();
+	assert_int_equal(recv_ring->records, 0);
+}
+
 /* ---- one-shot, lost and full rings ---- */
 
 static void wake_cq__one_shot(void **state)
@@ -457,6 +533,8 @@ int main(void)
 {
 	const struct CMUnitTest single[] = {
 		cmocka_unit_test(wake_cq__ud),
+		cmocka_unit_test(wake_cq__super),
+		cmocka_unit_test(wake_cq__super_of_both),
 		cmocka_unit_test(wake_cq__one_shot),
 		cmocka_unit_test(wake_cq__makes_the_ring_readable),
 		cmocka_unit_test(wake_cq__keeps_the_arm_without_a_ring),
