@@ -3,8 +3,14 @@
  * What tx_gso.c hands to its packet socket, in whose place a pair of Unix sockets shows each packet as it is: what the kernel is told of it, the order, and what
  * becomes of frames when there is no room, or nobody to take them. Needs root, for the packet socket that is made first.
  */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <linux/virtio_net.h>
+#include <stddef.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../unit/packets.h"
@@ -199,6 +205,59 @@ static void tx_gso_send__nobody_there(void **state)
 	assert_int_equal(stats.tx_gso, 0);
 }
 
+/* From here on, a sendmmsg() of one packet ends with ENOBUFS: so the kernel says that the last of those it cut one into has been dropped. */
+static bool refuse_lone_packets(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sendmmsg, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOBUFS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog prog = { ARRAY_SIZE(code), code };
+
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+}
+
+/* Returns the number of the check that failed; 0: none. Frames 0 to 4 and 5 to 7 are a super-packet each. */
+static int send_refused(void)
+{
+	if (!refuse_lone_packets())
+		return 1;
+	/* two of a reliable service share a call; one alone is refused, and to be tried again */
+	if (tx_gso_send(&gso, frame, 8, &stats) != 8 || stats.tx_lost || receive(0) != 5 || receive(5) != 3)
+		return 2;
+	if (tx_gso_send(&gso, frame, 5, &stats) != 0 || stats.tx_lost)
+		return 3;
+	/* those of another service go one by one, and each once at most */
+	for (u32 i = 0; i < 8; i++)
+		buf[i][GSO_HEADER_BYTES] = i < 5 ? OPCODE(XROCE_UD, OP5_SEND_ONLY) : OPCODE(XROCE_UC, OP5_SEND_ONLY);
+	if (tx_gso_send(&gso, frame, 8, &stats) != 5 || stats.tx_lost != 5)
+		return 4;
+	if (tx_gso_send(&gso, frame + 5, 3, &stats) != 3 || stats.tx_lost != 8)
+		return 5;
+	return stats.tx_gso == 8 ? 0 : 6;
+}
+
+static void tx_gso_send__unreliable_once_at_most(void **state)
+{
+	struct path path[2] = { random_path(&seed, false, false), random_path(&seed, false, false) };
+	int status;
+	pid_t child;
+
+	for (u32 i = 0; i < 8; i++)
+		make(i, &path[i / 5], 256);
+	child = fork();
+	assert_true(child >= 0);
+	if (child == 0)
+		_exit(send_refused());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void tx_gso_open__no_such_interface(void **state)
 {
 	struct tx_gso none;
@@ -216,6 +275,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(tx_gso_send__no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(tx_gso_send__refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(tx_gso_send__nobody_there, setup, teardown),
+		cmocka_unit_test_setup_teardown(tx_gso_send__unreliable_once_at_most, setup, teardown),
 		cmocka_unit_test(tx_gso_open__no_such_interface),
 	};
 

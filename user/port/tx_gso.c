@@ -28,6 +28,7 @@ struct tx_gso_call {
 	u32 sends, pieces, frames;
 	struct mmsghdr msg[SENDS_MAX];
 	u32 count[SENDS_MAX]; /* of frames in each */
+	bool once[SENDS_MAX]; /* may not be sent again if it may have left in part */
 	struct {
 		struct virtio_net_hdr vnet;
 		u8 header[GSO_HEADER_BYTES];
@@ -99,6 +100,17 @@ static void add_piece(struct tx_gso_call *c, void *at, size_t bytes)
 	c->piece[c->pieces++] = (struct iovec){ .iov_base = at, .iov_len = bytes };
 }
 
+/*
+ * ENOBUFS may be about the last only of the frames that the kernel cut a super-packet into. The reliable services tell a frame that comes twice; to the others
+ * it is another message.
+ */
+static bool is_unreliable(const struct gso_frame *f)
+{
+	const u8 opcode = f->bytes[GSO_HEADER_BYTES + offsetof(struct bth, opcode)];
+
+	return OPCODE_TRANSPORT(opcode) == XROCE_UC || OPCODE_TRANSPORT(opcode) == XROCE_UD;
+}
+
 /* One packet more, of count frames. */
 static void add(struct tx_gso *g, const struct gso_frame *frame, u32 count)
 {
@@ -107,6 +119,7 @@ static void add(struct tx_gso *g, const struct gso_frame *frame, u32 count)
 	struct iovec *first = &c->piece[c->pieces];
 
 	*vnet = (struct virtio_net_hdr){ 0 };
+	c->once[c->sends] = false;
 	if (count == 1) {
 		add_piece(c, vnet, sizeof(*vnet));
 		add_piece(c, frame->bytes, frame->len);
@@ -120,8 +133,10 @@ static void add(struct tx_gso *g, const struct gso_frame *frame, u32 count)
 			.csum_offset = GSO_UDP_CHECKSUM_AT - GSO_UDP_AT,
 		};
 		add_piece(c, &c->head[c->sends], sizeof(c->head[0]));
-		for (u32 i = 0; i < count; i++)
+		for (u32 i = 0; i < count; i++) {
 			add_piece(c, frame[i].bytes + GSO_HEADER_BYTES, frame[i].len - GSO_HEADER_BYTES);
+			c->once[c->sends] |= is_unreliable(&frame[i]);
+		}
 	}
 	c->msg[c->sends].msg_hdr = (struct msghdr){ .msg_iov = first, .msg_iovlen = (size_t)(&c->piece[c->pieces] - first) };
 	c->count[c->sends++] = count;
@@ -143,6 +158,16 @@ static bool no_room(int err)
 	return err == EAGAIN || err == ENOBUFS || err == ENOMEM;
 }
 
+/* How many to send in one call: it does not say what the one behind those that it has sent has met. */
+static u32 run_at(const struct tx_gso_call *c, u32 at)
+{
+	u32 n = 1;
+
+	while (!c->once[at] && at + n < c->sends && !c->once[at + n])
+		n++;
+	return n;
+}
+
 /*
  * What was gathered. Returns how many frames are done with; fewer than were gathered if there is no room for more, or if the rest is to be gathered anew.
  * syscall(): sendmmsg() would be a cancellation point, under the port's lock.
@@ -153,7 +178,7 @@ static u32 send_gathered(struct tx_gso *g, struct xroce_engine_stats *stats, boo
 	u32 done = 0;
 
 	for (u32 at = 0; at < c->sends;) {
-		long sent = syscall(SYS_sendmmsg, g->fd, &c->msg[at], c->sends - at, MSG_DONTWAIT);
+		long sent = syscall(SYS_sendmmsg, g->fd, &c->msg[at], run_at(c, at), MSG_DONTWAIT);
 
 		if (sent > 0) {
 			stats->tx_gso_sends += (u64)sent;
@@ -165,6 +190,10 @@ static u32 send_gathered(struct tx_gso *g, struct xroce_engine_stats *stats, boo
 			continue;
 		} else if (no_room(errno)) {
 			*full = true;
+			if (errno == ENOBUFS && c->once[at]) {
+				stats->tx_lost += c->count[at];
+				done += c->count[at];
+			}
 			return done;
 		} else if (errno == EINVAL && c->count[at] > 1) {
 			g->refused = true;
