@@ -7,7 +7,6 @@
 
 #include "../../user/transport/segments.h"
 
-#define SEGMENTS_MAX 64
 #define SUPER_MAX    65535
 #define L3	     14u
 #define BTH	     (L3 + 28u)
@@ -238,6 +237,16 @@ static void segments__refused(void **state)
 	make_super(OPCODE(XROCE_RC, OP5_SEND_ONLY), 256, 256, 4);
 	super[L3 + 4] = 0;
 	super[L3 + 5] = 15; /* no room for a BTH and an ICRC */
+	lay_out(3840, 3840, 256);
+	assert_false(segments_begin(&s, L3));
+	put_away();
+	make_super(OPCODE(XROCE_RC, OP5_SEND_ONLY), 0, 0, SEGMENTS_MAX);
+	lay_out(3840, 3840, 256);
+	cut_all();
+	put_away();
+	super_len += 4; /* of one packet more */
+	super[L3 + 2] = (u8)((super_len - L3) >> 8);
+	super[L3 + 3] = (u8)(super_len - L3);
 	lay_out(3840, 3840, 256);
 	assert_false(segments_begin(&s, L3));
 	put_away();

@@ -39,6 +39,7 @@ struct tx_policy {
 	struct xroce_tx_frame *frame; /* XROCE_TX_FRAMES of them: those that are redirected, if any can be */
 	struct gso_frame queue[XROCE_TX_FRAMES]; /* committed, in order */
 	u32 queued;
+	u32 waited;		/* of these, from the front: there was no room for them before */
 	u32 bytes, longest;	/* of those */
 	bool xsk_busy;		/* frames are left in the AF_XDP socket's ring */
 	u32 xsk_room;		/* of it when it has nothing to do */
@@ -116,8 +117,9 @@ static enum way choose_way(struct tx_policy *t)
 		return BY_XSK;
 	if (t->choice != TX_GSO && t->portion.takes_redirected && !is_losing(t) && t->longest <= XROCE_TX_LIVE_BYTES && gso_is_idle(t))
 		return BY_REDIRECTION;
+	/* an acknowledgement that waits for room is not passed time and again */
 	if (t->can_gso)
-		gso_order(t->queue, t->queued);
+		gso_order(t->queue + t->waited, t->queued - t->waited);
 	if (t->choice == TX_GSO)
 		return BY_GSO;
 	if (t->can_gso && !is_losing(t))
@@ -239,6 +241,7 @@ static void dequeue(struct tx_policy *t, u32 n)
 		t->bytes -= t->queue[i].len;
 	}
 	t->queued -= n;
+	t->waited = t->queued;
 	if (t->queued)
 		memmove(t->queue, t->queue + n, t->queued * sizeof(*t->queue));
 	else

@@ -56,6 +56,8 @@ bool segments_begin(struct segments *s, u32 l3)
 	if (ip[0] != IPV4_PLAIN || ip_len > total - l3 || ip_len < IPV4_BYTES + UDP_BYTES || s->size < SEGMENT_MIN || s->size > SEGMENT_MAX)
 		return false;
 	s->left = ip_len - IPV4_BYTES - UDP_BYTES;
+	if (s->left > SEGMENTS_MAX * s->size)
+		return false;
 	s->count = s->at = 0;
 	s->offset = s->header_len;
 	put16(s->header + l3 + IP_ID, 0);

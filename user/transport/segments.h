@@ -12,6 +12,9 @@
 /* 64 KiB with headers, in AF_XDP's chunks of 4096 bytes less its headroom of 256; one more where the first is not full. */
 #define SEGMENTS_PARTS_MAX 19
 
+/* No kernel makes one of more (its UDP_MAX_SEGMENTS, which is 64 in older ones). */
+#define SEGMENTS_MAX 128u
+
 /* A buffer of the packet. room: bytes in front of data that belong to nobody else. */
 struct segment_part {
 	u8 *data;
