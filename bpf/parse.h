@@ -230,9 +230,9 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
 }
 
 /*
- * How many packets are in a UDP datagram of len bytes of payload? Who sends with UDP segmentation offload may be heard before anything has cut the
+ * How many packets are in a UDP datagram with this checksum and length? Who sends with UDP segmentation offload may be heard before anything has cut the
  * super-packet into datagrams (veth in generic mode). Then its checksum is as it was left for who would cut it: the bare sum of the pseudo-header,
- * where RoCEv2 has none (0); and its identification is the length of a segment, as user/port/tx_gso.c has it.
+ * where RoCEv2 has none (0); and its identification is the length of a segment, as user/transport/gso.h has it.
  */
 static __attribute__((noinline)) __u32 count_segments(const struct packet *p, __be16 check, __be16 udp_len)
 {

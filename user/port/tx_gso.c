@@ -106,7 +106,7 @@ static void add_piece(struct tx_gso_call *c, void *at, size_t bytes)
  */
 static bool is_unreliable(const struct gso_frame *f)
 {
-	const u8 opcode = f->bytes[GSO_HEADER_BYTES + offsetof(struct bth, opcode)];
+	const u8 opcode = gso_opcode(f);
 
 	return OPCODE_TRANSPORT(opcode) == XROCE_UC || OPCODE_TRANSPORT(opcode) == XROCE_UD;
 }

@@ -47,19 +47,14 @@ static bool may_follow(const struct gso_frame *lead, const struct gso_frame *f)
 	       memcmp(a + GSO_UDP_CHECKSUM_AT, b + GSO_UDP_CHECKSUM_AT, GSO_HEADER_BYTES - GSO_UDP_CHECKSUM_AT) == 0 && lengths_fit(f);
 }
 
-static u8 opcode_of(const struct gso_frame *f)
-{
-	return f->bytes[GSO_HEADER_BYTES + offsetof(struct bth, opcode)];
-}
-
 void gso_order(struct gso_frame *frame, u32 n)
 {
 	for (u32 i = 0; i + 1 < n; i++) {
 		const struct gso_frame ack = frame[i], next = frame[i + 1];
 
 		/* most frames are none, or not short enough */
-		if (ack.len >= next.len || !may_lead(&ack) || (opcode_of(&ack) & 0x1f) != OP5_ACKNOWLEDGE || !may_lead(&next) ||
-		    !(opcode_flags(opcode_of(&next)) & OP_REQUEST) || !may_follow(&next, &ack))
+		if (ack.len >= next.len || !may_lead(&ack) || (gso_opcode(&ack) & 0x1f) != OP5_ACKNOWLEDGE || !may_lead(&next) ||
+		    !(opcode_flags(gso_opcode(&next)) & OP_REQUEST) || !may_follow(&next, &ack))
 			continue;
 		frame[i] = next;
 		frame[i + 1] = ack;
@@ -90,24 +85,13 @@ static void identify(struct gso_ids *ids, const struct gso_frame *f, u32 id)
 {
 	u8 *stored = f->bytes + f->len - ROCE_ICRC_BYTES;
 	struct icrc_id *c = &ids->of[(f->len - GSO_HEADER_BYTES) / 4];
-	u32 was = get16(f->bytes + IP_ID_AT), icrc;
+	u32 was = get16(f->bytes + IP_ID_AT);
 
 	if (unlikely(!c->tail))
 		icrc_id_init(c, f->len - ROCE_ICRC_BYTES - IP_FRAGMENT_AT);
-	memcpy(&icrc, stored, sizeof(icrc));
-	icrc ^= icrc_id_change(c, (u16)(was ^ id));
-	memcpy(stored, &icrc, sizeof(icrc));
+	icrc_flip(stored, icrc_id_change(c, (u16)(was ^ id)));
 	put16(f->bytes + IP_CHECKSUM_AT, ~fold16((~get16(f->bytes + IP_CHECKSUM_AT) & 0xffff) + (~was & 0xffff) + id));
 	put16(f->bytes + IP_ID_AT, id);
-}
-
-static u32 sum16(const u8 *at, u32 bytes)
-{
-	u32 sum = 0;
-
-	for (u32 i = 0; i < bytes; i += 2)
-		sum += get16(at + i);
-	return sum;
 }
 
 /* From the first segment's; len: of UDP, with its header. */

@@ -25,6 +25,12 @@ struct gso_frame {
 	u32 len;
 };
 
+/* Of one that is as long as a RoCEv2 packet over untagged IPv4 at least. */
+static inline u8 gso_opcode(const struct gso_frame *f)
+{
+	return f->bytes[GSO_HEADER_BYTES + offsetof(struct bth, opcode)];
+}
+
 /* What a change of the identification does to the ICRC, by the length of the packet: each is made when it is first needed. Starts as zeroes. */
 struct gso_ids {
 	struct icrc_id of[(PACKET_FRAME_MAX - GSO_HEADER_BYTES) / 4 + 1];

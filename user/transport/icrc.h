@@ -103,4 +103,14 @@ static inline u32 icrc_id_change(const struct icrc_id *c, u16 flipped)
 	return htole32(change);
 }
 
+/* In the packet: stored is where the ICRC lies. */
+static inline void icrc_flip(u8 stored[4], u32 change)
+{
+	u32 icrc;
+
+	memcpy(&icrc, stored, sizeof(icrc));
+	icrc ^= change;
+	memcpy(stored, &icrc, sizeof(icrc));
+}
+
 #endif

@@ -16,6 +16,16 @@ static inline void put16(u8 *at, u32 value)
 	at[1] = (u8)value;
 }
 
+/* Of an even number of bytes, up to 64 Ki of them. */
+static inline u32 sum16(const u8 *at, u32 bytes)
+{
+	u32 sum = 0;
+
+	for (u32 i = 0; i < bytes; i += 2)
+		sum += get16(at + i);
+	return sum;
+}
+
 /* 16 bits of a sum of up to 64 Ki words, not complemented. */
 static inline u32 fold16(u32 sum)
 {

@@ -26,15 +26,6 @@
 _Static_assert(SEGMENT_HEADER_MAX + SEGMENT_MAX <= PACKET_FRAME_MAX, "struct segments' copy");
 _Static_assert(ID_TAIL(SEGMENT_MAX) <= ICRC_ID_TAIL_MAX, "icrc_id_init()");
 
-static u32 sum_without_length(const u8 *ip)
-{
-	u32 sum = 0;
-
-	for (u32 i = 0; i < IPV4_BYTES; i += 2)
-		sum += i == IP_LENGTH || i == IP_CHECKSUM ? 0 : get16(ip + i);
-	return sum;
-}
-
 bool segments_begin(struct segments *s, u32 l3)
 {
 	u32 total = 0, ip_len;
@@ -60,8 +51,11 @@ bool segments_begin(struct segments *s, u32 l3)
 		return false;
 	s->count = s->at = 0;
 	s->offset = s->header_len;
+	/* what they have in common; length and checksum are each one's own */
 	put16(s->header + l3 + IP_ID, 0);
-	s->sum = sum_without_length(ip);
+	put16(s->header + l3 + IP_LENGTH, 0);
+	put16(s->header + l3 + IP_CHECKSUM, 0);
+	s->sum = sum16(ip, IPV4_BYTES);
 	return true;
 }
 
@@ -70,15 +64,11 @@ static void change_icrc(struct segments *s, u8 *icrc, u32 len)
 {
 	const u16 was = (u16)(s->size + s->count);
 	struct icrc_id *id = &s->id[len / 4 % ARRAY_SIZE(s->id)];
-	u32 value, change;
 
 	/* the last one, which may have any length, is not worth a table */
 	if (len == s->size && id->tail != ID_TAIL(len))
 		icrc_id_init(id, ID_TAIL(len));
-	change = len == s->size ? icrc_id_change(id, was) : icrc_id_change_once(ID_TAIL(len), was);
-	memcpy(&value, icrc, sizeof(value));
-	value ^= change;
-	memcpy(icrc, &value, sizeof(value));
+	icrc_flip(icrc, len == s->size ? icrc_id_change(id, was) : icrc_id_change_once(ID_TAIL(len), was));
 }
 
 static u32 here(const struct segments *s)
