@@ -83,13 +83,13 @@ struct {
 } xroce_rx SEC(".maps");
 
 /*
- * The engine's own counters: nothing here touches them, they live in this object so that `bpftool map dump` shows
+ * The engines' own counters: nothing here touches them, they live in this object so that `bpftool map dump` shows
  * their field names.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
+	__uint(max_entries, XROCE_MAX_SHARD);
 	__type(key, __u32);
 	__type(value, struct xroce_engine_stats);
 } xroce_eng_stat SEC(".maps");
@@ -97,7 +97,7 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
+	__uint(max_entries, XROCE_MAX_SHARD);
 	__type(key, __u32);
 	__type(value, struct xroce_drops);
 } xroce_eng_drop SEC(".maps");

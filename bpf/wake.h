@@ -22,7 +22,7 @@
 #include "maps.h"
 #include "parse.h"
 
-#define NO_CHANNEL 0 /* the ring of vector 0 is no completion channel's */
+#define NO_CHANNEL 0 /* the ring of a vector is no completion channel's */
 #define NO_CQ	   (~0u)
 
 /* Takes *word and writes the record. Returns true if this packet did so. */
@@ -63,35 +63,20 @@ static __attribute__((noinline)) void wake_cq(struct xroce_qp *qp, __u32 key, __
 		rx->cq_wakeups++;
 }
 
-/* The completion vector of CQ key; 0 if there is no such CQ. */
-static __always_inline __u32 vector_of(__u32 key)
-{
-	struct xroce_cq *cq = bpf_map_lookup_elem(&xroce_cq, &key);
-	__u32 vector = cq ? *(volatile __u32 *)&cq->vector : 0;
-
-	return vector < XROCE_MAX_QUEUE ? vector : 0;
-}
-
 /*
- * Any packet wakes a service thread if nobody else watches the sockets, since the application that was woken may be slow to come: the thread of
- * the vector of the CQ where the packet's work completes, now or with a later packet.
+ * Any packet wakes a service thread if nobody else watches the socket of the queue that it came by, since the application that was woken may be slow
+ * to come: the thread that user space names for the queue.
  */
-static __always_inline void wake_engine(__u32 cq, __u32 qpn)
+static __always_inline void wake_engine(__u32 queue, __u32 qpn)
 {
-	__u32 zero = 0, vector;
-	struct xroce_engine *engine = bpf_map_lookup_elem(&xroce_engine, &zero);
-	struct xroce_vector *woken;
+	struct xroce_vector *vector = bpf_map_lookup_elem(&xroce_vector, &queue);
 	struct xroce_rx_stats *rx;
 
-	if (!engine || !*(volatile __u32 *)&engine->asleep)
+	if (!vector || !*(volatile __u32 *)&vector->asleep)
 		return;
-	vector = vector_of(cq);
-	if (!wake(&engine->asleep, vector, NO_CQ, qpn))
+	if (!wake(&vector->asleep, *(volatile __u32 *)&vector->ring, NO_CQ, qpn))
 		return;
-	__sync_fetch_and_add(&engine->wakeups, 1);
-	woken = bpf_map_lookup_elem(&xroce_vector, &vector);
-	if (woken)
-		__sync_fetch_and_add(&woken->wakeups, 1);
+	__sync_fetch_and_add(&vector->wakeups, 1);
 	rx = rx_stats();
 	if (rx)
 		rx->engine_wakeups++;
@@ -181,10 +166,7 @@ static __attribute__((noinline)) void wake_sleepers(struct xdp_md *ctx, struct x
 		wake_cq(qp, recv_cq, p->qpn, ends & RECEIVE_URGENT);
 	if (ends & ENDS_SEND)
 		wake_cq(qp, send_cq, p->qpn, ends & SEND_URGENT);
-	/* Both were loaded: a choice of their offsets would need CAP_PERFMON. */
-	barrier_var(send_cq);
-	barrier_var(recv_cq);
-	wake_engine(p->flags & OP_RESPONSE ? send_cq : recv_cq, p->qpn);
+	wake_engine(ctx->rx_queue_index, p->qpn);
 }
 
 #endif

@@ -16,6 +16,7 @@
 #define XROCE_NO_CQ	   (~0u) /* XRC: a QP without that CQ */
 #define XROCE_MAX_QUEUE	   64	/* receive queues of an interface, each with a completion vector of its number */
 #define XROCE_MAX_CHANNEL  (XROCE_MAX_QUEUE + 256) /* wake-up rings: first those of the vectors, then the completion channels' */
+#define XROCE_MAX_SHARD	   8	/* engines of a device, each with receive queues of its own */
 #define XROCE_MAX_GID	   64
 #define XROCE_MAX_OWNER	   16	/* processes with sockets: xroce_xsk holds XROCE_MAX_QUEUE slots for each */
 #define XROCE_RING_BYTES   4096 /* one wake-up ring: a record is 16 bytes with its header */
@@ -84,31 +85,34 @@ struct xroce_cq {
 	__u32 armed;		/* user space sets, XDP takes */
 	__u32 channel;		/* key in xroce_channel; 0 = no completion channel. User space writes */
 	__u64 wakeups;		/* XDP counts */
-	__u32 vector;		/* whose service thread is woken for the CQ's packets: key in xroce_channel. User space writes */
+	__u32 vector;		/* whose service thread raises its events: key in xroce_vector. User space writes */
 	__u8 pad[44];		/* a cache line each */
 };
 _Static_assert(sizeof(struct xroce_cq) == 64, "xroce_cq");
 
-/*
- * xroce_engine (ARRAY of 1, mmapable): asleep is set by user space when nobody watches the sockets (release) and taken by XDP
- * (exchange) when it writes the wake-up record to the ring of the CQ's vector.
- */
+/* xroce_engine (ARRAY of 1, mmapable): the device. User space writes, XDP reads. */
 struct xroce_engine {
-	__u32 asleep;
 	__u32 pid;
-	__u64 wakeups;
-	__u8 gid[16];		/* one of xroce_gid, the first of the table: most datagrams are to it, and need not be looked up. User space writes */
-};
-
-/* xroce_vector (ARRAY of XROCE_MAX_QUEUE, mmapable): the completion vectors, a service thread each from the first CQ on. */
-struct xroce_vector {
-	__u64 wakeups;		/* of the thread by XDP, through its ring. XDP counts */
-	__u64 events;		/* completion events that the thread raised. It counts */
-	__u32 tid;		/* the thread; 0: none. User space writes */
 	__u32 pad;
+	__u8 gid[16];		/* one of xroce_gid, the first of the table: most datagrams are to it, and need not be looked up */
 };
 
-/* The record in a ring buffer: a hint that the CQ (in a vector's ring: the engine, cq = ~0) may have work. */
+/*
+ * xroce_vector (ARRAY of XROCE_MAX_QUEUE, mmapable): the receive queues and the completion vectors of the same numbers, which may have a service thread.
+ * asleep is set by user space when nobody watches the queue's socket (release) and taken by XDP (exchange) when it writes the wake-up record of a
+ * packet that came by this queue.
+ */
+struct xroce_vector {
+	__u32 asleep;		/* user space sets, XDP takes */
+	__u32 ring;		/* of the thread that is woken for the queue: key in xroce_channel. User space writes */
+	__u64 wakeups;		/* for packets of this queue. XDP counts */
+	__u64 events;		/* completion events that the thread raised. It counts */
+	__u32 tid;		/* the thread; 0: none, another's ring is used. User space writes */
+	__u8 pad[36];		/* a cache line each */
+};
+_Static_assert(sizeof(struct xroce_vector) == 64, "xroce_vector");
+
+/* The record in a ring buffer: a hint that the CQ (in a vector's ring: the queue's socket, cq = ~0) may have work. */
 struct xroce_wakeup {
 	__u32 cq;
 	__u32 qpn;
@@ -124,7 +128,7 @@ struct xroce_gid_key {
 
 /*
  * Why a packet was dropped: one line makes the enum, the counter's field and its text. The first part is decided in XDP and
- * counted in xroce_drop (PERCPU_ARRAY of 1); the second by the engine, counted in xroce_engine_drop (ARRAY of 1, mmapable).
+ * counted in xroce_drop (PERCPU_ARRAY of 1); the second by the engines, counted in xroce_eng_drop (ARRAY of XROCE_MAX_SHARD, mmapable, an element each).
  * Both maps have the same struct as their value, so a reason may move or be checked on both sides.
  */
 #define XROCE_DROP_REASONS(X)                                                                          \
@@ -158,19 +162,21 @@ struct xroce_gid_key {
 	X(access, "remote access refused (UC)")                                                        \
 	X(multibuffer, "frame in more buffers than any packet of ours needs")
 
-struct xroce_drops {
-#define X(name, text) __u64 name;
-	XROCE_DROP_REASONS(X)
-#undef X
-};
-
 enum xroce_drop {
 #define X(name, text) XROCE_DROP_##name,
 	XROCE_DROP_REASONS(X)
 #undef X
 	XROCE_DROP_COUNT
 };
-_Static_assert(sizeof(struct xroce_drops) == XROCE_DROP_COUNT * sizeof(__u64), "one counter a reason");
+
+struct xroce_drops {
+#define X(name, text) __u64 name;
+	XROCE_DROP_REASONS(X)
+#undef X
+	__u64 unused[8 - XROCE_DROP_COUNT % 8]; /* each engine's in cache lines of their own */
+};
+_Static_assert(__builtin_offsetof(struct xroce_drops, unused) == XROCE_DROP_COUNT * sizeof(__u64), "one counter a reason");
+_Static_assert(sizeof(struct xroce_drops) % 64 == 0, "whole cache lines");
 
 /* xroce_rx (PERCPU_ARRAY of 1): what XDP did with the device's packets. */
 struct xroce_rx_stats {
@@ -184,7 +190,7 @@ struct xroce_rx_stats {
 	__u64 super_segments;	/* RoCEv2 packets in these */
 };
 
-/* xroce_engine_stat (ARRAY of 1, mmapable): what the engine did. The engine writes, anyone reads. */
+/* xroce_eng_stat (ARRAY of XROCE_MAX_SHARD, mmapable): what each engine did. The engine writes, anyone reads, and adds up what it reads. */
 struct xroce_engine_stats {
 	__u64 rx_packets;
 	__u64 tx_packets;
@@ -220,7 +226,9 @@ struct xroce_engine_stats {
 	__u64 tx_live_runs;	/* and for tx_live */
 	__u64 tx_gso;		/* frames that left through the packet socket, */
 	__u64 tx_gso_sends;	/* and in how many packets: super-packets, and frames alone */
+	__u64 unused[6];	/* each engine's in cache lines of their own; a further counter takes from here */
 };
+_Static_assert(sizeof(struct xroce_engine_stats) % 64 == 0, "whole cache lines");
 
 /*
  * The transmit program's maps. The library writes frames (xroce_tx_frame) and their order (xroce_tx_ring: ARRAY of 1, mmapable). Then it says where in

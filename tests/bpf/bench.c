@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The test bench. Needs root (CAP_BPF, CAP_NET_ADMIN, CAP_NET_RAW). */
+#define _GNU_SOURCE
 #include <errno.h>
+#include <net/if.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,8 +51,9 @@ int bench_setup(void **state)
 	b->prog = bpf_program__fd(b->skel->progs.xroce_xdp);
 	b->cq = map_memory(b->skel->maps.xroce_cq, XROCE_MAX_CQ * sizeof(*b->cq));
 	b->engine = map_memory(b->skel->maps.xroce_engine, sizeof(*b->engine));
+	b->vector = map_memory(b->skel->maps.xroce_vector, XROCE_MAX_QUEUE * sizeof(*b->vector));
 	b->xsk = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
-	if (!b->cq || !b->engine || b->xsk < 0) {
+	if (!b->cq || !b->engine || !b->vector || b->xsk < 0) {
 		print_error("cannot map the arm words or open an AF_XDP socket: %s\n", strerror(errno));
 		return -1;
 	}
@@ -63,6 +67,7 @@ int bench_teardown(void **state)
 	close(b->xsk);
 	munmap(b->cq, XROCE_MAX_CQ * sizeof(*b->cq));
 	munmap(b->engine, sizeof(*b->engine));
+	munmap(b->vector, XROCE_MAX_QUEUE * sizeof(*b->vector));
 	xroce_bpf__destroy(b->skel);
 	return 0;
 }
@@ -144,6 +149,7 @@ void bench_reset(void)
 	bench_put_gid(bench_local6, true);
 	memset(bench->cq, 0, XROCE_MAX_CQ * sizeof(*bench->cq));
 	memset(bench->engine, 0, sizeof(*bench->engine));
+	memset(bench->vector, 0, XROCE_MAX_QUEUE * sizeof(*bench->vector));
 	qp = bench_qp(XROCE_RC, bench_local4, bench_peer4);
 	bench_put_qp(BENCH_RC_QPN, &qp);
 	qp = bench_qp(XROCE_UC, bench_local4, bench_peer4);
@@ -218,16 +224,33 @@ int bench_run_with(const uint8_t *frame, uint32_t len, const struct bench_entry 
 	return bench->verdict;
 }
 
-/* Sums a per-CPU value of n counters. */
-static void sum_percpu(int fd, uint64_t *sum, size_t n)
+uint32_t bench_make_queues(void)
 {
+	uint32_t ifindex;
+
+	assert_int_equal(unshare(CLONE_NEWNET), 0);
+	assert_int_equal(system("ip link add xrbpf0 numrxqueues 65 numtxqueues 65 type veth peer name xrbpf1 numrxqueues 65 numtxqueues 65"), 0);
+	ifindex = if_nametoindex("xrbpf0");
+	assert_true(ifindex > 0);
+	return ifindex;
+}
+
+void bench_unmake_queues(void)
+{
+	assert_int_equal(system("ip link del xrbpf0"), 0);
+}
+
+/* Sums a per-CPU value of counters. */
+static void sum_percpu(int fd, uint64_t *sum, size_t bytes)
+{
+	const size_t n = bytes / sizeof(*sum);
 	int cpus = libbpf_num_possible_cpus();
-	uint64_t *values = calloc(cpus, n * sizeof(uint64_t));
+	uint64_t *values = calloc(cpus, bytes);
 	uint32_t zero = 0;
 
 	assert_non_null(values);
 	assert_int_equal(bpf_map_lookup_elem(fd, &zero, values), 0);
-	memset(sum, 0, n * sizeof(uint64_t));
+	memset(sum, 0, bytes);
 	for (int c = 0; c < cpus; c++)
 		for (size_t i = 0; i < n; i++)
 			sum[i] += values[c * n + i];
@@ -238,8 +261,8 @@ struct bench_counts bench_count(void)
 {
 	struct bench_counts c;
 
-	sum_percpu(map_fd(bench->skel->maps.xroce_drop), c.drop, XROCE_DROP_COUNT);
-	sum_percpu(map_fd(bench->skel->maps.xroce_rx), (uint64_t *)&c.rx, sizeof(c.rx) / sizeof(uint64_t));
+	sum_percpu(map_fd(bench->skel->maps.xroce_drop), c.drop, sizeof(c.drops));
+	sum_percpu(map_fd(bench->skel->maps.xroce_rx), (uint64_t *)&c.rx, sizeof(c.rx));
 	return c;
 }
 

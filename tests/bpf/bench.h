@@ -35,6 +35,7 @@ struct bench {
 	/* mmapped as user space does it */
 	struct xroce_cq *cq;
 	struct xroce_engine *engine;
+	struct xroce_vector *vector;
 	/* of the last bench_run() */
 	int verdict;
 	bool has_cqe;
@@ -46,7 +47,10 @@ struct bench {
 
 /* What moved in one run. */
 struct bench_counts {
-	uint64_t drop[XROCE_DROP_COUNT];
+	union {
+		struct xroce_drops drops;
+		uint64_t drop[XROCE_DROP_COUNT];
+	};
 	struct xroce_rx_stats rx;
 };
 
@@ -82,6 +86,13 @@ void bench_sum_super(struct frame *f);
 /* Run the program once. Results in *bench. Returns the verdict, or -errno where the kernel refuses to run such input. */
 int bench_run(const uint8_t *frame, uint32_t len);
 int bench_run_with(const uint8_t *frame, uint32_t len, const struct bench_entry *entry);
+
+/*
+ * Receive queues above 0 exist on real interfaces only: makes one with 65 and returns its number for struct bench_entry. It is in a namespace that goes with
+ * the process.
+ */
+uint32_t bench_make_queues(void);
+void bench_unmake_queues(void);
 
 struct bench_counts bench_count(void);
 const char *bench_reason(int reason);

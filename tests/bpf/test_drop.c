@@ -435,15 +435,7 @@ static void redirect__slot_of_owner_and_queue(void **state)
 	bench_put_xsk(0, false);
 	bench_expect_redirect("second owner", f.bytes, f.len, BENCH_RC_QPN);
 
-	/*
-	 * Receive queues above 0 exist on real interfaces only; this namespace and the pair in it are gone with the
-	 * process.
-	 */
-	assert_int_equal(unshare(CLONE_NEWNET), 0);
-	assert_int_equal(system("ip link add xrbpf0 numrxqueues 65 numtxqueues 65 type veth peer name xrbpf1 numrxqueues 65 numtxqueues 65"),
-			 0);
-	entry.ifindex = if_nametoindex("xrbpf0");
-	assert_true(entry.ifindex > 0);
+	entry.ifindex = bench_make_queues();
 	bench_expect_drop_with("second owner, queue 1 has no socket", f.bytes, f.len, XROCE_DROP_no_socket, BENCH_RC_QPN, &entry);
 	bench_put_xsk(XROCE_MAX_QUEUE + 1, true);
 	bench_put_xsk(XROCE_MAX_QUEUE, false);
@@ -451,7 +443,7 @@ static void redirect__slot_of_owner_and_queue(void **state)
 	entry.queue = 64;
 	bench_put_xsk(2 * XROCE_MAX_QUEUE, true);
 	bench_expect_drop_with("queue 64 would be the next owner's", f.bytes, f.len, XROCE_DROP_no_socket, BENCH_RC_QPN, &entry);
-	assert_int_equal(system("ip link del xrbpf0"), 0);
+	bench_unmake_queues();
 }
 
 /* Each reason that XDP decides on has a row, and no other has. */

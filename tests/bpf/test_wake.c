@@ -398,7 +398,7 @@ static void wake_sleepers__not_for_refused_packets(void **state)
 
 	reset();
 	bench->cq[BENCH_RECV_CQ].armed = bench->cq[BENCH_SEND_CQ].armed = XROCE_CQ_ARMED_ANY;
-	bench->engine->asleep = 1;
+	bench->vector[0].asleep = 1;
 	s.pkey = 0xfffe;
 	frame_build(&f, &s);
 	assert_int_equal(bench_run(f.bytes, f.len), XDP_DROP);
@@ -411,7 +411,7 @@ static void wake_sleepers__not_for_refused_packets(void **state)
 	assert_int_equal(bench_run(f.bytes, f.len), XDP_PASS);
 	drain();
 	assert_int_equal(engine_ring->records + recv_ring->records + send_ring->records, 0);
-	assert_int_equal(bench->engine->asleep, 1);
+	assert_int_equal(bench->vector[0].asleep, 1);
 	assert_int_equal(bench->cq[BENCH_RECV_CQ].armed, XROCE_CQ_ARMED_ANY);
 }
 
@@ -424,7 +424,7 @@ static void wake_engine__asleep(void **state)
 
 	reset();
 	frame_build(&f, &s);
-	bench->engine->asleep = 1;
+	bench->vector[0].asleep = 1;
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(bench_run(f.bytes, f.len), XDP_REDIRECT);
 	drain();
@@ -433,43 +433,51 @@ static void wake_engine__asleep(void **state)
 	assert_int_equal(engine_ring->last.cq, ~0u);
 	assert_int_equal(engine_ring->last.qpn, BENCH_RC_QPN);
 	assert_int_equal(recv_ring->records + send_ring->records, 0);
-	assert_int_equal(bench->engine->asleep, 0);
-	assert_int_equal(bench->engine->wakeups, 1);
+	assert_int_equal(bench->vector[0].asleep, 0);
+	assert_int_equal(bench->vector[0].wakeups, 1);
 	assert_int_equal(after.rx.engine_wakeups - before.rx.engine_wakeups, 1);
 	assert_int_equal(after.rx.cq_wakeups - before.rx.cq_wakeups, 0);
 }
 
-/* It is woken through the ring of the vector of the CQ where the packet's work completes; one out of range, or no CQ, is vector 0. */
-static void wake_engine__by_vector(void **state)
+/* By the queue that the packet came by, through the ring that user space names for it; the other queues' words stay. */
+static void wake_engine__by_queue(void **state)
 {
 	static const struct {
-		uint8_t opcode;
-		uint32_t ext_len, recv_vector, send_vector;
-		struct ring *ring;
+		uint32_t queue, ring;
+		struct ring *woken; /* NULL: nothing */
 	} choices[] = {
-		{ 0x04, 0, RECV_RING, SEND_RING, &rings[1] }, { 0x04, 0, SEND_RING, RECV_RING, &rings[2] },
-		{ 0x00, 0, SEND_RING, RECV_RING, &rings[2] }, { 0x11, 4, RECV_RING, SEND_RING, &rings[2] },
-		{ 0x04, 0, XROCE_MAX_QUEUE, RECV_RING, &rings[0] }, { 0x11, 4, RECV_RING, ~0u, &rings[0] },
+		{ 0, NO_CHANNEL, &rings[0] }, { 1, NO_CHANNEL, &rings[0] }, { 1, RECV_RING, &rings[1] }, { 5, SEND_RING, &rings[2] },
+		{ XROCE_MAX_QUEUE - 1, RECV_RING, &rings[1] }, { 2, 1, NULL }, { 2, XROCE_MAX_CHANNEL, NULL },
 	};
+	struct frame_spec s = packet(OPCODE(XROCE_RC, OP5_SEND_FIRST), BENCH_RC_QPN, 0, false, 0);
 
+	const uint32_t ifindex = bench_make_queues();
+
+	frame_build(&f, &s);
 	for (size_t i = 0; i < sizeof(choices) / sizeof(*choices); i++) {
-		struct frame_spec s = packet(choices[i].opcode, BENCH_RC_QPN, choices[i].ext_len, false, 0x1f);
+		const struct bench_entry entry = { .ifindex = ifindex, .queue = choices[i].queue };
+		struct bench_counts before = bench_count();
 
-		if (choices[i].opcode == 0x11)
-			s.payload_len = 0;
 		reset();
-		frame_build(&f, &s);
-		bench->engine->asleep = 1;
-		bench->cq[BENCH_RECV_CQ].vector = choices[i].recv_vector;
-		bench->cq[BENCH_SEND_CQ].vector = choices[i].send_vector;
-		assert_int_equal(bench_run(f.bytes, f.len), XDP_REDIRECT);
+		bench_put_xsk(entry.queue, true);
+		for (uint32_t q = 0; q < XROCE_MAX_QUEUE; q++)
+			bench->vector[q].asleep = 1;
+		bench->vector[entry.queue].ring = choices[i].ring;
+		for (int n = 0; n < 3; n++)
+			assert_int_equal(bench_run_with(f.bytes, f.len, &entry), XDP_REDIRECT);
 		drain();
-		for (int r = 0; r < 3; r++)
-			assert_int_equal(rings[r].records, &rings[r] == choices[i].ring);
-		assert_int_equal(choices[i].ring->last.cq, ~0u);
-		assert_int_equal(bench->engine->asleep, 0);
+		for (size_t r = 0; r < sizeof(rings) / sizeof(rings[0]); r++)
+			check(rings[r].records == (&rings[r] == choices[i].woken), "queue %u, ring %u: %u records in ring %u", entry.queue,
+			      choices[i].ring, rings[r].records, rings[r].channel);
+		for (uint32_t q = 0; q < XROCE_MAX_QUEUE; q++) {
+			const bool taken = q == entry.queue && choices[i].woken;
+
+			check(bench->vector[q].asleep == !taken, "queue %u: asleep of queue %u", entry.queue, q);
+			check(bench->vector[q].wakeups == taken, "queue %u: wakeups of queue %u", entry.queue, q);
+		}
+		assert_int_equal(bench_count().rx.engine_wakeups - before.rx.engine_wakeups, choices[i].woken != NULL);
 	}
-	bench->cq[BENCH_RECV_CQ].vector = bench->cq[BENCH_SEND_CQ].vector = 0;
+	bench_unmake_queues();
 }
 
 /* The application is hinted and the engine is woken: the application may be slow to come. */
@@ -479,13 +487,13 @@ static void wake_engine__beside_the_cq(void **state)
 
 	reset();
 	frame_build(&f, &s);
-	bench->engine->asleep = 1;
+	bench->vector[0].asleep = 1;
 	bench->cq[BENCH_RECV_CQ].armed = XROCE_CQ_ARMED_ANY;
 	assert_int_equal(bench_run(f.bytes, f.len), XDP_REDIRECT);
 	drain();
 	assert_int_equal(engine_ring->records, 1);
 	assert_int_equal(recv_ring->records, 1);
-	assert_int_equal(bench->engine->asleep, 0);
+	assert_int_equal(bench->vector[0].asleep, 0);
 	assert_int_equal(bench->cq[BENCH_RECV_CQ].armed, 0);
 }
 
@@ -497,9 +505,9 @@ static void wake_engine__keeps_asleep_without_a_ring(void **state)
 	reset();
 	assert_int_equal(bpf_map_delete_elem(channel_map(), &channel), 0);
 	frame_build(&f, &s);
-	bench->engine->asleep = 1;
+	bench->vector[0].asleep = 1;
 	assert_int_equal(bench_run(f.bytes, f.len), XDP_REDIRECT);
-	assert_int_equal(bench->engine->asleep, 1);
+	assert_int_equal(bench->vector[0].asleep, 1);
 }
 
 /* ---- privileges ---- */
@@ -542,7 +550,7 @@ int main(void)
 		cmocka_unit_test(wake_cq__full_ring),
 		cmocka_unit_test(wake_sleepers__not_for_refused_packets),
 		cmocka_unit_test(wake_engine__asleep),
-		cmocka_unit_test(wake_engine__by_vector),
+		cmocka_unit_test(wake_engine__by_queue),
 		cmocka_unit_test(wake_engine__beside_the_cq),
 		cmocka_unit_test(wake_engine__keeps_asleep_without_a_ring),
 		cmocka_unit_test(load__with_three_capabilities),

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Completion vectors on an interface with two receive queues: a CQ's vector chooses the thread that raises its events, and the one that XDP wakes for its
-# packets. A thread is there from the first CQ on its vector on, on the CPU that it is told to run on, and all of them sleep while nothing happens.
+# Completion vectors on an interface with two receive queues: a CQ's vector chooses the thread that raises its events; XDP wakes that of the queue that a
+# packet came by. A thread is there from the first CQ on its vector on, on the CPU that it is told to run on, and all of them sleep while nothing happens.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500 2
 

@@ -45,7 +45,7 @@ static u32 link_of(u32 ifindex, u32 prog_id)
 }
 
 /* A descriptor of the program's map of that name, -ENOENT or -errno. */
-static int map_of(u32 prog_id, const char *name, u32 *value_size)
+static int map_of(u32 prog_id, const char *name, u32 *value_size, u32 *entries)
 {
 	u32 ids[MAPS_MAX], len = sizeof(struct bpf_prog_info);
 	struct bpf_prog_info prog = { .nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)ids };
@@ -65,6 +65,7 @@ static int map_of(u32 prog_id, const char *name, u32 *value_size)
 		*value_size = 0;
 		if (!bpf_obj_get_info_by_fd(fd, &map, &len) && !strcmp(map.name, name) && map.type == BPF_MAP_TYPE_ARRAY) {
 			*value_size = map.value_size;
+			*entries = map.max_entries;
 			return fd;
 		}
 		close(fd);
@@ -74,18 +75,21 @@ static int map_of(u32 prog_id, const char *name, u32 *value_size)
 
 int xdp_engine_stats(u32 prog_id, struct xroce_engine_stats *stats)
 {
-	u32 size = 0, zero = 0;
-	int fd = map_of(prog_id, XROCE_MAP_ENGINE_STAT, &size), ret = -ENOMEM;
-	u8 *value;
+	u32 size = 0, engines = 0;
+	int fd = map_of(prog_id, XROCE_MAP_ENGINE_STAT, &size, &engines), ret = -ENOMEM;
+	u64 *value, *sum = (u64 *)stats;
 
 	memset(stats, 0, sizeof(*stats));
 	if (fd < 0)
 		return fd;
 	/* Of another version's library it may be shorter or longer: counters are only ever added behind the others. */
-	value = calloc(1, (size_t)size + 8);
-	if (value) {
-		ret = bpf_map_lookup_elem(fd, &zero, value);
-		memcpy(stats, value, size < sizeof(*stats) ? size : sizeof(*stats));
+	value = calloc(1, (size_t)size + sizeof(*stats));
+	for (u32 i = 0; value && i < engines; i++) {
+		ret = bpf_map_lookup_elem(fd, &i, value);
+		if (ret)
+			break;
+		for (size_t k = 0; k < sizeof(*stats) / sizeof(*sum); k++)
+			sum[k] += value[k];
 	}
 	free(value);
 	close(fd);

@@ -117,14 +117,16 @@ static void *map_memory(const struct bpf_map *map, size_t bytes)
 
 #define CQ_BYTES     (XROCE_MAX_CQ * sizeof(struct xroce_cq))
 #define VECTOR_BYTES (XROCE_MAX_QUEUE * sizeof(struct xroce_vector))
+#define STATS_BYTES  (XROCE_MAX_SHARD * sizeof(struct xroce_engine_stats))
+#define DROPS_BYTES  (XROCE_MAX_SHARD * sizeof(struct xroce_drops))
 
 static int map_maps(const struct netdev *dev, struct port_made *m)
 {
 	m->cq = map_memory(m->bpf->maps.xroce_cq, CQ_BYTES);
 	m->engine = map_memory(m->bpf->maps.xroce_engine, sizeof(*m->engine));
 	m->vector = map_memory(m->bpf->maps.xroce_vector, VECTOR_BYTES);
-	m->stats = map_memory(m->bpf->maps.xroce_eng_stat, sizeof(*m->stats));
-	m->drops = map_memory(m->bpf->maps.xroce_eng_drop, sizeof(*m->drops));
+	m->stats = map_memory(m->bpf->maps.xroce_eng_stat, STATS_BYTES);
+	m->drops = map_memory(m->bpf->maps.xroce_eng_drop, DROPS_BYTES);
 	if (!m->cq || !m->engine || !m->vector || !m->stats || !m->drops)
 		return failed(dev, "map the BPF maps", -errno);
 	m->engine->pid = (u32)getpid();
@@ -313,8 +315,8 @@ void port_unmake(struct port_made *m)
 	unmap(m->cq, CQ_BYTES);
 	unmap(m->engine, sizeof(*m->engine));
 	unmap(m->vector, VECTOR_BYTES);
-	unmap(m->stats, sizeof(*m->stats));
-	unmap(m->drops, sizeof(*m->drops));
+	unmap(m->stats, STATS_BYTES);
+	unmap(m->drops, DROPS_BYTES);
 	close_everything(m);
 }
 
@@ -329,7 +331,7 @@ void port_abandon(struct port_made *m)
 	make_private(m->cq, CQ_BYTES);
 	make_private(m->engine, sizeof(*m->engine));
 	make_private(m->vector, VECTOR_BYTES);
-	make_private(m->stats, sizeof(*m->stats));
-	make_private(m->drops, sizeof(*m->drops));
+	make_private(m->stats, STATS_BYTES);
+	make_private(m->drops, DROPS_BYTES);
 	close_everything(m);
 }

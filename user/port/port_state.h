@@ -42,8 +42,8 @@ struct port_made {
 	struct xroce_cq *cq;			   /* XROCE_MAX_CQ arm words */
 	struct xroce_engine *engine;
 	struct xroce_vector *vector;		   /* XROCE_MAX_QUEUE */
-	struct xroce_engine_stats *stats;
-	struct xroce_drops *drops;
+	struct xroce_engine_stats *stats;	   /* XROCE_MAX_SHARD, an engine each */
+	struct xroce_drops *drops;		   /* the same */
 	struct umem umem;
 	struct xsk_set xsks;
 	struct tx *tx;

@@ -13,7 +13,7 @@
  *
  *   driven          moved by every call that drives the port; looked at here once a wake-up.
  *   sleepers        counted by port_channel_wait(). When the last one leaves, it sets asleep (below) and then runs the port once more.
- *   asleep          in xroce_engine: stored by sleepers, cleared here, taken by XDP, which then writes to the ring of a vector. It covers the time between
+ *   asleep          in xroce_vector, of each queue: stored by sleepers, cleared here, taken by XDP, which then writes to a ring. It covers the time between
  *                   the last sleeper's leaving and the end of the long tick.
  *   sleep_until_ns  stored here, full fence, then the deadline is read again. Who has run the port (and so moved the deadline) passes a full
  *                   fence and reads it: if the deadline is sooner, it wakes this thread by control_fd. One of the two sees the other.
@@ -81,22 +81,30 @@ void service_nudge(struct port *port)
 		vector_kick(&s->vector[0]);
 }
 
-static void set_asleep(struct port *port, u32 asleep)
+static void set_asleep(struct port *port)
 {
-	__atomic_store_n(&port->made.engine->asleep, asleep, __ATOMIC_SEQ_CST);
+	for (u32 i = 0; i < port->made.info.queues; i++)
+		__atomic_store_n(&port->made.vector[i].asleep, 1, __ATOMIC_SEQ_CST);
+}
+
+static void clear_asleep(struct port *port)
+{
+	for (u32 i = 0; i < port->made.info.queues; i++)
+		if (__atomic_load_n(&port->made.vector[i].asleep, __ATOMIC_RELAXED))
+			__atomic_store_n(&port->made.vector[i].asleep, 0, __ATOMIC_SEQ_CST);
 }
 
 void service_sleeper_enter(struct port *port)
 {
 	if (atomic_fetch_add(&port->service.sleepers, 1) == 0)
-		set_asleep(port, 0);
+		clear_asleep(port);
 }
 
 void service_sleeper_leave(struct port *port)
 {
 	service_driven(port);
 	if (atomic_fetch_sub(&port->service.sleepers, 1) == 1)
-		set_asleep(port, 1);
+		set_asleep(port);
 }
 
 /* ---- the thread ---- */
@@ -150,8 +158,8 @@ static void doze(struct port *port, bool standby, u64 tick_ns)
 	bool woken;
 
 	vector_sleep_on(v, fds);
-	if (!sleepers && __atomic_load_n(&port->made.engine->asleep, __ATOMIC_RELAXED))
-		set_asleep(port, 0);
+	if (!sleepers)
+		clear_asleep(port);
 	if (!standby || sleepers) {
 		until_ns = min_u64(until_ns, due_ns(port));
 		atomic_store(&s->sleep_until_ns, until_ns);

@@ -5,7 +5,7 @@
  *
  * The thread of vector N
  *	- receives from queue N's socket and runs the engine, while vector 0 says that nobody drives the port (watching);
- *	- is woken by XDP, through ring N, for packets of its CQs that come when nobody watches the sockets;
+ *	- is woken by XDP, through ring N, for packets of queue N that come when nobody watches the sockets;
  *	- raises the events of its CQs. Threads of the application that run the engine raise what they find, of all vectors: an event of another
  *	  vector's CQ is handed over by service threads only, and the next who reports events, if it may, finds it.
  *
@@ -228,6 +228,8 @@ int vector_start(struct port *port, u32 number, void *(*run)(void *vector))
 	}
 	pin(v);
 	atomic_store(&v->started, true);
+	/* until now it was vector 0's to be woken for the queue */
+	__atomic_store_n(&port->made.vector[number].ring, number, __ATOMIC_RELAXED);
 	return 0;
 }
 
