@@ -236,7 +236,7 @@ void post_sends(struct side *s, const struct send *list, u32 n)
 		check_eq(s->node->world, send_wqe_check(s->qp, wqe), 0);
 	}
 	sq_publish(qp_posting(s->qp), n);
-	engine_doorbell(s->node->engine, s->qp);
+	engine_doorbell(s->qp);
 }
 
 void post_send(struct side *s, const struct send *send)
@@ -256,7 +256,7 @@ int try_post_send(struct side *s, const struct send *send)
 	if (err)
 		return err;
 	sq_publish(qp_posting(s->qp), 1);
-	engine_doorbell(s->node->engine, s->qp);
+	engine_doorbell(s->qp);
 	return 0;
 }
 
@@ -278,7 +278,7 @@ void post_recv(struct side *s, u64 wr_id, const struct sge *sge, u32 num_sge)
 {
 	fill_recv(s->node->world, &s->qp->rq, wr_id, sge, num_sge);
 	if (qp_state(s->qp) == QPS_ERR)
-		engine_doorbell(s->node->engine, s->qp);
+		engine_doorbell(s->qp);
 }
 
 void post_recv_buffer(struct side *s, u64 wr_id, const struct buffer *b, u32 offset, u32 len)

@@ -50,7 +50,7 @@ void tag_open(struct tag_scene *s, const char *name)
 void tag_close(struct tag_scene *s)
 {
 	pair_destroy(&s->p);
-	check_eq(s->w, s->srq->users, 0);
+	check_eq(s->w, s->srq->users.engines, 0);
 	world_tag_srq_destroy(s->srq);
 	world_destroy(s->w);
 }

@@ -34,7 +34,7 @@ static void scene_end(struct scene *s)
 {
 	for (u32 i = 0; i < QPS; i++)
 		pair_destroy(&s->p[i]);
-	check_eq(s->w, s->srq->users, 0);
+	check_eq(s->w, s->srq->users.engines, 0);
 	world_destroy(s->w);
 	world_srq_destroy(s->srq);
 }

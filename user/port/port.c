@@ -188,7 +188,7 @@ void port_post(struct port *port, struct qp *qp)
 		port_unlock(port);
 		return;
 	}
-	engine_doorbell(port->engine, qp);
+	engine_doorbell(qp);
 	if (wait) {
 		atomic_store_explicit(&port->put_off, put_off + 1, memory_order_relaxed);
 		/* Said before asking whether the service thread will come by: it publishes its sleep before it looks at this. */

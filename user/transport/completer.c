@@ -155,8 +155,8 @@ static int read_response(struct engine *e, struct qp *qp, const struct packet *p
 	if (wqe->opcode == WR_READ ? p->payload_len != min_u64(wqe->length - offset, qp->path_mtu) :
 				     (wqe->opcode != WR_FLUSH && wqe->opcode != WR_ATOMIC_WRITE) || p->payload_len)
 		return bad_response(e, qp, now_ns);
-	if (!sge_scatter(&e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset, p->payload, linear) ||
-	    !sge_scatter(&e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset + linear, p->frag, p->payload_len - linear)) {
+	if (!sge_scatter(e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset, p->payload, linear) ||
+	    !sge_scatter(e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset + linear, p->frag, p->payload_len - linear)) {
 		qp_send_error(e, qp, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
 		return -1;
 	}
@@ -173,7 +173,7 @@ static int atomic_response(struct engine *e, struct qp *qp, const struct packet 
 		return verdict;
 	if (wqe->opcode != WR_CMP_SWAP && wqe->opcode != WR_FETCH_ADD)
 		return bad_response(e, qp, now_ns);
-	if (!sge_scatter(&e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, &p->original, sizeof(p->original))) {
+	if (!sge_scatter(e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, &p->original, sizeof(p->original))) {
 		qp_send_error(e, qp, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
 		return -1;
 	}

@@ -40,10 +40,10 @@ bool cq_push(struct cq *cq, const struct cqe *e)
 	u32 cons = atomic_load_explicit(&cq->cons, memory_order_acquire);
 	struct cqe *slot = &cq->ring[prod & cq->mask];
 
-	if (cq->overrun)
+	if (cq_has_overrun(cq))
 		return false;
 	if (prod - cons >= cq->capacity) {
-		cq->overrun = !cq->ignore_overrun;
+		atomic_store_explicit(&cq->overrun, !cq->ignore_overrun, memory_order_relaxed);
 		return false;
 	}
 	*slot = *e;

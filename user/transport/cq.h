@@ -2,7 +2,8 @@
 /*
  * A completion queue: a ring that the engine fills and the application empties.
  *
- *   engine (under its owner's lock)              application (one consumer at a time: its lock or its promise)
+ *   engine (under its owner's lock, and under
+ *   this CQ's where several engines fill it)     application (one consumer at a time: its lock or its promise)
  *   cq_push: write entry, then                   cq_peek: load prod (acquire), read entry,
  *            store prod (release)  ---------->   cq_pop:  store cons (release)
  *            load cons (acquire)   <----------
@@ -14,7 +15,9 @@
 #ifndef TRANSPORT_CQ_H
 #define TRANSPORT_CQ_H
 
+#include "spin.h"
 #include "types.h"
+#include "users.h"
 
 /* Completion status, with the values of enum ibv_wc_status. */
 enum cqe_status {
@@ -110,20 +113,26 @@ _Static_assert(sizeof(struct cqe) == 64, "one cache line a completion");
 
 enum { CQ_DISARMED = 0, CQ_ARMED_ANY = 1, CQ_ARMED_SOLICITED = 2 };
 
-struct cq {
-	/* written by the engine */
-	_Atomic u32 prod cache_aligned;
-	bool overrun;	   /* the ring was full once: CQ_ERR, no further pushes */
+/* What one engine has in mind about a CQ: nobody else looks at it. */
+struct cq_part {
+	struct cq *pushed_next, *event_next;
+	u32 events;	   /* EVENT_* to report */
 	bool event_queued; /* on the engine's list of CQs with an event to report */
 	bool pushed;	   /* on the engine's list of CQs whose arm word is to be looked at */
 	bool pushed_solicited; /* for solicited completions or errors as well */
-	struct cq *pushed_next;
-	u32 events;	   /* EVENT_* to report */
-	struct cq *event_next;
-	bool due_queued;   /* on the engine's list of CQs with a moderated event */
+};
+
+struct cq {
+	/* written by the engine; with shared set by each, under the lock */
+	_Atomic u32 prod cache_aligned;
+	struct spin lock;
+	_Atomic bool overrun; /* the ring was full once: CQ_ERR, no further pushes */
+	bool shared;	   /* QPs of several engines complete here: changes with all of them held */
+	bool due_queued;   /* on an engine's list of CQs with a moderated event */
 	u32 withheld;	   /* completions since the last event whose own is withheld */
 	u64 event_due_ns;  /* when it is reported at the latest */
 	struct cq *due_next;
+	struct cq_part part[ENGINE_MAX];
 	/* written by the consumer */
 	_Atomic u32 cons cache_aligned;
 	/* both: stored by the application, taken by the engine */
@@ -141,7 +150,20 @@ struct cq {
 	bool with_flow_tag;
 	void *owner;	   /* the verbs layer's object */
 	u32 index;	   /* key in the arm-word map; kept for the owner */
+	struct users users; /* QPs that complete here, twice those that do so with sends and receives */
 };
+_Static_assert(offsetof(struct cq, part[1]) <= CACHE_LINE, "one line for a device's only engine");
+
+/* Which engines' QPs complete here, a bit each by number: those that a poll of it has to run. Any thread, as a hint. */
+static inline u32 cq_engines(const struct cq *cq)
+{
+	return users_engines(&cq->users);
+}
+
+static inline bool cq_has_overrun(const struct cq *cq)
+{
+	return atomic_load_explicit(&((struct cq *)cq)->overrun, memory_order_relaxed);
+}
 
 /* capacity 1 .. 2^22. Returns 0 or -ENOMEM, -EINVAL. */
 int cq_init(struct cq *cq, u32 capacity);
@@ -165,7 +187,7 @@ bool cq_take_event(struct cq *cq, bool solicited_or_error);
 /* Would it be taken now? */
 bool cq_would_take_event(struct cq *cq, bool solicited_or_error);
 
-/* Engine held: an event for count completions, or after period_ns. A count below 2 or a period of 0 is no moderation. */
+/* Engines held, all of them: an event for count completions, or after period_ns. A count below 2 or a period of 0 is no moderation. */
 void cq_moderate(struct cq *cq, u32 count, u64 period_ns);
 
 /* Consumer side: the oldest completion, or NULL; cq_pop() takes it away. The pointer is good until cq_pop(). */
@@ -203,7 +225,7 @@ static inline bool cq_is_past(const struct cq *cq, u32 index)
 u32 cq_count(const struct cq *cq, u32 qpn, enum cqe_opcode opcode, u32 without_flags);
 
 /*
- * Engine side: mark all completions of qpn as purged (RESET and destroy take away a QP's completions). A consumer that is at work meanwhile may still have
+ * Engines held, all of them: mark all completions of qpn as purged (RESET and destroy take away a QP's completions). A consumer that is at work meanwhile may still have
  * taken one; who holds it as well knows that none is left.
  */
 void cq_purge(struct cq *cq, u32 qpn);

@@ -38,7 +38,7 @@ int datagram_input(struct engine *e, struct qp *qp, const struct packet *p, cons
 		return XROCE_DROP_receive_short;
 	write_grh(p, grh);
 	qp->resp.pd = qp->pd;
-	if (!sge_scatter(&e->mrs, qp->pd, recv->sge, recv->num_sge, 0, grh, sizeof(grh)) ||
+	if (!sge_scatter(e->mrs, qp->pd, recv->sge, recv->num_sge, 0, grh, sizeof(grh)) ||
 	    !responder_scatter(e, qp, p, 0, ROCE_GRH_BYTES)) {
 		cqe = (struct cqe){ .status = CQE_LOC_PROT_ERR, .opcode = CQE_RECV, .vendor_err = VERR_LKEY };
 		responder_complete(e, qp, p, hint, &cqe, now_ns);
@@ -76,7 +76,7 @@ u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	payload = packet_put_headers(frame, &wqe->ud.path, &p);
 	if (wqe->flags & WR_INLINE) {
 		memcpy(payload, wqe->data, wqe->length);
-	} else if (!sge_gather(&e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, payload, wqe->length)) {
+	} else if (!sge_gather(e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, payload, wqe->length)) {
 		qp_send_error(e, qp, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
 		return 0;
 	}

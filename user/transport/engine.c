@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The engine's frame: which QP a packet is for, which QP sends next, who has events to report. The protocol itself is in requester.c,
- * completer.c, responder.c, reply.c and datagram.c.
+ * completer.c, responder.c, reply.c and datagram.c; what several engines of a device have to do with each other in home.c.
  */
 #include <stdlib.h>
 
@@ -17,23 +17,25 @@ int engine_create(const struct engine_config *config, struct engine **out)
 {
 	size_t size = (sizeof(struct engine) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
 	struct engine *e = aligned_alloc(CACHE_LINE, size);
+	int err;
 
 	if (!e)
 		return -ENOMEM;
 	memset(e, 0, sizeof(*e));
 	e->config = *config;
+	e->number = config->number;
 	icrc_table_init(&e->icrc);
 	e->stats = config->stats;
 	e->drops = config->drops;
 	e->window = config->window_packets ? config->window_packets : REQUESTER_WINDOW_DEFAULT;
-	e->next_slot = (u32)config->random(config->random_arg);
 	e->cq_due_ns = NSEC_NEVER;
 	atomic_store(&e->earliest_ns, NSEC_NEVER);
-	if (timers_init(&e->timers) || reorder_init(e) || mr_table_init(&e->mrs, config->random, config->random_arg)) {
+	err = timers_init(&e->timers) || reorder_init(e) ? -ENOMEM : home_join(e);
+	if (err) {
 		reorder_destroy(e);
 		timers_free(&e->timers);
 		free(e);
-		return -ENOMEM;
+		return err;
 	}
 	*out = e;
 	return 0;
@@ -41,7 +43,7 @@ int engine_create(const struct engine_config *config, struct engine **out)
 
 void engine_destroy(struct engine *e)
 {
-	mr_table_destroy(&e->mrs);
+	home_leave(e);
 	reorder_destroy(e);
 	timers_free(&e->timers);
 	free(e);
@@ -49,7 +51,7 @@ void engine_destroy(struct engine *e)
 
 struct mr_table *engine_mr_table(struct engine *e)
 {
-	return &e->mrs;
+	return e->mrs;
 }
 
 struct qp *engine_find_qp(const struct engine *e, u32 qpn)
@@ -97,23 +99,9 @@ static void next_turn(struct engine *e, struct qp *qp)
 		*ready_at(e, e->ready_tail++) = qp;
 }
 
-void engine_doorbell(struct engine *e, struct qp *qp)
-{
-	struct qp *head;
-
-	/* the exchange orders the WQEs published before it; whoever takes the bell clears it before looking at the queue */
-	if (atomic_exchange(&qp->doorbell, 1))
-		return;
-	head = atomic_load_explicit(&e->doorbells, memory_order_relaxed);
-	do {
-		qp->doorbell_next = head;
-		/* release: pairs with the acquire in take_doorbells() */
-	} while (!atomic_compare_exchange_weak(&e->doorbells, &head, qp));
-}
-
 bool engine_has_doorbells(const struct engine *e)
 {
-	return atomic_load(&((struct engine *)e)->doorbells) != NULL;
+	return atomic_load(&((struct engine *)e)->doorbells) || atomic_load(&((struct engine *)e)->overrun);
 }
 
 void engine_posted(struct engine *e, struct qp *qp)
@@ -129,24 +117,10 @@ void engine_posted(struct engine *e, struct qp *qp)
 	__builtin_prefetch(&qp->req.header);
 }
 
-static void take_doorbells(struct engine *e)
-{
-	struct qp *qp, *next;
-
-	if (!atomic_load_explicit(&e->doorbells, memory_order_relaxed))
-		return;
-	for (qp = atomic_exchange(&e->doorbells, NULL); qp; qp = next) {
-		next = qp->doorbell_next;
-		atomic_store(&qp->doorbell, 0);
-		engine_posted(e, qp);
-	}
-}
-
-void engine_forget_qp(struct engine *e, struct qp *qp)
+void engine_detach_qp(struct engine *e, struct qp *qp)
 {
 	struct qp **p;
 
-	take_doorbells(e);
 	unready(e, qp);
 	timer_cancel(e, qp);
 	reorder_purge(e, &qp->req.early);
@@ -158,6 +132,12 @@ void engine_forget_qp(struct engine *e, struct qp *qp)
 		}
 	qp->event_queued = false;
 	qp->events = 0;
+}
+
+void engine_forget_qp(struct engine *e, struct qp *qp)
+{
+	home_silence(e, qp);
+	engine_detach_qp(e, qp);
 }
 
 static u32 output(struct engine *e, u8 *frame, u64 now_ns)
@@ -264,7 +244,8 @@ static int check_frame(struct engine *e, const struct rx_frame *frame, struct pa
 	if (reason < 0)
 		return packet_drop_reason(reason);
 	qp = *to = engine_find_qp(e, p->dest_qpn);
-	if (!qp)
+	/* another engine's QP is at work there, perhaps at this moment */
+	if (!qp || qp_engine(qp) != e)
 		return XROCE_DROP_qp_unknown;
 	reason = check_steering(qp, p);
 	if (reason >= 0)
@@ -323,7 +304,7 @@ static int input(struct engine *e, const struct xroce_rx_cqe *hint, const struct
 
 	e->stats->rx_packets++;
 	e->now_ns = now_ns;
-	if (look->qp && look->qp->qpn == look->qpn)
+	if (look->qp && look->qp->qpn == look->qpn && likely(qp_engine(look->qp) == e))
 		bth = header_in_match(look->kept, frame);
 	if (likely(bth)) {
 		reason = input_alike(e, hint, frame, look, bth, now_ns);
@@ -433,13 +414,14 @@ void engine_expire(struct engine *e, u64 now_ns)
 int engine_srq_add(struct engine *e, struct srq *srq)
 {
 	for (u32 i = 0; i < ENGINE_MAX_SRQ; i++) {
-		u32 slot = e->next_srq++ % ENGINE_MAX_SRQ;
+		u32 slot = e->tables->next_srq++ % ENGINE_MAX_SRQ;
 
 		if (e->srq[slot])
 			continue;
 		/* a random generation above the slot, as with QPNs */
 		srq->number = ((u32)e->config.random(e->config.random_arg) * ENGINE_MAX_SRQ | slot) & ROCE_QPN_MASK;
 		e->srq[slot] = srq;
+		home_take_cq(e, srq->cq);
 		return 0;
 	}
 	return -ENOMEM;
@@ -448,6 +430,7 @@ int engine_srq_add(struct engine *e, struct srq *srq)
 void engine_srq_remove(struct engine *e, struct srq *srq)
 {
 	e->srq[srq->number % ENGINE_MAX_SRQ] = NULL;
+	home_release_cq(e, srq->cq);
 	/* XRC targets may hold a WQE of it for a message under way: it goes with its queue */
 	for (u32 i = 0; srq->xrcd && i < XROCE_MAX_QP; i++)
 		if (e->qp[i] && e->qp[i]->resp.recv_srq == srq) {
@@ -463,62 +446,88 @@ struct srq *engine_find_srq(const struct engine *e, u32 number)
 	return srq && srq->number == number && srq->xrcd ? srq : NULL;
 }
 
+/* SRQ_LIMIT_REACHED, once armed, if fewer than that many are left. */
+static void check_limit(struct engine *e, struct srq *srq)
+{
+	if (!srq->limit || rq_posted(&srq->rq) >= srq->limit)
+		return;
+	srq->limit = 0;
+	engine_srq_event(e, srq, EVENT_SRQ_LIMIT);
+}
+
 bool engine_take_receive(struct engine *e, struct qp *qp)
 {
 	struct srq *srq = qp->xrc_target ? qp->resp.recv_srq : qp->srq;
+	bool taken;
 
 	if (qp->resp.seq.have_recv)
 		return true;
-	if (!rq_take(srq ? &srq->rq : &qp->rq, &qp->resp.recv))
-		return false;
-	qp->resp.seq.have_recv = true;
-	if (srq && srq->limit && rq_posted(&srq->rq) < srq->limit) {
-		srq->limit = 0;
-		engine_srq_event(e, srq, EVENT_SRQ_LIMIT);
+	if (srq)
+		spin_lock_if(srq->shared, &srq->lock);
+	taken = qp->resp.seq.have_recv = rq_take(srq ? &srq->rq : &qp->rq, &qp->resp.recv);
+	if (srq) {
+		if (taken)
+			check_limit(e, srq);
+		spin_unlock_if(srq->shared, &srq->lock);
 	}
-	return true;
+	return taken;
 }
 
 void engine_srq_set_limit(struct engine *e, struct srq *srq, u32 limit)
 {
 	srq->limit = limit;
-	if (limit && rq_posted(&srq->rq) < limit) {
-		srq->limit = 0;
-		engine_srq_event(e, srq, EVENT_SRQ_LIMIT);
-	}
+	check_limit(e, srq);
 }
 
 /* ---- completions and events ---- */
 
 void engine_cq_event(struct engine *e, struct cq *cq, u32 events)
 {
-	cq->events |= events;
-	if (cq->event_queued)
+	struct cq_part *part = &cq->part[e->number];
+
+	part->events |= events;
+	if (part->event_queued)
 		return;
-	cq->event_queued = true;
-	cq->event_next = e->cq_events;
+	part->event_queued = true;
+	part->event_next = e->cq_events;
 	e->cq_events = cq;
+}
+
+/* What became of a completion: its event is to be looked after, is withheld, or it was lost; that one was the first. */
+enum pushed { PUSHED, PUSHED_QUIETLY, NOT_PUSHED, PUSHED_OVER };
+
+static enum pushed push(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited)
+{
+	enum pushed result = PUSHED;
+	bool was_overrun;
+
+	spin_lock_if(cq->shared, &cq->lock);
+	was_overrun = cq_has_overrun(cq);
+	if (unlikely(!cq_push(cq, cqe)))
+		result = cq_has_overrun(cq) && !was_overrun ? PUSHED_OVER : NOT_PUSHED;
+	else if (moderation_withholds(e, cq, cqe, solicited))
+		result = PUSHED_QUIETLY;
+	spin_unlock_if(cq->shared, &cq->lock);
+	return result;
 }
 
 void engine_complete(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited)
 {
-	bool was_overrun = cq->overrun;
+	struct cq_part *part = &cq->part[e->number];
+	enum pushed pushed = push(e, cq, cqe, solicited);
 
-	if (!cq_push(cq, cqe)) {
-		if (cq->overrun && !was_overrun) {
-			e->stats->cq_overruns++;
-			e->overrun = true;
-			engine_cq_event(e, cq, EVENT_CQ_ERR);
-		}
-		return;
+	if (unlikely(pushed == PUSHED_OVER)) {
+		e->stats->cq_overruns++;
+		home_overrun(e, cq);
+		engine_cq_event(e, cq, EVENT_CQ_ERR);
 	}
-	if (moderation_withholds(e, cq, cqe, solicited))
+	if (pushed != PUSHED)
 		return;
-	cq->pushed_solicited |= solicited || cqe->status != CQE_SUCCESS;
-	if (cq->pushed)
+	part->pushed_solicited |= solicited || cqe->status != CQE_SUCCESS;
+	if (part->pushed)
 		return;
-	cq->pushed = true;
-	cq->pushed_next = e->pushed;
+	part->pushed = true;
+	part->pushed_next = e->pushed;
 	e->pushed = cq;
 }
 
@@ -530,12 +539,16 @@ void engine_take_arms(struct engine *e)
 		return;
 	cq_pushed_all();
 	while ((cq = e->pushed)) {
-		e->pushed = cq->pushed_next;
-		if (cq_take_event(cq, cq->pushed_solicited)) {
+		struct cq_part *part = &cq->part[e->number];
+
+		e->pushed = part->pushed_next;
+		if (cq_take_event(cq, part->pushed_solicited)) {
+			spin_lock_if(cq->shared, &cq->lock);
 			cq->withheld = 0;
+			spin_unlock_if(cq->shared, &cq->lock);
 			engine_cq_event(e, cq, EVENT_COMPLETION);
 		}
-		cq->pushed = cq->pushed_solicited = false;
+		part->pushed = part->pushed_solicited = false;
 	}
 }
 
@@ -551,17 +564,19 @@ void engine_qp_event(struct engine *e, struct qp *qp, u32 events)
 
 void engine_srq_event(struct engine *e, struct srq *srq, u32 events)
 {
-	srq->events |= events;
-	if (srq->event_queued)
+	struct srq_part *part = &srq->part[e->number];
+
+	part->events |= events;
+	if (part->event_queued)
 		return;
-	srq->event_queued = true;
-	srq->event_next = e->srq_events;
+	part->event_queued = true;
+	part->event_next = e->srq_events;
 	e->srq_events = srq;
 }
 
 void engine_check_srq(struct engine *e, struct srq *srq)
 {
-	if (!srq->cq || !srq->cq->overrun || srq->failed)
+	if (!srq->cq || !cq_has_overrun(srq->cq) || srq->failed)
 		return;
 	srq->failed = true;
 	engine_srq_event(e, srq, EVENT_SRQ_ERR);
@@ -569,23 +584,23 @@ void engine_check_srq(struct engine *e, struct srq *srq)
 
 /*
  * A CQ that overran takes its QPs with it: ibv_create_cq(3), IBV_EVENT_CQ_ERR. Of an XRC SRQ's CQ these are the targets that had something to say there: the
- * others of the domain may never. Rare, so both tables are looked through.
+ * others of the domain may never. Rare, so both tables are looked through. An engine does it for its own QPs, and number 0 for the SRQs that have a CQ.
  */
 static void fail_overrun_qps(struct engine *e)
 {
-	while (e->overrun) {
-		e->overrun = false;
-		for (u32 i = 0; i < ENGINE_MAX_SRQ; i++)
+	/* pairs with the store in home_overrun(): what another engine made so is seen, or the flag is up again */
+	while (atomic_exchange(&e->overrun, false)) {
+		for (u32 i = 0; !e->number && i < ENGINE_MAX_SRQ; i++)
 			if (e->srq[i])
 				engine_check_srq(e, e->srq[i]);
 		for (u32 i = 0; i < XROCE_MAX_QP; i++) {
 			struct qp *qp = e->qp[i];
 
-			if (!qp)
+			if (!qp || qp_engine(qp) != e)
 				continue;
 			if (qp->srq)
 				engine_check_srq(e, qp->srq);
-			if ((qp->send_cq && qp->send_cq->overrun) || (qp->recv_cq && qp->recv_cq->overrun) || qp->resp.overran)
+			if ((qp->send_cq && cq_has_overrun(qp->send_cq)) || (qp->recv_cq && cq_has_overrun(qp->recv_cq)) || qp->resp.overran)
 				engine_qp_error(e, qp, EVENT_QP_FATAL);
 		}
 	}
@@ -594,7 +609,7 @@ static void fail_overrun_qps(struct engine *e)
 void engine_fail(struct engine *e)
 {
 	for (u32 i = 0; i < XROCE_MAX_QP; i++)
-		if (e->qp[i])
+		if (e->qp[i] && qp_engine(e->qp[i]) == e)
 			engine_qp_error(e, e->qp[i], 0);
 }
 
@@ -611,14 +626,14 @@ bool engine_next_event(struct engine *e, struct engine_event *event)
 {
 	*event = (struct engine_event){ 0 };
 	engine_take_arms(e);
-	if (e->overrun)
+	if (unlikely(atomic_load_explicit(&e->overrun, memory_order_relaxed)))
 		fail_overrun_qps(e);
 	if (e->cq_events) {
-		struct cq *cq = event->cq = e->cq_events;
+		struct cq_part *part = &(event->cq = e->cq_events)->part[e->number];
 
-		if (take_bit(&cq->events, &event->type)) {
-			e->cq_events = cq->event_next;
-			cq->event_queued = false;
+		if (take_bit(&part->events, &event->type)) {
+			e->cq_events = part->event_next;
+			part->event_queued = false;
 		}
 		return true;
 	}
@@ -632,11 +647,11 @@ bool engine_next_event(struct engine *e, struct engine_event *event)
 		return true;
 	}
 	if (e->srq_events) {
-		struct srq *srq = event->srq = e->srq_events;
+		struct srq_part *part = &(event->srq = e->srq_events)->part[e->number];
 
-		if (take_bit(&srq->events, &event->type)) {
-			e->srq_events = srq->event_next;
-			srq->event_queued = false;
+		if (take_bit(&part->events, &event->type)) {
+			e->srq_events = part->event_next;
+			part->event_queued = false;
 		}
 		return true;
 	}

@@ -10,6 +10,7 @@
  *   congestion.c window, adaptive time-out, DCQCN            credit.c     end-to-end credits
  *   template.c   headers kept, to copy and to compare
  *   datagram.c   UD, both ways                             moderation.c events of moderated CQs
+ *   home.c       several engines of a device
  *   tag.c        tag matching: SENDs to buffers by tag     rendezvous.c what it fetches and answers on its own
  * Beside the engine, for who moves its frames:
  *   gso.c        packets that may leave as one             segments.c   such a one cut again
@@ -43,16 +44,30 @@ struct timers {
 	u64 *due_ns;		/* of a slot: its deadline, at_ns or later */
 };
 
+/* What the engines of a device share. It changes with all of them held, but for what mr.h says of windows; so each may read it. */
+struct engine_tables {
+	struct engine *engine[ENGINE_MAX];
+	struct mr_table mrs;
+	u32 num_qps;
+	u32 next_slot;
+	u32 next_srq;
+	struct srq *srq[ENGINE_MAX_SRQ];
+	struct qp *qp[XROCE_MAX_QP];
+};
+
 struct engine {
 	struct engine_config config;
 	struct xroce_engine_stats *stats;
 	struct xroce_drops *drops;
-	struct mr_table mrs;
+	struct engine_tables *tables;
+	struct qp **qp;		/* the tables' */
+	struct srq **srq;
+	struct mr_table *mrs;
+	u32 number;
 	u32 window;
 	struct held *held_pool, *held_free;
-	u32 num_held;		/* of all QPs */
-	u32 num_qps;
-	u32 next_slot;
+	u32 num_held;		/* of all QPs at home here */
+	u32 passed;		/* to these went bells that were not for this one: see home.c */
 
 	/* QPs that may have something to send, served in turn: a ring in an array, so that a neighbour in it is not touched */
 	u32 ready_head, ready_tail;
@@ -60,6 +75,7 @@ struct engine {
 
 	/* doorbells, pushed by any thread, taken as a whole */
 	_Atomic(struct qp *) doorbells cache_aligned;
+	_Atomic bool overrun;	/* some CQ overran since the last look: its QPs go to error. Set by siblings as well */
 
 	struct timers timers cache_aligned;
 	_Atomic u64 earliest_ns; /* the first timer or moderated event, for other threads */
@@ -72,11 +88,7 @@ struct engine {
 	u64 now_ns;		/* of the call that is running */
 	struct qp *qp_events;
 	struct srq *srq_events;
-	bool overrun;	/* some CQ overran since the last look: its QPs go to error */
 
-	struct qp *qp[XROCE_MAX_QP];
-	struct srq *srq[ENGINE_MAX_SRQ];
-	u32 next_srq;
 	struct icrc_table icrc;
 	struct qp *ready[XROCE_MAX_QP];
 };
@@ -107,12 +119,35 @@ void engine_qp_event(struct engine *e, struct qp *qp, u32 events);
 void engine_srq_event(struct engine *e, struct srq *srq, u32 events);
 /* An SRQ whose own CQ has overrun delivers nothing any more: SRQ_ERR, once. */
 void engine_check_srq(struct engine *e, struct srq *srq);
-/* Forget what is queued about qp: doorbell, ready list, timer, events. */
+/* [all] Forget what is queued about qp: doorbell, ready list, timer, events; without the doorbell. e is its home. */
 void engine_forget_qp(struct engine *e, struct qp *qp);
+void engine_detach_qp(struct engine *e, struct qp *qp);
 /* The XRC SRQ of that number, or NULL. */
 struct srq *engine_find_srq(const struct engine *e, u32 number);
 /* Take a receive WQE from the QP's queue or SRQ into qp->resp.recv, if none is held; false when there is none. */
 bool engine_take_receive(struct engine *e, struct qp *qp);
+
+/* home.c */
+/* [all] An engine comes to its device or founds it: 0, -ENOMEM or -EINVAL; it goes, and with the last one what they shared. */
+int home_join(struct engine *e);
+void home_leave(struct engine *e);
+/* [all] A QP comes to live with e, or does so no more: its CQs and SRQ know. */
+void home_settle(struct engine *e, struct qp *qp);
+void home_quit(struct engine *e, struct qp *qp);
+/* [all] A CQ where an XRC SRQ completes, NULL if it has none: number 0 fills it. */
+void home_take_cq(struct engine *e, struct cq *cq);
+void home_release_cq(struct engine *e, struct cq *cq);
+/* Look at the queues of all whose bell was rung here, and pass the bells of others on. */
+void home_take_doorbells(struct engine *e);
+static inline void take_doorbells(struct engine *e)
+{
+	if (atomic_load_explicit(&e->doorbells, memory_order_relaxed))
+		home_take_doorbells(e);
+}
+/* [all] The QP's bell lies on no stack when this returns, unless it is rung now. */
+void home_silence(struct engine *e, struct qp *qp);
+/* The CQ has just overrun: every engine that has QPs on it is to put them into error. */
+void home_overrun(struct engine *e, const struct cq *cq);
 
 /* timer.c */
 int timers_init(struct timers *t);

@@ -2,6 +2,8 @@
 /*
  * Event moderation, ibv_modify_cq(3): of a moderated CQ that is armed, an event is reported for count completions together, or when period_ns has
  * passed since the first of them. An error is reported at once. What is withheld is bounded in time by the engine's deadline.
+ *
+ * Of a CQ that several engines fill they count together, under its lock; the one that begins to withhold puts it on its list, and watches the time for all.
  */
 #include "internal.h"
 
@@ -45,31 +47,47 @@ void moderation_expire(struct engine *e, u64 now_ns)
 	if (now_ns < e->cq_due_ns)
 		return;
 	while ((cq = *at)) {
+		spin_lock_if(cq->shared, &cq->lock);
 		if (cq->withheld && cq->event_due_ns > now_ns) {
 			earliest_ns = min_u64(earliest_ns, cq->event_due_ns);
 			at = &cq->due_next;
-			continue;
+		} else {
+			*at = cq->due_next;
+			cq->due_queued = false;
+			release(e, cq);
 		}
-		*at = cq->due_next;
-		cq->due_queued = false;
-		release(e, cq);
+		spin_unlock_if(cq->shared, &cq->lock);
 	}
 	e->cq_due_ns = earliest_ns;
 	timer_publish(e);
 }
 
+/* Off the list of the engine that has it on one. */
+static void forget(struct engine *e, struct cq *cq)
+{
+	for (struct cq **at = &e->cq_due; *at; at = &(*at)->due_next)
+		if (*at == cq) {
+			*at = cq->due_next;
+			cq->due_queued = false;
+			return;
+		}
+}
+
 void engine_cq_moderate(struct engine *e, struct cq *cq, u32 count, u64 period_ns)
 {
+	/* the next event may be due before the engine on whose list it is would look */
+	for (u32 i = 0; cq->due_queued; i++)
+		if (e->tables->engine[i])
+			forget(e->tables->engine[i], cq);
 	cq_moderate(cq, count, period_ns);
 	release(e, cq);
 }
 
 void engine_cq_forget(struct engine *e, struct cq *cq)
 {
-	engine_take_arms(e);
-	for (struct cq **at = &e->cq_due; cq->due_queued; at = &(*at)->due_next)
-		if (*at == cq) {
-			*at = cq->due_next;
-			cq->due_queued = false;
+	for (u32 i = 0; i < ENGINE_MAX; i++)
+		if (e->tables->engine[i]) {
+			engine_take_arms(e->tables->engine[i]);
+			forget(e->tables->engine[i], cq);
 		}
 }

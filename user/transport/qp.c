@@ -111,10 +111,12 @@ void responder_reset(struct responder *resp)
 /* A random generation in the upper bits, a slot in the lower: a number that was used shortly before names nobody. */
 static int qpn_take(struct engine *e, struct qp *qp)
 {
-	if (e->num_qps == XROCE_MAX_QP)
+	struct engine_tables *t = e->tables;
+
+	if (t->num_qps == XROCE_MAX_QP)
 		return -ENOMEM;
 	for (;;) {
-		u32 slot = e->next_slot++ % XROCE_MAX_QP;
+		u32 slot = t->next_slot++ % XROCE_MAX_QP;
 		u32 qpn = ((u32)e->config.random(e->config.random_arg) << QPN_SLOT_BITS | slot) & ROCE_QPN_MASK;
 
 		/* 0 and 1 are the management QPs, the last one is multicast */
@@ -122,7 +124,7 @@ static int qpn_take(struct engine *e, struct qp *qp)
 			continue;
 		qp->qpn = qpn;
 		e->qp[slot] = qp;
-		e->num_qps++;
+		t->num_qps++;
 		return 0;
 	}
 }
@@ -137,7 +139,7 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	if ((init->transport != XROCE_RC && init->transport != XROCE_UC && init->transport != XROCE_UD && !xrc) ||
 	    init->max_send_wr > QP_MAX_WR || init->max_recv_wr > QP_MAX_WR || init->max_send_sge > QP_MAX_SEND_SGE ||
 	    init->max_recv_sge > RQ_MAX_SGE || init->max_inline > QP_MAX_INLINE || (!init->send_cq && !(xrc && target)) ||
-	    (!init->recv_cq && !xrc) || (target && (!xrc || !init->xrcd)) || (tags && init->transport != XROCE_RC))
+	    (!init->recv_cq && !xrc) || (target && (!xrc || !init->xrcd)) || (tags && init->transport != XROCE_RC) || ((xrc || tags) && e->number))
 		return -EINVAL;
 	qp = aligned_alloc(CACHE_LINE, (sizeof(*qp) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
 	if (!qp)
@@ -166,8 +168,7 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 		free(qp);
 		return err;
 	}
-	if (qp->srq)
-		qp->srq->users++;
+	home_settle(e, qp);
 	*out = qp;
 	return 0;
 }
@@ -186,12 +187,12 @@ void qp_purge_completions(struct engine *e, struct qp *qp)
 
 void qp_destroy(struct engine *e, struct qp *qp)
 {
+	e = qp_engine(qp);
 	engine_forget_qp(e, qp);
 	e->qp[qp->qpn % XROCE_MAX_QP] = NULL;
-	e->num_qps--;
+	e->tables->num_qps--;
 	qp_purge_completions(e, qp);
-	if (qp->srq)
-		qp->srq->users--;
+	home_quit(e, qp);
 	rq_free(&qp->rq);
 	shared_sends_free(qp);
 	free(qp->sq.ring);

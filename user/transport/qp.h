@@ -8,7 +8,8 @@
  *   sq_slot: load cons (acquire) for room         load prod (acquire), then first; work on WQEs in place,
  *   sq_publish: store prod (release)  --------->  complete them, store cons (release)
  *
- * Everything but the send queue's producer side, the receive queue's producer side and qp_state() is the engine's alone.
+ * Everything but the send queue's producer side, the receive queue's producer side, qp_state() and qp_engine() is the engine's alone. Where a device has several
+ * engines, that is the QP's home: see engine.h.
  */
 #ifndef TRANSPORT_QP_H
 #define TRANSPORT_QP_H
@@ -326,8 +327,9 @@ struct engine;
  */
 struct qp {
 	/* read by the application's threads as well */
-	_Atomic u32 state cache_aligned; /* enum qp_state */
+	_Atomic(struct engine *) engine cache_aligned; /* its home: changes with all engines of the device held */
 	u32 qpn;
+	_Atomic u8 state;	 /* enum qp_state */
 	u8 transport;		 /* enum xroce_transport */
 	bool sq_sig_all : 1;
 	bool xrc_target : 1;
@@ -336,16 +338,16 @@ struct qp {
 	u8 ready;		 /* READY_*: on the engine's list of those that may have something to send */
 	bool rate_limited;
 	bool cnp_due;		 /* a congestion notification is to be sent */
+	u8 access;		 /* MR_REMOTE_WRITE, _READ, _ATOMIC: what remote requests may do */
+	/* the application's threads' */
+	_Atomic u8 doorbell;	 /* 1 while on an engine's doorbell stack */
 	u16 pkey;
-	u16 access;		 /* MR_REMOTE_WRITE, _READ, _ATOMIC: what remote requests may do */
 	u16 path_mtu;
 	u32 pd;
+	u32 dest_qpn;
 	struct cq *send_cq, *recv_cq;
 	struct srq *srq;
-	u32 dest_qpn;
-	/* the application's threads' */
-	_Atomic u32 doorbell;	 /* 1 while on the engine's doorbell stack */
-	struct qp *doorbell_next;
+	struct qp *doorbell_next; /* who pushes it onto a stack, then who takes it off */
 	struct sq sq;
 	struct requester req;
 	struct rq rq cache_aligned;
@@ -377,6 +379,13 @@ static inline enum qp_state qp_state(const struct qp *qp)
 	return (enum qp_state)atomic_load_explicit(&((struct qp *)qp)->state, memory_order_acquire);
 }
 
+/* Its home. Any thread: without the lock of an engine of the device it is a hint, and under one it stands still. */
+static inline struct engine *qp_engine(const struct qp *qp)
+{
+	/* relaxed: what the engine is does not change, and whoever goes there takes its lock */
+	return atomic_load_explicit(&((struct qp *)qp)->engine, memory_order_relaxed);
+}
+
 /* The queue that the application fills. */
 static inline struct sq *qp_posting(const struct qp *qp)
 {
@@ -406,20 +415,20 @@ static inline u32 sq_outstanding(const struct sq *sq)
  */
 int send_wqe_check(const struct qp *qp, const struct send_wqe *wqe);
 
-/* ---- the owner's side: under its lock ---- */
+/* ---- the owner's side: with all engines of the device held ---- */
 
-/* Returns 0, -ENOMEM, -EINVAL. The QP is in RESET and has its QPN. */
+/* [all] Returns 0, -ENOMEM, -EINVAL. The QP is in RESET, has its QPN, and e is its home. XRC and tag matching are at home in number 0 only. */
 int qp_create(struct engine *e, const struct qp_init *init, struct qp **out);
-/* Purges the QP's completions; the CQs' consumer sides must be held as well. */
+/* [all] Purges the QP's completions; the CQs' consumer sides must be held as well. e, here and in what follows: any engine of the device. */
 void qp_destroy(struct engine *e, struct qp *qp);
 
 /*
- * ibv_modify_qp(3). Returns 0 or -EINVAL: a transition that is not in the table, an attribute that is missing, not allowed or out of range;
+ * [all] ibv_modify_qp(3). Returns 0 or -EINVAL: a transition that is not in the table, an attribute that is missing, not allowed or out of range;
  * nothing is changed then. To RESET, the CQs' consumer sides must be held.
  */
 int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 mask, u64 now_ns);
 
-/* The attributes as they are now; sq_psn and rq_psn are the next ones. */
+/* Its home is held. The attributes as they are now; sq_psn and rq_psn are the next ones. */
 void qp_query(const struct qp *qp, struct qp_attr *attr);
 
 /* The masks of the transition table: false if the transition does not exist. (tests and qp_modify) */

@@ -142,7 +142,7 @@ static void apply_attributes(const struct engine *e, struct qp *qp, const struct
 	if (mask & PORT)
 		cur->port = a->port;
 	if (mask & ACCESS)
-		cur->access = qp->access = a->access & (MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC);
+		cur->access = qp->access = (u8)(a->access & (MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC));
 	if (mask & QKEY)
 		cur->qkey = qp->qkey = a->qkey;
 	if (mask & AV) {
@@ -240,6 +240,7 @@ int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 m
 		return -EINVAL;
 	if (!ranges_valid(attr, mask))
 		return -EINVAL;
+	e = qp_engine(qp);
 	apply_attributes(e, qp, attr, mask);
 	forget_headers(qp);
 	if (mask & QP_ATTR_STATE)

@@ -73,7 +73,7 @@ static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource
 		p.payload_len = (u32)min_u64(r->end - offset, qp->path_mtu);
 	}
 	if (p.payload_len) {
-		src = mr_translate(&e->mrs, r->pd, r->rkey, r->va + offset, p.payload_len, MR_REMOTE_READ);
+		src = mr_translate(e->mrs, r->pd, r->rkey, r->va + offset, p.payload_len, MR_REMOTE_READ);
 		if (!src) { /* the region went away under the READ */
 			e->stats->remote_errors++;
 			reply_forget(qp);

@@ -80,7 +80,7 @@ static bool start_wqe(struct engine *e, struct qp *qp, struct send_wqe *wqe, u64
 			fail_in_order(e, qp, CQE_LOC_QP_OP_ERR, VERR_NONE, now_ns);
 			return false;
 		}
-		if (!sge_check(&e->mrs, qp->pd, wqe->sge, wqe->num_sge, MR_LOCAL_WRITE)) {
+		if (!sge_check(e->mrs, qp->pd, wqe->sge, wqe->num_sge, MR_LOCAL_WRITE)) {
 			fail_in_order(e, qp, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
 			return false;
 		}
@@ -105,10 +105,10 @@ static bool execute_local(struct engine *e, struct qp *qp, struct send_wqe *wqe,
 	if (wqe->flags & WR_FENCE && req->rd_atomic_out)
 		return false;
 	if (wqe->opcode == WR_LOCAL_INV) {
-		err = mw_invalidate(&e->mrs, qp->pd, wqe->inv_rkey, qp->qpn);
+		err = mw_invalidate(e->mrs, qp->pd, wqe->inv_rkey, qp->qpn);
 	} else {
-		mw = mw_find(&e->mrs, wqe->bind.mw_key);
-		err = mw && mw->pd == qp->pd ? mw_bind(&e->mrs, mw, wqe->bind.new_key, wqe->bind.lkey, wqe->bind.addr,
+		mw = mw_find(e->mrs, wqe->bind.mw_key);
+		err = mw && mw->pd == qp->pd ? mw_bind(e->mrs, mw, wqe->bind.new_key, wqe->bind.lkey, wqe->bind.addr,
 							 wqe->bind.length, wqe->bind.access, qp->qpn) :
 					       -EINVAL;
 	}
@@ -232,7 +232,7 @@ static u32 build_data(struct engine *e, struct qp *qp, const struct send_wqe *wq
 	header_out(&qp->req.header, &e->icrc, &qp->path, p, frame, &u);
 	if (wqe->flags & WR_INLINE)
 		memcpy(u.payload, wqe->data + offset, p->payload_len);
-	else if (!sge_gather(&e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset, u.payload, p->payload_len))
+	else if (!sge_gather(e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset, u.payload, p->payload_len))
 		return 0;
 	return header_out_seal(&u, &e->icrc, p->payload_len);
 }

@@ -104,7 +104,7 @@ static enum verdict check_length(const struct qp *qp, const struct packet *p)
 /* R_Key, PD, bounds and rights, and the rights that the QP grants. Zero bytes need no key. */
 static enum verdict check_access(const struct engine *e, const struct qp *qp, u32 rkey, u64 va, u64 len, u32 access)
 {
-	const struct mr *mr = mr_find(&e->mrs, rkey);
+	const struct mr *mr = mr_find(e->mrs, rkey);
 
 	if (len == 0)
 		return ACCEPT;
@@ -113,7 +113,7 @@ static enum verdict check_access(const struct engine *e, const struct qp *qp, u3
 		return REMOTE_ACCESS;
 	if (!mr || (mr->qpn && mr->qpn != qp->qpn))
 		return REMOTE_ACCESS;
-	return mr_translate(&e->mrs, qp->resp.pd, rkey, va, len, access) ? ACCEPT : REMOTE_ACCESS;
+	return mr_translate(e->mrs, qp->resp.pd, rkey, va, len, access) ? ACCEPT : REMOTE_ACCESS;
 }
 
 /* An aligned word, as the wire names it and as this process sees it. */
@@ -124,7 +124,7 @@ static enum verdict check_word(const struct engine *e, const struct qp *qp, cons
 
 	if (v != ACCEPT)
 		return v;
-	word = mr_translate(&e->mrs, qp->resp.pd, p->rkey, p->va, sizeof(u64), access);
+	word = mr_translate(e->mrs, qp->resp.pd, p->rkey, p->va, sizeof(u64), access);
 	return p->va % sizeof(u64) || (uintptr_t)word % sizeof(u64) ? INVALID_REQUEST : ACCEPT;
 }
 
@@ -132,7 +132,7 @@ static enum verdict check_word(const struct engine *e, const struct qp *qp, cons
 static enum verdict check_flush(const struct engine *e, const struct qp *qp, const struct packet *p)
 {
 	u32 type = p->flush & 0xf, selectivity = p->flush >> 4 & 3;
-	const struct mr *mr = mr_find(&e->mrs, p->rkey);
+	const struct mr *mr = mr_find(e->mrs, p->rkey);
 	u32 access = (type & 1 ? MR_FLUSH_GLOBAL : 0) | (type & 2 ? MR_FLUSH_PERSISTENT : 0);
 
 	if (!access || type & ~3u || selectivity > 1)
@@ -142,7 +142,7 @@ static enum verdict check_flush(const struct engine *e, const struct qp *qp, con
 	if (selectivity == 1)
 		return check_access(e, qp, p->rkey, mr->iova, mr->length, access);
 	return p->dma_len ? check_access(e, qp, p->rkey, p->va, p->dma_len, access) :
-			    mr_translate(&e->mrs, qp->resp.pd, p->rkey, mr->iova, 0, access) ? ACCEPT : REMOTE_ACCESS;
+			    mr_translate(e->mrs, qp->resp.pd, p->rkey, mr->iova, 0, access) ? ACCEPT : REMOTE_ACCESS;
 }
 
 static enum verdict check_remote(struct engine *e, struct qp *qp, const struct packet *p)
@@ -161,7 +161,7 @@ static enum verdict check_remote(struct engine *e, struct qp *qp, const struct p
 	if (p->flags & OP_FLUSH)
 		return check_flush(e, qp, p);
 	/* only a type 2 window of this QP can be invalidated from afar */
-	return !(p->flags & OP_IETH) || mw_can_invalidate(&e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ? ACCEPT : REMOTE_ACCESS;
+	return !(p->flags & OP_IETH) || mw_can_invalidate(e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ? ACCEPT : REMOTE_ACCESS;
 }
 
 /* The READ or atomic that was taken n before the next one, n in 1 .. QP_MAX_RD_ATOMIC. */
@@ -212,8 +212,8 @@ bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, 
 
 	linear -= first;
 	frag -= skip - first;
-	return sge_scatter(&e->mrs, qp->resp.pd, recv->sge, recv->num_sge, offset, p->payload + first, linear) &&
-	       sge_scatter(&e->mrs, qp->resp.pd, recv->sge, recv->num_sge, offset + linear, from, frag);
+	return sge_scatter(e->mrs, qp->resp.pd, recv->sge, recv->num_sge, offset, p->payload + first, linear) &&
+	       sge_scatter(e->mrs, qp->resp.pd, recv->sge, recv->num_sge, offset + linear, from, frag);
 }
 
 void responder_complete(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
@@ -231,7 +231,7 @@ void responder_complete(struct engine *e, struct qp *qp, const struct packet *p,
 	cqe->vlan_tci = p->vlan_tci;
 	cq = qp->resp.recv_srq ? qp->resp.recv_srq->cq : qp->recv_cq;
 	engine_complete(e, cq, cqe, p->solicited);
-	if (unlikely(cq->overrun) && qp->xrc_target)
+	if (unlikely(cq_has_overrun(cq)) && qp->xrc_target)
 		e->overrun = qp->resp.overran = true;
 	qp->resp.seq.have_recv = false;
 	qp->resp.recv_srq = NULL;
@@ -268,7 +268,7 @@ static enum verdict execute_send(struct engine *e, struct qp *qp, const struct p
 		return RECV_BAD_LKEY;
 	seq->offset = offset + p->payload_len;
 	if (p->flags & OP_IETH)
-		mw_invalidate(&e->mrs, resp->pd, p->inv_rkey, qp->qpn);
+		mw_invalidate(e->mrs, resp->pd, p->inv_rkey, qp->qpn);
 	if (p->flags & OP_END || (unlikely(resp->tag_kind == TAG_MATCHED) && p->flags & OP_START))
 		complete_receive(e, qp, p, hint, seq->offset - resp->recv_skip, now_ns);
 	return ACCEPT;
@@ -285,7 +285,7 @@ static enum verdict execute_write(struct engine *e, struct qp *qp, const struct 
 
 	if (p->payload_len) {
 		/* each packet anew: the region may have gone since the first */
-		dst = mr_translate(&e->mrs, qp->resp.pd, rkey, va, p->payload_len, MR_REMOTE_WRITE);
+		dst = mr_translate(e->mrs, qp->resp.pd, rkey, va, p->payload_len, MR_REMOTE_WRITE);
 		if (!dst)
 			return REMOTE_ACCESS;
 		packet_copy_payload(p, 0, dst, p->payload_len);
@@ -333,7 +333,7 @@ static void execute_read(struct engine *e, struct qp *qp, const struct packet *p
 static void execute_atomic(struct engine *e, struct qp *qp, const struct packet *p)
 {
 	struct resp_resource *r = take_resource(qp, p);
-	_Atomic u64 *word = (_Atomic u64 *)mr_translate(&e->mrs, r->pd, p->rkey, p->va, sizeof(u64), MR_REMOTE_ATOMIC);
+	_Atomic u64 *word = (_Atomic u64 *)mr_translate(e->mrs, r->pd, p->rkey, p->va, sizeof(u64), MR_REMOTE_ATOMIC);
 	u64 original;
 
 	r->atomic = true;
@@ -358,7 +358,7 @@ static void execute_placement(struct engine *e, struct qp *qp, const struct pack
 	r->length = r->end = 0;
 	if (p->flags & OP_ATOMIC_WRITE) {
 		packet_copy_payload(p, 0, &value, sizeof(value));
-		word = (_Atomic u64 *)mr_translate(&e->mrs, r->pd, p->rkey, p->va, sizeof(u64), MR_REMOTE_WRITE);
+		word = (_Atomic u64 *)mr_translate(e->mrs, r->pd, p->rkey, p->va, sizeof(u64), MR_REMOTE_WRITE);
 		atomic_store(word, value);
 	}
 	atomic_thread_fence(memory_order_seq_cst);

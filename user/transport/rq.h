@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Receive queues: a QP's own and shared ones (SRQ), the same ring. The application posts (one producer at a time: its lock or its
- * promise), the engine takes, under its owner's lock.
+ * promise), the engine takes, under its owner's lock; from an SRQ on which several engines have QPs, under that one's lock as well.
  *
  *   application                                   engine
  *   rq_slot: load cons (acquire) for room         rq_take: load prod (acquire), copy the WQE out,
@@ -11,7 +11,9 @@
 #define TRANSPORT_RQ_H
 
 #include "mr.h"
+#include "spin.h"
 #include "types.h"
+#include "users.h"
 
 #define RQ_MAX_SGE 32
 
@@ -73,11 +75,15 @@ struct srq {
 	struct cq *cq;	   /* XRC and tag matching: where its receives complete */
 	struct tag_list *tags; /* tag matching, else NULL */
 	u32 limit;	   /* 0 = not armed; SRQ_LIMIT_REACHED fires once when fewer than this many are left */
-	u32 users;	   /* QPs on it */
+	struct users users; /* QPs on it */
+	struct spin lock;  /* of what changes in it while engines run, with shared */
+	bool shared;	   /* QPs of several engines are on it: changes with all of them held */
 	bool failed;	   /* its own CQ has overrun, and SRQ_ERR was reported */
-	u32 events;	   /* EVENT_* to report, with event_next: the engine's list */
-	struct srq *event_next;
-	bool event_queued;
+	struct srq_part {
+		struct srq *event_next;
+		u32 events;   /* EVENT_* to report */
+		bool event_queued;
+	} part[ENGINE_MAX]; /* what each engine has to report of it: nobody else looks at that */
 	void *owner;
 };
 

@@ -24,6 +24,9 @@ typedef int64_t s64;
 #define NSEC_PER_MSEC 1000000ull
 #define NSEC_PER_SEC  1000000000ull
 
+/* Engines that one device may have. */
+#define ENGINE_MAX 8
+
 #define CACHE_LINE 64
 #define cache_aligned __attribute__((aligned(CACHE_LINE)))
 

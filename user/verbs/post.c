@@ -239,7 +239,7 @@ int post_recv_op(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	err = rq_post(&qp->rq, &vqp->rq_lock, wr, bad_wr, &posted);
 	/* In ERR the engine flushes them, once it knows. The look at the state comes after rq_publish(): see there. */
 	if (posted && qp_state(qp) == QPS_ERR) {
-		engine_doorbell(vqp->engine, qp);
+		engine_doorbell(qp);
 		port_poll(vqp->port);
 	}
 	return err;
