@@ -6,7 +6,9 @@
 # makes, names them after this shell's pid, and takes away exactly those on any exit. It never touches another namespace.
 #
 #   netns_pair [MTU [QUEUES]]	A:va -- B:vb
-#   netns_chain [MTU]		A:va -- P:pa, P:pb -- B:vb, nothing forwards until a program in P does
+#   netns_chain [MTU [QUEUES]]	A:va -- P:pa, P:pb -- B:vb, nothing forwards until a program in P does
+#
+# QUEUES: receive and transmit queues of each interface; XROCE_TEST_QUEUES, or 1.
 #
 # Commands enter with nsenter --net: `ip netns exec` would hide /sys/fs/bpf behind a fresh sysfs.
 
@@ -147,7 +149,7 @@ netns_wait_ready() {
 }
 
 netns_pair() {
-	local mtu=${1:-4500} queues=${2:-1}
+	local mtu=${1:-4500} queues=${2:-${XROCE_TEST_QUEUES:-1}}
 	netns_add $NS_A
 	netns_add $NS_B
 	ip link add $IF_A mtu "$mtu" netns $NS_A numrxqueues "$queues" numtxqueues "$queues" type veth \
@@ -160,11 +162,13 @@ netns_pair() {
 # A forwarder copies packets as they are, so whole packets with whole checksums must reach it: no offloads.
 netns_chain() {
 	local mtu=${1:-4500} i
+	local queues=(numrxqueues "${2:-${XROCE_TEST_QUEUES:-1}}" numtxqueues "${2:-${XROCE_TEST_QUEUES:-1}}")
 	netns_add $NS_A
 	netns_add $NS_B
 	netns_add $NS_P
-	ip link add $IF_A mtu "$mtu" netns $NS_A type veth peer name pa mtu "$mtu" netns $NS_P &&
-		ip link add $IF_B mtu "$mtu" netns $NS_B type veth peer name pb mtu "$mtu" netns $NS_P || netns_die "cannot make a veth pair"
+	ip link add $IF_A mtu "$mtu" netns $NS_A "${queues[@]}" type veth peer name pa mtu "$mtu" netns $NS_P "${queues[@]}" &&
+		ip link add $IF_B mtu "$mtu" netns $NS_B "${queues[@]}" type veth peer name pb mtu "$mtu" netns $NS_P "${queues[@]}" ||
+		netns_die "cannot make a veth pair"
 	in_a ethtool -K $IF_A tx off tso off gso off gro off >/dev/null && in_b ethtool -K $IF_B tx off tso off gso off gro off >/dev/null ||
 		netns_die "cannot switch offloads off"
 	for i in pa pb; do
@@ -230,6 +234,8 @@ keep_maps() {
 	[ $kept -eq 4 ]
 }
 kept() { bpftool map dump pinned "$WORK/bpf/$1-$2" | field "$3"; }
+# kept_of TAG MAP KEY FIELD: of that element alone.
+kept_of() { bpftool map lookup pinned "$WORK/bpf/$1-$2" key "$3" 0 0 0 | field "$4"; }
 # RoCEv2 packets that XDP handed over, counted one by one.
 kept_packets() {
 	local redirected supers segments
