@@ -160,7 +160,8 @@ struct xroce_gid_key {
 	X(receive_short, "receive WQE too short (UD, UC)")                                             \
 	X(unexpected_response, "response that no outstanding request asked for")                       \
 	X(access, "remote access refused (UC)")                                                        \
-	X(multibuffer, "frame in more buffers than any packet of ours needs")
+	X(multibuffer, "frame in more buffers than any packet of ours needs")                          \
+	X(not_handed, "cut from a super-packet, for a QP at home in another shard")
 
 enum xroce_drop {
 #define X(name, text) XROCE_DROP_##name,
@@ -226,7 +227,9 @@ struct xroce_engine_stats {
 	__u64 tx_live_runs;	/* and for tx_live */
 	__u64 tx_gso;		/* frames that left through the packet socket, */
 	__u64 tx_gso_sends;	/* and in how many packets: super-packets, and frames alone */
-	__u64 unused[6];	/* each engine's in cache lines of their own; a further counter takes from here */
+	__u64 rx_handed;	/* frames for QPs that are at home in another shard: handed over to it */
+	__u64 qps_moved;	/* QPs that have moved here, where their packets arrive */
+	__u64 unused[4];	/* each engine's in cache lines of their own; a further counter takes from here */
 };
 _Static_assert(sizeof(struct xroce_engine_stats) % 64 == 0, "whole cache lines");
 

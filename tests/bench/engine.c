@@ -239,7 +239,7 @@ static bool carry(struct bench *b, u32 from, u64 *clock)
 	b->end[from].spent_ns += t1 - t;
 	for (u32 i = 0; i < n; i++)
 		batch[i] = (struct engine_frame){ .frame = { .data = frames[i], .len = len[i] } };
-	if (engine_input_batch(rx, batch, n, t1))
+	if (engine_input_batch(rx, batch, n, t1, NULL))
 		die("a packet was dropped");
 	*clock = now();
 	b->end[!from].spent_ns += *clock - t1;

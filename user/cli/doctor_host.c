@@ -19,7 +19,7 @@
 /* Packet memory of a port, which the kernel counts as locked. */
 static u64 packet_memory(u32 queues)
 {
-	return (u64)xsk_rx_frames(queues) * UMEM_CHUNK + (u64)XSK_TX_SLOTS * UMEM_TX_SLOT_BYTES;
+	return (u64)xsk_rx_frames(queues) * queues * UMEM_CHUNK + (u64)min_u32(queues, XROCE_MAX_SHARD) * XSK_TX_SLOTS * UMEM_TX_SLOT_BYTES;
 }
 
 static u64 effective_capabilities(void)

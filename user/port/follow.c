@@ -8,8 +8,10 @@
 static void lose(struct port *port)
 {
 	atomic_store(&port->gone, true);
-	engine_fail(port->engine);
-	pump_run(port);
+	for (u32 i = 0; i < port->num_shards; i++) {
+		engine_fail(port->shard[i].engine);
+		pump_run(&port->shard[i]);
+	}
 }
 
 static void follow(void *arg, const struct netdev *before, const struct netdev *now)

@@ -76,6 +76,22 @@ enum xdp_choice options_xdp(void)
 	return (enum xdp_choice)choice_of("XROCE_XDP", words, ARRAY_SIZE(words), &said);
 }
 
+u32 options_shards(void)
+{
+	const char *text = getenv("XROCE_SHARDS");
+	char *end;
+	unsigned long n;
+
+	if (!text || !*text)
+		return XROCE_MAX_SHARD;
+	n = strtoul(text, &end, 10);
+	if (*end || *text == '-' || n < 1 || n > XROCE_MAX_SHARD) {
+		fprintf(stderr, "xroce: XROCE_SHARDS=%s is not a number from 1 to %d; using %d\n", text, XROCE_MAX_SHARD, XROCE_MAX_SHARD);
+		n = XROCE_MAX_SHARD;
+	}
+	return (u32)n;
+}
+
 void options_read(const struct netdev *dev, struct engine_config *config)
 {
 	const char *ecn = getenv("XROCE_ECN");

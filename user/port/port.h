@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A port is one interface in use by this process: its XDP program and maps, UMEM and AF_XDP sockets, the engine, the lock around it
- * and the service thread. All contexts of a process that open the same interface share one port.
+ * A port is one interface in use by this process: its XDP program and maps, UMEM and AF_XDP sockets, and its shards: for each receive queue, up to XROCE_MAX_SHARD, an
+ * engine, the lock around it and a service thread. All contexts of a process that open the same interface share one port.
  *
  * Making a port (privileged, once) is apart from using one: port_make.c attaches and creates, everything else only uses descriptors
  * and mappings, so that they can come from a broker one day.
@@ -20,6 +20,7 @@ struct port_info {
 	bool zero_copy;
 	bool multibuffer;
 	u32 queues;
+	u32 shards;
 	u32 prog_id;
 	u32 path_mtu;	    /* largest, with what this port has */
 };
@@ -37,12 +38,15 @@ void port_put(struct port *port);
  */
 u32 port_preferred_mtu(const struct netdev *dev, u32 path_mtu);
 const struct port_info *port_info(const struct port *port);
+/* An engine of the port, by which all that its engines share is reached; XRC and tag matching are at home there. */
 struct engine *port_engine(struct port *port);
+/* Where a new QP is at home that completes on a vector; packets that arrive elsewhere will move it. */
+struct engine *port_engine_for(struct port *port, u32 vector);
 
-/* ---- the lock around the engine ---- */
+/* ---- the lock: of all the port's engines, for who makes, changes or ends an object ---- */
 /* What port_post() and port_poll_cq() put off has left on return. */
 void port_lock(struct port *port);
-/* Unlocks; first reports the engine's events, then runs what was left by those who found the lock taken. */
+/* Unlocks; first reports the engines' events, then runs what was left by those who found a lock taken. */
 void port_unlock(struct port *port);
 
 /* Nanoseconds, CLOCK_MONOTONIC. */
@@ -79,7 +83,7 @@ void port_unsteer(struct port *port, u32 qpn);
 
 /*
  * A CQ joins the arm-word map: cq->index is set. channel is what port_channel_create() made, or NULL. Returns 0 or -ENOSPC when
- * XROCE_MAX_CQ are in use, -errno where the thread of its completion vector cannot be started. cq->owner must be set: it is passed to the event
+ * XROCE_MAX_CQ are in use. cq->owner must be set: it is passed to the event
  * callbacks.
  */
 struct port_channel;
@@ -117,7 +121,7 @@ int port_channel_wait(struct port_channel *ch, bool block);
 void port_channel_settle(struct port_channel *ch);
 
 /*
- * Called with the port's lock held, for each event the engine reports but EVENT_QP_STATE (the port keeps the steering itself). The verbs layer
+ * Called with the lock of a shard held, for each event the engine reports but EVENT_QP_STATE (the port keeps the steering itself). The verbs layer
  * queues it on its channel or async list; it must not call back into the port but for port_channel_raise().
  */
 typedef void port_event_fn(const struct engine_event *event);

@@ -138,12 +138,14 @@ static int make_rings(const struct netdev *dev, struct port_made *m)
 {
 	int err = 0;
 
-	for (u32 v = 0; v < m->info.queues && !err; v++) {
-		m->vector_ring_fd[v] = wake_make_ring();
-		if (m->vector_ring_fd[v] < 0)
-			return failed(dev, "make a BPF ring buffer", m->vector_ring_fd[v]);
-		err = bpf_map_update_elem(m->channel_map_fd, &v, &m->vector_ring_fd[v], BPF_ANY);
+	for (u32 i = 0; i < m->info.shards && !err; i++) {
+		m->shard[i].ring_fd = wake_make_ring();
+		if (m->shard[i].ring_fd < 0)
+			return failed(dev, "make a BPF ring buffer", m->shard[i].ring_fd);
+		err = bpf_map_update_elem(m->channel_map_fd, &i, &m->shard[i].ring_fd, BPF_ANY);
 	}
+	for (u32 queue = 0; queue < m->info.queues; queue++)
+		m->vector[queue].ring = queue % m->info.shards;
 	return err ? failed(dev, "publish a BPF ring buffer", err) : 0;
 }
 
@@ -224,45 +226,75 @@ static int attach(const struct netdev *dev, struct port_made *m)
 	return 0;
 }
 
-static int open_sockets(const struct netdev *dev, struct port_made *m)
+/* Generic XDP sees all packets as the first queue's; and more engines than CPUs to run them on would be in each other's way. */
+static u32 shards_for(u32 queues, bool native)
 {
-	const u32 queues = dev->rx_queues > XROCE_MAX_QUEUE ? XROCE_MAX_QUEUE : dev->rx_queues ? dev->rx_queues : 1;
-	u64 features = 0;
+	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	u32 most = options_shards();
+
+	if (cpus > 0 && most > (u32)cpus)
+		most = (u32)cpus;
+	return native ? min_u32(queues, most) : 1;
+}
+
+/* The i-th of the shards has every shards-th of the queues. */
+static int open_sockets_of(const struct netdev *dev, struct port_made *m, u32 i, bool try_zero_copy)
+{
+	const u32 each = xsk_rx_frames(m->info.queues), step = m->info.shards;
+	struct shard_made *s = &m->shard[i];
 	int err;
 
-	err = umem_create(&m->umem, xsk_rx_frames(queues), XSK_TX_SLOTS);
+	err = umem_create(&s->umem, each * ((m->info.queues - i + step - 1) / step), XSK_TX_SLOTS);
 	if (err)
 		return failed(dev, "get memory for packets", err);
-	if (netdev_xdp_features(dev->ifindex, &features))
-		features = 0;
-	err = xsk_open(&m->xsks, &m->umem, dev->name, queues, m->info.native && features & NETDEV_XDP_XSK_ZEROCOPY);
+	err = xsk_open(&s->xsks, &s->umem, dev->name, i, step, m->info.queues, try_zero_copy);
 	if (err == -EBUSY) {
 		complain(dev, "another AF_XDP socket holds a receive queue; end its owner (`ss --xdp -p` may name it)");
 		return err;
 	}
 	if (err)
 		return failed(dev, "open AF_XDP sockets", err);
-	m->tx = tx_policy_open(dev, tx_xsk_open(&m->xsks, m->stats), m->xsks.zero_copy, m->stats);
-	if (!m->tx)
+	s->tx = tx_policy_open(dev, tx_xsk_open(&s->xsks, s->stats), s->xsks.zero_copy, i > 0, s->stats);
+	if (!s->tx)
 		return failed(dev, "get memory", -ENOMEM);
-	for (u32 queue = 0; queue < queues; queue++) {
-		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_xsk), &queue, &m->xsks.xsk[queue].fd, BPF_ANY);
+	for (u32 j = 0; j < s->xsks.count; j++) {
+		const u32 queue = xsk_queue(&s->xsks, j);
+
+		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_xsk), &queue, &s->xsks.xsk[j].fd, BPF_ANY);
 		if (err)
 			return failed(dev, "publish an AF_XDP socket", err);
 	}
-	m->info.queues = queues;
-	m->info.zero_copy = m->xsks.zero_copy;
-	m->info.multibuffer = m->xsks.multibuffer;
-	m->info.path_mtu = netdev_path_mtu(dev->mtu, m->xsks.multibuffer);
+	m->info.zero_copy &= s->xsks.zero_copy;
+	m->info.multibuffer &= s->xsks.multibuffer;
 	return 0;
+}
+
+static int open_sockets(const struct netdev *dev, struct port_made *m)
+{
+	u64 features = 0;
+	int err = 0;
+
+	m->info.queues = dev->rx_queues > XROCE_MAX_QUEUE ? XROCE_MAX_QUEUE : dev->rx_queues ? dev->rx_queues : 1;
+	m->info.shards = shards_for(m->info.queues, m->info.native);
+	m->info.zero_copy = m->info.multibuffer = true;
+	if (netdev_xdp_features(dev->ifindex, &features))
+		features = 0;
+	for (u32 i = 0; i < m->info.shards && !err; i++) {
+		m->shard[i].stats = &m->stats[i];
+		m->shard[i].drops = &m->drops[i];
+		err = open_sockets_of(dev, m, i, m->info.native && features & NETDEV_XDP_XSK_ZEROCOPY);
+	}
+	m->info.path_mtu = netdev_path_mtu(dev->mtu, m->info.multibuffer);
+	return err;
 }
 
 int port_make(const struct netdev *dev, struct port_made *m)
 {
 	int err;
 
-	*m = (struct port_made){ .holder_fd = -1, .link_fd = -1, .umem.fd = -1 };
-	memset(m->vector_ring_fd, -1, sizeof(m->vector_ring_fd));
+	*m = (struct port_made){ .holder_fd = -1, .link_fd = -1 };
+	for (u32 i = 0; i < XROCE_MAX_SHARD; i++)
+		m->shard[i].ring_fd = m->shard[i].umem.fd = -1;
 	raise_memlock();
 	err = hold(dev, m);
 	if (!err)
@@ -296,13 +328,16 @@ static void unmap(void *p, size_t bytes)
 static void close_everything(struct port_made *m)
 {
 	close_fd(&m->link_fd);
-	if (m->tx)
-		tx_close(m->tx);
-	m->tx = NULL;
-	xsk_close(&m->xsks);
-	umem_destroy(&m->umem);
-	for (u32 v = 0; v < XROCE_MAX_QUEUE; v++)
-		close_fd(&m->vector_ring_fd[v]);
+	for (u32 i = 0; i < XROCE_MAX_SHARD; i++) {
+		struct shard_made *s = &m->shard[i];
+
+		if (s->tx)
+			tx_close(s->tx);
+		s->tx = NULL;
+		xsk_close(&s->xsks);
+		umem_destroy(&s->umem);
+		close_fd(&s->ring_fd);
+	}
 	if (m->bpf)
 		xroce_bpf__destroy(m->bpf);
 	m->bpf = NULL;

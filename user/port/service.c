@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The service thread: it works on the port while the application does not, so that ACKs, READ responses and retransmissions leave
- * while the application computes or sleeps. It is completion vector 0's; those of other vectors (vector.c) follow its state. It uses no CPU while nothing happens.
+ * The service threads, one a shard: they work on the shard while the application does not, so that ACKs, READ responses and retransmissions leave
+ * while the application computes or sleeps. A thread uses no CPU while nothing happens. It raises the events of its completion vectors' CQs (vector.c).
  *
- *   WATCH    nobody drives the port. It sleeps on the sockets, and until the port's next deadline; then it serves.
+ *   WATCH    nobody drives the shard. It sleeps on the sockets, and until the shard's next deadline; then it serves.
  *   STANDBY  the application drives. It sleeps without the sockets, so that no packet wakes it:
  *            - while threads poll or post, for one tick; no sign of them in a whole tick: WATCH. The first tick is short, since a thread that
  *              came by to post once is gone again; ticks double while it stays.
@@ -11,17 +11,22 @@
  *
  * Who tells whom, so that nothing is left lying:
  *
- *   driven          moved by every call that drives the port; looked at here once a wake-up.
- *   sleepers        counted by port_channel_wait(). When the last one leaves, it sets asleep (below) and then runs the port once more.
- *   asleep          in xroce_vector, of each queue: stored by sleepers, cleared here, taken by XDP, which then writes to a ring. It covers the time between
- *                   the last sleeper's leaving and the end of the long tick.
- *   sleep_until_ns  stored here, full fence, then the deadline is read again. Who has run the port (and so moved the deadline) passes a full
+ *   driven          moved by every call that drives the shard; looked at here once a wake-up.
+ *   sleepers        of the port; counted by port_channel_wait(). When the last one leaves, it sets asleep (below) and then runs the shards once more.
+ *   asleep          in xroce_vector, for each queue: stored by sleepers, cleared here, taken by XDP, which then writes to this thread's ring. It covers the time
+ *                   between the last sleeper's leaving and the end of the long tick.
+ *   sleep_until_ns  stored here, full fence, then the deadline is read again. Who has run the shard (and so moved the deadline) passes a full
  *                   fence and reads it: if the deadline is sooner, it wakes this thread by control_fd. One of the two sees the other.
  */
 #define _GNU_SOURCE
+#include <bpf/libbpf.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "port_state.h"
@@ -38,9 +43,9 @@
 
 /* ---- what others call ---- */
 
-void service_driven(struct port *port)
+void service_driven(struct shard *sh)
 {
-	struct service *s = &port->service;
+	struct service *s = &sh->service;
 	u32 trust = atomic_load_explicit(&s->trust, memory_order_relaxed);
 
 	/* Two threads may store the same value: it has moved all the same. */
@@ -49,69 +54,93 @@ void service_driven(struct port *port)
 		atomic_store_explicit(&s->trust, trust + 1, memory_order_relaxed);
 }
 
-bool service_may_wait(struct port *port)
+void service_kick(struct shard *sh)
 {
-	struct service *s = &port->service;
+	const u64 one = 1;
+
+	/* syscall(): write() would be a cancellation point in any verb */
+	syscall(SYS_write, sh->service.control_fd, &one, sizeof(one));
+}
+
+static bool has_sleepers(const struct shard *sh)
+{
+	return atomic_load(&sh->port->sleepers) > 0;
+}
+
+bool service_may_wait(struct shard *sh)
+{
+	struct service *s = &sh->service;
 	u32 needed = atomic_load_explicit(&s->trust_needed, memory_order_relaxed);
 
-	if (atomic_load_explicit(&s->trust, memory_order_relaxed) < needed || atomic_load_explicit(&s->sleepers, memory_order_relaxed))
+	if (atomic_load_explicit(&s->trust, memory_order_relaxed) < needed ||
+	    atomic_load_explicit(&sh->port->sleepers, memory_order_relaxed))
 		return false;
 	/* in STANDBY without sleepers it is 0, and the next tick looks at resume_ns */
 	if (atomic_load(&s->sleep_until_ns) && atomic_exchange(&s->sleep_until_ns, 0))
-		vector_kick(&s->vector[0]);
+		service_kick(sh);
 	return true;
 }
 
-/* When this thread must see to the port at the latest. */
-static u64 due_ns(const struct port *port)
+/* When this thread must see to the shard at the latest. */
+static u64 due_ns(const struct shard *sh)
 {
-	u64 deadline_ns = port_deadline_ns(port);
-	bool slack = atomic_load(&port->service.sleepers) > 0 && deadline_ns < NSEC_NEVER - SLEEPERS_SLACK_NS;
+	u64 deadline_ns = shard_deadline_ns(sh);
+	bool slack = has_sleepers(sh) && deadline_ns < NSEC_NEVER - SLEEPERS_SLACK_NS;
 
 	return deadline_ns + (slack ? SLEEPERS_SLACK_NS : 0);
 }
 
-void service_nudge(struct port *port)
+void service_nudge(struct shard *sh)
 {
-	struct service *s = &port->service;
+	struct service *s = &sh->service;
 	u64 until_ns = atomic_load(&s->sleep_until_ns);
 
 	/* The exchange lets one of several be the one that pays for the system call. */
-	if (until_ns && due_ns(port) < until_ns && atomic_compare_exchange_strong(&s->sleep_until_ns, &until_ns, 0))
-		vector_kick(&s->vector[0]);
+	if (until_ns && due_ns(sh) < until_ns && atomic_compare_exchange_strong(&s->sleep_until_ns, &until_ns, 0))
+		service_kick(sh);
 }
 
-static void set_asleep(struct port *port)
+/* For all queues of the shard. */
+static void set_asleep(struct shard *sh, u32 asleep)
 {
-	for (u32 i = 0; i < port->made.info.queues; i++)
-		__atomic_store_n(&port->made.vector[i].asleep, 1, __ATOMIC_SEQ_CST);
+	const struct xsk_set *set = &sh->made->xsks;
+
+	for (u32 i = 0; i < set->count; i++)
+		__atomic_store_n(&sh->port->made.vector[xsk_queue(set, i)].asleep, asleep, __ATOMIC_SEQ_CST);
 }
 
-static void clear_asleep(struct port *port)
+static bool is_asleep(const struct shard *sh)
 {
-	for (u32 i = 0; i < port->made.info.queues; i++)
-		if (__atomic_load_n(&port->made.vector[i].asleep, __ATOMIC_RELAXED))
-			__atomic_store_n(&port->made.vector[i].asleep, 0, __ATOMIC_SEQ_CST);
+	const struct xsk_set *set = &sh->made->xsks;
+	u32 asleep = 0;
+
+	for (u32 i = 0; i < set->count; i++)
+		asleep |= __atomic_load_n(&sh->port->made.vector[xsk_queue(set, i)].asleep, __ATOMIC_RELAXED);
+	return asleep;
 }
 
 void service_sleeper_enter(struct port *port)
 {
-	if (atomic_fetch_add(&port->service.sleepers, 1) == 0)
-		clear_asleep(port);
+	if (atomic_fetch_add(&port->sleepers, 1) == 0)
+		for (u32 i = 0; i < port->num_shards; i++)
+			set_asleep(&port->shard[i], 0);
 }
 
 void service_sleeper_leave(struct port *port)
 {
-	service_driven(port);
-	if (atomic_fetch_sub(&port->service.sleepers, 1) == 1)
-		set_asleep(port);
+	for (u32 i = 0; i < port->num_shards; i++)
+		service_driven(&port->shard[i]);
+	if (atomic_fetch_sub(&port->sleepers, 1) == 1)
+		for (u32 i = 0; i < port->num_shards; i++)
+			set_asleep(&port->shard[i], 1);
 }
 
 /* ---- the thread ---- */
 
-bool service_serve(struct port *port, struct vector *v, u64 driven)
+/* Run the shard until it has been idle for a while, or the application comes. */
+static void serve(struct shard *sh, u64 driven)
 {
-	struct service *s = &port->service;
+	struct service *s = &sh->service;
 	u64 idle_since_ns = 0;
 	bool moved;
 
@@ -119,10 +148,10 @@ bool service_serve(struct port *port, struct vector *v, u64 driven)
 		u64 now_ns;
 
 		if (atomic_load_explicit(&s->driven, memory_order_relaxed) != driven)
-			return false;
-		port_lock(port);
-		moved = pump_run(port);
-		port_unlock_for(port, v->number);
+			return;
+		shard_lock(sh);
+		moved = pump_run(sh);
+		shard_unlock(sh, sh->number);
 		if (moved) {
 			idle_since_ns = 0;
 			continue;
@@ -130,10 +159,9 @@ bool service_serve(struct port *port, struct vector *v, u64 driven)
 		now_ns = port_now_ns();
 		if (!idle_since_ns)
 			idle_since_ns = now_ns;
-		if (now_ns - idle_since_ns >= v->spin_ns)
-			break;
+		if (now_ns - idle_since_ns >= s->spin_ns)
+			return;
 	}
-	return true;
 }
 
 static struct timespec until(u64 then_ns)
@@ -144,103 +172,121 @@ static struct timespec until(u64 then_ns)
 	return (struct timespec){ .tv_sec = (time_t)(left_ns / NSEC_PER_SEC), .tv_nsec = (long)(left_ns % NSEC_PER_SEC) };
 }
 
-/* Sleep as the state at the head of this file says; then take in what came. */
-static void doze(struct port *port, bool standby, u64 tick_ns)
+/* It slept that long for want of packets: adapts how long it spins before the next time. */
+static void adapt_spin(struct service *s, u64 slept_ns)
 {
-	struct service *s = &port->service;
-	struct vector *v = &s->vector[0];
-	struct pollfd fds[VECTOR_FDS + XROCE_MAX_QUEUE];
-	const bool sleepers = standby && atomic_load(&s->sleepers) > 0;
+	/* a sleep that was shorter than the longest spin would better have been a spin; a longer one, and the spin before it was for nothing */
+	s->spin_ns = slept_ns < s->spin_max_ns ? min_u64(2 * s->spin_ns + slept_ns, s->spin_max_ns) : s->spin_ns / 2;
+}
+
+/* What woke it, but for the sockets: kicks and XDP's records. */
+static void take_wakeup(struct service *s, const struct pollfd fds[2])
+{
+	u64 count;
+
+	if (fds[0].revents & POLLNVAL)
+		atomic_store(&s->stop, true); /* the application closed descriptors that are not its own: better still than spinning */
+	else if (fds[0].revents)
+		(void)!read(s->control_fd, &count, sizeof(count));
+	if (fds[1].revents & POLLIN)
+		ring_buffer__consume(s->ring);
+}
+
+/* Sleep as the state at the head of this file says; then take in what came. */
+static void doze(struct shard *sh, bool standby, u64 tick_ns)
+{
+	struct service *s = &sh->service;
+	const struct xsk_set *set = &sh->made->xsks;
+	struct pollfd fds[2 + XROCE_MAX_QUEUE] = { { .fd = s->control_fd, .events = POLLIN },
+						   { .fd = ring_buffer__epoll_fd(s->ring), .events = POLLIN } };
+	const bool sleepers = standby && has_sleepers(sh);
 	const u64 since_ns = port_now_ns();
 	u64 until_ns = standby ? since_ns + (sleepers ? LONG_TICK_NS : tick_ns) : NSEC_NEVER;
 	struct timespec timeout;
-	nfds_t n = VECTOR_FDS;
+	nfds_t n = 2;
 	bool woken;
 
-	vector_sleep_on(v, fds);
-	if (!sleepers)
-		clear_asleep(port);
+	if (!sleepers && is_asleep(sh))
+		set_asleep(sh, 0);
 	if (!standby || sleepers) {
-		until_ns = min_u64(until_ns, due_ns(port));
+		until_ns = min_u64(until_ns, due_ns(sh));
 		atomic_store(&s->sleep_until_ns, until_ns);
 		atomic_thread_fence(memory_order_seq_cst);
 		/* Published: look again at what it was made of. */
-		if (due_ns(port) < until_ns || (sleepers && !atomic_load(&s->sleepers)))
+		if (due_ns(sh) < until_ns || (sleepers && !has_sleepers(sh)))
 			goto awake;
 	}
-	if (!standby && !atomic_load(&port->gone))
-		for (u32 i = 0; i < port->made.xsks.count; i++)
-			if (i == 0 || !atomic_load(&s->vector[i].started))
-				fds[n++] = (struct pollfd){ .fd = port->made.xsks.xsk[i].fd, .events = POLLIN };
+	if (!standby && !atomic_load(&sh->port->gone))
+		for (u32 i = 0; i < set->count; i++)
+			fds[n++] = (struct pollfd){ .fd = set->xsk[i].fd, .events = POLLIN };
 	timeout = until(until_ns);
 	woken = ppoll(fds, n, until_ns == NSEC_NEVER ? NULL : &timeout, NULL) > 0;
 	if (!standby)
-		vector_slept(v, port_now_ns() - since_ns);
-	if (!woken)
-		goto awake;
-
-	vector_take_wakeup(v, fds);
+		adapt_spin(s, port_now_ns() - since_ns);
+	if (woken)
+		take_wakeup(s, fds);
 awake:
 	atomic_store(&s->sleep_until_ns, 0);
 }
 
-/* The threads of the other vectors watch their sockets when this one does. */
-static void watch(struct port *port, bool watching, u64 driven)
+/* Nobody has driven the shard since the last look, nor is at it now. Who has left work to a next call that did not come is not trusted with that. */
+static bool is_deserted(struct shard *sh)
 {
-	struct service *s = &port->service;
+	struct service *s = &sh->service;
 
-	atomic_store(&s->watch_driven, driven);
-	if (atomic_exchange(&s->watching, watching) != watching && watching)
-		vectors_kick(port, 1);
-}
-
-/* Nobody has driven the port since the last look, nor is at it now. Who has left work to a next call that did not come is not trusted with that. */
-static bool is_deserted(struct port *port)
-{
-	struct service *s = &port->service;
-
-	if (pthread_mutex_trylock(&port->lock))
+	if (pthread_mutex_trylock(&sh->lock))
 		return false;
-	if (port->owes || atomic_load_explicit(&port->put_off, memory_order_relaxed)) {
+	if (sh->owes || atomic_load_explicit(&sh->put_off, memory_order_relaxed)) {
 		atomic_store_explicit(&s->trust, 0, memory_order_relaxed);
 		atomic_store_explicit(&s->trust_needed, min_u32(2 * s->trust_needed, TRUST_MAX), memory_order_relaxed);
 	}
-	port_unlock_for(port, 0);
+	shard_unlock(sh, sh->number);
 	return true;
+}
+
+/* It keeps the numbers of all its vectors in the map. */
+static void enter(struct shard *sh)
+{
+	struct port *port = sh->port;
+	char name[16];
+
+	if (sh->number)
+		snprintf(name, sizeof(name), "xroce/%.7s/%u", port->dev.name, sh->number % 10);
+	else
+		snprintf(name, sizeof(name), "xroce/%.9s", port->dev.name);
+	pthread_setname_np(pthread_self(), name);
+	for (u32 v = sh->number; v < port->made.info.queues; v += port->num_shards)
+		port->made.vector[v].tid = (u32)syscall(SYS_gettid);
 }
 
 static void *service_main(void *arg)
 {
-	struct vector *v = arg;
-	struct port *port = v->port;
-	struct service *s = &port->service;
+	struct shard *sh = arg;
+	struct service *s = &sh->service;
 	bool look_soon = false;
 	u64 last_driven = 0;
-	char name[16];
 
-	snprintf(name, sizeof(name), "xroce/%.9s", port->dev.name);
-	vector_enter(v, name);
+	enter(sh);
 	while (!atomic_load(&s->stop)) {
 		u64 driven = atomic_load_explicit(&s->driven, memory_order_relaxed);
-		bool sleepers = atomic_load(&s->sleepers) > 0;
-		bool standby = driven != last_driven || sleepers || !is_deserted(port);
+		bool sleepers = has_sleepers(sh);
+		bool standby = driven != last_driven || sleepers || !is_deserted(sh);
 
 		if (look_soon && standby && s->trust_needed > TRUST_MIN)
 			atomic_store_explicit(&s->trust_needed, s->trust_needed - 1, memory_order_relaxed);
 
 		last_driven = driven;
-		watch(port, !standby, driven);
 		if (!standby) {
 			s->tick_ns = TICK_MIN_NS;
-			service_serve(port, v, driven);
-		} else if (due_ns(port) <= port_now_ns() && sleepers) {
-			pthread_mutex_lock(&port->lock); /* not port_lock(), which may run it as well */
-			pump_run(port);
-			port_unlock_for(port, 0);
+			serve(sh, driven);
+		} else if ((due_ns(sh) <= port_now_ns() && sleepers) || vector_waits(sh->port)) {
+			pthread_mutex_lock(&sh->lock); /* not shard_lock(), which may run it as well */
+			pump_run(sh);
+			shard_unlock(sh, sh->number);
 		}
 		/* something waits for the application's next call: see soon whether that comes */
-		look_soon = standby && !sleepers && !look_soon && due_ns(port) <= port_now_ns();
-		doze(port, standby, look_soon ? TICK_MIN_NS : s->tick_ns);
+		look_soon = standby && !sleepers && !look_soon && due_ns(sh) <= port_now_ns();
+		doze(sh, standby, look_soon ? TICK_MIN_NS : s->tick_ns);
 		if (standby && !look_soon)
 			s->tick_ns = min_u64(2 * s->tick_ns, TICK_MAX_NS);
 	}
@@ -266,24 +312,121 @@ static u64 spin_from_environment(void)
 	return us * NSEC_PER_USEC;
 }
 
+/* XROCE_VECTOR_CPUS is a list of CPUs, by shard; else the CPU of the first queue's interrupts, on interfaces with several queues. -1: any. */
+static int cpu_of(const struct shard *sh)
+{
+	const char *text = getenv("XROCE_VECTOR_CPUS");
+	char *end;
+	long cpu = -1;
+
+	if (!text || !*text)
+		return sh->port->made.info.queues > 1 ? netdev_queue_cpu(sh->port->ifindex, sh->number) : -1;
+	for (u32 i = 0; i <= sh->number; i++, text = end + (*end == ',')) {
+		cpu = strtol(text, &end, 10);
+		if (end == text || (*end && *end != ',') || cpu < 0 || cpu >= CPU_SETSIZE) {
+			if (*text)
+				fprintf(stderr, "xroce: XROCE_VECTOR_CPUS=%s is not a list of CPUs, by vector\n", getenv("XROCE_VECTOR_CPUS"));
+			return -1;
+		}
+	}
+	return (int)cpu;
+}
+
+/* Where the thread may not run there, it runs anywhere. */
+static void pin(const struct shard *sh)
+{
+	int cpu = cpu_of(sh);
+	cpu_set_t set;
+
+	if (cpu < 0)
+		return;
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	pthread_setaffinity_np(sh->service.thread, sizeof(set), &set);
+}
+
+static int ignore_record(void *arg, void *data, size_t len)
+{
+	return 0;
+}
+
+static void close_descriptors(struct service *s)
+{
+	if (s->ring)
+		ring_buffer__free(s->ring);
+	if (s->control_fd >= 0)
+		close(s->control_fd);
+	s->ring = NULL;
+	s->control_fd = -1;
+}
+
+/* The application's signals are for its own threads. */
+static int start_thread(struct shard *sh)
+{
+	sigset_t all, before;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &before);
+	err = -pthread_create(&sh->service.thread, NULL, service_main, sh);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
+
+static int start(struct shard *sh)
+{
+	struct service *s = &sh->service;
+	int err;
+
+	s->ring = ring_buffer__new(sh->made->ring_fd, ignore_record, NULL, NULL);
+	if (!s->ring)
+		return -errno;
+	err = start_thread(sh);
+	if (err)
+		return err;
+	s->started = true;
+	pin(sh);
+	return 0;
+}
+
 int service_start(struct port *port)
 {
-	struct service *s = &port->service;
+	const u64 spin_max_ns = spin_from_environment();
+	int err = 0;
 
-	s->spin_max_ns = spin_from_environment();
-	atomic_store(&s->trust_needed, TRUST_MIN);
-	s->tick_ns = TICK_MIN_NS;
-	return vector_start(port, 0, service_main);
+	/* All can be kicked before the first one starts. */
+	for (u32 i = 0; i < port->num_shards && !err; i++) {
+		struct service *s = &port->shard[i].service;
+
+		s->spin_max_ns = s->spin_ns = spin_max_ns;
+		s->tick_ns = TICK_MIN_NS;
+		atomic_store(&s->trust_needed, TRUST_MIN);
+		s->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		err = s->control_fd < 0 ? -errno : 0;
+	}
+	for (u32 i = 0; i < port->num_shards && !err; i++)
+		err = start(&port->shard[i]);
+	return err;
 }
 
 void service_stop(struct port *port)
 {
-	atomic_store(&port->service.stop, true);
-	vectors_kick(port, 0);
-	vectors_end(port, true);
+	for (u32 i = 0; i < port->num_shards; i++)
+		atomic_store(&port->shard[i].service.stop, true);
+	for (u32 i = 0; i < port->num_shards; i++)
+		if (port->shard[i].service.started)
+			service_kick(&port->shard[i]);
+	/* One that still runs may kick another. */
+	for (u32 i = 0; i < port->num_shards; i++)
+		if (port->shard[i].service.started)
+			pthread_join(port->shard[i].service.thread, NULL);
+	service_abandon(port);
 }
 
 void service_abandon(struct port *port)
 {
-	vectors_end(port, false);
+	for (u32 i = 0; i < port->num_shards; i++) {
+		port->shard[i].service.started = false;
+		close_descriptors(&port->shard[i].service);
+	}
 }

@@ -4,7 +4,7 @@
  * redirection (tx_redirect.c) and super-packets (tx_gso.c). Others join by filling in these functions.
  *
  * The pump asks for the room, takes frames, has the engine write them, and commits each or gives it back; tx_flush() ends the batch.
- * Under the port's lock.
+ * Under the lock of the shard that it is of.
  */
 #ifndef PORT_TX_H
 #define PORT_TX_H
@@ -72,8 +72,8 @@ struct tx *tx_xsk_open(struct xsk_set *s, struct xroce_engine_stats *stats);
 struct netdev;
 /*
  * The maker that chooses among all ways that the interface and the kernel have (tx_policy.c), of which xsk is one. Owns xsk from here on; returns xsk
- * itself where there is no other, and says why on standard error if that is a surprise. NULL only for NULL.
+ * itself where there is no other, and says why on standard error, unless quiet, if that is a surprise. NULL only for NULL.
  */
-struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, bool zero_copy, struct xroce_engine_stats *stats);
+struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, bool zero_copy, bool quiet, struct xroce_engine_stats *stats);
 
 #endif

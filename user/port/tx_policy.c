@@ -33,6 +33,7 @@ struct tx_policy {
 	struct tx_portion portion; /* of what is redirected; the interface takes nothing while there is no redirection */
 	struct tx_gso gso;
 	bool can_redirect, can_gso; /* these have been made */
+	bool quiet;		/* of what cannot be made, another has told */
 	struct xroce_engine_stats *stats;
 	enum tx_choice choice;
 	bool pooled;		/* frames are taken from frame[]; else from the AF_XDP socket */
@@ -292,9 +293,9 @@ static const struct tx_ops ops = {
 };
 
 /* A way that cannot be had. Returns false. */
-static bool miss(const struct netdev *dev, const char *way, const char *why, int err)
+static bool miss(const struct tx_policy *t, const struct netdev *dev, const char *way, const char *why, int err)
 {
-	if (!getenv("XROCE_QUIET"))
+	if (!t->quiet && !getenv("XROCE_QUIET"))
 		fprintf(stderr, "xroce: %s: sending without %s, which is slower: %s: %s\n", dev->name, way, why, strerror(-err));
 	return false;
 }
@@ -309,7 +310,7 @@ static bool open_redirection(struct tx_policy *t, const struct netdev *dev)
 		if (err)
 			tx_portion_close(&t->portion);
 	}
-	return err ? miss(dev, "XDP redirection", why, err) : true;
+	return err ? miss(t, dev, "XDP redirection", why, err) : true;
 }
 
 static bool open_gso(struct tx_policy *t, const struct netdev *dev)
@@ -317,7 +318,7 @@ static bool open_gso(struct tx_policy *t, const struct netdev *dev)
 	const char *why;
 	int err = tx_gso_open(&t->gso, dev->ifindex, &why);
 
-	return err ? miss(dev, "UDP segmentation offload", why, err) : true;
+	return err ? miss(t, dev, "UDP segmentation offload", why, err) : true;
 }
 
 /* False: there is only AF_XDP, and nothing is left behind. */
@@ -335,10 +336,10 @@ static bool open_ways(struct tx_policy *t, const struct netdev *dev)
 	if (t->frame)
 		return true;
 	tx_gso_close(&t->gso);
-	return miss(dev, "UDP segmentation offload", "getting memory", -ENOMEM);
+	return miss(t, dev, "UDP segmentation offload", "getting memory", -ENOMEM);
 }
 
-struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, bool zero_copy, struct xroce_engine_stats *stats)
+struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, bool zero_copy, bool quiet, struct xroce_engine_stats *stats)
 {
 	enum tx_choice choice = options_tx();
 	struct tx_policy *t;
@@ -352,6 +353,7 @@ struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, bool zero_co
 	t->xsk = xsk;
 	t->stats = stats;
 	t->choice = choice;
+	t->quiet = quiet;
 	if (!open_ways(t, dev)) {
 		free(t);
 		return xsk;

@@ -13,7 +13,7 @@
  * receive frames, and written in one piece into a slot, from which it leaves as two descriptors. Both lists are last in, first out, and the
  * whole is small, because what limits AF_XDP at large frames is the cache.
  *
- * All functions are called under the port's lock.
+ * A shard has one of its own: all functions are called under its lock.
  */
 #ifndef PORT_UMEM_H
 #define PORT_UMEM_H
@@ -54,6 +54,13 @@ u64 umem_rx_take(struct umem *u);
 u8 *umem_rx_received(struct umem *u, u64 addr, u32 len);
 /* The frame of a descriptor that umem_rx_received() accepted is done with. */
 void umem_rx_release(struct umem *u, u64 addr);
+/* The same for a packet, in one or two frames. */
+static inline void umem_rx_release_frame(struct umem *u, const struct rx_frame *frame)
+{
+	umem_rx_release(u, (u64)(frame->data - u->area));
+	if (frame->frag)
+		umem_rx_release(u, (u64)(frame->frag - u->area));
+}
 
 /* A slot of UMEM_TX_SLOT_BYTES, or NULL. */
 u8 *umem_tx_take(struct umem *u);

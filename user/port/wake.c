@@ -6,7 +6,7 @@
  * xroce_cq is for XDP, which takes it when a packet will complete work, and writes a record that wakes the channel: a hint that makes
  * somebody run the engine, no more.
  *
- *   application                 XDP                          engine, under the port's lock
+ *   application                 XDP                          engine, under a shard's lock
  *   store cq->armed             take the word, non-zero:     take cq->armed, non-zero: report the event;
  *   store the word (full        write the record, wake       wake_taken(): clear the word, then look at cq->armed again:
  *   barriers both)                                           armed anew meanwhile: set the word again
@@ -97,6 +97,17 @@ static void arm_shared(const struct port *port, const struct cq *cq, u32 want)
 		arm_word(word_of(port, cq), want);
 }
 
+/* One by one: of each shard whose engine may have pushed to the CQ. */
+static void let_turns_end(struct port *port, const struct cq *cq)
+{
+	for (u32 shards = cq_engines(cq) | !cq_engines(cq); shards; shards &= shards - 1) {
+		struct shard *s = &port->shard[__builtin_ctz(shards)];
+
+		shard_lock(s);
+		shard_unlock(s, REPORT_ANY);
+	}
+}
+
 void port_cq_arm(struct port *port, struct cq *cq, bool solicited_only)
 {
 	u32 disarmed = CQ_DISARMED;
@@ -105,10 +116,8 @@ void port_cq_arm(struct port *port, struct cq *cq, bool solicited_only)
 	 * Completions have come since the last arming, and their event may be on its way still: whoever runs the engine takes the word once for all that
 	 * a call pushes, and reports a CQ's event once for all calls of its turn. It is due whatever is armed now: let that turn end.
 	 */
-	if (cq_next_index(cq) != atomic_load_explicit(&cq->armed_at, memory_order_relaxed)) {
-		port_lock(port);
-		port_unlock(port);
-	}
+	if (cq_next_index(cq) != atomic_load_explicit(&cq->armed_at, memory_order_relaxed))
+		let_turns_end(port, cq);
 	atomic_store_explicit(&cq->armed_at, cq_next_index(cq), memory_order_relaxed);
 	if (solicited_only)
 		atomic_compare_exchange_strong(&cq->armed, &disarmed, CQ_ARMED_SOLICITED);
@@ -132,7 +141,7 @@ void wake_taken(struct port *port, struct cq *cq)
 void port_cq_moderate(struct port *port, struct cq *cq, u32 count, u64 period_ns)
 {
 	port_lock(port);
-	engine_cq_moderate(port->engine, cq, count, period_ns);
+	engine_cq_moderate(port_engine(port), cq, count, period_ns);
 	if (port->made.cq[cq->index].channel)
 		wake_taken(port, cq);
 	port_unlock(port);
@@ -280,11 +289,11 @@ int port_cq_add(struct port *port, struct cq *cq, struct port_channel *ch, u32 v
 
 	/* The interface may have fewer queues now than when it was listed. */
 	vector %= port->made.info.queues;
-	err = vector_use(port, vector);
-	if (!err && ch)
+	if (ch) {
 		err = join_channel(ch, port);
-	if (err)
-		return err;
+		if (err)
+			return err;
+	}
 	err = take_index(port, cq, ch, vector);
 	if (err) {
 		if (ch)
@@ -305,7 +314,7 @@ void port_cq_remove(struct port *port, struct cq *cq)
 	struct port_channel *ch;
 
 	port_lock(port);
-	engine_cq_forget(port->engine, cq);
+	engine_cq_forget(port_engine(port), cq);
 	port_unlock(port);
 	__atomic_store_n(&shared->armed, XROCE_CQ_DISARMED, __ATOMIC_RELAXED);
 	__atomic_store_n(&shared->channel, 0, __ATOMIC_RELEASE);
@@ -405,6 +414,13 @@ static bool rearm(struct port *port, const u32 *record, u32 n)
 	return any;
 }
 
+/* A packet may have come by any queue. */
+static void run_shards(struct port *port)
+{
+	for (u32 i = 0; i < port->num_shards; i++)
+		shard_run(&port->shard[i]);
+}
+
 /*
  * Take the records and run the engine, waiting for the lock: whoever holds it may have looked before the packet came. Returns true if the
  * caller should look for events before it sleeps.
@@ -414,22 +430,26 @@ static bool run(struct port_channel *ch, struct port *port)
 	u32 record[RECORDS_MAX];
 	u32 n = consume(ch, record);
 
-	port_lock(port);
-	port_run_locked(port);
+	run_shards(port);
 	if (n && rearm(port, record, n))
-		port_run_locked(port);
-	port_unlock(port);
+		run_shards(port);
 	return n > 0;
 }
 
 /* What to sleep on for packets; nothing once none can come. */
 static nfds_t add_sockets(const struct port *port, struct pollfd *fds)
 {
+	nfds_t n = 0;
+
 	if (atomic_load(&((struct port *)port)->gone))
 		return 0;
-	for (u32 i = 0; i < port->made.xsks.count; i++)
-		fds[i] = (struct pollfd){ .fd = port->made.xsks.xsk[i].fd, .events = POLLIN };
-	return port->made.xsks.count;
+	for (u32 i = 0; i < port->num_shards; i++) {
+		const struct xsk_set *set = &port->made.shard[i].xsks;
+
+		for (u32 j = 0; j < set->count; j++)
+			fds[n++] = (struct pollfd){ .fd = set->xsk[j].fd, .events = POLLIN };
+	}
+	return n;
 }
 
 /*
@@ -446,20 +466,16 @@ static void run_for_records(struct port_channel *ch, struct port *port, bool alw
 
 	if (!n && !always)
 		return;
-	port_lock(port);
-	port_run_locked(port);
+	run_shards(port);
 	if (n && rearm(port, record, n)) {
-		port_run_locked(port);
+		run_shards(port);
 		early = rearm(port, record, n);
 	}
-	port_unlock(port);
 	if (!early)
 		return;
 	/* by syscall(): no cancellation point, the caller may have an event in hand */
 	syscall(SYS_ppoll, fds, add_sockets(port, fds), &moment, NULL, 0);
-	port_lock(port);
-	port_run_locked(port);
-	port_unlock(port);
+	run_shards(port);
 }
 
 static struct port *port_of(struct port_channel *ch)

@@ -42,7 +42,7 @@ u32 xsk_rx_frames(u32 queues)
 
 	while (each * queues > RX_FRAMES_TOTAL && each > RX_FRAMES_A_QUEUE_MIN)
 		each /= 2;
-	return each * queues;
+	return each;
 }
 
 /*
@@ -81,7 +81,7 @@ static int make_kernel_umem(struct xsk_set *s, u32 fill_size)
 				&config);
 }
 
-static int open_one(struct xsk_set *s, u32 queue, const char *ifname, u32 ring_size, u16 bind_flags)
+static int open_one(struct xsk_set *s, u32 i, const char *ifname, u32 ring_size, u16 bind_flags)
 {
 	const struct xsk_socket_config config = {
 		.rx_size = ring_size,
@@ -89,11 +89,11 @@ static int open_one(struct xsk_set *s, u32 queue, const char *ifname, u32 ring_s
 		.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD,
 		.bind_flags = bind_flags,
 	};
-	struct xsk *x = &s->xsk[queue];
+	struct xsk *x = &s->xsk[i];
 	const int budget = XSK_TX_BUDGET, buffer = XSK_SEND_BUFFER;
 	int err;
 
-	err = xsk_socket__create_shared(&x->socket, ifname, queue, s->kernel_umem, &x->rx, &x->tx, &x->fill, &x->completion,
+	err = xsk_socket__create_shared(&x->socket, ifname, xsk_queue(s, i), s->kernel_umem, &x->rx, &x->tx, &x->fill, &x->completion,
 					&config);
 	if (err) {
 		x->socket = NULL;
@@ -117,8 +117,8 @@ static int open_all(struct xsk_set *s, const char *ifname, u16 bind_flags)
 		return err;
 	}
 	fcntl(xsk_umem__fd(s->kernel_umem), F_SETFD, FD_CLOEXEC);
-	for (u32 queue = 0; queue < s->count; queue++) {
-		err = open_one(s, queue, ifname, each, bind_flags);
+	for (u32 i = 0; i < s->count; i++) {
+		err = open_one(s, i, ifname, each, bind_flags);
 		if (err)
 			return err;
 	}
@@ -127,9 +127,9 @@ static int open_all(struct xsk_set *s, const char *ifname, u16 bind_flags)
 
 static void close_all(struct xsk_set *s)
 {
-	for (u32 queue = s->count; queue-- > 0;)
-		if (s->xsk[queue].socket)
-			xsk_socket__delete(s->xsk[queue].socket);
+	for (u32 i = s->count; i-- > 0;)
+		if (s->xsk[i].socket)
+			xsk_socket__delete(s->xsk[i].socket);
 	/* Unmaps the first fill and completion ring if no socket took them: their structs must still be whole. */
 	if (s->kernel_umem)
 		xsk_umem__delete(s->kernel_umem);
@@ -152,13 +152,14 @@ static int open_when_free(struct xsk_set *s, const char *ifname, u16 bind_flags)
 	}
 }
 
-int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 queues, bool try_zero_copy)
+int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first, u32 step, u32 queues, bool try_zero_copy)
 {
 	/* Multi-buffer before zero-copy: without it the path MTU halves. */
 	static const u16 modes[] = { XDP_ZEROCOPY | XDP_USE_SG, XDP_COPY | XDP_USE_SG, XDP_ZEROCOPY, XDP_COPY };
 	int err = -EOPNOTSUPP;
 
-	*s = (struct xsk_set){ .umem = umem, .count = queues, .xsk = calloc(queues, sizeof(*s->xsk)) };
+	*s = (struct xsk_set){ .umem = umem, .first = first, .step = step, .count = (queues - first + step - 1) / step };
+	s->xsk = calloc(s->count, sizeof(*s->xsk));
 	if (!s->xsk)
 		return -ENOMEM;
 	for (u32 i = 0; i < ARRAY_SIZE(modes); i++) {
@@ -168,9 +169,9 @@ int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 queue
 		if (err == 0) {
 			s->zero_copy = modes[i] & XDP_ZEROCOPY;
 			s->multibuffer = modes[i] & XDP_USE_SG;
-			for (u32 queue = 0; queue < queues; queue++) {
-				s->xsk[queue].owed = umem->rx_frames / queues;
-				fill(s, &s->xsk[queue]);
+			for (u32 j = 0; j < s->count; j++) {
+				s->xsk[j].owed = umem->rx_frames / s->count;
+				fill(s, &s->xsk[j]);
 			}
 			return 0;
 		}
@@ -193,16 +194,19 @@ void xsk_close(struct xsk_set *s)
 struct batch {
 	struct engine_frame frame[XSK_RX_BATCH];
 	struct xroce_rx_cqe hint[XSK_RX_BATCH];
-	u64 used[XSK_RX_BATCH + SEGMENTS_PARTS_MAX]; /* a packet may have begun before */
+	u64 used[XSK_RX_BATCH + SEGMENTS_PARTS_MAX]; /* but those of the frames; a packet may have begun before */
 	u32 n, num_used;
 	xsk_rx_fn *fn;
 	void *arg;
 };
 
-static void hand_over(struct batch *b)
+static void hand_over(struct xsk_set *s, struct batch *b)
 {
 	if (b->n)
-		b->fn(b->arg, b->frame, b->n);
+		b->fn(b->arg, b->frame, b->n, true);
+	for (u32 i = 0; i < b->n; i++)
+		if (likely(b->frame[i].frame.data != NULL))
+			umem_rx_release_frame(s->umem, &b->frame[i].frame);
 	b->n = 0;
 }
 
@@ -219,14 +223,16 @@ static bool cut(struct xsk_set *s, struct xsk *x, struct batch *b, const struct 
 	super->parts = x->parts;
 	if (!segments_begin(super, hint->l3_offset))
 		return false;
-	hand_over(b);
+	hand_over(s, b);
 	while (segments_next(super, &frame.frame))
-		b->fn(b->arg, &frame, 1);
+		b->fn(b->arg, &frame, 1, false);
 	return true;
 }
 
-/* A packet, whose buffers are all ours: into the batch with it. False: it has more of them than any packet. */
-static bool take_packet(struct xsk_set *s, struct xsk *x, struct batch *b)
+/* A packet, whose buffers are all ours: into the batch with it, and they are. Of a super-packet that was cut they are not. */
+enum taken { IN_BATCH, DONE_WITH, TOO_MANY };
+
+static enum taken take_packet(struct xsk_set *s, struct xsk *x, struct batch *b)
 {
 	const struct xdp_desc *first = &x->part[0], *second = &x->part[1];
 	struct xroce_rx_cqe *hint = &b->hint[b->n];
@@ -239,23 +245,25 @@ static bool take_packet(struct xsk_set *s, struct xsk *x, struct batch *b)
 		to->hint = hint;
 	}
 	if (to->hint && hint->flags & XROCE_RX_GSO && x->parts <= SEGMENTS_PARTS_MAX && cut(s, x, b, hint))
-		return true;
+		return DONE_WITH;
 	if (x->parts > 2)
-		return false;
+		return TOO_MANY;
 	if (x->parts == 2) {
 		to->frame.frag = s->umem->area + second->addr;
 		to->frame.frag_len = second->len;
 	}
 	b->n++;
-	return true;
+	return IN_BATCH;
 }
 
 /* All buffers of a packet are here. */
 static void deliver(struct xsk_set *s, struct xsk *x, struct batch *b, __u64 *oversize)
 {
-	if (!x->broken && !take_packet(s, x, b))
+	enum taken taken = x->broken ? DONE_WITH : take_packet(s, x, b);
+
+	if (taken == TOO_MANY)
 		++*oversize;
-	for (u32 i = 0; i < x->parts && i < ARRAY_SIZE(x->part); i++)
+	for (u32 i = 0; taken != IN_BATCH && i < x->parts && i < ARRAY_SIZE(x->part); i++)
 		if (x->part[i].len != UINT32_MAX)
 			b->used[b->num_used++] = x->part[i].addr;
 	x->parts = 0;
@@ -290,7 +298,7 @@ u32 xsk_receive(struct xsk_set *s, struct xsk *x, xsk_rx_fn *fn, void *arg, __u6
 		if (!(desc.options & XDP_PKT_CONTD))
 			deliver(s, x, &b, oversize);
 	}
-	hand_over(&b);
+	hand_over(s, &b);
 	for (u32 i = 0; i < b.num_used; i++)
 		umem_rx_release(s->umem, b.used[i]);
 	if (n) {

@@ -33,6 +33,7 @@ struct xsk {
 struct xsk_set {
 	struct umem *umem;
 	struct xsk_umem *kernel_umem;
+	u32 first, step; /* receive queues first, first + step ... */
 	u32 count;
 	struct xsk *xsk; /* count of them; [0] sends */
 	bool zero_copy;
@@ -43,14 +44,19 @@ struct xsk_set {
 #define XSK_TX_RING	256u
 #define XSK_TX_SLOTS	128u /* what is in flight at most: fits the rings of a veth or NIC (256) */
 
-/* Receive frames for that many queues; each fill ring is given an equal part of them. */
+static inline u32 xsk_queue(const struct xsk_set *s, u32 i)
+{
+	return s->first + i * s->step;
+}
+
+/* Receive frames for each queue of an interface with that many; a fill ring holds as many. */
 u32 xsk_rx_frames(u32 queues);
 
 /*
- * Open the sockets: the first of zero-copy (if try_zero_copy) or copy, with or without multi-buffer, that the kernel takes. A socket that was closed a
+ * Open the sockets of every step-th of the interface's queues, from first on: the first of zero-copy (if try_zero_copy) or copy, with or without multi-buffer, that the kernel takes. A socket that was closed a
  * moment ago may still hold its queue: waits for it up to XSK_BUSY_MS. Returns 0 or -errno of the last attempt.
  */
-int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 queues, bool try_zero_copy);
+int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first, u32 step, u32 queues, bool try_zero_copy);
 void xsk_close(struct xsk_set *s);
 
 /* A look at the receive rings, as a hint. [any thread] */
@@ -65,8 +71,11 @@ static inline bool xsk_has_input(const struct xsk_set *s)
 /* Descriptors that are taken at a time, and so frames at most. */
 #define XSK_RX_BATCH 64u
 
-/* Received frames, at most XSK_RX_BATCH, are handed to fn, which must be done with them on return; the hints are copies. */
-typedef void xsk_rx_fn(void *arg, const struct engine_frame *frames, u32 n);
+/*
+ * Received frames, at most XSK_RX_BATCH, are handed to fn, which must be done with them on return; the hints are copies. With may_keep it may keep one: it sets its data
+ * to NULL, and gives it back with umem_rx_release_frame().
+ */
+typedef void xsk_rx_fn(void *arg, struct engine_frame *frames, u32 n, bool may_keep);
 
 /*
  * Take up to XSK_RX_BATCH descriptors from x and hand over the frames that are complete, if any are; give the kernel their places back, many at a

@@ -235,7 +235,12 @@ static inline struct qp *peek(const struct engine *e, const struct rx_frame *fra
 	return look->qp = qp;
 }
 
-/* A frame that is unlike the last of its kind: which QP is it for, may it have it, and is it intact? -1 and the decoded packet, or the reason against it. */
+/* What input() and those that it calls return for a frame whose QP is at home elsewhere, where another engine may be at work on it at this moment. */
+#define AWAY (-2)
+
+/*
+ * A frame that is unlike the last of its kind: which QP is it for, may it have it, and is it intact? -1 and the decoded packet, or the reason against it, or AWAY.
+ */
 static int check_frame(struct engine *e, const struct rx_frame *frame, struct packet *p, struct qp **to)
 {
 	int reason = packet_parse(p, frame);
@@ -244,9 +249,10 @@ static int check_frame(struct engine *e, const struct rx_frame *frame, struct pa
 	if (reason < 0)
 		return packet_drop_reason(reason);
 	qp = *to = engine_find_qp(e, p->dest_qpn);
-	/* another engine's QP is at work there, perhaps at this moment */
-	if (!qp || qp_engine(qp) != e)
+	if (!qp)
 		return XROCE_DROP_qp_unknown;
+	if (unlikely(qp_engine(qp) != e))
+		return AWAY;
 	reason = check_steering(qp, p);
 	if (reason >= 0)
 		return reason;
@@ -302,7 +308,6 @@ static int input(struct engine *e, const struct xroce_rx_cqe *hint, const struct
 	struct qp *qp;
 	int reason;
 
-	e->stats->rx_packets++;
 	e->now_ns = now_ns;
 	if (look->qp && look->qp->qpn == look->qpn && likely(qp_engine(look->qp) == e))
 		bth = header_in_match(look->kept, frame);
@@ -310,13 +315,24 @@ static int input(struct engine *e, const struct xroce_rx_cqe *hint, const struct
 		reason = input_alike(e, hint, frame, look, bth, now_ns);
 	} else {
 		reason = check_frame(e, frame, &p, &qp);
+		if (unlikely(reason == AWAY))
+			return AWAY;
 		if (reason < 0)
 			reason = dispatch(e, qp, &p, hint, now_ns);
 	}
+	e->stats->rx_packets++;
 	if (likely(reason < 0))
 		return 0;
 	engine_drop(e, (enum xroce_drop)reason);
 	return reason + 1;
+}
+
+/* Nobody sees to it that such a frame comes to where its QP is at home. */
+static int drop_away(struct engine *e)
+{
+	e->stats->rx_packets++;
+	engine_drop(e, XROCE_DROP_qp_unknown);
+	return XROCE_DROP_qp_unknown + 1;
 }
 
 int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame, u64 now_ns)
@@ -327,7 +343,7 @@ int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct
 	peek(e, frame, &look);
 	verdict = input(e, hint, frame, &look, now_ns);
 	engine_take_arms(e);
-	return verdict;
+	return verdict == AWAY ? drop_away(e) : verdict;
 }
 
 /* Of frames in a row for one QP the first fetches for all. */
@@ -371,10 +387,11 @@ static inline void fetch_wqe(const struct peek *look, u32 i)
  * What a frame will touch is fetched into the cache while others before it are worked on: its QP's lines first, then where the next WQE lies, which is in
  * one of those. A few frames ahead are as long as memory takes; more at once than it can be asked for would wait in turn.
  */
-u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns)
+u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns, u64 *away)
 {
 	struct peek look[AHEAD_MAX];
 	u32 dropped = 0;
+	int verdict;
 
 	for (u32 i = 0; i < n && i < AHEAD_QP; i++)
 		fetch_qp(e, frames, look, i);
@@ -385,7 +402,11 @@ u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 
 			fetch_qp(e, frames, look, i + AHEAD_QP);
 		if (i + AHEAD_WQE < n)
 			fetch_wqe(look, i + AHEAD_WQE);
-		dropped += input(e, frames[i].hint, &frames[i].frame, &look[i % AHEAD_MAX], now_ns) != 0;
+		verdict = input(e, frames[i].hint, &frames[i].frame, &look[i % AHEAD_MAX], now_ns);
+		if (unlikely(verdict == AWAY) && away)
+			*away |= 1ull << i;
+		else if (unlikely(verdict))
+			dropped += (verdict == AWAY ? drop_away(e) : verdict) != 0;
 	}
 	engine_take_arms(e);
 	return dropped;

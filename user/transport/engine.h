@@ -84,8 +84,8 @@ struct qp *engine_find_qp(const struct engine *e, u32 qpn);
 
 /* ---- several engines of a device ---- */
 
-/* Whose frame is it? The home of the QP that it names; e if that is nobody's, or cannot be read. */
-struct engine *engine_home(struct engine *e, const struct rx_frame *frame);
+/* Which of the device's QPs is a frame for? NULL if for none, or that cannot be read. */
+struct qp *engine_whose(const struct engine *e, const struct rx_frame *frame);
 
 /* Can this QP live elsewhere than in number 0? */
 bool engine_may_move(const struct qp *qp);
@@ -107,13 +107,14 @@ u32 engine_passed_bells(struct engine *e);
 int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame, u64 now_ns);
 
 /*
- * The same for n frames in their order, with what each will touch fetched into the cache while others are worked on. Returns how many were dropped.
+ * The same for n frames in their order, with what each will touch fetched into the cache while others are worked on. Returns how many were dropped. With away n is at
+ * most 64, and frames for a QP of the device that is at home elsewhere are left alone: of each its bit is set there.
  */
 struct engine_frame {
 	struct rx_frame frame;
 	const struct xroce_rx_cqe *hint;
 };
-u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns);
+u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns, u64 *away);
 
 /*
  * Write the next frame to be sent into frame, which has room bytes (at least PACKET_FRAME_MAX). Returns its length, 0 when there is

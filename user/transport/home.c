@@ -74,16 +74,16 @@ u32 engine_number(const struct engine *e)
 	return e->number;
 }
 
-struct engine *engine_home(struct engine *e, const struct rx_frame *frame)
+struct qp *engine_whose(const struct engine *e, const struct rx_frame *frame)
 {
-	const struct qp *qp;
+	struct packet p;
 	u32 qpn;
 	u8 opcode;
 
-	if (!header_in_peek(frame, &qpn, &opcode))
-		return e;
-	qp = engine_find_qp(e, qpn);
-	return qp ? qp_engine(qp) : e;
+	if (header_in_peek(frame, &qpn, &opcode))
+		return engine_find_qp(e, qpn);
+	/* of unusual headers */
+	return packet_parse(&p, frame) < 0 ? NULL : engine_find_qp(e, p.dest_qpn);
 }
 
 /* ---- whose QPs a CQ or an SRQ has ---- */

@@ -10,7 +10,7 @@
  *   vcontext.lock    making the port, CQs joining it                    (mutex)
  *   vcq.lock         the consumer's side of a CQ, by address if two     (spin)
  *   vqp.sq_lock, vqp.rq_lock, vsrq.lock   the producers' sides          (spin)
- *   port_lock()      the engine
+ *   port_lock()      the engines
  *   vcontext.async_lock, vchannel.lock    queues of events              (mutex)
  *   vlist.lock       the process's PDs, its MRs; taken alone            (mutex)
  * The public mutexes inside ibv_cq, ibv_qp and ibv_srq guard the counts of acknowledged events only and are taken alone.
@@ -203,7 +203,6 @@ struct vqp {
 	u8 slack[VERBS_SLACK];
 	struct qp *qp;
 	struct port *port;
-	struct engine *engine;
 	struct vxrcd *xrcd;	   /* XRC_RECV, else NULL */
 	struct vqp *sibling;	   /* the next handle of the same XRC_RECV QP (ibv_open_qp(3)), a ring; under the port's lock */
 	struct vlock sq_lock, rq_lock;

@@ -50,7 +50,7 @@ static int wqe_set_word(struct vqp *vqp, struct send_wqe *wqe, const struct sge 
 		copy_inline((u8 *)&wqe->swap, sge, wr->num_sge);
 	} else {
 		port_lock(vqp->port);
-		ok = sge_gather(engine_mr_table(vqp->engine), vqp->qp->pd, sge, (u32)wr->num_sge, 0, &wqe->swap, sizeof(wqe->swap));
+		ok = sge_gather(engine_mr_table(port_engine(vqp->port)), vqp->qp->pd, sge, (u32)wr->num_sge, 0, &wqe->swap, sizeof(wqe->swap));
 		port_unlock(vqp->port);
 	}
 	return ok ? 0 : EINVAL;

@@ -92,7 +92,7 @@ static void qp_take_away(struct vqp *vqp)
 	port_lock(vqp->port);
 	if (!sibling_leave(vqp)) {
 		port_unsteer(vqp->port, vqp->qp->qpn);
-		qp_destroy(vqp->engine, vqp->qp);
+		qp_destroy(port_engine(vqp->port), vqp->qp);
 	}
 	port_unlock(vqp->port);
 	cq_unlock_two(send_cq, recv_cq);
@@ -107,6 +107,16 @@ static int join_cqs(struct vqp *vqp)
 	if (!err && vqp->ibv.recv_cq)
 		err = cq_join(to_vcq(vqp->ibv.recv_cq), vqp->port);
 	return err;
+}
+
+/* Until its packets say better, where its receives complete: that vector's thread raises their events. XRC and tag matching stay where they are. */
+static struct engine *first_home(const struct vqp *vqp)
+{
+	const struct vcq *cq = to_vcq_or_null(vqp->ibv.recv_cq ? vqp->ibv.recv_cq : vqp->ibv.send_cq);
+	const bool pinned = vqp->ibv.qp_type == IBV_QPT_XRC_SEND || vqp->ibv.qp_type == IBV_QPT_XRC_RECV ||
+			    (vqp->ibv.srq && to_vsrq(vqp->ibv.srq)->srq.tags);
+
+	return pinned || !cq ? port_engine(vqp->port) : port_engine_for(vqp->port, cq->vector);
 }
 
 /* The engine's part: QP, steering. Returns 0 or a positive errno. */
@@ -139,9 +149,8 @@ static int qp_enter(struct vqp *vqp, const struct ibv_qp_init_attr *attr, enum x
 	if (err)
 		return err;
 	init.ud_mtu = device_path_mtu(ctx, &nd);
-	vqp->engine = port_engine(vqp->port);
 	port_lock(vqp->port);
-	err = -qp_create(vqp->engine, &init, &vqp->qp);
+	err = -qp_create(first_home(vqp), &init, &vqp->qp);
 	if (!err)
 		err = -port_steer(vqp->port, vqp->qp);
 	port_unlock(vqp->port);
@@ -282,9 +291,8 @@ static int target_enter(struct vqp *vqp, u32 qpn)
 
 	if (err)
 		return err;
-	vqp->engine = port_engine(vqp->port);
 	port_lock(vqp->port);
-	qp = engine_find_qp(vqp->engine, qpn);
+	qp = engine_find_qp(port_engine(vqp->port), qpn);
 	if (qp && qp->xrc_target && qp->xrcd == xrcd_number(vqp->xrcd)) {
 		first = qp->owner;
 		vqp->qp = qp;

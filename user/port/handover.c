@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Frames from one shard to another; the two sides and their ordering are drawn in handover.h. */
+#include <stdlib.h>
+
+#include "port_state.h"
+
+#define TAKE_MAX 64u /* at a time: what one shows the engine may fetch ahead in */
+
+static int init_ring(struct handover_ring *r, u32 frames)
+{
+	r->size = roundup_pow2(frames);
+	r->frame = calloc(r->size, sizeof(*r->frame));
+	r->hint = calloc(r->size, sizeof(*r->hint));
+	r->looped = calloc(r->size, sizeof(*r->looped));
+	return r->frame && r->hint && r->looped ? 0 : -ENOMEM;
+}
+
+int handover_init(struct shard *s, u32 num_shards)
+{
+	int err = 0;
+
+	for (u32 i = 0; !err && i < num_shards; i++)
+		if (i != s->number)
+			/* all that it receives on, and all that it may have written to itself */
+			err = init_ring(&s->handover.to[i], s->made->umem.rx_frames + XSK_TX_SLOTS + XROCE_TX_FRAMES);
+	return err;
+}
+
+void handover_free(struct shard *s)
+{
+	for (u32 i = 0; i < XROCE_MAX_SHARD; i++) {
+		struct handover_ring *r = &s->handover.to[i];
+
+		free(r->frame);
+		free(r->hint);
+		free(r->looped);
+		*r = (struct handover_ring){ 0 };
+	}
+}
+
+void handover_give(struct shard *from, struct shard *to, const struct rx_frame *frame, const struct xroce_rx_cqe *hint, bool looped)
+{
+	struct handover_ring *r = &from->handover.to[to->number];
+	const u32 put = atomic_load_explicit(&r->put, memory_order_relaxed), at = put & (r->size - 1), bit = 1u << from->number;
+	struct engine_frame *entry = &r->frame[at];
+
+	*entry = (struct engine_frame){ .frame = *frame };
+	if (hint) {
+		r->hint[at] = *hint;
+		entry->hint = &r->hint[at];
+	}
+	r->looped[at] = looped;
+	from->handover.lent++;
+	from->to_run |= 1u << to->number;
+	atomic_store_explicit(&r->put, put + 1, memory_order_release);
+	/* pairs with the exchange in handover_take(): it comes after this, and sees what was put, or before, and the bit is set again */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!(atomic_load_explicit(&to->handover.givers, memory_order_relaxed) & bit))
+		atomic_fetch_or(&to->handover.givers, bit);
+}
+
+static void free_entry(struct shard *from, struct handover_ring *r, u32 at)
+{
+	const struct rx_frame *frame = &r->frame[at].frame;
+
+	if (r->looped[at])
+		tx_give_back(from->made->tx, (u8 *)frame->data);
+	else
+		umem_rx_release_frame(&from->made->umem, frame);
+}
+
+void handover_take_back(struct shard *from)
+{
+	for (u32 i = 0; from->handover.lent && i < from->port->num_shards; i++) {
+		struct handover_ring *r = &from->handover.to[i];
+		/* acquire: pairs with the release in handover_take(): the taker reads these no more */
+		const u32 used = atomic_load_explicit(&r->used, memory_order_acquire);
+
+		from->handover.lent -= used - r->taken_back;
+		for (; r->taken_back != used; r->taken_back++)
+			free_entry(from, r, r->taken_back & (r->size - 1));
+	}
+}
+
+bool handover_is_short(const struct shard *from)
+{
+	return from->handover.lent > from->made->umem.rx_frames / 2;
+}
+
+static u32 take_from(struct handover_ring *r, handover_fn *fn, void *arg)
+{
+	/* acquire: pairs with the release in handover_give() */
+	const u32 put = atomic_load_explicit(&r->put, memory_order_acquire);
+	u32 used = atomic_load_explicit(&r->used, memory_order_relaxed), taken = put - used;
+
+	while (used != put) {
+		const u32 at = used & (r->size - 1);
+		const u32 n = min_u32(min_u32(put - used, r->size - at), TAKE_MAX);
+
+		fn(arg, &r->frame[at], n);
+		used += n;
+		atomic_store_explicit(&r->used, used, memory_order_release);
+	}
+	return taken;
+}
+
+u32 handover_take(struct shard *to, handover_fn *fn, void *arg)
+{
+	u32 givers, taken = 0;
+
+	if (likely(!handover_waits(&to->handover)))
+		return 0;
+	givers = atomic_exchange(&to->handover.givers, 0);
+	for (; givers; givers &= givers - 1)
+		taken += take_from(&to->port->shard[__builtin_ctz(givers)].handover.to[to->number], fn, arg);
+	return taken;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* QPs move to the shard where their packets arrive; see homing.h. */
+#include <stdlib.h>
+
+#include "port_state.h"
+
+#define SEEN_MAX     64 /* packets that arrived elsewhere: then it is not by chance */
+#define STAY_MIN_NS  (10 * NSEC_PER_MSEC)
+#define STAY_MAX_NS  NSEC_PER_SEC
+#define STAY_MEMORY  8	/* who has stayed that many times as long as it had to is as good as new */
+
+int homing_init(struct port *port)
+{
+	if (port->num_shards == 1)
+		return 0;
+	port->moves.of = calloc(XROCE_MAX_QP, sizeof(*port->moves.of));
+	if (!port->moves.of)
+		return -ENOMEM;
+	for (u32 i = 0; i < port->num_shards; i++) {
+		port->shard[i].homing.seen = calloc(XROCE_MAX_QP, sizeof(*port->shard[i].homing.seen));
+		if (!port->shard[i].homing.seen)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void homing_free(struct port *port)
+{
+	for (u32 i = 0; i < port->num_shards; i++)
+		free(port->shard[i].homing.seen);
+	free(port->moves.of);
+}
+
+void homing_count(struct shard *s, const struct qp *qp, u64 now_ns)
+{
+	const u32 slot = qp->qpn % XROCE_MAX_QP;
+	struct homing *h = &s->homing;
+
+	if (++h->seen[slot] < SEEN_MAX || h->num_wanted == HOMING_WANTED_MAX)
+		return;
+	h->seen[slot] = 0;
+	if (engine_may_move(qp) && now_ns >= atomic_load_explicit(&s->port->moves.of[slot].not_before_ns, memory_order_relaxed))
+		h->wanted[h->num_wanted++] = qp->qpn;
+}
+
+/* All shards are held. */
+static void move(struct shard *to, struct qp *qp, u64 now_ns)
+{
+	struct port *port = to->port;
+	const u32 slot = qp->qpn % XROCE_MAX_QP;
+	u64 before_ns = atomic_load_explicit(&port->moves.of[slot].not_before_ns, memory_order_relaxed);
+	u64 stay_ns = port->moves.of[slot].stay_ns;
+
+	if (port->moves.of[slot].qpn == qp->qpn && now_ns < before_ns)
+		return;
+	if (port->moves.of[slot].qpn != qp->qpn || now_ns - before_ns > STAY_MEMORY * stay_ns)
+		stay_ns = 0;
+	stay_ns = stay_ns ? min_u64(2 * stay_ns, STAY_MAX_NS) : STAY_MIN_NS;
+	port->moves.of[slot].qpn = qp->qpn;
+	port->moves.of[slot].stay_ns = stay_ns;
+	atomic_store_explicit(&port->moves.of[slot].not_before_ns, now_ns + stay_ns, memory_order_relaxed);
+	engine_move_qp(to->engine, qp, now_ns);
+	to->made->stats->qps_moved++;
+}
+
+void homing_move(struct shard *s, u32 reporter)
+{
+	struct port *port = s->port;
+	const u64 now_ns = port_now_ns();
+
+	shards_lock(port);
+	/* no packet overtakes those that came before it */
+	for (u32 i = 0; i < port->num_shards; i++)
+		pump_take_handed(&port->shard[i], now_ns);
+	for (u32 i = 0; i < s->homing.num_wanted; i++) {
+		struct qp *qp = engine_find_qp(s->engine, s->homing.wanted[i]);
+
+		if (qp && qp_engine(qp) != s->engine)
+			move(s, qp, now_ns);
+	}
+	s->homing.num_wanted = 0;
+	shards_unlock(port, reporter);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A QP is at home in one shard. Which, decides where its packets arrive: receive-side scaling, or on veth the peer's CPU, chooses the queue, and we follow. When
+ * packets of a QP keep arriving at another shard, that one asks for it, and it moves: exclusively, so with nothing of it under way in between. Once moved, it stays for
+ * a while, which doubles each time: who is served from many queues (UD) has no better place.
+ */
+#ifndef PORT_HOMING_H
+#define PORT_HOMING_H
+
+#include <xroce/abi.h>
+
+#include "../transport/engine.h"
+
+#define HOMING_WANTED_MAX 16u
+
+struct port;
+struct shard;
+
+/* A shard's: packets that arrived here for QPs that are at home elsewhere. Under its lock. */
+struct homing {
+	u8 *seen;	/* by a QPN's slot, since it was last asked for */
+	u32 wanted[HOMING_WANTED_MAX];
+	u32 num_wanted;
+};
+
+/* The port's: exclusive. */
+struct moves {
+	struct {
+		u32 qpn;		/* whose these are */
+		_Atomic u64 not_before_ns; /* relaxed reads by any shard */
+		u64 stay_ns;
+	} *of; /* by a QPN's slot */
+};
+
+/* With more than one shard. Returns 0 or -ENOMEM; homing_free() in both cases. */
+int homing_init(struct port *port);
+void homing_free(struct port *port);
+
+/* A frame for qp was handed over by s. Lock held. */
+void homing_count(struct shard *s, const struct qp *qp, u64 now_ns);
+/* Lock held: is there a QP to be moved here? Then homing_move(), no lock held, by whoever unlocks. */
+static inline bool homing_wants(const struct homing *h)
+{
+	return h->num_wanted != 0;
+}
+void homing_move(struct shard *s, u32 reporter);
+
+#endif

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A shard's lock, and who runs its engine. On the way out of the lock events are reported, and what came up meanwhile is seen to: doorbells that rang, frames that other
+ * shards handed over (handover.h).
+ *
+ *   ringer or giver (any thread)               holder of the lock
+ *   push onto the engine's stack, or           run the engine (takes both)
+ *   put into the ring
+ *   full fence                                 unlock
+ *   trylock: taken, so leave it                full fence
+ *                                              doorbells, frames? then trylock and run again
+ *
+ * One of the two sees the other: nothing is left lying.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <time.h>
+
+#include "port_state.h"
+
+#define POSTS_PUT_OFF  127	/* with the one that ends it: a batch */
+#define BURST_LOOK     8	/* posts between two looks at the clock */
+#define BURST_POST_NS  500	/* in a burst, a post follows the one before it within that */
+#define IDLE_POLLS     16	/* polls that find nothing, for one that looks at the clock and takes the lock all the same */
+#define OTHERS_MAX     16	/* runs of other shards by one that unlocks: two of them may go on giving each other work */
+
+static _Atomic(port_event_fn *) event_handler;
+
+u64 port_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * NSEC_PER_SEC + (u64)t.tv_nsec;
+}
+
+void port_set_event_handler(port_event_fn *fn)
+{
+	atomic_store(&event_handler, fn);
+}
+
+/* ---- the lock ---- */
+
+void shard_init_lock(struct shard *s)
+{
+	pthread_mutexattr_t attr;
+
+	pthread_mutexattr_init(&attr);
+	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+	pthread_mutex_init(&s->lock, &attr);
+	pthread_mutexattr_destroy(&attr);
+}
+
+static void report_events(struct shard *s, u32 reporter)
+{
+	port_event_fn *handler = atomic_load_explicit(&event_handler, memory_order_relaxed);
+	struct port *port = s->port;
+	struct engine_event event;
+	struct cq *cq;
+
+	while (handler && (cq = vector_take_handed(port, reporter)))
+		handler(&(struct engine_event){ .type = EVENT_COMPLETION, .cq = cq });
+	while (engine_next_event(s->engine, &event)) {
+		if (event.type == EVENT_QP_STATE) {
+			port_steer(port, event.qp);
+			continue;
+		}
+		if (event.type == EVENT_COMPLETION) {
+			wake_taken(port, event.cq);
+			if (!vector_may_report(port, event.cq, reporter))
+				continue;
+		}
+		if (handler)
+			handler(&event);
+	}
+}
+
+/* What was put off for the caller's next call (port_post(), port_poll_cq()) leaves before anything else is done. */
+void shard_settle(struct shard *s)
+{
+	if (s->owes || atomic_load_explicit(&s->put_off, memory_order_relaxed))
+		pump_run(s);
+}
+
+void shard_lock(struct shard *s)
+{
+	pthread_mutex_lock(&s->lock);
+	/* a QP may be about to go, and its peer would wait for the last ACK in vain */
+	shard_settle(s);
+}
+
+/* Without room to send, doorbells stay where they are, and resume_ns says when to look again. */
+static bool left_undone(struct shard *s, bool blocked)
+{
+	atomic_thread_fence(memory_order_seq_cst);
+	return (!blocked && engine_has_doorbells(s->engine)) || handover_waits(&s->handover);
+}
+
+/* What the holder leaves to whoever unlocks. */
+struct leavings {
+	u32 to_run;	/* other shards, a bit each */
+	bool wants;	/* QPs are to be moved here */
+};
+
+/* Until nothing is left undone, or somebody else sees to it. */
+static struct leavings unlock_once(struct shard *s, u32 reporter)
+{
+	struct leavings left = { 0 };
+	bool blocked, dead;
+
+	for (;;) {
+		report_events(s, reporter);
+		dead = s->port->dead;
+		blocked = dead || s->blocked_ns;
+		left.to_run |= s->to_run | engine_passed_bells(s->engine);
+		left.wants = homing_wants(&s->homing);
+		s->to_run = 0;
+		pthread_mutex_unlock(&s->lock);
+		if (dead || !left_undone(s, blocked) || pthread_mutex_trylock(&s->lock))
+			return left;
+		pump_run(s);
+	}
+}
+
+/* Those that cannot be run now are left to their threads. */
+static void leave_to_threads(struct port *port, u32 shards)
+{
+	for (; shards; shards &= shards - 1) {
+		struct shard *s = &port->shard[__builtin_ctz(shards)];
+
+		atomic_store(&s->resume_ns, 0);
+		service_nudge(s);
+	}
+}
+
+/* Shards that have been given work, and those that they give work to. */
+static void run_others(struct port *port, u32 shards, u32 reporter)
+{
+	for (u32 runs = 0; shards; runs++) {
+		struct shard *s = &port->shard[__builtin_ctz(shards)];
+
+		if (runs == OTHERS_MAX) {
+			leave_to_threads(port, shards);
+			return;
+		}
+		shards &= shards - 1;
+		atomic_thread_fence(memory_order_seq_cst);
+		/* taken: its holder looks after unlocking */
+		if (pthread_mutex_trylock(&s->lock))
+			continue;
+		pump_run(s);
+		shards |= unlock_once(s, reporter).to_run;
+		service_nudge(s);
+	}
+}
+
+void shard_unlock(struct shard *s, u32 reporter)
+{
+	struct leavings left = unlock_once(s, reporter);
+
+	service_nudge(s);
+	if (left.to_run)
+		run_others(s->port, left.to_run, reporter);
+	if (left.wants)
+		homing_move(s, reporter);
+}
+
+void shards_lock(struct port *port)
+{
+	for (u32 i = 0; i < port->num_shards; i++)
+		shard_lock(&port->shard[i]);
+}
+
+void shards_unlock(struct port *port, u32 reporter)
+{
+	u32 to_run = 0;
+
+	for (u32 i = port->num_shards; i-- > 0;) {
+		to_run |= unlock_once(&port->shard[i], reporter).to_run;
+		service_nudge(&port->shard[i]);
+	}
+	run_others(port, to_run, reporter);
+}
+
+void port_lock(struct port *port)
+{
+	shards_lock(port);
+}
+
+void port_unlock(struct port *port)
+{
+	shards_unlock(port, REPORT_ANY);
+}
+
+/* ---- running it ---- */
+
+void shard_run(struct shard *s)
+{
+	shard_lock(s);
+	service_driven(s);
+	pump_run(s);
+	shard_unlock(s, REPORT_ANY);
+}
+
+static void try_to_run(struct shard *s)
+{
+	service_driven(s);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (pthread_mutex_trylock(&s->lock))
+		return;
+	pump_run(s);
+	shard_unlock(s, REPORT_ANY);
+}
+
+void port_poll(struct port *port)
+{
+	for (u32 i = 0; i < port->num_shards; i++)
+		try_to_run(&port->shard[i]);
+}
+
+void port_run_locked(struct port *port)
+{
+	for (u32 i = 0; i < port->num_shards; i++) {
+		service_driven(&port->shard[i]);
+		pump_run(&port->shard[i]);
+	}
+}
+
+/* What a poll is for, seen without the lock; a hint. Time-outs are not among it: for those, every so many polls is a whole one. */
+static bool has_work(struct shard *s)
+{
+	u32 idle;
+
+	if (xsk_has_input(&s->made->xsks) || atomic_load_explicit(&s->put_off, memory_order_relaxed) ||
+	    atomic_load_explicit(&s->resume_ns, memory_order_relaxed) != NSEC_NEVER || engine_has_doorbells(s->engine) ||
+	    handover_waits(&s->handover))
+		return true;
+	idle = atomic_load_explicit(&s->idle_polls, memory_order_relaxed) + 1;
+	atomic_store_explicit(&s->idle_polls, idle, memory_order_relaxed);
+	return idle % IDLE_POLLS == 0;
+}
+
+static void poll_cq(struct shard *s, const struct cq *cq)
+{
+	service_driven(s);
+	if (!has_work(s))
+		return;
+	atomic_thread_fence(memory_order_seq_cst);
+	if (pthread_mutex_trylock(&s->lock))
+		return;
+	pump_poll(s, cq);
+	shard_unlock(s, REPORT_ANY);
+}
+
+void port_poll_cq(struct port *port, const struct cq *cq)
+{
+	/* an SRQ's CQ may have no QP of its own: what completes there is pinned to shard 0 */
+	u32 shards = port->num_shards == 1 ? 1 : cq_engines(cq) | !cq_engines(cq);
+
+	for (; shards; shards &= shards - 1)
+		poll_cq(&port->shard[__builtin_ctz(shards)], cq);
+}
+
+/*
+ * A system call sends one frame or many at much the same cost. So of posts in quick succession, the first leaves at once and the others
+ * together: when there are enough of them, or when the caller polls. Who has armed a CQ is about to sleep, and is not made to wait. Nor does anything
+ * wait for one who posts at leisure: the clock is read at the first post that is put off and now and then after it.
+ */
+static bool may_put_off(struct shard *s, const struct qp *qp, u32 put_off)
+{
+	if (put_off >= POSTS_PUT_OFF || (qp->send_cq && cq_is_armed(qp->send_cq)) || (qp->recv_cq && cq_is_armed(qp->recv_cq)))
+		return false;
+	return put_off % BURST_LOOK ||
+	       port_now_ns() < atomic_load_explicit(&s->burst_until_ns, memory_order_relaxed) + put_off * BURST_POST_NS;
+}
+
+/* Who gets the lock needs no doorbell. False if it is another's, or the QP has just moved. */
+static bool post_and_run(struct shard *s, struct qp *qp)
+{
+	if (pthread_mutex_trylock(&s->lock))
+		return false;
+	if (unlikely(qp_engine(qp) != s->engine)) {
+		shard_unlock(s, REPORT_ANY);
+		return false;
+	}
+	service_driven(s);
+	engine_posted(s->engine, qp);
+	pump_run(s);
+	shard_unlock(s, REPORT_ANY);
+	return true;
+}
+
+void port_post(struct port *port, struct qp *qp)
+{
+	struct shard *s = shard_home(port, qp);
+	u32 put_off = atomic_load_explicit(&s->put_off, memory_order_relaxed);
+	bool wait = may_put_off(s, qp, put_off);
+
+	if (!wait && post_and_run(s, qp))
+		return;
+	s = shard_of(port, engine_doorbell(qp));
+	if (wait) {
+		atomic_store_explicit(&s->put_off, put_off + 1, memory_order_relaxed);
+		/* Said before asking whether the service thread will come by: it publishes its sleep before it looks at this. */
+		atomic_store(&s->resume_ns, 0);
+		service_driven(s);
+		if (service_may_wait(s))
+			return;
+	}
+	try_to_run(s);
+}
+
+u64 shard_deadline_ns(const struct shard *s)
+{
+	u64 resume_ns = atomic_load_explicit(&((struct shard *)s)->resume_ns, memory_order_relaxed);
+
+	return min_u64(resume_ns, engine_deadline_ns(s->engine));
+}
