@@ -74,7 +74,7 @@ $(call objs,$(PORT_SRC)): $(SKELS)
 # another 7 % more messages a second. Not under a sanitizer, whose reports are to name what the source says, and by GCC alone, whose option makes an
 # ordinary object of it.
 ifeq ($(SAN)$(TSAN)$(findstring clang,$(shell $(CC) --version)),)
-AS_ONE := -flto -flto-partition=one --param max-inline-insns-auto=60 --param inline-min-speedup=5
+AS_ONE := -flto -flto-partition=one --param max-inline-insns-auto=80 --param inline-min-speedup=5
 $(call objs,$(TRANSPORT_SRC)): ALL_CFLAGS += $(AS_ONE)
 $(BUILD)/obj/transport.o: $(call objs,$(TRANSPORT_SRC))
 	$(Q)$(CC) $(ALL_CFLAGS) $(AS_ONE) -flinker-output=nolto-rel -r -nostdlib $^ -o $@

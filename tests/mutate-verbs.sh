@@ -50,7 +50,7 @@ overrun_early     | user/transport/cq.c      | s/prod - cons >= cq->capacity/pro
 event_for_nothing | user/verbs/cq.c          | /^int req_notify_cq_op/,/^}/s/port_cq_arm(ctx->port, &vcq->cq, solicited_only);/port_cq_arm(ctx->port, \&vcq->cq, solicited_only); channel_event(vcq);/ | ibv_req_notify_cq
 not_one_shot      | user/transport/cq.c      | s/atomic_compare_exchange_weak(&cq->armed, &armed, CQ_DISARMED)/atomic_compare_exchange_weak(\&cq->armed, \&armed, armed)/ | ibv_req_notify_cq
 solicited_ignored | user/verbs/cq.c          | s/port_cq_arm(ctx->port, &vcq->cq, solicited_only);/port_cq_arm(ctx->port, \&vcq->cq, 0);/ | ibv_req_notify_cq
-solicited_always  | user/transport/engine.c  | s/cq->pushed_solicited |= solicited || cqe->status != CQE_SUCCESS;/cq->pushed_solicited |= solicited;/ | ibv_req_notify_cq
+solicited_always  | user/transport/engine.c  | s/part->pushed_solicited |= solicited || cqe->status != CQE_SUCCESS;/part->pushed_solicited |= solicited;/ | ibv_req_notify_cq
 arm_narrowed      | user/port/wake.c         | s/atomic_compare_exchange_strong(&cq->armed, &disarmed, CQ_ARMED_SOLICITED);/atomic_store(\&cq->armed, CQ_ARMED_SOLICITED), (void)disarmed;/ | ibv_req_notify_cq
 lost_no_fence     | user/transport/cq.h      | s/^	atomic_thread_fence(memory_order_seq_cst);/	;/ | unit-cq
 lost_descriptor   | user/verbs/channel.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | ibv_get_cq_event

@@ -127,6 +127,7 @@ struct cq {
 	_Atomic u32 prod cache_aligned;
 	struct spin lock;
 	_Atomic bool overrun; /* the ring was full once: CQ_ERR, no further pushes */
+	bool failed;	   /* which was reported */
 	bool shared;	   /* QPs of several engines complete here: changes with all of them held */
 	bool due_queued;   /* on an engine's list of CQs with a moderated event */
 	u32 withheld;	   /* completions since the last event whose own is withheld */

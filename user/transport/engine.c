@@ -514,35 +514,29 @@ void engine_cq_event(struct engine *e, struct cq *cq, u32 events)
 	e->cq_events = cq;
 }
 
-/* What became of a completion: its event is to be looked after, is withheld, or it was lost; that one was the first. */
-enum pushed { PUSHED, PUSHED_QUIETLY, NOT_PUSHED, PUSHED_OVER };
-
-static enum pushed push(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited)
+/* A completion found no room: is it the one by which the CQ overran? */
+static void lost(struct engine *e, struct cq *cq)
 {
-	enum pushed result = PUSHED;
-	bool was_overrun;
-
-	spin_lock_if(cq->shared, &cq->lock);
-	was_overrun = cq_has_overrun(cq);
-	if (unlikely(!cq_push(cq, cqe)))
-		result = cq_has_overrun(cq) && !was_overrun ? PUSHED_OVER : NOT_PUSHED;
-	else if (moderation_withholds(e, cq, cqe, solicited))
-		result = PUSHED_QUIETLY;
-	spin_unlock_if(cq->shared, &cq->lock);
-	return result;
+	if (!cq_has_overrun(cq) || cq->failed)
+		return;
+	cq->failed = true;
+	e->stats->cq_overruns++;
+	home_overrun(e, cq);
+	engine_cq_event(e, cq, EVENT_CQ_ERR);
 }
 
 void engine_complete(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited)
 {
 	struct cq_part *part = &cq->part[e->number];
-	enum pushed pushed = push(e, cq, cqe, solicited);
+	bool wakes = false;
 
-	if (unlikely(pushed == PUSHED_OVER)) {
-		e->stats->cq_overruns++;
-		home_overrun(e, cq);
-		engine_cq_event(e, cq, EVENT_CQ_ERR);
-	}
-	if (pushed != PUSHED)
+	spin_lock_if(cq->shared, &cq->lock);
+	if (likely(cq_push(cq, cqe)))
+		wakes = !moderation_withholds(e, cq, cqe, solicited);
+	else
+		lost(e, cq);
+	spin_unlock_if(cq->shared, &cq->lock);
+	if (!wakes)
 		return;
 	part->pushed_solicited |= solicited || cqe->status != CQE_SUCCESS;
 	if (part->pushed)

@@ -50,6 +50,7 @@ int home_join(struct engine *e)
 		return -ENOMEM;
 	}
 	t->engine[e->number] = e;
+	t->mrs.shared = sibling != NULL;
 	e->tables = t;
 	e->qp = t->qp;
 	e->srq = t->srq;
@@ -61,10 +62,14 @@ void home_leave(struct engine *e)
 {
 	struct engine_tables *t = e->tables;
 
+	u32 left = 0;
+
 	t->engine[e->number] = NULL;
 	for (u32 i = 0; i < ENGINE_MAX; i++)
-		if (t->engine[i])
-			return;
+		left += t->engine[i] != NULL;
+	t->mrs.shared = left > 1;
+	if (left)
+		return;
 	mr_table_destroy(&t->mrs);
 	free(t);
 }

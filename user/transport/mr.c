@@ -18,6 +18,12 @@ static u32 hash(u32 key)
 	return key >> 8;
 }
 
+/* Any engine may be binding the window anew: what this is worth is known under its lock. */
+static u32 key_of(const struct mr *mr)
+{
+	return atomic_load_explicit(&((struct mr *)mr)->key, memory_order_relaxed);
+}
+
 static int mr_table_grow(struct mr_table *t)
 {
 	u32 old_size = t->mask ? t->mask + 1 : 0;
@@ -32,7 +38,7 @@ static int mr_table_grow(struct mr_table *t)
 
 		if (!mr || mr == &tombstone)
 			continue;
-		for (at = hash(mr->key) & (size - 1); slot[at]; at = (at + 1) & (size - 1))
+		for (at = hash(key_of(mr)) & (size - 1); slot[at]; at = (at + 1) & (size - 1))
 			;
 		slot[at] = mr;
 	}
@@ -61,7 +67,7 @@ void mr_table_destroy(struct mr_table *t)
 static struct mr *find_object(const struct mr_table *t, u32 key)
 {
 	for (u32 at = hash(key) & t->mask; t->slot[at]; at = (at + 1) & t->mask)
-		if (t->slot[at] != &tombstone && hash(t->slot[at]->key) == hash(key))
+		if (t->slot[at] != &tombstone && hash(key_of(t->slot[at])) == hash(key))
 			return t->slot[at];
 	return NULL;
 }
@@ -70,7 +76,7 @@ struct mr *mr_find(const struct mr_table *t, u32 key)
 {
 	struct mr *mr = find_object(t, key);
 
-	return mr && mr->key == key ? mr : NULL;
+	return mr && key_of(mr) == key ? mr : NULL;
 }
 
 struct mr *mw_find(const struct mr_table *t, u32 key)
@@ -136,7 +142,7 @@ static void mw_unbind(struct mr *mw)
 
 void mr_remove(struct mr_table *t, struct mr *mr)
 {
-	u32 at = hash(mr->key) & t->mask;
+	u32 at = hash(key_of(mr)) & t->mask;
 
 	while (t->slot[at] != mr)
 		at = (at + 1) & t->mask;
@@ -147,30 +153,13 @@ void mr_remove(struct mr_table *t, struct mr *mr)
 	free(mr);
 }
 
-int mw_add(struct mr_table *t, u32 pd, enum mr_kind kind, struct mr **out)
+/* Unbind it, and bind it to length bytes of region; of none, it stays unbound. */
+static void mw_set(struct mr *mw, struct mr *region, u32 new_key, u64 addr, u64 length, u32 access, u32 qpn)
 {
-	return insert(t, &(struct mr){ .pd = pd, .kind = kind }, out);
-}
-
-int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, u64 length, u32 access, u32 qpn)
-{
-	struct mr *region = mr_find(t, lkey);
-
-	if (mw->kind == MR_REGION || hash(new_key) != hash(mw->key) || access & ~(MR_REMOTE_ANY | MR_ZERO_BASED))
-		return -EINVAL;
-	if (mw->kind == MR_WINDOW_2 && (mw->region || !length))
-		return -EINVAL;
-	if (length) {
-		/* mr_translate(): the key is a region's, no window's, and of this PD */
-		if (!region || !(region->access & MR_MW_BIND) || !mr_translate(t, mw->pd, lkey, addr, length, 0))
-			return -EINVAL;
-		if (access & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC) && !(region->access & MR_LOCAL_WRITE))
-			return -EINVAL;
-	}
 	mw_unbind(mw);
-	mw->key = new_key;
+	atomic_store_explicit(&mw->key, new_key, memory_order_relaxed);
 	if (!length)
-		return 0;
+		return;
 	region->windows++;
 	mw->region = region;
 	mw->addr = region->addr + (addr - region->iova);
@@ -178,35 +167,135 @@ int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, 
 	mw->length = length;
 	mw->access = access;
 	mw->qpn = mw->kind == MR_WINDOW_2 ? qpn : 0;
-	return 0;
+}
+
+int mw_add(struct mr_table *t, u32 pd, enum mr_kind kind, struct mr **out)
+{
+	return insert(t, &(struct mr){ .pd = pd, .kind = kind }, out);
+}
+
+int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, u64 length, u32 access, u32 qpn)
+{
+	struct mr *region = length ? mr_find(t, lkey) : NULL;
+	bool bound;
+
+	if (mw->kind == MR_REGION || hash(new_key) != hash(key_of(mw)) || access & ~(MR_REMOTE_ANY | MR_ZERO_BASED))
+		return -EINVAL;
+	if (mw->kind == MR_WINDOW_2 && !length)
+		return -EINVAL;
+	if (length) {
+		/* mr_translate(): the key is a region's, no window's, and of this PD */
+		if (!mr_translate(t, mw->pd, lkey, addr, length, MR_MW_BIND))
+			return -EINVAL;
+		if (access & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC) && !(region->access & MR_LOCAL_WRITE))
+			return -EINVAL;
+	}
+	spin_lock_if(t->shared, &mw->lock);
+	bound = mw->region;
+	if (!bound || mw->kind != MR_WINDOW_2)
+		mw_set(mw, region, new_key, addr, length, access, qpn);
+	spin_unlock_if(t->shared, &mw->lock);
+	return bound && mw->kind == MR_WINDOW_2 ? -EINVAL : 0;
+}
+
+/* Is it a bound type 2 window of this PD and QP, and is it to be unbound at once? */
+static bool check_bound(const struct mr_table *t, u32 pd, u32 rkey, u32 qpn, bool unbind)
+{
+	struct mr *mw = mw_find(t, rkey);
+	bool ok;
+
+	if (!mw || mw->kind != MR_WINDOW_2 || mw->pd != pd)
+		return false;
+	spin_lock_if(t->shared, &mw->lock);
+	ok = key_of(mw) == rkey && mw->region && mw->qpn == qpn;
+	if (ok && unbind)
+		mw_unbind(mw);
+	spin_unlock_if(t->shared, &mw->lock);
+	return ok;
 }
 
 bool mw_can_invalidate(const struct mr_table *t, u32 pd, u32 rkey, u32 qpn)
 {
-	const struct mr *mw = mr_find(t, rkey);
-
-	return mw && mw->kind == MR_WINDOW_2 && mw->region && mw->pd == pd && mw->qpn == qpn;
+	return check_bound(t, pd, rkey, qpn, false);
 }
 
 int mw_invalidate(struct mr_table *t, u32 pd, u32 rkey, u32 qpn)
 {
-	if (!mw_can_invalidate(t, pd, rkey, qpn))
-		return -EINVAL;
-	mw_unbind(mr_find(t, rkey));
-	return 0;
+	return check_bound(t, pd, rkey, qpn, true) ? 0 : -EINVAL;
 }
 
-u8 *mr_translate(const struct mr_table *t, u32 pd, u32 key, u64 va, u64 len, u32 access)
+static bool has_rights(const struct mr *mr, u32 pd, u32 key, u32 access)
 {
-	const struct mr *mr = mr_find(t, key);
+	return key_of(mr) == key && mr->pd == pd && (mr->access & access) == access;
+}
 
-	if (!mr || mr->pd != pd || (mr->access & access) != access)
-		return NULL;
-	if (mr->kind != MR_REGION && !(access & MR_REMOTE_ANY))
+/* Which bytes [va, va + len) are, or NULL, as mr_translate() says. */
+static u8 *bytes_at(const struct mr *mr, u32 pd, u32 key, u64 va, u64 len, u32 access)
+{
+	if (!has_rights(mr, pd, key, access))
 		return NULL;
 	if (va < mr->iova || va - mr->iova > mr->length || len > mr->length - (va - mr->iova))
 		return NULL;
 	return mr->addr + (va - mr->iova);
+}
+
+u8 *mr_translate(const struct mr_table *t, u32 pd, u32 key, u64 va, u64 len, u32 access)
+{
+	const struct mr *mr = find_object(t, key);
+
+	return mr && mr->kind == MR_REGION ? bytes_at(mr, pd, key, va, len, access) : NULL;
+}
+
+static bool window_is_for(const struct mr *mw, u32 qpn)
+{
+	return mw->region && (!mw->qpn || mw->qpn == qpn);
+}
+
+static u8 *open_window(const struct mr_table *t, struct mr *mw, u32 pd, u32 qpn, u32 key, u64 va, u64 len, u32 access, struct mr **held)
+{
+	u8 *bytes;
+
+	spin_lock_if(t->shared, &mw->lock);
+	bytes = window_is_for(mw, qpn) ? bytes_at(mw, pd, key, va, len, access) : NULL;
+	if (bytes && t->shared)
+		*held = mw;
+	else
+		spin_unlock_if(t->shared, &mw->lock);
+	return bytes;
+}
+
+u8 *mr_open(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u64 va, u64 len, u32 access, struct mr **held)
+{
+	struct mr *mr = find_object(t, key);
+
+	*held = NULL;
+	if (!mr)
+		return NULL;
+	return likely(mr->kind == MR_REGION) ? bytes_at(mr, pd, key, va, len, access) : open_window(t, mr, pd, qpn, key, va, len, access, held);
+}
+
+bool mr_allows(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u64 va, u64 len, u32 access)
+{
+	struct mr *held;
+
+	if (!mr_open(t, pd, qpn, key, va, len, access, &held))
+		return false;
+	mr_close(held);
+	return true;
+}
+
+bool mr_allows_all(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u32 access)
+{
+	struct mr *mr = find_object(t, key);
+	bool is_shared, ok;
+
+	if (!mr)
+		return false;
+	is_shared = t->shared && mr->kind != MR_REGION;
+	spin_lock_if(is_shared, &mr->lock);
+	ok = has_rights(mr, pd, key, access) && (mr->kind == MR_REGION || window_is_for(mr, qpn));
+	spin_unlock_if(is_shared, &mr->lock);
+	return ok;
 }
 
 u64 sge_length(const struct sge *sge, u32 num_sge)
@@ -234,7 +323,7 @@ static u8 *sge_piece(const struct mr_table *t, u32 pd, const struct sge *sge, u6
 }
 
 /* Both directions walk alike: skip to offset, then piece by piece. */
-static bool sge_walk(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset, u8 *buf, u32 len,
+static inline bool sge_walk(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset, u8 *buf, u32 len,
 		     u32 access, bool to_list)
 {
 	u32 i = 0;

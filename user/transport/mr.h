@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Memory regions: which bytes of the process a key opens, for whom. Keys are 32 random bits; L_Key and R_Key of a region are equal.
- * The table belongs to the engine and is touched under its owner's lock only. Looking up a key copies nothing and takes no memory.
+ * Looking up a key copies nothing and takes no memory.
+ *
+ * The table is the device's. What it holds changes with all its engines held, so any of them may look up a region at any time, and no lock or atomic is in that.
+ * Windows are bound and unbound by one engine while others look: where there are several, under the window's lock, which whoever uses the window's bytes holds
+ * until he is done with them. So who has seen a window unbound knows that nobody is still at work behind it.
  */
 #ifndef TRANSPORT_MR_H
 #define TRANSPORT_MR_H
 
+#include "spin.h"
 #include "types.h"
 
 /* Access rights, with the values of enum ibv_access_flags (the last two as newer headers have them). */
@@ -26,7 +31,7 @@ enum {
 enum mr_kind { MR_REGION, MR_WINDOW_1, MR_WINDOW_2 };
 
 struct mr {
-	u32 key;	/* never 0 */
+	_Atomic u32 key; /* never 0; its upper 24 bits stay, those below are a window's to change */
 	u32 pd;		/* number of its protection domain */
 	u32 access;
 	u64 iova;	/* what remote and local addresses start from: the virtual address, or 0 when zero-based, or the caller's */
@@ -34,8 +39,9 @@ struct mr {
 	u8 *addr;
 	enum mr_kind kind;
 	u32 qpn;	/* bound type 2 window: the only QP that it opens for */
-	u32 windows;	/* region: windows bound to it; it cannot go before they do */
+	_Atomic u32 windows; /* region: windows bound to it; it cannot go before they do */
 	struct mr *region; /* window: what it is bound to, or NULL: then it opens nothing */
+	struct spin lock; /* window: of all in it but kind and pd, in a shared table */
 };
 
 struct mr_table {
@@ -46,6 +52,7 @@ struct mr_table {
 	struct mr **slot;
 	u32 mask;
 	u32 used, live;
+	bool shared;	/* by several engines: changes with all of them held */
 	u64 (*random)(void *arg);
 	void *random_arg;
 };
@@ -59,7 +66,7 @@ void mr_table_destroy(struct mr_table *t);
  * without local write, ibv_reg_mr(3)), -ENOMEM. The region is the table's until mr_remove().
  */
 int mr_add(struct mr_table *t, u32 pd, void *addr, u64 length, u64 iova, u32 access, struct mr **out);
-/* A region with windows bound to it, or a window: it is unbound first. The caller has refused a region that has windows. */
+/* A region, or a window: that is unbound first. The caller has refused a region that has windows. */
 void mr_remove(struct mr_table *t, struct mr *mr);
 
 /* A window that is bound to nothing. Returns 0 or -ENOMEM. */
@@ -80,10 +87,24 @@ bool mw_can_invalidate(const struct mr_table *t, u32 pd, u32 rkey, u32 qpn);
 struct mr *mr_find(const struct mr_table *t, u32 key);
 
 /*
- * The bytes that [va, va + len) of key name, or NULL if the key does not exist, is of another PD, lacks any right of access, or the range is
- * not inside the region. A window is opened by remote rights only. Overflow-safe. len may be 0.
+ * The bytes that [va, va + len) of a region's key name, or NULL if the key does not exist or is a window's, is of another PD, lacks any right of access, or the
+ * range is not inside the region. Overflow-safe. len may be 0.
  */
 u8 *mr_translate(const struct mr_table *t, u32 pd, u32 key, u64 va, u64 len, u32 access);
+
+/*
+ * The same for what a QP's peer asks for: a window opens as well, one of type 2 for its own QP only. Unless it is NULL, mr_close() follows at once when the bytes
+ * have been looked at or copied.
+ */
+u8 *mr_open(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u64 va, u64 len, u32 access, struct mr **held);
+static inline void mr_close(struct mr *held)
+{
+	if (unlikely(held))
+		spin_unlock(&held->lock);
+}
+/* Would it open; has the key these rights, to whatever it names. */
+bool mr_allows(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u64 va, u64 len, u32 access);
+bool mr_allows_all(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u32 access);
 
 /* One scatter/gather element, as in struct ibv_sge. */
 struct sge {

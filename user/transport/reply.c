@@ -56,6 +56,7 @@ static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource
 {
 	u64 offset = (u64)r->cursor * qp->path_mtu;
 	bool first = r->cursor == r->resume, last;
+	struct mr *held = NULL;
 	const u8 *src = NULL;
 	struct unsealed u;
 	struct packet p;
@@ -73,7 +74,7 @@ static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource
 		p.payload_len = (u32)min_u64(r->end - offset, qp->path_mtu);
 	}
 	if (p.payload_len) {
-		src = mr_translate(e->mrs, r->pd, r->rkey, r->va + offset, p.payload_len, MR_REMOTE_READ);
+		src = mr_open(e->mrs, r->pd, qp->qpn, r->rkey, r->va + offset, p.payload_len, MR_REMOTE_READ, &held);
 		if (!src) { /* the region went away under the READ */
 			e->stats->remote_errors++;
 			reply_forget(qp);
@@ -89,6 +90,7 @@ static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource
 	header_out(&qp->resp.header, &e->icrc, &qp->path, &p, frame, &u);
 	if (src)
 		memcpy(u.payload, src, p.payload_len);
+	mr_close(held);
 	return header_out_seal(&u, &e->icrc, p.payload_len);
 }
 

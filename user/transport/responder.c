@@ -104,45 +104,53 @@ static enum verdict check_length(const struct qp *qp, const struct packet *p)
 /* R_Key, PD, bounds and rights, and the rights that the QP grants. Zero bytes need no key. */
 static enum verdict check_access(const struct engine *e, const struct qp *qp, u32 rkey, u64 va, u64 len, u32 access)
 {
-	const struct mr *mr = mr_find(e->mrs, rkey);
-
 	if (len == 0)
 		return ACCEPT;
 	/* what ibv_modify_qp(3) grants; flushing is granted by the region alone */
 	if ((qp->access & access) != (access & (MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC)))
 		return REMOTE_ACCESS;
-	if (!mr || (mr->qpn && mr->qpn != qp->qpn))
-		return REMOTE_ACCESS;
-	return mr_translate(e->mrs, qp->resp.pd, rkey, va, len, access) ? ACCEPT : REMOTE_ACCESS;
+	return mr_allows(e->mrs, qp->resp.pd, qp->qpn, rkey, va, len, access) ? ACCEPT : REMOTE_ACCESS;
 }
 
-/* An aligned word, as the wire names it and as this process sees it. */
+/* An aligned word, as the wire names it and as this process sees it. On ACCEPT it is open. */
+static enum verdict open_word(const struct engine *e, const struct qp *qp, const struct packet *p, u32 access, _Atomic u64 **word, struct mr **held)
+{
+	u8 *bytes;
+
+	if (!(qp->access & access))
+		return REMOTE_ACCESS;
+	bytes = mr_open(e->mrs, qp->resp.pd, qp->qpn, p->rkey, p->va, sizeof(u64), access, held);
+	if (!bytes)
+		return REMOTE_ACCESS;
+	*word = (_Atomic u64 *)bytes;
+	if (p->va % sizeof(u64) == 0 && (uintptr_t)bytes % sizeof(u64) == 0)
+		return ACCEPT;
+	mr_close(*held);
+	return INVALID_REQUEST;
+}
+
 static enum verdict check_word(const struct engine *e, const struct qp *qp, const struct packet *p, u32 access)
 {
-	enum verdict v = check_access(e, qp, p->rkey, p->va, sizeof(u64), access);
-	const u8 *word;
+	_Atomic u64 *word;
+	struct mr *held;
+	enum verdict v = open_word(e, qp, p, access, &word, &held);
 
-	if (v != ACCEPT)
-		return v;
-	word = mr_translate(e->mrs, qp->resp.pd, p->rkey, p->va, sizeof(u64), access);
-	return p->va % sizeof(u64) || (uintptr_t)word % sizeof(u64) ? INVALID_REQUEST : ACCEPT;
+	if (v == ACCEPT)
+		mr_close(held);
+	return v;
 }
 
 /* FETH: at least one placement type, each of them granted; selectivity 0 is the range, 1 the whole region. */
 static enum verdict check_flush(const struct engine *e, const struct qp *qp, const struct packet *p)
 {
 	u32 type = p->flush & 0xf, selectivity = p->flush >> 4 & 3;
-	const struct mr *mr = mr_find(e->mrs, p->rkey);
 	u32 access = (type & 1 ? MR_FLUSH_GLOBAL : 0) | (type & 2 ? MR_FLUSH_PERSISTENT : 0);
 
 	if (!access || type & ~3u || selectivity > 1)
 		return INVALID_REQUEST;
-	if (!mr)
-		return REMOTE_ACCESS;
-	if (selectivity == 1)
-		return check_access(e, qp, p->rkey, mr->iova, mr->length, access);
-	return p->dma_len ? check_access(e, qp, p->rkey, p->va, p->dma_len, access) :
-			    mr_translate(e->mrs, qp->resp.pd, p->rkey, mr->iova, 0, access) ? ACCEPT : REMOTE_ACCESS;
+	if (selectivity == 0 && p->dma_len)
+		return check_access(e, qp, p->rkey, p->va, p->dma_len, access);
+	return mr_allows_all(e->mrs, qp->resp.pd, qp->qpn, p->rkey, access) ? ACCEPT : REMOTE_ACCESS;
 }
 
 static enum verdict check_remote(struct engine *e, struct qp *qp, const struct packet *p)
@@ -212,8 +220,9 @@ bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, 
 
 	linear -= first;
 	frag -= skip - first;
-	return sge_scatter(e->mrs, qp->resp.pd, recv->sge, recv->num_sge, offset, p->payload + first, linear) &&
-	       sge_scatter(e->mrs, qp->resp.pd, recv->sge, recv->num_sge, offset + linear, from, frag);
+	if (!sge_scatter(e->mrs, qp->resp.pd, recv->sge, recv->num_sge, offset, p->payload + first, linear))
+		return false;
+	return likely(!frag) || sge_scatter(e->mrs, qp->resp.pd, recv->sge, recv->num_sge, offset + linear, from, frag);
 }
 
 void responder_complete(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
@@ -281,14 +290,16 @@ static enum verdict execute_write(struct engine *e, struct qp *qp, const struct 
 	u64 va = p->flags & OP_START ? p->va : seq->va;
 	u32 rkey = p->flags & OP_START ? p->rkey : seq->rkey;
 	u32 remaining = p->flags & OP_START ? p->dma_len : seq->remaining;
+	struct mr *held;
 	u8 *dst;
 
 	if (p->payload_len) {
 		/* each packet anew: the region may have gone since the first */
-		dst = mr_translate(e->mrs, qp->resp.pd, rkey, va, p->payload_len, MR_REMOTE_WRITE);
+		dst = mr_open(e->mrs, qp->resp.pd, qp->qpn, rkey, va, p->payload_len, MR_REMOTE_WRITE, &held);
 		if (!dst)
 			return REMOTE_ACCESS;
 		packet_copy_payload(p, 0, dst, p->payload_len);
+		mr_close(held);
 	}
 	seq->offset = (p->flags & OP_START ? 0 : seq->offset) + p->payload_len;
 	seq->va = va + p->payload_len;
@@ -329,13 +340,19 @@ static void execute_read(struct engine *e, struct qp *qp, const struct packet *p
 	reply_resource(e, qp, r, 0, r->num_psn);
 }
 
-/* Atomic against every other access by this process: the application's own threads may use the same word. */
-static void execute_atomic(struct engine *e, struct qp *qp, const struct packet *p)
+/* Atomic against every other access by this process: the application's own threads may use the same word, and other engines. */
+static enum verdict execute_atomic(struct engine *e, struct qp *qp, const struct packet *p)
 {
-	struct resp_resource *r = take_resource(qp, p);
-	_Atomic u64 *word = (_Atomic u64 *)mr_translate(e->mrs, r->pd, p->rkey, p->va, sizeof(u64), MR_REMOTE_ATOMIC);
+	struct resp_resource *r;
+	_Atomic u64 *word;
+	struct mr *held;
 	u64 original;
+	/* as when it was checked, but for a window that another engine has bound elsewhere since */
+	enum verdict v = open_word(e, qp, p, MR_REMOTE_ATOMIC, &word, &held);
 
+	if (v != ACCEPT)
+		return v;
+	r = take_resource(qp, p);
 	r->atomic = true;
 	if ((p->opcode & 0x1f) == OP5_FETCH_ADD) {
 		original = atomic_fetch_add(word, p->swap_add);
@@ -343,26 +360,35 @@ static void execute_atomic(struct engine *e, struct qp *qp, const struct packet 
 		original = p->compare;
 		atomic_compare_exchange_strong(word, &original, p->swap_add);
 	}
+	mr_close(held);
 	r->original = original;
 	reply_resource(e, qp, r, 0, 1);
+	return ACCEPT;
 }
 
 /* FLUSH and ATOMIC WRITE: memory of a process is globally visible when it is written; what is left is the order. */
-static void execute_placement(struct engine *e, struct qp *qp, const struct packet *p)
+static enum verdict execute_placement(struct engine *e, struct qp *qp, const struct packet *p)
 {
-	struct resp_resource *r = take_resource(qp, p);
+	struct resp_resource *r;
+	struct mr *held;
 	_Atomic u64 *word;
 	u64 value;
 
-	r->placed = true;
-	r->length = r->end = 0;
 	if (p->flags & OP_ATOMIC_WRITE) {
+		enum verdict v = open_word(e, qp, p, MR_REMOTE_WRITE, &word, &held); /* as with atomics */
+
+		if (v != ACCEPT)
+			return v;
 		packet_copy_payload(p, 0, &value, sizeof(value));
-		word = (_Atomic u64 *)mr_translate(e->mrs, r->pd, p->rkey, p->va, sizeof(u64), MR_REMOTE_WRITE);
 		atomic_store(word, value);
+		mr_close(held);
 	}
 	atomic_thread_fence(memory_order_seq_cst);
+	r = take_resource(qp, p);
+	r->placed = true;
+	r->length = r->end = 0;
 	reply_resource(e, qp, r, 0, 1);
+	return ACCEPT;
 }
 
 static void acknowledge_request(struct engine *e, struct qp *qp, const struct packet *p)
@@ -393,9 +419,9 @@ static enum verdict execute(struct engine *e, struct qp *qp, const struct packet
 	else if (p->flags & OP_READ)
 		psns = psn_count(p->dma_len, qp->path_mtu), execute_read(e, qp, p);
 	else if (p->flags & OP_ATOMIC)
-		execute_atomic(e, qp, p);
+		v = execute_atomic(e, qp, p);
 	else
-		execute_placement(e, qp, p);
+		v = execute_placement(e, qp, p);
 	if (v != ACCEPT)
 		return v;
 	seq->in_message = !(p->flags & OP_END);
