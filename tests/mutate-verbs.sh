@@ -62,9 +62,9 @@ resize_iteration  | user/verbs/cq.c          | s/vcq->current = cq_current(&vcq-
 moderate_count    | user/transport/moderation.c | s/>= cq->moderate_count/> cq->moderate_count/ | ibv_modify_cq
 moderate_early    | user/transport/moderation.c | s/e->now_ns + cq->moderate_ns/e->now_ns + cq->moderate_ns \/ 2/ | ibv_modify_cq
 moderate_lost     | user/transport/moderation.c | s/^	if (cq->withheld && cq_take_event(cq, true))/	if (0)/ | ibv_modify_cq
-limit_twice       | user/transport/engine.c  | /^bool engine_take_receive/,/^}/s/srq->limit = 0;/;/ | ibv_modify_srq
-limit_late        | user/transport/engine.c  | /^bool engine_take_receive/,/^}/s/rq_posted(&srq->rq) < srq->limit/rq_posted(\&srq->rq) + 1 < srq->limit/ | ibv_modify_srq
-limit_early       | user/transport/engine.c  | /^bool engine_take_receive/,/^}/s/rq_posted(&srq->rq) < srq->limit/rq_posted(\&srq->rq) <= srq->limit/ | ibv_modify_srq
+limit_twice       | user/transport/engine.c  | /^static void check_limit/,/^}/s/srq->limit = 0;/;/ | ibv_modify_srq
+limit_late        | user/transport/engine.c  | s/rq_posted(&srq->rq) >= srq->limit/rq_posted(\&srq->rq) + 1 >= srq->limit/ | ibv_modify_srq
+limit_early       | user/transport/engine.c  | s/rq_posted(&srq->rq) >= srq->limit/rq_posted(\&srq->rq) > srq->limit/ | ibv_modify_srq
 resize_drops      | user/transport/rq.c      | /^int rq_resize/,/^}/s/i = cons; i != prod/i = cons + 1; i < prod/ | ibv_modify_srq
 resize_unlocked   | user/verbs/srq.c         | /^EXPORT int ibv_modify_srq/,/^}/s/vlock_take(&vsrq->lock);//;/^EXPORT int ibv_modify_srq/,/^}/s/vlock_drop(&vsrq->lock);// | ibv_modify_srq
 resize_cq_drops   | user/transport/cq.c      | /^int cq_resize/,/^}/s/i = cons; i != prod/i = cons + 1; i < prod/ | ibv_resize_cq
