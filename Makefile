@@ -167,7 +167,7 @@ unit-tests: $(UNIT_TESTS)
 sim-tests: $(SIM_TESTS)
 bpf-tests: $(BPF_TESTS)
 netns-tools: $(NETNS_TOOLS)
-bench-tools: $(BENCH_TOOLS) $(BUILD)/tests/netns/idle_qps
+bench-tools: $(BENCH_TOOLS) $(BUILD)/tests/netns/idle_qps $(BUILD)/tests/netns/threads
 port-tests: $(PORT_TESTS)
 tests: unit-tests sim-tests bpf-tests port-tests netns-tools
 

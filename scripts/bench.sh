@@ -2,26 +2,34 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Measures xroce side by side with raw AF_XDP, UDP and TCP on the same veth pair between two namespaces, and prints the ratios that issue
-# 'Fast' sets targets for: bench.sh [--quick] [BUILD]. What ends in _n is with XDP in native mode at both ends (XROCE_XDP=native), all else as it comes, in generic mode. Every repetition runs everything once, so that what is compared shares the machine's moods.
+# 'Fast' sets targets for: bench.sh [--quick | --scaling] [BUILD]. --scaling: only what several threads and shards make of two receive queues. What ends in _n
+# is with XDP in native mode at both ends (XROCE_XDP=native), all else as it comes, in generic mode, but for sharded_*, which several queues put in native
+# mode. Every repetition runs everything once, so that what is compared shares the machine's moods.
 # TSV and SVG go to BUILD/bench/. Never part of the tests: figures decide nothing. The exit status is 1 only if a program failed.
 set -u
 
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
-repeats=5 quick=0
-if [ "${1:-}" = --quick ]; then
+repeats=5 quick=0 sections=all
+case ${1:-} in
+--quick)
 	repeats=2 quick=1
 	shift
-fi
+	;;
+--scaling)
+	sections=scaling
+	shift
+	;;
+esac
 repeats=${XROCE_BENCH_REPEATS:-$repeats}
 BUILD=${1:-$top/build}
 case $BUILD in /*) ;; *) BUILD=$PWD/$BUILD ;; esac
 XROCE=$BUILD/bin/xroce
 TOOLS=$BUILD/tests/bench
-IDLE_QPS=$BUILD/tests/netns/idle_qps
+IDLE_QPS=$BUILD/tests/netns/idle_qps THREADS=$BUILD/tests/netns/threads
 OUT=$BUILD/bench
 export LC_ALL=C
 unset XROCE_DEV LD_LIBRARY_PATH
-for f in "$XROCE" "$TOOLS/engine" "$TOOLS/raw_xsk" "$TOOLS/udp" "$IDLE_QPS"; do
+for f in "$XROCE" "$TOOLS/engine" "$TOOLS/raw_xsk" "$TOOLS/udp" "$IDLE_QPS" "$THREADS"; do
 	[ -x "$f" ] || { echo "bench: $f is not built: make all bench-tools" >&2; exit 1; }
 done
 . "$top/scripts/netns.sh"
@@ -110,6 +118,39 @@ idle() {
 	done <<<"$v"
 }
 
+# threads NAME SHARDS THREADS OPTION...: server on A, client on B, two receive queues each. Thread i of each end is on CPU i; they sleep when there is nothing
+# to do, as each CPU has one of either end.
+threads() {
+	local name=$1 server v cpus=$CPU_A
+	local -x XROCE_SHARDS=$2
+	[ "$3" = 1 ] || cpus=$CPU_A,$CPU_B
+	set -- -T "$3" -p $cpus -e "${@:4}"
+	start bench a "$XROCE" run --dev $IF_A -- "$THREADS" -d $DEV_A "$@"
+	server=$child
+	wait_until 10 listens_or_gone a 18640 "$server"
+	in_b timeout 60 "$XROCE" run --dev $IF_B -- "$THREADS" -d $DEV_B "$@" $IP4_A >"$WORK/bench.err" 2>&1
+	finish "$server" 10
+	v=$(sed -n 's/^threads: .* QPs: \([0-9]*\) messages.*/\1/p' "$WORK/bench.err")
+	[ -n "$v" ] && put "$name" "$v" msg/s || lost "$name"
+}
+
+# queues N: in use, of those that the pair was made with.
+queues() {
+	in_a ethtool -L $IF_A rx "$1" tx "$1" >/dev/null && in_b ethtool -L $IF_B rx "$1" tx "$1" >/dev/null || netns_die "cannot set the number of queues"
+}
+
+# One thread and one core for both ends; two threads an end and two cores, with one engine and with two.
+scaling() {
+	queues 2
+	threads sharded_send_one 1 1 -o send -s 64 -n 300000
+	threads sharded_send_s1 1 2 -o send -s 64 -n 300000
+	threads sharded_send_s2 2 2 -o send -s 64 -n 300000
+	threads sharded_write_one 1 1 -o write -s 65536 -n 6000
+	threads sharded_write_s1 1 2 -o write -s 65536 -n 6000
+	threads sharded_write_s2 2 2 -o write -s 65536 -n 6000
+	queues 1
+}
+
 once() {
 	local a=/run/netns/$NS_A b=/run/netns/$NS_B size mode
 	for size in $sizes; do
@@ -188,7 +229,8 @@ quantiles_of_perftest() {
 seconds=1 half=0.5 sizes="64 1102 2126 3400 4174" native=_n
 # three minutes are for what is had without asking
 [ $quick = 1 ] && sizes="64 1102 3400" native=
-netns_pair 4500
+netns_pair 4500 2
+queues 1
 {
 	date -u '+%Y-%m-%d %H:%M UTC'
 	echo "kernel $(uname -r), $(sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -1), $(nproc) CPUs, load average $(cut -d' ' -f1-3 /proc/loadavg)"
@@ -197,9 +239,12 @@ netns_pair 4500
 } | tee "$OUT/machine.txt"
 for ((i = 1; i <= repeats; i++)); do
 	printf 'repetition %d of %d\r' "$i" "$repeats" >&2
-	once
+	[ $sections = scaling ] || once
+	scaling
 done
-idle
-[ $quick = 1 ] || { curves; latencies; }
+if [ $sections = all ]; then
+	idle
+	[ $quick = 1 ] || { curves; latencies; }
+fi
 python3 "$top/scripts/bench-report.py" "$OUT" | tee "$OUT/table.txt" || failed=1
 exit $failed
