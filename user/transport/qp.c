@@ -211,16 +211,27 @@ static enum cqe_opcode cqe_opcode_of(u8 wr_opcode)
 	return table[wr_opcode];
 }
 
+/* The oldest WQE's slot may be posted to. */
+static void sq_advance(struct qp *qp)
+{
+	/* release: pairs with the acquire in sq_slot() */
+	atomic_store_explicit(&qp->sq.cons, sq_cons(&qp->sq) + 1, memory_order_release);
+}
+
 void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns)
 {
-	u32 cons = sq_cons(&qp->sq);
-	const struct send_wqe *wqe = sq_at(&qp->sq, cons);
-
+	const struct send_wqe *wqe = sq_at(&qp->sq, sq_cons(&qp->sq));
 	/* a failed WQE completes even if it was not asked to: ibv_post_send(3) */
+	const bool completes = wqe->flags & WR_SIGNALED || qp->sq_sig_all || status != CQE_SUCCESS;
+	struct cqe cqe;
+
 	if (unlikely(wqe->flags & WR_RENDEZVOUS)) {
 		rendezvous_sent(e, qp, wqe, status, verr, now_ns);
-	} else if (wqe->flags & WR_SIGNALED || qp->sq_sig_all || status != CQE_SUCCESS) {
-		struct cqe cqe = {
+		sq_advance(qp);
+		return;
+	}
+	if (completes)
+		cqe = (struct cqe){
 			.wr_id = wqe->wr_id,
 			.status = status,
 			.opcode = cqe_opcode_of(wqe->opcode),
@@ -229,13 +240,12 @@ void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum v
 			.qpn = qp->qpn,
 			.time_ns = now_ns,
 		};
-
-		engine_complete(e, qp->send_cq, &cqe, false);
-	}
-	if (unlikely(qp->tag_matching) && !(wqe->flags & WR_RENDEZVOUS))
+	/* Before it is pushed: who sees the completion may post again at once, to a queue that was full. */
+	sq_advance(qp);
+	if (unlikely(qp->tag_matching))
 		shared_sends_completed(qp);
-	/* release: pairs with the acquire in sq_slot() */
-	atomic_store_explicit(&qp->sq.cons, cons + 1, memory_order_release);
+	if (completes)
+		engine_complete(e, qp->send_cq, &cqe, false);
 }
 
 static void flush_sends(struct engine *e, struct qp *qp)
