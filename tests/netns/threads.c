@@ -484,8 +484,8 @@ static int poll_cq(struct ibv_cq *cq)
 
 	must(n >= 0, "ibv_poll_cq: %d", n);
 	for (int i = 0; i < n; i++) {
-		must(wc[i].status == IBV_WC_SUCCESS, "wr_id %#llx ended with status %d (%s)", (unsigned long long)wc[i].wr_id, wc[i].status,
-		     ibv_wc_status_str(wc[i].status));
+		must(wc[i].status == IBV_WC_SUCCESS, "wr_id %#llx ended with status %d (%s), vendor_err %u", (unsigned long long)wc[i].wr_id,
+		     wc[i].status, ibv_wc_status_str(wc[i].status), wc[i].vendor_err);
 		if (wc[i].wr_id & SEND_ID) {
 			on_sent((unsigned int)(wc[i].wr_id >> 40 & 0xffff), wc[i].wr_id & 0xffffffffff);
 			continue;

@@ -80,11 +80,13 @@ void handover_take_back(struct shard *from)
 		for (; r->taken_back != used; r->taken_back++)
 			free_entry(from, r, r->taken_back & (r->size - 1));
 	}
+	xsk_refill(&from->made->xsks);
 }
 
 bool handover_is_short(const struct shard *from)
 {
-	return from->handover.lent > from->made->umem.rx_frames / 2;
+	/* a quarter of a queue's: a frame may be of two buffers */
+	return from->handover.lent > from->made->umem.rx_frames / from->made->xsks.count / 4;
 }
 
 static u32 take_from(struct handover_ring *r, handover_fn *fn, void *arg)

@@ -270,6 +270,13 @@ static void deliver(struct xsk_set *s, struct xsk *x, struct batch *b, __u64 *ov
 	x->broken = false;
 }
 
+void xsk_refill(struct xsk_set *s)
+{
+	for (u32 i = 0; i < s->count; i++)
+		if (s->xsk[i].owed >= FILL_BATCH)
+			fill(s, &s->xsk[i]);
+}
+
 u32 xsk_receive(struct xsk_set *s, struct xsk *x, xsk_rx_fn *fn, void *arg, __u64 *oversize)
 {
 	u32 idx = 0, n = xsk_ring_cons__peek(&x->rx, XSK_RX_BATCH, &idx);

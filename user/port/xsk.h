@@ -82,5 +82,7 @@ typedef void xsk_rx_fn(void *arg, struct engine_frame *frames, u32 n, bool may_k
  * time. Returns the number of descriptors; *oversize counts packets of more than two buffers that are no super-packets, which are thrown away.
  */
 u32 xsk_receive(struct xsk_set *s, struct xsk *x, xsk_rx_fn *fn, void *arg, __u64 *oversize);
+/* Frames that were kept have been given back: the kernel gets its places, without which nothing would come to be received. */
+void xsk_refill(struct xsk_set *s);
 
 #endif
