@@ -131,6 +131,11 @@ for t in tests/verbs/*.sh; do
 done
 cmocka_kind unit "$BUILD" ""
 cmocka_kind sim "$BUILD" ""
+# Again on devices of three engines, but for the longest ones, of which test_random has such devices anyway.
+for src in tests/sim/test_*.c; do
+	base=$(basename "$src" .c)
+	case $base in test_masks16 | test_random) ;; *) XROCE_SIM_ENGINES=3 cmocka "sim-$base-engines" "$BUILD/tests/sim/$base" ;; esac
+done
 cmocka_kind unit "$BUILD-san" -san
 cmocka_kind sim "$BUILD-san" -san
 step fuzz-packet scripts/fuzz.sh "$BUILD" packet "${XROCE_FUZZ_SECONDS:-20}"

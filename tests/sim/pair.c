@@ -51,7 +51,8 @@ struct side side_create(struct node *n, const struct pair_options *o, struct srq
 	s.recv = is_xrc ? NULL : o->one_cq ? s.send : world_cq(n, o->cq_capacity);
 	init.send_cq = s.send ? &s.send->cq : NULL;
 	init.recv_cq = s.recv ? &s.recv->cq : NULL;
-	assert_int_equal(qp_create(n->engine, &init, &s.qp), 0);
+	assert_int_equal(qp_create(world_home(n, is_xrc || (srq && srq->tags)), &init, &s.qp), 0);
+	world_know_qp(n, s.qp);
 	assert_int_equal(qp_state(s.qp), QPS_RESET);
 	return s;
 }
@@ -236,7 +237,7 @@ void post_sends(struct side *s, const struct send *list, u32 n)
 		check_eq(s->node->world, send_wqe_check(s->qp, wqe), 0);
 	}
 	sq_publish(qp_posting(s->qp), n);
-	engine_doorbell(s->qp);
+	world_ring(s->node, s->qp);
 }
 
 void post_send(struct side *s, const struct send *send)
@@ -256,7 +257,7 @@ int try_post_send(struct side *s, const struct send *send)
 	if (err)
 		return err;
 	sq_publish(qp_posting(s->qp), 1);
-	engine_doorbell(s->qp);
+	world_ring(s->node, s->qp);
 	return 0;
 }
 
@@ -278,7 +279,7 @@ void post_recv(struct side *s, u64 wr_id, const struct sge *sge, u32 num_sge)
 {
 	fill_recv(s->node->world, &s->qp->rq, wr_id, sge, num_sge);
 	if (qp_state(s->qp) == QPS_ERR)
-		engine_doorbell(s->qp);
+		world_ring(s->node, s->qp);
 }
 
 void post_recv_buffer(struct side *s, u64 wr_id, const struct buffer *b, u32 offset, u32 len)

@@ -410,7 +410,7 @@ static void engine_fail__flushes_all(void **state)
 	expect(s.w, s.a->recv, 0, .wr_id = 2, .status = CQE_WR_FLUSH_ERR, .vendor_err = VERR_FLUSHED, .qpn = s.a->qp->qpn);
 	check_eq(s.w, qp_state(s.a->qp), QPS_ERR);
 	check_eq(s.w, qp_state(idle.qp), QPS_RESET);
-	check_eq(s.w, engine_deadline_ns(s.a->node->engine), NSEC_NEVER);
+	check_eq(s.w, world_deadline_ns(s.a->node), NSEC_NEVER);
 	check_eq(s.w, s.b->node->stats.rx_packets, 0);
 	side_destroy(&idle);
 	scene_end(&s);

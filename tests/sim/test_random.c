@@ -42,6 +42,7 @@ static const struct { enum cqe_status status, receive; bool remote; } poisons[PO
 
 /* What was seen in all runs: a workload that never does something proves nothing about it. */
 static u32 seen_op[WR_OPCODES], seen_poison[POISONS], seen_transport[8];
+static u64 seen_moves;
 
 /* Where receives are posted: a QP's own queue or a shared one. WQE n takes slot n of the memory. */
 struct inbox {
@@ -674,7 +675,10 @@ static void run_seed(u64 seed)
 	/* Half of the engines do without some of what is above the plainest protocol, so that unequal peers meet. */
 	for (u32 i = 0; i < 2; i++)
 		parts.disable[i] = rng_below(r, 2) * rng_below(r, 32);
+	/* and a third have one engine a node, the others two or three: there QPs stay where they are, or move about */
+	parts.num_engines = 1 + (u32)(seed % 3);
 	w = l->w = world_create_with(2, seed, &parts);
+	w->move_rate = parts.num_engines > 1 && seed % 2 ? 65536 / 4 : 0;
 	world_label(w, "XROCE_SIM_SEED=%llu test_random", (unsigned long long)seed);
 	w->keep_frames = false;
 	w->rx_batch = 1 + rng_below(r, 3) * rng_below(r, 16);
@@ -713,6 +717,7 @@ static void run_seed(u64 seed)
 		else if (b->srq)
 			world_srq_destroy(b->srq);
 	}
+	seen_moves += w->moves;
 	world_destroy(w);
 	free(l);
 }
@@ -725,6 +730,7 @@ static void random_workloads__match_the_oracle(void **state)
 		assert_true(seen_op[i] || (i > WR_SEND_WITH_INV && i < WR_FLUSH));
 	for (u32 i = SOUND + 1; i < POISONS; i++)
 		assert_true(seen_poison[i]);
+	assert_true(seen_moves);
 	assert_true(seen_transport[XROCE_RC] && seen_transport[XROCE_UC] && seen_transport[XROCE_XRC]);
 }
 

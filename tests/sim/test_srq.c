@@ -200,6 +200,7 @@ static void ud_and_uc__share_as_well(void **state)
 
 		post_send(&s.p[i].side[0], &(struct send){ .wr_id = i, .opcode = WR_SEND, .num_sge = 1, .sge = { buffer_sge(s.local, 0, 50) },
 							    .path = &path, .remote_qpn = s.p[i].side[1].qp->qpn, .remote_qkey = PAIR_QKEY });
+		world_settle(s.w);
 	}
 	world_run(s.w);
 	for (u32 i = 0; i < QPS; i++)

@@ -84,7 +84,7 @@ static void timeout__zero_is_none(void **state)
 	s.a->node->to[1].dead = true;
 	scene_post(&s, 1, WR_SEND, 8);
 	world_run(s.w);
-	check_eq(s.w, engine_deadline_ns(s.a->node->engine), NSEC_NEVER);
+	check_eq(s.w, world_deadline_ns(s.a->node), NSEC_NEVER);
 	world_run_for(s.w, 100000 * NSEC_PER_SEC);
 	check_eq(s.w, s.w->num_sent, 1);
 	check_eq(s.w, s.a->send->n, 0);
@@ -98,13 +98,13 @@ static void timeout__idle_has_no_deadline(void **state)
 	struct pair_options o = pair_defaults();
 	struct scene s = scene_make(&o, "idle");
 
-	check_eq(s.w, engine_deadline_ns(s.a->node->engine), NSEC_NEVER);
+	check_eq(s.w, world_deadline_ns(s.a->node), NSEC_NEVER);
 	scene_post(&s, 1, WR_WRITE, 8);
 	world_settle(s.w);
-	check(s.w, engine_deadline_ns(s.a->node->engine) != NSEC_NEVER);
+	check(s.w, world_deadline_ns(s.a->node) != NSEC_NEVER);
 	world_run(s.w);
-	check_eq(s.w, engine_deadline_ns(s.a->node->engine), NSEC_NEVER);
-	check_eq(s.w, engine_deadline_ns(s.b->node->engine), NSEC_NEVER);
+	check_eq(s.w, world_deadline_ns(s.a->node), NSEC_NEVER);
+	check_eq(s.w, world_deadline_ns(s.b->node), NSEC_NEVER);
 	scene_end(&s);
 }
 

@@ -167,7 +167,7 @@ static void packets__ask_for_no_ack(void **state)
 	send_message(&s, 1, WR_SEND, 3000);
 	for (u32 i = 0; i < s.w->num_sent; i++)
 		check(s.w, !s.w->sent[i].packet.ackreq && OPCODE_TRANSPORT(s.w->sent[i].packet.opcode) == XROCE_UC);
-	check_eq(s.w, engine_deadline_ns(s.a->node->engine), NSEC_NEVER);
+	check_eq(s.w, world_deadline_ns(s.a->node), NSEC_NEVER);
 	end_in_silence(&s);
 }
 

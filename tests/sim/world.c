@@ -94,12 +94,14 @@ struct world *world_create(u32 num_nodes, u64 seed)
 struct world *world_create_with(u32 num_nodes, u64 seed, const struct world_options *o)
 {
 	struct world *w = aligned_alloc(CACHE_LINE, (sizeof(*w) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
-	const char *trace = getenv("XROCE_SIM_TRACE");
+	const char *trace = getenv("XROCE_SIM_TRACE"), *engines = getenv("XROCE_SIM_ENGINES");
+	u32 num_engines = o->num_engines ? o->num_engines : engines ? (u32)atoi(engines) : 1;
 
 	assert_non_null(w);
 	memset(w, 0, sizeof(*w));
 	w->seed = seed;
 	w->rng.state = seed;
+	w->where.state = seed + 1;
 	w->now_ns = 1 * NSEC_PER_SEC; /* not 0: a time is not a flag */
 	w->latency_ns = WORLD_LATENCY_NS;
 	w->split_bytes = WORLD_SPLIT_BYTES;
@@ -120,7 +122,14 @@ struct world *world_create_with(u32 num_nodes, u64 seed, const struct world_opti
 		n->mac[5] = (u8)(i + 1);
 		n->gid4 = world_gid(i, false);
 		n->gid6 = world_gid(i, true);
-		assert_int_equal(engine_create(&config, &n->engine), 0);
+		n->num_engines = num_engines;
+		for (u32 k = 0; k < num_engines; k++) {
+			config.number = k;
+			config.sibling = n->engines[0];
+			assert_int_equal(engine_create(&config, &n->engines[k]), 0);
+			check_eq(w, engine_number(n->engines[k]), k);
+		}
+		n->engine = n->engines[0];
 	}
 	return w;
 }
@@ -161,10 +170,12 @@ void world_destroy(struct world *w)
 		struct node *n = &w->node[i];
 
 		free_buffers(n);
-		engine_destroy(n->engine);
+		for (u32 k = 0; k < n->num_engines; k++)
+			engine_destroy(n->engines[k]);
 		while (n->cqs)
 			world_cq_destroy(n, n->cqs);
 		free(n->events);
+		free(n->qpns);
 	}
 	free(w->sent);
 	free(w->flights);
@@ -383,8 +394,82 @@ static void transmit(struct world *w, u32 from, u8 *frame, u32 len)
 	launch(w, from, f.to, frame, len, w->now_ns + w->latency_ns, 0);
 }
 
+/* ---- engines ---- */
+
+static u32 all_engines(const struct node *n)
+{
+	return (1u << n->num_engines) - 1;
+}
+
+struct engine *world_home(struct node *n, bool is_pinned)
+{
+	return is_pinned ? n->engine : n->engines[n->next_home++ % n->num_engines];
+}
+
+void world_know_qp(struct node *n, const struct qp *qp)
+{
+	n->qpns = grow(n->qpns, n->num_qpns, &n->qpns_room, sizeof(*n->qpns));
+	n->qpns[n->num_qpns++] = qp->qpn;
+}
+
+void world_ring(struct node *n, struct qp *qp)
+{
+	struct engine *home = engine_doorbell(qp);
+
+	check(n->world, home == qp_engine(qp) && engine_has_doorbells(home));
+	n->to_run |= 1u << engine_number(home);
+}
+
+void world_move(struct node *n, struct qp *qp, u32 to)
+{
+	engine_move_qp(n->engines[to], qp, n->world->now_ns);
+	check(n->world, qp_engine(qp) == n->engines[to]);
+	n->world->moves++;
+	/* as after everything that wants all engines held */
+	n->to_run = all_engines(n);
+}
+
+static void move_some(struct world *w)
+{
+	struct node *n = &w->node[rng_below(&w->where, w->num_nodes)];
+	struct qp *qp;
+
+	if (!n->num_qpns || !rng_chance(&w->where, w->move_rate))
+		return;
+	qp = engine_find_qp(n->engine, n->qpns[rng_below(&w->where, n->num_qpns)]);
+	if (qp && engine_may_move(qp))
+		world_move(n, qp, rng_below(&w->where, n->num_engines));
+}
+
+u64 world_deadline_ns(const struct node *n)
+{
+	u64 earliest_ns = NSEC_NEVER;
+
+	for (u32 i = 0; i < n->num_engines; i++)
+		earliest_ns = min_u64(earliest_ns, engine_deadline_ns(n->engines[i]));
+	return earliest_ns;
+}
+
+/* Whose is the frame? It comes to any of the node's engines, which leaves it alone if it is another's; one that is no packet is dropped anywhere. */
+static struct engine *home_of(struct world *w, struct node *n, const struct rx_frame *rx)
+{
+	struct qp *qp = engine_whose(n->engine, rx);
+	struct engine *home = qp ? qp_engine(qp) : n->engine, *here = n->engines[rng_below(&w->where, n->num_engines)];
+	const struct engine_frame f = { .frame = *rx };
+	struct packet p;
+	u64 away = 0;
+
+	if (here != home && qp && packet_parse(&p, rx) == 0) {
+		check_eq(w, engine_input_batch(here, &f, 1, w->now_ns, &away), 0);
+		check_eq(w, away, 1);
+	}
+	return home;
+}
+
 int world_deliver(struct world *w, u32 to, const u8 *frame, u32 len)
 {
+	struct node *n = &w->node[to];
+	struct engine *home = n->engine;
 	u32 head = len > w->split_bytes ? w->split_bytes : len;
 	struct rx_frame rx = { .len = head, .frag_len = len - head };
 	u8 *linear = malloc(head), *frag = len > head ? malloc(len - head) : NULL;
@@ -398,7 +483,10 @@ int world_deliver(struct world *w, u32 to, const u8 *frame, u32 len)
 		memcpy(frag, frame + head, len - head);
 		rx.frag = frag;
 	}
-	result = engine_input(w->node[to].engine, NULL, &rx, w->now_ns);
+	if (n->num_engines > 1)
+		home = home_of(w, n, &rx);
+	n->to_run |= 1u << engine_number(home);
+	result = engine_input(home, NULL, &rx, w->now_ns);
 	free(linear);
 	free(frag);
 	return result;
@@ -406,11 +494,11 @@ int world_deliver(struct world *w, u32 to, const u8 *frame, u32 len)
 
 /* ---- steps ---- */
 
-static void drain_events(struct node *n)
+static void drain_events(struct node *n, struct engine *engine)
 {
 	struct engine_event e;
 
-	for (u32 i = 0; engine_next_event(n->engine, &e); i++) {
+	for (u32 i = 0; engine_next_event(engine, &e); i++) {
 		check(n->world, i < 10000);
 		check(n->world, e.type && (e.type & (e.type - 1)) == 0); /* one thing an event */
 		n->events = grow(n->events, n->num_events, &n->events_room, sizeof(*n->events));
@@ -418,19 +506,36 @@ static void drain_events(struct node *n)
 	}
 }
 
-static void pump(struct world *w, struct node *n)
+static void run_engine(struct world *w, struct node *n, struct engine *engine)
 {
 	u8 *frame = malloc(PACKET_FRAME_MAX);
 	u32 len, count = 0;
 
 	assert_non_null(frame);
-	while ((len = engine_output(n->engine, frame, PACKET_FRAME_MAX, w->now_ns)) > 0) {
+	while ((len = engine_output(engine, frame, PACKET_FRAME_MAX, w->now_ns)) > 0) {
 		check(w, len <= PACKET_FRAME_MAX);
 		check(w, ++count < OUTPUT_MAX);
 		transmit(w, n->index, frame, len);
 	}
 	free(frame);
-	drain_events(n);
+	drain_events(n, engine);
+}
+
+static void pump(struct world *w, struct node *n)
+{
+	while (n->to_run) {
+		u32 number = (u32)__builtin_ctz(n->to_run), passed;
+
+		n->to_run &= n->to_run - 1;
+		run_engine(w, n, n->engines[number]);
+		passed = engine_passed_bells(n->engines[number]);
+		for (u32 i = 0; i < n->num_engines; i++)
+			check(w, !(passed & 1u << i) || engine_has_doorbells(n->engines[i]));
+		n->to_run |= passed;
+	}
+	/* nothing is left lying */
+	for (u32 i = 0; i < n->num_engines; i++)
+		check(w, !engine_has_doorbells(n->engines[i]));
 	for (struct watched_cq *c = n->cqs; c; c = c->next)
 		if (c->polled)
 			world_poll(c);
@@ -438,8 +543,10 @@ static void pump(struct world *w, struct node *n)
 
 void world_settle(struct world *w)
 {
-	for (u32 i = 0; i < w->num_nodes; i++)
+	for (u32 i = 0; i < w->num_nodes; i++) {
+		w->node[i].to_run = all_engines(&w->node[i]);
 		pump(w, &w->node[i]);
+	}
 }
 
 /* The next packet to arrive, or -1. */
@@ -465,6 +572,17 @@ static void arrive(struct world *w, u32 index)
 	free(f.data);
 }
 
+static void expire(struct world *w, struct node *n)
+{
+	for (u32 i = 0; i < n->num_engines; i++)
+		if (engine_deadline_ns(n->engines[i]) <= w->now_ns) {
+			engine_expire(n->engines[i], w->now_ns);
+			n->to_run |= 1u << i;
+		}
+	if (n->to_run)
+		pump(w, n);
+}
+
 /* Do what comes next if it comes by limit_ns. False if nothing does. */
 static bool step(struct world *w, u64 limit_ns)
 {
@@ -474,7 +592,7 @@ static bool step(struct world *w, u64 limit_ns)
 	if (flight >= 0)
 		next_ns = w->flights[flight].time_ns;
 	for (u32 i = 0; i < w->num_nodes; i++)
-		next_ns = min_u64(next_ns, engine_deadline_ns(w->node[i].engine));
+		next_ns = min_u64(next_ns, world_deadline_ns(&w->node[i]));
 	if (next_ns == NSEC_NEVER || next_ns > limit_ns)
 		return false;
 	if (next_ns > w->now_ns)
@@ -482,6 +600,8 @@ static bool step(struct world *w, u64 limit_ns)
 	if (flight >= 0 && w->flights[flight].time_ns <= w->now_ns) {
 		u32 to = w->flights[flight].to;
 
+		if (w->move_rate)
+			move_some(w);
 		for (u32 i = 0; i < w->rx_batch; i++) {
 			flight = next_flight(w);
 			if (flight < 0 || w->flights[flight].time_ns > w->now_ns || w->flights[flight].to != to)
@@ -492,10 +612,7 @@ static bool step(struct world *w, u64 limit_ns)
 		return true;
 	}
 	for (u32 i = 0; i < w->num_nodes; i++)
-		if (engine_deadline_ns(w->node[i].engine) <= w->now_ns) {
-			engine_expire(w->node[i].engine, w->now_ns);
-			pump(w, &w->node[i]);
-		}
+		expire(w, &w->node[i]);
 	return true;
 }
 

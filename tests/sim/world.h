@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The world that engines live in when no kernel is there: a few nodes with one engine each, links between them that lose, repeat,
+ * The world that engines live in when no kernel is there: a few nodes with one engine each or several, links between them that lose, repeat,
  * hold back and damage packets by schedule, and a clock that jumps from event to event. It is the engine's second caller besides
  * the pump in user/port and owes it the same: one call at a time, exact buffers, every frame final.
+ *
+ * Of several engines of a node it runs those that have something to do, and no others: what one leaves to another must be said.
+ * XROCE_SIM_ENGINES=n gives every node so many, and each QP made the next one as its home.
  *
  * Nothing here is random but by the world's seed. A run that does not end fails with the world's label, which replays it.
  */
@@ -58,8 +61,14 @@ struct watched_cq {
 struct node {
 	struct world *world;
 	u32 index;
-	struct engine *engine;
-	struct xroce_engine_stats stats;
+	struct engine *engine;	/* number 0: what wants all of them takes any */
+	struct engine *engines[ENGINE_MAX];
+	u32 num_engines;
+	u32 to_run;		/* those that have something to do, a bit each by number */
+	u32 next_home;
+	u32 *qpns;		/* of all QPs ever made by side_create() */
+	u32 num_qpns, qpns_room;
+	struct xroce_engine_stats stats; /* of all engines together */
 	struct xroce_drops drops;
 	u8 mac[6];
 	struct gid gid4, gid6;
@@ -90,6 +99,9 @@ struct world {
 	u32 num_nodes;
 	struct node node[WORLD_MAX_NODES];
 	u32 split_bytes;	/* longer frames arrive in two buffers */
+	u32 move_rate;		/* chance in 65536 that a QP moves to another engine of its node before a packet arrives */
+	u64 moves;
+	struct rng where;	/* engines are drawn by this, so that with several of them all else happens as with one */
 	u32 rx_batch;		/* packets handed to an engine before its output is asked for; at least 1 */
 	u64 max_steps;		/* of one world_run(); a run that takes more fails */
 	bool keep_frames;	/* keep what was sent in sent[] */
@@ -109,6 +121,7 @@ struct world_options {
 	u32 disable[WORLD_MAX_NODES]; /* ENGINE_NO_*: parts of each engine that are turned off */
 	bool ecn;		      /* packets go out ECN-capable */
 	u64 line_rate;		      /* bytes/s, for the rate limit; 0 = the default */
+	u32 num_engines;	      /* of each node; 0 = XROCE_SIM_ENGINES, or one */
 };
 struct world *world_create_with(u32 num_nodes, u64 seed, const struct world_options *o);
 /* Destroys the engines: their QPs must be gone. Checks the guards of all buffers. */
@@ -125,6 +138,17 @@ void world_settle(struct world *w);
 /* Throw away all packets that are under way. */
 void world_drop_flights(struct world *w);
 void world_forget_sent(struct world *w);
+
+/* The home of the next QP: the engines take turns, but for what must live in number 0. */
+struct engine *world_home(struct node *n, bool is_pinned);
+/* A QP that may be moved, as long as there is one of its number. */
+void world_know_qp(struct node *n, const struct qp *qp);
+/* Tell a QP's home of what was posted. */
+void world_ring(struct node *n, struct qp *qp);
+/* Move a QP to another engine of its node. */
+void world_move(struct node *n, struct qp *qp, u32 to);
+/* The earliest deadline of a node's engines. */
+u64 world_deadline_ns(const struct node *n);
 
 /* Hand a frame to a node as its interface would; returns what engine_input() did. */
 int world_deliver(struct world *w, u32 to, const u8 *frame, u32 len);
