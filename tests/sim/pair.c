@@ -33,7 +33,8 @@ struct pair_options pair_defaults(void)
 struct side side_create(struct node *n, const struct pair_options *o, struct srq *srq)
 {
 	bool is_xrc = o->transport == XROCE_XRC;
-	struct side s = { .node = n, .send = is_xrc && o->xrc_target ? NULL : world_cq(n, o->cq_capacity) };
+	struct watched_cq *given = n->index < 2 ? o->cq[n->index] : NULL;
+	struct side s = { .node = n, .send = is_xrc && o->xrc_target ? NULL : given ? given : world_cq(n, o->cq_capacity), .borrows_cqs = given };
 	struct qp_init init = {
 		.transport = o->transport,
 		.max_send_wr = o->max_send_wr,
@@ -48,7 +49,7 @@ struct side side_create(struct node *n, const struct pair_options *o, struct srq
 		.xrcd = is_xrc && o->xrc_target ? o->xrcd : 0,
 	};
 
-	s.recv = is_xrc ? NULL : o->one_cq ? s.send : world_cq(n, o->cq_capacity);
+	s.recv = is_xrc ? NULL : o->one_cq || given ? s.send : world_cq(n, o->cq_capacity);
 	init.send_cq = s.send ? &s.send->cq : NULL;
 	init.recv_cq = s.recv ? &s.recv->cq : NULL;
 	assert_int_equal(qp_create(world_home(n, is_xrc || (srq && srq->tags)), &init, &s.qp), 0);
@@ -60,6 +61,8 @@ struct side side_create(struct node *n, const struct pair_options *o, struct srq
 void side_destroy(struct side *s)
 {
 	qp_destroy(s->node->engine, s->qp);
+	if (s->borrows_cqs)
+		return;
 	if (s->recv && s->recv != s->send)
 		world_cq_destroy(s->node, s->recv);
 	if (s->send)

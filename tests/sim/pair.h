@@ -17,6 +17,7 @@ struct side {
 	struct node *node;
 	struct qp *qp;
 	struct watched_cq *send, *recv;
+	bool borrows_cqs;
 };
 
 struct pair {
@@ -41,6 +42,7 @@ struct pair_options {
 	u32 xrcd;		/* XRC: the target's domain */
 	bool xrc_target;	/* XRC: this end is one; pair_connect() makes side 1 the target */
 	struct srq *srq[2];
+	struct watched_cq *cq[2]; /* of each node, in place of ones of its own; they stay the test's */
 };
 
 struct pair_options pair_defaults(void);
