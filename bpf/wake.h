@@ -13,7 +13,8 @@
  * One transition from armed to disarmed makes one record, however many CPUs see it. A forced wake-up costs
  * microseconds, so nothing is exchanged that a plain read says is not armed. A record is a hint: it can be seen
  * before the packet is, and the engine may still refuse the packet. An arm word is taken only when there is a ring to
- * write to, else the wake-up would be lost.
+ * write to, else the wake-up would be lost. While threads sleep on the queue's socket none is taken: the packet
+ * wakes them.
  */
 #ifndef BPF_WAKE_H
 #define BPF_WAKE_H
@@ -67,9 +68,8 @@ static __attribute__((noinline)) void wake_cq(struct xroce_qp *qp, __u32 key, __
  * Any packet wakes a service thread if nobody else watches the socket of the queue that it came by, since the application that was woken may be slow
  * to come: the thread that user space names for the queue.
  */
-static __always_inline void wake_engine(__u32 queue, __u32 qpn)
+static __always_inline void wake_engine(struct xroce_vector *vector, __u32 qpn)
 {
-	struct xroce_vector *vector = bpf_map_lookup_elem(&xroce_vector, &queue);
 	struct xroce_rx_stats *rx;
 
 	if (!vector || !*(volatile __u32 *)&vector->asleep)
@@ -156,7 +156,8 @@ static __always_inline bool is_armed(__u32 key)
  */
 static __attribute__((noinline)) void wake_sleepers(struct xdp_md *ctx, struct xroce_qp *qp, const struct packet *p)
 {
-	__u32 send_cq = qp->send_cq, recv_cq = qp->recv_cq, ends;
+	__u32 send_cq = qp->send_cq, recv_cq = qp->recv_cq, queue = ctx->rx_queue_index, ends;
+	struct xroce_vector *vector;
 
 	if (p->segments == 1)
 		ends = what_ends(p->flags, p->bth_flags, p->syndrome);
@@ -166,7 +167,32 @@ static __attribute__((noinline)) void wake_sleepers(struct xdp_md *ctx, struct x
 		wake_cq(qp, recv_cq, p->qpn, ends & RECEIVE_URGENT);
 	if (ends & ENDS_SEND)
 		wake_cq(qp, send_cq, p->qpn, ends & SEND_URGENT);
-	wake_engine(ctx->rx_queue_index, p->qpn);
+	vector = bpf_map_lookup_elem(&xroce_vector, &queue);
+	wake_engine(vector, p->qpn);
+}
+
+static __always_inline bool is_watched(__u32 queue)
+{
+	const struct xroce_vector *vector = bpf_map_lookup_elem(&xroce_vector, &queue);
+
+	return vector && *(const volatile __u32 *)&vector->watched;
+}
+
+/*
+ * A packet that was marked as unannounced is on its way to a socket that was watched before. Returns true if it still is, after the count was moved: then whoever
+ * stops watching sees that.
+ */
+static __always_inline bool count_unannounced(__u32 queue)
+{
+	struct xroce_vector *vector = bpf_map_lookup_elem(&xroce_vector, &queue);
+	__u64 before;
+
+	if (!vector)
+		return false;
+	/* its value is asked for, as the operation is a full barrier only then */
+	before = __sync_fetch_and_add(&vector->unannounced, 1);
+	barrier_var(before);
+	return *(volatile __u32 *)&vector->watched;
 }
 
 #endif

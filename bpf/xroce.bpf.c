@@ -46,6 +46,8 @@ int xroce_xdp(struct xdp_md *ctx)
 		fault = steer_check(&p, qp);
 	if (fault != NO_FAULT || !qp)
 		return drop(qp, fault);
+	if (is_watched(ctx->rx_queue_index))
+		p.rx_flags |= XROCE_RX_UNANNOUNCED;
 	if (!cqe_write(ctx, &p, qp))
 		return drop(qp, XROCE_DROP_metadata);
 	if (!redirect(ctx, qp))
@@ -62,7 +64,8 @@ int xroce_xdp(struct xdp_md *ctx)
 			rx->super_segments += p.segments;
 		}
 	}
-	wake_sleepers(ctx, qp, &p);
+	if (!(p.rx_flags & XROCE_RX_UNANNOUNCED) || !count_unannounced(ctx->rx_queue_index))
+		wake_sleepers(ctx, qp, &p);
 	return XDP_REDIRECT;
 }
 

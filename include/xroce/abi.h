@@ -47,6 +47,7 @@ enum {
 	XROCE_RX_VLAN = 1 << 3,
 	XROCE_RX_IPV6 = 1 << 4,
 	XROCE_RX_CE = 1 << 5,	/* ECN: congestion experienced */
+	XROCE_RX_UNANNOUNCED = 1 << 7, /* nobody was told, as threads sleep on the sockets themselves: see xroce_vector */
 	XROCE_RX_GSO = 1 << 6,	/* several packets, of which qpn and opcode are the first's: to be cut at its identification's length */
 };
 
@@ -100,7 +101,12 @@ struct xroce_engine {
 /*
  * xroce_vector (ARRAY of XROCE_MAX_QUEUE, mmapable): the receive queues and the completion vectors of the same numbers, which may have a service thread.
  * asleep is set by user space when nobody watches the queue's socket (release) and taken by XDP (exchange) when it writes the wake-up record of a
- * packet that came by this queue.
+ * packet that came by this queue. While it is watched by threads that sleep on the socket itself and then run the engine, no arm word is taken and no record
+ * written: to interrupt the CPU for one takes longer than all else together.
+ *
+ *	XDP, the packet redirected				who stops watching
+ *	watched: count it in unannounced (full barrier);	clear watched (full barrier); run the engine;
+ *	still watched: done; else take arm words		fewer of these have come than are counted: wait for them, a moment
  */
 struct xroce_vector {
 	__u32 asleep;		/* user space sets, XDP takes */
@@ -108,7 +114,9 @@ struct xroce_vector {
 	__u64 wakeups;		/* for packets of this queue. XDP counts */
 	__u64 events;		/* completion events that the thread raised. It counts */
 	__u32 tid;		/* the thread; 0: none, another's ring is used. User space writes */
-	__u8 pad[36];		/* a cache line each */
+	__u32 watched;		/* user space sets and clears */
+	__u64 unannounced;	/* packets of which nobody was told. XDP counts */
+	__u8 pad[24];		/* a cache line each */
 };
 _Static_assert(sizeof(struct xroce_vector) == 64, "xroce_vector");
 

@@ -415,6 +415,50 @@ static void wake_sleepers__not_for_refused_packets(void **state)
 	assert_int_equal(bench->cq[BENCH_RECV_CQ].armed, XROCE_CQ_ARMED_ANY);
 }
 
+/* Threads sleep on the queue's socket: the packet is marked and counted, nobody is told, and all words stay for those who are told of the next. */
+static void wake_sleepers__not_while_watched(void **state)
+{
+	struct frame_spec s = bench_spec();
+	struct bench_counts before;
+
+	reset();
+	frame_build(&f, &s);
+	before = bench_count();
+	bench->cq[BENCH_RECV_CQ].armed = bench->cq[BENCH_SEND_CQ].armed = XROCE_CQ_ARMED_ANY;
+	bench->vector[0].asleep = bench->vector[0].watched = 1;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(bench_run(f.bytes, f.len), XDP_REDIRECT);
+		assert_true(bench->cqe.flags & XROCE_RX_UNANNOUNCED);
+	}
+	drain();
+	assert_int_equal(engine_ring->records + recv_ring->records + send_ring->records, 0);
+	assert_int_equal(bench->vector[0].unannounced, 3);
+	assert_int_equal(bench->vector[0].asleep, 1);
+	assert_int_equal(bench->cq[BENCH_RECV_CQ].armed, XROCE_CQ_ARMED_ANY);
+	assert_int_equal(bench_count().rx.redirected - before.rx.redirected, 3);
+
+	bench->vector[0].watched = 0;
+	assert_int_equal(bench_run(f.bytes, f.len), XDP_REDIRECT);
+	drain();
+	assert_false(bench->cqe.flags & XROCE_RX_UNANNOUNCED);
+	assert_int_equal(recv_ring->records, 1);
+	assert_int_equal(engine_ring->records, 1);
+	assert_int_equal(bench->vector[0].unannounced, 3);
+}
+
+/* What was marked and did not get to the socket is not waited for. */
+static void wake_sleepers__counts_what_is_redirected(void **state)
+{
+	struct frame_spec s = bench_spec();
+
+	reset();
+	frame_build(&f, &s);
+	bench->vector[0].watched = 1;
+	bench_put_xsk(0, false);
+	assert_int_equal(bench_run(f.bytes, f.len), XDP_DROP);
+	assert_int_equal(bench->vector[0].unannounced, 0);
+}
+
 /* ---- the engine ---- */
 
 static void wake_engine__asleep(void **state)
@@ -549,6 +593,8 @@ int main(void)
 		cmocka_unit_test(wake_cq__cq_number_beyond_the_map),
 		cmocka_unit_test(wake_cq__full_ring),
 		cmocka_unit_test(wake_sleepers__not_for_refused_packets),
+		cmocka_unit_test(wake_sleepers__not_while_watched),
+		cmocka_unit_test(wake_sleepers__counts_what_is_redirected),
 		cmocka_unit_test(wake_engine__asleep),
 		cmocka_unit_test(wake_engine__by_queue),
 		cmocka_unit_test(wake_engine__beside_the_cq),

@@ -12,7 +12,8 @@
  * Who tells whom, so that nothing is left lying:
  *
  *   driven          moved by every call that drives the shard; looked at here once a wake-up.
- *   sleepers        of the port; counted by port_channel_wait(). When the last one leaves, it sets asleep (below) and then runs the shards once more.
+ *   sleepers        of the port; counted by port_channel_wait(). While there are any, watched (in xroce_vector, for each queue) tells XDP to wake nobody, as the sockets do.
+ *                   When the last one leaves, it clears that, sets asleep (below), runs the shards once more and waits for what XDP announced to nobody (wake.c).
  *   asleep          in xroce_vector, for each queue: stored by sleepers, cleared here, taken by XDP, which then writes to this thread's ring. It covers the time
  *                   between the last sleeper's leaving and the end of the long tick.
  *   sleep_until_ns  stored here, full fence, then the deadline is read again. Who has run the shard (and so moved the deadline) passes a full
@@ -109,6 +110,12 @@ static void set_asleep(struct shard *sh, u32 asleep)
 		__atomic_store_n(&sh->port->made.vector[xsk_queue(set, i)].asleep, asleep, __ATOMIC_SEQ_CST);
 }
 
+static void set_watched(struct port *port, u32 watched)
+{
+	for (u32 q = 0; q < port->made.info.queues; q++)
+		__atomic_store_n(&port->made.vector[q].watched, watched, __ATOMIC_SEQ_CST);
+}
+
 static bool is_asleep(const struct shard *sh)
 {
 	const struct xsk_set *set = &sh->made->xsks;
@@ -121,18 +128,22 @@ static bool is_asleep(const struct shard *sh)
 
 void service_sleeper_enter(struct port *port)
 {
-	if (atomic_fetch_add(&port->sleepers, 1) == 0)
-		for (u32 i = 0; i < port->num_shards; i++)
-			set_asleep(&port->shard[i], 0);
+	if (atomic_fetch_add(&port->sleepers, 1))
+		return;
+	for (u32 i = 0; i < port->num_shards; i++)
+		set_asleep(&port->shard[i], 0);
+	set_watched(port, 1);
 }
 
 void service_sleeper_leave(struct port *port)
 {
 	for (u32 i = 0; i < port->num_shards; i++)
 		service_driven(&port->shard[i]);
-	if (atomic_fetch_sub(&port->sleepers, 1) == 1)
-		for (u32 i = 0; i < port->num_shards; i++)
-			set_asleep(&port->shard[i], 1);
+	if (atomic_fetch_sub(&port->sleepers, 1) != 1)
+		return;
+	set_watched(port, 0);
+	for (u32 i = 0; i < port->num_shards; i++)
+		set_asleep(&port->shard[i], 1);
 }
 
 /* ---- the thread ---- */

@@ -37,6 +37,8 @@ _Static_assert((u32)XROCE_CQ_ARMED_ANY == (u32)CQ_ARMED_ANY && (u32)XROCE_CQ_ARM
 
 /* From a record to its packet's descriptor: one poll of the kernel's, at most 64 packets. */
 #define PUBLISH_MAX_NS (200 * NSEC_PER_USEC)
+/* What takes longer, on a CPU that the hypervisor has taken away, is looked for once more. */
+#define GIVEN_UP_NS    NSEC_PER_MSEC
 
 struct port_channel {
 	int epoll_fd;	/* what the application polls: event_fd and, once joined, the ring */
@@ -490,12 +492,51 @@ static struct port *port_of(struct port_channel *ch)
 	return port;
 }
 
-static void sleeper_done(void *arg)
+/* A thread is cancelled while it sleeps: nobody looks for what has come. The service threads do. */
+static void sleeper_cancelled(void *arg)
 {
 	struct port *port = arg;
 
-	if (port)
-		service_sleeper_leave(port);
+	if (!port)
+		return;
+	service_sleeper_leave(port);
+	for (u32 i = 0; i < port->num_shards; i++)
+		service_kick(&port->shard[i]);
+}
+
+/* Packets of a queue that XDP announced to nobody and that have not come yet. Less than none: one came after it had been given up. */
+static s64 unannounced(const struct port *port, const struct xsk_set *set, u32 i)
+{
+	return (s64)(__atomic_load_n(&port->made.vector[xsk_queue(set, i)].unannounced, __ATOMIC_SEQ_CST) -
+		     atomic_load_explicit(&set->xsk[i].unannounced, memory_order_relaxed));
+}
+
+static bool any_unannounced(const struct port *port)
+{
+	for (u32 i = 0; i < port->num_shards; i++)
+		for (u32 j = 0; j < port->made.shard[i].xsks.count; j++)
+			if (unannounced(port, &port->made.shard[i].xsks, j))
+				return true;
+	return false;
+}
+
+/* They are late, or the kernel dropped them at a full ring and they will never come: the service threads look once more. */
+static void give_up_unannounced(struct port *port)
+{
+	port_lock(port);
+	for (u32 i = 0; i < port->num_shards; i++) {
+		struct xsk_set *set = &port->made.shard[i].xsks;
+
+		for (u32 j = 0; j < set->count; j++) {
+			s64 missing = unannounced(port, set, j);
+
+			if (missing)
+				atomic_fetch_add_explicit(&set->xsk[j].unannounced, (u64)missing, memory_order_relaxed);
+			if (missing > 0)
+				atomic_store(&port->shard[i].resume_ns, port_now_ns() + GIVEN_UP_NS);
+		}
+	}
+	port_unlock(port);
 }
 
 static void drop_port(void *arg)
@@ -519,6 +560,31 @@ static int poll_all(const struct port_channel *ch, const struct port *port, cons
 	return ppoll(fds, 1 + (port ? add_sockets(port, fds + 1) : 0), timeout, NULL) < 0 && errno == EINTR ? -EINTR : 0;
 }
 
+/*
+ * The last sleeper has left, and the shards have been run: what XDP saw before, and so announced to nobody, comes at the end of the kernel's poll. Whoever sleeps next on
+ * the sockets sees to it as well.
+ */
+static void await_unannounced(struct port *port)
+{
+	u64 until_ns = 0, now_ns;
+
+	while (unlikely(any_unannounced(port)) && !atomic_load(&port->sleepers) && !atomic_load(&port->gone)) {
+		struct timespec left = { 0 };
+		struct pollfd fds[XROCE_MAX_QUEUE];
+
+		now_ns = port_now_ns();
+		until_ns = until_ns ? until_ns : now_ns + PUBLISH_MAX_NS;
+		if (now_ns >= until_ns) {
+			give_up_unannounced(port);
+			return;
+		}
+		left.tv_nsec = (long)(until_ns - now_ns);
+		/* by syscall(): no cancellation point */
+		syscall(SYS_ppoll, fds, add_sockets(port, fds), &left, NULL, 0);
+		run_shards(port);
+	}
+}
+
 /* Sleep on the channel and on its port's sockets. A thread may be cancelled here, and only here. Returns 0 or -EINTR. */
 static int sleep_on(struct port_channel *ch, struct port *port)
 {
@@ -529,9 +595,11 @@ static int sleep_on(struct port_channel *ch, struct port *port)
 		service_sleeper_enter(port);
 		timeout = time_left(port);
 	}
-	pthread_cleanup_push(sleeper_done, port);
+	pthread_cleanup_push(sleeper_cancelled, port);
 	err = poll_all(ch, port, port ? &timeout : NULL);
-	pthread_cleanup_pop(1);
+	pthread_cleanup_pop(0);
+	if (port)
+		service_sleeper_leave(port);
 	return err;
 }
 
@@ -548,8 +616,10 @@ int port_channel_wait(struct port_channel *ch, bool block)
 	} else if (!port || !run(ch, port)) {
 		err = sleep_on(ch, port);
 		/* After a signal as well: between the sleeper's leaving and this, nobody looked at the sockets. */
-		if (port)
+		if (port) {
 			run(ch, port);
+			await_unannounced(port);
+		}
 	}
 	pthread_cleanup_pop(1);
 	return err;

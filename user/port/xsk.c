@@ -243,6 +243,9 @@ static enum taken take_packet(struct xsk_set *s, struct xsk *x, struct batch *b)
 	if (first->addr % UMEM_CHUNK >= sizeof(*hint)) {
 		memcpy(hint, to->frame.data - sizeof(*hint), sizeof(*hint));
 		to->hint = hint;
+		if (hint->flags & XROCE_RX_UNANNOUNCED)
+			atomic_store_explicit(&x->unannounced, atomic_load_explicit(&x->unannounced, memory_order_relaxed) + 1,
+					      memory_order_relaxed);
 	}
 	if (to->hint && hint->flags & XROCE_RX_GSO && x->parts <= SEGMENTS_PARTS_MAX && cut(s, x, b, hint))
 		return DONE_WITH;

@@ -27,6 +27,7 @@ struct xsk {
 	u32 parts;	 /* buffers so far; more than SEGMENTS_PARTS_MAX: being thrown away */
 	bool broken;	 /* one of them named no frame of ours */
 	u32 owed;	 /* places that the fill ring could have more */
+	_Atomic u64 unannounced; /* packets marked so that have come; any thread reads it */
 	_Atomic u32 taken; /* the receive ring's index up to which it was emptied; any thread reads it */
 };
 
