@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Data races in the CQ, SRQ and channel code: tsan.sh BUILD. The library is built with ThreadSanitizer in BUILD-tsan (make TSAN=1), so are the programs
-# that use it from several threads, and all run in one process over the own GID. A report of TSan's is a failure.
+# Data races in the CQ, SRQ and channel code, and between engines of a device: tsan.sh BUILD. The library is built with ThreadSanitizer in BUILD-tsan
+# (make TSAN=1), so are the programs that use it from several threads, and all run in one process over the own GID. A report of TSan's is a failure.
 here=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
 BUILD=${1:?usage: tsan.sh BUILD}
 case $BUILD in /*) ;; *) BUILD=$here/$BUILD ;; esac
@@ -13,7 +13,7 @@ tsan=$BUILD-tsan
 flags="-std=gnu11 -O1 -g -Wall -Wextra -Wno-unused-parameter -Werror -pthread -fsanitize=thread"
 
 if ! "${MAKE:-make}" --no-print-directory -C "$here" BUILD="$tsan" TSAN=1 -j"$(nproc)" "$tsan/lib/libibverbs.so.1" \
-	"$tsan/tests/unit/test_cq" "$tsan/tests/unit/test_engine" >"$WORK/make.out" 2>&1; then
+	"$tsan/tests/unit/test_cq" "$tsan/tests/unit/test_engine" "$tsan/tests/unit/test_threads" >"$WORK/make.out" 2>&1; then
 	cat "$WORK/make.out"
 	exit 1
 fi
@@ -49,5 +49,6 @@ for page in $PAGES; do
 done
 run test_cq "$tsan/tests/unit/test_cq"
 run test_engine "$tsan/tests/unit/test_engine"
+run test_threads "$tsan/tests/unit/test_threads"
 run wake_stress "$WORK/wake_stress" -L -d $DEV_A -n "${XROCE_TSAN_HOPS:-2000}"
 exit $failed
