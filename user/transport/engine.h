@@ -89,7 +89,10 @@ struct qp *engine_whose(const struct engine *e, const struct rx_frame *frame);
 
 /* Can this QP live elsewhere than in number 0? */
 bool engine_may_move(const struct qp *qp);
-/* [all] Make to the home of a QP that may move. Packets that came early are lost by it; all else goes with it. */
+/*
+ * [all] Make to the home of a QP that may move. Packets that came early are lost by it; all else goes with it. If it has something to send,
+ * engine_has_doorbells() of to says so.
+ */
 void engine_move_qp(struct engine *to, struct qp *qp, u64 now_ns);
 
 /*

@@ -10,7 +10,8 @@
  *   push onto that engine's stack                it is another's: push onto that one's stack, the bell is not touched, and
  *                                                say so: engine_passed_bells()
  *
- * So a bell that rings lies on one stack, and whoever took it from one has put it on another or has looked at the queue.
+ * So a bell that rings lies on one stack, and whoever took it from one has put it on another or has looked at the queue. Who takes one QP's bell away, with all
+ * engines held, puts the others' back: their ringers found the locks taken and count on whoever unlocks to see them.
  */
 #include <stdlib.h>
 
@@ -172,13 +173,27 @@ void home_take_doorbells(struct engine *e)
 	}
 }
 
-void home_silence(struct engine *e, struct qp *qp)
+bool home_silence(struct engine *e, struct qp *qp)
 {
-	/* wherever it lies: at home then, if it was passed */
-	for (u32 i = 0; i < ENGINE_MAX; i++)
-		if (e->tables->engine[i])
-			take_doorbells(e->tables->engine[i]);
-	take_doorbells(qp_engine(qp));
+	struct qp *bell, *next;
+	bool rang = false;
+
+	for (u32 i = 0; i < ENGINE_MAX; i++) {
+		struct engine *at = e->tables->engine[i];
+
+		if (!at)
+			continue;
+		for (bell = atomic_exchange(&at->doorbells, NULL); bell; bell = next) {
+			next = bell->doorbell_next;
+			if (bell == qp) {
+				atomic_store(&qp->doorbell, 0);
+				rang = true;
+			} else {
+				push_bell(qp_engine(bell), bell);
+			}
+		}
+	}
+	return rang;
 }
 
 u32 engine_passed_bells(struct engine *e)
@@ -212,21 +227,25 @@ void engine_move_qp(struct engine *to, struct qp *qp, u64 now_ns)
 	struct engine *from = qp_engine(qp);
 	u32 slot = qp->qpn % XROCE_MAX_QP, events;
 	u64 due_ns;
+	bool rang;
 	u8 ready;
 
 	if (from == to)
 		return;
 	from->now_ns = to->now_ns = now_ns;
-	home_silence(from, qp);
+	rang = home_silence(from, qp);
 	ready = qp->ready;
 	events = qp->events;
 	due_ns = from->timers.due_ns[slot];
-	/* early packets lie in the old home's memory: they were lost, then. A bell that rings from here on is passed */
+	/* early packets lie in the old home's memory: they were lost, then */
 	engine_detach_qp(from, qp);
 	home_quit(from, qp);
 	home_settle(to, qp);
 	if (ready)
 		engine_ready(to, qp, ready);
+	/* whoever was to see to it looks at the old home */
+	if (rang || ready)
+		engine_doorbell(qp);
 	if (due_ns != NSEC_NEVER)
 		timer_set(to, qp, due_ns);
 	if (events)

@@ -144,8 +144,8 @@ static inline void take_doorbells(struct engine *e)
 	if (atomic_load_explicit(&e->doorbells, memory_order_relaxed))
 		home_take_doorbells(e);
 }
-/* [all] The QP's bell lies on no stack when this returns, unless it is rung now. */
-void home_silence(struct engine *e, struct qp *qp);
+/* [all] The QP's bell lies on no stack when this returns, unless it is rung now. Did it ring? */
+bool home_silence(struct engine *e, struct qp *qp);
 /* The CQ has just overrun: every engine that has QPs on it is to put them into error. */
 void home_overrun(struct engine *e, const struct cq *cq);
 
