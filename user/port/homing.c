@@ -66,12 +66,15 @@ static void move(struct shard *to, struct qp *qp, u64 now_ns)
 void homing_move(struct shard *s, u32 reporter)
 {
 	struct port *port = s->port;
-	const u64 now_ns = port_now_ns();
+	u32 took = 0;
+	u64 now_ns;
 
 	shards_lock(port);
+	/* not before: no engine's time goes back */
+	now_ns = port_now_ns();
 	/* no packet overtakes those that came before it */
 	for (u32 i = 0; i < port->num_shards; i++)
-		pump_take_handed(&port->shard[i], now_ns);
+		took |= (u32)pump_take_handed(&port->shard[i], now_ns) << i;
 	for (u32 i = 0; i < s->homing.num_wanted; i++) {
 		struct qp *qp = engine_find_qp(s->engine, s->homing.wanted[i]);
 
@@ -79,5 +82,8 @@ void homing_move(struct shard *s, u32 reporter)
 			move(s, qp, now_ns);
 	}
 	s->homing.num_wanted = 0;
+	/* who handed that over found the lock taken, and counts on us */
+	for (; took; took &= took - 1)
+		pump_run(&port->shard[__builtin_ctz(took)]);
 	shards_unlock(port, reporter);
 }

@@ -202,8 +202,8 @@ void options_read(const struct netdev *dev, struct engine_config *config);
 bool pump_run(struct shard *s);
 /* Once round, but if that fills cq, which was empty, the sending may be left to the next run. */
 void pump_poll(struct shard *s, const struct cq *cq);
-/* Only what other shards have handed over. */
-void pump_take_handed(struct shard *s, u64 now_ns);
+/* Only what other shards have handed over. True if there was any: what that calls for has not been sent. */
+bool pump_take_handed(struct shard *s, u64 now_ns);
 
 /* ---- steer.c: exclusive ---- */
 /* Make xroce_gid hold dev's GIDs and no others, and dev the port's. Returns 0 or -errno of the first that failed. */

@@ -73,11 +73,11 @@ static u32 receive(struct shard *s, u64 now_ns)
 	return n;
 }
 
-void pump_take_handed(struct shard *s, u64 now_ns)
+bool pump_take_handed(struct shard *s, u64 now_ns)
 {
 	struct input in = { s, now_ns };
 
-	handover_take(s, input_handed, &in);
+	return handover_take(s, input_handed, &in) > 0;
 }
 
 /* Frames to ourselves, in the order they were sent. */

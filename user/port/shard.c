@@ -113,7 +113,7 @@ static struct leavings unlock_once(struct shard *s, u32 reporter)
 		dead = s->port->dead;
 		blocked = dead || s->blocked_ns;
 		left.to_run |= s->to_run | engine_passed_bells(s->engine);
-		left.wants = homing_wants(&s->homing);
+		left.wants = !dead && homing_wants(&s->homing);
 		s->to_run = 0;
 		pthread_mutex_unlock(&s->lock);
 		if (dead || !left_undone(s, blocked) || pthread_mutex_trylock(&s->lock))
