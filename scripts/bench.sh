@@ -135,8 +135,10 @@ threads() {
 }
 
 # queues N: in use, of those that the pair was made with.
+# The sockets of a process that has ended may be a moment in going.
+set_queues() { in_ns "$1" ethtool -L "$2" rx "$3" tx "$3" >/dev/null 2>&1; }
 queues() {
-	in_a ethtool -L $IF_A rx "$1" tx "$1" >/dev/null && in_b ethtool -L $IF_B rx "$1" tx "$1" >/dev/null || netns_die "cannot set the number of queues"
+	wait_until 5 set_queues a $IF_A "$1" && wait_until 5 set_queues b $IF_B "$1" || netns_die "cannot set the number of queues"
 }
 
 # One thread and one core for both ends; two threads an end and two cores, with one engine and with two.
