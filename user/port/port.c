@@ -30,15 +30,6 @@ __attribute__((destructor)) static void settle_at_exit(void)
 	pthread_mutex_unlock(&list_lock);
 }
 
-u64 port_deadline_ns(const struct port *port)
-{
-	u64 deadline_ns = NSEC_NEVER;
-
-	for (u32 i = 0; i < port->num_shards; i++)
-		deadline_ns = min_u64(deadline_ns, shard_deadline_ns(&port->shard[i]));
-	return deadline_ns;
-}
-
 u32 port_preferred_mtu(const struct netdev *dev, u32 path_mtu)
 {
 	return tx_preferred_path_mtu(dev, path_mtu);

@@ -7,11 +7,11 @@
  *   umem.c       who owns each frame                                   handover.c frames for QPs that are at home in another shard
  *   xsk.c        AF_XDP sockets, receiving                             homing.c   QPs move to the shard where their packets arrive
  *   tx_xsk.c     sending through them                                  steer.c    QPs and GIDs as XDP sees them
- *   tx_policy.c  which way frames leave                                wake.c     arm words and completion channels
+ *   tx_policy.c  which way frames leave                                wake.c     CQs and their arm words
  *   tx_redirect.c  XDP redirection: TAP, live frames                   service.c  the thread that works while the application does not
  *   tx_portion.c   how many frames at a time it takes                  vector.c   completion vectors: whose thread raises an event
  *   tx_gso.c       UDP super-packets, through a packet socket          follow.c   the interface changes, or goes away
- *   tx_watch.c     what the interface says to redirection
+ *   tx_watch.c     what the interface says to redirection              channel.c  completion channels; sleep.c: sleeping on them
  *   tx_outlook.c   which way frames would leave, told from outside
  *
  * A port has a shard for each of its receive queues, up to XROCE_MAX_SHARD: an engine, the sockets of its queues with frames of their own, a way out, a lock and a
@@ -89,6 +89,7 @@ struct service {
 	_Atomic u64 driven cache_aligned; /* moves whenever the application drives the shard */
 	_Atomic u32 trust;		  /* calls that drove since work that was put off for the next one had to be done by this thread */
 	_Atomic u32 trust_needed;
+	_Atomic u32 sleepers;		  /* threads in port_channel_wait() that watch the shard's sockets */
 	_Atomic u64 sleep_until_ns;	  /* 0: awake, or so soon that nobody need wake it */
 };
 
@@ -147,8 +148,7 @@ struct port {
 	struct moves moves;	/* homing.c */
 	_Atomic bool gone;	/* the interface is: set once. Any thread reads it */
 
-	_Atomic u32 sleepers cache_aligned; /* threads in port_channel_wait() */
-	struct cq_table cqs;
+	struct cq_table cqs cache_aligned;
 };
 
 /* The shard that an engine is of, and where a QP is at home; without a lock, a hint. */
@@ -164,8 +164,6 @@ static inline struct shard *shard_home(struct port *port, const struct qp *qp)
 /* ---- port.c ---- */
 /* One more reference, by someone who knows that there is one. port_put() drops it. */
 void port_hold(struct port *port);
-/* When a shard must be run at the latest if nothing happens: of all, the first. [any thread] as a hint */
-u64 port_deadline_ns(const struct port *port);
 
 /* ---- shard.c ---- */
 #define REPORT_ANY UINT32_MAX /* a thread of the application */
@@ -178,6 +176,7 @@ void shard_lock(struct shard *s);
 void shard_unlock(struct shard *s, u32 reporter);
 /* Run what was put off for the caller's next call. Lock held. */
 void shard_settle(struct shard *s);
+/* When it must be run at the latest if nothing happens. [any thread] as a hint */
 u64 shard_deadline_ns(const struct shard *s);
 /* Receive, run the engine, send, waiting for the lock. */
 void shard_run(struct shard *s);
@@ -219,6 +218,8 @@ void wake_init(struct port *port);
 void wake_destroy(struct port *port);
 /* The engine took cq->armed: XDP's word follows, unless the application has armed again. Under the lock of a shard. */
 void wake_taken(struct port *port, struct cq *cq);
+/* XDP took the words of these CQs; of those that are armed still, set them again. True if any was. */
+bool wake_rearm(struct port *port, const u32 *record, u32 n);
 /* A ring buffer for XROCE_RING_BYTES of records: its descriptor, close-on-exec, or -errno. */
 int wake_make_ring(void);
 
@@ -243,8 +244,8 @@ void service_nudge(struct shard *s);
 void service_driven(struct shard *s);
 /* May something wait for the application's next call? It has been coming, and if it stops, the service thread, awake by now, sees to it within a tick or two. */
 bool service_may_wait(struct shard *s);
-/* A thread is about to sleep on the sockets itself, or has done so. */
-void service_sleeper_enter(struct port *port);
-void service_sleeper_leave(struct port *port);
+/* A thread is about to sleep on the shard's sockets itself, or has done so. */
+void service_sleeper_enter(struct shard *s);
+void service_sleeper_leave(struct shard *s);
 
 #endif

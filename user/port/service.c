@@ -12,8 +12,8 @@
  * Who tells whom, so that nothing is left lying:
  *
  *   driven          moved by every call that drives the shard; looked at here once a wake-up.
- *   sleepers        of the port; counted by port_channel_wait(). While there are any, watched (in xroce_vector, for each queue) tells XDP to wake nobody, as the sockets do.
- *                   When the last one leaves, it clears that, sets asleep (below), runs the shards once more and waits for what XDP announced to nobody (wake.c).
+ *   sleepers        counted by port_channel_wait(). While there are any, watched (in xroce_vector, for each queue) tells XDP to wake nobody, as the sockets do.
+ *                   When the last one leaves, it clears that, sets asleep (below), runs the shard once more and waits for what XDP announced to nobody (sleep.c).
  *   asleep          in xroce_vector, for each queue: stored by sleepers, cleared here, taken by XDP, which then writes to this thread's ring. It covers the time
  *                   between the last sleeper's leaving and the end of the long tick.
  *   sleep_until_ns  stored here, full fence, then the deadline is read again. Who has run the shard (and so moved the deadline) passes a full
@@ -65,7 +65,7 @@ void service_kick(struct shard *sh)
 
 static bool has_sleepers(const struct shard *sh)
 {
-	return atomic_load(&sh->port->sleepers) > 0;
+	return atomic_load(&sh->service.sleepers) > 0;
 }
 
 bool service_may_wait(struct shard *sh)
@@ -73,8 +73,7 @@ bool service_may_wait(struct shard *sh)
 	struct service *s = &sh->service;
 	u32 needed = atomic_load_explicit(&s->trust_needed, memory_order_relaxed);
 
-	if (atomic_load_explicit(&s->trust, memory_order_relaxed) < needed ||
-	    atomic_load_explicit(&sh->port->sleepers, memory_order_relaxed))
+	if (atomic_load_explicit(&s->trust, memory_order_relaxed) < needed || atomic_load_explicit(&s->sleepers, memory_order_relaxed))
 		return false;
 	/* in STANDBY without sleepers it is 0, and the next tick looks at resume_ns */
 	if (atomic_load(&s->sleep_until_ns) && atomic_exchange(&s->sleep_until_ns, 0))
@@ -110,10 +109,12 @@ static void set_asleep(struct shard *sh, u32 asleep)
 		__atomic_store_n(&sh->port->made.vector[xsk_queue(set, i)].asleep, asleep, __ATOMIC_SEQ_CST);
 }
 
-static void set_watched(struct port *port, u32 watched)
+static void set_watched(struct shard *sh, u32 watched)
 {
-	for (u32 q = 0; q < port->made.info.queues; q++)
-		__atomic_store_n(&port->made.vector[q].watched, watched, __ATOMIC_SEQ_CST);
+	const struct xsk_set *set = &sh->made->xsks;
+
+	for (u32 i = 0; i < set->count; i++)
+		__atomic_store_n(&sh->port->made.vector[xsk_queue(set, i)].watched, watched, __ATOMIC_SEQ_CST);
 }
 
 static bool is_asleep(const struct shard *sh)
@@ -126,24 +127,21 @@ static bool is_asleep(const struct shard *sh)
 	return asleep;
 }
 
-void service_sleeper_enter(struct port *port)
+void service_sleeper_enter(struct shard *sh)
 {
-	if (atomic_fetch_add(&port->sleepers, 1))
+	if (atomic_fetch_add(&sh->service.sleepers, 1))
 		return;
-	for (u32 i = 0; i < port->num_shards; i++)
-		set_asleep(&port->shard[i], 0);
-	set_watched(port, 1);
+	set_asleep(sh, 0);
+	set_watched(sh, 1);
 }
 
-void service_sleeper_leave(struct port *port)
+void service_sleeper_leave(struct shard *sh)
 {
-	for (u32 i = 0; i < port->num_shards; i++)
-		service_driven(&port->shard[i]);
-	if (atomic_fetch_sub(&port->sleepers, 1) != 1)
+	service_driven(sh);
+	if (atomic_fetch_sub(&sh->service.sleepers, 1) != 1)
 		return;
-	set_watched(port, 0);
-	for (u32 i = 0; i < port->num_shards; i++)
-		set_asleep(&port->shard[i], 1);
+	set_watched(sh, 0);
+	set_asleep(sh, 1);
 }
 
 /* ---- the thread ---- */

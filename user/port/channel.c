@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Completion channels as objects: their descriptors, and the CQs on them. */
+#define _GNU_SOURCE
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "channel.h"
+#include "port_state.h"
+
+int port_channel_create(struct port_channel **out)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	struct port_channel *ch = calloc(1, sizeof(*ch));
+	int err;
+
+	if (!ch)
+		return -ENOMEM;
+	ch->ring_fd = -1;
+	pthread_mutex_init(&ch->lock, NULL);
+	ch->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	ch->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (ch->event_fd < 0 || ch->epoll_fd < 0 || epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, ch->event_fd, &event)) {
+		err = -errno;
+		port_channel_destroy(ch);
+		return err;
+	}
+	*out = ch;
+	return 0;
+}
+
+void port_channel_destroy(struct port_channel *ch)
+{
+	if (ch->event_fd >= 0)
+		close(ch->event_fd);
+	if (ch->epoll_fd >= 0)
+		close(ch->epoll_fd);
+	pthread_mutex_destroy(&ch->lock);
+	free(ch->cq);
+	free(ch);
+}
+
+int port_channel_fd(const struct port_channel *ch)
+{
+	return ch->epoll_fd;
+}
+
+/* syscall() in these two: write() and read() would be cancellation points, and callers hold locks. */
+void port_channel_raise(struct port_channel *ch)
+{
+	const u64 one = 1;
+
+	syscall(SYS_write, ch->event_fd, &one, sizeof(one));
+}
+
+void port_channel_clear(struct port_channel *ch)
+{
+	u64 count;
+
+	syscall(SYS_read, ch->event_fd, &count, sizeof(count));
+}
+
+/* ---- CQs ---- */
+
+static int take_slot(struct port *port, u32 *slot)
+{
+	struct cq_table *t = &port->cqs;
+	int err = -ENOSPC;
+
+	pthread_mutex_lock(&t->lock);
+	for (u32 i = XROCE_MAX_QUEUE; i < XROCE_MAX_CHANNEL && err; i++) { /* those before are the vectors' */
+		if (t->channel[i])
+			continue;
+		t->channel[i] = true;
+		*slot = i;
+		err = 0;
+	}
+	pthread_mutex_unlock(&t->lock);
+	return err;
+}
+
+static void release_slot(struct port *port, u32 slot)
+{
+	pthread_mutex_lock(&port->cqs.lock);
+	port->cqs.channel[slot] = false;
+	pthread_mutex_unlock(&port->cqs.lock);
+}
+
+static int on_record(void *arg, void *data, size_t len)
+{
+	struct port_channel *ch = arg;
+	struct xroce_wakeup w;
+
+	if (len < sizeof(w))
+		return 0;
+	memcpy(&w, data, sizeof(w));
+	if (w.cq < XROCE_MAX_CQ && ch->records < RECORDS_MAX)
+		ch->record[ch->records++] = w.cq;
+	return 0;
+}
+
+static void close_ring(struct port_channel *ch)
+{
+	if (ch->ring)
+		ring_buffer__free(ch->ring);
+	ch->ring = NULL;
+	if (ch->ring_fd >= 0)
+		close(ch->ring_fd); /* leaves the epoll set with its last descriptor */
+	ch->ring_fd = -1;
+}
+
+/* The first CQ of a port joins: the channel gets its ring. Channel locked. */
+static int join(struct port_channel *ch, struct port *port)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	int err = take_slot(port, &ch->slot);
+
+	if (err)
+		return err;
+	ch->ring_fd = wake_make_ring();
+	if (ch->ring_fd < 0) {
+		err = ch->ring_fd;
+		goto fail;
+	}
+	ch->ring = ring_buffer__new(ch->ring_fd, on_record, ch, NULL);
+	if (!ch->ring || epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, ch->ring_fd, &event)) {
+		err = -errno;
+		goto fail;
+	}
+	err = bpf_map_update_elem(port->made.channel_map_fd, &ch->slot, &ch->ring_fd, BPF_ANY);
+	if (err)
+		goto fail;
+	ch->port = port;
+	return 0;
+fail:
+	close_ring(ch);
+	release_slot(port, ch->slot);
+	return err;
+}
+
+/* The last CQ left. Channel locked. */
+static void leave(struct port_channel *ch)
+{
+	struct port *port = ch->port;
+
+	if (!port->dead) {
+		epoll_ctl(ch->epoll_fd, EPOLL_CTL_DEL, ch->ring_fd, NULL);
+		bpf_map_delete_elem(port->made.channel_map_fd, &ch->slot);
+	}
+	close_ring(ch);
+	release_slot(port, ch->slot);
+	ch->port = NULL;
+	ch->records = 0;
+}
+
+/* Channel locked. */
+static int make_room(struct port_channel *ch)
+{
+	const u32 max = ch->max_cqs ? 2 * ch->max_cqs : 4;
+	struct cq **cq;
+
+	if (ch->num_cqs < ch->max_cqs)
+		return 0;
+	cq = realloc(ch->cq, max * sizeof(*cq));
+	if (!cq)
+		return -ENOMEM;
+	ch->cq = cq;
+	ch->max_cqs = max;
+	return 0;
+}
+
+int channel_join(struct port_channel *ch, struct port *port, struct cq *cq)
+{
+	int err;
+
+	pthread_mutex_lock(&ch->lock);
+	err = make_room(ch);
+	/* A channel belongs to one device, ibv_create_comp_channel(3). */
+	if (!err)
+		err = !ch->port ? join(ch, port) : ch->port != port ? -EINVAL : 0;
+	if (!err)
+		ch->cq[ch->num_cqs++] = cq;
+	pthread_mutex_unlock(&ch->lock);
+	return err;
+}
+
+void channel_leave(struct port_channel *ch, struct cq *cq)
+{
+	u32 i = 0;
+
+	pthread_mutex_lock(&ch->lock);
+	while (ch->cq[i] != cq)
+		i++;
+	ch->cq[i] = ch->cq[--ch->num_cqs];
+	if (!ch->num_cqs)
+		leave(ch);
+	pthread_mutex_unlock(&ch->lock);
+}
+
+/* ---- for who sleeps on one ---- */
+
+/* Copied out so that the engine can be run without the channel's lock. */
+u32 channel_consume(struct port_channel *ch, u32 record[RECORDS_MAX])
+{
+	u32 n;
+
+	pthread_mutex_lock(&ch->lock);
+	if (ch->ring)
+		ring_buffer__consume(ch->ring);
+	n = ch->records;
+	memcpy(record, ch->record, n * sizeof(*record));
+	ch->records = 0;
+	pthread_mutex_unlock(&ch->lock);
+	return n;
+}
+
+/* Of CQs without QPs: the first, where they will be pinned if nothing else is known. */
+static u32 shards_of(const struct port_channel *ch)
+{
+	u32 shards = 0;
+
+	if (ch->port->num_shards == 1)
+		return 1;
+	for (u32 i = 0; i < ch->num_cqs; i++)
+		shards |= cq_engines(ch->cq[i]);
+	return shards ? shards : 1;
+}
+
+struct port *channel_port(struct port_channel *ch, u32 *shards)
+{
+	struct port *port;
+
+	*shards = 0;
+	pthread_mutex_lock(&ch->lock);
+	port = ch->port && !ch->port->dead ? ch->port : NULL;
+	if (port) {
+		port_hold(port);
+		*shards = shards_of(ch);
+	}
+	pthread_mutex_unlock(&ch->lock);
+	return port;
+}

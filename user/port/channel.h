@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A completion channel: a descriptor that is readable when there may be an event, made of an eventfd and, once a CQ has joined it to a port, a ring buffer that XDP
+ * writes to. For the port's own files: channel.c makes it, sleep.c sleeps on it.
+ */
+#ifndef PORT_CHANNEL_H
+#define PORT_CHANNEL_H
+
+#include <pthread.h>
+#include <xroce/abi.h>
+
+#include "../transport/types.h"
+
+/* A ring's worth: 16 bytes a record with its header. */
+#define RECORDS_MAX (XROCE_RING_BYTES / 16)
+
+struct cq;
+struct port;
+struct ring_buffer;
+
+struct port_channel {
+	int epoll_fd;	/* what the application polls: event_fd and, once joined, the ring */
+	int event_fd;
+	/* under lock */
+	pthread_mutex_t lock;
+	struct port *port; /* whose CQs are on it; NULL: none is */
+	struct cq **cq;	/* they: num_cqs of them, room for max_cqs */
+	u32 num_cqs, max_cqs;
+	u32 slot;	/* in xroce_channel */
+	int ring_fd;
+	struct ring_buffer *ring;
+	/* what ring_buffer__consume() found */
+	u32 record[RECORDS_MAX];
+	u32 records;
+};
+
+/* A CQ of the port joins. Returns 0, -EINVAL where CQs of another port are on the channel, or -errno. Before it goes, it leaves. */
+int channel_join(struct port_channel *ch, struct port *port, struct cq *cq);
+void channel_leave(struct port_channel *ch, struct cq *cq);
+/* Its key in xroce_channel, for the CQs that are on it. */
+static inline u32 channel_slot(const struct port_channel *ch)
+{
+	return ch->slot;
+}
+/* Take the records that are there: CQs, each once or more. Returns how many. */
+u32 channel_consume(struct port_channel *ch, u32 record[RECORDS_MAX]);
+/*
+ * The port that its CQs are of, held (port_put()), and the shards whose engines complete to them, a bit each; NULL: none, or it is dead.
+ */
+struct port *channel_port(struct port_channel *ch, u32 *shards);
+
+#endif

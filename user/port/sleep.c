@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Sleeping on a completion channel: on its descriptor, for events that others raise, and on the sockets of the shards whose engines complete to its CQs, so that nothing
+ * depends on a record of XDP's. What comes by the queues of other shards is handed over by those (handover.h), and ends in an event.
+ */
+#define _GNU_SOURCE
+#include <poll.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "channel.h"
+#include "port_state.h"
+
+/* From a record to its packet's descriptor: one poll of the kernel's, at most 64 packets. */
+#define PUBLISH_MAX_NS (200 * NSEC_PER_USEC)
+/* What takes longer, on a CPU that the hypervisor has taken away, is looked for once more. */
+#define GIVEN_UP_NS    NSEC_PER_MSEC
+
+/* What a call is about: a channel, its port or NULL, and shards of that, a bit each. */
+struct view {
+	struct port_channel *ch;
+	struct port *port;
+	u32 shards;
+};
+
+/* ---- running ---- */
+
+static void run_shards(const struct view *v)
+{
+	for (u32 left = v->shards; left; left &= left - 1)
+		shard_run(&v->port->shard[__builtin_ctz(left)]);
+}
+
+/*
+ * Take the records and run the engines, waiting for the locks: whoever holds one may have looked before the packet came. Returns true if the
+ * caller should look for events before it sleeps.
+ */
+static bool run(const struct view *v)
+{
+	u32 record[RECORDS_MAX];
+	u32 n = channel_consume(v->ch, record);
+
+	run_shards(v);
+	if (n && wake_rearm(v->port, record, n))
+		run_shards(v);
+	return n > 0;
+}
+
+/* What to sleep on for packets; nothing once none can come. */
+static nfds_t add_sockets(const struct view *v, struct pollfd *fds)
+{
+	nfds_t n = 0;
+
+	if (atomic_load(&v->port->gone))
+		return 0;
+	for (u32 left = v->shards; left; left &= left - 1) {
+		const struct xsk_set *set = &v->port->made.shard[__builtin_ctz(left)].xsks;
+
+		for (u32 i = 0; i < set->count; i++)
+			fds[n++] = (struct pollfd){ .fd = set->xsk[i].fd, .events = POLLIN };
+	}
+	return n;
+}
+
+/* Until a packet comes, but not for long. By syscall(): no cancellation point, the caller may have an event in hand. */
+static void await_packet(const struct view *v, u64 most_ns)
+{
+	const struct timespec moment = { .tv_nsec = (long)most_ns };
+	struct pollfd fds[XROCE_MAX_QUEUE];
+
+	syscall(SYS_ppoll, fds, add_sockets(v, fds), &moment, NULL, 0);
+	run_shards(v);
+}
+
+/*
+ * The same as run(), for a caller who will not sleep on the sockets: a record whose CQ is armed still may have come before its packet, which the kernel
+ * publishes at the end of its poll. The descriptor was readable because of it, so it is waited for, but not for long: it may have been refused.
+ */
+static void run_for_records(const struct view *v, bool always)
+{
+	u32 record[RECORDS_MAX];
+	u32 n = channel_consume(v->ch, record);
+
+	if (!n && !always)
+		return;
+	run_shards(v);
+	if (!n || !wake_rearm(v->port, record, n))
+		return;
+	run_shards(v);
+	if (wake_rearm(v->port, record, n))
+		await_packet(v, PUBLISH_MAX_NS);
+}
+
+/* ---- packets that XDP has announced to nobody, as somebody slept on their queue's socket ---- */
+
+/* Of a queue, that have not come yet. Less than none: one came after it had been given up. */
+static s64 missing(const struct port *port, const struct xsk_set *set, u32 i)
+{
+	return (s64)(__atomic_load_n(&port->made.vector[xsk_queue(set, i)].unannounced, __ATOMIC_SEQ_CST) -
+		     atomic_load_explicit(&set->xsk[i].unannounced, memory_order_relaxed));
+}
+
+static bool any_missing(const struct port *port, const struct shard *s)
+{
+	for (u32 i = 0; i < s->made->xsks.count; i++)
+		if (missing(port, &s->made->xsks, i))
+			return true;
+	return false;
+}
+
+/* They are late, or the kernel dropped them at a full ring and they will never come: the service thread looks once more. */
+static void give_up(struct shard *s)
+{
+	struct xsk_set *set = &s->made->xsks;
+
+	shard_lock(s);
+	for (u32 i = 0; i < set->count; i++) {
+		s64 n = missing(s->port, set, i);
+
+		if (n)
+			atomic_fetch_add_explicit(&set->xsk[i].unannounced, (u64)n, memory_order_relaxed);
+		if (n > 0)
+			atomic_store(&s->resume_ns, port_now_ns() + GIVEN_UP_NS);
+	}
+	shard_unlock(s, REPORT_ANY);
+}
+
+/*
+ * The last sleeper has left, and the shard has been run: what XDP saw before comes at the end of the kernel's poll. Whoever sleeps next on the sockets sees to it as
+ * well.
+ */
+static void await_unannounced(const struct view *v, struct shard *s)
+{
+	const struct view one = { v->ch, v->port, 1u << s->number };
+	u64 until_ns = 0, now_ns;
+
+	while (unlikely(any_missing(v->port, s)) && !atomic_load(&s->service.sleepers) && !atomic_load(&v->port->gone)) {
+		now_ns = port_now_ns();
+		until_ns = until_ns ? until_ns : now_ns + PUBLISH_MAX_NS;
+		if (now_ns >= until_ns) {
+			give_up(s);
+			return;
+		}
+		await_packet(&one, until_ns - now_ns);
+	}
+}
+
+/* ---- sleeping ---- */
+
+static void leave(const struct view *v)
+{
+	for (u32 left = v->shards; left; left &= left - 1)
+		service_sleeper_leave(&v->port->shard[__builtin_ctz(left)]);
+}
+
+/* A thread is cancelled while it sleeps: nobody looks for what has come. The service threads do. */
+static void cancelled(void *arg)
+{
+	const struct view *v = arg;
+
+	leave(v);
+	for (u32 left = v->shards; left; left &= left - 1)
+		service_kick(&v->port->shard[__builtin_ctz(left)]);
+	if (v->port)
+		port_put(v->port);
+}
+
+static struct timespec time_left(const struct view *v)
+{
+	u64 deadline_ns = NSEC_NEVER, now_ns = port_now_ns(), left_ns;
+
+	for (u32 left = v->shards; left; left &= left - 1)
+		deadline_ns = min_u64(deadline_ns, shard_deadline_ns(&v->port->shard[__builtin_ctz(left)]));
+	left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
+	return (struct timespec){ .tv_sec = (time_t)(left_ns / NSEC_PER_SEC), .tv_nsec = (long)(left_ns % NSEC_PER_SEC) };
+}
+
+static int poll_all(const struct view *v, const struct timespec *timeout)
+{
+	struct pollfd fds[1 + XROCE_MAX_QUEUE] = { { .fd = v->ch->epoll_fd, .events = POLLIN } };
+
+	return ppoll(fds, 1 + (v->port ? add_sockets(v, fds + 1) : 0), timeout, NULL) < 0 && errno == EINTR ? -EINTR : 0;
+}
+
+/* A thread may be cancelled here, and only here. Returns 0 or -EINTR. */
+static int poll_cancellable(const struct view *v, const struct timespec *timeout)
+{
+	int err;
+
+	pthread_cleanup_push(cancelled, (void *)v);
+	err = poll_all(v, timeout);
+	pthread_cleanup_pop(0);
+	return err;
+}
+
+static int sleep_on(const struct view *v)
+{
+	struct timespec timeout;
+
+	for (u32 left = v->shards; left; left &= left - 1)
+		service_sleeper_enter(&v->port->shard[__builtin_ctz(left)]);
+	timeout = time_left(v);
+	return poll_cancellable(v, v->port ? &timeout : NULL);
+}
+
+/* Returns 0 or -EINTR. */
+static int wait_on(const struct view *v)
+{
+	int err;
+
+	/* Before the first sleep too: whoever drives the engine by nothing but this call may have packets waiting. */
+	if (v->port && run(v))
+		return 0;
+	err = sleep_on(v);
+	leave(v);
+	/* After a signal as well: between the sleeper's leaving and this, nobody looked at the sockets. */
+	if (v->port)
+		run(v);
+	for (u32 left = v->shards; left; left &= left - 1)
+		await_unannounced(v, &v->port->shard[__builtin_ctz(left)]);
+	return err;
+}
+
+int port_channel_wait(struct port_channel *ch, bool block)
+{
+	struct view v = { .ch = ch };
+	int err = 0;
+
+	v.port = channel_port(ch, &v.shards);
+	if (block)
+		err = wait_on(&v);
+	else if (v.port)
+		run_for_records(&v, true);
+	if (v.port)
+		port_put(v.port);
+	return err;
+}
+
+void port_channel_settle(struct port_channel *ch)
+{
+	struct view v = { .ch = ch };
+
+	v.port = channel_port(ch, &v.shards);
+	if (!v.port)
+		return;
+	run_for_records(&v, false);
+	port_put(v.port);
+}
