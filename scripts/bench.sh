@@ -118,11 +118,11 @@ idle() {
 	done <<<"$v"
 }
 
-# threads NAME SHARDS THREADS OPTION...: server on A, client on B, two receive queues each. Thread i of each end is on CPU i; they sleep when there is nothing
-# to do, as each CPU has one of either end.
+# threads NAME SHARDS THREADS OPTION...: server on A, client on B, two receive queues each. Thread i of each end is on CPU i; all threads sleep when there is nothing
+# to do, those of the library at once, as each CPU has some of either end.
 threads() {
 	local name=$1 server v cpus=$CPU_A
-	local -x XROCE_SHARDS=$2
+	local -x XROCE_SHARDS=$2 XROCE_SPIN_US=0
 	[ "$3" = 1 ] || cpus=$CPU_A,$CPU_B
 	set -- -T "$3" -p $cpus -e "${@:4}"
 	start bench a "$XROCE" run --dev $IF_A -- "$THREADS" -d $DEV_A "$@"
