@@ -4,7 +4,7 @@
  * buffers, as they would through rings; ICRCs are made and checked, payload is copied from and to the user's buffers. Never part of a test: it
  * prints figures and fails only when a completion is missing or wrong.
  *
- *   engine [-m] [-t seconds | -n messages] [-d depth] WORKLOAD...
+ *   engine [-m] [-s] [-t seconds | -n messages] [-d depth] WORKLOAD...
  *   WORKLOAD: OPERATION:SIZE[:QPS], OPERATION one of send, write, read
  *
  * Whatever the number of QPs, each has rings of depth WQEs, depth messages are posted before packets move, and each 16th message of a QP is signaled.
@@ -13,8 +13,12 @@
  *
  * A line a workload, separated by tabs: workload, messages/s with both ends on this core, Gbit/s of payload, nanoseconds a message of the requester's and
  * of the responder's end, messages/s and Gbit/s if each end had a core of its own (the slower end's).
+ *
+ * With -s both ends have two engines (shards), which share memory and numbers but no CQ, and the line is: workload, messages/s of one thread that runs the first
+ * engine of each end, messages/s of two threads, the second of which runs the others, and how many times as much that is.
  */
 #include <malloc.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -55,7 +59,7 @@ struct bench {
 	u64 received;
 };
 
-static u8 frames[BATCH][FRAME_ROOM] __attribute__((aligned(4096)));
+static _Thread_local u8 frames[BATCH][FRAME_ROOM] __attribute__((aligned(4096)));
 
 static void die(const char *what)
 {
@@ -85,15 +89,24 @@ static u64 next_random(void *arg)
 	return x ^= x << 17;
 }
 
-static void end_open(struct end *end, u32 index, u32 size)
+/* first: the end that this one is another engine of, or NULL. */
+static void end_open(struct end *end, u32 index, u32 size, const struct end *first)
 {
-	const struct engine_config config = { .random = next_random, .stats = &end->stats, .drops = &end->drops };
+	const struct engine_config config = { .random = next_random, .stats = &end->stats, .drops = &end->drops,
+					      .sibling = first ? first->engine : NULL, .number = first != NULL };
 
 	memset(end, 0, sizeof(*end));
 	end->gid = (struct gid){ { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = (u8)(index + 1) } };
 	memcpy(end->mac, (u8[]){ 2, 0, 0, 0, 0, (u8)(index + 1) }, sizeof(end->mac));
+	if (engine_create(&config, &end->engine) || cq_init(&end->cq, 1 << 17))
+		die("no memory");
+	if (first) {
+		end->memory = first->memory;
+		end->mr = first->mr;
+		return;
+	}
 	end->memory = aligned_alloc(4096, (size + 4095) & ~4095u);
-	if (!end->memory || engine_create(&config, &end->engine) || cq_init(&end->cq, 1 << 17))
+	if (!end->memory)
 		die("no memory");
 	memset(end->memory, (int)index, size);
 	if (mr_add(engine_mr_table(end->engine), 1, end->memory, size, (u64)(uintptr_t)end->memory,
@@ -114,13 +127,15 @@ static void end_qps(struct end *end, u32 qps, u32 depth)
 			die("qp_create");
 }
 
-/* Its QPs are gone. */
+/* Its QPs are gone; the first engine of an end comes last. */
 static void end_close(struct end *end)
 {
-	mr_remove(engine_mr_table(end->engine), end->mr);
+	if (engine_number(end->engine) == 0) {
+		mr_remove(engine_mr_table(end->engine), end->mr);
+		free(end->memory);
+	}
 	engine_destroy(end->engine);
 	cq_free(&end->cq);
-	free(end->memory);
 	free(end->qp);
 }
 
@@ -300,13 +315,15 @@ static u8 operation(const char *name)
 	return 0;
 }
 
-static void workload(const char *text, u64 messages, double seconds, u32 depth)
+/* Both ends with all they need, connected; of another engine each if there is a first. */
+static struct bench *bench_open(const char *text, u32 depth, const struct bench *first)
 {
-	struct bench *b = calloc(1, sizeof(*b));
+	struct bench *b = aligned_alloc(CACHE_LINE, (sizeof(*b) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
 	char name[16] = "";
-	u64 t, elapsed;
-	double n, slower;
 
+	if (!b)
+		die("no memory");
+	memset(b, 0, sizeof(*b));
 	b->qps = 1;
 	if (sscanf(text, "%15[a-z]:%u:%u", name, &b->size, &b->qps) < 2 || !b->qps || b->qps > XROCE_MAX_QP)
 		die("a workload is OPERATION:SIZE[:QPS]");
@@ -315,7 +332,7 @@ static void workload(const char *text, u64 messages, double seconds, u32 depth)
 	b->out = calloc(b->qps, sizeof(*b->out));
 	b->posted = calloc(b->qps, sizeof(*b->posted));
 	for (u32 i = 0; i < 2; i++) {
-		end_open(&b->end[i], i, b->size);
+		end_open(&b->end[i], i, b->size, first ? &first->end[i] : NULL);
 		end_qps(&b->end[i], b->qps, b->depth);
 	}
 	for (u32 i = 0; i < b->qps; i++) {
@@ -327,18 +344,11 @@ static void workload(const char *text, u64 messages, double seconds, u32 depth)
 	/* everything touched once before the clock starts */
 	b->end_messages = (u64)b->qps * SIGNAL_EACH;
 	run(b, UINT64_MAX);
-	b->done = b->started = b->received = b->end[0].spent_ns = b->end[1].spent_ns = 0;
-	b->end_messages = messages ? roundup(messages, b->qps * SIGNAL_EACH) : UINT64_MAX / 2;
-	t = now();
-	run(b, messages ? UINT64_MAX : t + (u64)(seconds * 1e9));
-	elapsed = now() - t;
-	n = (double)b->done;
-	if (b->opcode == WR_SEND && b->received != b->done)
-		die("received is not what was sent");
-	slower = (double)(b->end[0].spent_ns > b->end[1].spent_ns ? b->end[0].spent_ns : b->end[1].spent_ns);
-	printf("%s\t%.0f\t%.3f\t%.1f\t%.1f\t%.0f\t%.3f\n", text, n * 1e9 / (double)elapsed, n * b->size * 8 / (double)elapsed,
-	       (double)b->end[0].spent_ns / n, (double)b->end[1].spent_ns / n, n * 1e9 / slower, n * b->size * 8 / slower);
-	fflush(stdout);
+	return b;
+}
+
+static void bench_close(struct bench *b)
+{
 	for (u32 i = 0; i < 2; i++) {
 		for (u32 k = 0; k < b->qps; k++)
 			qp_destroy(b->end[i].engine, b->end[i].qp[k]);
@@ -347,6 +357,70 @@ static void workload(const char *text, u64 messages, double seconds, u32 depth)
 	free(b->out);
 	free(b->posted);
 	free(b);
+}
+
+/* So many messages, or for that long if it is none. How long it took. */
+static u64 bench_run(struct bench *b, u64 messages, double seconds)
+{
+	u64 t, elapsed;
+
+	b->done = b->started = b->received = b->end[0].spent_ns = b->end[1].spent_ns = 0;
+	b->end_messages = messages ? roundup(messages, b->qps * SIGNAL_EACH) : UINT64_MAX / 2;
+	t = now();
+	run(b, messages ? UINT64_MAX : t + (u64)(seconds * 1e9));
+	elapsed = now() - t;
+	if (b->opcode == WR_SEND && b->received != b->done)
+		die("received is not what was sent");
+	return elapsed;
+}
+
+struct task {
+	struct bench *b;
+	u64 messages;
+	double seconds, rate;
+};
+
+static void *task_run(void *arg)
+{
+	struct task *t = arg;
+	u64 elapsed = bench_run(t->b, t->messages, t->seconds);
+
+	t->rate = (double)t->b->done * 1e9 / (double)elapsed;
+	return NULL;
+}
+
+static void shards(const char *text, u64 messages, double seconds, u32 depth)
+{
+	struct task task[2] = { { .messages = messages, .seconds = seconds }, { .messages = messages, .seconds = seconds } };
+	pthread_t thread[2];
+	double one;
+
+	task[0].b = bench_open(text, depth, NULL);
+	task[1].b = bench_open(text, depth, task[0].b);
+	task_run(&task[0]);
+	one = task[0].rate;
+	for (u32 i = 0; i < 2; i++)
+		if (pthread_create(&thread[i], NULL, task_run, &task[i]))
+			die("pthread_create");
+	for (u32 i = 0; i < 2; i++)
+		pthread_join(thread[i], NULL);
+	printf("%s\t%.0f\t%.0f\t%.2f\n", text, one, task[0].rate + task[1].rate, (task[0].rate + task[1].rate) / one);
+	fflush(stdout);
+	bench_close(task[1].b);
+	bench_close(task[0].b);
+}
+
+static void workload(const char *text, u64 messages, double seconds, u32 depth)
+{
+	struct bench *b = bench_open(text, depth, NULL);
+	u64 elapsed = bench_run(b, messages, seconds);
+	double n = (double)b->done, slower;
+
+	slower = (double)(b->end[0].spent_ns > b->end[1].spent_ns ? b->end[0].spent_ns : b->end[1].spent_ns);
+	printf("%s\t%.0f\t%.3f\t%.1f\t%.1f\t%.0f\t%.3f\n", text, n * 1e9 / (double)elapsed, n * b->size * 8 / (double)elapsed,
+	       (double)b->end[0].spent_ns / n, (double)b->end[1].spent_ns / n, n * 1e9 / slower, n * b->size * 8 / slower);
+	fflush(stdout);
+	bench_close(b);
 }
 
 static u64 allocated(void)
@@ -363,7 +437,7 @@ static void print_memory(void)
 	const u32 qps = 1000;
 	u64 before, bytes;
 
-	end_open(&end, 0, 64);
+	end_open(&end, 0, 64, NULL);
 	before = allocated();
 	end_qps(&end, qps, 64);
 	bytes = allocated() - before - qps * sizeof(*end.qp);
@@ -382,10 +456,11 @@ int main(int argc, char **argv)
 {
 	double seconds = 1;
 	u64 messages = 0;
+	void (*measure)(const char *text, u64 messages, double seconds, u32 depth) = workload;
 	u32 depth = 64;
 	int c;
 
-	while ((c = getopt(argc, argv, "t:n:d:m")) != -1)
+	while ((c = getopt(argc, argv, "t:n:d:ms")) != -1)
 		switch (c) {
 		case 't':
 			seconds = atof(optarg);
@@ -399,12 +474,15 @@ int main(int argc, char **argv)
 		case 'm':
 			print_memory();
 			break;
+		case 's':
+			measure = shards;
+			break;
 		default:
 			return 2;
 		}
 	if (depth < SIGNAL_EACH || depth > DEPTH_MAX || depth & (depth - 1))
 		die("-d: a power of two, 16 to 1024");
 	for (int i = optind; i < argc; i++)
-		workload(argv[i], messages, seconds, depth);
+		measure(argv[i], messages, seconds, depth);
 	return 0;
 }
