@@ -424,6 +424,35 @@ static void move__in_an_rnr_wait(void **state)
 	scene_close(&s);
 }
 
+/* What is to be answered is answered from where it went, and nobody has to ask twice. */
+static void move__answers_that_are_due_go_with_it(void **state)
+{
+	static const enum wr_opcode opcodes[] = { WR_READ, WR_WRITE, WR_FETCH_ADD };
+	struct pair_options o = pair_defaults();
+	struct scene2 s = scene_open(&o, 64, "answers");
+	struct node *n = &s.w->node[1];
+
+	for (u32 i = 0; i < ARRAY_SIZE(opcodes); i++) {
+		struct send request = request_between(s.local, s.remote, i, opcodes[i], 8);
+		const struct sent_frame *sent;
+		struct rx_frame rx;
+
+		s.w->node[0].to[1].drop = 1ull << s.w->node[0].to[1].count;
+		post_send(&s.p[0].side[0], &request);
+		world_settle(s.w);
+		sent = &s.w->sent[s.w->num_sent - 1];
+		check_eq(s.w, sent->fate, FATE_DROPPED);
+		rx = (struct rx_frame){ .data = sent->data, .len = sent->len };
+		check_eq(s.w, engine_input(qp_engine(b_of(&s, 0)->qp), NULL, &rx, s.w->now_ns), 0);
+		world_move(n, b_of(&s, 0)->qp, (i + 1) % 3);
+		world_run(s.w);
+		expect(s.w, s.p[0].side[0].send, i, .wr_id = i, .opcode = (u16[]){ CQE_READ, CQE_WRITE, CQE_FETCH_ADD }[i], .byte_len = 8,
+		       .qpn = s.p[0].side[0].qp->qpn);
+		check_eq(s.w, n->stats.duplicate_requests, 0);
+	}
+	scene_close(&s);
+}
+
 static void move__events_go_with_it(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -540,6 +569,7 @@ int main(void)
 		cmocka_unit_test(move__what_was_posted_goes_with_it),
 		cmocka_unit_test(move__deadlines_go_with_it),
 		cmocka_unit_test(move__in_an_rnr_wait),
+		cmocka_unit_test(move__answers_that_are_due_go_with_it),
 		cmocka_unit_test(move__events_go_with_it),
 		cmocka_unit_test(move__between_overrun_and_its_consequences),
 		cmocka_unit_test(move__in_the_middle_of_messages),

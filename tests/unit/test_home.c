@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Doorbells where objects end and QPs move: who rang may have found the locks taken by whoever does that, and left it to them to see the bell. So until an
+ * Several engines of a device, and doorbells where objects end and QPs move: who rang may have found the locks taken by whoever does that, and left it to them to see the bell. So until an
  * engine_output() of the QP's home has looked at the queue, engine_has_doorbells() of it is true.
  */
 #include "bare_engine.h"
@@ -107,6 +107,85 @@ static void engine_move_qp__rings_for_what_is_left_to_send(void **state)
 	qp_destroy(engine, qp);
 }
 
+/* Rung at a home that it had left by then: who finds it there passes it on, and whoever runs that engine is told. */
+static void engine_doorbell__at_a_former_home(void **state)
+{
+	struct qp *qp = make_qp_in(engine);
+
+	atomic_store(&qp->engine, second);
+	assert_ptr_equal(engine_doorbell(qp), second);
+	atomic_store(&qp->engine, engine);
+	assert_int_equal(engine_passed_bells(second), 0);
+	run(second);
+	assert_int_equal(engine_passed_bells(second), 1 << 0);
+	assert_int_equal(engine_passed_bells(second), 0);
+	assert_true(engine_has_doorbells(engine));
+	run(engine);
+	assert_int_equal(engine_passed_bells(engine), 0);
+	qp_destroy(engine, qp);
+}
+
+/* A CQ overruns by one engine: each puts its own QPs into error, and touches no other's. */
+static void home_overrun__each_fails_its_own(void **state)
+{
+	struct qp *here = make_qp_in(engine), *there = make_qp_in(second);
+	const struct cqe cqe = { .qpn = there->qpn };
+	struct engine_event event;
+	u32 overruns = 0;
+
+	assert_int_equal(cq_engines(&cq), 3);
+	for (struct qp *qp = here; qp; qp = qp == here ? there : NULL) {
+		const struct qp_attr init = { .state = QPS_INIT, .port = 1 };
+
+		assert_int_equal(qp_modify(engine, qp, &init, QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, 1), 0);
+	}
+	for (u32 i = 0; i <= cq.capacity + 1; i++)
+		engine_complete(second, &cq, &cqe, false);
+	assert_int_equal(stats.cq_overruns, 1);
+	assert_int_equal(engine_passed_bells(second), 1 << 0);
+	assert_true(engine_has_doorbells(engine));
+	while (engine_next_event(second, &event))
+		overruns += event.type == EVENT_CQ_ERR;
+	assert_int_equal(overruns, 1);
+	assert_int_equal(qp_state(there), QPS_ERR);
+	assert_int_equal(qp_state(here), QPS_INIT);
+	while (engine_next_event(engine, &event))
+		assert_int_not_equal(event.type, EVENT_CQ_ERR);
+	assert_int_equal(qp_state(here), QPS_ERR);
+	assert_false(engine_has_doorbells(engine));
+	qp_destroy(engine, here);
+	qp_destroy(engine, there);
+}
+
+static void engine_create__numbers(void **state)
+{
+	struct engine_config config = { .random = engine_random, .random_arg = &engine_seed, .stats = &stats, .drops = &drops };
+	struct engine *others[ENGINE_MAX], *refused;
+
+	assert_true(engine_mr_table(engine)->shared);
+	assert_ptr_equal(engine_mr_table(engine), engine_mr_table(second));
+	/* a first one of another number; a second one of that or one that is taken; one too many */
+	config.number = 1;
+	assert_int_equal(engine_create(&config, &refused), -EINVAL);
+	for (config.number = 0; config.number < 2; config.number++) {
+		config.sibling = config.number ? engine : second;
+		assert_int_equal(engine_create(&config, &refused), -EINVAL);
+	}
+	for (; config.number < ENGINE_MAX; config.number++) {
+		assert_int_equal(engine_create(&config, &others[config.number]), 0);
+		assert_int_equal(engine_number(others[config.number]), config.number);
+	}
+	assert_int_equal(engine_create(&config, &refused), -EINVAL);
+	for (u32 i = 2; i < ENGINE_MAX; i++)
+		engine_destroy(others[i]);
+	assert_true(engine_mr_table(engine)->shared);
+	engine_destroy(second);
+	assert_false(engine_mr_table(engine)->shared);
+	config.number = 1;
+	assert_int_equal(engine_create(&config, &second), 0);
+	assert_true(engine_mr_table(engine)->shared);
+}
+
 #define WITH_TWO(f) cmocka_unit_test_setup_teardown(f, make_two, drop_two)
 
 int main(void)
@@ -116,6 +195,9 @@ int main(void)
 		WITH_TWO(qp_destroy__finds_its_bell_on_any_stack),
 		WITH_TWO(engine_move_qp__takes_the_bell_along),
 		WITH_TWO(engine_move_qp__rings_for_what_is_left_to_send),
+		WITH_TWO(engine_doorbell__at_a_former_home),
+		WITH_TWO(home_overrun__each_fails_its_own),
+		WITH_TWO(engine_create__numbers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -280,6 +280,50 @@ static void mr_translate__every_right(void **state)
 	}
 }
 
+/* ---- windows ---- */
+
+/* Its bytes are used under its lock where several engines may bind it, and nobody is held up for long: a refusal leaves it free. */
+static void mr_open__holds_a_window_of_several(void **state)
+{
+	static u8 bytes[64];
+	struct mr *region = add(bytes, 64, 0x1000, ALL | MR_MW_BIND), *mw, *held;
+
+	assert_int_equal(mw_add(&table, PD, MR_WINDOW_2, &mw), 0);
+	for (u32 several = 0; several < 2; several++) {
+		table.shared = several;
+		assert_null(mr_open(&table, PD, 7, mw->key, 0x1010, 8, MR_REMOTE_WRITE, &held)); /* not bound */
+		assert_int_equal(mw->lock.taken, 0);
+		assert_int_equal(mw_bind(&table, mw, mw->key, region->key, 0x1010, 16, MR_REMOTE_WRITE, 7), 0);
+		assert_int_equal(mw_bind(&table, mw, mw->key, region->key, 0x1010, 16, MR_REMOTE_WRITE, 7), -EINVAL);
+		assert_null(mr_open(&table, PD, 8, mw->key, 0x1010, 8, MR_REMOTE_WRITE, &held));
+		assert_null(mr_open(&table, PD, 7, mw->key, 0x1010, 17, MR_REMOTE_WRITE, &held));
+		assert_null(mr_open(&table, OTHER_PD, 7, mw->key, 0x1010, 8, MR_REMOTE_WRITE, &held));
+		assert_null(mr_open(&table, PD, 7, mw->key, 0x1010, 8, MR_REMOTE_READ, &held));
+		assert_null(mr_open(&table, PD, 7, mw->key ^ 1, 0x1010, 8, MR_REMOTE_WRITE, &held));
+		assert_null(mr_translate(&table, PD, mw->key, 0x1010, 8, MR_REMOTE_WRITE));
+		assert_true(mr_allows(&table, PD, 7, mw->key, 0x1010, 16, MR_REMOTE_WRITE));
+		assert_true(mr_allows_all(&table, PD, 7, mw->key, MR_REMOTE_WRITE));
+		assert_false(mr_allows_all(&table, PD, 8, mw->key, MR_REMOTE_WRITE));
+		assert_false(mr_allows_all(&table, PD, 7, mw->key, MR_REMOTE_READ));
+		assert_int_equal(mw->lock.taken, 0);
+
+		assert_ptr_equal(mr_open(&table, PD, 7, mw->key, 0x1012, 8, MR_REMOTE_WRITE, &held), bytes + 0x12);
+		assert_ptr_equal(held, several ? mw : NULL);
+		assert_int_equal(mw->lock.taken, several);
+		mr_close(held);
+		assert_int_equal(mw->lock.taken, 0);
+
+		/* a region is nobody's to bind */
+		assert_ptr_equal(mr_open(&table, PD, 7, region->key, 0x1012, 8, MR_REMOTE_WRITE, &held), bytes + 0x12);
+		assert_null(held);
+		assert_int_equal(mw_invalidate(&table, PD, mw->key, 8), -EINVAL);
+		assert_int_equal(mw_invalidate(&table, PD, mw->key, 7), 0);
+		assert_int_equal(region->windows, 0);
+		assert_int_equal(mw->lock.taken, 0);
+	}
+	table.shared = false;
+}
+
 /* ---- lists ---- */
 
 static void sge_length__exceeds_32_bits(void **state)
@@ -442,6 +486,7 @@ int main(void)
 		WITH_TABLE(mr_translate__empty_region),
 		WITH_TABLE(mr_translate__pd_and_key),
 		WITH_TABLE(mr_translate__every_right),
+		WITH_TABLE(mr_open__holds_a_window_of_several),
 		cmocka_unit_test(sge_length__exceeds_32_bits),
 		WITH_TABLE(sge_check__each_element),
 		WITH_TABLE(sge_gather__every_range),
