@@ -294,7 +294,7 @@ static void mr_open__holds_a_window_of_several(void **state)
 		assert_null(mr_open(&table, PD, 7, mw->key, 0x1010, 8, MR_REMOTE_WRITE, &held)); /* not bound */
 		assert_int_equal(mw->lock.taken, 0);
 		assert_int_equal(mw_bind(&table, mw, mw->key, region->key, 0x1010, 16, MR_REMOTE_WRITE, 7), 0);
-		assert_int_equal(mw_bind(&table, mw, mw->key, region->key, 0x1010, 16, MR_REMOTE_WRITE, 7), -EINVAL);
+		assert_int_equal(mw_bind(&table, mw, mw->key, region->key, 0x1000, 64, MR_REMOTE_READ | MR_REMOTE_WRITE, 7), -EINVAL); /* and stays */
 		assert_null(mr_open(&table, PD, 8, mw->key, 0x1010, 8, MR_REMOTE_WRITE, &held));
 		assert_null(mr_open(&table, PD, 7, mw->key, 0x1010, 17, MR_REMOTE_WRITE, &held));
 		assert_null(mr_open(&table, OTHER_PD, 7, mw->key, 0x1010, 8, MR_REMOTE_WRITE, &held));

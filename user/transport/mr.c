@@ -177,7 +177,7 @@ int mw_add(struct mr_table *t, u32 pd, enum mr_kind kind, struct mr **out)
 int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, u64 length, u32 access, u32 qpn)
 {
 	struct mr *region = length ? mr_find(t, lkey) : NULL;
-	bool bound;
+	bool refused;
 
 	if (mw->kind == MR_REGION || hash(new_key) != hash(key_of(mw)) || access & ~(MR_REMOTE_ANY | MR_ZERO_BASED))
 		return -EINVAL;
@@ -191,11 +191,11 @@ int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, 
 			return -EINVAL;
 	}
 	spin_lock_if(t->shared, &mw->lock);
-	bound = mw->region;
-	if (!bound || mw->kind != MR_WINDOW_2)
+	refused = mw->kind == MR_WINDOW_2 && mw->region;
+	if (!refused)
 		mw_set(mw, region, new_key, addr, length, access, qpn);
 	spin_unlock_if(t->shared, &mw->lock);
-	return bound && mw->kind == MR_WINDOW_2 ? -EINVAL : 0;
+	return refused ? -EINVAL : 0;
 }
 
 /* Is it a bound type 2 window of this PD and QP, and is it to be unbound at once? */
