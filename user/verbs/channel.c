@@ -48,18 +48,28 @@ static void channel_delist(struct vcontext *ctx, struct vchannel *ch)
 	pthread_mutex_unlock(&ctx->async_lock);
 }
 
+/* Under ch->lock. */
+static void channel_raise(struct vchannel *ch)
+{
+	if (!ch->raised)
+		port_channel_raise(ch->pc);
+	ch->raised = true;
+}
+
 void channel_wake(struct vchannel *ch)
 {
 	pthread_mutex_lock(&ch->lock);
-	port_channel_raise(ch->pc);
+	channel_raise(ch);
 	pthread_mutex_unlock(&ch->lock);
 }
 
 /* Under ch->lock, the queue empty: not readable, but that nobody sleeps where no event comes any more. */
 static void channel_clear(struct vchannel *ch)
 {
-	if (!context_gone(ch->ibv.context))
-		port_channel_clear(ch->pc);
+	if (!ch->raised || context_gone(ch->ibv.context))
+		return;
+	port_channel_clear(ch->pc);
+	ch->raised = false;
 }
 
 EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
@@ -94,7 +104,7 @@ void channel_event(struct vcq *vcq)
 		*ch->tail = vcq;
 		ch->tail = &vcq->event_next;
 	}
-	port_channel_raise(ch->pc);
+	channel_raise(ch);
 	pthread_mutex_unlock(&ch->lock);
 }
 
@@ -138,17 +148,18 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 
 	for (;;) {
 		const bool gone = context_gone(channel->context); /* no event comes after this look */
-		int flags = fcntl(channel->fd, F_GETFL);
-		bool block = !(flags & O_NONBLOCK);
-		int err;
+		int flags, err;
+		bool block;
 
 		vcq = channel_next(ch);
 		if (vcq)
 			break;
 		if (gone)
 			return fail_int(EIO);
+		flags = fcntl(channel->fd, F_GETFL);
 		if (flags < 0)
 			return -1;
+		block = !(flags & O_NONBLOCK);
 		err = port_channel_wait(ch->pc, block);
 		if (err && !(err == -EINTR && block && signals_restart()))
 			return fail_int(-err);

@@ -156,8 +156,9 @@ struct vxrcd {
 struct vchannel {
 	struct ibv_comp_channel ibv;
 	struct port_channel *pc;
-	pthread_mutex_t lock; /* the queue below */
+	pthread_mutex_t lock; /* what is below */
 	struct vcq *head, **tail;
+	bool raised;	      /* the descriptor is readable because of the queue */
 	struct vchannel *next; /* of the context's */
 };
 
