@@ -54,6 +54,21 @@ run_environment() {
 	need_line cli '^--dev nosuch --help$'
 }
 
+# Each option is the library's variable; a value that it would not take is a mistake here.
+run_tuning() {
+	local print='echo "[$XROCE_SPIN_US] [$XROCE_VECTOR_CPUS] [$XROCE_SHARDS] [$XROCE_TX] [$XROCE_XDP]"' option
+
+	try 0 "$XROCE" run --spin 0 --cpus 1,0 --shards 2 --tx xsk --xdp native -- sh -c "$print"
+	need_line cli '^\[0\] \[1,0\] \[2\] \[xsk\] \[native\]$'
+	try 0 env XROCE_SPIN_US=7 "$XROCE" run -n8 -tgso sh -c "$print"
+	need_line cli '^\[7\] \[\] \[8\] \[gso\] \[\]$'
+	for option in --spin= --spin=-1 --spin=1000001 --spin=5us --cpus= --cpus=,1 --cpus=1, --cpus=1,,2 --cpus=a --shards=0 --shards=9 --tx=tcp --tx= --xdp=nativ; do
+		try 2 "$XROCE" run "$option" true
+		need_line cli "^xroce run: '${option#*=}' is not "
+	done
+	try 2 "$XROCE" run --spin
+}
+
 run_status() {
 	try 7 "$XROCE" run -- sh -c 'exit 7'
 	try 127 "$XROCE" run -- no-such-command
@@ -340,6 +355,7 @@ kernel_rdma() {
 
 run_case usage usage
 run_case run_environment run_environment
+run_case run_tuning run_tuning
 run_case run_status run_status
 run_case run_warns_of_setuid run_warns_of_setuid
 run_case run_installed run_installed

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* xroce run: start a program on our library. It sets two environment variables and becomes the program; nothing else. */
+/* xroce run: start a program on our library. It sets environment variables and becomes the program; nothing else. */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <limits.h>
@@ -99,21 +99,116 @@ static int set_library(void)
 	return EXIT_OK;
 }
 
+/* ---- what the library is told by variables of its own (docs/port.md) ---- */
+
+static bool is_number(const char *text, unsigned long least, unsigned long most)
+{
+	char *end;
+	unsigned long n;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	n = strtoul(text, &end, 10);
+	return !*end && n >= least && n <= most;
+}
+
+static bool is_spin(const char *text)
+{
+	return is_number(text, 0, 1000000);
+}
+
+static bool is_shards(const char *text)
+{
+	return is_number(text, 1, XROCE_MAX_SHARD);
+}
+
+/* Digits, with single commas between them. */
+static bool is_cpus(const char *text)
+{
+	bool digit = false;
+
+	for (; *text; text++) {
+		if (*text == ',' ? !digit : *text < '0' || *text > '9')
+			return false;
+		digit = *text != ',';
+	}
+	return digit;
+}
+
+static bool is_word(const char *text, const char *words)
+{
+	const size_t len = strlen(text);
+
+	for (; *words; words += strlen(words) + 1)
+		if (strlen(words) == len && !memcmp(words, text, len))
+			return true;
+	return false;
+}
+
+static bool is_tx(const char *text)
+{
+	return is_word(text, "auto\0xsk\0tap\0live\0gso\0");
+}
+
+static bool is_xdp(const char *text)
+{
+	return is_word(text, "auto\0native\0generic\0");
+}
+
+static const struct tuning {
+	int opt;
+	const char *variable;
+	bool (*is_valid)(const char *text);
+	const char *wants;
+} tunings[] = {
+	{ 's', "XROCE_SPIN_US", is_spin, "microseconds, 0 to 1000000" },
+	{ 'c', "XROCE_VECTOR_CPUS", is_cpus, "a list of CPUs, as in 2,3" },
+	{ 'n', "XROCE_SHARDS", is_shards, "a number from 1 to 8" },
+	{ 't', "XROCE_TX", is_tx, "auto, xsk, tap, live or gso" },
+	{ 'x', "XROCE_XDP", is_xdp, "auto, native or generic" },
+};
+_Static_assert(XROCE_MAX_SHARD == 8, "the text says so");
+
+/* Returns an exit status; EXIT_OK and *found for an option of these. */
+static int tune(int opt, const char *value, bool *found)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(tunings); i++) {
+		const struct tuning *t = &tunings[i];
+
+		if (t->opt != opt)
+			continue;
+		*found = true;
+		if (!t->is_valid(value))
+			return usage_error(&command_run, "'%s' is not %s", value, t->wants);
+		if (!setenv(t->variable, value, 1))
+			return EXIT_OK;
+		fprintf(stderr, "xroce run: cannot set %s: %s\n", t->variable, strerror(errno));
+		return EXIT_FAILED;
+	}
+	*found = false;
+	return EXIT_OK;
+}
+
 static int run_main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "dev", required_argument, NULL, 'd' },
+		{ "spin", required_argument, NULL, 's' },
+		{ "cpus", required_argument, NULL, 'c' },
+		{ "shards", required_argument, NULL, 'n' },
+		{ "tx", required_argument, NULL, 't' },
+		{ "xdp", required_argument, NULL, 'x' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
 	const char *dev_name = NULL;
-	bool verbose = false;
+	bool verbose = false, found;
 	struct netdev dev;
 	int opt, ret;
 
 	opterr = 0;
-	while ((opt = getopt_long(argc, argv, "+:d:vh", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "+:d:s:c:n:t:x:vh", options, NULL)) != -1) {
 		switch (opt) {
 		case 'd':
 			dev_name = optarg;
@@ -127,7 +222,11 @@ static int run_main(int argc, char **argv)
 		case ':':
 			return usage_error(&command_run, "option '%s' needs an argument", argv[optind - 1]);
 		default:
-			return usage_error(&command_run, "unknown option '%s'", argv[optind - 1]);
+			ret = tune(opt, optarg, &found);
+			if (ret)
+				return ret;
+			if (!found)
+				return usage_error(&command_run, "unknown option '%s'", argv[optind - 1]);
 		}
 	}
 	if (optind == argc)
@@ -165,7 +264,7 @@ const struct command command_run = {
 	.summary = "run a program on the xroce devices",
 	.main = run_main,
 	.help =
-		"usage: xroce run [--dev IFACE] [--verbose] [--] COMMAND [ARGUMENT...]\n"
+		"usage: xroce run [--dev IFACE] [OPTION...] [--] COMMAND [ARGUMENT...]\n"
 		"\n"
 		"Runs COMMAND, an unmodified program that uses libibverbs, with our libibverbs.so.1 in place of the system's.\n"
 		"Every Ethernet interface of the network namespace is then an RDMA device, named xroce_IFACE. Nothing happens to an\n"
@@ -174,6 +273,11 @@ const struct command command_run = {
 		"It puts the library's directory in front of LD_LIBRARY_PATH and becomes COMMAND; there is no process in between.\n"
 		"\n"
 		"  -d, --dev IFACE  let COMMAND see this interface only, as its first and single device (sets " NETDEV_ENV ")\n"
+		"  -s, --spin US    how long a service thread spins after work, at most: 0 to 1000000, otherwise 100 (XROCE_SPIN_US)\n"
+		"  -c, --cpus LIST  the CPUs of the service threads, one a shard: 2,3 (XROCE_VECTOR_CPUS)\n"
+		"  -n, --shards N   at most so many shards, each with an engine and a service thread: 1 to 8 (XROCE_SHARDS)\n"
+		"  -t, --tx WAY     how frames leave: auto, xsk, tap, live or gso (XROCE_TX)\n"
+		"  -x, --xdp MODE   how XDP is attached: auto, native or generic (XROCE_XDP)\n"
 		"  -v, --verbose    say on standard error what is run, and with which library\n"
 		"  -h, --help       this text\n"
 		"\n"
