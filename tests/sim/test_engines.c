@@ -210,6 +210,42 @@ static void shared_cq__is_counted_together_when_moderated(void **state)
 	scene_close(&s);
 }
 
+/* Who watches the time for a CQ is one of those who fill it, also when a QP moves or goes; for who fills it alone does so without a lock. */
+static void shared_cq__is_watched_by_who_fills_it(void **state)
+{
+	struct pair_options o = pair_defaults();
+
+	for (u32 how = 0; how < 3; how++) {
+		struct scene2 s = scene_open(&o, 64, "watched");
+		struct node *n = &s.w->node[1];
+		u64 due_ns = s.w->now_ns + WORLD_LATENCY_NS + NSEC_PER_SEC;
+
+		engine_cq_moderate(n->engine, &s.cq->cq, 4, NSEC_PER_SEC);
+		atomic_store(&s.cq->cq.armed, CQ_ARMED_ANY);
+		post_recv_buffer(b_of(&s, 0), 0, s.remote, 0, 64);
+		post_message(&s, 0, 0, 0);
+		world_run_for(s.w, 20 * WORLD_LATENCY_NS);
+		check_eq(s.w, engine_deadline_ns(n->engines[0]), due_ns);
+		if (how == 0) { /* 1 alone fills it now */
+			world_move(n, b_of(&s, 0)->qp, 1);
+		} else {
+			/* nobody does for a while, or 0 until all QPs live in 1 */
+			world_move(n, b_of(&s, 1)->qp, how == 1 ? 2 : 0);
+			world_move(n, b_of(&s, 0)->qp, 1);
+			world_move(n, b_of(&s, 1)->qp, 1);
+		}
+		check(s.w, !s.cq->cq.shared);
+		engine_expire(n->engines[0], due_ns - 1);
+		check_eq(s.w, engine_deadline_ns(n->engines[1]), due_ns);
+		engine_expire(n->engines[0], due_ns);
+		check_eq(s.w, s.cq->cq.withheld, 1);
+		world_run(s.w);
+		check_eq(s.w, s.w->now_ns, due_ns);
+		check_eq(s.w, cq_events(&s, EVENT_COMPLETION), 1);
+		scene_close(&s);
+	}
+}
+
 /* One that is moderated less from now on is not held up by whoever has it on his list. */
 static void shared_cq__moderated_anew(void **state)
 {
@@ -562,6 +598,7 @@ int main(void)
 		cmocka_unit_test(shared_cq__overrun_takes_all),
 		cmocka_unit_test(shared_cq__overrun_takes_an_xrc_srq),
 		cmocka_unit_test(shared_cq__is_counted_together_when_moderated),
+		cmocka_unit_test(shared_cq__is_watched_by_who_fills_it),
 		cmocka_unit_test(shared_cq__moderated_anew),
 		cmocka_unit_test(shared_srq__limit_is_reported_once),
 		cmocka_unit_test(window__of_type_1_serves_all_homes),

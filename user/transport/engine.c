@@ -557,12 +557,12 @@ void engine_take_arms(struct engine *e)
 		struct cq_part *part = &cq->part[e->number];
 
 		e->pushed = part->pushed_next;
+		spin_lock_if(cq->shared, &cq->lock);
 		if (cq_take_event(cq, part->pushed_solicited)) {
-			spin_lock_if(cq->shared, &cq->lock);
 			cq->withheld = 0;
-			spin_unlock_if(cq->shared, &cq->lock);
 			engine_cq_event(e, cq, EVENT_COMPLETION);
 		}
+		spin_unlock_if(cq->shared, &cq->lock);
 		part->pushed = part->pushed_solicited = false;
 	}
 }

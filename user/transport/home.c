@@ -96,14 +96,18 @@ struct qp *engine_whose(const struct engine *e, const struct rx_frame *frame)
 
 static void cq_join(struct cq *cq, const struct engine *e)
 {
-	if (cq)
-		cq->shared = users_add(&cq->users, e->number);
+	if (!cq)
+		return;
+	cq->shared = users_add(&cq->users, e->number);
+	moderation_settle(e->tables, cq);
 }
 
 static void cq_leave(struct cq *cq, const struct engine *e)
 {
-	if (cq)
-		cq->shared = users_remove(&cq->users, e->number);
+	if (!cq)
+		return;
+	cq->shared = users_remove(&cq->users, e->number);
+	moderation_settle(e->tables, cq);
 }
 
 void home_take_cq(struct engine *e, struct cq *cq)
@@ -127,6 +131,8 @@ void home_settle(struct engine *e, struct qp *qp)
 
 void home_quit(struct engine *e, struct qp *qp)
 {
+	/* what it has completed, while e is still one of those who fill the CQ */
+	engine_take_arms(e);
 	cq_leave(qp->send_cq, e);
 	cq_leave(qp->recv_cq, e);
 	if (qp->srq)

@@ -175,6 +175,8 @@ void timer_publish(struct engine *e);
 /* A completion was pushed: is its event withheld for now? */
 bool moderation_withholds(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited);
 void moderation_expire(struct engine *e, u64 now_ns);
+/* [all] It has changed whose QPs complete in this CQ. */
+void moderation_settle(struct engine_tables *t, struct cq *cq);
 
 /* qp.c */
 static inline struct send_wqe *sq_at(const struct sq *sq, u32 index)

@@ -3,9 +3,27 @@
  * Event moderation, ibv_modify_cq(3): of a moderated CQ that is armed, an event is reported for count completions together, or when period_ns has
  * passed since the first of them. An error is reported at once. What is withheld is bounded in time by the engine's deadline.
  *
- * Of a CQ that several engines fill they count together, under its lock; the one that begins to withhold puts it on its list, and watches the time for all.
+ * Of a CQ that several engines fill they count together, under its lock; the one that begins to withhold puts it on its list, and watches the time for all. Where a
+ * single one fills it, without a lock, it is on no other's list.
  */
 #include "internal.h"
+
+/* Put it on e's list. */
+static void watch(struct engine *e, struct cq *cq)
+{
+	cq->due_queued = true;
+	cq->due_next = e->cq_due;
+	e->cq_due = cq;
+}
+
+/* Its event is due at that time: e is to look by then. */
+static void look_by(struct engine *e, u64 due_ns)
+{
+	if (due_ns >= e->cq_due_ns)
+		return;
+	e->cq_due_ns = due_ns;
+	timer_publish(e);
+}
 
 bool moderation_withholds(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited)
 {
@@ -18,15 +36,9 @@ bool moderation_withholds(struct engine *e, struct cq *cq, const struct cqe *cqe
 		return false;
 	if (cq->withheld == 1)
 		cq->event_due_ns = e->now_ns + cq->moderate_ns;
-	if (!cq->due_queued) {
-		cq->due_queued = true;
-		cq->due_next = e->cq_due;
-		e->cq_due = cq;
-	}
-	if (cq->event_due_ns < e->cq_due_ns) {
-		e->cq_due_ns = cq->event_due_ns;
-		timer_publish(e);
-	}
+	if (!cq->due_queued)
+		watch(e, cq);
+	look_by(e, cq->event_due_ns);
 	return true;
 }
 
@@ -71,6 +83,20 @@ static void forget(struct engine *e, struct cq *cq)
 			cq->due_queued = false;
 			return;
 		}
+}
+
+void moderation_settle(struct engine_tables *t, struct cq *cq)
+{
+	struct engine *only;
+
+	if (!cq->due_queued || cq->shared || !cq_engines(cq))
+		return;
+	only = t->engine[__builtin_ctz(cq_engines(cq))];
+	for (u32 i = 0; i < ENGINE_MAX; i++)
+		if (t->engine[i])
+			forget(t->engine[i], cq);
+	watch(only, cq);
+	look_by(only, cq->event_due_ns);
 }
 
 void engine_cq_moderate(struct engine *e, struct cq *cq, u32 count, u64 period_ns)

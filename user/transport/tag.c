@@ -169,6 +169,9 @@ static void complete_op(struct engine *e, struct srq *srq, const struct tag_op *
 
 	list->op_cqe[(list->op_first + list->op_count++) % list->max_ops] = cq_next_index(srq->cq);
 	engine_complete(e, srq->cq, &cqe, false);
+	/* now, while all engines are held: e may be none of those who fill the CQ otherwise */
+	engine_take_arms(e);
+	moderation_settle(e->tables, srq->cq);
 	engine_check_srq(e, srq);
 }
 
