@@ -106,7 +106,7 @@ struct shard {
 	u64 blocked_ns;		/* how long to wait for room in the transmit ring; 0 = there was room */
 	_Atomic u64 resume_ns;	/* the pump has work left for then; NSEC_NEVER. Any thread reads it */
 	_Atomic bool owes;	/* the last run received and did not send: pump_poll() */
-	_Atomic u32 put_off;	/* posts since the last run that sent: shard_post() */
+	_Atomic u32 put_off;	/* posts since the last run that sent: port_post() */
 	_Atomic u64 burst_until_ns; /* who posts again before then is in a burst */
 	_Atomic u32 idle_polls;	/* polls that found nothing to do */
 	u64 random[32];

@@ -11,7 +11,7 @@
 #include "port_state.h"
 
 #define TX_BATCH	 128u /* what is queued for ourselves meanwhile fits, too */
-_Static_assert(TX_BATCH <= XSK_TX_SLOTS, "struct port's loop");
+_Static_assert(TX_BATCH <= XSK_TX_SLOTS, "struct shard's loop");
 #define ROUNDS_MAX	 8  /* output batches in one call; a ping-pong with oneself would never end */
 #define BURST_NS	 1000 /* after sending: less than an answer takes */
 #define BURST_POSTS	 32   /* who has posted as many in quick succession will do so again, */
@@ -130,16 +130,18 @@ static enum sent send_batch(struct shard *s, u64 now_ns, u32 *moved)
 /* What has come, and time-outs. True if anything came. */
 static bool take_in(struct shard *s, u64 now_ns)
 {
-	u32 received;
+	u32 received, handed;
 
 	if (s->handover.lent)
 		handover_take_back(s);
-	received = receive(s, now_ns) + handover_take(s, input_handed, &(struct input){ s, now_ns });
+	received = receive(s, now_ns);
+	/* all that is there: of these none is left */
+	handed = handover_take(s, input_handed, &(struct input){ s, now_ns });
 
 	/* no time-out while the answer may be among what still lies in the ring: a thread that was kept from running is late itself */
 	if (received < XSK_RX_BATCH && now_ns >= engine_deadline_ns(s->engine))
 		engine_expire(s->engine, now_ns);
-	return received > 0;
+	return received + handed > 0;
 }
 
 /* What there is to send, within bounds. True if anything was. */
