@@ -99,6 +99,10 @@ for text, name in SCALING:
     one, s1, s2 = (median.get(f"{name}_{x}") for x in ("one", "s1", "s2"))
     if one and s1 and s2:
         print(f"| {text} | {show(one)} | {show(s1)} | {show(s2)} | {show(s2 / s1)} | {show(s2 / one)} |")
+one, two = median.get("engine_sharded_one"), median.get("engine_sharded_two")
+if one and two:
+    print(f"\nTwo engines an end alone, no kernel, 64-byte SENDs: one thread with one of them {show(one / 1e6)} M/s, "
+          f"two threads with both {show(two / 1e6)} M/s: {show(two / one)} x")
 
 
 def svg(path, title, unit, series):

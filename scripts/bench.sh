@@ -143,6 +143,7 @@ queues() {
 
 # One thread and one core for both ends; two threads an end and two cores, with one engine and with two.
 scaling() {
+	local one two
 	queues 2
 	threads sharded_send_one 1 1 -o send -s 64 -n 300000
 	threads sharded_send_s1 1 2 -o send -s 64 -n 300000
@@ -151,6 +152,9 @@ scaling() {
 	threads sharded_write_s1 1 2 -o write -s 65536 -n 6000
 	threads sharded_write_s2 2 2 -o write -s 65536 -n 6000
 	queues 1
+	# no kernel between the ends
+	timeout 60 "$TOOLS/engine" -t $half -s send:64 >"$WORK/engine.out" 2>"$WORK/bench.err"
+	read -r _ one two _ <"$WORK/engine.out" && put engine_sharded_one "$one" msg/s && put engine_sharded_two "$two" msg/s || lost engine_sharded
 }
 
 once() {

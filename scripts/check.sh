@@ -149,6 +149,10 @@ done
 for t in data pingpong loss wake events; do
 	XROCE_XDP=native shell_test "netns-$t-native" bash "tests/netns/$t.sh" "$BUILD"
 done
+# And with two receive queues, each with a shard.
+for t in data loss wake events crash tags port_events; do
+	XROCE_TEST_QUEUES=2 shell_test "netns-$t-shards" bash "tests/netns/$t.sh" "$BUILD"
+done
 # A figure to look at, never a limit.
 if "$MAKE" --no-print-directory BUILD="$BUILD" "$BUILD/tests/bench/engine" >"$logs/bench-instructions.log" 2>&1; then
 	timeout 60 scripts/bench-instructions.sh "$BUILD" 2>&1 | sed 's/^/info /'

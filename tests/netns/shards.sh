@@ -8,15 +8,21 @@
 . "$(dirname "$0")/lib/cable.sh"
 [ "$(nproc)" -ge 2 ] || { echo "skip shards one CPU"; exit 0; }
 
-# threads_run SECONDS OPTION...: both ends; the server's counters are kept.
+# Frames that the server's sockets have taken, since the pair was made.
+taken() { in_a ethtool -S $IF_A | awk '/rx_queue_[0-9]+_xdp_redirect:/ { n += $2 } END { print n + 0 }'; }
+
+# threads_run SECONDS OPTION...: both ends; the server's counters are kept. Whatever a socket has taken, an engine has received, but for the last
+# acknowledgements when the program ends: nothing is lost between the shards.
 threads_run() {
-	local bound=$1
+	local bound=$1 before
 	shift
 	drop_maps server
+	before=$(taken)
 	keep=1 client_server 18640 "$bound" "$TOOLS/threads" -d $DEV_A -c "$@" -- "$TOOLS/threads" -d $DEV_B -c "$@" $IP4_A || return
 	need_line client '^threads: .* QPs: [0-9]+ messages/s' || return
 	need_line server '^threads: (received [1-9][0-9]* of|was the target of) [0-9]+ messages' || return
 	need_equal "packets with a wrong ICRC" "$(kept server xroce_eng_drop icrc)" 0
+	need_least "packets that an engine has received" "$(kept server xroce_eng_stat rx_packets)" $(($(taken) - before - 128))
 }
 
 of_shard() { kept_of server xroce_eng_stat "$1" "$2"; }
