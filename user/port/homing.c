@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* QPs move to the shard where their packets arrive; see homing.h. */
+#include <bpf/bpf.h>
 #include <stdlib.h>
 
 #include "port_state.h"
 
-#define SEEN_MAX     64 /* packets that arrived elsewhere: then it is not by chance */
+#define SEEN_MAX     64 /* packets that arrived elsewhere: if they are most of those that have come meanwhile, it is not by chance */
 #define STAY_MIN_NS  (10 * NSEC_PER_MSEC)
 #define STAY_MAX_NS  NSEC_PER_SEC
 #define STAY_MEMORY  8	/* who has stayed that many times as long as it had to is as good as new */
@@ -17,8 +18,8 @@ int homing_init(struct port *port)
 	if (!port->moves.of)
 		return -ENOMEM;
 	for (u32 i = 0; i < port->num_shards; i++) {
-		port->shard[i].homing.seen = calloc(XROCE_MAX_QP, sizeof(*port->shard[i].homing.seen));
-		if (!port->shard[i].homing.seen)
+		port->shard[i].homing.strays = calloc(XROCE_MAX_QP, sizeof(*port->shard[i].homing.strays));
+		if (!port->shard[i].homing.strays)
 			return -ENOMEM;
 	}
 	return 0;
@@ -27,18 +28,31 @@ int homing_init(struct port *port)
 void homing_free(struct port *port)
 {
 	for (u32 i = 0; i < port->num_shards; i++)
-		free(port->shard[i].homing.seen);
+		free(port->shard[i].homing.strays);
 	free(port->moves.of);
+}
+
+/* Packets that have come for it, by all queues, as XDP counts them: a system call, for the first and the last stray of many. */
+static u64 packets_of(const struct port *port, const struct qp *qp)
+{
+	struct xroce_qp value;
+
+	return bpf_map_lookup_elem(port->made.qp_map_fd, &qp->qpn, &value) ? 0 : value.rx_packets;
 }
 
 void homing_count(struct shard *s, const struct qp *qp, u64 now_ns)
 {
 	const u32 slot = qp->qpn % XROCE_MAX_QP;
 	struct homing *h = &s->homing;
+	struct strays *strays = &h->strays[slot];
 
-	if (++h->seen[slot] < SEEN_MAX || h->num_wanted == HOMING_WANTED_MAX)
+	if (strays->qpn != qp->qpn || !strays->seen)
+		*strays = (struct strays){ .qpn = qp->qpn, .packets = packets_of(s->port, qp) };
+	if (++strays->seen < SEEN_MAX || h->num_wanted == HOMING_WANTED_MAX)
 		return;
-	h->seen[slot] = 0;
+	strays->seen = 0;
+	if (packets_of(s->port, qp) - strays->packets > 2 * SEEN_MAX)
+		return;
 	if (engine_may_move(qp) && now_ns >= atomic_load_explicit(&s->port->moves.of[slot].not_before_ns, memory_order_relaxed))
 		h->wanted[h->num_wanted++] = qp->qpn;
 }

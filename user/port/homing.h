@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A QP is at home in one shard. Which, decides where its packets arrive: receive-side scaling, or on veth the peer's CPU, chooses the queue, and we follow. When
- * packets of a QP keep arriving at another shard, that one asks for it, and it moves: exclusively, so with nothing of it under way in between. Once moved, it stays for
+ * most packets of a QP arrive at another shard, that one asks for it, and it moves: exclusively, so with nothing of it under way in between. Once moved, it stays for
  * a while, which doubles each time: who is served from many queues (UD) has no better place.
  */
 #ifndef PORT_HOMING_H
@@ -18,7 +18,11 @@ struct shard;
 
 /* A shard's: packets that arrived here for QPs that are at home elsewhere. Under its lock. */
 struct homing {
-	u8 *seen;	/* by a QPN's slot, since it was last asked for */
+	struct strays {
+		u32 qpn;	/* whose they are */
+		u32 seen;	/* since it was last asked for */
+		u64 packets;	/* that had come for it by all queues, when the first was seen */
+	} *strays; /* by a QPN's slot */
 	u32 wanted[HOMING_WANTED_MAX];
 	u32 num_wanted;
 };
