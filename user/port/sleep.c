@@ -79,6 +79,8 @@ static void await_packet(const struct view *v, u64 most_ns)
  */
 static void run_for_records(const struct view *v, bool always)
 {
+	/* by the queue of any shard, which hands it over */
+	const struct view any = { v->ch, v->port, (1u << v->port->num_shards) - 1 };
 	u32 record[RECORDS_MAX];
 	u32 n = channel_consume(v->ch, record);
 
@@ -87,9 +89,9 @@ static void run_for_records(const struct view *v, bool always)
 	run_shards(v);
 	if (!n || !wake_rearm(v->port, record, n))
 		return;
-	run_shards(v);
+	run_shards(&any);
 	if (wake_rearm(v->port, record, n))
-		await_packet(v, PUBLISH_MAX_NS);
+		await_packet(&any, PUBLISH_MAX_NS);
 }
 
 /* ---- packets that XDP has announced to nobody, as somebody slept on their queue's socket ---- */
