@@ -220,6 +220,11 @@ void wake_destroy(struct port *port);
 void wake_taken(struct port *port, struct cq *cq);
 /* XDP took the words of these CQs; of those that are armed still, set them again. True if any was. */
 bool wake_rearm(struct port *port, const u32 *record, u32 n);
+/*
+ * Of those that are armed still, raise the event though nothing has completed: events without a completion are allowed (ibv_get_cq_event(3)), but not that a channel's
+ * descriptor is readable without an event. No lock held.
+ */
+void wake_fire(struct port *port, const u32 *record, u32 n);
 /* A ring buffer for XROCE_RING_BYTES of records: its descriptor, close-on-exec, or -errno. */
 int wake_make_ring(void);
 

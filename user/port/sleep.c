@@ -75,23 +75,30 @@ static void await_packet(const struct view *v, u64 most_ns)
 
 /*
  * The same as run(), for a caller who will not sleep on the sockets: a record whose CQ is armed still may have come before its packet, which the kernel
- * publishes at the end of its poll. The descriptor was readable because of it, so it is waited for, but not for long: it may have been refused.
+ * publishes at the end of its poll, or before one that is ahead of it in another queue. The descriptor was readable because of it, so it is waited for, but not for long:
+ * it may have been refused, and then the CQ has its event all the same. It may lie in a queue of another shard. With an event in hand the first packet is enough.
  */
-static void run_for_records(const struct view *v, bool always)
+static void run_for_records(const struct view *v, bool in_hand)
 {
-	/* by the queue of any shard, which hands it over */
-	const struct view any = { v->ch, v->port, (1u << v->port->num_shards) - 1 };
+	const struct view all = { v->ch, v->port, (1u << v->port->num_shards) - 1 };
+	u64 until_ns, now_ns;
 	u32 record[RECORDS_MAX];
 	u32 n = channel_consume(v->ch, record);
 
-	if (!n && !always)
+	if (!n && in_hand)
 		return;
 	run_shards(v);
 	if (!n || !wake_rearm(v->port, record, n))
 		return;
-	run_shards(&any);
-	if (wake_rearm(v->port, record, n))
-		await_packet(&any, PUBLISH_MAX_NS);
+	run_shards(&all);
+	until_ns = port_now_ns() + PUBLISH_MAX_NS;
+	while (wake_rearm(v->port, record, n) && (now_ns = port_now_ns()) < until_ns) {
+		await_packet(&all, until_ns - now_ns);
+		if (in_hand)
+			return;
+	}
+	/* It completes nothing: an acknowledgement behind a later one, a duplicate. */
+	wake_fire(v->port, record, n);
 }
 
 /* ---- packets that XDP has announced to nobody, as somebody slept on their queue's socket ---- */
@@ -233,7 +240,7 @@ int port_channel_wait(struct port_channel *ch, bool block)
 	if (block)
 		err = wait_on(&v);
 	else if (v.port)
-		run_for_records(&v, true);
+		run_for_records(&v, false);
 	if (v.port)
 		port_put(v.port);
 	return err;
@@ -246,6 +253,6 @@ void port_channel_settle(struct port_channel *ch)
 	v.port = channel_port(ch, &v.shards);
 	if (!v.port)
 		return;
-	run_for_records(&v, false);
+	run_for_records(&v, true);
 	port_put(v.port);
 }

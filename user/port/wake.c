@@ -205,3 +205,23 @@ bool wake_rearm(struct port *port, const u32 *record, u32 n)
 	pthread_mutex_unlock(&port->cqs.lock);
 	return any;
 }
+
+void wake_fire(struct port *port, const u32 *record, u32 n)
+{
+	struct cq_table *t = &port->cqs;
+
+	pthread_mutex_lock(&t->lock);
+	for (u32 i = 0; i < n; i++) {
+		struct cq *cq = t->cq[record[i]];
+
+		if (!cq || !cq_take_event(cq, true))
+			continue;
+		wake_taken(port, cq);
+		t->handed[record[i]]++;
+		atomic_fetch_add(&t->handed_total, 1);
+	}
+	pthread_mutex_unlock(&t->lock);
+	/* who unlocks reports them */
+	shard_lock(&port->shard[0]);
+	shard_unlock(&port->shard[0], REPORT_ANY);
+}
