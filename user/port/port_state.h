@@ -161,6 +161,14 @@ static inline struct shard *shard_home(struct port *port, const struct qp *qp)
 	return shard_of(port, qp_engine(qp));
 }
 
+/* The shards whose engines complete to a CQ, a bit each; the first where none does, so that who polls or arms it drives some. Without a lock, a hint. */
+static inline u32 shards_of_cq(const struct port *port, const struct cq *cq)
+{
+	u32 shards = port->num_shards == 1 ? 1 : cq_engines(cq);
+
+	return shards ? shards : 1;
+}
+
 /* ---- port.c ---- */
 /* One more reference, by someone who knows that there is one. port_put() drops it. */
 void port_hold(struct port *port);
@@ -233,6 +241,8 @@ int wake_make_ring(void);
 bool vector_may_report(struct port *port, const struct cq *cq, u32 reporter);
 /* The next CQ with an event that was left to this reporter; NULL: none. */
 struct cq *vector_take_handed(struct port *port, u32 reporter);
+/* The table locked: an event of the CQ with that index is left to whoever reports events next, and may. */
+void vector_hand(struct cq_table *t, u32 index);
 /* Has any been left to anybody? [any thread] */
 bool vector_waits(const struct port *port);
 

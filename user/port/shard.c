@@ -254,10 +254,7 @@ static void poll_cq(struct shard *s, const struct cq *cq)
 
 void port_poll_cq(struct port *port, const struct cq *cq)
 {
-	/* an SRQ's CQ may have no QP of its own: what completes there is pinned to shard 0 */
-	u32 shards = port->num_shards == 1 ? 1 : cq_engines(cq) | !cq_engines(cq);
-
-	for (; shards; shards &= shards - 1)
+	for (u32 shards = shards_of_cq(port, cq); shards; shards &= shards - 1)
 		poll_cq(&port->shard[__builtin_ctz(shards)], cq);
 }
 

@@ -17,6 +17,12 @@ static void count(struct port *port, u32 index)
 	port->made.vector[port->cqs.vector_of[index]].events++;
 }
 
+void vector_hand(struct cq_table *t, u32 index)
+{
+	t->handed[index]++;
+	atomic_fetch_add(&t->handed_total, 1);
+}
+
 bool vector_may_report(struct port *port, const struct cq *cq, u32 reporter)
 {
 	struct cq_table *t = &port->cqs;
@@ -29,8 +35,7 @@ bool vector_may_report(struct port *port, const struct cq *cq, u32 reporter)
 		return true;
 	}
 	pthread_mutex_lock(&t->lock);
-	t->handed[cq->index]++;
-	atomic_fetch_add(&t->handed_total, 1);
+	vector_hand(t, cq->index);
 	pthread_mutex_unlock(&t->lock);
 	service_kick(&port->shard[raiser]);
 	return false;

@@ -71,7 +71,7 @@ static void arm_shared(const struct port *port, const struct cq *cq, u32 want)
 /* One by one: of each shard whose engine may have pushed to the CQ. */
 static void let_turns_end(struct port *port, const struct cq *cq)
 {
-	for (u32 shards = cq_engines(cq) | !cq_engines(cq); shards; shards &= shards - 1) {
+	for (u32 shards = shards_of_cq(port, cq); shards; shards &= shards - 1) {
 		struct shard *s = &port->shard[__builtin_ctz(shards)];
 
 		shard_lock(s);
@@ -209,6 +209,7 @@ bool wake_rearm(struct port *port, const u32 *record, u32 n)
 void wake_fire(struct port *port, const u32 *record, u32 n)
 {
 	struct cq_table *t = &port->cqs;
+	bool fired = false;
 
 	pthread_mutex_lock(&t->lock);
 	for (u32 i = 0; i < n; i++) {
@@ -217,10 +218,12 @@ void wake_fire(struct port *port, const u32 *record, u32 n)
 		if (!cq || !cq_take_event(cq, true))
 			continue;
 		wake_taken(port, cq);
-		t->handed[record[i]]++;
-		atomic_fetch_add(&t->handed_total, 1);
+		vector_hand(t, record[i]);
+		fired = true;
 	}
 	pthread_mutex_unlock(&t->lock);
+	if (!fired)
+		return;
 	/* who unlocks reports them */
 	shard_lock(&port->shard[0]);
 	shard_unlock(&port->shard[0], REPORT_ANY);
