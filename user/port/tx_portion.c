@@ -3,6 +3,7 @@
 
 #define LOOK_NS	      (100 * NSEC_PER_MSEC)
 #define LOOK_SOON_NS  (5 * NSEC_PER_MSEC)	/* while frames cannot be redirected, or are being lost */
+#define STALE_NS      (2 * LOOK_NS)
 #define PORTION_NS    (50 * NSEC_PER_USEC)
 #define PORTION_MIN   16u			/* so few that AF_XDP, which is told of room, is better */
 #define PORTION_MAX   XROCE_TX_FRAMES		/* more than can leave in that time: no limit */
@@ -33,20 +34,38 @@ static void adjust(struct tx_portion *p, u64 dropped)
 	p->stats->tx_portion = p->size;
 }
 
+static void take(struct tx_portion *p, const struct tx_sight *sight, u64 now_ns)
+{
+	if (sight->is_known) {
+		p->frame_max = sight->frame_max;
+		adjust(p, sight->dropped);
+	}
+	p->takes_redirected = sight->takes_redirected;
+	p->look_ns = now_ns + (p->takes_redirected && p->size == PORTION_MAX ? LOOK_NS : LOOK_SOON_NS);
+	p->taken_ns = now_ns;
+}
+
 void tx_portion_look(struct tx_portion *p, u64 now_ns)
 {
 	struct tx_sight sight;
-	bool ok;
 
 	if (now_ns < p->look_ns)
 		return;
-	ok = tx_watch_look(&p->watch, &sight);
-	if (ok) {
-		p->frame_max = sight.frame_max;
-		adjust(p, sight.dropped);
+	if (p->is_asked && tx_watch_answer(&p->watch, &sight)) {
+		p->is_asked = false;
+		/* An answer is at most as old as its question. */
+		if (now_ns - p->asked_ns < STALE_NS) {
+			take(p, &sight, now_ns);
+			return;
+		}
 	}
-	p->takes_redirected = ok && sight.takes_redirected;
-	p->look_ns = now_ns + (p->takes_redirected && p->size == PORTION_MAX ? LOOK_NS : LOOK_SOON_NS);
+	if (now_ns - p->taken_ns >= STALE_NS)
+		p->takes_redirected = false;
+	if (!p->is_asked) {
+		p->is_asked = true;
+		p->asked_ns = now_ns;
+		tx_watch_ask(&p->watch);
+	}
 }
 
 bool tx_portion_is_smallest(const struct tx_portion *p)

@@ -14,21 +14,26 @@
 struct tx_portion {
 	struct tx_watch watch;
 	struct xroce_engine_stats *stats;
-	bool takes_redirected;	/* at the last look */
+	bool takes_redirected;	/* by the last answer */
 	u32 frame_max;		/* bytes, by the link MTU */
 	/* tx_portion.c's */
 	bool at_risk;		/* frames that may have been lost have been sent since then */
-	u64 look_ns;		/* when to look again */
+	bool is_asked;		/* the kernel, and has not answered yet */
+	u64 look_ns;		/* when to ask again */
+	u64 asked_ns, taken_ns;	/* of the last question, of the last answer */
 	u64 dropped;		/* the interface's counter, when last looked at */
 	u32 size, left;		/* frames in a portion; of these still to go */
 	u64 next_ns;		/* when the next one begins */
 };
 
-/* Returns 0 or -errno, as tx_watch_open(). Until the first look the interface takes nothing. */
+/* Returns 0 or -errno, as tx_watch_open(). Until the first answer the interface takes nothing. */
 int tx_portion_open(struct tx_portion *p, u32 ifindex, struct xroce_engine_stats *stats);
 void tx_portion_close(struct tx_portion *p);
 
-/* Look at the interface, if it is time. */
+/*
+ * Take what the kernel has answered, and ask again if it is time. An answer that is too old, as
+ * nothing was sent for long or the kernel is slow, counts as "takes nothing" until the next comes.
+ */
 void tx_portion_look(struct tx_portion *p, u64 now_ns);
 /* Portions are as small as they get, and the losses go on. */
 bool tx_portion_is_smallest(const struct tx_portion *p);

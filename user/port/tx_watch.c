@@ -2,44 +2,9 @@
 #include <linux/genetlink.h>
 #include <linux/if_ether.h>
 #include <linux/rtnetlink.h>
-#include <pthread.h>
 
 #include "netdev_nl.h"
 #include "tx_watch.h"
-
-static int open_socket(int protocol, struct mnl_socket **nl)
-{
-	int err = 0;
-
-	*nl = mnl_socket_open2(protocol, SOCK_CLOEXEC);
-	if (!*nl || mnl_socket_bind(*nl, 0, MNL_SOCKET_AUTOPID) < 0)
-		err = -errno;
-	return err;
-}
-
-int tx_watch_open(struct tx_watch *w, u32 ifindex)
-{
-	int err;
-
-	*w = (struct tx_watch){ .ifindex = ifindex, .family = nl_family(NETDEV_FAMILY) };
-	if (w->family < 0)
-		return w->family;
-	err = open_socket(NETLINK_ROUTE, &w->route);
-	if (!err)
-		err = open_socket(NETLINK_GENERIC, &w->generic);
-	if (err)
-		tx_watch_close(w);
-	return err;
-}
-
-void tx_watch_close(struct tx_watch *w)
-{
-	if (w->route)
-		mnl_socket_close(w->route);
-	if (w->generic)
-		mnl_socket_close(w->generic);
-	w->route = w->generic = NULL;
-}
 
 static int link_cb(const struct nlmsghdr *nlh, void *arg)
 {
@@ -81,18 +46,67 @@ static int ask_features(struct tx_watch *w, u64 *features)
 	return nl_exchange(w->generic, nlh, netdev_features_cb, features);
 }
 
-bool tx_watch_look(struct tx_watch *w, struct tx_sight *sight)
+/* The watch thread's. */
+static void answer(void *arg)
 {
+	struct tx_watch *w = arg;
 	u64 features = 0;
-	int cancel, err;
 
-	*sight = (struct tx_sight){ 0 };
-	/* reading a socket is a cancellation point, and the caller holds the port's lock */
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	err = ask_features(w, &features);
+	w->sight = (struct tx_sight){ 0 };
+	w->sight.is_known = !ask_features(w, &features) && !ask_link(w, &w->sight);
+	w->sight.takes_redirected = w->sight.is_known && features & NETDEV_XDP_NDO_XMIT;
+	/* release: pairs with the acquire in tx_watch_answer() */
+	atomic_store_explicit(&w->answered, true, memory_order_release);
+}
+
+static int open_socket(int protocol, struct mnl_socket **nl)
+{
+	int err = 0;
+
+	*nl = mnl_socket_open2(protocol, SOCK_CLOEXEC);
+	if (!*nl || mnl_socket_bind(*nl, 0, MNL_SOCKET_AUTOPID) < 0)
+		err = -errno;
+	return err;
+}
+
+int tx_watch_open(struct tx_watch *w, u32 ifindex)
+{
+	int err;
+
+	*w = (struct tx_watch){ .ifindex = ifindex, .family = nl_family(NETDEV_FAMILY) };
+	if (w->family < 0)
+		return w->family;
+	err = open_socket(NETLINK_ROUTE, &w->route);
 	if (!err)
-		err = ask_link(w, sight);
-	pthread_setcancelstate(cancel, NULL);
-	sight->takes_redirected = features & NETDEV_XDP_NDO_XMIT;
-	return !err;
+		err = open_socket(NETLINK_GENERIC, &w->generic);
+	if (!err)
+		err = watch_job_start(&w->job, answer, w);
+	if (err)
+		tx_watch_close(w);
+	return err;
+}
+
+void tx_watch_close(struct tx_watch *w)
+{
+	watch_job_stop(&w->job);
+	if (w->route)
+		mnl_socket_close(w->route);
+	if (w->generic)
+		mnl_socket_close(w->generic);
+	w->route = w->generic = NULL;
+}
+
+void tx_watch_ask(struct tx_watch *w)
+{
+	watch_job_ask(&w->job);
+}
+
+bool tx_watch_answer(struct tx_watch *w, struct tx_sight *sight)
+{
+	/* acquire: pairs with the release in answer() */
+	if (!atomic_load_explicit(&w->answered, memory_order_acquire))
+		return false;
+	*sight = w->sight;
+	atomic_store_explicit(&w->answered, false, memory_order_relaxed);
+	return true;
 }

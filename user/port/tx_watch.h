@@ -1,31 +1,41 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the kernel says of an interface that frames are redirected to: whether its driver takes them now, how long they may be, how many it has
- * dropped. Over netlink sockets of its own, in the network namespace in which it was opened; it only reads. Under the port's lock.
+ * What the kernel says of an interface that frames are redirected to: whether its driver takes them
+ * now, how long they may be, how many it has dropped. The kernel answers under its RTNL lock, which
+ * others may hold for seconds, so the watch thread asks it and nobody waits for the answer. Over
+ * netlink sockets of its own, in the network namespace in which it was opened; it only reads.
  */
 #ifndef PORT_TX_WATCH_H
 #define PORT_TX_WATCH_H
 
-#include "../transport/types.h"
+#include "watch.h"
 
 struct mnl_socket;
 
-struct tx_watch {
-	struct mnl_socket *route, *generic;
-	u32 ifindex;
-	int family;	/* "netdev" of generic netlink */
-};
-
 struct tx_sight {
+	bool is_known;		/* false: the interface is gone, or the kernel did not answer */
 	bool takes_redirected;	/* NETDEV_XDP_ACT_NDO_XMIT */
 	u32 frame_max;		/* bytes, by the link MTU */
 	u64 dropped;		/* transmit drops and errors of the interface, whoever's */
 };
 
+struct tx_watch {
+	struct mnl_socket *route, *generic;
+	u32 ifindex;
+	int family;	/* "netdev" of generic netlink */
+	struct watch_job job;
+	struct tx_sight sight;	/* the watch thread's from tx_watch_ask() on until it is answered */
+	_Atomic bool answered;
+};
+
 /* Returns 0, -ENOENT (the kernel does not tell; before 6.3) or -errno. */
 int tx_watch_open(struct tx_watch *w, u32 ifindex);
+/* One that could not be opened is ignored. */
 void tx_watch_close(struct tx_watch *w);
-/* A few system calls. False if the interface is gone or the kernel did not answer. */
-bool tx_watch_look(struct tx_watch *w, struct tx_sight *sight);
+
+/* Ask for a new sight. Not again before tx_watch_answer() has given this one. Never waits. */
+void tx_watch_ask(struct tx_watch *w);
+/* True, once for each tx_watch_ask(): *sight is what the kernel said. */
+bool tx_watch_answer(struct tx_watch *w, struct tx_sight *sight);
 
 #endif

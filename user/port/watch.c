@@ -2,9 +2,9 @@
 /*
  * Following interfaces. One thread for each network namespace in which something is watched (one, in almost any process) sleeps on a netlink socket. A
  * message says which interface has news; the kernel is then asked anew what the interface is. Only the link's state is taken from the messages
- * too, so that a link that was down for a moment is not missed.
+ * too, so that a link that was down for a moment is not missed. The same thread does jobs, which may wait for the kernel, for those that must not.
  *
- * The lock is held during a callback: nobody who is called back has been stopped, and nothing is freed under a caller's feet.
+ * The lock is held during a callback and a job: what runs has not been stopped, and nothing is freed while it is used.
  */
 #define _GNU_SOURCE
 #include <linux/rtnetlink.h>
@@ -40,9 +40,11 @@ struct interface {
 struct watcher {
 	struct watcher *next;
 	struct interface *interfaces;
+	struct watch_job *jobs;
 	u64 netns;
 	int netlink_fd;
-	int control_fd;		/* readable: end */
+	int control_fd;		/* an eventfd: a job was asked for, or the end */
+	bool ending;
 	bool dead;		/* in a forked child: there is no thread */
 	pthread_t thread;
 	char messages[MESSAGE_BYTES] __attribute__((aligned(NLMSG_ALIGNTO)));
@@ -160,6 +162,17 @@ static void look(struct interface *i)
 		i->news = true; /* no memory now: with the next message */
 }
 
+static void do_jobs(struct watcher *r)
+{
+	eventfd_t count;
+
+	/* Before the look at what was asked for: a job that is asked for later makes it readable again. */
+	eventfd_read(r->control_fd, &count);
+	for (struct watch_job *job = r->jobs; job; job = job->next)
+		if (atomic_exchange(&job->asked, false))
+			job->fn(job->arg);
+}
+
 static void *watcher_main(void *arg)
 {
 	struct watcher *r = arg;
@@ -168,9 +181,15 @@ static void *watcher_main(void *arg)
 	pthread_setname_np(pthread_self(), "xroce/watch");
 	for (;;) {
 		/* POLLNVAL: the application closed descriptors that are not its own */
-		if (poll(fds, ARRAY_SIZE(fds), -1) > 0 && (fds[0].revents || fds[1].revents & POLLNVAL))
+		if (poll(fds, ARRAY_SIZE(fds), -1) > 0 && (fds[0].revents & POLLNVAL || fds[1].revents & POLLNVAL))
 			return NULL;
 		pthread_mutex_lock(&lock);
+		if (r->ending) {
+			pthread_mutex_unlock(&lock);
+			return NULL;
+		}
+		if (fds[0].revents)
+			do_jobs(r);
 		take_messages(r);
 		for (struct interface *i = r->interfaces; i; i = i->next)
 			look(i);
@@ -246,11 +265,12 @@ static int watcher_get(struct watcher **out)
 	return 0;
 }
 
-/* Nothing is watched any more: off the list. The caller ends it, without the lock. */
+/* Nothing is watched any more, and no job is left: off the list. The caller ends it, without the lock. */
 static struct watcher *watcher_if_idle(struct watcher *r)
 {
-	if (r->interfaces)
+	if (r->interfaces || r->jobs)
 		return NULL;
+	r->ending = true;
 	for (struct watcher **at = &watchers; *at; at = &(*at)->next)
 		if (*at == r) {
 			*at = r->next;
@@ -407,4 +427,56 @@ void watch_stop(struct watch *w)
 	watcher_end(idle);
 	pthread_setcancelstate(cancel, NULL);
 	free(w);
+}
+
+int watch_job_start(struct watch_job *job, void (*fn)(void *arg), void *arg)
+{
+	struct watcher *r;
+	int err, cancel;
+
+	*job = (struct watch_job){ .fn = fn, .arg = arg };
+	watch_register_fork();
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&lock);
+	err = watcher_get(&r);
+	if (!err) {
+		job->watcher = r;
+		job->next = r->jobs;
+		r->jobs = job;
+	}
+	pthread_mutex_unlock(&lock);
+	pthread_setcancelstate(cancel, NULL);
+	return err;
+}
+
+void watch_job_ask(struct watch_job *job)
+{
+	int cancel;
+
+	if (atomic_exchange(&job->asked, true))
+		return;
+	/* writing is a cancellation point, and the caller may hold a lock */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	eventfd_write(job->watcher->control_fd, 1);
+	pthread_setcancelstate(cancel, NULL);
+}
+
+void watch_job_stop(struct watch_job *job)
+{
+	struct watcher *r = job->watcher, *idle;
+	struct watch_job **at;
+	int cancel;
+
+	if (!r)
+		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&lock);
+	for (at = &r->jobs; *at != job; at = &(*at)->next)
+		;
+	*at = job->next;
+	job->watcher = NULL;
+	idle = watcher_if_idle(r);
+	pthread_mutex_unlock(&lock);
+	watcher_end(idle);
+	pthread_setcancelstate(cancel, NULL);
 }

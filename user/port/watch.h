@@ -25,6 +25,25 @@ int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, 
 /* fn is not running when this returns, and is not called again. NULL is allowed. */
 void watch_stop(struct watch *watch);
 
+/*
+ * Work that may wait for the kernel, such as a netlink request, for callers that must not: the
+ * thread of the network namespace in which the job was started does it when it is asked to.
+ */
+struct watch_job {
+	struct watch_job *next;
+	struct watcher *watcher;
+	void (*fn)(void *arg);
+	void *arg;
+	_Atomic bool asked;
+};
+
+/* Returns 0 or -errno. fn must not start or stop watches and jobs, and takes no lock of a port. */
+int watch_job_start(struct watch_job *job, void (*fn)(void *arg), void *arg);
+/* fn runs once after this. Never waits; any thread, under any lock. Asking again before that adds nothing. */
+void watch_job_ask(struct watch_job *job);
+/* fn is not running when this returns, and does not run again. A job that was not started is ignored. */
+void watch_job_stop(struct watch_job *job);
+
 /* Before any other pthread_atfork() of a caller that starts watches under a lock of its own. */
 void watch_register_fork(void);
 
