@@ -36,6 +36,8 @@ count_is_146() { [ "$(exported | wc -l)" -eq 146 ]; }
 # A symbol without a version would be one that the map forgot to hide (the nodes themselves are absolute symbols).
 nothing_unversioned() { ! readelf --wide --dyn-syms "$lib" | awk '$7 != "UND" && $7 != "ABS" && $4 ~ /FUNC|OBJECT/ && $8 !~ /@/ { print; found = 1 } END { exit !found }'; }
 soname() { readelf --dynamic "$lib" | grep -q 'SONAME.*\[libibverbs\.so\.1\]'; }
+# Built with -fstack-protector-strong, and with the C library's calls that know the size of their buffer.
+needs_chk() { readelf --wide --dyn-syms "$lib" | awk -v name="$1" '$7 == "UND" && $8 ~ "^" name "@" { found = 1 } END { exit !found }'; }
 development_link() { [ "$(readlink "$(dirname "$lib")/libibverbs.so")" = libibverbs.so.1 ]; }
 
 check exports__are_the_146_of_the_table same_symbols
@@ -43,4 +45,6 @@ check exports__count count_is_146
 check exports__none_without_a_version nothing_unversioned
 check exports__soname soname
 check exports__link_for_dlopen development_link
+check hardening__stack_protector needs_chk __stack_chk_fail
+check hardening__fortified_calls needs_chk __snprintf_chk
 exit $failed
