@@ -62,6 +62,66 @@ taken_by_process() {
 	stop "$child"
 }
 
+# Any local user can bind the name that tells who has an interface: that keeps nobody off it, and is not believed.
+name_taken_by_a_stranger() {
+	local ifindex stranger
+
+	ifindex=$(in_a ip -o link show dev $IF_A | cut -d: -f1)
+	start stranger a setpriv --reuid 65534 --regid 65534 --clear-groups perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0) &&
+		bind(S, pack_sockaddr_un("\0xroce/$ARGV[0]")) && listen(S, 0) or die; $| = 1; print "listens\n"; sleep 60' "$ifindex"
+	stranger=$child
+	wait_until 10 grep -q listens "$WORK/stranger.out" || fail "no stranger"
+	in_a "$XROCE" list $IF_A >"$WORK/bad.out" 2>&1
+	need_no_line bad 'in use'
+	start_on holder a ibv_rc_pingpong -d $DEV_A -g "$gid_a"
+	wait_until 10 listens_or_gone a 18515 "$child"
+	kill -0 "$child" 2>/dev/null || fail "a stranger keeps root off the interface: $(cat "$WORK/holder.out")"
+	# The second one is still kept off, by the hook.
+	attempt "$XROCE" run --dev $IF_A -- ibv_uc_pingpong -d $DEV_A -g "$gid_a" -p 18516
+	need_line bad 'XDP hook holds program [0-9]+ \(xroce_xdp\)'
+	stop "$child"
+	stop "$stranger"
+}
+
+# The locked memory of a user's processes is counted together: the limit and its remedy are named.
+memlock_used_up() {
+	in_a bash -c 'ulimit -l 1024; exec "$@"' - setpriv --bounding-set=-all,+net_admin,+bpf,+net_raw,+sys_admin "$XROCE" run --dev $IF_A -- \
+		timeout 10 ibv_rc_pingpong -d $DEV_A -g "$gid_a" >"$WORK/bad.out" 2>&1 && fail "it runs"
+	need_line bad 'limit of locked memory ..ulimit -l., 1024 KiB.*LimitMEMLOCK= of a service.*CAP_IPC_LOCK'
+	xdp_off $NS_A $IF_A || fail "XDP is attached"
+}
+
+# With the three capabilities alone it works, and what is missing is one line, without the verifier's log.
+few_capabilities() {
+	local caps=-all,+net_admin,+bpf,+net_raw
+	start server a setpriv --bounding-set=$caps "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g "$gid_a" -n 10
+	wait_until 10 listens_or_gone a 18515 "$child"
+	on_b timeout 20 ibv_rc_pingpong -d $DEV_B -g "$gid_b" -n 10 $IP4_A >"$WORK/bad.out" 2>&1 || { fail "pingpong ends with $?"; show bad; }
+	finish "$child" 10 || fail "its server ends with $?"
+	[ "$(grep -c . "$WORK/server.out")" -le 8 ] || { fail "it says too much"; show server; }
+	need_no_line server 'libbpf'
+	in_a setpriv --bounding-set=$caps timeout 20 "$XROCE" doctor $IF_A >"$WORK/bad.out" 2>&1
+	need_line bad 'redirection: .*CAP_PERFMON'
+	need_no_line bad 'libbpf'
+}
+
+# A root of a user namespace's own has none of the privileges that count.
+user_namespace() {
+	in_a unshare --user --map-root-user "$XROCE" run --dev $IF_A -- timeout 10 ibv_rc_pingpong -d $DEV_A -g "$gid_a" >"$WORK/bad.out" 2>&1 &&
+		fail "it runs"
+	need_line bad 'privileges of a user namespace are not enough'
+}
+
+# RoCE needs a GID: a program's EINVAL does not say so.
+no_gid() {
+	start server a "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A
+	wait_until 10 listens_or_gone a 18515 "$child"
+	on_b timeout 20 ibv_rc_pingpong -d $DEV_B $IP4_A >"$WORK/bad.out" 2>&1 && fail "it runs"
+	# The server connects first, and ends.
+	finish "$child" 10 && fail "the server goes on"
+	need_line server 'RoCE needs one; name one of this device.s by its index .-g 0'
+}
+
 hook_taken() {
 	local src=$WORK/other.bpf.c
 	printf '__attribute__((section("xdp"), used)) int other(void *ctx) { return 2; }\nchar l[] __attribute__((section("license"), used)) = "GPL";\n' >"$src"
@@ -118,6 +178,11 @@ run_case wrong_usage wrong_usage
 run_case no_privileges no_privileges
 run_case queries_without_privileges queries_without_privileges
 run_case taken_by_process taken_by_process
+run_case name_taken_by_a_stranger name_taken_by_a_stranger
+run_case memlock_used_up memlock_used_up
+run_case few_capabilities few_capabilities
+run_case user_namespace user_namespace
+run_case no_gid no_gid
 run_case hook_taken hook_taken
 run_case mtu_too_small mtu_too_small
 run_case link_down link_down

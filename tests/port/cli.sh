@@ -131,6 +131,8 @@ list_link() {
 	need_line cli 'link +down'
 	in_b ip link set $IF_B up
 	mtu 4500
+	try 0 "$XROCE" list
+	need_no_line cli '^xroce_lo$'
 	try 0 env XROCE_DEV=lo "$XROCE" list
 	need_line cli '^xroce_lo$'
 	need_no_line cli "^$DEV_A\$"

@@ -4,12 +4,11 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <limits.h>
-#include <linux/capability.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "../port/privilege.h"
 #include "../port/probe.h"
 #include "../port/tx_outlook.h"
 #include "../port/tx_redirect.h"
@@ -22,47 +21,20 @@ static u64 packet_memory(u32 queues)
 	return (u64)xsk_rx_frames(queues) * queues * UMEM_CHUNK + (u64)min_u32(queues, XROCE_MAX_SHARD) * XSK_TX_SLOTS * UMEM_TX_SLOT_BYTES;
 }
 
-static u64 effective_capabilities(void)
-{
-	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct data[2] = { 0 };
-
-	if (syscall(SYS_capget, &header, data))
-		return 0;
-	return (u64)data[1].effective << 32 | data[0].effective;
-}
-
-static bool has_cap(u64 caps, int cap)
-{
-	return caps >> cap & 1;
-}
-
-/* Capabilities of a user namespace other than the first do not count for BPF: proc_ns.h gives that one's inode. */
-static bool in_first_user_namespace(void)
-{
-	char target[64];
-	ssize_t n = readlink("/proc/self/ns/user", target, sizeof(target) - 1);
-
-	if (n < 0)
-		return true;
-	target[n] = 0;
-	return !strcmp(target, "user:[4026531837]");
-}
-
 static void check_privileges(struct doctor *d, u64 caps)
 {
-	const bool admin = has_cap(caps, CAP_SYS_ADMIN);
+	const bool admin = privilege_has(caps, CAP_SYS_ADMIN);
 	char missing[64] = "";
 
-	if (!has_cap(caps, CAP_NET_ADMIN))
+	if (!privilege_has(caps, CAP_NET_ADMIN))
 		strcat(missing, " CAP_NET_ADMIN");
-	if (!has_cap(caps, CAP_BPF) && !admin) /* capabilities(7): CAP_SYS_ADMIN has what was split off as CAP_BPF */
+	if (!privilege_has(caps, CAP_BPF) && !admin) /* capabilities(7): CAP_SYS_ADMIN has what was split off as CAP_BPF */
 		strcat(missing, " CAP_BPF");
-	if (!has_cap(caps, CAP_NET_RAW))
+	if (!privilege_has(caps, CAP_NET_RAW))
 		strcat(missing, " CAP_NET_RAW");
 	if (*missing) {
 		finding(d, LEVEL_FAIL, "privileges", "run as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW", "missing%s", missing);
-	} else if (!in_first_user_namespace()) {
+	} else if (!privilege_in_first_user_namespace()) {
 		finding(d, LEVEL_FAIL, "privileges", "run outside of it, or give the container the host's user namespace",
 			"those of a user namespace, which the kernel does not accept for BPF");
 	} else {
@@ -76,9 +48,9 @@ static void check_memlock(struct doctor *d, u64 caps)
 	struct rlimit lim;
 
 	/* With CAP_SYS_RESOURCE the port lifts the limit itself. */
-	if (has_cap(caps, CAP_IPC_LOCK) || has_cap(caps, CAP_SYS_RESOURCE)) {
+	if (privilege_has(caps, CAP_IPC_LOCK) || privilege_has(caps, CAP_SYS_RESOURCE)) {
 		finding(d, LEVEL_OK, "locked memory", NULL, "not limited (%s)",
-			has_cap(caps, CAP_IPC_LOCK) ? "CAP_IPC_LOCK" : "CAP_SYS_RESOURCE");
+			privilege_has(caps, CAP_IPC_LOCK) ? "CAP_IPC_LOCK" : "CAP_SYS_RESOURCE");
 	} else if (getrlimit(RLIMIT_MEMLOCK, &lim)) {
 		finding(d, LEVEL_WARN, "locked memory", NULL, "limit cannot be read: %s", strerror(errno));
 	} else if (lim.rlim_max == RLIM_INFINITY) {
@@ -160,6 +132,8 @@ static const char *redirect_remedy(const char *step)
 {
 	if (!strcmp(step, TX_STEP_NAMESPACE))
 		return "run with CAP_SYS_ADMIN besides the others, to make a network namespace for the TAP device";
+	if (!strcmp(step, TX_STEP_PROGRAM))
+		return "run with CAP_PERFMON (which CAP_SYS_ADMIN has in it) besides the others";
 	if (!strcmp(step, TX_STEP_TAP))
 		return "`modprobe tun`; give a container " TX_TUN_DEVICE;
 	return NULL;
@@ -168,7 +142,7 @@ static const char *redirect_remedy(const char *step)
 static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 {
 	/* The verifier's defences against speculation (bpf_bypass_spec_v1) refuse pointer arithmetic to those who lack it. */
-	if ((p->program == -EACCES || p->program == -EPERM) && !has_cap(caps, CAP_PERFMON) && !has_cap(caps, CAP_SYS_ADMIN))
+	if ((p->program == -EACCES || p->program == -EPERM) && !privilege_has(caps, CAP_PERFMON) && !privilege_has(caps, CAP_SYS_ADMIN))
 		finding(d, LEVEL_FAIL, "XDP program", "run as root, or with CAP_PERFMON besides the others",
 			"does not load: the kernel's verifier asks for CAP_PERFMON");
 	else if (p->program)
@@ -230,7 +204,7 @@ static void check_library(struct doctor *d)
 
 void doctor_host(struct doctor *d)
 {
-	const u64 caps = effective_capabilities();
+	const u64 caps = privilege_caps();
 	struct probe probe;
 	int ret;
 

@@ -284,6 +284,9 @@ int netdev_list(struct netdev **out)
 	if (only && !*only)
 		only = NULL;
 	n = list_devices(only, out);
+	/* lo is last. It is a device, but never the one that a program wants which takes the first, or all. */
+	if (n > 0 && !only && (*out)[n - 1].is_loopback)
+		n--;
 	/* Once a process: some programs ask for the list again and again. */
 	if (n == 0 && only && !atomic_flag_test_and_set(&said))
 		fprintf(stderr,

@@ -2,6 +2,10 @@
 /*
  * Which process holds an interface. The holder listens on an abstract Unix socket named after the interface: the name belongs to the
  * network namespace, as the interface does, is taken by one process at a time, and is gone with it, however it ends.
+ *
+ * Any user can bind that name first, or fill the queue of the socket behind it. So only a holder
+ * that is root or the asking user counts as one; who else holds the interface is the XDP hook's to
+ * say, which takes privileges.
  */
 #define _GNU_SOURCE /* struct ucred */
 #include <ctype.h>
@@ -25,18 +29,21 @@ int netdev_hold(u32 ifindex)
 {
 	struct sockaddr_un sun;
 	socklen_t len = holder_address(ifindex, &sun);
+	char comm[32];
 	int fd, ret;
+	pid_t pid;
 
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	/* Nobody accepts: who asks needs the credentials only. What they leave behind in the queue is bounded by its length. */
-	if (bind(fd, (struct sockaddr *)&sun, len) < 0 || listen(fd, SOMAXCONN) < 0) {
-		ret = errno == EADDRINUSE ? -EBUSY : -errno;
-		close(fd);
-		return ret;
-	}
-	return fd;
+	/* Nobody accepts: the credentials are all that is asked for. What is left in the queue is bounded by its length. */
+	if (bind(fd, (struct sockaddr *)&sun, len) == 0 && listen(fd, SOMAXCONN) == 0)
+		return fd;
+	ret = -errno;
+	close(fd);
+	if (ret == -EADDRINUSE)
+		ret = netdev_holder(ifindex, &pid, comm, sizeof(comm)) == 0 ? -EBUSY : -EPERM;
+	return ret;
 }
 
 /* The name of a process; "?" if it cannot be read. Any process may choose its name: what is not printable becomes '?'. */
@@ -62,7 +69,7 @@ int netdev_holder(u32 ifindex, pid_t *pid, char *comm, size_t n)
 {
 	struct sockaddr_un sun;
 	socklen_t len = holder_address(ifindex, &sun);
-	struct ucred cred = { .pid = 0 };
+	struct ucred cred = { .pid = 0, .uid = (uid_t)-1 };
 	socklen_t cred_len = sizeof(cred);
 	int fd, ret = 0;
 
@@ -81,5 +88,5 @@ int netdev_holder(u32 ifindex, pid_t *pid, char *comm, size_t n)
 		return ret;
 	*pid = cred.pid;
 	process_name(cred.pid, comm, n);
-	return 0;
+	return cred.uid == 0 || cred.uid == geteuid() ? 0 : -EPERM;
 }

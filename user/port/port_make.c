@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "port_state.h"
+#include "privilege.h"
 #include "xdp_mode.h"
 #include "xroce.skel.h"
 
@@ -37,13 +38,28 @@ static void complain(const struct netdev *dev, const char *format, ...)
 	fprintf(stderr, "xroce: %s: %s\n", dev->name, text);
 }
 
+/* AF_XDP counts packet memory against RLIMIT_MEMLOCK, for all processes of the user together. */
+static void complain_memlock(const struct netdev *dev, const char *step)
+{
+	struct rlimit lim = { 0 };
+
+	getrlimit(RLIMIT_MEMLOCK, &lim);
+	complain(dev, "cannot %s: the limit of locked memory (`ulimit -l`, %llu KiB for all processes of this user together) is used up; "
+		 "raise it (`ulimit -l unlimited` as root, LimitMEMLOCK= of a service), or run with CAP_IPC_LOCK", step,
+		 (unsigned long long)lim.rlim_cur >> 10);
+}
+
 /* The line for a step that failed for no reason of its own. Returns err. */
 static int failed(const struct netdev *dev, const char *step, int err)
 {
-	if (err == -EPERM || err == -EACCES)
+	if ((err == -EPERM || err == -EACCES) && !privilege_in_first_user_namespace())
+		complain(dev, "not permitted to %s: the privileges of a user namespace are not enough, the kernel asks for those of the first one", step);
+	else if (err == -EPERM || err == -EACCES)
 		complain(dev, "not permitted to %s; run as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW", step);
 	else if (err == -ENODEV)
 		complain(dev, "cannot %s: no such interface; `ip link` lists them", step);
+	else if (err == -ENOBUFS)
+		complain_memlock(dev, step);
 	else if (err == -ENOMEM)
 		complain(dev, "cannot %s: no memory; raise `ulimit -l` or the memory limit of this control group", step);
 	else
@@ -57,7 +73,8 @@ static int hold(const struct netdev *dev, struct port_made *m)
 	pid_t pid = 0;
 
 	m->holder_fd = netdev_hold(dev->ifindex);
-	if (m->holder_fd >= 0)
+	/* EPERM: anyone can take a name. The XDP hook, which takes privileges, decides. */
+	if (m->holder_fd >= 0 || m->holder_fd == -EPERM)
 		return 0;
 	if (m->holder_fd != -EBUSY)
 		return failed(dev, "take the interface", m->holder_fd);
@@ -66,12 +83,6 @@ static int hold(const struct netdev *dev, struct port_made *m)
 	else
 		complain(dev, "in use by another process; end it, or use another interface");
 	return -EBUSY;
-}
-
-/* libbpf's own words, which name addresses and maps, are for who asks for them. */
-static int print_libbpf(enum libbpf_print_level level, const char *format, va_list args)
-{
-	return getenv("XROCE_DEBUG") ? vfprintf(stderr, format, args) : 0;
 }
 
 /* Kernels before 5.11 count maps and UMEM against this limit; later ones count the UMEM. Failing is no error here. */
@@ -87,7 +98,7 @@ static void raise_memlock(void)
 
 static int load(const struct netdev *dev, struct port_made *m)
 {
-	libbpf_print_fn_t before = libbpf_set_print(print_libbpf);
+	libbpf_print_fn_t before = privilege_hush_libbpf();
 	int err = 0;
 
 	m->bpf = xroce_bpf__open();
@@ -175,6 +186,8 @@ static void complain_hook(const struct netdev *dev)
 	LIBBPF_OPTS(bpf_xdp_query_opts, query);
 	struct bpf_prog_info info = { 0 };
 	u32 id = 0, len = sizeof(info);
+	char comm[32] = "?";
+	pid_t pid = 0;
 	int fd = -1;
 
 	if (bpf_xdp_query((int)dev->ifindex, 0, &query) == 0)
@@ -186,8 +199,12 @@ static void complain_hook(const struct netdev *dev)
 		bpf_obj_get_info_by_fd(fd, &info, &len);
 	if (fd >= 0)
 		close(fd);
-	complain(dev, "the XDP hook holds program %u (%s); take it away (`ip link set dev %s xdp off`, or end its owner)", id,
-		 info.name[0] ? info.name : "?", dev->name);
+	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == -EPERM && pid > 0)
+		complain(dev, "the XDP hook holds program %u (%s); process %d (%s), of another user, says that the interface is its own", id,
+			 info.name[0] ? info.name : "?", (int)pid, comm);
+	else
+		complain(dev, "the XDP hook holds program %u (%s); take it away (`ip link set dev %s xdp off`, or end its owner)", id,
+			 info.name[0] ? info.name : "?", dev->name);
 }
 
 /* Returns a descriptor or -errno. */

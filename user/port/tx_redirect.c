@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "privilege.h"
 #include "tx_outlook.h"
 #include "tx_redirect.h"
 #include "xroce_tx.skel.h"
@@ -145,10 +146,16 @@ static int fill_devmaps(struct tx_redirect *r, u32 ifindex)
 
 static int load(struct tx_redirect *r, u32 ifindex, const char **why)
 {
-	*why = "loading the transmit program";
+	libbpf_print_fn_t before;
+	int err;
+
+	*why = TX_STEP_PROGRAM;
+	before = privilege_hush_libbpf();
 	r->bpf = xroce_tx_bpf__open_and_load();
+	err = -errno;
+	libbpf_set_print(before);
 	if (!r->bpf)
-		return -errno;
+		return err;
 	r->ring = map_memory(r->bpf->maps.xroce_tx_ring, sizeof(*r->ring));
 	r->frame = map_memory(r->bpf->maps.xroce_tx_frame, XROCE_TX_FRAMES * sizeof(*r->frame));
 	*why = "mapping the transmit program's maps";

@@ -27,6 +27,7 @@ struct tx_redirect {
 };
 
 /* Steps that fail for a reason that can be taken away. */
+#define TX_STEP_PROGRAM	  "loading the transmit program"
 #define TX_STEP_NAMESPACE "making a network namespace"
 #define TX_STEP_TAP	  "making a TAP device"
 

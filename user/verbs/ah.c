@@ -16,15 +16,29 @@ static u8 hop_limit(u8 asked)
 	return asked <= 1 ? DEFAULT_HOP_LIMIT : asked;
 }
 
+/* Once a process: a frequent first mistake, which EINVAL alone does not explain. */
+static void say_gid_is_missing(void)
+{
+	static atomic_flag said = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&said) && !getenv("XROCE_QUIET"))
+		fprintf(stderr, "xroce: an address without a GID: RoCE needs one; name one of this device's by its index "
+				"(-g 0 for ibv_*_pingpong, -x 0 for perftest; `xroce list` shows them)\n");
+}
+
 int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path *path)
 {
 	struct gid local, peer;
 	struct netdev nd;
 	int err;
 
-	/* RoCE always has a GRH (annex A17): without GIDs there is nowhere to send to. */
-	if (attr->port_num != VERBS_PORT || !attr->is_global || attr->sl > 15)
+	if (attr->port_num != VERBS_PORT || attr->sl > 15)
 		return EINVAL;
+	/* RoCE always has a GRH (annex A17): without GIDs there is nowhere to send to. */
+	if (!attr->is_global) {
+		say_gid_is_missing();
+		return EINVAL;
+	}
 	err = context_netdev(&ctx->v.context, &nd);
 	if (err)
 		return err;

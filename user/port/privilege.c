@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "privilege.h"
+
+/* The inode of the first user namespace, in every kernel (proc_ns.h). */
+#define FIRST_USER_NAMESPACE "user:[4026531837]"
+
+u64 privilege_caps(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { 0 };
+
+	if (syscall(SYS_capget, &header, data))
+		return 0;
+	return (u64)data[1].effective << 32 | data[0].effective;
+}
+
+bool privilege_in_first_user_namespace(void)
+{
+	char target[64];
+	ssize_t n = readlink("/proc/self/ns/user", target, sizeof(target) - 1);
+
+	if (n < 0)
+		return true;
+	target[n] = 0;
+	return !strcmp(target, FIRST_USER_NAMESPACE);
+}
+
+static int print_if_debugging(enum libbpf_print_level level, const char *format, va_list args)
+{
+	return getenv("XROCE_DEBUG") ? vfprintf(stderr, format, args) : 0;
+}
+
+libbpf_print_fn_t privilege_hush_libbpf(void)
+{
+	return libbpf_set_print(print_if_debugging);
+}
