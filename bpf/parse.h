@@ -62,7 +62,7 @@ struct packet {
 	__u32 l4;	    /* UDP header */
 	struct udphdr *udp; /* the same as a pointer, the whole header inside the linear part; not set with a fault */
 	__u32 ip_end;	    /* first byte behind the IP packet, as the IP header says; Ethernet padding may follow */
-	__u16 vlan_tci;	    /* of the outer tag, 0 without one */
+	__u16 vlan_tci;	    /* of the customer's tag, see parse_ip(); 0 without one */
 	__u8 tos;
 	__u8 rx_flags;	    /* XROCE_RX_* */
 	__u16 ip_id;	    /* IPv4 identification, 0 over IPv6 */
@@ -216,6 +216,9 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
 			tag++;
 			if ((void *)(tag + 1) > data_end)
 				return false;
+			/* 802.1Q within 802.1ad: the provider's tag, then the customer's */
+			if (eth->h_proto == bpf_htons(ETH_P_8021AD) && proto == bpf_htons(ETH_P_8021Q))
+				p->vlan_tci = bpf_ntohs(tag->tci);
 			p->l3 += sizeof(*tag);
 			proto = tag->proto;
 			ip = tag + 1;

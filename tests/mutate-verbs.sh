@@ -31,7 +31,12 @@ status            | user/verbs/cq.c          | s/wc->status = (enum ibv_wc_statu
 vendor_err        | user/verbs/cq.c          | s/wc->vendor_err = e->vendor_err;/wc->vendor_err = e->status;/ | ibv_poll_cq
 unasked_field     | user/verbs/cq_ex.c       | s/wc_flags & IBV_WC_EX_WITH_CVLAN ? read_cvlan : NULL/read_cvlan/ | ibv_create_cq_ex
 timestamp         | user/verbs/cq_ex.c       | s/return to_vcq_ex(cq)->current->time_ns;/return to_vcq_ex(cq)->current->time_ns \/ 1000;/ | ibv_create_cq_ex
-wall_clock        | user/verbs/cq_ex.c       | s/(u64)now.tv_nsec - passed/(u64)now.tv_nsec - passed - 2000000/ | ibv_create_cq_ex
+wall_clock        | user/verbs/cq_ex.c       | s/return vcq->wall_ahead_ns;/return vcq->wall_ahead_ns - 2000000;/ | ibv_create_cq_ex
+wall_clock_back   | user/verbs/cq_ex.c       | s/if (vcq->wall_ahead_ns < least .*/if (true)/;s/if (ns > vcq->wall_ns .*/if (true)/ | cq_corners
+next_poll_blind   | user/verbs/cq_ex.c       | /^static int cq_ex_next/,/^}/s/cq_peek_or_run_held(vcq)/cq_peek(\&vcq->cq)/ | cq_corners
+one_edge          | user/verbs/channel.c     | s/^	port_channel_raise(ch->pc);/	if (!ch->raised) port_channel_raise(ch->pc);/ | cq_corners
+srq_limit_said    | user/verbs/srq.c         | s/attr->srq_limit = 0;.*/;/ | cq_corners
+overrun_new_qp    | user/verbs/cq.c          | s/if (cq_has_overrun(&vcq->cq))/if (0)/ | cq_corners
 receive_time      | user/transport/responder.c | s/hint \&\& hint->rx_time_ns ? hint->rx_time_ns : now_ns/now_ns/ | netns-fields
 cvlan             | user/transport/responder.c | s/cqe->vlan_tci = p->vlan_tci;/cqe->vlan_tci = p->vlan_tci \& 0xfff;/ | netns-fields
 sl                | user/transport/responder.c | s/p->has_vlan ? p->vlan_tci >> 13 : p->tos >> 5/p->tos >> 5/ | netns-fields
@@ -43,7 +48,7 @@ foreign_td        | user/verbs/pd.c          | s/ || (attr->td && attr->td->cont
 ignore_overrun    | user/verbs/cq_ex.c       | s/vcq->cq.ignore_overrun = .*/vcq->cq.ignore_overrun = false;/ | ibv_create_cq_ex
 comp_vector       | user/verbs/cq.c          | s/vector >= (u32)context->num_comp_vectors/vector > (u32)context->num_comp_vectors/ | ibv_create_cq_ex
 end_poll_keeps    | user/verbs/cq_ex.c       | /^static void cq_ex_end/,/^}/s/cq_pop(&vcq->cq);/;/ | ibv_create_cq_ex
-overrun_silent    | user/transport/engine.c  | s/engine_cq_event(e, cq, EVENT_CQ_ERR);/;/ | ibv_poll_cq
+overrun_silent    | user/transport/engine.c  | s/engine_cq_event(e, cq, EVENT_CQ_ERR | /engine_cq_event(e, cq, 0 | / | ibv_poll_cq
 overrun_usable    | user/verbs/cq.c          | s/if (vcq->cq.overrun)/if (0)/ | ibv_poll_cq
 overrun_keeps_qps | user/transport/engine.c  | s/engine_qp_error(e, qp, EVENT_QP_FATAL);/;/ | ibv_poll_cq
 overrun_early     | user/transport/cq.c      | s/prod - cons >= cq->capacity/prod - cons + 1 >= cq->capacity/ | ibv_poll_cq
@@ -58,7 +63,7 @@ lost_requeue      | user/verbs/channel.c     | s/if (--vcq->events_pending) {/vc
 no_wait_for_acks  | user/verbs/channel.c     | s/while (vcq->ibv.comp_events_completed != delivered)/while (0)/ | ibv_get_cq_event
 ack_counts_one    | user/verbs/channel.c     | s/cq->comp_events_completed += nevents;/cq->comp_events_completed += 1;/ | ibv_get_cq_event
 event_before_push | user/transport/engine.c  | /^void engine_complete/,/^}/s/if (!cq_push(cq, cqe)) {/bool take = !cq->moderate_count \&\& cq_take_event(cq, solicited || cqe->status != CQE_SUCCESS); &/;/^void engine_complete/,/^}/s/	if (cq->pushed)$/	if (take) engine_cq_event(e, cq, EVENT_COMPLETION);\n	if (true)/ | unit-engine
-resize_iteration  | user/verbs/cq.c          | s/vcq->current = cq_current(&vcq->cq);/;/ | ibv_resize_cq
+resize_iteration  | user/verbs/cq.c          | s/vcq->current = cq_hold(&vcq->cq);/;/ | ibv_resize_cq
 moderate_count    | user/transport/moderation.c | s/>= cq->moderate_count/> cq->moderate_count/ | ibv_modify_cq
 moderate_early    | user/transport/moderation.c | s/e->now_ns + cq->moderate_ns/e->now_ns + cq->moderate_ns \/ 2/ | ibv_modify_cq
 moderate_lost     | user/transport/moderation.c | s/^	if (cq->withheld && cq_take_event(cq, true))/	if (0)/ | ibv_modify_cq

@@ -30,7 +30,7 @@ struct xroce_rx_cqe {
 	__u32 src_qpn;		/* from the DETH, 0 for connected transports */
 	__be32 imm;		/* immediate data or the R_Key to invalidate, as on the wire; see flags */
 	__u16 byte_len;		/* payload bytes without pad; as rx_bytes of xroce_qp has them */
-	__u16 vlan_tci;		/* outer VLAN tag, host order; see flags */
+	__u16 vlan_tci;		/* VLAN tag (of two, an 802.1Q one in 802.1ad), host order; see flags */
 	__u64 rx_time_ns;	/* CLOCK_MONOTONIC; 0 unless asked for */
 	__u8 opcode;		/* BTH opcode */
 	__u8 flags;		/* XROCE_RX_* */

@@ -13,7 +13,7 @@ packets() {
 	cat <<-END
 		-T a07b -c 0x60 -p 50001|sl 5, vlan 0xa07b
 		-T 6000 -p 50001|sl 3, vlan 0x6000
-		-T 4007,c001 -p 50001|sl 2, vlan 0x4007
+		-T 4007,c001 -p 50001|sl 6, vlan 0xc001
 		-T 0fff -c 0xff -p 50001|sl 0, vlan 0x0fff
 		-T f001 -p 50001|sl 7, vlan 0xf001
 		-c 0xb8 -p 50002|sl 5, vlan 0x0000

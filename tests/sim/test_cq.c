@@ -156,7 +156,34 @@ static void overrun__ignored_if_asked(void **state)
 	check_eq(s.w, world_events(s.b->node, EVENT_CQ_ERR, NULL), 0);
 	check_eq(s.w, qp_state(s.b->qp), QPS_RTS);
 	check_eq(s.w, s.a->send->n, 20);
+	/* "a CQE is always written to the next entry": the newest are there */
+	world_poll(s.b->recv);
+	check_eq(s.w, s.b->recv->n, 4);
+	for (u32 i = 0; i < 4; i++)
+		expect(s.w, s.b->recv, i, .wr_id = 16 + i, .opcode = CQE_RECV, .byte_len = 64, .qpn = s.b->qp->qpn);
 	scene_end(&s);
+}
+
+/* Whoever sleeps on a CQ that overruns is woken, to see that it has; with IGNORE_OVERRUN that is a completion as any other. */
+static void overrun__of_an_armed_one(void **state)
+{
+	for (u32 ignored = 0; ignored < 2; ignored++) {
+		struct pair_options o = pair_defaults();
+		struct scene s;
+
+		o.cq_capacity = 4;
+		s = scene_make(&o, "armed overrun");
+		s.b->recv->polled = false;
+		s.b->recv->cq.ignore_overrun = ignored;
+		for (u32 i = 0; i < 4; i++)
+			send_message(&s, i, 0);
+		arm(s.b->recv, ignored ? CQ_ARMED_ANY : CQ_ARMED_SOLICITED);
+		check_eq(s.w, cq_events(s.b->node, s.b->recv), 0);
+		send_message(&s, 4, 0);
+		check_eq(s.w, cq_events(s.b->node, s.b->recv), 1);
+		check_eq(s.w, world_events(s.b->node, EVENT_CQ_ERR, NULL), !ignored);
+		scene_end(&s);
+	}
 }
 
 /* One CQ for several QPs and for sends and receives of each: the qpn tells them apart, the order is that of events. */
@@ -199,6 +226,7 @@ int main(void)
 		cmocka_unit_test(solicited__long_messages_and_writes),
 		cmocka_unit_test(overrun__fails_the_cq_and_its_qps),
 		cmocka_unit_test(overrun__ignored_if_asked),
+		cmocka_unit_test(overrun__of_an_armed_one),
 		cmocka_unit_test(shared__between_qps),
 	};
 

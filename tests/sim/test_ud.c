@@ -116,30 +116,48 @@ static void qkey__must_match(void **state)
 	end_in_silence(&s);
 }
 
-static void receive__missing_or_short_is_counted(void **state)
+/* Nobody is told of a datagram that finds no receive, and the next is taken. */
+static void receive__missing_is_counted(void **state)
 {
 	struct scene s = scene_make("no receive", false);
-	struct send send = datagram(&s, 1, 61);
+	struct send send = datagram(&s, 1, 60);
 
 	post_send(s.a, &send);
 	world_run(s.w);
 	check_eq(s.w, s.b->node->drops.no_receive, 1);
-	memset(s.remote->bytes, 0xee, 8192);
-	post_recv_buffer(s.b, 5, s.remote, 0, 100); /* 40 + 61 do not fit */
-	post_send(s.a, &send);
-	world_run(s.w);
-	check_eq(s.w, s.b->node->drops.receive_short, 1);
-	check_eq(s.w, s.remote->bytes[100], 0xee);
 	check_eq(s.w, s.b->recv->n, 0);
-	/* No datagram hurts the QP, and the next that fits is taken. */
-	send = datagram(&s, 3, 60);
+	check_eq(s.w, qp_state(s.b->qp), QPS_RTS);
+	post_recv_buffer(s.b, 5, s.remote, 0, 100);
 	post_send(s.a, &send);
 	world_run(s.w);
 	check_eq(s.w, s.b->recv->n, 1);
 	expect(s.w, s.b->recv, 0, .wr_id = 5, .opcode = CQE_RECV, .byte_len = 100, .qpn = s.b->qp->qpn, .src_qpn = s.a->qp->qpn,
 	       .flags = CQE_GRH);
-	check_eq(s.w, s.a->send->n, 3);
-	check_eq(s.w, qp_state(s.b->qp), QPS_RTS);
+	end_in_silence(&s);
+}
+
+/* One that is too short for the datagram and its GRH ends in error, as on adapters, and the others are flushed. */
+static void receive__too_short_is_an_error(void **state)
+{
+	struct scene s = scene_make("short receive", false);
+	struct send send = datagram(&s, 1, 61);
+
+	memset(s.remote->bytes, 0xee, 8192);
+	post_recv_buffer(s.b, 5, s.remote, 0, 100); /* 40 + 61 do not fit */
+	post_recv_buffer(s.b, 6, s.remote, 0, 100);
+	post_send(s.a, &send);
+	world_run(s.w);
+	check_eq(s.w, s.b->node->drops.receive_short, 1);
+	check_eq(s.w, s.remote->bytes[0], 0xee);
+	check_eq(s.w, qp_state(s.b->qp), QPS_ERR);
+	check_eq(s.w, s.b->recv->n, 2);
+	expect(s.w, s.b->recv, 0, .wr_id = 5, .status = CQE_LOC_LEN_ERR, .opcode = CQE_RECV, .vendor_err = VERR_RECV_TOO_SHORT,
+	       .qpn = s.b->qp->qpn);
+	expect(s.w, s.b->recv, 1, .wr_id = 6, .status = CQE_WR_FLUSH_ERR, .opcode = CQE_RECV, .vendor_err = VERR_FLUSHED,
+	       .qpn = s.b->qp->qpn);
+	/* and the sender knows nothing of it */
+	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 61, .qpn = s.a->qp->qpn);
+	check_eq(s.w, qp_state(s.a->qp), QPS_RTS);
 	end_in_silence(&s);
 }
 
@@ -254,7 +272,8 @@ int main(void)
 		cmocka_unit_test(send_imm__every_size),
 		cmocka_unit_test(grh__may_be_split_over_sges),
 		cmocka_unit_test(qkey__must_match),
-		cmocka_unit_test(receive__missing_or_short_is_counted),
+		cmocka_unit_test(receive__missing_is_counted),
+		cmocka_unit_test(receive__too_short_is_an_error),
 		cmocka_unit_test(send__longer_than_the_mtu),
 		cmocka_unit_test(send__each_its_own_path),
 		cmocka_unit_test(faults__are_the_applications),

@@ -114,19 +114,64 @@ static void cq_push__overrun(void **state)
 	assert_false(push(7, 1));
 }
 
+/* "a CQE is always written to the next entry": the newest are there, as many as the CQ has entries, though its ring has more. */
 static void cq_push__ignore_overrun(void **state)
 {
+	make(5);
+	cq.ignore_overrun = true;
+	for (u64 n = 0; n < 40; n++) {
+		assert_true(push(n, 1));
+		assert_false(cq.overrun);
+	}
+	for (u64 n = 35; n < 38; n++)
+		expect(n, 1);
+	for (u64 n = 40; n < 43; n++)
+		assert_true(push(n, 1));
+	for (u64 n = 38; n < 43; n++)
+		expect(n, 1);
+	assert_null(cq_peek(&cq));
+}
+
+/* What was looked at stays as it was until it is popped, also if its place in the ring is another's meanwhile. */
+static void cq_peek__ignore_overrun_in_hand(void **state)
+{
+	const struct cqe *e;
+
 	make(2);
 	cq.ignore_overrun = true;
 	assert_true(push(0, 1));
-	assert_true(push(1, 1));
-	assert_false(push(2, 1));
-	assert_false(cq.overrun);
+	e = cq_peek(&cq);
+	for (u64 n = 1; n < 8; n++)
+		assert_true(push(n, 1));
+	assert_ptr_equal(cq_peek(&cq), e);
 	expect(0, 1);
-	assert_true(push(3, 1));
-	expect(1, 1);
-	expect(3, 1);
+	expect(6, 1);
+	expect(7, 1);
 	assert_null(cq_peek(&cq));
+}
+
+static u64 time_of_next(void)
+{
+	const struct cqe *e = cq_peek(&cq);
+	u64 time_ns;
+
+	assert_non_null(e);
+	time_ns = e->time_ns;
+	cq_pop(&cq);
+	return time_ns;
+}
+
+/* A packet that came before the send completed whose completion was pushed first. */
+static void cq_push__times_do_not_go_back(void **state)
+{
+	static const u64 pushed[] = { 100, 90, 105, 0, 106 }, read[] = { 100, 100, 105, 105, 106 };
+
+	make(8);
+	cq.with_time = true;
+	for (size_t i = 0; i < ARRAY_SIZE(pushed); i++)
+		assert_true(cq_push(&cq, &(struct cqe){ .time_ns = pushed[i] }));
+	for (size_t i = 0; i < ARRAY_SIZE(pushed); i++)
+		assert_int_equal(time_of_next(), read[i]);
 }
 
 /* ibv_req_notify_cq(3): one-shot; solicited_only fires for a solicited completion or one in error. */
@@ -179,12 +224,68 @@ static void cq_purge__everything(void **state)
 	for (u64 i = 0; i < 4; i++)
 		assert_true(push(i, 1));
 	cq_purge(&cq, 1);
-	assert_null(cq_peek(&cq));
-	/* the places are free again once the consumer has passed them */
+	/* the places are free again, before anybody has looked */
 	for (u64 i = 0; i < 4; i++)
 		assert_true(push(10 + i, 1));
 	for (u64 i = 0; i < 4; i++)
 		expect(10 + i, 1);
+}
+
+/* Those that stay keep their order and room, wherever in the ring the others were. */
+static void cq_purge__frees_the_room(void **state)
+{
+	make(4);
+	for (u32 start = 0; start < 4; start++) {
+		for (u32 gone = 0; gone < 16; gone++) {
+			u32 left = 0;
+
+			for (u64 i = 0; i < 4; i++)
+				assert_true(push(i, gone >> i & 1 ? 77 : 78));
+			cq_purge(&cq, 77);
+			for (u64 i = 0; i < (u64)__builtin_popcount(gone); i++)
+				assert_true(push(10 + i, 79));
+			assert_false(cq.overrun);
+			for (u64 i = 0; i < 4; i++)
+				if (!(gone >> i & 1))
+					expect(i, 78), left++;
+			for (u64 i = 0; left < 4; i++, left++)
+				expect(10 + i, 79);
+			assert_null(cq_peek(&cq));
+		}
+		assert_true(push(0, 1));
+		expect(0, 1);
+	}
+}
+
+/* An entry that its reader holds is not in the ring: it can be read to its end. */
+static void cq_hold__stays_through_purge_and_resize(void **state)
+{
+	make(4);
+	assert_true(push(0, 77));
+	assert_true(push(1, 78));
+	assert_true(push(2, 77));
+	assert_int_equal(cq_peek(&cq)->wr_id, 0);
+	assert_int_equal(cq_hold(&cq)->wr_id, 0);
+	cq_purge(&cq, 77);
+	assert_int_equal(cq_resize(&cq, 1), 0);
+	assert_int_equal(cq_hold(&cq)->wr_id, 0);
+	cq_pop(&cq);
+	expect(1, 78);
+	assert_null(cq_peek(&cq));
+}
+
+/* Marked ones take room until the consumer is held. */
+static void cq_resize__of_what_was_marked(void **state)
+{
+	make(4);
+	for (u64 i = 0; i < 4; i++)
+		assert_true(push(i, i == 2 ? 78 : 77));
+	cq_mark_purged(&cq, 77);
+	assert_int_equal(cq_resize(&cq, 1), 0);
+	expect(2, 78);
+	assert_null(cq_peek(&cq));
+	assert_true(push(3, 77));
+	expect(3, 77);
 }
 
 static void cq_resize__keeps_all(void **state)
@@ -197,16 +298,16 @@ static void cq_resize__keeps_all(void **state)
 	for (u64 i = 0; i < 4; i++)
 		assert_true(push(i, (u32)i));
 	cq_purge(&cq, 2);
-	assert_int_equal(cq_resize(&cq, 3), -EINVAL);
+	assert_int_equal(cq_resize(&cq, 2), -EINVAL);
 	assert_int_equal(cq_resize(&cq, 0), -EINVAL);
 	assert_int_equal(cq_resize(&cq, (1u << 22) + 1), -EINVAL);
 	assert_int_equal(cq.capacity, 4);
 	assert_int_equal(cq_resize(&cq, 100), 0);
 	assert_int_equal(cq.capacity, 100);
-	for (u64 i = 4; i < 100; i++)
+	for (u64 i = 4; i < 101; i++)
 		assert_true(push(i, (u32)i));
 	assert_false(cq.overrun);
-	for (u64 i = 0; i < 100; i++)
+	for (u64 i = 0; i < 101; i++)
 		if (i != 2)
 			expect(i, (u32)i);
 	assert_null(cq_peek(&cq));
@@ -226,24 +327,29 @@ static void cq_resize__keeps_all(void **state)
 
 enum { MANY = 200000 };
 
+/* For the producer, who must not let the CQ overrun. */
+static bool has_room(void)
+{
+	return atomic_load(&cq.prod) - atomic_load(&cq.cons) < cq.capacity;
+}
+
 static void *producer(void *arg)
 {
 	for (u64 i = 0; i < MANY;) {
 		struct cqe e = { .wr_id = i, .qpn = (u32)i, .byte_len = (u32)i * 3, .imm = (u32)~i };
 
-		if (cq_push(&cq, &e))
+		if (has_room() && cq_push(&cq, &e))
 			i++;
 	}
 	return NULL;
 }
 
-/* The producer never waits: what does not fit is pushed again (ignore_overrun makes that possible). Nothing is lost, torn or out of order. */
+/* Nothing is lost, torn or out of order. */
 static void cq_push__two_threads(void **state)
 {
 	pthread_t thread;
 
 	make(37);
-	cq.ignore_overrun = true;
 	assert_int_equal(pthread_create(&thread, NULL, producer, NULL), 0);
 	for (u64 i = 0; i < MANY;) {
 		const struct cqe *e = cq_peek(&cq);
@@ -263,22 +369,21 @@ static void cq_push__two_threads(void **state)
 static void *purger(void *arg)
 {
 	for (u64 i = 0; i < MANY;) {
-		if (push(i, 1 + i % 2))
+		if (has_room() && push(i, 1 + i % 2))
 			i++;
 		if (i % 8 == 0)
-			cq_purge(&cq, 2);
+			cq_mark_purged(&cq, 2);
 	}
 	return NULL;
 }
 
 /* The consumer is not held: it may have taken some, but the other QP's are all there, whole and in order. */
-static void cq_purge__while_the_other_side_polls(void **state)
+static void cq_mark_purged__while_the_other_side_polls(void **state)
 {
 	pthread_t thread;
 	u64 next = 0;
 
 	make(16);
-	cq.ignore_overrun = true;
 	assert_int_equal(pthread_create(&thread, NULL, purger, NULL), 0);
 	while (next < MANY) {
 		const struct cqe *e = cq_peek(&cq);
@@ -293,7 +398,37 @@ static void cq_purge__while_the_other_side_polls(void **state)
 		cq_pop(&cq);
 	}
 	pthread_join(thread, NULL);
-	cq_purge(&cq, 2);
+	cq_mark_purged(&cq, 2);
+	assert_null(cq_peek(&cq));
+}
+
+static void *overrunner(void *arg)
+{
+	for (u64 i = 0; i < MANY; i++)
+		push(i, (u32)i);
+	return NULL;
+}
+
+/* The producer takes entries away while they are read: those that are read are whole, and each is newer than the one before. The last is among them. */
+static void cq_push__ignore_overrun_two_threads(void **state)
+{
+	pthread_t thread;
+	u64 next = 0;
+
+	make(3);
+	cq.ignore_overrun = true;
+	assert_int_equal(pthread_create(&thread, NULL, overrunner, NULL), 0);
+	while (next < MANY) {
+		const struct cqe *e = cq_peek(&cq);
+
+		if (!e)
+			continue;
+		if (e->wr_id < next || e->qpn != (u32)e->wr_id || e->byte_len != (u32)e->wr_id * 3 || e->imm != (u32)~e->wr_id)
+			fail_msg("entry %lu torn or out of order after %lu", (unsigned long)e->wr_id, (unsigned long)next);
+		next = e->wr_id + 1;
+		cq_pop(&cq);
+	}
+	pthread_join(thread, NULL);
 	assert_null(cq_peek(&cq));
 }
 
@@ -321,13 +456,19 @@ int main(void)
 		cmocka_unit_test_teardown(cq_push__index_overflow, free_cq),
 		cmocka_unit_test_teardown(cq_push__overrun, free_cq),
 		cmocka_unit_test_teardown(cq_push__ignore_overrun, free_cq),
+		cmocka_unit_test_teardown(cq_peek__ignore_overrun_in_hand, free_cq),
+		cmocka_unit_test_teardown(cq_push__times_do_not_go_back, free_cq),
 		cmocka_unit_test_teardown(cq_push__two_threads, free_cq),
+		cmocka_unit_test_teardown(cq_push__ignore_overrun_two_threads, free_cq),
 		cmocka_unit_test_teardown(cq_take_event__against_arming, free_cq),
 		cmocka_unit_test_teardown(cq_take_event__one_shot, free_cq),
 		cmocka_unit_test_teardown(cq_purge__only_that_qp, free_cq),
 		cmocka_unit_test_teardown(cq_purge__everything, free_cq),
-		cmocka_unit_test_teardown(cq_purge__while_the_other_side_polls, free_cq),
+		cmocka_unit_test_teardown(cq_mark_purged__while_the_other_side_polls, free_cq),
+		cmocka_unit_test_teardown(cq_purge__frees_the_room, free_cq),
+		cmocka_unit_test_teardown(cq_hold__stays_through_purge_and_resize, free_cq),
 		cmocka_unit_test_teardown(cq_resize__keeps_all, free_cq),
+		cmocka_unit_test_teardown(cq_resize__of_what_was_marked, free_cq),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
 #include "cq.h"
 
 #define CQ_CAPACITY_MAX (1u << 22)
+#define NO_QPN		UINT32_MAX /* no QP's: they have 24 bits */
 
 static struct cqe *cq_alloc_ring(u32 capacity, u32 *mask)
 {
@@ -33,6 +34,53 @@ void cq_free(struct cq *cq)
 	cq->ring = NULL;
 }
 
+/* A CQE as words: where its reader and its writer may meet, neither is held up, and the reader finds out. */
+#define CQE_WORDS (sizeof(struct cqe) / sizeof(u64))
+union cqe_words {
+	struct cqe cqe;
+	u64 word[CQE_WORDS];
+};
+
+static void cq_store_entry(struct cqe *slot, const union cqe_words *from)
+{
+	for (u32 i = 0; i < CQE_WORDS; i++)
+		__atomic_store_n((u64 *)slot + i, from->word[i], __ATOMIC_RELAXED);
+}
+
+static void cq_load_entry(const struct cqe *slot, union cqe_words *to)
+{
+	for (u32 i = 0; i < CQE_WORDS; i++)
+		to->word[i] = __atomic_load_n((const u64 *)slot + i, __ATOMIC_RELAXED);
+}
+
+/* The ring is full. False if the CQ has overrun thereby; else the oldest entry has gone. */
+static bool cq_make_room(struct cq *cq, u32 cons)
+{
+	if (!cq->ignore_overrun) {
+		atomic_store_explicit(&cq->overrun, true, memory_order_relaxed);
+		return false;
+	}
+	/* if this fails, the consumer has just taken that entry */
+	atomic_compare_exchange_strong(&cq->cons, &cons, cons + 1);
+	/* release: pairs with the fence in cq_claim(): the entry is written after it was taken away */
+	atomic_thread_fence(memory_order_release);
+	return true;
+}
+
+/* The entry of a CQ with_time or with ignore_overrun. */
+static void cq_write_entry(struct cq *cq, struct cqe *slot, const struct cqe *e)
+{
+	union cqe_words w = { .cqe = *e };
+
+	w.cqe.valid = 1;
+	if (cq->with_time) {
+		/* A packet's arrival may precede a send's completion that was pushed before it. */
+		cq->newest_ns = max_u64(cq->newest_ns, e->time_ns);
+		w.cqe.time_ns = cq->newest_ns;
+	}
+	cq_store_entry(slot, &w);
+}
+
 bool cq_push(struct cq *cq, const struct cqe *e)
 {
 	u32 prod = atomic_load_explicit(&cq->prod, memory_order_relaxed);
@@ -42,12 +90,14 @@ bool cq_push(struct cq *cq, const struct cqe *e)
 
 	if (cq_has_overrun(cq))
 		return false;
-	if (prod - cons >= cq->capacity) {
-		atomic_store_explicit(&cq->overrun, !cq->ignore_overrun, memory_order_relaxed);
+	if (unlikely(prod - cons >= cq->capacity) && !cq_make_room(cq, cons))
 		return false;
+	if (unlikely(cq->ignore_overrun | cq->with_time)) {
+		cq_write_entry(cq, slot, e);
+	} else {
+		*slot = *e;
+		slot->valid = 1;
 	}
-	*slot = *e;
-	slot->valid = 1;
 	/* release: pairs with the acquire in cq_peek() */
 	atomic_store_explicit(&cq->prod, prod + 1, memory_order_release);
 	return true;
@@ -79,12 +129,43 @@ void cq_moderate(struct cq *cq, u32 count, u64 period_ns)
 	atomic_store(&cq->moderate_count, count < 2 || !period_ns ? 0 : count);
 }
 
+/*
+ * With ignore_overrun the engine may take away the oldest entry while it is read here: it is copied, and the copy counts if it was still the oldest
+ * afterwards.
+ */
+static const struct cqe *cq_claim(struct cq *cq)
+{
+	/* acquire, here and below: prod is at least as new */
+	u32 cons = atomic_load_explicit(&cq->cons, memory_order_acquire);
+	union cqe_words w;
+
+	if (cq->holds)
+		return &cq->held;
+	/* acquire: pairs with the store in cq_push() */
+	while (cons != atomic_load_explicit(&cq->prod, memory_order_acquire)) {
+		cq_load_entry(&cq->ring[cons & cq->mask], &w);
+		/* pairs with the fence in cq_make_room(): what was written over the entry is seen only after cons */
+		atomic_thread_fence(memory_order_acquire);
+		if (!atomic_compare_exchange_strong(&cq->cons, &cons, cons + 1))
+			continue;
+		if (w.cqe.valid) {
+			cq->held = w.cqe;
+			cq->holds = true;
+			return &cq->held;
+		}
+		cons++;
+	}
+	return NULL;
+}
+
 const struct cqe *cq_peek(struct cq *cq)
 {
 	u32 cons = atomic_load_explicit(&cq->cons, memory_order_relaxed);
 	/* acquire: pairs with the store in cq_push() */
 	u32 prod = atomic_load_explicit(&cq->prod, memory_order_acquire);
 
+	if (unlikely(cq->ignore_overrun))
+		return cq_claim(cq);
 	for (; cons != prod; cons++) {
 		const struct cqe *e = &cq->ring[cons & cq->mask];
 
@@ -99,8 +180,21 @@ void cq_pop(struct cq *cq)
 {
 	u32 cons = atomic_load_explicit(&cq->cons, memory_order_relaxed);
 
-	/* release: pairs with the acquire in cq_push() */
-	atomic_store_explicit(&cq->cons, cons + 1, memory_order_release);
+	if (unlikely(cq->holds))
+		cq->holds = false;
+	else
+		/* release: pairs with the acquire in cq_push() */
+		atomic_store_explicit(&cq->cons, cons + 1, memory_order_release);
+}
+
+const struct cqe *cq_hold(struct cq *cq)
+{
+	if (!cq->holds) {
+		cq->held = cq->ring[atomic_load_explicit(&cq->cons, memory_order_relaxed) & cq->mask];
+		cq_pop(cq);
+		cq->holds = true;
+	}
+	return &cq->held;
 }
 
 u32 cq_count(const struct cq *cq, u32 qpn, enum cqe_opcode opcode, u32 without_flags)
@@ -115,7 +209,7 @@ u32 cq_count(const struct cq *cq, u32 qpn, enum cqe_opcode opcode, u32 without_f
 	return n;
 }
 
-void cq_purge(struct cq *cq, u32 qpn)
+void cq_mark_purged(struct cq *cq, u32 qpn)
 {
 	u32 prod = atomic_load_explicit(&cq->prod, memory_order_relaxed);
 
@@ -125,13 +219,29 @@ void cq_purge(struct cq *cq, u32 qpn)
 			__atomic_store_n(&cq->ring[i & cq->mask].valid, 0, __ATOMIC_RELAXED);
 }
 
+/* Those that stay move towards prod, which is the index of what comes next for others as well. */
+void cq_purge(struct cq *cq, u32 qpn)
+{
+	u32 cons = atomic_load_explicit(&cq->cons, memory_order_relaxed);
+	u32 to = atomic_load_explicit(&cq->prod, memory_order_relaxed);
+
+	for (u32 from = to; from != cons;) {
+		const struct cqe *e = &cq->ring[--from & cq->mask];
+
+		if (e->valid && e->qpn != qpn && --to != from)
+			cq->ring[to & cq->mask] = *e;
+	}
+	atomic_store_explicit(&cq->cons, to, memory_order_release);
+}
+
 int cq_resize(struct cq *cq, u32 capacity)
 {
 	u32 prod = atomic_load_explicit(&cq->prod, memory_order_relaxed);
-	u32 cons = atomic_load_explicit(&cq->cons, memory_order_relaxed);
 	struct cqe *ring;
-	u32 mask;
+	u32 mask, cons;
 
+	cq_purge(cq, NO_QPN); /* what was marked takes no room */
+	cons = atomic_load_explicit(&cq->cons, memory_order_relaxed);
 	if (capacity < 1 || capacity > CQ_CAPACITY_MAX || prod - cons > capacity)
 		return -EINVAL;
 	ring = cq_alloc_ring(capacity, &mask);

@@ -105,7 +105,7 @@ struct cqe {
 	u32 flow_tag;
 	u8 sl;
 	u8 tos;
-	u8 valid;	 /* 0: purged by cq_purge(), skipped by the consumer */
+	u8 valid;	 /* 0: by cq_mark_purged(), skipped by the consumer */
 	u8 has_vlan;
 	u64 tm_tag;
 };
@@ -134,8 +134,10 @@ struct cq {
 	u64 event_due_ns;  /* when it is reported at the latest */
 	struct cq *due_next;
 	struct cq_part part[ENGINE_MAX];
-	/* written by the consumer */
+	u64 newest_ns;	   /* with_time: of all that was pushed */
+	/* written by the consumer; with ignore_overrun by the engine as well, which then takes the oldest away */
 	_Atomic u32 cons cache_aligned;
+	bool holds;	   /* held is the entry that cq_peek() gave; it is not in the ring any more */
 	/* both: stored by the application, taken by the engine */
 	_Atomic u32 armed cache_aligned;
 	_Atomic u32 armed_at; /* prod when the application last stored it */
@@ -146,12 +148,14 @@ struct cq {
 	struct cqe *ring cache_aligned;
 	u32 mask;
 	u32 capacity;	   /* entries that the application may rely on: <= mask + 1 */
-	bool ignore_overrun;
+	bool ignore_overrun; /* a full ring loses its oldest entry, and goes on */
 	bool with_time;	   /* its reader asks when packets came, and of which flow they were: what XDP is to find out */
 	bool with_flow_tag;
 	void *owner;	   /* the verbs layer's object */
 	u32 index;	   /* key in the arm-word map; kept for the owner */
 	struct users users; /* QPs that complete here, twice those that do so with sends and receives */
+	/* the consumer's */
+	struct cqe held cache_aligned;
 };
 _Static_assert(offsetof(struct cq, part[1]) <= CACHE_LINE, "one line for a device's only engine");
 
@@ -171,8 +175,8 @@ int cq_init(struct cq *cq, u32 capacity);
 void cq_free(struct cq *cq);
 
 /*
- * Engine side. True if pushed. False when full: the CQ is in overrun from then on (unless ignore_overrun: then the completion is lost).
- * A purged entry still takes its place until the consumer passes it.
+ * Engine side. True if pushed. False when full: the CQ is in overrun from then on. With ignore_overrun the oldest entry makes room instead.
+ * In a CQ with_time, time_ns of an entry is not less than that of the one before.
  */
 bool cq_push(struct cq *cq, const struct cqe *e);
 
@@ -195,11 +199,8 @@ void cq_moderate(struct cq *cq, u32 count, u64 period_ns);
 const struct cqe *cq_peek(struct cq *cq);
 void cq_pop(struct cq *cq);
 
-/* What cq_peek() last gave, as long as it was not popped: after cq_resize() it lies elsewhere. */
-static inline const struct cqe *cq_current(const struct cq *cq)
-{
-	return &cq->ring[atomic_load_explicit(&((struct cq *)cq)->cons, memory_order_relaxed) & cq->mask];
-}
+/* Consumer side: what cq_peek() gave is copied out of the ring. It stays good until cq_pop(), whatever happens to the ring meanwhile. */
+const struct cqe *cq_hold(struct cq *cq);
 
 /* Any thread, as hints: is there nothing to take; does the application wait for an event? */
 static inline bool cq_empty(const struct cq *cq)
@@ -226,12 +227,14 @@ static inline bool cq_is_past(const struct cq *cq, u32 index)
 u32 cq_count(const struct cq *cq, u32 qpn, enum cqe_opcode opcode, u32 without_flags);
 
 /*
- * Engines held, all of them: mark all completions of qpn as purged (RESET and destroy take away a QP's completions). A consumer that is at work meanwhile may still have
- * taken one; who holds it as well knows that none is left.
+ * Engines held, all of them, and the consumer, which has no entry in hand but one that it holds: take away all completions of qpn (RESET and destroy take away
+ * a QP's completions). Their room is free.
  */
 void cq_purge(struct cq *cq, u32 qpn);
+/* The same without the consumer: it passes them over, and until then they take room. At work meanwhile, it may still have taken one. */
+void cq_mark_purged(struct cq *cq, u32 qpn);
 
-/* Both sides must be held: move all entries to a ring of at least capacity. -EINVAL if they do not fit, -ENOMEM. */
+/* As for cq_purge(): move all entries to a ring of at least capacity. -EINVAL if they do not fit, -ENOMEM. */
 int cq_resize(struct cq *cq, u32 capacity);
 
 #endif

@@ -15,6 +15,19 @@ static void write_grh(const struct packet *p, u8 grh[ROCE_GRH_BYTES])
 	memcpy(grh + 20, p->ip, 20);
 }
 
+/*
+ * The receive cannot take the datagram. As on adapters it completes in error (Local Length Error where it is too short), and a receive queue's completion in
+ * error takes the QP to ERR, on every service.
+ */
+static void datagram_fail_receive(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
+				  enum cqe_status status, enum vendor_err verr, u64 now_ns)
+{
+	struct cqe cqe = { .status = status, .opcode = CQE_RECV, .vendor_err = verr };
+
+	responder_complete(e, qp, p, hint, &cqe, now_ns);
+	engine_qp_error(e, qp, 0);
+}
+
 /* The payload lies behind the GRH in the buffer, which responder_scatter() is told by the offset. */
 int datagram_input(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns)
 {
@@ -33,16 +46,15 @@ int datagram_input(struct engine *e, struct qp *qp, const struct packet *p, cons
 		return XROCE_DROP_length;
 	if (!engine_take_receive(e, qp))
 		return XROCE_DROP_no_receive;
-	/* the WQE stays for the next datagram, which may fit */
-	if (byte_len > recv->length)
+	if (byte_len > recv->length) {
+		datagram_fail_receive(e, qp, p, hint, CQE_LOC_LEN_ERR, VERR_RECV_TOO_SHORT, now_ns);
 		return XROCE_DROP_receive_short;
+	}
 	write_grh(p, grh);
 	qp->resp.pd = qp->pd;
 	if (!sge_scatter(e->mrs, qp->pd, recv->sge, recv->num_sge, 0, grh, sizeof(grh)) ||
 	    !responder_scatter(e, qp, p, 0, ROCE_GRH_BYTES)) {
-		cqe = (struct cqe){ .status = CQE_LOC_PROT_ERR, .opcode = CQE_RECV, .vendor_err = VERR_LKEY };
-		responder_complete(e, qp, p, hint, &cqe, now_ns);
-		engine_qp_error(e, qp, 0);
+		datagram_fail_receive(e, qp, p, hint, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
 		return -1;
 	}
 	responder_complete(e, qp, p, hint, &cqe, now_ns);

@@ -514,7 +514,7 @@ void engine_cq_event(struct engine *e, struct cq *cq, u32 events)
 	e->cq_events = cq;
 }
 
-/* A completion found no room: is it the one by which the CQ overran? */
+/* A completion found no room: is it the one by which the CQ overran? A thread that sleeps on the CQ is woken, to see that it has. */
 static void lost(struct engine *e, struct cq *cq)
 {
 	if (!cq_has_overrun(cq) || cq->failed)
@@ -522,7 +522,7 @@ static void lost(struct engine *e, struct cq *cq)
 	cq->failed = true;
 	e->stats->cq_overruns++;
 	home_overrun(e, cq);
-	engine_cq_event(e, cq, EVENT_CQ_ERR);
+	engine_cq_event(e, cq, EVENT_CQ_ERR | (cq_take_event(cq, true) ? EVENT_COMPLETION : 0));
 }
 
 void engine_complete(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited)

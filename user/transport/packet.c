@@ -192,12 +192,13 @@ struct layer3 {
 
 /*
  * Pull the Ethernet header and up to two VLAN tags; sets *type to the type behind them. False if the frame is too short. A third
- * tag is a type that nobody here knows.
+ * tag is a type that nobody here knows. The packet's tag is the customer's: the inner one of 802.1Q within a provider's 802.1ad, else the outer.
  */
 static inline bool parse_ethernet(struct cursor *c, struct packet *p, u16 *type)
 {
 	const struct eth *eth = pull(c, sizeof(*eth));
 	const struct vlan *tag;
+	u16 inner;
 
 	if (unlikely(!eth))
 		return false;
@@ -210,15 +211,19 @@ static inline bool parse_ethernet(struct cursor *c, struct packet *p, u16 *type)
 	tag = pull(c, sizeof(*tag));
 	if (!tag)
 		return false;
-	*type = be16toh(tag->type);
+	inner = be16toh(tag->type);
 	p->has_vlan = true;
 	p->vlan_tci = be16toh(tag->tci);
-	if (!is_vlan(*type))
+	if (!is_vlan(inner)) {
+		*type = inner;
 		return true;
+	}
 
 	tag = pull(c, sizeof(*tag));
 	if (!tag)
 		return false;
+	if (*type != ETH_P_8021Q && inner == ETH_P_8021Q)
+		p->vlan_tci = be16toh(tag->tci);
 	*type = be16toh(tag->type);
 	return true;
 }

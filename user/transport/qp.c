@@ -178,7 +178,7 @@ void qp_purge_completions(struct engine *e, struct qp *qp)
 	tag_forget_qp(qp);
 	for (u32 i = 0; qp->xrc_target && i < ENGINE_MAX_SRQ; i++)
 		if (e->srq[i] && e->srq[i]->xrcd == qp->xrcd)
-			cq_purge(e->srq[i]->cq, qp->qpn);
+			cq_mark_purged(e->srq[i]->cq, qp->qpn);
 	if (qp->send_cq)
 		cq_purge(qp->send_cq, qp->qpn);
 	if (qp->recv_cq)

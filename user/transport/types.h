@@ -45,6 +45,10 @@ static inline u64 min_u64(u64 a, u64 b)
 {
 	return a < b ? a : b;
 }
+static inline u64 max_u64(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
 
 /* Smallest power of two >= n; n in 1..2^31. */
 static inline u32 roundup_pow2(u32 n)

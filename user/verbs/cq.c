@@ -5,6 +5,17 @@
  */
 #include "objects.h"
 
+/*
+ * Two entries at least: a send queue of one WQE has its slot free again when the WQE completes, so a second one may complete before the application
+ * polls (perftest's ib_send_lat -e does so when an ACK is late). No adapter has a CQ of one entry.
+ */
+#define CQE_MIN 2
+
+static u32 cqe_given(u32 asked)
+{
+	return asked < CQE_MIN ? CQE_MIN : asked;
+}
+
 struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context, struct ibv_comp_channel *channel, u32 vector)
 {
 	struct vcq *vcq;
@@ -17,11 +28,7 @@ struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context, struc
 	vcq = new_object(sizeof(*vcq));
 	if (!vcq)
 		return fail(ENOMEM);
-	/*
-	 * Two at least: a send queue of one WQE has its slot free again when the WQE completes, so a second one may complete before the application
-	 * polls (perftest's ib_send_lat -e does so when an ACK is late). No adapter has a CQ of one entry.
-	 */
-	cqe = cqe < 2 ? 2 : cqe;
+	cqe = cqe_given(cqe);
 	err = -cq_init(&vcq->cq, cqe);
 	if (err) {
 		free(vcq);
@@ -63,6 +70,9 @@ int cq_join(struct vcq *vcq, struct port *port)
 	u32 armed;
 	int err = 0;
 
+	/* What would complete there is lost. */
+	if (cq_has_overrun(&vcq->cq))
+		return EINVAL;
 	pthread_mutex_lock(&ctx->lock);
 	if (!vcq->joined) {
 		err = -port_cq_add(port, &vcq->cq, vcq->channel ? vcq->channel->pc : NULL, vcq->vector);
@@ -103,6 +113,17 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 	return 0;
 }
 
+/*
+ * The consumer, held by one that changes what is in the ring. Between start_poll and end_poll the lock is the caller's own: it is so only where there is
+ * none. Then the current entry is kept outside of the ring.
+ */
+static void cq_lock(struct vcq *vcq)
+{
+	vlock_take(&vcq->lock);
+	if (vcq->current)
+		vcq->current = cq_hold(&vcq->cq);
+}
+
 EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
 	struct vcq *vcq = to_vcq(cq);
@@ -116,19 +137,16 @@ EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 		return EIO;
 	pthread_mutex_lock(&ctx->lock);
 	port = vcq->joined ? ctx->port : NULL;
-	vlock_take(&vcq->lock);
+	cq_lock(vcq);
 	if (port)
 		port_lock(port);
-	err = -cq_resize(&vcq->cq, (u32)cqe);
-	/* Between start_poll and end_poll the lock is the caller's own: it is so only where there is none. */
-	if (vcq->current)
-		vcq->current = cq_current(&vcq->cq);
+	err = -cq_resize(&vcq->cq, cqe_given((u32)cqe));
 	if (port)
 		port_unlock(port);
 	vlock_drop(&vcq->lock);
 	pthread_mutex_unlock(&ctx->lock);
 	if (!err)
-		cq->cqe = cqe;
+		cq->cqe = (int)cqe_given((u32)cqe);
 	return err;
 }
 
@@ -158,9 +176,9 @@ void cq_lock_two(struct vcq *a, struct vcq *b)
 	struct vcq *first = a < b ? a : b, *second = a < b ? b : a;
 
 	if (first)
-		vlock_take(&first->lock);
+		cq_lock(first);
 	if (second && second != first)
-		vlock_take(&second->lock);
+		cq_lock(second);
 }
 
 void cq_unlock_two(struct vcq *a, struct vcq *b)
@@ -191,6 +209,17 @@ const struct cqe *cq_peek_or_run(struct vcq *vcq)
 	vlock_drop(&vcq->lock);
 	cq_run(vcq);
 	vlock_take(&vcq->lock);
+	return cq_peek(&vcq->cq);
+}
+
+/* The lock stays: an iteration goes on. Who runs an engine never waits for a CQ's consumer. */
+const struct cqe *cq_peek_or_run_held(struct vcq *vcq)
+{
+	const struct cqe *e = cq_peek(&vcq->cq);
+
+	if (e)
+		return e;
+	cq_run(vcq);
 	return cq_peek(&vcq->cq);
 }
 

@@ -48,7 +48,7 @@ static int cq_ex_next(struct ibv_cq_ex *cq)
 	if (vcq->current)
 		cq_pop(&vcq->cq);
 	vcq->current = NULL;
-	e = cq_peek(&vcq->cq);
+	e = cq_peek_or_run_held(vcq);
 	if (!e)
 		return ENOENT;
 	cq_ex_show(vcq, e);
@@ -121,14 +121,39 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *cq)
 	return to_vcq_ex(cq)->current->time_ns;
 }
 
-/* The completion's time is monotonic: what has passed since then is taken from the wall clock. */
-static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *cq)
+static u64 wall_now_ns(void)
 {
-	u64 passed = port_now_ns() - to_vcq_ex(cq)->current->time_ns;
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec - passed;
+	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
+}
+
+/*
+ * The completion's time is monotonic; the wall clock is a constant ahead of that until somebody sets it. Two clocks cannot be read at once: the constant is
+ * kept as long as it may still be the right one.
+ */
+static s64 wall_ahead_ns(struct vcq *vcq)
+{
+	const u64 before_ns = port_now_ns(), wall_ns = wall_now_ns(), after_ns = port_now_ns();
+	const s64 least = (s64)(wall_ns - after_ns), most = (s64)(wall_ns - before_ns);
+
+	if (vcq->wall_ahead_ns < least || vcq->wall_ahead_ns > most)
+		vcq->wall_ahead_ns = least + (most - least) / 2;
+	return vcq->wall_ahead_ns;
+}
+
+/* What the clock was set back by is seen, what its reading was wrong by is not: from one completion to the next it stands still then. */
+#define WALL_STEP_NS (100 * NSEC_PER_MSEC)
+
+static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *cq)
+{
+	struct vcq *vcq = to_vcq_ex(cq);
+	const u64 ns = vcq->current->time_ns + (u64)wall_ahead_ns(vcq);
+
+	if (ns > vcq->wall_ns || vcq->wall_ns - ns > WALL_STEP_NS)
+		vcq->wall_ns = ns;
+	return vcq->wall_ns;
 }
 
 static uint16_t read_cvlan(struct ibv_cq_ex *cq)

@@ -173,6 +173,8 @@ struct vcq {
 	struct vchannel *channel;
 	u32 vector;		   /* completion vector: < num_comp_vectors */
 	const struct cqe *current; /* between start_poll and end_poll */
+	s64 wall_ahead_ns;	   /* the wall clock, of the completions' clock */
+	u64 wall_ns;		   /* what was last read by it */
 	_Atomic u32 users;	   /* QPs, and SRQs that complete in it */
 	bool joined;		   /* the port's arm-word map; under vcontext.lock */
 	struct vpd *domain;	   /* parent domain given to ibv_create_cq_ex(), or NULL */
@@ -370,6 +372,8 @@ int modify_cq_op(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 int cq_join(struct vcq *vcq, struct port *port);
 /* The oldest completion, running the engine once if there is none. The consumer's lock must be held; it is released meanwhile. */
 const struct cqe *cq_peek_or_run(struct vcq *vcq);
+/* The same, and the lock is not released. */
+const struct cqe *cq_peek_or_run_held(struct vcq *vcq);
 /* The CQ was found empty: why polling fails, a positive errno, or 0. */
 int cq_exhausted(struct vcq *vcq);
 /* Both consumers' sides of a QP, in a fixed order. Either may be NULL. */

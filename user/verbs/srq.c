@@ -49,6 +49,7 @@ static struct ibv_srq *srq_ready(struct vsrq *vsrq, struct ibv_srq_attr *attr)
 	pthread_cond_init(&vsrq->ibv.cond, NULL);
 	attr->max_wr = vsrq->srq.rq.max_wr;
 	attr->max_sge = vsrq->srq.rq.max_sge;
+	attr->srq_limit = 0; /* "irrelevant for ibv_create_srq": it is not armed */
 	pd_use(to_vpd(vsrq->ibv.pd));
 	if (vsrq->xrcd)
 		atomic_fetch_add(&vsrq->xrcd->users, 1);
