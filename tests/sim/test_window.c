@@ -338,7 +338,7 @@ static void local_inv__refused(void **state)
 /* Each reason to refuse a bind; the window is as it was. */
 static void bind__refused_in_order(void **state)
 {
-	enum { NO_WINDOW, A_REGION, ANOTHER_KEY, NO_REGION, REGION_PD, WINDOW_PD, TOO_LONG, BEFORE, OVERFLOW, NO_BIND_RIGHT, NO_LOCAL_WRITE,
+	enum { NO_WINDOW, A_REGION, NO_REGION, REGION_PD, WINDOW_PD, TOO_LONG, BEFORE, OVERFLOW, NO_BIND_RIGHT, NO_LOCAL_WRITE,
 	       BAD_RIGHT, EMPTY, BOUND, ONTO_A_WINDOW, CASES };
 
 	for (u32 i = 0; i < CASES; i++) {
@@ -369,9 +369,6 @@ static void bind__refused_in_order(void **state)
 			send.bind.mw_key = s.region->mr->key;
 			send.bind.new_key = next_key(s.region->mr->key);
 			break;
-		case ANOTHER_KEY:
-			send.bind.new_key ^= 0x100;
-			break;
 		case NO_REGION:
 			send.bind.lkey = 0x77777777;
 			break;
@@ -398,6 +395,31 @@ static void bind__refused_in_order(void **state)
 		check_eq(s.w, s.mw->region != NULL, i == BOUND);
 		if (mw)
 			mr_remove(t, mw);
+		scene_close(&s);
+	}
+}
+
+/* The application names 8 bits of the new key; the window keeps the others, whatever it is given. */
+static void bind__takes_the_low_bits_of_its_key(void **state)
+{
+	static const u32 asked[] = { 0, 1024, 0xff, 0xffffffff, 0x12345678 };
+
+	for (u32 i = 0; i < ARRAY_SIZE(asked); i++) {
+		struct scene s;
+		struct send send;
+		u32 upper, key;
+
+		scene_open(&s, MR_WINDOW_2, XROCE_RC);
+		world_label(s.w, "test_window low bits of %08x", asked[i]);
+		upper = s.mw->key & ~0xffu;
+		key = upper | (asked[i] & 0xff);
+		send = bind_request(s.mw, s.region, FROM, LENGTH, MR_REMOTE_WRITE);
+		send.bind.new_key = asked[i];
+		check_eq(s.w, run_local(&s, send), CQE_SUCCESS);
+		check_eq(s.w, s.mw->key, key);
+		check_eq(s.w, access(&s, WR_WRITE, key, FROM, LENGTH), CQE_SUCCESS);
+		check_eq(s.w, run_local(&s, local_inv(key ^ 1)), CQE_LOC_QP_OP_ERR);
+		check(s.w, s.mw->region != NULL);
 		scene_close(&s);
 	}
 }
@@ -621,6 +643,7 @@ int main(void)
 		cmocka_unit_test(local_inv__closes_a_type_2_window),
 		cmocka_unit_test(local_inv__refused),
 		cmocka_unit_test(bind__refused_in_order),
+		cmocka_unit_test(bind__takes_the_low_bits_of_its_key),
 		cmocka_unit_test(send_with_inv__closes_and_says_so),
 		cmocka_unit_test(send_with_inv__refused),
 		cmocka_unit_test(fence__holds_a_local_request),

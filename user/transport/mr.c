@@ -157,7 +157,7 @@ void mr_remove(struct mr_table *t, struct mr *mr)
 static void mw_set(struct mr *mw, struct mr *region, u32 new_key, u64 addr, u64 length, u32 access, u32 qpn)
 {
 	mw_unbind(mw);
-	atomic_store_explicit(&mw->key, new_key, memory_order_relaxed);
+	atomic_store_explicit(&mw->key, (key_of(mw) & ~MW_KEY_OWN) | (new_key & MW_KEY_OWN), memory_order_relaxed);
 	if (!length)
 		return;
 	region->windows++;
@@ -179,7 +179,7 @@ int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, 
 	struct mr *region = length ? mr_find(t, lkey) : NULL;
 	bool refused;
 
-	if (mw->kind == MR_REGION || hash(new_key) != hash(key_of(mw)) || access & ~(MR_REMOTE_ANY | MR_ZERO_BASED))
+	if (mw->kind == MR_REGION || access & ~(MR_REMOTE_ANY | MR_ZERO_BASED))
 		return -EINVAL;
 	if (mw->kind == MR_WINDOW_2 && !length)
 		return -EINVAL;

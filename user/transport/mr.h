@@ -27,6 +27,9 @@ enum {
 #define MR_REMOTE_ANY \
 	(MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC | MR_FLUSH_GLOBAL | MR_FLUSH_PERSISTENT)
 
+/* The part of a window's R_Key that the application chooses at each binding. */
+#define MW_KEY_OWN 0xffu
+
 /* A region of memory, or a window onto a part of one (ibv_alloc_mw(3)). */
 enum mr_kind { MR_REGION, MR_WINDOW_1, MR_WINDOW_2 };
 
@@ -73,9 +76,11 @@ void mr_remove(struct mr_table *t, struct mr *mr);
 int mw_add(struct mr_table *t, u32 pd, enum mr_kind kind, struct mr **out);
 
 /*
- * Bind mw to [addr, addr + length) of the region with key lkey (ibv_bind_mw(3), ibv_post_send(3) for type 2). The window then answers to new_key, whose
- * upper 24 bits are those of its old one. A type 1 window may be bound already and is unbound by length 0; a type 2 window must be
- * free. Returns 0 or -EINVAL: keys, PD, bounds, or rights that the region does not have.
+ * Bind mw to [addr, addr + length) of the region with key lkey (ibv_bind_mw(3), ibv_post_send(3)
+ * for type 2). The window then answers to its old key with the low 8 bits of new_key: whatever
+ * else new_key holds is ignored, as adapters do. A type 1 window may be bound already and is
+ * unbound by length 0; a type 2 window must be free. Returns 0 or -EINVAL: L_Key, PD, bounds, or
+ * rights that the region does not have.
  */
 int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, u64 length, u32 access, u32 qpn);
 

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory windows: making them, and the request that binds one. Binding and invalidating are the engine's work, in the order of the send queue; here is
- * what can be known before. A window's R_Key is this object's as long as the consumer changes nothing but its lower 8 bits.
+ * Memory windows: making them, and the request that binds one. Binding and invalidating are the
+ * engine's work, in the order of the send queue; here is what can be known before.
+ *
+ * Of the R_Key that a type 2 window is bound with, the low 8 bits are the application's and the
+ * others the window's, whatever the request says. The key that results is written to the window,
+ * as irdma does: an application that gave other upper bits learns it there.
  */
 #include "objects.h"
 
@@ -51,15 +55,23 @@ int dealloc_mw_op(struct ibv_mw *mw)
 	return 0;
 }
 
+/* The window's own bits do not change, so the engine may be at work on it. */
+static u32 mw_next_key(const struct vmw *vmw, u32 rkey)
+{
+	u32 key = atomic_load_explicit(&vmw->mw->key, memory_order_relaxed);
+
+	return (key & ~MW_KEY_OWN) | (rkey & MW_KEY_OWN);
+}
+
 int wqe_set_bind(struct send_wqe *wqe, const struct ibv_mw *mw, u32 rkey, const struct ibv_mw_bind_info *info)
 {
+	u32 key = mw_next_key(container_of(mw, const struct vmw, ibv), rkey);
 	/* A window has remote rights only. Programs pass those of its region, local writing among them. */
 	u32 access = info->mw_access_flags & ~(u32)IBV_ACCESS_LOCAL_WRITE;
 
 	if (access & ~(u32)MW_ACCESS_KNOWN || (!info->mr && (info->addr || info->length)))
 		return EINVAL;
-	wqe->bind.mw_key = mw->rkey;
-	wqe->bind.new_key = rkey;
+	wqe->bind.mw_key = wqe->bind.new_key = key;
 	wqe->bind.lkey = info->mr ? info->mr->lkey : 0;
 	wqe->bind.access = access;
 	wqe->bind.addr = info->addr;
@@ -77,9 +89,6 @@ int bind_mw_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 		.bind_mw = { .mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info },
 	};
 	struct ibv_send_wr *bad_wr;
-	int err = post_send_list(to_vqp(qp), &wr, &bad_wr, IBV_MW_TYPE_1);
 
-	if (!err)
-		mw->rkey = wr.bind_mw.rkey;
-	return err;
+	return post_send_list(to_vqp(qp), &wr, &bad_wr, IBV_MW_TYPE_1);
 }

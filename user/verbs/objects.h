@@ -447,7 +447,7 @@ u32 xrcd_number(const struct vxrcd *vxrcd);
 struct ibv_mw *alloc_mw_op(struct ibv_pd *pd, enum ibv_mw_type type);
 int dealloc_mw_op(struct ibv_mw *mw);
 int bind_mw_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
-/* Fill the bind part of a WQE. Returns 0 or EINVAL. */
+/* Fill the bind part of a WQE. Returns 0 or EINVAL. The caller gives the window bind.new_key. */
 int wqe_set_bind(struct send_wqe *wqe, const struct ibv_mw *mw, u32 rkey, const struct ibv_mw_bind_info *info);
 
 #endif

@@ -148,7 +148,11 @@ static int wqe_fill(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send
 	err = wqe_set_target(vqp, wqe, wr, bindable);
 	if (!err)
 		err = wqe_set_data(vqp, wqe, wr);
-	return err ? err : send_wqe_check(vqp->qp, wqe);
+	if (!err)
+		err = send_wqe_check(vqp->qp, wqe);
+	if (!err && wqe->opcode == WR_BIND_MW)
+		wr->bind_mw.mw->rkey = wqe->bind.new_key;
+	return err;
 }
 
 /* Sends are taken from RTS on; in SQE and ERR they are flushed (IBTA 10.3.1, protocol sheet). An XRC_RECV QP sends nothing. */

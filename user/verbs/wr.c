@@ -218,6 +218,8 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, c
 
 	if (err)
 		wr_fail(to_vqp_ex(ex), err);
+	else if (wqe)
+		mw->rkey = wqe->bind.new_key;
 }
 
 /* ---- setters ---- */
