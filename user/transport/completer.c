@@ -155,8 +155,8 @@ static int read_response(struct engine *e, struct qp *qp, const struct packet *p
 	if (wqe->opcode == WR_READ ? p->payload_len != min_u64(wqe->length - offset, qp->path_mtu) :
 				     (wqe->opcode != WR_FLUSH && wqe->opcode != WR_ATOMIC_WRITE) || p->payload_len)
 		return bad_response(e, qp, now_ns);
-	if (!sge_scatter(e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset, p->payload, linear) ||
-	    !sge_scatter(e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset + linear, p->frag, p->payload_len - linear)) {
+	if (!sge_scatter(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, offset, p->payload, linear) ||
+	    !sge_scatter(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, offset + linear, p->frag, p->payload_len - linear)) {
 		qp_send_error(e, qp, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
 		return -1;
 	}

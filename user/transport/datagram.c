@@ -51,8 +51,7 @@ int datagram_input(struct engine *e, struct qp *qp, const struct packet *p, cons
 		return XROCE_DROP_receive_short;
 	}
 	write_grh(p, grh);
-	qp->resp.pd = qp->pd;
-	if (!sge_scatter(e->mrs, qp->pd, recv->sge, recv->num_sge, 0, grh, sizeof(grh)) ||
+	if (!sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, 0, grh, sizeof(grh)) ||
 	    !responder_scatter(e, qp, p, 0, ROCE_GRH_BYTES)) {
 		datagram_fail_receive(e, qp, p, hint, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
 		return -1;

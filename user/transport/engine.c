@@ -486,6 +486,7 @@ bool engine_take_receive(struct engine *e, struct qp *qp)
 	if (srq)
 		spin_lock_if(srq->shared, &srq->lock);
 	taken = qp->resp.seq.have_recv = rq_take(srq ? &srq->rq : &qp->rq, &qp->resp.recv);
+	qp->resp.recv.pd = srq ? srq->pd : qp->pd;
 	if (srq) {
 		if (taken)
 			check_limit(e, srq);

@@ -242,6 +242,12 @@ static inline bool wr_is_local(u8 opcode)
 	return opcode == WR_LOCAL_INV || opcode == WR_BIND_MW;
 }
 
+/* Whose L_Keys a WQE has: a rendezvous fetches into a buffer of the SRQ. */
+static inline u32 wqe_pd(const struct qp *qp, const struct send_wqe *wqe)
+{
+	return unlikely(wqe->flags & WR_RENDEZVOUS) ? qp->srq->pd : qp->pd;
+}
+
 /* Build the packet with the given PSN again, from its WQE; 0 if that cannot be. next is the PSN that follows what it took. */
 u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *frame, u32 *next, u64 now_ns);
 

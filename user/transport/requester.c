@@ -80,7 +80,7 @@ static bool start_wqe(struct engine *e, struct qp *qp, struct send_wqe *wqe, u64
 			fail_in_order(e, qp, CQE_LOC_QP_OP_ERR, VERR_NONE, now_ns);
 			return false;
 		}
-		if (!sge_check(e->mrs, qp->pd, wqe->sge, wqe->num_sge, MR_LOCAL_WRITE)) {
+		if (!sge_check(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, MR_LOCAL_WRITE)) {
 			fail_in_order(e, qp, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
 			return false;
 		}

@@ -220,9 +220,9 @@ bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, 
 
 	linear -= first;
 	frag -= skip - first;
-	if (!sge_scatter(e->mrs, qp->resp.pd, recv->sge, recv->num_sge, offset, p->payload + first, linear))
+	if (!sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, offset, p->payload + first, linear))
 		return false;
-	return likely(!frag) || sge_scatter(e->mrs, qp->resp.pd, recv->sge, recv->num_sge, offset + linear, from, frag);
+	return likely(!frag) || sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, offset + linear, from, frag);
 }
 
 void responder_complete(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,

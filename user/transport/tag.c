@@ -234,14 +234,15 @@ static struct tag *find(struct tag_list *list, u64 tag)
 }
 
 /* The message gets the entry's buffer, as if it were a receive WQE. */
-static void take_entry(struct responder *resp, struct tag_list *list, struct tag *t)
+static void take_entry(struct responder *resp, const struct srq *srq, struct tag *t)
 {
 	resp->recv.wr_id = t->wr_id;
+	resp->recv.pd = srq->pd;
 	resp->recv.num_sge = t->num_sge;
 	memcpy(resp->recv.sge, t->sge, t->num_sge * sizeof(t->sge[0]));
 	resp->recv.length = sge_length(t->sge, t->num_sge);
 	resp->seq.have_recv = true;
-	take_out(list, t);
+	take_out(srq->tags, t);
 }
 
 bool tag_receive(struct engine *e, struct qp *qp, const struct packet *p)
@@ -267,7 +268,7 @@ bool tag_receive(struct engine *e, struct qp *qp, const struct packet *p)
 		else if (!rendezvous_has_room(qp))
 			return false;
 	}
-	take_entry(resp, list, t);
+	take_entry(resp, qp->srq, t);
 	resp->tag_kind = kind;
 	resp->recv_skip = kind == TAG_MATCHED ? sizeof(h.tmh) : (u16)p->payload_len;
 	return true;
@@ -279,7 +280,7 @@ bool tag_scatter_headers(struct engine *e, struct qp *qp, const struct packet *p
 	struct tag_header h;
 
 	packet_copy_payload(p, 0, &h, sizeof(h));
-	return sge_scatter(e->mrs, qp->resp.pd, recv->sge, recv->num_sge, 0, &h, (u32)min_u64(sizeof(h), recv->length));
+	return sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, 0, &h, (u32)min_u64(sizeof(h), recv->length));
 }
 
 /* The engine and the application are far apart: this completion asks for the count. */
