@@ -152,6 +152,7 @@ $(BUILD)/tests/netns/tagged $(BUILD)/tests/netns/segments: TOOL_LIBS := $(PKG_LI
 
 FUZZ_FLAGS := -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Iinclude -Itests/sim $(TEST_CFLAGS)
 FUZZ_PACKET_SRC := tests/fuzz/fuzz_packet.c tests/common/golden.c $(addprefix user/transport/,packet.c icrc.c opcode.c)
+FUZZ_SEGMENTS_SRC := tests/fuzz/fuzz_segments.c $(addprefix user/transport/,segments.c packet.c icrc.c opcode.c)
 FUZZ_ENGINE_SRC := tests/fuzz/fuzz_engine.c tests/common/golden.c tests/sim/world.c tests/sim/pair.c $(TRANSPORT_SRC)
 
 $(BUILD)/tests/fuzz/fuzz_packet: $(FUZZ_PACKET_SRC) $(wildcard user/transport/*.h include/xroce/*.h)
@@ -162,7 +163,11 @@ $(BUILD)/tests/fuzz/fuzz_engine: $(FUZZ_ENGINE_SRC) $(wildcard user/transport/*.
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_FLAGS) $(FUZZ_ENGINE_SRC) -lcmocka -lisal -o $@
 
-fuzzers: $(BUILD)/tests/fuzz/fuzz_packet $(BUILD)/tests/fuzz/fuzz_engine
+$(BUILD)/tests/fuzz/fuzz_segments: $(FUZZ_SEGMENTS_SRC) $(wildcard user/transport/*.h include/xroce/*.h)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_FLAGS) $(FUZZ_SEGMENTS_SRC) -lisal -o $@
+
+fuzzers: $(addprefix $(BUILD)/tests/fuzz/fuzz_,packet segments engine)
 
 # Measuring programs: `make bench` runs them; never part of the tests.
 $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libtransport.a

@@ -139,6 +139,7 @@ done
 cmocka_kind unit "$BUILD-san" -san
 cmocka_kind sim "$BUILD-san" -san
 step fuzz-packet scripts/fuzz.sh "$BUILD" packet "${XROCE_FUZZ_SECONDS:-20}"
+step fuzz-segments scripts/fuzz.sh "$BUILD" segments "${XROCE_FUZZ_SECONDS:-15}"
 step fuzz-engine scripts/fuzz.sh "$BUILD" engine "${XROCE_FUZZ_SECONDS:-40}"
 cmocka_kind bpf "$BUILD" ""
 cmocka_kind port "$BUILD" ""

@@ -1,21 +1,24 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# fuzz.sh BUILD packet|engine SECONDS: runs a fuzzer on the golden captures for a bounded time. What it finds is kept as an input under
+# fuzz.sh BUILD packet|segments|engine SECONDS: runs a fuzzer on the golden captures (segments: on super-packets of its own) for a bounded time. What it finds is kept as an input under
 # BUILD/fuzz/, which replays it: BUILD/tests/fuzz/fuzz_NAME FILE. Exit status 0 only if nothing was found.
 set -eu
 
 build=$1 name=$2 seconds=$3
 dir=$build/fuzz/$name
 fuzzer=$build/tests/fuzz/fuzz_$name
+longest=16384
+[ "$name" = segments ] && longest=65000
 mkdir -p "$dir/seeds" "$dir/corpus"
 
 case $name in
 packet) XROCE_SEED_DIR=$dir/seeds "$fuzzer" -max_len=4400 ;;
+segments) XROCE_SEED_DIR=$dir/seeds "$fuzzer" -max_len=65000 ;;
 engine) XROCE_FUZZ_CORPUS=$dir/seeds "$fuzzer" -max_len=16384 ;;
 *) echo "unknown fuzzer $name" >&2; exit 2 ;;
 esac >/dev/null 2>&1
 [ -n "$(ls "$dir/seeds")" ] || { echo "no seeds were written" >&2; exit 1; }
 
-"$fuzzer" -max_len=16384 -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
+"$fuzzer" -max_len="$longest" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \
 	-artifact_prefix="$dir/" "$dir/corpus" "$dir/seeds"
