@@ -145,8 +145,9 @@ $(BUILD)/tests/netns/%: $(BUILD)/obj/tests/netns/%.o $(call objs,$(wildcard test
 	@mkdir -p $(@D)
 	$(Q)$(CC) -pthread $^ -libverbs $(TOOL_LIBS) $(SAN_LIBS) -o $@
 # These build and read packets, by the transport's codec.
-$(BUILD)/tests/netns/tagged $(BUILD)/tests/netns/segments: $(BUILD)/libtransport.a
-$(BUILD)/tests/netns/tagged $(BUILD)/tests/netns/segments: TOOL_LIBS := $(PKG_LIBS)
+PACKET_TOOLS := $(addprefix $(BUILD)/tests/netns/,tagged segments supers)
+$(PACKET_TOOLS): $(BUILD)/libtransport.a
+$(PACKET_TOOLS): TOOL_LIBS := $(PKG_LIBS)
 
 # ---- fuzzing: libFuzzer with the golden captures as corpus; scripts/fuzz.sh runs them for a bounded time ----
 

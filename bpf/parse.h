@@ -79,8 +79,8 @@ struct packet {
 	__u32 src_qpn;
 	__u32 qkey;
 	__be32 imm;	    /* immediate or R_Key to invalidate */
-	__u32 byte_len;	    /* payload without pad; of a super-packet, all that is neither BTH nor ICRC */
-	__u32 segments;	    /* RoCEv2 packets in it: more than 1 in a super-packet */
+	__u32 byte_len;	    /* payload without pad; of a super-packet, as if all had the first's headers */
+	__u32 segments;	    /* RoCEv2 packets in it: more than 1 in a super-packet, and the rest is of the first */
 	__u8 syndrome;	    /* of an AETH */
 };
 
@@ -233,15 +233,17 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
 }
 
 /*
- * How many packets are in a UDP datagram with this checksum and length? Who sends with UDP segmentation offload may be heard before anything has cut the
- * super-packet into datagrams (veth in generic mode). Then its checksum is as it was left for who would cut it: the bare sum of the pseudo-header,
- * where RoCEv2 has none (0); and its identification is the length of a segment, as user/transport/gso.h has it.
+ * How many packets are in a UDP datagram with this checksum and length? What is sent with UDP
+ * segmentation offload may arrive before anything has cut the super-packet into datagrams (veth in
+ * generic mode). Then its checksum is as the sender left it for whatever would cut it: the bare sum of
+ * the pseudo-header, where RoCEv2 has none (0); and its identification is the length of a segment, as
+ * user/transport/gso.h has it. What user space could not cut is one packet here, too.
  */
 static __attribute__((noinline)) __u32 count_segments(const struct packet *p, __be16 check, __be16 udp_len)
 {
 	__u32 sum, size = p->ip_id, len = bpf_ntohs(udp_len) - sizeof(struct udphdr);
 
-	if (size < sizeof(struct bth) + ROCE_ICRC_BYTES || size >= len)
+	if (size < XROCE_SEGMENT_MIN || size > XROCE_SEGMENT_MAX || size >= len || len > XROCE_SEGMENTS_MAX * size)
 		return 1;
 	sum = (p->src.word[3] & 0xffff) + (p->src.word[3] >> 16) + (p->dst.word[3] & 0xffff) + (p->dst.word[3] >> 16) + udp_len +
 	      bpf_htons(IPPROTO_UDP);
@@ -252,7 +254,8 @@ static __attribute__((noinline)) __u32 count_segments(const struct packet *p, __
 
 /*
  * The rest of a packet that parse_ip() found no fault with: lengths from the outside in, then the BTH, then its
- * extension headers. Returns NO_FAULT or the drop reason.
+ * extension headers. Of a super-packet the first packet is checked like any other. Returns NO_FAULT or
+ * the drop reason.
  */
 static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct packet *p)
 {
@@ -260,7 +263,7 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 	struct udphdr *udp = p->udp;
 	struct bth *bth = (void *)(udp + 1);
 	void *ext = bth + 1;
-	__u32 len, ext_len, pad;
+	__u32 len, ext_len, pad, others = 0;
 
 	p->frame_len = bpf_xdp_get_buff_len(ctx);
 	if (p->ip_end > p->frame_len || p->ip_end < p->l4 + sizeof(*udp))
@@ -289,9 +292,8 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 		return XROCE_DROP_opcode;
 	if (p->segments > 1) {
 		p->rx_flags |= XROCE_RX_GSO;
-		ext_len = (p->segments - 1) * (sizeof(*bth) + ROCE_ICRC_BYTES);
-		p->byte_len = len > ext_len ? len - ext_len : 0;
-		return NO_FAULT;
+		others = len + sizeof(*bth) + ROCE_ICRC_BYTES - p->ip_id; /* what is behind the first */
+		len = p->ip_id - sizeof(*bth) - ROCE_ICRC_BYTES;
 	}
 
 	ext_len = roce_ext_bytes(p->flags);
@@ -328,6 +330,10 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 	p->byte_len = len - pad;
 	if (p->byte_len > ROCE_PMTU_MAX)
 		return XROCE_DROP_payload_long;
+	if (p->segments > 1) {
+		ext_len = (p->segments - 1) * (sizeof(*bth) + ext_len + ROCE_ICRC_BYTES);
+		p->byte_len += others > ext_len ? others - ext_len : 0;
+	}
 
 	if (p->flags & OP_IMM)
 		p->rx_flags |= XROCE_RX_IMM;

@@ -42,14 +42,15 @@ static __always_inline bool steer_is_ours(const struct packet *p, const struct x
  * May this well-formed packet go to qp (NULL: there is none)? Returns NO_FAULT or the drop reason. A CNP belongs to
  * no transport service of its own: any connected QP takes it. A connected QP takes packets only on its own path: from
  * the peer's address to the address that the QP was connected with.
+ *
+ * All packets of a super-packet have one IP header, and our sender joins only packets with the same QP
+ * number, transport, P_Key and Q_Key (user/transport/gso.c): so the first one's answer is that of all.
+ * The engine checks each again.
  */
 static __always_inline enum xroce_drop steer_check(const struct packet *p, const struct xroce_qp *qp)
 {
 	if (!qp)
 		return XROCE_DROP_qp_unknown;
-	/* Of a super-packet only the first packet was seen: all are the engine's to check. */
-	if (p->segments > 1)
-		return NO_FAULT;
 	if (p->flags & OP_CNP ? qp->transport == XROCE_UD : qp->transport != OPCODE_TRANSPORT(p->opcode))
 		return XROCE_DROP_qp_transport;
 	if (!qp->receiving)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Would the tests notice? mutate.sh [-n EVERY] [-o OFFSET] [TABLE]: applies the mutations of TABLE (tests/mutations.txt) one at a time to a
-# copy of the tree, builds it, and runs the tests of tests/unit and tests/sim until one fails. Prints `killed`, with what failed,
+# copy of the tree, builds it, and runs the tests of tests/unit and tests/sim until one fails, or of
+# tests/bpf (as root) where the file is one of bpf/. Prints `killed`, with what failed,
 # `SURVIVED` or `broken` (does not build, or its line is not there) for each; -n runs every EVERYth of the table, from OFFSET on.
 # A survivor is a line that no test needs: a test is missing, or the line is. Takes about ten seconds a mutation, so `make check` leaves
 # it out. Exit status 0 if all were killed.
@@ -27,7 +28,7 @@ export XROCE_SIM_SEEDS=${XROCE_SIM_SEEDS:-1500}
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-cp -r "$top"/{Makefile,include,user,tests} "$dir"
+cp -r "$top"/{Makefile,include,bpf,user,tests} "$dir"
 cd "$dir"
 # quick ones first; the longest is left out
 programs=
@@ -37,11 +38,16 @@ for kind in unit sim; do
 	done
 done
 programs+=" tests/sim/test_random tests/sim/test_loss"
-build() { make -j2 BUILD="$dir/b" CFLAGS=-O1 WARNINGS= unit-tests sim-tests >"$dir/log" 2>&1; }
+bpf_programs=
+for src in tests/bpf/test_*.c; do
+	bpf_programs+=" ${src%.c}"
+done
+# of what a file is tested by: bpf, or nothing for the transport
+build() { make -j2 BUILD="$dir/b" CFLAGS=-O1 WARNINGS= ${1:-unit-tests sim-tests} >"$dir/log" 2>&1; }
 # Prints the first program that fails, or nothing.
 first_failure() {
 	local p
-	for p in $programs; do
+	for p in ${1:-$programs}; do
 		timeout "$bound" "$dir/b/$p" >"$dir/log" 2>&1 </dev/null || { echo "${p##*/}"; return; }
 	done
 }
@@ -49,6 +55,11 @@ first_failure() {
 build || { cat "$dir/log"; echo "the tree does not build"; exit 2; }
 failed=$(first_failure)
 [ -z "$failed" ] || { echo "$failed fails without any mutation"; exit 2; }
+if grep -q ^bpf/ "$table"; then
+	build bpf-tests || { cat "$dir/log"; echo "tests/bpf does not build"; exit 2; }
+	failed=$(first_failure "$bpf_programs")
+	[ -z "$failed" ] || { echo "$failed fails without any mutation"; exit 2; }
+fi
 
 n=0 killed=0 survived=0 broken=0
 while IFS=$'\t' read -r file text new; do
@@ -63,11 +74,12 @@ while IFS=$'\t' read -r file text new; do
 	fi
 	cp -p "$file" "$dir/original"
 	TEXT=$text NEW=$new perl -pi -e 's/\Q$ENV{TEXT}\E/$ENV{NEW}/' "$file"
-	if ! build; then
+	case $file in bpf/*) targets=bpf-tests run=$bpf_programs ;; *) targets= run= ;; esac
+	if ! build "$targets"; then
 		echo "broken    $name (does not build)"
 		broken=$((broken + 1))
 	else
-		failed=$(first_failure)
+		failed=$(first_failure "$run")
 		if [ -n "$failed" ]; then
 			echo "killed    $name ($failed)"
 			killed=$((killed + 1))

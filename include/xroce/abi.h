@@ -48,8 +48,16 @@ enum {
 	XROCE_RX_IPV6 = 1 << 4,
 	XROCE_RX_CE = 1 << 5,	/* ECN: congestion experienced */
 	XROCE_RX_UNANNOUNCED = 1 << 7, /* nobody was told, as threads sleep on the sockets themselves: see xroce_vector */
-	XROCE_RX_GSO = 1 << 6,	/* several packets, of which qpn and opcode are the first's: to be cut at its identification's length */
+	XROCE_RX_GSO = 1 << 6,	/* several packets, to be cut at its identification's length; all but byte_len is the first's */
 };
+
+/*
+ * A UDP super-packet: an IPv4 packet whose UDP payload is that of several packets in a row. Both sides hold
+ * it to these limits, so that both count the same packets.
+ */
+#define XROCE_SEGMENT_MIN  16u	 /* bytes of UDP payload of a packet: a BTH and an ICRC */
+#define XROCE_SEGMENT_MAX  4160u /* the largest path MTU and the longest headers */
+#define XROCE_SEGMENTS_MAX 128u	 /* no kernel makes one of more (UDP_MAX_SEGMENTS; 64 in older ones) */
 
 /*
  * xroce_qp (HASH, key: QPN): where a packet goes. User space replaces a value as a whole when the QP's attributes change, so XDP
@@ -70,8 +78,8 @@ struct xroce_qp {
 	__u32 xsk_base;		/* key of the owner's first socket in xroce_xsk; add the receive queue */
 	__u32 pid;		/* owner, for the reader of a dump */
 	__u64 rx_packets;
-	__u64 rx_bytes;		/* of payload; of super-packets, all that is neither BTH nor ICRC */
-	__u64 rx_dropped;	/* packets for this QP that a check refused */
+	__u64 rx_bytes;		/* of payload; of super-packets, as if all had the first one's headers */
+	__u64 rx_dropped;	/* frames for this QP that a check refused; a super-packet is one */
 	__u64 wakeups;
 };
 _Static_assert(sizeof(struct xroce_qp) == 96, "xroce_qp");

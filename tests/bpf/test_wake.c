@@ -233,22 +233,26 @@ static void wake_cq__ud(void **state)
 
 #define SEGMENT 84u /* UDP payload of each: a BTH, 68 bytes, an ICRC */
 
-/* SEND_MIDDLEs, which complete nothing, and in their midst, or last, the row's packet, as number `at`. */
+/*
+ * SEND_MIDDLEs, which complete nothing, and first, in their midst, or last, the row's packet, as number `at`.
+ * Of the first XDP checks the lengths.
+ */
 static void build_super(const struct row *row, uint32_t segments, uint32_t at, uint32_t qpn)
 {
 	struct frame_spec s = packet(0x01, BENCH_RC_QPN, 0, false, 0);
+	const uint32_t size = at || row->payload ? SEGMENT : 16 + row->ext_len;
 	uint8_t *bth;
 
-	s.payload_len = segments * SEGMENT - 16;
+	s.payload_len = segments * size - 16;
 	frame_build(&f, &s);
 	for (uint32_t i = 1; i < segments; i++)
-		memcpy(f.bytes + f.bth + i * SEGMENT, f.bytes + f.bth, 12);
-	bth = f.bytes + f.bth + at * SEGMENT;
+		memcpy(f.bytes + f.bth + i * size, f.bytes + f.bth, 12);
+	bth = f.bytes + f.bth + at * size;
 	bth[0] = row->opcode;
 	bth[1] = row->solicited ? BTH_SE : 0;
 	frame_put32(bth + 4, qpn);
 	bth[12] = row->syndrome;
-	frame_put16(f.bytes + f.l3 + 4, SEGMENT);
+	frame_put16(f.bytes + f.l3 + 4, size);
 	bench_sum_super(&f);
 }
 

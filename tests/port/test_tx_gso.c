@@ -57,6 +57,8 @@ static void make(u32 i, const struct path *path, u32 payload_len)
 	struct packet p = random_packet(&seed, OPCODE(XROCE_RC, OP5_SEND_MIDDLE));
 	u8 *payload;
 
+	p.dest_qpn = 0x123456;
+	p.pkey = 0xffff;
 	p.payload_len = payload_len;
 	p.psn = i;
 	p.ip_id = 0;
@@ -232,8 +234,10 @@ static int send_refused(void)
 	if (tx_gso_send(&gso, frame, 5, &stats) != 0 || stats.tx_lost)
 		return 3;
 	/* those of another service go one by one, and each once at most */
-	for (u32 i = 0; i < 8; i++)
+	for (u32 i = 0; i < 8; i++) {
 		buf[i][GSO_HEADER_BYTES] = i < 5 ? OPCODE(XROCE_UD, OP5_SEND_ONLY) : OPCODE(XROCE_UC, OP5_SEND_ONLY);
+		memset(buf[i] + GSO_HEADER_BYTES + sizeof(struct bth), 0, sizeof(__be32)); /* one Q_Key */
+	}
 	if (tx_gso_send(&gso, frame, 8, &stats) != 5 || stats.tx_lost != 5)
 		return 4;
 	if (tx_gso_send(&gso, frame + 5, 3, &stats) != 3 || stats.tx_lost != 8)

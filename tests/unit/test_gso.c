@@ -47,6 +47,10 @@ static void make(u32 i, const struct path *path, u8 opcode, u32 payload_len, u16
 	struct packet p = random_packet(&seed, opcode);
 	u8 *payload;
 
+	/* to one QP, if the path is one */
+	p.dest_qpn = 0x123456;
+	p.pkey = 0xffff;
+	p.qkey = 0x11112222;
 	p.payload_len = payload_len;
 	p.ip_id = id;
 	payload = packet_put_headers(buf[i], path, &p);
@@ -166,6 +170,28 @@ static void gso_count__each_bit(void **state)
 		buf[1][at] ^= 1 << bit % 8;
 		assert_int_equal(gso_count(frame, 3), own ? 3 : 1);
 		buf[1][at] ^= 1 << bit % 8;
+	}
+}
+
+/* Nor does one join that the receiver's XDP would have to judge by its own headers: see for_same_qp(). */
+static void gso_count__for_one_qp(void **state)
+{
+	static const u8 alike[20] = { 0xe0, 0, 0xff, 0xff, 0, 0xff, 0xff, 0xff }, of_ud = 0xff;
+	const u8 opcodes[] = { OPCODE(XROCE_RC, OP5_SEND_MIDDLE), OPCODE(XROCE_UD, OP5_SEND_ONLY) };
+
+	for (u32 ud = 0; ud < ARRAY_SIZE(opcodes); ud++) {
+		struct path path = random_path(&seed, false, false);
+
+		for (u32 i = 0; i < 3; i++)
+			make(i, &path, opcodes[ud], 64, 0);
+		/* the BTH, and of UD the DETH, which begins with the Q_Key */
+		for (u32 bit = 0; bit < sizeof(alike) * 8; bit++) {
+			const u32 at = bit / 8, mask = at >= 12 && at < 16 && ud ? of_ud : alike[at];
+
+			buf[1][GSO_HEADER_BYTES + at] ^= 1 << bit % 8;
+			assert_int_equal(gso_count(frame, 3), mask >> bit % 8 & 1 ? 1 : 3);
+			buf[1][GSO_HEADER_BYTES + at] ^= 1 << bit % 8;
+		}
 	}
 }
 
@@ -302,6 +328,7 @@ int main(void)
 		cmocka_unit_test_setup(gso_count__bounds, setup),
 		cmocka_unit_test_setup(gso_order__requests_pass_acks, setup),
 		cmocka_unit_test_setup(gso_count__each_bit, setup),
+		cmocka_unit_test_setup(gso_count__for_one_qp, setup),
 		cmocka_unit_test_setup(gso_count__not_that_kind, setup),
 		cmocka_unit_test_setup(gso_count__any_length, setup),
 		cmocka_unit_test_setup(gso_join__as_it_is_cut, setup),

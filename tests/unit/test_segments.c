@@ -13,8 +13,8 @@
 
 static u64 seed;
 static u8 super[L3 + SUPER_MAX];
-static u8 expected[SEGMENTS_MAX][PACKET_FRAME_MAX];
-static u32 expected_len[SEGMENTS_MAX], expected_count, super_len;
+static u8 expected[XROCE_SEGMENTS_MAX][PACKET_FRAME_MAX];
+static u32 expected_len[XROCE_SEGMENTS_MAX], expected_count, super_len;
 static struct segments s;
 static u8 *allocated[SEGMENTS_PARTS_MAX];
 
@@ -240,7 +240,7 @@ static void segments__refused(void **state)
 	lay_out(3840, 3840, 256);
 	assert_false(segments_begin(&s, L3));
 	put_away();
-	make_super(OPCODE(XROCE_RC, OP5_SEND_ONLY), 0, 0, SEGMENTS_MAX);
+	make_super(OPCODE(XROCE_RC, OP5_SEND_ONLY), 0, 0, XROCE_SEGMENTS_MAX);
 	lay_out(3840, 3840, 256);
 	cut_all();
 	put_away();

@@ -44,7 +44,7 @@ static void hand_over(const struct input *in, const struct rx_frame *frame, cons
 }
 
 /* What a socket has received. */
-static void input(void *arg, struct engine_frame *frames, u32 n, bool may_keep)
+static void input(void *arg, struct engine_frame *frames, u32 n)
 {
 	const struct input *in = arg;
 	u64 away = 0;
@@ -53,23 +53,42 @@ static void input(void *arg, struct engine_frame *frames, u32 n, bool may_keep)
 	for (; unlikely(away); away &= away - 1) {
 		struct engine_frame *f = &frames[__builtin_ctzll(away)];
 
-		if (may_keep) {
-			hand_over(in, &f->frame, f->hint, false);
-			f->frame.data = NULL;
-		} else {
-			in->s->made->drops->not_handed++;
-		}
+		hand_over(in, &f->frame, f->hint, false);
+		f->frame.data = NULL;
 	}
+}
+
+/* Packets that the engine is not shown, as if it had refused them. */
+static void input_refused(void *arg, enum xroce_drop reason, u32 n)
+{
+	const struct input *in = arg;
+
+	in->s->made->stats->rx_packets += n;
+	((__u64 *)in->s->made->drops)[reason] += n;
+}
+
+/* A packet that was cut from a super-packet. The next one needs its place: it is lent to nobody. */
+static bool input_segment(void *arg, const struct engine_frame *frame)
+{
+	const struct input *in = arg;
+	const __u64 *wrong = &in->s->made->drops->icrc, before = *wrong;
+	u64 away = 0;
+
+	engine_input_batch(in->s->engine, frame, 1, in->now_ns, &away);
+	if (unlikely(away))
+		input_refused(arg, XROCE_DROP_not_handed, 1);
+	return *wrong == before;
 }
 
 static u32 receive(struct shard *s, u64 now_ns)
 {
 	struct xsk_set *set = &s->made->xsks;
 	struct input in = { s, now_ns };
+	const struct xsk_sink sink = { .frames = input, .segment = input_segment, .refused = input_refused, .arg = &in };
 	u32 n = 0;
 
 	for (u32 i = 0; i < set->count; i++)
-		n += xsk_receive(set, &set->xsk[i], input, &in, &s->made->drops->multibuffer);
+		n += xsk_receive(set, &set->xsk[i], &sink);
 	return n;
 }
 

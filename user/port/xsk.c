@@ -196,23 +196,26 @@ struct batch {
 	struct xroce_rx_cqe hint[XSK_RX_BATCH];
 	u64 used[XSK_RX_BATCH + SEGMENTS_PARTS_MAX]; /* but those of the frames; a packet may have begun before */
 	u32 n, num_used;
-	xsk_rx_fn *fn;
-	void *arg;
+	const struct xsk_sink *sink;
 };
 
 static void hand_over(struct xsk_set *s, struct batch *b)
 {
 	if (b->n)
-		b->fn(b->arg, b->frame, b->n, true);
+		b->sink->frames(b->sink->arg, b->frame, b->n);
 	for (u32 i = 0; i < b->n; i++)
 		if (likely(b->frame[i].frame.data != NULL))
 			umem_rx_release_frame(s->umem, &b->frame[i].frame);
 	b->n = 0;
 }
 
-/* One by one: the header of each lies over the end of the one before. */
+/*
+ * One by one: the header of each lies over the end of the one before. If the first one's ICRC is wrong, no
+ * RoCEv2 sender has made this, and the others are not worth a look each: they are refused for the same reason.
+ */
 static bool cut(struct xsk_set *s, struct xsk *x, struct batch *b, const struct xroce_rx_cqe *hint)
 {
+	const struct xsk_sink *sink = b->sink;
 	struct engine_frame frame = { .hint = hint };
 	struct segments *super = &s->segments;
 
@@ -224,8 +227,14 @@ static bool cut(struct xsk_set *s, struct xsk *x, struct batch *b, const struct 
 	if (!segments_begin(super, hint->l3_offset))
 		return false;
 	hand_over(s, b);
+	if (!segments_next(super, &frame.frame))
+		return true;
+	if (unlikely(!sink->segment(sink->arg, &frame))) {
+		sink->refused(sink->arg, XROCE_DROP_icrc, segments_left(super));
+		return true;
+	}
 	while (segments_next(super, &frame.frame))
-		b->fn(b->arg, &frame, 1, false);
+		sink->segment(sink->arg, &frame);
 	return true;
 }
 
@@ -260,12 +269,12 @@ static enum taken take_packet(struct xsk_set *s, struct xsk *x, struct batch *b)
 }
 
 /* All buffers of a packet are here. */
-static void deliver(struct xsk_set *s, struct xsk *x, struct batch *b, __u64 *oversize)
+static void deliver(struct xsk_set *s, struct xsk *x, struct batch *b)
 {
 	enum taken taken = x->broken ? DONE_WITH : take_packet(s, x, b);
 
 	if (taken == TOO_MANY)
-		++*oversize;
+		b->sink->refused(b->sink->arg, XROCE_DROP_multibuffer, 1);
 	for (u32 i = 0; taken != IN_BATCH && i < x->parts && i < ARRAY_SIZE(x->part); i++)
 		if (x->part[i].len != UINT32_MAX)
 			b->used[b->num_used++] = x->part[i].addr;
@@ -280,14 +289,13 @@ void xsk_refill(struct xsk_set *s)
 			fill(s, &s->xsk[i]);
 }
 
-u32 xsk_receive(struct xsk_set *s, struct xsk *x, xsk_rx_fn *fn, void *arg, __u64 *oversize)
+u32 xsk_receive(struct xsk_set *s, struct xsk *x, const struct xsk_sink *sink)
 {
 	u32 idx = 0, n = xsk_ring_cons__peek(&x->rx, XSK_RX_BATCH, &idx);
 	struct batch b;
 
 	b.n = b.num_used = 0;
-	b.fn = fn;
-	b.arg = arg;
+	b.sink = sink;
 	for (u32 i = 0; i < n; i++) {
 		struct xdp_desc desc = *xsk_ring_cons__rx_desc(&x->rx, idx + i);
 		bool ours;
@@ -306,7 +314,7 @@ u32 xsk_receive(struct xsk_set *s, struct xsk *x, xsk_rx_fn *fn, void *arg, __u6
 		}
 		x->parts += x->parts <= ARRAY_SIZE(x->part);
 		if (!(desc.options & XDP_PKT_CONTD))
-			deliver(s, x, &b, oversize);
+			deliver(s, x, &b);
 	}
 	hand_over(s, &b);
 	for (u32 i = 0; i < b.num_used; i++)

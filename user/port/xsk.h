@@ -73,16 +73,25 @@ static inline bool xsk_has_input(const struct xsk_set *s)
 #define XSK_RX_BATCH 64u
 
 /*
- * Received frames, at most XSK_RX_BATCH, are handed to fn, which must be done with them on return; the hints are copies. With may_keep it may keep one: it sets its data
- * to NULL, and gives it back with umem_rx_release_frame().
+ * Where received frames go; it must be done with them on return, and the hints are copies.
+ *
+ * frames: n of them, at most XSK_RX_BATCH. It may keep one: it sets its data to NULL, and gives it back with
+ * umem_rx_release_frame().
+ * segment: one packet that was cut from a super-packet. False: its ICRC is wrong.
+ * refused: so many packets that were not shown, for that reason.
  */
-typedef void xsk_rx_fn(void *arg, struct engine_frame *frames, u32 n, bool may_keep);
+struct xsk_sink {
+	void (*frames)(void *arg, struct engine_frame *frames, u32 n);
+	bool (*segment)(void *arg, const struct engine_frame *frame);
+	void (*refused)(void *arg, enum xroce_drop reason, u32 n);
+	void *arg;
+};
 
 /*
- * Take up to XSK_RX_BATCH descriptors from x and hand over the frames that are complete, if any are; give the kernel their places back, many at a
- * time. Returns the number of descriptors; *oversize counts packets of more than two buffers that are no super-packets, which are thrown away.
+ * Take up to XSK_RX_BATCH descriptors from x and hand over the frames that are complete, if any are; give
+ * the kernel their places back, many at a time. Returns the number of descriptors.
  */
-u32 xsk_receive(struct xsk_set *s, struct xsk *x, xsk_rx_fn *fn, void *arg, __u64 *oversize);
+u32 xsk_receive(struct xsk_set *s, struct xsk *x, const struct xsk_sink *sink);
 /* Frames that were kept have been given back: the kernel gets its places, without which nothing would come to be received. */
 void xsk_refill(struct xsk_set *s);
 

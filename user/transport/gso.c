@@ -36,7 +36,29 @@ static bool may_lead(const struct gso_frame *f)
 	       b[IP_PROTOCOL_AT] == PROTOCOL_UDP && lengths_fit(f);
 }
 
-/* Behind a frame that may lead, and no longer than it: all of the headers is equal but lengths, identification and the IPv4 checksum over them. */
+/*
+ * The receiver's XDP program checks the first packet of a super-packet for all: they have one transport (a
+ * CNP has its own), P_Key, QP number and, of UD, Q_Key.
+ */
+static bool for_same_qp(const struct gso_frame *a, const struct gso_frame *b)
+{
+	static const u8 alike[8] = { 0xe0, 0, 0xff, 0xff, 0, 0xff, 0xff, 0xff }; /* of the BTH: see wire.h */
+	const u8 *x = a->bytes + GSO_HEADER_BYTES, *y = b->bytes + GSO_HEADER_BYTES;
+	u64 of_a, of_b, mask;
+
+	memcpy(&of_a, x, sizeof(of_a));
+	memcpy(&of_b, y, sizeof(of_b));
+	memcpy(&mask, alike, sizeof(mask));
+	if ((of_a ^ of_b) & mask)
+		return false;
+	/* a Q_Key is what comes first behind the BTH */
+	return OPCODE_TRANSPORT(gso_opcode(a)) != XROCE_UD || memcmp(x + sizeof(struct bth), y + sizeof(struct bth), sizeof(__be32)) == 0;
+}
+
+/*
+ * Behind a frame that may lead, and no longer than it: all of the headers is equal but lengths,
+ * identification and the IPv4 checksum over them; and it is for the same QP.
+ */
 static bool may_follow(const struct gso_frame *lead, const struct gso_frame *f)
 {
 	const u8 *a = lead->bytes, *b = f->bytes;
@@ -44,7 +66,8 @@ static bool may_follow(const struct gso_frame *lead, const struct gso_frame *f)
 	return f->len >= GSO_HEADER_BYTES + sizeof(struct bth) + ROCE_ICRC_BYTES && f->len <= lead->len && memcmp(a, b, IP_LEN_AT) == 0 &&
 	       memcmp(a + IP_FRAGMENT_AT, b + IP_FRAGMENT_AT, IP_CHECKSUM_AT - IP_FRAGMENT_AT) == 0 &&
 	       memcmp(a + IP_ADDRESSES_AT, b + IP_ADDRESSES_AT, UDP_LEN_AT - IP_ADDRESSES_AT) == 0 &&
-	       memcmp(a + GSO_UDP_CHECKSUM_AT, b + GSO_UDP_CHECKSUM_AT, GSO_HEADER_BYTES - GSO_UDP_CHECKSUM_AT) == 0 && lengths_fit(f);
+	       memcmp(a + GSO_UDP_CHECKSUM_AT, b + GSO_UDP_CHECKSUM_AT, GSO_HEADER_BYTES - GSO_UDP_CHECKSUM_AT) == 0 && lengths_fit(f) &&
+	       for_same_qp(lead, f);
 }
 
 void gso_order(struct gso_frame *frame, u32 n)

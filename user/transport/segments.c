@@ -18,11 +18,12 @@
 #define UDP_LENGTH 4	/* in the UDP header */
 /* The ICRC covers it from behind the identification to itself. */
 #define ID_TAIL(size) (IPV4_BYTES - IP_ID - 2 + UDP_BYTES + (size) - ROCE_ICRC_BYTES)
-#define SEGMENT_MIN   (sizeof(struct bth) + ROCE_ICRC_BYTES)
-#define SEGMENT_MAX   (ROCE_PMTU_MAX + 64u)
+#define SEGMENT_MIN   XROCE_SEGMENT_MIN
+#define SEGMENT_MAX   XROCE_SEGMENT_MAX
 /* All headers lie in the linear part of a frame. */
 #define LINEAR_MIN    160u
 
+_Static_assert(SEGMENT_MIN == sizeof(struct bth) + ROCE_ICRC_BYTES, "the smallest packet");
 _Static_assert(SEGMENT_HEADER_MAX + SEGMENT_MAX <= PACKET_FRAME_MAX, "struct segments' copy");
 _Static_assert(ID_TAIL(SEGMENT_MAX) <= ICRC_ID_TAIL_MAX, "icrc_id_init()");
 
@@ -47,7 +48,7 @@ bool segments_begin(struct segments *s, u32 l3)
 	if (ip[0] != IPV4_PLAIN || ip_len > total - l3 || ip_len < IPV4_BYTES + UDP_BYTES || s->size < SEGMENT_MIN || s->size > SEGMENT_MAX)
 		return false;
 	s->left = ip_len - IPV4_BYTES - UDP_BYTES;
-	if (s->left > SEGMENTS_MAX * s->size)
+	if (s->left > XROCE_SEGMENTS_MAX * s->size)
 		return false;
 	s->count = s->at = 0;
 	s->offset = s->header_len;
@@ -59,16 +60,19 @@ bool segments_begin(struct segments *s, u32 l3)
 	return true;
 }
 
-/* The identification was size + count when the ICRC was made, and is 0 now. */
+/*
+ * The identification was size + count when the ICRC was made, and is 0 now. A table takes 32 passes over as
+ * many bytes: none is made for the last packet, which may have any length, nor for the first, which
+ * anybody may have sent.
+ */
 static void change_icrc(struct segments *s, u8 *icrc, u32 len)
 {
 	const u16 was = (u16)(s->size + s->count);
 	struct icrc_id *id = &s->id[len / 4 % ARRAY_SIZE(s->id)];
 
-	/* the last one, which may have any length, is not worth a table */
-	if (len == s->size && id->tail != ID_TAIL(len))
+	if (s->count && len == s->size && id->tail != ID_TAIL(len))
 		icrc_id_init(id, ID_TAIL(len));
-	icrc_flip(icrc, len == s->size ? icrc_id_change(id, was) : icrc_id_change_once(ID_TAIL(len), was));
+	icrc_flip(icrc, id->tail == ID_TAIL(len) ? icrc_id_change(id, was) : icrc_id_change_once(ID_TAIL(len), was));
 }
 
 static u32 here(const struct segments *s)

@@ -12,9 +12,6 @@
 /* 64 KiB with headers, in AF_XDP's chunks of 4096 bytes less its headroom of 256; one more where the first is not full. */
 #define SEGMENTS_PARTS_MAX 19
 
-/* No kernel makes one of more (its UDP_MAX_SEGMENTS, which is 64 in older ones). */
-#define SEGMENTS_MAX 128u
-
 /* A buffer of the packet. room: bytes in front of data that belong to nobody else. */
 struct segment_part {
 	u8 *data;
@@ -45,6 +42,11 @@ struct segments {
  * such packet.
  */
 bool segments_begin(struct segments *s, u32 l3);
+/* Packets that have not been cut yet. */
+static inline u32 segments_left(const struct segments *s)
+{
+	return (s->left + s->size - 1) / s->size;
+}
 /*
  * The next packet as a frame like those that were not sent in this way, down to the identification of 0. It is put together where it lies: the
  * frame before it, whose end its header overwrites, must be done with. The last one may be too short for any packet. False at the end.
