@@ -288,13 +288,39 @@ static int ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn, u
 	return class == AETH_NAK ? nak(e, qp, psn, syndrome, now_ns) : rnr_nak(e, qp, psn, syndrome, now_ns);
 }
 
+/*
+ * A NAK of the next PSN to be sent: it acknowledges everything before it, as any NAK does, and there is
+ * nothing at its own PSN that could be refused or sent again. A responder that was made to believe in a
+ * gap by a forged packet sends it in place of an ACK.
+ */
+static int nak_of_unsent(struct engine *e, struct qp *qp, u32 psn, u64 now_ns)
+{
+	e->stats->rx_acks++;
+	if (acknowledge(e, qp, psn, now_ns))
+		recovery_answer(e, qp, false);
+	else
+		implied_nak(e, qp, now_ns);
+	return -1;
+}
+
+/* Of a response that is not expected: its PSN alone is not, the one before it is. */
+static bool refuses_unsent(const struct qp *qp, u32 psn, u8 syndrome)
+{
+	u8 class = syndrome & AETH_CLASS_MASK;
+
+	return (class == AETH_NAK || class == AETH_RNR_NAK) && check_response(qp, psn_add(psn, ROCE_PSN_MASK)) < 0;
+}
+
 int completer_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn, u64 now_ns)
 {
 	int verdict = check_response(qp, psn);
 
-	if (unlikely(verdict >= 0))
+	if (likely(verdict < 0))
+		verdict = ack(e, qp, psn, syndrome, msn, now_ns);
+	else if (refuses_unsent(qp, psn, syndrome))
+		verdict = nak_of_unsent(e, qp, psn, now_ns);
+	else
 		return verdict;
-	verdict = ack(e, qp, psn, syndrome, msn, now_ns);
 	if (reorder_holds(e, &qp->req.early))
 		responses_early(e, qp, now_ns);
 	return verdict;
