@@ -46,7 +46,7 @@ static inline void progress(struct engine *e, struct qp *qp, u32 before, u64 now
 
 	req->retries_left = req->retry_cnt;
 	req->rnr_retries_left = req->rnr_retry;
-	req->gap = false;
+	req->loss = 0;
 	while (req->rd_atomic_out && psn_diff(req->unacked_psn, req->rd_atomic_last[req->rd_atomic_head]) > 0) {
 		req->rd_atomic_head = (req->rd_atomic_head + 1) % QP_MAX_RD_ATOMIC;
 		req->rd_atomic_out--;
@@ -102,11 +102,12 @@ static inline bool acknowledge(struct engine *e, struct qp *qp, u32 end, u64 now
 
 static void implied_nak(struct engine *e, struct qp *qp, u64 now_ns)
 {
-	if (qp->req.gap)
+	const struct requester *req = &qp->req;
+
+	if (req->loss & LOSS_NAKED)
 		return;
-	qp->req.gap = true;
 	e->stats->implied_naks++;
-	recovery_start(e, qp, qp->req.unacked_psn, VERR_SEQUENCE_RETRY, now_ns);
+	recovery_start(e, qp, req->unacked_psn, VERR_SEQUENCE_RETRY, now_ns);
 }
 
 static int bad_response(struct engine *e, struct qp *qp, u64 now_ns)
@@ -197,6 +198,7 @@ static int rnr_nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u64 no
 		req->rnr_retries_left--;
 	}
 	req->retries_left = req->retry_cnt; /* the peer lives */
+	req->loss = 0;
 	recovery_reset(req);
 	requester_seek(e, qp, psn);
 	req->rnr_wait = true;
@@ -220,6 +222,8 @@ static int nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u64 now_ns
 
 	if (code == NAK_PSN_SEQUENCE) {
 		e->stats->rx_sequence_naks++;
+		if (qp->req.loss & LOSS_NAKED) /* its repair is on its way */
+			return XROCE_DROP_psn_duplicate;
 		recovery_start(e, qp, psn, VERR_SEQUENCE_RETRY, now_ns);
 		return -1;
 	}
@@ -251,7 +255,7 @@ static int response(struct engine *e, struct qp *qp, const struct packet *p, u64
 		credit_update(e, qp, p->syndrome, p->msn);
 	}
 	verdict = p->flags & OP_READ ? read_response(e, qp, p, now_ns) : atomic_response(e, qp, p, now_ns);
-	recovery_response(e, qp);
+	recovery_response(e, qp, (p->flags & OP_ONLY) == OP_ONLY);
 	return verdict;
 }
 
@@ -346,7 +350,8 @@ static void ack_timeout(struct engine *e, struct qp *qp, bool adaptive, u64 now_
 {
 	struct requester *req = &qp->req;
 
-	req->gap = false;
+	/* the repair may be lost as well: a NAK may ask for it again */
+	req->loss &= (u8)~LOSS_NAKED;
 	if (adaptive) {
 		e->stats->rto_probes++;
 		req->rtt.backoff++;

@@ -265,8 +265,15 @@ static inline void recovery_answer(struct engine *e, struct qp *qp, bool nak)
 	if (unlikely(r->waiting || r->probing))
 		recovery_answered(e, qp, nak);
 }
-/* The same by a READ or atomic response. */
-void recovery_response(struct engine *e, struct qp *qp);
+/* The same by a READ or atomic response; is_only: its opcode is that of a response of one packet. */
+void recovery_responded(struct engine *e, struct qp *qp, bool is_only);
+static inline void recovery_response(struct engine *e, struct qp *qp, bool is_only)
+{
+	const struct recovery *r = &qp->req.recovery;
+
+	if (unlikely(r->waiting || r->probing))
+		recovery_responded(e, qp, is_only);
+}
 u32 recovery_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
 void recovery_reset(struct requester *req);
 

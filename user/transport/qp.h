@@ -247,6 +247,13 @@ struct responder {
 	struct resp_resource resource[QP_MAX_RD_ATOMIC];
 };
 
+/* The state of the loss that is being repaired, in requester.loss. */
+enum {
+	LOSS_NAKED = 1 << 0,   /* a NAK started a repair since the last time-out: another is ignored */
+	LOSS_COUNTED = 1 << 1, /* it has used a retry: from now on only the user's time-outs do */
+	LOSS_PROBED = 1 << 2,  /* going back sends one packet, and no more until its answer */
+};
+
 /* Sending again what was lost and nothing else: see recovery.c. */
 struct recovery {
 	bool hole;		 /* [hole_psn, hole_end) is to be sent again, now */
@@ -294,7 +301,7 @@ struct requester {
 	bool credits_used;	 /* the peer advertises end-to-end credits, and credit_limit counts */
 	bool rnr_wait;		 /* until rnr_until_ns */
 	bool drained_notify;	 /* SQ_DRAINED is to be reported when all that was started is done */
-	bool gap;		 /* asked for a missing response: not again before progress or a time-out */
+	u8 loss;		 /* LOSS_* of the packet at unacked_psn; 0 on progress */
 	u8 timeout, retry_cnt, rnr_retry;
 	u8 retries_left, rnr_retries_left;
 	u8 max_rd_atomic;

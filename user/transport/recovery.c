@@ -2,14 +2,20 @@
 /*
  * What is sent again after a loss.
  *
- * A READ's missing responses are always asked for alone: any responder executes a part of a READ again. Of SENDs and WRITEs the one packet
- * that is missing goes out again, and the queue waits for the answer, which tells the two kinds of responder apart:
+ * A READ's missing responses are always asked for alone: any responder executes a part of a READ
+ * again. Of SENDs and WRITEs the one packet that is missing goes out again, and the queue waits for
+ * the answer, which tells the two kinds of responder apart:
  *
- *   it kept what had come early      the answer reaches beyond the packet: repaired, or a NAK names the next hole
- *   it dropped what came early (rxe) the answer covers that packet alone: go back and send all behind it again
+ *   it kept what came early          the answer reaches beyond the packet: repaired, or a NAK names
+ *                                    the next hole
+ *   it dropped what came early (rxe) the answer covers that packet alone: go back and send all
+ *                                    behind it again
  *
- * A peer that showed itself to be of the second kind is gone back for at once, but for a try now and then. Nothing of this shows on the
- * wire other than as a requester that repeats less.
+ * A peer that showed itself to be of the second kind is gone back for at once, but for a try now and
+ * then. Nothing of this shows on the wire other than as a requester that repeats less.
+ *
+ * After a time-out one packet goes out, in either case: a peer may be slow rather than deaf, and
+ * executes each repetition. Its answer says what to send next. So it is with a NAK that repeats one.
  */
 #include "internal.h"
 
@@ -50,13 +56,20 @@ void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err ve
 	struct requester *req = &qp->req;
 	struct recovery *r = &req->recovery;
 	const struct send_wqe *wqe = requester_wqe(qp, psn);
+	const bool is_timeout = verr == VERR_TIMEOUT, is_first = !(req->loss & LOSS_COUNTED);
+	/* one packet: what was sent for this loss before may be lost as well, or just late */
+	const bool is_probe = is_timeout || !is_first;
 
-	if (!req->retries_left) {
-		qp_send_error(e, qp, CQE_RETRY_EXC_ERR, verr, now_ns);
-		return;
+	/* every time-out of the user's uses a retry, and of the NAKs the first of a loss */
+	if (is_timeout || is_first) {
+		if (!req->retries_left) {
+			qp_send_error(e, qp, CQE_RETRY_EXC_ERR, verr, now_ns);
+			return;
+		}
+		req->retries_left--;
+		req->ack_deadline_ns = NSEC_NEVER; /* starts when a packet is out again */
 	}
-	req->retries_left--;
-	req->ack_deadline_ns = NSEC_NEVER; /* starts when a packet is out again */
+	req->loss = is_timeout ? LOSS_COUNTED : LOSS_COUNTED | LOSS_NAKED;
 	r->probing = false;
 	if (!r->waiting || psn_diff(psn, r->end_psn) >= 0) {
 		congestion_loss(e, qp);
@@ -67,11 +80,14 @@ void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err ve
 	if (is_selective(e, qp, wqe)) {
 		r->hole = true;
 		r->hole_psn = psn;
-		r->hole_end = hole_end(qp, wqe, psn);
 		r->waiting = wqe->opcode != WR_READ;
+		r->probing = is_probe && !r->waiting;
+		r->hole_end = r->probing ? psn_add(psn, 1) : hole_end(qp, wqe, psn);
 	} else {
 		recovery_reset(req);
 		requester_seek(e, qp, psn);
+		if (is_probe)
+			req->loss |= LOSS_PROBED;
 	}
 	engine_ready(e, qp, READY_REQUESTS);
 }
@@ -92,12 +108,13 @@ void recovery_probe(struct engine *e, struct qp *qp)
 	engine_ready(e, qp, READY_REQUESTS);
 	if (req->next_psn != req->sent_psn) { /* went back, and what was sent then is lost as well */
 		requester_seek(e, qp, req->unacked_psn);
+		req->loss |= LOSS_PROBED;
 		return;
 	}
 	r->hole = true;
 	r->probing = !r->waiting; /* else it was the repair that was lost */
 	r->hole_psn = req->unacked_psn;
-	r->hole_end = hole_end(qp, wqe, r->hole_psn);
+	r->hole_end = psn_add(r->hole_psn, 1);
 	if (r->probing)
 		r->end_psn = req->sent_psn;
 }
@@ -154,14 +171,37 @@ void recovery_answered(struct engine *e, struct qp *qp, bool nak)
 	}
 }
 
+/*
+ * A probe asked for one packet of a READ, and an answer of one packet has come. A response of several
+ * packets has other opcodes, so that one was lost, with what followed: it is asked for now.
+ */
+static void read_rest(struct engine *e, struct qp *qp)
+{
+	struct requester *req = &qp->req;
+	struct recovery *r = &req->recovery;
+	const struct send_wqe *wqe = requester_wqe(qp, req->unacked_psn);
+
+	if (!wqe || wqe->opcode != WR_READ || req->unacked_psn == wqe->first_psn ||
+	    req->next_psn != req->sent_psn)
+		return;
+	r->hole = true;
+	r->hole_psn = req->unacked_psn;
+	r->hole_end = hole_end(qp, wqe, r->hole_psn);
+	engine_ready(e, qp, READY_REQUESTS);
+}
+
 /* An atomic that was sent again is answered for itself, and a READ's response acknowledges the SEND or WRITE before it. */
-void recovery_response(struct engine *e, struct qp *qp)
+void recovery_responded(struct engine *e, struct qp *qp, bool is_only)
 {
 	struct requester *req = &qp->req;
 	struct recovery *r = &req->recovery;
 
-	if (psn_diff(req->unacked_psn, r->hole_end) >= 0)
+	if (r->probing && psn_diff(req->unacked_psn, r->hole_end) >= 0) {
 		r->probing = false;
+		if (is_only && req->unacked_psn == r->hole_end &&
+		    psn_diff(req->unacked_psn, r->end_psn) < 0)
+			read_rest(e, qp);
+	}
 	/* each has its own answer: no evidence of what became of the others */
 	if (wait_ended(e, qp) && req->unacked_psn == r->hole_end && psn_diff(req->unacked_psn, r->end_psn) < 0)
 		requester_seek(e, qp, req->unacked_psn);

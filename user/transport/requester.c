@@ -374,6 +374,8 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	window = congestion_window(e, req);
 	if (wqe->opcode == WR_READ)
 		n = read_request_packets(e, wqe, req->tx_packet);
+	if (unlikely(req->loss & LOSS_PROBED))
+		window = n = 1;
 	if (reliable && in_flight(req) && in_flight(req) + n > window)
 		return 0;
 	if (wr_is_answered(wqe->opcode)) {
