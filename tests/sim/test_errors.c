@@ -210,7 +210,7 @@ static void loc_prot_err__after_what_came_before(void **state)
 		}
 }
 
-/* A READ into a region without local write never leaves. */
+/* A READ into a region without local write is answered, and what came is thrown away. */
 static void read__needs_local_write(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -222,7 +222,6 @@ static void read__needs_local_write(void **state)
 	post_send(s.a, &send);
 	world_run(s.w);
 	expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_LOC_PROT_ERR, .qpn = s.a->qp->qpn);
-	check_eq(s.w, s.w->num_sent, 0);
 	check(s.w, bytes_are(read_only->bytes, BIG, 0));
 	/* Sending from it is fine, but the QP is in error now. */
 	scene_end(&s);

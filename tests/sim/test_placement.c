@@ -170,7 +170,7 @@ static void atomic_write__refused(void **state)
 	static const struct { u32 access, offset, dma_len, payload; u8 nak; } cases[] = {
 		{ MR_LOCAL_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC, 0, 8, 8, NAK_REMOTE_ACCESS },
 		{ PAIR_ACCESS_ALL, 64, 8, 8, NAK_REMOTE_ACCESS },
-		{ PAIR_ACCESS_ALL, 60, 8, 8, NAK_REMOTE_ACCESS },
+		{ PAIR_ACCESS_ALL, 60, 8, 8, NAK_INVALID_REQUEST },
 		{ PAIR_ACCESS_ALL, 4, 8, 8, NAK_INVALID_REQUEST },
 		{ PAIR_ACCESS_ALL, 1, 8, 8, NAK_INVALID_REQUEST },
 		{ PAIR_ACCESS_ALL, 0, 16, 8, NAK_INVALID_REQUEST },

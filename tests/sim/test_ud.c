@@ -250,21 +250,6 @@ static void faults__are_the_applications(void **state)
 	end_in_silence(&s);
 }
 
-/* RDMA and messages of several packets do not exist here. */
-static void send_wqe_check__ud_opcodes(void **state)
-{
-	const enum wr_opcode bad[] = { WR_WRITE, WR_WRITE_WITH_IMM, WR_READ, WR_CMP_SWAP, WR_FETCH_ADD };
-	struct scene s = scene_make("opcodes", false);
-
-	for (u32 i = 0; i < ARRAY_SIZE(bad); i++) {
-		struct send send = datagram(&s, 1, 8);
-
-		send.opcode = bad[i];
-		check_eq(s.w, try_post_send(s.a, &send), EINVAL);
-	}
-	end_in_silence(&s);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -277,7 +262,6 @@ int main(void)
 		cmocka_unit_test(send__longer_than_the_mtu),
 		cmocka_unit_test(send__each_its_own_path),
 		cmocka_unit_test(faults__are_the_applications),
-		cmocka_unit_test(send_wqe_check__ud_opcodes),
 	};
 
 	return cmocka_run_group_tests_name("ud", tests, NULL, NULL);

@@ -335,29 +335,6 @@ static void sge_length__exceeds_32_bits(void **state)
 	assert_int_equal(sge_length(list, 3), 0x200000000ull);
 }
 
-static void sge_check__each_element(void **state)
-{
-	static u8 bytes[64];
-	struct mr *writable = add(bytes, 64, 0x1000, MR_LOCAL_WRITE), *readable = add(bytes, 64, 0x1000, 0);
-	struct sge list[3] = {
-		{ 0x1000, 64, writable->key },
-		{ 0x1010, 16, readable->key },
-		{ 0x103f, 1, writable->key },
-	};
-
-	assert_true(sge_check(&table, PD, list, 3, 0));
-	assert_false(sge_check(&table, OTHER_PD, list, 3, 0));
-	assert_false(sge_check(&table, PD, list, 3, MR_LOCAL_WRITE));
-	assert_true(sge_check(&table, PD, list, 1, MR_LOCAL_WRITE));
-	list[2].length = 2;
-	assert_false(sge_check(&table, PD, list, 3, 0));
-	assert_true(sge_check(&table, PD, list, 2, 0));
-	/* an element of no bytes needs no key */
-	list[2] = (struct sge){ 0, 0, 0xdead };
-	assert_true(sge_check(&table, PD, list, 3, 0));
-	assert_true(sge_check(&table, PD, list, 0, MR_LOCAL_WRITE));
-}
-
 /* A list of pieces out of order with empty ones between, and the bytes in the order in which the list has them. */
 enum { PIECES = 6, TOTAL = 5 + 0 + 1 + 17 + 0 + 9 };
 static u8 memory[64];
@@ -488,7 +465,6 @@ int main(void)
 		WITH_TABLE(mr_translate__every_right),
 		WITH_TABLE(mr_open__holds_a_window_of_several),
 		cmocka_unit_test(sge_length__exceeds_32_bits),
-		WITH_TABLE(sge_check__each_element),
 		WITH_TABLE(sge_gather__every_range),
 		WITH_TABLE(sge_gather__beyond_the_list),
 		WITH_TABLE(sge_gather__checks_the_pieces_it_reads),

@@ -213,6 +213,8 @@ static void send_wqe_check__opcodes(void **state)
 		for (int opcode = 0; opcode < 256; opcode++) {
 			struct send_wqe w = { .opcode = (u8)opcode, .length = 8, .num_sge = 1 };
 			bool allowed = opcode < 32 && (rows[i].allowed >> opcode & 1);
+			/* an opcode of another service is posted and refused in its turn */
+			bool known = opcode < 32 && (rows[2].allowed >> opcode & 1);
 			int err;
 
 			if (opcode == WR_LOCAL_INV || opcode == WR_BIND_MW)
@@ -220,7 +222,8 @@ static void send_wqe_check__opcodes(void **state)
 			if (opcode == WR_ATOMIC_WRITE)
 				w.num_sge = 0;
 			err = send_wqe_check(qp, &w);
-			if (allowed ? err != 0 : err != EINVAL && err != EOPNOTSUPP)
+			if (err != (known ? 0 : EINVAL) || w.opcode != (allowed || !known ? opcode : WR_REFUSED) ||
+			    (known && !allowed && w.refused_as != CQE_LOC_QP_OP_ERR))
 				fail_msg("transport %d opcode %d: %d", rows[i].transport, opcode, err);
 		}
 		qp_destroy(engine, qp);
@@ -229,41 +232,56 @@ static void send_wqe_check__opcodes(void **state)
 
 static void send_wqe_check__sges_and_lengths(void **state)
 {
+	enum { NO, YES, REFUSED };
 	static const struct {
 		struct send_wqe w;
-		bool allowed;
+		int allowed;
 	} rows[] = {
-		{ { .opcode = WR_SEND, .num_sge = 0, .length = 0 }, true },
-		{ { .opcode = WR_SEND, .num_sge = 2, .length = 100 }, true },
-		{ { .opcode = WR_SEND, .num_sge = 3, .length = 100 }, false },
-		{ { .opcode = WR_SEND, .num_sge = 255, .length = 100 }, false },
-		{ { .opcode = WR_WRITE, .num_sge = 1, .length = 1u << 31 }, true },
-		{ { .opcode = WR_WRITE, .num_sge = 1, .length = (1u << 31) + 1 }, false },
-		{ { .opcode = WR_READ, .num_sge = 1, .length = ~0u }, false },
-		{ { .opcode = WR_READ, .num_sge = 2, .length = 1u << 31 }, true },
-		{ { .opcode = WR_SEND, .flags = WR_INLINE, .length = 100 }, true },
-		{ { .opcode = WR_SEND, .flags = WR_INLINE, .length = 101 }, false },
-		{ { .opcode = WR_WRITE_WITH_IMM, .flags = WR_INLINE, .length = 0 }, true },
-		{ { .opcode = WR_READ, .flags = WR_INLINE, .length = 8 }, false },
-		{ { .opcode = WR_CMP_SWAP, .flags = WR_INLINE, .length = 8 }, false },
-		{ { .opcode = WR_SEND, .flags = WR_FENCE | WR_SIGNALED | WR_SOLICITED, .length = 8, .num_sge = 1 }, true },
-		{ { .opcode = WR_SEND, .flags = 0x80, .length = 8, .num_sge = 1 }, false },
-		/* atomics: 8 bytes at an address that is a multiple of 8 */
-		{ { .opcode = WR_CMP_SWAP, .num_sge = 1, .length = 8, .remote_addr = 0x1000 }, true },
-		{ { .opcode = WR_CMP_SWAP, .num_sge = 1, .length = 4, .remote_addr = 0x1000 }, false },
-		{ { .opcode = WR_FETCH_ADD, .num_sge = 1, .length = 16, .remote_addr = 0x1000 }, false },
-		{ { .opcode = WR_FETCH_ADD, .num_sge = 1, .length = 8, .remote_addr = 0x1004 }, false },
-		{ { .opcode = WR_FETCH_ADD, .num_sge = 2, .length = 8, .remote_addr = 0x1008 }, true },
+		{ { .opcode = WR_SEND, .num_sge = 0, .length = 0 }, YES },
+		{ { .opcode = WR_SEND, .num_sge = 2, .length = 100 }, YES },
+		{ { .opcode = WR_SEND, .num_sge = 3, .length = 100 }, NO },
+		{ { .opcode = WR_SEND, .num_sge = 255, .length = 100 }, NO },
+		{ { .opcode = WR_WRITE, .num_sge = 1, .length = 1u << 31 }, YES },
+		{ { .opcode = WR_WRITE, .num_sge = 1, .length = (1u << 31) + 1 }, REFUSED },
+		{ { .opcode = WR_READ, .num_sge = 1, .length = ~0u }, REFUSED },
+		{ { .opcode = WR_READ, .num_sge = 2, .length = 1u << 31 }, YES },
+		{ { .opcode = WR_SEND, .flags = WR_INLINE, .length = 100 }, YES },
+		{ { .opcode = WR_SEND, .flags = WR_INLINE, .length = 101 }, NO },
+		{ { .opcode = WR_WRITE_WITH_IMM, .flags = WR_INLINE, .length = 0 }, YES },
+		{ { .opcode = WR_READ, .flags = WR_INLINE, .length = 8 }, NO },
+		{ { .opcode = WR_CMP_SWAP, .flags = WR_INLINE, .length = 8 }, NO },
+		{ { .opcode = WR_SEND, .flags = WR_FENCE | WR_SIGNALED | WR_SOLICITED, .length = 8, .num_sge = 1 }, YES },
+		{ { .opcode = WR_SEND, .flags = 0x80, .length = 8, .num_sge = 1 }, NO },
+		/* atomics: 8 bytes; whether they are aligned is for the peer to say */
+		{ { .opcode = WR_CMP_SWAP, .num_sge = 1, .length = 8, .remote_addr = 0x1000 }, YES },
+		{ { .opcode = WR_CMP_SWAP, .num_sge = 1, .length = 4, .remote_addr = 0x1000 }, REFUSED },
+		{ { .opcode = WR_FETCH_ADD, .num_sge = 1, .length = 16, .remote_addr = 0x1000 }, REFUSED },
+		{ { .opcode = WR_FETCH_ADD, .num_sge = 1, .length = 8, .remote_addr = 0x1004 }, YES },
+		{ { .opcode = WR_FETCH_ADD, .num_sge = 2, .length = 8, .remote_addr = 0x1008 }, YES },
 	};
 	struct qp *qp = make_qp(XROCE_RC);
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		int err = send_wqe_check(qp, &rows[i].w);
+		struct send_wqe w = rows[i].w;
+		int err = send_wqe_check(qp, &w);
 
 		if (rows[i].allowed ? err != 0 : err <= 0)
 			fail_msg("row %zu: %d", i, err);
+		if ((w.opcode == WR_REFUSED && w.refused_as == CQE_LOC_LEN_ERR) != (rows[i].allowed == REFUSED))
+			fail_msg("row %zu is opcode %u", i, w.opcode);
 	}
 	qp_destroy(engine, qp);
+}
+
+/* What the application gave for flags is not looked at any more: it must not become the engine's own. */
+static void send_wqe_refuse__keeps_the_signal_alone(void **state)
+{
+	struct send_wqe w = { .opcode = WR_ATOMIC_WRITE, .flags = 0xff, .num_sge = 3, .length = 8 };
+
+	send_wqe_refuse(&w, CQE_LOC_PROT_ERR);
+	assert_int_equal(w.flags, WR_SIGNALED);
+	assert_int_equal(w.num_sge | w.length, 0);
+	assert_int_equal(w.refused_as, CQE_LOC_PROT_ERR);
 }
 
 int main(void)
@@ -279,6 +297,7 @@ int main(void)
 		WITH_ENGINE(sq_slot__of_nothing),
 		WITH_ENGINE(send_wqe_check__opcodes),
 		WITH_ENGINE(send_wqe_check__sges_and_lengths),
+		cmocka_unit_test(send_wqe_refuse__keeps_the_signal_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -352,6 +352,7 @@ static bool atomic_write_body(struct pair *p)
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(p->qp[0]);
 	struct ibv_sge sge[2] = { sge_of(p, 0, 0, 3), sge_of(p, 0, 3, 5) };
 	struct ibv_send_wr wr = { .wr_id = 88, .sg_list = sge, .num_sge = 2, .opcode = IBV_WR_ATOMIC_WRITE, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_wc wc;
 
 	MUST(ex && ex->wr_atomic_write);
 	wr.wr.rdma.remote_addr = (uintptr_t)p->buf[1] + 64;
@@ -371,9 +372,8 @@ static bool atomic_write_body(struct pair *p)
 	MUST_EQ(ibv_wr_complete(ex), 0);
 	MUST(word_arrived(p, "in a WQE"));
 
-	/* A key that fails, another length, an address that is not a multiple of 8. */
+	/* Another length, an address that is not a multiple of 8. */
 	wr.send_flags = IBV_SEND_SIGNALED;
-	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), EINVAL);
 	sge[0].lkey = sge[1].lkey = p->mr[0]->lkey;
 	for (uint32_t length = 1; length <= 9; length += 8) {
 		sge[1].length = length;
@@ -388,6 +388,14 @@ static bool atomic_write_body(struct pair *p)
 	ibv_wr_start(ex);
 	ibv_wr_atomic_write(ex, p->mr[1]->rkey, wr.wr.rdma.remote_addr, "too late");
 	MUST_EQ(ibv_wr_complete(ex), EINVAL);
+	MUST_EQ(memcmp(p->buf[1] + 64, "in a WQE", 8), 0);
+	/* A key that fails is the completion's to say. */
+	wr.wr.rdma.remote_addr -= 4;
+	sge[1].lkey ^= 1;
+	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), 0);
+	MUST(wait_wc(p->cq[0], &wc));
+	MUST_EQ(wc.status, IBV_WC_LOC_PROT_ERR);
+	MUST_EQ(wc.wr_id, 88);
 	MUST_EQ(memcmp(p->buf[1] + 64, "in a WQE", 8), 0);
 	return true;
 }

@@ -85,8 +85,15 @@ static bool ud_body(struct pair *p)
 	wr.wr.ud.ah = NULL;
 	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), EINVAL);
 	wr.wr.ud.ah = ah;
+	/* UD has no such request: it completes in error, and the send queue stops */
 	wr.opcode = IBV_WR_RDMA_WRITE;
-	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), EINVAL);
+	wr.wr_id = 8;
+	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), 0);
+	do
+		MUST(wait_wc(p->cq[0], &wc));
+	while (wc.status == IBV_WC_SUCCESS);
+	MUST_EQ(wc.status, IBV_WC_LOC_QP_OP_ERR);
+	MUST_EQ(wc.wr_id, 8);
 	MUST_EQ(ibv_destroy_ah(back), 0);
 	MUST_EQ(ibv_destroy_ah(ah), 0);
 	return true;
@@ -140,14 +147,31 @@ static bool remote_body(struct pair *p)
 	MUST_EQ(*(uint64_t *)p->buf[0], 1005);
 	MUST_EQ(*word, 9);
 
-	/* An address that is not a multiple of 8, a length that is not 8. */
+	/* An address that is not a multiple of 8: the peer refuses it. */
 	wr.wr.atomic.remote_addr += 4;
-	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), EINVAL);
-	wr.wr.atomic.remote_addr -= 4;
-	sge.length = 4;
-	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), EINVAL);
+	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), 0);
+	MUST(wait_wc(p->cq[0], &wc));
+	MUST_EQ(wc.status, IBV_WC_REM_INV_REQ_ERR);
+	MUST_EQ(*word, 9);
 	return true;
 }
+
+/* A length that is not 8 is refused here, in its turn. */
+static bool atomic_length_body(struct pair *p)
+{
+	struct ibv_sge sge = sge_of(p, 0, 0, 4);
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD }, *bad;
+	struct ibv_wc wc;
+
+	wr.wr.atomic.remote_addr = (uintptr_t)p->buf[1];
+	wr.wr.atomic.rkey = p->mr[1]->rkey;
+	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), 0);
+	MUST(wait_wc(p->cq[0], &wc));
+	MUST_EQ(wc.status, IBV_WC_LOC_LEN_ERR);
+	return true;
+}
+
+ON_PAIR(post_send__atomic_of_another_length, atomic_length_body)
 
 ON_PAIR(post_send__write_read_atomics, remote_body)
 
@@ -488,6 +512,7 @@ const struct test_case traffic_cases[] = {
 	CASE(post_send__rc_completion_on_srq),
 	CASE(post_send__ud_completion),
 	CASE(post_send__write_read_atomics),
+	CASE(post_send__atomic_of_another_length),
 	CASE(post_send__remote_key_bounds),
 	CASE(post_send__local_key),
 	CASE(post_send__inline_is_copied),

@@ -86,6 +86,7 @@ enum vendor_err {
 	VERR_CQ_OVERRUN = 13,
 	VERR_INVALIDATE = 14,	    /* the R_Key to invalidate is not ours */
 	VERR_TAG_CONSUMED = 15,	    /* the tag to delete is not in the list any more */
+	VERR_REQUEST = 17,	    /* the service has no such request, or none of that length */
 	VERR_RENDEZVOUS = 16,	    /* the engine cannot fetch this message into the tag's buffer: the application may */
 };
 

@@ -71,6 +71,10 @@ u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	if (state != QPS_RTS || req->tx == sq_prod(&qp->sq))
 		return 0;
 	wqe = sq_at(&qp->sq, req->tx);
+	if (wqe->opcode == WR_REFUSED) {
+		qp_send_error(e, qp, (enum cqe_status)wqe->refused_as, refusal_verr(wqe), now_ns);
+		return 0;
+	}
 	if (wqe->length > qp->path_mtu) {
 		qp_send_error(e, qp, CQE_LOC_LEN_ERR, VERR_TOO_LONG, now_ns);
 		return 0;

@@ -239,7 +239,11 @@ static inline bool wr_is_answered(u8 opcode)
 /* Work requests that send nothing. */
 static inline bool wr_is_local(u8 opcode)
 {
-	return opcode == WR_LOCAL_INV || opcode == WR_BIND_MW;
+	return opcode == WR_LOCAL_INV || opcode == WR_BIND_MW || opcode == WR_REFUSED;
+}
+static inline enum vendor_err refusal_verr(const struct send_wqe *wqe)
+{
+	return wqe->refused_as == CQE_LOC_PROT_ERR ? VERR_LKEY : VERR_REQUEST;
 }
 
 /* Whose L_Keys a WQE has: a rendezvous fetches into a buffer of the SRQ. */

@@ -118,9 +118,6 @@ struct sge {
 	u32 lkey;
 };
 
-/* True if every element with length > 0 may be accessed with access. */
-bool sge_check(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u32 access);
-
 /* Sum of the lengths; may exceed 32 bits. */
 u64 sge_length(const struct sge *sge, u32 num_sge);
 

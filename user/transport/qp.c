@@ -70,11 +70,26 @@ static u32 opcodes_of(enum xroce_transport t)
 	}
 }
 
-int send_wqe_check(const struct qp *qp, const struct send_wqe *wqe)
+void send_wqe_refuse(struct send_wqe *wqe, enum cqe_status status)
+{
+	wqe->opcode = WR_REFUSED;
+	wqe->refused_as = status;
+	wqe->flags &= WR_SIGNALED;
+	wqe->num_sge = 0;
+	wqe->length = 0;
+}
+
+static bool is_atomic(u8 opcode)
+{
+	return opcode == WR_CMP_SWAP || opcode == WR_FETCH_ADD;
+}
+
+int send_wqe_check(const struct qp *qp, struct send_wqe *wqe)
 {
 	const struct sq *sq;
 
-	if (wqe->opcode >= WR_OPCODES || qp->xrc_target || !(opcodes_of(qp->transport) & 1u << wqe->opcode))
+	/* RC has all that there are */
+	if (wqe->opcode >= WR_OPCODES || qp->xrc_target || !(opcodes_of(XROCE_RC) & 1u << wqe->opcode))
 		return EINVAL;
 	if (wqe->flags & ~(WR_FENCE | WR_SIGNALED | WR_SOLICITED | WR_INLINE))
 		return EINVAL;
@@ -87,14 +102,16 @@ int send_wqe_check(const struct qp *qp, const struct send_wqe *wqe)
 	} else if (wqe->num_sge > sq->max_sge) {
 		return EINVAL;
 	}
-	if (wqe->length > ROCE_MESSAGE_MAX)
-		return EINVAL;
-	if (wqe->opcode == WR_CMP_SWAP || wqe->opcode == WR_FETCH_ADD)
-		return wqe->length == sizeof(u64) && wqe->remote_addr % sizeof(u64) == 0 ? 0 : EINVAL;
+	if (!(opcodes_of(qp->transport) & 1u << wqe->opcode)) {
+		send_wqe_refuse(wqe, CQE_LOC_QP_OP_ERR);
+		return 0;
+	}
 	if (wqe->opcode == WR_ATOMIC_WRITE)
 		return wqe->num_sge == 0 && wqe->length == sizeof(u64) && wqe->remote_addr % sizeof(u64) == 0 ? 0 : EINVAL;
 	if (wr_is_local(wqe->opcode))
 		return wqe->num_sge == 0 && wqe->length == 0 ? 0 : EINVAL;
+	if (wqe->length > ROCE_MESSAGE_MAX || (is_atomic(wqe->opcode) && wqe->length != sizeof(u64)))
+		send_wqe_refuse(wqe, CQE_LOC_LEN_ERR);
 	return 0;
 }
 
@@ -206,6 +223,7 @@ static enum cqe_opcode cqe_opcode_of(u8 wr_opcode)
 		[WR_SEND_WITH_IMM] = CQE_SEND, [WR_READ] = CQE_READ,	       [WR_CMP_SWAP] = CQE_COMP_SWAP,
 		[WR_FETCH_ADD] = CQE_FETCH_ADD, [WR_LOCAL_INV] = CQE_LOCAL_INV, [WR_BIND_MW] = CQE_BIND_MW,
 		[WR_SEND_WITH_INV] = CQE_SEND,	[WR_FLUSH] = CQE_FLUSH,		[WR_ATOMIC_WRITE] = CQE_ATOMIC_WRITE,
+		[WR_REFUSED] = CQE_SEND, /* a failed one's says nothing */
 	};
 
 	return table[wr_opcode];

@@ -44,6 +44,7 @@ enum wr_opcode {
 	WR_SEND_WITH_INV = 9,
 	WR_FLUSH = 14,
 	WR_ATOMIC_WRITE = 15,
+	WR_REFUSED = 16, /* the engine's own: see send_wqe_refuse(). No application may post it */
 	WR_OPCODES
 };
 
@@ -78,6 +79,7 @@ struct send_wqe {
 			u32 remote_qpn;
 			u32 remote_qkey;
 		} ud;
+		u32 refused_as;	/* WR_REFUSED: enum cqe_status */
 	};
 	u64 wr_id;
 	u8 opcode;	/* enum wr_opcode */
@@ -417,10 +419,15 @@ static inline u32 sq_outstanding(const struct sq *sq)
 }
 
 /*
- * Is this WQE one that the QP may carry? Checks opcode against transport, lengths (UD: at most the path MTU is checked by the engine),
- * SGE and inline limits. Returns 0 or a positive errno, as ibv_post_send(3) gives it: EINVAL, EOPNOTSUPP for what is not supported.
+ * May this WQE be posted? Returns 0 or a positive errno, as ibv_post_send(3) gives it, for what the
+ * libraries of adapters find: EINVAL for an opcode that nobody has, flags, too many elements; ENOMEM
+ * for too much inline data. What the adapters themselves find is posted, and refused in its turn: an
+ * opcode that the service lacks (LOC_QP_OP_ERR), an atomic that is not of 8 bytes, a message of more
+ * than 2^31 (LOC_LEN_ERR). Keys and the length of a UD message are looked at when it is sent.
  */
-int send_wqe_check(const struct qp *qp, const struct send_wqe *wqe);
+int send_wqe_check(const struct qp *qp, struct send_wqe *wqe);
+/* Make of it one that completes with this status in its turn, as a request that failed. */
+void send_wqe_refuse(struct send_wqe *wqe, enum cqe_status status);
 
 /* ---- the owner's side: with all engines of the device held ---- */
 

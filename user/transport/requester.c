@@ -75,15 +75,10 @@ static bool start_wqe(struct engine *e, struct qp *qp, struct send_wqe *wqe, u64
 
 	if (wqe->flags & WR_FENCE && req->rd_atomic_out)
 		return false;
-	if (wr_is_answered(wqe->opcode)) {
-		if (!req->max_rd_atomic) {
-			fail_in_order(e, qp, CQE_LOC_QP_OP_ERR, VERR_NONE, now_ns);
-			return false;
-		}
-		if (!sge_check(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, MR_LOCAL_WRITE)) {
-			fail_in_order(e, qp, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
-			return false;
-		}
+	/* its L_Keys are looked at when the response comes, as adapters do */
+	if (wr_is_answered(wqe->opcode) && !req->max_rd_atomic) {
+		fail_in_order(e, qp, CQE_LOC_QP_OP_ERR, VERR_NONE, now_ns);
+		return false;
 	}
 	wqe->first_psn = req->next_psn;
 	wqe->executed = false;
@@ -104,6 +99,10 @@ static bool execute_local(struct engine *e, struct qp *qp, struct send_wqe *wqe,
 
 	if (wqe->flags & WR_FENCE && req->rd_atomic_out)
 		return false;
+	if (wqe->opcode == WR_REFUSED) {
+		fail_in_order(e, qp, (enum cqe_status)wqe->refused_as, refusal_verr(wqe), now_ns);
+		return false;
+	}
 	if (wqe->opcode == WR_LOCAL_INV) {
 		err = mw_invalidate(e->mrs, qp->pd, wqe->inv_rkey, qp->qpn);
 	} else {

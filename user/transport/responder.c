@@ -117,13 +117,16 @@ static enum verdict open_word(const struct engine *e, const struct qp *qp, const
 {
 	u8 *bytes;
 
+	/* what the packet alone shows comes first, as on adapters */
+	if (p->va % sizeof(u64))
+		return INVALID_REQUEST;
 	if (!(qp->access & access))
 		return REMOTE_ACCESS;
 	bytes = mr_open(e->mrs, qp->resp.pd, qp->qpn, p->rkey, p->va, sizeof(u64), access, held);
 	if (!bytes)
 		return REMOTE_ACCESS;
 	*word = (_Atomic u64 *)bytes;
-	if (p->va % sizeof(u64) == 0 && (uintptr_t)bytes % sizeof(u64) == 0)
+	if ((uintptr_t)bytes % sizeof(u64) == 0)
 		return ACCEPT;
 	mr_close(*held);
 	return INVALID_REQUEST;
@@ -513,6 +516,9 @@ static int refuse(struct engine *e, struct qp *qp, const struct packet *p, enum 
 		fail_receive(e, qp, p, CQE_REM_INV_REQ_ERR, VERR_NAK_INVALID_REQUEST, now_ns);
 		return fatal(e, qp, p, NAK_INVALID_REQUEST, EVENT_QP_REQ_ERR);
 	case REMOTE_ACCESS:
+		/* ibv_poll_cq(3), LOC_ACCESS_ERR: the receive that the immediate data would have taken */
+		if (p->flags & OP_WRITE && p->flags & OP_IMM)
+			engine_take_receive(e, qp);
 		fail_receive(e, qp, p, CQE_LOC_ACCESS_ERR, VERR_REMOTE_ACCESS_HERE, now_ns);
 		return fatal(e, qp, p, NAK_REMOTE_ACCESS, EVENT_QP_ACCESS_ERR);
 	case RECV_TOO_SHORT:

@@ -20,6 +20,8 @@ static void sge_copy(struct sge *to, const struct ibv_sge *from, u32 num_sge)
 void wqe_set_ud(struct vqp *vqp, struct send_wqe *wqe, const struct vah *ah, u32 remote_qpn, u32 remote_qkey)
 {
 	wqe->ud.path = ah->path;
+	/* 24 bits of it are a QPN, as adapters take it */
+	remote_qpn &= ROCE_QPN_MASK;
 	wqe->ud.path.udp_sport = path_udp_sport(ah->flow_label, vqp->qp->qpn, remote_qpn);
 	wqe->ud.remote_qpn = remote_qpn;
 	/* A Q_Key with its top bit set stands for the QP's own (IBTA 10.2.5, protocol sheet). */
@@ -37,7 +39,10 @@ static void copy_inline(u8 *to, const struct sge *sge, int num_sge)
 	}
 }
 
-/* ATOMIC WRITE carries its word in the WQE: it is read now. Returns 0 or EINVAL, also where an L_Key fails. */
+/*
+ * ATOMIC WRITE carries its word in the WQE: it is read now. Returns 0 or EINVAL; where an L_Key fails
+ * the request is refused in its turn.
+ */
 static int wqe_set_word(struct vqp *vqp, struct send_wqe *wqe, const struct sge *sge, const struct ibv_send_wr *wr)
 {
 	bool ok = true;
@@ -53,7 +58,9 @@ static int wqe_set_word(struct vqp *vqp, struct send_wqe *wqe, const struct sge 
 		ok = sge_gather(engine_mr_table(port_engine(vqp->port)), vqp->qp->pd, sge, (u32)wr->num_sge, 0, &wqe->swap, sizeof(wqe->swap));
 		port_unlock(vqp->port);
 	}
-	return ok ? 0 : EINVAL;
+	if (!ok)
+		send_wqe_refuse(wqe, CQE_LOC_PROT_ERR);
+	return 0;
 }
 
 /* The elements or, inline, the bytes they name. Returns 0 or a positive errno. */
@@ -66,9 +73,8 @@ static int wqe_set_data(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_
 	if (wr->num_sge < 0 || (u32)wr->num_sge > qp_posting(qp)->max_sge)
 		return EINVAL;
 	length = sge_length(sge, (u32)wr->num_sge);
-	if (length > ROCE_MESSAGE_MAX)
-		return EINVAL;
-	wqe->length = (u32)length;
+	/* longer than any message as well: send_wqe_check() sees to those */
+	wqe->length = (u32)min_u64(length, UINT32_MAX);
 	if (wqe->opcode == WR_ATOMIC_WRITE)
 		return wqe_set_word(vqp, wqe, sge, wr);
 	if (!(wr->send_flags & IBV_SEND_INLINE)) {
@@ -88,8 +94,10 @@ static int wqe_set_target(struct vqp *vqp, struct send_wqe *wqe, const struct ib
 {
 	switch (vqp->qp->transport) {
 	case XROCE_UD:
-		/* of another opcode there is no address to look at */
-		if ((wqe->opcode != WR_SEND && wqe->opcode != WR_SEND_WITH_IMM) || !wr->wr.ud.ah || wr->wr.ud.remote_qpn > ROCE_QPN_MASK)
+		/* another opcode has no address to look at, and is refused in its turn */
+		if (wqe->opcode != WR_SEND && wqe->opcode != WR_SEND_WITH_IMM)
+			return 0;
+		if (!wr->wr.ud.ah)
 			return EINVAL;
 		wqe_set_ud(vqp, wqe, to_vah(wr->wr.ud.ah), wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 		return 0;
@@ -125,7 +133,7 @@ static int wqe_fill(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send
 {
 	int err;
 
-	if ((u32)wr->opcode > UINT8_MAX || wr->send_flags > UINT8_MAX)
+	if ((u32)wr->opcode >= WR_REFUSED || wr->send_flags > UINT8_MAX)
 		return EINVAL;
 	/* <infiniband/verbs.h> has no way to say what a FLUSH is to place. */
 	if (wr->opcode == (enum ibv_wr_opcode)WR_FLUSH)
@@ -148,7 +156,7 @@ static int wqe_fill(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send
 	err = wqe_set_target(vqp, wqe, wr, bindable);
 	if (!err)
 		err = wqe_set_data(vqp, wqe, wr);
-	if (!err)
+	if (!err && wqe->opcode != WR_REFUSED)
 		err = send_wqe_check(vqp->qp, wqe);
 	if (!err && wqe->opcode == WR_BIND_MW)
 		wr->bind_mw.mw->rkey = wqe->bind.new_key;

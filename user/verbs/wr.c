@@ -41,7 +41,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 	vlock_take(&vqp->sq_lock);
 	vqp->wr_count = 0;
 	vqp->wr_current = NULL;
-	vqp->wr_error = qp_refuses_sends(vqp);
+	vqp->wr_error = 0;
 	sq_begin(qp_posting(vqp->qp));
 }
 
@@ -96,11 +96,12 @@ static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct vqp *vqp = to_vqp_ex(ex);
 	struct qp *qp = vqp->qp;
-	int err = vqp->wr_error;
+	/* the state counts when the list is posted, not when it is begun */
+	int err = vqp->wr_error ? vqp->wr_error : qp_refuses_sends(vqp);
 	u32 n = vqp->wr_count;
 
 	for (u32 i = 0; !err && i < n; i++) {
-		const struct send_wqe *wqe = sq_slot(qp_posting(qp), i);
+		struct send_wqe *wqe = sq_slot(qp_posting(qp), i);
 
 		err = wr_is_addressed(qp, wqe) ? send_wqe_check(qp, wqe) : EINVAL;
 	}
@@ -230,7 +231,7 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t rem
 
 	if (!vqp->wr_current)
 		return;
-	if (!ah || remote_qpn > ROCE_QPN_MASK)
+	if (!ah)
 		wr_fail(vqp, EINVAL);
 	else
 		wqe_set_ud(vqp, vqp->wr_current, to_vah(ah), remote_qpn, remote_qkey);
@@ -257,11 +258,7 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct i
 		return;
 	}
 	length = sge_length((const struct sge *)list, (u32)num_sge);
-	if (length > ROCE_MESSAGE_MAX) {
-		wr_fail(vqp, EINVAL);
-		return;
-	}
-	wqe->length = (u32)length;
+	wqe->length = (u32)min_u64(length, UINT32_MAX);
 	wqe->num_sge = (u8)num_sge;
 	wqe->flags &= (u8)~WR_INLINE;
 	if (num_sge)
