@@ -176,6 +176,7 @@ struct xroce_gid_key {
 	X(receive_short, "receive WQE too short (UD, UC)")                                             \
 	X(unexpected_response, "response that no outstanding request asked for")                       \
 	X(access, "remote access refused (UC)")                                                        \
+	X(cnp, "congestion notification that no packet of ours can have caused")                       \
 	X(multibuffer, "frame in more buffers than any packet of ours needs")                          \
 	X(not_handed, "cut from a super-packet, for a QP at home in another shard")
 

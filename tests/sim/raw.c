@@ -10,10 +10,19 @@
 
 struct raw raw_create(const struct pair_options *o, const char *label)
 {
+	return raw_create_with(o, &(struct world_options){ 0 }, label);
+}
+
+struct raw raw_create_with(const struct pair_options *o, const struct world_options *wo,
+			   const char *label)
+{
 	/* the plainest responder: each packet is answered for itself */
 	const u32 plain = ENGINE_NO_REORDER | ENGINE_NO_CREDITS;
-	struct raw r = { .w = world_create_with(2, 11, &(struct world_options){ .disable = { plain, plain } }) };
+	struct world_options options = *wo;
+	struct raw r;
 
+	options.disable[0] = options.disable[1] = plain;
+	r = (struct raw){ .w = world_create_with(2, 11, &options) };
 	world_label(r.w, "%s", label);
 	r.w->node[1].to[0].dead = true;
 	r.s = side_create(&r.w->node[1], o, o->srq[1]);

@@ -23,6 +23,9 @@ struct raw {
 };
 
 struct raw raw_create(const struct pair_options *o, const char *label);
+/* The same in a world with these options, but for what is turned off. */
+struct raw raw_create_with(const struct pair_options *o, const struct world_options *wo,
+			   const char *label);
 /* The defaults but for a path MTU of RAW_PMTU and room for two READs and atomics. */
 struct raw raw_create_small(const char *label);
 #define RAW_PMTU 256

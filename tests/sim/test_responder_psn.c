@@ -391,20 +391,32 @@ static void fatal_nak__after_the_answers_before_it(void **state)
 	raw_destroy(&r);
 }
 
-/* ACKs wait for the READ responses that come before them: PSNs leave in order. */
-static void answers_leave_in_psn_order(u32 cnps)
+/*
+ * ACKs wait for the READ responses that come before them: PSNs leave in order, also where marks, and
+ * notifications of them, have slowed the QP.
+ */
+static void answers_leave_in_psn_order(bool slow)
 {
-	struct raw r = raw_create_small("answers_leave_in_psn_order");
+	const struct world_options wo = { .ecn = true, .line_rate = 1000000 };
+	struct pair_options o = pair_defaults();
 	u32 psn = RAW_PSN, last = RAW_PSN;
+	struct raw r;
 
-	for (u32 i = 0; i < cnps; i++)
+	o.pmtu = PMTU;
+	o.max_dest_rd_atomic = 2;
+	r = raw_create_with(&o, &wo, "answers_leave_in_psn_order");
+	if (slow) {
+		raw_send(&r, raw_access(&r, RC(READ_REQUEST), psn, 0, PMTU), NULL, 0);
 		check_eq(r.w, raw_send(&r, (struct packet){ .opcode = OPCODE_CNP, .becn = true }, NULL, 0), 0);
+		world_forget_sent(r.w);
+		psn = last = RAW_PSN + 1;
+	}
 	raw_deliver(&r, raw_access(&r, RC(READ_REQUEST), psn, 0, 4 * PMTU), NULL, 0);
 	raw_deliver(&r, raw_access(&r, RC(WRITE_ONLY), psn + 4, 8192, 8), NULL, 8);
 	raw_deliver(&r, raw_access(&r, RC(READ_REQUEST), psn + 5, 0, 2 * PMTU), NULL, 0);
 	raw_deliver(&r, raw_access(&r, RC(WRITE_ONLY), psn + 7, 8192, 8), NULL, 8);
 	world_settle(r.w);
-	if (cnps) /* some wait for their time */
+	if (slow) /* some wait for their time */
 		check(r.w, r.w->num_sent < 8);
 	world_run(r.w);
 	for (u32 i = 0; i < r.w->num_sent; i++) {
@@ -418,12 +430,12 @@ static void answers_leave_in_psn_order(u32 cnps)
 
 static void answers__leave_in_psn_order(void **state)
 {
-	answers_leave_in_psn_order(0);
+	answers_leave_in_psn_order(false);
 }
 
 static void answers__leave_in_psn_order_at_a_low_rate(void **state)
 {
-	answers_leave_in_psn_order(40);
+	answers_leave_in_psn_order(true);
 }
 
 int main(void)

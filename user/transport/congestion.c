@@ -5,9 +5,13 @@
  * Window: packets in flight, never more than the engine's window, halved at a loss, widened by one packet a round.
  * Time-out: from the measured round trip (as TCP does it, RFC 6298), never longer than the user's. It only probes: what counts
  * against retry_cnt is the user's time-out alone.
- * Rate: DCQCN. Packets marked CE are answered by notifications, at most one in CNP_INTERVAL; each notification cuts the rate by
+ * Rate: DCQCN. Packets marked CE are answered by notifications, at most one in CNP_INTERVAL; a notification cuts the rate by
  * alpha/2, quiet time lets alpha decay and the rate climb back. The intervals are the paper's times six: a software sender's
  * scheduling is that much coarser than an adapter's.
+ *
+ * Notifications (CNPs) need no proof: whoever knows a QPN can forge them. So one is heeded only if a
+ * packet of this QP can have caused it, and once in CNP_INTERVAL or a round trip; and the rate has a
+ * floor that is a share of the line's. What is refused is counted as dropped.
  */
 #include "internal.h"
 
@@ -22,7 +26,10 @@
 #define RATE_PERIOD_NS	 (330 * NSEC_PER_USEC)
 #define RATE_FAST_STAGES 5		     /* half-way back to the target each */
 #define RATE_LINE_DEFAULT (10ull * 1000 * 1000 * 1000 / 8)
-#define RATE_MIN	 (1ull * 1000 * 1000) /* bytes/s: a QP is slowed, never stopped */
+/* The floor, as a share of the line rate. UC has neither a window nor acknowledgements to slow it. */
+#define RATE_FLOOR_RELIABLE 4
+#define RATE_FLOOR_UC	    16
+#define CNP_DELAY_NS	    (2 * NSEC_PER_MSEC) /* a notification comes this long after data at most */
 #define RATE_BURST_NS	 (20 * NSEC_PER_USEC) /* packets may leave in groups of this much time */
 
 /* ---- window ---- */
@@ -125,24 +132,56 @@ static u64 line_rate(const struct engine *e)
 	return e->config.line_rate ? e->config.line_rate : RATE_LINE_DEFAULT;
 }
 
-void rate_cut(struct engine *e, struct qp *qp, u64 now_ns)
+/*
+ * Can a packet of ours have been marked? It must be ECN-capable, and in flight: a request without an
+ * acknowledgement, or data that is not acknowledged (READ responses, UC) and has left just now.
+ */
+static bool cnp_is_plausible(const struct qp *qp, u64 now_ns)
+{
+	const struct requester *req = &qp->req;
+
+	if (!(qp->path.tos & 3))
+		return false;
+	return req->next_psn != req->unacked_psn ||
+	       (qp->rate.data_sent_ns && now_ns - qp->rate.data_sent_ns <= CNP_DELAY_NS);
+}
+
+static u64 rate_floor(const struct engine *e, const struct qp *qp)
+{
+	return line_rate(e) / (is_reliable(qp) ? RATE_FLOOR_RELIABLE : RATE_FLOOR_UC);
+}
+
+static void rate_limit(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct rate *r = &qp->rate;
 
+	qp->rate_limited = true;
+	r->current = line_rate(e);
+	r->alpha = ALPHA_ONE;
+	r->next_ns = now_ns;
+	r->cut_ns = 0;
+}
+
+int rate_cut(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct rate *r = &qp->rate;
+	u64 floor = rate_floor(e, qp), period_ns = max_u64(CNP_INTERVAL_NS, qp->req.rtt.smoothed_ns);
+
+	if (!cnp_is_plausible(qp, now_ns))
+		return XROCE_DROP_cnp;
 	e->stats->rx_cnps++;
-	if (!qp->rate_limited) {
-		qp->rate_limited = true;
-		r->current = line_rate(e);
-		r->alpha = ALPHA_ONE;
-		r->next_ns = now_ns;
-	}
+	if (!qp->rate_limited)
+		rate_limit(e, qp, now_ns);
+	if (r->cut_ns && now_ns - r->cut_ns < period_ns)
+		return -1;
 	r->target = r->current;
 	r->current -= (r->current * r->alpha / ALPHA_ONE) / 2;
-	if (r->current < RATE_MIN)
-		r->current = RATE_MIN;
+	if (r->current < floor)
+		r->current = floor;
 	r->alpha += (ALPHA_ONE - r->alpha) >> ALPHA_GAIN_SHIFT;
 	r->stage = 0;
-	r->alpha_ns = r->increase_ns = now_ns;
+	r->alpha_ns = r->increase_ns = r->cut_ns = now_ns;
+	return -1;
 }
 
 /* All the periods that have passed since the last look; a long silence ends the limit. */
@@ -184,6 +223,8 @@ void rate_sent(struct engine *e, struct qp *qp, u32 bytes, u64 now_ns)
 {
 	struct rate *r = &qp->rate;
 
+	if (unlikely(e->config.ecn))
+		r->data_sent_ns = now_ns;
 	if (likely(!qp->rate_limited))
 		return;
 	if (r->next_ns < now_ns)

@@ -266,11 +266,8 @@ static int check_frame(struct engine *e, const struct rx_frame *frame, struct pa
 /* A packet that is decoded and checked goes where it belongs: -1, or the reason for its drop. */
 static int dispatch(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns)
 {
-	if (unlikely(p->flags & OP_CNP)) {
-		if (qp->transport != XROCE_UD)
-			rate_cut(e, qp, now_ns);
-		return -1;
-	}
+	if (unlikely(p->flags & OP_CNP))
+		return qp->transport == XROCE_UD ? -1 : rate_cut(e, qp, now_ns);
 	if (unlikely((p->tos & 3) == 3) && p->flags & OP_PAYLOAD && qp->transport != XROCE_UD)
 		rate_marked(e, qp, now_ns);
 	if (qp->transport == XROCE_UD)

@@ -318,7 +318,8 @@ static inline void congestion_untime(struct qp *qp)
 void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns);
 /* DCQCN */
 void rate_marked(struct engine *e, struct qp *qp, u64 now_ns);
-void rate_cut(struct engine *e, struct qp *qp, u64 now_ns);
+/* A notification has come: -1, or the reason for its drop where no packet of ours can have caused it. */
+int rate_cut(struct engine *e, struct qp *qp, u64 now_ns);
 /* True if a data packet may leave now; else the QP's timer is set for when it may. */
 bool rate_allows(struct engine *e, struct qp *qp, u64 now_ns);
 void rate_sent(struct engine *e, struct qp *qp, u32 bytes, u64 now_ns);

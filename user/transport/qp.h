@@ -283,6 +283,8 @@ struct rate {
 	u32 stage;		 /* increases since the last cut */
 	u64 alpha_ns, increase_ns; /* when each was last updated */
 	u64 next_ns;		 /* when the next packet may leave */
+	u64 cut_ns;		 /* when it was last cut; 0 = not since the limit began */
+	u64 data_sent_ns;	 /* where packets are ECN-capable: when one with data last left */
 	u64 cnp_sent_ns;	 /* when this side last sent a notification */
 };
 
