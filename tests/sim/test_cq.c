@@ -82,7 +82,7 @@ static void armed_solicited__only_solicited_or_error(void **state)
 	scene_end(&s);
 }
 
-/* SE is on the last packet of a message; a WRITE without immediate data completes nothing and raises nothing. */
+/* SE is on the last packet of a message; a WRITE without immediate data completes nothing and has none. */
 static void solicited__long_messages_and_writes(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -97,6 +97,7 @@ static void solicited__long_messages_and_writes(void **state)
 	post_send(s.a, &write);
 	world_run(s.w);
 	check_eq(s.w, cq_events(s.b->node, s.b->recv), 0);
+	check(s.w, !world_sent(s.w, 0, OP5_WRITE_LAST, 0)->packet.solicited);
 	post_recv(s.b, 1, NULL, 0);
 	write.wr_id = 2;
 	write.opcode = WR_WRITE_WITH_IMM;

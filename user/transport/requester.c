@@ -222,7 +222,8 @@ static u32 build_data(struct engine *e, struct qp *qp, const struct send_wqe *wq
 	p->opcode = OPCODE(qp->transport, data_opcode(wqe->opcode, k == 0, last));
 	p->xrc_srqn = wqe->xrc_srqn;
 	p->payload_len = (u32)min_u64(wqe->length - offset, qp->path_mtu);
-	p->solicited = last && wqe->flags & WR_SOLICITED;
+	/* A plain WRITE completes no receive, so there is nothing to solicit (ibv_post_send(3)). */
+	p->solicited = last && wqe->flags & WR_SOLICITED && wqe->opcode != WR_WRITE;
 	p->va = wqe->remote_addr;
 	p->rkey = wqe->rkey;
 	p->dma_len = wqe->length;
