@@ -50,7 +50,7 @@ LIB   := $(BUILD)/lib/libibverbs.so.1
 TOOL  := $(BUILD)/bin/xroce
 SKELS := $(BUILD)/gen/xroce.skel.h $(BUILD)/gen/xroce_tx.skel.h
 
-.PHONY: all transport fuzzers tests unit-tests sim-tests bpf-tests port-tests netns-tools bench-tools deps demo check bench install clean
+.PHONY: all transport fuzzers tests unit-tests sim-tests bpf-tests port-tests netns-tools vm-tools bench-tools deps demo check bench install clean
 all: $(LIB) $(BUILD)/lib/libibverbs.so $(TOOL)
 
 # ---- BPF: objects, embedded through their skeletons ----
@@ -149,6 +149,13 @@ PACKET_TOOLS := $(addprefix $(BUILD)/tests/netns/,tagged segments supers)
 $(PACKET_TOOLS): $(BUILD)/libtransport.a
 $(PACKET_TOOLS): TOOL_LIBS := $(PKG_LIBS)
 
+# Both ends of connections with virtual machines, and the judge of what was captured (tests/vm).
+VM_TOOLS := $(patsubst tests/vm/%.c,$(BUILD)/tests/vm/%,$(wildcard tests/vm/*.c))
+$(BUILD)/tests/vm/%: $(BUILD)/obj/tests/vm/%.o $(call objs,$(wildcard tests/vm/lib/*.c)) \
+	$(call objs,$(addprefix tests/netns/lib/,ctl.c device.c wire.c)) $(BUILD)/libtransport.a
+	@mkdir -p $(@D)
+	$(Q)$(CC) -pthread -Wl,--as-needed $^ -libverbs $(PKG_LIBS) $(SAN_LIBS) -o $@
+
 # ---- fuzzing: libFuzzer with the golden captures as corpus; scripts/fuzz.sh runs them for a bounded time ----
 
 FUZZ_FLAGS := -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Iinclude -Itests/sim $(TEST_CFLAGS)
@@ -179,9 +186,10 @@ unit-tests: $(UNIT_TESTS)
 sim-tests: $(SIM_TESTS)
 bpf-tests: $(BPF_TESTS)
 netns-tools: $(NETNS_TOOLS)
+vm-tools: $(VM_TOOLS)
 bench-tools: $(BENCH_TOOLS) $(BUILD)/tests/netns/idle_qps $(BUILD)/tests/netns/threads
 port-tests: $(PORT_TESTS)
-tests: unit-tests sim-tests bpf-tests port-tests netns-tools
+tests: unit-tests sim-tests bpf-tests port-tests netns-tools vm-tools
 
 deps:
 	scripts/deps.sh
@@ -189,6 +197,7 @@ demo: deps
 	$(MAKE) all
 	scripts/demo.sh $(BUILD)
 check: deps
+	scripts/deps.sh vm
 	scripts/check.sh $(BUILD)
 
 bench:

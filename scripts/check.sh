@@ -154,6 +154,8 @@ done
 for t in data loss wake events crash tags port_events; do
 	XROCE_TEST_QUEUES=2 shell_test "netns-$t-shards" bash "tests/netns/$t.sh" "$BUILD"
 done
+# Against an implementation that is not ours.
+shell_test vm-rxe bash tests/vm/rxe.sh "$BUILD"
 # A figure to look at, never a limit.
 if "$MAKE" --no-print-directory BUILD="$BUILD" "$BUILD/tests/bench/engine" >"$logs/bench-instructions.log" 2>&1; then
 	timeout 60 scripts/bench-instructions.sh "$BUILD" 2>&1 | sed 's/^/info /'

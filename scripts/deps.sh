@@ -3,6 +3,7 @@
 #
 # Installs what building and testing need, from Debian's packages and nothing else. When everything is there it does
 # nothing and touches no network. It never removes or upgrades a package. `deps.sh bench`: also what is measured beside it.
+# `deps.sh vm`: what tests/vm needs; without it they are skipped, so that it cannot be had is no error.
 set -u
 
 packages=(
@@ -16,6 +17,9 @@ packages=(
 if [ "${1:-}" = bench ]; then
 	packages+=(iperf3 sockperf python3)
 fi
+
+# a virtual machine with Soft-RoCE, and what looks at the packets between it and us
+vm_packages=(qemu-system-x86 busybox-static cpio xz-utils tcpdump ibverbs-providers)
 
 installed() {
 	[ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
@@ -65,5 +69,8 @@ if find_missing "${packages[@]}"; then
 fi
 if find_missing "$(runtime)"; then
 	install_missing
+fi
+if [ "${1:-}" = vm ] && find_missing "${vm_packages[@]}"; then
+	(install_missing) || echo "deps: the tests with a virtual machine will be skipped" >&2
 fi
 exit 0

@@ -31,7 +31,7 @@ struct options {
 };
 
 static const char *const usage_text =
-	"vdata [-d DEVICE] [-g GID-INDEX] [-t rc|uc|ud] [-m PATH-MTU] [-n ROUNDS] [-s SEED] [-x LONGEST] [-e] [-o] [-k FILE] [-w MS] [-p PORT] [-L | HOST]\n"
+	"vdata [-d DEVICE] [-g GID-INDEX] [-t rc|uc|ud] [-m PATH-MTU] [-n ROUNDS] [-s SEED] [-x LONGEST] [-e] [-o] [-k FILE] [-w MS] [-T TIMEOUT] [-y RETRIES] [-p PORT] [-L | HOST]\n"
 	"  -e  sleep on completion events   -o  one CQ for sends and receives   -k FILE  more rounds while there is FILE\n"
 	"  -w MS  also: sleep until the peer sends after MS, CPU time measured\n";
 
@@ -48,7 +48,7 @@ static void parse(int argc, char **argv, struct options *o)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "d:g:t:m:n:s:x:eok:w:p:L")) != -1) {
+	while ((c = getopt(argc, argv, "d:g:t:m:n:s:x:eok:w:T:y:p:L")) != -1) {
 		switch (c) {
 		case 'd': o->side.device = optarg; break;
 		case 'g': o->side.gid_index = number(optarg, 0, 255); break;
@@ -61,6 +61,8 @@ static void parse(int argc, char **argv, struct options *o)
 		case 'o': o->side.one_cq = true; break;
 		case 'k': o->keep = optarg; break;
 		case 'w': o->sleep_ms = number(optarg, 1, 5000); break;
+		case 'T': o->side.timeout = number(optarg, 0, 31); break;
+		case 'y': o->side.retry_cnt = number(optarg, 0, 7); break;
 		case 'p': o->port = optarg; break;
 		case 'L': o->loopback = true; break;
 		default: die("%s", usage_text);
@@ -162,7 +164,7 @@ static void report(const struct options *o, const struct side *s)
 int main(int argc, char **argv)
 {
 	struct options o = {
-		.side = { .path_mtu = 1024 },
+		.side = { .path_mtu = 1024, .timeout = 14, .retry_cnt = 7 },
 		.plan = { .seed = 1, .max_len = PLAN_LEN_MAX },
 		.transport = "rc",
 		.port = "18600",

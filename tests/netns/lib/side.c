@@ -82,6 +82,8 @@ void side_open(struct side *s, const struct plan *plan, unsigned int number, con
 	s->number = number;
 	s->events = o->events;
 	s->gid_index = o->gid_index;
+	s->timeout = o->timeout;
+	s->retry_cnt = o->retry_cnt;
 	for (s->mtu = IBV_MTU_256; s->mtu < IBV_MTU_4096 && 128u << s->mtu < o->path_mtu; s->mtu++)
 		;
 	s->ctx = open_device(o->device);
@@ -140,8 +142,8 @@ void side_connect(struct side *s)
 	memset(&attr, 0, sizeof(attr));
 	attr.qp_state = IBV_QPS_RTS;
 	attr.sq_psn = s->own.psn;
-	attr.timeout = 14;
-	attr.retry_cnt = 7;
+	attr.timeout = s->timeout;
+	attr.retry_cnt = s->retry_cnt;
 	attr.rnr_retry = 7;
 	attr.max_rd_atomic = 4;
 	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;

@@ -22,6 +22,8 @@ struct side_options {
 	const char *device;	/* NULL: the first */
 	int gid_index;
 	uint32_t path_mtu;	/* bytes */
+	uint8_t timeout;	/* of RC, as in ibv_modify_qp(3) */
+	uint8_t retry_cnt;
 	bool events;		/* sleep on the completion channel instead of polling */
 	bool one_cq;		/* sends and receives share a CQ */
 };
@@ -38,6 +40,7 @@ struct side {
 	struct ibv_ah *ah;	/* UD */
 	int gid_index;
 	enum ibv_mtu mtu;
+	uint8_t timeout, retry_cnt;
 	uint8_t *tx, *rx, *written, *read; /* slots: own requests, receives, what the peer WRITEs, what it READs */
 	struct ibv_mr *tx_mr, *rx_mr, *written_mr, *read_mr;
 	struct side_address own, peer;

@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# The guest's kernel and root file system. Debian's kernel package is downloaded with apt-get and
+# unpacked, never installed; package lists that this machine does not have are fetched into a
+# directory of the build. All of it is kept in $VM_CACHE. Sourced by guest.sh, which sets VM_CACHE.
+#
+#   kernel_get VERSION		VERSION is 6.1 or 6.12; sets $VM_KERNEL (its files) or $skip_reason
+#   kernel_overlay FILE...		sets $VM_OVERLAY: an archive of these programs and their libraries
+
+# What the guest loads at its start, and what a test may load later with modprobe.
+VM_MODULES="virtio_pci virtio_net virtio_console 9p 9pnet_virtio crc32_generic ib_uverbs rdma_rxe"
+VM_MORE_MODULES="e1000e veth tun macvlan bonding 8021q bridge dummy ifb act_mirred sch_netem
+	sch_ingress cls_matchall cls_u32 xsk_diag rdma_ucm udp_tunnel ip6_udp_tunnel"
+
+# kernel_apt SUITE COMMAND...: apt on lists of that suite alone, which lie in the build.
+kernel_apt() {
+	local suite=$1 dir=$VM_CACHE/apt-$1 tool=$2
+	shift 2
+	mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
+	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
+		"${XROCE_VM_MIRROR:?} $suite main" >"$dir/sources.list"
+	timeout 120 "$tool" -q -o Dir::Etc::sourcelist="$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+		-o Dir::State::lists="$dir/lists" -o Dir::Cache="$dir/cache" -o APT::Sandbox::User=root \
+		-o Acquire::Languages=none -o Acquire::Retries=2 -o Acquire::http::Timeout=30 "$@" </dev/null
+}
+
+# kernel_apt_machine SUITE COMMAND...: apt as this machine is set up.
+kernel_apt_machine() {
+	local tool=$2
+	shift 2
+	timeout 120 "$tool" -q -o APT::Sandbox::User=root "$@" </dev/null
+}
+
+# kernel_package HOW SUITE VERSION: the package that linux-image-amd64 stands for, if it is VERSION.
+kernel_package() {
+	"$1" "$2" apt-cache depends linux-image-amd64 2>/dev/null |
+		sed -nE "s/^ *Depends: (linux-image-${3//./\\.}[.+][0-9a-z.+-]*)\$/\\1/p" | head -1
+}
+
+# kernel_download VERSION DIR: the package into DIR. The machine's own lists will do if they have it.
+kernel_download() {
+	local version=$1 dir=$2 suite=bookworm how=kernel_apt_machine pkg
+	[ "$version" = 6.1 ] || suite=bookworm-backports
+	pkg=$(kernel_package $how $suite "$version")
+	if [ -z "$pkg" ]; then
+		how=kernel_apt
+		$how $suite apt-get update || return
+		pkg=$(kernel_package $how $suite "$version")
+	fi
+	[ -n "$pkg" ] || { echo "no package of Linux $version in $suite"; return 1; }
+	(cd "$dir" && $how $suite apt-get download "$pkg")
+}
+
+# kernel_unpack_image BZIMAGE: the ELF kernel inside, on standard output. It boots without the
+# seconds that an emulated processor takes to unpack it.
+kernel_unpack_image() {
+	local image=$1 setup offset length
+	setup=$(od -An -tu1 -j497 -N1 "$image")
+	offset=$(od -An -tu4 -j584 -N4 "$image")
+	length=$(od -An -tu4 -j588 -N4 "$image")
+	# behind the payload are 4 bytes of its unpacked length
+	tail -c +$(((setup + 1) * 512 + offset + 1)) "$image" | head -c $((length - 4)) | xz -dc
+}
+
+# kernel_modules DIR NAME...: the files of these modules and of what they need, in loading order.
+kernel_modules() {
+	local dir=$1 name
+	shift
+	for name; do
+		awk -v want="$name" '
+			function base(path) { sub(".*/", "", path); sub("[.]ko$", "", path); gsub("-", "_", path); return path }
+			BEGIN { gsub("-", "_", want) }
+			{ sub(":$", "", $1); needs[$1] = ""; for (i = NF; i > 1; i--) needs[$1] = needs[$1] " " $i
+			  if (base($1) == want) found = $1 }
+			function show(path, n, list, k) {
+				if (path in seen) return
+				seen[path] = 1
+				n = split(needs[path], list, " ")
+				for (k = 1; k <= n; k++) show(list[k])
+				print path
+			}
+			END { if (found) show(found) }' "$dir/modules.dep"
+	done | awk '!seen[$0]++'
+}
+
+# kernel_unpack DEB DIR: vmlinux, and an initramfs with busybox, iproute2 and the modules.
+kernel_unpack() {
+	local deb=$1 dir=$2 tree root modules file number=100
+	tree=$(mktemp -d "$dir/tree.XXXXXX") || return
+	root=$tree/root
+	dpkg-deb -x "$deb" "$tree/package" || return
+	kernel_unpack_image "$tree"/package/boot/vmlinuz-* >"$dir/vmlinux" || return
+	modules=$(echo "$tree"/package/lib/modules/*)
+	find "$modules" -name '*.ko.xz' -exec xz -d {} +
+	busybox depmod -b "$tree/package" "${modules##*/}" || return
+	mkdir -p "$root"/{bin,proc,sys,dev,tmp,host,run,etc/libibverbs.d,lib/modules/"${modules##*/}",load}
+	for file in $(kernel_modules "$modules" $VM_MODULES); do
+		cp "$modules/$file" "$root/load/$number-${file##*/}" && number=$((number + 1)) || return
+	done
+	for file in $(kernel_modules "$modules" $VM_MORE_MODULES); do
+		mkdir -p "$root/lib/modules/${modules##*/}/${file%/*}"
+		cp "$modules/$file" "$root/lib/modules/${modules##*/}/$file" || return
+	done
+	busybox depmod -b "$root" "${modules##*/}" || return
+	for file in $(busybox --list); do
+		ln -s busybox "$root/bin/$file"
+	done
+	cp --remove-destination "$(command -v busybox)" "$root/bin/busybox" || return
+	echo root:x:0:0:root:/:/bin/sh >"$root/etc/passwd"
+	cp /etc/libibverbs.d/rxe.driver "$root/etc/libibverbs.d/" || return
+	cp "$here/tests/vm/lib/init" "$root/init" && chmod 755 "$root/init" || return
+	(cd "$root" && find . | cpio --quiet -o -H newc) >"$dir/initrd.cpio" || return
+	rm -rf "$tree"
+}
+
+# A cache of another state of these scripts is of no use.
+kernel_stamp() { cat "$here/tests/vm/lib/kernel.sh" "$here/tests/vm/lib/init" | cksum | tr ' ' -; }
+
+kernel_get() {
+	local dir=$VM_CACHE/$1 deb stamp log
+	stamp=$(kernel_stamp)
+	VM_KERNEL=$dir
+	[ "$(cat "$dir/stamp" 2>/dev/null)" != "$stamp" ] || return 0
+	mkdir -p "$dir"
+	log=$dir/log
+	if ! ls "$dir"/linux-image-*.deb >/dev/null 2>&1; then
+		kernel_download "$1" "$dir" >"$log" 2>&1
+	fi
+	deb=$(ls "$dir"/linux-image-*.deb 2>/dev/null | head -1)
+	if [ -z "$deb" ]; then
+		skip_reason="Debian's kernel $1 cannot be downloaded: $(tail -1 "$log")"
+		return 1
+	fi
+	if ! kernel_unpack "$deb" "$dir" >"$log" 2>&1; then
+		skip_reason="Debian's kernel $1 cannot be unpacked: $(tail -1 "$log")"
+		rm -f "$deb"
+		return 1
+	fi
+	echo "$stamp" >"$dir/stamp"
+}
+
+kernel_overlay() {
+	local root file lib
+	root=$WORK/overlay.$RANDOM
+	VM_OVERLAY=$root.cpio
+	mkdir -p "$root/bin" "$root/usr/lib" "$root/lib64"
+	for file; do
+		rm -f "$root/bin/${file##*/}"
+		cp -L "$file" "$root/bin/" || return
+	done
+	# a provider is loaded by name, and pthread_exit() loads libgcc_s: ldd tells of neither
+	for lib in /usr/lib/x86_64-linux-gnu/libibverbs/librxe-*.so /lib/x86_64-linux-gnu/libgcc_s.so.1 \
+		$(ldd "$@" /usr/lib/x86_64-linux-gnu/libibverbs/librxe-*.so 2>/dev/null |
+			sed -nE 's#^[[:space:]](.* => )?(/[^ ]+) .*#\2#p' | sort -u); do
+		mkdir -p "$root/${lib%/*}" && cp -L "$lib" "$root/$lib" || return
+	done
+	(cd "$root" && find . | cpio --quiet -o -H newc) >"$VM_OVERLAY" && rm -rf "$root"
+}

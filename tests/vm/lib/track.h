@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The connections of a capture and what a packet of the judged host ("ours") may be in them: PSNs
+ * and opcodes in sequence, lengths, repetitions equal to what they repeat, responses that answer
+ * what was asked. It knows packets only and nothing of any implementation.
+ */
+#ifndef VM_TRACK_H
+#define VM_TRACK_H
+
+#include "../../../user/transport/packet.h"
+
+struct track;
+
+struct track *track_open(u32 path_mtu);
+void track_close(struct track *t);
+
+/*
+ * First pass, for every packet: learn which QPNs there are. RC and UC packets name their destination
+ * alone; the two numbers of a connection are found by our UDP source port, which follows from them.
+ */
+void track_meet(struct track *t, const struct packet *p, bool is_ours);
+
+/* Second pass. track_ours() returns what is wrong with the packet, or NULL. */
+void track_theirs(struct track *t, const struct packet *p);
+const char *track_ours(struct track *t, const struct packet *p);
+/* At the end: connections whose last request is incomplete, or on RC does not ask for an answer. */
+unsigned int track_unfinished(const struct track *t);
+
+#endif

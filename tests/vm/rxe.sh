@@ -1,0 +1,77 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# A peer that is not ours: the Soft-RoCE of Debian's 6.1 kernel in a virtual machine. Every opcode of
+# RC, UC and UD both ways, with data and completions checked at both ends and every packet of ours
+# judged in a capture; errors.
+. "$(dirname "$0")/../netns/lib/case.sh"
+. "$here/tests/vm/lib/guest.sh"
+. "$here/tests/vm/lib/peer.sh"
+
+if ! guest_possible || ! kernel_get 6.1; then
+	echo "skip rxe_6.1 $skip_reason"
+	exit 0
+fi
+
+boot() {
+	guest_topology 4500
+	guest_bridge
+	guest_boot guest 6.1 2 -p "$VM_TOOLS/opcodes" -p "$TOOLS/vdata" || return
+	peer_up 4500
+}
+
+# operations CASE FAMILY PATH-MTU [OPTION...]: ours is side 0, the guest's Soft-RoCE side 1.
+operations() {
+	local case=$1 family=$2 mtu=$3
+	shift 3
+	peer_gids "$family" || return
+	peer_capture pb
+	peer_pair 18610 60 "$VM_TOOLS/opcodes" -m "$mtu" "$@" "$case" -- -r
+	peer_judge "$mtu"
+	need_line client "^opcodes: .* right$"
+	need_line server "^opcodes: .* right$"
+}
+
+# Random data, several requests at a time in both directions.
+data() {
+	local transport=$1 family=$2 mtu=$3
+	peer_gids "$family" || return
+	peer_capture pb
+	peer_pair 18600 60 "$TOOLS/vdata" -t "$transport" -m "$mtu" -n 20 -s 7 -x 20000 -T 18 -y 6
+	peer_judge "$mtu"
+	need_line client "^vdata: $transport .* bytes right"
+	need_line server "^vdata: $transport .* bytes right"
+}
+
+# Every opcode was sent, by them and by us.
+all_opcodes() {
+	local who op
+	for who in ours theirs; do
+		for op in "RC "{SEND_{FIRST,MIDDLE,LAST,LAST_IMM,LAST_INV,ONLY,ONLY_IMM,ONLY_INV},WRITE_{FIRST,MIDDLE,LAST,LAST_IMM,ONLY,ONLY_IMM},READ_REQUEST,READ_RESPONSE_{FIRST,MIDDLE,LAST,ONLY},CMP_SWAP,FETCH_ADD,ACKNOWLEDGE,ATOMIC_ACKNOWLEDGE} \
+			"UC "{SEND_{FIRST,MIDDLE,LAST,LAST_IMM,ONLY,ONLY_IMM},WRITE_{FIRST,MIDDLE,LAST,LAST_IMM,ONLY,ONLY_IMM}} \
+			"UD "SEND_{ONLY,ONLY_IMM}; do
+			grep -q "^$who $op [1-9]" "$WORK/opcodes.seen" || fail "$who: no $op"
+		done
+	done
+	grep -q '^ours RNR_NAK [1-9]' "$WORK/opcodes.seen" || fail "no RNR NAK of ours"
+	grep -q '^flipped [1-9][0-9]*, unnoticed 0' "$WORK/opcodes.seen" || fail "the judge was not judged"
+	need_least "judged packets" "$judged" 3000
+}
+
+: >"$WORK/opcodes.seen"
+run_case boot boot
+[ $case_failed = 0 ] || finish_cases
+for family in v4 v6; do
+	for case in rc uc ud inv rnr errors; do
+		run_case ${case}_$family operations $case $family 1024
+	done
+done
+run_case rc_256_v4 operations rc v4 256
+run_case rc_4096_v6 operations rc v6 4096
+for transport in rc uc ud; do
+	run_case data_${transport}_v4 data $transport v4 2048
+done
+run_case data_rc_v6 data rc v6 1024
+run_case all_opcodes all_opcodes
+guest_off guest
+finish_cases
