@@ -33,6 +33,14 @@ struct {
 	__type(value, struct xroce_cq);
 } xroce_cq SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, XROCE_MAX_QP);
+	__type(key, __u32);
+	__type(value, struct xroce_expect);
+} xroce_expect SEC(".maps");
+
 /* The wake-up rings, made and put in by user space; rings of other sizes than the prototype's may be put in. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);

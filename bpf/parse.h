@@ -73,6 +73,7 @@ struct packet {
 	__u16 sport;
 	__u16 pkey;
 	__u32 qpn;
+	__u32 psn;
 	/* set once parse_roce() found no fault; 0 where the packet has no such header */
 	__u32 flags;	    /* OP_* of the opcode */
 	__u32 frame_len;    /* of all buffers */
@@ -283,6 +284,7 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 	p->bth_flags = bth->flags;
 	p->pkey = load_be16(&bth->pkey);
 	p->qpn = load_be32(&bth->ecn_qpn) & ROCE_QPN_MASK;
+	p->psn = load_be32(&bth->ack_psn) & ROCE_PSN_MASK;
 	p->has_bth = true;
 	if (p->bth_flags & BTH_TVER_MASK)
 		return XROCE_DROP_bth_version;

@@ -87,23 +87,56 @@ static __always_inline void wake_engine(struct xroce_vector *vector, __u32 qpn)
 #define RECEIVE_URGENT 2
 #define ENDS_SEND      4
 #define SEND_URGENT    8
+#define ENDS_BEFORE    16 /* with ENDS_SEND: only what is before its PSN */
+
+/* An ACK covers its PSN too. A NAK of a lost packet or of a missing receive acknowledges all before its PSN, the others end the QP. */
+static __always_inline __u32 what_acknowledges(__u8 syndrome)
+{
+	switch (syndrome & AETH_CLASS_MASK) {
+	case AETH_ACK:
+		return ENDS_SEND;
+	case AETH_RNR_NAK:
+		return ENDS_SEND | ENDS_BEFORE;
+	default:
+		return (syndrome & AETH_VALUE_MASK) == NAK_PSN_SEQUENCE ? ENDS_SEND | ENDS_BEFORE : ENDS_SEND | SEND_URGENT;
+	}
+}
 
 /*
  * A receive completes with the end of a SEND or of a WRITE with immediate; it is solicited if that packet says so. A
- * send may complete with a response's end: an ACK, an atomic's result, the last of a READ. A NAK may end in an error
- * completion.
+ * send may complete with a response's end: an ACK, an atomic's result, the last of a READ.
  */
 static __always_inline __u32 what_ends(__u32 flags, __u8 bth_flags, __u8 syndrome)
 {
+	/* all before it are acknowledged by any response */
+	if (flags & OP_RESPONSE)
+		return flags & OP_END ? what_acknowledges(syndrome) : ENDS_SEND | ENDS_BEFORE;
 	if (!(flags & OP_END))
 		return 0;
 	if (flags & OP_REQUEST)
 		return !((flags & OP_SEND) || ((flags & OP_WRITE) && (flags & OP_IMM))) ? 0 :
 		       bth_flags & BTH_SE					 ? ENDS_RECEIVE | RECEIVE_URGENT :
 											   ENDS_RECEIVE;
-	if (!(flags & OP_RESPONSE))
-		return 0;
-	return (syndrome & AETH_CLASS_MASK) != AETH_ACK ? ENDS_SEND | SEND_URGENT : ENDS_SEND;
+	return 0;
+}
+
+/* The same, without the end of sends of which nothing will be seen: the engine says in xroce_expect from which PSN on there is something. */
+static __always_inline __u32 what_is_seen(__u32 ends, __u32 qpn, __u32 psn)
+{
+	const __u32 slot = XROCE_QP_SLOT(qpn);
+	const struct xroce_expect *expect;
+	__u32 first;
+
+	if (!(ends & ENDS_SEND) || ends & SEND_URGENT)
+		return ends;
+	expect = bpf_map_lookup_elem(&xroce_expect, &slot);
+	first = expect ? *(const volatile __u32 *)&expect->psn : 0;
+	if (ends & ENDS_BEFORE)
+		psn--;
+	/* PSNs are compared in their circle, as psn_diff() does it */
+	if (!(first & XROCE_EXPECTED) || (psn - first) & ((ROCE_PSN_MASK >> 1) + 1))
+		ends &= ~ENDS_SEND;
+	return ends;
 }
 
 /* A super-packet that is looked through. */
@@ -127,7 +160,8 @@ static long look_at(__u64 i, struct look_through *l)
 		return 1;
 	flags = opcode_flags[head.bth.opcode];
 	if ((load_be32(&head.bth.ecn_qpn) & ROCE_QPN_MASK) == l->qpn)
-		l->ends |= what_ends(flags, head.bth.flags, flags & OP_AETH ? head.syndrome : 0);
+		l->ends |= what_is_seen(what_ends(flags, head.bth.flags, flags & OP_AETH ? head.syndrome : 0), l->qpn,
+					load_be32(&head.bth.ack_psn));
 	return 0;
 }
 
@@ -159,10 +193,13 @@ static __attribute__((noinline)) void wake_sleepers(struct xdp_md *ctx, struct x
 	__u32 send_cq = qp->send_cq, recv_cq = qp->recv_cq, queue = ctx->rx_queue_index, ends;
 	struct xroce_vector *vector;
 
-	if (p->segments == 1)
+	if (p->segments == 1) {
 		ends = what_ends(p->flags, p->bth_flags, p->syndrome);
-	else
+		if (ends & ENDS_SEND && is_armed(send_cq))
+			ends = what_is_seen(ends, p->qpn, p->psn);
+	} else {
 		ends = is_armed(recv_cq) || is_armed(send_cq) ? what_ends_of_all(ctx, p) : 0;
+	}
 	if (ends & ENDS_RECEIVE)
 		wake_cq(qp, recv_cq, p->qpn, ends & RECEIVE_URGENT);
 	if (ends & ENDS_SEND)

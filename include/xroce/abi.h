@@ -99,6 +99,18 @@ struct xroce_cq {
 };
 _Static_assert(sizeof(struct xroce_cq) == 64, "xroce_cq");
 
+/*
+ * xroce_expect (ARRAY of XROCE_MAX_QP, mmapable; key: XROCE_QP_SLOT of the QPN): of QPs whose send CQ has a completion channel, the first PSN whose
+ * acknowledgement or response completes something there. User space writes it before the request leaves, XDP reads it.
+ */
+#define XROCE_QP_SLOT(qpn) ((qpn) % XROCE_MAX_QP)
+#define XROCE_EXPECTED	   (1u << 31)
+
+struct xroce_expect {
+	__u32 psn;		/* with XROCE_EXPECTED; 0: no response completes anything */
+	__u32 pad;
+};
+
 /* xroce_engine (ARRAY of 1, mmapable): the device. User space writes, XDP reads. */
 struct xroce_engine {
 	__u32 pid;
@@ -282,6 +294,7 @@ struct xroce_tx_frame {
 #define XROCE_MAP_XSK	       "xroce_xsk"
 #define XROCE_MAP_QP	       "xroce_qp"
 #define XROCE_MAP_CQ	       "xroce_cq"
+#define XROCE_MAP_EXPECT       "xroce_expect"
 #define XROCE_MAP_CHANNEL      "xroce_channel"
 #define XROCE_MAP_ENGINE       "xroce_engine"
 #define XROCE_MAP_VECTOR       "xroce_vector"

@@ -50,10 +50,11 @@ int bench_setup(void **state)
 	}
 	b->prog = bpf_program__fd(b->skel->progs.xroce_xdp);
 	b->cq = map_memory(b->skel->maps.xroce_cq, XROCE_MAX_CQ * sizeof(*b->cq));
+	b->expect = map_memory(b->skel->maps.xroce_expect, XROCE_MAX_QP * sizeof(*b->expect));
 	b->engine = map_memory(b->skel->maps.xroce_engine, sizeof(*b->engine));
 	b->vector = map_memory(b->skel->maps.xroce_vector, XROCE_MAX_QUEUE * sizeof(*b->vector));
 	b->xsk = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
-	if (!b->cq || !b->engine || !b->vector || b->xsk < 0) {
+	if (!b->cq || !b->expect || !b->engine || !b->vector || b->xsk < 0) {
 		print_error("cannot map the arm words or open an AF_XDP socket: %s\n", strerror(errno));
 		return -1;
 	}
@@ -66,6 +67,7 @@ int bench_teardown(void **state)
 
 	close(b->xsk);
 	munmap(b->cq, XROCE_MAX_CQ * sizeof(*b->cq));
+	munmap(b->expect, XROCE_MAX_QP * sizeof(*b->expect));
 	munmap(b->engine, sizeof(*b->engine));
 	munmap(b->vector, XROCE_MAX_QUEUE * sizeof(*b->vector));
 	xroce_bpf__destroy(b->skel);
@@ -148,6 +150,9 @@ void bench_reset(void)
 	bench_put_gid(bench_local4, true);
 	bench_put_gid(bench_local6, true);
 	memset(bench->cq, 0, XROCE_MAX_CQ * sizeof(*bench->cq));
+	memset(bench->expect, 0, XROCE_MAX_QP * sizeof(*bench->expect));
+	for (uint32_t qpn = BENCH_RC_QPN; qpn <= BENCH_XRC_QPN; qpn++)
+		bench->expect[XROCE_QP_SLOT(qpn)].psn = XROCE_EXPECTED | (BENCH_PSN - 1);
 	memset(bench->engine, 0, sizeof(*bench->engine));
 	memset(bench->vector, 0, XROCE_MAX_QUEUE * sizeof(*bench->vector));
 	qp = bench_qp(XROCE_RC, bench_local4, bench_peer4);
@@ -168,7 +173,7 @@ struct frame_spec bench_spec(void)
 		.bth_flags = BTH_MIGREQ,
 		.pkey = 0xffff,
 		.ecn_qpn = BENCH_RC_QPN,
-		.ack_psn = BTH_ACKREQ | 0x1000,
+		.ack_psn = BTH_ACKREQ | BENCH_PSN,
 		.payload_len = 64,
 	};
 

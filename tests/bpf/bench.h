@@ -24,6 +24,7 @@
 #define BENCH_XRC_QPN	 0x14
 #define BENCH_RECV_CQ	 5
 #define BENCH_SEND_CQ	 9
+#define BENCH_PSN	 0x1000 /* of bench_spec() */
 #define BENCH_QKEY	 0x80010000u
 
 extern const uint8_t bench_local4[16], bench_peer4[16], bench_local6[16], bench_peer6[16];
@@ -34,6 +35,7 @@ struct bench {
 	int xsk;
 	/* mmapped as user space does it */
 	struct xroce_cq *cq;
+	struct xroce_expect *expect;
 	struct xroce_engine *engine;
 	struct xroce_vector *vector;
 	/* of the last bench_run() */
@@ -68,7 +70,8 @@ extern struct bench *bench; /* of this program */
 
 /*
  * Empty maps, then: both local addresses as GIDs, the socket in slot 0, an RC, a UC and an XRC QP from bench_peer4 to
- * bench_local4 and a UD QP, all receiving, P_Key 0xffff, with BENCH_RECV_CQ and BENCH_SEND_CQ.
+ * bench_local4 and a UD QP, all receiving, P_Key 0xffff, with BENCH_RECV_CQ and BENCH_SEND_CQ. What they have sent up to
+ * BENCH_PSN - 1 completes something.
  */
 void bench_reset(void);
 

@@ -156,15 +156,15 @@ static const struct row {
 	{ "fetch and add", 0x14, 28, false, true, 0, NEITHER, false },
 	{ "FLUSH", 0x1c, 20, false, true, 0, NEITHER, false },
 	{ "ATOMIC WRITE", 0x1d, 16, true, true, 0, NEITHER, false },
-	{ "READ response first", 0x0d, 4, true, false, 0x1f, NEITHER, false },
-	{ "READ response middle", 0x0e, 0, true, false, 0, NEITHER, false },
+	{ "READ response first", 0x0d, 4, true, false, 0x1f, SEND, false },
+	{ "READ response middle", 0x0e, 0, true, false, 0, SEND, false },
 	{ "READ response last", 0x0f, 4, true, false, 0x1f, SEND, false },
 	{ "READ response only", 0x10, 4, true, false, 0x1f, SEND, false },
 	{ "ACK", 0x11, 4, false, false, 0x1f, SEND, false },
 	{ "ACK, solicited bit set", 0x11, 4, false, true, 0x00, SEND, false },
-	{ "sequence NAK", 0x11, 4, false, false, 0x60, SEND, true },
+	{ "sequence NAK", 0x11, 4, false, false, 0x60, SEND, false },
 	{ "remote access NAK", 0x11, 4, false, false, 0x62, SEND, true },
-	{ "RNR NAK", 0x11, 4, false, false, 0x2e, SEND, true },
+	{ "RNR NAK", 0x11, 4, false, false, 0x2e, SEND, false },
 	{ "atomic response", 0x12, 12, false, false, 0x1f, SEND, false },
 	{ "CNP", OPCODE_CNP, 16, false, false, 0, NEITHER, false },
 };
@@ -227,6 +227,71 @@ static void wake_cq__ud(void **state)
 	drain();
 	assert_int_equal(recv_ring->records, 1);
 	assert_int_equal(recv_ring->last.qpn, BENCH_UD_QPN);
+}
+
+/* ---- which responses complete something, as the engine says ---- */
+
+static const struct expect_row {
+	uint32_t first;	/* with XROCE_EXPECTED, or 0 */
+	uint8_t opcode, syndrome;
+	uint32_t psn;
+	bool wakes;
+} expect_rows[] = {
+	/* nothing signaled is out */
+	{ 0, OP5_ACKNOWLEDGE, 0x1f, 0, false },
+	{ 0, OP5_ACKNOWLEDGE, 0x1f, 0x1000, false },
+	{ 0x1000, OP5_ACKNOWLEDGE, 0x1f, 0x1000, false }, /* the bit says it, not the number */
+	{ 0, OP5_READ_RESPONSE_ONLY, 0x1f, 0x1000, false },
+	{ 0, OP5_ATOMIC_ACKNOWLEDGE, 0x1f, 0x1000, false },
+	/* an ACK covers its own PSN and all before it */
+	{ XROCE_EXPECTED | 0x1000, OP5_ACKNOWLEDGE, 0x1f, 0xfff, false },
+	{ XROCE_EXPECTED | 0x1000, OP5_ACKNOWLEDGE, 0x1f, 0x1000, true },
+	{ XROCE_EXPECTED | 0x1000, OP5_ACKNOWLEDGE, 0x1f, 0x1001, true },
+	{ XROCE_EXPECTED | 0x1000, OP5_READ_RESPONSE_ONLY, 0x1f, 0xfff, false },
+	{ XROCE_EXPECTED | 0x1000, OP5_READ_RESPONSE_LAST, 0x1f, 0x1000, true },
+	{ XROCE_EXPECTED | 0x1000, OP5_ATOMIC_ACKNOWLEDGE, 0x1f, 0x1000, true },
+	/* what is no answer's end covers only what is before it */
+	{ XROCE_EXPECTED | 0x1000, OP5_READ_RESPONSE_FIRST, 0x1f, 0x1000, false },
+	{ XROCE_EXPECTED | 0x1000, OP5_READ_RESPONSE_MIDDLE, 0, 0x1000, false },
+	{ XROCE_EXPECTED | 0x1000, OP5_READ_RESPONSE_FIRST, 0x1f, 0x1001, true },
+	{ XROCE_EXPECTED | 0x1000, OP5_READ_RESPONSE_MIDDLE, 0, 0x1001, true },
+	/* PSNs go round */
+	{ XROCE_EXPECTED | 0xffffff, OP5_ACKNOWLEDGE, 0x1f, 0xfffffe, false },
+	{ XROCE_EXPECTED | 0xffffff, OP5_ACKNOWLEDGE, 0x1f, 0, true },
+	{ XROCE_EXPECTED, OP5_ACKNOWLEDGE, 0x1f, 0xffffff, false },
+	{ XROCE_EXPECTED, OP5_ACKNOWLEDGE, 0x1f, 0x7fffff, true },
+	{ XROCE_EXPECTED, OP5_ACKNOWLEDGE, 0x1f, 0x800000, false },
+	/* a NAK of what was lost, or found no receive, covers what is before it */
+	{ XROCE_EXPECTED | 0x1000, OP5_ACKNOWLEDGE, 0x60, 0x1000, false },
+	{ XROCE_EXPECTED | 0x1000, OP5_ACKNOWLEDGE, 0x60, 0x1001, true },
+	{ XROCE_EXPECTED | 0x1000, OP5_ACKNOWLEDGE, 0x2e, 0x1000, false },
+	{ XROCE_EXPECTED | 0x1000, OP5_ACKNOWLEDGE, 0x2e, 0x1001, true },
+	{ XROCE_EXPECTED, OP5_ACKNOWLEDGE, 0x60, 0, false },
+	{ XROCE_EXPECTED | 0xffffff, OP5_ACKNOWLEDGE, 0x60, 0, true },
+	{ 0, OP5_ACKNOWLEDGE, 0x60, 0x1000, false },
+	/* the others are errors, of whatever was asked for */
+	{ 0, OP5_ACKNOWLEDGE, 0x61, 0x1000, true },
+	{ XROCE_EXPECTED | 0x1000, OP5_ACKNOWLEDGE, 0x62, 0xfff, true },
+	{ 0, OP5_ACKNOWLEDGE, 0x63, 0x1000, true },
+};
+
+static void wake_cq__only_if_something_is_seen(void **state)
+{
+	for (size_t i = 0; i < sizeof(expect_rows) / sizeof(expect_rows[0]); i++) {
+		const struct expect_row *row = &expect_rows[i];
+		struct frame_spec s = packet(row->opcode, BENCH_RC_QPN, row->opcode == OP5_ATOMIC_ACKNOWLEDGE ? 12 : row->opcode == OP5_READ_RESPONSE_MIDDLE ? 0 : 4, false, row->syndrome);
+
+		reset();
+		s.ack_psn = row->psn | 0x7f000000; /* reserved bits are no part of it */
+		s.payload_len = row->opcode == OP5_ACKNOWLEDGE || row->opcode == OP5_ATOMIC_ACKNOWLEDGE ? 0 : 64;
+		frame_build(&f, &s);
+		bench->expect[XROCE_QP_SLOT(BENCH_RC_QPN)].psn = row->first;
+		bench->cq[BENCH_SEND_CQ].armed = XROCE_CQ_ARMED_ANY;
+		check(bench_run(f.bytes, f.len) == XDP_REDIRECT, "row %zu: verdict %d", i, bench->verdict);
+		drain();
+		check(send_ring->records == row->wakes, "row %zu: %u records", i, send_ring->records);
+		check(bench->cq[BENCH_SEND_CQ].armed == !row->wakes, "row %zu: the arm word", i);
+	}
 }
 
 /* ---- super-packets ---- */
@@ -589,6 +654,7 @@ int main(void)
 {
 	const struct CMUnitTest single[] = {
 		cmocka_unit_test(wake_cq__ud),
+		cmocka_unit_test(wake_cq__only_if_something_is_seen),
 		cmocka_unit_test(wake_cq__super),
 		cmocka_unit_test(wake_cq__super_of_both),
 		cmocka_unit_test(wake_cq__one_shot),

@@ -12,8 +12,8 @@ stress() {
 		"$TOOLS/wake_stress" -d $DEV_B -g "$gid_b" -n "$hops" -s "$seed" $IP4_A || return
 	need_line server "^wake_stress: seed $seed: [0-9]+ events for [0-9]+ completions"
 	grep '^wake_stress' "$WORK/server.out" "$WORK/client.out" | sed 's/.*wake_stress/#/'
-	# Readable means that there is an event, but for a record whose packet the kernel publishes late.
-	awk '/^wake_stress/ && $11 * 50 > $4 { exit 1 }' "$WORK/server.out" || fail "the descriptor is readable without an event too often"
+	# Readable means that there is an event.
+	awk '/^wake_stress/ && $11 > 0 { exit 1 }' "$WORK/server.out" || fail "the descriptor was readable without an event"
 	need_least "xroce_rx.cq_wakeups" "$(kept server xroce_rx cq_wakeups)" 1000
 	drop_maps server
 }

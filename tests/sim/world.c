@@ -116,6 +116,8 @@ struct world *world_create_with(u32 num_nodes, u64 seed, const struct world_opti
 						.disable = o->disable[i], .ecn = o->ecn,
 						.line_rate = o->line_rate };
 
+		config.expect = n->expect = calloc(XROCE_MAX_QP, sizeof(*n->expect));
+		assert_non_null(n->expect);
 		n->world = w;
 		n->index = i;
 		n->mac[0] = 0x02;
@@ -174,6 +176,7 @@ void world_destroy(struct world *w)
 			engine_destroy(n->engines[k]);
 		while (n->cqs)
 			world_cq_destroy(n, n->cqs);
+		free(n->expect);
 		free(n->events);
 		free(n->qpns);
 	}
@@ -235,6 +238,7 @@ struct watched_cq *world_cq(struct node *n, u32 capacity)
 	assert_non_null(c);
 	memset(c, 0, sizeof(*c));
 	assert_int_equal(cq_init(&c->cq, capacity), 0);
+	c->cq.with_channel = true;
 	c->polled = true;
 	c->next = n->cqs;
 	n->cqs = c;
@@ -466,12 +470,64 @@ static struct engine *home_of(struct world *w, struct node *n, const struct rx_f
 	return home;
 }
 
+/* ---- XDP's part in it: which response wakes the reader of the send CQ, as bpf/wake.h has it ---- */
+
+struct woken {
+	struct qp *qp;	/* NULL: it is not asked */
+	bool wakes;
+	u32 before;	/* what the send CQ had got */
+};
+
+static bool xdp_wakes(const struct node *n, const struct packet *p)
+{
+	const u32 first = n->expect[XROCE_QP_SLOT(p->dest_qpn)].psn;
+	const u8 class = p->flags & OP_AETH ? p->syndrome & AETH_CLASS_MASK : AETH_ACK;
+	u32 last = p->psn;
+
+	if (class == AETH_NAK && p->syndrome & AETH_VALUE_MASK)
+		return true;
+	if (class != AETH_ACK || !(p->flags & OP_END))
+		last = psn_add(last, ROCE_PSN_MASK);
+	return first & XROCE_EXPECTED && psn_diff(last, first & ROCE_PSN_MASK) >= 0;
+}
+
+/* Responses that came early complete with one that is no message's end: those are found by whoever runs the engine. */
+static struct woken xdp_sees(const struct node *n, const struct rx_frame *rx)
+{
+	struct woken x = { 0 };
+	struct packet p;
+
+	if (packet_parse(&p, rx) || !(p.flags & OP_RESPONSE))
+		return x;
+	x.qp = engine_find_qp(n->engine, p.dest_qpn);
+	if (!x.qp || !x.qp->tells_xdp || x.qp->req.early.head) {
+		x.qp = NULL;
+		return x;
+	}
+	x.wakes = xdp_wakes(n, &p);
+	x.before = cq_next_index(x.qp->send_cq);
+	return x;
+}
+
+/* A send has completed by that packet: XDP knew. */
+static void check_woken(struct world *w, const struct woken *x)
+{
+	const struct cq *cq = x->qp ? x->qp->send_cq : NULL;
+
+	for (u32 i = x->before; cq && !x->wakes && i != cq_next_index(cq); i++) {
+		const struct cqe *e = &cq->ring[i & cq->mask];
+
+		check(w, e->qpn != x->qp->qpn || e->opcode >= CQE_RECV || e->status != CQE_SUCCESS);
+	}
+}
+
 int world_deliver(struct world *w, u32 to, const u8 *frame, u32 len)
 {
 	struct node *n = &w->node[to];
 	struct engine *home = n->engine;
 	u32 head = len > w->split_bytes ? w->split_bytes : len;
 	struct rx_frame rx = { .len = head, .frag_len = len - head };
+	struct woken woken;
 	u8 *linear = malloc(head), *frag = len > head ? malloc(len - head) : NULL;
 	int result;
 
@@ -486,7 +542,9 @@ int world_deliver(struct world *w, u32 to, const u8 *frame, u32 len)
 	if (n->num_engines > 1)
 		home = home_of(w, n, &rx);
 	n->to_run |= 1u << engine_number(home);
+	woken = xdp_sees(n, &rx);
 	result = engine_input(home, NULL, &rx, w->now_ns);
+	check_woken(w, &woken);
 	free(linear);
 	free(frag);
 	return result;

@@ -70,6 +70,7 @@ struct node {
 	u32 num_qpns, qpns_room;
 	struct xroce_engine_stats stats; /* of all engines together */
 	struct xroce_drops drops;
+	struct xroce_expect *expect; /* what XDP is told of responses; see world_deliver() */
 	u8 mac[6];
 	struct gid gid4, gid6;
 	struct faults to[WORLD_MAX_NODES];

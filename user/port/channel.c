@@ -213,9 +213,21 @@ u32 channel_consume(struct port_channel *ch, u32 record[RECORDS_MAX])
 		ring_buffer__consume(ch->ring);
 	n = ch->records;
 	memcpy(record, ch->record, n * sizeof(*record));
+	if (n)
+		ch->last = record[n - 1];
 	ch->records = 0;
 	pthread_mutex_unlock(&ch->lock);
 	return n;
+}
+
+u32 channel_last(struct port_channel *ch)
+{
+	u32 last;
+
+	pthread_mutex_lock(&ch->lock);
+	last = ch->last;
+	pthread_mutex_unlock(&ch->lock);
+	return last;
 }
 
 /* Of CQs without QPs: the first, where they will be pinned if nothing else is known. */

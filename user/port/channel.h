@@ -32,6 +32,7 @@ struct port_channel {
 	/* what ring_buffer__consume() found */
 	u32 record[RECORDS_MAX];
 	u32 records;
+	u32 last;	/* the CQ of the last one that was taken */
 };
 
 /* A CQ of the port joins. Returns 0, -EINVAL where CQs of another port are on the channel, or -errno. Before it goes, it leaves. */
@@ -44,6 +45,8 @@ static inline u32 channel_slot(const struct port_channel *ch)
 }
 /* Take the records that are there: CQs, each once or more. Returns how many. */
 u32 channel_consume(struct port_channel *ch, u32 record[RECORDS_MAX]);
+/* The CQ of the last record that was taken. */
+u32 channel_last(struct port_channel *ch);
 /*
  * The port that its CQs are of, held (port_put()), and the shards whose engines complete to them, a bit each; NULL: none, or it is dead.
  */

@@ -97,6 +97,7 @@ static int make_shard(struct shard *s, const struct netdev *dev)
 		.random_arg = s,
 		.stats = s->made->stats,
 		.drops = s->made->drops,
+		.expect = s->port->made.expect,
 		.sibling = s->port->shard[0].engine,
 		.number = s->number,
 	};

@@ -127,6 +127,7 @@ static void *map_memory(const struct bpf_map *map, size_t bytes)
 }
 
 #define CQ_BYTES     (XROCE_MAX_CQ * sizeof(struct xroce_cq))
+#define EXPECT_BYTES (XROCE_MAX_QP * sizeof(struct xroce_expect))
 #define VECTOR_BYTES (XROCE_MAX_QUEUE * sizeof(struct xroce_vector))
 #define STATS_BYTES  (XROCE_MAX_SHARD * sizeof(struct xroce_engine_stats))
 #define DROPS_BYTES  (XROCE_MAX_SHARD * sizeof(struct xroce_drops))
@@ -134,11 +135,12 @@ static void *map_memory(const struct bpf_map *map, size_t bytes)
 static int map_maps(const struct netdev *dev, struct port_made *m)
 {
 	m->cq = map_memory(m->bpf->maps.xroce_cq, CQ_BYTES);
+	m->expect = map_memory(m->bpf->maps.xroce_expect, EXPECT_BYTES);
 	m->engine = map_memory(m->bpf->maps.xroce_engine, sizeof(*m->engine));
 	m->vector = map_memory(m->bpf->maps.xroce_vector, VECTOR_BYTES);
 	m->stats = map_memory(m->bpf->maps.xroce_eng_stat, STATS_BYTES);
 	m->drops = map_memory(m->bpf->maps.xroce_eng_drop, DROPS_BYTES);
-	if (!m->cq || !m->engine || !m->vector || !m->stats || !m->drops)
+	if (!m->cq || !m->expect || !m->engine || !m->vector || !m->stats || !m->drops)
 		return failed(dev, "map the BPF maps", -errno);
 	m->engine->pid = (u32)getpid();
 
@@ -365,6 +367,7 @@ static void close_everything(struct port_made *m)
 void port_unmake(struct port_made *m)
 {
 	unmap(m->cq, CQ_BYTES);
+	unmap(m->expect, EXPECT_BYTES);
 	unmap(m->engine, sizeof(*m->engine));
 	unmap(m->vector, VECTOR_BYTES);
 	unmap(m->stats, STATS_BYTES);
@@ -381,6 +384,7 @@ void port_abandon(struct port_made *m)
 {
 	/* The child's objects still point here; what they write must not reach the parent's arm words and counters. */
 	make_private(m->cq, CQ_BYTES);
+	make_private(m->expect, EXPECT_BYTES);
 	make_private(m->engine, sizeof(*m->engine));
 	make_private(m->vector, VECTOR_BYTES);
 	make_private(m->stats, STATS_BYTES);

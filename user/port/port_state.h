@@ -57,6 +57,7 @@ struct port_made {
 	int qp_map_fd, gid_map_fd, channel_map_fd; /* bpf's */
 	/* mappings of maps */
 	struct xroce_cq *cq;			   /* XROCE_MAX_CQ arm words */
+	struct xroce_expect *expect;		   /* XROCE_MAX_QP */
 	struct xroce_engine *engine;
 	struct xroce_vector *vector;		   /* XROCE_MAX_QUEUE */
 	struct xroce_engine_stats *stats;	   /* XROCE_MAX_SHARD */
@@ -228,11 +229,8 @@ void wake_destroy(struct port *port);
 void wake_taken(struct port *port, struct cq *cq);
 /* XDP took the words of these CQs; of those that are armed still, set them again. True if any was. */
 bool wake_rearm(struct port *port, const u32 *record, u32 n);
-/*
- * Of those that are armed still, raise the event though nothing has completed: events without a completion are allowed (ibv_get_cq_event(3)), but not that a channel's
- * descriptor is readable without an event. No lock held.
- */
-void wake_fire(struct port *port, const u32 *record, u32 n);
+/* port_channel_extra() of a channel of this port. No lock held. */
+void wake_extra(struct port *port, struct port_channel *ch);
 /* A ring buffer for XROCE_RING_BYTES of records: its descriptor, close-on-exec, or -errno. */
 int wake_make_ring(void);
 

@@ -32,21 +32,6 @@ static void run_shards(const struct view *v)
 		shard_run(&v->port->shard[__builtin_ctz(left)]);
 }
 
-/*
- * Take the records and run the engines, waiting for the locks: whoever holds one may have looked before the packet came. Returns true if the
- * caller should look for events before it sleeps.
- */
-static bool run(const struct view *v)
-{
-	u32 record[RECORDS_MAX];
-	u32 n = channel_consume(v->ch, record);
-
-	run_shards(v);
-	if (n && wake_rearm(v->port, record, n))
-		run_shards(v);
-	return n > 0;
-}
-
 /* What to sleep on for packets; nothing once none can come. */
 static nfds_t add_sockets(const struct view *v, struct pollfd *fds)
 {
@@ -74,11 +59,13 @@ static void await_packet(const struct view *v, u64 most_ns)
 }
 
 /*
- * The same as run(), for a caller who will not sleep on the sockets: a record whose CQ is armed still may have come before its packet, which the kernel
- * publishes at the end of its poll, or before one that is ahead of it in another queue. The descriptor was readable because of it, so it is waited for, but not for long:
- * it may have been refused, and then the CQ has its event all the same. It may lie in a queue of another shard. With an event in hand the first packet is enough.
+ * Take the records and run the engines, waiting for the locks: whoever holds one may have looked before the packet came. Returns true if there were any.
+ *
+ * A record whose CQ is armed still may have come before its packet, which the kernel publishes at the end of its poll, or before one that is ahead of it in
+ * another queue. The descriptor was readable because of it, so it is waited for, but not for long: it may have been refused. It may lie in a queue of another
+ * shard. With an event in hand the first packet is enough.
  */
-static void run_for_records(const struct view *v, bool in_hand)
+static bool run(const struct view *v, bool in_hand)
 {
 	const struct view all = { v->ch, v->port, (1u << v->port->num_shards) - 1 };
 	u64 until_ns, now_ns;
@@ -86,19 +73,18 @@ static void run_for_records(const struct view *v, bool in_hand)
 	u32 n = channel_consume(v->ch, record);
 
 	if (!n && in_hand)
-		return;
+		return false;
 	run_shards(v);
 	if (!n || !wake_rearm(v->port, record, n))
-		return;
+		return n > 0;
 	run_shards(&all);
 	until_ns = port_now_ns() + PUBLISH_MAX_NS;
 	while (wake_rearm(v->port, record, n) && (now_ns = port_now_ns()) < until_ns) {
 		await_packet(&all, until_ns - now_ns);
 		if (in_hand)
-			return;
+			break;
 	}
-	/* It completes nothing: an acknowledgement behind a later one, a duplicate. */
-	wake_fire(v->port, record, n);
+	return true;
 }
 
 /* ---- packets that XDP has announced to nobody, as somebody slept on their queue's socket ---- */
@@ -213,22 +199,22 @@ static int sleep_on(const struct view *v)
 	return poll_cancellable(v, v->port ? &timeout : NULL);
 }
 
-/* Returns 0 or -EINTR. */
+/* Returns 0, 1 if there were records, or -EINTR. */
 static int wait_on(const struct view *v)
 {
+	bool records;
 	int err;
 
 	/* Before the first sleep too: whoever drives the engine by nothing but this call may have packets waiting. */
-	if (v->port && run(v))
-		return 0;
+	if (v->port && run(v, false))
+		return 1;
 	err = sleep_on(v);
 	leave(v);
 	/* After a signal as well: between the sleeper's leaving and this, nobody looked at the sockets. */
-	if (v->port)
-		run(v);
+	records = v->port && run(v, false);
 	for (u32 left = v->shards; left; left &= left - 1)
 		await_unannounced(v, &v->port->shard[__builtin_ctz(left)]);
-	return err;
+	return err ? err : records;
 }
 
 int port_channel_wait(struct port_channel *ch, bool block)
@@ -240,10 +226,21 @@ int port_channel_wait(struct port_channel *ch, bool block)
 	if (block)
 		err = wait_on(&v);
 	else if (v.port)
-		run_for_records(&v, false);
+		err = run(&v, false);
 	if (v.port)
 		port_put(v.port);
 	return err;
+}
+
+void port_channel_extra(struct port_channel *ch)
+{
+	u32 shards;
+	struct port *port = channel_port(ch, &shards);
+
+	if (!port)
+		return;
+	wake_extra(port, ch);
+	port_put(port);
 }
 
 void port_channel_settle(struct port_channel *ch)
@@ -253,6 +250,6 @@ void port_channel_settle(struct port_channel *ch)
 	v.port = channel_port(ch, &v.shards);
 	if (!v.port)
 		return;
-	run_for_records(&v, true);
+	run(&v, true);
 	port_put(v.port);
 }

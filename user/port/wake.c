@@ -13,7 +13,7 @@
  *
  * XDP may take the word for a packet that the engine then refuses, or before the packet can be seen. So who consumes a record looks at
  * cq->armed after running the engine: still armed, the word is set again and the engine is run once more. And who sleeps on a channel sleeps on
- * the sockets too, so that nothing depends on a record alone.
+ * the sockets too, so that nothing depends on a record alone. An arming is used up by a completion and by nothing else.
  */
 #include <bpf/bpf.h>
 #include <pthread.h>
@@ -168,23 +168,47 @@ int port_cq_add(struct port *port, struct cq *cq, struct port_channel *ch, u32 v
 	return 0;
 }
 
+/* Off the table: no event of it is reported from here on. All engines held. */
+static struct port_channel *give_index(struct port *port, const struct cq *cq)
+{
+	struct cq_table *t = &port->cqs;
+	struct port_channel *ch;
+
+	pthread_mutex_lock(&t->lock);
+	ch = t->channel_of[cq->index];
+	t->channel_of[cq->index] = NULL;
+	t->cq[cq->index] = NULL;
+	atomic_fetch_sub(&t->handed_total, t->handed[cq->index]);
+	t->handed[cq->index] = 0;
+	pthread_mutex_unlock(&t->lock);
+	return ch;
+}
+
+/* Those of a CQ that has gone would make the descriptor readable for ever; what others announce is seen to. */
+static void drop_records(struct port *port, struct port_channel *ch)
+{
+	u32 record[RECORDS_MAX];
+	u32 n = channel_consume(ch, record);
+
+	if (n && wake_rearm(port, record, n))
+		port_poll(port);
+}
+
 void port_cq_remove(struct port *port, struct cq *cq)
 {
 	struct xroce_cq *shared = &port->made.cq[cq->index];
 	struct port_channel *ch;
 
-	port_lock(port);
-	engine_cq_forget(port_engine(port), cq);
-	port_unlock(port);
 	__atomic_store_n(&shared->armed, XROCE_CQ_DISARMED, __ATOMIC_RELAXED);
 	__atomic_store_n(&shared->channel, 0, __ATOMIC_RELEASE);
-	pthread_mutex_lock(&port->cqs.lock);
-	ch = port->cqs.channel_of[cq->index];
-	port->cqs.channel_of[cq->index] = NULL;
-	port->cqs.cq[cq->index] = NULL;
-	pthread_mutex_unlock(&port->cqs.lock);
-	if (ch)
-		channel_leave(ch, cq);
+	port_lock(port);
+	engine_cq_forget(port_engine(port), cq);
+	ch = give_index(port, cq);
+	port_unlock(port);
+	if (!ch)
+		return;
+	channel_leave(ch, cq);
+	drop_records(port, ch);
 }
 
 /* XDP took these words; of CQs that are armed still, set them again. True if any was. */
@@ -206,24 +230,16 @@ bool wake_rearm(struct port *port, const u32 *record, u32 n)
 	return any;
 }
 
-void wake_fire(struct port *port, const u32 *record, u32 n)
+void wake_extra(struct port *port, struct port_channel *ch)
 {
 	struct cq_table *t = &port->cqs;
-	bool fired = false;
+	const u32 index = channel_last(ch);
 
 	pthread_mutex_lock(&t->lock);
-	for (u32 i = 0; i < n; i++) {
-		struct cq *cq = t->cq[record[i]];
-
-		if (!cq || !cq_take_event(cq, true))
-			continue;
-		wake_taken(port, cq);
-		vector_hand(t, record[i]);
-		fired = true;
-	}
+	/* Its events are many enough where one is on its way. */
+	if (t->channel_of[index] == ch && !t->handed[index])
+		vector_hand(t, index);
 	pthread_mutex_unlock(&t->lock);
-	if (!fired)
-		return;
 	/* who unlocks reports them */
 	shard_lock(&port->shard[0]);
 	shard_unlock(&port->shard[0], REPORT_ANY);

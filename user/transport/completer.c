@@ -64,6 +64,8 @@ static inline void progress(struct engine *e, struct qp *qp, u32 before, u64 now
 		congestion_rearm(e, qp, now_ns);
 		timer_put_off(e, qp, due_ns(req));
 	}
+	if (unlikely(qp->tells_xdp))
+		expect_completed(qp);
 	completer_check_drained(e, qp);
 	/* what is posted after this look rings */
 	if (req->tx != sq_prod(&qp->sq))

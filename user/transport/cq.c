@@ -34,6 +34,9 @@ void cq_free(struct cq *cq)
 	cq->ring = NULL;
 }
 
+/* Kept out of the way of what is called for each completion. */
+#define rare __attribute__((noinline, cold))
+
 /* A CQE as words: where its reader and its writer may meet, neither is held up, and the reader finds out. */
 #define CQE_WORDS (sizeof(struct cqe) / sizeof(u64))
 union cqe_words {
@@ -54,7 +57,7 @@ static void cq_load_entry(const struct cqe *slot, union cqe_words *to)
 }
 
 /* The ring is full. False if the CQ has overrun thereby; else the oldest entry has gone. */
-static bool cq_make_room(struct cq *cq, u32 cons)
+static rare bool cq_make_room(struct cq *cq, u32 cons)
 {
 	if (!cq->ignore_overrun) {
 		atomic_store_explicit(&cq->overrun, true, memory_order_relaxed);
@@ -68,7 +71,7 @@ static bool cq_make_room(struct cq *cq, u32 cons)
 }
 
 /* The entry of a CQ with_time or with ignore_overrun. */
-static void cq_write_entry(struct cq *cq, struct cqe *slot, const struct cqe *e)
+static rare void cq_write_entry(struct cq *cq, struct cqe *slot, const struct cqe *e)
 {
 	union cqe_words w = { .cqe = *e };
 
@@ -133,7 +136,7 @@ void cq_moderate(struct cq *cq, u32 count, u64 period_ns)
  * With ignore_overrun the engine may take away the oldest entry while it is read here: it is copied, and the copy counts if it was still the oldest
  * afterwards.
  */
-static const struct cqe *cq_claim(struct cq *cq)
+static rare const struct cqe *cq_claim(struct cq *cq)
 {
 	/* acquire, here and below: prod is at least as new */
 	u32 cons = atomic_load_explicit(&cq->cons, memory_order_acquire);

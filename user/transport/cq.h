@@ -152,6 +152,7 @@ struct cq {
 	bool ignore_overrun; /* a full ring loses its oldest entry, and goes on */
 	bool with_time;	   /* its reader asks when packets came, and of which flow they were: what XDP is to find out */
 	bool with_flow_tag;
+	bool with_channel; /* XDP may wake its reader */
 	void *owner;	   /* the verbs layer's object */
 	u32 index;	   /* key in the arm-word map; kept for the owner */
 	struct users users; /* QPs that complete here, twice those that do so with sends and receives */

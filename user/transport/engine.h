@@ -55,6 +55,7 @@ struct engine_config {
 	u32 disable;			/* ENGINE_NO_*: parts that are on otherwise */
 	bool ecn;			/* send data packets as ECN-capable */
 	u64 line_rate;			/* bytes/s of the link, for the rate limit; 0 = 10 Gbit/s */
+	struct xroce_expect *expect;	/* XROCE_MAX_QP of them, the device's; NULL: nobody asks */
 	struct engine *sibling;		/* an engine of the same device, or NULL: the first, number 0 */
 	u32 number;			/* 0 .. ENGINE_MAX - 1, among the device's */
 };

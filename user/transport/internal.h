@@ -9,6 +9,7 @@
  *   recovery.c   what is sent again after a loss             reorder.c    packets that came early
  *   congestion.c window, adaptive time-out, DCQCN            credit.c     end-to-end credits
  *   template.c   headers kept, to copy and to compare
+ *   expect.c     which responses XDP wakes for
  *   datagram.c   UD, both ways                             moderation.c events of moderated CQs
  *   home.c       several engines of a device
  *   tag.c        tag matching: SENDs to buffers by tag     rendezvous.c what it fetches and answers on its own
@@ -254,6 +255,14 @@ static inline u32 wqe_pd(const struct qp *qp, const struct send_wqe *wqe)
 
 /* Build the packet with the given PSN again, from its WQE; 0 if that cannot be. next is the PSN that follows what it took. */
 u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *frame, u32 *next, u64 now_ns);
+
+/* expect.c: of QPs that tell XDP */
+/* None: the QP starts. */
+void expect_none(struct qp *qp);
+/* The WQE before req.assigned has its PSNs; the oldest have completed; the one under the cursor will fail when those before it are done. */
+void expect_assigned(struct qp *qp);
+void expect_completed(struct qp *qp);
+void expect_failure(struct qp *qp);
 
 /* recovery.c */
 /* The peer misses psn and keeps what came behind it, perhaps: send it again, or all from it on. */

@@ -185,6 +185,11 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 		free(qp);
 		return err;
 	}
+	if (is_reliable(qp) && qp->send_cq && qp->send_cq->with_channel && e->config.expect) {
+		qp->expect = &e->config.expect[XROCE_QP_SLOT(qp->qpn)];
+		qp->tells_xdp = true;
+		expect_none(qp);
+	}
 	home_settle(e, qp);
 	*out = qp;
 	return 0;

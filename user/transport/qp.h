@@ -345,6 +345,7 @@ struct qp {
 	bool sq_sig_all : 1;
 	bool xrc_target : 1;
 	bool tag_matching : 1;	 /* on a tag-matching SRQ: shared is set */
+	bool tells_xdp : 1;	 /* expect is set */
 	/* the engine's */
 	u8 ready;		 /* READY_*: on the engine's list of those that may have something to send */
 	bool rate_limited;
@@ -370,6 +371,10 @@ struct qp {
 	struct shared_sends *shared; /* with tag_matching, else NULL */
 	void *owner;
 	struct qp_attr attr;	 /* as last set, for query */
+	/* what XDP is told of responses, by expect.c */
+	struct xroce_expect *expect; /* NULL: nothing */
+	u32 expect_index;	 /* in sq: the WQE of which it tells, */
+	bool expect_set;	 /* if any */
 	/* what is to be reported, by engine.c */
 	u32 events;		 /* EVENT_* bits to report */
 	bool event_queued;

@@ -16,6 +16,7 @@ void requester_start(struct qp *qp, u32 sq_psn)
 	req->tx = req->assigned = sq_cons(&qp->sq);
 	req->tx_packet = 0;
 	req->first_index = req->tx;
+	expect_none(qp);
 	req->ack_deadline_ns = NSEC_NEVER;
 }
 
@@ -66,6 +67,8 @@ static void fail_in_order(struct engine *e, struct qp *qp, enum cqe_status statu
 {
 	if (qp->req.tx == sq_cons(&qp->sq))
 		qp_send_error(e, qp, status, verr, now_ns);
+	else if (qp->tells_xdp)
+		expect_failure(qp);
 }
 
 /* Give the WQE under the cursor its PSNs. False if it cannot start now, or ever. */
@@ -84,6 +87,8 @@ static bool start_wqe(struct engine *e, struct qp *qp, struct send_wqe *wqe, u64
 	wqe->executed = false;
 	wqe->num_psn = wqe->opcode != WR_READ && wr_is_answered(wqe->opcode) ? 1 : psn_count(wqe->length, qp->path_mtu);
 	req->assigned++;
+	if (unlikely(qp->tells_xdp))
+		expect_assigned(qp);
 	return true;
 }
 
@@ -120,7 +125,11 @@ static bool execute_local(struct engine *e, struct qp *qp, struct send_wqe *wqe,
 	wqe->executed = true;
 	req->assigned++;
 	req->tx++;
+	if (qp->tells_xdp)
+		expect_assigned(qp);
 	completer_local(e, qp, now_ns);
+	if (qp->tells_xdp)
+		expect_completed(qp);
 	return true;
 }
 

@@ -160,14 +160,15 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 			return -1;
 		block = !(flags & O_NONBLOCK);
 		err = port_channel_wait(ch->pc, block);
-		if (err && !(err == -EINTR && block && signals_restart()))
+		if (err < 0 && !(err == -EINTR && block && signals_restart()))
 			return fail_int(-err);
-		if (block)
-			continue;
 		vcq = channel_next(ch);
 		if (vcq)
 			break;
-		return fail_int(EAGAIN);
+		if (err > 0)
+			port_channel_extra(ch->pc);
+		else if (!block)
+			return fail_int(EAGAIN);
 	}
 	port_channel_settle(ch->pc);
 	*cq = &vcq->ibv;

@@ -35,6 +35,7 @@ struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context, struc
 		return fail(err);
 	}
 	vcq->cq.owner = vcq;
+	vcq->cq.with_channel = channel != NULL;
 	vcq->vector = vector;
 	vcq->ibv.context = context;
 	vcq->ibv.channel = channel;
