@@ -38,10 +38,20 @@ static __always_inline bool steer_is_ours(const struct packet *p, const struct x
 	return is_to_first_gid(p) || bpf_map_lookup_elem(&xroce_gid, &p->dst);
 }
 
+/* CNPs and flow control are of no transport service of their own. */
+static __always_inline bool transport_fits(const struct packet *p, const struct xroce_qp *qp)
+{
+	if (p->flags & OP_CNP)
+		return qp->transport != XROCE_UD;
+	if (p->flags & OP_FLOW)
+		return qp->transport == XROCE_UC || qp->transport == XROCE_UD;
+	return qp->transport == OPCODE_TRANSPORT(p->opcode);
+}
+
 /*
  * May this well-formed packet go to qp (NULL: there is none)? Returns NO_FAULT or the drop reason. A CNP belongs to
- * no transport service of its own: any connected QP takes it. A connected QP takes packets only on its own path: from
- * the peer's address to the address that the QP was connected with.
+ * no transport service of its own: any connected QP takes it; flow control is for UC and UD. A connected QP takes
+ * packets only on its own path: from the peer's address to the address that the QP was connected with.
  *
  * All packets of a super-packet have one IP header, and our sender joins only packets with the same QP
  * number, transport, P_Key and Q_Key (user/transport/gso.c): so the first one's answer is that of all.
@@ -51,7 +61,7 @@ static __always_inline enum xroce_drop steer_check(const struct packet *p, const
 {
 	if (!qp)
 		return XROCE_DROP_qp_unknown;
-	if (p->flags & OP_CNP ? qp->transport == XROCE_UD : qp->transport != OPCODE_TRANSPORT(p->opcode))
+	if (!transport_fits(p, qp))
 		return XROCE_DROP_qp_transport;
 	if (!qp->receiving)
 		return XROCE_DROP_qp_state;

@@ -147,11 +147,11 @@ for t in tests/port/*.sh tests/netns/*.sh; do
 	[ -e "$t" ] && shell_test "$(basename "$(dirname "$t")")-$(basename "$t" .sh)" bash "$t" "$BUILD"
 done
 # What all interfaces but veth have: these again in native mode (tests/netns/paths*.sh have both, and XROCE_TX beside).
-for t in data pingpong loss wake events; do
+for t in data pingpong loss wake events bursts; do
 	XROCE_XDP=native shell_test "netns-$t-native" bash "tests/netns/$t.sh" "$BUILD"
 done
 # And with two receive queues, each with a shard.
-for t in data loss wake events crash tags port_events; do
+for t in data loss wake events crash tags port_events bursts; do
 	XROCE_TEST_QUEUES=2 shell_test "netns-$t-shards" bash "tests/netns/$t.sh" "$BUILD"
 done
 # Against an implementation that is not ours.

@@ -258,7 +258,10 @@ struct xroce_engine_stats {
 	__u64 tx_gso_sends;	/* and in how many packets: super-packets, and frames alone */
 	__u64 rx_handed;	/* frames for QPs that are at home in another shard: handed over to it */
 	__u64 qps_moved;	/* QPs that have moved here, where their packets arrive */
-	__u64 unused[4];	/* each engine's in cache lines of their own; a further counter takes from here */
+	__u64 flow_probes;	/* UC and UD: asked what the receiver can take, */
+	__u64 flow_answers;	/* said what this one can, */
+	__u64 flow_waits;	/* times that a QP waited for that */
+	__u64 unused[1];	/* each engine's in cache lines of their own; a further counter takes from here */
 };
 _Static_assert(sizeof(struct xroce_engine_stats) % 64 == 0, "whole cache lines");
 

@@ -67,6 +67,12 @@ struct xrc_eth {
 	__be32 srqn;	    /* 8 reserved bits, XRC SRQ number 24 */
 } __attribute__((packed));
 
+/* Flow control between two of this library: see user/transport/flow.c. Behind a DETH. */
+struct flow_eth {
+	__be32 cookie;	    /* the sender's; an answer has its probe's */
+	__be32 allowance;   /* in an answer: packets 16, receive WQEs 16; else reserved */
+} __attribute__((packed));
+
 struct feth {
 	__be32 flush;	    /* placement type bits 3..0, selectivity bits 5..4 */
 } __attribute__((packed));
@@ -97,6 +103,7 @@ _Static_assert(sizeof(struct imm_dt) == 4, "ImmDt");
 _Static_assert(sizeof(struct ieth) == 4, "IETH");
 _Static_assert(sizeof(struct xrc_eth) == 4, "XRCETH");
 _Static_assert(sizeof(struct feth) == 4, "FETH");
+_Static_assert(sizeof(struct flow_eth) == 8, "flow control");
 _Static_assert(sizeof(struct tmh) == 16, "TMH");
 _Static_assert(sizeof(struct rvh) == 16, "RVH");
 
@@ -157,6 +164,7 @@ enum {
 	OP_FLUSH = 1 << 20,
 	OP_ATOMIC_WRITE = 1 << 21,
 	OP_CNP = 1 << 22,
+	OP_FLOW = 1 << 23,	 /* flow control of UC and UD */
 	/* bits 24 to 31: bytes of the extension headers */
 	OP_EXT_BYTES_SHIFT = 24,
 };
@@ -213,6 +221,9 @@ enum {
 
 #define OPCODE(transport, low) ((__u8)((transport) << 5 | (low)))
 #define OPCODE_CNP 0x81
+/* Of those that the standard leaves to manufacturers (top bits 110 and 111); peers that do not know them drop them. */
+#define OPCODE_FLOW_PROBE  0xc0
+#define OPCODE_FLOW_ANSWER 0xc1
 #define ROCE_CNP_BYTES 16 /* reserved, where other opcodes have extension headers */
 
 /* Bytes of extension headers that flags call for. */
@@ -221,7 +232,7 @@ enum {
 	(ROCE_EXT(flags, OP_DETH, deth) + ROCE_EXT(flags, OP_XRC_ETH, xrc_eth) + ROCE_EXT(flags, OP_FETH, feth) +                    \
 	 ROCE_EXT(flags, OP_RETH, reth) + ROCE_EXT(flags, OP_ATOMIC_ETH, atomic_eth) + ROCE_EXT(flags, OP_AETH, aeth) +              \
 	 ROCE_EXT(flags, OP_ATOMIC_ACK_ETH, atomic_ack_eth) + ROCE_EXT(flags, OP_IMM, imm_dt) + ROCE_EXT(flags, OP_IETH, ieth) +     \
-	 ((flags) & OP_CNP ? ROCE_CNP_BYTES : 0))
+	 ROCE_EXT(flags, OP_FLOW, flow_eth) + ((flags) & OP_CNP ? ROCE_CNP_BYTES : 0))
 
 /* The table's rows as designated initialisers: `static const __u32 t[256] = { ROCE_OPCODE_FLAGS };`. */
 #define ROCE_ROW(service, low, flags)  [((service) << 5) | (low)] = OP_VALID | (flags) | ROCE_EXT_BYTES(flags) << OP_EXT_BYTES_SHIFT,
@@ -239,7 +250,9 @@ enum {
 	ROCE_SENDS_AND_WRITES(ROCE_ROW_XRQ)                                                            \
 	ROCE_RELIABLE_REQUESTS(ROCE_ROW_XRQ)                                                           \
 	ROCE_RESPONSES(ROCE_ROW_XRS)                                                                   \
-	ROCE_ROW(OPCODE_CNP >> 5, OPCODE_CNP & 0x1f, OP_CNP | OP_ONLY)
+	ROCE_ROW(OPCODE_CNP >> 5, OPCODE_CNP & 0x1f, OP_CNP | OP_ONLY)                                 \
+	ROCE_ROW(OPCODE_FLOW_PROBE >> 5, OPCODE_FLOW_PROBE & 0x1f, OP_FLOW | OP_DETH)                  \
+	ROCE_ROW(OPCODE_FLOW_ANSWER >> 5, OPCODE_FLOW_ANSWER & 0x1f, OP_FLOW | OP_DETH)
 
 /* Bytes of extension headers between BTH and payload, from an opcode's flags. */
 static inline __u32 roce_ext_bytes(__u32 flags)

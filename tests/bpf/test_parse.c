@@ -420,7 +420,8 @@ static void parse_roce__every_opcode(void **state)
 			else
 				row = sizeof(opcodes) / sizeof(opcodes[0]);
 		}
-		if (row < sizeof(opcodes) / sizeof(opcodes[0]) || opcode == OPCODE_CNP)
+		if (row < sizeof(opcodes) / sizeof(opcodes[0]) || opcode == OPCODE_CNP || opcode == OPCODE_FLOW_PROBE ||
+		    opcode == OPCODE_FLOW_ANSWER)
 			continue;
 		s.opcode = opcode;
 		s.ext_len = FRAME_EXT_MAX;
@@ -453,6 +454,39 @@ static void parse_roce__cnp(void **state)
 	s.ext_len = 15;
 	frame_build(&f, &s);
 	bench_expect_drop("CNP of 15 bytes", f.bytes, f.len, XROCE_DROP_ext_short, BENCH_RC_QPN);
+}
+
+/* Flow control has a DETH and 8 bytes, and goes to QPs without acknowledgements; to one of UD with its Q_Key only. */
+static void parse_roce__flow(void **state)
+{
+	static const uint32_t qpns[] = { BENCH_UC_QPN, BENCH_UD_QPN };
+	struct frame_spec s = bench_spec();
+
+	bench_reset();
+	s.payload_len = 0;
+	s.ext_len = 16;
+	for (uint8_t opcode = OPCODE_FLOW_PROBE; opcode <= OPCODE_FLOW_ANSWER; opcode++) {
+		s.opcode = opcode;
+		for (size_t i = 0; i < sizeof(qpns) / sizeof(qpns[0]); i++) {
+			struct xroce_qp qp = bench_get_qp(qpns[i]);
+
+			s.ecn_qpn = qpns[i];
+			for (uint32_t byte = 0; byte < 4; byte++)
+				s.ext[byte] = (uint8_t)(qp.qkey >> (24 - 8 * byte));
+			frame_build(&f, &s);
+			bench_expect_redirect("flow control", f.bytes, f.len, qpns[i]);
+			assert_int_equal(bench->cqe.opcode, opcode);
+		}
+		s.ext[0] ^= 1;
+		frame_build(&f, &s);
+		bench_expect_drop("flow control, wrong Q_Key", f.bytes, f.len, XROCE_DROP_qkey, BENCH_UD_QPN);
+		s.ecn_qpn = BENCH_RC_QPN;
+		frame_build(&f, &s);
+		bench_expect_drop("flow control of RC", f.bytes, f.len, XROCE_DROP_qp_transport, BENCH_RC_QPN);
+	}
+	s.ext_len = 15;
+	frame_build(&f, &s);
+	bench_expect_drop("flow control of 15 bytes", f.bytes, f.len, XROCE_DROP_ext_short, BENCH_RC_QPN);
 }
 
 /* ---- several buffers ---- */
@@ -545,6 +579,7 @@ int main(void)
 		cmocka_unit_test(parse_roce__ethernet_padding),
 		cmocka_unit_test(parse_roce__every_opcode),
 		cmocka_unit_test(parse_roce__cnp),
+		cmocka_unit_test(parse_roce__flow),
 		cmocka_unit_test(parse_roce__jumbo),
 		cmocka_unit_test(parse_roce__headers_across_buffers),
 	};

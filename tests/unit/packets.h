@@ -73,6 +73,10 @@ static inline struct packet random_packet(u64 *seed, u8 opcode)
 		p.xrc_srqn = random_below(seed, 1 << 24);
 	if (flags & OP_FETH)
 		p.flush = (u32)next_random(seed);
+	if (flags & OP_FLOW) {
+		p.flow_cookie = (u32)next_random(seed);
+		p.flow_allowance = (u32)next_random(seed);
+	}
 	if (flags & OP_PAYLOAD)
 		p.payload_len = random_below(seed, 4) ? random_below(seed, 64) : random_below(seed, ROCE_PMTU_MAX + 1);
 	return p;
@@ -103,6 +107,8 @@ static inline void assert_same_packet(const struct packet *a, const struct packe
 	assert_int_equal(a->inv_rkey, b->inv_rkey);
 	assert_int_equal(a->xrc_srqn, b->xrc_srqn);
 	assert_int_equal(a->flush, b->flush);
+	assert_int_equal(a->flow_cookie, b->flow_cookie);
+	assert_int_equal(a->flow_allowance, b->flow_allowance);
 	assert_int_equal(a->payload_len, b->payload_len);
 }
 

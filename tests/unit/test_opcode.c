@@ -88,7 +88,7 @@ static void opcode_flags__every_opcode(void **state)
 		unsigned int ext;
 		const struct row *r;
 
-		if (opcode == 0x81)
+		if (opcode == 0x81 || opcode == 0xc0 || opcode == 0xc1)
 			continue;
 		r = expected(opcode, &ext);
 		if (!r) {
@@ -126,6 +126,17 @@ static void opcode_flags__cnp(void **state)
 	assert_int_equal(roce_ext_bytes(flags), 16);
 }
 
+/* Of the manufacturers' range, with a DETH and 8 bytes. */
+static void opcode_flags__flow(void **state)
+{
+	for (u8 opcode = 0xc0; opcode <= 0xc1; opcode++) {
+		u32 flags = opcode_flags(opcode);
+
+		assert_int_equal(flags & ((1u << OP_EXT_BYTES_SHIFT) - 1), OP_VALID | OP_FLOW | OP_DETH);
+		assert_int_equal(roce_ext_bytes(flags), 16);
+	}
+}
+
 static void opcode_name__every_opcode(void **state)
 {
 	static const char *const transport[8] = { "RC", "UC", NULL, "UD", NULL, "XRC" };
@@ -137,6 +148,8 @@ static void opcode_name__every_opcode(void **state)
 
 		if (opcode == 0x81)
 			strcpy(name, "CNP");
+		else if (opcode == 0xc0 || opcode == 0xc1)
+			strcpy(name, opcode == 0xc0 ? "FLOW_PROBE" : "FLOW_ANSWER");
 		else if (r)
 			snprintf(name, sizeof(name), "%s %s", transport[opcode >> 5], r->name);
 		assert_string_equal(opcode_name((u8)opcode), name);
@@ -160,6 +173,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(opcode_flags__every_opcode),
 		cmocka_unit_test(opcode_flags__cnp),
+		cmocka_unit_test(opcode_flags__flow),
 		cmocka_unit_test(opcode_name__every_opcode),
 		cmocka_unit_test(roce_pkey_matches__membership),
 	};

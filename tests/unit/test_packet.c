@@ -87,7 +87,7 @@ static void packet_parse__every_opcode_there_and_back(void **state)
 		free(exact);
 		free(frame);
 	}
-	assert_int_equal(opcodes, 25 + 12 + 2 + 25 + 1);
+	assert_int_equal(opcodes, 25 + 12 + 2 + 25 + 1 + 2);
 }
 
 /* All four pads and both families, headers and payload by both implementations of the ICRC. */
@@ -248,6 +248,17 @@ static void packet_put_headers__headers_no_capture_has(void **state)
 		    .dest_qpn = 0x000102 },
 		  BTH + 16,
 		  { 0x81, 0x00, 0xff, 0xff, 0x40, 0x00, 0x01, 0x02 } },
+		{ { .opcode = 0xc1, /* flow control's answer: DETH, cookie, allowance */
+		    .migreq = true,
+		    .pkey = 0xffff,
+		    .dest_qpn = 0x000102,
+		    .qkey = 0x11111111,
+		    .src_qpn = 0x030405,
+		    .flow_cookie = 0xcafef00d,
+		    .flow_allowance = 0x01000007 },
+		  BTH + 16,
+		  { 0xc1, 0x40, 0xff, 0xff, 0x00, 0x00, 0x01, 0x02, 0x00, 0x00, 0x00, 0x00, 0x11, 0x11,
+		    0x11, 0x11, 0x00, 0x03, 0x04, 0x05, 0xca, 0xfe, 0xf0, 0x0d, 0x01, 0x00, 0x00, 0x07 } },
 		{ { .opcode = 0xb1, /* XRC ACKNOWLEDGE: a response has no XRCETH */
 		    .fecn = true,
 		    .pkey = 0xffff,

@@ -98,6 +98,7 @@ static int make_shard(struct shard *s, const struct netdev *dev)
 		.stats = s->made->stats,
 		.drops = s->made->drops,
 		.expect = s->port->made.expect,
+		.receive_frames = xsk_rx_frames(s->port->made.info.queues),
 		.sibling = s->port->shard[0].engine,
 		.number = s->number,
 	};

@@ -372,6 +372,7 @@ void completer_expire(struct engine *e, struct qp *qp, u64 now_ns)
 
 	if (qp->rate_limited) /* it may have waited for its rate */
 		engine_ready(e, qp, READY_REQUESTS | READY_REPLIES);
+	flow_expire(e, qp);
 	if (state != QPS_RTS && state != QPS_SQD)
 		return;
 	if (req->rnr_wait) {

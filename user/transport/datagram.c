@@ -66,7 +66,9 @@ u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	enum qp_state state = qp_state(qp);
 	struct packet p;
 	const struct send_wqe *wqe;
+	struct flow_to to;
 	u8 *payload;
+	u32 len;
 
 	if (state != QPS_RTS || req->tx == sq_prod(&qp->sq))
 		return 0;
@@ -79,13 +81,17 @@ u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 		qp_send_error(e, qp, CQE_LOC_LEN_ERR, VERR_TOO_LONG, now_ns);
 		return 0;
 	}
+	/* a Q_Key with its top bit set means the QP's own */
+	to = (struct flow_to){ .path = &wqe->ud.path, .dest_qpn = wqe->ud.remote_qpn, .takes_receive = true,
+			       .qkey = wqe->ud.remote_qkey & 0x80000000u ? qp->qkey : wqe->ud.remote_qkey };
+	if (!flow_output(e, qp, &to, frame, &len, now_ns))
+		return len;
 	packet_from(&p, qp, req->next_psn);
 	p.src_qpn = qp->qpn;
 	p.opcode = OPCODE(XROCE_UD, wqe->opcode == WR_SEND_WITH_IMM ? OP5_SEND_ONLY_IMM : OP5_SEND_ONLY);
 	p.solicited = wqe->flags & WR_SOLICITED;
 	p.dest_qpn = wqe->ud.remote_qpn;
-	/* a Q_Key with its top bit set means the QP's own */
-	p.qkey = wqe->ud.remote_qkey & 0x80000000u ? qp->qkey : wqe->ud.remote_qkey;
+	p.qkey = to.qkey;
 	p.imm = wqe->imm;
 	p.payload_len = wqe->length;
 	payload = packet_put_headers(frame, &wqe->ud.path, &p);
@@ -97,6 +103,7 @@ u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	}
 	req->next_psn = req->unacked_psn = req->sent_psn = psn_add(req->next_psn, 1);
 	req->tx = ++req->assigned;
+	flow_sent(qp, true);
 	sq_complete(e, qp, CQE_SUCCESS, VERR_NONE, now_ns);
 	return packet_seal(frame, payload, p.payload_len);
 }

@@ -140,8 +140,17 @@ void engine_forget_qp(struct engine *e, struct qp *qp)
 	engine_detach_qp(e, qp);
 }
 
+static u32 count_output(struct engine *e, u32 len)
+{
+	e->stats->tx_packets++;
+	e->stats->tx_bytes += len;
+	return len;
+}
+
 static u32 output(struct engine *e, u8 *frame, u64 now_ns)
 {
+	if (unlikely(e->answers.count))
+		return count_output(e, flow_answer_output(e, frame));
 	while (e->ready_head != e->ready_tail) {
 		struct qp *qp = *ready_at(e, e->ready_head);
 		u32 len = 0;
@@ -164,9 +173,7 @@ static u32 output(struct engine *e, u8 *frame, u64 now_ns)
 			next_turn(e, qp);
 		if (!len)
 			continue;
-		e->stats->tx_packets++;
-		e->stats->tx_bytes += len;
-		return len;
+		return count_output(e, len);
 	}
 	return 0;
 }
@@ -193,10 +200,18 @@ static bool state_accepts(const struct qp *qp)
 	return state >= QPS_RTR && state != QPS_ERR;
 }
 
+/* CNPs and flow control are of no transport service of their own. */
+static bool transport_fits(const struct qp *qp, const struct packet *p)
+{
+	if (p->flags & OP_FLOW)
+		return qp->transport == XROCE_UC || qp->transport == XROCE_UD;
+	return p->flags & OP_CNP || OPCODE_TRANSPORT(p->opcode) == (u32)qp->transport;
+}
+
 /* What the steering in XDP checks as well; here it is decided. */
 static int check_steering(const struct qp *qp, const struct packet *p)
 {
-	if (!(p->flags & OP_CNP) && OPCODE_TRANSPORT(p->opcode) != (u32)qp->transport)
+	if (!transport_fits(qp, p))
 		return XROCE_DROP_qp_transport;
 	if (!state_accepts(qp))
 		return XROCE_DROP_qp_state;
@@ -258,7 +273,7 @@ static int check_frame(struct engine *e, const struct rx_frame *frame, struct pa
 		return reason;
 	if (!packet_icrc_ok(p))
 		return XROCE_DROP_icrc;
-	if (qp->transport != XROCE_UD && !(p->flags & OP_CNP))
+	if (qp->transport != XROCE_UD && !(p->flags & (OP_CNP | OP_FLOW)))
 		header_in_learn(kept_header(qp, p->opcode), frame, p);
 	return -1;
 }
@@ -315,7 +330,7 @@ static int input(struct engine *e, const struct xroce_rx_cqe *hint, const struct
 		if (unlikely(reason == AWAY))
 			return AWAY;
 		if (reason < 0)
-			reason = dispatch(e, qp, &p, hint, now_ns);
+			reason = unlikely(p.flags & OP_FLOW) ? flow_input(e, qp, &p, frame->data, now_ns) : dispatch(e, qp, &p, hint, now_ns);
 	}
 	e->stats->rx_packets++;
 	if (likely(reason < 0))

@@ -56,6 +56,7 @@ struct engine_config {
 	bool ecn;			/* send data packets as ECN-capable */
 	u64 line_rate;			/* bytes/s of the link, for the rate limit; 0 = 10 Gbit/s */
 	struct xroce_expect *expect;	/* XROCE_MAX_QP of them, the device's; NULL: nobody asks */
+	u32 receive_frames;		/* in the ring that a packet arrives in; 0 = 1024 */
 	struct engine *sibling;		/* an engine of the same device, or NULL: the first, number 0 */
 	u32 number;			/* 0 .. ENGINE_MAX - 1, among the device's */
 };
@@ -67,6 +68,7 @@ enum {
 	ENGINE_NO_ADAPTIVE_RTO = 1 << 2, /* only the user's time-out */
 	ENGINE_NO_CWND = 1 << 3,	 /* the window does not shrink after a loss */
 	ENGINE_NO_CREDITS = 1 << 4,	 /* AETH credits are neither sent nor heeded */
+	ENGINE_NO_FLOW = 1 << 5,	 /* UC and UD neither ask nor answer what the receiver can take: see flow.c */
 };
 
 struct engine;

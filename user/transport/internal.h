@@ -8,6 +8,7 @@
  *   responder.c  request packets to memory and receives      reply.c      ACKs, READ and atomic responses
  *   recovery.c   what is sent again after a loss             reorder.c    packets that came early
  *   congestion.c window, adaptive time-out, DCQCN            credit.c     end-to-end credits
+ *   flow.c       flow control of UC and UD
  *   template.c   headers kept, to copy and to compare
  *   expect.c     which responses XDP wakes for
  *   datagram.c   UD, both ways                             moderation.c events of moderated CQs
@@ -91,6 +92,7 @@ struct engine {
 	struct srq *srq_events;
 
 	struct icrc_table icrc;
+	struct flow_answers answers;
 	struct qp *ready[XROCE_MAX_QP];
 };
 
@@ -341,6 +343,28 @@ void credit_update(struct engine *e, struct qp *qp, u8 syndrome, u32 msn);
 bool credit_covers(const struct qp *qp, const struct send_wqe *wqe, u32 index);
 /* May this message start? A wait is counted. */
 bool credit_allows(struct engine *e, const struct qp *qp, const struct send_wqe *wqe, u32 index);
+
+/* flow.c */
+void flow_start(struct flow_control *f);
+/* The packet of UC or UD whose turn it is. */
+struct flow_to {
+	const struct path *path;
+	u32 dest_qpn, qkey;
+	bool takes_receive;	/* it begins a message that takes a receive WQE over there */
+};
+/* May it leave? If not, len is that of a probe that was written in its place; 0: nothing may, and the QP's timer is set. */
+bool flow_output(struct engine *e, struct qp *qp, const struct flow_to *to, u8 *frame, u32 *len, u64 now_ns);
+/* It did. */
+static inline void flow_sent(struct qp *qp, bool takes_receive)
+{
+	qp->flow.sent++;
+	qp->flow.receives += takes_receive;
+}
+void flow_expire(struct engine *e, struct qp *qp);
+/* A probe or an answer; eth is where its frame starts. -1, or the reason for its drop. */
+int flow_input(struct engine *e, struct qp *qp, const struct packet *p, const u8 *eth, u64 now_ns);
+/* The next of e->answers, of which there are some. Returns the frame's length. */
+u32 flow_answer_output(struct engine *e, u8 *frame);
 
 /* completer.c */
 /* An ACK or NAK, of its packet what counts. As the others, -1 or the reason for its drop. */

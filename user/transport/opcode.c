@@ -20,6 +20,8 @@ static const char *const name_of[256] = {
 	ROCE_RELIABLE_REQUESTS(NAME_XRC)
 	ROCE_RESPONSES(NAME_XRC)
 	[OPCODE_CNP] = "CNP",
+	[OPCODE_FLOW_PROBE] = "FLOW_PROBE",
+	[OPCODE_FLOW_ANSWER] = "FLOW_ANSWER",
 };
 
 u32 opcode_flags(u8 opcode)

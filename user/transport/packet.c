@@ -175,6 +175,12 @@ static void get_extensions(const u8 *ext, struct packet *p, u32 flags)
 		p->original = be64toh(h->original);
 		ext += sizeof(*h);
 	}
+	if (flags & OP_FLOW) {
+		const struct flow_eth *h = (const struct flow_eth *)ext;
+
+		p->flow_cookie = be32toh(h->cookie);
+		p->flow_allowance = be32toh(h->allowance);
+	}
 	/* The last one of each opcode that has it; a CNP's 16 bytes are reserved and not looked at. */
 	if (flags & OP_IMM)
 		p->imm = ((const struct imm_dt *)ext)->imm;
@@ -492,6 +498,11 @@ u8 *packet_put_extensions(u8 *pos, const struct packet *p, u32 flags)
 		*(struct imm_dt *)put(&pos, sizeof(struct imm_dt)) = (struct imm_dt){ .imm = p->imm };
 	if (flags & OP_IETH)
 		*(struct ieth *)put(&pos, sizeof(struct ieth)) = (struct ieth){ .rkey = htobe32(p->inv_rkey) };
+	if (flags & OP_FLOW)
+		*(struct flow_eth *)put(&pos, sizeof(struct flow_eth)) = (struct flow_eth){
+			.cookie = htobe32(p->flow_cookie),
+			.allowance = htobe32(p->flow_allowance),
+		};
 	if (flags & OP_CNP)
 		memset(put(&pos, CNP_BYTES), 0, CNP_BYTES);
 	return pos;

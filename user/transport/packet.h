@@ -60,6 +60,8 @@ struct packet {
 	u32 inv_rkey;	   /* IETH */
 	u32 xrc_srqn;	   /* XRCETH */
 	u32 flush;	   /* FETH */
+	u32 flow_cookie;   /* flow control, as the next */
+	u32 flow_allowance;
 
 	u32 payload_len;   /* without pad */
 
@@ -113,7 +115,7 @@ bool packet_icrc_ok(const struct packet *p);
 void packet_copy_payload(const struct packet *p, u32 offset, void *dst, u32 len);
 
 /* Opcodes that have any extension header. */
-#define OP_EXTENSIONS (OP_DETH | OP_XRC_ETH | OP_FETH | OP_RETH | OP_ATOMIC_ETH | OP_AETH | OP_ATOMIC_ACK_ETH | OP_IMM | OP_IETH | OP_CNP)
+#define OP_EXTENSIONS (OP_DETH | OP_XRC_ETH | OP_FETH | OP_RETH | OP_ATOMIC_ETH | OP_AETH | OP_ATOMIC_ACK_ETH | OP_IMM | OP_IETH | OP_CNP | OP_FLOW)
 
 /* Decode BTH and extension headers of a packet that is known to be valid, all of them in one piece; returns where they end. */
 const u8 *packet_get_transport(const struct bth *bth, struct packet *p);

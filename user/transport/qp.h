@@ -15,6 +15,7 @@
 #define TRANSPORT_QP_H
 
 #include "cq.h"
+#include "flow.h"
 #include "mr.h"
 #include "packet.h"
 #include "psn.h"
@@ -366,6 +367,7 @@ struct qp {
 	struct responder resp;
 	struct path path;
 	struct rate rate;
+	struct flow_control flow;	 /* UC and UD */
 	u32 qkey;
 	u32 xrcd;
 	struct shared_sends *shared; /* with tag_matching, else NULL */

@@ -356,6 +356,20 @@ static bool another_follows(const struct qp *qp)
 	       !wr_is_local(wqe->opcode) && !wr_is_answered(wqe->opcode) && credit_covers(qp, wqe, index);
 }
 
+/* The packet under the cursor is the first of a message that takes a receive WQE over there. */
+static bool takes_receive(const struct qp *qp, const struct send_wqe *wqe)
+{
+	return qp->req.tx_packet == 0 && wqe->opcode != WR_WRITE;
+}
+
+/* UC: as flow_output(), of the packet under the cursor. */
+static bool unreliable_allowed(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u8 *frame, u32 *len, u64 now_ns)
+{
+	const struct flow_to to = { .path = &qp->path, .dest_qpn = qp->dest_qpn, .takes_receive = takes_receive(qp, wqe) };
+
+	return flow_output(e, qp, &to, frame, len, now_ns);
+}
+
 u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 {
 	struct requester *req = &qp->req;
@@ -395,6 +409,8 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 		p.ackreq = true;
 		len = build_answered(e, qp, wqe, req->tx_packet, n, &p, frame);
 	} else {
+		if (!reliable && !unreliable_allowed(e, qp, wqe, frame, &len, now_ns))
+			return len;
 		/* AckReq when a message ends that no other follows at once, now and then before that, and before the window closes */
 		last = req->tx_packet + 1 == wqe->num_psn && !another_follows(qp);
 		p.ackreq = reliable && (last || ++req->since_ackreq >= e->window / 4 || in_flight(req) + 1 >= window);
@@ -407,6 +423,8 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 		}
 	}
 	again = psn_diff(req->next_psn, req->sent_psn) < 0;
+	if (!reliable)
+		flow_sent(qp, takes_receive(qp, wqe));
 	advance(qp, wqe, n);
 	sent(e, qp, &p, again, len, now_ns);
 	if (req->tx == sq_prod(&qp->sq))

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Flow control of UC and UD. Nothing acknowledges their packets, so a sender that is faster than its receiver, or one whose receiver waits for a
+ * processor, fills the receive ring and the rest is lost. Two packets between peers that both are of this library prevent that; their opcodes
+ * are of the range that the standard leaves to manufacturers, and every other peer drops them in silence, as it does any unknown opcode.
+ *
+ * A probe follows the data that it is about on the same path. The receiver's engine answers when it takes the probe from the ring, and has then
+ * taken all data before it. An answer allows so many packets behind the probe, and so many messages as receives were posted at that time. One
+ * probe is out at a time, and the next one leaves while a quarter of the window is left, so a busy receiver sees no gap.
+ *
+ * Nothing depends on the answers for long. Who has never answered is waited for once, FLOW_STRANGER_NS, and less each time; who has, for
+ * FLOW_PATIENCE_NS. Then packets leave as if there were no flow control, but for one probe a second, until an answer comes. So a lost probe, a
+ * forged answer or a peer that died cannot stop a queue, and a forged answer, which takes a cookie of 32 bits, at most allows FLOW_WINDOW_MAX.
+ *
+ * Answering costs a receiver one frame of 74 or 94 bytes for one, and no state of the sender's. Up to FLOW_ANSWERS wait to be sent; what is beyond
+ * that is not answered, and asked again.
+ */
+#include "internal.h"
+
+#define RING_DEFAULT   1024u /* receive frames */
+#define PERIOD_NS      (10 * NSEC_PER_MSEC)
+#define LONG_FRAME_MTU 2048u /* beyond this path MTU a packet takes two of them */
+
+/* ---- the sender ---- */
+
+void flow_start(struct flow_control *f)
+{
+	*f = (struct flow_control){ .limit = FLOW_START, .window = FLOW_START, .stranger_ns = FLOW_STRANGER_NS };
+}
+
+/* UD: another destination, of which nothing is known. */
+static void turn_to(struct flow_control *f, u32 dest_qpn, const struct gid *peer)
+{
+	const u32 stranger_ns = f->stranger_ns, cookie = f->cookie;
+
+	flow_start(f);
+	f->stranger_ns = stranger_ns;
+	f->cookie = cookie;
+	f->dest_qpn = dest_qpn;
+	f->peer = *peer;
+}
+
+static bool has_room(const struct flow_control *f, bool takes_receive)
+{
+	return (s32)(f->limit - f->sent) > 0 && !(takes_receive && f->known && (s32)(f->receive_limit - f->receives) <= 0);
+}
+
+/* Something was sent since the last probe. */
+static bool has_moved(const struct flow_control *f)
+{
+	return f->sent != f->mark || f->receives != f->receives_at_mark;
+}
+
+static void set_free(struct flow_control *f, u64 now_ns)
+{
+	if (!f->known)
+		f->stranger_ns /= 2;
+	f->free = true;
+	f->known = f->waiting = false;
+	f->blocked_ns = 0;
+	f->probe_ns = now_ns + FLOW_FREE_NS;
+}
+
+enum turn { TURN_DATA, TURN_PROBE, TURN_WAIT };
+
+/* Nothing may be sent. */
+static enum turn wait_turn(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct flow_control *f = &qp->flow;
+	const u64 patience_ns = f->known ? FLOW_PATIENCE_NS : f->stranger_ns;
+
+	if (!f->blocked_ns) {
+		f->blocked_ns = now_ns | 1;
+		e->stats->flow_waits++;
+	}
+	if (now_ns - min_u64(f->blocked_ns, now_ns) >= patience_ns) {
+		set_free(f, now_ns);
+		return TURN_DATA;
+	}
+	if (now_ns >= f->probe_ns || (!f->probing && has_moved(f)))
+		return TURN_PROBE;
+	f->waiting = true;
+	timer_set(e, qp, min_u64(f->probe_ns, f->blocked_ns + patience_ns));
+	return TURN_WAIT;
+}
+
+static enum turn take_turn(struct engine *e, struct qp *qp, bool takes_receive, u64 now_ns)
+{
+	struct flow_control *f = &qp->flow;
+
+	if (unlikely(f->free))
+		return now_ns >= f->probe_ns ? TURN_PROBE : TURN_DATA;
+	if (unlikely(!has_room(f, takes_receive)))
+		return wait_turn(e, qp, now_ns);
+	f->blocked_ns = 0;
+	if (f->probing)
+		return now_ns >= f->probe_ns ? TURN_PROBE : TURN_DATA;
+	return f->sent - f->mark >= f->window / 4 * 3 ? TURN_PROBE : TURN_DATA;
+}
+
+/* A probe that goes again is the same one: its answer is right whichever of the two has arrived. */
+static void mark_probe(struct engine *e, struct flow_control *f, u64 now_ns)
+{
+	if (!f->probing) {
+		if (has_moved(f))
+			f->look_ns = FLOW_LOOK_NS;
+		f->retry_ns = FLOW_RETRY_NS;
+		if (!f->cookie)
+			f->cookie = (u32)e->config.random(e->config.random_arg);
+		f->cookie++;
+		f->mark = f->sent;
+		f->receives_at_mark = f->receives;
+		f->probing = true;
+	}
+	f->probe_ns = now_ns + (f->free ? FLOW_FREE_NS : f->retry_ns);
+	f->retry_ns = min_u64(2 * f->retry_ns, FLOW_RETRY_MAX_NS);
+}
+
+static u32 build(struct packet *p, const struct path *path, u8 opcode, u32 dest_qpn, u32 cookie, u32 allowance, u8 *frame)
+{
+	p->opcode = opcode;
+	p->migreq = true;
+	p->dest_qpn = dest_qpn;
+	p->flow_cookie = cookie;
+	p->flow_allowance = allowance;
+	return packet_seal(frame, packet_put_headers(frame, path, p), 0);
+}
+
+bool flow_output(struct engine *e, struct qp *qp, const struct flow_to *to, u8 *frame, u32 *len, u64 now_ns)
+{
+	struct flow_control *f = &qp->flow;
+	struct packet p = { .pkey = qp->pkey, .qkey = to->qkey, .src_qpn = qp->qpn };
+	enum turn turn;
+
+	*len = 0;
+	if (e->config.disable & ENGINE_NO_FLOW || to->dest_qpn == ROCE_MULTICAST_QPN)
+		return true;
+	if (qp->transport == XROCE_UD && (f->dest_qpn != to->dest_qpn || !gid_equal(&f->peer, &to->path->peer)))
+		turn_to(f, to->dest_qpn, &to->path->peer);
+	turn = take_turn(e, qp, to->takes_receive, now_ns);
+	if (likely(turn == TURN_DATA))
+		return true;
+	if (turn == TURN_WAIT)
+		return false;
+	mark_probe(e, f, now_ns);
+	e->stats->flow_probes++;
+	*len = build(&p, to->path, OPCODE_FLOW_PROBE, to->dest_qpn, f->cookie, 0, frame);
+	return false;
+}
+
+void flow_expire(struct engine *e, struct qp *qp)
+{
+	if (!qp->flow.waiting)
+		return;
+	qp->flow.waiting = false;
+	engine_ready(e, qp, READY_REQUESTS);
+}
+
+static int take_answer(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+{
+	struct flow_control *f = &qp->flow;
+	const u32 window = p->flow_allowance >> 16, receives = p->flow_allowance & 0xffff;
+
+	if (!f->probing || p->flow_cookie != f->cookie)
+		return XROCE_DROP_unexpected_response;
+	f->probing = f->free = f->waiting = false;
+	f->known = true;
+	f->stranger_ns = FLOW_STRANGER_NS;
+	f->window = window < FLOW_WINDOW_MIN ? FLOW_WINDOW_MIN : min_u32(window, FLOW_WINDOW_MAX);
+	f->limit = f->mark + f->window;
+	f->receive_limit = f->receives_at_mark + receives;
+	/* it counts if there are no receives, and so nothing may be sent that another probe would follow */
+	f->probe_ns = now_ns + f->look_ns;
+	f->look_ns = min_u64(2 * f->look_ns, FLOW_LOOK_MAX_NS);
+	engine_ready(e, qp, READY_REQUESTS);
+	return -1;
+}
+
+/* ---- the receiver ---- */
+
+/* How many senders have asked of late, at least one: a hash counts two of them as one now and then. */
+static u32 count_senders(struct flow_answers *a, const struct packet *p, u64 now_ns)
+{
+	const u64 period = now_ns / PERIOD_NS;
+	u32 hash = p->src_qpn;
+
+	if (a->period != period) {
+		a->senders_before = a->period + 1 == period ? a->senders : 0;
+		a->senders = 0;
+		a->period = period;
+	}
+	for (u32 i = 0; i < sizeof(p->src.raw); i++)
+		hash = hash * 31 + p->src.raw[i];
+	a->senders |= 1ull << (hash * 0x9e3779b1u >> 26);
+	return (u32)__builtin_popcountll(a->senders | a->senders_before);
+}
+
+/* Half of the ring, shared by its senders: the other half is for those that have just begun, and for the reliable services. */
+static u32 window_of(const struct engine *e, const struct qp *qp, u32 senders)
+{
+	const u32 frames = e->config.receive_frames ? e->config.receive_frames : RING_DEFAULT;
+	const u32 window = frames / 2 / (qp->path_mtu > LONG_FRAME_MTU ? 2 : 1) / senders;
+
+	return window < FLOW_WINDOW_MIN ? FLOW_WINDOW_MIN : min_u32(window, FLOW_WINDOW_MAX);
+}
+
+/* Back to the sender of a datagram, the way it came. */
+static struct path path_back(const struct qp *qp, const struct packet *p, const u8 *eth)
+{
+	struct path path = {
+		.vlan_tci = p->vlan_tci,
+		.has_vlan = p->has_vlan,
+		.is_ipv6 = p->is_ipv6,
+		.tos = p->tos & ~3,
+		.hop_limit = 64,
+		.udp_sport = path_udp_sport(0, qp->qpn, p->src_qpn),
+		.local = p->dst,
+		.peer = p->src,
+	};
+
+	memcpy(path.dmac, eth + sizeof(path.dmac), sizeof(path.dmac));
+	memcpy(path.smac, eth, sizeof(path.smac));
+	return path;
+}
+
+static int give_answer(struct engine *e, struct qp *qp, const struct packet *p, const u8 *eth, u64 now_ns)
+{
+	struct flow_answers *a = &e->answers;
+	const bool connected = qp->transport == XROCE_UC;
+	const u32 senders = count_senders(a, p, now_ns);
+	const struct rq *rq = qp->srq ? &qp->srq->rq : &qp->rq;
+	const u32 receives = min_u32(rq_posted(rq) / (qp->srq ? senders : 1), 0xffff);
+
+	/* it is asked again */
+	if (a->count == FLOW_ANSWERS)
+		return -1;
+	a->answer[(a->head + a->count++) % FLOW_ANSWERS] = (struct flow_answer){
+		.path = connected ? qp->path : path_back(qp, p, eth),
+		.dest_qpn = connected ? qp->dest_qpn : p->src_qpn,
+		.src_qpn = qp->qpn,
+		.qkey = p->qkey,
+		.pkey = qp->pkey,
+		.cookie = p->flow_cookie,
+		.allowance = window_of(e, qp, senders) << 16 | receives,
+	};
+	return -1;
+}
+
+u32 flow_answer_output(struct engine *e, u8 *frame)
+{
+	struct flow_answers *a = &e->answers;
+	const struct flow_answer *answer = &a->answer[a->head++ % FLOW_ANSWERS];
+	struct packet p = { .pkey = answer->pkey, .qkey = answer->qkey, .src_qpn = answer->src_qpn };
+
+	a->count--;
+	e->stats->flow_answers++;
+	return build(&p, &answer->path, OPCODE_FLOW_ANSWER, answer->dest_qpn, answer->cookie, answer->allowance, frame);
+}
+
+int flow_input(struct engine *e, struct qp *qp, const struct packet *p, const u8 *eth, u64 now_ns)
+{
+	if (e->config.disable & ENGINE_NO_FLOW)
+		return XROCE_DROP_opcode;
+	return p->opcode == OPCODE_FLOW_PROBE ? give_answer(e, qp, p, eth, now_ns) : take_answer(e, qp, p, now_ns);
+}

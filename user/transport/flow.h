@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Flow control of UC and UD, which have no acknowledgements: the law is in flow.c, this is what a QP and an engine keep for it.
+ *
+ *   sender                                        receiver
+ *   data, data, data ...
+ *   PROBE (cookie) -----------------------------> takes it from the ring behind that data
+ *   at most `window` packets behind the probe     ANSWER (cookie, window, receives posted)
+ *   limit = packets before the probe + window <--
+ */
+#ifndef TRANSPORT_FLOW_H
+#define TRANSPORT_FLOW_H
+
+#include "packet.h"
+#include "types.h"
+
+#define FLOW_START	128u /* packets before the first answer, as many as RC has in flight */
+#define FLOW_WINDOW_MIN 16u
+#define FLOW_WINDOW_MAX 4096u
+#define FLOW_ANSWERS	64u  /* of an engine, that have not left yet: each is one frame in for one frame out */
+
+#define FLOW_RETRY_NS	    (1 * NSEC_PER_MSEC)  /* a probe without an answer goes again, and then twice as late each time, */
+#define FLOW_RETRY_MAX_NS   (16 * NSEC_PER_MSEC) /* up to this */
+#define FLOW_LOOK_NS	    (20 * NSEC_PER_USEC) /* a receiver without posted receives is asked again, and later each time, */
+#define FLOW_LOOK_MAX_NS    (1 * NSEC_PER_MSEC)
+#define FLOW_STRANGER_NS    (100 * NSEC_PER_MSEC)  /* the longest wait for a peer that has never answered */
+#define FLOW_PATIENCE_NS    (500 * NSEC_PER_MSEC) /* and for one that has: its threads may wait that long for a processor */
+#define FLOW_FREE_NS	    (1 * NSEC_PER_SEC)	  /* then nothing is held back, and one probe is sent in this time */
+
+/* The sender's side. Counters wrap: they are compared by their difference. */
+struct flow_control {
+	u32 sent;	    /* packets */
+	u32 limit;	    /* how many may have been sent */
+	u32 receives;	    /* messages that take a receive WQE over there */
+	u32 receive_limit;  /* how many may have been begun; counts with `known` */
+	u32 window;	    /* of the last answer */
+	u32 mark, receives_at_mark; /* what was sent when the last probe left */
+	u32 cookie;	    /* of that probe */
+	u32 stranger_ns;    /* how long to wait for peers that have never answered: less each time that was in vain */
+	bool probing;	    /* its answer has not come */
+	bool known;	    /* the peer has answered */
+	bool free;	    /* it has not for too long: nothing is held back until then */
+	bool waiting;	    /* the QP's timer is set for it */
+	u64 probe_ns;	    /* when the probe may go again */
+	u64 retry_ns;	    /* how long it waits for its answer */
+	u64 look_ns;	    /* and how long another waits after an answer that did not help */
+	u64 blocked_ns;	    /* since when nothing may be sent; 0: something may */
+	u32 dest_qpn;	    /* UD: who all this is about */
+	struct gid peer;
+};
+
+/* The receiver's: answers that have been given and not sent, and how many senders there are. */
+struct flow_answers {
+	struct flow_answer {
+		struct path path;
+		u32 dest_qpn, src_qpn, qkey;
+		u32 cookie, allowance;
+		u16 pkey;
+	} answer[FLOW_ANSWERS];
+	u32 head, count;
+	u64 senders, senders_before; /* a bit for each that asked in this period and in the one before, by a hash */
+	u64 period;
+};
+
+#endif
