@@ -39,9 +39,9 @@ ALL_CFLAGS += -fsanitize=thread -fno-omit-frame-pointer -Wno-tsan
 SAN_LIBS   := -fsanitize=thread
 endif
 
-objs = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+objs = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 
-TRANSPORT_SRC := $(wildcard user/transport/*.c)
+TRANSPORT_SRC := $(wildcard user/transport/*.c user/transport/*.S)
 PORT_SRC      := $(wildcard user/port/*.c)
 VERBS_SRC     := $(wildcard user/verbs/*.c)
 CLI_SRC       := $(wildcard user/cli/*.c)
@@ -68,6 +68,10 @@ $(BUILD)/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
 # ---- C ----
 
 $(BUILD)/obj/%.o: %.c | $(BUILD)/gen
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+$(BUILD)/obj/%.o: %.S | $(BUILD)/gen
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
@@ -159,8 +163,8 @@ $(BUILD)/tests/vm/%: $(BUILD)/obj/tests/vm/%.o $(call objs,$(wildcard tests/vm/l
 # ---- fuzzing: libFuzzer with the golden captures as corpus; scripts/fuzz.sh runs them for a bounded time ----
 
 FUZZ_FLAGS := -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Iinclude -Itests/sim $(TEST_CFLAGS)
-FUZZ_PACKET_SRC := tests/fuzz/fuzz_packet.c tests/common/golden.c $(addprefix user/transport/,packet.c icrc.c opcode.c)
-FUZZ_SEGMENTS_SRC := tests/fuzz/fuzz_segments.c $(addprefix user/transport/,segments.c packet.c icrc.c opcode.c)
+FUZZ_PACKET_SRC := tests/fuzz/fuzz_packet.c tests/common/golden.c $(addprefix user/transport/,packet.c icrc.c opcode.c guard.c)
+FUZZ_SEGMENTS_SRC := tests/fuzz/fuzz_segments.c $(addprefix user/transport/,segments.c packet.c icrc.c opcode.c guard.c)
 FUZZ_ENGINE_SRC := tests/fuzz/fuzz_engine.c tests/common/golden.c tests/sim/world.c tests/sim/pair.c $(TRANSPORT_SRC)
 
 $(BUILD)/tests/fuzz/fuzz_packet: $(FUZZ_PACKET_SRC) $(wildcard user/transport/*.h include/xroce/*.h)

@@ -9,7 +9,7 @@ set -u
 cd "${1:-$(dirname "$0")/..}" || exit 1
 
 # The C library's headers that make no system call, keep no clock and do no I/O.
-pure='assert|endian|errno|inttypes|limits|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdlib|string|immintrin'
+pure='assert|cpuid|endian|errno|inttypes|limits|setjmp|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdlib|string|immintrin'
 
 # What a directory may include, as extended regular expressions on the text between (and with) <> or "".
 declare -A may=(
@@ -48,7 +48,7 @@ for dir in "${!may[@]}"; do
 		while IFS= read -r inc; do
 			complain "$f" "$inc" "an #include that cannot be read as it stands"
 		done < <(grep -E '^[[:space:]]*#[[:space:]]*include' "$f" | grep -vE 'include[[:space:]]*(<[^>]+>|"[^"]+")')
-	done < <(find "$dir" -name '*.[ch]' -type f)
+	done < <(find "$dir" -name '*.[chS]' -type f)
 done
 
 # A source directory without a rule would be a hole in the rules.

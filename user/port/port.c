@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "fault.h"
 #include "port_state.h"
 #include "tx_outlook.h"
 
@@ -225,6 +226,7 @@ static void after_fork_child(void)
 		wake_init(port);
 	}
 	ports = NULL;
+	fault_after_fork();
 	pthread_mutex_init(&list_lock, NULL);
 }
 

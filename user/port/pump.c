@@ -8,6 +8,7 @@
  *
  * It bounds what one call does. What is left over is said in resume_ns, and somebody comes back: the application or the service thread.
  */
+#include "fault.h"
 #include "port_state.h"
 
 #define TX_BATCH	 128u /* what is queued for ourselves meanwhile fits, too */
@@ -96,6 +97,7 @@ bool pump_take_handed(struct shard *s, u64 now_ns)
 {
 	struct input in = { s, now_ns };
 
+	fault_watch(now_ns);
 	return handover_take(s, input_handed, &in) > 0;
 }
 
@@ -224,6 +226,7 @@ bool pump_run(struct shard *s)
 
 	if (s->port->dead)
 		return false;
+	fault_watch(now_ns);
 	if (unlikely(atomic_load_explicit(&s->port->gone, memory_order_relaxed)))
 		return run_gone(s, now_ns);
 	came = take_in(s, now_ns);
@@ -236,6 +239,7 @@ void pump_poll(struct shard *s, const struct cq *cq)
 
 	if (s->port->dead)
 		return;
+	fault_watch(now_ns);
 	if (unlikely(atomic_load_explicit(&s->port->gone, memory_order_relaxed))) {
 		run_gone(s, now_ns);
 		return;

@@ -369,13 +369,15 @@ static void close_descriptors(struct service *s)
 	s->control_fd = -1;
 }
 
-/* The application's signals are for its own threads. */
+/* The application's signals are for its own threads; of faults see fault.c. */
 static int start_thread(struct shard *sh)
 {
 	sigset_t all, before;
 	int err;
 
 	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
 	err = -pthread_create(&sh->service.thread, NULL, service_main, sh);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -118,6 +118,13 @@ static int bad_response(struct engine *e, struct qp *qp, u64 now_ns)
 	return XROCE_DROP_unexpected_response;
 }
 
+/* What came cannot be put where the WQE says. */
+static int bad_memory(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u64 now_ns)
+{
+	qp_send_error(e, qp, CQE_LOC_PROT_ERR, list_error(e, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, MR_LOCAL_WRITE), now_ns);
+	return -1;
+}
+
 /*
  * A response that carries data: brings the queue up to its PSN and gives the WQE it answers, or NULL when it is early (an earlier response
  * is missing); then it is kept if that is possible, and *verdict says what became of it.
@@ -159,10 +166,8 @@ static int read_response(struct engine *e, struct qp *qp, const struct packet *p
 				     (wqe->opcode != WR_FLUSH && wqe->opcode != WR_ATOMIC_WRITE) || p->payload_len)
 		return bad_response(e, qp, now_ns);
 	if (!sge_scatter(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, offset, p->payload, linear) ||
-	    !sge_scatter(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, offset + linear, p->frag, p->payload_len - linear)) {
-		qp_send_error(e, qp, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
-		return -1;
-	}
+	    !sge_scatter(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, offset + linear, p->frag, p->payload_len - linear))
+		return bad_memory(e, qp, wqe, now_ns);
 	answered(e, qp, wqe, p->psn, now_ns);
 	return -1;
 }
@@ -176,10 +181,8 @@ static int atomic_response(struct engine *e, struct qp *qp, const struct packet 
 		return verdict;
 	if (wqe->opcode != WR_CMP_SWAP && wqe->opcode != WR_FETCH_ADD)
 		return bad_response(e, qp, now_ns);
-	if (!sge_scatter(e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, &p->original, sizeof(p->original))) {
-		qp_send_error(e, qp, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
-		return -1;
-	}
+	if (!sge_scatter(e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, &p->original, sizeof(p->original)))
+		return bad_memory(e, qp, wqe, now_ns);
 	answered(e, qp, wqe, p->psn, now_ns);
 	return -1;
 }

@@ -88,6 +88,7 @@ enum vendor_err {
 	VERR_TAG_CONSUMED = 15,	    /* the tag to delete is not in the list any more */
 	VERR_REQUEST = 17,	    /* the service has no such request, or none of that length */
 	VERR_RENDEZVOUS = 16,	    /* the engine cannot fetch this message into the tag's buffer: the application may */
+	VERR_MEMORY = 17,	    /* the key is good, the memory behind it is not: unmapped, protected or truncated since */
 };
 
 struct cqe {

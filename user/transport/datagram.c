@@ -53,7 +53,8 @@ int datagram_input(struct engine *e, struct qp *qp, const struct packet *p, cons
 	write_grh(p, grh);
 	if (!sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, 0, grh, sizeof(grh)) ||
 	    !responder_scatter(e, qp, p, 0, ROCE_GRH_BYTES)) {
-		datagram_fail_receive(e, qp, p, hint, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
+		datagram_fail_receive(e, qp, p, hint, CQE_LOC_PROT_ERR,
+				      list_error(e, recv->pd, recv->sge, recv->num_sge, MR_LOCAL_WRITE), now_ns);
 		return -1;
 	}
 	responder_complete(e, qp, p, hint, &cqe, now_ns);
@@ -98,7 +99,7 @@ u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	if (wqe->flags & WR_INLINE) {
 		memcpy(payload, wqe->data, wqe->length);
 	} else if (!sge_gather(e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, payload, wqe->length)) {
-		qp_send_error(e, qp, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
+		qp_send_error(e, qp, CQE_LOC_PROT_ERR, list_error(e, qp->pd, wqe->sge, wqe->num_sge, 0), now_ns);
 		return 0;
 	}
 	req->next_psn = req->unacked_psn = req->sent_psn = psn_add(req->next_psn, 1);

@@ -21,6 +21,7 @@
 #define TRANSPORT_INTERNAL_H
 
 #include "engine.h"
+#include "guard.h"
 
 /* Request packets in flight that a requester allows itself: fits the rings of a veth or NIC (256) with room for a second QP. */
 #define REQUESTER_WINDOW_DEFAULT 128
@@ -102,6 +103,12 @@ struct engine {
 static inline bool is_reliable(const struct qp *qp)
 {
 	return qp->transport == XROCE_RC || qp->transport == XROCE_XRC;
+}
+
+/* Why a copy to or from a list of elements has failed. */
+static inline enum vendor_err list_error(const struct engine *e, u32 pd, const struct sge *sge, u32 num_sge, u32 access)
+{
+	return sge_check(e->mrs, pd, sge, num_sge, access) ? VERR_MEMORY : VERR_LKEY;
 }
 
 static inline void engine_drop(struct engine *e, enum xroce_drop reason)

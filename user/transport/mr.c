@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "guard.h"
 #include "mr.h"
 
 #define MR_TABLE_MIN 64
@@ -307,6 +308,14 @@ u64 sge_length(const struct sge *sge, u32 num_sge)
 	return sum;
 }
 
+bool sge_check(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u32 access)
+{
+	for (u32 i = 0; i < num_sge; i++)
+		if (sge[i].length && !mr_translate(t, pd, sge[i].lkey, sge[i].addr, sge[i].length, access))
+			return false;
+	return true;
+}
+
 /* Where a copy stands in a list: the next contiguous piece of at most len bytes, NULL if its key fails. */
 static u8 *sge_piece(const struct mr_table *t, u32 pd, const struct sge *sge, u64 offset, u32 *len, u32 access)
 {
@@ -335,10 +344,8 @@ static inline bool sge_walk(const struct mr_table *t, u32 pd, const struct sge *
 		p = sge_piece(t, pd, &sge[i], offset, &piece, access);
 		if (!p)
 			return false;
-		if (to_list)
-			memcpy(p, buf, piece);
-		else
-			memcpy(buf, p, piece);
+		if (unlikely(!(to_list ? guard_copy(p, buf, piece) : guard_copy(buf, p, piece))))
+			return false;
 		buf += piece;
 		len -= piece;
 	}

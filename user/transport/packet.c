@@ -9,6 +9,7 @@
  * length, BTH, version, opcode, extension headers, pad, payload.
  * The IPv4 header checksum is written but not verified: neither is it in XDP, and the ICRC covers the lengths and addresses.
  */
+#include "guard.h"
 #include "packet.h"
 
 #include "icrc.h"
@@ -445,6 +446,16 @@ void packet_copy_payload(const struct packet *p, u32 offset, void *dst, u32 len)
 	memcpy(dst, p->payload + offset, first);
 	if (first < len)
 		memcpy((u8 *)dst + first, p->frag + (offset + first - linear), len - first);
+}
+
+bool packet_place_payload(const struct packet *p, void *dst)
+{
+	size_t linear;
+
+	if (likely(!p->frag_len))
+		return guard_copy(dst, p->payload, p->payload_len);
+	linear = min_u64(p->payload_len, (u64)(p->end - p->payload));
+	return guard_copy(dst, p->payload, linear) && guard_copy((u8 *)dst + linear, p->frag, p->payload_len - linear);
 }
 
 /* ---- building ---- */

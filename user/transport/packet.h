@@ -113,6 +113,8 @@ bool packet_icrc_ok(const struct packet *p);
  * The range must lie inside payload_len.
  */
 void packet_copy_payload(const struct packet *p, u32 offset, void *dst, u32 len);
+/* All of it, to memory of the application's. False if that is not there (guard.h). */
+bool packet_place_payload(const struct packet *p, void *dst);
 
 /* Opcodes that have any extension header. */
 #define OP_EXTENSIONS (OP_DETH | OP_XRC_ETH | OP_FETH | OP_RETH | OP_ATOMIC_ETH | OP_AETH | OP_ATOMIC_ACK_ETH | OP_IMM | OP_IETH | OP_CNP | OP_FLOW)

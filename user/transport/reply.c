@@ -52,10 +52,20 @@ static struct resp_resource *next_pending(struct responder *resp)
 	return NULL;
 }
 
+/* What a READ names is not there any more: its region went away, or the memory did. */
+static u32 refuse_resource(struct engine *e, struct qp *qp, u32 psn)
+{
+	e->stats->remote_errors++;
+	reply_forget(qp);
+	reply_ack(e, qp, AETH_NAK | NAK_REMOTE_ACCESS, psn);
+	engine_qp_error(e, qp, EVENT_QP_ACCESS_ERR);
+	return 0;
+}
+
 static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource *r, u8 *frame)
 {
 	u64 offset = (u64)r->cursor * qp->path_mtu;
-	bool first = r->cursor == r->resume, last;
+	bool first = r->cursor == r->resume, last, there;
 	struct mr *held = NULL;
 	const u8 *src = NULL;
 	struct unsealed u;
@@ -75,22 +85,20 @@ static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource
 	}
 	if (p.payload_len) {
 		src = mr_open(e->mrs, r->pd, qp->qpn, r->rkey, r->va + offset, p.payload_len, MR_REMOTE_READ, &held);
-		if (!src) { /* the region went away under the READ */
-			e->stats->remote_errors++;
-			reply_forget(qp);
-			reply_ack(e, qp, AETH_NAK | NAK_REMOTE_ACCESS, p.psn);
-			engine_qp_error(e, qp, EVENT_QP_ACCESS_ERR);
-			return 0;
-		}
+		if (!src)
+			return refuse_resource(e, qp, p.psn);
+	}
+	header_out(&qp->resp.header, &e->icrc, &qp->path, &p, frame, &u);
+	if (src) {
+		there = guard_copy(u.payload, src, p.payload_len);
+		mr_close(held);
+		if (unlikely(!there))
+			return refuse_resource(e, qp, p.psn);
 	}
 	if (++r->cursor == r->stop) {
 		r->pending = false;
 		qp->resp.num_pending--;
 	}
-	header_out(&qp->resp.header, &e->icrc, &qp->path, &p, frame, &u);
-	if (src)
-		memcpy(u.payload, src, p.payload_len);
-	mr_close(held);
 	return header_out_seal(&u, &e->icrc, p.payload_len);
 }
 

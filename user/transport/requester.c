@@ -418,7 +418,7 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 			req->since_ackreq = 0;
 		len = build_data(e, qp, wqe, req->tx_packet, &p, frame);
 		if (!len) {
-			fail_in_order(e, qp, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
+			fail_in_order(e, qp, CQE_LOC_PROT_ERR, list_error(e, qp->pd, wqe->sge, wqe->num_sge, 0), now_ns);
 			return 0;
 		}
 	}

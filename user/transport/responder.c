@@ -113,7 +113,8 @@ static enum verdict check_access(const struct engine *e, const struct qp *qp, u3
 }
 
 /* An aligned word, as the wire names it and as this process sees it. On ACCEPT it is open. */
-static enum verdict open_word(const struct engine *e, const struct qp *qp, const struct packet *p, u32 access, _Atomic u64 **word, struct mr **held)
+static enum verdict open_word(const struct engine *e, const struct qp *qp, const struct packet *p, u32 access, u64 **word,
+			      struct mr **held)
 {
 	u8 *bytes;
 
@@ -125,7 +126,7 @@ static enum verdict open_word(const struct engine *e, const struct qp *qp, const
 	bytes = mr_open(e->mrs, qp->resp.pd, qp->qpn, p->rkey, p->va, sizeof(u64), access, held);
 	if (!bytes)
 		return REMOTE_ACCESS;
-	*word = (_Atomic u64 *)bytes;
+	*word = (u64 *)bytes;
 	if ((uintptr_t)bytes % sizeof(u64) == 0)
 		return ACCEPT;
 	mr_close(*held);
@@ -134,7 +135,7 @@ static enum verdict open_word(const struct engine *e, const struct qp *qp, const
 
 static enum verdict check_word(const struct engine *e, const struct qp *qp, const struct packet *p, u32 access)
 {
-	_Atomic u64 *word;
+	u64 *word;
 	struct mr *held;
 	enum verdict v = open_word(e, qp, p, access, &word, &held);
 
@@ -294,6 +295,7 @@ static enum verdict execute_write(struct engine *e, struct qp *qp, const struct 
 	u32 rkey = p->flags & OP_START ? p->rkey : seq->rkey;
 	u32 remaining = p->flags & OP_START ? p->dma_len : seq->remaining;
 	struct mr *held;
+	bool there;
 	u8 *dst;
 
 	if (p->payload_len) {
@@ -301,8 +303,10 @@ static enum verdict execute_write(struct engine *e, struct qp *qp, const struct 
 		dst = mr_open(e->mrs, qp->resp.pd, qp->qpn, rkey, va, p->payload_len, MR_REMOTE_WRITE, &held);
 		if (!dst)
 			return REMOTE_ACCESS;
-		packet_copy_payload(p, 0, dst, p->payload_len);
+		there = packet_place_payload(p, dst);
 		mr_close(held);
+		if (unlikely(!there))
+			return REMOTE_ACCESS;
 	}
 	seq->offset = (p->flags & OP_START ? 0 : seq->offset) + p->payload_len;
 	seq->va = va + p->payload_len;
@@ -347,23 +351,24 @@ static void execute_read(struct engine *e, struct qp *qp, const struct packet *p
 static enum verdict execute_atomic(struct engine *e, struct qp *qp, const struct packet *p)
 {
 	struct resp_resource *r;
-	_Atomic u64 *word;
+	u64 *word;
 	struct mr *held;
 	u64 original;
+	bool there;
 	/* as when it was checked, but for a window that another engine has bound elsewhere since */
 	enum verdict v = open_word(e, qp, p, MR_REMOTE_ATOMIC, &word, &held);
 
 	if (v != ACCEPT)
 		return v;
+	if ((p->opcode & 0x1f) == OP5_FETCH_ADD)
+		there = guard_fetch_add(word, p->swap_add, &original);
+	else
+		there = guard_compare_swap(word, p->compare, p->swap_add, &original);
+	mr_close(held);
+	if (unlikely(!there))
+		return REMOTE_ACCESS;
 	r = take_resource(qp, p);
 	r->atomic = true;
-	if ((p->opcode & 0x1f) == OP5_FETCH_ADD) {
-		original = atomic_fetch_add(word, p->swap_add);
-	} else {
-		original = p->compare;
-		atomic_compare_exchange_strong(word, &original, p->swap_add);
-	}
-	mr_close(held);
 	r->original = original;
 	reply_resource(e, qp, r, 0, 1);
 	return ACCEPT;
@@ -374,8 +379,8 @@ static enum verdict execute_placement(struct engine *e, struct qp *qp, const str
 {
 	struct resp_resource *r;
 	struct mr *held;
-	_Atomic u64 *word;
-	u64 value;
+	u64 *word, value;
+	bool there;
 
 	if (p->flags & OP_ATOMIC_WRITE) {
 		enum verdict v = open_word(e, qp, p, MR_REMOTE_WRITE, &word, &held); /* as with atomics */
@@ -383,8 +388,10 @@ static enum verdict execute_placement(struct engine *e, struct qp *qp, const str
 		if (v != ACCEPT)
 			return v;
 		packet_copy_payload(p, 0, &value, sizeof(value));
-		atomic_store(word, value);
+		there = guard_store(word, value);
 		mr_close(held);
+		if (unlikely(!there))
+			return REMOTE_ACCESS;
 	}
 	atomic_thread_fence(memory_order_seq_cst);
 	r = take_resource(qp, p);
@@ -484,6 +491,14 @@ static void fail_receive(struct engine *e, struct qp *qp, const struct packet *p
 		responder_complete(e, qp, p, NULL, &cqe, now_ns);
 }
 
+/* The same where its own memory is why. */
+static void fail_memory(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+{
+	const struct recv_work *recv = &qp->resp.recv;
+
+	fail_receive(e, qp, p, CQE_LOC_PROT_ERR, list_error(e, recv->pd, recv->sge, recv->num_sge, MR_LOCAL_WRITE), now_ns);
+}
+
 /* RC: a request that ends the connection. The NAK goes out although the QP is in error. */
 static int fatal(struct engine *e, struct qp *qp, const struct packet *p, u8 code, u32 event)
 {
@@ -525,15 +540,18 @@ static int refuse(struct engine *e, struct qp *qp, const struct packet *p, enum 
 		fail_receive(e, qp, p, CQE_LOC_LEN_ERR, VERR_RECV_TOO_SHORT, now_ns);
 		return fatal(e, qp, p, NAK_INVALID_REQUEST, 0);
 	case RECV_BAD_LKEY:
-		fail_receive(e, qp, p, CQE_LOC_PROT_ERR, VERR_LKEY, now_ns);
+		fail_memory(e, qp, p, now_ns);
 		return fatal(e, qp, p, NAK_REMOTE_OPERATION, 0);
 	default:
 		return XROCE_DROP_sequence;
 	}
 }
 
-/* UC: nobody is told. The rest of the message is dropped with it; a receive WQE that is held waits for the next message. */
-static int abandon_message(struct qp *qp, const struct packet *p, enum verdict v)
+/*
+ * UC: the peer is not told. The rest of the message is dropped with it; a receive WQE that is held waits for the next message,
+ * unless it is the WQE that cannot be used: then it completes in error, and the QP with it.
+ */
+static int abandon_message(struct engine *e, struct qp *qp, const struct packet *p, enum verdict v, u64 now_ns)
 {
 	static const enum xroce_drop reasons[] = {
 		[DROP] = XROCE_DROP_sequence,	      [RNR] = XROCE_DROP_no_receive,
@@ -545,6 +563,10 @@ static int abandon_message(struct qp *qp, const struct packet *p, enum verdict v
 	seq->in_message = false;
 	seq->dropping = true;
 	seq->expected_psn = psn_add(p->psn, 1);
+	if (v == RECV_BAD_LKEY) {
+		fail_memory(e, qp, p, now_ns);
+		engine_qp_error(e, qp, 0);
+	}
 	return (int)reasons[v];
 }
 
@@ -604,7 +626,7 @@ int responder_input(struct engine *e, struct qp *qp, const struct packet *p, con
 		return -1;
 	}
 	if (qp->transport == XROCE_UC)
-		return abandon_message(qp, p, v);
+		return abandon_message(e, qp, p, v, now_ns);
 	if (v == NAK_SEQUENCE && reorder_hold(e, &qp->resp.early, qp->resp.seq.expected_psn, p, hint)) {
 		refuse(e, qp, p, v, now_ns);
 		return -1;

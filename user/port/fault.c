@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The handler of SIGSEGV and SIGBUS. It owns one thing: a fault of a guarded access (transport/guard.h), told by the program
+ * counter, goes on where that access fails. Everything else is passed on to what the signal's action was before, exactly: the
+ * program's own faults end or mend it as if this file were not there.
+ *
+ * Being called. A handler is the process's, so three things can be in the way:
+ *
+ *   - The program, or its run-time, installs a handler later. Interposing sigaction() would miss all who call the C library from
+ *     inside it, who are bound to it already (dlopen) or make the system call themselves. So each thread that runs an engine looks
+ *     at the actions once a millisecond and puts ours in front again. What a handler of the program does that was installed less
+ *     than a millisecond before the fault is the program's affair.
+ *   - The thread blocks the signals, as worker threads often block all: the kernel then ends the process whatever the handler. The
+ *     same look unblocks these two in the thread. (A service thread is started without them blocked.) A blocked SIGSEGV that an
+ *     instruction raised has never had another meaning than death, so nothing is lost, but for a program that takes a SIGSEGV or
+ *     SIGBUS of kill(2) by sigwait(3).
+ *   - There is no room on the stack for a signal frame: nothing can be done.
+ *
+ * Passing on. Ours is installed with the flags and the mask of the action that it stands before, so the kernel sets up the same
+ * stack and the same blocked signals as it would for that handler; only SA_SIGINFO is added, and SA_RESETHAND done by hand, as
+ * our own faults must not use it up. A default action is restored and the instruction executed again, so that the process ends
+ * with the right signal and its core shows the right registers.
+ *
+ * Each action that ours was ever put before has an entry of its own, a function with an address of its own. A program that saves
+ * the old action when it installs a handler, and calls or restores it, gets what was in force then, not what came later; so no
+ * two handlers ever pass a fault back and forth. There are ENTRIES for each signal, and equal actions share one; a program that
+ * installs more different ones keeps its last.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/syscall.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include "../transport/guard.h"
+#include "fault.h"
+
+#define LOOK_NS NSEC_PER_MSEC
+#define ENTRIES 16
+
+_Thread_local u64 fault_due_ns;
+
+struct chain {
+	int sig;
+	_Atomic u32 num;
+	struct sigaction next[ENTRIES]; /* written before its entry is installed, never again */
+};
+static struct chain chains[] = { { .sig = SIGSEGV }, { .sig = SIGBUS } };
+
+/* One thread at a time puts handlers in front. */
+static atomic_flag claiming = ATOMIC_FLAG_INIT;
+
+static struct chain *chain_of(int sig)
+{
+	return &chains[sig == SIGBUS];
+}
+
+/* ---- the handler ---- */
+
+/* Raised by an instruction, which would raise it again; not sent by kill(2), nor advice about memory that nobody touched. */
+static bool is_fault(int sig, const siginfo_t *info)
+{
+	return info->si_code > 0 && !(sig == SIGBUS && info->si_code == BUS_MCEERR_AO);
+}
+
+/* The program counter that the thread returns to. NULL: not known on this machine, so nothing is guarded. */
+static uintptr_t *program_counter(ucontext_t *context)
+{
+#if defined(__x86_64__)
+	return (uintptr_t *)&context->uc_mcontext.gregs[REG_RIP];
+#elif defined(__aarch64__)
+	return (uintptr_t *)&context->uc_mcontext.pc;
+#else
+	return NULL;
+#endif
+}
+
+static bool resume(int sig, const siginfo_t *info, ucontext_t *context)
+{
+	uintptr_t *pc = program_counter(context), landing;
+
+	if (!pc || !is_fault(sig, info))
+		return false;
+	landing = guard_landing(*pc, (uintptr_t)info->si_addr);
+	if (!landing)
+		return false;
+	*pc = landing;
+	return true;
+}
+
+static void set_default(int sig)
+{
+	const struct sigaction action = { .sa_handler = SIG_DFL };
+
+	sigaction(sig, &action, NULL);
+}
+
+/* An instruction is executed again on return; a signal that was sent is sent again, and is delivered on return. */
+static void take_default(int sig, siginfo_t *info)
+{
+	set_default(sig);
+	if (!is_fault(sig, info) && syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), sig, info))
+		raise(sig);
+}
+
+static void pass_on(const struct sigaction *next, int sig, siginfo_t *info, void *context)
+{
+	if (next->sa_handler == SIG_IGN && !is_fault(sig, info))
+		return;
+	/* the kernel ignores no fault */
+	if (next->sa_handler == SIG_DFL || next->sa_handler == SIG_IGN) {
+		take_default(sig, info);
+		return;
+	}
+	if (next->sa_flags & (int)SA_RESETHAND)
+		set_default(sig);
+	/* all three arguments, as the kernel passes them to every handler */
+	next->sa_sigaction(sig, info, context);
+}
+
+static void handle(u32 entry, int sig, siginfo_t *info, void *context)
+{
+	const int saved = errno;
+
+	if (!resume(sig, info, context))
+		pass_on(&chain_of(sig)->next[entry], sig, info, context);
+	errno = saved;
+}
+
+#define ENTRY(n) \
+	static void fault_entry_##n(int sig, siginfo_t *info, void *context) { handle(n, sig, info, context); }
+ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3) ENTRY(4) ENTRY(5) ENTRY(6) ENTRY(7)
+ENTRY(8) ENTRY(9) ENTRY(10) ENTRY(11) ENTRY(12) ENTRY(13) ENTRY(14) ENTRY(15)
+static void (*const entries[ENTRIES])(int, siginfo_t *, void *) = {
+	fault_entry_0, fault_entry_1, fault_entry_2,  fault_entry_3,  fault_entry_4,  fault_entry_5,  fault_entry_6,  fault_entry_7,
+	fault_entry_8, fault_entry_9, fault_entry_10, fault_entry_11, fault_entry_12, fault_entry_13, fault_entry_14, fault_entry_15,
+};
+
+/* ---- putting it in front ---- */
+
+static bool is_ours(const struct sigaction *action)
+{
+	for (u32 i = 0; i < ENTRIES; i++)
+		if (action->sa_flags & SA_SIGINFO && action->sa_sigaction == entries[i])
+			return true;
+	return false;
+}
+
+/* Of the masks only what the kernel knows counts: the C library leaves the rest as it was. */
+static bool is_same(const struct sigaction *a, const struct sigaction *b)
+{
+	if (a->sa_sigaction != b->sa_sigaction || a->sa_flags != b->sa_flags)
+		return false;
+	for (int sig = 1; sig < NSIG; sig++)
+		if (sigismember(&a->sa_mask, sig) != sigismember(&b->sa_mask, sig))
+			return false;
+	return true;
+}
+
+/* The entry for what stands now, ENTRIES if there is none left. */
+static u32 entry_for(struct chain *chain, const struct sigaction *now)
+{
+	u32 num = atomic_load_explicit(&chain->num, memory_order_relaxed);
+
+	for (u32 i = 0; i < num; i++)
+		if (is_same(&chain->next[i], now))
+			return i;
+	if (num < ENTRIES) {
+		chain->next[num] = *now;
+		atomic_store_explicit(&chain->num, num + 1, memory_order_relaxed);
+	}
+	return num;
+}
+
+static struct sigaction action_before(const struct sigaction *next, u32 entry)
+{
+	struct sigaction action = { .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART, .sa_sigaction = entries[entry] };
+
+	sigemptyset(&action.sa_mask);
+	if (next->sa_handler != SIG_DFL && next->sa_handler != SIG_IGN) {
+		action.sa_flags = (next->sa_flags & ~(int)SA_RESETHAND) | SA_SIGINFO;
+		action.sa_mask = next->sa_mask;
+	}
+	return action;
+}
+
+static void claim(struct chain *chain)
+{
+	struct sigaction now, action, was;
+	u32 entry;
+
+	if (sigaction(chain->sig, NULL, &now) || is_ours(&now))
+		return;
+	entry = entry_for(chain, &now);
+	if (entry == ENTRIES)
+		return;
+	action = action_before(&now, entry);
+	if (sigaction(chain->sig, &action, &was))
+		return;
+	/* the program has changed it meanwhile: not before that one, but at the next look */
+	if (!is_same(&was, &now))
+		sigaction(chain->sig, &was, NULL);
+}
+
+static void unblock(void)
+{
+	sigset_t set;
+
+	if (pthread_sigmask(SIG_SETMASK, NULL, &set) || !(sigismember(&set, SIGSEGV) || sigismember(&set, SIGBUS)))
+		return;
+	sigemptyset(&set);
+	sigaddset(&set, SIGSEGV);
+	sigaddset(&set, SIGBUS);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+}
+
+void fault_look(u64 now_ns)
+{
+	fault_due_ns = now_ns + LOOK_NS;
+	unblock();
+	if (atomic_flag_test_and_set_explicit(&claiming, memory_order_acquire))
+		return;
+	for (u32 i = 0; i < ARRAY_SIZE(chains); i++)
+		claim(&chains[i]);
+	atomic_flag_clear_explicit(&claiming, memory_order_release);
+}
+
+void fault_after_fork(void)
+{
+	atomic_flag_clear(&claiming);
+}

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Which faults are the guarded accesses', and those accesses where there is no assembler for them. See guard.h. */
+#include "guard.h"
+
+#ifdef GUARD_BY_ADDRESS
+
+#include <cpuid.h>
+
+/* guard_x86_64.S: the accesses lie between the first two; all may return at the third. */
+#define HIDDEN __attribute__((visibility("hidden")))
+extern const char guard_begin[] HIDDEN, guard_end[] HIDDEN, guard_fail[] HIDDEN;
+/* Properties of the processor, written once, before main(): 32-byte registers; from how many bytes on `rep movsb` is faster. */
+extern u8 guard_has_avx HIDDEN;
+extern u64 guard_string_bytes HIDDEN;
+
+/* Measured on a processor that announces "fast short rep movsb": as fast as AVX at 2048 bytes, at 4096 up to a fifth faster. */
+#define STRING_BYTES	  3072
+#define CPUID_7_EDX_FSRM  (1u << 4)
+
+__attribute__((constructor)) static void guard_choose(void)
+{
+	u32 eax, ebx, ecx, edx;
+
+	__builtin_cpu_init();
+	guard_has_avx = __builtin_cpu_supports("avx2") != 0;
+	guard_string_bytes = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && edx & CPUID_7_EDX_FSRM ? STRING_BYTES : UINT64_MAX;
+}
+
+uintptr_t guard_landing(uintptr_t pc, uintptr_t addr)
+{
+	return pc >= (uintptr_t)guard_begin && pc < (uintptr_t)guard_end ? (uintptr_t)guard_fail : 0;
+}
+
+#else
+
+#include <setjmp.h>
+
+/* The access that this thread is at. */
+struct attempt {
+	sigjmp_buf back;
+	uintptr_t dst, src;
+	size_t len;
+};
+static _Thread_local struct attempt *_Atomic current;
+
+/* Where a thread goes on whose access failed. The handler's mask went when it returned: none is restored. */
+#ifdef __x86_64__
+__attribute__((force_align_arg_pointer)) /* the stack is as the access left it */
+#endif
+static void guard_back(void)
+{
+	siglongjmp(atomic_load_explicit(&current, memory_order_relaxed)->back, 1);
+}
+
+uintptr_t guard_landing(uintptr_t pc, uintptr_t addr)
+{
+	const struct attempt *a = atomic_load_explicit(&current, memory_order_relaxed);
+
+	return a && (addr - a->dst < a->len || addr - a->src < a->len) ? (uintptr_t)guard_back : 0;
+}
+
+/* One function an access: what sigsetjmp() comes back to has no variables but the attempt. */
+#define GUARD(dst_, src_, len_, access)                                                                  \
+	struct attempt a = { .dst = (uintptr_t)(dst_), .src = (uintptr_t)(src_), .len = (len_) };        \
+	bool done = sigsetjmp(a.back, 0) == 0;                                                           \
+                                                                                                         \
+	if (done) {                                                                                      \
+		atomic_store_explicit(&current, &a, memory_order_relaxed);                               \
+		atomic_signal_fence(memory_order_seq_cst);                                               \
+		access;                                                                                  \
+		atomic_signal_fence(memory_order_seq_cst);                                               \
+	}                                                                                                \
+	atomic_store_explicit(&current, NULL, memory_order_relaxed);                                     \
+	return done
+
+bool guard_copy(void *dst, const void *src, size_t len)
+{
+	GUARD(dst, src, len, memcpy(dst, src, len));
+}
+
+bool guard_fetch_add(u64 *word, u64 add, u64 *original)
+{
+	GUARD(word, word, sizeof(*word), *original = atomic_fetch_add((_Atomic u64 *)word, add));
+}
+
+bool guard_compare_swap(u64 *word, u64 compare, u64 swap, u64 *original)
+{
+	GUARD(word, word, sizeof(*word), atomic_compare_exchange_strong((_Atomic u64 *)word, &compare, swap); *original = compare);
+}
+
+bool guard_store(u64 *word, u64 value)
+{
+	GUARD(word, word, sizeof(*word), atomic_store((_Atomic u64 *)word, value));
+}
+
+#endif
