@@ -12,7 +12,7 @@
 #include <xroce/wire.h>
 
 #define XROCE_MAX_QP	   16384
-#define XROCE_MAX_CQ	   4096
+#define XROCE_MAX_CQ	   16384
 #define XROCE_NO_CQ	   (~0u) /* XRC: a QP without that CQ */
 #define XROCE_MAX_QUEUE	   64	/* receive queues of an interface, each with a completion vector of its number */
 #define XROCE_MAX_CHANNEL  (XROCE_MAX_QUEUE + 256) /* wake-up rings: first those of the vectors, then the completion channels' */

@@ -15,6 +15,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	good = run_all(object_cases);
+	good &= run_all(errno_cases);
 	good &= run_all(traffic_cases);
 	good &= run_all(event_cases);
 	good &= run_all(mw_cases);

@@ -127,6 +127,7 @@ struct cq_table {
 	u32 next;			  /* where to look for a free index */
 	bool channel[XROCE_MAX_CHANNEL];  /* slots of xroce_channel in use */
 	u32 handed[XROCE_MAX_CQ];	  /* events that are left to the CQ's vector */
+	u32 handed_last;		  /* the CQ of the latest one: where looking for them begins */
 	_Atomic u32 handed_total;
 };
 

@@ -20,6 +20,7 @@ static void count(struct port *port, u32 index)
 void vector_hand(struct cq_table *t, u32 index)
 {
 	t->handed[index]++;
+	t->handed_last = index;
 	atomic_fetch_add(&t->handed_total, 1);
 }
 
@@ -46,7 +47,9 @@ static struct cq *take(struct port *port, u32 reporter)
 {
 	struct cq_table *t = &port->cqs;
 
-	for (u32 i = 0; i < XROCE_MAX_CQ; i++) {
+	for (u32 n = 0; n < XROCE_MAX_CQ; n++) {
+		const u32 i = (t->handed_last + n) % XROCE_MAX_CQ;
+
 		if (!t->handed[i] || (reporter != REPORT_ANY && raiser_of(port, i) != reporter))
 			continue;
 		t->handed[i]--;

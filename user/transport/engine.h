@@ -159,7 +159,7 @@ void engine_fail(struct engine *e);
  * [all] Give an SRQ its number (24 bits) and let XRC requests find it. Returns 0 or -ENOMEM when ENGINE_MAX_SRQ are in use. Before it goes, take
  * it out again.
  */
-#define ENGINE_MAX_SRQ 4096
+#define ENGINE_MAX_SRQ 16384
 int engine_srq_add(struct engine *e, struct srq *srq);
 void engine_srq_remove(struct engine *e, struct srq *srq);
 

@@ -2,7 +2,13 @@
 /*
  * Address handles and the resolution of address vectors. On RoCE an address vector is a GID of ours and one of the peer: the kernel's routes and
  * neighbours say the rest, once, when the handle is made or the QP is moved to RTR.
+ *
+ * Programs make a handle for each of a great many QPs, with few destinations among them. What the
+ * kernel said of a destination therefore holds for other handles too, for a tenth of a second and
+ * while no change of the interface was reported.
  */
+#include <time.h>
+
 #include "objects.h"
 
 #define DEFAULT_HOP_LIMIT 64
@@ -56,21 +62,82 @@ int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path
 	return 0;
 }
 
+#define AH_CACHE_NS (NSEC_PER_SEC / 10)
+
+static u64 ah_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
+}
+
+static bool ah_attr_equal(const struct ibv_ah_attr *a, const struct ibv_ah_attr *b)
+{
+	return !memcmp(a->grh.dgid.raw, b->grh.dgid.raw, sizeof(a->grh.dgid.raw)) && a->grh.sgid_index == b->grh.sgid_index &&
+	       a->grh.flow_label == b->grh.flow_label && a->grh.hop_limit == b->grh.hop_limit &&
+	       a->grh.traffic_class == b->grh.traffic_class && a->sl == b->sl && a->is_global == b->is_global && a->port_num == b->port_num;
+}
+
+/* Each destination has one place, by its GID's last bytes. */
+static struct ah_cached *ah_cache_place(struct vcontext *ctx, const struct ibv_ah_attr *attr)
+{
+	const u8 *raw = attr->grh.dgid.raw;
+
+	return &ctx->ah_cache.at[(raw[15] ^ raw[14] * 7u) % ARRAY_SIZE(ctx->ah_cache.at)];
+}
+
+/* ah_resolve(), or what it said of the same attributes just now. */
+static int ah_resolve_often(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path *path)
+{
+	struct ah_cached *c = ah_cache_place(ctx, attr);
+	u64 now_ns = ah_now_ns();
+	u32 changes;
+	bool found;
+	int err;
+
+	pthread_mutex_lock(&ctx->ah_cache.lock);
+	changes = ctx->ah_cache.changes;
+	found = now_ns < c->until_ns && c->changes == changes && ah_attr_equal(&c->attr, attr);
+	if (found)
+		*path = c->path;
+	pthread_mutex_unlock(&ctx->ah_cache.lock);
+	if (found && !context_gone(&ctx->v.context))
+		return 0;
+	err = ah_resolve(ctx, attr, path);
+	if (err)
+		return err;
+	pthread_mutex_lock(&ctx->ah_cache.lock);
+	*c = (struct ah_cached){ .attr = *attr, .path = *path, .changes = changes, .until_ns = ah_now_ns() + AH_CACHE_NS };
+	pthread_mutex_unlock(&ctx->ah_cache.lock);
+	return 0;
+}
+
+void ah_cache_forget(struct vcontext *ctx)
+{
+	pthread_mutex_lock(&ctx->ah_cache.lock);
+	ctx->ah_cache.changes++;
+	pthread_mutex_unlock(&ctx->ah_cache.lock);
+}
+
 EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 {
 	struct vcontext *ctx = to_vcontext(pd->context);
-	struct vah *ah = calloc(1, sizeof(*ah));
-	int err;
+	struct vah *ah;
+	int err = object_is_known(to_vpd(pd)) ? device_take(pd->context, LIMIT_AH) : ENOENT;
 
-	if (!ah)
-		return fail(ENOMEM);
-	err = ah_resolve(ctx, attr, &ah->path);
+	if (err)
+		return fail(err);
+	ah = calloc(1, sizeof(*ah));
+	err = ah ? ah_resolve_often(ctx, attr, &ah->path) : ENOMEM;
 	if (err) {
+		device_give(pd->context, LIMIT_AH);
 		free(ah);
 		return fail(err);
 	}
 	ah->flow_label = ah->path.flow_label;
 	ah->ibv = (struct ibv_ah){ .context = pd->context, .pd = pd, .handle = new_handle() };
+	object_know(ah);
 	pd_use(to_vpd(pd));
 	context_get(ctx);
 	return &ah->ibv;
@@ -80,6 +147,9 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ibah)
 {
 	struct vcontext *ctx = to_vcontext(ibah->context);
 
+	if (!object_is_known(to_vah(ibah)))
+		return report(ENOENT);
+	device_give(ibah->context, LIMIT_AH);
 	pd_unuse(to_vpd(ibah->pd));
 	free(to_vah(ibah));
 	context_put(ctx);

@@ -82,7 +82,7 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	busy = channel->refcnt != 0;
 	pthread_mutex_unlock(&channel->context->mutex);
 	if (busy)
-		return EBUSY;
+		return report(EBUSY);
 	channel_delist(ctx, ch);
 	port_channel_destroy(ch->pc);
 	pthread_mutex_destroy(&ch->lock);

@@ -34,6 +34,7 @@ void context_put(struct vcontext *ctx)
 		port_put(ctx->port);
 	async_free(ctx);
 	pthread_mutex_destroy(&ctx->lock);
+	pthread_mutex_destroy(&ctx->ah_cache.lock);
 	pthread_mutex_destroy(&ctx->v.context.mutex);
 	close(ctx->v.context.async_fd);
 	close(ctx->v.context.cmd_fd);
@@ -88,6 +89,7 @@ static void context_follow(void *arg, const struct netdev *before, const struct 
 {
 	struct vcontext *ctx = arg;
 
+	ah_cache_forget(ctx);
 	if (!before)
 		return;
 	if (!now) {
@@ -153,6 +155,7 @@ static struct ibv_context *context_new(struct vdevice *dev, int cmd_fd)
 	pthread_mutex_init(&c->mutex, NULL);
 	context_set_ops(&ctx->v);
 	pthread_mutex_init(&ctx->lock, NULL);
+	pthread_mutex_init(&ctx->ah_cache.lock, NULL);
 	async_init(ctx);
 	ctx->file_id = st.st_ino;
 	ctx->refs = 1;

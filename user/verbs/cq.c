@@ -25,12 +25,14 @@ struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context, struc
 		return fail(EINVAL);
 	if (context_gone(context))
 		return fail(EIO);
+	err = device_take(context, LIMIT_CQ);
+	if (err)
+		return fail(err);
 	vcq = new_object(sizeof(*vcq));
-	if (!vcq)
-		return fail(ENOMEM);
 	cqe = cqe_given(cqe);
-	err = -cq_init(&vcq->cq, cqe);
+	err = vcq ? -cq_init(&vcq->cq, cqe) : ENOMEM;
 	if (err) {
+		device_give(context, LIMIT_CQ);
 		free(vcq);
 		return fail(err);
 	}
@@ -41,6 +43,7 @@ struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context, struc
 	vcq->ibv.channel = channel;
 	vcq->ibv.cq_context = cq_context;
 	vcq->ibv.handle = new_handle();
+	object_know(vcq);
 	vcq->ibv.cqe = (int)cqe;
 	pthread_mutex_init(&vcq->ibv.mutex, NULL);
 	pthread_cond_init(&vcq->ibv.cond, NULL);
@@ -93,8 +96,11 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 	struct vcq *vcq = to_vcq(cq);
 	struct vcontext *ctx = to_vcontext(cq->context);
 
+	if (!object_is_known(vcq))
+		return report(ENOENT);
 	if (atomic_load(&vcq->users))
-		return EBUSY;
+		return report(EBUSY);
+	device_give(cq->context, LIMIT_CQ);
 	if (vcq->joined)
 		port_cq_remove(ctx->port, &vcq->cq);
 	channel_forget(vcq);
@@ -132,10 +138,12 @@ EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 	struct port *port;
 	int err;
 
+	if (!object_is_known(vcq))
+		return report(ENOENT);
 	if (cqe < 1 || cqe > VERBS_MAX_CQE)
-		return EINVAL;
+		return report(EINVAL);
 	if (context_gone(cq->context))
-		return EIO;
+		return report(EIO);
 	pthread_mutex_lock(&ctx->lock);
 	port = vcq->joined ? ctx->port : NULL;
 	cq_lock(vcq);
@@ -148,7 +156,7 @@ EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 	pthread_mutex_unlock(&ctx->lock);
 	if (!err)
 		cq->cqe = (int)cqe_given((u32)cqe);
-	return err;
+	return report(err);
 }
 
 int modify_cq_op(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
@@ -158,11 +166,11 @@ int modify_cq_op(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 	u64 period_ns = attr->moderate.cq_period * NSEC_PER_USEC;
 
 	if (!attr->attr_mask)
-		return EINVAL;
+		return report(EINVAL);
 	if (attr->attr_mask & ~(u32)IBV_CQ_ATTR_MODERATE)
-		return EOPNOTSUPP;
+		return report(EOPNOTSUPP);
 	if (context_gone(cq->context))
-		return EIO;
+		return report(EIO);
 	pthread_mutex_lock(&ctx->lock);
 	if (vcq->joined)
 		port_cq_moderate(ctx->port, &vcq->cq, attr->moderate.cq_count, period_ns);

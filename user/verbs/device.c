@@ -66,6 +66,24 @@ void device_put(struct vdevice *dev)
 	pthread_mutex_unlock(&devices_lock);
 }
 
+int device_take(struct ibv_context *context, enum vlimit kind)
+{
+	static const u32 limits[LIMITS] = {
+		[LIMIT_PD] = VERBS_MAX_PD, [LIMIT_MR] = VERBS_MAX_MR, [LIMIT_MW] = VERBS_MAX_MW,
+		[LIMIT_AH] = VERBS_MAX_AH, [LIMIT_CQ] = VERBS_MAX_CQ, [LIMIT_SRQ] = VERBS_MAX_SRQ,
+	};
+
+	if (atomic_fetch_add(&to_vdevice(context->device)->made[kind], 1) < limits[kind])
+		return 0;
+	device_give(context, kind);
+	return ENOMEM;
+}
+
+void device_give(struct ibv_context *context, enum vlimit kind)
+{
+	atomic_fetch_sub(&to_vdevice(context->device)->made[kind], 1);
+}
+
 EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 {
 	struct ibv_device **list;

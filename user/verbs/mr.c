@@ -49,9 +49,12 @@ static int range_check(void *addr, size_t length, unsigned int access)
 	u64 end;
 	int err;
 
-	if (!length || __builtin_add_overflow((uintptr_t)addr, length, &end) || end > UINT64_MAX - page)
+	if (__builtin_add_overflow((uintptr_t)addr, length, &end) || end > UINT64_MAX - page)
 		return EINVAL;
 	end = (end + page - 1) & ~(page - 1);
+	/* A region of no bytes lies in a page or has none: what the kernel refuses is the latter. */
+	if (start == end)
+		return EINVAL;
 	if (access & IBV_ACCESS_LOCAL_WRITE) {
 		err = populate(start, end, MADV_POPULATE_WRITE);
 		if (err == EINVAL && !populate(start, end, MADV_POPULATE_READ))
@@ -102,19 +105,22 @@ static int mr_leave(struct vcontext *ctx, struct mr *mr)
 static struct ibv_mr *mr_reg(struct ibv_pd *ibpd, void *addr, size_t length, u64 iova, unsigned int access)
 {
 	struct vpd *pd = to_vpd(ibpd);
-	struct vmr *vmr = calloc(1, sizeof(*vmr));
-	int err;
+	struct vmr *vmr;
+	int err = object_is_known(pd) ? device_take(ibpd->context, LIMIT_MR) : ENOENT;
 
-	if (!vmr)
-		return fail(ENOMEM);
-	err = mr_enter(pd, addr, length, iova, access, &vmr->mr);
+	if (err)
+		return fail(err);
+	vmr = calloc(1, sizeof(*vmr));
+	err = vmr ? mr_enter(pd, addr, length, iova, access, &vmr->mr) : ENOMEM;
 	if (err) {
+		device_give(ibpd->context, LIMIT_MR);
 		free(vmr);
 		return fail(err);
 	}
 	vmr->access = access;
 	vmr->ibv = (struct ibv_mr){ .context = ibpd->context, .pd = ibpd, .addr = addr, .length = length, .handle = new_handle(),
 				    .lkey = vmr->mr->key, .rkey = vmr->mr->key };
+	object_know(vmr);
 	pd_use(pd);
 	context_get(to_vcontext(ibpd->context));
 	vlist_add(&mrs, &vmr->listed);
@@ -154,11 +160,13 @@ static void mr_free(struct vmr *vmr)
 EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 {
 	struct vmr *vmr = to_vmr(mr);
-	int err = mr_leave(to_vcontext(mr->context), vmr->mr);
+	int err = object_is_known(vmr) ? mr_leave(to_vcontext(mr->context), vmr->mr) : ENOENT;
 
-	if (!err)
-		mr_free(vmr);
-	return err;
+	if (err)
+		return report(err);
+	device_give(mr->context, LIMIT_MR);
+	mr_free(vmr);
+	return 0;
 }
 
 /*
@@ -244,6 +252,7 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 			vmr->access = m->access;
 			vmr->ibv = (struct ibv_mr){ .context = pd->context, .pd = pd, .length = m->ibv.length, .handle = mr_handle,
 						    .lkey = m->ibv.lkey, .rkey = m->ibv.rkey };
+			object_know(vmr);
 		}
 	}
 	pthread_mutex_unlock(&mrs.lock);

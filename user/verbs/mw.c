@@ -21,10 +21,11 @@ struct ibv_mw *alloc_mw_op(struct ibv_pd *ibpd, enum ibv_mw_type type)
 
 	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
 		return fail(EINVAL);
+	err = object_is_known(pd) ? device_take(ibpd->context, LIMIT_MW) : ENOENT;
+	if (err)
+		return fail(err);
 	vmw = calloc(1, sizeof(*vmw));
-	if (!vmw)
-		return fail(ENOMEM);
-	err = context_port(to_vcontext(ibpd->context), &port);
+	err = vmw ? context_port(to_vcontext(ibpd->context), &port) : ENOMEM;
 	if (!err) {
 		port_lock(port);
 		err = -mw_add(engine_mr_table(port_engine(port)), pd->number, type == IBV_MW_TYPE_1 ? MR_WINDOW_1 : MR_WINDOW_2,
@@ -32,10 +33,12 @@ struct ibv_mw *alloc_mw_op(struct ibv_pd *ibpd, enum ibv_mw_type type)
 		port_unlock(port);
 	}
 	if (err) {
+		device_give(ibpd->context, LIMIT_MW);
 		free(vmw);
 		return fail(err);
 	}
 	vmw->ibv = (struct ibv_mw){ .context = ibpd->context, .pd = ibpd, .rkey = vmw->mw->key, .handle = new_handle(), .type = type };
+	object_know(vmw);
 	pd_use(pd);
 	context_get(to_vcontext(ibpd->context));
 	return &vmw->ibv;
@@ -46,6 +49,9 @@ int dealloc_mw_op(struct ibv_mw *mw)
 	struct vmw *vmw = container_of(mw, struct vmw, ibv);
 	struct vcontext *ctx = to_vcontext(mw->context);
 
+	if (!object_is_known(vmw))
+		return report(ENOENT);
+	device_give(mw->context, LIMIT_MW);
 	port_lock(ctx->port);
 	mr_remove(engine_mr_table(port_engine(ctx->port)), vmw->mw);
 	port_unlock(ctx->port);

@@ -95,15 +95,42 @@ static inline void vlist_remove(struct vlist *l, struct vlink *n)
 	pthread_mutex_unlock(&l->lock);
 }
 
+/*
+ * What ibv_query_device(3) says that there may be of each kind: on one device, by all contexts of
+ * this process. QPs are counted by the engine.
+ */
+enum vlimit { LIMIT_PD, LIMIT_MR, LIMIT_MW, LIMIT_AH, LIMIT_CQ, LIMIT_SRQ, LIMITS };
+#define VERBS_MAX_PD  (1 << 16)
+#define VERBS_MAX_MR  (1 << 19)
+#define VERBS_MAX_MW  (1 << 19)
+#define VERBS_MAX_AH  (1 << 18)
+#define VERBS_MAX_CQ  XROCE_MAX_CQ
+#define VERBS_MAX_SRQ ENGINE_MAX_SRQ
+_Static_assert(VERBS_MAX_CQ >= XROCE_MAX_QP && VERBS_MAX_SRQ >= XROCE_MAX_QP, "one for each QP");
+
 struct vdevice {
 	struct ibv_device ibv;
 	u8 slack[VERBS_SLACK]; /* providers' libraries look for an ops pointer here and must find NULL */
 	struct netdev nd;      /* as it was when the device was listed; read anew before use */
+	_Atomic u32 made[LIMITS];
 	u32 refs;	       /* by lists and contexts, under device.c's lock */
 	struct vdevice *next;
 };
 
 struct async_node;
+
+/* Address vectors that were resolved lately: see ah.c. */
+struct ah_cached {
+	struct ibv_ah_attr attr;
+	struct path path;
+	u64 until_ns;
+	u32 changes; /* of the cache, as it was resolved */
+};
+struct ah_cache {
+	pthread_mutex_t lock;
+	u32 changes; /* of the interface that were reported */
+	struct ah_cached at[64];
+};
 
 struct vcontext {
 	struct vdevice *dev;
@@ -116,8 +143,20 @@ struct vcontext {
 	pthread_mutex_t async_lock;
 	struct async_node *async_head, **async_tail;
 	struct vchannel *channels; /* under async_lock */
+	struct ah_cache ah_cache;
 	struct verbs_context v; /* last: the public context is its last member, and it has grown at the front only */
 };
+
+/*
+ * What an object was given when it was made. The public fields are the application's to spoil: an
+ * object whose handle or context is another now is not found, ENOENT, as the kernel does not find it.
+ */
+struct vid {
+	struct ibv_context *context;
+	u32 handle;
+};
+#define object_know(v) ((v)->id = (struct vid){ (v)->ibv.context, (v)->ibv.handle })
+#define object_is_known(v) ((v)->id.handle == (v)->ibv.handle && (v)->id.context == (v)->ibv.context)
 
 struct vtd {
 	struct ibv_td ibv;
@@ -126,6 +165,7 @@ struct vtd {
 
 struct vpd {
 	struct ibv_pd ibv;
+	struct vid id;
 	u32 number;	    /* what MRs and QPs are compared by; a parent domain and an import have their PD's */
 	_Atomic u32 users;
 	struct vpd *parent; /* of a parent domain: the PD below */
@@ -135,6 +175,7 @@ struct vpd {
 
 struct vmr {
 	struct ibv_mr ibv;
+	struct vid id;
 	struct mr *mr;
 	u32 access;
 	struct vlink listed;
@@ -142,6 +183,7 @@ struct vmr {
 
 struct vmw {
 	struct ibv_mw ibv;
+	struct vid id;
 	struct mr *mw;
 };
 
@@ -168,6 +210,7 @@ struct vcq {
 		struct ibv_cq_ex ex;
 	};
 	u8 slack[VERBS_SLACK];
+	struct vid id;
 	struct cq cq;
 	struct vlock lock;
 	struct vchannel *channel;
@@ -188,6 +231,7 @@ struct vcq {
 struct vsrq {
 	struct ibv_srq ibv;
 	u8 slack[VERBS_SLACK];
+	struct vid id;
 	struct srq srq;
 	struct vlock lock;
 	_Atomic u32 users;	   /* QPs */
@@ -204,6 +248,7 @@ struct vqp {
 		struct ibv_qp_ex ex;
 	};
 	u8 slack[VERBS_SLACK];
+	struct vid id;
 	struct qp *qp;
 	struct port *port;
 	struct vxrcd *xrcd;	   /* XRC_RECV, else NULL */
@@ -222,6 +267,7 @@ struct vqp {
 
 struct vah {
 	struct ibv_ah ibv;
+	struct vid id;
 	struct path path;
 	u32 flow_label; /* as given: the UDP source port is made of it */
 };
@@ -321,7 +367,18 @@ static inline int fail_int(int err)
 	return -1;
 }
 
+/* How the verbs that return an errno value fail: errno has it as well, as with rdma-core. */
+static inline int report(int err)
+{
+	if (err)
+		errno = err;
+	return err;
+}
+
 /* device.c */
+/* Count one more of its kind, or one less. Returns 0 or ENOMEM: there are as many as there may be. */
+int device_take(struct ibv_context *context, enum vlimit kind);
+void device_give(struct ibv_context *context, enum vlimit kind);
 void device_get(struct vdevice *dev);
 void device_put(struct vdevice *dev);
 
@@ -429,6 +486,8 @@ void wr_set_ops(struct vqp *vqp, u64 ops);
 /* ah.c */
 /* Check an address vector and resolve it. Returns 0 or a positive errno. */
 int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path *path);
+/* The interface has changed: what was resolved before holds no more. */
+void ah_cache_forget(struct vcontext *ctx);
 
 /* srq.c */
 struct ibv_srq *create_srq_ex_op(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);

@@ -9,12 +9,17 @@ static struct vlist pds = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static struct ibv_pd *pd_new(struct ibv_context *context, u32 handle, u32 number)
 {
-	struct vpd *pd = calloc(1, sizeof(*pd));
+	int err = device_take(context, LIMIT_PD);
+	struct vpd *pd = err ? NULL : calloc(1, sizeof(*pd));
 
-	if (!pd)
+	if (!pd) {
+		if (!err)
+			device_give(context, LIMIT_PD);
 		return fail(ENOMEM);
+	}
 	pd->ibv.context = context;
 	pd->ibv.handle = handle;
+	object_know(pd);
 	pd->number = number;
 	context_get(to_vcontext(context));
 	return &pd->ibv;
@@ -41,6 +46,7 @@ static void pd_free(struct vpd *pd)
 	} else {
 		vlist_remove(&pds, &pd->listed);
 	}
+	device_give(pd->ibv.context, LIMIT_PD);
 	free(pd);
 	context_put(ctx);
 }
@@ -49,8 +55,10 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
 {
 	struct vpd *pd = to_vpd(ibpd);
 
+	if (!object_is_known(pd))
+		return report(ENOENT);
 	if (atomic_load(&pd->users))
-		return EBUSY;
+		return report(EBUSY);
 	pd_free(pd);
 	return 0;
 }
@@ -104,7 +112,7 @@ int dealloc_td_op(struct ibv_td *ibtd)
 	struct vcontext *ctx = to_vcontext(ibtd->context);
 
 	if (atomic_load(&td->users))
-		return EBUSY;
+		return report(EBUSY);
 	free(td);
 	context_put(ctx);
 	return 0;

@@ -50,7 +50,7 @@ static void init_reduce(struct ibv_qp_init_attr *attr)
 
 static bool cq_fits(const struct ibv_context *context, const struct ibv_cq *cq, bool needed)
 {
-	return cq ? cq->context == context : !needed;
+	return cq ? cq->context == context && object_is_known(to_vcq((struct ibv_cq *)cq)) : !needed;
 }
 
 static int init_check(const struct ibv_context *context, const struct ibv_qp_init_attr *attr)
@@ -59,7 +59,7 @@ static int init_check(const struct ibv_context *context, const struct ibv_qp_ini
 	const struct ibv_qp_cap *cap = &attr->cap;
 
 	if (!cq_fits(context, attr->send_cq, !target) || !cq_fits(context, attr->recv_cq, !target && attr->qp_type != IBV_QPT_XRC_SEND) ||
-	    (attr->srq && (attr->srq->context != context || to_vsrq(attr->srq)->xrcd)))
+	    (attr->srq && (attr->srq->context != context || !object_is_known(to_vsrq(attr->srq)) || to_vsrq(attr->srq)->xrcd)))
 		return EINVAL;
 	if (cap->max_send_wr > QP_MAX_WR || cap->max_send_sge > QP_MAX_SEND_SGE || cap->max_inline_data > QP_MAX_INLINE)
 		return EINVAL;
@@ -185,6 +185,7 @@ static struct vqp *handle_new(struct ibv_context *context, struct ibv_pd *pd, st
 	vqp->ibv.qp_type = attr->qp_type;
 	vqp->ibv.state = IBV_QPS_RESET;
 	vqp->ibv.handle = new_handle();
+	object_know(vqp);
 	vqp->xrcd = xrcd;
 	vqp->sibling = vqp;
 	vqp->init = *attr;
@@ -225,6 +226,8 @@ static struct vqp *qp_new(struct ibv_context *context, struct ibv_pd *pd, struct
 	int err = transport_of(init.qp_type, &transport);
 
 	init_reduce(&init);
+	if (!err && pd && !object_is_known(to_vpd(pd)))
+		err = ENOENT;
 	if (!err)
 		err = init_check(context, &init);
 	if (err)
@@ -347,6 +350,8 @@ EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_ma
 	struct vqp *vqp = to_vqp(qp);
 	struct qp_attr a;
 
+	if (!object_is_known(vqp))
+		return report(ENOENT);
 	memset(attr, 0, sizeof(*attr));
 	port_lock(vqp->port);
 	qp_query(vqp->qp, &a);
@@ -388,6 +393,8 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 	struct vqp *vqp = to_vqp(qp);
 	struct vcontext *ctx = to_vcontext(qp->context);
 
+	if (!object_is_known(vqp))
+		return report(ENOENT);
 	qp_take_away(vqp);
 	async_forget(ctx, qp, &vqp->async_delivered, &qp->mutex, &qp->cond, &qp->events_completed);
 	count_users(vqp, -1);

@@ -131,14 +131,15 @@ static void set_ah_attr(struct vqp *vqp, const struct ibv_ah_attr *attr)
 	} while (handle != vqp);
 }
 
-EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+/* Returns 0 or a positive errno. */
+static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	struct vqp *vqp = to_vqp(qp);
 	struct vcontext *ctx = to_vcontext(qp->context);
 	struct vcq *send_cq = to_vcq_or_null(qp->send_cq), *recv_cq = vqp_recv_cq(vqp);
 	struct qp_attr a;
 	bool reset;
-	int err = context_gone(qp->context) ? EIO : attr_check(attr, mask);
+	int err = !object_is_known(vqp) ? ENOENT : context_gone(qp->context) ? EIO : attr_check(attr, mask);
 
 	mask = mask_reduce(qp->qp_type, mask);
 	if (!err)
@@ -181,25 +182,30 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return err;
 }
 
+EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	return report(modify_qp(qp, attr, mask));
+}
+
 /* Enhanced connection establishment is between adapters of one vendor: there is nothing to negotiate. */
 EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	return EOPNOTSUPP;
+	return report(EOPNOTSUPP);
 }
 
 EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	memset(ece, 0, sizeof(*ece));
-	return EOPNOTSUPP;
+	return report(EOPNOTSUPP);
 }
 
 /* max_mcast_grp is 0. */
 EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	return EOPNOTSUPP;
+	return report(EOPNOTSUPP);
 }
 
 EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	return EOPNOTSUPP;
+	return report(EOPNOTSUPP);
 }

@@ -15,7 +15,7 @@ EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, uns
 EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	if (context_gone(context))
-		return EIO;
+		return report(EIO);
 	memset(attr, 0, sizeof(*attr));
 	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", XROCE_VERSION);
 	attr->node_guid = ibv_get_device_guid(context->device);
@@ -29,17 +29,17 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 				 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	attr->max_sge = QP_MAX_SEND_SGE;
 	attr->max_sge_rd = QP_MAX_SEND_SGE;
-	attr->max_cq = XROCE_MAX_CQ;
+	attr->max_cq = VERBS_MAX_CQ;
 	attr->max_cqe = VERBS_MAX_CQE;
-	attr->max_mr = 1 << 20;
-	attr->max_mw = 1 << 20;
-	attr->max_pd = 1 << 20;
+	attr->max_mr = VERBS_MAX_MR;
+	attr->max_mw = VERBS_MAX_MW;
+	attr->max_pd = VERBS_MAX_PD;
 	attr->max_qp_rd_atom = QP_MAX_RD_ATOMIC;
 	attr->max_res_rd_atom = QP_MAX_RD_ATOMIC * XROCE_MAX_QP;
 	attr->max_qp_init_rd_atom = QP_MAX_RD_ATOMIC;
 	attr->atomic_cap = IBV_ATOMIC_HCA;
-	attr->max_ah = 1 << 20;
-	attr->max_srq = ENGINE_MAX_SRQ;
+	attr->max_ah = VERBS_MAX_AH;
+	attr->max_srq = VERBS_MAX_SRQ;
 	attr->max_srq_wr = VERBS_MAX_SRQ_WR;
 	attr->max_srq_sge = RQ_MAX_SGE;
 	attr->max_pkeys = 1;
@@ -55,7 +55,7 @@ int query_device_ex_op(struct ibv_context *context, const struct ibv_query_devic
 	int err;
 
 	if (input && input->comp_mask)
-		return EINVAL;
+		return report(EINVAL);
 	err = ibv_query_device(context, &full.orig_attr);
 	if (err)
 		return err;
@@ -79,7 +79,7 @@ int query_device_ex_op(struct ibv_context *context, const struct ibv_query_devic
 int query_rt_values_op(struct ibv_context *context, struct ibv_values_ex *values)
 {
 	if (values->comp_mask & ~(u32)IBV_VALUES_MASK_RAW_CLOCK)
-		return EINVAL;
+		return report(EINVAL);
 	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)
 		clock_gettime(CLOCK_MONOTONIC, &values->raw_clock);
 	return 0;
@@ -131,11 +131,9 @@ int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port
 	struct netdev nd;
 	int err;
 
-	if (port_num != VERBS_PORT)
-		return EINVAL;
-	err = context_netdev(context, &nd);
+	err = port_num == VERBS_PORT ? context_netdev(context, &nd) : EINVAL;
 	if (err)
-		return err;
+		return report(err);
 	full.state = nd.is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	full.max_mtu = IBV_MTU_4096;
 	full.active_mtu = mtu_to_enum(port_preferred_mtu(&nd, device_path_mtu(ctx, &nd)));
@@ -198,11 +196,9 @@ EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uin
 	struct ibv_gid_entry full;
 	int err;
 
-	if (flags)
-		return EOPNOTSUPP;
-	err = gid_entry(context, port_num, gid_index, &full);
+	err = flags ? EOPNOTSUPP : gid_entry(context, port_num, gid_index, &full);
 	if (err)
-		return err;
+		return report(err);
 	memset(entry, 0, entry_size);
 	memcpy(entry, &full, entry_size < sizeof(full) ? entry_size : sizeof(full));
 	return 0;

@@ -11,6 +11,7 @@ static void srq_free(struct vsrq *vsrq)
 {
 	tag_list_free(vsrq->srq.tags);
 	rq_free(&vsrq->srq.rq);
+	device_give(vsrq->ibv.context, LIMIT_SRQ);
 	free(vsrq);
 }
 
@@ -24,9 +25,15 @@ static struct vsrq *srq_new(struct ibv_pd *ibpd, void *srq_context, const struct
 		return fail(EINVAL);
 	if (context_gone(ibpd->context))
 		return fail(EIO);
+	err = object_is_known(pd) ? device_take(ibpd->context, LIMIT_SRQ) : ENOENT;
+	if (err)
+		return fail(err);
 	vsrq = new_object(sizeof(*vsrq));
-	if (!vsrq)
+	if (!vsrq) {
+		device_give(ibpd->context, LIMIT_SRQ);
 		return fail(ENOMEM);
+	}
+	vsrq->ibv.context = ibpd->context;
 	err = -rq_init(&vsrq->srq.rq, attr->max_wr, attr->max_sge);
 	if (err) {
 		srq_free(vsrq);
@@ -34,10 +41,10 @@ static struct vsrq *srq_new(struct ibv_pd *ibpd, void *srq_context, const struct
 	}
 	vsrq->srq.pd = pd->number;
 	vsrq->srq.owner = vsrq;
-	vsrq->ibv.context = ibpd->context;
 	vsrq->ibv.srq_context = srq_context;
 	vsrq->ibv.pd = ibpd;
 	vsrq->ibv.handle = new_handle();
+	object_know(vsrq);
 	vsrq->lock.off = pd->td != NULL;
 	return vsrq;
 }
@@ -158,7 +165,7 @@ int get_srq_num_op(struct ibv_srq *srq, uint32_t *srq_num)
 	struct vsrq *vsrq = to_vsrq(srq);
 
 	if (!vsrq->xrcd)
-		return EINVAL;
+		return report(EINVAL);
 	*srq_num = vsrq->srq.number;
 	return 0;
 }
@@ -202,10 +209,12 @@ EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int ma
 	struct vcontext *ctx = to_vcontext(srq->context);
 	int err;
 
+	if (!object_is_known(vsrq))
+		return report(ENOENT);
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
-		return EINVAL;
+		return report(EINVAL);
 	if (context_gone(srq->context))
-		return EIO;
+		return report(EIO);
 	pthread_mutex_lock(&ctx->lock);
 	vlock_take(&vsrq->lock);
 	if (ctx->port)
@@ -215,7 +224,7 @@ EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int ma
 		port_unlock(ctx->port);
 	vlock_drop(&vsrq->lock);
 	pthread_mutex_unlock(&ctx->lock);
-	return err;
+	return report(err);
 }
 
 EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
@@ -223,6 +232,8 @@ EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 	struct vsrq *vsrq = to_vsrq(srq);
 	struct vcontext *ctx = to_vcontext(srq->context);
 
+	if (!object_is_known(vsrq))
+		return report(ENOENT);
 	pthread_mutex_lock(&ctx->lock);
 	if (ctx->port)
 		port_lock(ctx->port);
@@ -238,8 +249,10 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 	struct vsrq *vsrq = to_vsrq(srq);
 	struct vcontext *ctx = to_vcontext(srq->context);
 
+	if (!object_is_known(vsrq))
+		return report(ENOENT);
 	if (atomic_load(&vsrq->users))
-		return EBUSY;
+		return report(EBUSY);
 	if (vsrq->xrcd) {
 		port_lock(vsrq->port);
 		engine_srq_remove(port_engine(vsrq->port), &vsrq->srq);

@@ -42,7 +42,7 @@ int post_srq_ops_op(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_w
 
 	if (!vsrq->srq.tags || context_gone(srq->context)) {
 		*bad_wr = wr;
-		return vsrq->srq.tags ? EIO : EINVAL;
+		return report(vsrq->srq.tags ? EIO : EINVAL);
 	}
 	port_lock(vsrq->port);
 	for (; wr; wr = wr->next) {
@@ -53,5 +53,5 @@ int post_srq_ops_op(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_w
 		}
 	}
 	port_unlock(vsrq->port);
-	return err;
+	return report(err);
 }

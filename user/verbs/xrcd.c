@@ -135,7 +135,7 @@ int close_xrcd_op(struct ibv_xrcd *xrcd)
 	struct vcontext *ctx = to_vcontext(xrcd->context);
 
 	if (atomic_load(&vxrcd->users))
-		return EBUSY;
+		return report(EBUSY);
 	domain_put(vxrcd->domain);
 	free(vxrcd);
 	context_put(ctx);
