@@ -11,7 +11,7 @@ packages=(
 	gcc binutils make pkg-config clang libc6-dev linux-libc-dev bpftool
 	libbpf-dev libxdp-dev libisal-dev libmnl-dev libibverbs-dev
 	# tests
-	libcmocka-dev ibverbs-utils perftest iproute2 iputils-ping ethtool strace util-linux procps
+	libcmocka-dev ibverbs-utils perftest ucx-utils iproute2 iputils-ping ethtool strace util-linux procps
 )
 
 if [ "${1:-}" = bench ]; then

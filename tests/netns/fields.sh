@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Receive-side fields of extended CQs over a real path: the VLAN tag as it was on the wire, the service level (the tag's priority; without a tag the upper
-# three bits of the traffic class), and a flow tag that tells senders apart. The frames come from a packet socket (tagged.c).
+# Receive-side fields of extended CQs over a real path: the VLAN tag as it was on the wire, the
+# service level (the tag's priority; without a tag the upper three bits of the traffic class; of a
+# datagram 2 for IPv4 and 1 for IPv6), and a flow tag that tells senders apart. The frames come from
+# a packet socket (tagged.c).
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -40,13 +42,16 @@ start_fields() {
 
 # fields TRANSPORT FAMILY
 fields() {
-	local transport=$1 from to qpn i=0 options want how flows
+	local transport=$1 from to qpn i=0 options want how flows l3=2
+	[ "$2" = v4 ] || l3=1
 	start_fields "$transport" "$2" "$(packets | wc -l)" || return
 	while IFS='|' read -r options want; do
 		if [ "$transport" = ud ]; then how="-k $QKEY"; else how="-P $i"; fi
 		# shellcheck disable=SC2086
 		in_b "$TOOLS/tagged" -i $IF_B -s $MAC_B -d $MAC_A -f "$from" -t "$to" -q "$qpn" $options $how || fail "tagged failed: $options"
 		wait_until 10 said_or_gone fields "^received $i:" "$child"
+		# of a datagram: what its addresses are, as adapters say it
+		[ "$transport" = rc ] || want="sl $l3,${want#*,}"
 		need_line fields "^received $i: $want, flow 0x[0-9a-f]{8}, at [0-9]+\$" || break
 		i=$((i + 1))
 	done < <(packets)

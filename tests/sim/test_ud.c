@@ -47,6 +47,7 @@ static void sizes(bool is_ipv6, bool imm)
 		expect(s.w, s.b->recv, i, .wr_id = 100 + i, .opcode = CQE_RECV, .byte_len = 40 + sizes[i], .qpn = s.b->qp->qpn,
 		       .src_qpn = s.a->qp->qpn, .flags = CQE_GRH | (imm ? CQE_WITH_IMM : 0), .imm = htobe32(0xdead0000 + i));
 		check_eq(s.w, s.b->recv->n, i + 1);
+		check_eq(s.w, s.b->recv->log[i].sl, is_ipv6 ? CQE_SL_IPV6 : CQE_SL_IPV4);
 		check(s.w, bytes_are(s.remote->bytes + 48, sizes[i], 0));
 		check(s.w, s.remote->bytes[7] == 0xee && s.remote->bytes[48 + sizes[i]] == 0xee);
 		/* The GRH is the packet's own IP header: IPv6 as a whole, IPv4 in the second half. */

@@ -105,13 +105,19 @@ struct cqe {
 	u32 tm_priv;	 /* of the message that matched a tag, with CQE_TM_MATCH; else 0, and so is tm_tag */
 	u64 time_ns;	 /* when the packet came (CLOCK_MONOTONIC), or the engine's time for send completions */
 	u32 flow_tag;
-	u8 sl;
+	u8 sl;		 /* UD: CQE_SL_*. Else the VLAN's priority, or without one the upper bits of the traffic class */
 	u8 tos;
 	u8 valid;	 /* 0: by cq_mark_purged(), skipped by the consumer */
 	u8 has_vlan;
 	u64 tm_tag;
 };
 _Static_assert(sizeof(struct cqe) == 64, "one cache line a completion");
+
+/*
+ * The header that a datagram came with, as adapters say it in place of a service level: programs
+ * look there for where the addresses are in the GRH. 0 would be RoCE v1.
+ */
+enum { CQE_SL_IPV6 = 1, CQE_SL_IPV4 = 2 };
 
 enum { CQ_DISARMED = 0, CQ_ARMED_ANY = 1, CQ_ARMED_SOLICITED = 2 };
 

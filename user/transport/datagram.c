@@ -40,6 +40,7 @@ int datagram_input(struct engine *e, struct qp *qp, const struct packet *p, cons
 		.src_qpn = p->src_qpn,
 		.imm = p->flags & OP_IMM ? p->imm : 0,
 		.flags = CQE_GRH | (p->flags & OP_IMM ? CQE_WITH_IMM : 0),
+		.sl = p->is_ipv6 ? CQE_SL_IPV6 : CQE_SL_IPV4,
 	};
 
 	if (p->payload_len > qp->path_mtu)

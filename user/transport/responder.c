@@ -239,7 +239,6 @@ void responder_complete(struct engine *e, struct qp *qp, const struct packet *p,
 	cqe->time_ns = hint && hint->rx_time_ns ? hint->rx_time_ns : now_ns;
 	cqe->flow_tag = hint ? hint->flow_tag : 0;
 	cqe->tos = p->tos;
-	cqe->sl = p->has_vlan ? p->vlan_tci >> 13 : p->tos >> 5;
 	cqe->has_vlan = p->has_vlan;
 	cqe->vlan_tci = p->vlan_tci;
 	cq = qp->resp.recv_srq ? qp->resp.recv_srq->cq : qp->recv_cq;
@@ -260,6 +259,7 @@ static void complete_receive(struct engine *e, struct qp *qp, const struct packe
 		.src_qpn = qp->dest_qpn,
 		.imm = p->flags & OP_IMM ? p->imm : p->flags & OP_IETH ? p->inv_rkey : 0,
 		.flags = p->flags & OP_IMM ? CQE_WITH_IMM : p->flags & OP_IETH ? CQE_WITH_INV : 0,
+		.sl = p->has_vlan ? p->vlan_tci >> 13 : p->tos >> 5,
 	};
 
 	if (unlikely(qp->resp.tag_kind))

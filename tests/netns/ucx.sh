@@ -1,0 +1,55 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# UCX between two hosts, as a program that reads what adapters put into completions: over UD it looks
+# in `sl` for where a datagram's addresses are, and drops what says otherwise. It wants a character
+# device of the device's name, of which it reads nothing: a null node, in a mount namespace of its own.
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 4500
+
+cat >"$WORK/with_node" <<'END'
+#!/bin/bash
+mount -t tmpfs none /dev/infiniband && mknod "/dev/infiniband/$1" c 1 3 || exit 1
+shift
+exec "$@"
+END
+chmod +x "$WORK/with_node"
+
+# start_ucx NAME NS TRANSPORT GID-INDEX ARG...: ucx_perftest; all that it may send by is this device.
+start_ucx() {
+	local name=$1 ns=$2 dev=$IF_A tls=$3 gid=$4
+	shift 4
+	[ "$ns" = b ] && dev=$IF_B
+	start "$name" "$ns" unshare -m --propagation private "$WORK/with_node" xroce_$dev "$XROCE" run --dev $dev -- \
+		env UCX_TLS="$tls" UCX_NET_DEVICES=xroce_$dev:1 UCX_IB_GID_INDEX="$gid" UCX_WARN_UNUSED_ENV_VARS=n ucx_perftest "$@"
+}
+
+# ucx TRANSPORT FAMILY MESSAGES BYTES
+ucx() {
+	local server client messages=$3
+	gids_for "$2" || return
+	start_ucx server b "$1" "$gid_b" -t tag_lat -n "$messages" -w 10 -s "$4"
+	server=$child
+	wait_until 10 listens b 13337 || { fail "the server does not listen"; show server; return; }
+	start_ucx client a "$1" "$gid_a" $IP4_B -t tag_lat -n "$messages" -w 10 -s "$4"
+	client=$child
+	finish "$client" 60 || { fail "the client ended with $?"; show client; }
+	finish "$server" 10 || { fail "the server ended with $?"; show server; }
+	need_line client "^Final: +$messages "
+}
+
+if ! command -v ucx_perftest >/dev/null; then
+	for name in ud_v4 ud_v6 ud_long rc_v4; do
+		echo "skip $name ucx_perftest is not installed (package ucx-utils)"
+	done
+	exit 0
+fi
+made_dir=
+[ -d /dev/infiniband ] || { mkdir /dev/infiniband && made_dir=yes; }
+run_case ud_v4 ucx ud_verbs v4 1000 8
+run_case ud_v6 ucx ud_verbs v6 1000 8
+run_case ud_long ucx ud_verbs v4 50 100000
+# UCX connects its RC queue pairs over UD
+run_case rc_v4 ucx rc_verbs,ud_verbs:aux v4 1000 8
+[ -z "$made_dir" ] || rmdir /dev/infiniband 2>/dev/null
+finish_cases
