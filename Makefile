@@ -160,6 +160,13 @@ $(BUILD)/tests/vm/%: $(BUILD)/obj/tests/vm/%.o $(call objs,$(wildcard tests/vm/l
 	@mkdir -p $(@D)
 	$(Q)$(CC) -pthread -Wl,--as-needed $^ -libverbs $(PKG_LIBS) $(SAN_LIBS) -o $@
 
+# Memory that goes bad: a program, and the same for Python to load.
+$(BUILD)/tests/netns/memory: $(BUILD)/obj/tests/common/spoil.o
+$(BUILD)/tests/netns/memory.so: $(call objs,tests/netns/memory.c tests/common/spoil.c $(wildcard tests/netns/lib/*.c))
+	@mkdir -p $(@D)
+	$(Q)$(CC) -shared -pthread $^ -libverbs $(SAN_LIBS) -o $@
+netns-tools: $(BUILD)/tests/netns/memory.so
+
 # ---- fuzzing: libFuzzer with the golden captures as corpus; scripts/fuzz.sh runs them for a bounded time ----
 
 FUZZ_FLAGS := -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Iinclude -Itests/sim $(TEST_CFLAGS)

@@ -151,7 +151,7 @@ for t in data pingpong loss wake events bursts; do
 	XROCE_XDP=native shell_test "netns-$t-native" bash "tests/netns/$t.sh" "$BUILD"
 done
 # And with two receive queues, each with a shard.
-for t in data loss wake events crash tags port_events bursts; do
+for t in data loss wake events crash tags port_events bursts memory; do
 	XROCE_TEST_QUEUES=2 shell_test "netns-$t-shards" bash "tests/netns/$t.sh" "$BUILD"
 done
 # Against an implementation that is not ours.

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include "spoil.h"
 
+#include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +12,7 @@
 #include <unistd.h>
 
 /* Far from where the kernel puts mappings that have no address of their own; each gets the next place. */
-static unsigned char *next_place = (unsigned char *)0x200000000000;
+static _Atomic uintptr_t next_place = 0x200000000000;
 
 const char *const spoil_names[SPOILS] = {
 	[SPOIL_UNMAP] = "unmapped",
@@ -36,10 +38,9 @@ void spoil_map(struct spoiled *m, size_t pages, enum spoil how)
 		m->fd = memfd_create("spoiled", MFD_CLOEXEC);
 		spoil_must(m->fd >= 0 && !ftruncate(m->fd, (off_t)m->len), "memfd_create");
 	}
-	m->bytes = mmap(next_place, m->len, PROT_READ | PROT_WRITE,
+	m->bytes = mmap((void *)atomic_fetch_add(&next_place, m->len + 16 * SPOIL_PAGE), m->len, PROT_READ | PROT_WRITE,
 			MAP_FIXED_NOREPLACE | (is_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS), m->fd, 0);
 	spoil_must(m->bytes != MAP_FAILED, "mmap");
-	next_place += m->len + 16 * SPOIL_PAGE;
 	memset(m->bytes, 0xa5, m->len);
 }
 

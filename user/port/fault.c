@@ -8,8 +8,8 @@
  *
  *   - The program, or its run-time, installs a handler later. Interposing sigaction() would miss all who call the C library from
  *     inside it, who are bound to it already (dlopen) or make the system call themselves. So each thread that runs an engine looks
- *     at the actions once a millisecond and puts ours in front again. What a handler of the program does that was installed less
- *     than a millisecond before the fault is the program's affair.
+ *     at the actions once a millisecond, and each that makes or changes an object at once, and puts ours in front again. What a
+ *     handler of the program does that was installed less than a millisecond before the fault is the program's affair.
  *   - The thread blocks the signals, as worker threads often block all: the kernel then ends the process whatever the handler. The
  *     same look unblocks these two in the thread. (A service thread is started without them blocked.) A blocked SIGSEGV that an
  *     instruction raised has never had another meaning than death, so nothing is lost, but for a program that takes a SIGSEGV or

@@ -16,6 +16,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "fault.h"
 #include "port_state.h"
 
 #define POSTS_PUT_OFF  127	/* with the one that ends it: a batch */
@@ -184,6 +185,9 @@ void shards_unlock(struct port *port, u32 reporter)
 
 void port_lock(struct port *port)
 {
+	/* a program that installs a handler of faults makes its objects next, or changes them */
+	if (!port->dead)
+		fault_look(port_now_ns());
 	shards_lock(port);
 }
 
