@@ -15,7 +15,7 @@
 #define XROCE_MAX_CQ	   16384
 #define XROCE_NO_CQ	   (~0u) /* XRC: a QP without that CQ */
 #define XROCE_MAX_QUEUE	   64	/* receive queues of an interface, each with a completion vector of its number */
-#define XROCE_MAX_CHANNEL  (XROCE_MAX_QUEUE + 256) /* wake-up rings: first those of the vectors, then the completion channels' */
+#define XROCE_MAX_CHANNEL  (XROCE_MAX_QUEUE + XROCE_MAX_CQ) /* wake-up rings: first those of the vectors, then the channels', one a CQ at most */
 #define XROCE_MAX_SHARD	   8	/* engines of a device, each with receive queues of its own */
 #define XROCE_MAX_GID	   64
 #define XROCE_MAX_OWNER	   16	/* processes with sockets: xroce_xsk holds XROCE_MAX_QUEUE slots for each */

@@ -12,84 +12,6 @@
 #include "channel.h"
 #include "port_state.h"
 
-int port_channel_create(struct port_channel **out)
-{
-	struct epoll_event event = { .events = EPOLLIN };
-	struct port_channel *ch = calloc(1, sizeof(*ch));
-	int err;
-
-	if (!ch)
-		return -ENOMEM;
-	ch->ring_fd = -1;
-	pthread_mutex_init(&ch->lock, NULL);
-	ch->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	ch->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (ch->event_fd < 0 || ch->epoll_fd < 0 || epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, ch->event_fd, &event)) {
-		err = -errno;
-		port_channel_destroy(ch);
-		return err;
-	}
-	*out = ch;
-	return 0;
-}
-
-void port_channel_destroy(struct port_channel *ch)
-{
-	if (ch->event_fd >= 0)
-		close(ch->event_fd);
-	if (ch->epoll_fd >= 0)
-		close(ch->epoll_fd);
-	pthread_mutex_destroy(&ch->lock);
-	free(ch->cq);
-	free(ch);
-}
-
-int port_channel_fd(const struct port_channel *ch)
-{
-	return ch->epoll_fd;
-}
-
-/* syscall() in these two: write() and read() would be cancellation points, and callers hold locks. */
-void port_channel_raise(struct port_channel *ch)
-{
-	const u64 one = 1;
-
-	syscall(SYS_write, ch->event_fd, &one, sizeof(one));
-}
-
-void port_channel_clear(struct port_channel *ch)
-{
-	u64 count;
-
-	syscall(SYS_read, ch->event_fd, &count, sizeof(count));
-}
-
-/* ---- CQs ---- */
-
-static int take_slot(struct port *port, u32 *slot)
-{
-	struct cq_table *t = &port->cqs;
-	int err = -ENOSPC;
-
-	pthread_mutex_lock(&t->lock);
-	for (u32 i = XROCE_MAX_QUEUE; i < XROCE_MAX_CHANNEL && err; i++) { /* those before are the vectors' */
-		if (t->channel[i])
-			continue;
-		t->channel[i] = true;
-		*slot = i;
-		err = 0;
-	}
-	pthread_mutex_unlock(&t->lock);
-	return err;
-}
-
-static void release_slot(struct port *port, u32 slot)
-{
-	pthread_mutex_lock(&port->cqs.lock);
-	port->cqs.channel[slot] = false;
-	pthread_mutex_unlock(&port->cqs.lock);
-}
-
 static int on_record(void *arg, void *data, size_t len)
 {
 	struct port_channel *ch = arg;
@@ -113,48 +35,155 @@ static void close_ring(struct port_channel *ch)
 	ch->ring_fd = -1;
 }
 
-/* The first CQ of a port joins: the channel gets its ring. Channel locked. */
-static int join(struct port_channel *ch, struct port *port)
+/* What is written to ring_fd is read by this channel. Returns 0 or -errno; ring_fd stays open. */
+static int read_ring(struct port_channel *ch)
 {
 	struct epoll_event event = { .events = EPOLLIN };
-	int err = take_slot(port, &ch->slot);
+	int err = 0;
 
-	if (err)
-		return err;
-	ch->ring_fd = wake_make_ring();
-	if (ch->ring_fd < 0) {
-		err = ch->ring_fd;
-		goto fail;
-	}
 	ch->ring = ring_buffer__new(ch->ring_fd, on_record, ch, NULL);
-	if (!ch->ring || epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, ch->ring_fd, &event)) {
+	if (!ch->ring)
+		return -errno;
+	if (epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, ch->ring_fd, &event)) {
 		err = -errno;
-		goto fail;
+		ring_buffer__free(ch->ring);
+		ch->ring = NULL;
 	}
-	err = bpf_map_update_elem(port->made.channel_map_fd, &ch->slot, &ch->ring_fd, BPF_ANY);
-	if (err)
-		goto fail;
-	ch->port = port;
-	return 0;
-fail:
-	close_ring(ch);
-	release_slot(port, ch->slot);
 	return err;
 }
 
-/* The last CQ left. Channel locked. */
+/* The channel has a ring. Channel locked. Returns 0 or -errno. */
+static int open_ring(struct port_channel *ch)
+{
+	int err;
+
+	if (ch->ring)
+		return 0;
+	ch->ring_fd = wake_make_ring();
+	if (ch->ring_fd < 0)
+		return ch->ring_fd;
+	err = read_ring(ch);
+	if (err)
+		close_ring(ch);
+	return err;
+}
+
+int port_channel_create(struct port_channel **out)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+	struct port_channel *ch = calloc(1, sizeof(*ch));
+	int err;
+
+	if (!ch)
+		return -ENOMEM;
+	ch->ring_fd = -1;
+	pthread_mutex_init(&ch->lock, NULL);
+	ch->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	ch->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (ch->event_fd < 0 || ch->epoll_fd < 0 || epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, ch->event_fd, &event)) {
+		err = -errno;
+		port_channel_destroy(ch);
+		return err;
+	}
+	*out = ch;
+	return 0;
+}
+
+void port_channel_destroy(struct port_channel *ch)
+{
+	close_ring(ch);
+	if (ch->event_fd >= 0)
+		close(ch->event_fd);
+	if (ch->epoll_fd >= 0)
+		close(ch->epoll_fd);
+	pthread_mutex_destroy(&ch->lock);
+	free(ch->cq);
+	free(ch);
+}
+
+int port_channel_fd(const struct port_channel *ch)
+{
+	return ch->epoll_fd;
+}
+
+int port_channel_prepare(struct port_channel *ch)
+{
+	int err;
+
+	pthread_mutex_lock(&ch->lock);
+	err = open_ring(ch);
+	pthread_mutex_unlock(&ch->lock);
+	/* Without the privilege nobody can open the interface either, and that will say so. */
+	return err == -EPERM || err == -EACCES ? 0 : err;
+}
+
+/* syscall() in these two: write() and read() would be cancellation points, and callers hold locks. */
+void port_channel_raise(struct port_channel *ch)
+{
+	const u64 one = 1;
+
+	syscall(SYS_write, ch->event_fd, &one, sizeof(one));
+}
+
+void port_channel_clear(struct port_channel *ch)
+{
+	u64 count;
+
+	syscall(SYS_read, ch->event_fd, &count, sizeof(count));
+}
+
+/* ---- CQs ---- */
+
+/* Another ring for its own, which goes. Channel locked. Returns 0 or -errno. */
+static int change_ring(struct port_channel *ch, int fd)
+{
+	close_ring(ch);
+	ch->ring_fd = fd;
+	return read_ring(ch);
+}
+
+/* The first CQ of a port joins: XDP finds the channel's ring. Channel locked. */
+static int join(struct port_channel *ch, struct port *port)
+{
+	struct ring_slot ring;
+	int err = open_ring(ch);
+
+	if (!err)
+		err = rings_take(port, ch->ring_fd, &ring);
+	if (err)
+		return err;
+	if (ring.fd != ch->ring_fd)
+		err = change_ring(ch, ring.fd);
+	if (err) {
+		ch->ring_fd = -1;
+		rings_give(port, &ring);
+		return err;
+	}
+	ch->slot = ring.slot;
+	ch->port = port;
+	return 0;
+}
+
+/* The last CQ left: its ring is the next channel's. Channel locked. */
 static void leave(struct port_channel *ch)
 {
+	const struct ring_slot ring = { ch->ring_fd, ch->slot };
 	struct port *port = ch->port;
 
-	if (!port->dead) {
-		epoll_ctl(ch->epoll_fd, EPOLL_CTL_DEL, ch->ring_fd, NULL);
-		bpf_map_delete_elem(port->made.channel_map_fd, &ch->slot);
-	}
-	close_ring(ch);
-	release_slot(port, ch->slot);
 	ch->port = NULL;
 	ch->records = 0;
+	/* in a forked child the ring is the parent's still */
+	if (port->dead) {
+		close_ring(ch);
+		return;
+	}
+	ring_buffer__consume(ch->ring);
+	ring_buffer__free(ch->ring);
+	epoll_ctl(ch->epoll_fd, EPOLL_CTL_DEL, ch->ring_fd, NULL);
+	ch->ring = NULL;
+	ch->ring_fd = -1;
+	ch->records = 0;
+	rings_give(port, &ring);
 }
 
 /* Channel locked. */

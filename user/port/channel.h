@@ -27,7 +27,7 @@ struct port_channel {
 	struct cq **cq;	/* they: num_cqs of them, room for max_cqs */
 	u32 num_cqs, max_cqs;
 	u32 slot;	/* in xroce_channel */
-	int ring_fd;
+	int ring_fd;	/* from port_channel_prepare() on */
 	struct ring_buffer *ring;
 	/* what ring_buffer__consume() found */
 	u32 record[RECORDS_MAX];

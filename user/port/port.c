@@ -221,6 +221,7 @@ static void after_fork_child(void)
 		port->dead = true;
 		service_abandon(port);
 		port_abandon(&port->made);
+		rings_close(port);
 		for (u32 i = 0; i < port->num_shards; i++)
 			shard_init_lock(&port->shard[i]);
 		wake_init(port);

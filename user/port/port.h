@@ -100,6 +100,11 @@ void port_cq_moderate(struct port *port, struct cq *cq, u32 count, u64 period_ns
  * of an eventfd for events that user space raises and, once a CQ of a port joins it, that port's ring buffer for XDP's records.
  */
 int port_channel_create(struct port_channel **out);
+/*
+ * A CQ is to use it: what that takes of memory and descriptors is taken now, so that no CQ is refused for it later. Returns 0 or -errno. (Without the privilege
+ * that a ring buffer needs, it is taken when the CQ joins a port.)
+ */
+int port_channel_prepare(struct port_channel *ch);
 void port_channel_destroy(struct port_channel *ch);
 int port_channel_fd(const struct port_channel *ch);
 

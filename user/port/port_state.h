@@ -12,6 +12,7 @@
  *   tx_portion.c   how many frames at a time it takes                  vector.c   completion vectors: whose thread raises an event
  *   tx_gso.c       UDP super-packets, through a packet socket          follow.c   the interface changes, or goes away
  *   tx_watch.c     what the interface says to redirection              channel.c  completion channels; sleep.c: sleeping on them
+ *   rings.c        the channels' ring buffers, where XDP finds them
  *   tx_outlook.c   which way frames would leave, told from outside
  *
  * A port has a shard for each of its receive queues, up to XROCE_MAX_SHARD: an engine, the sockets of its queues with frames of their own, a way out, a lock and a
@@ -125,10 +126,23 @@ struct cq_table {
 	struct port_channel *channel_of[XROCE_MAX_CQ];
 	u8 vector_of[XROCE_MAX_CQ];
 	u32 next;			  /* where to look for a free index */
-	bool channel[XROCE_MAX_CHANNEL];  /* slots of xroce_channel in use */
 	u32 handed[XROCE_MAX_CQ];	  /* events that are left to the CQ's vector */
 	u32 handed_last;		  /* the CQ of the latest one: where looking for them begins */
 	_Atomic u32 handed_total;
+};
+
+/* A ring buffer and its key in xroce_channel. */
+struct ring_slot {
+	int fd;
+	u32 slot;
+};
+
+/* rings.c */
+struct rings {
+	pthread_mutex_t lock;
+	u32 num;		  /* that have been put in: the slots from XROCE_MAX_QUEUE on */
+	struct ring_slot *spare;  /* those that no channel uses; room for all */
+	u32 num_spare, room;
 };
 
 struct port {
@@ -150,6 +164,7 @@ struct port {
 	struct moves moves;	/* homing.c */
 	_Atomic bool gone;	/* the interface is: set once. Any thread reads it */
 
+	struct rings rings;
 	struct cq_table cqs cache_aligned;
 };
 
@@ -234,6 +249,14 @@ bool wake_rearm(struct port *port, const u32 *record, u32 n);
 void wake_extra(struct port *port, struct port_channel *ch);
 /* A ring buffer for XROCE_RING_BYTES of records: its descriptor, close-on-exec, or -errno. */
 int wake_make_ring(void);
+
+/* ---- rings.c ---- */
+void rings_init(struct port *port);
+void rings_close(struct port *port);
+/* A ring that XDP finds: a spare one, or own, which the port has from then on. Returns 0 or -errno. */
+int rings_take(struct port *port, int own, struct ring_slot *out);
+/* It is empty, and no CQ uses it any more. */
+void rings_give(struct port *port, const struct ring_slot *ring);
 
 /* ---- vector.c: under the lock of a shard ---- */
 /* The reporter has an event of this CQ. False: it is left to the thread of the CQ's vector. */

@@ -27,11 +27,13 @@ _Static_assert((u32)XROCE_CQ_ARMED_ANY == (u32)CQ_ARMED_ANY && (u32)XROCE_CQ_ARM
 void wake_init(struct port *port)
 {
 	pthread_mutex_init(&port->cqs.lock, NULL);
+	rings_init(port);
 }
 
 void wake_destroy(struct port *port)
 {
 	pthread_mutex_destroy(&port->cqs.lock);
+	rings_close(port);
 }
 
 int wake_make_ring(void)

@@ -31,8 +31,12 @@ struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context, struc
 	vcq = new_object(sizeof(*vcq));
 	cqe = cqe_given(cqe);
 	err = vcq ? -cq_init(&vcq->cq, cqe) : ENOMEM;
+	if (!err && channel)
+		err = -port_channel_prepare(to_vchannel(channel)->pc);
 	if (err) {
 		device_give(context, LIMIT_CQ);
+		if (vcq)
+			cq_free(&vcq->cq);
 		free(vcq);
 		return fail(err);
 	}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * ibv_create_comp_channel(3): "a user can create as many completion channels as it wants". Descriptors and memory bound them, and where these end is said by
+ * ibv_create_cq(3), not by what uses the CQ later.
+ */
+#include <sys/resource.h>
+
+#include "man.h"
+
+#define CHANNELS 4096
+#define FDS_EACH 4 /* of a channel with a CQ */
+
+static bool set_descriptors(rlim_t soft, struct rlimit *before)
+{
+	struct rlimit lim;
+
+	MUST_EQ(getrlimit(RLIMIT_NOFILE, before), 0);
+	lim = *before;
+	lim.rlim_cur = soft;
+	lim.rlim_max = soft > lim.rlim_max ? soft : lim.rlim_max;
+	MUST_EQ(setrlimit(RLIMIT_NOFILE, &lim), 0);
+	return true;
+}
+
+/* Each on a channel of its own, and all in use: an event of the first, of one in the middle and of the last. */
+static bool as_many_as_it_wants(void)
+{
+	static const int tried[] = { 0, CHANNELS / 2, CHANNELS - 1 };
+	static struct ibv_comp_channel *ch[CHANNELS];
+	static struct ibv_qp *qp[CHANNELS / 2];
+	static struct ibv_cq *cq[CHANNELS];
+	struct rlimit before;
+	struct ibv_pd *pd;
+
+	MUST(set_descriptors(CHANNELS * FDS_EACH + 1000, &before));
+	MUST(pd = ibv_alloc_pd(ctx));
+	for (int i = 0; i < CHANNELS; i++)
+		MUST((ch[i] = ibv_create_comp_channel(ctx)) && (cq[i] = ibv_create_cq(ctx, QUEUE, NULL, ch[i], 0)));
+	for (int i = 0; i < CHANNELS / 2; i++)
+		MUST(qp[i] = qp_to_itself(pd, cq[i], cq[CHANNELS - 1 - i], NULL));
+	for (int k = 0; k < 3; k++) {
+		const int i = tried[k];
+		struct ibv_qp *user = qp[i < CHANNELS / 2 ? i : CHANNELS - 1 - i];
+		struct ibv_wc wc;
+
+		MUST_EQ(ibv_req_notify_cq(cq[i], 0), 0);
+		MUST(ping(user, 1, IBV_SEND_SIGNALED));
+		MUST(take_cq_event(ch[i], cq[i]));
+		MUST(wait_wc(cq[i], &wc));
+	}
+	for (int i = 0; i < CHANNELS / 2; i++)
+		MUST_EQ(ibv_destroy_qp(qp[i]), 0);
+	for (int i = 0; i < CHANNELS; i++) {
+		MUST_EQ(ibv_destroy_cq(cq[i]), 0);
+		MUST_EQ(ibv_destroy_comp_channel(ch[i]), 0);
+	}
+	MUST_EQ(ibv_dealloc_pd(pd), 0);
+	MUST_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+	return true;
+}
+
+/* What a CQ on a channel takes is taken when it is made: with too few descriptors that fails, and with one that was made a QP does not. */
+static bool refused_where_it_is_asked_for(void)
+{
+	struct ibv_comp_channel *ch[2] = { ibv_create_comp_channel(ctx), ibv_create_comp_channel(ctx) };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { QUEUE, QUEUE, 1, 1, 0 } };
+	int open_fds[1024], n = 0;
+	struct ibv_cq *cq, *sends;
+	struct rlimit before;
+	struct ibv_pd *pd;
+	struct ibv_qp *qp;
+
+	MUST(ch[0] && ch[1] && (pd = ibv_alloc_pd(ctx)));
+	MUST((sends = ibv_create_cq(ctx, QUEUE, NULL, NULL, 0)) && (cq = ibv_create_cq(ctx, QUEUE, NULL, ch[0], 0)));
+	/* the interface is open: what it takes is another matter */
+	MUST(qp = qp_to_itself(pd, sends, sends, NULL));
+	MUST_EQ(ibv_destroy_qp(qp), 0);
+	MUST(set_descriptors((rlim_t)ch[1]->fd + 64, &before));
+	while (n < 1024 && (open_fds[n] = dup(0)) >= 0)
+		n++;
+	MUST(n > 0 && n < 1024);
+	close(open_fds[--n]); /* one that ibv_create_qp() needs to ask the kernel */
+	MUST_FAIL(ibv_create_cq(ctx, QUEUE, NULL, ch[1], 0), EMFILE);
+	init.send_cq = sends;
+	init.recv_cq = cq;
+	MUST(qp = ibv_create_qp(pd, &init));
+	while (n)
+		close(open_fds[--n]);
+	MUST_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+	MUST_EQ(ibv_destroy_qp(qp), 0);
+	MUST_EQ(ibv_destroy_cq(cq), 0);
+	/* nothing was left of the one that failed */
+	MUST(cq = ibv_create_cq(ctx, QUEUE, NULL, ch[1], 0));
+	MUST_EQ(ibv_destroy_cq(cq), 0);
+	MUST_EQ(ibv_destroy_cq(sends), 0);
+	MUST_EQ(ibv_dealloc_pd(pd), 0);
+	for (int i = 0; i < 2; i++)
+		MUST_EQ(ibv_destroy_comp_channel(ch[i]), 0);
+	return true;
+}
+
+const struct test_case man_cases[] = {
+	CASE(as_many_as_it_wants),
+	CASE(refused_where_it_is_asked_for),
+	{ 0 },
+};

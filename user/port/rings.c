@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The ring buffers of a port's completion channels, in xroce_channel where XDP finds them. To put one in takes the kernel some 15 ms, as it waits until no
+ * program can see what was there before, but many at once take no longer. So a ring that was put in stays there, for the next channel when its own has gone, and
+ * when none is left more than one are put in: half as many as there are.
+ */
+#include <bpf/bpf.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "port_state.h"
+
+#define AT_ONCE_MAX 256 /* 4 MiB of rings */
+#define RINGS_MAX   (XROCE_MAX_CHANNEL - XROCE_MAX_QUEUE)
+
+void rings_init(struct port *port)
+{
+	port->rings = (struct rings){ 0 };
+	pthread_mutex_init(&port->rings.lock, NULL);
+}
+
+void rings_close(struct port *port)
+{
+	struct rings *r = &port->rings;
+
+	while (r->num_spare)
+		close(r->spare[--r->num_spare].fd);
+	free(r->spare);
+	r->spare = NULL;
+	r->room = 0;
+	pthread_mutex_destroy(&r->lock);
+}
+
+/* Locked. There is room for all that have been put in, so that each can be given back. */
+static int make_room(struct rings *r, u32 n)
+{
+	struct ring_slot *spare;
+
+	if (n <= r->room)
+		return 0;
+	spare = realloc(r->spare, n * sizeof(*spare));
+	if (!spare)
+		return -ENOMEM;
+	r->spare = spare;
+	r->room = n;
+	return 0;
+}
+
+/* Locked. Put in these rings, in the slots behind those that have one. Returns 0 or -errno. */
+static int put_in(struct port *port, const int *fds, u32 n)
+{
+	struct rings *r = &port->rings;
+	u32 slots[AT_ONCE_MAX], count = n;
+	int err;
+
+	for (u32 i = 0; i < n; i++)
+		slots[i] = XROCE_MAX_QUEUE + r->num + i;
+	err = n == 1 ? bpf_map_update_elem(port->made.channel_map_fd, slots, fds, BPF_ANY) :
+		       bpf_map_update_batch(port->made.channel_map_fd, slots, fds, &count, NULL);
+	if (!err)
+		r->num += n;
+	return err;
+}
+
+static void close_all(int *fds, u32 n)
+{
+	while (n)
+		close(fds[--n]);
+}
+
+/* Locked, none is spare. own gets a slot, and others become spare unless descriptors or memory are short. */
+static int grow(struct port *port, int own, u32 *slot)
+{
+	struct rings *r = &port->rings;
+	const u32 first = r->num, wanted = min_u32(min_u32(first / 2 + 1, AT_ONCE_MAX), RINGS_MAX - first);
+	int fds[AT_ONCE_MAX] = { own }, err;
+	u32 n = 1, spare;
+
+	if (!wanted)
+		return -ENOSPC;
+	err = make_room(r, first + wanted);
+	if (err)
+		return err;
+	while (n < wanted && (fds[n] = wake_make_ring()) >= 0)
+		n++;
+	spare = n == wanted ? n - 1 : 0;
+	if (spare && put_in(port, fds, n))
+		spare = 0;
+	if (!spare) {
+		close_all(fds + 1, n - 1);
+		err = put_in(port, fds, 1);
+		if (err)
+			return err;
+	}
+	*slot = XROCE_MAX_QUEUE + first;
+	for (u32 i = 1; i <= spare; i++)
+		r->spare[r->num_spare++] = (struct ring_slot){ fds[i], XROCE_MAX_QUEUE + first + i };
+	return 0;
+}
+
+int rings_take(struct port *port, int own, struct ring_slot *out)
+{
+	struct rings *r = &port->rings;
+	int err = 0;
+
+	pthread_mutex_lock(&r->lock);
+	if (r->num_spare) {
+		*out = r->spare[--r->num_spare];
+	} else {
+		out->fd = own;
+		err = grow(port, own, &out->slot);
+	}
+	pthread_mutex_unlock(&r->lock);
+	return err;
+}
+
+void rings_give(struct port *port, const struct ring_slot *ring)
+{
+	struct rings *r = &port->rings;
+
+	pthread_mutex_lock(&r->lock);
+	r->spare[r->num_spare++] = *ring;
+	pthread_mutex_unlock(&r->lock);
+}
