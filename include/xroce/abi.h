@@ -261,7 +261,8 @@ struct xroce_engine_stats {
 	__u64 flow_probes;	/* UC and UD: asked what the receiver can take, */
 	__u64 flow_answers;	/* said what this one can, */
 	__u64 flow_waits;	/* times that a QP waited for that */
-	__u64 unused[1];	/* each engine's in cache lines of their own; a further counter takes from here */
+	__u64 tx_gave_up;	/* times that super-packets were, as the interface refused or dropped them */
+	__u64 unused[8];	/* each engine's in cache lines of their own; a further counter takes from here */
 };
 _Static_assert(sizeof(struct xroce_engine_stats) % 64 == 0, "whole cache lines");
 

@@ -42,6 +42,8 @@ static void print_sent(u32 prog_id)
 		printf("; losses slowed it %llu times", (unsigned long long)stats.tx_slowed);
 	if (stats.tx_lost)
 		printf("; %llu refused", (unsigned long long)stats.tx_lost);
+	if (stats.tx_gave_up)
+		printf("; super-packets given up %llu times", (unsigned long long)stats.tx_gave_up);
 	putchar('\n');
 }
 

@@ -77,6 +77,21 @@ bool netdev_link_message(const struct nlmsghdr *nlh, bool *is_enabled, bool *is_
 	return true;
 }
 
+/* An interface of a kind that is not known to be an end of its own. */
+static bool is_stacked(const struct nlattr *linkinfo)
+{
+	const struct nlattr *attr;
+	char kind[32];
+
+	if (!linkinfo)
+		return false;
+	mnl_attr_for_each_nested(attr, linkinfo) {
+		if (mnl_attr_get_type(attr) == IFLA_INFO_KIND && nl_get_string(attr, kind, sizeof(kind)))
+			return strcmp(kind, "veth") && strcmp(kind, "tun");
+	}
+	return false;
+}
+
 /* Read a link message into *dev (without speed, queues and GIDs); num_rx_queues apart. False if it cannot be a device. */
 static bool link_parse(const struct nlmsghdr *nlh, struct netdev *dev, u32 *num_rx_queues)
 {
@@ -93,6 +108,7 @@ static bool link_parse(const struct nlmsghdr *nlh, struct netdev *dev, u32 *num_
 	dev->ifindex = (u32)ifi->ifi_index;
 	dev->is_loopback = ifi->ifi_type == ARPHRD_LOOPBACK;
 	dev->is_hardware = tb[IFLA_PARENT_DEV_NAME] != NULL;
+	dev->is_stacked = is_stacked(tb[IFLA_LINKINFO]);
 	link_state(ifi, tb[IFLA_CARRIER], &dev->is_enabled, &dev->is_up);
 	if (!nl_get_string(tb[IFLA_IFNAME], dev->name, sizeof(dev->name)) ||
 	    !nl_get(tb[IFLA_ADDRESS], dev->mac, sizeof(dev->mac)) || !nl_get(tb[IFLA_MTU], &dev->mtu, sizeof(dev->mtu)))

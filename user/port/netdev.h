@@ -31,6 +31,7 @@ struct netdev {
 	bool is_up;	   /* that, and carrier */
 	bool is_loopback;
 	bool is_hardware;  /* there is a device on a bus behind it (from 5.14 on the kernel says so) */
+	bool is_stacked;   /* VLAN, bond, macvlan, bridge ...: any kind but veth and TAP hands its packets to others */
 	u32 rx_queues;	   /* in use now, at least 1 */
 	u32 speed_mbps;	   /* 0 = unknown */
 	u32 num_gids;

@@ -150,7 +150,7 @@ static void gather(struct tx_gso *g, const struct gso_frame *frame, u32 n)
 
 	c->sends = c->pieces = c->frames = 0;
 	while (c->frames < n && c->sends < SENDS_MAX && c->pieces + GSO_SEGMENTS_MAX + 1 <= PIECES_MAX)
-		add(g, frame + c->frames, g->refused ? 1 : gso_count(frame + c->frames, n - c->frames));
+		add(g, frame + c->frames, g->refused || g->is_off ? 1 : gso_count(frame + c->frames, n - c->frames));
 }
 
 static bool no_room(int err)
@@ -185,11 +185,13 @@ static u32 send_gathered(struct tx_gso *g, struct xroce_engine_stats *stats, boo
 			for (; sent > 0; sent--, at++) {
 				stats->tx_gso += c->count[at];
 				done += c->count[at];
+				g->supers += c->count[at] > 1;
 			}
 		} else if (errno == EINTR) {
 			continue;
 		} else if (no_room(errno)) {
 			*full = true;
+			g->was_refused = errno != EAGAIN && c->count[at] > 1;
 			if (errno == ENOBUFS && c->once[at]) {
 				stats->tx_lost += c->count[at];
 				done += c->count[at];
@@ -199,6 +201,7 @@ static u32 send_gathered(struct tx_gso *g, struct xroce_engine_stats *stats, boo
 			g->refused = true;
 			return done;
 		} else {
+			g->was_refused = c->count[at] > 1;
 			stats->tx_lost += c->count[at];
 			done += c->count[at++];
 		}
@@ -211,6 +214,8 @@ u32 tx_gso_send(struct tx_gso *g, const struct gso_frame *frame, u32 n, struct x
 	bool full = false;
 	u32 done = 0;
 
+	g->was_refused = false;
+	g->supers = 0;
 	while (done < n && !full) {
 		gather(g, frame + done, n - done);
 		done += send_gathered(g, stats, &full);

@@ -14,11 +14,15 @@
  *
  * What tx_portion.c says of losses holds for redirected frames, and for super-packets to an interface that takes those. When small portions do not end them,
  * AF_XDP has its turn, which waits for a frame to leave before it takes another. Forced ways stay.
+ *
+ * An interface may refuse super-packets or drop them (tx_health.h). Then frames leave through AF_XDP, or one by one through the packet socket if that is
+ * the forced way; one line on standard error says so, once.
  */
 #include <stdlib.h>
 
 #include "port_state.h"
 #include "tx_gso.h"
+#include "tx_health.h"
 #include "tx_outlook.h"
 #include "tx_portion.h"
 #include "tx_redirect.h"
@@ -32,8 +36,12 @@ struct tx_policy {
 	struct tx_redirect redirect;
 	struct tx_portion portion; /* of what is redirected; the interface takes nothing while there is no redirection */
 	struct tx_gso gso;
-	bool can_redirect, can_gso; /* these have been made */
+	struct tx_health health; /* of super-packets */
+	u32 looks;		/* of the portion's, that it has judged */
+	bool has_told;		/* that they were given up */
+	bool can_redirect, can_gso, can_watch; /* these have been made; can_watch: the portion */
 	bool quiet;		/* of what cannot be made, another has told */
+	char name[IF_NAMESIZE];	/* the interface's */
 	struct xroce_engine_stats *stats;
 	enum tx_choice choice;
 	bool pooled;		/* frames are taken from frame[]; else from the AF_XDP socket */
@@ -73,6 +81,11 @@ static bool is_many(const struct tx_policy *t)
 	return t->choice == TX_LIVE || t->queued >= (small ? 44 : 20);
 }
 
+static bool takes_redirected(const struct tx_policy *t)
+{
+	return t->can_redirect && t->portion.takes_redirected;
+}
+
 /* The interface has been losing redirected frames for long. */
 static bool is_losing(const struct tx_policy *t)
 {
@@ -89,7 +102,7 @@ static bool is_worth_gso(const struct tx_policy *t)
 
 	for (u32 i = 0; i < t->queued; sends++)
 		i += gso_count(&t->queue[i], t->queued - i);
-	return !t->gso.refused && 3 * sends <= 2 * t->queued;
+	return !t->gso.refused && !t->gso.is_off && 3 * sends <= 2 * t->queued;
 }
 
 static bool gso_is_idle(struct tx_policy *t)
@@ -108,6 +121,9 @@ static enum way choose_socket(struct tx_policy *t)
 		t->xsk_again_ns = t->now_ns + XSK_AGAIN_NS;
 		return NOT_YET;
 	}
+	/* the packet socket is no refuge then */
+	if (t->gso.is_off)
+		return gso_is_idle(t) ? BY_XSK : BY_GSO;
 	return is_worth_gso(t) || t->now_ns < t->xsk_again_ns || !gso_is_idle(t) ? BY_GSO : BY_XSK;
 }
 
@@ -116,7 +132,7 @@ static enum way choose_way(struct tx_policy *t)
 {
 	if (t->xsk_busy)
 		return BY_XSK;
-	if (t->choice != TX_GSO && t->portion.takes_redirected && !is_losing(t) && t->longest <= XROCE_TX_LIVE_BYTES && gso_is_idle(t))
+	if (takes_redirected(t) && !is_losing(t) && t->longest <= XROCE_TX_LIVE_BYTES && gso_is_idle(t))
 		return BY_REDIRECTION;
 	/* an acknowledgement that waits for room is not passed time and again */
 	if (t->can_gso)
@@ -131,7 +147,32 @@ static enum way choose_way(struct tx_policy *t)
 /* Unless the next batch will go by AF_XDP whatever is in it: then frames are the socket's from the beginning. */
 static bool is_pooled(const struct tx_policy *t)
 {
-	return t->queued || t->gso_busy || t->choice == TX_GSO || (t->portion.takes_redirected ? !is_losing(t) : t->can_gso);
+	return t->queued || t->gso_busy || t->choice == TX_GSO || (takes_redirected(t) ? !is_losing(t) : t->can_gso && !t->gso.is_off);
+}
+
+/* ---- whether super-packets arrive ---- */
+
+static void judge(struct tx_policy *t, enum tx_verdict verdict)
+{
+	if (verdict == TX_HEALTHY)
+		return;
+	t->gso.is_off = true;
+	t->stats->tx_gave_up++;
+	if (!t->has_told && !t->quiet && !getenv("XROCE_QUIET"))
+		fprintf(stderr, "xroce: %s: sending without UDP segmentation offload, which is slower: the interface %s super-packets\n",
+			t->name, verdict == TX_REFUSES ? "refuses" : "drops");
+	t->has_told = true;
+}
+
+/* What the counters say. Of an interface that takes redirected frames they are tx_portion.c's to judge. */
+static void look_at_gso(struct tx_policy *t)
+{
+	t->gso.is_off = tx_health_is_away(&t->health, t->now_ns);
+	if (t->looks == t->portion.looks)
+		return;
+	t->looks = t->portion.looks;
+	if (!t->portion.takes_redirected)
+		judge(t, tx_health_look(&t->health, t->portion.dropped, t->now_ns));
 }
 
 /* ---- struct tx_ops ---- */
@@ -142,12 +183,14 @@ static u32 room(struct tx *tx, u64 now_ns)
 	u32 xsk = tx_room(t->xsk, now_ns);
 
 	t->now_ns = now_ns;
-	if (t->can_redirect)
+	if (t->can_watch)
 		tx_portion_look(&t->portion, now_ns);
+	if (t->can_gso)
+		look_at_gso(t);
 	t->pooled = is_pooled(t);
 	if (!t->pooled)
 		return xsk;
-	return min_u32(t->free_count, t->portion.takes_redirected ? tx_portion_room(&t->portion, now_ns) : GSO_BATCH);
+	return min_u32(t->free_count, takes_redirected(t) ? tx_portion_room(&t->portion, now_ns) : GSO_BATCH);
 }
 
 static u8 *frame(struct tx *tx)
@@ -228,10 +271,16 @@ static u32 send_redirected(struct tx_policy *t)
 
 static u32 send_gso(struct tx_policy *t)
 {
+	u32 done;
+
 	t->gso_busy = true;
-	if (t->portion.takes_redirected)
+	if (takes_redirected(t))
 		tx_portion_sent(&t->portion, t->queued);
-	return tx_gso_send(&t->gso, t->queue, t->queued, t->stats);
+	done = tx_gso_send(&t->gso, t->queue, t->queued, t->stats);
+	tx_health_sent(&t->health, t->gso.supers);
+	if (unlikely(t->gso.was_refused) && tx_gso_is_idle(&t->gso))
+		judge(t, tx_health_refused(&t->health, t->now_ns));
+	return done;
 }
 
 /* The first n are done with, and will be the first to be used again, as they are warm. */
@@ -267,19 +316,24 @@ static bool flush(struct tx *tx)
 	return !t->xsk_busy && !t->queued;
 }
 
+static void close_ways(struct tx_policy *t)
+{
+	if (t->can_gso)
+		tx_gso_close(&t->gso);
+	if (t->can_watch)
+		tx_portion_close(&t->portion);
+	if (t->can_redirect)
+		tx_redirect_close(&t->redirect);
+	else
+		free(t->frame);
+}
+
 static void close_tx(struct tx *tx)
 {
 	struct tx_policy *t = self(tx);
 
 	tx_close(t->xsk);
-	if (t->can_gso)
-		tx_gso_close(&t->gso);
-	if (t->can_redirect) {
-		tx_portion_close(&t->portion);
-		tx_redirect_close(&t->redirect);
-	} else {
-		free(t->frame);
-	}
+	close_ways(t);
 	free(t);
 }
 
@@ -300,16 +354,11 @@ static bool miss(const struct tx_policy *t, const struct netdev *dev, const char
 	return false;
 }
 
-static bool open_redirection(struct tx_policy *t, const struct netdev *dev)
+static bool open_redirection(struct tx_policy *t, const struct netdev *dev, int watch_err)
 {
 	const char *why = "watching the interface";
-	int err = tx_portion_open(&t->portion, dev->ifindex, t->stats);
+	int err = watch_err ? watch_err : tx_redirect_open(&t->redirect, dev->ifindex, &why);
 
-	if (!err) {
-		err = tx_redirect_open(&t->redirect, dev->ifindex, &why);
-		if (err)
-			tx_portion_close(&t->portion);
-	}
 	return err ? miss(t, dev, "XDP redirection", why, err) : true;
 }
 
@@ -321,22 +370,24 @@ static bool open_gso(struct tx_policy *t, const struct netdev *dev)
 	return err ? miss(t, dev, "UDP segmentation offload", why, err) : true;
 }
 
+static bool get_frames(struct tx_policy *t, const struct netdev *dev)
+{
+	t->frame = t->can_redirect ? t->redirect.frame : calloc(XROCE_TX_FRAMES, sizeof(*t->frame));
+	return t->frame ? true : miss(t, dev, "UDP segmentation offload", "getting memory", -ENOMEM);
+}
+
 /* False: there is only AF_XDP, and nothing is left behind. */
 static bool open_ways(struct tx_policy *t, const struct netdev *dev)
 {
-	t->can_redirect = t->choice != TX_GSO && open_redirection(t, dev);
+	const int err = tx_portion_open(&t->portion, dev->ifindex, t->stats);
+
+	t->can_watch = !err;
+	t->can_redirect = t->choice != TX_GSO && open_redirection(t, dev, err);
 	t->can_gso = tx_may_gso(dev) && open_gso(t, dev);
-	if (t->can_redirect) {
-		t->frame = t->redirect.frame;
+	if ((t->can_redirect || t->can_gso) && get_frames(t, dev))
 		return true;
-	}
-	if (!t->can_gso)
-		return false;
-	t->frame = calloc(XROCE_TX_FRAMES, sizeof(*t->frame));
-	if (t->frame)
-		return true;
-	tx_gso_close(&t->gso);
-	return miss(t, dev, "UDP segmentation offload", "getting memory", -ENOMEM);
+	close_ways(t);
+	return false;
 }
 
 struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, bool zero_copy, bool quiet, struct xroce_engine_stats *stats)
@@ -354,6 +405,7 @@ struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, bool zero_co
 	t->stats = stats;
 	t->choice = choice;
 	t->quiet = quiet;
+	memcpy(t->name, dev->name, sizeof(t->name));
 	if (!open_ways(t, dev)) {
 		free(t);
 		return xsk;

@@ -38,6 +38,7 @@ static void take(struct tx_portion *p, const struct tx_sight *sight, u64 now_ns)
 {
 	if (sight->is_known) {
 		p->frame_max = sight->frame_max;
+		p->looks++;
 		adjust(p, sight->dropped);
 	}
 	p->takes_redirected = sight->takes_redirected;

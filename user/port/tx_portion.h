@@ -16,12 +16,13 @@ struct tx_portion {
 	struct xroce_engine_stats *stats;
 	bool takes_redirected;	/* by the last answer */
 	u32 frame_max;		/* bytes, by the link MTU */
+	u64 dropped;		/* the interface's counter, when last looked at, */
+	u32 looks;		/* which was so many times */
 	/* tx_portion.c's */
 	bool at_risk;		/* frames that may have been lost have been sent since then */
 	bool is_asked;		/* the kernel, and has not answered yet */
 	u64 look_ns;		/* when to ask again */
 	u64 asked_ns, taken_ns;	/* of the last question, of the last answer */
-	u64 dropped;		/* the interface's counter, when last looked at */
 	u32 size, left;		/* frames in a portion; of these still to go */
 	u64 next_ns;		/* when the next one begins */
 };

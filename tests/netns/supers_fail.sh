@@ -1,0 +1,101 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Where super-packets do not get through, frames leave another way before a connection dies of it, and that is said once. Interfaces that hand packets
+# to others get none by default.
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 4500
+
+# data COMMAND...: the server, run by COMMAND, on A; its counters are kept. The way out of A is XDP redirection only if B has native XDP, so here it is the
+# sockets.
+data() {
+	gids_for v4 || return
+	keep=1 client_server 18600 60 "$@" "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t "$transport" -m 1024 -n 60 -s 21 -- \
+		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t "$transport" -m 1024 -n 60 -s 21 $IP4_A || return
+	need_line server "^vdata: $transport .* bytes right"
+}
+
+said() { need_equal "lines that say so" "$(grep -c "^xroce: $IF_A: sending without UDP segmentation offload, .*: the interface $1 super-packets" "$WORK/server.out")" "$2"; }
+
+# The kernel takes none: after a moment all go by AF_XDP.
+refused() {
+	data "$TOOLS/refuse" || return
+	need_equal "frames that left as super-packets" "$(kept server xroce_eng_stat tx_gso)" 0
+	need_equal "frames that left by AF_XDP" "$(kept server xroce_eng_stat tx_xsk)" "$(kept server xroce_eng_stat tx_packets)"
+	need_least "times that super-packets were given up" "$(kept server xroce_eng_stat tx_gave_up)" 1
+	said refuses 1
+}
+quiet() { XROCE_QUIET=1 data "$TOOLS/refuse" && said refuses 0; }
+
+# One that takes them does not lose them by this.
+taken() {
+	data env || return
+	need_least "frames that left as super-packets" "$(kept server xroce_eng_stat tx_gso)" 100
+	need_equal "times that super-packets were given up" "$(kept server xroce_eng_stat tx_gave_up)" 0
+	said '.*' 0
+}
+
+# `xroce list` shows it while the program runs.
+listed() {
+	gids_for v4 || return
+	start_on server a "$TOOLS/refuse" ib_write_bw -d $DEV_A -x "$gid_a" -s 65536 -D 60 -b -F
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	start_on client b ib_write_bw -d $DEV_B -x "$gid_b" -s 65536 -D 60 -b -F $IP4_A
+	client=$child
+	wait_until 30 is_listed || { fail "xroce list does not show it"; in_a "$XROCE" list >"$WORK/list.out"; show list; show server; show client; }
+	stop "$client"
+	stop "$server"
+}
+is_listed() { in_a "$XROCE" list $IF_A | grep -q 'super-packets given up [1-9]'; }
+
+# sends_by KIND: an interface of that kind, by default and with XROCE_TX=gso.
+sends_by() {
+	in_a "$XROCE" list "$1" | grep -q 'sends by .*UDP super-packets' && fail "$1 sends super-packets by default"
+	XROCE_TX=gso in_a "$XROCE" list "$1" | grep -q 'sends by .*UDP super-packets' || fail "$1 sends none if told to"
+}
+stacked() {
+	local kind
+	ip -n $NS_A link add mv0 link $IF_A type macvlan mode bridge && ip -n $NS_A link add br0 type bridge && ip -n $NS_A link set mv0 up ||
+		{ fail "cannot make a macvlan and a bridge"; return; }
+	for kind in mv0 br0; do
+		sends_by $kind
+	done
+	ip -n $NS_A link add bo0 type bond 2>/dev/null && sends_by bo0
+	ip -n $NS_A link add link $IF_A name vl0 type vlan id 5 2>/dev/null && sends_by vl0
+	in_a "$XROCE" list $IF_A | grep -q 'sends by .*UDP super-packets' || fail "a veth sends none by default"
+}
+
+# And data passes a macvlan, in a namespace of its own.
+macvlan_data() {
+	local gid_m server
+	netns_add $NS_P
+	ip -n $NS_A link set mv0 netns $NS_P && ip -n $NS_P link set mv0 up && ip -n $NS_P addr add 10.77.0.3/24 dev mv0 ||
+		{ fail "cannot set up a macvlan"; return; }
+	wait_until 10 in_p ping -q -c 1 -W 1 $IP4_B || { fail "no path from the macvlan to B"; return; }
+	gids_for v4 || return
+	gid_m=$(in_p "$XROCE" list mv0 | awk '$3 == "::ffff:10.77.0.3" { print $2; exit }')
+	[ -n "$gid_m" ] || { fail "no GID of the macvlan"; return; }
+	start server p "$XROCE" run --dev mv0 -- "$TOOLS/vdata" -d xroce_mv0 -g "$gid_m" -m 1024 -n 30 -s 22
+	server=$child
+	wait_until 10 listens_or_gone p 18600 "$server"
+	keep_maps "$server" server || keep_of_running "$server"
+	start_on client b "$TOOLS/vdata" -d $DEV_B -g "$gid_b" -m 1024 -n 30 -s 22 10.77.0.3
+	finish "$child" 60 || { fail "vdata ends with $?"; show client; }
+	finish "$server" 10 || { fail "vdata ends with $?"; show server; }
+	need_line server '^vdata: rc .* bytes right'
+	need_equal "frames that left as super-packets" "$(kept server xroce_eng_stat tx_gso)" 0
+	drop_maps server
+}
+
+for transport in rc uc ud; do
+	run_case taken_$transport taken
+	# a datagram that is refused is lost, and so is its round: only what is sent again can be judged
+	[ $transport != rc ] || run_case refused_$transport refused
+done
+transport=rc
+run_case quiet quiet
+run_case listed listed
+run_case stacked stacked
+run_case macvlan_data macvlan_data
+finish_cases
