@@ -3,7 +3,7 @@
  * What an arming is used up by, and what a readable channel gives, over a real path:
  *
  *	arming unsignaled blocking|nonblocking DEVICE GID-INDEX ROUNDS [HOST]
- *		The client's send CQ is armed, and acknowledgements of unsignaled SENDs come: no event. Then one of a signaled SEND: its event, by the same arming.
+ *		The server's send CQ is armed, and acknowledgements of unsignaled SENDs come: no event. Then one of a signaled SEND: its event, by the same arming.
  *	arming stray blocking|nonblocking DEVICE GID-INDEX PEER-ADDRESS PEER-QPN
  *		The receive CQ is armed, and the script sends a duplicate, which completes nothing: the channel, once readable, has an event. Then the next
  *		message: its event, by the same arming.
@@ -172,9 +172,9 @@ static void unsignaled(int gid_index, uint32_t rounds, const char *host)
 		post_receive(1);
 	ctl_barrier(ctl, 0xffff);
 	if (host)
-		sleep_for_sends(ctl, rounds);
-	else
 		take_all(ctl, rounds);
+	else
+		sleep_for_sends(ctl, rounds);
 	ctl_barrier(ctl, 0xfffe);
 	printf("arming: %u rounds\n", rounds);
 }

@@ -7,10 +7,14 @@ netns_pair 4500
 
 PEER_QPN=0x4711
 
+# One wake-up a round, by XDP: whoever waits in poll(2) is told of each armed completion, and of nothing else.
 unsignaled() {
 	gids_for "$2" || return
-	client_server 18622 60 "$TOOLS/arming" unsignaled "$1" $DEV_A "$gid_a" 20 -- "$TOOLS/arming" unsignaled "$1" $DEV_B "$gid_b" 20 $IP4_A || return
-	need_line client '^arming: 20 rounds$'
+	keep=1 client_server 18622 60 "$TOOLS/arming" unsignaled "$1" $DEV_A "$gid_a" 20 -- \
+		"$TOOLS/arming" unsignaled "$1" $DEV_B "$gid_b" 20 $IP4_A || return
+	need_line server '^arming: 20 rounds$'
+	need_equal "xroce_rx.cq_wakeups" "$(kept server xroce_rx cq_wakeups)" 20
+	drop_maps server
 }
 
 said_or_gone() { grep -qE "$2" "$WORK/$1.out" || is_gone_or_zombie "$3"; }

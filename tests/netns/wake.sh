@@ -14,7 +14,8 @@ stress() {
 	grep '^wake_stress' "$WORK/server.out" "$WORK/client.out" | sed 's/.*wake_stress/#/'
 	# Readable means that there is an event.
 	awk '/^wake_stress/ && $11 > 0 { exit 1 }' "$WORK/server.out" || fail "the descriptor was readable without an event"
-	need_least "xroce_rx.cq_wakeups" "$(kept server xroce_rx cq_wakeups)" 1000
+	# How often is the scheduler's: those that are awake already are not woken. arming.sh counts what must be.
+	need_least "xroce_rx.cq_wakeups" "$(kept server xroce_rx cq_wakeups)" 1
 	drop_maps server
 }
 
