@@ -244,7 +244,8 @@ static __attribute__((noinline)) __u32 count_segments(const struct packet *p, __
 {
 	__u32 sum, size = p->ip_id, len = bpf_ntohs(udp_len) - sizeof(struct udphdr);
 
-	if (size < XROCE_SEGMENT_MIN || size > XROCE_SEGMENT_MAX || size >= len || len > XROCE_SEGMENTS_MAX * size)
+	/* a longer one than XROCE_SEGMENT_MAX is refused as a packet with too much payload */
+	if (size < XROCE_SEGMENT_MIN || size >= len || len > XROCE_SEGMENTS_MAX * size)
 		return 1;
 	sum = (p->src.word[3] & 0xffff) + (p->src.word[3] >> 16) + (p->dst.word[3] & 0xffff) + (p->dst.word[3] >> 16) + udp_len +
 	      bpf_htons(IPPROTO_UDP);
