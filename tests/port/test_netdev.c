@@ -333,6 +333,32 @@ static void netdev_resolve__own_gid_is_own_mac(void **state)
 	assert_int_equal(resolve("vc", "10.9.1.1", "10.9.1.1", 0, &path), 0);
 }
 
+/* The other end of a veth that is in the same namespace; over IPv4 the kernel does not resolve its own address. */
+static void netdev_resolve__another_interface(void **state)
+{
+	static const u8 d[6] = { 2, 0, 0, 0, 0, 0x0d };
+	struct path path;
+
+	sh("ip link add vx address 02:00:00:00:00:0c type veth peer name vy address 02:00:00:00:00:0d");
+	sh("ip link set vx up; ip addr add 10.9.20.1/24 dev vx; ip addr add 2001:db8:20::c/64 dev vx nodad");
+	sh("ip addr add 10.9.20.2/24 dev vy; ip addr add 10.9.21.2/24 dev vy");
+	/* it is down, and answers nobody */
+	assert_int_equal(resolve("vx", "10.9.20.1", "10.9.20.2", RESOLVE_NONE_MS, &path), -EHOSTUNREACH);
+	sh("ip link set vy up; ip addr add 2001:db8:20::d/64 dev vy nodad");
+	assert_int_equal(resolve("vx", "10.9.20.1", "10.9.20.2", RESOLVE_MS, &path), 0);
+	assert_memory_equal(path.dmac, d, 6);
+	assert_int_equal(resolve("vx", "2001:db8:20::c", "2001:db8:20::d", RESOLVE_MS, &path), 0);
+	assert_memory_equal(path.dmac, d, 6);
+	/* as a router */
+	sh("ip route add 192.0.2.128/25 via 10.9.20.2 dev vx");
+	assert_int_equal(resolve("vx", "10.9.20.1", "192.0.2.130", RESOLVE_MS, &path), 0);
+	assert_memory_equal(path.dmac, d, 6);
+	/* no route leads to it over this interface; nobody has it */
+	assert_int_equal(resolve("vx", "10.9.20.1", "10.9.21.2", RESOLVE_NONE_MS, &path), -ENETUNREACH);
+	assert_int_equal(resolve("vx", "10.9.20.1", "10.9.20.3", RESOLVE_NONE_MS, &path), -EHOSTUNREACH);
+	sh("ip link del vx");
+}
+
 static void netdev_resolve__multicast(void **state)
 {
 	static const u8 four[6] = { 0x01, 0x00, 0x5e, 0x01, 0x02, 0x03 }, six[6] = { 0x33, 0x33, 0x12, 0x34, 0x56, 0x78 };
@@ -535,6 +561,7 @@ int main(void)
 		cmocka_unit_test(netdev_path_mtu__table),
 		cmocka_unit_test(netdev_resolve__reaches),
 		cmocka_unit_test(netdev_resolve__own_gid_is_own_mac),
+		cmocka_unit_test(netdev_resolve__another_interface),
 		cmocka_unit_test(netdev_resolve__multicast),
 		cmocka_unit_test(netdev_resolve__errors),
 		cmocka_unit_test(netdev_resolve__after_failure),

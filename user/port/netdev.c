@@ -291,6 +291,30 @@ out:
 	return ret;
 }
 
+int netdev_holder_of(const struct gid *gid, u32 but_ifindex, u8 mac[6])
+{
+	struct scan s = { 0 };
+	int ret = dump_links(&s);
+
+	if (!ret)
+		ret = dump_addresses(&s);
+	if (!ret)
+		ret = -ENOENT;
+	for (u32 i = 0; ret == -ENOENT && i < s.num_devs; i++) {
+		struct netdev *dev = &s.dev[i];
+
+		if (dev->ifindex == but_ifindex || dev->is_loopback || !dev->is_up)
+			continue;
+		fill_gids(&s, dev);
+		if (netdev_has_gid(dev, gid)) {
+			memcpy(mac, dev->mac, 6);
+			ret = 0;
+		}
+	}
+	scan_free(&s);
+	return ret;
+}
+
 int netdev_list(struct netdev **out)
 {
 	static atomic_flag said = ATOMIC_FLAG_INIT;

@@ -39,6 +39,12 @@ bool netdev_link_message(const struct nlmsghdr *nlh, bool *is_enabled, bool *is_
 void netdev_features_request(struct nlmsghdr *nlh, int family, u32 ifindex);
 int netdev_features_cb(const struct nlmsghdr *nlh, void *arg);
 
+/*
+ * The MAC of another interface of this network namespace that is up and has this address. Returns 0,
+ * -ENOENT (none has) or -errno.
+ */
+int netdev_holder_of(const struct gid *gid, u32 but_ifindex, u8 mac[6]);
+
 /* Receive queues that exist now (of the num_rx_queues that the interface was made with), at least 1. */
 u32 netdev_rx_queues(const char *name, u32 ifindex, u32 num_rx_queues);
 /* Link speed in Mb/s, 0 if the driver does not say. */

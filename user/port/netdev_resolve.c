@@ -117,6 +117,7 @@ static int route_cb(const struct nlmsghdr *nlh, void *arg)
 	return MNL_CB_OK;
 }
 
+/* src may be NULL. */
 static int route_ask(u32 ifindex, const struct hop *src, const struct hop *dst, u32 flags, struct route_answer *r)
 {
 	char buf[NL_REQUEST_BYTES] = { 0 };
@@ -128,10 +129,11 @@ static int route_ask(u32 ifindex, const struct hop *src, const struct hop *dst, 
 	rtm = mnl_nlmsg_put_extra_header(nlh, sizeof(*rtm));
 	rtm->rtm_family = dst->family;
 	rtm->rtm_dst_len = (u8)(dst->len * 8);
-	rtm->rtm_src_len = (u8)(src->len * 8);
+	rtm->rtm_src_len = src ? (u8)(src->len * 8) : 0;
 	rtm->rtm_flags = flags;
 	mnl_attr_put(nlh, RTA_DST, dst->len, dst->addr);
-	mnl_attr_put(nlh, RTA_SRC, src->len, src->addr);
+	if (src)
+		mnl_attr_put(nlh, RTA_SRC, src->len, src->addr);
 	mnl_attr_put_u32(nlh, RTA_OIF, ifindex);
 	memset(r, 0, sizeof(*r));
 	ret = nl_request(NETLINK_ROUTE, nlh, route_cb, r);
@@ -155,6 +157,12 @@ static int next_hop(u32 ifindex, const struct hop *src, const struct hop *dst, s
 		ret = route_ask(ifindex, src, dst, RTM_F_FIB_MATCH, &r);
 	if (!ret)
 		ret = route_ask(ifindex, src, dst, 0, &r);
+	/*
+	 * An address of another interface of ours. IPv4 has a route to it over the interface asked for; so has
+	 * IPv6, but heeds the interface only if no source is given.
+	 */
+	if (!ret && r.type == RTN_LOCAL && dst->family == AF_INET6)
+		ret = route_ask(ifindex, NULL, dst, 0, &r);
 	switch (ret) {
 	case 0:
 		break;
@@ -274,6 +282,21 @@ static int neighbour_await(struct mnl_socket *events, u32 ifindex, const struct 
 	return ret;
 }
 
+/*
+ * The hop may be another interface of this network namespace: the other end of a veth, a second macvlan.
+ * Over IPv4 the kernel cannot resolve it: it takes an ARP request from one of its own addresses for forged
+ * (accept_local in Documentation/networking/ip-sysctl.rst). Neighbour discovery has no such rule.
+ */
+static bool hop_is_neighbouring_interface(u32 ifindex, const struct hop *hop, u8 mac[6])
+{
+	struct gid gid = { .raw = { [10] = 0xff, [11] = 0xff } };
+
+	if (hop->family != AF_INET)
+		return false;
+	memcpy(gid.raw + 12, hop->addr, 4);
+	return netdev_holder_of(&gid, ifindex, mac) == 0;
+}
+
 static int neighbour_resolve(u32 ifindex, const struct hop *hop, int timeout_ms, u8 mac[6])
 {
 	s64 deadline_ms = now_ms() + timeout_ms;
@@ -285,6 +308,8 @@ static int neighbour_resolve(u32 ifindex, const struct hop *hop, int timeout_ms,
 	if (ret)
 		return ret;
 	if (!(n.state & NUD_USABLE)) {
+		if (hop_is_neighbouring_interface(ifindex, hop, mac))
+			return 0;
 		/* Listen before asking, so that the answer cannot be missed. */
 		events = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
 		if (!events)
