@@ -91,9 +91,17 @@ struct {
 } xroce_rx SEC(".maps");
 
 /*
- * The engines' own counters: nothing here touches them, they live in this object so that `bpftool map dump` shows
+ * The library's own counters: nothing here touches them, they live in this object so that `bpftool map dump` shows
  * their field names.
  */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, XROCE_MAX_QUEUE);
+	__type(key, __u32);
+	__type(value, struct xroce_sock);
+} xroce_sock SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);

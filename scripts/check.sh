@@ -154,6 +154,7 @@ done
 for t in data loss wake events crash tags port_events bursts memory; do
 	XROCE_TEST_QUEUES=2 shell_test "netns-$t-shards" bash "tests/netns/$t.sh" "$BUILD"
 done
+XROCE_TEST_QUEUES=2 shell_test netns-lost-shards bash tests/netns/lost.sh "$BUILD"
 # Against an implementation that is not ours.
 shell_test vm-rxe bash tests/vm/rxe.sh "$BUILD"
 # A figure to look at, never a limit.

@@ -226,12 +226,12 @@ keep_maps() {
 		mkdir "$WORK/bpf" && mount -t bpf bpf "$WORK/bpf" || return 1
 	fi
 	while read -r name id; do
-		case $name in xroce_rx | xroce_drop | xroce_eng_stat | xroce_eng_drop)
+		case $name in xroce_rx | xroce_drop | xroce_sock | xroce_eng_stat | xroce_eng_drop)
 			bpftool map pin id "$id" "$WORK/bpf/$2-$name" && kept=$((kept + 1))
 			;;
 		esac
 	done < <(maps_of "$1")
-	[ $kept -eq 4 ]
+	[ $kept -eq 5 ]
 }
 kept() { bpftool map dump pinned "$WORK/bpf/$1-$2" | field "$3"; }
 # kept_of TAG MAP KEY FIELD: of that element alone.

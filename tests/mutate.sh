@@ -3,7 +3,7 @@
 #
 # Would the tests notice? mutate.sh [-n EVERY] [-o OFFSET] [TABLE]: applies the mutations of TABLE (tests/mutations.txt) one at a time to a
 # copy of the tree, builds it, and runs the tests of tests/unit and tests/sim until one fails, or of
-# tests/bpf (as root) where the file is one of bpf/. Prints `killed`, with what failed,
+# tests/bpf or tests/port (as root) where the file is one of bpf/ or user/port/. Prints `killed`, with what failed,
 # `SURVIVED` or `broken` (does not build, or its line is not there) for each; -n runs every EVERYth of the table, from OFFSET on.
 # A survivor is a line that no test needs: a test is missing, or the line is. Takes about ten seconds a mutation, so `make check` leaves
 # it out. Exit status 0 if all were killed.
@@ -38,11 +38,11 @@ for kind in unit sim; do
 	done
 done
 programs+=" tests/sim/test_random tests/sim/test_loss"
-bpf_programs=
-for src in tests/bpf/test_*.c; do
-	bpf_programs+=" ${src%.c}"
-done
-# of what a file is tested by: bpf, or nothing for the transport
+# programs_of KIND: the programs of tests/KIND.
+programs_of() { local src; for src in tests/"$1"/test_*.c; do echo "${src%.c}"; done; }
+# kind_of FILE: the directory of tests that it is tested by; none for the transport.
+kind_of() { case $1 in bpf/*) echo bpf ;; user/port/*) echo port ;; esac; }
+# build TARGET: the transport's tests, if none is given.
 build() { make -j2 BUILD="$dir/b" CFLAGS=-O1 WARNINGS= ${1:-unit-tests sim-tests} >"$dir/log" 2>&1; }
 # Prints the first program that fails, or nothing.
 first_failure() {
@@ -55,11 +55,11 @@ first_failure() {
 build || { cat "$dir/log"; echo "the tree does not build"; exit 2; }
 failed=$(first_failure)
 [ -z "$failed" ] || { echo "$failed fails without any mutation"; exit 2; }
-if grep -q ^bpf/ "$table"; then
-	build bpf-tests || { cat "$dir/log"; echo "tests/bpf does not build"; exit 2; }
-	failed=$(first_failure "$bpf_programs")
+for kind in $(while IFS=$'\t' read -r file rest; do kind_of "$file"; done <"$table" | sort -u); do
+	build "$kind-tests" || { cat "$dir/log"; echo "tests/$kind does not build"; exit 2; }
+	failed=$(first_failure "$(programs_of "$kind")")
 	[ -z "$failed" ] || { echo "$failed fails without any mutation"; exit 2; }
-fi
+done
 
 n=0 killed=0 survived=0 broken=0
 while IFS=$'\t' read -r file text new; do
@@ -74,12 +74,12 @@ while IFS=$'\t' read -r file text new; do
 	fi
 	cp -p "$file" "$dir/original"
 	TEXT=$text NEW=$new perl -pi -e 's/\Q$ENV{TEXT}\E/$ENV{NEW}/' "$file"
-	case $file in bpf/*) targets=bpf-tests run=$bpf_programs ;; *) targets= run= ;; esac
-	if ! build "$targets"; then
+	kind=$(kind_of "$file")
+	if ! build "${kind:+$kind-tests}"; then
 		echo "broken    $name (does not build)"
 		broken=$((broken + 1))
 	else
-		failed=$(first_failure "$run")
+		failed=$(first_failure "${kind:+$(programs_of "$kind")}")
 		if [ -n "$failed" ]; then
 			echo "killed    $name ($failed)"
 			killed=$((killed + 1))

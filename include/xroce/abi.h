@@ -190,6 +190,7 @@ struct xroce_gid_key {
 	X(access, "remote access refused (UC)")                                                        \
 	X(cnp, "congestion notification that no packet of ours can have caused")                       \
 	X(multibuffer, "frame in more buffers than any packet of ours needs")                          \
+	X(descriptor, "AF_XDP descriptor that names no buffer of ours")                                \
 	X(not_handed, "cut from a super-packet, for a QP at home in another shard")
 
 enum xroce_drop {
@@ -219,6 +220,33 @@ struct xroce_rx_stats {
 	__u64 super_packets;	/* of redirected: UDP super-packets that nothing had cut yet */
 	__u64 super_segments;	/* RoCEv2 packets in these */
 };
+
+/*
+ * xroce_sock (ARRAY of XROCE_MAX_QUEUE, mmapable): what became of the frames that XDP redirected to the
+ * AF_XDP socket of each receive queue. The library writes, anyone reads. Of all queues together, and with
+ * what lies in the receive rings at the moment,
+ *
+ *	redirected (xroce_rx) = rx_frames + rx_ring_full + rx_dropped + rx_left
+ *
+ * and of what was taken every packet is an engine's, used or dropped for a counted reason:
+ *
+ *	rx_frames - rx_super_packets + rx_super_segments = rx_packets - loopback_packets (xroce_eng_stat)
+ */
+struct xroce_sock {
+	__u64 rx_frames;	/* taken from the receive ring */
+	__u64 rx_super_packets;	/* of these, cut: */
+	__u64 rx_super_segments; /* into so many packets */
+	__u64 rx_left;		/* lay in the receive ring when the socket was closed */
+	/* The socket's XDP_STATISTICS, read again 100 ms after packets have come, and when it is closed. */
+	__u64 rx_ring_full;	/* frames that were lost: the receive ring had no room */
+	__u64 rx_dropped;	/* frames that were lost: no buffer to receive into, or too long for this kernel */
+	__u64 rx_fill_ring_empty; /* times that the kernel found no buffer */
+	__u64 rx_invalid_descs;	/* buffers that the kernel refused */
+	__u64 tx_invalid_descs;	/* frames to send that it refused */
+	__u64 tx_ring_empty;	/* times that it found no frame to send */
+	__u64 unused[6];
+};
+_Static_assert(sizeof(struct xroce_sock) == 128, "each queue's in cache lines of their own");
 
 /* xroce_eng_stat (ARRAY of XROCE_MAX_SHARD, mmapable): what each engine did. The engine writes, anyone reads, and adds up what it reads. */
 struct xroce_engine_stats {
@@ -305,6 +333,7 @@ struct xroce_tx_frame {
 #define XROCE_MAP_GID	       "xroce_gid"
 #define XROCE_MAP_DROP	       "xroce_drop"
 #define XROCE_MAP_RX	       "xroce_rx"
+#define XROCE_MAP_SOCK	       "xroce_sock"
 #define XROCE_MAP_ENGINE_STAT  "xroce_eng_stat"
 #define XROCE_MAP_ENGINE_DROP  "xroce_eng_drop"
 

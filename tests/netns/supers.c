@@ -3,10 +3,11 @@
  * Sends SEND_ONLY packets of RC or UD to a queue pair of another host, from any address: single ones, or
  * so many at a time as one Ethernet frame that looks like a UDP super-packet and is cut by its receiver.
  *
- *	supers -i IFACE -D MAC -S FROM -T TO -q QPN [-Q QKEY] [-s SEGMENTS] [-l PAYLOAD] [-n FRAMES] [-r RATE] [-w]
+ *	supers -i IFACE -D MAC -S FROM -T TO -q QPN [-Q QKEY] [-s SEGMENTS] [-l PAYLOAD] [-n FRAMES] [-r RATE] [-P PORT] [-w]
  *
  *	-Q QKEY	UD; else RC, which takes such a packet for a duplicate or for one from the future
  *	-w	the first packet's ICRC is wrong, the others' are right
+ *	-P PORT	the UDP source port, by which frames may be spread over queues
  *	-r RATE	so many frames a second; else as fast as they leave
  *
  * Prints how many packets it sent in how many frames.
@@ -46,7 +47,8 @@ static void get_options(int argc, char **argv)
 	bool ud = false;
 	int c;
 
-	while ((c = getopt(argc, argv, "i:D:S:T:q:Q:s:l:n:r:w")) != -1) {
+	options.path.udp_sport = ROCE_UDP_SPORT_MIN;
+	while ((c = getopt(argc, argv, "i:D:S:T:q:Q:s:l:n:r:P:w")) != -1) {
 		switch (c) {
 		case 'i': options.ifname = optarg; break;
 		case 'D':
@@ -63,6 +65,7 @@ static void get_options(int argc, char **argv)
 		case 'l': options.packet.payload_len = (u32)strtoul(optarg, NULL, 0); break;
 		case 'n': options.frames = strtoul(optarg, NULL, 0); break;
 		case 'r': options.rate = strtoul(optarg, NULL, 0); break;
+		case 'P': options.path.udp_sport = (u16)strtoul(optarg, NULL, 0); break;
 		case 'w': options.wrong = true; break;
 		default: die("see the head of supers.c");
 		}
@@ -72,7 +75,6 @@ static void get_options(int argc, char **argv)
 	     "supers -i IFACE -D MAC -S FROM -T TO -q QPN; up to %u segments", GSO_SEGMENTS_MAX);
 	options.packet.opcode = OPCODE(ud ? XROCE_UD : XROCE_RC, OP5_SEND_ONLY);
 	options.path.hop_limit = 64;
-	options.path.udp_sport = ROCE_UDP_SPORT_MIN;
 }
 
 /* The frame's length. */

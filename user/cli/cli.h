@@ -45,8 +45,11 @@ struct xdp_hook {
 /* Returns 0 or -errno. */
 int xdp_hook_query(u32 ifindex, struct xdp_hook *hook);
 
-/* What the engine behind our program prog_id has counted. Returns 0, -ENOENT (it is no program of ours), -EPERM (needs CAP_SYS_ADMIN) or -errno. */
-int xdp_engine_stats(u32 prog_id, struct xroce_engine_stats *stats);
+/*
+ * Adds up all elements, of all CPUs, of the map of that name of our program prog_id: its values begin with so
+ * many counters. Returns 0, -ENOENT (it is no program of ours), -EPERM (needs CAP_SYS_ADMIN) or -errno.
+ */
+int xdp_counters(u32 prog_id, const char *map, u64 *sum, size_t counters);
 
 struct xdp_driver {
 	char name[32]; /* "" if it says none */

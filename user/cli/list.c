@@ -28,12 +28,31 @@ static void print_path_mtu(const struct netdev *dev)
 		printf("  path MTU  none: the link MTU must be at least %u\n", netdev_link_mtu_for(256));
 }
 
+/* What our program has redirected to the sockets, and how much of it they have lost. */
+static void print_received(u32 prog_id)
+{
+	struct xroce_rx_stats rx;
+	struct xroce_sock sock;
+	u64 lost;
+
+	if (xdp_counters(prog_id, XROCE_MAP_RX, (u64 *)&rx, sizeof(rx) / sizeof(u64)) ||
+	    xdp_counters(prog_id, XROCE_MAP_SOCK, (u64 *)&sock, sizeof(sock) / sizeof(u64)))
+		return;
+	lost = sock.rx_ring_full + sock.rx_dropped;
+	printf("  received  %llu frames, %llu refused by a check, lost %llu", (unsigned long long)rx.redirected, (unsigned long long)rx.dropped,
+	       (unsigned long long)lost);
+	if (lost)
+		printf(" (receive ring full %llu, no buffer to receive into %llu)", (unsigned long long)sock.rx_ring_full,
+		       (unsigned long long)sock.rx_dropped);
+	putchar('\n');
+}
+
 /* How frames have left: by our program in use. */
 static void print_sent(u32 prog_id)
 {
 	struct xroce_engine_stats stats;
 
-	if (xdp_engine_stats(prog_id, &stats))
+	if (xdp_counters(prog_id, XROCE_MAP_ENGINE_STAT, (u64 *)&stats, sizeof(stats) / sizeof(u64)))
 		return;
 	printf("  sent by   TAP device %llu, live frames %llu, super-packets %llu (in %llu), AF_XDP %llu", (unsigned long long)stats.tx_tap,
 	       (unsigned long long)stats.tx_live, (unsigned long long)stats.tx_gso, (unsigned long long)stats.tx_gso_sends,
@@ -95,6 +114,7 @@ static void print_xdp(const struct netdev *dev)
 	if (hook.prog_id) {
 		printf("  XDP       %s, program %u%s%s\n", hook.native ? "native" : "generic", hook.prog_id, *hook.prog_name ? " " : "",
 		       hook.prog_name);
+		print_received(hook.prog_id);
 		print_sent(hook.prog_id);
 		return;
 	}
@@ -185,6 +205,9 @@ const struct command command_list = {
 		"  sends by  the way that frames will leave, and why not a faster one: XDP redirection (small batches through a TAP device, large\n"
 		"            ones as XDP live frames); else UDP super-packets of up to 64 frames through a packet socket, and AF_XDP, which always\n"
 		"            works, for frames that are alone\n"
+		"  received  of an interface in use, the frames that XDP handed to AF_XDP sockets, those that it dropped as not allowed\n"
+		"            (bpftool map dump name xroce_drop tells why), and those that a socket lost as nobody took them in time; as it\n"
+		"            was a tenth of a second ago at most, while the program runs (root sees it)\n"
 		"  sent by   of an interface in use, the frames that left by each way, and in how many packets those of the packet socket (root\n"
 		"            sees it)\n"
 		"  in use    the process that has opened the interface, if one has; a second one gets EBUSY\n"

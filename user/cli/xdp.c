@@ -44,8 +44,8 @@ static u32 link_of(u32 ifindex, u32 prog_id)
 	return 0;
 }
 
-/* A descriptor of the program's map of that name, -ENOENT or -errno. */
-static int map_of(u32 prog_id, const char *name, u32 *value_size, u32 *entries)
+/* A descriptor of the program's map of that name, and what it is; -ENOENT or -errno. */
+static int map_of(u32 prog_id, const char *name, struct bpf_map_info *map)
 {
 	u32 ids[MAPS_MAX], len = sizeof(struct bpf_prog_info);
 	struct bpf_prog_info prog = { .nr_map_ids = MAPS_MAX, .map_ids = (uintptr_t)ids };
@@ -56,40 +56,41 @@ static int map_of(u32 prog_id, const char *name, u32 *value_size, u32 *entries)
 	ret = bpf_obj_get_info_by_fd(fd, &prog, &len);
 	close(fd);
 	for (u32 i = 0; !ret && i < prog.nr_map_ids && i < MAPS_MAX; i++) {
-		struct bpf_map_info map = { 0 };
-
-		len = sizeof(map);
+		len = sizeof(*map);
+		memset(map, 0, len);
 		fd = bpf_map_get_fd_by_id(ids[i]);
 		if (fd < 0)
 			continue;
-		*value_size = 0;
-		if (!bpf_obj_get_info_by_fd(fd, &map, &len) && !strcmp(map.name, name) && map.type == BPF_MAP_TYPE_ARRAY) {
-			*value_size = map.value_size;
-			*entries = map.max_entries;
+		if (!bpf_obj_get_info_by_fd(fd, map, &len) && !strcmp(map->name, name) &&
+		    (map->type == BPF_MAP_TYPE_ARRAY || map->type == BPF_MAP_TYPE_PERCPU_ARRAY))
 			return fd;
-		}
 		close(fd);
 	}
 	return ret ? ret : -ENOENT;
 }
 
-int xdp_engine_stats(u32 prog_id, struct xroce_engine_stats *stats)
+int xdp_counters(u32 prog_id, const char *name, u64 *sum, size_t counters)
 {
-	u32 size = 0, engines = 0;
-	int fd = map_of(prog_id, XROCE_MAP_ENGINE_STAT, &size, &engines), ret = -ENOMEM;
-	u64 *value, *sum = (u64 *)stats;
+	struct bpf_map_info map;
+	int fd = map_of(prog_id, name, &map), cpus = 1, ret = -ENOMEM;
+	size_t stride;
+	u64 *value;
 
-	memset(stats, 0, sizeof(*stats));
+	memset(sum, 0, counters * sizeof(*sum));
 	if (fd < 0)
 		return fd;
+	if (map.type == BPF_MAP_TYPE_PERCPU_ARRAY)
+		cpus = libbpf_num_possible_cpus();
+	stride = (map.value_size + sizeof(*sum) - 1) / sizeof(*sum);
 	/* Of another version's library it may be shorter or longer: counters are only ever added behind the others. */
-	value = calloc(1, (size_t)size + sizeof(*stats));
-	for (u32 i = 0; value && i < engines; i++) {
+	value = cpus > 0 ? calloc(cpus, (stride + counters) * sizeof(*sum)) : NULL;
+	for (u32 i = 0; value && i < map.max_entries; i++) {
 		ret = bpf_map_lookup_elem(fd, &i, value);
 		if (ret)
 			break;
-		for (size_t k = 0; k < sizeof(*stats) / sizeof(*sum); k++)
-			sum[k] += value[k];
+		for (int c = 0; c < cpus; c++)
+			for (size_t k = 0; k < counters && k < stride; k++)
+				sum[k] += value[c * stride + k];
 	}
 	free(value);
 	close(fd);

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/random.h>
 
@@ -11,23 +12,42 @@
 #include "port_state.h"
 #include "tx_outlook.h"
 
+#define SETTLE_TRIES 1000
+
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct port *ports;
 
-/* A program that ends with its QPs open may have polled the completion of a message whose ACK is owed. */
+/* Whoever holds the lock lets it go in a moment, unless it is this thread, in a signal handler. */
+static bool try_hard(pthread_mutex_t *lock)
+{
+	for (u32 i = 0; i < SETTLE_TRIES; i++) {
+		if (!pthread_mutex_trylock(lock))
+			return true;
+		sched_yield();
+	}
+	return false;
+}
+
+/*
+ * A program that ends with its QPs open may have polled the completion of a message whose ACK is owed; and its
+ * counters may outlive it: each frame that XDP has redirected is taken, and counted. Twice round, as shards
+ * hand over to each other.
+ */
 __attribute__((destructor)) static void settle_at_exit(void)
 {
 	if (pthread_mutex_trylock(&list_lock))
 		return;
-	for (struct port *port = ports; port; port = port->next)
-		for (u32 i = 0; i < port->num_shards; i++) {
-			struct shard *s = &port->shard[i];
+	for (struct port *port = ports; port; port = port->next) {
+		port_detach(&port->made);
+		for (u32 i = 0; i < 2 * port->num_shards; i++) {
+			struct shard *s = &port->shard[i % port->num_shards];
 
-			if (pthread_mutex_trylock(&s->lock))
+			if (!try_hard(&s->lock))
 				continue;
-			shard_settle(s);
+			pump_settle(s);
 			pthread_mutex_unlock(&s->lock);
 		}
+	}
 	pthread_mutex_unlock(&list_lock);
 }
 
@@ -126,6 +146,7 @@ static int make_shards(struct port *port, const struct netdev *dev)
 		s->made = &port->made.shard[i];
 		s->service.control_fd = -1;
 		atomic_store(&s->resume_ns, NSEC_NEVER);
+		atomic_store(&s->account_ns, NSEC_NEVER);
 		shard_init_lock(s);
 	}
 	port->num_shards = n;
@@ -195,6 +216,9 @@ static void destroy(struct port *port)
 	follow_stop(port);
 	if (!port->dead) {
 		service_stop(port);
+		/* no thread is left: what shards have handed over to each other is taken, and counted */
+		for (u32 i = 0; i < port->num_shards; i++)
+			pump_take_handed(&port->shard[i], port_now_ns());
 		port_unmake(&port->made);
 	}
 	/* a dead port's private mappings stay: the engine still counts there */

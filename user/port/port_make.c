@@ -112,6 +112,7 @@ static int load(const struct netdev *dev, struct port_made *m)
 	/* The program does not use them: bound to it, they are found by who knows the interface (xroce list). Before 5.10 they are not. */
 	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp), bpf_map__fd(m->bpf->maps.xroce_eng_stat), NULL);
 	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp), bpf_map__fd(m->bpf->maps.xroce_eng_drop), NULL);
+	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp), bpf_map__fd(m->bpf->maps.xroce_sock), NULL);
 	m->qp_map_fd = bpf_map__fd(m->bpf->maps.xroce_qp);
 	m->gid_map_fd = bpf_map__fd(m->bpf->maps.xroce_gid);
 	m->channel_map_fd = bpf_map__fd(m->bpf->maps.xroce_channel);
@@ -129,6 +130,7 @@ static void *map_memory(const struct bpf_map *map, size_t bytes)
 #define CQ_BYTES     (XROCE_MAX_CQ * sizeof(struct xroce_cq))
 #define EXPECT_BYTES (XROCE_MAX_QP * sizeof(struct xroce_expect))
 #define VECTOR_BYTES (XROCE_MAX_QUEUE * sizeof(struct xroce_vector))
+#define SOCK_BYTES   (XROCE_MAX_QUEUE * sizeof(struct xroce_sock))
 #define STATS_BYTES  (XROCE_MAX_SHARD * sizeof(struct xroce_engine_stats))
 #define DROPS_BYTES  (XROCE_MAX_SHARD * sizeof(struct xroce_drops))
 
@@ -138,9 +140,10 @@ static int map_maps(const struct netdev *dev, struct port_made *m)
 	m->expect = map_memory(m->bpf->maps.xroce_expect, EXPECT_BYTES);
 	m->engine = map_memory(m->bpf->maps.xroce_engine, sizeof(*m->engine));
 	m->vector = map_memory(m->bpf->maps.xroce_vector, VECTOR_BYTES);
+	m->sock = map_memory(m->bpf->maps.xroce_sock, SOCK_BYTES);
 	m->stats = map_memory(m->bpf->maps.xroce_eng_stat, STATS_BYTES);
 	m->drops = map_memory(m->bpf->maps.xroce_eng_drop, DROPS_BYTES);
-	if (!m->cq || !m->expect || !m->engine || !m->vector || !m->stats || !m->drops)
+	if (!m->cq || !m->expect || !m->engine || !m->vector || !m->sock || !m->stats || !m->drops)
 		return failed(dev, "map the BPF maps", -errno);
 	m->engine->pid = (u32)getpid();
 
@@ -266,7 +269,7 @@ static int open_sockets_of(const struct netdev *dev, struct port_made *m, u32 i,
 	err = umem_create(&s->umem, each * ((m->info.queues - i + step - 1) / step), XSK_TX_SLOTS);
 	if (err)
 		return failed(dev, "get memory for packets", err);
-	err = xsk_open(&s->xsks, &s->umem, dev->name, i, step, m->info.queues, try_zero_copy);
+	err = xsk_open(&s->xsks, &s->umem, dev->name, i, step, m->info.queues, try_zero_copy, m->sock);
 	if (err == -EBUSY) {
 		complain(dev, "another AF_XDP socket holds a receive queue; end its owner (`ss --xdp -p` may name it)");
 		return err;
@@ -344,9 +347,14 @@ static void unmap(void *p, size_t bytes)
 		munmap(p, bytes);
 }
 
-static void close_everything(struct port_made *m)
+void port_detach(struct port_made *m)
 {
 	close_fd(&m->link_fd);
+}
+
+static void close_everything(struct port_made *m)
+{
+	port_detach(m);
 	for (u32 i = 0; i < XROCE_MAX_SHARD; i++) {
 		struct shard_made *s = &m->shard[i];
 
@@ -366,13 +374,15 @@ static void close_everything(struct port_made *m)
 
 void port_unmake(struct port_made *m)
 {
+	/* its sockets are counted for the last time in what is unmapped then */
+	close_everything(m);
 	unmap(m->cq, CQ_BYTES);
 	unmap(m->expect, EXPECT_BYTES);
 	unmap(m->engine, sizeof(*m->engine));
 	unmap(m->vector, VECTOR_BYTES);
+	unmap(m->sock, SOCK_BYTES);
 	unmap(m->stats, STATS_BYTES);
 	unmap(m->drops, DROPS_BYTES);
-	close_everything(m);
 }
 
 static void make_private(void *p, size_t bytes)
@@ -387,6 +397,7 @@ void port_abandon(struct port_made *m)
 	make_private(m->expect, EXPECT_BYTES);
 	make_private(m->engine, sizeof(*m->engine));
 	make_private(m->vector, VECTOR_BYTES);
+	make_private(m->sock, SOCK_BYTES);
 	make_private(m->stats, STATS_BYTES);
 	make_private(m->drops, DROPS_BYTES);
 	close_everything(m);

@@ -61,6 +61,7 @@ struct port_made {
 	struct xroce_expect *expect;		   /* XROCE_MAX_QP */
 	struct xroce_engine *engine;
 	struct xroce_vector *vector;		   /* XROCE_MAX_QUEUE */
+	struct xroce_sock *sock;		   /* XROCE_MAX_QUEUE */
 	struct xroce_engine_stats *stats;	   /* XROCE_MAX_SHARD */
 	struct xroce_drops *drops;		   /* XROCE_MAX_SHARD */
 	struct shard_made shard[XROCE_MAX_SHARD];
@@ -69,6 +70,8 @@ struct port_made {
 /* Returns 0 or -errno after a line on standard error; nothing is left behind then. GIDs are not published yet. */
 int port_make(const struct netdev *dev, struct port_made *out);
 void port_unmake(struct port_made *made);
+/* XDP redirects nothing more; all else stays. */
+void port_detach(struct port_made *made);
 /* In a forked child: let go of everything without touching the parent's; the mappings are replaced by private memory. */
 void port_abandon(struct port_made *made);
 
@@ -107,6 +110,7 @@ struct shard {
 	u32 loop_count;
 	u64 blocked_ns;		/* how long to wait for room in the transmit ring; 0 = there was room */
 	_Atomic u64 resume_ns;	/* the pump has work left for then; NSEC_NEVER. Any thread reads it */
+	_Atomic u64 account_ns;	/* when to read the sockets' statistics again; NSEC_NEVER: nothing has come since */
 	_Atomic bool owes;	/* the last run received and did not send: pump_poll() */
 	_Atomic u32 put_off;	/* posts since the last run that sent: port_post() */
 	_Atomic u64 burst_until_ns; /* who posts again before then is in a burst */
@@ -199,8 +203,6 @@ void shard_lock(struct shard *s);
  * events of its own CQs, and the others' threads those of theirs; or REPORT_ANY.
  */
 void shard_unlock(struct shard *s, u32 reporter);
-/* Run what was put off for the caller's next call. Lock held. */
-void shard_settle(struct shard *s);
 /* When it must be run at the latest if nothing happens. [any thread] as a hint */
 u64 shard_deadline_ns(const struct shard *s);
 /* Receive, run the engine, send, waiting for the lock. */
@@ -226,6 +228,8 @@ void options_read(const struct netdev *dev, struct engine_config *config);
 bool pump_run(struct shard *s);
 /* Once round, but if that fills cq, which was empty, the sending may be left to the next run. */
 void pump_poll(struct shard *s, const struct cq *cq);
+/* Nothing more comes: take what is there, send what is owed, and read what the sockets have counted. */
+void pump_settle(struct shard *s);
 /* Only what other shards have handed over. True if there was any: what that calls for has not been sent. */
 bool pump_take_handed(struct shard *s, u64 now_ns);
 

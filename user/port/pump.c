@@ -20,6 +20,8 @@ _Static_assert(TX_BATCH <= XSK_TX_SLOTS, "struct shard's loop");
 #define BLOCKED_MIN_NS	 (20 * NSEC_PER_USEC)
 #define LENT_NS		 NSEC_PER_MSEC /* until another look for frames that others still have */
 #define BLOCKED_MAX_NS	 (5 * NSEC_PER_MSEC)
+#define SETTLE_ROUNDS	 256 /* more than the rings hold */
+#define ACCOUNT_NS	 (100 * NSEC_PER_MSEC) /* from a packet to a look at what the sockets have lost */
 
 struct input {
 	struct shard *s;
@@ -148,6 +150,23 @@ static enum sent send_batch(struct shard *s, u64 now_ns, u32 *moved)
 	return tx_flush(tx) ? result : SENT_BLOCKED;
 }
 
+/*
+ * A socket loses packets while its rings are full, so packets come behind: a while after some came the
+ * kernel's statistics are read, once.
+ */
+static void account(struct shard *s, bool came, u64 now_ns)
+{
+	const u64 account_ns = atomic_load_explicit(&s->account_ns, memory_order_relaxed);
+
+	if (likely(now_ns < account_ns)) {
+		if (came && account_ns == NSEC_NEVER)
+			atomic_store_explicit(&s->account_ns, now_ns + ACCOUNT_NS, memory_order_relaxed);
+		return;
+	}
+	xsk_account(&s->made->xsks);
+	atomic_store_explicit(&s->account_ns, NSEC_NEVER, memory_order_relaxed);
+}
+
 /* What has come, and time-outs. True if anything came. */
 static bool take_in(struct shard *s, u64 now_ns)
 {
@@ -159,6 +178,7 @@ static bool take_in(struct shard *s, u64 now_ns)
 	/* all that is there: of these none is left */
 	handed = handover_take(s, input_handed, &(struct input){ s, now_ns });
 
+	account(s, received > 0, now_ns);
 	/* no time-out while the answer may be among what still lies in the ring: a thread that was kept from running is late itself */
 	if (received < XSK_RX_BATCH && now_ns >= engine_deadline_ns(s->engine))
 		engine_expire(s->engine, now_ns);
@@ -209,6 +229,7 @@ static bool run_gone(struct shard *s, u64 now_ns)
 	u8 frame[PACKET_FRAME_MAX];
 
 	pump_take_handed(s, now_ns);
+	account(s, false, now_ns);
 	engine_expire(s->engine, now_ns);
 	while (engine_output(s->engine, frame, sizeof(frame), now_ns))
 		;
@@ -231,6 +252,14 @@ bool pump_run(struct shard *s)
 		return run_gone(s, now_ns);
 	came = take_in(s, now_ns);
 	return transmit(s, now_ns) || came;
+}
+
+void pump_settle(struct shard *s)
+{
+	for (u32 i = 0; i < SETTLE_ROUNDS && pump_run(s); i++)
+		;
+	if (!s->port->dead)
+		xsk_account(&s->made->xsks);
 }
 
 void pump_poll(struct shard *s, const struct cq *cq)

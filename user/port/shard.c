@@ -77,7 +77,7 @@ static void report_events(struct shard *s, u32 reporter)
 }
 
 /* What was put off for the caller's next call (port_post(), port_poll_cq()) leaves before anything else is done. */
-void shard_settle(struct shard *s)
+static void settle(struct shard *s)
 {
 	if (s->owes || atomic_load_explicit(&s->put_off, memory_order_relaxed))
 		pump_run(s);
@@ -87,7 +87,7 @@ void shard_lock(struct shard *s)
 {
 	pthread_mutex_lock(&s->lock);
 	/* a QP may be about to go, and its peer would wait for the last ACK in vain */
-	shard_settle(s);
+	settle(s);
 }
 
 /* Without room to send, doorbells stay where they are, and resume_ns says when to look again. */
@@ -315,5 +315,7 @@ u64 shard_deadline_ns(const struct shard *s)
 {
 	u64 resume_ns = atomic_load_explicit(&((struct shard *)s)->resume_ns, memory_order_relaxed);
 
-	return min_u64(resume_ns, engine_deadline_ns(s->engine));
+	const u64 account_ns = atomic_load_explicit(&((struct shard *)s)->account_ns, memory_order_relaxed);
+
+	return min_u64(min_u64(resume_ns, account_ns), engine_deadline_ns(s->engine));
 }

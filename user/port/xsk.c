@@ -152,7 +152,8 @@ static int open_when_free(struct xsk_set *s, const char *ifname, u16 bind_flags)
 	}
 }
 
-int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first, u32 step, u32 queues, bool try_zero_copy)
+int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first, u32 step, u32 queues, bool try_zero_copy,
+	     struct xroce_sock *stats)
 {
 	/* Multi-buffer before zero-copy: without it the path MTU halves. */
 	static const u16 modes[] = { XDP_ZEROCOPY | XDP_USE_SG, XDP_COPY | XDP_USE_SG, XDP_ZEROCOPY, XDP_COPY };
@@ -171,6 +172,7 @@ int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first
 			s->multibuffer = modes[i] & XDP_USE_SG;
 			for (u32 j = 0; j < s->count; j++) {
 				s->xsk[j].owed = umem->rx_frames / s->count;
+				s->xsk[j].stats = &stats[xsk_queue(s, j)];
 				fill(s, &s->xsk[j]);
 			}
 			return 0;
@@ -182,8 +184,48 @@ int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first
 	return err;
 }
 
+/* What the kernel counts begins at 0 with each socket. */
+static void account(const struct xsk *x)
+{
+	struct xdp_statistics kernel = { 0 };
+	socklen_t len = sizeof(kernel);
+
+	if (getsockopt(x->fd, SOL_XDP, XDP_STATISTICS, &kernel, &len))
+		return;
+	x->stats->rx_ring_full = kernel.rx_ring_full;
+	x->stats->rx_dropped = kernel.rx_dropped;
+	x->stats->rx_fill_ring_empty = kernel.rx_fill_ring_empty_descs;
+	x->stats->rx_invalid_descs = kernel.rx_invalid_descs;
+	x->stats->tx_invalid_descs = kernel.tx_invalid_descs;
+	x->stats->tx_ring_empty = kernel.tx_ring_empty_descs;
+}
+
+void xsk_account(struct xsk_set *s)
+{
+	for (u32 i = 0; i < s->count; i++)
+		account(&s->xsk[i]);
+}
+
+/* Frames whose last descriptor nobody has taken. */
+static u32 left_in(struct xsk *x)
+{
+	u32 idx = 0, n = xsk_ring_cons__peek(&x->rx, x->rx.size, &idx), frames = 0;
+
+	for (u32 i = 0; i < n; i++)
+		frames += !(xsk_ring_cons__rx_desc(&x->rx, idx + i)->options & XDP_PKT_CONTD);
+	return frames;
+}
+
 void xsk_close(struct xsk_set *s)
 {
+	for (u32 i = 0; i < s->count && s->xsk; i++) {
+		struct xsk *x = &s->xsk[i];
+
+		if (!x->stats)
+			continue;
+		account(x);
+		x->stats->rx_left += left_in(x);
+	}
 	if (s->xsk)
 		close_all(s);
 	free(s->xsk);
@@ -196,6 +238,7 @@ struct batch {
 	struct xroce_rx_cqe hint[XSK_RX_BATCH];
 	u64 used[XSK_RX_BATCH + SEGMENTS_PARTS_MAX]; /* but those of the frames; a packet may have begun before */
 	u32 n, num_used;
+	u32 frames, super_packets, super_segments; /* taken */
 	const struct xsk_sink *sink;
 };
 
@@ -226,6 +269,8 @@ static bool cut(struct xsk_set *s, struct xsk *x, struct batch *b, const struct 
 	super->parts = x->parts;
 	if (!segments_begin(super, hint->l3_offset))
 		return false;
+	b->super_packets++;
+	b->super_segments += segments_left(super);
 	hand_over(s, b);
 	if (!segments_next(super, &frame.frame))
 		return true;
@@ -239,7 +284,7 @@ static bool cut(struct xsk_set *s, struct xsk *x, struct batch *b, const struct 
 }
 
 /* A packet, whose buffers are all ours: into the batch with it, and they are. Of a super-packet that was cut they are not. */
-enum taken { IN_BATCH, DONE_WITH, TOO_MANY };
+enum taken { IN_BATCH, DONE_WITH, TOO_MANY, NOT_OURS };
 
 static enum taken take_packet(struct xsk_set *s, struct xsk *x, struct batch *b)
 {
@@ -271,10 +316,13 @@ static enum taken take_packet(struct xsk_set *s, struct xsk *x, struct batch *b)
 /* All buffers of a packet are here. */
 static void deliver(struct xsk_set *s, struct xsk *x, struct batch *b)
 {
-	enum taken taken = x->broken ? DONE_WITH : take_packet(s, x, b);
+	enum taken taken = x->broken ? NOT_OURS : take_packet(s, x, b);
 
+	b->frames++;
 	if (taken == TOO_MANY)
 		b->sink->refused(b->sink->arg, XROCE_DROP_multibuffer, 1);
+	else if (taken == NOT_OURS)
+		b->sink->refused(b->sink->arg, XROCE_DROP_descriptor, 1);
 	for (u32 i = 0; taken != IN_BATCH && i < x->parts && i < ARRAY_SIZE(x->part); i++)
 		if (x->part[i].len != UINT32_MAX)
 			b->used[b->num_used++] = x->part[i].addr;
@@ -294,7 +342,7 @@ u32 xsk_receive(struct xsk_set *s, struct xsk *x, const struct xsk_sink *sink)
 	u32 idx = 0, n = xsk_ring_cons__peek(&x->rx, XSK_RX_BATCH, &idx);
 	struct batch b;
 
-	b.n = b.num_used = 0;
+	b.n = b.num_used = b.frames = b.super_packets = b.super_segments = 0;
 	b.sink = sink;
 	for (u32 i = 0; i < n; i++) {
 		struct xdp_desc desc = *xsk_ring_cons__rx_desc(&x->rx, idx + i);
@@ -320,6 +368,9 @@ u32 xsk_receive(struct xsk_set *s, struct xsk *x, const struct xsk_sink *sink)
 	for (u32 i = 0; i < b.num_used; i++)
 		umem_rx_release(s->umem, b.used[i]);
 	if (n) {
+		x->stats->rx_frames += b.frames;
+		x->stats->rx_super_packets += b.super_packets;
+		x->stats->rx_super_segments += b.super_segments;
 		xsk_ring_cons__release(&x->rx, n);
 		atomic_store_explicit(&x->taken, idx + n, memory_order_relaxed);
 		x->owed += n;

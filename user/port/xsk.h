@@ -28,6 +28,7 @@ struct xsk {
 	bool broken;	 /* one of them named no frame of ours */
 	u32 owed;	 /* places that the fill ring could have more */
 	_Atomic u64 unannounced; /* packets marked so that have come; any thread reads it */
+	struct xroce_sock *stats; /* its element of the map, or memory of the caller's */
 	_Atomic u32 taken; /* the receive ring's index up to which it was emptied; any thread reads it */
 };
 
@@ -54,10 +55,14 @@ static inline u32 xsk_queue(const struct xsk_set *s, u32 i)
 u32 xsk_rx_frames(u32 queues);
 
 /*
- * Open the sockets of every step-th of the interface's queues, from first on: the first of zero-copy (if try_zero_copy) or copy, with or without multi-buffer, that the kernel takes. A socket that was closed a
- * moment ago may still hold its queue: waits for it up to XSK_BUSY_MS. Returns 0 or -errno of the last attempt.
+ * Open the sockets of every step-th of the interface's queues, from first on: the first of zero-copy (if
+ * try_zero_copy) or copy, with or without multi-buffer, that the kernel takes. A socket that was closed a
+ * moment ago may still hold its queue: waits for it up to XSK_BUSY_MS. stats: an element for each of the
+ * interface's queues. Returns 0 or -errno of the last attempt.
  */
-int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first, u32 step, u32 queues, bool try_zero_copy);
+int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first, u32 step, u32 queues, bool try_zero_copy,
+	     struct xroce_sock *stats);
+/* Counts what lies in the receive rings as left. Nothing must be redirected to the sockets any more. */
 void xsk_close(struct xsk_set *s);
 
 /* A look at the receive rings, as a hint. [any thread] */
@@ -92,6 +97,8 @@ struct xsk_sink {
  * the kernel their places back, many at a time. Returns the number of descriptors.
  */
 u32 xsk_receive(struct xsk_set *s, struct xsk *x, const struct xsk_sink *sink);
+/* Write what the kernel has counted into each socket's stats: a system call for each. */
+void xsk_account(struct xsk_set *s);
 /* Frames that were kept have been given back: the kernel gets its places, without which nothing would come to be received. */
 void xsk_refill(struct xsk_set *s);
 
