@@ -290,7 +290,8 @@ struct xroce_engine_stats {
 	__u64 flow_answers;	/* said what this one can, */
 	__u64 flow_waits;	/* times that a QP waited for that */
 	__u64 tx_gave_up;	/* times that super-packets were, as the interface refused or dropped them */
-	__u64 unused[8];	/* each engine's in cache lines of their own; a further counter takes from here */
+	__u64 late_deadlines;	/* time-outs that were noticed late and put off */
+	__u64 unused[7];	/* each engine's in cache lines of their own; a further counter takes from here */
 };
 _Static_assert(sizeof(struct xroce_engine_stats) % 64 == 0, "whole cache lines");
 

@@ -599,25 +599,54 @@ static void pump(struct world *w, struct node *n)
 			world_poll(c);
 }
 
+void world_stop(struct node *n, u64 ns)
+{
+	n->stopped_until_ns = n->world->now_ns + ns;
+}
+
+static bool is_stopped(const struct node *n)
+{
+	return n->world->now_ns < n->stopped_until_ns;
+}
+
 void world_settle(struct world *w)
 {
 	for (u32 i = 0; i < w->num_nodes; i++) {
+		if (is_stopped(&w->node[i]))
+			continue;
 		w->node[i].to_run = all_engines(&w->node[i]);
 		pump(w, &w->node[i]);
 	}
 }
 
-/* The next packet to arrive, or -1. */
+/* When a node sees what happens to it at time_ns. */
+static u64 seen_ns(const struct node *n, u64 time_ns)
+{
+	return max_u64(time_ns, n->stopped_until_ns);
+}
+
+static u64 flight_seen_ns(const struct world *w, const struct flight *f)
+{
+	return seen_ns(&w->node[f->to], f->time_ns);
+}
+
+static bool flight_is_before(const struct world *w, const struct flight *a, const struct flight *b)
+{
+	u64 a_ns = flight_seen_ns(w, a), b_ns = flight_seen_ns(w, b);
+
+	if (a_ns != b_ns)
+		return a_ns < b_ns;
+	return a->time_ns < b->time_ns || (a->time_ns == b->time_ns && a->sequence < b->sequence);
+}
+
+/* The next packet to be seen, or -1. */
 static s64 next_flight(const struct world *w)
 {
 	s64 best = -1;
 
-	for (u32 i = 0; i < w->num_flights; i++) {
-		const struct flight *f = &w->flights[i], *b = &w->flights[best < 0 ? 0 : best];
-
-		if (best < 0 || f->time_ns < b->time_ns || (f->time_ns == b->time_ns && f->sequence < b->sequence))
+	for (u32 i = 0; i < w->num_flights; i++)
+		if (best < 0 || flight_is_before(w, &w->flights[i], &w->flights[best]))
 			best = i;
-	}
 	return best;
 }
 
@@ -632,6 +661,8 @@ static void arrive(struct world *w, u32 index)
 
 static void expire(struct world *w, struct node *n)
 {
+	if (is_stopped(n))
+		return;
 	for (u32 i = 0; i < n->num_engines; i++)
 		if (engine_deadline_ns(n->engines[i]) <= w->now_ns) {
 			engine_expire(n->engines[i], w->now_ns);
@@ -648,21 +679,22 @@ static bool step(struct world *w, u64 limit_ns)
 	s64 flight = next_flight(w);
 
 	if (flight >= 0)
-		next_ns = w->flights[flight].time_ns;
+		next_ns = flight_seen_ns(w, &w->flights[flight]);
 	for (u32 i = 0; i < w->num_nodes; i++)
-		next_ns = min_u64(next_ns, world_deadline_ns(&w->node[i]));
+		next_ns = min_u64(next_ns, seen_ns(&w->node[i], world_deadline_ns(&w->node[i])));
 	if (next_ns == NSEC_NEVER || next_ns > limit_ns)
 		return false;
 	if (next_ns > w->now_ns)
 		w->now_ns = next_ns;
-	if (flight >= 0 && w->flights[flight].time_ns <= w->now_ns) {
+	if (flight >= 0 && flight_seen_ns(w, &w->flights[flight]) <= w->now_ns) {
 		u32 to = w->flights[flight].to;
 
 		if (w->move_rate)
 			move_some(w);
 		for (u32 i = 0; i < w->rx_batch; i++) {
 			flight = next_flight(w);
-			if (flight < 0 || w->flights[flight].time_ns > w->now_ns || w->flights[flight].to != to)
+			if (flight < 0 || w->flights[flight].to != to ||
+			    flight_seen_ns(w, &w->flights[flight]) > w->now_ns)
 				break;
 			arrive(w, (u32)flight);
 		}

@@ -78,6 +78,7 @@ struct node {
 	struct buffer *buffers;
 	struct engine_event *events;
 	u32 num_events, events_room;
+	u64 stopped_until_ns;	/* world_stop() */
 };
 
 /* Memory of a node with a registered region over it, and guard bytes around it. */
@@ -136,6 +137,11 @@ void world_run(struct world *w);
 void world_run_for(struct world *w, u64 ns);
 /* Let the engines say what they have to say now; no time passes. */
 void world_settle(struct world *w);
+/*
+ * A node's process does not run for so long: its threads get no processor, or somebody stopped it.
+ * What comes for it waits in its receive ring, which is emptied before time-outs fire, as in the port.
+ */
+void world_stop(struct node *n, u64 ns);
 /* Throw away all packets that are under way. */
 void world_drop_flights(struct world *w);
 void world_forget_sent(struct world *w);

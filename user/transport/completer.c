@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The requester's other half: responses to completions, and what happens when they do not come (NAKs, time-outs, RNR waits).
+ * The requester's other half: responses to completions, NAKs and RNR waits. What happens when
+ * nothing comes is in timeout.c.
  *
  * unacked_psn is the one truth: everything before it is done. An ACK moves it over SENDs and WRITEs; over READs and atomics only their own
  * responses do.
@@ -32,11 +33,6 @@ void completer_check_drained(struct engine *e, struct qp *qp)
 	}
 }
 
-static u64 due_ns(const struct requester *req)
-{
-	return req->rnr_wait ? req->rnr_until_ns : min_u64(req->ack_deadline_ns, req->rtt.deadline_ns);
-}
-
 /* unacked_psn has moved from before: all counters start again, and so do the time-outs if anything is still out. */
 static inline void progress(struct engine *e, struct qp *qp, u32 before, u64 now_ns)
 {
@@ -62,7 +58,7 @@ static inline void progress(struct engine *e, struct qp *qp, u32 before, u64 now
 		if (req->next_psn != req->unacked_psn && req->timeout)
 			req->ack_deadline_ns = now_ns + (4096ull << req->timeout);
 		congestion_rearm(e, qp, now_ns);
-		timer_put_off(e, qp, due_ns(req));
+		timer_put_off(e, qp, timeout_due_ns(req));
 	}
 	if (unlikely(qp->tells_xdp))
 		expect_completed(qp);
@@ -348,46 +344,4 @@ int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64
 	if (reorder_holds(e, &qp->req.early))
 		responses_early(e, qp, now_ns);
 	return verdict;
-}
-
-/* The user's time-out, which counts, or the adaptive one, which only probes. */
-static void ack_timeout(struct engine *e, struct qp *qp, bool adaptive, u64 now_ns)
-{
-	struct requester *req = &qp->req;
-
-	/* the repair may be lost as well: a NAK may ask for it again */
-	req->loss &= (u8)~LOSS_NAKED;
-	if (adaptive) {
-		e->stats->rto_probes++;
-		req->rtt.backoff++;
-		recovery_probe(e, qp);
-	} else {
-		e->stats->timeouts++;
-		recovery_start(e, qp, req->unacked_psn, VERR_TIMEOUT, now_ns);
-	}
-	congestion_rearm(e, qp, now_ns);
-}
-
-void completer_expire(struct engine *e, struct qp *qp, u64 now_ns)
-{
-	struct requester *req = &qp->req;
-	enum qp_state state = qp_state(qp);
-
-	if (qp->rate_limited) /* it may have waited for its rate */
-		engine_ready(e, qp, READY_REQUESTS | READY_REPLIES);
-	flow_expire(e, qp);
-	if (state != QPS_RTS && state != QPS_SQD)
-		return;
-	if (req->rnr_wait) {
-		if (req->rnr_until_ns <= now_ns) {
-			req->rnr_wait = false;
-			engine_ready(e, qp, READY_REQUESTS);
-		}
-	} else if (req->ack_deadline_ns <= now_ns) {
-		ack_timeout(e, qp, false, now_ns);
-	} else if (req->rtt.deadline_ns <= now_ns) {
-		ack_timeout(e, qp, true, now_ns);
-	}
-	/* those that were put off since they were set */
-	timer_set(e, qp, due_ns(req));
 }

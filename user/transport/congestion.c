@@ -9,9 +9,9 @@
  * alpha/2, quiet time lets alpha decay and the rate climb back. The intervals are the paper's times six: a software sender's
  * scheduling is that much coarser than an adapter's.
  *
- * Notifications (CNPs) need no proof: whoever knows a QPN can forge them. So one is heeded only if a
- * packet of this QP can have caused it, and once in CNP_INTERVAL or a round trip; and the rate has a
- * floor that is a share of the line's. What is refused is counted as dropped.
+ * Notifications (CNPs) need no proof: whoever knows a QPN can forge them. So one is heeded only if
+ * a packet of this QP can have caused it, and once in CNP_INTERVAL or a round trip; and the rate
+ * has a floor that is a share of the line's. What is refused is counted as dropped.
  */
 #include "internal.h"
 
@@ -87,7 +87,9 @@ void congestion_progress(struct engine *e, struct qp *qp, u32 packets, u64 now_n
 
 	rtt->backoff = 0;
 	if (rtt->sample_start_ns && psn_diff(req->unacked_psn, rtt->sample_psn) > 0) {
-		take_sample(rtt, (u32)min_u64(now_ns - rtt->sample_start_ns, RTT_MAX_NS));
+		/* the time that this process did not run is not the path's */
+		if (!timeout_is_late(timeout_due_ns(req), now_ns))
+			take_sample(rtt, (u32)min_u64(now_ns - rtt->sample_start_ns, RTT_MAX_NS));
 		rtt->sample_start_ns = 0;
 	}
 	/* one packet more for each window's worth that arrived */

@@ -437,7 +437,7 @@ void engine_expire(struct engine *e, u64 now_ns)
 
 	e->now_ns = now_ns;
 	while ((qp = timer_pop(e, now_ns)))
-		completer_expire(e, qp, now_ns);
+		timeout_expire(e, qp, now_ns);
 	engine_take_arms(e);
 	moderation_expire(e, now_ns);
 }

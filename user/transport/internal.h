@@ -4,7 +4,8 @@
  *
  *   engine.c     demux, ready list, doorbells, events        timer.c      deadlines
  *   qp.c         making QPs, their send queue, flushing      qp_state.c   ibv_modify_qp's table and effects
- *   requester.c  WQEs to request packets                     completer.c  responses to completions, retries
+ *   requester.c  WQEs to request packets                     completer.c  responses to completions
+ *   timeout.c    what the requester does when nothing comes
  *   responder.c  request packets to memory and receives      reply.c      ACKs, READ and atomic responses
  *   recovery.c   what is sent again after a loss             reorder.c    packets that came early
  *   congestion.c window, adaptive time-out, DCQCN            credit.c     end-to-end credits
@@ -373,11 +374,26 @@ int flow_input(struct engine *e, struct qp *qp, const struct packet *p, const u8
 /* The next of e->answers, of which there are some. Returns the frame's length. */
 u32 flow_answer_output(struct engine *e, u8 *frame);
 
+/* timeout.c */
+/* When the requester is to be looked at again. */
+static inline u64 timeout_due_ns(const struct requester *req)
+{
+	return req->rnr_wait ? req->rnr_until_ns :
+			       min_u64(req->ack_deadline_ns, req->rtt.deadline_ns);
+}
+/* A deadline that is noticed so late says that this process did not run. */
+#define TIMEOUT_LATE_NS (4 * NSEC_PER_MSEC)
+static inline bool timeout_is_late(u64 deadline_ns, u64 now_ns)
+{
+	return now_ns > deadline_ns && now_ns - deadline_ns >= TIMEOUT_LATE_NS;
+}
+/* The QP's timer has fired. */
+void timeout_expire(struct engine *e, struct qp *qp, u64 now_ns);
+
 /* completer.c */
 /* An ACK or NAK, of its packet what counts. As the others, -1 or the reason for its drop. */
 int completer_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn, u64 now_ns);
 int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns);
-void completer_expire(struct engine *e, struct qp *qp, u64 now_ns);
 /* Complete local work requests at the queue's head that are done. */
 void completer_local(struct engine *e, struct qp *qp, u64 now_ns);
 /* Report SQ_DRAINED if the queue is drained and somebody asked. */

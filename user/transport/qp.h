@@ -255,6 +255,9 @@ enum {
 	LOSS_NAKED = 1 << 0,   /* a NAK started a repair since the last time-out: another is ignored */
 	LOSS_COUNTED = 1 << 1, /* it has used a retry: from now on only the user's time-outs do */
 	LOSS_PROBED = 1 << 2,  /* going back sends one packet, and no more until its answer */
+	LOSS_LATE = 1 << 3,    /* a probe was put off: it was due while this process did not run */
+	LOSS_GRACE = 1 << 4,   /* the user's time-out was put off for that: a count in two bits */
+	LOSS_GRACES = 3 * LOSS_GRACE, /* its largest value */
 };
 
 /* Sending again what was lost and nothing else: see recovery.c. */

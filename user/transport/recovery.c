@@ -69,7 +69,7 @@ void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err ve
 		req->retries_left--;
 		req->ack_deadline_ns = NSEC_NEVER; /* starts when a packet is out again */
 	}
-	req->loss = is_timeout ? LOSS_COUNTED : LOSS_COUNTED | LOSS_NAKED;
+	req->loss = is_timeout ? LOSS_COUNTED : LOSS_COUNTED | LOSS_NAKED; /* graces start again */
 	r->probing = false;
 	if (!r->waiting || psn_diff(psn, r->end_psn) >= 0) {
 		congestion_loss(e, qp);
