@@ -69,6 +69,7 @@ stacked() {
 # And data passes a macvlan, in a namespace of its own.
 macvlan_data() {
 	local gid_m server
+	drop_maps server
 	netns_add $NS_P
 	ip -n $NS_A link set mv0 netns $NS_P && ip -n $NS_P link set mv0 up && ip -n $NS_P addr add 10.77.0.3/24 dev mv0 ||
 		{ fail "cannot set up a macvlan"; return; }

@@ -164,14 +164,17 @@ static void judge(struct tx_policy *t, enum tx_verdict verdict)
 	t->has_told = true;
 }
 
-/* What the counters say. Of an interface that takes redirected frames they are tx_portion.c's to judge. */
+/*
+ * What the counters say. Where frames are redirected they are tx_portion.c's to judge; and a veth that takes redirected
+ * frames drops some when it is full, for which the forced way is not left.
+ */
 static void look_at_gso(struct tx_policy *t)
 {
 	t->gso.is_off = tx_health_is_away(&t->health, t->now_ns);
 	if (t->looks == t->portion.looks)
 		return;
 	t->looks = t->portion.looks;
-	if (!t->portion.takes_redirected)
+	if (!takes_redirected(t) && !(t->choice == TX_GSO && t->portion.takes_redirected))
 		judge(t, tx_health_look(&t->health, t->portion.dropped, t->now_ns));
 }
 

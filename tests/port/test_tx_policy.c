@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * An interface that accepts super-packets and drops them: a TAP device that nobody reads, whose queue is two packets long. Its counter tells, and
+ * frames go by AF_XDP, here a maker of the test's own. Needs root.
+ */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include "../unit/packets.h"
+
+#include "../../user/port/port_state.h"
+
+#define WAIT_MS 20000
+#define BATCH	12
+
+static u64 seed;
+static struct xroce_engine_stats stats;
+static u8 slot[BATCH][UMEM_TX_SLOT_BYTES];
+static u32 taken, by_xsk;
+
+static u32 fake_room(struct tx *tx, u64 now_ns)
+{
+	return BATCH;
+}
+
+static u8 *fake_frame(struct tx *tx)
+{
+	return taken < BATCH ? slot[taken++] : NULL;
+}
+
+static void fake_give_back(struct tx *tx, u8 *frame)
+{
+	taken--;
+}
+
+static void fake_commit(struct tx *tx, u8 *frame, u32 len)
+{
+	by_xsk++;
+}
+
+static bool fake_flush(struct tx *tx)
+{
+	taken = 0;
+	return true;
+}
+
+static void fake_close(struct tx *tx)
+{
+}
+
+static const struct tx_ops fake_ops = { fake_room, fake_frame, fake_give_back, fake_commit, fake_flush, fake_close };
+static struct tx fake = { &fake_ops };
+
+/* As many frames between two QPs as make a super-packet. */
+static void send_batch(struct tx *tx, const struct path *path)
+{
+	u32 room = tx_room(tx, port_now_ns());
+
+	for (u32 i = 0; i < BATCH && i < room; i++) {
+		struct packet p = random_packet(&seed, OPCODE(XROCE_RC, OP5_SEND_MIDDLE));
+		u8 *frame = tx_frame(tx), *payload;
+
+		assert_non_null(frame);
+		p.dest_qpn = 7;
+		p.pkey = ROCE_DEFAULT_PKEY;
+		p.payload_len = 1024;
+		payload = packet_put_headers(frame, path, &p);
+		fill_random(&seed, payload, 1024);
+		tx_commit(tx, frame, packet_seal(frame, payload, 1024));
+	}
+	tx_flush(tx);
+}
+
+static int open_tap(void)
+{
+	struct ifreq ifr = { .ifr_name = "tap0", .ifr_flags = IFF_TAP | IFF_NO_PI };
+	int fd = open("/dev/net/tun", O_RDWR | O_CLOEXEC);
+
+	return fd < 0 || ioctl(fd, TUNSETIFF, &ifr) ? -1 : fd;
+}
+
+static void tx_policy__what_is_accepted_and_dropped(void **state)
+{
+	struct path path = random_path(&seed, false, false);
+	struct netdev dev;
+	struct tx *tx;
+	u64 sent;
+	int fd;
+
+	assert_int_equal(unshare(CLONE_NEWNET | CLONE_NEWNS), 0);
+	fd = open_tap();
+	assert_true(fd >= 0);
+	assert_int_equal(system("ip link set tap0 txqueuelen 2 up"), 0);
+	/* no TAP device for redirection, then */
+	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	assert_int_equal(mount("tmpfs", "/dev/net", "tmpfs", 0, NULL), 0);
+	assert_int_equal(netdev_find("tap0", &dev), 0);
+	assert_false(dev.is_stacked || dev.is_hardware);
+	setenv("XROCE_QUIET", "1", 1);
+	unsetenv("XROCE_TX");
+	tx = tx_policy_open(&dev, &fake, false, true, &stats);
+	assert_ptr_not_equal(tx, &fake);
+	for (u32 ms = 0; ms < WAIT_MS && !stats.tx_gave_up; ms++) {
+		send_batch(tx, &path);
+		poll(NULL, 0, 1);
+	}
+	assert_int_equal(stats.tx_gave_up, 1);
+	assert_true(stats.tx_gso > 0);
+	sent = stats.tx_gso;
+	by_xsk = 0;
+	for (u32 i = 0; i < 10; i++)
+		send_batch(tx, &path);
+	assert_int_equal(by_xsk, 10 * BATCH);
+	assert_int_equal(stats.tx_gso, sent);
+	tx_close(tx);
+	close(fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(tx_policy__what_is_accepted_and_dropped),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
