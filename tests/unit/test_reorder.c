@@ -27,7 +27,7 @@ static struct held *take(struct reorder *r, u32 n)
 static void reorder_hold__what_is_ahead_and_not_too_far(void **state)
 {
 	struct reorder r = { 0 };
-	const s32 farthest = (s32)(2 * engine->window);
+	const s32 farthest = (s32)engine->window;
 
 	assert_false(hold(&r, 0));
 	assert_false(hold(&r, -1));
@@ -40,16 +40,26 @@ static void reorder_hold__what_is_ahead_and_not_too_far(void **state)
 	reorder_purge(engine, &r);
 }
 
-static void reorder_hold__each_once(void **state)
+/* A repetition is none; whatever else is not ahead of all makes those go that it did not come before. */
+static void reorder_hold__in_order_of_arrival(void **state)
 {
 	struct reorder r = { 0 };
 
 	for (u32 i = 0; i < 3; i++) {
-		assert_int_equal(hold(&r, 5), i == 0);
 		assert_int_equal(hold(&r, 3), i == 0);
-		assert_int_equal(hold(&r, 4), i == 0);
+		assert_int_equal(hold(&r, 5), i == 0);
+		assert_int_equal(hold(&r, 6), i == 0);
 	}
 	assert_int_equal(r.count, 3);
+	assert_false(hold(&r, 4));
+	assert_int_equal(r.count, 1);
+	assert_int_equal(r.tail->packet.psn, psn_add(EXPECTED, 3));
+	assert_false(hold(&r, 1));
+	assert_int_equal(r.count, 0);
+	assert_null(r.head);
+	assert_null(r.tail);
+	assert_int_equal(engine->num_held, 0);
+	assert_true(hold(&r, 2));
 	reorder_purge(engine, &r);
 	assert_int_equal(r.count, 0);
 	assert_null(r.head);
@@ -58,7 +68,7 @@ static void reorder_hold__each_once(void **state)
 /* Copied, whatever becomes of the frame, and each at its turn; those whose turn has passed are gone. */
 static void reorder_take__in_turn(void **state)
 {
-	static const u32 order[] = { 7, 2, 9, 1, 3, 8 };
+	static const u32 order[] = { 1, 2, 3, 7, 8, 9, 10 };
 	struct reorder r = { 0 };
 	struct held *h;
 
@@ -78,18 +88,40 @@ static void reorder_take__in_turn(void **state)
 		assert_int_equal(h->payload[255], n);
 		reorder_free(engine, h);
 	}
-	assert_int_equal(r.count, 3);
+	assert_int_equal(r.count, 4);
 	assert_null(take(&r, 6));
 	h = take(&r, 8); /* 7 is passed over */
 	assert_non_null(h);
 	assert_int_equal(h->payload[0], 8);
 	reorder_free(engine, h);
-	assert_int_equal(r.count, 1);
-	assert_null(take(&r, 10));
+	assert_int_equal(r.count, 2);
+	assert_null(take(&r, 11));
 	assert_int_equal(r.count, 0);
 	/* and it can be used again */
 	assert_true(hold(&r, 1));
 	reorder_purge(engine, &r);
+}
+
+/* Behind a gap of n packets a run of n is needed: 4 are missing before EXPECTED + 4. */
+static void reorder_take__as_many_as_are_missing(void **state)
+{
+	for (s32 run = 1; run <= 6; run++) {
+		struct reorder r = { 0 };
+		struct held *h;
+
+		for (s32 n = 0; n < run; n++)
+			assert_true(hold(&r, 4 + n));
+		/* behind another gap: they do not count */
+		assert_true(hold(&r, 20));
+		assert_true(hold(&r, 21));
+		h = take(&r, 4);
+		assert_int_equal(h != NULL, run >= 4);
+		if (h)
+			reorder_free(engine, h);
+		else
+			assert_int_equal(r.count, 0);
+		reorder_purge(engine, &r);
+	}
 }
 
 /* One QP gets so many, and all of them so many. */
@@ -120,8 +152,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_ENGINE(reorder_hold__what_is_ahead_and_not_too_far),
-		WITH_ENGINE(reorder_hold__each_once),
+		WITH_ENGINE(reorder_hold__in_order_of_arrival),
 		WITH_ENGINE(reorder_take__in_turn),
+		WITH_ENGINE(reorder_take__as_many_as_are_missing),
 		WITH_ENGINE(reorder_hold__shares),
 	};
 

@@ -127,6 +127,15 @@ static int bad_memory(struct engine *e, struct qp *qp, const struct send_wqe *wq
  */
 static struct send_wqe *answered_wqe(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns, int *verdict)
 {
+	/* beyond the oldest PSN, at a request that has no such response: no peer sends that */
+	if (p->psn != qp->req.unacked_psn) {
+		const struct send_wqe *wqe = requester_wqe(qp, p->psn);
+
+		if (!wqe || !wr_is_answered(wqe->opcode)) {
+			*verdict = XROCE_DROP_unexpected_response;
+			return NULL;
+		}
+	}
 	if (!acknowledge(e, qp, p->psn, now_ns)) {
 		*verdict = reorder_hold(e, &qp->req.early, qp->req.unacked_psn, p, NULL) ? -1 : XROCE_DROP_psn_ahead;
 		implied_nak(e, qp, now_ns);
@@ -147,7 +156,26 @@ static void answered(struct engine *e, struct qp *qp, const struct send_wqe *wqe
 	progress(e, qp, before, now_ns);
 }
 
-static int read_response(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+/*
+ * Does this response prove the packets that are held behind it? It does if its opcode says that it answers
+ * a READ request that was sent again: it begins or ends where responses did not when the WQE was first
+ * asked for. And the responder must have had the first request, so that those behind the gap were sent
+ * before this one: it has answered its beginning, or the gap is this packet alone.
+ */
+static bool is_repair(const struct engine *e, const struct requester *req,
+		      const struct send_wqe *wqe, const struct packet *p)
+{
+	u32 k = (u32)psn_diff(p->psn, wqe->first_psn), chunk = requester_read_chunk(e);
+	bool starts = k % chunk == 0, ends = (k + 1) % chunk == 0 || k + 1 == wqe->num_psn;
+	s32 since = psn_diff(p->psn, req->early.gap_psn);
+
+	if (wqe->opcode != WR_READ || (starts == !!(p->flags & OP_START) && ends == !!(p->flags & OP_END)))
+		return false;
+	return since == 0 || (since > 0 && (u32)since < k % chunk);
+}
+
+/* *repair, if packets are held: this one proves those behind it. */
+static int read_response(struct engine *e, struct qp *qp, const struct packet *p, bool *repair, u64 now_ns)
 {
 	int verdict;
 	struct send_wqe *wqe = answered_wqe(e, qp, p, now_ns, &verdict);
@@ -164,6 +192,8 @@ static int read_response(struct engine *e, struct qp *qp, const struct packet *p
 	if (!sge_scatter(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, offset, p->payload, linear) ||
 	    !sge_scatter(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, offset + linear, p->frag, p->payload_len - linear))
 		return bad_memory(e, qp, wqe, now_ns);
+	if (reorder_holds(e, &qp->req.early))
+		*repair = is_repair(e, &qp->req, wqe, p);
 	answered(e, qp, wqe, p->psn, now_ns);
 	return -1;
 }
@@ -246,32 +276,47 @@ static inline int check_response(const struct qp *qp, u32 psn)
 }
 
 /* One with data. */
-static int response(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+static int response(struct engine *e, struct qp *qp, const struct packet *p, bool *repair, u64 now_ns)
 {
 	int verdict;
+
+	*repair = false;
 
 	if (p->flags & OP_AETH) {
 		if ((p->syndrome & AETH_CLASS_MASK) != AETH_ACK)
 			return XROCE_DROP_unexpected_response;
 		credit_update(e, qp, p->syndrome, p->msn);
 	}
-	verdict = p->flags & OP_READ ? read_response(e, qp, p, now_ns) : atomic_response(e, qp, p, now_ns);
+	verdict = p->flags & OP_READ ? read_response(e, qp, p, repair, now_ns) : atomic_response(e, qp, p, now_ns);
 	recovery_response(e, qp, (p->flags & OP_ONLY) == OP_ONLY);
 	return verdict;
 }
 
-/* Those that are held, whose turn has come. */
-static void responses_early(struct engine *e, struct qp *qp, u64 now_ns)
+/*
+ * Progress was made. Those of the packets held whose turn has come are executed if a repair proves them.
+ * Without a proof the genuine response may be on its way, or this one be the only one: all are asked for
+ * again.
+ */
+static void responses_early(struct engine *e, struct qp *qp, bool proven, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 	struct held *h;
+	bool ignored;
 
-	while ((h = reorder_take(e, &req->early, req->unacked_psn))) {
-		response(e, qp, &h->packet, now_ns);
-		reorder_free(e, h);
+	reorder_pass(e, &req->early, req->unacked_psn);
+	if (proven) {
+		while ((h = reorder_take(e, &req->early, req->unacked_psn))) {
+			response(e, qp, &h->packet, &ignored, now_ns);
+			reorder_free(e, h);
+		}
+		req->early.gap_psn = req->unacked_psn;
+		if (req->early.head)
+			implied_nak(e, qp, now_ns);
+	} else if (req->early.head && req->early.head->packet.psn == req->unacked_psn) {
+		reorder_purge(e, &req->early);
+		recovery_reset(req);
+		requester_seek(e, qp, req->unacked_psn);
 	}
-	if (req->early.head)
-		implied_nak(e, qp, now_ns);
 }
 
 static int ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn, u64 now_ns)
@@ -327,12 +372,13 @@ int completer_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn
 	else
 		return verdict;
 	if (reorder_holds(e, &qp->req.early))
-		responses_early(e, qp, now_ns);
+		responses_early(e, qp, false, now_ns);
 	return verdict;
 }
 
 int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
 {
+	bool repair;
 	int verdict;
 
 	if (p->flags & OP_ACK)
@@ -340,8 +386,8 @@ int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64
 	verdict = check_response(qp, p->psn);
 	if (verdict >= 0)
 		return verdict;
-	verdict = response(e, qp, p, now_ns);
+	verdict = response(e, qp, p, &repair, now_ns);
 	if (reorder_holds(e, &qp->req.early))
-		responses_early(e, qp, now_ns);
+		responses_early(e, qp, repair, now_ns);
 	return verdict;
 }

@@ -263,6 +263,11 @@ static inline u32 wqe_pd(const struct qp *qp, const struct send_wqe *wqe)
 	return unlikely(wqe->flags & WR_RENDEZVOUS) ? qp->srq->pd : qp->pd;
 }
 
+/* A READ request asks for as many response packets, and those of a WQE start at multiples of it. */
+static inline u32 requester_read_chunk(const struct engine *e)
+{
+	return e->window >= 4 ? e->window / 4 : 1;
+}
 /* Build the packet with the given PSN again, from its WQE; 0 if that cannot be. next is the PSN that follows what it took. */
 u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *frame, u32 *next, u64 now_ns);
 
@@ -303,6 +308,7 @@ void recovery_reset(struct requester *req);
 /* reorder.c */
 struct held {
 	struct held *next;
+	u32 missing; /* packets between the one before it and this one, when it came */
 	bool has_hint;
 	struct xroce_rx_cqe hint;
 	struct packet packet; /* its pointers point into payload */
@@ -315,10 +321,23 @@ static inline bool reorder_holds(const struct engine *e, const struct reorder *r
 {
 	return unlikely(e->num_held) && r->head;
 }
-/* Keep a copy of a packet that is ahead of psn; false if it is there already, too far ahead, or there is no room. */
+/*
+ * Keep a copy of a packet that is ahead of psn and of all that are kept; false if it is not, if it is too
+ * far ahead, or if there is no room. A packet that contradicts some that are kept makes them go.
+ */
 bool reorder_hold(struct engine *e, struct reorder *r, u32 psn, const struct packet *p, const struct xroce_rx_cqe *hint);
-/* Take the packet with this PSN, dropping all before it; NULL if it is not there. Give it back with reorder_free(). */
+/*
+ * Take the packet with this PSN, which is proven, dropping all before it; NULL if it is not there or if it
+ * is not to be trusted. Give it back with reorder_free().
+ */
 struct held *reorder_take(struct engine *e, struct reorder *r, u32 psn);
+/* Give up all that are before psn. */
+void reorder_pass(struct engine *e, struct reorder *r, u32 psn);
+/*
+ * The packet before psn came in its turn, and not as a repair. The packets that are held came before it:
+ * either it was late, and all that was missing, or they are contradicted and go.
+ */
+void reorder_overtaken(struct engine *e, struct reorder *r, u32 psn);
 void reorder_free(struct engine *e, struct held *h);
 void reorder_purge(struct engine *e, struct reorder *r);
 

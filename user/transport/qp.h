@@ -210,6 +210,7 @@ struct resp_sequence {
 	bool nak_sent;	    /* silent until expected_psn arrives */
 	bool dropping;	    /* UC: the rest of this message is lost */
 	bool have_recv;	    /* a receive WQE is held for this message */
+	bool migreq;	    /* requests had MigReq: one without it is a repair; see responder.c */
 	u8 message_kind;    /* OP_SEND or OP_WRITE, with in_message */
 	u32 offset;	    /* bytes of the message received */
 	u32 rkey;
@@ -221,6 +222,7 @@ struct resp_sequence {
 struct reorder {
 	struct held *head, *tail;
 	u32 count;
+	u32 gap_psn;		 /* the first that was missing when the first of them came */
 };
 
 /*

@@ -12,7 +12,8 @@
  *                                    behind it again
  *
  * A peer that showed itself to be of the second kind is gone back for at once, but for a try now and
- * then. Nothing of this shows on the wire other than as a requester that repeats less.
+ * then. On the wire it is a requester that repeats less, and says of a single packet that it sends again
+ * that it has sent others behind it: by MigReq 0, which no responder minds and ours heeds (responder.c).
  *
  * After a time-out one packet goes out, in either case: a peer may be slow rather than deaf, and
  * executes each repetition. Its answer says what to send next. So it is with a NAK that repeats one.

@@ -316,7 +316,7 @@ static u32 build_answered(const struct engine *e, struct qp *qp, const struct se
  */
 static u32 read_request_packets(const struct engine *e, const struct send_wqe *wqe, u32 k)
 {
-	u32 chunk = e->window >= 4 ? e->window / 4 : 1;
+	u32 chunk = requester_read_chunk(e);
 
 	return min_u32(wqe->num_psn, (k / chunk + 1) * chunk) - k;
 }
@@ -334,6 +334,8 @@ u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *fra
 	k = (u32)psn_diff(psn, wqe->first_psn);
 	if (wqe->opcode == WR_READ)
 		n = min_u32(read_request_packets(e, wqe, k), (u32)psn_diff(end, psn));
+	/* to a responder that keeps what comes early: others behind it were sent before; see reorder.c */
+	p.migreq = psn_diff(psn_add(psn, n), qp->req.sent_psn) >= 0;
 	len = wr_is_answered(wqe->opcode) ? build_answered(e, qp, wqe, k, n, &p, frame) : build_data(e, qp, wqe, k, &p, frame);
 	*next = psn_add(psn, n);
 	if (len)

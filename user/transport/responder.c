@@ -401,6 +401,16 @@ static enum verdict execute_placement(struct engine *e, struct qp *qp, const str
 	return ACCEPT;
 }
 
+/* Name the first packet that is missing, once. */
+static void request_again(struct engine *e, struct qp *qp)
+{
+	struct resp_sequence *seq = &qp->resp.seq;
+
+	seq->nak_sent = true;
+	e->stats->tx_sequence_naks++;
+	reply_ack(e, qp, AETH_NAK | NAK_PSN_SEQUENCE, seq->expected_psn);
+}
+
 static void acknowledge_request(struct engine *e, struct qp *qp, const struct packet *p)
 {
 	struct responder *resp = &qp->resp;
@@ -410,6 +420,10 @@ static void acknowledge_request(struct engine *e, struct qp *qp, const struct pa
 	if (resp->seq.nak_sent && resp->ack_due && (resp->ack_syndrome & AETH_CLASS_MASK) != AETH_ACK) {
 		resp->ack_due = false;
 		wanted = true;
+		if (resp->early.head && resp->early.head->packet.psn == resp->seq.expected_psn) {
+			request_again(e, qp);
+			return;
+		}
 	}
 	resp->seq.nak_sent = false;
 	if (wanted && !(p->flags & OP_ANSWERED))
@@ -437,6 +451,7 @@ static enum verdict execute(struct engine *e, struct qp *qp, const struct packet
 	seq->in_message = !(p->flags & OP_END);
 	seq->message_kind = (u8)(p->flags & (OP_SEND | OP_WRITE));
 	seq->expected_psn = psn_add(p->psn, psns);
+	seq->migreq |= p->migreq;
 	if (p->flags & OP_END)
 		seq->msn = psn_add(seq->msn, 1);
 	if (is_reliable(qp))
@@ -472,7 +487,13 @@ static int duplicate(struct engine *e, struct qp *qp, const struct packet *p)
 		}
 		if (p->rkey != r->rkey || p->va != r->va + offset || offset + p->dma_len > r->length)
 			break;
-		r->replay |= !r->pending;
+		if (r->pending && !r->replay) {
+			/* the rest of the first answer is not given up: it still comes, once */
+			if (skip < r->cursor)
+				reply_resource(e, qp, r, skip, r->stop);
+			return -1;
+		}
+		r->replay = true;
 		r->end = (u32)offset + p->dma_len;
 		reply_resource(e, qp, r, skip, skip + psn_count(p->dma_len, qp->path_mtu));
 		return -1;
@@ -514,11 +535,8 @@ static int refuse(struct engine *e, struct qp *qp, const struct packet *p, enum 
 
 	switch (v) {
 	case NAK_SEQUENCE:
-		if (!seq->nak_sent) {
-			seq->nak_sent = true;
-			e->stats->tx_sequence_naks++;
-			reply_ack(e, qp, AETH_NAK | NAK_PSN_SEQUENCE, seq->expected_psn);
-		}
+		if (!seq->nak_sent)
+			request_again(e, qp);
 		return XROCE_DROP_psn_ahead;
 	case DUPLICATE:
 		return duplicate(e, qp, p);
@@ -591,24 +609,54 @@ static enum verdict process(struct engine *e, struct qp *qp, const struct packet
 	return v;
 }
 
-/* The packets that were waiting for the one that has just been executed; a gap behind them is named at once. */
-static void process_early(struct engine *e, struct qp *qp, u64 now_ns)
+/*
+ * Did a requester of ours send this packet again, after others behind it? It says so by leaving out
+ * MigReq, which it otherwise sets (requester_rebuild()); peers that never set it say nothing by that.
+ * When the connection's first packet was lost, the one behind it shows which kind the peer is.
+ */
+static bool is_repair(const struct qp *qp, const struct packet *p)
+{
+	const struct held *early = qp->resp.early.head;
+
+	if (p->migreq)
+		return false;
+	return qp->resp.seq.migreq || (p->psn == qp->attr.rq_psn && early && early->packet.migreq);
+}
+
+/*
+ * A packet came in its turn. A repair proves the packets behind it: the requester had sent them, and
+ * what it sent had come, or was lost, before the repair did. A gap behind them is named at once. Without
+ * a proof nothing is executed, since the genuine packet may be on its way.
+ */
+static void process_early(struct engine *e, struct qp *qp, bool proven, u64 now_ns)
 {
 	struct resp_sequence *seq = &qp->resp.seq;
+	struct reorder *early = &qp->resp.early;
 	enum verdict v = ACCEPT;
 	struct held *h;
 
-	while (v == ACCEPT && (h = reorder_take(e, &qp->resp.early, seq->expected_psn))) {
+	if (!proven) {
+		reorder_overtaken(e, early, seq->expected_psn);
+		return;
+	}
+	while (v == ACCEPT && (h = reorder_take(e, early, seq->expected_psn))) {
 		v = process(e, qp, &h->packet, h->has_hint ? &h->hint : NULL, now_ns);
 		if (v != ACCEPT)
 			refuse(e, qp, &h->packet, v, now_ns);
 		reorder_free(e, h);
 	}
-	if (v == ACCEPT && qp->resp.early.head && !seq->nak_sent) {
-		seq->nak_sent = true;
-		e->stats->tx_sequence_naks++;
-		reply_ack(e, qp, AETH_NAK | NAK_PSN_SEQUENCE, seq->expected_psn);
-	}
+	early->gap_psn = seq->expected_psn;
+	if (v == ACCEPT && early->head && !seq->nak_sent)
+		request_again(e, qp);
+}
+
+/* The same by a repair of the packet before: that one had only been late. */
+static void process_late_repair(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+{
+	u32 psns = p->flags & OP_READ ? psn_count(p->dma_len, qp->path_mtu) : 1;
+
+	if (psn_add(p->psn, psns) == qp->resp.seq.expected_psn && is_repair(qp, p))
+		process_early(e, qp, true, now_ns);
 }
 
 int responder_input(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns)
@@ -622,11 +670,13 @@ int responder_input(struct engine *e, struct qp *qp, const struct packet *p, con
 	v = process(e, qp, p, hint, now_ns);
 	if (likely(v == ACCEPT)) {
 		if (reorder_holds(e, &qp->resp.early))
-			process_early(e, qp, now_ns);
+			process_early(e, qp, is_repair(qp, p), now_ns);
 		return -1;
 	}
 	if (qp->transport == XROCE_UC)
 		return abandon_message(e, qp, p, v, now_ns);
+	if (v == DUPLICATE && reorder_holds(e, &qp->resp.early))
+		process_late_repair(e, qp, p, now_ns);
 	if (v == NAK_SEQUENCE && reorder_hold(e, &qp->resp.early, qp->resp.seq.expected_psn, p, hint)) {
 		refuse(e, qp, p, v, now_ns);
 		return -1;
