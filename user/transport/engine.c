@@ -446,23 +446,21 @@ void engine_expire(struct engine *e, u64 now_ns)
 
 int engine_srq_add(struct engine *e, struct srq *srq)
 {
-	for (u32 i = 0; i < ENGINE_MAX_SRQ; i++) {
-		u32 slot = e->tables->next_srq++ % ENGINE_MAX_SRQ;
+	struct engine_tables *t = e->tables;
 
-		if (e->srq[slot])
-			continue;
-		/* a random generation above the slot, as with QPNs */
-		srq->number = ((u32)e->config.random(e->config.random_arg) * ENGINE_MAX_SRQ | slot) & ROCE_QPN_MASK;
-		e->srq[slot] = srq;
-		home_take_cq(e, srq->cq);
-		return 0;
-	}
-	return -ENOMEM;
+	if (t->num_srqs == ENGINE_MAX_SRQ)
+		return -ENOMEM;
+	t->num_srqs++;
+	srq->number = home_draw_number(e, (void *const *)t->srq, t->srq_generation, ENGINE_MAX_SRQ);
+	t->srq[srq->number % ENGINE_MAX_SRQ] = srq;
+	home_take_cq(e, srq->cq);
+	return 0;
 }
 
 void engine_srq_remove(struct engine *e, struct srq *srq)
 {
 	e->srq[srq->number % ENGINE_MAX_SRQ] = NULL;
+	e->tables->num_srqs--;
 	home_release_cq(e, srq->cq);
 	/* XRC targets may hold a WQE of it for a message under way: it goes with its queue */
 	for (u32 i = 0; srq->xrcd && i < XROCE_MAX_QP; i++)

@@ -19,6 +19,10 @@
 
 /* ---- the tables ---- */
 
+#define DRAWS 64 /* for a free slot */
+_Static_assert((ROCE_QPN_MASK + 1) / XROCE_MAX_QP <= UINT16_MAX && (ROCE_QPN_MASK + 1) / ENGINE_MAX_SRQ <= UINT16_MAX,
+	       "generations, from 1 on");
+
 static int tables_create(const struct engine_config *config, struct engine_tables **out)
 {
 	struct engine_tables *t = aligned_alloc(CACHE_LINE, (sizeof(*t) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
@@ -26,13 +30,36 @@ static int tables_create(const struct engine_config *config, struct engine_table
 	if (!t)
 		return -ENOMEM;
 	memset(t, 0, sizeof(*t));
-	t->next_slot = (u32)config->random(config->random_arg);
 	if (mr_table_init(&t->mrs, config->random, config->random_arg)) {
 		free(t);
 		return -ENOMEM;
 	}
 	*out = t;
 	return 0;
+}
+
+/*
+ * All bits are drawn, so that a number tells nothing of its neighbours'. The slots are those of a table
+ * that is seldom full; when it nearly is, the next free slot from the drawn one on is taken. A slot's last
+ * number is not given again at once: packets for it may still come.
+ */
+u32 home_draw_number(const struct engine *e, void *const *table, u16 *generation, u32 slots)
+{
+	for (u32 tries = 0;; tries++) {
+		u32 number = (u32)e->config.random(e->config.random_arg) & ROCE_QPN_MASK;
+		u32 slot = number % slots, given = number / slots + 1;
+
+		if (table[slot] && tries < DRAWS)
+			continue;
+		while (table[slot])
+			slot = (slot + 1) % slots;
+		number = number / slots * slots + slot;
+		/* 0 and 1 are the management QPs, the last one is multicast */
+		if (number <= 1 || number == ROCE_MULTICAST_QPN || generation[slot] == given)
+			continue;
+		generation[slot] = (u16)given;
+		return number;
+	}
 }
 
 int home_join(struct engine *e)

@@ -31,9 +31,6 @@
 #define REORDER_MAX_QP 128
 #define REORDER_POOL   512
 
-#define QPN_SLOT_BITS 14
-_Static_assert(1 << QPN_SLOT_BITS == XROCE_MAX_QP, "a QPN is a random generation and a slot");
-
 /* When a QP is to be looked at, by its slot in the table; see timer.c. */
 struct timer {
 	u64 at_ns;
@@ -53,8 +50,9 @@ struct engine_tables {
 	struct engine *engine[ENGINE_MAX];
 	struct mr_table mrs;
 	u32 num_qps;
-	u32 next_slot;
-	u32 next_srq;
+	u32 num_srqs;
+	u16 qp_generation[XROCE_MAX_QP];	/* of the last number that each slot had; see home_draw_number() */
+	u16 srq_generation[ENGINE_MAX_SRQ];
 	struct srq *srq[ENGINE_MAX_SRQ];
 	struct qp *qp[XROCE_MAX_QP];
 };
@@ -142,6 +140,11 @@ bool engine_take_receive(struct engine *e, struct qp *qp);
 /* [all] An engine comes to its device or founds it: 0, -ENOMEM or -EINVAL; it goes, and with the last one what they shared. */
 int home_join(struct engine *e);
 void home_leave(struct engine *e);
+/*
+ * [all] Draw a number of 24 bits for a QP or an SRQ whose slot, the number modulo slots, is free in table:
+ * one must be. generation has the last one of each slot.
+ */
+u32 home_draw_number(const struct engine *e, void *const *table, u16 *generation, u32 slots);
 /* [all] A QP comes to live with e, or does so no more: its CQs and SRQ know. */
 void home_settle(struct engine *e, struct qp *qp);
 void home_quit(struct engine *e, struct qp *qp);

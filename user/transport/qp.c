@@ -125,25 +125,16 @@ void responder_reset(struct responder *resp)
 	memset(resp, 0, sizeof(*resp));
 }
 
-/* A random generation in the upper bits, a slot in the lower: a number that was used shortly before names nobody. */
 static int qpn_take(struct engine *e, struct qp *qp)
 {
 	struct engine_tables *t = e->tables;
 
 	if (t->num_qps == XROCE_MAX_QP)
 		return -ENOMEM;
-	for (;;) {
-		u32 slot = t->next_slot++ % XROCE_MAX_QP;
-		u32 qpn = ((u32)e->config.random(e->config.random_arg) << QPN_SLOT_BITS | slot) & ROCE_QPN_MASK;
-
-		/* 0 and 1 are the management QPs, the last one is multicast */
-		if (e->qp[slot] || qpn <= 1 || qpn == ROCE_MULTICAST_QPN)
-			continue;
-		qp->qpn = qpn;
-		e->qp[slot] = qp;
-		t->num_qps++;
-		return 0;
-	}
+	t->num_qps++;
+	qp->qpn = home_draw_number(e, (void *const *)t->qp, t->qp_generation, XROCE_MAX_QP);
+	t->qp[qp->qpn % XROCE_MAX_QP] = qp;
+	return 0;
 }
 
 int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
