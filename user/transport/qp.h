@@ -235,7 +235,10 @@ struct responder {
 	u8 resource_head;	 /* next entry to take */
 	u8 max_resources;	 /* max_dest_rd_atomic */
 	bool overran;		 /* XRC: a receive of the QP found its SRQ's CQ in overrun */
-	u8 align[53];
+	bool run;		 /* a duplicate has come; the last one was run_psn */
+	u32 run_psn;
+	u32 run_acked;		 /* and the run that it belongs to was answered up to here */
+	u8 align[44];
 	struct resp_sequence seq;
 	u32 ack_psn;
 	u32 pd;			 /* of the request at hand: the QP's, or the XRC SRQ's */

@@ -25,7 +25,7 @@ void responder_start(struct qp *qp, u32 rq_psn)
 	struct responder *resp = &qp->resp;
 
 	resp->seq = (struct resp_sequence){ .expected_psn = rq_psn };
-	resp->ack_due = false;
+	resp->ack_due = resp->run = false;
 	resp->num_pending = resp->resource_head = 0;
 	memset(resp->resource, 0, sizeof(resp->resource));
 }
@@ -460,8 +460,47 @@ static enum verdict execute(struct engine *e, struct qp *qp, const struct packet
 }
 
 /*
- * A request that was executed before. SENDs and WRITEs are acknowledged again, never executed again; a READ is executed again if it lies
- * inside a stored one; an atomic's stored result is sent again.
+ * What a plain ACK of a duplicate may cover: all that was executed, but for the READs and atomics behind
+ * the duplicate and what came after them. Whoever sends again from psn on may still lack their responses,
+ * and rxe takes a plain ACK at an atomic's PSN for its response.
+ */
+static u32 acknowledgeable(const struct responder *resp, u32 psn)
+{
+	u32 end = resp->seq.expected_psn;
+
+	for (u32 i = 1; i <= resp->max_resources; i++) {
+		const struct resp_resource *r = stored_resource(resp, i);
+
+		if (r->used && psn_diff(r->first_psn, psn) > 0 && psn_diff(r->first_psn, end) < 0)
+			end = r->first_psn;
+	}
+	return psn_add(end, ROCE_PSN_MASK);
+}
+
+/*
+ * A SEND or WRITE again. It is answered if it asks for that or ends a message, and if no earlier one of
+ * the same run, which goes on while PSNs rise, was answered for it as well: a peer that goes back sends
+ * many, and each ACK that tells it nothing new costs it time.
+ */
+static void acknowledge_duplicate(struct engine *e, struct qp *qp, const struct packet *p)
+{
+	struct responder *resp = &qp->resp;
+	bool goes_on = resp->run && psn_diff(p->psn, resp->run_psn) > 0;
+
+	resp->run = true;
+	resp->run_psn = p->psn;
+	if (!goes_on)
+		resp->run_acked = psn_add(p->psn, ROCE_PSN_MASK);
+	if ((!p->ackreq && !(p->flags & OP_END)) || psn_diff(p->psn, resp->run_acked) <= 0)
+		return;
+	resp->run_acked = acknowledgeable(resp, p->psn);
+	if (!resp->ack_due || psn_diff(resp->ack_psn, resp->run_acked) < 0)
+		reply_ack(e, qp, AETH_ACK | AETH_CREDIT_NONE, resp->run_acked);
+}
+
+/*
+ * A request that was executed before. SENDs and WRITEs are acknowledged again, never executed again; a
+ * READ is executed again if it lies inside a stored one; an atomic's stored result is sent again.
  */
 static int duplicate(struct engine *e, struct qp *qp, const struct packet *p)
 {
@@ -469,7 +508,7 @@ static int duplicate(struct engine *e, struct qp *qp, const struct packet *p)
 
 	e->stats->duplicate_requests++;
 	if (!(p->flags & OP_ANSWERED)) {
-		reply_ack(e, qp, AETH_ACK | AETH_CREDIT_NONE, psn_add(resp->seq.expected_psn, ROCE_PSN_MASK));
+		acknowledge_duplicate(e, qp, p);
 		return -1;
 	}
 	for (u32 i = 1; i <= resp->max_resources; i++) {
