@@ -149,7 +149,7 @@ $(BUILD)/tests/netns/%: $(BUILD)/obj/tests/netns/%.o $(call objs,$(wildcard test
 	@mkdir -p $(@D)
 	$(Q)$(CC) -pthread $^ -libverbs $(TOOL_LIBS) $(SAN_LIBS) -o $@
 # These build and read packets, by the transport's codec.
-PACKET_TOOLS := $(addprefix $(BUILD)/tests/netns/,tagged segments supers)
+PACKET_TOOLS := $(addprefix $(BUILD)/tests/netns/,attack tagged segments supers)
 $(PACKET_TOOLS): $(BUILD)/libtransport.a
 $(PACKET_TOOLS): TOOL_LIBS := $(PKG_LIBS)
 
