@@ -60,7 +60,7 @@ static void cut(void)
 	while (segments_next(&s, &frame)) {
 		const u32 len = frame.len + frame.frag_len;
 
-		if (len < s.header_len || len > s.header_len + s.size || ++count > SEGMENTS_MAX)
+		if (len < s.header_len || len > s.header_len + s.size || ++count > XROCE_SEGMENTS_MAX)
 			abort();
 		payload += len - s.header_len;
 		/* reads all of it */
