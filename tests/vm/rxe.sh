@@ -3,8 +3,9 @@
 #
 # A peer that is not ours: the Soft-RoCE of Debian's 6.1 kernel in a virtual machine. Every opcode of
 # RC, UC and UD both ways, with data and completions checked at both ends and every packet of ours
-# judged in a capture; errors.
+# judged in a capture; atomics while packets are lost and overtake each other; errors.
 . "$(dirname "$0")/../netns/lib/case.sh"
+. "$here/tests/netns/lib/cable.sh"
 . "$here/tests/vm/lib/guest.sh"
 . "$here/tests/vm/lib/peer.sh"
 
@@ -43,6 +44,20 @@ data() {
 	need_line server "^vdata: $transport .* bytes right"
 }
 
+# Through the bad cable. What we send is captured before it, what arrives here behind it.
+lossy() {
+	local family=$1 program=$2 port=$3
+	shift 3
+	cable_with -s 5 -l 10 -r 10
+	peer_gids "$family" || return
+	peer_capture pa
+	peer_pair "$port" 120 "$program" "$@"
+	peer_judge 1024
+	need_line client ' right'
+	need_line server ' right'
+	cable_did dropped reordered
+}
+
 # Every opcode was sent, by them and by us.
 all_opcodes() {
 	local who op
@@ -73,5 +88,12 @@ for transport in rc uc ud; do
 done
 run_case data_rc_v6 data rc v6 1024
 run_case all_opcodes all_opcodes
+guest_unbridge
+in_a ethtool -K $IF_A tx off tso off gso off gro off >/dev/null
+for family in v4 v6; do
+	run_case lossy_atomics_$family lossy $family "$VM_TOOLS/opcodes" 18610 -n 200 atomics -- -r
+done
+run_case lossy_data lossy v4 "$TOOLS/vdata" 18600 -n 20 -s 8 -x 20000 -T 18 -y 6
+[ -z "$cable" ] || stop "$cable"
 guest_off guest
 finish_cases

@@ -84,8 +84,6 @@ static const char *judge_bth(const struct packet *p)
 		return "reserved bits of the BTH";
 	if (p->pkey != ROCE_DEFAULT_PKEY)
 		return "P_Key";
-	if (!p->migreq)
-		return "MigReq";
 	if (p->fecn || (p->becn && !(p->flags & OP_CNP)))
 		return "FECN or BECN";
 	if (p->pad != (-p->payload_len & 3))

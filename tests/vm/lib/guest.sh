@@ -41,19 +41,26 @@ guest_possible() {
 }
 
 guest_topology() {
-	local mtu=$1 dev
+	local mtu=$1
 	guest_mtu=$mtu
 	netns_add $NS_A
 	netns_add $NS_P
 	ip link add $IF_A mtu "$mtu" netns $NS_A numrxqueues 2 numtxqueues 2 type veth \
 		peer name pa mtu "$mtu" netns $NS_P || netns_die "cannot make a veth pair"
-	in_p ip tuntap add pb mode tap || netns_die "cannot make a TAP device"
-	ip -n $NS_P link set pb mtu "$mtu"
-	for dev in pa pb; do
-		nsenter --net=/run/netns/$NS_P sh -c "echo 1 > /proc/sys/net/ipv6/conf/$dev/disable_ipv6"
-		ip -n $NS_P link set $dev up
-	done
+	ip -n $NS_P link set pa up
+	nsenter --net=/run/netns/$NS_P sh -c "echo 1 > /proc/sys/net/ipv6/conf/pa/disable_ipv6"
+	guest_tap pb
 	netns_host $NS_A $IF_A $MAC_A $IP4_A $IP6_A
+}
+
+# guest_tap NAME [multi_queue]: one more way out of P; a bridge that is there takes it.
+guest_tap() {
+	in_p ip tuntap add "$1" mode tap ${2:-} || netns_die "cannot make a TAP device"
+	nsenter --net=/run/netns/$NS_P sh -c "echo 1 > /proc/sys/net/ipv6/conf/$1/disable_ipv6"
+	ip -n $NS_P link set "$1" mtu "$guest_mtu" up
+	if ip -n $NS_P link show br0 >/dev/null 2>&1; then
+		ip -n $NS_P link set "$1" master br0
+	fi
 }
 
 guest_bridge() {
@@ -63,32 +70,40 @@ guest_bridge() {
 }
 guest_unbridge() { ip -n $NS_P link del br0; }
 
-# guest_boot: a card on pb unless the arguments bring cards of their own (-netdev ...).
+# A guest's card, by variables: VM_TAP, the device in P; VM_MODEL; VM_MAC; VM_QUEUES; VM_CARD, more
+# properties. By default virtio_net without offloads: each frame is what is on the wire.
+VM_PLAIN=csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off
 guest_boot() {
-	local name=$1 version=$2 cpus=$3 dir=$WORK/$1 programs=() cards=()
+	local name=$1 version=$2 cpus=$3 dir=$WORK/$1 programs=() card=${VM_CARD-$VM_PLAIN}
+	local model=${VM_MODEL:-virtio-net-pci} queues=${VM_QUEUES:-1} tap
 	shift 3
 	while [ "${1:-}" = -p ]; do
 		programs+=("$2")
 		shift 2
 	done
-	case " $* " in *" -netdev "*) ;; *)
-		cards=(-netdev tap,id=n0,ifname=pb,script=no,downscript=no
-			-device "virtio-net-pci,netdev=n0,romfile=,mac=$MAC_B,${VM_CARD:-csum=off,gso=off,guest_csum=off,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off}") ;;
-	esac
+	tap=tap,id=n0,ifname=${VM_TAP:-pb},script=no,downscript=no
+	[ "$model" = virtio-net-pci ] || card=
+	if [ "$queues" -gt 1 ]; then
+		tap=$tap,queues=$queues
+		card=${card:+$card,}mq=on,vectors=$((2 * queues + 2))
+	fi
 	kernel_get "$version" || { fail "$skip_reason"; return 1; }
+	rm -rf "$dir"
 	mkdir -p "$dir" && mkfifo "$dir/port.in" "$dir/port.out" || return
+	VM_OURS=("$XROCE" "$BUILD/lib/libibverbs.so.1")
 	kernel_overlay "$(command -v dash)" "$(command -v ip)" "$(command -v tc)" "$(command -v rdma)" "${programs[@]}" ||
 		{ fail "programs for the guest cannot be gathered"; return 1; }
 	cat "$VM_KERNEL/initrd.cpio" "$VM_OVERLAY" >"$dir/initrd.cpio"
 	rm -f "$VM_OVERLAY"
-	nsenter --net=/run/netns/$NS_P nice qemu-system-x86_64 -accel "${XROCE_VM_ACCEL:-tcg,thread=multi}" \
+	nsenter --net=/run/netns/$NS_P qemu-system-x86_64 -accel "${XROCE_VM_ACCEL:-tcg,thread=multi}" \
 		-M pc -cpu "${XROCE_VM_CPU:-max,-erms,-pclmulqdq}" -smp "$cpus" -m "${VM_MEMORY:-640}" \
 		-nodefaults -display none -monitor none -no-reboot -serial "file:$dir/console" \
 		-kernel "$VM_KERNEL/vmlinux" -initrd "$dir/initrd.cpio" \
-		-append "console=ttyS0 quiet panic=-1 mitigations=off nokaslr clocksource=hpet net.ifnames=0 random.trust_cpu=on ${VM_KARGS:-}" \
+		-append "console=ttyS0 quiet panic=-1 mitigations=off nokaslr no_timer_check clocksource=hpet net.ifnames=0 random.trust_cpu=on ${VM_KARGS:-}" \
 		-fsdev "local,id=host,path=$dir,security_model=none" -device virtio-9p-pci,fsdev=host,mount_tag=host \
 		-device virtio-serial-pci -chardev "pipe,id=port,path=$dir/port" -device virtserialport,chardev=port,name=port \
-		"${cards[@]}" "$@" </dev/null >"$dir/qemu.out" 2>&1 &
+		-netdev "$tap" -device "$model,netdev=n0,romfile=,mac=${VM_MAC:-$MAC_B}${card:+,$card}" \
+		"$@" </dev/null >"$dir/qemu.out" 2>&1 &
 	printf -v "guest_pid_$name" %s $!
 	netns_children+=($!)
 	# both directions, so that neither open waits for the other end
@@ -124,5 +139,5 @@ guest_off() {
 	local fd=guest_fd_$1
 	echo poweroff >&"${!fd}"
 	finish "$(guest_pid "$1")" 10
-	exec {guest_fd}>&-
+	eval "exec ${!fd}>&-"
 }

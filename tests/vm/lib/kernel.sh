@@ -6,11 +6,12 @@
 # directory of the build. All of it is kept in $VM_CACHE. Sourced by guest.sh, which sets VM_CACHE.
 #
 #   kernel_get VERSION		VERSION is 6.1 or 6.12; sets $VM_KERNEL (its files) or $skip_reason
-#   kernel_overlay FILE...		sets $VM_OVERLAY: an archive of these programs and their libraries
+#   kernel_overlay FILE...		sets $VM_OVERLAY: an archive of these programs and their libraries,
+#				and of what $VM_OURS lists in /xroce
 
 # What the guest loads at its start, and what a test may load later with modprobe.
 VM_MODULES="virtio_pci virtio_net virtio_console 9p 9pnet_virtio crc32_generic ib_uverbs rdma_rxe"
-VM_MORE_MODULES="e1000e veth tun macvlan bonding 8021q bridge dummy ifb act_mirred sch_netem
+VM_MORE_MODULES="crc32_pclmul e1000e veth tun macvlan bonding 8021q bridge dummy ifb act_mirred sch_netem
 	sch_ingress cls_matchall cls_u32 xsk_diag rdma_ucm udp_tunnel ip6_udp_tunnel"
 
 # kernel_apt SUITE COMMAND...: apt on lists of that suite alone, which lie in the build.
@@ -52,15 +53,20 @@ kernel_download() {
 	(cd "$dir" && $how $suite apt-get download "$pkg")
 }
 
-# kernel_unpack_image BZIMAGE: the ELF kernel inside, on standard output. It boots without the
-# seconds that an emulated processor takes to unpack it.
+# kernel_unpack_image BZIMAGE: on standard output the ELF kernel inside, if it is packed by xz: it
+# boots without the seconds that an emulated processor takes to unpack it. Else the image as it is.
 kernel_unpack_image() {
 	local image=$1 setup offset length
 	setup=$(od -An -tu1 -j497 -N1 "$image")
 	offset=$(od -An -tu4 -j584 -N4 "$image")
 	length=$(od -An -tu4 -j588 -N4 "$image")
+	offset=$(((setup + 1) * 512 + offset))
+	if [ "$(od -An -tx1 -j$offset -N6 "$image" | tr -d ' ')" != fd377a585a00 ]; then
+		cat "$image"
+		return
+	fi
 	# behind the payload are 4 bytes of its unpacked length
-	tail -c +$(((setup + 1) * 512 + offset + 1)) "$image" | head -c $((length - 4)) | xz -dc
+	tail -c +$((offset + 1)) "$image" | head -c $((length - 4)) | xz -dc
 }
 
 # kernel_modules DIR NAME...: the files of these modules and of what they need, in loading order.
@@ -134,7 +140,7 @@ kernel_get() {
 	fi
 	if ! kernel_unpack "$deb" "$dir" >"$log" 2>&1; then
 		skip_reason="Debian's kernel $1 cannot be unpacked: $(tail -1 "$log")"
-		rm -f "$deb"
+		rm -rf "$deb" "$dir"/tree.*
 		return 1
 	fi
 	echo "$stamp" >"$dir/stamp"
@@ -145,13 +151,17 @@ kernel_overlay() {
 	root=$WORK/overlay.$RANDOM
 	VM_OVERLAY=$root.cpio
 	mkdir -p "$root/bin" "$root/usr/lib" "$root/lib64"
+	# our library and command, where no other program sees them
+	for file in "${VM_OURS[@]}"; do
+		lib=$root/xroce/$(basename "$(dirname "$file")")
+		mkdir -p "$lib" && cp -L "$file" "$lib/" || return
+	done
 	for file; do
-		rm -f "$root/bin/${file##*/}"
 		cp -L "$file" "$root/bin/" || return
 	done
 	# a provider is loaded by name, and pthread_exit() loads libgcc_s: ldd tells of neither
 	for lib in /usr/lib/x86_64-linux-gnu/libibverbs/librxe-*.so /lib/x86_64-linux-gnu/libgcc_s.so.1 \
-		$(ldd "$@" /usr/lib/x86_64-linux-gnu/libibverbs/librxe-*.so 2>/dev/null |
+		$(ldd "$@" "${VM_OURS[@]}" /usr/lib/x86_64-linux-gnu/libibverbs/librxe-*.so 2>/dev/null |
 			sed -nE 's#^[[:space:]](.* => )?(/[^ ]+) .*#\2#p' | sort -u); do
 		mkdir -p "$root/${lib%/*}" && cp -L "$lib" "$root/$lib" || return
 	done

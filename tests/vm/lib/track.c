@@ -234,6 +234,8 @@ static const char *track_response(struct track *t, struct connection *c, const s
 {
 	const struct asked *a;
 
+	if (!p->migreq)
+		return "MigReq";
 	if (!c->local || !c->has_asked)
 		return "response on a connection without requests";
 	a = asked_at(c, p->psn);
@@ -318,6 +320,7 @@ static const char *track_again(const struct track *t, struct connection *c, cons
 
 static const char *track_request(struct track *t, struct connection *c, const struct packet *p)
 {
+	const char *what;
 	int ahead;
 
 	if (p->flags & OP_DETH) {
@@ -331,7 +334,11 @@ static const char *track_request(struct track *t, struct connection *c, const st
 	ahead = track_distance(c->next_psn, p->psn);
 	if (ahead > 0)
 		return "PSN skipped";
-	return ahead == 0 ? track_new(t, c, p) : track_again(t, c, p);
+	if (ahead < 0)
+		return track_again(t, c, p);
+	what = track_new(t, c, p);
+	/* Only a repetition may go without (docs/transport.md). */
+	return what || p->migreq ? what : "MigReq";
 }
 
 unsigned int track_unfinished(const struct track *t)
