@@ -4,6 +4,8 @@
 # make demo       as root: install what is needed, build, show it working between two namespaces
 # make check      as root: install what is needed, build, run every test
 # make bench      as root: measure against raw AF_XDP, UDP and TCP between two namespaces (scripts/bench.sh --quick: in 3 minutes)
+# make interop    as root: everything against the kernel's Soft-RoCE in virtual machines (half an hour)
+# make bench-vm   as root: instructions an operation, beside Soft-RoCE and TCP, in a virtual machine
 # make install    DESTDIR= PREFIX=  install the library (privately), the command and the documents
 #
 # BUILD=dir builds elsewhere; SAN=1 builds with ASan and UBSan (for tests/unit and tests/sim), TSAN=1 with TSan (tests/verbs/tsan.sh).
@@ -50,7 +52,7 @@ LIB   := $(BUILD)/lib/libibverbs.so.1
 TOOL  := $(BUILD)/bin/xroce
 SKELS := $(BUILD)/gen/xroce.skel.h $(BUILD)/gen/xroce_tx.skel.h
 
-.PHONY: all transport fuzzers tests unit-tests sim-tests bpf-tests port-tests netns-tools vm-tools bench-tools deps demo check bench install clean
+.PHONY: all transport fuzzers tests unit-tests sim-tests bpf-tests port-tests netns-tools vm-tools bench-tools deps demo check bench interop bench-vm install clean
 all: $(LIB) $(BUILD)/lib/libibverbs.so $(TOOL)
 
 # ---- BPF: objects, embedded through their skeletons ----
@@ -215,6 +217,16 @@ bench:
 	scripts/deps.sh bench
 	$(MAKE) all bench-tools
 	scripts/bench.sh $(BUILD)
+
+# With virtual machines: the whole matrix against Soft-RoCE, and instructions beside it and TCP.
+interop: deps
+	scripts/deps.sh vm
+	$(MAKE) all tests
+	tests/vm/interop.sh $(BUILD)
+bench-vm: deps
+	scripts/deps.sh vm
+	$(MAKE) all vm-tools
+	tests/vm/bench.sh $(BUILD)
 
 # The library goes to a directory of its own, never where the system's libibverbs is found by default.
 install: all
