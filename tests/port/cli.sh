@@ -169,7 +169,7 @@ list_sends() {
 	in_b ethtool -K $IF_B gro off
 	in_a ip link add bare type bridge
 	try 0 "$XROCE" list bare
-	need_line cli 'sends by +UDP super-packets and AF_XDP: bridge takes no redirected frames'
+	need_line cli 'sends by +AF_XDP: bridge takes no redirected frames'
 	in_a ip link del bare
 }
 
