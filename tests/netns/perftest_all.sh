@@ -29,6 +29,9 @@ for operation in FETCH_AND_ADD CMP_AND_SWAP; do
 	run_case atomic_bw_$operation perf ib_atomic_bw 8 500 -A $operation
 	run_case atomic_lat_$operation perf ib_atomic_lat 8 500 -A $operation
 done
+# as many outstanding as the device says, which is perftest's default for READs, and as rxe has
+run_case read_bw_deep perf ib_read_bw 1024 500 -o 128
+run_case atomic_bw_deep perf ib_atomic_bw 8 500 -o 128
 for tool in send_bw write_bw read_bw; do
 	run_case ${tool}_both perf ib_$tool 65536 100 -b
 	run_case ${tool}_qps perf ib_$tool 65536 100 -q 8

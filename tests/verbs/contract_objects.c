@@ -16,6 +16,10 @@ static bool query_device__claims_are_consistent(void)
 	MUST_EQ(a.phys_port_cnt, 1);
 	MUST_EQ(a.node_guid, ibv_get_device_guid(ctx->device));
 	MUST(a.max_mw > 0);
+	/* both ways as deep as rxe and adapters, which programs take for both ends */
+	MUST_EQ(a.max_qp_rd_atom, 128);
+	MUST_EQ(a.max_qp_init_rd_atom, 128);
+	MUST_EQ(a.max_res_rd_atom, 128 * a.max_qp);
 	MUST_EQ(a.device_cap_flags & (IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_XRC),
 		IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_XRC);
 	MUST_FAIL(ibv_alloc_dm(ctx, &(struct ibv_alloc_dm_attr){ .length = 4096 }), EOPNOTSUPP);

@@ -44,7 +44,7 @@ static inline void progress(struct engine *e, struct qp *qp, u32 before, u64 now
 	req->rnr_retries_left = req->rnr_retry;
 	req->loss = 0;
 	while (req->rd_atomic_out && psn_diff(req->unacked_psn, req->rd_atomic_last[req->rd_atomic_head]) > 0) {
-		req->rd_atomic_head = (req->rd_atomic_head + 1) % QP_MAX_RD_ATOMIC;
+		req->rd_atomic_head = (req->rd_atomic_head + 1) & req->rd_atomic_mask;
 		req->rd_atomic_out--;
 	}
 	/* an answer to something that was about to be sent again */

@@ -218,8 +218,16 @@ void qp_flush(struct engine *e, struct qp *qp);
 void qp_purge_completions(struct engine *e, struct qp *qp);
 /* The oldest send WQE failed: its completion, then ERR (or SQE on UC and UD) and all others flushed. */
 void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns);
-void requester_reset(struct requester *req);
-void responder_reset(struct responder *resp);
+/* Requester and responder as qp_create() makes them; no ring is allocated. */
+void qp_clear(struct qp *qp);
+
+/* rd_atomic.c */
+/* The rings in struct qp, of a requester and a responder that are all zeros. */
+void rd_atomic_init(struct qp *qp);
+/* Room for so many outstanding READs and atomics each way. Returns 0, or -ENOMEM and nothing is changed. */
+int rd_atomic_reserve(struct qp *qp, u32 initiated, u32 answered);
+/* What was allocated for them; rd_atomic_init() or the end of the QP follows. */
+void rd_atomic_free(struct qp *qp);
 
 /*
  * Start a packet from qp. The fields of extension headers are left alone: who chooses an opcode sets those that it carries, and no others are read.
@@ -436,8 +444,23 @@ u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
 void reply_ack(struct engine *e, struct qp *qp, u8 syndrome, u32 psn);
 /* Answer resource r (again) from response packet cursor up to stop. */
 void reply_resource(struct engine *e, struct qp *qp, struct resp_resource *r, u32 cursor, u32 stop);
+/* Resource r, which is pending, is not any more. */
+void reply_withdraw(struct responder *resp, const struct resp_resource *r);
 /* No READ or atomic response that is still to be sent goes out any more. */
 void reply_forget(struct qp *qp);
+/* The word of pending that has its bit, the bit, and whether it is set. */
+static inline u64 *resource_word(struct responder *resp, const struct resp_resource *r)
+{
+	return &resp->pending[(r - resp->resource) / 64];
+}
+static inline u64 resource_bit(const struct responder *resp, const struct resp_resource *r)
+{
+	return 1ull << (r - resp->resource) % 64;
+}
+static inline bool resource_pending(const struct responder *resp, const struct resp_resource *r)
+{
+	return resp->pending[(r - resp->resource) / 64] & resource_bit(resp, r);
+}
 static inline bool reply_pending(const struct qp *qp)
 {
 	return qp->resp.num_pending || qp->resp.ack_due || qp->cnp_due;

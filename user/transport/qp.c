@@ -115,14 +115,11 @@ int send_wqe_check(const struct qp *qp, struct send_wqe *wqe)
 	return 0;
 }
 
-void requester_reset(struct requester *req)
+void qp_clear(struct qp *qp)
 {
-	*req = (struct requester){ .ack_deadline_ns = NSEC_NEVER, .rtt.deadline_ns = NSEC_NEVER };
-}
-
-void responder_reset(struct responder *resp)
-{
-	memset(resp, 0, sizeof(*resp));
+	qp->req = (struct requester){ .ack_deadline_ns = NSEC_NEVER, .rtt.deadline_ns = NSEC_NEVER };
+	memset(&qp->resp, 0, sizeof(qp->resp));
+	rd_atomic_init(qp);
 }
 
 static int qpn_take(struct engine *e, struct qp *qp)
@@ -163,7 +160,7 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	qp->srq = init->srq;
 	qp->owner = init->owner;
 	qp->path_mtu = init->ud_mtu ? init->ud_mtu : ROCE_PMTU_MAX;
-	requester_reset(&qp->req);
+	qp_clear(qp);
 	err = tags ? shared_sends_init(qp, init) : sq_init(&qp->sq, init->max_send_wr, init->max_send_sge, init->max_inline);
 	if (!err)
 		err = rq_init(&qp->rq, init->srq || xrc ? 0 : init->max_recv_wr, init->srq || xrc ? 0 : init->max_recv_sge);
@@ -206,6 +203,7 @@ void qp_destroy(struct engine *e, struct qp *qp)
 	e->tables->num_qps--;
 	qp_purge_completions(e, qp);
 	home_quit(e, qp);
+	rd_atomic_free(qp);
 	rq_free(&qp->rq);
 	shared_sends_free(qp);
 	free(qp->sq.ring);

@@ -23,7 +23,8 @@
 #include "template.h"
 #include "types.h"
 
-#define QP_MAX_RD_ATOMIC 16  /* both as initiator and as responder */
+#define QP_MAX_RD_ATOMIC 128 /* both as initiator and as responder */
+#define QP_OWN_RD_ATOMIC 16  /* that many have room in struct qp; more are allocated when asked for */
 #define QP_MAX_SEND_SGE	 32
 #define QP_MAX_INLINE	 1024
 #define QP_MAX_WR	 32768
@@ -181,7 +182,6 @@ struct qp_init {
 /* One remote READ or atomic that the responder may have to answer again; an entry of the ring of max_dest_rd_atomic. */
 struct resp_resource {
 	bool used;
-	bool pending;	    /* responses still to be sent, from cursor on */
 	bool replay;	    /* pending again for a duplicate: gives way to a new request */
 	bool atomic;
 	bool placed;	    /* FLUSH or ATOMIC WRITE: answered by an empty READ response */
@@ -232,19 +232,22 @@ struct reorder {
 struct responder {
 	struct recv_work recv;	 /* with seq.have_recv */
 	struct reorder early;	 /* requests ahead of the expected PSN */
-	u8 resource_head;	 /* next entry to take */
+	struct resp_resource *resource; /* ring of resource_mask + 1: few, or allocated */
+	u64 pending[2];		 /* a bit by index in it: responses still to be sent, from cursor on */
+	u8 resource_head;	 /* next entry to take: the oldest */
+	u8 resource_mask;
 	u8 max_resources;	 /* max_dest_rd_atomic */
 	bool overran;		 /* XRC: a receive of the QP found its SRQ's CQ in overrun */
 	bool run;		 /* a duplicate has come; the last one was run_psn */
 	u32 run_psn;
 	u32 run_acked;		 /* and the run that it belongs to was answered up to here */
-	u8 align[44];
+	u8 align[12];
 	struct resp_sequence seq;
 	u32 ack_psn;
 	u32 pd;			 /* of the request at hand: the QP's, or the XRC SRQ's */
 	bool ack_due;		 /* one response to be sent after all pending resources */
 	u8 ack_syndrome;
-	u8 num_pending;		 /* resources with .pending */
+	u8 num_pending;		 /* bits of pending */
 	bool established;	 /* COMM_EST was reported or is needless */
 	u8 min_rnr_timer;
 	u8 tag_kind;		 /* enum tag_kind of the SEND under way, 0 without tag matching */
@@ -252,7 +255,7 @@ struct responder {
 	struct srq *recv_srq;	 /* XRC: whose recv is */
 	struct header_in request; /* the headers of the last request */
 	struct header_out header; /* of the last response */
-	struct resp_resource resource[QP_MAX_RD_ATOMIC];
+	struct resp_resource few[QP_OWN_RD_ATOMIC];
 };
 
 /* The state of the loss that is being repaired, in requester.loss. */
@@ -323,8 +326,10 @@ struct requester {
 	struct recovery recovery;
 	struct reorder early;	 /* READ and atomic responses ahead of unacked_psn */
 	u64 rnr_until_ns;
-	u32 rd_atomic_last[QP_MAX_RD_ATOMIC];
-	u8 align[16];
+	u32 *rd_atomic_last;	 /* ring of rd_atomic_mask + 1: few, or allocated */
+	u8 rd_atomic_mask;
+	u8 align[7];
+	u32 few[QP_OWN_RD_ATOMIC];
 	struct header_in response; /* of the last response */
 	struct header_out header; /* of the last request */
 };
@@ -454,7 +459,8 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out);
 void qp_destroy(struct engine *e, struct qp *qp);
 
 /*
- * [all] ibv_modify_qp(3). Returns 0 or -EINVAL: a transition that is not in the table, an attribute that is missing, not allowed or out of range;
+ * [all] ibv_modify_qp(3). Returns 0, -EINVAL (a transition that is not in the table, an attribute that
+ * is missing, not allowed or out of range) or -ENOMEM (for READs and atomics past QP_OWN_RD_ATOMIC);
  * nothing is changed then. To RESET, the CQs' consumer sides must be held.
  */
 int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 mask, u64 now_ns);

@@ -181,8 +181,8 @@ static void reset(struct engine *e, struct qp *qp)
 
 	engine_forget_qp(e, qp);
 	qp_purge_completions(e, qp);
-	requester_reset(&qp->req);
-	responder_reset(&qp->resp);
+	rd_atomic_free(qp);
+	qp_clear(qp);
 	atomic_store_explicit(&qp->sq.cons, prod, memory_order_release);
 	qp->req.tx = qp->req.assigned = prod;
 	if (qp->shared)
@@ -232,6 +232,7 @@ int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 m
 	enum qp_state from = qp_state(qp);
 	enum qp_state to = mask & QP_ATTR_STATE ? attr->state : from;
 	u32 required, optional;
+	int err;
 
 	if (!qp_transition(qp->transport, qp->xrc_target, from, to, &required, &optional))
 		return -EINVAL;
@@ -241,6 +242,9 @@ int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 m
 		return -EINVAL;
 	if (!ranges_valid(attr, mask))
 		return -EINVAL;
+	err = rd_atomic_reserve(qp, mask & RD ? attr->max_rd_atomic : 0, mask & DEST_RD ? attr->max_dest_rd_atomic : 0);
+	if (err)
+		return err;
 	e = qp_engine(qp);
 	apply_attributes(e, qp, attr, mask);
 	forget_headers(qp);

@@ -22,9 +22,10 @@ void reply_resource(struct engine *e, struct qp *qp, struct resp_resource *r, u3
 {
 	struct responder *resp = &qp->resp;
 
-	if (!r->pending)
+	if (!resource_pending(resp, r)) {
 		resp->num_pending++;
-	r->pending = true;
+		*resource_word(resp, r) |= resource_bit(resp, r);
+	}
 	r->cursor = r->resume = cursor;
 	r->stop = min_u32(stop, r->num_psn);
 	/* its response acknowledges everything before it */
@@ -33,23 +34,29 @@ void reply_resource(struct engine *e, struct qp *qp, struct resp_resource *r, u3
 	engine_ready(e, qp, READY_REPLIES);
 }
 
+void reply_withdraw(struct responder *resp, const struct resp_resource *r)
+{
+	resp->num_pending--;
+	*resource_word(resp, r) &= ~resource_bit(resp, r);
+}
+
 void reply_forget(struct qp *qp)
 {
 	qp->resp.num_pending = 0;
-	for (u32 i = 0; i < QP_MAX_RD_ATOMIC; i++)
-		qp->resp.resource[i].pending = false;
+	qp->resp.pending[0] = qp->resp.pending[1] = 0;
 }
 
-/* The oldest one that is pending: the ring's head is the oldest of all. */
+/* The oldest one that is pending, of which there is one: from the ring's head on, and round. */
 static struct resp_resource *next_pending(struct responder *resp)
 {
-	for (u32 i = 0; i < QP_MAX_RD_ATOMIC; i++) {
-		struct resp_resource *r = &resp->resource[(resp->resource_head + i) % QP_MAX_RD_ATOMIC];
+	const u32 word = resp->resource_head / 64, shift = resp->resource_head % 64;
+	const u64 older = resp->pending[word] >> shift;
 
-		if (r->pending)
-			return r;
-	}
-	return NULL;
+	if (older)
+		return &resp->resource[resp->resource_head + (u32)__builtin_ctzll(older)];
+	if (resp->pending[!word])
+		return &resp->resource[!word * 64 + (u32)__builtin_ctzll(resp->pending[!word])];
+	return &resp->resource[word * 64 + (u32)__builtin_ctzll(resp->pending[word])];
 }
 
 /* What a READ names is not there any more: its region went away, or the memory did. */
@@ -95,10 +102,8 @@ static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource
 		if (unlikely(!there))
 			return refuse_resource(e, qp, p.psn);
 	}
-	if (++r->cursor == r->stop) {
-		r->pending = false;
-		qp->resp.num_pending--;
-	}
+	if (++r->cursor == r->stop)
+		reply_withdraw(&qp->resp, r);
 	return header_out_seal(&u, &e->icrc, p.payload_len);
 }
 

@@ -50,7 +50,7 @@ void requester_seek(struct engine *e, struct qp *qp, u32 psn)
 	req->next_psn = psn;
 	/* requests from psn on will be made again */
 	while (req->rd_atomic_out) {
-		u32 last = (req->rd_atomic_head + req->rd_atomic_out - 1) % QP_MAX_RD_ATOMIC;
+		u32 last = (req->rd_atomic_head + req->rd_atomic_out - 1) & req->rd_atomic_mask;
 
 		if (psn_diff(req->rd_atomic_last[last], psn) < 0)
 			break;
@@ -406,7 +406,7 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	if (wr_is_answered(wqe->opcode)) {
 		if (req->rd_atomic_out >= req->max_rd_atomic)
 			return 0;
-		req->rd_atomic_last[(req->rd_atomic_head + req->rd_atomic_out++) % QP_MAX_RD_ATOMIC] =
+		req->rd_atomic_last[(req->rd_atomic_head + req->rd_atomic_out++) & req->rd_atomic_mask] =
 			psn_add(req->next_psn, n - 1);
 		p.ackreq = true;
 		len = build_answered(e, qp, wqe, req->tx_packet, n, &p, frame);

@@ -26,8 +26,9 @@ void responder_start(struct qp *qp, u32 rq_psn)
 
 	resp->seq = (struct resp_sequence){ .expected_psn = rq_psn };
 	resp->ack_due = resp->run = false;
-	resp->num_pending = resp->resource_head = 0;
-	memset(resp->resource, 0, sizeof(resp->resource));
+	reply_forget(qp);
+	resp->resource_head = 0;
+	memset(resp->resource, 0, (resp->resource_mask + 1u) * sizeof(resp->resource[0]));
 }
 
 /* protocol.md, "Responder": PSN against the expected one. */
@@ -176,10 +177,10 @@ static enum verdict check_remote(struct engine *e, struct qp *qp, const struct p
 	return !(p->flags & OP_IETH) || mw_can_invalidate(e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ? ACCEPT : REMOTE_ACCESS;
 }
 
-/* The READ or atomic that was taken n before the next one, n in 1 .. QP_MAX_RD_ATOMIC. */
-static const struct resp_resource *stored_resource(const struct responder *resp, u32 n)
+/* The READ or atomic that was taken n before the next one, n in 1 .. max_dest_rd_atomic. */
+static struct resp_resource *stored_resource(const struct responder *resp, u32 n)
 {
-	return &resp->resource[(resp->resource_head + QP_MAX_RD_ATOMIC - n) % QP_MAX_RD_ATOMIC];
+	return &resp->resource[(resp->resource_head - n) & resp->resource_mask];
 }
 
 /*
@@ -194,7 +195,7 @@ static enum verdict check_resources(const struct qp *qp, const struct packet *p)
 	if (!(p->flags & OP_ANSWERED))
 		return ACCEPT;
 	next = stored_resource(resp, resp->max_resources);
-	if (!resp->max_resources || (next->pending && !next->replay))
+	if (!resp->max_resources || (resource_pending(resp, next) && !next->replay))
 		return INVALID_REQUEST;
 	return ACCEPT;
 }
@@ -322,9 +323,9 @@ static struct resp_resource *take_resource(struct qp *qp, const struct packet *p
 	struct responder *resp = &qp->resp;
 	struct resp_resource *r = &resp->resource[resp->resource_head];
 
-	resp->resource_head = (resp->resource_head + 1) % QP_MAX_RD_ATOMIC;
-	if (r->pending)
-		resp->num_pending--;
+	resp->resource_head = (resp->resource_head + 1) & resp->resource_mask;
+	if (resource_pending(resp, r))
+		reply_withdraw(resp, r);
 	*r = (struct resp_resource){
 		.used = true,
 		.pd = resp->pd,
@@ -459,6 +460,21 @@ static enum verdict execute(struct engine *e, struct qp *qp, const struct packet
 	return ACCEPT;
 }
 
+/* The stored READ or atomic that has this PSN, or NULL. They were taken in the order of PSNs. */
+static struct resp_resource *find_resource(const struct responder *resp, u32 psn)
+{
+	for (u32 i = 1; i <= resp->max_resources; i++) {
+		struct resp_resource *r = stored_resource(resp, i);
+		s32 behind = psn_diff(psn, r->first_psn);
+
+		if (!r->used)
+			break;
+		if (behind >= 0)
+			return behind < (s32)r->num_psn ? r : NULL;
+	}
+	return NULL;
+}
+
 /*
  * What a plain ACK of a duplicate may cover: all that was executed, but for the READs and atomics behind
  * the duplicate and what came after them. Whoever sends again from psn on may still lack their responses,
@@ -471,7 +487,9 @@ static u32 acknowledgeable(const struct responder *resp, u32 psn)
 	for (u32 i = 1; i <= resp->max_resources; i++) {
 		const struct resp_resource *r = stored_resource(resp, i);
 
-		if (r->used && psn_diff(r->first_psn, psn) > 0 && psn_diff(r->first_psn, end) < 0)
+		if (!r->used || psn_diff(r->first_psn, psn) <= 0)
+			break;
+		if (psn_diff(r->first_psn, end) < 0)
 			end = r->first_psn;
 	}
 	return psn_add(end, ROCE_PSN_MASK);
@@ -504,40 +522,39 @@ static void acknowledge_duplicate(struct engine *e, struct qp *qp, const struct 
  */
 static int duplicate(struct engine *e, struct qp *qp, const struct packet *p)
 {
+	const bool is_atomic = p->flags & OP_ATOMIC, is_placed = p->flags & (OP_FLUSH | OP_ATOMIC_WRITE);
 	struct responder *resp = &qp->resp;
+	struct resp_resource *r;
+	u64 offset;
+	u32 skip;
 
 	e->stats->duplicate_requests++;
 	if (!(p->flags & OP_ANSWERED)) {
 		acknowledge_duplicate(e, qp, p);
 		return -1;
 	}
-	for (u32 i = 1; i <= resp->max_resources; i++) {
-		struct resp_resource *r = (struct resp_resource *)stored_resource(resp, i);
-		u32 skip = (u32)psn_diff(p->psn, r->first_psn);
-		u64 offset = (u64)skip * qp->path_mtu;
-		bool is_atomic = p->flags & OP_ATOMIC, is_placed = p->flags & (OP_FLUSH | OP_ATOMIC_WRITE);
-
-		if (!r->used || r->atomic != is_atomic || r->placed != is_placed || psn_diff(p->psn, r->first_psn) < 0 || skip >= r->num_psn)
-			continue;
-		if (is_atomic || is_placed) {
-			r->replay |= !r->pending;
-			reply_resource(e, qp, r, 0, 1);
-			return -1;
-		}
-		if (p->rkey != r->rkey || p->va != r->va + offset || offset + p->dma_len > r->length)
-			break;
-		if (r->pending && !r->replay) {
-			/* the rest of the first answer is not given up: it still comes, once */
-			if (skip < r->cursor)
-				reply_resource(e, qp, r, skip, r->stop);
-			return -1;
-		}
-		r->replay = true;
-		r->end = (u32)offset + p->dma_len;
-		reply_resource(e, qp, r, skip, skip + psn_count(p->dma_len, qp->path_mtu));
+	r = find_resource(resp, p->psn);
+	if (!r || r->atomic != is_atomic || r->placed != is_placed)
+		return XROCE_DROP_psn_duplicate;
+	if (is_atomic || is_placed) {
+		r->replay |= !resource_pending(resp, r);
+		reply_resource(e, qp, r, 0, 1);
 		return -1;
 	}
-	return XROCE_DROP_psn_duplicate;
+	skip = (u32)psn_diff(p->psn, r->first_psn);
+	offset = (u64)skip * qp->path_mtu;
+	if (p->rkey != r->rkey || p->va != r->va + offset || offset + p->dma_len > r->length)
+		return XROCE_DROP_psn_duplicate;
+	if (resource_pending(resp, r) && !r->replay) {
+		/* the rest of the first answer is not given up: it still comes, once */
+		if (skip < r->cursor)
+			reply_resource(e, qp, r, skip, r->stop);
+		return -1;
+	}
+	r->replay = true;
+	r->end = (u32)offset + p->dma_len;
+	reply_resource(e, qp, r, skip, skip + psn_count(p->dma_len, qp->path_mtu));
+	return -1;
 }
 
 /* The receive WQE that is held completes in error, before the QP goes to ERR. */
