@@ -89,7 +89,7 @@ u32 raw_build(struct raw *r, struct packet p, const void *payload, u32 len)
 		p.dest_qpn = r->s.qp->qpn;
 	if (!p.pkey)
 		p.pkey = ROCE_DEFAULT_PKEY;
-	p.migreq = true;
+	p.migreq = !r->is_rxe;
 	p.payload_len = len;
 	at = packet_put_headers(r->frame, &r->path, &p);
 	if (payload)

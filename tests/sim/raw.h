@@ -20,6 +20,7 @@ struct raw {
 	u32 answers;		/* of w->sent[] that raw_answer() has given */
 	u8 *frame;		/* the last one sent, PACKET_FRAME_MAX */
 	u32 frame_len;
+	bool is_rxe;		/* the peer is as rxe: its packets have no MigReq */
 };
 
 struct raw raw_create(const struct pair_options *o, const char *label);

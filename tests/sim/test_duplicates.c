@@ -95,12 +95,47 @@ static void duplicate__never_acknowledges_a_response(void **state)
 		}
 }
 
+/*
+ * A WRITE is under way behind one that is complete, and both are sent again. rxe is told of the first
+ * alone; a part of the second that asks is acknowledged for itself, or its requester would wait.
+ */
+static void duplicate__never_overtakes_rxe_in_a_message(void **state)
+{
+	static const u8 low[] = { OP5_WRITE_FIRST, OP5_WRITE_MIDDLE, OP5_WRITE_LAST };
+
+	for (u32 is_rxe = 0; is_rxe < 2; is_rxe++) {
+		struct raw r = raw_create_small("test_duplicates in a message");
+
+		r.is_rxe = is_rxe;
+		write_packet(&r, OP5_WRITE_ONLY, RAW_PSN, true);
+		expect_ack(&r, SYNDROME_ACK, RAW_PSN, 1);
+		for (u32 i = 0; i < 2; i++)
+			write_packet(&r, low[i], RAW_PSN + 1 + i, false);
+		expect_silence(&r);
+		write_packet(&r, OP5_WRITE_ONLY, RAW_PSN, true);
+		expect_ack(&r, SYNDROME_ACK, RAW_PSN + (is_rxe ? 0 : 2), 1);
+		write_packet(&r, low[0], RAW_PSN + 1, false);
+		expect_silence(&r);
+		/* asked for by each that the window ends with, its ACK lost again */
+		write_packet(&r, low[0], RAW_PSN + 1, true);
+		expect_ack(&r, SYNDROME_ACK, RAW_PSN + (is_rxe ? 1 : 2), 1);
+		write_packet(&r, low[1], RAW_PSN + 2, true);
+		if (is_rxe)
+			expect_ack(&r, SYNDROME_ACK, RAW_PSN + 2, 1);
+		expect_silence(&r);
+		write_packet(&r, low[2], RAW_PSN + 3, true);
+		expect_ack(&r, SYNDROME_ACK, RAW_PSN + 3, 2);
+		raw_destroy(&r);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(duplicate__is_answered_if_it_asks_or_ends),
 		cmocka_unit_test(duplicates__one_answer_a_run),
 		cmocka_unit_test(duplicate__never_acknowledges_a_response),
+		cmocka_unit_test(duplicate__never_overtakes_rxe_in_a_message),
 	};
 
 	return cmocka_run_group_tests_name("duplicates", tests, NULL, NULL);

@@ -479,10 +479,23 @@ static struct resp_resource *find_resource(const struct responder *resp, u32 psn
  * What a plain ACK of a duplicate may cover: all that was executed, but for the READs and atomics behind
  * the duplicate and what came after them. Whoever sends again from psn on may still lack their responses,
  * and rxe takes a plain ACK at an atomic's PSN for its response.
+ *
+ * rxe also loses count by one if an ACK overtakes it inside a message that it sends again. Its packets
+ * never have MigReq. Such a peer is told of the messages that are complete; the one under way is
+ * acknowledged at its own end, and a part of it that asks by itself.
  */
-static u32 acknowledgeable(const struct responder *resp, u32 psn)
+static u32 acknowledgeable(const struct qp *qp, u32 psn)
 {
-	u32 end = resp->seq.expected_psn;
+	const struct responder *resp = &qp->resp;
+	const struct resp_sequence *seq = &resp->seq;
+	u32 end = seq->expected_psn;
+
+	if (seq->in_message && !seq->migreq) {
+		/* all of its packets so far were full */
+		end = psn_add(end, 0u - seq->offset / qp->path_mtu);
+		if (psn_diff(end, psn) <= 0)
+			return psn;
+	}
 
 	for (u32 i = 1; i <= resp->max_resources; i++) {
 		const struct resp_resource *r = stored_resource(resp, i);
@@ -511,7 +524,7 @@ static void acknowledge_duplicate(struct engine *e, struct qp *qp, const struct 
 		resp->run_acked = psn_add(p->psn, ROCE_PSN_MASK);
 	if ((!p->ackreq && !(p->flags & OP_END)) || psn_diff(p->psn, resp->run_acked) <= 0)
 		return;
-	resp->run_acked = acknowledgeable(resp, p->psn);
+	resp->run_acked = acknowledgeable(qp, p->psn);
 	if (!resp->ack_due || psn_diff(resp->ack_psn, resp->run_acked) < 0)
 		reply_ack(e, qp, AETH_ACK | AETH_CREDIT_NONE, resp->run_acked);
 }
