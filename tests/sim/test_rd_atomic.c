@@ -239,6 +239,7 @@ static void sqd__requester_grows(void **state)
 	u64 zero = 0;
 
 	world_label(w, "sqd__requester_grows");
+	o.psn[0] = 0xfffe00; /* what an entry that was never filled has is ahead of all */
 	s = scene_in(w, &o, REQUESTS * 300);
 	word = world_buffer(&w->node[1], 8, PAIR_ACCESS_ALL);
 	memcpy(word->bytes, &zero, 8);
