@@ -3,6 +3,7 @@
  * Flow control of UC and UD: a sender never has more on the wire than the receiver allowed, all of a burst arrives, and nothing that is lost,
  * forged or missing stops a queue for longer than flow.h says.
  */
+#include "../../user/transport/internal.h"
 #include "raw.h"
 #include "scene.h"
 
@@ -349,6 +350,45 @@ static void senders__share_the_ring(void **state)
 	scene_end(&s);
 }
 
+/* QPs that begin at the same time share what may be sent unasked, and give it back. */
+static void beginners__share_the_ring(void **state)
+{
+	static const u32 mtus[] = { 256, 4096 };
+
+	for (u32 m = 0; m < ARRAY_SIZE(mtus); m++) {
+		const u32 each = mtus[m] > 2048 ? 2 : 1;
+		struct scene s = scene_on("beginners", XROCE_UC, 0, 1);
+		struct pair more[8];
+		u32 frames = 0;
+
+		s.o.pmtu = mtus[m];
+		for (u32 i = 0; i < ARRAY_SIZE(more); i++)
+			more[i] = pair_connect(s.w, &s.o);
+		s.b->node->to[0].dead = true;
+		for (u32 i = 0; i < ARRAY_SIZE(more); i++)
+			for (u32 k = 0; k < POSTS; k++) {
+				struct send send = one(&s, k, WR_WRITE);
+
+				post_send(&more[i].side[0], &send);
+			}
+		world_settle(s.w);
+		for (u32 i = 0; i < s.w->num_sent; i++)
+			frames += s.w->sent[i].from == 0 && !is_flow(&s.w->sent[i]) ? each : 0;
+		check(s.w, frames >= FLOW_START_FRAMES);
+		check(s.w, frames <= FLOW_START_FRAMES + ARRAY_SIZE(more) * FLOW_START_MIN * each);
+		check_eq(s.w, s.a->node->engine->flow_beginning, frames);
+		/* reset, answered or given up: nothing counts any more */
+		pair_destroy(&more[0]);
+		check(s.w, s.a->node->engine->flow_beginning < frames);
+		s.b->node->to[0].dead = false;
+		world_run(s.w);
+		check_eq(s.w, s.a->node->engine->flow_beginning, 0);
+		for (u32 i = 1; i < ARRAY_SIZE(more); i++)
+			pair_destroy(&more[i]);
+		scene_end(&s);
+	}
+}
+
 /* An answer to no probe of this QP, by whom it may be, changes nothing; one to its own allows so much and no more. */
 static void answer__needs_the_cookie(void **state)
 {
@@ -360,13 +400,13 @@ static void answer__needs_the_cookie(void **state)
 	r = raw_create(&o, "answer");
 	p.flow_allowance = ~0u;
 	check_eq(r.w, raw_send(&r, p, NULL, 0), XROCE_DROP_unexpected_response + 1);
-	check_eq(r.w, r.s.qp->flow.limit, FLOW_START);
+	check_eq(r.w, r.s.qp->flow.limit, 0);
 	/* as if it had asked */
 	r.s.qp->flow.probing = true;
 	r.s.qp->flow.cookie = 7;
 	p.flow_cookie = 6;
 	check_eq(r.w, raw_send(&r, p, NULL, 0), XROCE_DROP_unexpected_response + 1);
-	check_eq(r.w, r.s.qp->flow.limit, FLOW_START);
+	check_eq(r.w, r.s.qp->flow.limit, 0);
 	p.flow_cookie = 7;
 	check_eq(r.w, raw_send(&r, p, NULL, 0), 0);
 	check_eq(r.w, r.s.qp->flow.limit, FLOW_WINDOW_MAX);
@@ -389,6 +429,11 @@ static void probe__is_answered(void **state)
 	post_recv_buffer(&r.s, 1, r.mem, 0, 64);
 	post_recv_buffer(&r.s, 2, r.mem, 0, 64);
 	p.flow_cookie = 0xfeedbee5;
+	/* of another QP than the one that it is connected with */
+	p.src_qpn = RAW_PEER_QPN + 1;
+	check_eq(r.w, raw_send(&r, p, NULL, 0), XROCE_DROP_peer + 1);
+	raw_expect_silence(&r, __FILE__, __LINE__);
+	p.src_qpn = RAW_PEER_QPN;
 	check_eq(r.w, raw_send(&r, p, NULL, 0), 0);
 	answer = raw_answer(&r);
 	check(r.w, answer && answer->opcode == OPCODE_FLOW_ANSWER && answer->dest_qpn == RAW_PEER_QPN && answer->src_qpn == r.s.qp->qpn);
@@ -426,6 +471,7 @@ int main(void)
 		cmocka_unit_test(dead_peer__stops_nothing),
 		cmocka_unit_test(lost_probes__go_again),
 		cmocka_unit_test(senders__share_the_ring),
+		cmocka_unit_test(beginners__share_the_ring),
 		cmocka_unit_test(answer__needs_the_cookie),
 		cmocka_unit_test(probe__is_answered),
 		cmocka_unit_test(probe__not_for_reliable),

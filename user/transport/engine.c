@@ -123,6 +123,7 @@ void engine_detach_qp(struct engine *e, struct qp *qp)
 
 	unready(e, qp);
 	timer_cancel(e, qp);
+	flow_end(e, qp);
 	reorder_purge(e, &qp->req.early);
 	reorder_purge(e, &qp->resp.early);
 	for (p = &e->qp_events; *p; p = &(*p)->event_next)

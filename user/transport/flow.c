@@ -23,17 +23,43 @@
 
 /* ---- the sender ---- */
 
-void flow_start(struct flow_control *f)
+void flow_end(struct engine *e, struct qp *qp)
 {
-	*f = (struct flow_control){ .limit = FLOW_START, .window = FLOW_START, .stranger_ns = FLOW_STRANGER_NS };
+	e->flow_beginning -= qp->flow.began;
+	qp->flow.began = 0;
+}
+
+void flow_start(struct engine *e, struct qp *qp)
+{
+	flow_end(e, qp);
+	qp->flow = (struct flow_control){ .stranger_ns = FLOW_STRANGER_NS };
+}
+
+static u32 frames_each(const struct qp *qp)
+{
+	return qp->path_mtu > LONG_FRAME_MTU ? 2 : 1;
+}
+
+/* The first packet is due. Other QPs may begin at the same time, towards the same ring. */
+static void flow_begin(struct engine *e, struct qp *qp)
+{
+	struct flow_control *f = &qp->flow;
+	const u32 left = FLOW_START_FRAMES - min_u32(e->flow_beginning, FLOW_START_FRAMES);
+	const u32 packets = min_u32(left / frames_each(qp), FLOW_START);
+
+	f->window = packets > FLOW_START_MIN ? packets : FLOW_START_MIN;
+	f->limit = f->sent + f->window;
+	f->began = f->window * frames_each(qp);
+	e->flow_beginning += f->began;
 }
 
 /* UD: another destination, of which nothing is known. */
-static void turn_to(struct flow_control *f, u32 dest_qpn, const struct gid *peer)
+static void turn_to(struct engine *e, struct qp *qp, u32 dest_qpn, const struct gid *peer)
 {
+	struct flow_control *f = &qp->flow;
 	const u32 stranger_ns = f->stranger_ns, cookie = f->cookie;
 
-	flow_start(f);
+	flow_start(e, qp);
 	f->stranger_ns = stranger_ns;
 	f->cookie = cookie;
 	f->dest_qpn = dest_qpn;
@@ -51,8 +77,11 @@ static bool has_moved(const struct flow_control *f)
 	return f->sent != f->mark || f->receives != f->receives_at_mark;
 }
 
-static void set_free(struct flow_control *f, u64 now_ns)
+static void set_free(struct engine *e, struct qp *qp, u64 now_ns)
 {
+	struct flow_control *f = &qp->flow;
+
+	flow_end(e, qp);
 	if (!f->known)
 		f->stranger_ns /= 2;
 	f->free = true;
@@ -74,7 +103,7 @@ static enum turn wait_turn(struct engine *e, struct qp *qp, u64 now_ns)
 		e->stats->flow_waits++;
 	}
 	if (now_ns - min_u64(f->blocked_ns, now_ns) >= patience_ns) {
-		set_free(f, now_ns);
+		set_free(e, qp, now_ns);
 		return TURN_DATA;
 	}
 	if (now_ns >= f->probe_ns || (!f->probing && has_moved(f)))
@@ -88,6 +117,8 @@ static enum turn take_turn(struct engine *e, struct qp *qp, bool takes_receive, 
 {
 	struct flow_control *f = &qp->flow;
 
+	if (unlikely(!f->window))
+		flow_begin(e, qp);
 	if (unlikely(f->free))
 		return now_ns >= f->probe_ns ? TURN_PROBE : TURN_DATA;
 	if (unlikely(!has_room(f, takes_receive)))
@@ -136,7 +167,7 @@ bool flow_output(struct engine *e, struct qp *qp, const struct flow_to *to, u8 *
 	if (e->config.disable & ENGINE_NO_FLOW || to->dest_qpn == ROCE_MULTICAST_QPN)
 		return true;
 	if (qp->transport == XROCE_UD && (f->dest_qpn != to->dest_qpn || !gid_equal(&f->peer, &to->path->peer)))
-		turn_to(f, to->dest_qpn, &to->path->peer);
+		turn_to(e, qp, to->dest_qpn, &to->path->peer);
 	turn = take_turn(e, qp, to->takes_receive, now_ns);
 	if (likely(turn == TURN_DATA))
 		return true;
@@ -165,6 +196,7 @@ static int take_answer(struct engine *e, struct qp *qp, const struct packet *p, 
 		return XROCE_DROP_unexpected_response;
 	f->probing = f->free = f->waiting = false;
 	f->known = true;
+	flow_end(e, qp);
 	f->stranger_ns = FLOW_STRANGER_NS;
 	f->window = window < FLOW_WINDOW_MIN ? FLOW_WINDOW_MIN : min_u32(window, FLOW_WINDOW_MAX);
 	f->limit = f->mark + f->window;
@@ -199,7 +231,7 @@ static u32 count_senders(struct flow_answers *a, const struct packet *p, u64 now
 static u32 window_of(const struct engine *e, const struct qp *qp, u32 senders)
 {
 	const u32 frames = e->config.receive_frames ? e->config.receive_frames : RING_DEFAULT;
-	const u32 window = frames / 2 / (qp->path_mtu > LONG_FRAME_MTU ? 2 : 1) / senders;
+	const u32 window = frames / 2 / frames_each(qp) / senders;
 
 	return window < FLOW_WINDOW_MIN ? FLOW_WINDOW_MIN : min_u32(window, FLOW_WINDOW_MAX);
 }
@@ -227,10 +259,15 @@ static int give_answer(struct engine *e, struct qp *qp, const struct packet *p, 
 {
 	struct flow_answers *a = &e->answers;
 	const bool connected = qp->transport == XROCE_UC;
-	const u32 senders = count_senders(a, p, now_ns);
+	u32 senders;
 	const struct rq *rq = qp->srq ? &qp->srq->rq : &qp->rq;
-	const u32 receives = min_u32(rq_posted(rq) / (qp->srq ? senders : 1), 0xffff);
+	u32 receives;
 
+	/* Only the peer sends to a connected QP. A forged probe would have a share of the ring. */
+	if (connected && p->src_qpn != qp->dest_qpn)
+		return XROCE_DROP_peer;
+	senders = count_senders(a, p, now_ns);
+	receives = min_u32(rq_posted(rq) / (qp->srq ? senders : 1), 0xffff);
 	/* it is asked again */
 	if (a->count == FLOW_ANSWERS)
 		return -1;

@@ -15,6 +15,12 @@
 #include "types.h"
 
 #define FLOW_START	128u /* packets before the first answer, as many as RC has in flight */
+/*
+ * Receive frames that the QPs of an engine may fill together before their first answers: a quarter
+ * of the default ring. The QPs that find them used up begin with FLOW_START_MIN packets each.
+ */
+#define FLOW_START_FRAMES 256u
+#define FLOW_START_MIN	  8u
 #define FLOW_WINDOW_MIN 16u
 #define FLOW_WINDOW_MAX 4096u
 #define FLOW_ANSWERS	64u  /* of an engine, that have not left yet: each is one frame in for one frame out */
@@ -33,7 +39,8 @@ struct flow_control {
 	u32 limit;	    /* how many may have been sent */
 	u32 receives;	    /* messages that take a receive WQE over there */
 	u32 receive_limit;  /* how many may have been begun; counts with `known` */
-	u32 window;	    /* of the last answer */
+	u32 window;	    /* of the last answer, or what it began with; 0: it has not begun */
+	u32 began;	    /* frames that count as FLOW_START_FRAMES, until the first answer */
 	u32 mark, receives_at_mark; /* what was sent when the last probe left */
 	u32 cookie;	    /* of that probe */
 	u32 stranger_ns;    /* how long to wait for peers that have never answered: less each time that was in vain */

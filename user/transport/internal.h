@@ -93,6 +93,7 @@ struct engine {
 
 	struct icrc_table icrc;
 	struct flow_answers answers;
+	u32 flow_beginning; /* receive frames of its QPs that wait for their first answer */
 	struct qp *ready[XROCE_MAX_QP];
 };
 
@@ -383,7 +384,9 @@ bool credit_covers(const struct qp *qp, const struct send_wqe *wqe, u32 index);
 bool credit_allows(struct engine *e, const struct qp *qp, const struct send_wqe *wqe, u32 index);
 
 /* flow.c */
-void flow_start(struct flow_control *f);
+void flow_start(struct engine *e, struct qp *qp);
+/* It sends nothing more, or leaves the engine: what it has sent does not count any more. */
+void flow_end(struct engine *e, struct qp *qp);
 /* The packet of UC or UD whose turn it is. */
 struct flow_to {
 	const struct path *path;

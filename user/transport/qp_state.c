@@ -212,7 +212,7 @@ static void enter(struct engine *e, struct qp *qp, enum qp_state from, enum qp_s
 		reset(e, qp);
 	if (from == QPS_INIT && to == QPS_RTR) {
 		congestion_start(e, qp);
-		flow_start(&qp->flow);
+		flow_start(e, qp);
 		responder_start(qp, qp->attr.rq_psn);
 	}
 	if (from == QPS_RTR && to == QPS_RTS)
