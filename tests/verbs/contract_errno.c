@@ -3,6 +3,9 @@
  * How verbs fail: what is in use is busy, what is not what it was is not found, what there may be no
  * more of is refused; and errno says what the verb returned, as with rdma-core.
  */
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "contract.h"
 
 /* The verb must return this errno value, and errno must have it. */
@@ -226,6 +229,36 @@ static bool create_ah__of_the_same_destination(void)
 	return true;
 }
 
+/*
+ * Local read access is always enabled (ibv_reg_mr(3)): memory that cannot be read is no region, nor
+ * is a hole behind it.
+ */
+static bool reg_mr__of_memory_without_access(void)
+{
+	static const int access[] = { 0, IBV_ACCESS_REMOTE_READ, IBV_ACCESS_LOCAL_WRITE };
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct ibv_pd *pd = ibv_alloc_pd(ctx);
+	struct ibv_mr *mr;
+	unsigned char *mem = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	MUST(pd && mem != MAP_FAILED);
+	for (size_t bad = 0; bad < 4; bad++) {
+		MUST_EQ(mprotect(mem + bad * page, page, PROT_NONE), 0);
+		for (size_t i = 0; i < sizeof(access) / sizeof(access[0]); i++)
+			MUST_FAIL(ibv_reg_mr(pd, mem, 4 * page, access[i]), EFAULT);
+		MUST_EQ(mprotect(mem + bad * page, page, PROT_READ | PROT_WRITE), 0);
+	}
+	MUST(mr = ibv_reg_mr(pd, mem, 4 * page, IBV_ACCESS_LOCAL_WRITE));
+	MUST_EQ(ibv_dereg_mr(mr), 0);
+	MUST_EQ(mprotect(mem, page, PROT_NONE), 0);
+	MUST_EQ(munmap(mem + 2 * page, page), 0);
+	MUST_FAIL(ibv_reg_mr(pd, mem, 4 * page, 0), EFAULT);
+	MUST_FAIL(ibv_reg_mr(pd, mem + page, 3 * page, 0), EFAULT);
+	munmap(mem, 4 * page);
+	MUST_EQ(ibv_dealloc_pd(pd), 0);
+	return true;
+}
+
 const struct test_case errno_cases[] = {
 	CASE(errno__of_what_is_in_use),
 	CASE(errno__of_bad_arguments),
@@ -233,5 +266,6 @@ const struct test_case errno_cases[] = {
 	CASE(context__of_another_object),
 	CASE(limit__of_each_kind),
 	CASE(create_ah__of_the_same_destination),
+	CASE(reg_mr__of_memory_without_access),
 	{ NULL, NULL },
 };

@@ -11,6 +11,7 @@
 
 #include "channel.h"
 #include "port_state.h"
+#include "privilege.h"
 
 static int on_record(void *arg, void *data, size_t len)
 {
@@ -39,11 +40,15 @@ static void close_ring(struct port_channel *ch)
 static int read_ring(struct port_channel *ch)
 {
 	struct epoll_event event = { .events = EPOLLIN };
-	int err = 0;
+	libbpf_print_fn_t before = privilege_hush_libbpf();
+	int err;
 
 	ch->ring = ring_buffer__new(ch->ring_fd, on_record, ch, NULL);
+	err = -errno;
+	libbpf_set_print(before);
 	if (!ch->ring)
-		return -errno;
+		return err;
+	err = 0;
 	if (epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, ch->ring_fd, &event)) {
 		err = -errno;
 		ring_buffer__free(ch->ring);

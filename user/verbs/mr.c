@@ -37,16 +37,39 @@ static int populate(u64 start, u64 end, int advice)
 	return 0;
 }
 
+/* All of [start, end) is mapped for reading, and for writing if that is asked for. True if it cannot be told. */
+static bool range_is_mapped(u64 start, u64 end, bool for_writing)
+{
+	unsigned long long from, to;
+	char line[512], may[5];
+	FILE *f = fopen("/proc/self/maps", "re");
+	u64 at = start;
+
+	if (!f)
+		return true;
+	while (at < end && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%llx-%llx %4s", &from, &to, may) != 3 || to <= at)
+			continue;
+		if (from > at || may[0] != 'r' || (for_writing && may[1] != 'w'))
+			break;
+		at = to;
+	}
+	fclose(f);
+	return at >= end;
+}
+
 /*
- * Fault the pages in, as an adapter that pins them would: EFAULT for a range that is not mapped, or not writable where it must be. The kernel
- * refuses with EINVAL what may not be written, and also what it cannot populate (device memory, and anything before 5.14): the latter cannot be
- * populated for reading either, and is let pass.
+ * Fault the pages in, as an adapter that pins them would: EFAULT for a range that is not mapped, or
+ * that may not be read, or written where it must be. The kernel refuses with EINVAL what may not be
+ * accessed so, and also what it cannot populate (device memory, and anything before 5.14): of that
+ * the mappings are looked at.
  */
 static int range_check(void *addr, size_t length, unsigned int access)
 {
 	u64 page = (u64)sysconf(_SC_PAGESIZE);
 	u64 start = (uintptr_t)addr & ~(page - 1);
 	u64 end;
+	const bool for_writing = access & IBV_ACCESS_LOCAL_WRITE;
 	int err;
 
 	if (__builtin_add_overflow((uintptr_t)addr, length, &end) || end > UINT64_MAX - page)
@@ -55,13 +78,9 @@ static int range_check(void *addr, size_t length, unsigned int access)
 	/* A region of no bytes lies in a page or has none: what the kernel refuses is the latter. */
 	if (start == end)
 		return EINVAL;
-	if (access & IBV_ACCESS_LOCAL_WRITE) {
-		err = populate(start, end, MADV_POPULATE_WRITE);
-		if (err == EINVAL && !populate(start, end, MADV_POPULATE_READ))
-			return EFAULT;
-	} else {
-		err = populate(start, end, MADV_POPULATE_READ);
-	}
+	err = populate(start, end, for_writing ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+	if (err == EINVAL)
+		return range_is_mapped(start, end, for_writing) ? 0 : EFAULT;
 	return err == ENOMEM || err == EFAULT ? EFAULT : 0;
 }
 
