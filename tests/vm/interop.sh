@@ -114,7 +114,9 @@ guest_up() {
 	local guest=$1 tap=$2 ip4=$3 ip6=$4 mtu=$5
 	shift 5
 	end_address "$guest" "$ip4"
-	guest_do "$guest" setup "ip link set eth0 mtu $mtu up; echo 0 >/proc/sys/net/ipv6/conf/eth0/accept_dad;
+	# the guest loads virtio_net alone by itself
+	guest_do "$guest" setup "[ -e /sys/class/net/eth0 ] || modprobe ${VM_MODEL:-virtio_net};
+		ip link set eth0 mtu $mtu up; echo 0 >/proc/sys/net/ipv6/conf/eth0/accept_dad;
 		ip addr add $ip4/24 dev eth0; ip addr add $ip6/64 dev eth0 nodad; $*" ||
 		{ show setup; return 1; }
 	wait_until 10 in_a ping -q -c 1 -W 1 "$ip4" || fail "no path to $guest"
