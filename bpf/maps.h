@@ -91,8 +91,8 @@ struct {
 } xroce_rx SEC(".maps");
 
 /*
- * The library's own counters: nothing here touches them, they live in this object so that `bpftool map dump` shows
- * their field names.
+ * The library's own counters: nothing here touches them, they live in this object so that `bpftool
+ * map dump` shows their field names.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -80,8 +80,10 @@ struct packet {
 	__u32 src_qpn;
 	__u32 qkey;
 	__be32 imm;	    /* immediate or R_Key to invalidate */
-	__u32 byte_len;	    /* payload without pad; of a super-packet, as if all had the first's headers */
-	__u32 segments;	    /* RoCEv2 packets in it: more than 1 in a super-packet, and the rest is of the first */
+	/* payload without pad; of a super-packet, as if all had the first's headers */
+	__u32 byte_len;
+	/* RoCEv2 packets in it: more than 1 in a super-packet, and the rest is of the first */
+	__u32 segments;
 	__u8 syndrome;	    /* of an AETH */
 };
 
@@ -218,7 +220,8 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
 			if ((void *)(tag + 1) > data_end)
 				return false;
 			/* 802.1Q within 802.1ad: the provider's tag, then the customer's */
-			if (eth->h_proto == bpf_htons(ETH_P_8021AD) && proto == bpf_htons(ETH_P_8021Q))
+			if (eth->h_proto == bpf_htons(ETH_P_8021AD) &&
+			    proto == bpf_htons(ETH_P_8021Q))
 				p->vlan_tci = bpf_ntohs(tag->tci);
 			p->l3 += sizeof(*tag);
 			proto = tag->proto;
@@ -236,9 +239,9 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
 /*
  * How many packets are in a UDP datagram with this checksum and length? What is sent with UDP
  * segmentation offload may arrive before anything has cut the super-packet into datagrams (veth in
- * generic mode). Then its checksum is as the sender left it for whatever would cut it: the bare sum of
- * the pseudo-header, where RoCEv2 has none (0); and its identification is the length of a segment, as
- * user/transport/gso.h has it. What user space could not cut is one packet here, too.
+ * generic mode). Then its checksum is as the sender left it for whatever would cut it: the bare sum
+ * of the pseudo-header, where RoCEv2 has none (0); and its identification is the length of a
+ * segment, as user/transport/gso.h has it. What user space could not cut is one packet here, too.
  */
 static __attribute__((noinline)) __u32 count_segments(const struct packet *p, __be16 check, __be16 udp_len)
 {
@@ -256,8 +259,8 @@ static __attribute__((noinline)) __u32 count_segments(const struct packet *p, __
 
 /*
  * The rest of a packet that parse_ip() found no fault with: lengths from the outside in, then the BTH, then its
- * extension headers. Of a super-packet the first packet is checked like any other. Returns NO_FAULT or
- * the drop reason.
+ * extension headers. Of a super-packet the first packet is checked like any other. Returns NO_FAULT
+ * or the drop reason.
  */
 static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct packet *p)
 {
@@ -295,7 +298,8 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 		return XROCE_DROP_opcode;
 	if (p->segments > 1) {
 		p->rx_flags |= XROCE_RX_GSO;
-		others = len + sizeof(*bth) + ROCE_ICRC_BYTES - p->ip_id; /* what is behind the first */
+		/* what is behind the first */
+		others = len + sizeof(*bth) + ROCE_ICRC_BYTES - p->ip_id;
 		len = p->ip_id - sizeof(*bth) - ROCE_ICRC_BYTES;
 	}
 

@@ -50,12 +50,13 @@ static __always_inline bool transport_fits(const struct packet *p, const struct 
 
 /*
  * May this well-formed packet go to qp (NULL: there is none)? Returns NO_FAULT or the drop reason. A CNP belongs to
- * no transport service of its own: any connected QP takes it; flow control is for UC and UD. A connected QP takes
- * packets only on its own path: from the peer's address to the address that the QP was connected with.
+ * no transport service of its own: any connected QP takes it; flow control is for UC and UD. A
+ * connected QP takes packets only on its own path: from the peer's address to the address that the
+ * QP was connected with.
  *
- * All packets of a super-packet have one IP header, and our sender joins only packets with the same QP
- * number, transport, P_Key and Q_Key (user/transport/gso.c): so the first one's answer is that of all.
- * The engine checks each again.
+ * All packets of a super-packet have one IP header, and our sender joins only packets with the same
+ * QP number, transport, P_Key and Q_Key (user/transport/gso.c): so the first one's answer is that
+ * of all. The engine checks each again.
  */
 static __always_inline enum xroce_drop steer_check(const struct packet *p, const struct xroce_qp *qp)
 {

@@ -89,7 +89,10 @@ static __always_inline void wake_engine(struct xroce_vector *vector, __u32 qpn)
 #define SEND_URGENT    8
 #define ENDS_BEFORE    16 /* with ENDS_SEND: only what is before its PSN */
 
-/* An ACK covers its PSN too. A NAK of a lost packet or of a missing receive acknowledges all before its PSN, the others end the QP. */
+/*
+ * An ACK covers its PSN too. A NAK of a lost packet or of a missing receive acknowledges all before
+ * its PSN, the others end the QP.
+ */
 static __always_inline __u32 what_acknowledges(__u8 syndrome)
 {
 	switch (syndrome & AETH_CLASS_MASK) {
@@ -98,7 +101,8 @@ static __always_inline __u32 what_acknowledges(__u8 syndrome)
 	case AETH_RNR_NAK:
 		return ENDS_SEND | ENDS_BEFORE;
 	default:
-		return (syndrome & AETH_VALUE_MASK) == NAK_PSN_SEQUENCE ? ENDS_SEND | ENDS_BEFORE : ENDS_SEND | SEND_URGENT;
+		return (syndrome & AETH_VALUE_MASK) == NAK_PSN_SEQUENCE ? ENDS_SEND | ENDS_BEFORE
+									: ENDS_SEND | SEND_URGENT;
 	}
 }
 
@@ -120,7 +124,10 @@ static __always_inline __u32 what_ends(__u32 flags, __u8 bth_flags, __u8 syndrom
 	return 0;
 }
 
-/* The same, without the end of sends of which nothing will be seen: the engine says in xroce_expect from which PSN on there is something. */
+/*
+ * The same, without the end of sends of which nothing will be seen: the engine says in xroce_expect
+ * from which PSN on there is something.
+ */
 static __always_inline __u32 what_is_seen(__u32 ends, __u32 qpn, __u32 psn)
 {
 	const __u32 slot = XROCE_QP_SLOT(qpn);
@@ -160,8 +167,9 @@ static long look_at(__u64 i, struct look_through *l)
 		return 1;
 	flags = opcode_flags[head.bth.opcode];
 	if ((load_be32(&head.bth.ecn_qpn) & ROCE_QPN_MASK) == l->qpn)
-		l->ends |= what_is_seen(what_ends(flags, head.bth.flags, flags & OP_AETH ? head.syndrome : 0), l->qpn,
-					load_be32(&head.bth.ack_psn));
+		l->ends |= what_is_seen(
+			what_ends(flags, head.bth.flags, flags & OP_AETH ? head.syndrome : 0),
+			l->qpn, load_be32(&head.bth.ack_psn));
 	return 0;
 }
 

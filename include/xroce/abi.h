@@ -15,7 +15,8 @@
 #define XROCE_MAX_CQ	   16384
 #define XROCE_NO_CQ	   (~0u) /* XRC: a QP without that CQ */
 #define XROCE_MAX_QUEUE	   64	/* receive queues of an interface, each with a completion vector of its number */
-#define XROCE_MAX_CHANNEL  (XROCE_MAX_QUEUE + XROCE_MAX_CQ) /* wake-up rings: first those of the vectors, then the channels', one a CQ at most */
+/* wake-up rings: first those of the vectors, then the channels', one a CQ at most */
+#define XROCE_MAX_CHANNEL  (XROCE_MAX_QUEUE + XROCE_MAX_CQ)
 #define XROCE_MAX_SHARD	   8	/* engines of a device, each with receive queues of its own */
 #define XROCE_MAX_GID	   64
 #define XROCE_MAX_OWNER	   16	/* processes with sockets: xroce_xsk holds XROCE_MAX_QUEUE slots for each */
@@ -30,7 +31,8 @@ struct xroce_rx_cqe {
 	__u32 src_qpn;		/* from the DETH, 0 for connected transports */
 	__be32 imm;		/* immediate data or the R_Key to invalidate, as on the wire; see flags */
 	__u16 byte_len;		/* payload bytes without pad; as rx_bytes of xroce_qp has them */
-	__u16 vlan_tci;		/* VLAN tag (of two, an 802.1Q one in 802.1ad), host order; see flags */
+	/* VLAN tag (of two, an 802.1Q one in 802.1ad), host order; see flags */
+	__u16 vlan_tci;
 	__u64 rx_time_ns;	/* CLOCK_MONOTONIC; 0 unless asked for */
 	__u8 opcode;		/* BTH opcode */
 	__u8 flags;		/* XROCE_RX_* */
@@ -48,16 +50,21 @@ enum {
 	XROCE_RX_IPV6 = 1 << 4,
 	XROCE_RX_CE = 1 << 5,	/* ECN: congestion experienced */
 	XROCE_RX_UNANNOUNCED = 1 << 7, /* nobody was told, as threads sleep on the sockets themselves: see xroce_vector */
-	XROCE_RX_GSO = 1 << 6,	/* several packets, to be cut at its identification's length; all but byte_len is the first's */
+	/*
+	 * several packets, to be cut at its identification's length; all but byte_len is the
+	 * first's
+	 */
+	XROCE_RX_GSO = 1 << 6,
 };
 
 /*
- * A UDP super-packet: an IPv4 packet whose UDP payload is that of several packets in a row. Both sides hold
- * it to these limits, so that both count the same packets.
+ * A UDP super-packet: an IPv4 packet whose UDP payload is that of several packets in a row. Both
+ * sides hold it to these limits, so that both count the same packets.
  */
 #define XROCE_SEGMENT_MIN  16u	 /* bytes of UDP payload of a packet: a BTH and an ICRC */
 #define XROCE_SEGMENT_MAX  4160u /* the largest path MTU and the longest headers */
-#define XROCE_SEGMENTS_MAX 128u	 /* no kernel makes one of more (UDP_MAX_SEGMENTS; 64 in older ones) */
+/* no kernel makes one of more (UDP_MAX_SEGMENTS; 64 in older ones) */
+#define XROCE_SEGMENTS_MAX 128u
 
 /*
  * xroce_qp (HASH, key: QPN): where a packet goes. User space replaces a value as a whole when the QP's attributes change, so XDP
@@ -78,7 +85,8 @@ struct xroce_qp {
 	__u32 xsk_base;		/* key of the owner's first socket in xroce_xsk; add the receive queue */
 	__u32 pid;		/* owner, for the reader of a dump */
 	__u64 rx_packets;
-	__u64 rx_bytes;		/* of payload; of super-packets, as if all had the first one's headers */
+	/* of payload; of super-packets, as if all had the first one's headers */
+	__u64 rx_bytes;
 	__u64 rx_dropped;	/* frames for this QP that a check refused; a super-packet is one */
 	__u64 wakeups;
 };
@@ -100,8 +108,9 @@ struct xroce_cq {
 _Static_assert(sizeof(struct xroce_cq) == 64, "xroce_cq");
 
 /*
- * xroce_expect (ARRAY of XROCE_MAX_QP, mmapable; key: XROCE_QP_SLOT of the QPN): of QPs whose send CQ has a completion channel, the first PSN whose
- * acknowledgement or response completes something there. User space writes it before the request leaves, XDP reads it.
+ * xroce_expect (ARRAY of XROCE_MAX_QP, mmapable; key: XROCE_QP_SLOT of the QPN): of QPs whose send
+ * CQ has a completion channel, the first PSN whose acknowledgement or response completes something
+ * there. User space writes it before the request leaves, XDP reads it.
  */
 #define XROCE_QP_SLOT(qpn) ((qpn) % XROCE_MAX_QP)
 #define XROCE_EXPECTED	   (1u << 31)
@@ -222,9 +231,9 @@ struct xroce_rx_stats {
 };
 
 /*
- * xroce_sock (ARRAY of XROCE_MAX_QUEUE, mmapable): what became of the frames that XDP redirected to the
- * AF_XDP socket of each receive queue. The library writes, anyone reads. Of all queues together, and with
- * what lies in the receive rings at the moment,
+ * xroce_sock (ARRAY of XROCE_MAX_QUEUE, mmapable): what became of the frames that XDP redirected to
+ * the AF_XDP socket of each receive queue. The library writes, anyone reads. Of all queues
+ * together, and with what lies in the receive rings at the moment,
  *
  *	redirected (xroce_rx) = rx_frames + rx_ring_full + rx_dropped + rx_left
  *
@@ -237,9 +246,13 @@ struct xroce_sock {
 	__u64 rx_super_packets;	/* of these, cut: */
 	__u64 rx_super_segments; /* into so many packets */
 	__u64 rx_left;		/* lay in the receive ring when the socket was closed */
-	/* The socket's XDP_STATISTICS, read again 100 ms after packets have come, and when it is closed. */
+	/*
+	 * The socket's XDP_STATISTICS, read again 100 ms after packets have come, and when it is
+	 * closed.
+	 */
 	__u64 rx_ring_full;	/* frames that were lost: the receive ring had no room */
-	__u64 rx_dropped;	/* frames that were lost: no buffer to receive into, or too long for this kernel */
+	/* frames that were lost: no buffer to receive into, or too long for this kernel */
+	__u64 rx_dropped;
 	__u64 rx_fill_ring_empty; /* times that the kernel found no buffer */
 	__u64 rx_invalid_descs;	/* buffers that the kernel refused */
 	__u64 tx_invalid_descs;	/* frames to send that it refused */
@@ -289,9 +302,11 @@ struct xroce_engine_stats {
 	__u64 flow_probes;	/* UC and UD: asked what the receiver can take, */
 	__u64 flow_answers;	/* said what this one can, */
 	__u64 flow_waits;	/* times that a QP waited for that */
-	__u64 tx_gave_up;	/* times that super-packets were, as the interface refused or dropped them */
+	/* times that super-packets were, as the interface refused or dropped them */
+	__u64 tx_gave_up;
 	__u64 late_deadlines;	/* time-outs that were noticed late and put off */
-	__u64 unused[7];	/* each engine's in cache lines of their own; a further counter takes from here */
+	/* each engine's in cache lines of their own; a further counter takes from here */
+	__u64 unused[7];
 };
 _Static_assert(sizeof(struct xroce_engine_stats) % 64 == 0, "whole cache lines");
 

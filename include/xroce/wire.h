@@ -221,7 +221,10 @@ enum {
 
 #define OPCODE(transport, low) ((__u8)((transport) << 5 | (low)))
 #define OPCODE_CNP 0x81
-/* Of those that the standard leaves to manufacturers (top bits 110 and 111); peers that do not know them drop them. */
+/*
+ * Of those that the standard leaves to manufacturers (top bits 110 and 111); peers that do not know
+ * them drop them.
+ */
 #define OPCODE_FLOW_PROBE  0xc0
 #define OPCODE_FLOW_ANSWER 0xc1
 #define ROCE_CNP_BYTES 16 /* reserved, where other opcodes have extension headers */

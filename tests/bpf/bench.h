@@ -70,8 +70,8 @@ extern struct bench *bench; /* of this program */
 
 /*
  * Empty maps, then: both local addresses as GIDs, the socket in slot 0, an RC, a UC and an XRC QP from bench_peer4 to
- * bench_local4 and a UD QP, all receiving, P_Key 0xffff, with BENCH_RECV_CQ and BENCH_SEND_CQ. What they have sent up to
- * BENCH_PSN - 1 completes something.
+ * bench_local4 and a UD QP, all receiving, P_Key 0xffff, with BENCH_RECV_CQ and BENCH_SEND_CQ. What
+ * they have sent up to BENCH_PSN - 1 completes something.
  */
 void bench_reset(void);
 

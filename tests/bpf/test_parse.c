@@ -420,8 +420,8 @@ static void parse_roce__every_opcode(void **state)
 			else
 				row = sizeof(opcodes) / sizeof(opcodes[0]);
 		}
-		if (row < sizeof(opcodes) / sizeof(opcodes[0]) || opcode == OPCODE_CNP || opcode == OPCODE_FLOW_PROBE ||
-		    opcode == OPCODE_FLOW_ANSWER)
+		if (row < sizeof(opcodes) / sizeof(opcodes[0]) || opcode == OPCODE_CNP ||
+		    opcode == OPCODE_FLOW_PROBE || opcode == OPCODE_FLOW_ANSWER)
 			continue;
 		s.opcode = opcode;
 		s.ext_len = FRAME_EXT_MAX;
@@ -456,7 +456,10 @@ static void parse_roce__cnp(void **state)
 	bench_expect_drop("CNP of 15 bytes", f.bytes, f.len, XROCE_DROP_ext_short, BENCH_RC_QPN);
 }
 
-/* Flow control has a DETH and 8 bytes, and goes to QPs without acknowledgements; to one of UD with its Q_Key only. */
+/*
+ * Flow control has a DETH and 8 bytes, and goes to QPs without acknowledgements; to one of UD with
+ * its Q_Key only.
+ */
 static void parse_roce__flow(void **state)
 {
 	static const uint32_t qpns[] = { BENCH_UC_QPN, BENCH_UD_QPN };
@@ -479,14 +482,17 @@ static void parse_roce__flow(void **state)
 		}
 		s.ext[0] ^= 1;
 		frame_build(&f, &s);
-		bench_expect_drop("flow control, wrong Q_Key", f.bytes, f.len, XROCE_DROP_qkey, BENCH_UD_QPN);
+		bench_expect_drop("flow control, wrong Q_Key", f.bytes, f.len, XROCE_DROP_qkey,
+				  BENCH_UD_QPN);
 		s.ecn_qpn = BENCH_RC_QPN;
 		frame_build(&f, &s);
-		bench_expect_drop("flow control of RC", f.bytes, f.len, XROCE_DROP_qp_transport, BENCH_RC_QPN);
+		bench_expect_drop("flow control of RC", f.bytes, f.len, XROCE_DROP_qp_transport,
+				  BENCH_RC_QPN);
 	}
 	s.ext_len = 15;
 	frame_build(&f, &s);
-	bench_expect_drop("flow control of 15 bytes", f.bytes, f.len, XROCE_DROP_ext_short, BENCH_RC_QPN);
+	bench_expect_drop("flow control of 15 bytes", f.bytes, f.len, XROCE_DROP_ext_short,
+			  BENCH_RC_QPN);
 }
 
 /* ---- several buffers ---- */

@@ -56,7 +56,8 @@ static void super__whole_and_with_a_rest(void **state)
 	expect_super("one and no room for another", 2, 64, BENCH_RC_QPN);
 	/* as many and as long as user space cuts */
 	build(&s, XROCE_SEGMENTS_MAX * 20, 20, true);
-	expect_super("as many as there may be", XROCE_SEGMENTS_MAX, XROCE_SEGMENTS_MAX * 4, BENCH_RC_QPN);
+	expect_super("as many as there may be", XROCE_SEGMENTS_MAX, XROCE_SEGMENTS_MAX * 4,
+		     BENCH_RC_QPN);
 	build(&s, XROCE_SEGMENT_MAX - 48 + 20, XROCE_SEGMENT_MAX - 48, true);
 	expect_super("as long as a packet of that opcode may be", 2, 4096 + 4, BENCH_RC_QPN);
 }
@@ -97,7 +98,10 @@ static void super__of_other_opcodes(void **state)
 	bench_expect_drop("another Q_Key", f.bytes, f.len, XROCE_DROP_qkey, BENCH_UD_QPN);
 }
 
-/* All packets have one IP header, and the sender joins those of one QP: what is wrong with the first is wrong with all. */
+/*
+ * All packets have one IP header, and the sender joins those of one QP: what is wrong with the
+ * first is wrong with all.
+ */
 static void super__first_refused(void **state)
 {
 	struct frame_spec s = bench_spec();
@@ -115,7 +119,8 @@ static void super__first_refused(void **state)
 	s = bench_spec();
 	s.opcode = OPCODE(XROCE_UC, OP5_SEND_ONLY);
 	build(&s, 4 * SEGMENT, SEGMENT, true);
-	bench_expect_drop("another transport", f.bytes, f.len, XROCE_DROP_qp_transport, BENCH_RC_QPN);
+	bench_expect_drop("another transport", f.bytes, f.len, XROCE_DROP_qp_transport,
+			  BENCH_RC_QPN);
 	s = bench_spec();
 	s.opcode = 0x1f;
 	build(&s, 4 * SEGMENT, SEGMENT, true);
@@ -135,7 +140,8 @@ static void super__first_refused(void **state)
 	build(&s, 4 * SEGMENT, SEGMENT + 2, true);
 	bench_expect_drop("no whole words", f.bytes, f.len, XROCE_DROP_pad, BENCH_RC_QPN);
 	build(&s, XROCE_SEGMENT_MAX + 20, XROCE_SEGMENT_MAX, true);
-	bench_expect_drop("too long without more headers", f.bytes, f.len, XROCE_DROP_payload_long, BENCH_RC_QPN);
+	bench_expect_drop("too long without more headers", f.bytes, f.len, XROCE_DROP_payload_long,
+			  BENCH_RC_QPN);
 	qp = other = bench_get_qp(BENCH_RC_QPN);
 	other.pkey = 0x8001;
 	bench_put_qp(BENCH_RC_QPN, &other);
@@ -164,7 +170,9 @@ static void super__of_nobody(void **state)
 /* Without the checksum's sign, or with a length that makes no sense, it is one packet. */
 static void super__other_packets_are_none(void **state)
 {
-	static const uint16_t sizes[] = { 0, 15, 4 * SEGMENT, 4 * SEGMENT + 1, XROCE_SEGMENT_MAX + 1, 0xffff };
+	static const uint16_t sizes[] = {
+		0, 15, 4 * SEGMENT, 4 * SEGMENT + 1, XROCE_SEGMENT_MAX + 1, 0xffff
+	};
 	struct frame_spec s = bench_spec();
 
 	bench_reset();
@@ -177,11 +185,15 @@ static void super__other_packets_are_none(void **state)
 		build(&s, 4 * SEGMENT, sizes[i], true);
 		bench_expect_redirect("no segment's length", f.bytes, f.len, BENCH_RC_QPN);
 	}
-	/* nor is what user space would not cut: more packets, or longer ones, than any super-packet has */
+	/*
+	 * nor is what user space would not cut: more packets, or longer ones, than any super-packet
+	 * has
+	 */
 	build(&s, XROCE_SEGMENTS_MAX * 20 + 4, 20, true);
 	bench_expect_redirect("one packet too many", f.bytes, f.len, BENCH_RC_QPN);
 	build(&s, XROCE_SEGMENT_MAX + 24, XROCE_SEGMENT_MAX + 4, true);
-	bench_expect_drop("longer than any packet", f.bytes, f.len, XROCE_DROP_payload_long, BENCH_RC_QPN);
+	bench_expect_drop("longer than any packet", f.bytes, f.len, XROCE_DROP_payload_long,
+			  BENCH_RC_QPN);
 	s.ipv6 = true;
 	memcpy(s.src, bench_peer6, 16);
 	memcpy(s.dst, bench_local6, 16);

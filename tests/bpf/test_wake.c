@@ -279,17 +279,26 @@ static void wake_cq__only_if_something_is_seen(void **state)
 {
 	for (size_t i = 0; i < sizeof(expect_rows) / sizeof(expect_rows[0]); i++) {
 		const struct expect_row *row = &expect_rows[i];
-		struct frame_spec s = packet(row->opcode, BENCH_RC_QPN, row->opcode == OP5_ATOMIC_ACKNOWLEDGE ? 12 : row->opcode == OP5_READ_RESPONSE_MIDDLE ? 0 : 4, false, row->syndrome);
+		struct frame_spec s = packet(row->opcode, BENCH_RC_QPN,
+					     row->opcode == OP5_ATOMIC_ACKNOWLEDGE     ? 12
+					     : row->opcode == OP5_READ_RESPONSE_MIDDLE ? 0
+										       : 4,
+					     false, row->syndrome);
 
 		reset();
 		s.ack_psn = row->psn | 0x7f000000; /* reserved bits are no part of it */
-		s.payload_len = row->opcode == OP5_ACKNOWLEDGE || row->opcode == OP5_ATOMIC_ACKNOWLEDGE ? 0 : 64;
+		s.payload_len = row->opcode == OP5_ACKNOWLEDGE ||
+						row->opcode == OP5_ATOMIC_ACKNOWLEDGE
+					? 0
+					: 64;
 		frame_build(&f, &s);
 		bench->expect[XROCE_QP_SLOT(BENCH_RC_QPN)].psn = row->first;
 		bench->cq[BENCH_SEND_CQ].armed = XROCE_CQ_ARMED_ANY;
-		check(bench_run(f.bytes, f.len) == XDP_REDIRECT, "row %zu: verdict %d", i, bench->verdict);
+		check(bench_run(f.bytes, f.len) == XDP_REDIRECT, "row %zu: verdict %d", i,
+		      bench->verdict);
 		drain();
-		check(send_ring->records == row->wakes, "row %zu: %u records", i, send_ring->records);
+		check(send_ring->records == row->wakes, "row %zu: %u records", i,
+		      send_ring->records);
 		check(bench->cq[BENCH_SEND_CQ].armed == !row->wakes, "row %zu: the arm word", i);
 	}
 }
@@ -299,8 +308,8 @@ static void wake_cq__only_if_something_is_seen(void **state)
 #define SEGMENT 84u /* UDP payload of each: a BTH, 68 bytes, an ICRC */
 
 /*
- * SEND_MIDDLEs, which complete nothing, and first, in their midst, or last, the row's packet, as number `at`.
- * Of the first XDP checks the lengths.
+ * SEND_MIDDLEs, which complete nothing, and first, in their midst, or last, the row's packet, as
+ * number `at`. Of the first XDP checks the lengths.
  */
 static void build_super(const struct row *row, uint32_t segments, uint32_t at, uint32_t qpn)
 {

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The least handler of SIGSEGV and SIGBUS that guard.h asks for, for tests of the transport without user/port. */
+/*
+ * The least handler of SIGSEGV and SIGBUS that guard.h asks for, for tests of the transport without
+ * user/port.
+ */
 #ifndef TESTS_LANDING_H
 #define TESTS_LANDING_H
 
 /*
- * From here on a guarded access that faults returns false; any other fault ends the program as it would. cmocka has handlers of
- * its own for each test: to be called in the test.
+ * From here on a guarded access that faults returns false; any other fault ends the program as it
+ * would. cmocka has handlers of its own for each test: to be called in the test.
  */
 void landing_install(void);
 /* Accesses that did, since then. */

@@ -11,7 +11,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Far from where the kernel puts mappings that have no address of their own; each gets the next place. */
+/*
+ * Far from where the kernel puts mappings that have no address of their own; each gets the next
+ * place.
+ */
 static _Atomic uintptr_t next_place = 0x200000000000;
 
 const char *const spoil_names[SPOILS] = {
@@ -38,8 +41,10 @@ void spoil_map(struct spoiled *m, size_t pages, enum spoil how)
 		m->fd = memfd_create("spoiled", MFD_CLOEXEC);
 		spoil_must(m->fd >= 0 && !ftruncate(m->fd, (off_t)m->len), "memfd_create");
 	}
-	m->bytes = mmap((void *)atomic_fetch_add(&next_place, m->len + 16 * SPOIL_PAGE), m->len, PROT_READ | PROT_WRITE,
-			MAP_FIXED_NOREPLACE | (is_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS), m->fd, 0);
+	m->bytes = mmap((void *)atomic_fetch_add(&next_place, m->len + 16 * SPOIL_PAGE), m->len,
+			PROT_READ | PROT_WRITE,
+			MAP_FIXED_NOREPLACE | (is_file ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS),
+			m->fd, 0);
 	spoil_must(m->bytes != MAP_FAILED, "mmap");
 	memset(m->bytes, 0xa5, m->len);
 }
@@ -57,7 +62,8 @@ void spoil_from(struct spoiled *m, size_t page)
 		spoil_must(!ftruncate(m->fd, (off_t)(page * SPOIL_PAGE)), "ftruncate");
 		break;
 	default:
-		spoil_must(!mprotect(from, len, m->how == SPOIL_READ_ONLY ? PROT_READ : PROT_NONE), "mprotect");
+		spoil_must(!mprotect(from, len, m->how == SPOIL_READ_ONLY ? PROT_READ : PROT_NONE),
+			   "mprotect");
 	}
 }
 

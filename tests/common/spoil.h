@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory that goes bad after it was registered: mapped where nothing else is ever mapped, so that what was unmapped stays so,
- * and then spoiled in each way that a program has.
+ * Memory that goes bad after it was registered: mapped where nothing else is ever mapped, so that
+ * what was unmapped stays so, and then spoiled in each way that a program has.
  */
 #ifndef TESTS_SPOIL_H
 #define TESTS_SPOIL_H

@@ -30,20 +30,24 @@ struct shape {
 
 static struct segments s;
 
-static u32 lay_out(const struct shape *shape, const u8 *data, u32 size, u8 *allocated[SEGMENTS_PARTS_MAX])
+static u32 lay_out(const struct shape *shape, const u8 *data, u32 size,
+		   u8 *allocated[SEGMENTS_PARTS_MAX])
 {
 	const u32 room = shape->room_4 * 4u;
 	u32 at = 0;
 
 	s.parts = 0;
 	while (at < size && s.parts < SEGMENTS_PARTS_MAX) {
-		u32 len = min_u32(at ? (shape->others_64 + 1u) * 64 : (shape->first_16 + 1u) * 16, size - at);
+		u32 len = min_u32(at ? (shape->others_64 + 1u) * 64 : (shape->first_16 + 1u) * 16,
+				  size - at);
 
 		allocated[s.parts] = malloc(room + len);
 		if (!allocated[s.parts])
 			abort();
 		memcpy(allocated[s.parts] + room, data + at, len);
-		s.part[s.parts] = (struct segment_part){ .data = allocated[s.parts] + room, .len = len, .room = room };
+		s.part[s.parts] = (struct segment_part){ .data = allocated[s.parts] + room,
+							 .len = len,
+							 .room = room };
 		s.parts++;
 		at += len;
 	}
@@ -60,7 +64,8 @@ static void cut(void)
 	while (segments_next(&s, &frame)) {
 		const u32 len = frame.len + frame.frag_len;
 
-		if (len < s.header_len || len > s.header_len + s.size || ++count > XROCE_SEGMENTS_MAX)
+		if (len < s.header_len || len > s.header_len + s.size ||
+		    ++count > XROCE_SEGMENTS_MAX)
 			abort();
 		payload += len - s.header_len;
 		/* reads all of it */
@@ -73,16 +78,23 @@ static void cut(void)
 
 static void write_seed(const char *dir, u8 opcode, u32 payload_len, u32 count, struct shape shape)
 {
-	static const struct path path = { .hop_limit = 64, .udp_sport = 0xc000,
-					  .local = { { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 } },
-					  .peer = { { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2 } } };
+	static const struct path path = {
+		.hop_limit = 64,
+		.udp_sport = 0xc000,
+		.local = { { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 1 } },
+		.peer = { { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = 2 } }
+	};
 	static u8 super[SUPER_MAX], frame[PACKET_FRAME_MAX];
 	u32 len = BTH, size = 0;
 	char name[512];
 	FILE *f;
 
 	for (u32 i = 0; i < count; i++) {
-		struct packet p = { .opcode = opcode, .dest_qpn = 17, .pkey = 0xffff, .psn = i, .payload_len = payload_len };
+		struct packet p = { .opcode = opcode,
+				    .dest_qpn = 17,
+				    .pkey = 0xffff,
+				    .psn = i,
+				    .payload_len = payload_len };
 		u32 n;
 		u8 *at;
 

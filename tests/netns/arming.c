@@ -8,8 +8,9 @@
  *		The receive CQ is armed, and the script sends a duplicate, which completes nothing: the channel, once readable, has an event. Then the next
  *		message: its event, by the same arming.
  *
- * Whoever waits does so in poll(2), which tells XDP to wake it, and then takes the event in the way that its channel's flags say. An alarm ends a program that
- * sleeps in ibv_get_cq_event() though the channel was readable.
+ * Whoever waits does so in poll(2), which tells XDP to wake it, and then takes the event in the way
+ * that its channel's flags say. An alarm ends a program that sleeps in ibv_get_cq_event() though
+ * the channel was readable.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -49,10 +50,12 @@ static void open_qp(const char *device, bool sleeps_for_sends)
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { DEPTH, DEPTH, 1, 1, 0 } };
 
 	ctx = open_device(device);
-	must((channel = ibv_create_comp_channel(ctx)) && (pd = ibv_alloc_pd(ctx)), "%s", strerror(errno));
+	must((channel = ibv_create_comp_channel(ctx)) && (pd = ibv_alloc_pd(ctx)), "%s",
+	     strerror(errno));
 	must((mr = ibv_reg_mr(pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE)), "ibv_reg_mr");
 	must((sends = ibv_create_cq(ctx, DEPTH, NULL, sleeps_for_sends ? channel : NULL, 0)) &&
-		     (receives = ibv_create_cq(ctx, DEPTH, NULL, sleeps_for_sends ? NULL : channel, 0)),
+		     (receives = ibv_create_cq(ctx, DEPTH, NULL, sleeps_for_sends ? NULL : channel,
+					       0)),
 	     "ibv_create_cq: %s", strerror(errno));
 	init.send_cq = sends;
 	init.recv_cq = receives;
@@ -63,28 +66,50 @@ static void connect_qp(const struct address *peer, int gid_index)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "INIT");
-	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = peer->qpn, .max_dest_rd_atomic = 1,
-				  .rq_psn = FIRST_PSN, .sq_psn = FIRST_PSN, .min_rnr_timer = 1, .timeout = 18, .retry_cnt = 7,
-				  .rnr_retry = 7, .max_rd_atomic = 1,
-				  .ah_attr = { .is_global = 1, .port_num = 1,
-					       .grh = { .dgid = peer->gid, .sgid_index = (uint8_t)gid_index, .hop_limit = 64 } } };
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-					    IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), "RTR");
+	must(!ibv_modify_qp(qp, &a,
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+	     "INIT");
+	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR,
+				  .path_mtu = IBV_MTU_1024,
+				  .dest_qp_num = peer->qpn,
+				  .max_dest_rd_atomic = 1,
+				  .rq_psn = FIRST_PSN,
+				  .sq_psn = FIRST_PSN,
+				  .min_rnr_timer = 1,
+				  .timeout = 18,
+				  .retry_cnt = 7,
+				  .rnr_retry = 7,
+				  .max_rd_atomic = 1,
+				  .ah_attr = { .is_global = 1,
+					       .port_num = 1,
+					       .grh = { .dgid = peer->gid,
+							.sgid_index = (uint8_t)gid_index,
+							.hop_limit = 64 } } };
+	must(!ibv_modify_qp(qp, &a,
+			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				    IBV_QP_MIN_RNR_TIMER),
+	     "RTR");
 	a.qp_state = IBV_QPS_RTS;
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					    IBV_QP_MAX_QP_RD_ATOMIC), "RTS");
+	must(!ibv_modify_qp(qp, &a,
+			    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				    IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
+	     "RTS");
 }
 
 static void close_qp(void)
 {
-	must(!ibv_destroy_qp(qp) && !ibv_destroy_cq(sends) && !ibv_destroy_cq(receives) && !ibv_destroy_comp_channel(channel) &&
-		     !ibv_dereg_mr(mr) && !ibv_dealloc_pd(pd) && !ibv_close_device(ctx), "taking down");
+	must(!ibv_destroy_qp(qp) && !ibv_destroy_cq(sends) && !ibv_destroy_cq(receives) &&
+		     !ibv_destroy_comp_channel(channel) && !ibv_dereg_mr(mr) &&
+		     !ibv_dealloc_pd(pd) && !ibv_close_device(ctx),
+	     "taking down");
 }
 
 static void post_receive(uint64_t wr_id)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)buffer, .length = sizeof(buffer), .lkey = mr->lkey };
+	struct ibv_sge sge = { .addr = (uintptr_t)buffer,
+			       .length = sizeof(buffer),
+			       .lkey = mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	must(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
@@ -92,7 +117,8 @@ static void post_receive(uint64_t wr_id)
 
 static void post_empty_send(uint64_t wr_id, unsigned int flags)
 {
-	struct ibv_send_wr wr = { .wr_id = wr_id, .opcode = IBV_WR_SEND, .send_flags = flags }, *bad;
+	struct ibv_send_wr wr = { .wr_id = wr_id, .opcode = IBV_WR_SEND, .send_flags = flags },
+			   *bad;
 
 	must(!ibv_post_send(qp, &wr, &bad), "ibv_post_send");
 }
@@ -105,7 +131,8 @@ static void take_completion(struct ibv_cq *cq, uint64_t wr_id)
 
 	while (!(n = ibv_poll_cq(cq, 1, &wc)) && now_ms() < end)
 		;
-	must(n == 1 && wc.status == IBV_WC_SUCCESS && wc.wr_id == wr_id, "completion %llu: %d", (unsigned long long)wr_id, n);
+	must(n == 1 && wc.status == IBV_WC_SUCCESS && wc.wr_id == wr_id, "completion %llu: %d",
+	     (unsigned long long)wr_id, n);
 }
 
 static bool is_readable(int ms)
@@ -122,7 +149,8 @@ static void take_event(struct ibv_cq *want)
 	void *context;
 
 	alarm(WAIT_MS / 2000);
-	must(!ibv_get_cq_event(channel, &cq, &context), "readable, but ibv_get_cq_event says %s", strerror(errno));
+	must(!ibv_get_cq_event(channel, &cq, &context), "readable, but ibv_get_cq_event says %s",
+	     strerror(errno));
 	alarm(0);
 	must(cq == want, "another CQ's event");
 	ibv_ack_cq_events(cq, 1);
@@ -183,7 +211,8 @@ static void unsignaled(int gid_index, uint32_t rounds, const char *host)
 
 static void stray(int gid_index, const char *address, const char *qpn)
 {
-	struct address peer = { .gid = { .raw = { [10] = 0xff, 0xff } }, .qpn = (uint32_t)strtoul(qpn, NULL, 0) };
+	struct address peer = { .gid = { .raw = { [10] = 0xff, 0xff } },
+				.qpn = (uint32_t)strtoul(qpn, NULL, 0) };
 	struct ibv_wc wc;
 
 	must(inet_pton(AF_INET, address, peer.gid.raw + 12) == 1, "%s is no address", address);
@@ -209,10 +238,12 @@ int main(int argc, char **argv)
 {
 	bool is_stray = argc > 1 && !strcmp(argv[1], "stray");
 
-	must(argc >= 6 && argc <= 7 && (!is_stray || argc == 7), "arming unsignaled|stray blocking|nonblocking DEVICE GID-INDEX ...");
+	must(argc >= 6 && argc <= 7 && (!is_stray || argc == 7),
+	     "arming unsignaled|stray blocking|nonblocking DEVICE GID-INDEX ...");
 	open_qp(argv[3], !is_stray);
 	if (!strcmp(argv[2], "nonblocking"))
-		must(!fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK), "fcntl");
+		must(!fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_NONBLOCK),
+		     "fcntl");
 	if (is_stray)
 		stray(atoi(argv[4]), argv[5], argv[6]);
 	else

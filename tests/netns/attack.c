@@ -123,7 +123,8 @@ static void seal(struct forgery *f)
 		sum = (sum & 0xffff) + (sum >> 16);
 		put16(ip + 10, ~sum & 0xffff);
 	}
-	icrc_store(icrc_packet(ip, f->ipv6, f->len - f->ip - ROCE_ICRC_BYTES), f->bytes + f->len - ROCE_ICRC_BYTES);
+	icrc_store(icrc_packet(ip, f->ipv6, f->len - f->ip - ROCE_ICRC_BYTES),
+		   f->bytes + f->len - ROCE_ICRC_BYTES);
 }
 
 /* Make it len bytes long. */
@@ -167,8 +168,8 @@ static bool kind_repeated(struct forgery *f)
 }
 
 /*
- * A request or response ahead of the genuine one, which is still to come: so its PSN is not expected
- * yet. Of a packet that is sent again that cannot be told.
+ * A request or response ahead of the genuine one, which is still to come: so its PSN is not
+ * expected yet. Of a packet that is sent again that cannot be told.
  */
 static bool kind_early(struct forgery *f)
 {
@@ -176,10 +177,12 @@ static bool kind_early(struct forgery *f)
 
 	if (seq->is_known && psn_diff(f->p.psn, seq->psn) <= 0)
 		return false;
-	if (f->p.flags & (OP_ACK | OP_READ | OP_ATOMIC | OP_ATOMIC_ACK_ETH) && !(f->p.flags & OP_PAYLOAD))
+	if (f->p.flags & (OP_ACK | OP_READ | OP_ATOMIC | OP_ATOMIC_ACK_ETH) &&
+	    !(f->p.flags & OP_PAYLOAD))
 		return false;
 	set_psn(f, (s32)(1 + roll(256)));
-	for (size_t i = f->len - ROCE_ICRC_BYTES - f->p.payload_len - f->p.pad; i < f->len - ROCE_ICRC_BYTES; i++)
+	for (size_t i = f->len - ROCE_ICRC_BYTES - f->p.payload_len - f->p.pad;
+	     i < f->len - ROCE_ICRC_BYTES; i++)
 		f->bytes[i] ^= 0x5a;
 	return true;
 }
@@ -196,7 +199,10 @@ static bool kind_replay(struct forgery *f)
 	return true;
 }
 
-/* Sequence and RNR NAKs of what was acknowledged anyway; those that end a connection, of what is long done. */
+/*
+ * Sequence and RNR NAKs of what was acknowledged anyway; those that end a connection, of what is
+ * long done.
+ */
 static bool kind_nak(struct forgery *f)
 {
 	const u32 which = roll(8);
@@ -253,7 +259,10 @@ static bool kind_strange(struct forgery *f)
 	return true;
 }
 
-/* As a sender with segmentation offload hands over many packets in one: identification, checksum to be finished. */
+/*
+ * As a sender with segmentation offload hands over many packets in one: identification, checksum to
+ * be finished.
+ */
 static bool kind_lookalike(struct forgery *f)
 {
 	u8 *udp = f->bytes + f->bth - 8;
@@ -299,7 +308,8 @@ static unsigned long sent[ARRAY_SIZE(kinds)];
 
 /* ---- the path ---- */
 
-static void forge(struct direction *d, const u8 *frame, size_t len, size_t ip, bool ipv6, u32 first, u32 last)
+static void forge(struct direction *d, const u8 *frame, size_t len, size_t ip, bool ipv6, u32 first,
+		  u32 last)
 {
 	static struct forgery f;
 	const struct rx_frame rx = { .data = frame, .len = (u32)len };
@@ -335,7 +345,8 @@ static void keep(struct direction *d, struct direction *other, const u8 *frame, 
 
 	if (!packet_parse(&p, &rx) && !(p.flags & OP_CNP)) {
 		if (p.flags & OP_ACK)
-			advance(&other->acked, p.syndrome >> 5 ? psn_add(p.psn, ROCE_PSN_MASK) : p.psn);
+			advance(&other->acked,
+				p.syndrome >> 5 ? psn_add(p.psn, ROCE_PSN_MASK) : p.psn);
 		else
 			advance(&d->newest[!!(p.flags & OP_REQUEST)], p.psn);
 	}
@@ -411,7 +422,8 @@ int main(int argc, char **argv)
 		for (int i = 0; i < 2; i++) {
 			struct direction *d = &direction[i];
 
-			for (int n = 0; n < 64 && (len = wire_receive(pfd[i].fd, frame, sizeof(frame))); n++) {
+			for (int n = 0;
+			     n < 64 && (len = wire_receive(pfd[i].fd, frame, sizeof(frame))); n++) {
 				ip = wire_roce_ip(frame, len, &ipv6);
 				if (ip && roll(1000) < permille)
 					forge(d, frame, len, ip, ipv6, first, last);

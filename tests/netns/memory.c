@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Registered memory that goes bad: each request on it fails at both ends as docs/memory.md says, the processes live, and a queue
- * pair beside goes on, after each.
+ * Registered memory that goes bad: each request on it fails at both ends as docs/memory.md says,
+ * the processes live, and a queue pair beside goes on, after each.
  *
  *	memory -d DEVICE [-g GID-INDEX] [-L] [-B] [-J WHEN] [-D] [HOST]
  *
@@ -11,7 +11,8 @@
  *			it faults itself after each request, and must come back
  *	-D		in the end it faults itself, without a handler
  *
- * The end with HOST asks, the other one answers. It also is a shared object whose entry is memory_main().
+ * The end with HOST asks, the other one answers. It also is a shared object whose entry is
+ * memory_main().
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -53,19 +54,32 @@ static const struct request {
 	bool reads, srq;
 	int status, receive;
 } requests[] = {
-	{ "send_gathered", IBV_QPT_RC, IBV_WR_SEND, LONG, LOCAL, true, false, IBV_WC_LOC_PROT_ERR, -1 },
-	{ "write_gathered", IBV_QPT_RC, IBV_WR_RDMA_WRITE, LONG, LOCAL, true, false, IBV_WC_LOC_PROT_ERR, -1 },
-	{ "read_scattered", IBV_QPT_RC, IBV_WR_RDMA_READ, LONG, LOCAL, false, false, IBV_WC_LOC_PROT_ERR, -1 },
-	{ "atomic_scattered", IBV_QPT_RC, IBV_WR_ATOMIC_FETCH_AND_ADD, SHORT, LOCAL, false, false, IBV_WC_LOC_PROT_ERR, -1 },
-	{ "send_received", IBV_QPT_RC, IBV_WR_SEND, LONG, RECEIVE, false, false, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR },
-	{ "send_received_from_srq", IBV_QPT_RC, IBV_WR_SEND, LONG, RECEIVE, false, true, IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR },
-	{ "write", IBV_QPT_RC, IBV_WR_RDMA_WRITE, LONG, TARGET, false, false, IBV_WC_REM_ACCESS_ERR, -1 },
-	{ "read", IBV_QPT_RC, IBV_WR_RDMA_READ, LONG, TARGET, true, false, IBV_WC_REM_ACCESS_ERR, -1 },
-	{ "fetch_and_add", IBV_QPT_RC, IBV_WR_ATOMIC_FETCH_AND_ADD, SHORT, TARGET, false, false, IBV_WC_REM_ACCESS_ERR, -1 },
-	{ "compare_and_swap", IBV_QPT_RC, IBV_WR_ATOMIC_CMP_AND_SWP, SHORT, TARGET, false, false, IBV_WC_REM_ACCESS_ERR, -1 },
-	{ "uc_send_received", IBV_QPT_UC, IBV_WR_SEND, LONG, RECEIVE, false, false, IBV_WC_SUCCESS, IBV_WC_LOC_PROT_ERR },
-	{ "ud_send_gathered", IBV_QPT_UD, IBV_WR_SEND, SHORT, LOCAL, true, false, IBV_WC_LOC_PROT_ERR, -1 },
-	{ "ud_send_received", IBV_QPT_UD, IBV_WR_SEND, SHORT, RECEIVE, false, false, IBV_WC_SUCCESS, IBV_WC_LOC_PROT_ERR },
+	{ "send_gathered", IBV_QPT_RC, IBV_WR_SEND, LONG, LOCAL, true, false, IBV_WC_LOC_PROT_ERR,
+	  -1 },
+	{ "write_gathered", IBV_QPT_RC, IBV_WR_RDMA_WRITE, LONG, LOCAL, true, false,
+	  IBV_WC_LOC_PROT_ERR, -1 },
+	{ "read_scattered", IBV_QPT_RC, IBV_WR_RDMA_READ, LONG, LOCAL, false, false,
+	  IBV_WC_LOC_PROT_ERR, -1 },
+	{ "atomic_scattered", IBV_QPT_RC, IBV_WR_ATOMIC_FETCH_AND_ADD, SHORT, LOCAL, false, false,
+	  IBV_WC_LOC_PROT_ERR, -1 },
+	{ "send_received", IBV_QPT_RC, IBV_WR_SEND, LONG, RECEIVE, false, false, IBV_WC_REM_OP_ERR,
+	  IBV_WC_LOC_PROT_ERR },
+	{ "send_received_from_srq", IBV_QPT_RC, IBV_WR_SEND, LONG, RECEIVE, false, true,
+	  IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR },
+	{ "write", IBV_QPT_RC, IBV_WR_RDMA_WRITE, LONG, TARGET, false, false, IBV_WC_REM_ACCESS_ERR,
+	  -1 },
+	{ "read", IBV_QPT_RC, IBV_WR_RDMA_READ, LONG, TARGET, true, false, IBV_WC_REM_ACCESS_ERR,
+	  -1 },
+	{ "fetch_and_add", IBV_QPT_RC, IBV_WR_ATOMIC_FETCH_AND_ADD, SHORT, TARGET, false, false,
+	  IBV_WC_REM_ACCESS_ERR, -1 },
+	{ "compare_and_swap", IBV_QPT_RC, IBV_WR_ATOMIC_CMP_AND_SWP, SHORT, TARGET, false, false,
+	  IBV_WC_REM_ACCESS_ERR, -1 },
+	{ "uc_send_received", IBV_QPT_UC, IBV_WR_SEND, LONG, RECEIVE, false, false, IBV_WC_SUCCESS,
+	  IBV_WC_LOC_PROT_ERR },
+	{ "ud_send_gathered", IBV_QPT_UD, IBV_WR_SEND, SHORT, LOCAL, true, false,
+	  IBV_WC_LOC_PROT_ERR, -1 },
+	{ "ud_send_received", IBV_QPT_UD, IBV_WR_SEND, SHORT, RECEIVE, false, false, IBV_WC_SUCCESS,
+	  IBV_WC_LOC_PROT_ERR },
 };
 #define REQUESTS (sizeof(requests) / sizeof(requests[0]))
 
@@ -129,15 +143,20 @@ static void own_fault(void)
 
 /* ---- a pair ---- */
 
-static void end_make(struct party *p, struct end *e, enum ibv_qp_type type, bool srq, void *addr, size_t len)
+static void end_make(struct party *p, struct end *e, enum ibv_qp_type type, bool srq, void *addr,
+		     size_t len)
 {
 	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 4, .max_sge = 1 } };
-	struct ibv_qp_init_attr init = { .qp_type = type, .cap = { 4, 4, 1, 1, 0 }, .sq_sig_all = 1 };
+	struct ibv_qp_init_attr init = { .qp_type = type,
+					 .cap = { 4, 4, 1, 1, 0 },
+					 .sq_sig_all = 1 };
 
 	*e = (struct end){ 0 };
-	must((e->cq = init.send_cq = init.recv_cq = ibv_create_cq(p->ctx, 16, NULL, NULL, 0)), "ibv_create_cq: %s", strerror(errno));
+	must((e->cq = init.send_cq = init.recv_cq = ibv_create_cq(p->ctx, 16, NULL, NULL, 0)),
+	     "ibv_create_cq: %s", strerror(errno));
 	if (srq)
-		must((e->srq = init.srq = ibv_create_srq(p->pd, &srq_init)), "ibv_create_srq: %s", strerror(errno));
+		must((e->srq = init.srq = ibv_create_srq(p->pd, &srq_init)), "ibv_create_srq: %s",
+		     strerror(errno));
 	must((e->qp = ibv_create_qp(p->pd, &init)), "ibv_create_qp: %s", strerror(errno));
 	must((e->mr = ibv_reg_mr(p->pd, addr, len, ALL)), "ibv_reg_mr: %s", strerror(errno));
 	must(!ibv_query_gid(p->ctx, 1, gid_index, &e->own.gid), "ibv_query_gid(%d)", gid_index);
@@ -148,34 +167,57 @@ static void end_make(struct party *p, struct end *e, enum ibv_qp_type type, bool
 
 static struct ibv_ah_attr end_path(const struct end *e)
 {
-	return (struct ibv_ah_attr){ .is_global = 1, .port_num = 1, .grh = { .dgid = e->peer.gid, .sgid_index = (uint8_t)gid_index, .hop_limit = 64 } };
+	return (struct ibv_ah_attr){
+		.is_global = 1,
+		.port_num = 1,
+		.grh = { .dgid = e->peer.gid, .sgid_index = (uint8_t)gid_index, .hop_limit = 64 }
+	};
 }
 
 static void end_modify(struct end *e, struct ibv_qp_attr *attr, enum ibv_qp_state state, int mask)
 {
 	attr->qp_state = state;
-	must(!(errno = ibv_modify_qp(e->qp, attr, mask | IBV_QP_STATE)), "ibv_modify_qp to %d: %s", (int)state, strerror(errno));
+	must(!(errno = ibv_modify_qp(e->qp, attr, mask | IBV_QP_STATE)), "ibv_modify_qp to %d: %s",
+	     (int)state, strerror(errno));
 }
 
 static void end_connect(struct party *p, struct end *e)
 {
 	const bool rc = e->qp->qp_type == IBV_QPT_RC, ud = e->qp->qp_type == IBV_QPT_UD;
-	struct ibv_qp_attr a = { .port_num = 1, .qkey = QKEY, .qp_access_flags = rc ? ALL & ~IBV_ACCESS_LOCAL_WRITE : IBV_ACCESS_REMOTE_WRITE,
-				 .path_mtu = IBV_MTU_1024, .rq_psn = PSN, .sq_psn = PSN, .max_dest_rd_atomic = 4, .max_rd_atomic = 4,
-				 .min_rnr_timer = 5, .timeout = 16, .retry_cnt = 7, .rnr_retry = 7 };
+	struct ibv_qp_attr a = { .port_num = 1,
+				 .qkey = QKEY,
+				 .qp_access_flags = rc ? ALL & ~IBV_ACCESS_LOCAL_WRITE
+						       : IBV_ACCESS_REMOTE_WRITE,
+				 .path_mtu = IBV_MTU_1024,
+				 .rq_psn = PSN,
+				 .sq_psn = PSN,
+				 .max_dest_rd_atomic = 4,
+				 .max_rd_atomic = 4,
+				 .min_rnr_timer = 5,
+				 .timeout = 16,
+				 .retry_cnt = 7,
+				 .rnr_retry = 7 };
 
 	ctl_swap(p->ctl, &e->own, &e->peer, sizeof(e->own));
 	a.dest_qp_num = e->peer.qpn;
 	a.ah_attr = end_path(e);
-	end_modify(e, &a, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
-	end_modify(e, &a, IBV_QPS_RTR, ud ? 0 : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-						 (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0));
-	end_modify(e, &a, IBV_QPS_RTS, IBV_QP_SQ_PSN | (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC : 0));
+	end_modify(e, &a, IBV_QPS_INIT,
+		   IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
+	end_modify(e, &a, IBV_QPS_RTR,
+		   ud ? 0
+		      : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+				   (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0));
+	end_modify(e, &a, IBV_QPS_RTS,
+		   IBV_QP_SQ_PSN | (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+						    IBV_QP_MAX_QP_RD_ATOMIC
+				       : 0));
 }
 
 static void end_free(struct end *e)
 {
-	must(!ibv_destroy_qp(e->qp) && (!e->srq || !ibv_destroy_srq(e->srq)) && !ibv_destroy_cq(e->cq) && !ibv_dereg_mr(e->mr), "cannot destroy");
+	must(!ibv_destroy_qp(e->qp) && (!e->srq || !ibv_destroy_srq(e->srq)) &&
+		     !ibv_destroy_cq(e->cq) && !ibv_dereg_mr(e->mr),
+	     "cannot destroy");
 }
 
 static void end_receive(struct end *e, uint64_t addr, uint32_t len)
@@ -187,9 +229,11 @@ static void end_receive(struct end *e, uint64_t addr, uint32_t len)
 	must(!errno, "posting a receive: %s", strerror(errno));
 }
 
-static void end_post(struct party *p, struct end *e, enum ibv_wr_opcode opcode, struct ibv_sge *sge, uint64_t va)
+static void end_post(struct party *p, struct end *e, enum ibv_wr_opcode opcode, struct ibv_sge *sge,
+		     uint64_t va)
 {
-	struct ibv_send_wr wr = { .wr_id = 2, .opcode = opcode, .sg_list = sge, .num_sge = 1 }, *bad;
+	struct ibv_send_wr wr = { .wr_id = 2, .opcode = opcode, .sg_list = sge, .num_sge = 1 },
+			   *bad;
 	struct ibv_ah_attr path = end_path(e);
 	struct ibv_ah *ah = NULL;
 
@@ -248,7 +292,8 @@ static void beside_goes_on(struct party *p, uint32_t seed)
 	wc = end_wait(e, "the pair beside");
 	must(wc.status == IBV_WC_SUCCESS, "the pair beside: %s", ibv_wc_status_str(wc.status));
 	for (uint32_t i = 0; i < BYTES; i++)
-		must(p->bytes[i] == (seed & 0x7f), "the pair beside: byte %u is %#x", i, p->bytes[i]);
+		must(p->bytes[i] == (seed & 0x7f), "the pair beside: byte %u is %#x", i,
+		     p->bytes[i]);
 }
 
 /* ---- one request ---- */
@@ -266,19 +311,26 @@ static void judge(struct party *p, struct end *e, const struct request *r, const
 
 	if (want >= 0) {
 		wc = end_wait(e, name);
-		must((int)wc.status == want, "%s: %s, not %s", name, ibv_wc_status_str(wc.status), ibv_wc_status_str((enum ibv_wc_status)want));
-		must(wc.wr_id == (p->asks ? 2 : 50), "%s: wr_id %lu", name, (unsigned long)wc.wr_id);
-		must(want != IBV_WC_LOC_PROT_ERR || wc.vendor_err == 17, "%s: vendor_err %u", name, wc.vendor_err);
+		must((int)wc.status == want, "%s: %s, not %s", name, ibv_wc_status_str(wc.status),
+		     ibv_wc_status_str((enum ibv_wc_status)want));
+		must(wc.wr_id == (p->asks ? 2 : 50), "%s: wr_id %lu", name,
+		     (unsigned long)wc.wr_id);
+		must(want != IBV_WC_LOC_PROT_ERR || wc.vendor_err == 17, "%s: vendor_err %u", name,
+		     wc.vendor_err);
 	}
 	ctl_barrier(p->ctl, 1000 + p->requests);
-	must(end_state(e) == (!ends_here(r, p->asks) ? IBV_QPS_RTS : is_sqe ? IBV_QPS_SQE : IBV_QPS_ERR), "%s: state %d", name, (int)end_state(e));
+	must(end_state(e) == (!ends_here(r, p->asks) ? IBV_QPS_RTS
+			      : is_sqe		     ? IBV_QPS_SQE
+						     : IBV_QPS_ERR),
+	     "%s: state %d", name, (int)end_state(e));
 	must(ibv_poll_cq(e->cq, 1, &wc) == 0, "%s: one completion too many", name);
 }
 
 static void run_request(struct party *p, const struct request *r, enum spoil how)
 {
 	const bool mine = (r->bad == LOCAL) == p->asks;
-	const uint32_t grh = r->type == IBV_QPT_UD ? GRH : 0, at = r->len == SHORT ? SPOIL_PAGE : SPOIL_PAGE / 2;
+	const uint32_t grh = r->type == IBV_QPT_UD ? GRH : 0,
+		       at = r->len == SHORT ? SPOIL_PAGE : SPOIL_PAGE / 2;
 	struct spoiled memory;
 	struct ibv_sge sge;
 	struct end e;
@@ -289,11 +341,13 @@ static void run_request(struct party *p, const struct request *r, enum spoil how
 	end_make(p, &e, r->type, r->srq && !p->asks, memory.bytes, memory.len);
 	end_connect(p, &e);
 	if (!p->asks && r->opcode == IBV_WR_SEND)
-		end_receive(&e, e.own.va + at, r->len == SHORT ? r->len + grh : SPOIL_PAGE + SPOIL_PAGE / 2);
+		end_receive(&e, e.own.va + at,
+			    r->len == SHORT ? r->len + grh : SPOIL_PAGE + SPOIL_PAGE / 2);
 	if (mine)
 		spoil_from(&memory, 1);
 	ctl_barrier(p->ctl, p->requests);
-	sge = (struct ibv_sge){ e.own.va + at, r->len == LONG ? SPOIL_PAGE + SPOIL_PAGE / 2 : r->len, e.mr->lkey };
+	sge = (struct ibv_sge){ e.own.va + at,
+				r->len == LONG ? SPOIL_PAGE + SPOIL_PAGE / 2 : r->len, e.mr->lkey };
 	if (p->asks)
 		end_post(p, &e, r->opcode, &sge, e.peer.va + at);
 	judge(p, &e, r, name);
@@ -363,10 +417,12 @@ int memory_main(int argc, char **argv)
 	party_main(is_loop || host ? &asks : &answers);
 	if (is_loop)
 		pthread_join(thread, NULL);
-	printf("memory: %u requests failed as they must\n", is_loop || host ? asks.requests : answers.requests);
+	printf("memory: %u requests failed as they must\n",
+	       is_loop || host ? asks.requests : answers.requests);
 	fflush(stdout);
 	if (dies)
-		*(volatile unsigned char *)mmap(NULL, SPOIL_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) = 1;
+		*(volatile unsigned char *)mmap(NULL, SPOIL_PAGE, PROT_NONE,
+						MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) = 1;
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * refuse COMMAND...: runs it so that each sendmmsg(2) ends with ENOBUFS, as on an interface that takes no super-packets (a VLAN's is one). Nothing
- * else of the library's sends that way.
+ * refuse COMMAND...: runs it so that each sendmmsg(2) ends with ENOBUFS, as on an interface that
+ * takes no super-packets (a VLAN's is one). Nothing else of the library's sends that way.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -25,7 +25,9 @@ int main(int argc, char **argv)
 	const struct sock_fprog prog = { sizeof(code) / sizeof(*code), code };
 
 	must(argc > 1, "usage: refuse COMMAND...");
-	must(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog), "seccomp: %s", strerror(errno));
+	must(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+		     !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog),
+	     "seccomp: %s", strerror(errno));
 	execvp(argv[1], argv + 1);
 	die("%s: %s", argv[1], strerror(errno));
 }

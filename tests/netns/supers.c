@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Sends SEND_ONLY packets of RC or UD to a queue pair of another host, from any address: single ones, or
- * so many at a time as one Ethernet frame that looks like a UDP super-packet and is cut by its receiver.
+ * Sends SEND_ONLY packets of RC or UD to a queue pair of another host, from any address: single
+ * ones, or so many at a time as one Ethernet frame that looks like a UDP super-packet and is cut by
+ * its receiver.
  *
  *	supers -i IFACE -D MAC -S FROM -T TO -q QPN [-Q QKEY] [-s SEGMENTS] [-l PAYLOAD] [-n FRAMES] [-r RATE] [-P PORT] [-w]
  *
@@ -32,7 +33,9 @@ static struct {
 	u32 segments;
 	unsigned long frames, rate;
 	bool wrong;
-} options = { .segments = 1, .frames = 1, .packet = { .pkey = 0xffff, .payload_len = 64, .psn = PSN } };
+} options = { .segments = 1,
+	      .frames = 1,
+	      .packet = { .pkey = 0xffff, .payload_len = 64, .psn = PSN } };
 
 static void get_gid(struct gid *gid, const char *text)
 {
@@ -52,7 +55,9 @@ static void get_options(int argc, char **argv)
 		switch (c) {
 		case 'i': options.ifname = optarg; break;
 		case 'D':
-			must(sscanf(optarg, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", mac, mac + 1, mac + 2, mac + 3, mac + 4, mac + 5) == 6, "-D %s", optarg);
+			must(sscanf(optarg, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", mac, mac + 1, mac + 2,
+				    mac + 3, mac + 4, mac + 5) == 6,
+			     "-D %s", optarg);
 			break;
 		case 'S': get_gid(&options.path.local, optarg); break;
 		case 'T': get_gid(&options.path.peer, optarg); break;
@@ -70,7 +75,8 @@ static void get_options(int argc, char **argv)
 		default: die("see the head of supers.c");
 		}
 	}
-	must(options.ifname && options.packet.dest_qpn && options.segments >= 1 && options.segments <= GSO_SEGMENTS_MAX &&
+	must(options.ifname && options.packet.dest_qpn && options.segments >= 1 &&
+		     options.segments <= GSO_SEGMENTS_MAX &&
 		     options.packet.payload_len <= ROCE_PMTU_MAX,
 	     "supers -i IFACE -D MAC -S FROM -T TO -q QPN; up to %u segments", GSO_SEGMENTS_MAX);
 	options.packet.opcode = OPCODE(ud ? XROCE_UD : XROCE_RC, OP5_SEND_ONLY);
@@ -90,7 +96,8 @@ static u32 build(u8 *whole)
 		u8 *payload = packet_put_headers(bytes[i], &options.path, &options.packet);
 
 		memset(payload, (int)i, options.packet.payload_len);
-		frame[i] = (struct gso_frame){ bytes[i], packet_seal(bytes[i], payload, options.packet.payload_len) };
+		frame[i] = (struct gso_frame){ bytes[i], packet_seal(bytes[i], payload,
+								     options.packet.payload_len) };
 	}
 	if (options.segments > 1)
 		gso_join(&ids, frame, options.segments, header);
@@ -111,7 +118,8 @@ static u32 build(u8 *whole)
 static void pace(const struct timespec *begin, unsigned long i)
 {
 	const unsigned long long ns = begin->tv_nsec + i * 1000000000ull / options.rate;
-	const struct timespec due = { .tv_sec = begin->tv_sec + (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000) };
+	const struct timespec due = { .tv_sec = begin->tv_sec + (time_t)(ns / 1000000000),
+				      .tv_nsec = (long)(ns % 1000000000) };
 
 	clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
 }
@@ -132,6 +140,7 @@ int main(int argc, char **argv)
 			pace(&begin, i);
 		wire_send(wire, whole, len);
 	}
-	printf("sent %lu packets in %lu frames of %u bytes\n", options.frames * options.segments, options.frames, len);
+	printf("sent %lu packets in %lu frames of %u bytes\n", options.frames * options.segments,
+	       options.frames, len);
 	return 0;
 }

@@ -646,8 +646,9 @@ static void watch(int ctl)
 }
 
 /*
- * The other end has said that all has come, over TCP, where ThreadSanitizer sees no order: it would report each word that is
- * looked at, for minutes. The locks that registering takes were held by whoever wrote here.
+ * The other end has said that all has come, over TCP, where ThreadSanitizer sees no order: it would
+ * report each word that is looked at, for minutes. The locks that registering takes were held by
+ * whoever wrote here.
  */
 static void order_memory(void)
 {

@@ -4,8 +4,9 @@
  *
  *	udsink [-p | -x] DEVICE
  *
- * It sleeps, and the library's own thread fills the CQ up and runs out of receives; with -p it polls and posts
- * again. At its end it destroys what it made; with -x it just exits. Prints its QP number first.
+ * It sleeps, and the library's own thread fills the CQ up and runs out of receives; with -p it
+ * polls and posts again. At its end it destroys what it made; with -x it just exits. Prints its QP
+ * number first.
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -49,11 +50,14 @@ static void make(struct ibv_context *ctx)
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = QKEY };
 
 	must((pd = ibv_alloc_pd(ctx)), "ibv_alloc_pd");
-	must((mr = ibv_reg_mr(pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE)), "ibv_reg_mr: %s", strerror(errno));
-	must((cq = ibv_create_cq(ctx, RECEIVES, NULL, NULL, 0)), "ibv_create_cq: %s", strerror(errno));
+	must((mr = ibv_reg_mr(pd, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE)),
+	     "ibv_reg_mr: %s", strerror(errno));
+	must((cq = ibv_create_cq(ctx, RECEIVES, NULL, NULL, 0)), "ibv_create_cq: %s",
+	     strerror(errno));
 	init.send_cq = init.recv_cq = cq;
 	must((qp = ibv_create_qp(pd, &init)), "ibv_create_qp: %s", strerror(errno));
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY), "INIT refused");
+	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY),
+	     "INIT refused");
 	a.qp_state = IBV_QPS_RTR;
 	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE), "RTR refused");
 	for (int i = 0; i < RECEIVES; i++)
@@ -67,7 +71,8 @@ static void poll_cq(void)
 
 	must(n >= 0, "ibv_poll_cq: %d", n);
 	for (int i = 0; i < n; i++) {
-		must(wc[i].status == IBV_WC_SUCCESS, "a receive ends with %s", ibv_wc_status_str(wc[i].status));
+		must(wc[i].status == IBV_WC_SUCCESS, "a receive ends with %s",
+		     ibv_wc_status_str(wc[i].status));
 		post();
 	}
 }
@@ -103,6 +108,8 @@ int main(int argc, char **argv)
 	}
 	if (just_exit)
 		return 0;
-	must(!ibv_destroy_qp(qp) && !ibv_destroy_cq(cq) && !ibv_dereg_mr(mr) && !ibv_dealloc_pd(pd) && !ibv_close_device(ctx), "the end");
+	must(!ibv_destroy_qp(qp) && !ibv_destroy_cq(cq) && !ibv_dereg_mr(mr) &&
+		     !ibv_dealloc_pd(pd) && !ibv_close_device(ctx),
+	     "the end");
 	return 0;
 }

@@ -31,8 +31,10 @@ struct options {
 };
 
 static const char *const usage_text =
-	"vdata [-d DEVICE] [-g GID-INDEX] [-t rc|uc|ud] [-m PATH-MTU] [-n ROUNDS] [-s SEED] [-x LONGEST] [-e] [-o] [-k FILE] [-w MS] [-T TIMEOUT] [-y RETRIES] [-p PORT] [-L | HOST]\n"
-	"  -e  sleep on completion events   -o  one CQ for sends and receives   -k FILE  more rounds while there is FILE\n"
+	"vdata [-d DEVICE] [-g GID-INDEX] [-t rc|uc|ud] [-m PATH-MTU] [-n ROUNDS] [-s SEED] [-x "
+	"LONGEST] [-e] [-o] [-k FILE] [-w MS] [-T TIMEOUT] [-y RETRIES] [-p PORT] [-L | HOST]\n"
+	"  -e  sleep on completion events   -o  one CQ for sends and receives   -k FILE  more "
+	"rounds while there is FILE\n"
 	"  -w MS  also: sleep until the peer sends after MS, CPU time measured\n";
 
 static uint32_t number(const char *text, uint32_t least, uint32_t most)

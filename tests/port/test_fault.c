@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The handler of SIGSEGV and SIGBUS beside the program's own, each case in a process of its own: guarded accesses fail and the
- * process goes on; the program's faults end it, or are mended, exactly as without us. The time that fault_watch() looks by is
- * the test's.
+ * The handler of SIGSEGV and SIGBUS beside the program's own, each case in a process of its own:
+ * guarded accesses fail and the process goes on; the program's faults end it, or are mended,
+ * exactly as without us. The time that fault_watch() looks by is the test's.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -141,7 +141,10 @@ static void default__as_without_us(void **state)
 	assert_int_equal(run(ignores_kill), 0);
 }
 
-/* A core has the registers of the instruction that faulted: it is executed again, and what mends it meanwhile is noticed. */
+/*
+ * A core has the registers of the instruction that faulted: it is executed again, and what mends it
+ * meanwhile is noticed.
+ */
 static void *mend(void *arg)
 {
 	struct sigaction action;
@@ -162,7 +165,10 @@ static void default_is_restored(void)
 	sigaction(SIGSEGV, NULL, &action);
 	MUST(action.sa_handler != SIG_DFL);
 	MUST(!pthread_create(&thread, NULL, mend, NULL));
-	/* ends the process by SIGSEGV if it is faster than the thread, else goes on: never by anything else */
+	/*
+	 * ends the process by SIGSEGV if it is faster than the thread, else goes on: never by
+	 * anything else
+	 */
 	own_fault();
 }
 
@@ -267,7 +273,10 @@ static void on_own_stack(int sig, siginfo_t *info, void *context)
 	_exit(8);
 }
 
-/* The thread has an alternate stack, the handler has not asked for it, nor for the signal to be blocked. */
+/*
+ * The thread has an alternate stack, the handler has not asked for it, nor for the signal to be
+ * blocked.
+ */
 static void own_stack(void)
 {
 	stack_t stack = { .ss_sp = alternate, .ss_size = sizeof(alternate) };
@@ -291,7 +300,10 @@ static void once(int sig, siginfo_t *info, void *context)
 		_exit(6);
 }
 
-/* One shot. Faults of ours do not use it up; when it returns without mending anything, the second time ends the process. */
+/*
+ * One shot. Faults of ours do not use it up; when it returns without mending anything, the second
+ * time ends the process.
+ */
 static void one_shot(void)
 {
 	install(SIGSEGV, once, (int)SA_RESETHAND, 0);
@@ -338,7 +350,9 @@ static void restoring(void)
 	own_fault();
 }
 
-/* faulthandler(3) of Python: says something, restores what it found, and raises the signal again. */
+/*
+ * faulthandler(3) of Python: says something, restores what it found, and raises the signal again.
+ */
 static void reporting_handler(int sig, siginfo_t *info, void *context)
 {
 	sigaction(sig, &saved, NULL);
@@ -411,7 +425,10 @@ static void *blocking_thread(void *arg)
 	return NULL;
 }
 
-/* Worker threads often block all signals: a fault in one would end the process, whatever the handler. */
+/*
+ * Worker threads often block all signals: a fault in one would end the process, whatever the
+ * handler.
+ */
 static void blocked(void)
 {
 	pthread_t thread;
@@ -462,7 +479,10 @@ static void threads__each_of_them(void **state)
 	assert_int_equal(run(in_a_child), 0);
 }
 
-/* The handler, as the kernel would call it in the middle of a guarded access. True if that goes on where it fails. */
+/*
+ * The handler, as the kernel would call it in the middle of a guarded access. True if that goes on
+ * where it fails.
+ */
 static bool handler_takes(int code)
 {
 	siginfo_t info = { .si_signo = SIGSEGV, .si_code = code };
@@ -476,7 +496,10 @@ static bool handler_takes(int code)
 	return context.uc_mcontext.gregs[REG_RIP] != (greg_t)(uintptr_t)guard_copy;
 }
 
-/* Sent while a guarded access was under way, but not raised by it: the instruction cannot be blamed. */
+/*
+ * Sent while a guarded access was under way, but not raised by it: the instruction cannot be
+ * blamed.
+ */
 static void sent_signal_is_not_ours(void)
 {
 	survives();

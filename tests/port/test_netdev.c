@@ -333,17 +333,23 @@ static void netdev_resolve__own_gid_is_own_mac(void **state)
 	assert_int_equal(resolve("vc", "10.9.1.1", "10.9.1.1", 0, &path), 0);
 }
 
-/* The other end of a veth that is in the same namespace; over IPv4 the kernel does not resolve its own address. */
+/*
+ * The other end of a veth that is in the same namespace; over IPv4 the kernel does not resolve its
+ * own address.
+ */
 static void netdev_resolve__another_interface(void **state)
 {
 	static const u8 d[6] = { 2, 0, 0, 0, 0, 0x0d };
 	struct path path;
 
-	sh("ip link add vx address 02:00:00:00:00:0c type veth peer name vy address 02:00:00:00:00:0d");
-	sh("ip link set vx up; ip addr add 10.9.20.1/24 dev vx; ip addr add 2001:db8:20::c/64 dev vx nodad");
+	sh("ip link add vx address 02:00:00:00:00:0c type veth peer name vy address "
+	   "02:00:00:00:00:0d");
+	sh("ip link set vx up; ip addr add 10.9.20.1/24 dev vx; ip addr add 2001:db8:20::c/64 dev "
+	   "vx nodad");
 	sh("ip addr add 10.9.20.2/24 dev vy; ip addr add 10.9.21.2/24 dev vy");
 	/* it is down, and answers nobody */
-	assert_int_equal(resolve("vx", "10.9.20.1", "10.9.20.2", RESOLVE_NONE_MS, &path), -EHOSTUNREACH);
+	assert_int_equal(resolve("vx", "10.9.20.1", "10.9.20.2", RESOLVE_NONE_MS, &path),
+			 -EHOSTUNREACH);
 	sh("ip link set vy up; ip addr add 2001:db8:20::d/64 dev vy nodad");
 	assert_int_equal(resolve("vx", "10.9.20.1", "10.9.20.2", RESOLVE_MS, &path), 0);
 	assert_memory_equal(path.dmac, d, 6);
@@ -354,8 +360,10 @@ static void netdev_resolve__another_interface(void **state)
 	assert_int_equal(resolve("vx", "10.9.20.1", "192.0.2.130", RESOLVE_MS, &path), 0);
 	assert_memory_equal(path.dmac, d, 6);
 	/* no route leads to it over this interface; nobody has it */
-	assert_int_equal(resolve("vx", "10.9.20.1", "10.9.21.2", RESOLVE_NONE_MS, &path), -ENETUNREACH);
-	assert_int_equal(resolve("vx", "10.9.20.1", "10.9.20.3", RESOLVE_NONE_MS, &path), -EHOSTUNREACH);
+	assert_int_equal(resolve("vx", "10.9.20.1", "10.9.21.2", RESOLVE_NONE_MS, &path),
+			 -ENETUNREACH);
+	assert_int_equal(resolve("vx", "10.9.20.1", "10.9.20.3", RESOLVE_NONE_MS, &path),
+			 -EHOSTUNREACH);
 	sh("ip link del vx");
 }
 
@@ -458,7 +466,8 @@ static void netdev_hold__a_name_is_no_proof(void **state)
 	child = fork();
 	if (child == 0) {
 		close(down[1]);
-		if (setresuid(65534, 65534, 65534) || netdev_hold(ifindex) < 0 || write(up[1], "", 1) != 1)
+		if (setresuid(65534, 65534, 65534) || netdev_hold(ifindex) < 0 ||
+		    write(up[1], "", 1) != 1)
 			_exit(1);
 		_exit(read(down[0], &byte, 1) != 0);
 	}

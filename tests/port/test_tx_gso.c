@@ -236,7 +236,8 @@ static int send_refused(void)
 	/* those of another service go one by one, and each once at most */
 	for (u32 i = 0; i < 8; i++) {
 		buf[i][GSO_HEADER_BYTES] = i < 5 ? OPCODE(XROCE_UD, OP5_SEND_ONLY) : OPCODE(XROCE_UC, OP5_SEND_ONLY);
-		memset(buf[i] + GSO_HEADER_BYTES + sizeof(struct bth), 0, sizeof(__be32)); /* one Q_Key */
+		/* one Q_Key */
+		memset(buf[i] + GSO_HEADER_BYTES + sizeof(struct bth), 0, sizeof(__be32));
 	}
 	if (tx_gso_send(&gso, frame, 8, &stats) != 5 || stats.tx_lost != 5)
 		return 4;

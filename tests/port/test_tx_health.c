@@ -25,7 +25,9 @@ static void tx_health_refused__many_and_for_long(void **state)
 
 	/* a ring that is full for a moment: many, but not for long */
 	for (u32 i = 0; i < 1000; i++)
-		assert_int_equal(tx_health_refused(&quick, BEGIN_NS + i * (TX_HEALTH_REFUSED_NS / 1000)), TX_HEALTHY);
+		assert_int_equal(
+			tx_health_refused(&quick, BEGIN_NS + i * (TX_HEALTH_REFUSED_NS / 1000)),
+			TX_HEALTHY);
 	assert_false(tx_health_is_away(&quick, BEGIN_NS + TX_HEALTH_REFUSED_NS));
 	/* for long, and not before there are enough */
 	assert_int_equal(refuse(&slow, BEGIN_NS, TX_HEALTH_REFUSED_NS), TX_HEALTH_REFUSALS);
@@ -58,7 +60,9 @@ static void tx_health_look__half_is_dropped_again_and_again(void **state)
 	/* less than half, and half but not in a row */
 	for (u32 i = 0; i < 10; i++) {
 		tx_health_sent(&h, 50);
-		assert_int_equal(tx_health_look(&h, dropped += i % TX_HEALTH_LOOKS ? 50 : 24, BEGIN_NS), TX_HEALTHY);
+		assert_int_equal(
+			tx_health_look(&h, dropped += i % TX_HEALTH_LOOKS ? 50 : 24, BEGIN_NS),
+			TX_HEALTHY);
 	}
 	tx_health_sent(&h, 50);
 	assert_int_equal(tx_health_look(&h, dropped, BEGIN_NS), TX_HEALTHY);
@@ -75,7 +79,8 @@ static void tx_health_look__half_is_dropped_again_and_again(void **state)
 	tx_health_look(&h, dropped, BEGIN_NS);
 	for (u32 i = 1; i <= TX_HEALTH_LOOKS; i++) {
 		tx_health_sent(&h, 50);
-		assert_int_equal(tx_health_look(&h, dropped += 25, BEGIN_NS), i < TX_HEALTH_LOOKS ? TX_HEALTHY : TX_DROPS);
+		assert_int_equal(tx_health_look(&h, dropped += 25, BEGIN_NS),
+				 i < TX_HEALTH_LOOKS ? TX_HEALTHY : TX_DROPS);
 	}
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * An interface that accepts super-packets and drops them: a TAP device that nobody reads, whose queue is two packets long. Its counter tells, and
- * frames go by AF_XDP, here a maker of the test's own. Needs root.
+ * An interface that accepts super-packets and drops them: a TAP device that nobody reads, whose
+ * queue is two packets long. Its counter tells, and frames go by AF_XDP, here a maker of the test's
+ * own. Needs root.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -56,7 +57,8 @@ static void fake_close(struct tx *tx)
 {
 }
 
-static const struct tx_ops fake_ops = { fake_room, fake_frame, fake_give_back, fake_commit, fake_flush, fake_close };
+static const struct tx_ops fake_ops = { fake_room,   fake_frame, fake_give_back,
+					fake_commit, fake_flush, fake_close };
 static struct tx fake = { &fake_ops };
 
 /* As many frames between two QPs as make a super-packet. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * user/port/tx_portion.c and the watch thread's jobs: the kernel is asked about an interface without
- * anybody waiting for it. In a network namespace of the test's own; needs root, `ip` and `ethtool`.
+ * user/port/tx_portion.c and the watch thread's jobs: the kernel is asked about an interface
+ * without anybody waiting for it. In a network namespace of the test's own; needs root, `ip` and
+ * `ethtool`.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -168,9 +169,9 @@ static int make_namespace(void **state)
 {
 	struct netdev dev;
 
-	if (unshare(CLONE_NEWNET) ||
-	    system("ip link add va type veth peer name vb && ip link set va up && ip link set vb up && "
-		   "ethtool -K vb gro on") != 0)
+	if (unshare(CLONE_NEWNET) || system("ip link add va type veth peer name vb && ip link set "
+					    "va up && ip link set vb up && "
+					    "ethtool -K vb gro on") != 0)
 		return -1;
 	if (netdev_find("va", &dev))
 		return -1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * xsk_receive() on rings that are this test's own memory, with the test as the kernel: each frame that it puts
- * into the receive ring is handed over once, or refused once for a reason, and each buffer comes back once,
- * whatever the descriptors say.
+ * xsk_receive() on rings that are this test's own memory, with the test as the kernel: each frame
+ * that it puts into the receive ring is handed over once, or refused once for a reason, and each
+ * buffer comes back once, whatever the descriptors say.
  */
 #include "../unit/packets.h"
 
@@ -74,10 +74,19 @@ static int setup(void **state)
 	xsk = (struct xsk){
 		.fd = -1,
 		.stats = &stats,
-		.rx = { .mask = RING - 1, .size = RING, .producer = &rx_ring.producer, .consumer = &rx_ring.consumer,
-			.ring = rx_ring.desc, .flags = &rx_ring.flags },
-		.fill = { .cached_cons = RING, .mask = RING - 1, .size = RING, .producer = &fill_ring.producer,
-			  .consumer = &fill_ring.consumer, .ring = fill_ring.addr, .flags = &fill_ring.flags },
+		.rx = { .mask = RING - 1,
+			.size = RING,
+			.producer = &rx_ring.producer,
+			.consumer = &rx_ring.consumer,
+			.ring = rx_ring.desc,
+			.flags = &rx_ring.flags },
+		.fill = { .cached_cons = RING,
+			  .mask = RING - 1,
+			  .size = RING,
+			  .producer = &fill_ring.producer,
+			  .consumer = &fill_ring.consumer,
+			  .ring = fill_ring.addr,
+			  .flags = &fill_ring.flags },
 	};
 	set = (struct xsk_set){ .umem = &umem, .count = 1, .xsk = &xsk };
 	return 0;
@@ -94,7 +103,8 @@ static u8 *put(u32 len, bool goes_on)
 {
 	const u64 addr = umem_rx_take(&umem) + ROOM;
 
-	rx_ring.desc[rx_ring.producer++ & (RING - 1)] = (struct xdp_desc){ addr, len, goes_on ? 1 : 0 };
+	rx_ring.desc[rx_ring.producer++ & (RING - 1)] =
+		(struct xdp_desc){ addr, len, goes_on ? 1 : 0 };
 	memset(umem.area + addr - sizeof(struct xroce_rx_cqe), 0, sizeof(struct xroce_rx_cqe));
 	return umem.area + addr;
 }
@@ -120,7 +130,8 @@ static void put_super(u32 segments, u32 payload_len, u32 buffer)
 		p.payload_len = payload_len;
 		payload = packet_put_headers(bytes[i], &path, &p);
 		fill_random(&seed, payload, payload_len);
-		frame[i] = (struct gso_frame){ bytes[i], packet_seal(bytes[i], payload, payload_len) };
+		frame[i] =
+			(struct gso_frame){ bytes[i], packet_seal(bytes[i], payload, payload_len) };
 	}
 	gso_join(&ids, frame, segments, whole);
 	for (u32 i = 0; i < segments; i++) {
@@ -149,7 +160,10 @@ static u32 refused(void)
 	return n;
 }
 
-/* All of it, and then: as many frames were taken as were put, every packet of theirs was shown or refused, and every buffer is back. */
+/*
+ * All of it, and then: as many frames were taken as were put, every packet of theirs was shown or
+ * refused, and every buffer is back.
+ */
 static void receive_all(u32 frames, u32 supers, u32 segments)
 {
 	u32 rounds = 0;

@@ -82,7 +82,10 @@ static void armed_solicited__only_solicited_or_error(void **state)
 	scene_end(&s);
 }
 
-/* SE is on the last packet of a message; a WRITE without immediate data completes nothing and has none. */
+/*
+ * SE is on the last packet of a message; a WRITE without immediate data completes nothing and has
+ * none.
+ */
 static void solicited__long_messages_and_writes(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -161,11 +164,15 @@ static void overrun__ignored_if_asked(void **state)
 	world_poll(s.b->recv);
 	check_eq(s.w, s.b->recv->n, 4);
 	for (u32 i = 0; i < 4; i++)
-		expect(s.w, s.b->recv, i, .wr_id = 16 + i, .opcode = CQE_RECV, .byte_len = 64, .qpn = s.b->qp->qpn);
+		expect(s.w, s.b->recv, i, .wr_id = 16 + i, .opcode = CQE_RECV, .byte_len = 64,
+		       .qpn = s.b->qp->qpn);
 	scene_end(&s);
 }
 
-/* Whoever sleeps on a CQ that overruns is woken, to see that it has; with IGNORE_OVERRUN that is a completion as any other. */
+/*
+ * Whoever sleeps on a CQ that overruns is woken, to see that it has; with IGNORE_OVERRUN that is a
+ * completion as any other.
+ */
 static void overrun__of_an_armed_one(void **state)
 {
 	for (u32 ignored = 0; ignored < 2; ignored++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a requester that goes back, as rxe does, is told of SENDs and WRITEs that were executed before. It
- * takes a plain ACK at an atomic's PSN for the atomic's response.
+ * What a requester that goes back, as rxe does, is told of SENDs and WRITEs that were executed
+ * before. It takes a plain ACK at an atomic's PSN for the atomic's response.
  */
 #include "raw.h"
 
@@ -10,7 +10,8 @@
 
 static void write_packet(struct raw *r, u8 low, u32 psn, bool ackreq)
 {
-	struct packet p = raw_access(r, OPCODE(XROCE_RC, low), psn, 0, low == OP5_WRITE_FIRST ? 3 * RAW_PMTU : 64);
+	struct packet p = raw_access(r, OPCODE(XROCE_RC, low), psn, 0,
+				     low == OP5_WRITE_FIRST ? 3 * RAW_PMTU : 64);
 
 	p.ackreq = ackreq;
 	raw_send(r, p, NULL, low == OP5_WRITE_ONLY ? 64 : RAW_PMTU);
@@ -61,14 +62,17 @@ static void duplicates__one_answer_a_run(void **state)
 	raw_destroy(&r);
 }
 
-/* WRITE, atomic or READ, WRITE: the first is acknowledged for itself, the one between by its response alone. */
+/*
+ * WRITE, atomic or READ, WRITE: the first is acknowledged for itself, the one between by its
+ * response alone.
+ */
 static void duplicate__never_acknowledges_a_response(void **state)
 {
 	for (u32 is_read = 0; is_read < 2; is_read++)
 		for (u32 behind = 0; behind < 2; behind++) {
 			struct raw r = raw_create_small("test_duplicates response");
-			struct packet p = raw_access(&r, is_read ? RC(READ_REQUEST) : RC(FETCH_ADD), RAW_PSN + 2, 64,
-						     is_read ? 2 * RAW_PMTU : 0);
+			struct packet p = raw_access(&r, is_read ? RC(READ_REQUEST) : RC(FETCH_ADD),
+						     RAW_PSN + 2, 64, is_read ? 2 * RAW_PMTU : 0);
 			u32 after = RAW_PSN + 3 + is_read;
 
 			write_packet(&r, OP5_WRITE_ONLY, RAW_PSN, true);
@@ -96,8 +100,9 @@ static void duplicate__never_acknowledges_a_response(void **state)
 }
 
 /*
- * A WRITE is under way behind one that is complete, and both are sent again. rxe is told of the first
- * alone; a part of the second that asks is acknowledged for itself, or its requester would wait.
+ * A WRITE is under way behind one that is complete, and both are sent again. rxe is told of the
+ * first alone; a part of the second that asks is acknowledged for itself, or its requester would
+ * wait.
  */
 static void duplicate__never_overtakes_rxe_in_a_message(void **state)
 {

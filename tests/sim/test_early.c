@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The rules by which early packets are kept, dropped and proven, one by one: docs/transport.md, "Blind injection". */
+/*
+ * The rules by which early packets are kept, dropped and proven, one by one: docs/transport.md,
+ * "Blind injection".
+ */
 #include "../../user/transport/internal.h"
 #include "attack.h"
 #include "scene.h"
@@ -24,7 +27,9 @@ static struct scene scene_named(const char *name)
 
 static void deliver_send(struct scene *s, u32 psn, bool migreq, u32 fill)
 {
-	struct packet p = { .opcode = OPCODE(XROCE_RC, OP5_SEND_ONLY), .psn = psn, .migreq = migreq };
+	struct packet p = { .opcode = OPCODE(XROCE_RC, OP5_SEND_ONLY),
+			    .psn = psn,
+			    .migreq = migreq };
 	u8 bytes[64];
 
 	buffer_fill(bytes, sizeof(bytes), fill);
@@ -81,7 +86,9 @@ static void hold__in_order_of_arrival(void **state)
 	scene_end(&s);
 }
 
-/* What came ahead of packets that then came in their turn is dropped, and not executed meanwhile. */
+/*
+ * What came ahead of packets that then came in their turn is dropped, and not executed meanwhile.
+ */
 static void in_turn__drops_what_it_overtakes(void **state)
 {
 	struct scene s = scene_named("in turn");
@@ -157,7 +164,10 @@ static void repair__with_nothing_behind(void **state)
 	scene_end(&s);
 }
 
-/* A READ request is lost, and forged responses shape what is asked for again: its answer proves nothing. */
+/*
+ * A READ request is lost, and forged responses shape what is asked for again: its answer proves
+ * nothing.
+ */
 static void response__of_a_request_that_was_lost(void **state)
 {
 	struct scene s = scene_named("lost request");
@@ -169,24 +179,31 @@ static void response__of_a_request_that_was_lost(void **state)
 	scene_post(&s, 1, WR_READ, BYTES);
 	world_settle(s.w);
 	for (u32 i = 4; i < 12; i++) {
-		struct packet p = { .opcode = OPCODE(XROCE_RC, OP5_READ_RESPONSE_MIDDLE), .migreq = true,
+		struct packet p = { .opcode = OPCODE(XROCE_RC, OP5_READ_RESPONSE_MIDDLE),
+				    .migreq = true,
 				    .psn = s.a->qp->req.unacked_psn + i };
 
 		attack_deliver(s.w, s.a, 1, p, bytes, PMTU);
 	}
 	check_eq(s.w, s.a->qp->req.early.count, 8);
 	world_run(s.w);
-	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_READ, .byte_len = BYTES, .qpn = s.a->qp->qpn);
+	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_READ, .byte_len = BYTES,
+	       .qpn = s.a->qp->qpn);
 	check(s.w, bytes_are(s.local->bytes, BYTES, GOOD));
 	scene_end(&s);
 }
 
-/* A part of a READ is asked for again before the first answer has got so far: nothing is left out. */
+/*
+ * A part of a READ is asked for again before the first answer has got so far: nothing is left out.
+ */
 static void read__repeated_while_it_is_answered(void **state)
 {
 	struct scene s = scene_named("repeated read");
-	struct packet p = { .opcode = OPCODE(XROCE_RC, OP5_READ_REQUEST), .migreq = true, .va = buffer_va(s.remote),
-			    .rkey = s.remote->mr->key, .dma_len = 8 * PMTU };
+	struct packet p = { .opcode = OPCODE(XROCE_RC, OP5_READ_REQUEST),
+			    .migreq = true,
+			    .va = buffer_va(s.remote),
+			    .rkey = s.remote->mr->key,
+			    .dma_len = 8 * PMTU };
 	u32 psn = p.psn = s.b->qp->resp.seq.expected_psn;
 
 	attack_deliver(s.w, s.b, 0, p, NULL, 0);

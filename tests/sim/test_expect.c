@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What XDP is told of responses (expect.c): the first PSN whose acknowledgement completes something in the send CQ. That none is missed is checked with every
- * packet of every test, in world_deliver(); that nobody is woken for nothing, here.
+ * What XDP is told of responses (expect.c): the first PSN whose acknowledgement completes something
+ * in the send CQ. That none is missed is checked with every packet of every test, in
+ * world_deliver(); that nobody is woken for nothing, here.
  */
 #include "scene.h"
 
@@ -51,7 +52,10 @@ static void unsignaled__nothing(void **state)
 	scene_end(&s);
 }
 
-/* Each signaled one in its turn: by the last packet of its message, not before, and no longer than it is out. */
+/*
+ * Each signaled one in its turn: by the last packet of its message, not before, and no longer than
+ * it is out.
+ */
 static void signaled__the_oldest(void **state)
 {
 	struct pair_options o = pair_defaults();

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Flow control of UC and UD: a sender never has more on the wire than the receiver allowed, all of a burst arrives, and nothing that is lost,
- * forged or missing stops a queue for longer than flow.h says.
+ * Flow control of UC and UD: a sender never has more on the wire than the receiver allowed, all of
+ * a burst arrives, and nothing that is lost, forged or missing stops a queue for longer than flow.h
+ * says.
  */
 #include "../../user/transport/internal.h"
 #include "raw.h"
@@ -18,10 +19,12 @@
 #define RQ_POSTS 1024
 
 /* engines: 0: as many as the environment says */
-static struct scene scene_on(const char *name, enum xroce_transport transport, u32 disable_peer, u32 engines)
+static struct scene scene_on(const char *name, enum xroce_transport transport, u32 disable_peer,
+			     u32 engines)
 {
-	struct world *w = world_create_with(2, 29, &(struct world_options){ .disable = { 0, disable_peer },
-											   .num_engines = engines });
+	struct world *w = world_create_with(
+		2, 29,
+		&(struct world_options){ .disable = { 0, disable_peer }, .num_engines = engines });
 	struct pair_options o = pair_defaults();
 
 	world_label(w, "test_flow %s", name);
@@ -71,8 +74,8 @@ static bool is_flow(const struct sent_frame *f)
 }
 
 /*
- * Every data packet of node 0 was allowed by the answers that had arrived when it left, and at least one answer has. Where they lie in sent[] is the
- * order of their leaving.
+ * Every data packet of node 0 was allowed by the answers that had arrived when it left, and at
+ * least one answer has. Where they lie in sent[] is the order of their leaving.
  */
 static void judge(struct scene *s)
 {
@@ -83,7 +86,8 @@ static void judge(struct scene *s)
 		const struct sent_frame *f = &s->w->sent[i];
 
 		/* what has arrived by now */
-		for (; counted < i && s->w->sent[counted].time_ns + s->w->latency_ns <= f->time_ns; counted++) {
+		for (; counted < i && s->w->sent[counted].time_ns + s->w->latency_ns <= f->time_ns;
+		     counted++) {
 			const struct sent_frame *a = &s->w->sent[counted];
 
 			if (a->from != 1 || !is_flow(a) || a->fate != FATE_DELIVERED)
@@ -116,7 +120,8 @@ static void expect_all(struct scene *s, u32 sent, u32 received)
 	check_eq(s->w, s->a->send->n, sent);
 	check_eq(s->w, s->b->recv->n, received);
 	for (u32 i = 0; i < sent; i++)
-		check(s->w, s->a->send->log[i].wr_id == i && s->a->send->log[i].status == CQE_SUCCESS);
+		check(s->w,
+		      s->a->send->log[i].wr_id == i && s->a->send->log[i].status == CQE_SUCCESS);
 	check_eq(s->w, s->b->node->drops.no_receive, 0);
 }
 
@@ -157,7 +162,10 @@ static void burst__is_held_to_the_answers(void **state)
 	burst("ud send", XROCE_UD, WR_SEND);
 }
 
-/* A receiver that posts a few receives at a time, each batch when the one before is used up: none of the messages comes too early. */
+/*
+ * A receiver that posts a few receives at a time, each batch when the one before is used up: none
+ * of the messages comes too early.
+ */
 static void receives__are_waited_for(void **state)
 {
 	const u32 batch = 40;
@@ -191,15 +199,21 @@ static void stranger__is_waited_for_once(void **state)
 	world_run(s.w);
 	for (u32 i = 0; i < s.w->num_sent; i++) {
 		if (!is_flow(&s.w->sent[i])) {
-			longest_ns = s.w->sent[i].time_ns - last_ns > longest_ns ? s.w->sent[i].time_ns - last_ns : longest_ns;
+			longest_ns = s.w->sent[i].time_ns - last_ns > longest_ns
+					     ? s.w->sent[i].time_ns - last_ns
+					     : longest_ns;
 			last_ns = s.w->sent[i].time_ns;
 		}
 	}
 	check_eq(s.w, s.b->recv->n, POSTS);
 	check_eq(s.w, s.a->node->stats.flow_waits, 1);
-	check(s.w, longest_ns >= FLOW_STRANGER_NS && longest_ns < FLOW_STRANGER_NS + FLOW_RETRY_MAX_NS);
+	check(s.w,
+	      longest_ns >= FLOW_STRANGER_NS && longest_ns < FLOW_STRANGER_NS + FLOW_RETRY_MAX_NS);
 	check_eq(s.w, s.b->node->drops.opcode, s.a->node->stats.flow_probes);
-	/* the next burst, within FLOW_FREE_NS, does not wait at all; one after that asks once more and goes on */
+	/*
+	 * the next burst, within FLOW_FREE_NS, does not wait at all; one after that asks once more
+	 * and goes on
+	 */
 	for (u32 burst = 0; burst < 2; burst++) {
 		u64 probes = s.a->node->stats.flow_probes;
 
@@ -219,7 +233,8 @@ static void stranger__is_waited_for_once(void **state)
 /* Datagrams to two of them in turn: the waits get shorter, and end. */
 static void strangers__are_waited_for_less(void **state)
 {
-	struct world *w = world_create_with(3, 29, &(struct world_options){ .disable = { 0, ENGINE_NO_FLOW, ENGINE_NO_FLOW } });
+	struct world *w = world_create_with(
+		3, 29, &(struct world_options){ .disable = { 0, ENGINE_NO_FLOW, ENGINE_NO_FLOW } });
 	struct pair_options o = pair_defaults();
 	struct scene s;
 	u64 start_ns = w->now_ns;
@@ -235,7 +250,8 @@ static void strangers__are_waited_for_less(void **state)
 	}
 	check_eq(w, s.a->send->n, 12 * POSTS);
 	check(w, s.a->node->stats.flow_waits >= 8);
-	check(w, w->now_ns - start_ns > FLOW_STRANGER_NS && w->now_ns - start_ns < 2 * FLOW_STRANGER_NS + 12 * FLOW_RETRY_NS);
+	check(w, w->now_ns - start_ns > FLOW_STRANGER_NS &&
+			 w->now_ns - start_ns < 2 * FLOW_STRANGER_NS + 12 * FLOW_RETRY_NS);
 	scene_end(&s);
 }
 
@@ -255,7 +271,10 @@ static void slow_path__any_probe_is_right(void **state)
 	scene_end(&s);
 }
 
-/* One that has answered and then says nothing any more is waited for FLOW_PATIENCE_NS; afterwards it is asked once a second, and believed. */
+/*
+ * One that has answered and then says nothing any more is waited for FLOW_PATIENCE_NS; afterwards
+ * it is asked once a second, and believed.
+ */
 static void dead_peer__stops_nothing(void **state)
 {
 	struct scene s = scene_with("dead peer", XROCE_UC, 0);
@@ -270,7 +289,8 @@ static void dead_peer__stops_nothing(void **state)
 	post(&s, POSTS, WR_SEND);
 	world_run(s.w);
 	check_eq(s.w, s.a->send->n, 2 * POSTS);
-	check(s.w, s.w->now_ns - start_ns >= FLOW_PATIENCE_NS && s.w->now_ns - start_ns < FLOW_PATIENCE_NS + FLOW_RETRY_MAX_NS);
+	check(s.w, s.w->now_ns - start_ns >= FLOW_PATIENCE_NS &&
+			   s.w->now_ns - start_ns < FLOW_PATIENCE_NS + FLOW_RETRY_MAX_NS);
 	check_eq(s.w, s.b->recv->n, POSTS);
 	/* back again */
 	s.a->node->to[1].dead = false;
@@ -279,7 +299,8 @@ static void dead_peer__stops_nothing(void **state)
 	post(&s, POSTS, WR_SEND);
 	world_run(s.w);
 	check_eq(s.w, s.b->recv->n, 2 * POSTS);
-	check(s.w, s.b->node->stats.flow_answers > 1 && s.w->sent[0].packet.opcode == OPCODE_FLOW_PROBE);
+	check(s.w,
+	      s.b->node->stats.flow_answers > 1 && s.w->sent[0].packet.opcode == OPCODE_FLOW_PROBE);
 	scene_end(&s);
 }
 
@@ -295,7 +316,10 @@ static bool is_nth_flow(const struct sent_frame *f, void *arg)
 	return drop;
 }
 
-/* Probes and answers that are lost, each mask of the first few: every message arrives, and no loss costs more than the next tries. */
+/*
+ * Probes and answers that are lost, each mask of the first few: every message arrives, and no loss
+ * costs more than the next tries.
+ */
 static void lost_probes__go_again(void **state)
 {
 	for (u32 mask = 0; mask < 256; mask++) {
@@ -312,7 +336,9 @@ static void lost_probes__go_again(void **state)
 		world_run(s.w);
 		expect_all(&s, POSTS, POSTS);
 		judge(&s);
-		/* as long as it would take if all of them were of one probe, or each of another one */
+		/*
+		 * as long as it would take if all of them were of one probe, or each of another one
+		 */
 		check(s.w, s.w->now_ns - start_ns < 100 * NSEC_PER_MSEC);
 		scene_end(&s);
 	}
@@ -389,7 +415,10 @@ static void beginners__share_the_ring(void **state)
 	}
 }
 
-/* An answer to no probe of this QP, by whom it may be, changes nothing; one to its own allows so much and no more. */
+/*
+ * An answer to no probe of this QP, by whom it may be, changes nothing; one to its own allows so
+ * much and no more.
+ */
 static void answer__needs_the_cookie(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -414,7 +443,10 @@ static void answer__needs_the_cookie(void **state)
 	raw_destroy(&r);
 }
 
-/* A probe is answered with its cookie, the window of a whole ring for one, and what is posted; a flood of them only as far as there is room. */
+/*
+ * A probe is answered with its cookie, the window of a whole ring for one, and what is posted; a
+ * flood of them only as far as there is room.
+ */
 static void probe__is_answered(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -436,7 +468,8 @@ static void probe__is_answered(void **state)
 	p.src_qpn = RAW_PEER_QPN;
 	check_eq(r.w, raw_send(&r, p, NULL, 0), 0);
 	answer = raw_answer(&r);
-	check(r.w, answer && answer->opcode == OPCODE_FLOW_ANSWER && answer->dest_qpn == RAW_PEER_QPN && answer->src_qpn == r.s.qp->qpn);
+	check(r.w, answer && answer->opcode == OPCODE_FLOW_ANSWER &&
+			   answer->dest_qpn == RAW_PEER_QPN && answer->src_qpn == r.s.qp->qpn);
 	check_eq(r.w, answer->flow_cookie, 0xfeedbee5);
 	check_eq(r.w, answer->flow_allowance, (1024 / 4) << 16 | 2);
 	for (u32 i = 0; i < 3 * FLOW_ANSWERS; i++)
@@ -454,7 +487,8 @@ static void probe__not_for_reliable(void **state)
 	struct pair_options o = pair_defaults();
 	struct raw r = raw_create(&o, "reliable");
 
-	check_eq(r.w, raw_send(&r, raw_request(OPCODE_FLOW_PROBE, 0), NULL, 0), XROCE_DROP_qp_transport + 1);
+	check_eq(r.w, raw_send(&r, raw_request(OPCODE_FLOW_PROBE, 0), NULL, 0),
+		 XROCE_DROP_qp_transport + 1);
 	raw_expect_silence(&r, __FILE__, __LINE__);
 	raw_destroy(&r);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Blind injection: an attacker knows the QPN and the addresses of a connection, and no PSN. What it sends
- * ahead of the sequence is kept for a while; it must never be executed, cost a message its time-out or
- * end the connection. Excepted is what an endpoint without reordering takes as well, a packet at the
- * exact PSN that is expected, and what takes as exact a guess: see is_exact().
+ * Blind injection: an attacker knows the QPN and the addresses of a connection, and no PSN. What it
+ * sends ahead of the sequence is kept for a while; it must never be executed, cost a message its
+ * time-out or end the connection. Excepted is what an endpoint without reordering takes as well, a
+ * packet at the exact PSN that is expected, and what takes as exact a guess: see is_exact().
  */
 #include "../../user/transport/internal.h"
 #include "attack.h"
@@ -17,11 +17,13 @@
 #define BYTES  (40 * PMTU)
 #define AHEAD  256	/* the attacker's packets are at most so far from the sequence */
 #define FORGED 0xbad
-#define STEP_NS 3000	/* a packet within the window this often: all of the circle's takes a while longer */
+/* a packet within the window this often: all of the circle's takes a while longer */
+#define STEP_NS 3000
 
 static struct scene scene_attacked(u64 seed, u32 disable, const char *name)
 {
-	struct world *w = world_create_with(2, seed, &(struct world_options){ .disable = { disable, disable } });
+	struct world *w = world_create_with(
+		2, seed, &(struct world_options){ .disable = { disable, disable } });
 	struct pair_options o = pair_defaults();
 	struct scene s;
 
@@ -32,7 +34,8 @@ static struct scene scene_attacked(u64 seed, u32 disable, const char *name)
 	s = scene_in(w, &o, BYTES);
 	w->keep_frames = false;
 	w->max_steps = 4000000;
-	world_label(w, "test_injection %s seed %llu disable %x", name, (unsigned long long)seed, disable);
+	world_label(w, "test_injection %s seed %llu disable %x", name, (unsigned long long)seed,
+		    disable);
 	return s;
 }
 
@@ -41,7 +44,9 @@ static struct scene scene_attacked(u64 seed, u32 disable, const char *name)
 /* A request that would be executed in its turn: a message of one packet, or a piece of one. */
 static void inject_request(struct scene *s, u8 low, u32 psn, bool migreq)
 {
-	struct packet p = { .opcode = OPCODE(XROCE_RC, low), .psn = psn, .ackreq = true, .migreq = migreq };
+	struct packet p = {
+		.opcode = OPCODE(XROCE_RC, low), .psn = psn, .ackreq = true, .migreq = migreq
+	};
 	u8 bytes[PMTU];
 
 	p.va = buffer_va(s->remote);
@@ -53,7 +58,10 @@ static void inject_request(struct scene *s, u8 low, u32 psn, bool migreq)
 
 static void inject_response(struct scene *s, u8 low, u32 psn)
 {
-	struct packet p = { .opcode = OPCODE(XROCE_RC, low), .psn = psn, .migreq = true, .original = FORGED,
+	struct packet p = { .opcode = OPCODE(XROCE_RC, low),
+			    .psn = psn,
+			    .migreq = true,
+			    .original = FORGED,
 			    .syndrome = AETH_ACK | AETH_CREDIT_NONE };
 	u8 bytes[PMTU];
 
@@ -62,9 +70,9 @@ static void inject_response(struct scene *s, u8 low, u32 psn)
 }
 
 /*
- * PSNs that cost as much to guess as they do without reordering: the one that is expected, its neighbours
- * (one that could repeat a repair, and one behind a gap of one packet), and those behind the last that is
- * held, next to it or behind a gap of one.
+ * PSNs that cost as much to guess as they do without reordering: the one that is expected, its
+ * neighbours (one that could repeat a repair, and one behind a gap of one packet), and those behind
+ * the last that is held, next to it or behind a gap of one.
  */
 static bool is_exact(const struct reorder *early, u32 expected, u32 psn)
 {
@@ -75,10 +83,12 @@ static bool is_exact(const struct reorder *early, u32 expected, u32 psn)
 
 static void inject(struct scene *s)
 {
-	static const u8 requests[] = { OP5_SEND_ONLY, OP5_SEND_MIDDLE, OP5_SEND_LAST, OP5_WRITE_FIRST,
-				       OP5_WRITE_MIDDLE, OP5_WRITE_LAST, OP5_WRITE_ONLY };
+	static const u8 requests[] = { OP5_SEND_ONLY,	OP5_SEND_MIDDLE,  OP5_SEND_LAST,
+				       OP5_WRITE_FIRST, OP5_WRITE_MIDDLE, OP5_WRITE_LAST,
+				       OP5_WRITE_ONLY };
 	static const u8 responses[] = { OP5_READ_RESPONSE_FIRST, OP5_READ_RESPONSE_MIDDLE,
-					OP5_READ_RESPONSE_LAST, OP5_READ_RESPONSE_ONLY, OP5_ATOMIC_ACKNOWLEDGE };
+					OP5_READ_RESPONSE_LAST, OP5_READ_RESPONSE_ONLY,
+					OP5_ATOMIC_ACKNOWLEDGE };
 	const struct responder *resp = &s->b->qp->resp;
 	const struct requester *req = &s->a->qp->req;
 	u32 far = rng_below(&s->w->where, 2 * AHEAD) - AHEAD;
@@ -115,8 +125,8 @@ static void transfer(struct scene *s, enum wr_opcode op, u32 len, u32 fill, u64 
 	       .opcode = is_read ? CQE_READ : op == WR_SEND ? CQE_SEND : CQE_WRITE);
 	check_eq(s->w, s->b->recv->n, received + (op == WR_SEND));
 	if (op == WR_SEND)
-		expect(s->w, s->b->recv, received, .wr_id = fill, .byte_len = len, .opcode = CQE_RECV,
-		       .qpn = s->b->qp->qpn, .src_qpn = s->a->qp->qpn);
+		expect(s->w, s->b->recv, received, .wr_id = fill, .byte_len = len,
+		       .opcode = CQE_RECV, .qpn = s->b->qp->qpn, .src_qpn = s->a->qp->qpn);
 	check(s->w, bytes_are(to->bytes, len, fill));
 	check_eq(s->w, qp_state(s->a->qp), QPS_RTS);
 	check_eq(s->w, qp_state(s->b->qp), QPS_RTS);
@@ -162,7 +172,8 @@ static void request__planted_in_quiet(void **state)
 
 			if (ahead % 2) /* as the connection's first, or later */
 				transfer(&s, WR_SEND, 100, 1, 0);
-			inject_request(&s, low[kind % 2], psn_add(s.b->qp->resp.seq.expected_psn, ahead), kind / 2);
+			inject_request(&s, low[kind % 2],
+				       psn_add(s.b->qp->resp.seq.expected_psn, ahead), kind / 2);
 			world_run_for(s.w, 10000);
 			for (u32 i = 0; i < ahead + 2; i++)
 				transfer(&s, i % 2 ? WR_SEND : WR_WRITE, PMTU, 2 + i, 0);
@@ -182,7 +193,8 @@ static void request__planted_run(void **state)
 			transfer(&s, WR_SEND, 100, 1, 0);
 			for (u32 i = 0; i < 16; i++)
 				inject_request(&s, OP5_SEND_ONLY,
-					       psn_add(s.b->qp->resp.seq.expected_psn, ahead + i), migreq);
+					       psn_add(s.b->qp->resp.seq.expected_psn, ahead + i),
+					       migreq);
 			for (u32 i = 0; i < 8; i++)
 				transfer(&s, WR_SEND, BYTES, 2 + i, 0);
 			expect_no_timeout(&s);
@@ -264,7 +276,8 @@ static void response__planted_before_the_genuine(void **state)
 			memset(s.local->bytes, 0, BYTES);
 			scene_post(&s, 2, WR_READ, BYTES);
 			world_settle(s.w);
-			inject_response(&s, kind ? OP5_READ_RESPONSE_LAST : OP5_READ_RESPONSE_MIDDLE,
+			inject_response(&s,
+					kind ? OP5_READ_RESPONSE_LAST : OP5_READ_RESPONSE_MIDDLE,
 					psn_add(s.a->qp->req.unacked_psn, ahead));
 			world_run(s.w);
 			expect(s.w, s.a->send, 1, .wr_id = 2, .opcode = CQE_READ, .byte_len = BYTES,

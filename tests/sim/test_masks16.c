@@ -105,7 +105,9 @@ static bool judge(struct scene *s, struct pair *p, enum exchange ex, bool must)
 	if (ex == EX_SEND)
 		expect(s->w, b->recv, 0, .wr_id = 50, .opcode = CQE_RECV, .byte_len = LENGTH, .qpn = b->qp->qpn, .src_qpn = a->qp->qpn,
 		       .flags = CQE_WITH_IMM, .imm = htobe32(5));
-	/* A READ that was lost is asked for again by requests for one packet, each of which counts. */
+	/*
+	 * A READ that was lost is asked for again by requests for one packet, each of which counts.
+	 */
 	if (ex == EX_READ)
 		check(s->w, b->qp->resp.seq.msn >= 1 && b->qp->resp.seq.msn <= PACKETS);
 	else

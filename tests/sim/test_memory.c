@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory that goes bad after it was registered: unmapped, protected, read-only, truncated. Whatever the engine does with it, the
- * request ends as one whose key is bad, at both ends, and other queue pairs go on.
+ * Memory that goes bad after it was registered: unmapped, protected, read-only, truncated. Whatever
+ * the engine does with it, the request ends as one whose key is bad, at both ends, and other queue
+ * pairs go on.
  */
 #include "landing.h"
 #include "scene.h"
@@ -23,12 +24,14 @@ struct request {
 	enum wr_opcode opcode;
 	u32 len;
 	enum where bad;
-	bool reads;		/* the engine does not write to it: read-only memory is good enough */
+	/* the engine does not write to it: read-only memory is good enough */
+	bool reads;
 	bool srq;
 	enum cqe_status status;	/* of the request */
 	enum vendor_err verr;
 	enum cqe_status receive; /* of the receive, if it ends */
-	bool is_mine;		/* the requester's QP ends for a reason of its own: the responder's does not */
+	/* the requester's QP ends for a reason of its own: the responder's does not */
+	bool is_mine;
 	u32 pmtu;		/* 0: the default; at 4096 packets come in two buffers */
 };
 
@@ -72,8 +75,9 @@ static void bad_make(struct bad *b, struct node *n, enum spoil how)
 {
 	b->node = n;
 	spoil_map(&b->memory, PAGES, how);
-	assert_int_equal(mr_add(engine_mr_table(n->engine), PAIR_PD, b->memory.bytes, b->memory.len, (uintptr_t)b->memory.bytes,
-				PAIR_ACCESS_ALL | MR_MW_BIND, &b->mr), 0);
+	assert_int_equal(mr_add(engine_mr_table(n->engine), PAIR_PD, b->memory.bytes, b->memory.len,
+				(uintptr_t)b->memory.bytes, PAIR_ACCESS_ALL | MR_MW_BIND, &b->mr),
+			 0);
 }
 
 static void bad_end(struct bad *b)
@@ -82,7 +86,10 @@ static void bad_end(struct bad *b)
 	spoil_free(&b->memory);
 }
 
-/* Short ones lie at the second page's start, long ones begin in the first: both are good until the second page goes. */
+/*
+ * Short ones lie at the second page's start, long ones begin in the first: both are good until the
+ * second page goes.
+ */
 static u64 bad_va(const struct bad *b, u32 len)
 {
 	return (uintptr_t)b->memory.bytes + (len > MID ? MID : SPOIL_PAGE);
@@ -107,7 +114,8 @@ static struct scene memory_scene(const struct request *r, enum spoil how, struct
 	return scene_in(w, &o, 4 * SPOIL_PAGE);
 }
 
-static struct send memory_request(const struct scene *s, const struct request *r, const struct bad *bad)
+static struct send memory_request(const struct scene *s, const struct request *r,
+				  const struct bad *bad)
 {
 	struct send send = scene_request(s, 2, r->opcode, r->len);
 
@@ -129,10 +137,12 @@ static struct send memory_request(const struct scene *s, const struct request *r
 	return send;
 }
 
-static void memory_receive(const struct scene *s, const struct request *r, const struct bad *bad, struct srq *srq)
+static void memory_receive(const struct scene *s, const struct request *r, const struct bad *bad,
+			   struct srq *srq)
 {
 	const u32 room = r->len + (r->transport == XROCE_UD ? ROCE_GRH_BYTES : 0);
-	const struct sge sge = r->bad == RECEIVE ? bad_sge(bad, room) : buffer_sge(s->remote, 0, room);
+	const struct sge sge = r->bad == RECEIVE ? bad_sge(bad, room)
+						 : buffer_sge(s->remote, 0, room);
 
 	if (srq)
 		post_srq_recv(srq, 50, &sge, 1);
@@ -150,7 +160,8 @@ static void others_go_on(struct scene *s)
 	buffer_fill(s->local->bytes, 3000, 5);
 	post_send(&p.side[0], &send);
 	world_run(s->w);
-	expect(s->w, p.side[0].send, 0, .wr_id = 9, .opcode = CQE_WRITE, .byte_len = 3000, .qpn = p.side[0].qp->qpn);
+	expect(s->w, p.side[0].send, 0, .wr_id = 9, .opcode = CQE_WRITE, .byte_len = 3000,
+	       .qpn = p.side[0].qp->qpn);
 	check(s->w, bytes_are(s->remote->bytes, 3000, 5));
 	pair_destroy(&p);
 }
@@ -269,10 +280,17 @@ static void memory__read_only_is_read(void **state)
 	assert_int_equal(landing_count(), 0);
 }
 
-/* A packet is lost, and what it carried is gone when it is to be sent again: the request fails, in its turn. */
+/*
+ * A packet is lost, and what it carried is gone when it is to be sent again: the request fails, in
+ * its turn.
+ */
 static void memory__gone_before_it_is_sent_again(void **state)
 {
-	const struct request r = { .name = "sent again", .opcode = WR_WRITE, .len = LONG, .bad = LOCAL, .transport = XROCE_RC };
+	const struct request r = { .name = "sent again",
+				   .opcode = WR_WRITE,
+				   .len = LONG,
+				   .bad = LOCAL,
+				   .transport = XROCE_RC };
 
 	landing_install();
 	for (u32 lost = 0; lost < 4; lost++) {
@@ -282,7 +300,8 @@ static void memory__gone_before_it_is_sent_again(void **state)
 		struct bad bad;
 
 		bad_make(&bad, s.a->node, SPOIL_UNMAP);
-		s.a->node->to[1].drop = 1ull << (2 + lost); /* behind the WRITE before it; packets 0 and 1 take the first page's rest */
+		/* behind the WRITE before it; packets 0 and 1 take the first page's rest */
+		s.a->node->to[1].drop = 1ull << (2 + lost);
 		scene_post(&s, 1, WR_WRITE, 64);
 		send = memory_request(&s, &r, &bad);
 		post_send(s.a, &send);
@@ -303,7 +322,12 @@ static void memory__gone_before_it_is_sent_again(void **state)
 /* Of a packet that came in two buffers only what lies in the second has nowhere to go. */
 static void memory__gone_under_the_second_buffer(void **state)
 {
-	struct request r = { .name = "second buffer", .opcode = WR_WRITE, .len = 4096, .bad = REMOTE, .pmtu = 4096, .transport = XROCE_RC };
+	struct request r = { .name = "second buffer",
+			     .opcode = WR_WRITE,
+			     .len = 4096,
+			     .bad = REMOTE,
+			     .pmtu = 4096,
+			     .transport = XROCE_RC };
 	struct srq *srq = NULL;
 	struct scene s = memory_scene(&r, SPOIL_PROTECT, &srq);
 	struct send send;
@@ -323,14 +347,22 @@ static void memory__gone_under_the_second_buffer(void **state)
 	scene_end(&s);
 }
 
-/* A window's lock is held while its bytes are copied, where engines share it: not any more when the copy has failed. */
+/*
+ * A window's lock is held while its bytes are copied, where engines share it: not any more when the
+ * copy has failed.
+ */
 static void memory__behind_a_window(void **state)
 {
-	static const enum wr_opcode opcodes[] = { WR_WRITE, WR_READ, WR_FETCH_ADD, WR_CMP_SWAP, WR_ATOMIC_WRITE };
+	static const enum wr_opcode opcodes[] = { WR_WRITE, WR_READ, WR_FETCH_ADD, WR_CMP_SWAP,
+						  WR_ATOMIC_WRITE };
 
 	landing_install();
 	for (u32 i = 0; i < ARRAY_SIZE(opcodes); i++) {
-		const struct request r = { .name = "window", .opcode = opcodes[i], .len = 8, .bad = REMOTE, .transport = XROCE_RC };
+		const struct request r = { .name = "window",
+					   .opcode = opcodes[i],
+					   .len = 8,
+					   .bad = REMOTE,
+					   .transport = XROCE_RC };
 		const struct world_options wo = { .num_engines = 3 };
 		struct world *w = world_create_with(2, 78, &wo);
 		struct pair_options o = pair_defaults();
@@ -344,7 +376,8 @@ static void memory__behind_a_window(void **state)
 		bad_make(&bad, s.b->node, SPOIL_PROTECT);
 		assert_int_equal(mw_add(t, PAIR_PD, MR_WINDOW_1, &mw), 0);
 		assert_int_equal(mw_bind(t, mw, mw->key, bad.mr->key, bad_va(&bad, 8), 64,
-					 MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC, 0), 0);
+					 MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC, 0),
+				 0);
 		send = memory_request(&s, &r, &bad);
 		send.rkey = mw->key;
 		spoil_from(&bad.memory, 1);

@@ -7,8 +7,11 @@
 #include <cmocka.h>
 
 static const u8 syndromes[] = {
-	AETH_NAK | NAK_PSN_SEQUENCE,	 AETH_NAK | NAK_INVALID_REQUEST,  AETH_NAK | NAK_REMOTE_ACCESS,
-	AETH_NAK | NAK_REMOTE_OPERATION, AETH_RNR_NAK | 1,
+	AETH_NAK | NAK_PSN_SEQUENCE,
+	AETH_NAK | NAK_INVALID_REQUEST,
+	AETH_NAK | NAK_REMOTE_ACCESS,
+	AETH_NAK | NAK_REMOTE_OPERATION,
+	AETH_RNR_NAK | 1,
 };
 
 static int deliver(struct scene *s, u32 psn, u8 syndrome)
@@ -21,7 +24,8 @@ static int deliver(struct scene *s, u32 psn, u8 syndrome)
 
 static void run(u8 syndrome, u32 disable)
 {
-	struct world *w = world_create_with(2, 3, &(struct world_options){ .disable = { disable } });
+	struct world *w =
+		world_create_with(2, 3, &(struct world_options){ .disable = { disable } });
 	struct pair_options o = pair_defaults();
 	struct scene s = scene_in(w, &o, 8192);
 	struct requester *req = &s.a->qp->req;
@@ -32,12 +36,15 @@ static void run(u8 syndrome, u32 disable)
 	scene_post(&s, 2, WR_WRITE, 64);
 	world_run_for(w, 4 * WORLD_LATENCY_NS);
 	check_eq(w, s.a->send->n, 0);
-	check_eq(w, deliver(&s, psn_add(req->sent_psn, 1), syndrome), 1 + XROCE_DROP_unexpected_response);
+	check_eq(w, deliver(&s, psn_add(req->sent_psn, 1), syndrome),
+		 1 + XROCE_DROP_unexpected_response);
 	check_eq(w, s.a->send->n, 0);
 	check_eq(w, deliver(&s, req->sent_psn, syndrome), 0);
 	world_run_for(w, 4 * WORLD_LATENCY_NS);
-	expect(w, s.a->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 3 * 1024, .qpn = s.a->qp->qpn);
-	expect(w, s.a->send, 1, .wr_id = 2, .opcode = CQE_WRITE, .byte_len = 64, .qpn = s.a->qp->qpn);
+	expect(w, s.a->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 3 * 1024,
+	       .qpn = s.a->qp->qpn);
+	expect(w, s.a->send, 1, .wr_id = 2, .opcode = CQE_WRITE, .byte_len = 64,
+	       .qpn = s.a->qp->qpn);
 	check_eq(w, w->node[0].stats.tx_retransmitted, 0);
 	check_eq(w, req->retries_left, o.retry_cnt);
 	check_eq(w, req->rnr_retries_left, o.rnr_retry);
@@ -46,7 +53,8 @@ static void run(u8 syndrome, u32 disable)
 	w->node[1].to[0].dead = false;
 	scene_post(&s, 3, WR_WRITE, 64);
 	world_run(w);
-	expect(w, s.a->send, 2, .wr_id = 3, .opcode = CQE_WRITE, .byte_len = 64, .qpn = s.a->qp->qpn);
+	expect(w, s.a->send, 2, .wr_id = 3, .opcode = CQE_WRITE, .byte_len = 64,
+	       .qpn = s.a->qp->qpn);
 	check_eq(w, w->node[0].stats.timeouts, 0);
 	scene_end(&s);
 }
@@ -72,7 +80,8 @@ static void nak_of_unsent__does_not_pass_a_read(void **state)
 	check_eq(w, deliver(&s, s.a->qp->req.sent_psn, AETH_NAK | NAK_PSN_SEQUENCE), 0);
 	check_eq(w, s.a->send->n, 0);
 	world_run(w);
-	expect(w, s.a->send, 0, .wr_id = 1, .opcode = CQE_READ, .byte_len = 64, .qpn = s.a->qp->qpn);
+	expect(w, s.a->send, 0, .wr_id = 1, .opcode = CQE_READ, .byte_len = 64,
+	       .qpn = s.a->qp->qpn);
 	check_eq(w, w->node[0].stats.timeouts + w->node[0].stats.rto_probes, 0);
 	scene_end(&s);
 }
@@ -94,7 +103,8 @@ static void nak_of_unsent__ends_a_repair(void **state)
 	check(w, !s.a->qp->req.recovery.waiting);
 	scene_post(&s, 2, WR_WRITE, 64);
 	world_run(w);
-	expect(w, s.a->send, 1, .wr_id = 2, .opcode = CQE_WRITE, .byte_len = 64, .qpn = s.a->qp->qpn);
+	expect(w, s.a->send, 1, .wr_id = 2, .opcode = CQE_WRITE, .byte_len = 64,
+	       .qpn = s.a->qp->qpn);
 	check_eq(w, w->node[0].stats.timeouts + w->node[0].stats.rto_probes, 0);
 	scene_end(&s);
 }

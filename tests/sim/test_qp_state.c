@@ -131,11 +131,20 @@ static void modify__values_out_of_range(void **state)
 		enum qp_state from;
 		const char *what;
 	} rows[] = {
-		{ QPS_RESET, "port 0" },	 { QPS_RESET, "port 2" },	{ QPS_RESET, "pkey_index 1" },
-		{ QPS_INIT, "pmtu 0" },	 { QPS_INIT, "pmtu 1000" },	{ QPS_INIT, "pmtu 8192" },
-		{ QPS_INIT, "pmtu 128" },	 { QPS_INIT, "dest_qpn 2^24" }, { QPS_INIT, "max_dest_rd_atomic 129" },
-		{ QPS_INIT, "min_rnr_timer 32" }, { QPS_RTR, "timeout 32" },	{ QPS_RTR, "retry_cnt 8" },
-		{ QPS_RTR, "rnr_retry 8" },	 { QPS_RTR, "max_rd_atomic 129" },
+		{ QPS_RESET, "port 0" },
+		{ QPS_RESET, "port 2" },
+		{ QPS_RESET, "pkey_index 1" },
+		{ QPS_INIT, "pmtu 0" },
+		{ QPS_INIT, "pmtu 1000" },
+		{ QPS_INIT, "pmtu 8192" },
+		{ QPS_INIT, "pmtu 128" },
+		{ QPS_INIT, "dest_qpn 2^24" },
+		{ QPS_INIT, "max_dest_rd_atomic 129" },
+		{ QPS_INIT, "min_rnr_timer 32" },
+		{ QPS_RTR, "timeout 32" },
+		{ QPS_RTR, "retry_cnt 8" },
+		{ QPS_RTR, "rnr_retry 8" },
+		{ QPS_RTR, "max_rd_atomic 129" },
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {

@@ -366,9 +366,14 @@ static bool post_random(struct flow *f, struct rng *r)
 	bool is_last = f->posted + 1 == f->num_ops, here = f->posted == f->poison_at, run = !f->poisoned && !here;
 	bool bad_receive = inbox->owner && f->num_messages == inbox->bad_slot && !f->poisoned;
 	struct op *op = &f->op[f->posted];
-	/* a READ fails with its answer: what is behind it may have been executed by then, and is to leave no trace */
+	/*
+	 * a READ fails with its answer: what is behind it may have been executed by then, and is to
+	 * leave no trace
+	 */
 	bool traceless = f->poisoned && f->poison == BAD_READ_LKEY;
-	struct send send = { .opcode = here ? poisoned_opcode(f->poison, r) : traceless ? WR_READ : random_opcode(f, r),
+	struct send send = { .opcode = here	   ? poisoned_opcode(f->poison, r)
+				       : traceless ? WR_READ
+						   : random_opcode(f, r),
 			     .imm = htobe32(f->posted) };
 
 	if (!sq_slot(&f->a->qp->sq, 0))
@@ -411,8 +416,12 @@ static bool post_random(struct flow *f, struct rng *r)
 		expect_message(f, inbox, &send, CQE_RECV, op->len, from);
 		f->message[f->num_messages - 1].cqe.status = CQE_LOC_ACCESS_ERR;
 	}
-	if (here && f->poison == BAD_RKEY && op->opcode == WR_WRITE_WITH_IMM && op->len <= f->a->qp->path_mtu) {
-		/* refused with its only packet: it takes the receive for its data, if there is one by then */
+	if (here && f->poison == BAD_RKEY && op->opcode == WR_WRITE_WITH_IMM &&
+	    op->len <= f->a->qp->path_mtu) {
+		/*
+		 * refused with its only packet: it takes the receive for its data, if there is one
+		 * by then
+		 */
 		expect_message(f, inbox, &send, CQE_RECV, 0, from);
 		f->message[f->num_messages - 1].cqe.status = CQE_LOC_ACCESS_ERR;
 		f->message[f->num_messages - 1].uncertain = true;
@@ -739,7 +748,8 @@ static void random_workloads__match_the_oracle(void **state)
 	if (!run_seeds(SEEDS, run_seed))
 		return;
 	for (u32 i = 0; i < WR_OPCODES; i++)
-		assert_true(seen_op[i] || (i > WR_SEND_WITH_INV && i < WR_FLUSH) || i == WR_REFUSED);
+		assert_true(seen_op[i] || (i > WR_SEND_WITH_INV && i < WR_FLUSH) ||
+			    i == WR_REFUSED);
 	for (u32 i = SOUND + 1; i < POISONS; i++)
 		assert_true(seen_poison[i]);
 	assert_true(seen_moves);

@@ -13,7 +13,10 @@
 
 #define DEEP QP_MAX_RD_ATOMIC
 
-/* The allocator of rings. While allocations_left is not negative, so many succeed and the next fail. */
+/*
+ * The allocator of rings. While allocations_left is not negative, so many succeed and the next
+ * fail.
+ */
 static int allocations_left = -1;
 static u32 allocations;
 
@@ -52,12 +55,16 @@ static void post_mixed(struct scene *s, const struct buffer *word)
 		bool atomic = i % 2;
 		u32 len = atomic ? 8 : 200;
 
-		post_send(s->a, &(struct send){ .wr_id = i, .opcode = atomic ? WR_FETCH_ADD : WR_READ,
-						.flags = WR_SIGNALED, .num_sge = 1,
-						.sge = { buffer_sge(s->local, i * 300, len) },
-						.remote_addr = atomic ? buffer_va(word) : buffer_va(s->remote) + i * 300,
-						.rkey = atomic ? word->mr->key : s->remote->mr->key,
-						.compare_add = 1 });
+		post_send(s->a,
+			  &(struct send){ .wr_id = i,
+					  .opcode = atomic ? WR_FETCH_ADD : WR_READ,
+					  .flags = WR_SIGNALED,
+					  .num_sge = 1,
+					  .sge = { buffer_sge(s->local, i * 300, len) },
+					  .remote_addr = atomic ? buffer_va(word)
+								: buffer_va(s->remote) + i * 300,
+					  .rkey = atomic ? word->mr->key : s->remote->mr->key,
+					  .compare_add = 1 });
 	}
 }
 
@@ -79,8 +86,10 @@ static void deep__each_answered_right(void **state)
 		memcpy(word->bytes, &zero, 8);
 		w->move_rate = seed % 3 ? 0 : 65536 / 8;
 		for (u32 n = 0; n < 2 && seed; n++)
-			w->node[n].to[!n] = (struct faults){ .drop_rate = 65536 / 40, .duplicate_rate = 65536 / 20,
-							     .hold_rate = 65536 / 40, .hold_packets = 3 };
+			w->node[n].to[!n] = (struct faults){ .drop_rate = 65536 / 40,
+							     .duplicate_rate = 65536 / 20,
+							     .hold_rate = 65536 / 40,
+							     .hold_packets = 3 };
 		memset(s.local->bytes, 0, REQUESTS * 300);
 		post_mixed(&s, word);
 		for (u32 i = 0; i < 200 && s.a->send->n < REQUESTS; i++) {
@@ -94,13 +103,15 @@ static void deep__each_answered_right(void **state)
 		for (u32 i = 0; i < REQUESTS; i++) {
 			bool atomic = i % 2;
 
-			expect(w, s.a->send, i, .wr_id = i, .opcode = atomic ? CQE_FETCH_ADD : CQE_READ,
+			expect(w, s.a->send, i, .wr_id = i,
+			       .opcode = atomic ? CQE_FETCH_ADD : CQE_READ,
 			       .byte_len = atomic ? 8 : 200, .qpn = s.a->qp->qpn);
 			memcpy(&value, s.local->bytes + i * 300, 8);
 			if (atomic)
 				check_eq(w, value, i / 2);
 			else
-				check(w, !memcmp(s.local->bytes + i * 300, s.remote->bytes + i * 300, 200));
+				check(w, !memcmp(s.local->bytes + i * 300,
+						 s.remote->bytes + i * 300, 200));
 		}
 		memcpy(&total, word->bytes, 8);
 		check_eq(w, total, REQUESTS / 2);
@@ -166,7 +177,8 @@ static void atomics__each_replayed(void **state)
 			expect_adds(&r, before, n);
 			expect_silence(&r);
 			if (before)
-				check_eq(r.w, raw_send(&r, add_one(&r, RAW_PSN + before - 1), NULL, 0),
+				check_eq(r.w,
+					 raw_send(&r, add_one(&r, RAW_PSN + before - 1), NULL, 0),
 					 1 + XROCE_DROP_psn_duplicate);
 			check_eq(r.w, raw_load(&r, 64), n);
 			raw_destroy(&r);
@@ -192,10 +204,13 @@ static void excess__is_invalid(void **state)
 
 static int modify_depth(struct side *s, u8 initiated, u8 answered)
 {
-	struct qp_attr a = { .state = QPS_SQD, .max_rd_atomic = initiated, .max_dest_rd_atomic = answered };
+	struct qp_attr a = { .state = QPS_SQD,
+			     .max_rd_atomic = initiated,
+			     .max_dest_rd_atomic = answered };
 
 	return qp_modify(s->node->engine, s->qp, &a,
-			 QP_ATTR_STATE | QP_ATTR_MAX_QP_RD_ATOMIC | QP_ATTR_MAX_DEST_RD_ATOMIC, s->node->world->now_ns);
+			 QP_ATTR_STATE | QP_ATTR_MAX_QP_RD_ATOMIC | QP_ATTR_MAX_DEST_RD_ATOMIC,
+			 s->node->world->now_ns);
 }
 
 /* What is stored, and what is still to be answered, outlives the ring that it was in. */
@@ -293,7 +308,8 @@ static void enomem__changes_nothing(void **state)
 		assert_int_equal(modify_depth(&s, DEEP, DEEP), -ENOMEM);
 		qp_query(s.qp, &after);
 		assert_memory_equal(&before, &after, sizeof(before));
-		check(w, s.qp->req.rd_atomic_last == s.qp->req.few && s.qp->resp.resource == s.qp->resp.few);
+		check(w, s.qp->req.rd_atomic_last == s.qp->req.few &&
+				 s.qp->resp.resource == s.qp->resp.few);
 		allocations_left = n + 1;
 	}
 	allocations_left = -1;

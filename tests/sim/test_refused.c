@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Errors where adapters report them: a request that the service lacks, or of a length that it cannot
- * have, is posted and completes in error in its turn; an unaligned atomic and a bad R_Key are the
- * peer's to refuse, before a bad L_Key of what would be answered is looked at.
+ * Errors where adapters report them: a request that the service lacks, or of a length that it
+ * cannot have, is posted and completes in error in its turn; an unaligned atomic and a bad R_Key
+ * are the peer's to refuse, before a bad L_Key of what would be answered is looked at.
  */
 #include "scene.h"
 
@@ -31,11 +31,15 @@ static struct send refused_request(struct scene *s, u64 wr_id, enum wr_opcode op
 	return send;
 }
 
-/* One that is good, the bad one, one behind it: a success, this status, a flush; nothing of the bad one leaves. */
+/*
+ * One that is good, the bad one, one behind it: a success, this status, a flush; nothing of the bad
+ * one leaves.
+ */
 static void refused_in_turn(struct scene *s, struct send bad, enum cqe_status status)
 {
 	const bool is_reliable = s->o.transport == XROCE_RC;
-	struct send list[3] = { refused_request(s, 1, WR_SEND, 300), bad, refused_request(s, 3, WR_SEND, 8) };
+	struct send list[3] = { refused_request(s, 1, WR_SEND, 300), bad,
+				refused_request(s, 3, WR_SEND, 8) };
 
 	bad.wr_id = list[1].wr_id = 2;
 	list[1].flags = 0; /* a failed one completes all the same */
@@ -45,7 +49,8 @@ static void refused_in_turn(struct scene *s, struct send bad, enum cqe_status st
 	world_run(s->w);
 	check_eq(s->w, s->a->send->n, 3);
 	check_eq(s->w, s->a->send->log[0].status, CQE_SUCCESS);
-	expect(s->w, s->a->send, 1, .wr_id = 2, .status = status, .vendor_err = VERR_REQUEST, .qpn = s->a->qp->qpn);
+	expect(s->w, s->a->send, 1, .wr_id = 2, .status = status, .vendor_err = VERR_REQUEST,
+	       .qpn = s->a->qp->qpn);
 	expect(s->w, s->a->send, 2, .wr_id = 3, .status = CQE_WR_FLUSH_ERR, .qpn = s->a->qp->qpn);
 	check_eq(s->w, qp_state(s->a->qp), is_reliable ? QPS_ERR : QPS_SQE);
 	check_eq(s->w, s->b->recv->n, 1);
@@ -55,10 +60,14 @@ static void refused_in_turn(struct scene *s, struct send bad, enum cqe_status st
 
 static void opcode__the_service_lacks(void **state)
 {
-	static const struct { enum xroce_transport transport; enum wr_opcode opcode; } rows[] = {
-		{ XROCE_UD, WR_WRITE },	 { XROCE_UD, WR_WRITE_WITH_IMM }, { XROCE_UD, WR_READ },	     { XROCE_UD, WR_CMP_SWAP },
-		{ XROCE_UD, WR_FETCH_ADD }, { XROCE_UD, WR_SEND_WITH_INV }, { XROCE_UD, WR_LOCAL_INV }, { XROCE_UD, WR_BIND_MW },
-		{ XROCE_UC, WR_READ },	 { XROCE_UC, WR_CMP_SWAP },	  { XROCE_UC, WR_FETCH_ADD }, { XROCE_UC, WR_SEND_WITH_INV },
+	static const struct { enum xroce_transport transport; enum wr_opcode opcode;
+	} rows[] = {
+		{ XROCE_UD, WR_WRITE },	    { XROCE_UD, WR_WRITE_WITH_IMM },
+		{ XROCE_UD, WR_READ },	    { XROCE_UD, WR_CMP_SWAP },
+		{ XROCE_UD, WR_FETCH_ADD }, { XROCE_UD, WR_SEND_WITH_INV },
+		{ XROCE_UD, WR_LOCAL_INV }, { XROCE_UD, WR_BIND_MW },
+		{ XROCE_UC, WR_READ },	    { XROCE_UC, WR_CMP_SWAP },
+		{ XROCE_UC, WR_FETCH_ADD }, { XROCE_UC, WR_SEND_WITH_INV },
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -70,9 +79,14 @@ static void opcode__the_service_lacks(void **state)
 
 static void length__no_message_has(void **state)
 {
-	static const struct { enum wr_opcode opcode; u32 len[2]; } rows[] = {
-		{ WR_CMP_SWAP, { 9 } }, { WR_FETCH_ADD, { 7 } }, { WR_FETCH_ADD, { 0 } },
-		{ WR_WRITE, { 1u << 31, 1 } }, { WR_READ, { 1u << 31, 1u << 30 } }, { WR_SEND, { UINT32_MAX } },
+	static const struct { enum wr_opcode opcode; u32 len[2];
+	} rows[] = {
+		{ WR_CMP_SWAP, { 9 } },
+		{ WR_FETCH_ADD, { 7 } },
+		{ WR_FETCH_ADD, { 0 } },
+		{ WR_WRITE, { 1u << 31, 1 } },
+		{ WR_READ, { 1u << 31, 1u << 30 } },
+		{ WR_SEND, { UINT32_MAX } },
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -89,7 +103,10 @@ static void length__no_message_has(void **state)
 	}
 }
 
-/* The peer sees the address before it sees the key, and this end its own key when there is an answer. */
+/*
+ * The peer sees the address before it sees the key, and this end its own key when there is an
+ * answer.
+ */
 static void unaligned_atomic__is_the_peers_to_refuse(void **state)
 {
 	for (u32 kind = 0; kind < 6; kind++) {
@@ -103,7 +120,8 @@ static void unaligned_atomic__is_the_peers_to_refuse(void **state)
 		post_send(s.a, &send);
 		world_run(s.w);
 		check_eq(s.w, s.a->send->n, 1);
-		expect(s.w, s.a->send, 0, .wr_id = 2, .status = CQE_REM_INV_REQ_ERR, .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, 0, .wr_id = 2, .status = CQE_REM_INV_REQ_ERR,
+		       .qpn = s.a->qp->qpn);
 		check_eq(s.w, qp_state(s.a->qp), QPS_ERR);
 		check_eq(s.w, qp_state(s.b->qp), QPS_ERR);
 		check(s.w, bytes_are(s.remote->bytes, BIG, 1));
@@ -131,15 +149,20 @@ static void l_key__is_looked_at_with_the_answer(void **state)
 		world_run(s.w);
 		memcpy(&after, s.remote->bytes, 8);
 		check_eq(s.w, s.a->send->n, 1);
-		expect(s.w, s.a->send, 0, .wr_id = 2, .status = bad_rkey ? CQE_REM_ACCESS_ERR : CQE_LOC_PROT_ERR,
-		       .vendor_err = bad_rkey ? VERR_NAK_REMOTE_ACCESS : VERR_LKEY, .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, 0, .wr_id = 2,
+		       .status = bad_rkey ? CQE_REM_ACCESS_ERR : CQE_LOC_PROT_ERR,
+		       .vendor_err = bad_rkey ? VERR_NAK_REMOTE_ACCESS : VERR_LKEY,
+		       .qpn = s.a->qp->qpn);
 		check_eq(s.w, after, before + (!bad_rkey && send.opcode != WR_READ));
 		check(s.w, bytes_are(s.local->bytes, BIG, 0));
 		scene_end(&s);
 	}
 }
 
-/* ibv_poll_cq(3): LOC_ACCESS_ERR is of a WRITE with immediate data; others take no receive, which is flushed. */
+/*
+ * ibv_poll_cq(3): LOC_ACCESS_ERR is of a WRITE with immediate data; others take no receive, which
+ * is flushed.
+ */
 static void write_imm__that_is_refused_fails_its_receive(void **state)
 {
 	for (u32 imm = 0; imm < 2; imm++) {
@@ -153,7 +176,8 @@ static void write_imm__that_is_refused_fails_its_receive(void **state)
 		check_eq(s.w, s.a->send->log[0].status, CQE_REM_ACCESS_ERR);
 		check_eq(s.w, s.b->recv->n, 1);
 		check_eq(s.w, s.b->recv->log[0].wr_id, 70);
-		check_eq(s.w, s.b->recv->log[0].status, imm ? CQE_LOC_ACCESS_ERR : CQE_WR_FLUSH_ERR);
+		check_eq(s.w, s.b->recv->log[0].status,
+			 imm ? CQE_LOC_ACCESS_ERR : CQE_WR_FLUSH_ERR);
 		check(s.w, bytes_are(s.remote->bytes, BIG, 1));
 		scene_end(&s);
 	}

@@ -392,8 +392,8 @@ static void fatal_nak__after_the_answers_before_it(void **state)
 }
 
 /*
- * ACKs wait for the READ responses that come before them: PSNs leave in order, also where marks, and
- * notifications of them, have slowed the QP.
+ * ACKs wait for the READ responses that come before them: PSNs leave in order, also where marks,
+ * and notifications of them, have slowed the QP.
  */
 static void answers_leave_in_psn_order(bool slow)
 {

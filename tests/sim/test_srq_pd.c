@@ -55,10 +55,16 @@ static void receive_into(struct two_pds *s, const struct buffer *to)
 
 static void request(struct two_pds *s, enum wr_opcode opcode, const struct buffer *remote, u32 len)
 {
-	post_send(s->a, &(struct send){ .wr_id = 7, .opcode = opcode, .flags = WR_SIGNALED, .num_sge = 1,
-					.sge = { buffer_sge(s->local, 0, len) }, .remote_addr = buffer_va(remote),
-					.rkey = remote->mr->key, .path = &s->path,
-					.remote_qpn = s->b->qp->qpn, .remote_qkey = PAIR_QKEY });
+	post_send(s->a, &(struct send){ .wr_id = 7,
+					.opcode = opcode,
+					.flags = WR_SIGNALED,
+					.num_sge = 1,
+					.sge = { buffer_sge(s->local, 0, len) },
+					.remote_addr = buffer_va(remote),
+					.rkey = remote->mr->key,
+					.path = &s->path,
+					.remote_qpn = s->b->qp->qpn,
+					.remote_qkey = PAIR_QKEY });
 	world_run(s->w);
 }
 

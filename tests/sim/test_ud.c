@@ -137,7 +137,10 @@ static void receive__missing_is_counted(void **state)
 	end_in_silence(&s);
 }
 
-/* One that is too short for the datagram and its GRH ends in error, as on adapters, and the others are flushed. */
+/*
+ * One that is too short for the datagram and its GRH ends in error, as on adapters, and the others
+ * are flushed.
+ */
 static void receive__too_short_is_an_error(void **state)
 {
 	struct scene s = scene_make("short receive", false);
@@ -152,12 +155,13 @@ static void receive__too_short_is_an_error(void **state)
 	check_eq(s.w, s.remote->bytes[0], 0xee);
 	check_eq(s.w, qp_state(s.b->qp), QPS_ERR);
 	check_eq(s.w, s.b->recv->n, 2);
-	expect(s.w, s.b->recv, 0, .wr_id = 5, .status = CQE_LOC_LEN_ERR, .opcode = CQE_RECV, .vendor_err = VERR_RECV_TOO_SHORT,
-	       .qpn = s.b->qp->qpn);
-	expect(s.w, s.b->recv, 1, .wr_id = 6, .status = CQE_WR_FLUSH_ERR, .opcode = CQE_RECV, .vendor_err = VERR_FLUSHED,
-	       .qpn = s.b->qp->qpn);
+	expect(s.w, s.b->recv, 0, .wr_id = 5, .status = CQE_LOC_LEN_ERR, .opcode = CQE_RECV,
+	       .vendor_err = VERR_RECV_TOO_SHORT, .qpn = s.b->qp->qpn);
+	expect(s.w, s.b->recv, 1, .wr_id = 6, .status = CQE_WR_FLUSH_ERR, .opcode = CQE_RECV,
+	       .vendor_err = VERR_FLUSHED, .qpn = s.b->qp->qpn);
 	/* and the sender knows nothing of it */
-	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 61, .qpn = s.a->qp->qpn);
+	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 61,
+	       .qpn = s.a->qp->qpn);
 	check_eq(s.w, qp_state(s.a->qp), QPS_RTS);
 	end_in_silence(&s);
 }

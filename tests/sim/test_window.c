@@ -338,8 +338,23 @@ static void local_inv__refused(void **state)
 /* Each reason to refuse a bind; the window is as it was. */
 static void bind__refused_in_order(void **state)
 {
-	enum { NO_WINDOW, A_REGION, NO_REGION, REGION_PD, WINDOW_PD, TOO_LONG, BEFORE, OVERFLOW, NO_BIND_RIGHT, NO_LOCAL_WRITE,
-	       BAD_RIGHT, EMPTY, BOUND, ONTO_A_WINDOW, CASES };
+	enum {
+		NO_WINDOW,
+		A_REGION,
+		NO_REGION,
+		REGION_PD,
+		WINDOW_PD,
+		TOO_LONG,
+		BEFORE,
+		OVERFLOW,
+		NO_BIND_RIGHT,
+		NO_LOCAL_WRITE,
+		BAD_RIGHT,
+		EMPTY,
+		BOUND,
+		ONTO_A_WINDOW,
+		CASES
+	};
 
 	for (u32 i = 0; i < CASES; i++) {
 		struct scene s;
@@ -399,7 +414,9 @@ static void bind__refused_in_order(void **state)
 	}
 }
 
-/* The application names 8 bits of the new key; the window keeps the others, whatever it is given. */
+/*
+ * The application names 8 bits of the new key; the window keeps the others, whatever it is given.
+ */
 static void bind__takes_the_low_bits_of_its_key(void **state)
 {
 	static const u32 asked[] = { 0, 1024, 0xff, 0xffffffff, 0x12345678 };

@@ -470,7 +470,9 @@ static struct engine *home_of(struct world *w, struct node *n, const struct rx_f
 	return home;
 }
 
-/* ---- XDP's part in it: which response wakes the reader of the send CQ, as bpf/wake.h has it ---- */
+/*
+ * ---- XDP's part in it: which response wakes the reader of the send CQ, as bpf/wake.h has it ----
+ */
 
 struct woken {
 	struct qp *qp;	/* NULL: it is not asked */
@@ -491,7 +493,10 @@ static bool xdp_wakes(const struct node *n, const struct packet *p)
 	return first & XROCE_EXPECTED && psn_diff(last, first & ROCE_PSN_MASK) >= 0;
 }
 
-/* Responses that came early complete with one that is no message's end: those are found by whoever runs the engine. */
+/*
+ * Responses that came early complete with one that is no message's end: those are found by whoever
+ * runs the engine.
+ */
 static struct woken xdp_sees(const struct node *n, const struct rx_frame *rx)
 {
 	struct woken x = { 0 };

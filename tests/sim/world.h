@@ -139,7 +139,8 @@ void world_run_for(struct world *w, u64 ns);
 void world_settle(struct world *w);
 /*
  * A node's process does not run for so long: its threads get no processor, or somebody stopped it.
- * What comes for it waits in its receive ring, which is emptied before time-outs fire, as in the port.
+ * What comes for it waits in its receive ring, which is emptied before time-outs fire, as in the
+ * port.
  */
 void world_stop(struct node *n, u64 ns);
 /* Throw away all packets that are under way. */

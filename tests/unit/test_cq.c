@@ -114,7 +114,10 @@ static void cq_push__overrun(void **state)
 	assert_false(push(7, 1));
 }
 
-/* "a CQE is always written to the next entry": the newest are there, as many as the CQ has entries, though its ring has more. */
+/*
+ * "a CQE is always written to the next entry": the newest are there, as many as the CQ has entries,
+ * though its ring has more.
+ */
 static void cq_push__ignore_overrun(void **state)
 {
 	make(5);
@@ -132,7 +135,10 @@ static void cq_push__ignore_overrun(void **state)
 	assert_null(cq_peek(&cq));
 }
 
-/* What was looked at stays as it was until it is popped, also if its place in the ring is another's meanwhile. */
+/*
+ * What was looked at stays as it was until it is popped, also if its place in the ring is another's
+ * meanwhile.
+ */
 static void cq_peek__ignore_overrun_in_hand(void **state)
 {
 	const struct cqe *e;
@@ -409,7 +415,10 @@ static void *overrunner(void *arg)
 	return NULL;
 }
 
-/* The producer takes entries away while they are read: those that are read are whole, and each is newer than the one before. The last is among them. */
+/*
+ * The producer takes entries away while they are read: those that are read are whole, and each is
+ * newer than the one before. The last is among them.
+ */
 static void cq_push__ignore_overrun_two_threads(void **state)
 {
 	pthread_t thread;
@@ -423,8 +432,10 @@ static void cq_push__ignore_overrun_two_threads(void **state)
 
 		if (!e)
 			continue;
-		if (e->wr_id < next || e->qpn != (u32)e->wr_id || e->byte_len != (u32)e->wr_id * 3 || e->imm != (u32)~e->wr_id)
-			fail_msg("entry %lu torn or out of order after %lu", (unsigned long)e->wr_id, (unsigned long)next);
+		if (e->wr_id < next || e->qpn != (u32)e->wr_id ||
+		    e->byte_len != (u32)e->wr_id * 3 || e->imm != (u32)~e->wr_id)
+			fail_msg("entry %lu torn or out of order after %lu",
+				 (unsigned long)e->wr_id, (unsigned long)next);
 		next = e->wr_id + 1;
 		cq_pop(&cq);
 	}

@@ -173,7 +173,10 @@ static void gso_count__each_bit(void **state)
 	}
 }
 
-/* Nor does one join that the receiver's XDP would have to judge by its own headers: see for_same_qp(). */
+/*
+ * Nor does one join that the receiver's XDP would have to judge by its own headers: see
+ * for_same_qp().
+ */
 static void gso_count__for_one_qp(void **state)
 {
 	static const u8 alike[20] = { 0xe0, 0, 0xff, 0xff, 0, 0xff, 0xff, 0xff }, of_ud = 0xff;
@@ -186,7 +189,8 @@ static void gso_count__for_one_qp(void **state)
 			make(i, &path, opcodes[ud], 64, 0);
 		/* the BTH, and of UD the DETH, which begins with the Q_Key */
 		for (u32 bit = 0; bit < sizeof(alike) * 8; bit++) {
-			const u32 at = bit / 8, mask = at >= 12 && at < 16 && ud ? of_ud : alike[at];
+			const u32 at = bit / 8,
+				  mask = at >= 12 && at < 16 && ud ? of_ud : alike[at];
 
 			buf[1][GSO_HEADER_BYTES + at] ^= 1 << bit % 8;
 			assert_int_equal(gso_count(frame, 3), mask >> bit % 8 & 1 ? 1 : 3);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The guarded accesses: they do what memcpy() and the atomic operations do, to the byte; and where a page is missing at either
- * end, at any place of the copy, they say so and nothing else happens.
+ * The guarded accesses: they do what memcpy() and the atomic operations do, to the byte; and where
+ * a page is missing at either end, at any place of the copy, they say so and nothing else happens.
  */
 #include "unit.h"
 
@@ -75,8 +75,8 @@ static void bad_pages(struct spoiled *m, enum spoil how)
 }
 
 /*
- * The missing page begins behind byte `there` of len: with there == len the copy just fits. The copy's destination (or source)
- * lies so; the other end is whole.
+ * The missing page begins behind byte `there` of len: with there == len the copy just fits. The
+ * copy's destination (or source) lies so; the other end is whole.
  */
 static void copy_across(const struct spoiled *m, u32 len, u32 there, bool write)
 {
@@ -88,7 +88,8 @@ static void copy_across(const struct spoiled *m, u32 len, u32 there, bool write)
 
 static void guard_copy__missing_page_at_every_byte(void **state)
 {
-	static const u32 lens[] = { 1, 2, 3, 5, 8, 15, 16, 17, 32, 40, 64, 65, 100, 128, 129, 256, 300, 1024, 3100, 4096 };
+	static const u32 lens[] = { 1,	2,  3,	 5,   8,   15,	16,  17,   32,	 40,
+				    64, 65, 100, 128, 129, 256, 300, 1024, 3100, 4096 };
 
 	landing_install();
 	for (u32 how = 0; how < SPOILS; how++) {
@@ -97,7 +98,9 @@ static void guard_copy__missing_page_at_every_byte(void **state)
 		bad_pages(&m, (enum spoil)how);
 		for (u32 way = 0; way < WAYS; way++)
 			for (u32 i = 0; choose_way(way) && i < ARRAY_SIZE(lens); i++)
-				for (u32 there = 0; there <= lens[i]; there += lens[i] < 130 || there < 70 || lens[i] - there < 70 ? 1 : 37) {
+				for (u32 there = 0; there <= lens[i];
+				     there +=
+				     lens[i] < 130 || there < 70 || lens[i] - there < 70 ? 1 : 37) {
 					copy_across(&m, lens[i], there, true);
 					copy_across(&m, lens[i], there, false);
 				}
@@ -120,7 +123,10 @@ static void words__as_atomics(void **state)
 	assert_true(word == 1ull << 63);
 }
 
-/* A compare that would not swap fails alike where nothing may be written: the processor writes in any case. */
+/*
+ * A compare that would not swap fails alike where nothing may be written: the processor writes in
+ * any case.
+ */
 static void words__missing(void **state)
 {
 	landing_install();
@@ -158,7 +164,8 @@ static void guard_landing__of_other_code(void **state)
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFSIGNALED(status) && (WTERMSIG(status) == SIGSEGV || WTERMSIG(status) == SIGBUS));
+	assert_true(WIFSIGNALED(status) &&
+		    (WTERMSIG(status) == SIGSEGV || WTERMSIG(status) == SIGBUS));
 	spoil_free(&m);
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Numbers of QPs and SRQs: none tells of another, none is given twice or too soon, and all slots can be had. */
+/*
+ * Numbers of QPs and SRQs: none tells of another, none is given twice or too soon, and all slots
+ * can be had.
+ */
 #include <stdlib.h>
 
 #include "bare_engine.h"
@@ -7,7 +10,10 @@
 #define BITS 24
 #define DRAWN 4096
 
-/* Each bit is set in half of n values: off by at most six standard deviations of half the root of n. */
+/*
+ * Each bit is set in half of n values: off by at most six standard deviations of half the root of
+ * n.
+ */
 static void expect_even(const u32 *values, u32 n)
 {
 	for (u32 bit = 0; bit < BITS; bit++) {
@@ -62,8 +68,12 @@ static void srqn__all_bits_are_drawn(void **state)
 
 static void qpn__unique_over_engines(void **state)
 {
-	struct engine_config config = { .random = engine_random, .random_arg = &engine_seed, .stats = &stats,
-					.drops = &drops, .number = 1, .sibling = engine };
+	struct engine_config config = { .random = engine_random,
+					.random_arg = &engine_seed,
+					.stats = &stats,
+					.drops = &drops,
+					.number = 1,
+					.sibling = engine };
 	static struct qp *qps[DRAWN];
 	struct qp_init init = plain_init(XROCE_RC);
 	struct engine *second;
@@ -72,7 +82,8 @@ static void qpn__unique_over_engines(void **state)
 	for (u32 i = 0; i < DRAWN; i++) {
 		assert_int_equal(qp_create(i % 2 ? second : engine, &init, &qps[i]), 0);
 		for (u32 k = 0; k < i; k++)
-			assert_int_not_equal(qps[k]->qpn % XROCE_MAX_QP, qps[i]->qpn % XROCE_MAX_QP);
+			assert_int_not_equal(qps[k]->qpn % XROCE_MAX_QP,
+					     qps[i]->qpn % XROCE_MAX_QP);
 	}
 	for (u32 i = 0; i < DRAWN; i++)
 		qp_destroy(engine, qps[i]);

@@ -132,7 +132,8 @@ static void opcode_flags__flow(void **state)
 	for (u8 opcode = 0xc0; opcode <= 0xc1; opcode++) {
 		u32 flags = opcode_flags(opcode);
 
-		assert_int_equal(flags & ((1u << OP_EXT_BYTES_SHIFT) - 1), OP_VALID | OP_FLOW | OP_DETH);
+		assert_int_equal(flags & ((1u << OP_EXT_BYTES_SHIFT) - 1),
+				 OP_VALID | OP_FLOW | OP_DETH);
 		assert_int_equal(roce_ext_bytes(flags), 16);
 	}
 }

@@ -222,7 +222,8 @@ static void send_wqe_check__opcodes(void **state)
 			if (opcode == WR_ATOMIC_WRITE)
 				w.num_sge = 0;
 			err = send_wqe_check(qp, &w);
-			if (err != (known ? 0 : EINVAL) || w.opcode != (allowed || !known ? opcode : WR_REFUSED) ||
+			if (err != (known ? 0 : EINVAL) ||
+			    w.opcode != (allowed || !known ? opcode : WR_REFUSED) ||
 			    (known && !allowed && w.refused_as != CQE_LOC_QP_OP_ERR))
 				fail_msg("transport %d opcode %d: %d", rows[i].transport, opcode, err);
 		}
@@ -250,14 +251,23 @@ static void send_wqe_check__sges_and_lengths(void **state)
 		{ { .opcode = WR_WRITE_WITH_IMM, .flags = WR_INLINE, .length = 0 }, YES },
 		{ { .opcode = WR_READ, .flags = WR_INLINE, .length = 8 }, NO },
 		{ { .opcode = WR_CMP_SWAP, .flags = WR_INLINE, .length = 8 }, NO },
-		{ { .opcode = WR_SEND, .flags = WR_FENCE | WR_SIGNALED | WR_SOLICITED, .length = 8, .num_sge = 1 }, YES },
+		{ { .opcode = WR_SEND,
+		    .flags = WR_FENCE | WR_SIGNALED | WR_SOLICITED,
+		    .length = 8,
+		    .num_sge = 1 },
+		  YES },
 		{ { .opcode = WR_SEND, .flags = 0x80, .length = 8, .num_sge = 1 }, NO },
 		/* atomics: 8 bytes; whether they are aligned is for the peer to say */
-		{ { .opcode = WR_CMP_SWAP, .num_sge = 1, .length = 8, .remote_addr = 0x1000 }, YES },
-		{ { .opcode = WR_CMP_SWAP, .num_sge = 1, .length = 4, .remote_addr = 0x1000 }, REFUSED },
-		{ { .opcode = WR_FETCH_ADD, .num_sge = 1, .length = 16, .remote_addr = 0x1000 }, REFUSED },
-		{ { .opcode = WR_FETCH_ADD, .num_sge = 1, .length = 8, .remote_addr = 0x1004 }, YES },
-		{ { .opcode = WR_FETCH_ADD, .num_sge = 2, .length = 8, .remote_addr = 0x1008 }, YES },
+		{ { .opcode = WR_CMP_SWAP, .num_sge = 1, .length = 8, .remote_addr = 0x1000 },
+		  YES },
+		{ { .opcode = WR_CMP_SWAP, .num_sge = 1, .length = 4, .remote_addr = 0x1000 },
+		  REFUSED },
+		{ { .opcode = WR_FETCH_ADD, .num_sge = 1, .length = 16, .remote_addr = 0x1000 },
+		  REFUSED },
+		{ { .opcode = WR_FETCH_ADD, .num_sge = 1, .length = 8, .remote_addr = 0x1004 },
+		  YES },
+		{ { .opcode = WR_FETCH_ADD, .num_sge = 2, .length = 8, .remote_addr = 0x1008 },
+		  YES },
 	};
 	struct qp *qp = make_qp(XROCE_RC);
 
@@ -267,13 +277,17 @@ static void send_wqe_check__sges_and_lengths(void **state)
 
 		if (rows[i].allowed ? err != 0 : err <= 0)
 			fail_msg("row %zu: %d", i, err);
-		if ((w.opcode == WR_REFUSED && w.refused_as == CQE_LOC_LEN_ERR) != (rows[i].allowed == REFUSED))
+		if ((w.opcode == WR_REFUSED && w.refused_as == CQE_LOC_LEN_ERR) !=
+		    (rows[i].allowed == REFUSED))
 			fail_msg("row %zu is opcode %u", i, w.opcode);
 	}
 	qp_destroy(engine, qp);
 }
 
-/* What the application gave for flags is not looked at any more: it must not become the engine's own. */
+/*
+ * What the application gave for flags is not looked at any more: it must not become the engine's
+ * own.
+ */
 static void send_wqe_refuse__keeps_the_signal_alone(void **state)
 {
 	struct send_wqe w = { .opcode = WR_ATOMIC_WRITE, .flags = 0xff, .num_sge = 3, .length = 8 };

@@ -40,7 +40,10 @@ static void reorder_hold__what_is_ahead_and_not_too_far(void **state)
 	reorder_purge(engine, &r);
 }
 
-/* A repetition is none; whatever else is not ahead of all makes those go that it did not come before. */
+/*
+ * A repetition is none; whatever else is not ahead of all makes those go that it did not come
+ * before.
+ */
 static void reorder_hold__in_order_of_arrival(void **state)
 {
 	struct reorder r = { 0 };

@@ -145,6 +145,7 @@ struct ibv_context *open_device(const char *name);
 /* Run a list that ends with an empty entry, and print each result. True if all held. */
 bool run_all(const struct test_case *c);
 
-extern const struct test_case object_cases[], errno_cases[], traffic_cases[], event_cases[], mw_cases[], xrc_cases[];
+extern const struct test_case object_cases[], errno_cases[], traffic_cases[], event_cases[],
+	mw_cases[], xrc_cases[];
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How verbs fail: what is in use is busy, what is not what it was is not found, what there may be no
- * more of is refused; and errno says what the verb returned, as with rdma-core.
+ * How verbs fail: what is in use is busy, what is not what it was is not found, what there may be
+ * no more of is refused; and errno says what the verb returned, as with rdma-core.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -26,7 +26,8 @@ static bool busy_body(struct pair *p)
 	struct ibv_ah *ah;
 
 	MUST(td && pd);
-	MUST(parent = ibv_alloc_parent_domain(ctx, &(struct ibv_parent_domain_init_attr){ .pd = pd, .td = td }));
+	MUST(parent = ibv_alloc_parent_domain(
+		     ctx, &(struct ibv_parent_domain_init_attr){ .pd = pd, .td = td }));
 	MUST_RETURN(ibv_dealloc_td(td), EBUSY);
 	MUST_RETURN(ibv_dealloc_pd(pd), EBUSY);
 	MUST_EQ(ibv_dealloc_pd(parent), 0);
@@ -86,7 +87,10 @@ ON_PAIR(errno__of_bad_arguments, arguments_body)
 
 static bool handle_body(struct pair *p)
 {
-	struct ibv_qp_init_attr init = { .send_cq = p->cq[0], .recv_cq = p->cq[1], .qp_type = IBV_QPT_RC, .cap = { 1, 1, 1, 1, 0 } };
+	struct ibv_qp_init_attr init = { .send_cq = p->cq[0],
+					 .recv_cq = p->cq[1],
+					 .qp_type = IBV_QPT_RC,
+					 .cap = { 1, 1, 1, 1, 0 } };
 	struct ibv_srq_init_attr srq_init = { .attr = { .max_wr = 1, .max_sge = 1 } };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	struct ibv_mw *mw = ibv_alloc_mw(p->pd, IBV_MW_TYPE_2);
@@ -153,7 +157,11 @@ static void *limit_mr(void) { return ibv_reg_mr(limit.pd, &limit.byte, 1, 0); }
 static void *limit_mw(void) { return ibv_alloc_mw(limit.pd, IBV_MW_TYPE_2); }
 static void *limit_ah(void) { return ibv_create_ah(limit.pd, &limit.address); }
 static void *limit_cq(void) { return ibv_create_cq(ctx, 1, NULL, NULL, 0); }
-static void *limit_srq(void) { return ibv_create_srq(limit.pd, &(struct ibv_srq_init_attr){ .attr = { .max_wr = 1, .max_sge = 1 } }); }
+static void *limit_srq(void)
+{
+	return ibv_create_srq(limit.pd,
+			      &(struct ibv_srq_init_attr){ .attr = { .max_wr = 1, .max_sge = 1 } });
+}
 static int limit_pd_drop(void *o) { return ibv_dealloc_pd(o); }
 static int limit_mr_drop(void *o) { return ibv_dereg_mr(o); }
 static int limit_mw_drop(void *o) { return ibv_dealloc_mw(o); }
@@ -239,7 +247,8 @@ static bool reg_mr__of_memory_without_access(void)
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_mr *mr;
-	unsigned char *mem = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *mem =
+		mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	MUST(pd && mem != MAP_FAILED);
 	for (size_t bad = 0; bad < 4; bad++) {

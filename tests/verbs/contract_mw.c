@@ -220,13 +220,19 @@ static bool type2_body(struct windows *w)
 	MUST_EQ(w->p.buf[1][BASE + BYTES - 1], '2');
 	MUST_EQ(ibv_dereg_mr(w->mr), EBUSY);
 
-	/* Invalidated here; then bound again, with 8 bits of the new R_Key alone: the window has the others. */
+	/*
+	 * Invalidated here; then bound again, with 8 bits of the new R_Key alone: the window has
+	 * the others.
+	 */
 	MUST_EQ(w->mw->rkey, rkey);
 	MUST(run_local(w, (struct ibv_send_wr){ .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = rkey }, IBV_WC_LOCAL_INV));
 	MUST(bind_type2(w, 1024));
 	MUST_EQ(w->mw->rkey, unbound & ~0xffu);
 	MUST_EQ(write_to(w, w->mw->rkey, base, BYTES), IBV_WC_SUCCESS);
-	MUST(run_local(w, (struct ibv_send_wr){ .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = w->mw->rkey }, IBV_WC_LOCAL_INV));
+	MUST(run_local(
+		w,
+		(struct ibv_send_wr){ .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = w->mw->rkey },
+		IBV_WC_LOCAL_INV));
 	/* An object that has forgotten its key is still bound by its own. */
 	w->mw->rkey = 0;
 	MUST(bind_type2(w, rkey + 1));

@@ -160,7 +160,10 @@ static bool remote_body(struct pair *p)
 static bool atomic_length_body(struct pair *p)
 {
 	struct ibv_sge sge = sge_of(p, 0, 0, 4);
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD }, *bad;
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD },
+			   *bad;
 	struct ibv_wc wc;
 
 	wr.wr.atomic.remote_addr = (uintptr_t)p->buf[1];

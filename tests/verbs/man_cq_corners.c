@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * CQs at their edges: what ibv_create_cq_ex(3), ibv_resize_cq(3), ibv_create_qp(3), ibv_create_srq_ex(3) and ibv_req_notify_cq(3) say between them, and what
- * adapters do.
+ * CQs at their edges: what ibv_create_cq_ex(3), ibv_resize_cq(3), ibv_create_qp(3),
+ * ibv_create_srq_ex(3) and ibv_req_notify_cq(3) say between them, and what adapters do.
  */
 #include <sys/epoll.h>
 #include <time.h>
@@ -19,7 +19,9 @@ struct small {
 
 static bool small_open(struct small *s, uint32_t flags)
 {
-	struct ibv_cq_init_attr_ex a = { .cqe = ENTRIES, .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS, .flags = flags };
+	struct ibv_cq_init_attr_ex a = { .cqe = ENTRIES,
+					 .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+					 .flags = flags };
 
 	MUST(s->pd = ibv_alloc_pd(ctx));
 	MUST(a.channel = s->channel = ibv_create_comp_channel(ctx));
@@ -61,14 +63,18 @@ static bool holds(struct ibv_cq *cq, uint64_t first, int n)
 	return true;
 }
 
-/* A QP's completions go with it, ibv_destroy_qp(3) and the RESET of ibv_modify_qp(3): then another QP may leave as many. */
+/*
+ * A QP's completions go with it, ibv_destroy_qp(3) and the RESET of ibv_modify_qp(3): then another
+ * QP may leave as many.
+ */
 static bool purged(bool reset)
 {
 	struct ibv_qp *first, *second;
 	struct small s;
 
 	MUST(small_open(&s, 0));
-	MUST((first = qp_to_itself(s.pd, s.sends, s.cq, NULL)) && (second = qp_to_itself(s.pd, s.sends, s.cq, NULL)));
+	MUST((first = qp_to_itself(s.pd, s.sends, s.cq, NULL)) &&
+	     (second = qp_to_itself(s.pd, s.sends, s.cq, NULL)));
 	MUST(fill(&s, second, 50, 1) && fill(&s, first, 0, ENTRIES - 1));
 	MUST_EQ(reset ? qp_to_state(first, IBV_QPS_RESET) : ibv_destroy_qp(first), 0);
 	MUST(fill(&s, second, 51, ENTRIES - 1));
@@ -92,7 +98,10 @@ static bool reset_qps_leave_room(void)
 	return purged(true);
 }
 
-/* "EINVAL: The CQ has outstanding completions that do not fit": what a QP has taken with it is none. */
+/*
+ * "EINVAL: The CQ has outstanding completions that do not fit": what a QP has taken with it is
+ * none.
+ */
 static bool resize_after_a_qp_has_gone(void)
 {
 	struct ibv_qp *qp;
@@ -108,10 +117,15 @@ static bool resize_after_a_qp_has_gone(void)
 	return small_close(&s);
 }
 
-/* Between start_poll and end_poll of a CQ without a lock: the entry at hand is read to its end, though its QP goes. */
+/*
+ * Between start_poll and end_poll of a CQ without a lock: the entry at hand is read to its end,
+ * though its QP goes.
+ */
 static bool entry_at_hand_stays(void)
 {
-	struct ibv_cq_init_attr_ex a = { .cqe = ENTRIES, .wc_flags = IBV_WC_EX_WITH_QP_NUM, .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+	struct ibv_cq_init_attr_ex a = { .cqe = ENTRIES,
+					 .wc_flags = IBV_WC_EX_WITH_QP_NUM,
+					 .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
 					 .flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED };
 	struct ibv_poll_cq_attr start = { 0 };
 	struct ibv_qp *first, *second;
@@ -123,8 +137,10 @@ static bool entry_at_hand_stays(void)
 	MUST_EQ(ibv_destroy_cq(s.cq), 0);
 	MUST(cq = ibv_create_cq_ex(ctx, &a));
 	s.cq = ibv_cq_ex_to_cq(cq);
-	MUST((first = qp_to_itself(s.pd, s.sends, s.cq, NULL)) && (second = qp_to_itself(s.pd, s.sends, s.cq, NULL)));
-	MUST(fill(&s, first, 7, 1) && fill(&s, second, 50, 1) && fill(&s, first, 8, 1) && fill(&s, second, 51, 1));
+	MUST((first = qp_to_itself(s.pd, s.sends, s.cq, NULL)) &&
+	     (second = qp_to_itself(s.pd, s.sends, s.cq, NULL)));
+	MUST(fill(&s, first, 7, 1) && fill(&s, second, 50, 1) && fill(&s, first, 8, 1) &&
+	     fill(&s, second, 51, 1));
 	qpn = first->qp_num;
 	MUST_EQ(ibv_start_poll(cq, &start), 0);
 	MUST_EQ(cq->wr_id, 7);
@@ -157,7 +173,10 @@ static bool ignored_overrun_keeps_the_newest(void)
 	return small_close(&s);
 }
 
-/* Who sleeps on a CQ that overruns learns of it, one event either way; and then the CQ is of no use to a new QP. */
+/*
+ * Who sleeps on a CQ that overruns learns of it, one event either way; and then the CQ is of no use
+ * to a new QP.
+ */
 static bool overrun_of_an_armed_cq(void)
 {
 	for (int ignored = 0; ignored < 2; ignored++) {
@@ -176,7 +195,8 @@ static bool overrun_of_an_armed_cq(void)
 		MUST_EQ(ibv_poll_cq(s.cq, ENTRIES + 1, wc), ENTRIES);
 		MUST_EQ(ibv_poll_cq(s.cq, 1, wc), ignored ? 0 : -EIO);
 		if (!ignored) {
-			MUST(take_async(IBV_EVENT_CQ_ERR, s.cq) && take_async(IBV_EVENT_QP_FATAL, qp));
+			MUST(take_async(IBV_EVENT_CQ_ERR, s.cq) &&
+			     take_async(IBV_EVENT_QP_FATAL, qp));
 			MUST_FAIL(qp_to_itself(s.pd, s.sends, s.cq, NULL), EINVAL);
 			MUST_FAIL(qp_to_itself(s.pd, s.cq, s.sends, NULL), EINVAL);
 		}
@@ -186,7 +206,10 @@ static bool overrun_of_an_armed_cq(void)
 	return true;
 }
 
-/* "Check the cqe attribute in the returned CQ for the actual size": what it says is what fits, also where one was asked for. */
+/*
+ * "Check the cqe attribute in the returned CQ for the actual size": what it says is what fits, also
+ * where one was asked for.
+ */
 static bool the_smallest_cq(void)
 {
 	struct ibv_cq *cq;
@@ -201,11 +224,15 @@ static bool the_smallest_cq(void)
 	return true;
 }
 
-/* "srq_limit: The limit value of the SRQ (irrelevant for ibv_create_srq_ex)": what comes back is what was made. */
+/*
+ * "srq_limit: The limit value of the SRQ (irrelevant for ibv_create_srq_ex)": what comes back is
+ * what was made.
+ */
 static bool srq_limit_is_not_armed(void)
 {
 	struct ibv_srq_init_attr plain = { .attr = { .max_wr = 8, .max_sge = 1, .srq_limit = 5 } };
-	struct ibv_srq_init_attr_ex ex = { .attr = { .max_wr = 8, .max_sge = 1, .srq_limit = 5 }, .comp_mask = IBV_SRQ_INIT_ATTR_PD };
+	struct ibv_srq_init_attr_ex ex = { .attr = { .max_wr = 8, .max_sge = 1, .srq_limit = 5 },
+					   .comp_mask = IBV_SRQ_INIT_ATTR_PD };
 	struct ibv_srq_attr now;
 	struct ibv_srq *srq;
 
@@ -222,7 +249,10 @@ static bool srq_limit_is_not_armed(void)
 	return true;
 }
 
-/* A completion that comes in the middle of an iteration is its next. Of posts in quick succession all but the first wait for a poll: this one. */
+/*
+ * A completion that comes in the middle of an iteration is its next. Of posts in quick succession
+ * all but the first wait for a poll: this one.
+ */
 static bool next_poll_looks(void)
 {
 	struct ibv_cq_init_attr_ex a = { .cqe = 2 * QUEUE };
@@ -254,11 +284,16 @@ static bool next_poll_looks(void)
 	return small_close(&s);
 }
 
-/* Sends and receives in one CQ: one clock, and each completion's time is not before the last one's, by either clock. */
+/*
+ * Sends and receives in one CQ: one clock, and each completion's time is not before the last one's,
+ * by either clock.
+ */
 static bool times_of_one_cq(void)
 {
-	struct ibv_cq_init_attr_ex a = { .cqe = 4 * QUEUE, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
-								     IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK };
+	struct ibv_cq_init_attr_ex a = { .cqe = 4 * QUEUE,
+					 .wc_flags =
+						 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+						 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK };
 	struct ibv_poll_cq_attr start = { 0 };
 	uint64_t last = 0, last_wall = 0;
 	struct ibv_cq_ex *cq;
@@ -275,7 +310,8 @@ static bool times_of_one_cq(void)
 			uint64_t now, wall;
 			int err;
 
-			while ((err = ibv_start_poll(cq, &start)) == ENOENT && clock_ns(CLOCK_MONOTONIC) < end)
+			while ((err = ibv_start_poll(cq, &start)) == ENOENT &&
+			       clock_ns(CLOCK_MONOTONIC) < end)
 				;
 			MUST_EQ(err, 0);
 			now = ibv_wc_read_completion_ts(cq);
@@ -307,7 +343,8 @@ static bool an_edge_for_each_event(void)
 	int epoll = epoll_create1(0);
 	struct loops l;
 
-	MUST(ch && epoll >= 0 && loops_open(&l) && loops_add(&l, NULL, ch, 0) && loops_add(&l, NULL, ch, 0));
+	MUST(ch && epoll >= 0 && loops_open(&l) && loops_add(&l, NULL, ch, 0) &&
+	     loops_add(&l, NULL, ch, 0));
 	MUST_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, ch->fd, &want), 0);
 	MUST_EQ(edges(epoll), 0);
 	for (int i = 0; i < 2; i++) {
@@ -323,14 +360,23 @@ static bool an_edge_for_each_event(void)
 	return true;
 }
 
-/* As on adapters, and by InfiniBand's rule of a receive that is too small: it ends in error, and so does the QP. */
+/*
+ * As on adapters, and by InfiniBand's rule of a receive that is too small: it ends in error, and so
+ * does the QP.
+ */
 static bool short_body(struct pair *p)
 {
 	struct ibv_ah_attr to = own_address();
 	struct ibv_ah *ah = ibv_create_ah(p->pd, &to);
 	struct ibv_sge sge = sge_of(p, 0, 0, 20);
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED,
-				  .wr.ud = { .ah = ah, .remote_qpn = p->qp[1]->qp_num, .remote_qkey = UD_QKEY } }, *bad;
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED,
+				  .wr.ud = { .ah = ah,
+					     .remote_qpn = p->qp[1]->qp_num,
+					     .remote_qkey = UD_QKEY } },
+			   *bad;
 	struct ibv_wc wc;
 
 	MUST(ah);

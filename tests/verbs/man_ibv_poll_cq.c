@@ -148,7 +148,9 @@ static bool ud_body(struct pair *p)
 	MUST_EQ(ntohl(wc.imm_data), 99);
 	MUST_EQ(wc.pkey_index, 0);
 	MUST_EQ(wc.slid, 0);
-	/* "sl: Service Level": over RoCEv2 the header that the addresses are in, as adapters say it */
+	/*
+	 * "sl: Service Level": over RoCEv2 the header that the addresses are in, as adapters say it
+	 */
 	MUST_EQ(wc.sl, 2);
 	MUST_EQ(wc.dlid_path_bits, 0);
 	MUST_EQ(ibv_destroy_ah(ah), 0);

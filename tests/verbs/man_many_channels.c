@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ibv_create_comp_channel(3): "a user can create as many completion channels as it wants". Descriptors and memory bound them, and where these end is said by
- * ibv_create_cq(3), not by what uses the CQ later.
+ * ibv_create_comp_channel(3): "a user can create as many completion channels as it wants".
+ * Descriptors and memory bound them, and where these end is said by ibv_create_cq(3), not by what
+ * uses the CQ later.
  */
 #include <sys/resource.h>
 
@@ -22,7 +23,10 @@ static bool set_descriptors(rlim_t soft, struct rlimit *before)
 	return true;
 }
 
-/* Each on a channel of its own, and all in use: an event of the first, of one in the middle and of the last. */
+/*
+ * Each on a channel of its own, and all in use: an event of the first, of one in the middle and of
+ * the last.
+ */
 static bool as_many_as_it_wants(void)
 {
 	static const int tried[] = { 0, CHANNELS / 2, CHANNELS - 1 };
@@ -35,7 +39,8 @@ static bool as_many_as_it_wants(void)
 	MUST(set_descriptors(CHANNELS * FDS_EACH + 1000, &before));
 	MUST(pd = ibv_alloc_pd(ctx));
 	for (int i = 0; i < CHANNELS; i++)
-		MUST((ch[i] = ibv_create_comp_channel(ctx)) && (cq[i] = ibv_create_cq(ctx, QUEUE, NULL, ch[i], 0)));
+		MUST((ch[i] = ibv_create_comp_channel(ctx)) &&
+		     (cq[i] = ibv_create_cq(ctx, QUEUE, NULL, ch[i], 0)));
 	for (int i = 0; i < CHANNELS / 2; i++)
 		MUST(qp[i] = qp_to_itself(pd, cq[i], cq[CHANNELS - 1 - i], NULL));
 	for (int k = 0; k < 3; k++) {
@@ -59,10 +64,14 @@ static bool as_many_as_it_wants(void)
 	return true;
 }
 
-/* What a CQ on a channel takes is taken when it is made: with too few descriptors that fails, and with one that was made a QP does not. */
+/*
+ * What a CQ on a channel takes is taken when it is made: with too few descriptors that fails, and
+ * with one that was made a QP does not.
+ */
 static bool refused_where_it_is_asked_for(void)
 {
-	struct ibv_comp_channel *ch[2] = { ibv_create_comp_channel(ctx), ibv_create_comp_channel(ctx) };
+	struct ibv_comp_channel *ch[2] = { ibv_create_comp_channel(ctx),
+					   ibv_create_comp_channel(ctx) };
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { QUEUE, QUEUE, 1, 1, 0 } };
 	int open_fds[1024], n = 0;
 	struct ibv_cq *cq, *sends;
@@ -71,7 +80,8 @@ static bool refused_where_it_is_asked_for(void)
 	struct ibv_qp *qp;
 
 	MUST(ch[0] && ch[1] && (pd = ibv_alloc_pd(ctx)));
-	MUST((sends = ibv_create_cq(ctx, QUEUE, NULL, NULL, 0)) && (cq = ibv_create_cq(ctx, QUEUE, NULL, ch[0], 0)));
+	MUST((sends = ibv_create_cq(ctx, QUEUE, NULL, NULL, 0)) &&
+	     (cq = ibv_create_cq(ctx, QUEUE, NULL, ch[0], 0)));
 	/* the interface is open: what it takes is another matter */
 	MUST(qp = qp_to_itself(pd, sends, sends, NULL));
 	MUST_EQ(ibv_destroy_qp(qp), 0);

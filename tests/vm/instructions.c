@@ -8,9 +8,10 @@
  *	instructions tcp ADDRESS ADDRESS OPERATION BYTES 0 COUNT DEPTH
  *
  * OPERATION: send, write, read, atomic. By TCP a message, a message, a request of 16 bytes and its
- * answer, a request of 28 bytes and an answer of 8. DEPTH are started together; what is printed, for
- * one of them, is the least, the median and the most of COUNT repetitions, and the empty polls.
- * Soft-RoCE of 6.12 works in a kernel thread, to which a program that only polls would leave nothing.
+ * answer, a request of 28 bytes and an answer of 8. DEPTH are started together; what is printed,
+ * for one of them, is the least, the median and the most of COUNT repetitions, and the empty polls.
+ * Soft-RoCE of 6.12 works in a kernel thread, to which a program that only polls would leave
+ * nothing.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -49,7 +50,8 @@ static void report(unsigned int count, unsigned int depth)
 {
 	qsort(samples, count, sizeof(*samples), compare);
 	printf("instructions: min %llu median %llu max %llu empty polls %.1f\n",
-	       (unsigned long long)samples[0] / depth, (unsigned long long)samples[count / 2] / depth,
+	       (unsigned long long)samples[0] / depth,
+	       (unsigned long long)samples[count / 2] / depth,
 	       (unsigned long long)samples[count - 1] / depth,
 	       (double)empty_polls / (count + WARM_UP) / depth);
 }
@@ -87,7 +89,8 @@ static bool verbs_take(struct end *e, unsigned int *left, bool is_receiver, uint
 		empty_polls++;
 		return false;
 	}
-	must(wc.status == IBV_WC_SUCCESS && *left, "a completion: %s", ibv_wc_status_str(wc.status));
+	must(wc.status == IBV_WC_SUCCESS && *left, "a completion: %s",
+	     ibv_wc_status_str(wc.status));
 	--*left;
 	if (is_receiver)
 		end_receive(e, 1, bytes);

@@ -61,7 +61,8 @@ static void must_be(const uint8_t *at, uint32_t key, uint32_t len, uint32_t room
 
 	must(wrong == len, "%s of %u bytes is wrong from byte %u on", what, len, wrong);
 	behind = end_not_poison(at + len, room - len);
-	must(behind == room - len, "%s of %u bytes: byte %u was written too", what, len, len + behind);
+	must(behind == room - len, "%s of %u bytes: byte %u was written too", what, len,
+	     len + behind);
 }
 
 /* ---- one operation ---- */
@@ -429,7 +430,8 @@ static void case_atomics(struct run *run)
 	}
 	/* what the peer's counter must be by now, from the one that changed it */
 	ctl_swap(run->ctl, &f.counter, &theirs, sizeof(theirs));
-	must(*(uint64_t *)end_at(&e, END_TARGET) == theirs, "the counter is %#llx where %#llx is right",
+	must(*(uint64_t *)end_at(&e, END_TARGET) == theirs,
+	     "the counter is %#llx where %#llx is right",
 	     (unsigned long long)*(uint64_t *)end_at(&e, END_TARGET), (unsigned long long)theirs);
 	run->exchanges += f.done;
 	run_close(run, &e);
@@ -450,28 +452,76 @@ struct error_case {
 #define BEYOND ((uint64_t)END_AREAS * END_AREA - 8)
 
 static const struct error_case error_cases[] = {
-	{ "a WRITE with a bad key", { .opcode = IBV_WR_RDMA_WRITE, .len = 100, .rkey = 0x7777777 }, 0,
-	  false, IBV_WC_REM_ACCESS_ERR, 0, false },
-	{ "a READ with a bad key", { .opcode = IBV_WR_RDMA_READ, .len = 100, .rkey = 0x7777777 }, 0,
-	  false, IBV_WC_REM_ACCESS_ERR, 0, false },
+	{ "a WRITE with a bad key",
+	  { .opcode = IBV_WR_RDMA_WRITE, .len = 100, .rkey = 0x7777777 },
+	  0,
+	  false,
+	  IBV_WC_REM_ACCESS_ERR,
+	  0,
+	  false },
+	{ "a READ with a bad key",
+	  { .opcode = IBV_WR_RDMA_READ, .len = 100, .rkey = 0x7777777 },
+	  0,
+	  false,
+	  IBV_WC_REM_ACCESS_ERR,
+	  0,
+	  false },
 	{ "an atomic with a bad key",
-	  { .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .len = 8, .rkey = 0x7777777 }, 0, false,
-	  IBV_WC_REM_ACCESS_ERR, 0, false },
-	{ "a WRITE past the end", { .opcode = IBV_WR_RDMA_WRITE, .len = 9, .remote = BEYOND }, 0,
-	  false, IBV_WC_REM_ACCESS_ERR, 0, false },
+	  { .opcode = IBV_WR_ATOMIC_FETCH_AND_ADD, .len = 8, .rkey = 0x7777777 },
+	  0,
+	  false,
+	  IBV_WC_REM_ACCESS_ERR,
+	  0,
+	  false },
+	{ "a WRITE past the end",
+	  { .opcode = IBV_WR_RDMA_WRITE, .len = 9, .remote = BEYOND },
+	  0,
+	  false,
+	  IBV_WC_REM_ACCESS_ERR,
+	  0,
+	  false },
 	{ "a long WRITE past the end",
-	  { .opcode = IBV_WR_RDMA_WRITE, .len = 9000, .remote = BEYOND - 8000 }, 0, false,
-	  IBV_WC_REM_ACCESS_ERR, 0, false },
-	{ "a READ past the end", { .opcode = IBV_WR_RDMA_READ, .len = 9, .remote = BEYOND }, 0, false,
-	  IBV_WC_REM_ACCESS_ERR, 0, false },
-	{ "a WRITE without permission", { .opcode = IBV_WR_RDMA_WRITE, .len = 100 }, 0, true,
-	  IBV_WC_REM_ACCESS_ERR, 0, false },
-	{ "a READ without permission", { .opcode = IBV_WR_RDMA_READ, .len = 100 }, 0, true,
-	  IBV_WC_REM_ACCESS_ERR, 0, false },
-	{ "a receive that is too short", { .opcode = IBV_WR_SEND, .len = 100 }, 50, false,
-	  IBV_WC_REM_INV_REQ_ERR, IBV_WC_REM_OP_ERR, false },
-	{ "no receive at all", { .opcode = IBV_WR_SEND, .len = 100 }, 0, false,
-	  IBV_WC_RNR_RETRY_EXC_ERR, 0, true },
+	  { .opcode = IBV_WR_RDMA_WRITE, .len = 9000, .remote = BEYOND - 8000 },
+	  0,
+	  false,
+	  IBV_WC_REM_ACCESS_ERR,
+	  0,
+	  false },
+	{ "a READ past the end",
+	  { .opcode = IBV_WR_RDMA_READ, .len = 9, .remote = BEYOND },
+	  0,
+	  false,
+	  IBV_WC_REM_ACCESS_ERR,
+	  0,
+	  false },
+	{ "a WRITE without permission",
+	  { .opcode = IBV_WR_RDMA_WRITE, .len = 100 },
+	  0,
+	  true,
+	  IBV_WC_REM_ACCESS_ERR,
+	  0,
+	  false },
+	{ "a READ without permission",
+	  { .opcode = IBV_WR_RDMA_READ, .len = 100 },
+	  0,
+	  true,
+	  IBV_WC_REM_ACCESS_ERR,
+	  0,
+	  false },
+	{ "a receive that is too short",
+	  { .opcode = IBV_WR_SEND, .len = 100 },
+	  50,
+	  false,
+	  IBV_WC_REM_INV_REQ_ERR,
+	  IBV_WC_REM_OP_ERR,
+	  false },
+	{ "no receive at all",
+	  { .opcode = IBV_WR_SEND, .len = 100 },
+	  0,
+	  false,
+	  IBV_WC_RNR_RETRY_EXC_ERR,
+	  0,
+	  true },
 };
 
 /* The faulty request, one behind it that must be flushed, and what both ends are left with. */
@@ -495,13 +545,14 @@ static void error_run(struct run *run, const struct error_case *c, unsigned int 
 	if (run->number == requester) {
 		r.id = 1;
 		if (c->is_forbidden)
-			r.rkey = r.opcode == IBV_WR_RDMA_READ ? e.peer.write_rkey : e.peer.read_rkey;
+			r.rkey = r.opcode == IBV_WR_RDMA_READ ? e.peer.write_rkey
+							      : e.peer.read_rkey;
 		end_post(&e, &r);
 		end_post(&e, &behind);
 		end_wait(&e, &wc);
 		must(wc.wr_id == 1, "%s: wr_id %#llx", c->name, (unsigned long long)wc.wr_id);
-		must(wc.status == c->want || (peer_is_rxe && c->rxe && wc.status == c->rxe), "%s: %s",
-		     c->name, ibv_wc_status_str(wc.status));
+		must(wc.status == c->want || (peer_is_rxe && c->rxe && wc.status == c->rxe),
+		     "%s: %s", c->name, ibv_wc_status_str(wc.status));
 		end_wait(&e, &wc);
 		must(wc.wr_id == 2 && wc.status == IBV_WC_WR_FLUSH_ERR,
 		     "behind %s: wr_id %#llx, %s", c->name, (unsigned long long)wc.wr_id,

@@ -6,9 +6,9 @@
  *	wirejudge -a MAC -m PATH-MTU [-t HOP-LIMIT] [-f] CAPTURE
  *
  * MAC is the judged host's. -f judges the judge: a bit of each right IPv4 packet is turned over,
- * another in each, and that must be noticed. Prints "wrong PACKET-NUMBER WHAT" for the first wrong packets, a line
- * "ours OPCODE COUNT" or "theirs OPCODE COUNT" for each opcode seen, "ours RNR_NAK COUNT", and the
- * sum. Exit status 1 if a packet was wrong or none was there.
+ * another in each, and that must be noticed. Prints "wrong PACKET-NUMBER WHAT" for the first wrong
+ * packets, a line "ours OPCODE COUNT" or "theirs OPCODE COUNT" for each opcode seen, "ours RNR_NAK
+ * COUNT", and the sum. Exit status 1 if a packet was wrong or none was there.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -46,8 +46,9 @@ struct xdp_hook {
 int xdp_hook_query(u32 ifindex, struct xdp_hook *hook);
 
 /*
- * Adds up all elements, of all CPUs, of the map of that name of our program prog_id: its values begin with so
- * many counters. Returns 0, -ENOENT (it is no program of ours), -EPERM (needs CAP_SYS_ADMIN) or -errno.
+ * Adds up all elements, of all CPUs, of the map of that name of our program prog_id: its values
+ * begin with so many counters. Returns 0, -ENOENT (it is no program of ours), -EPERM (needs
+ * CAP_SYS_ADMIN) or -errno.
  */
 int xdp_counters(u32 prog_id, const char *map, u64 *sum, size_t counters);
 

@@ -28,7 +28,8 @@ static void check_privileges(struct doctor *d, u64 caps)
 
 	if (!privilege_has(caps, CAP_NET_ADMIN))
 		strcat(missing, " CAP_NET_ADMIN");
-	if (!privilege_has(caps, CAP_BPF) && !admin) /* capabilities(7): CAP_SYS_ADMIN has what was split off as CAP_BPF */
+	/* capabilities(7): CAP_SYS_ADMIN has what was split off as CAP_BPF */
+	if (!privilege_has(caps, CAP_BPF) && !admin)
 		strcat(missing, " CAP_BPF");
 	if (!privilege_has(caps, CAP_NET_RAW))
 		strcat(missing, " CAP_NET_RAW");
@@ -142,7 +143,8 @@ static const char *redirect_remedy(const char *step)
 static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 {
 	/* The verifier's defences against speculation (bpf_bypass_spec_v1) refuse pointer arithmetic to those who lack it. */
-	if ((p->program == -EACCES || p->program == -EPERM) && !privilege_has(caps, CAP_PERFMON) && !privilege_has(caps, CAP_SYS_ADMIN))
+	if ((p->program == -EACCES || p->program == -EPERM) && !privilege_has(caps, CAP_PERFMON) &&
+	    !privilege_has(caps, CAP_SYS_ADMIN))
 		finding(d, LEVEL_FAIL, "XDP program", "run as root, or with CAP_PERFMON besides the others",
 			"does not load: the kernel's verifier asks for CAP_PERFMON");
 	else if (p->program)

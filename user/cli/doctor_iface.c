@@ -134,7 +134,9 @@ static void check_hook(struct doctor *d, const struct netdev *dev)
 		finding(d, LEVEL_WARN, about(dev, "XDP hook"), NULL, "cannot be read: %s", strerror(-ret));
 		return;
 	}
-	/* A holder of another user's proves nothing: the hook shows whether it has the interface. */
+	/*
+	 * A holder of another user's proves nothing: the hook shows whether it has the interface.
+	 */
 	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0) {
 		/* In use is as it should be: no failure of the machine's, but of whoever comes second. */
 		finding(d, LEVEL_WARN, about(dev, "XDP hook"), "end it, or use another interface: a second process gets EBUSY",

@@ -39,11 +39,12 @@ static void print_received(u32 prog_id)
 	    xdp_counters(prog_id, XROCE_MAP_SOCK, (u64 *)&sock, sizeof(sock) / sizeof(u64)))
 		return;
 	lost = sock.rx_ring_full + sock.rx_dropped;
-	printf("  received  %llu frames, %llu refused by a check, lost %llu", (unsigned long long)rx.redirected, (unsigned long long)rx.dropped,
+	printf("  received  %llu frames, %llu refused by a check, lost %llu",
+	       (unsigned long long)rx.redirected, (unsigned long long)rx.dropped,
 	       (unsigned long long)lost);
 	if (lost)
-		printf(" (receive ring full %llu, no buffer to receive into %llu)", (unsigned long long)sock.rx_ring_full,
-		       (unsigned long long)sock.rx_dropped);
+		printf(" (receive ring full %llu, no buffer to receive into %llu)",
+		       (unsigned long long)sock.rx_ring_full, (unsigned long long)sock.rx_dropped);
 	putchar('\n');
 }
 
@@ -52,7 +53,8 @@ static void print_sent(u32 prog_id)
 {
 	struct xroce_engine_stats stats;
 
-	if (xdp_counters(prog_id, XROCE_MAP_ENGINE_STAT, (u64 *)&stats, sizeof(stats) / sizeof(u64)))
+	if (xdp_counters(prog_id, XROCE_MAP_ENGINE_STAT, (u64 *)&stats,
+			 sizeof(stats) / sizeof(u64)))
 		return;
 	printf("  sent by   TAP device %llu, live frames %llu, super-packets %llu (in %llu), AF_XDP %llu", (unsigned long long)stats.tx_tap,
 	       (unsigned long long)stats.tx_live, (unsigned long long)stats.tx_gso, (unsigned long long)stats.tx_gso_sends,
@@ -190,32 +192,47 @@ const struct command command_list = {
 	.name = "list",
 	.summary = "show the devices, their GIDs, MTU and link",
 	.main = list_main,
-	.help =
-		"usage: xroce list [IFACE]\n"
+	.help = "usage: xroce list [IFACE]\n"
 		"\n"
-		"Shows the RDMA devices that a program has under 'xroce run', in the order in which it finds them: every Ethernet interface of this\n"
-		"network namespace, those that are up and have addresses first; lo is one only where XROCE_DEV or --dev asks for it. With IFACE,\n"
+		"Shows the RDMA devices that a program has under 'xroce run', in the order in "
+		"which it finds them: every Ethernet interface of this\n"
+		"network namespace, those that are up and have addresses first; lo is one only "
+		"where XROCE_DEV or --dev asks for it. With IFACE,\n"
 		"that one. It opens and attaches nothing.\n"
 		"\n"
 		"  link      state, speed if the driver tells, MTU, receive queues in use\n"
-		"  path MTU  the largest payload of a packet, which the link MTU bounds; and the one that programs are told (active_mtu of\n"
-		"            ibv_query_port(3)) if that is another, because shorter frames leave faster: a program may still ask for the larger\n"
-		"  XDP       the program on the interface's hook and its mode; or the mode that it will have: native, in the driver, or generic,\n"
-		"            which any interface has; it is slower but on veth, where it takes what native mode has the other end cut up\n"
-		"  sends by  the way that frames will leave, and why not a faster one: XDP redirection (small batches through a TAP device, large\n"
-		"            ones as XDP live frames); else UDP super-packets of up to 64 frames through a packet socket, and AF_XDP, which always\n"
+		"  path MTU  the largest payload of a packet, which the link MTU bounds; and the "
+		"one that programs are told (active_mtu of\n"
+		"            ibv_query_port(3)) if that is another, because shorter frames leave "
+		"faster: a program may still ask for the larger\n"
+		"  XDP       the program on the interface's hook and its mode; or the mode that it "
+		"will have: native, in the driver, or generic,\n"
+		"            which any interface has; it is slower but on veth, where it takes "
+		"what native mode has the other end cut up\n"
+		"  sends by  the way that frames will leave, and why not a faster one: XDP "
+		"redirection (small batches through a TAP device, large\n"
+		"            ones as XDP live frames); else UDP super-packets of up to 64 frames "
+		"through a packet socket, and AF_XDP, which always\n"
 		"            works, for frames that are alone\n"
-		"  received  of an interface in use, the frames that XDP handed to AF_XDP sockets, those that it dropped as not allowed\n"
-		"            (bpftool map dump name xroce_drop tells why), and those that a socket lost as nobody took them in time; as it\n"
-		"            was a tenth of a second ago at most, while the program runs (root sees it)\n"
-		"  sent by   of an interface in use, the frames that left by each way, and in how many packets those of the packet socket (root\n"
+		"  received  of an interface in use, the frames that XDP handed to AF_XDP sockets, "
+		"those that it dropped as not allowed\n"
+		"            (bpftool map dump name xroce_drop tells why), and those that a socket "
+		"lost as nobody took them in time; as it\n"
+		"            was a tenth of a second ago at most, while the program runs (root "
+		"sees it)\n"
+		"  sent by   of an interface in use, the frames that left by each way, and in how "
+		"many packets those of the packet socket (root\n"
 		"            sees it)\n"
-		"  in use    the process that has opened the interface, if one has; a second one gets EBUSY\n"
-		"  GID n     entry n of the GID table: IPv4 addresses first, then global IPv6, then link-local\n"
+		"  in use    the process that has opened the interface, if one has; a second one "
+		"gets EBUSY\n"
+		"  GID n     entry n of the GID table: IPv4 addresses first, then global IPv6, "
+		"then link-local\n"
 		"\n"
 		"Environment:\n"
 		"  " NETDEV_ENV "  limits the list to that interface\n"
-		"  XROCE_TX   auto, xsk, tap, live or gso: takes the choice between the ways away from programs (xsk is AF_XDP alone)\n"
+		"  XROCE_TX   auto, xsk, tap, live or gso: takes the choice between the ways away "
+		"from programs (xsk is AF_XDP alone)\n"
 		"\n"
-		"Exit status: 0; 1 if there is no device; 2 for wrong usage or no such interface.\n",
+		"Exit status: 0; 1 if there is no device; 2 for wrong usage or no such "
+		"interface.\n",
 };

@@ -1,29 +1,35 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The handler of SIGSEGV and SIGBUS. It owns one thing: a fault of a guarded access (transport/guard.h), told by the program
- * counter, goes on where that access fails. Everything else is passed on to what the signal's action was before, exactly: the
- * program's own faults end or mend it as if this file were not there.
+ * The handler of SIGSEGV and SIGBUS. It owns one thing: a fault of a guarded access
+ * (transport/guard.h), told by the program counter, goes on where that access fails. Everything
+ * else is passed on to what the signal's action was before, exactly: the program's own faults end
+ * or mend it as if this file were not there.
  *
  * Being called. A handler is the process's, so three things can be in the way:
  *
- *   - The program, or its run-time, installs a handler later. Interposing sigaction() would miss all who call the C library from
- *     inside it, who are bound to it already (dlopen) or make the system call themselves. So each thread that runs an engine looks
- *     at the actions once a millisecond, and each that makes or changes an object at once, and puts ours in front again. What a
- *     handler of the program does that was installed less than a millisecond before the fault is the program's affair.
- *   - The thread blocks the signals, as worker threads often block all: the kernel then ends the process whatever the handler. The
- *     same look unblocks these two in the thread. (A service thread is started without them blocked.) A blocked SIGSEGV that an
- *     instruction raised has never had another meaning than death, so nothing is lost, but for a program that takes a SIGSEGV or
- *     SIGBUS of kill(2) by sigwait(3).
+ *   - The program, or its run-time, installs a handler later. Interposing sigaction() would miss
+ *     all who call the C library from inside it, who are bound to it already (dlopen) or make the
+ *     system call themselves. So each thread that runs an engine looks at the actions once a
+ *     millisecond, and each that makes or changes an object at once, and puts ours in front again.
+ *     What a handler of the program does that was installed less than a millisecond before the
+ *     fault is the program's affair.
+ *   - The thread blocks the signals, as worker threads often block all: the kernel then ends the
+ *     process whatever the handler. The same look unblocks these two in the thread. (A service
+ *     thread is started without them blocked.) A blocked SIGSEGV that an instruction raised has
+ *     never had another meaning than death, so nothing is lost, but for a program that takes a
+ *     SIGSEGV or SIGBUS of kill(2) by sigwait(3).
  *   - There is no room on the stack for a signal frame: nothing can be done.
  *
- * Passing on. Ours is installed with the flags and the mask of the action that it stands before, so the kernel sets up the same
- * stack and the same blocked signals as it would for that handler; only SA_SIGINFO is added, and SA_RESETHAND done by hand, as
- * our own faults must not use it up. A default action is restored and the instruction executed again, so that the process ends
- * with the right signal and its core shows the right registers.
+ * Passing on. Ours is installed with the flags and the mask of the action that it stands before, so
+ * the kernel sets up the same stack and the same blocked signals as it would for that handler; only
+ * SA_SIGINFO is added, and SA_RESETHAND done by hand, as our own faults must not use it up. A
+ * default action is restored and the instruction executed again, so that the process ends with the
+ * right signal and its core shows the right registers.
  *
- * Each action that ours was ever put before has an entry of its own, a function with an address of its own. A program that saves
- * the old action when it installs a handler, and calls or restores it, gets what was in force then, not what came later; so no
- * two handlers ever pass a fault back and forth. There are ENTRIES for each signal, and equal actions share one; a program that
+ * Each action that ours was ever put before has an entry of its own, a function with an address of
+ * its own. A program that saves the old action when it installs a handler, and calls or restores
+ * it, gets what was in force then, not what came later; so no two handlers ever pass a fault back
+ * and forth. There are ENTRIES for each signal, and equal actions share one; a program that
  * installs more different ones keeps its last.
  */
 #define _GNU_SOURCE
@@ -60,13 +66,19 @@ static struct chain *chain_of(int sig)
 
 /* ---- the handler ---- */
 
-/* Raised by an instruction, which would raise it again; not sent by kill(2), nor advice about memory that nobody touched. */
+/*
+ * Raised by an instruction, which would raise it again; not sent by kill(2), nor advice about
+ * memory that nobody touched.
+ */
 static bool is_fault(int sig, const siginfo_t *info)
 {
 	return info->si_code > 0 && !(sig == SIGBUS && info->si_code == BUS_MCEERR_AO);
 }
 
-/* The program counter that the thread returns to. NULL: not known on this machine, so nothing is guarded. */
+/*
+ * The program counter that the thread returns to. NULL: not known on this machine, so nothing is
+ * guarded.
+ */
 static uintptr_t *program_counter(ucontext_t *context)
 {
 #if defined(__x86_64__)
@@ -98,7 +110,10 @@ static void set_default(int sig)
 	sigaction(sig, &action, NULL);
 }
 
-/* An instruction is executed again on return; a signal that was sent is sent again, and is delivered on return. */
+/*
+ * An instruction is executed again on return; a signal that was sent is sent again, and is
+ * delivered on return.
+ */
 static void take_default(int sig, siginfo_t *info)
 {
 	set_default(sig);

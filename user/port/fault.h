@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Faults of the engine's accesses to application memory (transport/guard.h): the handler of SIGSEGV and SIGBUS that ends the
- * access and not the process, in front of whatever handlers the program has.
+ * Faults of the engine's accesses to application memory (transport/guard.h): the handler of SIGSEGV
+ * and SIGBUS that ends the access and not the process, in front of whatever handlers the program
+ * has.
  */
 #ifndef PORT_FAULT_H
 #define PORT_FAULT_H
 
 #include "../transport/types.h"
 
-/* When the calling thread must look again whether the handler would be called; 0 in a new thread. */
+/*
+ * When the calling thread must look again whether the handler would be called; 0 in a new thread.
+ */
 extern _Thread_local u64 fault_due_ns;
 void fault_look(u64 now_ns);
 

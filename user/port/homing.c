@@ -46,8 +46,13 @@ void homing_count(struct shard *s, const struct qp *qp, u64 now_ns)
 	struct homing *h = &s->homing;
 	struct strays *strays = &h->strays[slot];
 
-	/* Before any system call: QPs that cannot move now would cost one for every SEEN_MAX packets. */
-	if (!engine_may_move(qp) || now_ns < atomic_load_explicit(&s->port->moves.of[slot].not_before_ns, memory_order_relaxed))
+	/*
+	 * Before any system call: QPs that cannot move now would cost one for every SEEN_MAX
+	 * packets.
+	 */
+	if (!engine_may_move(qp) ||
+	    now_ns < atomic_load_explicit(&s->port->moves.of[slot].not_before_ns,
+					  memory_order_relaxed))
 		return;
 	if (strays->qpn != qp->qpn || !strays->seen)
 		*strays = (struct strays){ .qpn = qp->qpn, .packets = packets_of(s->port, qp) };

@@ -86,7 +86,8 @@ static bool is_stacked(const struct nlattr *linkinfo)
 	if (!linkinfo)
 		return false;
 	mnl_attr_for_each_nested(attr, linkinfo) {
-		if (mnl_attr_get_type(attr) == IFLA_INFO_KIND && nl_get_string(attr, kind, sizeof(kind)))
+		if (mnl_attr_get_type(attr) == IFLA_INFO_KIND &&
+		    nl_get_string(attr, kind, sizeof(kind)))
 			return strcmp(kind, "veth") && strcmp(kind, "tun");
 	}
 	return false;
@@ -324,7 +325,10 @@ int netdev_list(struct netdev **out)
 	if (only && !*only)
 		only = NULL;
 	n = list_devices(only, out);
-	/* lo is last. It is a device, but never the one that a program wants which takes the first, or all. */
+	/*
+	 * lo is last. It is a device, but never the one that a program wants which takes the first,
+	 * or all.
+	 */
 	if (n > 0 && !only && (*out)[n - 1].is_loopback)
 		n--;
 	/* Once a process: some programs ask for the list again and again. */

@@ -31,7 +31,8 @@ struct netdev {
 	bool is_up;	   /* that, and carrier */
 	bool is_loopback;
 	bool is_hardware;  /* there is a device on a bus behind it (from 5.14 on the kernel says so) */
-	bool is_stacked;   /* VLAN, bond, macvlan, bridge ...: any kind but veth and TAP hands its packets to others */
+	/* VLAN, bond, macvlan, bridge ...: any kind but veth and TAP hands its packets to others */
+	bool is_stacked;
 	u32 rx_queues;	   /* in use now, at least 1 */
 	u32 speed_mbps;	   /* 0 = unknown */
 	u32 num_gids;
@@ -39,9 +40,11 @@ struct netdev {
 };
 
 /*
- * All interfaces of this network namespace that can be devices: Ethernet; those that are up and have addresses first; lo only if XROCE_DEV names it.
- * XROCE_DEV in the environment limits the list to that interface. *out is malloc()ed, free it with free(). Returns the count or -errno. If XROCE_DEV names
- * no such interface the count is 0 and, once a process, a line on standard error says so.
+ * All interfaces of this network namespace that can be devices: Ethernet; those that are up and
+ * have addresses first; lo only if XROCE_DEV names it. XROCE_DEV in the environment limits the list
+ * to that interface. *out is malloc()ed, free it with free(). Returns the count or -errno. If
+ * XROCE_DEV names no such interface the count is 0 and, once a process, a line on standard error
+ * says so.
  */
 int netdev_list(struct netdev **out);
 
@@ -74,9 +77,10 @@ int netdev_resolve(const struct netdev *dev, const struct gid *local, const stru
 
 /*
  * The process that holds an interface, if it is one of ours. netdev_hold(): become the holder; returns a descriptor (hold it open; it needs no
- * service), -EBUSY (another process is), -EPERM (a process that did not prove that it may says so: see netdev_holder()) or -errno.
- * netdev_holder(): 0 and the holder's pid (0: not of this pid namespace) and name; -EPERM and both (pid 0 if it cannot be asked) if
- * the holder is neither root nor the caller's user, and so proves nothing; -ENOENT (none) or -errno.
+ * service), -EBUSY (another process is), -EPERM (a process that did not prove that it may says so:
+ * see netdev_holder()) or -errno. netdev_holder(): 0 and the holder's pid (0: not of this pid
+ * namespace) and name; -EPERM and both (pid 0 if it cannot be asked) if the holder is neither root
+ * nor the caller's user, and so proves nothing; -ENOENT (none) or -errno.
  */
 int netdev_hold(u32 ifindex);
 int netdev_holder(u32 ifindex, pid_t *pid, char *comm, size_t n);

@@ -36,7 +36,10 @@ int netdev_hold(u32 ifindex)
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return -errno;
-	/* Nobody accepts: the credentials are all that is asked for. What is left in the queue is bounded by its length. */
+	/*
+	 * Nobody accepts: the credentials are all that is asked for. What is left in the queue is
+	 * bounded by its length.
+	 */
 	if (bind(fd, (struct sockaddr *)&sun, len) == 0 && listen(fd, SOMAXCONN) == 0)
 		return fd;
 	ret = -errno;

@@ -40,8 +40,8 @@ void netdev_features_request(struct nlmsghdr *nlh, int family, u32 ifindex);
 int netdev_features_cb(const struct nlmsghdr *nlh, void *arg);
 
 /*
- * The MAC of another interface of this network namespace that is up and has this address. Returns 0,
- * -ENOENT (none has) or -errno.
+ * The MAC of another interface of this network namespace that is up and has this address. Returns
+ * 0, -ENOENT (none has) or -errno.
  */
 int netdev_holder_of(const struct gid *gid, u32 but_ifindex, u8 mac[6]);
 

@@ -158,8 +158,8 @@ static int next_hop(u32 ifindex, const struct hop *src, const struct hop *dst, s
 	if (!ret)
 		ret = route_ask(ifindex, src, dst, 0, &r);
 	/*
-	 * An address of another interface of ours. IPv4 has a route to it over the interface asked for; so has
-	 * IPv6, but heeds the interface only if no source is given.
+	 * An address of another interface of ours. IPv4 has a route to it over the interface asked
+	 * for; so has IPv6, but heeds the interface only if no source is given.
 	 */
 	if (!ret && r.type == RTN_LOCAL && dst->family == AF_INET6)
 		ret = route_ask(ifindex, NULL, dst, 0, &r);
@@ -283,9 +283,10 @@ static int neighbour_await(struct mnl_socket *events, u32 ifindex, const struct 
 }
 
 /*
- * The hop may be another interface of this network namespace: the other end of a veth, a second macvlan.
- * Over IPv4 the kernel cannot resolve it: it takes an ARP request from one of its own addresses for forged
- * (accept_local in Documentation/networking/ip-sysctl.rst). Neighbour discovery has no such rule.
+ * The hop may be another interface of this network namespace: the other end of a veth, a second
+ * macvlan. Over IPv4 the kernel cannot resolve it: it takes an ARP request from one of its own
+ * addresses for forged (accept_local in Documentation/networking/ip-sysctl.rst). Neighbour
+ * discovery has no such rule.
  */
 static bool hop_is_neighbouring_interface(u32 ifindex, const struct hop *hop, u8 mac[6])
 {

@@ -14,8 +14,9 @@ static const struct {
 	const char *name;
 	u32 bit;
 } parts[] = {
-	{ "reorder", ENGINE_NO_REORDER }, { "selective", ENGINE_NO_SELECTIVE }, { "rto", ENGINE_NO_ADAPTIVE_RTO },
-	{ "window", ENGINE_NO_CWND },	  { "credits", ENGINE_NO_CREDITS }, { "flow", ENGINE_NO_FLOW },
+	{ "reorder", ENGINE_NO_REORDER },  { "selective", ENGINE_NO_SELECTIVE },
+	{ "rto", ENGINE_NO_ADAPTIVE_RTO }, { "window", ENGINE_NO_CWND },
+	{ "credits", ENGINE_NO_CREDITS },  { "flow", ENGINE_NO_FLOW },
 };
 
 static u32 part_of(const char *word, size_t len)
@@ -23,7 +24,9 @@ static u32 part_of(const char *word, size_t len)
 	for (u32 i = 0; i < ARRAY_SIZE(parts); i++)
 		if (strlen(parts[i].name) == len && memcmp(parts[i].name, word, len) == 0)
 			return parts[i].bit;
-	fprintf(stderr, "xroce: XROCE_OFF: no part of the transport is called \"%.*s\"; there are reorder, selective, rto, window, credits, flow\n",
+	fprintf(stderr,
+		"xroce: XROCE_OFF: no part of the transport is called \"%.*s\"; there are reorder, "
+		"selective, rto, window, credits, flow\n",
 		(int)len, word);
 	return 0;
 }

@@ -29,9 +29,9 @@ static bool try_hard(pthread_mutex_t *lock)
 }
 
 /*
- * A program that ends with its QPs open may have polled the completion of a message whose ACK is owed; and its
- * counters may outlive it: each frame that XDP has redirected is taken, and counted. Twice round, as shards
- * hand over to each other.
+ * A program that ends with its QPs open may have polled the completion of a message whose ACK is
+ * owed; and its counters may outlive it: each frame that XDP has redirected is taken, and counted.
+ * Twice round, as shards hand over to each other.
  */
 __attribute__((destructor)) static void settle_at_exit(void)
 {
@@ -216,7 +216,10 @@ static void destroy(struct port *port)
 	follow_stop(port);
 	if (!port->dead) {
 		service_stop(port);
-		/* no thread is left: what shards have handed over to each other is taken, and counted */
+		/*
+		 * no thread is left: what shards have handed over to each other is taken, and
+		 * counted
+		 */
 		for (u32 i = 0; i < port->num_shards; i++)
 			pump_take_handed(&port->shard[i], port_now_ns());
 		port_unmake(&port->made);

@@ -101,8 +101,9 @@ void port_cq_moderate(struct port *port, struct cq *cq, u32 count, u64 period_ns
  */
 int port_channel_create(struct port_channel **out);
 /*
- * A CQ is to use it: what that takes of memory and descriptors is taken now, so that no CQ is refused for it later. Returns 0 or -errno. (Without the privilege
- * that a ring buffer needs, it is taken when the CQ joins a port.)
+ * A CQ is to use it: what that takes of memory and descriptors is taken now, so that no CQ is
+ * refused for it later. Returns 0 or -errno. (Without the privilege that a ring buffer needs, it is
+ * taken when the CQ joins a port.)
  */
 int port_channel_prepare(struct port_channel *ch);
 void port_channel_destroy(struct port_channel *ch);
@@ -114,14 +115,16 @@ void port_channel_clear(struct port_channel *ch);
 
 /*
  * Sleep until the channel may have something: an XDP record, a raise, or a packet on a port whose CQs joined it (so that no record that comes
- * before its packet is lost), or an engine deadline; then run those ports. Consumes XDP records. Without block, only consumes records and runs the ports.
- * Returns 0 (look again: it is a hint), 1 if there were records, or -EINTR for a signal.
+ * before its packet is lost), or an engine deadline; then run those ports. Consumes XDP records.
+ * Without block, only consumes records and runs the ports. Returns 0 (look again: it is a hint), 1
+ * if there were records, or -EINTR for a signal.
  */
 int port_channel_wait(struct port_channel *ch, bool block);
 
 /*
- * There were records, and no event came of them: the packet was refused, or completed something else. But the channel's descriptor was readable, so there is an
- * event now, without a completion, as ibv_get_cq_event(3) allows; the CQ stays armed.
+ * There were records, and no event came of them: the packet was refused, or completed something
+ * else. But the channel's descriptor was readable, so there is an event now, without a completion,
+ * as ibv_get_cq_event(3) allows; the CQ stays armed.
  */
 void port_channel_extra(struct port_channel *ch);
 

@@ -44,16 +44,22 @@ static void complain_memlock(const struct netdev *dev, const char *step)
 	struct rlimit lim = { 0 };
 
 	getrlimit(RLIMIT_MEMLOCK, &lim);
-	complain(dev, "cannot %s: the limit of locked memory (`ulimit -l`, %llu KiB for all processes of this user together) is used up; "
-		 "raise it (`ulimit -l unlimited` as root, LimitMEMLOCK= of a service), or run with CAP_IPC_LOCK", step,
-		 (unsigned long long)lim.rlim_cur >> 10);
+	complain(dev,
+		 "cannot %s: the limit of locked memory (`ulimit -l`, %llu KiB for all processes "
+		 "of this user together) is used up; "
+		 "raise it (`ulimit -l unlimited` as root, LimitMEMLOCK= of a service), or run "
+		 "with CAP_IPC_LOCK",
+		 step, (unsigned long long)lim.rlim_cur >> 10);
 }
 
 /* The line for a step that failed for no reason of its own. Returns err. */
 static int failed(const struct netdev *dev, const char *step, int err)
 {
 	if ((err == -EPERM || err == -EACCES) && !privilege_in_first_user_namespace())
-		complain(dev, "not permitted to %s: the privileges of a user namespace are not enough, the kernel asks for those of the first one", step);
+		complain(dev,
+			 "not permitted to %s: the privileges of a user namespace are not enough, "
+			 "the kernel asks for those of the first one",
+			 step);
 	else if (err == -EPERM || err == -EACCES)
 		complain(dev, "not permitted to %s; run as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW", step);
 	else if (err == -ENODEV)
@@ -112,7 +118,8 @@ static int load(const struct netdev *dev, struct port_made *m)
 	/* The program does not use them: bound to it, they are found by who knows the interface (xroce list). Before 5.10 they are not. */
 	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp), bpf_map__fd(m->bpf->maps.xroce_eng_stat), NULL);
 	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp), bpf_map__fd(m->bpf->maps.xroce_eng_drop), NULL);
-	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp), bpf_map__fd(m->bpf->maps.xroce_sock), NULL);
+	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp),
+			  bpf_map__fd(m->bpf->maps.xroce_sock), NULL);
 	m->qp_map_fd = bpf_map__fd(m->bpf->maps.xroce_qp);
 	m->gid_map_fd = bpf_map__fd(m->bpf->maps.xroce_gid);
 	m->channel_map_fd = bpf_map__fd(m->bpf->maps.xroce_channel);
@@ -205,11 +212,15 @@ static void complain_hook(const struct netdev *dev)
 	if (fd >= 0)
 		close(fd);
 	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == -EPERM && pid > 0)
-		complain(dev, "the XDP hook holds program %u (%s); process %d (%s), of another user, says that the interface is its own", id,
-			 info.name[0] ? info.name : "?", (int)pid, comm);
+		complain(dev,
+			 "the XDP hook holds program %u (%s); process %d (%s), of another user, "
+			 "says that the interface is its own",
+			 id, info.name[0] ? info.name : "?", (int)pid, comm);
 	else
-		complain(dev, "the XDP hook holds program %u (%s); take it away (`ip link set dev %s xdp off`, or end its owner)", id,
-			 info.name[0] ? info.name : "?", dev->name);
+		complain(dev,
+			 "the XDP hook holds program %u (%s); take it away (`ip link set dev %s "
+			 "xdp off`, or end its owner)",
+			 id, info.name[0] ? info.name : "?", dev->name);
 }
 
 /* Returns a descriptor or -errno. */
@@ -269,7 +280,8 @@ static int open_sockets_of(const struct netdev *dev, struct port_made *m, u32 i,
 	err = umem_create(&s->umem, each * ((m->info.queues - i + step - 1) / step), XSK_TX_SLOTS);
 	if (err)
 		return failed(dev, "get memory for packets", err);
-	err = xsk_open(&s->xsks, &s->umem, dev->name, i, step, m->info.queues, try_zero_copy, m->sock);
+	err = xsk_open(&s->xsks, &s->umem, dev->name, i, step, m->info.queues, try_zero_copy,
+		       m->sock);
 	if (err == -EBUSY) {
 		complain(dev, "another AF_XDP socket holds a receive queue; end its owner (`ss --xdp -p` may name it)");
 		return err;

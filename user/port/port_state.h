@@ -110,7 +110,8 @@ struct shard {
 	u32 loop_count;
 	u64 blocked_ns;		/* how long to wait for room in the transmit ring; 0 = there was room */
 	_Atomic u64 resume_ns;	/* the pump has work left for then; NSEC_NEVER. Any thread reads it */
-	_Atomic u64 account_ns;	/* when to read the sockets' statistics again; NSEC_NEVER: nothing has come since */
+	/* when to read the sockets' statistics again; NSEC_NEVER: nothing has come since */
+	_Atomic u64 account_ns;
 	_Atomic bool owes;	/* the last run received and did not send: pump_poll() */
 	_Atomic u32 put_off;	/* posts since the last run that sent: port_post() */
 	_Atomic u64 burst_until_ns; /* who posts again before then is in a burst */
@@ -131,7 +132,8 @@ struct cq_table {
 	u8 vector_of[XROCE_MAX_CQ];
 	u32 next;			  /* where to look for a free index */
 	u32 handed[XROCE_MAX_CQ];	  /* events that are left to the CQ's vector */
-	u32 handed_last;		  /* the CQ of the latest one: where looking for them begins */
+	/* the CQ of the latest one: where looking for them begins */
+	u32 handed_last;
 	_Atomic u32 handed_total;
 };
 
@@ -228,7 +230,10 @@ void options_read(const struct netdev *dev, struct engine_config *config);
 bool pump_run(struct shard *s);
 /* Once round, but if that fills cq, which was empty, the sending may be left to the next run. */
 void pump_poll(struct shard *s, const struct cq *cq);
-/* Nothing more comes: take what is there, send what is owed, and read what the sockets have counted. */
+/*
+ * Nothing more comes: take what is there, send what is owed, and read what the sockets have
+ * counted.
+ */
 void pump_settle(struct shard *s);
 /* Only what other shards have handed over. True if there was any: what that calls for has not been sent. */
 bool pump_take_handed(struct shard *s, u64 now_ns);
@@ -257,7 +262,9 @@ int wake_make_ring(void);
 /* ---- rings.c ---- */
 void rings_init(struct port *port);
 void rings_close(struct port *port);
-/* A ring that XDP finds: a spare one, or own, which the port has from then on. Returns 0 or -errno. */
+/*
+ * A ring that XDP finds: a spare one, or own, which the port has from then on. Returns 0 or -errno.
+ */
 int rings_take(struct port *port, int own, struct ring_slot *out);
 /* It is empty, and no CQ uses it any more. */
 void rings_give(struct port *port, const struct ring_slot *ring);

@@ -8,14 +8,20 @@
 
 #include "../transport/types.h"
 
-/* The effective capabilities of the calling thread, a bit each (capabilities(7)); 0 if they cannot be read. */
+/*
+ * The effective capabilities of the calling thread, a bit each (capabilities(7)); 0 if they cannot
+ * be read.
+ */
 u64 privilege_caps(void);
 static inline bool privilege_has(u64 caps, int cap)
 {
 	return caps >> cap & 1;
 }
 
-/* Capabilities of a user namespace other than the first do not count for BPF, AF_XDP and XDP. True if it cannot be told. */
+/*
+ * Capabilities of a user namespace other than the first do not count for BPF, AF_XDP and XDP. True
+ * if it cannot be told.
+ */
 bool privilege_in_first_user_namespace(void);
 
 /*

@@ -21,7 +21,8 @@ _Static_assert(TX_BATCH <= XSK_TX_SLOTS, "struct shard's loop");
 #define LENT_NS		 NSEC_PER_MSEC /* until another look for frames that others still have */
 #define BLOCKED_MAX_NS	 (5 * NSEC_PER_MSEC)
 #define SETTLE_ROUNDS	 256 /* more than the rings hold */
-#define ACCOUNT_NS	 (100 * NSEC_PER_MSEC) /* from a packet to a look at what the sockets have lost */
+/* from a packet to a look at what the sockets have lost */
+#define ACCOUNT_NS	 (100 * NSEC_PER_MSEC)
 
 struct input {
 	struct shard *s;
@@ -87,7 +88,9 @@ static u32 receive(struct shard *s, u64 now_ns)
 {
 	struct xsk_set *set = &s->made->xsks;
 	struct input in = { s, now_ns };
-	const struct xsk_sink sink = { .frames = input, .segment = input_segment, .refused = input_refused, .arg = &in };
+	const struct xsk_sink sink = {
+		.frames = input, .segment = input_segment, .refused = input_refused, .arg = &in
+	};
 	u32 n = 0;
 
 	for (u32 i = 0; i < set->count; i++)
@@ -151,8 +154,8 @@ static enum sent send_batch(struct shard *s, u64 now_ns, u32 *moved)
 }
 
 /*
- * A socket loses packets while its rings are full, so packets come behind: a while after some came the
- * kernel's statistics are read, once.
+ * A socket loses packets while its rings are full, so packets come behind: a while after some came
+ * the kernel's statistics are read, once.
  */
 static void account(struct shard *s, bool came, u64 now_ns)
 {
@@ -160,7 +163,8 @@ static void account(struct shard *s, bool came, u64 now_ns)
 
 	if (likely(now_ns < account_ns)) {
 		if (came && account_ns == NSEC_NEVER)
-			atomic_store_explicit(&s->account_ns, now_ns + ACCOUNT_NS, memory_order_relaxed);
+			atomic_store_explicit(&s->account_ns, now_ns + ACCOUNT_NS,
+					      memory_order_relaxed);
 		return;
 	}
 	xsk_account(&s->made->xsks);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The ring buffers of a port's completion channels, in xroce_channel where XDP finds them. To put one in takes the kernel some 15 ms, as it waits until no
- * program can see what was there before, but many at once take no longer. So a ring that was put in stays there, for the next channel when its own has gone, and
- * when none is left more than one are put in: half as many as there are.
+ * The ring buffers of a port's completion channels, in xroce_channel where XDP finds them. To put
+ * one in takes the kernel some 15 ms, as it waits until no program can see what was there before,
+ * but many at once take no longer. So a ring that was put in stays there, for the next channel when
+ * its own has gone, and when none is left more than one are put in: half as many as there are.
  */
 #include <bpf/bpf.h>
 #include <pthread.h>
@@ -69,11 +70,15 @@ static void close_all(int *fds, u32 n)
 		close(fds[--n]);
 }
 
-/* Locked, none is spare. own gets a slot, and others become spare unless descriptors or memory are short. */
+/*
+ * Locked, none is spare. own gets a slot, and others become spare unless descriptors or memory are
+ * short.
+ */
 static int grow(struct port *port, int own, u32 *slot)
 {
 	struct rings *r = &port->rings;
-	const u32 first = r->num, wanted = min_u32(min_u32(first / 2 + 1, AT_ONCE_MAX), RINGS_MAX - first);
+	const u32 first = r->num,
+		  wanted = min_u32(min_u32(first / 2 + 1, AT_ONCE_MAX), RINGS_MAX - first);
 	int fds[AT_ONCE_MAX] = { own }, err;
 	u32 n = 1, spare;
 
@@ -95,7 +100,8 @@ static int grow(struct port *port, int own, u32 *slot)
 	}
 	*slot = XROCE_MAX_QUEUE + first;
 	for (u32 i = 1; i <= spare; i++)
-		r->spare[r->num_spare++] = (struct ring_slot){ fds[i], XROCE_MAX_QUEUE + first + i };
+		r->spare[r->num_spare++] =
+			(struct ring_slot){ fds[i], XROCE_MAX_QUEUE + first + i };
 	return 0;
 }
 

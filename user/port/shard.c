@@ -315,7 +315,8 @@ u64 shard_deadline_ns(const struct shard *s)
 {
 	u64 resume_ns = atomic_load_explicit(&((struct shard *)s)->resume_ns, memory_order_relaxed);
 
-	const u64 account_ns = atomic_load_explicit(&((struct shard *)s)->account_ns, memory_order_relaxed);
+	const u64 account_ns =
+		atomic_load_explicit(&((struct shard *)s)->account_ns, memory_order_relaxed);
 
 	return min_u64(min_u64(resume_ns, account_ns), engine_deadline_ns(s->engine));
 }

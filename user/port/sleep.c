@@ -59,11 +59,13 @@ static void await_packet(const struct view *v, u64 most_ns)
 }
 
 /*
- * Take the records and run the engines, waiting for the locks: whoever holds one may have looked before the packet came. Returns true if there were any.
+ * Take the records and run the engines, waiting for the locks: whoever holds one may have looked
+ * before the packet came. Returns true if there were any.
  *
- * A record whose CQ is armed still may have come before its packet, which the kernel publishes at the end of its poll, or before one that is ahead of it in
- * another queue. The descriptor was readable because of it, so it is waited for, but not for long: it may have been refused. It may lie in a queue of another
- * shard. With an event in hand the first packet is enough.
+ * A record whose CQ is armed still may have come before its packet, which the kernel publishes at
+ * the end of its poll, or before one that is ahead of it in another queue. The descriptor was
+ * readable because of it, so it is waited for, but not for long: it may have been refused. It may
+ * lie in a queue of another shard. With an event in hand the first packet is enough.
  */
 static bool run(const struct view *v, bool in_hand)
 {

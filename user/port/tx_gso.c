@@ -150,7 +150,8 @@ static void gather(struct tx_gso *g, const struct gso_frame *frame, u32 n)
 
 	c->sends = c->pieces = c->frames = 0;
 	while (c->frames < n && c->sends < SENDS_MAX && c->pieces + GSO_SEGMENTS_MAX + 1 <= PIECES_MAX)
-		add(g, frame + c->frames, g->refused || g->is_off ? 1 : gso_count(frame + c->frames, n - c->frames));
+		add(g, frame + c->frames,
+		    g->refused || g->is_off ? 1 : gso_count(frame + c->frames, n - c->frames));
 }
 
 static bool no_room(int err)

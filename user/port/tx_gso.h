@@ -16,8 +16,10 @@ struct tx_gso_call;
 struct tx_gso {
 	int fd;
 	bool refused;		  /* the kernel knows no such super-packets (before 6.2): frames leave one by one */
-	bool is_off;		  /* so they do, as the interface does not take any: see tx_health.h. The caller's */
-	bool was_refused;	  /* a super-packet in the last call, for want of room or for good */
+	/* so they do, as the interface does not take any: see tx_health.h. The caller's */
+	bool is_off;
+	/* a super-packet in the last call, for want of room or for good */
+	bool was_refused;
 	u32 supers;		  /* super-packets sent in the last call */
 	struct gso_ids *ids;
 	struct tx_gso_call *call; /* what one system call takes */

@@ -9,7 +9,8 @@ static bool was_given_up(const struct tx_health *h)
 
 static enum tx_verdict give_up(struct tx_health *h, enum tx_verdict why, u64 now_ns)
 {
-	h->away_ns = was_given_up(h) ? min_u64(2 * h->away_ns, TX_HEALTH_AWAY_MAX_NS) : TX_HEALTH_AWAY_NS;
+	h->away_ns = was_given_up(h) ? min_u64(2 * h->away_ns, TX_HEALTH_AWAY_MAX_NS)
+				     : TX_HEALTH_AWAY_NS;
 	h->until_ns = now_ns + h->away_ns;
 	h->refusals = h->bad_looks = 0;
 	h->bad_sends = h->sends = 0;
@@ -27,7 +28,8 @@ enum tx_verdict tx_health_refused(struct tx_health *h, u64 now_ns)
 {
 	if (!h->refusals++)
 		h->refused_ns = now_ns;
-	if (was_given_up(h) || (h->refusals >= TX_HEALTH_REFUSALS && now_ns - h->refused_ns >= TX_HEALTH_REFUSED_NS))
+	if (was_given_up(h) ||
+	    (h->refusals >= TX_HEALTH_REFUSALS && now_ns - h->refused_ns >= TX_HEALTH_REFUSED_NS))
 		return give_up(h, TX_REFUSES, now_ns);
 	return TX_HEALTHY;
 }

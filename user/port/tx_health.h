@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whether an interface does take super-packets, by what becomes of them: the kernel refuses one while nothing of ours
- * waits, or accepts them and the interface's counter says that it dropped them. When that goes on they are given up for a
- * time, twice as long after each try. It makes no system call; under the port's lock.
+ * Whether an interface does take super-packets, by what becomes of them: the kernel refuses one
+ * while nothing of ours waits, or accepts them and the interface's counter says that it dropped
+ * them. When that goes on they are given up for a time, twice as long after each try. It makes no
+ * system call; under the port's lock.
  */
 #ifndef PORT_TX_HEALTH_H
 #define PORT_TX_HEALTH_H
@@ -10,7 +11,8 @@
 #include "../transport/types.h"
 
 #define TX_HEALTH_REFUSALS   16u		   /* in a row, */
-#define TX_HEALTH_REFUSED_NS (20 * NSEC_PER_MSEC)  /* and for so long: a full ring of the other end empties sooner */
+/* and for so long: a full ring of the other end empties sooner */
+#define TX_HEALTH_REFUSED_NS (20 * NSEC_PER_MSEC)
 #define TX_HEALTH_LOOKS	     3u			   /* in a row that found half of them dropped, */
 #define TX_HEALTH_SENDS	     8u			   /* and of so many super-packets at least */
 #define TX_HEALTH_AWAY_NS    (10 * NSEC_PER_SEC)

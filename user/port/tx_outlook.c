@@ -30,7 +30,8 @@ bool tx_may_gso(const struct netdev *dev)
 {
 	enum tx_choice choice = options_tx();
 
-	return choice == TX_GSO || (choice == TX_AUTO && !dev->is_hardware && !dev->is_stacked && netdev_kernel_generic_frags());
+	return choice == TX_GSO || (choice == TX_AUTO && !dev->is_hardware && !dev->is_stacked &&
+				    netdev_kernel_generic_frags());
 }
 
 u32 tx_preferred_path_mtu(const struct netdev *dev, u32 path_mtu)

@@ -25,8 +25,9 @@ enum tx_outlook {
 enum tx_outlook tx_outlook(u32 ifindex);
 /*
  * What cannot be redirected may leave as UDP super-packets, by XROCE_TX. If that leaves the choice: not where a kernel as old as this one would want each in
- * one piece for a receiver's generic XDP, and may lose it, nor where a NIC would cut them, whose way to number the packets was never seen, nor on
- * interfaces that hand packets to others (a VLAN's refused all of them): those were not tried.
+ * one piece for a receiver's generic XDP, and may lose it, nor where a NIC would cut them, whose
+ * way to number the packets was never seen, nor on interfaces that hand packets to others (a VLAN's
+ * refused all of them): those were not tried.
  */
 bool tx_may_gso(const struct netdev *dev);
 

@@ -15,8 +15,9 @@
  * What tx_portion.c says of losses holds for redirected frames, and for super-packets to an interface that takes those. When small portions do not end them,
  * AF_XDP has its turn, which waits for a frame to leave before it takes another. Forced ways stay.
  *
- * An interface may refuse super-packets or drop them (tx_health.h). Then frames leave through AF_XDP, or one by one through the packet socket if that is
- * the forced way; one line on standard error says so, once.
+ * An interface may refuse super-packets or drop them (tx_health.h). Then frames leave through
+ * AF_XDP, or one by one through the packet socket if that is the forced way; one line on standard
+ * error says so, once.
  */
 #include <stdlib.h>
 
@@ -132,7 +133,8 @@ static enum way choose_way(struct tx_policy *t)
 {
 	if (t->xsk_busy)
 		return BY_XSK;
-	if (takes_redirected(t) && !is_losing(t) && t->longest <= XROCE_TX_LIVE_BYTES && gso_is_idle(t))
+	if (takes_redirected(t) && !is_losing(t) && t->longest <= XROCE_TX_LIVE_BYTES &&
+	    gso_is_idle(t))
 		return BY_REDIRECTION;
 	/* an acknowledgement that waits for room is not passed time and again */
 	if (t->can_gso)
@@ -147,7 +149,8 @@ static enum way choose_way(struct tx_policy *t)
 /* Unless the next batch will go by AF_XDP whatever is in it: then frames are the socket's from the beginning. */
 static bool is_pooled(const struct tx_policy *t)
 {
-	return t->queued || t->gso_busy || t->choice == TX_GSO || (takes_redirected(t) ? !is_losing(t) : t->can_gso && !t->gso.is_off);
+	return t->queued || t->gso_busy || t->choice == TX_GSO ||
+	       (takes_redirected(t) ? !is_losing(t) : t->can_gso && !t->gso.is_off);
 }
 
 /* ---- whether super-packets arrive ---- */
@@ -159,14 +162,16 @@ static void judge(struct tx_policy *t, enum tx_verdict verdict)
 	t->gso.is_off = true;
 	t->stats->tx_gave_up++;
 	if (!t->has_told && !t->quiet && !getenv("XROCE_QUIET"))
-		fprintf(stderr, "xroce: %s: sending without UDP segmentation offload, which is slower: the interface %s super-packets\n",
+		fprintf(stderr,
+			"xroce: %s: sending without UDP segmentation offload, which is slower: the "
+			"interface %s super-packets\n",
 			t->name, verdict == TX_REFUSES ? "refuses" : "drops");
 	t->has_told = true;
 }
 
 /*
- * What the counters say. Where frames are redirected they are tx_portion.c's to judge; and a veth that takes redirected
- * frames drops some when it is full, for which the forced way is not left.
+ * What the counters say. Where frames are redirected they are tx_portion.c's to judge; and a veth
+ * that takes redirected frames drops some when it is full, for which the forced way is not left.
  */
 static void look_at_gso(struct tx_policy *t)
 {
@@ -193,7 +198,8 @@ static u32 room(struct tx *tx, u64 now_ns)
 	t->pooled = is_pooled(t);
 	if (!t->pooled)
 		return xsk;
-	return min_u32(t->free_count, takes_redirected(t) ? tx_portion_room(&t->portion, now_ns) : GSO_BATCH);
+	return min_u32(t->free_count,
+		       takes_redirected(t) ? tx_portion_room(&t->portion, now_ns) : GSO_BATCH);
 }
 
 static u8 *frame(struct tx *tx)
@@ -376,7 +382,8 @@ static bool open_gso(struct tx_policy *t, const struct netdev *dev)
 static bool get_frames(struct tx_policy *t, const struct netdev *dev)
 {
 	t->frame = t->can_redirect ? t->redirect.frame : calloc(XROCE_TX_FRAMES, sizeof(*t->frame));
-	return t->frame ? true : miss(t, dev, "UDP segmentation offload", "getting memory", -ENOMEM);
+	return t->frame ? true
+			: miss(t, dev, "UDP segmentation offload", "getting memory", -ENOMEM);
 }
 
 /* False: there is only AF_XDP, and nothing is left behind. */

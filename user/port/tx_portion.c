@@ -42,7 +42,8 @@ static void take(struct tx_portion *p, const struct tx_sight *sight, u64 now_ns)
 		adjust(p, sight->dropped);
 	}
 	p->takes_redirected = sight->takes_redirected;
-	p->look_ns = now_ns + (p->takes_redirected && p->size == PORTION_MAX ? LOOK_NS : LOOK_SOON_NS);
+	p->look_ns =
+		now_ns + (p->takes_redirected && p->size == PORTION_MAX ? LOOK_NS : LOOK_SOON_NS);
 	p->taken_ns = now_ns;
 }
 

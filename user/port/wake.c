@@ -13,7 +13,8 @@
  *
  * XDP may take the word for a packet that the engine then refuses, or before the packet can be seen. So who consumes a record looks at
  * cq->armed after running the engine: still armed, the word is set again and the engine is run once more. And who sleeps on a channel sleeps on
- * the sockets too, so that nothing depends on a record alone. An arming is used up by a completion and by nothing else.
+ * the sockets too, so that nothing depends on a record alone. An arming is used up by a completion
+ * and by nothing else.
  */
 #include <bpf/bpf.h>
 #include <pthread.h>
@@ -186,7 +187,10 @@ static struct port_channel *give_index(struct port *port, const struct cq *cq)
 	return ch;
 }
 
-/* Those of a CQ that has gone would make the descriptor readable for ever; what others announce is seen to. */
+/*
+ * Those of a CQ that has gone would make the descriptor readable for ever; what others announce is
+ * seen to.
+ */
 static void drop_records(struct port *port, struct port_channel *ch)
 {
 	u32 record[RECORDS_MAX];

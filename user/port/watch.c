@@ -2,9 +2,11 @@
 /*
  * Following interfaces. One thread for each network namespace in which something is watched (one, in almost any process) sleeps on a netlink socket. A
  * message says which interface has news; the kernel is then asked anew what the interface is. Only the link's state is taken from the messages
- * too, so that a link that was down for a moment is not missed. The same thread does jobs, which may wait for the kernel, for those that must not.
+ * too, so that a link that was down for a moment is not missed. The same thread does jobs, which
+ * may wait for the kernel, for those that must not.
  *
- * The lock is held during a callback and a job: what runs has not been stopped, and nothing is freed while it is used.
+ * The lock is held during a callback and a job: what runs has not been stopped, and nothing is
+ * freed while it is used.
  */
 #define _GNU_SOURCE
 #include <linux/rtnetlink.h>
@@ -166,7 +168,10 @@ static void do_jobs(struct watcher *r)
 {
 	eventfd_t count;
 
-	/* Before the look at what was asked for: a job that is asked for later makes it readable again. */
+	/*
+	 * Before the look at what was asked for: a job that is asked for later makes it readable
+	 * again.
+	 */
 	eventfd_read(r->control_fd, &count);
 	for (struct watch_job *job = r->jobs; job; job = job->next)
 		if (atomic_exchange(&job->asked, false))
@@ -181,7 +186,8 @@ static void *watcher_main(void *arg)
 	pthread_setname_np(pthread_self(), "xroce/watch");
 	for (;;) {
 		/* POLLNVAL: the application closed descriptors that are not its own */
-		if (poll(fds, ARRAY_SIZE(fds), -1) > 0 && (fds[0].revents & POLLNVAL || fds[1].revents & POLLNVAL))
+		if (poll(fds, ARRAY_SIZE(fds), -1) > 0 &&
+		    (fds[0].revents & POLLNVAL || fds[1].revents & POLLNVAL))
 			return NULL;
 		pthread_mutex_lock(&lock);
 		if (r->ending) {
@@ -265,7 +271,10 @@ static int watcher_get(struct watcher **out)
 	return 0;
 }
 
-/* Nothing is watched any more, and no job is left: off the list. The caller ends it, without the lock. */
+/*
+ * Nothing is watched any more, and no job is left: off the list. The caller ends it, without the
+ * lock.
+ */
 static struct watcher *watcher_if_idle(struct watcher *r)
 {
 	if (r->interfaces || r->jobs)

@@ -39,9 +39,15 @@ struct watch_job {
 
 /* Returns 0 or -errno. fn must not start or stop watches and jobs, and takes no lock of a port. */
 int watch_job_start(struct watch_job *job, void (*fn)(void *arg), void *arg);
-/* fn runs once after this. Never waits; any thread, under any lock. Asking again before that adds nothing. */
+/*
+ * fn runs once after this. Never waits; any thread, under any lock. Asking again before that adds
+ * nothing.
+ */
 void watch_job_ask(struct watch_job *job);
-/* fn is not running when this returns, and does not run again. A job that was not started is ignored. */
+/*
+ * fn is not running when this returns, and does not run again. A job that was not started is
+ * ignored.
+ */
 void watch_job_stop(struct watch_job *job);
 
 /* Before any other pthread_atfork() of a caller that starts watches under a lock of its own. */

@@ -152,8 +152,8 @@ static int open_when_free(struct xsk_set *s, const char *ifname, u16 bind_flags)
 	}
 }
 
-int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first, u32 step, u32 queues, bool try_zero_copy,
-	     struct xroce_sock *stats)
+int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first, u32 step,
+	     u32 queues, bool try_zero_copy, struct xroce_sock *stats)
 {
 	/* Multi-buffer before zero-copy: without it the path MTU halves. */
 	static const u16 modes[] = { XDP_ZEROCOPY | XDP_USE_SG, XDP_COPY | XDP_USE_SG, XDP_ZEROCOPY, XDP_COPY };
@@ -253,8 +253,9 @@ static void hand_over(struct xsk_set *s, struct batch *b)
 }
 
 /*
- * One by one: the header of each lies over the end of the one before. If the first one's ICRC is wrong, no
- * RoCEv2 sender has made this, and the others are not worth a look each: they are refused for the same reason.
+ * One by one: the header of each lies over the end of the one before. If the first one's ICRC is
+ * wrong, no RoCEv2 sender has made this, and the others are not worth a look each: they are refused
+ * for the same reason.
  */
 static bool cut(struct xsk_set *s, struct xsk *x, struct batch *b, const struct xroce_rx_cqe *hint)
 {

@@ -55,14 +55,17 @@ static inline u32 xsk_queue(const struct xsk_set *s, u32 i)
 u32 xsk_rx_frames(u32 queues);
 
 /*
- * Open the sockets of every step-th of the interface's queues, from first on: the first of zero-copy (if
- * try_zero_copy) or copy, with or without multi-buffer, that the kernel takes. A socket that was closed a
- * moment ago may still hold its queue: waits for it up to XSK_BUSY_MS. stats: an element for each of the
- * interface's queues. Returns 0 or -errno of the last attempt.
+ * Open the sockets of every step-th of the interface's queues, from first on: the first of
+ * zero-copy (if try_zero_copy) or copy, with or without multi-buffer, that the kernel takes. A
+ * socket that was closed a moment ago may still hold its queue: waits for it up to XSK_BUSY_MS.
+ * stats: an element for each of the interface's queues. Returns 0 or -errno of the last attempt.
  */
-int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first, u32 step, u32 queues, bool try_zero_copy,
-	     struct xroce_sock *stats);
-/* Counts what lies in the receive rings as left. Nothing must be redirected to the sockets any more. */
+int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first, u32 step,
+	     u32 queues, bool try_zero_copy, struct xroce_sock *stats);
+/*
+ * Counts what lies in the receive rings as left. Nothing must be redirected to the sockets any
+ * more.
+ */
 void xsk_close(struct xsk_set *s);
 
 /* A look at the receive rings, as a hint. [any thread] */
@@ -80,10 +83,9 @@ static inline bool xsk_has_input(const struct xsk_set *s)
 /*
  * Where received frames go; it must be done with them on return, and the hints are copies.
  *
- * frames: n of them, at most XSK_RX_BATCH. It may keep one: it sets its data to NULL, and gives it back with
- * umem_rx_release_frame().
- * segment: one packet that was cut from a super-packet. False: its ICRC is wrong.
- * refused: so many packets that were not shown, for that reason.
+ * frames: n of them, at most XSK_RX_BATCH. It may keep one: it sets its data to NULL, and gives it
+ * back with umem_rx_release_frame(). segment: one packet that was cut from a super-packet. False:
+ * its ICRC is wrong. refused: so many packets that were not shown, for that reason.
  */
 struct xsk_sink {
 	void (*frames)(void *arg, struct engine_frame *frames, u32 n);
@@ -93,8 +95,8 @@ struct xsk_sink {
 };
 
 /*
- * Take up to XSK_RX_BATCH descriptors from x and hand over the frames that are complete, if any are; give
- * the kernel their places back, many at a time. Returns the number of descriptors.
+ * Take up to XSK_RX_BATCH descriptors from x and hand over the frames that are complete, if any
+ * are; give the kernel their places back, many at a time. Returns the number of descriptors.
  */
 u32 xsk_receive(struct xsk_set *s, struct xsk *x, const struct xsk_sink *sink);
 /* Write what the kernel has counted into each socket's stats: a system call for each. */

@@ -117,7 +117,9 @@ static int bad_response(struct engine *e, struct qp *qp, u64 now_ns)
 /* What came cannot be put where the WQE says. */
 static int bad_memory(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u64 now_ns)
 {
-	qp_send_error(e, qp, CQE_LOC_PROT_ERR, list_error(e, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, MR_LOCAL_WRITE), now_ns);
+	qp_send_error(e, qp, CQE_LOC_PROT_ERR,
+		      list_error(e, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, MR_LOCAL_WRITE),
+		      now_ns);
 	return -1;
 }
 
@@ -157,10 +159,11 @@ static void answered(struct engine *e, struct qp *qp, const struct send_wqe *wqe
 }
 
 /*
- * Does this response prove the packets that are held behind it? It does if its opcode says that it answers
- * a READ request that was sent again: it begins or ends where responses did not when the WQE was first
- * asked for. And the responder must have had the first request, so that those behind the gap were sent
- * before this one: it has answered its beginning, or the gap is this packet alone.
+ * Does this response prove the packets that are held behind it? It does if its opcode says that it
+ * answers a READ request that was sent again: it begins or ends where responses did not when the
+ * WQE was first asked for. And the responder must have had the first request, so that those behind
+ * the gap were sent before this one: it has answered its beginning, or the gap is this packet
+ * alone.
  */
 static bool is_repair(const struct engine *e, const struct requester *req,
 		      const struct send_wqe *wqe, const struct packet *p)
@@ -169,13 +172,15 @@ static bool is_repair(const struct engine *e, const struct requester *req,
 	bool starts = k % chunk == 0, ends = (k + 1) % chunk == 0 || k + 1 == wqe->num_psn;
 	s32 since = psn_diff(p->psn, req->early.gap_psn);
 
-	if (wqe->opcode != WR_READ || (starts == !!(p->flags & OP_START) && ends == !!(p->flags & OP_END)))
+	if (wqe->opcode != WR_READ ||
+	    (starts == !!(p->flags & OP_START) && ends == !!(p->flags & OP_END)))
 		return false;
 	return since == 0 || (since > 0 && (u32)since < k % chunk);
 }
 
 /* *repair, if packets are held: this one proves those behind it. */
-static int read_response(struct engine *e, struct qp *qp, const struct packet *p, bool *repair, u64 now_ns)
+static int read_response(struct engine *e, struct qp *qp, const struct packet *p, bool *repair,
+			 u64 now_ns)
 {
 	int verdict;
 	struct send_wqe *wqe = answered_wqe(e, qp, p, now_ns, &verdict);
@@ -189,8 +194,10 @@ static int read_response(struct engine *e, struct qp *qp, const struct packet *p
 	if (wqe->opcode == WR_READ ? p->payload_len != min_u64(wqe->length - offset, qp->path_mtu) :
 				     (wqe->opcode != WR_FLUSH && wqe->opcode != WR_ATOMIC_WRITE) || p->payload_len)
 		return bad_response(e, qp, now_ns);
-	if (!sge_scatter(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, offset, p->payload, linear) ||
-	    !sge_scatter(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, offset + linear, p->frag, p->payload_len - linear))
+	if (!sge_scatter(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, offset, p->payload,
+			 linear) ||
+	    !sge_scatter(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, offset + linear, p->frag,
+			 p->payload_len - linear))
 		return bad_memory(e, qp, wqe, now_ns);
 	if (reorder_holds(e, &qp->req.early))
 		*repair = is_repair(e, &qp->req, wqe, p);
@@ -207,7 +214,8 @@ static int atomic_response(struct engine *e, struct qp *qp, const struct packet 
 		return verdict;
 	if (wqe->opcode != WR_CMP_SWAP && wqe->opcode != WR_FETCH_ADD)
 		return bad_response(e, qp, now_ns);
-	if (!sge_scatter(e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, &p->original, sizeof(p->original)))
+	if (!sge_scatter(e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, &p->original,
+			 sizeof(p->original)))
 		return bad_memory(e, qp, wqe, now_ns);
 	answered(e, qp, wqe, p->psn, now_ns);
 	return -1;
@@ -276,7 +284,8 @@ static inline int check_response(const struct qp *qp, u32 psn)
 }
 
 /* One with data. */
-static int response(struct engine *e, struct qp *qp, const struct packet *p, bool *repair, u64 now_ns)
+static int response(struct engine *e, struct qp *qp, const struct packet *p, bool *repair,
+		    u64 now_ns)
 {
 	int verdict;
 
@@ -287,15 +296,16 @@ static int response(struct engine *e, struct qp *qp, const struct packet *p, boo
 			return XROCE_DROP_unexpected_response;
 		credit_update(e, qp, p->syndrome, p->msn);
 	}
-	verdict = p->flags & OP_READ ? read_response(e, qp, p, repair, now_ns) : atomic_response(e, qp, p, now_ns);
+	verdict = p->flags & OP_READ ? read_response(e, qp, p, repair, now_ns)
+				     : atomic_response(e, qp, p, now_ns);
 	recovery_response(e, qp, (p->flags & OP_ONLY) == OP_ONLY);
 	return verdict;
 }
 
 /*
- * Progress was made. Those of the packets held whose turn has come are executed if a repair proves them.
- * Without a proof the genuine response may be on its way, or this one be the only one: all are asked for
- * again.
+ * Progress was made. Those of the packets held whose turn has come are executed if a repair proves
+ * them. Without a proof the genuine response may be on its way, or this one be the only one: all
+ * are asked for again.
  */
 static void responses_early(struct engine *e, struct qp *qp, bool proven, u64 now_ns)
 {
@@ -339,9 +349,9 @@ static int ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn, u
 }
 
 /*
- * A NAK of the next PSN to be sent: it acknowledges everything before it, as any NAK does, and there is
- * nothing at its own PSN that could be refused or sent again. A responder that was made to believe in a
- * gap by a forged packet sends it in place of an ACK.
+ * A NAK of the next PSN to be sent: it acknowledges everything before it, as any NAK does, and
+ * there is nothing at its own PSN that could be refused or sent again. A responder that was made to
+ * believe in a gap by a forged packet sends it in place of an ACK.
  */
 static int nak_of_unsent(struct engine *e, struct qp *qp, u32 psn, u64 now_ns)
 {

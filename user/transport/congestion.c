@@ -5,9 +5,10 @@
  * Window: packets in flight, never more than the engine's window, halved at a loss, widened by one packet a round.
  * Time-out: from the measured round trip (as TCP does it, RFC 6298), never longer than the user's. It only probes: what counts
  * against retry_cnt is the user's time-out alone.
- * Rate: DCQCN. Packets marked CE are answered by notifications, at most one in CNP_INTERVAL; a notification cuts the rate by
- * alpha/2, quiet time lets alpha decay and the rate climb back. The intervals are the paper's times six: a software sender's
- * scheduling is that much coarser than an adapter's.
+ * Rate: DCQCN. Packets marked CE are answered by notifications, at most one in CNP_INTERVAL; a
+ * notification cuts the rate by alpha/2, quiet time lets alpha decay and the rate climb back. The
+ * intervals are the paper's times six: a software sender's scheduling is that much coarser than an
+ * adapter's.
  *
  * Notifications (CNPs) need no proof: whoever knows a QPN can forge them. So one is heeded only if
  * a packet of this QP can have caused it, and once in CNP_INTERVAL or a round trip; and the rate
@@ -26,10 +27,13 @@
 #define RATE_PERIOD_NS	 (330 * NSEC_PER_USEC)
 #define RATE_FAST_STAGES 5		     /* half-way back to the target each */
 #define RATE_LINE_DEFAULT (10ull * 1000 * 1000 * 1000 / 8)
-/* The floor, as a share of the line rate. UC has neither a window nor acknowledgements to slow it. */
+/*
+ * The floor, as a share of the line rate. UC has neither a window nor acknowledgements to slow it.
+ */
 #define RATE_FLOOR_RELIABLE 4
 #define RATE_FLOOR_UC	    16
-#define CNP_DELAY_NS	    (2 * NSEC_PER_MSEC) /* a notification comes this long after data at most */
+/* a notification comes this long after data at most */
+#define CNP_DELAY_NS	    (2 * NSEC_PER_MSEC)
 #define RATE_BURST_NS	 (20 * NSEC_PER_USEC) /* packets may leave in groups of this much time */
 
 /* ---- window ---- */
@@ -135,8 +139,8 @@ static u64 line_rate(const struct engine *e)
 }
 
 /*
- * Can a packet of ours have been marked? It must be ECN-capable, and in flight: a request without an
- * acknowledgement, or data that is not acknowledged (READ responses, UC) and has left just now.
+ * Can a packet of ours have been marked? It must be ECN-capable, and in flight: a request without
+ * an acknowledgement, or data that is not acknowledged (READ responses, UC) and has left just now.
  */
 static bool cnp_is_plausible(const struct qp *qp, u64 now_ns)
 {
@@ -167,7 +171,8 @@ static void rate_limit(struct engine *e, struct qp *qp, u64 now_ns)
 int rate_cut(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct rate *r = &qp->rate;
-	u64 floor = rate_floor(e, qp), period_ns = max_u64(CNP_INTERVAL_NS, qp->req.rtt.smoothed_ns);
+	u64 floor = rate_floor(e, qp),
+	    period_ns = max_u64(CNP_INTERVAL_NS, qp->req.rtt.smoothed_ns);
 
 	if (!cnp_is_plausible(qp, now_ns))
 		return XROCE_DROP_cnp;

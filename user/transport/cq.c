@@ -37,7 +37,10 @@ void cq_free(struct cq *cq)
 /* Kept out of the way of what is called for each completion. */
 #define rare __attribute__((noinline, cold))
 
-/* A CQE as words: where its reader and its writer may meet, neither is held up, and the reader finds out. */
+/*
+ * A CQE as words: where its reader and its writer may meet, neither is held up, and the reader
+ * finds out.
+ */
 #define CQE_WORDS (sizeof(struct cqe) / sizeof(u64))
 union cqe_words {
 	struct cqe cqe;
@@ -65,7 +68,9 @@ static rare bool cq_make_room(struct cq *cq, u32 cons)
 	}
 	/* if this fails, the consumer has just taken that entry */
 	atomic_compare_exchange_strong(&cq->cons, &cons, cons + 1);
-	/* release: pairs with the fence in cq_claim(): the entry is written after it was taken away */
+	/*
+	 * release: pairs with the fence in cq_claim(): the entry is written after it was taken away
+	 */
 	atomic_thread_fence(memory_order_release);
 	return true;
 }
@@ -133,8 +138,8 @@ void cq_moderate(struct cq *cq, u32 count, u64 period_ns)
 }
 
 /*
- * With ignore_overrun the engine may take away the oldest entry while it is read here: it is copied, and the copy counts if it was still the oldest
- * afterwards.
+ * With ignore_overrun the engine may take away the oldest entry while it is read here: it is
+ * copied, and the copy counts if it was still the oldest afterwards.
  */
 static rare const struct cqe *cq_claim(struct cq *cq)
 {
@@ -147,7 +152,10 @@ static rare const struct cqe *cq_claim(struct cq *cq)
 	/* acquire: pairs with the store in cq_push() */
 	while (cons != atomic_load_explicit(&cq->prod, memory_order_acquire)) {
 		cq_load_entry(&cq->ring[cons & cq->mask], &w);
-		/* pairs with the fence in cq_make_room(): what was written over the entry is seen only after cons */
+		/*
+		 * pairs with the fence in cq_make_room(): what was written over the entry is seen
+		 * only after cons
+		 */
 		atomic_thread_fence(memory_order_acquire);
 		if (!atomic_compare_exchange_strong(&cq->cons, &cons, cons + 1))
 			continue;
@@ -193,7 +201,8 @@ void cq_pop(struct cq *cq)
 const struct cqe *cq_hold(struct cq *cq)
 {
 	if (!cq->holds) {
-		cq->held = cq->ring[atomic_load_explicit(&cq->cons, memory_order_relaxed) & cq->mask];
+		cq->held =
+			cq->ring[atomic_load_explicit(&cq->cons, memory_order_relaxed) & cq->mask];
 		cq_pop(cq);
 		cq->holds = true;
 	}

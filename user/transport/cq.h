@@ -88,7 +88,8 @@ enum vendor_err {
 	VERR_TAG_CONSUMED = 15,	    /* the tag to delete is not in the list any more */
 	VERR_REQUEST = 17,	    /* the service has no such request, or none of that length */
 	VERR_RENDEZVOUS = 16,	    /* the engine cannot fetch this message into the tag's buffer: the application may */
-	VERR_MEMORY = 17,	    /* the key is good, the memory behind it is not: unmapped, protected or truncated since */
+	/* the key is good, the memory behind it is not: unmapped, protected or truncated since */
+	VERR_MEMORY = 17,
 };
 
 struct cqe {
@@ -105,7 +106,11 @@ struct cqe {
 	u32 tm_priv;	 /* of the message that matched a tag, with CQE_TM_MATCH; else 0, and so is tm_tag */
 	u64 time_ns;	 /* when the packet came (CLOCK_MONOTONIC), or the engine's time for send completions */
 	u32 flow_tag;
-	u8 sl;		 /* UD: CQE_SL_*. Else the VLAN's priority, or without one the upper bits of the traffic class */
+	/*
+	 * UD: CQE_SL_*. Else the VLAN's priority, or without one the upper bits of the traffic
+	 * class
+	 */
+	u8 sl;
 	u8 tos;
 	u8 valid;	 /* 0: by cq_mark_purged(), skipped by the consumer */
 	u8 has_vlan;
@@ -143,9 +148,13 @@ struct cq {
 	struct cq *due_next;
 	struct cq_part part[ENGINE_MAX];
 	u64 newest_ns;	   /* with_time: of all that was pushed */
-	/* written by the consumer; with ignore_overrun by the engine as well, which then takes the oldest away */
+	/*
+	 * written by the consumer; with ignore_overrun by the engine as well, which then takes the
+	 * oldest away
+	 */
 	_Atomic u32 cons cache_aligned;
-	bool holds;	   /* held is the entry that cq_peek() gave; it is not in the ring any more */
+	/* held is the entry that cq_peek() gave; it is not in the ring any more */
+	bool holds;
 	/* both: stored by the application, taken by the engine */
 	_Atomic u32 armed cache_aligned;
 	_Atomic u32 armed_at; /* prod when the application last stored it */
@@ -184,8 +193,9 @@ int cq_init(struct cq *cq, u32 capacity);
 void cq_free(struct cq *cq);
 
 /*
- * Engine side. True if pushed. False when full: the CQ is in overrun from then on. With ignore_overrun the oldest entry makes room instead.
- * In a CQ with_time, time_ns of an entry is not less than that of the one before.
+ * Engine side. True if pushed. False when full: the CQ is in overrun from then on. With
+ * ignore_overrun the oldest entry makes room instead. In a CQ with_time, time_ns of an entry is not
+ * less than that of the one before.
  */
 bool cq_push(struct cq *cq, const struct cqe *e);
 
@@ -208,7 +218,10 @@ void cq_moderate(struct cq *cq, u32 count, u64 period_ns);
 const struct cqe *cq_peek(struct cq *cq);
 void cq_pop(struct cq *cq);
 
-/* Consumer side: what cq_peek() gave is copied out of the ring. It stays good until cq_pop(), whatever happens to the ring meanwhile. */
+/*
+ * Consumer side: what cq_peek() gave is copied out of the ring. It stays good until cq_pop(),
+ * whatever happens to the ring meanwhile.
+ */
 const struct cqe *cq_hold(struct cq *cq);
 
 /* Any thread, as hints: is there nothing to take; does the application wait for an event? */
@@ -236,14 +249,21 @@ static inline bool cq_is_past(const struct cq *cq, u32 index)
 u32 cq_count(const struct cq *cq, u32 qpn, enum cqe_opcode opcode, u32 without_flags);
 
 /*
- * Engines held, all of them, and the consumer, which has no entry in hand but one that it holds: take away all completions of qpn (RESET and destroy take away
- * a QP's completions). Their room is free.
+ * Engines held, all of them, and the consumer, which has no entry in hand but one that it holds:
+ * take away all completions of qpn (RESET and destroy take away a QP's completions). Their room is
+ * free.
  */
 void cq_purge(struct cq *cq, u32 qpn);
-/* The same without the consumer: it passes them over, and until then they take room. At work meanwhile, it may still have taken one. */
+/*
+ * The same without the consumer: it passes them over, and until then they take room. At work
+ * meanwhile, it may still have taken one.
+ */
 void cq_mark_purged(struct cq *cq, u32 qpn);
 
-/* As for cq_purge(): move all entries to a ring of at least capacity. -EINVAL if they do not fit, -ENOMEM. */
+/*
+ * As for cq_purge(): move all entries to a ring of at least capacity. -EINVAL if they do not fit,
+ * -ENOMEM.
+ */
 int cq_resize(struct cq *cq, u32 capacity);
 
 #endif

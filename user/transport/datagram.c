@@ -16,11 +16,13 @@ static void write_grh(const struct packet *p, u8 grh[ROCE_GRH_BYTES])
 }
 
 /*
- * The receive cannot take the datagram. As on adapters it completes in error (Local Length Error where it is too short), and a receive queue's completion in
- * error takes the QP to ERR, on every service.
+ * The receive cannot take the datagram. As on adapters it completes in error (Local Length Error
+ * where it is too short), and a receive queue's completion in error takes the QP to ERR, on every
+ * service.
  */
-static void datagram_fail_receive(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
-				  enum cqe_status status, enum vendor_err verr, u64 now_ns)
+static void datagram_fail_receive(struct engine *e, struct qp *qp, const struct packet *p,
+				  const struct xroce_rx_cqe *hint, enum cqe_status status,
+				  enum vendor_err verr, u64 now_ns)
 {
 	struct cqe cqe = { .status = status, .opcode = CQE_RECV, .vendor_err = verr };
 
@@ -54,8 +56,9 @@ int datagram_input(struct engine *e, struct qp *qp, const struct packet *p, cons
 	write_grh(p, grh);
 	if (!sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, 0, grh, sizeof(grh)) ||
 	    !responder_scatter(e, qp, p, 0, ROCE_GRH_BYTES)) {
-		datagram_fail_receive(e, qp, p, hint, CQE_LOC_PROT_ERR,
-				      list_error(e, recv->pd, recv->sge, recv->num_sge, MR_LOCAL_WRITE), now_ns);
+		datagram_fail_receive(
+			e, qp, p, hint, CQE_LOC_PROT_ERR,
+			list_error(e, recv->pd, recv->sge, recv->num_sge, MR_LOCAL_WRITE), now_ns);
 		return -1;
 	}
 	responder_complete(e, qp, p, hint, &cqe, now_ns);
@@ -84,8 +87,11 @@ u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 		return 0;
 	}
 	/* a Q_Key with its top bit set means the QP's own */
-	to = (struct flow_to){ .path = &wqe->ud.path, .dest_qpn = wqe->ud.remote_qpn, .takes_receive = true,
-			       .qkey = wqe->ud.remote_qkey & 0x80000000u ? qp->qkey : wqe->ud.remote_qkey };
+	to = (struct flow_to){ .path = &wqe->ud.path,
+			       .dest_qpn = wqe->ud.remote_qpn,
+			       .takes_receive = true,
+			       .qkey = wqe->ud.remote_qkey & 0x80000000u ? qp->qkey
+									 : wqe->ud.remote_qkey };
 	if (!flow_output(e, qp, &to, frame, &len, now_ns))
 		return len;
 	packet_from(&p, qp, req->next_psn);
@@ -100,7 +106,8 @@ u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	if (wqe->flags & WR_INLINE) {
 		memcpy(payload, wqe->data, wqe->length);
 	} else if (!sge_gather(e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, payload, wqe->length)) {
-		qp_send_error(e, qp, CQE_LOC_PROT_ERR, list_error(e, qp->pd, wqe->sge, wqe->num_sge, 0), now_ns);
+		qp_send_error(e, qp, CQE_LOC_PROT_ERR,
+			      list_error(e, qp->pd, wqe->sge, wqe->num_sge, 0), now_ns);
 		return 0;
 	}
 	req->next_psn = req->unacked_psn = req->sent_psn = psn_add(req->next_psn, 1);

@@ -331,7 +331,9 @@ static int input(struct engine *e, const struct xroce_rx_cqe *hint, const struct
 		if (unlikely(reason == AWAY))
 			return AWAY;
 		if (reason < 0)
-			reason = unlikely(p.flags & OP_FLOW) ? flow_input(e, qp, &p, frame->data, now_ns) : dispatch(e, qp, &p, hint, now_ns);
+			reason = unlikely(p.flags & OP_FLOW)
+					 ? flow_input(e, qp, &p, frame->data, now_ns)
+					 : dispatch(e, qp, &p, hint, now_ns);
 	}
 	e->stats->rx_packets++;
 	if (likely(reason < 0))
@@ -526,7 +528,10 @@ void engine_cq_event(struct engine *e, struct cq *cq, u32 events)
 	e->cq_events = cq;
 }
 
-/* A completion found no room: is it the one by which the CQ overran? A thread that sleeps on the CQ is woken, to see that it has. */
+/*
+ * A completion found no room: is it the one by which the CQ overran? A thread that sleeps on the CQ
+ * is woken, to see that it has.
+ */
 static void lost(struct engine *e, struct cq *cq)
 {
 	if (!cq_has_overrun(cq) || cq->failed)

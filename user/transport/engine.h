@@ -68,7 +68,8 @@ enum {
 	ENGINE_NO_ADAPTIVE_RTO = 1 << 2, /* only the user's time-out */
 	ENGINE_NO_CWND = 1 << 3,	 /* the window does not shrink after a loss */
 	ENGINE_NO_CREDITS = 1 << 4,	 /* AETH credits are neither sent nor heeded */
-	ENGINE_NO_FLOW = 1 << 5,	 /* UC and UD neither ask nor answer what the receiver can take: see flow.c */
+	/* UC and UD neither ask nor answer what the receiver can take: see flow.c */
+	ENGINE_NO_FLOW = 1 << 5,
 };
 
 struct engine;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From which PSN on does a response complete something in the send CQ? XDP wakes the CQ's reader for such a response and for no other: the engine says it in
- * xroce_expect, for QPs whose send CQ has a completion channel.
+ * From which PSN on does a response complete something in the send CQ? XDP wakes the CQ's reader
+ * for such a response and for no other: the engine says it in xroce_expect, for QPs whose send CQ
+ * has a completion channel.
  *
  *   engine                                       XDP
- *   store the PSN of the first WQE that          a response comes, the send CQ is armed: load the PSN;
- *   completes visibly, then send it              not before it: take the arm word, wake
+ *   store the PSN of the first WQE that a response comes, the send CQ is armed: load the PSN;
+ *   completes visibly, then send it not before it: take the arm word, wake
  *
- * A PSN that is behind, since the engine has not seen an ACK yet, wakes for nothing at most. Errors that come of a NAK's repetition are not foreseen: whoever
- * runs the engine reports those.
+ * A PSN that is behind, since the engine has not seen an ACK yet, wakes for nothing at most. Errors
+ * that come of a NAK's repetition are not foreseen: whoever runs the engine reports those.
  */
 #include "internal.h"
 
@@ -50,7 +51,10 @@ void expect_assigned(struct qp *qp)
 		publish_if_visible(qp, qp->req.assigned - 1);
 }
 
-/* Each WQE is looked at once: while one is published no other is looked for, and where none is, the next that is assigned will be. */
+/*
+ * Each WQE is looked at once: while one is published no other is looked for, and where none is, the
+ * next that is assigned will be.
+ */
 void expect_completed(struct qp *qp)
 {
 	if (!qp->expect_set || (s32)(qp->expect_index - sq_cons(&qp->sq)) >= 0)

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Flow control of UC and UD. Nothing acknowledges their packets, so a sender that is faster than its receiver, or one whose receiver waits for a
- * processor, fills the receive ring and the rest is lost. Two packets between peers that both are of this library prevent that; their opcodes
- * are of the range that the standard leaves to manufacturers, and every other peer drops them in silence, as it does any unknown opcode.
+ * Flow control of UC and UD. Nothing acknowledges their packets, so a sender that is faster than
+ * its receiver, or one whose receiver waits for a processor, fills the receive ring and the rest is
+ * lost. Two packets between peers that both are of this library prevent that; their opcodes are of
+ * the range that the standard leaves to manufacturers, and every other peer drops them in silence,
+ * as it does any unknown opcode.
  *
- * A probe follows the data that it is about on the same path. The receiver's engine answers when it takes the probe from the ring, and has then
- * taken all data before it. An answer allows so many packets behind the probe, and so many messages as receives were posted at that time. One
- * probe is out at a time, and the next one leaves while a quarter of the window is left, so a busy receiver sees no gap.
+ * A probe follows the data that it is about on the same path. The receiver's engine answers when it
+ * takes the probe from the ring, and has then taken all data before it. An answer allows so many
+ * packets behind the probe, and so many messages as receives were posted at that time. One probe is
+ * out at a time, and the next one leaves while a quarter of the window is left, so a busy receiver
+ * sees no gap.
  *
- * Nothing depends on the answers for long. Who has never answered is waited for once, FLOW_STRANGER_NS, and less each time; who has, for
- * FLOW_PATIENCE_NS. Then packets leave as if there were no flow control, but for one probe a second, until an answer comes. So a lost probe, a
- * forged answer or a peer that died cannot stop a queue, and a forged answer, which takes a cookie of 32 bits, at most allows FLOW_WINDOW_MAX.
+ * Nothing depends on the answers for long. Who has never answered is waited for once,
+ * FLOW_STRANGER_NS, and less each time; who has, for FLOW_PATIENCE_NS. Then packets leave as if
+ * there were no flow control, but for one probe a second, until an answer comes. So a lost probe, a
+ * forged answer or a peer that died cannot stop a queue, and a forged answer, which takes a cookie
+ * of 32 bits, at most allows FLOW_WINDOW_MAX.
  *
- * Answering costs a receiver one frame of 74 or 94 bytes for one, and no state of the sender's. Up to FLOW_ANSWERS wait to be sent; what is beyond
- * that is not answered, and asked again.
+ * Answering costs a receiver one frame of 74 or 94 bytes for one, and no state of the sender's. Up
+ * to FLOW_ANSWERS wait to be sent; what is beyond that is not answered, and asked again.
  */
 #include "internal.h"
 
@@ -147,7 +153,8 @@ static void mark_probe(struct engine *e, struct flow_control *f, u64 now_ns)
 	f->retry_ns = min_u64(2 * f->retry_ns, FLOW_RETRY_MAX_NS);
 }
 
-static u32 build(struct packet *p, const struct path *path, u8 opcode, u32 dest_qpn, u32 cookie, u32 allowance, u8 *frame)
+static u32 build(struct packet *p, const struct path *path, u8 opcode, u32 dest_qpn, u32 cookie,
+		 u32 allowance, u8 *frame)
 {
 	p->opcode = opcode;
 	p->migreq = true;
@@ -157,7 +164,8 @@ static u32 build(struct packet *p, const struct path *path, u8 opcode, u32 dest_
 	return packet_seal(frame, packet_put_headers(frame, path, p), 0);
 }
 
-bool flow_output(struct engine *e, struct qp *qp, const struct flow_to *to, u8 *frame, u32 *len, u64 now_ns)
+bool flow_output(struct engine *e, struct qp *qp, const struct flow_to *to, u8 *frame, u32 *len,
+		 u64 now_ns)
 {
 	struct flow_control *f = &qp->flow;
 	struct packet p = { .pkey = qp->pkey, .qkey = to->qkey, .src_qpn = qp->qpn };
@@ -166,7 +174,8 @@ bool flow_output(struct engine *e, struct qp *qp, const struct flow_to *to, u8 *
 	*len = 0;
 	if (e->config.disable & ENGINE_NO_FLOW || to->dest_qpn == ROCE_MULTICAST_QPN)
 		return true;
-	if (qp->transport == XROCE_UD && (f->dest_qpn != to->dest_qpn || !gid_equal(&f->peer, &to->path->peer)))
+	if (qp->transport == XROCE_UD &&
+	    (f->dest_qpn != to->dest_qpn || !gid_equal(&f->peer, &to->path->peer)))
 		turn_to(e, qp, to->dest_qpn, &to->path->peer);
 	turn = take_turn(e, qp, to->takes_receive, now_ns);
 	if (likely(turn == TURN_DATA))
@@ -201,7 +210,10 @@ static int take_answer(struct engine *e, struct qp *qp, const struct packet *p, 
 	f->window = window < FLOW_WINDOW_MIN ? FLOW_WINDOW_MIN : min_u32(window, FLOW_WINDOW_MAX);
 	f->limit = f->mark + f->window;
 	f->receive_limit = f->receives_at_mark + receives;
-	/* it counts if there are no receives, and so nothing may be sent that another probe would follow */
+	/*
+	 * it counts if there are no receives, and so nothing may be sent that another probe would
+	 * follow
+	 */
 	f->probe_ns = now_ns + f->look_ns;
 	f->look_ns = min_u64(2 * f->look_ns, FLOW_LOOK_MAX_NS);
 	engine_ready(e, qp, READY_REQUESTS);
@@ -210,7 +222,9 @@ static int take_answer(struct engine *e, struct qp *qp, const struct packet *p, 
 
 /* ---- the receiver ---- */
 
-/* How many senders have asked of late, at least one: a hash counts two of them as one now and then. */
+/*
+ * How many senders have asked of late, at least one: a hash counts two of them as one now and then.
+ */
 static u32 count_senders(struct flow_answers *a, const struct packet *p, u64 now_ns)
 {
 	const u64 period = now_ns / PERIOD_NS;
@@ -227,7 +241,10 @@ static u32 count_senders(struct flow_answers *a, const struct packet *p, u64 now
 	return (u32)__builtin_popcountll(a->senders | a->senders_before);
 }
 
-/* Half of the ring, shared by its senders: the other half is for those that have just begun, and for the reliable services. */
+/*
+ * Half of the ring, shared by its senders: the other half is for those that have just begun, and
+ * for the reliable services.
+ */
 static u32 window_of(const struct engine *e, const struct qp *qp, u32 senders)
 {
 	const u32 frames = e->config.receive_frames ? e->config.receive_frames : RING_DEFAULT;
@@ -255,7 +272,8 @@ static struct path path_back(const struct qp *qp, const struct packet *p, const 
 	return path;
 }
 
-static int give_answer(struct engine *e, struct qp *qp, const struct packet *p, const u8 *eth, u64 now_ns)
+static int give_answer(struct engine *e, struct qp *qp, const struct packet *p, const u8 *eth,
+		       u64 now_ns)
 {
 	struct flow_answers *a = &e->answers;
 	const bool connected = qp->transport == XROCE_UC;
@@ -287,16 +305,20 @@ u32 flow_answer_output(struct engine *e, u8 *frame)
 {
 	struct flow_answers *a = &e->answers;
 	const struct flow_answer *answer = &a->answer[a->head++ % FLOW_ANSWERS];
-	struct packet p = { .pkey = answer->pkey, .qkey = answer->qkey, .src_qpn = answer->src_qpn };
+	struct packet p = { .pkey = answer->pkey,
+			    .qkey = answer->qkey,
+			    .src_qpn = answer->src_qpn };
 
 	a->count--;
 	e->stats->flow_answers++;
-	return build(&p, &answer->path, OPCODE_FLOW_ANSWER, answer->dest_qpn, answer->cookie, answer->allowance, frame);
+	return build(&p, &answer->path, OPCODE_FLOW_ANSWER, answer->dest_qpn, answer->cookie,
+		     answer->allowance, frame);
 }
 
 int flow_input(struct engine *e, struct qp *qp, const struct packet *p, const u8 *eth, u64 now_ns)
 {
 	if (e->config.disable & ENGINE_NO_FLOW)
 		return XROCE_DROP_opcode;
-	return p->opcode == OPCODE_FLOW_PROBE ? give_answer(e, qp, p, eth, now_ns) : take_answer(e, qp, p, now_ns);
+	return p->opcode == OPCODE_FLOW_PROBE ? give_answer(e, qp, p, eth, now_ns)
+					      : take_answer(e, qp, p, now_ns);
 }

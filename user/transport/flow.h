@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Flow control of UC and UD, which have no acknowledgements: the law is in flow.c, this is what a QP and an engine keep for it.
+ * Flow control of UC and UD, which have no acknowledgements: the law is in flow.c, this is what a
+ * QP and an engine keep for it.
  *
  *   sender                                        receiver
  *   data, data, data ...
@@ -23,15 +24,21 @@
 #define FLOW_START_MIN	  8u
 #define FLOW_WINDOW_MIN 16u
 #define FLOW_WINDOW_MAX 4096u
-#define FLOW_ANSWERS	64u  /* of an engine, that have not left yet: each is one frame in for one frame out */
+/* of an engine, that have not left yet: each is one frame in for one frame out */
+#define FLOW_ANSWERS	64u
 
-#define FLOW_RETRY_NS	    (1 * NSEC_PER_MSEC)  /* a probe without an answer goes again, and then twice as late each time, */
+/* a probe without an answer goes again, and then twice as late each time, */
+#define FLOW_RETRY_NS	    (1 * NSEC_PER_MSEC)
 #define FLOW_RETRY_MAX_NS   (16 * NSEC_PER_MSEC) /* up to this */
-#define FLOW_LOOK_NS	    (20 * NSEC_PER_USEC) /* a receiver without posted receives is asked again, and later each time, */
+/* a receiver without posted receives is asked again, and later each time, */
+#define FLOW_LOOK_NS	    (20 * NSEC_PER_USEC)
 #define FLOW_LOOK_MAX_NS    (1 * NSEC_PER_MSEC)
-#define FLOW_STRANGER_NS    (100 * NSEC_PER_MSEC)  /* the longest wait for a peer that has never answered */
-#define FLOW_PATIENCE_NS    (500 * NSEC_PER_MSEC) /* and for one that has: its threads may wait that long for a processor */
-#define FLOW_FREE_NS	    (1 * NSEC_PER_SEC)	  /* then nothing is held back, and one probe is sent in this time */
+/* the longest wait for a peer that has never answered */
+#define FLOW_STRANGER_NS    (100 * NSEC_PER_MSEC)
+/* and for one that has: its threads may wait that long for a processor */
+#define FLOW_PATIENCE_NS    (500 * NSEC_PER_MSEC)
+/* then nothing is held back, and one probe is sent in this time */
+#define FLOW_FREE_NS	    (1 * NSEC_PER_SEC)
 
 /* The sender's side. Counters wrap: they are compared by their difference. */
 struct flow_control {
@@ -43,7 +50,8 @@ struct flow_control {
 	u32 began;	    /* frames that count as FLOW_START_FRAMES, until the first answer */
 	u32 mark, receives_at_mark; /* what was sent when the last probe left */
 	u32 cookie;	    /* of that probe */
-	u32 stranger_ns;    /* how long to wait for peers that have never answered: less each time that was in vain */
+	/* how long to wait for peers that have never answered: less each time that was in vain */
+	u32 stranger_ns;
 	bool probing;	    /* its answer has not come */
 	bool known;	    /* the peer has answered */
 	bool free;	    /* it has not for too long: nothing is held back until then */
@@ -65,7 +73,8 @@ struct flow_answers {
 		u16 pkey;
 	} answer[FLOW_ANSWERS];
 	u32 head, count;
-	u64 senders, senders_before; /* a bit for each that asked in this period and in the one before, by a hash */
+	/* a bit for each that asked in this period and in the one before, by a hash */
+	u64 senders, senders_before;
 	u64 period;
 };
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Which faults are the guarded accesses', and those accesses where there is no assembler for them. See guard.h. */
+/*
+ * Which faults are the guarded accesses', and those accesses where there is no assembler for them.
+ * See guard.h.
+ */
 #include "guard.h"
 
 #ifdef GUARD_BY_ADDRESS
@@ -9,11 +12,17 @@
 /* guard_x86_64.S: the accesses lie between the first two; all may return at the third. */
 #define HIDDEN __attribute__((visibility("hidden")))
 extern const char guard_begin[] HIDDEN, guard_end[] HIDDEN, guard_fail[] HIDDEN;
-/* Properties of the processor, written once, before main(): 32-byte registers; from how many bytes on `rep movsb` is faster. */
+/*
+ * Properties of the processor, written once, before main(): 32-byte registers; from how many bytes
+ * on `rep movsb` is faster.
+ */
 extern u8 guard_has_avx HIDDEN;
 extern u64 guard_string_bytes HIDDEN;
 
-/* Measured on a processor that announces "fast short rep movsb": as fast as AVX at 2048 bytes, at 4096 up to a fifth faster. */
+/*
+ * Measured on a processor that announces "fast short rep movsb": as fast as AVX at 2048 bytes, at
+ * 4096 up to a fifth faster.
+ */
 #define STRING_BYTES	  3072
 #define CPUID_7_EDX_FSRM  (1u << 4)
 
@@ -43,7 +52,10 @@ struct attempt {
 };
 static _Thread_local struct attempt *_Atomic current;
 
-/* Where a thread goes on whose access failed. The handler's mask went when it returned: none is restored. */
+/*
+ * Where a thread goes on whose access failed. The handler's mask went when it returned: none is
+ * restored.
+ */
 #ifdef __x86_64__
 __attribute__((force_align_arg_pointer)) /* the stack is as the access left it */
 #endif

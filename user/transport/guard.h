@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Access to the application's memory. A region was mapped when it was registered; the program may have unmapped, protected or
- * truncated it since. An instruction that touches such memory raises SIGSEGV or SIGBUS. Every access of the engine to a region
- * goes through the functions below: each returns false where the memory is not there, and nothing else happens to the process.
+ * Access to the application's memory. A region was mapped when it was registered; the program may
+ * have unmapped, protected or truncated it since. An instruction that touches such memory raises
+ * SIGSEGV or SIGBUS. Every access of the engine to a region goes through the functions below: each
+ * returns false where the memory is not there, and nothing else happens to the process.
  *
- * That takes a signal handler, which is not the transport's to install. The handler (user/port/fault.c, the tests) asks
- * guard_landing() where the thread is to go on, and puts that into the program counter that it returns to.
+ * That takes a signal handler, which is not the transport's to install. The handler
+ * (user/port/fault.c, the tests) asks guard_landing() where the thread is to go on, and puts that
+ * into the program counter that it returns to.
  *
- * On x86-64 the accesses are a few functions in assembler (guard_x86_64.S) that use no stack: a program counter inside them can
- * be sent to their common end. That costs nothing while memory is good. Elsewhere, and under the address and thread sanitizers,
- * which must see the copies, each access first notes where to come back to (sigsetjmp(3), some 20 ns).
+ * On x86-64 the accesses are a few functions in assembler (guard_x86_64.S) that use no stack: a
+ * program counter inside them can be sent to their common end. That costs nothing while memory is
+ * good. Elsewhere, and under the address and thread sanitizers, which must see the copies, each
+ * access first notes where to come back to (sigsetjmp(3), some 20 ns).
  */
 #ifndef TRANSPORT_GUARD_H
 #define TRANSPORT_GUARD_H
@@ -32,19 +35,24 @@
 #endif
 
 /*
- * Copy len bytes, as memcpy() does; one of dst and src is the application's. False: a part of that memory cannot be accessed so,
- * and any part of dst may have been written.
+ * Copy len bytes, as memcpy() does; one of dst and src is the application's. False: a part of that
+ * memory cannot be accessed so, and any part of dst may have been written.
  */
 bool guard_copy(void *dst, const void *src, size_t len) GUARD_SYMBOL("copy");
 
-/* The aligned word at word, atomically against everybody. *original is what it was. False: as above; nothing has changed. */
+/*
+ * The aligned word at word, atomically against everybody. *original is what it was. False: as
+ * above; nothing has changed.
+ */
 bool guard_fetch_add(u64 *word, u64 add, u64 *original) GUARD_SYMBOL("fetch_add");
-bool guard_compare_swap(u64 *word, u64 compare, u64 swap, u64 *original) GUARD_SYMBOL("compare_swap");
+bool guard_compare_swap(u64 *word, u64 compare, u64 swap, u64 *original)
+	GUARD_SYMBOL("compare_swap");
 bool guard_store(u64 *word, u64 value) GUARD_SYMBOL("store");
 
 /*
- * For the handler of a SIGSEGV or SIGBUS that an instruction raised: pc is its address, addr what it touched (si_addr). If it is
- * an access of this file's, returns where the thread must go on, with all other registers as they are; else 0. Async-signal-safe.
+ * For the handler of a SIGSEGV or SIGBUS that an instruction raised: pc is its address, addr what
+ * it touched (si_addr). If it is an access of this file's, returns where the thread must go on,
+ * with all other registers as they are; else 0. Async-signal-safe.
  */
 uintptr_t guard_landing(uintptr_t pc, uintptr_t addr);
 

@@ -20,7 +20,8 @@
 /* ---- the tables ---- */
 
 #define DRAWS 64 /* for a free slot */
-_Static_assert((ROCE_QPN_MASK + 1) / XROCE_MAX_QP <= UINT16_MAX && (ROCE_QPN_MASK + 1) / ENGINE_MAX_SRQ <= UINT16_MAX,
+_Static_assert((ROCE_QPN_MASK + 1) / XROCE_MAX_QP <= UINT16_MAX &&
+		       (ROCE_QPN_MASK + 1) / ENGINE_MAX_SRQ <= UINT16_MAX,
 	       "generations, from 1 on");
 
 static int tables_create(const struct engine_config *config, struct engine_tables **out)
@@ -39,9 +40,9 @@ static int tables_create(const struct engine_config *config, struct engine_table
 }
 
 /*
- * All bits are drawn, so that a number tells nothing of its neighbours'. The slots are those of a table
- * that is seldom full; when it nearly is, the next free slot from the drawn one on is taken. A slot's last
- * number is not given again at once: packets for it may still come.
+ * All bits are drawn, so that a number tells nothing of its neighbours'. The slots are those of a
+ * table that is seldom full; when it nearly is, the next free slot from the drawn one on is taken.
+ * A slot's last number is not given again at once: packets for it may still come.
  */
 u32 home_draw_number(const struct engine *e, void *const *table, u16 *generation, u32 slots)
 {

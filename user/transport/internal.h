@@ -51,7 +51,8 @@ struct engine_tables {
 	struct mr_table mrs;
 	u32 num_qps;
 	u32 num_srqs;
-	u16 qp_generation[XROCE_MAX_QP];	/* of the last number that each slot had; see home_draw_number() */
+	/* of the last number that each slot had; see home_draw_number() */
+	u16 qp_generation[XROCE_MAX_QP];
 	u16 srq_generation[ENGINE_MAX_SRQ];
 	struct srq *srq[ENGINE_MAX_SRQ];
 	struct qp *qp[XROCE_MAX_QP];
@@ -106,7 +107,8 @@ static inline bool is_reliable(const struct qp *qp)
 }
 
 /* Why a copy to or from a list of elements has failed. */
-static inline enum vendor_err list_error(const struct engine *e, u32 pd, const struct sge *sge, u32 num_sge, u32 access)
+static inline enum vendor_err list_error(const struct engine *e, u32 pd, const struct sge *sge,
+					 u32 num_sge, u32 access)
 {
 	return sge_check(e->mrs, pd, sge, num_sge, access) ? VERR_MEMORY : VERR_LKEY;
 }
@@ -142,8 +144,8 @@ bool engine_take_receive(struct engine *e, struct qp *qp);
 int home_join(struct engine *e);
 void home_leave(struct engine *e);
 /*
- * [all] Draw a number of 24 bits for a QP or an SRQ whose slot, the number modulo slots, is free in table:
- * one must be. generation has the last one of each slot.
+ * [all] Draw a number of 24 bits for a QP or an SRQ whose slot, the number modulo slots, is free in
+ * table: one must be. generation has the last one of each slot.
  */
 u32 home_draw_number(const struct engine *e, void *const *table, u16 *generation, u32 slots);
 /* [all] A QP comes to live with e, or does so no more: its CQs and SRQ know. */
@@ -225,7 +227,10 @@ void qp_clear(struct qp *qp);
 /* rd_atomic.c */
 /* The rings in struct qp, of a requester and a responder that are all zeros. */
 void rd_atomic_init(struct qp *qp);
-/* Room for so many outstanding READs and atomics each way. Returns 0, or -ENOMEM and nothing is changed. */
+/*
+ * Room for so many outstanding READs and atomics each way. Returns 0, or -ENOMEM and nothing is
+ * changed.
+ */
 int rd_atomic_reserve(struct qp *qp, u32 initiated, u32 answered);
 /* What was allocated for them; rd_atomic_init() or the end of the QP follows. */
 void rd_atomic_free(struct qp *qp);
@@ -286,7 +291,10 @@ u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *fra
 /* expect.c: of QPs that tell XDP */
 /* None: the QP starts. */
 void expect_none(struct qp *qp);
-/* The WQE before req.assigned has its PSNs; the oldest have completed; the one under the cursor will fail when those before it are done. */
+/*
+ * The WQE before req.assigned has its PSNs; the oldest have completed; the one under the cursor
+ * will fail when those before it are done.
+ */
 void expect_assigned(struct qp *qp);
 void expect_completed(struct qp *qp);
 void expect_failure(struct qp *qp);
@@ -305,7 +313,9 @@ static inline void recovery_answer(struct engine *e, struct qp *qp, bool nak)
 	if (unlikely(r->waiting || r->probing))
 		recovery_answered(e, qp, nak);
 }
-/* The same by a READ or atomic response; is_only: its opcode is that of a response of one packet. */
+/*
+ * The same by a READ or atomic response; is_only: its opcode is that of a response of one packet.
+ */
 void recovery_responded(struct engine *e, struct qp *qp, bool is_only);
 static inline void recovery_response(struct engine *e, struct qp *qp, bool is_only)
 {
@@ -334,20 +344,21 @@ static inline bool reorder_holds(const struct engine *e, const struct reorder *r
 	return unlikely(e->num_held) && r->head;
 }
 /*
- * Keep a copy of a packet that is ahead of psn and of all that are kept; false if it is not, if it is too
- * far ahead, or if there is no room. A packet that contradicts some that are kept makes them go.
+ * Keep a copy of a packet that is ahead of psn and of all that are kept; false if it is not, if it
+ * is too far ahead, or if there is no room. A packet that contradicts some that are kept makes them
+ * go.
  */
 bool reorder_hold(struct engine *e, struct reorder *r, u32 psn, const struct packet *p, const struct xroce_rx_cqe *hint);
 /*
- * Take the packet with this PSN, which is proven, dropping all before it; NULL if it is not there or if it
- * is not to be trusted. Give it back with reorder_free().
+ * Take the packet with this PSN, which is proven, dropping all before it; NULL if it is not there
+ * or if it is not to be trusted. Give it back with reorder_free().
  */
 struct held *reorder_take(struct engine *e, struct reorder *r, u32 psn);
 /* Give up all that are before psn. */
 void reorder_pass(struct engine *e, struct reorder *r, u32 psn);
 /*
- * The packet before psn came in its turn, and not as a repair. The packets that are held came before it:
- * either it was late, and all that was missing, or they are contradicted and go.
+ * The packet before psn came in its turn, and not as a repair. The packets that are held came
+ * before it: either it was late, and all that was missing, or they are contradicted and go.
  */
 void reorder_overtaken(struct engine *e, struct reorder *r, u32 psn);
 void reorder_free(struct engine *e, struct held *h);
@@ -368,7 +379,10 @@ static inline void congestion_untime(struct qp *qp)
 void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns);
 /* DCQCN */
 void rate_marked(struct engine *e, struct qp *qp, u64 now_ns);
-/* A notification has come: -1, or the reason for its drop where no packet of ours can have caused it. */
+/*
+ * A notification has come: -1, or the reason for its drop where no packet of ours can have caused
+ * it.
+ */
 int rate_cut(struct engine *e, struct qp *qp, u64 now_ns);
 /* True if a data packet may leave now; else the QP's timer is set for when it may. */
 bool rate_allows(struct engine *e, struct qp *qp, u64 now_ns);
@@ -393,8 +407,12 @@ struct flow_to {
 	u32 dest_qpn, qkey;
 	bool takes_receive;	/* it begins a message that takes a receive WQE over there */
 };
-/* May it leave? If not, len is that of a probe that was written in its place; 0: nothing may, and the QP's timer is set. */
-bool flow_output(struct engine *e, struct qp *qp, const struct flow_to *to, u8 *frame, u32 *len, u64 now_ns);
+/*
+ * May it leave? If not, len is that of a probe that was written in its place; 0: nothing may, and
+ * the QP's timer is set.
+ */
+bool flow_output(struct engine *e, struct qp *qp, const struct flow_to *to, u8 *frame, u32 *len,
+		 u64 now_ns);
 /* It did. */
 static inline void flow_sent(struct qp *qp, bool takes_receive)
 {

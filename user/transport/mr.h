@@ -118,15 +118,19 @@ struct sge {
 	u32 lkey;
 };
 
-/* True if the keys of all elements with length > 0 allow access: then a copy that failed did so for the memory behind them. */
+/*
+ * True if the keys of all elements with length > 0 allow access: then a copy that failed did so for
+ * the memory behind them.
+ */
 bool sge_check(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u32 access);
 
 /* Sum of the lengths; may exceed 32 bits. */
 u64 sge_length(const struct sge *sge, u32 num_sge);
 
 /*
- * Copy len bytes between a buffer and [offset, offset + len) of the list. False if a key fails, the list is too short, or the
- * memory is not there (guard.h); then some bytes may have been copied already.
+ * Copy len bytes between a buffer and [offset, offset + len) of the list. False if a key fails, the
+ * list is too short, or the memory is not there (guard.h); then some bytes may have been copied
+ * already.
  */
 bool sge_gather(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset, void *dst, u32 len);
 bool sge_scatter(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset, const void *src, u32 len);

@@ -117,7 +117,8 @@ int send_wqe_check(const struct qp *qp, struct send_wqe *wqe)
 
 void qp_clear(struct qp *qp)
 {
-	qp->req = (struct requester){ .ack_deadline_ns = NSEC_NEVER, .rtt.deadline_ns = NSEC_NEVER };
+	qp->req =
+		(struct requester){ .ack_deadline_ns = NSEC_NEVER, .rtt.deadline_ns = NSEC_NEVER };
 	memset(&qp->resp, 0, sizeof(qp->resp));
 	rd_atomic_init(qp);
 }

@@ -24,7 +24,8 @@
 #include "types.h"
 
 #define QP_MAX_RD_ATOMIC 128 /* both as initiator and as responder */
-#define QP_OWN_RD_ATOMIC 16  /* that many have room in struct qp; more are allocated when asked for */
+/* that many have room in struct qp; more are allocated when asked for */
+#define QP_OWN_RD_ATOMIC 16
 #define QP_MAX_SEND_SGE	 32
 #define QP_MAX_INLINE	 1024
 #define QP_MAX_WR	 32768
@@ -233,7 +234,8 @@ struct responder {
 	struct recv_work recv;	 /* with seq.have_recv */
 	struct reorder early;	 /* requests ahead of the expected PSN */
 	struct resp_resource *resource; /* ring of resource_mask + 1: few, or allocated */
-	u64 pending[2];		 /* a bit by index in it: responses still to be sent, from cursor on */
+	/* a bit by index in it: responses still to be sent, from cursor on */
+	u64 pending[2];
 	u8 resource_head;	 /* next entry to take: the oldest */
 	u8 resource_mask;
 	u8 max_resources;	 /* max_dest_rd_atomic */
@@ -260,7 +262,8 @@ struct responder {
 
 /* The state of the loss that is being repaired, in requester.loss. */
 enum {
-	LOSS_NAKED = 1 << 0,   /* a NAK started a repair since the last time-out: another is ignored */
+	/* a NAK started a repair since the last time-out: another is ignored */
+	LOSS_NAKED = 1 << 0,
 	LOSS_COUNTED = 1 << 1, /* it has used a retry: from now on only the user's time-outs do */
 	LOSS_PROBED = 1 << 2,  /* going back sends one packet, and no more until its answer */
 	LOSS_LATE = 1 << 3,    /* a probe was put off: it was due while this process did not run */
@@ -442,10 +445,11 @@ static inline u32 sq_outstanding(const struct sq *sq)
 
 /*
  * May this WQE be posted? Returns 0 or a positive errno, as ibv_post_send(3) gives it, for what the
- * libraries of adapters find: EINVAL for an opcode that nobody has, flags, too many elements; ENOMEM
- * for too much inline data. What the adapters themselves find is posted, and refused in its turn: an
- * opcode that the service lacks (LOC_QP_OP_ERR), an atomic that is not of 8 bytes, a message of more
- * than 2^31 (LOC_LEN_ERR). Keys and the length of a UD message are looked at when it is sent.
+ * libraries of adapters find: EINVAL for an opcode that nobody has, flags, too many elements;
+ * ENOMEM for too much inline data. What the adapters themselves find is posted, and refused in its
+ * turn: an opcode that the service lacks (LOC_QP_OP_ERR), an atomic that is not of 8 bytes, a
+ * message of more than 2^31 (LOC_LEN_ERR). Keys and the length of a UD message are looked at when
+ * it is sent.
  */
 int send_wqe_check(const struct qp *qp, struct send_wqe *wqe);
 /* Make of it one that completes with this status in its turn, as a request that failed. */
@@ -459,9 +463,9 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out);
 void qp_destroy(struct engine *e, struct qp *qp);
 
 /*
- * [all] ibv_modify_qp(3). Returns 0, -EINVAL (a transition that is not in the table, an attribute that
- * is missing, not allowed or out of range) or -ENOMEM (for READs and atomics past QP_OWN_RD_ATOMIC);
- * nothing is changed then. To RESET, the CQs' consumer sides must be held.
+ * [all] ibv_modify_qp(3). Returns 0, -EINVAL (a transition that is not in the table, an attribute
+ * that is missing, not allowed or out of range) or -ENOMEM (for READs and atomics past
+ * QP_OWN_RD_ATOMIC); nothing is changed then. To RESET, the CQs' consumer sides must be held.
  */
 int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 mask, u64 now_ns);
 

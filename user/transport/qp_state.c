@@ -242,7 +242,8 @@ int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 m
 		return -EINVAL;
 	if (!ranges_valid(attr, mask))
 		return -EINVAL;
-	err = rd_atomic_reserve(qp, mask & RD ? attr->max_rd_atomic : 0, mask & DEST_RD ? attr->max_dest_rd_atomic : 0);
+	err = rd_atomic_reserve(qp, mask & RD ? attr->max_rd_atomic : 0,
+				mask & DEST_RD ? attr->max_dest_rd_atomic : 0);
 	if (err)
 		return err;
 	e = qp_engine(qp);

@@ -2,8 +2,8 @@
 /*
  * The memory for outstanding READs and atomics: the requester's ring of their last PSNs and the
  * responder's ring of what it may have to answer again. A QP has room for QP_OWN_RD_ATOMIC of each.
- * A QP that asks ibv_modify_qp(3) for more has rings allocated, a power of two of entries, and keeps
- * them until RESET. Nothing here runs on the data path.
+ * A QP that asks ibv_modify_qp(3) for more has rings allocated, a power of two of entries, and
+ * keeps them until RESET. Nothing here runs on the data path.
  */
 #include <stdlib.h>
 
@@ -46,7 +46,8 @@ static void responder_grow(struct responder *resp, struct resp_resource *ring, u
 	u64 pending[2] = { 0 };
 
 	for (u32 i = 0; i < have; i++) {
-		const struct resp_resource *r = &resp->resource[(resp->resource_head + i) & resp->resource_mask];
+		const struct resp_resource *r =
+			&resp->resource[(resp->resource_head + i) & resp->resource_mask];
 
 		ring[i] = *r;
 		pending[i / 64] |= (u64)resource_pending(resp, r) << i % 64;

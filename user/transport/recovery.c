@@ -11,12 +11,14 @@
  *   it dropped what came early (rxe) the answer covers that packet alone: go back and send all
  *                                    behind it again
  *
- * A peer that showed itself to be of the second kind is gone back for at once, but for a try now and
- * then. On the wire it is a requester that repeats less, and says of a single packet that it sends again
- * that it has sent others behind it: by MigReq 0, which no responder minds and ours heeds (responder.c).
+ * A peer that showed itself to be of the second kind is gone back for at once, but for a try now
+ * and then. On the wire it is a requester that repeats less, and says of a single packet that it
+ * sends again that it has sent others behind it: by MigReq 0, which no responder minds and ours
+ * heeds (responder.c).
  *
  * After a time-out one packet goes out, in either case: a peer may be slow rather than deaf, and
- * executes each repetition. Its answer says what to send next. So it is with a NAK that repeats one.
+ * executes each repetition. Its answer says what to send next. So it is with a NAK that repeats
+ * one.
  */
 #include "internal.h"
 
@@ -173,8 +175,8 @@ void recovery_answered(struct engine *e, struct qp *qp, bool nak)
 }
 
 /*
- * A probe asked for one packet of a READ, and an answer of one packet has come. A response of several
- * packets has other opcodes, so that one was lost, with what followed: it is asked for now.
+ * A probe asked for one packet of a READ, and an answer of one packet has come. A response of
+ * several packets has other opcodes, so that one was lost, with what followed: it is asked for now.
  */
 static void read_rest(struct engine *e, struct qp *qp)
 {

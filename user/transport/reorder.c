@@ -57,7 +57,8 @@ static bool is_same(const struct packet *a, const struct packet *b)
 {
 	u32 flags = a->flags, linear = (u32)min_u64(a->payload_len, (u64)(a->end - a->payload));
 
-	if (a->opcode != b->opcode || a->payload_len != b->payload_len || a->solicited != b->solicited)
+	if (a->opcode != b->opcode || a->payload_len != b->payload_len ||
+	    a->solicited != b->solicited)
 		return false;
 	if (flags & (OP_RETH | OP_ATOMIC_ETH) && (a->va != b->va || a->rkey != b->rkey))
 		return false;
@@ -65,7 +66,8 @@ static bool is_same(const struct packet *a, const struct packet *b)
 		return false;
 	if (flags & OP_ATOMIC_ETH && (a->swap_add != b->swap_add || a->compare != b->compare))
 		return false;
-	if ((flags & OP_IMM && a->imm != b->imm) || (flags & OP_IETH && a->inv_rkey != b->inv_rkey) ||
+	if ((flags & OP_IMM && a->imm != b->imm) ||
+	    (flags & OP_IETH && a->inv_rkey != b->inv_rkey) ||
 	    (flags & OP_XRC_ETH && a->xrc_srqn != b->xrc_srqn) ||
 	    (flags & OP_FETH && a->flush != b->flush) ||
 	    (flags & OP_ATOMIC_ACK_ETH && a->original != b->original))
@@ -149,14 +151,15 @@ void reorder_pass(struct engine *e, struct reorder *r, u32 psn)
 }
 
 /*
- * Are as many packets behind a gap as are missing in it? Whoever guesses where to put them gains nothing
- * by a long gap then: the more places would do, the more packets it takes.
+ * Are as many packets behind a gap as are missing in it? Whoever guesses where to put them gains
+ * nothing by a long gap then: the more places would do, the more packets it takes.
  */
 static bool is_long_enough(const struct held *h)
 {
 	u32 n = 1;
 
-	for (const struct held *at = h; n < h->missing && at->next && !at->next->missing; at = at->next)
+	for (const struct held *at = h; n < h->missing && at->next && !at->next->missing;
+	     at = at->next)
 		n++;
 	return n >= h->missing;
 }

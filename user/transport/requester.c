@@ -334,7 +334,10 @@ u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *fra
 	k = (u32)psn_diff(psn, wqe->first_psn);
 	if (wqe->opcode == WR_READ)
 		n = min_u32(read_request_packets(e, wqe, k), (u32)psn_diff(end, psn));
-	/* to a responder that keeps what comes early: others behind it were sent before; see reorder.c */
+	/*
+	 * to a responder that keeps what comes early: others behind it were sent before; see
+	 * reorder.c
+	 */
 	p.migreq = psn_diff(psn_add(psn, n), qp->req.sent_psn) >= 0;
 	len = wr_is_answered(wqe->opcode) ? build_answered(e, qp, wqe, k, n, &p, frame) : build_data(e, qp, wqe, k, &p, frame);
 	*next = psn_add(psn, n);
@@ -365,9 +368,12 @@ static bool takes_receive(const struct qp *qp, const struct send_wqe *wqe)
 }
 
 /* UC: as flow_output(), of the packet under the cursor. */
-static bool unreliable_allowed(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u8 *frame, u32 *len, u64 now_ns)
+static bool unreliable_allowed(struct engine *e, struct qp *qp, const struct send_wqe *wqe,
+			       u8 *frame, u32 *len, u64 now_ns)
 {
-	const struct flow_to to = { .path = &qp->path, .dest_qpn = qp->dest_qpn, .takes_receive = takes_receive(qp, wqe) };
+	const struct flow_to to = { .path = &qp->path,
+				    .dest_qpn = qp->dest_qpn,
+				    .takes_receive = takes_receive(qp, wqe) };
 
 	return flow_output(e, qp, &to, frame, len, now_ns);
 }
@@ -406,8 +412,8 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	if (wr_is_answered(wqe->opcode)) {
 		if (req->rd_atomic_out >= req->max_rd_atomic)
 			return 0;
-		req->rd_atomic_last[(req->rd_atomic_head + req->rd_atomic_out++) & req->rd_atomic_mask] =
-			psn_add(req->next_psn, n - 1);
+		req->rd_atomic_last[(req->rd_atomic_head + req->rd_atomic_out++) &
+				    req->rd_atomic_mask] = psn_add(req->next_psn, n - 1);
 		p.ackreq = true;
 		len = build_answered(e, qp, wqe, req->tx_packet, n, &p, frame);
 	} else {
@@ -420,7 +426,8 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 			req->since_ackreq = 0;
 		len = build_data(e, qp, wqe, req->tx_packet, &p, frame);
 		if (!len) {
-			fail_in_order(e, qp, CQE_LOC_PROT_ERR, list_error(e, qp->pd, wqe->sge, wqe->num_sge, 0), now_ns);
+			fail_in_order(e, qp, CQE_LOC_PROT_ERR,
+				      list_error(e, qp->pd, wqe->sge, wqe->num_sge, 0), now_ns);
 			return 0;
 		}
 	}

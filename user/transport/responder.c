@@ -114,8 +114,8 @@ static enum verdict check_access(const struct engine *e, const struct qp *qp, u3
 }
 
 /* An aligned word, as the wire names it and as this process sees it. On ACCEPT it is open. */
-static enum verdict open_word(const struct engine *e, const struct qp *qp, const struct packet *p, u32 access, u64 **word,
-			      struct mr **held)
+static enum verdict open_word(const struct engine *e, const struct qp *qp, const struct packet *p,
+			      u32 access, u64 **word, struct mr **held)
 {
 	u8 *bytes;
 
@@ -225,9 +225,11 @@ bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, 
 
 	linear -= first;
 	frag -= skip - first;
-	if (!sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, offset, p->payload + first, linear))
+	if (!sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, offset, p->payload + first,
+			 linear))
 		return false;
-	return likely(!frag) || sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, offset + linear, from, frag);
+	return likely(!frag) ||
+	       sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, offset + linear, from, frag);
 }
 
 void responder_complete(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
@@ -476,13 +478,13 @@ static struct resp_resource *find_resource(const struct responder *resp, u32 psn
 }
 
 /*
- * What a plain ACK of a duplicate may cover: all that was executed, but for the READs and atomics behind
- * the duplicate and what came after them. Whoever sends again from psn on may still lack their responses,
- * and rxe takes a plain ACK at an atomic's PSN for its response.
+ * What a plain ACK of a duplicate may cover: all that was executed, but for the READs and atomics
+ * behind the duplicate and what came after them. Whoever sends again from psn on may still lack
+ * their responses, and rxe takes a plain ACK at an atomic's PSN for its response.
  *
- * rxe also loses count by one if an ACK overtakes it inside a message that it sends again. Its packets
- * never have MigReq. Such a peer is told of the messages that are complete; the one under way is
- * acknowledged at its own end, and a part of it that asks by itself.
+ * rxe also loses count by one if an ACK overtakes it inside a message that it sends again. Its
+ * packets never have MigReq. Such a peer is told of the messages that are complete; the one under
+ * way is acknowledged at its own end, and a part of it that asks by itself.
  */
 static u32 acknowledgeable(const struct qp *qp, u32 psn)
 {
@@ -509,9 +511,9 @@ static u32 acknowledgeable(const struct qp *qp, u32 psn)
 }
 
 /*
- * A SEND or WRITE again. It is answered if it asks for that or ends a message, and if no earlier one of
- * the same run, which goes on while PSNs rise, was answered for it as well: a peer that goes back sends
- * many, and each ACK that tells it nothing new costs it time.
+ * A SEND or WRITE again. It is answered if it asks for that or ends a message, and if no earlier
+ * one of the same run, which goes on while PSNs rise, was answered for it as well: a peer that goes
+ * back sends many, and each ACK that tells it nothing new costs it time.
  */
 static void acknowledge_duplicate(struct engine *e, struct qp *qp, const struct packet *p)
 {
@@ -530,12 +532,14 @@ static void acknowledge_duplicate(struct engine *e, struct qp *qp, const struct 
 }
 
 /*
- * A request that was executed before. SENDs and WRITEs are acknowledged again, never executed again; a
- * READ is executed again if it lies inside a stored one; an atomic's stored result is sent again.
+ * A request that was executed before. SENDs and WRITEs are acknowledged again, never executed
+ * again; a READ is executed again if it lies inside a stored one; an atomic's stored result is sent
+ * again.
  */
 static int duplicate(struct engine *e, struct qp *qp, const struct packet *p)
 {
-	const bool is_atomic = p->flags & OP_ATOMIC, is_placed = p->flags & (OP_FLUSH | OP_ATOMIC_WRITE);
+	const bool is_atomic = p->flags & OP_ATOMIC,
+		   is_placed = p->flags & (OP_FLUSH | OP_ATOMIC_WRITE);
 	struct responder *resp = &qp->resp;
 	struct resp_resource *r;
 	u64 offset;
@@ -586,7 +590,8 @@ static void fail_memory(struct engine *e, struct qp *qp, const struct packet *p,
 {
 	const struct recv_work *recv = &qp->resp.recv;
 
-	fail_receive(e, qp, p, CQE_LOC_PROT_ERR, list_error(e, recv->pd, recv->sge, recv->num_sge, MR_LOCAL_WRITE), now_ns);
+	fail_receive(e, qp, p, CQE_LOC_PROT_ERR,
+		     list_error(e, recv->pd, recv->sge, recv->num_sge, MR_LOCAL_WRITE), now_ns);
 }
 
 /* RC: a request that ends the connection. The NAK goes out although the QP is in error. */
@@ -618,7 +623,10 @@ static int refuse(struct engine *e, struct qp *qp, const struct packet *p, enum 
 		fail_receive(e, qp, p, CQE_REM_INV_REQ_ERR, VERR_NAK_INVALID_REQUEST, now_ns);
 		return fatal(e, qp, p, NAK_INVALID_REQUEST, EVENT_QP_REQ_ERR);
 	case REMOTE_ACCESS:
-		/* ibv_poll_cq(3), LOC_ACCESS_ERR: the receive that the immediate data would have taken */
+		/*
+		 * ibv_poll_cq(3), LOC_ACCESS_ERR: the receive that the immediate data would have
+		 * taken
+		 */
 		if (p->flags & OP_WRITE && p->flags & OP_IMM)
 			engine_take_receive(e, qp);
 		fail_receive(e, qp, p, CQE_LOC_ACCESS_ERR, VERR_REMOTE_ACCESS_HERE, now_ns);
@@ -635,10 +643,12 @@ static int refuse(struct engine *e, struct qp *qp, const struct packet *p, enum 
 }
 
 /*
- * UC: the peer is not told. The rest of the message is dropped with it; a receive WQE that is held waits for the next message,
- * unless it is the WQE that cannot be used: then it completes in error, and the QP with it.
+ * UC: the peer is not told. The rest of the message is dropped with it; a receive WQE that is held
+ * waits for the next message, unless it is the WQE that cannot be used: then it completes in error,
+ * and the QP with it.
  */
-static int abandon_message(struct engine *e, struct qp *qp, const struct packet *p, enum verdict v, u64 now_ns)
+static int abandon_message(struct engine *e, struct qp *qp, const struct packet *p, enum verdict v,
+			   u64 now_ns)
 {
 	static const enum xroce_drop reasons[] = {
 		[DROP] = XROCE_DROP_sequence,	      [RNR] = XROCE_DROP_no_receive,
@@ -680,8 +690,9 @@ static enum verdict process(struct engine *e, struct qp *qp, const struct packet
 
 /*
  * Did a requester of ours send this packet again, after others behind it? It says so by leaving out
- * MigReq, which it otherwise sets (requester_rebuild()); peers that never set it say nothing by that.
- * When the connection's first packet was lost, the one behind it shows which kind the peer is.
+ * MigReq, which it otherwise sets (requester_rebuild()); peers that never set it say nothing by
+ * that. When the connection's first packet was lost, the one behind it shows which kind the peer
+ * is.
  */
 static bool is_repair(const struct qp *qp, const struct packet *p)
 {
@@ -693,9 +704,9 @@ static bool is_repair(const struct qp *qp, const struct packet *p)
 }
 
 /*
- * A packet came in its turn. A repair proves the packets behind it: the requester had sent them, and
- * what it sent had come, or was lost, before the repair did. A gap behind them is named at once. Without
- * a proof nothing is executed, since the genuine packet may be on its way.
+ * A packet came in its turn. A repair proves the packets behind it: the requester had sent them,
+ * and what it sent had come, or was lost, before the repair did. A gap behind them is named at
+ * once. Without a proof nothing is executed, since the genuine packet may be on its way.
  */
 static void process_early(struct engine *e, struct qp *qp, bool proven, u64 now_ns)
 {

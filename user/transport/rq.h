@@ -29,7 +29,8 @@ struct recv_work {
 	u64 wr_id;
 	u64 length;	/* sum of the sges */
 	u32 num_sge;
-	u32 pd;		/* the queue's, which the L_Keys must be of: an SRQ's may differ from the QP's */
+	/* the queue's, which the L_Keys must be of: an SRQ's may differ from the QP's */
+	u32 pd;
 	struct sge sge[RQ_MAX_SGE];
 };
 

@@ -61,9 +61,9 @@ bool segments_begin(struct segments *s, u32 l3)
 }
 
 /*
- * The identification was size + count when the ICRC was made, and is 0 now. A table takes 32 passes over as
- * many bytes: none is made for the last packet, which may have any length, nor for the first, which
- * anybody may have sent.
+ * The identification was size + count when the ICRC was made, and is 0 now. A table takes 32 passes
+ * over as many bytes: none is made for the last packet, which may have any length, nor for the
+ * first, which anybody may have sent.
  */
 static void change_icrc(struct segments *s, u8 *icrc, u32 len)
 {
@@ -72,7 +72,8 @@ static void change_icrc(struct segments *s, u8 *icrc, u32 len)
 
 	if (s->count && len == s->size && id->tail != ID_TAIL(len))
 		icrc_id_init(id, ID_TAIL(len));
-	icrc_flip(icrc, id->tail == ID_TAIL(len) ? icrc_id_change(id, was) : icrc_id_change_once(ID_TAIL(len), was));
+	icrc_flip(icrc, id->tail == ID_TAIL(len) ? icrc_id_change(id, was)
+						 : icrc_id_change_once(ID_TAIL(len), was));
 }
 
 static u32 here(const struct segments *s)

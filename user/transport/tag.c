@@ -280,7 +280,8 @@ bool tag_scatter_headers(struct engine *e, struct qp *qp, const struct packet *p
 	struct tag_header h;
 
 	packet_copy_payload(p, 0, &h, sizeof(h));
-	return sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, 0, &h, (u32)min_u64(sizeof(h), recv->length));
+	return sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, 0, &h,
+			   (u32)min_u64(sizeof(h), recv->length));
 }
 
 /* The engine and the application are far apart: this completion asks for the count. */

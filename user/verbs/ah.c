@@ -28,8 +28,10 @@ static void say_gid_is_missing(void)
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 
 	if (!atomic_flag_test_and_set(&said) && !getenv("XROCE_QUIET"))
-		fprintf(stderr, "xroce: an address without a GID: RoCE needs one; name one of this device's by its index "
-				"(-g 0 for ibv_*_pingpong, -x 0 for perftest; `xroce list` shows them)\n");
+		fprintf(stderr,
+			"xroce: an address without a GID: RoCE needs one; name one of this "
+			"device's by its index "
+			"(-g 0 for ibv_*_pingpong, -x 0 for perftest; `xroce list` shows them)\n");
 }
 
 int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path *path)
@@ -74,9 +76,11 @@ static u64 ah_now_ns(void)
 
 static bool ah_attr_equal(const struct ibv_ah_attr *a, const struct ibv_ah_attr *b)
 {
-	return !memcmp(a->grh.dgid.raw, b->grh.dgid.raw, sizeof(a->grh.dgid.raw)) && a->grh.sgid_index == b->grh.sgid_index &&
-	       a->grh.flow_label == b->grh.flow_label && a->grh.hop_limit == b->grh.hop_limit &&
-	       a->grh.traffic_class == b->grh.traffic_class && a->sl == b->sl && a->is_global == b->is_global && a->port_num == b->port_num;
+	return !memcmp(a->grh.dgid.raw, b->grh.dgid.raw, sizeof(a->grh.dgid.raw)) &&
+	       a->grh.sgid_index == b->grh.sgid_index && a->grh.flow_label == b->grh.flow_label &&
+	       a->grh.hop_limit == b->grh.hop_limit &&
+	       a->grh.traffic_class == b->grh.traffic_class && a->sl == b->sl &&
+	       a->is_global == b->is_global && a->port_num == b->port_num;
 }
 
 /* Each destination has one place, by its GID's last bytes. */
@@ -108,7 +112,10 @@ static int ah_resolve_often(struct vcontext *ctx, const struct ibv_ah_attr *attr
 	if (err)
 		return err;
 	pthread_mutex_lock(&ctx->ah_cache.lock);
-	*c = (struct ah_cached){ .attr = *attr, .path = *path, .changes = changes, .until_ns = ah_now_ns() + AH_CACHE_NS };
+	*c = (struct ah_cached){ .attr = *attr,
+				 .path = *path,
+				 .changes = changes,
+				 .until_ns = ah_now_ns() + AH_CACHE_NS };
 	pthread_mutex_unlock(&ctx->ah_cache.lock);
 	return 0;
 }

@@ -48,7 +48,10 @@ static void channel_delist(struct vcontext *ctx, struct vchannel *ch)
 	pthread_mutex_unlock(&ctx->async_lock);
 }
 
-/* Under ch->lock. Each event anew: who waits for edges (EPOLLET) gets one for each, as from an adapter and from XDP's records. */
+/*
+ * Under ch->lock. Each event anew: who waits for edges (EPOLLET) gets one for each, as from an
+ * adapter and from XDP's records.
+ */
 static void channel_raise(struct vchannel *ch)
 {
 	port_channel_raise(ch->pc);

@@ -6,8 +6,9 @@
 #include "objects.h"
 
 /*
- * Two entries at least: a send queue of one WQE has its slot free again when the WQE completes, so a second one may complete before the application
- * polls (perftest's ib_send_lat -e does so when an ACK is late). No adapter has a CQ of one entry.
+ * Two entries at least: a send queue of one WQE has its slot free again when the WQE completes, so
+ * a second one may complete before the application polls (perftest's ib_send_lat -e does so when an
+ * ACK is late). No adapter has a CQ of one entry.
  */
 #define CQE_MIN 2
 
@@ -125,8 +126,9 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 }
 
 /*
- * The consumer, held by one that changes what is in the ring. Between start_poll and end_poll the lock is the caller's own: it is so only where there is
- * none. Then the current entry is kept outside of the ring.
+ * The consumer, held by one that changes what is in the ring. Between start_poll and end_poll the
+ * lock is the caller's own: it is so only where there is none. Then the current entry is kept
+ * outside of the ring.
  */
 static void cq_lock(struct vcq *vcq)
 {

@@ -130,8 +130,9 @@ static u64 wall_now_ns(void)
 }
 
 /*
- * The completion's time is monotonic; the wall clock is a constant ahead of that until somebody sets it. Two clocks cannot be read at once: the constant is
- * kept as long as it may still be the right one.
+ * The completion's time is monotonic; the wall clock is a constant ahead of that until somebody
+ * sets it. Two clocks cannot be read at once: the constant is kept as long as it may still be the
+ * right one.
  */
 static s64 wall_ahead_ns(struct vcq *vcq)
 {
@@ -143,7 +144,10 @@ static s64 wall_ahead_ns(struct vcq *vcq)
 	return vcq->wall_ahead_ns;
 }
 
-/* What the clock was set back by is seen, what its reading was wrong by is not: from one completion to the next it stands still then. */
+/*
+ * What the clock was set back by is seen, what its reading was wrong by is not: from one completion
+ * to the next it stands still then.
+ */
 #define WALL_STEP_NS (100 * NSEC_PER_MSEC)
 
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *cq)

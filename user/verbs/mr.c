@@ -37,7 +37,10 @@ static int populate(u64 start, u64 end, int advice)
 	return 0;
 }
 
-/* All of [start, end) is mapped for reading, and for writing if that is asked for. True if it cannot be told. */
+/*
+ * All of [start, end) is mapped for reading, and for writing if that is asked for. True if it
+ * cannot be told.
+ */
 static bool range_is_mapped(u64 start, u64 end, bool for_writing)
 {
 	unsigned long long from, to;
@@ -75,7 +78,9 @@ static int range_check(void *addr, size_t length, unsigned int access)
 	if (__builtin_add_overflow((uintptr_t)addr, length, &end) || end > UINT64_MAX - page)
 		return EINVAL;
 	end = (end + page - 1) & ~(page - 1);
-	/* A region of no bytes lies in a page or has none: what the kernel refuses is the latter. */
+	/*
+	 * A region of no bytes lies in a page or has none: what the kernel refuses is the latter.
+	 */
 	if (start == end)
 		return EINVAL;
 	err = populate(start, end, for_writing ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);

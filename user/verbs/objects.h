@@ -149,7 +149,8 @@ struct vcontext {
 
 /*
  * What an object was given when it was made. The public fields are the application's to spoil: an
- * object whose handle or context is another now is not found, ENOENT, as the kernel does not find it.
+ * object whose handle or context is another now is not found, ENOENT, as the kernel does not find
+ * it.
  */
 struct vid {
 	struct ibv_context *context;
@@ -376,7 +377,9 @@ static inline int report(int err)
 }
 
 /* device.c */
-/* Count one more of its kind, or one less. Returns 0 or ENOMEM: there are as many as there may be. */
+/*
+ * Count one more of its kind, or one less. Returns 0 or ENOMEM: there are as many as there may be.
+ */
 int device_take(struct ibv_context *context, enum vlimit kind);
 void device_give(struct ibv_context *context, enum vlimit kind);
 void device_get(struct vdevice *dev);

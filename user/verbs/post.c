@@ -40,8 +40,8 @@ static void copy_inline(u8 *to, const struct sge *sge, int num_sge)
 }
 
 /*
- * ATOMIC WRITE carries its word in the WQE: it is read now. Returns 0 or EINVAL; where an L_Key fails
- * the request is refused in its turn.
+ * ATOMIC WRITE carries its word in the WQE: it is read now. Returns 0 or EINVAL; where an L_Key
+ * fails the request is refused in its turn.
  */
 static int wqe_set_word(struct vqp *vqp, struct send_wqe *wqe, const struct sge *sge, const struct ibv_send_wr *wr)
 {

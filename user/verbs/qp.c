@@ -50,7 +50,8 @@ static void init_reduce(struct ibv_qp_init_attr *attr)
 
 static bool cq_fits(const struct ibv_context *context, const struct ibv_cq *cq, bool needed)
 {
-	return cq ? cq->context == context && object_is_known(to_vcq((struct ibv_cq *)cq)) : !needed;
+	return cq ? cq->context == context && object_is_known(to_vcq((struct ibv_cq *)cq))
+		  : !needed;
 }
 
 static int init_check(const struct ibv_context *context, const struct ibv_qp_init_attr *attr)
@@ -58,8 +59,10 @@ static int init_check(const struct ibv_context *context, const struct ibv_qp_ini
 	const bool target = attr->qp_type == IBV_QPT_XRC_RECV;
 	const struct ibv_qp_cap *cap = &attr->cap;
 
-	if (!cq_fits(context, attr->send_cq, !target) || !cq_fits(context, attr->recv_cq, !target && attr->qp_type != IBV_QPT_XRC_SEND) ||
-	    (attr->srq && (attr->srq->context != context || !object_is_known(to_vsrq(attr->srq)) || to_vsrq(attr->srq)->xrcd)))
+	if (!cq_fits(context, attr->send_cq, !target) ||
+	    !cq_fits(context, attr->recv_cq, !target && attr->qp_type != IBV_QPT_XRC_SEND) ||
+	    (attr->srq && (attr->srq->context != context || !object_is_known(to_vsrq(attr->srq)) ||
+			   to_vsrq(attr->srq)->xrcd)))
 		return EINVAL;
 	if (cap->max_send_wr > QP_MAX_WR || cap->max_send_sge > QP_MAX_SEND_SGE || cap->max_inline_data > QP_MAX_INLINE)
 		return EINVAL;

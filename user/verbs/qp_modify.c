@@ -139,7 +139,9 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	struct vcq *send_cq = to_vcq_or_null(qp->send_cq), *recv_cq = vqp_recv_cq(vqp);
 	struct qp_attr a;
 	bool reset;
-	int err = !object_is_known(vqp) ? ENOENT : context_gone(qp->context) ? EIO : attr_check(attr, mask);
+	int err = !object_is_known(vqp)	      ? ENOENT
+		  : context_gone(qp->context) ? EIO
+					      : attr_check(attr, mask);
 
 	mask = mask_reduce(qp->qp_type, mask);
 	if (!err)

@@ -244,7 +244,8 @@ static const char *track_response(struct track *t, struct connection *c, const s
 	if (p->flags & OP_READ)
 		return track_read_response(t, a, p);
 	if (p->flags & OP_ATOMIC_ACK_ETH)
-		return a->is_known && a->is_atomic ? NULL : "atomic response with a PSN of no atomic";
+		return a->is_known && a->is_atomic ? NULL
+						   : "atomic response with a PSN of no atomic";
 	return track_acknowledge(c, a, p);
 }
 
@@ -366,9 +367,11 @@ const char *track_ours(struct track *t, const struct packet *p)
 	if (p->flags & OP_CNP)
 		return p->becn && !p->psn ? NULL : "CNP without BECN or with a PSN";
 	if (p->flags & OP_FLOW)
-		return p->opcode == OPCODE_FLOW_PROBE && c->service != XROCE_RC && !p->psn && !p->flow_allowance ?
-			       NULL :
-			       "flow control of a service that has acknowledgements, or not a probe";
+		return p->opcode == OPCODE_FLOW_PROBE && c->service != XROCE_RC && !p->psn &&
+				       !p->flow_allowance
+			       ? NULL
+			       : "flow control of a service that has acknowledgements, or not a "
+				 "probe";
 	if (c->service != OPCODE_TRANSPORT(p->opcode))
 		return "opcode of another transport";
 	return p->flags & OP_RESPONSE ? track_response(t, c, p) : track_request(t, c, p);

@@ -15,8 +15,9 @@ struct track *track_open(u32 path_mtu);
 void track_close(struct track *t);
 
 /*
- * First pass, for every packet: learn which QPNs there are. RC and UC packets name their destination
- * alone; the two numbers of a connection are found by our UDP source port, which follows from them.
+ * First pass, for every packet: learn which QPNs there are. RC and UC packets name their
+ * destination alone; the two numbers of a connection are found by our UDP source port, which
+ * follows from them.
  */
 void track_meet(struct track *t, const struct packet *p, bool is_ours);
 
