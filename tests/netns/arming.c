@@ -8,7 +8,7 @@
  *		The receive CQ is armed, and the script sends a duplicate, which completes nothing: the channel, once readable, has an event. Then the next
  *		message: its event, by the same arming.
  *
- * Whoever waits does so in poll(2), which tells XDP to wake it, and then takes the event in the way
+ * A wait is a poll(2), which tells XDP to wake it, and then takes the event in the way
  * that its channel's flags say. An alarm ends a program that sleeps in ibv_get_cq_event() though
  * the channel was readable.
  */

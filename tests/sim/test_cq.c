@@ -170,7 +170,7 @@ static void overrun__ignored_if_asked(void **state)
 }
 
 /*
- * Whoever sleeps on a CQ that overruns is woken, to see that it has; with IGNORE_OVERRUN that is a
+ * A thread that sleeps on a CQ that overruns is woken, to see that it has; with IGNORE_OVERRUN that is a
  * completion as any other.
  */
 static void overrun__of_an_armed_one(void **state)

@@ -174,7 +174,7 @@ static bool ignored_overrun_keeps_the_newest(void)
 }
 
 /*
- * Who sleeps on a CQ that overruns learns of it, one event either way; and then the CQ is of no use
+ * A thread that sleeps on a CQ that overruns learns of it, one event either way; and then the CQ is of no use
  * to a new QP.
  */
 static bool overrun_of_an_armed_cq(void)

@@ -17,7 +17,7 @@
 static pthread_mutex_t list_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct port *ports;
 
-/* Whoever holds the lock lets it go in a moment, unless it is this thread, in a signal handler. */
+/* The holder lets the lock go in a moment, unless it is this thread, in a signal handler. */
 static bool try_hard(pthread_mutex_t *lock)
 {
 	for (u32 i = 0; i < SETTLE_TRIES; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include "tx_health.h"
 
-/* Who was given up before has had its chance: then one refusal, or one look, is enough. */
+/* A way that was given up before has had its chance: then one refusal, or one look, is enough. */
 static bool was_given_up(const struct tx_health *h)
 {
 	return h->away_ns != 0;

@@ -12,8 +12,8 @@
  * out at a time, and the next one leaves while a quarter of the window is left, so a busy receiver
  * sees no gap.
  *
- * Nothing depends on the answers for long. Who has never answered is waited for once,
- * FLOW_STRANGER_NS, and less each time; who has, for FLOW_PATIENCE_NS. Then packets leave as if
+ * Nothing depends on the answers for long. A peer that has never answered is waited for once,
+ * FLOW_STRANGER_NS, and less each time; one that has, for FLOW_PATIENCE_NS. Then packets leave as if
  * there were no flow control, but for one probe a second, until an answer comes. So a lost probe, a
  * forged answer or a peer that died cannot stop a queue, and a forged answer, which takes a cookie
  * of 32 bits, at most allows FLOW_WINDOW_MAX.

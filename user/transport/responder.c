@@ -479,7 +479,7 @@ static struct resp_resource *find_resource(const struct responder *resp, u32 psn
 
 /*
  * What a plain ACK of a duplicate may cover: all that was executed, but for the READs and atomics
- * behind the duplicate and what came after them. Whoever sends again from psn on may still lack
+ * behind the duplicate and what came after them. A requester that sends again from psn on may still lack
  * their responses, and rxe takes a plain ACK at an atomic's PSN for its response.
  *
  * rxe also loses count by one if an ACK overtakes it inside a message that it sends again. Its

@@ -227,7 +227,7 @@ const struct cqe *cq_peek_or_run(struct vcq *vcq)
 	return cq_peek(&vcq->cq);
 }
 
-/* The lock stays: an iteration goes on. Who runs an engine never waits for a CQ's consumer. */
+/* The lock stays: an iteration goes on. A thread that runs an engine never waits for a CQ's consumer. */
 const struct cqe *cq_peek_or_run_held(struct vcq *vcq)
 {
 	const struct cqe *e = cq_peek(&vcq->cq);
