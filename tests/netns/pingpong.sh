@@ -70,5 +70,6 @@ for family in v4 v6; do
 done
 # Time stamps with the completions, and the extended posting API.
 run_case rc_timestamps_v4 pingpong ibv_rc_pingpong v4 4096 300 4 -t
+run_case rc_timestamps_events_v4 pingpong ibv_rc_pingpong v4 4096 300 4 -t -e
 run_case rc_new_send_v4 pingpong ibv_rc_pingpong v4 4096 300 4 -N
 finish_cases
