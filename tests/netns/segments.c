@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "../../user/transport/packet.h"
+#include "lib/checksum.h"
 #include "lib/ctl.h"
 #include "lib/wire.h"
 
@@ -27,21 +28,6 @@ static volatile sig_atomic_t stop;
 static void on_signal(int sig)
 {
 	stop = 1;
-}
-
-static u32 get16(const u8 *at)
-{
-	return (u32)at[0] << 8 | at[1];
-}
-
-/* RFC 1071, not complemented. */
-static u32 sum16(const u8 *at, size_t bytes, u32 sum)
-{
-	for (size_t i = 0; i < bytes; i++)
-		sum += (u32)at[i] << (i % 2 ? 0 : 8);
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return sum;
 }
 
 static const char *fault(const u8 *frame, size_t len)

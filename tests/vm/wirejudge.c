@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "../../user/transport/packet.h"
+#include "../netns/lib/checksum.h"
 #include "../netns/lib/ctl.h"
 #include "../netns/lib/wire.h"
 #include "lib/track.h"
@@ -32,21 +33,6 @@ struct judge {
 	unsigned long ours[256], theirs[256], rnr_naks;
 	struct track *track;
 };
-
-static u32 get16(const u8 *at)
-{
-	return (u32)at[0] << 8 | at[1];
-}
-
-/* RFC 1071, not complemented. */
-static u32 sum16(const u8 *at, size_t bytes, u32 sum)
-{
-	for (size_t i = 0; i < bytes; i++)
-		sum += (u32)at[i] << (i % 2 ? 0 : 8);
-	while (sum >> 16)
-		sum = (sum & 0xffff) + (sum >> 16);
-	return sum;
-}
 
 static const char *judge_ip(const struct judge *j, const struct packet *p)
 {
