@@ -44,7 +44,9 @@ endif
 objs = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 
 TRANSPORT_SRC := $(wildcard user/transport/*.c user/transport/*.S)
-PORT_SRC      := $(wildcard user/port/*.c)
+# The rooms between the transport and the verbs, the lower ones first.
+PORT_ROOMS    := base netdev xsk tx wake shard service attach port
+PORT_SRC      := $(wildcard $(PORT_ROOMS:%=user/%/*.c))
 VERBS_SRC     := $(wildcard user/verbs/*.c)
 CLI_SRC       := $(wildcard user/cli/*.c)
 
@@ -141,7 +143,7 @@ $(BUILD)/tests/bpf/%: $(BUILD)/obj/tests/bpf/%.o $(call objs,$(BPF_LIB_SRC)) $(c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -pthread $^ -lcmocka $(PKG_LIBS) $(SAN_LIBS) -o $@
 
-# What user/port does to a real kernel, in namespaces of the tests' own.
+# What the rooms between transport and verbs do to a real kernel, in namespaces of the tests' own.
 $(BUILD)/tests/port/%: $(BUILD)/obj/tests/port/%.o $(BUILD)/libport.a $(BUILD)/libtransport.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) -pthread $^ -lcmocka $(PKG_LIBS) $(SAN_LIBS) -o $@

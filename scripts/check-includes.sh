@@ -11,21 +11,41 @@ cd "${1:-$(dirname "$0")/..}" || exit 1
 # The C library's headers that make no system call, keep no clock and do no I/O.
 pure='assert|cpuid|endian|errno|inttypes|limits|setjmp|stdalign|stdarg|stdatomic|stdbool|stddef|stdint|stdlib|string|immintrin'
 
+# The rooms of user/, lower ones first, and the rooms whose headers each may include.
+declare -A rooms=(
+	[base]='transport'
+	[netdev]='transport|base'
+	[xsk]='transport'
+	[tx]='transport|base|netdev|xsk'
+	[wake]='transport|base|port'
+	[shard]='transport|base|netdev|xsk|tx|wake|attach|port'
+	[service]='transport|base|netdev|xsk|wake|shard|port'
+	[attach]='transport|base|netdev|xsk|tx|wake|port'
+	[port]='transport|base|netdev|xsk|tx|wake|shard|service|attach'
+	[verbs]='transport|base|netdev|port'
+	[cli]='transport|base|netdev|xsk|tx|attach|port'
+)
+# The skeletons of BPF programs, each for the room that loads it.
+declare -A skeletons=([attach]='xroce' [tx]='xroce_tx')
+
 # What a directory may include, as extended regular expressions on the text between (and with) <> or "".
 declare -A may=(
 	[include/xroce]='<linux/types\.h>|<xroce/[a-z_]+\.h>'
 	[bpf]='<linux/[a-z0-9_]+\.h>|<asm/[a-z_]+\.h>|<bpf/bpf_(helpers|endian|core_read|tracing)\.h>|<stdbool\.h>|<stddef\.h>|<xroce/[a-z_]+\.h>|"[a-z0-9_]+\.h"'
 	[user/transport]="<($pure)\\.h>|<isa-l(/crc)?\\.h>|<xroce/[a-z_]+\\.h>|\"[a-z0-9_]+\\.h\""
-	[user/port]='<[a-z0-9_/-]+\.h>|"[a-z0-9_]+\.h"|"xroce(_tx)?\.skel\.h"|"\.\./transport/[a-z0-9_]+\.h"'
-	[user/verbs]='<[a-z0-9_/-]+\.h>|"[a-z0-9_]+\.h"|"\.\./(transport|port)/[a-z0-9_]+\.h"'
-	[user/cli]='<[a-z0-9_/-]+\.h>|"[a-z0-9_]+\.h"|"\.\./(transport|port)/[a-z0-9_]+\.h"'
 )
+for room in "${!rooms[@]}"; do
+	may[user/$room]="<[a-z0-9_/-]+\\.h>|\"[a-z0-9_]+\\.h\""
+	may[user/$room]+="|\"\\.\\./(${rooms[$room]})/[a-z0-9_]+\\.h\""
+	[ -n "${skeletons[$room]:-}" ] && may[user/$room]+="|\"${skeletons[$room]}\\.skel\\.h\""
+done
 # What it may not, although the above would allow it.
 declare -A never=(
-	[user/port]='<infiniband/|<rdma/'
-	[user/verbs]='<bpf/|<xdp/|<libmnl/|<linux/(if_xdp|bpf|if_link|rtnetlink|netlink)\.h>|xroce(_tx)?\.skel\.h'
-	[user/cli]='<infiniband/|<rdma/'
+	[user/verbs]='<bpf/|<xdp/|<libmnl/|<linux/(if_xdp|bpf|if_link|rtnetlink|netlink)\.h>'
 )
+for room in "${!rooms[@]}"; do
+	[ "$room" = verbs ] || never[user/$room]='<infiniband/|<rdma/'
+done
 
 bad=0 seen=0
 complain() {
@@ -41,6 +61,7 @@ for dir in "${!may[@]}"; do
 			[[ $inc =~ ^(${may[$dir]})$ ]] || complain "$f" "$inc" "not on the list of $dir/"
 			[ -n "${never[$dir]:-}" ] && [[ $inc =~ ${never[$dir]} ]] && complain "$f" "$inc" "belongs to another layer"
 			# A quoted name without a directory is a neighbour (or generated), never found by luck on the include path.
+			[[ $inc =~ \.skel\.h ]] && continue
 			if [[ $inc =~ ^\"([a-z0-9_]+\.h)\"$ ]] && [ ! -e "$(dirname "$f")/${BASH_REMATCH[1]}" ]; then
 				complain "$f" "$inc" "no such neighbour"
 			fi

@@ -56,7 +56,7 @@ event_for_nothing | user/verbs/cq.c          | /^int req_notify_cq_op/,/^}/s/por
 not_one_shot      | user/transport/cq.c      | s/atomic_compare_exchange_weak(&cq->armed, &armed, CQ_DISARMED)/atomic_compare_exchange_weak(\&cq->armed, \&armed, armed)/ | ibv_req_notify_cq
 solicited_ignored | user/verbs/cq.c          | s/port_cq_arm(ctx->port, &vcq->cq, solicited_only);/port_cq_arm(ctx->port, \&vcq->cq, 0);/ | ibv_req_notify_cq
 solicited_always  | user/transport/engine.c  | s/part->pushed_solicited |= solicited || cqe->status != CQE_SUCCESS;/part->pushed_solicited |= solicited;/ | ibv_req_notify_cq
-arm_narrowed      | user/port/wake.c         | s/atomic_compare_exchange_strong(&cq->armed, &disarmed, CQ_ARMED_SOLICITED);/atomic_store(\&cq->armed, CQ_ARMED_SOLICITED), (void)disarmed;/ | ibv_req_notify_cq
+arm_narrowed      | user/wake/wake.c         | s/atomic_compare_exchange_strong(&cq->armed, &disarmed, CQ_ARMED_SOLICITED);/atomic_store(\&cq->armed, CQ_ARMED_SOLICITED), (void)disarmed;/ | ibv_req_notify_cq
 lost_no_fence     | user/transport/cq.h      | s/^	atomic_thread_fence(memory_order_seq_cst);/	;/ | unit-cq
 lost_descriptor   | user/verbs/channel.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | ibv_get_cq_event
 lost_requeue      | user/verbs/channel.c     | s/if (--vcq->events_pending) {/vcq->events_pending = 0; if (0) {/ | ibv_get_cq_event
@@ -65,7 +65,7 @@ ack_counts_one    | user/verbs/channel.c     | s/cq->comp_events_completed += ne
 event_before_push | user/transport/engine.c  | /^void engine_complete/,/^}/s/if (!cq_push(cq, cqe)) {/bool take = !cq->moderate_count \&\& cq_take_event(cq, solicited || cqe->status != CQE_SUCCESS); &/;/^void engine_complete/,/^}/s/	if (cq->pushed)$/	if (take) engine_cq_event(e, cq, EVENT_COMPLETION);\n	if (true)/ | unit-engine
 resize_iteration  | user/verbs/cq.c          | s/vcq->current = cq_hold(&vcq->cq);/;/ | ibv_resize_cq
 readable_nothing  | user/verbs/channel.c     | s/port_channel_extra(ch->pc);/;/ | netns-arming
-arming_used_up    | user/port/wake.c         | /^void wake_extra/,/^}/s/vector_hand(t, index);/cq_take_event(t->cq[index], true), vector_hand(t, index);/ | netns-arming
+arming_used_up    | user/wake/wake.c         | /^void wake_extra/,/^}/s/vector_hand(t, index);/cq_take_event(t->cq[index], true), vector_hand(t, index);/ | netns-arming
 unseen_wakes      | bpf/wake.h               | s/ends &= ~ENDS_SEND;/;/ | netns-arming
 moderate_count    | user/transport/moderation.c | s/>= cq->moderate_count/> cq->moderate_count/ | ibv_modify_cq
 moderate_early    | user/transport/moderation.c | s/e->now_ns + cq->moderate_ns/e->now_ns + cq->moderate_ns \/ 2/ | ibv_modify_cq

@@ -3,7 +3,8 @@
 #
 # Would the tests notice? mutate.sh [-n EVERY] [-o OFFSET] [TABLE]: applies the mutations of TABLE (tests/mutations.txt) one at a time to a
 # copy of the tree, builds it, and runs the tests of tests/unit and tests/sim until one fails, or of
-# tests/bpf or tests/port (as root) where the file is one of bpf/ or user/port/. Prints `killed`, with what failed,
+# tests/bpf (as root) where the file is one of bpf/, tests/port (as root) where it is above the
+# transport. Prints `killed`, with what failed,
 # `SURVIVED` or `broken` (does not build, or its line is not there) for each; -n runs every EVERYth of the table, from OFFSET on.
 # A survivor is a line that no test needs: a test is missing, or the line is. Takes about ten seconds a mutation, so `make check` leaves
 # it out. Exit status 0 if all were killed.
@@ -41,7 +42,13 @@ programs+=" tests/sim/test_random tests/sim/test_loss"
 # programs_of KIND: the programs of tests/KIND.
 programs_of() { local src; for src in tests/"$1"/test_*.c; do echo "${src%.c}"; done; }
 # kind_of FILE: the directory of tests that it is tested by; none for the transport.
-kind_of() { case $1 in bpf/*) echo bpf ;; user/port/*) echo port ;; esac; }
+kind_of() {
+	case $1 in
+	bpf/*) echo bpf ;;
+	user/transport/* | user/verbs/*) ;;
+	user/*) echo port ;;
+	esac
+}
 # build TARGET: the transport's tests, if none is given.
 build() { make -j2 BUILD="$dir/b" CFLAGS=-O1 WARNINGS= ${1:-unit-tests sim-tests} >"$dir/log" 2>&1; }
 # Prints the first program that fails, or nothing.

@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "../../user/port/fault.h"
+#include "../../user/shard/fault.h"
 #include "../../user/transport/guard.h"
 
 #define PAGE 4096

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * user/port/netdev*.c against a real kernel, in two network namespaces of the test's own: this process's, and a child's at the other end
+ * user/netdev against a real kernel, in two network namespaces of the test's own: this process's,
+ * and a child's at the other end
  * of a veth pair. Needs root and `ip`, `ethtool`, `nsenter`; all of it goes away with the processes.
  */
 #define _GNU_SOURCE
@@ -17,7 +18,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "../../user/port/netdev_nl.h"
+#include "../../user/netdev/netdev_nl.h"
 
 #define RESOLVE_MS 5000 /* far more than an answer takes; what does not answer is waited for RESOLVE_NONE_MS */
 #define RESOLVE_NONE_MS 100

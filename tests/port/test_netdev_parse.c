@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The netlink parsers of user/port/netdev*.c against messages that the kernel would not send: real ones, cut at every length and with
+ * The netlink parsers of user/netdev against messages that the kernel would not send: real ones,
+ * cut at every length and with
  * bytes changed, before a page that must not be touched. The sources are included, for their static functions.
  */
 #define _GNU_SOURCE
-#include "../../user/port/netdev.c"
-#include "../../user/port/netdev_resolve.c"
+#include "../../user/netdev/netdev.c"
+#include "../../user/netdev/netdev_resolve.c"
 
 #include <sched.h>
 #include <stdarg.h>

@@ -15,7 +15,7 @@
 
 #include "../unit/packets.h"
 
-#include "../../user/port/tx_gso.h"
+#include "../../user/tx/tx_gso.h"
 
 #define FRAMES	 120
 #define LOOPBACK 1

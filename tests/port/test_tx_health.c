@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../../user/port/tx_health.h"
+#include "../../user/tx/tx_health.h"
 
 #define BEGIN_NS (5 * NSEC_PER_SEC)
 

@@ -17,7 +17,10 @@
 
 #include "../unit/packets.h"
 
-#include "../../user/port/port_state.h"
+#include "../../user/base/clock.h"
+#include "../../user/netdev/netdev.h"
+#include "../../user/tx/tx.h"
+#include "../../user/xsk/umem.h"
 
 #define WAIT_MS 20000
 #define BATCH	12
@@ -64,7 +67,7 @@ static struct tx fake = { &fake_ops };
 /* As many frames between two QPs as make a super-packet. */
 static void send_batch(struct tx *tx, const struct path *path)
 {
-	u32 room = tx_room(tx, port_now_ns());
+	u32 room = tx_room(tx, clock_now_ns());
 
 	for (u32 i = 0; i < BATCH && i < room; i++) {
 		struct packet p = random_packet(&seed, OPCODE(XROCE_RC, OP5_SEND_MIDDLE));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * user/port/tx_portion.c and the watch thread's jobs: the kernel is asked about an interface
+ * user/tx/tx_portion.c and the watch thread's jobs: the kernel is asked about an interface
  * without anybody waiting for it. In a network namespace of the test's own; needs root, `ip` and
  * `ethtool`.
  */
@@ -15,8 +15,8 @@
 
 #include <cmocka.h>
 
-#include "../../user/port/netdev.h"
-#include "../../user/port/tx_portion.h"
+#include "../../user/netdev/netdev.h"
+#include "../../user/tx/tx_portion.h"
 
 #define MSEC	  (1000 * 1000ull)
 #define BEGIN_NS  (1000 * 1000 * MSEC)

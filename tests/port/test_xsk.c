@@ -6,7 +6,7 @@
  */
 #include "../unit/packets.h"
 
-#include "../../user/port/xsk.h"
+#include "../../user/xsk/xsk.h"
 #include "../../user/transport/gso.h"
 
 #define RING   256u

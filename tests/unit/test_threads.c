@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Two engines of a device, each driven by a thread of its own under its own lock, as user/port does it; QPs of both share CQs, an SRQ, a PD and its regions. Other
+ * Two engines of a device, each driven by a thread of its own under its own lock, as user/shard
+ * does it; QPs of both share CQs, an SRQ, a PD and its regions. Other
  * threads post and ring without a lock, one takes all completions and sleeps between by arming, and the main one moves QPs from engine to engine meanwhile, with
  * both locks held. What must hold:
  *

@@ -5,7 +5,7 @@
 
 #include <xroce/abi.h>
 
-#include "../port/netdev.h"
+#include "../netdev/netdev.h"
 
 #define XROCE_VERSION "0.1.0"
 

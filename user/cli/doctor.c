@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "../port/tx_outlook.h"
+#include "../tx/tx_outlook.h"
 #include "doctor.h"
 
 void finding(struct doctor *d, enum level level, const char *what, const char *remedy, const char *fmt, ...)

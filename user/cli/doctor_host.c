@@ -8,11 +8,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "../port/privilege.h"
-#include "../port/probe.h"
-#include "../port/tx_outlook.h"
-#include "../port/tx_redirect.h"
-#include "../port/xsk.h"
+#include "../base/privilege.h"
+#include "../attach/probe.h"
+#include "../tx/tx_outlook.h"
+#include "../tx/tx_redirect.h"
+#include "../xsk/xsk.h"
 #include "doctor.h"
 
 /* Packet memory of a port, which the kernel counts as locked. */

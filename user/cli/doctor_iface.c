@@ -4,8 +4,8 @@
 #include <dirent.h>
 #include <stdlib.h>
 
-#include "../port/tx_outlook.h"
-#include "../port/xdp_mode.h"
+#include "../tx/tx_outlook.h"
+#include "../netdev/xdp_mode.h"
 #include "doctor.h"
 
 /* The kernel's RDMA devices, by what each GID's network interface is called. */

@@ -3,8 +3,8 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 
-#include "../port/tx_outlook.h"
-#include "../port/xdp_mode.h"
+#include "../tx/tx_outlook.h"
+#include "../netdev/xdp_mode.h"
 #include "cli.h"
 
 static void print_link(const struct netdev *dev)

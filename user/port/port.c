@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
-#include "fault.h"
+#include "../shard/fault.h"
 #include "port_state.h"
-#include "tx_outlook.h"
+#include "../tx/tx_outlook.h"
 
 #define SETTLE_TRIES 1000
 
@@ -119,13 +119,14 @@ static int make_shard(struct shard *s, const struct netdev *dev)
 		.stats = s->made->stats,
 		.drops = s->made->drops,
 		.expect = s->port->made.expect,
+		.line_rate = dev->speed_mbps * 1000ull * 1000 / 8,
 		.receive_frames = xsk_rx_frames(s->port->made.info.queues),
 		.sibling = s->port->shard[0].engine,
 		.number = s->number,
 	};
 	int err;
 
-	options_read(dev, &config);
+	options_engine(&config);
 	err = engine_create(&config, &s->engine);
 	return err ? err : handover_init(s, s->port->num_shards);
 }
@@ -221,7 +222,7 @@ static void destroy(struct port *port)
 		 * counted
 		 */
 		for (u32 i = 0; i < port->num_shards; i++)
-			pump_take_handed(&port->shard[i], port_now_ns());
+			pump_take_handed(&port->shard[i], clock_now_ns());
 		port_unmake(&port->made);
 	}
 	/* a dead port's private mappings stay: the engine still counts there */

@@ -9,8 +9,9 @@
 #ifndef PORT_PORT_H
 #define PORT_PORT_H
 
+#include "../base/clock.h"
 #include "../transport/engine.h"
-#include "netdev.h"
+#include "../netdev/netdev.h"
 
 struct port;
 
@@ -48,9 +49,6 @@ struct engine *port_engine_for(struct port *port, u32 vector);
 void port_lock(struct port *port);
 /* Unlocks; first reports the engines' events, then runs what was left by those who found a lock taken. */
 void port_unlock(struct port *port);
-
-/* Nanoseconds, CLOCK_MONOTONIC. */
-u64 port_now_ns(void);
 
 /* ---- progress ---- */
 

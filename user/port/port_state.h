@@ -28,13 +28,14 @@
 #include <pthread.h>
 #include <xroce/abi.h>
 
-#include "handover.h"
-#include "homing.h"
+#include "../shard/handover.h"
+#include "../shard/homing.h"
+#include "../base/options.h"
 #include "port.h"
-#include "tx.h"
-#include "umem.h"
-#include "watch.h"
-#include "xsk.h"
+#include "../tx/tx.h"
+#include "../xsk/umem.h"
+#include "../netdev/watch.h"
+#include "../xsk/xsk.h"
 
 struct xroce_bpf;
 struct ring_buffer;
@@ -212,18 +213,6 @@ void shard_run(struct shard *s);
 /* Exclusive: of all shards, in order, for a thread of the application or of a shard. */
 void shards_lock(struct port *port);
 void shards_unlock(struct port *port, u32 reporter);
-
-/* ---- options.c ---- */
-/* XROCE_TX: the way that frames leave. */
-enum tx_choice { TX_AUTO, TX_XSK, TX_TAP, TX_LIVE, TX_GSO };
-enum tx_choice options_tx(void);
-/* XROCE_XDP: how the receiving program is attached. */
-enum xdp_choice { XDP_CHOICE_AUTO, XDP_CHOICE_NATIVE, XDP_CHOICE_GENERIC };
-enum xdp_choice options_xdp(void);
-/* XROCE_SHARDS: how many at most, 1 .. XROCE_MAX_SHARD. */
-u32 options_shards(void);
-/* Fill in what the environment may choose of an engine. */
-void options_read(const struct netdev *dev, struct engine_config *config);
 
 /* ---- pump.c: under the shard's lock ---- */
 /* Once round; true if anything moved. */

@@ -8,7 +8,7 @@
  * of them; so does what makes, changes and ends objects in qp.h, cq.h, rq.h, mr.h and tag.h. Events of any engine may be due after one of those. A
  * device with one engine has nothing of all this to care for.
  *
- * Its two callers are the pump in user/port and the world in tests/sim.
+ * Its two callers are the pump in user/shard and the world in tests/sim.
  */
 #ifndef TRANSPORT_ENGINE_H
 #define TRANSPORT_ENGINE_H

@@ -140,7 +140,7 @@ static u64 wall_now_ns(void)
  */
 static s64 wall_ahead_ns(struct vcq *vcq)
 {
-	const u64 before_ns = port_now_ns(), wall_ns = wall_now_ns(), after_ns = port_now_ns();
+	const u64 before_ns = clock_now_ns(), wall_ns = wall_now_ns(), after_ns = clock_now_ns();
 	const s64 least = (s64)(wall_ns - after_ns), most = (s64)(wall_ns - before_ns);
 
 	if (vcq->wall_ahead_ns < least || vcq->wall_ahead_ns > most)

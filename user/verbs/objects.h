@@ -23,9 +23,9 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "../port/netdev.h"
+#include "../netdev/netdev.h"
 #include "../port/port.h"
-#include "../port/watch.h"
+#include "../netdev/watch.h"
 #include "../transport/engine.h"
 
 /* The functions behind the header's macros are defined here under their own names. */

@@ -168,7 +168,7 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (reset)
 		cq_lock_two(send_cq, recv_cq);
 	port_lock(vqp->port);
-	err = -qp_modify(port_engine(vqp->port), vqp->qp, &a, (u32)mask, port_now_ns());
+	err = -qp_modify(port_engine(vqp->port), vqp->qp, &a, (u32)mask, clock_now_ns());
 	if (!err) {
 		if (mask & IBV_QP_AV)
 			set_ah_attr(vqp, &attr->ah_attr);

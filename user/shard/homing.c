@@ -3,7 +3,7 @@
 #include <bpf/bpf.h>
 #include <stdlib.h>
 
-#include "port_state.h"
+#include "../port/port_state.h"
 
 #define SEEN_MAX     64 /* packets that arrived elsewhere: if they are most of those that have come meanwhile, it is not by chance */
 #define STAY_MIN_NS  (10 * NSEC_PER_MSEC)
@@ -92,7 +92,7 @@ void homing_move(struct shard *s, u32 reporter)
 
 	shards_lock(port);
 	/* not before: no engine's time goes back */
-	now_ns = port_now_ns();
+	now_ns = clock_now_ns();
 	/* no packet overtakes those that came before it */
 	for (u32 i = 0; i < port->num_shards; i++)
 		took |= (u32)pump_take_handed(&port->shard[i], now_ns) << i;

@@ -6,7 +6,7 @@
 #include <bpf/bpf.h>
 #include <unistd.h>
 
-#include "port_state.h"
+#include "../port/port_state.h"
 
 /* This process has all of the interface: it is owner 0, whose sockets are the first of xroce_xsk. */
 #define XSK_BASE 0

@@ -19,9 +19,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "port_state.h"
-#include "privilege.h"
-#include "xdp_mode.h"
+#include "../port/port_state.h"
+#include "../base/privilege.h"
+#include "../netdev/xdp_mode.h"
 #include "xroce.skel.h"
 
 #define HOOK_BUSY_MS 200

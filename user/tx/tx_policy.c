@@ -21,7 +21,9 @@
  */
 #include <stdlib.h>
 
-#include "port_state.h"
+#include "../base/options.h"
+#include "../netdev/netdev.h"
+#include "tx.h"
 #include "tx_gso.h"
 #include "tx_health.h"
 #include "tx_outlook.h"

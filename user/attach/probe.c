@@ -20,8 +20,8 @@
 #include <xdp/xsk.h>
 
 #include "probe.h"
-#include "tx_gso.h"
-#include "tx_redirect.h"
+#include "../tx/tx_gso.h"
+#include "../tx/tx_redirect.h"
 #include "xroce.skel.h"
 
 #ifndef XDP_USE_SG

@@ -6,7 +6,7 @@
 #ifndef PORT_TX_OUTLOOK_H
 #define PORT_TX_OUTLOOK_H
 
-#include "netdev.h"
+#include "../netdev/netdev.h"
 
 #define TX_TUN_DEVICE "/dev/net/tun"
 

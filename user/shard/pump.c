@@ -9,7 +9,7 @@
  * It bounds what one call does. What is left over is said in resume_ns, and somebody comes back: the application or the service thread.
  */
 #include "fault.h"
-#include "port_state.h"
+#include "../port/port_state.h"
 
 #define TX_BATCH	 128u /* what is queued for ourselves meanwhile fits, too */
 _Static_assert(TX_BATCH <= XSK_TX_SLOTS, "struct shard's loop");
@@ -222,7 +222,9 @@ static bool transmit(struct shard *s, u64 now_ns)
 	}
 	atomic_store_explicit(&s->resume_ns, resume_ns, memory_order_relaxed);
 	if (moved)
-		atomic_store_explicit(&s->burst_until_ns, port_now_ns() + (posts >= BURST_POSTS ? BURST_AGAIN_NS : BURST_NS),
+		atomic_store_explicit(&s->burst_until_ns,
+				      clock_now_ns() +
+					      (posts >= BURST_POSTS ? BURST_AGAIN_NS : BURST_NS),
 				      memory_order_relaxed);
 	return moved > 0;
 }
@@ -246,7 +248,7 @@ static bool run_gone(struct shard *s, u64 now_ns)
 
 bool pump_run(struct shard *s)
 {
-	u64 now_ns = port_now_ns();
+	u64 now_ns = clock_now_ns();
 	bool came;
 
 	if (s->port->dead)
@@ -268,7 +270,7 @@ void pump_settle(struct shard *s)
 
 void pump_poll(struct shard *s, const struct cq *cq)
 {
-	u64 now_ns = port_now_ns();
+	u64 now_ns = clock_now_ns();
 
 	if (s->port->dead)
 		return;

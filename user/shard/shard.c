@@ -14,10 +14,9 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <time.h>
 
 #include "fault.h"
-#include "port_state.h"
+#include "../port/port_state.h"
 
 #define POSTS_PUT_OFF  127	/* with the one that ends it: a batch */
 #define BURST_LOOK     8	/* posts between two looks at the clock */
@@ -26,14 +25,6 @@
 #define OTHERS_MAX     16	/* runs of other shards by one that unlocks: two of them may go on giving each other work */
 
 static _Atomic(port_event_fn *) event_handler;
-
-u64 port_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * NSEC_PER_SEC + (u64)t.tv_nsec;
-}
 
 void port_set_event_handler(port_event_fn *fn)
 {
@@ -187,7 +178,7 @@ void port_lock(struct port *port)
 {
 	/* a program that installs a handler of faults makes its objects next, or changes them */
 	if (!port->dead)
-		fault_look(port_now_ns());
+		fault_look(clock_now_ns());
 	shards_lock(port);
 }
 
@@ -272,7 +263,9 @@ static bool may_put_off(struct shard *s, const struct qp *qp, u32 put_off)
 	if (put_off >= POSTS_PUT_OFF || (qp->send_cq && cq_is_armed(qp->send_cq)) || (qp->recv_cq && cq_is_armed(qp->recv_cq)))
 		return false;
 	return put_off % BURST_LOOK ||
-	       port_now_ns() < atomic_load_explicit(&s->burst_until_ns, memory_order_relaxed) + put_off * BURST_POST_NS;
+	       clock_now_ns() <
+		       atomic_load_explicit(&s->burst_until_ns, memory_order_relaxed) +
+			       put_off * BURST_POST_NS;
 }
 
 /* Who gets the lock needs no doorbell. False if it is another's, or the QP has just moved. */

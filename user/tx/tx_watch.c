@@ -3,7 +3,7 @@
 #include <linux/if_ether.h>
 #include <linux/rtnetlink.h>
 
-#include "netdev_nl.h"
+#include "../netdev/netdev_nl.h"
 #include "tx_watch.h"
 
 static int link_cb(const struct nlmsghdr *nlh, void *arg)

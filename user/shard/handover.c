@@ -2,7 +2,7 @@
 /* Frames from one shard to another; the two sides and their ordering are drawn in handover.h. */
 #include <stdlib.h>
 
-#include "port_state.h"
+#include "../port/port_state.h"
 
 #define TAKE_MAX 64u /* at a time: what one shows the engine may fetch ahead in */
 

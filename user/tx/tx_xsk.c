@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "tx.h"
-#include "xsk.h"
+#include "../xsk/xsk.h"
 
 #ifndef XDP_PKT_CONTD
 #define XDP_PKT_CONTD 1

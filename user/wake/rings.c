@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "port_state.h"
+#include "../port/port_state.h"
 
 #define AT_ONCE_MAX 256 /* 4 MiB of rings */
 #define RINGS_MAX   (XROCE_MAX_CHANNEL - XROCE_MAX_QUEUE)

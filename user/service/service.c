@@ -30,7 +30,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "port_state.h"
+#include "../port/port_state.h"
 
 #define TICK_MIN_NS	    (50 * NSEC_PER_USEC)
 #define TICK_MAX_NS	    (1 * NSEC_PER_MSEC)
@@ -165,7 +165,7 @@ static void serve(struct shard *sh, u64 driven)
 			idle_since_ns = 0;
 			continue;
 		}
-		now_ns = port_now_ns();
+		now_ns = clock_now_ns();
 		if (!idle_since_ns)
 			idle_since_ns = now_ns;
 		if (now_ns - idle_since_ns >= s->spin_ns)
@@ -175,7 +175,7 @@ static void serve(struct shard *sh, u64 driven)
 
 static struct timespec until(u64 then_ns)
 {
-	u64 now_ns = port_now_ns();
+	u64 now_ns = clock_now_ns();
 	u64 left_ns = then_ns > now_ns ? then_ns - now_ns : 0;
 
 	return (struct timespec){ .tv_sec = (time_t)(left_ns / NSEC_PER_SEC), .tv_nsec = (long)(left_ns % NSEC_PER_SEC) };
@@ -209,7 +209,7 @@ static void doze(struct shard *sh, bool standby, u64 tick_ns)
 	struct pollfd fds[2 + XROCE_MAX_QUEUE] = { { .fd = s->control_fd, .events = POLLIN },
 						   { .fd = ring_buffer__epoll_fd(s->ring), .events = POLLIN } };
 	const bool sleepers = standby && has_sleepers(sh);
-	const u64 since_ns = port_now_ns();
+	const u64 since_ns = clock_now_ns();
 	u64 until_ns = standby ? since_ns + (sleepers ? LONG_TICK_NS : tick_ns) : NSEC_NEVER;
 	struct timespec timeout;
 	nfds_t n = 2;
@@ -231,7 +231,7 @@ static void doze(struct shard *sh, bool standby, u64 tick_ns)
 	timeout = until(until_ns);
 	woken = ppoll(fds, n, until_ns == NSEC_NEVER ? NULL : &timeout, NULL) > 0;
 	if (!standby)
-		adapt_spin(s, port_now_ns() - since_ns);
+		adapt_spin(s, clock_now_ns() - since_ns);
 	if (woken)
 		take_wakeup(s, fds);
 awake:
@@ -288,13 +288,13 @@ static void *service_main(void *arg)
 		if (!standby) {
 			s->tick_ns = TICK_MIN_NS;
 			serve(sh, driven);
-		} else if ((due_ns(sh) <= port_now_ns() && sleepers) || vector_waits(sh->port)) {
+		} else if ((due_ns(sh) <= clock_now_ns() && sleepers) || vector_waits(sh->port)) {
 			pthread_mutex_lock(&sh->lock); /* not shard_lock(), which may run it as well */
 			pump_run(sh);
 			shard_unlock(sh, sh->number);
 		}
 		/* something waits for the application's next call: see soon whether that comes */
-		look_soon = standby && !sleepers && !look_soon && due_ns(sh) <= port_now_ns();
+		look_soon = standby && !sleepers && !look_soon && due_ns(sh) <= clock_now_ns();
 		doze(sh, standby, look_soon ? TICK_MIN_NS : s->tick_ns);
 		if (standby && !look_soon)
 			s->tick_ns = min_u64(2 * s->tick_ns, TICK_MAX_NS);

@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "channel.h"
-#include "port_state.h"
-#include "privilege.h"
+#include "../port/port_state.h"
+#include "../base/privilege.h"
 
 static int on_record(void *arg, void *data, size_t len)
 {

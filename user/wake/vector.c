@@ -4,7 +4,7 @@
  * run an engine raise what they find, of all vectors; a service thread that finds an event of another's vector hands it over, and the next who reports events, if it
  * may, finds it: that thread, which is kicked, or one of the application's.
  */
-#include "port_state.h"
+#include "../port/port_state.h"
 
 /* The shard whose thread raises a CQ's events. */
 static u32 raiser_of(const struct port *port, u32 index)

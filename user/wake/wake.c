@@ -20,7 +20,7 @@
 #include <pthread.h>
 
 #include "channel.h"
-#include "port_state.h"
+#include "../port/port_state.h"
 
 _Static_assert((u32)XROCE_CQ_ARMED_ANY == (u32)CQ_ARMED_ANY && (u32)XROCE_CQ_ARMED_SOLICITED == (u32)CQ_ARMED_SOLICITED,
 	       "the two words have the same values");

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "port_state.h"
+#include <string.h>
+
+#include "../base/options.h"
 #include "xdp_mode.h"
 
 static bool is_veth(const struct netdev *dev)

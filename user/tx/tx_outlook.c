@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <unistd.h>
 
-#include "port_state.h"
+#include "../base/options.h"
+#include "../netdev/netdev.h"
 #include "tx_outlook.h"
-#include "xdp_mode.h"
+#include "../netdev/xdp_mode.h"
 
 /* The path MTU from which on a frame is too long to be redirected. */
 #define REDIRECT_PATH_MTU 2048u

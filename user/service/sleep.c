@@ -9,8 +9,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "channel.h"
-#include "port_state.h"
+#include "../wake/channel.h"
+#include "../port/port_state.h"
 
 /* From a record to its packet's descriptor: one poll of the kernel's, at most 64 packets. */
 #define PUBLISH_MAX_NS (200 * NSEC_PER_USEC)
@@ -80,8 +80,8 @@ static bool run(const struct view *v, bool in_hand)
 	if (!n || !wake_rearm(v->port, record, n))
 		return n > 0;
 	run_shards(&all);
-	until_ns = port_now_ns() + PUBLISH_MAX_NS;
-	while (wake_rearm(v->port, record, n) && (now_ns = port_now_ns()) < until_ns) {
+	until_ns = clock_now_ns() + PUBLISH_MAX_NS;
+	while (wake_rearm(v->port, record, n) && (now_ns = clock_now_ns()) < until_ns) {
 		await_packet(&all, until_ns - now_ns);
 		if (in_hand)
 			break;
@@ -118,7 +118,7 @@ static void give_up(struct shard *s)
 		if (n)
 			atomic_fetch_add_explicit(&set->xsk[i].unannounced, (u64)n, memory_order_relaxed);
 		if (n > 0)
-			atomic_store(&s->resume_ns, port_now_ns() + GIVEN_UP_NS);
+			atomic_store(&s->resume_ns, clock_now_ns() + GIVEN_UP_NS);
 	}
 	shard_unlock(s, REPORT_ANY);
 }
@@ -133,7 +133,7 @@ static void await_unannounced(const struct view *v, struct shard *s)
 	u64 until_ns = 0, now_ns;
 
 	while (unlikely(any_missing(v->port, s)) && !atomic_load(&s->service.sleepers) && !atomic_load(&v->port->gone)) {
-		now_ns = port_now_ns();
+		now_ns = clock_now_ns();
 		until_ns = until_ns ? until_ns : now_ns + PUBLISH_MAX_NS;
 		if (now_ns >= until_ns) {
 			give_up(s);
@@ -165,7 +165,7 @@ static void cancelled(void *arg)
 
 static struct timespec time_left(const struct view *v)
 {
-	u64 deadline_ns = NSEC_NEVER, now_ns = port_now_ns(), left_ns;
+	u64 deadline_ns = NSEC_NEVER, now_ns = clock_now_ns(), left_ns;
 
 	for (u32 left = v->shards; left; left &= left - 1)
 		deadline_ns = min_u64(deadline_ns, shard_deadline_ns(&v->port->shard[__builtin_ctz(left)]));

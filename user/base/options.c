@@ -7,8 +7,9 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "port_state.h"
+#include "options.h"
 
 static const struct {
 	const char *name;
@@ -95,11 +96,10 @@ u32 options_shards(void)
 	return (u32)n;
 }
 
-void options_read(const struct netdev *dev, struct engine_config *config)
+void options_engine(struct engine_config *config)
 {
 	const char *ecn = getenv("XROCE_ECN");
 
 	config->disable = parts_off();
 	config->ecn = ecn && strcmp(ecn, "1") == 0;
-	config->line_rate = dev->speed_mbps * 1000ull * 1000 / 8;
 }

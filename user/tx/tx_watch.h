@@ -8,7 +8,7 @@
 #ifndef PORT_TX_WATCH_H
 #define PORT_TX_WATCH_H
 
-#include "watch.h"
+#include "../netdev/watch.h"
 
 struct mnl_socket;
 

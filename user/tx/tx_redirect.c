@@ -16,7 +16,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "privilege.h"
+#include "../base/privilege.h"
 #include "tx_outlook.h"
 #include "tx_redirect.h"
 #include "xroce_tx.skel.h"
