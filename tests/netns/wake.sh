@@ -12,9 +12,9 @@ stress() {
 		"$TOOLS/wake_stress" -d $DEV_B -g "$gid_b" -n "$hops" -s "$seed" $IP4_A || return
 	need_line server "^wake_stress: seed $seed: [0-9]+ events for [0-9]+ completions"
 	grep '^wake_stress' "$WORK/server.out" "$WORK/client.out" | sed 's/.*wake_stress/#/'
-	# Readable means that there is an event. It is not so once in some 100,000 events in native mode, for a
-	# reason that is not known (docs/completions.md): more often than once in 1000 is a failure.
-	awk '/^wake_stress/ && $11 * 1000 > $4 { exit 1 }' "$WORK/server.out" || fail "the descriptor was readable without an event"
+	# Readable means that there is an event.
+	awk '/^wake_stress/ && $11 { exit 1 }' "$WORK/server.out" "$WORK/client.out" ||
+		fail "the descriptor was readable without an event"
 	# How often is the scheduler's: those that are awake already are not woken. arming.sh counts what must be.
 	need_least "xroce_rx.cq_wakeups" "$(kept server xroce_rx cq_wakeups)" 1
 	drop_maps server

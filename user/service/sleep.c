@@ -225,10 +225,13 @@ int port_channel_wait(struct port_channel *ch, bool block)
 	int err = 0;
 
 	v.port = channel_port(ch, &v.shards);
-	if (block)
+	if (block) {
 		err = wait_on(&v);
-	else if (v.port)
+	} else if (v.port) {
+		/* the caller says that there is nothing, which must be true of the descriptor */
+		channel_await_record(ch);
 		err = run(&v, false);
+	}
 	if (v.port)
 		port_put(v.port);
 	return err;

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -10,8 +12,12 @@
 #include <unistd.h>
 
 #include "channel.h"
+#include "../base/clock.h"
 #include "../port/port_state.h"
 #include "../base/privilege.h"
+
+/* XDP writes a record in a moment, unless the hypervisor takes its CPU away meanwhile. */
+#define RECORD_MAX_NS (100 * NSEC_PER_MSEC)
 
 static int on_record(void *arg, void *data, size_t len)
 {
@@ -252,6 +258,35 @@ u32 channel_consume(struct port_channel *ch, u32 record[RECORDS_MAX])
 	ch->records = 0;
 	pthread_mutex_unlock(&ch->lock);
 	return n;
+}
+
+/* Records that are readable and have not been consumed. Channel locked. */
+static bool ring_is_readable(const struct port_channel *ch)
+{
+	const struct timespec at_once = { 0 };
+	struct pollfd ring = { .fd = ch->ring_fd, .events = POLLIN };
+
+	return ch->ring && syscall(SYS_ppoll, &ring, 1, &at_once, NULL, 0) > 0;
+}
+
+static bool record_is_coming(struct port_channel *ch)
+{
+	bool coming;
+
+	pthread_mutex_lock(&ch->lock);
+	if (ch->ring)
+		ring_buffer__consume(ch->ring);
+	coming = !ch->records && ring_is_readable(ch);
+	pthread_mutex_unlock(&ch->lock);
+	return coming;
+}
+
+void channel_await_record(struct port_channel *ch)
+{
+	const u64 until_ns = clock_now_ns() + RECORD_MAX_NS;
+
+	while (record_is_coming(ch) && clock_now_ns() < until_ns)
+		sched_yield();
 }
 
 u32 channel_last(struct port_channel *ch)

@@ -45,6 +45,11 @@ static inline u32 channel_slot(const struct port_channel *ch)
 }
 /* Take the records that are there: CQs, each once or more. Returns how many. */
 u32 channel_consume(struct port_channel *ch, u32 record[RECORDS_MAX]);
+/*
+ * XDP reserves a record before it writes it, and from then on the descriptor is readable; it can be
+ * taken once it is whole. Returns when records can be taken, or there is none on its way.
+ */
+void channel_await_record(struct port_channel *ch);
 /* The CQ of the last record that was taken. */
 u32 channel_last(struct port_channel *ch);
 /*
