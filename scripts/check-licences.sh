@@ -14,7 +14,7 @@ while IFS= read -r f; do
 		bad=1
 	fi
 done < <(find Makefile .ci bpf include scripts tests user -type f \
-	\( -name '*.[chS]' -o -name '*.sh' -o -name '*.py' -o -name '*.map' -o -name Makefile -o -path .ci/run \) 2>/dev/null | sort)
+	\( -name '*.[chS]' -o -name '*.sh' -o -name '*.py' -o -name '*.map' -o -name Makefile -o -name '*.mk' -o -path .ci/run \) 2>/dev/null | sort)
 for l in GPL-2.0-only BSD-2-Clause; do
 	[ -s "LICENSES/$l.txt" ] || { echo "LICENSES/$l.txt is missing" >&2; bad=1; }
 done

@@ -21,6 +21,8 @@ rm -rf "$logs" && mkdir -p "$logs" || exit 1
 
 # The variables of an outer make must not change what the inner ones build.
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES SAN
+# A warning is an error here, in what the tests themselves build as well.
+export WERROR=1
 export LC_ALL=C
 
 # tally NAME PASSED FAILED SKIPPED EXIT-STATUS
@@ -126,8 +128,8 @@ step build-tests "$MAKE" --no-print-directory -k -j"$jobs" BUILD="$BUILD" tests
 step build-fuzzers "$MAKE" --no-print-directory -k -j"$jobs" BUILD="$BUILD" fuzzers
 step build-sanitized "$MAKE" --no-print-directory -k -j"$jobs" BUILD="$BUILD-san" SAN=1 unit-tests sim-tests
 
-for t in tests/verbs/*.sh; do
-	[ -e "$t" ] && shell_test "verbs-$(basename "$t" .sh)" bash "$t" "$BUILD"
+for t in tests/verbs/*.sh tests/ship/*.sh; do
+	[ -e "$t" ] && shell_test "$(basename "$(dirname "$t")")-$(basename "$t" .sh)" bash "$t" "$BUILD"
 done
 cmocka_kind unit "$BUILD" ""
 cmocka_kind sim "$BUILD" ""

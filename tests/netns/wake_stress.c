@@ -362,7 +362,7 @@ int main(int argc, char **argv)
 		game_start(&gb, &b);
 		game_play(&gb);
 		game_play(&ga);
-		while (game_watch(&ga) | game_watch(&gb))
+		while ((int)game_watch(&ga) | (int)game_watch(&gb))
 			usleep(10000);
 		game_end(&ga, seed);
 		game_end(&gb, seed);

@@ -152,10 +152,13 @@ int netdev_queue_cpu(u32 ifindex, u32 queue)
 
 u32 netdev_speed_mbps(const char *name)
 {
-	/* The link mode masks follow the struct: 3 of them, of at most 127 words (link_mode_masks_nwords is an s8). */
-	struct {
+	/*
+	 * The link mode masks follow the struct: 3 of them, of at most 127 words
+	 * (link_mode_masks_nwords is an s8).
+	 */
+	union {
 		struct ethtool_link_settings base;
-		u32 masks[3 * 127];
+		u8 with_masks[sizeof(struct ethtool_link_settings) + 3 * 127 * sizeof(u32)];
 	} ls = { .base.cmd = ETHTOOL_GLINKSETTINGS };
 	s32 words;
 

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# Sourced by the tests of this directory. Each function named PROGRAM__CASE is a test; run_cases runs
+# them in the order of the file, each in a shell of its own, and prints a line for each: `ok`,
+# `not ok` or `skip`, as scripts/check.sh counts them. Scratch is in $work, gone at the end.
+set -u
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+cd "$here" || exit 1
+BUILD=${1:-build}
+program=$(basename "$0" .sh)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
+export LC_ALL=C
+
+note() { echo "    $*"; }
+make_here() { "${MAKE:-make}" --no-print-directory -C "$here" BUILD="$BUILD" "$@"; }
+
+# skip REASON: this case cannot be run here.
+skip() {
+	echo "$*" >"$work/skip"
+	exit 77
+}
+
+run_cases() {
+	local name rc bad=0
+	for name in $(grep -oE "^${program}__[a-z0-9_]+" "$0"); do
+		(
+			"$name"
+		) >"$work/output" 2>&1
+		rc=$?
+		if [ $rc -eq 77 ]; then
+			echo "skip $name $(cat "$work/skip")"
+		elif [ $rc -eq 0 ]; then
+			echo "ok $name"
+		else
+			sed 's/^/    /' "$work/output"
+			echo "not ok $name"
+			bad=1
+		fi
+	done
+	exit $bad
+}

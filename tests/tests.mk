@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The programs of the tests, included by the Makefile. Each test_*.c is a program; what those of a
+# directory share lies beside them, what all share in common/.
+
+.PHONY: tests unit-tests sim-tests bpf-tests port-tests netns-tools vm-tools bench-tools fuzzers
+
+programs = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1)))
+shared   = $(call objs,$(filter-out $(wildcard tests/$(1)/test_*.c),$(wildcard tests/$(1)/*.c)))
+TEST_COMMON := $(call objs,$(wildcard tests/common/*.c))
+TEST_CFLAGS := -Itests/common -DXROCE_GOLDEN_DIR='"$(CURDIR)/tests/golden"'
+$(BUILD)/obj/tests/%.o: ALL_CFLAGS += $(TEST_CFLAGS)
+
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_COMMON) $(BUILD)/libtransport.a
+	@mkdir -p $(@D)
+	$(LINK) $(INPUTS) -lcmocka $(LIBS) -lm -o $@
+
+$(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call shared,sim) $(TEST_COMMON) \
+		$(BUILD)/libtransport.a
+	@mkdir -p $(@D)
+	$(LINK) $(INPUTS) -lcmocka $(LIBS) -lm -o $@
+
+$(call objs,$(wildcard tests/bpf/*.c)): | $(SKELS)
+$(BUILD)/tests/bpf/%: $(BUILD)/obj/tests/bpf/%.o $(call shared,bpf) $(TEST_COMMON) \
+		$(BUILD)/libtransport.a
+	@mkdir -p $(@D)
+	$(LINK) $(INPUTS) -lcmocka $(LIBS) -o $@
+
+# What the rooms between transport and verbs do to a real kernel, in namespaces of the tests' own.
+$(BUILD)/tests/port/%: $(BUILD)/obj/tests/port/%.o $(BUILD)/libport.a $(BUILD)/libtransport.a
+	@mkdir -p $(@D)
+	$(LINK) $(INPUTS) -lcmocka $(LIBS) -o $@
+
+# Programs of our own that run on the verbs library in tests/netns: linked with whatever libibverbs
+# is installed, run on ours.
+NETNS_SHARED := $(call objs,$(wildcard tests/netns/lib/*.c))
+$(BUILD)/tests/netns/%: $(BUILD)/obj/tests/netns/%.o $(NETNS_SHARED)
+	@mkdir -p $(@D)
+	$(LINK) $(INPUTS) -libverbs $(TOOL_LIBS) $(SANITIZE) -o $@
+# These build and read packets, by the transport's codec.
+PACKET_TOOLS := $(addprefix $(BUILD)/tests/netns/,attack tagged segments supers)
+$(PACKET_TOOLS): $(BUILD)/libtransport.a
+$(PACKET_TOOLS): TOOL_LIBS := $(PKG_LIBS)
+
+# Memory that goes bad: a program, and the same for Python to load.
+$(BUILD)/tests/netns/memory: $(BUILD)/obj/tests/common/spoil.o
+$(BUILD)/tests/netns/memory.so: $(call objs,tests/netns/memory.c tests/common/spoil.c) \
+		$(NETNS_SHARED)
+	@mkdir -p $(@D)
+	$(LINK) -shared $(INPUTS) -libverbs $(SANITIZE) -o $@
+netns-tools: $(BUILD)/tests/netns/memory.so
+
+# Both ends of connections with virtual machines, and the judge of what was captured (tests/vm).
+$(BUILD)/tests/vm/%: $(BUILD)/obj/tests/vm/%.o $(call objs,$(wildcard tests/vm/lib/*.c)) \
+		$(call objs,$(addprefix tests/netns/lib/,ctl.c device.c wire.c)) $(BUILD)/libtransport.a
+	@mkdir -p $(@D)
+	$(LINK) -Wl,--as-needed $(INPUTS) -libverbs $(LIBS) -o $@
+
+# Measuring programs: `make bench` runs them; never part of the tests.
+$(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libtransport.a
+	@mkdir -p $(@D)
+	$(LINK) $(INPUTS) $(LIBS) -o $@
+
+# ---- fuzzing: libFuzzer with the golden captures as corpus; scripts/fuzz.sh runs them for a
+# bounded time. Everything is compiled once more, by clang, with its instrumentation. ----
+
+FUZZ_SANITIZE := -fsanitize=fuzzer,address,undefined
+FUZZ_FLAGS := -std=gnu11 -g -O1 -fsanitize=fuzzer-no-link,address,undefined \
+	-fno-sanitize-recover=undefined -Iinclude -Itests/sim $(TEST_CFLAGS) -MMD -MP
+fuzz_objs = $(patsubst %,$(BUILD)/fuzz-obj/%.o,$(basename $(1)))
+
+$(BUILD)/fuzz-obj/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$< (fuzzing))$(CLANG) $(FUZZ_FLAGS) -c $< -o $@
+$(BUILD)/fuzz-obj/%.o: %.S $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,AS,$< (fuzzing))$(CLANG) $(FUZZ_FLAGS) -c $< -o $@
+
+codec := $(addprefix user/transport/,packet.c icrc.c opcode.c guard.c)
+$(BUILD)/tests/fuzz/fuzz_packet: $(call fuzz_objs,tests/common/golden.c $(codec))
+$(BUILD)/tests/fuzz/fuzz_segments: $(call fuzz_objs,user/transport/segments.c $(codec))
+$(BUILD)/tests/fuzz/fuzz_engine: $(call fuzz_objs,$(addprefix tests/,common/golden.c sim/world.c \
+	sim/pair.c) $(TRANSPORT_SRC))
+$(BUILD)/tests/fuzz/%: $(BUILD)/fuzz-obj/tests/fuzz/%.o
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CLANG) $(FUZZ_SANITIZE) $(INPUTS) -lcmocka -lisal -o $@
+
+fuzzers: $(addprefix $(BUILD)/tests/fuzz/fuzz_,packet segments engine)
+
+# ---- all of them ----
+
+unit-tests: $(call programs,tests/unit/test_*.c)
+sim-tests: $(call programs,tests/sim/test_*.c)
+bpf-tests: $(call programs,tests/bpf/test_*.c)
+port-tests: $(call programs,tests/port/test_*.c)
+netns-tools: $(call programs,tests/netns/*.c)
+vm-tools: $(call programs,tests/vm/*.c)
+bench-tools: $(call programs,tests/bench/*.c) $(addprefix $(BUILD)/tests/netns/,idle_qps threads)
+tests: unit-tests sim-tests bpf-tests port-tests netns-tools vm-tools
