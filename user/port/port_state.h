@@ -111,6 +111,7 @@ struct shard {
 	u32 loop_count;
 	u64 blocked_ns;		/* how long to wait for room in the transmit ring; 0 = there was room */
 	_Atomic u64 resume_ns;	/* the pump has work left for then; NSEC_NEVER. Any thread reads it */
+	u32 taken_since_due;	/* descriptors, while time-outs wait for what is in the rings */
 	/* when to read the sockets' statistics again; NSEC_NEVER: nothing has come since */
 	_Atomic u64 account_ns;
 	_Atomic bool owes;	/* the last run received and did not send: pump_poll() */

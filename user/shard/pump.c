@@ -171,6 +171,21 @@ static void account(struct shard *s, bool came, u64 now_ns)
 	atomic_store_explicit(&s->account_ns, NSEC_NEVER, memory_order_relaxed);
 }
 
+/*
+ * A time-out is due, and the answer is not among what lay in the ring when that was seen: a thread
+ * that was kept from running is late itself. Either the ring has been emptied since, or so much was
+ * taken as it holds, when frames come as fast as they are taken.
+ */
+static bool may_expire(struct shard *s, u32 received, u64 now_ns)
+{
+	const bool due = now_ns >= engine_deadline_ns(s->engine);
+	const u32 taken = due ? s->taken_since_due + received : 0;
+	const bool may = due && (received < XSK_RX_BATCH || taken >= s->made->umem.rx_frames);
+
+	s->taken_since_due = may ? 0 : taken;
+	return may;
+}
+
 /* What has come, and time-outs. True if anything came. */
 static bool take_in(struct shard *s, u64 now_ns)
 {
@@ -183,8 +198,7 @@ static bool take_in(struct shard *s, u64 now_ns)
 	handed = handover_take(s, input_handed, &(struct input){ s, now_ns });
 
 	account(s, received > 0, now_ns);
-	/* no time-out while the answer may be among what still lies in the ring: a thread that was kept from running is late itself */
-	if (received < XSK_RX_BATCH && now_ns >= engine_deadline_ns(s->engine))
+	if (may_expire(s, received, now_ns))
 		engine_expire(s->engine, now_ns);
 	return received + handed > 0;
 }

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The pump on a shard of this test's own making: the receive and fill rings are memory, what is
+ * sent is thrown away, the clock is a variable.
+ */
+#include "../unit/packets.h"
+
+#include "../../user/base/clock.h"
+#include "../../user/port/port_state.h"
+#include "../../user/transport/engine.h"
+
+#define FRAMES 1024u
+#define ROOM   256u /* in front of a packet, as AF_XDP has it */
+
+static u64 seed, now_ns;
+static struct port port;
+static struct shard shard;
+static struct shard_made made;
+static struct xsk xsk;
+static struct xroce_sock sock;
+static struct xroce_engine_stats stats;
+static struct xroce_drops drops;
+static struct cq cq;
+static struct {
+	u32 producer, consumer, flags;
+	struct xdp_desc desc[FRAMES];
+} rx_ring;
+static struct {
+	u32 producer, consumer, flags;
+	u64 addr[FRAMES];
+} fill_ring;
+static u8 sent[UMEM_TX_SLOT_BYTES];
+static u32 num_sent;
+
+/* In place of the library's. */
+u64 clock_now_ns(void)
+{
+	return now_ns;
+}
+
+static u64 engine_random(void *arg)
+{
+	return next_random(arg);
+}
+
+/* ---- the way out ---- */
+
+static u32 room(struct tx *tx, u64 at_ns)
+{
+	return 64;
+}
+
+static u8 *frame(struct tx *tx)
+{
+	return sent;
+}
+
+static void give_back(struct tx *tx, u8 *buf)
+{
+}
+
+static void commit(struct tx *tx, u8 *buf, u32 len)
+{
+	num_sent++;
+}
+
+static bool flush(struct tx *tx)
+{
+	return true;
+}
+
+static const struct tx_ops tx_ops = { room, frame, give_back, commit, flush, NULL };
+static struct tx tx = { &tx_ops };
+
+/* ---- the way in ---- */
+
+/* A frame that is no packet, as the kernel puts it into a ring. */
+static void put(void)
+{
+	const u64 addr = fill_ring.addr[fill_ring.consumer++ & (FRAMES - 1)] + ROOM;
+
+	rx_ring.desc[rx_ring.producer++ & (FRAMES - 1)] = (struct xdp_desc){ addr, 64, 0 };
+	memset(made.umem.area + addr - sizeof(struct xroce_rx_cqe), 0,
+	       sizeof(struct xroce_rx_cqe) + 64);
+}
+
+static void fill_up_to(u32 frames)
+{
+	while (rx_ring.producer - rx_ring.consumer < frames)
+		put();
+}
+
+static void make_rings(void)
+{
+	memset(&rx_ring, 0, sizeof(rx_ring));
+	memset(&fill_ring, 0, sizeof(fill_ring));
+	xsk = (struct xsk){
+		.fd = -1,
+		.stats = &sock,
+		.owed = FRAMES,
+		.rx = { .mask = FRAMES - 1,
+			.size = FRAMES,
+			.producer = &rx_ring.producer,
+			.consumer = &rx_ring.consumer,
+			.ring = rx_ring.desc,
+			.flags = &rx_ring.flags },
+		.fill = { .cached_cons = FRAMES,
+			  .mask = FRAMES - 1,
+			  .size = FRAMES,
+			  .producer = &fill_ring.producer,
+			  .consumer = &fill_ring.consumer,
+			  .ring = fill_ring.addr,
+			  .flags = &fill_ring.flags },
+	};
+	made.xsks = (struct xsk_set){ .umem = &made.umem, .count = 1, .xsk = &xsk };
+	xsk_refill(&made.xsks);
+}
+
+/* ---- a QP that waits for an ACK ---- */
+
+static struct qp *make_qp(void)
+{
+	const struct qp_init init = {
+		.transport = XROCE_RC,
+		.max_send_wr = 4,
+		.max_recv_wr = 4,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
+		.send_cq = &cq,
+		.recv_cq = &cq,
+		.pd = 1,
+	};
+	struct qp_attr attr = {
+		.state = QPS_INIT, .port = 1, .path = random_path(&seed, false, false),
+		.path_mtu = 1024, .dest_qpn = 0x1234, .timeout = 14, .retry_cnt = 7,
+		.rnr_retry = 7,	  .min_rnr_timer = 12,
+	};
+	struct qp *qp;
+
+	assert_int_equal(qp_create(shard.engine, &init, &qp), 0);
+	assert_int_equal(qp_modify(shard.engine, qp, &attr,
+				   QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT |
+					   QP_ATTR_ACCESS_FLAGS,
+				   now_ns),
+			 0);
+	attr.state = QPS_RTR;
+	assert_int_equal(qp_modify(shard.engine, qp, &attr,
+				   QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU |
+					   QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN |
+					   QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER,
+				   now_ns),
+			 0);
+	attr.state = QPS_RTS;
+	assert_int_equal(qp_modify(shard.engine, qp, &attr,
+				   QP_ATTR_STATE | QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT |
+					   QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+					   QP_ATTR_MAX_QP_RD_ATOMIC,
+				   now_ns),
+			 0);
+	return qp;
+}
+
+static void send_one(struct qp *qp)
+{
+	struct send_wqe *wqe = sq_slot(&qp->sq, 0);
+
+	assert_non_null(wqe);
+	*wqe = (struct send_wqe){ .opcode = WR_SEND };
+	sq_publish(&qp->sq, 1);
+	engine_posted(shard.engine, qp);
+	num_sent = 0;
+	pump_run(&shard);
+	assert_int_equal(num_sent, 1);
+}
+
+static int setup(void **state)
+{
+	struct engine_config config = {
+		.random = engine_random, .random_arg = &seed, .stats = &stats, .drops = &drops
+	};
+
+	seed = 0x5eed;
+	now_ns = NSEC_PER_SEC;
+	memset(&stats, 0, sizeof(stats));
+	port = (struct port){ .num_shards = 1, .shard = &shard };
+	memset(port.dev.mac, 0xee, sizeof(port.dev.mac));
+	made.tx = &tx;
+	made.stats = &stats;
+	made.drops = &drops;
+	shard.port = &port;
+	shard.made = &made;
+	atomic_store(&shard.account_ns, NSEC_NEVER);
+	assert_int_equal(umem_create(&made.umem, FRAMES, 1), 0);
+	make_rings();
+	assert_int_equal(engine_create(&config, &shard.engine), 0);
+	assert_int_equal(cq_init(&cq, 16), 0);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	engine_destroy(shard.engine);
+	cq_free(&cq);
+	umem_destroy(&made.umem);
+	memset(&shard, 0, sizeof(shard));
+	return 0;
+}
+
+/* ---- the tests ---- */
+
+/*
+ * Frames come as fast as they are taken: a QP that has waited for too long is seen to when all has
+ * been taken that lay in the ring when its time was over, and not before.
+ */
+static void pump_run__flood(void **state)
+{
+	struct qp *qp = make_qp();
+	u32 runs = 0;
+
+	send_one(qp);
+	now_ns = engine_deadline_ns(shard.engine);
+	while (!num_sent || num_sent == 1) {
+		fill_up_to(FRAMES / 2);
+		pump_run(&shard);
+		assert_in_range(++runs, 1, FRAMES / XSK_RX_BATCH);
+	}
+	assert_int_equal(runs, FRAMES / XSK_RX_BATCH);
+	assert_int_equal(stats.timeouts + stats.rto_probes, 1);
+	qp_destroy(shard.engine, qp);
+}
+
+/* The ring is emptied first, and then a time-out waits no longer. */
+static void pump_run__backlog(void **state)
+{
+	struct qp *qp = make_qp();
+
+	send_one(qp);
+	now_ns = engine_deadline_ns(shard.engine);
+	fill_up_to(XSK_RX_BATCH + 1);
+	pump_run(&shard);
+	assert_int_equal(num_sent, 1);
+	pump_run(&shard);
+	assert_int_equal(num_sent, 2);
+	qp_destroy(shard.engine, qp);
+}
+
+/* What was taken before a deadline does not count for that one. */
+static void pump_run__backlog_anew(void **state)
+{
+	struct qp *qp = make_qp();
+
+	send_one(qp);
+	now_ns = engine_deadline_ns(shard.engine);
+	fill_up_to(FRAMES);
+	for (u32 i = 1; i < FRAMES / XSK_RX_BATCH; i++)
+		pump_run(&shard);
+	assert_int_equal(num_sent, 1);
+	/* no deadline has passed */
+	now_ns -= 1;
+	pump_run(&shard);
+	now_ns += 1;
+	fill_up_to(FRAMES);
+	pump_run(&shard);
+	assert_int_equal(num_sent, 1);
+	qp_destroy(shard.engine, qp);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(pump_run__flood, setup, teardown),
+		cmocka_unit_test_setup_teardown(pump_run__backlog, setup, teardown),
+		cmocka_unit_test_setup_teardown(pump_run__backlog_anew, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
