@@ -149,7 +149,7 @@ for t in tests/port/*.sh tests/netns/*.sh; do
 	[ -e "$t" ] && shell_test "$(basename "$(dirname "$t")")-$(basename "$t" .sh)" bash "$t" "$BUILD"
 done
 # What all interfaces but veth have: these again in native mode (tests/netns/paths*.sh have both, and XROCE_TX beside).
-for t in data pingpong loss wake events bursts; do
+for t in data pingpong loss wake events event_ways bursts; do
 	XROCE_XDP=native shell_test "netns-$t-native" bash "tests/netns/$t.sh" "$BUILD"
 done
 # And with two receive queues, each with a shard.
