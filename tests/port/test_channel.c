@@ -11,8 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "../../user/wake/channel.h"
-#include "../../user/port/port.h"
+#include "../../user/wake/channel_object.h"
 
 static struct {
 	int fd;

@@ -6,16 +6,16 @@
 #include "../unit/packets.h"
 
 #include "../../user/base/clock.h"
-#include "../../user/port/port_state.h"
+#include "../../user/shard/shard.h"
 #include "../../user/transport/engine.h"
 
 #define FRAMES 1024u
 #define ROOM   256u /* in front of a packet, as AF_XDP has it */
 
 static u64 seed, now_ns;
-static struct port port;
+static struct shards all;
 static struct shard shard;
-static struct shard_made made;
+static struct shard_io io;
 static struct xsk xsk;
 static struct xroce_sock sock;
 static struct xroce_engine_stats stats;
@@ -80,7 +80,7 @@ static void put(void)
 	const u64 addr = fill_ring.addr[fill_ring.consumer++ & (FRAMES - 1)] + ROOM;
 
 	rx_ring.desc[rx_ring.producer++ & (FRAMES - 1)] = (struct xdp_desc){ addr, 64, 0 };
-	memset(made.umem.area + addr - sizeof(struct xroce_rx_cqe), 0,
+	memset(io.umem.area + addr - sizeof(struct xroce_rx_cqe), 0,
 	       sizeof(struct xroce_rx_cqe) + 64);
 }
 
@@ -112,8 +112,8 @@ static void make_rings(void)
 			  .ring = fill_ring.addr,
 			  .flags = &fill_ring.flags },
 	};
-	made.xsks = (struct xsk_set){ .umem = &made.umem, .count = 1, .xsk = &xsk };
-	xsk_refill(&made.xsks);
+	io.xsks = (struct xsk_set){ .umem = &io.umem, .count = 1, .xsk = &xsk };
+	xsk_refill(&io.xsks);
 }
 
 /* ---- a QP that waits for an ACK ---- */
@@ -182,15 +182,15 @@ static int setup(void **state)
 	seed = 0x5eed;
 	now_ns = NSEC_PER_SEC;
 	memset(&stats, 0, sizeof(stats));
-	port = (struct port){ .num_shards = 1, .shard = &shard };
-	memset(port.dev.mac, 0xee, sizeof(port.dev.mac));
-	made.tx = &tx;
-	made.stats = &stats;
-	made.drops = &drops;
-	shard.port = &port;
-	shard.made = &made;
+	all = (struct shards){ .num = 1, .shard = &shard };
+	memset(all.mac, 0xee, sizeof(all.mac));
+	io.tx = &tx;
+	io.stats = &stats;
+	io.drops = &drops;
+	shard.all = &all;
+	shard.io = &io;
 	atomic_store(&shard.account_ns, NSEC_NEVER);
-	assert_int_equal(umem_create(&made.umem, FRAMES, 1), 0);
+	assert_int_equal(umem_create(&io.umem, FRAMES, 1), 0);
 	make_rings();
 	assert_int_equal(engine_create(&config, &shard.engine), 0);
 	assert_int_equal(cq_init(&cq, 16), 0);
@@ -201,7 +201,7 @@ static int teardown(void **state)
 {
 	engine_destroy(shard.engine);
 	cq_free(&cq);
-	umem_destroy(&made.umem);
+	umem_destroy(&io.umem);
 	memset(&shard, 0, sizeof(shard));
 	return 0;
 }

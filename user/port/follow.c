@@ -3,14 +3,47 @@
  * The port follows its interface: addresses go to XDP, the path MTU goes by the link's. When the interface has gone, the port is gone: every QP is
  * in error, what is posted is flushed, nothing is received or sent any more, and nobody sleeps on the sockets.
  */
-#include "port_state.h"
+#include <bpf/bpf.h>
+
+#include "port_object.h"
+
+static bool has_gid(const struct netdev *dev, const struct gid *gid)
+{
+	for (u32 i = 0; i < dev->num_gids; i++)
+		if (gid_equal(&dev->gid[i].gid, gid))
+			return true;
+	return false;
+}
+
+/* Make xroce_gid hold dev's GIDs and no others, and dev the port's. Returns 0 or -errno of the first that failed. */
+static int publish_gids(struct port *port, const struct netdev *dev)
+{
+	static const struct gid no_gid;
+	int err = 0;
+
+	/* The old ones first: the map may be full. */
+	for (u32 i = 0; i < port->dev.num_gids; i++)
+		if (!has_gid(dev, &port->dev.gid[i].gid))
+			bpf_map_delete_elem(port->made.maps.gid_fd, &port->dev.gid[i].gid);
+	for (u32 i = 0; i < dev->num_gids; i++) {
+		int ret = bpf_map_update_elem(port->made.maps.gid_fd, &dev->gid[i].gid, &i, BPF_ANY);
+
+		if (ret && !err)
+			err = ret;
+	}
+	/* XDP may see half of the old one and half of the new: then it searches */
+	memcpy(port->made.maps.engine->gid, dev->num_gids ? dev->gid[0].gid.raw : no_gid.raw, sizeof(port->made.maps.engine->gid));
+	port->dev = *dev;
+	memcpy(port->shards.mac, dev->mac, sizeof(port->shards.mac));
+	return err;
+}
 
 static void lose(struct port *port)
 {
-	atomic_store(&port->gone, true);
-	for (u32 i = 0; i < port->num_shards; i++) {
-		engine_fail(port->shard[i].engine);
-		pump_run(&port->shard[i]);
+	atomic_store(&port->shards.gone, true);
+	for (u32 i = 0; i < port->shards.num; i++) {
+		engine_fail(port->shards.shard[i].engine);
+		pump_run(&port->shards.shard[i]);
 	}
 }
 
@@ -20,7 +53,7 @@ static void follow(void *arg, const struct netdev *before, const struct netdev *
 
 	port_lock(port);
 	if (now) {
-		port->follow_err = steer_publish_gids(port, now);
+		port->follow_err = publish_gids(port, now);
 		port->made.info.path_mtu = netdev_path_mtu(now->mtu, port->made.info.multibuffer);
 	} else {
 		lose(port);

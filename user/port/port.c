@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "../base/options.h"
+#include "../service/service.h"
 #include "../shard/fault.h"
-#include "port_state.h"
 #include "../tx/tx_outlook.h"
+#include "port_object.h"
 
 #define SETTLE_TRIES 1000
 
@@ -38,9 +40,9 @@ __attribute__((destructor)) static void settle_at_exit(void)
 	if (pthread_mutex_trylock(&list_lock))
 		return;
 	for (struct port *port = ports; port; port = port->next) {
-		port_detach(&port->made);
-		for (u32 i = 0; i < 2 * port->num_shards; i++) {
-			struct shard *s = &port->shard[i % port->num_shards];
+		attach_detach(&port->made);
+		for (u32 i = 0; i < 2 * port->shards.num; i++) {
+			struct shard *s = &port->shards.shard[i % port->shards.num];
 
 			if (!try_hard(&s->lock))
 				continue;
@@ -63,12 +65,12 @@ const struct port_info *port_info(const struct port *port)
 
 struct engine *port_engine(struct port *port)
 {
-	return port->shard[0].engine;
+	return port->shards.shard[0].engine;
 }
 
 struct engine *port_engine_for(struct port *port, u32 vector)
 {
-	return port->shard[vector % port->num_shards].engine;
+	return port->shards.shard[vector % port->shards.num].engine;
 }
 
 /* ---- making and ending ---- */
@@ -97,17 +99,17 @@ static void *new_aligned(size_t bytes)
 
 static void free_port(struct port *port)
 {
-	homing_free(port);
-	for (u32 i = 0; i < port->num_shards; i++) {
-		struct shard *s = &port->shard[i];
+	homing_free(&port->shards);
+	for (u32 i = 0; i < port->shards.num; i++) {
+		struct shard *s = &port->shards.shard[i];
 
 		handover_free(s);
 		if (s->engine)
 			engine_destroy(s->engine);
 		pthread_mutex_destroy(&s->lock);
 	}
-	wake_destroy(port);
-	free(port->shard);
+	wake_destroy(&port->shards.wake);
+	free(port->shards.shard);
 	free(port);
 }
 
@@ -116,44 +118,49 @@ static int make_shard(struct shard *s, const struct netdev *dev)
 	struct engine_config config = {
 		.random = random_u64,
 		.random_arg = s,
-		.stats = s->made->stats,
-		.drops = s->made->drops,
-		.expect = s->port->made.expect,
+		.stats = s->io->stats,
+		.drops = s->io->drops,
+		.expect = s->all->maps->expect,
 		.line_rate = dev->speed_mbps * 1000ull * 1000 / 8,
-		.receive_frames = xsk_rx_frames(s->port->made.info.queues),
-		.sibling = s->port->shard[0].engine,
+		.receive_frames = xsk_rx_frames(s->all->queues),
+		.sibling = s->all->shard[0].engine,
 		.number = s->number,
 	};
 	int err;
 
 	options_engine(&config);
 	err = engine_create(&config, &s->engine);
-	return err ? err : handover_init(s, s->port->num_shards);
+	return err ? err : handover_init(s, s->all->num);
 }
 
 static int make_shards(struct port *port, const struct netdev *dev)
 {
+	struct shards *all = &port->shards;
 	const u32 n = port->made.info.shards;
 	int err = 0;
 
-	port->shard = new_aligned(n * sizeof(*port->shard));
-	if (!port->shard)
+	all->maps = all->wake.maps = &port->made.maps;
+	all->queues = all->wake.num_vectors = port->made.info.queues;
+	all->wake.num_shards = n;
+	all->wake.rings.map_fd = port->made.maps.channel_fd;
+	all->shard = new_aligned(n * sizeof(*all->shard));
+	if (!all->shard)
 		return -ENOMEM;
 	for (u32 i = 0; i < n; i++) {
-		struct shard *s = &port->shard[i];
+		struct shard *s = &all->shard[i];
 
-		s->port = port;
+		s->all = all;
 		s->number = i;
-		s->made = &port->made.shard[i];
+		s->io = &port->made.io[i];
 		s->service.control_fd = -1;
 		atomic_store(&s->resume_ns, NSEC_NEVER);
 		atomic_store(&s->account_ns, NSEC_NEVER);
 		shard_init_lock(s);
 	}
-	port->num_shards = n;
+	all->num = n;
 	for (u32 i = 0; !err && i < n; i++)
-		err = make_shard(&port->shard[i], dev);
-	return err ? err : homing_init(port);
+		err = make_shard(&all->shard[i], dev);
+	return err ? err : homing_init(all);
 }
 
 /* The caller's view of the interface may be old; what is told later comes by the service thread. */
@@ -175,7 +182,50 @@ static int start(struct port *port, const struct netdev *dev)
 
 	if (!err)
 		err = follow_start(port, dev);
-	return err ? err : service_start(port);
+	return err ? err : service_start(&port->shards);
+}
+
+static void destroy(struct port *port)
+{
+	follow_stop(port);
+	if (!port->shards.dead) {
+		service_stop(&port->shards);
+		/*
+		 * no thread is left: what shards have handed over to each other is taken, and
+		 * counted
+		 */
+		for (u32 i = 0; i < port->shards.num; i++)
+			pump_take_handed(&port->shards.shard[i], clock_now_ns());
+		attach_unmake(&port->made);
+	}
+	/* a dead port's private mappings stay: the engine still counts there */
+	free_port(port);
+}
+
+static void forget(struct port *port)
+{
+	for (struct port **p = &ports; *p; p = &(*p)->next)
+		if (*p == port) {
+			*p = port->next;
+			return;
+		}
+}
+
+/* It may have been found and held again, until the list is locked. */
+static void last_put(struct shards *all)
+{
+	struct port *port = container_of(all, struct port, shards);
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	/* Held to the end, so that a port_get() of the same interface finds it free. */
+	pthread_mutex_lock(&list_lock);
+	if (atomic_fetch_sub(&all->refs, 1) == 1) {
+		forget(port);
+		destroy(port);
+	}
+	pthread_mutex_unlock(&list_lock);
+	pthread_setcancelstate(cancel, NULL);
 }
 
 static int create(const struct netdev *dev, u64 netns, struct port **out)
@@ -186,14 +236,16 @@ static int create(const struct netdev *dev, u64 netns, struct port **out)
 
 	if (!port)
 		return -ENOMEM;
-	port->ifindex = dev->ifindex;
+	port->ifindex = port->shards.ifindex = dev->ifindex;
+	memcpy(port->shards.name, dev->name, sizeof(port->shards.name));
+	port->shards.last_put = last_put;
 	port->netns = netns;
-	atomic_store(&port->refs, 1);
-	wake_init(port);
+	atomic_store(&port->shards.refs, 1);
+	wake_init(&port->shards.wake);
 
 	err = look(dev, &now);
 	if (!err)
-		err = port_make(&now, &port->made);
+		err = attach_make(&now, &port->made);
 	if (err)
 		goto fail;
 	err = start(port, &now);
@@ -205,28 +257,11 @@ static int create(const struct netdev *dev, u64 netns, struct port **out)
 unmake:
 	fprintf(stderr, "xroce: %s: cannot start: %s; run `xroce doctor %s`\n", dev->name, strerror(-err), dev->name);
 	follow_stop(port);
-	service_stop(port);
-	port_unmake(&port->made);
+	service_stop(&port->shards);
+	attach_unmake(&port->made);
 fail:
 	free_port(port);
 	return err;
-}
-
-static void destroy(struct port *port)
-{
-	follow_stop(port);
-	if (!port->dead) {
-		service_stop(port);
-		/*
-		 * no thread is left: what shards have handed over to each other is taken, and
-		 * counted
-		 */
-		for (u32 i = 0; i < port->num_shards; i++)
-			pump_take_handed(&port->shard[i], clock_now_ns());
-		port_unmake(&port->made);
-	}
-	/* a dead port's private mappings stay: the engine still counts there */
-	free_port(port);
 }
 
 /*
@@ -246,13 +281,13 @@ static void after_fork_parent(void)
 static void after_fork_child(void)
 {
 	for (struct port *port = ports; port; port = port->next) {
-		port->dead = true;
-		service_abandon(port);
-		port_abandon(&port->made);
-		rings_close(port);
-		for (u32 i = 0; i < port->num_shards; i++)
-			shard_init_lock(&port->shard[i]);
-		wake_init(port);
+		port->shards.dead = true;
+		service_abandon(&port->shards);
+		attach_abandon(&port->made);
+		rings_close(&port->shards.wake.rings);
+		for (u32 i = 0; i < port->shards.num; i++)
+			shard_init_lock(&port->shards.shard[i]);
+		wake_init(&port->shards.wake);
 	}
 	ports = NULL;
 	fault_after_fork();
@@ -277,10 +312,10 @@ int port_get(const struct netdev *dev, struct port **out)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&list_lock);
 	for (port = ports; port; port = port->next)
-		if (port->ifindex == dev->ifindex && port->netns == netns && !atomic_load(&port->gone))
+		if (port->ifindex == dev->ifindex && port->netns == netns && !atomic_load(&port->shards.gone))
 			break;
 	if (port) {
-		port_hold(port);
+		shards_hold(&port->shards);
 	} else {
 		err = create(dev, netns, &port);
 		if (!err) {
@@ -295,36 +330,57 @@ int port_get(const struct netdev *dev, struct port **out)
 	return err;
 }
 
-void port_hold(struct port *port)
-{
-	atomic_fetch_add(&port->refs, 1);
-}
-
-static void forget(struct port *port)
-{
-	for (struct port **p = &ports; *p; p = &(*p)->next)
-		if (*p == port) {
-			*p = port->next;
-			return;
-		}
-}
-
 void port_put(struct port *port)
 {
-	u32 refs = atomic_load(&port->refs);
-	int cancel;
+	shards_put(&port->shards);
+}
 
-	/* Not the last: no need of the list. */
-	while (refs > 1)
-		if (atomic_compare_exchange_weak(&port->refs, &refs, refs - 1))
-			return;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	/* Held to the end, so that a port_get() of the same interface finds it free. */
-	pthread_mutex_lock(&list_lock);
-	if (atomic_fetch_sub(&port->refs, 1) == 1) {
-		forget(port);
-		destroy(port);
-	}
-	pthread_mutex_unlock(&list_lock);
-	pthread_setcancelstate(cancel, NULL);
+/* ---- using one ---- */
+
+void port_lock(struct port *port)
+{
+	/* a program that installs a handler of faults makes its objects next, or changes them */
+	if (!port->shards.dead)
+		fault_look(clock_now_ns());
+	shards_lock(&port->shards);
+}
+
+void port_unlock(struct port *port)
+{
+	shards_unlock(&port->shards, REPORT_ANY);
+}
+
+void port_set_event_handler(port_event_fn *fn)
+{
+	shards_set_event_handler(fn);
+}
+
+void port_poll(struct port *port)
+{
+	shards_poll(&port->shards);
+}
+
+void port_poll_cq(struct port *port, const struct cq *cq)
+{
+	shards_poll_cq(&port->shards, cq);
+}
+
+void port_post(struct port *port, struct qp *qp)
+{
+	shards_post(&port->shards, qp);
+}
+
+void port_run_locked(struct port *port)
+{
+	shards_run_locked(&port->shards);
+}
+
+int port_steer(struct port *port, const struct qp *qp)
+{
+	return shards_steer(&port->shards, qp);
+}
+
+void port_unsteer(struct port *port, u32 qpn)
+{
+	shards_unsteer(&port->shards, qpn);
 }

@@ -3,28 +3,21 @@
  * A port is one interface in use by this process: its XDP program and maps, UMEM and AF_XDP sockets, and its shards: for each receive queue, up to XROCE_MAX_SHARD, an
  * engine, the lock around it and a service thread. All contexts of a process that open the same interface share one port.
  *
- * Making a port (privileged, once) is apart from using one: port_make.c attaches and creates, everything else only uses descriptors
+ * Making a port (privileged, once) is apart from using one: attach/ attaches and creates,
+ * everything else only uses descriptors
  * and mappings, so that they can come from a broker one day.
  */
 #ifndef PORT_PORT_H
 #define PORT_PORT_H
 
+#include "../attach/port_info.h"
 #include "../base/clock.h"
 #include "../transport/engine.h"
 #include "../netdev/netdev.h"
+#include "../service/sleep.h"
+#include "../wake/channel.h"
 
 struct port;
-
-/* How XDP is attached and what the sockets can do; for `xroce list` and messages. */
-struct port_info {
-	bool native;	    /* else generic (SKB) mode */
-	bool zero_copy;
-	bool multibuffer;
-	u32 queues;
-	u32 shards;
-	u32 prog_id;
-	u32 path_mtu;	    /* largest, with what this port has */
-};
 
 /*
  * The port of an interface, made at the first call: attaches XDP, creates sockets, starts the service thread. Reference counted by
@@ -84,7 +77,6 @@ void port_unsteer(struct port *port, u32 qpn);
  * XROCE_MAX_CQ are in use. cq->owner must be set: it is passed to the event
  * callbacks.
  */
-struct port_channel;
 int port_cq_add(struct port *port, struct cq *cq, struct port_channel *channel, u32 vector);
 void port_cq_remove(struct port *port, struct cq *cq);
 
@@ -92,45 +84,6 @@ void port_cq_remove(struct port *port, struct cq *cq);
 void port_cq_arm(struct port *port, struct cq *cq, bool solicited_only);
 /* Moderate the events of a CQ that has joined, as engine_cq_moderate() does; takes the lock. */
 void port_cq_moderate(struct port *port, struct cq *cq, u32 count, u64 period_ns);
-
-/*
- * A completion channel may exist before any port does (ibv_create_comp_channel(3) attaches nothing): it is a pollable descriptor made
- * of an eventfd for events that user space raises and, once a CQ of a port joins it, that port's ring buffer for XDP's records.
- */
-int port_channel_create(struct port_channel **out);
-/*
- * A CQ is to use it: what that takes of memory and descriptors is taken now, so that no CQ is
- * refused for it later. Returns 0 or -errno. (Without the privilege that a ring buffer needs, it is
- * taken when the CQ joins a port.)
- */
-int port_channel_prepare(struct port_channel *ch);
-void port_channel_destroy(struct port_channel *ch);
-int port_channel_fd(const struct port_channel *ch);
-
-/* User space raises the channel: its descriptor becomes readable until port_channel_clear(). [any thread] */
-void port_channel_raise(struct port_channel *ch);
-void port_channel_clear(struct port_channel *ch);
-
-/*
- * Sleep until the channel may have something: an XDP record, a raise, or a packet on a port whose CQs joined it (so that no record that comes
- * before its packet is lost), or an engine deadline; then run those ports. Consumes XDP records.
- * Without block, only consumes records and runs the ports. Returns 0 (look again: it is a hint), 1
- * if there were records, or -EINTR for a signal.
- */
-int port_channel_wait(struct port_channel *ch, bool block);
-
-/*
- * There were records, and no event came of them: the packet was refused, or completed something
- * else. But the channel's descriptor was readable, so there is an event now, without a completion,
- * as ibv_get_cq_event(3) allows; the CQ stays armed.
- */
-void port_channel_extra(struct port_channel *ch);
-
-/*
- * An event was taken off the channel: records that are left may be of it, and would make the descriptor readable for nothing. They are consumed,
- * and what they announce is seen to.
- */
-void port_channel_settle(struct port_channel *ch);
 
 /*
  * Called with the lock of a shard held, for each event the engine reports but EVENT_QP_STATE (the port keeps the steering itself). The verbs layer

@@ -27,122 +27,20 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../port/port_state.h"
+#include "../base/clock.h"
+#include "../netdev/netdev.h"
+#include "../shard/shard.h"
+#include "service.h"
 
 #define TICK_MIN_NS	    (50 * NSEC_PER_USEC)
 #define TICK_MAX_NS	    (1 * NSEC_PER_MSEC)
 #define LONG_TICK_NS	    (100 * NSEC_PER_MSEC)
-#define SLEEPERS_SLACK_NS   (1 * NSEC_PER_MSEC) /* sleepers come first for a deadline that they knew of */
-/* calls without letting down what waited for them, before anything does: doubled by each time it was let down, one less for each time it was not */
-#define TRUST_MIN	    8
-#define TRUST_MAX	    4096
 #define SPIN_DEFAULT_US	    100
 #define SPIN_LIMIT_US	    1000000
-
-/* ---- what others call ---- */
-
-void service_driven(struct shard *sh)
-{
-	struct service *s = &sh->service;
-	u32 trust = atomic_load_explicit(&s->trust, memory_order_relaxed);
-
-	/* Two threads may store the same value: it has moved all the same. */
-	atomic_store_explicit(&s->driven, atomic_load_explicit(&s->driven, memory_order_relaxed) + 1, memory_order_relaxed);
-	if (trust < TRUST_MAX)
-		atomic_store_explicit(&s->trust, trust + 1, memory_order_relaxed);
-}
-
-void service_kick(struct shard *sh)
-{
-	const u64 one = 1;
-
-	/* syscall(): write() would be a cancellation point in any verb */
-	syscall(SYS_write, sh->service.control_fd, &one, sizeof(one));
-}
-
-static bool has_sleepers(const struct shard *sh)
-{
-	return atomic_load(&sh->service.sleepers) > 0;
-}
-
-bool service_may_wait(struct shard *sh)
-{
-	struct service *s = &sh->service;
-	u32 needed = atomic_load_explicit(&s->trust_needed, memory_order_relaxed);
-
-	if (atomic_load_explicit(&s->trust, memory_order_relaxed) < needed || atomic_load_explicit(&s->sleepers, memory_order_relaxed))
-		return false;
-	/* in STANDBY without sleepers it is 0, and the next tick looks at resume_ns */
-	if (atomic_load(&s->sleep_until_ns) && atomic_exchange(&s->sleep_until_ns, 0))
-		service_kick(sh);
-	return true;
-}
-
-/* When this thread must see to the shard at the latest. */
-static u64 due_ns(const struct shard *sh)
-{
-	u64 deadline_ns = shard_deadline_ns(sh);
-	bool slack = has_sleepers(sh) && deadline_ns < NSEC_NEVER - SLEEPERS_SLACK_NS;
-
-	return deadline_ns + (slack ? SLEEPERS_SLACK_NS : 0);
-}
-
-void service_nudge(struct shard *sh)
-{
-	struct service *s = &sh->service;
-	u64 until_ns = atomic_load(&s->sleep_until_ns);
-
-	/* The exchange lets one of several be the one that pays for the system call. */
-	if (until_ns && due_ns(sh) < until_ns && atomic_compare_exchange_strong(&s->sleep_until_ns, &until_ns, 0))
-		service_kick(sh);
-}
-
-/* For all queues of the shard. */
-static void set_asleep(struct shard *sh, u32 asleep)
-{
-	const struct xsk_set *set = &sh->made->xsks;
-
-	for (u32 i = 0; i < set->count; i++)
-		__atomic_store_n(&sh->port->made.vector[xsk_queue(set, i)].asleep, asleep, __ATOMIC_SEQ_CST);
-}
-
-static void set_watched(struct shard *sh, u32 watched)
-{
-	const struct xsk_set *set = &sh->made->xsks;
-
-	for (u32 i = 0; i < set->count; i++)
-		__atomic_store_n(&sh->port->made.vector[xsk_queue(set, i)].watched, watched, __ATOMIC_SEQ_CST);
-}
-
-static bool is_asleep(const struct shard *sh)
-{
-	const struct xsk_set *set = &sh->made->xsks;
-	u32 asleep = 0;
-
-	for (u32 i = 0; i < set->count; i++)
-		asleep |= __atomic_load_n(&sh->port->made.vector[xsk_queue(set, i)].asleep, __ATOMIC_RELAXED);
-	return asleep;
-}
-
-void service_sleeper_enter(struct shard *sh)
-{
-	if (atomic_fetch_add(&sh->service.sleepers, 1))
-		return;
-	set_asleep(sh, 0);
-	set_watched(sh, 1);
-}
-
-void service_sleeper_leave(struct shard *sh)
-{
-	service_driven(sh);
-	if (atomic_fetch_sub(&sh->service.sleepers, 1) != 1)
-		return;
-	set_watched(sh, 0);
-	set_asleep(sh, 1);
-}
 
 /* ---- the thread ---- */
 
@@ -205,27 +103,27 @@ static void take_wakeup(struct service *s, const struct pollfd fds[2])
 static void doze(struct shard *sh, bool standby, u64 tick_ns)
 {
 	struct service *s = &sh->service;
-	const struct xsk_set *set = &sh->made->xsks;
+	const struct xsk_set *set = &sh->io->xsks;
 	struct pollfd fds[2 + XROCE_MAX_QUEUE] = { { .fd = s->control_fd, .events = POLLIN },
 						   { .fd = ring_buffer__epoll_fd(s->ring), .events = POLLIN } };
-	const bool sleepers = standby && has_sleepers(sh);
+	const bool sleepers = standby && service_has_sleepers(sh);
 	const u64 since_ns = clock_now_ns();
 	u64 until_ns = standby ? since_ns + (sleepers ? LONG_TICK_NS : tick_ns) : NSEC_NEVER;
 	struct timespec timeout;
 	nfds_t n = 2;
 	bool woken;
 
-	if (!sleepers && is_asleep(sh))
-		set_asleep(sh, 0);
+	if (!sleepers && service_is_asleep(sh))
+		service_set_asleep(sh, 0);
 	if (!standby || sleepers) {
-		until_ns = min_u64(until_ns, due_ns(sh));
+		until_ns = min_u64(until_ns, service_due_ns(sh));
 		atomic_store(&s->sleep_until_ns, until_ns);
 		atomic_thread_fence(memory_order_seq_cst);
 		/* Published: look again at what it was made of. */
-		if (due_ns(sh) < until_ns || (sleepers && !has_sleepers(sh)))
+		if (service_due_ns(sh) < until_ns || (sleepers && !service_has_sleepers(sh)))
 			goto awake;
 	}
-	if (!standby && !atomic_load(&sh->port->gone))
+	if (!standby && !atomic_load(&sh->all->gone))
 		for (u32 i = 0; i < set->count; i++)
 			fds[n++] = (struct pollfd){ .fd = set->xsk[i].fd, .events = POLLIN };
 	timeout = until(until_ns);
@@ -256,16 +154,16 @@ static bool is_deserted(struct shard *sh)
 /* It keeps the numbers of all its vectors in the map. */
 static void enter(struct shard *sh)
 {
-	struct port *port = sh->port;
+	struct shards *all = sh->all;
 	char name[16];
 
 	if (sh->number)
-		snprintf(name, sizeof(name), "xroce/%.7s/%u", port->dev.name, sh->number % 10);
+		snprintf(name, sizeof(name), "xroce/%.7s/%u", all->name, sh->number % 10);
 	else
-		snprintf(name, sizeof(name), "xroce/%.9s", port->dev.name);
+		snprintf(name, sizeof(name), "xroce/%.9s", all->name);
 	pthread_setname_np(pthread_self(), name);
-	for (u32 v = sh->number; v < port->made.info.queues; v += port->num_shards)
-		port->made.vector[v].tid = (u32)syscall(SYS_gettid);
+	for (u32 v = sh->number; v < all->queues; v += all->num)
+		all->maps->vector[v].tid = (u32)syscall(SYS_gettid);
 }
 
 static void *service_main(void *arg)
@@ -278,7 +176,7 @@ static void *service_main(void *arg)
 	enter(sh);
 	while (!atomic_load(&s->stop)) {
 		u64 driven = atomic_load_explicit(&s->driven, memory_order_relaxed);
-		bool sleepers = has_sleepers(sh);
+		bool sleepers = service_has_sleepers(sh);
 		bool standby = driven != last_driven || sleepers || !is_deserted(sh);
 
 		if (look_soon && standby && s->trust_needed > TRUST_MIN)
@@ -288,13 +186,13 @@ static void *service_main(void *arg)
 		if (!standby) {
 			s->tick_ns = TICK_MIN_NS;
 			serve(sh, driven);
-		} else if ((due_ns(sh) <= clock_now_ns() && sleepers) || vector_waits(sh->port)) {
+		} else if ((service_due_ns(sh) <= clock_now_ns() && sleepers) || vector_waits(&sh->all->wake)) {
 			pthread_mutex_lock(&sh->lock); /* not shard_lock(), which may run it as well */
 			pump_run(sh);
 			shard_unlock(sh, sh->number);
 		}
 		/* something waits for the application's next call: see soon whether that comes */
-		look_soon = standby && !sleepers && !look_soon && due_ns(sh) <= clock_now_ns();
+		look_soon = standby && !sleepers && !look_soon && service_due_ns(sh) <= clock_now_ns();
 		doze(sh, standby, look_soon ? TICK_MIN_NS : s->tick_ns);
 		if (standby && !look_soon)
 			s->tick_ns = min_u64(2 * s->tick_ns, TICK_MAX_NS);
@@ -329,7 +227,7 @@ static int cpu_of(const struct shard *sh)
 	long cpu = -1;
 
 	if (!text || !*text)
-		return sh->port->made.info.queues > 1 ? netdev_queue_cpu(sh->port->ifindex, sh->number) : -1;
+		return sh->all->queues > 1 ? netdev_queue_cpu(sh->all->ifindex, sh->number) : -1;
 	for (u32 i = 0; i <= sh->number; i++, text = end + (*end == ',')) {
 		cpu = strtol(text, &end, 10);
 		if (end == text || (*end && *end != ',') || cpu < 0 || cpu >= CPU_SETSIZE) {
@@ -389,7 +287,7 @@ static int start(struct shard *sh)
 	struct service *s = &sh->service;
 	int err;
 
-	s->ring = ring_buffer__new(sh->made->ring_fd, ignore_record, NULL, NULL);
+	s->ring = ring_buffer__new(sh->io->ring_fd, ignore_record, NULL, NULL);
 	if (!s->ring)
 		return -errno;
 	err = start_thread(sh);
@@ -400,14 +298,14 @@ static int start(struct shard *sh)
 	return 0;
 }
 
-int service_start(struct port *port)
+int service_start(struct shards *all)
 {
 	const u64 spin_max_ns = spin_from_environment();
 	int err = 0;
 
 	/* All can be kicked before the first one starts. */
-	for (u32 i = 0; i < port->num_shards && !err; i++) {
-		struct service *s = &port->shard[i].service;
+	for (u32 i = 0; i < all->num && !err; i++) {
+		struct service *s = &all->shard[i].service;
 
 		s->spin_max_ns = s->spin_ns = spin_max_ns;
 		s->tick_ns = TICK_MIN_NS;
@@ -415,29 +313,29 @@ int service_start(struct port *port)
 		s->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		err = s->control_fd < 0 ? -errno : 0;
 	}
-	for (u32 i = 0; i < port->num_shards && !err; i++)
-		err = start(&port->shard[i]);
+	for (u32 i = 0; i < all->num && !err; i++)
+		err = start(&all->shard[i]);
 	return err;
 }
 
-void service_stop(struct port *port)
+void service_stop(struct shards *all)
 {
-	for (u32 i = 0; i < port->num_shards; i++)
-		atomic_store(&port->shard[i].service.stop, true);
-	for (u32 i = 0; i < port->num_shards; i++)
-		if (port->shard[i].service.started)
-			service_kick(&port->shard[i]);
+	for (u32 i = 0; i < all->num; i++)
+		atomic_store(&all->shard[i].service.stop, true);
+	for (u32 i = 0; i < all->num; i++)
+		if (all->shard[i].service.started)
+			service_kick(&all->shard[i]);
 	/* One that still runs may kick another. */
-	for (u32 i = 0; i < port->num_shards; i++)
-		if (port->shard[i].service.started)
-			pthread_join(port->shard[i].service.thread, NULL);
-	service_abandon(port);
+	for (u32 i = 0; i < all->num; i++)
+		if (all->shard[i].service.started)
+			pthread_join(all->shard[i].service.thread, NULL);
+	service_abandon(all);
 }
 
-void service_abandon(struct port *port)
+void service_abandon(struct shards *all)
 {
-	for (u32 i = 0; i < port->num_shards; i++) {
-		port->shard[i].service.started = false;
-		close_descriptors(&port->shard[i].service);
+	for (u32 i = 0; i < all->num; i++) {
+		all->shard[i].service.started = false;
+		close_descriptors(&all->shard[i].service);
 	}
 }

@@ -9,27 +9,52 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../wake/channel.h"
-#include "../port/port_state.h"
+#include "../base/clock.h"
+#include "../shard/shard.h"
+#include "sleep.h"
 
 /* From a record to its packet's descriptor: one poll of the kernel's, at most 64 packets. */
 #define PUBLISH_MAX_NS (200 * NSEC_PER_USEC)
 /* What takes longer, on a CPU that the hypervisor has taken away, is looked for once more. */
 #define GIVEN_UP_NS    NSEC_PER_MSEC
 
-/* What a call is about: a channel, its port or NULL, and shards of that, a bit each. */
+/* What a call is about: a channel, the shards of its port or NULL, and some of them, a bit each. */
 struct view {
 	struct port_channel *ch;
-	struct port *port;
+	struct shards *all;
 	u32 shards;
 };
+
+/*
+ * The shards of the port that the channel's CQs are of, held (shards_put()), and which of them
+ * complete to its CQs, a bit each; the first where none does. NULL: no port, or it is dead.
+ */
+static struct shards *channel_shards(struct port_channel *ch, u32 *shards)
+{
+	struct shards *all = NULL;
+
+	*shards = 0;
+	pthread_mutex_lock(&ch->lock);
+	if (ch->wake)
+		all = container_of(ch->wake, struct shards, wake);
+	if (all && all->dead)
+		all = NULL;
+	if (all) {
+		shards_hold(all);
+		for (u32 i = 0; all->num > 1 && i < ch->num_cqs; i++)
+			*shards |= cq_engines(ch->cq[i]);
+		*shards = *shards ? *shards : 1;
+	}
+	pthread_mutex_unlock(&ch->lock);
+	return all;
+}
 
 /* ---- running ---- */
 
 static void run_shards(const struct view *v)
 {
 	for (u32 left = v->shards; left; left &= left - 1)
-		shard_run(&v->port->shard[__builtin_ctz(left)]);
+		shard_run(&v->all->shard[__builtin_ctz(left)]);
 }
 
 /* What to sleep on for packets; nothing once none can come. */
@@ -37,10 +62,10 @@ static nfds_t add_sockets(const struct view *v, struct pollfd *fds)
 {
 	nfds_t n = 0;
 
-	if (atomic_load(&v->port->gone))
+	if (atomic_load(&v->all->gone))
 		return 0;
 	for (u32 left = v->shards; left; left &= left - 1) {
-		const struct xsk_set *set = &v->port->made.shard[__builtin_ctz(left)].xsks;
+		const struct xsk_set *set = &v->all->shard[__builtin_ctz(left)].io->xsks;
 
 		for (u32 i = 0; i < set->count; i++)
 			fds[n++] = (struct pollfd){ .fd = set->xsk[i].fd, .events = POLLIN };
@@ -69,7 +94,7 @@ static void await_packet(const struct view *v, u64 most_ns)
  */
 static bool run(const struct view *v, bool in_hand)
 {
-	const struct view all = { v->ch, v->port, (1u << v->port->num_shards) - 1 };
+	const struct view everywhere = { v->ch, v->all, (1u << v->all->num) - 1 };
 	u64 until_ns, now_ns;
 	u32 record[RECORDS_MAX];
 	u32 n = channel_consume(v->ch, record);
@@ -77,12 +102,12 @@ static bool run(const struct view *v, bool in_hand)
 	if (!n && in_hand)
 		return false;
 	run_shards(v);
-	if (!n || !wake_rearm(v->port, record, n))
+	if (!n || !wake_rearm(&v->all->wake, record, n))
 		return n > 0;
-	run_shards(&all);
+	run_shards(&everywhere);
 	until_ns = clock_now_ns() + PUBLISH_MAX_NS;
-	while (wake_rearm(v->port, record, n) && (now_ns = clock_now_ns()) < until_ns) {
-		await_packet(&all, until_ns - now_ns);
+	while (wake_rearm(&v->all->wake, record, n) && (now_ns = clock_now_ns()) < until_ns) {
+		await_packet(&everywhere, until_ns - now_ns);
 		if (in_hand)
 			break;
 	}
@@ -92,16 +117,16 @@ static bool run(const struct view *v, bool in_hand)
 /* ---- packets that XDP has announced to nobody, as somebody slept on their queue's socket ---- */
 
 /* Of a queue, that have not come yet. Less than none: one came after it had been given up. */
-static s64 missing(const struct port *port, const struct xsk_set *set, u32 i)
+static s64 missing(const struct shards *all, const struct xsk_set *set, u32 i)
 {
-	return (s64)(__atomic_load_n(&port->made.vector[xsk_queue(set, i)].unannounced, __ATOMIC_SEQ_CST) -
+	return (s64)(__atomic_load_n(&all->maps->vector[xsk_queue(set, i)].unannounced, __ATOMIC_SEQ_CST) -
 		     atomic_load_explicit(&set->xsk[i].unannounced, memory_order_relaxed));
 }
 
-static bool any_missing(const struct port *port, const struct shard *s)
+static bool any_missing(const struct shards *all, const struct shard *s)
 {
-	for (u32 i = 0; i < s->made->xsks.count; i++)
-		if (missing(port, &s->made->xsks, i))
+	for (u32 i = 0; i < s->io->xsks.count; i++)
+		if (missing(all, &s->io->xsks, i))
 			return true;
 	return false;
 }
@@ -109,11 +134,11 @@ static bool any_missing(const struct port *port, const struct shard *s)
 /* They are late, or the kernel dropped them at a full ring and they will never come: the service thread looks once more. */
 static void give_up(struct shard *s)
 {
-	struct xsk_set *set = &s->made->xsks;
+	struct xsk_set *set = &s->io->xsks;
 
 	shard_lock(s);
 	for (u32 i = 0; i < set->count; i++) {
-		s64 n = missing(s->port, set, i);
+		s64 n = missing(s->all, set, i);
 
 		if (n)
 			atomic_fetch_add_explicit(&set->xsk[i].unannounced, (u64)n, memory_order_relaxed);
@@ -129,10 +154,10 @@ static void give_up(struct shard *s)
  */
 static void await_unannounced(const struct view *v, struct shard *s)
 {
-	const struct view one = { v->ch, v->port, 1u << s->number };
+	const struct view one = { v->ch, v->all, 1u << s->number };
 	u64 until_ns = 0, now_ns;
 
-	while (unlikely(any_missing(v->port, s)) && !atomic_load(&s->service.sleepers) && !atomic_load(&v->port->gone)) {
+	while (unlikely(any_missing(v->all, s)) && !atomic_load(&s->service.sleepers) && !atomic_load(&v->all->gone)) {
 		now_ns = clock_now_ns();
 		until_ns = until_ns ? until_ns : now_ns + PUBLISH_MAX_NS;
 		if (now_ns >= until_ns) {
@@ -148,7 +173,7 @@ static void await_unannounced(const struct view *v, struct shard *s)
 static void leave(const struct view *v)
 {
 	for (u32 left = v->shards; left; left &= left - 1)
-		service_sleeper_leave(&v->port->shard[__builtin_ctz(left)]);
+		service_sleeper_leave(&v->all->shard[__builtin_ctz(left)]);
 }
 
 /* A thread is cancelled while it sleeps: nobody looks for what has come. The service threads do. */
@@ -158,9 +183,9 @@ static void cancelled(void *arg)
 
 	leave(v);
 	for (u32 left = v->shards; left; left &= left - 1)
-		service_kick(&v->port->shard[__builtin_ctz(left)]);
-	if (v->port)
-		port_put(v->port);
+		service_kick(&v->all->shard[__builtin_ctz(left)]);
+	if (v->all)
+		shards_put(v->all);
 }
 
 static struct timespec time_left(const struct view *v)
@@ -168,7 +193,7 @@ static struct timespec time_left(const struct view *v)
 	u64 deadline_ns = NSEC_NEVER, now_ns = clock_now_ns(), left_ns;
 
 	for (u32 left = v->shards; left; left &= left - 1)
-		deadline_ns = min_u64(deadline_ns, shard_deadline_ns(&v->port->shard[__builtin_ctz(left)]));
+		deadline_ns = min_u64(deadline_ns, shard_deadline_ns(&v->all->shard[__builtin_ctz(left)]));
 	left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
 	return (struct timespec){ .tv_sec = (time_t)(left_ns / NSEC_PER_SEC), .tv_nsec = (long)(left_ns % NSEC_PER_SEC) };
 }
@@ -177,7 +202,7 @@ static int poll_all(const struct view *v, const struct timespec *timeout)
 {
 	struct pollfd fds[1 + XROCE_MAX_QUEUE] = { { .fd = v->ch->epoll_fd, .events = POLLIN } };
 
-	return ppoll(fds, 1 + (v->port ? add_sockets(v, fds + 1) : 0), timeout, NULL) < 0 && errno == EINTR ? -EINTR : 0;
+	return ppoll(fds, 1 + (v->all ? add_sockets(v, fds + 1) : 0), timeout, NULL) < 0 && errno == EINTR ? -EINTR : 0;
 }
 
 /* A thread may be cancelled here, and only here. Returns 0 or -EINTR. */
@@ -196,9 +221,9 @@ static int sleep_on(const struct view *v)
 	struct timespec timeout;
 
 	for (u32 left = v->shards; left; left &= left - 1)
-		service_sleeper_enter(&v->port->shard[__builtin_ctz(left)]);
+		service_sleeper_enter(&v->all->shard[__builtin_ctz(left)]);
 	timeout = time_left(v);
-	return poll_cancellable(v, v->port ? &timeout : NULL);
+	return poll_cancellable(v, v->all ? &timeout : NULL);
 }
 
 /* Returns 0, 1 if there were records, or -EINTR. */
@@ -208,14 +233,14 @@ static int wait_on(const struct view *v)
 	int err;
 
 	/* Before the first sleep too: whoever drives the engine by nothing but this call may have packets waiting. */
-	if (v->port && run(v, false))
+	if (v->all && run(v, false))
 		return 1;
 	err = sleep_on(v);
 	leave(v);
 	/* After a signal as well: between the sleeper's leaving and this, nobody looked at the sockets. */
-	records = v->port && run(v, false);
+	records = v->all && run(v, false);
 	for (u32 left = v->shards; left; left &= left - 1)
-		await_unannounced(v, &v->port->shard[__builtin_ctz(left)]);
+		await_unannounced(v, &v->all->shard[__builtin_ctz(left)]);
 	return err ? err : records;
 }
 
@@ -224,37 +249,40 @@ int port_channel_wait(struct port_channel *ch, bool block)
 	struct view v = { .ch = ch };
 	int err = 0;
 
-	v.port = channel_port(ch, &v.shards);
+	v.all = channel_shards(ch, &v.shards);
 	if (block) {
 		err = wait_on(&v);
-	} else if (v.port) {
+	} else if (v.all) {
 		/* the caller says that there is nothing, which must be true of the descriptor */
 		channel_await_record(ch);
 		err = run(&v, false);
 	}
-	if (v.port)
-		port_put(v.port);
+	if (v.all)
+		shards_put(v.all);
 	return err;
 }
 
 void port_channel_extra(struct port_channel *ch)
 {
-	u32 shards;
-	struct port *port = channel_port(ch, &shards);
+	struct view v = { .ch = ch };
 
-	if (!port)
+	v.all = channel_shards(ch, &v.shards);
+	if (!v.all)
 		return;
-	wake_extra(port, ch);
-	port_put(port);
+	vector_hand_extra(&v.all->wake, ch);
+	/* whoever unlocks reports it */
+	shard_lock(&v.all->shard[0]);
+	shard_unlock(&v.all->shard[0], REPORT_ANY);
+	shards_put(v.all);
 }
 
 void port_channel_settle(struct port_channel *ch)
 {
 	struct view v = { .ch = ch };
 
-	v.port = channel_port(ch, &v.shards);
-	if (!v.port)
+	v.all = channel_shards(ch, &v.shards);
+	if (!v.all)
 		return;
 	run(&v, true);
-	port_put(v.port);
+	shards_put(v.all);
 }

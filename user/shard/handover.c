@@ -2,7 +2,7 @@
 /* Frames from one shard to another; the two sides and their ordering are drawn in handover.h. */
 #include <stdlib.h>
 
-#include "../port/port_state.h"
+#include "shard.h"
 
 #define TAKE_MAX 64u /* at a time: what one shows the engine may fetch ahead in */
 
@@ -22,7 +22,7 @@ int handover_init(struct shard *s, u32 num_shards)
 	for (u32 i = 0; !err && i < num_shards; i++)
 		if (i != s->number)
 			/* all that it receives on, and all that it may have written to itself */
-			err = init_ring(&s->handover.to[i], s->made->umem.rx_frames + XSK_TX_SLOTS + XROCE_TX_FRAMES);
+			err = init_ring(&s->handover.to[i], s->io->umem.rx_frames + XSK_TX_SLOTS + XROCE_TX_FRAMES);
 	return err;
 }
 
@@ -64,14 +64,14 @@ static void free_entry(struct shard *from, struct handover_ring *r, u32 at)
 	const struct rx_frame *frame = &r->frame[at].frame;
 
 	if (r->looped[at])
-		tx_give_back(from->made->tx, (u8 *)frame->data);
+		tx_give_back(from->io->tx, (u8 *)frame->data);
 	else
-		umem_rx_release_frame(&from->made->umem, frame);
+		umem_rx_release_frame(&from->io->umem, frame);
 }
 
 void handover_take_back(struct shard *from)
 {
-	for (u32 i = 0; from->handover.lent && i < from->port->num_shards; i++) {
+	for (u32 i = 0; from->handover.lent && i < from->all->num; i++) {
 		struct handover_ring *r = &from->handover.to[i];
 		/* acquire: pairs with the release in handover_take(): the taker reads these no more */
 		const u32 used = atomic_load_explicit(&r->used, memory_order_acquire);
@@ -80,13 +80,13 @@ void handover_take_back(struct shard *from)
 		for (; r->taken_back != used; r->taken_back++)
 			free_entry(from, r, r->taken_back & (r->size - 1));
 	}
-	xsk_refill(&from->made->xsks);
+	xsk_refill(&from->io->xsks);
 }
 
 bool handover_is_short(const struct shard *from)
 {
 	/* a quarter of a queue's: a frame may be of two buffers */
-	return from->handover.lent > from->made->umem.rx_frames / from->made->xsks.count / 4;
+	return from->handover.lent > from->io->umem.rx_frames / from->io->xsks.count / 4;
 }
 
 static u32 take_from(struct handover_ring *r, handover_fn *fn, void *arg)
@@ -114,6 +114,6 @@ u32 handover_take(struct shard *to, handover_fn *fn, void *arg)
 		return 0;
 	givers = atomic_exchange(&to->handover.givers, 0);
 	for (; givers; givers &= givers - 1)
-		taken += take_from(&to->port->shard[__builtin_ctz(givers)].handover.to[to->number], fn, arg);
+		taken += take_from(&to->all->shard[__builtin_ctz(givers)].handover.to[to->number], fn, arg);
 	return taken;
 }

@@ -3,41 +3,42 @@
 #include <bpf/bpf.h>
 #include <stdlib.h>
 
-#include "../port/port_state.h"
+#include "../base/clock.h"
+#include "shard.h"
 
 #define SEEN_MAX     64 /* packets that arrived elsewhere: if they are most of those that have come meanwhile, it is not by chance */
 #define STAY_MIN_NS  (10 * NSEC_PER_MSEC)
 #define STAY_MAX_NS  NSEC_PER_SEC
 #define STAY_MEMORY  8	/* who has stayed that many times as long as it had to is as good as new */
 
-int homing_init(struct port *port)
+int homing_init(struct shards *all)
 {
-	if (port->num_shards == 1)
+	if (all->num == 1)
 		return 0;
-	port->moves.of = calloc(XROCE_MAX_QP, sizeof(*port->moves.of));
-	if (!port->moves.of)
+	all->moves.of = calloc(XROCE_MAX_QP, sizeof(*all->moves.of));
+	if (!all->moves.of)
 		return -ENOMEM;
-	for (u32 i = 0; i < port->num_shards; i++) {
-		port->shard[i].homing.strays = calloc(XROCE_MAX_QP, sizeof(*port->shard[i].homing.strays));
-		if (!port->shard[i].homing.strays)
+	for (u32 i = 0; i < all->num; i++) {
+		all->shard[i].homing.strays = calloc(XROCE_MAX_QP, sizeof(*all->shard[i].homing.strays));
+		if (!all->shard[i].homing.strays)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-void homing_free(struct port *port)
+void homing_free(struct shards *all)
 {
-	for (u32 i = 0; i < port->num_shards; i++)
-		free(port->shard[i].homing.strays);
-	free(port->moves.of);
+	for (u32 i = 0; i < all->num; i++)
+		free(all->shard[i].homing.strays);
+	free(all->moves.of);
 }
 
 /* Packets that have come for it, by all queues, as XDP counts them: a system call, for the first and the last stray of many. */
-static u64 packets_of(const struct port *port, const struct qp *qp)
+static u64 packets_of(const struct shards *all, const struct qp *qp)
 {
 	struct xroce_qp value;
 
-	return bpf_map_lookup_elem(port->made.qp_map_fd, &qp->qpn, &value) ? 0 : value.rx_packets;
+	return bpf_map_lookup_elem(all->maps->qp_fd, &qp->qpn, &value) ? 0 : value.rx_packets;
 }
 
 void homing_count(struct shard *s, const struct qp *qp, u64 now_ns)
@@ -51,15 +52,15 @@ void homing_count(struct shard *s, const struct qp *qp, u64 now_ns)
 	 * packets.
 	 */
 	if (!engine_may_move(qp) ||
-	    now_ns < atomic_load_explicit(&s->port->moves.of[slot].not_before_ns,
+	    now_ns < atomic_load_explicit(&s->all->moves.of[slot].not_before_ns,
 					  memory_order_relaxed))
 		return;
 	if (strays->qpn != qp->qpn || !strays->seen)
-		*strays = (struct strays){ .qpn = qp->qpn, .packets = packets_of(s->port, qp) };
+		*strays = (struct strays){ .qpn = qp->qpn, .packets = packets_of(s->all, qp) };
 	if (++strays->seen < SEEN_MAX || h->num_wanted == HOMING_WANTED_MAX)
 		return;
 	strays->seen = 0;
-	if (packets_of(s->port, qp) - strays->packets > 2 * SEEN_MAX)
+	if (packets_of(s->all, qp) - strays->packets > 2 * SEEN_MAX)
 		return;
 	h->wanted[h->num_wanted++] = qp->qpn;
 }
@@ -67,35 +68,35 @@ void homing_count(struct shard *s, const struct qp *qp, u64 now_ns)
 /* All shards are held. */
 static void move(struct shard *to, struct qp *qp, u64 now_ns)
 {
-	struct port *port = to->port;
+	struct shards *all = to->all;
 	const u32 slot = qp->qpn % XROCE_MAX_QP;
-	u64 before_ns = atomic_load_explicit(&port->moves.of[slot].not_before_ns, memory_order_relaxed);
-	u64 stay_ns = port->moves.of[slot].stay_ns;
+	u64 before_ns = atomic_load_explicit(&all->moves.of[slot].not_before_ns, memory_order_relaxed);
+	u64 stay_ns = all->moves.of[slot].stay_ns;
 
-	if (port->moves.of[slot].qpn == qp->qpn && now_ns < before_ns)
+	if (all->moves.of[slot].qpn == qp->qpn && now_ns < before_ns)
 		return;
-	if (port->moves.of[slot].qpn != qp->qpn || now_ns - before_ns > STAY_MEMORY * stay_ns)
+	if (all->moves.of[slot].qpn != qp->qpn || now_ns - before_ns > STAY_MEMORY * stay_ns)
 		stay_ns = 0;
 	stay_ns = stay_ns ? min_u64(2 * stay_ns, STAY_MAX_NS) : STAY_MIN_NS;
-	port->moves.of[slot].qpn = qp->qpn;
-	port->moves.of[slot].stay_ns = stay_ns;
-	atomic_store_explicit(&port->moves.of[slot].not_before_ns, now_ns + stay_ns, memory_order_relaxed);
+	all->moves.of[slot].qpn = qp->qpn;
+	all->moves.of[slot].stay_ns = stay_ns;
+	atomic_store_explicit(&all->moves.of[slot].not_before_ns, now_ns + stay_ns, memory_order_relaxed);
 	engine_move_qp(to->engine, qp, now_ns);
-	to->made->stats->qps_moved++;
+	to->io->stats->qps_moved++;
 }
 
 void homing_move(struct shard *s, u32 reporter)
 {
-	struct port *port = s->port;
+	struct shards *all = s->all;
 	u32 took = 0;
 	u64 now_ns;
 
-	shards_lock(port);
+	shards_lock(all);
 	/* not before: no engine's time goes back */
 	now_ns = clock_now_ns();
 	/* no packet overtakes those that came before it */
-	for (u32 i = 0; i < port->num_shards; i++)
-		took |= (u32)pump_take_handed(&port->shard[i], now_ns) << i;
+	for (u32 i = 0; i < all->num; i++)
+		took |= (u32)pump_take_handed(&all->shard[i], now_ns) << i;
 	for (u32 i = 0; i < s->homing.num_wanted; i++) {
 		struct qp *qp = engine_find_qp(s->engine, s->homing.wanted[i]);
 
@@ -105,6 +106,6 @@ void homing_move(struct shard *s, u32 reporter)
 	s->homing.num_wanted = 0;
 	/* who handed that over found the lock taken, and counts on us */
 	for (; took; took &= took - 1)
-		pump_run(&port->shard[__builtin_ctz(took)]);
-	shards_unlock(port, reporter);
+		pump_run(&all->shard[__builtin_ctz(took)]);
+	shards_unlock(all, reporter);
 }

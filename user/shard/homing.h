@@ -4,8 +4,8 @@
  * most packets of a QP arrive at another shard, that one asks for it, and it moves: exclusively, so with nothing of it under way in between. Once moved, it stays for
  * a while, which doubles each time: who is served from many queues (UD) has no better place.
  */
-#ifndef PORT_HOMING_H
-#define PORT_HOMING_H
+#ifndef SHARD_HOMING_H
+#define SHARD_HOMING_H
 
 #include <xroce/abi.h>
 
@@ -13,7 +13,7 @@
 
 #define HOMING_WANTED_MAX 16u
 
-struct port;
+struct shards;
 struct shard;
 
 /* A shard's: packets that arrived here for QPs that are at home elsewhere. Under its lock. */
@@ -37,8 +37,8 @@ struct moves {
 };
 
 /* With more than one shard. Returns 0 or -ENOMEM; homing_free() in both cases. */
-int homing_init(struct port *port);
-void homing_free(struct port *port);
+int homing_init(struct shards *all);
+void homing_free(struct shards *all);
 
 /* A frame for qp was handed over by s. Lock held. */
 void homing_count(struct shard *s, const struct qp *qp, u64 now_ns);

@@ -8,8 +8,9 @@
  *
  * It bounds what one call does. What is left over is said in resume_ns, and somebody comes back: the application or the service thread.
  */
+#include "../base/clock.h"
 #include "fault.h"
-#include "../port/port_state.h"
+#include "shard.h"
 
 #define TX_BATCH	 128u /* what is queued for ourselves meanwhile fits, too */
 _Static_assert(TX_BATCH <= XSK_TX_SLOTS, "struct shard's loop");
@@ -43,8 +44,8 @@ static void hand_over(const struct input *in, const struct rx_frame *frame, cons
 	const struct qp *qp = engine_whose(in->s->engine, frame);
 
 	homing_count(in->s, qp, in->now_ns);
-	handover_give(in->s, shard_home(in->s->port, qp), frame, hint, looped);
-	in->s->made->stats->rx_handed++;
+	handover_give(in->s, shard_home(in->s->all, qp), frame, hint, looped);
+	in->s->io->stats->rx_handed++;
 }
 
 /* What a socket has received. */
@@ -67,15 +68,15 @@ static void input_refused(void *arg, enum xroce_drop reason, u32 n)
 {
 	const struct input *in = arg;
 
-	in->s->made->stats->rx_packets += n;
-	((__u64 *)in->s->made->drops)[reason] += n;
+	in->s->io->stats->rx_packets += n;
+	((__u64 *)in->s->io->drops)[reason] += n;
 }
 
 /* A packet that was cut from a super-packet. The next one needs its place: it is lent to nobody. */
 static bool input_segment(void *arg, const struct engine_frame *frame)
 {
 	const struct input *in = arg;
-	const __u64 *wrong = &in->s->made->drops->icrc, before = *wrong;
+	const __u64 *wrong = &in->s->io->drops->icrc, before = *wrong;
 	u64 away = 0;
 
 	engine_input_batch(in->s->engine, frame, 1, in->now_ns, &away);
@@ -86,7 +87,7 @@ static bool input_segment(void *arg, const struct engine_frame *frame)
 
 static u32 receive(struct shard *s, u64 now_ns)
 {
-	struct xsk_set *set = &s->made->xsks;
+	struct xsk_set *set = &s->io->xsks;
 	struct input in = { s, now_ns };
 	const struct xsk_sink sink = {
 		.frames = input, .segment = input_segment, .refused = input_refused, .arg = &in
@@ -119,9 +120,9 @@ static void receive_looped(struct shard *s, u64 now_ns)
 		if (away)
 			hand_over(&in, &f.frame, NULL, true);
 		else
-			tx_give_back(s->made->tx, s->loop[i].frame);
+			tx_give_back(s->io->tx, s->loop[i].frame);
 	}
-	s->made->stats->loopback_packets += s->loop_count;
+	s->io->stats->loopback_packets += s->loop_count;
 	s->loop_count = 0;
 }
 
@@ -130,7 +131,7 @@ enum sent { SENT_ALL, SENT_BATCH, SENT_BLOCKED };
 /* One batch out. SENT_ALL: the engine has no more; SENT_BATCH: it may; SENT_BLOCKED: no room for any, or the interface does not take them now. */
 static enum sent send_batch(struct shard *s, u64 now_ns, u32 *moved)
 {
-	struct tx *tx = s->made->tx;
+	struct tx *tx = s->io->tx;
 	u32 room = min_u32(tx_room(tx, now_ns), TX_BATCH);
 	enum sent result = room ? SENT_BATCH : SENT_BLOCKED;
 
@@ -145,7 +146,7 @@ static enum sent send_batch(struct shard *s, u64 now_ns, u32 *moved)
 		}
 		++*moved;
 		/* on lo every address is the interface's own */
-		if (memcmp(frame, s->port->dev.mac, sizeof(s->port->dev.mac)) == 0)
+		if (memcmp(frame, s->all->mac, sizeof(s->all->mac)) == 0)
 			s->loop[s->loop_count++] = (struct loop_frame){ frame, len };
 		else
 			tx_commit(tx, frame, len);
@@ -167,7 +168,7 @@ static void account(struct shard *s, bool came, u64 now_ns)
 					      memory_order_relaxed);
 		return;
 	}
-	xsk_account(&s->made->xsks);
+	xsk_account(&s->io->xsks);
 	atomic_store_explicit(&s->account_ns, NSEC_NEVER, memory_order_relaxed);
 }
 
@@ -180,7 +181,7 @@ static bool may_expire(struct shard *s, u32 received, u64 now_ns)
 {
 	const bool due = now_ns >= engine_deadline_ns(s->engine);
 	const u32 taken = due ? s->taken_since_due + received : 0;
-	const bool may = due && (received < XSK_RX_BATCH || taken >= s->made->umem.rx_frames);
+	const bool may = due && (received < XSK_RX_BATCH || taken >= s->io->umem.rx_frames);
 
 	s->taken_since_due = may ? 0 : taken;
 	return may;
@@ -228,7 +229,7 @@ static bool transmit(struct shard *s, u64 now_ns)
 	if (handover_is_short(s))
 		resume_ns = min_u64(resume_ns, now_ns + LENT_NS);
 	if (sent == SENT_BLOCKED) {
-		s->made->stats->tx_no_room++;
+		s->io->stats->tx_no_room++;
 		s->blocked_ns = s->blocked_ns ? min_u64(2 * s->blocked_ns, BLOCKED_MAX_NS) : BLOCKED_MIN_NS;
 		resume_ns = min_u64(resume_ns, now_ns + s->blocked_ns);
 	} else {
@@ -265,10 +266,10 @@ bool pump_run(struct shard *s)
 	u64 now_ns = clock_now_ns();
 	bool came;
 
-	if (s->port->dead)
+	if (s->all->dead)
 		return false;
 	fault_watch(now_ns);
-	if (unlikely(atomic_load_explicit(&s->port->gone, memory_order_relaxed)))
+	if (unlikely(atomic_load_explicit(&s->all->gone, memory_order_relaxed)))
 		return run_gone(s, now_ns);
 	came = take_in(s, now_ns);
 	return transmit(s, now_ns) || came;
@@ -278,18 +279,18 @@ void pump_settle(struct shard *s)
 {
 	for (u32 i = 0; i < SETTLE_ROUNDS && pump_run(s); i++)
 		;
-	if (!s->port->dead)
-		xsk_account(&s->made->xsks);
+	if (!s->all->dead)
+		xsk_account(&s->io->xsks);
 }
 
 void pump_poll(struct shard *s, const struct cq *cq)
 {
 	u64 now_ns = clock_now_ns();
 
-	if (s->port->dead)
+	if (s->all->dead)
 		return;
 	fault_watch(now_ns);
-	if (unlikely(atomic_load_explicit(&s->port->gone, memory_order_relaxed))) {
+	if (unlikely(atomic_load_explicit(&s->all->gone, memory_order_relaxed))) {
 		run_gone(s, now_ns);
 		return;
 	}

@@ -15,8 +15,9 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 
+#include "../base/clock.h"
 #include "fault.h"
-#include "../port/port_state.h"
+#include "shard.h"
 
 #define POSTS_PUT_OFF  127	/* with the one that ends it: a batch */
 #define BURST_LOOK     8	/* posts between two looks at the clock */
@@ -24,9 +25,10 @@
 #define IDLE_POLLS     16	/* polls that find nothing, for one that looks at the clock and takes the lock all the same */
 #define OTHERS_MAX     16	/* runs of other shards by one that unlocks: two of them may go on giving each other work */
 
-static _Atomic(port_event_fn *) event_handler;
+typedef void event_fn(const struct engine_event *event);
+static _Atomic(event_fn *) event_handler;
 
-void port_set_event_handler(port_event_fn *fn)
+void shards_set_event_handler(event_fn *fn)
 {
 	atomic_store(&event_handler, fn);
 }
@@ -45,29 +47,31 @@ void shard_init_lock(struct shard *s)
 
 static void report_events(struct shard *s, u32 reporter)
 {
-	port_event_fn *handler = atomic_load_explicit(&event_handler, memory_order_relaxed);
-	struct port *port = s->port;
+	event_fn *handler = atomic_load_explicit(&event_handler, memory_order_relaxed);
+	struct shards *all = s->all;
 	struct engine_event event;
 	struct cq *cq;
 
-	while (handler && (cq = vector_take_handed(port, reporter)))
+	while (handler && (cq = vector_take_handed(&all->wake, reporter)))
 		handler(&(struct engine_event){ .type = EVENT_COMPLETION, .cq = cq });
 	while (engine_next_event(s->engine, &event)) {
 		if (event.type == EVENT_QP_STATE) {
-			port_steer(port, event.qp);
+			shards_steer(all, event.qp);
 			continue;
 		}
 		if (event.type == EVENT_COMPLETION) {
-			wake_taken(port, event.cq);
-			if (!vector_may_report(port, event.cq, reporter))
+			wake_taken(&all->wake, event.cq);
+			if (!vector_may_report(&all->wake, event.cq, reporter)) {
+				service_kick(&all->shard[vector_raiser(&all->wake, event.cq)]);
 				continue;
+			}
 		}
 		if (handler)
 			handler(&event);
 	}
 }
 
-/* What was put off for the caller's next call (port_post(), port_poll_cq()) leaves before anything else is done. */
+/* What was put off for the caller's next call (shards_post(), shards_poll_cq()) leaves before anything else is done. */
 static void settle(struct shard *s)
 {
 	if (s->owes || atomic_load_explicit(&s->put_off, memory_order_relaxed))
@@ -102,7 +106,7 @@ static struct leavings unlock_once(struct shard *s, u32 reporter)
 
 	for (;;) {
 		report_events(s, reporter);
-		dead = s->port->dead;
+		dead = s->all->dead;
 		blocked = dead || s->blocked_ns;
 		left.to_run |= s->to_run | engine_passed_bells(s->engine);
 		left.wants = !dead && homing_wants(&s->homing);
@@ -115,10 +119,10 @@ static struct leavings unlock_once(struct shard *s, u32 reporter)
 }
 
 /* Those that cannot be run now are left to their threads. */
-static void leave_to_threads(struct port *port, u32 shards)
+static void leave_to_threads(struct shards *all, u32 shards)
 {
 	for (; shards; shards &= shards - 1) {
-		struct shard *s = &port->shard[__builtin_ctz(shards)];
+		struct shard *s = &all->shard[__builtin_ctz(shards)];
 
 		atomic_store(&s->resume_ns, 0);
 		service_nudge(s);
@@ -126,13 +130,13 @@ static void leave_to_threads(struct port *port, u32 shards)
 }
 
 /* Shards that have been given work, and those that they give work to. */
-static void run_others(struct port *port, u32 shards, u32 reporter)
+static void run_others(struct shards *all, u32 shards, u32 reporter)
 {
 	for (u32 runs = 0; shards; runs++) {
-		struct shard *s = &port->shard[__builtin_ctz(shards)];
+		struct shard *s = &all->shard[__builtin_ctz(shards)];
 
 		if (runs == OTHERS_MAX) {
-			leave_to_threads(port, shards);
+			leave_to_threads(all, shards);
 			return;
 		}
 		shards &= shards - 1;
@@ -152,39 +156,26 @@ void shard_unlock(struct shard *s, u32 reporter)
 
 	service_nudge(s);
 	if (left.to_run)
-		run_others(s->port, left.to_run, reporter);
+		run_others(s->all, left.to_run, reporter);
 	if (left.wants)
 		homing_move(s, reporter);
 }
 
-void shards_lock(struct port *port)
+void shards_lock(struct shards *all)
 {
-	for (u32 i = 0; i < port->num_shards; i++)
-		shard_lock(&port->shard[i]);
+	for (u32 i = 0; i < all->num; i++)
+		shard_lock(&all->shard[i]);
 }
 
-void shards_unlock(struct port *port, u32 reporter)
+void shards_unlock(struct shards *all, u32 reporter)
 {
 	u32 to_run = 0;
 
-	for (u32 i = port->num_shards; i-- > 0;) {
-		to_run |= unlock_once(&port->shard[i], reporter).to_run;
-		service_nudge(&port->shard[i]);
+	for (u32 i = all->num; i-- > 0;) {
+		to_run |= unlock_once(&all->shard[i], reporter).to_run;
+		service_nudge(&all->shard[i]);
 	}
-	run_others(port, to_run, reporter);
-}
-
-void port_lock(struct port *port)
-{
-	/* a program that installs a handler of faults makes its objects next, or changes them */
-	if (!port->dead)
-		fault_look(clock_now_ns());
-	shards_lock(port);
-}
-
-void port_unlock(struct port *port)
-{
-	shards_unlock(port, REPORT_ANY);
+	run_others(all, to_run, reporter);
 }
 
 /* ---- running it ---- */
@@ -207,17 +198,17 @@ static void try_to_run(struct shard *s)
 	shard_unlock(s, REPORT_ANY);
 }
 
-void port_poll(struct port *port)
+void shards_poll(struct shards *all)
 {
-	for (u32 i = 0; i < port->num_shards; i++)
-		try_to_run(&port->shard[i]);
+	for (u32 i = 0; i < all->num; i++)
+		try_to_run(&all->shard[i]);
 }
 
-void port_run_locked(struct port *port)
+void shards_run_locked(struct shards *all)
 {
-	for (u32 i = 0; i < port->num_shards; i++) {
-		service_driven(&port->shard[i]);
-		pump_run(&port->shard[i]);
+	for (u32 i = 0; i < all->num; i++) {
+		service_driven(&all->shard[i]);
+		pump_run(&all->shard[i]);
 	}
 }
 
@@ -226,7 +217,7 @@ static bool has_work(struct shard *s)
 {
 	u32 idle;
 
-	if (xsk_has_input(&s->made->xsks) || atomic_load_explicit(&s->put_off, memory_order_relaxed) ||
+	if (xsk_has_input(&s->io->xsks) || atomic_load_explicit(&s->put_off, memory_order_relaxed) ||
 	    atomic_load_explicit(&s->resume_ns, memory_order_relaxed) != NSEC_NEVER || engine_has_doorbells(s->engine) ||
 	    handover_waits(&s->handover))
 		return true;
@@ -247,10 +238,10 @@ static void poll_cq(struct shard *s, const struct cq *cq)
 	shard_unlock(s, REPORT_ANY);
 }
 
-void port_poll_cq(struct port *port, const struct cq *cq)
+void shards_poll_cq(struct shards *all, const struct cq *cq)
 {
-	for (u32 shards = shards_of_cq(port, cq); shards; shards &= shards - 1)
-		poll_cq(&port->shard[__builtin_ctz(shards)], cq);
+	for (u32 shards = shards_of_cq(all, cq); shards; shards &= shards - 1)
+		poll_cq(&all->shard[__builtin_ctz(shards)], cq);
 }
 
 /*
@@ -284,15 +275,15 @@ static bool post_and_run(struct shard *s, struct qp *qp)
 	return true;
 }
 
-void port_post(struct port *port, struct qp *qp)
+void shards_post(struct shards *all, struct qp *qp)
 {
-	struct shard *s = shard_home(port, qp);
+	struct shard *s = shard_home(all, qp);
 	u32 put_off = atomic_load_explicit(&s->put_off, memory_order_relaxed);
 	bool wait = may_put_off(s, qp, put_off);
 
 	if (!wait && post_and_run(s, qp))
 		return;
-	s = shard_of(port, engine_doorbell(qp));
+	s = shard_of(all, engine_doorbell(qp));
 	if (wait) {
 		atomic_store_explicit(&s->put_off, put_off + 1, memory_order_relaxed);
 		/* Said before asking whether the service thread will come by: it publishes its sleep before it looks at this. */

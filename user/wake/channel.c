@@ -11,10 +11,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "channel.h"
 #include "../base/clock.h"
-#include "../port/port_state.h"
 #include "../base/privilege.h"
+#include "wake.h"
 
 /* XDP writes a record in a moment, unless the hypervisor takes its CPU away meanwhile. */
 #define RECORD_MAX_NS (100 * NSEC_PER_MSEC)
@@ -70,7 +69,7 @@ static int open_ring(struct port_channel *ch)
 
 	if (ch->ring)
 		return 0;
-	ch->ring_fd = wake_make_ring();
+	ch->ring_fd = rings_make();
 	if (ch->ring_fd < 0)
 		return ch->ring_fd;
 	err = read_ring(ch);
@@ -154,24 +153,24 @@ static int change_ring(struct port_channel *ch, int fd)
 }
 
 /* The first CQ of a port joins: XDP finds the channel's ring. Channel locked. */
-static int join(struct port_channel *ch, struct port *port)
+static int join(struct port_channel *ch, struct wake *wake)
 {
 	struct ring_slot ring;
 	int err = open_ring(ch);
 
 	if (!err)
-		err = rings_take(port, ch->ring_fd, &ring);
+		err = rings_take(&wake->rings, ch->ring_fd, &ring);
 	if (err)
 		return err;
 	if (ring.fd != ch->ring_fd)
 		err = change_ring(ch, ring.fd);
 	if (err) {
 		ch->ring_fd = -1;
-		rings_give(port, &ring);
+		rings_give(&wake->rings, &ring);
 		return err;
 	}
 	ch->slot = ring.slot;
-	ch->port = port;
+	ch->wake = wake;
 	return 0;
 }
 
@@ -179,12 +178,12 @@ static int join(struct port_channel *ch, struct port *port)
 static void leave(struct port_channel *ch)
 {
 	const struct ring_slot ring = { ch->ring_fd, ch->slot };
-	struct port *port = ch->port;
+	struct wake *wake = ch->wake;
 
-	ch->port = NULL;
+	ch->wake = NULL;
 	ch->records = 0;
 	/* in a forked child the ring is the parent's still */
-	if (port->dead) {
+	if (wake->rings.map_fd < 0) {
 		close_ring(ch);
 		return;
 	}
@@ -194,7 +193,7 @@ static void leave(struct port_channel *ch)
 	ch->ring = NULL;
 	ch->ring_fd = -1;
 	ch->records = 0;
-	rings_give(port, &ring);
+	rings_give(&wake->rings, &ring);
 }
 
 /* Channel locked. */
@@ -213,7 +212,7 @@ static int make_room(struct port_channel *ch)
 	return 0;
 }
 
-int channel_join(struct port_channel *ch, struct port *port, struct cq *cq)
+int channel_join(struct port_channel *ch, struct wake *wake, struct cq *cq)
 {
 	int err;
 
@@ -221,7 +220,7 @@ int channel_join(struct port_channel *ch, struct port *port, struct cq *cq)
 	err = make_room(ch);
 	/* A channel belongs to one device, ibv_create_comp_channel(3). */
 	if (!err)
-		err = !ch->port ? join(ch, port) : ch->port != port ? -EINVAL : 0;
+		err = !ch->wake ? join(ch, wake) : ch->wake != wake ? -EINVAL : 0;
 	if (!err)
 		ch->cq[ch->num_cqs++] = cq;
 	pthread_mutex_unlock(&ch->lock);
@@ -297,31 +296,4 @@ u32 channel_last(struct port_channel *ch)
 	last = ch->last;
 	pthread_mutex_unlock(&ch->lock);
 	return last;
-}
-
-/* Of CQs without QPs: the first, where they will be pinned if nothing else is known. */
-static u32 shards_of(const struct port_channel *ch)
-{
-	u32 shards = 0;
-
-	if (ch->port->num_shards == 1)
-		return 1;
-	for (u32 i = 0; i < ch->num_cqs; i++)
-		shards |= cq_engines(ch->cq[i]);
-	return shards ? shards : 1;
-}
-
-struct port *channel_port(struct port_channel *ch, u32 *shards)
-{
-	struct port *port;
-
-	*shards = 0;
-	pthread_mutex_lock(&ch->lock);
-	port = ch->port && !ch->port->dead ? ch->port : NULL;
-	if (port) {
-		port_hold(port);
-		*shards = shards_of(ch);
-	}
-	pthread_mutex_unlock(&ch->lock);
-	return port;
 }

@@ -1,60 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A completion channel: a descriptor that is readable when there may be an event, made of an eventfd and, once a CQ has joined it to a port, a ring buffer that XDP
- * writes to. For the port's own files: channel.c makes it, sleep.c sleeps on it.
+ * Completion channels, as the verbs layer has them; sleeping on one is in service/sleep.h. Any
+ * thread.
  */
-#ifndef PORT_CHANNEL_H
-#define PORT_CHANNEL_H
-
-#include <pthread.h>
-#include <xroce/abi.h>
+#ifndef WAKE_CHANNEL_H
+#define WAKE_CHANNEL_H
 
 #include "../transport/types.h"
 
-/* A ring's worth: 16 bytes a record with its header. */
-#define RECORDS_MAX (XROCE_RING_BYTES / 16)
+struct port_channel;
 
-struct cq;
-struct port;
-struct ring_buffer;
-
-struct port_channel {
-	int epoll_fd;	/* what the application polls: event_fd and, once joined, the ring */
-	int event_fd;
-	/* under lock */
-	pthread_mutex_t lock;
-	struct port *port; /* whose CQs are on it; NULL: none is */
-	struct cq **cq;	/* they: num_cqs of them, room for max_cqs */
-	u32 num_cqs, max_cqs;
-	u32 slot;	/* in xroce_channel */
-	int ring_fd;	/* from port_channel_prepare() on */
-	struct ring_buffer *ring;
-	/* what ring_buffer__consume() found */
-	u32 record[RECORDS_MAX];
-	u32 records;
-	u32 last;	/* the CQ of the last one that was taken */
-};
-
-/* A CQ of the port joins. Returns 0, -EINVAL where CQs of another port are on the channel, or -errno. Before it goes, it leaves. */
-int channel_join(struct port_channel *ch, struct port *port, struct cq *cq);
-void channel_leave(struct port_channel *ch, struct cq *cq);
-/* Its key in xroce_channel, for the CQs that are on it. */
-static inline u32 channel_slot(const struct port_channel *ch)
-{
-	return ch->slot;
-}
-/* Take the records that are there: CQs, each once or more. Returns how many. */
-u32 channel_consume(struct port_channel *ch, u32 record[RECORDS_MAX]);
 /*
- * XDP reserves a record before it writes it, and from then on the descriptor is readable; it can be
- * taken once it is whole. Returns when records can be taken, or there is none on its way.
+ * A completion channel may exist before any port does (ibv_create_comp_channel(3) attaches
+ * nothing): it is a pollable descriptor made
+ * of an eventfd for events that user space raises and, once a CQ of a port joins it, that port's
+ * ring buffer for XDP's records.
  */
-void channel_await_record(struct port_channel *ch);
-/* The CQ of the last record that was taken. */
-u32 channel_last(struct port_channel *ch);
+int port_channel_create(struct port_channel **out);
 /*
- * The port that its CQs are of, held (port_put()), and the shards whose engines complete to them, a bit each; NULL: none, or it is dead.
+ * A CQ is to use it: what that takes of memory and descriptors is taken now, so that no CQ is
+ * refused for it later. Returns 0 or -errno. (Without the privilege that a ring buffer needs, it is
+ * taken when the CQ joins a port.)
  */
-struct port *channel_port(struct port_channel *ch, u32 *shards);
+int port_channel_prepare(struct port_channel *ch);
+void port_channel_destroy(struct port_channel *ch);
+int port_channel_fd(const struct port_channel *ch);
+
+/* User space raises the channel: its descriptor becomes readable until port_channel_clear(). [any thread] */
+void port_channel_raise(struct port_channel *ch);
+void port_channel_clear(struct port_channel *ch);
 
 #endif

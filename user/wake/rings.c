@@ -10,21 +10,27 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../port/port_state.h"
+#include <xroce/abi.h>
+
+#include "rings.h"
 
 #define AT_ONCE_MAX 256 /* 4 MiB of rings */
 #define RINGS_MAX   (XROCE_MAX_CHANNEL - XROCE_MAX_QUEUE)
 
-void rings_init(struct port *port)
+void rings_init(struct rings *r)
 {
-	port->rings = (struct rings){ 0 };
-	pthread_mutex_init(&port->rings.lock, NULL);
+	*r = (struct rings){ .map_fd = -1 };
+	pthread_mutex_init(&r->lock, NULL);
 }
 
-void rings_close(struct port *port)
+int rings_make(void)
 {
-	struct rings *r = &port->rings;
+	/* libbpf makes map descriptors close-on-exec; bpf_map_create() gives -errno. */
+	return bpf_map_create(BPF_MAP_TYPE_RINGBUF, "xroce_ring", 0, 0, XROCE_RING_BYTES, NULL);
+}
 
+void rings_close(struct rings *r)
+{
 	while (r->num_spare)
 		close(r->spare[--r->num_spare].fd);
 	free(r->spare);
@@ -49,16 +55,15 @@ static int make_room(struct rings *r, u32 n)
 }
 
 /* Locked. Put in these rings, in the slots behind those that have one. Returns 0 or -errno. */
-static int put_in(struct port *port, const int *fds, u32 n)
+static int put_in(struct rings *r, const int *fds, u32 n)
 {
-	struct rings *r = &port->rings;
 	u32 slots[AT_ONCE_MAX], count = n;
 	int err;
 
 	for (u32 i = 0; i < n; i++)
 		slots[i] = XROCE_MAX_QUEUE + r->num + i;
-	err = n == 1 ? bpf_map_update_elem(port->made.channel_map_fd, slots, fds, BPF_ANY) :
-		       bpf_map_update_batch(port->made.channel_map_fd, slots, fds, &count, NULL);
+	err = n == 1 ? bpf_map_update_elem(r->map_fd, slots, fds, BPF_ANY) :
+		       bpf_map_update_batch(r->map_fd, slots, fds, &count, NULL);
 	if (!err)
 		r->num += n;
 	return err;
@@ -74,9 +79,8 @@ static void close_all(int *fds, u32 n)
  * Locked, none is spare. own gets a slot, and others become spare unless descriptors or memory are
  * short.
  */
-static int grow(struct port *port, int own, u32 *slot)
+static int grow(struct rings *r, int own, u32 *slot)
 {
-	struct rings *r = &port->rings;
 	const u32 first = r->num,
 		  wanted = min_u32(min_u32(first / 2 + 1, AT_ONCE_MAX), RINGS_MAX - first);
 	int fds[AT_ONCE_MAX] = { own }, err;
@@ -87,14 +91,14 @@ static int grow(struct port *port, int own, u32 *slot)
 	err = make_room(r, first + wanted);
 	if (err)
 		return err;
-	while (n < wanted && (fds[n] = wake_make_ring()) >= 0)
+	while (n < wanted && (fds[n] = rings_make()) >= 0)
 		n++;
 	spare = n == wanted ? n - 1 : 0;
-	if (spare && put_in(port, fds, n))
+	if (spare && put_in(r, fds, n))
 		spare = 0;
 	if (!spare) {
 		close_all(fds + 1, n - 1);
-		err = put_in(port, fds, 1);
+		err = put_in(r, fds, 1);
 		if (err)
 			return err;
 	}
@@ -105,9 +109,8 @@ static int grow(struct port *port, int own, u32 *slot)
 	return 0;
 }
 
-int rings_take(struct port *port, int own, struct ring_slot *out)
+int rings_take(struct rings *r, int own, struct ring_slot *out)
 {
-	struct rings *r = &port->rings;
 	int err = 0;
 
 	pthread_mutex_lock(&r->lock);
@@ -115,16 +118,14 @@ int rings_take(struct port *port, int own, struct ring_slot *out)
 		*out = r->spare[--r->num_spare];
 	} else {
 		out->fd = own;
-		err = grow(port, own, &out->slot);
+		err = grow(r, own, &out->slot);
 	}
 	pthread_mutex_unlock(&r->lock);
 	return err;
 }
 
-void rings_give(struct port *port, const struct ring_slot *ring)
+void rings_give(struct rings *r, const struct ring_slot *ring)
 {
-	struct rings *r = &port->rings;
-
 	pthread_mutex_lock(&r->lock);
 	r->spare[r->num_spare++] = *ring;
 	pthread_mutex_unlock(&r->lock);

@@ -4,76 +4,87 @@
  * run an engine raise what they find, of all vectors; a service thread that finds an event of another's vector hands it over, and the next who reports events, if it
  * may, finds it: that thread, which is kicked, or one of the application's.
  */
-#include "../port/port_state.h"
+#include "wake.h"
 
 /* The shard whose thread raises a CQ's events. */
-static u32 raiser_of(const struct port *port, u32 index)
+static u32 vector_raiser_of(const struct wake *w, u32 index)
 {
-	return port->cqs.vector_of[index] % port->num_shards;
+	return w->vector_of[index] % w->num_shards;
 }
 
-static void count(struct port *port, u32 index)
+static void vector_count(struct wake *w, u32 index)
 {
-	port->made.vector[port->cqs.vector_of[index]].events++;
+	w->maps->vector[w->vector_of[index]].events++;
 }
 
-void vector_hand(struct cq_table *t, u32 index)
+u32 vector_raiser(const struct wake *w, const struct cq *cq)
 {
-	t->handed[index]++;
-	t->handed_last = index;
-	atomic_fetch_add(&t->handed_total, 1);
+	return vector_raiser_of(w, cq->index);
 }
 
-bool vector_may_report(struct port *port, const struct cq *cq, u32 reporter)
+/* The table is locked. */
+static void vector_hand(struct wake *w, u32 index)
 {
-	struct cq_table *t = &port->cqs;
-	const u32 raiser = raiser_of(port, cq->index);
+	w->handed[index]++;
+	w->handed_last = index;
+	atomic_fetch_add(&w->handed_total, 1);
+}
 
-	if (reporter == REPORT_ANY || !t->channel_of[cq->index])
+bool vector_may_report(struct wake *w, const struct cq *cq, u32 reporter)
+{
+	if (reporter == REPORT_ANY || !w->channel_of[cq->index])
 		return true;
-	if (raiser == reporter) {
-		count(port, cq->index);
+	if (vector_raiser(w, cq) == reporter) {
+		vector_count(w, cq->index);
 		return true;
 	}
-	pthread_mutex_lock(&t->lock);
-	vector_hand(t, cq->index);
-	pthread_mutex_unlock(&t->lock);
-	service_kick(&port->shard[raiser]);
+	pthread_mutex_lock(&w->lock);
+	vector_hand(w, cq->index);
+	pthread_mutex_unlock(&w->lock);
 	return false;
 }
 
 /* One of those that this reporter may raise. The table is locked. */
-static struct cq *take(struct port *port, u32 reporter)
+static struct cq *vector_find_handed(struct wake *w, u32 reporter)
 {
-	struct cq_table *t = &port->cqs;
-
 	for (u32 n = 0; n < XROCE_MAX_CQ; n++) {
-		const u32 i = (t->handed_last + n) % XROCE_MAX_CQ;
+		const u32 i = (w->handed_last + n) % XROCE_MAX_CQ;
 
-		if (!t->handed[i] || (reporter != REPORT_ANY && raiser_of(port, i) != reporter))
+		if (!w->handed[i] || (reporter != REPORT_ANY && vector_raiser_of(w, i) != reporter))
 			continue;
-		t->handed[i]--;
-		atomic_fetch_sub(&t->handed_total, 1);
+		w->handed[i]--;
+		atomic_fetch_sub(&w->handed_total, 1);
 		if (reporter != REPORT_ANY)
-			count(port, i);
-		return t->cq[i];
+			vector_count(w, i);
+		return w->cq[i];
 	}
 	return NULL;
 }
 
-bool vector_waits(const struct port *port)
+bool vector_waits(const struct wake *w)
 {
-	return atomic_load(&((struct port *)port)->cqs.handed_total) != 0;
+	return atomic_load(&((struct wake *)w)->handed_total) != 0;
 }
 
-struct cq *vector_take_handed(struct port *port, u32 reporter)
+struct cq *vector_take_handed(struct wake *w, u32 reporter)
 {
 	struct cq *cq;
 
-	if (likely(!vector_waits(port)))
+	if (likely(!vector_waits(w)))
 		return NULL;
-	pthread_mutex_lock(&port->cqs.lock);
-	cq = take(port, reporter);
-	pthread_mutex_unlock(&port->cqs.lock);
+	pthread_mutex_lock(&w->lock);
+	cq = vector_find_handed(w, reporter);
+	pthread_mutex_unlock(&w->lock);
 	return cq;
+}
+
+void vector_hand_extra(struct wake *w, struct port_channel *ch)
+{
+	const u32 index = channel_last(ch);
+
+	pthread_mutex_lock(&w->lock);
+	/* Its events are many enough where one is on its way. */
+	if (w->channel_of[index] == ch && !w->handed[index])
+		vector_hand(w, index);
+	pthread_mutex_unlock(&w->lock);
 }

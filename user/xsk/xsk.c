@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * AF_XDP sockets through libxdp's ring helpers; the program is attached elsewhere (port_make.c). The transmit ring and the completion ring
+ * AF_XDP sockets through libxdp's ring helpers; the program is attached elsewhere
+ * (attach/attach.c). The transmit ring and the completion ring
  * of the first socket are used by tx_xsk.c, everything else of a socket only here.
  *
  * What the kernel writes into a ring is copied once and the copy is checked against the UMEM before it is used.

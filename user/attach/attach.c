@@ -19,9 +19,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../port/port_state.h"
+#include "../base/options.h"
 #include "../base/privilege.h"
 #include "../netdev/xdp_mode.h"
+#include "../wake/rings.h"
+#include "attach.h"
 #include "xroce.skel.h"
 
 #define HOOK_BUSY_MS 200
@@ -73,7 +75,7 @@ static int failed(const struct netdev *dev, const char *step, int err)
 	return err == -EACCES ? -EPERM : err;
 }
 
-static int hold(const struct netdev *dev, struct port_made *m)
+static int hold(const struct netdev *dev, struct attachment *m)
 {
 	char comm[32] = "?";
 	pid_t pid = 0;
@@ -102,7 +104,7 @@ static void raise_memlock(void)
 	}
 }
 
-static int load(const struct netdev *dev, struct port_made *m)
+static int load(const struct netdev *dev, struct attachment *m)
 {
 	libbpf_print_fn_t before = privilege_hush_libbpf();
 	int err = 0;
@@ -120,9 +122,9 @@ static int load(const struct netdev *dev, struct port_made *m)
 	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp), bpf_map__fd(m->bpf->maps.xroce_eng_drop), NULL);
 	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp),
 			  bpf_map__fd(m->bpf->maps.xroce_sock), NULL);
-	m->qp_map_fd = bpf_map__fd(m->bpf->maps.xroce_qp);
-	m->gid_map_fd = bpf_map__fd(m->bpf->maps.xroce_gid);
-	m->channel_map_fd = bpf_map__fd(m->bpf->maps.xroce_channel);
+	m->maps.qp_fd = bpf_map__fd(m->bpf->maps.xroce_qp);
+	m->maps.gid_fd = bpf_map__fd(m->bpf->maps.xroce_gid);
+	m->maps.channel_fd = bpf_map__fd(m->bpf->maps.xroce_channel);
 	return 0;
 }
 
@@ -141,38 +143,38 @@ static void *map_memory(const struct bpf_map *map, size_t bytes)
 #define STATS_BYTES  (XROCE_MAX_SHARD * sizeof(struct xroce_engine_stats))
 #define DROPS_BYTES  (XROCE_MAX_SHARD * sizeof(struct xroce_drops))
 
-static int map_maps(const struct netdev *dev, struct port_made *m)
+static int map_maps(const struct netdev *dev, struct attachment *m)
 {
-	m->cq = map_memory(m->bpf->maps.xroce_cq, CQ_BYTES);
-	m->expect = map_memory(m->bpf->maps.xroce_expect, EXPECT_BYTES);
-	m->engine = map_memory(m->bpf->maps.xroce_engine, sizeof(*m->engine));
-	m->vector = map_memory(m->bpf->maps.xroce_vector, VECTOR_BYTES);
-	m->sock = map_memory(m->bpf->maps.xroce_sock, SOCK_BYTES);
-	m->stats = map_memory(m->bpf->maps.xroce_eng_stat, STATS_BYTES);
-	m->drops = map_memory(m->bpf->maps.xroce_eng_drop, DROPS_BYTES);
-	if (!m->cq || !m->expect || !m->engine || !m->vector || !m->sock || !m->stats || !m->drops)
+	m->maps.cq = map_memory(m->bpf->maps.xroce_cq, CQ_BYTES);
+	m->maps.expect = map_memory(m->bpf->maps.xroce_expect, EXPECT_BYTES);
+	m->maps.engine = map_memory(m->bpf->maps.xroce_engine, sizeof(*m->maps.engine));
+	m->maps.vector = map_memory(m->bpf->maps.xroce_vector, VECTOR_BYTES);
+	m->maps.sock = map_memory(m->bpf->maps.xroce_sock, SOCK_BYTES);
+	m->maps.stats = map_memory(m->bpf->maps.xroce_eng_stat, STATS_BYTES);
+	m->maps.drops = map_memory(m->bpf->maps.xroce_eng_drop, DROPS_BYTES);
+	if (!m->maps.cq || !m->maps.expect || !m->maps.engine || !m->maps.vector || !m->maps.sock || !m->maps.stats || !m->maps.drops)
 		return failed(dev, "map the BPF maps", -errno);
-	m->engine->pid = (u32)getpid();
+	m->maps.engine->pid = (u32)getpid();
 
 	return 0;
 }
 
-static int make_rings(const struct netdev *dev, struct port_made *m)
+static int make_rings(const struct netdev *dev, struct attachment *m)
 {
 	int err = 0;
 
 	for (u32 i = 0; i < m->info.shards && !err; i++) {
-		m->shard[i].ring_fd = wake_make_ring();
-		if (m->shard[i].ring_fd < 0)
-			return failed(dev, "make a BPF ring buffer", m->shard[i].ring_fd);
-		err = bpf_map_update_elem(m->channel_map_fd, &i, &m->shard[i].ring_fd, BPF_ANY);
+		m->io[i].ring_fd = rings_make();
+		if (m->io[i].ring_fd < 0)
+			return failed(dev, "make a BPF ring buffer", m->io[i].ring_fd);
+		err = bpf_map_update_elem(m->maps.channel_fd, &i, &m->io[i].ring_fd, BPF_ANY);
 	}
 	for (u32 queue = 0; queue < m->info.queues; queue++)
-		m->vector[queue].ring = queue % m->info.shards;
+		m->maps.vector[queue].ring = queue % m->info.shards;
 	return err ? failed(dev, "publish a BPF ring buffer", err) : 0;
 }
 
-static int attach_once(struct port_made *m, u32 ifindex, u32 flags)
+static int attach_once(struct attachment *m, u32 ifindex, u32 flags)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = flags);
 
@@ -180,7 +182,7 @@ static int attach_once(struct port_made *m, u32 ifindex, u32 flags)
 }
 
 /* The link of a process that has just ended may take a moment to go. Returns a descriptor or -errno. */
-static int attach_when_free(struct port_made *m, u32 ifindex, u32 flags)
+static int attach_when_free(struct attachment *m, u32 ifindex, u32 flags)
 {
 	const struct timespec nap = { .tv_nsec = 1000000 };
 	int fd;
@@ -224,7 +226,7 @@ static void complain_hook(const struct netdev *dev)
 }
 
 /* Returns a descriptor or -errno. */
-static int attach_in_mode(const struct netdev *dev, struct port_made *m)
+static int attach_in_mode(const struct netdev *dev, struct attachment *m)
 {
 	const enum xdp_mode mode = xdp_mode(dev);
 	int fd;
@@ -241,7 +243,7 @@ static int attach_in_mode(const struct netdev *dev, struct port_made *m)
 	return attach_when_free(m, dev->ifindex, XDP_FLAGS_SKB_MODE);
 }
 
-static int attach(const struct netdev *dev, struct port_made *m)
+static int attach(const struct netdev *dev, struct attachment *m)
 {
 	struct bpf_prog_info info = { 0 };
 	u32 len = sizeof(info);
@@ -271,17 +273,17 @@ static u32 shards_for(u32 queues, bool native)
 }
 
 /* The i-th of the shards has every shards-th of the queues. */
-static int open_sockets_of(const struct netdev *dev, struct port_made *m, u32 i, bool try_zero_copy)
+static int open_sockets_of(const struct netdev *dev, struct attachment *m, u32 i, bool try_zero_copy)
 {
 	const u32 each = xsk_rx_frames(m->info.queues), step = m->info.shards;
-	struct shard_made *s = &m->shard[i];
+	struct shard_io *s = &m->io[i];
 	int err;
 
 	err = umem_create(&s->umem, each * ((m->info.queues - i + step - 1) / step), XSK_TX_SLOTS);
 	if (err)
 		return failed(dev, "get memory for packets", err);
 	err = xsk_open(&s->xsks, &s->umem, dev->name, i, step, m->info.queues, try_zero_copy,
-		       m->sock);
+		       m->maps.sock);
 	if (err == -EBUSY) {
 		complain(dev, "another AF_XDP socket holds a receive queue; end its owner (`ss --xdp -p` may name it)");
 		return err;
@@ -303,7 +305,7 @@ static int open_sockets_of(const struct netdev *dev, struct port_made *m, u32 i,
 	return 0;
 }
 
-static int open_sockets(const struct netdev *dev, struct port_made *m)
+static int open_sockets(const struct netdev *dev, struct attachment *m)
 {
 	u64 features = 0;
 	int err = 0;
@@ -314,21 +316,21 @@ static int open_sockets(const struct netdev *dev, struct port_made *m)
 	if (netdev_xdp_features(dev->ifindex, &features))
 		features = 0;
 	for (u32 i = 0; i < m->info.shards && !err; i++) {
-		m->shard[i].stats = &m->stats[i];
-		m->shard[i].drops = &m->drops[i];
+		m->io[i].stats = &m->maps.stats[i];
+		m->io[i].drops = &m->maps.drops[i];
 		err = open_sockets_of(dev, m, i, m->info.native && features & NETDEV_XDP_XSK_ZEROCOPY);
 	}
 	m->info.path_mtu = netdev_path_mtu(dev->mtu, m->info.multibuffer);
 	return err;
 }
 
-int port_make(const struct netdev *dev, struct port_made *m)
+int attach_make(const struct netdev *dev, struct attachment *m)
 {
 	int err;
 
-	*m = (struct port_made){ .holder_fd = -1, .link_fd = -1 };
+	*m = (struct attachment){ .holder_fd = -1, .link_fd = -1 };
 	for (u32 i = 0; i < XROCE_MAX_SHARD; i++)
-		m->shard[i].ring_fd = m->shard[i].umem.fd = -1;
+		m->io[i].ring_fd = m->io[i].umem.fd = -1;
 	raise_memlock();
 	err = hold(dev, m);
 	if (!err)
@@ -342,7 +344,7 @@ int port_make(const struct netdev *dev, struct port_made *m)
 	if (!err)
 		err = make_rings(dev, m);
 	if (err)
-		port_unmake(m);
+		attach_unmake(m);
 	return err;
 }
 
@@ -359,16 +361,16 @@ static void unmap(void *p, size_t bytes)
 		munmap(p, bytes);
 }
 
-void port_detach(struct port_made *m)
+void attach_detach(struct attachment *m)
 {
 	close_fd(&m->link_fd);
 }
 
-static void close_everything(struct port_made *m)
+static void close_everything(struct attachment *m)
 {
-	port_detach(m);
+	attach_detach(m);
 	for (u32 i = 0; i < XROCE_MAX_SHARD; i++) {
-		struct shard_made *s = &m->shard[i];
+		struct shard_io *s = &m->io[i];
 
 		if (s->tx)
 			tx_close(s->tx);
@@ -384,17 +386,17 @@ static void close_everything(struct port_made *m)
 	close_fd(&m->holder_fd);
 }
 
-void port_unmake(struct port_made *m)
+void attach_unmake(struct attachment *m)
 {
 	/* its sockets are counted for the last time in what is unmapped then */
 	close_everything(m);
-	unmap(m->cq, CQ_BYTES);
-	unmap(m->expect, EXPECT_BYTES);
-	unmap(m->engine, sizeof(*m->engine));
-	unmap(m->vector, VECTOR_BYTES);
-	unmap(m->sock, SOCK_BYTES);
-	unmap(m->stats, STATS_BYTES);
-	unmap(m->drops, DROPS_BYTES);
+	unmap(m->maps.cq, CQ_BYTES);
+	unmap(m->maps.expect, EXPECT_BYTES);
+	unmap(m->maps.engine, sizeof(*m->maps.engine));
+	unmap(m->maps.vector, VECTOR_BYTES);
+	unmap(m->maps.sock, SOCK_BYTES);
+	unmap(m->maps.stats, STATS_BYTES);
+	unmap(m->maps.drops, DROPS_BYTES);
 }
 
 static void make_private(void *p, size_t bytes)
@@ -402,15 +404,15 @@ static void make_private(void *p, size_t bytes)
 	mmap(p, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-void port_abandon(struct port_made *m)
+void attach_abandon(struct attachment *m)
 {
 	/* The child's objects still point here; what they write must not reach the parent's arm words and counters. */
-	make_private(m->cq, CQ_BYTES);
-	make_private(m->expect, EXPECT_BYTES);
-	make_private(m->engine, sizeof(*m->engine));
-	make_private(m->vector, VECTOR_BYTES);
-	make_private(m->sock, SOCK_BYTES);
-	make_private(m->stats, STATS_BYTES);
-	make_private(m->drops, DROPS_BYTES);
+	make_private(m->maps.cq, CQ_BYTES);
+	make_private(m->maps.expect, EXPECT_BYTES);
+	make_private(m->maps.engine, sizeof(*m->maps.engine));
+	make_private(m->maps.vector, VECTOR_BYTES);
+	make_private(m->maps.sock, SOCK_BYTES);
+	make_private(m->maps.stats, STATS_BYTES);
+	make_private(m->maps.drops, DROPS_BYTES);
 	close_everything(m);
 }

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The BPF maps that a port shares with its XDP program: descriptors of those that are changed by
+ * system calls, mappings of the others. Whoever makes a port fills it in (attach/); in a forked
+ * child the mappings are private memory and the descriptors closed.
+ */
+#ifndef BASE_XDP_MAPS_H
+#define BASE_XDP_MAPS_H
+
+#include <xroce/abi.h>
+
+struct xdp_maps {
+	int qp_fd, gid_fd, channel_fd;
+	struct xroce_cq *cq;		  /* XROCE_MAX_CQ arm words */
+	struct xroce_expect *expect;	  /* XROCE_MAX_QP */
+	struct xroce_engine *engine;
+	struct xroce_vector *vector;	  /* XROCE_MAX_QUEUE */
+	struct xroce_sock *sock;	  /* XROCE_MAX_QUEUE */
+	struct xroce_engine_stats *stats; /* XROCE_MAX_SHARD */
+	struct xroce_drops *drops;	  /* XROCE_MAX_SHARD */
+};
+
+#endif

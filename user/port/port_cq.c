@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A port's CQs: what takes both their arm words (wake/) and the engines (shard/). */
+#include "port_object.h"
+
+/* One by one: of each shard whose engine may have pushed to the CQ. */
+static void cq_let_turns_end(struct shards *all, const struct cq *cq)
+{
+	for (u32 shards = shards_of_cq(all, cq); shards; shards &= shards - 1) {
+		struct shard *s = &all->shard[__builtin_ctz(shards)];
+
+		shard_lock(s);
+		shard_unlock(s, REPORT_ANY);
+	}
+}
+
+void port_cq_arm(struct port *port, struct cq *cq, bool solicited_only)
+{
+	const u32 next = cq_next_index(cq);
+
+	/*
+	 * Completions have come since the last arming, and their event may be on its way still:
+	 * whoever runs the engine takes the word once for all that a call pushes, and reports a
+	 * CQ's event once for all calls of its turn. It is due whatever is armed now: let that turn
+	 * end.
+	 */
+	if (next != atomic_load_explicit(&cq->armed_at, memory_order_relaxed))
+		cq_let_turns_end(&port->shards, cq);
+	atomic_store_explicit(&cq->armed_at, cq_next_index(cq), memory_order_relaxed);
+	wake_arm(&port->shards.wake, cq, solicited_only);
+}
+
+void port_cq_moderate(struct port *port, struct cq *cq, u32 count, u64 period_ns)
+{
+	port_lock(port);
+	engine_cq_moderate(port_engine(port), cq, count, period_ns);
+	wake_taken(&port->shards.wake, cq);
+	port_unlock(port);
+}
+
+int port_cq_add(struct port *port, struct cq *cq, struct port_channel *ch, u32 vector)
+{
+	struct wake *wake = &port->shards.wake;
+	int err = ch ? channel_join(ch, wake, cq) : 0;
+
+	if (err)
+		return err;
+	err = wake_add(wake, cq, ch, vector);
+	if (err && ch)
+		channel_leave(ch, cq);
+	return err;
+}
+
+/*
+ * Those of a CQ that has gone would make the descriptor readable for ever; what others announce is
+ * seen to.
+ */
+static void cq_drop_records(struct shards *all, struct port_channel *ch)
+{
+	u32 record[RECORDS_MAX];
+	u32 n = channel_consume(ch, record);
+
+	if (n && wake_rearm(&all->wake, record, n))
+		shards_poll(all);
+}
+
+void port_cq_remove(struct port *port, struct cq *cq)
+{
+	struct wake *wake = &port->shards.wake;
+	struct port_channel *ch;
+
+	wake_hide(wake, cq);
+	port_lock(port);
+	engine_cq_forget(port_engine(port), cq);
+	ch = wake_remove(wake, cq);
+	port_unlock(port);
+	if (!ch)
+		return;
+	channel_leave(ch, cq);
+	cq_drop_records(&port->shards, ch);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The service threads of a port's shards. No lock held. */
+#ifndef SERVICE_SERVICE_H
+#define SERVICE_SERVICE_H
+
+struct shards;
+
+/* Start the threads of all shards. Returns 0 or -errno; service_stop() in both cases. */
+int service_start(struct shards *all);
+void service_stop(struct shards *all);
+/* In a forked child, where the threads are not: close their descriptors. */
+void service_abandon(struct shards *all);
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the threads that drive a shard tell its service thread, and what they may count on it for.
+ * service/service.c draws who writes what; there is the thread itself.
+ */
+#define _GNU_SOURCE
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "shard.h"
+
+/* sleepers come first for a deadline that they knew of */
+#define SLEEPERS_SLACK_NS NSEC_PER_MSEC
+
+void service_driven(struct shard *sh)
+{
+	struct service *s = &sh->service;
+	u32 trust = atomic_load_explicit(&s->trust, memory_order_relaxed);
+
+	/* Two threads may store the same value: it has moved all the same. */
+	atomic_store_explicit(&s->driven, atomic_load_explicit(&s->driven, memory_order_relaxed) + 1, memory_order_relaxed);
+	if (trust < TRUST_MAX)
+		atomic_store_explicit(&s->trust, trust + 1, memory_order_relaxed);
+}
+
+void service_kick(struct shard *sh)
+{
+	const u64 one = 1;
+
+	/* syscall(): write() would be a cancellation point in any verb */
+	syscall(SYS_write, sh->service.control_fd, &one, sizeof(one));
+}
+
+bool service_may_wait(struct shard *sh)
+{
+	struct service *s = &sh->service;
+	u32 needed = atomic_load_explicit(&s->trust_needed, memory_order_relaxed);
+
+	if (atomic_load_explicit(&s->trust, memory_order_relaxed) < needed || atomic_load_explicit(&s->sleepers, memory_order_relaxed))
+		return false;
+	/* in STANDBY without sleepers it is 0, and the next tick looks at resume_ns */
+	if (atomic_load(&s->sleep_until_ns) && atomic_exchange(&s->sleep_until_ns, 0))
+		service_kick(sh);
+	return true;
+}
+
+u64 service_due_ns(const struct shard *sh)
+{
+	u64 deadline_ns = shard_deadline_ns(sh);
+	bool slack = service_has_sleepers(sh) && deadline_ns < NSEC_NEVER - SLEEPERS_SLACK_NS;
+
+	return deadline_ns + (slack ? SLEEPERS_SLACK_NS : 0);
+}
+
+void service_nudge(struct shard *sh)
+{
+	struct service *s = &sh->service;
+	u64 until_ns = atomic_load(&s->sleep_until_ns);
+
+	/* The exchange lets one of several be the one that pays for the system call. */
+	if (until_ns && service_due_ns(sh) < until_ns && atomic_compare_exchange_strong(&s->sleep_until_ns, &until_ns, 0))
+		service_kick(sh);
+}
+
+void service_set_asleep(struct shard *sh, u32 asleep)
+{
+	const struct xsk_set *set = &sh->io->xsks;
+
+	for (u32 i = 0; i < set->count; i++)
+		__atomic_store_n(&sh->all->maps->vector[xsk_queue(set, i)].asleep, asleep, __ATOMIC_SEQ_CST);
+}
+
+static void set_watched(struct shard *sh, u32 watched)
+{
+	const struct xsk_set *set = &sh->io->xsks;
+
+	for (u32 i = 0; i < set->count; i++)
+		__atomic_store_n(&sh->all->maps->vector[xsk_queue(set, i)].watched, watched, __ATOMIC_SEQ_CST);
+}
+
+bool service_is_asleep(const struct shard *sh)
+{
+	const struct xsk_set *set = &sh->io->xsks;
+	u32 asleep = 0;
+
+	for (u32 i = 0; i < set->count; i++)
+		asleep |= __atomic_load_n(&sh->all->maps->vector[xsk_queue(set, i)].asleep, __ATOMIC_RELAXED);
+	return asleep;
+}
+
+void service_sleeper_enter(struct shard *sh)
+{
+	if (atomic_fetch_add(&sh->service.sleepers, 1))
+		return;
+	service_set_asleep(sh, 0);
+	set_watched(sh, 1);
+}
+
+void service_sleeper_leave(struct shard *sh)
+{
+	service_driven(sh);
+	if (atomic_fetch_sub(&sh->service.sleepers, 1) != 1)
+		return;
+	set_watched(sh, 0);
+	service_set_asleep(sh, 1);
+}

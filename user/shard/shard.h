@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A shard: an engine, what it receives from and sends to, the lock under which both are run, and
+ * what runs it when the application does not. struct shards: those of a port, and what they share.
+ *
+ * Whoever runs an engine holds its shard's lock; whoever makes, changes or ends an object holds the
+ * locks of all, in order (shards_lock()): so what only they change may be read under any one of
+ * them. A thread that holds one lock does not wait for another.
+ *
+ * Locks, outermost first: the list of ports (port/port.c), the watches' (netdev/watch.c), a
+ * channel's (wake/channel.c), the shards', the CQ table's (wake/wake.c).
+ */
+#ifndef SHARD_SHARD_H
+#define SHARD_SHARD_H
+
+#include <pthread.h>
+
+#include "../transport/engine.h"
+#include "../wake/wake.h"
+#include "handover.h"
+#include "homing.h"
+#include "shard_io.h"
+
+struct ring_buffer;
+
+/* A frame to ourselves between the engine's output and its input. */
+struct loop_frame {
+	u8 *frame;
+	u32 len;
+};
+
+/* A shard's thread; service.c draws who writes what. It is that of the completion vectors whose number, modulo the shards', is the shard's. */
+struct service {
+	bool started;
+	pthread_t thread;
+	int control_fd;
+	struct ring_buffer *ring;
+	u64 spin_ns;
+	u64 spin_max_ns;
+	u64 tick_ns;
+	_Atomic bool stop;
+	_Atomic u64 driven cache_aligned; /* moves whenever the application drives the shard */
+	_Atomic u32 trust;		  /* calls that drove since work that was put off for the next one had to be done by this thread */
+	_Atomic u32 trust_needed;
+	_Atomic u32 sleepers;		  /* threads in port_channel_wait() that watch the shard's sockets */
+	_Atomic u64 sleep_until_ns;	  /* 0: awake, or so soon that nobody need wake it */
+};
+
+struct shard {
+	struct shards *all;
+	u32 number;
+	struct shard_io *io;
+	struct engine *engine;
+
+	/* under its lock */
+	pthread_mutex_t lock cache_aligned;
+	struct loop_frame loop[XSK_TX_SLOTS];
+	u32 loop_count;
+	u64 blocked_ns;		/* how long to wait for room in the transmit ring; 0 = there was room */
+	_Atomic u64 resume_ns;	/* the pump has work left for then; NSEC_NEVER. Any thread reads it */
+	u32 taken_since_due;	/* descriptors, while time-outs wait for what is in the rings */
+	/* when to read the sockets' statistics again; NSEC_NEVER: nothing has come since */
+	_Atomic u64 account_ns;
+	_Atomic bool owes;	/* the last run received and did not send: pump_poll() */
+	_Atomic u32 put_off;	/* posts since the last run that sent: port_post() */
+	_Atomic u64 burst_until_ns; /* who posts again before then is in a burst */
+	_Atomic u32 idle_polls;	/* polls that found nothing to do */
+	u64 random[32];
+	u32 random_left;
+	u32 to_run;		/* shards with something to do for this one's doing: whoever unlocks sees to it */
+	struct homing homing;
+
+	struct handover handover;
+	struct service service;
+};
+
+/* The shards of a port, and what they share. */
+struct shards {
+	struct shard *shard; /* num of them */
+	u32 num;
+	u32 queues;	     /* receive queues of the interface */
+	const struct xdp_maps *maps;
+	bool dead;	     /* in a forked child: memory only */
+	_Atomic bool gone;   /* the interface is: set once. Any thread reads it */
+	u32 ifindex;
+	char name[16];	     /* the interface's */
+	u8 mac[6];	     /* its own, as last published; under all locks */
+	struct moves moves;  /* homing.c */
+	/* the port's: shards_hold(), shards_put() */
+	_Atomic u32 refs;
+	void (*last_put)(struct shards *all);
+	struct wake wake;
+};
+
+/* The shard that an engine is of, and where a QP is at home; without a lock, a hint. */
+static inline struct shard *shard_of(struct shards *all, const struct engine *e)
+{
+	return &all->shard[engine_number(e)];
+}
+static inline struct shard *shard_home(struct shards *all, const struct qp *qp)
+{
+	return shard_of(all, qp_engine(qp));
+}
+
+/*
+ * The shards whose engines complete to a CQ, a bit each; the first where none does, so that who
+ * polls or arms it drives some. Without a lock, a hint.
+ */
+static inline u32 shards_of_cq(const struct shards *all, const struct cq *cq)
+{
+	u32 shards = all->num == 1 ? 1 : cq_engines(cq);
+
+	return shards ? shards : 1;
+}
+
+/* One more reference to the port, by a caller who knows that there is one. */
+static inline void shards_hold(struct shards *all)
+{
+	atomic_fetch_add(&all->refs, 1);
+}
+/* One less, the last of which ends the port. No lock held. */
+static inline void shards_put(struct shards *all)
+{
+	u32 refs = atomic_load(&all->refs);
+
+	while (refs > 1)
+		if (atomic_compare_exchange_weak(&all->refs, &refs, refs - 1))
+			return;
+	all->last_put(all);
+}
+
+/* ---- shard.c ---- */
+void shard_init_lock(struct shard *s);
+void shard_lock(struct shard *s);
+/*
+ * Report its events, unlock, and see to what came up meanwhile and in other shards. reporter: the
+ * number of the shard whose thread the caller is: it reports the
+ * events of its own CQs, and the others' threads those of theirs; or REPORT_ANY.
+ */
+void shard_unlock(struct shard *s, u32 reporter);
+/* When it must be run at the latest if nothing happens. [any thread] as a hint */
+u64 shard_deadline_ns(const struct shard *s);
+/* Receive, run the engine, send, waiting for the lock. */
+void shard_run(struct shard *s);
+/* Exclusive: of all shards, in order, for a thread of the application or of a shard. */
+void shards_lock(struct shards *all);
+void shards_unlock(struct shards *all, u32 reporter);
+/* Called as port_event_fn in port.h says. */
+void shards_set_event_handler(void (*fn)(const struct engine_event *event));
+/* What port_poll(), port_poll_cq(), port_post() and port_run_locked() of port.h do. */
+void shards_poll(struct shards *all);
+void shards_poll_cq(struct shards *all, const struct cq *cq);
+void shards_post(struct shards *all, struct qp *qp);
+void shards_run_locked(struct shards *all);
+
+/* ---- pump.c: under the shard's lock ---- */
+/* Once round; true if anything moved. */
+bool pump_run(struct shard *s);
+/* Once round, but if that fills cq, which was empty, the sending may be left to the next run. */
+void pump_poll(struct shard *s, const struct cq *cq);
+/*
+ * Nothing more comes: take what is there, send what is owed, and read what the sockets have
+ * counted.
+ */
+void pump_settle(struct shard *s);
+/* Only what other shards have handed over. True if there was any: what that calls for has not been sent. */
+bool pump_take_handed(struct shard *s, u64 now_ns);
+
+/* ---- steer.c: exclusive ---- */
+/* Publish what XDP must know of a QP; shards_unsteer(): it is no more. Returns 0 or -errno. */
+int shards_steer(struct shards *all, const struct qp *qp);
+void shards_unsteer(struct shards *all, u32 qpn);
+
+/*
+ * Calls without letting down what waited for them, before anything does: doubled by each time it
+ * was let down, one less for each time it was not.
+ */
+#define TRUST_MIN 8
+#define TRUST_MAX 4096
+
+/* ---- attendance.c: what others tell a shard's service thread ---- */
+void service_kick(struct shard *s);
+/* After work on the shard, lock not held, behind a full fence: make its thread see a deadline that is sooner than its sleep. */
+void service_nudge(struct shard *s);
+/* The application is at it. */
+void service_driven(struct shard *s);
+/* May something wait for the application's next call? It has been coming, and if it stops, the service thread, awake by now, sees to it within a tick or two. */
+bool service_may_wait(struct shard *s);
+/* A thread is about to sleep on the shard's sockets itself, or has done so. */
+void service_sleeper_enter(struct shard *s);
+void service_sleeper_leave(struct shard *s);
+/* When the thread must see to the shard at the latest. */
+u64 service_due_ns(const struct shard *s);
+static inline bool service_has_sleepers(const struct shard *s)
+{
+	return atomic_load(&((struct shard *)s)->service.sleepers) > 0;
+}
+/* For all queues of the shard, the words of struct xroce_vector. */
+void service_set_asleep(struct shard *s, u32 asleep);
+bool service_is_asleep(const struct shard *s);
+
+#endif

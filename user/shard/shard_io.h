@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a shard receives from, sends to and counts in. attach/ makes it, with privileges; using it
+ * needs none: all of it is descriptors and mappings.
+ */
+#ifndef SHARD_IO_H
+#define SHARD_IO_H
+
+#include "../tx/tx.h"
+#include "../xsk/umem.h"
+#include "../xsk/xsk.h"
+
+struct shard_io {
+	struct umem umem;
+	struct xsk_set xsks;
+	struct tx *tx;
+	int ring_fd;	/* the ring buffer by which XDP wakes the shard's service thread */
+	struct xroce_engine_stats *stats;
+	struct xroce_drops *drops;
+};
+
+#endif

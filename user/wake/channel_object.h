@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A completion channel as a port's own files know it: a descriptor that is readable when there may
+ * be an event, made of an eventfd and, once a CQ has joined it to a port, a ring buffer that XDP
+ * writes to. channel.c makes it, service/sleep.c sleeps on it.
+ */
+#ifndef WAKE_CHANNEL_OBJECT_H
+#define WAKE_CHANNEL_OBJECT_H
+
+#include <pthread.h>
+#include <xroce/abi.h>
+
+#include "channel.h"
+
+/* A ring's worth: 16 bytes a record with its header. */
+#define RECORDS_MAX (XROCE_RING_BYTES / 16)
+
+struct cq;
+struct wake;
+struct ring_buffer;
+
+struct port_channel {
+	int epoll_fd;	/* what the application polls: event_fd and, once joined, the ring */
+	int event_fd;
+	/* under lock */
+	pthread_mutex_t lock;
+	struct wake *wake; /* of the port whose CQs are on it; NULL: none is */
+	struct cq **cq;	/* they: num_cqs of them, room for max_cqs */
+	u32 num_cqs, max_cqs;
+	u32 slot;	/* in xroce_channel */
+	int ring_fd;	/* from port_channel_prepare() on */
+	struct ring_buffer *ring;
+	/* what ring_buffer__consume() found */
+	u32 record[RECORDS_MAX];
+	u32 records;
+	u32 last;	/* the CQ of the last one that was taken */
+};
+
+/* A CQ of the port joins. Returns 0, -EINVAL where CQs of another port are on the channel, or -errno. Before it goes, it leaves. */
+int channel_join(struct port_channel *ch, struct wake *wake, struct cq *cq);
+void channel_leave(struct port_channel *ch, struct cq *cq);
+/* Its key in xroce_channel, for the CQs that are on it. */
+static inline u32 channel_slot(const struct port_channel *ch)
+{
+	return ch->slot;
+}
+/* Take the records that are there: CQs, each once or more. Returns how many. */
+u32 channel_consume(struct port_channel *ch, u32 record[RECORDS_MAX]);
+/*
+ * XDP reserves a record before it writes it, and from then on the descriptor is readable; it can be
+ * taken once it is whole. Returns when records can be taken, or there is none on its way.
+ */
+void channel_await_record(struct port_channel *ch);
+/* The CQ of the last record that was taken. */
+u32 channel_last(struct port_channel *ch);
+
+#endif

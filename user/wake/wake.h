@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How a port's completions wake threads: the table of its CQs with the arm words that XDP takes
+ * (wake.c), the ring buffers in which XDP's records reach completion channels (rings.c, channel.c),
+ * and whose thread raises a CQ's events (vector.c). Nothing here runs an engine or sleeps.
+ */
+#ifndef WAKE_WAKE_H
+#define WAKE_WAKE_H
+
+#include <pthread.h>
+
+#include "../base/xdp_maps.h"
+#include "../transport/cq.h"
+#include "channel_object.h"
+#include "rings.h"
+
+struct wake {
+	const struct xdp_maps *maps;
+	u32 num_vectors; /* receive queues of the interface */
+	u32 num_shards;	 /* the thread of shard N raises the events of vectors N, N + num_shards ... */
+	struct rings rings;
+
+	pthread_mutex_t lock cache_aligned; /* of what follows */
+	struct cq *cq[XROCE_MAX_CQ];
+	struct port_channel *channel_of[XROCE_MAX_CQ];
+	u8 vector_of[XROCE_MAX_CQ];
+	u32 next;			  /* where to look for a free index */
+	u32 handed[XROCE_MAX_CQ];	  /* events that are left to the CQ's vector */
+	u32 handed_last;		  /* the CQ of the latest one: where looking for them begins */
+	_Atomic u32 handed_total;
+};
+
+/* ---- wake.c: CQs and their arm words ---- */
+
+/* No CQs, no rings. wake_destroy() once all CQs have been removed. */
+void wake_init(struct wake *w);
+void wake_destroy(struct wake *w);
+/*
+ * A CQ with that channel (or NULL) and completion vector joins: cq->index is set, and XDP finds the
+ * channel. Returns 0 or -ENOSPC: XROCE_MAX_CQ have joined.
+ */
+int wake_add(struct wake *w, struct cq *cq, struct port_channel *ch, u32 vector);
+/* XDP takes its arm word no more. [any thread] */
+void wake_hide(struct wake *w, const struct cq *cq);
+/*
+ * It leaves, hidden: no event of it is reported from here on. All engines held. Returns its
+ * channel, NULL if it has none.
+ */
+struct port_channel *wake_remove(struct wake *w, const struct cq *cq);
+/* First cq->armed, then the word that XDP takes. [any thread] */
+void wake_arm(struct wake *w, struct cq *cq, bool solicited_only);
+/*
+ * The engine took cq->armed: XDP's word follows, unless the application has armed again. Under the
+ * lock of a shard.
+ */
+void wake_taken(struct wake *w, struct cq *cq);
+/*
+ * XDP took the words of these CQs; of those that are armed still, set them again. True if any was.
+ */
+bool wake_rearm(struct wake *w, const u32 *record, u32 n);
+
+/* ---- vector.c: under the lock of a shard ---- */
+
+#define REPORT_ANY UINT32_MAX /* a thread of the application */
+
+/* The shard whose thread raises the CQ's events. */
+u32 vector_raiser(const struct wake *w, const struct cq *cq);
+/*
+ * The reporter (the number of the shard whose thread it is, or REPORT_ANY) has an event of this CQ.
+ * False: it is left to the raiser, whose thread the caller kicks.
+ */
+bool vector_may_report(struct wake *w, const struct cq *cq, u32 reporter);
+/* The next CQ with an event that was left to this reporter; NULL: none. */
+struct cq *vector_take_handed(struct wake *w, u32 reporter);
+/*
+ * The CQ of the last record that the channel had is due an event without a completion, unless one
+ * is on its way: left to whoever reports events next, and may. [any thread]
+ */
+void vector_hand_extra(struct wake *w, struct port_channel *ch);
+/* Has any been left to anybody? [any thread] */
+bool vector_waits(const struct wake *w);
+
+#endif
