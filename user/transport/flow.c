@@ -222,35 +222,65 @@ static int take_answer(struct engine *e, struct qp *qp, const struct packet *p, 
 
 /* ---- the receiver ---- */
 
-/*
- * How many senders have asked of late, at least one: a hash counts two of them as one now and then.
- */
-static u32 count_senders(struct flow_answers *a, const struct packet *p, u64 now_ns)
+/* Nothing counts any more of what was promised to those that have not asked of late. */
+static void forget_others(struct flow_answers *a)
 {
-	const u64 period = now_ns / PERIOD_NS;
+	const u64 known = a->senders | a->senders_before;
+
+	for (u32 i = 0; i < FLOW_BUCKETS; i++) {
+		if (!a->promised[i] || known >> i & 1)
+			continue;
+		a->promised_total -= a->promised[i];
+		a->promised[i] = 0;
+	}
+}
+
+/* By a hash, that counts two of them as one now and then. */
+static u32 bucket_of(const struct packet *p)
+{
 	u32 hash = p->src_qpn;
 
-	if (a->period != period) {
-		a->senders_before = a->period + 1 == period ? a->senders : 0;
-		a->senders = 0;
-		a->period = period;
-	}
 	for (u32 i = 0; i < sizeof(p->src.raw); i++)
 		hash = hash * 31 + p->src.raw[i];
-	a->senders |= 1ull << (hash * 0x9e3779b1u >> 26);
+	return hash * 0x9e3779b1u >> 26;
+}
+
+/* One of them asks. How many have of late, at least one. */
+static u32 count_senders(struct flow_answers *a, u32 bucket, u64 now_ns)
+{
+	const u64 period = now_ns / PERIOD_NS;
+
+	if (a->period != period) {
+		/*
+		 * Those of the last period in which any asked, however long ago: a receiver that
+		 * did not run finds what it promised them in its ring.
+		 */
+		a->senders_before = a->senders;
+		a->senders = 0;
+		a->period = period;
+		forget_others(a);
+	}
+	a->senders |= 1ull << bucket;
 	return (u32)__builtin_popcountll(a->senders | a->senders_before);
 }
 
 /*
- * Half of the ring, shared by its senders: the other half is for those that have just begun, and
- * for the reliable services.
+ * The window of one that asks: its share of half of the ring, as far as that has not been promised
+ * to others, who will hear that they are fewer or more when they ask again. The other half is for
+ * those that have just begun, for those that were forgotten, and for the reliable services.
  */
-static u32 window_of(const struct engine *e, const struct qp *qp, u32 senders)
+static u32 promise_window(struct engine *e, const struct qp *qp, u32 bucket, u32 senders)
 {
+	struct flow_answers *a = &e->answers;
 	const u32 frames = e->config.receive_frames ? e->config.receive_frames : RING_DEFAULT;
-	const u32 window = frames / 2 / frames_each(qp) / senders;
+	const u32 others = a->promised_total - a->promised[bucket];
+	const u32 left = frames / 2 - min_u32(frames / 2, others);
+	u32 window = min_u32(frames / 2 / senders, left) / frames_each(qp);
 
-	return window < FLOW_WINDOW_MIN ? FLOW_WINDOW_MIN : min_u32(window, FLOW_WINDOW_MAX);
+	window = window < FLOW_WINDOW_MIN ? FLOW_WINDOW_MIN : min_u32(window, FLOW_WINDOW_MAX);
+	a->promised[bucket] = (u16)(window * frames_each(qp));
+	a->promised_total = others + a->promised[bucket];
+	return window;
 }
 
 /* Back to the sender of a datagram, the way it came. */
@@ -277,6 +307,7 @@ static int give_answer(struct engine *e, struct qp *qp, const struct packet *p, 
 {
 	struct flow_answers *a = &e->answers;
 	const bool connected = qp->transport == XROCE_UC;
+	const u32 bucket = bucket_of(p);
 	u32 senders;
 	const struct rq *rq = qp->srq ? &qp->srq->rq : &qp->rq;
 	u32 receives;
@@ -284,7 +315,7 @@ static int give_answer(struct engine *e, struct qp *qp, const struct packet *p, 
 	/* Only the peer sends to a connected QP. A forged probe would have a share of the ring. */
 	if (connected && p->src_qpn != qp->dest_qpn)
 		return XROCE_DROP_peer;
-	senders = count_senders(a, p, now_ns);
+	senders = count_senders(a, bucket, now_ns);
 	receives = min_u32(rq_posted(rq) / (qp->srq ? senders : 1), 0xffff);
 	/* it is asked again */
 	if (a->count == FLOW_ANSWERS)
@@ -296,7 +327,7 @@ static int give_answer(struct engine *e, struct qp *qp, const struct packet *p, 
 		.qkey = p->qkey,
 		.pkey = qp->pkey,
 		.cookie = p->flow_cookie,
-		.allowance = window_of(e, qp, senders) << 16 | receives,
+		.allowance = promise_window(e, qp, bucket, senders) << 16 | receives,
 	};
 	return -1;
 }

@@ -64,7 +64,9 @@ struct flow_control {
 	struct gid peer;
 };
 
-/* The receiver's: answers that have been given and not sent, and how many senders there are. */
+#define FLOW_BUCKETS 64u
+
+/* The receiver's: answers that have been given and not sent, and what they promised to whom. */
 struct flow_answers {
 	struct flow_answer {
 		struct path path;
@@ -76,6 +78,9 @@ struct flow_answers {
 	/* a bit for each that asked in this period and in the one before, by a hash */
 	u64 senders, senders_before;
 	u64 period;
+	/* frames that the last answer to each of those allowed, and all of them together */
+	u16 promised[FLOW_BUCKETS];
+	u32 promised_total;
 };
 
 #endif

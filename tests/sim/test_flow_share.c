@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Several senders of UC to one ring: together they never have more on their way than the ring
+ * holds, by a good margin, whenever they begin and however long the receiver did not run.
+ */
+#include "../../user/transport/internal.h"
+#include "scene.h"
+
+#include <setjmp.h>
+#include <cmocka.h>
+
+#define RING	  1024u
+#define FILLED_MAX (RING / 4 * 3) /* probes that go again and answers have to fit, too */
+#define PMTU	  256u
+#define PACKETS	  4u /* of a message */
+#define LEN	  (PACKETS * PMTU)
+#define SENDERS	  8u
+#define POSTS	  1000u
+#define PAUSE_NS  (50 * NSEC_PER_MSEC) /* more than a receiver remembers */
+#define ROUNDS	  4u
+
+static struct scene scene_uc(u64 latency_ns)
+{
+	struct world *w = world_create_with(2, 29, &(struct world_options){ .num_engines = 1 });
+	struct pair_options o = pair_defaults();
+
+	world_label(w, "test_flow_share, %llu ns", (unsigned long long)latency_ns);
+	w->latency_ns = latency_ns;
+	o.transport = XROCE_UC;
+	o.pmtu = PMTU;
+	o.max_send_wr = o.cq_capacity = 2 * POSTS;
+	return scene_in(w, &o, 8192);
+}
+
+static void post(struct scene *s, struct side *a, u32 n)
+{
+	for (u32 i = 0; i < n; i++) {
+		struct send send = scene_request(s, i, WR_WRITE, LEN);
+
+		post_send(a, &send);
+	}
+}
+
+/* The most frames of node 0 that were under way at a time: so many would a receiver find. */
+static u32 most_on_their_way(const struct world *w)
+{
+	u32 most = 0, first = 0, frames = 0;
+
+	for (u32 i = 0; i < w->num_sent; i++) {
+		if (w->sent[i].from != 0)
+			continue;
+		frames++;
+		for (; w->sent[first].time_ns + w->latency_ns <= w->sent[i].time_ns; first++)
+			frames -= w->sent[first].from == 0;
+		most = frames > most ? frames : most;
+	}
+	return most;
+}
+
+/* They stop, the receiver forgets them, and all go on at once: each is as the first to ask. */
+static void senders__after_a_pause(void **state)
+{
+	static const u64 latencies_ns[] = { 10 * NSEC_PER_USEC, NSEC_PER_MSEC, 4 * NSEC_PER_MSEC };
+
+	for (u32 l = 0; l < ARRAY_SIZE(latencies_ns); l++) {
+		struct scene s = scene_uc(latencies_ns[l]);
+		struct pair more[SENDERS - 1];
+
+		for (u32 i = 0; i < ARRAY_SIZE(more); i++)
+			more[i] = pair_connect(s.w, &s.o);
+		for (u32 round = 0; round < ROUNDS; round++) {
+			world_forget_sent(s.w);
+			post(&s, s.a, POSTS);
+			for (u32 i = 0; i < ARRAY_SIZE(more); i++)
+				post(&s, &more[i].side[0], POSTS);
+			world_run(s.w);
+			check(s.w, most_on_their_way(s.w) <= FILLED_MAX);
+			world_run_for(s.w, PAUSE_NS);
+		}
+		check_eq(s.w, s.a->send->n, ROUNDS * POSTS);
+		for (u32 i = 0; i < ARRAY_SIZE(more); i++)
+			pair_destroy(&more[i]);
+		scene_end(&s);
+	}
+}
+
+/* What is promised to one is what others do not get; it is theirs when the one has gone. */
+static void sender__alone_again(void **state)
+{
+	struct scene s = scene_uc(10 * NSEC_PER_USEC);
+	struct pair other = pair_connect(s.w, &s.o);
+	u32 window = 0;
+
+	post(&s, s.a, POSTS);
+	post(&s, &other.side[0], POSTS);
+	world_run(s.w);
+	for (u32 round = 0; round < 2; round++) {
+		world_run_for(s.w, PAUSE_NS);
+		world_forget_sent(s.w);
+		post(&s, s.a, POSTS);
+		world_run(s.w);
+	}
+	for (u32 i = 0; i < s.w->num_sent; i++)
+		if (s.w->sent[i].from == 1)
+			window = s.w->sent[i].packet.flow_allowance >> 16;
+	check_eq(s.w, window, RING / 2);
+	pair_destroy(&other);
+	scene_end(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(senders__after_a_pause),
+		cmocka_unit_test(sender__alone_again),
+	};
+
+	return cmocka_run_group_tests_name("flow_share", tests, NULL, NULL);
+}
