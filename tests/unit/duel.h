@@ -13,8 +13,13 @@
 
 #include "../../user/transport/cq.h"
 
-#define DUELS 200000
-#define LAGS  40
+#define DUELS	   200000
+#define LAGS	   40
+/*
+ * Where the two are seldom at it at once, for others use the processors, little would be found in
+ * all the rounds: they end when one thread has given its processor away so often.
+ */
+#define DUEL_YIELDS 4000
 
 /* The side that pushes: completes wr_id into the CQ; true if it saw that somebody is to be told. */
 typedef bool complete_fn(u64 wr_id);
@@ -22,16 +27,24 @@ typedef bool complete_fn(u64 wr_id);
 struct duel {
 	complete_fn *complete;
 	_Atomic u32 start_line, finish_line;
-	_Atomic bool told;
+	_Atomic bool told, over;
 };
 
-/* Both at once, in each round: on one processor too, though nothing is found there. */
-static inline void duel_meet(_Atomic u32 *line, u32 round)
+/*
+ * Both at once, in each round: on one processor too, though nothing is found there. Returns how
+ * often this thread gave its processor away.
+ */
+static inline u32 duel_meet(_Atomic u32 *line, u32 round)
 {
+	u32 yields = 0;
+
 	atomic_fetch_add(line, 1);
 	for (u32 spins = 0; atomic_load(line) < 2 * round; spins++)
-		if (spins > 2000)
+		if (spins > 2000) {
 			sched_yield();
+			yields++;
+		}
+	return yields;
 }
 
 /* Who starts how much later than the other: every combination in turn. */
@@ -45,32 +58,36 @@ static inline void *duel_pusher(void *arg)
 {
 	struct duel *d = arg;
 
-	for (u32 round = 1; round <= DUELS; round++) {
+	for (u32 round = 1;; round++) {
 		duel_meet(&d->start_line, round);
+		if (atomic_load(&d->over))
+			return NULL;
 		duel_lag(round % LAGS);
 		atomic_store(&d->told, d->complete(round));
 		duel_meet(&d->finish_line, round);
 	}
-	return NULL;
 }
 
 /* An application that arms cq so against one that completes into it: no wake-up is lost and each round's completion is there. */
 static inline void duel(struct cq *cq, u32 arm_for, complete_fn *complete)
 {
 	struct duel d = { .complete = complete };
-	u32 lost = 0, wrong = 0;
+	u32 lost = 0, wrong = 0, yields = 0;
 	pthread_t thread;
 
 	assert_int_equal(pthread_create(&thread, NULL, duel_pusher, &d), 0);
-	for (u32 round = 1; round <= DUELS; round++) {
+	for (u32 round = 1;; round++) {
 		const struct cqe *e;
 		bool sees;
 
-		duel_meet(&d.start_line, round);
+		atomic_store(&d.over, round > DUELS || yields > DUEL_YIELDS);
+		yields += duel_meet(&d.start_line, round);
+		if (atomic_load(&d.over))
+			break;
 		duel_lag(round / LAGS % LAGS);
 		atomic_store(&cq->armed, arm_for);
 		sees = cq_peek(cq) != NULL;
-		duel_meet(&d.finish_line, round);
+		yields += duel_meet(&d.finish_line, round);
 		/* between the lines nobody else is at it: the other thread waits for the next start */
 		lost += !sees && !atomic_load(&d.told);
 		atomic_store(&cq->armed, CQ_DISARMED);
