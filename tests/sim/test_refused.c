@@ -60,14 +60,22 @@ static void refused_in_turn(struct scene *s, struct send bad, enum cqe_status st
 
 static void opcode__the_service_lacks(void **state)
 {
-	static const struct { enum xroce_transport transport; enum wr_opcode opcode;
+	static const struct {
+		enum xroce_transport transport;
+		enum wr_opcode opcode;
 	} rows[] = {
-		{ XROCE_UD, WR_WRITE },	    { XROCE_UD, WR_WRITE_WITH_IMM },
-		{ XROCE_UD, WR_READ },	    { XROCE_UD, WR_CMP_SWAP },
-		{ XROCE_UD, WR_FETCH_ADD }, { XROCE_UD, WR_SEND_WITH_INV },
-		{ XROCE_UD, WR_LOCAL_INV }, { XROCE_UD, WR_BIND_MW },
-		{ XROCE_UC, WR_READ },	    { XROCE_UC, WR_CMP_SWAP },
-		{ XROCE_UC, WR_FETCH_ADD }, { XROCE_UC, WR_SEND_WITH_INV },
+		{ XROCE_UD, WR_WRITE },
+		{ XROCE_UD, WR_WRITE_WITH_IMM },
+		{ XROCE_UD, WR_READ },
+		{ XROCE_UD, WR_CMP_SWAP },
+		{ XROCE_UD, WR_FETCH_ADD },
+		{ XROCE_UD, WR_SEND_WITH_INV },
+		{ XROCE_UD, WR_LOCAL_INV },
+		{ XROCE_UD, WR_BIND_MW },
+		{ XROCE_UC, WR_READ },
+		{ XROCE_UC, WR_CMP_SWAP },
+		{ XROCE_UC, WR_FETCH_ADD },
+		{ XROCE_UC, WR_SEND_WITH_INV },
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -79,7 +87,9 @@ static void opcode__the_service_lacks(void **state)
 
 static void length__no_message_has(void **state)
 {
-	static const struct { enum wr_opcode opcode; u32 len[2];
+	static const struct {
+		enum wr_opcode opcode;
+		u32 len[2]; /* of one element, or of two */
 	} rows[] = {
 		{ WR_CMP_SWAP, { 9 } },
 		{ WR_FETCH_ADD, { 7 } },
