@@ -34,9 +34,6 @@ void cq_free(struct cq *cq)
 	cq->ring = NULL;
 }
 
-/* Kept out of the way of what is called for each completion. */
-#define rare __attribute__((noinline, cold))
-
 /*
  * A CQE as words: where its reader and its writer may meet, neither is held up, and the reader
  * finds out.

@@ -257,7 +257,8 @@ static inline struct qp *peek(const struct engine *e, const struct rx_frame *fra
 /*
  * A frame that is unlike the last of its kind: which QP is it for, may it have it, and is it intact? -1 and the decoded packet, or the reason against it, or AWAY.
  */
-static int check_frame(struct engine *e, const struct rx_frame *frame, struct packet *p, struct qp **to)
+static __attribute__((noinline)) int check_frame(struct engine *e, const struct rx_frame *frame,
+						 struct packet *p, struct qp **to)
 {
 	int reason = packet_parse(p, frame);
 	struct qp *qp;
@@ -280,7 +281,8 @@ static int check_frame(struct engine *e, const struct rx_frame *frame, struct pa
 }
 
 /* A packet that is decoded and checked goes where it belongs: -1, or the reason for its drop. */
-static int dispatch(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns)
+static per_packet int dispatch(struct engine *e, struct qp *qp, const struct packet *p,
+			       const struct xroce_rx_cqe *hint, u64 now_ns)
 {
 	if (unlikely(p->flags & OP_CNP))
 		return qp->transport == XROCE_UD ? -1 : rate_cut(e, qp, now_ns);
@@ -293,48 +295,49 @@ static int dispatch(struct engine *e, struct qp *qp, const struct packet *p, con
 	return responder_input(e, qp, p, hint, now_ns);
 }
 
-/* A frame like the last one of its kind: its addresses and P_Key were checked with that. */
-static int input_alike(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame, const struct peek *look,
-		       const struct bth *bth, u64 now_ns)
+/*
+ * A frame like the last one of its kind, with bth: its addresses and P_Key were checked with that.
+ * An ACK has no more to be decoded for and goes where it belongs at once: *done. Returns -1, with
+ * all others decoded, or the reason for its drop.
+ */
+static per_packet int check_alike(struct engine *e, const struct rx_frame *frame,
+				  const struct peek *look, const struct bth *bth, struct packet *p,
+				  bool *done, u64 now_ns)
 {
-	struct qp *qp = look->qp;
-	struct packet p;
 	u32 aeth;
 
-	if (unlikely(!state_accepts(qp)))
+	if (unlikely(!state_accepts(look->qp)))
 		return XROCE_DROP_qp_state;
 	if (opcode_flags(bth->opcode) & OP_ACK) {
 		if (unlikely(!header_in_ack_ok(look->kept, &e->icrc, bth, &aeth)))
 			return XROCE_DROP_icrc;
-		return completer_ack(e, qp, be32toh(bth->ack_psn) & ROCE_PSN_MASK, (u8)(aeth >> 24), aeth & MSN_MASK, now_ns);
+		*done = true;
+		return completer_ack(e, look->qp, be32toh(bth->ack_psn) & ROCE_PSN_MASK,
+				     (u8)(aeth >> 24), aeth & MSN_MASK, now_ns);
 	}
-	header_in_decode(look->kept, frame, bth, &p);
-	if (unlikely(!header_in_icrc_ok(look->kept, &e->icrc, &p)))
-		return XROCE_DROP_icrc;
-	return dispatch(e, qp, &p, hint, now_ns);
+	header_in_decode(look->kept, frame, bth, p);
+	return likely(header_in_icrc_ok(look->kept, &e->icrc, p)) ? -1 : XROCE_DROP_icrc;
 }
 
-static int input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame, const struct peek *look, u64 now_ns)
+static per_packet int input(struct engine *e, const struct xroce_rx_cqe *hint,
+			    const struct rx_frame *frame, const struct peek *look, u64 now_ns)
 {
 	const struct bth *bth = NULL;
+	struct qp *qp = look->qp;
+	bool done = false;
 	struct packet p;
-	struct qp *qp;
 	int reason;
 
 	e->now_ns = now_ns;
-	if (look->qp && look->qp->qpn == look->qpn && likely(qp_engine(look->qp) == e))
+	if (qp && qp->qpn == look->qpn && likely(qp_engine(qp) == e))
 		bth = header_in_match(look->kept, frame);
-	if (likely(bth)) {
-		reason = input_alike(e, hint, frame, look, bth, now_ns);
-	} else {
-		reason = check_frame(e, frame, &p, &qp);
-		if (unlikely(reason == AWAY))
-			return AWAY;
-		if (reason < 0)
-			reason = unlikely(p.flags & OP_FLOW)
-					 ? flow_input(e, qp, &p, frame->data, now_ns)
-					 : dispatch(e, qp, &p, hint, now_ns);
-	}
+	reason = likely(bth) ? check_alike(e, frame, look, bth, &p, &done, now_ns)
+			     : check_frame(e, frame, &p, &qp);
+	if (unlikely(reason == AWAY))
+		return AWAY;
+	if (reason < 0 && !done)
+		reason = unlikely(p.flags & OP_FLOW) ? flow_input(e, qp, &p, frame->data, now_ns)
+						     : dispatch(e, qp, &p, hint, now_ns);
 	e->stats->rx_packets++;
 	if (likely(reason < 0))
 		return 0;

@@ -33,6 +33,15 @@ typedef int64_t s64;
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
+/*
+ * Kept out of the way of what is called for each packet. A function that has an array or passes the
+ * address of a variable of its own is given a stack protector: six instructions a call, which a
+ * rare case that is inlined would bring into the common one.
+ */
+#define rare __attribute__((noinline, cold))
+/* What each packet passes through, called from one or two places. */
+#define per_packet inline __attribute__((always_inline))
+
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 
