@@ -44,10 +44,11 @@ union cqe_words {
 	u64 word[CQE_WORDS];
 };
 
-static void cq_store_entry(struct cqe *slot, const union cqe_words *from)
+static void cq_store_entry(struct cqe *slot, const struct cqe *from)
 {
 	for (u32 i = 0; i < CQE_WORDS; i++)
-		__atomic_store_n((u64 *)slot + i, from->word[i], __ATOMIC_RELAXED);
+		__atomic_store_n((u64 *)slot + i, ((const union cqe_words *)from)->word[i],
+				 __ATOMIC_RELAXED);
 }
 
 static void cq_load_entry(const struct cqe *slot, union cqe_words *to)
@@ -56,12 +57,12 @@ static void cq_load_entry(const struct cqe *slot, union cqe_words *to)
 		to->word[i] = __atomic_load_n((const u64 *)slot + i, __ATOMIC_RELAXED);
 }
 
-/* The ring is full. False if the CQ has overrun thereby; else the oldest entry has gone. */
-static rare bool cq_make_room(struct cq *cq, u32 cons)
+/* The ring is full: the CQ overruns, or the oldest entry goes. */
+static rare void cq_make_room(struct cq *cq, u32 cons)
 {
 	if (!cq->ignore_overrun) {
 		atomic_store_explicit(&cq->overrun, true, memory_order_relaxed);
-		return false;
+		return;
 	}
 	/* if this fails, the consumer has just taken that entry */
 	atomic_compare_exchange_strong(&cq->cons, &cons, cons + 1);
@@ -69,43 +70,59 @@ static rare bool cq_make_room(struct cq *cq, u32 cons)
 	 * release: pairs with the fence in cq_claim(): the entry is written after it was taken away
 	 */
 	atomic_thread_fence(memory_order_release);
-	return true;
 }
 
-/* The entry of a CQ with_time or with ignore_overrun. */
-static rare void cq_write_entry(struct cq *cq, struct cqe *slot, const struct cqe *e)
-{
-	union cqe_words w = { .cqe = *e };
-
-	w.cqe.valid = 1;
-	if (cq->with_time) {
-		/* A packet's arrival may precede a send's completion that was pushed before it. */
-		cq->newest_ns = max_u64(cq->newest_ns, e->time_ns);
-		w.cqe.time_ns = cq->newest_ns;
-	}
-	cq_store_entry(slot, &w);
-}
-
-bool cq_push(struct cq *cq, const struct cqe *e)
+/*
+ * In place, but for a CQ that has overrun, and one whose reader may be at the same entry: what is
+ * for them is written aside.
+ */
+struct cqe *cq_push_begin(struct cq *cq)
 {
 	u32 prod = atomic_load_explicit(&cq->prod, memory_order_relaxed);
 	/* acquire: pairs with the release in cq_pop(): the entry we are about to write has been read */
 	u32 cons = atomic_load_explicit(&cq->cons, memory_order_acquire);
-	struct cqe *slot = &cq->ring[prod & cq->mask];
+
+	if (unlikely(prod - cons >= cq->capacity))
+		cq_make_room(cq, cons);
+	return unlikely(cq_has_overrun(cq) | cq->ignore_overrun) ? &cq->aside
+								 : &cq->ring[prod & cq->mask];
+}
+
+/* An entry of a CQ with_time, or one that was written aside: false if it is lost. */
+static rare bool cq_finish_entry(struct cq *cq, struct cqe *e)
+{
+	u32 prod = atomic_load_explicit(&cq->prod, memory_order_relaxed);
 
 	if (cq_has_overrun(cq))
 		return false;
-	if (unlikely(prod - cons >= cq->capacity) && !cq_make_room(cq, cons))
-		return false;
-	if (unlikely(cq->ignore_overrun | cq->with_time)) {
-		cq_write_entry(cq, slot, e);
-	} else {
-		*slot = *e;
-		slot->valid = 1;
+	if (cq->with_time) {
+		/* A packet's arrival may precede a send's completion that was pushed before it. */
+		cq->newest_ns = max_u64(cq->newest_ns, e->time_ns);
+		e->time_ns = cq->newest_ns;
 	}
+	if (e == &cq->aside)
+		cq_store_entry(&cq->ring[prod & cq->mask], e);
+	return true;
+}
+
+bool cq_push_end(struct cq *cq, struct cqe *e)
+{
+	u32 prod = atomic_load_explicit(&cq->prod, memory_order_relaxed);
+
+	e->valid = 1;
+	if (unlikely(cq->with_time | (e == &cq->aside)) && !cq_finish_entry(cq, e))
+		return false;
 	/* release: pairs with the acquire in cq_peek() */
 	atomic_store_explicit(&cq->prod, prod + 1, memory_order_release);
 	return true;
+}
+
+bool cq_push(struct cq *cq, const struct cqe *e)
+{
+	struct cqe *to = cq_push_begin(cq);
+
+	*to = *e;
+	return cq_push_end(cq, to);
 }
 
 static bool asks_for(u32 armed, bool solicited_or_error)
@@ -146,7 +163,7 @@ static rare const struct cqe *cq_claim(struct cq *cq)
 
 	if (cq->holds)
 		return &cq->held;
-	/* acquire: pairs with the store in cq_push() */
+	/* acquire: pairs with the store in cq_push_end() */
 	while (cons != atomic_load_explicit(&cq->prod, memory_order_acquire)) {
 		cq_load_entry(&cq->ring[cons & cq->mask], &w);
 		/*
@@ -169,7 +186,7 @@ static rare const struct cqe *cq_claim(struct cq *cq)
 const struct cqe *cq_peek(struct cq *cq)
 {
 	u32 cons = atomic_load_explicit(&cq->cons, memory_order_relaxed);
-	/* acquire: pairs with the store in cq_push() */
+	/* acquire: pairs with the store in cq_push_end() */
 	u32 prod = atomic_load_explicit(&cq->prod, memory_order_acquire);
 
 	if (unlikely(cq->ignore_overrun))
@@ -191,7 +208,7 @@ void cq_pop(struct cq *cq)
 	if (unlikely(cq->holds))
 		cq->holds = false;
 	else
-		/* release: pairs with the acquire in cq_push() */
+		/* release: pairs with the acquire in cq_push_begin() */
 		atomic_store_explicit(&cq->cons, cons + 1, memory_order_release);
 }
 

@@ -172,6 +172,7 @@ struct cq {
 	void *owner;	   /* the verbs layer's object */
 	u32 index;	   /* key in the arm-word map; kept for the owner */
 	struct users users; /* QPs that complete here, twice those that do so with sends and receives */
+	struct cqe aside cache_aligned; /* the engine's: see cq_push_begin() */
 	/* the consumer's */
 	struct cqe held cache_aligned;
 };
@@ -193,10 +194,14 @@ int cq_init(struct cq *cq, u32 capacity);
 void cq_free(struct cq *cq);
 
 /*
- * Engine side. True if pushed. False when full: the CQ is in overrun from then on. With
+ * Engine side, in two steps: where all of the next completion is to be written, never NULL; and its
+ * hand-over. True if pushed. False when full: the CQ is in overrun from then on. With
  * ignore_overrun the oldest entry makes room instead. In a CQ with_time, time_ns of an entry is not
  * less than that of the one before.
  */
+struct cqe *cq_push_begin(struct cq *cq);
+bool cq_push_end(struct cq *cq, struct cqe *e);
+/* Both. */
 bool cq_push(struct cq *cq, const struct cqe *e);
 
 /* Engine side: between all pushes of a call and the first look at an arm word. It costs more than a completion, so it is not a part of either. */

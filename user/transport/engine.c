@@ -545,20 +545,26 @@ static void lost(struct engine *e, struct cq *cq)
 	engine_cq_event(e, cq, EVENT_CQ_ERR | (cq_take_event(cq, true) ? EVENT_COMPLETION : 0));
 }
 
-void engine_complete(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited)
+struct cqe *engine_complete_begin(struct cq *cq)
+{
+	spin_lock_if(cq->shared, &cq->lock);
+	return cq_push_begin(cq);
+}
+
+void engine_complete_end(struct engine *e, struct cq *cq, struct cqe *cqe, bool solicited)
 {
 	struct cq_part *part = &cq->part[e->number];
+	const bool failed = cqe->status != CQE_SUCCESS;
 	bool wakes = false;
 
-	spin_lock_if(cq->shared, &cq->lock);
-	if (likely(cq_push(cq, cqe)))
-		wakes = !moderation_withholds(e, cq, cqe, solicited);
+	if (likely(cq_push_end(cq, cqe)))
+		wakes = !moderation_withholds(e, cq, failed, solicited);
 	else
 		lost(e, cq);
 	spin_unlock_if(cq->shared, &cq->lock);
 	if (!wakes)
 		return;
-	part->pushed_solicited |= solicited || cqe->status != CQE_SUCCESS;
+	part->pushed_solicited |= solicited || failed;
 	if (part->pushed)
 		return;
 	part->pushed = true;

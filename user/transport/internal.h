@@ -122,8 +122,21 @@ static inline void engine_drop(struct engine *e, enum xroce_drop reason)
 /* What a QP may have to send. Who has sent the last of it may clear its bit: whatever comes later sets it again. */
 enum { READY_REQUESTS = 1 << 0, READY_REPLIES = 1 << 1 };
 void engine_ready(struct engine *e, struct qp *qp, u8 what);
-/* Push a completion; if the CQ is armed for it, engine_take_arms() takes the event. */
-void engine_complete(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited);
+/*
+ * Push a completion, in two steps: all of it is written where the first says, and nothing else is
+ * done to any CQ until the second. If the CQ is armed for it, engine_take_arms() takes the event.
+ */
+struct cqe *engine_complete_begin(struct cq *cq);
+void engine_complete_end(struct engine *e, struct cq *cq, struct cqe *cqe, bool solicited);
+/* Both. Inlined, so that a completion that only goes here is written into the ring at once. */
+static per_packet void engine_complete(struct engine *e, struct cq *cq, const struct cqe *cqe,
+				       bool solicited)
+{
+	struct cqe *to = engine_complete_begin(cq);
+
+	*to = *cqe;
+	engine_complete_end(e, cq, to, solicited);
+}
 /* Take the arm words of the CQs that were pushed to, and their events: at the end of each call from outside. */
 void engine_take_arms(struct engine *e);
 void engine_cq_event(struct engine *e, struct cq *cq, u32 events);
@@ -190,7 +203,7 @@ void timer_publish(struct engine *e);
 
 /* moderation.c */
 /* A completion was pushed: is its event withheld for now? */
-bool moderation_withholds(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited);
+bool moderation_withholds(struct engine *e, struct cq *cq, bool failed, bool solicited);
 void moderation_expire(struct engine *e, u64 now_ns);
 /* [all] It has changed whose QPs complete in this CQ. */
 void moderation_settle(struct engine_tables *t, struct cq *cq);

@@ -25,12 +25,12 @@ static void look_by(struct engine *e, u64 due_ns)
 	timer_publish(e);
 }
 
-bool moderation_withholds(struct engine *e, struct cq *cq, const struct cqe *cqe, bool solicited)
+bool moderation_withholds(struct engine *e, struct cq *cq, bool failed, bool solicited)
 {
 	if (!cq->moderate_count)
 		return false;
 	cq_pushed_all();
-	if (cqe->status != CQE_SUCCESS || !cq_would_take_event(cq, solicited))
+	if (failed || !cq_would_take_event(cq, solicited))
 		return false;
 	if (++cq->withheld >= cq->moderate_count)
 		return false;

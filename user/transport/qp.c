@@ -236,15 +236,16 @@ void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum v
 	const struct send_wqe *wqe = sq_at(&qp->sq, sq_cons(&qp->sq));
 	/* a failed WQE completes even if it was not asked to: ibv_post_send(3) */
 	const bool completes = wqe->flags & WR_SIGNALED || qp->sq_sig_all || status != CQE_SUCCESS;
-	struct cqe cqe;
+	struct cqe *cqe = NULL;
 
 	if (unlikely(wqe->flags & WR_RENDEZVOUS)) {
 		rendezvous_sent(e, qp, wqe, status, verr, now_ns);
 		sq_advance(qp);
 		return;
 	}
-	if (completes)
-		cqe = (struct cqe){
+	if (completes) {
+		cqe = engine_complete_begin(qp->send_cq);
+		*cqe = (struct cqe){
 			.wr_id = wqe->wr_id,
 			.status = status,
 			.opcode = cqe_opcode_of(wqe->opcode),
@@ -253,12 +254,13 @@ void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum v
 			.qpn = qp->qpn,
 			.time_ns = now_ns,
 		};
+	}
 	/* Before it is pushed: who sees the completion may post again at once, to a queue that was full. */
 	sq_advance(qp);
 	if (unlikely(qp->tag_matching))
 		shared_sends_completed(qp);
 	if (completes)
-		engine_complete(e, qp->send_cq, &cqe, false);
+		engine_complete_end(e, qp->send_cq, cqe, false);
 }
 
 static void flush_sends(struct engine *e, struct qp *qp)

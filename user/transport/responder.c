@@ -232,10 +232,11 @@ bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, 
 	       sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, offset + linear, from, frag);
 }
 
-void responder_complete(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
-			struct cqe *cqe, u64 now_ns)
+/* cqe: what is not the same for all receives. */
+static per_packet void responder_push(struct engine *e, struct qp *qp, const struct packet *p,
+				    const struct xroce_rx_cqe *hint, struct cqe *cqe, u64 now_ns)
 {
-	struct cq *cq;
+	struct cq *cq = qp->resp.recv_srq ? qp->resp.recv_srq->cq : qp->recv_cq;
 
 	cqe->wr_id = qp->resp.recv.wr_id;
 	cqe->qpn = qp->qpn;
@@ -244,7 +245,6 @@ void responder_complete(struct engine *e, struct qp *qp, const struct packet *p,
 	cqe->tos = p->tos;
 	cqe->has_vlan = p->has_vlan;
 	cqe->vlan_tci = p->vlan_tci;
-	cq = qp->resp.recv_srq ? qp->resp.recv_srq->cq : qp->recv_cq;
 	engine_complete(e, cq, cqe, p->solicited);
 	if (unlikely(cq_has_overrun(cq)) && qp->xrc_target)
 		e->overrun = qp->resp.overran = true;
@@ -252,11 +252,16 @@ void responder_complete(struct engine *e, struct qp *qp, const struct packet *p,
 	qp->resp.recv_srq = NULL;
 }
 
-/* A message that consumes a receive WQE has ended. */
-static void complete_receive(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
-			     u32 byte_len, u64 now_ns)
+void responder_complete(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
+			struct cqe *cqe, u64 now_ns)
 {
-	struct cqe cqe = {
+	responder_push(e, qp, p, hint, cqe, now_ns);
+}
+
+/* A message of byte_len that consumes a receive WQE. */
+static per_packet struct cqe responder_cqe(const struct qp *qp, const struct packet *p, u32 byte_len)
+{
+	return (struct cqe){
 		.opcode = p->flags & OP_WRITE ? CQE_RECV_WITH_IMM : CQE_RECV,
 		.byte_len = byte_len,
 		.src_qpn = qp->dest_qpn,
@@ -264,11 +269,28 @@ static void complete_receive(struct engine *e, struct qp *qp, const struct packe
 		.flags = p->flags & OP_IMM ? CQE_WITH_IMM : p->flags & OP_IETH ? CQE_WITH_INV : 0,
 		.sl = p->has_vlan ? p->vlan_tci >> 13 : p->tos >> 5,
 	};
+}
 
-	if (unlikely(qp->resp.tag_kind))
-		tag_complete(e, qp, p, hint, &cqe, now_ns);
-	else
-		responder_complete(e, qp, p, hint, &cqe, now_ns);
+static rare void responder_complete_tagged(struct engine *e, struct qp *qp, const struct packet *p,
+				 const struct xroce_rx_cqe *hint, u32 byte_len, u64 now_ns)
+{
+	struct cqe cqe = responder_cqe(qp, p, byte_len);
+
+	tag_complete(e, qp, p, hint, &cqe, now_ns);
+}
+
+/* It has ended. */
+static void complete_receive(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
+			     u32 byte_len, u64 now_ns)
+{
+	struct cqe cqe;
+
+	if (unlikely(qp->resp.tag_kind)) {
+		responder_complete_tagged(e, qp, p, hint, byte_len, now_ns);
+		return;
+	}
+	cqe = responder_cqe(qp, p, byte_len);
+	responder_push(e, qp, p, hint, &cqe, now_ns);
 }
 
 static enum verdict execute_send(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
