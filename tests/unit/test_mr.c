@@ -286,20 +286,21 @@ static void mr_translate__every_right(void **state)
 static void mr_open__holds_a_window_of_several(void **state)
 {
 	static u8 bytes[64];
-	struct mr *region = add(bytes, 64, 0x1000, ALL | MR_MW_BIND), *mw, *held;
+	struct mr *region = add(bytes, 64, 0x1000, ALL | MR_MW_BIND), *mw;
+	struct mr_bytes open;
 
 	assert_int_equal(mw_add(&table, PD, MR_WINDOW_2, &mw), 0);
 	for (u32 several = 0; several < 2; several++) {
 		table.shared = several;
-		assert_null(mr_open(&table, PD, 7, mw->key, 0x1010, 8, MR_REMOTE_WRITE, &held)); /* not bound */
+		assert_null(mr_open(&table, PD, 7, mw->key, 0x1010, 8, MR_REMOTE_WRITE).at); /* not bound */
 		assert_int_equal(mw->lock.taken, 0);
 		assert_int_equal(mw_bind(&table, mw, mw->key, region->key, 0x1010, 16, MR_REMOTE_WRITE, 7), 0);
 		assert_int_equal(mw_bind(&table, mw, mw->key, region->key, 0x1000, 64, MR_REMOTE_READ | MR_REMOTE_WRITE, 7), -EINVAL); /* and stays */
-		assert_null(mr_open(&table, PD, 8, mw->key, 0x1010, 8, MR_REMOTE_WRITE, &held));
-		assert_null(mr_open(&table, PD, 7, mw->key, 0x1010, 17, MR_REMOTE_WRITE, &held));
-		assert_null(mr_open(&table, OTHER_PD, 7, mw->key, 0x1010, 8, MR_REMOTE_WRITE, &held));
-		assert_null(mr_open(&table, PD, 7, mw->key, 0x1010, 8, MR_REMOTE_READ, &held));
-		assert_null(mr_open(&table, PD, 7, mw->key ^ 1, 0x1010, 8, MR_REMOTE_WRITE, &held));
+		assert_null(mr_open(&table, PD, 8, mw->key, 0x1010, 8, MR_REMOTE_WRITE).at);
+		assert_null(mr_open(&table, PD, 7, mw->key, 0x1010, 17, MR_REMOTE_WRITE).at);
+		assert_null(mr_open(&table, OTHER_PD, 7, mw->key, 0x1010, 8, MR_REMOTE_WRITE).at);
+		assert_null(mr_open(&table, PD, 7, mw->key, 0x1010, 8, MR_REMOTE_READ).at);
+		assert_null(mr_open(&table, PD, 7, mw->key ^ 1, 0x1010, 8, MR_REMOTE_WRITE).at);
 		assert_null(mr_translate(&table, PD, mw->key, 0x1010, 8, MR_REMOTE_WRITE));
 		assert_true(mr_allows(&table, PD, 7, mw->key, 0x1010, 16, MR_REMOTE_WRITE));
 		assert_true(mr_allows_all(&table, PD, 7, mw->key, MR_REMOTE_WRITE));
@@ -307,15 +308,17 @@ static void mr_open__holds_a_window_of_several(void **state)
 		assert_false(mr_allows_all(&table, PD, 7, mw->key, MR_REMOTE_READ));
 		assert_int_equal(mw->lock.taken, 0);
 
-		assert_ptr_equal(mr_open(&table, PD, 7, mw->key, 0x1012, 8, MR_REMOTE_WRITE, &held), bytes + 0x12);
-		assert_ptr_equal(held, several ? mw : NULL);
+		open = mr_open(&table, PD, 7, mw->key, 0x1012, 8, MR_REMOTE_WRITE);
+		assert_ptr_equal(open.at, bytes + 0x12);
+		assert_ptr_equal(open.held, several ? mw : NULL);
 		assert_int_equal(mw->lock.taken, several);
-		mr_close(held);
+		mr_close(open);
 		assert_int_equal(mw->lock.taken, 0);
 
 		/* a region is nobody's to bind */
-		assert_ptr_equal(mr_open(&table, PD, 7, region->key, 0x1012, 8, MR_REMOTE_WRITE, &held), bytes + 0x12);
-		assert_null(held);
+		open = mr_open(&table, PD, 7, region->key, 0x1012, 8, MR_REMOTE_WRITE);
+		assert_ptr_equal(open.at, bytes + 0x12);
+		assert_null(open.held);
 		assert_int_equal(mw_invalidate(&table, PD, mw->key, 8), -EINVAL);
 		assert_int_equal(mw_invalidate(&table, PD, mw->key, 7), 0);
 		assert_int_equal(region->windows, 0);

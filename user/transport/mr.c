@@ -252,36 +252,37 @@ static bool window_is_for(const struct mr *mw, u32 qpn)
 	return mw->region && (!mw->qpn || mw->qpn == qpn);
 }
 
-static u8 *open_window(const struct mr_table *t, struct mr *mw, u32 pd, u32 qpn, u32 key, u64 va, u64 len, u32 access, struct mr **held)
+static struct mr_bytes open_window(const struct mr_table *t, struct mr *mw, u32 pd, u32 qpn, u32 key,
+				   u64 va, u64 len, u32 access)
 {
 	u8 *bytes;
 
 	spin_lock_if(t->shared, &mw->lock);
 	bytes = window_is_for(mw, qpn) ? bytes_at(mw, pd, key, va, len, access) : NULL;
 	if (bytes && t->shared)
-		*held = mw;
-	else
-		spin_unlock_if(t->shared, &mw->lock);
-	return bytes;
+		return (struct mr_bytes){ .at = bytes, .held = mw };
+	spin_unlock_if(t->shared, &mw->lock);
+	return (struct mr_bytes){ .at = bytes };
 }
 
-u8 *mr_open(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u64 va, u64 len, u32 access, struct mr **held)
+struct mr_bytes mr_open(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u64 va, u64 len, u32 access)
 {
 	struct mr *mr = find_object(t, key);
 
-	*held = NULL;
 	if (!mr)
-		return NULL;
-	return likely(mr->kind == MR_REGION) ? bytes_at(mr, pd, key, va, len, access) : open_window(t, mr, pd, qpn, key, va, len, access, held);
+		return (struct mr_bytes){ .at = NULL };
+	if (unlikely(mr->kind != MR_REGION))
+		return open_window(t, mr, pd, qpn, key, va, len, access);
+	return (struct mr_bytes){ .at = bytes_at(mr, pd, key, va, len, access) };
 }
 
 bool mr_allows(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u64 va, u64 len, u32 access)
 {
-	struct mr *held;
+	struct mr_bytes bytes = mr_open(t, pd, qpn, key, va, len, access);
 
-	if (!mr_open(t, pd, qpn, key, va, len, access, &held))
+	if (!bytes.at)
 		return false;
-	mr_close(held);
+	mr_close(bytes);
 	return true;
 }
 

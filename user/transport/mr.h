@@ -98,14 +98,18 @@ struct mr *mr_find(const struct mr_table *t, u32 key);
 u8 *mr_translate(const struct mr_table *t, u32 pd, u32 key, u64 va, u64 len, u32 access);
 
 /*
- * The same for what a QP's peer asks for: a window opens as well, one of type 2 for its own QP only. Unless it is NULL, mr_close() follows at once when the bytes
- * have been looked at or copied.
+ * The same for what a QP's peer asks for: a window opens as well, one of type 2 for its own QP
+ * only. Unless at is NULL, mr_close() follows when the bytes have been looked at or copied, at once.
  */
-u8 *mr_open(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u64 va, u64 len, u32 access, struct mr **held);
-static inline void mr_close(struct mr *held)
+struct mr_bytes {
+	u8 *at;
+	struct mr *held; /* the window whose lock is held, or NULL */
+};
+struct mr_bytes mr_open(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u64 va, u64 len, u32 access);
+static inline void mr_close(struct mr_bytes bytes)
 {
-	if (unlikely(held))
-		spin_unlock(&held->lock);
+	if (unlikely(bytes.held))
+		spin_unlock(&bytes.held->lock);
 }
 /* Would it open; has the key these rights, to whatever it names. */
 bool mr_allows(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u64 va, u64 len, u32 access);

@@ -73,8 +73,7 @@ static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource
 {
 	u64 offset = (u64)r->cursor * qp->path_mtu;
 	bool first = r->cursor == r->resume, last, there;
-	struct mr *held = NULL;
-	const u8 *src = NULL;
+	struct mr_bytes src = { .at = NULL };
 	struct unsealed u;
 	struct packet p;
 
@@ -91,14 +90,14 @@ static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource
 		p.payload_len = (u32)min_u64(r->end - offset, qp->path_mtu);
 	}
 	if (p.payload_len) {
-		src = mr_open(e->mrs, r->pd, qp->qpn, r->rkey, r->va + offset, p.payload_len, MR_REMOTE_READ, &held);
-		if (!src)
+		src = mr_open(e->mrs, r->pd, qp->qpn, r->rkey, r->va + offset, p.payload_len, MR_REMOTE_READ);
+		if (!src.at)
 			return refuse_resource(e, qp, p.psn);
 	}
 	header_out(&qp->resp.header, &e->icrc, &qp->path, &p, frame, &u);
-	if (src) {
-		there = guard_copy(u.payload, src, p.payload_len);
-		mr_close(held);
+	if (src.at) {
+		there = guard_copy(u.payload, src.at, p.payload_len);
+		mr_close(src);
 		if (unlikely(!there))
 			return refuse_resource(e, qp, p.psn);
 	}

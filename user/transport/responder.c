@@ -102,46 +102,60 @@ static enum verdict check_length(const struct qp *qp, const struct packet *p)
 	return !(p->flags & OP_START) && (u64)seq->offset + len > ROCE_MESSAGE_MAX ? INVALID_REQUEST : ACCEPT;
 }
 
+/* What ibv_modify_qp(3) grants; flushing is granted by the region alone. */
+static bool is_granted(const struct qp *qp, u32 access)
+{
+	return (qp->access & access) ==
+	       (access & (MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC));
+}
+
 /* R_Key, PD, bounds and rights, and the rights that the QP grants. Zero bytes need no key. */
 static enum verdict check_access(const struct engine *e, const struct qp *qp, u32 rkey, u64 va, u64 len, u32 access)
 {
 	if (len == 0)
 		return ACCEPT;
-	/* what ibv_modify_qp(3) grants; flushing is granted by the region alone */
-	if ((qp->access & access) != (access & (MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC)))
-		return REMOTE_ACCESS;
-	return mr_allows(e->mrs, qp->resp.pd, qp->qpn, rkey, va, len, access) ? ACCEPT : REMOTE_ACCESS;
+	return is_granted(qp, access) && mr_allows(e->mrs, qp->resp.pd, qp->qpn, rkey, va, len, access) ?
+		       ACCEPT :
+		       REMOTE_ACCESS;
 }
 
-/* An aligned word, as the wire names it and as this process sees it. On ACCEPT it is open. */
-static enum verdict open_word(const struct engine *e, const struct qp *qp, const struct packet *p,
-			      u32 access, u64 **word, struct mr **held)
+/*
+ * A WRITE begins. Where nothing comes between this check and its execution, which looks the key up
+ * as well, that is for execute_write(): see there.
+ */
+static enum verdict check_write(const struct engine *e, const struct qp *qp, const struct packet *p)
 {
-	u8 *bytes;
+	if (p->flags & OP_IMM)
+		return check_access(e, qp, p->rkey, p->va, p->dma_len, MR_REMOTE_WRITE);
+	return p->dma_len == 0 || is_granted(qp, MR_REMOTE_WRITE) ? ACCEPT : REMOTE_ACCESS;
+}
 
+/* An aligned word, as the wire names it and as this process sees it: ACCEPT, and it is open. */
+static enum verdict open_word(const struct engine *e, const struct qp *qp, const struct packet *p,
+			      u32 access, struct mr_bytes *word)
+{
 	/* what the packet alone shows comes first, as on adapters */
 	if (p->va % sizeof(u64))
 		return INVALID_REQUEST;
 	if (!(qp->access & access))
 		return REMOTE_ACCESS;
-	bytes = mr_open(e->mrs, qp->resp.pd, qp->qpn, p->rkey, p->va, sizeof(u64), access, held);
-	if (!bytes)
+	*word = mr_open(e->mrs, qp->resp.pd, qp->qpn, p->rkey, p->va, sizeof(u64), access);
+	if (!word->at)
 		return REMOTE_ACCESS;
-	*word = (u64 *)bytes;
-	if ((uintptr_t)bytes % sizeof(u64) == 0)
+	if ((uintptr_t)word->at % sizeof(u64) == 0)
 		return ACCEPT;
-	mr_close(*held);
+	mr_close(*word);
 	return INVALID_REQUEST;
 }
 
-static enum verdict check_word(const struct engine *e, const struct qp *qp, const struct packet *p, u32 access)
+static __attribute__((noinline)) enum verdict
+check_word(const struct engine *e, const struct qp *qp, const struct packet *p, u32 access)
 {
-	u64 *word;
-	struct mr *held;
-	enum verdict v = open_word(e, qp, p, access, &word, &held);
+	struct mr_bytes word;
+	enum verdict v = open_word(e, qp, p, access, &word);
 
 	if (v == ACCEPT)
-		mr_close(held);
+		mr_close(word);
 	return v;
 }
 
@@ -161,7 +175,7 @@ static enum verdict check_flush(const struct engine *e, const struct qp *qp, con
 static enum verdict check_remote(struct engine *e, struct qp *qp, const struct packet *p)
 {
 	if (p->flags & OP_WRITE && p->flags & OP_START)
-		return check_access(e, qp, p->rkey, p->va, p->dma_len, MR_REMOTE_WRITE);
+		return check_write(e, qp, p);
 	if (p->flags & OP_READ) {
 		if (p->dma_len > ROCE_MESSAGE_MAX)
 			return INVALID_REQUEST;
@@ -319,17 +333,18 @@ static enum verdict execute_write(struct engine *e, struct qp *qp, const struct 
 	u64 va = p->flags & OP_START ? p->va : seq->va;
 	u32 rkey = p->flags & OP_START ? p->rkey : seq->rkey;
 	u32 remaining = p->flags & OP_START ? p->dma_len : seq->remaining;
-	struct mr *held;
+	/* the first packet opens all of the message's bytes, or is refused: 0 if that has none */
+	u32 len = p->flags & OP_START ? p->dma_len : p->payload_len;
+	struct mr_bytes dst;
 	bool there;
-	u8 *dst;
 
-	if (p->payload_len) {
+	if (len) {
 		/* each packet anew: the region may have gone since the first */
-		dst = mr_open(e->mrs, qp->resp.pd, qp->qpn, rkey, va, p->payload_len, MR_REMOTE_WRITE, &held);
-		if (!dst)
+		dst = mr_open(e->mrs, qp->resp.pd, qp->qpn, rkey, va, len, MR_REMOTE_WRITE);
+		if (!dst.at)
 			return REMOTE_ACCESS;
-		there = packet_place_payload(p, dst);
-		mr_close(held);
+		there = packet_place_payload(p, dst.at);
+		mr_close(dst);
 		if (unlikely(!there))
 			return REMOTE_ACCESS;
 	}
@@ -373,23 +388,24 @@ static void execute_read(struct engine *e, struct qp *qp, const struct packet *p
 }
 
 /* Atomic against every other access by this process: the application's own threads may use the same word, and other engines. */
-static enum verdict execute_atomic(struct engine *e, struct qp *qp, const struct packet *p)
+static __attribute__((noinline)) enum verdict
+execute_atomic(struct engine *e, struct qp *qp, const struct packet *p)
 {
 	struct resp_resource *r;
-	u64 *word;
-	struct mr *held;
-	u64 original;
+	struct mr_bytes bytes;
+	u64 *word, original;
 	bool there;
 	/* as when it was checked, but for a window that another engine has bound elsewhere since */
-	enum verdict v = open_word(e, qp, p, MR_REMOTE_ATOMIC, &word, &held);
+	enum verdict v = open_word(e, qp, p, MR_REMOTE_ATOMIC, &bytes);
 
 	if (v != ACCEPT)
 		return v;
+	word = (u64 *)bytes.at;
 	if ((p->opcode & 0x1f) == OP5_FETCH_ADD)
 		there = guard_fetch_add(word, p->swap_add, &original);
 	else
 		there = guard_compare_swap(word, p->compare, p->swap_add, &original);
-	mr_close(held);
+	mr_close(bytes);
 	if (unlikely(!there))
 		return REMOTE_ACCESS;
 	r = take_resource(qp, p);
@@ -400,21 +416,22 @@ static enum verdict execute_atomic(struct engine *e, struct qp *qp, const struct
 }
 
 /* FLUSH and ATOMIC WRITE: memory of a process is globally visible when it is written; what is left is the order. */
-static enum verdict execute_placement(struct engine *e, struct qp *qp, const struct packet *p)
+static __attribute__((noinline)) enum verdict
+execute_placement(struct engine *e, struct qp *qp, const struct packet *p)
 {
 	struct resp_resource *r;
-	struct mr *held;
-	u64 *word, value;
+	struct mr_bytes word;
 	bool there;
+	u64 value;
 
 	if (p->flags & OP_ATOMIC_WRITE) {
-		enum verdict v = open_word(e, qp, p, MR_REMOTE_WRITE, &word, &held); /* as with atomics */
+		enum verdict v = open_word(e, qp, p, MR_REMOTE_WRITE, &word); /* as with atomics */
 
 		if (v != ACCEPT)
 			return v;
 		packet_copy_payload(p, 0, &value, sizeof(value));
-		there = guard_store(word, value);
-		mr_close(held);
+		there = guard_store((u64 *)word.at, value);
+		mr_close(word);
 		if (unlikely(!there))
 			return REMOTE_ACCESS;
 	}
@@ -597,8 +614,8 @@ static int duplicate(struct engine *e, struct qp *qp, const struct packet *p)
 }
 
 /* The receive WQE that is held completes in error, before the QP goes to ERR. */
-static void fail_receive(struct engine *e, struct qp *qp, const struct packet *p, enum cqe_status status, enum vendor_err verr,
-			 u64 now_ns)
+static rare void fail_receive(struct engine *e, struct qp *qp, const struct packet *p,
+			      enum cqe_status status, enum vendor_err verr, u64 now_ns)
 {
 	struct cqe cqe = { .status = status, .vendor_err = verr };
 
@@ -625,7 +642,8 @@ static int fatal(struct engine *e, struct qp *qp, const struct packet *p, u8 cod
 	return -1;
 }
 
-static int refuse(struct engine *e, struct qp *qp, const struct packet *p, enum verdict v, u64 now_ns)
+static rare int refuse(struct engine *e, struct qp *qp, const struct packet *p, enum verdict v,
+		       u64 now_ns)
 {
 	struct resp_sequence *seq = &qp->resp.seq;
 

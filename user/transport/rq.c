@@ -62,8 +62,13 @@ bool rq_take(struct rq *rq, struct recv_work *out)
 		return false;
 	out->wr_id = wqe->wr_id;
 	out->num_sge = min_u32(wqe->num_sge, rq->max_sge);
-	memcpy(out->sge, wqe->sge, out->num_sge * sizeof(out->sge[0]));
-	out->length = sge_length(out->sge, out->num_sge);
+	if (likely(out->num_sge == 1)) {
+		out->sge[0] = wqe->sge[0];
+		out->length = out->sge[0].length;
+	} else {
+		memcpy(out->sge, wqe->sge, out->num_sge * sizeof(out->sge[0]));
+		out->length = sge_length(out->sge, out->num_sge);
+	}
 	/* release: pairs with the acquire in rq_slot() */
 	atomic_store_explicit(&rq->cons, cons + 1, memory_order_release);
 	return true;
