@@ -123,6 +123,8 @@ export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1 ASAN_OPTIONS=detect_leak
 
 step includes scripts/check-includes.sh
 step licences scripts/check-licences.sh
+step mutations tests/mutate.sh -c
+step mutations-verbs tests/mutate-verbs.sh -c
 step build "$MAKE" --no-print-directory -j"$jobs" BUILD="$BUILD" all || summary
 step build-tests "$MAKE" --no-print-directory -k -j"$jobs" BUILD="$BUILD" tests
 step build-fuzzers "$MAKE" --no-print-directory -k -j"$jobs" BUILD="$BUILD" fuzzers

@@ -4,17 +4,22 @@
 # Would the tests notice? mutate.sh [-n EVERY] [-o OFFSET] [TABLE]: applies the mutations of TABLE (tests/mutations.txt) one at a time to a
 # copy of the tree, builds it, and runs the tests of tests/unit and tests/sim until one fails, or of
 # tests/bpf (as root) where the file is one of bpf/, tests/port (as root) where it is above the
-# transport. Prints `killed`, with what failed,
-# `SURVIVED` or `broken` (does not build, or its line is not there) for each; -n runs every EVERYth of the table, from OFFSET on.
+# transport. Prints `killed`, with what failed, `HUNG` (a program ran into its time limit, which a
+# loaded machine may do to a sound one as well: a test that fails by an assertion is missing),
+# `SURVIVED` or `broken` (does not build, or its line is not there) for each; -n runs every EVERYth
+# of the table, from OFFSET on.
 # A survivor is a line that no test needs: a test is missing, or the line is. Takes about ten seconds a mutation, so `make check` leaves
 # it out. Exit status 0 if all were killed.
+#
+# mutate.sh -c [TABLE]: builds nothing, and says which rows name a line that is not there exactly once; `make check` does that.
 #
 # A line of the table: file TAB text, which must be on exactly one line of it TAB what is put in its place.
 set -eu
 
-every=1 offset=0
-while getopts n:o: opt; do
+every=1 offset=0 check=
+while getopts cn:o: opt; do
 	case $opt in
+	c) check=yes ;;
 	n) every=$OPTARG ;;
 	o) offset=$OPTARG ;;
 	*) exit 2 ;;
@@ -23,9 +28,26 @@ done
 shift $((OPTIND - 1))
 top=$(cd "$(dirname "$0")/.." && pwd)
 table=$(realpath "${1:-$top/tests/mutations.txt}")
-# What one program may take, in seconds: a mutant that hangs is killed as well. Fewer random runs than otherwise: all must fit.
-bound=${XROCE_MUTANT_TIMEOUT:-60}
+# What one program may take, in seconds. Fewer random runs than otherwise: all must fit.
+bound=${XROCE_MUTANT_TIMEOUT:-300}
 export XROCE_SIM_SEEDS=${XROCE_SIM_SEEDS:-1500}
+
+# is_there FILE TEXT: on exactly one line.
+is_there() { [ -e "$1" ] && [ "$(grep -cF -- "$2" "$1")" -eq 1 ]; }
+if [ -n "$check" ]; then
+	cd "$top"
+	rows=0 broken=0
+	while IFS=$'\t' read -r file text new; do
+		case $file in '#'* | '') continue ;; esac
+		rows=$((rows + 1))
+		is_there "$file" "$text" && [ "$text" != "$new" ] && continue
+		echo "broken    $file: $text (not on exactly one line)"
+		broken=$((broken + 1))
+	done <"$table"
+	echo "$rows rows, $broken broken"
+	[ "$rows" -gt 0 ] && [ "$broken" -eq 0 ]
+	exit
+fi
 
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -51,11 +73,17 @@ kind_of() {
 }
 # build TARGET: the transport's tests, if none is given.
 build() { make -j2 BUILD="$dir/b" CFLAGS=-O1 WARNINGS= ${1:-unit-tests sim-tests} >"$dir/log" 2>&1; }
-# Prints the first program that fails, or nothing.
+# Prints the first program that fails, and its first case that does; or nothing. "HUNG" and the program, if it ends at its time limit.
 first_failure() {
-	local p
+	local p status
 	for p in ${1:-$programs}; do
-		timeout "$bound" "$dir/b/$p" >"$dir/log" 2>&1 </dev/null || { echo "${p##*/}"; return; }
+		status=0
+		timeout "$bound" "$dir/b/$p" >"$dir/log" 2>&1 </dev/null || status=$?
+		case $status in
+		0) ;;
+		124) echo "HUNG ${p##*/}" && return ;;
+		*) echo "${p##*/}$(sed -n 's/^\[  FAILED  \] \([a-z]\)/: \1/p' "$dir/log" | head -n 1)" && return ;;
+		esac
 	done
 }
 
@@ -68,13 +96,13 @@ for kind in $(while IFS=$'\t' read -r file rest; do kind_of "$file"; done <"$tab
 	[ -z "$failed" ] || { echo "$failed fails without any mutation"; exit 2; }
 done
 
-n=0 killed=0 survived=0 broken=0
+n=0 killed=0 hung=0 survived=0 broken=0
 while IFS=$'\t' read -r file text new; do
 	case $file in '#'* | '') continue ;; esac
 	n=$((n + 1))
 	[ $(((n - 1) % every)) -eq "$offset" ] || continue
 	name="$file: $text -> $new"
-	if [ "$(grep -cF -- "$text" "$file")" -ne 1 ]; then
+	if ! is_there "$file" "$text"; then
 		echo "broken    $name (not on exactly one line)"
 		broken=$((broken + 1))
 		continue
@@ -87,15 +115,13 @@ while IFS=$'\t' read -r file text new; do
 		broken=$((broken + 1))
 	else
 		failed=$(first_failure "${kind:+$(programs_of "$kind")}")
-		if [ -n "$failed" ]; then
-			echo "killed    $name ($failed)"
-			killed=$((killed + 1))
-		else
-			echo "SURVIVED  $name"
-			survived=$((survived + 1))
-		fi
+		case $failed in
+		'') echo "SURVIVED  $name" && survived=$((survived + 1)) ;;
+		HUNG*) echo "HUNG      $name (${failed#HUNG })" && hung=$((hung + 1)) ;;
+		*) echo "killed    $name ($failed)" && killed=$((killed + 1)) ;;
+		esac
 	fi
 	cp "$dir/original" "$file" # newer than what was built of the mutant
 done <"$table"
-echo "$killed killed, $survived survived, $broken broken"
-[ $((survived + broken)) -eq 0 ]
+echo "$killed killed, $hung hung, $survived survived, $broken broken"
+[ $((hung + survived + broken)) -eq 0 ]
