@@ -30,7 +30,7 @@
 #define REQUESTS 200000 /* of a flow */
 #endif
 #define ENGINES	  2
-#define LIMIT_NS  (120 * NSEC_PER_SEC) /* of the whole: then something hangs */
+#define LIMIT_NS  (120 * NSEC_PER_SEC) /* of the processors' time: then something hangs */
 #define MAIL	  1024		       /* frames that wait for an engine */
 #define BATCH	  32
 #define FRAME_MAX 1024
@@ -82,17 +82,22 @@ static struct mr *memory_mr;
 static u8 memory[(FLOWS + 1 + RECEIVES) * SLOT] __attribute__((aligned(SLOT)));
 static _Atomic u32 events, limits, finished;
 static _Atomic bool stop_posting, stop;
-static u64 key_seed, began_ns;
+static u64 key_seed;
 
 static u8 *const area = memory + FLOWS * SLOT, *const receives = memory + (FLOWS + 1) * SLOT;
 static _Atomic u64 *const counter = (_Atomic u64 *)(memory + FLOWS * SLOT - 8); /* the binder has no other use for its slot */
 
-static u64 now(void)
+static u64 clock_ns(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(clock, &t);
 	return (u64)t.tv_sec * NSEC_PER_SEC + (u64)t.tv_nsec;
+}
+
+static u64 now(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
 }
 
 /* From any thread. */
@@ -104,10 +109,10 @@ static void must(bool ok, const char *what)
 	_exit(1);
 }
 
-/* Between two looks at a condition. */
+/* Between two looks at a condition. A loaded machine makes this test slow and no failure. */
 static void wait_a_little(void)
 {
-	must(now() - began_ns < LIMIT_NS, "something hangs");
+	must(clock_ns(CLOCK_PROCESS_CPUTIME_ID) < LIMIT_NS, "something hangs");
 	sched_yield();
 }
 
@@ -484,7 +489,6 @@ static void make_flow(u32 index)
 static int make_device(void **state)
 {
 	key_seed = 1;
-	began_ns = now();
 	for (u32 i = 0; i < ENGINES; i++) {
 		struct shard *s = &shard[i];
 		const struct engine_config config = { .random = random_key, .stats = &s->stats, .drops = &s->drops, .number = i,
