@@ -11,7 +11,8 @@
 # A survivor is a line that no test needs: a test is missing, or the line is. Takes about ten seconds a mutation, so `make check` leaves
 # it out. Exit status 0 if all were killed.
 #
-# mutate.sh -c [TABLE]: builds nothing, and says which rows name a line that is not there exactly once; `make check` does that.
+# mutate.sh -c [TABLE]: builds nothing, and says which rows name a line that is not there exactly
+# once; `make check` does that.
 #
 # A line of the table: file TAB text, which must be on exactly one line of it TAB what is put in its place.
 set -eu
@@ -73,7 +74,10 @@ kind_of() {
 }
 # build TARGET: the transport's tests, if none is given.
 build() { make -j2 BUILD="$dir/b" CFLAGS=-O1 WARNINGS= ${1:-unit-tests sim-tests} >"$dir/log" 2>&1; }
-# Prints the first program that fails, and its first case that does; or nothing. "HUNG" and the program, if it ends at its time limit.
+# Prints the first case that the log says failed.
+first_case() { sed -n 's/^\[  FAILED  \] \([a-z]\)/: \1/p' "$dir/log" | head -n 1; }
+# Prints the first program that fails, and its first case that does; or nothing. "HUNG" and the
+# program, if it ends at its time limit.
 first_failure() {
 	local p status
 	for p in ${1:-$programs}; do
@@ -82,7 +86,7 @@ first_failure() {
 		case $status in
 		0) ;;
 		124) echo "HUNG ${p##*/}" && return ;;
-		*) echo "${p##*/}$(sed -n 's/^\[  FAILED  \] \([a-z]\)/: \1/p' "$dir/log" | head -n 1)" && return ;;
+		*) echo "${p##*/}$(first_case)" && return ;;
 		esac
 	done
 }

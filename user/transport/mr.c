@@ -252,8 +252,8 @@ static bool window_is_for(const struct mr *mw, u32 qpn)
 	return mw->region && (!mw->qpn || mw->qpn == qpn);
 }
 
-static struct mr_bytes open_window(const struct mr_table *t, struct mr *mw, u32 pd, u32 qpn, u32 key,
-				   u64 va, u64 len, u32 access)
+static struct mr_bytes open_window(const struct mr_table *t, struct mr *mw, u32 pd, u32 qpn,
+				   u32 key, u64 va, u64 len, u32 access)
 {
 	u8 *bytes;
 
@@ -265,7 +265,8 @@ static struct mr_bytes open_window(const struct mr_table *t, struct mr *mw, u32 
 	return (struct mr_bytes){ .at = bytes };
 }
 
-struct mr_bytes mr_open(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u64 va, u64 len, u32 access)
+struct mr_bytes mr_open(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u64 va, u64 len,
+			u32 access)
 {
 	struct mr *mr = find_object(t, key);
 

@@ -99,13 +99,14 @@ u8 *mr_translate(const struct mr_table *t, u32 pd, u32 key, u64 va, u64 len, u32
 
 /*
  * The same for what a QP's peer asks for: a window opens as well, one of type 2 for its own QP
- * only. Unless at is NULL, mr_close() follows when the bytes have been looked at or copied, at once.
+ * only. Unless at is NULL, mr_close() follows at once when the bytes have been looked at or copied.
  */
 struct mr_bytes {
 	u8 *at;
 	struct mr *held; /* the window whose lock is held, or NULL */
 };
-struct mr_bytes mr_open(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u64 va, u64 len, u32 access);
+struct mr_bytes mr_open(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u64 va, u64 len,
+			u32 access);
 static inline void mr_close(struct mr_bytes bytes)
 {
 	if (unlikely(bytes.held))

@@ -248,7 +248,7 @@ bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, 
 
 /* cqe: what is not the same for all receives. */
 static per_packet void responder_push(struct engine *e, struct qp *qp, const struct packet *p,
-				    const struct xroce_rx_cqe *hint, struct cqe *cqe, u64 now_ns)
+				      const struct xroce_rx_cqe *hint, struct cqe *cqe, u64 now_ns)
 {
 	struct cq *cq = qp->resp.recv_srq ? qp->resp.recv_srq->cq : qp->recv_cq;
 
@@ -266,14 +266,15 @@ static per_packet void responder_push(struct engine *e, struct qp *qp, const str
 	qp->resp.recv_srq = NULL;
 }
 
-void responder_complete(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
-			struct cqe *cqe, u64 now_ns)
+void responder_complete(struct engine *e, struct qp *qp, const struct packet *p,
+			const struct xroce_rx_cqe *hint, struct cqe *cqe, u64 now_ns)
 {
 	responder_push(e, qp, p, hint, cqe, now_ns);
 }
 
 /* A message of byte_len that consumes a receive WQE. */
-static per_packet struct cqe responder_cqe(const struct qp *qp, const struct packet *p, u32 byte_len)
+static per_packet struct cqe responder_cqe(const struct qp *qp, const struct packet *p,
+					   u32 byte_len)
 {
 	return (struct cqe){
 		.opcode = p->flags & OP_WRITE ? CQE_RECV_WITH_IMM : CQE_RECV,
@@ -286,7 +287,8 @@ static per_packet struct cqe responder_cqe(const struct qp *qp, const struct pac
 }
 
 static rare void responder_complete_tagged(struct engine *e, struct qp *qp, const struct packet *p,
-				 const struct xroce_rx_cqe *hint, u32 byte_len, u64 now_ns)
+					   const struct xroce_rx_cqe *hint, u32 byte_len,
+					   u64 now_ns)
 {
 	struct cqe cqe = responder_cqe(qp, p, byte_len);
 
@@ -294,8 +296,8 @@ static rare void responder_complete_tagged(struct engine *e, struct qp *qp, cons
 }
 
 /* It has ended. */
-static void complete_receive(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
-			     u32 byte_len, u64 now_ns)
+static void complete_receive(struct engine *e, struct qp *qp, const struct packet *p,
+			     const struct xroce_rx_cqe *hint, u32 byte_len, u64 now_ns)
 {
 	struct cqe cqe;
 
