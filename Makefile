@@ -8,6 +8,7 @@
 # make interop    as root: everything against the kernel's Soft-RoCE in virtual machines (half an
 #                 hour)
 # make bench-vm   as root: instructions an operation, beside Soft-RoCE and TCP, in a virtual machine
+#                 (both: KERNELS=6.12 for one guest kernel of 6.1 and 6.12)
 # make install    DESTDIR= PREFIX=  install the library (privately), the command and the documents
 #
 # V=1 shows whole commands; WERROR=1 makes warnings errors; BUILD=dir builds elsewhere; SAN=1 builds
@@ -193,11 +194,11 @@ bench:
 interop: deps
 	scripts/deps.sh vm
 	$(MAKE) all tests
-	tests/vm/interop.sh $(BUILD)
+	tests/vm/interop.sh $(BUILD) $(KERNELS)
 bench-vm: deps
 	scripts/deps.sh vm
 	$(MAKE) all vm-tools
-	tests/vm/bench.sh $(BUILD)
+	tests/vm/bench.sh $(BUILD) $(KERNELS)
 
 # The library goes to a directory of its own, never where the system's libibverbs is found by
 # default.
