@@ -28,8 +28,8 @@
 
 #define HOOK_BUSY_MS 200
 
-static void complain(const struct netdev *dev, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void complain(const struct netdev *dev, const char *format, ...)
+static void attach_complain(const struct netdev *dev, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void attach_complain(const struct netdev *dev, const char *format, ...)
 {
 	char text[512];
 	va_list args;
@@ -46,7 +46,7 @@ static void complain_memlock(const struct netdev *dev, const char *step)
 	struct rlimit lim = { 0 };
 
 	getrlimit(RLIMIT_MEMLOCK, &lim);
-	complain(dev,
+	attach_complain(dev,
 		 "cannot %s: the limit of locked memory (`ulimit -l`, %llu KiB for all processes "
 		 "of this user together) is used up; "
 		 "raise it (`ulimit -l unlimited` as root, LimitMEMLOCK= of a service), or run "
@@ -55,27 +55,27 @@ static void complain_memlock(const struct netdev *dev, const char *step)
 }
 
 /* The line for a step that failed for no reason of its own. Returns err. */
-static int failed(const struct netdev *dev, const char *step, int err)
+static int attach_failed(const struct netdev *dev, const char *step, int err)
 {
 	if ((err == -EPERM || err == -EACCES) && !privilege_in_first_user_namespace())
-		complain(dev,
+		attach_complain(dev,
 			 "not permitted to %s: the privileges of a user namespace are not enough, "
 			 "the kernel asks for those of the first one",
 			 step);
 	else if (err == -EPERM || err == -EACCES)
-		complain(dev, "not permitted to %s; run as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW", step);
+		attach_complain(dev, "not permitted to %s; run as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW", step);
 	else if (err == -ENODEV)
-		complain(dev, "cannot %s: no such interface; `ip link` lists them", step);
+		attach_complain(dev, "cannot %s: no such interface; `ip link` lists them", step);
 	else if (err == -ENOBUFS)
 		complain_memlock(dev, step);
 	else if (err == -ENOMEM)
-		complain(dev, "cannot %s: no memory; raise `ulimit -l` or the memory limit of this control group", step);
+		attach_complain(dev, "cannot %s: no memory; raise `ulimit -l` or the memory limit of this control group", step);
 	else
-		complain(dev, "cannot %s: %s; run `xroce doctor %s`", step, strerror(-err), dev->name);
+		attach_complain(dev, "cannot %s: %s; run `xroce doctor %s`", step, strerror(-err), dev->name);
 	return err == -EACCES ? -EPERM : err;
 }
 
-static int hold(const struct netdev *dev, struct attachment *m)
+static int attach_hold(const struct netdev *dev, struct attachment *m)
 {
 	char comm[32] = "?";
 	pid_t pid = 0;
@@ -85,11 +85,11 @@ static int hold(const struct netdev *dev, struct attachment *m)
 	if (m->holder_fd >= 0 || m->holder_fd == -EPERM)
 		return 0;
 	if (m->holder_fd != -EBUSY)
-		return failed(dev, "take the interface", m->holder_fd);
+		return attach_failed(dev, "take the interface", m->holder_fd);
 	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0 && pid > 0)
-		complain(dev, "in use by process %d (%s); end it, or use another interface", (int)pid, comm);
+		attach_complain(dev, "in use by process %d (%s); end it, or use another interface", (int)pid, comm);
 	else
-		complain(dev, "in use by another process; end it, or use another interface");
+		attach_complain(dev, "in use by another process; end it, or use another interface");
 	return -EBUSY;
 }
 
@@ -104,7 +104,7 @@ static void raise_memlock(void)
 	}
 }
 
-static int load(const struct netdev *dev, struct attachment *m)
+static int attach_load(const struct netdev *dev, struct attachment *m)
 {
 	libbpf_print_fn_t before = privilege_hush_libbpf();
 	int err = 0;
@@ -116,7 +116,7 @@ static int load(const struct netdev *dev, struct attachment *m)
 		err = xroce_bpf__load(m->bpf);
 	libbpf_set_print(before);
 	if (err)
-		return failed(dev, "load the XDP program", err);
+		return attach_failed(dev, "load the XDP program", err);
 	/* The program does not use them: bound to it, they are found by who knows the interface (xroce list). Before 5.10 they are not. */
 	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp), bpf_map__fd(m->bpf->maps.xroce_eng_stat), NULL);
 	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp), bpf_map__fd(m->bpf->maps.xroce_eng_drop), NULL);
@@ -153,7 +153,7 @@ static int map_maps(const struct netdev *dev, struct attachment *m)
 	m->maps.stats = map_memory(m->bpf->maps.xroce_eng_stat, STATS_BYTES);
 	m->maps.drops = map_memory(m->bpf->maps.xroce_eng_drop, DROPS_BYTES);
 	if (!m->maps.cq || !m->maps.expect || !m->maps.engine || !m->maps.vector || !m->maps.sock || !m->maps.stats || !m->maps.drops)
-		return failed(dev, "map the BPF maps", -errno);
+		return attach_failed(dev, "map the BPF maps", -errno);
 	m->maps.engine->pid = (u32)getpid();
 
 	return 0;
@@ -166,12 +166,12 @@ static int make_rings(const struct netdev *dev, struct attachment *m)
 	for (u32 i = 0; i < m->info.shards && !err; i++) {
 		m->io[i].ring_fd = rings_make();
 		if (m->io[i].ring_fd < 0)
-			return failed(dev, "make a BPF ring buffer", m->io[i].ring_fd);
+			return attach_failed(dev, "make a BPF ring buffer", m->io[i].ring_fd);
 		err = bpf_map_update_elem(m->maps.channel_fd, &i, &m->io[i].ring_fd, BPF_ANY);
 	}
 	for (u32 queue = 0; queue < m->info.queues; queue++)
 		m->maps.vector[queue].ring = queue % m->info.shards;
-	return err ? failed(dev, "publish a BPF ring buffer", err) : 0;
+	return err ? attach_failed(dev, "publish a BPF ring buffer", err) : 0;
 }
 
 static int attach_once(struct attachment *m, u32 ifindex, u32 flags)
@@ -214,12 +214,12 @@ static void complain_hook(const struct netdev *dev)
 	if (fd >= 0)
 		close(fd);
 	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == -EPERM && pid > 0)
-		complain(dev,
+		attach_complain(dev,
 			 "the XDP hook holds program %u (%s); process %d (%s), of another user, "
 			 "says that the interface is its own",
 			 id, info.name[0] ? info.name : "?", (int)pid, comm);
 	else
-		complain(dev,
+		attach_complain(dev,
 			 "the XDP hook holds program %u (%s); take it away (`ip link set dev %s "
 			 "xdp off`, or end its owner)",
 			 id, info.name[0] ? info.name : "?", dev->name);
@@ -239,11 +239,11 @@ static int attach_in_mode(const struct netdev *dev, struct attachment *m)
 	if (mode == XDP_MODE_NATIVE || (fd != -EOPNOTSUPP && fd != -EINVAL && fd != -ERANGE && fd != -ENOSPC))
 		return fd;
 	if (!getenv("XROCE_QUIET"))
-		complain(dev, "no native XDP here (%s): using generic mode, which is slower", strerror(-fd));
+		attach_complain(dev, "no native XDP here (%s): using generic mode, which is slower", strerror(-fd));
 	return attach_when_free(m, dev->ifindex, XDP_FLAGS_SKB_MODE);
 }
 
-static int attach(const struct netdev *dev, struct attachment *m)
+static int attach_xdp(const struct netdev *dev, struct attachment *m)
 {
 	struct bpf_prog_info info = { 0 };
 	u32 len = sizeof(info);
@@ -254,7 +254,7 @@ static int attach(const struct netdev *dev, struct attachment *m)
 		return -EBUSY;
 	}
 	if (fd < 0)
-		return failed(dev, "attach the XDP program", fd);
+		return attach_failed(dev, "attach the XDP program", fd);
 	m->link_fd = fd;
 	if (bpf_obj_get_info_by_fd(bpf_program__fd(m->bpf->progs.xroce_xdp), &info, &len) == 0)
 		m->info.prog_id = info.id;
@@ -281,24 +281,24 @@ static int open_sockets_of(const struct netdev *dev, struct attachment *m, u32 i
 
 	err = umem_create(&s->umem, each * ((m->info.queues - i + step - 1) / step), XSK_TX_SLOTS);
 	if (err)
-		return failed(dev, "get memory for packets", err);
+		return attach_failed(dev, "get memory for packets", err);
 	err = xsk_open(&s->xsks, &s->umem, dev->name, i, step, m->info.queues, try_zero_copy,
 		       m->maps.sock);
 	if (err == -EBUSY) {
-		complain(dev, "another AF_XDP socket holds a receive queue; end its owner (`ss --xdp -p` may name it)");
+		attach_complain(dev, "another AF_XDP socket holds a receive queue; end its owner (`ss --xdp -p` may name it)");
 		return err;
 	}
 	if (err)
-		return failed(dev, "open AF_XDP sockets", err);
+		return attach_failed(dev, "open AF_XDP sockets", err);
 	s->tx = tx_policy_open(dev, tx_xsk_open(&s->xsks, s->stats), s->xsks.zero_copy, i > 0, s->stats);
 	if (!s->tx)
-		return failed(dev, "get memory", -ENOMEM);
+		return attach_failed(dev, "get memory", -ENOMEM);
 	for (u32 j = 0; j < s->xsks.count; j++) {
 		const u32 queue = xsk_queue(&s->xsks, j);
 
 		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_xsk), &queue, &s->xsks.xsk[j].fd, BPF_ANY);
 		if (err)
-			return failed(dev, "publish an AF_XDP socket", err);
+			return attach_failed(dev, "publish an AF_XDP socket", err);
 	}
 	m->info.zero_copy &= s->xsks.zero_copy;
 	m->info.multibuffer &= s->xsks.multibuffer;
@@ -332,13 +332,13 @@ int attach_make(const struct netdev *dev, struct attachment *m)
 	for (u32 i = 0; i < XROCE_MAX_SHARD; i++)
 		m->io[i].ring_fd = m->io[i].umem.fd = -1;
 	raise_memlock();
-	err = hold(dev, m);
+	err = attach_hold(dev, m);
 	if (!err)
-		err = load(dev, m);
+		err = attach_load(dev, m);
 	if (!err)
 		err = map_maps(dev, m);
 	if (!err)
-		err = attach(dev, m);
+		err = attach_xdp(dev, m);
 	if (!err)
 		err = open_sockets(dev, m);
 	if (!err)
@@ -355,7 +355,7 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-static void unmap(void *p, size_t bytes)
+static void attach_unmap(void *p, size_t bytes)
 {
 	if (p)
 		munmap(p, bytes);
@@ -390,13 +390,13 @@ void attach_unmake(struct attachment *m)
 {
 	/* its sockets are counted for the last time in what is unmapped then */
 	close_everything(m);
-	unmap(m->maps.cq, CQ_BYTES);
-	unmap(m->maps.expect, EXPECT_BYTES);
-	unmap(m->maps.engine, sizeof(*m->maps.engine));
-	unmap(m->maps.vector, VECTOR_BYTES);
-	unmap(m->maps.sock, SOCK_BYTES);
-	unmap(m->maps.stats, STATS_BYTES);
-	unmap(m->maps.drops, DROPS_BYTES);
+	attach_unmap(m->maps.cq, CQ_BYTES);
+	attach_unmap(m->maps.expect, EXPECT_BYTES);
+	attach_unmap(m->maps.engine, sizeof(*m->maps.engine));
+	attach_unmap(m->maps.vector, VECTOR_BYTES);
+	attach_unmap(m->maps.sock, SOCK_BYTES);
+	attach_unmap(m->maps.stats, STATS_BYTES);
+	attach_unmap(m->maps.drops, DROPS_BYTES);
 }
 
 static void make_private(void *p, size_t bytes)

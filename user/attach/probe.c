@@ -88,7 +88,7 @@ static int try_bind(unsigned int bind_flags)
 	return ret;
 }
 
-static void trial(struct probe *p)
+static void probe_trial(struct probe *p)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_SKB_MODE);
 	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
@@ -136,7 +136,7 @@ int probe_run(struct probe *probe)
 	*shared = untried;
 	child = fork();
 	if (child == 0) {
-		trial(shared);
+		probe_trial(shared);
 		_exit(0);
 	}
 	if (child < 0)

@@ -57,30 +57,30 @@ static struct watcher *watchers;
 
 /* ---- the thread, under the lock but while it sleeps ---- */
 
-static void tell(struct interface *i, const struct netdev *before, const struct netdev *now)
+static void watch_tell(struct interface *i, const struct netdev *before, const struct netdev *now)
 {
 	for (struct watch *w = i->watches; w; w = w->next)
 		w->fn(w->arg, before, now);
 }
 
 /* It is as now says; whoever watches is told if that is a change. */
-static void update(struct interface *i, const struct netdev *now)
+static void watch_update(struct interface *i, const struct netdev *now)
 {
 	const struct netdev before = i->now;
 
 	if (!memcmp(&before, now, sizeof(before)))
 		return;
 	i->now = *now;
-	tell(i, &before, &i->now);
+	watch_tell(i, &before, &i->now);
 }
 
-static void lose(struct interface *i)
+static void watch_lose(struct interface *i)
 {
 	i->gone = true;
-	tell(i, &i->now, NULL);
+	watch_tell(i, &i->now, NULL);
 }
 
-static struct interface *find(const struct watcher *r, u32 ifindex)
+static struct interface *watch_find(const struct watcher *r, u32 ifindex)
 {
 	for (struct interface *i = r->interfaces; i; i = i->next)
 		if (i->now.ifindex == ifindex && !i->gone)
@@ -93,7 +93,7 @@ static void take_link(struct interface *i, const struct nlmsghdr *nlh)
 	struct netdev now = i->now;
 
 	if (netdev_link_message(nlh, &now.is_enabled, &now.is_up))
-		update(i, &now);
+		watch_update(i, &now);
 	i->news = true;
 }
 
@@ -108,17 +108,17 @@ static void take_message(struct watcher *r, const struct nlmsghdr *nlh)
 	case RTM_NEWLINK:
 	case RTM_DELLINK:
 		/* bridges send messages of their own family about their ports */
-		if (len < sizeof(*link) || link->ifi_family != AF_UNSPEC || !(i = find(r, (u32)link->ifi_index)))
+		if (len < sizeof(*link) || link->ifi_family != AF_UNSPEC || !(i = watch_find(r, (u32)link->ifi_index)))
 			break;
 		/* Also when its number has been given to another interface since. */
 		if (nlh->nlmsg_type == RTM_DELLINK)
-			lose(i);
+			watch_lose(i);
 		else
 			take_link(i, nlh);
 		break;
 	case RTM_NEWADDR:
 	case RTM_DELADDR:
-		if (len >= sizeof(*address) && (i = find(r, address->ifa_index)))
+		if (len >= sizeof(*address) && (i = watch_find(r, address->ifa_index)))
 			i->news = true;
 		break;
 	}
@@ -147,7 +147,7 @@ static void take_messages(struct watcher *r)
 	}
 }
 
-static void look(struct interface *i)
+static void watch_look(struct interface *i)
 {
 	struct netdev now = i->now;
 	int err;
@@ -157,9 +157,9 @@ static void look(struct interface *i)
 	i->news = false;
 	err = netdev_refresh(&now);
 	if (err == -ENODEV)
-		lose(i);
+		watch_lose(i);
 	else if (!err)
-		update(i, &now);
+		watch_update(i, &now);
 	else
 		i->news = true; /* no memory now: with the next message */
 }
@@ -198,7 +198,7 @@ static void *watcher_main(void *arg)
 			do_jobs(r);
 		take_messages(r);
 		for (struct interface *i = r->interfaces; i; i = i->next)
-			look(i);
+			watch_look(i);
 		pthread_mutex_unlock(&lock);
 	}
 }
@@ -303,7 +303,7 @@ static void watcher_end(struct watcher *r)
 /* The kernel is asked after the subscription: what changes from here on is heard of. */
 static int interface_get(struct watcher *r, const struct netdev *dev, struct interface **out)
 {
-	struct interface *i = find(r, dev->ifindex);
+	struct interface *i = watch_find(r, dev->ifindex);
 	int err;
 
 	if (i) {
@@ -338,7 +338,7 @@ static void interface_put(struct interface *i)
 	free(i);
 }
 
-static int add(const struct netdev *dev, bool urgent, struct watch *w, struct watcher **idle)
+static int watch_add(const struct netdev *dev, bool urgent, struct watch *w, struct watcher **idle)
 {
 	struct watcher *r;
 	struct watch **at;
@@ -405,7 +405,7 @@ int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, 
 	watch_register_fork();
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&lock);
-	err = add(dev, urgent, w, &idle);
+	err = watch_add(dev, urgent, w, &idle);
 	pthread_mutex_unlock(&lock);
 	watcher_end(idle);
 	pthread_setcancelstate(cancel, NULL);

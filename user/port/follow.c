@@ -16,7 +16,7 @@ static bool has_gid(const struct netdev *dev, const struct gid *gid)
 }
 
 /* Make xroce_gid hold dev's GIDs and no others, and dev the port's. Returns 0 or -errno of the first that failed. */
-static int publish_gids(struct port *port, const struct netdev *dev)
+static int follow_publish_gids(struct port *port, const struct netdev *dev)
 {
 	static const struct gid no_gid;
 	int err = 0;
@@ -38,7 +38,7 @@ static int publish_gids(struct port *port, const struct netdev *dev)
 	return err;
 }
 
-static void lose(struct port *port)
+static void follow_lose(struct port *port)
 {
 	atomic_store(&port->shards.gone, true);
 	for (u32 i = 0; i < port->shards.num; i++) {
@@ -47,16 +47,16 @@ static void lose(struct port *port)
 	}
 }
 
-static void follow(void *arg, const struct netdev *before, const struct netdev *now)
+static void follow_change(void *arg, const struct netdev *before, const struct netdev *now)
 {
 	struct port *port = arg;
 
 	port_lock(port);
 	if (now) {
-		port->follow_err = publish_gids(port, now);
+		port->follow_err = follow_publish_gids(port, now);
 		port->made.info.path_mtu = netdev_path_mtu(now->mtu, port->made.info.multibuffer);
 	} else {
-		lose(port);
+		follow_lose(port);
 	}
 	port_unlock(port);
 }
@@ -66,7 +66,7 @@ int follow_start(struct port *port, const struct netdev *dev)
 	int err;
 
 	/* urgent: who hears of an address can use it, who hears that the device is gone finds its QPs in error */
-	err = watch_start(dev, true, follow, port, &port->watch);
+	err = watch_start(dev, true, follow_change, port, &port->watch);
 	return err ? err : port->follow_err;
 }
 

@@ -97,9 +97,9 @@ static void *new_aligned(size_t bytes)
 	return p ? memset(p, 0, rounded) : NULL;
 }
 
-static void free_port(struct port *port)
+static void port_free(struct port *port)
 {
-	homing_free(&port->shards);
+	migration_free(&port->shards);
 	for (u32 i = 0; i < port->shards.num; i++) {
 		struct shard *s = &port->shards.shard[i];
 
@@ -113,7 +113,7 @@ static void free_port(struct port *port)
 	free(port);
 }
 
-static int make_shard(struct shard *s, const struct netdev *dev)
+static int port_make_shard(struct shard *s, const struct netdev *dev)
 {
 	struct engine_config config = {
 		.random = random_u64,
@@ -133,7 +133,7 @@ static int make_shard(struct shard *s, const struct netdev *dev)
 	return err ? err : handover_init(s, s->all->num);
 }
 
-static int make_shards(struct port *port, const struct netdev *dev)
+static int port_make_shards(struct port *port, const struct netdev *dev)
 {
 	struct shards *all = &port->shards;
 	const u32 n = port->made.info.shards;
@@ -159,12 +159,12 @@ static int make_shards(struct port *port, const struct netdev *dev)
 	}
 	all->num = n;
 	for (u32 i = 0; !err && i < n; i++)
-		err = make_shard(&all->shard[i], dev);
-	return err ? err : homing_init(all);
+		err = port_make_shard(&all->shard[i], dev);
+	return err ? err : migration_init(all);
 }
 
 /* The caller's view of the interface may be old; what is told later comes by the service thread. */
-static int look(const struct netdev *dev, struct netdev *now)
+static int port_refresh(const struct netdev *dev, struct netdev *now)
 {
 	int err;
 
@@ -176,16 +176,16 @@ static int look(const struct netdev *dev, struct netdev *now)
 	return err;
 }
 
-static int start(struct port *port, const struct netdev *dev)
+static int port_start(struct port *port, const struct netdev *dev)
 {
-	int err = make_shards(port, dev);
+	int err = port_make_shards(port, dev);
 
 	if (!err)
 		err = follow_start(port, dev);
 	return err ? err : service_start(&port->shards);
 }
 
-static void destroy(struct port *port)
+static void port_destroy(struct port *port)
 {
 	follow_stop(port);
 	if (!port->shards.dead) {
@@ -199,10 +199,10 @@ static void destroy(struct port *port)
 		attach_unmake(&port->made);
 	}
 	/* a dead port's private mappings stay: the engine still counts there */
-	free_port(port);
+	port_free(port);
 }
 
-static void forget(struct port *port)
+static void port_forget(struct port *port)
 {
 	for (struct port **p = &ports; *p; p = &(*p)->next)
 		if (*p == port) {
@@ -212,7 +212,7 @@ static void forget(struct port *port)
 }
 
 /* It may have been found and held again, until the list is locked. */
-static void last_put(struct shards *all)
+static void port_last_put(struct shards *all)
 {
 	struct port *port = container_of(all, struct port, shards);
 	int cancel;
@@ -221,14 +221,14 @@ static void last_put(struct shards *all)
 	/* Held to the end, so that a port_get() of the same interface finds it free. */
 	pthread_mutex_lock(&list_lock);
 	if (atomic_fetch_sub(&all->refs, 1) == 1) {
-		forget(port);
-		destroy(port);
+		port_forget(port);
+		port_destroy(port);
 	}
 	pthread_mutex_unlock(&list_lock);
 	pthread_setcancelstate(cancel, NULL);
 }
 
-static int create(const struct netdev *dev, u64 netns, struct port **out)
+static int port_create(const struct netdev *dev, u64 netns, struct port **out)
 {
 	struct port *port = new_aligned(sizeof(*port));
 	struct netdev now;
@@ -238,17 +238,17 @@ static int create(const struct netdev *dev, u64 netns, struct port **out)
 		return -ENOMEM;
 	port->ifindex = port->shards.ifindex = dev->ifindex;
 	memcpy(port->shards.name, dev->name, sizeof(port->shards.name));
-	port->shards.last_put = last_put;
+	port->shards.last_put = port_last_put;
 	port->netns = netns;
 	atomic_store(&port->shards.refs, 1);
 	wake_init(&port->shards.wake);
 
-	err = look(dev, &now);
+	err = port_refresh(dev, &now);
 	if (!err)
 		err = attach_make(&now, &port->made);
 	if (err)
 		goto fail;
-	err = start(port, &now);
+	err = port_start(port, &now);
 	if (err)
 		goto unmake;
 	*out = port;
@@ -260,7 +260,7 @@ unmake:
 	service_stop(&port->shards);
 	attach_unmake(&port->made);
 fail:
-	free_port(port);
+	port_free(port);
 	return err;
 }
 
@@ -317,7 +317,7 @@ int port_get(const struct netdev *dev, struct port **out)
 	if (port) {
 		shards_hold(&port->shards);
 	} else {
-		err = create(dev, netns, &port);
+		err = port_create(dev, netns, &port);
 		if (!err) {
 			port->next = ports;
 			ports = port;

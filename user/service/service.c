@@ -11,7 +11,7 @@
  *
  * Who tells whom, so that nothing is left lying:
  *
- *   driven          moved by every call that drives the shard; looked at here once a wake-up.
+ *   app_progress    moved by every call that drives the shard; looked at here once a wake-up.
  *   sleepers        counted by port_channel_wait(). While there are any, watched (in xroce_vector, for each queue) tells XDP to wake nobody, as the sockets do.
  *                   When the last one leaves, it clears that, sets asleep (below), runs the shard once more and waits for what XDP announced to nobody (sleep.c).
  *   asleep          in xroce_vector, for each queue: stored by sleepers, cleared here, taken by XDP, which then writes to this thread's ring. It covers the time
@@ -45,7 +45,7 @@
 /* ---- the thread ---- */
 
 /* Run the shard until it has been idle for a while, or the application comes. */
-static void serve(struct shard *sh, u64 driven)
+static void service_serve(struct shard *sh, u64 progress)
 {
 	struct service *s = &sh->service;
 	u64 idle_since_ns = 0;
@@ -54,7 +54,7 @@ static void serve(struct shard *sh, u64 driven)
 	while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
 		u64 now_ns;
 
-		if (atomic_load_explicit(&s->driven, memory_order_relaxed) != driven)
+		if (atomic_load_explicit(&s->app_progress, memory_order_relaxed) != progress)
 			return;
 		shard_lock(sh);
 		moved = pump_run(sh);
@@ -71,7 +71,7 @@ static void serve(struct shard *sh, u64 driven)
 	}
 }
 
-static struct timespec until(u64 then_ns)
+static struct timespec timespec_until(u64 then_ns)
 {
 	u64 now_ns = clock_now_ns();
 	u64 left_ns = then_ns > now_ns ? then_ns - now_ns : 0;
@@ -80,14 +80,14 @@ static struct timespec until(u64 then_ns)
 }
 
 /* It slept that long for want of packets: adapts how long it spins before the next time. */
-static void adapt_spin(struct service *s, u64 slept_ns)
+static void service_adapt_spin(struct service *s, u64 slept_ns)
 {
 	/* a sleep that was shorter than the longest spin would better have been a spin; a longer one, and the spin before it was for nothing */
 	s->spin_ns = slept_ns < s->spin_max_ns ? min_u64(2 * s->spin_ns + slept_ns, s->spin_max_ns) : s->spin_ns / 2;
 }
 
 /* What woke it, but for the sockets: kicks and XDP's records. */
-static void take_wakeup(struct service *s, const struct pollfd fds[2])
+static void service_take_wakeup(struct service *s, const struct pollfd fds[2])
 {
 	u64 count;
 
@@ -100,7 +100,7 @@ static void take_wakeup(struct service *s, const struct pollfd fds[2])
 }
 
 /* Sleep as the state at the head of this file says; then take in what came. */
-static void doze(struct shard *sh, bool standby, u64 tick_ns)
+static void service_sleep(struct shard *sh, bool standby, u64 tick_ns)
 {
 	struct service *s = &sh->service;
 	const struct xsk_set *set = &sh->io->xsks;
@@ -126,33 +126,29 @@ static void doze(struct shard *sh, bool standby, u64 tick_ns)
 	if (!standby && !atomic_load(&sh->all->gone))
 		for (u32 i = 0; i < set->count; i++)
 			fds[n++] = (struct pollfd){ .fd = set->xsk[i].fd, .events = POLLIN };
-	timeout = until(until_ns);
+	timeout = timespec_until(until_ns);
 	woken = ppoll(fds, n, until_ns == NSEC_NEVER ? NULL : &timeout, NULL) > 0;
 	if (!standby)
-		adapt_spin(s, clock_now_ns() - since_ns);
+		service_adapt_spin(s, clock_now_ns() - since_ns);
 	if (woken)
-		take_wakeup(s, fds);
+		service_take_wakeup(s, fds);
 awake:
 	atomic_store(&s->sleep_until_ns, 0);
 }
 
 /* Nobody has driven the shard since the last look, nor is at it now. Who has left work to a next call that did not come is not trusted with that. */
-static bool is_deserted(struct shard *sh)
+static bool service_is_deserted(struct shard *sh)
 {
-	struct service *s = &sh->service;
-
 	if (pthread_mutex_trylock(&sh->lock))
 		return false;
-	if (sh->owes || atomic_load_explicit(&sh->put_off, memory_order_relaxed)) {
-		atomic_store_explicit(&s->trust, 0, memory_order_relaxed);
-		atomic_store_explicit(&s->trust_needed, min_u32(2 * s->trust_needed, TRUST_MAX), memory_order_relaxed);
-	}
+	if (defer_waits(&sh->defer))
+		defer_let_down(&sh->defer);
 	shard_unlock(sh, sh->number);
 	return true;
 }
 
 /* It keeps the numbers of all its vectors in the map. */
-static void enter(struct shard *sh)
+static void service_enter(struct shard *sh)
 {
 	struct shards *all = sh->all;
 	char name[16];
@@ -171,21 +167,21 @@ static void *service_main(void *arg)
 	struct shard *sh = arg;
 	struct service *s = &sh->service;
 	bool look_soon = false;
-	u64 last_driven = 0;
+	u64 last_progress = 0;
 
-	enter(sh);
+	service_enter(sh);
 	while (!atomic_load(&s->stop)) {
-		u64 driven = atomic_load_explicit(&s->driven, memory_order_relaxed);
+		u64 progress = atomic_load_explicit(&s->app_progress, memory_order_relaxed);
 		bool sleepers = service_has_sleepers(sh);
-		bool standby = driven != last_driven || sleepers || !is_deserted(sh);
+		bool standby = progress != last_progress || sleepers || !service_is_deserted(sh);
 
-		if (look_soon && standby && s->trust_needed > TRUST_MIN)
-			atomic_store_explicit(&s->trust_needed, s->trust_needed - 1, memory_order_relaxed);
+		if (look_soon && standby)
+			defer_kept(&sh->defer);
 
-		last_driven = driven;
+		last_progress = progress;
 		if (!standby) {
 			s->tick_ns = TICK_MIN_NS;
-			serve(sh, driven);
+			service_serve(sh, progress);
 		} else if ((service_due_ns(sh) <= clock_now_ns() && sleepers) || vector_waits(&sh->all->wake)) {
 			pthread_mutex_lock(&sh->lock); /* not shard_lock(), which may run it as well */
 			pump_run(sh);
@@ -193,7 +189,7 @@ static void *service_main(void *arg)
 		}
 		/* something waits for the application's next call: see soon whether that comes */
 		look_soon = standby && !sleepers && !look_soon && service_due_ns(sh) <= clock_now_ns();
-		doze(sh, standby, look_soon ? TICK_MIN_NS : s->tick_ns);
+		service_sleep(sh, standby, look_soon ? TICK_MIN_NS : s->tick_ns);
 		if (standby && !look_soon)
 			s->tick_ns = min_u64(2 * s->tick_ns, TICK_MAX_NS);
 	}
@@ -220,7 +216,7 @@ static u64 spin_from_environment(void)
 }
 
 /* XROCE_VECTOR_CPUS is a list of CPUs, by shard; else the CPU of the first queue's interrupts, on interfaces with several queues. -1: any. */
-static int cpu_of(const struct shard *sh)
+static int service_cpu_of(const struct shard *sh)
 {
 	const char *text = getenv("XROCE_VECTOR_CPUS");
 	char *end;
@@ -240,9 +236,9 @@ static int cpu_of(const struct shard *sh)
 }
 
 /* Where the thread may not run there, it runs anywhere. */
-static void pin(const struct shard *sh)
+static void service_pin(const struct shard *sh)
 {
-	int cpu = cpu_of(sh);
+	int cpu = service_cpu_of(sh);
 	cpu_set_t set;
 
 	if (cpu < 0)
@@ -257,7 +253,7 @@ static int ignore_record(void *arg, void *data, size_t len)
 	return 0;
 }
 
-static void close_descriptors(struct service *s)
+static void service_close(struct service *s)
 {
 	if (s->ring)
 		ring_buffer__free(s->ring);
@@ -268,7 +264,7 @@ static void close_descriptors(struct service *s)
 }
 
 /* The application's signals are for its own threads; of faults see fault.c. */
-static int start_thread(struct shard *sh)
+static int service_start_thread(struct shard *sh)
 {
 	sigset_t all, before;
 	int err;
@@ -282,7 +278,7 @@ static int start_thread(struct shard *sh)
 	return err;
 }
 
-static int start(struct shard *sh)
+static int service_start_one(struct shard *sh)
 {
 	struct service *s = &sh->service;
 	int err;
@@ -290,11 +286,11 @@ static int start(struct shard *sh)
 	s->ring = ring_buffer__new(sh->io->ring_fd, ignore_record, NULL, NULL);
 	if (!s->ring)
 		return -errno;
-	err = start_thread(sh);
+	err = service_start_thread(sh);
 	if (err)
 		return err;
 	s->started = true;
-	pin(sh);
+	service_pin(sh);
 	return 0;
 }
 
@@ -309,12 +305,12 @@ int service_start(struct shards *all)
 
 		s->spin_max_ns = s->spin_ns = spin_max_ns;
 		s->tick_ns = TICK_MIN_NS;
-		atomic_store(&s->trust_needed, TRUST_MIN);
+		atomic_store(&all->shard[i].defer.credit_needed, DEFER_CREDIT_MIN);
 		s->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		err = s->control_fd < 0 ? -errno : 0;
 	}
 	for (u32 i = 0; i < all->num && !err; i++)
-		err = start(&all->shard[i]);
+		err = service_start_one(&all->shard[i]);
 	return err;
 }
 
@@ -336,6 +332,6 @@ void service_abandon(struct shards *all)
 {
 	for (u32 i = 0; i < all->num; i++) {
 		all->shard[i].service.started = false;
-		close_descriptors(&all->shard[i].service);
+		service_close(&all->shard[i].service);
 	}
 }

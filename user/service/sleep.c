@@ -51,14 +51,14 @@ static struct shards *channel_shards(struct port_channel *ch, u32 *shards)
 
 /* ---- running ---- */
 
-static void run_shards(const struct view *v)
+static void sleep_run_shards(const struct view *v)
 {
 	for (u32 left = v->shards; left; left &= left - 1)
 		shard_run(&v->all->shard[__builtin_ctz(left)]);
 }
 
 /* What to sleep on for packets; nothing once none can come. */
-static nfds_t add_sockets(const struct view *v, struct pollfd *fds)
+static nfds_t sleep_add_sockets(const struct view *v, struct pollfd *fds)
 {
 	nfds_t n = 0;
 
@@ -74,13 +74,13 @@ static nfds_t add_sockets(const struct view *v, struct pollfd *fds)
 }
 
 /* Until a packet comes, but not for long. By syscall(): no cancellation point, the caller may have an event in hand. */
-static void await_packet(const struct view *v, u64 most_ns)
+static void sleep_await_packet(const struct view *v, u64 most_ns)
 {
 	const struct timespec moment = { .tv_nsec = (long)most_ns };
 	struct pollfd fds[XROCE_MAX_QUEUE];
 
-	syscall(SYS_ppoll, fds, add_sockets(v, fds), &moment, NULL, 0);
-	run_shards(v);
+	syscall(SYS_ppoll, fds, sleep_add_sockets(v, fds), &moment, NULL, 0);
+	sleep_run_shards(v);
 }
 
 /*
@@ -92,7 +92,7 @@ static void await_packet(const struct view *v, u64 most_ns)
  * readable because of it, so it is waited for, but not for long: it may have been refused. It may
  * lie in a queue of another shard. With an event in hand the first packet is enough.
  */
-static bool run(const struct view *v, bool in_hand)
+static bool sleep_run(const struct view *v, bool in_hand)
 {
 	const struct view everywhere = { v->ch, v->all, (1u << v->all->num) - 1 };
 	u64 until_ns, now_ns;
@@ -101,13 +101,13 @@ static bool run(const struct view *v, bool in_hand)
 
 	if (!n && in_hand)
 		return false;
-	run_shards(v);
+	sleep_run_shards(v);
 	if (!n || !wake_rearm(&v->all->wake, record, n))
 		return n > 0;
-	run_shards(&everywhere);
+	sleep_run_shards(&everywhere);
 	until_ns = clock_now_ns() + PUBLISH_MAX_NS;
 	while (wake_rearm(&v->all->wake, record, n) && (now_ns = clock_now_ns()) < until_ns) {
-		await_packet(&everywhere, until_ns - now_ns);
+		sleep_await_packet(&everywhere, until_ns - now_ns);
 		if (in_hand)
 			break;
 	}
@@ -117,28 +117,28 @@ static bool run(const struct view *v, bool in_hand)
 /* ---- packets that XDP has announced to nobody, as somebody slept on their queue's socket ---- */
 
 /* Of a queue, that have not come yet. Less than none: one came after it had been given up. */
-static s64 missing(const struct shards *all, const struct xsk_set *set, u32 i)
+static s64 sleep_missing(const struct shards *all, const struct xsk_set *set, u32 i)
 {
 	return (s64)(__atomic_load_n(&all->maps->vector[xsk_queue(set, i)].unannounced, __ATOMIC_SEQ_CST) -
 		     atomic_load_explicit(&set->xsk[i].unannounced, memory_order_relaxed));
 }
 
-static bool any_missing(const struct shards *all, const struct shard *s)
+static bool sleep_any_missing(const struct shards *all, const struct shard *s)
 {
 	for (u32 i = 0; i < s->io->xsks.count; i++)
-		if (missing(all, &s->io->xsks, i))
+		if (sleep_missing(all, &s->io->xsks, i))
 			return true;
 	return false;
 }
 
 /* They are late, or the kernel dropped them at a full ring and they will never come: the service thread looks once more. */
-static void give_up(struct shard *s)
+static void sleep_give_up(struct shard *s)
 {
 	struct xsk_set *set = &s->io->xsks;
 
 	shard_lock(s);
 	for (u32 i = 0; i < set->count; i++) {
-		s64 n = missing(s->all, set, i);
+		s64 n = sleep_missing(s->all, set, i);
 
 		if (n)
 			atomic_fetch_add_explicit(&set->xsk[i].unannounced, (u64)n, memory_order_relaxed);
@@ -152,43 +152,43 @@ static void give_up(struct shard *s)
  * The last sleeper has left, and the shard has been run: what XDP saw before comes at the end of the kernel's poll. Whoever sleeps next on the sockets sees to it as
  * well.
  */
-static void await_unannounced(const struct view *v, struct shard *s)
+static void sleep_await_unannounced(const struct view *v, struct shard *s)
 {
 	const struct view one = { v->ch, v->all, 1u << s->number };
 	u64 until_ns = 0, now_ns;
 
-	while (unlikely(any_missing(v->all, s)) && !atomic_load(&s->service.sleepers) && !atomic_load(&v->all->gone)) {
+	while (unlikely(sleep_any_missing(v->all, s)) && !atomic_load(&s->service.sleepers) && !atomic_load(&v->all->gone)) {
 		now_ns = clock_now_ns();
 		until_ns = until_ns ? until_ns : now_ns + PUBLISH_MAX_NS;
 		if (now_ns >= until_ns) {
-			give_up(s);
+			sleep_give_up(s);
 			return;
 		}
-		await_packet(&one, until_ns - now_ns);
+		sleep_await_packet(&one, until_ns - now_ns);
 	}
 }
 
 /* ---- sleeping ---- */
 
-static void leave(const struct view *v)
+static void sleep_leave(const struct view *v)
 {
 	for (u32 left = v->shards; left; left &= left - 1)
 		service_sleeper_leave(&v->all->shard[__builtin_ctz(left)]);
 }
 
 /* A thread is cancelled while it sleeps: nobody looks for what has come. The service threads do. */
-static void cancelled(void *arg)
+static void sleep_cancelled(void *arg)
 {
 	const struct view *v = arg;
 
-	leave(v);
+	sleep_leave(v);
 	for (u32 left = v->shards; left; left &= left - 1)
 		service_kick(&v->all->shard[__builtin_ctz(left)]);
 	if (v->all)
 		shards_put(v->all);
 }
 
-static struct timespec time_left(const struct view *v)
+static struct timespec sleep_time_left(const struct view *v)
 {
 	u64 deadline_ns = NSEC_NEVER, now_ns = clock_now_ns(), left_ns;
 
@@ -198,20 +198,20 @@ static struct timespec time_left(const struct view *v)
 	return (struct timespec){ .tv_sec = (time_t)(left_ns / NSEC_PER_SEC), .tv_nsec = (long)(left_ns % NSEC_PER_SEC) };
 }
 
-static int poll_all(const struct view *v, const struct timespec *timeout)
+static int sleep_poll_all(const struct view *v, const struct timespec *timeout)
 {
 	struct pollfd fds[1 + XROCE_MAX_QUEUE] = { { .fd = v->ch->epoll_fd, .events = POLLIN } };
 
-	return ppoll(fds, 1 + (v->all ? add_sockets(v, fds + 1) : 0), timeout, NULL) < 0 && errno == EINTR ? -EINTR : 0;
+	return ppoll(fds, 1 + (v->all ? sleep_add_sockets(v, fds + 1) : 0), timeout, NULL) < 0 && errno == EINTR ? -EINTR : 0;
 }
 
 /* A thread may be cancelled here, and only here. Returns 0 or -EINTR. */
-static int poll_cancellable(const struct view *v, const struct timespec *timeout)
+static int sleep_poll_cancellable(const struct view *v, const struct timespec *timeout)
 {
 	int err;
 
-	pthread_cleanup_push(cancelled, (void *)v);
-	err = poll_all(v, timeout);
+	pthread_cleanup_push(sleep_cancelled, (void *)v);
+	err = sleep_poll_all(v, timeout);
 	pthread_cleanup_pop(0);
 	return err;
 }
@@ -222,25 +222,25 @@ static int sleep_on(const struct view *v)
 
 	for (u32 left = v->shards; left; left &= left - 1)
 		service_sleeper_enter(&v->all->shard[__builtin_ctz(left)]);
-	timeout = time_left(v);
-	return poll_cancellable(v, v->all ? &timeout : NULL);
+	timeout = sleep_time_left(v);
+	return sleep_poll_cancellable(v, v->all ? &timeout : NULL);
 }
 
 /* Returns 0, 1 if there were records, or -EINTR. */
-static int wait_on(const struct view *v)
+static int sleep_wait(const struct view *v)
 {
 	bool records;
 	int err;
 
 	/* Before the first sleep too: whoever drives the engine by nothing but this call may have packets waiting. */
-	if (v->all && run(v, false))
+	if (v->all && sleep_run(v, false))
 		return 1;
 	err = sleep_on(v);
-	leave(v);
+	sleep_leave(v);
 	/* After a signal as well: between the sleeper's leaving and this, nobody looked at the sockets. */
-	records = v->all && run(v, false);
+	records = v->all && sleep_run(v, false);
 	for (u32 left = v->shards; left; left &= left - 1)
-		await_unannounced(v, &v->all->shard[__builtin_ctz(left)]);
+		sleep_await_unannounced(v, &v->all->shard[__builtin_ctz(left)]);
 	return err ? err : records;
 }
 
@@ -251,11 +251,11 @@ int port_channel_wait(struct port_channel *ch, bool block)
 
 	v.all = channel_shards(ch, &v.shards);
 	if (block) {
-		err = wait_on(&v);
+		err = sleep_wait(&v);
 	} else if (v.all) {
 		/* the caller says that there is nothing, which must be true of the descriptor */
 		channel_await_record(ch);
-		err = run(&v, false);
+		err = sleep_run(&v, false);
 	}
 	if (v.all)
 		shards_put(v.all);
@@ -283,6 +283,6 @@ void port_channel_settle(struct port_channel *ch)
 	v.all = channel_shards(ch, &v.shards);
 	if (!v.all)
 		return;
-	run(&v, true);
+	sleep_run(&v, true);
 	shards_put(v.all);
 }

@@ -12,15 +12,14 @@
 /* sleepers come first for a deadline that they knew of */
 #define SLEEPERS_SLACK_NS NSEC_PER_MSEC
 
-void service_driven(struct shard *sh)
+void service_app_came(struct shard *sh)
 {
 	struct service *s = &sh->service;
-	u32 trust = atomic_load_explicit(&s->trust, memory_order_relaxed);
+	const u64 progress = atomic_load_explicit(&s->app_progress, memory_order_relaxed);
 
 	/* Two threads may store the same value: it has moved all the same. */
-	atomic_store_explicit(&s->driven, atomic_load_explicit(&s->driven, memory_order_relaxed) + 1, memory_order_relaxed);
-	if (trust < TRUST_MAX)
-		atomic_store_explicit(&s->trust, trust + 1, memory_order_relaxed);
+	atomic_store_explicit(&s->app_progress, progress + 1, memory_order_relaxed);
+	defer_came(&sh->defer);
 }
 
 void service_kick(struct shard *sh)
@@ -34,9 +33,9 @@ void service_kick(struct shard *sh)
 bool service_may_wait(struct shard *sh)
 {
 	struct service *s = &sh->service;
-	u32 needed = atomic_load_explicit(&s->trust_needed, memory_order_relaxed);
 
-	if (atomic_load_explicit(&s->trust, memory_order_relaxed) < needed || atomic_load_explicit(&s->sleepers, memory_order_relaxed))
+	if (!defer_has_credit(&sh->defer) ||
+	    atomic_load_explicit(&s->sleepers, memory_order_relaxed))
 		return false;
 	/* in STANDBY without sleepers it is 0, and the next tick looks at resume_ns */
 	if (atomic_load(&s->sleep_until_ns) && atomic_exchange(&s->sleep_until_ns, 0))
@@ -98,7 +97,7 @@ void service_sleeper_enter(struct shard *sh)
 
 void service_sleeper_leave(struct shard *sh)
 {
-	service_driven(sh);
+	service_app_came(sh);
 	if (atomic_fetch_sub(&sh->service.sleepers, 1) != 1)
 		return;
 	set_watched(sh, 0);

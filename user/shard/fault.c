@@ -90,7 +90,7 @@ static uintptr_t *program_counter(ucontext_t *context)
 #endif
 }
 
-static bool resume(int sig, const siginfo_t *info, ucontext_t *context)
+static bool fault_resume(int sig, const siginfo_t *info, ucontext_t *context)
 {
 	uintptr_t *pc = program_counter(context), landing;
 
@@ -136,17 +136,17 @@ static void pass_on(const struct sigaction *next, int sig, siginfo_t *info, void
 	next->sa_sigaction(sig, info, context);
 }
 
-static void handle(u32 entry, int sig, siginfo_t *info, void *context)
+static void fault_handle(u32 entry, int sig, siginfo_t *info, void *context)
 {
 	const int saved = errno;
 
-	if (!resume(sig, info, context))
+	if (!fault_resume(sig, info, context))
 		pass_on(&chain_of(sig)->next[entry], sig, info, context);
 	errno = saved;
 }
 
 #define ENTRY(n) \
-	static void fault_entry_##n(int sig, siginfo_t *info, void *context) { handle(n, sig, info, context); }
+	static void fault_entry_##n(int sig, siginfo_t *info, void *context) { fault_handle(n, sig, info, context); }
 ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3) ENTRY(4) ENTRY(5) ENTRY(6) ENTRY(7)
 ENTRY(8) ENTRY(9) ENTRY(10) ENTRY(11) ENTRY(12) ENTRY(13) ENTRY(14) ENTRY(15)
 static void (*const entries[ENTRIES])(int, siginfo_t *, void *) = {
@@ -202,7 +202,7 @@ static struct sigaction action_before(const struct sigaction *next, u32 entry)
 	return action;
 }
 
-static void claim(struct chain *chain)
+static void fault_claim(struct chain *chain)
 {
 	struct sigaction now, action, was;
 	u32 entry;
@@ -220,7 +220,7 @@ static void claim(struct chain *chain)
 		sigaction(chain->sig, &was, NULL);
 }
 
-static void unblock(void)
+static void fault_unblock(void)
 {
 	sigset_t set;
 
@@ -235,11 +235,11 @@ static void unblock(void)
 void fault_look(u64 now_ns)
 {
 	fault_due_ns = now_ns + LOOK_NS;
-	unblock();
+	fault_unblock();
 	if (atomic_flag_test_and_set_explicit(&claiming, memory_order_acquire))
 		return;
 	for (u32 i = 0; i < ARRAY_SIZE(chains); i++)
-		claim(&chains[i]);
+		fault_claim(&chains[i]);
 	atomic_flag_clear_explicit(&claiming, memory_order_release);
 }
 

@@ -15,9 +15,6 @@
 #define TX_BATCH	 128u /* what is queued for ourselves meanwhile fits, too */
 _Static_assert(TX_BATCH <= XSK_TX_SLOTS, "struct shard's loop");
 #define ROUNDS_MAX	 8  /* output batches in one call; a ping-pong with oneself would never end */
-#define BURST_NS	 1000 /* after sending: less than an answer takes */
-#define BURST_POSTS	 32   /* who has posted as many in quick succession will do so again, */
-#define BURST_AGAIN_NS	 (50 * NSEC_PER_USEC) /* soon: the first of them waits for the others, too */
 #define BLOCKED_MIN_NS	 (20 * NSEC_PER_USEC)
 #define LENT_NS		 NSEC_PER_MSEC /* until another look for frames that others still have */
 #define BLOCKED_MAX_NS	 (5 * NSEC_PER_MSEC)
@@ -31,7 +28,7 @@ struct input {
 };
 
 /* What other shards have handed over: it is at home here. */
-static void input_handed(void *arg, const struct engine_frame *frames, u32 n)
+static void pump_input_handed(void *arg, const struct engine_frame *frames, u32 n)
 {
 	const struct input *in = arg;
 
@@ -39,17 +36,17 @@ static void input_handed(void *arg, const struct engine_frame *frames, u32 n)
 }
 
 /* A frame for a QP that is at home in another shard. */
-static void hand_over(const struct input *in, const struct rx_frame *frame, const struct xroce_rx_cqe *hint, bool looped)
+static void pump_hand_over(const struct input *in, const struct rx_frame *frame, const struct xroce_rx_cqe *hint, bool looped)
 {
 	const struct qp *qp = engine_whose(in->s->engine, frame);
 
-	homing_count(in->s, qp, in->now_ns);
-	handover_give(in->s, shard_home(in->s->all, qp), frame, hint, looped);
+	migration_count(in->s, qp, in->now_ns);
+	handover_give(in->s, shard_owner(in->s->all, qp), frame, hint, looped);
 	in->s->io->stats->rx_handed++;
 }
 
 /* What a socket has received. */
-static void input(void *arg, struct engine_frame *frames, u32 n)
+static void pump_input(void *arg, struct engine_frame *frames, u32 n)
 {
 	const struct input *in = arg;
 	u64 away = 0;
@@ -58,13 +55,13 @@ static void input(void *arg, struct engine_frame *frames, u32 n)
 	for (; unlikely(away); away &= away - 1) {
 		struct engine_frame *f = &frames[__builtin_ctzll(away)];
 
-		hand_over(in, &f->frame, f->hint, false);
+		pump_hand_over(in, &f->frame, f->hint, false);
 		f->frame.data = NULL;
 	}
 }
 
 /* Packets that the engine is not shown, as if it had refused them. */
-static void input_refused(void *arg, enum xroce_drop reason, u32 n)
+static void pump_input_refused(void *arg, enum xroce_drop reason, u32 n)
 {
 	const struct input *in = arg;
 
@@ -73,7 +70,7 @@ static void input_refused(void *arg, enum xroce_drop reason, u32 n)
 }
 
 /* A packet that was cut from a super-packet. The next one needs its place: it is lent to nobody. */
-static bool input_segment(void *arg, const struct engine_frame *frame)
+static bool pump_input_segment(void *arg, const struct engine_frame *frame)
 {
 	const struct input *in = arg;
 	const __u64 *wrong = &in->s->io->drops->icrc, before = *wrong;
@@ -81,16 +78,16 @@ static bool input_segment(void *arg, const struct engine_frame *frame)
 
 	engine_input_batch(in->s->engine, frame, 1, in->now_ns, &away);
 	if (unlikely(away))
-		input_refused(arg, XROCE_DROP_not_handed, 1);
+		pump_input_refused(arg, XROCE_DROP_not_handed, 1);
 	return *wrong == before;
 }
 
-static u32 receive(struct shard *s, u64 now_ns)
+static u32 pump_receive(struct shard *s, u64 now_ns)
 {
 	struct xsk_set *set = &s->io->xsks;
 	struct input in = { s, now_ns };
 	const struct xsk_sink sink = {
-		.frames = input, .segment = input_segment, .refused = input_refused, .arg = &in
+		.frames = pump_input, .segment = pump_input_segment, .refused = pump_input_refused, .arg = &in
 	};
 	u32 n = 0;
 
@@ -104,11 +101,11 @@ bool pump_take_handed(struct shard *s, u64 now_ns)
 	struct input in = { s, now_ns };
 
 	fault_watch(now_ns);
-	return handover_take(s, input_handed, &in) > 0;
+	return handover_take(s, pump_input_handed, &in) > 0;
 }
 
 /* Frames to ourselves, in the order they were sent. */
-static void receive_looped(struct shard *s, u64 now_ns)
+static void pump_receive_looped(struct shard *s, u64 now_ns)
 {
 	const struct input in = { s, now_ns };
 
@@ -118,7 +115,7 @@ static void receive_looped(struct shard *s, u64 now_ns)
 
 		engine_input_batch(s->engine, &f, 1, now_ns, &away);
 		if (away)
-			hand_over(&in, &f.frame, NULL, true);
+			pump_hand_over(&in, &f.frame, NULL, true);
 		else
 			tx_give_back(s->io->tx, s->loop[i].frame);
 	}
@@ -129,7 +126,7 @@ static void receive_looped(struct shard *s, u64 now_ns)
 enum sent { SENT_ALL, SENT_BATCH, SENT_BLOCKED };
 
 /* One batch out. SENT_ALL: the engine has no more; SENT_BATCH: it may; SENT_BLOCKED: no room for any, or the interface does not take them now. */
-static enum sent send_batch(struct shard *s, u64 now_ns, u32 *moved)
+static enum sent pump_send_batch(struct shard *s, u64 now_ns, u32 *moved)
 {
 	struct tx *tx = s->io->tx;
 	u32 room = min_u32(tx_room(tx, now_ns), TX_BATCH);
@@ -158,7 +155,7 @@ static enum sent send_batch(struct shard *s, u64 now_ns, u32 *moved)
  * A socket loses packets while its rings are full, so packets come behind: a while after some came
  * the kernel's statistics are read, once.
  */
-static void account(struct shard *s, bool came, u64 now_ns)
+static void pump_account(struct shard *s, bool came, u64 now_ns)
 {
 	const u64 account_ns = atomic_load_explicit(&s->account_ns, memory_order_relaxed);
 
@@ -177,7 +174,7 @@ static void account(struct shard *s, bool came, u64 now_ns)
  * that was kept from running is late itself. Either the ring has been emptied since, or so much was
  * taken as it holds, when frames come as fast as they are taken.
  */
-static bool may_expire(struct shard *s, u32 received, u64 now_ns)
+static bool pump_may_expire(struct shard *s, u32 received, u64 now_ns)
 {
 	const bool due = now_ns >= engine_deadline_ns(s->engine);
 	const u32 taken = due ? s->taken_since_due + received : 0;
@@ -188,37 +185,35 @@ static bool may_expire(struct shard *s, u32 received, u64 now_ns)
 }
 
 /* What has come, and time-outs. True if anything came. */
-static bool take_in(struct shard *s, u64 now_ns)
+static bool pump_take_in(struct shard *s, u64 now_ns)
 {
 	u32 received, handed;
 
 	if (s->handover.lent)
 		handover_take_back(s);
-	received = receive(s, now_ns);
+	received = pump_receive(s, now_ns);
 	/* all that is there: of these none is left */
-	handed = handover_take(s, input_handed, &(struct input){ s, now_ns });
+	handed = handover_take(s, pump_input_handed, &(struct input){ s, now_ns });
 
-	account(s, received > 0, now_ns);
-	if (may_expire(s, received, now_ns))
+	pump_account(s, received > 0, now_ns);
+	if (pump_may_expire(s, received, now_ns))
 		engine_expire(s->engine, now_ns);
 	return received + handed > 0;
 }
 
 /* What there is to send, within bounds. True if anything was. */
-static bool transmit(struct shard *s, u64 now_ns)
+static bool pump_transmit(struct shard *s, u64 now_ns)
 {
-	const u32 posts = atomic_load_explicit(&s->put_off, memory_order_relaxed);
+	const u32 posts = defer_take(&s->defer);
 	u64 resume_ns = NSEC_NEVER;
 	enum sent sent = SENT_BATCH;
 	u32 moved = 0;
 
-	s->owes = false;
-	atomic_store_explicit(&s->put_off, 0, memory_order_relaxed);
 	/* The queue is empty at the start of each round, and a round sends less than it holds. */
 	for (u32 round = 0; round < ROUNDS_MAX && sent == SENT_BATCH; round++) {
-		sent = send_batch(s, now_ns, &moved);
+		sent = pump_send_batch(s, now_ns, &moved);
 		if (s->loop_count) {
-			receive_looped(s, now_ns);
+			pump_receive_looped(s, now_ns);
 			if (sent == SENT_ALL)
 				sent = SENT_BATCH; /* there may be answers */
 		}
@@ -237,26 +232,22 @@ static bool transmit(struct shard *s, u64 now_ns)
 	}
 	atomic_store_explicit(&s->resume_ns, resume_ns, memory_order_relaxed);
 	if (moved)
-		atomic_store_explicit(&s->burst_until_ns,
-				      clock_now_ns() +
-					      (posts >= BURST_POSTS ? BURST_AGAIN_NS : BURST_NS),
-				      memory_order_relaxed);
+		defer_sent(&s->defer, posts);
 	return moved > 0;
 }
 
 /* The interface has gone: what was posted is flushed, what would be sent has nowhere to go. */
-static bool run_gone(struct shard *s, u64 now_ns)
+static bool pump_run_gone(struct shard *s, u64 now_ns)
 {
 	u8 frame[PACKET_FRAME_MAX];
 
 	pump_take_handed(s, now_ns);
-	account(s, false, now_ns);
+	pump_account(s, false, now_ns);
 	engine_expire(s->engine, now_ns);
 	while (engine_output(s->engine, frame, sizeof(frame), now_ns))
 		;
-	s->owes = false;
+	defer_take(&s->defer);
 	s->blocked_ns = 0;
-	atomic_store_explicit(&s->put_off, 0, memory_order_relaxed);
 	atomic_store_explicit(&s->resume_ns, NSEC_NEVER, memory_order_relaxed);
 	return false;
 }
@@ -270,9 +261,9 @@ bool pump_run(struct shard *s)
 		return false;
 	fault_watch(now_ns);
 	if (unlikely(atomic_load_explicit(&s->all->gone, memory_order_relaxed)))
-		return run_gone(s, now_ns);
-	came = take_in(s, now_ns);
-	return transmit(s, now_ns) || came;
+		return pump_run_gone(s, now_ns);
+	came = pump_take_in(s, now_ns);
+	return pump_transmit(s, now_ns) || came;
 }
 
 void pump_settle(struct shard *s)
@@ -291,15 +282,15 @@ void pump_poll(struct shard *s, const struct cq *cq)
 		return;
 	fault_watch(now_ns);
 	if (unlikely(atomic_load_explicit(&s->all->gone, memory_order_relaxed))) {
-		run_gone(s, now_ns);
+		pump_run_gone(s, now_ns);
 		return;
 	}
-	take_in(s, now_ns);
+	pump_take_in(s, now_ns);
 	/* Every other run sends: who always finds completions would never send an ACK else. */
-	if (!s->owes && !cq_empty(cq) && !cq_is_armed(cq) && service_may_wait(s)) {
-		s->owes = true;
+	if (!defer_has_acks(&s->defer) && !cq_empty(cq) && !cq_is_armed(cq) && service_may_wait(s)) {
+		defer_acks(&s->defer);
 		atomic_store_explicit(&s->resume_ns, now_ns, memory_order_relaxed);
 		return;
 	}
-	transmit(s, now_ns);
+	pump_transmit(s, now_ns);
 }

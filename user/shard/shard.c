@@ -19,9 +19,6 @@
 #include "fault.h"
 #include "shard.h"
 
-#define POSTS_PUT_OFF  127	/* with the one that ends it: a batch */
-#define BURST_LOOK     8	/* posts between two looks at the clock */
-#define BURST_POST_NS  500	/* in a burst, a post follows the one before it within that */
 #define IDLE_POLLS     16	/* polls that find nothing, for one that looks at the clock and takes the lock all the same */
 #define OTHERS_MAX     16	/* runs of other shards by one that unlocks: two of them may go on giving each other work */
 
@@ -45,7 +42,7 @@ void shard_init_lock(struct shard *s)
 	pthread_mutexattr_destroy(&attr);
 }
 
-static void report_events(struct shard *s, u32 reporter)
+static void shard_report_events(struct shard *s, u32 reporter)
 {
 	event_fn *handler = atomic_load_explicit(&event_handler, memory_order_relaxed);
 	struct shards *all = s->all;
@@ -71,55 +68,50 @@ static void report_events(struct shard *s, u32 reporter)
 	}
 }
 
-/* What was put off for the caller's next call (shards_post(), shards_poll_cq()) leaves before anything else is done. */
-static void settle(struct shard *s)
-{
-	if (s->owes || atomic_load_explicit(&s->put_off, memory_order_relaxed))
-		pump_run(s);
-}
 
 void shard_lock(struct shard *s)
 {
 	pthread_mutex_lock(&s->lock);
 	/* a QP may be about to go, and its peer would wait for the last ACK in vain */
-	settle(s);
+	if (defer_waits(&s->defer))
+		pump_run(s);
 }
 
 /* Without room to send, doorbells stay where they are, and resume_ns says when to look again. */
-static bool left_undone(struct shard *s, bool blocked)
+static bool shard_left_undone(struct shard *s, bool blocked)
 {
 	atomic_thread_fence(memory_order_seq_cst);
 	return (!blocked && engine_has_doorbells(s->engine)) || handover_waits(&s->handover);
 }
 
 /* What the holder leaves to whoever unlocks. */
-struct leavings {
+struct deferred_work {
 	u32 to_run;	/* other shards, a bit each */
 	bool wants;	/* QPs are to be moved here */
 };
 
 /* Until nothing is left undone, or somebody else sees to it. */
-static struct leavings unlock_once(struct shard *s, u32 reporter)
+static struct deferred_work shard_unlock_once(struct shard *s, u32 reporter)
 {
-	struct leavings left = { 0 };
+	struct deferred_work left = { 0 };
 	bool blocked, dead;
 
 	for (;;) {
-		report_events(s, reporter);
+		shard_report_events(s, reporter);
 		dead = s->all->dead;
 		blocked = dead || s->blocked_ns;
 		left.to_run |= s->to_run | engine_passed_bells(s->engine);
-		left.wants = !dead && homing_wants(&s->homing);
+		left.wants = !dead && migration_wants(&s->migration);
 		s->to_run = 0;
 		pthread_mutex_unlock(&s->lock);
-		if (dead || !left_undone(s, blocked) || pthread_mutex_trylock(&s->lock))
+		if (dead || !shard_left_undone(s, blocked) || pthread_mutex_trylock(&s->lock))
 			return left;
 		pump_run(s);
 	}
 }
 
 /* Those that cannot be run now are left to their threads. */
-static void leave_to_threads(struct shards *all, u32 shards)
+static void shards_leave_to_threads(struct shards *all, u32 shards)
 {
 	for (; shards; shards &= shards - 1) {
 		struct shard *s = &all->shard[__builtin_ctz(shards)];
@@ -130,13 +122,13 @@ static void leave_to_threads(struct shards *all, u32 shards)
 }
 
 /* Shards that have been given work, and those that they give work to. */
-static void run_others(struct shards *all, u32 shards, u32 reporter)
+static void shards_run_others(struct shards *all, u32 shards, u32 reporter)
 {
 	for (u32 runs = 0; shards; runs++) {
 		struct shard *s = &all->shard[__builtin_ctz(shards)];
 
 		if (runs == OTHERS_MAX) {
-			leave_to_threads(all, shards);
+			shards_leave_to_threads(all, shards);
 			return;
 		}
 		shards &= shards - 1;
@@ -145,20 +137,20 @@ static void run_others(struct shards *all, u32 shards, u32 reporter)
 		if (pthread_mutex_trylock(&s->lock))
 			continue;
 		pump_run(s);
-		shards |= unlock_once(s, reporter).to_run;
+		shards |= shard_unlock_once(s, reporter).to_run;
 		service_nudge(s);
 	}
 }
 
 void shard_unlock(struct shard *s, u32 reporter)
 {
-	struct leavings left = unlock_once(s, reporter);
+	struct deferred_work left = shard_unlock_once(s, reporter);
 
 	service_nudge(s);
 	if (left.to_run)
-		run_others(s->all, left.to_run, reporter);
+		shards_run_others(s->all, left.to_run, reporter);
 	if (left.wants)
-		homing_move(s, reporter);
+		migration_move(s, reporter);
 }
 
 void shards_lock(struct shards *all)
@@ -172,10 +164,10 @@ void shards_unlock(struct shards *all, u32 reporter)
 	u32 to_run = 0;
 
 	for (u32 i = all->num; i-- > 0;) {
-		to_run |= unlock_once(&all->shard[i], reporter).to_run;
+		to_run |= shard_unlock_once(&all->shard[i], reporter).to_run;
 		service_nudge(&all->shard[i]);
 	}
-	run_others(all, to_run, reporter);
+	shards_run_others(all, to_run, reporter);
 }
 
 /* ---- running it ---- */
@@ -183,14 +175,14 @@ void shards_unlock(struct shards *all, u32 reporter)
 void shard_run(struct shard *s)
 {
 	shard_lock(s);
-	service_driven(s);
+	service_app_came(s);
 	pump_run(s);
 	shard_unlock(s, REPORT_ANY);
 }
 
-static void try_to_run(struct shard *s)
+static void shard_try_to_run(struct shard *s)
 {
-	service_driven(s);
+	service_app_came(s);
 	atomic_thread_fence(memory_order_seq_cst);
 	if (pthread_mutex_trylock(&s->lock))
 		return;
@@ -201,23 +193,23 @@ static void try_to_run(struct shard *s)
 void shards_poll(struct shards *all)
 {
 	for (u32 i = 0; i < all->num; i++)
-		try_to_run(&all->shard[i]);
+		shard_try_to_run(&all->shard[i]);
 }
 
 void shards_run_locked(struct shards *all)
 {
 	for (u32 i = 0; i < all->num; i++) {
-		service_driven(&all->shard[i]);
+		service_app_came(&all->shard[i]);
 		pump_run(&all->shard[i]);
 	}
 }
 
 /* What a poll is for, seen without the lock; a hint. Time-outs are not among it: for those, every so many polls is a whole one. */
-static bool has_work(struct shard *s)
+static bool shard_has_work(struct shard *s)
 {
 	u32 idle;
 
-	if (xsk_has_input(&s->io->xsks) || atomic_load_explicit(&s->put_off, memory_order_relaxed) ||
+	if (xsk_has_input(&s->io->xsks) || defer_posts(&s->defer) ||
 	    atomic_load_explicit(&s->resume_ns, memory_order_relaxed) != NSEC_NEVER || engine_has_doorbells(s->engine) ||
 	    handover_waits(&s->handover))
 		return true;
@@ -226,10 +218,10 @@ static bool has_work(struct shard *s)
 	return idle % IDLE_POLLS == 0;
 }
 
-static void poll_cq(struct shard *s, const struct cq *cq)
+static void shard_poll_cq(struct shard *s, const struct cq *cq)
 {
-	service_driven(s);
-	if (!has_work(s))
+	service_app_came(s);
+	if (!shard_has_work(s))
 		return;
 	atomic_thread_fence(memory_order_seq_cst);
 	if (pthread_mutex_trylock(&s->lock))
@@ -241,26 +233,19 @@ static void poll_cq(struct shard *s, const struct cq *cq)
 void shards_poll_cq(struct shards *all, const struct cq *cq)
 {
 	for (u32 shards = shards_of_cq(all, cq); shards; shards &= shards - 1)
-		poll_cq(&all->shard[__builtin_ctz(shards)], cq);
+		shard_poll_cq(&all->shard[__builtin_ctz(shards)], cq);
 }
 
-/*
- * A system call sends one frame or many at much the same cost. So of posts in quick succession, the first leaves at once and the others
- * together: when there are enough of them, or when the caller polls. Who has armed a CQ is about to sleep, and is not made to wait. Nor does anything
- * wait for one who posts at leisure: the clock is read at the first post that is put off and now and then after it.
- */
-static bool may_put_off(struct shard *s, const struct qp *qp, u32 put_off)
+/* A thread that has armed a CQ is about to sleep, and is not made to wait. */
+static bool shard_post_may_wait(struct shard *s, const struct qp *qp)
 {
-	if (put_off >= POSTS_PUT_OFF || (qp->send_cq && cq_is_armed(qp->send_cq)) || (qp->recv_cq && cq_is_armed(qp->recv_cq)))
+	if ((qp->send_cq && cq_is_armed(qp->send_cq)) || (qp->recv_cq && cq_is_armed(qp->recv_cq)))
 		return false;
-	return put_off % BURST_LOOK ||
-	       clock_now_ns() <
-		       atomic_load_explicit(&s->burst_until_ns, memory_order_relaxed) +
-			       put_off * BURST_POST_NS;
+	return defer_in_burst(&s->defer);
 }
 
 /* Who gets the lock needs no doorbell. False if it is another's, or the QP has just moved. */
-static bool post_and_run(struct shard *s, struct qp *qp)
+static bool shard_post_and_run(struct shard *s, struct qp *qp)
 {
 	if (pthread_mutex_trylock(&s->lock))
 		return false;
@@ -268,7 +253,7 @@ static bool post_and_run(struct shard *s, struct qp *qp)
 		shard_unlock(s, REPORT_ANY);
 		return false;
 	}
-	service_driven(s);
+	service_app_came(s);
 	engine_posted(s->engine, qp);
 	pump_run(s);
 	shard_unlock(s, REPORT_ANY);
@@ -277,22 +262,21 @@ static bool post_and_run(struct shard *s, struct qp *qp)
 
 void shards_post(struct shards *all, struct qp *qp)
 {
-	struct shard *s = shard_home(all, qp);
-	u32 put_off = atomic_load_explicit(&s->put_off, memory_order_relaxed);
-	bool wait = may_put_off(s, qp, put_off);
+	struct shard *s = shard_owner(all, qp);
+	const bool wait = shard_post_may_wait(s, qp);
 
-	if (!wait && post_and_run(s, qp))
+	if (!wait && shard_post_and_run(s, qp))
 		return;
 	s = shard_of(all, engine_doorbell(qp));
 	if (wait) {
-		atomic_store_explicit(&s->put_off, put_off + 1, memory_order_relaxed);
+		defer_post(&s->defer);
 		/* Said before asking whether the service thread will come by: it publishes its sleep before it looks at this. */
 		atomic_store(&s->resume_ns, 0);
-		service_driven(s);
+		service_app_came(s);
 		if (service_may_wait(s))
 			return;
 	}
-	try_to_run(s);
+	shard_try_to_run(s);
 }
 
 u64 shard_deadline_ns(const struct shard *s)

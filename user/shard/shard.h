@@ -17,8 +17,9 @@
 
 #include "../transport/engine.h"
 #include "../wake/wake.h"
+#include "defer.h"
 #include "handover.h"
-#include "homing.h"
+#include "migration.h"
 #include "shard_io.h"
 
 struct ring_buffer;
@@ -39,9 +40,7 @@ struct service {
 	u64 spin_max_ns;
 	u64 tick_ns;
 	_Atomic bool stop;
-	_Atomic u64 driven cache_aligned; /* moves whenever the application drives the shard */
-	_Atomic u32 trust;		  /* calls that drove since work that was put off for the next one had to be done by this thread */
-	_Atomic u32 trust_needed;
+	_Atomic u64 app_progress cache_aligned; /* moves whenever the application drives the shard */
 	_Atomic u32 sleepers;		  /* threads in port_channel_wait() that watch the shard's sockets */
 	_Atomic u64 sleep_until_ns;	  /* 0: awake, or so soon that nobody need wake it */
 };
@@ -61,15 +60,13 @@ struct shard {
 	u32 taken_since_due;	/* descriptors, while time-outs wait for what is in the rings */
 	/* when to read the sockets' statistics again; NSEC_NEVER: nothing has come since */
 	_Atomic u64 account_ns;
-	_Atomic bool owes;	/* the last run received and did not send: pump_poll() */
-	_Atomic u32 put_off;	/* posts since the last run that sent: port_post() */
-	_Atomic u64 burst_until_ns; /* who posts again before then is in a burst */
 	_Atomic u32 idle_polls;	/* polls that found nothing to do */
 	u64 random[32];
 	u32 random_left;
 	u32 to_run;		/* shards with something to do for this one's doing: whoever unlocks sees to it */
-	struct homing homing;
+	struct migration migration;
 
+	struct defer defer cache_aligned;
 	struct handover handover;
 	struct service service;
 };
@@ -85,7 +82,7 @@ struct shards {
 	u32 ifindex;
 	char name[16];	     /* the interface's */
 	u8 mac[6];	     /* its own, as last published; under all locks */
-	struct moves moves;  /* homing.c */
+	struct moves moves;  /* migration.c */
 	/* the port's: shards_hold(), shards_put() */
 	_Atomic u32 refs;
 	void (*last_put)(struct shards *all);
@@ -97,7 +94,7 @@ static inline struct shard *shard_of(struct shards *all, const struct engine *e)
 {
 	return &all->shard[engine_number(e)];
 }
-static inline struct shard *shard_home(struct shards *all, const struct qp *qp)
+static inline struct shard *shard_owner(struct shards *all, const struct qp *qp)
 {
 	return shard_of(all, qp_engine(qp));
 }
@@ -171,19 +168,12 @@ bool pump_take_handed(struct shard *s, u64 now_ns);
 int shards_steer(struct shards *all, const struct qp *qp);
 void shards_unsteer(struct shards *all, u32 qpn);
 
-/*
- * Calls without letting down what waited for them, before anything does: doubled by each time it
- * was let down, one less for each time it was not.
- */
-#define TRUST_MIN 8
-#define TRUST_MAX 4096
-
 /* ---- attendance.c: what others tell a shard's service thread ---- */
 void service_kick(struct shard *s);
 /* After work on the shard, lock not held, behind a full fence: make its thread see a deadline that is sooner than its sleep. */
 void service_nudge(struct shard *s);
 /* The application is at it. */
-void service_driven(struct shard *s);
+void service_app_came(struct shard *s);
 /* May something wait for the application's next call? It has been coming, and if it stops, the service thread, awake by now, sees to it within a tick or two. */
 bool service_may_wait(struct shard *s);
 /* A thread is about to sleep on the shard's sockets itself, or has done so. */

@@ -153,7 +153,7 @@ static int change_ring(struct port_channel *ch, int fd)
 }
 
 /* The first CQ of a port joins: XDP finds the channel's ring. Channel locked. */
-static int join(struct port_channel *ch, struct wake *wake)
+static int channel_take_ring(struct port_channel *ch, struct wake *wake)
 {
 	struct ring_slot ring;
 	int err = open_ring(ch);
@@ -175,7 +175,7 @@ static int join(struct port_channel *ch, struct wake *wake)
 }
 
 /* The last CQ left: its ring is the next channel's. Channel locked. */
-static void leave(struct port_channel *ch)
+static void channel_give_ring(struct port_channel *ch)
 {
 	const struct ring_slot ring = { ch->ring_fd, ch->slot };
 	struct wake *wake = ch->wake;
@@ -220,7 +220,7 @@ int channel_join(struct port_channel *ch, struct wake *wake, struct cq *cq)
 	err = make_room(ch);
 	/* A channel belongs to one device, ibv_create_comp_channel(3). */
 	if (!err)
-		err = !ch->wake ? join(ch, wake) : ch->wake != wake ? -EINVAL : 0;
+		err = !ch->wake ? channel_take_ring(ch, wake) : ch->wake != wake ? -EINVAL : 0;
 	if (!err)
 		ch->cq[ch->num_cqs++] = cq;
 	pthread_mutex_unlock(&ch->lock);
@@ -236,7 +236,7 @@ void channel_leave(struct port_channel *ch, struct cq *cq)
 		i++;
 	ch->cq[i] = ch->cq[--ch->num_cqs];
 	if (!ch->num_cqs)
-		leave(ch);
+		channel_give_ring(ch);
 	pthread_mutex_unlock(&ch->lock);
 }
 

@@ -40,7 +40,7 @@ void rings_close(struct rings *r)
 }
 
 /* Locked. There is room for all that have been put in, so that each can be given back. */
-static int make_room(struct rings *r, u32 n)
+static int rings_make_room(struct rings *r, u32 n)
 {
 	struct ring_slot *spare;
 
@@ -55,7 +55,7 @@ static int make_room(struct rings *r, u32 n)
 }
 
 /* Locked. Put in these rings, in the slots behind those that have one. Returns 0 or -errno. */
-static int put_in(struct rings *r, const int *fds, u32 n)
+static int rings_put_in(struct rings *r, const int *fds, u32 n)
 {
 	u32 slots[AT_ONCE_MAX], count = n;
 	int err;
@@ -69,7 +69,7 @@ static int put_in(struct rings *r, const int *fds, u32 n)
 	return err;
 }
 
-static void close_all(int *fds, u32 n)
+static void rings_close_all(int *fds, u32 n)
 {
 	while (n)
 		close(fds[--n]);
@@ -79,7 +79,7 @@ static void close_all(int *fds, u32 n)
  * Locked, none is spare. own gets a slot, and others become spare unless descriptors or memory are
  * short.
  */
-static int grow(struct rings *r, int own, u32 *slot)
+static int rings_grow(struct rings *r, int own, u32 *slot)
 {
 	const u32 first = r->num,
 		  wanted = min_u32(min_u32(first / 2 + 1, AT_ONCE_MAX), RINGS_MAX - first);
@@ -88,17 +88,17 @@ static int grow(struct rings *r, int own, u32 *slot)
 
 	if (!wanted)
 		return -ENOSPC;
-	err = make_room(r, first + wanted);
+	err = rings_make_room(r, first + wanted);
 	if (err)
 		return err;
 	while (n < wanted && (fds[n] = rings_make()) >= 0)
 		n++;
 	spare = n == wanted ? n - 1 : 0;
-	if (spare && put_in(r, fds, n))
+	if (spare && rings_put_in(r, fds, n))
 		spare = 0;
 	if (!spare) {
-		close_all(fds + 1, n - 1);
-		err = put_in(r, fds, 1);
+		rings_close_all(fds + 1, n - 1);
+		err = rings_put_in(r, fds, 1);
 		if (err)
 			return err;
 	}
@@ -118,7 +118,7 @@ int rings_take(struct rings *r, int own, struct ring_slot *out)
 		*out = r->spare[--r->num_spare];
 	} else {
 		out->fd = own;
-		err = grow(r, own, &out->slot);
+		err = rings_grow(r, own, &out->slot);
 	}
 	pthread_mutex_unlock(&r->lock);
 	return err;

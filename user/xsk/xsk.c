@@ -50,7 +50,7 @@ u32 xsk_rx_frames(u32 queues)
  * Give the kernel the free frames to receive into that it is owed. The ring has room for all that a queue can own, but the kernel shows packets a
  * moment before it shows that their places in the ring are free: what does not fit stays owed.
  */
-static void fill(struct xsk_set *s, struct xsk *x)
+static void xsk_fill(struct xsk_set *s, struct xsk *x)
 {
 	u32 n = x->owed;
 	u32 room = xsk_prod_nb_free(&x->fill, n);
@@ -174,7 +174,7 @@ int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first
 			for (u32 j = 0; j < s->count; j++) {
 				s->xsk[j].owed = umem->rx_frames / s->count;
 				s->xsk[j].stats = &stats[xsk_queue(s, j)];
-				fill(s, &s->xsk[j]);
+				xsk_fill(s, &s->xsk[j]);
 			}
 			return 0;
 		}
@@ -186,7 +186,7 @@ int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first
 }
 
 /* What the kernel counts begins at 0 with each socket. */
-static void account(const struct xsk *x)
+static void xsk_account_one(const struct xsk *x)
 {
 	struct xdp_statistics kernel = { 0 };
 	socklen_t len = sizeof(kernel);
@@ -204,7 +204,7 @@ static void account(const struct xsk *x)
 void xsk_account(struct xsk_set *s)
 {
 	for (u32 i = 0; i < s->count; i++)
-		account(&s->xsk[i]);
+		xsk_account_one(&s->xsk[i]);
 }
 
 /* Frames whose last descriptor nobody has taken. */
@@ -224,7 +224,7 @@ void xsk_close(struct xsk_set *s)
 
 		if (!x->stats)
 			continue;
-		account(x);
+		xsk_account_one(x);
 		x->stats->rx_left += left_in(x);
 	}
 	if (s->xsk)
@@ -258,7 +258,7 @@ static void hand_over(struct xsk_set *s, struct batch *b)
  * wrong, no RoCEv2 sender has made this, and the others are not worth a look each: they are refused
  * for the same reason.
  */
-static bool cut(struct xsk_set *s, struct xsk *x, struct batch *b, const struct xroce_rx_cqe *hint)
+static bool xsk_cut(struct xsk_set *s, struct xsk *x, struct batch *b, const struct xroce_rx_cqe *hint)
 {
 	const struct xsk_sink *sink = b->sink;
 	struct engine_frame frame = { .hint = hint };
@@ -303,7 +303,7 @@ static enum taken take_packet(struct xsk_set *s, struct xsk *x, struct batch *b)
 			atomic_store_explicit(&x->unannounced, atomic_load_explicit(&x->unannounced, memory_order_relaxed) + 1,
 					      memory_order_relaxed);
 	}
-	if (to->hint && hint->flags & XROCE_RX_GSO && x->parts <= SEGMENTS_PARTS_MAX && cut(s, x, b, hint))
+	if (to->hint && hint->flags & XROCE_RX_GSO && x->parts <= SEGMENTS_PARTS_MAX && xsk_cut(s, x, b, hint))
 		return DONE_WITH;
 	if (x->parts > 2)
 		return TOO_MANY;
@@ -316,7 +316,7 @@ static enum taken take_packet(struct xsk_set *s, struct xsk *x, struct batch *b)
 }
 
 /* All buffers of a packet are here. */
-static void deliver(struct xsk_set *s, struct xsk *x, struct batch *b)
+static void xsk_deliver(struct xsk_set *s, struct xsk *x, struct batch *b)
 {
 	enum taken taken = x->broken ? NOT_OURS : take_packet(s, x, b);
 
@@ -336,7 +336,7 @@ void xsk_refill(struct xsk_set *s)
 {
 	for (u32 i = 0; i < s->count; i++)
 		if (s->xsk[i].owed >= FILL_BATCH)
-			fill(s, &s->xsk[i]);
+			xsk_fill(s, &s->xsk[i]);
 }
 
 u32 xsk_receive(struct xsk_set *s, struct xsk *x, const struct xsk_sink *sink)
@@ -364,7 +364,7 @@ u32 xsk_receive(struct xsk_set *s, struct xsk *x, const struct xsk_sink *sink)
 		}
 		x->parts += x->parts <= ARRAY_SIZE(x->part);
 		if (!(desc.options & XDP_PKT_CONTD))
-			deliver(s, x, &b);
+			xsk_deliver(s, x, &b);
 	}
 	hand_over(s, &b);
 	for (u32 i = 0; i < b.num_used; i++)
@@ -377,7 +377,7 @@ u32 xsk_receive(struct xsk_set *s, struct xsk *x, const struct xsk_sink *sink)
 		atomic_store_explicit(&x->taken, idx + n, memory_order_relaxed);
 		x->owed += n;
 		if (x->owed >= FILL_BATCH)
-			fill(s, x);
+			xsk_fill(s, x);
 	}
 	return n;
 }

@@ -4,26 +4,26 @@
  * most packets of a QP arrive at another shard, that one asks for it, and it moves: exclusively, so with nothing of it under way in between. Once moved, it stays for
  * a while, which doubles each time: who is served from many queues (UD) has no better place.
  */
-#ifndef SHARD_HOMING_H
-#define SHARD_HOMING_H
+#ifndef SHARD_MIGRATION_H
+#define SHARD_MIGRATION_H
 
 #include <xroce/abi.h>
 
 #include "../transport/engine.h"
 
-#define HOMING_WANTED_MAX 16u
+#define MIGRATION_WANTED_MAX 16u
 
 struct shards;
 struct shard;
 
 /* A shard's: packets that arrived here for QPs that are at home elsewhere. Under its lock. */
-struct homing {
-	struct strays {
+struct migration {
+	struct misdirected {
 		u32 qpn;	/* whose they are */
 		u32 seen;	/* since it was last asked for */
 		u64 packets;	/* that had come for it by all queues, when the first was seen */
-	} *strays; /* by a QPN's slot */
-	u32 wanted[HOMING_WANTED_MAX];
+	} *misdirected; /* by a QPN's slot */
+	u32 wanted[MIGRATION_WANTED_MAX];
 	u32 num_wanted;
 };
 
@@ -36,17 +36,17 @@ struct moves {
 	} *of; /* by a QPN's slot */
 };
 
-/* With more than one shard. Returns 0 or -ENOMEM; homing_free() in both cases. */
-int homing_init(struct shards *all);
-void homing_free(struct shards *all);
+/* With more than one shard. Returns 0 or -ENOMEM; migration_free() in both cases. */
+int migration_init(struct shards *all);
+void migration_free(struct shards *all);
 
 /* A frame for qp was handed over by s. Lock held. */
-void homing_count(struct shard *s, const struct qp *qp, u64 now_ns);
-/* Lock held: is there a QP to be moved here? Then homing_move(), no lock held, by whoever unlocks. */
-static inline bool homing_wants(const struct homing *h)
+void migration_count(struct shard *s, const struct qp *qp, u64 now_ns);
+/* Lock held: is there a QP to be moved here? Then migration_move(), no lock held, by whoever unlocks. */
+static inline bool migration_wants(const struct migration *h)
 {
 	return h->num_wanted != 0;
 }
-void homing_move(struct shard *s, u32 reporter);
+void migration_move(struct shard *s, u32 reporter);
 
 #endif

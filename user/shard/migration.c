@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* QPs move to the shard where their packets arrive; see homing.h. */
+/* QPs move to the shard where their packets arrive; see migration.h. */
 #include <bpf/bpf.h>
 #include <stdlib.h>
 
@@ -11,7 +11,7 @@
 #define STAY_MAX_NS  NSEC_PER_SEC
 #define STAY_MEMORY  8	/* who has stayed that many times as long as it had to is as good as new */
 
-int homing_init(struct shards *all)
+int migration_init(struct shards *all)
 {
 	if (all->num == 1)
 		return 0;
@@ -19,33 +19,33 @@ int homing_init(struct shards *all)
 	if (!all->moves.of)
 		return -ENOMEM;
 	for (u32 i = 0; i < all->num; i++) {
-		all->shard[i].homing.strays = calloc(XROCE_MAX_QP, sizeof(*all->shard[i].homing.strays));
-		if (!all->shard[i].homing.strays)
+		all->shard[i].migration.misdirected = calloc(XROCE_MAX_QP, sizeof(*all->shard[i].migration.misdirected));
+		if (!all->shard[i].migration.misdirected)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-void homing_free(struct shards *all)
+void migration_free(struct shards *all)
 {
 	for (u32 i = 0; i < all->num; i++)
-		free(all->shard[i].homing.strays);
+		free(all->shard[i].migration.misdirected);
 	free(all->moves.of);
 }
 
 /* Packets that have come for it, by all queues, as XDP counts them: a system call, for the first and the last stray of many. */
-static u64 packets_of(const struct shards *all, const struct qp *qp)
+static u64 migration_packets_of(const struct shards *all, const struct qp *qp)
 {
 	struct xroce_qp value;
 
 	return bpf_map_lookup_elem(all->maps->qp_fd, &qp->qpn, &value) ? 0 : value.rx_packets;
 }
 
-void homing_count(struct shard *s, const struct qp *qp, u64 now_ns)
+void migration_count(struct shard *s, const struct qp *qp, u64 now_ns)
 {
 	const u32 slot = qp->qpn % XROCE_MAX_QP;
-	struct homing *h = &s->homing;
-	struct strays *strays = &h->strays[slot];
+	struct migration *h = &s->migration;
+	struct misdirected *misdirected = &h->misdirected[slot];
 
 	/*
 	 * Before any system call: QPs that cannot move now would cost one for every SEEN_MAX
@@ -55,18 +55,18 @@ void homing_count(struct shard *s, const struct qp *qp, u64 now_ns)
 	    now_ns < atomic_load_explicit(&s->all->moves.of[slot].not_before_ns,
 					  memory_order_relaxed))
 		return;
-	if (strays->qpn != qp->qpn || !strays->seen)
-		*strays = (struct strays){ .qpn = qp->qpn, .packets = packets_of(s->all, qp) };
-	if (++strays->seen < SEEN_MAX || h->num_wanted == HOMING_WANTED_MAX)
+	if (misdirected->qpn != qp->qpn || !misdirected->seen)
+		*misdirected = (struct misdirected){ .qpn = qp->qpn, .packets = migration_packets_of(s->all, qp) };
+	if (++misdirected->seen < SEEN_MAX || h->num_wanted == MIGRATION_WANTED_MAX)
 		return;
-	strays->seen = 0;
-	if (packets_of(s->all, qp) - strays->packets > 2 * SEEN_MAX)
+	misdirected->seen = 0;
+	if (migration_packets_of(s->all, qp) - misdirected->packets > 2 * SEEN_MAX)
 		return;
 	h->wanted[h->num_wanted++] = qp->qpn;
 }
 
 /* All shards are held. */
-static void move(struct shard *to, struct qp *qp, u64 now_ns)
+static void migration_move_qp(struct shard *to, struct qp *qp, u64 now_ns)
 {
 	struct shards *all = to->all;
 	const u32 slot = qp->qpn % XROCE_MAX_QP;
@@ -85,7 +85,7 @@ static void move(struct shard *to, struct qp *qp, u64 now_ns)
 	to->io->stats->qps_moved++;
 }
 
-void homing_move(struct shard *s, u32 reporter)
+void migration_move(struct shard *s, u32 reporter)
 {
 	struct shards *all = s->all;
 	u32 took = 0;
@@ -97,13 +97,13 @@ void homing_move(struct shard *s, u32 reporter)
 	/* no packet overtakes those that came before it */
 	for (u32 i = 0; i < all->num; i++)
 		took |= (u32)pump_take_handed(&all->shard[i], now_ns) << i;
-	for (u32 i = 0; i < s->homing.num_wanted; i++) {
-		struct qp *qp = engine_find_qp(s->engine, s->homing.wanted[i]);
+	for (u32 i = 0; i < s->migration.num_wanted; i++) {
+		struct qp *qp = engine_find_qp(s->engine, s->migration.wanted[i]);
 
 		if (qp && qp_engine(qp) != s->engine)
-			move(s, qp, now_ns);
+			migration_move_qp(s, qp, now_ns);
 	}
-	s->homing.num_wanted = 0;
+	s->migration.num_wanted = 0;
 	/* who handed that over found the lock taken, and counts on us */
 	for (; took; took &= took - 1)
 		pump_run(&all->shard[__builtin_ctz(took)]);

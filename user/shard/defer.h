@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Posts and acknowledgements that wait for the application's next call.
+ *
+ * A system call sends one frame or many at much the same cost. So of posts in quick succession the
+ * first leaves at once and the others together, when a batch of them is there or the application
+ * polls; and the ACKs of a poll that finds completions wait for what the application posts next.
+ * Both wait only while the application has been coming (credit) and no thread sleeps on the
+ * shard's sockets. If it stays away, the service thread's next tick sends them, and more calls must
+ * come before anything waits again. (docs/performance.md has what that gains.)
+ *
+ * The lock holder changes acks_deferred and burst_until_ns, posting threads posts_deferred, all
+ * threads credit, the service thread credit_needed. All are hints to whoever holds no lock.
+ */
+#ifndef SHARD_DEFER_H
+#define SHARD_DEFER_H
+
+#include <stdatomic.h>
+
+#include "../base/clock.h"
+
+#define DEFER_POSTS_MAX	     127u /* with the one that ends it: a batch */
+#define DEFER_LOOK_POSTS     8u	  /* posts between two looks at the clock */
+#define DEFER_POST_NS	     500u /* in a burst, a post follows the one before it within that */
+#define DEFER_BURST_NS	     1000u /* after sending: less than an answer takes */
+/* an application that has posted as many in quick succession will do so again, */
+#define DEFER_LONG_POSTS     32u
+/* soon: the first of them waits for the others, too */
+#define DEFER_LONG_NS	     (50 * NSEC_PER_USEC)
+/*
+ * Calls of the application since work that waited was sent by the service thread, before anything
+ * waits again: doubled each time that this happens, one less each time that it does not.
+ */
+#define DEFER_CREDIT_MIN     8u
+#define DEFER_CREDIT_MAX     4096u
+
+struct defer {
+	_Atomic u32 posts_deferred;  /* since the last run that sent */
+	_Atomic bool acks_deferred;  /* the last run received and did not send */
+	_Atomic u64 burst_until_ns;  /* a post before then is one of a burst */
+	_Atomic u32 credit;
+	_Atomic u32 credit_needed;
+};
+
+static inline u32 defer_posts(const struct defer *d)
+{
+	return atomic_load_explicit(&((struct defer *)d)->posts_deferred, memory_order_relaxed);
+}
+
+static inline bool defer_has_acks(const struct defer *d)
+{
+	return atomic_load_explicit(&((struct defer *)d)->acks_deferred, memory_order_relaxed);
+}
+
+/* What a run received is acknowledged by the next one. Lock held. */
+static inline void defer_acks(struct defer *d)
+{
+	atomic_store_explicit(&d->acks_deferred, true, memory_order_relaxed);
+}
+
+/* Is there anything that waits? */
+static inline bool defer_waits(const struct defer *d)
+{
+	return defer_has_acks(d) || defer_posts(d);
+}
+
+/* A call of the application. */
+static inline void defer_came(struct defer *d)
+{
+	u32 credit = atomic_load_explicit(&d->credit, memory_order_relaxed);
+
+	if (credit < DEFER_CREDIT_MAX)
+		atomic_store_explicit(&d->credit, credit + 1, memory_order_relaxed);
+}
+
+static inline bool defer_has_credit(const struct defer *d)
+{
+	struct defer *m = (struct defer *)d;
+
+	return atomic_load_explicit(&m->credit, memory_order_relaxed) >=
+	       atomic_load_explicit(&m->credit_needed, memory_order_relaxed);
+}
+
+/*
+ * May the next post wait, for all that its QP says? One that comes at leisure does not: the clock
+ * is read for the first post that waits and now and then after it.
+ */
+static inline bool defer_in_burst(struct defer *d)
+{
+	const u32 posts = defer_posts(d);
+
+	if (posts >= DEFER_POSTS_MAX)
+		return false;
+	return posts % DEFER_LOOK_POSTS ||
+	       clock_now_ns() < atomic_load_explicit(&d->burst_until_ns, memory_order_relaxed) +
+					posts * DEFER_POST_NS;
+}
+
+/* A post waits. */
+static inline void defer_post(struct defer *d)
+{
+	atomic_store_explicit(&d->posts_deferred, defer_posts(d) + 1, memory_order_relaxed);
+}
+
+/* Everything that waits is sent now. Returns how many posts there were. Lock held. */
+static inline u32 defer_take(struct defer *d)
+{
+	const u32 posts = defer_posts(d);
+
+	atomic_store_explicit(&d->acks_deferred, false, memory_order_relaxed);
+	atomic_store_explicit(&d->posts_deferred, 0, memory_order_relaxed);
+	return posts;
+}
+
+/* Frames have left, of so many posts. Lock held. */
+static inline void defer_sent(struct defer *d, u32 posts)
+{
+	const u64 burst_ns = posts >= DEFER_LONG_POSTS ? DEFER_LONG_NS : DEFER_BURST_NS;
+
+	atomic_store_explicit(&d->burst_until_ns, clock_now_ns() + burst_ns, memory_order_relaxed);
+}
+
+/* The application stayed away from what waited for it. Lock held. */
+static inline void defer_let_down(struct defer *d)
+{
+	const u32 needed = atomic_load_explicit(&d->credit_needed, memory_order_relaxed);
+
+	atomic_store_explicit(&d->credit, 0, memory_order_relaxed);
+	atomic_store_explicit(&d->credit_needed, min_u32(2 * needed, DEFER_CREDIT_MAX),
+			      memory_order_relaxed);
+}
+
+/* It came for it. The service thread only. */
+static inline void defer_kept(struct defer *d)
+{
+	const u32 needed = atomic_load_explicit(&d->credit_needed, memory_order_relaxed);
+
+	if (needed > DEFER_CREDIT_MIN)
+		atomic_store_explicit(&d->credit_needed, needed - 1, memory_order_relaxed);
+}
+
+#endif
