@@ -7,8 +7,6 @@
 
 #include "../netdev/netdev.h"
 
-#define XROCE_VERSION "0.1.0"
-
 /* Exit codes that all subcommands share; `run` adds the shells' 126 and 127. */
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include <bpf/libbpf.h>
+#include <xroce/version.h>
 
 #include "cli.h"
 

@@ -35,7 +35,6 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-#define XROCE_VERSION "0.1"
 #define VERBS_SLACK   256	     /* bytes of zeros behind a struct that newer headers may have extended */
 #define VERBS_MAX_CQE (1 << 22)	     /* cq_init()'s limit */
 #define VERBS_MAX_SRQ_WR QP_MAX_WR

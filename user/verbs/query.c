@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <time.h>
 
+#include <xroce/version.h>
+
 #include "objects.h"
 
 /* Not in <infiniband/verbs.h>: rdma-core's private view of a GID's type, as sysfs has it. */
