@@ -9,7 +9,9 @@
 #                 hour)
 # make bench-vm   as root: instructions an operation, beside Soft-RoCE and TCP, in a virtual machine
 #                 (both: KERNELS=6.12 for one guest kernel of 6.1 and 6.12)
-# make install    DESTDIR= PREFIX=  install the library (privately), the command and the documents
+# make install    DESTDIR= PREFIX= LIBDIR=  install the library (in a directory of its own), the
+#                 command, its completion, manual pages, xroce.pc and the documents
+# make uninstall  the same variables: take all of that away
 #
 # V=1 shows whole commands; WERROR=1 makes warnings errors; BUILD=dir builds elsewhere; SAN=1 builds
 # with ASan and UBSan (for tests/unit and tests/sim), TSAN=1 with TSan (tests/verbs/tsan.sh). What a
@@ -98,7 +100,7 @@ LIB   := $(BUILD)/lib/libibverbs.so.1
 TOOL  := $(BUILD)/bin/xroce
 SKELS := $(BUILD)/gen/xroce.skel.h $(BUILD)/gen/xroce_tx.skel.h
 
-.PHONY: all transport deps demo check bench interop bench-vm install clean FORCE
+.PHONY: all transport deps demo check bench interop bench-vm install uninstall clean FORCE
 .SECONDARY:
 all: $(LIB) $(BUILD)/lib/libibverbs.so $(TOOL)
 
@@ -146,7 +148,8 @@ $(call objs,$(PORT_SRC)): | $(SKELS)
 ifdef AS_ONE
 $(call objs,$(TRANSPORT_SRC)): ALL_CFLAGS += $(AS_ONE)
 $(BUILD)/obj/transport.o: $(call objs,$(TRANSPORT_SRC))
-	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(AS_ONE) -flinker-output=nolto-rel -r -nostdlib $^ -o $@
+	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(AS_ONE) -flinker-output=nolto-rel -r -nostdlib $^ \
+		-o $@
 $(BUILD)/libtransport.a: $(BUILD)/obj/transport.o
 else
 $(BUILD)/libtransport.a: $(call objs,$(TRANSPORT_SRC))
@@ -200,15 +203,60 @@ bench-vm: deps
 	$(MAKE) all vm-tools
 	tests/vm/bench.sh $(BUILD) $(KERNELS)
 
-# The library goes to a directory of its own, never where the system's libibverbs is found by
-# default.
-install: all
-	install -d $(DESTDIR)$(PREFIX)/lib/xroce $(DESTDIR)$(PREFIX)/bin \
-		$(DESTDIR)$(PREFIX)/share/doc/xroce
-	install -m 755 $(LIB) $(DESTDIR)$(PREFIX)/lib/xroce/libibverbs.so.1
-	ln -sf libibverbs.so.1 $(DESTDIR)$(PREFIX)/lib/xroce/libibverbs.so
-	install -m 755 $(TOOL) $(DESTDIR)$(PREFIX)/bin/xroce
-	install -m 644 README.md $(wildcard docs/*.md) $(DESTDIR)$(PREFIX)/share/doc/xroce
+# ---- installing: the library goes to a directory of its own, never where the system's libibverbs
+# is found by default ----
+
+VERSION := $(shell sed -n 's/.*define XROCE_VERSION "\(.*\)"/\1/p' include/xroce/version.h)
+LIBDIR  ?= $(PREFIX)/lib
+BINDIR  := $(PREFIX)/bin
+OURS    := $(LIBDIR)/xroce
+DOCDIR  := $(PREFIX)/share/doc/xroce
+MANDIR  := $(PREFIX)/share/man
+COMPDIR := $(PREFIX)/share/bash-completion/completions
+
+# The command finds the library from where it lies itself, so an installation can be moved.
+$(BUILD)/obj/user/cli/library.o: ALL_CFLAGS += -DXROCE_LIBDIR='"$(OURS:$(PREFIX)/%=../%)"'
+$(BUILD)/obj/user/cli/library.o: $(BUILD)/places
+
+PLACES_NOW := $(VERSION) $(PREFIX) $(LIBDIR)
+ifneq ($(file <$(BUILD)/places),$(PLACES_NOW))
+$(BUILD)/places: FORCE
+endif
+$(BUILD)/places:
+	@mkdir -p $(@D)
+	@echo '$(PLACES_NOW)' >$@
+
+# Texts with the version, the places, and the drop reasons as the header has them.
+SHARED := $(addprefix $(BUILD)/share/,xroce.7 xroce.8 xroce.pc)
+$(BUILD)/share/drop_reasons: include/xroce/abi.h
+	@mkdir -p $(@D)
+	$(Q)sed -nE 's/^\tX\(([a-z_]+), "([^"]*)"\).*/.It Li \1\n\2/p' $< >$@
+$(BUILD)/share/%: man/% $(BUILD)/share/drop_reasons $(BUILD)/places
+	$(call say,GEN,$@)sed -e '/@DROP_REASONS@/{r $(BUILD)/share/drop_reasons' -e 'd}' \
+		$(foreach v,VERSION PREFIX LIBDIR,-e 's|@$v@|$($v)|') $< >$@
+$(BUILD)/share/%: share/%.in $(BUILD)/places
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)sed $(foreach v,VERSION PREFIX LIBDIR,-e 's|@$v@|$($v)|') $< >$@
+
+install: all $(SHARED)
+	install -d $(addprefix $(DESTDIR),$(OURS) $(LIBDIR)/pkgconfig $(BINDIR) $(COMPDIR) \
+		$(MANDIR)/man7 $(MANDIR)/man8 $(DOCDIR)/docs $(DOCDIR)/LICENSES)
+	install -m 755 $(LIB) $(DESTDIR)$(OURS)/libibverbs.so.1
+	ln -sf libibverbs.so.1 $(DESTDIR)$(OURS)/libibverbs.so
+	install -m 755 $(TOOL) $(DESTDIR)$(BINDIR)/xroce
+	install -m 644 $(BUILD)/share/xroce.pc $(DESTDIR)$(LIBDIR)/pkgconfig/xroce.pc
+	install -m 644 share/xroce.bash $(DESTDIR)$(COMPDIR)/xroce
+	install -m 644 $(BUILD)/share/xroce.7 $(DESTDIR)$(MANDIR)/man7/xroce.7
+	install -m 644 $(BUILD)/share/xroce.8 $(DESTDIR)$(MANDIR)/man8/xroce.8
+	install -m 644 README.md CHANGELOG.md $(DESTDIR)$(DOCDIR)
+	install -m 644 $(wildcard docs/*.md) $(DESTDIR)$(DOCDIR)/docs
+	install -m 644 $(wildcard LICENSES/*.txt) $(DESTDIR)$(DOCDIR)/LICENSES
+
+# The directories that are ours alone go whole; others may have files of others.
+uninstall:
+	rm -rf $(addprefix $(DESTDIR),$(OURS) $(DOCDIR))
+	rm -f $(addprefix $(DESTDIR),$(BINDIR)/xroce $(LIBDIR)/pkgconfig/xroce.pc $(COMPDIR)/xroce \
+		$(MANDIR)/man7/xroce.7 $(MANDIR)/man8/xroce.8)
 
 clean:
 	rm -rf $(BUILD)

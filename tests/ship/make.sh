@@ -42,11 +42,11 @@ make__warnings_are_errors_if_wanted() {
 
 make__says_a_line_a_file() {
 	make_here BUILD="$work/b" "$work/b/obj/user/transport/guard_x86_64.o" >"$work/out" &&
-		[ "$(cat "$work/out")" = "  AS    user/transport/guard_x86_64.S" ] || { cat "$work/out"; return 1; }
+		[ "$(cat "$work/out")" = "  AS    user/transport/guard_x86_64.S" ] || show out
 	make_here BUILD="$work/c" V=1 "$work/c/obj/user/transport/guard_x86_64.o" >"$work/out" &&
-		grep -q -e '-c user/transport/guard_x86_64.S' "$work/out" || { cat "$work/out"; return 1; }
+		grep -q -e '-c user/transport/guard_x86_64.S' "$work/out" || show out
 	make_here -s BUILD="$work/d" "$work/d/obj/user/transport/guard_x86_64.o" >"$work/out" &&
-		[ ! -s "$work/out" ] || { cat "$work/out"; return 1; }
+		[ ! -s "$work/out" ] || show out
 }
 
 # The objects are left beside the build: the next time only what has changed is compiled.

@@ -11,6 +11,7 @@
 #include "cli.h"
 
 #define LIBRARY "libibverbs.so.1"
+/* XROCE_LIBDIR, from the Makefile: where make install puts it, from the command's directory. */
 /* In our library as the name of a BPF map, in no other. */
 #define MARK XROCE_MAP_ENGINE
 
@@ -39,7 +40,7 @@ static bool is_ours(const char *path)
 int library_dir(char *dir, size_t n)
 {
 	/* Installed first: PREFIX/lib of an installation is not ours. */
-	static const char *const place[] = { "../lib/xroce", "../lib" };
+	static const char *const place[] = { XROCE_LIBDIR, "../lib" };
 	char self[PATH_MAX], path[2 * PATH_MAX], *real;
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
@@ -48,10 +49,12 @@ int library_dir(char *dir, size_t n)
 	self[len] = 0;
 	*strrchr(self, '/') = 0;
 	for (size_t i = 0; i < ARRAY_SIZE(place); i++) {
-		snprintf(path, sizeof(path), "%s/%s/" LIBRARY, self, place[i]);
+		const char *base = place[i][0] == '/' ? "" : self;
+
+		snprintf(path, sizeof(path), "%s/%s/" LIBRARY, base, place[i]);
 		if (!is_ours(path))
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", self, place[i]);
+		snprintf(path, sizeof(path), "%s/%s", base, place[i]);
 		real = realpath(path, NULL);
 		if (!real)
 			return -errno;
@@ -59,6 +62,7 @@ int library_dir(char *dir, size_t n)
 		free(real);
 		return (size_t)len < n ? 0 : -ENAMETOOLONG;
 	}
-	snprintf(dir, n, "%s/../lib/xroce nor in %s/../lib", self, self);
+	snprintf(dir, n, "%s/%s nor in %s/%s", XROCE_LIBDIR[0] == '/' ? "" : self, place[0], self,
+		 place[1]);
 	return -ENOENT;
 }

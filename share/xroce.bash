@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# Completion of xroce(8) for bash: subcommands, options, their words, interfaces, and behind
+# `xroce run OPTIONS` whatever completes the program that is run.
+
+_xroce_words() {
+	# shellcheck disable=SC2207 # none of the words has a space
+	COMPREPLY=($(compgen -W "$1" -- "$2"))
+}
+
+_xroce_interfaces() {
+	local path names=
+
+	for path in /sys/class/net/*/address; do
+		path=${path%/address}
+		names+=" ${path##*/}"
+	done
+	_xroce_words "$names" "$1"
+}
+
+# The program that `xroce run` runs begins at word $1.
+_xroce_command() {
+	if declare -F _command_offset >/dev/null; then
+		_command_offset "$1"
+	elif [ "$COMP_CWORD" -eq "$1" ]; then
+		# shellcheck disable=SC2207
+		COMPREPLY=($(compgen -c -- "${COMP_WORDS[COMP_CWORD]}"))
+	else
+		COMPREPLY=()
+	fi
+}
+
+_xroce_run() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i
+
+	# Over the options and their arguments, to the program if it begins before this word.
+	for ((i = 2; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		-d | -s | -c | -n | -t | -x | --dev | --spin | --cpus | --shards | --tx | --xdp)
+			i=$((i + 1))
+			# --dev=IFACE is three words
+			[ "${COMP_WORDS[i]}" = = ] && i=$((i + 1))
+			;;
+		--)
+			_xroce_command $((i + 1))
+			return
+			;;
+		-*) ;;
+		*)
+			_xroce_command "$i"
+			return
+			;;
+		esac
+	done
+	if [ "$cur" = = ]; then
+		cur=
+	elif [ "$prev" = = ]; then
+		prev=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	case $prev in
+	-d | --dev) _xroce_interfaces "$cur" ;;
+	-t | --tx) _xroce_words "auto xsk tap live gso" "$cur" ;;
+	-x | --xdp) _xroce_words "auto native generic" "$cur" ;;
+	-n | --shards) _xroce_words "1 2 3 4 5 6 7 8" "$cur" ;;
+	-s | --spin | -c | --cpus) COMPREPLY=() ;;
+	*)
+		case $cur in
+		-*)
+			_xroce_words "--dev --spin --cpus --shards --tx --xdp --verbose --help --" "$cur"
+			;;
+		*) _xroce_command "$COMP_CWORD" ;;
+		esac
+		;;
+	esac
+}
+
+_xroce() {
+	local cur=${COMP_WORDS[COMP_CWORD]}
+
+	COMPREPLY=()
+	if [ "$COMP_CWORD" -eq 1 ]; then
+		_xroce_words "run list doctor help --help --version" "$cur"
+		return
+	fi
+	case ${COMP_WORDS[1]} in
+	run) _xroce_run ;;
+	list | doctor)
+		[ "$COMP_CWORD" -eq 2 ] || return
+		case $cur in
+		-*) _xroce_words "--help" "$cur" ;;
+		*) _xroce_interfaces "$cur" ;;
+		esac
+		;;
+	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run list doctor" "$cur" ;;
+	esac
+}
+
+complete -F _xroce xroce

@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Completion for bash, asked as the shell asks it. completion.sh [BUILD]
+. "$(dirname "$0")/lib/case.sh"
+
+# complete_words WORD...: what is offered for the last word, a line each. As readline has it, `=` is
+# a word of its own. Without bash-completion's own functions: a plain bash must do.
+complete_words() {
+	bash --norc -c '. share/xroce.bash
+		COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))
+		_xroce && printf "%s\n" "${COMPREPLY[@]}"' _ "$@" | sed '/^$/d' | sort -u
+}
+is() {
+	[ "$*" = "$(cat "$work/got")" ] || { note "offered: $(cat "$work/got"), not $*"; return 1; }
+}
+offers() { complete_words "$@" | paste -sd' ' >"$work/got"; }
+
+completion__is_registered() {
+	bash --norc -c '. share/xroce.bash; complete -p xroce' | grep -q -e '-F _xroce xroce$'
+}
+
+completion__subcommands_are_the_commands() {
+	local want
+
+	want=$({ subcommands; echo help; } | sort | paste -sd' ')
+	complete_words xroce "" | grep -v '^-' | paste -sd' ' >"$work/got"
+	is "$want"
+	offers xroce do && is doctor
+}
+
+completion__options_are_those_of_run() {
+	local want
+
+	want=$({ options_of run; echo --; } | sort | paste -sd' ')
+	offers xroce run - && is "$want"
+}
+
+completion__words_are_those_that_run_takes() {
+	local option word
+
+	for option in tx xdp shards; do
+		complete_words xroce run --$option "" >"$work/words"
+		[ -s "$work/words" ] || { note "none for --$option"; return 1; }
+		while read -r word; do
+			"$BUILD/bin/xroce" run --$option "$word" -- true || return
+		done <"$work/words"
+	done
+	offers xroce run --xdp = n && is native
+	offers xroce run -t l && is live
+}
+
+completion__interfaces() {
+	offers xroce list l && grep -qw lo "$work/got" &&
+		offers xroce run --dev l && grep -qw lo "$work/got" &&
+		offers xroce run --dev = l && grep -qw lo "$work/got" &&
+		offers xroce doctor lo "" && is ""
+}
+
+completion__a_program_behind_the_options() {
+	offers xroce run --dev lo -v -- ibv_rc_pingpon && is ibv_rc_pingpong &&
+		offers xroce run ibv_rc_pingpon && is ibv_rc_pingpong &&
+		offers xroce run --dev = lo ibv_rc_pingpon && is ibv_rc_pingpong &&
+		offers xroce run -- ibv_devinfo -- - && is ""
+}
+
+run_cases

@@ -1,0 +1,85 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The manual pages: well-formed, and complete as seen from the command and the library.
+# man.sh [BUILD]
+. "$(dirname "$0")/lib/case.sh"
+
+man7=$BUILD/share/xroce.7
+man8=$BUILD/share/xroce.8
+make_here -s "$man7" "$man8" || exit 1
+page() { mandoc -Tutf8 "$BUILD/share/xroce.$1" | col -b; }
+
+# is_complete SEEN LEAST MISSING: as many were looked for as there are at least; none is missing.
+is_complete() {
+	[ "$1" -ge "$2" ] && [ -z "$3" ] || { note "not in xroce(7), of $1:$3"; return 1; }
+}
+
+man__lint() {
+	mandoc -Tlint -W warning "$man7" "$man8" >"$work/lint" && [ ! -s "$work/lint" ] || show lint
+}
+
+man__nothing_left_to_fill_in() { ! grep -n '@[A-Z_]*@' "$man7" "$man8"; }
+
+man__every_subcommand_and_option() {
+	local word missing=
+
+	page 8 >"$work/page"
+	for word in $(subcommands); do
+		grep -qE "^ +$word " "$work/page" || missing+=" $word"
+		for option in $(options_of "$word"); do
+			grep -qE -e "-., $option( |\$)" "$work/page" || missing+=" $word:$option"
+		done
+	done
+	[ -z "$missing" ] || { note "not in xroce(8):$missing"; return 1; }
+	grep -qE -e '-x, --xdp' "$work/page" # the search finds what is there
+}
+
+man__every_variable() {
+	local name missing= seen=0
+
+	page 7 >"$work/page"
+	for name in $(grep -rhoE '"XROCE_[A-Z_]+"' user | tr -d '"' | sort -u); do
+		seen=$((seen + 1))
+		grep -qE "^ +$name\$" "$work/page" || missing+=" $name"
+	done
+	is_complete $seen 8 "$missing"
+}
+
+# The words that a variable takes, as the option of xroce run that sets it says them.
+man__every_word() {
+	local variable word missing= seen=0
+
+	for variable in XROCE_TX XROCE_XDP; do
+		page 7 | sed -n "/^ *$variable\$/,/^ *XROCE_[^TX]/p" >"$work/page"
+		for word in $("$BUILD/bin/xroce" run --help | sed -n "s/.*: \(.*\) ($variable)/\1/p" |
+			sed 's/,//g; s/ or / /'); do
+			seen=$((seen + 1))
+			grep -qw "$word" "$work/page" || missing+=" $variable=$word"
+		done
+	done
+	is_complete $seen 8 "$missing"
+}
+
+man__every_drop_reason() {
+	local name missing= seen=0
+
+	for name in $(sed -nE 's/^\tX\(([a-z_]+), .*/\1/p' include/xroce/abi.h); do
+		seen=$((seen + 1))
+		grep -qx "\.It Li $name" "$man7" || missing+=" $name"
+	done
+	is_complete $seen 30 "$missing"
+}
+
+# Each map that xroce(7) names is one.
+man__every_map_is_one() {
+	local name seen=0
+
+	for name in $(sed -n 's/^\.It Li \(xroce_[a-z_]*\)$/\1/p' "$man7"); do
+		seen=$((seen + 1))
+		grep -q "\"$name\"" include/xroce/abi.h || { note "no map $name"; return 1; }
+	done
+	[ $seen -ge 6 ]
+}
+
+run_cases
