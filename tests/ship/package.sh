@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The Debian package: it builds from what git has, lintian finds no error, and unpacked it runs.
+# chroot.sh installs it on a system of its own. package.sh [BUILD]
+. "$(dirname "$0")/lib/case.sh"
+
+for tool in dpkg-buildpackage dh lintian; do
+	command -v $tool >/dev/null || { echo "skip package no $tool"; exit 0; }
+done
+tree=$work/xroce
+mkdir "$tree"
+{ git ls-files -z 2>/dev/null || find . -path ./build\* -prune -o -type f -print0; } |
+	xargs -0 cp -P --parents -t "$tree"
+# What the build here was told is not for the package.
+(cd "$tree" && env -u WERROR -u CC dpkg-buildpackage -us -uc -b -j"$(nproc)") >"$work/build" 2>&1
+built=$?
+deb=$(echo "$work"/xroce_*.deb)
+
+package__builds() { [ $built -eq 0 ] && [ -s "$deb" ] || { tail -n 30 "$work/build"; return 1; }; }
+
+package__lintian_finds_nothing() {
+	lintian --allow-root --fail-on error,warning "$deb"
+}
+
+package__holds_what_is_installed() {
+	local file
+
+	dpkg-deb -c "$deb" >"$work/files" || return
+	for file in bin/xroce 'lib/[^/]*/xroce/libibverbs.so.1' 'lib/[^/]*/pkgconfig/xroce.pc' \
+		share/man/man8/xroce.8.gz share/man/man7/xroce.7.gz share/doc/xroce/copyright \
+		share/bash-completion/completions/xroce; do
+		grep -qE " \./usr/$file\$" "$work/files" ||
+			{ note "not in the package: $file"; return 1; }
+	done
+}
+
+package__unpacked_runs() {
+	dpkg-deb -x "$deb" "$work/root" && "$work/root/usr/bin/xroce" --version || return
+	XROCE_DEV=lo "$work/root/usr/bin/xroce" run -- ibv_devinfo >"$work/out"
+	grep -q xroce_lo "$work/out" || show out
+}
+
+run_cases
