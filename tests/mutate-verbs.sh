@@ -131,6 +131,13 @@ lost_of_several   | user/verbs/channel.c     | /^static struct vcq \*channel_pop
 modify_cur_state  | user/transport/qp_state.c | s/if (mask & CUR \&\& attr->cur_state != from)/if (0)/ | ibv_modify_qp
 modify_optional   | user/transport/qp_state.c | s/\[UC\] = { 0, AV | ACCESS | PKEY },/[UC] = { 0, ACCESS | PKEY },/ | ibv_modify_qp
 modify_early      | user/verbs/qp_modify.c   | s/if (mask & IBV_QP_AV) {$/if (mask \& IBV_QP_AV) { set_ah_attr(vqp, \&attr->ah_attr);/ | ibv_modify_qp
+mw_old_key        | user/transport/mr.c      | s/return key_of(mr) == key \&\& mr->pd/return mr->pd/ | ibv_bind_mw
+mw_below          | user/transport/mr.c      | s/if (va < mr->iova || va - mr->iova > mr->length || /if (/ | ibv_bind_mw
+mw_local_write    | user/transport/mr.c      | s/ \&\& !(region->access & MR_LOCAL_WRITE))/ \&\& 0)/ | ibv_bind_mw
+mw_twice          | user/transport/mr.c      | s/refused = mw->kind == MR_WINDOW_2 && mw->region;/refused = false;/ | ibv_bind_mw
+srq_pd            | user/transport/responder.c | s/sge_scatter(e->mrs, recv->pd, recv->sge/sge_scatter(e->mrs, qp->pd, recv->sge/ | srq_of_several
+limit_of_several  | user/transport/engine.c  | s/rq_posted(&srq->rq) >= srq->limit/rq_posted(\&srq->rq) + 1 >= srq->limit/ | srq_of_several
+purge_of_others   | user/transport/cq.c      | s/if (e->valid && e->qpn != qpn && --to/if (e->valid \&\& (e->qpn > qpn || qpn == NO_QPN) \&\& --to/ | cq_churn
 TABLE
 }
 
