@@ -138,6 +138,7 @@ mw_twice          | user/transport/mr.c      | s/refused = mw->kind == MR_WINDOW
 srq_pd            | user/transport/responder.c | s/sge_scatter(e->mrs, recv->pd, recv->sge/sge_scatter(e->mrs, qp->pd, recv->sge/ | srq_of_several
 limit_of_several  | user/transport/engine.c  | s/rq_posted(&srq->rq) >= srq->limit/rq_posted(\&srq->rq) + 1 >= srq->limit/ | srq_of_several
 purge_of_others   | user/transport/cq.c      | s/if (e->valid && e->qpn != qpn && --to/if (e->valid \&\& (e->qpn > qpn || qpn == NO_QPN) \&\& --to/ | cq_churn
+ack_of_unsent     | user/transport/completer.c | s/ || psn_diff(psn, req->sent_psn) >= 0)/)/ | netns-rogue
 TABLE
 }
 

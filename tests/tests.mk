@@ -38,7 +38,7 @@ $(BUILD)/tests/netns/%: $(BUILD)/obj/tests/netns/%.o $(NETNS_SHARED)
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -libverbs $(TOOL_LIBS) $(SANITIZE) -o $@
 # These build and read packets, by the transport's codec.
-PACKET_TOOLS := $(addprefix $(BUILD)/tests/netns/,attack tagged segments supers)
+PACKET_TOOLS := $(addprefix $(BUILD)/tests/netns/,attack rogue tagged segments supers)
 $(PACKET_TOOLS): $(BUILD)/libtransport.a
 $(PACKET_TOOLS): TOOL_LIBS := $(PKG_LIBS)
 
