@@ -24,17 +24,13 @@
 
 #include "lib/ctl.h"
 #include "lib/device.h"
+#include "lib/rc.h"
 
 #define PORT	  "18622"
 #define DEPTH	  4
 #define BURST	  3	/* unsignaled SENDs before a signaled one */
 #define QUIET_MS  30	/* in which a wake-up that must not be would have been */
 #define FIRST_PSN 10
-
-struct address {
-	union ibv_gid gid;
-	uint32_t qpn;
-};
 
 static struct ibv_context *ctx;
 static struct ibv_comp_channel *channel;
@@ -62,39 +58,15 @@ static void open_qp(const char *device, bool sleeps_for_sends)
 	must((qp = ibv_create_qp(pd, &init)), "ibv_create_qp: %s", strerror(errno));
 }
 
-static void connect_qp(const struct address *peer, int gid_index)
+static void connect_qp(const struct rc_address *peer, int gid_index)
 {
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
+	const struct rc_options o = { .gid_index = (uint8_t)gid_index,
+				      .timeout = 18,
+				      .retry_cnt = 7,
+				      .rnr_retry = 7 };
+	const struct rc_address own = { .psn = FIRST_PSN };
 
-	must(!ibv_modify_qp(qp, &a,
-			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-	     "INIT");
-	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR,
-				  .path_mtu = IBV_MTU_1024,
-				  .dest_qp_num = peer->qpn,
-				  .max_dest_rd_atomic = 1,
-				  .rq_psn = FIRST_PSN,
-				  .sq_psn = FIRST_PSN,
-				  .min_rnr_timer = 1,
-				  .timeout = 18,
-				  .retry_cnt = 7,
-				  .rnr_retry = 7,
-				  .max_rd_atomic = 1,
-				  .ah_attr = { .is_global = 1,
-					       .port_num = 1,
-					       .grh = { .dgid = peer->gid,
-							.sgid_index = (uint8_t)gid_index,
-							.hop_limit = 64 } } };
-	must(!ibv_modify_qp(qp, &a,
-			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				    IBV_QP_MIN_RNR_TIMER),
-	     "RTR");
-	a.qp_state = IBV_QPS_RTS;
-	must(!ibv_modify_qp(qp, &a,
-			    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				    IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
-	     "RTS");
+	rc_connect(qp, &own, peer, &o);
 }
 
 static void close_qp(void)
@@ -188,11 +160,10 @@ static void take_all(int ctl, uint32_t rounds)
 
 static void unsignaled(int gid_index, uint32_t rounds, const char *host)
 {
-	struct address own, peer;
+	struct rc_address own = { .qpn = qp->qp_num, .psn = FIRST_PSN }, peer;
 	int ctl;
 
 	must(!ibv_query_gid(ctx, 1, gid_index, &own.gid), "ibv_query_gid");
-	own.qpn = qp->qp_num;
 	ctl = ctl_open(host, PORT);
 	ctl_swap(ctl, &own, &peer, sizeof(own));
 	connect_qp(&peer, gid_index);
@@ -211,8 +182,9 @@ static void unsignaled(int gid_index, uint32_t rounds, const char *host)
 
 static void stray(int gid_index, const char *address, const char *qpn)
 {
-	struct address peer = { .gid = { .raw = { [10] = 0xff, 0xff } },
-				.qpn = (uint32_t)strtoul(qpn, NULL, 0) };
+	struct rc_address peer = { .gid = { .raw = { [10] = 0xff, 0xff } },
+				   .qpn = (uint32_t)strtoul(qpn, NULL, 0),
+				   .psn = FIRST_PSN };
 	struct ibv_wc wc;
 
 	must(inet_pton(AF_INET, address, peer.gid.raw + 12) == 1, "%s is no address", address);

@@ -20,6 +20,7 @@
 #include "../../user/transport/icrc.h"
 #include "../../user/transport/packet.h"
 #include "../../user/transport/psn.h"
+#include "lib/checksum.h"
 #include "lib/ctl.h"
 #include "lib/wire.h"
 
@@ -113,15 +114,10 @@ static void spoil(struct forgery *f)
 static void seal(struct forgery *f)
 {
 	u8 *ip = f->bytes + f->ip;
-	u32 sum = 0;
 
 	if (!f->ipv6) {
 		put16(ip + 10, 0);
-		for (int i = 0; i < 20; i += 2)
-			sum += (u32)ip[i] << 8 | ip[i + 1];
-		sum = (sum & 0xffff) + (sum >> 16);
-		sum = (sum & 0xffff) + (sum >> 16);
-		put16(ip + 10, ~sum & 0xffff);
+		put16(ip + 10, ~sum16(ip, 20, 0));
 	}
 	icrc_store(icrc_packet(ip, f->ipv6, f->len - f->ip - ROCE_ICRC_BYTES),
 		   f->bytes + f->len - ROCE_ICRC_BYTES);
@@ -266,16 +262,12 @@ static bool kind_strange(struct forgery *f)
 static bool kind_lookalike(struct forgery *f)
 {
 	u8 *udp = f->bytes + f->bth - 8;
-	u32 sum = 17 + (u32)(f->len - f->bth + 8);
 
 	if (f->ipv6)
 		return false;
 	set_psn(f, far());
 	put16(f->bytes + f->ip + 4, (u32)(f->len - f->bth) / (1 + roll(3)));
-	for (int i = 12; i < 20; i += 2)
-		sum += (u32)f->bytes[f->ip + i] << 8 | f->bytes[f->ip + i + 1];
-	sum = (sum & 0xffff) + (sum >> 16);
-	put16(udp + 6, (sum & 0xffff) + (sum >> 16));
+	put16(udp + 6, sum16(f->bytes + f->ip + 12, 8, 17 + (u32)(f->len - f->bth + 8)));
 	return true;
 }
 

@@ -31,6 +31,7 @@
 #include "../common/spoil.h"
 #include "lib/ctl.h"
 #include "lib/device.h"
+#include "lib/rc.h"
 
 #define PORT  "18650"
 #define PAGES 2u
@@ -83,19 +84,13 @@ static const struct request {
 };
 #define REQUESTS (sizeof(requests) / sizeof(requests[0]))
 
-struct address {
-	union ibv_gid gid;
-	uint32_t qpn, rkey;
-	uint64_t va;
-};
-
 /* One end of a pair, with what one case needs. */
 struct end {
 	struct ibv_cq *cq;
 	struct ibv_srq *srq;
 	struct ibv_qp *qp;
 	struct ibv_mr *mr;
-	struct address own, peer;
+	struct rc_address own, peer;
 };
 
 /* One end of the test: all of a process, or one of its two threads. */
@@ -162,7 +157,8 @@ static void end_make(struct party *p, struct end *e, enum ibv_qp_type type, bool
 	must(!ibv_query_gid(p->ctx, 1, gid_index, &e->own.gid), "ibv_query_gid(%d)", gid_index);
 	e->own.qpn = e->qp->qp_num;
 	e->own.rkey = e->mr->rkey;
-	e->own.va = (uintptr_t)addr;
+	e->own.psn = PSN;
+	e->own.addr = (uintptr_t)addr;
 }
 
 static struct ibv_ah_attr end_path(const struct end *e)
@@ -174,43 +170,29 @@ static struct ibv_ah_attr end_path(const struct end *e)
 	};
 }
 
-static void end_modify(struct end *e, struct ibv_qp_attr *attr, enum ibv_qp_state state, int mask)
+static void end_modify_ud(struct end *e, enum ibv_qp_state state, int mask)
 {
-	attr->qp_state = state;
-	must(!(errno = ibv_modify_qp(e->qp, attr, mask | IBV_QP_STATE)), "ibv_modify_qp to %d: %s",
+	struct ibv_qp_attr a = { .qp_state = state, .port_num = 1, .qkey = QKEY };
+
+	must(!(errno = ibv_modify_qp(e->qp, &a, mask | IBV_QP_STATE)), "ibv_modify_qp to %d: %s",
 	     (int)state, strerror(errno));
 }
 
 static void end_connect(struct party *p, struct end *e)
 {
-	const bool rc = e->qp->qp_type == IBV_QPT_RC, ud = e->qp->qp_type == IBV_QPT_UD;
-	struct ibv_qp_attr a = { .port_num = 1,
-				 .qkey = QKEY,
-				 .qp_access_flags = rc ? ALL & ~IBV_ACCESS_LOCAL_WRITE
-						       : IBV_ACCESS_REMOTE_WRITE,
-				 .path_mtu = IBV_MTU_1024,
-				 .rq_psn = PSN,
-				 .sq_psn = PSN,
-				 .max_dest_rd_atomic = 4,
-				 .max_rd_atomic = 4,
-				 .min_rnr_timer = 5,
-				 .timeout = 16,
-				 .retry_cnt = 7,
-				 .rnr_retry = 7 };
+	const struct rc_options o = { .gid_index = (uint8_t)gid_index,
+				      .timeout = 16,
+				      .retry_cnt = 7,
+				      .rnr_retry = 7 };
 
 	ctl_swap(p->ctl, &e->own, &e->peer, sizeof(e->own));
-	a.dest_qp_num = e->peer.qpn;
-	a.ah_attr = end_path(e);
-	end_modify(e, &a, IBV_QPS_INIT,
-		   IBV_QP_PKEY_INDEX | IBV_QP_PORT | (ud ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
-	end_modify(e, &a, IBV_QPS_RTR,
-		   ud ? 0
-		      : IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-				   (rc ? IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER : 0));
-	end_modify(e, &a, IBV_QPS_RTS,
-		   IBV_QP_SQ_PSN | (rc ? IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						    IBV_QP_MAX_QP_RD_ATOMIC
-				       : 0));
+	if (e->qp->qp_type != IBV_QPT_UD) {
+		rc_connect(e->qp, &e->own, &e->peer, &o);
+		return;
+	}
+	end_modify_ud(e, IBV_QPS_INIT, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+	end_modify_ud(e, IBV_QPS_RTR, 0);
+	end_modify_ud(e, IBV_QPS_RTS, IBV_QP_SQ_PSN);
 }
 
 static void end_free(struct end *e)
@@ -341,15 +323,15 @@ static void run_request(struct party *p, const struct request *r, enum spoil how
 	end_make(p, &e, r->type, r->srq && !p->asks, memory.bytes, memory.len);
 	end_connect(p, &e);
 	if (!p->asks && r->opcode == IBV_WR_SEND)
-		end_receive(&e, e.own.va + at,
+		end_receive(&e, e.own.addr + at,
 			    r->len == SHORT ? r->len + grh : SPOIL_PAGE + SPOIL_PAGE / 2);
 	if (mine)
 		spoil_from(&memory, 1);
 	ctl_barrier(p->ctl, p->requests);
-	sge = (struct ibv_sge){ e.own.va + at,
+	sge = (struct ibv_sge){ e.own.addr + at,
 				r->len == LONG ? SPOIL_PAGE + SPOIL_PAGE / 2 : r->len, e.mr->lkey };
 	if (p->asks)
-		end_post(p, &e, r->opcode, &sge, e.peer.va + at);
+		end_post(p, &e, r->opcode, &sge, e.peer.addr + at);
 	judge(p, &e, r, name);
 	end_free(&e);
 	spoil_free(&memory);

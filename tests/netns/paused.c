@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A requester that stops right behind each request, for longer than all time-outs that it could
- *allow its peer: `kill -STOP` of itself, and a parent that lets it go on. Its queue pair has a
- *time-out of 14 (67 ms) and no retry, so a single time-out that counts ends it; its peer answers at
- *once.
+ * allow its peer: `kill -STOP` of itself, and a parent that lets it go on. Its queue pair has a
+ * time-out of 14 (67 ms) and no retry, so a single time-out that counts ends it; its peer answers
+ * at once.
  *
  *	paused -d DEVICE [-g GID-INDEX] [-m MILLISECONDS] [-n ROUNDS] [HOST]
  *
@@ -23,73 +23,31 @@
 
 #include "lib/ctl.h"
 #include "lib/device.h"
-
-#define ACCESS                                                                                     \
-	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
-	 IBV_ACCESS_REMOTE_ATOMIC)
-
-struct address {
-	union ibv_gid gid;
-	uint64_t addr;
-	uint32_t rkey, qpn;
-};
+#include "lib/rc.h"
 
 static struct ibv_qp *qp;
 static struct ibv_cq *cq;
 static struct ibv_mr *mr;
-static struct address own, peer;
+static struct rc_address own, peer;
 static _Alignas(8) uint64_t words[8];
 static int gid_index;
 
 static void make(const char *device)
 {
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
-				 .port_num = 1,
-				 .qp_access_flags = ACCESS };
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 4, 1, 1, 1, 0 } };
 	struct ibv_context *ctx = open_device(device);
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 
-	must(pd && (mr = ibv_reg_mr(pd, words, sizeof(words), ACCESS)), "ibv_reg_mr");
+	must(pd && (mr = ibv_reg_mr(pd, words, sizeof(words), IBV_ACCESS_LOCAL_WRITE | RC_ACCESS)),
+	     "ibv_reg_mr");
 	must((cq = ibv_create_cq(ctx, 16, NULL, NULL, 0)), "ibv_create_cq: %s", strerror(errno));
 	init.send_cq = init.recv_cq = cq;
 	init.sq_sig_all = 1;
 	must((qp = ibv_create_qp(pd, &init)), "ibv_create_qp: %s", strerror(errno));
-	must(!ibv_modify_qp(qp, &a,
-			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-	     "INIT refused");
 	must(!ibv_query_gid(ctx, 1, gid_index, &own.gid), "ibv_query_gid(%d)", gid_index);
 	own.addr = (uintptr_t)words;
 	own.rkey = mr->rkey;
 	own.qpn = qp->qp_num;
-}
-
-static void connect_to_peer(void)
-{
-	struct ibv_qp_attr a = {
-		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = peer.qpn,
-		.max_dest_rd_atomic = 1,
-		.max_rd_atomic = 1,
-		.min_rnr_timer = 12,
-		.timeout = 14,
-		.ah_attr = { .is_global = 1,
-			     .port_num = 1,
-			     .grh = { .dgid = peer.gid,
-				      .sgid_index = (uint8_t)gid_index,
-				      .hop_limit = 64 } },
-	};
-
-	must(!ibv_modify_qp(qp, &a,
-			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
-	     "RTR refused");
-	a.qp_state = IBV_QPS_RTS;
-	must(!ibv_modify_qp(qp, &a,
-			    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
-	     "RTS refused");
 }
 
 /* A request leaves, all threads of this process stop, and then its completion is there. */
@@ -139,6 +97,7 @@ static int watch_over(pid_t child, unsigned int pause_ms)
 
 int main(int argc, char **argv)
 {
+	struct rc_options o = { .timeout = 14 };
 	unsigned int rounds = 3, pause_ms = 2000;
 	const char *device = NULL;
 	pid_t child;
@@ -171,9 +130,10 @@ int main(int argc, char **argv)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	}
 	make(device);
+	o.gid_index = (uint8_t)gid_index;
 	ctl = ctl_open(argv[optind], "18633");
 	ctl_swap(ctl, &own, &peer, sizeof(own));
-	connect_to_peer();
+	rc_connect(qp, &own, &peer, &o);
 	ctl_barrier(ctl, 1);
 	for (unsigned int i = 0; argv[optind] && i < rounds; i++)
 		ask(i);
