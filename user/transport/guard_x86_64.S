@@ -53,11 +53,11 @@ guard_string_bytes:
 .endm
 
 /* A register of V bytes from each end, for V to 2 * V bytes; two from each end, for 2 * V to 4 * V. */
-.macro ENDS_2 mov, r, V
-	\mov	(%rsi), %\r\()0
-	\mov	-\V(%rsi,%rdx), %\r\()1
-	\mov	%\r\()0, (%rdi)
-	\mov	%\r\()1, -\V(%rdi,%rdx)
+.macro ENDS_2 mov, first, last, V
+	\mov	(%rsi), \first
+	\mov	-\V(%rsi,%rdx), \last
+	\mov	\first, (%rdi)
+	\mov	\last, -\V(%rdi,%rdx)
 .endm
 .macro ENDS_4 mov, r, V
 	\mov	(%rsi), %\r\()0
@@ -112,7 +112,7 @@ FUNCTION guard_x86_copy
 	jb	.Lbelow_16
 	cmpq	$32, %rdx
 	ja	.Labove_32
-	ENDS_2	movups, xmm, 16
+	ENDS_2	movups, %xmm0, %xmm1, 16
 	SUCCESS
 .Labove_32:
 	cmpq	$64, %rdx
@@ -143,18 +143,12 @@ FUNCTION guard_x86_copy
 .Lbelow_16:
 	cmpl	$8, %edx
 	jb	.Lbelow_8
-	movq	(%rsi), %rax
-	movq	-8(%rsi,%rdx), %rcx
-	movq	%rax, (%rdi)
-	movq	%rcx, -8(%rdi,%rdx)
+	ENDS_2	movq, %rax, %rcx, 8
 	SUCCESS
 .Lbelow_8:
 	cmpl	$4, %edx
 	jb	.Lbelow_4
-	movl	(%rsi), %eax
-	movl	-4(%rsi,%rdx), %ecx
-	movl	%eax, (%rdi)
-	movl	%ecx, -4(%rdi,%rdx)
+	ENDS_2	movl, %eax, %ecx, 4
 	SUCCESS
 .Lbelow_4:
 	testl	%edx, %edx
