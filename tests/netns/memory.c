@@ -45,42 +45,45 @@
 
 enum where { LOCAL, TARGET, RECEIVE };
 
-/* Status of the request and of its receive, -1: there is none. */
+/* short, for a row a line */
+enum { RC = IBV_QPT_RC, UC = IBV_QPT_UC, UD = IBV_QPT_UD };
+enum {
+	SEND = IBV_WR_SEND,
+	WRITE = IBV_WR_RDMA_WRITE,
+	READ = IBV_WR_RDMA_READ,
+	FETCH_ADD = IBV_WR_ATOMIC_FETCH_AND_ADD,
+	CMP_SWAP = IBV_WR_ATOMIC_CMP_AND_SWP,
+};
+enum {
+	NONE = -1,
+	GOOD = IBV_WC_SUCCESS,
+	LOC_PROT = IBV_WC_LOC_PROT_ERR,
+	REM_OP = IBV_WC_REM_OP_ERR,
+	REM_ACCESS = IBV_WC_REM_ACCESS_ERR,
+};
+
+/* Status of the request and of its receive, if there is one. */
 static const struct request {
 	const char *name;
-	enum ibv_qp_type type;
-	enum ibv_wr_opcode opcode;
+	int type, opcode;
 	uint32_t len;
 	enum where bad;
 	bool reads, srq;
 	int status, receive;
 } requests[] = {
-	{ "send_gathered", IBV_QPT_RC, IBV_WR_SEND, LONG, LOCAL, true, false, IBV_WC_LOC_PROT_ERR,
-	  -1 },
-	{ "write_gathered", IBV_QPT_RC, IBV_WR_RDMA_WRITE, LONG, LOCAL, true, false,
-	  IBV_WC_LOC_PROT_ERR, -1 },
-	{ "read_scattered", IBV_QPT_RC, IBV_WR_RDMA_READ, LONG, LOCAL, false, false,
-	  IBV_WC_LOC_PROT_ERR, -1 },
-	{ "atomic_scattered", IBV_QPT_RC, IBV_WR_ATOMIC_FETCH_AND_ADD, SHORT, LOCAL, false, false,
-	  IBV_WC_LOC_PROT_ERR, -1 },
-	{ "send_received", IBV_QPT_RC, IBV_WR_SEND, LONG, RECEIVE, false, false, IBV_WC_REM_OP_ERR,
-	  IBV_WC_LOC_PROT_ERR },
-	{ "send_received_from_srq", IBV_QPT_RC, IBV_WR_SEND, LONG, RECEIVE, false, true,
-	  IBV_WC_REM_OP_ERR, IBV_WC_LOC_PROT_ERR },
-	{ "write", IBV_QPT_RC, IBV_WR_RDMA_WRITE, LONG, TARGET, false, false, IBV_WC_REM_ACCESS_ERR,
-	  -1 },
-	{ "read", IBV_QPT_RC, IBV_WR_RDMA_READ, LONG, TARGET, true, false, IBV_WC_REM_ACCESS_ERR,
-	  -1 },
-	{ "fetch_and_add", IBV_QPT_RC, IBV_WR_ATOMIC_FETCH_AND_ADD, SHORT, TARGET, false, false,
-	  IBV_WC_REM_ACCESS_ERR, -1 },
-	{ "compare_and_swap", IBV_QPT_RC, IBV_WR_ATOMIC_CMP_AND_SWP, SHORT, TARGET, false, false,
-	  IBV_WC_REM_ACCESS_ERR, -1 },
-	{ "uc_send_received", IBV_QPT_UC, IBV_WR_SEND, LONG, RECEIVE, false, false, IBV_WC_SUCCESS,
-	  IBV_WC_LOC_PROT_ERR },
-	{ "ud_send_gathered", IBV_QPT_UD, IBV_WR_SEND, SHORT, LOCAL, true, false,
-	  IBV_WC_LOC_PROT_ERR, -1 },
-	{ "ud_send_received", IBV_QPT_UD, IBV_WR_SEND, SHORT, RECEIVE, false, false, IBV_WC_SUCCESS,
-	  IBV_WC_LOC_PROT_ERR },
+	{ "send_gathered",          RC, SEND,      LONG,  LOCAL,   true,  false, LOC_PROT,   NONE },
+	{ "write_gathered",         RC, WRITE,     LONG,  LOCAL,   true,  false, LOC_PROT,   NONE },
+	{ "read_scattered",         RC, READ,      LONG,  LOCAL,   false, false, LOC_PROT,   NONE },
+	{ "atomic_scattered",       RC, FETCH_ADD, SHORT, LOCAL,   false, false, LOC_PROT,   NONE },
+	{ "send_received",          RC, SEND,      LONG,  RECEIVE, false, false, REM_OP,     LOC_PROT },
+	{ "send_received_from_srq", RC, SEND,      LONG,  RECEIVE, false, true,  REM_OP,     LOC_PROT },
+	{ "write",                  RC, WRITE,     LONG,  TARGET,  false, false, REM_ACCESS, NONE },
+	{ "read",                   RC, READ,      LONG,  TARGET,  true,  false, REM_ACCESS, NONE },
+	{ "fetch_and_add",          RC, FETCH_ADD, SHORT, TARGET,  false, false, REM_ACCESS, NONE },
+	{ "compare_and_swap",       RC, CMP_SWAP,  SHORT, TARGET,  false, false, REM_ACCESS, NONE },
+	{ "uc_send_received",       UC, SEND,      LONG,  RECEIVE, false, false, GOOD,       LOC_PROT },
+	{ "ud_send_gathered",       UD, SEND,      SHORT, LOCAL,   true,  false, LOC_PROT,   NONE },
+	{ "ud_send_received",       UD, SEND,      SHORT, RECEIVE, false, false, GOOD,       LOC_PROT },
 };
 #define REQUESTS (sizeof(requests) / sizeof(requests[0]))
 

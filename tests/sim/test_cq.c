@@ -146,15 +146,23 @@ static void overrun__fails_the_cq_and_its_qps(void **state)
 	scene_end(&s);
 }
 
-static void overrun__ignored_if_asked(void **state)
+/* The receive CQ has four entries, which nobody takes. */
+static struct scene small_cq_scene(bool ignore_overrun)
 {
 	struct pair_options o = pair_defaults();
 	struct scene s;
 
 	o.cq_capacity = 4;
-	s = scene_make(&o, "ignore overrun");
+	s = scene_make(&o, "small CQ");
 	s.b->recv->polled = false;
-	s.b->recv->cq.ignore_overrun = true;
+	s.b->recv->cq.ignore_overrun = ignore_overrun;
+	return s;
+}
+
+static void overrun__ignored_if_asked(void **state)
+{
+	struct scene s = small_cq_scene(true);
+
 	for (u32 i = 0; i < 20; i++)
 		send_message(&s, i, 0);
 	check_eq(s.w, world_events(s.b->node, EVENT_CQ_ERR, NULL), 0);
@@ -176,13 +184,8 @@ static void overrun__ignored_if_asked(void **state)
 static void overrun__of_an_armed_one(void **state)
 {
 	for (u32 ignored = 0; ignored < 2; ignored++) {
-		struct pair_options o = pair_defaults();
-		struct scene s;
+		struct scene s = small_cq_scene(ignored);
 
-		o.cq_capacity = 4;
-		s = scene_make(&o, "armed overrun");
-		s.b->recv->polled = false;
-		s.b->recv->cq.ignore_overrun = ignored;
 		for (u32 i = 0; i < 4; i++)
 			send_message(&s, i, 0);
 		arm(s.b->recv, ignored ? CQ_ARMED_ANY : CQ_ARMED_SOLICITED);

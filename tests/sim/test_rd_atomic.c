@@ -322,11 +322,15 @@ static void enomem__changes_nothing(void **state)
 static void memory__of_those_that_ask(void **state)
 {
 	static const struct {
-		u8 initiated, answered;
-		u32 rings, sent, stored;
+		u8 initiated, answered;	 /* asked for */
+		u32 rings, sent, stored; /* allocated, and the places of each */
 	} rows[] = {
-		{ 0, 0, 0, 16, 16 },	{ 16, 16, 0, 16, 16 },	  { 17, 16, 1, 32, 16 },
-		{ 1, 17, 1, 16, 32 },	{ 65, 64, 2, 128, 64 },	  { DEEP, DEEP, 2, 128, 128 },
+		{ 0, 0, 0, 16, 16 },
+		{ 16, 16, 0, 16, 16 },
+		{ 17, 16, 1, 32, 16 },
+		{ 1, 17, 1, 16, 32 },
+		{ 65, 64, 2, 128, 64 },
+		{ DEEP, DEEP, 2, 128, 128 },
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
