@@ -97,13 +97,26 @@ static __always_inline struct xroce_tx_entry *take(struct xroce_tx_ring *ring)
 	return &ring->batch[next];
 }
 
+/*
+ * Frames that have to keep their order leave by one CPU, as the interface may have a queue for each.
+ * One that does not is where the batch ends: what follows on the right one would overtake it.
+ */
+static __always_inline bool is_astray(struct xroce_tx_ring *ring)
+{
+	const __u32 cpu = ring->cpu;
+
+	if (cpu && cpu != bpf_get_smp_processor_id() + 1)
+		ring->strayed = 1;
+	return ring->strayed;
+}
+
 SEC("xdp")
 int xroce_transmit(struct xdp_md *ctx)
 {
 	struct xroce_tx_ring *ring = ring_of();
 	struct xroce_tx_entry *entry;
 
-	if (!ring)
+	if (!ring || is_astray(ring))
 		return XDP_DROP;
 	if (ctx->ingress_ifindex != LOOPBACK_IFINDEX)
 		return from_tap(ring);

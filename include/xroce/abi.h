@@ -328,8 +328,10 @@ struct xroce_tx_ring {
 	__u32 next;		/* the program moves it */
 	__u32 pieces;		/* frames in what is written to the TAP */
 	__u32 cut;		/* bytes of that which have been sent; the program moves it */
-	__u32 pad;
+	__u32 cpu;		/* the only one that frames may leave by, + 1; 0: any */
 	__u64 refused;		/* entries that the program could not send; it counts */
+	__u32 strayed;		/* it ran on another, and has sent nothing since. The library clears it */
+	__u32 pad;
 	struct xroce_tx_entry batch[XROCE_TX_FRAMES];
 };
 

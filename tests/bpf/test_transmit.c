@@ -3,8 +3,10 @@
  * The transmit program as shipped, run by BPF_PROG_RUN without live frames: what becomes of one frame, by what the ring says; the ring's contents
  * are the other side's, and may be anything. The program that cuts a frame out of several is only run by a devmap; here it is loaded as one that can be run.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -194,6 +196,38 @@ static void transmit__refuses_what_is_out_of_range(void **state)
 	}
 }
 
+/* The thread that runs it is on one CPU; frames are for that one, or for another. */
+static void transmit__ends_the_batch_on_another_cpu(void **state)
+{
+	cpu_set_t set, before;
+	int cpu = sched_getcpu();
+
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	assert_int_equal(sched_setaffinity(0, sizeof(set), &set), 0);
+	reset();
+	ring->batch[0] = ring->batch[1] = (struct xroce_tx_entry){ 1, 64 };
+	ring->cpu = (uint32_t)cpu + 1;
+	run_live(64);
+	is_frame(1, 64);
+	assert_int_equal(ring->strayed, 0);
+	ring->cpu = (uint32_t)cpu + 2;
+	run_live(64);
+	assert_int_equal(out.verdict, XDP_DROP);
+	assert_int_equal(ring->strayed, 1);
+	/* back again: what comes now is behind what has not been sent */
+	ring->cpu = (uint32_t)cpu + 1;
+	run_live(64);
+	assert_int_equal(out.verdict, XDP_DROP);
+	assert_int_equal(ring->next, 1);
+	assert_int_equal(ring->refused, 0);
+	ring->strayed = 0;
+	run_live(64);
+	is_frame(1, 64);
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+}
+
 static void transmit__drops_without_a_device(void **state)
 {
 	reset();
@@ -294,6 +328,7 @@ int main(void)
 		cmocka_unit_test(transmit__fills_the_page_with_the_entrys_frame),
 		cmocka_unit_test(transmit__takes_entries_in_turn),
 		cmocka_unit_test(transmit__refuses_what_is_out_of_range),
+		cmocka_unit_test(transmit__ends_the_batch_on_another_cpu),
 		cmocka_unit_test(transmit__drops_without_a_device),
 		cmocka_unit_test(transmit__sends_what_the_tap_got_to_as_many_devices_as_there_are_pieces),
 		cmocka_unit_test(cut__keeps_one_frame_after_the_other),

@@ -22,17 +22,23 @@ all_arrives() {
 	drop_maps server
 }
 
-# With several queues a sender's frames overtake each other when its threads change CPUs
-# (docs/port.md, Limits): UC cannot mend that.
-if [ "${XROCE_TEST_QUEUES:-1}" = 1 ]; then
-	run_case uc_send all_arrives ib_send_bw -c UC
-	run_case uc_send_small all_arrives ib_send_bw -c UC -s 64 -n 20000
-	run_case uc_send_qps all_arrives ib_send_bw -c UC -q 4
-	run_case uc_send_8_qps all_arrives ib_send_bw -c UC -q 8 -b
-	run_case uc_send_events all_arrives ib_send_bw -c UC -e
-	run_case uc_write all_arrives ib_write_bw -c UC
-	run_case uc_write_large all_arrives ib_write_bw -c UC -s 1048576 -n 100
-fi
+# ib_send_bw, while its threads are moved to and fro between two CPUs. Frames leave by the queue of the
+# CPU where there are several, and those of UC must not overtake each other.
+cat >"$WORK/moved" <<-'END'
+	#!/bin/bash
+	(n=0; while kill -0 $$; do taskset -apc $((n++ & 1)) $$; done) >/dev/null 2>&1 &
+	exec ib_send_bw "$@"
+END
+chmod +x "$WORK/moved"
+
+run_case uc_send all_arrives ib_send_bw -c UC
+run_case uc_send_small all_arrives ib_send_bw -c UC -s 64 -n 20000
+run_case uc_send_qps all_arrives ib_send_bw -c UC -q 4
+run_case uc_send_8_qps all_arrives ib_send_bw -c UC -q 8 -b
+run_case uc_send_moved all_arrives "$WORK/moved" -c UC -n 5000
+run_case uc_send_events all_arrives ib_send_bw -c UC -e
+run_case uc_write all_arrives ib_write_bw -c UC
+run_case uc_write_large all_arrives ib_write_bw -c UC -s 1048576 -n 100
 run_case ud_send all_arrives ib_send_bw -c UD -n 5000
 run_case ud_send_8_qps all_arrives ib_send_bw -c UD -q 8 -b
 run_case ud_send_small all_arrives ib_send_bw -c UD -s 64 -n 20000

@@ -111,7 +111,7 @@ static void tx_policy__what_is_accepted_and_dropped(void **state)
 	assert_false(dev.is_stacked || dev.is_hardware);
 	setenv("XROCE_QUIET", "1", 1);
 	unsetenv("XROCE_TX");
-	tx = tx_policy_open(&dev, &fake, false, true, &stats);
+	tx = tx_policy_open(&dev, &fake, -1, false, true, &stats);
 	assert_ptr_not_equal(tx, &fake);
 	for (u32 ms = 0; ms < WAIT_MS && !stats.tx_gave_up; ms++) {
 		send_batch(tx, &path);

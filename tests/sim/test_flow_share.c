@@ -108,11 +108,37 @@ static void sender__alone_again(void **state)
 	scene_end(&s);
 }
 
+/* What one has sent counts as taken once an answer says so. */
+static void sender__untaken(void **state)
+{
+	struct scene s = scene_uc(10 * NSEC_PER_USEC);
+	u64 untaken;
+
+	check_eq(s.w, engine_untaken(s.a->qp), 0);
+	post(&s, s.a, 1);
+	world_run(s.w);
+	untaken = engine_untaken(s.a->qp);
+	check(s.w, untaken != 0);
+	world_run_for(s.w, PAUSE_NS);
+	check_eq(s.w, engine_untaken(s.a->qp), untaken);
+	post(&s, s.a, 1);
+	world_run(s.w);
+	check(s.w, engine_untaken(s.a->qp) && engine_untaken(s.a->qp) != untaken);
+	/* a probe is behind all of it, and has no answer yet */
+	s.a->qp->flow.mark = s.a->qp->flow.sent;
+	s.a->qp->flow.probing = true;
+	check(s.w, engine_untaken(s.a->qp) != 0);
+	s.a->qp->flow.probing = false;
+	check_eq(s.w, engine_untaken(s.a->qp), 0);
+	scene_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(senders__after_a_pause),
 		cmocka_unit_test(sender__alone_again),
+		cmocka_unit_test(sender__untaken),
 	};
 
 	return cmocka_run_group_tests_name("flow_share", tests, NULL, NULL);

@@ -290,7 +290,9 @@ static int open_sockets_of(const struct netdev *dev, struct attachment *m, u32 i
 	}
 	if (err)
 		return attach_failed(dev, "open AF_XDP sockets", err);
-	s->tx = tx_policy_open(dev, tx_xsk_open(&s->xsks, s->stats), s->xsks.zero_copy, i > 0, s->stats);
+	s->tx = tx_policy_open(dev, tx_xsk_open(&s->xsks, s->stats),
+			       m->info.queues > 1 ? (int)xsk_queue(&s->xsks, 0) : -1,
+			       s->xsks.zero_copy, i > 0, s->stats);
 	if (!s->tx)
 		return attach_failed(dev, "get memory", -ENOMEM);
 	for (u32 j = 0; j < s->xsks.count; j++) {

@@ -65,6 +65,23 @@ void migration_count(struct shard *s, const struct qp *qp, u64 now_ns)
 	h->wanted[h->num_wanted++] = qp->qpn;
 }
 
+/*
+ * What it has sent may lie in a ring of the peer's, and would be overtaken: it stays, until that
+ * has been taken or was long ago. All shards are held.
+ */
+static bool migration_must_stay(struct shards *all, const struct qp *qp, u64 now_ns)
+{
+	const u32 slot = qp->qpn % XROCE_MAX_QP;
+	const u64 untaken = engine_untaken(qp);
+
+	if (!untaken || untaken == all->moves.of[slot].untaken)
+		return false;
+	all->moves.of[slot].untaken = untaken;
+	atomic_store_explicit(&all->moves.of[slot].not_before_ns, now_ns + STAY_MIN_NS,
+			      memory_order_relaxed);
+	return true;
+}
+
 /* All shards are held. */
 static void migration_move_qp(struct shard *to, struct qp *qp, u64 now_ns)
 {
@@ -74,6 +91,8 @@ static void migration_move_qp(struct shard *to, struct qp *qp, u64 now_ns)
 	u64 stay_ns = all->moves.of[slot].stay_ns;
 
 	if (all->moves.of[slot].qpn == qp->qpn && now_ns < before_ns)
+		return;
+	if (migration_must_stay(all, qp, now_ns))
 		return;
 	if (all->moves.of[slot].qpn != qp->qpn || now_ns - before_ns > STAY_MEMORY * stay_ns)
 		stay_ns = 0;

@@ -33,6 +33,7 @@ struct moves {
 		u32 qpn;		/* whose these are */
 		_Atomic u64 not_before_ns; /* relaxed reads by any shard */
 		u64 stay_ns;
+		u64 untaken;		/* as engine_untaken() was when it had to stay */
 	} *of; /* by a QPN's slot */
 };
 

@@ -94,6 +94,11 @@ struct qp *engine_whose(const struct engine *e, const struct rx_frame *frame);
 /* Can this QP live elsewhere than in number 0? */
 bool engine_may_move(const struct qp *qp);
 /*
+ * [all] Not 0: the peer may not have taken from its ring all that this QP of UC has sent. What it
+ * sends next from elsewhere could overtake that. The same value later: it has sent nothing since.
+ */
+u64 engine_untaken(const struct qp *qp);
+/*
  * [all] Make to the home of a QP that may move. Packets that came early are lost by it; all else goes with it. If it has something to send,
  * engine_has_doorbells() of to says so.
  */

@@ -256,6 +256,15 @@ bool engine_may_move(const struct qp *qp)
 	return qp->transport != XROCE_XRC && !qp->tag_matching;
 }
 
+u64 engine_untaken(const struct qp *qp)
+{
+	const struct flow_control *f = &qp->flow;
+
+	if (qp->transport != XROCE_UC || (f->sent == f->mark && !f->probing))
+		return 0;
+	return 1ull << 32 | f->sent;
+}
+
 void engine_move_qp(struct engine *to, struct qp *qp, u64 now_ns)
 {
 	struct engine *from = qp_engine(qp);

@@ -73,7 +73,9 @@ struct netdev;
 /*
  * The maker that chooses among all ways that the interface and the kernel have (tx_policy.c), of which xsk is one. Owns xsk from here on; returns xsk
  * itself where there is no other, and says why on standard error, unless quiet, if that is a surprise. NULL only for NULL.
+ * queue is the one that xsk sends by, where the interface has several; -1 where it has one.
  */
-struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, bool zero_copy, bool quiet, struct xroce_engine_stats *stats);
+struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, int queue, bool zero_copy,
+			  bool quiet, struct xroce_engine_stats *stats);
 
 #endif

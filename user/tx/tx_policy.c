@@ -19,6 +19,8 @@
  * AF_XDP, or one by one through the packet socket if that is the forced way; one line on standard
  * error says so, once.
  */
+#define _GNU_SOURCE
+#include <sched.h>
 #include <stdlib.h>
 
 #include "../base/options.h"
@@ -26,6 +28,7 @@
 #include "tx.h"
 #include "tx_gso.h"
 #include "tx_health.h"
+#include "tx_order.h"
 #include "tx_outlook.h"
 #include "tx_portion.h"
 #include "tx_redirect.h"
@@ -51,6 +54,8 @@ struct tx_policy {
 	struct xroce_tx_frame *frame; /* XROCE_TX_FRAMES of them: those that are redirected, if any can be */
 	struct gso_frame queue[XROCE_TX_FRAMES]; /* committed, in order */
 	u32 queued;
+	bool ordered;		/* some of them must not be overtaken */
+	int xsk_queue;		/* the one that the AF_XDP socket sends by; -1: there is no other */
 	u32 waited;		/* of these, from the front: there was no room for them before */
 	u32 bytes, longest;	/* of those */
 	bool xsk_busy;		/* frames are left in the AF_XDP socket's ring */
@@ -130,6 +135,17 @@ static enum way choose_socket(struct tx_policy *t)
 	return is_worth_gso(t) || t->now_ns < t->xsk_again_ns || !gso_is_idle(t) ? BY_GSO : BY_XSK;
 }
 
+/*
+ * Redirected frames leave by the queue of the CPU. Those that have to keep their order may do so
+ * where that is the AF_XDP socket's; else they leave by the socket, and so by one queue always. (A
+ * veth's peer has as many receive queues as this end sends by, or more: so nothing is known of a
+ * CPU beyond them.)
+ */
+static bool has_one_queue(const struct tx_policy *t)
+{
+	return !t->ordered || sched_getcpu() == t->xsk_queue;
+}
+
 /* Of all that is queued: none passes another on a faster way, as unreliable QPs count on the order. */
 static enum way choose_way(struct tx_policy *t)
 {
@@ -137,7 +153,7 @@ static enum way choose_way(struct tx_policy *t)
 		return BY_XSK;
 	if (takes_redirected(t) && !is_losing(t) && t->longest <= XROCE_TX_LIVE_BYTES &&
 	    gso_is_idle(t))
-		return BY_REDIRECTION;
+		return has_one_queue(t) ? BY_REDIRECTION : BY_XSK;
 	/* an acknowledgement that waits for room is not passed time and again */
 	if (t->can_gso)
 		gso_order(t->queue + t->waited, t->queued - t->waited);
@@ -244,6 +260,7 @@ static void commit(struct tx *tx, u8 *buf, u32 len)
 	t->queue[t->queued++] = (struct gso_frame){ buf, len };
 	t->bytes += len;
 	t->longest = len > t->longest ? len : t->longest;
+	t->ordered |= t->xsk_queue >= 0 && tx_order_matters(buf);
 }
 
 /* Of all that is queued, as many as it has room for. These functions return how many frames are done with. */
@@ -262,22 +279,25 @@ static u32 send_xsk(struct tx_policy *t)
 
 static u32 send_redirected(struct tx_policy *t)
 {
-	u32 lost;
+	u32 lost = 0, done;
 
 	t->redirect.write_max = min_u32(t->portion.frame_max, TX_TAP_BYTES);
 	for (u32 i = 0; i < t->queued; i++)
-		t->redirect.ring->batch[i] = (struct xroce_tx_entry){ .frame = key_of(t, t->queue[i].bytes), .len = t->queue[i].len };
+		t->redirect.ring->batch[i] = (struct xroce_tx_entry){
+			.frame = key_of(t, t->queue[i].bytes), .len = t->queue[i].len
+		};
+	tx_redirect_by(&t->redirect, t->ordered ? t->xsk_queue : -1);
 	if (is_many(t)) {
-		lost = tx_redirect_live(&t->redirect, 0, t->queued);
-		t->stats->tx_live += t->queued - lost;
+		done = tx_redirect_live(&t->redirect, t->queued, &lost);
+		t->stats->tx_live += done - lost;
 		t->stats->tx_live_runs++;
 	} else {
-		lost = tx_redirect_tap(&t->redirect, 0, t->queued, &t->stats->tx_tap_writes);
-		t->stats->tx_tap += t->queued - lost;
+		done = tx_redirect_tap(&t->redirect, t->queued, &lost, &t->stats->tx_tap_writes);
+		t->stats->tx_tap += done - lost;
 	}
 	t->stats->tx_lost += lost;
-	tx_portion_sent(&t->portion, t->queued);
-	return t->queued;
+	tx_portion_sent(&t->portion, done);
+	return done;
 }
 
 static u32 send_gso(struct tx_policy *t)
@@ -303,10 +323,12 @@ static void dequeue(struct tx_policy *t, u32 n)
 	}
 	t->queued -= n;
 	t->waited = t->queued;
-	if (t->queued)
+	if (t->queued) {
 		memmove(t->queue, t->queue + n, t->queued * sizeof(*t->queue));
-	else
+	} else {
 		t->longest = 0;
+		t->ordered = false;
+	}
 }
 
 static bool flush(struct tx *tx)
@@ -317,7 +339,14 @@ static bool flush(struct tx *tx)
 	if (t->queued) {
 		switch (choose_way(t)) {
 		case BY_XSK: done = send_xsk(t); break;
-		case BY_REDIRECTION: done = send_redirected(t); break;
+		case BY_REDIRECTION:
+			done = send_redirected(t);
+			if (likely(done == t->queued))
+				break;
+			/* the thread has changed CPUs */
+			dequeue(t, done);
+			done = send_xsk(t);
+			break;
 		case BY_GSO: done = send_gso(t); break;
 		case NOT_YET: break;
 		}
@@ -402,7 +431,8 @@ static bool open_ways(struct tx_policy *t, const struct netdev *dev)
 	return false;
 }
 
-struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, bool zero_copy, bool quiet, struct xroce_engine_stats *stats)
+struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, int queue, bool zero_copy,
+			  bool quiet, struct xroce_engine_stats *stats)
 {
 	enum tx_choice choice = options_tx();
 	struct tx_policy *t;
@@ -416,6 +446,7 @@ struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, bool zero_co
 	t->xsk = xsk;
 	t->stats = stats;
 	t->choice = choice;
+	t->xsk_queue = queue;
 	t->quiet = quiet;
 	memcpy(t->name, dev->name, sizeof(t->name));
 	if (!open_ways(t, dev)) {

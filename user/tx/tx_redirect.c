@@ -208,53 +208,80 @@ static u32 pieces(const struct tx_redirect *r, u32 first, u32 n)
 	return 1;
 }
 
-u32 tx_redirect_tap(struct tx_redirect *r, u32 first, u32 n, __u64 *writes)
+void tx_redirect_by(struct tx_redirect *r, int cpu)
 {
-	const struct xroce_tx_entry *entry;
+	r->ring->cpu = (u32)(cpu + 1);
+	r->ring->strayed = 0;
+}
+
+static bool tx_redirect_strayed(const struct tx_redirect *r)
+{
+	return __atomic_load_n(&r->ring->strayed, __ATOMIC_RELAXED);
+}
+
+/* A write of the k entries from i on. False: the kernel refused it. */
+static bool tx_redirect_write(struct tx_redirect *r, u32 i, u32 k)
+{
 	struct iovec iov[TX_PIECES_MAX];
-	u32 lost = 0;
+	long bytes = 0;
 
-	for (u32 i = first, k; i < first + n; i += k) {
-		u32 bytes = 0;
+	for (u32 j = 0; j < k; j++) {
+		const struct xroce_tx_entry *entry = &r->ring->batch[i + j];
 
-		k = pieces(r, i, first + n - i);
-		for (u32 j = 0; j < k; j++) {
-			entry = &r->ring->batch[i + j];
-			iov[j] = (struct iovec){ .iov_base = r->frame[entry->frame].bytes, .iov_len = entry->len };
-			bytes += entry->len;
-		}
-		r->ring->next = i;
-		r->ring->cut = 0;
-		r->ring->pieces = k;
-		++*writes;
-		/* syscall(): write() would be a cancellation point, under the port's lock */
-		if ((k == 1 ? syscall(SYS_write, r->tap_fd, iov[0].iov_base, iov[0].iov_len) : syscall(SYS_writev, r->tap_fd, iov, (int)k)) !=
-		    (long)bytes)
-			lost += k;
+		iov[j] = (struct iovec){ r->frame[entry->frame].bytes, entry->len };
+		bytes += entry->len;
 	}
-	return lost;
+	r->ring->next = i;
+	r->ring->cut = 0;
+	r->ring->pieces = k;
+	/* syscall(): write() would be a cancellation point, under the port's lock */
+	return (k == 1 ? syscall(SYS_write, r->tap_fd, iov[0].iov_base, iov[0].iov_len)
+		       : syscall(SYS_writev, r->tap_fd, iov, (int)k)) == bytes;
+}
+
+u32 tx_redirect_tap(struct tx_redirect *r, u32 n, u32 *lost, __u64 *writes)
+{
+	for (u32 i = 0, k; i < n; i += k) {
+		bool written;
+
+		k = pieces(r, i, n - i);
+		++*writes;
+		written = tx_redirect_write(r, i, k);
+		if (unlikely(tx_redirect_strayed(r)))
+			return i;
+		*lost += written ? 0 : k;
+	}
+	return n;
 }
 
 /* A signal ends a run between two of the kernel's batches: go on with what is left. */
-u32 tx_redirect_live(struct tx_redirect *r, u32 first, u32 n)
+u32 tx_redirect_live(struct tx_redirect *r, u32 n, u32 *lost)
 {
 	static const u8 zeroes[XROCE_TX_LIVE_BYTES];
-	const u32 end = first + n;
-	u64 refused = r->ring->refused;
-	u32 longest = ETH_HEADER;
+	const u64 refused = r->ring->refused;
+	u32 longest = ETH_HEADER, next = 0;
 
-	for (u32 i = first; i < end; i++)
+	for (u32 i = 0; i < n; i++)
 		longest = longest > r->ring->batch[i].len ? longest : r->ring->batch[i].len;
-	r->ring->next = first;
-	for (u32 next = first; next < end;) {
-		LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = zeroes, .data_size_in = longest, .repeat = (int)(end - next),
-			    .flags = BPF_F_TEST_XDP_LIVE_FRAMES, .batch_size = LIVE_BATCH);
-		int err = bpf_prog_test_run_opts(bpf_program__fd(r->bpf->progs.xroce_transmit), &opts);
-		u32 now = __atomic_load_n(&r->ring->next, __ATOMIC_RELAXED);
+	r->ring->next = 0;
+	while (next < n) {
+		LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = zeroes, .data_size_in = longest,
+			    .repeat = (int)(n - next), .flags = BPF_F_TEST_XDP_LIVE_FRAMES,
+			    .batch_size = LIVE_BATCH);
+		const int fd = bpf_program__fd(r->bpf->progs.xroce_transmit);
+		const int err = bpf_prog_test_run_opts(fd, &opts);
+		const u32 now = __atomic_load_n(&r->ring->next, __ATOMIC_RELAXED);
 
-		if (now <= next || now > end || (err && err != -EINTR))
-			return end - (now > end ? end : now);
+		if (unlikely(tx_redirect_strayed(r))) {
+			next = min_u32(now, n);
+			break;
+		}
+		if (now <= next || now > n || (err && err != -EINTR)) {
+			*lost += n - min_u32(now, n);
+			return n;
+		}
 		next = now;
 	}
-	return (u32)(r->ring->refused - refused);
+	*lost += (u32)(r->ring->refused - refused);
+	return next;
 }

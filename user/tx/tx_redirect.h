@@ -38,10 +38,18 @@ struct tx_redirect {
 int tx_redirect_open(struct tx_redirect *r, u32 ifindex, const char **why);
 void tx_redirect_close(struct tx_redirect *r);
 
-/* Send entries first .. first + n - 1 of ring->batch, several small ones in one write; none is longer than TX_TAP_BYTES. Returns how many were lost; adds
- * the number of writes to *writes. */
-u32 tx_redirect_tap(struct tx_redirect *r, u32 first, u32 n, __u64 *writes);
+/*
+ * Frames leave by the queue of the CPU that sends them. The next batch: by this CPU only, -1: by
+ * any.
+ */
+void tx_redirect_by(struct tx_redirect *r, int cpu);
+/*
+ * Send n entries of ring->batch, several small ones in one write; none is longer than TX_TAP_BYTES.
+ * Returns how many are done with: all, or those before the first that would have left by another
+ * CPU. Adds to *lost how many of these were lost, and to *writes the number of writes.
+ */
+u32 tx_redirect_tap(struct tx_redirect *r, u32 n, u32 *lost, __u64 *writes);
 /* The same in one call for all; none is longer than XROCE_TX_LIVE_BYTES. */
-u32 tx_redirect_live(struct tx_redirect *r, u32 first, u32 n);
+u32 tx_redirect_live(struct tx_redirect *r, u32 n, u32 *lost);
 
 #endif
