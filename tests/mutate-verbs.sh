@@ -139,6 +139,10 @@ srq_pd            | user/transport/responder.c | s/sge_scatter(e->mrs, recv->pd,
 limit_of_several  | user/transport/engine.c  | s/rq_posted(&srq->rq) >= srq->limit/rq_posted(\&srq->rq) + 1 >= srq->limit/ | srq_of_several
 purge_of_others   | user/transport/cq.c      | s/if (e->valid && e->qpn != qpn && --to/if (e->valid \&\& (e->qpn > qpn || qpn == NO_QPN) \&\& --to/ | cq_churn
 ack_of_unsent     | user/transport/completer.c | s/ || psn_diff(psn, req->sent_psn) >= 0)/)/ | netns-rogue
+read_excess       | user/transport/responder.c | s/if (!resp->max_resources || (resource_pending(resp, next) \&\& !next->replay))/if (0)/ | netns-rogue
+reset_hand        | user/shard/fault.c       | s/if (next->sa_flags & (int)SA_RESETHAND)/if (0)/ | netns-own_faults
+dereg_keeps_key   | user/verbs/mr.c          | /^static int mr_leave/,/^}/s/	if (!busy)$/	if (0)/ | memory_under_way
+limit_of_qps      | user/transport/qp.c      | s/t->num_qps == XROCE_MAX_QP)/t->num_qps == XROCE_MAX_QP - 1)/ | contract
 TABLE
 }
 

@@ -148,6 +148,7 @@ static bool context__of_another_object(void)
 
 static struct {
 	struct ibv_pd *pd;
+	struct ibv_cq *cq; /* of the QPs */
 	struct ibv_ah_attr address;
 	char byte;
 } limit;
@@ -162,11 +163,20 @@ static void *limit_srq(void)
 	return ibv_create_srq(limit.pd,
 			      &(struct ibv_srq_init_attr){ .attr = { .max_wr = 1, .max_sge = 1 } });
 }
+static void *limit_qp(void)
+{
+	return ibv_create_qp(limit.pd,
+			     &(struct ibv_qp_init_attr){ .send_cq = limit.cq,
+							 .recv_cq = limit.cq,
+							 .qp_type = IBV_QPT_UD,
+							 .cap = { 1, 1, 1, 1, 0 } });
+}
 static int limit_pd_drop(void *o) { return ibv_dealloc_pd(o); }
 static int limit_mr_drop(void *o) { return ibv_dereg_mr(o); }
 static int limit_mw_drop(void *o) { return ibv_dealloc_mw(o); }
 static int limit_ah_drop(void *o) { return ibv_destroy_ah(o); }
 static int limit_srq_drop(void *o) { return ibv_destroy_srq(o); }
+static int limit_qp_drop(void *o) { return ibv_destroy_qp(o); }
 
 /* With those that there are already, max. */
 static bool limit_holds(void *(*make)(void), int (*drop)(void *), int max, int there)
@@ -204,6 +214,9 @@ static bool limit__of_each_kind(void)
 	MUST(limit_holds(limit_ah, limit_ah_drop, dev.max_ah, 0));
 	MUST(limit_holds(limit_cq, destroy_cq, dev.max_cq, 0));
 	MUST(limit_holds(limit_srq, limit_srq_drop, dev.max_srq, 0));
+	MUST(limit.cq = ibv_create_cq(ctx, 1, NULL, NULL, 0));
+	MUST(limit_holds(limit_qp, limit_qp_drop, dev.max_qp, 0));
+	MUST_EQ(ibv_destroy_cq(limit.cq), 0);
 	MUST_EQ(ibv_dealloc_pd(limit.pd), 0);
 	return true;
 }
