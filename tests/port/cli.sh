@@ -161,7 +161,7 @@ list_sends() {
 	need_line cli 'sends by +UDP super-packets, as XROCE_TX says$'
 	need_line cli 'path MTU +4096$'
 	try 0 env XROCE_TX=nosuch "$XROCE" list $IF_A
-	need_line cli 'XROCE_TX=nosuch: there are auto, xsk, tap, live, gso'
+	need_line cli 'XROCE_TX=nosuch is ignored: it is not auto, xsk, tap, live or gso'
 	need_equal "complaints" "$(grep -c XROCE_TX=nosuch "$WORK/cli.out")" 1
 	try 0 unshare --mount sh -c 'mount -t tmpfs tmpfs /dev/net && exec "$1" list "$2"' - "$XROCE" $IF_A
 	need_line cli 'sends by +UDP super-packets and AF_XDP: redirection needs /dev/net/tun: No such file'

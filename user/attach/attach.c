@@ -238,7 +238,7 @@ static int attach_in_mode(const struct netdev *dev, struct attachment *m)
 	/* EOPNOTSUPP: no native XDP. The others are drivers that have it, but not with this MTU or this many queues. */
 	if (mode == XDP_MODE_NATIVE || (fd != -EOPNOTSUPP && fd != -EINVAL && fd != -ERANGE && fd != -ENOSPC))
 		return fd;
-	if (!getenv("XROCE_QUIET"))
+	if (!options_is_set(OPTION_QUIET))
 		attach_complain(dev, "no native XDP here (%s): using generic mode, which is slower", strerror(-fd));
 	return attach_when_free(m, dev->ifindex, XDP_FLAGS_SKB_MODE);
 }
@@ -265,7 +265,7 @@ static int attach_xdp(const struct netdev *dev, struct attachment *m)
 static u32 shards_for(u32 queues, bool native)
 {
 	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	u32 most = options_shards();
+	u32 most = options_number(OPTION_SHARDS);
 
 	if (cpus > 0 && most > (u32)cpus)
 		most = (u32)cpus;

@@ -1,105 +1,255 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/*
- * What the environment says of the transport: XROCE_OFF=reorder,selective,rto,window,credits turns parts of it off, XROCE_ECN=1 sends
- * ECN-capable packets, XROCE_TX=auto|xsk|tap|live|gso says which way frames leave,
- * XROCE_XDP=auto|native|generic how XDP is attached. A word that is not known is named once and ignored: a program must not fail over a tuning variable.
- */
+#define _GNU_SOURCE
+#include "options.h"
+
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xroce/abi.h>
 
-#include "options.h"
+static const char *const tx_words[] = {
+	[TX_AUTO] = "auto", [TX_XSK] = "xsk", [TX_TAP] = "tap",
+	[TX_LIVE] = "live", [TX_GSO] = "gso", NULL,
+};
+static const char *const xdp_words[] = {
+	[XDP_CHOICE_AUTO] = "auto",
+	[XDP_CHOICE_NATIVE] = "native",
+	[XDP_CHOICE_GENERIC] = "generic",
+	NULL,
+};
+static const char *const off_words[] = {
+	"reorder", "selective", "rto", "window", "credits", "flow", NULL,
+};
+/* In the order of off_words. */
+static const u32 off_bits[] = {
+	ENGINE_NO_REORDER, ENGINE_NO_SELECTIVE, ENGINE_NO_ADAPTIVE_RTO,
+	ENGINE_NO_CWND,	   ENGINE_NO_CREDITS,	ENGINE_NO_FLOW,
+};
+_Static_assert(ARRAY_SIZE(off_words) == ARRAY_SIZE(off_bits) + 1, "a bit for each word");
 
-static const struct {
-	const char *name;
-	u32 bit;
-} parts[] = {
-	{ "reorder", ENGINE_NO_REORDER },  { "selective", ENGINE_NO_SELECTIVE },
-	{ "rto", ENGINE_NO_ADAPTIVE_RTO }, { "window", ENGINE_NO_CWND },
-	{ "credits", ENGINE_NO_CREDITS },  { "flow", ENGINE_NO_FLOW },
+const struct option_spec option_table[NUM_OPTIONS] = {
+	[OPTION_SPIN_US] = {
+		"XROCE_SPIN_US", "spin", 's', "US", OPTION_IS_NUMBER,
+		.least = 0, .most = 1000000, .fallback = 100,
+		.help = "microseconds that a service thread spins after work, at most",
+	},
+	[OPTION_VECTOR_CPUS] = {
+		"XROCE_VECTOR_CPUS", "cpus", 'c', "LIST", OPTION_IS_CPUS,
+		.most = CPU_SETSIZE - 1,
+		.help = "the CPUs of the service threads, one a shard",
+	},
+	[OPTION_SHARDS] = {
+		"XROCE_SHARDS", "shards", 'n', "N", OPTION_IS_NUMBER,
+		.least = 1, .most = XROCE_MAX_SHARD, .fallback = XROCE_MAX_SHARD,
+		.help = "shards at most, each with an engine and a service thread",
+	},
+	[OPTION_TX] = {
+		"XROCE_TX", "tx", 't', "WAY", OPTION_IS_WORD, tx_words,
+		.help = "how frames leave",
+	},
+	[OPTION_XDP] = {
+		"XROCE_XDP", "xdp", 'x', "MODE", OPTION_IS_WORD, xdp_words,
+		.help = "how XDP is attached",
+	},
+	[OPTION_OFF] = {
+		"XROCE_OFF", NULL, 0, "PARTS", OPTION_IS_WORDS, off_words,
+		.help = "parts of the transport that are turned off",
+	},
+	[OPTION_ECN] = {
+		"XROCE_ECN", NULL, 0, "1", OPTION_IS_FLAG,
+		.help = "packets leave as ECN-capable",
+	},
+	[OPTION_QUIET] = {
+		"XROCE_QUIET", NULL, 0, "1", OPTION_IS_FLAG,
+		.help = "no line about a slower way that was taken",
+	},
+	[OPTION_DEBUG] = {
+		"XROCE_DEBUG", NULL, 0, "1", OPTION_IS_FLAG,
+		.help = "libbpf's messages, the verifier's log among them",
+	},
 };
 
-static u32 part_of(const char *word, size_t len)
+/* ---- text ---- */
+
+/* Digits, up to a number of most: the text behind it, NULL if there is none. */
+static const char *option_number_end(const char *text, u32 most, u32 *out)
 {
-	for (u32 i = 0; i < ARRAY_SIZE(parts); i++)
-		if (strlen(parts[i].name) == len && memcmp(parts[i].name, word, len) == 0)
-			return parts[i].bit;
-	fprintf(stderr,
-		"xroce: XROCE_OFF: no part of the transport is called \"%.*s\"; there are reorder, "
-		"selective, rto, window, credits, flow\n",
-		(int)len, word);
-	return 0;
-}
+	u64 n = 0;
 
-static u32 parts_off(void)
-{
-	const char *word = getenv("XROCE_OFF");
-	u32 bits = 0;
-
-	while (word && *word) {
-		size_t len = strcspn(word, ",");
-
-		if (len)
-			bits |= part_of(word, len);
-		word += len + (word[len] == ',');
+	if (*text < '0' || *text > '9')
+		return NULL;
+	for (; *text >= '0' && *text <= '9'; text++) {
+		n = 10 * n + (u64)(*text - '0');
+		if (n > most)
+			return NULL;
 	}
-	return bits;
+	*out = (u32)n;
+	return text;
 }
 
-/* One of n words, of which the first is what an unset variable means; one that is not among them is named once, for it is asked for time and again. */
-static u32 choice_of(const char *variable, const char *const *words, u32 n, _Atomic bool *said)
+static bool option_parse_number(const struct option_spec *spec, const char *text, u32 *out)
 {
-	const char *want = getenv(variable);
+	const char *end = option_number_end(text, spec->most, out);
 
-	for (u32 i = 0; want && *want && i < n; i++)
-		if (!strcmp(want, words[i]))
+	return end && !*end && *out >= spec->least;
+}
+
+/* The index of the word of that length, or -1. */
+static int option_word(const struct option_spec *spec, const char *text, size_t len)
+{
+	for (int i = 0; spec->words[i]; i++)
+		if (strlen(spec->words[i]) == len && !memcmp(spec->words[i], text, len))
 			return i;
-	if (want && *want && !atomic_exchange(said, true)) {
-		fprintf(stderr, "xroce: %s=%s: there are %s", variable, want, words[0]);
-		for (u32 i = 1; i < n; i++)
-			fprintf(stderr, ", %s", words[i]);
-		fprintf(stderr, "; using %s\n", words[0]);
+	return -1;
+}
+
+static bool option_words_are_valid(const struct option_spec *spec, const char *text)
+{
+	while (*text) {
+		const size_t len = strcspn(text, ",");
+
+		if (len && option_word(spec, text, len) < 0)
+			return false;
+		text += len + (text[len] == ',');
 	}
-	return 0;
+	return true;
+}
+
+static bool option_cpus_are_valid(const struct option_spec *spec, const char *text)
+{
+	u32 cpu;
+
+	do {
+		text = option_number_end(text, spec->most, &cpu);
+	} while (text && *text++ == ',');
+	return text && !text[-1];
+}
+
+bool option_is_valid(const struct option_spec *spec, const char *text)
+{
+	u32 n;
+
+	switch (spec->kind) {
+	case OPTION_IS_NUMBER:
+		return option_parse_number(spec, text, &n);
+	case OPTION_IS_WORD:
+		return option_word(spec, text, strlen(text)) >= 0;
+	case OPTION_IS_WORDS:
+		return option_words_are_valid(spec, text);
+	case OPTION_IS_CPUS:
+		return option_cpus_are_valid(spec, text);
+	case OPTION_IS_FLAG:
+		return true;
+	}
+	return false;
+}
+
+char *option_wants(const struct option_spec *spec, char *text, size_t n)
+{
+	size_t used = 0;
+
+	if (spec->kind == OPTION_IS_NUMBER)
+		snprintf(text, n, "a number from %u to %u", spec->least, spec->most);
+	else if (spec->kind == OPTION_IS_CPUS)
+		snprintf(text, n, "a list of CPUs, as in 2,3");
+	else if (spec->kind == OPTION_IS_FLAG)
+		snprintf(text, n, "1");
+	for (u32 i = 0; spec->words && spec->words[i] && used < n; i++)
+		used += (size_t)snprintf(text + used, n - used, "%s%s",
+					 !i ? "" : spec->words[i + 1] ? ", " : " or ",
+					 spec->words[i]);
+	return text;
+}
+
+/* ---- the environment ---- */
+
+/* The variable's text; NULL if it is unset, empty or not valid, which is said once. */
+static const char *option_text(enum option_id option)
+{
+	static _Atomic u32 said;
+	const struct option_spec *spec = &option_table[option];
+	const char *text = getenv(spec->variable);
+	const u32 bit = 1u << option;
+	char wants[128];
+
+	if (!text || !*text)
+		return NULL;
+	if (option_is_valid(spec, text))
+		return text;
+	if (!(atomic_fetch_or(&said, bit) & bit))
+		fprintf(stderr, "xroce: %s=%s is ignored: it is not %s\n", spec->variable, text,
+			option_wants(spec, wants, sizeof(wants)));
+	return NULL;
+}
+
+static u32 options_word(enum option_id option)
+{
+	const char *text = option_text(option);
+
+	return text ? (u32)option_word(&option_table[option], text, strlen(text)) : 0;
 }
 
 enum tx_choice options_tx(void)
 {
-	static const char *const words[] = { [TX_AUTO] = "auto", [TX_XSK] = "xsk", [TX_TAP] = "tap", [TX_LIVE] = "live", [TX_GSO] = "gso" };
-	static _Atomic bool said;
-
-	return (enum tx_choice)choice_of("XROCE_TX", words, ARRAY_SIZE(words), &said);
+	return (enum tx_choice)options_word(OPTION_TX);
 }
 
 enum xdp_choice options_xdp(void)
 {
-	static const char *const words[] = { [XDP_CHOICE_AUTO] = "auto", [XDP_CHOICE_NATIVE] = "native", [XDP_CHOICE_GENERIC] = "generic" };
-	static _Atomic bool said;
-
-	return (enum xdp_choice)choice_of("XROCE_XDP", words, ARRAY_SIZE(words), &said);
+	return (enum xdp_choice)options_word(OPTION_XDP);
 }
 
-u32 options_shards(void)
+u32 options_number(enum option_id option)
 {
-	const char *text = getenv("XROCE_SHARDS");
-	char *end;
-	unsigned long n;
+	const char *text = option_text(option);
+	u32 n = option_table[option].fallback;
 
-	if (!text || !*text)
-		return XROCE_MAX_SHARD;
-	n = strtoul(text, &end, 10);
-	if (*end || *text == '-' || n < 1 || n > XROCE_MAX_SHARD) {
-		fprintf(stderr, "xroce: XROCE_SHARDS=%s is not a number from 1 to %d; using %d\n", text, XROCE_MAX_SHARD, XROCE_MAX_SHARD);
-		n = XROCE_MAX_SHARD;
+	if (text)
+		option_parse_number(&option_table[option], text, &n);
+	return n;
+}
+
+bool options_is_set(enum option_id option)
+{
+	return getenv(option_table[option].variable) != NULL;
+}
+
+int options_cpu(u32 n)
+{
+	const char *text = option_text(OPTION_VECTOR_CPUS);
+	u32 cpu = 0;
+
+	if (!text)
+		return -1;
+	for (u32 i = 0; i <= n; i++) {
+		text = option_number_end(text, option_table[OPTION_VECTOR_CPUS].most, &cpu);
+		if (i < n && *text++ != ',')
+			return -1;
 	}
-	return (u32)n;
+	return (int)cpu;
+}
+
+static u32 options_parts_off(void)
+{
+	const char *text = option_text(OPTION_OFF);
+	u32 bits = 0;
+
+	while (text && *text) {
+		const size_t len = strcspn(text, ",");
+
+		if (len)
+			bits |= off_bits[option_word(&option_table[OPTION_OFF], text, len)];
+		text += len + (text[len] == ',');
+	}
+	return bits;
 }
 
 void options_engine(struct engine_config *config)
 {
-	const char *ecn = getenv("XROCE_ECN");
+	const char *ecn = getenv(option_table[OPTION_ECN].variable);
 
-	config->disable = parts_off();
+	config->disable = options_parts_off();
 	config->ecn = ecn && strcmp(ecn, "1") == 0;
 }

@@ -1,12 +1,55 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the environment chooses. Each is read when it is asked for; a word that is not known is
- * named once on standard error and ignored: a program must not fail over a tuning variable.
+ * What the environment chooses: one table of the variables, with their words and bounds, for the
+ * library that obeys them, `xroce run` that sets them, and its help. A variable is read when its
+ * choice is asked for; text that is not valid is named once on standard error and counts as unset:
+ * a program must not fail over a tuning variable.
  */
 #ifndef BASE_OPTIONS_H
 #define BASE_OPTIONS_H
 
+#include <stddef.h>
+
 #include "../transport/engine.h"
+
+enum option_id {
+	OPTION_SPIN_US,
+	OPTION_VECTOR_CPUS,
+	OPTION_SHARDS,
+	OPTION_TX,
+	OPTION_XDP,
+	OPTION_OFF,
+	OPTION_ECN,
+	OPTION_QUIET,
+	OPTION_DEBUG,
+	NUM_OPTIONS,
+};
+
+enum option_kind {
+	OPTION_IS_NUMBER,  /* least to most */
+	OPTION_IS_WORD,	   /* one of words */
+	OPTION_IS_WORDS,   /* any of words, commas between them */
+	OPTION_IS_CPUS,	   /* numbers, commas between them */
+	OPTION_IS_FLAG,	   /* "1": on */
+};
+
+struct option_spec {
+	const char *variable;
+	const char *flag;	  /* of `xroce run`: the long option, NULL if it has none */
+	char letter;		  /* the short one */
+	const char *value;	  /* what the help calls its argument */
+	enum option_kind kind;
+	const char *const *words; /* up to NULL; the first is what an unset variable means */
+	u32 least, most, fallback;
+	const char *help;	  /* a line, without bounds and words */
+};
+
+extern const struct option_spec option_table[NUM_OPTIONS];
+
+/* Would the library obey this text? */
+bool option_is_valid(const struct option_spec *spec, const char *text);
+/* What it takes, in words: "a number from 1 to 8". Returns text, of n bytes. */
+char *option_wants(const struct option_spec *spec, char *text, size_t n);
 
 /* XROCE_TX: the way that frames leave. */
 enum tx_choice { TX_AUTO, TX_XSK, TX_TAP, TX_LIVE, TX_GSO };
@@ -14,8 +57,12 @@ enum tx_choice options_tx(void);
 /* XROCE_XDP: how the receiving program is attached. */
 enum xdp_choice { XDP_CHOICE_AUTO, XDP_CHOICE_NATIVE, XDP_CHOICE_GENERIC };
 enum xdp_choice options_xdp(void);
-/* XROCE_SHARDS: how many at most, 1 .. XROCE_MAX_SHARD. */
-u32 options_shards(void);
+/* XROCE_SHARDS, XROCE_SPIN_US. */
+u32 options_number(enum option_id option);
+/* XROCE_QUIET, XROCE_DEBUG: set to anything. */
+bool options_is_set(enum option_id option);
+/* XROCE_VECTOR_CPUS: the n-th of its CPUs; -1: it has not so many, or is not set. */
+int options_cpu(u32 n);
 /* XROCE_OFF, XROCE_ECN: fill in what they choose of an engine. */
 void options_engine(struct engine_config *config);
 

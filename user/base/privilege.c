@@ -3,6 +3,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "options.h"
 #include "privilege.h"
 
 /* The inode of the first user namespace, in every kernel (proc_ns.h). */
@@ -31,7 +32,7 @@ bool privilege_in_first_user_namespace(void)
 
 static int print_if_debugging(enum libbpf_print_level level, const char *format, va_list args)
 {
-	return getenv("XROCE_DEBUG") ? vfprintf(stderr, format, args) : 0;
+	return options_is_set(OPTION_DEBUG) ? vfprintf(stderr, format, args) : 0;
 }
 
 libbpf_print_fn_t privilege_hush_libbpf(void)

@@ -13,11 +13,17 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 struct command {
 	const char *name;
 	const char *summary;		  /* a line in `xroce --help` */
-	const char *help;		  /* `xroce NAME --help`; its first line is the usage */
+	/* `xroce NAME --help`: help, whose first line is the usage; the last two may be NULL */
+	const char *help;
+	void (*print_options)(void);
+	const char *help_end;
 	int (*main)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit code */
 };
 
 extern const struct command command_run, command_list, command_doctor;
+
+/* All of its help, on standard output. */
+void command_help(const struct command *command);
 
 /* "xroce NAME: why", a line of usage and a hint on standard error. Returns EXIT_USAGE. */
 int usage_error(const struct command *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -38,6 +38,15 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
+void command_help(const struct command *command)
+{
+	fputs(command->help, stdout);
+	if (command->print_options)
+		command->print_options();
+	if (command->help_end)
+		fputs(command->help_end, stdout);
+}
+
 int usage_error(const struct command *command, const char *fmt, ...)
 {
 	va_list ap;
@@ -87,7 +96,7 @@ int main(int argc, char **argv)
 	if (is_help(argv[1]) || !strcmp(argv[1], "help")) {
 		command = argc > 2 ? find_command(argv[2]) : NULL;
 		if (command)
-			fputs(command->help, stdout);
+			command_help(command);
 		else
 			print_help(stdout);
 		return EXIT_OK;
@@ -103,7 +112,7 @@ int main(int argc, char **argv)
 		return EXIT_USAGE;
 	}
 	if (argc > 2 && is_help(argv[2])) {
-		fputs(command->help, stdout);
+		command_help(command);
 		return EXIT_OK;
 	}
 	/* What libbpf has to say about a probe that fails is the answer, and said by us. */

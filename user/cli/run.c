@@ -8,6 +8,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "../base/options.h"
 #include "cli.h"
 
 /* As env(1), nohup(1) and the shells have it. */
@@ -99,116 +100,82 @@ static int set_library(void)
 	return EXIT_OK;
 }
 
-/* ---- what the library is told by variables of its own (docs/port.md) ---- */
+/* ---- what the library is told by variables of its own: base/options.h ---- */
 
-static bool is_number(const char *text, unsigned long least, unsigned long most)
+static const struct option_spec *spec_of(int letter)
 {
-	char *end;
-	unsigned long n;
-
-	if (*text < '0' || *text > '9')
-		return false;
-	n = strtoul(text, &end, 10);
-	return !*end && n >= least && n <= most;
+	for (u32 i = 0; i < NUM_OPTIONS; i++)
+		if (option_table[i].flag && option_table[i].letter == letter)
+			return &option_table[i];
+	return NULL;
 }
 
-static bool is_spin(const char *text)
+static int set_variable(const struct option_spec *spec, const char *value)
 {
-	return is_number(text, 0, 1000000);
+	char wants[128];
+
+	if (!option_is_valid(spec, value))
+		return usage_error(&command_run, "'%s' is not %s", value,
+				   option_wants(spec, wants, sizeof(wants)));
+	if (!setenv(spec->variable, value, 1))
+		return EXIT_OK;
+	fprintf(stderr, "xroce run: cannot set %s: %s\n", spec->variable, strerror(errno));
+	return EXIT_FAILED;
 }
 
-static bool is_shards(const char *text)
+/* Our own options, and those of the table. */
+static void add_options(struct option *options, char *letters)
 {
-	return is_number(text, 1, XROCE_MAX_SHARD);
-}
+	static const struct option own[] = {
+		{ "dev", required_argument, NULL, 'd' },
+		{ "verbose", no_argument, NULL, 'v' },
+		{ "help", no_argument, NULL, 'h' },
+	};
+	u32 n = ARRAY_SIZE(own);
 
-/* Digits, with single commas between them. */
-static bool is_cpus(const char *text)
-{
-	bool digit = false;
+	memcpy(options, own, sizeof(own));
+	letters = stpcpy(letters, "+:d:vh");
+	for (u32 i = 0; i < NUM_OPTIONS; i++) {
+		const struct option_spec *spec = &option_table[i];
 
-	for (; *text; text++) {
-		if (*text == ',' ? !digit : *text < '0' || *text > '9')
-			return false;
-		digit = *text != ',';
-	}
-	return digit;
-}
-
-static bool is_word(const char *text, const char *words)
-{
-	const size_t len = strlen(text);
-
-	for (; *words; words += strlen(words) + 1)
-		if (strlen(words) == len && !memcmp(words, text, len))
-			return true;
-	return false;
-}
-
-static bool is_tx(const char *text)
-{
-	return is_word(text, "auto\0xsk\0tap\0live\0gso\0");
-}
-
-static bool is_xdp(const char *text)
-{
-	return is_word(text, "auto\0native\0generic\0");
-}
-
-static const struct tuning {
-	int opt;
-	const char *variable;
-	bool (*is_valid)(const char *text);
-	const char *wants;
-} tunings[] = {
-	{ 's', "XROCE_SPIN_US", is_spin, "microseconds, 0 to 1000000" },
-	{ 'c', "XROCE_VECTOR_CPUS", is_cpus, "a list of CPUs, as in 2,3" },
-	{ 'n', "XROCE_SHARDS", is_shards, "a number from 1 to 8" },
-	{ 't', "XROCE_TX", is_tx, "auto, xsk, tap, live or gso" },
-	{ 'x', "XROCE_XDP", is_xdp, "auto, native or generic" },
-};
-_Static_assert(XROCE_MAX_SHARD == 8, "the text says so");
-
-/* Returns an exit status; EXIT_OK and *found for an option of these. */
-static int tune(int opt, const char *value, bool *found)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(tunings); i++) {
-		const struct tuning *t = &tunings[i];
-
-		if (t->opt != opt)
+		if (!spec->flag)
 			continue;
-		*found = true;
-		if (!t->is_valid(value))
-			return usage_error(&command_run, "'%s' is not %s", value, t->wants);
-		if (!setenv(t->variable, value, 1))
-			return EXIT_OK;
-		fprintf(stderr, "xroce run: cannot set %s: %s\n", t->variable, strerror(errno));
-		return EXIT_FAILED;
+		options[n++] = (struct option){ spec->flag, required_argument, NULL, spec->letter };
+		letters += sprintf(letters, "%c:", spec->letter);
 	}
-	*found = false;
-	return EXIT_OK;
+	options[n] = (struct option){ 0 };
+}
+
+static void run_print_options(void)
+{
+	char wants[128], left[32];
+
+	for (u32 i = 0; i < NUM_OPTIONS; i++) {
+		const struct option_spec *spec = &option_table[i];
+
+		if (!spec->flag)
+			continue;
+		snprintf(left, sizeof(left), "-%c, --%s %s", spec->letter, spec->flag, spec->value);
+		printf("  %-16s %s: %s", left, spec->help, option_wants(spec, wants, sizeof(wants)));
+		if (spec->kind == OPTION_IS_NUMBER)
+			printf(", otherwise %u", spec->fallback);
+		printf(" (%s)\n", spec->variable);
+	}
 }
 
 static int run_main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "dev", required_argument, NULL, 'd' },
-		{ "spin", required_argument, NULL, 's' },
-		{ "cpus", required_argument, NULL, 'c' },
-		{ "shards", required_argument, NULL, 'n' },
-		{ "tx", required_argument, NULL, 't' },
-		{ "xdp", required_argument, NULL, 'x' },
-		{ "verbose", no_argument, NULL, 'v' },
-		{ "help", no_argument, NULL, 'h' },
-		{ 0 },
-	};
+	struct option options[NUM_OPTIONS + 4];
+	char letters[8 + 2 * NUM_OPTIONS];
+	const struct option_spec *spec;
 	const char *dev_name = NULL;
-	bool verbose = false, found;
+	bool verbose = false;
 	struct netdev dev;
 	int opt, ret;
 
 	opterr = 0;
-	while ((opt = getopt_long(argc, argv, "+:d:s:c:n:t:x:vh", options, NULL)) != -1) {
+	add_options(options, letters);
+	while ((opt = getopt_long(argc, argv, letters, options, NULL)) != -1) {
 		switch (opt) {
 		case 'd':
 			dev_name = optarg;
@@ -217,16 +184,18 @@ static int run_main(int argc, char **argv)
 			verbose = true;
 			break;
 		case 'h':
-			fputs(command_run.help, stdout);
+			command_help(&command_run);
 			return EXIT_OK;
 		case ':':
 			return usage_error(&command_run, "option '%s' needs an argument", argv[optind - 1]);
 		default:
-			ret = tune(opt, optarg, &found);
+			spec = spec_of(opt);
+			if (!spec)
+				return usage_error(&command_run, "unknown option '%s'",
+						   argv[optind - 1]);
+			ret = set_variable(spec, optarg);
 			if (ret)
 				return ret;
-			if (!found)
-				return usage_error(&command_run, "unknown option '%s'", argv[optind - 1]);
 		}
 	}
 	if (optind == argc)
@@ -272,12 +241,9 @@ const struct command command_run = {
 		"\n"
 		"It puts the library's directory in front of LD_LIBRARY_PATH and becomes COMMAND; there is no process in between.\n"
 		"\n"
-		"  -d, --dev IFACE  let COMMAND see this interface only, as its first and single device (sets " NETDEV_ENV ")\n"
-		"  -s, --spin US    how long a service thread spins after work, at most: 0 to 1000000, otherwise 100 (XROCE_SPIN_US)\n"
-		"  -c, --cpus LIST  the CPUs of the service threads, one a shard: 2,3 (XROCE_VECTOR_CPUS)\n"
-		"  -n, --shards N   at most so many shards, each with an engine and a service thread: 1 to 8 (XROCE_SHARDS)\n"
-		"  -t, --tx WAY     how frames leave: auto, xsk, tap, live or gso (XROCE_TX)\n"
-		"  -x, --xdp MODE   how XDP is attached: auto, native or generic (XROCE_XDP)\n"
+		"  -d, --dev IFACE  let COMMAND see this interface only, as its first and single device (sets " NETDEV_ENV ")\n",
+	.print_options = run_print_options,
+	.help_end =
 		"  -v, --verbose    say on standard error what is run, and with which library\n"
 		"  -h, --help       this text\n"
 		"\n"

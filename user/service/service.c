@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "../base/clock.h"
+#include "../base/options.h"
 #include "../netdev/netdev.h"
 #include "../shard/shard.h"
 #include "service.h"
@@ -39,8 +40,6 @@
 #define TICK_MIN_NS	    (50 * NSEC_PER_USEC)
 #define TICK_MAX_NS	    (1 * NSEC_PER_MSEC)
 #define LONG_TICK_NS	    (100 * NSEC_PER_MSEC)
-#define SPIN_DEFAULT_US	    100
-#define SPIN_LIMIT_US	    1000000
 
 /* ---- the thread ---- */
 
@@ -198,41 +197,17 @@ static void *service_main(void *arg)
 
 /* ---- beginning and end ---- */
 
-static u64 spin_from_environment(void)
-{
-	const char *text = getenv("XROCE_SPIN_US");
-	char *end;
-	unsigned long us;
-
-	if (!text || !*text)
-		return SPIN_DEFAULT_US * NSEC_PER_USEC;
-	us = strtoul(text, &end, 10);
-	if (*end || *text == '-' || us > SPIN_LIMIT_US) {
-		fprintf(stderr, "xroce: XROCE_SPIN_US=%s is not a number of microseconds up to %d; using %d\n", text, SPIN_LIMIT_US,
-			SPIN_DEFAULT_US);
-		us = SPIN_DEFAULT_US;
-	}
-	return us * NSEC_PER_USEC;
-}
-
-/* XROCE_VECTOR_CPUS is a list of CPUs, by shard; else the CPU of the first queue's interrupts, on interfaces with several queues. -1: any. */
+/*
+ * The CPU that the environment names for the shard; else the CPU of the first queue's interrupts, on
+ * interfaces with several queues. -1: any.
+ */
 static int service_cpu_of(const struct shard *sh)
 {
-	const char *text = getenv("XROCE_VECTOR_CPUS");
-	char *end;
-	long cpu = -1;
+	const int cpu = options_cpu(sh->number);
 
-	if (!text || !*text)
-		return sh->all->queues > 1 ? netdev_queue_cpu(sh->all->ifindex, sh->number) : -1;
-	for (u32 i = 0; i <= sh->number; i++, text = end + (*end == ',')) {
-		cpu = strtol(text, &end, 10);
-		if (end == text || (*end && *end != ',') || cpu < 0 || cpu >= CPU_SETSIZE) {
-			if (*text)
-				fprintf(stderr, "xroce: XROCE_VECTOR_CPUS=%s is not a list of CPUs, by vector\n", getenv("XROCE_VECTOR_CPUS"));
-			return -1;
-		}
-	}
-	return (int)cpu;
+	if (cpu >= 0 || sh->all->queues <= 1)
+		return cpu;
+	return netdev_queue_cpu(sh->all->ifindex, sh->number);
 }
 
 /* Where the thread may not run there, it runs anywhere. */
@@ -296,7 +271,7 @@ static int service_start_one(struct shard *sh)
 
 int service_start(struct shards *all)
 {
-	const u64 spin_max_ns = spin_from_environment();
+	const u64 spin_max_ns = options_number(OPTION_SPIN_US) * NSEC_PER_USEC;
 	int err = 0;
 
 	/* All can be kicked before the first one starts. */

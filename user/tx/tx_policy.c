@@ -179,7 +179,7 @@ static void judge(struct tx_policy *t, enum tx_verdict verdict)
 		return;
 	t->gso.is_off = true;
 	t->stats->tx_gave_up++;
-	if (!t->has_told && !t->quiet && !getenv("XROCE_QUIET"))
+	if (!t->has_told && !t->quiet && !options_is_set(OPTION_QUIET))
 		fprintf(stderr,
 			"xroce: %s: sending without UDP segmentation offload, which is slower: the "
 			"interface %s super-packets\n",
@@ -389,7 +389,7 @@ static const struct tx_ops ops = {
 /* A way that cannot be had. Returns false. */
 static bool miss(const struct tx_policy *t, const struct netdev *dev, const char *way, const char *why, int err)
 {
-	if (!t->quiet && !getenv("XROCE_QUIET"))
+	if (!t->quiet && !options_is_set(OPTION_QUIET))
 		fprintf(stderr, "xroce: %s: sending without %s, which is slower: %s: %s\n", dev->name, way, why, strerror(-err));
 	return false;
 }

@@ -9,6 +9,7 @@
  */
 #include <time.h>
 
+#include "../base/options.h"
 #include "objects.h"
 
 #define DEFAULT_HOP_LIMIT 64
@@ -27,7 +28,7 @@ static void say_gid_is_missing(void)
 {
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 
-	if (!atomic_flag_test_and_set(&said) && !getenv("XROCE_QUIET"))
+	if (!atomic_flag_test_and_set(&said) && !options_is_set(OPTION_QUIET))
 		fprintf(stderr,
 			"xroce: an address without a GID: RoCE needs one; name one of this "
 			"device's by its index "

@@ -1,0 +1,27 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The variables of user/base/options.c are in the documents and, where they have a flag, in the
+# help of `xroce run`; and the documents name no others.
+. "$(dirname "$0")/../netns/lib/case.sh"
+
+variables() { grep -ohE '"XROCE_[A-Z_]+"' user/base/options.c | tr -d '"' | sort -u; }
+
+documented() {
+	local v
+	for v in $(variables); do
+		grep -qE "^\| .$v" docs/*.md || fail "$v is in no table of docs/"
+	done
+	[ -n "$v" ] || fail "no variable found"
+}
+
+none_else() {
+	local v
+	for v in $(grep -ohE '^\| .XROCE_[A-Z_]+' docs/*.md | grep -oE 'XROCE_[A-Z_]+' | sort -u); do
+		[ $v = XROCE_DEV ] || variables | grep -qx $v || fail "$v is documented and unknown"
+	done
+}
+
+run_case options_documented documented
+run_case options_none_else none_else
+finish_cases
