@@ -198,7 +198,8 @@ static void *service_main(void *arg)
 /* ---- beginning and end ---- */
 
 /*
- * The CPU that the environment names for the shard; else the CPU of the first queue's interrupts, on
+ * The CPU that the environment names for the shard; else the CPU of the first queue's interrupts,
+ * on
  * interfaces with several queues. -1: any.
  */
 static int service_cpu_of(const struct shard *sh)
