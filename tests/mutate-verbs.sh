@@ -125,7 +125,7 @@ req_err_missing   | user/verbs/async.c       | /{ EVENT_QP_REQ_ERR,/d | ibv_get_
 srq_err_missing   | user/verbs/async.c       | s/async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_ERR, &vsrq->ibv);/;/ | ibv_get_async_event
 async_no_wait     | user/verbs/async.c       | s/while (\*completed != wait_for)/while (0)/ | ibv_get_async_event
 async_left_behind | user/verbs/async.c       | /^void async_forget/,/^}/s/if (n->event.element.qp == object)/if (0)/ | ibv_get_async_event
-error_unsolicited | user/transport/engine.c  | s/part->pushed_solicited |= solicited || cqe->status != CQE_SUCCESS;/part->pushed_solicited |= solicited;/ | netns-event_ways
+error_unsolicited | user/transport/engine.c  | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | netns-event_ways
 event_each_time   | user/transport/cq.c      | s/atomic_compare_exchange_weak(&cq->armed, &armed, CQ_DISARMED)/atomic_compare_exchange_weak(\&cq->armed, \&armed, armed)/ | netns-event_ways
 lost_of_several   | user/verbs/channel.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | netns-event_ways
 modify_cur_state  | user/transport/qp_state.c | s/if (mask & CUR \&\& attr->cur_state != from)/if (0)/ | ibv_modify_qp
