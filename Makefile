@@ -113,7 +113,7 @@ BPF_FLAGS   = -target $(BPF_TARGET) -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-pa
 # ---- what compiles differently is compiled again: the flags of the last build ----
 
 FLAGS_NOW := $(strip $(CC) $(CC_SAYS) $(ALL_CFLAGS) | $(AS_ONE) | $(TEST_CFLAGS) | $(CLANG) \
-	$(BPF_FLAGS) | $(FUZZ_FLAGS) | $(ALL_LDFLAGS) $(LIBS))
+	$(BPF_FLAGS) | $(FUZZ_FLAGS) | $(PORTSIM_CALLS) | $(ALL_LDFLAGS) $(LIBS))
 ifneq ($(file <$(BUILD)/flags),$(FLAGS_NOW))
 $(BUILD)/flags: FORCE
 endif

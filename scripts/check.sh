@@ -135,6 +135,7 @@ for t in tests/verbs/*.sh tests/ship/*.sh; do
 done
 cmocka_kind unit "$BUILD" ""
 cmocka_kind sim "$BUILD" ""
+cmocka_kind portsim "$BUILD" ""
 # Again on devices of three engines, but for the longest ones, of which test_random has such devices anyway.
 for src in tests/sim/test_*.c; do
 	base=$(basename "$src" .c)

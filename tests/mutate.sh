@@ -3,8 +3,8 @@
 #
 # Would the tests notice? mutate.sh [-n EVERY] [-o OFFSET] [TABLE]: applies the mutations of TABLE (tests/mutations.txt) one at a time to a
 # copy of the tree, builds it, and runs the tests of tests/unit and tests/sim until one fails, or of
-# tests/bpf (as root) where the file is one of bpf/, tests/port (as root) where it is above the
-# transport. Prints `killed`, with what failed, `HUNG` (a program ran into its time limit, which a
+# tests/bpf (as root) where the file is one of bpf/, tests/port (as root) and, for what the simulator
+# of ports has, tests/portsim where it is above the transport. Prints `killed`, with what failed, `HUNG` (a program ran into its time limit, which a
 # loaded machine may do to a sound one as well: a test that fails by an assertion is missing),
 # `SURVIVED` or `broken` (does not build, or its line is not there) for each; -n runs every EVERYth
 # of the table, from OFFSET on.
@@ -32,6 +32,7 @@ table=$(realpath "${1:-$top/tests/mutations.txt}")
 # What one program may take, in seconds. Fewer random runs than otherwise: all must fit.
 bound=${XROCE_MUTANT_TIMEOUT:-300}
 export XROCE_SIM_SEEDS=${XROCE_SIM_SEEDS:-1500}
+export XROCE_PORTSIM_SEEDS=${XROCE_PORTSIM_SEEDS:-5000}
 
 # is_there FILE TEXT: on exactly one line.
 is_there() { [ -e "$1" ] && [ "$(grep -cF -- "$2" "$1")" -eq 1 ]; }
@@ -64,14 +65,19 @@ done
 programs+=" tests/sim/test_random tests/sim/test_loss"
 # programs_of KIND: the programs of tests/KIND.
 programs_of() { local src; for src in tests/"$1"/test_*.c; do echo "${src%.c}"; done; }
-# kind_of FILE: the directory of tests that it is tested by; none for the transport.
+# kind_of FILE: the directories of tests that it is tested by; none for the transport.
 kind_of() {
 	case $1 in
 	bpf/*) echo bpf ;;
 	user/transport/* | user/verbs/*) ;;
+	user/wake/* | user/shard/* | user/service/*) echo portsim port ;;
+	user/xsk/*) echo port portsim ;;
 	user/*) echo port ;;
 	esac
 }
+# The makefile's targets and the programs of the directories.
+targets_of() { local kind; for kind in $1; do echo "$kind-tests"; done; }
+all_of() { local kind; for kind in $1; do programs_of "$kind"; done; }
 # build TARGET: the transport's tests, if none is given.
 build() { make -j2 BUILD="$dir/b" CFLAGS=-O1 WARNINGS= ${1:-unit-tests sim-tests} >"$dir/log" 2>&1; }
 # Prints the first case that the log says failed.
@@ -94,7 +100,7 @@ first_failure() {
 build || { cat "$dir/log"; echo "the tree does not build"; exit 2; }
 failed=$(first_failure)
 [ -z "$failed" ] || { echo "$failed fails without any mutation"; exit 2; }
-for kind in $(while IFS=$'\t' read -r file rest; do kind_of "$file"; done <"$table" | sort -u); do
+for kind in $(while IFS=$'\t' read -r file rest; do kind_of "$file"; done <"$table" | tr ' ' '\n' | sort -u); do
 	build "$kind-tests" || { cat "$dir/log"; echo "tests/$kind does not build"; exit 2; }
 	failed=$(first_failure "$(programs_of "$kind")")
 	[ -z "$failed" ] || { echo "$failed fails without any mutation"; exit 2; }
@@ -114,11 +120,11 @@ while IFS=$'\t' read -r file text new; do
 	cp -p "$file" "$dir/original"
 	TEXT=$text NEW=$new perl -pi -e 's/\Q$ENV{TEXT}\E/$ENV{NEW}/' "$file"
 	kind=$(kind_of "$file")
-	if ! build "${kind:+$kind-tests}"; then
+	if ! build "$(targets_of "$kind")"; then
 		echo "broken    $name (does not build)"
 		broken=$((broken + 1))
 	else
-		failed=$(first_failure "${kind:+$(programs_of "$kind")}")
+		failed=$(first_failure "$(all_of "$kind")")
 		case $failed in
 		'') echo "SURVIVED  $name" && survived=$((survived + 1)) ;;
 		HUNG*) echo "HUNG      $name (${failed#HUNG })" && hung=$((hung + 1)) ;;

@@ -3,7 +3,8 @@
 # The programs of the tests, included by the Makefile. Each test_*.c is a program; what those of a
 # directory share lies beside them, what all share in common/.
 
-.PHONY: tests unit-tests sim-tests bpf-tests port-tests netns-tools vm-tools bench-tools fuzzers
+.PHONY: tests unit-tests sim-tests bpf-tests port-tests portsim-tests \
+	netns-tools vm-tools bench-tools fuzzers
 
 programs = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1)))
 shared   = $(call objs,$(filter-out $(wildcard tests/$(1)/test_*.c),$(wildcard tests/$(1)/*.c)))
@@ -30,6 +31,44 @@ $(BUILD)/tests/bpf/%: $(BUILD)/obj/tests/bpf/%.o $(call shared,bpf) $(TEST_COMMO
 $(BUILD)/tests/port/%: $(BUILD)/obj/tests/port/%.o $(BUILD)/libport.a $(BUILD)/libtransport.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) -o $@
+
+# Ports without a kernel (tests/portsim/kernel.h). The code under test and the XDP program are
+# compiled once more, so that each atomic operation is a call (tests/portsim/atomics.c), and linked
+# with functions of the simulator in place of the C library's, libbpf's and libxdp's.
+PORTSIM_CODE := $(TRANSPORT_SRC) $(wildcard $(patsubst %,user/%/*.c,base xsk wake shard service \
+	port)) user/tx/tx_xsk.c
+ifneq ($(filter __clang__,$(CC_SAYS)),)
+PORTSIM_CALLS := -fsanitize=thread -mllvm -tsan-instrument-func-entry-exit=0 \
+	-mllvm -tsan-distinguish-volatile=1
+else
+PORTSIM_CALLS := -fsanitize=thread -Wno-tsan --param tsan-instrument-func-entry-exit=0 \
+	--param tsan-distinguish-volatile=1
+endif
+# A checked longjmp() would not leave a stack for another, a checked read() would not be ours.
+PORTSIM_FLAGS = $(filter-out -D_FORTIFY_SOURCE=% -flto%,$(ALL_CFLAGS)) -U_FORTIFY_SOURCE \
+	-Itests/portsim
+portsim_objs = $(patsubst %,$(BUILD)/obj/portsim/%.o,$(basename $(1)))
+PORTSIM_PROGRAM := tests/portsim/program.c
+PORTSIM_OWN := $(filter-out $(PORTSIM_PROGRAM) $(wildcard tests/portsim/test_*.c), \
+	$(wildcard tests/portsim/*.c))
+PORTSIM_WRAPS := $(shell grep -ohE '__wrap_[a-zA-Z0-9_]+' tests/portsim/posix.c | sort -u | \
+	sed 's/__wrap_/-Wl,--wrap=/')
+
+$(BUILD)/obj/portsim/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$< (portsim))$(CC) $(PORTSIM_FLAGS) -c $< -o $@
+$(BUILD)/obj/portsim/%.o: %.S $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,AS,$< (portsim))$(CC) $(PORTSIM_FLAGS) -c $< -o $@
+$(call portsim_objs,$(PORTSIM_CODE) $(PORTSIM_PROGRAM)): ALL_CFLAGS += $(PORTSIM_CALLS)
+# bpf/ is compiled for another machine elsewhere
+$(call portsim_objs,$(PORTSIM_PROGRAM)): ALL_CFLAGS += -Wno-missing-prototypes
+$(BUILD)/libportsim.a: $(call portsim_objs,$(PORTSIM_CODE))
+	$(call say,AR,$@)rm -f $@ && $(AR) qcs $@ $^
+$(BUILD)/tests/portsim/%: $(BUILD)/obj/portsim/tests/portsim/%.o \
+		$(call portsim_objs,$(PORTSIM_OWN) $(PORTSIM_PROGRAM)) $(BUILD)/libportsim.a
+	@mkdir -p $(@D)
+	$(LINK) $(INPUTS) $(PORTSIM_WRAPS) -lcmocka -lisal -o $@
 
 # Programs of our own that run on the verbs library in tests/netns: linked with whatever libibverbs
 # is installed, run on ours.
@@ -93,7 +132,8 @@ unit-tests: $(call programs,tests/unit/test_*.c)
 sim-tests: $(call programs,tests/sim/test_*.c)
 bpf-tests: $(call programs,tests/bpf/test_*.c)
 port-tests: $(call programs,tests/port/test_*.c)
+portsim-tests: $(call programs,tests/portsim/test_*.c)
 netns-tools: $(call programs,tests/netns/*.c)
 vm-tools: $(call programs,tests/vm/*.c)
 bench-tools: $(call programs,tests/bench/*.c) $(addprefix $(BUILD)/tests/netns/,idle_qps threads)
-tests: unit-tests sim-tests bpf-tests port-tests netns-tools vm-tools
+tests: unit-tests sim-tests bpf-tests port-tests portsim-tests netns-tools vm-tools

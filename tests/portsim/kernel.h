@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The kernel of the simulated machine, as far as a port asks one: threads, locks, the clock,
+ * eventfds, epoll, ppoll (posix.c); AF_XDP sockets and their rings (af_xdp.c); BPF maps, ring
+ * buffers and the receiving XDP program (xdp.c). The code under test is linked with these in place
+ * of the C library's, libxdp's and libbpf's functions of the same names: it is not changed for it.
+ *
+ * Descriptors are small numbers from SIM_FD on; a name that is closed or of another kind ends the
+ * run.
+ */
+#ifndef PORTSIM_KERNEL_H
+#define PORTSIM_KERNEL_H
+
+#include <poll.h>
+#include <xroce/abi.h>
+
+#include "scheduler.h"
+
+#define SIM_FD 1000
+
+enum fd_kind { FD_FREE, FD_EVENT, FD_EPOLL, FD_RING, FD_XSK, FD_MAP, FD_MEMORY };
+
+struct fd_event {
+	u64 count;
+};
+
+/* ---- descriptors: posix.c ---- */
+
+/* A new one. object is what it is of: its kind knows. */
+int fd_open(enum fd_kind kind, void *object);
+/* What it is of. Any other kind ends the run. */
+void *fd_object(int fd, enum fd_kind kind);
+bool fd_is_open(int fd);
+/* It has become readable: those who wait for it are woken, a little later. */
+void fd_notify(int fd);
+/* All must have been closed, but for so many. Forgets them. */
+void fd_end(u32 left);
+u32 fd_count(void);
+
+/* ppoll() fails with EINTR in one of 65536 / rate calls that block, in actors that take signals. */
+struct posix_options {
+	u32 eintr_rate;
+	u64 wake_max_ns; /* from an event to the thread's running */
+};
+void posix_begin(const struct posix_options *o);
+/* The running actor takes signals. */
+void posix_takes_signals(void);
+/* Of an actor that waits in ppoll(): what for. NULL: in something else. */
+const struct pollfd *posix_waits_for(struct actor *a, u32 *n);
+/* Cancel the thread where it sleeps. False if it is not where it can be cancelled. */
+bool posix_cancel(struct actor *a);
+
+/* ---- ring buffers: xdp.c ---- */
+#define RING_RECORDS (XROCE_RING_BYTES / 16)
+/* A record is reserved, and readable from then on; it can be taken when it is whole. */
+struct record_ring {
+	int fd;
+	u32 prod, cons;
+	bool whole[RING_RECORDS];
+	struct xroce_wakeup record[RING_RECORDS];
+};
+
+static inline bool ring_has_records(const struct record_ring *r)
+{
+	return r->prod != r->cons;
+}
+
+/* ---- sockets: af_xdp.c ---- */
+bool xsk_is_readable(const void *xsk);
+void xsk_send(void *xsk);
+int xsk_statistics(const void *xsk, void *out, unsigned int *len);
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Making ports without a kernel, in place of user/attach and user/netdev; see made.h. */
+#include "made.h"
+
+#include <bpf/libbpf.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "../../user/attach/attach.h"
+#include "../../user/base/privilege.h"
+#include "../../user/netdev/watch.h"
+#include "../../user/shard/fault.h"
+#include "../../user/tx/tx_outlook.h"
+#include "../../user/wake/rings.h"
+
+static struct made_options options;
+
+void made_begin(const struct made_options *o)
+{
+	options = *o;
+	options.nic.queues = o->queues;
+}
+
+struct gid made_gid(u32 number)
+{
+	struct gid g = { .raw = { [10] = 0xff, [11] = 0xff, [12] = 10, [13] = 9 } };
+
+	g.raw[15] = (u8)(number + 1);
+	return g;
+}
+
+void made_netdev(u32 number, struct netdev *dev)
+{
+	*dev = (struct netdev){ .ifindex = number + 1, .mtu = 9000, .is_enabled = true,
+				.is_up = true, .rx_queues = options.queues, .speed_mbps = 10000,
+				.num_gids = 1 };
+	snprintf(dev->name, sizeof(dev->name), "%s", nic_name(number));
+	nic_mac(number, dev->mac);
+	dev->gid[0].gid = made_gid(number);
+}
+
+/* ---- user/attach ---- */
+
+static struct nic *nic_of(const struct attachment *m)
+{
+	return nic_get((u32)m->link_fd);
+}
+
+static int make_shard(const struct netdev *dev, struct attachment *m, u32 i)
+{
+	const u32 queues = (options.queues - i + options.shards - 1) / options.shards;
+	struct shard_io *s = &m->io[i];
+	int err;
+
+	s->stats = &m->maps.stats[i];
+	s->drops = &m->maps.drops[i];
+	err = umem_create(&s->umem, options.rx_frames * queues, XSK_TX_SLOTS);
+	if (!err)
+		err = xsk_open(&s->xsks, &s->umem, dev->name, i, options.shards, options.queues,
+			       false, m->maps.sock);
+	if (err)
+		return err;
+	s->tx = tx_xsk_open(&s->xsks, s->stats);
+	sim_check(s->tx);
+	s->ring_fd = rings_make();
+	nic_maps(nic_of(m))->channel[i] = xdp_ring(s->ring_fd);
+	return 0;
+}
+
+int attach_make(const struct netdev *dev, struct attachment *m)
+{
+	const u32 number = dev->ifindex - 1;
+	struct nic *n = nic_make(number, &options.nic);
+	int err = 0;
+
+	*m = (struct attachment){ .holder_fd = -1, .link_fd = (int)number };
+	m->info = (struct port_info){ .native = true, .multibuffer = true,
+				      .queues = options.queues, .shards = options.shards,
+				      .path_mtu = options.path_mtu };
+	m->maps = nic_maps(n)->shared;
+	for (u32 i = 0; i < options.shards && !err; i++)
+		err = make_shard(dev, m, i);
+	for (u32 i = 0; i < options.queues; i++)
+		m->maps.vector[i].ring = i % options.shards;
+	nic_attach(n);
+	return err;
+}
+
+void attach_detach(struct attachment *m)
+{
+	nic_detach(nic_of(m));
+}
+
+int __wrap_close(int fd);
+void attach_unmake(struct attachment *m)
+{
+	attach_detach(m);
+	for (u32 i = 0; i < m->info.shards; i++) {
+		struct shard_io *s = &m->io[i];
+
+		tx_close(s->tx);
+		xsk_close(&s->xsks);
+		umem_destroy(&s->umem);
+		__wrap_close(s->ring_fd);
+	}
+	__wrap_close(m->maps.qp_fd);
+	__wrap_close(m->maps.gid_fd);
+	__wrap_close(m->maps.channel_fd);
+	nic_free(nic_of(m));
+}
+
+void attach_abandon(struct attachment *m)
+{
+	sched_fail("nobody forks here");
+}
+
+/* ---- user/netdev, user/base and what else a port asks of the real machine ---- */
+
+u64 netdev_netns(void)
+{
+	return 1;
+}
+
+int netdev_refresh(struct netdev *dev)
+{
+	return 0;
+}
+
+int netdev_queue_cpu(u32 ifindex, u32 queue)
+{
+	return -ENOENT;
+}
+
+u32 netdev_path_mtu(u32 link_mtu, bool multibuffer)
+{
+	return options.path_mtu;
+}
+
+int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, struct watch **out)
+{
+	fn(arg, NULL, dev);
+	*out = NULL;
+	return 0;
+}
+
+void watch_stop(struct watch *watch)
+{
+}
+
+void watch_register_fork(void)
+{
+}
+
+_Thread_local u64 fault_due_ns = NSEC_NEVER;
+
+void fault_look(u64 now_ns)
+{
+}
+
+void fault_after_fork(void)
+{
+}
+
+u32 tx_preferred_path_mtu(const struct netdev *dev, u32 path_mtu)
+{
+	return path_mtu;
+}
+
+libbpf_print_fn_t privilege_hush_libbpf(void)
+{
+	return NULL;
+}
+
+libbpf_print_fn_t libbpf_set_print(libbpf_print_fn_t fn)
+{
+	return NULL;
+}

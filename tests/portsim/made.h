@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Ports of the simulated machine: port_make() of a port that stands on nic.c in place of the
+ * kernel, and the interfaces that user/netdev would tell of. Everything else of a port is the real
+ * code.
+ */
+#ifndef PORTSIM_MADE_H
+#define PORTSIM_MADE_H
+
+#include "../../user/port/port.h"
+#include "nic.h"
+
+/* Of both interfaces. */
+struct made_options {
+	u32 queues, shards;
+	u32 path_mtu;
+	u32 rx_frames; /* of each queue: a power of two */
+	struct nic_options nic;
+};
+void made_begin(const struct made_options *o);
+/* The interface of that number. */
+void made_netdev(u32 number, struct netdev *dev);
+struct gid made_gid(u32 number);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The receiving XDP program as it is shipped, compiled for this machine and, as the code under
+ * test, with a point of the scheduler at each access to what it shares; and the names of its maps.
+ */
+int count_drop(unsigned int reason);
+struct xdp_md;
+int xroce_xdp(struct xdp_md *ctx);
+#include "../../bpf/xroce.bpf.c"
+
+#include "xdp.h"
+
+/* Which map is it? */
+enum xdp_map xdp_map_named(const void *map)
+{
+	return map == &xroce_qp	     ? MAP_QP :
+	       map == &xroce_cq	     ? MAP_CQ :
+	       map == &xroce_expect  ? MAP_EXPECT :
+	       map == &xroce_channel ? MAP_CHANNEL :
+	       map == &xroce_engine  ? MAP_ENGINE :
+	       map == &xroce_vector  ? MAP_VECTOR :
+	       map == &xroce_gid     ? MAP_GID :
+	       map == &xroce_drop    ? MAP_DROP :
+	       map == &xroce_rx	     ? MAP_RX :
+				       MAP_XSK;
+}

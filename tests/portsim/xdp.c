@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Maps, ring buffers and the helpers of XDP programs: for the program, and for user space under the
+ * names of libbpf's functions. A record in a ring is seen at once; who waits for it is woken later.
+ */
+#define _GNU_SOURCE
+#include "xdp.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "kernel.h"
+
+#define CPUS	     16
+#define CPU_BYTES    16384u
+#define HEADROOM     256u
+/* the program has 32 bits for the address of a packet */
+#define PACKETS_AT   ((void *)0x20000000)
+
+/* What runs on a CPU. */
+struct cpu {
+	struct port_maps *maps;
+	const struct xdp_packet *packet;
+	u8 *room;
+};
+static struct cpu cpus[CPUS];
+static u8 *packets;
+
+/* The program runs in the actor that has this number of a CPU. */
+static struct cpu *cpu_of(const struct xdp_md *ctx)
+{
+	return &cpus[((u8 *)(uintptr_t)ctx->data - packets) / CPU_BYTES];
+}
+/* of the running actor: the helpers that get no context */
+static struct cpu *running[64];
+static struct cpu *cpu_running(void)
+{
+	return running[sched_number(sched_self())];
+}
+
+/* ---- maps ---- */
+
+static void *new_map(size_t bytes)
+{
+	void *p = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+
+	sim_check(p);
+	return memset(p, 0, bytes);
+}
+
+/* Those that are large are fresh memory of which little is touched. */
+static void *new_large(size_t bytes)
+{
+	void *p = calloc(1, bytes + 64);
+
+	sim_check(p);
+	return p;
+}
+
+static void *aligned(void *p)
+{
+	return (void *)(((uintptr_t)p + 63) & ~(uintptr_t)63);
+}
+
+struct port_maps *xdp_maps_new(void)
+{
+	struct port_maps *m = calloc(1, sizeof(*m));
+	static void *cq[2], *expect[2];
+	static u32 next;
+
+	sim_check(m);
+	/* kept from run to run, as their pages cost more than the run: their users clear them */
+	next = !next;
+	if (!cq[next]) {
+		cq[next] = new_large(XROCE_MAX_CQ * sizeof(struct xroce_cq));
+		expect[next] = new_large(XROCE_MAX_QP * sizeof(struct xroce_expect));
+	}
+	m->shared.cq = aligned(cq[next]);
+	m->shared.expect = aligned(expect[next]);
+	memset(m->shared.cq, 0, 64 * sizeof(*m->shared.cq));
+	memset(m->shared.expect, 0, XROCE_MAX_QP * sizeof(*m->shared.expect));
+	m->shared.engine = new_map(sizeof(*m->shared.engine));
+	m->shared.vector = new_map(XROCE_MAX_QUEUE * sizeof(*m->shared.vector));
+	m->shared.sock = new_map(XROCE_MAX_QUEUE * sizeof(*m->shared.sock));
+	m->shared.stats = new_map(XROCE_MAX_SHARD * sizeof(*m->shared.stats));
+	m->shared.drops = new_map(XROCE_MAX_SHARD * sizeof(*m->shared.drops));
+	m->shared.qp_fd = fd_open(FD_MAP, m);
+	m->shared.gid_fd = fd_open(FD_MAP, m);
+	m->shared.channel_fd = fd_open(FD_MAP, m);
+	return m;
+}
+
+void xdp_maps_free(struct port_maps *m)
+{
+	free(m->shared.engine);
+	free(m->shared.vector);
+	free(m->shared.sock);
+	free(m->shared.stats);
+	free(m->shared.drops);
+	free(m);
+}
+
+static struct xroce_qp **qp_value(struct port_maps *m, u32 qpn)
+{
+	for (u32 i = 0; i < XDP_QPS; i++)
+		if (m->qp[i].value && m->qp[i].qpn == qpn)
+			return &m->qp[i].value;
+	return NULL;
+}
+
+static void *gid_value(struct port_maps *m, const void *key)
+{
+	for (u32 i = 0; i < m->num_gids; i++)
+		if (memcmp(m->gid[i], key, 16) == 0)
+			return m->gid[i];
+	return NULL;
+}
+
+void *xdp_map_lookup(const void *map, const void *key);
+void *xdp_map_lookup(const void *map, const void *key)
+{
+	struct port_maps *m = cpu_running()->maps;
+	const u32 k = *(const u32 *)key;
+	struct xroce_qp **qp;
+
+	switch (xdp_map_named(map)) {
+	case MAP_QP:
+		sched_point("lookup");
+		qp = qp_value(m, k);
+		return qp ? *qp : NULL;
+	case MAP_CQ:
+		return k < XROCE_MAX_CQ ? &m->shared.cq[k] : NULL;
+	case MAP_EXPECT:
+		return k < XROCE_MAX_QP ? &m->shared.expect[k] : NULL;
+	case MAP_CHANNEL:
+		sched_point("lookup");
+		return k < XROCE_MAX_CHANNEL ? m->channel[k] : NULL;
+	case MAP_ENGINE:
+		return m->shared.engine;
+	case MAP_VECTOR:
+		return k < XROCE_MAX_QUEUE ? &m->shared.vector[k] : NULL;
+	case MAP_GID:
+		return gid_value(m, key);
+	case MAP_DROP:
+		return &m->drop;
+	case MAP_RX:
+		return &m->rx;
+	default:
+		sched_fail("a map that has no values");
+	}
+}
+
+/* ---- the program's helpers ---- */
+
+long bpf_redirect_map(const void *map, __u64 key, __u64 flags);
+long bpf_redirect_map(const void *map, __u64 key, __u64 flags)
+{
+	return key < XROCE_MAX_QUEUE ? XDP_REDIRECT : (long)flags;
+}
+
+long bpf_ringbuf_output(void *ring, void *data, __u64 size, __u64 flags);
+long bpf_ringbuf_output(void *ring, void *data, __u64 size, __u64 flags)
+{
+	struct record_ring *r = ring;
+	u32 at;
+
+	sched_point("record");
+	if (r->prod - r->cons == RING_RECORDS)
+		return -ENOSPC;
+	at = r->prod++ % RING_RECORDS;
+	r->whole[at] = false;
+	sched_point("reserved");
+	memcpy(&r->record[at], data, size);
+	r->whole[at] = true;
+	sched_trace("record for CQ %d to ring %d", (int)((struct xroce_wakeup *)data)->cq, r->fd);
+	fd_notify(r->fd);
+	sched_point("recorded");
+	return 0;
+}
+
+long bpf_xdp_load_bytes(struct xdp_md *ctx, __u32 offset, void *to, __u32 len);
+long bpf_xdp_load_bytes(struct xdp_md *ctx, __u32 offset, void *to, __u32 len)
+{
+	const struct xdp_packet *p = cpu_of(ctx)->packet;
+
+	if (offset > p->len || len > p->len - offset)
+		return -EINVAL;
+	memcpy(to, p->bytes + offset, len);
+	return 0;
+}
+
+long bpf_xdp_adjust_meta(struct xdp_md *ctx, int delta);
+long bpf_xdp_adjust_meta(struct xdp_md *ctx, int delta)
+{
+	ctx->data_meta += (u32)delta;
+	return ctx->data - ctx->data_meta > HEADROOM ? -EINVAL : 0;
+}
+
+__u64 bpf_xdp_get_buff_len(struct xdp_md *ctx);
+__u64 bpf_xdp_get_buff_len(struct xdp_md *ctx)
+{
+	return cpu_of(ctx)->packet->len;
+}
+
+__u64 bpf_ktime_get_ns(void);
+__u64 bpf_ktime_get_ns(void)
+{
+	return sched_now_ns();
+}
+
+long bpf_loop(__u32 n, void *fn, void *arg, __u64 flags);
+long bpf_loop(__u32 n, void *fn, void *arg, __u64 flags)
+{
+	long (*each)(u64 i, void *arg) = (long (*)(u64, void *))fn;
+	u32 i = 0;
+
+	while (i < n && !each(i++, arg))
+		;
+	return i;
+}
+
+int xroce_xdp(struct xdp_md *ctx);
+
+bool xdp_run(struct port_maps *m, struct xdp_packet *p, u32 queue, u32 number)
+{
+	struct cpu *cpu = &cpus[number];
+	struct xdp_md ctx = { .rx_queue_index = queue };
+	int verdict;
+
+	sim_check(number < CPUS && p->linear <= CPU_BYTES - HEADROOM);
+	if (!packets) {
+		packets = mmap(PACKETS_AT, CPUS * CPU_BYTES, PROT_READ | PROT_WRITE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+		sim_check(packets == PACKETS_AT);
+	}
+	cpu->maps = m;
+	cpu->packet = p;
+	cpu->room = packets + number * CPU_BYTES;
+	running[sched_number(sched_self())] = cpu;
+	memcpy(cpu->room + HEADROOM, p->bytes, p->linear);
+	ctx.data = ctx.data_meta = (u32)(uintptr_t)(cpu->room + HEADROOM);
+	ctx.data_end = ctx.data + p->linear;
+	verdict = xroce_xdp(&ctx);
+	p->meta_len = ctx.data - ctx.data_meta;
+	memcpy(p->meta, cpu->room + HEADROOM - p->meta_len, p->meta_len);
+	return verdict == XDP_REDIRECT;
+}
+
+/* ---- maps as user space reaches them ---- */
+
+#undef bpf_map_lookup_elem
+
+static struct port_maps *maps_of(int fd)
+{
+	return fd_object(fd, FD_MAP);
+}
+
+int bpf_map_lookup_elem(int fd, const void *key, void *value)
+{
+	struct port_maps *m = maps_of(fd);
+	struct xroce_qp **qp;
+
+	sched_point("lookup");
+	sched_drain();
+	sim_check(fd == m->shared.qp_fd);
+	qp = qp_value(m, *(const u32 *)key);
+	if (!qp)
+		return -ENOENT;
+	memcpy(value, *qp, sizeof(**qp));
+	return 0;
+}
+
+static int update_qp(struct port_maps *m, u32 qpn, const void *value)
+{
+	struct xroce_qp **at = qp_value(m, qpn), *fresh;
+
+	for (u32 i = 0; !at && i < XDP_QPS; i++)
+		if (!m->qp[i].value) {
+			m->qp[i].qpn = qpn;
+			at = &m->qp[i].value;
+		}
+	if (!at)
+		return -E2BIG;
+	/* the program may have the old one in hand: it is let go of with the process */
+	fresh = malloc(sizeof(*fresh));
+	sim_check(fresh);
+	memcpy(fresh, value, sizeof(*fresh));
+	*at = fresh;
+	return 0;
+}
+
+static int update_channel(struct port_maps *m, u32 slot, int fd)
+{
+	sim_check(slot < XROCE_MAX_CHANNEL);
+	/* a grace period, in which all goes on */
+	sched_sleep("grace period", rng_below(sched_rng(), 20000));
+	m->channel[slot] = fd_object(fd, FD_RING);
+	return 0;
+}
+
+int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
+{
+	struct port_maps *m = maps_of(fd);
+
+	sched_point("update");
+	sched_drain();
+	if (fd == m->shared.qp_fd)
+		return update_qp(m, *(const u32 *)key, value);
+	if (fd == m->shared.channel_fd)
+		return update_channel(m, *(const u32 *)key, *(const int *)value);
+	if (gid_value(m, key))
+		return 0;
+	sim_check(m->num_gids < XDP_GIDS);
+	memcpy(m->gid[m->num_gids++], key, 16);
+	return 0;
+}
+
+int bpf_map_update_batch(int fd, const void *keys, const void *values, __u32 *count,
+			 const struct bpf_map_batch_opts *opts)
+{
+	for (u32 i = 0; i < *count; i++)
+		bpf_map_update_elem(fd, (const u32 *)keys + i, (const int *)values + i, 0);
+	return 0;
+}
+
+int bpf_map_delete_elem(int fd, const void *key)
+{
+	struct port_maps *m = maps_of(fd);
+	struct xroce_qp **qp;
+
+	sched_point("delete");
+	sched_drain();
+	if (fd != m->shared.qp_fd)
+		return 0;
+	qp = qp_value(m, *(const u32 *)key);
+	if (!qp)
+		return -ENOENT;
+	*qp = NULL;
+	return 0;
+}
+
+/* ---- ring buffers ---- */
+
+int bpf_map_create(enum bpf_map_type type, const char *name, __u32 key, __u32 value, __u32 entries,
+		   const struct bpf_map_create_opts *opts)
+{
+	struct record_ring *r = calloc(1, sizeof(*r));
+
+	sim_check(r && type == BPF_MAP_TYPE_RINGBUF && entries == XROCE_RING_BYTES);
+	r->fd = fd_open(FD_RING, r);
+	return r->fd;
+}
+
+struct record_ring *xdp_ring(int fd)
+{
+	return fd_object(fd, FD_RING);
+}
+
+struct ring_buffer {
+	struct record_ring *ring;
+	ring_buffer_sample_fn fn;
+	void *arg;
+};
+
+struct ring_buffer *ring_buffer__new(int fd, ring_buffer_sample_fn fn, void *arg,
+				     const struct ring_buffer_opts *opts)
+{
+	struct ring_buffer *rb = malloc(sizeof(*rb));
+
+	sim_check(rb);
+	*rb = (struct ring_buffer){ fd_object(fd, FD_RING), fn, arg };
+	return rb;
+}
+
+void ring_buffer__free(struct ring_buffer *rb)
+{
+	free(rb);
+}
+
+int ring_buffer__epoll_fd(const struct ring_buffer *rb)
+{
+	return rb->ring->fd;
+}
+
+int ring_buffer__consume(struct ring_buffer *rb)
+{
+	struct record_ring *r = rb->ring;
+	int n = 0;
+
+	sched_point("consume");
+	sched_drain();
+	for (; r->cons != r->prod && r->whole[r->cons % RING_RECORDS]; n++) {
+		const struct xroce_wakeup record = r->record[r->cons % RING_RECORDS];
+
+		rb->fn(rb->arg, (void *)&record, sizeof(record));
+		r->cons++;
+		sched_point("consumed");
+	}
+	return n;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A port's maps, and the XDP program that runs on them (program.c). User space reaches the maps by
+ * libbpf's functions, which xdp.c has, and the arrays by their memory.
+ */
+#ifndef PORTSIM_XDP_H
+#define PORTSIM_XDP_H
+
+#include <stdbool.h>
+#include <xroce/abi.h>
+
+#include "../../user/base/xdp_maps.h"
+
+enum xdp_map {
+	MAP_QP, MAP_CQ, MAP_EXPECT, MAP_CHANNEL, MAP_ENGINE, MAP_VECTOR, MAP_GID, MAP_DROP, MAP_RX,
+	MAP_XSK
+};
+enum xdp_map xdp_map_named(const void *map);
+
+struct record_ring;
+#define XDP_QPS	 64
+#define XDP_GIDS 8
+
+/* shared: what the port maps and opens. The rest is the kernel's. */
+struct port_maps {
+	struct xdp_maps shared;
+	/* hashes: a value is replaced as a whole, and whoever has the old one keeps it */
+	struct {
+		__u32 qpn;
+		struct xroce_qp *value;
+	} qp[XDP_QPS];
+	__u8 gid[XDP_GIDS][16];
+	__u32 num_gids;
+	struct record_ring *channel[XROCE_MAX_CHANNEL];
+	/* the program's counters */
+	struct xroce_rx_stats rx;
+	struct xroce_drops drop;
+};
+
+struct port_maps *xdp_maps_new(void);
+void xdp_maps_free(struct port_maps *m);
+
+/* A packet before the program: at most len bytes, of which linear are in one piece. */
+struct xdp_packet {
+	const unsigned char *bytes;
+	__u32 len, linear;
+	/* what the program put in front of it */
+	unsigned char meta[32];
+	__u32 meta_len;
+};
+/* True if it is redirected to a socket. cpu: 0 .. 15, one that runs no other program meanwhile. */
+bool xdp_run(struct port_maps *m, struct xdp_packet *p, __u32 queue, __u32 cpu);
+
+/* A ring buffer that was made by bpf_map_create(). */
+struct record_ring *xdp_ring(int fd);
+
+#endif
