@@ -2,7 +2,8 @@
 #
 # make            build everything (no root, nothing attached)
 # make demo       as root: install what is needed, build, show it working between two namespaces
-# make check      as root: install what is needed, build, run every test
+# make check      as root: install what is needed, build, run every test; its parts alone:
+#                 check-tree portsim unit sim san fuzz ship bpf verbs port netns vm
 # make bench      as root: measure against raw AF_XDP, UDP and TCP between two namespaces
 #                 (scripts/bench.sh --quick: in 3 minutes)
 # make interop    as root: everything against the kernel's Soft-RoCE in virtual machines (half an
@@ -100,7 +101,7 @@ LIB   := $(BUILD)/lib/libibverbs.so.1
 TOOL  := $(BUILD)/bin/xroce
 SKELS := $(BUILD)/gen/xroce.skel.h $(BUILD)/gen/xroce_tx.skel.h
 
-.PHONY: all transport deps demo check bench interop bench-vm install uninstall clean FORCE
+.PHONY: all transport texts deps demo check bench interop bench-vm install uninstall clean FORCE
 .SECONDARY:
 all: $(LIB) $(BUILD)/lib/libibverbs.so $(TOOL)
 
@@ -184,9 +185,13 @@ deps:
 demo: deps
 	$(MAKE) all
 	scripts/demo.sh $(BUILD)
-check: deps
+check check-vm: deps
 	scripts/deps.sh vm
-	scripts/check.sh $(BUILD)
+	scripts/check.sh $(BUILD) $(patsubst check-%,%,$(filter check-%,$@))
+CHECKS := $(addprefix check-,tree portsim unit sim san fuzz ship bpf verbs port netns)
+.PHONY: check-vm $(CHECKS)
+$(CHECKS): deps
+	scripts/check.sh $(BUILD) $(@:check-%=%)
 
 bench:
 	scripts/deps.sh bench
@@ -238,7 +243,8 @@ $(BUILD)/share/%: share/%.in $(BUILD)/places
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)sed $(foreach v,VERSION PREFIX LIBDIR,-e 's|@$v@|$($v)|') $< >$@
 
-install: all $(SHARED)
+texts: $(SHARED)
+install: all texts
 	install -d $(addprefix $(DESTDIR),$(OURS) $(LIBDIR)/pkgconfig $(BINDIR) $(COMPDIR) \
 		$(MANDIR)/man7 $(MANDIR)/man8 $(DOCDIR)/docs $(DOCDIR)/LICENSES)
 	install -m 755 $(LIB) $(DESTDIR)$(OURS)/libibverbs.so.1
