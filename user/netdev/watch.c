@@ -12,12 +12,12 @@
 #include <linux/rtnetlink.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../base/thread.h"
 #include "netdev_nl.h"
 #include "watch.h"
 
@@ -229,19 +229,6 @@ static void close_watcher(struct watcher *r)
 	r->netlink_fd = r->control_fd = -1;
 }
 
-/* The application's signals are for its own threads. */
-static int start_thread(struct watcher *r)
-{
-	sigset_t all, before;
-	int err;
-
-	sigfillset(&all);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	err = -pthread_create(&r->thread, NULL, watcher_main, r);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return err;
-}
-
 static int watcher_get(struct watcher **out)
 {
 	const u64 netns = netdev_netns();
@@ -259,7 +246,7 @@ static int watcher_get(struct watcher **out)
 	r->netns = netns;
 	r->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r->netlink_fd = open_netlink();
-	err = r->control_fd < 0 || r->netlink_fd < 0 ? -errno : start_thread(r);
+	err = r->control_fd < 0 || r->netlink_fd < 0 ? -errno : thread_start(&r->thread, watcher_main, r);
 	if (err) {
 		close_watcher(r);
 		free(r);

@@ -11,6 +11,7 @@
 #include "../base/options.h"
 #include "../service/service.h"
 #include "../shard/fault.h"
+#include "../transport/aligned.h"
 #include "../tx/tx_outlook.h"
 #include "port_object.h"
 
@@ -89,14 +90,6 @@ static u64 random_u64(void *arg)
 	return s->random[--s->random_left];
 }
 
-static void *new_aligned(size_t bytes)
-{
-	size_t rounded = (bytes + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
-	void *p = aligned_alloc(CACHE_LINE, rounded);
-
-	return p ? memset(p, 0, rounded) : NULL;
-}
-
 static void port_free(struct port *port)
 {
 	migration_free(&port->shards);
@@ -143,7 +136,7 @@ static int port_make_shards(struct port *port, const struct netdev *dev)
 	all->queues = all->wake.num_vectors = port->made.info.queues;
 	all->wake.num_shards = n;
 	all->wake.rings.map_fd = port->made.maps.channel_fd;
-	all->shard = new_aligned(n * sizeof(*all->shard));
+	all->shard = aligned_zero(n * sizeof(*all->shard));
 	if (!all->shard)
 		return -ENOMEM;
 	for (u32 i = 0; i < n; i++) {
@@ -230,7 +223,7 @@ static void port_last_put(struct shards *all)
 
 static int port_create(const struct netdev *dev, u64 netns, struct port **out)
 {
-	struct port *port = new_aligned(sizeof(*port));
+	struct port *port = aligned_zero(sizeof(*port));
 	struct netdev now;
 	int err;
 

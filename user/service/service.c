@@ -24,7 +24,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <stdio.h>
@@ -33,6 +32,7 @@
 
 #include "../base/clock.h"
 #include "../base/options.h"
+#include "../base/thread.h"
 #include "../netdev/netdev.h"
 #include "../shard/shard.h"
 #include "service.h"
@@ -239,21 +239,6 @@ static void service_close(struct service *s)
 	s->control_fd = -1;
 }
 
-/* The application's signals are for its own threads; of faults see fault.c. */
-static int service_start_thread(struct shard *sh)
-{
-	sigset_t all, before;
-	int err;
-
-	sigfillset(&all);
-	sigdelset(&all, SIGSEGV);
-	sigdelset(&all, SIGBUS);
-	pthread_sigmask(SIG_BLOCK, &all, &before);
-	err = -pthread_create(&sh->service.thread, NULL, service_main, sh);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return err;
-}
-
 static int service_start_one(struct shard *sh)
 {
 	struct service *s = &sh->service;
@@ -262,7 +247,7 @@ static int service_start_one(struct shard *sh)
 	s->ring = ring_buffer__new(sh->io->ring_fd, ignore_record, NULL, NULL);
 	if (!s->ring)
 		return -errno;
-	err = service_start_thread(sh);
+	err = thread_start(&s->thread, service_main, sh);
 	if (err)
 		return err;
 	s->started = true;

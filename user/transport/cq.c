@@ -2,6 +2,7 @@
 /* The completion ring. See cq.h for the two sides and their ordering. */
 #include <stdlib.h>
 
+#include "aligned.h"
 #include "cq.h"
 
 #define CQ_CAPACITY_MAX (1u << 22)
@@ -10,7 +11,7 @@
 static struct cqe *cq_alloc_ring(u32 capacity, u32 *mask)
 {
 	u32 size = roundup_pow2(capacity);
-	struct cqe *ring = aligned_alloc(CACHE_LINE, (size_t)size * sizeof(*ring));
+	struct cqe *ring = aligned_new((size_t)size * sizeof(*ring));
 
 	*mask = size - 1;
 	return ring;

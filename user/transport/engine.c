@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "aligned.h"
 #include "internal.h"
 
 /* Packets that one QP may send in a row before the next has its turn: long enough to use its cache lines well. */
@@ -15,13 +16,11 @@ enum { AHEAD_QP = 6, AHEAD_WQE = 3, AHEAD_MAX = 8 };
 
 int engine_create(const struct engine_config *config, struct engine **out)
 {
-	size_t size = (sizeof(struct engine) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
-	struct engine *e = aligned_alloc(CACHE_LINE, size);
+	struct engine *e = aligned_zero(sizeof(*e));
 	int err;
 
 	if (!e)
 		return -ENOMEM;
-	memset(e, 0, sizeof(*e));
 	e->config = *config;
 	e->number = config->number;
 	icrc_table_init(&e->icrc);

@@ -15,6 +15,7 @@
  */
 #include <stdlib.h>
 
+#include "aligned.h"
 #include "internal.h"
 
 /* ---- the tables ---- */
@@ -26,11 +27,10 @@ _Static_assert((ROCE_QPN_MASK + 1) / XROCE_MAX_QP <= UINT16_MAX &&
 
 static int tables_create(const struct engine_config *config, struct engine_tables **out)
 {
-	struct engine_tables *t = aligned_alloc(CACHE_LINE, (sizeof(*t) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+	struct engine_tables *t = aligned_zero(sizeof(*t));
 
 	if (!t)
 		return -ENOMEM;
-	memset(t, 0, sizeof(*t));
 	if (mr_table_init(&t->mrs, config->random, config->random_arg)) {
 		free(t);
 		return -ENOMEM;

@@ -2,6 +2,7 @@
 /* Queue pairs as objects: making and destroying them, their send queue's two sides, and flushing. */
 #include <stdlib.h>
 
+#include "aligned.h"
 #include "internal.h"
 
 _Static_assert(2 * QP_MAX_WR - 1 <= UINT16_MAX, "with what rendezvous take the mask of a send queue is of twice that size");
@@ -19,7 +20,7 @@ int sq_init(struct sq *sq, u32 max_wr, u32 max_sge, u32 max_inline)
 	sq->mask = (u16)(size - 1);
 	/* whole cache lines: a slot that the application fills shares none with one that the engine works on */
 	sq->stride = (u16)(((u32)sizeof(struct send_wqe) + tail + CACHE_LINE - 1) & ~(CACHE_LINE - 1u));
-	sq->ring = aligned_alloc(CACHE_LINE, (size_t)size * sq->stride);
+	sq->ring = aligned_new((size_t)size * sq->stride);
 	return sq->ring ? 0 : -ENOMEM;
 }
 
@@ -147,10 +148,9 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	    init->max_recv_sge > RQ_MAX_SGE || init->max_inline > QP_MAX_INLINE || (!init->send_cq && !(xrc && target)) ||
 	    (!init->recv_cq && !xrc) || (target && (!xrc || !init->xrcd)) || (tags && init->transport != XROCE_RC) || ((xrc || tags) && e->number))
 		return -EINVAL;
-	qp = aligned_alloc(CACHE_LINE, (sizeof(*qp) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+	qp = aligned_zero(sizeof(*qp));
 	if (!qp)
 		return -ENOMEM;
-	memset(qp, 0, sizeof(*qp));
 	qp->transport = init->transport;
 	qp->sq_sig_all = init->sq_sig_all;
 	qp->xrc_target = target;

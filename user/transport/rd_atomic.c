@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "aligned.h"
 #include "internal.h"
 
 /* Entries for so many, or 0 if a ring of have entries will do. */
@@ -17,15 +18,6 @@ static u32 ring_entries(u32 have, u32 want)
 	while (n < want)
 		n *= 2;
 	return n == have ? 0 : n;
-}
-
-static void *ring_new(u32 entries, size_t size)
-{
-	void *ring = aligned_alloc(CACHE_LINE, entries * size);
-
-	if (ring)
-		memset(ring, 0, entries * size);
-	return ring;
 }
 
 /* Oldest first from index 0 on; what was outstanding, or stored, stays so. */
@@ -66,8 +58,8 @@ int rd_atomic_reserve(struct qp *qp, u32 initiated, u32 answered)
 	struct responder *resp = &qp->resp;
 	const u32 sent = ring_entries(req->rd_atomic_mask + 1u, initiated);
 	const u32 stored = ring_entries(resp->resource_mask + 1u, answered);
-	u32 *last = sent ? ring_new(sent, sizeof(*last)) : NULL;
-	struct resp_resource *resource = stored ? ring_new(stored, sizeof(*resource)) : NULL;
+	u32 *last = sent ? aligned_zero(sent * sizeof(*last)) : NULL;
+	struct resp_resource *resource = stored ? aligned_zero(stored * sizeof(*resource)) : NULL;
 
 	if ((sent && !last) || (stored && !resource)) {
 		free(last);

@@ -11,6 +11,7 @@
  */
 #include <stdlib.h>
 
+#include "aligned.h"
 #include "internal.h"
 
 /* WQEs of the engine's in one send queue: two a rendezvous, until its FIN is acknowledged. */
@@ -18,13 +19,12 @@
 
 int shared_sends_init(struct qp *qp, const struct qp_init *init)
 {
-	struct shared_sends *s = aligned_alloc(CACHE_LINE, (sizeof(*s) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+	struct shared_sends *s = aligned_zero(sizeof(*s));
 	u32 max_sge = init->max_send_sge > TAG_MAX_SGE ? init->max_send_sge : TAG_MAX_SGE;
 	u32 max_inline = init->max_inline > sizeof(struct tag_header) ? init->max_inline : (u32)sizeof(struct tag_header);
 
 	if (!s)
 		return -ENOMEM;
-	memset(s, 0, sizeof(*s));
 	qp->shared = s;
 	qp->tag_matching = true;
 	if (sq_init(&s->posted, init->max_send_wr, init->max_send_sge, init->max_inline))

@@ -2,6 +2,7 @@
 /* The receive ring, a QP's own or shared. See rq.h for the two sides and their ordering. */
 #include <stdlib.h>
 
+#include "aligned.h"
 #include "rq.h"
 
 #define RQ_MAX_WR 32768
@@ -19,7 +20,7 @@ int rq_init(struct rq *rq, u32 max_wr, u32 max_sge)
 	rq->max_sge = (u16)max_sge;
 	rq->mask = (u16)(size - 1);
 	rq->stride = (u16)(sizeof(struct recv_wqe) + max_sge * sizeof(struct sge));
-	rq->ring = aligned_alloc(CACHE_LINE, ((size_t)size * rq->stride + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+	rq->ring = aligned_new((size_t)size * rq->stride);
 	return rq->ring ? 0 : -ENOMEM;
 }
 

@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "../base/thread.h"
 #include "../base/privilege.h"
 #include "tx_outlook.h"
 #include "tx_redirect.h"
@@ -105,7 +106,7 @@ static int open_tap_elsewhere(struct tx_redirect *r, const char **why)
 {
 	struct tap_job job = { .r = r };
 	pthread_t thread;
-	int err = -pthread_create(&thread, NULL, tap_main, &job);
+	int err = thread_start(&thread, tap_main, &job);
 
 	if (err)
 		return err;
