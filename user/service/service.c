@@ -12,10 +12,15 @@
  * Who tells whom, so that nothing is left lying:
  *
  *   app_progress    moved by every call that drives the shard; looked at here once a wake-up.
- *   sleepers        counted by port_channel_wait(). While there are any, watched (in xroce_vector, for each queue) tells XDP to wake nobody, as the sockets do.
- *                   When the last one leaves, it clears that, sets asleep (below), runs the shard once more and waits for what XDP announced to nobody (sleep.c).
- *   asleep          in xroce_vector, for each queue: stored by sleepers, cleared here, taken by XDP, which then writes to this thread's ring. It covers the time
- *                   between the last sleeper's leaving and the end of the long tick.
+ *   sleepers        counted by port_channel_wait(). While there are any, watched (in xroce_vector,
+ *                   for each queue) tells XDP to wake nobody, as the sockets do. When the last one
+ *                   leaves, it clears that, runs the shard once more and waits for what XDP
+ *                   announced to nobody (sleep.c).
+ *   asleep          in xroce_vector, for each queue: set here for long ticks, taken by XDP, which
+ *                   then writes to this thread's ring. XDP looks at it where nobody watches. It may
+ *                   have looked before it was set, at a packet that comes to the socket only later:
+ *                   so the first tick is a short one, and by its end that packet has come, to
+ *                   sleepers or to the next state.
  *   sleep_until_ns  stored here, full fence, then the deadline is read again. Who has run the shard (and so moved the deadline) passes a full
  *                   fence and reads it: if the deadline is sooner, it wakes this thread by control_fd. One of the two sees the other.
  */
@@ -98,6 +103,11 @@ static void service_take_wakeup(struct service *s, const struct pollfd fds[2])
 		ring_buffer__consume(s->ring);
 }
 
+static u64 service_tick_ns(const struct service *s, bool sleepers, u64 tick_ns)
+{
+	return !sleepers ? tick_ns : s->settled ? LONG_TICK_NS : TICK_MAX_NS;
+}
+
 /* Sleep as the state at the head of this file says; then take in what came. */
 static void service_sleep(struct shard *sh, bool standby, u64 tick_ns)
 {
@@ -107,12 +117,17 @@ static void service_sleep(struct shard *sh, bool standby, u64 tick_ns)
 						   { .fd = ring_buffer__epoll_fd(s->ring), .events = POLLIN } };
 	const bool sleepers = standby && service_has_sleepers(sh);
 	const u64 since_ns = clock_now_ns();
-	u64 until_ns = standby ? since_ns + (sleepers ? LONG_TICK_NS : tick_ns) : NSEC_NEVER;
+	const u64 tick_end_ns = since_ns + service_tick_ns(s, sleepers, tick_ns);
+	const bool settled = s->settled;
+	u64 until_ns = standby ? tick_end_ns : NSEC_NEVER;
 	struct timespec timeout;
 	nfds_t n = 2;
 	bool woken;
 
-	if (!sleepers && service_is_asleep(sh))
+	s->settled = false;
+	if (sleepers && !settled)
+		service_set_asleep(sh, 1);
+	else if (!sleepers && service_is_asleep(sh))
 		service_set_asleep(sh, 0);
 	if (!standby || sleepers) {
 		until_ns = min_u64(until_ns, service_due_ns(sh));
@@ -126,11 +141,13 @@ static void service_sleep(struct shard *sh, bool standby, u64 tick_ns)
 		for (u32 i = 0; i < set->count; i++)
 			fds[n++] = (struct pollfd){ .fd = set->xsk[i].fd, .events = POLLIN };
 	timeout = timespec_until(until_ns);
-	woken = ppoll(fds, n, until_ns == NSEC_NEVER ? NULL : &timeout, NULL) > 0;
+	woken = ppoll(fds, n, until_ns == NSEC_NEVER ? NULL : &timeout, NULL) != 0;
 	if (!standby)
 		service_adapt_spin(s, clock_now_ns() - since_ns);
 	if (woken)
 		service_take_wakeup(s, fds);
+	else
+		s->settled = sleepers && (settled || until_ns == tick_end_ns);
 awake:
 	atomic_store(&s->sleep_until_ns, 0);
 }

@@ -15,8 +15,6 @@
 
 /* From a record to its packet's descriptor: one poll of the kernel's, at most 64 packets. */
 #define PUBLISH_MAX_NS (200 * NSEC_PER_USEC)
-/* What takes longer, on a CPU that the hypervisor has taken away, is looked for once more. */
-#define GIVEN_UP_NS    NSEC_PER_MSEC
 
 /* What a call is about: a channel, the shards of its port or NULL, and some of them, a bit each. */
 struct view {
@@ -131,7 +129,10 @@ static bool sleep_any_missing(const struct shards *all, const struct shard *s)
 	return false;
 }
 
-/* They are late, or the kernel dropped them at a full ring and they will never come: the service thread looks once more. */
+/*
+ * They are late, on a CPU that the hypervisor has taken away, or the kernel dropped them at a full
+ * ring and they will never come. The service thread begins its state anew, with a short tick.
+ */
 static void sleep_give_up(struct shard *s)
 {
 	struct xsk_set *set = &s->io->xsks;
@@ -142,10 +143,9 @@ static void sleep_give_up(struct shard *s)
 
 		if (n)
 			atomic_fetch_add_explicit(&set->xsk[i].unannounced, (u64)n, memory_order_relaxed);
-		if (n > 0)
-			atomic_store(&s->resume_ns, clock_now_ns() + GIVEN_UP_NS);
 	}
 	shard_unlock(s, REPORT_ANY);
+	service_kick(s);
 }
 
 /*

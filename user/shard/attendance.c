@@ -61,12 +61,14 @@ void service_nudge(struct shard *sh)
 		service_kick(sh);
 }
 
+/* For all queues of the shard, here and below. The callers have the fences. */
 void service_set_asleep(struct shard *sh, u32 asleep)
 {
 	const struct xsk_set *set = &sh->io->xsks;
 
 	for (u32 i = 0; i < set->count; i++)
-		__atomic_store_n(&sh->all->maps->vector[xsk_queue(set, i)].asleep, asleep, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&sh->all->maps->vector[xsk_queue(set, i)].asleep, asleep,
+				 __ATOMIC_RELAXED);
 }
 
 static void set_watched(struct shard *sh, u32 watched)
@@ -74,7 +76,8 @@ static void set_watched(struct shard *sh, u32 watched)
 	const struct xsk_set *set = &sh->io->xsks;
 
 	for (u32 i = 0; i < set->count; i++)
-		__atomic_store_n(&sh->all->maps->vector[xsk_queue(set, i)].watched, watched, __ATOMIC_SEQ_CST);
+		__atomic_store_n(&sh->all->maps->vector[xsk_queue(set, i)].watched, watched,
+				 __ATOMIC_RELAXED);
 }
 
 bool service_is_asleep(const struct shard *sh)
@@ -89,10 +92,8 @@ bool service_is_asleep(const struct shard *sh)
 
 void service_sleeper_enter(struct shard *sh)
 {
-	if (atomic_fetch_add(&sh->service.sleepers, 1))
-		return;
-	service_set_asleep(sh, 0);
-	set_watched(sh, 1);
+	if (!atomic_fetch_add(&sh->service.sleepers, 1))
+		set_watched(sh, 1);
 }
 
 void service_sleeper_leave(struct shard *sh)
@@ -101,5 +102,6 @@ void service_sleeper_leave(struct shard *sh)
 	if (atomic_fetch_sub(&sh->service.sleepers, 1) != 1)
 		return;
 	set_watched(sh, 0);
-	service_set_asleep(sh, 1);
+	/* pairs with XDP's count: the look at unannounced that follows sees it, or XDP sees this */
+	atomic_thread_fence(memory_order_seq_cst);
 }

@@ -39,6 +39,7 @@ struct service {
 	u64 spin_ns;
 	u64 spin_max_ns;
 	u64 tick_ns;
+	bool settled; /* asleep was set before XDP looked at any packet that is still to come */
 	_Atomic bool stop;
 	_Atomic u64 app_progress cache_aligned; /* moves whenever the application drives the shard */
 	_Atomic u32 sleepers;		  /* threads in port_channel_wait() that watch the shard's sockets */
