@@ -91,8 +91,11 @@ bool handover_is_short(const struct shard *from)
 
 static u32 take_from(struct handover_ring *r, handover_fn *fn, void *arg)
 {
-	/* acquire: pairs with the release in handover_give() */
-	const u32 put = atomic_load_explicit(&r->put, memory_order_acquire);
+	/*
+	 * acquire: pairs with the release in handover_give(). seq_cst: it is not older than the
+	 * exchange in handover_take().
+	 */
+	const u32 put = atomic_load(&r->put);
 	u32 used = atomic_load_explicit(&r->used, memory_order_relaxed), taken = put - used;
 
 	while (used != put) {

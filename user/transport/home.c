@@ -202,7 +202,11 @@ void home_take_doorbells(struct engine *e)
 			e->passed |= 1u << home->number;
 			continue;
 		}
-		atomic_store(&qp->doorbell, 0);
+		/*
+		 * an exchange: it takes over from the ringer's, and with it what that one has
+		 * posted; behind a store the look at the queue might be the older one
+		 */
+		atomic_exchange(&qp->doorbell, 0);
 		engine_posted(e, qp);
 	}
 }

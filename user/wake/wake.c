@@ -76,6 +76,8 @@ void wake_arm(struct wake *w, struct cq *cq, bool solicited_only)
 	else
 		atomic_store(&cq->armed, CQ_ARMED_ANY);
 	wake_arm_shared(w, cq, solicited_only ? XROCE_CQ_ARMED_SOLICITED : XROCE_CQ_ARMED_ANY);
+	/* pairs with cq_pushed_all(): the caller polls once more, and its load is none of seq_cst */
+	atomic_thread_fence(memory_order_seq_cst);
 }
 
 void wake_taken(struct wake *w, struct cq *cq)
