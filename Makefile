@@ -3,7 +3,7 @@
 # make            build everything (no root, nothing attached)
 # make demo       as root: install what is needed, build, show it working between two namespaces
 # make check      as root: install what is needed, build, run every test; its parts alone:
-#                 check-tree portsim unit sim san fuzz ship bpf verbs port netns vm
+#                 check-tree portsim model unit sim san fuzz ship bpf verbs port netns vm
 # make bench      as root: measure against raw AF_XDP, UDP and TCP between two namespaces
 #                 (scripts/bench.sh --quick: in 3 minutes)
 # make interop    as root: everything against the kernel's Soft-RoCE in virtual machines (half an
@@ -188,7 +188,7 @@ demo: deps
 check check-vm: deps
 	scripts/deps.sh vm
 	scripts/check.sh $(BUILD) $(patsubst check-%,%,$(filter check-%,$@))
-CHECKS := $(addprefix check-,tree portsim unit sim san fuzz ship bpf verbs port netns)
+CHECKS := $(addprefix check-,tree portsim model unit sim san fuzz ship bpf verbs port netns)
 .PHONY: check-vm $(CHECKS)
 $(CHECKS): deps
 	scripts/check.sh $(BUILD) $(@:check-%=%)

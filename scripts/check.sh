@@ -17,7 +17,7 @@ MAKE=${MAKE:-make}
 # A part alone keeps its output apart, so that several may run at the same time.
 logs=$BUILD/check
 [ $# -eq 1 ] && logs=$BUILD/check-$1
-pooled="tree portsim unit sim san fuzz ship"
+pooled="tree portsim model unit sim san fuzz ship"
 single="bpf verbs port netns vm"
 parts=${*:-$pooled $single}
 
@@ -93,6 +93,10 @@ part_sim() {
 part_portsim() {
 	built build-portsim portsim-tests || return
 	cmocka_kind pool portsim "$BUILD" ""
+}
+
+part_model() {
+	pool shell_test model bash tests/model/run.sh "$BUILD"
 }
 
 part_san() {

@@ -13,6 +13,7 @@ packages=(
 	# tests
 	libcmocka-dev ibverbs-utils perftest ucx-utils iproute2 iputils-ping ethtool strace util-linux procps
 	mandoc man-db bsdextrautils debhelper dpkg-dev lintian
+	spin
 )
 
 if [ "${1:-}" = bench ]; then

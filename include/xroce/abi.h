@@ -129,8 +129,9 @@ struct xroce_engine {
 
 /*
  * xroce_vector (ARRAY of XROCE_MAX_QUEUE, mmapable): the receive queues and the completion vectors of the same numbers, which may have a service thread.
- * asleep is set by the thread while it sleeps without the socket, and taken by XDP (exchange) when it
- * writes the wake-up record of a packet that came by this queue. While it is watched by threads that sleep on the socket itself and then run the engine, no arm word is taken and no record
+ * asleep is set by the thread while it sleeps without the socket, and taken by XDP (exchange) when
+ * it writes the wake-up record of a packet that came by this queue. While it is watched by threads
+ * that sleep on the socket itself and then run the engine, no arm word is taken and no record
  * written: to interrupt the CPU for one takes longer than all else together.
  *
  *	XDP, the packet redirected				who stops watching

@@ -1,0 +1,75 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Checks the models of the port's hand-overs with spin, every reachable state of each:
+# run.sh [BUILD [MODEL...]]. Prints `ok MODEL` if none breaks the model's property, and
+# `ok MODEL-MUTATION_n` if one does under that mutation. The trail of what fails, and of each
+# mutation, is left in BUILD/model/NAME/; tests/README.md says how to replay it.
+set -u
+
+models=$(cd "$(dirname "$0")" && pwd) || exit 1
+out=${1:-build}/model
+shift
+failed=0
+
+result() {
+	echo "$1 $2"
+	[ "$1" = ok ] || failed=1
+}
+
+# build NAME DIR [DEFINE]: the checker of a model. A mutation is found soon: gcc takes longer there.
+build() {
+	local optimize=-O1
+	[ $# -eq 2 ] || optimize=-O0
+	rm -rf "$2" && mkdir -p "$2" && cd "$2" &&
+		spin ${3:+"-D$3"} -a "$models/$1.pml" >spin.out 2>&1 &&
+		gcc $optimize -w -DSAFETY -DNOREDUCE -DMEMLIM=2048 -o pan pan.c >cc.out 2>&1
+}
+
+# check DIR: whole if it was a search to the end, broken if there is a trail.
+check() {
+	(cd "$1" && ./pan -m100000 -n >pan.out 2>&1)
+	if grep -qE '^pan:[0-9]+: (assertion violated|invalid end state)' "$1/pan.out"; then
+		echo broken
+	elif grep -qE 'search depth too small|memory limit|MEMLIM|not completed' "$1/pan.out"; then
+		echo cut
+	elif grep -q 'errors: 0' "$1/pan.out"; then
+		echo whole
+	fi
+}
+
+# model NAME: it, and each of its mutations.
+model() {
+	local name=$1 mutation dir
+	if (build "$name" "$out/$name") && [ "$(check "$out/$name")" = whole ]; then
+		result ok "$name"
+	else
+		result 'not ok' "$name"
+		cat "$out/$name"/*.out 2>/dev/null
+	fi
+	for mutation in $(grep -oE '\bMUTATION_[0-9]+' "$models/$name.pml" | sort -u); do
+		dir=$out/$name-$mutation
+		if (build "$name" "$dir" "$mutation") && [ "$(check "$dir")" = broken ]; then
+			result ok "$name-$mutation"
+		else
+			result 'not ok' "$name-$mutation"
+		fi
+	done
+}
+
+command -v spin >/dev/null || {
+	echo "not ok spin: not installed (scripts/deps.sh)"
+	exit 1
+}
+mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 1
+if [ $# -eq 0 ]; then
+	for m in "$models"/*.pml; do
+		m=$(basename "$m" .pml)
+		[ "$m" = memory ] || model "$m"
+	done
+else
+	for m in "$@"; do
+		model "$m"
+	done
+fi
+exit $failed

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The last sleeper leaves: while threads sleep in port_channel_wait() they watch the shard's
+ * sockets themselves, XDP wakes nobody, and the service thread is in its long tick.
+ *
+ *   user/service/sleep.c     sleep_wait, sleep_on, sleep_await_unannounced, sleep_give_up
+ *   user/service/service.c   service_sleep, service_main
+ *   user/shard/attendance.c  service_sleeper_enter, service_sleeper_leave
+ *   bpf/xroce.bpf.c          xroce_xdp
+ *   bpf/wake.h               is_watched, count_unannounced, wake_engine
+ *
+ *   sleeper                        XDP, for a packet               service thread
+ *   sleepers + 1; the first one:   watched? mark it                sleepers:
+ *     set watched                  (its descriptor comes later,      set asleep, fence
+ *   sleep on the sockets            at the end of the poll)          still sleepers: sleep; the
+ *   sleepers - 1; the last one:    marked: unannounced + 1            first tick is a short one
+ *     clear watched, fence           (fence); still watched: done    else clear asleep; short
+ *   run the shard                  asleep? take it (fence), and       ticks, then the sockets
+ *   counted in unannounced, not      write the record
+ *     come: wait, or give up
+ *
+ * XDP sees what it sees in the order of its loads. The long tick has no end here, so nothing may
+ * depend on that. The short one ends when XDP's poll has: 1 ms against tens of us.
+ *
+ * Property: at the end every packet has been through the engine, though no thread of the
+ * application is in the port any more.
+ * Mutations: 1 the service thread's first tick is a long one, though XDP may have looked before it;
+ * 2 watched is not read again behind the count; 3 the last one does not wait for what is counted; 4
+ * what is given up is left to nobody; 5 watched is cleared by a store without a fence behind it;
+ * 6 as it once was: sleepers, not the service thread, set asleep, when the last one leaves
+ * and behind watched.
+ */
+#define THREADS	  2
+#define LOCATIONS 4
+#define SLEEPERS  0
+#define WATCHED	  1
+#define ASLEEP	  2
+#define ANNOUNCED 3	/* unannounced */
+#include "memory.pml"
+
+/*
+ * XDP's exchange and its counting are full barriers and the service thread's store is followed by a
+ * fence, so only the sleepers have buffers.
+ */
+#define PACKETS 1
+
+byte polled, marked;	/* packets that XDP has seen and not published; marked ones */
+bit polling;		/* from XDP's first look on: it has a packet that is not published */
+bit old;		/* of such a packet it is not known that XDP sees asleep set */
+byte socket, socket_marked;
+byte done;		/* packets that have been through the engine */
+byte came;		/* marked ones */
+bit record, kick;
+
+/* shard_run(). The lock is no fence. */
+inline run_shard()
+{
+	d_step {
+		done = done + socket; came = came + socket_marked;
+		socket = 0; socket_marked = 0
+	}
+}
+
+proctype sleeper(byte me)
+{
+	byte x;
+
+	rmw(me, SLEEPERS, x, x + 1);
+	if
+	:: !x ->
+#ifdef MUTATION_6
+		store(me, ASLEEP, 0, RELAXED);
+#endif
+		store(me, WATCHED, 1, RELAXED)
+	:: else
+	fi;
+	if
+	:: socket
+	:: true /* an event, a signal */
+	fi;
+	rmw(me, SLEEPERS, x, x - 1);
+	if
+	:: x == 1 ->
+		store(me, WATCHED, 0, RELAXED);
+#ifdef MUTATION_6
+		fence(me);
+		store(me, ASLEEP, 1, RELAXED);
+#endif
+#ifndef MUTATION_5
+		fence(me)
+#endif
+	:: else
+	fi;
+	run_shard();
+#ifndef MUTATION_3
+	do
+	:: load(me, ANNOUNCED, x);
+		if
+		:: x == came || mem[SLEEPERS] -> break
+		:: else
+		fi;
+		if
+		:: socket -> run_shard()
+		:: true ->
+			/* not within 200 us: sleep_give_up(); the service thread is nudged */
+			came = x;
+#ifndef MUTATION_4
+			kick = 1;
+#endif
+			break
+		fi
+	od
+#endif
+}
+
+inline packet_seen()
+{
+	atomic { polling = 1; packets++; w = mem[WATCHED]; m = w }
+	if
+	:: m ->
+		mem[ANNOUNCED] = mem[ANNOUNCED] + 1;
+#ifdef MUTATION_2
+		w = 1
+#else
+		w = mem[WATCHED]
+#endif
+	:: else
+	fi;
+	if
+	:: !w ->
+		x = mem[ASLEEP];
+		if
+		:: x ->
+			atomic { x = mem[ASLEEP]; mem[ASLEEP] = 0 }
+			if
+			:: x -> record = 1
+			:: else
+			fi
+		:: else
+		fi
+	:: else
+	fi;
+	atomic { polled++; marked = marked + m; m = 0; w = 0; x = 0 }
+}
+
+active proctype xdp()
+{
+	byte x, packets;
+	bit w, m;
+
+	do
+	:: packets < PACKETS -> packet_seen()
+	:: polled ->
+		atomic {
+			socket = socket + polled;
+			socket_marked = socket_marked + marked;
+			polled = 0; marked = 0; polling = 0; old = 0
+		}
+	:: packets == PACKETS && !polled -> break
+	od
+}
+
+active proctype service()
+{
+	byte x;
+	bit settled;	/* XDP has asleep set before it for all packets that are not published */
+
+end:	do
+	:: x = mem[SLEEPERS];
+		if
+		:: x ->
+#ifndef MUTATION_6
+			if
+			:: !settled -> mem[ASLEEP] = 1
+			:: else
+			fi;
+#endif
+			atomic { old = polling; x = mem[SLEEPERS] }
+#if defined(MUTATION_1) || defined(MUTATION_6)
+			settled = 1;
+#endif
+			if
+			:: x ->
+				/* ppoll(), without the sockets */
+end_long:			if
+				:: atomic { record || kick; record = 0; kick = 0; settled = 0 }
+				:: atomic { !settled && !old; settled = 1 }
+				fi
+			:: else -> settled = 0
+			fi;
+			old = 0
+		:: else ->
+			mem[ASLEEP] = 0;
+			/* a short tick, or the sockets */
+end_short:		if
+			:: mem[SLEEPERS]
+			:: socket || kick || record ->
+				run_shard();
+				atomic { record = 0; kick = 0 }
+			fi;
+			settled = 0
+		fi
+	od
+}
+
+init {
+	atomic { run sleeper(0); run sleeper(1) }
+	timeout;
+	assert(done == PACKETS)
+}
