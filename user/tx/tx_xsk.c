@@ -103,6 +103,7 @@ static bool flush(struct tx *tx)
 	if (t->unsubmitted) {
 		xsk_ring_prod__submit(ring, t->unsubmitted);
 		t->unsubmitted = 0;
+		xsk_before_need_wakeup(t->set);
 	}
 	for (u32 i = 0; i < FLUSH_CALLS_MAX && !ring_empty(ring) && xsk_ring_prod__needs_wakeup(ring); i++) {
 		u32 before = __atomic_load_n(ring->consumer, __ATOMIC_RELAXED);

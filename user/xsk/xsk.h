@@ -68,6 +68,16 @@ int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first
  */
 void xsk_close(struct xsk_set *s);
 
+/*
+ * Between showing a ring's descriptors and reading its need_wakeup flag: the driver sets that and
+ * then looks at the ring once more. In copy mode it is always set.
+ */
+static inline void xsk_before_need_wakeup(const struct xsk_set *s)
+{
+	if (s->zero_copy)
+		atomic_thread_fence(memory_order_seq_cst);
+}
+
 /* A look at the receive rings, as a hint. [any thread] */
 static inline bool xsk_has_input(const struct xsk_set *s)
 {
