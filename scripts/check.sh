@@ -60,6 +60,8 @@ shell_kind() {
 part_tree() {
 	step includes scripts/check-includes.sh
 	step licences scripts/check-licences.sh
+	step documents scripts/check-docs.sh
+	step width scripts/check-width.sh
 	step mutations tests/mutate.sh -c
 	step mutations-verbs tests/mutate-verbs.sh -c
 }

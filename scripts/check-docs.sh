@@ -1,0 +1,65 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Do the documents still say what is there? Every row of docs/life-of-a-packet.md names functions
+# and a file: the file has them. Every file and folder of the source that a document names in
+# `code`, with its folder or by its bare name, and every link between documents, exists. A paragraph
+# has at most 5 lines.
+#
+# check-docs.sh [ROOT]
+set -u
+cd "${1:-$(dirname "$0")/..}" || exit 1
+
+bad=0 seen=0
+complain() {
+	echo "$*" >&2
+	bad=1
+}
+docs=(README.md docs/*.md tests/README.md)
+names=$(find bpf include scripts tests user -name '*.[chS]' -o -name '*.sh' | sed 's|.*/||' | sort -u)
+
+# ---- functions ----
+while IFS='|' read -r _ functions file _; do
+	file=$(tr -d '` ' <<<"$file")
+	for f in $(grep -oE '[a-z_]+\(\)' <<<"$functions" | tr -d '()'); do
+		seen=$((seen + 1))
+		grep -qsE "\\b$f\\(" "$file" || complain "docs/life-of-a-packet.md: no $f() in $file"
+	done
+done < <(grep -E '^\| `[a-z_]+\(\)' docs/life-of-a-packet.md)
+[ $seen -gt 0 ] || complain "docs/life-of-a-packet.md: no function found"
+
+for doc in "${docs[@]}"; do
+	# ---- files: those that begin with a folder of the source ----
+	while read -r path; do
+		seen=$((seen + 1))
+		compgen -G "$path" >/dev/null || complain "$doc: no $path"
+	done < <(grep -oE '`(bpf|docs|include|scripts|tests|user)/[A-Za-z0-9_./*-]*[A-Za-z0-9_/*]`' "$doc" |
+		tr -d '`' | sort -u)
+	while read -r name; do
+		seen=$((seen + 1))
+		grep -qxF -- "$name" <<<"$names" || complain "$doc: no $name anywhere"
+	done < <(grep -oE '`[a-z0-9_-]+\.([chS]|sh)`' "$doc" | tr -d '`' | sort -u)
+	# ---- links ----
+	while read -r link; do
+		seen=$((seen + 1))
+		[ -e "$(dirname "$doc")/$link" ] || complain "$doc: no $link"
+	done < <(grep -oE '\]\([^)#:]+(#[^)]*)?\)' "$doc" | sed -E 's/^\]\(//; s/#.*//; s/\)$//' |
+		sort -u)
+	# ---- paragraphs ----
+	awk -v doc="$doc" '
+		function end() {
+			if (n > 5) {
+				printf "%s:%d: a paragraph of %d lines\n", doc, first, n >"/dev/stderr"
+				bad = 1
+			}
+			n = 0
+		}
+		/^```/ { end(); code = !code; next }
+		code { next }
+		/^ *$|^#|^\|/ { end(); next }
+		/^ *([-*]|[0-9]+\.) / { end() }
+		{ if (!n++) first = NR }
+		END { end(); exit bad }' "$doc" || bad=1
+done
+echo "$seen names looked at"
+exit $bad
