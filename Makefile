@@ -4,6 +4,7 @@
 # make demo       as root: install what is needed, build, show it working between two namespaces
 # make check      as root: install what is needed, build, run every test; its parts alone:
 #                 check-tree portsim model unit sim san fuzz ship bpf verbs port netns vm
+# make check-arch as root: cross compile for arm64 and s390x; their tests under emulation
 # make bench      as root: measure against raw AF_XDP, UDP and TCP between two namespaces
 #                 (scripts/bench.sh --quick: in 3 minutes)
 # make interop    as root: everything against the kernel's Soft-RoCE in virtual machines (half an
@@ -107,9 +108,11 @@ all: $(LIB) $(BUILD)/lib/libibverbs.so $(TOOL)
 
 include tests/tests.mk
 
+# The headers of the machine that is compiled for, which a cross compiler may have elsewhere.
+CC_ROOT    := $(patsubst %/,%,$(shell $(CC) -print-sysroot 2>/dev/null))
 BPF_TARGET := $(if $(filter __ORDER_BIG_ENDIAN__,$(CC_SAYS)),bpfeb,bpfel)
 BPF_FLAGS   = -target $(BPF_TARGET) -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-parameter $(FATAL) \
-	-Iinclude -I/usr/include/$(shell $(CC) -print-multiarch) -MMD -MP
+	-Iinclude -I$(CC_ROOT)/usr/include/$(shell $(CC) -print-multiarch) -MMD -MP
 
 # ---- what compiles differently is compiled again: the flags of the last build ----
 
@@ -189,7 +192,10 @@ check check-vm: deps
 	scripts/deps.sh vm
 	scripts/check.sh $(BUILD) $(patsubst check-%,%,$(filter check-%,$@))
 CHECKS := $(addprefix check-,tree portsim model unit sim san fuzz ship bpf verbs port netns)
-.PHONY: check-vm $(CHECKS)
+.PHONY: check-vm check-arch $(CHECKS)
+check-arch: deps
+	scripts/deps.sh arch
+	scripts/check.sh $(BUILD) arch
 $(CHECKS): deps
 	scripts/check.sh $(BUILD) $(@:check-%=%)
 

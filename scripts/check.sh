@@ -19,6 +19,7 @@ logs=$BUILD/check
 [ $# -eq 1 ] && logs=$BUILD/check-$1
 pooled="tree portsim model unit sim san fuzz ship"
 single="bpf verbs port netns vm"
+asked="arch" # run only if named
 parts=${*:-$pooled $single}
 
 # The variables of an outer make must not change what the inner ones build.
@@ -159,6 +160,15 @@ part_vm() {
 	shell_test vm-rxe bash tests/vm/rxe.sh "$BUILD"
 }
 
+# Other machines, under emulation. One check is all programs of one.
+part_arch() {
+	local arch bound=7200
+
+	for arch in arm64 s390x; do
+		shell_test "arch-$arch" bash tests/ship/trial/arch.sh "$BUILD" $arch
+	done
+}
+
 interrupted() {
 	printf '%s\tinterrupted\t0\t1\t0\t\t0\n' "${part:-none}" >>"$logs/results"
 	# shellcheck disable=SC2086 # words
@@ -168,10 +178,10 @@ trap interrupted EXIT
 trap 'exit 130' INT TERM HUP
 
 for part in $parts; do
-	case " $pooled $single " in
+	case " $pooled $single $asked " in
 	*" $part "*) ;;
 	*)
-		echo "check.sh: no part '$part'; there are: $pooled $single" >&2
+		echo "check.sh: no part '$part'; there are: $pooled $single $asked" >&2
 		exit 2
 		;;
 	esac

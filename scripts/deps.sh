@@ -3,6 +3,7 @@
 #
 # Installs what building and testing need, from Debian's packages and nothing else. When everything is there it does
 # nothing and touches no network. It never removes or upgrades a package. `deps.sh bench`: also what is measured beside it.
+# `deps.sh arch`: cross compilers and QEMU's user mode, for make check-arch.
 # `deps.sh vm`: what tests/vm needs; without it they are skipped, so that it cannot be had is no error.
 set -u
 
@@ -16,6 +17,11 @@ packages=(
 	spin
 )
 
+# other machines: make check-arch
+if [ "${1:-}" = arch ]; then
+	packages+=(mmdebstrap qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
+	packages+=(gcc-s390x-linux-gnu libc6-dev-s390x-cross)
+fi
 if [ "${1:-}" = bench ]; then
 	packages+=(iperf3 sockperf python3)
 fi

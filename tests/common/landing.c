@@ -17,6 +17,8 @@ static void landing_handle(int sig, siginfo_t *info, void *context)
 	uintptr_t *pc = (uintptr_t *)&uc->uc_mcontext.gregs[REG_RIP];
 #elif defined(__aarch64__)
 	uintptr_t *pc = (uintptr_t *)&uc->uc_mcontext.pc;
+#elif defined(__s390x__)
+	uintptr_t *pc = (uintptr_t *)&uc->uc_mcontext.psw.addr;
 #endif
 	uintptr_t landing = guard_landing(*pc, (uintptr_t)info->si_addr);
 

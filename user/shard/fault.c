@@ -85,6 +85,8 @@ static uintptr_t *program_counter(ucontext_t *context)
 	return (uintptr_t *)&context->uc_mcontext.gregs[REG_RIP];
 #elif defined(__aarch64__)
 	return (uintptr_t *)&context->uc_mcontext.pc;
+#elif defined(__s390x__)
+	return (uintptr_t *)&context->uc_mcontext.psw.addr;
 #else
 	return NULL;
 #endif

@@ -64,11 +64,27 @@ static void guard_back(void)
 	siglongjmp(atomic_load_explicit(&current, memory_order_relaxed)->back, 1);
 }
 
+/* What si_addr is known to: on s390x it is the page's address. */
+#ifdef __s390x__
+#define FAULT_BYTES 4096u
+#else
+#define FAULT_BYTES 1u
+#endif
+
+static bool guard_covers(uintptr_t begin, size_t len, uintptr_t addr)
+{
+	const uintptr_t first = addr & ~(uintptr_t)(FAULT_BYTES - 1);
+
+	return first - begin < len || (len && begin - first < FAULT_BYTES);
+}
+
 uintptr_t guard_landing(uintptr_t pc, uintptr_t addr)
 {
 	const struct attempt *a = atomic_load_explicit(&current, memory_order_relaxed);
 
-	return a && (addr - a->dst < a->len || addr - a->src < a->len) ? (uintptr_t)guard_back : 0;
+	return a && (guard_covers(a->dst, a->len, addr) || guard_covers(a->src, a->len, addr)) ?
+		       (uintptr_t)guard_back :
+		       0;
 }
 
 /* One function an access: what sigsetjmp() comes back to has no variables but the attempt. */
