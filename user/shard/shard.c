@@ -37,7 +37,10 @@ void shard_init_lock(struct shard *s)
 	pthread_mutexattr_t attr;
 
 	pthread_mutexattr_init(&attr);
+#ifdef __GLIBC__
+	/* spins a little before it sleeps */
 	pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+#endif
 	pthread_mutex_init(&s->lock, &attr);
 	pthread_mutexattr_destroy(&attr);
 }
