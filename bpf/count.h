@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Counters of the XDP program. Per-device ones are per CPU and need no atomics (XDP runs with bottom halves off);
- * per-QP ones are shared by all CPUs and are added to atomically.
+ * Counters of the XDP program. Per-device ones are per CPU and need no atomics (XDP runs with
+ * bottom halves off); per-QP ones are shared by all CPUs and are added to atomically.
  */
 #ifndef BPF_COUNT_H
 #define BPF_COUNT_H
@@ -19,9 +19,9 @@ static __always_inline struct xroce_rx_stats *rx_stats(void)
 }
 
 /*
- * Counts a drop for the device, by reason. A global function, which the verifier checks once for every value of
- * reason: inlined, it would meet an index that is a different constant on each path, and without CAP_PERFMON refuse
- * that.
+ * Counts a drop for the device, by reason. A global function, which the verifier checks once for
+ * every value of reason: inlined, it would meet an index that is a different constant on each path,
+ * and without CAP_PERFMON refuse that.
  */
 __attribute__((noinline)) int count_drop(__u32 reason)
 {

@@ -9,7 +9,8 @@
 /* Same sender (address and UDP source port), same tag. */
 static __always_inline __u32 flow_tag(const struct packet *p)
 {
-	const __u32 odd = 0x9e3779b1; /* 2^32 divided by the golden ratio: spreads neighbouring inputs */
+	/* 2^32 divided by the golden ratio: spreads neighbouring inputs */
+	const __u32 odd = 0x9e3779b1;
 	__u32 h = p->src.word[0];
 
 	h = h * odd ^ p->src.word[1];
@@ -20,23 +21,30 @@ static __always_inline __u32 flow_tag(const struct packet *p)
 }
 
 /*
- * Returns false if the CQE cannot lie directly before the packet, where its reader looks: the driver leaves no room
- * for metadata, or a program that ran before this one put its own there. All packet pointers of the caller are void
- * afterwards.
+ * Returns false if the CQE cannot lie directly before the packet, where its reader looks: the
+ * driver leaves no room for metadata, or a program that ran before this one put its own there. All
+ * packet pointers of the caller are void afterwards.
  */
-static __always_inline bool cqe_write(struct xdp_md *ctx, const struct packet *p, const struct xroce_qp *qp)
+static __always_inline bool cqe_write(struct xdp_md *ctx, const struct packet *p,
+				      const struct xroce_qp *qp)
 {
 	struct xroce_rx_cqe *cqe;
 	void *data;
 
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(*cqe)))
 		return false;
-	/* adjust_meta moved data_meta, and may have moved the packet: pointers from before it are no longer valid. */
+	/*
+	 * adjust_meta moved data_meta, and may have moved the packet: pointers from before it are
+	 * no longer valid.
+	 */
 	cqe = (void *)(long)ctx->data_meta;
 	data = (void *)(long)ctx->data;
 	if ((void *)(cqe + 1) > data)
 		return false;
-	/* Two comparisons, which the verifier understands, kept from becoming one for equality, which it does not. */
+	/*
+	 * Two comparisons, which the verifier understands, kept from becoming one for equality,
+	 * which it does not.
+	 */
 	barrier_var(data);
 	if ((void *)(cqe + 1) < data)
 		return false;

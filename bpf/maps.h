@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The maps, under the names and with the types of xroce/abi.h, where each struct says who writes and who reads it.
+ * The maps, under the names and with the types of xroce/abi.h, where each struct says who writes
+ * and who reads it.
  */
 #ifndef BPF_MAPS_H
 #define BPF_MAPS_H
@@ -41,7 +42,10 @@ struct {
 	__type(value, struct xroce_expect);
 } xroce_expect SEC(".maps");
 
-/* The wake-up rings, made and put in by user space; rings of other sizes than the prototype's may be put in. */
+/*
+ * The wake-up rings, made and put in by user space; rings of other sizes than the prototype's may
+ * be put in.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, XROCE_MAX_CHANNEL);
@@ -68,7 +72,10 @@ struct {
 	__type(value, struct xroce_vector);
 } xroce_vector SEC(".maps");
 
-/* The value is the GID's index in the device's table, for the reader of a dump: only presence counts here. */
+/*
+ * The value is the GID's index in the device's table, for the reader of a dump: only presence
+ * counts here.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, XROCE_MAX_GID);

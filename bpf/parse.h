@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From the frame's first byte to the RoCEv2 payload. Reads packet bytes only: knows no map, counts nothing, decides
- * nothing.
+ * From the frame's first byte to the RoCEv2 payload. Reads packet bytes only: knows no map, counts
+ * nothing, decides nothing.
  *
- * Two steps. parse_ip() answers "is this RoCEv2 by its UDP port?" in as few instructions as it can, because every
- * packet of the machine goes through it. parse_roce() then checks everything else. What they find wrong is a fault, a
- * drop reason; whether a faulty packet is dropped is the caller's matter, since it may not be for this device.
+ * Two steps. parse_ip() answers "is this RoCEv2 by its UDP port?" in as few instructions as it can,
+ * because every packet of the machine goes through it. parse_roce() then checks everything else.
+ * What they find wrong is a fault, a drop reason; whether a faulty packet is dropped is the
+ * caller's matter, since it may not be for this device.
  *
  * Only the linear part is read. A multi-buffer frame whose headers do not all lie there is a fault.
  *
- * Packet pointers move by constants only: the verifier lets a register be added to one with CAP_PERFMON alone, and
- * opening a device shall not need that. What lies at a variable offset (an immediate, the port behind IPv4 options)
- * is copied by a helper.
+ * Packet pointers move by constants only: the verifier lets a register be added to one with
+ * CAP_PERFMON alone, and opening a device shall not need that. What lies at a variable offset (an
+ * immediate, the port behind IPv4 options) is copied by a helper.
  */
 #ifndef BPF_PARSE_H
 #define BPF_PARSE_H
@@ -54,19 +55,24 @@ union address {
 	__u64 half[2];
 };
 
-/* What parsing found. Offsets are from the start of the frame; numbers in host order but for imm. */
+/*
+ * What parsing found. Offsets are from the start of the frame; numbers in host order but for imm.
+ */
 struct packet {
 	/* set once parse_ip() returned true */
 	union address src, dst;
 	__u32 l3;	    /* IP header */
 	__u32 l4;	    /* UDP header */
-	struct udphdr *udp; /* the same as a pointer, the whole header inside the linear part; not set with a fault */
-	__u32 ip_end;	    /* first byte behind the IP packet, as the IP header says; Ethernet padding may follow */
+	/* the same as a pointer, the whole header inside the linear part; not set with a fault */
+	struct udphdr *udp;
+	/* first byte behind the IP packet, as the IP header says; Ethernet padding may follow */
+	__u32 ip_end;
 	__u16 vlan_tci;	    /* of the customer's tag, see parse_ip(); 0 without one */
 	__u8 tos;
 	__u8 rx_flags;	    /* XROCE_RX_* */
 	__u16 ip_id;	    /* IPv4 identification, 0 over IPv6 */
-	__u8 has_bth;	    /* the BTH's fields were read: also from a packet with a fault behind its BTH */
+	/* the BTH's fields were read: also from a packet with a fault behind its BTH */
+	__u8 has_bth;
 	/* set if has_bth */
 	__u8 opcode;
 	__u8 bth_flags;
@@ -105,7 +111,10 @@ static __always_inline bool is_vlan(__be16 proto)
 	return proto == bpf_htons(ETH_P_8021Q) || proto == bpf_htons(ETH_P_8021AD);
 }
 
-/* The UDP destination port at offset l4 of the frame; 0 if the frame ends before the UDP header does. */
+/*
+ * The UDP destination port at offset l4 of the frame; 0 if the frame ends before the UDP header
+ * does.
+ */
 static __always_inline __be16 udp_port_at(struct xdp_md *ctx, __u32 l4)
 {
 	struct udphdr udp;
@@ -114,8 +123,8 @@ static __always_inline __be16 udp_port_at(struct xdp_md *ctx, __u32 l4)
 }
 
 /* IPv4 at ip, which is p->l3. As parse_ip(). */
-static __always_inline bool parse_ipv4(struct xdp_md *ctx, struct packet *p, struct iphdr *ip, void *data_end,
-				       enum xroce_drop *fault)
+static __always_inline bool parse_ipv4(struct xdp_md *ctx, struct packet *p, struct iphdr *ip,
+				       void *data_end, enum xroce_drop *fault)
 {
 	struct udphdr *udp = (void *)(ip + 1);
 	__u32 header;
@@ -124,8 +133,8 @@ static __always_inline bool parse_ipv4(struct xdp_md *ctx, struct packet *p, str
 	if ((void *)(ip + 1) > data_end || ip->protocol != IPPROTO_UDP || ip->version != 4)
 		return false;
 	/*
-	 * A later fragment shows no port: it cannot be told from anyone else's and goes to the kernel, which never
-	 * completes it.
+	 * A later fragment shows no port: it cannot be told from anyone else's and goes to the
+	 * kernel, which never completes it.
 	 */
 	header = ip->ihl * 4;
 	if (header < sizeof(*ip) || (ip->frag_off & bpf_htons(IPV4_FRAGMENT_OFFSET)))
@@ -155,10 +164,11 @@ static __always_inline bool parse_ipv4(struct xdp_md *ctx, struct packet *p, str
 }
 
 /*
- * IPv6 at ip, as parse_ipv4(). RoCEv2 knows no extension headers: UDP follows at once, or in a first fragment, which
- * is refused.
+ * IPv6 at ip, as parse_ipv4(). RoCEv2 knows no extension headers: UDP follows at once, or in a
+ * first fragment, which is refused.
  */
-static __always_inline bool parse_ipv6(struct packet *p, struct ipv6hdr *ip, void *data_end, enum xroce_drop *fault)
+static __always_inline bool parse_ipv6(struct packet *p, struct ipv6hdr *ip, void *data_end,
+				       enum xroce_drop *fault)
 {
 	struct ipv6_fragment *fragment = (void *)(ip + 1);
 	struct udphdr *udp = (void *)(ip + 1);
@@ -188,8 +198,9 @@ static __always_inline bool parse_ipv6(struct packet *p, struct ipv6hdr *ip, voi
 }
 
 /*
- * Returns false for whatever is not UDP to the RoCEv2 port as far as the frame shows: that is someone else's.
- * Otherwise the addresses are known, and *fault tells whether the IP header already rules the packet out.
+ * Returns false for whatever is not UDP to the RoCEv2 port as far as the frame shows: that is
+ * someone else's. Otherwise the addresses are known, and *fault tells whether the IP header already
+ * rules the packet out.
  */
 static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum xroce_drop *fault)
 {
@@ -243,24 +254,25 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
  * of the pseudo-header, where RoCEv2 has none (0); and its identification is the length of a
  * segment, as user/transport/gso.h has it. What user space could not cut is one packet here, too.
  */
-static __attribute__((noinline)) __u32 count_segments(const struct packet *p, __be16 check, __be16 udp_len)
+static __attribute__((noinline)) __u32 count_segments(const struct packet *p, __be16 check,
+						      __be16 udp_len)
 {
 	__u32 sum, size = p->ip_id, len = bpf_ntohs(udp_len) - sizeof(struct udphdr);
 
 	/* a longer one than XROCE_SEGMENT_MAX is refused as a packet with too much payload */
 	if (size < XROCE_SEGMENT_MIN || size >= len || len > XROCE_SEGMENTS_MAX * size)
 		return 1;
-	sum = (p->src.word[3] & 0xffff) + (p->src.word[3] >> 16) + (p->dst.word[3] & 0xffff) + (p->dst.word[3] >> 16) + udp_len +
-	      bpf_htons(IPPROTO_UDP);
+	sum = (p->src.word[3] & 0xffff) + (p->src.word[3] >> 16) + (p->dst.word[3] & 0xffff) +
+	      (p->dst.word[3] >> 16) + udp_len + bpf_htons(IPPROTO_UDP);
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
 	return sum == check ? (len + size - 1) / size : 1;
 }
 
 /*
- * The rest of a packet that parse_ip() found no fault with: lengths from the outside in, then the BTH, then its
- * extension headers. Of a super-packet the first packet is checked like any other. Returns NO_FAULT
- * or the drop reason.
+ * The rest of a packet that parse_ip() found no fault with: lengths from the outside in, then the
+ * BTH, then its extension headers. Of a super-packet the first packet is checked like any other.
+ * Returns NO_FAULT or the drop reason.
  */
 static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct packet *p)
 {
@@ -307,7 +319,10 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 	if (len < ext_len)
 		return XROCE_DROP_ext_short;
 	len -= ext_len;
-	/* The headers that are read here: a DETH or an AETH is first, an immediate or an R_Key is last. */
+	/*
+	 * The headers that are read here: a DETH or an AETH is first, an immediate or an R_Key is
+	 * last.
+	 */
 	if (p->flags & OP_DETH) {
 		struct deth *deth = ext;
 
@@ -330,7 +345,10 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 			return XROCE_DROP_multibuffer;
 	}
 
-	/* Pad fills up to a multiple of 4, so that the ICRC is aligned: a length that is none cannot be right. */
+	/*
+	 * Pad fills up to a multiple of 4, so that the ICRC is aligned: a length that is none
+	 * cannot be right.
+	 */
 	pad = (p->bth_flags & BTH_PAD_MASK) >> BTH_PAD_SHIFT;
 	if (pad > len || len % 4 || (len && !(p->flags & OP_PAYLOAD)))
 		return XROCE_DROP_pad;

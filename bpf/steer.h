@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whose packet is it, and may it go there: destination address, then the QP's own attributes. Reads xroce_qp,
- * xroce_gid and the engine's first GID, writes nothing.
+ * Whose packet is it, and may it go there: destination address, then the QP's own attributes. Reads
+ * xroce_qp, xroce_gid and the engine's first GID, writes nothing.
  */
 #ifndef BPF_STEER_H
 #define BPF_STEER_H
@@ -17,7 +17,9 @@ static __always_inline bool address_is(const union address *a, const __u8 *gid)
 	return a->half[0] == half[0] && a->half[1] == half[1];
 }
 
-/* The GID that most packets are to. All zeroes is none: no packet has that destination and is ours. */
+/*
+ * The GID that most packets are to. All zeroes is none: no packet has that destination and is ours.
+ */
 static __always_inline bool is_to_first_gid(const struct packet *p)
 {
 	__u32 zero = 0;
@@ -27,9 +29,9 @@ static __always_inline bool is_to_first_gid(const struct packet *p)
 }
 
 /*
- * True if the packet is for this device. The common cases, a packet to the address that its connected QP uses and a datagram to the
- * interface's first GID, need no search. All others, and faulty packets whose QP was not read (qp NULL), must be to one of the
- * interface's GIDs.
+ * True if the packet is for this device. The common cases, a packet to the address that its
+ * connected QP uses and a datagram to the interface's first GID, need no search. All others, and
+ * faulty packets whose QP was not read (qp NULL), must be to one of the interface's GIDs.
  */
 static __always_inline bool steer_is_ours(const struct packet *p, const struct xroce_qp *qp)
 {
@@ -49,16 +51,17 @@ static __always_inline bool transport_fits(const struct packet *p, const struct 
 }
 
 /*
- * May this well-formed packet go to qp (NULL: there is none)? Returns NO_FAULT or the drop reason. A CNP belongs to
- * no transport service of its own: any connected QP takes it; flow control is for UC and UD. A
- * connected QP takes packets only on its own path: from the peer's address to the address that the
- * QP was connected with.
+ * May this well-formed packet go to qp (NULL: there is none)? Returns NO_FAULT or the drop reason.
+ * A CNP belongs to no transport service of its own: any connected QP takes it; flow control is for
+ * UC and UD. A connected QP takes packets only on its own path: from the peer's address to the
+ * address that the QP was connected with.
  *
  * All packets of a super-packet have one IP header, and our sender joins only packets with the same
  * QP number, transport, P_Key and Q_Key (user/transport/gso.c): so the first one's answer is that
  * of all. The engine checks each again.
  */
-static __always_inline enum xroce_drop steer_check(const struct packet *p, const struct xroce_qp *qp)
+static __always_inline enum xroce_drop steer_check(const struct packet *p,
+						   const struct xroce_qp *qp)
 {
 	if (!qp)
 		return XROCE_DROP_qp_unknown;

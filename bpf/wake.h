@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The adapter's interrupt logic: which sleeper does this packet wake? Takes arm words and writes wake-up records;
- * never sets an arm word.
+ * The adapter's interrupt logic: which sleeper does this packet wake? Takes arm words and writes
+ * wake-up records; never sets an arm word.
  *
  * An arm word has two sides:
  *
@@ -10,11 +10,11 @@
  *	look for work once more                 exchange it for 0 (full barrier)
  *	sleep on the ring                       took non-zero: write the record, forced wake-up
  *
- * One transition from armed to disarmed makes one record, however many CPUs see it. A forced wake-up costs
- * microseconds, so nothing is exchanged that a plain read says is not armed. A record is a hint: it can be seen
- * before the packet is, and the engine may still refuse the packet. An arm word is taken only when there is a ring to
- * write to, else the wake-up would be lost. While threads sleep on the queue's socket none is taken: the packet
- * wakes them.
+ * One transition from armed to disarmed makes one record, however many CPUs see it. A forced
+ * wake-up costs microseconds, so nothing is exchanged that a plain read says is not armed. A record
+ * is a hint: it can be seen before the packet is, and the engine may still refuse the packet. An
+ * arm word is taken only when there is a ring to write to, else the wake-up would be lost. While
+ * threads sleep on the queue's socket none is taken: the packet wakes them.
  */
 #ifndef BPF_WAKE_H
 #define BPF_WAKE_H
@@ -40,10 +40,12 @@ static __always_inline bool wake(__u32 *word, __u32 channel, __u32 cq, __u32 qpn
 }
 
 /*
- * The packet completes work on CQ key: wake its channel if it is armed for that. urgent: the completion is of a
- * solicited message, or an error, and so fires a solicited-only arm as well (ibv_req_notify_cq(3)).
+ * The packet completes work on CQ key: wake its channel if it is armed for that. urgent: the
+ * completion is of a solicited message, or an error, and so fires a solicited-only arm as well
+ * (ibv_req_notify_cq(3)).
  */
-static __attribute__((noinline)) void wake_cq(struct xroce_qp *qp, __u32 key, __u32 qpn, bool urgent)
+static __attribute__((noinline)) void wake_cq(struct xroce_qp *qp, __u32 key, __u32 qpn,
+					      bool urgent)
 {
 	struct xroce_cq *cq = bpf_map_lookup_elem(&xroce_cq, &key);
 	struct xroce_rx_stats *rx;
@@ -65,8 +67,9 @@ static __attribute__((noinline)) void wake_cq(struct xroce_qp *qp, __u32 key, __
 }
 
 /*
- * Any packet wakes a service thread if nobody else watches the socket of the queue that it came by, since the application that was woken may be slow
- * to come: the thread that user space names for the queue.
+ * Any packet wakes a service thread if nobody else watches the socket of the queue that it came by,
+ * since the application that was woken may be slow to come: the thread that user space names for
+ * the queue.
  */
 static __always_inline void wake_engine(struct xroce_vector *vector, __u32 qpn)
 {
@@ -107,8 +110,9 @@ static __always_inline __u32 what_acknowledges(__u8 syndrome)
 }
 
 /*
- * A receive completes with the end of a SEND or of a WRITE with immediate; it is solicited if that packet says so. A
- * send may complete with a response's end: an ACK, an atomic's result, the last of a READ.
+ * A receive completes with the end of a SEND or of a WRITE with immediate; it is solicited if that
+ * packet says so. A send may complete with a response's end: an ACK, an atomic's result, the last
+ * of a READ.
  */
 static __always_inline __u32 what_ends(__u32 flags, __u8 bth_flags, __u8 syndrome)
 {
@@ -119,8 +123,8 @@ static __always_inline __u32 what_ends(__u32 flags, __u8 bth_flags, __u8 syndrom
 		return 0;
 	if (flags & OP_REQUEST)
 		return !((flags & OP_SEND) || ((flags & OP_WRITE) && (flags & OP_IMM))) ? 0 :
-		       bth_flags & BTH_SE					 ? ENDS_RECEIVE | RECEIVE_URGENT :
-											   ENDS_RECEIVE;
+		       bth_flags & BTH_SE ? ENDS_RECEIVE | RECEIVE_URGENT :
+					    ENDS_RECEIVE;
 	return 0;
 }
 
@@ -173,15 +177,21 @@ static long look_at(__u64 i, struct look_through *l)
 	return 0;
 }
 
-/* The sender's largest super-packet (GSO_SEGMENTS_MAX); what ends behind that waits for whoever runs the engine. */
+/*
+ * The sender's largest super-packet (GSO_SEGMENTS_MAX); what ends behind that waits for whoever
+ * runs the engine.
+ */
 #define SEGMENTS_LOOKED_AT 64
 
 /* What is completed by all packets of a super-packet that are for the first one's QP. */
 static __attribute__((noinline)) __u32 what_ends_of_all(struct xdp_md *ctx, const struct packet *p)
 {
-	struct look_through l = { .ctx = ctx, .at = p->l4 + sizeof(struct udphdr), .size = p->ip_id, .qpn = p->qpn };
+	struct look_through l = {
+		.ctx = ctx, .at = p->l4 + sizeof(struct udphdr), .size = p->ip_id, .qpn = p->qpn
+	};
 
-	bpf_loop(p->segments < SEGMENTS_LOOKED_AT ? p->segments : SEGMENTS_LOOKED_AT, look_at, &l, 0);
+	bpf_loop(p->segments < SEGMENTS_LOOKED_AT ? p->segments : SEGMENTS_LOOKED_AT, look_at, &l,
+		 0);
 	return l.ends;
 }
 
@@ -193,10 +203,11 @@ static __always_inline bool is_armed(__u32 key)
 }
 
 /*
- * A function of its own, not inlined: what it spills would overwrite spilled pointers, which needs CAP_PERFMON. A super-packet is looked
- * through only if somebody sleeps.
+ * A function of its own, not inlined: what it spills would overwrite spilled pointers, which needs
+ * CAP_PERFMON. A super-packet is looked through only if somebody sleeps.
  */
-static __attribute__((noinline)) void wake_sleepers(struct xdp_md *ctx, struct xroce_qp *qp, const struct packet *p)
+static __attribute__((noinline)) void wake_sleepers(struct xdp_md *ctx, struct xroce_qp *qp,
+						    const struct packet *p)
 {
 	__u32 send_cq = qp->send_cq, recv_cq = qp->recv_cq, queue = ctx->rx_queue_index, ends;
 	struct xroce_vector *vector;
@@ -224,8 +235,8 @@ static __always_inline bool is_watched(__u32 queue)
 }
 
 /*
- * A packet that was marked as unannounced is on its way to a socket that was watched before. Returns true if it still is, after the count was moved: then whoever
- * stops watching sees that.
+ * A packet that was marked as unannounced is on its way to a socket that was watched before.
+ * Returns true if it still is, after the count was moved: then whoever stops watching sees that.
  */
 static __always_inline bool count_unannounced(__u32 queue)
 {

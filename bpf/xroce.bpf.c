@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The adapter's receive side: find the RoCEv2 packets for this device, check them against their QP, write a CQE in
- * front of them, hand them to the owner's AF_XDP socket, and wake who sleeps for them.
+ * The adapter's receive side: find the RoCEv2 packets for this device, check them against their QP,
+ * write a CQE in front of them, hand them to the owner's AF_XDP socket, and wake who sleeps for
+ * them.
  *
- * What is not RoCEv2 for one of the interface's GIDs passes untouched, malformed or not. What is, and fails a check,
- * is dropped with exactly one counted reason. The payload is never read: the ICRC and all protocol state are the
- * engine's.
+ * What is not RoCEv2 for one of the interface's GIDs passes untouched, malformed or not. What is,
+ * and fails a check, is dropped with exactly one counted reason. The payload is never read: the
+ * ICRC and all protocol state are the engine's.
  */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
@@ -23,7 +24,8 @@ static __always_inline bool redirect(struct xdp_md *ctx, const struct xroce_qp *
 	/* A higher queue would reach into the next owner's sockets. */
 	if (ctx->rx_queue_index >= XROCE_MAX_QUEUE)
 		return false;
-	return bpf_redirect_map(&xroce_xsk, qp->xsk_base + ctx->rx_queue_index, XDP_DROP) == XDP_REDIRECT;
+	return bpf_redirect_map(&xroce_xsk, qp->xsk_base + ctx->rx_queue_index, XDP_DROP) ==
+	       XDP_REDIRECT;
 }
 
 SEC("xdp.frags")

@@ -1,26 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The adapter's transmit side without skbs: frames are redirected to the interface out of XDP. It runs in two ways:
+ * The adapter's transmit side without skbs: frames are redirected to the interface out of XDP. It
+ * runs in two ways:
  *
  *   on a TAP device    each write() to it is a frame, which goes on as it is
- *   by BPF_PROG_RUN    over "live frames": pages of the kernel's that the program fills, one for each entry of the batch in xroce_tx_ring
+ *   by BPF_PROG_RUN    over "live frames": pages of the kernel's that the program fills, one for
+ * each entry of the batch in xroce_tx_ring
  *
- * One program does both, because it has to be attached somewhere: the kernel makes each run of a program that is attached nowhere wait for RCU.
+ * One program does both, because it has to be attached somewhere: the kernel makes each run of a
+ * program that is attached nowhere wait for RCU.
  */
 #include <stdbool.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 #include <xroce/abi.h>
 
-#define LOOPBACK_IFINDEX 1u /* what BPF_PROG_RUN says that frames came from, in every network namespace; never a TAP's */
+/* what BPF_PROG_RUN says that frames came from, in every network namespace; never a TAP's */
+#define LOOPBACK_IFINDEX 1u
 
-/* The interface, as often as there are frames in a write to the TAP: a broadcast makes that many clones, and xroce_tx_cut cuts a frame out of each. */
-#define DEVMAP(name, entries)                                                                                                         \
-	struct {                                                                                                                      \
-		__uint(type, BPF_MAP_TYPE_DEVMAP);                                                                                    \
-		__uint(max_entries, entries);                                                                                         \
-		__type(key, __u32);                                                                                                   \
-		__type(value, struct bpf_devmap_val);                                                                                 \
+/*
+ * The interface, as often as there are frames in a write to the TAP: a broadcast makes that many
+ * clones, and xroce_tx_cut cuts a frame out of each.
+ */
+#define DEVMAP(name, entries)                                                                      \
+	struct {                                                                                   \
+		__uint(type, BPF_MAP_TYPE_DEVMAP);                                                 \
+		__uint(max_entries, entries);                                                      \
+		__type(key, __u32);                                                                \
+		__type(value, struct bpf_devmap_val);                                              \
 	} name SEC(".maps")
 
 DEVMAP(xroce_tx_dev, 1);
@@ -46,7 +53,10 @@ struct {
 	__type(value, struct xroce_tx_frame);
 } xroce_tx_frame SEC(".maps");
 
-/* Make the live frame the one that the entry names. The page is as long as the longest of the batch: it is only ever cut. */
+/*
+ * Make the live frame the one that the entry names. The page is as long as the longest of the
+ * batch: it is only ever cut.
+ */
 static __always_inline bool fill(struct xdp_md *ctx, const struct xroce_tx_entry *entry)
 {
 	__u32 key = entry->frame, len = entry->len;
@@ -98,8 +108,8 @@ static __always_inline struct xroce_tx_entry *take(struct xroce_tx_ring *ring)
 }
 
 /*
- * Frames that have to keep their order leave by one CPU, as the interface may have a queue for each.
- * One that does not is where the batch ends: what follows on the right one would overtake it.
+ * Frames that have to keep their order leave by one CPU, as the interface may have a queue for
+ * each. One that does not is where the batch ends: what follows on the right one would overtake it.
  */
 static __always_inline bool is_astray(struct xroce_tx_ring *ring)
 {
@@ -142,7 +152,10 @@ int xroce_tx_cut(struct xdp_md *ctx)
 	begin = ring->cut;
 	len = entry ? entry->len : 0;
 	ring->cut = begin + len;
-	/* begin is no more than size, or the frame would begin in the headroom: what lies there is nobody's business */
+	/*
+	 * begin is no more than size, or the frame would begin in the headroom: what lies there is
+	 * nobody's business
+	 */
 	if (!entry || begin > size || len > size - begin || bpf_xdp_adjust_head(ctx, (int)begin) ||
 	    bpf_xdp_adjust_tail(ctx, (int)(begin + len) - (int)size)) {
 		ring->refused++;

@@ -117,7 +117,7 @@ access_missing    | user/verbs/async.c       | /{ EVENT_QP_ACCESS_ERR,/d | ibv_g
 comm_est_missing  | user/verbs/async.c       | /{ EVENT_COMM_EST,/d | ibv_get_async_event
 drained_missing   | user/verbs/async.c       | /{ EVENT_SQ_DRAINED,/d | ibv_get_async_event
 cq_err_missing    | user/verbs/async.c       | s/async_queue(to_vcontext(vcq->ibv.context), IBV_EVENT_CQ_ERR, &vcq->ibv);/;/ | ibv_poll_cq
-limit_missing     | user/verbs/async.c       | s/async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_LIMIT_REACHED, &vsrq->ibv);/;/ | ibv_query_srq
+limit_missing     | user/verbs/async.c       | /IBV_EVENT_SRQ_LIMIT_REACHED,$/{N;s/async_queue(.*);/;/} | ibv_query_srq
 gid_change_often  | user/verbs/async.c       | s/if (type != IBV_EVENT_GID_CHANGE || !async_has(ctx, type))// | netns-port_events
 fatal_silent      | user/verbs/async.c       | /^void async_device_fatal/,/^}/s/async_append(ctx, &event);/;/ | netns-port_events
 fatal_sleepers    | user/verbs/async.c       | /^void async_device_fatal/,/^}/s/channel_wake(ch);/;/ | netns-port_events
@@ -133,12 +133,12 @@ modify_optional   | user/transport/qp_state.c | s/\[UC\] = { 0, AV | ACCESS | PK
 modify_early      | user/verbs/qp_modify.c   | s/if (mask & IBV_QP_AV) {$/if (mask \& IBV_QP_AV) { set_ah_attr(vqp, \&attr->ah_attr);/ | ibv_modify_qp
 mw_old_key        | user/transport/mr.c      | s/return key_of(mr) == key \&\& mr->pd/return mr->pd/ | ibv_bind_mw
 mw_below          | user/transport/mr.c      | s/if (va < mr->iova || va - mr->iova > mr->length || /if (/ | ibv_bind_mw
-mw_local_write    | user/transport/mr.c      | s/ \&\& !(region->access & MR_LOCAL_WRITE))/ \&\& 0)/ | ibv_bind_mw
+mw_local_write    | user/transport/mr.c      | s/!(region->access & MR_LOCAL_WRITE))/0)/ | ibv_bind_mw
 mw_twice          | user/transport/mr.c      | s/refused = mw->kind == MR_WINDOW_2 && mw->region;/refused = false;/ | ibv_bind_mw
 srq_pd            | user/transport/responder.c | s/sge_scatter(e->mrs, recv->pd, recv->sge/sge_scatter(e->mrs, qp->pd, recv->sge/ | srq_of_several
 limit_of_several  | user/transport/engine.c  | s/rq_posted(&srq->rq) >= srq->limit/rq_posted(\&srq->rq) + 1 >= srq->limit/ | srq_of_several
 purge_of_others   | user/transport/cq.c      | s/if (e->valid && e->qpn != qpn && --to/if (e->valid \&\& (e->qpn > qpn || qpn == NO_QPN) \&\& --to/ | cq_churn
-ack_of_unsent     | user/transport/completer.c | s/ || psn_diff(psn, req->sent_psn) >= 0)/)/ | netns-rogue
+ack_of_unsent     | user/transport/completer.c | s/    psn_diff(psn, req->sent_psn) >= 0)/    0)/ | netns-rogue
 read_excess       | user/transport/responder.c | s/if (!resp->max_resources || (resource_pending(resp, next) \&\& !next->replay))/if (0)/ | netns-rogue
 reset_hand        | user/shard/fault.c       | s/if (next->sa_flags & (int)SA_RESETHAND)/if (0)/ | netns-own_faults
 dereg_keeps_key   | user/verbs/mr.c          | /^static int mr_leave/,/^}/s/	if (!busy)$/	if (0)/ | memory_under_way

@@ -2,8 +2,8 @@
 /*
  * What the XDP program and user space share: fixed-width types only, sizes and offsets asserted.
  *
- * Each struct says who writes and who reads it. `bpftool map dump name xroce_...` prints them by these field names, so names
- * are chosen for that reader.
+ * Each struct says who writes and who reads it. `bpftool map dump name xroce_...` prints them by
+ * these field names, so names are chosen for that reader.
  */
 #ifndef XROCE_ABI_H
 #define XROCE_ABI_H
@@ -14,33 +14,39 @@
 #define XROCE_MAX_QP	   16384
 #define XROCE_MAX_CQ	   16384
 #define XROCE_NO_CQ	   (~0u) /* XRC: a QP without that CQ */
-#define XROCE_MAX_QUEUE	   64	/* receive queues of an interface, each with a completion vector of its number */
+/* receive queues of an interface, each with a completion vector of its number */
+#define XROCE_MAX_QUEUE	   64
 /* wake-up rings: first those of the vectors, then the channels', one a CQ at most */
 #define XROCE_MAX_CHANNEL  (XROCE_MAX_QUEUE + XROCE_MAX_CQ)
 #define XROCE_MAX_SHARD	   8	/* engines of a device, each with receive queues of its own */
 #define XROCE_MAX_GID	   64
-#define XROCE_MAX_OWNER	   16	/* processes with sockets: xroce_xsk holds XROCE_MAX_QUEUE slots for each */
+/* processes with sockets: xroce_xsk holds XROCE_MAX_QUEUE slots for each */
+#define XROCE_MAX_OWNER	   16
 #define XROCE_RING_BYTES   4096 /* one wake-up ring: a record is 16 bytes with its header */
 
 /*
- * The CQE that XDP writes in front of each redirected packet (bpf_xdp_adjust_meta) and that AF_XDP carries into the UMEM, in
- * the 32 bytes before the RX descriptor's address. XDP writes, the library reads. It is a hint: the packet is checked again.
+ * The CQE that XDP writes in front of each redirected packet (bpf_xdp_adjust_meta) and that AF_XDP
+ * carries into the UMEM, in the 32 bytes before the RX descriptor's address. XDP writes, the
+ * library reads. It is a hint: the packet is checked again.
  */
 struct xroce_rx_cqe {
 	__u32 qpn;		/* destination QPN */
 	__u32 src_qpn;		/* from the DETH, 0 for connected transports */
-	__be32 imm;		/* immediate data or the R_Key to invalidate, as on the wire; see flags */
+	/* immediate data or the R_Key to invalidate, as on the wire; see flags */
+	__be32 imm;
 	__u16 byte_len;		/* payload bytes without pad; as rx_bytes of xroce_qp has them */
 	/* VLAN tag (of two, an 802.1Q one in 802.1ad), host order; see flags */
 	__u16 vlan_tci;
 	__u64 rx_time_ns;	/* CLOCK_MONOTONIC; 0 unless asked for */
 	__u8 opcode;		/* BTH opcode */
 	__u8 flags;		/* XROCE_RX_* */
-	__u8 tos;		/* IPv4 TOS or IPv6 traffic class: DSCP and ECN; the service level is tos >> 5 */
+	/* IPv4 TOS or IPv6 traffic class: DSCP and ECN; the service level is tos >> 5 */
+	__u8 tos;
 	__u8 l3_offset;		/* IP header from the start of the frame: 14, 18 or 22 */
 	__u32 flow_tag;		/* hash of source address and UDP source port; 0 unless asked for */
 };
-_Static_assert(sizeof(struct xroce_rx_cqe) == 32, "32 bytes is the largest metadata that every kernel carries");
+_Static_assert(sizeof(struct xroce_rx_cqe) == 32,
+	       "32 bytes is the largest metadata that every kernel carries");
 
 enum {
 	XROCE_RX_IMM = 1 << 0,
@@ -49,7 +55,8 @@ enum {
 	XROCE_RX_VLAN = 1 << 3,
 	XROCE_RX_IPV6 = 1 << 4,
 	XROCE_RX_CE = 1 << 5,	/* ECN: congestion experienced */
-	XROCE_RX_UNANNOUNCED = 1 << 7, /* nobody was told, as threads sleep on the sockets themselves: see xroce_vector */
+	/* nobody was told, as threads sleep on the sockets themselves: see xroce_vector */
+	XROCE_RX_UNANNOUNCED = 1 << 7,
 	/*
 	 * several packets, to be cut at its identification's length; all but byte_len is the
 	 * first's
@@ -67,22 +74,26 @@ enum {
 #define XROCE_SEGMENTS_MAX 128u
 
 /*
- * xroce_qp (HASH, key: QPN): where a packet goes. User space replaces a value as a whole when the QP's attributes change, so XDP
- * sees one consistent snapshot. XDP counts in the last four fields; user space carries them over when it replaces a value
- * (a packet that is counted in between is lost to this counter, never to the QP).
+ * xroce_qp (HASH, key: QPN): where a packet goes. User space replaces a value as a whole when the
+ * QP's attributes change, so XDP sees one consistent snapshot. XDP counts in the last four fields;
+ * user space carries them over when it replaces a value (a packet that is counted in between is
+ * lost to this counter, never to the QP).
  */
 struct xroce_qp {
 	enum xroce_transport transport;
 	__u32 receiving;	/* 1 from RTR on, 0 in RESET, INIT and ERR */
 	__u16 pkey;
-	__u8 with_time;		/* its completions' reader asked for rx_time_ns, which costs time: else it is 0 */
+	/* its completions' reader asked for rx_time_ns, which costs time: else it is 0 */
+	__u8 with_time;
 	__u8 with_flow_tag;	/* as with_time */
 	__u32 qkey;		/* UD only */
-	__u8 local[16];		/* own GID (IPv4 as ::ffff:a.b.c.d); zero on UD, which receives on every GID */
+	/* own GID (IPv4 as ::ffff:a.b.c.d); zero on UD, which receives on every GID */
+	__u8 local[16];
 	__u8 peer[16];		/* the only address that packets may come from; zero on UD */
 	__u32 send_cq;		/* key in xroce_cq */
 	__u32 recv_cq;		/* key in xroce_cq */
-	__u32 xsk_base;		/* key of the owner's first socket in xroce_xsk; add the receive queue */
+	/* key of the owner's first socket in xroce_xsk; add the receive queue */
+	__u32 xsk_base;
 	__u32 pid;		/* owner, for the reader of a dump */
 	__u64 rx_packets;
 	/* of payload; of super-packets, as if all had the first one's headers */
@@ -93,16 +104,19 @@ struct xroce_qp {
 _Static_assert(sizeof(struct xroce_qp) == 96, "xroce_qp");
 
 /*
- * xroce_cq (ARRAY, mmapable): the arm word of each CQ. User space stores ANY or SOLICITED (release); XDP exchanges it for 0 when a
- * packet will complete work on the CQ, and only the one that took a non-zero value writes the record.
+ * xroce_cq (ARRAY, mmapable): the arm word of each CQ. User space stores ANY or SOLICITED
+ * (release); XDP exchanges it for 0 when a packet will complete work on the CQ, and only the one
+ * that took a non-zero value writes the record.
  */
 enum { XROCE_CQ_DISARMED = 0, XROCE_CQ_ARMED_ANY = 1, XROCE_CQ_ARMED_SOLICITED = 2 };
 
 struct xroce_cq {
 	__u32 armed;		/* user space sets, XDP takes */
-	__u32 channel;		/* key in xroce_channel; 0 = no completion channel. User space writes */
+	/* key in xroce_channel; 0 = no completion channel. User space writes */
+	__u32 channel;
 	__u64 wakeups;		/* XDP counts */
-	__u32 vector;		/* whose service thread raises its events: key in xroce_vector. User space writes */
+	/* whose service thread raises its events: key in xroce_vector. User space writes */
+	__u32 vector;
 	__u8 pad[44];		/* a cache line each */
 };
 _Static_assert(sizeof(struct xroce_cq) == 64, "xroce_cq");
@@ -124,23 +138,30 @@ struct xroce_expect {
 struct xroce_engine {
 	__u32 pid;
 	__u32 pad;
-	__u8 gid[16];		/* one of xroce_gid, the first of the table: most datagrams are to it, and need not be looked up */
+	/*
+	 * one of xroce_gid, the first of the table: most datagrams are to it, and need not be
+	 * looked up
+	 */
+	__u8 gid[16];
 };
 
 /*
- * xroce_vector (ARRAY of XROCE_MAX_QUEUE, mmapable): the receive queues and the completion vectors of the same numbers, which may have a service thread.
- * asleep is set by the thread while it sleeps without the socket, and taken by XDP (exchange) when
- * it writes the wake-up record of a packet that came by this queue. While it is watched by threads
- * that sleep on the socket itself and then run the engine, no arm word is taken and no record
- * written: to interrupt the CPU for one takes longer than all else together.
+ * xroce_vector (ARRAY of XROCE_MAX_QUEUE, mmapable): the receive queues and the completion vectors
+ * of the same numbers, which may have a service thread. asleep is set by the thread while it sleeps
+ * without the socket, and taken by XDP (exchange) when it writes the wake-up record of a packet
+ * that came by this queue. While it is watched by threads that sleep on the socket itself and then
+ * run the engine, no arm word is taken and no record written: to interrupt the CPU for one takes
+ * longer than all else together.
  *
  *	XDP, the packet redirected				who stops watching
- *	watched: count it in unannounced (full barrier);	clear watched (full barrier); run the engine;
- *	still watched: done; else take arm words		fewer of these have come than are counted: wait for them, a moment
+ *	watched: count it in unannounced (full barrier);	clear watched (full barrier); run
+ *the engine; still watched: done; else take arm words		fewer of these have come than are
+ *counted: wait for them, a moment
  */
 struct xroce_vector {
 	__u32 asleep;		/* user space sets, XDP takes */
-	__u32 ring;		/* of the thread that is woken for the queue: key in xroce_channel. User space writes */
+	/* of the thread that is woken for the queue: key in xroce_channel. User space writes */
+	__u32 ring;
 	__u64 wakeups;		/* for packets of this queue. XDP counts */
 	__u64 events;		/* completion events that the thread raised. It counts */
 	__u32 tid;		/* the thread; 0: none, another's ring is used. User space writes */
@@ -150,57 +171,61 @@ struct xroce_vector {
 };
 _Static_assert(sizeof(struct xroce_vector) == 64, "xroce_vector");
 
-/* The record in a ring buffer: a hint that the CQ (in a vector's ring: the queue's socket, cq = ~0) may have work. */
+/*
+ * The record in a ring buffer: a hint that the CQ (in a vector's ring: the queue's socket, cq = ~0)
+ * may have work.
+ */
 struct xroce_wakeup {
 	__u32 cq;
 	__u32 qpn;
 };
 
 /*
- * A GID of the interface, key of xroce_gid (HASH, value: __u32 index in the GID table): packets to other addresses are not ours and
- * pass.
+ * A GID of the interface, key of xroce_gid (HASH, value: __u32 index in the GID table): packets to
+ * other addresses are not ours and pass.
  */
 struct xroce_gid_key {
 	__u8 gid[16];
 };
 
 /*
- * Why a packet was dropped: one line makes the enum, the counter's field and its text. The first part is decided in XDP and
- * counted in xroce_drop (PERCPU_ARRAY of 1); the second by the engines, counted in xroce_eng_drop (ARRAY of XROCE_MAX_SHARD, mmapable, an element each).
- * Both maps have the same struct as their value, so a reason may move or be checked on both sides.
+ * Why a packet was dropped: one line makes the enum, the counter's field and its text. The first
+ * part is decided in XDP and counted in xroce_drop (PERCPU_ARRAY of 1); the second by the engines,
+ * counted in xroce_eng_drop (ARRAY of XROCE_MAX_SHARD, mmapable, an element each). Both maps have
+ * the same struct as their value, so a reason may move or be checked on both sides.
  */
-#define XROCE_DROP_REASONS(X)                                                                          \
-	X(ip_options, "IPv4 header with options")                                                      \
-	X(ip_fragment, "IP fragment")                                                                  \
-	X(ip_length, "IP length does not fit the frame")                                               \
-	X(udp_length, "UDP length does not fit the IP length")                                         \
-	X(bth_short, "too short for a BTH and ICRC")                                                   \
-	X(bth_version, "BTH transport version is not 0")                                               \
-	X(opcode, "opcode is not in the table")                                                        \
-	X(ext_short, "too short for its extension headers")                                            \
-	X(pad, "pad count does not fit the payload, or payload where there can be none")               \
-	X(payload_long, "payload longer than 4096 bytes")                                              \
-	X(qp_unknown, "no such QP")                                                                    \
-	X(qp_transport, "opcode of another transport service than the QP's")                           \
-	X(qp_state, "QP is not ready to receive")                                                      \
-	X(pkey, "P_Key does not match")                                                                \
-	X(qkey, "Q_Key does not match")                                                                \
-	X(peer, "not from the connected peer")                                                         \
-	X(metadata, "driver leaves no room for the CQE")                                               \
-	X(no_socket, "no AF_XDP socket on this receive queue")                                         \
-	X(icrc, "ICRC is wrong")                                                                       \
-	X(not_roce, "not a RoCEv2 packet to one of our addresses")                                     \
-	X(length, "payload length not allowed for the opcode and path MTU")                            \
-	X(sequence, "opcode out of sequence within a message")                                         \
-	X(psn_ahead, "PSN ahead of the expected one")                                                  \
-	X(psn_duplicate, "duplicate without a stored result, or a stale response")                     \
-	X(no_receive, "no receive WQE posted (UD, UC)")                                                \
-	X(receive_short, "receive WQE too short (UD, UC)")                                             \
-	X(unexpected_response, "response that no outstanding request asked for")                       \
-	X(access, "remote access refused (UC)")                                                        \
-	X(cnp, "congestion notification that no packet of ours can have caused")                       \
-	X(multibuffer, "frame in more buffers than any packet of ours needs")                          \
-	X(descriptor, "AF_XDP descriptor that names no buffer of ours")                                \
+#define XROCE_DROP_REASONS(X)                                                                      \
+	X(ip_options, "IPv4 header with options")                                                  \
+	X(ip_fragment, "IP fragment")                                                              \
+	X(ip_length, "IP length does not fit the frame")                                           \
+	X(udp_length, "UDP length does not fit the IP length")                                     \
+	X(bth_short, "too short for a BTH and ICRC")                                               \
+	X(bth_version, "BTH transport version is not 0")                                           \
+	X(opcode, "opcode is not in the table")                                                    \
+	X(ext_short, "too short for its extension headers")                                        \
+	X(pad, "pad count does not fit the payload, or payload where there can be none")           \
+	X(payload_long, "payload longer than 4096 bytes")                                          \
+	X(qp_unknown, "no such QP")                                                                \
+	X(qp_transport, "opcode of another transport service than the QP's")                       \
+	X(qp_state, "QP is not ready to receive")                                                  \
+	X(pkey, "P_Key does not match")                                                            \
+	X(qkey, "Q_Key does not match")                                                            \
+	X(peer, "not from the connected peer")                                                     \
+	X(metadata, "driver leaves no room for the CQE")                                           \
+	X(no_socket, "no AF_XDP socket on this receive queue")                                     \
+	X(icrc, "ICRC is wrong")                                                                   \
+	X(not_roce, "not a RoCEv2 packet to one of our addresses")                                 \
+	X(length, "payload length not allowed for the opcode and path MTU")                        \
+	X(sequence, "opcode out of sequence within a message")                                     \
+	X(psn_ahead, "PSN ahead of the expected one")                                              \
+	X(psn_duplicate, "duplicate without a stored result, or a stale response")                 \
+	X(no_receive, "no receive WQE posted (UD, UC)")                                            \
+	X(receive_short, "receive WQE too short (UD, UC)")                                         \
+	X(unexpected_response, "response that no outstanding request asked for")                   \
+	X(access, "remote access refused (UC)")                                                    \
+	X(cnp, "congestion notification that no packet of ours can have caused")                   \
+	X(multibuffer, "frame in more buffers than any packet of ours needs")                      \
+	X(descriptor, "AF_XDP descriptor that names no buffer of ours")                            \
 	X(not_handed, "cut from a super-packet, for a QP at home in another shard")
 
 enum xroce_drop {
@@ -216,7 +241,8 @@ struct xroce_drops {
 #undef X
 	__u64 unused[8 - XROCE_DROP_COUNT % 8]; /* each engine's in cache lines of their own */
 };
-_Static_assert(__builtin_offsetof(struct xroce_drops, unused) == XROCE_DROP_COUNT * sizeof(__u64), "one counter a reason");
+_Static_assert(__builtin_offsetof(struct xroce_drops, unused) == XROCE_DROP_COUNT * sizeof(__u64),
+	       "one counter a reason");
 _Static_assert(sizeof(struct xroce_drops) % 64 == 0, "whole cache lines");
 
 /* xroce_rx (PERCPU_ARRAY of 1): what XDP did with the device's packets. */
@@ -240,7 +266,8 @@ struct xroce_rx_stats {
  *
  * and of what was taken every packet is an engine's, used or dropped for a counted reason:
  *
- *	rx_frames - rx_super_packets + rx_super_segments = rx_packets - loopback_packets (xroce_eng_stat)
+ *	rx_frames - rx_super_packets + rx_super_segments = rx_packets - loopback_packets
+ *(xroce_eng_stat)
  */
 struct xroce_sock {
 	__u64 rx_frames;	/* taken from the receive ring */
@@ -262,7 +289,10 @@ struct xroce_sock {
 };
 _Static_assert(sizeof(struct xroce_sock) == 128, "each queue's in cache lines of their own");
 
-/* xroce_eng_stat (ARRAY of XROCE_MAX_SHARD, mmapable): what each engine did. The engine writes, anyone reads, and adds up what it reads. */
+/*
+ * xroce_eng_stat (ARRAY of XROCE_MAX_SHARD, mmapable): what each engine did. The engine writes,
+ * anyone reads, and adds up what it reads.
+ */
 struct xroce_engine_stats {
 	__u64 rx_packets;
 	__u64 tx_packets;
@@ -281,7 +311,8 @@ struct xroce_engine_stats {
 	__u64 remote_errors;	/* fatal NAKs sent */
 	__u64 cq_overruns;
 	__u64 tx_no_room;	/* times the transmit ring was full */
-	__u64 tx_retransmitted_bytes; /* of whole frames: requests sent again, READ responses to duplicates */
+	/* of whole frames: requests sent again, READ responses to duplicates */
+	__u64 tx_retransmitted_bytes;
 	__u64 rx_held;		/* packets that came early and were kept until their turn */
 	__u64 rto_probes;	/* packets sent again by the adaptive time-out, before the user's */
 	__u64 credit_waits;	/* messages that waited for the peer's credits */
@@ -292,13 +323,15 @@ struct xroce_engine_stats {
 	__u64 tx_tap;		/* the TAP device, */
 	__u64 tx_live;		/* as XDP live frames; */
 	__u64 tx_lost;		/* and those that the kernel refused */
-	__u64 tx_portion;	/* frames that may be redirected in 50 us: now, not in all; the largest is no limit */
+	/* frames that may be redirected in 50 us: now, not in all; the largest is no limit */
+	__u64 tx_portion;
 	__u64 tx_slowed;	/* times that this was halved, as the interface had lost frames */
 	__u64 tx_tap_writes;	/* system calls for tx_tap */
 	__u64 tx_live_runs;	/* and for tx_live */
 	__u64 tx_gso;		/* frames that left through the packet socket, */
 	__u64 tx_gso_sends;	/* and in how many packets: super-packets, and frames alone */
-	__u64 rx_handed;	/* frames for QPs that are at home in another shard: handed over to it */
+	/* frames for QPs that are at home in another shard: handed over to it */
+	__u64 rx_handed;
 	__u64 qps_moved;	/* QPs that have moved here, where their packets arrive */
 	__u64 flow_probes;	/* UC and UD: asked what the receiver can take, */
 	__u64 flow_answers;	/* said what this one can, */
@@ -312,12 +345,17 @@ struct xroce_engine_stats {
 _Static_assert(sizeof(struct xroce_engine_stats) % 64 == 0, "whole cache lines");
 
 /*
- * The transmit program's maps. The library writes frames (xroce_tx_frame) and their order (xroce_tx_ring: ARRAY of 1, mmapable). Then it says where in
- * the batch to begin and has the program run once for each live frame; or it writes several frames to the TAP in one piece and says how many. The
- * program takes entry next, moves next, and sends the frame.
+ * The transmit program's maps. The library writes frames (xroce_tx_frame) and their order
+ * (xroce_tx_ring: ARRAY of 1, mmapable). Then it says where in the batch to begin and has the
+ * program run once for each live frame; or it writes several frames to the TAP in one piece and
+ * says how many. The program takes entry next, moves next, and sends the frame.
  */
 #define XROCE_TX_FRAMES	      256
-#define XROCE_TX_FRAME_BYTES  4288 /* holds any frame; an odd number of cache lines, so that frames do not all begin in the same cache set */
+/*
+ * holds any frame; an odd number of cache lines, so that frames do not all begin in the same cache
+ * set
+ */
+#define XROCE_TX_FRAME_BYTES  4288
 #define XROCE_TX_LIVE_BYTES   3408 /* the longest that an XDP live frame can be */
 
 struct xroce_tx_entry {
@@ -331,7 +369,8 @@ struct xroce_tx_ring {
 	__u32 cut;		/* bytes of that which have been sent; the program moves it */
 	__u32 cpu;		/* the only one that frames may leave by, + 1; 0: any */
 	__u64 refused;		/* entries that the program could not send; it counts */
-	__u32 strayed;		/* it ran on another, and has sent nothing since. The library clears it */
+	/* it ran on another, and has sent nothing since. The library clears it */
+	__u32 strayed;
 	__u32 pad;
 	struct xroce_tx_entry batch[XROCE_TX_FRAMES];
 };

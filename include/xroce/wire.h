@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * RoCEv2 on the wire: the InfiniBand transport headers and the one opcode table, for BPF and user space alike.
+ * RoCEv2 on the wire: the InfiniBand transport headers and the one opcode table, for BPF and user
+ * space alike.
  *
- * Every multi-byte field is big-endian. 24-bit fields share a __be32 with the byte before them and are taken apart by the
- * accessors below, nowhere else. Nothing here depends on the kernel's RDMA headers.
+ * Every multi-byte field is big-endian. 24-bit fields share a __be32 with the byte before them and
+ * are taken apart by the accessors below, nowhere else. Nothing here depends on the kernel's RDMA
+ * headers.
  */
 #ifndef XROCE_WIRE_H
 #define XROCE_WIRE_H
@@ -77,7 +79,9 @@ struct feth {
 	__be32 flush;	    /* placement type bits 3..0, selectivity bits 5..4 */
 } __attribute__((packed));
 
-/* Tag matching: in the payload of an RC SEND, TMH at its start and RVH behind that in a rendezvous. */
+/*
+ * Tag matching: in the payload of an RC SEND, TMH at its start and RVH behind that in a rendezvous.
+ */
 struct tmh {
 	__u8 opcode;	    /* enum tmh_opcode */
 	__u8 reserved[3];
@@ -116,7 +120,9 @@ _Static_assert(sizeof(struct rvh) == 16, "RVH");
 #define BTH_BECN      0x40000000u
 #define BTH_ACKREQ    0x80000000u
 
-/* AETH syndrome: bits 6..5 are the class, bits 4..0 a credit code, an RNR timer code or a NAK code. */
+/*
+ * AETH syndrome: bits 6..5 are the class, bits 4..0 a credit code, an RNR timer code or a NAK code.
+ */
 #define AETH_CLASS_MASK	  0x60
 #define AETH_VALUE_MASK	  0x1f
 #define AETH_ACK	  0x00
@@ -139,7 +145,10 @@ enum xroce_transport {
 
 #define OPCODE_TRANSPORT(opcode) ((opcode) >> 5)
 
-/* What an opcode is and which extension headers it carries. Code asks for a flag and never lists opcodes. */
+/*
+ * What an opcode is and which extension headers it carries. Code asks for a flag and never lists
+ * opcodes.
+ */
 enum {
 	OP_VALID = 1 << 0,	 /* in the table at all */
 	OP_REQUEST = 1 << 1,
@@ -172,42 +181,43 @@ enum {
 #define OP_ONLY (OP_START | OP_END)
 
 /*
- * X(name, low five bits, flags) for every request and response that RC and XRC share; UC and UD are subsets of it.
- * Sources: rdma_rxe's opcode table and ib_pack.h, checked against the captures in tests/golden.
+ * X(name, low five bits, flags) for every request and response that RC and XRC share; UC and UD are
+ * subsets of it. Sources: rdma_rxe's opcode table and ib_pack.h, checked against the captures in
+ * tests/golden.
  */
-#define ROCE_SENDS_AND_WRITES(X)                                                                       \
-	X(SEND_FIRST, 0x00, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_START)                              \
-	X(SEND_MIDDLE, 0x01, OP_SEND | OP_REQUEST | OP_PAYLOAD)                                        \
-	X(SEND_LAST, 0x02, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_END)                                 \
-	X(SEND_LAST_IMM, 0x03, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_END | OP_IMM)                    \
-	X(SEND_ONLY, 0x04, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_ONLY)                                \
-	X(SEND_ONLY_IMM, 0x05, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_IMM)                   \
-	X(WRITE_FIRST, 0x06, OP_WRITE | OP_REQUEST | OP_PAYLOAD | OP_START | OP_RETH)                  \
-	X(WRITE_MIDDLE, 0x07, OP_WRITE | OP_REQUEST | OP_PAYLOAD)                                      \
-	X(WRITE_LAST, 0x08, OP_WRITE | OP_REQUEST | OP_PAYLOAD | OP_END)                               \
-	X(WRITE_LAST_IMM, 0x09, OP_WRITE | OP_REQUEST | OP_PAYLOAD | OP_END | OP_IMM)                  \
-	X(WRITE_ONLY, 0x0a, OP_WRITE | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_RETH)                    \
+#define ROCE_SENDS_AND_WRITES(X)                                                                   \
+	X(SEND_FIRST, 0x00, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_START)                          \
+	X(SEND_MIDDLE, 0x01, OP_SEND | OP_REQUEST | OP_PAYLOAD)                                    \
+	X(SEND_LAST, 0x02, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_END)                             \
+	X(SEND_LAST_IMM, 0x03, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_END | OP_IMM)                \
+	X(SEND_ONLY, 0x04, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_ONLY)                            \
+	X(SEND_ONLY_IMM, 0x05, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_IMM)               \
+	X(WRITE_FIRST, 0x06, OP_WRITE | OP_REQUEST | OP_PAYLOAD | OP_START | OP_RETH)              \
+	X(WRITE_MIDDLE, 0x07, OP_WRITE | OP_REQUEST | OP_PAYLOAD)                                  \
+	X(WRITE_LAST, 0x08, OP_WRITE | OP_REQUEST | OP_PAYLOAD | OP_END)                           \
+	X(WRITE_LAST_IMM, 0x09, OP_WRITE | OP_REQUEST | OP_PAYLOAD | OP_END | OP_IMM)              \
+	X(WRITE_ONLY, 0x0a, OP_WRITE | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_RETH)                \
 	X(WRITE_ONLY_IMM, 0x0b, OP_WRITE | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_RETH | OP_IMM)
 
-#define ROCE_RELIABLE_REQUESTS(X)                                                                      \
-	X(READ_REQUEST, 0x0c, OP_READ | OP_REQUEST | OP_ONLY | OP_RETH)                                \
-	X(CMP_SWAP, 0x13, OP_ATOMIC | OP_REQUEST | OP_ONLY | OP_ATOMIC_ETH)                            \
-	X(FETCH_ADD, 0x14, OP_ATOMIC | OP_REQUEST | OP_ONLY | OP_ATOMIC_ETH)                           \
-	X(SEND_LAST_INV, 0x16, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_END | OP_IETH)                   \
-	X(SEND_ONLY_INV, 0x17, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_IETH)                  \
-	X(FLUSH, 0x1c, OP_FLUSH | OP_REQUEST | OP_ONLY | OP_FETH | OP_RETH)                            \
+#define ROCE_RELIABLE_REQUESTS(X)                                                                  \
+	X(READ_REQUEST, 0x0c, OP_READ | OP_REQUEST | OP_ONLY | OP_RETH)                            \
+	X(CMP_SWAP, 0x13, OP_ATOMIC | OP_REQUEST | OP_ONLY | OP_ATOMIC_ETH)                        \
+	X(FETCH_ADD, 0x14, OP_ATOMIC | OP_REQUEST | OP_ONLY | OP_ATOMIC_ETH)                       \
+	X(SEND_LAST_INV, 0x16, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_END | OP_IETH)               \
+	X(SEND_ONLY_INV, 0x17, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_IETH)              \
+	X(FLUSH, 0x1c, OP_FLUSH | OP_REQUEST | OP_ONLY | OP_FETH | OP_RETH)                        \
 	X(ATOMIC_WRITE, 0x1d, OP_ATOMIC_WRITE | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_RETH)
 
-#define ROCE_RESPONSES(X)                                                                              \
-	X(READ_RESPONSE_FIRST, 0x0d, OP_READ | OP_RESPONSE | OP_PAYLOAD | OP_START | OP_AETH)          \
-	X(READ_RESPONSE_MIDDLE, 0x0e, OP_READ | OP_RESPONSE | OP_PAYLOAD)                              \
-	X(READ_RESPONSE_LAST, 0x0f, OP_READ | OP_RESPONSE | OP_PAYLOAD | OP_END | OP_AETH)             \
-	X(READ_RESPONSE_ONLY, 0x10, OP_READ | OP_RESPONSE | OP_PAYLOAD | OP_ONLY | OP_AETH)            \
-	X(ACKNOWLEDGE, 0x11, OP_ACK | OP_RESPONSE | OP_ONLY | OP_AETH)                                 \
+#define ROCE_RESPONSES(X)                                                                          \
+	X(READ_RESPONSE_FIRST, 0x0d, OP_READ | OP_RESPONSE | OP_PAYLOAD | OP_START | OP_AETH)      \
+	X(READ_RESPONSE_MIDDLE, 0x0e, OP_READ | OP_RESPONSE | OP_PAYLOAD)                          \
+	X(READ_RESPONSE_LAST, 0x0f, OP_READ | OP_RESPONSE | OP_PAYLOAD | OP_END | OP_AETH)         \
+	X(READ_RESPONSE_ONLY, 0x10, OP_READ | OP_RESPONSE | OP_PAYLOAD | OP_ONLY | OP_AETH)        \
+	X(ACKNOWLEDGE, 0x11, OP_ACK | OP_RESPONSE | OP_ONLY | OP_AETH)                             \
 	X(ATOMIC_ACKNOWLEDGE, 0x12, OP_ATOMIC | OP_RESPONSE | OP_ONLY | OP_AETH | OP_ATOMIC_ACK_ETH)
 
-#define ROCE_UD_SENDS(X)                                                                               \
-	X(SEND_ONLY, 0x04, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_DETH)                      \
+#define ROCE_UD_SENDS(X)                                                                           \
+	X(SEND_ONLY, 0x04, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_DETH)                  \
 	X(SEND_ONLY_IMM, 0x05, OP_SEND | OP_REQUEST | OP_PAYLOAD | OP_ONLY | OP_DETH | OP_IMM)
 
 /* The low five bits as an enum; a full opcode is OPCODE(XROCE_RC, OP5_SEND_ONLY). */
@@ -231,30 +241,37 @@ enum {
 
 /* Bytes of extension headers that flags call for. */
 #define ROCE_EXT(flags, bit, header) ((flags) & (bit) ? (__u32)sizeof(struct header) : 0)
-#define ROCE_EXT_BYTES(flags)                                                                          \
-	(ROCE_EXT(flags, OP_DETH, deth) + ROCE_EXT(flags, OP_XRC_ETH, xrc_eth) + ROCE_EXT(flags, OP_FETH, feth) +                    \
-	 ROCE_EXT(flags, OP_RETH, reth) + ROCE_EXT(flags, OP_ATOMIC_ETH, atomic_eth) + ROCE_EXT(flags, OP_AETH, aeth) +              \
-	 ROCE_EXT(flags, OP_ATOMIC_ACK_ETH, atomic_ack_eth) + ROCE_EXT(flags, OP_IMM, imm_dt) + ROCE_EXT(flags, OP_IETH, ieth) +     \
-	 ROCE_EXT(flags, OP_FLOW, flow_eth) + ((flags) & OP_CNP ? ROCE_CNP_BYTES : 0))
+#define ROCE_EXT_BYTES(flags)                                                                      \
+	(ROCE_EXT(flags, OP_DETH, deth) + ROCE_EXT(flags, OP_XRC_ETH, xrc_eth) +                   \
+	 ROCE_EXT(flags, OP_FETH, feth) + ROCE_EXT(flags, OP_RETH, reth) +                         \
+	 ROCE_EXT(flags, OP_ATOMIC_ETH, atomic_eth) + ROCE_EXT(flags, OP_AETH, aeth) +             \
+	 ROCE_EXT(flags, OP_ATOMIC_ACK_ETH, atomic_ack_eth) + ROCE_EXT(flags, OP_IMM, imm_dt) +    \
+	 ROCE_EXT(flags, OP_IETH, ieth) + ROCE_EXT(flags, OP_FLOW, flow_eth) +                     \
+	 ((flags)&OP_CNP ? ROCE_CNP_BYTES : 0))
 
-/* The table's rows as designated initialisers: `static const __u32 t[256] = { ROCE_OPCODE_FLAGS };`. */
-#define ROCE_ROW(service, low, flags)  [((service) << 5) | (low)] = OP_VALID | (flags) | ROCE_EXT_BYTES(flags) << OP_EXT_BYTES_SHIFT,
+/*
+ * The table's rows as designated initialisers: `static const __u32 t[256] = { ROCE_OPCODE_FLAGS
+ * };`.
+ */
+#define ROCE_ROW(service, low, flags)                                                              \
+	[((service) << 5) | (low)] =                                                               \
+		OP_VALID | (flags) | ROCE_EXT_BYTES(flags) << OP_EXT_BYTES_SHIFT,
 #define ROCE_ROW_RC(name, low, flags)  ROCE_ROW(XROCE_RC, low, flags)
 #define ROCE_ROW_UC(name, low, flags)  ROCE_ROW(XROCE_UC, low, flags)
 #define ROCE_ROW_UD(name, low, flags)  ROCE_ROW(XROCE_UD, low, flags)
 #define ROCE_ROW_XRQ(name, low, flags) ROCE_ROW(XROCE_XRC, low, OP_XRC_ETH | (flags))
 #define ROCE_ROW_XRS(name, low, flags) ROCE_ROW(XROCE_XRC, low, flags)
-#define ROCE_OPCODE_FLAGS                                                                              \
-	ROCE_SENDS_AND_WRITES(ROCE_ROW_RC)                                                             \
-	ROCE_RELIABLE_REQUESTS(ROCE_ROW_RC)                                                            \
-	ROCE_RESPONSES(ROCE_ROW_RC)                                                                    \
-	ROCE_SENDS_AND_WRITES(ROCE_ROW_UC)                                                             \
-	ROCE_UD_SENDS(ROCE_ROW_UD)                                                                     \
-	ROCE_SENDS_AND_WRITES(ROCE_ROW_XRQ)                                                            \
-	ROCE_RELIABLE_REQUESTS(ROCE_ROW_XRQ)                                                           \
-	ROCE_RESPONSES(ROCE_ROW_XRS)                                                                   \
-	ROCE_ROW(OPCODE_CNP >> 5, OPCODE_CNP & 0x1f, OP_CNP | OP_ONLY)                                 \
-	ROCE_ROW(OPCODE_FLOW_PROBE >> 5, OPCODE_FLOW_PROBE & 0x1f, OP_FLOW | OP_DETH)                  \
+#define ROCE_OPCODE_FLAGS                                                                          \
+	ROCE_SENDS_AND_WRITES(ROCE_ROW_RC)                                                         \
+	ROCE_RELIABLE_REQUESTS(ROCE_ROW_RC)                                                        \
+	ROCE_RESPONSES(ROCE_ROW_RC)                                                                \
+	ROCE_SENDS_AND_WRITES(ROCE_ROW_UC)                                                         \
+	ROCE_UD_SENDS(ROCE_ROW_UD)                                                                 \
+	ROCE_SENDS_AND_WRITES(ROCE_ROW_XRQ)                                                        \
+	ROCE_RELIABLE_REQUESTS(ROCE_ROW_XRQ)                                                       \
+	ROCE_RESPONSES(ROCE_ROW_XRS)                                                               \
+	ROCE_ROW(OPCODE_CNP >> 5, OPCODE_CNP & 0x1f, OP_CNP | OP_ONLY)                             \
+	ROCE_ROW(OPCODE_FLOW_PROBE >> 5, OPCODE_FLOW_PROBE & 0x1f, OP_FLOW | OP_DETH)              \
 	ROCE_ROW(OPCODE_FLOW_ANSWER >> 5, OPCODE_FLOW_ANSWER & 0x1f, OP_FLOW | OP_DETH)
 
 /* Bytes of extension headers between BTH and payload, from an opcode's flags. */
@@ -264,7 +281,8 @@ static inline __u32 roce_ext_bytes(__u32 flags)
 }
 
 /*
- * P_Keys match when their low 15 bits agree and at least one side is a full member (bit 15): IBTA 10.9.3, protocol sheet.
+ * P_Keys match when their low 15 bits agree and at least one side is a full member (bit 15): IBTA
+ * 10.9.3, protocol sheet.
  */
 static inline int roce_pkey_matches(__u16 a, __u16 b)
 {

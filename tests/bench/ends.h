@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Two ends of a baseline in one process: a thread each, in a network namespace and on a CPU of its own; what they are told on the command line
- * and what they print. Shared by raw_xsk.c and udp.c, which own what the ends do. Functions here end the program when the machine refuses.
+ * Two ends of a baseline in one process: a thread each, in a network namespace and on a CPU of its
+ * own; what they are told on the command line and what they print. Shared by raw_xsk.c and udp.c,
+ * which own what the ends do. Functions here end the program when the machine refuses.
  */
 #ifndef BENCH_ENDS_H
 #define BENCH_ENDS_H
@@ -90,7 +91,10 @@ static inline int compare_u32(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Half round trips in microseconds, as the verbs tests give them, sorted: a line each of how many of 1000 took no longer, and how long. */
+/*
+ * Half round trips in microseconds, as the verbs tests give them, sorted: a line each of how many
+ * of 1000 took no longer, and how long.
+ */
 static inline void write_quantiles(const char *path, const uint32_t *rtt_ns, uint32_t n)
 {
 	FILE *f = fopen(path, "w");
@@ -103,7 +107,10 @@ static inline void write_quantiles(const char *path, const uint32_t *rtt_ns, uin
 		die(path);
 }
 
-/* Half round trips: median, 99th of 100, in microseconds; the distribution goes to the file that BENCH_QUANTILES names. */
+/*
+ * Half round trips: median, 99th of 100, in microseconds; the distribution goes to the file that
+ * BENCH_QUANTILES names.
+ */
 static inline void print_half_rtt(uint32_t *rtt_ns, uint32_t n)
 {
 	if (!n) {
@@ -125,10 +132,14 @@ static inline bool stopped(void)
 static inline void print_rate(uint64_t units, uint64_t ns)
 {
 	atomic_store(&stop, true);
-	printf("%.0f\t%.3f\n", (double)units * 1e9 / (double)ns, (double)units * size * 8 / (double)ns);
+	printf("%.0f\t%.3f\n", (double)units * 1e9 / (double)ns,
+	       (double)units * size * 8 / (double)ns);
 }
 
-/* Round trips, one at a time, for as long as asked: send() one, await() its echo or give it up. Then their figures. */
+/*
+ * Round trips, one at a time, for as long as asked: send() one, await() its echo or give it up.
+ * Then their figures.
+ */
 static inline void measure_rtt(void (*send)(void *arg), bool (*await)(void *arg), void *arg)
 {
 	static uint32_t rtt_ns[SAMPLES_MAX];
@@ -158,7 +169,9 @@ static inline int run_ends(const struct roles *roles, int argc, char **argv)
 	bool rtt = argc == 7 && !strcmp(argv[1], "rtt");
 
 	if (!rtt && (argc != 6 || strcmp(argv[1], "rate"))) {
-		fprintf(stderr, "%s rate SIZE SECONDS END END | %s rtt spin|poll SIZE SECONDS END END\n", roles->program, roles->program);
+		fprintf(stderr,
+			"%s rate SIZE SECONDS END END | %s rtt spin|poll SIZE SECONDS END END\n",
+			roles->program, roles->program);
 		return 2;
 	}
 	sleeps = !rtt || !strcmp(argv[2], "poll");

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the engine alone costs: two engines in one process, no kernel, no loss. Frames go from one to the other in batches through a small set of
- * buffers, as they would through rings; ICRCs are made and checked, payload is copied from and to the user's buffers. Never part of a test: it
+ * What the engine alone costs: two engines in one process, no kernel, no loss. Frames go from one
+ * to the other in batches through a small set of buffers, as they would through rings; ICRCs are
+ * made and checked, payload is copied from and to the user's buffers. Never part of a test: it
  * prints figures and fails only when a completion is missing or wrong.
  *
  *   engine [-m] [-s] [-t seconds | -n messages] [-d depth] WORKLOAD...
  *   WORKLOAD: OPERATION:SIZE[:QPS], OPERATION one of send, write, read
  *
- * Whatever the number of QPs, each has rings of depth WQEs, depth messages are posted before packets move, and each 16th message of a QP is signaled.
- * With one QP they are posted 16 at a time; with several, each message goes to the next QP. All QPs of an end read from or write to one buffer. With
- * -m a line says what an idle QP takes of memory.
+ * Whatever the number of QPs, each has rings of depth WQEs, depth messages are posted before
+ * packets move, and each 16th message of a QP is signaled. With one QP they are posted 16 at a
+ * time; with several, each message goes to the next QP. All QPs of an end read from or write to one
+ * buffer. With -m a line says what an idle QP takes of memory.
  *
- * A line a workload, separated by tabs: workload, messages/s with both ends on this core, Gbit/s of payload, nanoseconds a message of the requester's and
- * of the responder's end, messages/s and Gbit/s if each end had a core of its own (the slower end's).
+ * A line a workload, separated by tabs: workload, messages/s with both ends on this core, Gbit/s of
+ * payload, nanoseconds a message of the requester's and of the responder's end, messages/s and
+ * Gbit/s if each end had a core of its own (the slower end's).
  *
- * With -s both ends have two engines (shards), which share memory and numbers but no CQ, and the line is: workload, messages/s of one thread that runs the first
- * engine of each end, messages/s of two threads, the second of which runs the others, and how many times as much that is.
+ * With -s both ends have two engines (shards), which share memory and numbers but no CQ, and the
+ * line is: workload, messages/s of one thread that runs the first engine of each end, messages/s of
+ * two threads, the second of which runs the others, and how many times as much that is.
  */
 #include <malloc.h>
 #include <pthread.h>
@@ -30,7 +34,8 @@
 #define FRAME_ROOM  8192
 #define PSN	    0xfff000
 #define TIMEOUT	    14
-#define SIGNAL_EACH 16	    /* messages of a QP a completion of the requester; and posted at a time where there is one QP */
+/* messages of a QP a completion of the requester; and posted at a time where there is one QP */
+#define SIGNAL_EACH 16
 #define DEPTH_MAX   1024
 
 struct end {
@@ -92,8 +97,11 @@ static u64 next_random(void *arg)
 /* first: the end that this one is another engine of, or NULL. */
 static void end_open(struct end *end, u32 index, u32 size, const struct end *first)
 {
-	const struct engine_config config = { .random = next_random, .stats = &end->stats, .drops = &end->drops,
-					      .sibling = first ? first->engine : NULL, .number = first != NULL };
+	const struct engine_config config = { .random = next_random,
+					      .stats = &end->stats,
+					      .drops = &end->drops,
+					      .sibling = first ? first->engine : NULL,
+					      .number = first != NULL };
 
 	memset(end, 0, sizeof(*end));
 	end->gid = (struct gid){ { [10] = 0xff, [11] = 0xff, [12] = 10, [15] = (u8)(index + 1) } };
@@ -117,8 +125,14 @@ static void end_open(struct end *end, u32 index, u32 size, const struct end *fir
 static void end_qps(struct end *end, u32 qps, u32 depth)
 {
 	const struct qp_init init = {
-		.transport = XROCE_RC, .max_send_wr = depth, .max_recv_wr = depth, .max_send_sge = 1, .max_recv_sge = 1,
-		.send_cq = &end->cq, .recv_cq = &end->cq, .pd = 1,
+		.transport = XROCE_RC,
+		.max_send_wr = depth,
+		.max_recv_wr = depth,
+		.max_send_sge = 1,
+		.max_recv_sge = 1,
+		.send_cq = &end->cq,
+		.recv_cq = &end->cq,
+		.pd = 1,
 	};
 
 	end->qp = calloc(qps, sizeof(*end->qp));
@@ -142,17 +156,31 @@ static void end_close(struct end *end)
 static void connect_qp(struct end *a, struct end *b, u32 i)
 {
 	struct qp_attr attr = {
-		.state = QPS_INIT, .port = 1, .access = MR_REMOTE_WRITE | MR_REMOTE_READ, .path_mtu = 4096, .timeout = TIMEOUT,
-		.retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 16, .max_dest_rd_atomic = 16, .min_rnr_timer = 1,
-		.dest_qpn = b->qp[i]->qpn, .rq_psn = PSN, .sq_psn = PSN,
-		.path = { .hop_limit = 64, .udp_sport = path_udp_sport(0, a->qp[i]->qpn, b->qp[i]->qpn), .local = a->gid, .peer = b->gid },
+		.state = QPS_INIT,
+		.port = 1,
+		.access = MR_REMOTE_WRITE | MR_REMOTE_READ,
+		.path_mtu = 4096,
+		.timeout = TIMEOUT,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 16,
+		.max_dest_rd_atomic = 16,
+		.min_rnr_timer = 1,
+		.dest_qpn = b->qp[i]->qpn,
+		.rq_psn = PSN,
+		.sq_psn = PSN,
+		.path = { .hop_limit = 64,
+			  .udp_sport = path_udp_sport(0, a->qp[i]->qpn, b->qp[i]->qpn),
+			  .local = a->gid,
+			  .peer = b->gid },
 	};
 	static const u32 masks[] = {
-		[QPS_INIT] = QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS,
-		[QPS_RTR] = QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC |
-			    QP_ATTR_MIN_RNR_TIMER,
-		[QPS_RTS] = QP_ATTR_STATE | QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
-			    QP_ATTR_MAX_QP_RD_ATOMIC,
+		[QPS_INIT] =
+			QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS,
+		[QPS_RTR] = QP_ATTR_STATE | QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN |
+			    QP_ATTR_RQ_PSN | QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER,
+		[QPS_RTS] = QP_ATTR_STATE | QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT |
+			    QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC,
 	};
 
 	memcpy(attr.path.dmac, b->mac, 6);
@@ -173,7 +201,9 @@ static void post_receive(struct bench *b, u32 i)
 		die("no room for a receive");
 	wqe->wr_id = i;
 	wqe->num_sge = 1;
-	wqe->sge[0] = (struct sge){ .addr = (u64)(uintptr_t)end->memory, .length = b->size, .lkey = end->mr->key };
+	wqe->sge[0] = (struct sge){ .addr = (u64)(uintptr_t)end->memory,
+				    .length = b->size,
+				    .lkey = end->mr->key };
 	rq_publish(rq, 1);
 }
 
@@ -198,7 +228,9 @@ static void post(struct bench *b, u32 i, u32 n)
 		wqe->inv_rkey = 0;
 		wqe->remote_addr = (u64)(uintptr_t)peer->memory;
 		wqe->rkey = peer->mr->key;
-		wqe->sge[0] = (struct sge){ .addr = (u64)(uintptr_t)a->memory, .length = b->size, .lkey = a->mr->key };
+		wqe->sge[0] = (struct sge){ .addr = (u64)(uintptr_t)a->memory,
+					    .length = b->size,
+					    .lkey = a->mr->key };
 		if (send_wqe_check(qp, wqe))
 			die("send_wqe_check");
 	}
@@ -234,7 +266,8 @@ static void drain_events(struct engine *e)
 	struct engine_event event;
 
 	while (engine_next_event(e, &event))
-		if (event.type == EVENT_QP_FATAL || event.type == EVENT_CQ_ERR || event.type == EVENT_QP_STATE)
+		if (event.type == EVENT_QP_FATAL || event.type == EVENT_CQ_ERR ||
+		    event.type == EVENT_QP_STATE)
 			die("a QP or CQ failed");
 }
 
@@ -265,7 +298,9 @@ static void post_turn(struct bench *b)
 {
 	u32 list = b->qps == 1 ? SIGNAL_EACH : 1;
 
-	for (u32 k = 0; k < b->depth && b->out[b->turn] + list <= b->depth && b->started < b->end_messages; k += list) {
+	for (u32 k = 0;
+	     k < b->depth && b->out[b->turn] + list <= b->depth && b->started < b->end_messages;
+	     k += list) {
 		post(b, b->turn, list);
 		b->turn = b->turn + 1 == b->qps ? 0 : b->turn + 1;
 	}
@@ -318,14 +353,16 @@ static u8 operation(const char *name)
 /* Both ends with all they need, connected; of another engine each if there is a first. */
 static struct bench *bench_open(const char *text, u32 depth, const struct bench *first)
 {
-	struct bench *b = aligned_alloc(CACHE_LINE, (sizeof(*b) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+	struct bench *b = aligned_alloc(CACHE_LINE,
+					(sizeof(*b) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
 	char name[16] = "";
 
 	if (!b)
 		die("no memory");
 	memset(b, 0, sizeof(*b));
 	b->qps = 1;
-	if (sscanf(text, "%15[a-z]:%u:%u", name, &b->size, &b->qps) < 2 || !b->qps || b->qps > XROCE_MAX_QP)
+	if (sscanf(text, "%15[a-z]:%u:%u", name, &b->size, &b->qps) < 2 || !b->qps ||
+	    b->qps > XROCE_MAX_QP)
 		die("a workload is OPERATION:SIZE[:QPS]");
 	b->opcode = operation(name);
 	b->depth = depth;
@@ -391,7 +428,8 @@ static void *task_run(void *arg)
 
 static void shards(const char *text, u64 messages, double seconds, u32 depth)
 {
-	struct task task[2] = { { .messages = messages, .seconds = seconds }, { .messages = messages, .seconds = seconds } };
+	struct task task[2] = { { .messages = messages, .seconds = seconds },
+				{ .messages = messages, .seconds = seconds } };
 	pthread_t thread[2];
 	double one;
 
@@ -404,7 +442,8 @@ static void shards(const char *text, u64 messages, double seconds, u32 depth)
 			die("pthread_create");
 	for (u32 i = 0; i < 2; i++)
 		pthread_join(thread[i], NULL);
-	printf("%s\t%.0f\t%.0f\t%.2f\n", text, one, task[0].rate + task[1].rate, (task[0].rate + task[1].rate) / one);
+	printf("%s\t%.0f\t%.0f\t%.2f\n", text, one, task[0].rate + task[1].rate,
+	       (task[0].rate + task[1].rate) / one);
 	fflush(stdout);
 	bench_close(task[1].b);
 	bench_close(task[0].b);
@@ -416,9 +455,11 @@ static void workload(const char *text, u64 messages, double seconds, u32 depth)
 	u64 elapsed = bench_run(b, messages, seconds);
 	double n = (double)b->done, slower;
 
-	slower = (double)(b->end[0].spent_ns > b->end[1].spent_ns ? b->end[0].spent_ns : b->end[1].spent_ns);
-	printf("%s\t%.0f\t%.3f\t%.1f\t%.1f\t%.0f\t%.3f\n", text, n * 1e9 / (double)elapsed, n * b->size * 8 / (double)elapsed,
-	       (double)b->end[0].spent_ns / n, (double)b->end[1].spent_ns / n, n * 1e9 / slower, n * b->size * 8 / slower);
+	slower = (double)(b->end[0].spent_ns > b->end[1].spent_ns ? b->end[0].spent_ns :
+								    b->end[1].spent_ns);
+	printf("%s\t%.0f\t%.3f\t%.1f\t%.1f\t%.0f\t%.3f\n", text, n * 1e9 / (double)elapsed,
+	       n * b->size * 8 / (double)elapsed, (double)b->end[0].spent_ns / n,
+	       (double)b->end[1].spent_ns / n, n * 1e9 / slower, n * b->size * 8 / slower);
 	fflush(stdout);
 	bench_close(b);
 }
@@ -444,7 +485,8 @@ static void print_memory(void)
 	for (u32 i = 0; i < qps; i++) {
 		const struct qp *qp = end.qp[i];
 
-		bytes -= (u64)(qp->sq.mask + 1) * qp->sq.stride + (u64)(qp->rq.mask + 1) * qp->rq.stride;
+		bytes -= (u64)(qp->sq.mask + 1) * qp->sq.stride +
+			 (u64)(qp->rq.mask + 1) * qp->rq.stride;
 	}
 	printf("bytes a QP beside its rings\t%.0f\n", (double)bytes / qps);
 	for (u32 i = 0; i < qps; i++)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The baseline: AF_XDP in copy mode as fast as plain code drives it, with nothing above it, between two interfaces in two namespaces. A few hundred hot
- * frames, last in first out, a raised transmit budget, native XDP, multi-buffer. Frames carry an EtherType of local experiments and no meaning.
+ * The baseline: AF_XDP in copy mode as fast as plain code drives it, with nothing above it, between
+ * two interfaces in two namespaces. A few hundred hot frames, last in first out, a raised transmit
+ * budget, native XDP, multi-buffer. Frames carry an EtherType of local experiments and no meaning.
  *
- *   raw_xsk rate SIZE SECONDS NETNS:IF:CPU NETNS:IF:CPU          packets/s from the first end to the second, which spins
- *   raw_xsk rtt spin|poll SIZE SECONDS NETNS:IF:CPU NETNS:IF:CPU  half round trip in us: median, 99 %
+ *   raw_xsk rate SIZE SECONDS NETNS:IF:CPU NETNS:IF:CPU          packets/s from the first end to
+ * the second, which spins raw_xsk rtt spin|poll SIZE SECONDS NETNS:IF:CPU NETNS:IF:CPU  half round
+ * trip in us: median, 99 %
  */
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
@@ -35,10 +37,12 @@
 #define RX_FRAMES 512
 #define TX_SLOTS  128	/* of two chunks */
 #define RING	  512
-#define FILL_RING 1024	/* the kernel frees places here after it has shown the packets that took them */
+/* the kernel frees places here after it has shown the packets that took them */
+#define FILL_RING 1024
 #define BUSY_MS	  500	/* a socket that was closed a moment ago holds its queue for a while */
 #define TX_BATCH  64
-#define FILL_BATCH 64	/* given back together: each time moves a cache line to the other CPU and back */
+/* given back together: each time moves a cache line to the other CPU and back */
+#define FILL_BATCH 64
 
 struct raw {
 	uint8_t *area;
@@ -57,8 +61,14 @@ struct raw {
 static int load_program(int map)
 {
 	const struct bpf_insn code[] = {
-		{ .code = BPF_LDX | BPF_MEM | BPF_W, .dst_reg = BPF_REG_2, .src_reg = BPF_REG_1, .off = offsetof(struct xdp_md, rx_queue_index) },
-		{ .code = BPF_LD | BPF_DW | BPF_IMM, .dst_reg = BPF_REG_1, .src_reg = BPF_PSEUDO_MAP_FD, .imm = map },
+		{ .code = BPF_LDX | BPF_MEM | BPF_W,
+		  .dst_reg = BPF_REG_2,
+		  .src_reg = BPF_REG_1,
+		  .off = offsetof(struct xdp_md, rx_queue_index) },
+		{ .code = BPF_LD | BPF_DW | BPF_IMM,
+		  .dst_reg = BPF_REG_1,
+		  .src_reg = BPF_PSEUDO_MAP_FD,
+		  .imm = map },
 		{ 0 },
 		{ .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_3, .imm = XDP_PASS },
 		{ .code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_redirect_map },
@@ -66,7 +76,8 @@ static int load_program(int map)
 	};
 	LIBBPF_OPTS(bpf_prog_load_opts, opts, .prog_flags = BPF_F_XDP_HAS_FRAGS);
 
-	return bpf_prog_load(BPF_PROG_TYPE_XDP, "bench_redirect", "GPL", code, sizeof(code) / sizeof(code[0]), &opts);
+	return bpf_prog_load(BPF_PROG_TYPE_XDP, "bench_redirect", "GPL", code,
+			     sizeof(code) / sizeof(code[0]), &opts);
 }
 
 static void fill(struct raw *r, const uint64_t *addr, uint32_t n)
@@ -82,9 +93,13 @@ static void fill(struct raw *r, const uint64_t *addr, uint32_t n)
 
 static void raw_open(struct raw *r, const struct end *end)
 {
-	const struct xsk_umem_config umem = { .fill_size = FILL_RING, .comp_size = RING, .frame_size = CHUNK };
+	const struct xsk_umem_config umem = { .fill_size = FILL_RING,
+					      .comp_size = RING,
+					      .frame_size = CHUNK };
 	const struct xsk_socket_config config = {
-		.rx_size = RING, .tx_size = RING, .libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD,
+		.rx_size = RING,
+		.tx_size = RING,
+		.libxdp_flags = XSK_LIBXDP_FLAGS__INHIBIT_PROG_LOAD,
 		.bind_flags = XDP_COPY | XDP_USE_NEED_WAKEUP | XDP_USE_SG,
 	};
 	const size_t bytes = (RX_FRAMES + 2 * TX_SLOTS) * CHUNK;
@@ -94,13 +109,15 @@ static void raw_open(struct raw *r, const struct end *end)
 	LIBBPF_OPTS(bpf_link_create_opts, link, .flags = XDP_FLAGS_DRV_MODE);
 
 	end_enter(end);
-	r->area = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	r->area = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (r->area == MAP_FAILED)
 		die("mmap");
 	for (int ms = 0;; ms++) {
 		errno = -xsk_umem__create(&r->umem, r->area, bytes, &r->fill, &r->comp, &umem);
 		if (!errno)
-			errno = -xsk_socket__create(&r->xsk, end->ifname, 0, r->umem, &r->rx, &r->tx, &config);
+			errno = -xsk_socket__create(&r->xsk, end->ifname, 0, r->umem, &r->rx,
+						    &r->tx, &config);
 		if (!errno)
 			break;
 		if (errno != EBUSY || ms == BUSY_MS)
@@ -114,7 +131,8 @@ static void raw_open(struct raw *r, const struct end *end)
 	map = bpf_map_create(BPF_MAP_TYPE_XSKMAP, "bench_xsk", 4, 4, 1, NULL);
 	if (map < 0 || bpf_map_update_elem(map, &key, &r->fd, BPF_ANY))
 		die("XSKMAP");
-	if (bpf_link_create(load_program(map), (int)if_nametoindex(end->ifname), BPF_XDP, &link) < 0)
+	if (bpf_link_create(load_program(map), (int)if_nametoindex(end->ifname), BPF_XDP, &link) <
+	    0)
 		die("attach XDP");
 	for (uint32_t i = 0; i < RX_FRAMES; i++)
 		addr[i] = (uint64_t)i * CHUNK;
@@ -177,9 +195,11 @@ static void transmit(struct raw *r, uint32_t packets)
 		uint64_t addr = r->slot[--r->slots];
 
 		*xsk_ring_prod__tx_desc(&r->tx, idx + i) =
-			(struct xdp_desc){ addr, each == 2 ? CHUNK : size, each == 2 ? XDP_PKT_CONTD : 0 };
+			(struct xdp_desc){ addr, each == 2 ? CHUNK : size,
+					   each == 2 ? XDP_PKT_CONTD : 0 };
 		if (each == 2)
-			*xsk_ring_prod__tx_desc(&r->tx, idx + i + 1) = (struct xdp_desc){ addr + CHUNK, size - CHUNK, 0 };
+			*xsk_ring_prod__tx_desc(&r->tx, idx + i + 1) =
+				(struct xdp_desc){ addr + CHUNK, size - CHUNK, 0 };
 	}
 	if (n)
 		xsk_ring_prod__submit(&r->tx, n);
@@ -232,7 +252,8 @@ static bool await(void *arg)
 	for (;;) {
 		if (receive(r))
 			return true;
-		if (sleeps ? poll(&fd, 1, WAIT_NS / 1000000) <= 0 : (++tries % 1024 == 0 && now_ns() > until))
+		if (sleeps ? poll(&fd, 1, WAIT_NS / 1000000) <= 0 :
+			     (++tries % 1024 == 0 && now_ns() > until))
 			return false;
 	}
 }
@@ -259,7 +280,8 @@ static void *rtt_client(void *end)
 
 int main(int argc, char **argv)
 {
-	const struct roles roles = { "raw_xsk", 14, 2 * CHUNK, rate_sender, rate_receiver, rtt_client, rtt_echo };
+	const struct roles roles = { "raw_xsk",	    14,		2 * CHUNK, rate_sender,
+				     rate_receiver, rtt_client, rtt_echo };
 
 	return run_ends(&roles, argc, argv);
 }

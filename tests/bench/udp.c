@@ -2,8 +2,9 @@
 /*
  * The kernel's own datagrams as a baseline, between two namespaces.
  *
- *   udp rate SIZE SECONDS NETNS:ADDRESS:CPU NETNS:ADDRESS:CPU            datagrams/s received (sendto and recv, one each)
- *   udp rtt spin|poll SIZE SECONDS NETNS:ADDRESS:CPU NETNS:ADDRESS:CPU   half round trip in us: median, 99 %
+ *   udp rate SIZE SECONDS NETNS:ADDRESS:CPU NETNS:ADDRESS:CPU            datagrams/s received
+ * (sendto and recv, one each) udp rtt spin|poll SIZE SECONDS NETNS:ADDRESS:CPU NETNS:ADDRESS:CPU
+ * half round trip in us: median, 99 %
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -33,7 +34,8 @@ static int open_end(const struct end *self, const struct end *peer)
 
 	end_enter(self);
 	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0 || bind(fd, (const struct sockaddr *)&from, sizeof(from)) || connect(fd, (const struct sockaddr *)&to, sizeof(to)) ||
+	if (fd < 0 || bind(fd, (const struct sockaddr *)&from, sizeof(from)) ||
+	    connect(fd, (const struct sockaddr *)&to, sizeof(to)) ||
 	    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)))
 		die("UDP socket");
 	pthread_barrier_wait(&ready);
@@ -54,7 +56,8 @@ static bool await(void *fd)
 	uint8_t buffer[65536];
 
 	do {
-		if (recv(*(int *)fd, buffer, sizeof(buffer), sleeps ? 0 : MSG_DONTWAIT) == (ssize_t)size)
+		if (recv(*(int *)fd, buffer, sizeof(buffer), sleeps ? 0 : MSG_DONTWAIT) ==
+		    (ssize_t)size)
 			return true;
 	} while (!sleeps && now_ns() < until);
 	return false;
@@ -103,7 +106,8 @@ static void *rtt_client(void *end)
 
 int main(int argc, char **argv)
 {
-	const struct roles roles = { "udp", 1, 65507, rate_sender, rate_receiver, rtt_client, rtt_echo };
+	const struct roles roles = { "udp",	    1,		65507,	 rate_sender,
+				     rate_receiver, rtt_client, rtt_echo };
 
 	return run_ends(&roles, argc, argv);
 }

@@ -55,7 +55,8 @@ int bench_setup(void **state)
 	b->vector = map_memory(b->skel->maps.xroce_vector, XROCE_MAX_QUEUE * sizeof(*b->vector));
 	b->xsk = socket(AF_XDP, SOCK_RAW | SOCK_CLOEXEC, 0);
 	if (!b->cq || !b->expect || !b->engine || !b->vector || b->xsk < 0) {
-		print_error("cannot map the arm words or open an AF_XDP socket: %s\n", strerror(errno));
+		print_error("cannot map the arm words or open an AF_XDP socket: %s\n",
+			    strerror(errno));
 		return -1;
 	}
 	return 0;
@@ -106,7 +107,8 @@ void bench_put_gid(const uint8_t gid[16], bool present)
 
 void bench_put_qp(uint32_t qpn, const struct xroce_qp *qp)
 {
-	assert_int_equal(bpf_map_update_elem(map_fd(bench->skel->maps.xroce_qp), &qpn, qp, BPF_ANY), 0);
+	assert_int_equal(bpf_map_update_elem(map_fd(bench->skel->maps.xroce_qp), &qpn, qp, BPF_ANY),
+			 0);
 }
 
 struct xroce_qp bench_get_qp(uint32_t qpn)
@@ -117,7 +119,8 @@ struct xroce_qp bench_get_qp(uint32_t qpn)
 	return qp;
 }
 
-struct xroce_qp bench_qp(enum xroce_transport transport, const uint8_t local[16], const uint8_t peer[16])
+struct xroce_qp bench_qp(enum xroce_transport transport, const uint8_t local[16],
+			 const uint8_t peer[16])
 {
 	struct xroce_qp qp = {
 		.transport = transport,
@@ -208,8 +211,9 @@ int bench_run_with(const uint8_t *frame, uint32_t len, const struct bench_entry 
 		.rx_queue_index = entry->queue,
 	};
 	struct xdp_md ctx_out = { 0 };
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = in, .data_size_in = entry->metadata + len, .data_out = bench->out,
-		    .data_size_out = sizeof(bench->out), .ctx_in = &ctx_in, .ctx_size_in = sizeof(ctx_in), .ctx_out = &ctx_out,
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = in, .data_size_in = entry->metadata + len,
+		    .data_out = bench->out, .data_size_out = sizeof(bench->out), .ctx_in = &ctx_in,
+		    .ctx_size_in = sizeof(ctx_in), .ctx_out = &ctx_out,
 		    .ctx_size_out = sizeof(ctx_out), .repeat = 1);
 	int rc;
 
@@ -234,7 +238,9 @@ uint32_t bench_make_queues(void)
 	uint32_t ifindex;
 
 	assert_int_equal(unshare(CLONE_NEWNET), 0);
-	assert_int_equal(system("ip link add xrbpf0 numrxqueues 65 numtxqueues 65 type veth peer name xrbpf1 numrxqueues 65 numtxqueues 65"), 0);
+	assert_int_equal(system("ip link add xrbpf0 numrxqueues 65 numtxqueues 65 type veth peer "
+				"name xrbpf1 numrxqueues 65 numtxqueues 65"),
+			 0);
 	ifindex = if_nametoindex("xrbpf0");
 	assert_true(ifindex > 0);
 	return ifindex;
@@ -291,23 +297,30 @@ static const char *moved(const struct bench_counts *before, const struct bench_c
 	return "none";
 }
 
-static void check_counts(const char *what, const struct bench_counts *before, int reason, int redirected, uint64_t bytes, int passed)
+static void check_counts(const char *what, const struct bench_counts *before, int reason,
+			 int redirected, uint64_t bytes, int passed)
 {
 	struct bench_counts after = bench_count();
 
 	for (int i = 0; i < XROCE_DROP_COUNT; i++)
-		check(after.drop[i] - before->drop[i] == (i == reason), "%s: drop counter %s moved by %llu, want %d (moved: %s)", what,
-		      bench_reason(i), (unsigned long long)(after.drop[i] - before->drop[i]), i == reason, moved(before, &after));
+		check(after.drop[i] - before->drop[i] == (i == reason),
+		      "%s: drop counter %s moved by %llu, want %d (moved: %s)", what,
+		      bench_reason(i), (unsigned long long)(after.drop[i] - before->drop[i]),
+		      i == reason, moved(before, &after));
 	check(after.rx.dropped - before->rx.dropped == (reason >= 0), "%s: rx.dropped", what);
-	check(after.rx.redirected - before->rx.redirected == (uint64_t)redirected, "%s: rx.redirected", what);
-	check(after.rx.redirected_bytes - before->rx.redirected_bytes == bytes, "%s: rx.redirected_bytes", what);
-	check(after.rx.passed - before->rx.passed == (uint64_t)passed, "%s: rx.passed moved by %llu, want %d", what,
+	check(after.rx.redirected - before->rx.redirected == (uint64_t)redirected,
+	      "%s: rx.redirected", what);
+	check(after.rx.redirected_bytes - before->rx.redirected_bytes == bytes,
+	      "%s: rx.redirected_bytes", what);
+	check(after.rx.passed - before->rx.passed == (uint64_t)passed,
+	      "%s: rx.passed moved by %llu, want %d", what,
 	      (unsigned long long)(after.rx.passed - before->rx.passed), passed);
 }
 
 static void check_untouched(const char *what, const uint8_t *frame, uint32_t len)
 {
-	check(bench->frame_len == len && memcmp(bench->frame, frame, len) == 0, "%s: the frame was changed", what);
+	check(bench->frame_len == len && memcmp(bench->frame, frame, len) == 0,
+	      "%s: the frame was changed", what);
 }
 
 void bench_expect_pass(const char *what, const uint8_t *frame, uint32_t len, bool counted)
@@ -321,8 +334,8 @@ void bench_expect_pass(const char *what, const uint8_t *frame, uint32_t len, boo
 	check_counts(what, &before, -1, 0, 0, counted);
 }
 
-void bench_expect_drop_with(const char *what, const uint8_t *frame, uint32_t len, enum xroce_drop reason, uint32_t qpn,
-			    const struct bench_entry *entry)
+void bench_expect_drop_with(const char *what, const uint8_t *frame, uint32_t len,
+			    enum xroce_drop reason, uint32_t qpn, const struct bench_entry *entry)
 {
 	struct bench_counts before = bench_count();
 	struct xroce_qp qp_before = { 0 }, qp;
@@ -331,16 +344,20 @@ void bench_expect_drop_with(const char *what, const uint8_t *frame, uint32_t len
 	if (qpn)
 		qp_before = bench_get_qp(qpn);
 	verdict = bench_run_with(frame, len, entry);
-	check(verdict == XDP_DROP, "%s: verdict %d, want drop for %s", what, verdict, bench_reason(reason));
+	check(verdict == XDP_DROP, "%s: verdict %d, want drop for %s", what, verdict,
+	      bench_reason(reason));
 	check_counts(what, &before, reason, 0, 0, 0);
 	if (!qpn)
 		return;
 	qp = bench_get_qp(qpn);
-	check(qp.rx_dropped == qp_before.rx_dropped + 1, "%s: the QP's rx_dropped did not move by one", what);
-	check(qp.rx_packets == qp_before.rx_packets && qp.rx_bytes == qp_before.rx_bytes, "%s: the QP counts it as received", what);
+	check(qp.rx_dropped == qp_before.rx_dropped + 1,
+	      "%s: the QP's rx_dropped did not move by one", what);
+	check(qp.rx_packets == qp_before.rx_packets && qp.rx_bytes == qp_before.rx_bytes,
+	      "%s: the QP counts it as received", what);
 }
 
-void bench_expect_drop(const char *what, const uint8_t *frame, uint32_t len, enum xroce_drop reason, uint32_t qpn)
+void bench_expect_drop(const char *what, const uint8_t *frame, uint32_t len, enum xroce_drop reason,
+		       uint32_t qpn)
 {
 	bench_expect_drop_with(what, frame, len, reason, qpn, &(struct bench_entry){ 0 });
 }
@@ -352,12 +369,14 @@ void bench_expect_redirect(const char *what, const uint8_t *frame, uint32_t len,
 	int verdict = bench_run(frame, len);
 
 	after = bench_count();
-	check(verdict == XDP_REDIRECT, "%s: verdict %d, want redirect (dropped for %s)", what, verdict, moved(&before, &after));
+	check(verdict == XDP_REDIRECT, "%s: verdict %d, want redirect (dropped for %s)", what,
+	      verdict, moved(&before, &after));
 	check(bench->has_cqe, "%s: no CQE", what);
 	check_untouched(what, frame, len);
 	check_counts(what, &before, -1, 1, len, 0);
 	qp = bench_get_qp(qpn);
 	check(qp.rx_packets == qp_before.rx_packets + 1, "%s: the QP's rx_packets", what);
-	check(qp.rx_bytes == qp_before.rx_bytes + bench->cqe.byte_len, "%s: the QP's rx_bytes", what);
+	check(qp.rx_bytes == qp_before.rx_bytes + bench->cqe.byte_len, "%s: the QP's rx_bytes",
+	      what);
 	check(qp.rx_dropped == qp_before.rx_dropped, "%s: the QP's rx_dropped", what);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The test bench: the shipped BPF object, loaded but attached nowhere, fed with one frame at a time by
- * BPF_PROG_TEST_RUN. It owns maps, one AF_XDP socket (never bound: the map takes it all the same) and a view of every
- * counter.
+ * The test bench: the shipped BPF object, loaded but attached nowhere, fed with one frame at a time
+ * by BPF_PROG_TEST_RUN. It owns maps, one AF_XDP socket (never bound: the map takes it all the
+ * same) and a view of every counter.
  */
 #ifndef TESTS_BPF_BENCH_H
 #define TESTS_BPF_BENCH_H
@@ -69,13 +69,14 @@ int bench_teardown(void **state);
 extern struct bench *bench; /* of this program */
 
 /*
- * Empty maps, then: both local addresses as GIDs, the socket in slot 0, an RC, a UC and an XRC QP from bench_peer4 to
- * bench_local4 and a UD QP, all receiving, P_Key 0xffff, with BENCH_RECV_CQ and BENCH_SEND_CQ. What
- * they have sent up to BENCH_PSN - 1 completes something.
+ * Empty maps, then: both local addresses as GIDs, the socket in slot 0, an RC, a UC and an XRC QP
+ * from bench_peer4 to bench_local4 and a UD QP, all receiving, P_Key 0xffff, with BENCH_RECV_CQ and
+ * BENCH_SEND_CQ. What they have sent up to BENCH_PSN - 1 completes something.
  */
 void bench_reset(void);
 
-struct xroce_qp bench_qp(enum xroce_transport transport, const uint8_t local[16], const uint8_t peer[16]);
+struct xroce_qp bench_qp(enum xroce_transport transport, const uint8_t local[16],
+			 const uint8_t peer[16]);
 void bench_put_qp(uint32_t qpn, const struct xroce_qp *qp);
 struct xroce_qp bench_get_qp(uint32_t qpn);
 void bench_put_gid(const uint8_t gid[16], bool present);
@@ -83,16 +84,22 @@ void bench_put_xsk(uint32_t slot, bool present);
 
 /* A well-formed RC SEND_ONLY from bench_peer4 to BENCH_RC_QPN, 64 bytes of payload. */
 struct frame_spec bench_spec(void);
-/* The UDP checksum of a super-packet, as the sender's kernel leaves it for who will cut: the folded sum of the pseudo-header. */
+/*
+ * The UDP checksum of a super-packet, as the sender's kernel leaves it for who will cut: the folded
+ * sum of the pseudo-header.
+ */
 void bench_sum_super(struct frame *f);
 
-/* Run the program once. Results in *bench. Returns the verdict, or -errno where the kernel refuses to run such input. */
+/*
+ * Run the program once. Results in *bench. Returns the verdict, or -errno where the kernel refuses
+ * to run such input.
+ */
 int bench_run(const uint8_t *frame, uint32_t len);
 int bench_run_with(const uint8_t *frame, uint32_t len, const struct bench_entry *entry);
 
 /*
- * Receive queues above 0 exist on real interfaces only: makes one with 65 and returns its number for struct bench_entry. It is in a namespace that goes with
- * the process.
+ * Receive queues above 0 exist on real interfaces only: makes one with 65 and returns its number
+ * for struct bench_entry. It is in a namespace that goes with the process.
  */
 uint32_t bench_make_queues(void);
 void bench_unmake_queues(void);
@@ -101,14 +108,16 @@ struct bench_counts bench_count(void);
 const char *bench_reason(int reason);
 
 /*
- * Run and assert: these fail the cmocka test with `what` in the message. Each also asserts that no other counter of
- * the device moved. A frame that passes or is accepted must come out as it went in.
+ * Run and assert: these fail the cmocka test with `what` in the message. Each also asserts that no
+ * other counter of the device moved. A frame that passes or is accepted must come out as it went
+ * in.
  */
 void bench_expect_pass(const char *what, const uint8_t *frame, uint32_t len, bool counted);
-void bench_expect_drop(const char *what, const uint8_t *frame, uint32_t len, enum xroce_drop reason, uint32_t qpn);
+void bench_expect_drop(const char *what, const uint8_t *frame, uint32_t len, enum xroce_drop reason,
+		       uint32_t qpn);
 void bench_expect_redirect(const char *what, const uint8_t *frame, uint32_t len, uint32_t qpn);
-void bench_expect_drop_with(const char *what, const uint8_t *frame, uint32_t len, enum xroce_drop reason, uint32_t qpn,
-			    const struct bench_entry *entry);
+void bench_expect_drop_with(const char *what, const uint8_t *frame, uint32_t len,
+			    enum xroce_drop reason, uint32_t qpn, const struct bench_entry *entry);
 
 /* fail_msg() unless ok. */
 #define check(ok, ...)                    \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Every reason that the XDP program drops a packet for: a row spoils one thing of a good packet and names the one
- * counter that must move, by one, and the QP that counts it too. A reason of the XDP side without a row fails the
- * program.
+ * Every reason that the XDP program drops a packet for: a row spoils one thing of a good packet and
+ * names the one counter that must move, by one, and the QP that counts it too. A reason of the XDP
+ * side without a row fails the program.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -340,7 +340,8 @@ static const struct row {
 	{ "IP length without room for UDP", XROCE_DROP_ip_length, .after = ip_length_27 },
 	{ "IP length 65535", XROCE_DROP_ip_length, .after = ip_length_65535 },
 	{ "IPv6 length 0", XROCE_DROP_ip_length, .before = ipv6, .after = ipv6_length_0 },
-	{ "IPv6 length one too long", XROCE_DROP_ip_length, .before = ipv6, .after = ipv6_length_plus_1 },
+	{ "IPv6 length one too long", XROCE_DROP_ip_length, .before = ipv6,
+	  .after = ipv6_length_plus_1 },
 	{ "UDP length one too long", XROCE_DROP_udp_length, .after = udp_length_plus_1 },
 	{ "UDP length one too short", XROCE_DROP_udp_length, .after = udp_length_minus_1 },
 	{ "UDP length 0", XROCE_DROP_udp_length, .after = udp_length_0 },
@@ -352,7 +353,8 @@ static const struct row {
 	{ "reliable datagram", XROCE_DROP_opcode, BENCH_RC_QPN, .before = opcode_rd },
 	{ "WRITE without RETH", XROCE_DROP_ext_short, BENCH_RC_QPN, .before = write_without_reth },
 	{ "pad without payload", XROCE_DROP_pad, BENCH_RC_QPN, .after = pad_3_of_0 },
-	{ "length not a multiple of 4", XROCE_DROP_pad, BENCH_RC_QPN, .after = not_a_multiple_of_4 },
+	{ "length not a multiple of 4", XROCE_DROP_pad, BENCH_RC_QPN,
+	  .after = not_a_multiple_of_4 },
 	{ "ACK with payload", XROCE_DROP_pad, BENCH_RC_QPN, .before = ack_with_payload },
 	{ "4097 bytes of payload", XROCE_DROP_payload_long, BENCH_RC_QPN, .before = payload_4097 },
 	{ "unknown QPN", XROCE_DROP_qp_unknown, .before = unknown_qpn },
@@ -365,16 +367,22 @@ static const struct row {
 	{ "other partition", XROCE_DROP_pkey, BENCH_RC_QPN, .before = other_partition },
 	{ "two limited members", XROCE_DROP_pkey, BENCH_RC_QPN, .before = both_limited },
 	{ "Q_Key wrong in its last bit", XROCE_DROP_qkey, BENCH_UD_QPN, .before = ud_wrong_qkey },
-	{ "Q_Key wrong in its first bit", XROCE_DROP_qkey, BENCH_UD_QPN, .before = ud_wrong_qkey_top },
+	{ "Q_Key wrong in its first bit", XROCE_DROP_qkey, BENCH_UD_QPN,
+	  .before = ud_wrong_qkey_top },
 	{ "other sender", XROCE_DROP_peer, BENCH_RC_QPN, .before = other_sender },
-	{ "IPv6 sender that ends like the peer", XROCE_DROP_peer, BENCH_RC_QPN, .before = ipv6_sender },
-	{ "IPv6 sender from another network", XROCE_DROP_peer, BENCH_RC_QPN, .before = other_network },
+	{ "IPv6 sender that ends like the peer", XROCE_DROP_peer, BENCH_RC_QPN,
+	  .before = ipv6_sender },
+	{ "IPv6 sender from another network", XROCE_DROP_peer, BENCH_RC_QPN,
+	  .before = other_network },
 	{ "to another of our addresses", XROCE_DROP_peer, BENCH_RC_QPN, .before = other_local },
-	{ "metadata of an earlier program", XROCE_DROP_metadata, BENCH_RC_QPN, .entry.metadata = 4 },
+	{ "metadata of an earlier program", XROCE_DROP_metadata, BENCH_RC_QPN,
+	  .entry.metadata = 4 },
 	{ "no room for metadata", XROCE_DROP_metadata, BENCH_RC_QPN, .entry.metadata = 200 },
 	{ "no socket", XROCE_DROP_no_socket, BENCH_RC_QPN, .before = no_socket },
-	{ "owner without a socket", XROCE_DROP_no_socket, BENCH_RC_QPN, .before = owner_without_socket },
-	{ "socket beyond the map", XROCE_DROP_no_socket, BENCH_RC_QPN, .before = socket_beyond_the_map },
+	{ "owner without a socket", XROCE_DROP_no_socket, BENCH_RC_QPN,
+	  .before = owner_without_socket },
+	{ "socket beyond the map", XROCE_DROP_no_socket, BENCH_RC_QPN,
+	  .before = socket_beyond_the_map },
 	{ "BTH in the second buffer", XROCE_DROP_multibuffer, .entry.linear = 46 },
 };
 
@@ -391,7 +399,8 @@ static void drop__row(void **state)
 	if (row->after)
 		row->after();
 	if (bench_run_with(f.bytes, f.len, &row->entry) == -EINVAL)
-		skip(); /* an older kernel, that cannot be told this much of what the program finds */
+		skip(); /* an older kernel, that cannot be told this much of what the program finds
+			 */
 	bench_expect_drop_with(row->what, f.bytes, f.len, row->reason, row->qpn, &row->entry);
 	/* What the row spoiled was what it was dropped for. */
 	bench_reset();
@@ -422,7 +431,10 @@ static void steer_check__what_is_allowed(void **state)
 	bench_expect_redirect("UD over IPv6", f.bytes, f.len, BENCH_UD_QPN);
 }
 
-/* A QP's packets go to its own owner's sockets: slot xsk_base + receive queue, and never beyond the owner's slots. */
+/*
+ * A QP's packets go to its own owner's sockets: slot xsk_base + receive queue, and never beyond the
+ * owner's slots.
+ */
 static void redirect__slot_of_owner_and_queue(void **state)
 {
 	struct bench_entry entry = { .queue = 1 };
@@ -436,13 +448,15 @@ static void redirect__slot_of_owner_and_queue(void **state)
 	bench_expect_redirect("second owner", f.bytes, f.len, BENCH_RC_QPN);
 
 	entry.ifindex = bench_make_queues();
-	bench_expect_drop_with("second owner, queue 1 has no socket", f.bytes, f.len, XROCE_DROP_no_socket, BENCH_RC_QPN, &entry);
+	bench_expect_drop_with("second owner, queue 1 has no socket", f.bytes, f.len,
+			       XROCE_DROP_no_socket, BENCH_RC_QPN, &entry);
 	bench_put_xsk(XROCE_MAX_QUEUE + 1, true);
 	bench_put_xsk(XROCE_MAX_QUEUE, false);
 	assert_int_equal(bench_run_with(f.bytes, f.len, &entry), XDP_REDIRECT);
 	entry.queue = 64;
 	bench_put_xsk(2 * XROCE_MAX_QUEUE, true);
-	bench_expect_drop_with("queue 64 would be the next owner's", f.bytes, f.len, XROCE_DROP_no_socket, BENCH_RC_QPN, &entry);
+	bench_expect_drop_with("queue 64 would be the next owner's", f.bytes, f.len,
+			       XROCE_DROP_no_socket, BENCH_RC_QPN, &entry);
 	bench_unmake_queues();
 }
 
@@ -465,8 +479,11 @@ int main(void)
 	static char names[ROWS][96];
 
 	for (size_t i = 0; i < ROWS; i++) {
-		snprintf(names[i], sizeof(names[i]), "drop__%s(%s)", bench_reason(rows[i].reason), rows[i].what);
-		tests[i] = (struct CMUnitTest){ .name = names[i], .test_func = drop__row, .initial_state = (void *)&rows[i] };
+		snprintf(names[i], sizeof(names[i]), "drop__%s(%s)", bench_reason(rows[i].reason),
+			 rows[i].what);
+		tests[i] = (struct CMUnitTest){ .name = names[i],
+						.test_func = drop__row,
+						.initial_state = (void *)&rows[i] };
 	}
 	tests[ROWS] = (struct CMUnitTest)cmocka_unit_test(drop__every_reason_has_a_row);
 	tests[ROWS + 1] = (struct CMUnitTest)cmocka_unit_test(steer_check__what_is_allowed);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The XDP program against what a real RoCEv2 peer sent: every packet of every capture, whole and cut at every length.
- * What is expected comes from decode.txt and from the addresses in the frame, never from the code under test.
+ * The XDP program against what a real RoCEv2 peer sent: every packet of every capture, whole and
+ * cut at every length. What is expected comes from decode.txt and from the addresses in the frame,
+ * never from the code under test.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -82,7 +83,8 @@ static void check_cqe(const struct golden_packet *p)
 	flags |= (tos & 3) == 3 ? XROCE_RX_CE : 0;
 	check(c->qpn == field(p, "qp", 16, 0), "%s: qpn %x", what, c->qpn);
 	check(c->src_qpn == field(p, "src", 16, 0), "%s: src_qpn %x", what, c->src_qpn);
-	check(frame_get32((const uint8_t *)&c->imm) == (imm ? imm : ieth), "%s: imm %x", what, c->imm);
+	check(frame_get32((const uint8_t *)&c->imm) == (imm ? imm : ieth), "%s: imm %x", what,
+	      c->imm);
 	check(c->byte_len == field(p, "data", 10, -1), "%s: byte_len %u", what, c->byte_len);
 	check(c->vlan_tci == 0, "%s: vlan_tci %x", what, c->vlan_tci);
 	check(c->opcode == golden_opcode(p), "%s: opcode %02x", what, c->opcode);
@@ -132,7 +134,8 @@ static void cqe__of_every_packet(void **state)
 		before = now_ns();
 		bench_expect_redirect(what, p->frame, p->len, qpn);
 		check_cqe(p);
-		check(bench->cqe.rx_time_ns >= before && bench->cqe.rx_time_ns <= now_ns(), "%s: rx_time_ns", what);
+		check(bench->cqe.rx_time_ns >= before && bench->cqe.rx_time_ns <= now_ns(),
+		      "%s: rx_time_ns", what);
 		seen++;
 	}
 	assert_true(seen > 0);
@@ -161,8 +164,9 @@ static void cqe__flow_tag(void **state)
 		for (n = 0; n < flows; n++) {
 			bool same = flow[n].sport == sport && memcmp(flow[n].src, src, 16) == 0;
 
-			check(same == (flow[n].tag == bench->cqe.flow_tag), "%s packet %u: flow tag %08x is %s flow %zu's", p->file,
-			      p->index, bench->cqe.flow_tag, same ? "not" : "also another", n);
+			check(same == (flow[n].tag == bench->cqe.flow_tag),
+			      "%s packet %u: flow tag %08x is %s flow %zu's", p->file, p->index,
+			      bench->cqe.flow_tag, same ? "not" : "also another", n);
 			if (same)
 				break;
 		}
@@ -177,8 +181,8 @@ static void cqe__flow_tag(void **state)
 }
 
 /*
- * Cut off behind every byte, the headers still naming the full length. Without a whole UDP header it is nobody's and
- * passes; from there on it is ours and malformed.
+ * Cut off behind every byte, the headers still naming the full length. Without a whole UDP header
+ * it is nobody's and passes; from there on it is ours and malformed.
  */
 static void parse__truncated_at_every_length(void **state)
 {
@@ -200,14 +204,19 @@ static void parse__truncated_at_every_length(void **state)
 			int want = len < udp_end ? XDP_PASS : XDP_DROP;
 			int verdict = bench_run(p->frame, len);
 
-			check(verdict == want, "%s packet %u cut to %u bytes: verdict %d, want %d", p->file, p->index, len, verdict, want);
-			check(want != XDP_PASS || (bench->frame_len == len && memcmp(bench->frame, p->frame, len) == 0),
+			check(verdict == want, "%s packet %u cut to %u bytes: verdict %d, want %d",
+			      p->file, p->index, len, verdict, want);
+			check(want != XDP_PASS || (bench->frame_len == len &&
+						   memcmp(bench->frame, p->frame, len) == 0),
 			      "%s packet %u cut to %u bytes: changed", p->file, p->index, len);
 		}
 		after = bench_count();
-		check(after.drop[XROCE_DROP_ip_length] - before.drop[XROCE_DROP_ip_length] == p->len - udp_end,
-		      "%s packet %u: ip_length counts something else than its %u truncations", p->file, p->index, p->len - udp_end);
-		check(after.rx.dropped - before.rx.dropped == p->len - udp_end && after.rx.redirected == before.rx.redirected,
+		check(after.drop[XROCE_DROP_ip_length] - before.drop[XROCE_DROP_ip_length] ==
+			      p->len - udp_end,
+		      "%s packet %u: ip_length counts something else than its %u truncations",
+		      p->file, p->index, p->len - udp_end);
+		check(after.rx.dropped - before.rx.dropped == p->len - udp_end &&
+			      after.rx.redirected == before.rx.redirected,
 		      "%s packet %u: dropped or redirected counts are off", p->file, p->index);
 	}
 	assert_true(seen > 0);
@@ -221,7 +230,15 @@ static int ext_bytes(int opcode)
 	switch (low) {
 	case 0x00: case 0x01: case 0x02: case 0x04: case 0x07: case 0x08: case 0x0e:
 		return n;
-	case 0x03: case 0x05: case 0x09: case 0x0d: case 0x0f: case 0x10: case 0x11: case 0x16: case 0x17:
+	case 0x03:
+	case 0x05:
+	case 0x09:
+	case 0x0d:
+	case 0x0f:
+	case 0x10:
+	case 0x11:
+	case 0x16:
+	case 0x17:
 		return n + 4;
 	case 0x06: case 0x0a: case 0x0c:
 		return n + 16;
@@ -257,7 +274,10 @@ static int expected_fault(int opcode, uint32_t roce_len, uint32_t pad)
 	return -1;
 }
 
-/* Cut at every length with IP and UDP lengths that say so: each check behind them sees its edge, from both sides. */
+/*
+ * Cut at every length with IP and UDP lengths that say so: each check behind them sees its edge,
+ * from both sides.
+ */
 static void parse__shortened_to_every_length(void **state)
 {
 	const char *file = *state;
@@ -284,11 +304,13 @@ static void parse__shortened_to_every_length(void **state)
 			int fault = expected_fault(opcode, f.len - f.l4 - 8, pad);
 
 			frame_fix_lengths(&f);
-			snprintf(what, sizeof(what), "%s packet %u shortened to %u bytes", p->file, p->index, f.len);
+			snprintf(what, sizeof(what), "%s packet %u shortened to %u bytes", p->file,
+				 p->index, f.len);
 			if (fault < 0)
 				bench_expect_redirect(what, f.bytes, f.len, qpn);
 			else
-				bench_expect_drop(what, f.bytes, f.len, fault, fault == XROCE_DROP_bth_short ? 0 : qpn);
+				bench_expect_drop(what, f.bytes, f.len, fault,
+						  fault == XROCE_DROP_bth_short ? 0 : qpn);
 		}
 	}
 	assert_true(seen > 0);
@@ -329,9 +351,12 @@ int main(void)
 		if (i && strcmp(g.packets[i].file, g.packets[i - 1].file) == 0)
 			continue;
 		for (int c = 0; c < 3; c++, n++) {
-			snprintf(names[n], sizeof(names[n]), "%s(%s)", cases[c].name, g.packets[i].file);
-			tests[n] = (struct CMUnitTest){ .name = names[n], .test_func = cases[c].function,
-							.initial_state = (void *)g.packets[i].file };
+			snprintf(names[n], sizeof(names[n]), "%s(%s)", cases[c].name,
+				 g.packets[i].file);
+			tests[n] =
+				(struct CMUnitTest){ .name = names[n],
+						     .test_func = cases[c].function,
+						     .initial_state = (void *)g.packets[i].file };
 		}
 	}
 	return _cmocka_run_group_tests("golden", tests, n, setup, teardown);

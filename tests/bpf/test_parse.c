@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the XDP program takes and what it leaves alone: other traffic byte for byte, VLAN tags, IPv6, every opcode,
- * frames in two buffers.
+ * What the XDP program takes and what it leaves alone: other traffic byte for byte, VLAN tags,
+ * IPv6, every opcode, frames in two buffers.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -18,7 +18,8 @@ static struct frame f;
 
 static void parse_ip__arp_passes(void **state)
 {
-	static const uint8_t arp[60] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0, 1, 0x08, 0x06, 0, 1, 8, 0, 6, 4, 0, 1 };
+	static const uint8_t arp[60] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2, 0, 0, 0, 0,
+					 1,    0x08, 0x06, 0,	 1,    8,    0, 6, 4, 0, 1 };
 
 	bench_reset();
 	bench_expect_pass("ARP", arp, sizeof(arp), false);
@@ -143,7 +144,9 @@ static void parse_ip__ipv6_extension_headers_pass(void **state)
 	bench_expect_pass("first IPv6 fragment of other UDP", f.bytes, f.len, false);
 }
 
-/* RoCEv2 to an address that is not ours passes, however malformed it is, and is counted as passed. */
+/*
+ * RoCEv2 to an address that is not ours passes, however malformed it is, and is counted as passed.
+ */
 static void steer_is_ours__other_destination_passes(void **state)
 {
 	struct frame_spec s = bench_spec();
@@ -244,7 +247,8 @@ static void parse_ip__vlan(void **state)
 		assert_int_equal(bench->cqe.byte_len, 64);
 		len = f.len;
 		for (f.len = 14; f.len < len; f.len++)
-			assert_int_equal(bench_run(f.bytes, f.len), f.len < f.l4 + 8 ? XDP_PASS : XDP_DROP);
+			assert_int_equal(bench_run(f.bytes, f.len),
+					 f.len < f.l4 + 8 ? XDP_PASS : XDP_DROP);
 		s.dport = 53;
 		frame_build(&f, &s);
 		bench_expect_pass("other UDP with tags", f.bytes, f.len, false);
@@ -326,7 +330,9 @@ static void parse_roce__ethernet_padding(void **state)
 
 /* ---- every opcode ---- */
 
-/* From the protocol sheet: extension header bytes of RC, and which end in an immediate or an R_Key. */
+/*
+ * From the protocol sheet: extension header bytes of RC, and which end in an immediate or an R_Key.
+ */
 static const struct {
 	uint8_t low, ext;
 	bool payload, imm, inv, uc, ud, request;
@@ -336,7 +342,13 @@ static const struct {
 	{ .low = 0x02, .ext = 0, .payload = true, .uc = true, .request = true },
 	{ .low = 0x03, .ext = 4, .payload = true, .imm = true, .uc = true, .request = true },
 	{ .low = 0x04, .ext = 0, .payload = true, .uc = true, .ud = true, .request = true },
-	{ .low = 0x05, .ext = 4, .payload = true, .imm = true, .uc = true, .ud = true, .request = true },
+	{ .low = 0x05,
+	  .ext = 4,
+	  .payload = true,
+	  .imm = true,
+	  .uc = true,
+	  .ud = true,
+	  .request = true },
 	{ .low = 0x06, .ext = 16, .payload = true, .uc = true, .request = true },
 	{ .low = 0x07, .ext = 0, .payload = true, .uc = true, .request = true },
 	{ .low = 0x08, .ext = 0, .payload = true, .uc = true, .request = true },
@@ -375,10 +387,14 @@ static void one_opcode(int opcode, size_t row, uint32_t qpn, uint32_t ext_before
 	}
 	frame_build(&f, &s);
 	bench_expect_redirect("opcode", f.bytes, f.len, qpn);
-	check(bench->cqe.opcode == opcode, "opcode %02x reported as %02x", opcode, bench->cqe.opcode);
-	check(bench->cqe.byte_len == s.payload_len, "opcode %02x: byte_len %u", opcode, bench->cqe.byte_len);
-	check(bench->cqe.src_qpn == (qpn == BENCH_UD_QPN ? 0x123456 : 0), "opcode %02x: src_qpn %x", opcode, bench->cqe.src_qpn);
-	check(bench->cqe.flags == ((opcodes[row].imm ? XROCE_RX_IMM : 0) | (opcodes[row].inv ? XROCE_RX_INV : 0)),
+	check(bench->cqe.opcode == opcode, "opcode %02x reported as %02x", opcode,
+	      bench->cqe.opcode);
+	check(bench->cqe.byte_len == s.payload_len, "opcode %02x: byte_len %u", opcode,
+	      bench->cqe.byte_len);
+	check(bench->cqe.src_qpn == (qpn == BENCH_UD_QPN ? 0x123456 : 0), "opcode %02x: src_qpn %x",
+	      opcode, bench->cqe.src_qpn);
+	check(bench->cqe.flags == ((opcodes[row].imm ? XROCE_RX_IMM : 0) |
+				   (opcodes[row].inv ? XROCE_RX_INV : 0)),
 	      "opcode %02x: flags %02x", opcode, bench->cqe.flags);
 	if (opcodes[row].imm || opcodes[row].inv)
 		assert_memory_equal(&bench->cqe.imm, s.ext + ext_len - 4, 4);
@@ -387,17 +403,22 @@ static void one_opcode(int opcode, size_t row, uint32_t qpn, uint32_t ext_before
 	if (!opcodes[row].payload) {
 		s.payload_len = 4;
 		frame_build(&f, &s);
-		bench_expect_drop("payload where there can be none", f.bytes, f.len, XROCE_DROP_pad, qpn);
+		bench_expect_drop("payload where there can be none", f.bytes, f.len, XROCE_DROP_pad,
+				  qpn);
 	}
 	if (!ext_len)
 		return;
 	s.payload_len = 0;
 	s.ext_len = ext_len - 1;
 	frame_build(&f, &s);
-	bench_expect_drop("one byte of extension headers is missing", f.bytes, f.len, XROCE_DROP_ext_short, qpn);
+	bench_expect_drop("one byte of extension headers is missing", f.bytes, f.len,
+			  XROCE_DROP_ext_short, qpn);
 }
 
-/* All 256: those of the protocol sheet are taken with the headers that it gives them, all others refused. */
+/*
+ * All 256: those of the protocol sheet are taken with the headers that it gives them, all others
+ * refused.
+ */
 static void parse_roce__every_opcode(void **state)
 {
 	bench_reset();
@@ -406,7 +427,8 @@ static void parse_roce__every_opcode(void **state)
 		int transport = opcode >> 5;
 		size_t row = 0;
 
-		while (row < sizeof(opcodes) / sizeof(opcodes[0]) && opcodes[row].low != (opcode & 0x1f))
+		while (row < sizeof(opcodes) / sizeof(opcodes[0]) &&
+		       opcodes[row].low != (opcode & 0x1f))
 			row++;
 		if (row < sizeof(opcodes) / sizeof(opcodes[0])) {
 			if (transport == XROCE_RC)
@@ -416,7 +438,8 @@ static void parse_roce__every_opcode(void **state)
 			else if (transport == XROCE_UD && opcodes[row].ud)
 				one_opcode(opcode, row, BENCH_UD_QPN, 8);
 			else if (transport == XROCE_XRC)
-				one_opcode(opcode, row, BENCH_XRC_QPN, opcodes[row].request ? 4 : 0);
+				one_opcode(opcode, row, BENCH_XRC_QPN,
+					   opcodes[row].request ? 4 : 0);
 			else
 				row = sizeof(opcodes) / sizeof(opcodes[0]);
 		}
@@ -426,7 +449,8 @@ static void parse_roce__every_opcode(void **state)
 		s.opcode = opcode;
 		s.ext_len = FRAME_EXT_MAX;
 		frame_build(&f, &s);
-		bench_expect_drop("opcode that does not exist", f.bytes, f.len, XROCE_DROP_opcode, BENCH_RC_QPN);
+		bench_expect_drop("opcode that does not exist", f.bytes, f.len, XROCE_DROP_opcode,
+				  BENCH_RC_QPN);
 	}
 }
 
@@ -449,7 +473,8 @@ static void parse_roce__cnp(void **state)
 	}
 	s.ecn_qpn = BTH_BECN | BENCH_UD_QPN;
 	frame_build(&f, &s);
-	bench_expect_drop("CNP to a datagram QP", f.bytes, f.len, XROCE_DROP_qp_transport, BENCH_UD_QPN);
+	bench_expect_drop("CNP to a datagram QP", f.bytes, f.len, XROCE_DROP_qp_transport,
+			  BENCH_UD_QPN);
 	s.ecn_qpn = BENCH_RC_QPN;
 	s.ext_len = 15;
 	frame_build(&f, &s);
@@ -519,7 +544,8 @@ static void parse_roce__jumbo(void **state)
 	assert_int_equal(f.len, 14 + 8 + 40 + 8 + 12 + 20 + 4096 + 4);
 	bench_expect_redirect("jumbo frame", f.bytes, f.len, 0x66);
 	assert_int_equal(bench->cqe.byte_len, 4096);
-	bench_expect_drop("jumbo frame, one byte short", f.bytes, f.len - 1, XROCE_DROP_ip_length, 0);
+	bench_expect_drop("jumbo frame, one byte short", f.bytes, f.len - 1, XROCE_DROP_ip_length,
+			  0);
 	s.payload_len = 4097;
 	frame_build(&f, &s);
 	bench_expect_drop("4097 bytes of payload", f.bytes, f.len, XROCE_DROP_payload_long, 0x66);
@@ -529,9 +555,9 @@ static void parse_roce__jumbo(void **state)
 }
 
 /*
- * The first buffer ends at each place of the headers: what does not show its port passes, what shows it but not its
- * BTH and DETH is dropped, and with those in the first buffer the packet is taken, wherever its immediate and its
- * payload lie.
+ * The first buffer ends at each place of the headers: what does not show its port passes, what
+ * shows it but not its BTH and DETH is dropped, and with those in the first buffer the packet is
+ * taken, wherever its immediate and its payload lie.
  */
 static void parse_roce__headers_across_buffers(void **state)
 {
@@ -552,7 +578,8 @@ static void parse_roce__headers_across_buffers(void **state)
 		if (linear < f.l4 + 8) {
 			assert_int_equal(bench_run_with(f.bytes, f.len, &entry), XDP_PASS);
 		} else if (linear < f.ext + 8) {
-			bench_expect_drop_with("header in the second buffer", f.bytes, f.len, XROCE_DROP_multibuffer,
+			bench_expect_drop_with("header in the second buffer", f.bytes, f.len,
+					       XROCE_DROP_multibuffer,
 					       linear < f.bth + 12 ? 0 : BENCH_UD_QPN, &entry);
 		} else {
 			assert_int_equal(bench_run_with(f.bytes, f.len, &entry), XDP_REDIRECT);

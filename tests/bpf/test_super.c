@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* UDP super-packets, which nothing on the way had to cut: told by their checksum and identification, handed over whole. */
+/*
+ * UDP super-packets, which nothing on the way had to cut: told by their checksum and
+ * identification, handed over whole.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
@@ -12,7 +15,10 @@
 
 static struct frame f;
 
-/* A frame of that much UDP payload, with this identification and, unless sum is false, the checksum of a super-packet. */
+/*
+ * A frame of that much UDP payload, with this identification and, unless sum is false, the checksum
+ * of a super-packet.
+ */
 static void build(const struct frame_spec *spec, uint32_t udp_payload, uint16_t id, bool sum)
 {
 	struct frame_spec s = *spec;
@@ -199,7 +205,8 @@ static void super__other_packets_are_none(void **state)
 	memcpy(s.dst, bench_local6, 16);
 	frame_build(&f, &s);
 	frame_put16(f.bytes + f.l4 + 6, SEGMENT);
-	bench_expect_drop("IPv6, from another than the peer", f.bytes, f.len, XROCE_DROP_peer, BENCH_RC_QPN);
+	bench_expect_drop("IPv6, from another than the peer", f.bytes, f.len, XROCE_DROP_peer,
+			  BENCH_RC_QPN);
 }
 
 int main(void)

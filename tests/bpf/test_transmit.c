@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The transmit program as shipped, run by BPF_PROG_RUN without live frames: what becomes of one frame, by what the ring says; the ring's contents
- * are the other side's, and may be anything. The program that cuts a frame out of several is only run by a devmap; here it is loaded as one that can be run.
+ * The transmit program as shipped, run by BPF_PROG_RUN without live frames: what becomes of one
+ * frame, by what the ring says; the ring's contents are the other side's, and may be anything. The
+ * program that cuts a frame out of several is only run by a devmap; here it is loaded as one that
+ * can be run.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -67,13 +69,15 @@ static int setup(void **state)
 		return -1;
 	bpf_program__set_expected_attach_type(skel->progs.xroce_tx_cut, BPF_XDP);
 	if (xroce_tx_bpf__load(skel)) {
-		print_error("cannot load the transmit program: %s (root needed)\n", strerror(errno));
+		print_error("cannot load the transmit program: %s (root needed)\n",
+			    strerror(errno));
 		return -1;
 	}
 	ring = map_memory(skel->maps.xroce_tx_ring, sizeof(*ring));
 	frames = map_memory(skel->maps.xroce_tx_frame, XROCE_TX_FRAMES * sizeof(*frames));
 	if (!ring || !frames || make_tap()) {
-		print_error("cannot map the ring and the frames, or make a TAP device: %s\n", strerror(errno));
+		print_error("cannot map the ring and the frames, or make a TAP device: %s\n",
+			    strerror(errno));
 		return -1;
 	}
 	for (uint32_t i = 0; i < XROCE_TX_FRAMES; i++)
@@ -94,7 +98,9 @@ static void put_device(bool present)
 	uint32_t key = 0;
 
 	if (present)
-		assert_int_equal(bpf_map_update_elem(bpf_map__fd(skel->maps.xroce_tx_dev), &key, &val, BPF_ANY), 0);
+		assert_int_equal(bpf_map_update_elem(bpf_map__fd(skel->maps.xroce_tx_dev), &key,
+						     &val, BPF_ANY),
+				 0);
 	else
 		bpf_map_delete_elem(bpf_map__fd(skel->maps.xroce_tx_dev), &key);
 }
@@ -108,8 +114,9 @@ static void reset(void)
 static void run(struct bpf_program *prog, uint32_t ifindex, const uint8_t *data, uint32_t len)
 {
 	struct xdp_md ctx = { .data_end = len, .ingress_ifindex = ifindex };
-	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = data, .data_size_in = len, .data_out = out.bytes, .data_size_out = sizeof(out.bytes),
-		    .ctx_in = &ctx, .ctx_size_in = sizeof(ctx), .repeat = 1);
+	LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = data, .data_size_in = len,
+		    .data_out = out.bytes, .data_size_out = sizeof(out.bytes), .ctx_in = &ctx,
+		    .ctx_size_in = sizeof(ctx), .repeat = 1);
 
 	assert_int_equal(bpf_prog_test_run_opts(bpf_program__fd(prog), &opts), 0);
 	out.verdict = (int)opts.retval;
@@ -138,7 +145,8 @@ static void transmit__fills_the_page_with_the_entrys_frame(void **state)
 	static const struct {
 		uint32_t page, frame, len;
 	} row[] = {
-		{ 64, 0, 64 }, { 128, 3, 64 }, { 2126, 255, 2126 }, { 2126, 7, SHORTEST }, { 3408, 9, 3408 }, { 3408, 10, 3407 },
+		{ 64, 0, 64 },	       { 128, 3, 64 },	  { 2126, 255, 2126 },
+		{ 2126, 7, SHORTEST }, { 3408, 9, 3408 }, { 3408, 10, 3407 },
 	};
 
 	for (size_t i = 0; i < sizeof(row) / sizeof(row[0]); i++) {
@@ -178,7 +186,8 @@ static void transmit__refuses_what_is_out_of_range(void **state)
 		{ "no length", 0, 0, 0, 64 },
 		{ "shorter than a header", 0, 0, SHORTEST - 1, 64 },
 		{ "longer than the page", 0, 0, 65, 64 },
-		{ "longer than a live frame can be", 0, 0, XROCE_TX_LIVE_BYTES + 1, XROCE_TX_LIVE_BYTES + 1 },
+		{ "longer than a live frame can be", 0, 0, XROCE_TX_LIVE_BYTES + 1,
+		  XROCE_TX_LIVE_BYTES + 1 },
 		{ "longer than the frame's memory", 0, 0, XROCE_TX_FRAME_BYTES + 1, 64 },
 		{ "length that is negative", 0, 0, UINT32_MAX, 64 },
 		{ "length that is the least", 0, 0, 0x80000000u, 64 },
@@ -190,9 +199,11 @@ static void transmit__refuses_what_is_out_of_range(void **state)
 		ring->batch[0] = (struct xroce_tx_entry){ row[i].frame, row[i].len };
 		run_live(row[i].page);
 		if (out.verdict != XDP_DROP || ring->refused != 1)
-			fail_msg("%s: verdict %d, refused %llu", row[i].what, out.verdict, (unsigned long long)ring->refused);
+			fail_msg("%s: verdict %d, refused %llu", row[i].what, out.verdict,
+				 (unsigned long long)ring->refused);
 		/* an entry is taken even so: the next run is for the next one. None is not. */
-		assert_int_equal(ring->next, row[i].next < XROCE_TX_FRAMES ? row[i].next + 1 : row[i].next);
+		assert_int_equal(ring->next,
+				 row[i].next < XROCE_TX_FRAMES ? row[i].next + 1 : row[i].next);
 	}
 }
 
@@ -305,7 +316,10 @@ static void cut__refuses_what_is_out_of_range(void **state)
 		{ "no length", 0, 100, 0 },
 		{ "shorter than a header", 0, 100, SHORTEST - 1 },
 		{ "length that is negative", 0, 100, UINT32_MAX },
-		/* the sum comes round to a place within: the frame would begin before what was written */
+		/*
+		 * the sum comes round to a place within: the frame would begin before what was
+		 * written
+		 */
 		{ "begins in the headroom", 0, UINT32_MAX - 63, 128 },
 		{ "begins in the headroom, by a little", 0, UINT32_MAX, 65 },
 		{ "begins at the other end of memory", 0, 0x80000000u, 0x80000040u },
@@ -318,7 +332,8 @@ static void cut__refuses_what_is_out_of_range(void **state)
 		ring->batch[0].len = row[i].len;
 		run(skel->progs.xroce_tx_cut, LOOPBACK, frames[8].bytes, 500);
 		if (out.verdict != XDP_DROP || ring->refused != 1)
-			fail_msg("%s: verdict %d, refused %llu", row[i].what, out.verdict, (unsigned long long)ring->refused);
+			fail_msg("%s: verdict %d, refused %llu", row[i].what, out.verdict,
+				 (unsigned long long)ring->refused);
 	}
 }
 
@@ -330,7 +345,8 @@ int main(void)
 		cmocka_unit_test(transmit__refuses_what_is_out_of_range),
 		cmocka_unit_test(transmit__ends_the_batch_on_another_cpu),
 		cmocka_unit_test(transmit__drops_without_a_device),
-		cmocka_unit_test(transmit__sends_what_the_tap_got_to_as_many_devices_as_there_are_pieces),
+		cmocka_unit_test(
+			transmit__sends_what_the_tap_got_to_as_many_devices_as_there_are_pieces),
 		cmocka_unit_test(cut__keeps_one_frame_after_the_other),
 		cmocka_unit_test(cut__refuses_what_is_out_of_range),
 	};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whom a packet wakes: arm words taken, records written, both once. The receive CQ and the send CQ of the QPs have
- * rings of their own, of differing sizes, and the engine has a third.
+ * Whom a packet wakes: arm words taken, records written, both once. The receive CQ and the send CQ
+ * of the QPs have rings of their own, of differing sizes, and the engine has a third.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -41,7 +41,8 @@ static struct ring rings[] = {
 	{ .channel = RECV_RING, .bytes = XROCE_RING_BYTES },
 	{ .channel = SEND_RING, .bytes = 4 * XROCE_RING_BYTES },
 };
-static struct ring *const engine_ring = &rings[0], *const recv_ring = &rings[1], *const send_ring = &rings[2];
+static struct ring *const engine_ring = &rings[0], *const recv_ring = &rings[1],
+			  *const send_ring = &rings[2];
 
 static int on_record(void *ctx, void *data, size_t size)
 {
@@ -91,7 +92,9 @@ static void reset(void)
 	bench->cq[BENCH_RECV_CQ].channel = RECV_RING;
 	bench->cq[BENCH_SEND_CQ].channel = SEND_RING;
 	for (size_t i = 0; i < sizeof(rings) / sizeof(rings[0]); i++)
-		assert_int_equal(bpf_map_update_elem(channel_map(), &rings[i].channel, &rings[i].fd, BPF_ANY), 0);
+		assert_int_equal(bpf_map_update_elem(channel_map(), &rings[i].channel, &rings[i].fd,
+						     BPF_ANY),
+				 0);
 }
 
 /* Reads all rings: the number of records in each is in ->records. */
@@ -103,7 +106,8 @@ static void drain(void)
 	}
 }
 
-static struct frame_spec packet(uint8_t opcode, uint32_t qpn, uint32_t ext_len, bool solicited, uint8_t syndrome)
+static struct frame_spec packet(uint8_t opcode, uint32_t qpn, uint32_t ext_len, bool solicited,
+				uint8_t syndrome)
 {
 	struct frame_spec s = bench_spec();
 
@@ -143,7 +147,8 @@ static const struct row {
 	{ "SEND only with immediate, solicited", 0x05, 4, true, true, 0, RECV, true },
 	{ "SEND last with invalidate", 0x16, 4, true, false, 0, RECV, false },
 	{ "SEND only with invalidate, solicited", 0x17, 4, true, true, 0, RECV, true },
-	{ "SEND only with immediate that looks like a NAK", 0x05, 4, true, false, 0x60, RECV, false },
+	{ "SEND only with immediate that looks like a NAK", 0x05, 4, true, false, 0x60, RECV,
+	  false },
 	{ "WRITE first", 0x06, 16, true, false, 0, NEITHER, false },
 	{ "WRITE middle", 0x07, 0, true, false, 0, NEITHER, false },
 	{ "WRITE last, solicited", 0x08, 0, true, true, 0, NEITHER, false },
@@ -169,10 +174,14 @@ static const struct row {
 	{ "CNP", OPCODE_CNP, 16, false, false, 0, NEITHER, false },
 };
 
-/* Which ring got a record for the row's packet with both CQs armed like this; asserts all that must go with it. */
+/*
+ * Which ring got a record for the row's packet with both CQs armed like this; asserts all that must
+ * go with it.
+ */
 static void check_row(const struct row *row, uint32_t recv_arm, uint32_t send_arm, enum side want)
 {
-	struct frame_spec s = packet(row->opcode, BENCH_RC_QPN, row->ext_len, row->solicited, row->syndrome);
+	struct frame_spec s =
+		packet(row->opcode, BENCH_RC_QPN, row->ext_len, row->solicited, row->syndrome);
 	struct bench_counts before = bench_count(), after;
 	struct ring *fired = want == RECV ? recv_ring : send_ring;
 	uint32_t cq = want == RECV ? BENCH_RECV_CQ : BENCH_SEND_CQ;
@@ -183,24 +192,31 @@ static void check_row(const struct row *row, uint32_t recv_arm, uint32_t send_ar
 	frame_build(&f, &s);
 	bench->cq[BENCH_RECV_CQ].armed = recv_arm;
 	bench->cq[BENCH_SEND_CQ].armed = send_arm;
-	check(bench_run(f.bytes, f.len) == XDP_REDIRECT, "%s: verdict %d", row->what, bench->verdict);
+	check(bench_run(f.bytes, f.len) == XDP_REDIRECT, "%s: verdict %d", row->what,
+	      bench->verdict);
 	drain();
 	after = bench_count();
-	check(recv_ring->records == (want == RECV), "%s, armed %u/%u: %u receive records", row->what, recv_arm, send_arm,
-	      recv_ring->records);
-	check(send_ring->records == (want == SEND), "%s, armed %u/%u: %u send records", row->what, recv_arm, send_arm,
-	      send_ring->records);
+	check(recv_ring->records == (want == RECV), "%s, armed %u/%u: %u receive records",
+	      row->what, recv_arm, send_arm, recv_ring->records);
+	check(send_ring->records == (want == SEND), "%s, armed %u/%u: %u send records", row->what,
+	      recv_arm, send_arm, send_ring->records);
 	check(engine_ring->records == 0, "%s: the engine was awake and woken", row->what);
-	check(bench->cq[BENCH_RECV_CQ].armed == (want == RECV ? 0 : recv_arm), "%s: receive arm word", row->what);
-	check(bench->cq[BENCH_SEND_CQ].armed == (want == SEND ? 0 : send_arm), "%s: send arm word", row->what);
-	check(after.rx.cq_wakeups - before.rx.cq_wakeups == (want != NEITHER), "%s: rx.cq_wakeups", row->what);
-	check(after.rx.engine_wakeups == before.rx.engine_wakeups, "%s: rx.engine_wakeups", row->what);
-	check(bench_get_qp(BENCH_RC_QPN).wakeups - qp.wakeups == (want != NEITHER), "%s: the QP's wakeups", row->what);
-	check(bench->cq[cq].wakeups - cq_wakeups == (want != NEITHER), "%s: the CQ's wakeups", row->what);
+	check(bench->cq[BENCH_RECV_CQ].armed == (want == RECV ? 0 : recv_arm),
+	      "%s: receive arm word", row->what);
+	check(bench->cq[BENCH_SEND_CQ].armed == (want == SEND ? 0 : send_arm), "%s: send arm word",
+	      row->what);
+	check(after.rx.cq_wakeups - before.rx.cq_wakeups == (want != NEITHER), "%s: rx.cq_wakeups",
+	      row->what);
+	check(after.rx.engine_wakeups == before.rx.engine_wakeups, "%s: rx.engine_wakeups",
+	      row->what);
+	check(bench_get_qp(BENCH_RC_QPN).wakeups - qp.wakeups == (want != NEITHER),
+	      "%s: the QP's wakeups", row->what);
+	check(bench->cq[cq].wakeups - cq_wakeups == (want != NEITHER), "%s: the CQ's wakeups",
+	      row->what);
 	if (want == NEITHER)
 		return;
-	check(fired->last.cq == cq && fired->last.qpn == BENCH_RC_QPN, "%s: record {%u, %x}", row->what, fired->last.cq,
-	      fired->last.qpn);
+	check(fired->last.cq == cq && fired->last.qpn == BENCH_RC_QPN, "%s: record {%u, %x}",
+	      row->what, fired->last.cq, fired->last.qpn);
 }
 
 static void wake_cq__row(void **state)
@@ -209,7 +225,8 @@ static void wake_cq__row(void **state)
 
 	reset();
 	check_row(row, XROCE_CQ_ARMED_ANY, XROCE_CQ_ARMED_ANY, row->any);
-	check_row(row, XROCE_CQ_ARMED_SOLICITED, XROCE_CQ_ARMED_SOLICITED, row->solicited_only ? row->any : NEITHER);
+	check_row(row, XROCE_CQ_ARMED_SOLICITED, XROCE_CQ_ARMED_SOLICITED,
+		  row->solicited_only ? row->any : NEITHER);
 	check_row(row, XROCE_CQ_DISARMED, XROCE_CQ_DISARMED, NEITHER);
 	check_row(row, XROCE_CQ_ARMED_ANY, XROCE_CQ_DISARMED, row->any == RECV ? RECV : NEITHER);
 	check_row(row, XROCE_CQ_DISARMED, XROCE_CQ_ARMED_ANY, row->any == SEND ? SEND : NEITHER);
@@ -330,16 +347,20 @@ static void build_super(const struct row *row, uint32_t segments, uint32_t at, u
 	bench_sum_super(&f);
 }
 
-static void check_super(const struct row *row, uint32_t segments, uint32_t at, uint32_t arm, enum side want)
+static void check_super(const struct row *row, uint32_t segments, uint32_t at, uint32_t arm,
+			enum side want)
 {
 	build_super(row, segments, at, BENCH_RC_QPN);
 	bench->cq[BENCH_RECV_CQ].armed = bench->cq[BENCH_SEND_CQ].armed = arm;
-	check(bench_run(f.bytes, f.len) == XDP_REDIRECT, "%s: verdict %d", row->what, bench->verdict);
+	check(bench_run(f.bytes, f.len) == XDP_REDIRECT, "%s: verdict %d", row->what,
+	      bench->verdict);
 	check(bench->cqe.flags & XROCE_RX_GSO, "%s: no super-packet", row->what);
 	drain();
-	check(recv_ring->records == (want == RECV), "%s, packet %u of %u, armed %u: %u receive records", row->what, at, segments, arm,
+	check(recv_ring->records == (want == RECV),
+	      "%s, packet %u of %u, armed %u: %u receive records", row->what, at, segments, arm,
 	      recv_ring->records);
-	check(send_ring->records == (want == SEND), "%s, packet %u of %u, armed %u: %u send records", row->what, at, segments, arm,
+	check(send_ring->records == (want == SEND),
+	      "%s, packet %u of %u, armed %u: %u send records", row->what, at, segments, arm,
 	      send_ring->records);
 }
 
@@ -351,9 +372,11 @@ static void wake_cq__super(void **state)
 	reset();
 	for (const struct row *row = rows; row < rows + sizeof(rows) / sizeof(rows[0]); row++)
 		for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
-			for (uint32_t at = 0; at < counts[i]; at += at == 1 && counts[i] > 2 ? counts[i] - 2 : 1) {
+			for (uint32_t at = 0; at < counts[i];
+			     at += at == 1 && counts[i] > 2 ? counts[i] - 2 : 1) {
 				check_super(row, counts[i], at, XROCE_CQ_ARMED_ANY, row->any);
-				check_super(row, counts[i], at, XROCE_CQ_ARMED_SOLICITED, row->solicited_only ? row->any : NEITHER);
+				check_super(row, counts[i], at, XROCE_CQ_ARMED_SOLICITED,
+					    row->solicited_only ? row->any : NEITHER);
 				check_super(row, counts[i], at, XROCE_CQ_DISARMED, NEITHER);
 			}
 }
@@ -493,7 +516,10 @@ static void wake_sleepers__not_for_refused_packets(void **state)
 	assert_int_equal(bench->cq[BENCH_RECV_CQ].armed, XROCE_CQ_ARMED_ANY);
 }
 
-/* Threads sleep on the queue's socket: the packet is marked and counted, nobody is told, and all words stay for those who are told of the next. */
+/*
+ * Threads sleep on the queue's socket: the packet is marked and counted, nobody is told, and all
+ * words stay for those who are told of the next.
+ */
 static void wake_sleepers__not_while_watched(void **state)
 {
 	struct frame_spec s = bench_spec();
@@ -561,15 +587,23 @@ static void wake_engine__asleep(void **state)
 	assert_int_equal(after.rx.cq_wakeups - before.rx.cq_wakeups, 0);
 }
 
-/* By the queue that the packet came by, through the ring that user space names for it; the other queues' words stay. */
+/*
+ * By the queue that the packet came by, through the ring that user space names for it; the other
+ * queues' words stay.
+ */
 static void wake_engine__by_queue(void **state)
 {
 	static const struct {
 		uint32_t queue, ring;
 		struct ring *woken; /* NULL: nothing */
 	} choices[] = {
-		{ 0, NO_CHANNEL, &rings[0] }, { 1, NO_CHANNEL, &rings[0] }, { 1, RECV_RING, &rings[1] }, { 5, SEND_RING, &rings[2] },
-		{ XROCE_MAX_QUEUE - 1, RECV_RING, &rings[1] }, { 2, 1, NULL }, { 2, XROCE_MAX_CHANNEL, NULL },
+		{ 0, NO_CHANNEL, &rings[0] },
+		{ 1, NO_CHANNEL, &rings[0] },
+		{ 1, RECV_RING, &rings[1] },
+		{ 5, SEND_RING, &rings[2] },
+		{ XROCE_MAX_QUEUE - 1, RECV_RING, &rings[1] },
+		{ 2, 1, NULL },
+		{ 2, XROCE_MAX_CHANNEL, NULL },
 	};
 	struct frame_spec s = packet(OPCODE(XROCE_RC, OP5_SEND_FIRST), BENCH_RC_QPN, 0, false, 0);
 
@@ -589,15 +623,19 @@ static void wake_engine__by_queue(void **state)
 			assert_int_equal(bench_run_with(f.bytes, f.len, &entry), XDP_REDIRECT);
 		drain();
 		for (size_t r = 0; r < sizeof(rings) / sizeof(rings[0]); r++)
-			check(rings[r].records == (&rings[r] == choices[i].woken), "queue %u, ring %u: %u records in ring %u", entry.queue,
+			check(rings[r].records == (&rings[r] == choices[i].woken),
+			      "queue %u, ring %u: %u records in ring %u", entry.queue,
 			      choices[i].ring, rings[r].records, rings[r].channel);
 		for (uint32_t q = 0; q < XROCE_MAX_QUEUE; q++) {
 			const bool taken = q == entry.queue && choices[i].woken;
 
-			check(bench->vector[q].asleep == !taken, "queue %u: asleep of queue %u", entry.queue, q);
-			check(bench->vector[q].wakeups == taken, "queue %u: wakeups of queue %u", entry.queue, q);
+			check(bench->vector[q].asleep == !taken, "queue %u: asleep of queue %u",
+			      entry.queue, q);
+			check(bench->vector[q].wakeups == taken, "queue %u: wakeups of queue %u",
+			      entry.queue, q);
 		}
-		assert_int_equal(bench_count().rx.engine_wakeups - before.rx.engine_wakeups, choices[i].woken != NULL);
+		assert_int_equal(bench_count().rx.engine_wakeups - before.rx.engine_wakeups,
+				 choices[i].woken != NULL);
 	}
 	bench_unmake_queues();
 }
@@ -635,8 +673,8 @@ static void wake_engine__keeps_asleep_without_a_ring(void **state)
 /* ---- privileges ---- */
 
 /*
- * The verifier is stricter with programs of processes that lack CAP_PERFMON: ours must load with the three
- * capabilities that opening a device asks for.
+ * The verifier is stricter with programs of processes that lack CAP_PERFMON: ours must load with
+ * the three capabilities that opening a device asks for.
  */
 static void load__with_three_capabilities(void **state)
 {
@@ -653,7 +691,8 @@ static void load__with_three_capabilities(void **state)
 	child = fork();
 	assert_true(child >= 0);
 	if (child == 0)
-		_exit(syscall(SYS_capset, &header, caps) == 0 && xroce_bpf__open_and_load() ? 0 : 1);
+		_exit(syscall(SYS_capset, &header, caps) == 0 && xroce_bpf__open_and_load() ? 0 :
+											      1);
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
@@ -686,7 +725,9 @@ int main(void)
 
 	for (size_t i = 0; i < ROWS; i++) {
 		snprintf(names[i], sizeof(names[i]), "wake_cq__row(%s)", rows[i].what);
-		tests[i] = (struct CMUnitTest){ .name = names[i], .test_func = wake_cq__row, .initial_state = (void *)&rows[i] };
+		tests[i] = (struct CMUnitTest){ .name = names[i],
+						.test_func = wake_cq__row,
+						.initial_state = (void *)&rows[i] };
 	}
 	memcpy(tests + ROWS, single, sizeof(single));
 	return _cmocka_run_group_tests("wake", tests, ROWS + SINGLE, setup, teardown);

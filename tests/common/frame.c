@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The frame builder. The payload is a pattern that differs from byte to byte, so that a shifted copy is seen. */
+/*
+ * The frame builder. The payload is a pattern that differs from byte to byte, so that a shifted
+ * copy is seen.
+ */
 #include "frame.h"
 
 #include <string.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Builds frames for tests, byte by byte and apart from the code under test: it knows no opcode table, the caller says
- * which extension header bytes it wants. Lengths and the IPv4 checksum are right; the ICRC is four arbitrary bytes.
- * Tests then spoil what they like.
+ * Builds frames for tests, byte by byte and apart from the code under test: it knows no opcode
+ * table, the caller says which extension header bytes it wants. Lengths and the IPv4 checksum are
+ * right; the ICRC is four arbitrary bytes. Tests then spoil what they like.
  */
 #ifndef TESTS_FRAME_H
 #define TESTS_FRAME_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Loader of the golden captures: a reader of the one pcap flavour that they are in (little-endian, microseconds,
- * Ethernet).
+ * Loader of the golden captures: a reader of the one pcap flavour that they are in (little-endian,
+ * microseconds, Ethernet).
  */
 #include "golden.h"
 
@@ -32,7 +32,8 @@ static uint8_t *load_file(struct golden *g, const char *name, size_t *len)
 	if (!f || fseek(f, 0, SEEK_END) || (size = ftell(f)) < 0 || fseek(f, 0, SEEK_SET))
 		goto fail;
 	bytes = malloc(size + 1);
-	if (!bytes || fread(bytes, 1, size, f) != (size_t)size || g->stores == sizeof(g->store) / sizeof(g->store[0]))
+	if (!bytes || fread(bytes, 1, size, f) != (size_t)size ||
+	    g->stores == sizeof(g->store) / sizeof(g->store[0]))
 		goto fail;
 	fclose(f);
 	bytes[size] = '\0';
@@ -129,7 +130,8 @@ int golden_load(struct golden *g)
 			*end++ = '\0';
 		p = &g->packets[g->count];
 		if (split_line(line, &file, &index, &p->decode)) {
-			fprintf(stderr, "decode.txt: line %zu is not 'file index fields'\n", g->count + 1);
+			fprintf(stderr, "decode.txt: line %zu is not 'file index fields'\n",
+				g->count + 1);
 			goto fail;
 		}
 		if (strcmp(file, pc.file) != 0 && (pc.next != pc.end || pcap_open(g, &pc, file)))
@@ -199,7 +201,8 @@ int golden_opcode(const struct golden_packet *p)
 		if (n < 3 || strncmp(word, transport[t].name, 3) != 0)
 			continue;
 		for (int i = 0; i < 32; i++)
-			if (low[i] && strlen(low[i]) == n - 3 && strncmp(word + 3, low[i], n - 3) == 0)
+			if (low[i] && strlen(low[i]) == n - 3 &&
+			    strncmp(word + 3, low[i], n - 3) == 0)
 				return transport[t].high | i;
 	}
 	return -1;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The golden captures of tests/golden: every packet of every file with its line of decode.txt. Reads files only;
- * never decodes a packet itself, so that what a test expects comes from decode.txt and from nowhere else.
+ * The golden captures of tests/golden: every packet of every file with its line of decode.txt.
+ * Reads files only; never decodes a packet itself, so that what a test expects comes from
+ * decode.txt and from nowhere else.
  */
 #ifndef TESTS_GOLDEN_H
 #define TESTS_GOLDEN_H
@@ -15,7 +16,11 @@ struct golden_packet {
 	uint32_t index;	       /* in that file, from 0 */
 	const uint8_t *frame;  /* from the Ethernet header on, ICRC included */
 	uint32_t len;
-	const char *decode;    /* its line of decode.txt without file name and index: "v4 tos=00 ... | RC.SEND_ONLY se=0 ... ok" */
+	/*
+	 * its line of decode.txt without file name and index: "v4 tos=00 ... | RC.SEND_ONLY se=0
+	 * ... ok"
+	 */
+	const char *decode;
 };
 
 struct golden {
@@ -26,16 +31,18 @@ struct golden {
 };
 
 /*
- * Load all captures of XROCE_GOLDEN_DIR. Returns 0, or -1 after a line on standard error when a file cannot be read,
- * is no pcap, or when decode.txt and the captures do not name the same packets.
+ * Load all captures of XROCE_GOLDEN_DIR. Returns 0, or -1 after a line on standard error when a
+ * file cannot be read, is no pcap, or when decode.txt and the captures do not name the same
+ * packets.
  */
 int golden_load(struct golden *g);
 void golden_free(struct golden *g);
 
 /*
- * The number behind "name=" in the decode line, read in the given base: hexadecimal for tos, id, frag, ipck, uck, w0,
- * pkey, qp, psn, qkey, src, imm, ieth, va, rkey, syn, orig, swap/add, cmp, icrc; decimal for ttl, hop, sp, ulen, se,
- * m, pad, tv, a, len, msn, data. Returns false, leaving *value alone, when the packet has no such field.
+ * The number behind "name=" in the decode line, read in the given base: hexadecimal for tos, id,
+ * frag, ipck, uck, w0, pkey, qp, psn, qkey, src, imm, ieth, va, rkey, syn, orig, swap/add, cmp,
+ * icrc; decimal for ttl, hop, sp, ulen, se, m, pad, tv, a, len, msn, data. Returns false, leaving
+ * *value alone, when the packet has no such field.
  */
 bool golden_field(const struct golden_packet *p, const char *name, int base, uint64_t *value);
 

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * libFuzzer target: frames into an engine with a connected QP of each transport, receives posted and requests outstanding. Looks for memory
- * errors, undefined behaviour, engines that never stop sending, and bad packets sent; the protocol's own rules are tests/sim's.
+ * libFuzzer target: frames into an engine with a connected QP of each transport, receives posted
+ * and requests outstanding. Looks for memory errors, undefined behaviour, engines that never stop
+ * sending, and bad packets sent; the protocol's own rules are tests/sim's.
  *
  * Build and run, from the top of the tree (clang with compiler-rt):
  *
- *   clang -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Itests/common -Itests/sim \
- *     -DXROCE_GOLDEN_DIR='"tests/golden"' tests/fuzz/fuzz_engine.c tests/sim/world.c tests/sim/pair.c tests/common/golden.c \
- *     user/transport/[a-z]*.c -lcmocka -lisal -o fuzz_engine
- *   mkdir -p corpus && XROCE_FUZZ_CORPUS=corpus ./fuzz_engine     (writes each golden capture as one input)
+ *   clang -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Itests/common
+ * -Itests/sim \
+ *     -DXROCE_GOLDEN_DIR='"tests/golden"' tests/fuzz/fuzz_engine.c tests/sim/world.c
+ * tests/sim/pair.c tests/common/golden.c \ user/transport/[a-z]*.c -lcmocka -lisal -o fuzz_engine
+ *   mkdir -p corpus && XROCE_FUZZ_CORPUS=corpus ./fuzz_engine     (writes each golden capture as
+ * one input)
  *   ./fuzz_engine -max_len=16384 -max_total_time=300 corpus
  *
  * An input is a row of records of four bytes (struct record) and, for a frame, its bytes.
@@ -23,7 +26,8 @@ enum { RECORD_FRAME, RECORD_SEND, RECORD_RECV, RECORD_TIME, RECORD_KINDS };
 /* What to mend in a frame, so that it gets past the first checks. */
 enum {
 	MEND_QPN = 1 << 0,	/* one of ours, of the opcode's transport */
-	MEND_PSN = 1 << 1,	/* what that QP expects next (or has outstanding, for a response), plus value */
+	/* what that QP expects next (or has outstanding, for a response), plus value */
+	MEND_PSN = 1 << 1,
 	MEND_KEY = 1 << 2,	/* a good R_Key and address */
 	MEND_ICRC = 1 << 3,
 };
@@ -40,14 +44,18 @@ struct record {
 
 static struct world *world;
 static struct buffer *mem;
-static struct side sides[NUM_SIDES];	/* RC over IPv4, RC over IPv6 on a tag-matching SRQ, UC, UD, XRC initiator, XRC target */
+/* RC over IPv4, RC over IPv6 on a tag-matching SRQ, UC, UD, XRC initiator, XRC target */
+static struct side sides[NUM_SIDES];
 static struct watched_cq *xrc_cq, *tag_cq;
 static struct srq *xrc_srq, *tag_srq;
-static struct mr *window, *own_window;	/* of the RC QP over IPv4: bound onto mem, and bound by its requests */
+/* of the RC QP over IPv4: bound onto mem, and bound by its requests */
+static struct mr *window, *own_window;
 
 static void make_sides(void)
 {
-	static const enum xroce_transport transports[NUM_SIDES] = { XROCE_RC, XROCE_RC, XROCE_UC, XROCE_UD, XROCE_XRC, XROCE_XRC };
+	static const enum xroce_transport transports[NUM_SIDES] = {
+		XROCE_RC, XROCE_RC, XROCE_UC, XROCE_UD, XROCE_XRC, XROCE_XRC
+	};
 	struct mr_table *t = engine_mr_table(world->node[1].engine);
 
 	tag_cq = world_cq(&world->node[1], 64);
@@ -71,8 +79,10 @@ static void make_sides(void)
 	engine_srq_set_limit(world->node[1].engine, xrc_srq, 2);
 	for (u32 k = 0; k < 4; k++)
 		post_srq_recv(xrc_srq, k, &(struct sge){ buffer_va(mem), 4096, mem->mr->key }, 1);
-	if (mw_add(t, PAIR_PD, MR_WINDOW_2, &window) || mw_add(t, PAIR_PD, MR_WINDOW_2, &own_window) ||
-	    mw_bind(t, window, window->key, mem->mr->key, buffer_va(mem), MEM_BYTES, MR_REMOTE_WRITE, sides[0].qp->qpn))
+	if (mw_add(t, PAIR_PD, MR_WINDOW_2, &window) ||
+	    mw_add(t, PAIR_PD, MR_WINDOW_2, &own_window) ||
+	    mw_bind(t, window, window->key, mem->mr->key, buffer_va(mem), MEM_BYTES,
+		    MR_REMOTE_WRITE, sides[0].qp->qpn))
 		abort();
 }
 
@@ -120,7 +130,9 @@ static void mend_frame(u8 *frame, u32 *len, u8 mend, u8 value)
 	if (mend & MEND_QPN)
 		p.dest_qpn = s->qp->qpn;
 	if (mend & MEND_PSN)
-		p.psn = psn_add(p.flags & OP_RESPONSE ? s->qp->req.unacked_psn : s->qp->resp.seq.expected_psn, (u32)(s32)(int8_t)value);
+		p.psn = psn_add(p.flags & OP_RESPONSE ? s->qp->req.unacked_psn :
+							s->qp->resp.seq.expected_psn,
+				(u32)(s32)(int8_t)value);
 	if (mend & MEND_KEY) {
 		p.rkey = value & 1 ? window->key : mem->mr->key;
 		p.inv_rkey = window->key;
@@ -129,9 +141,12 @@ static void mend_frame(u8 *frame, u32 *len, u8 mend, u8 value)
 		p.xrc_srqn = xrc_srq->number;
 	}
 	packet_copy_payload(&p, 0, payload, p.payload_len);
-	if (s == &sides[1] && mend & MEND_KEY && p.flags & OP_SEND && p.flags & OP_START && p.payload_len >= sizeof(struct tmh) + sizeof(struct rvh)) {
+	if (s == &sides[1] && mend & MEND_KEY && p.flags & OP_SEND && p.flags & OP_START &&
+	    p.payload_len >= sizeof(struct tmh) + sizeof(struct rvh)) {
 		struct tmh h = { .opcode = value & 3, .tag = htobe64(value >> 2 & 3) };
-		struct rvh v = { .va = htobe64(buffer_va(mem)), .rkey = htobe32(mem->mr->key), .len = htobe32(value * 64u) };
+		struct rvh v = { .va = htobe64(buffer_va(mem)),
+				 .rkey = htobe32(mem->mr->key),
+				 .len = htobe32(value * 64u) };
 
 		memcpy(payload, &h, sizeof(h));
 		memcpy(payload + sizeof(h), &v, sizeof(v));
@@ -159,13 +174,21 @@ static void post(const struct record *r)
 {
 	struct side *s = &sides[r->mend % NUM_SIDES];
 	struct path path = world_path(world, 1, 0, r->value & 1);
-	struct send send = { .wr_id = r->value, .opcode = r->mend / NUM_SIDES % WR_OPCODES, .flags = WR_SIGNALED, .num_sge = 1,
-			     .sge = { buffer_sge(mem, 0, r->value * 16u) }, .remote_addr = buffer_va(mem), .rkey = mem->mr->key,
-			     .path = &path, .remote_qpn = 77, .remote_qkey = PAIR_QKEY };
+	struct send send = { .wr_id = r->value,
+			     .opcode = r->mend / NUM_SIDES % WR_OPCODES,
+			     .flags = WR_SIGNALED,
+			     .num_sge = 1,
+			     .sge = { buffer_sge(mem, 0, r->value * 16u) },
+			     .remote_addr = buffer_va(mem),
+			     .rkey = mem->mr->key,
+			     .path = &path,
+			     .remote_qpn = 77,
+			     .remote_qkey = PAIR_QKEY };
 
 	if (send.opcode == WR_CMP_SWAP || send.opcode == WR_FETCH_ADD)
 		send.sge[0].length = 8;
-	if (send.opcode == WR_FLUSH || send.opcode == WR_ATOMIC_WRITE || send.opcode == WR_LOCAL_INV || send.opcode == WR_BIND_MW) {
+	if (send.opcode == WR_FLUSH || send.opcode == WR_ATOMIC_WRITE ||
+	    send.opcode == WR_LOCAL_INV || send.opcode == WR_BIND_MW) {
 		send.num_sge = 0;
 		send.length = send.opcode == WR_FLUSH || send.opcode == WR_ATOMIC_WRITE ? 8 : 0;
 		send.compare_add = 1;
@@ -180,12 +203,23 @@ static void post(const struct record *r)
 	try_post_send(s, &send);
 }
 
-/* Receives of the tag-matching SRQ, and operations on its list: tags are a few bits, so that messages find them. */
+/*
+ * Receives of the tag-matching SRQ, and operations on its list: tags are a few bits, so that
+ * messages find them.
+ */
 static void post_tagged(const struct record *r)
 {
 	struct sge sge = { buffer_va(mem) + r->value * 8u, r->value * 32u, mem->mr->key };
-	struct tag_op op = { .wr_id = r->value, .opcode = r->mend % 4, .flags = r->value % 4, .unexpected_cnt = r->value / 4, .handle = r->value,
-			     .recv_wr_id = r->value, .tag = r->value & 1, .mask = r->value & 3, .sge = &sge, .num_sge = 1 };
+	struct tag_op op = { .wr_id = r->value,
+			     .opcode = r->mend % 4,
+			     .flags = r->value % 4,
+			     .unexpected_cnt = r->value / 4,
+			     .handle = r->value,
+			     .recv_wr_id = r->value,
+			     .tag = r->value & 1,
+			     .mask = r->value & 3,
+			     .sge = &sge,
+			     .num_sge = 1 };
 
 	if (r->value & 1 && rq_slot(&tag_srq->rq, 0))
 		post_srq_recv(tag_srq, r->value, &sge, 1);
@@ -200,7 +234,8 @@ static void post_receive(const struct record *r)
 	if (s == &sides[1])
 		post_tagged(r);
 	else if (!s->recv && rq_slot(&xrc_srq->rq, 0))
-		post_srq_recv(xrc_srq, r->value, &(struct sge){ buffer_va(mem), r->value * 32u, mem->mr->key }, 1);
+		post_srq_recv(xrc_srq, r->value,
+			      &(struct sge){ buffer_va(mem), r->value * 32u, mem->mr->key }, 1);
 	else if (s->recv && rq_slot(&s->qp->rq, 0))
 		post_recv_buffer(s, r->value, mem, 0, r->value * 32u);
 }
@@ -215,7 +250,9 @@ static void write_corpus(const char *dir)
 		exit(1);
 	for (size_t i = 0; i < g.count; i++) {
 		const struct golden_packet *p = &g.packets[i];
-		struct record r = { .kind = RECORD_FRAME, .mend = MEND_QPN | MEND_PSN | MEND_KEY | MEND_ICRC, .len_16 = (u8)((p->len + 15) / 16) };
+		struct record r = { .kind = RECORD_FRAME,
+				    .mend = MEND_QPN | MEND_PSN | MEND_KEY | MEND_ICRC,
+				    .len_16 = (u8)((p->len + 15) / 16) };
 		static const u8 zero[16];
 		char name[512];
 
@@ -248,7 +285,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	world_label(world, "fuzz_engine");
 	world->node[1].to[0].dead = true;
 	world->keep_frames = false;
-	mem = world_buffer(&world->node[1], MEM_BYTES, PAIR_ACCESS_ALL | MR_MW_BIND | MR_FLUSH_GLOBAL);
+	mem = world_buffer(&world->node[1], MEM_BYTES,
+			   PAIR_ACCESS_ALL | MR_MW_BIND | MR_FLUSH_GLOBAL);
 	return 0;
 }
 

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * libFuzzer on the packet codec: any frame, split into two buffers at any place. Besides what the sanitizers see, an accepted packet must
- * add up, be independent of the split, and, built again from what was parsed, parse to the same.
+ * libFuzzer on the packet codec: any frame, split into two buffers at any place. Besides what the
+ * sanitizers see, an accepted packet must add up, be independent of the split, and, built again
+ * from what was parsed, parse to the same.
  *
- *   fuzz_packet CORPUS_DIR          with XROCE_SEED_DIR=dir first: writes the golden packets there as seeds and ends
+ *   fuzz_packet CORPUS_DIR          with XROCE_SEED_DIR=dir first: writes the golden packets there
+ * as seeds and ends
  *
  * The first two bytes of an input say where the linear part ends; the rest is the frame.
  */
@@ -17,12 +19,12 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 
-#define REQUIRE(condition)                                                                             \
-	do {                                                                                           \
-		if (!(condition)) {                                                                    \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                \
-			abort();                                                                       \
-		}                                                                                      \
+#define REQUIRE(condition)                                                                         \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);            \
+			abort();                                                                   \
+		}                                                                                  \
 	} while (0)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -40,7 +42,8 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 
 		snprintf(path, sizeof(path), "%s/golden-%zu", dir, i);
 		f = fopen(path, "wb");
-		if (!f || fwrite("\xff\xff", 2, 1, f) != 1 || fwrite(golden.packets[i].frame, golden.packets[i].len, 1, f) != 1 ||
+		if (!f || fwrite("\xff\xff", 2, 1, f) != 1 ||
+		    fwrite(golden.packets[i].frame, golden.packets[i].len, 1, f) != 1 ||
 		    fclose(f)) {
 			perror(path);
 			exit(1);
@@ -74,15 +77,24 @@ static void rebuild(const struct packet *p, const u8 *payload)
 	REQUIRE(packet_parse(&q, &f) == 0);
 	REQUIRE(packet_icrc_ok(&q));
 	REQUIRE(memcmp(q.payload, payload, p->payload_len) == 0);
-	/* from the first field to the last that both directions carry; padding bytes of the struct are not looked at */
-	REQUIRE(q.opcode == p->opcode && q.pad == p->pad && q.solicited == p->solicited && q.migreq == p->migreq);
-	REQUIRE(q.ackreq == p->ackreq && q.fecn == p->fecn && q.becn == p->becn && q.pkey == p->pkey && q.flags == p->flags);
-	REQUIRE(q.dest_qpn == p->dest_qpn && q.psn == p->psn && q.va == p->va && q.rkey == p->rkey && q.dma_len == p->dma_len);
+	/*
+	 * from the first field to the last that both directions carry; padding bytes of the struct
+	 * are not looked at
+	 */
+	REQUIRE(q.opcode == p->opcode && q.pad == p->pad && q.solicited == p->solicited &&
+		q.migreq == p->migreq);
+	REQUIRE(q.ackreq == p->ackreq && q.fecn == p->fecn && q.becn == p->becn &&
+		q.pkey == p->pkey && q.flags == p->flags);
+	REQUIRE(q.dest_qpn == p->dest_qpn && q.psn == p->psn && q.va == p->va &&
+		q.rkey == p->rkey && q.dma_len == p->dma_len);
 	REQUIRE(q.swap_add == p->swap_add && q.compare == p->compare && q.original == p->original);
-	REQUIRE(q.syndrome == p->syndrome && q.msn == p->msn && q.qkey == p->qkey && q.src_qpn == p->src_qpn && q.imm == p->imm);
+	REQUIRE(q.syndrome == p->syndrome && q.msn == p->msn && q.qkey == p->qkey &&
+		q.src_qpn == p->src_qpn && q.imm == p->imm);
 	REQUIRE(q.inv_rkey == p->inv_rkey && q.xrc_srqn == p->xrc_srqn && q.flush == p->flush);
-	REQUIRE(q.is_ipv6 == p->is_ipv6 && q.tos == p->tos && q.hop_limit == p->hop_limit && q.ip_id == p->ip_id);
-	REQUIRE(q.udp_sport == p->udp_sport && q.vlan_tci == p->vlan_tci && q.has_vlan == p->has_vlan);
+	REQUIRE(q.is_ipv6 == p->is_ipv6 && q.tos == p->tos && q.hop_limit == p->hop_limit &&
+		q.ip_id == p->ip_id);
+	REQUIRE(q.udp_sport == p->udp_sport && q.vlan_tci == p->vlan_tci &&
+		q.has_vlan == p->has_vlan);
 	REQUIRE(gid_equal(&q.src, &p->src) && gid_equal(&q.dst, &p->dst));
 }
 
@@ -108,10 +120,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	REQUIRE(first && second);
 	memcpy(first, data, at);
 	memcpy(second, data + at, size - at);
-	if (packet_parse(&split, &(struct rx_frame){ first, (u32)at, at < size ? second : NULL, (u32)(size - at) }) == 0) {
+	if (packet_parse(&split, &(struct rx_frame){ first, (u32)at, at < size ? second : NULL,
+						     (u32)(size - at) }) == 0) {
 		REQUIRE(accepted);
-		REQUIRE(split.payload_len == whole.payload_len && split.payload_len <= ROCE_PMTU_MAX);
-		REQUIRE((u32)(split.end - split.payload) + split.frag_len == split.payload_len + split.pad + ROCE_ICRC_BYTES);
+		REQUIRE(split.payload_len == whole.payload_len &&
+			split.payload_len <= ROCE_PMTU_MAX);
+		REQUIRE((u32)(split.end - split.payload) + split.frag_len ==
+			split.payload_len + split.pad + ROCE_ICRC_BYTES);
 		REQUIRE(packet_icrc_ok(&split) == packet_icrc_ok(&whole));
 		packet_copy_payload(&split, 0, payload, split.payload_len);
 		REQUIRE(memcmp(payload, whole.payload, whole.payload_len) == 0);

@@ -3,10 +3,11 @@
  * What an arming is used up by, and what a readable channel gives, over a real path:
  *
  *	arming unsignaled blocking|nonblocking DEVICE GID-INDEX ROUNDS [HOST]
- *		The server's send CQ is armed, and acknowledgements of unsignaled SENDs come: no event. Then one of a signaled SEND: its event, by the same arming.
- *	arming stray blocking|nonblocking DEVICE GID-INDEX PEER-ADDRESS PEER-QPN
- *		The receive CQ is armed, and the script sends a duplicate, which completes nothing: the channel, once readable, has an event. Then the next
- *		message: its event, by the same arming.
+ *		The server's send CQ is armed, and acknowledgements of unsignaled SENDs come: no
+ *event. Then one of a signaled SEND: its event, by the same arming. arming stray
+ *blocking|nonblocking DEVICE GID-INDEX PEER-ADDRESS PEER-QPN The receive CQ is armed, and the
+ *script sends a duplicate, which completes nothing: the channel, once readable, has an event. Then
+ *the next message: its event, by the same arming.
  *
  * A wait is a poll(2), which tells XDP to wake it, and then takes the event in the way
  * that its channel's flags say. An alarm ends a program that sleeps in ibv_get_cq_event() though

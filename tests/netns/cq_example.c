@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The two examples of ibv_get_cq_event(3) as the page has them, each around a peer that sends one message at a time:
+ * The two examples of ibv_get_cq_event(3) as the page has them, each around a peer that sends one
+ * message at a time:
  *
  *	cq_example blocking|nonblocking DEVICE GID-INDEX ROUNDS [HOST]
  *
- * The server runs the example, the client with HOST sends. An example that returns 1, as on its own error paths, fails the program.
+ * The server runs the example, the client with HOST sends. An example that returns 1, as on its own
+ * error paths, fails the program.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -134,15 +136,32 @@ static void connect_qp(const struct address *peer, int gid_index)
 {
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "INIT");
-	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = peer->qpn, .max_dest_rd_atomic = 1,
-				  .min_rnr_timer = 1, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1,
-				  .ah_attr = { .is_global = 1, .port_num = 1,
-					       .grh = { .dgid = peer->gid, .sgid_index = (uint8_t)gid_index, .hop_limit = 64 } } };
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					    IBV_QP_MIN_RNR_TIMER), "RTR");
+	must(!ibv_modify_qp(qp, &a,
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+	     "INIT");
+	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR,
+				  .path_mtu = IBV_MTU_1024,
+				  .dest_qp_num = peer->qpn,
+				  .max_dest_rd_atomic = 1,
+				  .min_rnr_timer = 1,
+				  .timeout = 14,
+				  .retry_cnt = 7,
+				  .rnr_retry = 7,
+				  .max_rd_atomic = 1,
+				  .ah_attr = { .is_global = 1,
+					       .port_num = 1,
+					       .grh = { .dgid = peer->gid,
+							.sgid_index = (uint8_t)gid_index,
+							.hop_limit = 64 } } };
+	must(!ibv_modify_qp(qp, &a,
+			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				    IBV_QP_MIN_RNR_TIMER),
+	     "RTR");
 	a.qp_state = IBV_QPS_RTS;
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
+	must(!ibv_modify_qp(qp, &a,
+			    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				    IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
 	     "RTS");
 }
 
@@ -161,7 +180,8 @@ static void serve(bool blocking, unsigned long rounds, int ctl)
 static void send_all(struct ibv_cq *sends, unsigned long rounds, int ctl)
 {
 	for (unsigned long n = 1; n <= rounds; n++) {
-		struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+		struct ibv_send_wr wr = { .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED },
+				   *bad;
 		uint64_t end = now_ms() + WAIT_MS;
 		struct ibv_wc wc;
 		int ne = 0;
@@ -183,10 +203,12 @@ int main(int argc, char **argv)
 	unsigned long rounds;
 	int ctl;
 
-	must(argc == 5 || argc == 6, "cq_example blocking|nonblocking DEVICE GID-INDEX ROUNDS [HOST]");
+	must(argc == 5 || argc == 6,
+	     "cq_example blocking|nonblocking DEVICE GID-INDEX ROUNDS [HOST]");
 	rounds = strtoul(argv[4], NULL, 0);
 	ctx = open_device(argv[2]);
-	must((channel = ibv_create_comp_channel(ctx)) && (pd = ibv_alloc_pd(ctx)), "%s", strerror(errno));
+	must((channel = ibv_create_comp_channel(ctx)) && (pd = ibv_alloc_pd(ctx)), "%s",
+	     strerror(errno));
 	must(!prepare(), "the example failed");
 	must((sends = ibv_create_cq(ctx, 2, NULL, NULL, 0)), "ibv_create_cq: %s", strerror(errno));
 	init.send_cq = sends;
@@ -204,8 +226,10 @@ int main(int argc, char **argv)
 	else
 		serve(!strcmp(argv[1], "blocking"), rounds, ctl);
 	ctl_barrier(ctl, 0xfffe);
-	must(!ibv_destroy_qp(qp) && !ibv_destroy_cq(cq) && !ibv_destroy_cq(sends) && !ibv_destroy_comp_channel(channel) && !ibv_dealloc_pd(pd) &&
-		     !ibv_close_device(ctx), "taking down");
+	must(!ibv_destroy_qp(qp) && !ibv_destroy_cq(cq) && !ibv_destroy_cq(sends) &&
+		     !ibv_destroy_comp_channel(channel) && !ibv_dealloc_pd(pd) &&
+		     !ibv_close_device(ctx),
+	     "taking down");
 	printf("cq_example: %lu messages\n", argc == 6 ? rounds : messages);
 	return 0;
 }

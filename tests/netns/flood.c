@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Ordinary UDP traffic, in bursts that no ring holds: datagrams of SIZE bytes to the discard port of HOST until TERM. In the pauses between them
- * others have a chance.
+ * Ordinary UDP traffic, in bursts that no ring holds: datagrams of SIZE bytes to the discard port
+ * of HOST until TERM. In the pauses between them others have a chance.
  *
  *	flood HOST SIZE
  *
@@ -49,7 +49,9 @@ int main(int argc, char **argv)
 	/* not connected: that nobody listens is not to be told */
 	must(fd >= 0, "flood: no socket");
 	for (int i = 0; i < BATCH; i++)
-		messages[i].msg_hdr = (struct msghdr){ .msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = &iov, .msg_iovlen = 1 };
+		messages[i].msg_hdr = (struct msghdr){
+			.msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = &iov, .msg_iovlen = 1
+		};
 	printf("flooding\n");
 	fflush(stdout);
 	while (!stop) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What idle queue pairs cost: two processes with N connected RC QPs each, which have all carried a message, then sleep. Prints the share of a processor
- * that the whole process took meanwhile (utime and stime of all its threads), first with the application asleep outside the library, then with a
+ * What idle queue pairs cost: two processes with N connected RC QPs each, which have all carried a
+ * message, then sleep. Prints the share of a processor that the whole process took meanwhile (utime
+ * and stime of all its threads), first with the application asleep outside the library, then with a
  * thread of it blocked in ibv_get_cq_event(3), the CQ armed:
  *
  *	idle_qps: 100 QPs: 0.0012 % asleep, 0.0105 % in ibv_get_cq_event
@@ -40,16 +41,23 @@ static int gid_index;
 
 static void make(void)
 {
-	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 2, 2, 1, 1, 0 }, .sq_sig_all = 1 };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
+					 .cap = { 2, 2, 1, 1, 0 },
+					 .sq_sig_all = 1 };
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
 
-	must((pd = ibv_alloc_pd(ctx)) && (channel = ibv_create_comp_channel(ctx)), "ibv_alloc_pd, ibv_create_comp_channel");
-	must((cq = ibv_create_cq(ctx, (int)num_qps * 4, NULL, channel, 0)), "ibv_create_cq: %s", strerror(errno));
+	must((pd = ibv_alloc_pd(ctx)) && (channel = ibv_create_comp_channel(ctx)),
+	     "ibv_alloc_pd, ibv_create_comp_channel");
+	must((cq = ibv_create_cq(ctx, (int)num_qps * 4, NULL, channel, 0)), "ibv_create_cq: %s",
+	     strerror(errno));
 	init.send_cq = init.recv_cq = cq;
 	for (unsigned int i = 0; i < num_qps; i++) {
 		must((qp[i] = ibv_create_qp(pd, &init)), "ibv_create_qp: %s", strerror(errno));
-		must(!ibv_modify_qp(qp[i], &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "INIT refused");
+		must(!ibv_modify_qp(qp[i], &a,
+				    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+					    IBV_QP_ACCESS_FLAGS),
+		     "INIT refused");
 		must(!ibv_post_recv(qp[i], &wr, &bad), "ibv_post_recv");
 		own.qpn[i] = qp[i]->qp_num;
 	}
@@ -59,16 +67,32 @@ static void make(void)
 static void connect_all(void)
 {
 	for (unsigned int i = 0; i < num_qps; i++) {
-		struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = peer.qpn[i], .max_dest_rd_atomic = 1,
-					 .min_rnr_timer = 12, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1,
-					 .ah_attr = { .is_global = 1, .port_num = 1,
-						      .grh = { .dgid = peer.gid, .sgid_index = (uint8_t)gid_index, .hop_limit = 64 } } };
+		struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR,
+					 .path_mtu = IBV_MTU_1024,
+					 .dest_qp_num = peer.qpn[i],
+					 .max_dest_rd_atomic = 1,
+					 .min_rnr_timer = 12,
+					 .timeout = 14,
+					 .retry_cnt = 7,
+					 .rnr_retry = 7,
+					 .max_rd_atomic = 1,
+					 .ah_attr = { .is_global = 1,
+						      .port_num = 1,
+						      .grh = { .dgid = peer.gid,
+							       .sgid_index = (uint8_t)gid_index,
+							       .hop_limit = 64 } } };
 
-		must(!ibv_modify_qp(qp[i], &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-						       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER), "RTR refused");
+		must(!ibv_modify_qp(qp[i], &a,
+				    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					    IBV_QP_MIN_RNR_TIMER),
+		     "RTR refused");
 		a.qp_state = IBV_QPS_RTS;
-		must(!ibv_modify_qp(qp[i], &a, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-						       IBV_QP_MAX_QP_RD_ATOMIC), "RTS refused");
+		must(!ibv_modify_qp(qp[i], &a,
+				    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+					    IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					    IBV_QP_MAX_QP_RD_ATOMIC),
+		     "RTS refused");
 	}
 }
 
@@ -96,12 +120,14 @@ static double cpu_seconds(void)
 	struct rusage u;
 
 	getrusage(RUSAGE_SELF, &u);
-	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) + (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
+	return (double)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+	       (double)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) / 1e6;
 }
 
 static void sleep_for(double seconds)
 {
-	struct timespec t = { .tv_sec = (time_t)seconds, .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9) };
+	struct timespec t = { .tv_sec = (time_t)seconds,
+			      .tv_nsec = (long)((seconds - (double)(time_t)seconds) * 1e9) };
 
 	nanosleep(&t, NULL);
 }
@@ -143,7 +169,8 @@ int main(int argc, char **argv)
 		default: die("idle_qps -d DEVICE [-g GID-INDEX] [-q QPS] [-t SECONDS] [HOST]");
 		}
 	}
-	must(device && num_qps && num_qps <= QPS_MAX && seconds > 0, "idle_qps -d DEVICE [-g GID-INDEX] [-q QPS] [-t SECONDS] [HOST]");
+	must(device && num_qps && num_qps <= QPS_MAX && seconds > 0,
+	     "idle_qps -d DEVICE [-g GID-INDEX] [-q QPS] [-t SECONDS] [HOST]");
 	ctx = open_device(device);
 	make();
 	ctl = ctl_open(argv[optind], "18630");
@@ -157,7 +184,8 @@ int main(int argc, char **argv)
 	must(!pthread_create(&thread, NULL, wait_for_event, NULL), "pthread_create");
 	blocked = share(seconds);
 	ctl_barrier(ctl, 3);
-	printf("idle_qps: %u QPs: %.4f %% asleep, %.4f %% in ibv_get_cq_event\n", num_qps, asleep, blocked);
+	printf("idle_qps: %u QPs: %.4f %% asleep, %.4f %% in ibv_get_cq_event\n", num_qps, asleep,
+	       blocked);
 	/* The blocked thread ends with the process, and so do the QPs. */
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A bad cable: forwards frames between two interfaces and drops, duplicates and reorders RoCEv2 packets on the way, some of a
- * thousand, by a seed. Everything else (ARP, neighbour discovery, TCP) passes untouched.
+ * A bad cable: forwards frames between two interfaces and drops, duplicates and reorders RoCEv2
+ * packets on the way, some of a thousand, by a seed. Everything else (ARP, neighbour discovery,
+ * TCP) passes untouched.
  *
  *	impair [-s SEED] [-l LOSS] [-u DUPLICATES] [-r REORDERED] IFACE IFACE
  *
@@ -54,7 +55,8 @@ static void release(struct cable *c)
 	c->held = 0;
 }
 
-static void forward(struct cable *c, const uint8_t *frame, size_t len, const unsigned int permille[3])
+static void forward(struct cable *c, const uint8_t *frame, size_t len,
+		    const unsigned int permille[3])
 {
 	bool ipv6;
 
@@ -124,13 +126,14 @@ int main(int argc, char **argv)
 	while (!stop) {
 		poll(pfd, 2, cable[0].held || cable[1].held ? HOLD_MS : -1);
 		for (i = 0; i < 2; i++) {
-			for (n = 0; n < 64 && (len = wire_receive(pfd[i].fd, frame, sizeof(frame))); n++)
+			for (n = 0; n < 64 && (len = wire_receive(pfd[i].fd, frame, sizeof(frame)));
+			     n++)
 				forward(&cable[i], frame, len, permille);
 			if (cable[i].held && now_ms() >= cable[i].until_ms)
 				release(&cable[i]);
 		}
 	}
-	printf("forwarded %lu roce %lu dropped %lu duplicated %lu reordered %lu\n", did.forwarded, did.roce, did.dropped, did.duplicated,
-	       did.reordered);
+	printf("forwarded %lu roce %lu dropped %lu duplicated %lu reordered %lu\n", did.forwarded,
+	       did.roce, did.dropped, did.duplicated, did.reordered);
 	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A port on every device but lo at once, opened and closed ROUNDS times: no descriptor may stay. Then once more, with a child by fork() that does
- * nothing; prints how many ports there are and the child's pid, and both stay until they are ended.
+ * A port on every device but lo at once, opened and closed ROUNDS times: no descriptor may stay.
+ * Then once more, with a child by fork() that does nothing; prints how many ports there are and the
+ * child's pid, and both stay until they are ended.
  *
  *	many_ports ROUNDS
  */
@@ -58,7 +59,8 @@ static void open_all(void)
 static void close_all(void)
 {
 	while (count--)
-		must(!ibv_destroy_qp(opened[count].qp) && !ibv_destroy_cq(opened[count].cq) && !ibv_dealloc_pd(opened[count].pd) &&
+		must(!ibv_destroy_qp(opened[count].qp) && !ibv_destroy_cq(opened[count].cq) &&
+			     !ibv_dealloc_pd(opened[count].pd) &&
 			     !ibv_close_device(opened[count].ctx),
 		     "cannot close device %u: %s", count, strerror(errno));
 }

@@ -7,9 +7,9 @@
  *
  *	-L		both ends in this process, over the own GID
  *	-B		all signals are blocked in the threads of the program
- *	-J before|after	the program has a handler of SIGSEGV of its own, which jumps, installed before or after the device is used;
- *			it faults itself after each request, and must come back
- *	-D		in the end it faults itself, without a handler
+ *	-J before|after	the program has a handler of SIGSEGV of its own, which jumps, installed
+ *before or after the device is used; it faults itself after each request, and must come back -D
+ *in the end it faults itself, without a handler
  *
  * The end with HOST asks, the other one answers. It also is a shared object whose entry is
  * memory_main().
@@ -41,7 +41,9 @@
 #define QKEY  0x11111111
 #define PSN   100
 #define BYTES 3000u /* of the pair beside */
-#define ALL   (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define ALL                                                                                        \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
+	 IBV_ACCESS_REMOTE_ATOMIC)
 
 enum where { LOCAL, TARGET, RECEIVE };
 
@@ -71,19 +73,19 @@ static const struct request {
 	bool reads, srq;
 	int status, receive;
 } requests[] = {
-	{ "send_gathered",          RC, SEND,      LONG,  LOCAL,   true,  false, LOC_PROT,   NONE },
-	{ "write_gathered",         RC, WRITE,     LONG,  LOCAL,   true,  false, LOC_PROT,   NONE },
-	{ "read_scattered",         RC, READ,      LONG,  LOCAL,   false, false, LOC_PROT,   NONE },
-	{ "atomic_scattered",       RC, FETCH_ADD, SHORT, LOCAL,   false, false, LOC_PROT,   NONE },
-	{ "send_received",          RC, SEND,      LONG,  RECEIVE, false, false, REM_OP,     LOC_PROT },
-	{ "send_received_from_srq", RC, SEND,      LONG,  RECEIVE, false, true,  REM_OP,     LOC_PROT },
-	{ "write",                  RC, WRITE,     LONG,  TARGET,  false, false, REM_ACCESS, NONE },
-	{ "read",                   RC, READ,      LONG,  TARGET,  true,  false, REM_ACCESS, NONE },
-	{ "fetch_and_add",          RC, FETCH_ADD, SHORT, TARGET,  false, false, REM_ACCESS, NONE },
-	{ "compare_and_swap",       RC, CMP_SWAP,  SHORT, TARGET,  false, false, REM_ACCESS, NONE },
-	{ "uc_send_received",       UC, SEND,      LONG,  RECEIVE, false, false, GOOD,       LOC_PROT },
-	{ "ud_send_gathered",       UD, SEND,      SHORT, LOCAL,   true,  false, LOC_PROT,   NONE },
-	{ "ud_send_received",       UD, SEND,      SHORT, RECEIVE, false, false, GOOD,       LOC_PROT },
+	{ "send_gathered", RC, SEND, LONG, LOCAL, true, false, LOC_PROT, NONE },
+	{ "write_gathered", RC, WRITE, LONG, LOCAL, true, false, LOC_PROT, NONE },
+	{ "read_scattered", RC, READ, LONG, LOCAL, false, false, LOC_PROT, NONE },
+	{ "atomic_scattered", RC, FETCH_ADD, SHORT, LOCAL, false, false, LOC_PROT, NONE },
+	{ "send_received", RC, SEND, LONG, RECEIVE, false, false, REM_OP, LOC_PROT },
+	{ "send_received_from_srq", RC, SEND, LONG, RECEIVE, false, true, REM_OP, LOC_PROT },
+	{ "write", RC, WRITE, LONG, TARGET, false, false, REM_ACCESS, NONE },
+	{ "read", RC, READ, LONG, TARGET, true, false, REM_ACCESS, NONE },
+	{ "fetch_and_add", RC, FETCH_ADD, SHORT, TARGET, false, false, REM_ACCESS, NONE },
+	{ "compare_and_swap", RC, CMP_SWAP, SHORT, TARGET, false, false, REM_ACCESS, NONE },
+	{ "uc_send_received", UC, SEND, LONG, RECEIVE, false, false, GOOD, LOC_PROT },
+	{ "ud_send_gathered", UD, SEND, SHORT, LOCAL, true, false, LOC_PROT, NONE },
+	{ "ud_send_received", UD, SEND, SHORT, RECEIVE, false, false, GOOD, LOC_PROT },
 };
 #define REQUESTS (sizeof(requests) / sizeof(requests[0]))
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Asynchronous events of the port and of the device, ibv_get_async_event(3), as an administrator causes them with ip(8): each must come to every open
- * context, whether anything was made on it or not, and the queries must agree with it.
+ * Asynchronous events of the port and of the device, ibv_get_async_event(3), as an administrator
+ * causes them with ip(8): each must come to every open context, whether anything was made on it or
+ * not, and the queries must agree with it.
  *
  *	port_events link|gid|fatal|churn DEVICE INTERFACE PEER-NAMESPACE PEER-INTERFACE
  */
@@ -49,10 +50,11 @@ static enum ibv_event_type next_event(struct ibv_context *ctx)
 {
 	struct ibv_async_event event;
 
-	must(readable(ctx->async_fd, WAIT_MS), "no event on the %s context", ctx == used ? "used" : "idle");
+	must(readable(ctx->async_fd, WAIT_MS), "no event on the %s context",
+	     ctx == used ? "used" : "idle");
 	must(!ibv_get_async_event(ctx, &event), "ibv_get_async_event: %s", strerror(errno));
-	must(event.event_type == IBV_EVENT_DEVICE_FATAL || event.element.port_num == 1, "%s is of port %d", ibv_event_type_str(event.event_type),
-	     event.element.port_num);
+	must(event.event_type == IBV_EVENT_DEVICE_FATAL || event.element.port_num == 1,
+	     "%s is of port %d", ibv_event_type_str(event.event_type), event.element.port_num);
 	ibv_ack_async_event(&event);
 	return event.event_type;
 }
@@ -78,13 +80,15 @@ static void expect(enum ibv_event_type want)
 	for (int i = 0; i < 2; i++) {
 		enum ibv_event_type got = next_event(each[i]);
 
-		must(got == want, "the event is '%s', not '%s'", ibv_event_type_str(got), ibv_event_type_str(want));
+		must(got == want, "the event is '%s', not '%s'", ibv_event_type_str(got),
+		     ibv_event_type_str(want));
 	}
 }
 
 static void expect_none(void)
 {
-	must(!readable(used->async_fd, QUIET_MS) && !readable(idle->async_fd, 0), "an event that nothing caused: %s",
+	must(!readable(used->async_fd, QUIET_MS) && !readable(idle->async_fd, 0),
+	     "an event that nothing caused: %s",
 	     ibv_event_type_str(next_event(readable(used->async_fd, 0) ? used : idle)));
 }
 
@@ -93,7 +97,8 @@ static void port_is(enum ibv_port_state state, int phys_state)
 	struct ibv_port_attr a;
 
 	must(!ibv_query_port(used, 1, &a), "ibv_query_port: %s", strerror(errno));
-	must(a.state == state && a.phys_state == phys_state, "the port is in state %d, %d, not %d, %d", a.state, a.phys_state, state, phys_state);
+	must(a.state == state && a.phys_state == phys_state,
+	     "the port is in state %d, %d, not %d, %d", a.state, a.phys_state, state, phys_state);
 }
 
 /* The table as it is; returns its length. */
@@ -102,7 +107,8 @@ static int gids(union ibv_gid table[GIDS_MAX])
 	static const union ibv_gid none;
 	int n = 0;
 
-	while (n < GIDS_MAX && !ibv_query_gid(idle, 1, n, &table[n]) && memcmp(&table[n], &none, sizeof(none)))
+	while (n < GIDS_MAX && !ibv_query_gid(idle, 1, n, &table[n]) &&
+	       memcmp(&table[n], &none, sizeof(none)))
 		n++;
 	return n;
 }
@@ -130,7 +136,10 @@ static void receive(struct ibv_qp *qp, int want)
 
 static void send(struct ibv_qp *qp, int want)
 {
-	struct ibv_send_wr wr = { .wr_id = 2, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_send_wr wr = { .wr_id = 2,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
 	int err = ibv_post_send(qp, &wr, &bad);
 
 	must(err == want, "ibv_post_send: %s, not %s", strerror(err), strerror(want));
@@ -138,17 +147,34 @@ static void send(struct ibv_qp *qp, int want)
 
 static void connect_qp(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .path_mtu = IBV_MTU_1024, .dest_qp_num = qp->qp_num, .max_dest_rd_atomic = 1,
-				 .min_rnr_timer = 1, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1,
-				 .ah_attr = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 64 } } };
+	struct ibv_qp_attr a = {
+		.qp_state = IBV_QPS_INIT,
+		.port_num = 1,
+		.path_mtu = IBV_MTU_1024,
+		.dest_qp_num = qp->qp_num,
+		.max_dest_rd_atomic = 1,
+		.min_rnr_timer = 1,
+		.timeout = 14,
+		.retry_cnt = 7,
+		.rnr_retry = 7,
+		.max_rd_atomic = 1,
+		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 64 } }
+	};
 
 	must(!ibv_query_gid(used, 1, 0, &a.ah_attr.grh.dgid), "ibv_query_gid: %s", strerror(errno));
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "INIT refused");
+	must(!ibv_modify_qp(qp, &a,
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+	     "INIT refused");
 	a.qp_state = IBV_QPS_RTR;
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					    IBV_QP_MIN_RNR_TIMER), "RTR refused");
+	must(!ibv_modify_qp(qp, &a,
+			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				    IBV_QP_MIN_RNR_TIMER),
+	     "RTR refused");
 	a.qp_state = IBV_QPS_RTS;
-	must(!ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
+	must(!ibv_modify_qp(qp, &a,
+			    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				    IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
 	     "RTS refused");
 }
 
@@ -159,10 +185,15 @@ static void make(struct objects *o)
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1 } };
 
 	must((o->pd = ibv_alloc_pd(used)), "ibv_alloc_pd");
-	must((o->channel = ibv_create_comp_channel(used)) && (o->lonely = ibv_create_comp_channel(used)), "ibv_create_comp_channel");
-	must((o->cq = ibv_create_cq(used, 16, NULL, o->channel, 0)) && (o->cq_ex = ibv_create_cq_ex(used, &ex)), "ibv_create_cq");
+	must((o->channel = ibv_create_comp_channel(used)) &&
+		     (o->lonely = ibv_create_comp_channel(used)),
+	     "ibv_create_comp_channel");
+	must((o->cq = ibv_create_cq(used, 16, NULL, o->channel, 0)) &&
+		     (o->cq_ex = ibv_create_cq_ex(used, &ex)),
+	     "ibv_create_cq");
 	must((o->srq = ibv_create_srq(o->pd, &srq)), "ibv_create_srq");
-	must((o->mr = ibv_reg_mr(o->pd, &o->byte, 1, IBV_ACCESS_LOCAL_WRITE)), "ibv_reg_mr: %s", strerror(errno));
+	must((o->mr = ibv_reg_mr(o->pd, &o->byte, 1, IBV_ACCESS_LOCAL_WRITE)), "ibv_reg_mr: %s",
+	     strerror(errno));
 	init.send_cq = init.recv_cq = o->cq;
 	must((o->qp = ibv_create_qp(o->pd, &init)), "ibv_create_qp: %s", strerror(errno));
 	init.send_cq = init.recv_cq = ibv_cq_ex_to_cq(o->cq_ex);
@@ -173,9 +204,11 @@ static void make(struct objects *o)
 static void unmake(struct objects *o)
 {
 	must(!ibv_destroy_qp(o->qp) && !ibv_destroy_qp(o->plain), "ibv_destroy_qp");
-	must(!ibv_destroy_cq(o->cq) && !ibv_destroy_cq(ibv_cq_ex_to_cq(o->cq_ex)), "ibv_destroy_cq");
+	must(!ibv_destroy_cq(o->cq) && !ibv_destroy_cq(ibv_cq_ex_to_cq(o->cq_ex)),
+	     "ibv_destroy_cq");
 	must(!ibv_destroy_srq(o->srq), "ibv_destroy_srq");
-	must(!ibv_destroy_comp_channel(o->channel) && !ibv_destroy_comp_channel(o->lonely), "ibv_destroy_comp_channel");
+	must(!ibv_destroy_comp_channel(o->channel) && !ibv_destroy_comp_channel(o->lonely),
+	     "ibv_destroy_comp_channel");
 	must(!ibv_dereg_mr(o->mr), "ibv_dereg_mr");
 	must(!ibv_dealloc_pd(o->pd), "ibv_dealloc_pd");
 }
@@ -189,7 +222,8 @@ static void take_wc(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status
 	while ((n = ibv_poll_cq(cq, 1, &wc)) == 0)
 		must(now_ms() < end, "no completion");
 	must(n == 1, "ibv_poll_cq: %d", n);
-	must(wc.wr_id == wr_id && wc.status == status, "wr_id %d, %s", (int)wc.wr_id, ibv_wc_status_str(wc.status));
+	must(wc.wr_id == wr_id && wc.status == status, "wr_id %d, %s", (int)wc.wr_id,
+	     ibv_wc_status_str(wc.status));
 }
 
 /* ---- the cases ---- */
@@ -199,7 +233,8 @@ static void link_case(struct objects *o)
 {
 	struct ibv_device_attr d;
 
-	must(!ibv_query_device(used, &d) && d.device_cap_flags & IBV_DEVICE_PORT_ACTIVE_EVENT, "PORT_ACTIVE_EVENT is not claimed");
+	must(!ibv_query_device(used, &d) && d.device_cap_flags & IBV_DEVICE_PORT_ACTIVE_EVENT,
+	     "PORT_ACTIVE_EVENT is not claimed");
 	port_is(IBV_PORT_ACTIVE, 5);
 	/* The carrier: the peer's end goes down. */
 	ip("-n %s link set %s down", peer_ns, peer);
@@ -236,7 +271,8 @@ static void gid_case(struct objects *o)
 	must(!memcmp(&now[1], added, sizeof(added)), "the new GID is not the second");
 	ip("addr del 10.78.0.1/24 dev %s", interface);
 	expect(IBV_EVENT_GID_CHANGE);
-	must(gids(now) == n && !memcmp(now, before, (size_t)n * sizeof(*now)), "the GID is not gone");
+	must(gids(now) == n && !memcmp(now, before, (size_t)n * sizeof(*now)),
+	     "the GID is not gone");
 	ip("addr add fd78::1/64 dev %s nodad", interface);
 	expect(IBV_EVENT_GID_CHANGE);
 	must(gids(now) == n + 1, "%d GIDs, not %d", gids(now), n + 1);
@@ -300,8 +336,14 @@ static void *wait_for_nothing(void *arg)
 /* "CA is in FATAL state": the interface is deleted. */
 static void fatal_case(struct objects *o)
 {
-	struct waiter waiter[] = { { .channel = o->channel }, { .channel = o->lonely }, { .channel = NULL } };
-	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .send_cq = o->cq, .recv_cq = o->cq, .cap = { 4, 4, 1, 1, 0 } }, init_now;
+	struct waiter waiter[] = { { .channel = o->channel },
+				   { .channel = o->lonely },
+				   { .channel = NULL } };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
+					 .send_cq = o->cq,
+					 .recv_cq = o->cq,
+					 .cap = { 4, 4, 1, 1, 0 } },
+				init_now;
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct ibv_ah_attr ah = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 64 } };
 	struct ibv_recv_wr rr = { .wr_id = 3 }, *bad;
@@ -318,7 +360,8 @@ static void fatal_case(struct objects *o)
 	must(!ibv_req_notify_cq(o->cq, 0), "ibv_req_notify_cq");
 	must(!ibv_query_gid(used, 1, 0, &ah.grh.dgid), "ibv_query_gid");
 	for (unsigned int i = 0; i < sizeof(waiter) / sizeof(*waiter); i++)
-		must(!pthread_create(&waiter[i].thread, NULL, wait_for_nothing, &waiter[i]), "pthread_create");
+		must(!pthread_create(&waiter[i].thread, NULL, wait_for_nothing, &waiter[i]),
+		     "pthread_create");
 	ip("link del %s", interface);
 
 	expect_fatal(used);
@@ -326,12 +369,15 @@ static void fatal_case(struct objects *o)
 	must(readable(used->async_fd, 0), "who polls the descriptor sleeps for ever");
 	for (unsigned int i = 0; i < sizeof(waiter) / sizeof(*waiter); i++) {
 		must(!pthread_join(waiter[i].thread, NULL), "pthread_join");
-		must(waiter[i].err == EIO, "waiter %u: %d (%s), not EIO", i, waiter[i].err, strerror(waiter[i].err));
+		must(waiter[i].err == EIO, "waiter %u: %d (%s), not EIO", i, waiter[i].err,
+		     strerror(waiter[i].err));
 	}
-	must(readable(o->channel->fd, 0) && readable(o->lonely->fd, 0), "who polls a channel's descriptor sleeps for ever");
+	must(readable(o->channel->fd, 0) && readable(o->lonely->fd, 0),
+	     "who polls a channel's descriptor sleeps for ever");
 
 	/* The QP is in error, its receives are flushed, then polling fails. */
-	must(!ibv_query_qp(o->qp, &a, IBV_QP_STATE, &init_now) && a.qp_state == IBV_QPS_ERR, "the QP is in state %d", a.qp_state);
+	must(!ibv_query_qp(o->qp, &a, IBV_QP_STATE, &init_now) && a.qp_state == IBV_QPS_ERR,
+	     "the QP is in state %d", a.qp_state);
 	take_wc(o->cq, 1, IBV_WC_WR_FLUSH_ERR);
 	take_wc(o->cq, 1, IBV_WC_WR_FLUSH_ERR);
 	must(ibv_poll_cq(o->cq, 1, &wc) == -EIO, "an empty CQ can still be polled");
@@ -344,9 +390,12 @@ static void fatal_case(struct objects *o)
 	must(ibv_post_srq_recv(o->srq, &rr, &bad) == EIO, "ibv_post_srq_recv");
 	a.qp_state = IBV_QPS_RESET;
 	must(ibv_modify_qp(o->qp, &a, IBV_QP_STATE) == EIO, "ibv_modify_qp");
-	must(ibv_query_device(used, &d) == EIO && ibv_query_port(idle, 1, &p) == EIO, "ibv_query_*");
+	must(ibv_query_device(used, &d) == EIO && ibv_query_port(idle, 1, &p) == EIO,
+	     "ibv_query_*");
 	must(ibv_query_gid(idle, 1, 0, &gid) == -1 && errno == EIO, "ibv_query_gid");
-	must(ibv_resize_cq(o->cq, 32) == EIO && ibv_modify_srq(o->srq, &srq.attr, IBV_SRQ_LIMIT) == EIO, "resizing");
+	must(ibv_resize_cq(o->cq, 32) == EIO &&
+		     ibv_modify_srq(o->srq, &srq.attr, IBV_SRQ_LIMIT) == EIO,
+	     "resizing");
 	must_eio(ibv_alloc_pd(idle));
 	must_eio(ibv_create_comp_channel(idle));
 	must_eio(ibv_create_cq(idle, 4, NULL, NULL, 0));
@@ -357,7 +406,10 @@ static void fatal_case(struct objects *o)
 	/* Everything can be taken down: main() does. */
 }
 
-/* Addresses change while traffic is under way and devices are opened and closed; then the interface goes while traffic is under way. */
+/*
+ * Addresses change while traffic is under way and devices are opened and closed; then the interface
+ * goes while traffic is under way.
+ */
 static void *open_and_close(void *arg)
 {
 	_Atomic bool *stop = arg;
@@ -370,7 +422,10 @@ static void *open_and_close(void *arg)
 /* A receive and a send, as far as there is room; returns how many were posted. */
 static int post_both(struct ibv_qp *qp)
 {
-	struct ibv_send_wr wr = { .wr_id = 2, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_send_wr wr = { .wr_id = 2,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
 	struct ibv_recv_wr rr = { .wr_id = 1 }, *bad_rr;
 
 	return ibv_post_recv(qp, &rr, &bad_rr) ? 0 : 1 + !ibv_post_send(qp, &wr, &bad);
@@ -403,7 +458,8 @@ static void churn_case(struct objects *o)
 		if (n == 0)
 			posted += post_both(o->qp);
 	}
-	must(n == -EIO && posted == completed, "ibv_poll_cq: %d after %d completions of %d", n, completed, posted);
+	must(n == -EIO && posted == completed, "ibv_poll_cq: %d after %d completions of %d", n,
+	     completed, posted);
 	expect_fatal(used);
 	expect_fatal(idle);
 }
@@ -413,11 +469,15 @@ int main(int argc, char **argv)
 	static const struct {
 		const char *name;
 		void (*run)(struct objects *o);
-	} cases[] = { { "link", link_case }, { "gid", gid_case }, { "fatal", fatal_case }, { "churn", churn_case } };
+	} cases[] = { { "link", link_case },
+		      { "gid", gid_case },
+		      { "fatal", fatal_case },
+		      { "churn", churn_case } };
 	struct objects o = { 0 };
 	unsigned int i = 0;
 
-	must(argc == 6, "port_events link|gid|fatal|churn DEVICE INTERFACE PEER-NAMESPACE PEER-INTERFACE");
+	must(argc == 6,
+	     "port_events link|gid|fatal|churn DEVICE INTERFACE PEER-NAMESPACE PEER-INTERFACE");
 	device = argv[2];
 	interface = argv[3];
 	peer_ns = argv[4];

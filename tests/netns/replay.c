@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Sends what no sane peer sends: the packets of a capture, addressed to a victim and then cut short or with bits turned over.
- * No packet that leaves here has a right ICRC (the addresses in it are others), so none may be taken for good.
+ * Sends what no sane peer sends: the packets of a capture, addressed to a victim and then cut short
+ * or with bits turned over. No packet that leaves here has a right ICRC (the addresses in it are
+ * others), so none may be taken for good.
  *
- *	replay -i IFACE -D MAC -4 FROM,TO -6 FROM,TO [-c HOW] [-q QPN] [-n VARIANTS] [-s SEED] CAPTURE...
+ *	replay -i IFACE -D MAC -4 FROM,TO -6 FROM,TO [-c HOW] [-q QPN] [-n VARIANTS] [-s SEED]
+ *CAPTURE...
  *
  *	-c cut	the frame at every length, the IP and UDP lengths as they were
  *	-c fit	the same, with the lengths made to fit what is left
@@ -112,7 +114,8 @@ static void ill_treat(struct options *o, const uint8_t *frame, size_t len, size_
 			memcpy(copy, frame, len);
 			for (bits = 1 + roll(o) % 4; bits; bits--) {
 				/* Mostly in the headers, which is where meaning is. */
-				n = ip + roll(o) % (roll(o) % 4 ? (len - ip < 80 ? len - ip : 80) : len - ip);
+				n = ip + roll(o) % (roll(o) % 4 ? (len - ip < 80 ? len - ip : 80) :
+								  len - ip);
 				copy[n] ^= 1 << roll(o) % 8;
 			}
 			emit(copy, len);
@@ -153,12 +156,13 @@ static void replay_file(struct options *o, const char *name)
 	size_t ip;
 
 	must(f, "cannot read %s", name);
-	must(fread(head, sizeof(head), 1, f) == 1 && head[0] == 0xa1b2c3d4 && head[5] == 1, "%s: not an Ethernet capture of this machine's byte order",
-	     name);
+	must(fread(head, sizeof(head), 1, f) == 1 && head[0] == 0xa1b2c3d4 && head[5] == 1,
+	     "%s: not an Ethernet capture of this machine's byte order", name);
 	while (fread(rec, sizeof(rec), 1, f) == 1) {
 		must(rec[2] <= sizeof(frame) && fread(frame, rec[2], 1, f) == 1, "%s: short", name);
 		ip = wire_roce_ip(frame, rec[2], &ipv6);
-		must(ip && ip + (ipv6 ? 60 : 40) <= rec[2], "%s: a packet that is not RoCEv2", name);
+		must(ip && ip + (ipv6 ? 60 : 40) <= rec[2], "%s: a packet that is not RoCEv2",
+		     name);
 		readdress(o, frame, ip, ipv6);
 		ill_treat(o, frame, rec[2], ip, ipv6);
 	}
@@ -179,15 +183,21 @@ static void parse(int argc, char **argv, struct options *o)
 		switch (c) {
 		case 'i': o->ifname = optarg; break;
 		case 'D':
-			must(sscanf(optarg, "%x:%x:%x:%x:%x:%x", &b[0], &b[1], &b[2], &b[3], &b[4], &b[5]) == 6, "replay: MAC %s", optarg);
+			must(sscanf(optarg, "%x:%x:%x:%x:%x:%x", &b[0], &b[1], &b[2], &b[3], &b[4],
+				    &b[5]) == 6,
+			     "replay: MAC %s", optarg);
 			for (i = 0; i < 6; i++)
 				o->dmac[i] = b[i];
 			break;
 		case '4':
-			must(comma && inet_pton(AF_INET, optarg, o->src4) == 1 && inet_pton(AF_INET, comma, o->dst4) == 1, "replay: -4 FROM,TO");
+			must(comma && inet_pton(AF_INET, optarg, o->src4) == 1 &&
+				     inet_pton(AF_INET, comma, o->dst4) == 1,
+			     "replay: -4 FROM,TO");
 			break;
 		case '6':
-			must(comma && inet_pton(AF_INET6, optarg, o->src6) == 1 && inet_pton(AF_INET6, comma, o->dst6) == 1, "replay: -6 FROM,TO");
+			must(comma && inet_pton(AF_INET6, optarg, o->src6) == 1 &&
+				     inet_pton(AF_INET6, comma, o->dst6) == 1,
+			     "replay: -6 FROM,TO");
 			break;
 		case 'c':
 			for (i = 0; i < 4 && strcmp(hows[i], optarg) != 0; i++)

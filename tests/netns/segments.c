@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A bystander that takes every RoCEv2 packet over IPv4 that arrives on an interface and looks whether it is right: the project's parser, the ICRC, the IPv4
- * header's checksum, and that of UDP unless there is none. It counts those with an identification, which nothing gives them but UDP segmentation.
+ * A bystander that takes every RoCEv2 packet over IPv4 that arrives on an interface and looks
+ * whether it is right: the project's parser, the ICRC, the IPv4 header's checksum, and that of UDP
+ * unless there is none. It counts those with an identification, which nothing gives them but UDP
+ * segmentation.
  *
  *	segments IFACE
  *
@@ -47,7 +49,9 @@ static const char *fault(const u8 *frame, size_t len)
 	udp = p.ip + 20;
 	if (!get16(udp + 6))
 		return p.ip_id ? "was cut and has no UDP checksum" : NULL;
-	return sum16(udp, get16(udp + 4), sum16(p.ip + 12, 8, 17 + get16(udp + 4))) == 0xffff ? NULL : "has a wrong UDP checksum";
+	return sum16(udp, get16(udp + 4), sum16(p.ip + 12, 8, 17 + get16(udp + 4))) == 0xffff ?
+		       NULL :
+		       "has a wrong UDP checksum";
 }
 
 static void look(const u8 *frame, size_t len)
@@ -62,7 +66,8 @@ static void look(const u8 *frame, size_t len)
 	if (!what)
 		return;
 	if (!saw.wrong++)
-		printf("packet %lu of %zu bytes, identification %u, %s\n", saw.packets, len, get16(frame + 18), what);
+		printf("packet %lu of %zu bytes, identification %u, %s\n", saw.packets, len,
+		       get16(frame + 18), what);
 }
 
 int main(int argc, char **argv)

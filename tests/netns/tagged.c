@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Sends one RoCEv2 packet as a peer on a VLAN would: a SEND_ONLY of 16 bytes, built by the project's codec, with VLAN tags, a traffic class and a UDP
- * source port of choice, through a packet socket. Kernels without VLAN devices need none for this.
+ * Sends one RoCEv2 packet as a peer on a VLAN would: a SEND_ONLY of 16 bytes, built by the
+ * project's codec, with VLAN tags, a traffic class and a UDP source port of choice, through a
+ * packet socket. Kernels without VLAN devices need none for this.
  *
- *	tagged -i IFACE -s SMAC -d DMAC -f FROM -t TO -q QPN [-T TCI[,TCI]] [-c TOS] [-p SPORT] (-k QKEY | -P PSN)
+ *	tagged -i IFACE -s SMAC -d DMAC -f FROM -t TO -q QPN [-T TCI[,TCI]] [-c TOS] [-p SPORT] (-k
+ *QKEY | -P PSN)
  *
- *	-T	tags, outermost first, each its hexadecimal TCI: the outer of two is 802.1ad, else 802.1Q
- *	-k	UD, with this Q_Key; -P: RC, with this PSN
+ *	-T	tags, outermost first, each its hexadecimal TCI: the outer of two is 802.1ad, else
+ *802.1Q -k	UD, with this Q_Key; -P: RC, with this PSN
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -25,7 +27,9 @@
 
 static void parse_mac(const char *text, u8 mac[6])
 {
-	must(sscanf(text, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &mac[0], &mac[1], &mac[2], &mac[3], &mac[4], &mac[5]) == 6, "%s is no MAC", text);
+	must(sscanf(text, "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", &mac[0], &mac[1], &mac[2], &mac[3],
+		    &mac[4], &mac[5]) == 6,
+	     "%s is no MAC", text);
 }
 
 static bool parse_gid(const char *text, struct gid *gid)
@@ -56,7 +60,10 @@ static u32 insert_tags(u8 *frame, u32 len, const u16 *tci, u32 tags)
 int main(int argc, char **argv)
 {
 	struct path path = { .hop_limit = 64, .udp_sport = 50000 };
-	struct packet p = { .opcode = OPCODE(XROCE_RC, OP5_SEND_ONLY), .pkey = ROCE_DEFAULT_PKEY, .migreq = true, .payload_len = PAYLOAD };
+	struct packet p = { .opcode = OPCODE(XROCE_RC, OP5_SEND_ONLY),
+			    .pkey = ROCE_DEFAULT_PKEY,
+			    .migreq = true,
+			    .payload_len = PAYLOAD };
 	u8 frame[PACKET_FRAME_MAX], *payload;
 	const char *iface = NULL;
 	u16 tci[TAGS_MAX] = { 0 };
@@ -72,7 +79,8 @@ int main(int argc, char **argv)
 		case 't': parse_gid(optarg, &path.peer); break;
 		case 'q': p.dest_qpn = (u32)strtoul(optarg, NULL, 0); break;
 		case 'T':
-			for (char *at = strtok(optarg, ","); at && tags < TAGS_MAX; at = strtok(NULL, ","))
+			for (char *at = strtok(optarg, ","); at && tags < TAGS_MAX;
+			     at = strtok(NULL, ","))
 				tci[tags++] = (u16)strtoul(at, NULL, 16);
 			break;
 		case 'c': path.tos = (u8)strtoul(optarg, NULL, 0); break;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Tag matching between two processes, both ways at once, every completion and every byte judged: eager messages that find their tag and that do not, messages
- * without a tag, rendezvous that the device fetches and that the application fetches itself. The application does its half: it counts unexpected messages and
- * says so.
+ * Tag matching between two processes, both ways at once, every completion and every byte judged:
+ * eager messages that find their tag and that do not, messages without a tag, rendezvous that the
+ * device fetches and that the application fetches itself. The application does its half: it counts
+ * unexpected messages and says so.
  *
  *	tags [options]			server: waits for one client
  *	tags [options] HOST		client
  *
- * Both sides must be given the same -n, -m and -s. What is sent is a function of the seed, so each side knows what the other sends.
+ * Both sides must be given the same -n, -m and -s. What is sent is a function of the seed, so each
+ * side knows what the other sends.
  */
 #include <endian.h>
 #include <errno.h>
@@ -25,7 +27,8 @@
 #define WINDOW	 8	/* messages of a round */
 #define LONGEST	 12000
 #define SLOT	 (64 + LONGEST)
-#define RECEIVES 24	/* for what comes whole: a round's messages, and a FIN for each of one's own */
+/* for what comes whole: a round's messages, and a FIN for each of one's own */
+#define RECEIVES 24
 
 enum kind { MATCHED, UNEXPECTED, NO_TAG, FETCHED, UNEXPECTED_FETCH, KINDS };
 
@@ -76,7 +79,8 @@ static struct message planned(unsigned int s, uint32_t round, uint32_t i)
 	x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9ull;
 	x = (x ^ x >> 32) * 0x94d049bb133111ebull;
 	x ^= x >> 31;
-	return (struct message){ .kind = x % KINDS, .len = (x >> 8) % 4 ? (x >> 16) % 600 : (x >> 16) % LONGEST };
+	return (struct message){ .kind = x % KINDS,
+				 .len = (x >> 8) % 4 ? (x >> 16) % 600 : (x >> 16) % LONGEST };
 }
 
 static uint64_t tag_of(unsigned int s, uint32_t i)
@@ -102,11 +106,19 @@ static bool is_filled(const uint8_t *from, unsigned int s, uint32_t i, uint32_t 
 
 static void open_queues(void)
 {
-	struct ibv_cq_init_attr_ex ex = { .cqe = 256, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_TM_INFO };
-	struct ibv_srq_init_attr_ex a = { .attr = { .max_wr = RECEIVES, .max_sge = 1 }, .srq_type = IBV_SRQT_TM,
-					  .comp_mask = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
+	struct ibv_cq_init_attr_ex ex = {
+		.cqe = 256, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_TM_INFO
+	};
+	struct ibv_srq_init_attr_ex a = { .attr = { .max_wr = RECEIVES, .max_sge = 1 },
+					  .srq_type = IBV_SRQT_TM,
+					  .comp_mask = IBV_SRQ_INIT_ATTR_PD |
+						       IBV_SRQ_INIT_ATTR_TYPE |
+						       IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
 					  .tm_cap = { .max_num_tags = WINDOW, .max_ops = 4 } };
-	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { .max_send_wr = 4 * WINDOW, .max_send_sge = 1, .max_inline_data = 32 } };
+	struct ibv_qp_init_attr init = {
+		.qp_type = IBV_QPT_RC,
+		.cap = { .max_send_wr = 4 * WINDOW, .max_send_sge = 1, .max_inline_data = 32 }
+	};
 	size_t bytes = (size_t)(2 * WINDOW + RECEIVES) * SLOT;
 
 	ctx = open_device(opt.device);
@@ -144,21 +156,40 @@ static void modify(struct ibv_qp_attr *attr, int mask, const char *to)
 static void connect_qp(int ctl)
 {
 	struct address own = { .qpn = qp->qp_num, .psn = opt.seed * 7919 + side * 0x7ffff1 }, peer;
-	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qp_access_flags = IBV_ACCESS_REMOTE_READ };
-	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR, .path_mtu = opt.mtu, .max_dest_rd_atomic = 4, .min_rnr_timer = 1 };
-	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 4 };
+	struct ibv_qp_attr init = { .qp_state = IBV_QPS_INIT,
+				    .port_num = 1,
+				    .qp_access_flags = IBV_ACCESS_REMOTE_READ };
+	struct ibv_qp_attr rtr = { .qp_state = IBV_QPS_RTR,
+				   .path_mtu = opt.mtu,
+				   .max_dest_rd_atomic = 4,
+				   .min_rnr_timer = 1 };
+	struct ibv_qp_attr rts = { .qp_state = IBV_QPS_RTS,
+				   .timeout = 14,
+				   .retry_cnt = 7,
+				   .rnr_retry = 7,
+				   .max_rd_atomic = 4 };
 
-	must(!ibv_query_gid(ctx, 1, (int)opt.gid_index, &own.gid), "ibv_query_gid(%u)", opt.gid_index);
+	must(!ibv_query_gid(ctx, 1, (int)opt.gid_index, &own.gid), "ibv_query_gid(%u)",
+	     opt.gid_index);
 	own.psn &= 0xffffff;
 	ctl_swap(ctl, &own, &peer, sizeof(own));
 	modify(&init, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS, "INIT");
 	rtr.dest_qp_num = peer.qpn;
 	rtr.rq_psn = peer.psn;
-	rtr.ah_attr = (struct ibv_ah_attr){ .is_global = 1, .port_num = 1,
-					    .grh = { .dgid = peer.gid, .sgid_index = (uint8_t)opt.gid_index, .hop_limit = 64 } };
-	modify(&rtr, IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER, "RTR");
+	rtr.ah_attr = (struct ibv_ah_attr){
+		.is_global = 1,
+		.port_num = 1,
+		.grh = { .dgid = peer.gid, .sgid_index = (uint8_t)opt.gid_index, .hop_limit = 64 }
+	};
+	modify(&rtr,
+	       IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	       "RTR");
 	rts.sq_psn = own.psn;
-	modify(&rts, IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC, "RTS");
+	modify(&rts,
+	       IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+		       IBV_QP_MAX_QP_RD_ATOMIC,
+	       "RTS");
 }
 
 /* ---- posting ---- */
@@ -186,9 +217,13 @@ static void post_tags(void)
 	for (uint32_t i = 0; i < WINDOW; i++) {
 		struct message m = planned(!side, round_now, i);
 		struct ibv_sge sge = { (uintptr_t)in + (size_t)i * SLOT, m.len, mr->lkey };
-		struct ibv_ops_wr wr = { .opcode = IBV_WR_TAG_ADD, .flags = IBV_OPS_TM_SYNC,
+		struct ibv_ops_wr wr = { .opcode = IBV_WR_TAG_ADD,
+					 .flags = IBV_OPS_TM_SYNC,
 					 .tm = { .unexpected_cnt = unexpected,
-						 .add = { .recv_wr_id = ID(ID_TAG, i), .sg_list = &sge, .num_sge = 1, .tag = tag_of(!side, i),
+						 .add = { .recv_wr_id = ID(ID_TAG, i),
+							  .sg_list = &sge,
+							  .num_sge = 1,
+							  .tag = tag_of(!side, i),
 							  .mask = UINT64_MAX } } };
 
 		memset(in + (size_t)i * SLOT, 0xee, SLOT);
@@ -213,11 +248,19 @@ static void send_messages(void)
 		struct message m = planned(side, round_now, i);
 		bool is_rndv = m.kind == FETCHED || m.kind == UNEXPECTED_FETCH;
 		uint8_t *slot = out + (size_t)i * SLOT, *data = slot + (is_rndv ? 64 : 16);
-		struct ibv_tmh h = { .opcode = is_rndv ? IBV_TMH_RNDV : m.kind == NO_TAG ? IBV_TMH_NO_TAG : IBV_TMH_EAGER, .app_ctx = htobe32(i),
+		struct ibv_tmh h = { .opcode = is_rndv		? IBV_TMH_RNDV :
+					       m.kind == NO_TAG ? IBV_TMH_NO_TAG :
+								  IBV_TMH_EAGER,
+				     .app_ctx = htobe32(i),
 				     .tag = htobe64(tag_of(side, i)) };
-		struct ibv_rvh v = { .va = htobe64((uintptr_t)data), .rkey = htobe32(mr->rkey), .len = htobe32(m.len) };
+		struct ibv_rvh v = { .va = htobe64((uintptr_t)data),
+				     .rkey = htobe32(mr->rkey),
+				     .len = htobe32(m.len) };
 		struct ibv_sge sge = { (uintptr_t)slot, is_rndv ? 32 : 16 + m.len, mr->lkey };
-		struct ibv_send_wr wr = { .wr_id = ID(ID_SEND, i), .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND };
+		struct ibv_send_wr wr = { .wr_id = ID(ID_SEND, i),
+					  .sg_list = &sge,
+					  .num_sge = 1,
+					  .opcode = IBV_WR_SEND };
 
 		fill(data, side, i, m.len);
 		memcpy(slot, &h, sizeof(h));
@@ -233,7 +276,10 @@ static void send_messages(void)
 static void fetch(uint32_t i, const struct ibv_rvh *v)
 {
 	struct ibv_sge sge = { (uintptr_t)in + (size_t)i * SLOT, be32toh(v->len), mr->lkey };
-	struct ibv_send_wr wr = { .wr_id = ID(ID_READ, i), .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ,
+	struct ibv_send_wr wr = { .wr_id = ID(ID_READ, i),
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_READ,
 				  .wr.rdma = { be64toh(v->va), be32toh(v->rkey) } };
 
 	post_send(&wr);
@@ -242,9 +288,15 @@ static void fetch(uint32_t i, const struct ibv_rvh *v)
 
 static void answer(uint32_t i)
 {
-	struct ibv_tmh h = { .opcode = IBV_TMH_FIN, .app_ctx = htobe32(i), .tag = htobe64(tag_of(!side, i)) };
+	struct ibv_tmh h = { .opcode = IBV_TMH_FIN,
+			     .app_ctx = htobe32(i),
+			     .tag = htobe64(tag_of(!side, i)) };
 	struct ibv_sge sge = { (uintptr_t)&h, sizeof(h), 0 };
-	struct ibv_send_wr wr = { .wr_id = ID(ID_FIN, i), .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE };
+	struct ibv_send_wr wr = { .wr_id = ID(ID_FIN, i),
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_INLINE };
 
 	post_send(&wr);
 }
@@ -272,18 +324,21 @@ static void judge_match(uint64_t wr_id, unsigned int flags)
 	uint32_t i = (uint32_t)wr_id;
 	struct message m = planned(!side, round_now, i % WINDOW);
 
-	must(wr_id == ID(ID_TAG, i) && i < WINDOW, "a match with wr_id %llx", (unsigned long long)wr_id);
+	must(wr_id == ID(ID_TAG, i) && i < WINDOW, "a match with wr_id %llx",
+	     (unsigned long long)wr_id);
 	if (flags & IBV_WC_TM_MATCH) {
 		struct ibv_wc_tm_info info;
 
 		ibv_wc_read_tm_info(cq, &info);
 		must(!matched[i], "tag %u matched twice", i);
-		must(info.tag == tag_of(!side, i) && info.priv == i, "tag %llx, context %u", (unsigned long long)info.tag, info.priv);
+		must(info.tag == tag_of(!side, i) && info.priv == i, "tag %llx, context %u",
+		     (unsigned long long)info.tag, info.priv);
 		matched[i] = true;
 	}
 	if (flags & IBV_WC_TM_DATA_VALID) {
 		must(matched[i], "data before the match");
-		take(i, m.kind == FETCHED ? FETCHED : MATCHED, in + (size_t)i * SLOT, ibv_wc_read_byte_len(cq));
+		take(i, m.kind == FETCHED ? FETCHED : MATCHED, in + (size_t)i * SLOT,
+		     ibv_wc_read_byte_len(cq));
 		must(in[(size_t)i * SLOT + m.len] == 0xee, "more was written than came");
 	}
 }
@@ -300,14 +355,16 @@ static void judge_whole(uint32_t n, bool has_tag)
 	i = be32toh(h.app_ctx);
 	must(len >= sizeof(h), "a message of %u bytes", len);
 	if (h.opcode == IBV_TMH_FIN) {
-		must(!has_tag && i < WINDOW && be64toh(h.tag) == tag_of(side, i), "a FIN for tag %llx", (unsigned long long)be64toh(h.tag));
+		must(!has_tag && i < WINDOW && be64toh(h.tag) == tag_of(side, i),
+		     "a FIN for tag %llx", (unsigned long long)be64toh(h.tag));
 		fins++;
 	} else if (h.opcode == IBV_TMH_RNDV) {
 		memcpy(&v, slot + sizeof(h), sizeof(v));
 		must(has_tag && i < WINDOW && len == 32, "a rendezvous of %u bytes", len);
 		fetch(i, &v);
 	} else {
-		must(has_tag == (h.opcode == IBV_TMH_EAGER), "opcode %u %s a tag", h.opcode, has_tag ? "with" : "without");
+		must(has_tag == (h.opcode == IBV_TMH_EAGER), "opcode %u %s a tag", h.opcode,
+		     has_tag ? "with" : "without");
 		take(i, has_tag ? UNEXPECTED : NO_TAG, slot + sizeof(h), len - (uint32_t)sizeof(h));
 	}
 	unexpected += has_tag;
@@ -320,7 +377,8 @@ static void judge_one(void)
 	enum ibv_wc_opcode opcode = ibv_wc_read_opcode(cq);
 	unsigned int flags = ibv_wc_read_wc_flags(cq);
 
-	must(cq->status == IBV_WC_SUCCESS, "%s (wr_id %llx, vendor_err %u)", ibv_wc_status_str(cq->status), (unsigned long long)cq->wr_id,
+	must(cq->status == IBV_WC_SUCCESS, "%s (wr_id %llx, vendor_err %u)",
+	     ibv_wc_status_str(cq->status), (unsigned long long)cq->wr_id,
 	     ibv_wc_read_vendor_err(cq));
 	if (opcode == IBV_WC_TM_SYNC)
 		must(cq->wr_id == ID(ID_SYNC, 0) && !flags, "a SYNC with flags %x", flags);
@@ -336,15 +394,16 @@ static void judge_sent(const struct ibv_wc *wc)
 {
 	uint32_t i = (uint32_t)wc->wr_id;
 
-	must(wc->status == IBV_WC_SUCCESS, "%s of a request (wr_id %llx, vendor_err %u)", ibv_wc_status_str(wc->status),
-	     (unsigned long long)wc->wr_id, wc->vendor_err);
+	must(wc->status == IBV_WC_SUCCESS, "%s of a request (wr_id %llx, vendor_err %u)",
+	     ibv_wc_status_str(wc->status), (unsigned long long)wc->wr_id, wc->vendor_err);
 	if (wc->wr_id >> 32 == ID_READ) {
 		take(i, UNEXPECTED_FETCH, in + (size_t)i * SLOT, wc->byte_len);
 		answer(i);
 	} else if (wc->wr_id >> 32 == ID_FIN) {
 		fetches--;
 	} else {
-		must(wc->wr_id == ID(ID_SEND, sent), "send %u completes with wr_id %llx", sent, (unsigned long long)wc->wr_id);
+		must(wc->wr_id == ID(ID_SEND, sent), "send %u completes with wr_id %llx", sent,
+		     (unsigned long long)wc->wr_id);
 		sent++;
 	}
 }
@@ -384,7 +443,9 @@ static void wait_for_event(void)
 
 static void run_round(int ctl)
 {
-	struct ibv_ops_wr sync = { .wr_id = ID(ID_SYNC, 0), .opcode = IBV_WR_TAG_SYNC, .flags = IBV_OPS_SIGNALED };
+	struct ibv_ops_wr sync = { .wr_id = ID(ID_SYNC, 0),
+				   .opcode = IBV_WR_TAG_SYNC,
+				   .flags = IBV_OPS_SIGNALED };
 	uint64_t end = now_ms() + WAIT_MS;
 
 	done = sent = fins = fins_wanted = fetches = 0;
@@ -396,7 +457,9 @@ static void run_round(int ctl)
 	while (done < WINDOW || sent < WINDOW || fins < fins_wanted || fetches) {
 		if (poll_both())
 			continue;
-		must(now_ms() < end, "round %u: %u messages, %u sends, %u of %u FINs, and nothing more", round_now, done, sent, fins, fins_wanted);
+		must(now_ms() < end,
+		     "round %u: %u messages, %u sends, %u of %u FINs, and nothing more", round_now,
+		     done, sent, fins, fins_wanted);
 		if (opt.events)
 			wait_for_event();
 	}
@@ -413,7 +476,8 @@ static uint32_t number(const char *text, uint32_t least, uint32_t most)
 	char *end;
 	unsigned long v = strtoul(text, &end, 0);
 
-	must(*text && !*end && v >= least && v <= most, "tags: '%s' is not a number between %u and %u", text, least, most);
+	must(*text && !*end && v >= least && v <= most,
+	     "tags: '%s' is not a number between %u and %u", text, least, most);
 	return (uint32_t)v;
 }
 
@@ -426,14 +490,18 @@ static void parse(int argc, char **argv)
 		case 'd': opt.device = optarg; break;
 		case 'g': opt.gid_index = number(optarg, 0, 255); break;
 		case 'm':
-			for (opt.mtu = IBV_MTU_256; opt.mtu < IBV_MTU_4096 && 128u << opt.mtu < number(optarg, 256, 4096); opt.mtu++)
+			for (opt.mtu = IBV_MTU_256;
+			     opt.mtu < IBV_MTU_4096 && 128u << opt.mtu < number(optarg, 256, 4096);
+			     opt.mtu++)
 				;
 			break;
 		case 'n': opt.rounds = number(optarg, 1, 1000000); break;
 		case 's': opt.seed = number(optarg, 0, UINT32_MAX); break;
 		case 'p': opt.port = optarg; break;
 		case 'e': opt.events = true; break;
-		default: die("tags [-d DEVICE] [-g GID-INDEX] [-m PATH-MTU] [-n ROUNDS] [-s SEED] [-e] [-p PORT] [HOST]");
+		default:
+			die("tags [-d DEVICE] [-g GID-INDEX] [-m PATH-MTU] [-n ROUNDS] [-s SEED] "
+			    "[-e] [-p PORT] [HOST]");
 		}
 	}
 	opt.host = argv[optind];
@@ -450,14 +518,18 @@ int main(int argc, char **argv)
 	connect_qp(ctl);
 	for (uint32_t n = 0; n < RECEIVES; n++)
 		post_receive(n);
-	must(!ibv_req_notify_cq(ibv_cq_ex_to_cq(cq), 0) && !ibv_req_notify_cq(send_cq, 0), "ibv_req_notify_cq");
+	must(!ibv_req_notify_cq(ibv_cq_ex_to_cq(cq), 0) && !ibv_req_notify_cq(send_cq, 0),
+	     "ibv_req_notify_cq");
 	for (round_now = 0; round_now < opt.rounds; round_now++)
 		run_round(ctl);
-	printf("tags: seed %u side %u: %llu matched, %llu unexpected, %llu without a tag, %llu fetched by the device, %llu by the application\n", opt.seed, side,
-	       (unsigned long long)count[MATCHED], (unsigned long long)count[UNEXPECTED], (unsigned long long)count[NO_TAG],
+	printf("tags: seed %u side %u: %llu matched, %llu unexpected, %llu without a tag, %llu "
+	       "fetched by the device, %llu by the application\n",
+	       opt.seed, side, (unsigned long long)count[MATCHED],
+	       (unsigned long long)count[UNEXPECTED], (unsigned long long)count[NO_TAG],
 	       (unsigned long long)count[FETCHED], (unsigned long long)count[UNEXPECTED_FETCH]);
 	must(!ibv_destroy_qp(qp) && !ibv_destroy_srq(srq), "destroying the QP and the SRQ");
-	must(!ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) && !ibv_destroy_cq(send_cq) && !ibv_dereg_mr(mr), "destroying the rest");
+	must(!ibv_destroy_cq(ibv_cq_ex_to_cq(cq)) && !ibv_destroy_cq(send_cq) && !ibv_dereg_mr(mr),
+	     "destroying the rest");
 	ibv_destroy_comp_channel(channel);
 	ibv_dealloc_pd(pd);
 	/* Neither leaves before the other has taken its resources down. */

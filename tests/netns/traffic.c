@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Ordinary traffic beside RoCEv2: a TCP stream or UDP datagrams with known content, counted and compared at the receiver.
+ * Ordinary traffic beside RoCEv2: a TCP stream or UDP datagrams with known content, counted and
+ * compared at the receiver.
  *
- *	traffic tcp PORT [HOST]		server without HOST; 16 MiB from the client to the server, every byte compared
- *	traffic udp PORT [HOST]		1000 datagrams echoed one at a time, content compared; none may be missing
+ *	traffic tcp PORT [HOST]		server without HOST; 16 MiB from the client to the server,
+ *every byte compared traffic udp PORT [HOST]		1000 datagrams echoed one at a time, content
+ *compared; none may be missing
  */
 #include <errno.h>
 #include <netdb.h>
@@ -29,7 +31,9 @@ static uint8_t content(uint32_t i)
 
 static int open_socket(const char *host, const char *port, int type)
 {
-	struct addrinfo hints = { .ai_family = host ? AF_UNSPEC : AF_INET6, .ai_socktype = type, .ai_flags = host ? 0 : AI_PASSIVE };
+	struct addrinfo hints = { .ai_family = host ? AF_UNSPEC : AF_INET6,
+				  .ai_socktype = type,
+				  .ai_flags = host ? 0 : AI_PASSIVE };
 	struct timeval bound = { .tv_sec = WAIT_MS / 1000 };
 	struct addrinfo *ai;
 	int fd, one = 1, zero = 0, rc;
@@ -40,7 +44,8 @@ static int open_socket(const char *host, const char *port, int type)
 	must(fd >= 0, "socket: %s", strerror(errno));
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof(bound));
 	if (host) {
-		must(connect(fd, ai->ai_addr, ai->ai_addrlen) == 0, "connect to %s: %s", host, strerror(errno));
+		must(connect(fd, ai->ai_addr, ai->ai_addrlen) == 0, "connect to %s: %s", host,
+		     strerror(errno));
 	} else {
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
@@ -77,7 +82,8 @@ static void stream(const char *host, const char *port)
 			n = recv(fd, chunk, sizeof(chunk), 0);
 			must(n > 0, "recv after %u bytes: %s", at, n ? strerror(errno) : "closed");
 			for (i = 0; i < n; i++)
-				must(chunk[i] == content(at + i), "byte %u of the stream is wrong", at + i);
+				must(chunk[i] == content(at + i), "byte %u of the stream is wrong",
+				     at + i);
 			at += n;
 		}
 		must(send(fd, &done, 1, MSG_NOSIGNAL) == 1, "send: %s", strerror(errno));
@@ -102,10 +108,12 @@ static void datagrams(const char *host, const char *port)
 		if (host)
 			must(send(fd, out, len, 0) == (ssize_t)len, "send: %s", strerror(errno));
 		n = recvfrom(fd, in, sizeof(in), 0, (struct sockaddr *)&from, &from_len);
-		must(n == (ssize_t)len, "datagram %u: %zd bytes where %u are due: %s", k, n, len, n < 0 ? strerror(errno) : "");
+		must(n == (ssize_t)len, "datagram %u: %zd bytes where %u are due: %s", k, n, len,
+		     n < 0 ? strerror(errno) : "");
 		must(memcmp(in, out, len) == 0, "datagram %u: wrong content", k);
 		if (!host)
-			must(sendto(fd, in, n, 0, (struct sockaddr *)&from, from_len) == n, "sendto: %s", strerror(errno));
+			must(sendto(fd, in, n, 0, (struct sockaddr *)&from, from_len) == n,
+			     "sendto: %s", strerror(errno));
 	}
 	printf("traffic: %u datagrams of UDP right\n", k);
 }

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Transfers planned data both ways at once by SEND, WRITE and READ over RC, UC or UD and checks every byte and every completion.
+ * Transfers planned data both ways at once by SEND, WRITE and READ over RC, UC or UD and checks
+ * every byte and every completion.
  *
  *	vdata [options]			server: waits for one client
  *	vdata [options] HOST		client
  *	vdata -L [options]		both sides in this process, over the own GID
  *
- * Both sides must be given the same -t, -n, -s, -m, -x and -k. The last line says what was transferred; exit status 1 and one line on
- * standard error if anything was wrong, with the seed that replays it.
+ * Both sides must be given the same -t, -n, -s, -m, -x and -k. The last line says what was
+ * transferred; exit status 1 and one line on standard error if anything was wrong, with the seed
+ * that replays it.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +44,8 @@ static uint32_t number(const char *text, uint32_t least, uint32_t most)
 	char *end;
 	unsigned long v = strtoul(text, &end, 0);
 
-	must(*text && !*end && v >= least && v <= most, "vdata: '%s' is not a number between %u and %u", text, least, most);
+	must(*text && !*end && v >= least && v <= most,
+	     "vdata: '%s' is not a number between %u and %u", text, least, most);
 	return v;
 }
 
@@ -82,11 +85,17 @@ static void parse(int argc, char **argv, struct options *o)
 	o->plan.path_mtu = o->side.path_mtu;
 	if (o->plan.transport == PLAN_UD && o->plan.max_len > o->side.path_mtu)
 		o->plan.max_len = o->side.path_mtu;
-	/* Without retransmission a packet too many is a packet lost: keep well below what any ring of the path holds. */
+	/*
+	 * Without retransmission a packet too many is a packet lost: keep well below what any ring
+	 * of the path holds.
+	 */
 	o->plan.max_packets = o->plan.transport == PLAN_RC ? 0 : 96;
 }
 
-/* Whether there is a round of this number: said by the options, or by either side, which may see the file go before the other does. */
+/*
+ * Whether there is a round of this number: said by the options, or by either side, which may see
+ * the file go before the other does.
+ */
 static bool has_round(const struct options *o, uint32_t round, int ctl)
 {
 	uint32_t more = o->keep && access(o->keep, F_OK) == 0, peer_more;
@@ -134,7 +143,9 @@ static void run_loopback(const struct options *o, struct side *a, struct side *b
 	}
 }
 
-/* The server sleeps in ibv_get_cq_event(3) while the client lets time pass on purpose, then sends. */
+/*
+ * The server sleeps in ibv_get_cq_event(3) while the client lets time pass on purpose, then sends.
+ */
 static void run_sleep(const struct options *o, struct side *s, int ctl)
 {
 	uint64_t wall, cpu;
@@ -144,9 +155,11 @@ static void run_sleep(const struct options *o, struct side *s, int ctl)
 	ctl_barrier(ctl, 0x51ee9);
 	if (s->number == 0) {
 		side_sleep(s, &wall, &cpu);
-		printf("slept %llu us, CPU time meanwhile %llu us\n", (unsigned long long)wall, (unsigned long long)cpu);
+		printf("slept %llu us, CPU time meanwhile %llu us\n", (unsigned long long)wall,
+		       (unsigned long long)cpu);
 		/* Generous: spinning uses as much as has passed. */
-		must(cpu * 2 < wall, "used %llu us of CPU time in %llu us of sleep", (unsigned long long)cpu, (unsigned long long)wall);
+		must(cpu * 2 < wall, "used %llu us of CPU time in %llu us of sleep",
+		     (unsigned long long)cpu, (unsigned long long)wall);
 	} else {
 		struct timespec pause = { o->sleep_ms / 1000, o->sleep_ms % 1000 * 1000000l };
 
@@ -158,9 +171,12 @@ static void run_sleep(const struct options *o, struct side *s, int ctl)
 
 static void report(const struct options *o, const struct side *s)
 {
-	printf("vdata: %s seed %llu side %u: %llu messages, %llu bytes right, %llu events\n", o->transport, (unsigned long long)o->plan.seed,
-	       s->number, (unsigned long long)s->messages, (unsigned long long)s->bytes, (unsigned long long)s->events_taken);
-	must(!o->side.events || s->events_taken >= o->rounds, "too few completion events for %u rounds", o->rounds);
+	printf("vdata: %s seed %llu side %u: %llu messages, %llu bytes right, %llu events\n",
+	       o->transport, (unsigned long long)o->plan.seed, s->number,
+	       (unsigned long long)s->messages, (unsigned long long)s->bytes,
+	       (unsigned long long)s->events_taken);
+	must(!o->side.events || s->events_taken >= o->rounds,
+	     "too few completion events for %u rounds", o->rounds);
 }
 
 int main(int argc, char **argv)
@@ -193,7 +209,10 @@ int main(int argc, char **argv)
 		run_sleep(&o, &a, ctl);
 	report(&o, &a);
 	side_close(&a);
-	/* Neither leaves before the other has taken its resources down: nothing of ours is on the wire after this. */
+	/*
+	 * Neither leaves before the other has taken its resources down: nothing of ours is on the
+	 * wire after this.
+	 */
 	ctl_barrier(ctl, 0xe0d);
 	close(ctl);
 	return 0;

@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Wake-ups: balls go to and fro on many QPs, each hop after a random delay, and whoever waits for one sleeps on a completion channel. Each channel
- * has a thread and several CQs, and a way of waiting of its own:
+ * Wake-ups: balls go to and fro on many QPs, each hop after a random delay, and whoever waits for
+ * one sleeps on a completion channel. Each channel has a thread and several CQs, and a way of
+ * waiting of its own:
  *
  *	channel 0   blocks in ibv_get_cq_event(3)
- *	channel 1   poll(2) on the descriptor, then ibv_get_cq_event() with O_NONBLOCK: readable means that there is an event
- *	channel 2   epoll(7), then ibv_get_cq_event() that blocks
+ *	channel 1   poll(2) on the descriptor, then ibv_get_cq_event() with O_NONBLOCK: readable
+ *means that there is an event channel 2   epoll(7), then ibv_get_cq_event() that blocks
  *
- * After each event: acknowledge, arm, empty the CQ, return the balls. A ball is always somewhere, so a channel that hears nothing for WAIT_MS has lost a
- * wake-up. An event without a completion since the CQ was armed is counted as extra, and more events than completions are an error.
+ * After each event: acknowledge, arm, empty the CQ, return the balls. A ball is always somewhere,
+ * so a channel that hears nothing for WAIT_MS has lost a wake-up. An event without a completion
+ * since the CQ was armed is counted as extra, and more events than completions are an error.
  *
  *	wake_stress -d DEVICE -g GID-INDEX -n HOPS [-s SEED] [HOST]	two processes
- *	wake_stress -L ...						both sides in one process, over the own GID
+ *	wake_stress -L ...						both sides in one process,
+ *over the own GID
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -78,7 +81,9 @@ static void open_end(struct side *s, unsigned int i)
 {
 	struct end *e = &s->end[i];
 	struct ibv_comp_channel *ch = s->channel[i % CHANNELS];
-	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { DEPTH, DEPTH, 1, 1, 0 }, .sq_sig_all = 1 };
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
+					 .cap = { DEPTH, DEPTH, 1, 1, 0 },
+					 .sq_sig_all = 1 };
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 
 	e->cq = ibv_create_cq(s->ctx, 2 * DEPTH, e, ch, (int)i % s->ctx->num_comp_vectors);
@@ -88,7 +93,9 @@ static void open_end(struct side *s, unsigned int i)
 	init.recv_cq = e->cq;
 	e->qp = ibv_create_qp(s->pd, &init);
 	must(e->qp, "ibv_create_qp: %s", strerror(errno));
-	must(!ibv_modify_qp(e->qp, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS), "INIT refused");
+	must(!ibv_modify_qp(e->qp, &attr,
+			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+	     "INIT refused");
 	s->own.qpn[i] = e->qp->qp_num;
 }
 
@@ -104,7 +111,8 @@ static void side_open(struct side *s, const char *device)
 	fcntl(s->channel[1]->fd, F_SETFL, fcntl(s->channel[1]->fd, F_GETFL) | O_NONBLOCK);
 	for (unsigned int i = 0; i < QPS; i++)
 		open_end(s, i);
-	must(!ibv_query_gid(s->ctx, 1, s->gid_index, &s->own.gid), "ibv_query_gid(%d)", s->gid_index);
+	must(!ibv_query_gid(s->ctx, 1, s->gid_index, &s->own.gid), "ibv_query_gid(%d)",
+	     s->gid_index);
 	pthread_mutex_init(&s->totals, NULL);
 }
 
@@ -118,17 +126,31 @@ static void receive(struct end *e)
 static void side_connect(struct side *s)
 {
 	for (unsigned int i = 0; i < QPS; i++) {
-		struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = s->peer.qpn[i], .max_dest_rd_atomic = 1,
-					 .min_rnr_timer = 1, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1,
-					 .ah_attr = { .is_global = 1, .port_num = 1,
-						      .grh = { .dgid = s->peer.gid, .sgid_index = (uint8_t)s->gid_index, .hop_limit = 64 } } };
+		struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR,
+					 .path_mtu = IBV_MTU_1024,
+					 .dest_qp_num = s->peer.qpn[i],
+					 .max_dest_rd_atomic = 1,
+					 .min_rnr_timer = 1,
+					 .timeout = 14,
+					 .retry_cnt = 7,
+					 .rnr_retry = 7,
+					 .max_rd_atomic = 1,
+					 .ah_attr = { .is_global = 1,
+						      .port_num = 1,
+						      .grh = { .dgid = s->peer.gid,
+							       .sgid_index = (uint8_t)s->gid_index,
+							       .hop_limit = 64 } } };
 
-		errno = ibv_modify_qp(s->end[i].qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-								IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
+		errno = ibv_modify_qp(s->end[i].qp, &a,
+				      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+					      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+					      IBV_QP_MIN_RNR_TIMER);
 		must(!errno, "ibv_modify_qp to RTR: %s", strerror(errno));
 		a.qp_state = IBV_QPS_RTS;
-		errno = ibv_modify_qp(s->end[i].qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-								IBV_QP_MAX_QP_RD_ATOMIC);
+		errno = ibv_modify_qp(s->end[i].qp, &a,
+				      IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
+					      IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+					      IBV_QP_MAX_QP_RD_ATOMIC);
 		must(!errno, "ibv_modify_qp to RTS: %s", strerror(errno));
 		for (int n = 0; n < BALLS; n++)
 			receive(&s->end[i]);
@@ -178,7 +200,10 @@ static void delay(struct player *p)
 
 static void send_hop(struct end *e, uint32_t hop)
 {
-	struct ibv_send_wr wr = { .wr_id = SEND_ID, .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htonl(hop) }, *bad;
+	struct ibv_send_wr wr = { .wr_id = SEND_ID,
+				  .opcode = IBV_WR_SEND_WITH_IMM,
+				  .imm_data = htonl(hop) },
+			   *bad;
 	struct ibv_wc wc;
 
 	while (e->send_cq != e->cq && ibv_poll_cq(e->send_cq, 1, &wc) == 1)
@@ -195,7 +220,8 @@ static void empty_cq(struct player *p, struct end *e)
 	while ((n = ibv_poll_cq(e->cq, 1, &wc)) > 0) {
 		uint32_t hop;
 
-		must(wc.status == IBV_WC_SUCCESS, "wr_id %llu ended with status %d", (unsigned long long)wc.wr_id, wc.status);
+		must(wc.status == IBV_WC_SUCCESS, "wr_id %llu ended with status %d",
+		     (unsigned long long)wc.wr_id, wc.status);
 		e->completions++;
 		if (wc.wr_id == SEND_ID)
 			continue;
@@ -225,14 +251,16 @@ static void take_event(struct player *p)
 		return;
 	}
 	e = context;
-	must(e->cq == cq && (e - p->side->end) % CHANNELS == p->channel, "the event is of another channel's CQ");
+	must(e->cq == cq && (e - p->side->end) % CHANNELS == p->channel,
+	     "the event is of another channel's CQ");
 	e->events++;
 	before = e->completions;
 	ibv_ack_cq_events(cq, 1);
 	must(!ibv_req_notify_cq(cq, 0), "ibv_req_notify_cq");
 	empty_cq(p, e);
 	p->extra += e->completions == before;
-	must(e->events <= e->completions, "%llu events for %llu completions", (unsigned long long)e->events, (unsigned long long)e->completions);
+	must(e->events <= e->completions, "%llu events for %llu completions",
+	     (unsigned long long)e->events, (unsigned long long)e->completions);
 	atomic_store(&p->side->last_ms[p->channel], now_ms());
 }
 
@@ -252,14 +280,16 @@ static void *play(void *arg)
 	int fd = s->channel[p->channel]->fd, epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	struct epoll_event event = { .events = EPOLLIN };
 
-	must(epoll_fd >= 0 && !epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event), "epoll: %s", strerror(errno));
+	must(epoll_fd >= 0 && !epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event), "epoll: %s",
+	     strerror(errno));
 	while (!at_end(p)) {
 		struct pollfd pfd = { .fd = fd, .events = POLLIN };
 
 		if (p->channel == 1)
 			must(poll(&pfd, 1, WAIT_MS) == 1, "wake-up lost: poll(2) on channel 1");
 		else if (p->channel == 2)
-			must(epoll_wait(epoll_fd, &event, 1, WAIT_MS) == 1, "wake-up lost: epoll_wait(2) on channel 2");
+			must(epoll_wait(epoll_fd, &event, 1, WAIT_MS) == 1,
+			     "wake-up lost: epoll_wait(2) on channel 2");
 		take_event(p);
 	}
 	close(epoll_fd);
@@ -282,7 +312,11 @@ static void game_start(struct game *g, struct side *s)
 	g->side = s;
 	for (unsigned int i = 0; i < CHANNELS; i++) {
 		atomic_store(&s->last_ms[i], now_ms());
-		g->player[i] = (struct player){ .side = s, .channel = i, .random = (s->seed * CHANNELS + i + 1) * 0x9e3779b97f4a7c15ull | 1 };
+		g->player[i] = (struct player){
+			.side = s,
+			.channel = i,
+			.random = (s->seed * CHANNELS + i + 1) * 0x9e3779b97f4a7c15ull | 1
+		};
 	}
 	/* Armed before anything is sent. */
 	for (unsigned int i = 0; i < QPS; i++)
@@ -306,7 +340,8 @@ static bool game_watch(struct game *g)
 	for (unsigned int i = 0; i < CHANNELS; i++) {
 		uint64_t last = atomic_load(&g->side->last_ms[i]);
 
-		must(!last || now_ms() < last + WAIT_MS, "wake-up lost: nothing on channel %u for %d ms", i, WAIT_MS);
+		must(!last || now_ms() < last + WAIT_MS,
+		     "wake-up lost: nothing on channel %u for %d ms", i, WAIT_MS);
 		playing |= last != 0;
 	}
 	return playing;
@@ -322,8 +357,11 @@ static void game_end(struct game *g, uint64_t seed)
 		events += g->side->end[i].events;
 		completions += g->side->end[i].completions;
 	}
-	printf("wake_stress: seed %llu: %llu events for %llu completions, %llu extra, %llu readable without event\n", (unsigned long long)seed,
-	       (unsigned long long)events, (unsigned long long)completions, (unsigned long long)g->side->extra, (unsigned long long)g->side->again);
+	printf("wake_stress: seed %llu: %llu events for %llu completions, %llu extra, %llu "
+	       "readable without event\n",
+	       (unsigned long long)seed, (unsigned long long)events,
+	       (unsigned long long)completions, (unsigned long long)g->side->extra,
+	       (unsigned long long)g->side->again);
 }
 
 int main(int argc, char **argv)
@@ -342,10 +380,12 @@ int main(int argc, char **argv)
 		case 'n': hops = strtoull(optarg, NULL, 0) & ~1ull; break;
 		case 's': seed = strtoull(optarg, NULL, 0); break;
 		case 'L': loopback = true; break;
-		default: die("wake_stress -d DEVICE [-g GID-INDEX] [-n HOPS] [-s SEED] [-L | HOST]");
+		default:
+			die("wake_stress -d DEVICE [-g GID-INDEX] [-n HOPS] [-s SEED] [-L | HOST]");
 		}
 	}
-	must(device && hops >= 2 && hops < 1u << 31, "wake_stress -d DEVICE [-g GID-INDEX] [-n HOPS] [-s SEED] [-L | HOST]");
+	must(device && hops >= 2 && hops < 1u << 31,
+	     "wake_stress -d DEVICE [-g GID-INDEX] [-n HOPS] [-s SEED] [-L | HOST]");
 	a.gid_index = b.gid_index = gid_index;
 	a.hops = b.hops = hops;
 	a.seed = seed;

@@ -2,7 +2,8 @@
 /*
  * user/netdev against a real kernel, in two network namespaces of the test's own: this process's,
  * and a child's at the other end
- * of a veth pair. Needs root and `ip`, `ethtool`, `nsenter`; all of it goes away with the processes.
+ * of a veth pair. Needs root and `ip`, `ethtool`, `nsenter`; all of it goes away with the
+ * processes.
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -20,7 +21,8 @@
 
 #include "../../user/netdev/netdev_nl.h"
 
-#define RESOLVE_MS 5000 /* far more than an answer takes; what does not answer is waited for RESOLVE_NONE_MS */
+/* far more than an answer takes; what does not answer is waited for RESOLVE_NONE_MS */
+#define RESOLVE_MS 5000
 #define RESOLVE_NONE_MS 100
 
 static pid_t far;
@@ -259,22 +261,26 @@ static void netdev_path_mtu__table(void **state)
 		bool multibuffer;
 		u32 want;
 	} row[] = {
-		{ 0, true, 0 },		{ 343, true, 0 },	{ 344, true, 256 },   { 1280, true, 1024 }, { 1500, true, 1024 },
-		{ 2135, true, 1024 },	{ 2136, true, 2048 },	{ 4183, true, 2048 }, { 4184, true, 4096 }, { 65536, true, 4096 },
-		{ UINT32_MAX, true, 4096 }, { 4500, false, 2048 }, { 9000, false, 2048 }, { 600, false, 512 },
+		{ 0, true, 0 },	       { 343, true, 0 },	   { 344, true, 256 },
+		{ 1280, true, 1024 },  { 1500, true, 1024 },	   { 2135, true, 1024 },
+		{ 2136, true, 2048 },  { 4183, true, 2048 },	   { 4184, true, 4096 },
+		{ 65536, true, 4096 }, { UINT32_MAX, true, 4096 }, { 4500, false, 2048 },
+		{ 9000, false, 2048 }, { 600, false, 512 },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(row); i++)
 		assert_int_equal(netdev_path_mtu(row[i].link_mtu, row[i].multibuffer), row[i].want);
 	for (u32 pmtu = 256; pmtu <= 4096; pmtu *= 2) {
 		assert_int_equal(netdev_path_mtu(netdev_link_mtu_for(pmtu), true), pmtu);
-		assert_int_equal(netdev_path_mtu(netdev_link_mtu_for(pmtu) - 1, true), pmtu == 256 ? 0 : pmtu / 2);
+		assert_int_equal(netdev_path_mtu(netdev_link_mtu_for(pmtu) - 1, true),
+				 pmtu == 256 ? 0 : pmtu / 2);
 	}
 }
 
 /* ---- netdev_resolve.c ---- */
 
-static int resolve(const char *dev_name, const char *local, const char *peer, int timeout_ms, struct path *out)
+static int resolve(const char *dev_name, const char *local, const char *peer, int timeout_ms,
+		   struct path *out)
 {
 	struct netdev dev = get(dev_name);
 	struct gid l = gid_of(local), p = gid_of(peer);
@@ -370,7 +376,8 @@ static void netdev_resolve__another_interface(void **state)
 
 static void netdev_resolve__multicast(void **state)
 {
-	static const u8 four[6] = { 0x01, 0x00, 0x5e, 0x01, 0x02, 0x03 }, six[6] = { 0x33, 0x33, 0x12, 0x34, 0x56, 0x78 };
+	static const u8 four[6] = { 0x01, 0x00, 0x5e, 0x01, 0x02, 0x03 },
+			six[6] = { 0x33, 0x33, 0x12, 0x34, 0x56, 0x78 };
 	struct path path;
 
 	assert_int_equal(resolve("va", "10.9.0.1", "239.129.2.3", 0, &path), 0);
@@ -407,17 +414,22 @@ static void netdev_resolve__errors(void **state)
 	};
 	struct path path;
 
-	sh("ip route add unreachable 10.66.0.0/24; ip route add blackhole 10.67.0.0/24; ip route add prohibit 10.68.0.0/24");
+	sh("ip route add unreachable 10.66.0.0/24; ip route add blackhole 10.67.0.0/24; ip route "
+	   "add prohibit 10.68.0.0/24");
 	sh("ip route add unreachable 2001:db8:66::/64");
 	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
 		int ret = resolve(row[i].dev, row[i].local, row[i].peer, RESOLVE_NONE_MS, &path);
 
 		if (ret != row[i].want)
-			fail_msg("%s: %s to %s: %d, want %d", row[i].dev, row[i].local, row[i].peer, ret, row[i].want);
+			fail_msg("%s: %s to %s: %d, want %d", row[i].dev, row[i].local, row[i].peer,
+				 ret, row[i].want);
 	}
 }
 
-/* A failure that the kernel remembers from before is no answer to a new question: the peer may be there by now. */
+/*
+ * A failure that the kernel remembers from before is no answer to a new question: the peer may be
+ * there by now.
+ */
 static void netdev_resolve__after_failure(void **state)
 {
 	struct path path;
@@ -533,7 +545,10 @@ static void nl_parse__lengths(void **state)
 	assert_int_equal(v, 42);
 	assert_false(nl_get(tb[0], &v, sizeof(v)));
 
-	/* An attribute that claims more than the message has, one shorter than its own header, a message shorter than its family header. */
+	/*
+	 * An attribute that claims more than the message has, one shorter than its own header, a
+	 * message shorter than its family header.
+	 */
 	attr = (struct nlattr *)tb[3];
 	attr->nla_len = 60;
 	nl_parse(nlh, 0, tb, 3);

@@ -2,7 +2,8 @@
 /*
  * The netlink parsers of user/netdev against messages that the kernel would not send: real ones,
  * cut at every length and with
- * bytes changed, before a page that must not be touched. The sources are included, for their static functions.
+ * bytes changed, before a page that must not be touched. The sources are included, for their static
+ * functions.
  */
 #define _GNU_SOURCE
 #include "../../user/netdev/netdev.c"
@@ -48,20 +49,27 @@ static void collect(u16 type, size_t header_bytes)
 static int setup(void **state)
 {
 	const long page = sysconf(_SC_PAGESIZE);
-	u8 *area = mmap(NULL, 17 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	u8 *area =
+		mmap(NULL, 17 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (area == MAP_FAILED)
 		return -1;
 	guard = area + 16 * page;
 	if (mprotect(guard, page, PROT_NONE) || unshare(CLONE_NEWNET)) {
-		fprintf(stderr, "test_netdev_parse: cannot make a network namespace: run as root\n");
+		fprintf(stderr,
+			"test_netdev_parse: cannot make a network namespace: run as root\n");
 		return -1;
 	}
-	if (system("ip link set lo up && ip link add va type veth peer name vb && ip link set va up && ip link set vb up && "
-		   "ip addr add 10.9.0.1/24 dev va && ip addr add 10.9.1.1 peer 10.9.1.2/32 dev va && "
-		   "ip addr add 2001:db8::a/64 dev va nodad && ip route add 192.0.2.0/24 via 10.9.0.2 && "
-		   "ip route add 198.51.100.0/24 via inet6 fe80::b dev va && ip -6 route add 2001:db8:77::/64 via 2001:db8::b && "
-		   "ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:0b dev va && ip neigh add 2001:db8::b lladdr 02:00:00:00:00:0b dev va"))
+	if (system("ip link set lo up && ip link add va type veth peer name vb && ip link set va "
+		   "up && ip link set vb up && "
+		   "ip addr add 10.9.0.1/24 dev va && ip addr add 10.9.1.1 peer 10.9.1.2/32 dev va "
+		   "&& "
+		   "ip addr add 2001:db8::a/64 dev va nodad && ip route add 192.0.2.0/24 via "
+		   "10.9.0.2 && "
+		   "ip route add 198.51.100.0/24 via inet6 fe80::b dev va && ip -6 route add "
+		   "2001:db8:77::/64 via 2001:db8::b && "
+		   "ip neigh add 10.9.0.2 lladdr 02:00:00:00:00:0b dev va && ip neigh add "
+		   "2001:db8::b lladdr 02:00:00:00:00:0b dev va"))
 		return -1;
 	collect(RTM_GETLINK, sizeof(struct ifinfomsg));
 	collect(RTM_GETADDR, sizeof(struct ifaddrmsg));
@@ -154,7 +162,9 @@ static void parsers__bytes_changed(void **state)
 	}
 }
 
-/* A message as a driver of hardware has it: with the name of the device that the interface is of. */
+/*
+ * A message as a driver of hardware has it: with the name of the device that the interface is of.
+ */
 static void link_parse__is_hardware(void **state)
 {
 	u8 buf[8192] __attribute__((aligned(4)));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What tx_gso.c hands to its packet socket, in whose place a pair of Unix sockets shows each packet as it is: what the kernel is told of it, the order, and what
- * becomes of frames when there is no room, or nobody to take them. Needs root, for the packet socket that is made first.
+ * What tx_gso.c hands to its packet socket, in whose place a pair of Unix sockets shows each packet
+ * as it is: what the kernel is told of it, the order, and what becomes of frames when there is no
+ * room, or nobody to take them. Needs root, for the packet socket that is made first.
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -78,7 +79,10 @@ static u32 number_of(const u8 *bytes, u32 len)
 	return p.psn;
 }
 
-/* As who receives it: frames first, first + 1 and so on come out. Returns how many there are in one packet; 0: there is none. */
+/*
+ * As who receives it: frames first, first + 1 and so on come out. Returns how many there are in one
+ * packet; 0: there is none.
+ */
 static u32 receive(u32 first)
 {
 	static u8 bytes[1 << 17], one[PACKET_FRAME_MAX];
@@ -123,7 +127,8 @@ static u32 receive(u32 first)
 
 static void tx_gso_send__groups_and_singles(void **state)
 {
-	struct path a = random_path(&seed, false, false), b = random_path(&seed, false, false), six = random_path(&seed, true, false);
+	struct path a = random_path(&seed, false, false), b = random_path(&seed, false, false),
+		    six = random_path(&seed, true, false);
 	static const u32 want[] = { 5, 1, 1, 3, 1, 2, 0 };
 	u32 n = 0, first = 0;
 
@@ -149,10 +154,14 @@ static void tx_gso_send__groups_and_singles(void **state)
 	assert_int_equal(stats.tx_lost, 0);
 }
 
-/* More of each than one system call takes, and a receiver that has room for a few at a time: nothing is lost, doubled or overtaken. */
+/*
+ * More of each than one system call takes, and a receiver that has room for a few at a time:
+ * nothing is lost, doubled or overtaken.
+ */
 static void tx_gso_send__no_room(void **state)
 {
-	struct path path[2] = { random_path(&seed, false, false), random_path(&seed, false, false) };
+	struct path path[2] = { random_path(&seed, false, false),
+				random_path(&seed, false, false) };
 	const int some = 8192;
 
 	assert_int_equal(setsockopt(gso.fd, SOL_SOCKET, SO_SNDBUF, &some, sizeof(some)), 0);
@@ -196,7 +205,8 @@ static void tx_gso_send__refused(void **state)
 
 static void tx_gso_send__nobody_there(void **state)
 {
-	struct path path[2] = { random_path(&seed, false, false), random_path(&seed, false, false) };
+	struct path path[2] = { random_path(&seed, false, false),
+				random_path(&seed, false, false) };
 
 	for (u32 i = 0; i < FRAMES; i++)
 		make(i, &path[i / 3 % 2], 256);
@@ -207,7 +217,10 @@ static void tx_gso_send__nobody_there(void **state)
 	assert_int_equal(stats.tx_gso, 0);
 }
 
-/* From here on, a sendmmsg() of one packet ends with ENOBUFS: so the kernel says that the last of those it cut one into has been dropped. */
+/*
+ * From here on, a sendmmsg() of one packet ends with ENOBUFS: so the kernel says that the last of
+ * those it cut one into has been dropped.
+ */
 static bool refuse_lone_packets(void)
 {
 	struct sock_filter code[] = {
@@ -220,22 +233,28 @@ static bool refuse_lone_packets(void)
 	};
 	const struct sock_fprog prog = { ARRAY_SIZE(code), code };
 
-	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
+	return !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
+	       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog);
 }
 
-/* Returns the number of the check that failed; 0: none. Frames 0 to 4 and 5 to 7 are a super-packet each. */
+/*
+ * Returns the number of the check that failed; 0: none. Frames 0 to 4 and 5 to 7 are a super-packet
+ * each.
+ */
 static int send_refused(void)
 {
 	if (!refuse_lone_packets())
 		return 1;
 	/* two of a reliable service share a call; one alone is refused, and to be tried again */
-	if (tx_gso_send(&gso, frame, 8, &stats) != 8 || stats.tx_lost || receive(0) != 5 || receive(5) != 3)
+	if (tx_gso_send(&gso, frame, 8, &stats) != 8 || stats.tx_lost || receive(0) != 5 ||
+	    receive(5) != 3)
 		return 2;
 	if (tx_gso_send(&gso, frame, 5, &stats) != 0 || stats.tx_lost)
 		return 3;
 	/* those of another service go one by one, and each once at most */
 	for (u32 i = 0; i < 8; i++) {
-		buf[i][GSO_HEADER_BYTES] = i < 5 ? OPCODE(XROCE_UD, OP5_SEND_ONLY) : OPCODE(XROCE_UC, OP5_SEND_ONLY);
+		buf[i][GSO_HEADER_BYTES] =
+			i < 5 ? OPCODE(XROCE_UD, OP5_SEND_ONLY) : OPCODE(XROCE_UC, OP5_SEND_ONLY);
 		/* one Q_Key */
 		memset(buf[i] + GSO_HEADER_BYTES + sizeof(struct bth), 0, sizeof(__be32));
 	}
@@ -248,7 +267,8 @@ static int send_refused(void)
 
 static void tx_gso_send__unreliable_once_at_most(void **state)
 {
-	struct path path[2] = { random_path(&seed, false, false), random_path(&seed, false, false) };
+	struct path path[2] = { random_path(&seed, false, false),
+				random_path(&seed, false, false) };
 	int status;
 	pid_t child;
 
@@ -280,7 +300,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(tx_gso_send__no_room, setup, teardown),
 		cmocka_unit_test_setup_teardown(tx_gso_send__refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(tx_gso_send__nobody_there, setup, teardown),
-		cmocka_unit_test_setup_teardown(tx_gso_send__unreliable_once_at_most, setup, teardown),
+		cmocka_unit_test_setup_teardown(tx_gso_send__unreliable_once_at_most, setup,
+						teardown),
 		cmocka_unit_test(tx_gso_open__no_such_interface),
 	};
 

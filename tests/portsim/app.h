@@ -78,7 +78,8 @@ struct app_thread {
 	u64 compute_max_ns; /* now and then it does something else */
 	bool waiting;	    /* in ibv_get_cq_event(), or on the descriptor */
 	bool done;
-	u32 rounds;	    /* APP_MIXED with connections to itself: makes and destroys them so often */
+	/* APP_MIXED with connections to itself: makes and destroys them so often */
+	u32 rounds;
 };
 
 /* The event handler, to be set before the first port. */

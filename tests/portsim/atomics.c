@@ -5,7 +5,8 @@
  * source spells it; but it is not linked with that sanitizer's runtime: these are the calls. Each
  * is a point of the scheduler. Plain accesses to memory are calls as well, which do nothing.
  *
- * (The sanitizer itself would find races in the runs that it happens to see. This chooses the runs.)
+ * (The sanitizer itself would find races in the runs that it happens to see. This chooses the
+ * runs.)
  */
 #include "scheduler.h"
 
@@ -41,62 +42,62 @@ void __tsan_atomic_signal_fence(int order)
 		return op(a, v, SEQ_CST); \
 	}
 
-#define ALL(bits) \
-	u##bits __tsan_atomic##bits##_load(const volatile u##bits *a, int order); \
-	u##bits __tsan_atomic##bits##_load(const volatile u##bits *a, int order) \
-	{ \
-		u64 stored; \
- \
-		sched_point("load"); \
-		if (sched_stored(a, bits / 8, &stored)) \
-			return (u##bits)stored; \
-		return __atomic_load_n(a, SEQ_CST); \
-	} \
-	void __tsan_atomic##bits##_store(volatile u##bits *a, u##bits v, int order); \
-	void __tsan_atomic##bits##_store(volatile u##bits *a, u##bits v, int order) \
-	{ \
-		sched_point("store"); \
-		sched_store(a, bits / 8, v); \
-		if (order == SEQ_CST) \
-			sched_drain(); \
-	} \
-	RMW(bits, exchange, __atomic_exchange_n) \
-	RMW(bits, fetch_add, __atomic_fetch_add) \
-	RMW(bits, fetch_sub, __atomic_fetch_sub) \
-	RMW(bits, fetch_and, __atomic_fetch_and) \
-	RMW(bits, fetch_or, __atomic_fetch_or) \
-	RMW(bits, fetch_xor, __atomic_fetch_xor) \
-	int __tsan_atomic##bits##_compare_exchange_strong(volatile u##bits *a, u##bits *c, \
-							  u##bits v, int order, int fail); \
-	int __tsan_atomic##bits##_compare_exchange_strong(volatile u##bits *a, u##bits *c, \
-							  u##bits v, int order, int fail) \
-	{ \
-		sched_point("compare_exchange"); \
-		sched_drain(); \
-		return __atomic_compare_exchange_n(a, c, v, false, SEQ_CST, SEQ_CST); \
-	} \
-	int __tsan_atomic##bits##_compare_exchange_weak(volatile u##bits *a, u##bits *c, u##bits v, \
-							int order, int fail); \
-	/* It may fail though the value is right. */ \
-	int __tsan_atomic##bits##_compare_exchange_weak(volatile u##bits *a, u##bits *c, u##bits v, \
-							int order, int fail) \
-	{ \
-		sched_point("compare_exchange_weak"); \
-		sched_drain(); \
-		if (sched_self() && rng_chance(sched_rng(), 2000)) { \
-			*c = *a; \
-			return 0; \
-		} \
-		return __atomic_compare_exchange_n(a, c, v, false, SEQ_CST, SEQ_CST); \
-	} \
-	u##bits __tsan_atomic##bits##_compare_exchange_val(volatile u##bits *a, u##bits c, \
-							   u##bits v, int order, int fail); \
-	/* clang's, of both. */ \
-	u##bits __tsan_atomic##bits##_compare_exchange_val(volatile u##bits *a, u##bits c, \
-							   u##bits v, int order, int fail) \
-	{ \
-		__tsan_atomic##bits##_compare_exchange_strong(a, &c, v, order, fail); \
-		return c; \
+#define ALL(bits)                                                                                  \
+	u##bits __tsan_atomic##bits##_load(const volatile u##bits *a, int order);                  \
+	u##bits __tsan_atomic##bits##_load(const volatile u##bits *a, int order)                   \
+	{                                                                                          \
+		u64 stored;                                                                        \
+                                                                                                   \
+		sched_point("load");                                                               \
+		if (sched_stored(a, bits / 8, &stored))                                            \
+			return (u##bits)stored;                                                    \
+		return __atomic_load_n(a, SEQ_CST);                                                \
+	}                                                                                          \
+	void __tsan_atomic##bits##_store(volatile u##bits *a, u##bits v, int order);               \
+	void __tsan_atomic##bits##_store(volatile u##bits *a, u##bits v, int order)                \
+	{                                                                                          \
+		sched_point("store");                                                              \
+		sched_store(a, bits / 8, v);                                                       \
+		if (order == SEQ_CST)                                                              \
+			sched_drain();                                                             \
+	}                                                                                          \
+	RMW(bits, exchange, __atomic_exchange_n)                                                   \
+	RMW(bits, fetch_add, __atomic_fetch_add)                                                   \
+	RMW(bits, fetch_sub, __atomic_fetch_sub)                                                   \
+	RMW(bits, fetch_and, __atomic_fetch_and)                                                   \
+	RMW(bits, fetch_or, __atomic_fetch_or)                                                     \
+	RMW(bits, fetch_xor, __atomic_fetch_xor)                                                   \
+	int __tsan_atomic##bits##_compare_exchange_strong(volatile u##bits *a, u##bits *c,         \
+							  u##bits v, int order, int fail);         \
+	int __tsan_atomic##bits##_compare_exchange_strong(volatile u##bits *a, u##bits *c,         \
+							  u##bits v, int order, int fail)          \
+	{                                                                                          \
+		sched_point("compare_exchange");                                                   \
+		sched_drain();                                                                     \
+		return __atomic_compare_exchange_n(a, c, v, false, SEQ_CST, SEQ_CST);              \
+	}                                                                                          \
+	int __tsan_atomic##bits##_compare_exchange_weak(volatile u##bits *a, u##bits *c,           \
+							u##bits v, int order, int fail);           \
+	/* It may fail though the value is right. */                                               \
+	int __tsan_atomic##bits##_compare_exchange_weak(volatile u##bits *a, u##bits *c,           \
+							u##bits v, int order, int fail)            \
+	{                                                                                          \
+		sched_point("compare_exchange_weak");                                              \
+		sched_drain();                                                                     \
+		if (sched_self() && rng_chance(sched_rng(), 2000)) {                               \
+			*c = *a;                                                                   \
+			return 0;                                                                  \
+		}                                                                                  \
+		return __atomic_compare_exchange_n(a, c, v, false, SEQ_CST, SEQ_CST);              \
+	}                                                                                          \
+	u##bits __tsan_atomic##bits##_compare_exchange_val(volatile u##bits *a, u##bits c,         \
+							   u##bits v, int order, int fail);        \
+	/* clang's, of both. */                                                                    \
+	u##bits __tsan_atomic##bits##_compare_exchange_val(volatile u##bits *a, u##bits c,         \
+							   u##bits v, int order, int fail)         \
+	{                                                                                          \
+		__tsan_atomic##bits##_compare_exchange_strong(a, &c, v, order, fail);              \
+		return c;                                                                          \
 	}
 
 ALL(8)

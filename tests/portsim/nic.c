@@ -199,14 +199,18 @@ static u64 take_fill(struct xsk_socket *x)
 	chunk = (u32)(addr / CHUNK);
 	if (addr >= x->umem->bytes || addr % CHUNK)
 		sched_fail("the fill ring names no frame: %llx", (unsigned long long)addr);
-	/* what lies in a receive ring is not user space's yet: it is there when that ring has moved on */
+	/*
+	 * what lies in a receive ring is not user space's yet: it is there when that ring has moved
+	 * on
+	 */
 	if (x->umem->state[chunk] == CHUNK_PUBLISHED) {
 		const struct xsk_socket *by = x->umem->by[chunk];
 
 		if ((s32)(__atomic_load_n(&by->rx.consumer, __ATOMIC_SEQ_CST) -
 			  x->umem->position[chunk]) <= 0)
-			sched_fail("frame %u is given to the kernel while it lies in a receive ring",
-				   chunk);
+			sched_fail(
+				"frame %u is given to the kernel while it lies in a receive ring",
+				chunk);
 	}
 	if (x->umem->state[chunk] == CHUNK_KERNEL)
 		sched_fail("frame %u is given to the kernel twice", chunk);

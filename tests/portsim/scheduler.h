@@ -34,7 +34,8 @@ struct sched_options {
 	u32 mean_points;  /* between two draws, about */
 	u32 freeze_rate;  /* chance in 2^24 a point that the actor gets no processor for a while */
 	u64 freeze_max_ns;
-	u32 store_rate;	  /* chance in 65536 a point that a buffered store is seen; 65535: at once */
+	/* chance in 65536 a point that a buffered store is seen; 65535: at once */
+	u32 store_rate;
 	u64 max_ns;	  /* the run's bound in virtual time, */
 	u64 max_points;	  /* and in points: beyond it is a stall */
 	bool trace;

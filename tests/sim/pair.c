@@ -34,7 +34,11 @@ struct side side_create(struct node *n, const struct pair_options *o, struct srq
 {
 	bool is_xrc = o->transport == XROCE_XRC;
 	struct watched_cq *given = n->index < 2 ? o->cq[n->index] : NULL;
-	struct side s = { .node = n, .send = is_xrc && o->xrc_target ? NULL : given ? given : world_cq(n, o->cq_capacity), .borrows_cqs = given };
+	struct side s = { .node = n,
+			  .send = is_xrc && o->xrc_target ? NULL :
+				  given			  ? given :
+							    world_cq(n, o->cq_capacity),
+			  .borrows_cqs = given };
 	struct qp_init init = {
 		.transport = o->transport,
 		.max_send_wr = o->max_send_wr,
@@ -90,13 +94,17 @@ u32 side_attr(const struct pair_options *o, enum qp_state to, struct qp_attr *at
 	};
 	switch (to) {
 	case QPS_INIT:
-		return QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | (is_ud ? QP_ATTR_QKEY : QP_ATTR_ACCESS_FLAGS);
+		return QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT |
+		       (is_ud ? QP_ATTR_QKEY : QP_ATTR_ACCESS_FLAGS);
 	case QPS_RTR:
-		return QP_ATTR_STATE | (is_ud ? 0 : QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN) |
+		return QP_ATTR_STATE |
+		       (is_ud ? 0 :
+				QP_ATTR_AV | QP_ATTR_PATH_MTU | QP_ATTR_DEST_QPN | QP_ATTR_RQ_PSN) |
 		       (answers ? QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER : 0);
 	case QPS_RTS:
 		return QP_ATTR_STATE | QP_ATTR_SQ_PSN | (asks || is_xrc ? QP_ATTR_TIMEOUT : 0) |
-		       (asks ? QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC : 0);
+		       (asks ? QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC :
+			       0);
 	default:
 		return QP_ATTR_STATE;
 	}
@@ -168,10 +176,16 @@ void pair_destroy(struct pair *p)
 
 /* ---- work ---- */
 
-struct send request_between(const struct buffer *local, const struct buffer *remote, u64 wr_id, enum wr_opcode opcode, u32 len)
+struct send request_between(const struct buffer *local, const struct buffer *remote, u64 wr_id,
+			    enum wr_opcode opcode, u32 len)
 {
-	return (struct send){ .wr_id = wr_id, .opcode = opcode, .flags = WR_SIGNALED, .num_sge = 1, .sge = { buffer_sge(local, 0, len) },
-			      .remote_addr = buffer_va(remote), .rkey = remote->mr->key };
+	return (struct send){ .wr_id = wr_id,
+			      .opcode = opcode,
+			      .flags = WR_SIGNALED,
+			      .num_sge = 1,
+			      .sge = { buffer_sge(local, 0, len) },
+			      .remote_addr = buffer_va(remote),
+			      .rkey = remote->mr->key };
 }
 
 static u32 send_length(const struct send *send)
@@ -193,7 +207,10 @@ static bool fill_slot(struct side *s, u32 n, const struct send *send, struct sen
 	*out = wqe;
 	if (!wqe)
 		return false;
-	/* The header only: what lies behind it is as the last user left it, and what the engine keeps in it as that one needed it. */
+	/*
+	 * The header only: what lies behind it is as the last user left it, and what the engine
+	 * keeps in it as that one needed it.
+	 */
 	memset(wqe, send->wr_id % 2 ? 0x5a : 0, sizeof(*wqe));
 	wqe->wr_id = send->wr_id;
 	wqe->opcode = (u8)send->opcode;
@@ -299,7 +316,8 @@ void post_srq_recv(struct srq *srq, u64 wr_id, const struct sge *sge, u32 num_sg
 
 struct srq *world_srq(struct node *n, u32 max_wr)
 {
-	struct srq *srq = aligned_alloc(CACHE_LINE, (sizeof(*srq) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+	struct srq *srq = aligned_alloc(CACHE_LINE, (sizeof(*srq) + CACHE_LINE - 1) &
+							    ~(size_t)(CACHE_LINE - 1));
 
 	assert_non_null(srq);
 	memset(srq, 0, sizeof(*srq));
@@ -326,7 +344,8 @@ struct srq *world_xrc_srq(struct node *n, u32 max_wr, u32 xrcd, u32 pd, struct w
 	return srq;
 }
 
-struct srq *world_tag_srq(struct node *n, u32 max_wr, u32 max_tags, u32 max_ops, struct watched_cq *c)
+struct srq *world_tag_srq(struct node *n, u32 max_wr, u32 max_tags, u32 max_ops,
+			  struct watched_cq *c)
 {
 	struct srq *srq = world_srq(n, max_wr);
 
@@ -349,12 +368,14 @@ void world_xrc_srq_destroy(struct node *n, struct srq *srq)
 
 /* ---- judgement ---- */
 
-void expect_cqe(struct world *w, const struct watched_cq *c, u32 n, const struct cqe *e, const char *file, int line)
+void expect_cqe(struct world *w, const struct watched_cq *c, u32 n, const struct cqe *e,
+		const char *file, int line)
 {
 	const struct cqe *got;
 
 	if (n >= c->n) {
-		print_error("completion %u of %u (wr_id %llu)\n", n, c->n, (unsigned long long)e->wr_id);
+		print_error("completion %u of %u (wr_id %llu)\n", n, c->n,
+			    (unsigned long long)e->wr_id);
 		world_check(w, false, "a completion is missing", file, line);
 		return;
 	}

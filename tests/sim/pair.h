@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Queue pairs of the simulator: made, connected, filled with work and judged. It plays the application and the connection manager, and
- * uses nothing but the calls that the verbs layer has.
+ * Queue pairs of the simulator: made, connected, filled with work and judged. It plays the
+ * application and the connection manager, and uses nothing but the calls that the verbs layer has.
  */
 #ifndef SIM_PAIR_H
 #define SIM_PAIR_H
@@ -12,7 +12,10 @@
 #define PAIR_PD	  1
 #define PAIR_ACCESS_ALL (MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC)
 
-/* One end: a QP and the CQs that were made for it. XRC: the initiator has no recv, the target no CQ at all. */
+/*
+ * One end: a QP and the CQs that were made for it. XRC: the initiator has no recv, the target no CQ
+ * at all.
+ */
 struct side {
 	struct node *node;
 	struct qp *qp;
@@ -42,7 +45,8 @@ struct pair_options {
 	u32 xrcd;		/* XRC: the target's domain */
 	bool xrc_target;	/* XRC: this end is one; pair_connect() makes side 1 the target */
 	struct srq *srq[2];
-	struct watched_cq *cq[2]; /* of each node, in place of ones of its own; they stay the test's */
+	/* of each node, in place of ones of its own; they stay the test's */
+	struct watched_cq *cq[2];
 };
 
 struct pair_options pair_defaults(void);
@@ -56,7 +60,8 @@ struct side side_create(struct node *n, const struct pair_options *o, struct srq
 /* The QP, then its CQs. */
 void side_destroy(struct side *s);
 void side_init(struct side *s, const struct pair_options *o);
-void side_rtr(struct side *s, const struct pair_options *o, u32 peer_node, u32 peer_qpn, u32 rq_psn);
+void side_rtr(struct side *s, const struct pair_options *o, u32 peer_node, u32 peer_qpn,
+	      u32 rq_psn);
 void side_rts(struct side *s, const struct pair_options *o, u32 sq_psn);
 /* The attributes and mask of a step from one state to the next, complete for the transport. */
 u32 side_attr(const struct pair_options *o, enum qp_state to, struct qp_attr *attr);
@@ -89,12 +94,18 @@ struct send {
 };
 
 /* A signaled request for len bytes, from the start of local to the start of remote or back. */
-struct send request_between(const struct buffer *local, const struct buffer *remote, u64 wr_id, enum wr_opcode opcode, u32 len);
+struct send request_between(const struct buffer *local, const struct buffer *remote, u64 wr_id,
+			    enum wr_opcode opcode, u32 len);
 
-/* Post n requests and ring once. Ends the test if send_wqe_check() refuses one or the queue is full. */
+/*
+ * Post n requests and ring once. Ends the test if send_wqe_check() refuses one or the queue is
+ * full.
+ */
 void post_sends(struct side *s, const struct send *list, u32 n);
 void post_send(struct side *s, const struct send *send);
-/* As the above, but says what send_wqe_check() said and posts only on 0; -1 if the queue is full. */
+/*
+ * As the above, but says what send_wqe_check() said and posts only on 0; -1 if the queue is full.
+ */
 int try_post_send(struct side *s, const struct send *send);
 void post_recv(struct side *s, u64 wr_id, const struct sge *sge, u32 num_sge);
 void post_recv_buffer(struct side *s, u64 wr_id, const struct buffer *b, u32 offset, u32 len);
@@ -106,14 +117,20 @@ void world_srq_destroy(struct srq *srq);
 struct srq *world_xrc_srq(struct node *n, u32 max_wr, u32 xrcd, u32 pd, struct watched_cq *c);
 void world_xrc_srq_destroy(struct node *n, struct srq *srq);
 /* A tag-matching SRQ; what comes to its QPs completes in c. */
-struct srq *world_tag_srq(struct node *n, u32 max_wr, u32 max_tags, u32 max_ops, struct watched_cq *c);
+struct srq *world_tag_srq(struct node *n, u32 max_wr, u32 max_tags, u32 max_ops,
+			  struct watched_cq *c);
 void world_tag_srq_destroy(struct srq *srq);
 
 /* ---- judgement ---- */
 
-/* The nth completion of c is e: wr_id, status, qpn; where it succeeded opcode, byte_len, flags, and imm and src_qpn if they count. */
-void expect_cqe(struct world *w, const struct watched_cq *c, u32 n, const struct cqe *e, const char *file, int line);
-#define expect(w, c, n, ...) expect_cqe((w), (c), (n), &(struct cqe){ __VA_ARGS__ }, __FILE__, __LINE__)
+/*
+ * The nth completion of c is e: wr_id, status, qpn; where it succeeded opcode, byte_len, flags, and
+ * imm and src_qpn if they count.
+ */
+void expect_cqe(struct world *w, const struct watched_cq *c, u32 n, const struct cqe *e,
+		const char *file, int line);
+#define expect(w, c, n, ...)                                                                       \
+	expect_cqe((w), (c), (n), &(struct cqe){ __VA_ARGS__ }, __FILE__, __LINE__)
 
 /* The bytes at b + offset are those of buffer_fill(seed). */
 bool bytes_are(const u8 *bytes, u32 len, u32 seed);

@@ -133,7 +133,8 @@ void raw_expect_ack(struct raw *r, u8 syndrome, u32 psn, u32 msn, const char *fi
 		world_check(r->w, false, "no answer", file, line);
 		return;
 	}
-	world_check_u64(r->w, p->opcode, OPCODE(r->s.qp->transport, OP5_ACKNOWLEDGE), "answer is an ACKNOWLEDGE", file, line);
+	world_check_u64(r->w, p->opcode, OPCODE(r->s.qp->transport, OP5_ACKNOWLEDGE),
+			"answer is an ACKNOWLEDGE", file, line);
 	world_check_u64(r->w, p->dest_qpn, RAW_PEER_QPN, "dest_qpn", file, line);
 	world_check_u64(r->w, p->psn, psn, "psn", file, line);
 	world_check_u64(r->w, p->syndrome, syndrome, "syndrome", file, line);
@@ -145,18 +146,23 @@ void raw_expect_silence(struct raw *r, const char *file, int line)
 	const struct packet *p = raw_answer(r);
 
 	if (p)
-		print_error("answered %s psn %06x syndrome %02x\n", opcode_name(p->opcode), p->psn, p->syndrome);
+		print_error("answered %s psn %06x syndrome %02x\n", opcode_name(p->opcode), p->psn,
+			    p->syndrome);
 	world_check(r->w, !p, "no answer", file, line);
 }
 
 void raw_expect_failed(struct raw *r, u8 nak, const char *file, int line)
 {
-	enum engine_event_type event = nak == NAK_REMOTE_ACCESS ? EVENT_QP_ACCESS_ERR : EVENT_QP_REQ_ERR;
+	enum engine_event_type event =
+		nak == NAK_REMOTE_ACCESS ? EVENT_QP_ACCESS_ERR : EVENT_QP_REQ_ERR;
 	struct packet late = raw_request(OPCODE(r->s.qp->transport, OP5_SEND_ONLY), RAW_PSN);
 
 	world_check_u64(r->w, qp_state(r->s.qp), QPS_ERR, "state", file, line);
-	world_check_u64(r->w, world_events(r->s.node, event, r->s.qp), 1, "events of the failure", file, line);
-	world_check_u64(r->w, world_events(r->s.node, EVENT_QP_STATE, r->s.qp), 1, "events of the state", file, line);
-	world_check_u64(r->w, raw_send(r, late, NULL, 4), 1 + XROCE_DROP_qp_state, "drop", file, line);
+	world_check_u64(r->w, world_events(r->s.node, event, r->s.qp), 1, "events of the failure",
+			file, line);
+	world_check_u64(r->w, world_events(r->s.node, EVENT_QP_STATE, r->s.qp), 1,
+			"events of the state", file, line);
+	world_check_u64(r->w, raw_send(r, late, NULL, 4), 1 + XROCE_DROP_qp_state, "drop", file,
+			line);
 	raw_expect_silence(r, file, line);
 }

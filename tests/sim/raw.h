@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A QP of node 1 whose peer is the test itself: packets made by hand go in, and what the QP answers is looked at. Node 0's engine takes
- * no part.
+ * A QP of node 1 whose peer is the test itself: packets made by hand go in, and what the QP answers
+ * is looked at. Node 0's engine takes no part.
  */
 #ifndef SIM_RAW_H
 #define SIM_RAW_H
@@ -40,8 +40,9 @@ u64 raw_load(const struct raw *r, u32 offset);
 void raw_store(struct raw *r, u32 offset, u64 value);
 
 /*
- * Send one packet: p with dest_qpn, pkey and payload_len filled in where they are 0, and len bytes of payload (NULL: the bytes of
- * buffer_fill(psn)). Returns what engine_input() did; its answers are out when this returns.
+ * Send one packet: p with dest_qpn, pkey and payload_len filled in where they are 0, and len bytes
+ * of payload (NULL: the bytes of buffer_fill(psn)). Returns what engine_input() did; its answers
+ * are out when this returns.
  */
 int raw_send(struct raw *r, struct packet p, const void *payload, u32 len);
 /* The same, but nobody asks for the answers yet: world_settle() does. */
@@ -56,9 +57,13 @@ const struct packet *raw_answer(struct raw *r);
 /* The next answer is an ACKNOWLEDGE with this syndrome, PSN and MSN; or there is none. */
 void raw_expect_ack(struct raw *r, u8 syndrome, u32 psn, u32 msn, const char *file, int line);
 void raw_expect_silence(struct raw *r, const char *file, int line);
-/* A fatal NAK of this code has been sent: the QP is in error, its application was told, and it drops what comes and says not a word more. */
+/*
+ * A fatal NAK of this code has been sent: the QP is in error, its application was told, and it
+ * drops what comes and says not a word more.
+ */
 void raw_expect_failed(struct raw *r, u8 nak, const char *file, int line);
-#define expect_ack(r, syndrome, psn, msn) raw_expect_ack((r), (syndrome), (psn), (msn), __FILE__, __LINE__)
+#define expect_ack(r, syndrome, psn, msn)                                                          \
+	raw_expect_ack((r), (syndrome), (psn), (msn), __FILE__, __LINE__)
 #define expect_silence(r) raw_expect_silence((r), __FILE__, __LINE__)
 #define expect_failed(r, nak) raw_expect_failed((r), (nak), __FILE__, __LINE__)
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The random numbers of the simulator: splitmix64. Integers only, the same on every machine, so that a seed is a replay. */
+/*
+ * The random numbers of the simulator: splitmix64. Integers only, the same on every machine, so
+ * that a seed is a replay.
+ */
 #ifndef SIM_RNG_H
 #define SIM_RNG_H
 

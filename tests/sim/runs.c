@@ -10,7 +10,8 @@
 
 struct masks masks_of(u32 forward_packets, u32 backward_packets)
 {
-	struct masks all = { .forward_end = 1u << forward_packets, .backward_end = 1u << backward_packets };
+	struct masks all = { .forward_end = 1u << forward_packets,
+			     .backward_end = 1u << backward_packets };
 	const char *one = getenv("XROCE_SIM_MASK");
 	u32 forward, backward;
 
@@ -22,7 +23,8 @@ struct masks masks_of(u32 forward_packets, u32 backward_packets)
 
 bool masks_within_retries(u32 forward, u32 backward)
 {
-	return __builtin_popcount(forward) + __builtin_popcount(backward) <= pair_defaults().retry_cnt;
+	return __builtin_popcount(forward) + __builtin_popcount(backward) <=
+	       pair_defaults().retry_cnt;
 }
 
 bool run_seeds(u64 n, void (*run)(u64 seed))

@@ -66,8 +66,14 @@ int tag_op_post(struct tag_scene *s, struct tag_op *o)
 u32 tag_add(struct tag_scene *s, u64 recv_wr_id, u64 tag, u64 mask, u32 offset, u32 n, u32 count)
 {
 	struct sge sge = buffer_sge(s->remote, offset, n);
-	struct tag_op o = { .opcode = TAG_ADD, .flags = TAG_OP_SYNC, .unexpected_cnt = count, .recv_wr_id = recv_wr_id, .tag = tag, .mask = mask,
-			    .sge = &sge, .num_sge = 1 };
+	struct tag_op o = { .opcode = TAG_ADD,
+			    .flags = TAG_OP_SYNC,
+			    .unexpected_cnt = count,
+			    .recv_wr_id = recv_wr_id,
+			    .tag = tag,
+			    .mask = mask,
+			    .sge = &sge,
+			    .num_sge = 1 };
 
 	check_eq(s->w, tag_op_post(s, &o), 0);
 	return o.handle;
@@ -84,7 +90,9 @@ void post_receives(struct tag_scene *s, u64 first, u64 end)
 
 struct send tag_message(struct tag_scene *s, u32 at, u8 opcode, u64 tag, u32 len)
 {
-	struct tmh h = { .opcode = opcode, .app_ctx = htobe32(APP_CTX + (u32)tag), .tag = htobe64(tag) };
+	struct tmh h = { .opcode = opcode,
+			 .app_ctx = htobe32(APP_CTX + (u32)tag),
+			 .tag = htobe64(tag) };
 
 	memcpy(s->local->bytes + at, &h, sizeof(h));
 	buffer_fill(s->local->bytes + at + sizeof(h), len, (u32)tag);
@@ -103,7 +111,9 @@ void send_eager(struct tag_scene *s, u64 tag, u32 len)
 struct send tag_rendezvous(struct tag_scene *s, u32 at, u64 tag, u32 data, u32 len, u32 extra)
 {
 	struct send send = tag_message(s, at, TMH_RNDV, tag, (u32)sizeof(struct rvh) + extra);
-	struct rvh v = { .va = htobe64(buffer_va(s->local) + data), .rkey = htobe32(s->local->mr->key), .len = htobe32(len) };
+	struct rvh v = { .va = htobe64(buffer_va(s->local) + data),
+			 .rkey = htobe32(s->local->mr->key),
+			 .len = htobe32(len) };
 
 	memcpy(s->local->bytes + at + sizeof(struct tmh), &v, sizeof(v));
 	buffer_fill(s->local->bytes + data, len, (u32)tag);
@@ -112,19 +122,24 @@ struct send tag_rendezvous(struct tag_scene *s, u32 at, u64 tag, u32 data, u32 l
 
 void expect_match(struct tag_scene *s, u32 n, u64 wr_id, u64 tag, u16 flags, u32 byte_len)
 {
-	expect(s->w, s->cq, n, .wr_id = wr_id, .opcode = CQE_TM_RECV, .byte_len = byte_len, .flags = flags, .qpn = s->b->qp->qpn,
-	       .src_qpn = s->a->qp->qpn);
+	expect(s->w, s->cq, n, .wr_id = wr_id, .opcode = CQE_TM_RECV, .byte_len = byte_len,
+	       .flags = flags, .qpn = s->b->qp->qpn, .src_qpn = s->a->qp->qpn);
 	check_eq(s->w, s->cq->log[n].tm_tag, flags & CQE_TM_MATCH ? tag : 0);
 	check_eq(s->w, s->cq->log[n].tm_priv, flags & CQE_TM_MATCH ? (u32)(APP_CTX + tag) : 0);
 }
 
 void expect_fin(struct tag_scene *s, u32 n, u64 tag, u32 data, u32 len)
 {
-	const struct tmh h = { .opcode = TMH_FIN, .app_ctx = htobe32(APP_CTX + (u32)tag), .tag = htobe64(tag) };
-	const struct rvh v = { .va = htobe64(buffer_va(s->local) + data), .rkey = htobe32(s->local->mr->key), .len = htobe32(len) };
+	const struct tmh h = { .opcode = TMH_FIN,
+			       .app_ctx = htobe32(APP_CTX + (u32)tag),
+			       .tag = htobe64(tag) };
+	const struct rvh v = { .va = htobe64(buffer_va(s->local) + data),
+			       .rkey = htobe32(s->local->mr->key),
+			       .len = htobe32(len) };
 	const u8 *got = s->local->bytes + s->local->len - 64 * (n + 1);
 
-	expect(s->w, s->a->recv, n, .wr_id = 900 + n, .opcode = CQE_RECV, .byte_len = 32, .qpn = s->a->qp->qpn, .src_qpn = s->b->qp->qpn);
+	expect(s->w, s->a->recv, n, .wr_id = 900 + n, .opcode = CQE_RECV, .byte_len = 32,
+	       .qpn = s->a->qp->qpn, .src_qpn = s->b->qp->qpn);
 	check(s->w, memcmp(got, &h, sizeof(h)) == 0);
 	check(s->w, memcmp(got + sizeof(h), &v, sizeof(v)) == 0);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Completion queues under traffic: when an armed one raises its event, and what an overrun does to its QPs. */
+/*
+ * Completion queues under traffic: when an armed one raises its event, and what an overrun does to
+ * its QPs.
+ */
 #include "scene.h"
 
 #include <setjmp.h>
@@ -16,7 +19,10 @@ static struct scene scene_make(const struct pair_options *o, const char *name)
 static void send_message(struct scene *s, u64 wr_id, u8 flags)
 {
 	post_recv_buffer(s->b, wr_id, s->remote, 0, 64);
-	post_send(s->a, &(struct send){ .wr_id = wr_id, .opcode = WR_SEND, .flags = WR_SIGNALED | flags, .num_sge = 1,
+	post_send(s->a, &(struct send){ .wr_id = wr_id,
+					.opcode = WR_SEND,
+					.flags = WR_SIGNALED | flags,
+					.num_sge = 1,
 					.sge = { buffer_sge(s->local, 0, 64) } });
 	world_run(s->w);
 }
@@ -41,7 +47,8 @@ static void armed_any__one_event_an_arm(void **state)
 	struct scene s = scene_make(&o, "any");
 
 	send_message(&s, 0, 0);
-	check_eq(s.w, cq_events(s.a->node, s.a->send) + cq_events(s.b->node, s.b->recv), 0); /* nobody armed */
+	/* nobody armed */
+	check_eq(s.w, cq_events(s.a->node, s.a->send) + cq_events(s.b->node, s.b->recv), 0);
 	arm(s.a->send, CQ_ARMED_ANY);
 	arm(s.b->recv, CQ_ARMED_ANY);
 	for (u32 i = 1; i < 4; i++) {
@@ -67,7 +74,8 @@ static void armed_solicited__only_solicited_or_error(void **state)
 	send_message(&s, 0, 0);
 	check_eq(s.w, cq_events(s.b->node, s.b->recv), 0);
 	send_message(&s, 1, WR_SOLICITED);
-	check(s.w, world_sent(s.w, 0, OP5_SEND_ONLY, 1)->packet.solicited && !world_sent(s.w, 0, OP5_SEND_ONLY, 0)->packet.solicited);
+	check(s.w, world_sent(s.w, 0, OP5_SEND_ONLY, 1)->packet.solicited &&
+			   !world_sent(s.w, 0, OP5_SEND_ONLY, 0)->packet.solicited);
 	check_eq(s.w, cq_events(s.b->node, s.b->recv), 1);
 	send_message(&s, 2, WR_SOLICITED); /* not armed any more */
 	check_eq(s.w, cq_events(s.b->node, s.b->recv), 1);
@@ -108,7 +116,8 @@ static void solicited__long_messages_and_writes(void **state)
 	world_run(s.w);
 	check_eq(s.w, cq_events(s.b->node, s.b->recv), 1);
 	check(s.w, world_sent(s.w, 0, OP5_WRITE_LAST_IMM, 0)->packet.solicited);
-	check(s.w, !world_sent(s.w, 0, OP5_WRITE_FIRST, 1)->packet.solicited && !world_sent(s.w, 0, OP5_WRITE_MIDDLE, 1)->packet.solicited);
+	check(s.w, !world_sent(s.w, 0, OP5_WRITE_FIRST, 1)->packet.solicited &&
+			   !world_sent(s.w, 0, OP5_WRITE_MIDDLE, 1)->packet.solicited);
 	scene_end(&s);
 }
 
@@ -141,7 +150,8 @@ static void overrun__fails_the_cq_and_its_qps(void **state)
 	world_poll(s.b->recv);
 	check_eq(s.w, s.b->recv->n, room);
 	for (u32 i = 0; i < room; i++)
-		expect(s.w, s.b->recv, i, .wr_id = i, .opcode = CQE_RECV, .byte_len = 64, .qpn = s.b->qp->qpn);
+		expect(s.w, s.b->recv, i, .wr_id = i, .opcode = CQE_RECV, .byte_len = 64,
+		       .qpn = s.b->qp->qpn);
 	pair_destroy(&other);
 	scene_end(&s);
 }
@@ -178,8 +188,8 @@ static void overrun__ignored_if_asked(void **state)
 }
 
 /*
- * A thread that sleeps on a CQ that overruns is woken, to see that it has; with IGNORE_OVERRUN that is a
- * completion as any other.
+ * A thread that sleeps on a CQ that overruns is woken, to see that it has; with IGNORE_OVERRUN that
+ * is a completion as any other.
  */
 static void overrun__of_an_armed_one(void **state)
 {
@@ -197,13 +207,17 @@ static void overrun__of_an_armed_one(void **state)
 	}
 }
 
-/* One CQ for several QPs and for sends and receives of each: the qpn tells them apart, the order is that of events. */
+/*
+ * One CQ for several QPs and for sends and receives of each: the qpn tells them apart, the order is
+ * that of events.
+ */
 static void shared__between_qps(void **state)
 {
 	struct world *w = world_create(2, 29);
 	struct pair_options o = pair_defaults();
 	struct pair p[2];
-	struct buffer *local = world_buffer(&w->node[0], 4096, PAIR_ACCESS_ALL), *remote = world_buffer(&w->node[1], 4096, PAIR_ACCESS_ALL);
+	struct buffer *local = world_buffer(&w->node[0], 4096, PAIR_ACCESS_ALL),
+		      *remote = world_buffer(&w->node[1], 4096, PAIR_ACCESS_ALL);
 	struct watched_cq *cq;
 
 	world_label(w, "test_cq shared");
@@ -215,13 +229,16 @@ static void shared__between_qps(void **state)
 	p[1].side[1].qp->send_cq = p[1].side[1].qp->recv_cq = &cq->cq;
 	for (u32 i = 0; i < 6; i++) {
 		post_recv_buffer(&p[i % 2].side[1], i, remote, 0, 64);
-		post_send(&p[i % 2].side[0], &(struct send){ .wr_id = i, .opcode = WR_SEND, .num_sge = 1, .sge = { buffer_sge(local, 0, 64) } });
+		post_send(&p[i % 2].side[0], &(struct send){ .wr_id = i,
+							     .opcode = WR_SEND,
+							     .num_sge = 1,
+							     .sge = { buffer_sge(local, 0, 64) } });
 		world_run(w);
 	}
 	check_eq(w, cq->n, 6);
 	for (u32 i = 0; i < 6; i++)
-		expect(w, cq, i, .wr_id = i, .opcode = CQE_RECV, .byte_len = 64, .qpn = p[i % 2].side[1].qp->qpn,
-		       .src_qpn = p[i % 2].side[0].qp->qpn);
+		expect(w, cq, i, .wr_id = i, .opcode = CQE_RECV, .byte_len = 64,
+		       .qpn = p[i % 2].side[1].qp->qpn, .src_qpn = p[i % 2].side[0].qp->qpn);
 	qp_destroy(p[1].side[1].node->engine, p[1].side[1].qp);
 	world_cq_destroy(&w->node[1], p[1].side[1].send);
 	side_destroy(&p[1].side[0]);

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Several engines of a device: what QPs that live in different ones share, and what goes with a QP that moves. That all else is as with one engine is shown by the other
- * tests under XROCE_SIM_ENGINES, and by test_random.
+ * Several engines of a device: what QPs that live in different ones share, and what goes with a QP
+ * that moves. That all else is as with one engine is shown by the other tests under
+ * XROCE_SIM_ENGINES, and by test_random.
  */
 #include "scene.h"
 
 #include <setjmp.h>
 #include <cmocka.h>
 
-/* Two connections; at node 1 each QP is at home in the engine of its number. All complete in one CQ there. */
+/*
+ * Two connections; at node 1 each QP is at home in the engine of its number. All complete in one CQ
+ * there.
+ */
 #define PAIRS 2
 
 struct scene2 {
@@ -23,9 +27,11 @@ static struct side *b_of(struct scene2 *s, u32 i)
 	return &s->p[i].side[1];
 }
 
-static struct scene2 scene_open(const struct pair_options *options, u32 cq_capacity, const char *name)
+static struct scene2 scene_open(const struct pair_options *options, u32 cq_capacity,
+				const char *name)
 {
-	struct scene2 s = { .w = world_create_with(2, 41, &(struct world_options){ .num_engines = 3 }) };
+	struct scene2 s = { .w = world_create_with(2, 41,
+						   &(struct world_options){ .num_engines = 3 }) };
 	struct pair_options o = *options;
 
 	world_label(s.w, "test_engines %s", name);
@@ -49,7 +55,10 @@ static void scene_close(struct scene2 *s)
 
 static void post_message(struct scene2 *s, u32 qp, u64 wr_id, u8 flags)
 {
-	post_send(&s->p[qp].side[0], &(struct send){ .wr_id = wr_id, .opcode = WR_SEND, .flags = WR_SIGNALED | flags, .num_sge = 1,
+	post_send(&s->p[qp].side[0], &(struct send){ .wr_id = wr_id,
+						     .opcode = WR_SEND,
+						     .flags = WR_SIGNALED | flags,
+						     .num_sge = 1,
 						     .sge = { buffer_sge(s->local, 0, 64) } });
 }
 
@@ -93,7 +102,8 @@ static void frame__of_another_home_is_not_touched(void **state)
 
 		if (i == 1)
 			continue;
-		check_eq(s.w, engine_input(n->engines[i], NULL, &rx, s.w->now_ns), 1 + XROCE_DROP_qp_unknown);
+		check_eq(s.w, engine_input(n->engines[i], NULL, &rx, s.w->now_ns),
+			 1 + XROCE_DROP_qp_unknown);
 		check_eq(s.w, engine_input_batch(n->engines[i], &f, 1, s.w->now_ns, &away), 0);
 		check_eq(s.w, away, 1);
 	}
@@ -101,7 +111,8 @@ static void frame__of_another_home_is_not_touched(void **state)
 	check_eq(s.w, rq_posted(&b_of(&s, 1)->qp->rq), 1);
 	check_eq(s.w, engine_input(n->engines[1], NULL, &rx, s.w->now_ns), 0);
 	world_run(s.w);
-	expect(s.w, s.cq, 0, .wr_id = 7, .opcode = CQE_RECV, .byte_len = 64, .qpn = b_of(&s, 1)->qp->qpn);
+	expect(s.w, s.cq, 0, .wr_id = 7, .opcode = CQE_RECV, .byte_len = 64,
+	       .qpn = b_of(&s, 1)->qp->qpn);
 	scene_close(&s);
 }
 
@@ -125,7 +136,10 @@ static void shared_cq__one_event_an_arm(void **state)
 	scene_close(&s);
 }
 
-/* ibv_create_cq(3): the QPs of a CQ that has overrun go with it, wherever they are, and the event comes once. */
+/*
+ * ibv_create_cq(3): the QPs of a CQ that has overrun go with it, wherever they are, and the event
+ * comes once.
+ */
 static void shared_cq__overrun_takes_all(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -192,7 +206,10 @@ static void shared_cq__is_counted_together_when_moderated(void **state)
 		}
 		check_eq(s.w, cq_events(&s, EVENT_COMPLETION), round + 1);
 	}
-	/* the first of a row says when the event is due; whoever adds to it, and whoever else has gone */
+	/*
+	 * the first of a row says when the event is due; whoever adds to it, and whoever else has
+	 * gone
+	 */
 	world_run(s.w);
 	atomic_store(&s.cq->cq.armed, CQ_ARMED_ANY);
 	began = s.w->now_ns;
@@ -210,7 +227,10 @@ static void shared_cq__is_counted_together_when_moderated(void **state)
 	scene_close(&s);
 }
 
-/* Who watches the time for a CQ is one of those who fill it, also when a QP moves or goes; for who fills it alone does so without a lock. */
+/*
+ * Who watches the time for a CQ is one of those who fill it, also when a QP moves or goes; for who
+ * fills it alone does so without a lock.
+ */
 static void shared_cq__is_watched_by_who_fills_it(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -292,7 +312,8 @@ static void shared_srq__limit_is_reported_once(void **state)
 	for (u32 i = 0; i < 8; i++) {
 		post_message(&s, i % 2, i, 0);
 		world_run(s.w);
-		expect(s.w, s.cq, i, .wr_id = i, .opcode = CQE_RECV, .byte_len = 64, .qpn = b_of(&s, i % 2)->qp->qpn);
+		expect(s.w, s.cq, i, .wr_id = i, .opcode = CQE_RECV, .byte_len = 64,
+		       .qpn = b_of(&s, i % 2)->qp->qpn);
 		reached = world_events(&s.w->node[1], EVENT_SRQ_LIMIT, NULL);
 		check_eq(s.w, reached, i >= 4);
 	}
@@ -317,19 +338,25 @@ static struct send bind_of(const struct mr *mw, const struct buffer *region, u32
 	return send;
 }
 
-/* Bound through one QP's queue, used through another's, unbound again; and each twice, for a lock that is left taken would end it. */
+/*
+ * Bound through one QP's queue, used through another's, unbound again; and each twice, for a lock
+ * that is left taken would end it.
+ */
 static void window__of_type_1_serves_all_homes(void **state)
 {
-	static const enum wr_opcode opcodes[] = { WR_WRITE, WR_READ, WR_FETCH_ADD, WR_ATOMIC_WRITE, WR_FLUSH };
+	static const enum wr_opcode opcodes[] = { WR_WRITE, WR_READ, WR_FETCH_ADD, WR_ATOMIC_WRITE,
+						  WR_FLUSH };
 	struct pair_options o = pair_defaults();
 	struct scene2 s = scene_open(&o, 64, "type 1");
 	struct mr *mw;
 
-	assert_int_equal(mw_add(engine_mr_table(s.w->node[1].engine), PAIR_PD, MR_WINDOW_1, &mw), 0);
+	assert_int_equal(mw_add(engine_mr_table(s.w->node[1].engine), PAIR_PD, MR_WINDOW_1, &mw),
+			 0);
 	for (u32 i = 0; i < 2 * ARRAY_SIZE(opcodes); i++) {
 		enum wr_opcode op = opcodes[i / 2];
 		struct send bind = bind_of(mw, s.remote, 4096);
-		struct send use = request_between(s.local, s.remote, i, op, op == WR_WRITE || op == WR_READ ? 3000 : 8);
+		struct send use = request_between(s.local, s.remote, i, op,
+						  op == WR_WRITE || op == WR_READ ? 3000 : 8);
 
 		if (op == WR_FLUSH)
 			bind.bind.access |= MR_FLUSH_GLOBAL;
@@ -358,7 +385,8 @@ static void window__of_type_1_serves_all_homes(void **state)
 		use.rkey = mw->key;
 		post_send(&s.p[k].side[0], &use);
 		world_run(s.w);
-		check_eq(s.w, s.p[k].side[0].send->log[s.p[k].side[0].send->n - 1].status, CQE_REM_ACCESS_ERR);
+		check_eq(s.w, s.p[k].side[0].send->log[s.p[k].side[0].send->n - 1].status,
+			 CQE_REM_ACCESS_ERR);
 	}
 	mr_remove(engine_mr_table(s.w->node[1].engine), mw);
 	scene_close(&s);
@@ -371,7 +399,8 @@ static void window__of_type_2_is_for_its_own_qp(void **state)
 	struct send bind, use = request_between(s.local, s.remote, 1, WR_WRITE, 1000);
 	struct mr *mw;
 
-	assert_int_equal(mw_add(engine_mr_table(s.w->node[1].engine), PAIR_PD, MR_WINDOW_2, &mw), 0);
+	assert_int_equal(mw_add(engine_mr_table(s.w->node[1].engine), PAIR_PD, MR_WINDOW_2, &mw),
+			 0);
 	bind = bind_of(mw, s.remote, 4096);
 	post_send(b_of(&s, 0), &bind);
 	world_run(s.w);
@@ -386,8 +415,14 @@ static void window__of_type_2_is_for_its_own_qp(void **state)
 	post_send(&s.p[1].side[0], &use);
 	world_run(s.w);
 	check_eq(s.w, s.p[1].side[0].send->log[0].status, CQE_REM_ACCESS_ERR);
-	check_eq(s.w, mw_invalidate(engine_mr_table(s.w->node[1].engine), PAIR_PD, mw->key, b_of(&s, 1)->qp->qpn), (u64)-EINVAL);
-	check_eq(s.w, mw_invalidate(engine_mr_table(s.w->node[1].engine), PAIR_PD, mw->key, b_of(&s, 0)->qp->qpn), 0);
+	check_eq(s.w,
+		 mw_invalidate(engine_mr_table(s.w->node[1].engine), PAIR_PD, mw->key,
+			       b_of(&s, 1)->qp->qpn),
+		 (u64)-EINVAL);
+	check_eq(s.w,
+		 mw_invalidate(engine_mr_table(s.w->node[1].engine), PAIR_PD, mw->key,
+			       b_of(&s, 0)->qp->qpn),
+		 0);
 	mr_remove(engine_mr_table(s.w->node[1].engine), mw);
 	scene_close(&s);
 }
@@ -414,7 +449,8 @@ static void move__what_was_posted_goes_with_it(void **state)
 		s.w->node[0].to_run = 0;
 		world_ring(&s.w->node[0], a->qp);
 		world_run(s.w);
-		expect(s.w, a->send, i, .wr_id = i, .opcode = CQE_SEND, .byte_len = 64, .qpn = a->qp->qpn);
+		expect(s.w, a->send, i, .wr_id = i, .opcode = CQE_SEND, .byte_len = 64,
+		       .qpn = a->qp->qpn);
 	}
 	scene_close(&s);
 }
@@ -482,7 +518,8 @@ static void move__answers_that_are_due_go_with_it(void **state)
 		check_eq(s.w, engine_input(qp_engine(b_of(&s, 0)->qp), NULL, &rx, s.w->now_ns), 0);
 		world_move(n, b_of(&s, 0)->qp, (i + 1) % 3);
 		world_run(s.w);
-		expect(s.w, s.p[0].side[0].send, i, .wr_id = i, .opcode = (u16[]){ CQE_READ, CQE_WRITE, CQE_FETCH_ADD }[i], .byte_len = 8,
+		expect(s.w, s.p[0].side[0].send, i, .wr_id = i,
+		       .opcode = (u16[]){ CQE_READ, CQE_WRITE, CQE_FETCH_ADD }[i], .byte_len = 8,
 		       .qpn = s.p[0].side[0].qp->qpn);
 		check_eq(s.w, n->stats.duplicate_requests, 0);
 	}
@@ -505,7 +542,10 @@ static void move__events_go_with_it(void **state)
 	scene_close(&s);
 }
 
-/* The CQ has overrun, and before its QPs are looked for one of them goes to where nobody knows of it. */
+/*
+ * The CQ has overrun, and before its QPs are looked for one of them goes to where nobody knows of
+ * it.
+ */
 static void move__between_overrun_and_its_consequences(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -533,7 +573,9 @@ static void move__between_overrun_and_its_consequences(void **state)
 	scene_close(&s);
 }
 
-/* Early packets stay behind and are asked for again; a READ under way is answered by the new home. */
+/*
+ * Early packets stay behind and are asked for again; a READ under way is answered by the new home.
+ */
 static void move__in_the_middle_of_messages(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -558,9 +600,13 @@ static void move__in_the_middle_of_messages(void **state)
 				world_move(&s.w->node[i], s.p[0].side[i].qp, 2);
 			world_run(s.w);
 			check_eq(s.w, s.p[0].side[0].send->n, 2);
-			check_eq(s.w, s.p[0].side[0].send->log[0].status | s.p[0].side[0].send->log[1].status, 0);
+			check_eq(s.w,
+				 s.p[0].side[0].send->log[0].status |
+					 s.p[0].side[0].send->log[1].status,
+				 0);
 			check(s.w, !memcmp(s.local->bytes, s.remote->bytes, 12 * 256));
-			check(s.w, !memcmp(s.local->bytes + 32 * 1024, s.remote->bytes + 32 * 1024, 12 * 256));
+			check(s.w, !memcmp(s.local->bytes + 32 * 1024, s.remote->bytes + 32 * 1024,
+					   12 * 256));
 			scene_close(&s);
 		}
 }
@@ -572,15 +618,23 @@ static void move__not_xrc_nor_tag_matching(void **state)
 	struct node *n = &s.w->node[1];
 	struct watched_cq *c = world_cq(n, 64);
 	struct srq *tags = world_tag_srq(n, 4, 4, 4, c);
-	struct qp_init init = { .transport = XROCE_XRC, .send_cq = &c->cq, .pd = PAIR_PD, .max_send_wr = 1 };
+	struct qp_init init = {
+		.transport = XROCE_XRC, .send_cq = &c->cq, .pd = PAIR_PD, .max_send_wr = 1
+	};
 	struct qp *qp;
 
 	check(s.w, engine_may_move(b_of(&s, 0)->qp));
 	for (u32 i = 0; i < 3; i++) {
 		if (i == 1)
-			init = (struct qp_init){ .transport = XROCE_XRC, .xrc_target = true, .xrcd = 1, .pd = PAIR_PD };
+			init = (struct qp_init){
+				.transport = XROCE_XRC, .xrc_target = true, .xrcd = 1, .pd = PAIR_PD
+			};
 		if (i == 2)
-			init = (struct qp_init){ .transport = XROCE_RC, .send_cq = &c->cq, .recv_cq = &c->cq, .pd = PAIR_PD, .srq = tags };
+			init = (struct qp_init){ .transport = XROCE_RC,
+						 .send_cq = &c->cq,
+						 .recv_cq = &c->cq,
+						 .pd = PAIR_PD,
+						 .srq = tags };
 		check_eq(s.w, qp_create(n->engines[1], &init, &qp), (u64)-EINVAL);
 		check_eq(s.w, qp_create(n->engines[0], &init, &qp), 0);
 		check(s.w, !engine_may_move(qp));

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* RC requests that must fail: the status on both sides, the states, the events, and not one byte where it has no right to be. */
+/*
+ * RC requests that must fail: the status on both sides, the states, the events, and not one byte
+ * where it has no right to be.
+ */
 #include "raw.h"
 #include "scene.h"
 
@@ -36,7 +39,10 @@ static const struct refusal refusals[] = {
 	{ .name = "no such key, write", .opcode = WR_WRITE, .len = 8, .key_xor = 1 },
 	{ .name = "no such key, read", .opcode = WR_READ, .len = 8, .key_xor = 1 },
 	{ .name = "no such key, atomic", .opcode = WR_FETCH_ADD, .len = 8, .key_xor = 1 },
-	{ .name = "no such key, long write", .opcode = WR_WRITE, .len = 3000, .key_xor = 0x80000000 },
+	{ .name = "no such key, long write",
+	  .opcode = WR_WRITE,
+	  .len = 3000,
+	  .key_xor = 0x80000000 },
 	{ .name = "no such key, write_imm", .opcode = WR_WRITE_WITH_IMM, .len = 8, .key_xor = 1 },
 	{ .name = "one byte past the end, write", .opcode = WR_WRITE, .len = 8, .offset = BIG - 7 },
 	{ .name = "one byte past the end, read", .opcode = WR_READ, .len = 8, .offset = BIG - 7 },
@@ -44,12 +50,30 @@ static const struct refusal refusals[] = {
 	{ .name = "before the start", .opcode = WR_WRITE, .len = 8, .offset = -1 },
 	{ .name = "long write past the end", .opcode = WR_WRITE, .len = 3000, .offset = 2000 },
 	{ .name = "long read past the end", .opcode = WR_READ, .len = 3000, .offset = 2000 },
-	{ .name = "no right to write", .opcode = WR_WRITE, .len = 8, .mr_access = NOT(MR_REMOTE_WRITE) },
-	{ .name = "no right to read", .opcode = WR_READ, .len = 8, .mr_access = NOT(MR_REMOTE_READ) },
-	{ .name = "no right to atomics", .opcode = WR_CMP_SWAP, .len = 8, .mr_access = NOT(MR_REMOTE_ATOMIC) },
-	{ .name = "QP grants no write", .opcode = WR_WRITE, .len = 8, .qp_access = NOT(MR_REMOTE_WRITE) },
-	{ .name = "QP grants no read", .opcode = WR_READ, .len = 8, .qp_access = NOT(MR_REMOTE_READ) },
-	{ .name = "QP grants no atomics", .opcode = WR_FETCH_ADD, .len = 8, .qp_access = NOT(MR_REMOTE_ATOMIC) },
+	{ .name = "no right to write",
+	  .opcode = WR_WRITE,
+	  .len = 8,
+	  .mr_access = NOT(MR_REMOTE_WRITE) },
+	{ .name = "no right to read",
+	  .opcode = WR_READ,
+	  .len = 8,
+	  .mr_access = NOT(MR_REMOTE_READ) },
+	{ .name = "no right to atomics",
+	  .opcode = WR_CMP_SWAP,
+	  .len = 8,
+	  .mr_access = NOT(MR_REMOTE_ATOMIC) },
+	{ .name = "QP grants no write",
+	  .opcode = WR_WRITE,
+	  .len = 8,
+	  .qp_access = NOT(MR_REMOTE_WRITE) },
+	{ .name = "QP grants no read",
+	  .opcode = WR_READ,
+	  .len = 8,
+	  .qp_access = NOT(MR_REMOTE_READ) },
+	{ .name = "QP grants no atomics",
+	  .opcode = WR_FETCH_ADD,
+	  .len = 8,
+	  .qp_access = NOT(MR_REMOTE_ATOMIC) },
 	{ .name = "another PD, write", .opcode = WR_WRITE, .len = 8, .pd = 2 },
 	{ .name = "another PD, read", .opcode = WR_READ, .len = 8, .pd = 2 },
 	{ .name = "another PD, atomic", .opcode = WR_FETCH_ADD, .len = 8, .pd = 2 },
@@ -66,7 +90,9 @@ static void rem_access_err__both_sides(void **state)
 
 		o.access = f->qp_access ? f->qp_access : PAIR_ACCESS_ALL;
 		s = scene_make(&o, f->name);
-		target = world_buffer_pd(s.b->node, BIG, f->mr_access ? f->mr_access : PAIR_ACCESS_ALL, f->pd ? f->pd : PAIR_PD);
+		target = world_buffer_pd(s.b->node, BIG,
+					 f->mr_access ? f->mr_access : PAIR_ACCESS_ALL,
+					 f->pd ? f->pd : PAIR_PD);
 		post_recv_buffer(s.b, 50, s.remote, 0, 64);
 		post_recv_buffer(s.b, 51, s.remote, 0, 64);
 		/* What comes before it succeeds, what comes behind it is flushed. */
@@ -81,11 +107,13 @@ static void rem_access_err__both_sides(void **state)
 		world_run(s.w);
 
 		if (!f->qp_access)
-			expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_READ, .byte_len = 8, .qpn = s.a->qp->qpn);
+			expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_READ, .byte_len = 8,
+			       .qpn = s.a->qp->qpn);
 		check_eq(s.w, s.a->send->n, f->qp_access ? 2 : 3);
-		expect(s.w, s.a->send, s.a->send->n - 2, .wr_id = 2, .status = CQE_REM_ACCESS_ERR, .vendor_err = VERR_NAK_REMOTE_ACCESS,
+		expect(s.w, s.a->send, s.a->send->n - 2, .wr_id = 2, .status = CQE_REM_ACCESS_ERR,
+		       .vendor_err = VERR_NAK_REMOTE_ACCESS, .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, s.a->send->n - 1, .wr_id = 3, .status = CQE_WR_FLUSH_ERR,
 		       .qpn = s.a->qp->qpn);
-		expect(s.w, s.a->send, s.a->send->n - 1, .wr_id = 3, .status = CQE_WR_FLUSH_ERR, .qpn = s.a->qp->qpn);
 		check_eq(s.w, qp_state(s.a->qp), QPS_ERR);
 		check_eq(s.w, qp_state(s.b->qp), QPS_ERR);
 		check_eq(s.w, world_events(s.b->node, EVENT_QP_ACCESS_ERR, s.b->qp), 1);
@@ -94,13 +122,17 @@ static void rem_access_err__both_sides(void **state)
 		check_eq(s.w, s.b->node->stats.remote_errors, 1);
 		check_eq(s.w, s.b->recv->n, 2);
 		for (u32 k = 0; k < 2; k++)
-			check(s.w, s.b->recv->log[k].wr_id == 50 + k && s.b->recv->log[k].status != CQE_SUCCESS);
+			check(s.w, s.b->recv->log[k].wr_id == 50 + k &&
+					   s.b->recv->log[k].status != CQE_SUCCESS);
 		check(s.w, bytes_are(target->bytes, BIG, 1));
 		scene_end(&s);
 	}
 }
 
-/* Nothing is read or written by zero bytes: their key is not looked at (protocol sheet, "Sequencing"). */
+/*
+ * Nothing is read or written by zero bytes: their key is not looked at (protocol sheet,
+ * "Sequencing").
+ */
 static void zero_length__needs_no_key(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -138,11 +170,13 @@ static void receive_short__both_sides(void **state)
 		scene_post(&s, 1, WR_SEND, lens[i]);
 		world_run(s.w);
 		check_eq(s.w, s.a->send->n, 1);
-		expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_REM_INV_REQ_ERR, .vendor_err = VERR_NAK_INVALID_REQUEST,
-		       .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_REM_INV_REQ_ERR,
+		       .vendor_err = VERR_NAK_INVALID_REQUEST, .qpn = s.a->qp->qpn);
 		check_eq(s.w, s.b->recv->n, 2);
-		expect(s.w, s.b->recv, 0, .wr_id = 7, .status = CQE_LOC_LEN_ERR, .vendor_err = VERR_RECV_TOO_SHORT, .qpn = s.b->qp->qpn);
-		expect(s.w, s.b->recv, 1, .wr_id = 8, .status = CQE_WR_FLUSH_ERR, .qpn = s.b->qp->qpn);
+		expect(s.w, s.b->recv, 0, .wr_id = 7, .status = CQE_LOC_LEN_ERR,
+		       .vendor_err = VERR_RECV_TOO_SHORT, .qpn = s.b->qp->qpn);
+		expect(s.w, s.b->recv, 1, .wr_id = 8, .status = CQE_WR_FLUSH_ERR,
+		       .qpn = s.b->qp->qpn);
 		check_eq(s.w, qp_state(s.a->qp), QPS_ERR);
 		check_eq(s.w, qp_state(s.b->qp), QPS_ERR);
 		check_eq(s.w, s.remote->bytes[room], 0xee);
@@ -166,8 +200,10 @@ static void receive_bad_lkey__both_sides(void **state)
 		post_recv(s.b, 7, &sge, 1);
 		scene_post(&s, 1, WR_SEND, 64);
 		world_run(s.w);
-		expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_REM_OP_ERR, .vendor_err = VERR_NAK_REMOTE_OPERATION, .qpn = s.a->qp->qpn);
-		expect(s.w, s.b->recv, 0, .wr_id = 7, .status = CQE_LOC_PROT_ERR, .vendor_err = VERR_LKEY, .qpn = s.b->qp->qpn);
+		expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_REM_OP_ERR,
+		       .vendor_err = VERR_NAK_REMOTE_OPERATION, .qpn = s.a->qp->qpn);
+		expect(s.w, s.b->recv, 0, .wr_id = 7, .status = CQE_LOC_PROT_ERR,
+		       .vendor_err = VERR_LKEY, .qpn = s.b->qp->qpn);
 		check_eq(s.w, qp_state(s.a->qp), QPS_ERR);
 		check_eq(s.w, qp_state(s.b->qp), QPS_ERR);
 		check(s.w, bytes_are(read_only->bytes, BIG, 1));
@@ -185,7 +221,8 @@ static void loc_prot_err__after_what_came_before(void **state)
 		for (u32 kind = 0; kind < 3; kind++) {
 			struct pair_options o = pair_defaults();
 			struct scene s = scene_make(&o, "L_Key of a send");
-			struct buffer *other_pd = world_buffer_pd(s.a->node, BIG, PAIR_ACCESS_ALL, 2);
+			struct buffer *other_pd =
+				world_buffer_pd(s.a->node, BIG, PAIR_ACCESS_ALL, 2);
 			struct send send;
 
 			scene_post(&s, 1, WR_WRITE, 3000);
@@ -200,9 +237,12 @@ static void loc_prot_err__after_what_came_before(void **state)
 			scene_post(&s, 3, WR_WRITE, 8);
 			world_run(s.w);
 			check_eq(s.w, s.a->send->n, 3);
-			expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 3000, .qpn = s.a->qp->qpn);
-			expect(s.w, s.a->send, 1, .wr_id = 2, .status = CQE_LOC_PROT_ERR, .vendor_err = VERR_LKEY, .qpn = s.a->qp->qpn);
-			expect(s.w, s.a->send, 2, .wr_id = 3, .status = CQE_WR_FLUSH_ERR, .qpn = s.a->qp->qpn);
+			expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 3000,
+			       .qpn = s.a->qp->qpn);
+			expect(s.w, s.a->send, 1, .wr_id = 2, .status = CQE_LOC_PROT_ERR,
+			       .vendor_err = VERR_LKEY, .qpn = s.a->qp->qpn);
+			expect(s.w, s.a->send, 2, .wr_id = 3, .status = CQE_WR_FLUSH_ERR,
+			       .qpn = s.a->qp->qpn);
 			check_eq(s.w, qp_state(s.a->qp), QPS_ERR);
 			check_eq(s.w, qp_state(s.b->qp), QPS_RTS);
 			check(s.w, bytes_are(other_pd->bytes, BIG, 0));
@@ -227,7 +267,10 @@ static void read__needs_local_write(void **state)
 	scene_end(&s);
 }
 
-/* The region is deregistered while a long message is under way: refused, and no byte of it touched after that. */
+/*
+ * The region is deregistered while a long message is under way: refused, and no byte of it touched
+ * after that.
+ */
 static void region__gone_under_a_message(void **state)
 {
 	const enum wr_opcode opcodes[] = { WR_WRITE, WR_READ };
@@ -240,11 +283,16 @@ static void region__gone_under_a_message(void **state)
 
 		o.pmtu = 256;
 		s = scene_make(&o, "region gone");
-		assert_int_equal(mr_add(engine_mr_table(s.b->node->engine), PAIR_PD, s.remote->bytes, 2048, 0, PAIR_ACCESS_ALL, &mr), 0);
+		assert_int_equal(mr_add(engine_mr_table(s.b->node->engine), PAIR_PD,
+					s.remote->bytes, 2048, 0, PAIR_ACCESS_ALL, &mr),
+				 0);
 		send = scene_request(&s, 1, opcodes[i], 2048);
 		send.remote_addr = 0;
 		send.rkey = mr->key;
-		/* The second half of the requests or the responses is lost, so that they come when the region is gone. */
+		/*
+		 * The second half of the requests or the responses is lost, so that they come when
+		 * the region is gone.
+		 */
 		s.w->node[opcodes[i] == WR_READ].to[opcodes[i] != WR_READ].drop = 0xf0;
 		post_send(s.a, &send);
 		world_run_for(s.w, 3 * WORLD_LATENCY_NS);
@@ -252,7 +300,8 @@ static void region__gone_under_a_message(void **state)
 		memset(s.remote->bytes, 0x11, BIG);
 		world_run(s.w);
 		check_eq(s.w, s.a->send->n, 1);
-		expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_REM_ACCESS_ERR, .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_REM_ACCESS_ERR,
+		       .qpn = s.a->qp->qpn);
 		check_eq(s.w, qp_state(s.b->qp), QPS_ERR);
 		check_eq(s.w, world_events(s.b->node, EVENT_QP_ACCESS_ERR, s.b->qp), 1);
 		for (u32 k = 0; k < BIG; k++)
@@ -318,17 +367,23 @@ static void steering__silent_and_counted(void **state)
 
 static void response__unasked_is_dropped(void **state)
 {
-	static const u8 opcodes[] = { RC(ACKNOWLEDGE), RC(READ_RESPONSE_ONLY), RC(READ_RESPONSE_FIRST), RC(ATOMIC_ACKNOWLEDGE) };
-	static const u8 syndromes[] = { SYNDROME_ACK, AETH_RNR_NAK | 1, AETH_NAK | NAK_PSN_SEQUENCE, AETH_NAK | NAK_REMOTE_ACCESS, 0x7f };
+	static const u8 opcodes[] = { RC(ACKNOWLEDGE), RC(READ_RESPONSE_ONLY),
+				      RC(READ_RESPONSE_FIRST), RC(ATOMIC_ACKNOWLEDGE) };
+	static const u8 syndromes[] = { SYNDROME_ACK, AETH_RNR_NAK | 1, AETH_NAK | NAK_PSN_SEQUENCE,
+					AETH_NAK | NAK_REMOTE_ACCESS, 0x7f };
 	struct pair_options o = pair_defaults();
 	struct raw r = raw_create(&o, "test_errors response__unasked_is_dropped");
 
 	for (u32 i = 0; i < ARRAY_SIZE(opcodes); i++)
 		for (u32 k = 0; k < ARRAY_SIZE(syndromes); k++)
 			for (s32 d = -1; d <= 1; d++) {
-				struct packet p = { .opcode = opcodes[i], .psn = (u32)(RAW_SQ_PSN + d), .syndrome = syndromes[k] };
+				struct packet p = { .opcode = opcodes[i],
+						    .psn = (u32)(RAW_SQ_PSN + d),
+						    .syndrome = syndromes[k] };
 
-				check(r.w, raw_send(&r, p, NULL, opcode_flags(opcodes[i]) & OP_PAYLOAD ? 8 : 0) != 0);
+				check(r.w,
+				      raw_send(&r, p, NULL,
+					       opcode_flags(opcodes[i]) & OP_PAYLOAD ? 8 : 0) != 0);
 			}
 	check_eq(r.w, qp_state(r.s.qp), QPS_RTS);
 	check_eq(r.w, r.s.send->n, 0);
@@ -356,20 +411,32 @@ static void response__of_the_wrong_kind_or_length(void **state)
 	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct pair_options o = pair_defaults();
 		struct raw r = raw_create(&o, "test_errors response__of_the_wrong_kind_or_length");
-		struct packet p = { .opcode = rows[i].opcode, .psn = RAW_SQ_PSN, .syndrome = SYNDROME_ACK };
+		struct packet p = { .opcode = rows[i].opcode,
+				    .psn = RAW_SQ_PSN,
+				    .syndrome = SYNDROME_ACK };
 
-		post_send(&r.s, &(struct send){ .wr_id = 4, .opcode = rows[i].wr, .flags = WR_SIGNALED, .num_sge = 1,
-						.sge = { buffer_sge(r.mem, 0, rows[i].wr == WR_FETCH_ADD ? 8 : 64) }, .remote_addr = 64 });
+		post_send(&r.s,
+			  &(struct send){ .wr_id = 4,
+					  .opcode = rows[i].wr,
+					  .flags = WR_SIGNALED,
+					  .num_sge = 1,
+					  .sge = { buffer_sge(
+						  r.mem, 0, rows[i].wr == WR_FETCH_ADD ? 8 : 64) },
+					  .remote_addr = 64 });
 		world_settle(r.w);
 		raw_send(&r, p, NULL, rows[i].len);
 		check_eq(r.w, r.s.send->n, 1);
-		expect(r.w, r.s.send, 0, .wr_id = 4, .status = CQE_BAD_RESP_ERR, .vendor_err = VERR_BAD_RESPONSE, .qpn = r.s.qp->qpn);
+		expect(r.w, r.s.send, 0, .wr_id = 4, .status = CQE_BAD_RESP_ERR,
+		       .vendor_err = VERR_BAD_RESPONSE, .qpn = r.s.qp->qpn);
 		check_eq(r.w, qp_state(r.s.qp), QPS_ERR);
 		raw_destroy(&r);
 	}
 }
 
-/* Who set max_rd_atomic to 0 asked for no READs and atomics: they fail, in order, and do not wait for ever. */
+/*
+ * Who set max_rd_atomic to 0 asked for no READs and atomics: they fail, in order, and do not wait
+ * for ever.
+ */
 static void max_rd_atomic__zero(void **state)
 {
 	static const enum wr_opcode opcodes[] = { WR_READ, WR_FETCH_ADD, WR_CMP_SWAP };
@@ -387,13 +454,18 @@ static void max_rd_atomic__zero(void **state)
 		post_sends(s.a, list, 2);
 		world_run(s.w);
 		check_eq(s.w, s.a->send->n, 2);
-		expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 8, .qpn = s.a->qp->qpn);
-		expect(s.w, s.a->send, 1, .wr_id = 2, .status = CQE_LOC_QP_OP_ERR, .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 8,
+		       .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, 1, .wr_id = 2, .status = CQE_LOC_QP_OP_ERR,
+		       .qpn = s.a->qp->qpn);
 		scene_end(&s);
 	}
 }
 
-/* The device has gone: what is posted is flushed in all QPs but those in RESET, no time-out and no event is left, nothing is sent. */
+/*
+ * The device has gone: what is posted is flushed in all QPs but those in RESET, no time-out and no
+ * event is left, nothing is sent.
+ */
 static void engine_fail__flushes_all(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -402,14 +474,17 @@ static void engine_fail__flushes_all(void **state)
 	u8 frame[PACKET_FRAME_MAX];
 
 	scene_post(&s, 1, WR_WRITE, 8);
-	check(s.w, engine_output(s.a->node->engine, frame, sizeof(frame), s.w->now_ns) > 0); /* and lost */
+	/* and lost */
+	check(s.w, engine_output(s.a->node->engine, frame, sizeof(frame), s.w->now_ns) > 0);
 	post_recv_buffer(s.a, 2, s.local, 0, 8);
 	engine_fail(s.a->node->engine);
 	world_run(s.w);
 	check_eq(s.w, s.a->send->n, 1);
-	expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_WR_FLUSH_ERR, .vendor_err = VERR_FLUSHED, .qpn = s.a->qp->qpn);
+	expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_WR_FLUSH_ERR,
+	       .vendor_err = VERR_FLUSHED, .qpn = s.a->qp->qpn);
 	check_eq(s.w, s.a->recv->n, 1);
-	expect(s.w, s.a->recv, 0, .wr_id = 2, .status = CQE_WR_FLUSH_ERR, .vendor_err = VERR_FLUSHED, .qpn = s.a->qp->qpn);
+	expect(s.w, s.a->recv, 0, .wr_id = 2, .status = CQE_WR_FLUSH_ERR,
+	       .vendor_err = VERR_FLUSHED, .qpn = s.a->qp->qpn);
 	check_eq(s.w, qp_state(s.a->qp), QPS_ERR);
 	check_eq(s.w, qp_state(idle.qp), QPS_RESET);
 	check_eq(s.w, world_deadline_ns(s.a->node), NSEC_NEVER);

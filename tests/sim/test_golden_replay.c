@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Our responder against the kernel's rdma_rxe: the requests of each golden capture go into an engine that stands where the capture's server
- * stood, and what it answers is compared field by field with what rxe answered.
+ * Our responder against the kernel's rdma_rxe: the requests of each golden capture go into an
+ * engine that stands where the capture's server stood, and what it answers is compared field by
+ * field with what rxe answered.
  *
- * Translated on the way in, since both sides choose them at random: the server's QPN and R_Keys. Known differences, and why:
- *   MigReq       1 where rxe has 0: adapters send 1, both accept both (protocol sheet, "RoCEv2 encapsulation")
- *   credits      ours says how many receives are posted, rxe always 31 (not used); the replay turns ours off
- *   early packets ours are kept until their turn, rxe's are dropped and asked for again; the replay turns that off
- *   IP id, UDP source port, MAC addresses: any; they come from the path, not from the transport
- *   lost answers a capture with -ackloss lacks answers that were lost before it: ours may have more there
- *   UC, UD       nothing is answered: the number and length of what arrives is compared with the requests
+ * Translated on the way in, since both sides choose them at random: the server's QPN and R_Keys.
+ * Known differences, and why:
+ *   MigReq       1 where rxe has 0: adapters send 1, both accept both (protocol sheet, "RoCEv2
+ * encapsulation") credits      ours says how many receives are posted, rxe always 31 (not used);
+ * the replay turns ours off early packets ours are kept until their turn, rxe's are dropped and
+ * asked for again; the replay turns that off IP id, UDP source port, MAC addresses: any; they come
+ * from the path, not from the transport lost answers a capture with -ackloss lacks answers that
+ * were lost before it: ours may have more there UC, UD       nothing is answered: the number and
+ * length of what arrives is compared with the requests
  */
 #include "pair.h"
 
@@ -83,7 +86,8 @@ static void fill_memory(struct replay *r)
 
 			if (from_client(a) || a->psn < q->psn)
 				continue;
-			if (a->flags & OP_READ && q->flags & OP_READ && at < q->va - r->base + q->dma_len)
+			if (a->flags & OP_READ && q->flags & OP_READ &&
+			    at < q->va - r->base + q->dma_len)
 				packet_copy_payload(a, 0, r->mem + at, a->payload_len);
 		}
 	}
@@ -101,7 +105,10 @@ static u8 rnr_code(const struct replay *r)
 	return 0;
 }
 
-/* The server's first expected PSN: the lowest that the client used, since the very first packet may be one that was lost. */
+/*
+ * The server's first expected PSN: the lowest that the client used, since the very first packet may
+ * be one that was lost.
+ */
 static u32 first_psn(const struct replay *r, u32 psn)
 {
 	for (u32 i = 0; i < r->count; i++)
@@ -126,8 +133,9 @@ static void set_up(struct replay *r)
 	o.pmtu = r->pmtu;
 	o.min_rnr_timer = rnr_code(r);
 	o.max_dest_rd_atomic = 16;
-	r->w = world_create_with(2, 41,
-				 &(struct world_options){ .disable = { 0, ENGINE_NO_CREDITS | ENGINE_NO_REORDER } });
+	r->w = world_create_with(
+		2, 41,
+		&(struct world_options){ .disable = { 0, ENGINE_NO_CREDITS | ENGINE_NO_REORDER } });
 	world_label(r->w, "test_golden_replay %s", r->file);
 	r->w->node[1].to[0].dead = true;
 	r->s = side_create(&r->w->node[1], &o, NULL);
@@ -143,7 +151,9 @@ static void set_up(struct replay *r)
 	side_rtr(&r->s, &o, 0, answer ? answer->dest_qpn : 1, first_psn(r, first->psn));
 	side_rts(&r->s, &o, 0);
 	fill_memory(r);
-	assert_int_equal(mr_add(engine_mr_table(r->s.node->engine), PAIR_PD, r->mem, MEM_BYTES, r->base, PAIR_ACCESS_ALL, &r->mr), 0);
+	assert_int_equal(mr_add(engine_mr_table(r->s.node->engine), PAIR_PD, r->mem, MEM_BYTES,
+				r->base, PAIR_ACCESS_ALL, &r->mr),
+			 0);
 }
 
 static void tear_down(struct replay *r)
@@ -173,13 +183,15 @@ static bool same_answer(const struct packet *ours, const struct packet *rxe)
 {
 	u8 a[ROCE_PMTU_MAX], b[ROCE_PMTU_MAX];
 
-	if (ours->opcode != rxe->opcode || ours->psn != rxe->psn || ours->dest_qpn != rxe->dest_qpn || ours->pkey != rxe->pkey ||
-	    ours->pad != rxe->pad || ours->tver != rxe->tver || ours->solicited != rxe->solicited || ours->ackreq != rxe->ackreq ||
-	    ours->fecn != rxe->fecn || ours->becn != rxe->becn || ours->syndrome != rxe->syndrome || ours->msn != rxe->msn ||
+	if (ours->opcode != rxe->opcode || ours->psn != rxe->psn ||
+	    ours->dest_qpn != rxe->dest_qpn || ours->pkey != rxe->pkey || ours->pad != rxe->pad ||
+	    ours->tver != rxe->tver || ours->solicited != rxe->solicited ||
+	    ours->ackreq != rxe->ackreq || ours->fecn != rxe->fecn || ours->becn != rxe->becn ||
+	    ours->syndrome != rxe->syndrome || ours->msn != rxe->msn ||
 	    ours->original != rxe->original || ours->payload_len != rxe->payload_len)
 		return false;
-	if (ours->tos != rxe->tos || ours->hop_limit != rxe->hop_limit || !gid_equal(&ours->src, &rxe->src) ||
-	    !gid_equal(&ours->dst, &rxe->dst))
+	if (ours->tos != rxe->tos || ours->hop_limit != rxe->hop_limit ||
+	    !gid_equal(&ours->src, &rxe->src) || !gid_equal(&ours->dst, &rxe->dst))
 		return false;
 	packet_copy_payload(ours, 0, a, ours->payload_len);
 	packet_copy_payload(rxe, 0, b, rxe->payload_len);
@@ -188,8 +200,9 @@ static bool same_answer(const struct packet *ours, const struct packet *rxe)
 
 static void show(const char *who, const struct packet *p)
 {
-	print_error("%-5s %s psn %06x syndrome %02x msn %u payload %u original %llx\n", who, opcode_name(p->opcode), p->psn, p->syndrome,
-		    p->msn, p->payload_len, (unsigned long long)p->original);
+	print_error("%-5s %s psn %06x syndrome %02x msn %u payload %u original %llx\n", who,
+		    opcode_name(p->opcode), p->psn, p->syndrome, p->msn, p->payload_len,
+		    (unsigned long long)p->original);
 }
 
 /* Ours must contain rxe's in order, and nothing else, but for answers that the capture lost. */
@@ -200,7 +213,8 @@ static void compare_answers(struct replay *r)
 	for (u32 i = 0; i < r->count; i++) {
 		if (from_client(&r->p[i]))
 			continue;
-		while (r->lossy && n < r->w->num_sent && !same_answer(&r->w->sent[n].packet, &r->p[i]))
+		while (r->lossy && n < r->w->num_sent &&
+		       !same_answer(&r->w->sent[n].packet, &r->p[i]))
 			n++;
 		if (n == r->w->num_sent || !same_answer(&r->w->sent[n].packet, &r->p[i])) {
 			show("rxe", &r->p[i]);
@@ -216,7 +230,8 @@ static void compare_answers(struct replay *r)
 /* Does this request, if it is executed, take a receive? */
 static bool takes_receive(const struct packet *p)
 {
-	return (p->flags & OP_SEND && p->flags & OP_START) || (p->flags & OP_WRITE && p->flags & OP_IMM);
+	return (p->flags & OP_SEND && p->flags & OP_START) ||
+	       (p->flags & OP_WRITE && p->flags & OP_IMM);
 }
 
 static void replay(struct replay *r)
@@ -229,16 +244,21 @@ static void replay(struct replay *r)
 	assert_non_null(buffer);
 	parse_all(r);
 	set_up(r);
-	assert_int_equal(mr_add(engine_mr_table(r->s.node->engine), PAIR_PD, buffer, room, (u64)(uintptr_t)buffer, PAIR_ACCESS_ALL, &mr), 0);
+	assert_int_equal(mr_add(engine_mr_table(r->s.node->engine), PAIR_PD, buffer, room,
+				(u64)(uintptr_t)buffer, PAIR_ACCESS_ALL, &mr),
+			 0);
 	for (u32 i = 0; i < r->count; i++) {
 		const struct packet *p = &r->p[i], *answer = answer_after(r, i);
-		bool not_ready = answer && answer->flags & OP_ACK && (answer->syndrome & AETH_CLASS_MASK) == AETH_RNR_NAK;
+		bool not_ready = answer && answer->flags & OP_ACK &&
+				 (answer->syndrome & AETH_CLASS_MASK) == AETH_RNR_NAK;
 
 		if (!from_client(p))
 			continue;
 		/* The server was ready when rxe's answer says so. */
 		if (takes_receive(p) && !not_ready && rq_posted(&r->s.qp->rq) == 0) {
-			struct sge sge = { .addr = (u64)(uintptr_t)buffer, .length = room, .lkey = mr->key };
+			struct sge sge = { .addr = (u64)(uintptr_t)buffer,
+					   .length = room,
+					   .lkey = mr->key };
 
 			post_recv(&r->s, i, &sge, 1);
 		}
@@ -280,7 +300,9 @@ static void replay_all(bool is_ipv6)
 		r->count = (u32)(end - i);
 		r->is_ipv6 = golden_is_ipv6(r->packets);
 		r->lossy = strstr(r->file, "ackloss") != NULL;
-		r->pmtu = strstr(r->file, "pmtu4096") ? 4096 : strstr(r->file, "pmtu256") ? 256 : 1024;
+		r->pmtu = strstr(r->file, "pmtu4096") ? 4096 :
+			  strstr(r->file, "pmtu256")  ? 256 :
+							1024;
 		i = end;
 		if (is_one_way(r->file) && r->is_ipv6 == is_ipv6) {
 			assert_true(r->count <= ARRAY_SIZE(r->p));

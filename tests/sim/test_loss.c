@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Every 8-bit loss mask of a three-packet exchange, in both directions at once, and every mask of duplicates, late and damaged packets:
- * the right completions, exactly once each, and the right bytes. XROCE_SIM_MASK=forward:backward (hexadecimal) runs one mask only.
+ * Every 8-bit loss mask of a three-packet exchange, in both directions at once, and every mask of
+ * duplicates, late and damaged packets: the right completions, exactly once each, and the right
+ * bytes. XROCE_SIM_MASK=forward:backward (hexadecimal) runs one mask only.
  */
 #include "pair.h"
 #include "runs.h"
@@ -14,7 +15,16 @@
 #define ATOMICS 3
 #define START	1000ull
 
-enum exchange { EX_SEND, EX_SEND_IMM, EX_WRITE, EX_WRITE_IMM, EX_READ, EX_FETCH_ADD, EX_CMP_SWAP, EX_COUNT };
+enum exchange {
+	EX_SEND,
+	EX_SEND_IMM,
+	EX_WRITE,
+	EX_WRITE_IMM,
+	EX_READ,
+	EX_FETCH_ADD,
+	EX_CMP_SWAP,
+	EX_COUNT
+};
 
 static const struct {
 	const char *name;
@@ -26,7 +36,8 @@ static const struct {
 	[EX_SEND] = { "send", WR_SEND, CQE_SEND, CQE_RECV, 0 },
 	[EX_SEND_IMM] = { "send_imm", WR_SEND_WITH_IMM, CQE_SEND, CQE_RECV, CQE_WITH_IMM },
 	[EX_WRITE] = { "write", WR_WRITE, CQE_WRITE, 0, 0 },
-	[EX_WRITE_IMM] = { "write_imm", WR_WRITE_WITH_IMM, CQE_WRITE, CQE_RECV_WITH_IMM, CQE_WITH_IMM },
+	[EX_WRITE_IMM] = { "write_imm", WR_WRITE_WITH_IMM, CQE_WRITE, CQE_RECV_WITH_IMM,
+			   CQE_WITH_IMM },
 	[EX_READ] = { "read", WR_READ, CQE_READ, 0, 0 },
 	[EX_FETCH_ADD] = { "fetch_add", WR_FETCH_ADD, CQE_FETCH_ADD, 0, 0 },
 	[EX_CMP_SWAP] = { "cmp_swap", WR_CMP_SWAP, CQE_COMP_SWAP, 0, 0 },
@@ -69,11 +80,20 @@ static void start(struct scene *s, struct pair *p, enum exchange ex)
 		struct send list[ATOMICS];
 
 		memcpy(s->remote->bytes, &value, 8);
-		/* Each adds another amount, so that the results tell the order and the number of executions. */
+		/*
+		 * Each adds another amount, so that the results tell the order and the number of
+		 * executions.
+		 */
 		for (u32 i = 0; i < ATOMICS; i++)
-			list[i] = (struct send){ .wr_id = i, .opcode = exchanges[ex].wr, .flags = WR_SIGNALED, .num_sge = 1,
-						 .sge = { buffer_sge(s->local, i * 8, 8) }, .remote_addr = buffer_va(s->remote),
-						 .rkey = s->remote->mr->key, .compare_add = ex == EX_FETCH_ADD ? 10 + i : START + i,
+			list[i] = (struct send){ .wr_id = i,
+						 .opcode = exchanges[ex].wr,
+						 .flags = WR_SIGNALED,
+						 .num_sge = 1,
+						 .sge = { buffer_sge(s->local, i * 8, 8) },
+						 .remote_addr = buffer_va(s->remote),
+						 .rkey = s->remote->mr->key,
+						 .compare_add =
+							 ex == EX_FETCH_ADD ? 10 + i : START + i,
 						 .swap = START + i + 1 };
 		post_sends(a, list, ATOMICS);
 		return;
@@ -81,12 +101,20 @@ static void start(struct scene *s, struct pair *p, enum exchange ex)
 	buffer_fill(ex == EX_READ ? s->remote->bytes : s->local->bytes, LENGTH, 3);
 	if (exchanges[ex].recv_opcode)
 		post_recv_buffer(b, 50, s->remote, 0, 1024);
-	post_send(a, &(struct send){ .wr_id = 0, .opcode = exchanges[ex].wr, .flags = WR_SIGNALED, .num_sge = 1, .imm = htobe32(77),
-				     .sge = { buffer_sge(s->local, 0, LENGTH) }, .remote_addr = buffer_va(s->remote),
+	post_send(a, &(struct send){ .wr_id = 0,
+				     .opcode = exchanges[ex].wr,
+				     .flags = WR_SIGNALED,
+				     .num_sge = 1,
+				     .imm = htobe32(77),
+				     .sge = { buffer_sge(s->local, 0, LENGTH) },
+				     .remote_addr = buffer_va(s->remote),
 				     .rkey = s->remote->mr->key });
 }
 
-/* Where too much was lost for retry_cnt the request may fail, but then it does so in the one right way. */
+/*
+ * Where too much was lost for retry_cnt the request may fail, but then it does so in the one right
+ * way.
+ */
 static bool judge_failed(struct scene *s, struct pair *p, enum exchange ex)
 {
 	struct side *a = &p->side[0];
@@ -114,11 +142,13 @@ static void judge(struct scene *s, struct pair *p, enum exchange ex)
 	check_eq(s->w, qp_state(a->qp), QPS_RTS);
 	check_eq(s->w, qp_state(b->qp), QPS_RTS);
 	for (u32 i = 0; i < requests(ex); i++)
-		expect(s->w, a->send, i, .wr_id = i, .opcode = exchanges[ex].sent, .byte_len = is_atomic(ex) ? 8 : LENGTH, .qpn = a->qp->qpn);
+		expect(s->w, a->send, i, .wr_id = i, .opcode = exchanges[ex].sent,
+		       .byte_len = is_atomic(ex) ? 8 : LENGTH, .qpn = a->qp->qpn);
 	check_eq(s->w, b->recv->n, exchanges[ex].recv_opcode ? 1 : 0);
 	if (exchanges[ex].recv_opcode)
-		expect(s->w, b->recv, 0, .wr_id = 50, .opcode = exchanges[ex].recv_opcode, .byte_len = LENGTH, .qpn = b->qp->qpn,
-		       .flags = exchanges[ex].recv_flags, .imm = htobe32(77));
+		expect(s->w, b->recv, 0, .wr_id = 50, .opcode = exchanges[ex].recv_opcode,
+		       .byte_len = LENGTH, .qpn = b->qp->qpn, .flags = exchanges[ex].recv_flags,
+		       .imm = htobe32(77));
 	if (is_atomic(ex)) {
 		for (u32 i = 0; i < ATOMICS; i++) {
 			memcpy(&value, s->local->bytes + i * 8, 8);
@@ -145,7 +175,8 @@ static struct pair_options options(void)
 	return o;
 }
 
-static void run_one(struct scene *s, enum exchange ex, struct faults forward, struct faults backward, bool must_succeed)
+static void run_one(struct scene *s, enum exchange ex, struct faults forward,
+		    struct faults backward, bool must_succeed)
 {
 	struct pair_options o = options();
 	struct pair p;
@@ -175,8 +206,10 @@ static void all_masks(enum exchange ex)
 		struct scene s = scene_make();
 
 		for (u32 backward = m.backward; backward < m.backward_end; backward++) {
-			world_label(s.w, "XROCE_SIM_MASK=%x:%x test_loss (%s)", forward, backward, exchanges[ex].name);
-			run_one(&s, ex, (struct faults){ .drop = forward }, (struct faults){ .drop = backward },
+			world_label(s.w, "XROCE_SIM_MASK=%x:%x test_loss (%s)", forward, backward,
+				    exchanges[ex].name);
+			run_one(&s, ex, (struct faults){ .drop = forward },
+				(struct faults){ .drop = backward },
 				masks_within_retries(forward, backward));
 		}
 		world_destroy(s.w);
@@ -228,14 +261,17 @@ static void one_kind(const char *kind, size_t member, bool is_loss)
 
 		for (u32 forward = m.forward; forward < m.forward_end; forward++)
 			for (u32 backward = m.backward; backward < m.backward_end; backward++) {
-				struct faults f = { .hold_packets = 1 + (forward + backward) % 3 }, b = f;
+				struct faults f = { .hold_packets = 1 + (forward + backward) % 3 },
+					      b = f;
 
 				if (forward && backward)
 					continue;
 				memcpy((char *)&f + member, &(u64){ forward }, 8);
 				memcpy((char *)&b + member, &(u64){ backward }, 8);
-				world_label(s.w, "XROCE_SIM_MASK=%x:%x test_loss %s (%s)", forward, backward, kind, exchanges[ex].name);
-				run_one(&s, (enum exchange)ex, f, b, !is_loss || masks_within_retries(forward, backward));
+				world_label(s.w, "XROCE_SIM_MASK=%x:%x test_loss %s (%s)", forward,
+					    backward, kind, exchanges[ex].name);
+				run_one(&s, (enum exchange)ex, f, b,
+					!is_loss || masks_within_retries(forward, backward));
 			}
 		world_destroy(s.w);
 	}
@@ -313,7 +349,10 @@ static void read__resumes_in_the_middle(void **state)
 	world_destroy(s.w);
 }
 
-/* Several READs in flight, and an answer of the second lost: the third's answer says so before the timer does. */
+/*
+ * Several READs in flight, and an answer of the second lost: the third's answer says so before the
+ * timer does.
+ */
 static void implied_nak__resends_without_a_timeout(void **state)
 {
 	struct scene s = scene_make();
@@ -324,14 +363,19 @@ static void implied_nak__resends_without_a_timeout(void **state)
 	world_label(s.w, "test_loss implied_nak__resends_without_a_timeout");
 	s.w->node[1].to[0].drop = 2;
 	for (u32 i = 0; i < 3; i++)
-		list[i] = (struct send){ .wr_id = i, .opcode = WR_READ, .flags = WR_SIGNALED, .num_sge = 1,
-					 .sge = { buffer_sge(s.local, i * 100, 100) }, .remote_addr = buffer_va(s.remote) + i * 100,
+		list[i] = (struct send){ .wr_id = i,
+					 .opcode = WR_READ,
+					 .flags = WR_SIGNALED,
+					 .num_sge = 1,
+					 .sge = { buffer_sge(s.local, i * 100, 100) },
+					 .remote_addr = buffer_va(s.remote) + i * 100,
 					 .rkey = s.remote->mr->key };
 	post_sends(&p.side[0], list, 3);
 	world_run(s.w);
 	check_eq(s.w, p.side[0].send->n, 3);
 	for (u32 i = 0; i < 3; i++)
-		expect(s.w, p.side[0].send, i, .wr_id = i, .opcode = CQE_READ, .byte_len = 100, .qpn = p.side[0].qp->qpn);
+		expect(s.w, p.side[0].send, i, .wr_id = i, .opcode = CQE_READ, .byte_len = 100,
+		       .qpn = p.side[0].qp->qpn);
 	check(s.w, memcmp(s.local->bytes, s.remote->bytes, 300) == 0);
 	check_eq(s.w, s.w->node[0].stats.timeouts, 0);
 	check_eq(s.w, s.w->node[0].stats.implied_naks, 1);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Every loss mask of 16 packets, in each direction, for exchanges of 16 packets: the right completions, once each, the right bytes and
- * counters that add up. First the other direction is lossless, then it has a mask drawn from the first one.
- * XROCE_SIM_MASK=forward:backward (hexadecimal) runs one pair of masks. With sanitizers, which are slow, every 61st mask is run.
+ * Every loss mask of 16 packets, in each direction, for exchanges of 16 packets: the right
+ * completions, once each, the right bytes and counters that add up. First the other direction is
+ * lossless, then it has a mask drawn from the first one. XROCE_SIM_MASK=forward:backward
+ * (hexadecimal) runs one pair of masks. With sanitizers, which are slow, every 61st mask is run.
  */
 #include "pair.h"
 #include "runs.h"
@@ -51,7 +52,8 @@ static bool is_atomic(enum exchange ex)
 
 static void start(struct scene *s, struct pair *p, enum exchange ex)
 {
-	struct buffer *from = ex == EX_READ ? s->remote : s->local, *to = ex == EX_READ ? s->local : s->remote;
+	struct buffer *from = ex == EX_READ ? s->remote : s->local,
+		      *to = ex == EX_READ ? s->local : s->remote;
 	struct send list[PACKETS];
 	u64 value = START;
 
@@ -60,11 +62,21 @@ static void start(struct scene *s, struct pair *p, enum exchange ex)
 	if (is_atomic(ex))
 		memcpy(s->remote->bytes, &value, 8);
 	for (u32 i = 0; i < exchanges[ex].requests; i++)
-		/* each adds another amount or swaps in the next number: the results tell order and number of executions */
-		list[i] = (struct send){ .wr_id = i, .opcode = exchanges[ex].wr, .flags = WR_SIGNALED, .num_sge = 1, .imm = htobe32(5),
-					 .sge = { buffer_sge(s->local, i * 8, is_atomic(ex) ? 8 : LENGTH) },
-					 .remote_addr = buffer_va(s->remote), .rkey = s->remote->mr->key,
-					 .compare_add = ex == EX_FETCH_ADD ? 10 + i : START + i, .swap = START + i + 1 };
+		/*
+		 * each adds another amount or swaps in the next number: the results tell order and
+		 * number of executions
+		 */
+		list[i] = (struct send){ .wr_id = i,
+					 .opcode = exchanges[ex].wr,
+					 .flags = WR_SIGNALED,
+					 .num_sge = 1,
+					 .imm = htobe32(5),
+					 .sge = { buffer_sge(s->local, i * 8,
+							     is_atomic(ex) ? 8 : LENGTH) },
+					 .remote_addr = buffer_va(s->remote),
+					 .rkey = s->remote->mr->key,
+					 .compare_add = ex == EX_FETCH_ADD ? 10 + i : START + i,
+					 .swap = START + i + 1 };
 	post_recv_buffer(&p->side[1], 50, s->remote, 0, LENGTH + 8);
 	post_sends(&p->side[0], list, exchanges[ex].requests);
 }
@@ -90,12 +102,15 @@ static bool judge(struct scene *s, struct pair *p, enum exchange ex, bool must)
 
 	check_eq(s->w, a->send->n, exchanges[ex].requests);
 	for (; i < a->send->n && a->send->log[i].status == CQE_SUCCESS; i++)
-		expect(s->w, a->send, i, .wr_id = i, .opcode = exchanges[ex].done, .byte_len = is_atomic(ex) ? 8 : LENGTH, .qpn = a->qp->qpn);
+		expect(s->w, a->send, i, .wr_id = i, .opcode = exchanges[ex].done,
+		       .byte_len = is_atomic(ex) ? 8 : LENGTH, .qpn = a->qp->qpn);
 	if (i < a->send->n) { /* more was lost than retry_cnt allows */
 		check(s->w, !must);
-		expect(s->w, a->send, i, .wr_id = i, .status = CQE_RETRY_EXC_ERR, .qpn = a->qp->qpn);
+		expect(s->w, a->send, i, .wr_id = i, .status = CQE_RETRY_EXC_ERR,
+		       .qpn = a->qp->qpn);
 		for (i++; i < a->send->n; i++)
-			expect(s->w, a->send, i, .wr_id = i, .status = CQE_WR_FLUSH_ERR, .qpn = a->qp->qpn);
+			expect(s->w, a->send, i, .wr_id = i, .status = CQE_WR_FLUSH_ERR,
+			       .qpn = a->qp->qpn);
 		check_eq(s->w, qp_state(a->qp), QPS_ERR);
 		check(s->w, b->recv->n <= (ex == EX_SEND));
 		return false;
@@ -103,8 +118,9 @@ static bool judge(struct scene *s, struct pair *p, enum exchange ex, bool must)
 	check_eq(s->w, qp_state(a->qp), QPS_RTS);
 	check_eq(s->w, b->recv->n, ex == EX_SEND);
 	if (ex == EX_SEND)
-		expect(s->w, b->recv, 0, .wr_id = 50, .opcode = CQE_RECV, .byte_len = LENGTH, .qpn = b->qp->qpn, .src_qpn = a->qp->qpn,
-		       .flags = CQE_WITH_IMM, .imm = htobe32(5));
+		expect(s->w, b->recv, 0, .wr_id = 50, .opcode = CQE_RECV, .byte_len = LENGTH,
+		       .qpn = b->qp->qpn, .src_qpn = a->qp->qpn, .flags = CQE_WITH_IMM,
+		       .imm = htobe32(5));
 	/*
 	 * A READ that was lost is asked for again by requests for one packet, each of which counts.
 	 */
@@ -116,14 +132,16 @@ static bool judge(struct scene *s, struct pair *p, enum exchange ex, bool must)
 		judge_atomics(s, ex);
 		return true;
 	}
-	check(s->w, memcmp(s->local->bytes, s->pattern, LENGTH) == 0 && memcmp(s->remote->bytes, s->pattern, LENGTH) == 0);
+	check(s->w, memcmp(s->local->bytes, s->pattern, LENGTH) == 0 &&
+			    memcmp(s->remote->bytes, s->pattern, LENGTH) == 0);
 	check(s->w, (ex == EX_READ ? s->local : s->remote)->bytes[LENGTH] == 0);
 	return true;
 }
 
 static u32 lost(const struct faults *l)
 {
-	return (u32)__builtin_popcountll(l->drop & (l->count < 64 ? (1ull << l->count) - 1 : ~0ull));
+	return (u32)__builtin_popcountll(l->drop &
+					 (l->count < 64 ? (1ull << l->count) - 1 : ~0ull));
 }
 
 /* Packets do not vanish but by the mask, and each that was made twice is counted as such. */
@@ -136,24 +154,32 @@ static void judge_counters(struct scene *s, enum exchange ex, bool ok)
 	check_eq(s->w, a->stats.rx_packets, b->stats.tx_packets - lost_back);
 	check_eq(s->w, a->stats.tx_packets, exchanges[ex].packets + a->stats.tx_retransmitted);
 	check(s->w, !ok || a->stats.tx_retransmitted >= min_u32(lost_there, exchanges[ex].packets));
-	check(s->w, a->stats.rx_sequence_naks <= b->stats.tx_sequence_naks && b->stats.tx_sequence_naks <= lost_there + lost_back);
+	check(s->w, a->stats.rx_sequence_naks <= b->stats.tx_sequence_naks &&
+			    b->stats.tx_sequence_naks <= lost_there + lost_back);
 	check(s->w, b->stats.duplicate_requests <= a->stats.tx_retransmitted);
 	check_eq(s->w, a->stats.rx_rnr_naks + b->stats.tx_rnr_naks + b->stats.remote_errors, 0);
 	if (!lost_there && !lost_back)
-		check_eq(s->w, a->stats.tx_retransmitted + a->stats.timeouts + a->stats.rto_probes + b->stats.rx_held, 0);
+		check_eq(s->w,
+			 a->stats.tx_retransmitted + a->stats.timeouts + a->stats.rto_probes +
+				 b->stats.rx_held,
+			 0);
 }
 
 static void run_one(struct scene *s, enum exchange ex, u32 forward, u32 backward)
 {
 	/*
-	 * Beyond its retries it may give up. But where all packets of a direction are under way at once, as those with the data are, a mask of 16 lies on
-	 * the first flight alone and one round of repairs must do.
+	 * Beyond its retries it may give up. But where all packets of a direction are under way at
+	 * once, as those with the data are, a mask of 16 lies on the first flight alone and one
+	 * round of repairs must do.
 	 */
-	bool data_only = ex == EX_READ ? !forward : is_atomic(ex) ? !forward || !backward : !backward;
+	bool data_only = ex == EX_READ ? !forward :
+			 is_atomic(ex) ? !forward || !backward :
+					 !backward;
 	struct pair_options o = pair_defaults();
 	struct pair p;
 
-	world_label(s->w, "XROCE_SIM_MASK=%x:%x test_masks16 (%s)", forward, backward, exchanges[ex].name);
+	world_label(s->w, "XROCE_SIM_MASK=%x:%x test_masks16 (%s)", forward, backward,
+		    exchanges[ex].name);
 	o.pmtu = PMTU;
 	o.timeout = 10;
 	o.max_rd_atomic = o.max_dest_rd_atomic = PACKETS;
@@ -161,7 +187,8 @@ static void run_one(struct scene *s, enum exchange ex, u32 forward, u32 backward
 	o.max_recv_wr = 4;
 	o.cq_capacity = PACKETS;
 	o.max_inline = 0;
-	o.psn[0] = (0xfffff0 + forward + backward) & ROCE_PSN_MASK; /* the wrap is somewhere within, or near */
+	/* the wrap is somewhere within, or near */
+	o.psn[0] = (0xfffff0 + forward + backward) & ROCE_PSN_MASK;
 	p = pair_connect(s->w, &o);
 	s->w->node[0].to[1] = (struct faults){ .drop = forward };
 	s->w->node[1].to[0] = (struct faults){ .drop = backward };
@@ -169,7 +196,8 @@ static void run_one(struct scene *s, enum exchange ex, u32 forward, u32 backward
 	s->w->node[0].num_events = s->w->node[1].num_events = 0;
 	start(s, &p, ex);
 	world_run(s->w);
-	judge_counters(s, ex, judge(s, &p, ex, masks_within_retries(forward, backward) || data_only));
+	judge_counters(s, ex,
+		       judge(s, &p, ex, masks_within_retries(forward, backward) || data_only));
 	pair_destroy(&p);
 }
 

@@ -37,7 +37,8 @@ struct request {
 
 #define HERE   .status = CQE_LOC_PROT_ERR, .verr = VERR_MEMORY, .is_mine = true
 #define ACCESS .status = CQE_REM_ACCESS_ERR, .verr = VERR_NAK_REMOTE_ACCESS
-#define NAKED  .status = CQE_REM_OP_ERR, .verr = VERR_NAK_REMOTE_OPERATION, .receive = CQE_LOC_PROT_ERR
+#define NAKED                                                                                      \
+	.status = CQE_REM_OP_ERR, .verr = VERR_NAK_REMOTE_OPERATION, .receive = CQE_LOC_PROT_ERR
 #define ALONE  .status = CQE_SUCCESS, .verr = VERR_NONE, .receive = CQE_LOC_PROT_ERR
 
 static const struct request requests[] = {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * FLUSH and ATOMIC WRITE: what each may name, what the answer looks like, and that an ATOMIC WRITE happens once, in its turn, under every
- * 8-bit loss mask of both directions. XROCE_SIM_MASK=forward:backward (hexadecimal) runs one mask.
+ * FLUSH and ATOMIC WRITE: what each may name, what the answer looks like, and that an ATOMIC WRITE
+ * happens once, in its turn, under every 8-bit loss mask of both directions.
+ * XROCE_SIM_MASK=forward:backward (hexadecimal) runs one mask.
  */
 #include "raw.h"
 #include "runs.h"
@@ -39,14 +40,24 @@ static void scene_close(struct scene *s)
 
 static struct send flush(const struct scene *s, u32 offset, u32 len, u32 feth)
 {
-	return (struct send){ .wr_id = 1, .opcode = WR_FLUSH, .flags = WR_SIGNALED, .remote_addr = buffer_va(s->remote) + offset,
-			      .rkey = s->remote->mr->key, .length = len, .compare_add = feth };
+	return (struct send){ .wr_id = 1,
+			      .opcode = WR_FLUSH,
+			      .flags = WR_SIGNALED,
+			      .remote_addr = buffer_va(s->remote) + offset,
+			      .rkey = s->remote->mr->key,
+			      .length = len,
+			      .compare_add = feth };
 }
 
 static struct send atomic_write(const struct scene *s, u32 offset, u64 value)
 {
-	return (struct send){ .wr_id = 2, .opcode = WR_ATOMIC_WRITE, .flags = WR_SIGNALED, .length = 8, .swap = value,
-			      .remote_addr = buffer_va(s->remote) + offset, .rkey = s->remote->mr->key };
+	return (struct send){ .wr_id = 2,
+			      .opcode = WR_ATOMIC_WRITE,
+			      .flags = WR_SIGNALED,
+			      .length = 8,
+			      .swap = value,
+			      .remote_addr = buffer_va(s->remote) + offset,
+			      .rkey = s->remote->mr->key };
 }
 
 static void flush__rights_range_and_region(void **state)
@@ -79,17 +90,21 @@ static void flush__rights_range_and_region(void **state)
 
 		scene_open(&s, cases[i].access);
 		world_label(s.w, "test_placement flush case %u", i);
-		send = flush(&s, cases[i].offset, min_u32(cases[i].len, ROCE_MESSAGE_MAX), cases[i].feth);
+		send = flush(&s, cases[i].offset, min_u32(cases[i].len, ROCE_MESSAGE_MAX),
+			     cases[i].feth);
 		post_send(&s.p.side[0], &send);
 		world_run(s.w);
 		check_eq(s.w, s.p.side[0].send->n, 1);
 		check_eq(s.w, s.p.side[0].send->log[0].status, cases[i].status);
-		check_eq(s.w, world_events(&s.w->node[1], EVENT_QP_ACCESS_ERR, NULL), cases[i].status != CQE_SUCCESS);
+		check_eq(s.w, world_events(&s.w->node[1], EVENT_QP_ACCESS_ERR, NULL),
+			 cases[i].status != CQE_SUCCESS);
 		if (cases[i].status == CQE_SUCCESS) {
-			const struct sent_frame *request = world_sent(s.w, 0, OP5_FLUSH, 0), *answer;
+			const struct sent_frame *request = world_sent(s.w, 0, OP5_FLUSH, 0),
+						*answer;
 
 			answer = world_sent(s.w, 1, OP5_READ_RESPONSE_ONLY, 0);
-			expect(s.w, s.p.side[0].send, 0, .wr_id = 1, .opcode = CQE_FLUSH, .byte_len = send.length, .qpn = s.p.side[0].qp->qpn);
+			expect(s.w, s.p.side[0].send, 0, .wr_id = 1, .opcode = CQE_FLUSH,
+			       .byte_len = send.length, .qpn = s.p.side[0].qp->qpn);
 			check(s.w, request && answer);
 			check_eq(s.w, request->packet.flush, cases[i].feth);
 			check_eq(s.w, request->packet.dma_len, send.length);
@@ -118,11 +133,18 @@ static void flush__unknown_key_other_pd_and_no_such_kind(void **state)
 	for (u32 i = 0; i < ARRAY_SIZE(cases); i++) {
 		struct pair_options o = pair_defaults();
 		struct raw r = raw_create(&o, "test_placement raw flush");
-		struct buffer *b = world_buffer_pd(&r.w->node[1], 64, FLUSH_BOTH, cases[i].other_pd ? 9 : PAIR_PD);
+		struct buffer *b = world_buffer_pd(&r.w->node[1], 64, FLUSH_BOTH,
+						   cases[i].other_pd ? 9 : PAIR_PD);
 
 		world_label(r.w, "test_placement raw flush %u", i);
-		raw_send(&r, (struct packet){ .opcode = RC(FLUSH), .psn = RAW_PSN, .flush = cases[i].feth, .va = buffer_va(b), .dma_len = 8,
-					      .rkey = cases[i].unknown ? 0x77777777 : b->mr->key }, NULL, 0);
+		raw_send(&r,
+			 (struct packet){ .opcode = RC(FLUSH),
+					  .psn = RAW_PSN,
+					  .flush = cases[i].feth,
+					  .va = buffer_va(b),
+					  .dma_len = 8,
+					  .rkey = cases[i].unknown ? 0x77777777 : b->mr->key },
+			 NULL, 0);
 		expect_ack(&r, AETH_NAK | cases[i].nak, RAW_PSN, 0);
 		expect_failed(&r, cases[i].nak);
 		raw_destroy(&r);
@@ -141,8 +163,10 @@ static void atomic_write__places_eight_bytes(void **state)
 	post_send(&s.p.side[0], &send);
 	world_run(s.w);
 	check_eq(s.w, s.p.side[0].send->n, 1);
-	expect(s.w, s.p.side[0].send, 0, .wr_id = 2, .opcode = CQE_ATOMIC_WRITE, .byte_len = 8, .qpn = s.p.side[0].qp->qpn);
-	check(s.w, memcmp(s.remote->bytes + 16, &value, 8) == 0); /* as it lies in memory, not turned round */
+	expect(s.w, s.p.side[0].send, 0, .wr_id = 2, .opcode = CQE_ATOMIC_WRITE, .byte_len = 8,
+	       .qpn = s.p.side[0].qp->qpn);
+	/* as it lies in memory, not turned round */
+	check(s.w, memcmp(s.remote->bytes + 16, &value, 8) == 0);
 	check_eq(s.w, world_count_sent(s.w, 1, OP5_READ_RESPONSE_ONLY), 1);
 	check_eq(s.w, world_sent(s.w, 1, OP5_READ_RESPONSE_ONLY, 0)->packet.payload_len, 0);
 	scene_close(&s);
@@ -186,8 +210,13 @@ static void atomic_write__refused(void **state)
 		struct buffer *b = world_buffer(&r.w->node[1], 64, cases[i].access);
 
 		world_label(r.w, "test_placement raw atomic write %u", i);
-		raw_send(&r, (struct packet){ .opcode = RC(ATOMIC_WRITE), .psn = RAW_PSN, .va = buffer_va(b) + cases[i].offset,
-					      .dma_len = cases[i].dma_len, .rkey = b->mr->key }, NULL, cases[i].payload);
+		raw_send(&r,
+			 (struct packet){ .opcode = RC(ATOMIC_WRITE),
+					  .psn = RAW_PSN,
+					  .va = buffer_va(b) + cases[i].offset,
+					  .dma_len = cases[i].dma_len,
+					  .rkey = b->mr->key },
+			 NULL, cases[i].payload);
 		expect_ack(&r, AETH_NAK | cases[i].nak, RAW_PSN, 0);
 		check(r.w, bytes_are(b->bytes, 64, 1));
 		expect_failed(&r, cases[i].nak);
@@ -209,7 +238,10 @@ static void atomic_write__needs_the_qps_right(void **state)
 	raw_destroy(&r);
 }
 
-/* Two requests of one PSN are not each other's repetition: what was a READ is not answered as an ATOMIC WRITE or FLUSH, nor the other way round. */
+/*
+ * Two requests of one PSN are not each other's repetition: what was a READ is not answered as an
+ * ATOMIC WRITE or FLUSH, nor the other way round.
+ */
 static void duplicate__is_of_the_same_kind(void **state)
 {
 	static const u8 opcodes[] = { RC(READ_REQUEST), RC(ATOMIC_WRITE), RC(FLUSH) };
@@ -235,7 +267,10 @@ static void duplicate__is_of_the_same_kind(void **state)
 		}
 }
 
-/* A repeated request is answered and not executed; one that was never seen and is a duplicate by its number is dropped. */
+/*
+ * A repeated request is answered and not executed; one that was never seen and is a duplicate by
+ * its number is dropped.
+ */
 static void atomic_write__a_duplicate_is_only_answered(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -250,7 +285,8 @@ static void atomic_write__a_duplicate_is_only_answered(void **state)
 	memcpy(r.mem->bytes, &later, 8);
 	raw_send(&r, p, &value, 8);
 	answer = raw_answer(&r);
-	check(r.w, answer && answer->opcode == RC(READ_RESPONSE_ONLY) && answer->psn == RAW_PSN && answer->payload_len == 0);
+	check(r.w, answer && answer->opcode == RC(READ_RESPONSE_ONLY) && answer->psn == RAW_PSN &&
+			   answer->payload_len == 0);
 	check(r.w, memcmp(r.mem->bytes, &later, 8) == 0);
 	p.psn = RAW_PSN - 1;
 	check_eq(r.w, raw_send(&r, p, &value, 8), 1 + XROCE_DROP_psn_duplicate);
@@ -289,7 +325,10 @@ static void placement__counts_as_outstanding(void **state)
 
 /* ---- loss ---- */
 
-/* Each ATOMIC WRITE sets the word, each FETCH_ADD says what it found: one that came twice, late or not at all shows. */
+/*
+ * Each ATOMIC WRITE sets the word, each FETCH_ADD says what it found: one that came twice, late or
+ * not at all shows.
+ */
 static void run_mask(struct scene *s, u32 forward, u32 backward)
 {
 	static const u64 values[] = { 100, 200, 300 };
@@ -309,8 +348,13 @@ static void run_mask(struct scene *s, u32 forward, u32 backward)
 	memset(s->local->bytes, 0xff, 24);
 	for (u32 k = 0; k < 3; k++) {
 		list[n++] = atomic_write(s, 8, values[k]);
-		list[n++] = (struct send){ .opcode = WR_FETCH_ADD, .flags = WR_SIGNALED, .num_sge = 1, .sge = { buffer_sge(s->local, 8 * k, 8) },
-					   .remote_addr = buffer_va(s->remote) + 8, .rkey = s->remote->mr->key, .compare_add = k + 1 };
+		list[n++] = (struct send){ .opcode = WR_FETCH_ADD,
+					   .flags = WR_SIGNALED,
+					   .num_sge = 1,
+					   .sge = { buffer_sge(s->local, 8 * k, 8) },
+					   .remote_addr = buffer_va(s->remote) + 8,
+					   .rkey = s->remote->mr->key,
+					   .compare_add = k + 1 };
 		if (k < 2)
 			list[n++] = flush(s, 0, 64, GLOBAL | PERSISTENT);
 	}
@@ -322,8 +366,11 @@ static void run_mask(struct scene *s, u32 forward, u32 backward)
 	world_run(s->w);
 	check_eq(s->w, a->send->n, n);
 	for (; i < n && a->send->log[i].status == CQE_SUCCESS; i++)
-		expect(s->w, a->send, i, .wr_id = i, .qpn = a->qp->qpn, .byte_len = list[i].opcode == WR_FLUSH ? 64 : 8,
-		       .opcode = list[i].opcode == WR_FLUSH ? CQE_FLUSH : list[i].opcode == WR_FETCH_ADD ? CQE_FETCH_ADD : CQE_ATOMIC_WRITE);
+		expect(s->w, a->send, i, .wr_id = i, .qpn = a->qp->qpn,
+		       .byte_len = list[i].opcode == WR_FLUSH ? 64 : 8,
+		       .opcode = list[i].opcode == WR_FLUSH	? CQE_FLUSH :
+				 list[i].opcode == WR_FETCH_ADD ? CQE_FETCH_ADD :
+								  CQE_ATOMIC_WRITE);
 	if (i < n) {
 		check(s->w, !must && a->send->log[i].status == CQE_RETRY_EXC_ERR);
 	} else {

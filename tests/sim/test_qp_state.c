@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* ibv_modify_qp(3): every transition with too little, too much and wrong values; what RESET, ERR, SQD and destroying do under traffic. */
+/*
+ * ibv_modify_qp(3): every transition with too little, too much and wrong values; what RESET, ERR,
+ * SQD and destroying do under traffic.
+ */
 #include "scene.h"
 
 #include <setjmp.h>
@@ -35,17 +38,22 @@ static struct side at_state(struct world *w, const struct pair_options *o, enum 
 	return s;
 }
 
-static void attributes(const struct pair_options *o, enum qp_state to, struct world *w, struct qp_attr *attr)
+static void attributes(const struct pair_options *o, enum qp_state to, struct world *w,
+		       struct qp_attr *attr)
 {
 	side_attr(o, to, attr);
 	attr->path = world_path(w, 0, 1, false);
 	attr->dest_qpn = 77;
 }
 
-/* The table of ibv_modify_qp(3) and the protocol sheet, written down once more: which transitions there are. */
+/*
+ * The table of ibv_modify_qp(3) and the protocol sheet, written down once more: which transitions
+ * there are.
+ */
 static const char *const allowed[] = {
-	[QPS_RESET] = "RESET INIT ERR", [QPS_INIT] = "RESET INIT RTR ERR", [QPS_RTR] = "RESET RTS ERR",
-	[QPS_RTS] = "RESET RTS SQD ERR", [QPS_SQD] = "RESET RTS SQD ERR", [QPS_ERR] = "RESET ERR",
+	[QPS_RESET] = "RESET INIT ERR",	 [QPS_INIT] = "RESET INIT RTR ERR",
+	[QPS_RTR] = "RESET RTS ERR",	 [QPS_RTS] = "RESET RTS SQD ERR",
+	[QPS_SQD] = "RESET RTS SQD ERR", [QPS_ERR] = "RESET ERR",
 };
 static const char *const names[] = { "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR" };
 
@@ -71,22 +79,35 @@ static void modify__exactly_the_transitions_of_the_table(void **state)
 				bool exists;
 
 				o.transport = transports[t];
-				world_label(w, "test_qp_state transport %u, %s to %s", transports[t], names[from], names[to]);
+				world_label(w, "test_qp_state transport %u, %s to %s",
+					    transports[t], names[from], names[to]);
 				s = at_state(w, &o, (enum qp_state)from);
 				attributes(&o, (enum qp_state)to, w, &attr);
-				exists = qp_transition(o.transport, false, (enum qp_state)from, (enum qp_state)to, &required, &optional);
-				check_eq(w, exists, is_allowed((enum qp_state)from, (enum qp_state)to));
+				exists = qp_transition(o.transport, false, (enum qp_state)from,
+						       (enum qp_state)to, &required, &optional);
+				check_eq(w, exists,
+					 is_allowed((enum qp_state)from, (enum qp_state)to));
 				mask = QP_ATTR_STATE | (exists ? required : 0);
-				/* Each of the required missing in turn: refused, and nothing is changed. */
+				/*
+				 * Each of the required missing in turn: refused, and nothing is
+				 * changed.
+				 */
 				for (u32 bit = 1; exists && bit; bit <<= 1)
 					if (required & bit & ~QP_ATTR_STATE)
-						check_eq(w, qp_modify(w->node[0].engine, s.qp, &attr, mask & ~bit, 0), -EINVAL);
+						check_eq(w,
+							 qp_modify(w->node[0].engine, s.qp, &attr,
+								   mask & ~bit, 0),
+							 -EINVAL);
 				/* Each that is neither required nor optional, added. */
 				for (u32 bit = 1; exists && bit; bit <<= 1)
 					if (!((required | optional | QP_ATTR_STATE) & bit))
-						check_eq(w, qp_modify(w->node[0].engine, s.qp, &attr, mask | bit, 0), -EINVAL);
+						check_eq(w,
+							 qp_modify(w->node[0].engine, s.qp, &attr,
+								   mask | bit, 0),
+							 -EINVAL);
 				check_eq(w, qp_state(s.qp), from);
-				check_eq(w, qp_modify(w->node[0].engine, s.qp, &attr, mask, 0), exists ? 0 : -EINVAL);
+				check_eq(w, qp_modify(w->node[0].engine, s.qp, &attr, mask, 0),
+					 exists ? 0 : -EINVAL);
 				check_eq(w, qp_state(s.qp), exists ? to : from);
 				side_destroy(&s);
 			}
@@ -106,11 +127,13 @@ static void transition__required_masks(void **state)
 		{ XROCE_RC, QPS_RESET, QPS_INIT, init | QP_ATTR_ACCESS_FLAGS },
 		{ XROCE_UC, QPS_RESET, QPS_INIT, init | QP_ATTR_ACCESS_FLAGS },
 		{ XROCE_UD, QPS_RESET, QPS_INIT, init | QP_ATTR_QKEY },
-		{ XROCE_RC, QPS_INIT, QPS_RTR, rtr | QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER },
+		{ XROCE_RC, QPS_INIT, QPS_RTR,
+		  rtr | QP_ATTR_MAX_DEST_RD_ATOMIC | QP_ATTR_MIN_RNR_TIMER },
 		{ XROCE_UC, QPS_INIT, QPS_RTR, rtr },
 		{ XROCE_UD, QPS_INIT, QPS_RTR, 0 },
 		{ XROCE_RC, QPS_RTR, QPS_RTS,
-		  QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY | QP_ATTR_MAX_QP_RD_ATOMIC },
+		  QP_ATTR_SQ_PSN | QP_ATTR_TIMEOUT | QP_ATTR_RETRY_CNT | QP_ATTR_RNR_RETRY |
+			  QP_ATTR_MAX_QP_RD_ATOMIC },
 		{ XROCE_UC, QPS_RTR, QPS_RTS, QP_ATTR_SQ_PSN },
 		{ XROCE_UD, QPS_RTR, QPS_RTS, QP_ATTR_SQ_PSN },
 	};
@@ -118,7 +141,8 @@ static void transition__required_masks(void **state)
 	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
 		u32 required, optional;
 
-		assert_true(qp_transition(rows[i].t, false, rows[i].from, rows[i].to, &required, &optional));
+		assert_true(qp_transition(rows[i].t, false, rows[i].from, rows[i].to, &required,
+					  &optional));
 		assert_int_equal(required & ~QP_ATTR_STATE, rows[i].want);
 	}
 }
@@ -230,7 +254,8 @@ static void receive__posted_in_init(void **state)
 	struct world *w = world_create(2, 1);
 	struct pair_options o = pair_defaults();
 	struct side a = side_create(&w->node[0], &o, NULL), b = side_create(&w->node[1], &o, NULL);
-	struct buffer *local = world_buffer(a.node, 64, PAIR_ACCESS_ALL), *remote = world_buffer(b.node, 64, PAIR_ACCESS_ALL);
+	struct buffer *local = world_buffer(a.node, 64, PAIR_ACCESS_ALL),
+		      *remote = world_buffer(b.node, 64, PAIR_ACCESS_ALL);
 
 	world_label(w, "test_qp_state receive__posted_in_init");
 	side_init(&a, &o);
@@ -239,9 +264,14 @@ static void receive__posted_in_init(void **state)
 	side_rtr(&a, &o, 1, b.qp->qpn, 5);
 	side_rtr(&b, &o, 0, a.qp->qpn, 9);
 	side_rts(&a, &o, 9);
-	post_send(&a, &(struct send){ .wr_id = 1, .opcode = WR_SEND, .flags = WR_SIGNALED, .num_sge = 1, .sge = { buffer_sge(local, 0, 64) } });
+	post_send(&a, &(struct send){ .wr_id = 1,
+				      .opcode = WR_SEND,
+				      .flags = WR_SIGNALED,
+				      .num_sge = 1,
+				      .sge = { buffer_sge(local, 0, 64) } });
 	world_run(w);
-	expect(w, b.recv, 0, .wr_id = 3, .opcode = CQE_RECV, .byte_len = 64, .qpn = b.qp->qpn, .src_qpn = a.qp->qpn);
+	expect(w, b.recv, 0, .wr_id = 3, .opcode = CQE_RECV, .byte_len = 64, .qpn = b.qp->qpn,
+	       .src_qpn = a.qp->qpn);
 	expect(w, a.send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 64, .qpn = a.qp->qpn);
 	check_eq(w, world_events(b.node, EVENT_COMM_EST, b.qp), 1);
 	side_destroy(&a);
@@ -264,8 +294,10 @@ static void err__flushes_both_queues_in_order(void **state)
 	check_eq(s.w, s.a->send->n, 5);
 	check_eq(s.w, s.a->recv->n, 5);
 	for (u32 i = 0; i < 5; i++) {
-		expect(s.w, s.a->send, i, .wr_id = i, .status = CQE_WR_FLUSH_ERR, .vendor_err = VERR_FLUSHED, .qpn = s.a->qp->qpn);
-		expect(s.w, s.a->recv, i, .wr_id = 50 + i, .status = CQE_WR_FLUSH_ERR, .vendor_err = VERR_FLUSHED, .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, i, .wr_id = i, .status = CQE_WR_FLUSH_ERR,
+		       .vendor_err = VERR_FLUSHED, .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->recv, i, .wr_id = 50 + i, .status = CQE_WR_FLUSH_ERR,
+		       .vendor_err = VERR_FLUSHED, .qpn = s.a->qp->qpn);
 	}
 	check_eq(s.w, world_events(s.a->node, EVENT_QP_STATE, s.a->qp), 1);
 	/* Nothing more is sent, no timer runs on. */
@@ -319,7 +351,8 @@ static void reset__purges_and_starts_afresh(void **state)
 	world_run(s.w);
 	check_eq(s.w, s.a->send->n, 64);
 	for (u32 i = 0; i < 64; i++)
-		expect(s.w, s.a->send, i, .wr_id = 100 + i, .opcode = CQE_WRITE, .byte_len = 3000, .qpn = qpn);
+		expect(s.w, s.a->send, i, .wr_id = 100 + i, .opcode = CQE_WRITE, .byte_len = 3000,
+		       .qpn = qpn);
 	scene_end(&s);
 }
 
@@ -331,7 +364,8 @@ static void destroy__under_traffic(void **state)
 			struct scene s = scene_make("destroy");
 			struct side *gone = who ? s.b : s.a;
 
-			world_label(s.w, "test_qp_state destroy side %u after %u ns", who, when * 500);
+			world_label(s.w, "test_qp_state destroy side %u after %u ns", who,
+				    when * 500);
 			s.a->node->to[1].drop_rate = s.b->node->to[0].drop_rate = 3000;
 			for (u32 i = 0; i < 4; i++) {
 				post_recv_buffer(s.b, i, s.remote, 0, 8192);
@@ -386,7 +420,10 @@ static void sqd__drains_and_resumes(void **state)
 	for (u32 i = 0; i < 20; i++)
 		scene_post(&s, i, WR_WRITE, 20000);
 	world_run_for(s.w, WORLD_LATENCY_NS / 2);
-	check_eq(s.w, qp_modify(s.a->node->engine, s.a->qp, &attr, QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, s.w->now_ns), 0);
+	check_eq(s.w,
+		 qp_modify(s.a->node->engine, s.a->qp, &attr,
+			   QP_ATTR_STATE | QP_ATTR_EN_SQD_ASYNC_NOTIFY, s.w->now_ns),
+		 0);
 	world_run(s.w);
 	/* What was begun is finished; the rest waits. */
 	done = s.a->send->n;
@@ -404,7 +441,8 @@ static void sqd__drains_and_resumes(void **state)
 	world_run(s.w);
 	check_eq(s.w, s.a->send->n, 20);
 	for (u32 i = 0; i < 20; i++)
-		expect(s.w, s.a->send, i, .wr_id = i, .opcode = CQE_WRITE, .byte_len = 20000, .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, i, .wr_id = i, .opcode = CQE_WRITE, .byte_len = 20000,
+		       .qpn = s.a->qp->qpn);
 	scene_end(&s);
 }
 
@@ -418,7 +456,8 @@ static void sqd__a_new_path_counts_at_once(void **state)
 	for (u64 i = 0; i < 4; i++) {
 		scene_post(&s, i, WR_WRITE, 64);
 		world_run(s.w);
-		expect(s.w, s.a->send, i, .wr_id = i, .opcode = CQE_WRITE, .byte_len = 64, .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, i, .wr_id = i, .opcode = CQE_WRITE, .byte_len = 64,
+		       .qpn = s.a->qp->qpn);
 	}
 	/* the sender's: its next packet goes that way */
 	assert_int_equal(side_state(s.a, QPS_SQD), 0);
@@ -428,7 +467,8 @@ static void sqd__a_new_path_counts_at_once(void **state)
 	world_forget_sent(s.w);
 	scene_post(&s, 4, WR_WRITE, 64);
 	world_run(s.w);
-	expect(s.w, s.a->send, 4, .wr_id = 4, .opcode = CQE_WRITE, .byte_len = 64, .qpn = s.a->qp->qpn);
+	expect(s.w, s.a->send, 4, .wr_id = 4, .opcode = CQE_WRITE, .byte_len = 64,
+	       .qpn = s.a->qp->qpn);
 	check_eq(s.w, world_sent(s.w, 0, OP5_WRITE_ONLY, 0)->packet.udp_sport, attr.path.udp_sport);
 
 	/* the receiver's: packets from where they came till now are strangers */

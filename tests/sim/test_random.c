@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Random workloads over bad links against an oracle: up to three connections of RC, XRC and UC at once, all their operations, own and shared
- * receive queues, windows, errors of every kind, drained queues; loss, duplicates, reordering, corruption. What must come out is known
- * when a request is posted, since each has memory of its own and a QP executes in order.
+ * Random workloads over bad links against an oracle: up to three connections of RC, XRC and UC at
+ * once, all their operations, own and shared receive queues, windows, errors of every kind, drained
+ * queues; loss, duplicates, reordering, corruption. What must come out is known when a request is
+ * posted, since each has memory of its own and a QP executes in order.
  *
  * XROCE_SIM_SEED=n runs one seed; XROCE_SIM_SEEDS=n sets how many are run.
  */
@@ -29,13 +30,31 @@
 #define NO_SLOT	   (~0u)
 
 /* How a flow goes wrong: the last request that is executed, or not even that. */
-enum poison { SOUND, BAD_LKEY, BAD_READ_LKEY, BAD_RKEY, BAD_READ_RKEY, BAD_BIND, BAD_INV, BAD_REMOTE_INV, BAD_SRQ, SHORT_RECEIVE, BAD_RECEIVE, POISONS };
+enum poison {
+	SOUND,
+	BAD_LKEY,
+	BAD_READ_LKEY,
+	BAD_RKEY,
+	BAD_READ_RKEY,
+	BAD_BIND,
+	BAD_INV,
+	BAD_REMOTE_INV,
+	BAD_SRQ,
+	SHORT_RECEIVE,
+	BAD_RECEIVE,
+	POISONS
+};
 
-static const struct { enum cqe_status status, receive; bool remote; } poisons[POISONS] = {
-	[BAD_LKEY] = { CQE_LOC_PROT_ERR, 0, false },	  [BAD_READ_LKEY] = { CQE_LOC_PROT_ERR, 0, false },
-	[BAD_RKEY] = { CQE_REM_ACCESS_ERR, 0, true },	  [BAD_READ_RKEY] = { CQE_REM_ACCESS_ERR, 0, true },
-	[BAD_BIND] = { CQE_MW_BIND_ERR, 0, false },	  [BAD_INV] = { CQE_LOC_QP_OP_ERR, 0, false },
-	[BAD_REMOTE_INV] = { CQE_REM_ACCESS_ERR, 0, true }, [BAD_SRQ] = { CQE_REM_INV_REQ_ERR, 0, true },
+static const struct { enum cqe_status status, receive; bool remote;
+} poisons[POISONS] = {
+	[BAD_LKEY] = { CQE_LOC_PROT_ERR, 0, false },
+	[BAD_READ_LKEY] = { CQE_LOC_PROT_ERR, 0, false },
+	[BAD_RKEY] = { CQE_REM_ACCESS_ERR, 0, true },
+	[BAD_READ_RKEY] = { CQE_REM_ACCESS_ERR, 0, true },
+	[BAD_BIND] = { CQE_MW_BIND_ERR, 0, false },
+	[BAD_INV] = { CQE_LOC_QP_OP_ERR, 0, false },
+	[BAD_REMOTE_INV] = { CQE_REM_ACCESS_ERR, 0, true },
+	[BAD_SRQ] = { CQE_REM_INV_REQ_ERR, 0, true },
 	[SHORT_RECEIVE] = { CQE_REM_INV_REQ_ERR, CQE_LOC_LEN_ERR, true },
 	[BAD_RECEIVE] = { CQE_REM_OP_ERR, CQE_LOC_PROT_ERR, true },
 };
@@ -51,7 +70,8 @@ struct inbox {
 	struct watched_cq *cq;	/* XRC: where it completes */
 	struct buffer *memory;
 	u32 slots, posted, wanted;
-	u32 bad_slot;		/* NO_SLOT, or the one that is posted with bad_length or a wrong key */
+	/* NO_SLOT, or the one that is posted with bad_length or a wrong key */
+	u32 bad_slot;
 	u32 bad_length;
 	bool used[MAX_SLOTS];
 };
@@ -114,7 +134,8 @@ static struct buffer *zeroed(struct node *n, u32 len)
 	return b;
 }
 
-static struct inbox *inbox_make(struct workload *l, struct node *n, struct side *owner, struct srq *srq, struct watched_cq *cq)
+static struct inbox *inbox_make(struct workload *l, struct node *n, struct side *owner,
+				struct srq *srq, struct watched_cq *cq)
 {
 	struct inbox *i = &l->inbox[l->num_inboxes++];
 
@@ -124,14 +145,19 @@ static struct inbox *inbox_make(struct workload *l, struct node *n, struct side 
 	return i;
 }
 
-static void flow_make(struct workload *l, struct side *a, struct side *b, struct inbox *first, struct inbox *second, bool sound)
+static void flow_make(struct workload *l, struct side *a, struct side *b, struct inbox *first,
+		      struct inbox *second, bool sound)
 {
 	struct flow *f = &l->flow[l->num_flows++];
 	struct rng *r = &l->r;
 	bool is_uc = a->qp->transport == XROCE_UC;
 	struct mr_table *far = engine_mr_table(b->node->engine);
 
-	*f = (struct flow){ .a = a, .b = b, .inbox = { first, second }, .num_inboxes = second ? 2 : 1, .num_ops = 1 + rng_below(r, MAX_OPS) };
+	*f = (struct flow){ .a = a,
+			    .b = b,
+			    .inbox = { first, second },
+			    .num_inboxes = second ? 2 : 1,
+			    .num_ops = 1 + rng_below(r, MAX_OPS) };
 	f->source = world_buffer(a->node, 2 * MAX_LENGTH, ACCESS);
 	f->quarry = world_buffer(b->node, 2 * MAX_LENGTH, ACCESS);
 	f->sink = zeroed(a->node, f->num_ops * SLOT);
@@ -142,8 +168,10 @@ static void flow_make(struct workload *l, struct side *a, struct side *b, struct
 	assert_true(f->want_sink && f->want_target);
 	assert_int_equal(mw_add(engine_mr_table(a->node->engine), PAIR_PD, MR_WINDOW_2, &f->mw), 0);
 	assert_int_equal(mw_add(far, PAIR_PD, MR_WINDOW_2, &f->far_mw), 0);
-	assert_int_equal(mw_bind(far, f->far_mw, f->far_mw->key, f->target->mr->key, buffer_va(f->target), f->num_ops * SLOT,
-				 MR_REMOTE_WRITE, b->qp->qpn), 0);
+	assert_int_equal(mw_bind(far, f->far_mw, f->far_mw->key, f->target->mr->key,
+				 buffer_va(f->target), f->num_ops * SLOT, MR_REMOTE_WRITE,
+				 b->qp->qpn),
+			 0);
 	f->far_bound = true;
 	f->mw_key = f->mw->key;
 	f->poison_at = f->num_ops;
@@ -178,7 +206,8 @@ static u32 random_length(struct rng *r, u32 pmtu)
 }
 
 /* Cut len bytes at base + offset into up to three pieces. */
-static void random_sges(struct rng *r, struct send *send, const struct buffer *b, u32 offset, u32 len)
+static void random_sges(struct rng *r, struct send *send, const struct buffer *b, u32 offset,
+			u32 len)
 {
 	u32 n = 1 + rng_below(r, 3);
 
@@ -191,23 +220,40 @@ static void random_sges(struct rng *r, struct send *send, const struct buffer *b
 	}
 }
 
-static void expect_message(struct flow *f, struct inbox *inbox, const struct send *send, u32 opcode, u32 len, u32 from)
+static void expect_message(struct flow *f, struct inbox *inbox, const struct send *send, u32 opcode,
+			   u32 len, u32 from)
 {
 	struct message *m = &f->message[f->num_messages++];
-	bool imm = send->opcode == WR_SEND_WITH_IMM || send->opcode == WR_WRITE_WITH_IMM, inv = send->opcode == WR_SEND_WITH_INV;
+	bool imm = send->opcode == WR_SEND_WITH_IMM || send->opcode == WR_WRITE_WITH_IMM,
+	     inv = send->opcode == WR_SEND_WITH_INV;
 
-	*m = (struct message){ .inbox = inbox, .from = from, .bytes = opcode == CQE_RECV ? len : 0 };
-	m->cqe = (struct cqe){ .opcode = opcode, .byte_len = len, .qpn = f->b->qp->qpn, .src_qpn = f->a->qp->qpn,
-			       .flags = imm ? CQE_WITH_IMM : inv ? CQE_WITH_INV : 0, .imm = imm ? send->imm : inv ? send->inv_rkey : 0 };
+	*m = (struct message){ .inbox = inbox,
+			       .from = from,
+			       .bytes = opcode == CQE_RECV ? len : 0 };
+	m->cqe = (struct cqe){ .opcode = opcode,
+			       .byte_len = len,
+			       .qpn = f->b->qp->qpn,
+			       .src_qpn = f->a->qp->qpn,
+			       .flags = imm ? CQE_WITH_IMM :
+					inv ? CQE_WITH_INV :
+					      0,
+			       .imm = imm ? send->imm :
+				      inv ? send->inv_rkey :
+					    0 };
 	inbox->wanted++;
 }
 
 static enum wr_opcode random_opcode(const struct flow *f, struct rng *r)
 {
-	static const enum wr_opcode all[] = { WR_SEND, WR_SEND, WR_SEND_WITH_IMM, WR_WRITE, WR_WRITE, WR_WRITE_WITH_IMM, WR_READ, WR_READ,
-					      WR_CMP_SWAP, WR_FETCH_ADD, WR_ATOMIC_WRITE, WR_FLUSH, WR_LOCAL_INV, WR_BIND_MW, WR_SEND_WITH_INV };
-	static const enum wr_opcode uc[] = { WR_SEND_WITH_IMM, WR_WRITE_WITH_IMM, WR_WRITE, WR_BIND_MW, WR_LOCAL_INV };
-	enum wr_opcode op = f->a->qp->transport == XROCE_UC ? uc[rng_below(r, ARRAY_SIZE(uc))] : all[rng_below(r, ARRAY_SIZE(all))];
+	static const enum wr_opcode all[] = { WR_SEND,	    WR_SEND,	     WR_SEND_WITH_IMM,
+					      WR_WRITE,	    WR_WRITE,	     WR_WRITE_WITH_IMM,
+					      WR_READ,	    WR_READ,	     WR_CMP_SWAP,
+					      WR_FETCH_ADD, WR_ATOMIC_WRITE, WR_FLUSH,
+					      WR_LOCAL_INV, WR_BIND_MW,	     WR_SEND_WITH_INV };
+	static const enum wr_opcode uc[] = { WR_SEND_WITH_IMM, WR_WRITE_WITH_IMM, WR_WRITE,
+					     WR_BIND_MW, WR_LOCAL_INV };
+	enum wr_opcode op = f->a->qp->transport == XROCE_UC ? uc[rng_below(r, ARRAY_SIZE(uc))] :
+							      all[rng_below(r, ARRAY_SIZE(all))];
 
 	/* what can be done to a window depends on what was done before */
 	if (op == WR_LOCAL_INV && !f->mw_bound)
@@ -223,7 +269,9 @@ static enum wr_opcode poisoned_opcode(enum poison poison, struct rng *r)
 	case BAD_LKEY:
 		return rng_below(r, 2) ? WR_SEND : WR_WRITE;
 	case BAD_RKEY:
-		return rng_below(r, 2) ? WR_WRITE_WITH_IMM : rng_below(r, 2) ? WR_WRITE : WR_FETCH_ADD;
+		return rng_below(r, 2) ? WR_WRITE_WITH_IMM :
+		       rng_below(r, 2) ? WR_WRITE :
+					 WR_FETCH_ADD;
 	case BAD_READ_LKEY:
 	case BAD_READ_RKEY:
 		return WR_READ;
@@ -271,8 +319,12 @@ static bool is_send(enum wr_opcode op)
 	return op == WR_SEND || op == WR_SEND_WITH_IMM || op == WR_SEND_WITH_INV;
 }
 
-/* The request's remote half, executed by the oracle: what it leaves where, if it is executed at all (run). */
-static void plan(struct flow *f, struct rng *r, struct send *send, struct op *op, struct inbox *inbox, u32 from, u32 at, bool run)
+/*
+ * The request's remote half, executed by the oracle: what it leaves where, if it is executed at all
+ * (run).
+ */
+static void plan(struct flow *f, struct rng *r, struct send *send, struct op *op,
+		 struct inbox *inbox, u32 from, u32 at, bool run)
 {
 	u64 *word = &f->want_counter;
 
@@ -318,7 +370,8 @@ static void plan(struct flow *f, struct rng *r, struct send *send, struct op *op
 		send->remote_addr = buffer_va(f->counter);
 		send->rkey = f->counter->mr->key;
 		send->swap = rng_next(r);
-		send->compare_add = send->opcode == WR_FETCH_ADD || rng_below(r, 3) == 0 ? rng_next(r) : *word;
+		send->compare_add =
+			send->opcode == WR_FETCH_ADD || rng_below(r, 3) == 0 ? rng_next(r) : *word;
 		if (send->opcode != WR_ATOMIC_WRITE)
 			memcpy(f->want_sink + at, word, 8);
 		if (!run)
@@ -357,13 +410,22 @@ static void plan(struct flow *f, struct rng *r, struct send *send, struct op *op
 /* Post one random request; the oracle executes it at once. False if the queue is full. */
 static bool post_random(struct flow *f, struct rng *r)
 {
-	static const u8 done_as[] = { [WR_SEND] = CQE_SEND, [WR_SEND_WITH_IMM] = CQE_SEND, [WR_SEND_WITH_INV] = CQE_SEND, [WR_WRITE] = CQE_WRITE,
-				      [WR_WRITE_WITH_IMM] = CQE_WRITE, [WR_READ] = CQE_READ, [WR_CMP_SWAP] = CQE_COMP_SWAP,
-				      [WR_FETCH_ADD] = CQE_FETCH_ADD, [WR_BIND_MW] = CQE_BIND_MW, [WR_LOCAL_INV] = CQE_LOCAL_INV,
-				      [WR_FLUSH] = CQE_FLUSH, [WR_ATOMIC_WRITE] = CQE_ATOMIC_WRITE };
+	static const u8 done_as[] = { [WR_SEND] = CQE_SEND,
+				      [WR_SEND_WITH_IMM] = CQE_SEND,
+				      [WR_SEND_WITH_INV] = CQE_SEND,
+				      [WR_WRITE] = CQE_WRITE,
+				      [WR_WRITE_WITH_IMM] = CQE_WRITE,
+				      [WR_READ] = CQE_READ,
+				      [WR_CMP_SWAP] = CQE_COMP_SWAP,
+				      [WR_FETCH_ADD] = CQE_FETCH_ADD,
+				      [WR_BIND_MW] = CQE_BIND_MW,
+				      [WR_LOCAL_INV] = CQE_LOCAL_INV,
+				      [WR_FLUSH] = CQE_FLUSH,
+				      [WR_ATOMIC_WRITE] = CQE_ATOMIC_WRITE };
 	struct inbox *inbox = f->inbox[rng_below(r, f->num_inboxes)];
 	u32 from = rng_below(r, MAX_LENGTH), at = f->posted * SLOT + rng_below(r, 8);
-	bool is_last = f->posted + 1 == f->num_ops, here = f->posted == f->poison_at, run = !f->poisoned && !here;
+	bool is_last = f->posted + 1 == f->num_ops, here = f->posted == f->poison_at,
+	     run = !f->poisoned && !here;
 	bool bad_receive = inbox->owner && f->num_messages == inbox->bad_slot && !f->poisoned;
 	struct op *op = &f->op[f->posted];
 	/*
@@ -383,13 +445,19 @@ static bool post_random(struct flow *f, struct rng *r)
 	else
 		bad_receive = false;
 	send.wr_id = rng_next(r) << 8 | f->posted;
-	send.flags = (rng_below(r, 3) || is_last ? WR_SIGNALED : 0) | (rng_below(r, 8) ? 0 : WR_FENCE) | (rng_below(r, 8) ? 0 : WR_SOLICITED);
-	*op = (struct op){ .wr_id = send.wr_id, .opcode = send.opcode, .flags = send.flags, .cqe_opcode = done_as[send.opcode], .sink = at,
+	send.flags = (rng_below(r, 3) || is_last ? WR_SIGNALED : 0) |
+		     (rng_below(r, 8) ? 0 : WR_FENCE) | (rng_below(r, 8) ? 0 : WR_SOLICITED);
+	*op = (struct op){ .wr_id = send.wr_id,
+			   .opcode = send.opcode,
+			   .flags = send.flags,
+			   .cqe_opcode = done_as[send.opcode],
+			   .sink = at,
 			   .len = random_length(r, f->a->qp->path_mtu) };
 	if (here)
 		op->len += !op->len;
 	if (bad_receive)
-		op->len = 1 + (f->poison == SHORT_RECEIVE ? inbox->bad_length : 0) + rng_below(r, 1000);
+		op->len = 1 + (f->poison == SHORT_RECEIVE ? inbox->bad_length : 0) +
+			  rng_below(r, 1000);
 	send.xrc_srqn = inbox->srq ? inbox->srq->number : 0;
 	plan(f, r, &send, op, inbox, from, at, run);
 	if (op->opcode == WR_READ || op->opcode == WR_CMP_SWAP || op->opcode == WR_FETCH_ADD) {
@@ -412,7 +480,10 @@ static bool post_random(struct flow *f, struct rng *r)
 		f->poison_at = f->posted;
 	}
 	if (here && f->poison == BAD_REMOTE_INV && op->len > f->a->qp->path_mtu) {
-		/* found out with the last packet: the message had begun, and its receive fails with it */
+		/*
+		 * found out with the last packet: the message had begun, and its receive fails with
+		 * it
+		 */
 		expect_message(f, inbox, &send, CQE_RECV, op->len, from);
 		f->message[f->num_messages - 1].cqe.status = CQE_LOC_ACCESS_ERR;
 	}
@@ -470,7 +541,8 @@ static u32 judge_sends(struct world *w, struct flow *f)
 		if (n < c->n && c->log[n].status != CQE_SUCCESS && c->log[n].wr_id == op->wr_id)
 			break;
 		if (op->flags & WR_SIGNALED) {
-			expect(w, c, n, .wr_id = op->wr_id, .opcode = op->cqe_opcode, .byte_len = op->len, .qpn = f->a->qp->qpn);
+			expect(w, c, n, .wr_id = op->wr_id, .opcode = op->cqe_opcode,
+			       .byte_len = op->len, .qpn = f->a->qp->qpn);
 			n++;
 		}
 	}
@@ -480,22 +552,29 @@ static u32 judge_sends(struct world *w, struct flow *f)
 		return i;
 	}
 	/*
-	 * The peer that refuses says so once and is dead: where packets get lost, what came before may go without an answer as well.
+	 * The peer that refuses says so once and is dead: where packets get lost, what came before
+	 * may go without an answer as well.
 	 */
 	check(w, i <= f->poison_at);
 	if (f->exact || !poisons[f->poison].remote) {
 		check_eq(w, i, f->poison_at);
 		check_eq(w, c->log[n].status, poisons[f->poison].status);
 	} else {
-		check(w, c->log[n].status == CQE_RETRY_EXC_ERR || (i == f->poison_at && c->log[n].status == poisons[f->poison].status));
+		check(w,
+		      c->log[n].status == CQE_RETRY_EXC_ERR ||
+			      (i == f->poison_at && c->log[n].status == poisons[f->poison].status));
 	}
 	for (u32 k = i + 1; k < f->posted; k++)
-		expect(w, c, ++n, .wr_id = f->op[k].wr_id, .status = CQE_WR_FLUSH_ERR, .vendor_err = VERR_FLUSHED, .qpn = f->a->qp->qpn);
+		expect(w, c, ++n, .wr_id = f->op[k].wr_id, .status = CQE_WR_FLUSH_ERR,
+		       .vendor_err = VERR_FLUSHED, .qpn = f->a->qp->qpn);
 	check_eq(w, c->n, n + 1);
 	return i;
 }
 
-/* Receives of one flow in one inbox: in order, each in a slot of its own, with its bytes and no others. */
+/*
+ * Receives of one flow in one inbox: in order, each in a slot of its own, with its bytes and no
+ * others.
+ */
 static void judge_receives(struct world *w, struct flow *f, struct inbox *inbox)
 {
 	const struct watched_cq *c = inbox->cq ? inbox->cq : f->b->recv;
@@ -535,7 +614,10 @@ static void judge_receives(struct world *w, struct flow *f, struct inbox *inbox)
 		check_eq(w, next, inbox->posted);
 }
 
-/* UC: nothing is certain to arrive, but what arrives is one whole message; on a good link all that found a receive, once and in order. */
+/*
+ * UC: nothing is certain to arrive, but what arrives is one whole message; on a good link all that
+ * found a receive, once and in order.
+ */
 static void judge_uc(struct workload *l, struct flow *f)
 {
 	const struct watched_cq *c = f->b->recv;
@@ -551,8 +633,10 @@ static void judge_uc(struct workload *l, struct flow *f)
 			if (f->message[i].cqe.imm == e->imm)
 				m = &f->message[i];
 		check(l->w, m != NULL);
-		check(l->w, e->opcode == m->cqe.opcode && e->byte_len == m->cqe.byte_len && e->flags == m->cqe.flags && e->qpn == m->cqe.qpn);
-		check(l->w, memcmp(f->inbox[0]->memory->bytes + n * SLOT, f->source->bytes + m->from, m->bytes) == 0);
+		check(l->w, e->opcode == m->cqe.opcode && e->byte_len == m->cqe.byte_len &&
+				    e->flags == m->cqe.flags && e->qpn == m->cqe.qpn);
+		check(l->w, memcmp(f->inbox[0]->memory->bytes + n * SLOT,
+				   f->source->bytes + m->from, m->bytes) == 0);
 		check(l->w, !l->calm || n == 0 || be32toh(e->imm) > last);
 		last = be32toh(e->imm);
 	}
@@ -567,11 +651,14 @@ static void judge(struct workload *l, struct flow *f)
 	for (u32 i = 0; i < done; i++) {
 		const struct op *op = &f->op[i];
 
-		if (op->opcode == WR_READ || op->opcode == WR_CMP_SWAP || op->opcode == WR_FETCH_ADD)
-			check(w, memcmp(f->sink->bytes + op->sink, f->want_sink + op->sink, op->len) == 0);
+		if (op->opcode == WR_READ || op->opcode == WR_CMP_SWAP ||
+		    op->opcode == WR_FETCH_ADD)
+			check(w, memcmp(f->sink->bytes + op->sink, f->want_sink + op->sink,
+					op->len) == 0);
 	}
 	check_eq(w, qp_state(f->a->qp), f->poisoned ? QPS_ERR : QPS_RTS);
-	if (!f->poisoned || !poisons[f->poison].remote) { /* local requests do not wait for what the peer says of those before */
+	/* local requests do not wait for what the peer says of those before */
+	if (!f->poisoned || !poisons[f->poison].remote) {
 		check_eq(w, f->mw->key, f->mw_key);
 		check_eq(w, f->mw->region != NULL, f->mw_bound);
 	}
@@ -595,14 +682,17 @@ static struct faults random_faults(struct rng *r, bool calm)
 
 	if (calm || rng_below(r, 8) == 0)
 		return (struct faults){ 0 };
-	return (struct faults){ .drop_rate = rng_below(r, 4 * percent), .corrupt_rate = rng_below(r, percent),
-				.duplicate_rate = rng_below(r, 5 * percent), .hold_rate = rng_below(r, 5 * percent),
+	return (struct faults){ .drop_rate = rng_below(r, 4 * percent),
+				.corrupt_rate = rng_below(r, percent),
+				.duplicate_rate = rng_below(r, 5 * percent),
+				.hold_rate = rng_below(r, 5 * percent),
 				.hold_packets = 1 + rng_below(r, 8) };
 }
 
 static void connect_pairs(struct workload *l, struct pair_options *o)
 {
-	static const enum xroce_transport services[] = { XROCE_RC, XROCE_RC, XROCE_RC, XROCE_XRC, XROCE_XRC, XROCE_UC };
+	static const enum xroce_transport services[] = { XROCE_RC,  XROCE_RC,  XROCE_RC,
+							 XROCE_XRC, XROCE_XRC, XROCE_UC };
 	struct inbox *shared[2] = { NULL }, *xrc[2] = { NULL };
 	struct rng *r = &l->r;
 	struct world *w = l->w;
@@ -614,12 +704,15 @@ static void connect_pairs(struct workload *l, struct pair_options *o)
 
 		o->transport = services[rng_below(r, ARRAY_SIZE(services))];
 		o->pmtu = 256u << rng_below(r, 5);
-		o->psn[0] = rng_below(r, 2) ? 0xfffff0 + rng_below(r, 16) : (u32)rng_next(r) & ROCE_PSN_MASK;
+		o->psn[0] = rng_below(r, 2) ? 0xfffff0 + rng_below(r, 16) :
+					      (u32)rng_next(r) & ROCE_PSN_MASK;
 		o->psn[1] = (u32)rng_next(r) & ROCE_PSN_MASK;
 		use_srq = o->transport == XROCE_RC && rng_below(r, 2);
 		for (u32 n = 0; n < 2; n++) {
 			if (use_srq && !shared[n])
-				shared[n] = inbox_make(l, &w->node[n], NULL, world_srq(&w->node[n], 1 + rng_below(r, 16)), NULL);
+				shared[n] = inbox_make(l, &w->node[n], NULL,
+						       world_srq(&w->node[n], 1 + rng_below(r, 16)),
+						       NULL);
 			o->srq[n] = use_srq ? shared[n]->srq : NULL;
 		}
 		*p = pair_connect(w, o);
@@ -629,8 +722,11 @@ static void connect_pairs(struct workload *l, struct pair_options *o)
 				struct watched_cq *c = xrc[n] ? NULL : world_cq(&w->node[1], 512);
 
 				if (c)
-					xrc[n] = inbox_make(l, &w->node[1], NULL, world_xrc_srq(&w->node[1], 1 + rng_below(r, 16), o->xrcd,
-												    PAIR_PD, c), c);
+					xrc[n] = inbox_make(l, &w->node[1], NULL,
+							    world_xrc_srq(&w->node[1],
+									  1 + rng_below(r, 16),
+									  o->xrcd, PAIR_PD, c),
+							    c);
 			}
 			flow_make(l, &p->side[0], &p->side[1], xrc[0], xrc[1], sound);
 			continue;
@@ -676,7 +772,8 @@ static void run_workload(struct workload *l)
 				post_receive(&l->inbox[i]);
 			/* what UC lost takes no receive */
 			left += l->inbox[i].posted < l->inbox[i].wanted &&
-				!(l->inbox[i].owner && l->inbox[i].owner->qp->transport == XROCE_UC);
+				!(l->inbox[i].owner &&
+				  l->inbox[i].owner->qp->transport == XROCE_UC);
 		}
 		world_run_for(l->w, rng_below(r, 20 * WORLD_LATENCY_NS));
 	} while (left);
@@ -693,10 +790,16 @@ static void run_seed(u64 seed)
 
 	assert_non_null(l);
 	r->state = seed * 7919 + 1;
-	/* Half of the engines do without some of what is above the plainest protocol, so that unequal peers meet. */
+	/*
+	 * Half of the engines do without some of what is above the plainest protocol, so that
+	 * unequal peers meet.
+	 */
 	for (u32 i = 0; i < 2; i++)
 		parts.disable[i] = rng_below(r, 2) * rng_below(r, 32);
-	/* and a third have one engine a node, the others two or three: there QPs stay where they are, or move about */
+	/*
+	 * and a third have one engine a node, the others two or three: there QPs stay where they
+	 * are, or move about
+	 */
 	parts.num_engines = 1 + (u32)(seed % 3);
 	w = l->w = world_create_with(2, seed, &parts);
 	w->move_rate = parts.num_engines > 1 && seed % 2 ? 65536 / 4 : 0;
@@ -753,7 +856,8 @@ static void random_workloads__match_the_oracle(void **state)
 	for (u32 i = SOUND + 1; i < POISONS; i++)
 		assert_true(seen_poison[i]);
 	assert_true(seen_moves);
-	assert_true(seen_transport[XROCE_RC] && seen_transport[XROCE_UC] && seen_transport[XROCE_XRC]);
+	assert_true(seen_transport[XROCE_RC] && seen_transport[XROCE_UC] &&
+		    seen_transport[XROCE_XRC]);
 }
 
 int main(void)

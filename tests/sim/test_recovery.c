@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Loss recovery beyond go-back-N: what was lost is sent again and nothing else, whoever the peer is; the adaptive time-out; credits; the
- * response to congestion. Each part is compared with an engine that has it turned off.
+ * Loss recovery beyond go-back-N: what was lost is sent again and nothing else, whoever the peer
+ * is; the adaptive time-out; credits; the response to congestion. Each part is compared with an
+ * engine that has it turned off.
  */
 #include "pair.h"
 
@@ -51,10 +52,14 @@ static struct send request(const struct scene *s, enum wr_opcode op, u32 len)
 	return request_between(s->local, s->remote, 1, op, len);
 }
 
-/* One message of LENGTH bytes from fresh buffers, with the right bytes and one completion at its end. */
+/*
+ * One message of LENGTH bytes from fresh buffers, with the right bytes and one completion at its
+ * end.
+ */
 static void transfer(struct scene *s, enum wr_opcode op, u32 fill)
 {
-	struct buffer *from = op == WR_READ ? s->remote : s->local, *to = op == WR_READ ? s->local : s->remote;
+	struct buffer *from = op == WR_READ ? s->remote : s->local,
+		      *to = op == WR_READ ? s->local : s->remote;
 	struct send send = request(s, op, LENGTH);
 	struct side *a = &s->pair.side[0];
 	u32 before = a->send->n;
@@ -101,10 +106,13 @@ static void selective__holes_are_filled_one_by_one(void **state)
 	scene_close(&s);
 }
 
-/* The Linux kernel's rxe keeps nothing: it is gone back for, at once when it has shown that twice. */
+/*
+ * The Linux kernel's rxe keeps nothing: it is gone back for, at once when it has shown that twice.
+ */
 static void selective__a_peer_that_keeps_nothing(void **state)
 {
-	struct scene s = scene_open(&(struct world_options){ .disable = { 0, ENGINE_NO_REORDER } }, 3, 14);
+	struct scene s =
+		scene_open(&(struct world_options){ .disable = { 0, ENGINE_NO_REORDER } }, 3, 14);
 	u64 before;
 
 	world_label(s.w, "test_recovery plain peer");
@@ -113,7 +121,10 @@ static void selective__a_peer_that_keeps_nothing(void **state)
 		s.w->node[0].to[1].count = 0;
 		s.w->node[0].to[1].drop = 1ull << 5;
 		transfer(&s, WR_WRITE, 20 + i);
-		/* all that was in flight from the lost packet on, whether it was tried alone first or not */
+		/*
+		 * all that was in flight from the lost packet on, whether it was tried alone first
+		 * or not
+		 */
 		check(s.w, s.w->node[0].stats.tx_retransmitted - before > 8);
 		check(s.w, s.w->node[0].stats.tx_retransmitted - before <= PACKETS - 5);
 		check_eq(s.w, s.w->node[0].stats.timeouts, 0);
@@ -131,9 +142,14 @@ static void read__each_lost_response_is_asked_for_alone(void **state)
 		s.w->keep_frames = true;
 		s.w->node[1].to[0].drop = 1ull << lost;
 		transfer(&s, WR_READ, 11);
-		responses = world_count_sent(s.w, 1, OP5_READ_RESPONSE_FIRST) + world_count_sent(s.w, 1, OP5_READ_RESPONSE_MIDDLE) +
-			    world_count_sent(s.w, 1, OP5_READ_RESPONSE_LAST) + world_count_sent(s.w, 1, OP5_READ_RESPONSE_ONLY);
-		/* the last one of all is missed by the timer only, which asks for what is behind the last that came */
+		responses = world_count_sent(s.w, 1, OP5_READ_RESPONSE_FIRST) +
+			    world_count_sent(s.w, 1, OP5_READ_RESPONSE_MIDDLE) +
+			    world_count_sent(s.w, 1, OP5_READ_RESPONSE_LAST) +
+			    world_count_sent(s.w, 1, OP5_READ_RESPONSE_ONLY);
+		/*
+		 * the last one of all is missed by the timer only, which asks for what is behind
+		 * the last that came
+		 */
 		check_eq(s.w, responses, PACKETS + 1);
 		scene_close(&s);
 	}
@@ -159,7 +175,10 @@ static void reorder__late_and_repeated_packets(void **state)
 	}
 }
 
-/* What one engine configuration costs at one loss rate: messages messages of 40 packets, READs and WRITEs in turn, both directions lossy. */
+/*
+ * What one engine configuration costs at one loss rate: messages messages of 40 packets, READs and
+ * WRITEs in turn, both directions lossy.
+ */
 struct cost {
 	u64 bytes;	/* sent again, both sides */
 	u64 ns;		/* simulated, until the last idle timer has fired */
@@ -167,7 +186,8 @@ struct cost {
 
 static struct cost sweep(u32 drop_rate, u32 disable, u32 messages)
 {
-	struct scene s = scene_open(&(struct world_options){ .disable = { disable, disable } }, 99, 14);
+	struct scene s =
+		scene_open(&(struct world_options){ .disable = { disable, disable } }, 99, 14);
 	u64 start = s.w->now_ns;
 	struct cost cost;
 
@@ -175,7 +195,8 @@ static struct cost sweep(u32 drop_rate, u32 disable, u32 messages)
 	s.w->node[0].to[1].drop_rate = s.w->node[1].to[0].drop_rate = drop_rate;
 	for (u32 i = 0; i < messages; i++)
 		transfer(&s, i % 2 ? WR_READ : WR_WRITE, i);
-	cost.bytes = s.w->node[0].stats.tx_retransmitted_bytes + s.w->node[1].stats.tx_retransmitted_bytes;
+	cost.bytes = s.w->node[0].stats.tx_retransmitted_bytes +
+		     s.w->node[1].stats.tx_retransmitted_bytes;
 	cost.ns = s.w->now_ns - start;
 	scene_close(&s);
 	return cost;
@@ -186,7 +207,11 @@ static void sweep__each_part_cuts_what_is_sent_again(void **state)
 	static const struct {
 		const char *percent;
 		u32 rate, messages;
-	} losses[] = { { "0.01", 7, 2000 }, { "0.1", 66, 500 }, { "0.5", 328, 100 }, { "1", 655, 100 }, { "5", 3277, 100 } };
+	} losses[] = { { "0.01", 7, 2000 },
+		       { "0.1", 66, 500 },
+		       { "0.5", 328, 100 },
+		       { "1", 655, 100 },
+		       { "5", 3277, 100 } };
 	static const struct {
 		const char *name;
 		u32 disable;
@@ -196,7 +221,8 @@ static void sweep__each_part_cuts_what_is_sent_again(void **state)
 		{ "no selective", ENGINE_NO_SELECTIVE },
 		{ "no rto", ENGINE_NO_ADAPTIVE_RTO },
 		{ "no window", ENGINE_NO_CWND },
-		{ "none", ENGINE_NO_REORDER | ENGINE_NO_SELECTIVE | ENGINE_NO_ADAPTIVE_RTO | ENGINE_NO_CWND },
+		{ "none", ENGINE_NO_REORDER | ENGINE_NO_SELECTIVE | ENGINE_NO_ADAPTIVE_RTO |
+				  ENGINE_NO_CWND },
 	};
 	u64 sum[ARRAY_SIZE(columns)] = { 0 };
 
@@ -209,7 +235,8 @@ static void sweep__each_part_cuts_what_is_sent_again(void **state)
 		for (u32 k = 0; k < ARRAY_SIZE(columns); k++) {
 			cost[k] = sweep(losses[i].rate, columns[k].disable, (u32)n);
 			sum[k] += cost[k].bytes / n;
-			print_message("  %s %llu (%llu)", columns[k].name, (unsigned long long)(cost[k].bytes / n),
+			print_message("  %s %llu (%llu)", columns[k].name,
+				      (unsigned long long)(cost[k].bytes / n),
 				      (unsigned long long)(cost[k].ns / n / 1000));
 		}
 		print_message("\n");
@@ -228,7 +255,10 @@ static void sweep__each_part_cuts_what_is_sent_again(void **state)
 static void rto__repairs_a_lost_tail_before_the_users_timeout(void **state)
 {
 	for (u32 disable = 0; disable < 2; disable++) {
-		struct scene s = scene_open(&(struct world_options){ .disable = { disable ? ENGINE_NO_ADAPTIVE_RTO : 0 } }, 5, 14);
+		struct scene s = scene_open(
+			&(struct world_options){
+				.disable = { disable ? ENGINE_NO_ADAPTIVE_RTO : 0 } },
+			5, 14);
 		u64 user_ns = 4096ull << 14, start;
 
 		world_label(s.w, "test_recovery rto disable %u", disable);
@@ -243,15 +273,22 @@ static void rto__repairs_a_lost_tail_before_the_users_timeout(void **state)
 		} else {
 			check_eq(s.w, s.w->node[0].stats.rto_probes, 1);
 			check_eq(s.w, s.w->node[0].stats.timeouts, 0);
-			check(s.w, s.w->now_ns - start < user_ns + user_ns / 4); /* the put-off timer runs out late, silently */
+			/* the put-off timer runs out late, silently */
+			check(s.w, s.w->now_ns - start < user_ns + user_ns / 4);
 		}
-		/* the oldest that has no answer, and, when it turns out to have come, the one that has not */
+		/*
+		 * the oldest that has no answer, and, when it turns out to have come, the one that
+		 * has not
+		 */
 		check_eq(s.w, s.w->node[0].stats.tx_retransmitted, 2);
 		scene_close(&s);
 	}
 }
 
-/* The answer to a probe says that all behind it is lost: it goes out then, not with the next time-out. */
+/*
+ * The answer to a probe says that all behind it is lost: it goes out then, not with the next
+ * time-out.
+ */
 static void rto__a_longer_tail_goes_out_with_the_probes_answer(void **state)
 {
 	struct scene s = scene_open(&(struct world_options){ 0 }, 5, 14);
@@ -293,7 +330,8 @@ static void rto__does_not_shorten_the_users_patience(void **state)
 
 static u64 rnr_naks_of_a_slow_receiver(u32 disable)
 {
-	struct scene s = scene_open(&(struct world_options){ .disable = { disable, disable } }, 8, 14);
+	struct scene s =
+		scene_open(&(struct world_options){ .disable = { disable, disable } }, 8, 14);
 	struct side *a = &s.pair.side[0], *b = &s.pair.side[1];
 	struct send list[64];
 	u64 naks;
@@ -329,9 +367,11 @@ static u64 rnr_naks_of_a_slow_receiver(u32 disable)
 
 static void credits__spare_rnr_naks(void **state)
 {
-	u64 with = rnr_naks_of_a_slow_receiver(0), without = rnr_naks_of_a_slow_receiver(ENGINE_NO_CREDITS);
+	u64 with = rnr_naks_of_a_slow_receiver(0),
+	    without = rnr_naks_of_a_slow_receiver(ENGINE_NO_CREDITS);
 
-	print_message("RNR NAKs: %llu with credits, %llu without\n", (unsigned long long)with, (unsigned long long)without);
+	print_message("RNR NAKs: %llu with credits, %llu without\n", (unsigned long long)with,
+		      (unsigned long long)without);
 	assert_true(with < without);
 }
 
@@ -349,15 +389,19 @@ static u64 until_completed(struct scene *s, u32 n)
 static void dcqcn__marks_slow_the_sender_and_wear_off(void **state)
 {
 	const u64 line = 1000ull * 1000 * 1000; /* bytes/s */
-	struct scene s = scene_open(&(struct world_options){ .ecn = true, .line_rate = line }, 4, 14);
+	struct scene s =
+		scene_open(&(struct world_options){ .ecn = true, .line_rate = line }, 4, 14);
 	struct rate *r = &s.pair.side[0].qp->rate;
 	u64 start, free_ns, slow_ns;
 
 	world_label(s.w, "test_recovery dcqcn");
 	start = s.w->now_ns;
-	post_send(&s.pair.side[0], &(struct send){ .opcode = WR_WRITE, .flags = WR_SIGNALED, .num_sge = 1,
-						    .sge = { buffer_sge(s.local, 0, LENGTH) },
-						    .remote_addr = buffer_va(s.remote), .rkey = s.remote->mr->key });
+	post_send(&s.pair.side[0], &(struct send){ .opcode = WR_WRITE,
+						   .flags = WR_SIGNALED,
+						   .num_sge = 1,
+						   .sge = { buffer_sge(s.local, 0, LENGTH) },
+						   .remote_addr = buffer_va(s.remote),
+						   .rkey = s.remote->mr->key });
 	free_ns = until_completed(&s, 1) - start;
 	check_eq(s.w, s.w->node[1].stats.tx_cnps, 0);
 	check(s.w, !s.pair.side[0].qp->rate_limited);
@@ -374,9 +418,12 @@ static void dcqcn__marks_slow_the_sender_and_wear_off(void **state)
 	/* paced, although the rate climbs back while the message is under way */
 	s.w->node[0].to[1].mark_rate = 0;
 	start = s.w->now_ns;
-	post_send(&s.pair.side[0], &(struct send){ .opcode = WR_WRITE, .flags = WR_SIGNALED, .num_sge = 1,
-						    .sge = { buffer_sge(s.local, 0, LENGTH) },
-						    .remote_addr = buffer_va(s.remote), .rkey = s.remote->mr->key });
+	post_send(&s.pair.side[0], &(struct send){ .opcode = WR_WRITE,
+						   .flags = WR_SIGNALED,
+						   .num_sge = 1,
+						   .sge = { buffer_sge(s.local, 0, LENGTH) },
+						   .remote_addr = buffer_va(s.remote),
+						   .rkey = s.remote->mr->key });
 	slow_ns = until_completed(&s, s.pair.side[0].send->n + 1) - start;
 	check(s.w, slow_ns > 2 * free_ns);
 	world_run_for(s.w, 1000 * NSEC_PER_MSEC);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The RC responder under packets made by hand: what a request must be, by itself and within its message, and what becomes of one that is not.
- * Each case fails when its one check is taken out of the responder.
+ * The RC responder under packets made by hand: what a request must be, by itself and within its
+ * message, and what becomes of one that is not. Each case fails when its one check is taken out of
+ * the responder.
  */
 #include "raw.h"
 
@@ -48,14 +49,18 @@ static void sequence__bad_orders_are_invalid(void **state)
 			u32 flags = opcode_flags(bad[i].opcode[k]);
 			u32 len = !(flags & OP_PAYLOAD) ? 0 : flags & OP_END ? 8 : PMTU;
 
-			raw_send(&r, raw_access(&r, bad[i].opcode[k], RAW_PSN + k, 4096, k ? len : 2 * PMTU), NULL, len);
+			raw_send(&r,
+				 raw_access(&r, bad[i].opcode[k], RAW_PSN + k, 4096,
+					    k ? len : 2 * PMTU),
+				 NULL, len);
 			if (k + 1 < n)
 				expect_ack(&r, SYNDROME_ACK, RAW_PSN, 0);
 		}
 		expect_ack(&r, AETH_NAK | NAK_INVALID_REQUEST, RAW_PSN + n - 1, 0);
 		expect_failed(&r, NAK_INVALID_REQUEST);
 		check_eq(r.w, r.s.recv->n, 2);
-		expect(r.w, r.s.recv, 1, .wr_id = 2, .status = CQE_WR_FLUSH_ERR, .qpn = r.s.qp->qpn);
+		expect(r.w, r.s.recv, 1, .wr_id = 2, .status = CQE_WR_FLUSH_ERR,
+		       .qpn = r.s.qp->qpn);
 		raw_destroy(&r);
 	}
 }
@@ -71,17 +76,45 @@ static void length__must_fit_pmtu_and_opcode(void **state)
 		{ .opcode = RC(SEND_FIRST), .len = PMTU + 4 },
 		{ .opcode = RC(SEND_FIRST), .len = 0 },
 		{ .opcode = RC(SEND_ONLY), .len = PMTU + 1 },
-		{ .opcode = RC(SEND_FIRST), .len = PMTU, .two = true, .second = RC(SEND_MIDDLE), .second_len = PMTU - 4 },
-		{ .opcode = RC(SEND_FIRST), .len = PMTU, .two = true, .second = RC(SEND_LAST), .second_len = 0 },
-		{ .opcode = RC(SEND_FIRST), .len = PMTU, .two = true, .second = RC(SEND_LAST), .second_len = PMTU + 1 },
+		{ .opcode = RC(SEND_FIRST),
+		  .len = PMTU,
+		  .two = true,
+		  .second = RC(SEND_MIDDLE),
+		  .second_len = PMTU - 4 },
+		{ .opcode = RC(SEND_FIRST),
+		  .len = PMTU,
+		  .two = true,
+		  .second = RC(SEND_LAST),
+		  .second_len = 0 },
+		{ .opcode = RC(SEND_FIRST),
+		  .len = PMTU,
+		  .two = true,
+		  .second = RC(SEND_LAST),
+		  .second_len = PMTU + 1 },
 		{ .opcode = RC(WRITE_ONLY), .len = 8, .dma_len = 9 },
 		{ .opcode = RC(WRITE_ONLY), .len = 8, .dma_len = 7 },
 		{ .opcode = RC(WRITE_ONLY), .len = PMTU + 4, .dma_len = PMTU + 4 },
 		{ .opcode = RC(WRITE_FIRST), .len = PMTU - 4, .dma_len = 2 * PMTU },
-		{ .opcode = RC(WRITE_FIRST), .len = PMTU, .dma_len = PMTU },	 /* nothing left for a LAST */
-		{ .opcode = RC(WRITE_FIRST), .len = PMTU, .dma_len = PMTU + 9, .two = true, .second = RC(WRITE_LAST), .second_len = 8 },
-		{ .opcode = RC(WRITE_FIRST), .len = PMTU, .dma_len = PMTU + 9, .two = true, .second = RC(WRITE_LAST), .second_len = 10 },
-		{ .opcode = RC(WRITE_FIRST), .len = PMTU, .dma_len = PMTU + 9, .two = true, .second = RC(WRITE_MIDDLE), .second_len = PMTU },
+		/* nothing left for a LAST */
+		{ .opcode = RC(WRITE_FIRST), .len = PMTU, .dma_len = PMTU },
+		{ .opcode = RC(WRITE_FIRST),
+		  .len = PMTU,
+		  .dma_len = PMTU + 9,
+		  .two = true,
+		  .second = RC(WRITE_LAST),
+		  .second_len = 8 },
+		{ .opcode = RC(WRITE_FIRST),
+		  .len = PMTU,
+		  .dma_len = PMTU + 9,
+		  .two = true,
+		  .second = RC(WRITE_LAST),
+		  .second_len = 10 },
+		{ .opcode = RC(WRITE_FIRST),
+		  .len = PMTU,
+		  .dma_len = PMTU + 9,
+		  .two = true,
+		  .second = RC(WRITE_MIDDLE),
+		  .second_len = PMTU },
 		{ .opcode = RC(READ_REQUEST), .dma_len = ROCE_MESSAGE_MAX + 1 },
 		{ .opcode = RC(WRITE_FIRST), .len = PMTU, .dma_len = ROCE_MESSAGE_MAX + 1 },
 	};
@@ -92,14 +125,17 @@ static void length__must_fit_pmtu_and_opcode(void **state)
 
 		world_label(r.w, "test_responder length__must_fit_pmtu_and_opcode row %u", i);
 		post_recv_buffer(&r.s, 1, r.mem, 0, 4096);
-		raw_send(&r, raw_access(&r, bad[i].opcode, RAW_PSN, 4096, bad[i].dma_len), NULL, bad[i].len);
+		raw_send(&r, raw_access(&r, bad[i].opcode, RAW_PSN, 4096, bad[i].dma_len), NULL,
+			 bad[i].len);
 		if (bad[i].two) {
 			check_eq(r.w, qp_state(r.s.qp), QPS_RTS);
-			raw_send(&r, raw_access(&r, bad[i].second, RAW_PSN + 1, 4096, 0), NULL, bad[i].second_len);
+			raw_send(&r, raw_access(&r, bad[i].second, RAW_PSN + 1, 4096, 0), NULL,
+				 bad[i].second_len);
 		}
 		while ((p = raw_answer(&r)))
 			last = p;
-		check(r.w, last && last->opcode == RC(ACKNOWLEDGE) && last->psn == (bad[i].two ? RAW_PSN + 1u : RAW_PSN));
+		check(r.w, last && last->opcode == RC(ACKNOWLEDGE) &&
+				   last->psn == (bad[i].two ? RAW_PSN + 1u : RAW_PSN));
 		check_eq(r.w, last->syndrome, AETH_NAK | NAK_INVALID_REQUEST);
 		expect_failed(&r, NAK_INVALID_REQUEST);
 		raw_destroy(&r);
@@ -111,16 +147,23 @@ static void opcode__of_another_transport(void **state)
 {
 	struct raw r = raw_create_small("opcode__of_another_transport");
 
-	check(r.w, raw_send(&r, raw_request(UC(SEND_ONLY), RAW_PSN), NULL, 4) == 1 + XROCE_DROP_qp_transport);
-	check(r.w, raw_send(&r, (struct packet){ .opcode = UD(SEND_ONLY), .psn = RAW_PSN, .qkey = PAIR_QKEY }, NULL, 4) ==
+	check(r.w, raw_send(&r, raw_request(UC(SEND_ONLY), RAW_PSN), NULL, 4) ==
 			   1 + XROCE_DROP_qp_transport);
-	check(r.w, raw_send(&r, raw_request(OPCODE(XROCE_XRC, OP5_SEND_ONLY), RAW_PSN), NULL, 4) == 1 + XROCE_DROP_qp_transport);
+	check(r.w, raw_send(&r,
+			    (struct packet){
+				    .opcode = UD(SEND_ONLY), .psn = RAW_PSN, .qkey = PAIR_QKEY },
+			    NULL, 4) == 1 + XROCE_DROP_qp_transport);
+	check(r.w, raw_send(&r, raw_request(OPCODE(XROCE_XRC, OP5_SEND_ONLY), RAW_PSN), NULL, 4) ==
+			   1 + XROCE_DROP_qp_transport);
 	expect_silence(&r);
 	check_eq(r.w, qp_state(r.s.qp), QPS_RTS);
 	raw_destroy(&r);
 }
 
-/* What FLUSH and ATOMIC WRITE are answered with: an empty READ response; replayed, never executed again. */
+/*
+ * What FLUSH and ATOMIC WRITE are answered with: an empty READ response; replayed, never executed
+ * again.
+ */
 static void atomic_write__placed_once(void **state)
 {
 	struct raw r = raw_create_small("atomic_write__placed_once");
@@ -129,7 +172,8 @@ static void atomic_write__placed_once(void **state)
 
 	check_eq(r.w, raw_send(&r, raw_access(&r, RC(ATOMIC_WRITE), RAW_PSN, 16, 8), &value, 8), 0);
 	p = raw_answer(&r);
-	check(r.w, p && p->opcode == RC(READ_RESPONSE_ONLY) && p->psn == RAW_PSN && p->payload_len == 0 && p->msn == 1);
+	check(r.w, p && p->opcode == RC(READ_RESPONSE_ONLY) && p->psn == RAW_PSN &&
+			   p->payload_len == 0 && p->msn == 1);
 	check_eq(r.w, raw_load(&r, 16), value);
 	raw_store(&r, 16, 5);
 	check_eq(r.w, raw_send(&r, raw_access(&r, RC(ATOMIC_WRITE), RAW_PSN, 16, 8), &value, 8), 0);
@@ -153,18 +197,25 @@ static void atomic__must_be_aligned(void **state)
 	raw_destroy(&r);
 }
 
-/* In a region whose addresses on the wire are not those in memory the word must be aligned in both. */
+/*
+ * In a region whose addresses on the wire are not those in memory the word must be aligned in both.
+ */
 static void atomic__must_be_aligned_by_both_addresses(void **state)
 {
 	for (u32 i = 0; i < 3; i++) {
 		struct raw r = raw_create_small("atomic__must_be_aligned_by_both_addresses");
 		struct mr_table *t = engine_mr_table(r.w->node[1].engine);
 		struct packet p = raw_request(RC(FETCH_ADD), RAW_PSN);
-		/* a region from 0x1000 on the wire: the first word is aligned both ways, in memory only, on the wire only */
+		/*
+		 * a region from 0x1000 on the wire: the first word is aligned both ways, in memory
+		 * only, on the wire only
+		 */
 		const u64 iova = i == 1 ? 0x1001 : 0x1000;
 		struct mr *mr;
 
-		assert_int_equal(mr_add(t, PAIR_PD, r.mem->bytes + (i == 2), 64, iova, PAIR_ACCESS_ALL, &mr), 0);
+		assert_int_equal(
+			mr_add(t, PAIR_PD, r.mem->bytes + (i == 2), 64, iova, PAIR_ACCESS_ALL, &mr),
+			0);
 		p.va = iova;
 		p.rkey = mr->key;
 		p.swap_add = 1;
@@ -180,7 +231,10 @@ static void atomic__must_be_aligned_by_both_addresses(void **state)
 	}
 }
 
-/* More READs and atomics at once than max_dest_rd_atomic (2): the answers to the first two are held back by not asking for output. */
+/*
+ * More READs and atomics at once than max_dest_rd_atomic (2): the answers to the first two are held
+ * back by not asking for output.
+ */
 static void rd_atomic__excess_is_invalid(void **state)
 {
 	struct raw r = raw_create_small("rd_atomic__excess_is_invalid");
@@ -231,18 +285,22 @@ static void rnr__psn_does_not_move(void **state)
 	post_recv_buffer(&r.s, 5, r.mem, 0, 64);
 	check_eq(r.w, raw_send(&r, imm, NULL, 8), 0);
 	expect_ack(&r, SYNDROME_ACK, RAW_PSN, 1);
-	expect(r.w, r.s.recv, 0, .wr_id = 5, .opcode = CQE_RECV_WITH_IMM, .byte_len = 8, .flags = CQE_WITH_IMM, .qpn = r.s.qp->qpn);
+	expect(r.w, r.s.recv, 0, .wr_id = 5, .opcode = CQE_RECV_WITH_IMM, .byte_len = 8,
+	       .flags = CQE_WITH_IMM, .qpn = r.s.qp->qpn);
 	raw_destroy(&r);
 }
 
-/* What follows a packet that met no receive is not lost: it is resent, and needs no NAK to say so. */
+/*
+ * What follows a packet that met no receive is not lost: it is resent, and needs no NAK to say so.
+ */
 static void rnr__followers_are_silent(void **state)
 {
 	struct raw r = raw_create_small("rnr__followers_are_silent");
 
 	raw_send(&r, raw_request(RC(SEND_ONLY), RAW_PSN), NULL, 8);
 	expect_ack(&r, AETH_RNR_NAK | 12, RAW_PSN, 0);
-	check(r.w, raw_send(&r, raw_request(RC(SEND_ONLY), RAW_PSN + 1), NULL, 8) == 1 + XROCE_DROP_psn_ahead);
+	check(r.w, raw_send(&r, raw_request(RC(SEND_ONLY), RAW_PSN + 1), NULL, 8) ==
+			   1 + XROCE_DROP_psn_ahead);
 	expect_silence(&r);
 	raw_destroy(&r);
 }
@@ -250,7 +308,8 @@ static void rnr__followers_are_silent(void **state)
 /* COMM_EST: the first packet in RTR, once; in RTS nobody needs it. */
 static void comm_est__once_in_rtr(void **state)
 {
-	struct world *w = world_create_with(2, 5, &(struct world_options){ .disable = { 0, ENGINE_NO_CREDITS } });
+	struct world *w = world_create_with(
+		2, 5, &(struct world_options){ .disable = { 0, ENGINE_NO_CREDITS } });
 	struct pair_options o = pair_defaults();
 	struct raw r = { .w = w, .path = world_path(w, 0, 1, false) };
 	u8 frame[PACKET_FRAME_MAX];
@@ -277,10 +336,19 @@ static void nak__unknown_codes_are_dropped(void **state)
 	struct pair_options o = pair_defaults();
 	struct raw r = raw_create(&o, "test_responder unknown nak");
 
-	post_send(&r.s, &(struct send){ .wr_id = 1, .opcode = WR_WRITE, .flags = WR_SIGNALED, .num_sge = 1, .sge = { buffer_sge(r.mem, 0, 8) } });
+	post_send(&r.s, &(struct send){ .wr_id = 1,
+					.opcode = WR_WRITE,
+					.flags = WR_SIGNALED,
+					.num_sge = 1,
+					.sge = { buffer_sge(r.mem, 0, 8) } });
 	world_settle(r.w);
 	for (u32 code = 4; code < 32; code++)
-		check_eq(r.w, raw_send(&r, (struct packet){ .opcode = RC(ACKNOWLEDGE), .psn = RAW_SQ_PSN, .syndrome = (u8)(AETH_NAK | code) }, NULL, 0),
+		check_eq(r.w,
+			 raw_send(&r,
+				  (struct packet){ .opcode = RC(ACKNOWLEDGE),
+						   .psn = RAW_SQ_PSN,
+						   .syndrome = (u8)(AETH_NAK | code) },
+				  NULL, 0),
 			 1 + XROCE_DROP_unexpected_response);
 	check_eq(r.w, qp_state(r.s.qp), QPS_RTS);
 	check_eq(r.w, r.s.send->n, 0);

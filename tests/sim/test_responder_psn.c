@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The RC responder and the PSN, under packets made by hand: what is expected, what is ahead, what is a duplicate, and answers in order. Each
- * case fails when its one check is taken out of the responder.
+ * The RC responder and the PSN, under packets made by hand: what is expected, what is ahead, what
+ * is a duplicate, and answers in order. Each case fails when its one check is taken out of the
+ * responder.
  */
 #include "raw.h"
 
@@ -20,7 +21,8 @@ static void psn__expected_is_acked_with_msn(void **state)
 		post_recv_buffer(&r.s, i, r.mem, 0, 64);
 		check_eq(r.w, raw_send(&r, raw_request(RC(SEND_ONLY), RAW_PSN + i), NULL, 10), 0);
 		expect_ack(&r, SYNDROME_ACK, RAW_PSN + i, i + 1);
-		expect(r.w, r.s.recv, i, .wr_id = i, .opcode = CQE_RECV, .byte_len = 10, .qpn = r.s.qp->qpn);
+		expect(r.w, r.s.recv, i, .wr_id = i, .opcode = CQE_RECV, .byte_len = 10,
+		       .qpn = r.s.qp->qpn);
 	}
 	expect_silence(&r);
 	raw_destroy(&r);
@@ -47,7 +49,8 @@ static void psn__ahead_is_nakked_once(void **state)
 
 	memset(r.mem->bytes, 0, 64);
 	for (u32 i = 1; i < 4; i++) {
-		check(r.w, raw_send(&r, raw_access(&r, RC(WRITE_ONLY), RAW_PSN + i, 0, 8), NULL, 8) == 1 + XROCE_DROP_psn_ahead);
+		check(r.w, raw_send(&r, raw_access(&r, RC(WRITE_ONLY), RAW_PSN + i, 0, 8), NULL,
+				    8) == 1 + XROCE_DROP_psn_ahead);
 		if (i == 1)
 			expect_ack(&r, AETH_NAK | NAK_PSN_SEQUENCE, RAW_PSN, 0);
 		expect_silence(&r);
@@ -82,12 +85,15 @@ static void duplicate_write__reacked_not_executed(void **state)
 	struct raw r = raw_create_small("duplicate_write__reacked_not_executed");
 
 	for (u32 i = 0; i < 3; i++) {
-		check_eq(r.w, raw_send(&r, raw_access(&r, RC(WRITE_ONLY), RAW_PSN + i, 0, 8), NULL, 8), 0);
+		check_eq(r.w,
+			 raw_send(&r, raw_access(&r, RC(WRITE_ONLY), RAW_PSN + i, 0, 8), NULL, 8),
+			 0);
 		expect_ack(&r, SYNDROME_ACK, RAW_PSN + i, i + 1);
 	}
 	memset(r.mem->bytes, 0, 8);
 	raw_send(&r, raw_access(&r, RC(WRITE_ONLY), RAW_PSN, 0, 8), NULL, 8);
-	expect_ack(&r, SYNDROME_ACK, RAW_PSN + 2, 3); /* the last one completed, not the duplicate's */
+	/* the last one completed, not the duplicate's */
+	expect_ack(&r, SYNDROME_ACK, RAW_PSN + 2, 3);
 	expect_silence(&r);
 	check_eq(r.w, raw_load(&r, 0), 0);
 	check_eq(r.w, r.s.node->stats.duplicate_requests, 1);
@@ -163,7 +169,9 @@ static void read__responses_and_msn(void **state)
 {
 	struct raw r = raw_create_small("read__responses_and_msn");
 
-	check_eq(r.w, raw_send(&r, raw_access(&r, RC(READ_REQUEST), RAW_PSN, 3, 2 * PMTU + 7), NULL, 0), 0);
+	check_eq(r.w,
+		 raw_send(&r, raw_access(&r, RC(READ_REQUEST), RAW_PSN, 3, 2 * PMTU + 7), NULL, 0),
+		 0);
 	expect_read_response(&r, RC(READ_RESPONSE_FIRST), RAW_PSN, 3, PMTU);
 	check_eq(r.w, r.w->sent[0].packet.syndrome, SYNDROME_ACK);
 	check_eq(r.w, r.w->sent[0].packet.msn, 1);
@@ -171,19 +179,24 @@ static void read__responses_and_msn(void **state)
 	expect_read_response(&r, RC(READ_RESPONSE_LAST), RAW_PSN + 2, 3 + 2 * PMTU, 7);
 	expect_silence(&r);
 	/* The request took three PSNs. */
-	check_eq(r.w, raw_send(&r, raw_access(&r, RC(READ_REQUEST), RAW_PSN + 3, 0, 0), NULL, 0), 0);
+	check_eq(r.w, raw_send(&r, raw_access(&r, RC(READ_REQUEST), RAW_PSN + 3, 0, 0), NULL, 0),
+		 0);
 	expect_read_response(&r, RC(READ_RESPONSE_ONLY), RAW_PSN + 3, 0, 0);
 	expect_silence(&r);
 	raw_destroy(&r);
 }
 
-/* A READ that is asked for again from its middle: its responses start with FIRST or ONLY and an AETH, as for any other request. */
+/*
+ * A READ that is asked for again from its middle: its responses start with FIRST or ONLY and an
+ * AETH, as for any other request.
+ */
 static void read__resumed_answer_is_a_whole_one(void **state)
 {
 	struct pair_options o = pair_defaults();
 	struct raw r = raw_create(&o, "test_responder resumed read");
 	struct packet p = raw_access(&r, RC(READ_REQUEST), RAW_PSN, 0, 4 * 1024);
-	static const u8 whole[] = { RC(READ_RESPONSE_FIRST), RC(READ_RESPONSE_MIDDLE), RC(READ_RESPONSE_MIDDLE), RC(READ_RESPONSE_LAST) };
+	static const u8 whole[] = { RC(READ_RESPONSE_FIRST), RC(READ_RESPONSE_MIDDLE),
+				    RC(READ_RESPONSE_MIDDLE), RC(READ_RESPONSE_LAST) };
 	static const u8 part[] = { RC(READ_RESPONSE_FIRST), RC(READ_RESPONSE_LAST) };
 
 	raw_send(&r, p, NULL, 0);
@@ -196,7 +209,8 @@ static void read__resumed_answer_is_a_whole_one(void **state)
 	for (u32 i = 0; i < ARRAY_SIZE(part); i++) {
 		const struct packet *answer = raw_answer(&r);
 
-		check(r.w, answer && answer->opcode == part[i] && answer->psn == p.psn + i && answer->payload_len == 1024);
+		check(r.w, answer && answer->opcode == part[i] && answer->psn == p.psn + i &&
+				   answer->payload_len == 1024);
 	}
 	p.psn += 2;
 	p.va += 2 * 1024;
@@ -219,12 +233,15 @@ static void duplicate_read__executed_again(void **state)
 	expect_read_response(&r, RC(READ_RESPONSE_MIDDLE), RAW_PSN + 1, PMTU, PMTU);
 	expect_read_response(&r, RC(READ_RESPONSE_LAST), RAW_PSN + 2, 2 * PMTU, PMTU);
 	expect_silence(&r);
-	/* From the middle, as a requester does that lost some: PSN and address have both moved on. */
+	/*
+	 * From the middle, as a requester does that lost some: PSN and address have both moved on.
+	 */
 	raw_send(&r, raw_access(&r, RC(READ_REQUEST), RAW_PSN + 1, PMTU, 2 * PMTU), NULL, 0);
 	for (u32 i = 1; i < 3; i++) {
 		const struct packet *p = raw_answer(&r);
 
-		check(r.w, p && p->psn == RAW_PSN + i && p->flags & OP_READ && p->payload_len == PMTU);
+		check(r.w,
+		      p && p->psn == RAW_PSN + i && p->flags & OP_READ && p->payload_len == PMTU);
 		check_eq(r.w, p->flags & OP_END, i == 2 ? OP_END : 0);
 	}
 	expect_silence(&r);
@@ -232,7 +249,10 @@ static void duplicate_read__executed_again(void **state)
 	raw_destroy(&r);
 }
 
-/* It must lie inside a stored request, or it is dropped: never a way to read what no READ asked for. */
+/*
+ * It must lie inside a stored request, or it is dropped: never a way to read what no READ asked
+ * for.
+ */
 static void duplicate_read__outside_is_dropped(void **state)
 {
 	struct raw r = raw_create_small("duplicate_read__outside_is_dropped");
@@ -249,7 +269,10 @@ static void duplicate_read__outside_is_dropped(void **state)
 	raw_send(&r, raw_access(&r, RC(READ_REQUEST), RAW_PSN, 0, 2 * PMTU), NULL, 0);
 	for (u32 i = 0; i < ARRAY_SIZE(bad); i++) {
 		r.answers = r.w->num_sent;
-		check(r.w, raw_send(&r, raw_access(&r, RC(READ_REQUEST), bad[i].psn, bad[i].offset, bad[i].len), NULL, 0) != 0);
+		check(r.w, raw_send(&r,
+				    raw_access(&r, RC(READ_REQUEST), bad[i].psn, bad[i].offset,
+					       bad[i].len),
+				    NULL, 0) != 0);
 		expect_silence(&r);
 	}
 	/* Another key for the same place is another request. */
@@ -267,7 +290,8 @@ static void duplicate_read__outside_is_dropped(void **state)
 static void duplicate_atomic__replayed_not_executed(void **state)
 {
 	struct raw r = raw_create_small("duplicate_atomic__replayed_not_executed");
-	struct packet add = raw_access(&r, RC(FETCH_ADD), RAW_PSN, 64, 0), swap = raw_access(&r, RC(CMP_SWAP), RAW_PSN + 1, 64, 0);
+	struct packet add = raw_access(&r, RC(FETCH_ADD), RAW_PSN, 64, 0),
+		      swap = raw_access(&r, RC(CMP_SWAP), RAW_PSN + 1, 64, 0);
 
 	raw_store(&r, 64, 100);
 	add.swap_add = 5;
@@ -305,7 +329,8 @@ static void duplicate_atomic__forgotten_is_dropped(void **state)
 		raw_send(&r, add, NULL, 0);
 	}
 	r.answers = r.w->num_sent;
-	check(r.w, raw_send(&r, raw_access(&r, RC(FETCH_ADD), RAW_PSN, 64, 0), NULL, 0) == 1 + XROCE_DROP_psn_duplicate);
+	check(r.w, raw_send(&r, raw_access(&r, RC(FETCH_ADD), RAW_PSN, 64, 0), NULL, 0) ==
+			   1 + XROCE_DROP_psn_duplicate);
 	expect_silence(&r);
 	check_eq(r.w, raw_load(&r, 64), 3);
 	raw_destroy(&r);
@@ -320,8 +345,10 @@ static void duplicate__of_another_kind_is_dropped(void **state)
 	raw_send(&r, raw_access(&r, RC(READ_REQUEST), RAW_PSN, 64, 8), NULL, 0);
 	raw_send(&r, raw_access(&r, RC(FETCH_ADD), RAW_PSN + 1, 64, 0), NULL, 0);
 	r.answers = r.w->num_sent;
-	check(r.w, raw_send(&r, raw_access(&r, RC(FETCH_ADD), RAW_PSN, 64, 0), NULL, 0) == 1 + XROCE_DROP_psn_duplicate);
-	check(r.w, raw_send(&r, raw_access(&r, RC(READ_REQUEST), RAW_PSN + 1, 64, 0), NULL, 0) == 1 + XROCE_DROP_psn_duplicate);
+	check(r.w, raw_send(&r, raw_access(&r, RC(FETCH_ADD), RAW_PSN, 64, 0), NULL, 0) ==
+			   1 + XROCE_DROP_psn_duplicate);
+	check(r.w, raw_send(&r, raw_access(&r, RC(READ_REQUEST), RAW_PSN + 1, 64, 0), NULL, 0) ==
+			   1 + XROCE_DROP_psn_duplicate);
 	expect_silence(&r);
 	check_eq(r.w, raw_load(&r, 64), 5);
 	raw_destroy(&r);
@@ -349,8 +376,8 @@ static void duplicate_read__never_more_than_asked(void **state)
 }
 
 /*
- * A READ that the network delivered twice is not one more that is outstanding: the request behind it, which its requester was free to send, must not be
- * refused for it.
+ * A READ that the network delivered twice is not one more that is outstanding: the request behind
+ * it, which its requester was free to send, must not be refused for it.
  */
 static void duplicate_read__does_not_use_up_rd_atomic(void **state)
 {
@@ -374,7 +401,10 @@ static void duplicate_read__does_not_use_up_rd_atomic(void **state)
 
 /* ---- order ---- */
 
-/* A request that ends the connection does not take back the answers of those before it: they leave, then the NAK. */
+/*
+ * A request that ends the connection does not take back the answers of those before it: they leave,
+ * then the NAK.
+ */
 static void fatal_nak__after_the_answers_before_it(void **state)
 {
 	struct raw r = raw_create_small("fatal_nak__after_the_answers_before_it");
@@ -407,7 +437,10 @@ static void answers_leave_in_psn_order(bool slow)
 	r = raw_create_with(&o, &wo, "answers_leave_in_psn_order");
 	if (slow) {
 		raw_send(&r, raw_access(&r, RC(READ_REQUEST), psn, 0, PMTU), NULL, 0);
-		check_eq(r.w, raw_send(&r, (struct packet){ .opcode = OPCODE_CNP, .becn = true }, NULL, 0), 0);
+		check_eq(r.w,
+			 raw_send(&r, (struct packet){ .opcode = OPCODE_CNP, .becn = true }, NULL,
+				  0),
+			 0);
 		world_forget_sent(r.w);
 		psn = last = RAW_PSN + 1;
 	}

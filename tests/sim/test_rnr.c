@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Receiver not ready: a receive posted late, the count of retries, and how long each timer code makes the requester wait. */
+/*
+ * Receiver not ready: a receive posted late, the count of retries, and how long each timer code
+ * makes the requester wait.
+ */
 #include "scene.h"
 
 #include <setjmp.h>
 #include <cmocka.h>
 
 /* The protocol sheet's table in units of 10 us, code 0 .. 31. */
-static const u32 timer_10us[32] = { 65536, 1,	 2,    3,    4,	   6,	 8,	12,    16,    24,    32,
-				    48,	   64,	 96,   128,  192,  256,	 384,	512,   768,   1024,  1536,
-				    2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152 };
+static const u32 timer_10us[32] = { 65536, 1,	 2,    3,     4,     6,	    8,	   12,
+				    16,	   24,	 32,   48,    64,    96,    128,   192,
+				    256,   384,	 512,  768,   1024,  1536,  2048,  3072,
+				    4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152 };
 
 static u64 timer_ns(u32 code)
 {
@@ -16,8 +20,9 @@ static u64 timer_ns(u32 code)
 }
 
 /*
- * The table recomputed from its law: code 1 is 10 us, then steps of 2^n and 3 * 2^(n-1), code 0 the largest power of two. Keeps a slip in the
- * table above from agreeing with the same slip in the engine.
+ * The table recomputed from its law: code 1 is 10 us, then steps of 2^n and 3 * 2^(n-1), code 0 the
+ * largest power of two. Keeps a slip in the table above from agreeing with the same slip in the
+ * engine.
  */
 static void timer_table__follows_its_law(void **state)
 {
@@ -29,7 +34,8 @@ static void timer_table__follows_its_law(void **state)
 	}
 }
 
-static struct scene scene_make_with(const struct world_options *wo, const struct pair_options *o, const char *name)
+static struct scene scene_make_with(const struct world_options *wo, const struct pair_options *o,
+				    const char *name)
 {
 	struct world *w = world_create_with(2, 3, wo);
 
@@ -73,13 +79,16 @@ static void timer_code__retry_not_before(void **state)
 		world_settle(s.w);
 		world_run_for(s.w, 10 * WORLD_LATENCY_NS);
 		check_eq(s.w, s.a->node->stats.rx_rnr_naks, 1);
-		check_eq(s.w, world_sent(s.w, 1, OP5_ACKNOWLEDGE, 0)->packet.syndrome, AETH_RNR_NAK | code);
+		check_eq(s.w, world_sent(s.w, 1, OP5_ACKNOWLEDGE, 0)->packet.syndrome,
+			 AETH_RNR_NAK | code);
 		check_eq(s.w, s.b->recv->n, 0);
 		post_recv_buffer(s.b, 9, s.remote, 0, 64);
 		world_run(s.w);
 		check_eq(s.w, s.a->send->n, 1);
-		expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 64, .qpn = s.a->qp->qpn);
-		expect(s.w, s.b->recv, 0, .wr_id = 9, .opcode = CQE_RECV, .byte_len = 64, .qpn = s.b->qp->qpn);
+		expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 64,
+		       .qpn = s.a->qp->qpn);
+		expect(s.w, s.b->recv, 0, .wr_id = 9, .opcode = CQE_RECV, .byte_len = 64,
+		       .qpn = s.b->qp->qpn);
 		check(s.w, attempt(&s, 1) && !attempt(&s, 2));
 		waited = attempt(&s, 1)->time_ns - (attempt(&s, 0)->time_ns + 2 * WORLD_LATENCY_NS);
 		check(s.w, waited >= timer_ns(code));
@@ -106,10 +115,12 @@ static void late_receive(u32 len, bool write_imm, const char *name)
 	post_recv_buffer(s.b, 8, s.remote, 0, 8192);
 	post_recv_buffer(s.b, 9, s.remote, 4096, 4096);
 	world_run(s.w);
-	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = write_imm ? CQE_WRITE : CQE_SEND, .byte_len = len, .qpn = s.a->qp->qpn);
-	expect(s.w, s.a->send, 1, .wr_id = 2, .opcode = write_imm ? CQE_WRITE : CQE_SEND, .byte_len = 17, .qpn = s.a->qp->qpn);
-	expect(s.w, s.b->recv, 0, .wr_id = 8, .opcode = opcode, .byte_len = len, .qpn = s.b->qp->qpn,
-	       .flags = write_imm ? CQE_WITH_IMM : 0, .imm = htobe32(5));
+	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = write_imm ? CQE_WRITE : CQE_SEND,
+	       .byte_len = len, .qpn = s.a->qp->qpn);
+	expect(s.w, s.a->send, 1, .wr_id = 2, .opcode = write_imm ? CQE_WRITE : CQE_SEND,
+	       .byte_len = 17, .qpn = s.a->qp->qpn);
+	expect(s.w, s.b->recv, 0, .wr_id = 8, .opcode = opcode, .byte_len = len,
+	       .qpn = s.b->qp->qpn, .flags = write_imm ? CQE_WITH_IMM : 0, .imm = htobe32(5));
 	expect(s.w, s.b->recv, 1, .wr_id = 9, .opcode = opcode, .byte_len = 17, .qpn = s.b->qp->qpn,
 	       .flags = write_imm ? CQE_WITH_IMM : 0, .imm = htobe32(5));
 	check_eq(s.w, s.a->send->n, 2);
@@ -143,8 +154,10 @@ static void rnr_retry__exhausted(void **state)
 		post_message(&s, 2, 64, false);
 		world_run(s.w);
 		check_eq(s.w, s.a->send->n, 2);
-		expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_RNR_RETRY_EXC_ERR, .vendor_err = VERR_RNR, .qpn = s.a->qp->qpn);
-		expect(s.w, s.a->send, 1, .wr_id = 2, .status = CQE_WR_FLUSH_ERR, .vendor_err = VERR_FLUSHED, .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_RNR_RETRY_EXC_ERR,
+		       .vendor_err = VERR_RNR, .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, 1, .wr_id = 2, .status = CQE_WR_FLUSH_ERR,
+		       .vendor_err = VERR_FLUSHED, .qpn = s.a->qp->qpn);
 		check_eq(s.w, qp_state(s.a->qp), QPS_ERR);
 		/* The responder is not at fault, and stays. */
 		check_eq(s.w, qp_state(s.b->qp), QPS_RTS);
@@ -169,7 +182,8 @@ static void rnr_retry__seven_is_for_ever(void **state)
 	check_eq(s.w, qp_state(s.a->qp), QPS_RTS);
 	post_recv_buffer(s.b, 1, s.remote, 0, 64);
 	world_run(s.w);
-	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 64, .qpn = s.a->qp->qpn);
+	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 64,
+	       .qpn = s.a->qp->qpn);
 	scene_end(&s);
 }
 
@@ -193,11 +207,15 @@ static void rnr_retry__starts_again_on_progress(void **state)
 	world_run(s.w);
 	check_eq(s.w, s.a->send->n, 4);
 	for (u32 i = 0; i < 4; i++)
-		expect(s.w, s.a->send, i, .wr_id = i, .opcode = CQE_SEND, .byte_len = 64, .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, i, .wr_id = i, .opcode = CQE_SEND, .byte_len = 64,
+		       .qpn = s.a->qp->qpn);
 	scene_end(&s);
 }
 
-/* An RNR NAK shows that the peer lives: time-outs are counted anew. The first and the third sending are lost, and one may be. */
+/*
+ * An RNR NAK shows that the peer lives: time-outs are counted anew. The first and the third sending
+ * are lost, and one may be.
+ */
 static void rnr_nak__time_outs_count_anew(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -205,7 +223,8 @@ static void rnr_nak__time_outs_count_anew(void **state)
 
 	o.retry_cnt = 1;
 	o.timeout = 8; /* 1 ms */
-	s = scene_make_with(&(struct world_options){ .disable = { ENGINE_NO_ADAPTIVE_RTO } }, &o, "time-outs");
+	s = scene_make_with(&(struct world_options){ .disable = { ENGINE_NO_ADAPTIVE_RTO } }, &o,
+			    "time-outs");
 	s.a->node->to[1].drop = 5;
 	post_message(&s, 1, 64, false);
 	while (!s.a->node->stats.rx_rnr_naks) {
@@ -216,12 +235,17 @@ static void rnr_nak__time_outs_count_anew(void **state)
 	post_recv_buffer(s.b, 3, s.remote, 0, 64);
 	world_run(s.w);
 	check_eq(s.w, s.a->node->stats.timeouts, 2);
-	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 64, .qpn = s.a->qp->qpn);
-	expect(s.w, s.b->recv, 0, .wr_id = 3, .opcode = CQE_RECV, .byte_len = 64, .qpn = s.b->qp->qpn);
+	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 64,
+	       .qpn = s.a->qp->qpn);
+	expect(s.w, s.b->recv, 0, .wr_id = 3, .opcode = CQE_RECV, .byte_len = 64,
+	       .qpn = s.b->qp->qpn);
 	scene_end(&s);
 }
 
-/* The time-out does not run while the peer's word is kept to, and starts when the request is out again. */
+/*
+ * The time-out does not run while the peer's word is kept to, and starts when the request is out
+ * again.
+ */
 static void rnr_wait__is_longer_than_the_time_out(void **state)
 {
 	for (u32 adaptive = 0; adaptive < 2; adaptive++) {
@@ -231,12 +255,16 @@ static void rnr_wait__is_longer_than_the_time_out(void **state)
 		o.min_rnr_timer = 20; /* 10.24 ms */
 		o.timeout = 8;	      /* 1 ms */
 		o.retry_cnt = 0;
-		s = scene_make_with(&(struct world_options){ .disable = { adaptive ? 0 : ENGINE_NO_ADAPTIVE_RTO } }, &o, "longer");
+		s = scene_make_with(
+			&(struct world_options){
+				.disable = { adaptive ? 0 : ENGINE_NO_ADAPTIVE_RTO } },
+			&o, "longer");
 		post_message(&s, 1, 64, false);
 		world_run_for(s.w, 5 * NSEC_PER_MSEC);
 		post_recv_buffer(s.b, 3, s.remote, 0, 64);
 		world_run(s.w);
-		expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 64, .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 64,
+		       .qpn = s.a->qp->qpn);
 		check_eq(s.w, s.a->node->stats.timeouts, 0);
 		check_eq(s.w, s.a->node->stats.rto_probes, 0);
 		check(s.w, attempt(&s, 1) && !attempt(&s, 2));
@@ -248,16 +276,20 @@ static void rnr_wait__is_longer_than_the_time_out(void **state)
 static void deliver_rnr_nak(struct scene *s, u32 psn)
 {
 	struct path path = world_path(s->w, 1, 0, false);
-	struct packet p = { .opcode = OPCODE(XROCE_RC, OP5_ACKNOWLEDGE), .dest_qpn = s->a->qp->qpn, .pkey = ROCE_DEFAULT_PKEY, .migreq = true,
-			    .psn = psn, .syndrome = AETH_RNR_NAK | 1 };
+	struct packet p = { .opcode = OPCODE(XROCE_RC, OP5_ACKNOWLEDGE),
+			    .dest_qpn = s->a->qp->qpn,
+			    .pkey = ROCE_DEFAULT_PKEY,
+			    .migreq = true,
+			    .psn = psn,
+			    .syndrome = AETH_RNR_NAK | 1 };
 	u8 frame[PACKET_FRAME_MAX];
 
 	world_deliver(s->w, 0, frame, packet_seal(frame, packet_put_headers(frame, &path, &p), 0));
 }
 
 /*
- * One that comes late, for a request that was taken back by a time-out and is not out again: it acknowledges those before, but is not to be waited for. With
- * rnr_retry 0 it would be the end.
+ * One that comes late, for a request that was taken back by a time-out and is not out again: it
+ * acknowledges those before, but is not to be waited for. With rnr_retry 0 it would be the end.
  */
 static void rnr_nak__for_what_was_taken_back(void **state)
 {
@@ -268,7 +300,9 @@ static void rnr_nak__for_what_was_taken_back(void **state)
 	o.rnr_retry = 0;
 	o.timeout = 8;
 	o.max_send_wr = o.cq_capacity = 256;
-	s = scene_make_with(&(struct world_options){ .disable = { ENGINE_NO_ADAPTIVE_RTO | ENGINE_NO_SELECTIVE } }, &o, "taken back");
+	s = scene_make_with(&(struct world_options){ .disable = { ENGINE_NO_ADAPTIVE_RTO |
+								  ENGINE_NO_SELECTIVE } },
+			    &o, "taken back");
 	s.a->node->to[1].dead = true;
 	first = s.a->qp->req.next_psn;
 	for (u32 i = 0; i < 200; i++)

@@ -48,8 +48,13 @@ static void post_srq(struct scene *s, u64 wr_id)
 
 static void send_message(struct scene *s, u32 qp, u64 wr_id, u32 len)
 {
-	post_send(&s->p[qp].side[0], &(struct send){ .wr_id = wr_id, .opcode = WR_SEND_WITH_IMM, .flags = WR_SIGNALED, .num_sge = 1,
-						     .imm = htobe32((u32)wr_id), .sge = { buffer_sge(s->local, (u32)wr_id, len) } });
+	post_send(&s->p[qp].side[0],
+		  &(struct send){ .wr_id = wr_id,
+				  .opcode = WR_SEND_WITH_IMM,
+				  .flags = WR_SIGNALED,
+				  .num_sge = 1,
+				  .imm = htobe32((u32)wr_id),
+				  .sge = { buffer_sge(s->local, (u32)wr_id, len) } });
 }
 
 static void shared__messages_of_several_qps(void **state)
@@ -62,7 +67,8 @@ static void shared__messages_of_several_qps(void **state)
 	for (u32 i = 0; i < QPS * 4; i++)
 		post_srq(&s, i);
 	for (u32 i = 0; i < QPS * 4; i++)
-		send_message(&s, i % QPS, i, 600 + i); /* three packets each, interleaved on the wire */
+		send_message(&s, i % QPS, i,
+			     600 + i); /* three packets each, interleaved on the wire */
 	world_run(s.w);
 	for (u32 q = 0; q < QPS; q++) {
 		struct watched_cq *recv = s.p[q].side[1].recv;
@@ -75,9 +81,12 @@ static void shared__messages_of_several_qps(void **state)
 
 			check(s.w, e->wr_id < QPS * 4 && !used[e->wr_id]);
 			used[e->wr_id] = true;
-			expect(s.w, recv, i, .wr_id = e->wr_id, .opcode = CQE_RECV, .byte_len = 600 + message, .flags = CQE_WITH_IMM,
-			       .imm = htobe32(message), .qpn = s.p[q].side[1].qp->qpn, .src_qpn = s.p[q].side[0].qp->qpn);
-			check(s.w, memcmp(s.remote->bytes + e->wr_id * 1024, s.local->bytes + message, 600 + message) == 0);
+			expect(s.w, recv, i, .wr_id = e->wr_id, .opcode = CQE_RECV,
+			       .byte_len = 600 + message, .flags = CQE_WITH_IMM,
+			       .imm = htobe32(message), .qpn = s.p[q].side[1].qp->qpn,
+			       .src_qpn = s.p[q].side[0].qp->qpn);
+			check(s.w, memcmp(s.remote->bytes + e->wr_id * 1024,
+					  s.local->bytes + message, 600 + message) == 0);
 			total++;
 		}
 	}
@@ -116,7 +125,10 @@ static void limit__fires_once(void **state)
 	for (u32 i = 0; i < 8; i++) {
 		send_message(&s, i % QPS, i, 50);
 		world_run(s.w);
-		/* After message i there are 7 - i left: fewer than 5 from i = 3 on, and then once only. */
+		/*
+		 * After message i there are 7 - i left: fewer than 5 from i = 3 on, and then once
+		 * only.
+		 */
 		check_eq(s.w, world_events(n, EVENT_SRQ_LIMIT, NULL), i >= 3);
 	}
 	check_eq(s.w, s.srq->limit, 0);
@@ -198,14 +210,20 @@ static void ud_and_uc__share_as_well(void **state)
 	for (u32 i = 0; i < QPS; i++) {
 		struct path path = world_path(s.w, 0, 1, true);
 
-		post_send(&s.p[i].side[0], &(struct send){ .wr_id = i, .opcode = WR_SEND, .num_sge = 1, .sge = { buffer_sge(s.local, 0, 50) },
-							    .path = &path, .remote_qpn = s.p[i].side[1].qp->qpn, .remote_qkey = PAIR_QKEY });
+		post_send(&s.p[i].side[0], &(struct send){ .wr_id = i,
+							   .opcode = WR_SEND,
+							   .num_sge = 1,
+							   .sge = { buffer_sge(s.local, 0, 50) },
+							   .path = &path,
+							   .remote_qpn = s.p[i].side[1].qp->qpn,
+							   .remote_qkey = PAIR_QKEY });
 		world_settle(s.w);
 	}
 	world_run(s.w);
 	for (u32 i = 0; i < QPS; i++)
-		expect(s.w, s.p[i].side[1].recv, 0, .wr_id = i, .opcode = CQE_RECV, .byte_len = 90, .flags = CQE_GRH,
-		       .qpn = s.p[i].side[1].qp->qpn, .src_qpn = s.p[i].side[0].qp->qpn);
+		expect(s.w, s.p[i].side[1].recv, 0, .wr_id = i, .opcode = CQE_RECV, .byte_len = 90,
+		       .flags = CQE_GRH, .qpn = s.p[i].side[1].qp->qpn,
+		       .src_qpn = s.p[i].side[0].qp->qpn);
 	scene_end(&s);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Tag matching: eager messages, those that are not matched, what goes wrong, and every small pattern of losses. XROCE_SIM_MASK=forward:backward
- * (hexadecimal) runs one mask.
+ * Tag matching: eager messages, those that are not matched, what goes wrong, and every small
+ * pattern of losses. XROCE_SIM_MASK=forward:backward (hexadecimal) runs one mask.
  */
 #include "runs.h"
 #include "tag_scene.h"
@@ -10,13 +10,15 @@
 #include <cmocka.h>
 
 /* Completion n is a whole message in receive WQE number receive. */
-static void expect_whole(struct tag_scene *s, u32 n, u64 receive, u16 opcode, const struct send *send)
+static void expect_whole(struct tag_scene *s, u32 n, u64 receive, u16 opcode,
+			 const struct send *send)
 {
-	expect(s->w, s->cq, n, .wr_id = receive, .opcode = opcode, .byte_len = send->sge[0].length, .qpn = s->b->qp->qpn,
-	       .src_qpn = s->a->qp->qpn);
+	expect(s->w, s->cq, n, .wr_id = receive, .opcode = opcode, .byte_len = send->sge[0].length,
+	       .qpn = s->b->qp->qpn, .src_qpn = s->a->qp->qpn);
 	check_eq(s->w, s->cq->log[n].tm_tag, 0);
 	check_eq(s->w, s->cq->log[n].tm_priv, 0);
-	check(s->w, memcmp(s->remote->bytes + RECEIVES + receive * RECEIVE, (void *)(uintptr_t)send->sge[0].addr, send->sge[0].length) == 0);
+	check(s->w, memcmp(s->remote->bytes + RECEIVES + receive * RECEIVE,
+			   (void *)(uintptr_t)send->sge[0].addr, send->sge[0].length) == 0);
 }
 
 /* ---- eager ---- */
@@ -38,7 +40,8 @@ static void eager__one_packet(void **state)
 		check(s.w, bytes_are(s.remote->bytes + 64, lengths[i], 0x12345678));
 		check_eq(s.w, s.remote->bytes[63], 0xee);
 		check_eq(s.w, s.remote->bytes[64 + lengths[i]], 0xee);
-		expect(s.w, s.a->send, 0, .wr_id = 0, .opcode = CQE_SEND, .byte_len = 16 + lengths[i], .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, 0, .wr_id = 0, .opcode = CQE_SEND,
+		       .byte_len = 16 + lengths[i], .qpn = s.a->qp->qpn);
 		check_eq(s.w, s.b->recv->n, 0);
 		tag_close(&s);
 	}
@@ -74,7 +77,14 @@ static void eager__into_a_list_of_elements(void **state)
 	tag_open(&s, "elements");
 	for (u32 i = 0; i < TAG_MAX_SGE; i++)
 		sge[i] = buffer_sge(s.remote, i * 1000, 75);
-	check_eq(s.w, tag_op_post(&s, &(struct tag_op){ .opcode = TAG_ADD, .recv_wr_id = 3, .tag = 9, .mask = 0xff, .sge = sge, .num_sge = TAG_MAX_SGE }), 0);
+	check_eq(s.w,
+		 tag_op_post(&s, &(struct tag_op){ .opcode = TAG_ADD,
+						   .recv_wr_id = 3,
+						   .tag = 9,
+						   .mask = 0xff,
+						   .sge = sge,
+						   .num_sge = TAG_MAX_SGE }),
+		 0);
 	send_eager(&s, 0x509, 600);
 	expect_match(&s, 0, 3, 0x509, CQE_TM_MATCH, 0);
 	expect_match(&s, 1, 3, 0x509, CQE_TM_DATA_VALID, 600);
@@ -100,7 +110,8 @@ static void eager__carries_what_a_send_carries(void **state)
 	post_send(s.a, &send);
 	world_run(s.w);
 	expect_match(&s, 0, 70, 5, CQE_TM_MATCH, 0);
-	expect(s.w, s.cq, 1, .wr_id = 70, .opcode = CQE_TM_RECV, .byte_len = 300, .flags = CQE_TM_DATA_VALID | CQE_WITH_IMM, .imm = htobe32(0x1234),
+	expect(s.w, s.cq, 1, .wr_id = 70, .opcode = CQE_TM_RECV, .byte_len = 300,
+	       .flags = CQE_TM_DATA_VALID | CQE_WITH_IMM, .imm = htobe32(0x1234),
 	       .qpn = s.b->qp->qpn);
 	check_eq(s.w, world_events(&s.w->node[1], EVENT_COMPLETION, NULL), 1);
 	tag_close(&s);
@@ -127,7 +138,8 @@ static void match__order_and_mask(void **state)
 	expect_match(&s, 1, 2, 0x11, BOTH, 2);
 	expect_match(&s, 2, 3, 0x11, BOTH, 3);
 	expect_match(&s, 3, 4, 0x11, BOTH, 4);
-	expect(s.w, s.cq, 4, .wr_id = 0, .opcode = CQE_TM_RECV, .byte_len = 16 + 5, .qpn = s.b->qp->qpn);
+	expect(s.w, s.cq, 4, .wr_id = 0, .opcode = CQE_TM_RECV, .byte_len = 16 + 5,
+	       .qpn = s.b->qp->qpn);
 	check_eq(s.w, s.cq->n, 5);
 	tag_close(&s);
 }
@@ -141,11 +153,14 @@ static void whole__what_is_not_matched(void **state)
 		u32 len; /* of the whole message */
 		u16 seen_as;
 	} table[] = {
-		{ TMH_NO_TAG, 100, CQE_TM_NO_TAG }, { TMH_NO_TAG, 700, CQE_TM_NO_TAG }, { TMH_NO_TAG, 1, CQE_TM_NO_TAG },
-		{ TMH_NO_TAG, 0, CQE_TM_NO_TAG },   { TMH_FIN, 16, CQE_TM_NO_TAG },	{ TMH_FIN, 32, CQE_TM_NO_TAG },
-		{ TMH_EAGER, 15, CQE_TM_NO_TAG },   { 4, 100, CQE_TM_NO_TAG },		{ 255, 100, CQE_TM_NO_TAG },
-		{ TMH_RNDV, 31, CQE_TM_NO_TAG },    { TMH_RNDV, PMTU + 1, CQE_TM_NO_TAG }, { TMH_EAGER, 100, CQE_TM_RECV },
-		{ TMH_EAGER, 700, CQE_TM_RECV },    { TMH_RNDV, 32, CQE_TM_RECV },	{ TMH_RNDV, PMTU, CQE_TM_RECV },
+		{ TMH_NO_TAG, 100, CQE_TM_NO_TAG },    { TMH_NO_TAG, 700, CQE_TM_NO_TAG },
+		{ TMH_NO_TAG, 1, CQE_TM_NO_TAG },      { TMH_NO_TAG, 0, CQE_TM_NO_TAG },
+		{ TMH_FIN, 16, CQE_TM_NO_TAG },	       { TMH_FIN, 32, CQE_TM_NO_TAG },
+		{ TMH_EAGER, 15, CQE_TM_NO_TAG },      { 4, 100, CQE_TM_NO_TAG },
+		{ 255, 100, CQE_TM_NO_TAG },	       { TMH_RNDV, 31, CQE_TM_NO_TAG },
+		{ TMH_RNDV, PMTU + 1, CQE_TM_NO_TAG }, { TMH_EAGER, 100, CQE_TM_RECV },
+		{ TMH_EAGER, 700, CQE_TM_RECV },       { TMH_RNDV, 32, CQE_TM_RECV },
+		{ TMH_RNDV, PMTU, CQE_TM_RECV },
 	};
 	struct tag_scene s;
 
@@ -154,7 +169,10 @@ static void whole__what_is_not_matched(void **state)
 
 		tag_open(&s, "whole");
 		post_receives(&s, 3, 5);
-		/* a tag that the opcode's column of the table matches only where it is believed to have one */
+		/*
+		 * a tag that the opcode's column of the table matches only where it is believed to
+		 * have one
+		 */
 		tag_add(&s, 70, table[i].seen_as == CQE_TM_NO_TAG ? 5 : 6, UINT64_MAX, 0, 512, 0);
 		send = tag_message(&s, 0, table[i].opcode, 5, 700);
 		send.sge[0].length = table[i].len;
@@ -163,8 +181,14 @@ static void whole__what_is_not_matched(void **state)
 		check_eq(s.w, s.cq->n, 1);
 		expect_whole(&s, 0, 3, table[i].seen_as, &send);
 		/* only what has a tag counts as unexpected */
-		check_eq(s.w, tag_op_post(&s, &(struct tag_op){ .wr_id = 8, .opcode = TAG_SYNC, .flags = TAG_OP_SIGNALED, .unexpected_cnt = 0 }), 0);
-		expect(s.w, s.cq, 1, .wr_id = 8, .opcode = CQE_TM_SYNC, .flags = table[i].seen_as == CQE_TM_NO_TAG ? 0 : CQE_TM_SYNC_REQ);
+		check_eq(s.w,
+			 tag_op_post(&s, &(struct tag_op){ .wr_id = 8,
+							   .opcode = TAG_SYNC,
+							   .flags = TAG_OP_SIGNALED,
+							   .unexpected_cnt = 0 }),
+			 0);
+		expect(s.w, s.cq, 1, .wr_id = 8, .opcode = CQE_TM_SYNC,
+		       .flags = table[i].seen_as == CQE_TM_NO_TAG ? 0 : CQE_TM_SYNC_REQ);
 		tag_close(&s);
 	}
 }
@@ -201,10 +225,16 @@ static void write_imm__is_no_message_of_tags(void **state)
 	tag_open(&s, "write");
 	post_receives(&s, 2, 3);
 	tag_add(&s, 70, 0, 0, 0, 512, 0);
-	post_send(s.a, &(struct send){ .wr_id = 1, .opcode = WR_WRITE_WITH_IMM, .imm = htobe32(9), .num_sge = 1, .sge = { buffer_sge(s.local, 0, 300) },
-				       .remote_addr = buffer_va(s.remote), .rkey = s.remote->mr->key });
+	post_send(s.a, &(struct send){ .wr_id = 1,
+				       .opcode = WR_WRITE_WITH_IMM,
+				       .imm = htobe32(9),
+				       .num_sge = 1,
+				       .sge = { buffer_sge(s.local, 0, 300) },
+				       .remote_addr = buffer_va(s.remote),
+				       .rkey = s.remote->mr->key });
 	world_run(s.w);
-	expect(s.w, s.cq, 0, .wr_id = 2, .opcode = CQE_RECV_WITH_IMM, .byte_len = 300, .flags = CQE_WITH_IMM, .imm = htobe32(9), .qpn = s.b->qp->qpn);
+	expect(s.w, s.cq, 0, .wr_id = 2, .opcode = CQE_RECV_WITH_IMM, .byte_len = 300,
+	       .flags = CQE_WITH_IMM, .imm = htobe32(9), .qpn = s.b->qp->qpn);
 	send_eager(&s, 77, 5);
 	expect_match(&s, 1, 70, 77, BOTH, 5);
 	tag_close(&s);
@@ -222,7 +252,10 @@ static void unexpected__waits_for_a_receive(void **state)
 	world_run_for(s.w, 3 * NSEC_PER_MSEC);
 	check(s.w, s.w->node[1].stats.tx_rnr_naks >= 1);
 	check_eq(s.w, s.cq->n, 0);
-	/* nothing was taken in, so nothing was unexpected yet: a tag that is added now is good for it */
+	/*
+	 * nothing was taken in, so nothing was unexpected yet: a tag that is added now is good for
+	 * it
+	 */
 	tag_add(&s, 70, 5, UINT64_MAX, 0, 512, 0);
 	world_run(s.w);
 	expect_match(&s, 0, 70, 5, CQE_TM_MATCH, 0);
@@ -247,7 +280,9 @@ static void error__buffer(void **state)
 		bool key = i % 2, matched = i < 4, first = i < 2;
 		struct tag_scene s;
 		struct sge sge;
-		struct tag_op o = { .opcode = TAG_ADD, .recv_wr_id = 70, .sge = &sge, .num_sge = 1 };
+		struct tag_op o = {
+			.opcode = TAG_ADD, .recv_wr_id = 70, .sge = &sge, .num_sge = 1
+		};
 
 		tag_open(&s, "buffer");
 		sge = buffer_sge(s.remote, 0, key ? 2000 : first ? 9 : 300);
@@ -261,12 +296,16 @@ static void error__buffer(void **state)
 		if (s.cq->n == 2)
 			expect_match(&s, 0, 70, 5, CQE_TM_MATCH, 0);
 		check_eq(s.w, s.cq->n, matched && !first && !key ? 2 : 1);
-		expect(s.w, s.cq, s.cq->n - 1, .wr_id = 70, .status = key ? CQE_LOC_PROT_ERR : CQE_LOC_LEN_ERR, .qpn = s.b->qp->qpn);
+		expect(s.w, s.cq, s.cq->n - 1, .wr_id = 70,
+		       .status = key ? CQE_LOC_PROT_ERR : CQE_LOC_LEN_ERR, .qpn = s.b->qp->qpn);
 		check_eq(s.w, s.cq->log[s.cq->n - 1].opcode, matched ? CQE_TM_RECV : CQE_RECV);
 		check_eq(s.w, qp_state(s.b->qp), QPS_ERR);
 		check_eq(s.w, s.a->send->log[0].status, key ? CQE_REM_OP_ERR : CQE_REM_INV_REQ_ERR);
 		/* nobody saw an unexpected message */
-		check_eq(s.w, tag_op_post(&s, &(struct tag_op){ .opcode = TAG_SYNC, .flags = TAG_OP_SIGNALED }), 0);
+		check_eq(s.w,
+			 tag_op_post(&s, &(struct tag_op){ .opcode = TAG_SYNC,
+							   .flags = TAG_OP_SIGNALED }),
+			 0);
 		check_eq(s.w, s.cq->log[s.cq->n - 1].flags, 0);
 		tag_close(&s);
 	}
@@ -331,7 +370,11 @@ static void transports__rc_only(void **state)
 
 	tag_open(&s, "rc only");
 	for (u32 i = 0; i < ARRAY_SIZE(others); i++) {
-		struct qp_init init = { .transport = others[i], .send_cq = &s.cq->cq, .recv_cq = &s.cq->cq, .srq = s.srq, .pd = PAIR_PD };
+		struct qp_init init = { .transport = others[i],
+					.send_cq = &s.cq->cq,
+					.recv_cq = &s.cq->cq,
+					.srq = s.srq,
+					.pd = PAIR_PD };
 		struct qp *qp;
 
 		check_eq(s.w, (u64)qp_create(s.w->node[1].engine, &init, &qp), (u64)-EINVAL);
@@ -341,7 +384,10 @@ static void transports__rc_only(void **state)
 
 /* ---- loss ---- */
 
-/* An eager message of two packets that matches, one that does not, and a rendezvous of two READ responses. */
+/*
+ * An eager message of two packets that matches, one that does not, and a rendezvous of two READ
+ * responses.
+ */
 static void run_mask(struct tag_scene *s, u32 forward, u32 backward)
 {
 	struct pair_options o = tag_options();
@@ -373,7 +419,11 @@ static void run_mask(struct tag_scene *s, u32 forward, u32 backward)
 		const struct cqe *e = &s->cq->log[i];
 
 		check_eq(s->w, e->status, CQE_SUCCESS);
-		seen |= (e->wr_id == 71 ? 1u : e->wr_id == 73 ? 4u : e->wr_id == 0 ? 16u : 0) << (e->flags == CQE_TM_DATA_VALID);
+		seen |= (e->wr_id == 71 ? 1u :
+			 e->wr_id == 73 ? 4u :
+			 e->wr_id == 0	? 16u :
+					  0)
+			<< (e->flags == CQE_TM_DATA_VALID);
 	}
 	check_eq(s->w, seen, 1 | 2 | 4 | 8 | 16);
 	check(s->w, bytes_are(s->remote->bytes, 300, 1));

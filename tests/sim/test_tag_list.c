@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The list of tags: its operations, and how list and application stay in step about unexpected messages. */
+/*
+ * The list of tags: its operations, and how list and application stay in step about unexpected
+ * messages.
+ */
 #include "tag_scene.h"
 
 #include <setjmp.h>
@@ -7,7 +10,9 @@
 
 static void sync_to(struct tag_scene *s, u32 count)
 {
-	check_eq(s->w, tag_op_post(s, &(struct tag_op){ .opcode = TAG_SYNC, .unexpected_cnt = count }), 0);
+	check_eq(s->w,
+		 tag_op_post(s, &(struct tag_op){ .opcode = TAG_SYNC, .unexpected_cnt = count }),
+		 0);
 }
 
 /* ---- being in step ---- */
@@ -23,12 +28,14 @@ static void step__new_tags_wait_after_an_unexpected_message(void **state)
 	check_eq(s.w, s.cq->n, 1);
 	tag_add(&s, 71, 3, UINT64_MAX, 64, 64, 0); /* as of 0: it waits */
 	send_eager(&s, 3, 11); /* unexpected: 2 */
-	expect(s.w, s.cq, 1, .wr_id = 1, .opcode = CQE_TM_RECV, .byte_len = 27, .qpn = s.b->qp->qpn);
+	expect(s.w, s.cq, 1, .wr_id = 1, .opcode = CQE_TM_RECV, .byte_len = 27,
+	       .qpn = s.b->qp->qpn);
 	send_eager(&s, 1, 12); /* an entry of before is matched all the same */
 	expect_match(&s, 2, 70, 1, BOTH, 12);
 	sync_to(&s, 1);
 	send_eager(&s, 3, 13); /* still behind: unexpected: 3 */
-	expect(s.w, s.cq, 3, .wr_id = 2, .opcode = CQE_TM_RECV, .byte_len = 29, .qpn = s.b->qp->qpn);
+	expect(s.w, s.cq, 3, .wr_id = 2, .opcode = CQE_TM_RECV, .byte_len = 29,
+	       .qpn = s.b->qp->qpn);
 	sync_to(&s, 3);
 	send_eager(&s, 3, 14);
 	expect_match(&s, 4, 71, 3, BOTH, 14);
@@ -45,8 +52,12 @@ static void step__new_tags_wait_after_an_unexpected_message(void **state)
 
 static void step__is_asked_for(void **state)
 {
-	struct tag_op sync = { .wr_id = 4, .opcode = TAG_SYNC, .flags = TAG_OP_SIGNALED, .unexpected_cnt = 1 };
-	struct tag_op one = { .wr_id = 5, .opcode = TAG_ADD, .flags = TAG_OP_SIGNALED, .recv_wr_id = 70 };
+	struct tag_op sync = {
+		.wr_id = 4, .opcode = TAG_SYNC, .flags = TAG_OP_SIGNALED, .unexpected_cnt = 1
+	};
+	struct tag_op one = {
+		.wr_id = 5, .opcode = TAG_ADD, .flags = TAG_OP_SIGNALED, .recv_wr_id = 70
+	};
 	struct tag_scene s;
 
 	tag_open(&s, "asked for");
@@ -56,7 +67,8 @@ static void step__is_asked_for(void **state)
 	one.tag = one.mask = UINT64_MAX;
 	send_eager(&s, 1, 0); /* matches the first: mask 0 */
 	send_eager(&s, 2, 10);
-	expect(s.w, s.cq, 2, .wr_id = 0, .opcode = CQE_TM_RECV, .byte_len = 26, .qpn = s.b->qp->qpn);
+	expect(s.w, s.cq, 2, .wr_id = 0, .opcode = CQE_TM_RECV, .byte_len = 26,
+	       .qpn = s.b->qp->qpn);
 	/* without TAG_OP_SYNC an ADD's count is no news */
 	one.unexpected_cnt = 1;
 	check_eq(s.w, tag_op_post(&s, &one), 0);
@@ -96,7 +108,10 @@ static void step__is_asked_for_by_messages(void **state)
 	tag_close(&s);
 }
 
-/* Unexpected messages that the application will never see do not count: one cut off by an error, and completions that went with their QP. */
+/*
+ * Unexpected messages that the application will never see do not count: one cut off by an error,
+ * and completions that went with their QP.
+ */
 static void step__lost_messages_do_not_count(void **state)
 {
 	struct pair_options o = tag_options();
@@ -114,7 +129,8 @@ static void step__lost_messages_do_not_count(void **state)
 	check_eq(s.w, side_state(s.b, QPS_ERR), 0);
 	world_run(s.w);
 	check_eq(s.w, s.cq->n, 2);
-	expect(s.w, s.cq, 1, .wr_id = 1, .status = CQE_WR_FLUSH_ERR, .vendor_err = VERR_FLUSHED, .qpn = s.b->qp->qpn);
+	expect(s.w, s.cq, 1, .wr_id = 1, .status = CQE_WR_FLUSH_ERR, .vendor_err = VERR_FLUSHED,
+	       .qpn = s.b->qp->qpn);
 	pair_destroy(&s.p);
 
 	s.cq->n = 0;
@@ -161,11 +177,18 @@ static void ops__refused(void **state)
 	check_eq(s.w, tag_op_post(&s, &(struct tag_op){ .opcode = 3 }), EINVAL);
 	check_eq(s.w, tag_op_post(&s, &(struct tag_op){ .opcode = UINT32_MAX }), EINVAL);
 	check_eq(s.w, tag_op_post(&s, &(struct tag_op){ .opcode = TAG_SYNC, .flags = 4 }), EINVAL);
-	check_eq(s.w, tag_op_post(&s, &(struct tag_op){ .opcode = TAG_ADD, .sge = sge, .num_sge = TAG_MAX_SGE + 1 }), EINVAL);
-	check_eq(s.w, tag_op_post(&s, &(struct tag_op){ .opcode = TAG_DEL, .handle = MAX_TAGS }), EINVAL);
+	check_eq(s.w,
+		 tag_op_post(&s, &(struct tag_op){ .opcode = TAG_ADD,
+						   .sge = sge,
+						   .num_sge = TAG_MAX_SGE + 1 }),
+		 EINVAL);
+	check_eq(s.w, tag_op_post(&s, &(struct tag_op){ .opcode = TAG_DEL, .handle = MAX_TAGS }),
+		 EINVAL);
 	for (u32 i = 0; i < MAX_TAGS; i++)
 		tag_add(&s, i, i, UINT64_MAX, 0, 64, 0);
-	check_eq(s.w, tag_op_post(&s, &(struct tag_op){ .opcode = TAG_ADD, .flags = TAG_OP_SIGNALED }), ENOMEM);
+	check_eq(s.w,
+		 tag_op_post(&s, &(struct tag_op){ .opcode = TAG_ADD, .flags = TAG_OP_SIGNALED }),
+		 ENOMEM);
 	check_eq(s.w, s.cq->n, 0);
 	for (u32 i = 0; i < MAX_TAGS; i++)
 		send_eager(&s, i, i);
@@ -196,7 +219,8 @@ static void ops__delete(void **state)
 	check_eq(s.w, tag_op_post(&s, &del), 0);
 	expect(s.w, s.cq, 1, .wr_id = 6, .status = CQE_TM_ERR, .vendor_err = VERR_TAG_CONSUMED);
 	check_eq(s.w, s.cq->log[1].opcode, CQE_TM_DEL);
-	tag_add(&s, 80, 5, UINT64_MAX, 512, 64, 0); /* in the same slot: the old handle must not name it */
+	/* in the same slot: the old handle must not name it */
+	tag_add(&s, 80, 5, UINT64_MAX, 512, 64, 0);
 	check_eq(s.w, tag_op_post(&s, &del), 0);
 	check_eq(s.w, s.cq->log[2].status, CQE_TM_ERR);
 	del.handle = handle[2]; /* from the middle */
@@ -214,7 +238,8 @@ static void ops__delete(void **state)
 	send_eager(&s, 5, 4);
 	expect_match(&s, 5, 73, 5, BOTH, 2);
 	expect_match(&s, 6, 80, 5, BOTH, 3);
-	expect(s.w, s.cq, 7, .wr_id = 0, .opcode = CQE_TM_RECV, .byte_len = 20, .qpn = s.b->qp->qpn);
+	expect(s.w, s.cq, 7, .wr_id = 0, .opcode = CQE_TM_RECV, .byte_len = 20,
+	       .qpn = s.b->qp->qpn);
 	tag_close(&s);
 }
 

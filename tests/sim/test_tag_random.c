@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Random tag matching over bad links, with an application that does its half: it matches what the engine did not, deletes what it matched from the engine's
- * list, and says how far it is.
+ * Random tag matching over bad links, with an application that does its half: it matches what the
+ * engine did not, deletes what it matched from the engine's list, and says how far it is.
  *
- * The oracle: messages of one sender come in order, buffers are posted in order, each side takes the oldest of the other that fits. Whatever is posted or
- * arrives first, only one result is possible, the one of giving each message in turn the oldest buffer that fits. A message that is matched twice, out of
- * turn or by a buffer that was not in step makes another.
+ * The oracle: messages of one sender come in order, buffers are posted in order, each side takes
+ * the oldest of the other that fits. Whatever is posted or arrives first, only one result is
+ * possible, the one of giving each message in turn the oldest buffer that fits. A message that is
+ * matched twice, out of turn or by a buffer that was not in step makes another.
  */
 #include <stdlib.h>
 
@@ -107,7 +108,9 @@ static void send_one(struct run *x, u32 sender)
 	h.tag = htobe64(m->tag);
 	memcpy(s->mem->bytes + at, &h, sizeof(h));
 	if (m->is_rendezvous) {
-		v = (struct rvh){ .va = htobe64(buffer_va(s->mem) + data), .rkey = htobe32(s->mem->mr->key), .len = htobe32(m->len) };
+		v = (struct rvh){ .va = htobe64(buffer_va(s->mem) + data),
+				  .rkey = htobe32(s->mem->mr->key),
+				  .len = htobe32(m->len) };
 		memcpy(s->mem->bytes + at + head, &v, sizeof(v));
 		buffer_fill(s->mem->bytes + data, m->len, seed_of(sender, n));
 		head += sizeof(v);
@@ -116,7 +119,10 @@ static void send_one(struct run *x, u32 sender)
 		head += m->len;
 	}
 	post_recv_buffer(&s->p.side[0], n, s->mem, MESSAGES * 2 * BYTES, 64);
-	post_send(&s->p.side[0], &(struct send){ .wr_id = n, .opcode = WR_SEND, .flags = WR_SIGNALED, .num_sge = 1,
+	post_send(&s->p.side[0], &(struct send){ .wr_id = n,
+						 .opcode = WR_SEND,
+						 .flags = WR_SIGNALED,
+						 .num_sge = 1,
 						 .sge = { buffer_sge(s->mem, at, head) } });
 	s->sent++;
 }
@@ -125,23 +131,31 @@ static void check_data(struct run *x, u32 sender, u32 b)
 {
 	struct buffer_state *state = &x->s[sender].buffer[b];
 
-	check(x->w, bytes_are(x->sink->bytes + (sender * BUFFERS + b) * BYTES, x->s[sender].message[state->message].len,
-			      seed_of(sender, state->message)));
+	check(x->w,
+	      bytes_are(x->sink->bytes + (sender * BUFFERS + b) * BYTES,
+			x->s[sender].message[state->message].len, seed_of(sender, state->message)));
 }
 
-/* The application wants a buffer filled: from what has come unexpected, or it goes to the engine's list. */
+/*
+ * The application wants a buffer filled: from what has come unexpected, or it goes to the engine's
+ * list.
+ */
 static void post_buffer(struct run *x, u32 sender)
 {
 	struct sender *s = &x->s[sender];
 	u32 n = s->posted;
 	struct buffer_state *b = &s->buffer[n];
 	struct sge sge = buffer_sge(x->sink, (sender * BUFFERS + n) * BYTES, BYTES);
-	struct tag_op add = { .opcode = TAG_ADD, .recv_wr_id = sender * BUFFERS + n, .sge = &sge, .num_sge = 1 };
+	struct tag_op add = {
+		.opcode = TAG_ADD, .recv_wr_id = sender * BUFFERS + n, .sge = &sge, .num_sge = 1
+	};
 
 	if (n == BUFFERS)
 		return;
 	s->posted++;
-	*b = (struct buffer_state){ .tag = (u64)sender << SENDER_SHIFT, .mask = UINT64_MAX << SENDER_SHIFT, .message = NOBODY };
+	*b = (struct buffer_state){ .tag = (u64)sender << SENDER_SHIFT,
+				    .mask = UINT64_MAX << SENDER_SHIFT,
+				    .message = NOBODY };
 	if (rng_below(&x->r, 4)) {
 		b->tag |= rng_below(&x->r, 6);
 		b->mask = UINT64_MAX;
@@ -151,7 +165,8 @@ static void post_buffer(struct run *x, u32 sender)
 			continue;
 		b->message = s->unexpected[i];
 		b->done = true;
-		memmove(&s->unexpected[i], &s->unexpected[i + 1], (--s->num_unexpected - i) * sizeof(s->unexpected[0]));
+		memmove(&s->unexpected[i], &s->unexpected[i + 1],
+			(--s->num_unexpected - i) * sizeof(s->unexpected[0]));
 		return;
 	}
 	add.tag = b->tag;
@@ -166,7 +181,10 @@ static void post_buffer(struct run *x, u32 sender)
 
 static void sync_up(struct run *x)
 {
-	struct tag_op sync = { .wr_id = 5000, .opcode = TAG_SYNC, .flags = TAG_OP_SIGNALED, .unexpected_cnt = x->handled };
+	struct tag_op sync = { .wr_id = 5000,
+			       .opcode = TAG_SYNC,
+			       .flags = TAG_OP_SIGNALED,
+			       .unexpected_cnt = x->handled };
 
 	check_eq(x->w, tag_post(x->w->node[0].engine, x->srq, &sync, x->w->now_ns), 0);
 	x->ask = false;
@@ -182,12 +200,17 @@ static void handle_unexpected(struct run *x, u32 sender, u32 message)
 	x->handled++;
 	x->ask = true;
 	for (u32 i = 0; i < s->posted; i++) {
-		struct tag_op del = { .wr_id = 5001, .opcode = TAG_DEL, .flags = TAG_OP_SIGNALED, .handle = s->buffer[i].handle };
+		struct tag_op del = { .wr_id = 5001,
+				      .opcode = TAG_DEL,
+				      .flags = TAG_OP_SIGNALED,
+				      .handle = s->buffer[i].handle };
 		const struct cqe *e;
 
 		if (s->buffer[i].message != NOBODY || !fits(&s->buffer[i], tag))
 			continue;
-		/* it was not in step when the message came, and is not yet: the engine still has it */
+		/*
+		 * it was not in step when the message came, and is not yet: the engine still has it
+		 */
 		check_eq(x->w, tag_post(x->w->node[0].engine, x->srq, &del, x->w->now_ns), 0);
 		world_poll(x->cq);
 		e = &x->cq->log[x->cq->n - 1];
@@ -325,12 +348,15 @@ static void run_seed(u64 seed)
 	for (u32 i = 0; i < SENDERS; i++) {
 		struct sender *s = &x->s[i];
 
-		s->mem = world_buffer(&x->w->node[1 + i], (MESSAGES * 2 + 1) * BYTES, PAIR_ACCESS_ALL);
+		s->mem = world_buffer(&x->w->node[1 + i], (MESSAGES * 2 + 1) * BYTES,
+				      PAIR_ACCESS_ALL);
 		for (u32 k = 0; k < 2; k++)
-			s->p.side[k] = side_create(&x->w->node[k ? 0 : 1 + i], &o, k ? x->srq : NULL);
+			s->p.side[k] =
+				side_create(&x->w->node[k ? 0 : 1 + i], &o, k ? x->srq : NULL);
 		for (u32 k = 0; k < 2; k++) {
 			side_init(&s->p.side[k], &o);
-			side_rtr(&s->p.side[k], &o, k ? 1 + i : 0, s->p.side[!k].qp->qpn, o.psn[!k]);
+			side_rtr(&s->p.side[k], &o, k ? 1 + i : 0, s->p.side[!k].qp->qpn,
+				 o.psn[!k]);
 			side_rts(&s->p.side[k], &o, o.psn[k]);
 		}
 		x->w->node[0].to[1 + i] = random_faults(&x->r);
@@ -370,7 +396,8 @@ static void run_seed(u64 seed)
 static void random_messages__go_where_they_belong(void **state)
 {
 	if (run_seeds(SEEDS, run_seed))
-		assert_true(seen_eager && seen_fetched && seen_unexpected && seen_asked && seen_left);
+		assert_true(seen_eager && seen_fetched && seen_unexpected && seen_asked &&
+			    seen_left);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Rendezvous: the engine fetches what a tag has matched, by READs of its own, and answers with a FIN, beside what the application does on the
- * same QP.
+ * Rendezvous: the engine fetches what a tag has matched, by READs of its own, and answers with a
+ * FIN, beside what the application does on the same QP.
  */
 #include "tag_scene.h"
 
@@ -32,7 +32,10 @@ static void rendezvous__is_fetched_and_answered(void **state)
 	}
 }
 
-/* Several at once, with requests of the application's between: each completes, all in order, and the application's queue is as long as it asked for. */
+/*
+ * Several at once, with requests of the application's between: each completes, all in order, and
+ * the application's queue is as long as it asked for.
+ */
 static void rendezvous__beside_the_applications_requests(void **state)
 {
 	struct pair_options o = tag_options();
@@ -49,20 +52,30 @@ static void rendezvous__beside_the_applications_requests(void **state)
 	}
 	post_sends(s.a, list, 4);
 	for (u32 i = 0; i < 4; i++)
-		post_send(s.b, &(struct send){ .wr_id = i, .opcode = i % 2 ? WR_READ : WR_WRITE, .flags = WR_SIGNALED, .num_sge = 1,
-					       .sge = { buffer_sge(s.remote, RECEIVES + i * 1024, 1000) },
-					       .remote_addr = buffer_va(s.local) + 20000, .rkey = s.local->mr->key });
+		post_send(s.b, &(struct send){
+				       .wr_id = i,
+				       .opcode = i % 2 ? WR_READ : WR_WRITE,
+				       .flags = WR_SIGNALED,
+				       .num_sge = 1,
+				       .sge = { buffer_sge(s.remote, RECEIVES + i * 1024, 1000) },
+				       .remote_addr = buffer_va(s.local) + 20000,
+				       .rkey = s.local->mr->key });
 	check_eq(s.w, try_post_send(s.b, &(struct send){ .opcode = WR_WRITE }), (u64)-1);
-	check_eq(s.w, try_post_send(s.b, &(struct send){ .opcode = WR_WRITE, .flags = WR_RENDEZVOUS }), (u64)-1);
+	check_eq(s.w,
+		 try_post_send(s.b, &(struct send){ .opcode = WR_WRITE, .flags = WR_RENDEZVOUS }),
+		 (u64)-1);
 	world_run(s.w);
 	check_eq(s.w, s.b->send->n, 4);
 	for (u32 i = 0; i < 4; i++) {
-		expect(s.w, s.b->send, i, .wr_id = i, .opcode = i % 2 ? CQE_READ : CQE_WRITE, .byte_len = 1000, .qpn = s.b->qp->qpn);
+		expect(s.w, s.b->send, i, .wr_id = i, .opcode = i % 2 ? CQE_READ : CQE_WRITE,
+		       .byte_len = 1000, .qpn = s.b->qp->qpn);
 		check(s.w, bytes_are(s.remote->bytes + i * 4096, 3000 + i, i));
 		expect_fin(&s, i, i, 1024 + i * 4096, 3000 + i);
 	}
 	check_eq(s.w, s.cq->n, 8);
-	check_eq(s.w, try_post_send(s.b, &(struct send){ .opcode = WR_WRITE, .flags = WR_RENDEZVOUS }), EINVAL);
+	check_eq(s.w,
+		 try_post_send(s.b, &(struct send){ .opcode = WR_WRITE, .flags = WR_RENDEZVOUS }),
+		 EINVAL);
 	tag_close(&s);
 }
 
@@ -131,13 +144,20 @@ static void rendezvous__many(void **state)
 	tag_close(&s);
 }
 
-/* What the engine cannot fetch is left to the application, with the headers in the tag's buffer. The QP goes on. */
+/*
+ * What the engine cannot fetch is left to the application, with the headers in the tag's buffer.
+ * The QP goes on.
+ */
 static void rendezvous__left_to_the_application(void **state)
 {
 	static const struct {
 		u32 room, len;
 		u8 max_rd_atomic;
-	} table[] = { { 999, 1000, 4 }, { 0, 1, 4 }, { 20, 100, 4 }, { 1000, 1000, 0 }, { 512, UINT32_MAX, 4 } };
+	} table[] = { { 999, 1000, 4 },
+		      { 0, 1, 4 },
+		      { 20, 100, 4 },
+		      { 1000, 1000, 0 },
+		      { 512, UINT32_MAX, 4 } };
 
 	for (u32 i = 0; i < ARRAY_SIZE(table); i++) {
 		u32 got = min_u32(32, table[i].room);
@@ -151,12 +171,15 @@ static void rendezvous__left_to_the_application(void **state)
 		memset(s.remote->bytes, 0xee, 2048);
 		tag_add(&s, 70, 5, UINT64_MAX, 0, table[i].room, 0);
 		send = tag_rendezvous(&s, 0, 5, 1024, min_u32(table[i].len, 1000), 40);
-		v = (struct rvh){ .va = htobe64(1), .rkey = htobe32(2), .len = htobe32(table[i].len) };
+		v = (struct rvh){ .va = htobe64(1),
+				  .rkey = htobe32(2),
+				  .len = htobe32(table[i].len) };
 		memcpy(s.local->bytes + 16, &v, sizeof(v));
 		post_send(s.a, &send);
 		world_run(s.w);
 		check_eq(s.w, s.cq->n, 1);
-		expect(s.w, s.cq, 0, .wr_id = 70, .status = CQE_TM_RNDV_INCOMPLETE, .vendor_err = VERR_RENDEZVOUS, .qpn = s.b->qp->qpn);
+		expect(s.w, s.cq, 0, .wr_id = 70, .status = CQE_TM_RNDV_INCOMPLETE,
+		       .vendor_err = VERR_RENDEZVOUS, .qpn = s.b->qp->qpn);
 		check_eq(s.w, s.cq->log[0].opcode, CQE_TM_RECV);
 		check_eq(s.w, s.cq->log[0].flags, BOTH);
 		check_eq(s.w, s.cq->log[0].byte_len, got);
@@ -207,7 +230,9 @@ static void error__rendezvous(void **state)
 		struct tag_scene s;
 		struct send send;
 		struct sge sge;
-		struct tag_op o = { .opcode = TAG_ADD, .recv_wr_id = 70, .sge = &sge, .num_sge = 1 };
+		struct tag_op o = {
+			.opcode = TAG_ADD, .recv_wr_id = 70, .sge = &sge, .num_sge = 1
+		};
 		struct rvh *v;
 
 		tag_open(&s, "rendezvous error");
@@ -229,7 +254,9 @@ static void error__rendezvous(void **state)
 		check_eq(s.w, s.cq->n, 2);
 		expect_match(&s, 0, 70, 5, CQE_TM_MATCH, 1000);
 		expect(s.w, s.cq, 1, .wr_id = 70, .qpn = s.b->qp->qpn,
-		       .status = i == 0 ? CQE_REM_ACCESS_ERR : i == 1 ? CQE_LOC_PROT_ERR : CQE_WR_FLUSH_ERR);
+		       .status = i == 0 ? CQE_REM_ACCESS_ERR :
+				 i == 1 ? CQE_LOC_PROT_ERR :
+					  CQE_WR_FLUSH_ERR);
 		check_eq(s.w, s.cq->log[1].opcode, CQE_TM_RECV);
 		check_eq(s.w, qp_state(s.b->qp), QPS_ERR);
 		check_eq(s.w, s.b->send->n, 0);
@@ -272,7 +299,8 @@ static void error__posts_are_flushed(void **state)
 		post_send(s.b, &(struct send){ .wr_id = i, .opcode = WR_WRITE });
 		world_settle(s.w);
 		check_eq(s.w, s.b->send->n, i + 1);
-		expect(s.w, s.b->send, i, .wr_id = i, .status = CQE_WR_FLUSH_ERR, .qpn = s.b->qp->qpn);
+		expect(s.w, s.b->send, i, .wr_id = i, .status = CQE_WR_FLUSH_ERR,
+		       .qpn = s.b->qp->qpn);
 	}
 	check_eq(s.w, world_events(&s.w->node[1], EVENT_QP_LAST_WQE, s.b->qp), 1);
 	tag_close(&s);

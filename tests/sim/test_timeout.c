@@ -52,7 +52,8 @@ static void retry_cnt__transmissions(enum wr_opcode opcode, u8 timeout, u8 retry
 	check_eq(s.w, s.a->node->stats.timeouts, 1u + retry_cnt);
 	check_eq(s.w, s.a->node->stats.tx_retransmitted, retry_cnt);
 	check_eq(s.w, s.a->send->n, 1);
-	expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_RETRY_EXC_ERR, .vendor_err = VERR_TIMEOUT, .qpn = s.a->qp->qpn);
+	expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_RETRY_EXC_ERR,
+	       .vendor_err = VERR_TIMEOUT, .qpn = s.a->qp->qpn);
 	check_eq(s.w, qp_state(s.a->qp), QPS_ERR);
 	check_eq(s.w, world_events(s.a->node, EVENT_QP_STATE, s.a->qp), 1);
 	check_eq(s.w, qp_state(s.b->qp), QPS_RTS);
@@ -108,7 +109,10 @@ static void timeout__idle_has_no_deadline(void **state)
 	scene_end(&s);
 }
 
-/* The failed one completes although unsignaled; those behind it are flushed in order, unsignaled ones too; receives as well. */
+/*
+ * The failed one completes although unsignaled; those behind it are flushed in order, unsignaled
+ * ones too; receives as well.
+ */
 static void timeout__flushes_in_order(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -130,10 +134,12 @@ static void timeout__flushes_in_order(void **state)
 	check_eq(s.w, s.a->send->n, 30);
 	expect(s.w, s.a->send, 0, .wr_id = 0, .status = CQE_RETRY_EXC_ERR, .qpn = s.a->qp->qpn);
 	for (u32 i = 1; i < 30; i++)
-		expect(s.w, s.a->send, i, .wr_id = i, .status = CQE_WR_FLUSH_ERR, .vendor_err = VERR_FLUSHED, .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, i, .wr_id = i, .status = CQE_WR_FLUSH_ERR,
+		       .vendor_err = VERR_FLUSHED, .qpn = s.a->qp->qpn);
 	check_eq(s.w, s.a->recv->n, 4);
 	for (u32 i = 0; i < 4; i++)
-		expect(s.w, s.a->recv, i, .wr_id = 100 + i, .status = CQE_WR_FLUSH_ERR, .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->recv, i, .wr_id = 100 + i, .status = CQE_WR_FLUSH_ERR,
+		       .qpn = s.a->qp->qpn);
 	scene_end(&s);
 }
 
@@ -156,8 +162,10 @@ static void timeout__after_some_success(void **state)
 	post_unsignaled(&s, 4, WR_WRITE);
 	world_run(s.w);
 	check_eq(s.w, s.a->send->n, 4);
-	expect(s.w, s.a->send, 0, .wr_id = 0, .opcode = CQE_WRITE, .byte_len = 8, .qpn = s.a->qp->qpn);
-	expect(s.w, s.a->send, 1, .wr_id = 2, .opcode = CQE_WRITE, .byte_len = 8, .qpn = s.a->qp->qpn);
+	expect(s.w, s.a->send, 0, .wr_id = 0, .opcode = CQE_WRITE, .byte_len = 8,
+	       .qpn = s.a->qp->qpn);
+	expect(s.w, s.a->send, 1, .wr_id = 2, .opcode = CQE_WRITE, .byte_len = 8,
+	       .qpn = s.a->qp->qpn);
 	expect(s.w, s.a->send, 2, .wr_id = 3, .status = CQE_RETRY_EXC_ERR, .qpn = s.a->qp->qpn);
 	expect(s.w, s.a->send, 3, .wr_id = 4, .status = CQE_WR_FLUSH_ERR, .qpn = s.a->qp->qpn);
 	scene_end(&s);
@@ -177,7 +185,8 @@ static void retry_cnt__starts_again_on_progress(void **state)
 		scene_post(&s, i, WR_WRITE, 8);
 		world_run(s.w);
 		check_eq(s.w, s.a->send->n, i + 1);
-		expect(s.w, s.a->send, i, .wr_id = i, .opcode = CQE_WRITE, .byte_len = 8, .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, i, .wr_id = i, .opcode = CQE_WRITE, .byte_len = 8,
+		       .qpn = s.a->qp->qpn);
 	}
 	check_eq(s.w, s.a->node->stats.timeouts, 24);
 	scene_end(&s);

@@ -29,9 +29,14 @@ static void end_in_silence(struct scene *s)
 
 static void send_message(struct scene *s, u64 wr_id, enum wr_opcode opcode, u32 len)
 {
-	post_send(s->a, &(struct send){ .wr_id = wr_id, .opcode = opcode, .flags = WR_SIGNALED, .num_sge = 1, .imm = htobe32((u32)wr_id),
+	post_send(s->a, &(struct send){ .wr_id = wr_id,
+					.opcode = opcode,
+					.flags = WR_SIGNALED,
+					.num_sge = 1,
+					.imm = htobe32((u32)wr_id),
 					.sge = { buffer_sge(s->local, (u32)wr_id * 16, len) },
-					.remote_addr = buffer_va(s->remote) + 4096, .rkey = s->remote->mr->key });
+					.remote_addr = buffer_va(s->remote) + 4096,
+					.rkey = s->remote->mr->key });
 	world_run(s->w);
 }
 
@@ -45,20 +50,25 @@ static void every_operation__every_size(void **state)
 	for (u32 i = 0; i < ARRAY_SIZE(sizes); i++)
 		for (u32 k = 0; k < ARRAY_SIZE(opcodes); k++) {
 			bool write = opcodes[k] == WR_WRITE || opcodes[k] == WR_WRITE_WITH_IMM;
-			bool imm = opcodes[k] == WR_SEND_WITH_IMM || opcodes[k] == WR_WRITE_WITH_IMM;
+			bool imm =
+				opcodes[k] == WR_SEND_WITH_IMM || opcodes[k] == WR_WRITE_WITH_IMM;
 
 			memset(s.remote->bytes, 0, 8192);
 			if (!write || imm)
 				post_recv_buffer(s.b, received, s.remote, 0, 4000);
 			send_message(&s, sent, opcodes[k], sizes[i]);
-			expect(s.w, s.a->send, sent, .wr_id = sent, .opcode = write ? CQE_WRITE : CQE_SEND, .byte_len = sizes[i],
+			expect(s.w, s.a->send, sent, .wr_id = sent,
+			       .opcode = write ? CQE_WRITE : CQE_SEND, .byte_len = sizes[i],
 			       .qpn = s.a->qp->qpn);
-			check(s.w, memcmp(s.remote->bytes + (write ? 4096 : 0), s.local->bytes + sent * 16, sizes[i]) == 0);
+			check(s.w, memcmp(s.remote->bytes + (write ? 4096 : 0),
+					  s.local->bytes + sent * 16, sizes[i]) == 0);
 			sent++;
 			if (!write || imm) {
-				expect(s.w, s.b->recv, received, .wr_id = received, .opcode = write ? CQE_RECV_WITH_IMM : CQE_RECV,
-				       .byte_len = sizes[i], .qpn = s.b->qp->qpn, .src_qpn = s.a->qp->qpn,
-				       .flags = imm ? CQE_WITH_IMM : 0, .imm = htobe32(sent - 1));
+				expect(s.w, s.b->recv, received, .wr_id = received,
+				       .opcode = write ? CQE_RECV_WITH_IMM : CQE_RECV,
+				       .byte_len = sizes[i], .qpn = s.b->qp->qpn,
+				       .src_qpn = s.a->qp->qpn, .flags = imm ? CQE_WITH_IMM : 0,
+				       .imm = htobe32(sent - 1));
 				received++;
 			}
 			check_eq(s.w, s.a->send->n, sent);
@@ -68,8 +78,8 @@ static void every_operation__every_size(void **state)
 }
 
 /*
- * Three messages of three packets, every mask of losses over the nine: exactly the whole ones arrive, each in a receive of its own, and the
- * sender does not notice.
+ * Three messages of three packets, every mask of losses over the nine: exactly the whole ones
+ * arrive, each in a receive of its own, and the sender does not notice.
  */
 static void send__every_loss_mask(void **state)
 {
@@ -86,14 +96,17 @@ static void send__every_loss_mask(void **state)
 			send_message(&s, i, WR_SEND_WITH_IMM, 2 * PMTU + 9);
 			if (mask >> 3 * i & 7)
 				continue;
-			expect(s.w, s.b->recv, arrived, .wr_id = 10 + arrived, .opcode = CQE_RECV, .byte_len = 2 * PMTU + 9,
-			       .qpn = s.b->qp->qpn, .flags = CQE_WITH_IMM, .imm = htobe32(i));
-			check(s.w, memcmp(s.remote->bytes + arrived * 1024, s.local->bytes + i * 16, 2 * PMTU + 9) == 0);
+			expect(s.w, s.b->recv, arrived, .wr_id = 10 + arrived, .opcode = CQE_RECV,
+			       .byte_len = 2 * PMTU + 9, .qpn = s.b->qp->qpn, .flags = CQE_WITH_IMM,
+			       .imm = htobe32(i));
+			check(s.w, memcmp(s.remote->bytes + arrived * 1024, s.local->bytes + i * 16,
+					  2 * PMTU + 9) == 0);
 			arrived++;
 		}
 		check_eq(s.w, s.a->send->n, 3);
 		for (u32 i = 0; i < 3; i++)
-			expect(s.w, s.a->send, i, .wr_id = i, .opcode = CQE_SEND, .byte_len = 2 * PMTU + 9, .qpn = s.a->qp->qpn);
+			expect(s.w, s.a->send, i, .wr_id = i, .opcode = CQE_SEND,
+			       .byte_len = 2 * PMTU + 9, .qpn = s.a->qp->qpn);
 		check_eq(s.w, s.b->recv->n, arrived);
 		check_eq(s.w, s.b->node->num_events, 0);
 		end_in_silence(&s);
@@ -115,7 +128,8 @@ static void write_imm__every_loss_mask(void **state)
 			send_message(&s, i, WR_WRITE_WITH_IMM, 2 * PMTU + 9);
 			if (mask >> 3 * i & 7)
 				continue;
-			expect(s.w, s.b->recv, arrived, .wr_id = 10 + arrived, .opcode = CQE_RECV_WITH_IMM, .byte_len = 2 * PMTU + 9,
+			expect(s.w, s.b->recv, arrived, .wr_id = 10 + arrived,
+			       .opcode = CQE_RECV_WITH_IMM, .byte_len = 2 * PMTU + 9,
 			       .qpn = s.b->qp->qpn, .flags = CQE_WITH_IMM, .imm = htobe32(i));
 			arrived++;
 		}
@@ -131,7 +145,8 @@ static void receive__missing_or_short_is_counted(void **state)
 	send_message(&s, 1, WR_SEND, 600);
 	check_eq(s.w, s.b->node->drops.no_receive, 1);
 	check_eq(s.w, s.a->send->n, 1);
-	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 600, .qpn = s.a->qp->qpn);
+	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 600,
+	       .qpn = s.a->qp->qpn);
 	memset(s.remote->bytes, 0xee, 8192);
 	post_recv_buffer(s.b, 5, s.remote, 0, 599);
 	send_message(&s, 2, WR_SEND, 600);
@@ -139,7 +154,8 @@ static void receive__missing_or_short_is_counted(void **state)
 	check_eq(s.w, s.remote->bytes[599], 0xee);
 	send_message(&s, 3, WR_SEND, 599);
 	check_eq(s.w, s.b->recv->n, 1);
-	expect(s.w, s.b->recv, 0, .wr_id = 5, .opcode = CQE_RECV, .byte_len = 599, .qpn = s.b->qp->qpn);
+	expect(s.w, s.b->recv, 0, .wr_id = 5, .opcode = CQE_RECV, .byte_len = 599,
+	       .qpn = s.b->qp->qpn);
 	end_in_silence(&s);
 }
 
@@ -147,13 +163,18 @@ static void write__bad_key_is_dropped_and_counted(void **state)
 {
 	struct scene s = scene_make("bad key");
 
-	post_send(s.a, &(struct send){ .wr_id = 1, .opcode = WR_WRITE, .flags = WR_SIGNALED, .num_sge = 1,
-				       .sge = { buffer_sge(s.local, 0, 600) }, .remote_addr = buffer_va(s.remote),
+	post_send(s.a, &(struct send){ .wr_id = 1,
+				       .opcode = WR_WRITE,
+				       .flags = WR_SIGNALED,
+				       .num_sge = 1,
+				       .sge = { buffer_sge(s.local, 0, 600) },
+				       .remote_addr = buffer_va(s.remote),
 				       .rkey = s.remote->mr->key ^ 1 });
 	world_run(s.w);
 	check_eq(s.w, s.b->node->drops.access, 1);
 	check(s.w, bytes_are(s.remote->bytes, 8192, 1));
-	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 600, .qpn = s.a->qp->qpn);
+	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 600,
+	       .qpn = s.a->qp->qpn);
 	send_message(&s, 2, WR_WRITE, 600);
 	check(s.w, memcmp(s.remote->bytes + 4096, s.local->bytes + 32, 600) == 0);
 	end_in_silence(&s);
@@ -167,7 +188,8 @@ static void packets__ask_for_no_ack(void **state)
 	post_recv_buffer(s.b, 1, s.remote, 0, 4000);
 	send_message(&s, 1, WR_SEND, 3000);
 	for (u32 i = 0; i < s.w->num_sent; i++)
-		check(s.w, !s.w->sent[i].packet.ackreq && OPCODE_TRANSPORT(s.w->sent[i].packet.opcode) == XROCE_UC);
+		check(s.w, !s.w->sent[i].packet.ackreq &&
+				   OPCODE_TRANSPORT(s.w->sent[i].packet.opcode) == XROCE_UC);
 	check_eq(s.w, world_deadline_ns(s.a->node), NSEC_NEVER);
 	end_in_silence(&s);
 }
@@ -176,7 +198,9 @@ static void packets__ask_for_no_ack(void **state)
 static void local_error__goes_to_sqe(void **state)
 {
 	struct scene s = scene_make("sqe");
-	struct send bad = { .wr_id = 1, .opcode = WR_SEND, .num_sge = 1, .sge = { buffer_sge(s.local, 0, 64) } };
+	struct send bad = {
+		.wr_id = 1, .opcode = WR_SEND, .num_sge = 1, .sge = { buffer_sge(s.local, 0, 64) }
+	};
 
 	bad.sge[0].lkey ^= 1;
 	post_recv_buffer(s.a, 70, s.local, 0, 64);
@@ -186,21 +210,25 @@ static void local_error__goes_to_sqe(void **state)
 	world_run(s.w);
 	check_eq(s.w, qp_state(s.a->qp), QPS_SQE);
 	check_eq(s.w, s.a->send->n, 2);
-	expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_LOC_PROT_ERR, .vendor_err = VERR_LKEY, .qpn = s.a->qp->qpn);
+	expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_LOC_PROT_ERR, .vendor_err = VERR_LKEY,
+	       .qpn = s.a->qp->qpn);
 	expect(s.w, s.a->send, 1, .wr_id = 2, .status = CQE_WR_FLUSH_ERR, .qpn = s.a->qp->qpn);
 	check_eq(s.w, s.a->recv->n, 0); /* it still receives */
 	check_eq(s.w, side_state(s.a, QPS_RTS), 0);
 	post_recv_buffer(s.b, 1, s.remote, 0, 4000);
 	send_message(&s, 3, WR_SEND, 600);
-	expect(s.w, s.a->send, 2, .wr_id = 3, .opcode = CQE_SEND, .byte_len = 600, .qpn = s.a->qp->qpn);
-	expect(s.w, s.b->recv, 0, .wr_id = 1, .opcode = CQE_RECV, .byte_len = 600, .qpn = s.b->qp->qpn);
+	expect(s.w, s.a->send, 2, .wr_id = 3, .opcode = CQE_SEND, .byte_len = 600,
+	       .qpn = s.a->qp->qpn);
+	expect(s.w, s.b->recv, 0, .wr_id = 1, .opcode = CQE_RECV, .byte_len = 600,
+	       .qpn = s.b->qp->qpn);
 	end_in_silence(&s);
 }
 
 /* Any order of opcodes does no more than lose messages. */
 static void sequence__bad_orders_lose_messages_only(void **state)
 {
-	static const u8 opcodes[] = { UC(SEND_FIRST), UC(SEND_MIDDLE), UC(SEND_LAST), UC(WRITE_FIRST), UC(WRITE_MIDDLE), UC(WRITE_LAST) };
+	static const u8 opcodes[] = { UC(SEND_FIRST),  UC(SEND_MIDDLE),	 UC(SEND_LAST),
+				      UC(WRITE_FIRST), UC(WRITE_MIDDLE), UC(WRITE_LAST) };
 	struct pair_options o = pair_defaults();
 
 	o.transport = XROCE_UC;
@@ -214,18 +242,24 @@ static void sequence__bad_orders_lose_messages_only(void **state)
 		post_recv_buffer(&r.s, 1, r.mem, 0, 4096);
 		post_recv_buffer(&r.s, 2, r.mem, 0, 4096);
 		for (u32 i = 0; i < 3; i++) {
-			struct packet p = { .opcode = order[i], .psn = psn++, .va = buffer_va(r.mem) + 8192, .rkey = r.mem->mr->key,
+			struct packet p = { .opcode = order[i],
+					    .psn = psn++,
+					    .va = buffer_va(r.mem) + 8192,
+					    .rkey = r.mem->mr->key,
 					    .dma_len = 2 * PMTU };
 
 			raw_send(&r, p, NULL, PMTU);
 		}
 		/* A SEND that came whole, alone or behind something else. */
-		want = (order[0] == UC(SEND_FIRST) && order[1] == UC(SEND_LAST)) || (order[1] == UC(SEND_FIRST) && order[2] == UC(SEND_LAST)) ||
-		       (order[0] == UC(SEND_FIRST) && order[1] == UC(SEND_MIDDLE) && order[2] == UC(SEND_LAST));
+		want = (order[0] == UC(SEND_FIRST) && order[1] == UC(SEND_LAST)) ||
+		       (order[1] == UC(SEND_FIRST) && order[2] == UC(SEND_LAST)) ||
+		       (order[0] == UC(SEND_FIRST) && order[1] == UC(SEND_MIDDLE) &&
+			order[2] == UC(SEND_LAST));
 		check_eq(r.w, r.s.recv->n, want);
 		raw_send(&r, (struct packet){ .opcode = UC(SEND_ONLY), .psn = psn }, NULL, 20);
 		check_eq(r.w, r.s.recv->n, want + 1);
-		expect(r.w, r.s.recv, want, .wr_id = 1 + want, .opcode = CQE_RECV, .byte_len = 20, .qpn = r.s.qp->qpn);
+		expect(r.w, r.s.recv, want, .wr_id = 1 + want, .opcode = CQE_RECV, .byte_len = 20,
+		       .qpn = r.s.qp->qpn);
 		check_eq(r.w, qp_state(r.s.qp), QPS_RTS);
 		expect_silence(&r);
 		raw_destroy(&r);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* UD: one packet a message, 40 bytes of GRH in front, Q_Keys, and what happens to datagrams that nobody can take. */
+/*
+ * UD: one packet a message, 40 bytes of GRH in front, Q_Keys, and what happens to datagrams that
+ * nobody can take.
+ */
 #include "scene.h"
 
 #include <setjmp.h>
@@ -24,8 +27,14 @@ static void end_in_silence(struct scene *s)
 
 static struct send datagram(struct scene *s, u64 wr_id, u32 len)
 {
-	return (struct send){ .wr_id = wr_id, .opcode = WR_SEND, .flags = WR_SIGNALED, .num_sge = 1, .sge = { buffer_sge(s->local, 0, len) },
-			      .path = &s->path, .remote_qpn = s->b->qp->qpn, .remote_qkey = PAIR_QKEY };
+	return (struct send){ .wr_id = wr_id,
+			      .opcode = WR_SEND,
+			      .flags = WR_SIGNALED,
+			      .num_sge = 1,
+			      .sge = { buffer_sge(s->local, 0, len) },
+			      .path = &s->path,
+			      .remote_qpn = s->b->qp->qpn,
+			      .remote_qkey = PAIR_QKEY };
 }
 
 static void sizes(bool is_ipv6, bool imm)
@@ -43,16 +52,21 @@ static void sizes(bool is_ipv6, bool imm)
 		post_recv_buffer(s.b, 100 + i, s.remote, 8, 40 + sizes[i]); /* it just fits */
 		post_send(s.a, &send);
 		world_run(s.w);
-		expect(s.w, s.a->send, i, .wr_id = i, .opcode = CQE_SEND, .byte_len = sizes[i], .qpn = s.a->qp->qpn);
-		expect(s.w, s.b->recv, i, .wr_id = 100 + i, .opcode = CQE_RECV, .byte_len = 40 + sizes[i], .qpn = s.b->qp->qpn,
-		       .src_qpn = s.a->qp->qpn, .flags = CQE_GRH | (imm ? CQE_WITH_IMM : 0), .imm = htobe32(0xdead0000 + i));
+		expect(s.w, s.a->send, i, .wr_id = i, .opcode = CQE_SEND, .byte_len = sizes[i],
+		       .qpn = s.a->qp->qpn);
+		expect(s.w, s.b->recv, i, .wr_id = 100 + i, .opcode = CQE_RECV,
+		       .byte_len = 40 + sizes[i], .qpn = s.b->qp->qpn, .src_qpn = s.a->qp->qpn,
+		       .flags = CQE_GRH | (imm ? CQE_WITH_IMM : 0), .imm = htobe32(0xdead0000 + i));
 		check_eq(s.w, s.b->recv->n, i + 1);
 		check_eq(s.w, s.b->recv->log[i].sl, is_ipv6 ? CQE_SL_IPV6 : CQE_SL_IPV4);
 		check(s.w, bytes_are(s.remote->bytes + 48, sizes[i], 0));
 		check(s.w, s.remote->bytes[7] == 0xee && s.remote->bytes[48 + sizes[i]] == 0xee);
-		/* The GRH is the packet's own IP header: IPv6 as a whole, IPv4 in the second half. */
+		/*
+		 * The GRH is the packet's own IP header: IPv6 as a whole, IPv4 in the second half.
+		 */
 		f = world_sent(s.w, 0, imm ? OP5_SEND_ONLY_IMM : OP5_SEND_ONLY, i);
-		check(s.w, f && f->packet.src_qpn == s.a->qp->qpn && f->packet.qkey == PAIR_QKEY && !f->packet.ackreq);
+		check(s.w, f && f->packet.src_qpn == s.a->qp->qpn && f->packet.qkey == PAIR_QKEY &&
+				   !f->packet.ackreq);
 		check_eq(s.w, f->packet.psn, 0x1000 + i);
 		if (is_ipv6)
 			check(s.w, memcmp(s.remote->bytes + 8, f->packet.ip, 40) == 0);
@@ -79,13 +93,14 @@ static void grh__may_be_split_over_sges(void **state)
 {
 	struct scene s = scene_make("split GRH", false);
 	struct send send = datagram(&s, 1, 100);
-	struct sge sge[3] = { buffer_sge(s.remote, 0, 25), buffer_sge(s.remote, 1000, 20), buffer_sge(s.remote, 2000, 200) };
+	struct sge sge[3] = { buffer_sge(s.remote, 0, 25), buffer_sge(s.remote, 1000, 20),
+			      buffer_sge(s.remote, 2000, 200) };
 
 	post_recv(s.b, 1, sge, 3);
 	post_send(s.a, &send);
 	world_run(s.w);
-	expect(s.w, s.b->recv, 0, .wr_id = 1, .opcode = CQE_RECV, .byte_len = 140, .qpn = s.b->qp->qpn, .src_qpn = s.a->qp->qpn,
-	       .flags = CQE_GRH);
+	expect(s.w, s.b->recv, 0, .wr_id = 1, .opcode = CQE_RECV, .byte_len = 140,
+	       .qpn = s.b->qp->qpn, .src_qpn = s.a->qp->qpn, .flags = CQE_GRH);
 	check(s.w, memcmp(s.remote->bytes + 20, s.w->sent[0].packet.ip, 5) == 0);
 	check(s.w, memcmp(s.remote->bytes + 1000, s.w->sent[0].packet.ip + 5, 15) == 0);
 	check(s.w, memcmp(s.remote->bytes + 1015, s.local->bytes, 5) == 0);
@@ -105,15 +120,16 @@ static void qkey__must_match(void **state)
 	check_eq(s.w, s.b->recv->n, 0);
 	check_eq(s.w, s.b->node->drops.qkey, 1);
 	/* It left, and more nobody knows. */
-	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 10, .qpn = s.a->qp->qpn);
+	expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_SEND, .byte_len = 10,
+	       .qpn = s.a->qp->qpn);
 	/* The top bit asks for the QP's own. */
 	send.wr_id = 2;
 	send.remote_qkey = 0x80000001;
 	post_send(s.a, &send);
 	world_run(s.w);
 	check_eq(s.w, world_sent(s.w, 0, OP5_SEND_ONLY, 1)->packet.qkey, PAIR_QKEY);
-	expect(s.w, s.b->recv, 0, .wr_id = 5, .opcode = CQE_RECV, .byte_len = 50, .qpn = s.b->qp->qpn, .src_qpn = s.a->qp->qpn,
-	       .flags = CQE_GRH);
+	expect(s.w, s.b->recv, 0, .wr_id = 5, .opcode = CQE_RECV, .byte_len = 50,
+	       .qpn = s.b->qp->qpn, .src_qpn = s.a->qp->qpn, .flags = CQE_GRH);
 	end_in_silence(&s);
 }
 
@@ -132,8 +148,8 @@ static void receive__missing_is_counted(void **state)
 	post_send(s.a, &send);
 	world_run(s.w);
 	check_eq(s.w, s.b->recv->n, 1);
-	expect(s.w, s.b->recv, 0, .wr_id = 5, .opcode = CQE_RECV, .byte_len = 100, .qpn = s.b->qp->qpn, .src_qpn = s.a->qp->qpn,
-	       .flags = CQE_GRH);
+	expect(s.w, s.b->recv, 0, .wr_id = 5, .opcode = CQE_RECV, .byte_len = 100,
+	       .qpn = s.b->qp->qpn, .src_qpn = s.a->qp->qpn, .flags = CQE_GRH);
 	end_in_silence(&s);
 }
 
@@ -175,7 +191,8 @@ static void send__longer_than_the_mtu(void **state)
 	world_run(s.w);
 	check_eq(s.w, s.w->num_sent, 0);
 	check_eq(s.w, s.a->send->n, 1);
-	expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_LOC_LEN_ERR, .vendor_err = VERR_TOO_LONG, .qpn = s.a->qp->qpn);
+	expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_LOC_LEN_ERR,
+	       .vendor_err = VERR_TOO_LONG, .qpn = s.a->qp->qpn);
 	check_eq(s.w, qp_state(s.a->qp), QPS_SQE);
 	check_eq(s.w, world_events(s.a->node, EVENT_QP_STATE, s.a->qp), 1);
 	check_eq(s.w, side_state(s.a, QPS_RTS), 0);
@@ -183,7 +200,8 @@ static void send__longer_than_the_mtu(void **state)
 	post_recv_buffer(s.b, 5, s.remote, 0, 200);
 	post_send(s.a, &send);
 	world_run(s.w);
-	expect(s.w, s.a->send, 1, .wr_id = 2, .opcode = CQE_SEND, .byte_len = 10, .qpn = s.a->qp->qpn);
+	expect(s.w, s.a->send, 1, .wr_id = 2, .opcode = CQE_SEND, .byte_len = 10,
+	       .qpn = s.a->qp->qpn);
 	check_eq(s.w, s.b->recv->n, 1);
 	end_in_silence(&s);
 }
@@ -219,8 +237,8 @@ static void send__each_its_own_path(void **state)
 	for (u32 i = 0; i < 10; i++) {
 		struct side *to = i % 2 ? &c : s.b;
 
-		expect(s.w, to->recv, i / 2, .wr_id = i, .opcode = CQE_RECV, .byte_len = 50 + i, .qpn = to->qp->qpn,
-		       .src_qpn = s.a->qp->qpn, .flags = CQE_GRH);
+		expect(s.w, to->recv, i / 2, .wr_id = i, .opcode = CQE_RECV, .byte_len = 50 + i,
+		       .qpn = to->qp->qpn, .src_qpn = s.a->qp->qpn, .flags = CQE_GRH);
 	}
 	side_destroy(&c);
 	end_in_silence(&s);
@@ -232,7 +250,8 @@ static void faults__are_the_applications(void **state)
 	struct scene s = scene_make("faults", true);
 	u64 dropped = 0;
 
-	s.a->node->to[1] = (struct faults){ .drop = 0x11, .duplicate = 0x22, .hold = 0x44, .corrupt = 0x88 };
+	s.a->node->to[1] =
+		(struct faults){ .drop = 0x11, .duplicate = 0x22, .hold = 0x44, .corrupt = 0x88 };
 	for (u32 i = 0; i < 20; i++)
 		post_recv_buffer(s.b, i, s.remote, i * 200, 200);
 	for (u32 i = 0; i < 8; i++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory windows, and the work requests that send nothing (BIND_MW, LOCAL_INV): what a window opens and for whom, what a bind may not
- * do, how a window is closed from here and from afar, and that a local request is executed once and in its turn although the cursor goes
- * back over it. XROCE_SIM_MASK=forward:backward (hexadecimal) runs one loss mask.
+ * Memory windows, and the work requests that send nothing (BIND_MW, LOCAL_INV): what a window opens
+ * and for whom, what a bind may not do, how a window is closed from here and from afar, and that a
+ * local request is executed once and in its turn although the cursor goes back over it.
+ * XROCE_SIM_MASK=forward:backward (hexadecimal) runs one loss mask.
  */
 #include "pair.h"
 #include "runs.h"
@@ -60,7 +61,8 @@ static u32 next_key(u32 key)
 	return (key & ~0xffu) | ((key + 1) & 0xff);
 }
 
-static struct send bind_request(const struct mr *mw, const struct buffer *region, u32 from, u32 length, u32 access)
+static struct send bind_request(const struct mr *mw, const struct buffer *region, u32 from,
+				u32 length, u32 access)
 {
 	struct send send = { .wr_id = 900, .opcode = WR_BIND_MW, .flags = WR_SIGNALED };
 
@@ -75,7 +77,9 @@ static struct send bind_request(const struct mr *mw, const struct buffer *region
 
 static struct send local_inv(u32 key)
 {
-	return (struct send){ .wr_id = 901, .opcode = WR_LOCAL_INV, .flags = WR_SIGNALED, .inv_rkey = key };
+	return (struct send){
+		.wr_id = 901, .opcode = WR_LOCAL_INV, .flags = WR_SIGNALED, .inv_rkey = key
+	};
 }
 
 /* Post on the window's side; the completion's status. */
@@ -94,20 +98,29 @@ static void bind(struct scene *s, u32 access)
 {
 	u32 key = s->mw->key;
 
-	check_eq(s->w, run_local(s, bind_request(s->mw, s->region, FROM, LENGTH, access)), CQE_SUCCESS);
-	expect(s->w, s->b->send, s->b->send->n - 1, .wr_id = 900, .opcode = CQE_BIND_MW, .qpn = s->b->qp->qpn);
+	check_eq(s->w, run_local(s, bind_request(s->mw, s->region, FROM, LENGTH, access)),
+		 CQE_SUCCESS);
+	expect(s->w, s->b->send, s->b->send->n - 1, .wr_id = 900, .opcode = CQE_BIND_MW,
+	       .qpn = s->b->qp->qpn);
 	check_eq(s->w, s->mw->key, next_key(key));
 	check_eq(s->w, s->region->mr->windows, 1);
 }
 
 static struct send remote(struct scene *s, enum wr_opcode opcode, u32 key, u64 va, u32 len)
 {
-	return (struct send){ .wr_id = 7, .opcode = opcode, .flags = WR_SIGNALED, .num_sge = 1, .sge = { buffer_sge(s->local, 0, len) },
-			      .remote_addr = va, .rkey = key, .compare_add = 1 };
+	return (struct send){ .wr_id = 7,
+			      .opcode = opcode,
+			      .flags = WR_SIGNALED,
+			      .num_sge = 1,
+			      .sge = { buffer_sge(s->local, 0, len) },
+			      .remote_addr = va,
+			      .rkey = key,
+			      .compare_add = 1 };
 }
 
 /* The status of one remote access to offset of the region by key. */
-static u32 access_as(struct scene *s, struct side *from, enum wr_opcode opcode, u32 key, u64 va, u32 len)
+static u32 access_as(struct scene *s, struct side *from, enum wr_opcode opcode, u32 key, u64 va,
+		     u32 len)
 {
 	u32 n = from->send->n;
 	struct send send = remote(s, opcode, key, va, len);
@@ -126,7 +139,12 @@ static u32 access(struct scene *s, enum wr_opcode opcode, u32 key, u32 offset, u
 /* Rights and bounds, for both types. Offsets are from the region's start. */
 static void window__opens_what_was_bound_and_no_more(void **state)
 {
-	static const struct { u32 rights; enum wr_opcode opcode; u32 offset, len; bool allowed; } cases[] = {
+	static const struct {
+		u32 rights;
+		enum wr_opcode opcode;
+		u32 offset, len;
+		bool allowed;
+	} cases[] = {
 		{ MR_REMOTE_WRITE, WR_WRITE, FROM, LENGTH, true },
 		{ MR_REMOTE_WRITE, WR_WRITE, FROM + LENGTH - 1, 1, true },
 		{ MR_REMOTE_WRITE, WR_WRITE, FROM - 1, 1, false },
@@ -153,11 +171,14 @@ static void window__opens_what_was_bound_and_no_more(void **state)
 			scene_open(&s, kind, XROCE_RC);
 			world_label(s.w, "test_window opens case %u type %d", i, kind);
 			bind(&s, cases[i].rights);
-			status = access(&s, cases[i].opcode, s.mw->key, cases[i].offset, cases[i].len);
+			status = access(&s, cases[i].opcode, s.mw->key, cases[i].offset,
+					cases[i].len);
 			check_eq(s.w, status, cases[i].allowed ? CQE_SUCCESS : CQE_REM_ACCESS_ERR);
-			check_eq(s.w, world_events(&s.w->node[1], EVENT_QP_ACCESS_ERR, s.b->qp), !cases[i].allowed);
+			check_eq(s.w, world_events(&s.w->node[1], EVENT_QP_ACCESS_ERR, s.b->qp),
+				 !cases[i].allowed);
 			if (cases[i].opcode == WR_WRITE && cases[i].allowed)
-				check(s.w, memcmp(s.region->bytes + cases[i].offset, s.local->bytes, cases[i].len) == 0);
+				check(s.w, memcmp(s.region->bytes + cases[i].offset, s.local->bytes,
+						  cases[i].len) == 0);
 			else if (cases[i].opcode != WR_FETCH_ADD)
 				check(s.w, bytes_are(s.region->bytes, s.region->len, 1));
 			scene_close(&s);
@@ -173,7 +194,8 @@ static void zero_based__addresses_start_from_0(void **state)
 	bind(&s, MR_REMOTE_WRITE | MR_ZERO_BASED);
 	check_eq(s.w, access_as(&s, s.a, WR_WRITE, s.mw->key, 4, LENGTH - 4), CQE_SUCCESS);
 	check(s.w, memcmp(s.region->bytes + FROM + 4, s.local->bytes, LENGTH - 4) == 0);
-	check_eq(s.w, access_as(&s, s.a, WR_WRITE, s.mw->key, buffer_va(s.region) + FROM, 4), CQE_REM_ACCESS_ERR);
+	check_eq(s.w, access_as(&s, s.a, WR_WRITE, s.mw->key, buffer_va(s.region) + FROM, 4),
+		 CQE_REM_ACCESS_ERR);
 	scene_close(&s);
 }
 
@@ -186,9 +208,15 @@ static void window__is_for_remote_use_only(void **state)
 	scene_open(&s, MR_WINDOW_1, XROCE_RC);
 	world_label(s.w, "test_window lkey");
 	bind(&s, MR_REMOTE_WRITE | MR_REMOTE_READ);
-	send = (struct send){ .wr_id = 3, .opcode = WR_WRITE, .flags = WR_SIGNALED, .num_sge = 1,
-			      .sge = { { .addr = buffer_va(s.region) + FROM, .length = 8, .lkey = s.mw->key } },
-			      .remote_addr = buffer_va(s.local), .rkey = s.local->mr->key };
+	send = (struct send){
+		.wr_id = 3,
+		.opcode = WR_WRITE,
+		.flags = WR_SIGNALED,
+		.num_sge = 1,
+		.sge = { { .addr = buffer_va(s.region) + FROM, .length = 8, .lkey = s.mw->key } },
+		.remote_addr = buffer_va(s.local),
+		.rkey = s.local->mr->key
+	};
 	check_eq(s.w, run_local(&s, send), CQE_LOC_PROT_ERR);
 	scene_close(&s);
 }
@@ -203,11 +231,13 @@ static void type_1__is_bound_anew_and_unbound(void **state)
 	bind(&s, MR_REMOTE_WRITE);
 	old = s.mw->key;
 	check_eq(s.w, access(&s, WR_WRITE, old, FROM, 8), CQE_SUCCESS);
-	check_eq(s.w, run_local(&s, bind_request(s.mw, s.region, 0, 16, MR_REMOTE_WRITE)), CQE_SUCCESS);
+	check_eq(s.w, run_local(&s, bind_request(s.mw, s.region, 0, 16, MR_REMOTE_WRITE)),
+		 CQE_SUCCESS);
 	check_eq(s.w, s.region->mr->windows, 1);
 	check_eq(s.w, access(&s, WR_WRITE, s.mw->key, 0, 16), CQE_SUCCESS);
 	/* unbound by length 0: its new key opens nothing, and nothing holds the region */
-	check_eq(s.w, run_local(&s, bind_request(s.mw, s.region, 0, 0, MR_REMOTE_WRITE)), CQE_SUCCESS);
+	check_eq(s.w, run_local(&s, bind_request(s.mw, s.region, 0, 0, MR_REMOTE_WRITE)),
+		 CQE_SUCCESS);
 	check_eq(s.w, s.region->mr->windows, 0);
 	check_eq(s.w, access(&s, WR_WRITE, s.mw->key, 0, 1), CQE_REM_ACCESS_ERR);
 	scene_close(&s);
@@ -232,9 +262,15 @@ static void bind__needs_one_pd(void **state)
 
 			scene_open(&s, kind, XROCE_RC);
 			world_label(s.w, "test_window one pd, type %d, others %u", kind, others);
-			region = world_buffer_pd(&s.w->node[1], 4096, PAIR_ACCESS_ALL | MR_MW_BIND, others & 1 ? OTHER_PD : PAIR_PD);
-			assert_int_equal(mw_add(engine_mr_table(s.w->node[1].engine), others & 2 ? OTHER_PD : PAIR_PD, kind, &mw), 0);
-			check_eq(s.w, run_local(&s, bind_request(mw, region, FROM, LENGTH, MR_REMOTE_WRITE)), others ? CQE_MW_BIND_ERR : CQE_SUCCESS);
+			region = world_buffer_pd(&s.w->node[1], 4096, PAIR_ACCESS_ALL | MR_MW_BIND,
+						 others & 1 ? OTHER_PD : PAIR_PD);
+			assert_int_equal(mw_add(engine_mr_table(s.w->node[1].engine),
+						others & 2 ? OTHER_PD : PAIR_PD, kind, &mw),
+					 0);
+			check_eq(s.w,
+				 run_local(&s,
+					   bind_request(mw, region, FROM, LENGTH, MR_REMOTE_WRITE)),
+				 others ? CQE_MW_BIND_ERR : CQE_SUCCESS);
 			check_eq(s.w, region->mr->windows, others == 0);
 			check_eq(s.w, qp_state(s.b->qp), others ? QPS_ERR : QPS_RTS);
 			mr_remove(engine_mr_table(s.w->node[1].engine), mw);
@@ -262,8 +298,11 @@ static void window__whom_it_opens_for(void **state)
 			}
 			bind(&s, MR_REMOTE_READ | MR_REMOTE_WRITE);
 			if (pd) /* the requester's own memory is then of the other PD as well */
-				s.local = world_buffer_pd(&s.w->node[0], 4096, PAIR_ACCESS_ALL, OTHER_PD);
-			check_eq(s.w, access_as(&s, &other.side[0], WR_WRITE, s.mw->key, buffer_va(s.region) + FROM, 8),
+				s.local = world_buffer_pd(&s.w->node[0], 4096, PAIR_ACCESS_ALL,
+							  OTHER_PD);
+			check_eq(s.w,
+				 access_as(&s, &other.side[0], WR_WRITE, s.mw->key,
+					   buffer_va(s.region) + FROM, 8),
 				 allowed ? CQE_SUCCESS : CQE_REM_ACCESS_ERR);
 			pair_destroy(&other);
 			scene_close(&s);
@@ -290,12 +329,14 @@ static void local_inv__closes_a_type_2_window(void **state)
 }
 
 /*
- * A local request of b's that is refused: it fails in its turn, behind a WRITE that takes a repair, and although unsignaled; what is behind it
- * is flushed.
+ * A local request of b's that is refused: it fails in its turn, behind a WRITE that takes a repair,
+ * and although unsignaled; what is behind it is flushed.
  */
-static void check_refused(struct scene *s, struct side *b, const struct send *local, enum cqe_status status)
+static void check_refused(struct scene *s, struct side *b, const struct send *local,
+			  enum cqe_status status)
 {
-	struct send list[3] = { request_between(s->region, s->local, 1, WR_WRITE, 3 * PMTU), *local };
+	struct send list[3] = { request_between(s->region, s->local, 1, WR_WRITE, 3 * PMTU),
+				*local };
 
 	list[1].flags = 0;
 	list[2] = list[0];
@@ -306,7 +347,8 @@ static void check_refused(struct scene *s, struct side *b, const struct send *lo
 	post_sends(b, list, 3);
 	world_run(s->w);
 	check_eq(s->w, b->send->n, 3);
-	expect(s->w, b->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 3 * PMTU, .qpn = b->qp->qpn);
+	expect(s->w, b->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 3 * PMTU,
+	       .qpn = b->qp->qpn);
 	expect(s->w, b->send, 1, .wr_id = local->wr_id, .status = status, .qpn = b->qp->qpn);
 	expect(s->w, b->send, 2, .wr_id = 2, .status = CQE_WR_FLUSH_ERR, .qpn = b->qp->qpn);
 }
@@ -327,7 +369,10 @@ static void local_inv__refused(void **state)
 		other = pair_connect(s.w, &o);
 		if (i != UNBOUND)
 			bind(&s, MR_REMOTE_WRITE);
-		inv = local_inv(i == REGION ? s.region->mr->key : i == UNKNOWN ? 0x77777777 : i == OLD_KEY ? s.mw->key - 1 : s.mw->key);
+		inv = local_inv(i == REGION  ? s.region->mr->key :
+				i == UNKNOWN ? 0x77777777 :
+				i == OLD_KEY ? s.mw->key - 1 :
+					       s.mw->key);
 		check_refused(&s, i == OTHER_QP ? &other.side[1] : s.b, &inv, CQE_LOC_QP_OP_ERR);
 		check_eq(s.w, s.mw->region != NULL, i != UNBOUND);
 		pair_destroy(&other);
@@ -366,16 +411,25 @@ static void bind__refused_in_order(void **state)
 		scene_open(&s, MR_WINDOW_2, XROCE_RC);
 		world_label(s.w, "test_window bind refused %u", i);
 		t = engine_mr_table(s.w->node[1].engine);
-		region = i == NO_BIND_RIGHT ? world_buffer(&s.w->node[1], 4096, PAIR_ACCESS_ALL) :
-			 i == NO_LOCAL_WRITE ? world_buffer(&s.w->node[1], 4096, MR_REMOTE_READ | MR_MW_BIND) :
-			 i == REGION_PD ? world_buffer_pd(&s.w->node[1], 4096, PAIR_ACCESS_ALL | MR_MW_BIND, OTHER_PD) : s.region;
+		region = i == NO_BIND_RIGHT ?
+				 world_buffer(&s.w->node[1], 4096, PAIR_ACCESS_ALL) :
+			 i == NO_LOCAL_WRITE ?
+				 world_buffer(&s.w->node[1], 4096, MR_REMOTE_READ | MR_MW_BIND) :
+			 i == REGION_PD ? world_buffer_pd(&s.w->node[1], 4096,
+							  PAIR_ACCESS_ALL | MR_MW_BIND, OTHER_PD) :
+					  s.region;
 		if (i == BOUND)
 			bind(&s, MR_REMOTE_READ);
 		if (i == WINDOW_PD || i == ONTO_A_WINDOW)
-			assert_int_equal(mw_add(t, i == WINDOW_PD ? OTHER_PD : PAIR_PD, MR_WINDOW_1, &mw), 0);
+			assert_int_equal(
+				mw_add(t, i == WINDOW_PD ? OTHER_PD : PAIR_PD, MR_WINDOW_1, &mw),
+				0);
 		if (i == ONTO_A_WINDOW)
-			assert_int_equal(mw_bind(t, mw, mw->key, s.region->mr->key, buffer_va(s.region), 4096, MR_REMOTE_WRITE, 0), 0);
-		send = bind_request(i == WINDOW_PD ? mw : s.mw, region, FROM, LENGTH, MR_REMOTE_WRITE);
+			assert_int_equal(mw_bind(t, mw, mw->key, s.region->mr->key,
+						 buffer_va(s.region), 4096, MR_REMOTE_WRITE, 0),
+					 0);
+		send = bind_request(i == WINDOW_PD ? mw : s.mw, region, FROM, LENGTH,
+				    MR_REMOTE_WRITE);
 		switch (i) {
 		case NO_WINDOW:
 			send.bind.mw_key = 0x77777777;
@@ -459,9 +513,11 @@ static void send_with_inv__closes_and_says_so(void **state)
 		send.inv_rkey = key;
 		post_send(s.a, &send);
 		world_run(s.w);
-		expect(s.w, s.a->send, 0, .wr_id = 7, .opcode = CQE_SEND, .byte_len = len, .qpn = s.a->qp->qpn);
-		expect(s.w, s.b->recv, 0, .wr_id = 30, .opcode = CQE_RECV, .byte_len = len, .qpn = s.b->qp->qpn, .src_qpn = s.a->qp->qpn,
-		       .flags = CQE_WITH_INV, .imm = key);
+		expect(s.w, s.a->send, 0, .wr_id = 7, .opcode = CQE_SEND, .byte_len = len,
+		       .qpn = s.a->qp->qpn);
+		expect(s.w, s.b->recv, 0, .wr_id = 30, .opcode = CQE_RECV, .byte_len = len,
+		       .qpn = s.b->qp->qpn, .src_qpn = s.a->qp->qpn, .flags = CQE_WITH_INV,
+		       .imm = key);
 		check_eq(s.w, s.region->mr->windows, 0);
 		check_eq(s.w, access(&s, WR_WRITE, key, FROM, 8), CQE_REM_ACCESS_ERR);
 		scene_close(&s);
@@ -489,12 +545,17 @@ static void send_with_inv__refused(void **state)
 				bind(&s, MR_REMOTE_WRITE);
 			post_recv_buffer(b, 30, s.region, 2048, 1024);
 			send = remote(&s, WR_SEND_WITH_INV, 0, 0, packets * PMTU);
-			send.inv_rkey = i == REGION ? s.region->mr->key : i == UNKNOWN ? 0x77777777 : s.mw->key;
+			send.inv_rkey = i == REGION  ? s.region->mr->key :
+					i == UNKNOWN ? 0x77777777 :
+						       s.mw->key;
 			post_send(a, &send);
 			world_run(s.w);
-			expect(s.w, a->send, 0, .wr_id = 7, .status = CQE_REM_ACCESS_ERR, .qpn = a->qp->qpn);
+			expect(s.w, a->send, 0, .wr_id = 7, .status = CQE_REM_ACCESS_ERR,
+			       .qpn = a->qp->qpn);
 			/* the receive of a message of one packet was not begun */
-			expect(s.w, b->recv, 0, .wr_id = 30, .status = packets == 1 ? CQE_WR_FLUSH_ERR : CQE_LOC_ACCESS_ERR, .qpn = b->qp->qpn);
+			expect(s.w, b->recv, 0, .wr_id = 30,
+			       .status = packets == 1 ? CQE_WR_FLUSH_ERR : CQE_LOC_ACCESS_ERR,
+			       .qpn = b->qp->qpn);
 			check_eq(s.w, b->recv->n, 1);
 			check_eq(s.w, world_events(&s.w->node[1], EVENT_QP_ACCESS_ERR, b->qp), 1);
 			check_eq(s.w, s.mw->region != NULL, i != UNBOUND);
@@ -526,7 +587,8 @@ static void fence__holds_a_local_request(void **state)
 		check_eq(s.w, s.b->send->n, 0); /* in order, executed or not */
 		world_run(s.w);
 		check_eq(s.w, s.b->send->n, 2);
-		expect(s.w, s.b->send, 1, .wr_id = 901, .opcode = CQE_LOCAL_INV, .qpn = s.b->qp->qpn);
+		expect(s.w, s.b->send, 1, .wr_id = 901, .opcode = CQE_LOCAL_INV,
+		       .qpn = s.b->qp->qpn);
 		check(s.w, !s.mw->region);
 		scene_close(&s);
 	}
@@ -568,24 +630,28 @@ static void uc__has_local_requests_too(void **state)
 	post_sends(s.b, list, 4);
 	world_run(s.w);
 	check_eq(s.w, s.b->send->n, 4);
-	expect(s.w, s.b->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 3 * PMTU, .qpn = s.b->qp->qpn);
+	expect(s.w, s.b->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 3 * PMTU,
+	       .qpn = s.b->qp->qpn);
 	expect(s.w, s.b->send, 1, .wr_id = 900, .opcode = CQE_BIND_MW, .qpn = s.b->qp->qpn);
-	expect(s.w, s.b->send, 2, .wr_id = 2, .opcode = CQE_WRITE, .byte_len = 3 * PMTU, .qpn = s.b->qp->qpn);
+	expect(s.w, s.b->send, 2, .wr_id = 2, .opcode = CQE_WRITE, .byte_len = 3 * PMTU,
+	       .qpn = s.b->qp->qpn);
 	expect(s.w, s.b->send, 3, .wr_id = 901, .opcode = CQE_LOCAL_INV, .qpn = s.b->qp->qpn);
 	scene_close(&s);
 }
 
 /*
- * A window that is opened, used, closed from afar and opened again, with data before, between and behind, under loss: a bind or an
- * invalidation that were executed twice would fail.
+ * A window that is opened, used, closed from afar and opened again, with data before, between and
+ * behind, under loss: a bind or an invalidation that were executed twice would fail.
  */
 static void run_mask(struct scene *s, u32 forward, u32 backward)
 {
 	bool must = masks_within_retries(forward, backward);
 	struct pair_options o = options(XROCE_RC);
-	static const struct { u64 wr_id; enum cqe_opcode opcode; u32 len; } done[] = {
-		{ 900, CQE_BIND_MW, 0 }, { 1, CQE_SEND, PMTU + 9 }, { 901, CQE_LOCAL_INV, 0 }, { 2, CQE_READ, 2 * PMTU },
-		{ 900, CQE_BIND_MW, 0 }, { 3, CQE_SEND, 30 }, { 901, CQE_LOCAL_INV, 0 },
+	static const struct { u64 wr_id; enum cqe_opcode opcode; u32 len;
+	} done[] = {
+		{ 900, CQE_BIND_MW, 0 },   { 1, CQE_SEND, PMTU + 9 }, { 901, CQE_LOCAL_INV, 0 },
+		{ 2, CQE_READ, 2 * PMTU }, { 900, CQE_BIND_MW, 0 },   { 3, CQE_SEND, 30 },
+		{ 901, CQE_LOCAL_INV, 0 },
 	};
 	struct send list[7];
 	u32 i = 0, key = s->mw->key;
@@ -600,8 +666,12 @@ static void run_mask(struct scene *s, u32 forward, u32 backward)
 	list[1] = (struct send){ .wr_id = 1, .opcode = WR_SEND, .flags = WR_SIGNALED, .num_sge = 1,
 				 .sge = { buffer_sge(s->region, 0, PMTU + 9) } };
 	list[2] = local_inv(next_key(key));
-	list[3] = (struct send){ .wr_id = 2, .opcode = WR_READ, .flags = WR_SIGNALED, .num_sge = 1,
-				 .sge = { buffer_sge(s->region, 2048, 2 * PMTU) }, .remote_addr = buffer_va(s->local) + 2048,
+	list[3] = (struct send){ .wr_id = 2,
+				 .opcode = WR_READ,
+				 .flags = WR_SIGNALED,
+				 .num_sge = 1,
+				 .sge = { buffer_sge(s->region, 2048, 2 * PMTU) },
+				 .remote_addr = buffer_va(s->local) + 2048,
 				 .rkey = s->local->mr->key };
 	list[4] = list[0];
 	list[4].bind.mw_key = next_key(key);
@@ -614,12 +684,16 @@ static void run_mask(struct scene *s, u32 forward, u32 backward)
 	world_run(s->w);
 	check_eq(s->w, s->b->send->n, 7);
 	for (; i < 7 && s->b->send->log[i].status == CQE_SUCCESS; i++)
-		expect(s->w, s->b->send, i, .wr_id = done[i].wr_id, .opcode = done[i].opcode, .byte_len = done[i].len, .qpn = s->b->qp->qpn);
+		expect(s->w, s->b->send, i, .wr_id = done[i].wr_id, .opcode = done[i].opcode,
+		       .byte_len = done[i].len, .qpn = s->b->qp->qpn);
 	if (i < 7) {
 		check(s->w, !must && s->b->send->log[i].status == CQE_RETRY_EXC_ERR);
 		/* what the failure cut off */
 		if (s->mw->region)
-			check_eq(s->w, mw_invalidate(engine_mr_table(s->w->node[1].engine), PAIR_PD, s->mw->key, s->b->qp->qpn), 0);
+			check_eq(s->w,
+				 mw_invalidate(engine_mr_table(s->w->node[1].engine), PAIR_PD,
+					       s->mw->key, s->b->qp->qpn),
+				 0);
 	} else {
 		check_eq(s->w, s->a->recv->n, 2);
 		check_eq(s->w, s->mw->key, list[4].bind.new_key);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * XRC: one target QP, several SRQs of its domain, each with a PD and a CQ of its own. Each request names the SRQ; where its completion
- * lands, whose keys count and what is refused follow from that name alone. XROCE_SIM_MASK=forward:backward (hexadecimal) runs one mask.
+ * XRC: one target QP, several SRQs of its domain, each with a PD and a CQ of its own. Each request
+ * names the SRQ; where its completion lands, whose keys count and what is refused follow from that
+ * name alone. XROCE_SIM_MASK=forward:backward (hexadecimal) runs one mask.
  */
 #include "raw.h"
 #include "runs.h"
@@ -63,7 +64,8 @@ static void scene_open(struct scene *s, const char *name)
 	s->b = &s->p.side[1];
 	s->local = world_buffer(&s->w->node[0], 4096, PAIR_ACCESS_ALL);
 	for (u32 i = 0; i < NUM_SRQ; i++)
-		s->remote[i] = world_buffer_pd(&s->w->node[1], 4096, PAIR_ACCESS_ALL | MR_FLUSH_GLOBAL, pd_of(i));
+		s->remote[i] = world_buffer_pd(&s->w->node[1], 4096,
+					       PAIR_ACCESS_ALL | MR_FLUSH_GLOBAL, pd_of(i));
 }
 
 static void scene_close(struct scene *s)
@@ -85,9 +87,15 @@ static void post_srq(struct scene *s, u32 srq, u64 wr_id, u32 offset, u32 len)
 /* len bytes of local from 0 on to SRQ number srq, or to remote memory of its PD at offset 2048. */
 static struct send request(struct scene *s, enum wr_opcode opcode, u32 srq, u64 wr_id, u32 len)
 {
-	return (struct send){ .wr_id = wr_id, .opcode = opcode, .flags = WR_SIGNALED, .num_sge = 1, .imm = htobe32(0x700 + srq),
-			      .sge = { buffer_sge(s->local, 0, len) }, .remote_addr = buffer_va(s->remote[srq]) + 2048,
-			      .rkey = s->remote[srq]->mr->key, .xrc_srqn = s->srq[srq]->number };
+	return (struct send){ .wr_id = wr_id,
+			      .opcode = opcode,
+			      .flags = WR_SIGNALED,
+			      .num_sge = 1,
+			      .imm = htobe32(0x700 + srq),
+			      .sge = { buffer_sge(s->local, 0, len) },
+			      .remote_addr = buffer_va(s->remote[srq]) + 2048,
+			      .rkey = s->remote[srq]->mr->key,
+			      .xrc_srqn = s->srq[srq]->number };
 }
 
 static void kinds__each_completes_where_its_srq_says(void **state)
@@ -109,9 +117,11 @@ static void kinds__each_completes_where_its_srq_says(void **state)
 			request(&s, WR_FLUSH, i, 7, 0),
 			request(&s, WR_ATOMIC_WRITE, i, 8, 0),
 		};
-		static const struct { enum cqe_opcode opcode; u32 len; } done[] = {
-			{ CQE_SEND, 600 }, { CQE_SEND, 0 }, { CQE_WRITE, 700 }, { CQE_WRITE, 300 }, { CQE_READ, 520 },
-			{ CQE_FETCH_ADD, 8 }, { CQE_COMP_SWAP, 8 }, { CQE_FLUSH, 100 }, { CQE_ATOMIC_WRITE, 8 },
+		static const struct { enum cqe_opcode opcode; u32 len;
+		} done[] = {
+			{ CQE_SEND, 600 },    { CQE_SEND, 0 },	  { CQE_WRITE, 700 },
+			{ CQE_WRITE, 300 },   { CQE_READ, 520 },  { CQE_FETCH_ADD, 8 },
+			{ CQE_COMP_SWAP, 8 }, { CQE_FLUSH, 100 }, { CQE_ATOMIC_WRITE, 8 },
 		};
 		u8 *far = s.remote[i]->bytes + 2048;
 		u32 qpn = s.b->qp->qpn, from = s.a->qp->qpn;
@@ -140,14 +150,19 @@ static void kinds__each_completes_where_its_srq_says(void **state)
 
 		check_eq(s.w, s.a->send->n, ARRAY_SIZE(list));
 		for (u32 k = 0; k < ARRAY_SIZE(list); k++)
-			expect(s.w, s.a->send, k, .wr_id = k, .opcode = done[k].opcode, .byte_len = done[k].len, .qpn = from);
+			expect(s.w, s.a->send, k, .wr_id = k, .opcode = done[k].opcode,
+			       .byte_len = done[k].len, .qpn = from);
 		check_eq(s.w, s.cq[i]->n, 3);
-		expect(s.w, s.cq[i], 0, .wr_id = 100 * i, .opcode = CQE_RECV, .byte_len = 600, .qpn = qpn, .src_qpn = from);
-		expect(s.w, s.cq[i], 1, .wr_id = 100 * i + 1, .opcode = CQE_RECV, .byte_len = 0, .qpn = qpn, .src_qpn = from,
-		       .flags = CQE_WITH_IMM, .imm = htobe32(0x700 + i));
-		expect(s.w, s.cq[i], 2, .wr_id = 100 * i + 2, .opcode = CQE_RECV_WITH_IMM, .byte_len = 300, .qpn = qpn,
-		       .src_qpn = from, .flags = CQE_WITH_IMM, .imm = htobe32(0x700 + i));
-		check(s.w, bytes_are(s.remote[i]->bytes, 600, 40 + i) && bytes_are(far, 700, 40 + i));
+		expect(s.w, s.cq[i], 0, .wr_id = 100 * i, .opcode = CQE_RECV, .byte_len = 600,
+		       .qpn = qpn, .src_qpn = from);
+		expect(s.w, s.cq[i], 1, .wr_id = 100 * i + 1, .opcode = CQE_RECV, .byte_len = 0,
+		       .qpn = qpn, .src_qpn = from, .flags = CQE_WITH_IMM,
+		       .imm = htobe32(0x700 + i));
+		expect(s.w, s.cq[i], 2, .wr_id = 100 * i + 2, .opcode = CQE_RECV_WITH_IMM,
+		       .byte_len = 300, .qpn = qpn, .src_qpn = from, .flags = CQE_WITH_IMM,
+		       .imm = htobe32(0x700 + i));
+		check(s.w,
+		      bytes_are(s.remote[i]->bytes, 600, 40 + i) && bytes_are(far, 700, 40 + i));
 		check(s.w, memcmp(s.local->bytes + 3000, far, 520) == 0);
 		check(s.w, memcmp(s.local->bytes + 2048, &word, 8) == 0);
 		check(s.w, memcmp(s.local->bytes + 2056, &(u64){ START + 3 }, 8) == 0);
@@ -165,7 +180,9 @@ static void kinds__each_completes_where_its_srq_says(void **state)
 	scene_close(&s);
 }
 
-/* Messages to several SRQs one behind the other, and two targets on one SRQ: each WQE is used once. */
+/*
+ * Messages to several SRQs one behind the other, and two targets on one SRQ: each WQE is used once.
+ */
 static void srqs__are_shared_by_targets(void **state)
 {
 	struct pair_options o = options();
@@ -193,9 +210,11 @@ static void srqs__are_shared_by_targets(void **state)
 			check(s.w, e->wr_id < 12 && e->wr_id % 2 == c && !used[e->wr_id]);
 			used[e->wr_id] = true;
 			check(s.w, message < 12 && message / 2 % 2 == c);
-			expect(s.w, s.cq[c], k, .wr_id = e->wr_id, .opcode = CQE_RECV, .byte_len = 280 + message, .flags = CQE_WITH_IMM,
-			       .imm = e->imm, .qpn = message % 2 ? second.side[1].qp->qpn : s.b->qp->qpn);
-			check(s.w, memcmp(s.remote[c]->bytes + e->wr_id * 300, s.local->bytes, 280 + message) == 0);
+			expect(s.w, s.cq[c], k, .wr_id = e->wr_id, .opcode = CQE_RECV,
+			       .byte_len = 280 + message, .flags = CQE_WITH_IMM, .imm = e->imm,
+			       .qpn = message % 2 ? second.side[1].qp->qpn : s.b->qp->qpn);
+			check(s.w, memcmp(s.remote[c]->bytes + e->wr_id * 300, s.local->bytes,
+					  280 + message) == 0);
 		}
 	}
 	check_eq(s.w, s.cq[2]->n, 0);
@@ -221,8 +240,10 @@ static void empty__is_rnr_and_the_psn_stays(void **state)
 	post_srq(&s, 1, 91, 0, 1000);
 	world_run(s.w);
 	check_eq(s.w, s.a->send->n, 2);
-	expect(s.w, s.cq[1], 0, .wr_id = 91, .opcode = CQE_RECV, .byte_len = 300, .qpn = s.b->qp->qpn);
-	expect(s.w, s.cq[2], 0, .wr_id = 92, .opcode = CQE_RECV, .byte_len = 300, .qpn = s.b->qp->qpn);
+	expect(s.w, s.cq[1], 0, .wr_id = 91, .opcode = CQE_RECV, .byte_len = 300,
+	       .qpn = s.b->qp->qpn);
+	expect(s.w, s.cq[2], 0, .wr_id = 92, .opcode = CQE_RECV, .byte_len = 300,
+	       .qpn = s.b->qp->qpn);
 	check_eq(s.w, s.cq[0]->n, 0);
 	scene_close(&s);
 }
@@ -240,7 +261,8 @@ static void limit__fires_once_for_the_srq_that_ran_low(void **state)
 	}
 	engine_srq_set_limit(n->engine, s.srq[1], 3);
 	for (u32 i = 0; i < 4; i++) {
-		struct send list[] = { request(&s, WR_SEND, 0, i, 50), request(&s, WR_WRITE_WITH_IMM, 1, i, 50) };
+		struct send list[] = { request(&s, WR_SEND, 0, i, 50),
+				       request(&s, WR_WRITE_WITH_IMM, 1, i, 50) };
 
 		post_sends(s.a, list, 2);
 		world_run(s.w);
@@ -251,7 +273,10 @@ static void limit__fires_once_for_the_srq_that_ran_low(void **state)
 	scene_close(&s);
 }
 
-/* An SRQ whose CQ has overrun has failed, and so has each target that had a completion for it; others go on elsewhere. */
+/*
+ * An SRQ whose CQ has overrun has failed, and so has each target that had a completion for it;
+ * others go on elsewhere.
+ */
 static void overrun__fails_the_srq_and_the_targets_that_meet_it(void **state)
 {
 	struct pair_options o = options();
@@ -328,7 +353,8 @@ static void reset__takes_the_completions_away(void **state)
 		world_poll(s.cq[1]);
 		for (u32 c = 0; c < 2; c++) {
 			check_eq(s.w, s.cq[c]->n, 1);
-			expect(s.w, s.cq[c], 0, .wr_id = 2 - c, .opcode = CQE_RECV, .byte_len = 50, .qpn = second.side[1].qp->qpn);
+			expect(s.w, s.cq[c], 0, .wr_id = 2 - c, .opcode = CQE_RECV, .byte_len = 50,
+			       .qpn = second.side[1].qp->qpn);
 		}
 		pair_destroy(&second);
 		if (destroyed)
@@ -337,10 +363,14 @@ static void reset__takes_the_completions_away(void **state)
 	}
 }
 
-/* The keys of a request are looked up in the PD of the SRQ that it names: IBTA 10.6, ibv_create_srq_ex(3). */
+/*
+ * The keys of a request are looked up in the PD of the SRQ that it names: IBTA 10.6,
+ * ibv_create_srq_ex(3).
+ */
 static void keys__are_of_the_srqs_pd(void **state)
 {
-	static const enum wr_opcode opcodes[] = { WR_WRITE, WR_READ, WR_FETCH_ADD, WR_ATOMIC_WRITE, WR_FLUSH };
+	static const enum wr_opcode opcodes[] = { WR_WRITE, WR_READ, WR_FETCH_ADD, WR_ATOMIC_WRITE,
+						  WR_FLUSH };
 
 	for (u32 i = 0; i < ARRAY_SIZE(opcodes); i++)
 		for (u32 right = 0; right < 2; right++) {
@@ -359,8 +389,10 @@ static void keys__are_of_the_srqs_pd(void **state)
 			post_send(s.a, &send);
 			world_run(s.w);
 			check_eq(s.w, s.a->send->n, 1);
-			check_eq(s.w, s.a->send->log[0].status, right ? CQE_SUCCESS : CQE_REM_ACCESS_ERR);
-			check_eq(s.w, world_events(&s.w->node[1], EVENT_QP_ACCESS_ERR, s.b->qp), !right);
+			check_eq(s.w, s.a->send->log[0].status,
+				 right ? CQE_SUCCESS : CQE_REM_ACCESS_ERR);
+			check_eq(s.w, world_events(&s.w->node[1], EVENT_QP_ACCESS_ERR, s.b->qp),
+				 !right);
 			scene_close(&s);
 		}
 }
@@ -379,8 +411,10 @@ static void receive__keys_are_of_the_srqs_pd(void **state)
 		post_send(s.a, &send);
 		world_run(s.w);
 		check_eq(s.w, s.a->send->log[0].status, right ? CQE_SUCCESS : CQE_REM_OP_ERR);
-		expect(s.w, s.cq[1], 0, .wr_id = 5, .status = right ? CQE_SUCCESS : CQE_LOC_PROT_ERR, .opcode = CQE_RECV, .byte_len = 50,
-		       .qpn = s.b->qp->qpn, .vendor_err = right ? VERR_NONE : VERR_LKEY);
+		expect(s.w, s.cq[1], 0, .wr_id = 5,
+		       .status = right ? CQE_SUCCESS : CQE_LOC_PROT_ERR, .opcode = CQE_RECV,
+		       .byte_len = 50, .qpn = s.b->qp->qpn,
+		       .vendor_err = right ? VERR_NONE : VERR_LKEY);
 		check_eq(s.w, s.cq[1]->n, 1);
 		scene_close(&s);
 	}
@@ -431,7 +465,9 @@ static void target__takes_no_responses(void **state)
 
 	raw_open(&s, "test_xrc responses");
 	for (u32 i = 0; i < 3; i++) {
-		struct packet p = { .opcode = XRC(ACKNOWLEDGE), .psn = psn_add(RAW_SQ_PSN, i - 1), .syndrome = SYNDROME_ACK };
+		struct packet p = { .opcode = XRC(ACKNOWLEDGE),
+				    .psn = psn_add(RAW_SQ_PSN, i - 1),
+				    .syndrome = SYNDROME_ACK };
 
 		check_eq(s.r.w, raw_send(&s.r, p, NULL, 0), 1 + XROCE_DROP_unexpected_response);
 	}
@@ -444,12 +480,17 @@ static void refused(struct raw_scene *s, u32 psn, u32 msn)
 	expect_failed(&s->r, NAK_INVALID_REQUEST);
 }
 
-/* Every kind of request, to a number that nobody has, to one of another domain and to an SRQ that is not XRC's. */
+/*
+ * Every kind of request, to a number that nobody has, to one of another domain and to an SRQ that
+ * is not XRC's.
+ */
 static void srq__must_be_of_the_domain(void **state)
 {
-	static const struct { u8 opcode; u32 len; } kinds[] = {
-		{ XRC(SEND_ONLY), 8 }, { XRC(SEND_ONLY_IMM), 8 }, { XRC(WRITE_ONLY), 8 }, { XRC(WRITE_ONLY_IMM), 8 },
-		{ XRC(READ_REQUEST), 0 }, { XRC(CMP_SWAP), 0 }, { XRC(FETCH_ADD), 0 }, { XRC(ATOMIC_WRITE), 8 }, { XRC(FLUSH), 0 },
+	static const struct { u8 opcode; u32 len;
+	} kinds[] = {
+		{ XRC(SEND_ONLY), 8 },	    { XRC(SEND_ONLY_IMM), 8 }, { XRC(WRITE_ONLY), 8 },
+		{ XRC(WRITE_ONLY_IMM), 8 }, { XRC(READ_REQUEST), 0 },  { XRC(CMP_SWAP), 0 },
+		{ XRC(FETCH_ADD), 0 },	    { XRC(ATOMIC_WRITE), 8 },  { XRC(FLUSH), 0 },
 		{ XRC(SEND_ONLY_INV), 8 },
 	};
 
@@ -465,7 +506,8 @@ static void srq__must_be_of_the_domain(void **state)
 			post_srq_recv(other, 61, &s.sge, 1);
 			if (wrong == 2)
 				other->xrcd = 0;
-			p = xrc_packet(&s, kinds[k].opcode, RAW_PSN, wrong ? other->number : s.srq[0]->number ^ 0x800000);
+			p = xrc_packet(&s, kinds[k].opcode, RAW_PSN,
+				       wrong ? other->number : s.srq[0]->number ^ 0x800000);
 			p.flush = 1;
 			raw_send(&s.r, p, NULL, kinds[k].len);
 			refused(&s, RAW_PSN, 0);
@@ -512,7 +554,10 @@ static void srq__removed_within_a_message(void **state)
 	raw_close(&s);
 }
 
-/* Moved to error in the middle of a message: the WQE it held is flushed to the CQ of its SRQ, the others stay. */
+/*
+ * Moved to error in the middle of a message: the WQE it held is flushed to the CQ of its SRQ, the
+ * others stay.
+ */
 static void error__flushes_the_held_receive(void **state)
 {
 	struct raw_scene s;
@@ -528,7 +573,10 @@ static void error__flushes_the_held_receive(void **state)
 	raw_close(&s);
 }
 
-/* Each end has one half: an initiator executes nothing, a target sends nothing and has asked for nothing. */
+/*
+ * Each end has one half: an initiator executes nothing, a target sends nothing and has asked for
+ * nothing.
+ */
 static void ends__have_one_half_each(void **state)
 {
 	struct pair_options o = options();
@@ -536,7 +584,12 @@ static void ends__have_one_half_each(void **state)
 	struct raw r;
 
 	raw_open(&s, "test_xrc target");
-	check_eq(s.r.w, raw_send(&s.r, (struct packet){ .opcode = XRC(ACKNOWLEDGE), .psn = RAW_SQ_PSN, .syndrome = SYNDROME_ACK }, NULL, 0),
+	check_eq(s.r.w,
+		 raw_send(&s.r,
+			  (struct packet){ .opcode = XRC(ACKNOWLEDGE),
+					   .psn = RAW_SQ_PSN,
+					   .syndrome = SYNDROME_ACK },
+			  NULL, 0),
 		 1 + XROCE_DROP_unexpected_response);
 	check_eq(s.r.w, try_post_send(&s.r.s, &(struct send){ .opcode = WR_WRITE }), EINVAL);
 	check_eq(s.r.w, qp_state(s.r.s.qp), QPS_RTS);
@@ -593,9 +646,10 @@ static void run_mask(struct scene *s, u32 forward, u32 backward)
 	}
 	check_eq(s->w, s->cq[0]->n, 1);
 	check_eq(s->w, s->cq[1]->n, 1);
-	expect(s->w, s->cq[0], 0, .wr_id = 70, .opcode = CQE_RECV, .byte_len = 2 * PMTU + 3, .qpn = s->b->qp->qpn);
-	expect(s->w, s->cq[1], 0, .wr_id = 71, .opcode = CQE_RECV, .byte_len = PMTU + 1, .qpn = s->b->qp->qpn, .flags = CQE_WITH_IMM,
-	       .imm = htobe32(0x701));
+	expect(s->w, s->cq[0], 0, .wr_id = 70, .opcode = CQE_RECV, .byte_len = 2 * PMTU + 3,
+	       .qpn = s->b->qp->qpn);
+	expect(s->w, s->cq[1], 0, .wr_id = 71, .opcode = CQE_RECV, .byte_len = PMTU + 1,
+	       .qpn = s->b->qp->qpn, .flags = CQE_WITH_IMM, .imm = htobe32(0x701));
 	check(s->w, memcmp(s->remote[0]->bytes, s->local->bytes, 2 * PMTU + 3) == 0);
 	check(s->w, memcmp(s->remote[1]->bytes, s->local->bytes, PMTU + 1) == 0);
 	memcpy(&value, s->local->bytes + 2048, 8);

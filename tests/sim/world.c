@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The simulator's clock, links and nodes. It never looks into an engine: what it knows of one comes from the contract. */
+/*
+ * The simulator's clock, links and nodes. It never looks into an engine: what it knows of one comes
+ * from the contract.
+ */
 #include "world.h"
 
 #include <stdlib.h>
@@ -21,23 +24,25 @@ struct flight {
 	u32 len;
 };
 
-static const char *const fate_names[] = { "", " DROPPED", " DUPLICATED", " CORRUPTED", " HELD", " NO SUCH NODE" };
+static const char *const fate_names[] = { "",		" DROPPED", " DUPLICATED",
+					  " CORRUPTED", " HELD",    " NO SUCH NODE" };
 
 void world_check(struct world *w, bool ok, const char *what, const char *file, int line)
 {
 	if (ok)
 		return;
-	print_error("%s\nreplay: %s (seed %llu, at %llu ns)\n", what, w->label, (unsigned long long)w->seed,
-		    (unsigned long long)w->now_ns);
+	print_error("%s\nreplay: %s (seed %llu, at %llu ns)\n", what, w->label,
+		    (unsigned long long)w->seed, (unsigned long long)w->now_ns);
 	_fail(file, line);
 }
 
-void world_check_u64(struct world *w, u64 got, u64 want, const char *what, const char *file, int line)
+void world_check_u64(struct world *w, u64 got, u64 want, const char *what, const char *file,
+		     int line)
 {
 	if (got == want)
 		return;
-	print_error("got %llu (0x%llx), not %llu (0x%llx)\n", (unsigned long long)got, (unsigned long long)got,
-		    (unsigned long long)want, (unsigned long long)want);
+	print_error("got %llu (0x%llx), not %llu (0x%llx)\n", (unsigned long long)got,
+		    (unsigned long long)got, (unsigned long long)want, (unsigned long long)want);
 	world_check(w, false, what, file, line);
 }
 
@@ -76,7 +81,9 @@ struct gid world_gid(u32 node, bool is_ipv6)
 
 struct path world_path(const struct world *w, u32 from, u32 to, bool is_ipv6)
 {
-	struct path p = { .is_ipv6 = is_ipv6, .hop_limit = 64, .udp_sport = ROCE_UDP_SPORT_MIN + 17 };
+	struct path p = { .is_ipv6 = is_ipv6,
+			  .hop_limit = 64,
+			  .udp_sport = ROCE_UDP_SPORT_MIN + 17 };
 
 	memcpy(p.smac, w->node[from].mac, 6);
 	p.dmac[0] = 0x02;
@@ -93,7 +100,8 @@ struct world *world_create(u32 num_nodes, u64 seed)
 
 struct world *world_create_with(u32 num_nodes, u64 seed, const struct world_options *o)
 {
-	struct world *w = aligned_alloc(CACHE_LINE, (sizeof(*w) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+	struct world *w = aligned_alloc(CACHE_LINE,
+					(sizeof(*w) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
 	const char *trace = getenv("XROCE_SIM_TRACE"), *engines = getenv("XROCE_SIM_ENGINES");
 	u32 num_engines = o->num_engines ? o->num_engines : engines ? (u32)atoi(engines) : 1;
 
@@ -112,8 +120,12 @@ struct world *world_create_with(u32 num_nodes, u64 seed, const struct world_opti
 	w->num_nodes = num_nodes;
 	for (u32 i = 0; i < num_nodes; i++) {
 		struct node *n = &w->node[i];
-		struct engine_config config = { .random = world_random, .random_arg = &w->rng, .stats = &n->stats, .drops = &n->drops,
-						.disable = o->disable[i], .ecn = o->ecn,
+		struct engine_config config = { .random = world_random,
+						.random_arg = &w->rng,
+						.stats = &n->stats,
+						.drops = &n->drops,
+						.disable = o->disable[i],
+						.ecn = o->ecn,
 						.line_rate = o->line_rate };
 
 		config.expect = n->expect = calloc(XROCE_MAX_QP, sizeof(*n->expect));
@@ -212,7 +224,8 @@ struct buffer *world_buffer_pd(struct node *n, u32 len, u32 access, u32 pd)
 	struct buffer *b = calloc(1, sizeof(*b));
 
 	assert_non_null(b);
-	b->allocation = aligned_alloc(GUARD_BYTES, (len + 3 * GUARD_BYTES - 1) & ~(size_t)(GUARD_BYTES - 1));
+	b->allocation = aligned_alloc(GUARD_BYTES,
+				      (len + 3 * GUARD_BYTES - 1) & ~(size_t)(GUARD_BYTES - 1));
 	assert_non_null(b->allocation);
 	b->bytes = b->allocation + GUARD_BYTES;
 	b->len = len;
@@ -220,7 +233,9 @@ struct buffer *world_buffer_pd(struct node *n, u32 len, u32 access, u32 pd)
 	memset(b->allocation, GUARD_BYTE, GUARD_BYTES);
 	memset(b->bytes + len, GUARD_BYTE, GUARD_BYTES);
 	buffer_fill(b->bytes, len, n->index);
-	assert_int_equal(mr_add(engine_mr_table(n->engine), pd, b->bytes, len, buffer_va(b), access, &b->mr), 0);
+	assert_int_equal(
+		mr_add(engine_mr_table(n->engine), pd, b->bytes, len, buffer_va(b), access, &b->mr),
+		0);
 	b->next = n->buffers;
 	n->buffers = b;
 	return b;
@@ -233,7 +248,8 @@ struct buffer *world_buffer(struct node *n, u32 len, u32 access)
 
 struct watched_cq *world_cq(struct node *n, u32 capacity)
 {
-	struct watched_cq *c = aligned_alloc(CACHE_LINE, (sizeof(*c) + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+	struct watched_cq *c = aligned_alloc(CACHE_LINE, (sizeof(*c) + CACHE_LINE - 1) &
+								 ~(size_t)(CACHE_LINE - 1));
 
 	assert_non_null(c);
 	memset(c, 0, sizeof(*c));
@@ -274,8 +290,9 @@ static void trace_frame(const struct world *w, const struct sent_frame *f)
 {
 	const struct packet *p = &f->packet;
 
-	fprintf(stderr, "%10llu %u>%u %-28s qp %06x psn %06x%s%s", (unsigned long long)f->time_ns, f->from, f->to,
-		opcode_name(p->opcode), p->dest_qpn, p->psn, p->ackreq ? " A" : "", p->solicited ? " SE" : "");
+	fprintf(stderr, "%10llu %u>%u %-28s qp %06x psn %06x%s%s", (unsigned long long)f->time_ns,
+		f->from, f->to, opcode_name(p->opcode), p->dest_qpn, p->psn, p->ackreq ? " A" : "",
+		p->solicited ? " SE" : "");
 	if (p->flags & OP_AETH)
 		fprintf(stderr, " syndrome %02x msn %u", p->syndrome, p->msn);
 	if (p->flags & (OP_RETH | OP_ATOMIC_ETH))
@@ -283,14 +300,20 @@ static void trace_frame(const struct world *w, const struct sent_frame *f)
 	fprintf(stderr, " payload %u%s\n", p->payload_len, fate_names[f->fate]);
 }
 
-static void launch(struct world *w, u32 from, u32 to, const u8 *data, u32 len, u64 time_ns, u32 overtake)
+static void launch(struct world *w, u32 from, u32 to, const u8 *data, u32 len, u64 time_ns,
+		   u32 overtake)
 {
 	struct flight *f;
 
 	w->flights = grow(w->flights, w->num_flights, &w->flights_room, sizeof(*w->flights));
 	f = &w->flights[w->num_flights++];
-	*f = (struct flight){ .time_ns = time_ns, .sequence = w->flight_sequence++, .from = from, .to = to, .overtake = overtake,
-			      .held = overtake > 0, .len = len };
+	*f = (struct flight){ .time_ns = time_ns,
+			      .sequence = w->flight_sequence++,
+			      .from = from,
+			      .to = to,
+			      .overtake = overtake,
+			      .held = overtake > 0,
+			      .len = len };
 	f->data = malloc(len);
 	assert_non_null(f->data);
 	memcpy(f->data, data, len);
@@ -349,17 +372,23 @@ static void corrupt(struct world *w, u8 *data, u32 len, const struct packet *p)
 static void transmit(struct world *w, u32 from, u8 *frame, u32 len)
 {
 	struct rx_frame rx = { .data = frame, .len = len };
-	struct sent_frame f = { .time_ns = w->now_ns, .from = from, .to = WORLD_MAX_NODES, .fate = FATE_NO_NODE, .len = len };
+	struct sent_frame f = { .time_ns = w->now_ns,
+				.from = from,
+				.to = WORLD_MAX_NODES,
+				.fate = FATE_NO_NODE,
+				.len = len };
 	struct faults *l = NULL;
 
 	/* Whatever an engine sends must be a good packet. */
 	check_eq(w, packet_parse(&f.packet, &rx), 0);
 	check(w, packet_icrc_ok(&f.packet));
 	for (u32 i = 0; i < w->num_nodes; i++)
-		if (gid_equal(&f.packet.dst, &w->node[i].gid4) || gid_equal(&f.packet.dst, &w->node[i].gid6))
+		if (gid_equal(&f.packet.dst, &w->node[i].gid4) ||
+		    gid_equal(&f.packet.dst, &w->node[i].gid6))
 			f.to = i;
 	if (f.to < w->num_nodes) {
-		check(w, memcmp(frame, w->node[f.to].mac, 6) == 0 && memcmp(frame + 6, w->node[from].mac, 6) == 0);
+		check(w, memcmp(frame, w->node[f.to].mac, 6) == 0 &&
+				 memcmp(frame + 6, w->node[from].mac, 6) == 0);
 		l = &w->node[from].to[f.to];
 		f.fate = choose_fate(w, l, &f);
 		release_held(w, from, f.to);
@@ -375,22 +404,29 @@ static void transmit(struct world *w, u32 from, u8 *frame, u32 len)
 		w->sent = grow(w->sent, w->num_sent, &w->sent_room, sizeof(*w->sent));
 		w->sent[w->num_sent++] = f;
 	}
-	/* a congested switch; over IPv4 it mends the header checksum as well, which nobody here looks at */
-	if (l && l->mark_rate && !f.packet.is_ipv6 && f.packet.tos & 3 && rng_chance(&w->rng, l->mark_rate))
+	/*
+	 * a congested switch; over IPv4 it mends the header checksum as well, which nobody here
+	 * looks at
+	 */
+	if (l && l->mark_rate && !f.packet.is_ipv6 && f.packet.tos & 3 &&
+	    rng_chance(&w->rng, l->mark_rate))
 		frame[14 + 1] |= 3;
 	switch (f.fate) {
 	case FATE_DROPPED:
 	case FATE_NO_NODE:
 		return;
 	case FATE_CORRUPTED:
-		corrupt(w, frame, len, &(struct packet){ .ip = frame + (f.packet.has_vlan ? 18 : 14), .is_ipv6 = f.packet.is_ipv6 });
+		corrupt(w, frame, len,
+			&(struct packet){ .ip = frame + (f.packet.has_vlan ? 18 : 14),
+					  .is_ipv6 = f.packet.is_ipv6 });
 		break;
 	case FATE_DUPLICATED:
 		launch(w, from, f.to, frame, len, w->now_ns + w->latency_ns, 0);
 		break;
 	case FATE_HELD:
 		/* Where nothing follows to overtake it, it comes late all the same. */
-		launch(w, from, f.to, frame, len, w->now_ns + 20 * w->latency_ns, l->hold_packets ? l->hold_packets : 1);
+		launch(w, from, f.to, frame, len, w->now_ns + 20 * w->latency_ns,
+		       l->hold_packets ? l->hold_packets : 1);
 		return;
 	case FATE_DELIVERED:
 		break;
@@ -454,11 +490,15 @@ u64 world_deadline_ns(const struct node *n)
 	return earliest_ns;
 }
 
-/* Whose is the frame? It comes to any of the node's engines, which leaves it alone if it is another's; one that is no packet is dropped anywhere. */
+/*
+ * Whose is the frame? It comes to any of the node's engines, which leaves it alone if it is
+ * another's; one that is no packet is dropped anywhere.
+ */
 static struct engine *home_of(struct world *w, struct node *n, const struct rx_frame *rx)
 {
 	struct qp *qp = engine_whose(n->engine, rx);
-	struct engine *home = qp ? qp_engine(qp) : n->engine, *here = n->engines[rng_below(&w->where, n->num_engines)];
+	struct engine *home = qp ? qp_engine(qp) : n->engine,
+		      *here = n->engines[rng_below(&w->where, n->num_engines)];
 	const struct engine_frame f = { .frame = *rx };
 	struct packet p;
 	u64 away = 0;
@@ -746,7 +786,8 @@ u32 world_events(const struct node *n, enum engine_event_type type, const struct
 const struct sent_frame *world_sent(const struct world *w, u32 from, u8 low_opcode, u32 n)
 {
 	for (u32 i = 0; i < w->num_sent; i++)
-		if (w->sent[i].from == from && (w->sent[i].packet.opcode & 0x1f) == low_opcode && n-- == 0)
+		if (w->sent[i].from == from && (w->sent[i].packet.opcode & 0x1f) == low_opcode &&
+		    n-- == 0)
 			return &w->sent[i];
 	return NULL;
 }

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The world that engines live in when no kernel is there: a few nodes with one engine each or several, links between them that lose, repeat,
- * hold back and damage packets by schedule, and a clock that jumps from event to event. It is the engine's second caller besides
- * the pump in user/shard and owes it the same: one call at a time, exact buffers, every frame
- * final.
+ * The world that engines live in when no kernel is there: a few nodes with one engine each or
+ * several, links between them that lose, repeat, hold back and damage packets by schedule, and a
+ * clock that jumps from event to event. It is the engine's second caller besides the pump in
+ * user/shard and owes it the same: one call at a time, exact buffers, every frame final.
  *
- * Of several engines of a node it runs those that have something to do, and no others: what one leaves to another must be said.
- * XROCE_SIM_ENGINES=n gives every node so many, and each QP made the next one as its home.
+ * Of several engines of a node it runs those that have something to do, and no others: what one
+ * leaves to another must be said. XROCE_SIM_ENGINES=n gives every node so many, and each QP made
+ * the next one as its home.
  *
- * Nothing here is random but by the world's seed. A run that does not end fails with the world's label, which replays it.
+ * Nothing here is random but by the world's seed. A run that does not end fails with the world's
+ * label, which replays it.
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -25,7 +27,14 @@
 #define WORLD_SPLIT_BYTES 3840
 
 /* What happens to a packet on its way. */
-enum fate { FATE_DELIVERED, FATE_DROPPED, FATE_DUPLICATED, FATE_CORRUPTED, FATE_HELD, FATE_NO_NODE };
+enum fate {
+	FATE_DELIVERED,
+	FATE_DROPPED,
+	FATE_DUPLICATED,
+	FATE_CORRUPTED,
+	FATE_HELD,
+	FATE_NO_NODE
+};
 
 /* A frame that an engine sent: its headers as the codec reads them, and the whole frame. */
 struct sent_frame {
@@ -37,7 +46,10 @@ struct sent_frame {
 	u32 len;
 };
 
-/* One direction of a link. Bit n of a schedule is for the nth packet of this direction; rates are chances in 65536. */
+/*
+ * One direction of a link. Bit n of a schedule is for the nth packet of this direction; rates are
+ * chances in 65536.
+ */
 struct faults {
 	u64 drop, duplicate, corrupt, hold;
 	u32 drop_rate, duplicate_rate, corrupt_rate, hold_rate;
@@ -102,13 +114,17 @@ struct world {
 	u32 num_nodes;
 	struct node node[WORLD_MAX_NODES];
 	u32 split_bytes;	/* longer frames arrive in two buffers */
-	u32 move_rate;		/* chance in 65536 that a QP moves to another engine of its node before a packet arrives */
+	/* chance in 65536 that a QP moves to another engine of its node before a packet arrives */
+	u32 move_rate;
 	u64 moves;
-	struct rng where;	/* engines are drawn by this, so that with several of them all else happens as with one */
-	u32 rx_batch;		/* packets handed to an engine before its output is asked for; at least 1 */
+	/* engines are drawn by this, so that with several of them all else happens as with one */
+	struct rng where;
+	/* packets handed to an engine before its output is asked for; at least 1 */
+	u32 rx_batch;
 	u64 max_steps;		/* of one world_run(); a run that takes more fails */
 	bool keep_frames;	/* keep what was sent in sent[] */
-	bool trace;		/* print every packet; also by XROCE_SIM_TRACE=1 in the environment */
+	/* print every packet; also by XROCE_SIM_TRACE=1 in the environment */
+	bool trace;
 	struct sent_frame *sent;
 	u32 num_sent, sent_room;
 	struct flight *flights;
@@ -117,7 +133,9 @@ struct world {
 	char label[160];	/* the line that replays this run */
 };
 
-/* num_nodes engines, all with a lossless link to each other. Never fails: it ends the test instead. */
+/*
+ * num_nodes engines, all with a lossless link to each other. Never fails: it ends the test instead.
+ */
 struct world *world_create(u32 num_nodes, u64 seed);
 /* The same with other engines than the default ones. */
 struct world_options {
@@ -171,7 +189,10 @@ void world_cq_destroy(struct node *n, struct watched_cq *c);
 /* Take all completions of one CQ into its log now. */
 void world_poll(struct watched_cq *c);
 
-/* A buffer of len bytes filled by buffer_fill(), registered with access under pd 1; iova is the virtual address. */
+/*
+ * A buffer of len bytes filled by buffer_fill(), registered with access under pd 1; iova is the
+ * virtual address.
+ */
 struct buffer *world_buffer(struct node *n, u32 len, u32 access);
 struct buffer *world_buffer_pd(struct node *n, u32 len, u32 access, u32 pd);
 void buffer_fill(u8 *bytes, u32 len, u32 seed);
@@ -187,14 +208,19 @@ static inline struct sge buffer_sge(const struct buffer *b, u32 offset, u32 len)
 /* How many events of a type (and of this QP, if not NULL) a node has reported. */
 u32 world_events(const struct node *n, enum engine_event_type type, const struct qp *qp);
 
-/* How many frames from a node match an opcode (any transport's: low five bits), and the nth of them or NULL. */
+/*
+ * How many frames from a node match an opcode (any transport's: low five bits), and the nth of them
+ * or NULL.
+ */
 u32 world_count_sent(const struct world *w, u32 from, u8 low_opcode);
 const struct sent_frame *world_sent(const struct world *w, u32 from, u8 low_opcode, u32 n);
 
 /* End the test, naming the run, unless ok. */
 void world_check(struct world *w, bool ok, const char *what, const char *file, int line);
 #define check(w, condition) world_check((w), (condition), #condition, __FILE__, __LINE__)
-void world_check_u64(struct world *w, u64 got, u64 want, const char *what, const char *file, int line);
-#define check_eq(w, got, want) world_check_u64((w), (u64)(got), (u64)(want), #got " == " #want, __FILE__, __LINE__)
+void world_check_u64(struct world *w, u64 got, u64 want, const char *what, const char *file,
+		     int line);
+#define check_eq(w, got, want)                                                                     \
+	world_check_u64((w), (u64)(got), (u64)(want), #got " == " #want, __FILE__, __LINE__)
 
 #endif

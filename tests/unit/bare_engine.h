@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* An engine by itself with a CQ, made anew for each case, for the tests of its parts: nothing is connected and no packet goes anywhere. */
+/*
+ * An engine by itself with a CQ, made anew for each case, for the tests of its parts: nothing is
+ * connected and no packet goes anywhere.
+ */
 #ifndef UNIT_BARE_ENGINE_H
 #define UNIT_BARE_ENGINE_H
 
@@ -21,7 +24,10 @@ static inline u64 engine_random(void *arg)
 
 static inline int make_engine(void **state)
 {
-	struct engine_config config = { .random = engine_random, .random_arg = &engine_seed, .stats = &stats, .drops = &drops };
+	struct engine_config config = { .random = engine_random,
+					.random_arg = &engine_seed,
+					.stats = &stats,
+					.drops = &drops };
 
 	engine_seed = 0x5150;
 	memset(&stats, 0, sizeof(stats));

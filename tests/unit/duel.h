@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Arming against pushing, on two threads where chance decides who comes first: either the application finds the completion when it looks once
- * more after arming, or the other side sees that it is armed. Neither is a lost wake-up.
+ * Arming against pushing, on two threads where chance decides who comes first: either the
+ * application finds the completion when it looks once more after arming, or the other side sees
+ * that it is armed. Neither is a lost wake-up.
  */
 #ifndef UNIT_DUEL_H
 #define UNIT_DUEL_H
@@ -68,7 +69,10 @@ static inline void *duel_pusher(void *arg)
 	}
 }
 
-/* An application that arms cq so against one that completes into it: no wake-up is lost and each round's completion is there. */
+/*
+ * An application that arms cq so against one that completes into it: no wake-up is lost and each
+ * round's completion is there.
+ */
 static inline void duel(struct cq *cq, u32 arm_for, complete_fn *complete)
 {
 	struct duel d = { .complete = complete };
@@ -89,7 +93,9 @@ static inline void duel(struct cq *cq, u32 arm_for, complete_fn *complete)
 		atomic_thread_fence(memory_order_seq_cst); /* as wake_arm() */
 		sees = cq_peek(cq) != NULL;
 		yields += duel_meet(&d.finish_line, round);
-		/* between the lines nobody else is at it: the other thread waits for the next start */
+		/*
+		 * between the lines nobody else is at it: the other thread waits for the next start
+		 */
 		lost += !sees && !atomic_load(&d.told);
 		atomic_store(&cq->armed, CQ_DISARMED);
 		e = cq_peek(cq);

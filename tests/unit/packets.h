@@ -78,7 +78,8 @@ static inline struct packet random_packet(u64 *seed, u8 opcode)
 		p.flow_allowance = (u32)next_random(seed);
 	}
 	if (flags & OP_PAYLOAD)
-		p.payload_len = random_below(seed, 4) ? random_below(seed, 64) : random_below(seed, ROCE_PMTU_MAX + 1);
+		p.payload_len = random_below(seed, 4) ? random_below(seed, 64) :
+							random_below(seed, ROCE_PMTU_MAX + 1);
 	return p;
 }
 

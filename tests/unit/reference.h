@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the codec's tests measure it against: a second ICRC, bit by bit from the definition in the protocol sheet, and a small generator of
- * random numbers. Shares no code with user/transport.
+ * What the codec's tests measure it against: a second ICRC, bit by bit from the definition in the
+ * protocol sheet, and a small generator of random numbers. Shares no code with user/transport.
  */
 #ifndef UNIT_REFERENCE_H
 #define UNIT_REFERENCE_H
@@ -49,7 +49,10 @@ static inline uint8_t icrc_masked_bits(bool is_ipv6, size_t i)
 	return i == udp + 6 || i == udp + 7 || i == udp + 8 + 4 ? 0xff : 0x00;
 }
 
-/* The ICRC of the len bytes from the IP header up to where the ICRC is stored; stored little-endian. */
+/*
+ * The ICRC of the len bytes from the IP header up to where the ICRC is stored; stored
+ * little-endian.
+ */
 static inline uint32_t reference_icrc(const uint8_t *ip, bool is_ipv6, size_t len)
 {
 	uint32_t reg = 0xffffffff;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The completion ring: order and content across many wraps, overrun, arming, purging and resizing; and the two sides on two threads. */
+/*
+ * The completion ring: order and content across many wraps, overrun, arming, purging and resizing;
+ * and the two sides on two threads.
+ */
 #include "duel.h"
 
 static struct cq cq;
@@ -17,7 +20,12 @@ static void make(u32 capacity)
 
 static bool push(u64 id, u32 qpn)
 {
-	struct cqe e = { .wr_id = id, .qpn = qpn, .byte_len = (u32)id * 3, .status = CQE_SUCCESS, .opcode = CQE_RECV, .imm = (u32)~id };
+	struct cqe e = { .wr_id = id,
+			 .qpn = qpn,
+			 .byte_len = (u32)id * 3,
+			 .status = CQE_SUCCESS,
+			 .opcode = CQE_RECV,
+			 .imm = (u32)~id };
 
 	return cq_push(&cq, &e);
 }
@@ -97,7 +105,10 @@ static void cq_push__index_overflow(void **state)
 	}
 }
 
-/* Exactly the capacity fits, even where the ring is larger. Then the CQ is unusable: ibv_create_cq(3), CQ_ERR. */
+/*
+ * Exactly the capacity fits, even where the ring is larger. Then the CQ is unusable:
+ * ibv_create_cq(3), CQ_ERR.
+ */
 static void cq_push__overrun(void **state)
 {
 	make(5);
@@ -180,7 +191,9 @@ static void cq_push__times_do_not_go_back(void **state)
 		assert_int_equal(time_of_next(), read[i]);
 }
 
-/* ibv_req_notify_cq(3): one-shot; solicited_only fires for a solicited completion or one in error. */
+/*
+ * ibv_req_notify_cq(3): one-shot; solicited_only fires for a solicited completion or one in error.
+ */
 static void cq_take_event__one_shot(void **state)
 {
 	make(1);
@@ -188,14 +201,16 @@ static void cq_take_event__one_shot(void **state)
 		u32 armed;
 		bool solicited, fires;
 	} rows[] = {
-		{ CQ_DISARMED, false, false },	    { CQ_DISARMED, true, false },	 { CQ_ARMED_ANY, false, true },
-		{ CQ_ARMED_ANY, true, true },	    { CQ_ARMED_SOLICITED, false, false }, { CQ_ARMED_SOLICITED, true, true },
+		{ CQ_DISARMED, false, false },	      { CQ_DISARMED, true, false },
+		{ CQ_ARMED_ANY, false, true },	      { CQ_ARMED_ANY, true, true },
+		{ CQ_ARMED_SOLICITED, false, false }, { CQ_ARMED_SOLICITED, true, true },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		atomic_store(&cq.armed, rows[i].armed);
 		assert_int_equal(cq_take_event(&cq, rows[i].solicited), rows[i].fires);
-		assert_int_equal(atomic_load(&cq.armed), rows[i].fires ? CQ_DISARMED : rows[i].armed);
+		assert_int_equal(atomic_load(&cq.armed),
+				 rows[i].fires ? CQ_DISARMED : rows[i].armed);
 		assert_false(rows[i].fires && cq_take_event(&cq, true));
 	}
 }
@@ -342,7 +357,9 @@ static bool has_room(void)
 static void *producer(void *arg)
 {
 	for (u64 i = 0; i < MANY;) {
-		struct cqe e = { .wr_id = i, .qpn = (u32)i, .byte_len = (u32)i * 3, .imm = (u32)~i };
+		struct cqe e = {
+			.wr_id = i, .qpn = (u32)i, .byte_len = (u32)i * 3, .imm = (u32)~i
+		};
 
 		if (has_room() && cq_push(&cq, &e))
 			i++;
@@ -362,8 +379,10 @@ static void cq_push__two_threads(void **state)
 
 		if (!e)
 			continue;
-		if (e->wr_id != i || e->qpn != (u32)i || e->byte_len != (u32)i * 3 || e->imm != (u32)~i)
-			fail_msg("entry %lu torn or out of order: %lu", (unsigned long)i, (unsigned long)e->wr_id);
+		if (e->wr_id != i || e->qpn != (u32)i || e->byte_len != (u32)i * 3 ||
+		    e->imm != (u32)~i)
+			fail_msg("entry %lu torn or out of order: %lu", (unsigned long)i,
+				 (unsigned long)e->wr_id);
 		cq_pop(&cq);
 		i++;
 	}
@@ -383,7 +402,10 @@ static void *purger(void *arg)
 	return NULL;
 }
 
-/* The consumer is not held: it may have taken some, but the other QP's are all there, whole and in order. */
+/*
+ * The consumer is not held: it may have taken some, but the other QP's are all there, whole and in
+ * order.
+ */
 static void cq_mark_purged__while_the_other_side_polls(void **state)
 {
 	pthread_t thread;
@@ -396,9 +418,11 @@ static void cq_mark_purged__while_the_other_side_polls(void **state)
 
 		if (!e)
 			continue;
-		if (e->qpn != 1 + e->wr_id % 2 || e->byte_len != (u32)e->wr_id * 3 || e->imm != (u32)~e->wr_id ||
+		if (e->qpn != 1 + e->wr_id % 2 || e->byte_len != (u32)e->wr_id * 3 ||
+		    e->imm != (u32)~e->wr_id ||
 		    (e->qpn == 1 ? e->wr_id != next : e->wr_id < next - 1))
-			fail_msg("entry %lu of QP %u where %lu was to come", (unsigned long)e->wr_id, e->qpn, (unsigned long)next);
+			fail_msg("entry %lu of QP %u where %lu was to come",
+				 (unsigned long)e->wr_id, e->qpn, (unsigned long)next);
 		if (e->qpn == 1)
 			next += 2;
 		cq_pop(&cq);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Credit codes of the AETH, recomputed from what they are: 0, 1, 2, 3, and from then on each twice the one before the last. */
+/*
+ * Credit codes of the AETH, recomputed from what they are: 0, 1, 2, 3, and from then on each twice
+ * the one before the last.
+ */
 #include "../../user/transport/internal.h"
 
 #include <setjmp.h>
@@ -21,7 +24,11 @@ static u64 seed;
 
 static struct engine *engine(u32 disable)
 {
-	struct engine_config config = { .random = counting, .random_arg = &seed, .stats = &stats, .drops = &drops, .disable = disable };
+	struct engine_config config = { .random = counting,
+					.random_arg = &seed,
+					.stats = &stats,
+					.drops = &drops,
+					.disable = disable };
 	struct engine *e;
 
 	assert_int_equal(engine_create(&config, &e), 0);
@@ -30,7 +37,12 @@ static struct engine *engine(u32 disable)
 
 static struct qp *make_qp(struct engine *e, struct cq *cq, struct srq *srq)
 {
-	struct qp_init init = { .transport = XROCE_RC, .max_send_wr = 1, .max_recv_wr = MAX_CREDITS, .send_cq = cq, .recv_cq = cq, .srq = srq };
+	struct qp_init init = { .transport = XROCE_RC,
+				.max_send_wr = 1,
+				.max_recv_wr = MAX_CREDITS,
+				.send_cq = cq,
+				.recv_cq = cq,
+				.srq = srq };
 	struct qp *qp;
 
 	assert_int_equal(qp_create(e, &init, &qp), 0);
@@ -102,7 +114,8 @@ static void update__counts_from_the_msn(void **state)
 			/* a NAK's low bits are no credits */
 			credit_update(e, qp, AETH_NAK | 1, 5);
 			assert_true(qp->req.credits_used);
-			assert_int_equal(qp->req.credit_limit, (msns[i] + credits(code)) & 0xffffff);
+			assert_int_equal(qp->req.credit_limit,
+					 (msns[i] + credits(code)) & 0xffffff);
 		}
 	credit_update(e, qp, AETH_ACK | 31, 0);
 	assert_false(qp->req.credits_used);
@@ -111,16 +124,29 @@ static void update__counts_from_the_msn(void **state)
 	engine_destroy(e);
 }
 
-/* Message n may start if n <= limit, on the circle; without credits left one may be tried when nothing is under way. */
+/*
+ * Message n may start if n <= limit, on the circle; without credits left one may be tried when
+ * nothing is under way.
+ */
 static void allows__up_to_the_limit(void **state)
 {
-	static const struct { u32 first, limit, index; u8 opcode; bool in_flight, allowed; } cases[] = {
-		{ 0, 1, 0, WR_SEND, true, true },	    { 0, 0, 0, WR_SEND, true, false },
-		{ 0, 0, 0, WR_SEND, false, true },	    { 0, 0, 0, WR_WRITE, true, true },
-		{ 0, 0, 0, WR_READ, true, true },	    { 0, 0, 0, WR_WRITE_WITH_IMM, true, false },
-		{ 0, 0, 0, WR_SEND_WITH_INV, true, false }, { 0, 0, 0, WR_SEND_WITH_IMM, true, false },
-		{ 5, 3, 7, WR_SEND, true, true },	    { 5, 3, 8, WR_SEND, true, false },
-		{ 0, 2, 0x1000000, WR_SEND, true, true },   { 0, 2, 0xffffff, WR_SEND, true, true },
+	static const struct {
+		u32 first, limit, index;
+		u8 opcode;
+		bool in_flight, allowed;
+	} cases[] = {
+		{ 0, 1, 0, WR_SEND, true, true },
+		{ 0, 0, 0, WR_SEND, true, false },
+		{ 0, 0, 0, WR_SEND, false, true },
+		{ 0, 0, 0, WR_WRITE, true, true },
+		{ 0, 0, 0, WR_READ, true, true },
+		{ 0, 0, 0, WR_WRITE_WITH_IMM, true, false },
+		{ 0, 0, 0, WR_SEND_WITH_INV, true, false },
+		{ 0, 0, 0, WR_SEND_WITH_IMM, true, false },
+		{ 5, 3, 7, WR_SEND, true, true },
+		{ 5, 3, 8, WR_SEND, true, false },
+		{ 0, 2, 0x1000000, WR_SEND, true, true },
+		{ 0, 2, 0xffffff, WR_SEND, true, true },
 		{ 0, 0xffffff, 0xffffff, WR_SEND, true, false },
 	};
 	struct engine *e = engine(0);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The engine against an application that arms a CQ: engine_complete() pushes the completion before it takes the arm word, so that either the application
- * finds the completion when it looks once more after arming, or the engine reports the event. Neither is a lost wake-up. On two threads, where chance
- * decides who comes first; and with an application that comes exactly before the push.
+ * The engine against an application that arms a CQ: engine_complete() pushes the completion before
+ * it takes the arm word, so that either the application finds the completion when it looks once
+ * more after arming, or the engine reports the event. Neither is a lost wake-up. On two threads,
+ * where chance decides who comes first; and with an application that comes exactly before the push.
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -42,7 +43,10 @@ static void engine_complete__against_arming_for_solicited(void **state)
 	duel(&cq, arm_for, engine_completes);
 }
 
-/* ---- the ring is a page that cannot be written: who pushes is interrupted, and the application has its turn ---- */
+/*
+ * ---- the ring is a page that cannot be written: who pushes is interrupted, and the application
+ * has its turn ----
+ */
 
 static void *page;
 static size_t page_bytes;

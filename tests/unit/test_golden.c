@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The codec against the captures of tests/golden: what another implementation (Linux's rdma_rxe) sent decodes to the fields of decode.txt, its
- * ICRC recomputes, and encoding it again gives the same bytes.
+ * The codec against the captures of tests/golden: what another implementation (Linux's rdma_rxe)
+ * sent decodes to the fields of decode.txt, its ICRC recomputes, and encoding it again gives the
+ * same bytes.
  */
 #include "unit.h"
 
@@ -35,14 +36,18 @@ static void parse(const struct golden_packet *g, struct packet *p)
 		fail_msg("%s %u: dropped, reason %d", g->file, g->index, packet_drop_reason(err));
 }
 
-/* The field of the decode line, 0 where it has none, is what was parsed. Returns whether it has one. */
+/*
+ * The field of the decode line, 0 where it has none, is what was parsed. Returns whether it has
+ * one.
+ */
 static bool expect(const struct golden_packet *g, const char *name, int base, uint64_t parsed)
 {
 	uint64_t want = 0;
 	bool has = golden_field(g, name, base, &want);
 
 	if (parsed != want)
-		fail_msg("%s %u: %s is %#lx, not %#lx", g->file, g->index, name, (unsigned long)parsed, (unsigned long)want);
+		fail_msg("%s %u: %s is %#lx, not %#lx", g->file, g->index, name,
+			 (unsigned long)parsed, (unsigned long)want);
 	return has;
 }
 
@@ -52,11 +57,16 @@ static void require(const struct golden_packet *g, const char *name, int base, u
 		fail_msg("%s %u: decode.txt has no %s", g->file, g->index, name);
 }
 
-/* A field of an extension header: decode.txt has it exactly if the opcode carries one of those headers, and it is 0 where it has not. */
-static void expect_with(const struct golden_packet *g, const struct packet *p, uint32_t headers, const char *name, int base, uint64_t parsed)
+/*
+ * A field of an extension header: decode.txt has it exactly if the opcode carries one of those
+ * headers, and it is 0 where it has not.
+ */
+static void expect_with(const struct golden_packet *g, const struct packet *p, uint32_t headers,
+			const char *name, int base, uint64_t parsed)
 {
 	if (expect(g, name, base, parsed) != !!(p->flags & headers))
-		fail_msg("%s %u: %s and the opcode's headers do not agree", g->file, g->index, name);
+		fail_msg("%s %u: %s and the opcode's headers do not agree", g->file, g->index,
+			 name);
 }
 
 static uint32_t load_be(const uint8_t *p, int bytes)
@@ -92,7 +102,8 @@ static void packet_parse__golden_ip_and_udp_fields(void **state)
 		assert_true((is_end(&p.src, p.is_ipv6, 1) && is_end(&p.dst, p.is_ipv6, 2)) ||
 			    (is_end(&p.src, p.is_ipv6, 2) && is_end(&p.dst, p.is_ipv6, 1)));
 		if (p.is_ipv6) {
-			require(g, "w0", 16, 0x60000000u | (uint32_t)p.tos << 20 | (load_be(ip, 4) & 0xfffff));
+			require(g, "w0", 16,
+				0x60000000u | (uint32_t)p.tos << 20 | (load_be(ip, 4) & 0xfffff));
 			require(g, "hop", 10, p.hop_limit);
 			assert_int_equal(p.ip_id, 0);
 			udp = ip + 40;
@@ -106,7 +117,8 @@ static void packet_parse__golden_ip_and_udp_fields(void **state)
 		}
 		require(g, "sp", 10, p.udp_sport);
 		require(g, "uck", 16, load_be(udp + 6, 2));
-		require(g, "ulen", 10, (uint64_t)(p.payload - udp) + p.payload_len + p.pad + ROCE_ICRC_BYTES);
+		require(g, "ulen", 10,
+			(uint64_t)(p.payload - udp) + p.payload_len + p.pad + ROCE_ICRC_BYTES);
 		assert_ptr_equal(p.end, g->frame + g->len);
 		assert_null(p.frag);
 	}
@@ -155,9 +167,11 @@ static void packet_parse__golden_mads(void **state)
 	static const struct {
 		const char *name;
 		uint16_t id;
-	} attr[] = { { "attr=REQ ", 0x10 }, { "attr=MRA ", 0x11 },  { "attr=REJ ", 0x12 },	{ "attr=REP ", 0x13 },
-		     { "attr=RTU ", 0x14 }, { "attr=DREQ ", 0x15 }, { "attr=DREP ", 0x16 },	{ "attr=SIDR_REQ ", 0x17 },
-		     { "attr=SIDR_REP ", 0x18 } };
+	} attr[] = {
+		{ "attr=REQ ", 0x10 },	{ "attr=MRA ", 0x11 },	    { "attr=REJ ", 0x12 },
+		{ "attr=REP ", 0x13 },	{ "attr=RTU ", 0x14 },	    { "attr=DREQ ", 0x15 },
+		{ "attr=DREP ", 0x16 }, { "attr=SIDR_REQ ", 0x17 }, { "attr=SIDR_REP ", 0x18 }
+	};
 	const struct golden_packet *g;
 	struct packet p;
 	size_t mads = 0, known = 0;
@@ -190,7 +204,8 @@ static void packet_icrc_ok__golden(void **state)
 
 		parse(g, &p);
 		assert_true(packet_icrc_ok(&p));
-		assert_int_equal(reference_icrc(p.ip, p.is_ipv6, (size_t)(stored - p.ip)), load_le32(stored));
+		assert_int_equal(reference_icrc(p.ip, p.is_ipv6, (size_t)(stored - p.ip)),
+				 load_le32(stored));
 		/* decode.txt has the four bytes in the order of the wire */
 		assert_true(golden_field(g, "icrc", 16, &in_decode));
 		assert_int_equal(load_be(stored, 4), in_decode);
@@ -269,10 +284,14 @@ static void packet_parse__golden_truncated_at_every_length(void **state)
 			int err = packet_parse(&p, &f);
 
 			assert_true(err < 0);
-			/* all of Ethernet, IP and UDP there: the IP length tells; before that it is no RoCE packet at all */
-			assert_int_equal(packet_drop_reason(err), len < ETH_BYTES + (golden_is_ipv6(g) ? 48u : 28u) ?
-									  XROCE_DROP_not_roce :
-									  XROCE_DROP_ip_length);
+			/*
+			 * all of Ethernet, IP and UDP there: the IP length tells; before that it is
+			 * no RoCE packet at all
+			 */
+			assert_int_equal(packet_drop_reason(err),
+					 len < ETH_BYTES + (golden_is_ipv6(g) ? 48u : 28u) ?
+						 XROCE_DROP_not_roce :
+						 XROCE_DROP_ip_length);
 			free(copy);
 		}
 }
@@ -289,7 +308,8 @@ static void packet_parse__golden_split_at_every_offset(void **state)
 		parse(g, &whole);
 		headers = (uint32_t)(whole.payload - g->frame);
 		for (uint32_t at = 0; at < g->len; at++) {
-			uint8_t *first = exact_copy(g->frame, at), *second = exact_copy(g->frame + at, g->len - at);
+			uint8_t *first = exact_copy(g->frame, at),
+				*second = exact_copy(g->frame + at, g->len - at);
 			struct rx_frame f = { first, at, second, g->len - at };
 			int err = packet_parse(&p, &f);
 
@@ -312,7 +332,10 @@ static void packet_parse__golden_split_at_every_offset(void **state)
 	}
 }
 
-/* Short frames are padded by Ethernet: the bytes behind the IP packet belong to nobody, wherever a buffer ends. */
+/*
+ * Short frames are padded by Ethernet: the bytes behind the IP packet belong to nobody, wherever a
+ * buffer ends.
+ */
 static void packet_parse__golden_with_ethernet_padding(void **state)
 {
 	const struct golden_packet *g;
@@ -333,7 +356,10 @@ static void packet_parse__golden_with_ethernet_padding(void **state)
 			assert_ptr_equal(p.end, copy + g->len);
 			assert_true(packet_icrc_ok(&p));
 
-			/* the same with a second buffer that holds part of the padding, or the last byte of the packet and all padding */
+			/*
+			 * the same with a second buffer that holds part of the padding, or the last
+			 * byte of the packet and all padding
+			 */
 			for (uint32_t at = g->len - 1; at < len; at++) {
 				uint8_t *second = exact_copy(copy + at, len - at);
 				struct rx_frame split = { copy, at, second, len - at };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Super-packets: which packets share one, and what becomes of it when it is cut as the kernel cuts UDP segmentation offload: each segment gets the headers of
- * the whole with lengths and IPv4 checksum of its own, and the next identification.
+ * Super-packets: which packets share one, and what becomes of it when it is cut as the kernel cuts
+ * UDP segmentation offload: each segment gets the headers of the whole with lengths and IPv4
+ * checksum of its own, and the next identification.
  */
 #include "packets.h"
 
@@ -101,9 +102,16 @@ static void gso_count__bounds(void **state)
 	static const struct {
 		u32 payload, count;
 	} rows[] = {
-		{ 0, GSO_SEGMENTS_MAX }, { 64, GSO_SEGMENTS_MAX }, { 1004, GSO_SEGMENTS_MAX }, { 1008, 63 }, { 1024, 62 }, { 2048, 31 }, { 4096, 15 },
+		{ 0, GSO_SEGMENTS_MAX },
+		{ 64, GSO_SEGMENTS_MAX },
+		{ 1004, GSO_SEGMENTS_MAX },
+		{ 1008, 63 },
+		{ 1024, 62 },
+		{ 2048, 31 },
+		{ 4096, 15 },
 		/* 64 KiB but 1: 42 + 47 * 1392 = 65466, 42 + 45 * 1456 = 65562 */
-		{ 1376, 47 }, { 1440, 44 },
+		{ 1376, 47 },
+		{ 1440, 44 },
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -112,7 +120,8 @@ static void gso_count__bounds(void **state)
 	}
 	/* the last may be so short that it does fit */
 	make_sends(&path, 20, 4096);
-	make(15, &path, OPCODE(XROCE_RC, OP5_SEND_LAST), 3768, 0); /* 42 + 15 * 4112 + 16 + 3768 = 65506 */
+	/* 42 + 15 * 4112 + 16 + 3768 = 65506 */
+	make(15, &path, OPCODE(XROCE_RC, OP5_SEND_LAST), 3768, 0);
 	assert_int_equal(gso_count(frame, 20), 16);
 	make(15, &path, OPCODE(XROCE_RC, OP5_SEND_LAST), 3796, 0); /* 65534 */
 	assert_int_equal(gso_count(frame, 20), 16);
@@ -131,7 +140,8 @@ static void assert_order(const u32 *order, u32 n)
 static void gso_order__requests_pass_acks(void **state)
 {
 	const u8 ack = OPCODE(XROCE_RC, OP5_ACKNOWLEDGE), send = OPCODE(XROCE_RC, OP5_SEND_ONLY);
-	struct path path = random_path(&seed, false, false), other = random_path(&seed, false, false);
+	struct path path = random_path(&seed, false, false),
+		    other = random_path(&seed, false, false);
 
 	make(0, &path, ack, 0, 0);
 	make(1, &path, send, 64, 0);
@@ -165,7 +175,8 @@ static void gso_count__each_bit(void **state)
 	make_sends(&path, 3, 64);
 	for (u32 bit = 0; bit < GSO_HEADER_BYTES * 8; bit++) {
 		u32 at = bit / 8;
-		bool own = at == 18 || at == 19 || at == 24 || at == 25; /* identification, IPv4 checksum */
+		/* identification, IPv4 checksum */
+		bool own = at == 18 || at == 19 || at == 24 || at == 25;
 
 		buf[1][at] ^= 1 << bit % 8;
 		assert_int_equal(gso_count(frame, 3), own ? 3 : 1);
@@ -206,8 +217,10 @@ static void gso_count__not_that_kind(void **state)
 		u8 at, value;
 		u32 count;
 	} rows[] = {
-		{ 13, 0x06, 1 }, { 12, 0x86, 1 }, { 14, 0x46, 1 }, { 14, 0x65, 1 }, { 20, 0x20, 1 }, { 20, 0x60, 1 }, { 21, 0x01, 1 }, { 20, 0x1f, 1 },
-		{ 23, 6, 1 }, { 17, 0, 1 }, { 39, 0, 1 }, { 20, 0x00, 4 }, { 20, 0x40, 4 }, { 22, 1, 4 }, { 15, 1, 4 }, { 37, 0, 4 }, { 41, 1, 4 },
+		{ 13, 0x06, 1 }, { 12, 0x86, 1 }, { 14, 0x46, 1 }, { 14, 0x65, 1 }, { 20, 0x20, 1 },
+		{ 20, 0x60, 1 }, { 21, 0x01, 1 }, { 20, 0x1f, 1 }, { 23, 6, 1 },    { 17, 0, 1 },
+		{ 39, 0, 1 },	 { 20, 0x00, 4 }, { 20, 0x40, 4 }, { 22, 1, 4 },    { 15, 1, 4 },
+		{ 37, 0, 4 },	 { 41, 1, 4 },
 	};
 	struct path path = random_path(&seed, false, false), other;
 
@@ -225,7 +238,10 @@ static void gso_count__not_that_kind(void **state)
 	assert_int_equal(gso_count(frame, 4), 1);
 }
 
-/* Frames that are cut short, or end in the middle of a word: no byte behind them is read, and none joins. */
+/*
+ * Frames that are cut short, or end in the middle of a word: no byte behind them is read, and none
+ * joins.
+ */
 static void gso_count__any_length(void **state)
 {
 	struct path path = random_path(&seed, false, false);
@@ -233,7 +249,8 @@ static void gso_count__any_length(void **state)
 	make_sends(&path, 2, 64);
 	for (u32 len = 1; len < frame[0].len; len++) {
 		u8 *lead = exact_copy(buf[0], len), *follow = exact_copy(buf[1], len);
-		const struct gso_frame as_lead[2] = { { lead, len }, frame[1] }, as_follow[2] = { frame[0], { follow, len } };
+		const struct gso_frame as_lead[2] = { { lead, len }, frame[1] },
+				       as_follow[2] = { frame[0], { follow, len } };
 
 		if (len >= GSO_HEADER_BYTES) {
 			put16(lead + 16, len - 14);
@@ -242,7 +259,9 @@ static void gso_count__any_length(void **state)
 			put16(follow + 38, len - 34);
 		}
 		assert_int_equal(gso_count(as_lead, 2), 1);
-		assert_int_equal(gso_count(as_follow, 2), len % 4 == GSO_HEADER_BYTES % 4 && len >= GSO_HEADER_BYTES + 16 ? 2 : 1);
+		assert_int_equal(
+			gso_count(as_follow, 2),
+			len % 4 == GSO_HEADER_BYTES % 4 && len >= GSO_HEADER_BYTES + 16 ? 2 : 1);
 		free(lead);
 		free(follow);
 	}
@@ -263,7 +282,8 @@ static void join_and_cut(u32 count, bool cut)
 	memcpy(whole, header, sizeof(header));
 	for (u32 i = 0; i < count; i++) {
 		assert_right(frame[i].bytes, frame[i].len, size + i);
-		memcpy(whole + total, frame[i].bytes + GSO_HEADER_BYTES, frame[i].len - GSO_HEADER_BYTES);
+		memcpy(whole + total, frame[i].bytes + GSO_HEADER_BYTES,
+		       frame[i].len - GSO_HEADER_BYTES);
 		total += frame[i].len - GSO_HEADER_BYTES;
 	}
 	assert_in_range(total, 1, GSO_FRAME_MAX);
@@ -302,12 +322,14 @@ static void gso_join__as_it_is_cut(void **state)
 			u32 count;
 
 			for (u32 k = 0; k < FRAMES; k++)
-				make(k, &path, OPCODE(XROCE_RC, OP5_SEND_MIDDLE), payloads[i], round % 2 ? (u16)next_random(&seed) : 0);
+				make(k, &path, OPCODE(XROCE_RC, OP5_SEND_MIDDLE), payloads[i],
+				     round % 2 ? (u16)next_random(&seed) : 0);
 			count = gso_count(frame, FRAMES);
 			if (round >= 2)
 				count = 2 + random_below(&seed, count - 1);
 			if (round >= 4 && payloads[i])
-				make(count - 1, &path, OPCODE(XROCE_RC, OP5_SEND_LAST), random_below(&seed, payloads[i]), (u16)next_random(&seed));
+				make(count - 1, &path, OPCODE(XROCE_RC, OP5_SEND_LAST),
+				     random_below(&seed, payloads[i]), (u16)next_random(&seed));
 			join_and_cut(count, true);
 		}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Several engines of a device, and doorbells where objects end and QPs move: who rang may have found the locks taken by whoever does that, and left it to them to see the bell. So until an
+ * Several engines of a device, and doorbells where objects end and QPs move: who rang may have
+ * found the locks taken by whoever does that, and left it to them to see the bell. So until an
  * engine_output() of the QP's home has looked at the queue, engine_has_doorbells() of it is true.
  */
 #include "bare_engine.h"
@@ -9,7 +10,11 @@ static struct engine *second;
 
 static int make_two(void **state)
 {
-	struct engine_config config = { .random = engine_random, .random_arg = &engine_seed, .stats = &stats, .drops = &drops, .number = 1 };
+	struct engine_config config = { .random = engine_random,
+					.random_arg = &engine_seed,
+					.stats = &stats,
+					.drops = &drops,
+					.number = 1 };
 
 	if (make_engine(state))
 		return -1;
@@ -107,7 +112,10 @@ static void engine_move_qp__rings_for_what_is_left_to_send(void **state)
 	qp_destroy(engine, qp);
 }
 
-/* Rung at a home that it had left by then: who finds it there passes it on, and whoever runs that engine is told. */
+/*
+ * Rung at a home that it had left by then: who finds it there passes it on, and whoever runs that
+ * engine is told.
+ */
 static void engine_doorbell__at_a_former_home(void **state)
 {
 	struct qp *qp = make_qp_in(engine);
@@ -137,7 +145,11 @@ static void home_overrun__each_fails_its_own(void **state)
 	for (struct qp *qp = here; qp; qp = qp == here ? there : NULL) {
 		const struct qp_attr init = { .state = QPS_INIT, .port = 1 };
 
-		assert_int_equal(qp_modify(engine, qp, &init, QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_ACCESS_FLAGS, 1), 0);
+		assert_int_equal(qp_modify(engine, qp, &init,
+					   QP_ATTR_STATE | QP_ATTR_PKEY_INDEX | QP_ATTR_PORT |
+						   QP_ATTR_ACCESS_FLAGS,
+					   1),
+				 0);
 	}
 	for (u32 i = 0; i <= cq.capacity + 1; i++)
 		engine_complete(second, &cq, &cqe, false);
@@ -159,7 +171,10 @@ static void home_overrun__each_fails_its_own(void **state)
 
 static void engine_create__numbers(void **state)
 {
-	struct engine_config config = { .random = engine_random, .random_arg = &engine_seed, .stats = &stats, .drops = &drops };
+	struct engine_config config = { .random = engine_random,
+					.random_arg = &engine_seed,
+					.stats = &stats,
+					.drops = &drops };
 	struct engine *others[ENGINE_MAX], *refused;
 
 	assert_true(engine_mr_table(engine)->shared);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The ICRC against a second implementation that goes bit by bit (reference.h), against published values of CRC-32, and against the rule
- * which bits do not count.
+ * The ICRC against a second implementation that goes bit by bit (reference.h), against published
+ * values of CRC-32, and against the rule which bits do not count.
  */
 #include "unit.h"
 
@@ -28,7 +28,8 @@ static void icrc_start__both_families(void **state)
 			assert_int_equal(icrc_start_bytes(is_ipv6), bytes);
 			fill_random(&seed, b, sizeof(b));
 			exact = exact_copy(b, bytes);
-			assert_int_equal(icrc_start(exact, is_ipv6), reference_icrc(b, is_ipv6, bytes));
+			assert_int_equal(icrc_start(exact, is_ipv6),
+					 reference_icrc(b, is_ipv6, bytes));
 			assert_memory_equal(exact, b, bytes);
 			free(exact);
 		}
@@ -43,7 +44,8 @@ static void icrc_packet__every_length(void **state)
 		for (size_t len = icrc_start_bytes(is_ipv6); len < 600; len++) {
 			u8 *exact = exact_copy(b, len);
 
-			assert_int_equal(icrc_packet(exact, is_ipv6, len), reference_icrc(b, is_ipv6, len));
+			assert_int_equal(icrc_packet(exact, is_ipv6, len),
+					 reference_icrc(b, is_ipv6, len));
 			assert_memory_equal(exact, b, len);
 			free(exact);
 		}
@@ -51,7 +53,10 @@ static void icrc_packet__every_length(void **state)
 	assert_int_equal(icrc_packet(b, true, LEN_MAX), reference_icrc(b, true, LEN_MAX));
 }
 
-/* A packet whose identification is changed and its ICRC by the same measure is as good as one made with the other identification. */
+/*
+ * A packet whose identification is changed and its ICRC by the same measure is as good as one made
+ * with the other identification.
+ */
 static void icrc_id_change__as_if_made_so(void **state)
 {
 	static const size_t lengths[] = { 40, 44, 104, 1064, 4136 };
@@ -100,7 +105,10 @@ static void icrc_update__any_pieces(void **state)
 	}
 }
 
-/* The check value of CRC-32/ISO-HDLC, and the register after 8 bytes of ones (protocol sheet), as running values are complemented. */
+/*
+ * The check value of CRC-32/ISO-HDLC, and the register after 8 bytes of ones (protocol sheet), as
+ * running values are complemented.
+ */
 static void icrc_update__published_values(void **state)
 {
 	static const u8 ones[8] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
@@ -129,8 +137,12 @@ static void icrc_packet__each_bit(void **state)
 				b[bit / 8] ^= 1 << bit % 8;
 				masked += !counts;
 			}
-			/* IPv4: TOS, TTL, checksum; IPv6: class, label, hop limit; both: UDP checksum and BTH byte 4 */
-			assert_int_equal(masked, is_ipv6 ? 8 + 20 + 8 + 16 + 8 : 8 + 8 + 16 + 16 + 8);
+			/*
+			 * IPv4: TOS, TTL, checksum; IPv6: class, label, hop limit; both: UDP
+			 * checksum and BTH byte 4
+			 */
+			assert_int_equal(masked,
+					 is_ipv6 ? 8 + 20 + 8 + 16 + 8 : 8 + 8 + 16 + 16 + 8);
 		}
 }
 

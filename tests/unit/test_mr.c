@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Memory regions and scatter/gather lists: which bytes a key opens, for whom, with which rights, and not one byte more. */
+/*
+ * Memory regions and scatter/gather lists: which bytes a key opens, for whom, with which rights,
+ * and not one byte more.
+ */
 #include "unit.h"
 
 #include "../../user/transport/mr.h"
 #include "reference.h"
 
-enum { PD = 7, OTHER_PD = 8, ALL = MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC };
+enum {
+	PD = 7,
+	OTHER_PD = 8,
+	ALL = MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC
+};
 
 static struct mr_table table;
 static u64 seed;
@@ -58,25 +65,34 @@ static void mr_add__overflow(void **state)
 	assert_int_equal(mr_add(&table, PD, &byte, 9, ~0ull - 7, ALL, &mr), -EINVAL);
 	assert_int_equal(mr_add(&table, PD, &byte, ~0ull, 1, ALL, &mr), -EINVAL);
 	assert_int_equal(mr_add(&table, PD, &byte, ~0ull, 0x1000, MR_LOCAL_WRITE, &mr), -EINVAL);
-	assert_int_equal(mr_add(&table, PD, (void *)(uintptr_t)(~0ull - 7), 9, 0, ALL, &mr), -EINVAL);
+	assert_int_equal(mr_add(&table, PD, (void *)(uintptr_t)(~0ull - 7), 9, 0, ALL, &mr),
+			 -EINVAL);
 	assert_int_equal(mr_add(&table, PD, &byte, ~0ull, 0, ALL | MR_ZERO_BASED, &mr), -EINVAL);
 	assert_int_equal(table.live, 0);
 }
 
-/* ibv_reg_mr(3): "If IBV_ACCESS_REMOTE_WRITE or IBV_ACCESS_REMOTE_ATOMIC is set, then IBV_ACCESS_LOCAL_WRITE must be set too". */
+/*
+ * ibv_reg_mr(3): "If IBV_ACCESS_REMOTE_WRITE or IBV_ACCESS_REMOTE_ATOMIC is set, then
+ * IBV_ACCESS_LOCAL_WRITE must be set too".
+ */
 static void mr_add__every_combination_of_rights(void **state)
 {
 	u8 byte;
 
 	for (u32 access = 0; access < 16; access++) {
 		struct mr *mr;
-		bool allowed = (access & MR_LOCAL_WRITE) || !(access & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC));
+		bool allowed = (access & MR_LOCAL_WRITE) ||
+			       !(access & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC));
 
-		assert_int_equal(mr_add(&table, PD, &byte, 1, 0, access, &mr), allowed ? 0 : -EINVAL);
+		assert_int_equal(mr_add(&table, PD, &byte, 1, 0, access, &mr),
+				 allowed ? 0 : -EINVAL);
 	}
 }
 
-/* A generator that repeats itself and gives 0: what names a key's object, its upper 24 bits, is unique and not 0 all the same. */
+/*
+ * A generator that repeats itself and gives 0: what names a key's object, its upper 24 bits, is
+ * unique and not 0 all the same.
+ */
 static u64 poor_key(void *arg)
 {
 	return (*(u64 *)arg)++ / 3 % 256 << 8 | 0x5a;
@@ -101,7 +117,10 @@ static void mr_add__keys_are_unique(void **state)
 	mr_table_destroy(&poor);
 }
 
-/* Thousands of regions come and go in random order: each live key finds its region, each dead one nothing. */
+/*
+ * Thousands of regions come and go in random order: each live key finds its region, each dead one
+ * nothing.
+ */
 static void mr_remove__many(void **state)
 {
 	enum { SLOTS = 512, ROUNDS = 60000 };
@@ -130,7 +149,9 @@ static void mr_remove__many(void **state)
 		if (round % 500 == 0)
 			for (u32 k = 0; k < SLOTS; k++)
 				if (live[k])
-					assert_ptr_equal(mr_translate(&table, PD, live[k]->key, k, 1, ALL), &bytes[k]);
+					assert_ptr_equal(
+						mr_translate(&table, PD, live[k]->key, k, 1, ALL),
+						&bytes[k]);
 	}
 	/* what came and went leaves no trace in the table's size */
 	assert_true(table.mask + 1 <= 8 * SLOTS);
@@ -198,12 +219,28 @@ static void mr_translate__bounds(void **state)
 		u64 offset, len;
 		bool inside;
 	} rows[] = {
-		{ 0, 0, true },	      { 0, 1, true },	    { 0, 100, true },	  { 0, 101, false },	  { 99, 1, true },
-		{ 99, 2, false },     { 100, 0, true },	    { 100, 1, false },	  { 101, 0, false },	  { 50, 50, true },
-		{ 50, 51, false },    { (u64)-1, 1, false }, { (u64)-1, 2, false }, { (u64)-1, 0, false },
+		{ 0, 0, true },
+		{ 0, 1, true },
+		{ 0, 100, true },
+		{ 0, 101, false },
+		{ 99, 1, true },
+		{ 99, 2, false },
+		{ 100, 0, true },
+		{ 100, 1, false },
+		{ 101, 0, false },
+		{ 50, 50, true },
+		{ 50, 51, false },
+		{ (u64)-1, 1, false },
+		{ (u64)-1, 2, false },
+		{ (u64)-1, 0, false },
 		/* va + len wraps round to the region, or round to before it */
-		{ 0, ~0ull, false },  { 50, ~0ull, false }, { 99, ~0ull - 98, false }, { 100, ~0ull - 99, false },
-		{ 50, ~0ull - 0x7f0000001000 + 1, false },  { 0, 1ull << 32, false },  { 0, (1ull << 32) + 1, false },
+		{ 0, ~0ull, false },
+		{ 50, ~0ull, false },
+		{ 99, ~0ull - 98, false },
+		{ 100, ~0ull - 99, false },
+		{ 50, ~0ull - 0x7f0000001000 + 1, false },
+		{ 0, 1ull << 32, false },
+		{ 0, (1ull << 32) + 1, false },
 	};
 	struct mr *mr = add(bytes, sizeof(bytes), iova, ALL);
 
@@ -211,7 +248,8 @@ static void mr_translate__bounds(void **state)
 		u8 *p = mr_translate(&table, PD, mr->key, iova + rows[i].offset, rows[i].len, 0);
 
 		if (p != (rows[i].inside ? bytes + rows[i].offset : NULL))
-			fail_msg("offset %#lx length %#lx", (unsigned long)rows[i].offset, (unsigned long)rows[i].len);
+			fail_msg("offset %#lx length %#lx", (unsigned long)rows[i].offset,
+				 (unsigned long)rows[i].len);
 	}
 }
 
@@ -265,7 +303,10 @@ static void mr_translate__pd_and_key(void **state)
 	assert_null(mr_translate(&table, PD, 0, 0, 0, 0));
 }
 
-/* Every right asked of a region with every combination of rights: granted only if it has all of them. */
+/*
+ * Every right asked of a region with every combination of rights: granted only if it has all of
+ * them.
+ */
 static void mr_translate__every_right(void **state)
 {
 	static u8 bytes[8];
@@ -276,13 +317,17 @@ static void mr_translate__every_right(void **state)
 		if (mr_add(&table, PD, bytes, sizeof(bytes), 0, has, &mr))
 			continue;
 		for (u32 asked = 0; asked < 16; asked++)
-			assert_int_equal(!!mr_translate(&table, PD, mr->key, 0, 8, asked), (has & asked) == asked);
+			assert_int_equal(!!mr_translate(&table, PD, mr->key, 0, 8, asked),
+					 (has & asked) == asked);
 	}
 }
 
 /* ---- windows ---- */
 
-/* Its bytes are used under its lock where several engines may bind it, and nobody is held up for long: a refusal leaves it free. */
+/*
+ * Its bytes are used under its lock where several engines may bind it, and nobody is held up for
+ * long: a refusal leaves it free.
+ */
 static void mr_open__holds_a_window_of_several(void **state)
 {
 	static u8 bytes[64];
@@ -292,10 +337,16 @@ static void mr_open__holds_a_window_of_several(void **state)
 	assert_int_equal(mw_add(&table, PD, MR_WINDOW_2, &mw), 0);
 	for (u32 several = 0; several < 2; several++) {
 		table.shared = several;
-		assert_null(mr_open(&table, PD, 7, mw->key, 0x1010, 8, MR_REMOTE_WRITE).at); /* not bound */
+		/* not bound */
+		assert_null(mr_open(&table, PD, 7, mw->key, 0x1010, 8, MR_REMOTE_WRITE).at);
 		assert_int_equal(mw->lock.taken, 0);
-		assert_int_equal(mw_bind(&table, mw, mw->key, region->key, 0x1010, 16, MR_REMOTE_WRITE, 7), 0);
-		assert_int_equal(mw_bind(&table, mw, mw->key, region->key, 0x1000, 64, MR_REMOTE_READ | MR_REMOTE_WRITE, 7), -EINVAL); /* and stays */
+		assert_int_equal(
+			mw_bind(&table, mw, mw->key, region->key, 0x1010, 16, MR_REMOTE_WRITE, 7),
+			0);
+		/* and stays */
+		assert_int_equal(mw_bind(&table, mw, mw->key, region->key, 0x1000, 64,
+					 MR_REMOTE_READ | MR_REMOTE_WRITE, 7),
+				 -EINVAL);
 		assert_null(mr_open(&table, PD, 8, mw->key, 0x1010, 8, MR_REMOTE_WRITE).at);
 		assert_null(mr_open(&table, PD, 7, mw->key, 0x1010, 17, MR_REMOTE_WRITE).at);
 		assert_null(mr_open(&table, OTHER_PD, 7, mw->key, 0x1010, 8, MR_REMOTE_WRITE).at);
@@ -331,14 +382,19 @@ static void mr_open__holds_a_window_of_several(void **state)
 
 static void sge_length__exceeds_32_bits(void **state)
 {
-	const struct sge list[3] = { { .length = 0xffffffff }, { .length = 0xffffffff }, { .length = 2 } };
+	const struct sge list[3] = { { .length = 0xffffffff },
+				     { .length = 0xffffffff },
+				     { .length = 2 } };
 
 	assert_int_equal(sge_length(list, 0), 0);
 	assert_int_equal(sge_length(list, 1), 0xffffffff);
 	assert_int_equal(sge_length(list, 3), 0x200000000ull);
 }
 
-/* A list of pieces out of order with empty ones between, and the bytes in the order in which the list has them. */
+/*
+ * A list of pieces out of order with empty ones between, and the bytes in the order in which the
+ * list has them.
+ */
 enum { PIECES = 6, TOTAL = 5 + 0 + 1 + 17 + 0 + 9 };
 static u8 memory[64];
 static struct sge pieces[PIECES];
@@ -349,12 +405,14 @@ static void make_pieces(u32 access)
 	static const struct {
 		u32 offset, length;
 	} at[PIECES] = { { 40, 5 }, { 0, 0 }, { 63, 1 }, { 10, 17 }, { 64, 0 }, { 0, 9 } };
-	struct mr *a = add(memory, 64, 0x5000, access), *b = add(memory, 64, 0, access | MR_ZERO_BASED);
+	struct mr *a = add(memory, 64, 0x5000, access),
+		  *b = add(memory, 64, 0, access | MR_ZERO_BASED);
 	u8 *out = in_order;
 
 	fill_random(&seed, memory, sizeof(memory));
 	for (int i = 0; i < PIECES; i++) {
-		pieces[i] = (struct sge){ (i % 2 ? 0 : 0x5000) + at[i].offset, at[i].length, (i % 2 ? b : a)->key };
+		pieces[i] = (struct sge){ (i % 2 ? 0 : 0x5000) + at[i].offset, at[i].length,
+					  (i % 2 ? b : a)->key };
 		memcpy(out, memory + at[i].offset, at[i].length);
 		out += at[i].length;
 	}

@@ -1,14 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The opcode table against the protocol sheet: the expected rows are typed in from its tables of opcodes and headers, not taken from
- * wire.h.
+ * The opcode table against the protocol sheet: the expected rows are typed in from its tables of
+ * opcodes and headers, not taken from wire.h.
  */
 #include "unit.h"
 
 #include "../../user/transport/packet.h"
 
 /* Sizes of the extension headers, from the protocol sheet. */
-enum { RETH = 16, ATOMIC_ETH = 28, AETH = 4, ATOMIC_ACK_ETH = 8, DETH = 8, IMM = 4, IETH = 4, XRC_ETH = 4, FETH = 4 };
+enum {
+	RETH = 16,
+	ATOMIC_ETH = 28,
+	AETH = 4,
+	ATOMIC_ACK_ETH = 8,
+	DETH = 8,
+	IMM = 4,
+	IETH = 4,
+	XRC_ETH = 4,
+	FETH = 4
+};
 
 enum { START = 1, END = 2, ONLY = 3, PAYLOAD = 4, REQUEST = 8, RESPONSE = 16 };
 
@@ -56,7 +66,10 @@ static const struct row *find_row(int low)
 
 enum { RC = 0x00, UC = 0x20, UD = 0x60, XRC = 0xa0 };
 
-/* The row of an opcode that exists, and the bytes of its extension headers on its transport; NULL for one that does not exist. */
+/*
+ * The row of an opcode that exists, and the bytes of its extension headers on its transport; NULL
+ * for one that does not exist.
+ */
 static const struct row *expected(int opcode, unsigned int *ext)
 {
 	const struct row *r = find_row(opcode & 0x1f);
@@ -104,7 +117,8 @@ static void opcode_flags__every_opcode(void **state)
 		assert_int_equal(!!(flags & OP_REQUEST), !!(r->kind & REQUEST));
 		assert_int_equal(!!(flags & OP_RESPONSE), !!(r->kind & RESPONSE));
 		assert_int_equal(!!(flags & OP_DETH), (opcode & 0xe0) == UD);
-		assert_int_equal(!!(flags & OP_XRC_ETH), (opcode & 0xe0) == XRC && (r->kind & REQUEST));
+		assert_int_equal(!!(flags & OP_XRC_ETH),
+				 (opcode & 0xe0) == XRC && (r->kind & REQUEST));
 		assert_int_equal(!!(flags & OP_SEND), !strncmp(r->name, "SEND", 4));
 		assert_int_equal(!!(flags & OP_WRITE), !strncmp(r->name, "WRITE", 5));
 		assert_int_equal(!!(flags & OP_READ), !strncmp(r->name, "READ", 4));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The packet codec on packets of its own making: every opcode there and back, the bytes of what no capture has, every reason to refuse, and
- * no read beyond a frame's end.
+ * The packet codec on packets of its own making: every opcode there and back, the bytes of what no
+ * capture has, every reason to refuse, and no read beyond a frame's end.
  */
 #include "packets.h"
 
@@ -83,7 +83,8 @@ static void packet_parse__every_opcode_there_and_back(void **state)
 
 		ip_len = len - ETH - (path.has_vlan ? VLAN : 0);
 		assert_true(packet_icrc_ok(&p));
-		assert_int_equal(reference_icrc(p.ip, path.is_ipv6, ip_len - ICRC), load_le32(exact + len - ICRC));
+		assert_int_equal(reference_icrc(p.ip, path.is_ipv6, ip_len - ICRC),
+				 load_le32(exact + len - ICRC));
 		free(exact);
 		free(frame);
 	}
@@ -108,7 +109,8 @@ static void packet_seal__four_pads(void **state)
 			assert_int_equal((frame[headers - BTH + 1] & BTH_PAD_MASK) >> 4, pad);
 			assert_memory_equal(frame + headers, data, payload_len);
 			assert_memory_equal(frame + headers + payload_len, "\0\0\0", pad);
-			assert_int_equal(load_le32(frame + len - ICRC), reference_icrc(frame + ETH, is_ipv6, len - ETH - ICRC));
+			assert_int_equal(load_le32(frame + len - ICRC),
+					 reference_icrc(frame + ETH, is_ipv6, len - ETH - ICRC));
 		}
 }
 
@@ -118,7 +120,8 @@ static void packet_put_headers__ipv4_checksum(void **state)
 
 	for (int n = 0; n < 20000; n++) {
 		struct path path = random_path(&seed, false, false);
-		struct packet p = { .opcode = 0x01, .payload_len = random_below(&seed, ROCE_PMTU_MAX + 1) };
+		struct packet p = { .opcode = 0x01,
+				    .payload_len = random_below(&seed, ROCE_PMTU_MAX + 1) };
 		u32 sum = 0;
 
 		p.ip_id = (u16)next_random(&seed);
@@ -138,7 +141,10 @@ static void packet_put_headers__ipv4_checksum(void **state)
 	}
 }
 
-/* Every identification with one path: the sum passes each value, so each carry of the folding is met. */
+/*
+ * Every identification with one path: the sum passes each value, so each carry of the folding is
+ * met.
+ */
 static void packet_put_headers__ipv4_checksum_every_carry(void **state)
 {
 	u8 frame[PACKET_FRAME_MAX];
@@ -173,9 +179,10 @@ static const struct path plain_path = {
 static void packet_put_headers__vlan_ipv4_bytes(void **state)
 {
 	static const u8 want[ETH + VLAN + IPV4 + UDP] = {
-		0xd1, 0xd2, 0xd3, 0xd4, 0xd5, 0xd6, 0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x81, 0x00, 0x60, 0x2a, 0x08, 0x00,
-		0x45, 0x68, 0x00, 0x33 + 1, 0xab, 0xcd, 0x40, 0x00, 0x40, 0x11, 0x00, 0x00, 10, 1, 2, 3, 10, 4, 5, 6,
-		0xc1, 0x23, 0x12, 0xb7, 0x00, 0x20, 0x00, 0x00,
+		0xd1, 0xd2, 0xd3, 0xd4, 0xd5, 0xd6, 0x51, 0x52, 0x53, 0x54,	0x55, 0x56,
+		0x81, 0x00, 0x60, 0x2a, 0x08, 0x00, 0x45, 0x68, 0x00, 0x33 + 1, 0xab, 0xcd,
+		0x40, 0x00, 0x40, 0x11, 0x00, 0x00, 10,	  1,	2,    3,	10,   4,
+		5,    6,    0xc1, 0x23, 0x12, 0xb7, 0x00, 0x20, 0x00, 0x00,
 	};
 	struct path path = plain_path;
 	struct packet p = { .opcode = 0x04, .payload_len = 5, .ip_id = 0xabcd };
@@ -191,10 +198,11 @@ static void packet_put_headers__vlan_ipv4_bytes(void **state)
 static void packet_put_headers__ipv6_bytes(void **state)
 {
 	static const u8 want[ETH + IPV6 + UDP] = {
-		0xd1, 0xd2, 0xd3, 0xd4, 0xd5, 0xd6, 0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x86, 0xdd,
-		0x66, 0x81, 0x23, 0x45, 0x00, 0x1c, 0x11, 0x40,
-		0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2,
-		0xc1, 0x23, 0x12, 0xb7, 0x00, 0x1c, 0x00, 0x00,
+		0xd1, 0xd2, 0xd3, 0xd4, 0xd5, 0xd6, 0x51, 0x52, 0x53, 0x54, 0x55, 0x56, 0x86,
+		0xdd, 0x66, 0x81, 0x23, 0x45, 0x00, 0x1c, 0x11, 0x40, 0xfd, 0,	  0,	0,
+		0,    0,    0,	  0,	0,    0,    0,	  0,	0,    0,    0,	  1,	0xfd,
+		0,    0,    0,	  0,	0,    0,    0,	  0,	0,    0,    0,	  0,	0,
+		0,    2,    0xc1, 0x23, 0x12, 0xb7, 0x00, 0x1c, 0x00, 0x00,
 	};
 	struct path path = plain_path;
 	struct packet p = { .opcode = 0x11 };
@@ -208,7 +216,9 @@ static void packet_put_headers__ipv6_bytes(void **state)
 	assert_memory_equal(frame, want, sizeof(want));
 }
 
-/* BTH and extension headers of what the captures do not have, byte by byte from the protocol sheet. */
+/*
+ * BTH and extension headers of what the captures do not have, byte by byte from the protocol sheet.
+ */
 static void packet_put_headers__headers_no_capture_has(void **state)
 {
 	static const struct {
@@ -291,7 +301,12 @@ static void packet_put_headers__24_bit_fields(void **state)
 	u8 frame[PACKET_FRAME_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(opcodes); i++) {
-		struct packet wide = { .opcode = opcodes[i], .dest_qpn = ~0u, .psn = ~0u, .src_qpn = ~0u, .xrc_srqn = ~0u, .msn = ~0u };
+		struct packet wide = { .opcode = opcodes[i],
+				       .dest_qpn = ~0u,
+				       .psn = ~0u,
+				       .src_qpn = ~0u,
+				       .xrc_srqn = ~0u,
+				       .msn = ~0u };
 		struct packet p;
 		struct rx_frame f = { .data = frame };
 
@@ -307,7 +322,8 @@ static void packet_put_headers__24_bit_fields(void **state)
 		assert_int_equal(p.xrc_srqn, opcodes[i] == 0xa4 ? 0xffffff : 0);
 		assert_int_equal(p.msn, opcodes[i] == 0x11 ? 0xffffff : 0);
 		if (opcodes[i] != 0x11)
-			assert_int_equal(frame[ETH + IPV4 + UDP + BTH + (opcodes[i] == 0x64 ? 4 : 0)], 0);
+			assert_int_equal(
+				frame[ETH + IPV4 + UDP + BTH + (opcodes[i] == 0x64 ? 4 : 0)], 0);
 	}
 }
 
@@ -331,8 +347,18 @@ static const struct refused {
 } refused[] = {
 	/* before the UDP port says RoCEv2: someone else's */
 	{ "other ethertype", false, 0x04, 8, { { -2, 0x88 }, { -1, 0xb5 } }, XROCE_DROP_not_roce },
-	{ "IPv4 type over an IPv6 header", true, 0x04, 8, { { -2, 0x08 }, { -1, 0x00 } }, XROCE_DROP_not_roce },
-	{ "IPv6 type over an IPv4 header", false, 0x04, 8, { { -2, 0x86 }, { -1, 0xdd } }, XROCE_DROP_not_roce },
+	{ "IPv4 type over an IPv6 header",
+	  true,
+	  0x04,
+	  8,
+	  { { -2, 0x08 }, { -1, 0x00 } },
+	  XROCE_DROP_not_roce },
+	{ "IPv6 type over an IPv4 header",
+	  false,
+	  0x04,
+	  8,
+	  { { -2, 0x86 }, { -1, 0xdd } },
+	  XROCE_DROP_not_roce },
 	{ "IPv4 version 5", false, 0x04, 8, { { 0, 0x55 } }, XROCE_DROP_not_roce },
 	{ "IPv4 header of 16 bytes", false, 0x04, 8, { { 0, 0x44 } }, XROCE_DROP_not_roce },
 	{ "IPv4 header of 0 bytes", false, 0x04, 8, { { 0, 0x40 } }, XROCE_DROP_not_roce },
@@ -343,10 +369,23 @@ static const struct refused {
 	{ "IPv6 TCP", true, 0x04, 8, { { 6, 6 } }, XROCE_DROP_not_roce },
 	{ "IPv6 hop-by-hop options", true, 0x04, 8, { { 6, 0 } }, XROCE_DROP_not_roce },
 	{ "UDP port 4790", false, 0x04, 8, { { IPV4 + 3, 0xb6 } }, XROCE_DROP_not_roce },
-	{ "UDP port 4791 as source only", false, 0x04, 8, { { IPV4, 0x12 }, { IPV4 + 1, 0xb7 }, { IPV4 + 2, 0 } }, XROCE_DROP_not_roce },
-	/* options: the UDP header is looked for behind them; here 4 bytes on, where the BTH is taken for it */
+	{ "UDP port 4791 as source only",
+	  false,
+	  0x04,
+	  8,
+	  { { IPV4, 0x12 }, { IPV4 + 1, 0xb7 }, { IPV4 + 2, 0 } },
+	  XROCE_DROP_not_roce },
+	/*
+	 * options: the UDP header is looked for behind them; here 4 bytes on, where the BTH is
+	 * taken for it
+	 */
 	{ "IPv4 options, no port", false, 0x04, 8, { { 0, 0x46 } }, XROCE_DROP_not_roce },
-	{ "IPv4 options", false, 0x04, 8, { { 0, 0x46 }, { IPV4 + 6, 0x12 }, { IPV4 + 7, 0xb7 } }, XROCE_DROP_ip_options },
+	{ "IPv4 options",
+	  false,
+	  0x04,
+	  8,
+	  { { 0, 0x46 }, { IPV4 + 6, 0x12 }, { IPV4 + 7, 0xb7 } },
+	  XROCE_DROP_ip_options },
 	{ "IPv4 first fragment", false, 0x04, 8, { { 6, 0x20 } }, XROCE_DROP_ip_fragment },
 	{ "IPv4 no DF", false, 0x04, 8, { { 6, 0x00 } }, ACCEPT },
 	/* lengths: 20 + 8 + 12 + 8 + 4 = 52 */
@@ -363,21 +402,46 @@ static const struct refused {
 	{ "UDP length - 1", false, 0x04, 8, { { IPV4 + 5, 31 } }, XROCE_DROP_udp_length },
 	{ "UDP length 0", false, 0x04, 8, { { IPV4 + 5, 0 } }, XROCE_DROP_udp_length },
 	{ "UDP checksum set", false, 0x04, 8, { { IPV4 + 6, 0x12 }, { IPV4 + 7, 0x34 } }, ACCEPT },
-	{ "23 bytes of UDP", false, 0x04, 8, { { 3, 43 }, { IPV4 + 5, 23 } }, XROCE_DROP_bth_short },
+	{ "23 bytes of UDP",
+	  false,
+	  0x04,
+	  8,
+	  { { 3, 43 }, { IPV4 + 5, 23 } },
+	  XROCE_DROP_bth_short },
 	{ "24 bytes of UDP", false, 0x04, 8, { { 3, 44 }, { IPV4 + 5, 24 } }, ACCEPT },
 	{ "8 bytes of UDP", true, 0x04, 8, { { 5, 8 }, { IPV6 + 5, 8 } }, XROCE_DROP_bth_short },
 	/* BTH */
-	{ "transport version 1", false, 0x04, 8, { { IPV4 + UDP + 1, 0x01 } }, XROCE_DROP_bth_version },
-	{ "transport version 8 before a bad opcode", false, 0x04, 8, { { IPV4 + UDP, 0x60 }, { IPV4 + UDP + 1, 0x08 } }, XROCE_DROP_bth_version },
+	{ "transport version 1",
+	  false,
+	  0x04,
+	  8,
+	  { { IPV4 + UDP + 1, 0x01 } },
+	  XROCE_DROP_bth_version },
+	{ "transport version 8 before a bad opcode",
+	  false,
+	  0x04,
+	  8,
+	  { { IPV4 + UDP, 0x60 }, { IPV4 + UDP + 1, 0x08 } },
+	  XROCE_DROP_bth_version },
 	{ "RC opcode 0x15", false, 0x04, 8, { { IPV4 + UDP, 0x15 } }, XROCE_DROP_opcode },
 	{ "UC READ_REQUEST", false, 0x04, 8, { { IPV4 + UDP, 0x2c } }, XROCE_DROP_opcode },
 	{ "RD SEND_ONLY", false, 0x04, 8, { { IPV4 + UDP, 0x44 } }, XROCE_DROP_opcode },
 	{ "UD SEND_FIRST", false, 0x04, 8, { { IPV4 + UDP, 0x60 } }, XROCE_DROP_opcode },
-	{ "manufacturer's opcode 0xff", false, 0x04, 8, { { IPV4 + UDP, 0xff } }, XROCE_DROP_opcode },
+	{ "manufacturer's opcode 0xff",
+	  false,
+	  0x04,
+	  8,
+	  { { IPV4 + UDP, 0xff } },
+	  XROCE_DROP_opcode },
 	/* extension headers: 8 bytes behind the BTH where more are needed */
 	{ "RETH in 8 bytes", false, 0x04, 8, { { IPV4 + UDP, 0x0a } }, XROCE_DROP_ext_short },
 	{ "DETH in 8 bytes", false, 0x04, 8, { { IPV4 + UDP, 0x64 } }, ACCEPT },
-	{ "DETH and immediate in 8 bytes", false, 0x04, 8, { { IPV4 + UDP, 0x65 } }, XROCE_DROP_ext_short },
+	{ "DETH and immediate in 8 bytes",
+	  false,
+	  0x04,
+	  8,
+	  { { IPV4 + UDP, 0x65 } },
+	  XROCE_DROP_ext_short },
 	{ "CNP of 8 bytes", false, 0x04, 8, { { IPV4 + UDP, 0x81 } }, XROCE_DROP_ext_short },
 	{ "CNP of 16 bytes", false, 0x04, 16, { { IPV4 + UDP, 0x81 } }, ACCEPT },
 	{ "CNP of 20 bytes", false, 0x04, 20, { { IPV4 + UDP, 0x81 } }, XROCE_DROP_pad },
@@ -385,15 +449,35 @@ static const struct refused {
 	{ "pad 3 of 0", false, 0x04, 0, { { IPV4 + UDP + 1, 0x30 } }, XROCE_DROP_pad },
 	{ "pad 1 of 0", true, 0x04, 0, { { IPV6 + UDP + 1, 0x10 } }, XROCE_DROP_pad },
 	{ "pad 3 of 4", false, 0x04, 4, { { IPV4 + UDP + 1, 0x30 } }, ACCEPT },
-	{ "9 bytes of payload and pad", false, 0x04, 12, { { 3, 53 }, { IPV4 + 5, 33 } }, XROCE_DROP_pad },
-	{ "11 bytes of payload and pad, pad 3", false, 0x04, 12, { { 3, 55 }, { IPV4 + 5, 35 }, { IPV4 + UDP + 1, 0x30 } }, XROCE_DROP_pad },
+	{ "9 bytes of payload and pad",
+	  false,
+	  0x04,
+	  12,
+	  { { 3, 53 }, { IPV4 + 5, 33 } },
+	  XROCE_DROP_pad },
+	{ "11 bytes of payload and pad, pad 3",
+	  false,
+	  0x04,
+	  12,
+	  { { 3, 55 }, { IPV4 + 5, 35 }, { IPV4 + UDP + 1, 0x30 } },
+	  XROCE_DROP_pad },
 	{ "ACK with payload", false, 0x04, 8, { { IPV4 + UDP, 0x11 } }, XROCE_DROP_pad },
 	{ "ACK with pad", false, 0x11, 0, { { IPV4 + UDP + 1, 0x10 } }, XROCE_DROP_pad },
 	{ "READ request with payload", false, 0x04, 20, { { IPV4 + UDP, 0x0c } }, XROCE_DROP_pad },
 	{ "READ response first of nothing", false, 0x11, 0, { { IPV4 + UDP, 0x0d } }, ACCEPT },
 	/* 4096 + 4 bytes: a WRITE_ONLY of 4096 read as a SEND has its RETH as payload */
-	{ "4112 bytes of payload", false, 0x0a, 4096, { { IPV4 + UDP, 0x04 } }, XROCE_DROP_payload_long },
-	{ "4100 - 3 bytes of payload", false, 0x03, 4096, { { IPV4 + UDP, 0x04 }, { IPV4 + UDP + 1, 0x30 } }, XROCE_DROP_payload_long },
+	{ "4112 bytes of payload",
+	  false,
+	  0x0a,
+	  4096,
+	  { { IPV4 + UDP, 0x04 } },
+	  XROCE_DROP_payload_long },
+	{ "4100 - 3 bytes of payload",
+	  false,
+	  0x03,
+	  4096,
+	  { { IPV4 + UDP, 0x04 }, { IPV4 + UDP + 1, 0x30 } },
+	  XROCE_DROP_payload_long },
 	{ "4096 bytes of payload", true, 0x04, 4096, { { 0 } }, ACCEPT },
 };
 
@@ -418,12 +502,15 @@ static void packet_parse__reasons(void **state)
 		f = (struct rx_frame){ .data = exact, .len = f.len };
 		err = packet_parse(&p, &f);
 		free(exact);
-		if (r->reason == ACCEPT ? err != 0 : (err >= 0 || (int)packet_drop_reason(err) != r->reason))
+		if (r->reason == ACCEPT ? err != 0 :
+					  (err >= 0 || (int)packet_drop_reason(err) != r->reason))
 			fail_msg("%s: %d", r->what, err);
 	}
 }
 
-/* An IPv6 packet behind a fragment header, whole as it may be (RFC 6946), is refused as a fragment. */
+/*
+ * An IPv6 packet behind a fragment header, whole as it may be (RFC 6946), is refused as a fragment.
+ */
 static void packet_parse__ipv6_fragment_header(void **state)
 {
 	static const struct {
@@ -520,12 +607,16 @@ static void packet_parse__vlan_tags(void **state)
 	}
 }
 
-/* Headers must lie in the linear part: what runs on into the second buffer is told from what is short. */
+/*
+ * Headers must lie in the linear part: what runs on into the second buffer is told from what is
+ * short.
+ */
 static void packet_parse__headers_in_two_buffers(void **state)
 {
 	u8 frame[PACKET_FRAME_MAX];
 	struct packet sent = { .opcode = 0xb3 }, p; /* XRC CMP_SWAP: the longest headers */
-	u32 len = build(frame, &plain_path, &sent, NULL), headers = packet_header_bytes(&plain_path, 0xb3);
+	u32 len = build(frame, &plain_path, &sent, NULL),
+	    headers = packet_header_bytes(&plain_path, 0xb3);
 
 	assert_int_equal(headers + ICRC, len);
 	for (u32 at = 0; at <= len; at++) {
@@ -559,7 +650,10 @@ static void packet_parse__lengths_do_not_wrap(void **state)
 	assert_null(p.frag);
 }
 
-/* Honest packets with a few bytes changed, cut and split: reads stay inside, and what is accepted adds up. */
+/*
+ * Honest packets with a few bytes changed, cut and split: reads stay inside, and what is accepted
+ * adds up.
+ */
 static void packet_parse__random_bytes(void **state)
 {
 	u8 frame[PACKET_FRAME_MAX], payload[ROCE_PMTU_MAX];
@@ -592,7 +686,8 @@ static void packet_parse__random_bytes(void **state)
 		if (!err) {
 			accepted++;
 			assert_true(p.payload_len <= ROCE_PMTU_MAX);
-			assert_int_equal((u32)(p.end - p.payload) + p.frag_len, p.payload_len + p.pad + ICRC);
+			assert_int_equal((u32)(p.end - p.payload) + p.frag_len,
+					 p.payload_len + p.pad + ICRC);
 			packet_icrc_ok(&p);
 			packet_copy_payload(&p, 0, payload, p.payload_len);
 		} else {
@@ -649,13 +744,17 @@ static void path_udp_sport__values(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		assert_int_equal(path_udp_sport(rows[i].flow_label, rows[i].local_qpn, rows[i].remote_qpn), rows[i].want);
+		assert_int_equal(
+			path_udp_sport(rows[i].flow_label, rows[i].local_qpn, rows[i].remote_qpn),
+			rows[i].want);
 	for (int n = 0; n < 1000; n++) {
 		u32 local = random_below(&seed, 1 << 24), remote = random_below(&seed, 1 << 24);
 
 		assert_true(path_udp_sport(0, local, remote) >= ROCE_UDP_SPORT_MIN);
-		assert_int_equal(path_udp_sport(0, local, remote), path_udp_sport(0, remote, local));
-		assert_int_equal(path_udp_sport(0xfff00000, local, remote), path_udp_sport(0, local, remote));
+		assert_int_equal(path_udp_sport(0, local, remote),
+				 path_udp_sport(0, remote, local));
+		assert_int_equal(path_udp_sport(0xfff00000, local, remote),
+				 path_udp_sport(0, local, remote));
 	}
 }
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The circle of packet sequence numbers, against the definition: the difference modulo 2^24, taken as a signed 24-bit number. */
+/*
+ * The circle of packet sequence numbers, against the definition: the difference modulo 2^24, taken
+ * as a signed 24-bit number.
+ */
 #include "unit.h"
 
 #include "../../user/transport/psn.h"
@@ -28,8 +31,9 @@ static void psn_add__wraps(void **state)
 
 static void psn_diff__corners(void **state)
 {
-	static const u32 corner[] = { 0,	1,	  2,	    0x3fffff, 0x400000, 0x7ffffe, 0x7fffff,
-				      0x800000, 0x800001, 0xbfffff, 0xc00000, 0xfffffd, 0xfffffe, 0xffffff };
+	static const u32 corner[] = { 0,	1,	  2,	    0x3fffff, 0x400000,
+				      0x7ffffe, 0x7fffff, 0x800000, 0x800001, 0xbfffff,
+				      0xc00000, 0xfffffd, 0xfffffe, 0xffffff };
 
 	assert_int_equal(psn_diff(0, 0xffffff), 1);
 	assert_int_equal(psn_diff(0xffffff, 0), -1);
@@ -38,7 +42,8 @@ static void psn_diff__corners(void **state)
 	assert_int_equal(psn_diff(0, 0x800000), -0x800000);
 	for (size_t i = 0; i < ARRAY_SIZE(corner); i++)
 		for (size_t j = 0; j < ARRAY_SIZE(corner); j++)
-			assert_int_equal(psn_diff(corner[i], corner[j]), difference(corner[i], corner[j]));
+			assert_int_equal(psn_diff(corner[i], corner[j]),
+					 difference(corner[i], corner[j]));
 }
 
 static void psn_diff__whole_circle(void **state)
@@ -49,7 +54,8 @@ static void psn_diff__whole_circle(void **state)
 		for (u32 d = 0; d < CIRCLE; d += 7) {
 			u32 a = psn_add(base[i], d);
 
-			if (psn_diff(a, base[i]) != difference(a, base[i]) || psn_diff(base[i], a) != difference(base[i], a) ||
+			if (psn_diff(a, base[i]) != difference(a, base[i]) ||
+			    psn_diff(base[i], a) != difference(base[i], a) ||
 			    psn_add(base[i], (u32)psn_diff(a, base[i])) != a)
 				fail_msg("%#x and %#x", a, base[i]);
 		}

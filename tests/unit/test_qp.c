@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Queue pairs as objects: limits, numbers, the send queue's slots, and which work requests a QP may carry. */
+/*
+ * Queue pairs as objects: limits, numbers, the send queue's slots, and which work requests a QP may
+ * carry.
+ */
 #include "bare_engine.h"
 
 static void qp_create__limits(void **state)
@@ -8,8 +11,10 @@ static void qp_create__limits(void **state)
 		size_t at;
 		u32 most;
 	} limit[] = {
-		{ offsetof(struct qp_init, max_send_wr), QP_MAX_WR },	    { offsetof(struct qp_init, max_recv_wr), QP_MAX_WR },
-		{ offsetof(struct qp_init, max_send_sge), QP_MAX_SEND_SGE }, { offsetof(struct qp_init, max_recv_sge), RQ_MAX_SGE },
+		{ offsetof(struct qp_init, max_send_wr), QP_MAX_WR },
+		{ offsetof(struct qp_init, max_recv_wr), QP_MAX_WR },
+		{ offsetof(struct qp_init, max_send_sge), QP_MAX_SEND_SGE },
+		{ offsetof(struct qp_init, max_recv_sge), RQ_MAX_SGE },
 		{ offsetof(struct qp_init, max_inline), QP_MAX_INLINE },
 	};
 	struct qp *qp;
@@ -98,7 +103,10 @@ static void qp_destroy__purges_completions(void **state)
 	qp_destroy(engine, other);
 }
 
-/* A list starts where the ring does if nothing is outstanding, else behind what is, and the engine finds each WQE where the application put it. */
+/*
+ * A list starts where the ring does if nothing is outstanding, else behind what is, and the engine
+ * finds each WQE where the application put it.
+ */
 static void sq_begin__empty_or_not(void **state)
 {
 	struct qp_init init = plain_init(XROCE_RC);
@@ -144,7 +152,9 @@ static void sq_begin__empty_or_not(void **state)
 	qp_destroy(engine, qp);
 }
 
-/* Exactly max_send_wr slots, each with room for its SGEs or inline data and apart from the others. */
+/*
+ * Exactly max_send_wr slots, each with room for its SGEs or inline data and apart from the others.
+ */
 static void sq_slot__room(void **state)
 {
 	static const u32 sizes[] = { 1, 2, 3, 5, 8, 33 };
@@ -192,7 +202,10 @@ static void sq_slot__of_nothing(void **state)
 
 /* ---- send_wqe_check() ---- */
 
-/* ibv_post_send(3), the table of opcodes by transport service. Local ones carry no data, an ATOMIC WRITE 8 bytes of its own. */
+/*
+ * ibv_post_send(3), the table of opcodes by transport service. Local ones carry no data, an ATOMIC
+ * WRITE 8 bytes of its own.
+ */
 static void send_wqe_check__opcodes(void **state)
 {
 	static const struct {
@@ -200,11 +213,12 @@ static void send_wqe_check__opcodes(void **state)
 		u32 allowed;
 	} rows[] = {
 		{ XROCE_UD, 1 << WR_SEND | 1 << WR_SEND_WITH_IMM },
-		{ XROCE_UC, 1 << WR_SEND | 1 << WR_SEND_WITH_IMM | 1 << WR_WRITE | 1 << WR_WRITE_WITH_IMM | 1 << WR_LOCAL_INV |
-				    1 << WR_BIND_MW },
-		{ XROCE_RC, 1 << WR_SEND | 1 << WR_SEND_WITH_IMM | 1 << WR_WRITE | 1 << WR_WRITE_WITH_IMM | 1 << WR_READ | 1 << WR_CMP_SWAP |
-				    1 << WR_FETCH_ADD | 1 << WR_SEND_WITH_INV | 1 << WR_LOCAL_INV | 1 << WR_BIND_MW | 1 << WR_FLUSH |
-				    1 << WR_ATOMIC_WRITE },
+		{ XROCE_UC, 1 << WR_SEND | 1 << WR_SEND_WITH_IMM | 1 << WR_WRITE |
+				    1 << WR_WRITE_WITH_IMM | 1 << WR_LOCAL_INV | 1 << WR_BIND_MW },
+		{ XROCE_RC, 1 << WR_SEND | 1 << WR_SEND_WITH_IMM | 1 << WR_WRITE |
+				    1 << WR_WRITE_WITH_IMM | 1 << WR_READ | 1 << WR_CMP_SWAP |
+				    1 << WR_FETCH_ADD | 1 << WR_SEND_WITH_INV | 1 << WR_LOCAL_INV |
+				    1 << WR_BIND_MW | 1 << WR_FLUSH | 1 << WR_ATOMIC_WRITE },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -225,7 +239,8 @@ static void send_wqe_check__opcodes(void **state)
 			if (err != (known ? 0 : EINVAL) ||
 			    w.opcode != (allowed || !known ? opcode : WR_REFUSED) ||
 			    (known && !allowed && w.refused_as != CQE_LOC_QP_OP_ERR))
-				fail_msg("transport %d opcode %d: %d", rows[i].transport, opcode, err);
+				fail_msg("transport %d opcode %d: %d", rows[i].transport, opcode,
+					 err);
 		}
 		qp_destroy(engine, qp);
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ibv_modify_qp(3): every pair of states on every transport service against a table that is typed in here from the man page and the
- * protocol sheet, every attribute of every transition given and left out, and the ranges of the values.
+ * ibv_modify_qp(3): every pair of states on every transport service against a table that is typed
+ * in here from the man page and the protocol sheet, every attribute of every transition given and
+ * left out, and the ranges of the values.
  */
 #include "bare_engine.h"
 
@@ -35,8 +36,9 @@ enum {
 #define ERR   QPS_ERR
 
 /*
- * All transitions but those to RESET and ERR, which exist from every state and take no attributes. Required: the tables of
- * ibv_modify_qp(3). Optional: the transition table of the kernel's RDMA core, without alternate paths, which are not supported.
+ * All transitions but those to RESET and ERR, which exist from every state and take no attributes.
+ * Required: the tables of ibv_modify_qp(3). Optional: the transition table of the kernel's RDMA
+ * core, without alternate paths, which are not supported.
  */
 static const struct row {
 	enum xroce_transport transport;
@@ -65,13 +67,17 @@ static const struct row {
 
 	{ XROCE_RC, RESET, INIT, PKEY_INDEX | PORT | ACCESS_FLAGS, 0 },
 	{ XROCE_RC, INIT, INIT, 0, PKEY_INDEX | PORT | ACCESS_FLAGS },
-	{ XROCE_RC, INIT, RTR, AV | PATH_MTU | DEST_QPN | RQ_PSN | MAX_DEST_RD_ATOMIC | MIN_RNR_TIMER, ACCESS_FLAGS | PKEY_INDEX },
-	{ XROCE_RC, RTR, RTS, SQ_PSN | TIMEOUT | RETRY_CNT | RNR_RETRY | MAX_QP_RD_ATOMIC, CUR | ACCESS_FLAGS | MIN_RNR_TIMER },
+	{ XROCE_RC, INIT, RTR,
+	  AV | PATH_MTU | DEST_QPN | RQ_PSN | MAX_DEST_RD_ATOMIC | MIN_RNR_TIMER,
+	  ACCESS_FLAGS | PKEY_INDEX },
+	{ XROCE_RC, RTR, RTS, SQ_PSN | TIMEOUT | RETRY_CNT | RNR_RETRY | MAX_QP_RD_ATOMIC,
+	  CUR | ACCESS_FLAGS | MIN_RNR_TIMER },
 	{ XROCE_RC, RTS, RTS, 0, CUR | ACCESS_FLAGS | MIN_RNR_TIMER },
 	{ XROCE_RC, RTS, SQD, 0, SQD_NOTIFY },
 	{ XROCE_RC, SQD, RTS, 0, CUR | ACCESS_FLAGS | MIN_RNR_TIMER },
 	{ XROCE_RC, SQD, SQD, 0,
-	  PORT | AV | TIMEOUT | RETRY_CNT | RNR_RETRY | MAX_QP_RD_ATOMIC | MAX_DEST_RD_ATOMIC | ACCESS_FLAGS | PKEY_INDEX | MIN_RNR_TIMER },
+	  PORT | AV | TIMEOUT | RETRY_CNT | RNR_RETRY | MAX_QP_RD_ATOMIC | MAX_DEST_RD_ATOMIC |
+		  ACCESS_FLAGS | PKEY_INDEX | MIN_RNR_TIMER },
 };
 
 static const enum xroce_transport transports[] = { XROCE_RC, XROCE_UC, XROCE_UD };
@@ -96,13 +102,16 @@ static void qp_transition__every_pair(void **state)
 			for (int to = RESET; to <= ERR; to++) {
 				const struct row *r = find_row(transports[t], from, to);
 				u32 required = 0, optional = 0;
-				bool exists = qp_transition(transports[t], false, from, to, &required, &optional);
+				bool exists = qp_transition(transports[t], false, from, to,
+							    &required, &optional);
 
 				if (exists != !!r)
 					fail_msg("transport %d: %d to %d", transports[t], from, to);
 				if (r && (required != r->required || optional != r->optional))
-					fail_msg("transport %d: %d to %d: required %#x, not %#x; optional %#x, not %#x", transports[t],
-						 from, to, required, r->required, optional, r->optional);
+					fail_msg("transport %d: %d to %d: required %#x, not %#x; "
+						 "optional %#x, not %#x",
+						 transports[t], from, to, required, r->required,
+						 optional, r->optional);
 			}
 }
 
@@ -112,8 +121,10 @@ static void qp_transition__states_that_are_none(void **state)
 
 	assert_false(qp_transition(XROCE_RC, false, ERR + 1, RESET, &required, &optional));
 	assert_false(qp_transition(XROCE_RC, false, RESET, ERR + 1, &required, &optional));
-	assert_false(qp_transition(XROCE_RC, false, (enum qp_state)-1, RESET, &required, &optional));
-	assert_false(qp_transition(XROCE_RC, false, RESET, (enum qp_state)-1, &required, &optional));
+	assert_false(
+		qp_transition(XROCE_RC, false, (enum qp_state) - 1, RESET, &required, &optional));
+	assert_false(
+		qp_transition(XROCE_RC, false, RESET, (enum qp_state) - 1, &required, &optional));
 }
 
 /* ---- qp_modify() on QPs of an engine ---- */
@@ -160,7 +171,8 @@ static struct qp *make_qp_in(enum xroce_transport t, enum qp_state in)
 		assert_int_equal(modify(qp, ERR, STATE), 0);
 		return qp;
 	}
-	for (size_t i = 0; i < ARRAY_SIZE(way) && qp_state(qp) != in && (in != SQE || qp_state(qp) != RTS); i++) {
+	for (size_t i = 0;
+	     i < ARRAY_SIZE(way) && qp_state(qp) != in && (in != SQE || qp_state(qp) != RTS); i++) {
 		const struct row *r = find_row(t, qp_state(qp), way[i]);
 
 		assert_int_equal(modify(qp, way[i], STATE | r->required), 0);
@@ -193,7 +205,10 @@ static void assert_same_attr(const struct qp_attr *a, const struct qp_attr *b)
 	assert_int_equal(a->sqd_async_notify, b->sqd_async_notify);
 }
 
-/* For every pair of states: the mask of required attributes, less one, plus one, decides; a refusal changes nothing. */
+/*
+ * For every pair of states: the mask of required attributes, less one, plus one, decides; a refusal
+ * changes nothing.
+ */
 static void qp_modify__every_pair_and_attribute(void **state)
 {
 	for (size_t t = 0; t < ARRAY_SIZE(transports); t++)
@@ -205,19 +220,22 @@ static void qp_modify__every_pair_and_attribute(void **state)
 				/* -1: the required ones as they are; else that bit inverted */
 				for (int bit = -1; bit < 26; bit++) {
 					struct qp *qp;
-					u32 mask = STATE | required, changed = bit < 0 ? 0 : 1u << bit;
+					u32 mask = STATE | required,
+					    changed = bit < 0 ? 0 : 1u << bit;
 					struct qp_attr before, after;
 					bool want = r && (!changed || (changed & r->optional));
 					int err;
 
-					if (changed == STATE || (from == SQE && transports[t] == XROCE_RC))
+					if (changed == STATE ||
+					    (from == SQE && transports[t] == XROCE_RC))
 						continue;
 					qp = make_qp_in(transports[t], from);
 					qp_query(qp, &before);
 					err = modify(qp, to, mask ^ changed);
 					qp_query(qp, &after);
 					if (err != (want ? 0 : -EINVAL))
-						fail_msg("transport %d: %d to %d, mask %#x: %d", transports[t], from, to, mask ^ changed,
+						fail_msg("transport %d: %d to %d, mask %#x: %d",
+							 transports[t], from, to, mask ^ changed,
 							 err);
 					assert_int_equal(qp_state(qp), want ? to : from);
 					if (!want)
@@ -231,7 +249,8 @@ static void qp_modify__every_pair_and_attribute(void **state)
 static void qp_modify__attributes_only(void **state)
 {
 	struct qp *qp = make_qp_in(XROCE_RC, RTS);
-	struct qp_attr attr = { .state = RESET, .min_rnr_timer = 31, .access = MR_REMOTE_READ }, now;
+	struct qp_attr attr = { .state = RESET, .min_rnr_timer = 31, .access = MR_REMOTE_READ },
+		       now;
 
 	assert_int_equal(qp_modify(engine, qp, &attr, MIN_RNR_TIMER | ACCESS_FLAGS, 0), 0);
 	qp_query(qp, &now);
@@ -333,7 +352,9 @@ static void qp_modify__ranges(void **state)
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
-		enum qp_state from = values[i].step == STEP_INIT ? RESET : values[i].step == STEP_RTR ? INIT : RTR;
+		enum qp_state from = values[i].step == STEP_INIT ? RESET :
+				     values[i].step == STEP_RTR	 ? INIT :
+								   RTR;
 		struct qp *qp = make_qp_in(XROCE_RC, from);
 		struct qp_attr attr = good_attr(from, from + 1), before, after;
 		int err;
@@ -346,7 +367,8 @@ static void qp_modify__ranges(void **state)
 		else
 			*(u32 *)((u8 *)&attr + values[i].at) = values[i].value;
 		qp_query(qp, &before);
-		err = qp_modify(engine, qp, &attr, STATE | find_row(XROCE_RC, from, from + 1)->required, 0);
+		err = qp_modify(engine, qp, &attr,
+				STATE | find_row(XROCE_RC, from, from + 1)->required, 0);
 		if (err != (values[i].allowed ? 0 : -EINVAL))
 			fail_msg("row %zu: %d", i, err);
 		if (err) {
@@ -364,7 +386,8 @@ static void qp_modify__psns_are_cut_to_24_bits(void **state)
 	struct qp_attr attr = good_attr(INIT, RTR), now;
 
 	attr.rq_psn = 0xff123456;
-	assert_int_equal(qp_modify(engine, qp, &attr, STATE | AV | PATH_MTU | DEST_QPN | RQ_PSN, 0), 0);
+	assert_int_equal(qp_modify(engine, qp, &attr, STATE | AV | PATH_MTU | DEST_QPN | RQ_PSN, 0),
+			 0);
 	attr = good_attr(RTR, RTS);
 	attr.sq_psn = 0x1fffffff;
 	assert_int_equal(qp_modify(engine, qp, &attr, STATE | SQ_PSN, 0), 0);
@@ -434,11 +457,15 @@ static void qp_modify__to_error_flushes(void **state)
 	}
 }
 
-/* To RESET: nothing completes, what had completed is taken away, the queues are empty, and the QP can start anew. */
+/*
+ * To RESET: nothing completes, what had completed is taken away, the queues are empty, and the QP
+ * can start anew.
+ */
 static void qp_modify__to_reset_forgets(void **state)
 {
 	for (size_t t = 0; t < ARRAY_SIZE(transports); t++) {
-		struct qp *qp = make_qp_in(transports[t], RTS), *other = make_qp_in(transports[t], RTS);
+		struct qp *qp = make_qp_in(transports[t], RTS),
+			  *other = make_qp_in(transports[t], RTS);
 
 		post_receive(other, 1);
 		assert_int_equal(modify(other, ERR, STATE), 0);
@@ -450,7 +477,9 @@ static void qp_modify__to_reset_forgets(void **state)
 		assert_null(cq_peek(&cq));
 
 		for (int s = INIT; s <= RTS; s++)
-			assert_int_equal(modify(qp, s, STATE | find_row(transports[t], s - 1, s)->required), 0);
+			assert_int_equal(
+				modify(qp, s, STATE | find_row(transports[t], s - 1, s)->required),
+				0);
 		for (u64 i = 0; i < 4; i++) {
 			post_send(qp, i);
 			post_receive(qp, i);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Packets that came before their turn: which are kept, in what order they come out, and that neither a QP nor all of them take more than their share. */
+/*
+ * Packets that came before their turn: which are kept, in what order they come out, and that
+ * neither a QP nor all of them take more than their share.
+ */
 #include "bare_engine.h"
 
 #define EXPECTED 0xfffff0u /* so that what is ahead of it goes round the circle */
@@ -9,7 +12,10 @@ static bool hold(struct reorder *r, s32 n)
 {
 	u8 payload[256];
 	const u32 linear = n % 2 ? 100 : sizeof(payload);
-	struct packet p = { .psn = psn_add(EXPECTED, (u32)n), .payload = payload, .payload_len = sizeof(payload), .end = payload + linear };
+	struct packet p = { .psn = psn_add(EXPECTED, (u32)n),
+			    .payload = payload,
+			    .payload_len = sizeof(payload),
+			    .end = payload + linear };
 
 	memset(payload, n, sizeof(payload));
 	if (n % 2) {
@@ -68,7 +74,10 @@ static void reorder_hold__in_order_of_arrival(void **state)
 	assert_null(r.head);
 }
 
-/* Copied, whatever becomes of the frame, and each at its turn; those whose turn has passed are gone. */
+/*
+ * Copied, whatever becomes of the frame, and each at its turn; those whose turn has passed are
+ * gone.
+ */
 static void reorder_take__in_turn(void **state)
 {
 	static const u32 order[] = { 1, 2, 3, 7, 8, 9, 10 };

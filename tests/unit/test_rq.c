@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Receive queues: room, order and content across wraps, hostile slots, reset; and the two sides on two threads. */
+/*
+ * Receive queues: room, order and content across wraps, hostile slots, reset; and the two sides on
+ * two threads.
+ */
 #include <pthread.h>
 
 #include "unit.h"
@@ -218,8 +221,10 @@ static void rq_take__two_threads(void **state)
 	for (u64 i = 0; i < MANY;) {
 		if (!rq_take(&rq, &work))
 			continue;
-		if (work.wr_id != i || work.sge[1].addr != i || work.sge[1].lkey != ~(u32)i || work.length != 2 * (i & 0xffff))
-			fail_msg("WQE %lu torn or out of order: %lu", (unsigned long)i, (unsigned long)work.wr_id);
+		if (work.wr_id != i || work.sge[1].addr != i || work.sge[1].lkey != ~(u32)i ||
+		    work.length != 2 * (i & 0xffff))
+			fail_msg("WQE %lu torn or out of order: %lu", (unsigned long)i,
+				 (unsigned long)work.wr_id);
 		i++;
 	}
 	pthread_join(thread, NULL);

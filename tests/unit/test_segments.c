@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Super-packets in buffers of every shape, cut: what comes out is what would have come one by one, the ICRC included. Each buffer is an allocation of
- * its own, so that a sanitizer sees a step beside it.
+ * Super-packets in buffers of every shape, cut: what comes out is what would have come one by one,
+ * the ICRC included. Each buffer is an allocation of its own, so that a sanitizer sees a step
+ * beside it.
  */
 #include "packets.h"
 
@@ -34,7 +35,10 @@ static u32 build(u8 *frame, const struct path *path, struct packet *p, u16 id, c
 	return packet_seal(frame, at, p->payload_len);
 }
 
-/* count packets with that much payload, the last with last: as the kernel would number them, and as they are wanted. */
+/*
+ * count packets with that much payload, the last with last: as the kernel would number them, and as
+ * they are wanted.
+ */
 static void make_super(u8 opcode, u32 payload_len, u32 last, u32 count)
 {
 	static u8 payload[ROCE_PMTU_MAX], frame[PACKET_FRAME_MAX];
@@ -73,7 +77,9 @@ static void lay_out(u32 first, u32 others, u32 room)
 		allocated[s.parts] = malloc(room + len);
 		assert_non_null(allocated[s.parts]);
 		memcpy(allocated[s.parts] + room, super + at, len);
-		s.part[s.parts] = (struct segment_part){ .data = allocated[s.parts] + room, .len = len, .room = room };
+		s.part[s.parts] = (struct segment_part){ .data = allocated[s.parts] + room,
+							 .len = len,
+							 .room = room };
 		s.parts++;
 		at += len;
 	}
@@ -150,7 +156,8 @@ static void segments__in_any_buffers(void **state)
 		const u32 count = 2 + random_below(&seed, 12), payload = random_below(&seed, 4097);
 		u32 others, first;
 
-		make_super(OPCODE(XROCE_RC, OP5_SEND_ONLY), payload, random_below(&seed, payload + 1), count);
+		make_super(OPCODE(XROCE_RC, OP5_SEND_ONLY), payload,
+			   random_below(&seed, payload + 1), count);
 		others = super_len / (SEGMENTS_PARTS_MAX - 1) + 1 + random_below(&seed, 4000);
 		first = BTH + 1 + random_below(&seed, 4000);
 		lay_out(first, others, random_below(&seed, 2) ? random_below(&seed, 256) : 256);
@@ -159,7 +166,10 @@ static void segments__in_any_buffers(void **state)
 	}
 }
 
-/* What is left over, and no packet, is handed over like one: whoever parses it says so, and counts it. */
+/*
+ * What is left over, and no packet, is handed over like one: whoever parses it says so, and counts
+ * it.
+ */
 static void segments__left_over(void **state)
 {
 	for (u32 left = 1; left < 16; left++) {
@@ -178,7 +188,8 @@ static void segments__left_over(void **state)
 		}
 		assert_true(segments_next(&s, &frame));
 		assert_int_equal(frame.len, BTH + left);
-		assert_int_equal(packet_drop_reason(packet_parse(&p, &frame)), XROCE_DROP_bth_short);
+		assert_int_equal(packet_drop_reason(packet_parse(&p, &frame)),
+				 XROCE_DROP_bth_short);
 		assert_false(segments_next(&s, &frame));
 		put_away();
 	}
@@ -199,7 +210,8 @@ static void segments__hostile(void **state)
 			super[L3 + 2] = (u8)(super_len >> 8);
 		if (random_below(&seed, 2))
 			super[L3 + 4] = (u8)random_below(&seed, 2);
-		lay_out(1 + random_below(&seed, 500), super_len / 18 + 1 + random_below(&seed, 500), random_below(&seed, 80));
+		lay_out(1 + random_below(&seed, 500), super_len / 18 + 1 + random_below(&seed, 500),
+			random_below(&seed, 80));
 		if (segments_begin(&s, random_below(&seed, 2) ? L3 : random_below(&seed, 256)))
 			while (segments_next(&s, &frame)) {
 				struct packet p;
@@ -221,7 +233,8 @@ static void segments__refused(void **state)
 		{ L3, 0x46 },			 /* options */
 		{ L3, 0x65 },			 /* not IPv4 */
 		{ L3 + 2, 0xff },		 /* longer than the frame */
-		{ L3 + 2, 0x00 },		 /* with a length of less than the headers: see below */
+		/* with a length of less than the headers: see below */
+		{ L3 + 2, 0x00 },
 		{ L3 + 4, 0xff },		 /* segments longer than any packet */
 	};
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Headers that are kept: what is built from them is what packet_put_headers() and packet_seal() build, and a frame matches them only if
- * packet_parse() would say the same of it as of the one that they were learned from.
+ * Headers that are kept: what is built from them is what packet_put_headers() and packet_seal()
+ * build, and a frame matches them only if packet_parse() would say the same of it as of the one
+ * that they were learned from.
  */
 #include "packets.h"
 
@@ -55,13 +56,17 @@ static void icrc_common__is_the_start_without_a_word(void **state)
 		u8 *exact = exact_copy(data, bytes + 4), *shorter = exact_copy(data, bytes);
 
 		memcpy(&word, exact + bytes, sizeof(word));
-		assert_int_equal(icrc_word(&table, icrc_common(shorter, is_ipv6), word), icrc_start(exact, is_ipv6));
+		assert_int_equal(icrc_word(&table, icrc_common(shorter, is_ipv6), word),
+				 icrc_start(exact, is_ipv6));
 		free(shorter);
 		free(exact);
 	}
 }
 
-/* One cache for all: each opcode and length there and back, some twice in a row, so that both ways are gone. */
+/*
+ * One cache for all: each opcode and length there and back, some twice in a row, so that both ways
+ * are gone.
+ */
 static void header_out__the_same_bytes(void **state)
 {
 	static u8 frame[PACKET_FRAME_MAX], want[PACKET_FRAME_MAX];
@@ -82,7 +87,8 @@ static void header_out__the_same_bytes(void **state)
 				continue;
 			p.pkey = base.pkey;
 			p.dest_qpn = base.dest_qpn;
-			if (n % 3) { /* as the one before, but for what changes from packet to packet */
+			/* as the one before, but for what changes from packet to packet */
+			if (n % 3) {
 				p.payload_len = base.payload_len;
 				p.solicited = base.solicited;
 				p.migreq = base.migreq;
@@ -99,8 +105,12 @@ static void header_out__the_same_bytes(void **state)
 			assert_memory_equal(frame, want, len);
 			if (opcode_flags(opcode) & OP_ACK && !p.ackreq) {
 				memset(frame, 0xa5, sizeof(frame));
-				assert_int_equal(h.key, header_out_key(opcode, p.solicited, p.migreq, 0));
-				assert_int_equal(header_out_ack(&h, &table, p.psn, packet_aeth(p.syndrome, p.msn), frame), len);
+				assert_int_equal(h.key,
+						 header_out_key(opcode, p.solicited, p.migreq, 0));
+				assert_int_equal(header_out_ack(&h, &table, p.psn,
+								packet_aeth(p.syndrome, p.msn),
+								frame),
+						 len);
 				assert_memory_equal(frame, want, len);
 				acks++;
 			}
@@ -188,13 +198,18 @@ static void header_in_match__decodes_as_the_parser(void **state)
 	assert_true(matched > 500);
 }
 
-/* Whichever bit flips: what matches is what the parser takes for the same kind of packet, and the ICRC's verdict is the same. */
+/*
+ * Whichever bit flips: what matches is what the parser takes for the same kind of packet, and the
+ * ICRC's verdict is the same.
+ */
 static void header_in_match__each_bit(void **state)
 {
 	for (int kind = 0; kind < 4; kind++) {
 		bool is_ipv6 = kind & 1, is_ack = kind & 2;
 		struct path path = random_path(&seed, is_ipv6, false);
-		struct packet sent = own_packet(OPCODE(XROCE_RC, is_ack ? OP5_ACKNOWLEDGE : OP5_WRITE_ONLY)), want, got;
+		struct packet sent = own_packet(
+				      OPCODE(XROCE_RC, is_ack ? OP5_ACKNOWLEDGE : OP5_WRITE_ONLY)),
+			      want, got;
 		struct header_in h = { 0 };
 		u8 frame[PACKET_FRAME_MAX];
 		struct rx_frame f = { .data = frame };
@@ -211,11 +226,15 @@ static void header_in_match__each_bit(void **state)
 				assert_int_equal(got.flags, want.flags);
 				assert_memory_equal(want.src.raw, path.local.raw, 16);
 				assert_memory_equal(want.dst.raw, path.peer.raw, 16);
-				assert_int_equal(header_in_icrc_ok(&h, &table, &got), packet_icrc_ok(&want));
+				assert_int_equal(header_in_icrc_ok(&h, &table, &got),
+						 packet_icrc_ok(&want));
 				if (is_ack) {
 					u32 aeth;
 
-					assert_int_equal(header_in_ack_ok(&h, &table, header_in_match(&h, &f), &aeth), packet_icrc_ok(&want));
+					assert_int_equal(header_in_ack_ok(&h, &table,
+									  header_in_match(&h, &f),
+									  &aeth),
+							 packet_icrc_ok(&want));
 					assert_int_equal(aeth, (u32)want.syndrome << 24 | want.msn);
 				}
 				matching++;
@@ -224,7 +243,8 @@ static void header_in_match__each_bit(void **state)
 				u32 at = bit / 8 - 14;
 
 				assert_true(bit / 8 < 14 || at < icrc_start_bytes(is_ipv6) - 4);
-				assert_true(bit / 8 < 14 || !(icrc_masked_bits(is_ipv6, at) >> bit % 8 & 1));
+				assert_true(bit / 8 < 14 ||
+					    !(icrc_masked_bits(is_ipv6, at) >> bit % 8 & 1));
 			}
 			frame[bit / 8] ^= (u8)(1 << bit % 8);
 		}
@@ -247,7 +267,8 @@ static void header_in_match__frames_cut_short(void **state)
 		for (u32 n = 0; n < len; n++) {
 			u8 *exact = exact_copy(frame, n);
 
-			assert_false(matches(&h, &(struct rx_frame){ .data = exact, .len = n }, &got));
+			assert_false(
+				matches(&h, &(struct rx_frame){ .data = exact, .len = n }, &got));
 			free(exact);
 		}
 		/* Ethernet padding behind it is not looked at */
@@ -287,7 +308,9 @@ static void header_in_learn__what_is_kept(void **state)
 
 	path.has_vlan = path.is_ipv6 = false;
 	f.len = build(frame, &path, &sent);
-	f = (struct rx_frame){ .data = frame, .len = f.len - 20, .frag = frame + f.len - 20, .frag_len = 20 };
+	f = (struct rx_frame){
+		.data = frame, .len = f.len - 20, .frag = frame + f.len - 20, .frag_len = 20
+	};
 	learn(&h, &f);
 	assert_false(matches(&h, &f, &p));
 	assert_int_equal(h.frame_len, 0);

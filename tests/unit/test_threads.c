@@ -2,13 +2,13 @@
 /*
  * Two engines of a device, each driven by a thread of its own under its own lock, as user/shard
  * does it; QPs of both share CQs, an SRQ, a PD and its regions. Other
- * threads post and ring without a lock, one takes all completions and sleeps between by arming, and the main one moves QPs from engine to engine meanwhile, with
- * both locks held. What must hold:
+ * threads post and ring without a lock, one takes all completions and sleeps between by arming, and
+ * the main one moves QPs from engine to engine meanwhile, with both locks held. What must hold:
  *
- *   every request completes well, each flow's messages in order, each receive once      no bell and no wake-up is lost
- *   atomics on one word by QPs of both engines add up                                   a word is a word
- *   what a type 1 window opened is not written to once it is seen closed                nobody is at work behind a closed window
- *   type 2 windows come and go                                                          a region's count of windows ends at 0
+ *   every request completes well, each flow's messages in order, each receive once      no bell and
+ * no wake-up is lost atomics on one word by QPs of both engines add up a word is a word what a type
+ * 1 window opened is not written to once it is seen closed                nobody is at work behind
+ * a closed window type 2 windows come and go a region's count of windows ends at 0
  *
  * Built with TSAN=1 (tests/verbs/tsan.sh) it shows races as well.
  */
@@ -85,7 +85,8 @@ static _Atomic bool stop_posting, stop;
 static u64 key_seed;
 
 static u8 *const area = memory + FLOWS * SLOT, *const receives = memory + (FLOWS + 1) * SLOT;
-static _Atomic u64 *const counter = (_Atomic u64 *)(memory + FLOWS * SLOT - 8); /* the binder has no other use for its slot */
+/* the binder has no other use for its slot */
+static _Atomic u64 *const counter = (_Atomic u64 *)(memory + FLOWS * SLOT - 8);
 
 static u64 clock_ns(clockid_t clock)
 {
@@ -167,7 +168,8 @@ static u32 read_mail(struct shard *s, u64 now_ns)
 		u64 away = 0;
 
 		for (u32 k = 0; k < count; k++)
-			batch[k] = (struct engine_frame){ .frame = { .data = s->taken[i + k].data, .len = s->taken[i + k].len } };
+			batch[k] = (struct engine_frame){ .frame = { .data = s->taken[i + k].data,
+								     .len = s->taken[i + k].len } };
 		engine_input_batch(s->engine, batch, count, now_ns, &away);
 		/* its QP has moved since it was sent */
 		for (u32 k = 0; k < count; k++)
@@ -182,7 +184,8 @@ static void take_events(struct shard *s)
 	struct engine_event e;
 
 	while (engine_next_event(s->engine, &e)) {
-		must(!(e.type & (EVENT_QP_STATE | EVENT_QP_FATAL | EVENT_CQ_ERR | EVENT_SRQ_ERR)), "a QP, CQ or SRQ failed");
+		must(!(e.type & (EVENT_QP_STATE | EVENT_QP_FATAL | EVENT_CQ_ERR | EVENT_SRQ_ERR)),
+		     "a QP, CQ or SRQ failed");
 		if (e.type == EVENT_SRQ_LIMIT)
 			atomic_fetch_add(&limits, 1);
 		if (e.type == EVENT_COMPLETION && e.cq == &recvs)
@@ -203,7 +206,9 @@ static void *drive(void *arg)
 		did = read_mail(s, now_ns);
 		if (now_ns >= engine_deadline_ns(s->engine))
 			engine_expire(s->engine, now_ns);
-		for (u32 i = 0; i < 2 * BATCH && (len = engine_output(s->engine, frame, sizeof(frame), now_ns)); i++, did++)
+		for (u32 i = 0; i < 2 * BATCH &&
+				(len = engine_output(s->engine, frame, sizeof(frame), now_ns));
+		     i++, did++)
 			send_mail(s, frame, len);
 		take_events(s);
 		/* the other is running anyway, and looks */
@@ -288,7 +293,8 @@ static void post_mixed(u32 index, u32 n)
 static void post_windowed(u32 index)
 {
 	struct flow *f = &flow[index];
-	struct send_wqe bind = { .opcode = WR_BIND_MW }, write = { .opcode = WR_WRITE }, send = { .opcode = WR_SEND_WITH_INV };
+	struct send_wqe bind = { .opcode = WR_BIND_MW }, write = { .opcode = WR_WRITE },
+			send = { .opcode = WR_SEND_WITH_INV };
 	u8 *own = memory + index * SLOT;
 
 	bind.bind.mw_key = f->mw_key;
@@ -328,7 +334,10 @@ static void *post_all(void *arg)
 /* WRITEs of two packets through the type 1 window, be it open or closed: UC is told neither. */
 static void *post_through(void *arg)
 {
-	const struct send_wqe head = { .opcode = WR_WRITE, .length = 2 * PMTU, .remote_addr = (u64)(uintptr_t)area, .rkey = flow[FLOWS - 1].mw->key };
+	const struct send_wqe head = { .opcode = WR_WRITE,
+				       .length = 2 * PMTU,
+				       .remote_addr = (u64)(uintptr_t)area,
+				       .rkey = flow[FLOWS - 1].mw->key };
 
 	while (!atomic_load(&stop_posting))
 		for (u32 i = 0; i < FLOWS; i++)
@@ -361,7 +370,8 @@ static bool take_receives(void)
 
 		must(e->status == CQE_SUCCESS, "a completion in error");
 		if (!(e->opcode & CQE_RECV)) {
-			must(e->opcode == CQE_BIND_MW && slot >> 8 == 1, "an unexpected completion");
+			must(e->opcode == CQE_BIND_MW && slot >> 8 == 1,
+			     "an unexpected completion");
 			atomic_fetch_add(&flow[slot & 0xff].done[1], 1);
 			cq_pop(&recvs);
 			continue;
@@ -370,9 +380,13 @@ static bool take_receives(void)
 			i++;
 		must(i < FLOWS && slot < RECEIVES && !taken[slot], "a receive that nobody posted");
 		if (kinds[i].kind == MIXED)
-			must(e->flags == CQE_WITH_IMM && e->byte_len == 64 && be32toh(e->imm) == flow[i].messages++, "messages out of order");
+			must(e->flags == CQE_WITH_IMM && e->byte_len == 64 &&
+				     be32toh(e->imm) == flow[i].messages++,
+			     "messages out of order");
 		else
-			must(kinds[i].kind == WINDOWED && e->flags == CQE_WITH_INV && e->byte_len == 16, "not the message that was sent");
+			must(kinds[i].kind == WINDOWED && e->flags == CQE_WITH_INV &&
+				     e->byte_len == 16,
+			     "not the message that was sent");
 		taken[slot] = true;
 		cq_pop(&recvs);
 		taken[slot] = false;
@@ -389,7 +403,8 @@ static bool take_sends(void)
 	for (; (e = cq_peek(&sends)); any = true) {
 		u32 i = (u32)e->wr_id;
 
-		must(e->status == CQE_SUCCESS && i < FLOWS && e->qpn == flow[i].qp[0]->qpn, "a send failed");
+		must(e->status == CQE_SUCCESS && i < FLOWS && e->qpn == flow[i].qp[0]->qpn,
+		     "a send failed");
 		atomic_fetch_add(&flow[i].done[0], 1);
 		cq_pop(&sends);
 	}
@@ -461,28 +476,50 @@ static void make_flow(u32 index)
 
 	for (u32 i = 0; i < 2; i++) {
 		const struct qp_init init = {
-			.transport = kinds[index].transport, .max_send_wr = 2 * DEPTH, .max_send_sge = 1, .srq = i ? &srq : NULL,
-			.send_cq = i ? &recvs : &sends, .recv_cq = i ? &recvs : &sends, .pd = PD,
+			.transport = kinds[index].transport,
+			.max_send_wr = 2 * DEPTH,
+			.max_send_sge = 1,
+			.srq = i ? &srq : NULL,
+			.send_cq = i ? &recvs : &sends,
+			.recv_cq = i ? &recvs : &sends,
+			.pd = PD,
 		};
 
-		assert_int_equal(qp_create(shard[(index + i) % ENGINES].engine, &init, &f->qp[i]), 0);
+		assert_int_equal(qp_create(shard[(index + i) % ENGINES].engine, &init, &f->qp[i]),
+				 0);
 	}
 	for (u32 i = 0; i < 2; i++) {
 		struct qp_attr attr = {
-			.port = 1, .access = MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC, .path_mtu = PMTU, .timeout = 18, .retry_cnt = 7,
-			.rnr_retry = 7, .max_rd_atomic = 4, .max_dest_rd_atomic = 4, .min_rnr_timer = 1, .dest_qpn = f->qp[!i]->qpn,
-			.path = { .hop_limit = 64, .udp_sport = path_udp_sport(0, f->qp[i]->qpn, f->qp[!i]->qpn), .local = gid, .peer = gid },
+			.port = 1,
+			.access = MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC,
+			.path_mtu = PMTU,
+			.timeout = 18,
+			.retry_cnt = 7,
+			.rnr_retry = 7,
+			.max_rd_atomic = 4,
+			.max_dest_rd_atomic = 4,
+			.min_rnr_timer = 1,
+			.dest_qpn = f->qp[!i]->qpn,
+			.path = { .hop_limit = 64,
+				  .udp_sport = path_udp_sport(0, f->qp[i]->qpn, f->qp[!i]->qpn),
+				  .local = gid,
+				  .peer = gid },
 		};
 		u32 required, optional;
 
 		for (attr.state = QPS_INIT; attr.state <= QPS_RTS; attr.state++) {
-			assert_true(qp_transition(kinds[index].transport, false, attr.state - 1, attr.state, &required, &optional));
-			assert_int_equal(qp_modify(shard[0].engine, f->qp[i], &attr, required | QP_ATTR_STATE, now()), 0);
+			assert_true(qp_transition(kinds[index].transport, false, attr.state - 1,
+						  attr.state, &required, &optional));
+			assert_int_equal(qp_modify(shard[0].engine, f->qp[i], &attr,
+						   required | QP_ATTR_STATE, now()),
+					 0);
 		}
 	}
 	if (kinds[index].kind == MIXED || kinds[index].kind == THROUGH)
 		return;
-	assert_int_equal(mw_add(engine_mr_table(shard[0].engine), PD, kinds[index].kind == BINDER ? MR_WINDOW_1 : MR_WINDOW_2, &f->mw), 0);
+	assert_int_equal(mw_add(engine_mr_table(shard[0].engine), PD,
+				kinds[index].kind == BINDER ? MR_WINDOW_1 : MR_WINDOW_2, &f->mw),
+			 0);
 	f->mw_key = f->mw->key;
 }
 
@@ -491,16 +528,24 @@ static int make_device(void **state)
 	key_seed = 1;
 	for (u32 i = 0; i < ENGINES; i++) {
 		struct shard *s = &shard[i];
-		const struct engine_config config = { .random = random_key, .stats = &s->stats, .drops = &s->drops, .number = i,
+		const struct engine_config config = { .random = random_key,
+						      .stats = &s->stats,
+						      .drops = &s->drops,
+						      .number = i,
 						      .sibling = i ? shard[0].engine : NULL };
 
 		pthread_mutex_init(&s->lock, NULL);
 		pthread_mutex_init(&s->mail_lock, NULL);
 		assert_int_equal(engine_create(&config, &s->engine), 0);
 	}
-	assert_int_equal(mr_add(engine_mr_table(shard[0].engine), PD, memory, sizeof(memory), (u64)(uintptr_t)memory,
-				MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC | MR_MW_BIND, &memory_mr), 0);
-	assert_int_equal(cq_init(&sends, 1024) || cq_init(&recvs, 1024) || rq_init(&srq.rq, RECEIVES, 1), 0);
+	assert_int_equal(mr_add(engine_mr_table(shard[0].engine), PD, memory, sizeof(memory),
+				(u64)(uintptr_t)memory,
+				MR_LOCAL_WRITE | MR_REMOTE_WRITE | MR_REMOTE_READ |
+					MR_REMOTE_ATOMIC | MR_MW_BIND,
+				&memory_mr),
+			 0);
+	assert_int_equal(
+		cq_init(&sends, 1024) || cq_init(&recvs, 1024) || rq_init(&srq.rq, RECEIVES, 1), 0);
 	srq.pd = PD;
 	for (u32 i = 0; i < FLOWS; i++)
 		make_flow(i);

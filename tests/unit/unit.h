@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What every unit test includes: cmocka with the headers that it wants before it, and one shorthand. */
+/*
+ * What every unit test includes: cmocka with the headers that it wants before it, and one
+ * shorthand.
+ */
 #ifndef UNIT_H
 #define UNIT_H
 

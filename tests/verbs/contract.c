@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The verbs as a whole, on one device against itself: contract DEVICE. What single man pages promise is in man_*.c. It links with libibverbs and
- * nothing of this project.
+ * The verbs as a whole, on one device against itself: contract DEVICE. What single man pages
+ * promise is in man_*.c. It links with libibverbs and nothing of this project.
  */
 #include "contract.h"
 
@@ -11,7 +11,8 @@ int main(int argc, char **argv)
 
 	ctx = argc == 2 ? open_device(argv[1]) : NULL;
 	if (!ctx) {
-		fprintf(stderr, "usage: contract DEVICE (%s)\n", argc == 2 ? "there is no such device" : "one argument");
+		fprintf(stderr, "usage: contract DEVICE (%s)\n",
+			argc == 2 ? "there is no such device" : "one argument");
 		return 2;
 	}
 	good = run_all(object_cases);

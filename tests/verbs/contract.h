@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the contract tests share: one device, a pair of QPs of this process that are connected over the own GID, and assertions that end a case
- * and say where. A case is a function that returns false when it failed.
+ * What the contract tests share: one device, a pair of QPs of this process that are connected over
+ * the own GID, and assertions that end a case and say where. A case is a function that returns
+ * false when it failed.
  */
 #ifndef TESTS_VERBS_CONTRACT_H
 #define TESTS_VERBS_CONTRACT_H
@@ -40,7 +41,8 @@ struct pair_options {
 	int rnr_retry;	       /* 0: 7, for ever */
 	int cqe;	       /* 0: enough */
 	uint64_t ops;	       /* end 0: ibv_create_qp_ex() with these send operations */
-	const struct ibv_cq_init_attr_ex *ex; /* end 1: ibv_create_cq_ex() with these attributes and the pair's channel */
+	/* end 1: ibv_create_cq_ex() with these attributes and the pair's channel */
+	const struct ibv_cq_init_attr_ex *ex;
 };
 
 bool pair_open(struct pair *p, struct pair_options o);
@@ -55,7 +57,10 @@ struct ibv_ah_attr own_address(void);
 
 /* Wait for one completion, in bounded time. False if none comes. */
 bool wait_wc(struct ibv_cq *cq, struct ibv_wc *wc);
-/* True if the CQ stays empty while everything that is under way arrives: after a later completion of cq_other has been seen, or at once. */
+/*
+ * True if the CQ stays empty while everything that is under way arrives: after a later completion
+ * of cq_other has been seen, or at once.
+ */
 bool cq_is_empty(struct ibv_cq *cq);
 
 struct ibv_sge sge_of(const struct pair *p, int end, uint32_t offset, uint32_t length);
@@ -114,23 +119,25 @@ int destroy_cq(void *cq);
 		}                                                                             \
 	} while (0)
 
-#define MUST_EQ(got, want)                                                                             \
-	do {                                                                                           \
-		long long g_ = (long long)(got), w_ = (long long)(want);                               \
-		if (g_ != w_) {                                                                        \
-			printf("# %s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #got, g_, w_);   \
-			return false;                                                                  \
-		}                                                                                      \
+#define MUST_EQ(got, want)                                                                         \
+	do {                                                                                       \
+		long long g_ = (long long)(got), w_ = (long long)(want);                           \
+		if (g_ != w_) {                                                                    \
+			printf("# %s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #got, g_,    \
+			       w_);                                                                \
+			return false;                                                              \
+		}                                                                                  \
 	} while (0)
 
 /* The call must give NULL and this errno. */
-#define MUST_FAIL(call, want)                                                                          \
-	do {                                                                                           \
-		errno = 0;                                                                             \
-		if ((call) != NULL || errno != (want)) {                                               \
-			printf("# %s:%d: %s: errno %d, not %d\n", __FILE__, __LINE__, #call, errno, (want)); \
-			return false;                                                                  \
-		}                                                                                      \
+#define MUST_FAIL(call, want)                                                                      \
+	do {                                                                                       \
+		errno = 0;                                                                         \
+		if ((call) != NULL || errno != (want)) {                                           \
+			printf("# %s:%d: %s: errno %d, not %d\n", __FILE__, __LINE__, #call,       \
+			       errno, (want));                                                     \
+			return false;                                                              \
+		}                                                                                  \
 	} while (0)
 
 #define CASE(f) { #f, f }

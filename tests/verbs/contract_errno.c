@@ -9,11 +9,11 @@
 #include "contract.h"
 
 /* The verb must return this errno value, and errno must have it. */
-#define MUST_RETURN(call, want)                                                                          \
-	do {                                                                                             \
-		errno = 0;                                                                               \
-		MUST_EQ(call, want);                                                                     \
-		MUST_EQ(errno, want);                                                                    \
+#define MUST_RETURN(call, want)                                                                    \
+	do {                                                                                       \
+		errno = 0;                                                                         \
+		MUST_EQ(call, want);                                                               \
+		MUST_EQ(errno, want);                                                              \
 	} while (0)
 
 static bool busy_body(struct pair *p)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Completion channels and asynchronous events: when they come, how often, what waits for them, and how the descriptors behave. */
+/*
+ * Completion channels and asynchronous events: when they come, how often, what waits for them, and
+ * how the descriptors behave.
+ */
 #include <poll.h>
 #include <pthread.h>
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Memory windows of both types: binding, what they open and to whom, invalidation here and from afar; and ATOMIC WRITE. */
+/*
+ * Memory windows of both types: binding, what they open and to whom, invalidation here and from
+ * afar; and ATOMIC WRITE.
+ */
 #include "contract.h"
 
 #define OPTIONS(...) ((struct pair_options){ __VA_ARGS__ })
@@ -18,9 +21,12 @@ static bool windows_open(struct windows *w, enum ibv_mw_type type, struct pair_o
 {
 	memset(w, 0, sizeof(*w));
 	MUST(pair_open(&w->p, o));
-	MUST(w->mr = ibv_reg_mr(w->p.pd, w->p.buf[1], BUF_BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND));
+	MUST(w->mr = ibv_reg_mr(w->p.pd, w->p.buf[1], BUF_BYTES,
+				IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND));
 	MUST(w->mw = ibv_alloc_mw(w->p.pd, type));
-	w->info = (struct ibv_mw_bind_info){ .mr = w->mr, .addr = (uintptr_t)w->p.buf[1] + BASE, .length = BYTES,
+	w->info = (struct ibv_mw_bind_info){ .mr = w->mr,
+					     .addr = (uintptr_t)w->p.buf[1] + BASE,
+					     .length = BYTES,
 					     .mw_access_flags = IBV_ACCESS_REMOTE_WRITE };
 	return true;
 }
@@ -47,11 +53,16 @@ static bool windows_close(struct windows *w)
 static int write_to(struct windows *w, uint32_t rkey, uint64_t remote, uint32_t length)
 {
 	struct ibv_sge sge = sge_of(&w->p, 0, 0, length);
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED,
-				  .wr.rdma = { remote, rkey } }, *bad;
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED,
+				  .wr.rdma = { remote, rkey } },
+			   *bad;
 	struct ibv_wc wc;
 
-	return !ibv_post_send(w->p.qp[0], &wr, &bad) && wait_wc(w->p.cq[0], &wc) ? (int)wc.status : -1;
+	return !ibv_post_send(w->p.qp[0], &wr, &bad) && wait_wc(w->p.cq[0], &wc) ? (int)wc.status :
+										   -1;
 }
 
 /* End 1 runs a request that sends nothing; its completion must be of this opcode. */
@@ -73,7 +84,10 @@ static bool run_local(struct windows *w, struct ibv_send_wr wr, enum ibv_wc_opco
 
 static bool bind_type2(struct windows *w, uint32_t rkey)
 {
-	return run_local(w, (struct ibv_send_wr){ .opcode = IBV_WR_BIND_MW, .bind_mw = { w->mw, rkey, w->info } }, IBV_WC_BIND_MW);
+	return run_local(w,
+			 (struct ibv_send_wr){ .opcode = IBV_WR_BIND_MW,
+					       .bind_mw = { w->mw, rkey, w->info } },
+			 IBV_WC_BIND_MW);
 }
 
 static bool alloc_mw__refuses(void)
@@ -98,10 +112,15 @@ static bool alloc_mw__refuses(void)
 
 static bool type1_body(struct windows *w)
 {
-	struct ibv_mw_bind bind = { .wr_id = 9, .send_flags = IBV_SEND_SIGNALED, .bind_info = w->info }, bad_bind;
+	struct ibv_mw_bind bind = { .wr_id = 9,
+				    .send_flags = IBV_SEND_SIGNALED,
+				    .bind_info = w->info },
+			   bad_bind;
 	const uint64_t base = w->info.addr;
 	const uint32_t unbound = w->mw->rkey;
-	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW, .bind_mw = { w->mw, unbound + 1, w->info } }, *bad;
+	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW,
+				  .bind_mw = { w->mw, unbound + 1, w->info } },
+			   *bad;
 	struct ibv_wc wc;
 
 	/* Type 1 is bound by ibv_bind_mw() alone. */
@@ -121,7 +140,9 @@ static bool type1_body(struct windows *w)
 
 	/* The region stays under its window, as it is. */
 	MUST_EQ(ibv_dereg_mr(w->mr), EBUSY);
-	MUST_EQ(ibv_rereg_mr(w->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE), IBV_REREG_MR_ERR_INPUT);
+	MUST_EQ(ibv_rereg_mr(w->mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			     IBV_ACCESS_LOCAL_WRITE),
+		IBV_REREG_MR_ERR_INPUT);
 	MUST_EQ(errno, EBUSY);
 
 	memset(w->p.buf[0], 'm', BYTES);
@@ -202,11 +223,13 @@ static bool type2_body(struct windows *w)
 {
 	const uint64_t base = w->info.addr;
 	const uint32_t unbound = w->mw->rkey, rkey = ibv_inc_rkey(unbound);
-	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW, .bind_mw = { w->mw, rkey, w->info } }, *bad;
+	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW, .bind_mw = { w->mw, rkey, w->info } },
+			   *bad;
 	struct ibv_sge sge = sge_of(&w->p, 0, 0, 7);
 	struct ibv_wc wc;
 
-	MUST_EQ(ibv_bind_mw(w->p.qp[1], w->mw, &(struct ibv_mw_bind){ .bind_info = w->info }), EINVAL);
+	MUST_EQ(ibv_bind_mw(w->p.qp[1], w->mw, &(struct ibv_mw_bind){ .bind_info = w->info }),
+		EINVAL);
 	wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_ON_DEMAND;
 	MUST_EQ(ibv_post_send(w->p.qp[1], &wr, &bad), EINVAL);
 	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){ .addr = base, .length = BYTES };
@@ -225,7 +248,9 @@ static bool type2_body(struct windows *w)
 	 * the others.
 	 */
 	MUST_EQ(w->mw->rkey, rkey);
-	MUST(run_local(w, (struct ibv_send_wr){ .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = rkey }, IBV_WC_LOCAL_INV));
+	MUST(run_local(w,
+		       (struct ibv_send_wr){ .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = rkey },
+		       IBV_WC_LOCAL_INV));
 	MUST(bind_type2(w, 1024));
 	MUST_EQ(w->mw->rkey, unbound & ~0xffu);
 	MUST_EQ(write_to(w, w->mw->rkey, base, BYTES), IBV_WC_SUCCESS);
@@ -240,7 +265,11 @@ static bool type2_body(struct windows *w)
 
 	/* Invalidated from afar. */
 	MUST_EQ(post_recv(&w->p, 33, 0, 50), 0);
-	wr = (struct ibv_send_wr){ .wr_id = 34, .opcode = IBV_WR_SEND_WITH_INV, .invalidate_rkey = rkey + 1, .sg_list = &sge, .num_sge = 1,
+	wr = (struct ibv_send_wr){ .wr_id = 34,
+				   .opcode = IBV_WR_SEND_WITH_INV,
+				   .invalidate_rkey = rkey + 1,
+				   .sg_list = &sge,
+				   .num_sge = 1,
 				   .send_flags = IBV_SEND_SIGNALED };
 	MUST_EQ(ibv_post_send(w->p.qp[0], &wr, &bad), 0);
 	MUST(wait_wc(w->p.cq[1], &wc));
@@ -266,7 +295,8 @@ static bool post_send__type2_windows(void)
 
 static bool invalid_body(struct windows *w)
 {
-	struct ibv_send_wr wr = { .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = w->mr->rkey }, *bad;
+	struct ibv_send_wr wr = { .opcode = IBV_WR_LOCAL_INV, .invalidate_rkey = w->mr->rkey },
+			   *bad;
 	struct ibv_wc wc;
 
 	/* A region's key is none that can be invalidated. */
@@ -286,12 +316,20 @@ static bool post_send__local_inv_of_what_is_no_window(void)
 static bool wr_api_body(struct windows *w)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(w->p.qp[0]);
-	struct ibv_mr *mr = ibv_reg_mr(w->p.pd, w->p.buf[0], BUF_BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
-	struct ibv_mw_bind_info info = { .mr = mr, .addr = (uintptr_t)w->p.buf[0], .length = BYTES, .mw_access_flags = IBV_ACCESS_REMOTE_WRITE };
+	struct ibv_mr *mr = ibv_reg_mr(w->p.pd, w->p.buf[0], BUF_BYTES,
+				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	struct ibv_mw_bind_info info = { .mr = mr,
+					 .addr = (uintptr_t)w->p.buf[0],
+					 .length = BYTES,
+					 .mw_access_flags = IBV_ACCESS_REMOTE_WRITE };
 	struct ibv_mw *type1 = ibv_alloc_mw(w->p.pd, IBV_MW_TYPE_1);
 	const uint32_t rkey = ibv_inc_rkey(w->mw->rkey);
 	struct ibv_sge sge = sge_of(&w->p, 1, 0, 3);
-	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .sg_list = &sge, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
 	const enum ibv_wc_opcode expected[] = { IBV_WC_BIND_MW, IBV_WC_LOCAL_INV };
 	struct ibv_wc wc;
 
@@ -337,7 +375,8 @@ static bool wr_api_body(struct windows *w)
 
 static bool wr_post__type2_windows(void)
 {
-	IN_WINDOWS(IBV_MW_TYPE_2, OPTIONS(.ops = IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV), wr_api_body);
+	IN_WINDOWS(IBV_MW_TYPE_2, OPTIONS(.ops = IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV),
+		   wr_api_body);
 }
 
 static bool word_arrived(struct pair *p, const char *bytes)
@@ -357,7 +396,12 @@ static bool atomic_write_body(struct pair *p)
 {
 	struct ibv_qp_ex *ex = ibv_qp_to_qp_ex(p->qp[0]);
 	struct ibv_sge sge[2] = { sge_of(p, 0, 0, 3), sge_of(p, 0, 3, 5) };
-	struct ibv_send_wr wr = { .wr_id = 88, .sg_list = sge, .num_sge = 2, .opcode = IBV_WR_ATOMIC_WRITE, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_send_wr wr = { .wr_id = 88,
+				  .sg_list = sge,
+				  .num_sge = 2,
+				  .opcode = IBV_WR_ATOMIC_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
 	struct ibv_wc wc;
 
 	MUST(ex && ex->wr_atomic_write);
@@ -409,7 +453,8 @@ static bool atomic_write_body(struct pair *p)
 static bool post_send__atomic_write(void)
 {
 	struct pair p;
-	bool good = pair_open(&p, OPTIONS(.ops = IBV_QP_EX_WITH_ATOMIC_WRITE)) && atomic_write_body(&p);
+	bool good =
+		pair_open(&p, OPTIONS(.ops = IBV_QP_EX_WITH_ATOMIC_WRITE)) && atomic_write_body(&p);
 
 	return pair_close(&p) && good;
 }

@@ -20,7 +20,8 @@ static bool query_device__claims_are_consistent(void)
 	MUST_EQ(a.max_qp_rd_atom, 128);
 	MUST_EQ(a.max_qp_init_rd_atom, 128);
 	MUST_EQ(a.max_res_rd_atom, 128 * a.max_qp);
-	MUST_EQ(a.device_cap_flags & (IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_XRC),
+	MUST_EQ(a.device_cap_flags & (IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2A |
+				      IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_XRC),
 		IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_XRC);
 	MUST_FAIL(ibv_alloc_dm(ctx, &(struct ibv_alloc_dm_attr){ .length = 4096 }), EOPNOTSUPP);
 	MUST_EQ(ex.max_dm_size, 0);
@@ -77,10 +78,12 @@ static bool reg_mr__refuses(void)
 	MUST_FAIL(ibv_reg_mr(pd, none, (size_t)page, 0), EFAULT);
 	MUST_FAIL(ibv_reg_mr(pd, readable, (size_t)page, IBV_ACCESS_LOCAL_WRITE), EFAULT);
 	MUST_FAIL(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, 0, 0), EOPNOTSUPP);
-	MUST(mr = ibv_reg_mr(pd, readable, (size_t)page, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_RELAXED_ORDERING));
+	MUST(mr = ibv_reg_mr(pd, readable, (size_t)page,
+			     IBV_ACCESS_REMOTE_READ | IBV_ACCESS_RELAXED_ORDERING));
 	MUST_EQ(ibv_dealloc_pd(pd), EBUSY);
 	MUST_EQ(ibv_rereg_mr(mr, 0, NULL, NULL, 0, 0), IBV_REREG_MR_ERR_INPUT);
-	MUST_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE), IBV_REREG_MR_ERR_INPUT);
+	MUST_EQ(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, IBV_ACCESS_LOCAL_WRITE),
+		IBV_REREG_MR_ERR_INPUT);
 	MUST_EQ(ibv_dereg_mr(mr), 0);
 	MUST_EQ(ibv_dealloc_pd(pd), 0);
 	munmap(readable, (size_t)page);
@@ -116,7 +119,11 @@ static bool create_qp__refuses(void)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_cq *cq = ibv_create_cq(ctx, 10, NULL, NULL, 0);
-	struct ibv_qp_init_attr good = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC, .cap = { 5, 6, 2, 3, 40 } }, a;
+	struct ibv_qp_init_attr good = { .send_cq = cq,
+					 .recv_cq = cq,
+					 .qp_type = IBV_QPT_RC,
+					 .cap = { 5, 6, 2, 3, 40 } },
+				a;
 	struct ibv_device_attr dev;
 	struct ibv_qp_attr q;
 	struct ibv_qp *qp;
@@ -135,8 +142,8 @@ static bool create_qp__refuses(void)
 #undef WITH
 	a = good;
 	MUST(qp = ibv_create_qp(pd, &a));
-	MUST(a.cap.max_send_wr >= 5 && a.cap.max_recv_wr >= 6 && a.cap.max_send_sge >= 2 && a.cap.max_recv_sge >= 3 &&
-	     a.cap.max_inline_data >= 40);
+	MUST(a.cap.max_send_wr >= 5 && a.cap.max_recv_wr >= 6 && a.cap.max_send_sge >= 2 &&
+	     a.cap.max_recv_sge >= 3 && a.cap.max_inline_data >= 40);
 	MUST(!ibv_qp_to_qp_ex(qp));
 	MUST_EQ(qp->state, IBV_QPS_RESET);
 	MUST_EQ(ibv_query_qp(qp, &q, IBV_QP_STATE | IBV_QP_CAP, &good), 0);
@@ -153,11 +160,18 @@ static bool create_qp__refuses(void)
 
 static bool modify_qp__refuses_and_changes_nothing(void)
 {
-	const int rtr = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
+	const int rtr =
+		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_cq *cq = ibv_create_cq(ctx, 10, NULL, NULL, 0);
-	struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UC, .cap = { 1, 1, 1, 1, 0 } };
-	struct ibv_qp_attr good = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = 5, .ah_attr = own_address() }, a, q;
+	struct ibv_qp_init_attr init = {
+		.send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_UC, .cap = { 1, 1, 1, 1, 0 }
+	};
+	struct ibv_qp_attr good = { .qp_state = IBV_QPS_RTR,
+				    .path_mtu = IBV_MTU_1024,
+				    .dest_qp_num = 5,
+				    .ah_attr = own_address() },
+			   a, q;
 	struct ibv_qp *qp;
 
 	MUST(pd && cq && (qp = ibv_create_qp(pd, &init)));
@@ -196,8 +210,11 @@ static bool create_srq__refuses(void)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_srq_init_attr a = { .attr = { .max_wr = 0, .max_sge = 1 } };
-	struct ibv_srq_init_attr_ex ex = { .attr = { .max_wr = 1, .max_sge = 1 }, .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
-					   .srq_type = IBV_SRQT_TM, .pd = pd };
+	struct ibv_srq_init_attr_ex ex = { .attr = { .max_wr = 1, .max_sge = 1 },
+					   .comp_mask =
+						   IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+					   .srq_type = IBV_SRQT_TM,
+					   .pd = pd };
 	struct ibv_srq_attr q = { .max_wr = 100, .srq_limit = 5 };
 	struct ibv_srq *srq;
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Posting and completions: every field of a completion, and what becomes of a list with a bad request in it. */
+/*
+ * Posting and completions: every field of a completion, and what becomes of a list with a bad
+ * request in it.
+ */
 #include <arpa/inet.h>
 
 #include "contract.h"
@@ -7,8 +10,13 @@
 static bool send_body(struct pair *p)
 {
 	struct ibv_sge sge[2] = { sge_of(p, 0, 100, 3000), sge_of(p, 0, 9000, 2001) };
-	struct ibv_send_wr wr = { .wr_id = 0xabcdef0123456789, .sg_list = sge, .num_sge = 2, .opcode = IBV_WR_SEND_WITH_IMM,
-				  .send_flags = IBV_SEND_SIGNALED, .imm_data = htonl(0x11223344) }, *bad;
+	struct ibv_send_wr wr = { .wr_id = 0xabcdef0123456789,
+				  .sg_list = sge,
+				  .num_sge = 2,
+				  .opcode = IBV_WR_SEND_WITH_IMM,
+				  .send_flags = IBV_SEND_SIGNALED,
+				  .imm_data = htonl(0x11223344) },
+			   *bad;
 	struct ibv_wc wc;
 
 	for (int i = 0; i < BUF_BYTES; i++)
@@ -47,7 +55,12 @@ static bool ud_body(struct pair *p)
 	struct ibv_ah_attr attr = own;
 	struct ibv_ah *ah = ibv_create_ah(p->pd, &attr), *back;
 	struct ibv_sge sge = sge_of(p, 0, 0, 333);
-	struct ibv_send_wr wr = { .wr_id = 5, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_send_wr wr = { .wr_id = 5,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
 	struct ibv_wc wc;
 
 	MUST(ah);
@@ -104,7 +117,11 @@ ON_PAIR(post_send__ud_completion, ud_body, .type = IBV_QPT_UD)
 static bool remote_body(struct pair *p)
 {
 	struct ibv_sge sge = sge_of(p, 0, 0, 4000);
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
 	uint64_t *word = (uint64_t *)p->buf[1];
 	struct ibv_wc wc;
 
@@ -186,9 +203,16 @@ static bool bad_list_body(struct pair *p)
 	struct ibv_wc wc;
 
 	for (int i = 0; i < 3; i++) {
-		rr[i] = (struct ibv_recv_wr){ .wr_id = 10 + i, .next = i < 2 ? &rr[i + 1] : NULL, .sg_list = sge, .num_sge = i == 1 ? 3 : 0 };
-		wr[i] = (struct ibv_send_wr){ .wr_id = 20 + i, .next = i < 2 ? &wr[i + 1] : NULL, .sg_list = sge, .num_sge = 0,
-					      .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED };
+		rr[i] = (struct ibv_recv_wr){ .wr_id = 10 + i,
+					      .next = i < 2 ? &rr[i + 1] : NULL,
+					      .sg_list = sge,
+					      .num_sge = i == 1 ? 3 : 0 };
+		wr[i] = (struct ibv_send_wr){ .wr_id = 20 + i,
+					      .next = i < 2 ? &wr[i + 1] : NULL,
+					      .sg_list = sge,
+					      .num_sge = 0,
+					      .opcode = IBV_WR_SEND,
+					      .send_flags = IBV_SEND_SIGNALED };
 	}
 	MUST_EQ(ibv_post_recv(p->qp[1], rr, &bad_rr), EINVAL);
 	MUST(bad_rr == &rr[1]);
@@ -317,7 +341,11 @@ ON_PAIR(post__srq, srq_body, .srq = true)
 static bool keys_body(struct pair *p)
 {
 	struct ibv_sge sge = sge_of(p, 0, 0, 100);
-	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE }, *bad;
+	struct ibv_send_wr wr = { .wr_id = 1,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE },
+			   *bad;
 	struct ibv_async_event event;
 	struct ibv_wc wc;
 
@@ -357,8 +385,15 @@ ON_PAIR(post_send__local_key, lkey_body)
 
 static bool inline_body(struct pair *p)
 {
-	struct ibv_sge sge[2] = { { (uintptr_t)p->buf[0], 20, 0 }, { (uintptr_t)p->buf[0] + 40, 44, 0 } }; /* keys are not looked at */
-	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = sge, .num_sge = 2, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_INLINE }, *bad;
+	/* keys are not looked at */
+	struct ibv_sge sge[2] = { { (uintptr_t)p->buf[0], 20, 0 },
+				  { (uintptr_t)p->buf[0] + 40, 44, 0 } };
+	struct ibv_send_wr wr = { .wr_id = 1,
+				  .sg_list = sge,
+				  .num_sge = 2,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_INLINE },
+			   *bad;
 	struct ibv_wc wc;
 
 	memset(p->buf[0], 'i', 100);
@@ -390,7 +425,8 @@ static bool rereg_body(struct pair *p)
 	uint32_t lkey = p->mr[1]->lkey;
 
 	MUST(fresh);
-	MUST_EQ(ibv_rereg_mr(p->mr[1], IBV_REREG_MR_CHANGE_TRANSLATION, NULL, fresh, BUF_BYTES, 0), 0);
+	MUST_EQ(ibv_rereg_mr(p->mr[1], IBV_REREG_MR_CHANGE_TRANSLATION, NULL, fresh, BUF_BYTES, 0),
+		0);
 	free(p->buf[1]);
 	p->buf[1] = fresh;
 	MUST(p->mr[1]->addr == fresh);
@@ -455,17 +491,27 @@ static bool wr_api_body(struct pair *p)
 	return true;
 }
 
-ON_PAIR(wr_post__builds_or_posts_nothing, wr_api_body, .ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
+ON_PAIR(wr_post__builds_or_posts_nothing, wr_api_body,
+	.ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM |
+	       IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
 
 static bool cq_ex__reads_fields(void)
 {
-	struct ibv_cq_init_attr_ex attr = { .cqe = 10, .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP };
+	struct ibv_cq_init_attr_ex attr = {
+		.cqe = 10, .wc_flags = IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP
+	};
 	struct ibv_poll_cq_attr poll = { 0 };
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(ctx, &attr);
-	struct ibv_qp_init_attr init = { .send_cq = (struct ibv_cq *)cq, .recv_cq = (struct ibv_cq *)cq, .qp_type = IBV_QPT_RC,
+	struct ibv_qp_init_attr init = { .send_cq = (struct ibv_cq *)cq,
+					 .recv_cq = (struct ibv_cq *)cq,
+					 .qp_type = IBV_QPT_RC,
 					 .cap = { 4, 4, 1, 1, 0 } };
-	struct ibv_send_wr wr = { .wr_id = 50, .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htonl(4), .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_send_wr wr = { .wr_id = 50,
+				  .opcode = IBV_WR_SEND_WITH_IMM,
+				  .imm_data = htonl(4),
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
 	struct ibv_recv_wr rr = { .wr_id = 51 }, *bad_rr;
 	bool seen[2] = { false, false };
 	struct ibv_qp *qp;
@@ -497,7 +543,8 @@ static bool cq_ex__reads_fields(void)
 			if (recv) {
 				MUST_EQ(ibv_wc_read_byte_len(cq), 0);
 				MUST_EQ(ibv_wc_read_imm_data(cq), htonl(4));
-				MUST_EQ(ibv_wc_read_wc_flags(cq) & IBV_WC_WITH_IMM, IBV_WC_WITH_IMM);
+				MUST_EQ(ibv_wc_read_wc_flags(cq) & IBV_WC_WITH_IMM,
+					IBV_WC_WITH_IMM);
 			}
 		} while (!ibv_next_poll(cq));
 		ibv_end_poll(cq);

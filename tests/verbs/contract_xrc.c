@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* XRC: domains and what holds them, shared receive queues with numbers, one QP for several of them, and QPs that are opened again. */
+/*
+ * XRC: domains and what holds them, shared receive queues with numbers, one QP for several of them,
+ * and QPs that are opened again.
+ */
 #define _GNU_SOURCE /* memfd_create() */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -10,38 +13,56 @@
 
 static struct ibv_xrcd *open_xrcd(struct ibv_context *c, int fd, int oflags)
 {
-	struct ibv_xrcd_init_attr a = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = fd, .oflags = oflags };
+	struct ibv_xrcd_init_attr a = { .comp_mask =
+						IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+					.fd = fd,
+					.oflags = oflags };
 
 	return ibv_open_xrcd(c, &a);
 }
 
 static struct ibv_qp *target_qp(struct ibv_context *c, struct ibv_xrcd *xrcd)
 {
-	struct ibv_qp_init_attr_ex a = { .qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD, .xrcd = xrcd };
+	struct ibv_qp_init_attr_ex a = { .qp_type = IBV_QPT_XRC_RECV,
+					 .comp_mask = IBV_QP_INIT_ATTR_XRCD,
+					 .xrcd = xrcd };
 
 	return ibv_create_qp_ex(c, &a);
 }
 
 static struct ibv_qp *open_target(struct ibv_context *c, struct ibv_xrcd *xrcd, uint32_t qpn)
 {
-	struct ibv_qp_open_attr a = { .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE | IBV_QP_OPEN_ATTR_CONTEXT,
-				      .qp_num = qpn, .xrcd = xrcd, .qp_type = IBV_QPT_XRC_RECV, .qp_context = xrcd };
+	struct ibv_qp_open_attr a = { .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD |
+						   IBV_QP_OPEN_ATTR_TYPE | IBV_QP_OPEN_ATTR_CONTEXT,
+				      .qp_num = qpn,
+				      .xrcd = xrcd,
+				      .qp_type = IBV_QPT_XRC_RECV,
+				      .qp_context = xrcd };
 
 	return ibv_open_qp(c, &a);
 }
 
 static struct ibv_srq *xrc_srq(struct ibv_pd *pd, struct ibv_xrcd *xrcd, struct ibv_cq *cq)
 {
-	struct ibv_srq_init_attr_ex a = { .attr = { .max_wr = QUEUE, .max_sge = 2 }, .srq_type = IBV_SRQT_XRC, .pd = pd, .xrcd = xrcd, .cq = cq,
-					  .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ };
+	struct ibv_srq_init_attr_ex a = { .attr = { .max_wr = QUEUE, .max_sge = 2 },
+					  .srq_type = IBV_SRQT_XRC,
+					  .pd = pd,
+					  .xrcd = xrcd,
+					  .cq = cq,
+					  .comp_mask =
+						  IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+						  IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ };
 
 	return ibv_create_srq_ex(ctx, &a);
 }
 
 static bool open_xrcd__by_inode(void)
 {
-	struct ibv_xrcd_init_attr no_fd = { .comp_mask = IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT };
-	int fd = memfd_create("contract", MFD_CLOEXEC), again, closed = dup(fd), other = memfd_create("contract", MFD_CLOEXEC);
+	struct ibv_xrcd_init_attr no_fd = { .comp_mask = IBV_XRCD_INIT_ATTR_OFLAGS,
+					    .fd = -1,
+					    .oflags = O_CREAT };
+	int fd = memfd_create("contract", MFD_CLOEXEC), again, closed = dup(fd),
+	    other = memfd_create("contract", MFD_CLOEXEC);
 	struct ibv_xrcd *a, *b, *p;
 	struct ibv_qp *qp, *twin;
 
@@ -81,13 +102,24 @@ static bool create__refuses(void)
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_cq *cq = ibv_create_cq(ctx, 10, NULL, NULL, 0);
 	struct ibv_xrcd *xrcd = open_xrcd(ctx, -1, O_CREAT);
-	const struct ibv_srq_init_attr_ex good = { .attr = { .max_wr = 1, .max_sge = 1 }, .srq_type = IBV_SRQT_XRC, .pd = pd, .xrcd = xrcd, .cq = cq,
-						   .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD |
+	const struct ibv_srq_init_attr_ex good = { .attr = { .max_wr = 1, .max_sge = 1 },
+						   .srq_type = IBV_SRQT_XRC,
+						   .pd = pd,
+						   .xrcd = xrcd,
+						   .cq = cq,
+						   .comp_mask = IBV_SRQ_INIT_ATTR_TYPE |
+								IBV_SRQ_INIT_ATTR_PD |
+								IBV_SRQ_INIT_ATTR_XRCD |
 								IBV_SRQ_INIT_ATTR_CQ };
 	struct ibv_srq_init_attr_ex a;
 	struct ibv_srq_init_attr plain = { .attr = { .max_wr = 1, .max_sge = 1 } };
-	struct ibv_qp_init_attr_ex q = { .qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd, .send_cq = cq, .recv_cq = cq };
-	struct ibv_qp_open_attr o = { .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD, .xrcd = xrcd };
+	struct ibv_qp_init_attr_ex q = { .qp_type = IBV_QPT_XRC_RECV,
+					 .comp_mask = IBV_QP_INIT_ATTR_PD,
+					 .pd = pd,
+					 .send_cq = cq,
+					 .recv_cq = cq };
+	struct ibv_qp_open_attr o = { .comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD,
+				      .xrcd = xrcd };
 	struct ibv_srq *srq, *basic;
 	uint32_t number;
 
@@ -112,10 +144,17 @@ static bool create__refuses(void)
 	q.xrcd = xrcd;
 	q.send_ops_flags = IBV_QP_EX_WITH_SEND;
 	MUST_FAIL(ibv_create_qp_ex(ctx, &q), EOPNOTSUPP); /* it sends nothing */
-	q = (struct ibv_qp_init_attr_ex){ .qp_type = IBV_QPT_XRC_SEND, .comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd };
+	q = (struct ibv_qp_init_attr_ex){ .qp_type = IBV_QPT_XRC_SEND,
+					  .comp_mask = IBV_QP_INIT_ATTR_PD,
+					  .pd = pd };
 	MUST_FAIL(ibv_create_qp_ex(ctx, &q), EINVAL); /* no CQ */
 	/* An XRC SRQ belongs to no QP. */
-	q = (struct ibv_qp_init_attr_ex){ .qp_type = IBV_QPT_RC, .comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd, .send_cq = cq, .recv_cq = cq, .srq = srq };
+	q = (struct ibv_qp_init_attr_ex){ .qp_type = IBV_QPT_RC,
+					  .comp_mask = IBV_QP_INIT_ATTR_PD,
+					  .pd = pd,
+					  .send_cq = cq,
+					  .recv_cq = cq,
+					  .srq = srq };
 	MUST_FAIL(ibv_create_qp_ex(ctx, &q), EINVAL);
 	MUST_FAIL(ibv_open_qp(ctx, &o), EINVAL); /* no type */
 	MUST_FAIL(open_target(ctx, xrcd, 1), EINVAL);
@@ -127,7 +166,10 @@ static bool create__refuses(void)
 	return true;
 }
 
-/* One initiator, one target, two SRQs of its domain with a CQ each and PDs of their own, and one of another domain. */
+/*
+ * One initiator, one target, two SRQs of its domain with a CQ each and PDs of their own, and one of
+ * another domain.
+ */
 struct world {
 	struct ibv_pd *pd[2];
 	struct ibv_xrcd *xrcd, *other_xrcd;
@@ -141,8 +183,11 @@ struct world {
 
 static bool world_open(struct world *w, uint64_t ops)
 {
-	struct ibv_qp_init_attr_ex a = { .qp_type = IBV_QPT_XRC_SEND, .comp_mask = IBV_QP_INIT_ATTR_PD,
-					 .cap = { .max_send_wr = QUEUE, .max_send_sge = 2, .max_inline_data = 64 } };
+	struct ibv_qp_init_attr_ex a = {
+		.qp_type = IBV_QPT_XRC_SEND,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.cap = { .max_send_wr = QUEUE, .max_send_sge = 2, .max_inline_data = 64 }
+	};
 
 	memset(w, 0, sizeof(*w));
 	MUST(w->xrcd = open_xrcd(ctx, -1, O_CREAT));
@@ -151,7 +196,8 @@ static bool world_open(struct world *w, uint64_t ops)
 	for (int i = 0; i < 2; i++) {
 		MUST(w->pd[i] = ibv_alloc_pd(ctx));
 		MUST(w->to[i] = calloc(1, BUF_BYTES));
-		MUST(w->mr[i] = ibv_reg_mr(w->pd[i], w->to[i], BUF_BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+		MUST(w->mr[i] = ibv_reg_mr(w->pd[i], w->to[i], BUF_BYTES,
+					   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
 		MUST(w->cq[i] = ibv_create_cq(ctx, 4 * QUEUE, NULL, NULL, 0));
 		MUST(w->srq[i] = xrc_srq(w->pd[i], w->xrcd, w->cq[i]));
 		MUST_EQ(ibv_get_srq_num(w->srq[i], &w->number[i]), 0);
@@ -221,8 +267,14 @@ static int srq_recv(struct world *w, int i, uint64_t wr_id)
 static int send_to(struct world *w, uint32_t srqn, uint32_t length)
 {
 	struct ibv_sge sge = { (uintptr_t)w->from, length, w->send_mr->lkey };
-	struct ibv_send_wr wr = { .wr_id = 40, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htonl(length),
-				  .send_flags = IBV_SEND_SIGNALED, .qp_type.xrc.remote_srqn = srqn }, *bad;
+	struct ibv_send_wr wr = { .wr_id = 40,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND_WITH_IMM,
+				  .imm_data = htonl(length),
+				  .send_flags = IBV_SEND_SIGNALED,
+				  .qp_type.xrc.remote_srqn = srqn },
+			   *bad;
 
 	return ibv_post_send(w->send, &wr, &bad);
 }
@@ -268,7 +320,10 @@ static bool comm_est(const struct ibv_qp *a, const struct ibv_qp *b)
 
 static bool traffic_body(struct world *w)
 {
-	struct ibv_send_wr wr = { .wr_id = 41, .opcode = IBV_WR_SEND, .qp_type.xrc.remote_srqn = 1 << 24 }, *bad;
+	struct ibv_send_wr wr = { .wr_id = 41,
+				  .opcode = IBV_WR_SEND,
+				  .qp_type.xrc.remote_srqn = 1 << 24 },
+			   *bad;
 	struct ibv_recv_wr rr = { .wr_id = 1 }, *bad_rr;
 	struct ibv_sge sge = { (uintptr_t)w->from, 50, w->send_mr->lkey };
 	struct ibv_qp_init_attr init;
@@ -288,14 +343,20 @@ static bool traffic_body(struct world *w)
 	MUST_EQ(send_to(w, w->number[1], 3333), 0);
 	MUST(arrived(w, 1, 101, 3333));
 	MUST_EQ(w->to[0][0] | w->to[0][1], 0);
-	MUST(comm_est(w->target, w->twin)); /* the target is in RTR still, and all its handles are told */
+	/* the target is in RTR still, and all its handles are told */
+	MUST(comm_est(w->target, w->twin));
 	MUST_EQ(send_to(w, w->number[0], 17), 0);
 	MUST(arrived(w, 0, 100, 17));
 
 	/* A WRITE with immediate data, under the PD of the SRQ that it names. */
 	MUST_EQ(srq_recv(w, 1, 102), 0);
-	wr = (struct ibv_send_wr){ .wr_id = 42, .opcode = IBV_WR_RDMA_WRITE_WITH_IMM, .sg_list = &sge, .num_sge = 1, .imm_data = htonl(6),
-				   .send_flags = IBV_SEND_SIGNALED, .wr.rdma = { (uintptr_t)w->to[1] + 8000, w->mr[1]->rkey },
+	wr = (struct ibv_send_wr){ .wr_id = 42,
+				   .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+				   .sg_list = &sge,
+				   .num_sge = 1,
+				   .imm_data = htonl(6),
+				   .send_flags = IBV_SEND_SIGNALED,
+				   .wr.rdma = { (uintptr_t)w->to[1] + 8000, w->mr[1]->rkey },
 				   .qp_type.xrc.remote_srqn = w->number[1] };
 	MUST_EQ(ibv_post_send(w->send, &wr, &bad), 0);
 	MUST(wait_wc(w->cq[1], &wc));
@@ -307,9 +368,15 @@ static bool traffic_body(struct world *w)
 	MUST(wait_wc(w->send_cq, &wc));
 
 	/* Its other half's attributes of RC are passed over. */
-	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS, .timeout = 14, .retry_cnt = 7, .rnr_retry = 7, .max_rd_atomic = 1 };
-	MUST_EQ(ibv_modify_qp(w->target, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-							IBV_QP_MAX_QP_RD_ATOMIC), 0);
+	attr = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTS,
+				     .timeout = 14,
+				     .retry_cnt = 7,
+				     .rnr_retry = 7,
+				     .max_rd_atomic = 1 };
+	MUST_EQ(ibv_modify_qp(w->target, &attr,
+			      IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+				      IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
+		0);
 
 	/* The handle that made the QP goes, the QP stays. */
 	MUST_EQ(ibv_query_qp(w->twin, &attr, IBV_QP_STATE, &init), 0);
@@ -344,7 +411,10 @@ static bool foreign_body(struct world *w)
 	return true;
 }
 
-/* The events of a target that fails are told to all its handles: nobody reads them here, and they must not hold the QP up. */
+/*
+ * The events of a target that fails are told to all its handles: nobody reads them here, and they
+ * must not hold the QP up.
+ */
 static bool post_send__an_srq_of_another_domain(void)
 {
 	IN_WORLD(0, foreign_body);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* One man page's cases on one device against itself: man_PAGE DEVICE. It links with libibverbs and nothing of this project. */
+/*
+ * One man page's cases on one device against itself: man_PAGE DEVICE. It links with libibverbs and
+ * nothing of this project.
+ */
 #include <sched.h>
 #include <time.h>
 
@@ -58,9 +61,13 @@ int qp_to_state(struct ibv_qp *qp, enum ibv_qp_state state)
 	return ibv_modify_qp(qp, &a, IBV_QP_STATE);
 }
 
-struct ibv_qp *qp_to_itself(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq, struct ibv_srq *srq)
+struct ibv_qp *qp_to_itself(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq,
+			    struct ibv_srq *srq)
 {
-	struct ibv_qp_init_attr init = { .send_cq = send_cq, .recv_cq = recv_cq, .srq = srq, .qp_type = IBV_QPT_RC,
+	struct ibv_qp_init_attr init = { .send_cq = send_cq,
+					 .recv_cq = recv_cq,
+					 .srq = srq,
+					 .qp_type = IBV_QPT_RC,
 					 .cap = { QUEUE, srq ? 0 : QUEUE, 1, srq ? 0 : 1, 0 } };
 	struct ibv_qp *qp = ibv_create_qp(pd, &init);
 
@@ -69,17 +76,21 @@ struct ibv_qp *qp_to_itself(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ib
 
 bool ping(struct ibv_qp *qp, uint64_t wr_id, unsigned int flags)
 {
-	struct ibv_send_wr wr = { .wr_id = wr_id, .opcode = IBV_WR_SEND, .send_flags = flags }, *bad;
+	struct ibv_send_wr wr = { .wr_id = wr_id, .opcode = IBV_WR_SEND, .send_flags = flags },
+			   *bad;
 	struct ibv_recv_wr rr = { .wr_id = wr_id }, *bad_rr;
 
-	MUST_EQ(qp->srq ? ibv_post_srq_recv(qp->srq, &rr, &bad_rr) : ibv_post_recv(qp, &rr, &bad_rr), 0);
+	MUST_EQ(qp->srq ? ibv_post_srq_recv(qp->srq, &rr, &bad_rr) :
+			  ibv_post_recv(qp, &rr, &bad_rr),
+		0);
 	MUST_EQ(ibv_post_send(qp, &wr, &bad), 0);
 	return true;
 }
 
 bool loops_open(struct loops *l)
 {
-	*l = (struct loops){ .pd = ibv_alloc_pd(ctx), .sends = ibv_create_cq(ctx, QUEUE, NULL, NULL, 0) };
+	*l = (struct loops){ .pd = ibv_alloc_pd(ctx),
+			     .sends = ibv_create_cq(ctx, QUEUE, NULL, NULL, 0) };
 	return l->pd && l->sends;
 }
 
@@ -131,7 +142,8 @@ int counted_to(atomic_int *count, int n)
 
 bool send_invalidating(struct pair *p, uint32_t *rkey)
 {
-	struct ibv_mr *mr = ibv_reg_mr(p->pd, p->buf[1], BUF_BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
+	struct ibv_mr *mr = ibv_reg_mr(p->pd, p->buf[1], BUF_BYTES,
+				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
 	struct ibv_mw *mw = ibv_alloc_mw(p->pd, IBV_MW_TYPE_2);
 	struct ibv_sge sge = sge_of(p, 0, 0, 7);
 	struct ibv_send_wr wr = { .opcode = IBV_WR_BIND_MW, .send_flags = IBV_SEND_SIGNALED }, *bad;
@@ -141,14 +153,20 @@ bool send_invalidating(struct pair *p, uint32_t *rkey)
 	*rkey = ibv_inc_rkey(mw->rkey);
 	wr.bind_mw.mw = mw;
 	wr.bind_mw.rkey = *rkey;
-	wr.bind_mw.bind_info = (struct ibv_mw_bind_info){ .mr = mr, .addr = (uintptr_t)p->buf[1], .length = 100,
-							  .mw_access_flags = IBV_ACCESS_REMOTE_WRITE };
+	wr.bind_mw.bind_info =
+		(struct ibv_mw_bind_info){ .mr = mr,
+					   .addr = (uintptr_t)p->buf[1],
+					   .length = 100,
+					   .mw_access_flags = IBV_ACCESS_REMOTE_WRITE };
 	MUST_EQ(ibv_post_send(p->qp[1], &wr, &bad), 0);
 	MUST(wait_wc(p->cq[1], &wc));
 	MUST_EQ(wc.status, IBV_WC_SUCCESS);
 	MUST_EQ(wc.opcode, IBV_WC_BIND_MW);
 	MUST_EQ(post_recv(p, 33, 0, 50), 0);
-	wr = (struct ibv_send_wr){ .opcode = IBV_WR_SEND_WITH_INV, .invalidate_rkey = *rkey, .sg_list = &sge, .num_sge = 1,
+	wr = (struct ibv_send_wr){ .opcode = IBV_WR_SEND_WITH_INV,
+				   .invalidate_rkey = *rkey,
+				   .sg_list = &sge,
+				   .num_sge = 1,
 				   .send_flags = IBV_SEND_SIGNALED };
 	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), 0);
 	MUST(wait_wc(p->cq[0], &wc));
@@ -160,16 +178,27 @@ bool send_invalidating(struct pair *p, uint32_t *rkey)
 
 struct ibv_srq *xrc_srq(struct ibv_pd *pd, struct ibv_xrcd *xrcd, struct ibv_cq *cq)
 {
-	struct ibv_srq_init_attr_ex a = { .attr = { .max_wr = QUEUE, .max_sge = 2 }, .srq_type = IBV_SRQT_XRC, .pd = pd, .xrcd = xrcd, .cq = cq,
-					  .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ };
+	struct ibv_srq_init_attr_ex a = { .attr = { .max_wr = QUEUE, .max_sge = 2 },
+					  .srq_type = IBV_SRQT_XRC,
+					  .pd = pd,
+					  .xrcd = xrcd,
+					  .cq = cq,
+					  .comp_mask =
+						  IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
+						  IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ };
 
 	return ibv_create_srq_ex(ctx, &a);
 }
 
 struct ibv_srq *tag_srq(struct ibv_pd *pd, struct ibv_cq *cq)
 {
-	struct ibv_srq_init_attr_ex a = { .attr = { .max_wr = QUEUE, .max_sge = 2 }, .srq_type = IBV_SRQT_TM, .pd = pd, .cq = cq,
-					  .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
+	struct ibv_srq_init_attr_ex a = { .attr = { .max_wr = QUEUE, .max_sge = 2 },
+					  .srq_type = IBV_SRQT_TM,
+					  .pd = pd,
+					  .cq = cq,
+					  .comp_mask = IBV_SRQ_INIT_ATTR_TYPE |
+						       IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_CQ |
+						       IBV_SRQ_INIT_ATTR_TM,
 					  .tm_cap = { .max_num_tags = 4, .max_ops = 4 } };
 
 	return ibv_create_srq_ex(ctx, &a);
@@ -181,7 +210,8 @@ int main(int argc, char **argv)
 
 	ctx = argc == 2 ? open_device(argv[1]) : NULL;
 	if (!ctx) {
-		fprintf(stderr, "usage: %s DEVICE (%s)\n", argv[0], argc == 2 ? "there is no such device" : "one argument");
+		fprintf(stderr, "usage: %s DEVICE (%s)\n", argv[0],
+			argc == 2 ? "there is no such device" : "one argument");
 		return 2;
 	}
 	good = run_all(man_cases);

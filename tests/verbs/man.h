@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the programs named by man pages (man_*.c) share. Each walks its page's text: a case quotes or names the sentences that it holds the library
- * to. Sentences that promise nothing have none.
+ * What the programs named by man pages (man_*.c) share. Each walks its page's text: a case quotes
+ * or names the sentences that it holds the library to. Sentences that promise nothing have none.
  */
 #ifndef TESTS_VERBS_MAN_H
 #define TESTS_VERBS_MAN_H
@@ -28,7 +28,8 @@ int qp_state_now(struct ibv_qp *qp);
 int qp_to_state(struct ibv_qp *qp, enum ibv_qp_state state);
 
 /* A QP with these CQs, connected to itself over the own GID. */
-struct ibv_qp *qp_to_itself(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq, struct ibv_srq *srq);
+struct ibv_qp *qp_to_itself(struct ibv_pd *pd, struct ibv_cq *send_cq, struct ibv_cq *recv_cq,
+			    struct ibv_srq *srq);
 /* An empty SEND from that QP to itself, with its receive. */
 bool ping(struct ibv_qp *qp, uint64_t wr_id, unsigned int flags);
 
@@ -45,7 +46,9 @@ struct loops {
 bool loops_open(struct loops *l);
 /* The next one, its CQ with this context, channel and vector. */
 bool loops_add(struct loops *l, void *context, struct ibv_comp_channel *ch, int vector);
-/* The CQ is armed and its QP pinged: one completion, which is taken, and its event, which is left. */
+/*
+ * The CQ is armed and its QP pinged: one completion, which is taken, and its event, which is left.
+ */
 bool loops_event(struct loops *l, int i);
 bool loops_drop(struct loops *l, int i);
 /* All that were not dropped. */
@@ -54,7 +57,10 @@ bool loops_close(struct loops *l);
 /* What the count is when it has reached n or WAIT_MS are over. */
 int counted_to(atomic_int *count, int n);
 
-/* A SEND with invalidate of a memory window's R_Key, 7 bytes into the receive 33: its completion is in cq[1], and nothing else. */
+/*
+ * A SEND with invalidate of a memory window's R_Key, 7 bytes into the receive 33: its completion is
+ * in cq[1], and nothing else.
+ */
 bool send_invalidating(struct pair *p, uint32_t *rkey);
 
 /* SRQs of QUEUE receives with 2 elements: an XRC one of that domain, a tag-matching one. */

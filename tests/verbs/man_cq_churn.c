@@ -106,7 +106,8 @@ static bool traffic(struct pair *p, struct churn *a, struct churn *b)
 	while (got < MESSAGES || !churned(a, b) || got < sent) {
 		const uint64_t before = got;
 
-		while ((sent < MESSAGES || !churned(a, b)) && sent - acked < WINDOW && sent - got < WINDOW) {
+		while ((sent < MESSAGES || !churned(a, b)) && sent - acked < WINDOW &&
+		       sent - got < WINDOW) {
 			MUST_EQ(post_send(p, sent, 0, (uint32_t)(sent % 90), IBV_SEND_SIGNALED),
 				0);
 			sent++;

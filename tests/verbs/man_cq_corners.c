@@ -174,8 +174,8 @@ static bool ignored_overrun_keeps_the_newest(void)
 }
 
 /*
- * A thread that sleeps on a CQ that overruns learns of it, one event either way; and then the CQ is of no use
- * to a new QP.
+ * A thread that sleeps on a CQ that overruns learns of it, one event either way; and then the CQ is
+ * of no use to a new QP.
  */
 static bool overrun_of_an_armed_cq(void)
 {

@@ -4,10 +4,14 @@
 
 static struct ibv_pd *parent_of(struct ibv_pd *pd, struct ibv_td *td)
 {
-	return ibv_alloc_parent_domain(ctx, &(struct ibv_parent_domain_init_attr){ .pd = pd, .td = td });
+	return ibv_alloc_parent_domain(ctx,
+				       &(struct ibv_parent_domain_init_attr){ .pd = pd, .td = td });
 }
 
-/* "completely interchangeable with the struct ibv_pd used to create it": what was made on one works with what was made on the other */
+/*
+ * "completely interchangeable with the struct ibv_pd used to create it": what was made on one works
+ * with what was made on the other
+ */
 static bool interchangeable_with_its_pd(void)
 {
 	struct ibv_td *td = ibv_alloc_td(ctx, &(struct ibv_td_init_attr){ 0 });
@@ -19,12 +23,19 @@ static bool interchangeable_with_its_pd(void)
 	MUST(pd[1]->context == ctx);
 	for (int i = 0; i < 8; i++) {
 		struct ibv_srq_init_attr a = { .attr = { .max_wr = 2, .max_sge = 1 } };
-		struct ibv_mr *mr = ibv_reg_mr(pd[i & 1], buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE);
+		struct ibv_mr *mr =
+			ibv_reg_mr(pd[i & 1], buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE);
 		struct ibv_srq *srq = ibv_create_srq(pd[i >> 1 & 1], &a);
-		struct ibv_qp_init_attr init = { .send_cq = cq, .recv_cq = cq, .srq = srq, .qp_type = IBV_QPT_RC, .cap = { 2, 0, 1, 0, 0 } };
+		struct ibv_qp_init_attr init = { .send_cq = cq,
+						 .recv_cq = cq,
+						 .srq = srq,
+						 .qp_type = IBV_QPT_RC,
+						 .cap = { 2, 0, 1, 0, 0 } };
 		struct ibv_qp *qp = ibv_create_qp(pd[i >> 2], &init);
-		struct ibv_sge from = { (uintptr_t)buffer, 1, 0 }, to = { (uintptr_t)buffer + 1, 1, 0 };
-		struct ibv_send_wr wr = { .sg_list = &from, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
+		struct ibv_sge from = { (uintptr_t)buffer, 1, 0 },
+			       to = { (uintptr_t)buffer + 1, 1, 0 };
+		struct ibv_send_wr wr = { .sg_list = &from, .num_sge = 1, .opcode = IBV_WR_SEND },
+				   *bad;
 		struct ibv_recv_wr rr = { .wr_id = 5, .sg_list = &to, .num_sge = 1 }, *bad_rr;
 		struct ibv_wc wc;
 
@@ -51,7 +62,10 @@ static bool interchangeable_with_its_pd(void)
 	return true;
 }
 
-/* "All resources created with the parent domain should be destroyed prior to deallocating the parent domain", and that before what it was made of */
+/*
+ * "All resources created with the parent domain should be destroyed prior to deallocating the
+ * parent domain", and that before what it was made of
+ */
 static bool is_held_and_holds(void)
 {
 	struct ibv_srq_init_attr a = { .attr = { .max_wr = 2, .max_sge = 1 } };
@@ -81,7 +95,8 @@ static bool is_held_and_holds(void)
 	return true;
 }
 
-static void *allocate(struct ibv_pd *pd, void *context, size_t size, size_t alignment, uint64_t type)
+static void *allocate(struct ibv_pd *pd, void *context, size_t size, size_t alignment,
+		      uint64_t type)
 {
 	return NULL;
 }
@@ -100,14 +115,18 @@ static bool null_if_the_request_fails(void)
 	struct ibv_parent_domain_init_attr a;
 	struct ibv_cq_init_attr_ex ex = { .cqe = 2, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD };
 
-	MUST(other && pd && (others = ibv_alloc_pd(other)) && (td = ibv_alloc_td(ctx, &(struct ibv_td_init_attr){ 0 })) &&
+	MUST(other && pd && (others = ibv_alloc_pd(other)) &&
+	     (td = ibv_alloc_td(ctx, &(struct ibv_td_init_attr){ 0 })) &&
 	     (others_td = ibv_alloc_td(other, &(struct ibv_td_init_attr){ 0 })));
 #define WITH(field, value) (a = good, a.field = (value), ibv_alloc_parent_domain(ctx, &a))
 	MUST_FAIL(WITH(pd, NULL), EINVAL); /* "can't be NULL" */
 	MUST_FAIL(WITH(comp_mask, 1 << 9), EINVAL);
 	MUST_FAIL(WITH(pd, others), EINVAL);
 	MUST_FAIL(WITH(td, others_td), EINVAL);
-	/* "Provider memory allocations will use this function": none of ours could, so it is refused */
+	/*
+	 * "Provider memory allocations will use this function": none of ours could, so it is
+	 * refused
+	 */
 	a = good;
 	a.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
 	a.alloc = allocate;
@@ -117,7 +136,8 @@ static bool null_if_the_request_fails(void)
 	MUST_EQ(ibv_dealloc_pd(parent), 0);
 #undef WITH
 	/* another context's is none for a CQ of this one */
-	MUST(parent = ibv_alloc_parent_domain(other, &(struct ibv_parent_domain_init_attr){ .pd = others, .td = others_td }));
+	MUST(parent = ibv_alloc_parent_domain(other, &(struct ibv_parent_domain_init_attr){
+							     .pd = others, .td = others_td }));
 	ex.parent_domain = parent;
 	MUST_FAIL(ibv_create_cq_ex(ctx, &ex), EINVAL);
 	MUST_EQ(ibv_dealloc_pd(parent), 0);

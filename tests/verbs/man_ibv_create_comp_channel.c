@@ -13,7 +13,9 @@ static bool busy_while_a_cq_is_on_it(void)
 	struct ibv_cq *a, *b;
 
 	MUST(ch && ch->fd >= 0 && ch->context == ctx && ch->refcnt == 0);
-	/* "fails if any CQs are still associated with the completion event channel being destroyed" */
+	/*
+	 * "fails if any CQs are still associated with the completion event channel being destroyed"
+	 */
 	MUST((a = ibv_create_cq(ctx, 1, NULL, ch, 0)) && (b = ibv_create_cq(ctx, 1, NULL, ch, 0)));
 	MUST_EQ(ibv_destroy_comp_channel(ch), EBUSY);
 	MUST_EQ(ibv_destroy_cq(a), 0);
@@ -59,7 +61,10 @@ static bool made_at_will(void)
 	return true;
 }
 
-/* "the event is delivered via the completion channel attached to that CQ", and any CQ joins any vector with any channel */
+/*
+ * "the event is delivered via the completion channel attached to that CQ", and any CQ joins any
+ * vector with any channel
+ */
 static bool events_go_to_the_cqs_own_channel(void)
 {
 	struct ibv_comp_channel *ch[CHANNELS];

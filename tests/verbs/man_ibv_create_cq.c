@@ -2,7 +2,10 @@
 /* ibv_create_cq(3), ibv_destroy_cq(3) */
 #include "man.h"
 
-/* "with at least cqe entries": so many completions fit; "Check the cqe attribute in the returned CQ for the actual size." */
+/*
+ * "with at least cqe entries": so many completions fit; "Check the cqe attribute in the returned CQ
+ * for the actual size."
+ */
 static bool has_at_least_the_entries_asked_for(void)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
@@ -41,7 +44,10 @@ static bool has_at_least_the_entries_asked_for(void)
 	return true;
 }
 
-/* "cq_context will be used to set user context pointer of the CQ structure. The argument channel is optional" */
+/*
+ * "cq_context will be used to set user context pointer of the CQ structure. The argument channel is
+ * optional"
+ */
 static bool keeps_its_context_and_channel(void)
 {
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);
@@ -50,7 +56,8 @@ static bool keeps_its_context_and_channel(void)
 	MUST(ch);
 	for (int with = 0; with < 2; with++) {
 		MUST(cq = ibv_create_cq(ctx, 3, &with, with ? ch : NULL, 0));
-		MUST(cq->context == ctx && cq->cq_context == &with && cq->channel == (with ? ch : NULL));
+		MUST(cq->context == ctx && cq->cq_context == &with &&
+		     cq->channel == (with ? ch : NULL));
 		MUST_EQ(ibv_destroy_comp_channel(ch), with ? EBUSY : 0);
 		if (!with)
 			MUST(ch = ibv_create_comp_channel(ctx));
@@ -80,7 +87,10 @@ static bool null_if_the_request_fails(void)
 	return true;
 }
 
-/* "it must be at least zero and less than context->num_comp_vectors"; any of them signals events through any channel */
+/*
+ * "it must be at least zero and less than context->num_comp_vectors"; any of them signals events
+ * through any channel
+ */
 static bool completion_vectors(void)
 {
 	struct ibv_comp_channel *ch[2];
@@ -109,7 +119,8 @@ static bool completion_vectors(void)
 /* "ibv_destroy_cq() fails if any queue pair is still associated with this CQ." */
 static bool destroy_fails_while_a_qp_uses_it(void)
 {
-	struct ibv_cq *send = ibv_create_cq(ctx, 10, NULL, NULL, 0), *recv = ibv_create_cq(ctx, 10, NULL, NULL, 0);
+	struct ibv_cq *send = ibv_create_cq(ctx, 10, NULL, NULL, 0),
+		      *recv = ibv_create_cq(ctx, 10, NULL, NULL, 0);
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_qp *qp = qp_to_itself(pd, send, recv, NULL);
 	struct ibv_wc wc;

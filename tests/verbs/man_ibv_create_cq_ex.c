@@ -8,18 +8,20 @@
 
 #include "man.h"
 
-#define ALL_FIELDS (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG | \
-		    IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+#define ALL_FIELDS                                                                                 \
+	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_CVLAN |      \
+	 IBV_WC_EX_WITH_FLOW_TAG | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
 /* Between ibv_start_poll() and ibv_end_poll(): a case that fails does not keep the CQ. */
-#define POLLED_EQ(got, want)                                                                           \
-	do {                                                                                           \
-		long long got_ = (long long)(got), want_ = (long long)(want);                          \
-		if (got_ != want_) {                                                                   \
-			ibv_end_poll(cq);                                                              \
-			printf("# %s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #got, got_, want_); \
-			return false;                                                                  \
-		}                                                                                      \
+#define POLLED_EQ(got, want)                                                                       \
+	do {                                                                                       \
+		long long got_ = (long long)(got), want_ = (long long)(want);                      \
+		if (got_ != want_) {                                                               \
+			ibv_end_poll(cq);                                                          \
+			printf("# %s:%d: %s is %lld, not %lld\n", __FILE__, __LINE__, #got, got_,  \
+			       want_);                                                             \
+			return false;                                                              \
+		}                                                                                  \
 	} while (0)
 
 static struct ibv_poll_cq_attr start;
@@ -47,9 +49,13 @@ static bool creates(void)
 	struct ibv_cq_ex *cq;
 
 	MUST(ch);
-	/* "Minimum number of entries"; "Check the cqe attribute in the returned CQ for the actual size." */
+	/*
+	 * "Minimum number of entries"; "Check the cqe attribute in the returned CQ for the actual
+	 * size."
+	 */
 	for (unsigned int n = 1; n < 100000; n = n * 2 + 1) {
-		MUST(cq = make((struct ibv_cq_init_attr_ex){ .cqe = n, .cq_context = &cq, .channel = ch }));
+		MUST(cq = make((struct ibv_cq_init_attr_ex){
+			     .cqe = n, .cq_context = &cq, .channel = ch }));
 		MUST(cq->cqe >= (int)n);
 		MUST(cq->cq_context == &cq && cq->channel == ch && cq->context == ctx);
 		MUST_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
@@ -69,16 +75,23 @@ static bool refuses(void)
 	MUST_FAIL(make((struct ibv_cq_init_attr_ex){ .cqe = (uint32_t)dev.max_cqe + 1 }), EINVAL);
 	MUST_FAIL(make((struct ibv_cq_init_attr_ex){ .cqe = UINT32_MAX }), EINVAL);
 	MUST_FAIL(make((struct ibv_cq_init_attr_ex){ .comp_mask = 1 << 2 }), EINVAL);
-	MUST_FAIL(make((struct ibv_cq_init_attr_ex){ .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS, .flags = 1 << 2 }), EINVAL);
+	MUST_FAIL(make((struct ibv_cq_init_attr_ex){ .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+						     .flags = 1 << 2 }),
+		  EINVAL);
 	MUST_FAIL(make((struct ibv_cq_init_attr_ex){ .wc_flags = 1 << 12 }), EOPNOTSUPP);
 	MUST_FAIL(make((struct ibv_cq_init_attr_ex){ .wc_flags = 1ull << 40 }), EOPNOTSUPP);
 	/* A PD is no parent domain. */
-	MUST_FAIL(make((struct ibv_cq_init_attr_ex){ .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD, .parent_domain = pd }), EINVAL);
+	MUST_FAIL(make((struct ibv_cq_init_attr_ex){ .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD,
+						     .parent_domain = pd }),
+		  EINVAL);
 	MUST_EQ(ibv_dealloc_pd(pd), 0);
 	return true;
 }
 
-/* "Must be >= 0 and < context->num_comp_vectors": the interface's receive queues; any vector goes with any channel. */
+/*
+ * "Must be >= 0 and < context->num_comp_vectors": the interface's receive queues; any vector goes
+ * with any channel.
+ */
 static bool completion_vectors(void)
 {
 	const char *queues = getenv("XROCE_TEST_QUEUES");
@@ -90,7 +103,8 @@ static bool completion_vectors(void)
 	MUST_EQ(n, atoi(queues));
 	for (int v = 0; v < n; v++)
 		for (int with = 0; with < 2; with++) {
-			MUST(cq = make((struct ibv_cq_init_attr_ex){ .comp_vector = (uint32_t)v, .channel = with ? ch : NULL }));
+			MUST(cq = make((struct ibv_cq_init_attr_ex){
+				     .comp_vector = (uint32_t)v, .channel = with ? ch : NULL }));
 			MUST_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 		}
 	MUST_FAIL(make((struct ibv_cq_init_attr_ex){ .comp_vector = (uint32_t)n }), EINVAL);
@@ -99,7 +113,10 @@ static bool completion_vectors(void)
 	return true;
 }
 
-/* "Only fields that the user requested via wc_flags in ibv_create_cq_ex could be queried": others have no reader. */
+/*
+ * "Only fields that the user requested via wc_flags in ibv_create_cq_ex could be queried": others
+ * have no reader.
+ */
 static bool only_requested_fields_have_readers(void)
 {
 	for (int bit = -1; bit < 12; bit++) {
@@ -124,7 +141,8 @@ static bool only_requested_fields_have_readers(void)
 		READER(tm_info, IBV_WC_EX_WITH_TM_INFO);
 #undef READER
 		/* These are there always. */
-		MUST(cq->read_opcode && cq->read_vendor_err && cq->read_wc_flags && cq->start_poll && cq->next_poll && cq->end_poll);
+		MUST(cq->read_opcode && cq->read_vendor_err && cq->read_wc_flags &&
+		     cq->start_poll && cq->next_poll && cq->end_poll);
 		MUST_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
 	}
 	return true;
@@ -137,7 +155,10 @@ static bool iterator_body(struct pair *p)
 	struct ibv_poll_cq_attr bad = { .comp_mask = 1 };
 	struct ibv_wc wc;
 
-	/* "When no completions are available on the CQ, ENOENT is returned, but the CQ remains in a valid state"; no end_poll */
+	/*
+	 * "When no completions are available on the CQ, ENOENT is returned, but the CQ remains in a
+	 * valid state"; no end_poll
+	 */
 	for (int i = 0; i < 3; i++)
 		MUST_EQ(ibv_start_poll(cq, &start), ENOENT);
 	MUST_EQ(ibv_start_poll(cq, &bad), EINVAL);
@@ -147,7 +168,9 @@ static bool iterator_body(struct pair *p)
 		MUST_EQ(post_send(p, 0, 0, 10 + (uint32_t)i, IBV_SEND_SIGNALED), 0);
 	for (int i = 0; i < 4; i++)
 		MUST(wait_wc(p->cq[0], &wc));
-	/* A batch of two, ended before the CQ is empty: each of them is gone, the others are not. */
+	/*
+	 * A batch of two, ended before the CQ is empty: each of them is gone, the others are not.
+	 */
 	MUST(wait_start(cq));
 	POLLED_EQ(cq->wr_id, 50);
 	POLLED_EQ(ibv_wc_read_byte_len(cq), 10);
@@ -172,7 +195,8 @@ static bool iterator_body(struct pair *p)
 	return true;
 }
 
-ON_PAIR(iterates, iterator_body, .ex = &(struct ibv_cq_init_attr_ex){ .cqe = 10, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN })
+ON_PAIR(iterates, iterator_body,
+	.ex = &(struct ibv_cq_init_attr_ex){ .cqe = 10, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN })
 
 static bool fields_body(struct pair *p)
 {
@@ -180,8 +204,14 @@ static bool fields_body(struct pair *p)
 	struct ibv_ah_attr to = own_address();
 	struct ibv_ah *ah = ibv_create_ah(p->pd, &to);
 	struct ibv_sge sge = sge_of(p, 0, 0, 20);
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htonl(0x11223344),
-				  .wr.ud = { .ah = ah, .remote_qpn = p->qp[1]->qp_num, .remote_qkey = UD_QKEY } }, *bad;
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND_WITH_IMM,
+				  .imm_data = htonl(0x11223344),
+				  .wr.ud = { .ah = ah,
+					     .remote_qpn = p->qp[1]->qp_num,
+					     .remote_qkey = UD_QKEY } },
+			   *bad;
 
 	MUST(ah);
 	MUST_EQ(post_recv(p, 0x1234567812345678, 0, 100), 0);
@@ -205,7 +235,9 @@ static bool fields_body(struct pair *p)
 	return true;
 }
 
-ON_PAIR(fields_of_a_datagram, fields_body, .ex = &(struct ibv_cq_init_attr_ex){ .cqe = 10, .wc_flags = ALL_FIELDS }, .type = IBV_QPT_UD)
+ON_PAIR(fields_of_a_datagram, fields_body,
+	.ex = &(struct ibv_cq_init_attr_ex){ .cqe = 10, .wc_flags = ALL_FIELDS },
+	.type = IBV_QPT_UD)
 
 /* "Get the rkey invalided by the SEND_INVAL from the current completion" */
 static bool invalidate_body(struct pair *p)
@@ -223,7 +255,8 @@ static bool invalidate_body(struct pair *p)
 	return true;
 }
 
-ON_PAIR(invalidated_rkey, invalidate_body, .ex = &(struct ibv_cq_init_attr_ex){ .cqe = 10, .wc_flags = IBV_WC_EX_WITH_IMM })
+ON_PAIR(invalidated_rkey, invalidate_body,
+	.ex = &(struct ibv_cq_init_attr_ex){ .cqe = 10, .wc_flags = IBV_WC_EX_WITH_IMM })
 
 static bool error_body(struct pair *p)
 {
@@ -240,9 +273,13 @@ static bool error_body(struct pair *p)
 	return true;
 }
 
-ON_PAIR(fields_of_an_error, error_body, .ex = &(struct ibv_cq_init_attr_ex){ .cqe = 10, .wc_flags = IBV_WC_EX_WITH_QP_NUM })
+ON_PAIR(fields_of_an_error, error_body,
+	.ex = &(struct ibv_cq_init_attr_ex){ .cqe = 10, .wc_flags = IBV_WC_EX_WITH_QP_NUM })
 
-/* Device time is in units of hca_core_clock and that of ibv_query_rt_values_ex(3): never backwards, and between our own two looks at it. */
+/*
+ * Device time is in units of hca_core_clock and that of ibv_query_rt_values_ex(3): never backwards,
+ * and between our own two looks at it.
+ */
 static bool time_body(struct pair *p)
 {
 	struct ibv_cq_ex *cq = (struct ibv_cq_ex *)p->cq[1];
@@ -271,7 +308,8 @@ static bool time_body(struct pair *p)
 		MUST(ts >= last);
 		last = ts;
 		/* "wall clock nanoseconds": within 1 ms of the system's */
-		MUST((long long)wall_ts >= wall - 1000000 && (long long)wall_ts <= wall_end + 1000000);
+		MUST((long long)wall_ts >= wall - 1000000 &&
+		     (long long)wall_ts <= wall_end + 1000000);
 	}
 	return true;
 }
@@ -279,8 +317,10 @@ static bool time_body(struct pair *p)
 static bool timestamps(void)
 {
 	struct pair p;
-	struct ibv_cq_init_attr_ex ex = { .cqe = 10, .wc_flags = IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
-								 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK };
+	struct ibv_cq_init_attr_ex ex = { .cqe = 10,
+					  .wc_flags =
+						  IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+						  IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK };
 
 	IN_PAIR(&p, OPTIONS(.ex = &ex), time_body);
 }
@@ -310,7 +350,9 @@ static bool ignore_body(struct pair *p)
 static bool ignore_overrun(void)
 {
 	struct pair p;
-	struct ibv_cq_init_attr_ex ex = { .cqe = 2, .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS, .flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN };
+	struct ibv_cq_init_attr_ex ex = { .cqe = 2,
+					  .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+					  .flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN };
 
 	IN_PAIR(&p, OPTIONS(.ex = &ex), ignore_body);
 }
@@ -335,12 +377,17 @@ static bool no_mask_body(struct pair *p)
 static bool flags_need_their_mask(void)
 {
 	struct pair p;
-	struct ibv_cq_init_attr_ex ex = { .cqe = 2, .comp_mask = 0, .flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN };
+	struct ibv_cq_init_attr_ex ex = { .cqe = 2,
+					  .comp_mask = 0,
+					  .flags = IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN };
 
 	IN_PAIR(&p, OPTIONS(.ex = &ex), no_mask_body);
 }
 
-/* ---- "no locking is required": locked instructions are counted while a child of ours polls one completion, step by step ---- */
+/*
+ * ---- "no locking is required": locked instructions are counted while a child of ours polls one
+ * completion, step by step ----
+ */
 
 #if defined(__x86_64__)
 static bool is_locked(pid_t pid, unsigned long long rip)
@@ -349,7 +396,8 @@ static bool is_locked(pid_t pid, unsigned long long rip)
 	const unsigned char *b = (const unsigned char *)&word;
 	int i = 0;
 
-	while (i < 4 && (b[i] == 0x66 || b[i] == 0xf2 || b[i] == 0xf3 || b[i] == 0x2e || b[i] == 0x3e))
+	while (i < 4 &&
+	       (b[i] == 0x66 || b[i] == 0xf2 || b[i] == 0xf3 || b[i] == 0x2e || b[i] == 0x3e))
 		i++;
 	if (b[i] == 0xf0)
 		return true;
@@ -384,7 +432,8 @@ static int locked_instructions(struct ibv_cq *cq)
 		if (ptrace(PTRACE_GETREGS, pid, NULL, &regs))
 			break;
 		n += is_locked(pid, regs.rip);
-		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) || waitpid(pid, &status, 0) != pid || WIFEXITED(status))
+		if (ptrace(PTRACE_SINGLESTEP, pid, NULL, NULL) || waitpid(pid, &status, 0) != pid ||
+		    WIFEXITED(status))
 			break;
 	}
 	if (!WIFEXITED(status)) {
@@ -428,8 +477,10 @@ static bool single_threaded_takes_no_lock(void)
 
 	MUST(count_locks((struct ibv_cq_init_attr_ex){ .cqe = 10 }));
 	with = counted;
-	MUST(count_locks((struct ibv_cq_init_attr_ex){ .cqe = 10, .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
-						       .flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED }));
+	MUST(count_locks(
+		(struct ibv_cq_init_attr_ex){ .cqe = 10,
+					      .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+					      .flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED }));
 #if defined(__x86_64__)
 	/* What the rest of the child's life locks is the same in both. */
 	MUST(with >= 1 && counted >= 0);
@@ -449,12 +500,14 @@ static bool parent_domain_with_thread_domain(void)
 	MUST(td && pd && (parent = ibv_alloc_parent_domain(ctx, &a)));
 	MUST(count_locks((struct ibv_cq_init_attr_ex){ .cqe = 10 }));
 	with = counted;
-	MUST(count_locks((struct ibv_cq_init_attr_ex){ .cqe = 10, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD, .parent_domain = parent }));
+	MUST(count_locks((struct ibv_cq_init_attr_ex){
+		.cqe = 10, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD, .parent_domain = parent }));
 #if defined(__x86_64__)
 	MUST(with >= 1);
 	MUST_EQ(counted, with - 1);
 #endif
-	struct ibv_cq_ex *cq = make((struct ibv_cq_init_attr_ex){ .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD, .parent_domain = parent });
+	struct ibv_cq_ex *cq = make((struct ibv_cq_init_attr_ex){
+		.comp_mask = IBV_CQ_INIT_ATTR_MASK_PD, .parent_domain = parent });
 
 	MUST(cq);
 	MUST_EQ(ibv_dealloc_pd(parent), EBUSY);

@@ -9,9 +9,14 @@ static bool attributes_are_written_back(void)
 
 	MUST(pd);
 	MUST_EQ(ibv_query_device(ctx, &dev), 0);
-	/* "the values of max_wr and max_sge will be greater than or equal to the values requested" */
+	/*
+	 * "the values of max_wr and max_sge will be greater than or equal to the values requested"
+	 */
 	for (uint32_t wr = 1; wr <= (uint32_t)dev.max_srq_wr; wr = wr * 3 + 1) {
-		struct ibv_srq_init_attr a = { .attr = { .max_wr = wr, .max_sge = wr % (uint32_t)dev.max_srq_sge + 1, .srq_limit = 77777 } };
+		struct ibv_srq_init_attr a = { .attr = { .max_wr = wr,
+							 .max_sge =
+								 wr % (uint32_t)dev.max_srq_sge + 1,
+							 .srq_limit = 77777 } };
 		struct ibv_srq_attr q;
 		struct ibv_srq *srq = ibv_create_srq(pd, &a);
 
@@ -48,7 +53,9 @@ static bool null_if_the_request_fails(void)
 	struct ibv_srq_init_attr a;
 
 	MUST_EQ(ibv_query_device(ctx, &dev), 0);
-#define WITH(wr, sge) (a = (struct ibv_srq_init_attr){ .attr = { .max_wr = (wr), .max_sge = (sge) } }, ibv_create_srq(pd, &a))
+#define WITH(wr, sge)                                                                              \
+	(a = (struct ibv_srq_init_attr){ .attr = { .max_wr = (wr), .max_sge = (sge) } },           \
+	 ibv_create_srq(pd, &a))
 	MUST_FAIL(WITH(0, 1), EINVAL);
 	MUST_FAIL(WITH((uint32_t)dev.max_srq_wr + 1, 1), EINVAL);
 	MUST_FAIL(WITH(UINT32_MAX, 1), EINVAL);

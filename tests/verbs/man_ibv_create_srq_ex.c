@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* ibv_create_srq_ex(3): the three types, and what is refused. XRC QPs and their traffic are in contract_xrc.c. */
+/*
+ * ibv_create_srq_ex(3): the three types, and what is refused. XRC QPs and their traffic are in
+ * contract_xrc.c.
+ */
 #include "man.h"
 
 static bool basic_with_and_without_its_type(void)
@@ -8,14 +11,21 @@ static bool basic_with_and_without_its_type(void)
 
 	MUST(pd);
 	for (int typed = 0; typed < 2; typed++) {
-		struct ibv_srq_init_attr_ex a = { .srq_context = pd, .attr = { .max_wr = 5, .max_sge = 2 }, .pd = pd,
-						  .comp_mask = IBV_SRQ_INIT_ATTR_PD | (typed ? IBV_SRQ_INIT_ATTR_TYPE : 0) };
+		struct ibv_srq_init_attr_ex a = {
+			.srq_context = pd,
+			.attr = { .max_wr = 5, .max_sge = 2 },
+			.pd = pd,
+			.comp_mask = IBV_SRQ_INIT_ATTR_PD | (typed ? IBV_SRQ_INIT_ATTR_TYPE : 0)
+		};
 		struct ibv_srq *srq;
 
 		a.srq_type = IBV_SRQT_BASIC;
 		MUST(srq = ibv_create_srq_ex(ctx, &a));
 		MUST(srq->srq_context == pd && srq->pd == pd && srq->context == ctx);
-		/* "the values of max_wr and max_sge will be greater than or equal to the values requested" */
+		/*
+		 * "the values of max_wr and max_sge will be greater than or equal to the values
+		 * requested"
+		 */
 		MUST(a.attr.max_wr >= 5 && a.attr.max_sge >= 2);
 		MUST_EQ(ibv_destroy_srq(srq), 0);
 	}
@@ -26,8 +36,11 @@ static bool basic_with_and_without_its_type(void)
 static bool refuses(void)
 {
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
-	const struct ibv_srq_init_attr_ex good = { .attr = { .max_wr = 5, .max_sge = 2 }, .pd = pd, .srq_type = IBV_SRQT_BASIC,
-						   .comp_mask = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE };
+	const struct ibv_srq_init_attr_ex good = { .attr = { .max_wr = 5, .max_sge = 2 },
+						   .pd = pd,
+						   .srq_type = IBV_SRQT_BASIC,
+						   .comp_mask = IBV_SRQ_INIT_ATTR_PD |
+								IBV_SRQ_INIT_ATTR_TYPE };
 	struct ibv_srq_init_attr_ex a;
 
 	MUST(pd);
@@ -42,16 +55,29 @@ static bool refuses(void)
 	return true;
 }
 
-/* "supporting both basic and xrc modes": "XRC domain to associate with the SRQ", "CQ to associate with the SRQ for XRC mode" */
+/*
+ * "supporting both basic and xrc modes": "XRC domain to associate with the SRQ", "CQ to associate
+ * with the SRQ for XRC mode"
+ */
 static bool xrc_holds_its_domain_and_cq(void)
 {
-	struct ibv_xrcd_init_attr init = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT };
+	struct ibv_xrcd_init_attr init = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
+							IBV_XRCD_INIT_ATTR_OFLAGS,
+					   .fd = -1,
+					   .oflags = O_CREAT };
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_cq *cq = ibv_create_cq(ctx, 10, NULL, NULL, 0);
 	struct ibv_xrcd *xrcd = ibv_open_xrcd(ctx, &init);
-	const struct ibv_srq_init_attr_ex good = { .srq_context = &init, .attr = { .max_wr = 5, .max_sge = 2 }, .srq_type = IBV_SRQT_XRC,
-						   .pd = pd, .xrcd = xrcd, .cq = cq, .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
-						   IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ };
+	const struct ibv_srq_init_attr_ex good = { .srq_context = &init,
+						   .attr = { .max_wr = 5, .max_sge = 2 },
+						   .srq_type = IBV_SRQT_XRC,
+						   .pd = pd,
+						   .xrcd = xrcd,
+						   .cq = cq,
+						   .comp_mask = IBV_SRQ_INIT_ATTR_TYPE |
+								IBV_SRQ_INIT_ATTR_PD |
+								IBV_SRQ_INIT_ATTR_XRCD |
+								IBV_SRQ_INIT_ATTR_CQ };
 	struct ibv_srq_init_attr_ex a = good;
 	struct ibv_srq *srq;
 
@@ -105,8 +131,15 @@ static bool tm_close(struct tm_parts *t)
 
 static struct ibv_srq_init_attr_ex tm_attr(const struct tm_parts *t)
 {
-	return (struct ibv_srq_init_attr_ex){ .srq_context = (void *)t, .attr = { .max_wr = 5, .max_sge = 1 }, .pd = t->pd, .cq = t->cq, .srq_type = IBV_SRQT_TM,
-					      .comp_mask = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
+	return (struct ibv_srq_init_attr_ex){ .srq_context = (void *)t,
+					      .attr = { .max_wr = 5, .max_sge = 1 },
+					      .pd = t->pd,
+					      .cq = t->cq,
+					      .srq_type = IBV_SRQT_TM,
+					      .comp_mask = IBV_SRQ_INIT_ATTR_PD |
+							   IBV_SRQ_INIT_ATTR_TYPE |
+							   IBV_SRQ_INIT_ATTR_CQ |
+							   IBV_SRQ_INIT_ATTR_TM,
 					      .tm_cap = { .max_num_tags = 4, .max_ops = 3 } };
 }
 
@@ -122,11 +155,15 @@ static bool tag_matching_as_claimed(void)
 	MUST(tm_open(&t));
 	MUST_EQ(ibv_query_device_ex(ctx, NULL, &dev), 0);
 	MUST_EQ(dev.tm_caps.flags, IBV_TM_CAP_RC);
-	MUST(dev.tm_caps.max_num_tags > 0 && dev.tm_caps.max_ops > 0 && dev.tm_caps.max_sge > 0 && dev.tm_caps.max_rndv_hdr_size >= 32);
+	MUST(dev.tm_caps.max_num_tags > 0 && dev.tm_caps.max_ops > 0 && dev.tm_caps.max_sge > 0 &&
+	     dev.tm_caps.max_rndv_hdr_size >= 32);
 	a = tm_attr(&t);
 	a.tm_cap = (struct ibv_tm_cap){ dev.tm_caps.max_num_tags, dev.tm_caps.max_ops };
 	MUST(srq = ibv_create_srq_ex(ctx, &a));
-	/* "will update the srq_init_attr_ex struct with the original values of the SRQ that was created" */
+	/*
+	 * "will update the srq_init_attr_ex struct with the original values of the SRQ that was
+	 * created"
+	 */
 	MUST_EQ(a.tm_cap.max_num_tags, dev.tm_caps.max_num_tags);
 	MUST_EQ(a.tm_cap.max_ops, dev.tm_caps.max_ops);
 	MUST(a.attr.max_wr >= 5 && a.attr.max_sge >= 1);
@@ -162,7 +199,10 @@ static bool tag_matching_refuses(void)
 	return tm_close(&t);
 }
 
-/* "ibv_destroy_srq() fails if any queue pair is still associated with this SRQ"; only RC QPs can be (IBV_TM_CAP_RC). */
+/*
+ * "ibv_destroy_srq() fails if any queue pair is still associated with this SRQ"; only RC QPs can be
+ * (IBV_TM_CAP_RC).
+ */
 static bool tag_matching_and_its_queue_pairs(void)
 {
 	struct ibv_srq_init_attr_ex a;
@@ -177,7 +217,11 @@ static bool tag_matching_and_its_queue_pairs(void)
 	MUST(tm_open(&t));
 	a = tm_attr(&t);
 	MUST(srq = ibv_create_srq_ex(ctx, &a));
-	init = (struct ibv_qp_init_attr){ .send_cq = t.other_cq, .recv_cq = t.other_cq, .srq = srq, .qp_type = IBV_QPT_UD, .cap = { 3, 0, 2, 0, 7 } };
+	init = (struct ibv_qp_init_attr){ .send_cq = t.other_cq,
+					  .recv_cq = t.other_cq,
+					  .srq = srq,
+					  .qp_type = IBV_QPT_UD,
+					  .cap = { 3, 0, 2, 0, 7 } };
 	MUST_FAIL(ibv_create_qp(t.pd, &init), EINVAL);
 	init.qp_type = IBV_QPT_UC;
 	MUST_FAIL(ibv_create_qp(t.pd, &init), EINVAL);

@@ -4,7 +4,10 @@
 
 #define ENUM_MAX 64
 
-/* "a constant string that describes the enum value passed": each value that verbs.h knows has its own, which stays where it is; others have one together */
+/*
+ * "a constant string that describes the enum value passed": each value that verbs.h knows has its
+ * own, which stays where it is; others have one together
+ */
 static bool describes(const char *(*name)(int value), const int *values, int n)
 {
 	const char *unknown = name(ENUM_MAX);
@@ -39,18 +42,34 @@ static const char *port_name(int value)
 
 static bool events(void)
 {
-	static const int values[] = { IBV_EVENT_CQ_ERR, IBV_EVENT_QP_FATAL, IBV_EVENT_QP_REQ_ERR, IBV_EVENT_QP_ACCESS_ERR, IBV_EVENT_COMM_EST,
-				      IBV_EVENT_SQ_DRAINED, IBV_EVENT_PATH_MIG, IBV_EVENT_PATH_MIG_ERR, IBV_EVENT_DEVICE_FATAL,
-				      IBV_EVENT_PORT_ACTIVE, IBV_EVENT_PORT_ERR, IBV_EVENT_LID_CHANGE, IBV_EVENT_PKEY_CHANGE, IBV_EVENT_SM_CHANGE,
-				      IBV_EVENT_SRQ_ERR, IBV_EVENT_SRQ_LIMIT_REACHED, IBV_EVENT_QP_LAST_WQE_REACHED,
-				      IBV_EVENT_CLIENT_REREGISTER, IBV_EVENT_GID_CHANGE, IBV_EVENT_WQ_FATAL };
+	static const int values[] = { IBV_EVENT_CQ_ERR,
+				      IBV_EVENT_QP_FATAL,
+				      IBV_EVENT_QP_REQ_ERR,
+				      IBV_EVENT_QP_ACCESS_ERR,
+				      IBV_EVENT_COMM_EST,
+				      IBV_EVENT_SQ_DRAINED,
+				      IBV_EVENT_PATH_MIG,
+				      IBV_EVENT_PATH_MIG_ERR,
+				      IBV_EVENT_DEVICE_FATAL,
+				      IBV_EVENT_PORT_ACTIVE,
+				      IBV_EVENT_PORT_ERR,
+				      IBV_EVENT_LID_CHANGE,
+				      IBV_EVENT_PKEY_CHANGE,
+				      IBV_EVENT_SM_CHANGE,
+				      IBV_EVENT_SRQ_ERR,
+				      IBV_EVENT_SRQ_LIMIT_REACHED,
+				      IBV_EVENT_QP_LAST_WQE_REACHED,
+				      IBV_EVENT_CLIENT_REREGISTER,
+				      IBV_EVENT_GID_CHANGE,
+				      IBV_EVENT_WQ_FATAL };
 
 	return describes(event_name, values, sizeof(values) / sizeof(values[0]));
 }
 
 static bool node_types(void)
 {
-	static const int values[] = { IBV_NODE_CA, IBV_NODE_SWITCH, IBV_NODE_ROUTER, IBV_NODE_RNIC, IBV_NODE_USNIC, IBV_NODE_USNIC_UDP,
+	static const int values[] = { IBV_NODE_CA,	   IBV_NODE_SWITCH, IBV_NODE_ROUTER,
+				      IBV_NODE_RNIC,	   IBV_NODE_USNIC,  IBV_NODE_USNIC_UDP,
 				      IBV_NODE_UNSPECIFIED };
 
 	return describes(node_name, values, sizeof(values) / sizeof(values[0]));
@@ -58,7 +77,8 @@ static bool node_types(void)
 
 static bool port_states(void)
 {
-	static const int values[] = { IBV_PORT_NOP, IBV_PORT_DOWN, IBV_PORT_INIT, IBV_PORT_ARMED, IBV_PORT_ACTIVE, IBV_PORT_ACTIVE_DEFER };
+	static const int values[] = { IBV_PORT_NOP,   IBV_PORT_DOWN,   IBV_PORT_INIT,
+				      IBV_PORT_ARMED, IBV_PORT_ACTIVE, IBV_PORT_ACTIVE_DEFER };
 
 	return describes(port_name, values, sizeof(values) / sizeof(values[0]));
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* ibv_get_async_event(3), ibv_ack_async_event(3): each event that a QP, CQ or SRQ of this device can have. Those of port and device: tests/netns/port_events.c. */
+/*
+ * ibv_get_async_event(3), ibv_ack_async_event(3): each event that a QP, CQ or SRQ of this device
+ * can have. Those of port and device: tests/netns/port_events.c.
+ */
 #include "man.h"
 
 static bool nonblocking(void)
@@ -19,8 +22,15 @@ static bool nonblocking(void)
 static bool established_body(struct pair *p)
 {
 	struct ibv_qp *qp;
-	struct ibv_qp_init_attr init = { .send_cq = p->cq[0], .recv_cq = p->cq[0], .qp_type = IBV_QPT_RC, .cap = { 2, 2, 1, 1, 0 } };
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .rq_psn = 7, .min_rnr_timer = 1, .max_dest_rd_atomic = 1,
+	struct ibv_qp_init_attr init = { .send_cq = p->cq[0],
+					 .recv_cq = p->cq[0],
+					 .qp_type = IBV_QPT_RC,
+					 .cap = { 2, 2, 1, 1, 0 } };
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR,
+				 .path_mtu = IBV_MTU_1024,
+				 .rq_psn = 7,
+				 .min_rnr_timer = 1,
+				 .max_dest_rd_atomic = 1,
 				 .ah_attr = own_address() };
 	struct ibv_recv_wr rr = { .wr_id = 1 }, *bad_rr;
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND }, *bad;
@@ -32,8 +42,11 @@ static bool established_body(struct pair *p)
 	MUST_EQ(qp_to_init(p->qp[0]), 0);
 	MUST_EQ(qp_to_init(qp), 0);
 	a.dest_qp_num = p->qp[0]->qp_num;
-	MUST_EQ(ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					      IBV_QP_MIN_RNR_TIMER), 0);
+	MUST_EQ(ibv_modify_qp(qp, &a,
+			      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+				      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
+				      IBV_QP_MIN_RNR_TIMER),
+		0);
 	MUST_EQ(qp_to_rts(p->qp[0], qp->qp_num, 7), 0);
 	MUST_EQ(ibv_post_recv(qp, &rr, &bad_rr), 0);
 	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), 0);
@@ -62,8 +75,11 @@ ON_PAIR(send_queue_drained, drained_body)
 static bool access_body(struct pair *p)
 {
 	struct ibv_sge sge = sge_of(p, 0, 0, 8);
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
-				  .wr.rdma = { (uintptr_t)p->buf[1], p->mr[1]->rkey ^ 0x100 } }, *bad;
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .wr.rdma = { (uintptr_t)p->buf[1], p->mr[1]->rkey ^ 0x100 } },
+			   *bad;
 	struct ibv_wc wc;
 
 	/* The responder is told; its QP is in error. */
@@ -90,12 +106,20 @@ static bool limit_body(struct pair *p)
 
 ON_PAIR(shared_receive_queue, limit_body, .srq = true)
 
-/* IBV_EVENT_QP_REQ_ERR: "Invalid Request Local Work Queue Error": the peer asks for what it must not, here a READ of a QP that answers none. */
+/*
+ * IBV_EVENT_QP_REQ_ERR: "Invalid Request Local Work Queue Error": the peer asks for what it must
+ * not, here a READ of a QP that answers none.
+ */
 static bool request_body(struct pair *p)
 {
 	struct ibv_sge sge = sge_of(p, 0, 0, 10);
-	struct ibv_send_wr wr = { .wr_id = 6, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_READ, .send_flags = IBV_SEND_SIGNALED,
-				  .wr.rdma = { (uintptr_t)p->buf[1], p->mr[1]->rkey } }, *bad;
+	struct ibv_send_wr wr = { .wr_id = 6,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_READ,
+				  .send_flags = IBV_SEND_SIGNALED,
+				  .wr.rdma = { (uintptr_t)p->buf[1], p->mr[1]->rkey } },
+			   *bad;
 	struct ibv_qp_attr none = { .qp_state = IBV_QPS_SQD, .max_dest_rd_atomic = 0 };
 	struct ibv_wc wc;
 
@@ -111,12 +135,20 @@ static bool request_body(struct pair *p)
 
 ON_PAIR(invalid_request, request_body)
 
-/* IBV_EVENT_SRQ_ERR: "Error occurred on an SRQ". One with a CQ of its own has failed when that has overrun. */
+/*
+ * IBV_EVENT_SRQ_ERR: "Error occurred on an SRQ". One with a CQ of its own has failed when that has
+ * overrun.
+ */
 static bool shared_receive_queue_fails(void)
 {
 	struct ibv_cq *cq = ibv_create_cq(ctx, 2, NULL, NULL, 0);
-	struct ibv_srq_init_attr_ex a = { .attr = { .max_wr = 4, .max_sge = 1 }, .pd = ibv_alloc_pd(ctx), .cq = cq, .srq_type = IBV_SRQT_TM,
-					  .comp_mask = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
+	struct ibv_srq_init_attr_ex a = { .attr = { .max_wr = 4, .max_sge = 1 },
+					  .pd = ibv_alloc_pd(ctx),
+					  .cq = cq,
+					  .srq_type = IBV_SRQT_TM,
+					  .comp_mask = IBV_SRQ_INIT_ATTR_PD |
+						       IBV_SRQ_INIT_ATTR_TYPE |
+						       IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
 					  .tm_cap = { .max_num_tags = 4, .max_ops = 4 } };
 	struct ibv_ops_wr wr = { .opcode = IBV_WR_TAG_SYNC, .flags = IBV_OPS_SIGNALED }, *bad;
 	struct ibv_srq *srq;
@@ -135,7 +167,10 @@ static bool shared_receive_queue_fails(void)
 	return true;
 }
 
-/* "destroying an object (CQ, SRQ or QP) will wait for all affiliated events for the object to be acknowledged" */
+/*
+ * "destroying an object (CQ, SRQ or QP) will wait for all affiliated events for the object to be
+ * acknowledged"
+ */
 static bool waits_for(struct ibv_async_event *event, int (*destroy)(void *object))
 {
 	struct destruction d;
@@ -200,7 +235,10 @@ ON_PAIR(destroy_cq_waits, cq_waits_body, .ex = &(struct ibv_cq_init_attr_ex){ .c
 
 static bool forgotten_body(struct pair *p)
 {
-	/* "this avoids an application retrieving an affiliated event after the corresponding object has already been destroyed" */
+	/*
+	 * "this avoids an application retrieving an affiliated event after the corresponding object
+	 * has already been destroyed"
+	 */
 	MUST_EQ(qp_to_state(p->qp[1], IBV_QPS_ERR), 0);
 	MUST(readable(ctx->async_fd, WAIT_MS));
 	MUST_EQ(ibv_destroy_qp(p->qp[1]), 0);
@@ -231,7 +269,10 @@ static bool threads_body(struct pair *p)
 	pthread_t thread[THREADS];
 	void *failed;
 
-	/* "when an async event occurs, only one thread will receive it"; and it blocks until there is one */
+	/*
+	 * "when an async event occurs, only one thread will receive it"; and it blocks until there
+	 * is one
+	 */
 	atomic_store(&received, 0);
 	for (int i = 0; i < THREADS; i++)
 		MUST_EQ(pthread_create(&thread[i], NULL, getter, NULL), 0);

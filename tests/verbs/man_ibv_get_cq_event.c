@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* ibv_get_cq_event(3), ibv_ack_cq_events(3). The page's two examples run over a real path: tests/netns/cq_example.c. */
+/*
+ * ibv_get_cq_event(3), ibv_ack_cq_events(3). The page's two examples run over a real path:
+ * tests/netns/cq_example.c.
+ */
 #include <signal.h>
 
 #include "man.h"
@@ -11,7 +14,10 @@ static bool fills_body(struct pair *p)
 
 	MUST_EQ(ibv_req_notify_cq(p->cq[1], 0), 0);
 	MUST(message(p, 0));
-	/* "Fills the arguments cq with the CQ that got the event and cq_context with the CQ's context" */
+	/*
+	 * "Fills the arguments cq with the CQ that got the event and cq_context with the CQ's
+	 * context"
+	 */
 	MUST_EQ(ibv_get_cq_event(p->channel, &cq, &context), 0);
 	MUST(cq == p->cq[1] && context == p);
 	ibv_ack_cq_events(cq, 1);
@@ -133,7 +139,10 @@ static bool several_threads(void)
 	return true;
 }
 
-/* "a one-to-one correspondence": each request made its event, though nobody got one meanwhile; and a CQ with two does not keep the others waiting */
+/*
+ * "a one-to-one correspondence": each request made its event, though nobody got one meanwhile; and
+ * a CQ with two does not keep the others waiting
+ */
 static bool events_queue_up(void)
 {
 	static const int order[] = { 0, 1, 0, 0 };

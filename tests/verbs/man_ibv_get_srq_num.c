@@ -15,9 +15,15 @@ struct domain {
 
 static bool domain_open(struct domain *d)
 {
-	struct ibv_xrcd_init_attr init = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT };
-	struct ibv_qp_init_attr_ex from = { .qp_type = IBV_QPT_XRC_SEND, .comp_mask = IBV_QP_INIT_ATTR_PD, .cap = { .max_send_wr = QUEUE } };
-	struct ibv_qp_init_attr_ex to = { .qp_type = IBV_QPT_XRC_RECV, .comp_mask = IBV_QP_INIT_ATTR_XRCD };
+	struct ibv_xrcd_init_attr init = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
+							IBV_XRCD_INIT_ATTR_OFLAGS,
+					   .fd = -1,
+					   .oflags = O_CREAT };
+	struct ibv_qp_init_attr_ex from = { .qp_type = IBV_QPT_XRC_SEND,
+					    .comp_mask = IBV_QP_INIT_ATTR_PD,
+					    .cap = { .max_send_wr = QUEUE } };
+	struct ibv_qp_init_attr_ex to = { .qp_type = IBV_QPT_XRC_RECV,
+					  .comp_mask = IBV_QP_INIT_ATTR_XRCD };
 
 	MUST(d->pd = from.pd = ibv_alloc_pd(ctx));
 	MUST(d->xrcd = to.xrcd = ibv_open_xrcd(ctx, &init));
@@ -48,14 +54,20 @@ static bool domain_close(struct domain *d)
 	return true;
 }
 
-/* "return srq number associated with the given XRC shared receive queue": the one by which a request names it */
+/*
+ * "return srq number associated with the given XRC shared receive queue": the one by which a
+ * request names it
+ */
 static bool requests_name_it(void)
 {
 	struct domain d;
 
 	MUST(domain_open(&d));
 	for (int i = 0; i < SRQS; i++) {
-		struct ibv_send_wr wr = { .wr_id = 3, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+		struct ibv_send_wr wr = { .wr_id = 3,
+					  .opcode = IBV_WR_SEND,
+					  .send_flags = IBV_SEND_SIGNALED },
+				   *bad;
 		struct ibv_recv_wr rr = { .wr_id = 40 + (uint64_t)i }, *bad_rr;
 		uint32_t again = 0;
 		struct ibv_wc wc;

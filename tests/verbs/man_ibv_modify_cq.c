@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ibv_modify_cq(3): cq_count is the "number of completions per event", cq_period is "in micro seconds".
- * A count below 2 or a period of 0 is no moderation; errors are not withheld.
+ * ibv_modify_cq(3): cq_count is the "number of completions per event", cq_period is "in micro
+ * seconds". A count below 2 or a period of 0 is no moderation; errors are not withheld.
  */
 #include <time.h>
 
@@ -12,7 +12,8 @@
 
 static int moderate(struct ibv_cq *cq, int count, int period)
 {
-	struct ibv_modify_cq_attr a = { .attr_mask = IBV_CQ_ATTR_MODERATE, .moderate = { (uint16_t)count, (uint16_t)period } };
+	struct ibv_modify_cq_attr a = { .attr_mask = IBV_CQ_ATTR_MODERATE,
+					.moderate = { (uint16_t)count, (uint16_t)period } };
 
 	return ibv_modify_cq(cq, &a);
 }
@@ -42,7 +43,10 @@ static bool device_says_what_it_can(void)
 	return true;
 }
 
-/* Four completions, and their event. True in *in_time if it came before the period could have brought it. */
+/*
+ * Four completions, and their event. True in *in_time if it came before the period could have
+ * brought it.
+ */
 static bool four(struct pair *p, bool *in_time)
 {
 	long long start = clock_ns(CLOCK_MONOTONIC);
@@ -78,7 +82,9 @@ static bool period_body(struct pair *p)
 	long long start, took;
 
 	MUST_EQ(moderate(p->cq[1], 1000, LONG_US), 0);
-	/* Asleep in poll(2), and in ibv_get_cq_event(3): never before its time, and it does come. */
+	/*
+	 * Asleep in poll(2), and in ibv_get_cq_event(3): never before its time, and it does come.
+	 */
 	for (int blocking = 0; blocking < 2; blocking++) {
 		MUST_EQ(ibv_req_notify_cq(p->cq[1], 0), 0);
 		start = clock_ns(CLOCK_MONOTONIC);
@@ -111,7 +117,12 @@ static bool off_body(struct pair *p)
 	MUST(take_cq_event(p->channel, p->cq[1]));
 	/* A count or period of 0, or a count of 1, is no moderation. */
 	for (int i = 0; i < 3; i++) {
-		MUST_EQ(moderate(p->cq[1], i == 0 ? 1 : i == 1 ? 100 : 0, i == 1 ? 0 : UINT16_MAX), 0);
+		MUST_EQ(moderate(p->cq[1],
+				 i == 0 ? 1 :
+				 i == 1 ? 100 :
+					  0,
+				 i == 1 ? 0 : UINT16_MAX),
+			0);
 		MUST_EQ(ibv_req_notify_cq(p->cq[1], 0), 0);
 		MUST(message(p, 0));
 		MUST(readable(p->channel->fd, WAIT_MS));

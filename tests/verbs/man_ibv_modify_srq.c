@@ -132,7 +132,10 @@ static bool limit_body(struct pair *p)
 	MUST(no_async_event());
 	MUST(receives(p, 2));
 	MUST(take_async(IBV_EVENT_SRQ_LIMIT_REACHED, p->srq));
-	/* "If the value returned for srq_limit is 0, then the [...] event is not (or no longer) armed" */
+	/*
+	 * "If the value returned for srq_limit is 0, then the [...] event is not (or no longer)
+	 * armed"
+	 */
 	MUST_EQ(query(p->srq).srq_limit, 0);
 	MUST(receives(p, 3) && receives(p, 4));
 	MUST(no_async_event());

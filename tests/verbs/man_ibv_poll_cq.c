@@ -9,7 +9,8 @@ enum { VERR_FLUSHED = 1, VERR_NAK_REMOTE_ACCESS = 7, VERR_RECV_TOO_SHORT = 10 };
 
 static int send_numbered(struct pair *p, uint64_t wr_id, uint32_t length)
 {
-	return post_recv(p, 100 + wr_id, 0, 1000) || post_send(p, wr_id, 0, length, IBV_SEND_SIGNALED);
+	return post_recv(p, 100 + wr_id, 0, 1000) ||
+	       post_send(p, wr_id, 0, length, IBV_SEND_SIGNALED);
 }
 
 /* Everything posted so far has arrived. */
@@ -32,7 +33,10 @@ static bool number_body(struct pair *p)
 		MUST_EQ(send_numbered(p, i, (uint32_t)i), 0);
 	MUST(settle(p, 6));
 	MUST_EQ(ibv_poll_cq(p->cq[1], 0, wc), 0);
-	/* "the first num_entries (or all available completions if the CQ contains fewer than this number)"; nothing is written behind them */
+	/*
+	 * "the first num_entries (or all available completions if the CQ contains fewer than this
+	 * number)"; nothing is written behind them
+	 */
 	memset(wc, 0xee, sizeof(wc));
 	MUST_EQ(ibv_poll_cq(p->cq[1], 4, wc), 4);
 	for (uint64_t i = 0; i < 4; i++)
@@ -50,7 +54,10 @@ static bool number_body(struct pair *p)
 
 ON_PAIR(returns_what_it_found, number_body)
 
-/* Each field of both completions, for SENDs of several lengths with and without immediate data, WRITEs with, and READs. */
+/*
+ * Each field of both completions, for SENDs of several lengths with and without immediate data,
+ * WRITEs with, and READs.
+ */
 static bool fields_body(struct pair *p)
 {
 	static const struct {
@@ -61,7 +68,8 @@ static bool fields_body(struct pair *p)
 		{ IBV_WR_SEND, IBV_WC_SEND, IBV_WC_RECV, true, false },
 		{ IBV_WR_SEND_WITH_IMM, IBV_WC_SEND, IBV_WC_RECV, true, true },
 		{ IBV_WR_RDMA_WRITE, IBV_WC_RDMA_WRITE, 0, false, false },
-		{ IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WC_RDMA_WRITE, IBV_WC_RECV_RDMA_WITH_IMM, true, true },
+		{ IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WC_RDMA_WRITE, IBV_WC_RECV_RDMA_WITH_IMM, true,
+		  true },
 		{ IBV_WR_RDMA_READ, IBV_WC_RDMA_READ, 0, false, false },
 	};
 	static const uint32_t lengths[] = { 0, 1, 1023, 1024, 1025, 5000 };
@@ -71,9 +79,15 @@ static bool fields_body(struct pair *p)
 		for (uint32_t i = 0; i < 6; i++) {
 			struct ibv_sge sge = sge_of(p, 0, 0, lengths[i]);
 			uint64_t id = 0xabcdef0000000000 + k * 16 + i;
-			struct ibv_send_wr wr = { .wr_id = id, .sg_list = &sge, .num_sge = 1, .opcode = kinds[k].opcode,
-						  .send_flags = IBV_SEND_SIGNALED, .imm_data = htonl(0x01020304 + i),
-						  .wr.rdma = { (uintptr_t)p->buf[1], p->mr[1]->rkey } }, *bad;
+			struct ibv_send_wr wr = { .wr_id = id,
+						  .sg_list = &sge,
+						  .num_sge = 1,
+						  .opcode = kinds[k].opcode,
+						  .send_flags = IBV_SEND_SIGNALED,
+						  .imm_data = htonl(0x01020304 + i),
+						  .wr.rdma = { (uintptr_t)p->buf[1],
+							       p->mr[1]->rkey } },
+					   *bad;
 
 			MUST_EQ(post_recv(p, ~id, 0, 6000), 0);
 			MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), 0);
@@ -88,7 +102,8 @@ static bool fields_body(struct pair *p)
 				MUST_EQ(wc.byte_len, lengths[i]);
 			if (!kinds[k].receives) {
 				MUST(cq_is_empty(p->cq[1]));
-				MUST_EQ(post_send(p, 7, 0, 1, IBV_SEND_SIGNALED), 0); /* uses the receive up */
+				/* uses the receive up */
+				MUST_EQ(post_send(p, 7, 0, 1, IBV_SEND_SIGNALED), 0);
 				MUST(wait_wc(p->cq[1], &wc) && wait_wc(p->cq[0], &wc));
 				continue;
 			}
@@ -98,7 +113,8 @@ static bool fields_body(struct pair *p)
 			MUST_EQ(wc.opcode, kinds[k].recv);
 			MUST_EQ(wc.byte_len, lengths[i]);
 			MUST_EQ(wc.qp_num, p->qp[1]->qp_num);
-			MUST_EQ(wc.wc_flags, kinds[k].imm ? IBV_WC_WITH_IMM : 0); /* GRH: "valid only for UD QPs" */
+			/* GRH: "valid only for UD QPs" */
+			MUST_EQ(wc.wc_flags, kinds[k].imm ? IBV_WC_WITH_IMM : 0);
 			if (kinds[k].imm)
 				MUST_EQ(ntohl(wc.imm_data), 0x01020304 + i);
 		}
@@ -107,7 +123,9 @@ static bool fields_body(struct pair *p)
 
 ON_PAIR(fields_of_a_completion, fields_body)
 
-/* "IBV_WC_WITH_INV Invalidated RKey data value is valid (cannot be combined with IBV_WC_WITH_IMM)" */
+/*
+ * "IBV_WC_WITH_INV Invalidated RKey data value is valid (cannot be combined with IBV_WC_WITH_IMM)"
+ */
 static bool invalidate_body(struct pair *p)
 {
 	struct ibv_wc wc;
@@ -130,8 +148,15 @@ static bool ud_body(struct pair *p)
 	struct ibv_ah_attr to = own_address();
 	struct ibv_ah *ah = ibv_create_ah(p->pd, &to);
 	struct ibv_sge sge = sge_of(p, 0, 0, 20);
-	struct ibv_send_wr wr = { .wr_id = 4, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_IMM, .imm_data = htonl(99),
-				  .wr.ud = { .ah = ah, .remote_qpn = p->qp[1]->qp_num, .remote_qkey = UD_QKEY } }, *bad;
+	struct ibv_send_wr wr = { .wr_id = 4,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND_WITH_IMM,
+				  .imm_data = htonl(99),
+				  .wr.ud = { .ah = ah,
+					     .remote_qpn = p->qp[1]->qp_num,
+					     .remote_qkey = UD_QKEY } },
+			   *bad;
 	struct ibv_wc wc;
 
 	MUST(ah);
@@ -162,11 +187,18 @@ ON_PAIR(fields_of_a_datagram, ud_body, .type = IBV_QPT_UD)
 static bool error_body(struct pair *p)
 {
 	struct ibv_sge sge = sge_of(p, 0, 0, 8);
-	struct ibv_send_wr wr = { .wr_id = 1, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
-				  .wr.rdma = { (uintptr_t)p->buf[1], p->mr[1]->rkey + 0x10000 } }, *bad;
+	struct ibv_send_wr wr = { .wr_id = 1,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_RDMA_WRITE,
+				  .wr.rdma = { (uintptr_t)p->buf[1], p->mr[1]->rkey + 0x10000 } },
+			   *bad;
 	struct ibv_wc wc;
 
-	/* "only the following attributes are valid: wr_id, status, qp_num, and vendor_err"; an error completes an unsignalled WR as well */
+	/*
+	 * "only the following attributes are valid: wr_id, status, qp_num, and vendor_err"; an
+	 * error completes an unsignalled WR as well
+	 */
 	MUST_EQ(post_recv(p, 31, 0, 100), 0);
 	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), 0);
 	MUST_EQ(post_send(p, 2, 0, 8, 0), 0);
@@ -211,7 +243,10 @@ static bool short_body(struct pair *p)
 
 ON_PAIR(receive_too_short, short_body)
 
-/* Room for two, more than that sent: "the async event IBV_EVENT_CQ_ERR will be triggered, and the CQ cannot be used". */
+/*
+ * Room for two, more than that sent: "the async event IBV_EVENT_CQ_ERR will be triggered, and the
+ * CQ cannot be used".
+ */
 static bool overrun_body(struct pair *p)
 {
 	struct ibv_async_event event;
@@ -299,7 +334,8 @@ static bool threads_body(struct pair *p)
 	for (int i = 0; i < POLLERS; i++)
 		MUST_EQ(pthread_create(&thread[i], NULL, poller, p), 0);
 	for (uint64_t n = 0; n < MESSAGES; n++) {
-		while ((int)n - atomic_load(&polled) >= QUEUE) /* the pollers keep pace, so that nothing overruns */
+		/* the pollers keep pace, so that nothing overruns */
+		while ((int)n - atomic_load(&polled) >= QUEUE)
 			sched_yield();
 		MUST_EQ(post_recv(p, n, 0, 100), 0);
 		MUST_EQ(post_send(p, n, 0, 1, IBV_SEND_SIGNALED), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ibv_post_srq_ops(3), and what rdma-core's tag_matching.md says of the messages. A plain RC QP sends to one on a tag-matching SRQ, which completes in an extended
- * CQ.
+ * ibv_post_srq_ops(3), and what rdma-core's tag_matching.md says of the messages. A plain RC QP
+ * sends to one on a tag-matching SRQ, which completes in an extended CQ.
  */
 #include <arpa/inet.h>
 #include <endian.h>
@@ -16,7 +16,8 @@
 
 struct tags {
 	struct ibv_pd *pd;
-	struct ibv_cq *send_cq, *qp_cq; /* of the sender, and the one that the receiver's QP was given */
+	/* of the sender, and the one that the receiver's QP was given */
+	struct ibv_cq *send_cq, *qp_cq;
 	struct ibv_cq_ex *cq;		/* of the SRQ */
 	struct ibv_srq *srq;
 	struct ibv_qp *from, *to;
@@ -36,10 +37,16 @@ struct seen {
 
 static bool tm_open(struct tags *t)
 {
-	struct ibv_cq_init_attr_ex ex = { .cqe = 64, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_TM_INFO };
-	struct ibv_srq_init_attr_ex a = { .attr = { .max_wr = 8, .max_sge = 1 }, .srq_type = IBV_SRQT_TM,
-					  .comp_mask = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_CQ | IBV_SRQ_INIT_ATTR_TM,
-					  .tm_cap = { .max_num_tags = MAX_TAGS, .max_ops = MAX_OPS } };
+	struct ibv_cq_init_attr_ex ex = {
+		.cqe = 64, .wc_flags = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_TM_INFO
+	};
+	struct ibv_srq_init_attr_ex a = {
+		.attr = { .max_wr = 8, .max_sge = 1 },
+		.srq_type = IBV_SRQT_TM,
+		.comp_mask = IBV_SRQ_INIT_ATTR_PD | IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_CQ |
+			     IBV_SRQ_INIT_ATTR_TM,
+		.tm_cap = { .max_num_tags = MAX_TAGS, .max_ops = MAX_OPS }
+	};
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 8, 8, 1, 1, 0 } };
 
 	memset(t, 0, sizeof(*t));
@@ -59,7 +66,8 @@ static bool tm_open(struct tags *t)
 	MUST_EQ(qp_to_rts(t->from, t->to->qp_num, 7), 0);
 	MUST_EQ(qp_to_rts(t->to, t->from->qp_num, 7), 0);
 	MUST(t->buf = calloc(2, BUF_BYTES));
-	MUST(t->mr = ibv_reg_mr(t->pd, t->buf, 2 * BUF_BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ));
+	MUST(t->mr = ibv_reg_mr(t->pd, t->buf, 2 * BUF_BYTES,
+				IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ));
 	for (int i = 0; i < BUF_BYTES; i++)
 		t->buf[i] = (char)(i * 7 + i / 256);
 	return true;
@@ -71,7 +79,8 @@ static bool tm_close(struct tags *t)
 
 	good &= !t->srq || !ibv_destroy_srq(t->srq);
 	good &= !t->cq || !ibv_destroy_cq(ibv_cq_ex_to_cq(t->cq));
-	good &= (!t->send_cq || !ibv_destroy_cq(t->send_cq)) && (!t->qp_cq || !ibv_destroy_cq(t->qp_cq));
+	good &= (!t->send_cq || !ibv_destroy_cq(t->send_cq)) &&
+		(!t->qp_cq || !ibv_destroy_cq(t->qp_cq));
 	good &= !t->mr || !ibv_dereg_mr(t->mr);
 	good &= !t->pd || !ibv_dealloc_pd(t->pd);
 	free(t->buf);
@@ -103,8 +112,12 @@ static bool next(struct tags *t, struct seen *s)
 	while ((err = ibv_start_poll(t->cq, &start)) == ENOENT && clock_ns(CLOCK_MONOTONIC) < end)
 		;
 	MUST_EQ(err, 0);
-	*s = (struct seen){ .wr_id = t->cq->wr_id, .status = t->cq->status, .opcode = ibv_wc_read_opcode(t->cq), .flags = ibv_wc_read_wc_flags(t->cq),
-			    .byte_len = ibv_wc_read_byte_len(t->cq), .vendor_err = ibv_wc_read_vendor_err(t->cq) };
+	*s = (struct seen){ .wr_id = t->cq->wr_id,
+			    .status = t->cq->status,
+			    .opcode = ibv_wc_read_opcode(t->cq),
+			    .flags = ibv_wc_read_wc_flags(t->cq),
+			    .byte_len = ibv_wc_read_byte_len(t->cq),
+			    .vendor_err = ibv_wc_read_vendor_err(t->cq) };
 	ibv_wc_read_tm_info(t->cq, &s->info);
 	ibv_end_poll(t->cq);
 	return true;
@@ -136,11 +149,18 @@ static int post(struct tags *t, struct ibv_ops_wr *wr)
 }
 
 /* An ADD of len bytes at the receiver's offset. */
-static struct ibv_ops_wr an_add(struct tags *t, uint64_t recv_wr_id, uint64_t tag, struct ibv_sge *sge, uint32_t offset, uint32_t len)
+static struct ibv_ops_wr an_add(struct tags *t, uint64_t recv_wr_id, uint64_t tag,
+				struct ibv_sge *sge, uint32_t offset, uint32_t len)
 {
 	*sge = (struct ibv_sge){ (uintptr_t)receiver(t) + offset, len, t->mr->lkey };
-	return (struct ibv_ops_wr){ .wr_id = 1000 + recv_wr_id, .opcode = IBV_WR_TAG_ADD,
-				    .tm = { .handle = UINT32_MAX, .add = { .recv_wr_id = recv_wr_id, .sg_list = sge, .num_sge = 1, .tag = tag, .mask = UINT64_MAX } } };
+	return (struct ibv_ops_wr){ .wr_id = 1000 + recv_wr_id,
+				    .opcode = IBV_WR_TAG_ADD,
+				    .tm = { .handle = UINT32_MAX,
+					    .add = { .recv_wr_id = recv_wr_id,
+						     .sg_list = sge,
+						     .num_sge = 1,
+						     .tag = tag,
+						     .mask = UINT64_MAX } } };
 }
 
 static bool add(struct tags *t, uint64_t recv_wr_id, uint64_t tag, uint32_t offset, uint32_t len)
@@ -155,7 +175,9 @@ static bool add(struct tags *t, uint64_t recv_wr_id, uint64_t tag, uint32_t offs
 
 static bool sync_to(struct tags *t, uint32_t count)
 {
-	struct ibv_ops_wr wr = { .opcode = IBV_WR_TAG_SYNC, .flags = IBV_OPS_TM_SYNC, .tm.unexpected_cnt = count };
+	struct ibv_ops_wr wr = { .opcode = IBV_WR_TAG_SYNC,
+				 .flags = IBV_OPS_TM_SYNC,
+				 .tm.unexpected_cnt = count };
 
 	MUST_EQ(post(t, &wr), 0);
 	return true;
@@ -164,7 +186,8 @@ static bool sync_to(struct tags *t, uint32_t count)
 /* A receive for what is not matched: number n. */
 static bool post_receive(struct tags *t, uint64_t n)
 {
-	struct ibv_sge sge = { (uintptr_t)receiver(t) + RECEIVES + n * RECEIVE, RECEIVE, t->mr->lkey };
+	struct ibv_sge sge = { (uintptr_t)receiver(t) + RECEIVES + n * RECEIVE, RECEIVE,
+			       t->mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = n, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	MUST_EQ(ibv_post_srq_recv(t->srq, &wr, &bad), 0);
@@ -172,11 +195,16 @@ static bool post_receive(struct tags *t, uint64_t n)
 }
 
 /* A message: TMH and what follows it at the sender's offset 0. Waits until it is sent. */
-static bool send_message(struct tags *t, uint8_t opcode, uint64_t tag, uint32_t app_ctx, uint32_t len)
+static bool send_message(struct tags *t, uint8_t opcode, uint64_t tag, uint32_t app_ctx,
+			 uint32_t len)
 {
 	struct ibv_tmh h = { .opcode = opcode, .app_ctx = htonl(app_ctx), .tag = htobe64(tag) };
 	struct ibv_sge sge = { (uintptr_t)t->buf, (uint32_t)sizeof(h) + len, t->mr->lkey };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED },
+			   *bad;
 	struct ibv_wc wc;
 
 	memcpy(t->buf, &h, sizeof(h));
@@ -196,7 +224,10 @@ static bool send_eager(struct tags *t, uint64_t tag, uint32_t len)
 
 /* ---- ADD ---- */
 
-/* "Opcode IBV_WR_TAG_ADD used to add tag entry": a message that matches goes to its buffer without its header, and completes with recv_wr_id. */
+/*
+ * "Opcode IBV_WR_TAG_ADD used to add tag entry": a message that matches goes to its buffer without
+ * its header, and completes with recv_wr_id.
+ */
 static bool add_body(struct tags *t)
 {
 	const uint64_t tag = 0xfedcba9876543210;
@@ -204,7 +235,10 @@ static bool add_body(struct tags *t)
 	struct ibv_ops_wr wr = an_add(t, 0x8000000000000007, tag, &sge, 100, 200);
 	struct seen s;
 
-	/* "To request WC for tag list operations IBV_OPS_SIGNALED flags should be passed [...] wr_id will identify WC" */
+	/*
+	 * "To request WC for tag list operations IBV_OPS_SIGNALED flags should be passed [...]
+	 * wr_id will identify WC"
+	 */
 	wr.wr_id = 0x9000000000000001;
 	wr.flags = IBV_OPS_SIGNALED;
 	MUST_EQ(post(t, &wr), 0);
@@ -225,7 +259,10 @@ static bool add_matches_a_message(void)
 	WITH_TM(add_body);
 }
 
-/* "matching and data transfer completion are distinct events that generate 2 completion events for the same recv_wr_id" (tag_matching.md) */
+/*
+ * "matching and data transfer completion are distinct events that generate 2 completion events for
+ * the same recv_wr_id" (tag_matching.md)
+ */
 static bool long_body(struct tags *t)
 {
 	struct seen s;
@@ -246,7 +283,10 @@ static bool long_messages_match_and_then_end(void)
 	WITH_TM(long_body);
 }
 
-/* "Incoming message considered matching if TMH.tag & entry.mask == entry.tag", in the order of the list. */
+/*
+ * "Incoming message considered matching if TMH.tag & entry.mask == entry.tag", in the order of the
+ * list.
+ */
 static bool order_body(struct tags *t)
 {
 	static const struct {
@@ -268,7 +308,8 @@ static bool order_body(struct tags *t)
 		EXPECT(t, 10 + i, IBV_WC_TM_RECV, BOTH);
 		MUST_EQ(s.byte_len, 20 + i);
 	}
-	EXPECT(t, 0, IBV_WC_TM_RECV, 0); /* no entry that fits: the last one's tag has a bit that its mask has not */
+	/* no entry that fits: the last one's tag has a bit that its mask has not */
+	EXPECT(t, 0, IBV_WC_TM_RECV, 0);
 	MUST_EQ(s.byte_len, 16 + 23);
 	return true;
 }
@@ -310,7 +351,10 @@ static bool sge_list_is_limited_by_max_sge(void)
 	WITH_TM(sge_body);
 }
 
-/* "Size of tag matching list is limited by max_num_tags": an entry that was consumed or deleted makes room. */
+/*
+ * "Size of tag matching list is limited by max_num_tags": an entry that was consumed or deleted
+ * makes room.
+ */
 static bool full_body(struct tags *t)
 {
 	struct ibv_sge sge;
@@ -338,12 +382,18 @@ static bool list_is_limited_by_max_num_tags(void)
 
 /* ---- DEL ---- */
 
-/* "removes previously added tag entry [...] handle should be set to value returned"; "may fail due to concurrent tag consumption": IBV_WC_TM_ERR. */
+/*
+ * "removes previously added tag entry [...] handle should be set to value returned"; "may fail due
+ * to concurrent tag consumption": IBV_WC_TM_ERR.
+ */
 static bool del_body(struct tags *t)
 {
 	struct ibv_sge sge;
-	struct ibv_ops_wr first = an_add(t, 1, 5, &sge, 0, 100), second = an_add(t, 2, 5, &sge, 200, 100);
-	struct ibv_ops_wr del = { .wr_id = 77, .opcode = IBV_WR_TAG_DEL, .flags = IBV_OPS_SIGNALED };
+	struct ibv_ops_wr first = an_add(t, 1, 5, &sge, 0, 100),
+			  second = an_add(t, 2, 5, &sge, 200, 100);
+	struct ibv_ops_wr del = { .wr_id = 77,
+				  .opcode = IBV_WR_TAG_DEL,
+				  .flags = IBV_OPS_SIGNALED };
 	struct seen s;
 
 	MUST_EQ(post(t, &first), 0);
@@ -398,7 +448,10 @@ static bool only_signaled_operations_complete(void)
 	WITH_TM(unsignaled_body);
 }
 
-/* "Number of outstanding tag list operations" (ibv_create_srq_ex(3)): until their completions are polled. */
+/*
+ * "Number of outstanding tag list operations" (ibv_create_srq_ex(3)): until their completions are
+ * polled.
+ */
 static bool outstanding_body(struct tags *t)
 {
 	struct ibv_ops_wr wr = { .wr_id = 5, .opcode = IBV_WR_TAG_SYNC, .flags = IBV_OPS_SIGNALED };
@@ -423,7 +476,10 @@ static bool max_ops_are_outstanding(void)
 static bool list_body(struct tags *t)
 {
 	struct ibv_sge sge[2];
-	struct ibv_ops_wr wr[4] = { an_add(t, 1, 1, &sge[0], 0, 100), an_add(t, 2, 2, &sge[1], 100, 100), { .opcode = 17 }, { .opcode = IBV_WR_TAG_SYNC } };
+	struct ibv_ops_wr wr[4] = { an_add(t, 1, 1, &sge[0], 0, 100),
+				    an_add(t, 2, 2, &sge[1], 100, 100),
+				    { .opcode = 17 },
+				    { .opcode = IBV_WR_TAG_SYNC } };
 	struct ibv_ops_wr *bad = NULL;
 	struct seen s;
 
@@ -474,19 +530,25 @@ static bool only_on_tag_matching_srqs(void)
 
 /* ---- what is not matched ---- */
 
-/* "the entire message, including any TM headers, is scattered to the SRQ buffer"; NO_TAG "will always be treated as unexpected" (tag_matching.md) */
+/*
+ * "the entire message, including any TM headers, is scattered to the SRQ buffer"; NO_TAG "will
+ * always be treated as unexpected" (tag_matching.md)
+ */
 static bool whole_body(struct tags *t)
 {
 	static const struct {
 		uint8_t opcode;
 		enum ibv_wc_opcode seen_as;
-	} kinds[] = { { IBV_TMH_NO_TAG, IBV_WC_TM_NO_TAG }, { IBV_TMH_EAGER, IBV_WC_TM_RECV }, { IBV_TMH_FIN, IBV_WC_TM_NO_TAG } };
+	} kinds[] = { { IBV_TMH_NO_TAG, IBV_WC_TM_NO_TAG },
+		      { IBV_TMH_EAGER, IBV_WC_TM_RECV },
+		      { IBV_TMH_FIN, IBV_WC_TM_NO_TAG } };
 	struct seen s;
 
 	MUST(add(t, 70, 6, 0, 100));
 	for (unsigned int i = 0; i < 3; i++) {
 		MUST(post_receive(t, i));
-		MUST(send_message(t, kinds[i].opcode, kinds[i].opcode == IBV_TMH_EAGER ? 5 : 6, 1, 60 + i));
+		MUST(send_message(t, kinds[i].opcode, kinds[i].opcode == IBV_TMH_EAGER ? 5 : 6, 1,
+				  60 + i));
 		EXPECT(t, i, kinds[i].seen_as, 0);
 		MUST_EQ(s.byte_len, 16 + 60 + i);
 		MUST_EQ(s.info.tag, 0);
@@ -501,13 +563,16 @@ static bool unmatched_messages_come_whole(void)
 }
 
 /*
- * "This process considered coherent only if all unexpected messages received by HW is completely processed in SW": new entries match nothing until
- * unexpected_cnt says so, with IBV_OPS_TM_SYNC or IBV_WR_TAG_SYNC; "IBV_WC_TM_SYNC_REQ flag returned in list operation WC shows that counter
+ * "This process considered coherent only if all unexpected messages received by HW is completely
+ * processed in SW": new entries match nothing until unexpected_cnt says so, with IBV_OPS_TM_SYNC or
+ * IBV_WR_TAG_SYNC; "IBV_WC_TM_SYNC_REQ flag returned in list operation WC shows that counter
  * synchronization required".
  */
 static bool sync_body(struct tags *t)
 {
-	struct ibv_ops_wr sync = { .wr_id = 8, .opcode = IBV_WR_TAG_SYNC, .flags = IBV_OPS_SIGNALED | IBV_OPS_TM_SYNC };
+	struct ibv_ops_wr sync = { .wr_id = 8,
+				   .opcode = IBV_WR_TAG_SYNC,
+				   .flags = IBV_OPS_SIGNALED | IBV_OPS_TM_SYNC };
 	struct ibv_sge sge;
 	struct ibv_ops_wr wr = an_add(t, 1, 5, &sge, 0, 100);
 	struct seen s;
@@ -553,12 +618,17 @@ static bool new_entries_wait_for_synchronization(void)
 /* The RVH behind the TMH at offset 0. */
 static void put_rvh(struct tags *t, uint32_t data, uint32_t len)
 {
-	struct ibv_rvh v = { .va = htobe64((uintptr_t)t->buf + data), .rkey = htonl(t->mr->rkey), .len = htonl(len) };
+	struct ibv_rvh v = { .va = htobe64((uintptr_t)t->buf + data),
+			     .rkey = htonl(t->mr->rkey),
+			     .len = htonl(len) };
 
 	memcpy(t->buf + 16, &v, sizeof(v));
 }
 
-/* The device fetches what was announced, and tells the sender by "a copy of the original TMH and RVH of the rendezvous request, apart the opcode". */
+/*
+ * The device fetches what was announced, and tells the sender by "a copy of the original TMH and
+ * RVH of the rendezvous request, apart the opcode".
+ */
 static bool rendezvous_body(struct tags *t)
 {
 	struct ibv_sge sge = { (uintptr_t)t->buf + 60000, 64, t->mr->lkey };
@@ -571,7 +641,8 @@ static bool rendezvous_body(struct tags *t)
 	MUST_EQ(ibv_post_recv(t->from, &rr, &bad_rr), 0);
 	MUST(add(t, 30, 5, 0, 20000));
 	put_rvh(t, 1024, 20000);
-	MUST(send_message(t, IBV_TMH_RNDV, 5, 99, dev.tm_caps.max_rndv_hdr_size - 16)); /* with as much behind it as may be */
+	/* with as much behind it as may be */
+	MUST(send_message(t, IBV_TMH_RNDV, 5, 99, dev.tm_caps.max_rndv_hdr_size - 16));
 	EXPECT(t, 30, IBV_WC_TM_RECV, IBV_WC_TM_MATCH);
 	MUST_EQ(s.info.tag, 5);
 	MUST_EQ(s.info.priv, 99);
@@ -593,7 +664,10 @@ static bool rendezvous_is_fetched_and_answered(void)
 	WITH_TM(rendezvous_body);
 }
 
-/* "insufficient to hold the data of a rendezvous request [...] IBV_WC_TM_RNDV_INCOMPLETE [...] the TMH and RVH headers are scattered into the tagged buffer" */
+/*
+ * "insufficient to hold the data of a rendezvous request [...] IBV_WC_TM_RNDV_INCOMPLETE [...] the
+ * TMH and RVH headers are scattered into the tagged buffer"
+ */
 static bool incomplete_body(struct tags *t)
 {
 	struct seen s;
@@ -639,7 +713,10 @@ static bool unexpected_rendezvous_comes_whole(void)
 	WITH_TM(unexpected_rendezvous_body);
 }
 
-/* The data's key was wrong: the buffer comes back with the READ's status, and the connection is broken. */
+/*
+ * The data's key was wrong: the buffer comes back with the READ's status, and the connection is
+ * broken.
+ */
 static bool bad_rendezvous_body(struct tags *t)
 {
 	struct ibv_async_event event;
@@ -657,7 +734,8 @@ static bool bad_rendezvous_body(struct tags *t)
 	MUST_EQ(qp_state_now(t->to), IBV_QPS_ERR);
 	while (!last) {
 		MUST(next_async(&event));
-		MUST(event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED || event.event_type == IBV_EVENT_QP_ACCESS_ERR);
+		MUST(event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED ||
+		     event.event_type == IBV_EVENT_QP_ACCESS_ERR);
 		last = event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED;
 		MUST(event.element.qp == (last ? t->to : t->from));
 		ibv_ack_async_event(&event);
@@ -670,7 +748,10 @@ static bool rendezvous_that_fails(void)
 	WITH_TM(bad_rendezvous_body);
 }
 
-/* A list changed by two threads while messages come: every tag is matched once, and no data go astray. */
+/*
+ * A list changed by two threads while messages come: every tag is matched once, and no data go
+ * astray.
+ */
 #define ROUNDS 300
 struct adder {
 	struct tags *t;
@@ -684,7 +765,9 @@ static void *add_tags(void *arg)
 	struct ibv_sge sge;
 
 	for (int i = 0; i < ROUNDS; i++) {
-		struct ibv_ops_wr wr = an_add(a->t, (uint64_t)(a->first + i), (uint64_t)(a->first + i), &sge, (uint32_t)(a->first + i) * 64, 64);
+		struct ibv_ops_wr wr =
+			an_add(a->t, (uint64_t)(a->first + i), (uint64_t)(a->first + i), &sge,
+			       (uint32_t)(a->first + i) * 64, 64);
 		struct ibv_ops_wr *bad;
 
 		while (atomic_load(&a->wanted) <= i)
@@ -697,7 +780,8 @@ static void *add_tags(void *arg)
 
 static bool threads_body(struct tags *t)
 {
-	struct adder a[2] = { { .t = t, .first = 0, .wanted = MAX_TAGS / 2 }, { .t = t, .first = ROUNDS, .wanted = MAX_TAGS / 2 } };
+	struct adder a[2] = { { .t = t, .first = 0, .wanted = MAX_TAGS / 2 },
+			      { .t = t, .first = ROUNDS, .wanted = MAX_TAGS / 2 } };
 	pthread_t thread[2];
 	struct seen s;
 	bool good = true;
@@ -710,8 +794,10 @@ static bool threads_body(struct tags *t)
 
 		while (atomic_load(&of->added) <= i / 2 && clock_ns(CLOCK_MONOTONIC) < end)
 			sched_yield();
-		good = send_eager(t, (uint64_t)(of->first + i / 2), 48) && next(t, &s) && s.opcode == IBV_WC_TM_RECV && s.flags == BOTH &&
-		       s.wr_id == (uint64_t)(of->first + i / 2) && memcmp(receiver(t) + s.wr_id * 64, t->buf + 16, 48) == 0;
+		good = send_eager(t, (uint64_t)(of->first + i / 2), 48) && next(t, &s) &&
+		       s.opcode == IBV_WC_TM_RECV && s.flags == BOTH &&
+		       s.wr_id == (uint64_t)(of->first + i / 2) &&
+		       memcmp(receiver(t) + s.wr_id * 64, t->buf + 16, 48) == 0;
 		atomic_fetch_add(&of->wanted, 1);
 	}
 	for (int i = 0; i < 2; i++) {

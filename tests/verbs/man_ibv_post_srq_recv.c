@@ -4,7 +4,9 @@
 
 #define GRH_BYTES 40
 
-/* Posts three WRs of which the second is wrong. Returns its error, and whether *bad_wr is that WR. */
+/*
+ * Posts three WRs of which the second is wrong. Returns its error, and whether *bad_wr is that WR.
+ */
 static int with_bad_second(struct pair *p, int num_sge, bool *points_at_it)
 {
 	struct ibv_sge sge = sge_of(p, 1, 0, 100);
@@ -12,7 +14,10 @@ static int with_bad_second(struct pair *p, int num_sge, bool *points_at_it)
 	int err;
 
 	for (int i = 0; i < 3; i++)
-		wr[i] = (struct ibv_recv_wr){ .wr_id = 10 + (uint64_t)i, .next = i < 2 ? &wr[i + 1] : NULL, .sg_list = &sge, .num_sge = 1 };
+		wr[i] = (struct ibv_recv_wr){ .wr_id = 10 + (uint64_t)i,
+					      .next = i < 2 ? &wr[i + 1] : NULL,
+					      .sg_list = &sge,
+					      .num_sge = 1 };
 	wr[1].num_sge = num_sge;
 	err = ibv_post_srq_recv(p->srq, wr, &bad);
 	*points_at_it = bad == &wr[1];
@@ -24,7 +29,10 @@ static bool list_body(struct pair *p)
 	struct ibv_wc wc;
 	bool points;
 
-	/* "stops processing WRs from this list at the first failure [...] and returns this failing WR through bad_wr" */
+	/*
+	 * "stops processing WRs from this list at the first failure [...] and returns this failing
+	 * WR through bad_wr"
+	 */
 	MUST_EQ(with_bad_second(p, 1000, &points), EINVAL);
 	MUST(points);
 	MUST_EQ(with_bad_second(p, -1, &points), EINVAL);
@@ -104,9 +112,15 @@ static bool ud_body(struct pair *p)
 {
 	struct ibv_ah_attr to = own_address();
 	struct ibv_ah *ah = ibv_create_ah(p->pd, &to);
-	struct ibv_sge sge = sge_of(p, 0, 0, 20), split[2] = { sge_of(p, 1, 1000, 30), sge_of(p, 1, 2000, 100) };
-	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND,
-				  .wr.ud = { .ah = ah, .remote_qpn = p->qp[1]->qp_num, .remote_qkey = UD_QKEY } }, *bad;
+	struct ibv_sge sge = sge_of(p, 0, 0, 20),
+		       split[2] = { sge_of(p, 1, 1000, 30), sge_of(p, 1, 2000, 100) };
+	struct ibv_send_wr wr = { .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .wr.ud = { .ah = ah,
+					     .remote_qpn = p->qp[1]->qp_num,
+					     .remote_qkey = UD_QKEY } },
+			   *bad;
 	struct ibv_recv_wr rr = { .wr_id = 2, .sg_list = split, .num_sge = 2 }, *bad_rr;
 	struct ibv_wc wc;
 
@@ -115,7 +129,10 @@ static bool ud_body(struct pair *p)
 	memset(p->buf[1], 0x5a, BUF_BYTES);
 	MUST_EQ(post_recv(p, 1, 0, 100), 0);
 	MUST_EQ(ibv_post_srq_recv(p->srq, &rr, &bad_rr), 0);
-	/* "the actual data of the incoming message will start at an offset of 40 bytes into the buffer(s)" */
+	/*
+	 * "the actual data of the incoming message will start at an offset of 40 bytes into the
+	 * buffer(s)"
+	 */
 	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), 0);
 	MUST(wait_wc(p->cq[1], &wc));
 	MUST_EQ(wc.wr_id, 1);
@@ -124,7 +141,10 @@ static bool ud_body(struct pair *p)
 	MUST_EQ(wc.wc_flags & IBV_WC_GRH, IBV_WC_GRH);
 	MUST_EQ(memcmp(p->buf[1] + GRH_BYTES, "twenty bytes of data", 20), 0);
 	MUST_EQ(p->buf[1][GRH_BYTES + 20], 0x5a);
-	/* "will be placed in the first 40 bytes of the buffer(s) in the scatter list": over their seam */
+	/*
+	 * "will be placed in the first 40 bytes of the buffer(s) in the scatter list": over their
+	 * seam
+	 */
 	MUST_EQ(ibv_post_send(p->qp[0], &wr, &bad), 0);
 	MUST(wait_wc(p->cq[1], &wc));
 	MUST_EQ(wc.wr_id, 2);

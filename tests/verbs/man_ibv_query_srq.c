@@ -22,7 +22,10 @@ static int set_limit(struct ibv_srq *srq, uint32_t limit)
 	return ibv_modify_srq(srq, &a, IBV_SRQ_LIMIT);
 }
 
-/* "maximum number of outstanding work requests (WRs) in the SRQ": so many can be posted, and no more */
+/*
+ * "maximum number of outstanding work requests (WRs) in the SRQ": so many can be posted, and no
+ * more
+ */
 static bool max_wr_can_be_posted(void)
 {
 	struct ibv_srq_init_attr init = { .attr = { .max_wr = 7, .max_sge = 1 } };
@@ -78,7 +81,10 @@ static bool limit_body(struct pair *p)
 	struct ibv_wc wc;
 
 	MUST_EQ(ibv_query_srq(p->srq, &a), 0);
-	/* "If the value returned for srq_limit is 0, then the SRQ limit reached [...] event is not [...] armed" */
+	/*
+	 * "If the value returned for srq_limit is 0, then the SRQ limit reached [...] event is not
+	 * [...] armed"
+	 */
 	MUST_EQ(a.srq_limit, 0);
 	for (uint64_t i = 0; i < 3; i++)
 		MUST_EQ(post_recv(p, i, 0, 100), 0);
@@ -112,7 +118,10 @@ ON_PAIR(limit_is_0_while_not_armed, limit_body, .srq = true)
 /* Every type has them, before there is a QP. */
 static bool of_every_type(void)
 {
-	struct ibv_xrcd_init_attr init = { .comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS, .fd = -1, .oflags = O_CREAT };
+	struct ibv_xrcd_init_attr init = { .comp_mask = IBV_XRCD_INIT_ATTR_FD |
+							IBV_XRCD_INIT_ATTR_OFLAGS,
+					   .fd = -1,
+					   .oflags = O_CREAT };
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_cq *cq = ibv_create_cq(ctx, 10, NULL, NULL, 0);
 	struct ibv_xrcd *xrcd = ibv_open_xrcd(ctx, &init);

@@ -62,7 +62,10 @@ static bool solicited_body(struct pair *p)
 	for (int i = 0; i < 3; i++)
 		MUST(message(p, 0));
 	MUST(no_cq_event(p->channel));
-	/* "a receive completion for a message with the Solicited Event header bit set"; it is armed still */
+	/*
+	 * "a receive completion for a message with the Solicited Event header bit set"; it is armed
+	 * still
+	 */
 	MUST(message(p, IBV_SEND_SOLICITED));
 	MUST(take_cq_event(p->channel, p->cq[1]));
 	MUST(no_cq_event(p->channel));
@@ -70,7 +73,10 @@ static bool solicited_body(struct pair *p)
 	MUST_EQ(ibv_req_notify_cq(p->cq[1], -5), 0);
 	MUST(message(p, 0));
 	MUST(no_cq_event(p->channel));
-	/* A request for any, made while one for solicited ones stands, is for any; and it is not narrowed by a later one. */
+	/*
+	 * A request for any, made while one for solicited ones stands, is for any; and it is not
+	 * narrowed by a later one.
+	 */
 	MUST_EQ(ibv_req_notify_cq(p->cq[1], 0), 0);
 	MUST_EQ(ibv_req_notify_cq(p->cq[1], 1), 0);
 	MUST(message(p, 0));
@@ -81,10 +87,12 @@ static bool solicited_body(struct pair *p)
 ON_PAIR(solicited_only_is_for_solicited_receives, solicited_body, .channel = true)
 
 /* A QP to itself whose sends complete on a CQ with a channel. */
-static bool sends_on_channel(bool (*body)(struct ibv_comp_channel *, struct ibv_cq *, struct ibv_cq *, struct ibv_qp *))
+static bool sends_on_channel(bool (*body)(struct ibv_comp_channel *, struct ibv_cq *,
+					  struct ibv_cq *, struct ibv_qp *))
 {
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);
-	struct ibv_cq *send = ibv_create_cq(ctx, 10, NULL, ch, 0), *recv = ibv_create_cq(ctx, 10, NULL, NULL, 0);
+	struct ibv_cq *send = ibv_create_cq(ctx, 10, NULL, ch, 0),
+		      *recv = ibv_create_cq(ctx, 10, NULL, NULL, 0);
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_qp *qp;
 	bool good;
@@ -99,7 +107,8 @@ static bool sends_on_channel(bool (*body)(struct ibv_comp_channel *, struct ibv_
 	return good;
 }
 
-static bool send_body(struct ibv_comp_channel *ch, struct ibv_cq *send, struct ibv_cq *recv, struct ibv_qp *qp)
+static bool send_body(struct ibv_comp_channel *ch, struct ibv_cq *send, struct ibv_cq *recv,
+		      struct ibv_qp *qp)
 {
 	struct ibv_wc wc;
 
@@ -122,7 +131,8 @@ static bool solicited_only_and_sends(void)
 	return sends_on_channel(send_body);
 }
 
-static bool send_any_body(struct ibv_comp_channel *ch, struct ibv_cq *send, struct ibv_cq *recv, struct ibv_qp *qp)
+static bool send_any_body(struct ibv_comp_channel *ch, struct ibv_cq *send, struct ibv_cq *recv,
+			  struct ibv_qp *qp)
 {
 	struct ibv_wc wc;
 
@@ -133,7 +143,8 @@ static bool send_any_body(struct ibv_comp_channel *ch, struct ibv_cq *send, stru
 	/* An unsignalled send makes no CQE, so no event. */
 	MUST_EQ(ibv_req_notify_cq(send, 0), 0);
 	MUST(ping(qp, 2, 0) && wait_wc(recv, &wc));
-	MUST(ping(qp, 3, 0) && wait_wc(recv, &wc)); /* the second goes out when the first is acknowledged, or after */
+	/* the second goes out when the first is acknowledged, or after */
+	MUST(ping(qp, 3, 0) && wait_wc(recv, &wc));
 	MUST(no_cq_event(ch));
 	return true;
 }
@@ -145,7 +156,9 @@ static bool a_send_makes_an_event(void)
 
 static bool no_channel_body(struct pair *p)
 {
-	/* "the completion channel associated with the CQ": without one there is nothing to add to */
+	/*
+	 * "the completion channel associated with the CQ": without one there is nothing to add to
+	 */
 	MUST_EQ(ibv_req_notify_cq(p->cq[0], 0), 0);
 	MUST_EQ(ibv_req_notify_cq(p->cq[1], 1), 0);
 	MUST(message(p, IBV_SEND_SOLICITED));

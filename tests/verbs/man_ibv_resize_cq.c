@@ -66,7 +66,8 @@ static bool traffic_body(struct pair *p)
 	atomic_store(&stop, false);
 	MUST_EQ(pthread_create(&thread, NULL, resizer, p), 0);
 	for (uint64_t n = 0; n < 5000; n++) {
-		bool good = !post_recv(p, n, 0, 100) && !post_send(p, n, 0, (uint32_t)n % 90, 0) && wait_wc(p->cq[1], &wc);
+		bool good = !post_recv(p, n, 0, 100) && !post_send(p, n, 0, (uint32_t)n % 90, 0) &&
+			    wait_wc(p->cq[1], &wc);
 
 		if (!good || wc.wr_id != n || wc.byte_len != n % 90) {
 			atomic_store(&stop, true);
@@ -138,11 +139,16 @@ static bool iteration_body(struct pair *p)
 	return true;
 }
 
-/* Where no lock forbids it: in the middle of an iteration, the entry that is looked at stays what it is. */
+/*
+ * Where no lock forbids it: in the middle of an iteration, the entry that is looked at stays what
+ * it is.
+ */
 static bool between_start_and_end_poll(void)
 {
 	struct pair p;
-	struct ibv_cq_init_attr_ex ex = { .cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS, .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
+	struct ibv_cq_init_attr_ex ex = { .cqe = 16,
+					  .wc_flags = IBV_WC_STANDARD_FLAGS,
+					  .comp_mask = IBV_CQ_INIT_ATTR_MASK_FLAGS,
 					  .flags = IBV_CREATE_CQ_ATTR_SINGLE_THREADED };
 
 	IN_PAIR(&p, OPTIONS(.ex = &ex), iteration_body);

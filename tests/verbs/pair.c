@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What every program of this directory shares: the device, the pair of QPs, and the results it prints: `ok NAME` or `not ok NAME` a case, with what
- * was wrong before it in lines with `# `.
+ * What every program of this directory shares: the device, the pair of QPs, and the results it
+ * prints: `ok NAME` or `not ok NAME` a case, with what was wrong before it in lines with `# `.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -30,11 +30,17 @@ struct ibv_ah_attr own_address(void)
 
 int qp_to_init(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1, .qkey = UD_QKEY,
-				 .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC };
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
+				 .port_num = 1,
+				 .qkey = UD_QKEY,
+				 .qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
+						    IBV_ACCESS_REMOTE_READ |
+						    IBV_ACCESS_REMOTE_ATOMIC };
 
-	return ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					     (qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
+	return ibv_modify_qp(
+		qp, &a,
+		IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
+			(qp->qp_type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS));
 }
 
 /* An XRC QP is given both halves' attributes: those of the other half are passed over. */
@@ -45,8 +51,13 @@ static bool is_reliable(const struct ibv_qp *qp)
 
 int qp_to_rtr(struct ibv_qp *qp, uint32_t dest_qpn)
 {
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR, .path_mtu = IBV_MTU_1024, .dest_qp_num = dest_qpn, .rq_psn = 7,
-				 .max_dest_rd_atomic = 4, .min_rnr_timer = 1, .ah_attr = own_address() };
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR,
+				 .path_mtu = IBV_MTU_1024,
+				 .dest_qp_num = dest_qpn,
+				 .rq_psn = 7,
+				 .max_dest_rd_atomic = 4,
+				 .min_rnr_timer = 1,
+				 .ah_attr = own_address() };
 	int mask = IBV_QP_STATE;
 
 	if (qp->qp_type != IBV_QPT_UD)
@@ -58,12 +69,17 @@ int qp_to_rtr(struct ibv_qp *qp, uint32_t dest_qpn)
 
 int qp_to_rts(struct ibv_qp *qp, uint32_t dest_qpn, int rnr_retry)
 {
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTS, .sq_psn = 7, .max_rd_atomic = 4, .timeout = 14, .retry_cnt = 7,
+	struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTS,
+				 .sq_psn = 7,
+				 .max_rd_atomic = 4,
+				 .timeout = 14,
+				 .retry_cnt = 7,
 				 .rnr_retry = (uint8_t)rnr_retry };
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN, err;
 
 	if (is_reliable(qp))
-		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_MAX_QP_RD_ATOMIC;
 	err = qp_to_rtr(qp, dest_qpn);
 	return err ? err : ibv_modify_qp(qp, &a, mask);
 }
@@ -71,9 +87,17 @@ int qp_to_rts(struct ibv_qp *qp, uint32_t dest_qpn, int rnr_retry)
 static struct ibv_qp *pair_qp(struct pair *p, int end, const struct pair_options *o)
 {
 	struct ibv_qp_init_attr_ex a = {
-		.send_cq = p->cq[end], .recv_cq = p->cq[end], .srq = end ? p->srq : NULL, .qp_type = o->type,
-		.cap = { .max_send_wr = QUEUE, .max_recv_wr = QUEUE, .max_send_sge = 2, .max_recv_sge = 2, .max_inline_data = 64 },
-		.comp_mask = IBV_QP_INIT_ATTR_PD, .pd = p->pd,
+		.send_cq = p->cq[end],
+		.recv_cq = p->cq[end],
+		.srq = end ? p->srq : NULL,
+		.qp_type = o->type,
+		.cap = { .max_send_wr = QUEUE,
+			 .max_recv_wr = QUEUE,
+			 .max_send_sge = 2,
+			 .max_recv_sge = 2,
+			 .max_inline_data = 64 },
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = p->pd,
 	};
 
 	if (o->ops && !end) {
@@ -88,7 +112,8 @@ static struct ibv_cq *pair_cq(struct pair *p, int end, const struct pair_options
 	struct ibv_cq_init_attr_ex ex;
 
 	if (!end || !o->ex)
-		return ibv_create_cq(ctx, o->cqe ? o->cqe : 4 * QUEUE, p, end ? p->channel : NULL, 0);
+		return ibv_create_cq(ctx, o->cqe ? o->cqe : 4 * QUEUE, p, end ? p->channel : NULL,
+				     0);
 	ex = *o->ex;
 	ex.cq_context = p;
 	ex.channel = p->channel;
@@ -109,8 +134,10 @@ bool pair_open(struct pair *p, struct pair_options o)
 	}
 	for (int i = 0; i < 2; i++) {
 		MUST(p->buf[i] = calloc(1, BUF_BYTES));
-		MUST(p->mr[i] = ibv_reg_mr(p->pd, p->buf[i], BUF_BYTES, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
-									       IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC));
+		MUST(p->mr[i] =
+			     ibv_reg_mr(p->pd, p->buf[i], BUF_BYTES,
+					IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+						IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC));
 		MUST(p->cq[i] = pair_cq(p, i, &o));
 		MUST(p->qp[i] = pair_qp(p, i, &o));
 		MUST_EQ(qp_to_init(p->qp[i]), 0);
@@ -162,7 +189,9 @@ bool cq_is_empty(struct ibv_cq *cq)
 
 struct ibv_sge sge_of(const struct pair *p, int end, uint32_t offset, uint32_t length)
 {
-	return (struct ibv_sge){ .addr = (uintptr_t)p->buf[end] + offset, .length = length, .lkey = p->mr[end]->lkey };
+	return (struct ibv_sge){ .addr = (uintptr_t)p->buf[end] + offset,
+				 .length = length,
+				 .lkey = p->mr[end]->lkey };
 }
 
 int post_recv(struct pair *p, uint64_t wr_id, uint32_t offset, uint32_t length)
@@ -176,7 +205,12 @@ int post_recv(struct pair *p, uint64_t wr_id, uint32_t offset, uint32_t length)
 int post_send(struct pair *p, uint64_t wr_id, uint32_t offset, uint32_t length, unsigned int flags)
 {
 	struct ibv_sge sge = sge_of(p, 0, offset, length);
-	struct ibv_send_wr wr = { .wr_id = wr_id, .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND, .send_flags = flags }, *bad;
+	struct ibv_send_wr wr = { .wr_id = wr_id,
+				  .sg_list = &sge,
+				  .num_sge = 1,
+				  .opcode = IBV_WR_SEND,
+				  .send_flags = flags },
+			   *bad;
 
 	return ibv_post_send(p->qp[0], &wr, &bad);
 }

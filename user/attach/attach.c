@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Making a port: the only part that needs privileges. It takes the interface (a name that one process holds), loads and attaches the XDP
- * program, creates the UMEM and the sockets, and maps what is shared. Everything is a descriptor of this process and goes with it, however it
- * ends. Nothing is received until the GIDs are published: XDP passes what is not to one of them.
+ * Making a port: the only part that needs privileges. It takes the interface (a name that one
+ * process holds), loads and attaches the XDP program, creates the UMEM and the sockets, and maps
+ * what is shared. Everything is a descriptor of this process and goes with it, however it ends.
+ * Nothing is received until the GIDs are published: XDP passes what is not to one of them.
  *
  * Each failure is one line on standard error that names the remedy.
  */
@@ -28,7 +29,8 @@
 
 #define HOOK_BUSY_MS 200
 
-static void attach_complain(const struct netdev *dev, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void attach_complain(const struct netdev *dev, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 static void attach_complain(const struct netdev *dev, const char *format, ...)
 {
 	char text[512];
@@ -63,15 +65,22 @@ static int attach_failed(const struct netdev *dev, const char *step, int err)
 			 "the kernel asks for those of the first one",
 			 step);
 	else if (err == -EPERM || err == -EACCES)
-		attach_complain(dev, "not permitted to %s; run as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW", step);
+		attach_complain(dev,
+				"not permitted to %s; run as root, or with CAP_NET_ADMIN, CAP_BPF "
+				"and CAP_NET_RAW",
+				step);
 	else if (err == -ENODEV)
 		attach_complain(dev, "cannot %s: no such interface; `ip link` lists them", step);
 	else if (err == -ENOBUFS)
 		complain_memlock(dev, step);
 	else if (err == -ENOMEM)
-		attach_complain(dev, "cannot %s: no memory; raise `ulimit -l` or the memory limit of this control group", step);
+		attach_complain(dev,
+				"cannot %s: no memory; raise `ulimit -l` or the memory limit of "
+				"this control group",
+				step);
 	else
-		attach_complain(dev, "cannot %s: %s; run `xroce doctor %s`", step, strerror(-err), dev->name);
+		attach_complain(dev, "cannot %s: %s; run `xroce doctor %s`", step, strerror(-err),
+				dev->name);
 	return err == -EACCES ? -EPERM : err;
 }
 
@@ -87,13 +96,17 @@ static int attach_hold(const struct netdev *dev, struct attachment *m)
 	if (m->holder_fd != -EBUSY)
 		return attach_failed(dev, "take the interface", m->holder_fd);
 	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0 && pid > 0)
-		attach_complain(dev, "in use by process %d (%s); end it, or use another interface", (int)pid, comm);
+		attach_complain(dev, "in use by process %d (%s); end it, or use another interface",
+				(int)pid, comm);
 	else
 		attach_complain(dev, "in use by another process; end it, or use another interface");
 	return -EBUSY;
 }
 
-/* Kernels before 5.11 count maps and UMEM against this limit; later ones count the UMEM. Failing is no error here. */
+/*
+ * Kernels before 5.11 count maps and UMEM against this limit; later ones count the UMEM. Failing is
+ * no error here.
+ */
 static void raise_memlock(void)
 {
 	struct rlimit lim = { RLIM_INFINITY, RLIM_INFINITY };
@@ -117,9 +130,14 @@ static int attach_load(const struct netdev *dev, struct attachment *m)
 	libbpf_set_print(before);
 	if (err)
 		return attach_failed(dev, "load the XDP program", err);
-	/* The program does not use them: bound to it, they are found by who knows the interface (xroce list). Before 5.10 they are not. */
-	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp), bpf_map__fd(m->bpf->maps.xroce_eng_stat), NULL);
-	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp), bpf_map__fd(m->bpf->maps.xroce_eng_drop), NULL);
+	/*
+	 * The program does not use them: bound to it, they are found by who knows the interface
+	 * (xroce list). Before 5.10 they are not.
+	 */
+	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp),
+			  bpf_map__fd(m->bpf->maps.xroce_eng_stat), NULL);
+	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp),
+			  bpf_map__fd(m->bpf->maps.xroce_eng_drop), NULL);
 	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp),
 			  bpf_map__fd(m->bpf->maps.xroce_sock), NULL);
 	m->maps.qp_fd = bpf_map__fd(m->bpf->maps.xroce_qp);
@@ -152,7 +170,8 @@ static int map_maps(const struct netdev *dev, struct attachment *m)
 	m->maps.sock = map_memory(m->bpf->maps.xroce_sock, SOCK_BYTES);
 	m->maps.stats = map_memory(m->bpf->maps.xroce_eng_stat, STATS_BYTES);
 	m->maps.drops = map_memory(m->bpf->maps.xroce_eng_drop, DROPS_BYTES);
-	if (!m->maps.cq || !m->maps.expect || !m->maps.engine || !m->maps.vector || !m->maps.sock || !m->maps.stats || !m->maps.drops)
+	if (!m->maps.cq || !m->maps.expect || !m->maps.engine || !m->maps.vector || !m->maps.sock ||
+	    !m->maps.stats || !m->maps.drops)
 		return attach_failed(dev, "map the BPF maps", -errno);
 	m->maps.engine->pid = (u32)getpid();
 
@@ -178,10 +197,14 @@ static int attach_once(struct attachment *m, u32 ifindex, u32 flags)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = flags);
 
-	return bpf_link_create(bpf_program__fd(m->bpf->progs.xroce_xdp), (int)ifindex, BPF_XDP, &opts);
+	return bpf_link_create(bpf_program__fd(m->bpf->progs.xroce_xdp), (int)ifindex, BPF_XDP,
+			       &opts);
 }
 
-/* The link of a process that has just ended may take a moment to go. Returns a descriptor or -errno. */
+/*
+ * The link of a process that has just ended may take a moment to go. Returns a descriptor or
+ * -errno.
+ */
 static int attach_when_free(struct attachment *m, u32 ifindex, u32 flags)
 {
 	const struct timespec nap = { .tv_nsec = 1000000 };
@@ -205,8 +228,10 @@ static void complain_hook(const struct netdev *dev)
 	int fd = -1;
 
 	if (bpf_xdp_query((int)dev->ifindex, 0, &query) == 0)
-		id = query.prog_id		? query.prog_id :
-		     query.attach_mode == XDP_ATTACHED_MULTI && query.drv_prog_id ? query.drv_prog_id : query.skb_prog_id;
+		id = query.prog_id ? query.prog_id :
+		     query.attach_mode == XDP_ATTACHED_MULTI && query.drv_prog_id ?
+				     query.drv_prog_id :
+				     query.skb_prog_id;
 	if (id)
 		fd = bpf_prog_get_fd_by_id(id);
 	if (fd >= 0)
@@ -235,11 +260,16 @@ static int attach_in_mode(const struct netdev *dev, struct attachment *m)
 		return attach_when_free(m, dev->ifindex, XDP_FLAGS_SKB_MODE);
 	fd = attach_when_free(m, dev->ifindex, XDP_FLAGS_DRV_MODE);
 	m->info.native = fd >= 0;
-	/* EOPNOTSUPP: no native XDP. The others are drivers that have it, but not with this MTU or this many queues. */
-	if (mode == XDP_MODE_NATIVE || (fd != -EOPNOTSUPP && fd != -EINVAL && fd != -ERANGE && fd != -ENOSPC))
+	/*
+	 * EOPNOTSUPP: no native XDP. The others are drivers that have it, but not with this MTU or
+	 * this many queues.
+	 */
+	if (mode == XDP_MODE_NATIVE ||
+	    (fd != -EOPNOTSUPP && fd != -EINVAL && fd != -ERANGE && fd != -ENOSPC))
 		return fd;
 	if (!options_is_set(OPTION_QUIET))
-		attach_complain(dev, "no native XDP here (%s): using generic mode, which is slower", strerror(-fd));
+		attach_complain(dev, "no native XDP here (%s): using generic mode, which is slower",
+				strerror(-fd));
 	return attach_when_free(m, dev->ifindex, XDP_FLAGS_SKB_MODE);
 }
 
@@ -261,7 +291,10 @@ static int attach_xdp(const struct netdev *dev, struct attachment *m)
 	return 0;
 }
 
-/* Generic XDP sees all packets as the first queue's; and more engines than CPUs to run them on would be in each other's way. */
+/*
+ * Generic XDP sees all packets as the first queue's; and more engines than CPUs to run them on
+ * would be in each other's way.
+ */
 static u32 shards_for(u32 queues, bool native)
 {
 	const long cpus = sysconf(_SC_NPROCESSORS_ONLN);
@@ -273,7 +306,8 @@ static u32 shards_for(u32 queues, bool native)
 }
 
 /* The i-th of the shards has every shards-th of the queues. */
-static int open_sockets_of(const struct netdev *dev, struct attachment *m, u32 i, bool try_zero_copy)
+static int open_sockets_of(const struct netdev *dev, struct attachment *m, u32 i,
+			   bool try_zero_copy)
 {
 	const u32 each = xsk_rx_frames(m->info.queues), step = m->info.shards;
 	struct shard_io *s = &m->io[i];
@@ -285,7 +319,8 @@ static int open_sockets_of(const struct netdev *dev, struct attachment *m, u32 i
 	err = xsk_open(&s->xsks, &s->umem, dev->name, i, step, m->info.queues, try_zero_copy,
 		       m->maps.sock);
 	if (err == -EBUSY) {
-		attach_complain(dev, "another AF_XDP socket holds a receive queue; end its owner (`ss --xdp -p` may name it)");
+		attach_complain(dev, "another AF_XDP socket holds a receive queue; end its owner "
+				     "(`ss --xdp -p` may name it)");
 		return err;
 	}
 	if (err)
@@ -298,7 +333,8 @@ static int open_sockets_of(const struct netdev *dev, struct attachment *m, u32 i
 	for (u32 j = 0; j < s->xsks.count; j++) {
 		const u32 queue = xsk_queue(&s->xsks, j);
 
-		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_xsk), &queue, &s->xsks.xsk[j].fd, BPF_ANY);
+		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_xsk), &queue,
+					  &s->xsks.xsk[j].fd, BPF_ANY);
 		if (err)
 			return attach_failed(dev, "publish an AF_XDP socket", err);
 	}
@@ -312,7 +348,9 @@ static int open_sockets(const struct netdev *dev, struct attachment *m)
 	u64 features = 0;
 	int err = 0;
 
-	m->info.queues = dev->rx_queues > XROCE_MAX_QUEUE ? XROCE_MAX_QUEUE : dev->rx_queues ? dev->rx_queues : 1;
+	m->info.queues = dev->rx_queues > XROCE_MAX_QUEUE ? XROCE_MAX_QUEUE :
+			 dev->rx_queues			  ? dev->rx_queues :
+							    1;
 	m->info.shards = shards_for(m->info.queues, m->info.native);
 	m->info.zero_copy = m->info.multibuffer = true;
 	if (netdev_xdp_features(dev->ifindex, &features))
@@ -320,7 +358,8 @@ static int open_sockets(const struct netdev *dev, struct attachment *m)
 	for (u32 i = 0; i < m->info.shards && !err; i++) {
 		m->io[i].stats = &m->maps.stats[i];
 		m->io[i].drops = &m->maps.drops[i];
-		err = open_sockets_of(dev, m, i, m->info.native && features & NETDEV_XDP_XSK_ZEROCOPY);
+		err = open_sockets_of(dev, m, i,
+				      m->info.native && features & NETDEV_XDP_XSK_ZEROCOPY);
 	}
 	m->info.path_mtu = netdev_path_mtu(dev->mtu, m->info.multibuffer);
 	return err;
@@ -408,7 +447,10 @@ static void make_private(void *p, size_t bytes)
 
 void attach_abandon(struct attachment *m)
 {
-	/* The child's objects still point here; what they write must not reach the parent's arm words and counters. */
+	/*
+	 * The child's objects still point here; what they write must not reach the parent's arm
+	 * words and counters.
+	 */
 	make_private(m->maps.cq, CQ_BYTES);
 	make_private(m->maps.expect, EXPECT_BYTES);
 	make_private(m->maps.engine, sizeof(*m->maps.engine));

@@ -22,12 +22,18 @@ struct attachment {
 	struct shard_io io[XROCE_MAX_SHARD]; /* info.shards of them */
 };
 
-/* Returns 0 or -errno after a line on standard error; nothing is left behind then. GIDs are not published yet. */
+/*
+ * Returns 0 or -errno after a line on standard error; nothing is left behind then. GIDs are not
+ * published yet.
+ */
 int attach_make(const struct netdev *dev, struct attachment *out);
 void attach_unmake(struct attachment *m);
 /* XDP redirects nothing more; all else stays. */
 void attach_detach(struct attachment *m);
-/* In a forked child: let go of everything without touching the parent's; the mappings are replaced by private memory. */
+/*
+ * In a forked child: let go of everything without touching the parent's; the mappings are replaced
+ * by private memory.
+ */
 void attach_abandon(struct attachment *m);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The trial of probe.h. It runs in a child because a process that leaves its network namespace does not easily get back, and because all that
- * it makes is gone when it exits.
+ * The trial of probe.h. It runs in a child because a process that leaves its network namespace does
+ * not easily get back, and because all that it makes is gone when it exits.
  */
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
@@ -74,10 +74,12 @@ static int try_bind(unsigned int bind_flags)
 	void *area;
 	int ret;
 
-	area = mmap(NULL, PROBE_FRAMES * PROBE_CHUNK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	area = mmap(NULL, PROBE_FRAMES * PROBE_CHUNK, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (area == MAP_FAILED)
 		return -errno;
-	ret = xsk_umem__create(&umem, area, PROBE_FRAMES * PROBE_CHUNK, &fill, &completion, &umem_config);
+	ret = xsk_umem__create(&umem, area, PROBE_FRAMES * PROBE_CHUNK, &fill, &completion,
+			       &umem_config);
 	if (!ret) {
 		ret = xsk_socket__create(&xsk, "lo", 0, umem, &rx, &tx, &config);
 		if (!ret)
@@ -107,7 +109,8 @@ static void probe_trial(struct probe *p)
 	if (p->namespace)
 		goto out;
 	if (!p->program) {
-		fd = bpf_link_create(bpf_program__fd(bpf->progs.xroce_xdp), (int)if_nametoindex("lo"), BPF_XDP, &opts);
+		fd = bpf_link_create(bpf_program__fd(bpf->progs.xroce_xdp),
+				     (int)if_nametoindex("lo"), BPF_XDP, &opts);
 		p->link = fd < 0 ? fd : 0;
 		if (fd >= 0)
 			close(fd);
@@ -125,12 +128,14 @@ out:
 
 int probe_run(struct probe *probe)
 {
-	const struct probe untried = { -ENODATA, -ENODATA, -ENODATA, -ENODATA, -ENODATA, -ENODATA, -ENODATA, NULL, -ENODATA, NULL };
+	const struct probe untried = { -ENODATA, -ENODATA, -ENODATA, -ENODATA, -ENODATA,
+				       -ENODATA, -ENODATA, NULL,     -ENODATA, NULL };
 	struct probe *shared;
 	int ret = 0, status;
 	pid_t child;
 
-	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
+		      0);
 	if (shared == MAP_FAILED)
 		return -errno;
 	*shared = untried;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a port needs of the kernel, tried out by a child process in a network namespace of its own, where there is nothing to disturb. It
- * leaves nothing behind; for `xroce doctor`.
+ * What a port needs of the kernel, tried out by a child process in a network namespace of its own,
+ * where there is nothing to disturb. It leaves nothing behind; for `xroce doctor`.
  */
 #ifndef PORT_PROBE_H
 #define PORT_PROBE_H
@@ -9,12 +9,17 @@
 /* Each is 0 (works) or -errno; -ENODATA: not tried, because something that it needs failed. */
 struct probe {
 	int program;	 /* the XDP program and all of its maps load */
-	int namespace;	 /* a network namespace could be made: what follows is tried in it, on its lo */
+	/* a network namespace could be made: what follows is tried in it, on its lo */
+	int namespace;
 	int link;	 /* the program attaches by a bpf_link, in generic mode */
 	int socket;	 /* an AF_XDP socket can be made (tried without a namespace, too) */
 	int bind;	 /* it binds, in copy mode */
 	int multibuffer; /* it binds with XDP_USE_SG */
-	int redirect;	 /* the transmit program loads, and a TAP device for it can be made (in another namespace of its own) */
+	/*
+	 * the transmit program loads, and a TAP device for it can be made (in another namespace of
+	 * its own)
+	 */
+	int redirect;
 	const char *redirect_step; /* the step of that which failed */
 	int gso;	 /* a packet socket for super-packets can be made */
 	const char *gso_step;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the files of the xroce command share: the subcommands, the place of the library, the state of an interface's XDP hook. */
+/*
+ * What the files of the xroce command share: the subcommands, the place of the library, the state
+ * of an interface's XDP hook.
+ */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
@@ -26,14 +29,18 @@ extern const struct command command_run, command_list, command_doctor;
 void command_help(const struct command *command);
 
 /* "xroce NAME: why", a line of usage and a hint on standard error. Returns EXIT_USAGE. */
-int usage_error(const struct command *command, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int usage_error(const struct command *command, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
 
-/* The interface of that name, or one clear line on standard error. Returns EXIT_OK, EXIT_USAGE (no such device) or EXIT_FAILED. */
+/*
+ * The interface of that name, or one clear line on standard error. Returns EXIT_OK, EXIT_USAGE (no
+ * such device) or EXIT_FAILED.
+ */
 int find_device(const struct command *command, const char *name, struct netdev *dev);
 
 /*
- * library.c: the directory that holds our libibverbs.so.1, found from where this program lies. Returns 0, -ENOENT (*dir is where it was
- * looked for) or -errno.
+ * library.c: the directory that holds our libibverbs.so.1, found from where this program lies.
+ * Returns 0, -ENOENT (*dir is where it was looked for) or -errno.
  */
 int library_dir(char *dir, size_t n);
 
@@ -43,7 +50,8 @@ struct xdp_hook {
 	u32 prog_id;	    /* 0: nothing attached */
 	bool native;	    /* attached in the driver, else generic */
 	char prog_name[16]; /* "" without the privilege to ask */
-	u32 link_id;	    /* the bpf_link that attached it, 0 if none (or without the privilege to ask) */
+	/* the bpf_link that attached it, 0 if none (or without the privilege to ask) */
+	u32 link_id;
 };
 
 /* Returns 0 or -errno. */

@@ -6,9 +6,12 @@
 #include "../tx/tx_outlook.h"
 #include "doctor.h"
 
-void finding(struct doctor *d, enum level level, const char *what, const char *remedy, const char *fmt, ...)
+void finding(struct doctor *d, enum level level, const char *what, const char *remedy,
+	     const char *fmt, ...)
 {
-	static const char *const word[] = { [LEVEL_OK] = "ok", [LEVEL_WARN] = "warn", [LEVEL_FAIL] = "FAIL" };
+	static const char *const word[] = {
+		[LEVEL_OK] = "ok", [LEVEL_WARN] = "warn", [LEVEL_FAIL] = "FAIL"
+	};
 	va_list ap;
 
 	d->failures += level == LEVEL_FAIL;
@@ -21,14 +24,18 @@ void finding(struct doctor *d, enum level level, const char *what, const char *r
 	putchar('\n');
 }
 
-/* Without a name: all that a program could use, which is what is up and has an address; lo only by name. */
+/*
+ * Without a name: all that a program could use, which is what is up and has an address; lo only by
+ * name.
+ */
 static int doctor_interfaces(struct doctor *d)
 {
 	struct netdev *list;
 	int n = netdev_list(&list), usable = 0;
 
 	if (n < 0) {
-		fprintf(stderr, "xroce doctor: cannot read the network interfaces: %s\n", strerror(-n));
+		fprintf(stderr, "xroce doctor: cannot read the network interfaces: %s\n",
+			strerror(-n));
 		return EXIT_FAILED;
 	}
 	for (int i = 0; i < n; i++) {
@@ -39,7 +46,8 @@ static int doctor_interfaces(struct doctor *d)
 	}
 	free(list);
 	if (!usable)
-		finding(d, LEVEL_FAIL, "interfaces", "`ip link set IFACE up`, `ip address add ADDRESS/PREFIX dev IFACE`",
+		finding(d, LEVEL_FAIL, "interfaces",
+			"`ip link set IFACE up`, `ip address add ADDRESS/PREFIX dev IFACE`",
 			"none that is up and has an address, but for lo");
 	return EXIT_OK;
 }
@@ -76,24 +84,31 @@ const struct command command_doctor = {
 	.name = "doctor",
 	.summary = "check what xroce needs, and say what to do where it is missing",
 	.main = doctor_main,
-	.help =
-		"usage: xroce doctor [IFACE]\n"
+	.help = "usage: xroce doctor [IFACE]\n"
 		"\n"
-		"Checks this process's privileges, the kernel, and IFACE, or every interface that is up and has an address, and prints a line\n"
+		"Checks this process's privileges, the kernel, and IFACE, or every interface that "
+		"is up and has an address, and prints a line\n"
 		"for each thing that it looked at:\n"
 		"\n"
 		"  ok    what: finding\n"
-		"  warn  what: finding -> what to do          it will work, but less well, or not at the same time\n"
+		"  warn  what: finding -> what to do          it will work, but less well, or not "
+		"at the same time\n"
 		"  FAIL  what: finding -> what to do          it will not work\n"
 		"\n"
-		"What it looks at: capabilities; locked memory; kernel release and type information (BTF); BPF map and program types; whether the\n"
-		"XDP program loads, attaches by bpf_link and AF_XDP sockets bind, with frames of several buffers; whether a TAP device can be\n"
-		"made, which the fast way out goes through (" TX_TUN_DEVICE ", CAP_SYS_ADMIN); our library; and of each interface its link, addresses,\n"
-		"MTU and the path MTU that it gives, receive queues, the XDP mode that it will have, who is on its XDP hook, and RDMA devices\n"
+		"What it looks at: capabilities; locked memory; kernel release and type "
+		"information (BTF); BPF map and program types; whether the\n"
+		"XDP program loads, attaches by bpf_link and AF_XDP sockets bind, with frames of "
+		"several buffers; whether a TAP device can be\n"
+		"made, which the fast way out goes through (" TX_TUN_DEVICE
+		", CAP_SYS_ADMIN); our library; and of each interface its link, addresses,\n"
+		"MTU and the path MTU that it gives, receive queues, the XDP mode that it will "
+		"have, who is on its XDP hook, and RDMA devices\n"
 		"of the kernel that use it.\n"
 		"\n"
-		"It changes nothing: what needs trying out is tried in a network namespace of its own. Run it as the user, and in the network\n"
+		"It changes nothing: what needs trying out is tried in a network namespace of its "
+		"own. Run it as the user, and in the network\n"
 		"namespace, that programs will run in: the answers are theirs.\n"
 		"\n"
-		"Exit status: 0 if nothing failed, 1 if something did, 2 for wrong usage or no such interface.\n",
+		"Exit status: 0 if nothing failed, 1 if something did, 2 for wrong usage or no "
+		"such interface.\n",
 };

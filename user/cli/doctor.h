@@ -13,9 +13,12 @@ struct doctor {
 	bool multibuffer; /* AF_XDP takes frames of several buffers */
 };
 
-/* One line: "ok|warn|FAIL  what: finding -> remedy", the finding by printf's rules; without a remedy if that is NULL. Counts failures. */
-void finding(struct doctor *d, enum level level, const char *what, const char *remedy, const char *fmt, ...)
-	__attribute__((format(printf, 5, 6)));
+/*
+ * One line: "ok|warn|FAIL  what: finding -> remedy", the finding by printf's rules; without a
+ * remedy if that is NULL. Counts failures.
+ */
+void finding(struct doctor *d, enum level level, const char *what, const char *remedy,
+	     const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /* doctor_host.c: privileges, limits, kernel and library. */
 void doctor_host(struct doctor *d);

@@ -29,12 +29,14 @@ static void check_link(struct doctor *d, const struct netdev *dev)
 
 	if (dev->is_up) {
 		if (dev->speed_mbps)
-			finding(d, LEVEL_OK, about(dev, "link"), NULL, "up, %u Mb/s", dev->speed_mbps);
+			finding(d, LEVEL_OK, about(dev, "link"), NULL, "up, %u Mb/s",
+				dev->speed_mbps);
 		else
 			finding(d, LEVEL_OK, about(dev, "link"), NULL, "up");
 		return;
 	}
-	snprintf(remedy, sizeof(remedy), "`ip link set %s up`; if it is, look to the cable or the other end", dev->name);
+	snprintf(remedy, sizeof(remedy),
+		 "`ip link set %s up`; if it is, look to the cable or the other end", dev->name);
 	finding(d, LEVEL_FAIL, about(dev, "link"), remedy, "down");
 }
 
@@ -43,7 +45,8 @@ static void check_addresses(struct doctor *d, const struct netdev *dev)
 	char text[INET6_ADDRSTRLEN], remedy[128];
 
 	if (dev->num_gids) {
-		finding(d, LEVEL_OK, about(dev, "addresses"), NULL, "%u GID%s, the first is %s", dev->num_gids, dev->num_gids == 1 ? "" : "s",
+		finding(d, LEVEL_OK, about(dev, "addresses"), NULL, "%u GID%s, the first is %s",
+			dev->num_gids, dev->num_gids == 1 ? "" : "s",
 			inet_ntop(AF_INET6, dev->gid[0].gid.raw, text, sizeof(text)));
 		return;
 	}
@@ -58,19 +61,25 @@ static void check_mtu(struct doctor *d, const struct netdev *dev)
 	const u32 best = d->multibuffer ? ROCE_PMTU_MAX : ROCE_PMTU_MAX / 2;
 	char remedy[160];
 
-	snprintf(remedy, sizeof(remedy), "`ip link set %s mtu %u`, and as much at the other ends and between", dev->name,
+	snprintf(remedy, sizeof(remedy),
+		 "`ip link set %s mtu %u`, and as much at the other ends and between", dev->name,
 		 d->multibuffer ? LINK_MTU_ADVICE : LINK_MTU_ADVICE / 2);
 	if (!pmtu)
-		finding(d, LEVEL_FAIL, about(dev, "MTU"), remedy, "%u is too small: path MTU 256, the smallest, needs %u", dev->mtu,
+		finding(d, LEVEL_FAIL, about(dev, "MTU"), remedy,
+			"%u is too small: path MTU 256, the smallest, needs %u", dev->mtu,
 			netdev_link_mtu_for(256));
 	else if (pmtu < best)
-		finding(d, LEVEL_WARN, about(dev, "MTU"), remedy, "%u gives path MTU %u; path MTU %u needs %u", dev->mtu, pmtu, best,
+		finding(d, LEVEL_WARN, about(dev, "MTU"), remedy,
+			"%u gives path MTU %u; path MTU %u needs %u", dev->mtu, pmtu, best,
 			netdev_link_mtu_for(best));
 	else if (active < pmtu)
-		finding(d, LEVEL_OK, about(dev, "MTU"), NULL, "%u gives path MTU %u; programs are told %u, as longer frames cannot be redirected",
+		finding(d, LEVEL_OK, about(dev, "MTU"), NULL,
+			"%u gives path MTU %u; programs are told %u, as longer frames cannot be "
+			"redirected",
 			dev->mtu, pmtu, active);
 	else
-		finding(d, LEVEL_OK, about(dev, "MTU"), NULL, "%u gives path MTU %u", dev->mtu, pmtu);
+		finding(d, LEVEL_OK, about(dev, "MTU"), NULL, "%u gives path MTU %u", dev->mtu,
+			pmtu);
 }
 
 static void check_queues(struct doctor *d, const struct netdev *dev)
@@ -78,11 +87,14 @@ static void check_queues(struct doctor *d, const struct netdev *dev)
 	char remedy[128];
 
 	if (dev->rx_queues <= XROCE_MAX_QUEUE) {
-		finding(d, LEVEL_OK, about(dev, "queues"), NULL, "%u to receive on", dev->rx_queues);
+		finding(d, LEVEL_OK, about(dev, "queues"), NULL, "%u to receive on",
+			dev->rx_queues);
 		return;
 	}
 	snprintf(remedy, sizeof(remedy), "`ethtool -L %s combined %u`", dev->name, XROCE_MAX_QUEUE);
-	finding(d, LEVEL_WARN, about(dev, "queues"), remedy, "%u to receive on, of which we serve the first %u", dev->rx_queues, XROCE_MAX_QUEUE);
+	finding(d, LEVEL_WARN, about(dev, "queues"), remedy,
+		"%u to receive on, of which we serve the first %u", dev->rx_queues,
+		XROCE_MAX_QUEUE);
 }
 
 static void check_mode(struct doctor *d, const struct netdev *dev)
@@ -94,32 +106,45 @@ static void check_mode(struct doctor *d, const struct netdev *dev)
 	name = *driver.name ? driver.name : dev->name;
 	if (!driver.native) {
 		finding(d, dev->is_loopback ? LEVEL_OK : LEVEL_WARN, about(dev, "XDP mode"),
-			dev->is_loopback ? NULL : "if it has one, use the interface under it (of a bridge, bond, VLAN or macvlan)",
+			dev->is_loopback ? NULL :
+					   "if it has one, use the interface under it (of a "
+					   "bridge, bond, VLAN or macvlan)",
 			"generic: %s has no native XDP; it works, but slower", name);
 		return;
 	}
 	if (xdp_mode(dev) == XDP_MODE_GENERIC) {
-		finding(d, LEVEL_OK, about(dev, "XDP mode"), NULL, "generic: what %s sends stays in one piece so; XROCE_XDP=native for less delay", name);
+		finding(d, LEVEL_OK, about(dev, "XDP mode"), NULL,
+			"generic: what %s sends stays in one piece so; XROCE_XDP=native for less "
+			"delay",
+			name);
 		return;
 	}
-	finding(d, LEVEL_OK, about(dev, "XDP mode"), NULL, "native (%s%s), %s", name, driver.told ? "" : ", by its name",
+	finding(d, LEVEL_OK, about(dev, "XDP mode"), NULL, "native (%s%s), %s", name,
+		driver.told ? "" : ", by its name",
 		driver.zero_copy ? "zero-copy" : "copies packets once");
-	if (driver.told && !driver.multibuffer && netdev_path_mtu(dev->mtu, d->multibuffer) == ROCE_PMTU_MAX)
-		finding(d, LEVEL_WARN, about(dev, "XDP mode"), "use a path MTU of at most 2048 on this interface",
+	if (driver.told && !driver.multibuffer &&
+	    netdev_path_mtu(dev->mtu, d->multibuffer) == ROCE_PMTU_MAX)
+		finding(d, LEVEL_WARN, about(dev, "XDP mode"),
+			"use a path MTU of at most 2048 on this interface",
 			"%s takes no frames of several buffers in native mode", name);
 }
 
 /* Somebody else's program is on the hook. */
-static void check_foreign_program(struct doctor *d, const struct netdev *dev, const struct xdp_hook *hook)
+static void check_foreign_program(struct doctor *d, const struct netdev *dev,
+				  const struct xdp_hook *hook)
 {
 	char remedy[160];
 
 	if (hook->link_id)
-		snprintf(remedy, sizeof(remedy), "end the process that attached it, or `bpftool link detach id %u`", hook->link_id);
+		snprintf(remedy, sizeof(remedy),
+			 "end the process that attached it, or `bpftool link detach id %u`",
+			 hook->link_id);
 	else
-		snprintf(remedy, sizeof(remedy), "end what attached it, or `ip link set dev %s %s off`", dev->name,
+		snprintf(remedy, sizeof(remedy),
+			 "end what attached it, or `ip link set dev %s %s off`", dev->name,
 			 hook->native ? "xdp" : "xdpgeneric");
-	finding(d, LEVEL_FAIL, about(dev, "XDP hook"), remedy, "taken by another program, id %u%s%s, %s mode", hook->prog_id,
+	finding(d, LEVEL_FAIL, about(dev, "XDP hook"), remedy,
+		"taken by another program, id %u%s%s, %s mode", hook->prog_id,
 		*hook->prog_name ? ", " : "", hook->prog_name, hook->native ? "native" : "generic");
 }
 
@@ -131,16 +156,22 @@ static void check_hook(struct doctor *d, const struct netdev *dev)
 	int ret = xdp_hook_query(dev->ifindex, &hook);
 
 	if (ret) {
-		finding(d, LEVEL_WARN, about(dev, "XDP hook"), NULL, "cannot be read: %s", strerror(-ret));
+		finding(d, LEVEL_WARN, about(dev, "XDP hook"), NULL, "cannot be read: %s",
+			strerror(-ret));
 		return;
 	}
 	/*
 	 * A holder of another user's proves nothing: the hook shows whether it has the interface.
 	 */
 	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0) {
-		/* In use is as it should be: no failure of the machine's, but of whoever comes second. */
-		finding(d, LEVEL_WARN, about(dev, "XDP hook"), "end it, or use another interface: a second process gets EBUSY",
-			"in use by %s (pid %d), program %u, %s mode", comm, (int)pid, hook.prog_id, hook.native ? "native" : "generic");
+		/*
+		 * In use is as it should be: no failure of the machine's, but of whoever comes
+		 * second.
+		 */
+		finding(d, LEVEL_WARN, about(dev, "XDP hook"),
+			"end it, or use another interface: a second process gets EBUSY",
+			"in use by %s (pid %d), program %u, %s mode", comm, (int)pid, hook.prog_id,
+			hook.native ? "native" : "generic");
 		return;
 	}
 	if (hook.prog_id)
@@ -149,7 +180,10 @@ static void check_hook(struct doctor *d, const struct netdev *dev)
 		finding(d, LEVEL_OK, about(dev, "XDP hook"), NULL, "free");
 }
 
-/* True if RDMA device rdma has a GID on the interface; port 1 and its first entry are enough: all drivers fill that when they are bound. */
+/*
+ * True if RDMA device rdma has a GID on the interface; port 1 and its first entry are enough: all
+ * drivers fill that when they are bound.
+ */
 static bool rdma_uses(const char *rdma, const char *ifname)
 {
 	char path[512], name[IF_NAMESIZE + 1] = "";
@@ -177,9 +211,13 @@ static void check_kernel_rdma(struct doctor *d, const struct netdev *dev)
 	while (dir && (e = readdir(dir))) {
 		if (e->d_name[0] == '.' || !rdma_uses(e->d_name, dev->name))
 			continue;
-		snprintf(remedy, sizeof(remedy), "use one of them; a Soft-RoCE device goes by `rdma link delete %s`", e->d_name);
+		snprintf(remedy, sizeof(remedy),
+			 "use one of them; a Soft-RoCE device goes by `rdma link delete %s`",
+			 e->d_name);
 		finding(d, LEVEL_WARN, about(dev, "kernel RDMA"), remedy,
-			"%s is on this interface too: while a program of ours runs, its RoCEv2 packets are taken from it", e->d_name);
+			"%s is on this interface too: while a program of ours runs, its RoCEv2 "
+			"packets are taken from it",
+			e->d_name);
 	}
 	if (dir)
 		closedir(dir);

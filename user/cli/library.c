@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Where our libibverbs.so.1 lies: known from where this program lies, in the build tree and installed alike. */
+/*
+ * Where our libibverbs.so.1 lies: known from where this program lies, in the build tree and
+ * installed alike.
+ */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -15,7 +18,10 @@
 /* In our library as the name of a BPF map, in no other. */
 #define MARK XROCE_MAP_ENGINE
 
-/* True if the file is a library of ours: under a prefix such as /usr the system's own may have the name that we look for. */
+/*
+ * True if the file is a library of ours: under a prefix such as /usr the system's own may have the
+ * name that we look for.
+ */
 static bool is_ours(const char *path)
 {
 	struct stat st;

@@ -12,7 +12,8 @@ static void print_link(const struct netdev *dev)
 	printf("  link      %s", dev->is_up ? "up" : "down");
 	if (dev->speed_mbps)
 		printf(", %u Mb/s", dev->speed_mbps);
-	printf(", MTU %u, %u receive queue%s\n", dev->mtu, dev->rx_queues, dev->rx_queues == 1 ? "" : "s");
+	printf(", MTU %u, %u receive queue%s\n", dev->mtu, dev->rx_queues,
+	       dev->rx_queues == 1 ? "" : "s");
 }
 
 static void print_path_mtu(const struct netdev *dev)
@@ -21,11 +22,13 @@ static void print_path_mtu(const struct netdev *dev)
 	u32 active = tx_preferred_path_mtu(dev, pmtu);
 
 	if (active < pmtu)
-		printf("  path MTU  %u; active %u, as longer frames cannot be redirected\n", pmtu, active);
+		printf("  path MTU  %u; active %u, as longer frames cannot be redirected\n", pmtu,
+		       active);
 	else if (pmtu)
 		printf("  path MTU  %u\n", pmtu);
 	else
-		printf("  path MTU  none: the link MTU must be at least %u\n", netdev_link_mtu_for(256));
+		printf("  path MTU  none: the link MTU must be at least %u\n",
+		       netdev_link_mtu_for(256));
 }
 
 /* What our program has redirected to the sockets, and how much of it they have lost. */
@@ -56,8 +59,10 @@ static void print_sent(u32 prog_id)
 	if (xdp_counters(prog_id, XROCE_MAP_ENGINE_STAT, (u64 *)&stats,
 			 sizeof(stats) / sizeof(u64)))
 		return;
-	printf("  sent by   TAP device %llu, live frames %llu, super-packets %llu (in %llu), AF_XDP %llu", (unsigned long long)stats.tx_tap,
-	       (unsigned long long)stats.tx_live, (unsigned long long)stats.tx_gso, (unsigned long long)stats.tx_gso_sends,
+	printf("  sent by   TAP device %llu, live frames %llu, super-packets %llu (in %llu), "
+	       "AF_XDP %llu",
+	       (unsigned long long)stats.tx_tap, (unsigned long long)stats.tx_live,
+	       (unsigned long long)stats.tx_gso, (unsigned long long)stats.tx_gso_sends,
 	       (unsigned long long)stats.tx_xsk);
 	if (stats.tx_slowed)
 		printf("; losses slowed it %llu times", (unsigned long long)stats.tx_slowed);
@@ -76,11 +81,16 @@ static void print_outlook(const struct netdev *dev, const struct xdp_driver *dri
 
 	switch (tx_outlook(dev->ifindex)) {
 	case TX_OUTLOOK_REDIRECT:
-		printf("  sends by  XDP redirection: TAP device and live frames; %s for long frames\n", sockets);
+		printf("  sends by  XDP redirection: TAP device and live frames; %s for long "
+		       "frames\n",
+		       sockets);
 		return;
 	case TX_OUTLOOK_NOT_NOW:
-		printf("  sends by  %s; XDP redirection while %s takes redirected frames%s\n", sockets, name,
-		       strcmp(name, "veth") ? "" : ", that is, while its other end has native XDP or GRO");
+		printf("  sends by  %s; XDP redirection while %s takes redirected frames%s\n",
+		       sockets, name,
+		       strcmp(name, "veth") ?
+			       "" :
+			       ", that is, while its other end has native XDP or GRO");
 		return;
 	case TX_OUTLOOK_ZERO_COPY:
 		printf("  sends by  AF_XDP, zero-copy\n");
@@ -95,10 +105,13 @@ static void print_outlook(const struct netdev *dev, const struct xdp_driver *dri
 		printf("  sends by  %s: %s takes no redirected frames\n", sockets, name);
 		return;
 	case TX_OUTLOOK_UNTOLD:
-		printf("  sends by  %s: the kernel does not tell whether %s takes redirected frames; 6.3 does\n", sockets, name);
+		printf("  sends by  %s: the kernel does not tell whether %s takes redirected "
+		       "frames; 6.3 does\n",
+		       sockets, name);
 		return;
 	case TX_OUTLOOK_NO_TUN:
-		printf("  sends by  %s: redirection needs " TX_TUN_DEVICE ": %s\n", sockets, strerror(errno));
+		printf("  sends by  %s: redirection needs " TX_TUN_DEVICE ": %s\n", sockets,
+		       strerror(errno));
 		return;
 	}
 }
@@ -114,14 +127,15 @@ static void print_xdp(const struct netdev *dev)
 		return;
 	}
 	if (hook.prog_id) {
-		printf("  XDP       %s, program %u%s%s\n", hook.native ? "native" : "generic", hook.prog_id, *hook.prog_name ? " " : "",
-		       hook.prog_name);
+		printf("  XDP       %s, program %u%s%s\n", hook.native ? "native" : "generic",
+		       hook.prog_id, *hook.prog_name ? " " : "", hook.prog_name);
 		print_received(hook.prog_id);
 		print_sent(hook.prog_id);
 		return;
 	}
 	xdp_driver_query(dev, &driver);
-	printf("  XDP       nothing attached; %s when a program opens it\n", driver.native && xdp_mode(dev) != XDP_MODE_GENERIC ? "native" : "generic");
+	printf("  XDP       nothing attached; %s when a program opens it\n",
+	       driver.native && xdp_mode(dev) != XDP_MODE_GENERIC ? "native" : "generic");
 	print_outlook(dev, &driver);
 }
 
@@ -145,14 +159,16 @@ static void print_gids(const struct netdev *dev)
 	if (!dev->num_gids)
 		printf("  GID       none: the interface has no address\n");
 	for (u32 i = 0; i < dev->num_gids; i++)
-		printf("  GID %-4u  %s  RoCE v2\n", i, inet_ntop(AF_INET6, dev->gid[i].gid.raw, text, sizeof(text)));
+		printf("  GID %-4u  %s  RoCE v2\n", i,
+		       inet_ntop(AF_INET6, dev->gid[i].gid.raw, text, sizeof(text)));
 }
 
 static void print_device(const struct netdev *dev)
 {
 	printf("xroce_%s\n", dev->name);
-	printf("  interface %s, index %u, MAC %02x:%02x:%02x:%02x:%02x:%02x\n", dev->name, dev->ifindex, dev->mac[0], dev->mac[1],
-	       dev->mac[2], dev->mac[3], dev->mac[4], dev->mac[5]);
+	printf("  interface %s, index %u, MAC %02x:%02x:%02x:%02x:%02x:%02x\n", dev->name,
+	       dev->ifindex, dev->mac[0], dev->mac[1], dev->mac[2], dev->mac[3], dev->mac[4],
+	       dev->mac[5]);
 	print_link(dev);
 	print_path_mtu(dev);
 	print_xdp(dev);
@@ -179,7 +195,8 @@ static int list_main(int argc, char **argv)
 
 	n = netdev_list(&list);
 	if (n < 0) {
-		fprintf(stderr, "xroce list: cannot read the network interfaces: %s\n", strerror(-n));
+		fprintf(stderr, "xroce list: cannot read the network interfaces: %s\n",
+			strerror(-n));
 		return EXIT_FAILED;
 	}
 	for (int i = 0; i < n; i++)

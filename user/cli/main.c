@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The xroce command: picks the subcommand. One file a subcommand; nothing here knows what they do. */
+/*
+ * The xroce command: picks the subcommand. One file a subcommand; nothing here knows what they do.
+ */
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -14,20 +16,26 @@ static void print_help(FILE *out)
 {
 	fprintf(out, "usage: xroce COMMAND [ARGUMENTS...]\n"
 		     "\n"
-		     "RDMA verbs on any Linux network interface: RoCEv2 in user space, over XDP and AF_XDP.\n"
+		     "RDMA verbs on any Linux network interface: RoCEv2 in user space, over XDP "
+		     "and AF_XDP.\n"
 		     "\n"
 		     "Commands:\n");
 	for (size_t i = 0; i < ARRAY_SIZE(commands); i++)
 		fprintf(out, "  %-8s  %s\n", commands[i]->name, commands[i]->summary);
-	fprintf(out, "\n"
-		     "'xroce COMMAND --help' tells about one of them, 'xroce --version' the version.\n"
-		     "\n"
-		     "Environment:\n"
-		     "  " NETDEV_ENV "  the one interface that programs see as a device (xroce run --dev sets it)\n"
-		     "  XROCE_XDP  how XDP is attached: native (least delay), generic (most bandwidth on veth), or auto, which is generic on veth\n"
-		     "  XROCE_TX   which way frames leave: auto, xsk (AF_XDP alone), tap, live, gso; others are in docs/port.md\n"
-		     "\n"
-		     "Exit status: 0 success, 1 failure, 2 wrong usage or no such interface; see also xroce run --help.\n");
+	fprintf(out,
+		"\n"
+		"'xroce COMMAND --help' tells about one of them, 'xroce --version' the version.\n"
+		"\n"
+		"Environment:\n"
+		"  " NETDEV_ENV
+		"  the one interface that programs see as a device (xroce run --dev sets it)\n"
+		"  XROCE_XDP  how XDP is attached: native (least delay), generic (most bandwidth "
+		"on veth), or auto, which is generic on veth\n"
+		"  XROCE_TX   which way frames leave: auto, xsk (AF_XDP alone), tap, live, gso; "
+		"others are in docs/port.md\n"
+		"\n"
+		"Exit status: 0 success, 1 failure, 2 wrong usage or no such interface; see also "
+		"xroce run --help.\n");
 }
 
 static const struct command *find_command(const char *name)
@@ -55,7 +63,8 @@ int usage_error(const struct command *command, const char *fmt, ...)
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "\n%.*s\n'xroce %s --help' tells more\n", (int)strcspn(command->help, "\n"), command->help, command->name);
+	fprintf(stderr, "\n%.*s\n'xroce %s --help' tells more\n", (int)strcspn(command->help, "\n"),
+		command->help, command->name);
 	return EXIT_USAGE;
 }
 
@@ -67,15 +76,20 @@ int find_device(const struct command *command, const char *name, struct netdev *
 	case 0:
 		return EXIT_OK;
 	case -ENODEV:
-		fprintf(stderr, "xroce %s: no interface '%s' in this network namespace; 'xroce list' shows those that there are\n",
+		fprintf(stderr,
+			"xroce %s: no interface '%s' in this network namespace; 'xroce list' shows "
+			"those that there are\n",
 			command->name, name);
 		return EXIT_USAGE;
 	case -EOPNOTSUPP:
-		fprintf(stderr, "xroce %s: interface '%s' is not an Ethernet interface; 'xroce list' shows those that there are\n",
+		fprintf(stderr,
+			"xroce %s: interface '%s' is not an Ethernet interface; 'xroce list' shows "
+			"those that there are\n",
 			command->name, name);
 		return EXIT_USAGE;
 	default:
-		fprintf(stderr, "xroce %s: cannot read interface '%s': %s\n", command->name, name, strerror(-ret));
+		fprintf(stderr, "xroce %s: cannot read interface '%s': %s\n", command->name, name,
+			strerror(-ret));
 		return EXIT_FAILED;
 	}
 }

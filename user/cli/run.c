@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* xroce run: start a program on our library. It sets environment variables and becomes the program; nothing else. */
+/*
+ * xroce run: start a program on our library. It sets environment variables and becomes the program;
+ * nothing else.
+ */
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <limits.h>
@@ -35,7 +38,10 @@ static bool search_path(const char *name, char *file, size_t n)
 	}
 }
 
-/* The loader ignores LD_LIBRARY_PATH for a program that gains privileges at its start (ld.so(8), secure-execution mode). */
+/*
+ * The loader ignores LD_LIBRARY_PATH for a program that gains privileges at its start (ld.so(8),
+ * secure-execution mode).
+ */
 static void warn_if_privileged(const char *name)
 {
 	char file[PATH_MAX];
@@ -53,7 +59,8 @@ static void warn_if_privileged(const char *name)
 	else
 		return;
 	fprintf(stderr,
-		"xroce run: warning: %s is %s: the dynamic loader will ignore LD_LIBRARY_PATH and it will not run on xroce; "
+		"xroce run: warning: %s is %s: the dynamic loader will ignore LD_LIBRARY_PATH and "
+		"it will not run on xroce; "
 		"run it as its owner, or run a copy without that privilege\n",
 		file, what);
 }
@@ -81,15 +88,20 @@ static int set_library(void)
 	int ret = library_dir(dir, sizeof(dir));
 
 	if (ret == -ENOENT)
-		fprintf(stderr, "xroce run: our libibverbs.so.1 is neither in %s; build it with 'make' or install it with 'make install'\n",
+		fprintf(stderr,
+			"xroce run: our libibverbs.so.1 is neither in %s; build it with 'make' or "
+			"install it with 'make install'\n",
 			dir);
 	else if (ret)
 		fprintf(stderr, "xroce run: cannot find our own directory: %s\n", strerror(-ret));
 	if (ret)
 		return EXIT_USAGE;
 	if (strpbrk(dir, ":;")) {
-		fprintf(stderr, "xroce run: the library's directory '%s' has a colon or semicolon in its name, which LD_LIBRARY_PATH cannot hold; "
-			"move it\n", dir);
+		fprintf(stderr,
+			"xroce run: the library's directory '%s' has a colon or semicolon in its "
+			"name, which LD_LIBRARY_PATH cannot hold; "
+			"move it\n",
+			dir);
 		return EXIT_USAGE;
 	}
 	ret = prepend_library_path(dir);
@@ -156,7 +168,8 @@ static void run_print_options(void)
 		if (!spec->flag)
 			continue;
 		snprintf(left, sizeof(left), "-%c, --%s %s", spec->letter, spec->flag, spec->value);
-		printf("  %-16s %s: %s", left, spec->help, option_wants(spec, wants, sizeof(wants)));
+		printf("  %-16s %s: %s", left, spec->help,
+		       option_wants(spec, wants, sizeof(wants)));
 		if (spec->kind == OPTION_IS_NUMBER)
 			printf(", otherwise %u", spec->fallback);
 		printf(" (%s)\n", spec->variable);
@@ -187,7 +200,8 @@ static int run_main(int argc, char **argv)
 			command_help(&command_run);
 			return EXIT_OK;
 		case ':':
-			return usage_error(&command_run, "option '%s' needs an argument", argv[optind - 1]);
+			return usage_error(&command_run, "option '%s' needs an argument",
+					   argv[optind - 1]);
 		default:
 			spec = spec_of(opt);
 			if (!spec)
@@ -207,7 +221,8 @@ static int run_main(int argc, char **argv)
 		if (ret)
 			return ret;
 		if (setenv(NETDEV_ENV, dev_name, 1)) {
-			fprintf(stderr, "xroce run: cannot set " NETDEV_ENV ": %s\n", strerror(errno));
+			fprintf(stderr, "xroce run: cannot set " NETDEV_ENV ": %s\n",
+				strerror(errno));
 			return EXIT_FAILED;
 		}
 	}
@@ -218,13 +233,15 @@ static int run_main(int argc, char **argv)
 	if (verbose) {
 		const char *only = getenv(NETDEV_ENV);
 
-		fprintf(stderr, "xroce run: LD_LIBRARY_PATH=%s %s%s%s%s\n", getenv("LD_LIBRARY_PATH"), only ? NETDEV_ENV "=" : "",
-			only ? only : "", only ? " " : "", argv[0]);
+		fprintf(stderr, "xroce run: LD_LIBRARY_PATH=%s %s%s%s%s\n",
+			getenv("LD_LIBRARY_PATH"), only ? NETDEV_ENV "=" : "", only ? only : "",
+			only ? " " : "", argv[0]);
 	}
 
 	execvp(argv[0], argv);
 	ret = errno;
-	fprintf(stderr, "xroce run: cannot run '%s': %s\n", argv[0], ret == ENOENT ? "command not found" : strerror(ret));
+	fprintf(stderr, "xroce run: cannot run '%s': %s\n", argv[0],
+		ret == ENOENT ? "command not found" : strerror(ret));
 	return ret == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
 }
 
@@ -232,28 +249,34 @@ const struct command command_run = {
 	.name = "run",
 	.summary = "run a program on the xroce devices",
 	.main = run_main,
-	.help =
-		"usage: xroce run [--dev IFACE] [OPTION...] [--] COMMAND [ARGUMENT...]\n"
+	.help = "usage: xroce run [--dev IFACE] [OPTION...] [--] COMMAND [ARGUMENT...]\n"
 		"\n"
-		"Runs COMMAND, an unmodified program that uses libibverbs, with our libibverbs.so.1 in place of the system's.\n"
-		"Every Ethernet interface of the network namespace is then an RDMA device, named xroce_IFACE. Nothing happens to an\n"
-		"interface before COMMAND creates a queue pair on it, and all of it is gone when COMMAND ends.\n"
+		"Runs COMMAND, an unmodified program that uses libibverbs, with our "
+		"libibverbs.so.1 in place of the system's.\n"
+		"Every Ethernet interface of the network namespace is then an RDMA device, named "
+		"xroce_IFACE. Nothing happens to an\n"
+		"interface before COMMAND creates a queue pair on it, and all of it is gone when "
+		"COMMAND ends.\n"
 		"\n"
-		"It puts the library's directory in front of LD_LIBRARY_PATH and becomes COMMAND; there is no process in between.\n"
+		"It puts the library's directory in front of LD_LIBRARY_PATH and becomes COMMAND; "
+		"there is no process in between.\n"
 		"\n"
-		"  -d, --dev IFACE  let COMMAND see this interface only, as its first and single device (sets " NETDEV_ENV ")\n",
+		"  -d, --dev IFACE  let COMMAND see this interface only, as its first and single "
+		"device (sets " NETDEV_ENV ")\n",
 	.print_options = run_print_options,
-	.help_end =
-		"  -v, --verbose    say on standard error what is run, and with which library\n"
-		"  -h, --help       this text\n"
-		"\n"
-		"COMMAND needs the privileges that 'xroce doctor' names: root, or some capabilities. A program that is\n"
-		"set-user-ID or has file capabilities of its own does not look at LD_LIBRARY_PATH: run warns of it.\n"
-		"\n"
-		"Exit status: COMMAND's; 127 if it is not found, 126 if it cannot be run; 2 for wrong usage, no such interface or no library,\n"
-		"1 for other failures, before it was run.\n"
-		"\n"
-		"Examples:\n"
-		"  xroce run -- ibv_devinfo -v\n"
-		"  xroce run --dev eth0 -- ibv_rc_pingpong -g 0 192.0.2.7\n",
+	.help_end = "  -v, --verbose    say on standard error what is run, and with which library\n"
+		    "  -h, --help       this text\n"
+		    "\n"
+		    "COMMAND needs the privileges that 'xroce doctor' names: root, or some "
+		    "capabilities. A program that is\n"
+		    "set-user-ID or has file capabilities of its own does not look at "
+		    "LD_LIBRARY_PATH: run warns of it.\n"
+		    "\n"
+		    "Exit status: COMMAND's; 127 if it is not found, 126 if it cannot be run; 2 "
+		    "for wrong usage, no such interface or no library,\n"
+		    "1 for other failures, before it was run.\n"
+		    "\n"
+		    "Examples:\n"
+		    "  xroce run -- ibv_devinfo -v\n"
+		    "  xroce run --dev eth0 -- ibv_rc_pingpong -g 0 192.0.2.7\n",
 };

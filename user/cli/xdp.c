@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The XDP hook of an interface as it is now, and what its driver will take. Only asks; attaches and loads nothing. */
+/*
+ * The XDP hook of an interface as it is now, and what its driver will take. Only asks; attaches and
+ * loads nothing.
+ */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <linux/if_link.h>
@@ -38,7 +41,8 @@ static u32 link_of(u32 ifindex, u32 prog_id)
 			continue;
 		ret = bpf_obj_get_info_by_fd(fd, &info, &len);
 		close(fd);
-		if (!ret && info.type == BPF_LINK_TYPE_XDP && info.xdp.ifindex == ifindex && info.prog_id == prog_id)
+		if (!ret && info.type == BPF_LINK_TYPE_XDP && info.xdp.ifindex == ifindex &&
+		    info.prog_id == prog_id)
 			return id;
 	}
 	return 0;
@@ -82,7 +86,10 @@ int xdp_counters(u32 prog_id, const char *name, u64 *sum, size_t counters)
 	if (map.type == BPF_MAP_TYPE_PERCPU_ARRAY)
 		cpus = libbpf_num_possible_cpus();
 	stride = (map.value_size + sizeof(*sum) - 1) / sizeof(*sum);
-	/* Of another version's library it may be shorter or longer: counters are only ever added behind the others. */
+	/*
+	 * Of another version's library it may be shorter or longer: counters are only ever added
+	 * behind the others.
+	 */
 	value = cpus > 0 ? calloc(cpus, (stride + counters) * sizeof(*sum)) : NULL;
 	for (u32 i = 0; value && i < map.max_entries; i++) {
 		ret = bpf_map_lookup_elem(fd, &i, value);
@@ -106,7 +113,10 @@ int xdp_hook_query(u32 ifindex, struct xdp_hook *hook)
 	if (ret)
 		return ret;
 	hook->native = query.attach_mode != XDP_ATTACHED_SKB;
-	/* With several programs (one in the NIC itself, one in the driver) the driver's is the one in our way. */
+	/*
+	 * With several programs (one in the NIC itself, one in the driver) the driver's is the one
+	 * in our way.
+	 */
 	hook->prog_id = query.attach_mode == XDP_ATTACHED_MULTI ? query.drv_prog_id : query.prog_id;
 	if (!hook->prog_id)
 		return 0;
@@ -117,9 +127,11 @@ int xdp_hook_query(u32 ifindex, struct xdp_hook *hook)
 
 /* Drivers with ndo_bpf and redirect, for kernels that do not tell by themselves (before 6.3). */
 static const char *const native_drivers[] = {
-	"atlantic", "bnxt_en", "dpaa2-eth", "ena",    "fec",	  "gve",     "hv_netvsc", "i40e",    "ice",      "igb",
-	"igc",	    "ixgbe",   "ixgbevf",   "mana",   "mlx4_en",  "mlx5_core", "mvneta",  "mvpp2",   "nfp",      "nicvf",
-	"qede",	    "sfc",     "stmmac",    "ti_cpsw", "tsnep",	  "tun",     "veth",	  "virtio_net", "vmxnet3", "xen_netfront",
+	"atlantic",  "bnxt_en", "dpaa2-eth", "ena",	   "fec",     "gve",
+	"hv_netvsc", "i40e",	"ice",	     "igb",	   "igc",     "ixgbe",
+	"ixgbevf",   "mana",	"mlx4_en",   "mlx5_core",  "mvneta",  "mvpp2",
+	"nfp",	     "nicvf",	"qede",	     "sfc",	   "stmmac",  "ti_cpsw",
+	"tsnep",     "tun",	"veth",	     "virtio_net", "vmxnet3", "xen_netfront",
 };
 
 void xdp_driver_query(const struct netdev *dev, struct xdp_driver *driver)

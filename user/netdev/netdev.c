@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The interfaces of this network namespace and their addresses, from rtnetlink dumps: what can be a device and what its GID table holds.
- * It only reads.
+ * The interfaces of this network namespace and their addresses, from rtnetlink dumps: what can be a
+ * device and what its GID table holds. It only reads.
  */
 #include <linux/if_addr.h>
 #include <linux/if_link.h>
@@ -13,14 +13,24 @@
 
 #include "netdev_nl.h"
 
-/* Headers between the link MTU and the payload, the longest: IPv6, UDP, BTH, XRCETH, RETH, ImmDt (XRC WRITE_ONLY_IMM), ICRC. */
-#define PATH_MTU_OVERHEAD                                                                                              \
-	(40 + 8 + sizeof(struct bth) + sizeof(struct xrc_eth) + sizeof(struct reth) + sizeof(struct imm_dt) + ROCE_ICRC_BYTES)
+/*
+ * Headers between the link MTU and the payload, the longest: IPv6, UDP, BTH, XRCETH, RETH, ImmDt
+ * (XRC WRITE_ONLY_IMM), ICRC.
+ */
+#define PATH_MTU_OVERHEAD                                                                          \
+	(40 + 8 + sizeof(struct bth) + sizeof(struct xrc_eth) + sizeof(struct reth) +              \
+	 sizeof(struct imm_dt) + ROCE_ICRC_BYTES)
 /* What fits one AF_XDP buffer with all headers. */
 #define PATH_MTU_ONE_BUFFER 2048
 
 /* The order of the GID table. */
-enum address_class { ADDR_IPV4, ADDR_IPV6_GLOBAL, ADDR_IPV6_DEPRECATED, ADDR_IPV6_LINK_LOCAL, ADDR_CLASSES };
+enum address_class {
+	ADDR_IPV4,
+	ADDR_IPV6_GLOBAL,
+	ADDR_IPV6_DEPRECATED,
+	ADDR_IPV6_LINK_LOCAL,
+	ADDR_CLASSES
+};
 
 struct address {
 	u32 ifindex;
@@ -54,11 +64,15 @@ static bool scan_grow(struct scan *s, void **array, u32 n, u32 *room, size_t siz
 	return true;
 }
 
-static void link_state(const struct ifinfomsg *ifi, const struct nlattr *has_carrier, bool *is_enabled, bool *is_up)
+static void link_state(const struct ifinfomsg *ifi, const struct nlattr *has_carrier,
+		       bool *is_enabled, bool *is_up)
 {
 	u8 carrier;
 
-	/* The carrier as the driver has it now: IFF_RUNNING and the operational state follow it by up to a second. */
+	/*
+	 * The carrier as the driver has it now: IFF_RUNNING and the operational state follow it by
+	 * up to a second.
+	 */
 	if (!nl_get(has_carrier, &carrier, sizeof(carrier)))
 		carrier = !!(ifi->ifi_flags & IFF_RUNNING);
 	*is_enabled = ifi->ifi_flags & IFF_UP;
@@ -93,13 +107,17 @@ static bool is_stacked(const struct nlattr *linkinfo)
 	return false;
 }
 
-/* Read a link message into *dev (without speed, queues and GIDs); num_rx_queues apart. False if it cannot be a device. */
+/*
+ * Read a link message into *dev (without speed, queues and GIDs); num_rx_queues apart. False if it
+ * cannot be a device.
+ */
 static bool link_parse(const struct nlmsghdr *nlh, struct netdev *dev, u32 *num_rx_queues)
 {
 	const struct nlattr *tb[IFLA_PARENT_DEV_NAME + 1];
 	const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
 
-	if (nlh->nlmsg_type != RTM_NEWLINK || mnl_nlmsg_get_payload_len(nlh) < sizeof(*ifi) || ifi->ifi_index <= 0)
+	if (nlh->nlmsg_type != RTM_NEWLINK || mnl_nlmsg_get_payload_len(nlh) < sizeof(*ifi) ||
+	    ifi->ifi_index <= 0)
 		return false;
 	if (ifi->ifi_type != ARPHRD_ETHER && ifi->ifi_type != ARPHRD_LOOPBACK)
 		return false;
@@ -112,7 +130,8 @@ static bool link_parse(const struct nlmsghdr *nlh, struct netdev *dev, u32 *num_
 	dev->is_stacked = is_stacked(tb[IFLA_LINKINFO]);
 	link_state(ifi, tb[IFLA_CARRIER], &dev->is_enabled, &dev->is_up);
 	if (!nl_get_string(tb[IFLA_IFNAME], dev->name, sizeof(dev->name)) ||
-	    !nl_get(tb[IFLA_ADDRESS], dev->mac, sizeof(dev->mac)) || !nl_get(tb[IFLA_MTU], &dev->mtu, sizeof(dev->mtu)))
+	    !nl_get(tb[IFLA_ADDRESS], dev->mac, sizeof(dev->mac)) ||
+	    !nl_get(tb[IFLA_MTU], &dev->mtu, sizeof(dev->mtu)))
 		return false;
 	if (!nl_get(tb[IFLA_NUM_RX_QUEUES], num_rx_queues, sizeof(*num_rx_queues)))
 		*num_rx_queues = 1;
@@ -135,7 +154,10 @@ static int link_cb(const struct nlmsghdr *nlh, void *arg)
 	return MNL_CB_OK;
 }
 
-/* An address message as a GID; false if it is none, or one that must not be used (RFC 4862: tentative, or a duplicate was found). */
+/*
+ * An address message as a GID; false if it is none, or one that must not be used (RFC 4862:
+ * tentative, or a duplicate was found).
+ */
 static bool address_parse(const struct nlmsghdr *nlh, struct address *a)
 {
 	const struct nlattr *tb[IFA_FLAGS + 1];
@@ -155,13 +177,19 @@ static bool address_parse(const struct nlmsghdr *nlh, struct address *a)
 	if ((flags & IFA_F_DADFAILED) || ((flags & IFA_F_TENTATIVE) && !(flags & IFA_F_OPTIMISTIC)))
 		return false;
 
-	/* On a point-to-point address IFA_ADDRESS is the peer's; IFA_LOCAL, where present, is always ours. */
+	/*
+	 * On a point-to-point address IFA_ADDRESS is the peer's; IFA_LOCAL, where present, is
+	 * always ours.
+	 */
 	if (ifa->ifa_family == AF_INET) {
 		raw[10] = raw[11] = 0xff;
 		a->class = ADDR_IPV4;
-		return (nl_get(tb[IFA_LOCAL], raw + 12, 4) || nl_get(tb[IFA_ADDRESS], raw + 12, 4)) && raw[12] != 0;
+		return (nl_get(tb[IFA_LOCAL], raw + 12, 4) ||
+			nl_get(tb[IFA_ADDRESS], raw + 12, 4)) &&
+		       raw[12] != 0;
 	}
-	if (ifa->ifa_family != AF_INET6 || (!nl_get(tb[IFA_LOCAL], raw, 16) && !nl_get(tb[IFA_ADDRESS], raw, 16)))
+	if (ifa->ifa_family != AF_INET6 ||
+	    (!nl_get(tb[IFA_LOCAL], raw, 16) && !nl_get(tb[IFA_ADDRESS], raw, 16)))
 		return false;
 	if (raw[0] == 0xfe && (raw[1] & 0xc0) == 0x80)
 		a->class = ADDR_IPV6_LINK_LOCAL;
@@ -193,7 +221,8 @@ static int dump_addresses(struct scan *s)
 
 		nlh->nlmsg_type = RTM_GETADDR;
 		nlh->nlmsg_flags = NLM_F_DUMP;
-		mnl_nlmsg_put_extra_header(nlh, sizeof(struct ifaddrmsg)); /* AF_UNSPEC: both families */
+		/* AF_UNSPEC: both families */
+		mnl_nlmsg_put_extra_header(nlh, sizeof(struct ifaddrmsg));
 		s->num_addrs = 0;
 		ret = nl_request(NETLINK_ROUTE, nlh, address_cb, s);
 	}
@@ -225,15 +254,18 @@ static bool netdev_has_gid(const struct netdev *dev, const struct gid *gid)
 	return false;
 }
 
-/* The GID table of dev from the scanned addresses: class by class, each address once (it may have several prefixes). */
+/*
+ * The GID table of dev from the scanned addresses: class by class, each address once (it may have
+ * several prefixes).
+ */
 static void fill_gids(const struct scan *s, struct netdev *dev)
 {
 	for (int class = 0; class < ADDR_CLASSES; class++) {
 		for (u32 i = 0; i < s->num_addrs; i++) {
 			const struct address *a = &s->addr[i];
 
-			if (a->ifindex != dev->ifindex || (int)a->class != class || dev->num_gids == XROCE_MAX_GID ||
-			    netdev_has_gid(dev, &a->entry.gid))
+			if (a->ifindex != dev->ifindex || (int)a->class != class ||
+			    dev->num_gids == XROCE_MAX_GID || netdev_has_gid(dev, &a->entry.gid))
 				continue;
 			dev->gid[dev->num_gids++] = a->entry;
 		}
@@ -334,7 +366,8 @@ int netdev_list(struct netdev **out)
 	/* Once a process: some programs ask for the list again and again. */
 	if (n == 0 && only && !atomic_flag_test_and_set(&said))
 		fprintf(stderr,
-			"xroce: " NETDEV_ENV "=%s: no Ethernet interface of this name in this network namespace; "
+			"xroce: " NETDEV_ENV
+			"=%s: no Ethernet interface of this name in this network namespace; "
 			"'xroce list' shows those that there are\n",
 			only);
 	return n;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which process holds an interface. The holder listens on an abstract Unix socket named after the interface: the name belongs to the
- * network namespace, as the interface does, is taken by one process at a time, and is gone with it, however it ends.
+ * Which process holds an interface. The holder listens on an abstract Unix socket named after the
+ * interface: the name belongs to the network namespace, as the interface does, is taken by one
+ * process at a time, and is gone with it, however it ends.
  *
  * Any user can bind that name first, or fill the queue of the socket behind it. So only a holder
  * that is root or the asking user counts as one; who else holds the interface is the XDP hook's to
@@ -49,7 +50,10 @@ int netdev_hold(u32 ifindex)
 	return ret;
 }
 
-/* The name of a process; "?" if it cannot be read. Any process may choose its name: what is not printable becomes '?'. */
+/*
+ * The name of a process; "?" if it cannot be read. Any process may choose its name: what is not
+ * printable becomes '?'.
+ */
 static void process_name(pid_t pid, char *comm, size_t n)
 {
 	char path[32];
@@ -83,7 +87,8 @@ int netdev_holder(u32 ifindex, pid_t *pid, char *comm, size_t n)
 		/* Credentials of the one that called listen(). */
 		if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &cred_len) < 0)
 			ret = -errno;
-	} else if (errno != EAGAIN) { /* EAGAIN: its queue is full, so there is one, but it cannot be asked */
+	} else if (errno != EAGAIN) { /* EAGAIN: its queue is full, so there is one, but it cannot
+					 be asked */
 		ret = errno == ECONNREFUSED ? -ENOENT : -errno;
 	}
 	close(fd);

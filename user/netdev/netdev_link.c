@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the driver says of an interface: receive queues, speed, driver name, XDP features. Over ethtool ioctls and generic netlink, which both
- * answer for the caller's own network namespace; sysfs does not (it shows the namespace that it was mounted in). It only reads.
+ * What the driver says of an interface: receive queues, speed, driver name, XDP features. Over
+ * ethtool ioctls and generic netlink, which both answer for the caller's own network namespace;
+ * sysfs does not (it shows the namespace that it was mounted in). It only reads.
  */
 #include <linux/ethtool.h>
 #include <linux/genetlink.h>
@@ -12,7 +13,10 @@
 
 #include "netdev_nl.h"
 
-/* The "netdev" generic netlink family; <linux/netdev.h> is younger than the headers that we build with. */
+/*
+ * The "netdev" generic netlink family; <linux/netdev.h> is younger than the headers that we build
+ * with.
+ */
 #define NETDEV_CMD_DEV_GET    1
 #define NETDEV_CMD_QUEUE_GET  10
 #define NETDEV_CMD_NAPI_GET   11
@@ -53,8 +57,12 @@ static void family_request(struct nlmsghdr *nlh, int family, u8 cmd, u16 ifindex
 	mnl_attr_put_u32(nlh, ifindex_attr, ifindex);
 }
 
-/* A request to the netdev family about one interface. Returns 0 or -errno (-ENOENT: no such family; before 6.3). */
-static int netdev_family_get(u8 cmd, u16 flags, u16 ifindex_attr, u32 ifindex, mnl_cb_t cb, void *arg)
+/*
+ * A request to the netdev family about one interface. Returns 0 or -errno (-ENOENT: no such family;
+ * before 6.3).
+ */
+static int netdev_family_get(u8 cmd, u16 flags, u16 ifindex_attr, u32 ifindex, mnl_cb_t cb,
+			     void *arg)
 {
 	char buf[NL_REQUEST_BYTES] = { 0 };
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
@@ -84,15 +92,17 @@ u32 netdev_rx_queues(const char *name, u32 ifindex, u32 num_rx_queues)
 	u32 n = 0;
 
 	/*
-	 * num_rx_queues is what was allocated (a multi-queue tap: 256); an AF_XDP socket binds to those only that are in use. Drivers with a fixed
-	 * number have no channels; the kernel itself tells (6.8 on, while the interface is up).
+	 * num_rx_queues is what was allocated (a multi-queue tap: 256); an AF_XDP socket binds to
+	 * those only that are in use. Drivers with a fixed number have no channels; the kernel
+	 * itself tells (6.8 on, while the interface is up).
 	 */
 	if (num_rx_queues <= 1)
 		return 1;
 	if (!link_ethtool(name, &ch))
 		n = ch.rx_count + ch.combined_count;
 	else
-		netdev_family_get(NETDEV_CMD_QUEUE_GET, NLM_F_DUMP, NETDEV_A_QUEUE_IFINDEX, ifindex, queue_cb, &n);
+		netdev_family_get(NETDEV_CMD_QUEUE_GET, NLM_F_DUMP, NETDEV_A_QUEUE_IFINDEX, ifindex,
+				  queue_cb, &n);
 	return n ? min_u32(n, num_rx_queues) : num_rx_queues;
 }
 
@@ -134,9 +144,11 @@ int netdev_queue_cpu(u32 ifindex, u32 queue)
 	int cpu = -ENOENT;
 	FILE *f;
 
-	netdev_family_get(NETDEV_CMD_QUEUE_GET, NLM_F_DUMP, NETDEV_A_QUEUE_IFINDEX, ifindex, queue_napi_cb, &q);
+	netdev_family_get(NETDEV_CMD_QUEUE_GET, NLM_F_DUMP, NETDEV_A_QUEUE_IFINDEX, ifindex,
+			  queue_napi_cb, &q);
 	if (q.has_napi)
-		netdev_family_get(NETDEV_CMD_NAPI_GET, NLM_F_DUMP, NETDEV_A_NAPI_IFINDEX, ifindex, napi_irq_cb, &q);
+		netdev_family_get(NETDEV_CMD_NAPI_GET, NLM_F_DUMP, NETDEV_A_NAPI_IFINDEX, ifindex,
+				  napi_irq_cb, &q);
 	if (!q.has_irq)
 		return -ENOENT;
 	snprintf(path, sizeof(path), "/proc/irq/%u/effective_affinity_list", q.irq);
@@ -206,5 +218,6 @@ int netdev_features_cb(const struct nlmsghdr *nlh, void *arg)
 int netdev_xdp_features(u32 ifindex, u64 *features)
 {
 	*features = 0;
-	return netdev_family_get(NETDEV_CMD_DEV_GET, 0, NETDEV_A_DEV_IFINDEX, ifindex, netdev_features_cb, features);
+	return netdev_family_get(NETDEV_CMD_DEV_GET, 0, NETDEV_A_DEV_IFINDEX, ifindex,
+				 netdev_features_cb, features);
 }

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* One netlink exchange and checked reads of attributes. It knows no message but generic netlink's family lookup. */
+/*
+ * One netlink exchange and checked reads of attributes. It knows no message but generic netlink's
+ * family lookup.
+ */
 #include <linux/genetlink.h>
 #include <stdlib.h>
 
 #include "netdev_nl.h"
 
-/* rtnetlink fills at most 32 KiB at once; a shorter buffer would truncate the link message of a NIC with many virtual functions. */
+/*
+ * rtnetlink fills at most 32 KiB at once; a shorter buffer would truncate the link message of a NIC
+ * with many virtual functions.
+ */
 #define NL_RECV_BYTES 32768
 
 int nl_exchange(struct mnl_socket *nl, struct nlmsghdr *req, mnl_cb_t cb, void *arg)
@@ -17,7 +23,10 @@ int nl_exchange(struct mnl_socket *nl, struct nlmsghdr *req, mnl_cb_t cb, void *
 		return -ENOMEM;
 	req->nlmsg_seq = 1;
 	req->nlmsg_flags |= NLM_F_REQUEST;
-	/* NLM_F_DUMP is two bits, one of which has another meaning in requests that change something. */
+	/*
+	 * NLM_F_DUMP is two bits, one of which has another meaning in requests that change
+	 * something.
+	 */
 	if ((req->nlmsg_flags & NLM_F_DUMP) != NLM_F_DUMP)
 		req->nlmsg_flags |= NLM_F_ACK;
 	if (mnl_socket_sendto(nl, req, req->nlmsg_len) < 0) {
@@ -25,7 +34,10 @@ int nl_exchange(struct mnl_socket *nl, struct nlmsghdr *req, mnl_cb_t cb, void *
 		goto out;
 	}
 
-	/* The kernel has answered by now (the next part of a dump is made as we read): no wait here is longer than its work. */
+	/*
+	 * The kernel has answered by now (the next part of a dump is made as we read): no wait here
+	 * is longer than its work.
+	 */
 	do {
 		ssize_t n = mnl_socket_recvfrom(nl, buf, NL_RECV_BYTES);
 
@@ -33,7 +45,9 @@ int nl_exchange(struct mnl_socket *nl, struct nlmsghdr *req, mnl_cb_t cb, void *
 			ret = MNL_CB_OK;
 			continue;
 		}
-		ret = n < 0 ? -1 : mnl_cb_run(buf, (size_t)n, req->nlmsg_seq, mnl_socket_get_portid(nl), cb, arg);
+		ret = n < 0 ? -1 :
+			      mnl_cb_run(buf, (size_t)n, req->nlmsg_seq, mnl_socket_get_portid(nl),
+					 cb, arg);
 	} while (ret > MNL_CB_STOP);
 	ret = ret < 0 ? -errno : 0;
 out:
@@ -48,7 +62,8 @@ int nl_request(int protocol, struct nlmsghdr *req, mnl_cb_t cb, void *arg)
 
 	if (!nl)
 		return -errno;
-	ret = mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) < 0 ? -errno : nl_exchange(nl, req, cb, arg);
+	ret = mnl_socket_bind(nl, 0, MNL_SOCKET_AUTOPID) < 0 ? -errno :
+							       nl_exchange(nl, req, cb, arg);
 	mnl_socket_close(nl);
 	return ret;
 }

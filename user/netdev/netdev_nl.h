@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the netdev files share among themselves: one netlink exchange, checked attribute reads, and the parts of struct netdev that do not come from rtnetlink. */
+/*
+ * What the netdev files share among themselves: one netlink exchange, checked attribute reads, and
+ * the parts of struct netdev that do not come from rtnetlink.
+ */
 #ifndef PORT_NETDEV_NL_H
 #define PORT_NETDEV_NL_H
 
@@ -13,18 +16,25 @@
 #define NL_DUMP_RETRIES 16
 
 /*
- * Send req on a socket of its own and hand every answer to cb (may be NULL), up to the acknowledgement or the dump's end: sets NLM_F_REQUEST, NLM_F_ACK
- * (no dump) and the sequence number itself. Returns 0 or the kernel's -errno; -EINTR: the dump is inconsistent, begin anew.
+ * Send req on a socket of its own and hand every answer to cb (may be NULL), up to the
+ * acknowledgement or the dump's end: sets NLM_F_REQUEST, NLM_F_ACK (no dump) and the sequence
+ * number itself. Returns 0 or the kernel's -errno; -EINTR: the dump is inconsistent, begin anew.
  */
 int nl_request(int protocol, struct nlmsghdr *req, mnl_cb_t cb, void *arg);
 
 /* The same on a socket that is open and bound. */
 int nl_exchange(struct mnl_socket *nl, struct nlmsghdr *req, mnl_cb_t cb, void *arg);
 
-/* Attribute table by type, NULL where absent; types above max are ignored. Lengths of the table's entries are not checked yet: nl_get_*() do. */
+/*
+ * Attribute table by type, NULL where absent; types above max are ignored. Lengths of the table's
+ * entries are not checked yet: nl_get_*() do.
+ */
 void nl_parse(const struct nlmsghdr *nlh, size_t header_len, const struct nlattr **table, u16 max);
 
-/* True if attr is present with exactly (a string: at most, NUL included) len bytes, which are then copied to dst. */
+/*
+ * True if attr is present with exactly (a string: at most, NUL included) len bytes, which are then
+ * copied to dst.
+ */
 bool nl_get(const struct nlattr *attr, void *dst, size_t len);
 bool nl_get_string(const struct nlattr *attr, char *dst, size_t len);
 
@@ -34,7 +44,10 @@ int nl_family(const char *name);
 /* What a link message says of the interface's state; false if it is none that can be read. */
 bool netdev_link_message(const struct nlmsghdr *nlh, bool *is_enabled, bool *is_up);
 
-/* What netdev_xdp_features() asks, and the callback that takes the answer: arg is a u64, left alone if there is none. */
+/*
+ * What netdev_xdp_features() asks, and the callback that takes the answer: arg is a u64, left alone
+ * if there is none.
+ */
 #define NETDEV_FAMILY "netdev"
 void netdev_features_request(struct nlmsghdr *nlh, int family, u32 ifindex);
 int netdev_features_cb(const struct nlmsghdr *nlh, void *arg);
@@ -45,7 +58,10 @@ int netdev_features_cb(const struct nlmsghdr *nlh, void *arg);
  */
 int netdev_holder_of(const struct gid *gid, u32 but_ifindex, u8 mac[6]);
 
-/* Receive queues that exist now (of the num_rx_queues that the interface was made with), at least 1. */
+/*
+ * Receive queues that exist now (of the num_rx_queues that the interface was made with), at least
+ * 1.
+ */
 u32 netdev_rx_queues(const char *name, u32 ifindex, u32 num_rx_queues);
 /* Link speed in Mb/s, 0 if the driver does not say. */
 u32 netdev_speed_mbps(const char *name);

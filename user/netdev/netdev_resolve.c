@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From a peer's GID to its MAC: the kernel's route over this interface, then the kernel's neighbour entry of the next hop. Where there is none the
- * kernel is asked to resolve it (NTF_USE), so ARP and neighbour discovery stay its business and no packet of ours goes out for it.
+ * From a peer's GID to its MAC: the kernel's route over this interface, then the kernel's neighbour
+ * entry of the next hop. Where there is none the kernel is asked to resolve it (NTF_USE), so ARP
+ * and neighbour discovery stay its business and no packet of ours goes out for it.
  */
 #include <arpa/inet.h>
 #include <linux/neighbour.h>
@@ -106,7 +107,8 @@ static int route_cb(const struct nlmsghdr *nlh, void *arg)
 		size_t n = mnl_attr_get_payload_len(tb[RTA_VIA]);
 
 		r->has_gateway = true;
-		r->malformed = n < sizeof(*via) || !(via->rtvia_family == AF_INET || via->rtvia_family == AF_INET6) ||
+		r->malformed = n < sizeof(*via) ||
+			       !(via->rtvia_family == AF_INET || via->rtvia_family == AF_INET6) ||
 			       n - sizeof(*via) != (via->rtvia_family == AF_INET ? 4 : 16);
 		if (!r->malformed) {
 			gw->family = (u8)via->rtvia_family;
@@ -118,7 +120,8 @@ static int route_cb(const struct nlmsghdr *nlh, void *arg)
 }
 
 /* src may be NULL. */
-static int route_ask(u32 ifindex, const struct hop *src, const struct hop *dst, u32 flags, struct route_answer *r)
+static int route_ask(u32 ifindex, const struct hop *src, const struct hop *dst, u32 flags,
+		     struct route_answer *r)
 {
 	char buf[NL_REQUEST_BYTES] = { 0 };
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
@@ -140,7 +143,10 @@ static int route_ask(u32 ifindex, const struct hop *src, const struct hop *dst, 
 	return ret ? ret : r->answered && !r->malformed ? 0 : -EBADMSG;
 }
 
-/* The neighbour on the interface that packets to dst go to. Returns 0, -ENETUNREACH, -EINVAL (dst is a broadcast address) or -errno. */
+/*
+ * The neighbour on the interface that packets to dst go to. Returns 0, -ENETUNREACH, -EINVAL (dst
+ * is a broadcast address) or -errno.
+ */
 static int next_hop(u32 ifindex, const struct hop *src, const struct hop *dst, struct hop *next)
 {
 	struct route_answer r;
@@ -150,8 +156,8 @@ static int next_hop(u32 ifindex, const struct hop *src, const struct hop *dst, s
 	if (hop_is_link_local(dst))
 		return 0;
 	/*
-	 * Given an interface, IPv4 assumes that what it has no route for is on that link. A look-up that is to return the table's entry
-	 * (RTM_F_FIB_MATCH) does not.
+	 * Given an interface, IPv4 assumes that what it has no route for is on that link. A look-up
+	 * that is to return the table's entry (RTM_F_FIB_MATCH) does not.
 	 */
 	if (dst->family == AF_INET)
 		ret = route_ask(ifindex, src, dst, RTM_F_FIB_MATCH, &r);
@@ -172,7 +178,11 @@ static int next_hop(u32 ifindex, const struct hop *src, const struct hop *dst, s
 	case -ENFILE:
 	case -EBADMSG:
 		return ret;
-	default: /* no route; or one of type unreachable, prohibit (-EACCES), blackhole (-EINVAL) or throw (-EAGAIN) */
+	/*
+	 * no route; or one of type unreachable, prohibit (-EACCES), blackhole (-EINVAL) or throw
+	 * (-EAGAIN)
+	 */
+	default:
 		return -ENETUNREACH;
 	}
 	if (r.type == RTN_BROADCAST)
@@ -206,7 +216,8 @@ static int neighbour_cb(const struct nlmsghdr *nlh, void *arg)
 	return MNL_CB_OK;
 }
 
-static struct nlmsghdr *neighbour_request(char *buf, u16 type, u32 ifindex, const struct hop *hop, u8 ndm_flags)
+static struct nlmsghdr *neighbour_request(char *buf, u16 type, u32 ifindex, const struct hop *hop,
+					  u8 ndm_flags)
 {
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
 	struct ndmsg *ndm;
@@ -227,11 +238,15 @@ static int neighbour_get(u32 ifindex, const struct hop *hop, struct neighbour *n
 	int ret;
 
 	memset(n, 0, sizeof(*n));
-	ret = nl_request(NETLINK_ROUTE, neighbour_request(buf, RTM_GETNEIGH, ifindex, hop, 0), neighbour_cb, n);
+	ret = nl_request(NETLINK_ROUTE, neighbour_request(buf, RTM_GETNEIGH, ifindex, hop, 0),
+			 neighbour_cb, n);
 	return ret == -ENOENT ? 0 : ret;
 }
 
-/* Make the kernel use the neighbour as if it had a packet for it: it creates, resolves or confirms the entry. */
+/*
+ * Make the kernel use the neighbour as if it had a packet for it: it creates, resolves or confirms
+ * the entry.
+ */
 static int neighbour_use(u32 ifindex, const struct hop *hop)
 {
 	char buf[NL_REQUEST_BYTES] = { 0 };
@@ -249,7 +264,10 @@ static s64 now_ms(void)
 	return (s64)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* Sleep until some neighbour changes or deadline_ms; false when it has passed. What changed is of no matter: the caller looks itself. */
+/*
+ * Sleep until some neighbour changes or deadline_ms; false when it has passed. What changed is of
+ * no matter: the caller looks itself.
+ */
 static bool wait_for_change(struct mnl_socket *events, s64 deadline_ms)
 {
 	struct pollfd pfd = { .fd = mnl_socket_get_fd(events), .events = POLLIN };
@@ -267,7 +285,8 @@ static bool wait_for_change(struct mnl_socket *events, s64 deadline_ms)
 }
 
 /* Ask for the neighbour and wait until it is usable. Returns 0, -EHOSTUNREACH or -errno. */
-static int neighbour_await(struct mnl_socket *events, u32 ifindex, const struct hop *hop, s64 deadline_ms, struct neighbour *n)
+static int neighbour_await(struct mnl_socket *events, u32 ifindex, const struct hop *hop,
+			   s64 deadline_ms, struct neighbour *n)
 {
 	int ret = neighbour_use(ifindex, hop);
 
@@ -275,7 +294,10 @@ static int neighbour_await(struct mnl_socket *events, u32 ifindex, const struct 
 		ret = neighbour_get(ifindex, hop, n);
 		if (ret || (n->state & NUD_USABLE))
 			return ret;
-		/* Asked anew, an entry that had failed is incomplete again: this failure is the answer to our question. */
+		/*
+		 * Asked anew, an entry that had failed is incomplete again: this failure is the
+		 * answer to our question.
+		 */
 		if ((n->state & NUD_FAILED) || !wait_for_change(events, deadline_ms))
 			return -EHOSTUNREACH;
 	}
@@ -323,7 +345,10 @@ static int neighbour_resolve(u32 ifindex, const struct hop *hop, int timeout_ms,
 		if (ret)
 			return ret;
 	} else if (n.state & NUD_STALE) {
-		/* Our packets do not pass the kernel's neighbour code: let it confirm the entry. The MAC is good until it says otherwise. */
+		/*
+		 * Our packets do not pass the kernel's neighbour code: let it confirm the entry.
+		 * The MAC is good until it says otherwise.
+		 */
 		neighbour_use(ifindex, hop);
 	}
 	if (!n.has_mac)
@@ -342,7 +367,8 @@ static bool is_own(const struct netdev *dev, const struct gid *gid)
 	return false;
 }
 
-int netdev_resolve(const struct netdev *dev, const struct gid *local, const struct gid *peer, int timeout_ms, struct path *out)
+int netdev_resolve(const struct netdev *dev, const struct gid *local, const struct gid *peer,
+		   int timeout_ms, struct path *out)
 {
 	struct hop src = hop_of_gid(local), dst = hop_of_gid(peer), next;
 	u8 dmac[6];

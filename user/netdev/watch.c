@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Following interfaces. One thread for each network namespace in which something is watched (one, in almost any process) sleeps on a netlink socket. A
- * message says which interface has news; the kernel is then asked anew what the interface is. Only the link's state is taken from the messages
+ * Following interfaces. One thread for each network namespace in which something is watched (one,
+ * in almost any process) sleeps on a netlink socket. A message says which interface has news; the
+ * kernel is then asked anew what the interface is. Only the link's state is taken from the messages
  * too, so that a link that was down for a moment is not missed. The same thread does jobs, which
  * may wait for the kernel, for those that must not.
  *
@@ -108,7 +109,8 @@ static void take_message(struct watcher *r, const struct nlmsghdr *nlh)
 	case RTM_NEWLINK:
 	case RTM_DELLINK:
 		/* bridges send messages of their own family about their ports */
-		if (len < sizeof(*link) || link->ifi_family != AF_UNSPEC || !(i = watch_find(r, (u32)link->ifi_index)))
+		if (len < sizeof(*link) || link->ifi_family != AF_UNSPEC ||
+		    !(i = watch_find(r, (u32)link->ifi_index)))
 			break;
 		/* Also when its number has been given to another interface since. */
 		if (nlh->nlmsg_type == RTM_DELLINK)
@@ -135,14 +137,17 @@ static void take_messages(struct watcher *r)
 	ssize_t n;
 
 	/* ENOBUFS: messages were lost */
-	while ((n = recv(r->netlink_fd, r->messages, sizeof(r->messages), MSG_DONTWAIT | MSG_TRUNC)) > 0 || (n < 0 && errno == ENOBUFS)) {
+	while ((n = recv(r->netlink_fd, r->messages, sizeof(r->messages),
+			 MSG_DONTWAIT | MSG_TRUNC)) > 0 ||
+	       (n < 0 && errno == ENOBUFS)) {
 		int left = (int)n;
 
 		if (n < 0 || n > (ssize_t)sizeof(r->messages)) {
 			all_have_news(r);
 			continue;
 		}
-		for (const struct nlmsghdr *nlh = (const void *)r->messages; mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left))
+		for (const struct nlmsghdr *nlh = (const void *)r->messages;
+		     mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left))
 			take_message(r, nlh);
 	}
 }
@@ -181,7 +186,8 @@ static void do_jobs(struct watcher *r)
 static void *watcher_main(void *arg)
 {
 	struct watcher *r = arg;
-	struct pollfd fds[] = { { .fd = r->control_fd, .events = POLLIN }, { .fd = r->netlink_fd, .events = POLLIN } };
+	struct pollfd fds[] = { { .fd = r->control_fd, .events = POLLIN },
+				{ .fd = r->netlink_fd, .events = POLLIN } };
 
 	pthread_setname_np(pthread_self(), "xroce/watch");
 	for (;;) {
@@ -246,7 +252,8 @@ static int watcher_get(struct watcher **out)
 	r->netns = netns;
 	r->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r->netlink_fd = open_netlink();
-	err = r->control_fd < 0 || r->netlink_fd < 0 ? -errno : thread_start(&r->thread, watcher_main, r);
+	err = r->control_fd < 0 || r->netlink_fd < 0 ? -errno :
+						       thread_start(&r->thread, watcher_main, r);
 	if (err) {
 		close_watcher(r);
 		free(r);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Following interfaces: a thread of the process hears from the kernel what changes on those that somebody watches, and calls back. It sleeps
- * while nothing changes. Nothing is changed on any interface.
+ * Following interfaces: a thread of the process hears from the kernel what changes on those that
+ * somebody watches, and calls back. It sleeps while nothing changes. Nothing is changed on any
+ * interface.
  */
 #ifndef PORT_WATCH_H
 #define PORT_WATCH_H
@@ -11,14 +12,16 @@
 struct watch;
 
 /*
- * The interface was as before says (NULL at the first call) and is now as now says (NULL: it has gone; that is the last call). One call at a time
- * in the whole process; it may take the port's lock, and must not start or stop a watch.
+ * The interface was as before says (NULL at the first call) and is now as now says (NULL: it has
+ * gone; that is the last call). One call at a time in the whole process; it may take the port's
+ * lock, and must not start or stop a watch.
  */
 typedef void watch_fn(void *arg, const struct netdev *before, const struct netdev *now);
 
 /*
- * Watch dev's interface, in the calling thread's network namespace. fn is called once before this returns, with what the interface is then, and
- * after each change. Of several watches of an interface the urgent ones are called before the others. Returns 0, -ENODEV or -errno; fn was not
+ * Watch dev's interface, in the calling thread's network namespace. fn is called once before this
+ * returns, with what the interface is then, and after each change. Of several watches of an
+ * interface the urgent ones are called before the others. Returns 0, -ENODEV or -errno; fn was not
  * called then.
  */
 int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, struct watch **out);

@@ -29,10 +29,13 @@ enum xdp_mode xdp_mode(const struct netdev *dev)
 		break;
 	}
 	/*
-	 * A packet's queue is the card's, below: an AF_XDP socket bound to a bond gets none of those
-	 * that the card's driver gave to XDP.
+	 * A packet's queue is the card's, below: an AF_XDP socket bound to a bond gets none of
+	 * those that the card's driver gave to XDP.
 	 */
 	if (dev->is_stacked)
 		return XDP_MODE_GENERIC;
-	return is_veth(dev) && dev->rx_queues <= 1 && !wants_redirection() && netdev_kernel_generic_frags() ? XDP_MODE_GENERIC : XDP_MODE_ANY;
+	return is_veth(dev) && dev->rx_queues <= 1 && !wants_redirection() &&
+			       netdev_kernel_generic_frags() ?
+		       XDP_MODE_GENERIC :
+		       XDP_MODE_ANY;
 }

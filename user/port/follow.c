@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The port follows its interface: addresses go to XDP, the path MTU goes by the link's. When the interface has gone, the port is gone: every QP is
- * in error, what is posted is flushed, nothing is received or sent any more, and nobody sleeps on the sockets.
+ * The port follows its interface: addresses go to XDP, the path MTU goes by the link's. When the
+ * interface has gone, the port is gone: every QP is in error, what is posted is flushed, nothing is
+ * received or sent any more, and nobody sleeps on the sockets.
  */
 #include <bpf/bpf.h>
 
@@ -15,7 +16,10 @@ static bool has_gid(const struct netdev *dev, const struct gid *gid)
 	return false;
 }
 
-/* Make xroce_gid hold dev's GIDs and no others, and dev the port's. Returns 0 or -errno of the first that failed. */
+/*
+ * Make xroce_gid hold dev's GIDs and no others, and dev the port's. Returns 0 or -errno of the
+ * first that failed.
+ */
 static int follow_publish_gids(struct port *port, const struct netdev *dev)
 {
 	static const struct gid no_gid;
@@ -26,13 +30,15 @@ static int follow_publish_gids(struct port *port, const struct netdev *dev)
 		if (!has_gid(dev, &port->dev.gid[i].gid))
 			bpf_map_delete_elem(port->made.maps.gid_fd, &port->dev.gid[i].gid);
 	for (u32 i = 0; i < dev->num_gids; i++) {
-		int ret = bpf_map_update_elem(port->made.maps.gid_fd, &dev->gid[i].gid, &i, BPF_ANY);
+		int ret =
+			bpf_map_update_elem(port->made.maps.gid_fd, &dev->gid[i].gid, &i, BPF_ANY);
 
 		if (ret && !err)
 			err = ret;
 	}
 	/* XDP may see half of the old one and half of the new: then it searches */
-	memcpy(port->made.maps.engine->gid, dev->num_gids ? dev->gid[0].gid.raw : no_gid.raw, sizeof(port->made.maps.engine->gid));
+	memcpy(port->made.maps.engine->gid, dev->num_gids ? dev->gid[0].gid.raw : no_gid.raw,
+	       sizeof(port->made.maps.engine->gid));
 	port->dev = *dev;
 	memcpy(port->shards.mac, dev->mac, sizeof(port->shards.mac));
 	return err;
@@ -65,7 +71,10 @@ int follow_start(struct port *port, const struct netdev *dev)
 {
 	int err;
 
-	/* urgent: who hears of an address can use it, who hears that the device is gone finds its QPs in error */
+	/*
+	 * urgent: who hears of an address can use it, who hears that the device is gone finds its
+	 * QPs in error
+	 */
 	err = watch_start(dev, true, follow_change, port, &port->watch);
 	return err ? err : port->follow_err;
 }

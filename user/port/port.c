@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The ports of this process, one for each interface in use: made at first use, ended with the last, let go of in a forked child.
+ * The ports of this process, one for each interface in use: made at first use, ended with the last,
+ * let go of in a forked child.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -76,13 +77,19 @@ struct engine *port_engine_for(struct port *port, u32 vector)
 
 /* ---- making and ending ---- */
 
-/* An engine's source of keys and QPNs, under its shard's lock: the kernel's, fetched many at a time. */
+/*
+ * An engine's source of keys and QPNs, under its shard's lock: the kernel's, fetched many at a
+ * time.
+ */
 static u64 random_u64(void *arg)
 {
 	struct shard *s = arg;
 
 	if (s->random_left == 0) {
-		/* up to 256 bytes are never cut short once the kernel's generator is seeded, which it waits for */
+		/*
+		 * up to 256 bytes are never cut short once the kernel's generator is seeded, which
+		 * it waits for
+		 */
 		while (getrandom(s->random, sizeof(s->random), 0) != sizeof(s->random))
 			;
 		s->random_left = ARRAY_SIZE(s->random);
@@ -248,7 +255,8 @@ static int port_create(const struct netdev *dev, u64 netns, struct port **out)
 	return 0;
 
 unmake:
-	fprintf(stderr, "xroce: %s: cannot start: %s; run `xroce doctor %s`\n", dev->name, strerror(-err), dev->name);
+	fprintf(stderr, "xroce: %s: cannot start: %s; run `xroce doctor %s`\n", dev->name,
+		strerror(-err), dev->name);
 	follow_stop(port);
 	service_stop(&port->shards);
 	attach_unmake(&port->made);
@@ -258,8 +266,9 @@ fail:
 }
 
 /*
- * In the child of a fork() there is no service thread, and the descriptors are copies of the parent's that would keep the interface
- * attached after the parent's end. So the child lets go of them; its objects stay valid memory that does nothing.
+ * In the child of a fork() there is no service thread, and the descriptors are copies of the
+ * parent's that would keep the interface attached after the parent's end. So the child lets go of
+ * them; its objects stay valid memory that does nothing.
  */
 static void before_fork(void)
 {
@@ -305,7 +314,8 @@ int port_get(const struct netdev *dev, struct port **out)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&list_lock);
 	for (port = ports; port; port = port->next)
-		if (port->ifindex == dev->ifindex && port->netns == netns && !atomic_load(&port->shards.gone))
+		if (port->ifindex == dev->ifindex && port->netns == netns &&
+		    !atomic_load(&port->shards.gone))
 			break;
 	if (port) {
 		shards_hold(&port->shards);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A port is one interface in use by this process: its XDP program and maps, UMEM and AF_XDP sockets, and its shards: for each receive queue, up to XROCE_MAX_SHARD, an
- * engine, the lock around it and a service thread. All contexts of a process that open the same interface share one port.
+ * A port is one interface in use by this process: its XDP program and maps, UMEM and AF_XDP
+ * sockets, and its shards: for each receive queue, up to XROCE_MAX_SHARD, an engine, the lock
+ * around it and a service thread. All contexts of a process that open the same interface share one
+ * port.
  *
  * Making a port (privileged, once) is apart from using one: attach/ attaches and creates,
  * everything else only uses descriptors
@@ -20,44 +22,58 @@
 struct port;
 
 /*
- * The port of an interface, made at the first call: attaches XDP, creates sockets, starts the service thread. Reference counted by
- * port_put(); the last one takes all of it away. Returns 0 or, after one clear line on standard error that names the remedy:
- * -EPERM (privileges), -EBUSY (interface taken by another process, which the line names, or the XDP hook is), -ENODEV, -EOPNOTSUPP, -ENOMEM.
+ * The port of an interface, made at the first call: attaches XDP, creates sockets, starts the
+ * service thread. Reference counted by port_put(); the last one takes all of it away. Returns 0 or,
+ * after one clear line on standard error that names the remedy: -EPERM (privileges), -EBUSY
+ * (interface taken by another process, which the line names, or the XDP hook is), -ENODEV,
+ * -EOPNOTSUPP, -ENOMEM.
  */
 int port_get(const struct netdev *dev, struct port **out);
 void port_put(struct port *port);
 
 /*
- * Of the path MTUs up to path_mtu, the largest whose frames leave the fastest way: what to offer as active_mtu (ibv_query_port(3)). Larger ones work.
+ * Of the path MTUs up to path_mtu, the largest whose frames leave the fastest way: what to offer as
+ * active_mtu (ibv_query_port(3)). Larger ones work.
  */
 u32 port_preferred_mtu(const struct netdev *dev, u32 path_mtu);
 const struct port_info *port_info(const struct port *port);
-/* An engine of the port, by which all that its engines share is reached; XRC and tag matching are at home there. */
+/*
+ * An engine of the port, by which all that its engines share is reached; XRC and tag matching are
+ * at home there.
+ */
 struct engine *port_engine(struct port *port);
-/* Where a new QP is at home that completes on a vector; packets that arrive elsewhere will move it. */
+/*
+ * Where a new QP is at home that completes on a vector; packets that arrive elsewhere will move it.
+ */
 struct engine *port_engine_for(struct port *port, u32 vector);
 
 /* ---- the lock: of all the port's engines, for who makes, changes or ends an object ---- */
 /* What port_post() and port_poll_cq() put off has left on return. */
 void port_lock(struct port *port);
-/* Unlocks; first reports the engines' events, then runs what was left by those who found a lock taken. */
+/*
+ * Unlocks; first reports the engines' events, then runs what was left by those who found a lock
+ * taken.
+ */
 void port_unlock(struct port *port);
 
 /* ---- progress ---- */
 
 /*
- * Receive, run the engine, send: once round, without blocking. If another thread is at it, returns at once: that thread does the work, including any
- * doorbell that rang before this call. Counts as the application driving the port.
+ * Receive, run the engine, send: once round, without blocking. If another thread is at it, returns
+ * at once: that thread does the work, including any doorbell that rang before this call. Counts as
+ * the application driving the port.
  */
 void port_poll(struct port *port);
 /*
- * The same for who polls cq and found it empty: when receiving has filled it, sending what that calls for (ACKs) may wait for the caller's next
- * call, so that it leaves together with what the caller is about to post.
+ * The same for who polls cq and found it empty: when receiving has filled it, sending what that
+ * calls for (ACKs) may wait for the caller's next call, so that it leaves together with what the
+ * caller is about to post.
  */
 void port_poll_cq(struct port *port, const struct cq *cq);
 /*
- * Work was published on qp: ring its doorbell and run the port, as port_poll() does, unless the caller is in the middle of a burst and polls its CQs;
- * then the work leaves with the next call or, if none comes, with the service thread's next tick. [any thread]
+ * Work was published on qp: ring its doorbell and run the port, as port_poll() does, unless the
+ * caller is in the middle of a burst and polls its CQs; then the work leaves with the next call or,
+ * if none comes, with the service thread's next tick. [any thread]
  */
 void port_post(struct port *port, struct qp *qp);
 /* The same with the lock held by the caller (between port_lock() and port_unlock()). */
@@ -65,7 +81,10 @@ void port_run_locked(struct port *port);
 
 /* ---- steering ---- */
 
-/* Publish what XDP must know of qp (lock held): after create, each modify and EVENT_QP_STATE. Returns 0 or -errno. */
+/*
+ * Publish what XDP must know of qp (lock held): after create, each modify and EVENT_QP_STATE.
+ * Returns 0 or -errno.
+ */
 int port_steer(struct port *port, const struct qp *qp);
 /* Take qp out of the steering map (lock held), before qp_destroy(). */
 void port_unsteer(struct port *port, u32 qpn);
@@ -73,9 +92,9 @@ void port_unsteer(struct port *port, u32 qpn);
 /* ---- CQs and completion channels as XDP sees them ---- */
 
 /*
- * A CQ joins the arm-word map: cq->index is set. channel is what port_channel_create() made, or NULL. Returns 0 or -ENOSPC when
- * XROCE_MAX_CQ are in use. cq->owner must be set: it is passed to the event
- * callbacks.
+ * A CQ joins the arm-word map: cq->index is set. channel is what port_channel_create() made, or
+ * NULL. Returns 0 or -ENOSPC when XROCE_MAX_CQ are in use. cq->owner must be set: it is passed to
+ * the event callbacks.
  */
 int port_cq_add(struct port *port, struct cq *cq, struct port_channel *channel, u32 vector);
 void port_cq_remove(struct port *port, struct cq *cq);
@@ -86,8 +105,9 @@ void port_cq_arm(struct port *port, struct cq *cq, bool solicited_only);
 void port_cq_moderate(struct port *port, struct cq *cq, u32 count, u64 period_ns);
 
 /*
- * Called with the lock of a shard held, for each event the engine reports but EVENT_QP_STATE (the port keeps the steering itself). The verbs layer
- * queues it on its channel or async list; it must not call back into the port but for port_channel_raise().
+ * Called with the lock of a shard held, for each event the engine reports but EVENT_QP_STATE (the
+ * port keeps the steering itself). The verbs layer queues it on its channel or async list; it must
+ * not call back into the port but for port_channel_raise().
  */
 typedef void port_event_fn(const struct engine_event *event);
 void port_set_event_handler(port_event_fn *fn);

@@ -22,7 +22,10 @@ struct port {
 };
 
 /* ---- follow.c ---- */
-/* Publish the interface's addresses, now and whenever they change. Returns 0 or -errno; follow_stop() in both cases. No lock held. */
+/*
+ * Publish the interface's addresses, now and whenever they change. Returns 0 or -errno;
+ * follow_stop() in both cases. No lock held.
+ */
 int follow_start(struct port *port, const struct netdev *dev);
 void follow_stop(struct port *port);
 

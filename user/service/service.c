@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The service threads, one a shard: they work on the shard while the application does not, so that ACKs, READ responses and retransmissions leave
- * while the application computes or sleeps. A thread uses no CPU while nothing happens. It raises the events of its completion vectors' CQs (vector.c).
+ * The service threads, one a shard: they work on the shard while the application does not, so that
+ * ACKs, READ responses and retransmissions leave while the application computes or sleeps. A thread
+ * uses no CPU while nothing happens. It raises the events of its completion vectors' CQs
+ * (vector.c).
  *
- *   WATCH    nobody drives the shard. It sleeps on the sockets, and until the shard's next deadline; then it serves.
- *   STANDBY  the application drives. It sleeps without the sockets, so that no packet wakes it:
- *            - while threads poll or post, for one tick; no sign of them in a whole tick: WATCH. The first tick is short, since a thread that
- *              came by to post once is gone again; ticks double while it stays.
- *            - while threads sleep in port_channel_wait(), for a long tick: they watch the sockets themselves.
+ *   WATCH    nobody drives the shard. It sleeps on the sockets, and until the shard's next
+ * deadline; then it serves. STANDBY  the application drives. It sleeps without the sockets, so that
+ * no packet wakes it:
+ *            - while threads poll or post, for one tick; no sign of them in a whole tick: WATCH.
+ * The first tick is short, since a thread that came by to post once is gone again; ticks double
+ * while it stays.
+ *            - while threads sleep in port_channel_wait(), for a long tick: they watch the sockets
+ * themselves.
  *
  * Who tells whom, so that nothing is left lying:
  *
@@ -21,8 +26,9 @@
  *                   have looked before it was set, at a packet that comes to the socket only later:
  *                   so the first tick is a short one, and by its end that packet has come, to
  *                   sleepers or to the next state.
- *   sleep_until_ns  stored here, full fence, then the deadline is read again. Who has run the shard (and so moved the deadline) passes a full
- *                   fence and reads it: if the deadline is sooner, it wakes this thread by control_fd. One of the two sees the other.
+ *   sleep_until_ns  stored here, full fence, then the deadline is read again. Who has run the shard
+ * (and so moved the deadline) passes a full fence and reads it: if the deadline is sooner, it wakes
+ * this thread by control_fd. One of the two sees the other.
  */
 #define _GNU_SOURCE
 #include <bpf/libbpf.h>
@@ -80,14 +86,20 @@ static struct timespec timespec_until(u64 then_ns)
 	u64 now_ns = clock_now_ns();
 	u64 left_ns = then_ns > now_ns ? then_ns - now_ns : 0;
 
-	return (struct timespec){ .tv_sec = (time_t)(left_ns / NSEC_PER_SEC), .tv_nsec = (long)(left_ns % NSEC_PER_SEC) };
+	return (struct timespec){ .tv_sec = (time_t)(left_ns / NSEC_PER_SEC),
+				  .tv_nsec = (long)(left_ns % NSEC_PER_SEC) };
 }
 
 /* It slept that long for want of packets: adapts how long it spins before the next time. */
 static void service_adapt_spin(struct service *s, u64 slept_ns)
 {
-	/* a sleep that was shorter than the longest spin would better have been a spin; a longer one, and the spin before it was for nothing */
-	s->spin_ns = slept_ns < s->spin_max_ns ? min_u64(2 * s->spin_ns + slept_ns, s->spin_max_ns) : s->spin_ns / 2;
+	/*
+	 * a sleep that was shorter than the longest spin would better have been a spin; a longer
+	 * one, and the spin before it was for nothing
+	 */
+	s->spin_ns = slept_ns < s->spin_max_ns ?
+			     min_u64(2 * s->spin_ns + slept_ns, s->spin_max_ns) :
+			     s->spin_ns / 2;
 }
 
 /* What woke it, but for the sockets: kicks and XDP's records. */
@@ -96,7 +108,8 @@ static void service_take_wakeup(struct service *s, const struct pollfd fds[2])
 	u64 count;
 
 	if (fds[0].revents & POLLNVAL)
-		atomic_store(&s->stop, true); /* the application closed descriptors that are not its own: better still than spinning */
+		atomic_store(&s->stop, true); /* the application closed descriptors that are not its
+						 own: better still than spinning */
 	else if (fds[0].revents)
 		(void)!read(s->control_fd, &count, sizeof(count));
 	if (fds[1].revents & POLLIN)
@@ -114,7 +127,8 @@ static void service_sleep(struct shard *sh, bool standby, u64 tick_ns)
 	struct service *s = &sh->service;
 	const struct xsk_set *set = &sh->io->xsks;
 	struct pollfd fds[2 + XROCE_MAX_QUEUE] = { { .fd = s->control_fd, .events = POLLIN },
-						   { .fd = ring_buffer__epoll_fd(s->ring), .events = POLLIN } };
+						   { .fd = ring_buffer__epoll_fd(s->ring),
+						     .events = POLLIN } };
 	const bool sleepers = standby && service_has_sleepers(sh);
 	const u64 since_ns = clock_now_ns();
 	const u64 tick_end_ns = since_ns + service_tick_ns(s, sleepers, tick_ns);
@@ -152,7 +166,10 @@ awake:
 	atomic_store(&s->sleep_until_ns, 0);
 }
 
-/* Nobody has driven the shard since the last look, nor is at it now. Who has left work to a next call that did not come is not trusted with that. */
+/*
+ * Nobody has driven the shard since the last look, nor is at it now. Who has left work to a next
+ * call that did not come is not trusted with that.
+ */
 static bool service_is_deserted(struct shard *sh)
 {
 	if (pthread_mutex_trylock(&sh->lock))
@@ -198,13 +215,16 @@ static void *service_main(void *arg)
 		if (!standby) {
 			s->tick_ns = TICK_MIN_NS;
 			service_serve(sh, progress);
-		} else if ((service_due_ns(sh) <= clock_now_ns() && sleepers) || vector_waits(&sh->all->wake)) {
-			pthread_mutex_lock(&sh->lock); /* not shard_lock(), which may run it as well */
+		} else if ((service_due_ns(sh) <= clock_now_ns() && sleepers) ||
+			   vector_waits(&sh->all->wake)) {
+			/* not shard_lock(), which may run it as well */
+			pthread_mutex_lock(&sh->lock);
 			pump_run(sh);
 			shard_unlock(sh, sh->number);
 		}
 		/* something waits for the application's next call: see soon whether that comes */
-		look_soon = standby && !sleepers && !look_soon && service_due_ns(sh) <= clock_now_ns();
+		look_soon =
+			standby && !sleepers && !look_soon && service_due_ns(sh) <= clock_now_ns();
 		service_sleep(sh, standby, look_soon ? TICK_MIN_NS : s->tick_ns);
 		if (standby && !look_soon)
 			s->tick_ns = min_u64(2 * s->tick_ns, TICK_MAX_NS);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Sleeping on a completion channel: on its descriptor, for events that others raise, and on the sockets of the shards whose engines complete to its CQs, so that nothing
- * depends on a record of XDP's. What comes by the queues of other shards is handed over by those (handover.h), and ends in an event.
+ * Sleeping on a completion channel: on its descriptor, for events that others raise, and on the
+ * sockets of the shards whose engines complete to its CQs, so that nothing depends on a record of
+ * XDP's. What comes by the queues of other shards is handed over by those (handover.h), and ends in
+ * an event.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -71,7 +73,10 @@ static nfds_t sleep_add_sockets(const struct view *v, struct pollfd *fds)
 	return n;
 }
 
-/* Until a packet comes, but not for long. By syscall(): no cancellation point, the caller may have an event in hand. */
+/*
+ * Until a packet comes, but not for long. By syscall(): no cancellation point, the caller may have
+ * an event in hand.
+ */
 static void sleep_await_packet(const struct view *v, u64 most_ns)
 {
 	const struct timespec moment = { .tv_nsec = (long)most_ns };
@@ -117,7 +122,8 @@ static bool sleep_run(const struct view *v, bool in_hand)
 /* Of a queue, that have not come yet. Less than none: one came after it had been given up. */
 static s64 sleep_missing(const struct shards *all, const struct xsk_set *set, u32 i)
 {
-	return (s64)(__atomic_load_n(&all->maps->vector[xsk_queue(set, i)].unannounced, __ATOMIC_SEQ_CST) -
+	return (s64)(__atomic_load_n(&all->maps->vector[xsk_queue(set, i)].unannounced,
+				     __ATOMIC_SEQ_CST) -
 		     atomic_load_explicit(&set->xsk[i].unannounced, memory_order_relaxed));
 }
 
@@ -142,22 +148,24 @@ static void sleep_give_up(struct shard *s)
 		s64 n = sleep_missing(s->all, set, i);
 
 		if (n)
-			atomic_fetch_add_explicit(&set->xsk[i].unannounced, (u64)n, memory_order_relaxed);
+			atomic_fetch_add_explicit(&set->xsk[i].unannounced, (u64)n,
+						  memory_order_relaxed);
 	}
 	shard_unlock(s, REPORT_ANY);
 	service_kick(s);
 }
 
 /*
- * The last sleeper has left, and the shard has been run: what XDP saw before comes at the end of the kernel's poll. Whoever sleeps next on the sockets sees to it as
- * well.
+ * The last sleeper has left, and the shard has been run: what XDP saw before comes at the end of
+ * the kernel's poll. Whoever sleeps next on the sockets sees to it as well.
  */
 static void sleep_await_unannounced(const struct view *v, struct shard *s)
 {
 	const struct view one = { v->ch, v->all, 1u << s->number };
 	u64 until_ns = 0, now_ns;
 
-	while (unlikely(sleep_any_missing(v->all, s)) && !atomic_load(&s->service.sleepers) && !atomic_load(&v->all->gone)) {
+	while (unlikely(sleep_any_missing(v->all, s)) && !atomic_load(&s->service.sleepers) &&
+	       !atomic_load(&v->all->gone)) {
 		now_ns = clock_now_ns();
 		until_ns = until_ns ? until_ns : now_ns + PUBLISH_MAX_NS;
 		if (now_ns >= until_ns) {
@@ -193,16 +201,21 @@ static struct timespec sleep_time_left(const struct view *v)
 	u64 deadline_ns = NSEC_NEVER, now_ns = clock_now_ns(), left_ns;
 
 	for (u32 left = v->shards; left; left &= left - 1)
-		deadline_ns = min_u64(deadline_ns, shard_deadline_ns(&v->all->shard[__builtin_ctz(left)]));
+		deadline_ns = min_u64(deadline_ns,
+				      shard_deadline_ns(&v->all->shard[__builtin_ctz(left)]));
 	left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-	return (struct timespec){ .tv_sec = (time_t)(left_ns / NSEC_PER_SEC), .tv_nsec = (long)(left_ns % NSEC_PER_SEC) };
+	return (struct timespec){ .tv_sec = (time_t)(left_ns / NSEC_PER_SEC),
+				  .tv_nsec = (long)(left_ns % NSEC_PER_SEC) };
 }
 
 static int sleep_poll_all(const struct view *v, const struct timespec *timeout)
 {
 	struct pollfd fds[1 + XROCE_MAX_QUEUE] = { { .fd = v->ch->epoll_fd, .events = POLLIN } };
 
-	return ppoll(fds, 1 + (v->all ? sleep_add_sockets(v, fds + 1) : 0), timeout, NULL) < 0 && errno == EINTR ? -EINTR : 0;
+	return ppoll(fds, 1 + (v->all ? sleep_add_sockets(v, fds + 1) : 0), timeout, NULL) < 0 &&
+			       errno == EINTR ?
+		       -EINTR :
+		       0;
 }
 
 /* A thread may be cancelled here, and only here. Returns 0 or -EINTR. */
@@ -232,12 +245,18 @@ static int sleep_wait(const struct view *v)
 	bool records;
 	int err;
 
-	/* Before the first sleep too: whoever drives the engine by nothing but this call may have packets waiting. */
+	/*
+	 * Before the first sleep too: whoever drives the engine by nothing but this call may have
+	 * packets waiting.
+	 */
 	if (v->all && sleep_run(v, false))
 		return 1;
 	err = sleep_on(v);
 	sleep_leave(v);
-	/* After a signal as well: between the sleeper's leaving and this, nobody looked at the sockets. */
+	/*
+	 * After a signal as well: between the sleeper's leaving and this, nobody looked at the
+	 * sockets.
+	 */
 	records = v->all && sleep_run(v, false);
 	for (u32 left = v->shards; left; left &= left - 1)
 		sleep_await_unannounced(v, &v->all->shard[__builtin_ctz(left)]);

@@ -57,7 +57,8 @@ void service_nudge(struct shard *sh)
 	u64 until_ns = atomic_load(&s->sleep_until_ns);
 
 	/* The exchange lets one of several be the one that pays for the system call. */
-	if (until_ns && service_due_ns(sh) < until_ns && atomic_compare_exchange_strong(&s->sleep_until_ns, &until_ns, 0))
+	if (until_ns && service_due_ns(sh) < until_ns &&
+	    atomic_compare_exchange_strong(&s->sleep_until_ns, &until_ns, 0))
 		service_kick(sh);
 }
 
@@ -86,7 +87,8 @@ bool service_is_asleep(const struct shard *sh)
 	u32 asleep = 0;
 
 	for (u32 i = 0; i < set->count; i++)
-		asleep |= __atomic_load_n(&sh->all->maps->vector[xsk_queue(set, i)].asleep, __ATOMIC_RELAXED);
+		asleep |= __atomic_load_n(&sh->all->maps->vector[xsk_queue(set, i)].asleep,
+					  __ATOMIC_RELAXED);
 	return asleep;
 }
 

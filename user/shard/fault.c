@@ -119,7 +119,8 @@ static void set_default(int sig)
 static void take_default(int sig, siginfo_t *info)
 {
 	set_default(sig);
-	if (!is_fault(sig, info) && syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), sig, info))
+	if (!is_fault(sig, info) &&
+	    syscall(SYS_rt_tgsigqueueinfo, getpid(), syscall(SYS_gettid), sig, info))
 		raise(sig);
 }
 
@@ -147,14 +148,20 @@ static void fault_handle(u32 entry, int sig, siginfo_t *info, void *context)
 	errno = saved;
 }
 
-#define ENTRY(n) \
-	static void fault_entry_##n(int sig, siginfo_t *info, void *context) { fault_handle(n, sig, info, context); }
-ENTRY(0) ENTRY(1) ENTRY(2) ENTRY(3) ENTRY(4) ENTRY(5) ENTRY(6) ENTRY(7)
-ENTRY(8) ENTRY(9) ENTRY(10) ENTRY(11) ENTRY(12) ENTRY(13) ENTRY(14) ENTRY(15)
-static void (*const entries[ENTRIES])(int, siginfo_t *, void *) = {
-	fault_entry_0, fault_entry_1, fault_entry_2,  fault_entry_3,  fault_entry_4,  fault_entry_5,  fault_entry_6,  fault_entry_7,
-	fault_entry_8, fault_entry_9, fault_entry_10, fault_entry_11, fault_entry_12, fault_entry_13, fault_entry_14, fault_entry_15,
-};
+#define ENTRY(n)                                                                                   \
+	static void fault_entry_##n(int sig, siginfo_t *info, void *context)                       \
+	{                                                                                          \
+		fault_handle(n, sig, info, context);                                               \
+	}
+ENTRY(0)
+ENTRY(1) ENTRY(2) ENTRY(3) ENTRY(4) ENTRY(5) ENTRY(6) ENTRY(7) ENTRY(8) ENTRY(9) ENTRY(10) ENTRY(11)
+	ENTRY(12) ENTRY(13) ENTRY(14)
+		ENTRY(15) static void (*const entries[ENTRIES])(int, siginfo_t *, void *) = {
+			fault_entry_0,	fault_entry_1,	fault_entry_2,	fault_entry_3,
+			fault_entry_4,	fault_entry_5,	fault_entry_6,	fault_entry_7,
+			fault_entry_8,	fault_entry_9,	fault_entry_10, fault_entry_11,
+			fault_entry_12, fault_entry_13, fault_entry_14, fault_entry_15,
+		};
 
 /* ---- putting it in front ---- */
 
@@ -194,7 +201,8 @@ static u32 entry_for(struct chain *chain, const struct sigaction *now)
 
 static struct sigaction action_before(const struct sigaction *next, u32 entry)
 {
-	struct sigaction action = { .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART, .sa_sigaction = entries[entry] };
+	struct sigaction action = { .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART,
+				    .sa_sigaction = entries[entry] };
 
 	sigemptyset(&action.sa_mask);
 	if (next->sa_handler != SIG_DFL && next->sa_handler != SIG_IGN) {
@@ -226,7 +234,8 @@ static void fault_unblock(void)
 {
 	sigset_t set;
 
-	if (pthread_sigmask(SIG_SETMASK, NULL, &set) || !(sigismember(&set, SIGSEGV) || sigismember(&set, SIGBUS)))
+	if (pthread_sigmask(SIG_SETMASK, NULL, &set) ||
+	    !(sigismember(&set, SIGSEGV) || sigismember(&set, SIGBUS)))
 		return;
 	sigemptyset(&set);
 	sigaddset(&set, SIGSEGV);

@@ -22,7 +22,8 @@ int handover_init(struct shard *s, u32 num_shards)
 	for (u32 i = 0; !err && i < num_shards; i++)
 		if (i != s->number)
 			/* all that it receives on, and all that it may have written to itself */
-			err = init_ring(&s->handover.to[i], s->io->umem.rx_frames + XSK_TX_SLOTS + XROCE_TX_FRAMES);
+			err = init_ring(&s->handover.to[i],
+					s->io->umem.rx_frames + XSK_TX_SLOTS + XROCE_TX_FRAMES);
 	return err;
 }
 
@@ -38,10 +39,12 @@ void handover_free(struct shard *s)
 	}
 }
 
-void handover_give(struct shard *from, struct shard *to, const struct rx_frame *frame, const struct xroce_rx_cqe *hint, bool looped)
+void handover_give(struct shard *from, struct shard *to, const struct rx_frame *frame,
+		   const struct xroce_rx_cqe *hint, bool looped)
 {
 	struct handover_ring *r = &from->handover.to[to->number];
-	const u32 put = atomic_load_explicit(&r->put, memory_order_relaxed), at = put & (r->size - 1), bit = 1u << from->number;
+	const u32 put = atomic_load_explicit(&r->put, memory_order_relaxed),
+		  at = put & (r->size - 1), bit = 1u << from->number;
 	struct engine_frame *entry = &r->frame[at];
 
 	*entry = (struct engine_frame){ .frame = *frame };
@@ -53,7 +56,10 @@ void handover_give(struct shard *from, struct shard *to, const struct rx_frame *
 	from->handover.lent++;
 	from->to_run |= 1u << to->number;
 	atomic_store_explicit(&r->put, put + 1, memory_order_release);
-	/* pairs with the exchange in handover_take(): it comes after this, and sees what was put, or before, and the bit is set again */
+	/*
+	 * pairs with the exchange in handover_take(): it comes after this, and sees what was put,
+	 * or before, and the bit is set again
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!(atomic_load_explicit(&to->handover.givers, memory_order_relaxed) & bit))
 		atomic_fetch_or(&to->handover.givers, bit);
@@ -73,7 +79,9 @@ void handover_take_back(struct shard *from)
 {
 	for (u32 i = 0; from->handover.lent && i < from->all->num; i++) {
 		struct handover_ring *r = &from->handover.to[i];
-		/* acquire: pairs with the release in handover_take(): the taker reads these no more */
+		/*
+		 * acquire: pairs with the release in handover_take(): the taker reads these no more
+		 */
 		const u32 used = atomic_load_explicit(&r->used, memory_order_acquire);
 
 		from->handover.lent -= used - r->taken_back;
@@ -117,6 +125,7 @@ u32 handover_take(struct shard *to, handover_fn *fn, void *arg)
 		return 0;
 	givers = atomic_exchange(&to->handover.givers, 0);
 	for (; givers; givers &= givers - 1)
-		taken += take_from(&to->all->shard[__builtin_ctz(givers)].handover.to[to->number], fn, arg);
+		taken += take_from(&to->all->shard[__builtin_ctz(givers)].handover.to[to->number],
+				   fn, arg);
 	return taken;
 }

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames that arrived at one shard and are for a QP that is at home in another. They stay where they lie: the giver lends them, in the order in which they came, and
- * takes them back when the taker has been through.
+ * Frames that arrived at one shard and are for a QP that is at home in another. They stay where
+ * they lie: the giver lends them, in the order in which they came, and takes them back when the
+ * taker has been through.
  *
  *   giver, under its own lock                              taker, under its own
  *   handover_give: write the entry,
- *                  store put (release)      ----------->   handover_take: load put (acquire), hand the entries to its engine,
- *   handover_take_back: load used (acquire) <-----------                  store used (release)
- *                  free the frames
+ *                  store put (release)      ----------->   handover_take: load put (acquire), hand
+ * the entries to its engine, handover_take_back: load used (acquire) <----------- store used
+ * (release) free the frames
  *
- * A ring has room for every frame that its giver can have, so it is never full. That the taker looks is the way of doorbells, drawn in shard.c: the giver sets its
- * bit in the taker's givers, and tries its lock; who holds that looks at givers after unlocking.
+ * A ring has room for every frame that its giver can have, so it is never full. That the taker
+ * looks is the way of doorbells, drawn in shard.c: the giver sets its bit in the taker's givers,
+ * and tries its lock; who holds that looks at givers after unlocking.
  */
 #ifndef SHARD_HANDOVER_H
 #define SHARD_HANDOVER_H
@@ -29,7 +31,8 @@ struct handover_ring {
 	/* by the giver, before put moves; size of them, a power of two */
 	struct engine_frame *frame cache_aligned;
 	struct xroce_rx_cqe *hint;	/* copies */
-	bool *looped;			/* a transmit slot of the giver's, else frames of its UMEM */
+	/* a transmit slot of the giver's, else frames of its UMEM */
+	bool *looped;
 	u32 size;
 };
 
@@ -39,12 +42,16 @@ struct handover {
 	_Atomic u32 givers cache_aligned; /* taker's: shards that have put something, a bit each */
 };
 
-/* Rings from s to each of the port's num_shards others. Returns 0 or -ENOMEM; handover_free() in both cases. */
+/*
+ * Rings from s to each of the port's num_shards others. Returns 0 or -ENOMEM; handover_free() in
+ * both cases.
+ */
 int handover_init(struct shard *s, u32 num_shards);
 void handover_free(struct shard *s);
 
 /* Giver: lend a frame to another shard. hint may be NULL. looped: it lies in a transmit slot. */
-void handover_give(struct shard *from, struct shard *to, const struct rx_frame *frame, const struct xroce_rx_cqe *hint, bool looped);
+void handover_give(struct shard *from, struct shard *to, const struct rx_frame *frame,
+		   const struct xroce_rx_cqe *hint, bool looped);
 /* Giver: what others are done with is free again. */
 void handover_take_back(struct shard *from);
 /* Giver: frames are lent that it needs back to receive on. */

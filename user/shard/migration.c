@@ -6,7 +6,11 @@
 #include "../base/clock.h"
 #include "shard.h"
 
-#define SEEN_MAX     64 /* packets that arrived elsewhere: if they are most of those that have come meanwhile, it is not by chance */
+/*
+ * packets that arrived elsewhere: if they are most of those that have come meanwhile, it is not by
+ * chance
+ */
+#define SEEN_MAX     64
 #define STAY_MIN_NS  (10 * NSEC_PER_MSEC)
 #define STAY_MAX_NS  NSEC_PER_SEC
 #define STAY_MEMORY  8	/* who has stayed that many times as long as it had to is as good as new */
@@ -19,7 +23,8 @@ int migration_init(struct shards *all)
 	if (!all->moves.of)
 		return -ENOMEM;
 	for (u32 i = 0; i < all->num; i++) {
-		all->shard[i].migration.misdirected = calloc(XROCE_MAX_QP, sizeof(*all->shard[i].migration.misdirected));
+		all->shard[i].migration.misdirected =
+			calloc(XROCE_MAX_QP, sizeof(*all->shard[i].migration.misdirected));
 		if (!all->shard[i].migration.misdirected)
 			return -ENOMEM;
 	}
@@ -33,7 +38,10 @@ void migration_free(struct shards *all)
 	free(all->moves.of);
 }
 
-/* Packets that have come for it, by all queues, as XDP counts them: a system call, for the first and the last stray of many. */
+/*
+ * Packets that have come for it, by all queues, as XDP counts them: a system call, for the first
+ * and the last stray of many.
+ */
 static u64 migration_packets_of(const struct shards *all, const struct qp *qp)
 {
 	struct xroce_qp value;
@@ -56,7 +64,8 @@ void migration_count(struct shard *s, const struct qp *qp, u64 now_ns)
 					  memory_order_relaxed))
 		return;
 	if (misdirected->qpn != qp->qpn || !misdirected->seen)
-		*misdirected = (struct misdirected){ .qpn = qp->qpn, .packets = migration_packets_of(s->all, qp) };
+		*misdirected = (struct misdirected){ .qpn = qp->qpn,
+						     .packets = migration_packets_of(s->all, qp) };
 	if (++misdirected->seen < SEEN_MAX || h->num_wanted == MIGRATION_WANTED_MAX)
 		return;
 	misdirected->seen = 0;
@@ -87,7 +96,8 @@ static void migration_move_qp(struct shard *to, struct qp *qp, u64 now_ns)
 {
 	struct shards *all = to->all;
 	const u32 slot = qp->qpn % XROCE_MAX_QP;
-	u64 before_ns = atomic_load_explicit(&all->moves.of[slot].not_before_ns, memory_order_relaxed);
+	u64 before_ns =
+		atomic_load_explicit(&all->moves.of[slot].not_before_ns, memory_order_relaxed);
 	u64 stay_ns = all->moves.of[slot].stay_ns;
 
 	if (all->moves.of[slot].qpn == qp->qpn && now_ns < before_ns)
@@ -99,7 +109,8 @@ static void migration_move_qp(struct shard *to, struct qp *qp, u64 now_ns)
 	stay_ns = stay_ns ? min_u64(2 * stay_ns, STAY_MAX_NS) : STAY_MIN_NS;
 	all->moves.of[slot].qpn = qp->qpn;
 	all->moves.of[slot].stay_ns = stay_ns;
-	atomic_store_explicit(&all->moves.of[slot].not_before_ns, now_ns + stay_ns, memory_order_relaxed);
+	atomic_store_explicit(&all->moves.of[slot].not_before_ns, now_ns + stay_ns,
+			      memory_order_relaxed);
 	engine_move_qp(to->engine, qp, now_ns);
 	to->io->stats->qps_moved++;
 }

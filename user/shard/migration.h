@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A QP is at home in one shard. Which, decides where its packets arrive: receive-side scaling, or on veth the peer's CPU, chooses the queue, and we follow. When
- * most packets of a QP arrive at another shard, that one asks for it, and it moves: exclusively, so with nothing of it under way in between. Once moved, it stays for
- * a while, which doubles each time: who is served from many queues (UD) has no better place.
+ * A QP is at home in one shard. Which, decides where its packets arrive: receive-side scaling, or
+ * on veth the peer's CPU, chooses the queue, and we follow. When most packets of a QP arrive at
+ * another shard, that one asks for it, and it moves: exclusively, so with nothing of it under way
+ * in between. Once moved, it stays for a while, which doubles each time: who is served from many
+ * queues (UD) has no better place.
  */
 #ifndef SHARD_MIGRATION_H
 #define SHARD_MIGRATION_H
@@ -43,7 +45,10 @@ void migration_free(struct shards *all);
 
 /* A frame for qp was handed over by s. Lock held. */
 void migration_count(struct shard *s, const struct qp *qp, u64 now_ns);
-/* Lock held: is there a QP to be moved here? Then migration_move(), no lock held, by whoever unlocks. */
+/*
+ * Lock held: is there a QP to be moved here? Then migration_move(), no lock held, by whoever
+ * unlocks.
+ */
 static inline bool migration_wants(const struct migration *h)
 {
 	return h->num_wanted != 0;

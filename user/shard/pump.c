@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The pump moves frames: sockets to engine_input(), engine_output() to the wire or, for frames to our own address, back to engine_input().
- * It is one of the engine's two callers, and keeps the engine's rule that no input happens inside an output: frames to ourselves wait in a
- * short queue in the transmit slot that they were written in.
+ * The pump moves frames: sockets to engine_input(), engine_output() to the wire or, for frames to
+ * our own address, back to engine_input(). It is one of the engine's two callers, and keeps the
+ * engine's rule that no input happens inside an output: frames to ourselves wait in a short queue
+ * in the transmit slot that they were written in.
  *
- * With several shards, frames for a QP that is at home in another are handed over to that one (handover.h).
+ * With several shards, frames for a QP that is at home in another are handed over to that one
+ * (handover.h).
  *
- * It bounds what one call does. What is left over is said in resume_ns, and somebody comes back: the application or the service thread.
+ * It bounds what one call does. What is left over is said in resume_ns, and somebody comes back:
+ * the application or the service thread.
  */
 #include "../base/clock.h"
 #include "fault.h"
@@ -14,7 +17,8 @@
 
 #define TX_BATCH	 128u /* what is queued for ourselves meanwhile fits, too */
 _Static_assert(TX_BATCH <= XSK_TX_SLOTS, "struct shard's loop");
-#define ROUNDS_MAX	 8  /* output batches in one call; a ping-pong with oneself would never end */
+/* output batches in one call; a ping-pong with oneself would never end */
+#define ROUNDS_MAX	 8
 #define BLOCKED_MIN_NS	 (20 * NSEC_PER_USEC)
 #define LENT_NS		 NSEC_PER_MSEC /* until another look for frames that others still have */
 #define BLOCKED_MAX_NS	 (5 * NSEC_PER_MSEC)
@@ -36,7 +40,8 @@ static void pump_input_handed(void *arg, const struct engine_frame *frames, u32 
 }
 
 /* A frame for a QP that is at home in another shard. */
-static void pump_hand_over(const struct input *in, const struct rx_frame *frame, const struct xroce_rx_cqe *hint, bool looped)
+static void pump_hand_over(const struct input *in, const struct rx_frame *frame,
+			   const struct xroce_rx_cqe *hint, bool looped)
 {
 	const struct qp *qp = engine_whose(in->s->engine, frame);
 
@@ -86,9 +91,10 @@ static u32 pump_receive(struct shard *s, u64 now_ns)
 {
 	struct xsk_set *set = &s->io->xsks;
 	struct input in = { s, now_ns };
-	const struct xsk_sink sink = {
-		.frames = pump_input, .segment = pump_input_segment, .refused = pump_input_refused, .arg = &in
-	};
+	const struct xsk_sink sink = { .frames = pump_input,
+				       .segment = pump_input_segment,
+				       .refused = pump_input_refused,
+				       .arg = &in };
 	u32 n = 0;
 
 	for (u32 i = 0; i < set->count; i++)
@@ -110,7 +116,8 @@ static void pump_receive_looped(struct shard *s, u64 now_ns)
 	const struct input in = { s, now_ns };
 
 	for (u32 i = 0; i < s->loop_count; i++) {
-		const struct engine_frame f = { .frame = { .data = s->loop[i].frame, .len = s->loop[i].len } };
+		const struct engine_frame f = { .frame = { .data = s->loop[i].frame,
+							   .len = s->loop[i].len } };
 		u64 away = 0;
 
 		engine_input_batch(s->engine, &f, 1, now_ns, &away);
@@ -125,7 +132,10 @@ static void pump_receive_looped(struct shard *s, u64 now_ns)
 
 enum sent { SENT_ALL, SENT_BATCH, SENT_BLOCKED };
 
-/* One batch out. SENT_ALL: the engine has no more; SENT_BATCH: it may; SENT_BLOCKED: no room for any, or the interface does not take them now. */
+/*
+ * One batch out. SENT_ALL: the engine has no more; SENT_BATCH: it may; SENT_BLOCKED: no room for
+ * any, or the interface does not take them now.
+ */
 static enum sent pump_send_batch(struct shard *s, u64 now_ns, u32 *moved)
 {
 	struct tx *tx = s->io->tx;
@@ -225,7 +235,8 @@ static bool pump_transmit(struct shard *s, u64 now_ns)
 		resume_ns = min_u64(resume_ns, now_ns + LENT_NS);
 	if (sent == SENT_BLOCKED) {
 		s->io->stats->tx_no_room++;
-		s->blocked_ns = s->blocked_ns ? min_u64(2 * s->blocked_ns, BLOCKED_MAX_NS) : BLOCKED_MIN_NS;
+		s->blocked_ns =
+			s->blocked_ns ? min_u64(2 * s->blocked_ns, BLOCKED_MAX_NS) : BLOCKED_MIN_NS;
 		resume_ns = min_u64(resume_ns, now_ns + s->blocked_ns);
 	} else {
 		s->blocked_ns = 0;
@@ -287,7 +298,8 @@ void pump_poll(struct shard *s, const struct cq *cq)
 	}
 	pump_take_in(s, now_ns);
 	/* Every other run sends: who always finds completions would never send an ACK else. */
-	if (!defer_has_acks(&s->defer) && !cq_empty(cq) && !cq_is_armed(cq) && service_may_wait(s)) {
+	if (!defer_has_acks(&s->defer) && !cq_empty(cq) && !cq_is_armed(cq) &&
+	    service_may_wait(s)) {
 		defer_acks(&s->defer);
 		atomic_store_explicit(&s->resume_ns, now_ns, memory_order_relaxed);
 		return;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A shard's lock, and who runs its engine. On the way out of the lock events are reported, and what came up meanwhile is seen to: doorbells that rang, frames that other
- * shards handed over (handover.h).
+ * A shard's lock, and who runs its engine. On the way out of the lock events are reported, and what
+ * came up meanwhile is seen to: doorbells that rang, frames that other shards handed over
+ * (handover.h).
  *
  *   ringer or giver (any thread)               holder of the lock
  *   push onto the engine's stack, or           run the engine (takes both)
@@ -19,8 +20,10 @@
 #include "fault.h"
 #include "shard.h"
 
-#define IDLE_POLLS     16	/* polls that find nothing, for one that looks at the clock and takes the lock all the same */
-#define OTHERS_MAX     16	/* runs of other shards by one that unlocks: two of them may go on giving each other work */
+/* polls that find nothing, for one that looks at the clock and takes the lock all the same */
+#define IDLE_POLLS     16
+/* runs of other shards by one that unlocks: two of them may go on giving each other work */
+#define OTHERS_MAX     16
 
 typedef void event_fn(const struct engine_event *event);
 static _Atomic(event_fn *) event_handler;
@@ -207,14 +210,17 @@ void shards_run_locked(struct shards *all)
 	}
 }
 
-/* What a poll is for, seen without the lock; a hint. Time-outs are not among it: for those, every so many polls is a whole one. */
+/*
+ * What a poll is for, seen without the lock; a hint. Time-outs are not among it: for those, every
+ * so many polls is a whole one.
+ */
 static bool shard_has_work(struct shard *s)
 {
 	u32 idle;
 
 	if (xsk_has_input(&s->io->xsks) || defer_posts(&s->defer) ||
-	    atomic_load_explicit(&s->resume_ns, memory_order_relaxed) != NSEC_NEVER || engine_has_doorbells(s->engine) ||
-	    handover_waits(&s->handover))
+	    atomic_load_explicit(&s->resume_ns, memory_order_relaxed) != NSEC_NEVER ||
+	    engine_has_doorbells(s->engine) || handover_waits(&s->handover))
 		return true;
 	idle = atomic_load_explicit(&s->idle_polls, memory_order_relaxed) + 1;
 	atomic_store_explicit(&s->idle_polls, idle, memory_order_relaxed);
@@ -273,7 +279,10 @@ void shards_post(struct shards *all, struct qp *qp)
 	s = shard_of(all, engine_doorbell(qp));
 	if (wait) {
 		defer_post(&s->defer);
-		/* Said before asking whether the service thread will come by: it publishes its sleep before it looks at this. */
+		/*
+		 * Said before asking whether the service thread will come by: it publishes its
+		 * sleep before it looks at this.
+		 */
 		atomic_store(&s->resume_ns, 0);
 		service_app_came(s);
 		if (service_may_wait(s))

@@ -30,7 +30,10 @@ struct loop_frame {
 	u32 len;
 };
 
-/* A shard's thread; service.c draws who writes what. It is that of the completion vectors whose number, modulo the shards', is the shard's. */
+/*
+ * A shard's thread; service.c draws who writes what. It is that of the completion vectors whose
+ * number, modulo the shards', is the shard's.
+ */
 struct service {
 	bool started;
 	pthread_t thread;
@@ -41,8 +44,10 @@ struct service {
 	u64 tick_ns;
 	bool settled; /* asleep was set before XDP looked at any packet that is still to come */
 	_Atomic bool stop;
-	_Atomic u64 app_progress cache_aligned; /* moves whenever the application drives the shard */
-	_Atomic u32 sleepers;		  /* threads in port_channel_wait() that watch the shard's sockets */
+	/* moves whenever the application drives the shard */
+	_Atomic u64 app_progress cache_aligned;
+	/* threads in port_channel_wait() that watch the shard's sockets */
+	_Atomic u32 sleepers;
 	_Atomic u64 sleep_until_ns;	  /* 0: awake, or so soon that nobody need wake it */
 };
 
@@ -56,15 +61,18 @@ struct shard {
 	pthread_mutex_t lock cache_aligned;
 	struct loop_frame loop[XSK_TX_SLOTS];
 	u32 loop_count;
-	u64 blocked_ns;		/* how long to wait for room in the transmit ring; 0 = there was room */
-	_Atomic u64 resume_ns;	/* the pump has work left for then; NSEC_NEVER. Any thread reads it */
+	/* how long to wait for room in the transmit ring; 0 = there was room */
+	u64 blocked_ns;
+	/* the pump has work left for then; NSEC_NEVER. Any thread reads it */
+	_Atomic u64 resume_ns;
 	u32 taken_since_due;	/* descriptors, while time-outs wait for what is in the rings */
 	/* when to read the sockets' statistics again; NSEC_NEVER: nothing has come since */
 	_Atomic u64 account_ns;
 	_Atomic u32 idle_polls;	/* polls that found nothing to do */
 	u64 random[32];
 	u32 random_left;
-	u32 to_run;		/* shards with something to do for this one's doing: whoever unlocks sees to it */
+	/* shards with something to do for this one's doing: whoever unlocks sees to it */
+	u32 to_run;
 	struct migration migration;
 
 	struct defer defer cache_aligned;
@@ -161,7 +169,10 @@ void pump_poll(struct shard *s, const struct cq *cq);
  * counted.
  */
 void pump_settle(struct shard *s);
-/* Only what other shards have handed over. True if there was any: what that calls for has not been sent. */
+/*
+ * Only what other shards have handed over. True if there was any: what that calls for has not been
+ * sent.
+ */
 bool pump_take_handed(struct shard *s, u64 now_ns);
 
 /* ---- steer.c: exclusive ---- */
@@ -171,11 +182,17 @@ void shards_unsteer(struct shards *all, u32 qpn);
 
 /* ---- attendance.c: what others tell a shard's service thread ---- */
 void service_kick(struct shard *s);
-/* After work on the shard, lock not held, behind a full fence: make its thread see a deadline that is sooner than its sleep. */
+/*
+ * After work on the shard, lock not held, behind a full fence: make its thread see a deadline that
+ * is sooner than its sleep.
+ */
 void service_nudge(struct shard *s);
 /* The application is at it. */
 void service_app_came(struct shard *s);
-/* May something wait for the application's next call? It has been coming, and if it stops, the service thread, awake by now, sees to it within a tick or two. */
+/*
+ * May something wait for the application's next call? It has been coming, and if it stops, the
+ * service thread, awake by now, sees to it within a tick or two.
+ */
 bool service_may_wait(struct shard *s);
 /* A thread is about to sleep on the shard's sockets itself, or has done so. */
 void service_sleeper_enter(struct shard *s);

@@ -9,7 +9,9 @@
 
 #include "shard.h"
 
-/* This process has all of the interface: it is owner 0, whose sockets are the first of xroce_xsk. */
+/*
+ * This process has all of the interface: it is owner 0, whose sockets are the first of xroce_xsk.
+ */
 #define XSK_BASE 0
 
 int shards_steer(struct shards *all, const struct qp *qp)
@@ -21,7 +23,8 @@ int shards_steer(struct shards *all, const struct qp *qp)
 		return 0;
 	value = (struct xroce_qp){
 		.transport = qp->transport,
-		.receiving = state == QPS_RTR || state == QPS_RTS || state == QPS_SQD || state == QPS_SQE,
+		.receiving = state == QPS_RTR || state == QPS_RTS || state == QPS_SQD ||
+			     state == QPS_SQE,
 		.pkey = qp->pkey,
 		/* an XRC target's receives complete wherever its peer says */
 		.with_time = qp->xrc_target || (qp->recv_cq && qp->recv_cq->with_time),

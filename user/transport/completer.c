@@ -3,15 +3,16 @@
  * The requester's other half: responses to completions, NAKs and RNR waits. What happens when
  * nothing comes is in timeout.c.
  *
- * unacked_psn is the one truth: everything before it is done. An ACK moves it over SENDs and WRITEs; over READs and atomics only their own
- * responses do.
+ * unacked_psn is the one truth: everything before it is done. An ACK moves it over SENDs and
+ * WRITEs; over READs and atomics only their own responses do.
  */
 #include "internal.h"
 
 /* RNR timer codes in units of 10 us: protocol.md, "AETH syndrome". */
 static const u32 rnr_timer_10us[32] = {
-	65536, 1,   2,	 3,   4,   6,	 8,    12,   16,   24,	 32,   48,    64,    96,    128,   192,
-	256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
+	65536, 1,    2,	   3,	 4,    6,     8,     12,    16,	   24,	  32,
+	48,    64,   96,   128,	 192,  256,   384,   512,   768,   1024,  1536,
+	2048,  3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152,
 };
 
 static u64 rnr_timer_ns(u8 code)
@@ -27,13 +28,17 @@ void completer_local(struct engine *e, struct qp *qp, u64 now_ns)
 
 void completer_check_drained(struct engine *e, struct qp *qp)
 {
-	if (qp->req.drained_notify && qp_state(qp) == QPS_SQD && sq_cons(&qp->sq) == qp->req.assigned) {
+	if (qp->req.drained_notify && qp_state(qp) == QPS_SQD &&
+	    sq_cons(&qp->sq) == qp->req.assigned) {
 		qp->req.drained_notify = false;
 		engine_qp_event(e, qp, EVENT_SQ_DRAINED);
 	}
 }
 
-/* unacked_psn has moved from before: all counters start again, and so do the time-outs if anything is still out. */
+/*
+ * unacked_psn has moved from before: all counters start again, and so do the time-outs if anything
+ * is still out.
+ */
 static inline void progress(struct engine *e, struct qp *qp, u32 before, u64 now_ns)
 {
 	struct requester *req = &qp->req;
@@ -43,7 +48,8 @@ static inline void progress(struct engine *e, struct qp *qp, u32 before, u64 now
 	req->retries_left = req->retry_cnt;
 	req->rnr_retries_left = req->rnr_retry;
 	req->loss = 0;
-	while (req->rd_atomic_out && psn_diff(req->unacked_psn, req->rd_atomic_last[req->rd_atomic_head]) > 0) {
+	while (req->rd_atomic_out &&
+	       psn_diff(req->unacked_psn, req->rd_atomic_last[req->rd_atomic_head]) > 0) {
 		req->rd_atomic_head = (req->rd_atomic_head + 1) & req->rd_atomic_mask;
 		req->rd_atomic_out--;
 	}
@@ -69,7 +75,8 @@ static inline void progress(struct engine *e, struct qp *qp, u32 before, u64 now
 }
 
 /*
- * Everything before end is acknowledged. False if a READ or atomic before it still lacks its response, which is an implied NAK.
+ * Everything before end is acknowledged. False if a READ or atomic before it still lacks its
+ * response, which is an implied NAK.
  */
 static inline bool acknowledge(struct engine *e, struct qp *qp, u32 end, u64 now_ns)
 {
@@ -124,10 +131,12 @@ static int bad_memory(struct engine *e, struct qp *qp, const struct send_wqe *wq
 }
 
 /*
- * A response that carries data: brings the queue up to its PSN and gives the WQE it answers, or NULL when it is early (an earlier response
- * is missing); then it is kept if that is possible, and *verdict says what became of it.
+ * A response that carries data: brings the queue up to its PSN and gives the WQE it answers, or
+ * NULL when it is early (an earlier response is missing); then it is kept if that is possible, and
+ * *verdict says what became of it.
  */
-static struct send_wqe *answered_wqe(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns, int *verdict)
+static struct send_wqe *answered_wqe(struct engine *e, struct qp *qp, const struct packet *p,
+				     u64 now_ns, int *verdict)
 {
 	/* beyond the oldest PSN, at a request that has no such response: no peer sends that */
 	if (p->psn != qp->req.unacked_psn) {
@@ -139,14 +148,17 @@ static struct send_wqe *answered_wqe(struct engine *e, struct qp *qp, const stru
 		}
 	}
 	if (!acknowledge(e, qp, p->psn, now_ns)) {
-		*verdict = reorder_hold(e, &qp->req.early, qp->req.unacked_psn, p, NULL) ? -1 : XROCE_DROP_psn_ahead;
+		*verdict = reorder_hold(e, &qp->req.early, qp->req.unacked_psn, p, NULL) ?
+				   -1 :
+				   XROCE_DROP_psn_ahead;
 		implied_nak(e, qp, now_ns);
 		return NULL;
 	}
 	return sq_at(&qp->sq, sq_cons(&qp->sq));
 }
 
-static void answered(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 psn, u64 now_ns)
+static void answered(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 psn,
+		     u64 now_ns)
 {
 	u32 before = qp->req.unacked_psn;
 
@@ -191,8 +203,9 @@ static int read_response(struct engine *e, struct qp *qp, const struct packet *p
 		return verdict;
 	offset = (u64)(u32)psn_diff(p->psn, wqe->first_psn) * qp->path_mtu;
 	/* FLUSH and ATOMIC WRITE are answered by an empty READ response */
-	if (wqe->opcode == WR_READ ? p->payload_len != min_u64(wqe->length - offset, qp->path_mtu) :
-				     (wqe->opcode != WR_FLUSH && wqe->opcode != WR_ATOMIC_WRITE) || p->payload_len)
+	if (wqe->opcode == WR_READ ?
+		    p->payload_len != min_u64(wqe->length - offset, qp->path_mtu) :
+		    (wqe->opcode != WR_FLUSH && wqe->opcode != WR_ATOMIC_WRITE) || p->payload_len)
 		return bad_response(e, qp, now_ns);
 	if (!sge_scatter(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, offset, p->payload,
 			 linear) ||
@@ -226,7 +239,9 @@ static int rnr_nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u64 no
 	struct requester *req = &qp->req;
 
 	e->stats->rx_rnr_naks++;
-	/* a second one for the same request, or one for what has been taken back, says nothing new */
+	/*
+	 * a second one for the same request, or one for what has been taken back, says nothing new
+	 */
 	if (req->rnr_wait || psn_diff(psn, req->next_psn) >= 0)
 		return XROCE_DROP_psn_duplicate;
 	if (req->rnr_retry != 7) {
@@ -272,13 +287,17 @@ static int nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u64 now_ns
 	return -1;
 }
 
-/* A response must lie between the oldest PSN that is outstanding and the last one sent: -1, or the reason against it. */
+/*
+ * A response must lie between the oldest PSN that is outstanding and the last one sent: -1, or the
+ * reason against it.
+ */
 static inline int check_response(const struct qp *qp, u32 psn)
 {
 	const struct requester *req = &qp->req;
 	enum qp_state state = qp_state(qp);
 
-	if (!is_reliable(qp) || qp->xrc_target || (state != QPS_RTS && state != QPS_SQD) || psn_diff(psn, req->sent_psn) >= 0)
+	if (!is_reliable(qp) || qp->xrc_target || (state != QPS_RTS && state != QPS_SQD) ||
+	    psn_diff(psn, req->sent_psn) >= 0)
 		return XROCE_DROP_unexpected_response;
 	return psn_diff(psn, req->unacked_psn) < 0 ? XROCE_DROP_psn_duplicate : -1;
 }
@@ -345,7 +364,8 @@ static int ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn, u
 	recovery_answer(e, qp, class == AETH_NAK);
 	if (likely(class == AETH_ACK))
 		return -1;
-	return class == AETH_NAK ? nak(e, qp, psn, syndrome, now_ns) : rnr_nak(e, qp, psn, syndrome, now_ns);
+	return class == AETH_NAK ? nak(e, qp, psn, syndrome, now_ns) :
+				   rnr_nak(e, qp, psn, syndrome, now_ns);
 }
 
 /*
@@ -368,7 +388,8 @@ static bool refuses_unsent(const struct qp *qp, u32 psn, u8 syndrome)
 {
 	u8 class = syndrome & AETH_CLASS_MASK;
 
-	return (class == AETH_NAK || class == AETH_RNR_NAK) && check_response(qp, psn_add(psn, ROCE_PSN_MASK)) < 0;
+	return (class == AETH_NAK || class == AETH_RNR_NAK) &&
+	       check_response(qp, psn_add(psn, ROCE_PSN_MASK)) < 0;
 }
 
 int completer_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn, u64 now_ns)

@@ -2,9 +2,9 @@
 /*
  * How much and how fast a QP sends.
  *
- * Window: packets in flight, never more than the engine's window, halved at a loss, widened by one packet a round.
- * Time-out: from the measured round trip (as TCP does it, RFC 6298), never longer than the user's. It only probes: what counts
- * against retry_cnt is the user's time-out alone.
+ * Window: packets in flight, never more than the engine's window, halved at a loss, widened by one
+ * packet a round. Time-out: from the measured round trip (as TCP does it, RFC 6298), never longer
+ * than the user's. It only probes: what counts against retry_cnt is the user's time-out alone.
  * Rate: DCQCN. Packets marked CE are answered by notifications, at most one in CNP_INTERVAL; a
  * notification cuts the rate by alpha/2, quiet time lets alpha decay and the rate climb back. The
  * intervals are the paper's times six: a software sender's scheduling is that much coarser than an
@@ -73,7 +73,8 @@ void congestion_sent(struct engine *e, struct qp *qp, u32 psn, bool ackreq, u64 
 
 static void take_sample(struct rtt *rtt, u32 sample_ns)
 {
-	u32 error = sample_ns > rtt->smoothed_ns ? sample_ns - rtt->smoothed_ns : rtt->smoothed_ns - sample_ns;
+	u32 error = sample_ns > rtt->smoothed_ns ? sample_ns - rtt->smoothed_ns :
+						   rtt->smoothed_ns - sample_ns;
 
 	if (!rtt->smoothed_ns) {
 		rtt->smoothed_ns = sample_ns | 1;
@@ -98,7 +99,8 @@ void congestion_progress(struct engine *e, struct qp *qp, u32 packets, u64 now_n
 	}
 	/* one packet more for each window's worth that arrived */
 	if (unlikely(req->cwnd < e->window * CWND_UNIT))
-		req->cwnd = min_u32(req->cwnd + packets * CWND_UNIT / (req->cwnd / CWND_UNIT + 1), e->window * CWND_UNIT);
+		req->cwnd = min_u32(req->cwnd + packets * CWND_UNIT / (req->cwnd / CWND_UNIT + 1),
+				    e->window * CWND_UNIT);
 }
 
 void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns)

@@ -80,7 +80,10 @@ static rare void cq_make_room(struct cq *cq, u32 cons)
 struct cqe *cq_push_begin(struct cq *cq)
 {
 	u32 prod = atomic_load_explicit(&cq->prod, memory_order_relaxed);
-	/* acquire: pairs with the release in cq_pop(): the entry we are about to write has been read */
+	/*
+	 * acquire: pairs with the release in cq_pop(): the entry we are about to write has been
+	 * read
+	 */
 	u32 cons = atomic_load_explicit(&cq->cons, memory_order_acquire);
 
 	if (unlikely(prod - cons >= cq->capacity))
@@ -228,10 +231,12 @@ u32 cq_count(const struct cq *cq, u32 qpn, enum cqe_opcode opcode, u32 without_f
 {
 	u32 prod = cq_next_index(cq), n = 0;
 
-	for (u32 i = atomic_load_explicit(&((struct cq *)cq)->cons, memory_order_relaxed); i != prod; i++) {
+	for (u32 i = atomic_load_explicit(&((struct cq *)cq)->cons, memory_order_relaxed);
+	     i != prod; i++) {
 		const struct cqe *e = &cq->ring[i & cq->mask];
 
-		n += e->valid && e->qpn == qpn && e->opcode == opcode && e->status == CQE_SUCCESS && !(e->flags & without_flags);
+		n += e->valid && e->qpn == qpn && e->opcode == opcode && e->status == CQE_SUCCESS &&
+		     !(e->flags & without_flags);
 	}
 	return n;
 }

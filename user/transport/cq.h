@@ -3,14 +3,14 @@
  * A completion queue: a ring that the engine fills and the application empties.
  *
  *   engine (under its owner's lock, and under
- *   this CQ's where several engines fill it)     application (one consumer at a time: its lock or its promise)
- *   cq_push: write entry, then                   cq_peek: load prod (acquire), read entry,
- *            store prod (release)  ---------->   cq_pop:  store cons (release)
- *            load cons (acquire)   <----------
+ *   this CQ's where several engines fill it)     application (one consumer at a time: its lock or
+ * its promise) cq_push: write entry, then                   cq_peek: load prod (acquire), read
+ * entry, store prod (release)  ---------->   cq_pop:  store cons (release) load cons (acquire)
+ * <----------
  *
- * Arming: the application stores the arm word, then polls once more; the engine pushes, then takes the word, once for all that one call of it
- * has pushed, with cq_pushed_all() between. Both orders are sequentially consistent, so one of the two sees the other: no completion
- * falls between.
+ * Arming: the application stores the arm word, then polls once more; the engine pushes, then takes
+ * the word, once for all that one call of it has pushed, with cq_pushed_all() between. Both orders
+ * are sequentially consistent, so one of the two sees the other: no completion falls between.
  */
 #ifndef TRANSPORT_CQ_H
 #define TRANSPORT_CQ_H
@@ -68,10 +68,14 @@ enum {
 	CQE_TM_DATA_VALID = 1 << 6,
 };
 
-/* Why a work request failed, for struct ibv_wc's vendor_err: told apart where the status alone does not. 0 on success. */
+/*
+ * Why a work request failed, for struct ibv_wc's vendor_err: told apart where the status alone does
+ * not. 0 on success.
+ */
 enum vendor_err {
 	VERR_NONE = 0,
-	VERR_FLUSHED = 1,	    /* the QP was in error, or was moved to it, before this WR ran */
+	/* the QP was in error, or was moved to it, before this WR ran */
+	VERR_FLUSHED = 1,
 	VERR_LKEY = 2,		    /* L_Key, its PD, bounds or rights */
 	VERR_TIMEOUT = 3,	    /* retry_cnt time-outs without an answer */
 	VERR_SEQUENCE_RETRY = 4,    /* retry_cnt PSN-sequence NAKs without progress */
@@ -87,7 +91,8 @@ enum vendor_err {
 	VERR_INVALIDATE = 14,	    /* the R_Key to invalidate is not ours */
 	VERR_TAG_CONSUMED = 15,	    /* the tag to delete is not in the list any more */
 	VERR_REQUEST = 17,	    /* the service has no such request, or none of that length */
-	VERR_RENDEZVOUS = 16,	    /* the engine cannot fetch this message into the tag's buffer: the application may */
+	/* the engine cannot fetch this message into the tag's buffer: the application may */
+	VERR_RENDEZVOUS = 16,
 	/* the key is good, the memory behind it is not: unmapped, protected or truncated since */
 	VERR_MEMORY = 17,
 };
@@ -98,13 +103,16 @@ struct cqe {
 	u16 opcode;	 /* enum cqe_opcode */
 	u32 vendor_err;	 /* enum vendor_err */
 	u32 byte_len;
-	__be32 imm;	 /* immediate data as on the wire, or (host order) the invalidated R_Key, by flags */
+	/* immediate data as on the wire, or (host order) the invalidated R_Key, by flags */
+	__be32 imm;
 	u32 qpn;	 /* the local QP's */
 	u32 src_qpn;
 	u16 flags;	 /* CQE_GRH ... */
 	u16 vlan_tci;
-	u32 tm_priv;	 /* of the message that matched a tag, with CQE_TM_MATCH; else 0, and so is tm_tag */
-	u64 time_ns;	 /* when the packet came (CLOCK_MONOTONIC), or the engine's time for send completions */
+	/* of the message that matched a tag, with CQE_TM_MATCH; else 0, and so is tm_tag */
+	u32 tm_priv;
+	/* when the packet came (CLOCK_MONOTONIC), or the engine's time for send completions */
+	u64 time_ns;
 	u32 flow_tag;
 	/*
 	 * UD: CQE_SL_*. Else the VLAN's priority, or without one the upper bits of the traffic
@@ -166,19 +174,26 @@ struct cq {
 	u32 mask;
 	u32 capacity;	   /* entries that the application may rely on: <= mask + 1 */
 	bool ignore_overrun; /* a full ring loses its oldest entry, and goes on */
-	bool with_time;	   /* its reader asks when packets came, and of which flow they were: what XDP is to find out */
+	/*
+	 * its reader asks when packets came, and of which flow they were: what XDP is to find out
+	 */
+	bool with_time;
 	bool with_flow_tag;
 	bool with_channel; /* XDP may wake its reader */
 	void *owner;	   /* the verbs layer's object */
 	u32 index;	   /* key in the arm-word map; kept for the owner */
-	struct users users; /* QPs that complete here, twice those that do so with sends and receives */
+	/* QPs that complete here, twice those that do so with sends and receives */
+	struct users users;
 	struct cqe aside cache_aligned; /* the engine's: see cq_push_begin() */
 	/* the consumer's */
 	struct cqe held cache_aligned;
 };
 _Static_assert(offsetof(struct cq, part[1]) <= CACHE_LINE, "one line for a device's only engine");
 
-/* Which engines' QPs complete here, a bit each by number: those that a poll of it has to run. Any thread, as a hint. */
+/*
+ * Which engines' QPs complete here, a bit each by number: those that a poll of it has to run. Any
+ * thread, as a hint.
+ */
 static inline u32 cq_engines(const struct cq *cq)
 {
 	return users_engines(&cq->users);
@@ -204,7 +219,10 @@ bool cq_push_end(struct cq *cq, struct cqe *e);
 /* Both. */
 bool cq_push(struct cq *cq, const struct cqe *e);
 
-/* Engine side: between all pushes of a call and the first look at an arm word. It costs more than a completion, so it is not a part of either. */
+/*
+ * Engine side: between all pushes of a call and the first look at an arm word. It costs more than a
+ * completion, so it is not a part of either.
+ */
 static inline void cq_pushed_all(void)
 {
 	/* pairs with the application's arm-then-look */
@@ -216,10 +234,16 @@ bool cq_take_event(struct cq *cq, bool solicited_or_error);
 /* Would it be taken now? */
 bool cq_would_take_event(struct cq *cq, bool solicited_or_error);
 
-/* Engines held, all of them: an event for count completions, or after period_ns. A count below 2 or a period of 0 is no moderation. */
+/*
+ * Engines held, all of them: an event for count completions, or after period_ns. A count below 2 or
+ * a period of 0 is no moderation.
+ */
 void cq_moderate(struct cq *cq, u32 count, u64 period_ns);
 
-/* Consumer side: the oldest completion, or NULL; cq_pop() takes it away. The pointer is good until cq_pop(). */
+/*
+ * Consumer side: the oldest completion, or NULL; cq_pop() takes it away. The pointer is good until
+ * cq_pop().
+ */
 const struct cqe *cq_peek(struct cq *cq);
 void cq_pop(struct cq *cq);
 
@@ -240,17 +264,23 @@ static inline bool cq_is_armed(const struct cq *cq)
 	return atomic_load_explicit(&((struct cq *)cq)->armed, memory_order_relaxed) != CQ_DISARMED;
 }
 
-/* Engine side: the index that the next completion will have, and whether the consumer is past one. */
+/*
+ * Engine side: the index that the next completion will have, and whether the consumer is past one.
+ */
 static inline u32 cq_next_index(const struct cq *cq)
 {
 	return atomic_load_explicit(&((struct cq *)cq)->prod, memory_order_relaxed);
 }
 static inline bool cq_is_past(const struct cq *cq, u32 index)
 {
-	return (s32)(atomic_load_explicit(&((struct cq *)cq)->cons, memory_order_relaxed) - index) > 0;
+	return (s32)(atomic_load_explicit(&((struct cq *)cq)->cons, memory_order_relaxed) - index) >
+	       0;
 }
 
-/* Engine side, consumer held: of the completions of qpn that are in the ring, those with this opcode, status success, and none of these flags. */
+/*
+ * Engine side, consumer held: of the completions of qpn that are in the ring, those with this
+ * opcode, status success, and none of these flags.
+ */
 u32 cq_count(const struct cq *cq, u32 qpn, enum cqe_opcode opcode, u32 without_flags);
 
 /*

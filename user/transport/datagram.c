@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * UD, both ways: one packet a message, nothing acknowledged. A receive buffer starts with 40 bytes of GRH: an IPv6 header as it came, an
- * IPv4 header in bytes 20 to 39 behind 20 zeroes.
+ * UD, both ways: one packet a message, nothing acknowledged. A receive buffer starts with 40 bytes
+ * of GRH: an IPv6 header as it came, an IPv4 header in bytes 20 to 39 behind 20 zeroes.
  */
 #include "internal.h"
 
@@ -30,8 +30,11 @@ static void datagram_fail_receive(struct engine *e, struct qp *qp, const struct 
 	engine_qp_error(e, qp, 0);
 }
 
-/* The payload lies behind the GRH in the buffer, which responder_scatter() is told by the offset. */
-int datagram_input(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns)
+/*
+ * The payload lies behind the GRH in the buffer, which responder_scatter() is told by the offset.
+ */
+int datagram_input(struct engine *e, struct qp *qp, const struct packet *p,
+		   const struct xroce_rx_cqe *hint, u64 now_ns)
 {
 	struct recv_work *recv = &qp->resp.recv;
 	u32 byte_len = ROCE_GRH_BYTES + p->payload_len;
@@ -96,7 +99,8 @@ u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 		return len;
 	packet_from(&p, qp, req->next_psn);
 	p.src_qpn = qp->qpn;
-	p.opcode = OPCODE(XROCE_UD, wqe->opcode == WR_SEND_WITH_IMM ? OP5_SEND_ONLY_IMM : OP5_SEND_ONLY);
+	p.opcode = OPCODE(XROCE_UD,
+			  wqe->opcode == WR_SEND_WITH_IMM ? OP5_SEND_ONLY_IMM : OP5_SEND_ONLY);
 	p.solicited = wqe->flags & WR_SOLICITED;
 	p.dest_qpn = wqe->ud.remote_qpn;
 	p.qkey = to.qkey;

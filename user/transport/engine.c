@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The engine's frame: which QP a packet is for, which QP sends next, who has events to report. The protocol itself is in requester.c,
- * completer.c, responder.c, reply.c and datagram.c; what several engines of a device have to do with each other in home.c.
+ * The engine's frame: which QP a packet is for, which QP sends next, who has events to report. The
+ * protocol itself is in requester.c, completer.c, responder.c, reply.c and datagram.c; what several
+ * engines of a device have to do with each other in home.c.
  */
 #include <stdlib.h>
 
 #include "aligned.h"
 #include "internal.h"
 
-/* Packets that one QP may send in a row before the next has its turn: long enough to use its cache lines well. */
+/*
+ * Packets that one QP may send in a row before the next has its turn: long enough to use its cache
+ * lines well.
+ */
 #define BURST_PACKETS 16
 
 /* Frames that engine_input_batch() fetches ahead for. */
@@ -100,7 +104,8 @@ static void next_turn(struct engine *e, struct qp *qp)
 
 bool engine_has_doorbells(const struct engine *e)
 {
-	return atomic_load(&((struct engine *)e)->doorbells) || atomic_load(&((struct engine *)e)->overrun);
+	return atomic_load(&((struct engine *)e)->doorbells) ||
+	       atomic_load(&((struct engine *)e)->overrun);
 }
 
 void engine_posted(struct engine *e, struct qp *qp)
@@ -237,7 +242,8 @@ struct peek {
 	u32 qpn;
 };
 
-static inline struct qp *peek(const struct engine *e, const struct rx_frame *frame, struct peek *look)
+static inline struct qp *peek(const struct engine *e, const struct rx_frame *frame,
+			      struct peek *look)
 {
 	struct qp *qp = NULL;
 	u32 qpn;
@@ -250,11 +256,15 @@ static inline struct qp *peek(const struct engine *e, const struct rx_frame *fra
 	return look->qp = qp;
 }
 
-/* What input() and those that it calls return for a frame whose QP is at home elsewhere, where another engine may be at work on it at this moment. */
+/*
+ * What input() and those that it calls return for a frame whose QP is at home elsewhere, where
+ * another engine may be at work on it at this moment.
+ */
 #define AWAY (-2)
 
 /*
- * A frame that is unlike the last of its kind: which QP is it for, may it have it, and is it intact? -1 and the decoded packet, or the reason against it, or AWAY.
+ * A frame that is unlike the last of its kind: which QP is it for, may it have it, and is it
+ * intact? -1 and the decoded packet, or the reason against it, or AWAY.
  */
 static __attribute__((noinline)) int check_frame(struct engine *e, const struct rx_frame *frame,
 						 struct packet *p, struct qp **to)
@@ -352,7 +362,8 @@ static int drop_away(struct engine *e)
 	return XROCE_DROP_qp_unknown + 1;
 }
 
-int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame, u64 now_ns)
+int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame,
+		 u64 now_ns)
 {
 	struct peek look;
 	int verdict;
@@ -369,7 +380,8 @@ static inline bool is_first_of_row(const struct peek *look, u32 i)
 	return !i || look[i % AHEAD_MAX].qp != look[(i - 1) % AHEAD_MAX].qp;
 }
 
-static inline void fetch_qp(const struct engine *e, const struct engine_frame *frames, struct peek *look, u32 i)
+static inline void fetch_qp(const struct engine *e, const struct engine_frame *frames,
+			    struct peek *look, u32 i)
 {
 	struct peek *l = &look[i % AHEAD_MAX];
 	struct qp *qp = peek(e, &frames[i].frame, l);
@@ -401,10 +413,12 @@ static inline void fetch_wqe(const struct peek *look, u32 i)
 }
 
 /*
- * What a frame will touch is fetched into the cache while others before it are worked on: its QP's lines first, then where the next WQE lies, which is in
- * one of those. A few frames ahead are as long as memory takes; more at once than it can be asked for would wait in turn.
+ * What a frame will touch is fetched into the cache while others before it are worked on: its QP's
+ * lines first, then where the next WQE lies, which is in one of those. A few frames ahead are as
+ * long as memory takes; more at once than it can be asked for would wait in turn.
  */
-u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns, u64 *away)
+u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns,
+		       u64 *away)
 {
 	struct peek look[AHEAD_MAX];
 	u32 dropped = 0;
@@ -623,12 +637,17 @@ void engine_check_srq(struct engine *e, struct srq *srq)
 }
 
 /*
- * A CQ that overran takes its QPs with it: ibv_create_cq(3), IBV_EVENT_CQ_ERR. Of an XRC SRQ's CQ these are the targets that had something to say there: the
- * others of the domain may never. Rare, so both tables are looked through. An engine does it for its own QPs, and number 0 for the SRQs that have a CQ.
+ * A CQ that overran takes its QPs with it: ibv_create_cq(3), IBV_EVENT_CQ_ERR. Of an XRC SRQ's CQ
+ * these are the targets that had something to say there: the others of the domain may never. Rare,
+ * so both tables are looked through. An engine does it for its own QPs, and number 0 for the SRQs
+ * that have a CQ.
  */
 static void fail_overrun_qps(struct engine *e)
 {
-	/* pairs with the store in home_overrun(): what another engine made so is seen, or the flag is up again */
+	/*
+	 * pairs with the store in home_overrun(): what another engine made so is seen, or the flag
+	 * is up again
+	 */
 	while (atomic_exchange(&e->overrun, false)) {
 		for (u32 i = 0; !e->number && i < ENGINE_MAX_SRQ; i++)
 			if (e->srq[i])
@@ -640,7 +659,8 @@ static void fail_overrun_qps(struct engine *e)
 				continue;
 			if (qp->srq)
 				engine_check_srq(e, qp->srq);
-			if ((qp->send_cq && cq_has_overrun(qp->send_cq)) || (qp->recv_cq && cq_has_overrun(qp->recv_cq)) || qp->resp.overran)
+			if ((qp->send_cq && cq_has_overrun(qp->send_cq)) ||
+			    (qp->recv_cq && cq_has_overrun(qp->recv_cq)) || qp->resp.overran)
 				engine_qp_error(e, qp, EVENT_QP_FATAL);
 		}
 	}

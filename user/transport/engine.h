@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The engine: packets and time in, packets, completions and events out. No system call, no clock, no memory allocation once the
- * objects are made, no lock: its owner serialises all calls but those marked [any thread].
+ * The engine: packets and time in, packets, completions and events out. No system call, no clock,
+ * no memory allocation once the objects are made, no lock: its owner serialises all calls but those
+ * marked [any thread].
  *
- * A device may have several engines, each with an owner's lock of its own, at work at the same time: each has its QPs, whose home it is, and they share the numbers
- * of QPs and SRQs, the memory regions and, where QPs of several use one, CQs and plain SRQs. Calls marked [all] want every engine of the device held, and take any
- * of them; so does what makes, changes and ends objects in qp.h, cq.h, rq.h, mr.h and tag.h. Events of any engine may be due after one of those. A
- * device with one engine has nothing of all this to care for.
+ * A device may have several engines, each with an owner's lock of its own, at work at the same
+ * time: each has its QPs, whose home it is, and they share the numbers of QPs and SRQs, the memory
+ * regions and, where QPs of several use one, CQs and plain SRQs. Calls marked [all] want every
+ * engine of the device held, and take any of them; so does what makes, changes and ends objects in
+ * qp.h, cq.h, rq.h, mr.h and tag.h. Events of any engine may be due after one of those. A device
+ * with one engine has nothing of all this to care for.
  *
  * Its two callers are the pump in user/shard and the world in tests/sim.
  */
@@ -34,7 +37,8 @@ enum engine_event_type {
 	EVENT_COMM_EST = 1 << 5,
 	EVENT_SQ_DRAINED = 1 << 6,
 	EVENT_QP_LAST_WQE = 1 << 7,
-	EVENT_QP_STATE = 1 << 8,	/* the engine moved the QP to ERR or SQE: steering must follow */
+	/* the engine moved the QP to ERR or SQE: steering must follow */
+	EVENT_QP_STATE = 1 << 8,
 	EVENT_SRQ_ERR = 1 << 9,
 	EVENT_SRQ_LIMIT = 1 << 10,
 };
@@ -57,14 +61,19 @@ struct engine_config {
 	u64 line_rate;			/* bytes/s of the link, for the rate limit; 0 = 10 Gbit/s */
 	struct xroce_expect *expect;	/* XROCE_MAX_QP of them, the device's; NULL: nobody asks */
 	u32 receive_frames;		/* in the ring that a packet arrives in; 0 = 1024 */
-	struct engine *sibling;		/* an engine of the same device, or NULL: the first, number 0 */
+	/* an engine of the same device, or NULL: the first, number 0 */
+	struct engine *sibling;
 	u32 number;			/* 0 .. ENGINE_MAX - 1, among the device's */
 };
 
-/* What goes beyond the plainest requester and responder and can be turned off; all of it is invisible on the wire to a peer without it. */
+/*
+ * What goes beyond the plainest requester and responder and can be turned off; all of it is
+ * invisible on the wire to a peer without it.
+ */
 enum {
 	ENGINE_NO_REORDER = 1 << 0,	 /* early packets are dropped, not kept until their turn */
-	ENGINE_NO_SELECTIVE = 1 << 1,	 /* a loss is repaired by going back to it and sending all again */
+	/* a loss is repaired by going back to it and sending all again */
+	ENGINE_NO_SELECTIVE = 1 << 1,
 	ENGINE_NO_ADAPTIVE_RTO = 1 << 2, /* only the user's time-out */
 	ENGINE_NO_CWND = 1 << 3,	 /* the window does not shrink after a loss */
 	ENGINE_NO_CREDITS = 1 << 4,	 /* AETH credits are neither sent nor heeded */
@@ -74,7 +83,10 @@ enum {
 
 struct engine;
 
-/* [all] Returns 0, -ENOMEM, or -EINVAL for a number that is taken or cannot be. stats and drops must outlive the engine; random is asked with all held. */
+/*
+ * [all] Returns 0, -ENOMEM, or -EINVAL for a number that is taken or cannot be. stats and drops
+ * must outlive the engine; random is asked with all held.
+ */
 int engine_create(const struct engine_config *config, struct engine **out);
 /* [all] All QPs and SRQs must be gone. What engines share goes with the last one. */
 void engine_destroy(struct engine *e);
@@ -99,81 +111,109 @@ bool engine_may_move(const struct qp *qp);
  */
 u64 engine_untaken(const struct qp *qp);
 /*
- * [all] Make to the home of a QP that may move. Packets that came early are lost by it; all else goes with it. If it has something to send,
- * engine_has_doorbells() of to says so.
+ * [all] Make to the home of a QP that may move. Packets that came early are lost by it; all else
+ * goes with it. If it has something to send, engine_has_doorbells() of to says so.
  */
 void engine_move_qp(struct engine *to, struct qp *qp, u64 now_ns);
 
 /*
- * Which engines, a bit each by number, have got something to do from e since this was last asked: the bell of a QP that was rung here and lives there, or a CQ
- * that overran with QPs of both. engine_has_doorbells() is true of them until they have run. To be asked after each round: whoever ran e sees to it.
+ * Which engines, a bit each by number, have got something to do from e since this was last asked:
+ * the bell of a QP that was rung here and lives there, or a CQ that overran with QPs of both.
+ * engine_has_doorbells() is true of them until they have run. To be asked after each round: whoever
+ * ran e sees to it.
  */
 u32 engine_passed_bells(struct engine *e);
 
 /* ---- the contract ---- */
 
 /*
- * A frame has come in for a QP at home here; all others are dropped. hint is what XDP wrote or NULL (loopback, simulator); it gives time, flow tag and nothing that is trusted.
- * Returns 0 if the packet was used, or the reason for its drop + 1 (counted already). The frame is free again on return.
+ * A frame has come in for a QP at home here; all others are dropped. hint is what XDP wrote or NULL
+ * (loopback, simulator); it gives time, flow tag and nothing that is trusted. Returns 0 if the
+ * packet was used, or the reason for its drop + 1 (counted already). The frame is free again on
+ * return.
  */
-int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame, u64 now_ns);
+int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame,
+		 u64 now_ns);
 
 /*
- * The same for n frames in their order, with what each will touch fetched into the cache while others are worked on. Returns how many were dropped. With away n is at
- * most 64, and frames for a QP of the device that is at home elsewhere are left alone: of each its bit is set there.
+ * The same for n frames in their order, with what each will touch fetched into the cache while
+ * others are worked on. Returns how many were dropped. With away n is at most 64, and frames for a
+ * QP of the device that is at home elsewhere are left alone: of each its bit is set there.
  */
 struct engine_frame {
 	struct rx_frame frame;
 	const struct xroce_rx_cqe *hint;
 };
-u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns, u64 *away);
+u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns,
+		       u64 *away);
 
 /*
- * Write the next frame to be sent into frame, which has room bytes (at least PACKET_FRAME_MAX). Returns its length, 0 when there is
- * nothing to send now. The frame's data is final: the engine does not look at it again.
+ * Write the next frame to be sent into frame, which has room bytes (at least PACKET_FRAME_MAX).
+ * Returns its length, 0 when there is nothing to send now. The frame's data is final: the engine
+ * does not look at it again.
  */
 u32 engine_output(struct engine *e, u8 *frame, u32 room, u64 now_ns);
 
-/* When engine_expire() must be called at the latest; NSEC_NEVER if no timer runs. [any thread] as a hint. */
+/*
+ * When engine_expire() must be called at the latest; NSEC_NEVER if no timer runs. [any thread] as a
+ * hint.
+ */
 u64 engine_deadline_ns(const struct engine *e);
 /* Let all timers with a deadline <= now_ns fire. */
 void engine_expire(struct engine *e, u64 now_ns);
 
-/* Take the next event, false when there is none. Call until empty after each round of the above, before the engine is let go. */
+/*
+ * Take the next event, false when there is none. Call until empty after each round of the above,
+ * before the engine is let go.
+ */
 bool engine_next_event(struct engine *e, struct engine_event *event);
 
 /*
- * [any thread] WQEs were published on qp (or receives on a QP in ERR). The next engine_output() of its home, which is returned, finds them. Who cannot run that
- * engine now leaves it to whoever holds the lock: see engine_has_doorbells(). Should the QP move meanwhile, the bell is passed on: see engine_passed_bells().
+ * [any thread] WQEs were published on qp (or receives on a QP in ERR). The next engine_output() of
+ * its home, which is returned, finds them. Who cannot run that engine now leaves it to whoever
+ * holds the lock: see engine_has_doorbells(). Should the QP move meanwhile, the bell is passed on:
+ * see engine_passed_bells().
  */
 struct engine *engine_doorbell(struct qp *qp);
-/* The same for who has the engine, which is the QP's home: no atomic operation, and no wait until what was posted has left the store buffer. */
+/*
+ * The same for who has the engine, which is the QP's home: no atomic operation, and no wait until
+ * what was posted has left the store buffer.
+ */
 void engine_posted(struct engine *e, struct qp *qp);
 /*
- * [any thread] True if a doorbell rang that no engine_output() has seen, or a sibling has left something for engine_next_event(): the lock's holder looks after
- * unlocking.
+ * [any thread] True if a doorbell rang that no engine_output() has seen, or a sibling has left
+ * something for engine_next_event(): the lock's holder looks after unlocking.
  */
 bool engine_has_doorbells(const struct engine *e);
 
 /* Move a QP at home here to the error state and flush it; reports the events given (EVENT_*). */
 void engine_qp_error(struct engine *e, struct qp *qp, u32 events);
 
-/* All that are at home here, without an event of their own: nothing can be sent or received any more. */
+/*
+ * All that are at home here, without an event of their own: nothing can be sent or received any
+ * more.
+ */
 void engine_fail(struct engine *e);
 
 /*
- * [all] Give an SRQ its number (24 bits) and let XRC requests find it. Returns 0 or -ENOMEM when ENGINE_MAX_SRQ are in use. Before it goes, take
- * it out again.
+ * [all] Give an SRQ its number (24 bits) and let XRC requests find it. Returns 0 or -ENOMEM when
+ * ENGINE_MAX_SRQ are in use. Before it goes, take it out again.
  */
 #define ENGINE_MAX_SRQ 16384
 int engine_srq_add(struct engine *e, struct srq *srq);
 void engine_srq_remove(struct engine *e, struct srq *srq);
 
-/* [all] ibv_modify_cq(3): cq_moderate(), and what is withheld now is reported. engine_cq_forget() before a CQ goes. */
+/*
+ * [all] ibv_modify_cq(3): cq_moderate(), and what is withheld now is reported. engine_cq_forget()
+ * before a CQ goes.
+ */
 void engine_cq_moderate(struct engine *e, struct cq *cq, u32 count, u64 period_ns);
 void engine_cq_forget(struct engine *e, struct cq *cq);
 
-/* [all] Arm SRQ_LIMIT_REACHED: fires once when fewer than limit WQEs are left (at once if that is so already). 0 disarms. */
+/*
+ * [all] Arm SRQ_LIMIT_REACHED: fires once when fewer than limit WQEs are left (at once if that is
+ * so already). 0 disarms.
+ */
 void engine_srq_set_limit(struct engine *e, struct srq *srq, u32 limit);
 
 #endif

@@ -13,10 +13,10 @@
  * sees no gap.
  *
  * Nothing depends on the answers for long. A peer that has never answered is waited for once,
- * FLOW_STRANGER_NS, and less each time; one that has, for FLOW_PATIENCE_NS. Then packets leave as if
- * there were no flow control, but for one probe a second, until an answer comes. So a lost probe, a
- * forged answer or a peer that died cannot stop a queue, and a forged answer, which takes a cookie
- * of 32 bits, at most allows FLOW_WINDOW_MAX.
+ * FLOW_STRANGER_NS, and less each time; one that has, for FLOW_PATIENCE_NS. Then packets leave as
+ * if there were no flow control, but for one probe a second, until an answer comes. So a lost
+ * probe, a forged answer or a peer that died cannot stop a queue, and a forged answer, which takes
+ * a cookie of 32 bits, at most allows FLOW_WINDOW_MAX.
  *
  * Answering costs a receiver one frame of 74 or 94 bytes for one, and no state of the sender's. Up
  * to FLOW_ANSWERS wait to be sent; what is beyond that is not answered, and asked again.
@@ -74,7 +74,8 @@ static void turn_to(struct engine *e, struct qp *qp, u32 dest_qpn, const struct 
 
 static bool has_room(const struct flow_control *f, bool takes_receive)
 {
-	return (s32)(f->limit - f->sent) > 0 && !(takes_receive && f->known && (s32)(f->receive_limit - f->receives) <= 0);
+	return (s32)(f->limit - f->sent) > 0 &&
+	       !(takes_receive && f->known && (s32)(f->receive_limit - f->receives) <= 0);
 }
 
 /* Something was sent since the last probe. */

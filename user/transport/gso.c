@@ -24,25 +24,29 @@
 /* It is what its lengths say, and RoCEv2 pads to words. */
 static bool lengths_fit(const struct gso_frame *f)
 {
-	return get16(f->bytes + IP_LEN_AT) == f->len - IP_AT && get16(f->bytes + UDP_LEN_AT) == f->len - GSO_UDP_AT && (f->len - GSO_HEADER_BYTES) % 4 == 0;
+	return get16(f->bytes + IP_LEN_AT) == f->len - IP_AT &&
+	       get16(f->bytes + UDP_LEN_AT) == f->len - GSO_UDP_AT &&
+	       (f->len - GSO_HEADER_BYTES) % 4 == 0;
 }
 
 static bool may_lead(const struct gso_frame *f)
 {
 	const u8 *b = f->bytes;
 
-	return f->len >= GSO_HEADER_BYTES + sizeof(struct bth) + ROCE_ICRC_BYTES && f->len <= PACKET_FRAME_MAX &&
-	       get16(b + ETHERTYPE_AT) == ETHERTYPE_IPV4 && b[IP_AT] == VERSION_IHL && !(get16(b + IP_FRAGMENT_AT) & MAY_BE_FRAGMENT) &&
+	return f->len >= GSO_HEADER_BYTES + sizeof(struct bth) + ROCE_ICRC_BYTES &&
+	       f->len <= PACKET_FRAME_MAX && get16(b + ETHERTYPE_AT) == ETHERTYPE_IPV4 &&
+	       b[IP_AT] == VERSION_IHL && !(get16(b + IP_FRAGMENT_AT) & MAY_BE_FRAGMENT) &&
 	       b[IP_PROTOCOL_AT] == PROTOCOL_UDP && lengths_fit(f);
 }
 
 /*
- * The receiver's XDP program checks the first packet of a super-packet for all: they have one transport (a
- * CNP has its own), P_Key, QP number and, of UD, Q_Key.
+ * The receiver's XDP program checks the first packet of a super-packet for all: they have one
+ * transport (a CNP has its own), P_Key, QP number and, of UD, Q_Key.
  */
 static bool for_same_qp(const struct gso_frame *a, const struct gso_frame *b)
 {
-	static const u8 alike[8] = { 0xe0, 0, 0xff, 0xff, 0, 0xff, 0xff, 0xff }; /* of the BTH: see wire.h */
+	/* of the BTH: see wire.h */
+	static const u8 alike[8] = { 0xe0, 0, 0xff, 0xff, 0, 0xff, 0xff, 0xff };
 	const u8 *x = a->bytes + GSO_HEADER_BYTES, *y = b->bytes + GSO_HEADER_BYTES;
 	u64 of_a, of_b, mask;
 
@@ -52,7 +56,8 @@ static bool for_same_qp(const struct gso_frame *a, const struct gso_frame *b)
 	if ((of_a ^ of_b) & mask)
 		return false;
 	/* a Q_Key is what comes first behind the BTH */
-	return OPCODE_TRANSPORT(gso_opcode(a)) != XROCE_UD || memcmp(x + sizeof(struct bth), y + sizeof(struct bth), sizeof(__be32)) == 0;
+	return OPCODE_TRANSPORT(gso_opcode(a)) != XROCE_UD ||
+	       memcmp(x + sizeof(struct bth), y + sizeof(struct bth), sizeof(__be32)) == 0;
 }
 
 /*
@@ -63,11 +68,15 @@ static bool may_follow(const struct gso_frame *lead, const struct gso_frame *f)
 {
 	const u8 *a = lead->bytes, *b = f->bytes;
 
-	return f->len >= GSO_HEADER_BYTES + sizeof(struct bth) + ROCE_ICRC_BYTES && f->len <= lead->len && memcmp(a, b, IP_LEN_AT) == 0 &&
-	       memcmp(a + IP_FRAGMENT_AT, b + IP_FRAGMENT_AT, IP_CHECKSUM_AT - IP_FRAGMENT_AT) == 0 &&
-	       memcmp(a + IP_ADDRESSES_AT, b + IP_ADDRESSES_AT, UDP_LEN_AT - IP_ADDRESSES_AT) == 0 &&
-	       memcmp(a + GSO_UDP_CHECKSUM_AT, b + GSO_UDP_CHECKSUM_AT, GSO_HEADER_BYTES - GSO_UDP_CHECKSUM_AT) == 0 && lengths_fit(f) &&
-	       for_same_qp(lead, f);
+	return f->len >= GSO_HEADER_BYTES + sizeof(struct bth) + ROCE_ICRC_BYTES &&
+	       f->len <= lead->len && memcmp(a, b, IP_LEN_AT) == 0 &&
+	       memcmp(a + IP_FRAGMENT_AT, b + IP_FRAGMENT_AT, IP_CHECKSUM_AT - IP_FRAGMENT_AT) ==
+		       0 &&
+	       memcmp(a + IP_ADDRESSES_AT, b + IP_ADDRESSES_AT, UDP_LEN_AT - IP_ADDRESSES_AT) ==
+		       0 &&
+	       memcmp(a + GSO_UDP_CHECKSUM_AT, b + GSO_UDP_CHECKSUM_AT,
+		      GSO_HEADER_BYTES - GSO_UDP_CHECKSUM_AT) == 0 &&
+	       lengths_fit(f) && for_same_qp(lead, f);
 }
 
 void gso_order(struct gso_frame *frame, u32 n)
@@ -76,7 +85,8 @@ void gso_order(struct gso_frame *frame, u32 n)
 		const struct gso_frame ack = frame[i], next = frame[i + 1];
 
 		/* most frames are none, or not short enough */
-		if (ack.len >= next.len || !may_lead(&ack) || (gso_opcode(&ack) & 0x1f) != OP5_ACKNOWLEDGE || !may_lead(&next) ||
+		if (ack.len >= next.len || !may_lead(&ack) ||
+		    (gso_opcode(&ack) & 0x1f) != OP5_ACKNOWLEDGE || !may_lead(&next) ||
 		    !(opcode_flags(gso_opcode(&next)) & OP_REQUEST) || !may_follow(&next, &ack))
 			continue;
 		frame[i] = next;
@@ -113,7 +123,8 @@ static void identify(struct gso_ids *ids, const struct gso_frame *f, u32 id)
 	if (unlikely(!c->tail))
 		icrc_id_init(c, f->len - ROCE_ICRC_BYTES - IP_FRAGMENT_AT);
 	icrc_flip(stored, icrc_id_change(c, (u16)(was ^ id)));
-	put16(f->bytes + IP_CHECKSUM_AT, ~fold16((~get16(f->bytes + IP_CHECKSUM_AT) & 0xffff) + (~was & 0xffff) + id));
+	put16(f->bytes + IP_CHECKSUM_AT,
+	      ~fold16((~get16(f->bytes + IP_CHECKSUM_AT) & 0xffff) + (~was & 0xffff) + id));
 	put16(f->bytes + IP_ID_AT, id);
 }
 
@@ -125,10 +136,13 @@ static void put_header(u8 header[GSO_HEADER_BYTES], const u8 *first, u32 len)
 	put16(header + IP_CHECKSUM_AT, 0);
 	put16(header + IP_CHECKSUM_AT, ~fold16(sum16(header + IP_AT, GSO_UDP_AT - IP_AT)));
 	put16(header + UDP_LEN_AT, len);
-	put16(header + GSO_UDP_CHECKSUM_AT, fold16(sum16(header + IP_ADDRESSES_AT, GSO_UDP_AT - IP_ADDRESSES_AT) + PROTOCOL_UDP + len));
+	put16(header + GSO_UDP_CHECKSUM_AT,
+	      fold16(sum16(header + IP_ADDRESSES_AT, GSO_UDP_AT - IP_ADDRESSES_AT) + PROTOCOL_UDP +
+		     len));
 }
 
-u32 gso_join(struct gso_ids *ids, const struct gso_frame *frame, u32 count, u8 header[GSO_HEADER_BYTES])
+u32 gso_join(struct gso_ids *ids, const struct gso_frame *frame, u32 count,
+	     u8 header[GSO_HEADER_BYTES])
 {
 	const u32 segment = frame->len - GSO_HEADER_BYTES;
 	u32 payload = 0;

@@ -32,12 +32,16 @@ __attribute__((constructor)) static void guard_choose(void)
 
 	__builtin_cpu_init();
 	guard_has_avx = __builtin_cpu_supports("avx2") != 0;
-	guard_string_bytes = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && edx & CPUID_7_EDX_FSRM ? STRING_BYTES : UINT64_MAX;
+	guard_string_bytes =
+		__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && edx & CPUID_7_EDX_FSRM ?
+			STRING_BYTES :
+			UINT64_MAX;
 }
 
 uintptr_t guard_landing(uintptr_t pc, uintptr_t addr)
 {
-	return pc >= (uintptr_t)guard_begin && pc < (uintptr_t)guard_end ? (uintptr_t)guard_fail : 0;
+	return pc >= (uintptr_t)guard_begin && pc < (uintptr_t)guard_end ? (uintptr_t)guard_fail :
+									   0;
 }
 
 #else
@@ -88,17 +92,17 @@ uintptr_t guard_landing(uintptr_t pc, uintptr_t addr)
 }
 
 /* One function an access: what sigsetjmp() comes back to has no variables but the attempt. */
-#define GUARD(dst_, src_, len_, access)                                                                  \
-	struct attempt a = { .dst = (uintptr_t)(dst_), .src = (uintptr_t)(src_), .len = (len_) };        \
-	bool done = sigsetjmp(a.back, 0) == 0;                                                           \
-                                                                                                         \
-	if (done) {                                                                                      \
-		atomic_store_explicit(&current, &a, memory_order_relaxed);                               \
-		atomic_signal_fence(memory_order_seq_cst);                                               \
-		access;                                                                                  \
-		atomic_signal_fence(memory_order_seq_cst);                                               \
-	}                                                                                                \
-	atomic_store_explicit(&current, NULL, memory_order_relaxed);                                     \
+#define GUARD(dst_, src_, len_, access)                                                            \
+	struct attempt a = { .dst = (uintptr_t)(dst_), .src = (uintptr_t)(src_), .len = (len_) };  \
+	bool done = sigsetjmp(a.back, 0) == 0;                                                     \
+                                                                                                   \
+	if (done) {                                                                                \
+		atomic_store_explicit(&current, &a, memory_order_relaxed);                         \
+		atomic_signal_fence(memory_order_seq_cst);                                         \
+		access;                                                                            \
+		atomic_signal_fence(memory_order_seq_cst);                                         \
+	}                                                                                          \
+	atomic_store_explicit(&current, NULL, memory_order_relaxed);                               \
 	return done
 
 bool guard_copy(void *dst, const void *src, size_t len)
@@ -113,7 +117,9 @@ bool guard_fetch_add(u64 *word, u64 add, u64 *original)
 
 bool guard_compare_swap(u64 *word, u64 compare, u64 swap, u64 *original)
 {
-	GUARD(word, word, sizeof(*word), atomic_compare_exchange_strong((_Atomic u64 *)word, &compare, swap); *original = compare);
+	GUARD(word, word, sizeof(*word),
+	      atomic_compare_exchange_strong((_Atomic u64 *)word, &compare, swap);
+	      *original = compare);
 }
 
 bool guard_store(u64 *word, u64 value)

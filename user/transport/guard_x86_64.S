@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The guarded accesses of guard.h for x86-64. Between guard_begin and guard_end nothing is pushed, and no register is used
- * that belongs to the caller: at each instruction the return address lies on top of the stack. So a thread that faulted anywhere
- * in there can be sent to guard_fail, which returns false.
+ * The guarded accesses of guard.h for x86-64. Between guard_begin and guard_end nothing is pushed,
+ * and no register is used that belongs to the caller: at each instruction the return address lies
+ * on top of the stack. So a thread that faulted anywhere in there can be sent to guard_fail, which
+ * returns false.
  *
- * The copy is the usual one: up to four registers from each end, which overlap; longer ones in a loop of four registers a round
- * on the destination's grid, with the ends' registers loaded before and stored around it; and the longest, where the processor
- * is good at it, by its own string instruction.
+ * The copy is the usual one: up to four registers from each end, which overlap; longer ones in a
+ * loop of four registers a round on the destination's grid, with the ends' registers loaded before
+ * and stored around it; and the longest, where the processor is good at it, by its own string
+ * instruction.
  */
 #ifdef __x86_64__
 
@@ -52,7 +54,9 @@ guard_string_bytes:
 	ret
 .endm
 
-/* A register of V bytes from each end, for V to 2 * V bytes; two from each end, for 2 * V to 4 * V. */
+/*
+ * A register of V bytes from each end, for V to 2 * V bytes; two from each end, for 2 * V to 4 * V.
+ */
 .macro ENDS_2 mov, first, last, V
 	\mov	(%rsi), \first
 	\mov	-\V(%rsi,%rdx), \last
@@ -153,7 +157,8 @@ FUNCTION guard_x86_copy
 .Lbelow_4:
 	testl	%edx, %edx
 	jz	1f
-	movzbl	(%rsi), %eax			/* the first, the middle and the last byte: one, two or three */
+	/* the first, the middle and the last byte: one, two or three */
+	movzbl	(%rsi), %eax
 	movl	%edx, %r8d
 	shrl	%r8d
 	movzbl	(%rsi,%r8), %ecx
@@ -187,7 +192,10 @@ END guard_x86_store
 
 guard_end:
 
-/* Not an entry: where a thread goes on that faulted between the two. Upper halves of registers may be in use. */
+/*
+ * Not an entry: where a thread goes on that faulted between the two. Upper halves of registers may
+ * be in use.
+ */
 FUNCTION guard_fail
 	cmpb	$0, guard_has_avx(%rip)
 	je	1f

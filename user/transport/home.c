@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Several engines of one device: what they share, which of them is a QP's home, how its bell is heard there, and moving it to another.
+ * Several engines of one device: what they share, which of them is a QP's home, how its bell is
+ * heard there, and moving it to another.
  *
- *   a QP's home changes only with all engines held; under any one engine's lock it stands still, without a lock it is a hint.
+ *   a QP's home changes only with all engines held; under any one engine's lock it stands still,
+ * without a lock it is a hint.
  *
  *   ringer (any thread)                          who runs an engine
  *   bell: 0 -> 1, or it rings already            take the stack
- *   home: a hint                                 the QP's home is this engine: bell = 0, look at its queue
- *   push onto that engine's stack                it is another's: push onto that one's stack, the bell is not touched, and
- *                                                say so: engine_passed_bells()
+ *   home: a hint                                 the QP's home is this engine: bell = 0, look at
+ * its queue push onto that engine's stack                it is another's: push onto that one's
+ * stack, the bell is not touched, and say so: engine_passed_bells()
  *
- * So a bell that rings lies on one stack, and whoever took it from one has put it on another or has looked at the queue. Who takes one QP's bell away, with all
- * engines held, puts the others' back: their ringers found the locks taken and count on whoever unlocks to see them.
+ * So a bell that rings lies on one stack, and whoever took it from one has put it on another or has
+ * looked at the queue. Who takes one QP's bell away, with all engines held, puts the others' back:
+ * their ringers found the locks taken and count on whoever unlocks to see them.
  */
 #include <stdlib.h>
 
@@ -183,7 +186,10 @@ struct engine *engine_doorbell(struct qp *qp)
 {
 	struct engine *e = qp_engine(qp);
 
-	/* the exchange orders the WQEs published before it; whoever takes the bell clears it before looking at the queue */
+	/*
+	 * the exchange orders the WQEs published before it; whoever takes the bell clears it before
+	 * looking at the queue
+	 */
 	if (!atomic_exchange(&qp->doorbell, 1))
 		push_bell(e, qp);
 	return e;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The ICRC: which header bytes count as ones, and ISA-L's CRC-32 over the result. It never looks at lengths: the caller vouches for
- * the bytes.
+ * The ICRC: which header bytes count as ones, and ISA-L's CRC-32 over the result. It never looks at
+ * lengths: the caller vouches for the bytes.
  */
 #include "icrc.h"
 
 #include <isa-l/crc.h>
 
 /*
- * crc32_gzip_refl() complements on the way in and out, as zlib does, so a running value is the complement of the CRC register and
- * may be handed from call to call. The register after the 8 leading bytes of ones is 0xdebb20e3 (protocol sheet).
+ * crc32_gzip_refl() complements on the way in and out, as zlib does, so a running value is the
+ * complement of the CRC register and may be handed from call to call. The register after the 8
+ * leading bytes of ones is 0xdebb20e3 (protocol sheet).
  */
 #define ICRC_AFTER_LEADING_ONES (~0xdebb20e3u)
 
@@ -17,13 +18,19 @@
 #define IPV6_BYTES 40
 #define UDP_BYTES  8
 
-/* Up to here a copy of the packet and one call of ISA-L are faster than two: a call takes 17 ns on 8 bytes and 21 ns on 256. */
+/*
+ * Up to here a copy of the packet and one call of ISA-L are faster than two: a call takes 17 ns on
+ * 8 bytes and 21 ns on 256.
+ */
 #define ONE_CALL_BYTES 256
 
 /* Ethernet's, reflected. */
 #define CRC32_POLYNOMIAL 0xedb88320u
 
-/* Set to ones what routers may change: b is a copy of the packet from the IP header through the BTH. */
+/*
+ * Set to ones what routers may change: b is a copy of the packet from the IP header through the
+ * BTH.
+ */
 static inline void mask(u8 *b, bool is_ipv6)
 {
 	u8 *udp;
@@ -97,14 +104,19 @@ void icrc_table_init(struct icrc_table *t)
 	}
 }
 
-/* The CRCs of two packets that differ in the identification alone, all else zeroes: what is else in the packets falls out of the difference. */
+/*
+ * The CRCs of two packets that differ in the identification alone, all else zeroes: what is else in
+ * the packets falls out of the difference.
+ */
 u32 icrc_id_change_once(u32 tail, u16 flipped)
 {
 	static const u8 zeroes[ICRC_ID_TAIL_MAX];
 	const __be16 before = 0, after = htobe16(flipped);
 
-	return htole32(crc32_gzip_refl(crc32_gzip_refl(0, (const u8 *)&before, sizeof(before)), zeroes, tail) ^
-		       crc32_gzip_refl(crc32_gzip_refl(0, (const u8 *)&after, sizeof(after)), zeroes, tail));
+	return htole32(crc32_gzip_refl(crc32_gzip_refl(0, (const u8 *)&before, sizeof(before)),
+				       zeroes, tail) ^
+		       crc32_gzip_refl(crc32_gzip_refl(0, (const u8 *)&after, sizeof(after)),
+				       zeroes, tail));
 }
 
 void icrc_id_init(struct icrc_id *c, u32 tail)

@@ -3,19 +3,16 @@
  * What the engine's own files know of each other; nobody outside user/transport includes this.
  *
  *   engine.c     demux, ready list, doorbells, events        timer.c      deadlines
- *   qp.c         making QPs, their send queue, flushing      qp_state.c   ibv_modify_qp's table and effects
- *   requester.c  WQEs to request packets                     completer.c  responses to completions
- *   timeout.c    what the requester does when nothing comes
- *   responder.c  request packets to memory and receives      reply.c      ACKs, READ and atomic responses
- *   recovery.c   what is sent again after a loss             reorder.c    packets that came early
- *   congestion.c window, adaptive time-out, DCQCN            credit.c     end-to-end credits
- *   flow.c       flow control of UC and UD
- *   template.c   headers kept, to copy and to compare
- *   expect.c     which responses XDP wakes for
- *   datagram.c   UD, both ways                             moderation.c events of moderated CQs
- *   home.c       several engines of a device
- *   tag.c        tag matching: SENDs to buffers by tag     rendezvous.c what it fetches and answers on its own
- * Beside the engine, for who moves its frames:
+ *   qp.c         making QPs, their send queue, flushing      qp_state.c   ibv_modify_qp's table and
+ * effects requester.c  WQEs to request packets                     completer.c  responses to
+ * completions timeout.c    what the requester does when nothing comes responder.c  request packets
+ * to memory and receives      reply.c      ACKs, READ and atomic responses recovery.c   what is
+ * sent again after a loss             reorder.c    packets that came early congestion.c window,
+ * adaptive time-out, DCQCN            credit.c     end-to-end credits flow.c       flow control of
+ * UC and UD template.c   headers kept, to copy and to compare expect.c     which responses XDP
+ * wakes for datagram.c   UD, both ways                             moderation.c events of moderated
+ * CQs home.c       several engines of a device tag.c        tag matching: SENDs to buffers by tag
+ * rendezvous.c what it fetches and answers on its own Beside the engine, for who moves its frames:
  *   gso.c        packets that may leave as one             segments.c   such a one cut again
  */
 #ifndef TRANSPORT_INTERNAL_H
@@ -24,10 +21,16 @@
 #include "engine.h"
 #include "guard.h"
 
-/* Request packets in flight that a requester allows itself: fits the rings of a veth or NIC (256) with room for a second QP. */
+/*
+ * Request packets in flight that a requester allows itself: fits the rings of a veth or NIC (256)
+ * with room for a second QP.
+ */
 #define REQUESTER_WINDOW_DEFAULT 128
 
-/* Packets that came early and are kept: of one QP and direction, and of all together (4.3 KiB each, touched when used). */
+/*
+ * Packets that came early and are kept: of one QP and direction, and of all together (4.3 KiB each,
+ * touched when used).
+ */
 #define REORDER_MAX_QP 128
 #define REORDER_POOL   512
 
@@ -39,13 +42,18 @@ struct timer {
 struct timers {
 	struct timer *line;	/* a ring, in order of time */
 	u32 line_head, line_tail;
-	struct timer *heap;	/* heap[0] is the earliest of those that would not be in order there */
+	/* heap[0] is the earliest of those that would not be in order there */
+	struct timer *heap;
 	u32 len;
-	u32 *place;		/* of a slot: position in the heap + 1 or in the line with IN_LINE, 0 = nowhere */
+	/* of a slot: position in the heap + 1 or in the line with IN_LINE, 0 = nowhere */
+	u32 *place;
 	u64 *due_ns;		/* of a slot: its deadline, at_ns or later */
 };
 
-/* What the engines of a device share. It changes with all of them held, but for what mr.h says of windows; so each may read it. */
+/*
+ * What the engines of a device share. It changes with all of them held, but for what mr.h says of
+ * windows; so each may read it.
+ */
 struct engine_tables {
 	struct engine *engine[ENGINE_MAX];
 	struct mr_table mrs;
@@ -72,13 +80,17 @@ struct engine {
 	u32 num_held;		/* of all QPs at home here */
 	u32 passed;		/* to these went bells that were not for this one: see home.c */
 
-	/* QPs that may have something to send, served in turn: a ring in an array, so that a neighbour in it is not touched */
+	/*
+	 * QPs that may have something to send, served in turn: a ring in an array, so that a
+	 * neighbour in it is not touched
+	 */
 	u32 ready_head, ready_tail;
 	u32 burst;
 
 	/* doorbells, pushed by any thread, taken as a whole */
 	_Atomic(struct qp *) doorbells cache_aligned;
-	_Atomic bool overrun;	/* some CQ overran since the last look: its QPs go to error. Set by siblings as well */
+	/* some CQ overran since the last look: its QPs go to error. Set by siblings as well */
+	_Atomic bool overrun;
 
 	struct timers timers cache_aligned;
 	_Atomic u64 earliest_ns; /* the first timer or moderated event, for other threads */
@@ -86,7 +98,8 @@ struct engine {
 	struct cq *pushed;	/* CQs that got completions in this call */
 	/* objects with events to report */
 	struct cq *cq_events;
-	struct cq *cq_due;	/* moderated CQs that may withhold an event; cq_due_ns is the earliest one's time */
+	/* moderated CQs that may withhold an event; cq_due_ns is the earliest one's time */
+	struct cq *cq_due;
 	u64 cq_due_ns;
 	u64 now_ns;		/* of the call that is running */
 	struct qp *qp_events;
@@ -119,7 +132,10 @@ static inline void engine_drop(struct engine *e, enum xroce_drop reason)
 }
 
 /* engine.c */
-/* What a QP may have to send. Who has sent the last of it may clear its bit: whatever comes later sets it again. */
+/*
+ * What a QP may have to send. Who has sent the last of it may clear its bit: whatever comes later
+ * sets it again.
+ */
 enum { READY_REQUESTS = 1 << 0, READY_REPLIES = 1 << 1 };
 void engine_ready(struct engine *e, struct qp *qp, u8 what);
 /*
@@ -137,23 +153,35 @@ static per_packet void engine_complete(struct engine *e, struct cq *cq, const st
 	*to = *cqe;
 	engine_complete_end(e, cq, to, solicited);
 }
-/* Take the arm words of the CQs that were pushed to, and their events: at the end of each call from outside. */
+/*
+ * Take the arm words of the CQs that were pushed to, and their events: at the end of each call from
+ * outside.
+ */
 void engine_take_arms(struct engine *e);
 void engine_cq_event(struct engine *e, struct cq *cq, u32 events);
 void engine_qp_event(struct engine *e, struct qp *qp, u32 events);
 void engine_srq_event(struct engine *e, struct srq *srq, u32 events);
 /* An SRQ whose own CQ has overrun delivers nothing any more: SRQ_ERR, once. */
 void engine_check_srq(struct engine *e, struct srq *srq);
-/* [all] Forget what is queued about qp: doorbell, ready list, timer, events; without the doorbell. e is its home. */
+/*
+ * [all] Forget what is queued about qp: doorbell, ready list, timer, events; without the doorbell.
+ * e is its home.
+ */
 void engine_forget_qp(struct engine *e, struct qp *qp);
 void engine_detach_qp(struct engine *e, struct qp *qp);
 /* The XRC SRQ of that number, or NULL. */
 struct srq *engine_find_srq(const struct engine *e, u32 number);
-/* Take a receive WQE from the QP's queue or SRQ into qp->resp.recv, if none is held; false when there is none. */
+/*
+ * Take a receive WQE from the QP's queue or SRQ into qp->resp.recv, if none is held; false when
+ * there is none.
+ */
 bool engine_take_receive(struct engine *e, struct qp *qp);
 
 /* home.c */
-/* [all] An engine comes to its device or founds it: 0, -ENOMEM or -EINVAL; it goes, and with the last one what they shared. */
+/*
+ * [all] An engine comes to its device or founds it: 0, -ENOMEM or -EINVAL; it goes, and with the
+ * last one what they shared.
+ */
 int home_join(struct engine *e);
 void home_leave(struct engine *e);
 /*
@@ -228,12 +256,20 @@ static inline u32 sq_cons(const struct sq *sq)
 /* Returns 0 or -ENOMEM. */
 int sq_init(struct sq *sq, u32 max_wr, u32 max_sge, u32 max_inline);
 /* Complete the oldest WQE of the send queue and free its slot. */
-void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns);
+void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr,
+		 u64 now_ns);
 void qp_flush(struct engine *e, struct qp *qp);
-/* Take away what the QP has in its CQs, whose consumer sides are held, and an XRC target in those of its domain's SRQs. */
+/*
+ * Take away what the QP has in its CQs, whose consumer sides are held, and an XRC target in those
+ * of its domain's SRQs.
+ */
 void qp_purge_completions(struct engine *e, struct qp *qp);
-/* The oldest send WQE failed: its completion, then ERR (or SQE on UC and UD) and all others flushed. */
-void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns);
+/*
+ * The oldest send WQE failed: its completion, then ERR (or SQE on UC and UD) and all others
+ * flushed.
+ */
+void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr,
+		   u64 now_ns);
 /* Requester and responder as qp_create() makes them; no ring is allocated. */
 void qp_clear(struct qp *qp);
 
@@ -249,8 +285,9 @@ int rd_atomic_reserve(struct qp *qp, u32 initiated, u32 answered);
 void rd_atomic_free(struct qp *qp);
 
 /*
- * Start a packet from qp. The fields of extension headers are left alone: who chooses an opcode sets those that it carries, and no others are read.
- * (To clear the whole struct takes longer than to build most packets.)
+ * Start a packet from qp. The fields of extension headers are left alone: who chooses an opcode
+ * sets those that it carries, and no others are read. (To clear the whole struct takes longer than
+ * to build most packets.)
  */
 static inline void packet_from(struct packet *p, const struct qp *qp, u32 psn)
 {
@@ -267,15 +304,22 @@ static inline void packet_from(struct packet *p, const struct qp *qp, u32 psn)
 /* requester.c */
 void requester_start(struct qp *qp, u32 sq_psn);
 u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
-/* The next packet to be sent is psn: back to one that is not acknowledged, or forward over those that are. */
+/*
+ * The next packet to be sent is psn: back to one that is not acknowledged, or forward over those
+ * that are.
+ */
 void requester_seek(struct engine *e, struct qp *qp, u32 psn);
-/* The WQE that psn belongs to, from the oldest outstanding one on; NULL if psn has not been given to any. */
+/*
+ * The WQE that psn belongs to, from the oldest outstanding one on; NULL if psn has not been given
+ * to any.
+ */
 struct send_wqe *requester_wqe(const struct qp *qp, u32 psn);
 /* Work requests that a response of their own answers; see OP_ANSWERED. */
 static inline bool wr_is_answered(u8 opcode)
 {
 	return opcode < WR_OPCODES &&
-	       1u << opcode & (1u << WR_READ | 1u << WR_CMP_SWAP | 1u << WR_FETCH_ADD | 1u << WR_FLUSH | 1u << WR_ATOMIC_WRITE);
+	       1u << opcode & (1u << WR_READ | 1u << WR_CMP_SWAP | 1u << WR_FETCH_ADD |
+			       1u << WR_FLUSH | 1u << WR_ATOMIC_WRITE);
 }
 /* Work requests that send nothing. */
 static inline bool wr_is_local(u8 opcode)
@@ -298,8 +342,12 @@ static inline u32 requester_read_chunk(const struct engine *e)
 {
 	return e->window >= 4 ? e->window / 4 : 1;
 }
-/* Build the packet with the given PSN again, from its WQE; 0 if that cannot be. next is the PSN that follows what it took. */
-u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *frame, u32 *next, u64 now_ns);
+/*
+ * Build the packet with the given PSN again, from its WQE; 0 if that cannot be. next is the PSN
+ * that follows what it took.
+ */
+u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *frame, u32 *next,
+		      u64 now_ns);
 
 /* expect.c: of QPs that tell XDP */
 /* None: the QP starts. */
@@ -315,7 +363,9 @@ void expect_failure(struct qp *qp);
 /* recovery.c */
 /* The peer misses psn and keeps what came behind it, perhaps: send it again, or all from it on. */
 void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err verr, u64 now_ns);
-/* The adaptive time-out: ask with the oldest packet whether anything was lost, and go on meanwhile. */
+/*
+ * The adaptive time-out: ask with the oldest packet whether anything was lost, and go on meanwhile.
+ */
 void recovery_probe(struct engine *e, struct qp *qp);
 /* unacked_psn moved by an ACK (nak false) or a NAK: is the loss repaired? */
 void recovery_answered(struct engine *e, struct qp *qp, bool nak);
@@ -361,7 +411,8 @@ static inline bool reorder_holds(const struct engine *e, const struct reorder *r
  * is too far ahead, or if there is no room. A packet that contradicts some that are kept makes them
  * go.
  */
-bool reorder_hold(struct engine *e, struct reorder *r, u32 psn, const struct packet *p, const struct xroce_rx_cqe *hint);
+bool reorder_hold(struct engine *e, struct reorder *r, u32 psn, const struct packet *p,
+		  const struct xroce_rx_cqe *hint);
 /*
  * Take the packet with this PSN, which is proven, dropping all before it; NULL if it is not there
  * or if it is not to be trusted. Give it back with reorder_free().
@@ -465,12 +516,14 @@ void completer_check_drained(struct engine *e, struct qp *qp);
 
 /* responder.c */
 void responder_start(struct qp *qp, u32 rq_psn);
-int responder_input(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns);
+int responder_input(struct engine *e, struct qp *qp, const struct packet *p,
+		    const struct xroce_rx_cqe *hint, u64 now_ns);
 /* Push the completion of the receive WQE that qp->resp.recv holds. */
-void responder_complete(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
-			struct cqe *cqe, u64 now_ns);
+void responder_complete(struct engine *e, struct qp *qp, const struct packet *p,
+			const struct xroce_rx_cqe *hint, struct cqe *cqe, u64 now_ns);
 /* Payload of p from its byte skip on into the held receive WQE at offset; false if a key fails. */
-bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, u32 skip, u64 offset);
+bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, u32 skip,
+		       u64 offset);
 
 /* reply.c */
 u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
@@ -505,21 +558,36 @@ struct tag_header {
 	struct tmh tmh;
 	struct rvh rvh; /* of a rendezvous only */
 };
-/* What a tag-matching SRQ made of the SEND under way; 0 where there is none. From TAG_MATCHED on it has a tag's buffer, before that a receive WQE. */
+/*
+ * What a tag-matching SRQ made of the SEND under way; 0 where there is none. From TAG_MATCHED on it
+ * has a tag's buffer, before that a receive WQE.
+ */
 enum tag_kind { TAG_NONE = 1, TAG_UNEXPECTED, TAG_MATCHED, TAG_FETCHED, TAG_LEFT };
-/* engine_take_receive() for the first packet of a SEND to a tag-matching SRQ: the buffer of the tag that matches, or a receive WQE. False: RNR. */
+/*
+ * engine_take_receive() for the first packet of a SEND to a tag-matching SRQ: the buffer of the tag
+ * that matches, or a receive WQE. False: RNR.
+ */
 bool tag_receive(struct engine *e, struct qp *qp, const struct packet *p);
-/* A rendezvous that is left to the application: TMH and RVH into the tag's buffer, as far as they fit. False if a key fails. */
+/*
+ * A rendezvous that is left to the application: TMH and RVH into the tag's buffer, as far as they
+ * fit. False if a key fails.
+ */
 bool tag_scatter_headers(struct engine *e, struct qp *qp, const struct packet *p);
-/* The message matched and goes on, or has ended: its completion. cqe has what every receive's says. */
-void tag_complete(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, struct cqe *cqe, u64 now_ns);
+/*
+ * The message matched and goes on, or has ended: its completion. cqe has what every receive's says.
+ */
+void tag_complete(struct engine *e, struct qp *qp, const struct packet *p,
+		  const struct xroce_rx_cqe *hint, struct cqe *cqe, u64 now_ns);
 /* The message under way will not end. Returns the opcode of its completion in error. */
 u16 tag_abandon(struct qp *qp);
 /* The QP's completions are about to be taken away: the unexpected messages among them were none. */
 void tag_forget_qp(struct qp *qp);
 
 /* rendezvous.c */
-/* The send queue of a QP on a tag-matching SRQ, and what the application posts to. Returns 0 or -ENOMEM; the rings are to be freed then as well. */
+/*
+ * The send queue of a QP on a tag-matching SRQ, and what the application posts to. Returns 0 or
+ * -ENOMEM; the rings are to be freed then as well.
+ */
 int shared_sends_init(struct qp *qp, const struct qp_init *init);
 void shared_sends_free(struct qp *qp);
 /* What was posted goes to the send queue; one of it has completed; all of it is forgotten. */
@@ -533,10 +601,12 @@ bool rendezvous_has_room(const struct qp *qp);
 /* Fetch it into the receive that qp->resp.recv names. */
 void rendezvous_start(struct engine *e, struct qp *qp, const struct tag_header *h, bool solicited);
 /* A WQE of a rendezvous has completed. */
-void rendezvous_sent(struct engine *e, struct qp *qp, const struct send_wqe *wqe, enum cqe_status status, enum vendor_err verr, u64 now_ns);
+void rendezvous_sent(struct engine *e, struct qp *qp, const struct send_wqe *wqe,
+		     enum cqe_status status, enum vendor_err verr, u64 now_ns);
 
 /* datagram.c */
-int datagram_input(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns);
+int datagram_input(struct engine *e, struct qp *qp, const struct packet *p,
+		   const struct xroce_rx_cqe *hint, u64 now_ns);
 u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
 
 /* PSNs that a message of length bytes takes: at least one. pmtu is a power of two. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Event moderation, ibv_modify_cq(3): of a moderated CQ that is armed, an event is reported for count completions together, or when period_ns has
- * passed since the first of them. An error is reported at once. What is withheld is bounded in time by the engine's deadline.
+ * Event moderation, ibv_modify_cq(3): of a moderated CQ that is armed, an event is reported for
+ * count completions together, or when period_ns has passed since the first of them. An error is
+ * reported at once. What is withheld is bounded in time by the engine's deadline.
  *
- * Of a CQ that several engines fill they count together, under its lock; the one that begins to withhold puts it on its list, and watches the time for all. Where a
- * single one fills it, without a lock, it is on no other's list.
+ * Of a CQ that several engines fill they count together, under its lock; the one that begins to
+ * withhold puts it on its list, and watches the time for all. Where a single one fills it, without
+ * a lock, it is on no other's list.
  */
 #include "internal.h"
 
@@ -42,7 +44,10 @@ bool moderation_withholds(struct engine *e, struct cq *cq, bool failed, bool sol
 	return true;
 }
 
-/* What was withheld is reported, if it was asked for. An application that armed for solicited ones had only those counted. */
+/*
+ * What was withheld is reported, if it was asked for. An application that armed for solicited ones
+ * had only those counted.
+ */
 static void release(struct engine *e, struct cq *cq)
 {
 	if (cq->withheld && cq_take_event(cq, true))

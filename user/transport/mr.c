@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The table of memory regions by key, and the walk over scatter/gather lists that it guards. Copies are made here and in
- * responder/requester only through these functions, so that no byte moves without its key having been checked for that very range.
+ * The table of memory regions by key, and the walk over scatter/gather lists that it guards. Copies
+ * are made here and in responder/requester only through these functions, so that no byte moves
+ * without its key having been checked for that very range.
  */
 #include <stdlib.h>
 
@@ -28,7 +29,9 @@ static u32 key_of(const struct mr *mr)
 static int mr_table_grow(struct mr_table *t)
 {
 	u32 old_size = t->mask ? t->mask + 1 : 0;
-	u32 size = old_size && t->live < old_size / 4 ? old_size : old_size ? old_size * 2 : MR_TABLE_MIN;
+	u32 size = old_size && t->live < old_size / 4 ? old_size :
+		   old_size			      ? old_size * 2 :
+							MR_TABLE_MIN;
 	struct mr **slot = calloc(size, sizeof(*slot));
 
 	if (!slot)
@@ -104,7 +107,8 @@ static int insert(struct mr_table *t, const struct mr *init, struct mr **out)
 	} while (hash(key) == 0 || find_object(t, key));
 	*mr = *init;
 	mr->key = key;
-	for (at = hash(key) & t->mask; t->slot[at] && t->slot[at] != &tombstone; at = (at + 1) & t->mask)
+	for (at = hash(key) & t->mask; t->slot[at] && t->slot[at] != &tombstone;
+	     at = (at + 1) & t->mask)
 		;
 	t->used += !t->slot[at];
 	t->live++;
@@ -113,7 +117,8 @@ static int insert(struct mr_table *t, const struct mr *init, struct mr **out)
 	return 0;
 }
 
-int mr_add(struct mr_table *t, u32 pd, void *addr, u64 length, u64 iova, u32 access, struct mr **out)
+int mr_add(struct mr_table *t, u32 pd, void *addr, u64 length, u64 iova, u32 access,
+	   struct mr **out)
 {
 	struct mr init = {
 		.pd = pd,
@@ -155,10 +160,12 @@ void mr_remove(struct mr_table *t, struct mr *mr)
 }
 
 /* Unbind it, and bind it to length bytes of region; of none, it stays unbound. */
-static void mw_set(struct mr *mw, struct mr *region, u32 new_key, u64 addr, u64 length, u32 access, u32 qpn)
+static void mw_set(struct mr *mw, struct mr *region, u32 new_key, u64 addr, u64 length, u32 access,
+		   u32 qpn)
 {
 	mw_unbind(mw);
-	atomic_store_explicit(&mw->key, (key_of(mw) & ~MW_KEY_OWN) | (new_key & MW_KEY_OWN), memory_order_relaxed);
+	atomic_store_explicit(&mw->key, (key_of(mw) & ~MW_KEY_OWN) | (new_key & MW_KEY_OWN),
+			      memory_order_relaxed);
 	if (!length)
 		return;
 	region->windows++;
@@ -175,7 +182,8 @@ int mw_add(struct mr_table *t, u32 pd, enum mr_kind kind, struct mr **out)
 	return insert(t, &(struct mr){ .pd = pd, .kind = kind }, out);
 }
 
-int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, u64 length, u32 access, u32 qpn)
+int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, u64 length,
+	    u32 access, u32 qpn)
 {
 	struct mr *region = length ? mr_find(t, lkey) : NULL;
 	bool refused;
@@ -188,7 +196,8 @@ int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, 
 		/* mr_translate(): the key is a region's, no window's, and of this PD */
 		if (!mr_translate(t, mw->pd, lkey, addr, length, MR_MW_BIND))
 			return -EINVAL;
-		if (access & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC) && !(region->access & MR_LOCAL_WRITE))
+		if (access & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC) &&
+		    !(region->access & MR_LOCAL_WRITE))
 			return -EINVAL;
 	}
 	spin_lock_if(t->shared, &mw->lock);
@@ -313,21 +322,26 @@ u64 sge_length(const struct sge *sge, u32 num_sge)
 bool sge_check(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u32 access)
 {
 	for (u32 i = 0; i < num_sge; i++)
-		if (sge[i].length && !mr_translate(t, pd, sge[i].lkey, sge[i].addr, sge[i].length, access))
+		if (sge[i].length &&
+		    !mr_translate(t, pd, sge[i].lkey, sge[i].addr, sge[i].length, access))
 			return false;
 	return true;
 }
 
-/* Where a copy stands in a list: the next contiguous piece of at most len bytes, NULL if its key fails. */
-static u8 *sge_piece(const struct mr_table *t, u32 pd, const struct sge *sge, u64 offset, u32 *len, u32 access)
+/*
+ * Where a copy stands in a list: the next contiguous piece of at most len bytes, NULL if its key
+ * fails.
+ */
+static u8 *sge_piece(const struct mr_table *t, u32 pd, const struct sge *sge, u64 offset, u32 *len,
+		     u32 access)
 {
 	*len = (u32)min_u64(*len, sge->length - offset);
 	return mr_translate(t, pd, sge->lkey, sge->addr + offset, *len, access);
 }
 
 /* Both directions walk alike: skip to offset, then piece by piece. */
-static inline bool sge_walk(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset, u8 *buf, u32 len,
-		     u32 access, bool to_list)
+static inline bool sge_walk(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge,
+			    u64 offset, u8 *buf, u32 len, u32 access, bool to_list)
 {
 	u32 i = 0;
 
@@ -354,12 +368,14 @@ static inline bool sge_walk(const struct mr_table *t, u32 pd, const struct sge *
 	return true;
 }
 
-bool sge_gather(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset, void *dst, u32 len)
+bool sge_gather(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset,
+		void *dst, u32 len)
 {
 	return sge_walk(t, pd, sge, num_sge, offset, dst, len, 0, false);
 }
 
-bool sge_scatter(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset, const void *src, u32 len)
+bool sge_scatter(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset,
+		 const void *src, u32 len)
 {
 	/* the walk writes to the list only */
 	return sge_walk(t, pd, sge, num_sge, offset, (u8 *)src, len, MR_LOCAL_WRITE, true);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory regions: which bytes of the process a key opens, for whom. Keys are 32 random bits; L_Key and R_Key of a region are equal.
- * Looking up a key copies nothing and takes no memory.
+ * Memory regions: which bytes of the process a key opens, for whom. Keys are 32 random bits; L_Key
+ * and R_Key of a region are equal. Looking up a key copies nothing and takes no memory.
  *
- * The table is the device's. What it holds changes with all its engines held, so any of them may look up a region at any time, and no lock or atomic is in that.
- * Windows are bound and unbound by one engine while others look: where there are several, under the window's lock, which whoever uses the window's bytes holds
- * until he is done with them. So who has seen a window unbound knows that nobody is still at work behind it.
+ * The table is the device's. What it holds changes with all its engines held, so any of them may
+ * look up a region at any time, and no lock or atomic is in that. Windows are bound and unbound by
+ * one engine while others look: where there are several, under the window's lock, which whoever
+ * uses the window's bytes holds until he is done with them. So who has seen a window unbound knows
+ * that nobody is still at work behind it.
  */
 #ifndef TRANSPORT_MR_H
 #define TRANSPORT_MR_H
@@ -13,7 +15,10 @@
 #include "spin.h"
 #include "types.h"
 
-/* Access rights, with the values of enum ibv_access_flags (the last two as newer headers have them). */
+/*
+ * Access rights, with the values of enum ibv_access_flags (the last two as newer headers have
+ * them).
+ */
 enum {
 	MR_LOCAL_WRITE = 1 << 0,
 	MR_REMOTE_WRITE = 1 << 1,
@@ -24,8 +29,9 @@ enum {
 	MR_FLUSH_GLOBAL = 1 << 8,
 	MR_FLUSH_PERSISTENT = 1 << 9,
 };
-#define MR_REMOTE_ANY \
-	(MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC | MR_FLUSH_GLOBAL | MR_FLUSH_PERSISTENT)
+#define MR_REMOTE_ANY                                                                              \
+	(MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC | MR_FLUSH_GLOBAL |                   \
+	 MR_FLUSH_PERSISTENT)
 
 /* The part of a window's R_Key that the application chooses at each binding. */
 #define MW_KEY_OWN 0xffu
@@ -37,7 +43,11 @@ struct mr {
 	_Atomic u32 key; /* never 0; its upper 24 bits stay, those below are a window's to change */
 	u32 pd;		/* number of its protection domain */
 	u32 access;
-	u64 iova;	/* what remote and local addresses start from: the virtual address, or 0 when zero-based, or the caller's */
+	/*
+	 * what remote and local addresses start from: the virtual address, or 0 when zero-based, or
+	 * the caller's
+	 */
+	u64 iova;
 	u64 length;
 	u8 *addr;
 	enum mr_kind kind;
@@ -49,8 +59,8 @@ struct mr {
 
 struct mr_table {
 	/*
-	 * Open addressing by the key's upper 24 bits, which name one object; the lower 8 change when a window is bound anew. NULL = never
-	 * used.
+	 * Open addressing by the key's upper 24 bits, which name one object; the lower 8 change
+	 * when a window is bound anew. NULL = never used.
 	 */
 	struct mr **slot;
 	u32 mask;
@@ -65,11 +75,15 @@ int mr_table_init(struct mr_table *t, u64 (*random)(void *arg), void *arg);
 void mr_table_destroy(struct mr_table *t);
 
 /*
- * Add a region of length bytes at addr. Returns 0, or -EINVAL (iova + length or addr + length overflows; remote write or atomic
- * without local write, ibv_reg_mr(3)), -ENOMEM. The region is the table's until mr_remove().
+ * Add a region of length bytes at addr. Returns 0, or -EINVAL (iova + length or addr + length
+ * overflows; remote write or atomic without local write, ibv_reg_mr(3)), -ENOMEM. The region is the
+ * table's until mr_remove().
  */
-int mr_add(struct mr_table *t, u32 pd, void *addr, u64 length, u64 iova, u32 access, struct mr **out);
-/* A region, or a window: that is unbound first. The caller has refused a region that has windows. */
+int mr_add(struct mr_table *t, u32 pd, void *addr, u64 length, u64 iova, u32 access,
+	   struct mr **out);
+/*
+ * A region, or a window: that is unbound first. The caller has refused a region that has windows.
+ */
 void mr_remove(struct mr_table *t, struct mr *mr);
 
 /* A window that is bound to nothing. Returns 0 or -ENOMEM. */
@@ -82,18 +96,26 @@ int mw_add(struct mr_table *t, u32 pd, enum mr_kind kind, struct mr **out);
  * unbound by length 0; a type 2 window must be free. Returns 0 or -EINVAL: L_Key, PD, bounds, or
  * rights that the region does not have.
  */
-int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, u64 length, u32 access, u32 qpn);
+int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, u64 length,
+	    u32 access, u32 qpn);
 
-/* Unbind the type 2 window of this key. -EINVAL if there is none, it is not bound, or is another PD's or QP's. */
+/*
+ * Unbind the type 2 window of this key. -EINVAL if there is none, it is not bound, or is another
+ * PD's or QP's.
+ */
 int mw_invalidate(struct mr_table *t, u32 pd, u32 rkey, u32 qpn);
-/* The window whose key has these upper 24 bits, bound or not, or NULL: the lower 8 may be those of an earlier binding. */
+/*
+ * The window whose key has these upper 24 bits, bound or not, or NULL: the lower 8 may be those of
+ * an earlier binding.
+ */
 struct mr *mw_find(const struct mr_table *t, u32 key);
 bool mw_can_invalidate(const struct mr_table *t, u32 pd, u32 rkey, u32 qpn);
 struct mr *mr_find(const struct mr_table *t, u32 key);
 
 /*
- * The bytes that [va, va + len) of a region's key name, or NULL if the key does not exist or is a window's, is of another PD, lacks any right of access, or the
- * range is not inside the region. Overflow-safe. len may be 0.
+ * The bytes that [va, va + len) of a region's key name, or NULL if the key does not exist or is a
+ * window's, is of another PD, lacks any right of access, or the range is not inside the region.
+ * Overflow-safe. len may be 0.
  */
 u8 *mr_translate(const struct mr_table *t, u32 pd, u32 key, u64 va, u64 len, u32 access);
 
@@ -137,7 +159,9 @@ u64 sge_length(const struct sge *sge, u32 num_sge);
  * list is too short, or the memory is not there (guard.h); then some bytes may have been copied
  * already.
  */
-bool sge_gather(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset, void *dst, u32 len);
-bool sge_scatter(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset, const void *src, u32 len);
+bool sge_gather(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset,
+		void *dst, u32 len);
+bool sge_scatter(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset,
+		 const void *src, u32 len);
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The opcode table of wire.h as user space looks it up: flags for the codec and the engine, names for people. */
+/*
+ * The opcode table of wire.h as user space looks it up: flags for the codec and the engine, names
+ * for people.
+ */
 #include "packet.h"
 
 static const u32 flags_of[256] = { ROCE_OPCODE_FLAGS };

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The packet codec. It owns the layout of a RoCEv2 frame from Ethernet to ICRC, in both directions, and never decides what a packet
- * means: QPNs, PSNs, keys and the lengths that a path MTU allows are the engine's.
+ * The packet codec. It owns the layout of a RoCEv2 frame from Ethernet to ICRC, in both directions,
+ * and never decides what a packet means: QPNs, PSNs, keys and the lengths that a path MTU allows
+ * are the engine's.
  *
- * Received frames are hostile. Each header is pulled from a cursor that knows where the linear part of the IP packet ends, and all
- * lengths are checked against one another before the payload is pointed at. What fails before the UDP port says RoCEv2 is not_roce,
- * as XDP passes such frames; behind it the reasons are those that XDP counts, in this order: IP options, fragments, IP length, UDP
- * length, BTH, version, opcode, extension headers, pad, payload.
- * The IPv4 header checksum is written but not verified: neither is it in XDP, and the ICRC covers the lengths and addresses.
+ * Received frames are hostile. Each header is pulled from a cursor that knows where the linear part
+ * of the IP packet ends, and all lengths are checked against one another before the payload is
+ * pointed at. What fails before the UDP port says RoCEv2 is not_roce, as XDP passes such frames;
+ * behind it the reasons are those that XDP counts, in this order: IP options, fragments, IP length,
+ * UDP length, BTH, version, opcode, extension headers, pad, payload. The IPv4 header checksum is
+ * written but not verified: neither is it in XDP, and the ICRC covers the lengths and addresses.
  */
 #include "guard.h"
 #include "packet.h"
@@ -77,9 +79,11 @@ struct udp {
 } __attribute__((packed));
 
 _Static_assert(sizeof(struct eth) == 14 && sizeof(struct vlan) == 4, "Ethernet");
-_Static_assert(sizeof(struct ipv4) == 20 && sizeof(struct ipv6) == 40 && sizeof(struct udp) == 8, "IP and UDP");
-_Static_assert(sizeof(struct eth) + 2 * sizeof(struct vlan) + sizeof(struct ipv6) + sizeof(struct udp) + sizeof(struct bth) +
-			       sizeof(struct xrc_eth) + sizeof(struct atomic_eth) <=
+_Static_assert(sizeof(struct ipv4) == 20 && sizeof(struct ipv6) == 40 && sizeof(struct udp) == 8,
+	       "IP and UDP");
+_Static_assert(sizeof(struct eth) + 2 * sizeof(struct vlan) + sizeof(struct ipv6) +
+			       sizeof(struct udp) + sizeof(struct bth) + sizeof(struct xrc_eth) +
+			       sizeof(struct atomic_eth) <=
 		       PACKET_HEADER_MAX,
 	       "the longest headers fit");
 
@@ -119,7 +123,10 @@ static inline void gid_from_ipv4(struct gid *g, const u8 addr[4])
 	memcpy(g->raw + 12, addr, 4);
 }
 
-/* Read the opcode's extension headers, in their order on the wire; ext has roce_ext_bytes(flags) bytes. */
+/*
+ * Read the opcode's extension headers, in their order on the wire; ext has roce_ext_bytes(flags)
+ * bytes.
+ */
 static inline void get_aeth(const u8 *ext, struct packet *p)
 {
 	u32 word = be32toh(((const struct aeth *)ext)->syndrome_msn);
@@ -182,14 +189,19 @@ static void get_extensions(const u8 *ext, struct packet *p, u32 flags)
 		p->flow_cookie = be32toh(h->cookie);
 		p->flow_allowance = be32toh(h->allowance);
 	}
-	/* The last one of each opcode that has it; a CNP's 16 bytes are reserved and not looked at. */
+	/*
+	 * The last one of each opcode that has it; a CNP's 16 bytes are reserved and not looked at.
+	 */
 	if (flags & OP_IMM)
 		p->imm = ((const struct imm_dt *)ext)->imm;
 	if (flags & OP_IETH)
 		p->inv_rkey = be32toh(((const struct ieth *)ext)->rkey);
 }
 
-/* What the IP header says of the lengths, and whether it rules the packet out if that turns out to be RoCEv2. */
+/*
+ * What the IP header says of the lengths, and whether it rules the packet out if that turns out to
+ * be RoCEv2.
+ */
 struct layer3 {
 	size_t ip_len;	  /* header and payload */
 	size_t udp_space; /* payload: what the UDP length must be */
@@ -198,9 +210,9 @@ struct layer3 {
 };
 
 /*
- * Pull the Ethernet header and up to two VLAN tags; sets *type to the type behind them. False if the frame is too short. A third
- * tag is a type that nobody here knows. The packet's tag is the customer's: the inner one of 802.1Q
- * within a provider's 802.1ad, else the outer.
+ * Pull the Ethernet header and up to two VLAN tags; sets *type to the type behind them. False if
+ * the frame is too short. A third tag is a type that nobody here knows. The packet's tag is the
+ * customer's: the inner one of 802.1Q within a provider's 802.1ad, else the outer.
  */
 static inline bool parse_ethernet(struct cursor *c, struct packet *p, u16 *type)
 {
@@ -242,7 +254,8 @@ static inline bool parse_ipv4(struct cursor *c, struct packet *p, struct layer3 
 	const struct ipv4 *ip = pull(c, sizeof(*ip));
 	size_t header_bytes;
 
-	if (unlikely(!ip || ip->version_ihl >> 4 != 4 || ip->protocol != IP_PROTO_UDP || (be16toh(ip->frag) & IPV4_OFFSET)))
+	if (unlikely(!ip || ip->version_ihl >> 4 != 4 || ip->protocol != IP_PROTO_UDP ||
+		     (be16toh(ip->frag) & IPV4_OFFSET)))
 		return false;
 	header_bytes = (ip->version_ihl & 0x0f) * 4u;
 	if (unlikely(header_bytes < sizeof(*ip) || !pull(c, header_bytes - sizeof(*ip))))
@@ -250,7 +263,8 @@ static inline bool parse_ipv4(struct cursor *c, struct packet *p, struct layer3 
 	l3->options = header_bytes != sizeof(*ip);
 	l3->fragment = be16toh(ip->frag) & IPV4_MF;
 	l3->ip_len = be16toh(ip->total_len);
-	l3->udp_space = l3->ip_len - header_bytes; /* wraps with a bad total_len, which is refused before this is used */
+	/* wraps with a bad total_len, which is refused before this is used */
+	l3->udp_space = l3->ip_len - header_bytes;
 	p->is_ipv6 = false;
 	p->tos = ip->tos;
 	p->hop_limit = ip->ttl;
@@ -260,7 +274,10 @@ static inline bool parse_ipv4(struct cursor *c, struct packet *p, struct layer3 
 	return true;
 }
 
-/* False for what is not UDP over IPv6, at once or in a first fragment. RoCEv2 knows no other extension headers. */
+/*
+ * False for what is not UDP over IPv6, at once or in a first fragment. RoCEv2 knows no other
+ * extension headers.
+ */
 static inline bool parse_ipv6(struct cursor *c, struct packet *p, struct layer3 *l3)
 {
 	const struct ipv6 *ip = pull(c, sizeof(*ip));
@@ -309,10 +326,14 @@ static inline void get_bth(const struct bth *bth, struct packet *p)
 	p->psn = word & ROCE_PSN_MASK;
 }
 
-/* The extension headers' fields are one block in the struct. Clearing all of it would double the cost of parsing. */
+/*
+ * The extension headers' fields are one block in the struct. Clearing all of it would double the
+ * cost of parsing.
+ */
 static inline void clear_extensions(struct packet *p)
 {
-	memset((u8 *)p + offsetof(struct packet, va), 0, offsetof(struct packet, payload_len) - offsetof(struct packet, va));
+	memset((u8 *)p + offsetof(struct packet, va), 0,
+	       offsetof(struct packet, payload_len) - offsetof(struct packet, va));
 }
 
 const u8 *packet_get_transport(const struct bth *bth, struct packet *p)
@@ -346,7 +367,8 @@ int packet_parse(struct packet *p, const struct rx_frame *f)
 		return refuse(XROCE_DROP_not_roce);
 	p->ip = c.pos;
 	linear = (size_t)(c.end - c.pos);
-	if (!(type == ETH_P_IPV4 ? parse_ipv4(&c, p, &l3) : type == ETH_P_IPV6 && parse_ipv6(&c, p, &l3)))
+	if (!(type == ETH_P_IPV4 ? parse_ipv4(&c, p, &l3) :
+				   type == ETH_P_IPV6 && parse_ipv6(&c, p, &l3)))
 		return refuse(XROCE_DROP_not_roce);
 	udp = pull(&c, sizeof(*udp));
 	if (unlikely(!udp || udp->dport != htobe16(ROCE_UDP_PORT)))
@@ -419,7 +441,8 @@ bool packet_icrc_ok(const struct packet *p)
 	u32 before;
 
 	if (likely(!p->frag_len))
-		return icrc_equal(icrc_packet(p->ip, p->is_ipv6, linear - ROCE_ICRC_BYTES), p->end - ROCE_ICRC_BYTES);
+		return icrc_equal(icrc_packet(p->ip, p->is_ipv6, linear - ROCE_ICRC_BYTES),
+				  p->end - ROCE_ICRC_BYTES);
 
 	if (p->frag_len >= ROCE_ICRC_BYTES) {
 		crc = icrc_packet(p->ip, p->is_ipv6, linear);
@@ -456,7 +479,8 @@ bool packet_place_payload(const struct packet *p, void *dst)
 	if (likely(!p->frag_len))
 		return guard_copy(dst, p->payload, p->payload_len);
 	linear = min_u64(p->payload_len, (u64)(p->end - p->payload));
-	return guard_copy(dst, p->payload, linear) && guard_copy((u8 *)dst + linear, p->frag, p->payload_len - linear);
+	return guard_copy(dst, p->payload, linear) &&
+	       guard_copy((u8 *)dst + linear, p->frag, p->payload_len - linear);
 }
 
 /* ---- building ---- */
@@ -485,7 +509,8 @@ u8 *packet_put_extensions(u8 *pos, const struct packet *p, u32 flags)
 			.srqn = htobe32(p->xrc_srqn & ROCE_QPN_MASK),
 		};
 	if (flags & OP_FETH)
-		*(struct feth *)put(&pos, sizeof(struct feth)) = (struct feth){ .flush = htobe32(p->flush) };
+		*(struct feth *)put(&pos, sizeof(struct feth)) =
+			(struct feth){ .flush = htobe32(p->flush) };
 	if (flags & OP_RETH) {
 		const u64_pair reth = { htobe64(p->va), htobe64((u64)p->rkey << 32 | p->dma_len) };
 
@@ -503,13 +528,16 @@ u8 *packet_put_extensions(u8 *pos, const struct packet *p, u32 flags)
 			.syndrome_msn = packet_aeth(p->syndrome, p->msn),
 		};
 	if (flags & OP_ATOMIC_ACK_ETH)
-		*(struct atomic_ack_eth *)put(&pos, sizeof(struct atomic_ack_eth)) = (struct atomic_ack_eth){
-			.original = htobe64(p->original),
-		};
+		*(struct atomic_ack_eth *)put(&pos, sizeof(struct atomic_ack_eth)) =
+			(struct atomic_ack_eth){
+				.original = htobe64(p->original),
+			};
 	if (flags & OP_IMM)
-		*(struct imm_dt *)put(&pos, sizeof(struct imm_dt)) = (struct imm_dt){ .imm = p->imm };
+		*(struct imm_dt *)put(&pos, sizeof(struct imm_dt)) =
+			(struct imm_dt){ .imm = p->imm };
 	if (flags & OP_IETH)
-		*(struct ieth *)put(&pos, sizeof(struct ieth)) = (struct ieth){ .rkey = htobe32(p->inv_rkey) };
+		*(struct ieth *)put(&pos, sizeof(struct ieth)) =
+			(struct ieth){ .rkey = htobe32(p->inv_rkey) };
 	if (flags & OP_FLOW)
 		*(struct flow_eth *)put(&pos, sizeof(struct flow_eth)) = (struct flow_eth){
 			.cookie = htobe32(p->flow_cookie),
@@ -521,8 +549,9 @@ u8 *packet_put_extensions(u8 *pos, const struct packet *p, u32 flags)
 }
 
 /*
- * RFC 1071, from the fields in host order rather than from the header just written: to read back what was stored in smaller
- * pieces stalls the processor for longer than all else in packet_put_headers() takes.
+ * RFC 1071, from the fields in host order rather than from the header just written: to read back
+ * what was stored in smaller pieces stalls the processor for longer than all else in
+ * packet_put_headers() takes.
  */
 static inline u16 ipv4_checksum(const struct path *path, u32 total_len, u16 id)
 {
@@ -532,8 +561,9 @@ static inline u16 ipv4_checksum(const struct path *path, u32 total_len, u16 id)
 	memcpy(&dst, path->peer.raw + 12, sizeof(dst));
 	src = be32toh(src);
 	dst = be32toh(dst);
-	sum = (IPV4_VERSION_IHL << 8 | path->tos) + total_len + id + IPV4_DF + ((u32)path->hop_limit << 8 | IP_PROTO_UDP) +
-	      (src >> 16) + (src & 0xffff) + (dst >> 16) + (dst & 0xffff);
+	sum = (IPV4_VERSION_IHL << 8 | path->tos) + total_len + id + IPV4_DF +
+	      ((u32)path->hop_limit << 8 | IP_PROTO_UDP) + (src >> 16) + (src & 0xffff) +
+	      (dst >> 16) + (dst & 0xffff);
 	sum = (sum & 0xffff) + (sum >> 16);
 	sum = (sum & 0xffff) + (sum >> 16);
 	return (u16)~sum;
@@ -551,7 +581,8 @@ static inline u32 l2_bytes(const struct path *path)
 
 u32 packet_header_bytes(const struct path *path, u8 opcode)
 {
-	return l2_bytes(path) + icrc_start_bytes(path->is_ipv6) + roce_ext_bytes(opcode_flags(opcode));
+	return l2_bytes(path) + icrc_start_bytes(path->is_ipv6) +
+	       roce_ext_bytes(opcode_flags(opcode));
 }
 
 u8 *packet_put_headers(u8 *frame, const struct path *path, const struct packet *p)
@@ -574,7 +605,8 @@ u8 *packet_put_headers(u8 *frame, const struct path *path, const struct packet *
 	memcpy(eth->smac, path->smac, ETH_ALEN);
 	if (unlikely(path->has_vlan)) {
 		eth->type = htobe16(ETH_P_8021Q);
-		*(struct vlan *)(eth + 1) = (struct vlan){ htobe16(path->vlan_tci), htobe16(ethertype) };
+		*(struct vlan *)(eth + 1) =
+			(struct vlan){ htobe16(path->vlan_tci), htobe16(ethertype) };
 	} else {
 		eth->type = htobe16(ethertype);
 	}
@@ -596,7 +628,8 @@ u8 *packet_put_headers(u8 *frame, const struct path *path, const struct packet *
 	} else {
 		struct ipv6 *ip = (struct ipv6 *)l3;
 
-		ip->version_tc_flow = htobe32(6u << 28 | (u32)path->tos << 20 | (path->flow_label & FLOW_LABEL_MAX));
+		ip->version_tc_flow = htobe32(6u << 28 | (u32)path->tos << 20 |
+					      (path->flow_label & FLOW_LABEL_MAX));
 		ip->payload_len = htobe16((u16)udp_len);
 		ip->next_header = IP_PROTO_UDP;
 		ip->hop_limit = path->hop_limit;
@@ -604,7 +637,10 @@ u8 *packet_put_headers(u8 *frame, const struct path *path, const struct packet *
 		memcpy(ip->dst, path->peer.raw, sizeof(ip->dst));
 	}
 
-	/* Checksum 0, over IPv6 too: the ICRC protects more (protocol sheet; every capture of Soft-RoCE does the same). */
+	/*
+	 * Checksum 0, over IPv6 too: the ICRC protects more (protocol sheet; every capture of
+	 * Soft-RoCE does the same).
+	 */
 	*(struct udp *)l4 = (struct udp){
 		.sport = htobe16(path->udp_sport),
 		.dport = htobe16(ROCE_UDP_PORT),
@@ -613,9 +649,11 @@ u8 *packet_put_headers(u8 *frame, const struct path *path, const struct packet *
 
 	*(struct bth *)l5 = (struct bth){
 		.opcode = p->opcode,
-		.flags = (u8)((p->solicited ? BTH_SE : 0) | (p->migreq ? BTH_MIGREQ : 0) | pad << BTH_PAD_SHIFT),
+		.flags = (u8)((p->solicited ? BTH_SE : 0) | (p->migreq ? BTH_MIGREQ : 0) |
+			      pad << BTH_PAD_SHIFT),
 		.pkey = htobe16(p->pkey),
-		.ecn_qpn = htobe32((p->fecn ? BTH_FECN : 0) | (p->becn ? BTH_BECN : 0) | (p->dest_qpn & ROCE_QPN_MASK)),
+		.ecn_qpn = htobe32((p->fecn ? BTH_FECN : 0) | (p->becn ? BTH_BECN : 0) |
+				   (p->dest_qpn & ROCE_QPN_MASK)),
 		.ack_psn = htobe32((p->ackreq ? BTH_ACKREQ : 0) | (p->psn & ROCE_PSN_MASK)),
 	};
 	return payload;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The packet codec: Ethernet frames to struct packet and back. It knows the layout of every header and nothing of queue pairs.
- * All byte order is crossed here. Parsing checks every length before it reads; building writes into room that the caller vouches for.
+ * The packet codec: Ethernet frames to struct packet and back. It knows the layout of every header
+ * and nothing of queue pairs. All byte order is crossed here. Parsing checks every length before it
+ * reads; building writes into room that the caller vouches for.
  */
 #ifndef TRANSPORT_PACKET_H
 #define TRANSPORT_PACKET_H
@@ -10,14 +11,20 @@
 
 #include "types.h"
 
-/* Ethernet 14, two VLAN tags 8, IPv6 40, UDP 8, BTH 12, XRCETH 4, AtomicETH 28 (the longest of its kind): no header is longer. */
+/*
+ * Ethernet 14, two VLAN tags 8, IPv6 40, UDP 8, BTH 12, XRCETH 4, AtomicETH 28 (the longest of its
+ * kind): no header is longer.
+ */
 #define PACKET_HEADER_MAX 128
 /* A whole frame: headers, 4096 bytes of payload, pad (none at 4096) and ICRC. */
 #define PACKET_FRAME_MAX (PACKET_HEADER_MAX + ROCE_PMTU_MAX + ROCE_ICRC_BYTES)
 
 #define MSN_MASK 0xffffffu
 
-/* Where packets go: everything of a frame's Ethernet, IP and UDP headers that does not change from packet to packet. */
+/*
+ * Where packets go: everything of a frame's Ethernet, IP and UDP headers that does not change from
+ * packet to packet.
+ */
 struct path {
 	u8 dmac[6];
 	u8 smac[6];
@@ -77,7 +84,11 @@ struct packet {
 	struct gid dst;
 	const u8 *ip;	   /* the IP header in the frame: where the ICRC starts */
 	const u8 *payload; /* in the linear part; may run on into the fragment */
-	const u8 *end;	   /* of the linear part, behind the last byte that belongs to the IP packet (Ethernet padding is cut off) */
+	/*
+	 * of the linear part, behind the last byte that belongs to the IP packet (Ethernet padding
+	 * is cut off)
+	 */
+	const u8 *end;
 	const u8 *frag;	   /* second buffer of the frame or NULL */
 	u32 frag_len;
 };
@@ -96,8 +107,9 @@ u32 opcode_flags(u8 opcode);
 const char *opcode_name(u8 opcode);
 
 /*
- * Decode a frame. Returns 0, or -(1 + reason) with an enum xroce_drop reason (use packet_drop_reason()); then *p is undefined.
- * Checks all lengths, IP options and fragments, TVer, the opcode and that pad and payload fit. Does not check the ICRC.
+ * Decode a frame. Returns 0, or -(1 + reason) with an enum xroce_drop reason (use
+ * packet_drop_reason()); then *p is undefined. Checks all lengths, IP options and fragments, TVer,
+ * the opcode and that pad and payload fit. Does not check the ICRC.
  */
 int packet_parse(struct packet *p, const struct rx_frame *f);
 static inline enum xroce_drop packet_drop_reason(int parse_result)
@@ -109,19 +121,27 @@ static inline enum xroce_drop packet_drop_reason(int parse_result)
 bool packet_icrc_ok(const struct packet *p);
 
 /*
- * Copy payload bytes [offset, offset + len) of a parsed packet to dst, across the fragment boundary.
- * The range must lie inside payload_len.
+ * Copy payload bytes [offset, offset + len) of a parsed packet to dst, across the fragment
+ * boundary. The range must lie inside payload_len.
  */
 void packet_copy_payload(const struct packet *p, u32 offset, void *dst, u32 len);
 /* All of it, to memory of the application's. False if that is not there (guard.h). */
 bool packet_place_payload(const struct packet *p, void *dst);
 
 /* Opcodes that have any extension header. */
-#define OP_EXTENSIONS (OP_DETH | OP_XRC_ETH | OP_FETH | OP_RETH | OP_ATOMIC_ETH | OP_AETH | OP_ATOMIC_ACK_ETH | OP_IMM | OP_IETH | OP_CNP | OP_FLOW)
+#define OP_EXTENSIONS                                                                              \
+	(OP_DETH | OP_XRC_ETH | OP_FETH | OP_RETH | OP_ATOMIC_ETH | OP_AETH | OP_ATOMIC_ACK_ETH |  \
+	 OP_IMM | OP_IETH | OP_CNP | OP_FLOW)
 
-/* Decode BTH and extension headers of a packet that is known to be valid, all of them in one piece; returns where they end. */
+/*
+ * Decode BTH and extension headers of a packet that is known to be valid, all of them in one piece;
+ * returns where they end.
+ */
 const u8 *packet_get_transport(const struct bth *bth, struct packet *p);
-/* Write the extension headers that flags, the opcode's, ask for; returns where they end. A RETH is stored in one piece, as it is read back at once. */
+/*
+ * Write the extension headers that flags, the opcode's, ask for; returns where they end. A RETH is
+ * stored in one piece, as it is read back at once.
+ */
 u8 *packet_put_extensions(u8 *pos, const struct packet *p, u32 flags);
 
 /* The word of an AETH, as it lies in the packet. */
@@ -134,9 +154,10 @@ static inline __be32 packet_aeth(u8 syndrome, u32 msn)
 u32 packet_header_bytes(const struct path *path, u8 opcode);
 
 /*
- * Write all headers of p into frame and return where the payload starts. p->payload_len must be set; the pad count, the IP and UDP
- * lengths and the IPv4 checksum are computed from it; p->pad, tver and flags are ignored (flags come from the opcode).
- * frame must have room for PACKET_FRAME_MAX bytes.
+ * Write all headers of p into frame and return where the payload starts. p->payload_len must be
+ * set; the pad count, the IP and UDP lengths and the IPv4 checksum are computed from it; p->pad,
+ * tver and flags are ignored (flags come from the opcode). frame must have room for
+ * PACKET_FRAME_MAX bytes.
  */
 u8 *packet_put_headers(u8 *frame, const struct path *path, const struct packet *p);
 
@@ -146,8 +167,8 @@ u8 *packet_put_headers(u8 *frame, const struct path *path, const struct packet *
 u32 packet_seal(u8 *frame, u8 *payload, u32 payload_len);
 
 /*
- * The UDP source port that RoCEv2 derives from a flow label (20 bits) or, where that is 0, from the QPNs (protocol sheet,
- * "RoCEv2 encapsulation"). Constant for one QP.
+ * The UDP source port that RoCEv2 derives from a flow label (20 bits) or, where that is 0, from the
+ * QPNs (protocol sheet, "RoCEv2 encapsulation"). Constant for one QP.
  */
 u16 path_udp_sport(u32 flow_label, u32 local_qpn, u32 remote_qpn);
 

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Queue pairs as objects: making and destroying them, their send queue's two sides, and flushing. */
+/*
+ * Queue pairs as objects: making and destroying them, their send queue's two sides, and flushing.
+ */
 #include <stdlib.h>
 
 #include "aligned.h"
 #include "internal.h"
 
-_Static_assert(2 * QP_MAX_WR - 1 <= UINT16_MAX, "with what rendezvous take the mask of a send queue is of twice that size");
+_Static_assert(2 * QP_MAX_WR - 1 <= UINT16_MAX,
+	       "with what rendezvous take the mask of a send queue is of twice that size");
 
 int sq_init(struct sq *sq, u32 max_wr, u32 max_sge, u32 max_inline)
 {
@@ -18,8 +21,12 @@ int sq_init(struct sq *sq, u32 max_wr, u32 max_sge, u32 max_inline)
 	sq->max_sge = (u16)max_sge;
 	sq->max_inline = (u16)max_inline;
 	sq->mask = (u16)(size - 1);
-	/* whole cache lines: a slot that the application fills shares none with one that the engine works on */
-	sq->stride = (u16)(((u32)sizeof(struct send_wqe) + tail + CACHE_LINE - 1) & ~(CACHE_LINE - 1u));
+	/*
+	 * whole cache lines: a slot that the application fills shares none with one that the engine
+	 * works on
+	 */
+	sq->stride =
+		(u16)(((u32)sizeof(struct send_wqe) + tail + CACHE_LINE - 1) & ~(CACHE_LINE - 1u));
 	sq->ring = aligned_new((size_t)size * sq->stride);
 	return sq->ring ? 0 : -ENOMEM;
 }
@@ -28,7 +35,10 @@ void sq_begin(struct sq *sq)
 {
 	u32 prod = atomic_load_explicit(&sq->prod, memory_order_relaxed);
 
-	/* acquire: pairs with the release in sq_complete(): the engine is done with all slots. It sees the store with that of prod in sq_publish() */
+	/*
+	 * acquire: pairs with the release in sq_complete(): the engine is done with all slots. It
+	 * sees the store with that of prod in sq_publish()
+	 */
 	if (atomic_load_explicit(&sq->cons, memory_order_acquire) == prod)
 		atomic_store_explicit(&sq->first, prod, memory_order_relaxed);
 }
@@ -60,8 +70,9 @@ static u32 opcodes_of(enum xroce_transport t)
 	switch (t) {
 	case XROCE_RC:
 	case XROCE_XRC:
-		return sends | writes | local | 1u << WR_READ | 1u << WR_CMP_SWAP | 1u << WR_FETCH_ADD | 1u << WR_SEND_WITH_INV |
-		       1u << WR_FLUSH | 1u << WR_ATOMIC_WRITE;
+		return sends | writes | local | 1u << WR_READ | 1u << WR_CMP_SWAP |
+		       1u << WR_FETCH_ADD | 1u << WR_SEND_WITH_INV | 1u << WR_FLUSH |
+		       1u << WR_ATOMIC_WRITE;
 	case XROCE_UC:
 		return sends | writes | local;
 	case XROCE_UD:
@@ -90,7 +101,8 @@ int send_wqe_check(const struct qp *qp, struct send_wqe *wqe)
 	const struct sq *sq;
 
 	/* RC has all that there are */
-	if (wqe->opcode >= WR_OPCODES || qp->xrc_target || !(opcodes_of(XROCE_RC) & 1u << wqe->opcode))
+	if (wqe->opcode >= WR_OPCODES || qp->xrc_target ||
+	    !(opcodes_of(XROCE_RC) & 1u << wqe->opcode))
 		return EINVAL;
 	if (wqe->flags & ~(WR_FENCE | WR_SIGNALED | WR_SOLICITED | WR_INLINE))
 		return EINVAL;
@@ -108,10 +120,14 @@ int send_wqe_check(const struct qp *qp, struct send_wqe *wqe)
 		return 0;
 	}
 	if (wqe->opcode == WR_ATOMIC_WRITE)
-		return wqe->num_sge == 0 && wqe->length == sizeof(u64) && wqe->remote_addr % sizeof(u64) == 0 ? 0 : EINVAL;
+		return wqe->num_sge == 0 && wqe->length == sizeof(u64) &&
+				       wqe->remote_addr % sizeof(u64) == 0 ?
+			       0 :
+			       EINVAL;
 	if (wr_is_local(wqe->opcode))
 		return wqe->num_sge == 0 && wqe->length == 0 ? 0 : EINVAL;
-	if (wqe->length > ROCE_MESSAGE_MAX || (is_atomic(wqe->opcode) && wqe->length != sizeof(u64)))
+	if (wqe->length > ROCE_MESSAGE_MAX ||
+	    (is_atomic(wqe->opcode) && wqe->length != sizeof(u64)))
 		send_wqe_refuse(wqe, CQE_LOC_LEN_ERR);
 	return 0;
 }
@@ -141,12 +157,16 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	struct qp *qp;
 	int err;
 
-	bool target = init->xrc_target, xrc = init->transport == XROCE_XRC, tags = init->srq && init->srq->tags;
+	bool target = init->xrc_target, xrc = init->transport == XROCE_XRC,
+	     tags = init->srq && init->srq->tags;
 
-	if ((init->transport != XROCE_RC && init->transport != XROCE_UC && init->transport != XROCE_UD && !xrc) ||
-	    init->max_send_wr > QP_MAX_WR || init->max_recv_wr > QP_MAX_WR || init->max_send_sge > QP_MAX_SEND_SGE ||
-	    init->max_recv_sge > RQ_MAX_SGE || init->max_inline > QP_MAX_INLINE || (!init->send_cq && !(xrc && target)) ||
-	    (!init->recv_cq && !xrc) || (target && (!xrc || !init->xrcd)) || (tags && init->transport != XROCE_RC) || ((xrc || tags) && e->number))
+	if ((init->transport != XROCE_RC && init->transport != XROCE_UC &&
+	     init->transport != XROCE_UD && !xrc) ||
+	    init->max_send_wr > QP_MAX_WR || init->max_recv_wr > QP_MAX_WR ||
+	    init->max_send_sge > QP_MAX_SEND_SGE || init->max_recv_sge > RQ_MAX_SGE ||
+	    init->max_inline > QP_MAX_INLINE || (!init->send_cq && !(xrc && target)) ||
+	    (!init->recv_cq && !xrc) || (target && (!xrc || !init->xrcd)) ||
+	    (tags && init->transport != XROCE_RC) || ((xrc || tags) && e->number))
 		return -EINVAL;
 	qp = aligned_zero(sizeof(*qp));
 	if (!qp)
@@ -162,9 +182,11 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	qp->owner = init->owner;
 	qp->path_mtu = init->ud_mtu ? init->ud_mtu : ROCE_PMTU_MAX;
 	qp_clear(qp);
-	err = tags ? shared_sends_init(qp, init) : sq_init(&qp->sq, init->max_send_wr, init->max_send_sge, init->max_inline);
+	err = tags ? shared_sends_init(qp, init) :
+		     sq_init(&qp->sq, init->max_send_wr, init->max_send_sge, init->max_inline);
 	if (!err)
-		err = rq_init(&qp->rq, init->srq || xrc ? 0 : init->max_recv_wr, init->srq || xrc ? 0 : init->max_recv_sge);
+		err = rq_init(&qp->rq, init->srq || xrc ? 0 : init->max_recv_wr,
+			      init->srq || xrc ? 0 : init->max_recv_sge);
 	if (!err)
 		err = qpn_take(e, qp);
 	if (err) {
@@ -214,10 +236,12 @@ void qp_destroy(struct engine *e, struct qp *qp)
 static enum cqe_opcode cqe_opcode_of(u8 wr_opcode)
 {
 	static const u8 table[] = {
-		[WR_WRITE] = CQE_WRITE,	      [WR_WRITE_WITH_IMM] = CQE_WRITE, [WR_SEND] = CQE_SEND,
-		[WR_SEND_WITH_IMM] = CQE_SEND, [WR_READ] = CQE_READ,	       [WR_CMP_SWAP] = CQE_COMP_SWAP,
-		[WR_FETCH_ADD] = CQE_FETCH_ADD, [WR_LOCAL_INV] = CQE_LOCAL_INV, [WR_BIND_MW] = CQE_BIND_MW,
-		[WR_SEND_WITH_INV] = CQE_SEND,	[WR_FLUSH] = CQE_FLUSH,		[WR_ATOMIC_WRITE] = CQE_ATOMIC_WRITE,
+		[WR_WRITE] = CQE_WRITE,		[WR_WRITE_WITH_IMM] = CQE_WRITE,
+		[WR_SEND] = CQE_SEND,		[WR_SEND_WITH_IMM] = CQE_SEND,
+		[WR_READ] = CQE_READ,		[WR_CMP_SWAP] = CQE_COMP_SWAP,
+		[WR_FETCH_ADD] = CQE_FETCH_ADD, [WR_LOCAL_INV] = CQE_LOCAL_INV,
+		[WR_BIND_MW] = CQE_BIND_MW,	[WR_SEND_WITH_INV] = CQE_SEND,
+		[WR_FLUSH] = CQE_FLUSH,		[WR_ATOMIC_WRITE] = CQE_ATOMIC_WRITE,
 		[WR_REFUSED] = CQE_SEND, /* a failed one's says nothing */
 	};
 
@@ -231,7 +255,8 @@ static void sq_advance(struct qp *qp)
 	atomic_store_explicit(&qp->sq.cons, sq_cons(&qp->sq) + 1, memory_order_release);
 }
 
-void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns)
+void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr,
+		 u64 now_ns)
 {
 	const struct send_wqe *wqe = sq_at(&qp->sq, sq_cons(&qp->sq));
 	/* a failed WQE completes even if it was not asked to: ibv_post_send(3) */
@@ -255,7 +280,10 @@ void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum v
 			.time_ns = now_ns,
 		};
 	}
-	/* Before it is pushed: who sees the completion may post again at once, to a queue that was full. */
+	/*
+	 * Before it is pushed: who sees the completion may post again at once, to a queue that was
+	 * full.
+	 */
 	sq_advance(qp);
 	if (unlikely(qp->tag_matching))
 		shared_sends_completed(qp);
@@ -297,7 +325,10 @@ static void flush_receives(struct engine *e, struct qp *qp)
 
 void qp_flush(struct engine *e, struct qp *qp)
 {
-	/* pairs with the store in rq_publish(): whoever posts now sees the state, or we see the post */
+	/*
+	 * pairs with the store in rq_publish(): whoever posts now sees the state, or we see the
+	 * post
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	flush_sends(e, qp);
 	if (qp_state(qp) == QPS_ERR)
@@ -325,11 +356,13 @@ void engine_qp_error(struct engine *e, struct qp *qp, u32 events)
 	if (qp->srq)
 		events |= EVENT_QP_LAST_WQE;
 	engine_qp_event(e, qp, events | EVENT_QP_STATE);
-	if (qp->resp.ack_due) /* a NAK still goes out, behind the answers to the requests before it */
+	/* a NAK still goes out, behind the answers to the requests before it */
+	if (qp->resp.ack_due)
 		engine_ready(e, qp, READY_REPLIES);
 }
 
-void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns)
+void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr,
+		   u64 now_ns)
 {
 	sq_complete(e, qp, status, verr, now_ns);
 	if (is_reliable(qp)) {

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Queue pairs: what the requester, the responder and the state machine know of one QP, and the send queue that the application
- * fills.
+ * Queue pairs: what the requester, the responder and the state machine know of one QP, and the send
+ * queue that the application fills.
  *
  *   application (one producer at a time)          engine (under its owner's lock)
  *   sq_begin: load cons (acquire), first = prod
- *   sq_slot: load cons (acquire) for room         load prod (acquire), then first; work on WQEs in place,
- *   sq_publish: store prod (release)  --------->  complete them, store cons (release)
+ *   sq_slot: load cons (acquire) for room         load prod (acquire), then first; work on WQEs in
+ * place, sq_publish: store prod (release)  --------->  complete them, store cons (release)
  *
- * Everything but the send queue's producer side, the receive queue's producer side, qp_state() and qp_engine() is the engine's alone. Where a device has several
- * engines, that is the QP's home: see engine.h.
+ * Everything but the send queue's producer side, the receive queue's producer side, qp_state() and
+ * qp_engine() is the engine's alone. Where a device has several engines, that is the QP's home: see
+ * engine.h.
  */
 #ifndef TRANSPORT_QP_H
 #define TRANSPORT_QP_H
@@ -61,14 +62,16 @@ enum {
 };
 
 /*
- * A send WQE in its slot of the send queue. The producer fills all but the requester's fields and may not touch it after sq_publish().
- * With WR_INLINE the data follows the struct in place of the SGEs. The first line of cache is for the few that need it: a SEND, WRITE or READ of one
- * element is all in the second.
+ * A send WQE in its slot of the send queue. The producer fills all but the requester's fields and
+ * may not touch it after sq_publish(). With WR_INLINE the data follows the struct in place of the
+ * SGEs. The first line of cache is for the few that need it: a SEND, WRITE or READ of one element
+ * is all in the second.
  */
 struct send_wqe {
 	union {
 		struct {
-			u64 compare_add; /* WR_FLUSH: placement type and selectivity, as in the FETH */
+			/* WR_FLUSH: placement type and selectivity, as in the FETH */
+			u64 compare_add;
 			u64 swap;	 /* WR_ATOMIC_WRITE: the 8 bytes as they lie in memory */
 		};
 		struct {
@@ -103,13 +106,19 @@ struct send_wqe {
 		u8 data[0];
 	};
 };
-_Static_assert(offsetof(struct send_wqe, wr_id) == CACHE_LINE && offsetof(struct send_wqe, sge[1]) == 2 * CACHE_LINE, "a line for most");
+_Static_assert(offsetof(struct send_wqe, wr_id) == CACHE_LINE &&
+		       offsetof(struct send_wqe, sge[1]) == 2 * CACHE_LINE,
+	       "a line for most");
 
-/* In one line of cache: who posts and who runs the engine are one thread most of the time, and ten thousand QPs are to fit. */
+/*
+ * In one line of cache: who posts and who runs the engine are one thread most of the time, and ten
+ * thousand QPs are to fit.
+ */
 struct sq {
 	_Atomic u32 prod;
 	_Atomic u32 cons;
-	_Atomic u32 first;	/* index of the WQE that the ring's first slot is for; see sq_begin() */
+	/* index of the WQE that the ring's first slot is for; see sq_begin() */
+	_Atomic u32 first;
 	u16 mask;
 	u16 stride;		/* bytes of a slot */
 	u8 *ring;
@@ -118,7 +127,10 @@ struct sq {
 	u16 max_inline;
 };
 
-/* What ibv_modify_qp(3) can set; fields count when their QP_ATTR_* bit is in the mask. The bits have the values of enum ibv_qp_attr_mask. */
+/*
+ * What ibv_modify_qp(3) can set; fields count when their QP_ATTR_* bit is in the mask. The bits
+ * have the values of enum ibv_qp_attr_mask.
+ */
 enum {
 	QP_ATTR_STATE = 1 << 0,
 	QP_ATTR_CUR_STATE = 1 << 1,
@@ -176,11 +188,15 @@ struct qp_init {
 	struct cq *send_cq, *recv_cq;	/* XRC_SEND has no recv_cq, XRC_RECV neither */
 	struct srq *srq;		/* or NULL */
 	u32 pd;
-	u32 ud_mtu;			/* UD: longest payload, bytes; 0 = 4096. Connected QPs have their path MTU */
+	/* UD: longest payload, bytes; 0 = 4096. Connected QPs have their path MTU */
+	u32 ud_mtu;
 	void *owner;			/* the verbs layer's object */
 };
 
-/* One remote READ or atomic that the responder may have to answer again; an entry of the ring of max_dest_rd_atomic. */
+/*
+ * One remote READ or atomic that the responder may have to answer again; an entry of the ring of
+ * max_dest_rd_atomic.
+ */
 struct resp_resource {
 	bool used;
 	bool replay;	    /* pending again for a duplicate: gives way to a new request */
@@ -191,7 +207,8 @@ struct resp_resource {
 	u32 num_psn;
 	u32 cursor;	    /* next response packet to send, 0 .. num_psn */
 	u32 stop;	    /* send up to here (a duplicate may ask for part) */
-	u32 resume;	    /* first response packet of the current request: FIRST/ONLY are relative to it */
+	/* first response packet of the current request: FIRST/ONLY are relative to it */
+	u32 resume;
 	u32 msn;	    /* as it was when the request was executed */
 	u32 rkey;
 	u64 va;
@@ -201,8 +218,8 @@ struct resp_resource {
 };
 
 /*
- * The responder's sequence state: where it is in the PSN circle and in a message. Plain data, no pointers: it is to fit into a shared
- * map one day.
+ * The responder's sequence state: where it is in the PSN circle and in a message. Plain data, no
+ * pointers: it is to fit into a shared map one day.
  */
 struct resp_sequence {
 	u32 expected_psn;
@@ -227,8 +244,9 @@ struct reorder {
 };
 
 /*
- * All that a SEND or WRITE touches is three lines of cache: the receive at hand, which begins in the line of the receive queue before this struct, the
- * sequence and the headers; its ACK is made in a fourth.
+ * All that a SEND or WRITE touches is three lines of cache: the receive at hand, which begins in
+ * the line of the receive queue before this struct, the sequence and the headers; its ACK is made
+ * in a fourth.
  */
 struct responder {
 	struct recv_work recv;	 /* with seq.have_recv */
@@ -274,9 +292,12 @@ enum {
 /* Sending again what was lost and nothing else: see recovery.c. */
 struct recovery {
 	bool hole;		 /* [hole_psn, hole_end) is to be sent again, now */
-	bool waiting;		 /* for the answer to the last hole; nothing new is sent until it comes */
-	bool probing;		 /* the adaptive time-out sent the oldest packet again; it may well have been too early */
-	u8 go_back_evidence;	 /* answers that showed a peer which keeps nothing that comes early */
+	/* for the answer to the last hole; nothing new is sent until it comes */
+	bool waiting;
+	/* the adaptive time-out sent the oldest packet again; it may well have been too early */
+	bool probing;
+	/* answers that showed a peer which keeps nothing that comes early */
+	u8 go_back_evidence;
 	u32 hole_psn, hole_end;
 	u32 end_psn;		 /* sent_psn when the loss was noticed */
 	u8 losses;		 /* since a selective try was last made with such a peer */
@@ -303,10 +324,14 @@ struct rate {
 	u64 cnp_sent_ns;	 /* when this side last sent a notification */
 };
 
-/* Of this, up to the flags of recovery, and the headers is all that a SEND or WRITE touches. It begins in the line of the send queue before it. */
+/*
+ * Of this, up to the flags of recovery, and the headers is all that a SEND or WRITE touches. It
+ * begins in the line of the send queue before it.
+ */
 struct requester {
 	u32 next_psn;		 /* of the next packet to be sent */
-	u32 unacked_psn;	 /* oldest PSN that is not acknowledged: everything before it is done */
+	/* oldest PSN that is not acknowledged: everything before it is done */
+	u32 unacked_psn;
 	u32 sent_psn;		 /* one past the highest PSN ever sent */
 	u32 tx;			 /* index of the WQE that is being sent; sq.cons <= tx <= sq.prod */
 	u32 assigned;		 /* index of the first WQE that has no PSNs yet */
@@ -314,17 +339,21 @@ struct requester {
 	u32 cwnd;		 /* congestion window: packets in flight, in 1/256 */
 	u32 since_ackreq;	 /* packets since AckReq was last set */
 	u32 first_index;	 /* of the WQE with message sequence number 1 */
-	u32 credit_limit;	 /* highest message sequence number that may consume a receive WQE */
+	/* highest message sequence number that may consume a receive WQE */
+	u32 credit_limit;
 	u64 ack_deadline_ns;	 /* NSEC_NEVER when nothing is outstanding */
 	struct rtt rtt;
-	bool credits_used;	 /* the peer advertises end-to-end credits, and credit_limit counts */
+	/* the peer advertises end-to-end credits, and credit_limit counts */
+	bool credits_used;
 	bool rnr_wait;		 /* until rnr_until_ns */
-	bool drained_notify;	 /* SQ_DRAINED is to be reported when all that was started is done */
+	/* SQ_DRAINED is to be reported when all that was started is done */
+	bool drained_notify;
 	u8 loss;		 /* LOSS_* of the packet at unacked_psn; 0 on progress */
 	u8 timeout, retry_cnt, rnr_retry;
 	u8 retries_left, rnr_retries_left;
 	u8 max_rd_atomic;
-	u8 rd_atomic_head;	 /* outstanding READ requests and atomics: a ring of the last PSN of each, oldest first */
+	/* outstanding READ requests and atomics: a ring of the last PSN of each, oldest first */
+	u8 rd_atomic_head;
 	u8 rd_atomic_out;
 	struct recovery recovery;
 	struct reorder early;	 /* READ and atomic responses ahead of unacked_psn */
@@ -338,8 +367,10 @@ struct requester {
 };
 
 /*
- * A QP on a tag-matching SRQ sends for two: the application, and the engine, which fetches what a rendezvous announces. The application fills a queue of
- * its own; whoever runs the engine moves WQEs from there to the QP's send queue, of which the engine is then the only producer: see rendezvous.c.
+ * A QP on a tag-matching SRQ sends for two: the application, and the engine, which fetches what a
+ * rendezvous announces. The application fills a queue of its own; whoever runs the engine moves
+ * WQEs from there to the QP's send queue, of which the engine is then the only producer: see
+ * rendezvous.c.
  */
 struct shared_sends {
 	struct sq posted;	/* a slot is free again when its WQE has completed */
@@ -350,12 +381,14 @@ struct shared_sends {
 struct engine;
 
 /*
- * The hot fields come first: a line of cache for which QP it is and who it talks to, then the requester's and the responder's, each behind its queue. What
- * is looked at when something is lost, made or asked for is behind them.
+ * The hot fields come first: a line of cache for which QP it is and who it talks to, then the
+ * requester's and the responder's, each behind its queue. What is looked at when something is lost,
+ * made or asked for is behind them.
  */
 struct qp {
 	/* read by the application's threads as well */
-	_Atomic(struct engine *) engine cache_aligned; /* its home: changes with all engines of the device held */
+	/* its home: changes with all engines of the device held */
+	_Atomic(struct engine *) engine cache_aligned;
 	u32 qpn;
 	_Atomic u8 state;	 /* enum qp_state */
 	u8 transport;		 /* enum xroce_transport */
@@ -364,7 +397,8 @@ struct qp {
 	bool tag_matching : 1;	 /* on a tag-matching SRQ: shared is set */
 	bool tells_xdp : 1;	 /* expect is set */
 	/* the engine's */
-	u8 ready;		 /* READY_*: on the engine's list of those that may have something to send */
+	/* READY_*: on the engine's list of those that may have something to send */
+	u8 ready;
 	bool rate_limited;
 	bool cnp_due;		 /* a congestion notification is to be sent */
 	u8 access;		 /* MR_REMOTE_WRITE, _READ, _ATOMIC: what remote requests may do */
@@ -400,10 +434,16 @@ struct qp {
 };
 /* At a line's start, at its end. */
 #define QP_LINE(member) (offsetof(struct qp, member) % CACHE_LINE == 0)
-_Static_assert(offsetof(struct qp, sq) == CACHE_LINE && offsetof(struct qp, req.recovery.hole_psn) == 3 * CACHE_LINE, "two lines for requests");
-_Static_assert(QP_LINE(req.header) && QP_LINE(req.response) && QP_LINE(resp.header) && QP_LINE(resp.request), "one for headers");
+_Static_assert(offsetof(struct qp, sq) == CACHE_LINE &&
+		       offsetof(struct qp, req.recovery.hole_psn) == 3 * CACHE_LINE,
+	       "two lines for requests");
+_Static_assert(QP_LINE(req.header) && QP_LINE(req.response) && QP_LINE(resp.header) &&
+		       QP_LINE(resp.request),
+	       "one for headers");
 _Static_assert(QP_LINE(rq) && QP_LINE(resp.recv.sge[1]), "one for the receive at hand");
-_Static_assert(QP_LINE(resp.seq) && offsetof(struct qp, resp.request) == offsetof(struct qp, resp.seq) + CACHE_LINE, "one for the sequence");
+_Static_assert(QP_LINE(resp.seq) && offsetof(struct qp, resp.request) ==
+					    offsetof(struct qp, resp.seq) + CACHE_LINE,
+	       "one for the sequence");
 #undef QP_LINE
 
 /* ---- the application's side: any thread, one producer at a time ---- */
@@ -413,7 +453,10 @@ static inline enum qp_state qp_state(const struct qp *qp)
 	return (enum qp_state)atomic_load_explicit(&((struct qp *)qp)->state, memory_order_acquire);
 }
 
-/* Its home. Any thread: without the lock of an engine of the device it is a hint, and under one it stands still. */
+/*
+ * Its home. Any thread: without the lock of an engine of the device it is a hint, and under one it
+ * stands still.
+ */
 static inline struct engine *qp_engine(const struct qp *qp)
 {
 	/* relaxed: what the engine is does not change, and whoever goes there takes its lock */
@@ -427,8 +470,9 @@ static inline struct sq *qp_posting(const struct qp *qp)
 }
 
 /*
- * A list of WQEs is about to be posted, and no slot is in hand. If all before it are completed, it starts where the ring does: a queue that is deep but
- * seldom filled goes round in a few lines of cache, not in all of its memory.
+ * A list of WQEs is about to be posted, and no slot is in hand. If all before it are completed, it
+ * starts where the ring does: a queue that is deep but seldom filled goes round in a few lines of
+ * cache, not in all of its memory.
  */
 void sq_begin(struct sq *sq);
 /* Slot number n (0 = next) of those not yet published, or NULL if the send queue is full. */
@@ -457,9 +501,15 @@ void send_wqe_refuse(struct send_wqe *wqe, enum cqe_status status);
 
 /* ---- the owner's side: with all engines of the device held ---- */
 
-/* [all] Returns 0, -ENOMEM, -EINVAL. The QP is in RESET, has its QPN, and e is its home. XRC and tag matching are at home in number 0 only. */
+/*
+ * [all] Returns 0, -ENOMEM, -EINVAL. The QP is in RESET, has its QPN, and e is its home. XRC and
+ * tag matching are at home in number 0 only.
+ */
 int qp_create(struct engine *e, const struct qp_init *init, struct qp **out);
-/* [all] Purges the QP's completions; the CQs' consumer sides must be held as well. e, here and in what follows: any engine of the device. */
+/*
+ * [all] Purges the QP's completions; the CQs' consumer sides must be held as well. e, here and in
+ * what follows: any engine of the device.
+ */
 void qp_destroy(struct engine *e, struct qp *qp);
 
 /*
@@ -472,7 +522,10 @@ int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 m
 /* Its home is held. The attributes as they are now; sq_psn and rq_psn are the next ones. */
 void qp_query(const struct qp *qp, struct qp_attr *attr);
 
-/* The masks of the transition table: false if the transition does not exist. (tests and qp_modify) */
-bool qp_transition(enum xroce_transport t, bool xrc_target, enum qp_state from, enum qp_state to, u32 *required, u32 *optional);
+/*
+ * The masks of the transition table: false if the transition does not exist. (tests and qp_modify)
+ */
+bool qp_transition(enum xroce_transport t, bool xrc_target, enum qp_state from, enum qp_state to,
+		   u32 *required, u32 *optional);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ibv_modify_qp(3): which transitions exist, which attributes each needs and allows, their ranges, and what a transition does.
- * All is checked before anything is changed.
+ * ibv_modify_qp(3): which transitions exist, which attributes each needs and allows, their ranges,
+ * and what a transition does. All is checked before anything is changed.
  */
 #include "internal.h"
 
@@ -35,14 +35,23 @@ struct transition {
 	} mask[NUM_SERVICES];
 };
 
-#define SAME(req, opt) \
-	{ [RC] = { req, opt }, [UC] = { req, opt }, [UD] = { req, opt }, [XRC_SEND] = { req, opt }, [XRC_RECV] = { req, opt } }
+#define SAME(req, opt)                                                                             \
+	{                                                                                          \
+		[RC] = { req, opt }, [UC] = { req, opt }, [UD] = { req, opt },                     \
+		[XRC_SEND] = { req, opt }, [XRC_RECV] = {                                          \
+			req,                                                                       \
+			opt                                                                        \
+		}                                                                                  \
+	}
 #define TO_RESET_AND_ERR  [QPS_RESET] = { true, SAME(0, 0) }, [QPS_ERR] = { true, SAME(0, 0) }
 #define RTS_OPTIONAL \
 	{ [RC] = { 0, CUR | ACCESS | RNR }, [UC] = { 0, CUR | ACCESS }, [UD] = { 0, CUR | QKEY }, \
 	  [XRC_SEND] = { 0, CUR | ACCESS }, [XRC_RECV] = { 0, CUR | ACCESS | RNR } }
 
-/* Source: ibv_modify_qp(3) and protocol.md. Alternate paths (APM) are not supported: their attributes are in no mask. */
+/*
+ * Source: ibv_modify_qp(3) and protocol.md. Alternate paths (APM) are not supported: their
+ * attributes are in no mask.
+ */
 static const struct transition table[QPS_ERR + 1][QPS_ERR + 1] = {
 	[QPS_RESET] = {
 		TO_RESET_AND_ERR,
@@ -90,10 +99,12 @@ static const struct transition table[QPS_ERR + 1][QPS_ERR + 1] = {
 		TO_RESET_AND_ERR,
 		[QPS_RTS] = { true, RTS_OPTIONAL },
 		[QPS_SQD] = { true, {
-			[RC] = { 0, PORT | AV | TIMEOUT | RETRY | RNR_RETRY | RD | DEST_RD | ACCESS | PKEY | RNR },
+			[RC] = { 0, PORT | AV | TIMEOUT | RETRY | RNR_RETRY | RD | DEST_RD |
+					    ACCESS | PKEY | RNR },
 			[UC] = { 0, AV | ACCESS | PKEY },
 			[UD] = { 0, PKEY | QKEY },
-			[XRC_SEND] = { 0, PORT | AV | TIMEOUT | RETRY | RNR_RETRY | RD | ACCESS | PKEY },
+			[XRC_SEND] = { 0, PORT | AV | TIMEOUT | RETRY | RNR_RETRY | RD | ACCESS |
+						  PKEY },
 			[XRC_RECV] = { 0, PORT | AV | TIMEOUT | DEST_RD | ACCESS | PKEY | RNR },
 		} },
 	},
@@ -104,9 +115,14 @@ static const struct transition table[QPS_ERR + 1][QPS_ERR + 1] = {
 	[QPS_ERR] = { TO_RESET_AND_ERR },
 };
 
-bool qp_transition(enum xroce_transport t, bool xrc_target, enum qp_state from, enum qp_state to, u32 *required, u32 *optional)
+bool qp_transition(enum xroce_transport t, bool xrc_target, enum qp_state from, enum qp_state to,
+		   u32 *required, u32 *optional)
 {
-	enum service s = t == XROCE_RC ? RC : t == XROCE_UC ? UC : t == XROCE_UD ? UD : xrc_target ? XRC_RECV : XRC_SEND;
+	enum service s = t == XROCE_RC ? RC :
+			 t == XROCE_UC ? UC :
+			 t == XROCE_UD ? UD :
+			 xrc_target    ? XRC_RECV :
+					 XRC_SEND;
 
 	if ((u32)from > QPS_ERR || (u32)to > QPS_ERR || !table[from][to].valid)
 		return false;
@@ -127,13 +143,15 @@ static bool ranges_valid(const struct qp_attr *a, u32 mask)
 	return !((mask & PKEY && a->pkey_index != 0) || (mask & PORT && a->port != 1) ||
 		 (mask & MTU && !pmtu_valid(a->path_mtu)) || (mask & TIMEOUT && a->timeout > 31) ||
 		 (mask & RETRY && a->retry_cnt > 7) || (mask & RNR_RETRY && a->rnr_retry > 7) ||
-		 (mask & RNR && a->min_rnr_timer > 31) || (mask & DEST && a->dest_qpn > ROCE_QPN_MASK) ||
+		 (mask & RNR && a->min_rnr_timer > 31) ||
+		 (mask & DEST && a->dest_qpn > ROCE_QPN_MASK) ||
 		 (mask & RD && a->max_rd_atomic > QP_MAX_RD_ATOMIC) ||
 		 (mask & DEST_RD && a->max_dest_rd_atomic > QP_MAX_RD_ATOMIC));
 }
 
 /* Copy the attributes of the mask to where the engine uses them. */
-static void apply_attributes(const struct engine *e, struct qp *qp, const struct qp_attr *a, u32 mask)
+static void apply_attributes(const struct engine *e, struct qp *qp, const struct qp_attr *a,
+			     u32 mask)
 {
 	struct qp_attr *cur = &qp->attr;
 
@@ -142,7 +160,8 @@ static void apply_attributes(const struct engine *e, struct qp *qp, const struct
 	if (mask & PORT)
 		cur->port = a->port;
 	if (mask & ACCESS)
-		cur->access = qp->access = (u8)(a->access & (MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC));
+		cur->access = qp->access =
+			(u8)(a->access & (MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC));
 	if (mask & QKEY)
 		cur->qkey = qp->qkey = a->qkey;
 	if (mask & AV) {
@@ -167,7 +186,8 @@ static void apply_attributes(const struct engine *e, struct qp *qp, const struct
 	if (mask & RD)
 		cur->max_rd_atomic = a->max_rd_atomic, qp->req.max_rd_atomic = a->max_rd_atomic;
 	if (mask & DEST_RD)
-		cur->max_dest_rd_atomic = a->max_dest_rd_atomic, qp->resp.max_resources = a->max_dest_rd_atomic;
+		cur->max_dest_rd_atomic = a->max_dest_rd_atomic,
+		qp->resp.max_resources = a->max_dest_rd_atomic;
 	if (mask & RNR)
 		cur->min_rnr_timer = qp->resp.min_rnr_timer = a->min_rnr_timer;
 	if (mask & NOTIFY)

@@ -96,8 +96,9 @@ void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err ve
 }
 
 /*
- * Nothing is taken back and nothing held up, since most of these time-outs only mean that a thread over there had to wait for its turn. If
- * something was lost, what is sent after it draws a NAK, and where nothing is, the answer to the probe says so.
+ * Nothing is taken back and nothing held up, since most of these time-outs only mean that a thread
+ * over there had to wait for its turn. If something was lost, what is sent after it draws a NAK,
+ * and where nothing is, the answer to the probe says so.
  */
 void recovery_probe(struct engine *e, struct qp *qp)
 {
@@ -109,7 +110,8 @@ void recovery_probe(struct engine *e, struct qp *qp)
 	if (!wqe || r->hole)
 		return;
 	engine_ready(e, qp, READY_REQUESTS);
-	if (req->next_psn != req->sent_psn) { /* went back, and what was sent then is lost as well */
+	/* went back, and what was sent then is lost as well */
+	if (req->next_psn != req->sent_psn) {
 		requester_seek(e, qp, req->unacked_psn);
 		req->loss |= LOSS_PROBED;
 		return;
@@ -123,8 +125,9 @@ void recovery_probe(struct engine *e, struct qp *qp)
 }
 
 /*
- * The probe was answered, others are behind it and nothing has been sent since. For itself alone: those are lost. With some of the
- * others: it had come before, and now the oldest is another, which is probed at once.
+ * The probe was answered, others are behind it and nothing has been sent since. For itself alone:
+ * those are lost. With some of the others: it had come before, and now the oldest is another, which
+ * is probed at once.
  */
 static void probe_answered(struct engine *e, struct qp *qp)
 {
@@ -193,7 +196,10 @@ static void read_rest(struct engine *e, struct qp *qp)
 	engine_ready(e, qp, READY_REQUESTS);
 }
 
-/* An atomic that was sent again is answered for itself, and a READ's response acknowledges the SEND or WRITE before it. */
+/*
+ * An atomic that was sent again is answered for itself, and a READ's response acknowledges the SEND
+ * or WRITE before it.
+ */
 void recovery_responded(struct engine *e, struct qp *qp, bool is_only)
 {
 	struct requester *req = &qp->req;
@@ -206,7 +212,8 @@ void recovery_responded(struct engine *e, struct qp *qp, bool is_only)
 			read_rest(e, qp);
 	}
 	/* each has its own answer: no evidence of what became of the others */
-	if (wait_ended(e, qp) && req->unacked_psn == r->hole_end && psn_diff(req->unacked_psn, r->end_psn) < 0)
+	if (wait_ended(e, qp) && req->unacked_psn == r->hole_end &&
+	    psn_diff(req->unacked_psn, r->end_psn) < 0)
 		requester_seek(e, qp, req->unacked_psn);
 }
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Rendezvous of tag matching: the message that matched says where its data lie; the engine READs them into the tag's buffer on the QP that the message came
- * on, and then sends a FIN, by which the initiator knows that its buffer is free. Both are WQEs like the application's own, so losses, windows and
- * max_rd_atomic are the requester's matter. That is why QPs on a tag-matching SRQ have a send queue with two who fill it:
+ * Rendezvous of tag matching: the message that matched says where its data lie; the engine READs
+ * them into the tag's buffer on the QP that the message came on, and then sends a FIN, by which the
+ * initiator knows that its buffer is free. Both are WQEs like the application's own, so losses,
+ * windows and max_rd_atomic are the requester's matter. That is why QPs on a tag-matching SRQ have
+ * a send queue with two who fill it:
  *
  *   application            engine
- *   posted -------------> shared_sends_move() ----------> sq, a slot of posted is free when its WQE has completed
- *                          rendezvous_start(): READ ----> sq
- *                          rendezvous_sent(): FIN ------> sq, in a slot that was set aside with its READ's
+ *   posted -------------> shared_sends_move() ----------> sq, a slot of posted is free when its WQE
+ * has completed rendezvous_start(): READ ----> sq rendezvous_sent(): FIN ------> sq, in a slot that
+ * was set aside with its READ's
  */
 #include <stdlib.h>
 
@@ -21,7 +23,9 @@ int shared_sends_init(struct qp *qp, const struct qp_init *init)
 {
 	struct shared_sends *s = aligned_zero(sizeof(*s));
 	u32 max_sge = init->max_send_sge > TAG_MAX_SGE ? init->max_send_sge : TAG_MAX_SGE;
-	u32 max_inline = init->max_inline > sizeof(struct tag_header) ? init->max_inline : (u32)sizeof(struct tag_header);
+	u32 max_inline = init->max_inline > sizeof(struct tag_header) ?
+				 init->max_inline :
+				 (u32)sizeof(struct tag_header);
 
 	if (!s)
 		return -ENOMEM;
@@ -75,7 +79,8 @@ bool rendezvous_fits(const struct qp *qp, const struct tag_header *h, u64 room)
 	const u32 len = be32toh(h->rvh.len);
 
 	/* before RTS it is not known what the QP may READ */
-	return len <= room && len <= ROCE_MESSAGE_MAX && (qp->req.max_rd_atomic || qp_state(qp) == QPS_RTR);
+	return len <= room && len <= ROCE_MESSAGE_MAX &&
+	       (qp->req.max_rd_atomic || qp_state(qp) == QPS_RTR);
 }
 
 bool rendezvous_has_room(const struct qp *qp)
@@ -111,17 +116,23 @@ static void send_fin(struct engine *e, struct qp *qp, const struct send_wqe *rea
 {
 	const struct tag_header h = {
 		.tmh = { .opcode = TMH_FIN, .app_ctx = read->imm, .tag = read->swap },
-		.rvh = { .va = htobe64(read->remote_addr), .rkey = htobe32(read->rkey), .len = htobe32(read->length) },
+		.rvh = { .va = htobe64(read->remote_addr),
+			 .rkey = htobe32(read->rkey),
+			 .len = htobe32(read->length) },
 	};
 	struct send_wqe *wqe = sq_slot(&qp->sq, 0);
 
-	*wqe = (struct send_wqe){ .wr_id = read->wr_id, .opcode = WR_SEND, .flags = WR_RENDEZVOUS | WR_INLINE, .length = sizeof(h) };
+	*wqe = (struct send_wqe){ .wr_id = read->wr_id,
+				  .opcode = WR_SEND,
+				  .flags = WR_RENDEZVOUS | WR_INLINE,
+				  .length = sizeof(h) };
 	memcpy(wqe->data, &h, sizeof(h));
 	sq_publish(&qp->sq, 1);
 	engine_ready(e, qp, READY_REQUESTS);
 }
 
-void rendezvous_sent(struct engine *e, struct qp *qp, const struct send_wqe *wqe, enum cqe_status status, enum vendor_err verr, u64 now_ns)
+void rendezvous_sent(struct engine *e, struct qp *qp, const struct send_wqe *wqe,
+		     enum cqe_status status, enum vendor_err verr, u64 now_ns)
 {
 	const struct cqe cqe = {
 		.wr_id = wqe->wr_id,

@@ -99,7 +99,8 @@ static void drop_contradicted(struct engine *e, struct reorder *r, const struct 
 	r->tail = before;
 }
 
-bool reorder_hold(struct engine *e, struct reorder *r, u32 psn, const struct packet *p, const struct xroce_rx_cqe *hint)
+bool reorder_hold(struct engine *e, struct reorder *r, u32 psn, const struct packet *p,
+		  const struct xroce_rx_cqe *hint)
 {
 	struct held *h = e->held_free;
 

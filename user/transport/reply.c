@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The responder's answers, in the order of the requests: READ and atomic responses from their stored resources, then at most one ACK or NAK,
- * which covers all that was accepted until it leaves. That is the ACK coalescing: one answer per batch of requests.
+ * The responder's answers, in the order of the requests: READ and atomic responses from their
+ * stored resources, then at most one ACK or NAK, which covers all that was accepted until it
+ * leaves. That is the ACK coalescing: one answer per batch of requests.
  */
 #include "internal.h"
 
@@ -9,7 +10,8 @@ void reply_ack(struct engine *e, struct qp *qp, u8 syndrome, u32 psn)
 {
 	struct responder *resp = &qp->resp;
 
-	if (resp->ack_due && (resp->ack_syndrome & AETH_CLASS_MASK) != AETH_ACK && (syndrome & AETH_CLASS_MASK) == AETH_ACK)
+	if (resp->ack_due && (resp->ack_syndrome & AETH_CLASS_MASK) != AETH_ACK &&
+	    (syndrome & AETH_CLASS_MASK) == AETH_ACK)
 		return;
 	resp->ack_due = true;
 	resp->ack_syndrome = syndrome;
@@ -29,7 +31,8 @@ void reply_resource(struct engine *e, struct qp *qp, struct resp_resource *r, u3
 	r->cursor = r->resume = cursor;
 	r->stop = min_u32(stop, r->num_psn);
 	/* its response acknowledges everything before it */
-	if (resp->ack_due && resp->ack_syndrome == (AETH_ACK | AETH_CREDIT_NONE) && psn_diff(resp->ack_psn, r->first_psn) < 0)
+	if (resp->ack_due && resp->ack_syndrome == (AETH_ACK | AETH_CREDIT_NONE) &&
+	    psn_diff(resp->ack_psn, r->first_psn) < 0)
 		resp->ack_due = false;
 	engine_ready(e, qp, READY_REPLIES);
 }
@@ -85,12 +88,15 @@ static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource
 		p.opcode = OPCODE(qp->transport, OP5_ATOMIC_ACKNOWLEDGE);
 	} else {
 		last = r->cursor + 1 == r->stop;
-		p.opcode = OPCODE(qp->transport, first ? (last ? OP5_READ_RESPONSE_ONLY : OP5_READ_RESPONSE_FIRST) :
-							 (last ? OP5_READ_RESPONSE_LAST : OP5_READ_RESPONSE_MIDDLE));
+		p.opcode =
+			OPCODE(qp->transport,
+			       first ? (last ? OP5_READ_RESPONSE_ONLY : OP5_READ_RESPONSE_FIRST) :
+				       (last ? OP5_READ_RESPONSE_LAST : OP5_READ_RESPONSE_MIDDLE));
 		p.payload_len = (u32)min_u64(r->end - offset, qp->path_mtu);
 	}
 	if (p.payload_len) {
-		src = mr_open(e->mrs, r->pd, qp->qpn, r->rkey, r->va + offset, p.payload_len, MR_REMOTE_READ);
+		src = mr_open(e->mrs, r->pd, qp->qpn, r->rkey, r->va + offset, p.payload_len,
+			      MR_REMOTE_READ);
 		if (!src.at)
 			return refuse_resource(e, qp, p.psn);
 	}
@@ -121,13 +127,18 @@ static u32 ack_output(struct engine *e, struct qp *qp, u8 *frame)
 		syndrome = credit_syndrome(e, qp);
 	resp->ack_due = false;
 	e->stats->tx_acks++;
-	return header_out_ack(&resp->header, &e->icrc, resp->ack_psn, packet_aeth(syndrome, resp->seq.msn), frame);
+	return header_out_ack(&resp->header, &e->icrc, resp->ack_psn,
+			      packet_aeth(syndrome, resp->seq.msn), frame);
 }
 
 /* Congestion notification: to the QP that sent the marked packet, outside of all sequences. */
 static u32 cnp_output(struct engine *e, struct qp *qp, u8 *frame)
 {
-	struct packet p = { .opcode = OPCODE_CNP, .dest_qpn = qp->dest_qpn, .pkey = qp->pkey, .migreq = true, .becn = true };
+	struct packet p = { .opcode = OPCODE_CNP,
+			    .dest_qpn = qp->dest_qpn,
+			    .pkey = qp->pkey,
+			    .migreq = true,
+			    .becn = true };
 
 	qp->cnp_due = false;
 	e->stats->tx_cnps++;

@@ -2,9 +2,10 @@
 /*
  * The requester: send WQEs to request packets, for RC and UC.
  *
- * No packet is kept: a retransmission is built from its WQE again. Going back is moving a cursor (tx, tx_packet, next_psn); sending one
- * packet again (recovery.c) leaves the cursor alone. A WQE gets its PSNs when the cursor first reaches it. Completing is completer.c's work, but for
- * UC, where sending is all there is.
+ * No packet is kept: a retransmission is built from its WQE again. Going back is moving a cursor
+ * (tx, tx_packet, next_psn); sending one packet again (recovery.c) leaves the cursor alone. A WQE
+ * gets its PSNs when the cursor first reaches it. Completing is completer.c's work, but for UC,
+ * where sending is all there is.
  */
 #include "internal.h"
 
@@ -60,10 +61,11 @@ void requester_seek(struct engine *e, struct qp *qp, u32 psn)
 }
 
 /*
- * A WQE cannot be executed for a local reason. Completions are in order, so it fails when those before it are done; until then the queue
- * waits (each acknowledgement makes the QP ready again).
+ * A WQE cannot be executed for a local reason. Completions are in order, so it fails when those
+ * before it are done; until then the queue waits (each acknowledgement makes the QP ready again).
  */
-static void fail_in_order(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr, u64 now_ns)
+static void fail_in_order(struct engine *e, struct qp *qp, enum cqe_status status,
+			  enum vendor_err verr, u64 now_ns)
 {
 	if (qp->req.tx == sq_cons(&qp->sq))
 		qp_send_error(e, qp, status, verr, now_ns);
@@ -85,7 +87,9 @@ static bool start_wqe(struct engine *e, struct qp *qp, struct send_wqe *wqe, u64
 	}
 	wqe->first_psn = req->next_psn;
 	wqe->executed = false;
-	wqe->num_psn = wqe->opcode != WR_READ && wr_is_answered(wqe->opcode) ? 1 : psn_count(wqe->length, qp->path_mtu);
+	wqe->num_psn = wqe->opcode != WR_READ && wr_is_answered(wqe->opcode) ?
+			       1 :
+			       psn_count(wqe->length, qp->path_mtu);
 	req->assigned++;
 	if (unlikely(qp->tells_xdp))
 		expect_assigned(qp);
@@ -93,8 +97,8 @@ static bool start_wqe(struct engine *e, struct qp *qp, struct send_wqe *wqe, u64
 }
 
 /*
- * LOCAL_INV and BIND_MW: executed when their turn comes, in the order of the queue, taking no PSN. They complete with those before them.
- * False if it failed or must wait.
+ * LOCAL_INV and BIND_MW: executed when their turn comes, in the order of the queue, taking no PSN.
+ * They complete with those before them. False if it failed or must wait.
  */
 static bool execute_local(struct engine *e, struct qp *qp, struct send_wqe *wqe, u64 now_ns)
 {
@@ -112,12 +116,15 @@ static bool execute_local(struct engine *e, struct qp *qp, struct send_wqe *wqe,
 		err = mw_invalidate(e->mrs, qp->pd, wqe->inv_rkey, qp->qpn);
 	} else {
 		mw = mw_find(e->mrs, wqe->bind.mw_key);
-		err = mw && mw->pd == qp->pd ? mw_bind(e->mrs, mw, wqe->bind.new_key, wqe->bind.lkey, wqe->bind.addr,
-							 wqe->bind.length, wqe->bind.access, qp->qpn) :
-					       -EINVAL;
+		err = mw && mw->pd == qp->pd ?
+			      mw_bind(e->mrs, mw, wqe->bind.new_key, wqe->bind.lkey, wqe->bind.addr,
+				      wqe->bind.length, wqe->bind.access, qp->qpn) :
+			      -EINVAL;
 	}
 	if (err) {
-		fail_in_order(e, qp, wqe->opcode == WR_BIND_MW ? CQE_MW_BIND_ERR : CQE_LOC_QP_OP_ERR, VERR_INVALIDATE, now_ns);
+		fail_in_order(e, qp,
+			      wqe->opcode == WR_BIND_MW ? CQE_MW_BIND_ERR : CQE_LOC_QP_OP_ERR,
+			      VERR_INVALIDATE, now_ns);
 		return false;
 	}
 	wqe->first_psn = req->next_psn;
@@ -143,7 +150,8 @@ static struct send_wqe *current_wqe(struct engine *e, struct qp *qp, u64 now_ns)
 		struct send_wqe *wqe;
 
 		/* in SQD what was begun is finished and nothing else is begun */
-		if ((state != QPS_RTS && state != QPS_SQD) || req->tx == (state == QPS_SQD ? req->assigned : sq_prod(&qp->sq)))
+		if ((state != QPS_RTS && state != QPS_SQD) ||
+		    req->tx == (state == QPS_SQD ? req->assigned : sq_prod(&qp->sq)))
 			return NULL;
 		wqe = sq_at(&qp->sq, req->tx);
 		if (req->tx != req->assigned) {
@@ -154,7 +162,9 @@ static struct send_wqe *current_wqe(struct engine *e, struct qp *qp, u64 now_ns)
 			if (!execute_local(e, qp, wqe, now_ns))
 				return NULL;
 		} else {
-			return credit_allows(e, qp, wqe, req->tx) && start_wqe(e, qp, wqe, now_ns) ? wqe : NULL;
+			return credit_allows(e, qp, wqe, req->tx) && start_wqe(e, qp, wqe, now_ns) ?
+				       wqe :
+				       NULL;
 		}
 	}
 }
@@ -165,7 +175,8 @@ static u32 in_flight(const struct requester *req)
 }
 
 /* A packet is out: count it and start the time-outs if they do not run. */
-static void sent(struct engine *e, struct qp *qp, const struct packet *p, bool again, u32 len, u64 now_ns)
+static void sent(struct engine *e, struct qp *qp, const struct packet *p, bool again, u32 len,
+		 u64 now_ns)
 {
 	struct requester *req = &qp->req;
 
@@ -222,7 +233,8 @@ static u8 data_opcode(u8 wr_opcode, bool first, bool last)
 }
 
 /* Packet k of a SEND or WRITE. 0 if a key fails. */
-static u32 build_data(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 k, struct packet *p, u8 *frame)
+static u32 build_data(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 k,
+		      struct packet *p, u8 *frame)
 {
 	bool last = k + 1 == wqe->num_psn;
 	u64 offset = (u64)k * qp->path_mtu;
@@ -241,12 +253,14 @@ static u32 build_data(struct engine *e, struct qp *qp, const struct send_wqe *wq
 	header_out(&qp->req.header, &e->icrc, &qp->path, p, frame, &u);
 	if (wqe->flags & WR_INLINE)
 		memcpy(u.payload, wqe->data + offset, p->payload_len);
-	else if (!sge_gather(e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset, u.payload, p->payload_len))
+	else if (!sge_gather(e->mrs, qp->pd, wqe->sge, wqe->num_sge, offset, u.payload,
+			     p->payload_len))
 		return 0;
 	return header_out_seal(&u, &e->icrc, p->payload_len);
 }
 
-static u32 finish_header_only(const struct engine *e, struct qp *qp, const struct packet *p, u8 *frame)
+static u32 finish_header_only(const struct engine *e, struct qp *qp, const struct packet *p,
+			      u8 *frame)
 {
 	struct unsealed u;
 
@@ -255,7 +269,8 @@ static u32 finish_header_only(const struct engine *e, struct qp *qp, const struc
 }
 
 /* A request for response packets k to k + n - 1 of a READ. */
-static u32 build_read(const struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 k, u32 n, struct packet *p, u8 *frame)
+static u32 build_read(const struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 k,
+		      u32 n, struct packet *p, u8 *frame)
 {
 	u64 offset = (u64)k * qp->path_mtu;
 
@@ -267,7 +282,8 @@ static u32 build_read(const struct engine *e, struct qp *qp, const struct send_w
 	return finish_header_only(e, qp, p, frame);
 }
 
-static u32 build_atomic(const struct engine *e, struct qp *qp, const struct send_wqe *wqe, struct packet *p, u8 *frame)
+static u32 build_atomic(const struct engine *e, struct qp *qp, const struct send_wqe *wqe,
+			struct packet *p, u8 *frame)
 {
 	bool swap = wqe->opcode == WR_CMP_SWAP;
 
@@ -280,7 +296,8 @@ static u32 build_atomic(const struct engine *e, struct qp *qp, const struct send
 	return finish_header_only(e, qp, p, frame);
 }
 
-static u32 build_placement(const struct engine *e, struct qp *qp, const struct send_wqe *wqe, struct packet *p, u8 *frame)
+static u32 build_placement(const struct engine *e, struct qp *qp, const struct send_wqe *wqe,
+			   struct packet *p, u8 *frame)
 {
 	struct unsealed u;
 
@@ -301,7 +318,8 @@ static u32 build_placement(const struct engine *e, struct qp *qp, const struct s
 }
 
 /* The one request packet of a WQE that is answered, from packet k on where it is a READ. */
-static u32 build_answered(const struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 k, u32 n, struct packet *p, u8 *frame)
+static u32 build_answered(const struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 k,
+			  u32 n, struct packet *p, u8 *frame)
 {
 	if (wqe->opcode == WR_READ)
 		return build_read(e, qp, wqe, k, n, p, frame);
@@ -311,8 +329,9 @@ static u32 build_answered(const struct engine *e, struct qp *qp, const struct se
 }
 
 /*
- * A READ WQE goes out in requests of a fixed number of packets, so that the responses in flight are bounded like everything else. The bounds
- * are multiples from the WQE's start: a request that is repeated from its middle stays inside the first one.
+ * A READ WQE goes out in requests of a fixed number of packets, so that the responses in flight are
+ * bounded like everything else. The bounds are multiples from the WQE's start: a request that is
+ * repeated from its middle stays inside the first one.
  */
 static u32 read_request_packets(const struct engine *e, const struct send_wqe *wqe, u32 k)
 {
@@ -321,7 +340,8 @@ static u32 read_request_packets(const struct engine *e, const struct send_wqe *w
 	return min_u32(wqe->num_psn, (k / chunk + 1) * chunk) - k;
 }
 
-u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *frame, u32 *next, u64 now_ns)
+u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *frame, u32 *next,
+		      u64 now_ns)
 {
 	const struct send_wqe *wqe = requester_wqe(qp, psn);
 	u32 n = 1, k, len;
@@ -339,7 +359,8 @@ u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *fra
 	 * reorder.c
 	 */
 	p.migreq = psn_diff(psn_add(psn, n), qp->req.sent_psn) >= 0;
-	len = wr_is_answered(wqe->opcode) ? build_answered(e, qp, wqe, k, n, &p, frame) : build_data(e, qp, wqe, k, &p, frame);
+	len = wr_is_answered(wqe->opcode) ? build_answered(e, qp, wqe, k, n, &p, frame) :
+					    build_data(e, qp, wqe, k, &p, frame);
 	*next = psn_add(psn, n);
 	if (len)
 		sent(e, qp, &p, true, len, now_ns);
@@ -349,16 +370,17 @@ u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *fra
 /* ---- the cursor's next packet ---- */
 
 /*
- * The message under the cursor ends. Is there another right behind it that can ask for the ACK of both? Not one that may have to wait: the ACK would
- * wait with it.
+ * The message under the cursor ends. Is there another right behind it that can ask for the ACK of
+ * both? Not one that may have to wait: the ACK would wait with it.
  */
 static bool another_follows(const struct qp *qp)
 {
 	u32 index = qp->req.tx + 1;
 	const struct send_wqe *wqe = sq_at(&qp->sq, index);
 
-	return index != sq_prod(&qp->sq) && qp_state(qp) == QPS_RTS && !qp->rate_limited && !(wqe->flags & WR_FENCE) &&
-	       !wr_is_local(wqe->opcode) && !wr_is_answered(wqe->opcode) && credit_covers(qp, wqe, index);
+	return index != sq_prod(&qp->sq) && qp_state(qp) == QPS_RTS && !qp->rate_limited &&
+	       !(wqe->flags & WR_FENCE) && !wr_is_local(wqe->opcode) &&
+	       !wr_is_answered(wqe->opcode) && credit_covers(qp, wqe, index);
 }
 
 /* The packet under the cursor is the first of a message that takes a receive WQE over there. */
@@ -419,9 +441,13 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	} else {
 		if (!reliable && !unreliable_allowed(e, qp, wqe, frame, &len, now_ns))
 			return len;
-		/* AckReq when a message ends that no other follows at once, now and then before that, and before the window closes */
+		/*
+		 * AckReq when a message ends that no other follows at once, now and then before
+		 * that, and before the window closes
+		 */
 		last = req->tx_packet + 1 == wqe->num_psn && !another_follows(qp);
-		p.ackreq = reliable && (last || ++req->since_ackreq >= e->window / 4 || in_flight(req) + 1 >= window);
+		p.ackreq = reliable && (last || ++req->since_ackreq >= e->window / 4 ||
+					in_flight(req) + 1 >= window);
 		if (p.ackreq)
 			req->since_ackreq = 0;
 		len = build_data(e, qp, wqe, req->tx_packet, &p, frame);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The responder: request packets of RC and UC to memory, receive WQEs and completions. What it answers is handed to reply.c.
+ * The responder: request packets of RC and UC to memory, receive WQEs and completions. What it
+ * answers is handed to reply.c.
  *
- * Each check is a function that cites its rule and returns a verdict; nothing is changed before all checks of a packet have passed, but
- * for taking a receive WQE, which is then held for the message.
+ * Each check is a function that cites its rule and returns a verdict; nothing is changed before all
+ * checks of a packet have passed, but for taking a receive WQE, which is then held for the message.
  */
 #include "internal.h"
 
@@ -38,7 +39,10 @@ static enum verdict check_psn(struct qp *qp, const struct packet *p)
 	s32 diff = psn_diff(p->psn, seq->expected_psn);
 
 	if (qp->transport == XROCE_UC) {
-		/* nothing is asked for again: what is lost is lost, the next first packet starts afresh */
+		/*
+		 * nothing is asked for again: what is lost is lost, the next first packet starts
+		 * afresh
+		 */
 		if (p->flags & OP_START) {
 			seq->in_message = seq->dropping = false;
 			return ACCEPT;
@@ -48,7 +52,10 @@ static enum verdict check_psn(struct qp *qp, const struct packet *p)
 	return diff == 0 ? ACCEPT : diff > 0 ? NAK_SEQUENCE : DUPLICATE;
 }
 
-/* XRC: the SRQ that each request names must be of the QP's domain. Its PD is the one that keys are checked against. */
+/*
+ * XRC: the SRQ that each request names must be of the QP's domain. Its PD is the one that keys are
+ * checked against.
+ */
 static enum verdict check_target(struct engine *e, struct qp *qp, const struct packet *p)
 {
 	struct responder *resp = &qp->resp;
@@ -79,7 +86,10 @@ static enum verdict check_sequence(const struct qp *qp, const struct packet *p)
 	return p->flags & seq->message_kind ? ACCEPT : INVALID_REQUEST;
 }
 
-/* FIRST and MIDDLE carry exactly the path MTU, LAST 1 to PMTU, ONLY 0 to PMTU; other requests nothing. */
+/*
+ * FIRST and MIDDLE carry exactly the path MTU, LAST 1 to PMTU, ONLY 0 to PMTU; other requests
+ * nothing.
+ */
 static enum verdict check_length(const struct qp *qp, const struct packet *p)
 {
 	const struct resp_sequence *seq = &qp->resp.seq;
@@ -96,10 +106,13 @@ static enum verdict check_length(const struct qp *qp, const struct packet *p)
 		return INVALID_REQUEST;
 	/* a WRITE's packets add up to what its RETH announced; a SEND is bounded by 2^31 */
 	if (p->flags & OP_WRITE)
-		return (p->flags & OP_END ? len == remaining : len < remaining) && remaining <= ROCE_MESSAGE_MAX ?
+		return (p->flags & OP_END ? len == remaining : len < remaining) &&
+				       remaining <= ROCE_MESSAGE_MAX ?
 			       ACCEPT :
 			       INVALID_REQUEST;
-	return !(p->flags & OP_START) && (u64)seq->offset + len > ROCE_MESSAGE_MAX ? INVALID_REQUEST : ACCEPT;
+	return !(p->flags & OP_START) && (u64)seq->offset + len > ROCE_MESSAGE_MAX ?
+		       INVALID_REQUEST :
+		       ACCEPT;
 }
 
 /* What ibv_modify_qp(3) grants; flushing is granted by the region alone. */
@@ -110,11 +123,13 @@ static bool is_granted(const struct qp *qp, u32 access)
 }
 
 /* R_Key, PD, bounds and rights, and the rights that the QP grants. Zero bytes need no key. */
-static enum verdict check_access(const struct engine *e, const struct qp *qp, u32 rkey, u64 va, u64 len, u32 access)
+static enum verdict check_access(const struct engine *e, const struct qp *qp, u32 rkey, u64 va,
+				 u64 len, u32 access)
 {
 	if (len == 0)
 		return ACCEPT;
-	return is_granted(qp, access) && mr_allows(e->mrs, qp->resp.pd, qp->qpn, rkey, va, len, access) ?
+	return is_granted(qp, access) &&
+			       mr_allows(e->mrs, qp->resp.pd, qp->qpn, rkey, va, len, access) ?
 		       ACCEPT :
 		       REMOTE_ACCESS;
 }
@@ -159,7 +174,10 @@ check_word(const struct engine *e, const struct qp *qp, const struct packet *p, 
 	return v;
 }
 
-/* FETH: at least one placement type, each of them granted; selectivity 0 is the range, 1 the whole region. */
+/*
+ * FETH: at least one placement type, each of them granted; selectivity 0 is the range, 1 the whole
+ * region.
+ */
 static enum verdict check_flush(const struct engine *e, const struct qp *qp, const struct packet *p)
 {
 	u32 type = p->flush & 0xf, selectivity = p->flush >> 4 & 3;
@@ -169,7 +187,8 @@ static enum verdict check_flush(const struct engine *e, const struct qp *qp, con
 		return INVALID_REQUEST;
 	if (selectivity == 0 && p->dma_len)
 		return check_access(e, qp, p->rkey, p->va, p->dma_len, access);
-	return mr_allows_all(e->mrs, qp->resp.pd, qp->qpn, p->rkey, access) ? ACCEPT : REMOTE_ACCESS;
+	return mr_allows_all(e->mrs, qp->resp.pd, qp->qpn, p->rkey, access) ? ACCEPT :
+									      REMOTE_ACCESS;
 }
 
 static enum verdict check_remote(struct engine *e, struct qp *qp, const struct packet *p)
@@ -188,7 +207,10 @@ static enum verdict check_remote(struct engine *e, struct qp *qp, const struct p
 	if (p->flags & OP_FLUSH)
 		return check_flush(e, qp, p);
 	/* only a type 2 window of this QP can be invalidated from afar */
-	return !(p->flags & OP_IETH) || mw_can_invalidate(e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ? ACCEPT : REMOTE_ACCESS;
+	return !(p->flags & OP_IETH) ||
+			       mw_can_invalidate(e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ?
+		       ACCEPT :
+		       REMOTE_ACCESS;
 }
 
 /* The READ or atomic that was taken n before the next one, n in 1 .. max_dest_rd_atomic. */
@@ -198,8 +220,9 @@ static struct resp_resource *stored_resource(const struct responder *resp, u32 n
 }
 
 /*
- * At most max_dest_rd_atomic READs and atomics: the one that came that many before must not still be being answered for the first time.
- * Who sends a new one has the answer that a duplicate asks for again.
+ * At most max_dest_rd_atomic READs and atomics: the one that came that many before must not still
+ * be being answered for the first time. Who sends a new one has the answer that a duplicate asks
+ * for again.
  */
 static enum verdict check_resources(const struct qp *qp, const struct packet *p)
 {
@@ -223,14 +246,17 @@ static enum verdict check_receive(struct engine *e, struct qp *qp, const struct 
 
 	if (!(p->flags & OP_SEND) && !write_imm)
 		return ACCEPT;
-	if (!(unlikely(qp->tag_matching) && p->flags & OP_SEND && p->flags & OP_START ? tag_receive(e, qp, p) : engine_take_receive(e, qp)))
+	if (!(unlikely(qp->tag_matching) && p->flags & OP_SEND && p->flags & OP_START ?
+		      tag_receive(e, qp, p) :
+		      engine_take_receive(e, qp)))
 		return RNR;
 	if (p->flags & OP_SEND && offset + p->payload_len > resp->recv.length + resp->recv_skip)
 		return RECV_TOO_SHORT;
 	return ACCEPT;
 }
 
-bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, u32 skip, u64 offset)
+bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, u32 skip,
+		       u64 offset)
 {
 	const struct recv_work *recv = &qp->resp.recv;
 	u32 linear = (u32)min_u64(p->payload_len, (u64)(p->end - p->payload));
@@ -309,16 +335,17 @@ static void complete_receive(struct engine *e, struct qp *qp, const struct packe
 	responder_push(e, qp, p, hint, &cqe, now_ns);
 }
 
-static enum verdict execute_send(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
-				 u64 now_ns)
+static enum verdict execute_send(struct engine *e, struct qp *qp, const struct packet *p,
+				 const struct xroce_rx_cqe *hint, u64 now_ns)
 {
 	struct responder *resp = &qp->resp;
 	struct resp_sequence *seq = &resp->seq;
 	u32 offset = p->flags & OP_START ? 0 : seq->offset;
 	u32 skip = p->flags & OP_START ? resp->recv_skip : 0;
 
-	if (!(unlikely(resp->tag_kind == TAG_LEFT) ? tag_scatter_headers(e, qp, p) :
-						     responder_scatter(e, qp, p, skip, offset + skip - resp->recv_skip)))
+	if (!(unlikely(resp->tag_kind == TAG_LEFT) ?
+		      tag_scatter_headers(e, qp, p) :
+		      responder_scatter(e, qp, p, skip, offset + skip - resp->recv_skip)))
 		return RECV_BAD_LKEY;
 	seq->offset = offset + p->payload_len;
 	if (p->flags & OP_IETH)
@@ -328,8 +355,8 @@ static enum verdict execute_send(struct engine *e, struct qp *qp, const struct p
 	return ACCEPT;
 }
 
-static enum verdict execute_write(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint,
-				  u64 now_ns)
+static enum verdict execute_write(struct engine *e, struct qp *qp, const struct packet *p,
+				  const struct xroce_rx_cqe *hint, u64 now_ns)
 {
 	struct resp_sequence *seq = &qp->resp.seq;
 	u64 va = p->flags & OP_START ? p->va : seq->va;
@@ -389,7 +416,10 @@ static void execute_read(struct engine *e, struct qp *qp, const struct packet *p
 	reply_resource(e, qp, r, 0, r->num_psn);
 }
 
-/* Atomic against every other access by this process: the application's own threads may use the same word, and other engines. */
+/*
+ * Atomic against every other access by this process: the application's own threads may use the same
+ * word, and other engines.
+ */
 static __attribute__((noinline)) enum verdict
 execute_atomic(struct engine *e, struct qp *qp, const struct packet *p)
 {
@@ -417,7 +447,10 @@ execute_atomic(struct engine *e, struct qp *qp, const struct packet *p)
 	return ACCEPT;
 }
 
-/* FLUSH and ATOMIC WRITE: memory of a process is globally visible when it is written; what is left is the order. */
+/*
+ * FLUSH and ATOMIC WRITE: memory of a process is globally visible when it is written; what is left
+ * is the order.
+ */
 static __attribute__((noinline)) enum verdict
 execute_placement(struct engine *e, struct qp *qp, const struct packet *p)
 {
@@ -460,8 +493,12 @@ static void acknowledge_request(struct engine *e, struct qp *qp, const struct pa
 	struct responder *resp = &qp->resp;
 	bool wanted = p->ackreq;
 
-	/* a NAK that has not left asks for what has just come: it becomes the ACK of what it would have acknowledged */
-	if (resp->seq.nak_sent && resp->ack_due && (resp->ack_syndrome & AETH_CLASS_MASK) != AETH_ACK) {
+	/*
+	 * a NAK that has not left asks for what has just come: it becomes the ACK of what it would
+	 * have acknowledged
+	 */
+	if (resp->seq.nak_sent && resp->ack_due &&
+	    (resp->ack_syndrome & AETH_CLASS_MASK) != AETH_ACK) {
 		resp->ack_due = false;
 		wanted = true;
 		if (resp->early.head && resp->early.head->packet.psn == resp->seq.expected_psn) {
@@ -474,7 +511,8 @@ static void acknowledge_request(struct engine *e, struct qp *qp, const struct pa
 		reply_ack(e, qp, AETH_ACK | AETH_CREDIT_NONE, p->psn);
 }
 
-static enum verdict execute(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns)
+static enum verdict execute(struct engine *e, struct qp *qp, const struct packet *p,
+			    const struct xroce_rx_cqe *hint, u64 now_ns)
 {
 	struct resp_sequence *seq = &qp->resp.seq;
 	enum verdict v = ACCEPT;
@@ -520,8 +558,8 @@ static struct resp_resource *find_resource(const struct responder *resp, u32 psn
 
 /*
  * What a plain ACK of a duplicate may cover: all that was executed, but for the READs and atomics
- * behind the duplicate and what came after them. A requester that sends again from psn on may still lack
- * their responses, and rxe takes a plain ACK at an atomic's PSN for its response.
+ * behind the duplicate and what came after them. A requester that sends again from psn on may still
+ * lack their responses, and rxe takes a plain ACK at an atomic's PSN for its response.
  *
  * rxe also loses count by one if an ACK overtakes it inside a message that it sends again. Its
  * packets never have MigReq. Such a peer is told of the messages that are complete; the one under
@@ -709,7 +747,8 @@ static int abandon_message(struct engine *e, struct qp *qp, const struct packet 
 	return (int)reasons[v];
 }
 
-static enum verdict process(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns)
+static enum verdict process(struct engine *e, struct qp *qp, const struct packet *p,
+			    const struct xroce_rx_cqe *hint, u64 now_ns)
 {
 	enum verdict v = check_psn(qp, p);
 
@@ -781,7 +820,8 @@ static void process_late_repair(struct engine *e, struct qp *qp, const struct pa
 		process_early(e, qp, true, now_ns);
 }
 
-int responder_input(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, u64 now_ns)
+int responder_input(struct engine *e, struct qp *qp, const struct packet *p,
+		    const struct xroce_rx_cqe *hint, u64 now_ns)
 {
 	enum verdict v;
 
@@ -799,7 +839,8 @@ int responder_input(struct engine *e, struct qp *qp, const struct packet *p, con
 		return abandon_message(e, qp, p, v, now_ns);
 	if (v == DUPLICATE && reorder_holds(e, &qp->resp.early))
 		process_late_repair(e, qp, p, now_ns);
-	if (v == NAK_SEQUENCE && reorder_hold(e, &qp->resp.early, qp->resp.seq.expected_psn, p, hint)) {
+	if (v == NAK_SEQUENCE &&
+	    reorder_hold(e, &qp->resp.early, qp->resp.seq.expected_psn, p, hint)) {
 		refuse(e, qp, p, v, now_ns);
 		return -1;
 	}

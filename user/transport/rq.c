@@ -6,7 +6,9 @@
 #include "rq.h"
 
 #define RQ_MAX_WR 32768
-_Static_assert(RQ_MAX_WR <= UINT16_MAX && sizeof(struct recv_wqe) + RQ_MAX_SGE * sizeof(struct sge) <= UINT16_MAX, "fields of struct rq");
+_Static_assert(RQ_MAX_WR <= UINT16_MAX &&
+		       sizeof(struct recv_wqe) + RQ_MAX_SGE * sizeof(struct sge) <= UINT16_MAX,
+	       "fields of struct rq");
 
 int rq_init(struct rq *rq, u32 max_wr, u32 max_sge)
 {
@@ -46,8 +48,9 @@ void rq_publish(struct rq *rq, u32 n)
 	u32 prod = atomic_load_explicit(&rq->prod, memory_order_relaxed);
 
 	/*
-	 * Sequentially consistent: a release for rq_take(), and it orders this store before the producer's look at the QP's state, so that
-	 * a receive that is posted while the QP goes to ERR is flushed by one of the two.
+	 * Sequentially consistent: a release for rq_take(), and it orders this store before the
+	 * producer's look at the QP's state, so that a receive that is posted while the QP goes to
+	 * ERR is flushed by one of the two.
 	 */
 	atomic_store_explicit(&rq->prod, prod + n, memory_order_seq_cst);
 }
@@ -57,7 +60,8 @@ bool rq_take(struct rq *rq, struct recv_work *out)
 	u32 cons = atomic_load_explicit(&rq->cons, memory_order_relaxed);
 	/* acquire: pairs with the store in rq_publish() */
 	u32 prod = atomic_load_explicit(&rq->prod, memory_order_acquire);
-	const struct recv_wqe *wqe = (const struct recv_wqe *)(rq->ring + (size_t)(cons & rq->mask) * rq->stride);
+	const struct recv_wqe *wqe =
+		(const struct recv_wqe *)(rq->ring + (size_t)(cons & rq->mask) * rq->stride);
 
 	if (cons == prod)
 		return false;
@@ -84,7 +88,8 @@ u32 rq_posted(const struct rq *rq)
 
 void rq_reset(struct rq *rq)
 {
-	atomic_store_explicit(&rq->cons, atomic_load_explicit(&rq->prod, memory_order_relaxed), memory_order_release);
+	atomic_store_explicit(&rq->cons, atomic_load_explicit(&rq->prod, memory_order_relaxed),
+			      memory_order_release);
 }
 
 int rq_resize(struct rq *rq, u32 max_wr)
@@ -100,7 +105,8 @@ int rq_resize(struct rq *rq, u32 max_wr)
 	if (err)
 		return err;
 	for (u32 i = cons; i != prod; i++)
-		memcpy(to.ring + (size_t)(i & to.mask) * to.stride, rq->ring + (size_t)(i & rq->mask) * rq->stride, rq->stride);
+		memcpy(to.ring + (size_t)(i & to.mask) * to.stride,
+		       rq->ring + (size_t)(i & rq->mask) * rq->stride, rq->stride);
 	free(rq->ring);
 	rq->ring = to.ring;
 	rq->mask = to.mask;

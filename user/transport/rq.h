@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Receive queues: a QP's own and shared ones (SRQ), the same ring. The application posts (one producer at a time: its lock or its
- * promise), the engine takes, under its owner's lock; from an SRQ on which several engines have QPs, under that one's lock as well.
+ * Receive queues: a QP's own and shared ones (SRQ), the same ring. The application posts (one
+ * producer at a time: its lock or its promise), the engine takes, under its owner's lock; from an
+ * SRQ on which several engines have QPs, under that one's lock as well.
  *
  *   application                                   engine
  *   rq_slot: load cons (acquire) for room         rq_take: load prod (acquire), copy the WQE out,
@@ -45,27 +46,42 @@ struct rq {
 	u16 max_sge;
 };
 
-/* max_wr 0 .. 32768 (0: nothing can be posted), max_sge 0 .. RQ_MAX_SGE. Returns 0 or -ENOMEM, -EINVAL. */
+/*
+ * max_wr 0 .. 32768 (0: nothing can be posted), max_sge 0 .. RQ_MAX_SGE. Returns 0 or -ENOMEM,
+ * -EINVAL.
+ */
 int rq_init(struct rq *rq, u32 max_wr, u32 max_sge);
 void rq_free(struct rq *rq);
 
-/* Producer: slot number n (0 = next) of those not yet published, or NULL if the queue has no room for it. */
+/*
+ * Producer: slot number n (0 = next) of those not yet published, or NULL if the queue has no room
+ * for it.
+ */
 struct recv_wqe *rq_slot(struct rq *rq, u32 n);
 /* Producer: hand n filled slots to the engine. */
 void rq_publish(struct rq *rq, u32 n);
 
-/* Engine: take the oldest WQE. False when none is posted. Every field is copied and bounded (num_sge <= max_sge). */
+/*
+ * Engine: take the oldest WQE. False when none is posted. Every field is copied and bounded
+ * (num_sge <= max_sge).
+ */
 bool rq_take(struct rq *rq, struct recv_work *out);
 /* Engine: the WQE that rq_take() would take, if there is one. */
 static inline const void *rq_next(const struct rq *rq)
 {
-	return rq->ring + (size_t)(atomic_load_explicit(&((struct rq *)rq)->cons, memory_order_relaxed) & rq->mask) * rq->stride;
+	return rq->ring +
+	       (size_t)(atomic_load_explicit(&((struct rq *)rq)->cons, memory_order_relaxed) &
+			rq->mask) *
+		       rq->stride;
 }
 /* Either side: how many are posted and not taken. */
 u32 rq_posted(const struct rq *rq);
 /* Engine and producer both held: forget all. */
 void rq_reset(struct rq *rq);
-/* Engine and producer both held: move what is posted to a queue of max_wr. -EINVAL if it does not fit, -ENOMEM. */
+/*
+ * Engine and producer both held: move what is posted to a queue of max_wr. -EINVAL if it does not
+ * fit, -ENOMEM.
+ */
 int rq_resize(struct rq *rq, u32 max_wr);
 
 /* A shared receive queue. */
@@ -76,7 +92,8 @@ struct srq {
 	u32 xrcd;	   /* XRC domain, 0 = not an XRC SRQ */
 	struct cq *cq;	   /* XRC and tag matching: where its receives complete */
 	struct tag_list *tags; /* tag matching, else NULL */
-	u32 limit;	   /* 0 = not armed; SRQ_LIMIT_REACHED fires once when fewer than this many are left */
+	/* 0 = not armed; SRQ_LIMIT_REACHED fires once when fewer than this many are left */
+	u32 limit;
 	struct users users; /* QPs on it */
 	struct spin lock;  /* of what changes in it while engines run, with shared */
 	bool shared;	   /* QPs of several engines are on it: changes with all of them held */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A super-packet is one header and the UDP payloads of its packets in a row, in several buffers. Each packet gets a header of its own in front, over what
- * was the end of the one before; nothing else moves, but for the few bytes of a packet whose beginning lies at the end of a buffer.
+ * A super-packet is one header and the UDP payloads of its packets in a row, in several buffers.
+ * Each packet gets a header of its own in front, over what was the end of the one before; nothing
+ * else moves, but for the few bytes of a packet whose beginning lies at the end of a buffer.
  *
- * The lengths are the sender's word, and checked here; what is in the packets is checked by the engine, the ICRC first of all.
+ * The lengths are the sender's word, and checked here; what is in the packets is checked by the
+ * engine, the ICRC first of all.
  */
 #include "segments.h"
 
@@ -45,7 +47,8 @@ bool segments_begin(struct segments *s, u32 l3)
 	ip = s->header + l3;
 	ip_len = get16(ip + IP_LENGTH);
 	s->size = get16(ip + IP_ID);
-	if (ip[0] != IPV4_PLAIN || ip_len > total - l3 || ip_len < IPV4_BYTES + UDP_BYTES || s->size < SEGMENT_MIN || s->size > SEGMENT_MAX)
+	if (ip[0] != IPV4_PLAIN || ip_len > total - l3 || ip_len < IPV4_BYTES + UDP_BYTES ||
+	    s->size < SEGMENT_MIN || s->size > SEGMENT_MAX)
 		return false;
 	s->left = ip_len - IPV4_BYTES - UDP_BYTES;
 	if (s->left > XROCE_SEGMENTS_MAX * s->size)
@@ -123,7 +126,10 @@ static void move_on(struct segments *s)
 	s->offset = 0;
 }
 
-/* The segment where it lies, in one part or two. False: it does not lie so that a frame can be made of it. */
+/*
+ * The segment where it lies, in one part or two. False: it does not lie so that a frame can be made
+ * of it.
+ */
 static bool in_place(struct segments *s, u32 len, struct rx_frame *frame)
 {
 	const struct segment_part *part = &s->part[s->at];
@@ -134,7 +140,8 @@ static bool in_place(struct segments *s, u32 len, struct rx_frame *frame)
 	/* the ICRC is in one piece, since it has to be changed */
 	if (rest && (first < LINEAR_MIN || rest < ROCE_ICRC_BYTES || rest > part[1].len))
 		return false;
-	*frame = (struct rx_frame){ .data = part->data + s->offset - s->header_len, .len = s->header_len + first };
+	*frame = (struct rx_frame){ .data = part->data + s->offset - s->header_len,
+				    .len = s->header_len + first };
 	advance(s, first);
 	if (rest) {
 		frame->frag = s->part[s->at].data;
@@ -164,7 +171,10 @@ bool segments_next(struct segments *s, struct rx_frame *frame)
 		copy_out(s, len, frame);
 	header = (u8 *)(uintptr_t)frame->data;
 	memcpy(header, s->header, s->header_len);
-	/* a UD receiver finds this header in its buffer, and ibv_init_ah_from_wc(3) looks whether it is one */
+	/*
+	 * a UD receiver finds this header in its buffer, and ibv_init_ah_from_wc(3) looks whether
+	 * it is one
+	 */
 	put16(header + s->l3 + IP_LENGTH, IPV4_BYTES + UDP_BYTES + len);
 	put16(header + s->l3 + IP_CHECKSUM, ~fold16(s->sum + IPV4_BYTES + UDP_BYTES + len));
 	put16(header + s->l3 + IPV4_BYTES + UDP_LENGTH, UDP_BYTES + len);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Cutting received UDP super-packets: who sends with UDP segmentation offload (gso.h) is heard in one piece where nothing on the way had to cut,
- * on veth towards an interface without native XDP. XDP says of which packets that is so (XROCE_RX_GSO).
+ * Cutting received UDP super-packets: who sends with UDP segmentation offload (gso.h) is heard in
+ * one piece where nothing on the way had to cut, on veth towards an interface without native XDP.
+ * XDP says of which packets that is so (XROCE_RX_GSO).
  */
 #ifndef TRANSPORT_SEGMENTS_H
 #define TRANSPORT_SEGMENTS_H
@@ -9,7 +10,10 @@
 #include "icrc.h"
 #include "packet.h"
 
-/* 64 KiB with headers, in AF_XDP's chunks of 4096 bytes less its headroom of 256; one more where the first is not full. */
+/*
+ * 64 KiB with headers, in AF_XDP's chunks of 4096 bytes less its headroom of 256; one more where
+ * the first is not full.
+ */
 #define SEGMENTS_PARTS_MAX 19
 
 /* A buffer of the packet. room: bytes in front of data that belong to nobody else. */
@@ -38,8 +42,8 @@ struct segments {
 };
 
 /*
- * Begin with the parts that the caller has filled in, of which l3 is what XDP says of the IP header's offset; nothing is believed. False if this is no
- * such packet.
+ * Begin with the parts that the caller has filled in, of which l3 is what XDP says of the IP
+ * header's offset; nothing is believed. False if this is no such packet.
  */
 bool segments_begin(struct segments *s, u32 l3);
 /* Packets that have not been cut yet. */
@@ -48,8 +52,9 @@ static inline u32 segments_left(const struct segments *s)
 	return (s->left + s->size - 1) / s->size;
 }
 /*
- * The next packet as a frame like those that were not sent in this way, down to the identification of 0. It is put together where it lies: the
- * frame before it, whose end its header overwrites, must be done with. The last one may be too short for any packet. False at the end.
+ * The next packet as a frame like those that were not sent in this way, down to the identification
+ * of 0. It is put together where it lies: the frame before it, whose end its header overwrites,
+ * must be done with. The last one may be too short for any packet. False at the end.
  */
 bool segments_next(struct segments *s, struct rx_frame *frame);
 

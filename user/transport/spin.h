@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A spin lock for the little that several engines of a device share: no system call, held for a handful of instructions or the copy of one packet, never two at a
- * time. Where only one engine can come, nobody takes it.
+ * A spin lock for the little that several engines of a device share: no system call, held for a
+ * handful of instructions or the copy of one packet, never two at a time. Where only one engine can
+ * come, nobody takes it.
  */
 #ifndef TRANSPORT_SPIN_H
 #define TRANSPORT_SPIN_H
@@ -12,11 +13,17 @@ struct spin {
 	_Atomic u32 taken;
 };
 
-/* Never inlined: most devices have one engine, whose code is to stay as short as if there were no other. */
+/*
+ * Never inlined: most devices have one engine, whose code is to stay as short as if there were no
+ * other.
+ */
 void spin_lock(struct spin *s) __attribute__((noinline, cold));
 void spin_unlock(struct spin *s) __attribute__((noinline, cold));
 
-/* The lock of what is shared only at times: whether it is changes while every engine of the device is held, so it is the same at both calls. */
+/*
+ * The lock of what is shared only at times: whether it is changes while every engine of the device
+ * is held, so it is the same at both calls.
+ */
 static inline void spin_lock_if(bool shared, struct spin *s)
 {
 	if (unlikely(shared))

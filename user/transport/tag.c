@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Tag matching: the list, what a SEND to a tag-matching SRQ is matched with, and its completions. What a rendezvous fetches and answers is rendezvous.c's.
- * Semantics: ibv_post_srq_ops(3) and rdma-core's Documentation/tag_matching.md.
+ * Tag matching: the list, what a SEND to a tag-matching SRQ is matched with, and its completions.
+ * What a rendezvous fetches and answers is rendezvous.c's. Semantics: ibv_post_srq_ops(3) and
+ * rdma-core's Documentation/tag_matching.md.
  *
- * The application matches what the engine did not (unexpected messages), so both must agree on the order of messages and buffers. The engine counts the
- * unexpected messages, the application says how many it has dealt with; they are in step when the numbers are equal. A buffer added while they are not could
- * belong to a message that is on its way to the application: it is matched with nothing until they are in step again.
+ * The application matches what the engine did not (unexpected messages), so both must agree on the
+ * order of messages and buffers. The engine counts the unexpected messages, the application says
+ * how many it has dealt with; they are in step when the numbers are equal. A buffer added while
+ * they are not could belong to a message that is on its way to the application: it is matched with
+ * nothing until they are in step again.
  */
 #include <stdlib.h>
 
@@ -15,7 +18,10 @@
 _Static_assert(TAG_MAX_TAGS <= NO_TAG, "entries are named by 16 bits");
 _Static_assert(!(TAG_MAX_TAGS & (TAG_MAX_TAGS - 1)), "a handle is a generation and a slot");
 
-/* The application is asked to say its count before the two are so far apart: only 16 bits of it are compared. */
+/*
+ * The application is asked to say its count before the two are so far apart: only 16 bits of it are
+ * compared.
+ */
 #define SYNC_LAG_MAX 0x2000
 
 struct tag {
@@ -32,9 +38,14 @@ struct tag {
 struct tag_list {
 	u32 max_tags, max_ops;
 	u16 head, tail, free;
-	u16 unexpected;	    /* messages that were: as many as their completions will say, modulo 2^16 */
+	/* messages that were: as many as their completions will say, modulo 2^16 */
+	u16 unexpected;
 	u16 handled;	    /* what the application last said */
-	u32 op_first, op_count; /* signaled operations that were not polled when last looked at: a ring of their places in the CQ */
+	/*
+	 * signaled operations that were not polled when last looked at: a ring of their places in
+	 * the CQ
+	 */
+	u32 op_first, op_count;
 	u32 *op_cqe;
 	struct tag slot[];
 };
@@ -76,7 +87,10 @@ static bool in_step(const struct tag_list *list)
 	return list->unexpected == list->handled;
 }
 
-/* The counts have changed: if they agree, whatever is in the list was added knowing of all unexpected messages. */
+/*
+ * The counts have changed: if they agree, whatever is in the list was added knowing of all
+ * unexpected messages.
+ */
 static void look_at_counts(struct tag_list *list)
 {
 	if (!in_step(list))
@@ -154,9 +168,12 @@ static bool op_has_room(struct tag_list *list, const struct cq *cq)
 	return list->op_count < list->max_ops;
 }
 
-static void complete_op(struct engine *e, struct srq *srq, const struct tag_op *op, bool done, u64 now_ns)
+static void complete_op(struct engine *e, struct srq *srq, const struct tag_op *op, bool done,
+			u64 now_ns)
 {
-	static const enum cqe_opcode opcodes[] = { [TAG_ADD] = CQE_TM_ADD, [TAG_DEL] = CQE_TM_DEL, [TAG_SYNC] = CQE_TM_SYNC };
+	static const enum cqe_opcode opcodes[] = {
+		[TAG_ADD] = CQE_TM_ADD, [TAG_DEL] = CQE_TM_DEL, [TAG_SYNC] = CQE_TM_SYNC
+	};
 	struct tag_list *list = srq->tags;
 	const struct cqe cqe = {
 		.wr_id = op->wr_id,
@@ -208,8 +225,9 @@ int tag_post(struct engine *e, struct srq *srq, struct tag_op *op, u64 now_ns)
 /* ---- messages ---- */
 
 /*
- * What the first packet says: TAG_MATCHED and TAG_FETCHED are eager and rendezvous messages, should they find their tag; TAG_NONE is all that has none, the FIN of a
- * rendezvous among it, and what is not well-formed: nothing in it is believed, and the application gets it whole.
+ * What the first packet says: TAG_MATCHED and TAG_FETCHED are eager and rendezvous messages, should
+ * they find their tag; TAG_NONE is all that has none, the FIN of a rendezvous among it, and what is
+ * not well-formed: nothing in it is believed, and the application gets it whole.
  */
 static enum tag_kind read_header(const struct packet *p, struct tag_header *h)
 {
@@ -218,7 +236,8 @@ static enum tag_kind read_header(const struct packet *p, struct tag_header *h)
 	packet_copy_payload(p, 0, &h->tmh, sizeof(h->tmh));
 	if (h->tmh.opcode == TMH_EAGER)
 		return TAG_MATCHED;
-	if (h->tmh.opcode != TMH_RNDV || !(p->flags & OP_END) || p->payload_len < sizeof(*h) || p->payload_len > TAG_MAX_RENDEZVOUS_BYTES)
+	if (h->tmh.opcode != TMH_RNDV || !(p->flags & OP_END) || p->payload_len < sizeof(*h) ||
+	    p->payload_len > TAG_MAX_RENDEZVOUS_BYTES)
 		return TAG_NONE;
 	packet_copy_payload(p, 0, h, sizeof(*h));
 	return TAG_FETCHED;
@@ -290,7 +309,8 @@ static bool lags(const struct tag_list *list)
 	return (u16)(list->unexpected - list->handled) > SYNC_LAG_MAX;
 }
 
-void tag_complete(struct engine *e, struct qp *qp, const struct packet *p, const struct xroce_rx_cqe *hint, struct cqe *cqe, u64 now_ns)
+void tag_complete(struct engine *e, struct qp *qp, const struct packet *p,
+		  const struct xroce_rx_cqe *hint, struct cqe *cqe, u64 now_ns)
 {
 	struct responder *resp = &qp->resp;
 	const enum tag_kind kind = resp->tag_kind;
@@ -350,6 +370,7 @@ void tag_forget_qp(struct qp *qp)
 		return;
 	tag_abandon(qp);
 	list = qp->srq->tags;
-	list->unexpected -= (u16)cq_count(qp->recv_cq, qp->qpn, CQE_TM_RECV, CQE_TM_MATCH | CQE_TM_DATA_VALID);
+	list->unexpected -=
+		(u16)cq_count(qp->recv_cq, qp->qpn, CQE_TM_RECV, CQE_TM_MATCH | CQE_TM_DATA_VALID);
 	look_at_counts(list);
 }

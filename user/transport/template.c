@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Headers that were built or checked before. This file owns their comparison; the layout is packet.c's, but for the few places that are looked at
- * in a frame before it is known to be one.
+ * Headers that were built or checked before. This file owns their comparison; the layout is
+ * packet.c's, but for the few places that are looked at in a frame before it is known to be one.
  *
- * Nothing here may read back in one piece what was just written in several: the processor then waits for the stores, and with them for all work
- * before them. That is why the words behind the common part go into the ICRC from registers.
+ * Nothing here may read back in one piece what was just written in several: the processor then
+ * waits for the stores, and with them for all work before them. That is why the words behind the
+ * common part go into the ICRC from registers.
  */
 #include "template.h"
 
@@ -23,7 +24,8 @@ void header_out_remember(struct header_out *h, const struct path *path, const st
 {
 	u8 frame[PACKET_HEADER_MAX];
 	/* of an opcode without extension headers */
-	u32 ip = packet_header_bytes(path, OPCODE(XROCE_RC, OP5_SEND_ONLY)) - icrc_start_bytes(path->is_ipv6);
+	u32 ip = packet_header_bytes(path, OPCODE(XROCE_RC, OP5_SEND_ONLY)) -
+		 icrc_start_bytes(path->is_ipv6);
 
 	packet_put_headers(frame, path, p);
 	h->len = (u8)(ip + icrc_start_bytes(path->is_ipv6) - (sizeof(struct bth) - BTH_COMMON));
@@ -32,7 +34,8 @@ void header_out_remember(struct header_out *h, const struct path *path, const st
 	h->key = header_out_key(p->opcode, p->solicited, p->migreq, p->payload_len);
 }
 
-void header_out(struct header_out *h, const struct icrc_table *t, const struct path *path, const struct packet *p, u8 *frame, struct unsealed *u)
+void header_out(struct header_out *h, const struct icrc_table *t, const struct path *path,
+		const struct packet *p, u8 *frame, struct unsealed *u)
 {
 	u32 flags = opcode_flags(p->opcode), odd, aeth;
 	__be32 word = htobe32((p->ackreq ? BTH_ACKREQ : 0) | (p->psn & ROCE_PSN_MASK));
@@ -84,7 +87,8 @@ static const u8 masks[2][52] = {
 
 static u32 common_bytes(bool is_ipv6)
 {
-	return is_ipv6 ? IPV6_BYTES - IPV6_SKIP + UDP_BYTES + BTH_COMMON : IPV4_BYTES + UDP_BYTES + BTH_COMMON;
+	return is_ipv6 ? IPV6_BYTES - IPV6_SKIP + UDP_BYTES + BTH_COMMON :
+			 IPV4_BYTES + UDP_BYTES + BTH_COMMON;
 }
 
 static const u8 *common_of(const struct rx_frame *f, bool is_ipv6)
@@ -108,15 +112,20 @@ bool header_in_peek(const struct rx_frame *f, u32 *qpn, u8 *opcode)
 	if (unlikely(f->len < ETH_BYTES + IPV4_BYTES + UDP_BYTES + sizeof(*bth)))
 		return false;
 	is_ipv6 = ethertype(f) != ETH_IPV4;
-	if (is_ipv6 && (ethertype(f) != ETH_IPV6 || f->len < ETH_BYTES + IPV6_BYTES + UDP_BYTES + sizeof(*bth)))
+	if (is_ipv6 && (ethertype(f) != ETH_IPV6 ||
+			f->len < ETH_BYTES + IPV6_BYTES + UDP_BYTES + sizeof(*bth)))
 		return false;
-	bth = (const struct bth *)(f->data + ETH_BYTES + (is_ipv6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES);
+	bth = (const struct bth *)(f->data + ETH_BYTES + (is_ipv6 ? IPV6_BYTES : IPV4_BYTES) +
+				   UDP_BYTES);
 	*qpn = be32toh(bth->ecn_qpn) & ROCE_QPN_MASK;
 	*opcode = bth->opcode;
 	return true;
 }
 
-/* Equal in all that counts. All but kept and got are known at compile time, so that the loop goes and the mask is in the instructions. */
+/*
+ * Equal in all that counts. All but kept and got are known at compile time, so that the loop goes
+ * and the mask is in the instructions.
+ */
 static inline __attribute__((always_inline)) bool same(const u8 *kept, const u8 *got, bool is_ipv6)
 {
 	const u32 len = common_bytes(is_ipv6);
@@ -124,7 +133,8 @@ static inline __attribute__((always_inline)) bool same(const u8 *kept, const u8 
 
 #pragma GCC unroll 8
 	for (u32 at = 0; at < len; at += sizeof(a)) {
-		u32 i = at + sizeof(a) <= len ? at : len - (u32)sizeof(a); /* the last ones overlap */
+		/* the last ones overlap */
+		u32 i = at + sizeof(a) <= len ? at : len - (u32)sizeof(a);
 
 		memcpy(&a, kept + i, sizeof(a));
 		memcpy(&b, got + i, sizeof(b));
@@ -141,12 +151,14 @@ const struct bth *header_in_match(const struct header_in *h, const struct rx_fra
 
 	if (!h->frame_len || f->len < h->frame_len || is_ipv6 != h->is_ipv6)
 		return NULL;
-	if (is_ipv6 ? ip[0] >> 4 != 6 || !same(h->bytes, ip + IPV6_SKIP, true) : !same(h->bytes, ip, false))
+	if (is_ipv6 ? ip[0] >> 4 != 6 || !same(h->bytes, ip + IPV6_SKIP, true) :
+		      !same(h->bytes, ip, false))
 		return NULL;
 	return (const struct bth *)(ip + (is_ipv6 ? IPV6_BYTES : IPV4_BYTES) + UDP_BYTES);
 }
 
-void header_in_decode(const struct header_in *h, const struct rx_frame *f, const struct bth *bth, struct packet *p)
+void header_in_decode(const struct header_in *h, const struct rx_frame *f, const struct bth *bth,
+		      struct packet *p)
 {
 	const u8 *ip = f->data + ETH_BYTES;
 
@@ -163,7 +175,8 @@ void header_in_decode(const struct header_in *h, const struct rx_frame *f, const
 	p->payload_len = h->payload_len;
 }
 
-bool header_in_icrc_ok(const struct header_in *h, const struct icrc_table *t, const struct packet *p)
+bool header_in_icrc_ok(const struct header_in *h, const struct icrc_table *t,
+		       const struct packet *p)
 {
 	const u8 *from = p->ip + icrc_start_bytes(p->is_ipv6) - (sizeof(struct bth) - BTH_COMMON);
 	const u8 *end = p->end - ROCE_ICRC_BYTES;

@@ -2,9 +2,10 @@
 /*
  * Deadlines of QPs, in arrays of their own, so that nothing here touches a QP that is not due.
  *
- * Most deadlines are a constant time from now, and so later than all before: they go to the end of a line, which is in order by itself. One that is not
- * goes to a binary heap. A place is moved only when its deadline comes nearer. One that has been put off stays where it is, and is moved when its turn
- * has come; so the usual case (each ACK puts the time-out off) is one store.
+ * Most deadlines are a constant time from now, and so later than all before: they go to the end of
+ * a line, which is in order by itself. One that is not goes to a binary heap. A place is moved only
+ * when its deadline comes nearer. One that has been put off stays where it is, and is moved when
+ * its turn has come; so the usual case (each ACK puts the time-out off) is one store.
  */
 #include <stdlib.h>
 
@@ -67,7 +68,10 @@ static struct timer *line_at(const struct timers *t, u32 index)
 	return &t->line[index % LINE_SIZE];
 }
 
-/* Those that have gone to the heap or were cancelled have left their place empty. At the end it would send to the heap what comes next. */
+/*
+ * Those that have gone to the heap or were cancelled have left their place empty. At the end it
+ * would send to the heap what comes next.
+ */
 static void line_skip_empty(struct timers *t)
 {
 	while (t->line_head != t->line_tail && line_at(t, t->line_head)->slot == NOBODY)
@@ -93,7 +97,8 @@ static void enter(struct timers *t, struct timer timer)
 {
 	u32 waiting = t->line_tail - t->line_head;
 
-	if (waiting == LINE_SIZE || (waiting && line_at(t, t->line_tail - 1)->at_ns > timer.at_ns)) {
+	if (waiting == LINE_SIZE ||
+	    (waiting && line_at(t, t->line_tail - 1)->at_ns > timer.at_ns)) {
 		heap_up(t, t->len++, timer);
 		return;
 	}
@@ -106,7 +111,9 @@ static const struct timer *first(const struct timers *t)
 {
 	const struct timer *line = t->line_head != t->line_tail ? line_at(t, t->line_head) : NULL;
 
-	return line && (!t->len || line->at_ns <= t->heap[0].at_ns) ? line : t->len ? &t->heap[0] : NULL;
+	return line && (!t->len || line->at_ns <= t->heap[0].at_ns) ? line :
+	       t->len						    ? &t->heap[0] :
+								      NULL;
 }
 
 int timers_init(struct timers *t)
@@ -136,7 +143,8 @@ void timer_publish(struct engine *e)
 	u64 earliest = timer ? timer->at_ns : NSEC_NEVER;
 
 	/* other threads read it as a hint only */
-	atomic_store_explicit(&e->earliest_ns, min_u64(earliest, e->cq_due_ns), memory_order_relaxed);
+	atomic_store_explicit(&e->earliest_ns, min_u64(earliest, e->cq_due_ns),
+			      memory_order_relaxed);
 }
 
 static u64 place_ns(const struct timers *t, u32 place)
@@ -172,7 +180,9 @@ void timer_cancel(struct engine *e, struct qp *qp)
 	timer_publish(e);
 }
 
-/* Most of those at the line's head were stopped meanwhile, and all that is left of them is to go. */
+/*
+ * Most of those at the line's head were stopped meanwhile, and all that is left of them is to go.
+ */
 static void line_skip_stopped(struct timers *t, u64 now_ns)
 {
 	for (; t->line_head != t->line_tail; t->line_head++) {

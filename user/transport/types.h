@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* Short integer names and the handful of helpers that every file of the transport uses. No dependency but the C library's headers. */
+/*
+ * Short integer names and the handful of helpers that every file of the transport uses. No
+ * dependency but the C library's headers.
+ */
 #ifndef TRANSPORT_TYPES_H
 #define TRANSPORT_TYPES_H
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* How many QPs of each engine use a thing that engines of a device can share. Changes with all of them held. */
+/*
+ * How many QPs of each engine use a thing that engines of a device can share. Changes with all of
+ * them held.
+ */
 #ifndef TRANSPORT_USERS_H
 #define TRANSPORT_USERS_H
 

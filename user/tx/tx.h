@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * How frames leave: one small interface with several makers. tx_xsk.c sends through an AF_XDP socket; tx_policy.c chooses between that, XDP
- * redirection (tx_redirect.c) and super-packets (tx_gso.c). Others join by filling in these functions.
+ * How frames leave: one small interface with several makers. tx_xsk.c sends through an AF_XDP
+ * socket; tx_policy.c chooses between that, XDP redirection (tx_redirect.c) and super-packets
+ * (tx_gso.c). Others join by filling in these functions.
  *
- * The pump asks for the room, takes frames, has the engine write them, and commits each or gives it back; tx_flush() ends the batch.
- * Under the lock of the shard that it is of.
+ * The pump asks for the room, takes frames, has the engine write them, and commits each or gives it
+ * back; tx_flush() ends the batch. Under the lock of the shard that it is of.
  */
 #ifndef PORT_TX_H
 #define PORT_TX_H
@@ -26,13 +27,19 @@ struct tx {
 	const struct tx_ops *ops;
 };
 
-/* Frames that can be taken and committed now, after looking for those that have left: what is in flight is bounded. */
+/*
+ * Frames that can be taken and committed now, after looking for those that have left: what is in
+ * flight is bounded.
+ */
 static inline u32 tx_room(struct tx *tx, u64 now_ns)
 {
 	return tx->ops->room(tx, now_ns);
 }
 
-/* A frame of at least PACKET_FRAME_MAX bytes to write into, or NULL when there is no room. Commit it or give it back. */
+/*
+ * A frame of at least PACKET_FRAME_MAX bytes to write into, or NULL when there is no room. Commit
+ * it or give it back.
+ */
 static inline u8 *tx_frame(struct tx *tx)
 {
 	return tx->ops->frame(tx);
@@ -50,8 +57,8 @@ static inline void tx_commit(struct tx *tx, u8 *frame, u32 len)
 }
 
 /*
- * Start what was committed, and what an earlier flush could not: it does not wait for an interface that takes nothing. False if frames are left
- * that nothing but another flush will start.
+ * Start what was committed, and what an earlier flush could not: it does not wait for an interface
+ * that takes nothing. False if frames are left that nothing but another flush will start.
  */
 static inline bool tx_flush(struct tx *tx)
 {
@@ -71,9 +78,10 @@ struct tx *tx_xsk_open(struct xsk_set *s, struct xroce_engine_stats *stats);
 
 struct netdev;
 /*
- * The maker that chooses among all ways that the interface and the kernel have (tx_policy.c), of which xsk is one. Owns xsk from here on; returns xsk
- * itself where there is no other, and says why on standard error, unless quiet, if that is a surprise. NULL only for NULL.
- * queue is the one that xsk sends by, where the interface has several; -1 where it has one.
+ * The maker that chooses among all ways that the interface and the kernel have (tx_policy.c), of
+ * which xsk is one. Owns xsk from here on; returns xsk itself where there is no other, and says why
+ * on standard error, unless quiet, if that is a surprise. NULL only for NULL. queue is the one that
+ * xsk sends by, where the interface has several; -1 where it has one.
  */
 struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, int queue, bool zero_copy,
 			  bool quiet, struct xroce_engine_stats *stats);

@@ -22,7 +22,8 @@
 #define SEND_BUFFER (4 << 20) /* what may be on its way: about 60 super-packets */
 #define SENDS_MAX   32u	      /* super-packets and single frames in a system call */
 #define PIECES_MAX  512u      /* of memory in it */
-_Static_assert(PIECES_MAX > GSO_SEGMENTS_MAX && PIECES_MAX <= 1024, "room for any super-packet; the kernel's UIO_MAXIOV is for each");
+_Static_assert(PIECES_MAX > GSO_SEGMENTS_MAX && PIECES_MAX <= 1024,
+	       "room for any super-packet; the kernel's UIO_MAXIOV is for each");
 
 struct tx_gso_call {
 	u32 sends, pieces, frames;
@@ -37,7 +38,10 @@ struct tx_gso_call {
 };
 
 /* The kernel reads both in one piece. */
-_Static_assert(offsetof(struct tx_gso_call, head[0].header) - offsetof(struct tx_gso_call, head[0]) == sizeof(struct virtio_net_hdr), "no padding");
+_Static_assert(offsetof(struct tx_gso_call, head[0].header) -
+			       offsetof(struct tx_gso_call, head[0]) ==
+		       sizeof(struct virtio_net_hdr),
+	       "no padding");
 
 /* ---- making and ending ---- */
 
@@ -52,7 +56,8 @@ static int open_socket(u32 ifindex, int *fd, const char **why)
 	if (*fd < 0)
 		return -errno;
 	/*
-	 * PACKET_QDISC_BYPASS is left out: with it the kernel drops what it would have to cut. Without room for more, what there is does.
+	 * PACKET_QDISC_BYPASS is left out: with it the kernel drops what it would have to cut.
+	 * Without room for more, what there is does.
 	 */
 	if (setsockopt(*fd, SOL_SOCKET, SO_SNDBUFFORCE, &bytes, sizeof(bytes)))
 		setsockopt(*fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
@@ -101,8 +106,8 @@ static void add_piece(struct tx_gso_call *c, void *at, size_t bytes)
 }
 
 /*
- * ENOBUFS may be about the last only of the frames that the kernel cut a super-packet into. The reliable services tell a frame that comes twice; to the others
- * it is another message.
+ * ENOBUFS may be about the last only of the frames that the kernel cut a super-packet into. The
+ * reliable services tell a frame that comes twice; to the others it is another message.
  */
 static bool is_unreliable(const struct gso_frame *f)
 {
@@ -134,11 +139,14 @@ static void add(struct tx_gso *g, const struct gso_frame *frame, u32 count)
 		};
 		add_piece(c, &c->head[c->sends], sizeof(c->head[0]));
 		for (u32 i = 0; i < count; i++) {
-			add_piece(c, frame[i].bytes + GSO_HEADER_BYTES, frame[i].len - GSO_HEADER_BYTES);
+			add_piece(c, frame[i].bytes + GSO_HEADER_BYTES,
+				  frame[i].len - GSO_HEADER_BYTES);
 			c->once[c->sends] |= is_unreliable(&frame[i]);
 		}
 	}
-	c->msg[c->sends].msg_hdr = (struct msghdr){ .msg_iov = first, .msg_iovlen = (size_t)(&c->piece[c->pieces] - first) };
+	c->msg[c->sends].msg_hdr =
+		(struct msghdr){ .msg_iov = first,
+				 .msg_iovlen = (size_t)(&c->piece[c->pieces] - first) };
 	c->count[c->sends++] = count;
 	c->frames += count;
 }
@@ -149,7 +157,8 @@ static void gather(struct tx_gso *g, const struct gso_frame *frame, u32 n)
 	struct tx_gso_call *c = g->call;
 
 	c->sends = c->pieces = c->frames = 0;
-	while (c->frames < n && c->sends < SENDS_MAX && c->pieces + GSO_SEGMENTS_MAX + 1 <= PIECES_MAX)
+	while (c->frames < n && c->sends < SENDS_MAX &&
+	       c->pieces + GSO_SEGMENTS_MAX + 1 <= PIECES_MAX)
 		add(g, frame + c->frames,
 		    g->refused || g->is_off ? 1 : gso_count(frame + c->frames, n - c->frames));
 }
@@ -159,7 +168,9 @@ static bool no_room(int err)
 	return err == EAGAIN || err == ENOBUFS || err == ENOMEM;
 }
 
-/* How many to send in one call: it does not say what the one behind those that it has sent has met. */
+/*
+ * How many to send in one call: it does not say what the one behind those that it has sent has met.
+ */
 static u32 run_at(const struct tx_gso_call *c, u32 at)
 {
 	u32 n = 1;
@@ -170,8 +181,9 @@ static u32 run_at(const struct tx_gso_call *c, u32 at)
 }
 
 /*
- * What was gathered. Returns how many frames are done with; fewer than were gathered if there is no room for more, or if the rest is to be gathered anew.
- * syscall(): sendmmsg() would be a cancellation point, under the port's lock.
+ * What was gathered. Returns how many frames are done with; fewer than were gathered if there is no
+ * room for more, or if the rest is to be gathered anew. syscall(): sendmmsg() would be a
+ * cancellation point, under the port's lock.
  */
 static u32 send_gathered(struct tx_gso *g, struct xroce_engine_stats *stats, bool *full)
 {
@@ -210,7 +222,8 @@ static u32 send_gathered(struct tx_gso *g, struct xroce_engine_stats *stats, boo
 	return done;
 }
 
-u32 tx_gso_send(struct tx_gso *g, const struct gso_frame *frame, u32 n, struct xroce_engine_stats *stats)
+u32 tx_gso_send(struct tx_gso *g, const struct gso_frame *frame, u32 n,
+		struct xroce_engine_stats *stats)
 {
 	bool full = false;
 	u32 done = 0;

@@ -42,8 +42,12 @@ u32 tx_preferred_path_mtu(const struct netdev *dev, u32 path_mtu)
 	if (path_mtu <= REDIRECT_PATH_MTU)
 		return path_mtu;
 	outlook = tx_outlook(dev->ifindex);
-	/* of whoever wants generic mode for itself, the peer is taken to be so, too: it stays as it is now */
+	/*
+	 * of whoever wants generic mode for itself, the peer is taken to be so, too: it stays as it
+	 * is now
+	 */
 	if (outlook == TX_OUTLOOK_NOT_NOW && tx_may_gso(dev) && xdp_mode(dev) == XDP_MODE_GENERIC)
 		return path_mtu;
-	return outlook == TX_OUTLOOK_REDIRECT || outlook == TX_OUTLOOK_NOT_NOW ? REDIRECT_PATH_MTU : path_mtu;
+	return outlook == TX_OUTLOOK_REDIRECT || outlook == TX_OUTLOOK_NOT_NOW ? REDIRECT_PATH_MTU :
+										 path_mtu;
 }

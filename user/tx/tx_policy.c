@@ -2,18 +2,22 @@
 /*
  * Which way frames leave. There are four:
  *
- *   AF_XDP       through the socket. Always works; two skbs a frame in copy mode, none where the driver has zero-copy
- *   TAP          written to a TAP device and redirected by XDP, up to 16 small frames in one write: no skb
- *   live frames  a page of the kernel's for each, filled and redirected by XDP: no skb, many in one call
- *   GSO          through a packet socket, up to 64 packets between two QPs in one skb, which stays one where nobody has to cut it
+ *   AF_XDP       through the socket. Always works; two skbs a frame in copy mode, none where the
+ * driver has zero-copy TAP          written to a TAP device and redirected by XDP, up to 16 small
+ * frames in one write: no skb live frames  a page of the kernel's for each, filled and redirected
+ * by XDP: no skb, many in one call GSO          through a packet socket, up to 64 packets between
+ * two QPs in one skb, which stays one where nobody has to cut it
  *
- * A socket with zero-copy is used alone. Else choose_way() has the rule, a batch at a time: redirection whenever the interface takes redirected frames
- * (on veth: while its peer has native XDP or GRO) and no frame of the batch is too long, as TAP or live frames by what it costs, see is_many(); otherwise
- * GSO if enough frames of it join others, see is_worth_gso(), and AF_XDP if not. XROCE_TX=xsk, tap, live or gso takes the choice away; tap and live but for
- * batches that cannot go that way, which go by AF_XDP.
+ * A socket with zero-copy is used alone. Else choose_way() has the rule, a batch at a time:
+ * redirection whenever the interface takes redirected frames (on veth: while its peer has native
+ * XDP or GRO) and no frame of the batch is too long, as TAP or live frames by what it costs, see
+ * is_many(); otherwise GSO if enough frames of it join others, see is_worth_gso(), and AF_XDP if
+ * not. XROCE_TX=xsk, tap, live or gso takes the choice away; tap and live but for batches that
+ * cannot go that way, which go by AF_XDP.
  *
- * What tx_portion.c says of losses holds for redirected frames, and for super-packets to an interface that takes those. When small portions do not end them,
- * AF_XDP has its turn, which waits for a frame to leave before it takes another. Forced ways stay.
+ * What tx_portion.c says of losses holds for redirected frames, and for super-packets to an
+ * interface that takes those. When small portions do not end them, AF_XDP has its turn, which waits
+ * for a frame to leave before it takes another. Forced ways stay.
  *
  * An interface may refuse super-packets or drop them (tx_health.h). Then frames leave through
  * AF_XDP, or one by one through the packet socket if that is the forced way; one line on standard
@@ -34,13 +38,15 @@
 #include "tx_redirect.h"
 
 #define XSK_AGAIN_NS NSEC_PER_SEC
-#define GSO_BATCH    64u /* frames at a time: they are still in the cache when the socket copies them */
+/* frames at a time: they are still in the cache when the socket copies them */
+#define GSO_BATCH    64u
 
 struct tx_policy {
 	struct tx tx;
 	struct tx *xsk;
 	struct tx_redirect redirect;
-	struct tx_portion portion; /* of what is redirected; the interface takes nothing while there is no redirection */
+	/* of what is redirected; the interface takes nothing while there is no redirection */
+	struct tx_portion portion;
 	struct tx_gso gso;
 	struct tx_health health; /* of super-packets */
 	u32 looks;		/* of the portion's, that it has judged */
@@ -51,7 +57,8 @@ struct tx_policy {
 	struct xroce_engine_stats *stats;
 	enum tx_choice choice;
 	bool pooled;		/* frames are taken from frame[]; else from the AF_XDP socket */
-	struct xroce_tx_frame *frame; /* XROCE_TX_FRAMES of them: those that are redirected, if any can be */
+	/* XROCE_TX_FRAMES of them: those that are redirected, if any can be */
+	struct xroce_tx_frame *frame;
 	struct gso_frame queue[XROCE_TX_FRAMES]; /* committed, in order */
 	u32 queued;
 	bool ordered;		/* some of them must not be overtaken */
@@ -60,9 +67,11 @@ struct tx_policy {
 	u32 bytes, longest;	/* of those */
 	bool xsk_busy;		/* frames are left in the AF_XDP socket's ring */
 	u32 xsk_room;		/* of it when it has nothing to do */
-	u64 xsk_again_ns;	/* when frames that join no others may go by it again: choose_socket() */
+	/* when frames that join no others may go by it again: choose_socket() */
+	u64 xsk_again_ns;
 	u64 now_ns;		/* of the last room() */
-	bool gso_busy;		/* frames may be on their way from the packet socket to the interface */
+	/* frames may be on their way from the packet socket to the interface */
+	bool gso_busy;
 	u32 free[XROCE_TX_FRAMES];
 	u32 free_count;
 };
@@ -77,8 +86,9 @@ static struct tx_policy *self(struct tx *tx)
 enum way { BY_XSK, BY_REDIRECTION, BY_GSO, NOT_YET };
 
 /*
- * Whether a batch is cheaper as live frames. They cost 12 us a call and 0.3 to 0.4 us a frame; a write to the TAP 1.3 us, and 0.7 us for each
- * further frame in it (measured on veth; the ratios matter).
+ * Whether a batch is cheaper as live frames. They cost 12 us a call and 0.3 to 0.4 us a frame; a
+ * write to the TAP 1.3 us, and 0.7 us for each further frame in it (measured on veth; the ratios
+ * matter).
  */
 static bool is_many(const struct tx_policy *t)
 {
@@ -101,8 +111,9 @@ static bool is_losing(const struct tx_policy *t)
 }
 
 /*
- * A frame that joins no other is cheaper through the AF_XDP socket: 0.9 us after 0.3 us for the call, against 1.2 us after 0.2 us through the packet socket,
- * to which those that join another add 0.1 us (measured on veth; the ratios matter).
+ * A frame that joins no other is cheaper through the AF_XDP socket: 0.9 us after 0.3 us for the
+ * call, against 1.2 us after 0.2 us through the packet socket, to which those that join another add
+ * 0.1 us (measured on veth; the ratios matter).
  */
 static bool is_worth_gso(const struct tx_policy *t)
 {
@@ -120,8 +131,9 @@ static bool gso_is_idle(struct tx_policy *t)
 }
 
 /*
- * Between the two sockets, none of whose frames may pass the other's. On veth both are done with a frame when their call returns; a NIC is not, and then
- * all frames go through the packet socket, for as long as we do not care to try again.
+ * Between the two sockets, none of whose frames may pass the other's. On veth both are done with a
+ * frame when their call returns; a NIC is not, and then all frames go through the packet socket,
+ * for as long as we do not care to try again.
  */
 static enum way choose_socket(struct tx_policy *t)
 {
@@ -146,7 +158,9 @@ static bool has_one_queue(const struct tx_policy *t)
 	return !t->ordered || sched_getcpu() == t->xsk_queue;
 }
 
-/* Of all that is queued: none passes another on a faster way, as unreliable QPs count on the order. */
+/*
+ * Of all that is queued: none passes another on a faster way, as unreliable QPs count on the order.
+ */
 static enum way choose_way(struct tx_policy *t)
 {
 	if (t->xsk_busy)
@@ -164,7 +178,10 @@ static enum way choose_way(struct tx_policy *t)
 	return gso_is_idle(t) ? BY_XSK : BY_GSO;
 }
 
-/* Unless the next batch will go by AF_XDP whatever is in it: then frames are the socket's from the beginning. */
+/*
+ * Unless the next batch will go by AF_XDP whatever is in it: then frames are the socket's from the
+ * beginning.
+ */
 static bool is_pooled(const struct tx_policy *t)
 {
 	return t->queued || t->gso_busy || t->choice == TX_GSO ||
@@ -263,7 +280,10 @@ static void commit(struct tx *tx, u8 *buf, u32 len)
 	t->ordered |= t->xsk_queue >= 0 && tx_order_matters(buf);
 }
 
-/* Of all that is queued, as many as it has room for. These functions return how many frames are done with. */
+/*
+ * Of all that is queued, as many as it has room for. These functions return how many frames are
+ * done with.
+ */
 static u32 send_xsk(struct tx_policy *t)
 {
 	for (u32 i = 0; i < t->queued; i++) {
@@ -387,10 +407,12 @@ static const struct tx_ops ops = {
 };
 
 /* A way that cannot be had. Returns false. */
-static bool miss(const struct tx_policy *t, const struct netdev *dev, const char *way, const char *why, int err)
+static bool miss(const struct tx_policy *t, const struct netdev *dev, const char *way,
+		 const char *why, int err)
 {
 	if (!t->quiet && !options_is_set(OPTION_QUIET))
-		fprintf(stderr, "xroce: %s: sending without %s, which is slower: %s: %s\n", dev->name, way, why, strerror(-err));
+		fprintf(stderr, "xroce: %s: sending without %s, which is slower: %s: %s\n",
+			dev->name, way, why, strerror(-err));
 	return false;
 }
 

@@ -2,10 +2,12 @@
 #include "tx_portion.h"
 
 #define LOOK_NS	      (100 * NSEC_PER_MSEC)
-#define LOOK_SOON_NS  (5 * NSEC_PER_MSEC)	/* while frames cannot be redirected, or are being lost */
+/* while frames cannot be redirected, or are being lost */
+#define LOOK_SOON_NS  (5 * NSEC_PER_MSEC)
 #define STALE_NS      (2 * LOOK_NS)
 #define PORTION_NS    (50 * NSEC_PER_USEC)
-#define PORTION_MIN   16u			/* so few that AF_XDP, which is told of room, is better */
+/* so few that AF_XDP, which is told of room, is better */
+#define PORTION_MIN   16u
 #define PORTION_MAX   XROCE_TX_FRAMES		/* more than can leave in that time: no limit */
 
 int tx_portion_open(struct tx_portion *p, u32 ifindex, struct xroce_engine_stats *stats)

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whether an interface takes redirected frames, and how many at a time. Those that it has no room for are lost without a word, and so are those that were cut
- * from super-packets on their way to such an interface. So its counters are read now and then: when they tell of losses while we send, frames are let out in
- * portions, which halve while there are losses and grow again when there are none. Losses that do not end so are not of our making. Under the port's lock.
+ * Whether an interface takes redirected frames, and how many at a time. Those that it has no room
+ * for are lost without a word, and so are those that were cut from super-packets on their way to
+ * such an interface. So its counters are read now and then: when they tell of losses while we send,
+ * frames are let out in portions, which halve while there are losses and grow again when there are
+ * none. Losses that do not end so are not of our making. Under the port's lock.
  */
 #ifndef PORT_TX_PORTION_H
 #define PORT_TX_PORTION_H

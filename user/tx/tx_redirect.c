@@ -26,7 +26,11 @@
 #define BPF_F_TEST_XDP_LIVE_FRAMES (1U << 1)
 #endif
 
-#define LIVE_BATCH 32u /* frames that the kernel takes through the program before it hands them on: a quarter of a veth's ring */
+/*
+ * frames that the kernel takes through the program before it hands them on: a quarter of a veth's
+ * ring
+ */
+#define LIVE_BATCH 32u
 #define ETH_HEADER 14u
 
 /* ---- the TAP ---- */
@@ -89,7 +93,8 @@ static int open_tap(struct tap_job *job)
 	err = bring_up(name);
 	if (err)
 		return fail_at(job, "bringing the TAP device up", err);
-	r->link_fd = bpf_link_create(bpf_program__fd(r->bpf->progs.xroce_transmit), (int)if_nametoindex(name), BPF_XDP, &opts);
+	r->link_fd = bpf_link_create(bpf_program__fd(r->bpf->progs.xroce_transmit),
+				     (int)if_nametoindex(name), BPF_XDP, &opts);
 	return r->link_fd < 0 ? fail_at(job, "attaching the transmit program", r->link_fd) : 0;
 }
 
@@ -119,7 +124,8 @@ static int open_tap_elsewhere(struct tx_redirect *r, const char **why)
 
 static void *map_memory(const struct bpf_map *map, size_t bytes)
 {
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, bpf_map__fd(map), 0);
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+		       bpf_map__fd(map), 0);
 
 	return p == MAP_FAILED ? NULL : p;
 }
@@ -136,8 +142,9 @@ static int fill_devmap(const struct bpf_map *map, u32 ifindex, int prog_fd)
 
 static int fill_devmaps(struct tx_redirect *r, u32 ifindex)
 {
-	const struct bpf_map *several[] = { r->bpf->maps.xroce_tx_dev2, r->bpf->maps.xroce_tx_dev3, r->bpf->maps.xroce_tx_dev4,
-					    r->bpf->maps.xroce_tx_dev8, r->bpf->maps.xroce_tx_dev16 };
+	const struct bpf_map *several[] = { r->bpf->maps.xroce_tx_dev2, r->bpf->maps.xroce_tx_dev3,
+					    r->bpf->maps.xroce_tx_dev4, r->bpf->maps.xroce_tx_dev8,
+					    r->bpf->maps.xroce_tx_dev16 };
 	int err = fill_devmap(r->bpf->maps.xroce_tx_dev, ifindex, 0);
 
 	for (u32 i = 0; !err && i < ARRAY_SIZE(several); i++)
@@ -195,7 +202,10 @@ void tx_redirect_close(struct tx_redirect *r)
 
 /* ---- sending ---- */
 
-/* How many of the n entries from first on go into one write: as many as there is a devmap for, and no more than fit. */
+/*
+ * How many of the n entries from first on go into one write: as many as there is a devmap for, and
+ * no more than fit.
+ */
 static u32 pieces(const struct tx_redirect *r, u32 first, u32 n)
 {
 	static const u32 sizes[] = { TX_PIECES_MAX, 8, 4, 3, 2 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames out of user memory and into ndo_xdp_xmit of an interface, without skbs: the transmit program (bpf/xroce_tx.bpf.c), the TAP device that it is
- * attached to, and the memory that it reads frames from. Which way a frame goes is tx_policy.c's business. Under the port's lock.
+ * Frames out of user memory and into ndo_xdp_xmit of an interface, without skbs: the transmit
+ * program (bpf/xroce_tx.bpf.c), the TAP device that it is attached to, and the memory that it reads
+ * frames from. Which way a frame goes is tx_policy.c's business. Under the port's lock.
  *
  * What the interface has no room for is lost without a word.
  */
@@ -21,7 +22,11 @@ struct xroce_tx_bpf;
 struct tx_redirect {
 	struct xroce_tx_bpf *bpf;
 	int tap_fd, link_fd;
-	u32 write_max; /* bytes in one write of several frames; the owner sets it: by the link MTU, and no more than TX_TAP_BYTES */
+	/*
+	 * bytes in one write of several frames; the owner sets it: by the link MTU, and no more
+	 * than TX_TAP_BYTES
+	 */
+	u32 write_max;
 	struct xroce_tx_ring *ring;
 	struct xroce_tx_frame *frame; /* XROCE_TX_FRAMES of them */
 };
@@ -32,8 +37,8 @@ struct tx_redirect {
 #define TX_STEP_TAP	  "making a TAP device"
 
 /*
- * Returns 0 or -errno, with *why the step that failed. The TAP is in a network namespace of its own, where no network manager sees it; both go when the
- * descriptors do, however the process ends.
+ * Returns 0 or -errno, with *why the step that failed. The TAP is in a network namespace of its
+ * own, where no network manager sees it; both go when the descriptors do, however the process ends.
  */
 int tx_redirect_open(struct tx_redirect *r, u32 ifindex, const char **why);
 void tx_redirect_close(struct tx_redirect *r);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames leave through the transmit ring of a port's first AF_XDP socket. A frame of more than one chunk leaves as two descriptors of one
- * slot; its slot comes back with the second completion.
+ * Frames leave through the transmit ring of a port's first AF_XDP socket. A frame of more than one
+ * chunk leaves as two descriptors of one slot; its slot comes back with the second completion.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -16,7 +16,10 @@
 #define XDP_PKT_CONTD 1
 #endif
 
-/* A sendto() moves 32 descriptors at least: two rings' worth of calls without an end is an interface that takes nothing. */
+/*
+ * A sendto() moves 32 descriptors at least: two rings' worth of calls without an end is an
+ * interface that takes nothing.
+ */
 #define FLUSH_CALLS_MAX (2 * XSK_TX_RING / 32)
 
 struct tx_xsk {
@@ -37,7 +40,8 @@ static void reap(struct tx_xsk *t)
 	u32 idx = 0, n = xsk_ring_cons__peek(&t->x->completion, XSK_TX_RING, &idx);
 
 	for (u32 i = 0; i < n; i++)
-		umem_tx_completed(t->set->umem, *xsk_ring_cons__comp_addr(&t->x->completion, idx + i));
+		umem_tx_completed(t->set->umem,
+				  *xsk_ring_cons__comp_addr(&t->x->completion, idx + i));
 	if (n)
 		xsk_ring_cons__release(&t->x->completion, n);
 }
@@ -77,7 +81,9 @@ static void commit(struct tx *tx, u8 *buf, u32 len)
 	}
 	addr = umem_tx_send(t->set->umem, buf, 1 + two);
 	desc = xsk_ring_prod__tx_desc(&t->x->tx, idx);
-	*desc = (struct xdp_desc){ .addr = addr, .len = two ? UMEM_CHUNK : len, .options = two ? XDP_PKT_CONTD : 0 };
+	*desc = (struct xdp_desc){ .addr = addr,
+				   .len = two ? UMEM_CHUNK : len,
+				   .options = two ? XDP_PKT_CONTD : 0 };
 	if (two) {
 		desc = xsk_ring_prod__tx_desc(&t->x->tx, idx + 1);
 		*desc = (struct xdp_desc){ .addr = addr + UMEM_CHUNK, .len = len - UMEM_CHUNK };
@@ -92,8 +98,9 @@ static bool ring_empty(const struct xsk_ring_prod *tx)
 }
 
 /*
- * A call sends a budget's worth of descriptors. It says EAGAIN both when there is more to do and when there is no memory for more, so
- * progress is judged by the ring. syscall(): sendto() would be a cancellation point, under the port's lock.
+ * A call sends a budget's worth of descriptors. It says EAGAIN both when there is more to do and
+ * when there is no memory for more, so progress is judged by the ring. syscall(): sendto() would be
+ * a cancellation point, under the port's lock.
  */
 static bool flush(struct tx *tx)
 {
@@ -105,7 +112,8 @@ static bool flush(struct tx *tx)
 		t->unsubmitted = 0;
 		xsk_before_need_wakeup(t->set);
 	}
-	for (u32 i = 0; i < FLUSH_CALLS_MAX && !ring_empty(ring) && xsk_ring_prod__needs_wakeup(ring); i++) {
+	for (u32 i = 0;
+	     i < FLUSH_CALLS_MAX && !ring_empty(ring) && xsk_ring_prod__needs_wakeup(ring); i++) {
 		u32 before = __atomic_load_n(ring->consumer, __ATOMIC_RELAXED);
 
 		syscall(SYS_sendto, t->x->fd, NULL, 0, MSG_DONTWAIT, NULL, 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Address handles and the resolution of address vectors. On RoCE an address vector is a GID of ours and one of the peer: the kernel's routes and
- * neighbours say the rest, once, when the handle is made or the QP is moved to RTR.
+ * Address handles and the resolution of address vectors. On RoCE an address vector is a GID of ours
+ * and one of the peer: the kernel's routes and neighbours say the rest, once, when the handle is
+ * made or the QP is moved to RTR.
  *
  * Programs make a handle for each of a great many QPs, with few destinations among them. What the
  * kernel said of a destination therefore holds for other handles too, for a tenth of a second and
@@ -15,8 +16,8 @@
 #define DEFAULT_HOP_LIMIT 64
 
 /*
- * A hop limit of 0 or 1 is what programs of InfiniBand's subnets give, where nothing counts it: it would end at the first router. The kernel's
- * RoCE takes the route's limit there.
+ * A hop limit of 0 or 1 is what programs of InfiniBand's subnets give, where nothing counts it: it
+ * would end at the first router. The kernel's RoCE takes the route's limit there.
  */
 static u8 hop_limit(u8 asked)
 {
@@ -184,10 +185,11 @@ static void gid_from_ipv4(union ibv_gid *gid, const u8 *addr)
 }
 
 /*
- * The 40 bytes before a UD message hold the sender's IPv6 header, or its IPv4 header in bytes 20 to 39. Fills both addresses and the traffic
- * class; false if it is neither.
+ * The 40 bytes before a UD message hold the sender's IPv6 header, or its IPv4 header in bytes 20 to
+ * 39. Fills both addresses and the traffic class; false if it is neither.
  */
-static bool grh_parse(const struct ibv_grh *grh, union ibv_gid *sgid, union ibv_gid *dgid, u8 *tclass, u32 *flow_label)
+static bool grh_parse(const struct ibv_grh *grh, union ibv_gid *sgid, union ibv_gid *dgid,
+		      u8 *tclass, u32 *flow_label)
 {
 	const u8 *raw = (const u8 *)grh;
 
@@ -207,8 +209,8 @@ static bool grh_parse(const struct ibv_grh *grh, union ibv_gid *sgid, union ibv_
 	return true;
 }
 
-EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc, struct ibv_grh *grh,
-			       struct ibv_ah_attr *attr)
+EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
+			       struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
 	union ibv_gid sgid, dgid;
 	struct netdev nd;
@@ -242,7 +244,8 @@ EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, st
 	return fail_int(ENOENT);
 }
 
-EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh, uint8_t port_num)
+EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
+					    struct ibv_grh *grh, uint8_t port_num)
 {
 	struct ibv_ah_attr attr;
 
@@ -252,8 +255,8 @@ EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc
 }
 
 /* vid is 0xffff where there is no VLAN. */
-EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr, uint8_t eth_mac[ETHERNET_LL_SIZE],
-				       uint16_t *vid)
+EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
+				       uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
 	struct path path;
 	int err = ah_resolve(to_vcontext(context), attr, &path);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Asynchronous events: a queue per context and an eventfd that is readable while it is not empty. The engine's events come in here and are
- * spread to channels and contexts; the port's lock is held then. Those of the interface come in from context.c.
+ * Asynchronous events: a queue per context and an eventfd that is readable while it is not empty.
+ * The engine's events come in here and are spread to channels and contexts; the port's lock is held
+ * then. Those of the interface come in from context.c.
  */
 #include <fcntl.h>
 #include <poll.h>
@@ -33,7 +34,10 @@ void async_free(struct vcontext *ctx)
 	pthread_mutex_destroy(&ctx->async_lock);
 }
 
-/* Under async_lock: the descriptor is readable exactly while the queue is not empty, and always once the device has gone. */
+/*
+ * Under async_lock: the descriptor is readable exactly while the queue is not empty, and always
+ * once the device has gone.
+ */
 static void async_set_readable(struct vcontext *ctx, bool readable)
 {
 	struct pollfd p = { .fd = ctx->v.context.async_fd, .events = POLLIN };
@@ -83,7 +87,10 @@ void async_queue_port(struct vcontext *ctx, enum ibv_event_type type)
 	const struct ibv_async_event event = { .event_type = type, .element.port_num = VERBS_PORT };
 
 	pthread_mutex_lock(&ctx->async_lock);
-	/* "The table has changed": said once to who has not looked since, so that nothing piles up where nobody ever does. */
+	/*
+	 * "The table has changed": said once to who has not looked since, so that nothing piles up
+	 * where nobody ever does.
+	 */
 	if (type != IBV_EVENT_GID_CHANGE || !async_has(ctx, type))
 		async_append(ctx, &event);
 	pthread_mutex_unlock(&ctx->async_lock);
@@ -138,13 +145,17 @@ void async_engine_event(const struct engine_event *event)
 	else if (event->type == EVENT_SRQ_ERR && vsrq)
 		async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_ERR, &vsrq->ibv);
 	else if (event->type == EVENT_SRQ_LIMIT && vsrq)
-		async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_LIMIT_REACHED, &vsrq->ibv);
+		async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_LIMIT_REACHED,
+			    &vsrq->ibv);
 	for (u32 i = 0; vqp && i < ARRAY_SIZE(qp_events); i++)
 		if (event->type == qp_events[i].engine)
 			queue_qp_event(vqp, qp_events[i].ibv);
 }
 
-/* Under async_lock: the count of delivered events of the object that this one is about, or NULL for port and device events. */
+/*
+ * Under async_lock: the count of delivered events of the object that this one is about, or NULL for
+ * port and device events.
+ */
 static u32 *async_delivered(const struct ibv_async_event *event)
 {
 	switch (event->event_type) {
@@ -250,8 +261,8 @@ EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 	}
 }
 
-void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered, pthread_mutex_t *mutex, pthread_cond_t *cond,
-		  const uint32_t *completed)
+void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered,
+		  pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed)
 {
 	struct async_node **at = &ctx->async_head;
 	u32 wait_for;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Completion channels: a queue of CQs with an event, and the descriptor that is readable while there is one. The engine's events come in under the
- * port's lock; ibv_get_cq_event() takes them out and, where there is none, sleeps in the port, whose wake-ups are hints only.
+ * Completion channels: a queue of CQs with an event, and the descriptor that is readable while
+ * there is one. The engine's events come in under the port's lock; ibv_get_cq_event() takes them
+ * out and, where there is none, sleeps in the port, whose wake-ups are hints only.
  */
 #include <fcntl.h>
 
@@ -65,7 +66,10 @@ void channel_wake(struct vchannel *ch)
 	pthread_mutex_unlock(&ch->lock);
 }
 
-/* Under ch->lock, the queue empty: not readable, but that nobody sleeps where no event comes any more. */
+/*
+ * Under ch->lock, the queue empty: not readable, but that nobody sleeps where no event comes any
+ * more.
+ */
 static void channel_clear(struct vchannel *ch)
 {
 	if (!ch->raised || context_gone(ch->ibv.context))
@@ -149,7 +153,8 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 	struct vcq *vcq;
 
 	for (;;) {
-		const bool gone = context_gone(channel->context); /* no event comes after this look */
+		/* no event comes after this look */
+		const bool gone = context_gone(channel->context);
 		int flags, err;
 		bool block;
 

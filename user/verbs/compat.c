@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What programs call that has to do with the kernel's RDMA subsystem: sysfs, the conversions of its structs for the connection manager's library,
- * and fork(), which needs no preparation where nothing is pinned.
+ * What programs call that has to do with the kernel's RDMA subsystem: sysfs, the conversions of its
+ * structs for the connection manager's library, and fork(), which needs no preparation where
+ * nothing is pinned.
  */
 #include <infiniband/sa.h>
 #include <rdma/ib_user_sa.h>
@@ -102,9 +103,11 @@ EXPORT void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs
 }
 
 /* The fields that both structs have, under the same names. */
-#define PATH_REC_SCALARS(X) \
-	X(dlid) X(slid) X(raw_traffic) X(flow_label) X(reversible) X(mtu) X(pkey) X(hop_limit) X(traffic_class) X(numb_path) X(sl) \
-	X(mtu_selector) X(rate_selector) X(rate) X(packet_life_time_selector) X(packet_life_time) X(preference)
+#define PATH_REC_SCALARS(X)                                                                        \
+	X(dlid)                                                                                    \
+	X(slid) X(raw_traffic) X(flow_label) X(reversible) X(mtu) X(pkey) X(hop_limit)             \
+		X(traffic_class) X(numb_path) X(sl) X(mtu_selector) X(rate_selector) X(rate)       \
+			X(packet_life_time_selector) X(packet_life_time) X(preference)
 
 EXPORT void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst, struct ib_user_path_rec *src)
 {

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Contexts: opening and closing a device, and the tables through which the header's inline functions call this library. A context attaches
- * nothing to the interface until context_port() is first asked, by the first memory region or queue pair.
+ * Contexts: opening and closing a device, and the tables through which the header's inline
+ * functions call this library. A context attaches nothing to the interface until context_port() is
+ * first asked, by the first memory region or queue pair.
  *
- * Objects hold their context: one that is closed before they are destroyed, which ibv_close_device(3) allows as a leak, stays as memory.
+ * Objects hold their context: one that is closed before they are destroyed, which
+ * ibv_close_device(3) allows as a leak, stays as memory.
  */
 #define _GNU_SOURCE /* memfd_create() */
 #include <sys/eventfd.h>
@@ -150,7 +152,8 @@ static struct ibv_context *context_new(struct vdevice *dev, int cmd_fd)
 	c->device = &dev->ibv;
 	c->cmd_fd = cmd_fd;
 	/* a vector is a receive queue; of more, only so many have sockets */
-	c->num_comp_vectors = (int)(dev->nd.rx_queues < XROCE_MAX_QUEUE ? dev->nd.rx_queues : XROCE_MAX_QUEUE);
+	c->num_comp_vectors =
+		(int)(dev->nd.rx_queues < XROCE_MAX_QUEUE ? dev->nd.rx_queues : XROCE_MAX_QUEUE);
 	c->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	pthread_mutex_init(&c->mutex, NULL);
 	context_set_ops(&ctx->v);
@@ -178,8 +181,12 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	struct vdevice *dev = to_vdevice(device);
 	int fd = memfd_create(device->name, MFD_CLOEXEC);
 
-	/* The file says which device it stands for: ibv_import_device() has nothing but a descriptor of it. */
-	if (fd >= 0 && write(fd, &dev->nd.ifindex, sizeof(dev->nd.ifindex)) != sizeof(dev->nd.ifindex)) {
+	/*
+	 * The file says which device it stands for: ibv_import_device() has nothing but a
+	 * descriptor of it.
+	 */
+	if (fd >= 0 &&
+	    write(fd, &dev->nd.ifindex, sizeof(dev->nd.ifindex)) != sizeof(dev->nd.ifindex)) {
 		close(fd);
 		return fail(EIO);
 	}

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Completion queues: creation, polling, arming, resizing. The application is the consumer of the transport's ring; who finds it empty runs the
- * engine once and looks again. A CQ joins its port's arm-word map with its first QP.
+ * Completion queues: creation, polling, arming, resizing. The application is the consumer of the
+ * transport's ring; who finds it empty runs the engine once and looks again. A CQ joins its port's
+ * arm-word map with its first QP.
  */
 #include "objects.h"
 
@@ -17,12 +18,14 @@ static u32 cqe_given(u32 asked)
 	return asked < CQE_MIN ? CQE_MIN : asked;
 }
 
-struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context, struct ibv_comp_channel *channel, u32 vector)
+struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context,
+		   struct ibv_comp_channel *channel, u32 vector)
 {
 	struct vcq *vcq;
 	int err;
 
-	if (cqe < 1 || cqe > VERBS_MAX_CQE || vector >= (u32)context->num_comp_vectors || (channel && channel->context != context))
+	if (cqe < 1 || cqe > VERBS_MAX_CQE || vector >= (u32)context->num_comp_vectors ||
+	    (channel && channel->context != context))
 		return fail(EINVAL);
 	if (context_gone(context))
 		return fail(EIO);
@@ -62,8 +65,8 @@ struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context, struc
 	return vcq;
 }
 
-EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context, struct ibv_comp_channel *channel,
-				    int comp_vector)
+EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+				    struct ibv_comp_channel *channel, int comp_vector)
 {
 	struct vcq *vcq;
 
@@ -84,7 +87,8 @@ int cq_join(struct vcq *vcq, struct port *port)
 		return EINVAL;
 	pthread_mutex_lock(&ctx->lock);
 	if (!vcq->joined) {
-		err = -port_cq_add(port, &vcq->cq, vcq->channel ? vcq->channel->pc : NULL, vcq->vector);
+		err = -port_cq_add(port, &vcq->cq, vcq->channel ? vcq->channel->pc : NULL,
+				   vcq->vector);
 		/* It may have been armed before there was an arm word. */
 		armed = atomic_load(&vcq->cq.armed);
 		if (!err && armed != CQ_DISARMED)
@@ -109,7 +113,8 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 	if (vcq->joined)
 		port_cq_remove(ctx->port, &vcq->cq);
 	channel_forget(vcq);
-	async_forget(ctx, cq, &vcq->async_delivered, &cq->mutex, &cq->cond, &cq->async_events_completed);
+	async_forget(ctx, cq, &vcq->async_delivered, &cq->mutex, &cq->cond,
+		     &cq->async_events_completed);
 	if (cq->channel) {
 		pthread_mutex_lock(&cq->context->mutex);
 		cq->channel->refcnt--;
@@ -205,7 +210,8 @@ void cq_unlock_two(struct vcq *a, struct vcq *b)
 }
 
 /*
- * The port is read without a lock: it is set once, before the CQ's first QP, so who does not see it yet has no completions to wait for.
+ * The port is read without a lock: it is set once, before the CQ's first QP, so who does not see it
+ * yet has no completions to wait for.
  */
 static void cq_run(struct vcq *vcq)
 {
@@ -227,7 +233,10 @@ const struct cqe *cq_peek_or_run(struct vcq *vcq)
 	return cq_peek(&vcq->cq);
 }
 
-/* The lock stays: an iteration goes on. A thread that runs an engine never waits for a CQ's consumer. */
+/*
+ * The lock stays: an iteration goes on. A thread that runs an engine never waits for a CQ's
+ * consumer.
+ */
 const struct cqe *cq_peek_or_run_held(struct vcq *vcq)
 {
 	const struct cqe *e = cq_peek(&vcq->cq);
@@ -255,7 +264,10 @@ static void wc_fill(struct ibv_wc *wc, const struct cqe *e)
 	wc->dlid_path_bits = 0;
 }
 
-/* What a CQ holds is given out, also after an overrun (it cannot be used then, ibv_poll_cq(3)) or when the device has gone; then polling fails. */
+/*
+ * What a CQ holds is given out, also after an overrun (it cannot be used then, ibv_poll_cq(3)) or
+ * when the device has gone; then polling fails.
+ */
 int cq_exhausted(struct vcq *vcq)
 {
 	if (vcq->cq.overrun)
@@ -288,11 +300,15 @@ int req_notify_cq_op(struct ibv_cq *cq, int solicited_only)
 
 	if (context_gone(cq->context))
 		return EIO;
-	/* vcontext.lock: either this call sees that the CQ has joined, or cq_join() sees that it is armed. */
+	/*
+	 * vcontext.lock: either this call sees that the CQ has joined, or cq_join() sees that it is
+	 * armed.
+	 */
 	if (!__atomic_load_n(&vcq->joined, __ATOMIC_ACQUIRE)) {
 		pthread_mutex_lock(&ctx->lock);
 		if (!vcq->joined) {
-			atomic_store(&vcq->cq.armed, solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_ANY);
+			atomic_store(&vcq->cq.armed,
+				     solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_ANY);
 			pthread_mutex_unlock(&ctx->lock);
 			return 0;
 		}

@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Extended CQs (ibv_create_cq_ex(3)): iteration with start_poll, next_poll and end_poll, and one reader per field. The consumer's lock is held from
- * a start_poll that succeeds to end_poll; the current entry stays in the ring meanwhile.
+ * Extended CQs (ibv_create_cq_ex(3)): iteration with start_poll, next_poll and end_poll, and one
+ * reader per field. The consumer's lock is held from a start_poll that succeeds to end_poll; the
+ * current entry stays in the ring meanwhile.
  */
 #include <time.h>
 
 #include "objects.h"
 
-#define WC_FLAGS_SUPPORTED (IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_CVLAN | IBV_WC_EX_WITH_FLOW_TAG | \
-			    IBV_WC_EX_WITH_TM_INFO | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
+#define WC_FLAGS_SUPPORTED                                                                         \
+	(IBV_WC_STANDARD_FLAGS | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_CVLAN |      \
+	 IBV_WC_EX_WITH_FLOW_TAG | IBV_WC_EX_WITH_TM_INFO |                                        \
+	 IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK)
 
-_Static_assert((int)IBV_WC_TM_RNDV_INCOMPLETE == CQE_TM_RNDV_INCOMPLETE && (int)IBV_WC_TM_ERR == CQE_TM_ERR &&
-	       (int)IBV_WC_TM_NO_TAG == CQE_TM_NO_TAG && (int)IBV_WC_TM_ADD == CQE_TM_ADD && (int)IBV_WC_TM_DATA_VALID == CQE_TM_DATA_VALID &&
-	       (int)IBV_WC_TM_SYNC_REQ == CQE_TM_SYNC_REQ, "cq.h takes its values from verbs.h");
+_Static_assert((int)IBV_WC_TM_RNDV_INCOMPLETE == CQE_TM_RNDV_INCOMPLETE &&
+		       (int)IBV_WC_TM_ERR == CQE_TM_ERR && (int)IBV_WC_TM_NO_TAG == CQE_TM_NO_TAG &&
+		       (int)IBV_WC_TM_ADD == CQE_TM_ADD &&
+		       (int)IBV_WC_TM_DATA_VALID == CQE_TM_DATA_VALID &&
+		       (int)IBV_WC_TM_SYNC_REQ == CQE_TM_SYNC_REQ,
+	       "cq.h takes its values from verbs.h");
 
 static void cq_ex_show(struct vcq *vcq, const struct cqe *e)
 {
@@ -49,8 +55,8 @@ static int cq_ex_next(struct ibv_cq_ex *cq)
 		cq_pop(&vcq->cq);
 	vcq->current = NULL;
 	/*
-	 * A completion that comes after the arming raises an event. To take it here all the same would
-	 * make that event an extra one, which `ibv_rc_pingpong -e -t` does not expect.
+	 * A completion that comes after the arming raises an event. To take it here all the same
+	 * would make that event an extra one, which `ibv_rc_pingpong -e -t` does not expect.
 	 */
 	e = cq_is_armed(&vcq->cq) ? cq_peek(&vcq->cq) : cq_peek_or_run_held(vcq);
 	if (!e)
@@ -196,19 +202,24 @@ static void cq_ex_set_ops(struct ibv_cq_ex *ex, u64 wc_flags)
 	ex->read_src_qp = wc_flags & IBV_WC_EX_WITH_SRC_QP ? read_src_qp : NULL;
 	ex->read_slid = wc_flags & IBV_WC_EX_WITH_SLID ? read_slid : NULL;
 	ex->read_sl = wc_flags & IBV_WC_EX_WITH_SL ? read_sl : NULL;
-	ex->read_dlid_path_bits = wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS ? read_dlid_path_bits : NULL;
-	ex->read_completion_ts = wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP ? read_completion_ts : NULL;
+	ex->read_dlid_path_bits =
+		wc_flags & IBV_WC_EX_WITH_DLID_PATH_BITS ? read_dlid_path_bits : NULL;
+	ex->read_completion_ts =
+		wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP ? read_completion_ts : NULL;
 	ex->read_cvlan = wc_flags & IBV_WC_EX_WITH_CVLAN ? read_cvlan : NULL;
 	ex->read_flow_tag = wc_flags & IBV_WC_EX_WITH_FLOW_TAG ? read_flow_tag : NULL;
 	ex->read_tm_info = wc_flags & IBV_WC_EX_WITH_TM_INFO ? read_tm_info : NULL;
 	ex->read_completion_wallclock_ns =
-		wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK ? read_completion_wallclock_ns : NULL;
+		wc_flags & IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK ?
+			read_completion_wallclock_ns :
+			NULL;
 }
 
 struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
 	u32 flags = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS ? attr->flags : 0;
-	struct vpd *domain = attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? to_vpd(attr->parent_domain) : NULL;
+	struct vpd *domain =
+		attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD ? to_vpd(attr->parent_domain) : NULL;
 	struct vcq *vcq;
 
 	if (attr->comp_mask & ~(u32)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) ||
@@ -223,7 +234,8 @@ struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *context, struct ibv_cq_ini
 	if (!vcq)
 		return NULL;
 	vcq->lock.off = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED || (domain && domain->td);
-	vcq->cq.with_time = attr->wc_flags & (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK);
+	vcq->cq.with_time = attr->wc_flags & (IBV_WC_EX_WITH_COMPLETION_TIMESTAMP |
+					      IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK);
 	vcq->cq.with_flow_tag = attr->wc_flags & IBV_WC_EX_WITH_FLOW_TAG;
 	vcq->cq.ignore_overrun = flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 	vcq->domain = domain;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The device list: one device per network interface, named xroce_<interface>. Listing and opening read the kernel's tables and touch
- * nothing on the interface. A device keeps its address for as long as somebody holds it, so a second list has the same pointers.
+ * The device list: one device per network interface, named xroce_<interface>. Listing and opening
+ * read the kernel's tables and touch nothing on the interface. A device keeps its address for as
+ * long as somebody holds it, so a second list has the same pointers.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -15,7 +16,8 @@ static struct vdevice *devices;
 static struct vdevice *device_find(const struct netdev *nd)
 {
 	for (struct vdevice *d = devices; d; d = d->next)
-		if (d->nd.ifindex == nd->ifindex && !strcmp(d->nd.name, nd->name) && !memcmp(d->nd.mac, nd->mac, sizeof(nd->mac)))
+		if (d->nd.ifindex == nd->ifindex && !strcmp(d->nd.name, nd->name) &&
+		    !memcmp(d->nd.mac, nd->mac, sizeof(nd->mac)))
 			return d;
 	return NULL;
 }
@@ -32,8 +34,10 @@ static struct vdevice *device_new(const struct netdev *nd)
 	d->ibv.transport_type = IBV_TRANSPORT_IB;
 	snprintf(d->ibv.name, sizeof(d->ibv.name), "xroce_%s", nd->name);
 	snprintf(d->ibv.dev_name, sizeof(d->ibv.dev_name), "xroce_%s", nd->name);
-	snprintf(d->ibv.dev_path, sizeof(d->ibv.dev_path), "/sys/class/infiniband_verbs/xroce_%s", nd->name);
-	snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "/sys/class/infiniband/xroce_%s", nd->name);
+	snprintf(d->ibv.dev_path, sizeof(d->ibv.dev_path), "/sys/class/infiniband_verbs/xroce_%s",
+		 nd->name);
+	snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "/sys/class/infiniband/xroce_%s",
+		 nd->name);
 	d->next = devices;
 	devices = d;
 	return d;
@@ -134,7 +138,10 @@ EXPORT const char *ibv_get_device_name(struct ibv_device *device)
 	return device->name;
 }
 
-/* The MAC as an EUI-64: ff:fe in its middle, the universal/local bit turned over (RFC 4291, appendix A). */
+/*
+ * The MAC as an EUI-64: ff:fe in its middle, the universal/local bit turned over (RFC 4291,
+ * appendix A).
+ */
 EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 {
 	const u8 *mac = to_vdevice(device)->nd.mac;

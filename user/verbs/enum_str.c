@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The names of enum values, for messages: the texts that programs and their scripts know from the stock library. A value that verbs.h does
- * not have is "unknown".
+ * The names of enum values, for messages: the texts that programs and their scripts know from the
+ * stock library. A value that verbs.h does not have is "unknown".
  */
 #include "objects.h"
 
-#define NAME(table, value) ((u32)(value) < ARRAY_SIZE(table) && (table)[value] ? (table)[value] : "unknown")
+#define NAME(table, value)                                                                         \
+	((u32)(value) < ARRAY_SIZE(table) && (table)[value] ? (table)[value] : "unknown")
 
 EXPORT const char *ibv_node_type_str(enum ibv_node_type node_type)
 {

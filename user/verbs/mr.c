@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory regions. The engine's table holds them by key, so the first region makes the port. L_Key and R_Key are equal, random, and final when
- * ibv_reg_mr() returns.
+ * Memory regions. The engine's table holds them by key, so the first region makes the port. L_Key
+ * and R_Key are equal, random, and final when ibv_reg_mr() returns.
  */
 #include <sys/mman.h>
 #include <unistd.h>
@@ -13,13 +13,19 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-#define MR_ACCESS_ENGINE (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
-			  IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND)
-_Static_assert((int)IBV_ACCESS_REMOTE_ATOMIC == MR_REMOTE_ATOMIC && (int)IBV_ACCESS_MW_BIND == MR_MW_BIND && (int)IBV_ACCESS_ZERO_BASED == MR_ZERO_BASED, "mr.h");
+#define MR_ACCESS_ENGINE                                                                           \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND)
+_Static_assert((int)IBV_ACCESS_REMOTE_ATOMIC == MR_REMOTE_ATOMIC &&
+		       (int)IBV_ACCESS_MW_BIND == MR_MW_BIND &&
+		       (int)IBV_ACCESS_ZERO_BASED == MR_ZERO_BASED,
+	       "mr.h");
 
 static struct vlist mrs = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-/* The optional range may be ignored (ibv_reg_mr(3)); anything else that is not known is an error. */
+/*
+ * The optional range may be ignored (ibv_reg_mr(3)); anything else that is not known is an error.
+ */
 static int access_check(unsigned int access)
 {
 	access &= ~(unsigned int)IBV_ACCESS_OPTIONAL_RANGE;
@@ -28,7 +34,10 @@ static int access_check(unsigned int access)
 	return access & ~(unsigned int)MR_ACCESS_ENGINE ? EINVAL : 0;
 }
 
-/* Fault pages in for reading or writing. Returns 0 or a positive errno, of which EINVAL is ambiguous: see range_check(). */
+/*
+ * Fault pages in for reading or writing. Returns 0 or a positive errno, of which EINVAL is
+ * ambiguous: see range_check().
+ */
 static int populate(u64 start, u64 end, int advice)
 {
 	while (madvise((void *)(uintptr_t)start, end - start, advice))
@@ -97,8 +106,12 @@ static int mr_check(void *addr, size_t length, unsigned int access)
 	return err ? err : range_check(addr, length, access);
 }
 
-/* Put a region into the engine's table, which sees to zero-based ones. Returns 0 or a positive errno. */
-static int mr_enter(struct vpd *pd, void *addr, size_t length, u64 iova, unsigned int access, struct mr **out)
+/*
+ * Put a region into the engine's table, which sees to zero-based ones. Returns 0 or a positive
+ * errno.
+ */
+static int mr_enter(struct vpd *pd, void *addr, size_t length, u64 iova, unsigned int access,
+		    struct mr **out)
 {
 	struct port *port;
 	int err = mr_check(addr, length, access);
@@ -108,7 +121,8 @@ static int mr_enter(struct vpd *pd, void *addr, size_t length, u64 iova, unsigne
 	if (err)
 		return err;
 	port_lock(port);
-	err = -mr_add(engine_mr_table(port_engine(port)), pd->number, addr, length, iova, access & MR_ACCESS_ENGINE, out);
+	err = -mr_add(engine_mr_table(port_engine(port)), pd->number, addr, length, iova,
+		      access & MR_ACCESS_ENGINE, out);
 	port_unlock(port);
 	return err;
 }
@@ -126,7 +140,8 @@ static int mr_leave(struct vcontext *ctx, struct mr *mr)
 	return busy ? EBUSY : 0;
 }
 
-static struct ibv_mr *mr_reg(struct ibv_pd *ibpd, void *addr, size_t length, u64 iova, unsigned int access)
+static struct ibv_mr *mr_reg(struct ibv_pd *ibpd, void *addr, size_t length, u64 iova,
+			     unsigned int access)
 {
 	struct vpd *pd = to_vpd(ibpd);
 	struct vmr *vmr;
@@ -142,8 +157,13 @@ static struct ibv_mr *mr_reg(struct ibv_pd *ibpd, void *addr, size_t length, u64
 		return fail(err);
 	}
 	vmr->access = access;
-	vmr->ibv = (struct ibv_mr){ .context = ibpd->context, .pd = ibpd, .addr = addr, .length = length, .handle = new_handle(),
-				    .lkey = vmr->mr->key, .rkey = vmr->mr->key };
+	vmr->ibv = (struct ibv_mr){ .context = ibpd->context,
+				    .pd = ibpd,
+				    .addr = addr,
+				    .length = length,
+				    .handle = new_handle(),
+				    .lkey = vmr->mr->key,
+				    .rkey = vmr->mr->key };
 	object_know(vmr);
 	pd_use(pd);
 	context_get(to_vcontext(ibpd->context));
@@ -156,17 +176,20 @@ EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, i
 	return mr_reg(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
 }
 
-EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, int access)
+EXPORT struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				      int access)
 {
 	return mr_reg(pd, addr, length, iova, (unsigned int)access);
 }
 
-EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova, unsigned int access)
+EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				       unsigned int access)
 {
 	return mr_reg(pd, addr, length, iova, access);
 }
 
-EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova, int fd, int access)
+EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
+					uint64_t iova, int fd, int access)
 {
 	return fail(EOPNOTSUPP);
 }
@@ -194,9 +217,11 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 }
 
 /*
- * Change a region in place, all at once for the engine; not under a window. The new one is added for a moment under another key: the table checks it as it checks any.
+ * Change a region in place, all at once for the engine; not under a window. The new one is added
+ * for a moment under another key: the table checks it as it checks any.
  */
-static int mr_replace(struct vcontext *ctx, struct mr *mr, u32 pd, void *addr, size_t length, u64 iova, unsigned int access)
+static int mr_replace(struct vcontext *ctx, struct mr *mr, u32 pd, void *addr, size_t length,
+		      u64 iova, unsigned int access)
 {
 	struct mr_table *table = engine_mr_table(port_engine(ctx->port));
 	struct mr *fresh;
@@ -219,23 +244,27 @@ static int mr_replace(struct vcontext *ctx, struct mr *mr, u32 pd, void *addr, s
 }
 
 /* The region keeps its keys: peers that hold the R_Key go on with what it is now. */
-EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length, int access)
+EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
+			int access)
 {
 	struct vmr *vmr = to_vmr(mr);
 	struct ibv_pd *new_pd = flags & IBV_REREG_MR_CHANGE_PD ? pd : mr->pd;
 	bool move = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
-	unsigned int new_access = flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned int)access : vmr->access;
+	unsigned int new_access =
+		flags & IBV_REREG_MR_CHANGE_ACCESS ? (unsigned int)access : vmr->access;
 	void *new_addr = move ? addr : mr->addr;
 	size_t new_length = move ? length : mr->length;
 	/* A region that is zero-based no more starts where its memory does. */
-	u64 iova = move || vmr->access & IBV_ACCESS_ZERO_BASED ? (uintptr_t)new_addr : vmr->mr->iova;
+	u64 iova =
+		move || vmr->access & IBV_ACCESS_ZERO_BASED ? (uintptr_t)new_addr : vmr->mr->iova;
 	int err = EINVAL;
 
-	if (flags && !(flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) && new_pd && new_pd->context == mr->context && !(move && !addr))
+	if (flags && !(flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) && new_pd &&
+	    new_pd->context == mr->context && !(move && !addr))
 		err = mr_check(new_addr, new_length, new_access);
 	if (!err)
-		err = mr_replace(to_vcontext(mr->context), vmr->mr, to_vpd(new_pd)->number, new_addr, new_length, iova,
-				 new_access);
+		err = mr_replace(to_vcontext(mr->context), vmr->mr, to_vpd(new_pd)->number,
+				 new_addr, new_length, iova, new_access);
 	if (err) {
 		errno = err;
 		return IBV_REREG_MR_ERR_INPUT;
@@ -260,7 +289,9 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 
 	if (!vmr)
 		return fail(ENOMEM);
-	/* The imported region may outlive the context that registered it, and must keep its port. */
+	/*
+	 * The imported region may outlive the context that registered it, and must keep its port.
+	 */
 	err = context_port(to_vcontext(pd->context), &port);
 	if (err) {
 		free(vmr);
@@ -274,8 +305,12 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 			found = true;
 			vmr->mr = m->mr;
 			vmr->access = m->access;
-			vmr->ibv = (struct ibv_mr){ .context = pd->context, .pd = pd, .length = m->ibv.length, .handle = mr_handle,
-						    .lkey = m->ibv.lkey, .rkey = m->ibv.rkey };
+			vmr->ibv = (struct ibv_mr){ .context = pd->context,
+						    .pd = pd,
+						    .length = m->ibv.length,
+						    .handle = mr_handle,
+						    .lkey = m->ibv.lkey,
+						    .rkey = m->ibv.rkey };
 			object_know(vmr);
 		}
 	}

@@ -10,7 +10,9 @@
 #include "objects.h"
 
 /* ibv_bind_mw(3) */
-#define MW_ACCESS_KNOWN (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
+#define MW_ACCESS_KNOWN                                                                            \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |             \
+	 IBV_ACCESS_ZERO_BASED)
 
 struct ibv_mw *alloc_mw_op(struct ibv_pd *ibpd, enum ibv_mw_type type)
 {
@@ -28,8 +30,8 @@ struct ibv_mw *alloc_mw_op(struct ibv_pd *ibpd, enum ibv_mw_type type)
 	err = vmw ? context_port(to_vcontext(ibpd->context), &port) : ENOMEM;
 	if (!err) {
 		port_lock(port);
-		err = -mw_add(engine_mr_table(port_engine(port)), pd->number, type == IBV_MW_TYPE_1 ? MR_WINDOW_1 : MR_WINDOW_2,
-			      &vmw->mw);
+		err = -mw_add(engine_mr_table(port_engine(port)), pd->number,
+			      type == IBV_MW_TYPE_1 ? MR_WINDOW_1 : MR_WINDOW_2, &vmw->mw);
 		port_unlock(port);
 	}
 	if (err) {
@@ -37,7 +39,11 @@ struct ibv_mw *alloc_mw_op(struct ibv_pd *ibpd, enum ibv_mw_type type)
 		free(vmw);
 		return fail(err);
 	}
-	vmw->ibv = (struct ibv_mw){ .context = ibpd->context, .pd = ibpd, .rkey = vmw->mw->key, .handle = new_handle(), .type = type };
+	vmw->ibv = (struct ibv_mw){ .context = ibpd->context,
+				    .pd = ibpd,
+				    .rkey = vmw->mw->key,
+				    .handle = new_handle(),
+				    .type = type };
 	object_know(vmw);
 	pd_use(pd);
 	context_get(to_vcontext(ibpd->context));
@@ -69,10 +75,14 @@ static u32 mw_next_key(const struct vmw *vmw, u32 rkey)
 	return (key & ~MW_KEY_OWN) | (rkey & MW_KEY_OWN);
 }
 
-int wqe_set_bind(struct send_wqe *wqe, const struct ibv_mw *mw, u32 rkey, const struct ibv_mw_bind_info *info)
+int wqe_set_bind(struct send_wqe *wqe, const struct ibv_mw *mw, u32 rkey,
+		 const struct ibv_mw_bind_info *info)
 {
 	u32 key = mw_next_key(container_of(mw, const struct vmw, ibv), rkey);
-	/* A window has remote rights only. Programs pass those of its region, local writing among them. */
+	/*
+	 * A window has remote rights only. Programs pass those of its region, local writing among
+	 * them.
+	 */
 	u32 access = info->mw_access_flags & ~(u32)IBV_ACCESS_LOCAL_WRITE;
 
 	if (access & ~(u32)MW_ACCESS_KNOWN || (!info->mr && (info->addr || info->length)))
@@ -92,7 +102,9 @@ int bind_mw_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
 		.wr_id = bind->wr_id,
 		.opcode = IBV_WR_BIND_MW,
 		.send_flags = bind->send_flags,
-		.bind_mw = { .mw = mw, .rkey = ibv_inc_rkey(mw->rkey), .bind_info = bind->bind_info },
+		.bind_mw = { .mw = mw,
+			     .rkey = ibv_inc_rkey(mw->rkey),
+			     .bind_info = bind->bind_info },
 	};
 	struct ibv_send_wr *bad_wr;
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The verbs objects: what stands behind each pointer that <infiniband/verbs.h> hands to the application, and the few functions by which
- * the files of this directory reach one another.
+ * The verbs objects: what stands behind each pointer that <infiniband/verbs.h> hands to the
+ * application, and the few functions by which the files of this directory reach one another.
  *
- * Each object begins with the public struct, so that the pointers convert. Where a newer header may read past the end of the struct
- * that this library was compiled with (ibv_device, ibv_cq_ex, ibv_qp_ex), zeroed slack follows it.
+ * Each object begins with the public struct, so that the pointers convert. Where a newer header may
+ * read past the end of the struct that this library was compiled with (ibv_device, ibv_cq_ex,
+ * ibv_qp_ex), zeroed slack follows it.
  *
  * Locks, in the order in which they are taken:
  *   vcontext.lock    making the port, CQs joining it                    (mutex)
@@ -13,7 +14,8 @@
  *   port_lock()      the engines
  *   vcontext.async_lock, vchannel.lock    queues of events              (mutex)
  *   vlist.lock       the process's PDs, its MRs; taken alone            (mutex)
- * The public mutexes inside ibv_cq, ibv_qp and ibv_srq guard the counts of acknowledged events only and are taken alone.
+ * The public mutexes inside ibv_cq, ibv_qp and ibv_srq guard the counts of acknowledged events only
+ * and are taken alone.
  */
 #ifndef VERBS_OBJECTS_H
 #define VERBS_OBJECTS_H
@@ -35,7 +37,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-#define VERBS_SLACK   256	     /* bytes of zeros behind a struct that newer headers may have extended */
+/* bytes of zeros behind a struct that newer headers may have extended */
+#define VERBS_SLACK   256
 #define VERBS_MAX_CQE (1 << 22)	     /* cq_init()'s limit */
 #define VERBS_MAX_SRQ_WR QP_MAX_WR
 #define VERBS_MAX_MESSAGE ROCE_MESSAGE_MAX
@@ -109,7 +112,8 @@ _Static_assert(VERBS_MAX_CQ >= XROCE_MAX_QP && VERBS_MAX_SRQ >= XROCE_MAX_QP, "o
 
 struct vdevice {
 	struct ibv_device ibv;
-	u8 slack[VERBS_SLACK]; /* providers' libraries look for an ops pointer here and must find NULL */
+	/* providers' libraries look for an ops pointer here and must find NULL */
+	u8 slack[VERBS_SLACK];
 	struct netdev nd;      /* as it was when the device was listed; read anew before use */
 	_Atomic u32 made[LIMITS];
 	u32 refs;	       /* by lists and contexts, under device.c's lock */
@@ -134,16 +138,19 @@ struct ah_cache {
 struct vcontext {
 	struct vdevice *dev;
 	_Atomic u32 refs;	/* one for the open context, one for each object made on it */
-	u64 file_id;		/* which file cmd_fd is: contexts of the same file share handles (ibv_import_device(3)) */
+	/* which file cmd_fd is: contexts of the same file share handles (ibv_import_device(3)) */
+	u64 file_id;
 	pthread_mutex_t lock;
-	struct port *port;	/* NULL until the first packet resource; set under lock, then constant */
+	/* NULL until the first packet resource; set under lock, then constant */
+	struct port *port;
 	_Atomic bool gone;	/* the interface is: set once, when DEVICE_FATAL has been queued */
 	struct watch *watch;
 	pthread_mutex_t async_lock;
 	struct async_node *async_head, **async_tail;
 	struct vchannel *channels; /* under async_lock */
 	struct ah_cache ah_cache;
-	struct verbs_context v; /* last: the public context is its last member, and it has grown at the front only */
+	/* last: the public context is its last member, and it has grown at the front only */
+	struct verbs_context v;
 };
 
 /*
@@ -156,7 +163,8 @@ struct vid {
 	u32 handle;
 };
 #define object_know(v) ((v)->id = (struct vid){ (v)->ibv.context, (v)->ibv.handle })
-#define object_is_known(v) ((v)->id.handle == (v)->ibv.handle && (v)->id.context == (v)->ibv.context)
+#define object_is_known(v)                                                                         \
+	((v)->id.handle == (v)->ibv.handle && (v)->id.context == (v)->ibv.context)
 
 struct vtd {
 	struct ibv_td ibv;
@@ -166,7 +174,8 @@ struct vtd {
 struct vpd {
 	struct ibv_pd ibv;
 	struct vid id;
-	u32 number;	    /* what MRs and QPs are compared by; a parent domain and an import have their PD's */
+	/* what MRs and QPs are compared by; a parent domain and an import have their PD's */
+	u32 number;
 	_Atomic u32 users;
 	struct vpd *parent; /* of a parent domain: the PD below */
 	struct vtd *td;	    /* of a parent domain, or NULL */
@@ -252,7 +261,10 @@ struct vqp {
 	struct qp *qp;
 	struct port *port;
 	struct vxrcd *xrcd;	   /* XRC_RECV, else NULL */
-	struct vqp *sibling;	   /* the next handle of the same XRC_RECV QP (ibv_open_qp(3)), a ring; under the port's lock */
+	/*
+	 * the next handle of the same XRC_RECV QP (ibv_open_qp(3)), a ring; under the port's lock
+	 */
+	struct vqp *sibling;
 	struct vlock sq_lock, rq_lock;
 	bool is_ex;		   /* made with send_ops_flags: ibv_qp_to_qp_ex() answers */
 	u32 qkey;		   /* for sends whose own Q_Key has its top bit set */
@@ -326,7 +338,8 @@ static inline struct vsrq *to_vsrq(struct ibv_srq *srq)
 /* Where the QP's receives complete, or NULL: on a tag-matching SRQ that one's CQ. */
 static inline struct vcq *vqp_recv_cq(const struct vqp *vqp)
 {
-	return vqp->ibv.srq && to_vsrq(vqp->ibv.srq)->srq.tags ? to_vsrq(vqp->ibv.srq)->cq : to_vcq_or_null(vqp->ibv.recv_cq);
+	return vqp->ibv.srq && to_vsrq(vqp->ibv.srq)->srq.tags ? to_vsrq(vqp->ibv.srq)->cq :
+								 to_vcq_or_null(vqp->ibv.recv_cq);
 }
 
 static inline struct vxrcd *to_vxrcd(struct ibv_xrcd *xrcd)
@@ -395,11 +408,15 @@ static inline bool context_gone(struct ibv_context *context)
 }
 /* The interface as it is now. Returns 0 or a positive errno; EIO if it has gone. */
 int context_netdev(struct ibv_context *context, struct netdev *nd);
-/* The port of the context's device, made at the first call. Returns 0 or a positive errno; the port said why on standard error. */
+/*
+ * The port of the context's device, made at the first call. Returns 0 or a positive errno; the port
+ * said why on standard error.
+ */
 int context_port(struct vcontext *ctx, struct port **out);
 
 /* query.c: the verbs_context ops */
-int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr, size_t len);
+int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
+		  size_t len);
 int query_device_ex_op(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t size);
 int query_rt_values_op(struct ibv_context *context, struct ibv_values_ex *values);
@@ -410,7 +427,8 @@ enum ibv_mtu mtu_to_enum(u32 bytes);
 /* pd.c */
 struct ibv_td *alloc_td_op(struct ibv_context *context, struct ibv_td_init_attr *attr);
 int dealloc_td_op(struct ibv_td *td);
-struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr);
+struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context,
+				      struct ibv_parent_domain_init_attr *attr);
 static inline void pd_use(struct vpd *pd)
 {
 	atomic_fetch_add(&pd->users, 1);
@@ -422,14 +440,18 @@ static inline void pd_unuse(struct vpd *pd)
 }
 
 /* cq.c, cq_ex.c */
-struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context, struct ibv_comp_channel *channel, u32 vector);
+struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context,
+		   struct ibv_comp_channel *channel, u32 vector);
 struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 int poll_cq_op(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int req_notify_cq_op(struct ibv_cq *cq, int solicited_only);
 int modify_cq_op(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 /* Join the port, before the CQ's first QP. Returns 0 or a positive errno. */
 int cq_join(struct vcq *vcq, struct port *port);
-/* The oldest completion, running the engine once if there is none. The consumer's lock must be held; it is released meanwhile. */
+/*
+ * The oldest completion, running the engine once if there is none. The consumer's lock must be
+ * held; it is released meanwhile.
+ */
 const struct cqe *cq_peek_or_run(struct vcq *vcq);
 /* The same, and the lock is not released. */
 const struct cqe *cq_peek_or_run_held(struct vcq *vcq);
@@ -461,11 +483,11 @@ void async_queue_port(struct vcontext *ctx, enum ibv_event_type type);
 /* The interface has gone: DEVICE_FATAL, and nobody waits for anything on this context any more. */
 void async_device_fatal(struct vcontext *ctx);
 /*
- * Take away what is queued for an object and wait until all that was delivered is acknowledged: delivered counts those, completed is the public
- * count under the public mutex.
+ * Take away what is queued for an object and wait until all that was delivered is acknowledged:
+ * delivered counts those, completed is the public count under the public mutex.
  */
-void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered, pthread_mutex_t *mutex, pthread_cond_t *cond,
-		  const uint32_t *completed);
+void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered,
+		  pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed);
 
 /* qp.c, qp_modify.c */
 struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
@@ -474,13 +496,18 @@ struct ibv_qp *open_qp_op(struct ibv_context *context, struct ibv_qp_open_attr *
 /* post.c, wr.c */
 int post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 /* The same, where IBV_WR_BIND_MW takes windows of the type bindable. */
-int post_send_list(struct vqp *vqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, enum ibv_mw_type bindable);
+int post_send_list(struct vqp *vqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+		   enum ibv_mw_type bindable);
 int post_recv_op(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int post_srq_recv_op(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
-/* What posting a send to the QP gives, whose state is not RTS or which sends nothing: 0, EINVAL, or EIO if the device has gone. */
+/*
+ * What posting a send to the QP gives, whose state is not RTS or which sends nothing: 0, EINVAL, or
+ * EIO if the device has gone.
+ */
 int qp_refuses_sends(struct vqp *vqp);
 /* Fill the UD part of a WQE. */
-void wqe_set_ud(struct vqp *vqp, struct send_wqe *wqe, const struct vah *ah, u32 remote_qpn, u32 remote_qkey);
+void wqe_set_ud(struct vqp *vqp, struct send_wqe *wqe, const struct vah *ah, u32 remote_qpn,
+		u32 remote_qkey);
 /* send_ops_flags that a QP of this transport can have. */
 u64 wr_supported_ops(enum xroce_transport transport);
 void wr_set_ops(struct vqp *vqp, u64 ops);
@@ -509,6 +536,7 @@ struct ibv_mw *alloc_mw_op(struct ibv_pd *pd, enum ibv_mw_type type);
 int dealloc_mw_op(struct ibv_mw *mw);
 int bind_mw_op(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 /* Fill the bind part of a WQE. Returns 0 or EINVAL. The caller gives the window bind.new_key. */
-int wqe_set_bind(struct send_wqe *wqe, const struct ibv_mw *mw, u32 rkey, const struct ibv_mw_bind_info *info);
+int wqe_set_bind(struct send_wqe *wqe, const struct ibv_mw *mw, u32 rkey,
+		 const struct ibv_mw_bind_info *info);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Protection domains, parent domains and thread domains, and what imports of PDs and MRs need: the list of this process's PDs. A PD is a number
- * that the engine compares; it is busy while anything is made on it.
+ * Protection domains, parent domains and thread domains, and what imports of PDs and MRs need: the
+ * list of this process's PDs. A PD is a number that the engine compares; it is busy while anything
+ * is made on it.
  */
 #include "objects.h"
 
@@ -72,7 +73,8 @@ EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_han
 	for (struct vlink *n = pds.first; n && !number; n = n->next) {
 		struct vpd *p = container_of(n, struct vpd, listed);
 
-		if (p->ibv.handle == pd_handle && to_vcontext(p->ibv.context)->file_id == to_vcontext(context)->file_id)
+		if (p->ibv.handle == pd_handle &&
+		    to_vcontext(p->ibv.context)->file_id == to_vcontext(context)->file_id)
 			number = p->number;
 	}
 	pthread_mutex_unlock(&pds.lock);
@@ -118,17 +120,26 @@ int dealloc_td_op(struct ibv_td *ibtd)
 	return 0;
 }
 
-/* Objects on a parent domain whose thread domain is set are used by one thread at a time: they take no locks of their own. */
-struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context, struct ibv_parent_domain_init_attr *attr)
+/*
+ * Objects on a parent domain whose thread domain is set are used by one thread at a time: they take
+ * no locks of their own.
+ */
+struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context,
+				      struct ibv_parent_domain_init_attr *attr)
 {
 	struct ibv_pd *ibpd;
 	struct vpd *pd;
 
-	if (attr->comp_mask & ~(u32)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS | IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) || !attr->pd)
+	if (attr->comp_mask & ~(u32)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
+				     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) ||
+	    !attr->pd)
 		return fail(EINVAL);
 	if (attr->pd->context != context || (attr->td && attr->td->context != context))
 		return fail(EINVAL);
-	/* Queues live where the engine can reach them: memory of the caller's allocators is not used. */
+	/*
+	 * Queues live where the engine can reach them: memory of the caller's allocators is not
+	 * used.
+	 */
 	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS)
 		return fail(EOPNOTSUPP);
 	ibpd = pd_new(context, new_handle(), to_vpd(attr->pd)->number);

@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Posting work requests. WQEs are written into their slots and checked there; nothing of a list is published before its first bad request is known.
- * What was good before it is posted, as ibv_post_send(3) says. Then the engine runs in this thread.
+ * Posting work requests. WQEs are written into their slots and checked there; nothing of a list is
+ * published before its first bad request is known. What was good before it is posted, as
+ * ibv_post_send(3) says. Then the engine runs in this thread.
  */
 #include "objects.h"
 
-_Static_assert(sizeof(struct ibv_sge) == sizeof(struct sge) && offsetof(struct ibv_sge, length) == offsetof(struct sge, length) &&
-	       offsetof(struct ibv_sge, lkey) == offsetof(struct sge, lkey), "mr.h: one element as in verbs.h");
+_Static_assert(sizeof(struct ibv_sge) == sizeof(struct sge) &&
+		       offsetof(struct ibv_sge, length) == offsetof(struct sge, length) &&
+		       offsetof(struct ibv_sge, lkey) == offsetof(struct sge, lkey),
+	       "mr.h: one element as in verbs.h");
 _Static_assert((int)IBV_WR_SEND_WITH_INV == WR_SEND_WITH_INV && (int)IBV_WR_RDMA_READ == WR_READ &&
-	       (int)IBV_WR_BIND_MW == WR_BIND_MW && (int)IBV_WR_ATOMIC_WRITE == WR_ATOMIC_WRITE && (int)IBV_SEND_INLINE == WR_INLINE && (int)IBV_SEND_FENCE == WR_FENCE, "qp.h takes its values from verbs.h");
+		       (int)IBV_WR_BIND_MW == WR_BIND_MW &&
+		       (int)IBV_WR_ATOMIC_WRITE == WR_ATOMIC_WRITE &&
+		       (int)IBV_SEND_INLINE == WR_INLINE && (int)IBV_SEND_FENCE == WR_FENCE,
+	       "qp.h takes its values from verbs.h");
 
 /* An empty list may be NULL. */
 static void sge_copy(struct sge *to, const struct ibv_sge *from, u32 num_sge)
@@ -17,7 +23,8 @@ static void sge_copy(struct sge *to, const struct ibv_sge *from, u32 num_sge)
 		memcpy(to, from, num_sge * sizeof(*to));
 }
 
-void wqe_set_ud(struct vqp *vqp, struct send_wqe *wqe, const struct vah *ah, u32 remote_qpn, u32 remote_qkey)
+void wqe_set_ud(struct vqp *vqp, struct send_wqe *wqe, const struct vah *ah, u32 remote_qpn,
+		u32 remote_qkey)
 {
 	wqe->ud.path = ah->path;
 	/* 24 bits of it are a QPN, as adapters take it */
@@ -43,7 +50,8 @@ static void copy_inline(u8 *to, const struct sge *sge, int num_sge)
  * ATOMIC WRITE carries its word in the WQE: it is read now. Returns 0 or EINVAL; where an L_Key
  * fails the request is refused in its turn.
  */
-static int wqe_set_word(struct vqp *vqp, struct send_wqe *wqe, const struct sge *sge, const struct ibv_send_wr *wr)
+static int wqe_set_word(struct vqp *vqp, struct send_wqe *wqe, const struct sge *sge,
+			const struct ibv_send_wr *wr)
 {
 	bool ok = true;
 
@@ -55,7 +63,8 @@ static int wqe_set_word(struct vqp *vqp, struct send_wqe *wqe, const struct sge 
 		copy_inline((u8 *)&wqe->swap, sge, wr->num_sge);
 	} else {
 		port_lock(vqp->port);
-		ok = sge_gather(engine_mr_table(port_engine(vqp->port)), vqp->qp->pd, sge, (u32)wr->num_sge, 0, &wqe->swap, sizeof(wqe->swap));
+		ok = sge_gather(engine_mr_table(port_engine(vqp->port)), vqp->qp->pd, sge,
+				(u32)wr->num_sge, 0, &wqe->swap, sizeof(wqe->swap));
 		port_unlock(vqp->port);
 	}
 	if (!ok)
@@ -90,7 +99,8 @@ static int wqe_set_data(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_
 }
 
 /* Where the request goes, by the service and the operation. Returns 0 or EINVAL. */
-static int wqe_set_target(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send_wr *wr, enum ibv_mw_type bindable)
+static int wqe_set_target(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send_wr *wr,
+			  enum ibv_mw_type bindable)
 {
 	switch (vqp->qp->transport) {
 	case XROCE_UD:
@@ -99,10 +109,12 @@ static int wqe_set_target(struct vqp *vqp, struct send_wqe *wqe, const struct ib
 			return 0;
 		if (!wr->wr.ud.ah)
 			return EINVAL;
-		wqe_set_ud(vqp, wqe, to_vah(wr->wr.ud.ah), wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+		wqe_set_ud(vqp, wqe, to_vah(wr->wr.ud.ah), wr->wr.ud.remote_qpn,
+			   wr->wr.ud.remote_qkey);
 		return 0;
 	case XROCE_XRC:
-		if (wqe->opcode != WR_LOCAL_INV && wqe->opcode != WR_BIND_MW && wr->qp_type.xrc.remote_srqn > ROCE_QPN_MASK)
+		if (wqe->opcode != WR_LOCAL_INV && wqe->opcode != WR_BIND_MW &&
+		    wr->qp_type.xrc.remote_srqn > ROCE_QPN_MASK)
 			return EINVAL;
 		wqe->xrc_srqn = wr->qp_type.xrc.remote_srqn;
 		break;
@@ -129,7 +141,8 @@ static int wqe_set_target(struct vqp *vqp, struct send_wqe *wqe, const struct ib
 }
 
 /* Write wr into its slot. Returns 0 or a positive errno. */
-static int wqe_fill(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send_wr *wr, enum ibv_mw_type bindable)
+static int wqe_fill(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send_wr *wr,
+		    enum ibv_mw_type bindable)
 {
 	int err;
 
@@ -163,7 +176,10 @@ static int wqe_fill(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send
 	return err;
 }
 
-/* Sends are taken from RTS on; in SQE and ERR they are flushed (IBTA 10.3.1, protocol sheet). An XRC_RECV QP sends nothing. */
+/*
+ * Sends are taken from RTS on; in SQE and ERR they are flushed (IBTA 10.3.1, protocol sheet). An
+ * XRC_RECV QP sends nothing.
+ */
 int qp_refuses_sends(struct vqp *vqp)
 {
 	if (context_gone(vqp->ibv.context))
@@ -171,7 +187,8 @@ int qp_refuses_sends(struct vqp *vqp)
 	return qp_state(vqp->qp) < QPS_RTS || vqp->qp->xrc_target ? EINVAL : 0;
 }
 
-int post_send_list(struct vqp *vqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr, enum ibv_mw_type bindable)
+int post_send_list(struct vqp *vqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
+		   enum ibv_mw_type bindable)
 {
 	struct qp *qp = vqp->qp;
 	int err = 0;
@@ -204,8 +221,12 @@ int post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 	return post_send_list(to_vqp(qp), wr, bad_wr, IBV_MW_TYPE_2);
 }
 
-/* Post a list of receives. Returns 0 or a positive errno, with *bad_wr and the number of those that were posted before it. */
-static int rq_post(struct rq *rq, struct vlock *lock, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr, u32 *posted)
+/*
+ * Post a list of receives. Returns 0 or a positive errno, with *bad_wr and the number of those that
+ * were posted before it.
+ */
+static int rq_post(struct rq *rq, struct vlock *lock, struct ibv_recv_wr *wr,
+		   struct ibv_recv_wr **bad_wr, u32 *posted)
 {
 	int err = 0;
 	u32 n = 0;
@@ -243,13 +264,18 @@ int post_recv_op(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		*bad_wr = wr;
 		return report(EIO);
 	}
-	/* From INIT on; a QP on an SRQ has no receive queue (ibv_post_recv(3)), an XRC QP neither. */
+	/*
+	 * From INIT on; a QP on an SRQ has no receive queue (ibv_post_recv(3)), an XRC QP neither.
+	 */
 	if (qp_state(qp) == QPS_RESET || ibqp->srq || qp->transport == XROCE_XRC) {
 		*bad_wr = wr;
 		return report(EINVAL);
 	}
 	err = rq_post(&qp->rq, &vqp->rq_lock, wr, bad_wr, &posted);
-	/* In ERR the engine flushes them, once it knows. The look at the state comes after rq_publish(): see there. */
+	/*
+	 * In ERR the engine flushes them, once it knows. The look at the state comes after
+	 * rq_publish(): see there.
+	 */
 	if (posted && qp_state(qp) == QPS_ERR) {
 		engine_doorbell(qp);
 		port_poll(vqp->port);

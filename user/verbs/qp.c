@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Queue pairs: creation, query, destruction. The first one makes the port; every one is published to the steering map as soon as it exists. Moving
- * them through their states is in qp_modify.c.
+ * Queue pairs: creation, query, destruction. The first one makes the port; every one is published
+ * to the steering map as soon as it exists. Moving them through their states is in qp_modify.c.
  *
- * A struct vqp is a handle of a QP. All QPs have one but those of XRC_RECV, which ibv_open_qp(3) opens again: their handles are a ring, and the last one
- * takes the QP with it.
+ * A struct vqp is a handle of a QP. All QPs have one but those of XRC_RECV, which ibv_open_qp(3)
+ * opens again: their handles are a ring, and the last one takes the QP with it.
  */
 #include "objects.h"
 
-_Static_assert((int)IBV_QPS_ERR == QPS_ERR && (int)IBV_QPS_SQD == QPS_SQD, "qp.h takes the states' values from verbs.h");
+_Static_assert((int)IBV_QPS_ERR == QPS_ERR && (int)IBV_QPS_SQD == QPS_SQD,
+	       "qp.h takes the states' values from verbs.h");
 
-/* Returns 0 or a positive errno: EOPNOTSUPP for the types that <infiniband/verbs.h> knows and this library does not have. */
+/*
+ * Returns 0 or a positive errno: EOPNOTSUPP for the types that <infiniband/verbs.h> knows and this
+ * library does not have.
+ */
 static int transport_of(enum ibv_qp_type type, enum xroce_transport *out)
 {
 	switch (type) {
@@ -34,7 +38,10 @@ static int transport_of(enum ibv_qp_type type, enum xroce_transport *out)
 	return EINVAL;
 }
 
-/* What a QP of the type does not have is ignored: XRC_SEND receives nothing, and XRC_RECV neither sends nor receives into queues of its own. */
+/*
+ * What a QP of the type does not have is ignored: XRC_SEND receives nothing, and XRC_RECV neither
+ * sends nor receives into queues of its own.
+ */
 static void init_reduce(struct ibv_qp_init_attr *attr)
 {
 	if (attr->qp_type == IBV_QPT_XRC_SEND || attr->qp_type == IBV_QPT_XRC_RECV) {
@@ -64,7 +71,8 @@ static int init_check(const struct ibv_context *context, const struct ibv_qp_ini
 	    (attr->srq && (attr->srq->context != context || !object_is_known(to_vsrq(attr->srq)) ||
 			   to_vsrq(attr->srq)->xrcd)))
 		return EINVAL;
-	if (cap->max_send_wr > QP_MAX_WR || cap->max_send_sge > QP_MAX_SEND_SGE || cap->max_inline_data > QP_MAX_INLINE)
+	if (cap->max_send_wr > QP_MAX_WR || cap->max_send_sge > QP_MAX_SEND_SGE ||
+	    cap->max_inline_data > QP_MAX_INLINE)
 		return EINVAL;
 	/* With an SRQ the QP has no receive queue: its sizes are ignored (ibv_create_qp(3)). */
 	if (!attr->srq && (cap->max_recv_wr > QP_MAX_WR || cap->max_recv_sge > RQ_MAX_SGE))
@@ -72,7 +80,9 @@ static int init_check(const struct ibv_context *context, const struct ibv_qp_ini
 	return 0;
 }
 
-/* Take the handle out of the ring of its QP's. False if it is the only one. Under the port's lock. */
+/*
+ * Take the handle out of the ring of its QP's. False if it is the only one. Under the port's lock.
+ */
 static bool sibling_leave(struct vqp *vqp)
 {
 	struct vqp *before = vqp;
@@ -86,7 +96,10 @@ static bool sibling_leave(struct vqp *vqp)
 	return true;
 }
 
-/* Take the QP out of steering and engine, and its completions out of the CQs; one that has other handles goes on. */
+/*
+ * Take the QP out of steering and engine, and its completions out of the CQs; one that has other
+ * handles goes on.
+ */
 static void qp_take_away(struct vqp *vqp)
 {
 	struct vcq *send_cq = to_vcq_or_null(vqp->ibv.send_cq), *recv_cq = vqp_recv_cq(vqp);
@@ -112,18 +125,24 @@ static int join_cqs(struct vqp *vqp)
 	return err;
 }
 
-/* Until its packets say better, where its receives complete: that vector's thread raises their events. XRC and tag matching stay where they are. */
+/*
+ * Until its packets say better, where its receives complete: that vector's thread raises their
+ * events. XRC and tag matching stay where they are.
+ */
 static struct engine *first_home(const struct vqp *vqp)
 {
-	const struct vcq *cq = to_vcq_or_null(vqp->ibv.recv_cq ? vqp->ibv.recv_cq : vqp->ibv.send_cq);
-	const bool pinned = vqp->ibv.qp_type == IBV_QPT_XRC_SEND || vqp->ibv.qp_type == IBV_QPT_XRC_RECV ||
+	const struct vcq *cq =
+		to_vcq_or_null(vqp->ibv.recv_cq ? vqp->ibv.recv_cq : vqp->ibv.send_cq);
+	const bool pinned = vqp->ibv.qp_type == IBV_QPT_XRC_SEND ||
+			    vqp->ibv.qp_type == IBV_QPT_XRC_RECV ||
 			    (vqp->ibv.srq && to_vsrq(vqp->ibv.srq)->srq.tags);
 
 	return pinned || !cq ? port_engine(vqp->port) : port_engine_for(vqp->port, cq->vector);
 }
 
 /* The engine's part: QP, steering. Returns 0 or a positive errno. */
-static int qp_enter(struct vqp *vqp, const struct ibv_qp_init_attr *attr, enum xroce_transport transport)
+static int qp_enter(struct vqp *vqp, const struct ibv_qp_init_attr *attr,
+		    enum xroce_transport transport)
 {
 	struct vcontext *ctx = to_vcontext(vqp->ibv.context);
 	struct qp_init init = {
@@ -173,7 +192,8 @@ static void cap_report(const struct vqp *vqp, struct ibv_qp_cap *cap)
 }
 
 /* A handle that stands for no QP yet: free() it. */
-static struct vqp *handle_new(struct ibv_context *context, struct ibv_pd *pd, struct vxrcd *xrcd, const struct ibv_qp_init_attr *attr)
+static struct vqp *handle_new(struct ibv_context *context, struct ibv_pd *pd, struct vxrcd *xrcd,
+			      const struct ibv_qp_init_attr *attr)
 {
 	struct vqp *vqp = new_object(sizeof(*vqp));
 
@@ -221,7 +241,8 @@ static void handle_ready(struct vqp *vqp)
 }
 
 /* pd is NULL for XRC_RECV, xrcd for all others. */
-static struct vqp *qp_new(struct ibv_context *context, struct ibv_pd *pd, struct vxrcd *xrcd, struct ibv_qp_init_attr *attr)
+static struct vqp *qp_new(struct ibv_context *context, struct ibv_pd *pd, struct vxrcd *xrcd,
+			  struct ibv_qp_init_attr *attr)
 {
 	struct ibv_qp_init_attr init = *attr;
 	enum xroce_transport transport;
@@ -253,7 +274,8 @@ static struct vqp *qp_new(struct ibv_context *context, struct ibv_pd *pd, struct
 EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	/* its domain is given to ibv_create_qp_ex() */
-	struct vqp *vqp = attr->qp_type == IBV_QPT_XRC_RECV ? fail(EINVAL) : qp_new(pd->context, pd, NULL, attr);
+	struct vqp *vqp = attr->qp_type == IBV_QPT_XRC_RECV ? fail(EINVAL) :
+							      qp_new(pd->context, pd, NULL, attr);
 
 	return vqp ? &vqp->ibv : NULL;
 }
@@ -262,7 +284,8 @@ struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_a
 {
 	const bool target = attr->qp_type == IBV_QPT_XRC_RECV;
 	const u32 needed = target ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD;
-	const u32 supported = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	const u32 supported = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
+			      IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	enum xroce_transport transport;
 	struct ibv_qp_init_attr base;
 	struct vqp *vqp;
@@ -270,16 +293,22 @@ struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_a
 
 	if (err)
 		return fail(err);
-	if (attr->comp_mask & ~supported || (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags))
+	if (attr->comp_mask & ~supported ||
+	    (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags))
 		return fail(EOPNOTSUPP);
-	if (!(attr->comp_mask & needed) || (target ? attr->xrcd->context : attr->pd->context) != context)
+	if (!(attr->comp_mask & needed) ||
+	    (target ? attr->xrcd->context : attr->pd->context) != context)
 		return fail(EINVAL);
-	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS && attr->send_ops_flags & ~(target ? 0 : wr_supported_ops(transport)))
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
+	    attr->send_ops_flags & ~(target ? 0 : wr_supported_ops(transport)))
 		return fail(EOPNOTSUPP);
 	/* The extended struct begins with the fields of the plain one. */
-	_Static_assert(offsetof(struct ibv_qp_init_attr_ex, sq_sig_all) == offsetof(struct ibv_qp_init_attr, sq_sig_all), "verbs.h");
+	_Static_assert(offsetof(struct ibv_qp_init_attr_ex, sq_sig_all) ==
+			       offsetof(struct ibv_qp_init_attr, sq_sig_all),
+		       "verbs.h");
 	memcpy(&base, attr, sizeof(base));
-	vqp = qp_new(context, target ? NULL : attr->pd, target ? to_vxrcd(attr->xrcd) : NULL, &base);
+	vqp = qp_new(context, target ? NULL : attr->pd, target ? to_vxrcd(attr->xrcd) : NULL,
+		     &base);
 	if (!vqp)
 		return NULL;
 	attr->cap = base.cap;
@@ -319,8 +348,8 @@ struct ibv_qp *open_qp_op(struct ibv_context *context, struct ibv_qp_open_attr *
 	struct vqp *vqp;
 	int err;
 
-	if (attr->comp_mask >= IBV_QP_OPEN_ATTR_RESERVED || (attr->comp_mask & needed) != needed || attr->qp_type != IBV_QPT_XRC_RECV ||
-	    attr->xrcd->context != context)
+	if (attr->comp_mask >= IBV_QP_OPEN_ATTR_RESERVED || (attr->comp_mask & needed) != needed ||
+	    attr->qp_type != IBV_QPT_XRC_RECV || attr->xrcd->context != context)
 		return fail(EINVAL);
 	if (attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT)
 		init.qp_context = attr->qp_context;
@@ -348,7 +377,8 @@ static bool qp_draining(const struct vqp *vqp)
 	return qp_state(vqp->qp) == QPS_SQD && vqp->qp->req.unacked_psn != vqp->qp->req.next_psn;
 }
 
-EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask, struct ibv_qp_init_attr *init_attr)
+EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_mask,
+			struct ibv_qp_init_attr *init_attr)
 {
 	struct vqp *vqp = to_vqp(qp);
 	struct qp_attr a;
@@ -381,7 +411,10 @@ EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_ma
 	attr->rnr_retry = a.rnr_retry;
 	cap_report(vqp, &attr->cap);
 	*init_attr = vqp->init;
-	/* The engine may have moved the QP to ERR or SQE: the public field follows when somebody asks. */
+	/*
+	 * The engine may have moved the QP to ERR or SQE: the public field follows when somebody
+	 * asks.
+	 */
 	qp->state = attr->qp_state;
 	return 0;
 }

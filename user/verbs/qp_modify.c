@@ -1,16 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ibv_modify_qp(3): the conversion of its attributes. The transport has the table of transitions and checks every attribute; here is what it
- * cannot see: addresses to be resolved, the interface's MTU, and what verbs.h offers and this library does not.
+ * ibv_modify_qp(3): the conversion of its attributes. The transport has the table of transitions
+ * and checks every attribute; here is what it cannot see: addresses to be resolved, the interface's
+ * MTU, and what verbs.h offers and this library does not.
  */
 #include <stdio.h>
 
 #include "objects.h"
 
-_Static_assert((int)IBV_QP_STATE == QP_ATTR_STATE && (int)IBV_QP_AV == QP_ATTR_AV && (int)IBV_QP_DEST_QPN == QP_ATTR_DEST_QPN &&
-	       (int)IBV_QP_RATE_LIMIT == QP_ATTR_RATE_LIMIT, "qp.h takes the mask's values from verbs.h");
+_Static_assert((int)IBV_QP_STATE == QP_ATTR_STATE && (int)IBV_QP_AV == QP_ATTR_AV &&
+		       (int)IBV_QP_DEST_QPN == QP_ATTR_DEST_QPN &&
+		       (int)IBV_QP_RATE_LIMIT == QP_ATTR_RATE_LIMIT,
+	       "qp.h takes the mask's values from verbs.h");
 
-/* Programs pass a region's rights here: those that say nothing of a QP are ignored, as adapters do. */
+/*
+ * Programs pass a region's rights here: those that say nothing of a QP are ignored, as adapters do.
+ */
 #define ACCESS_FLAGS_ALL ((IBV_ACCESS_HUGETLB << 1) - 1)
 
 /* The smallest link MTU that carries packets of a path MTU, 0 if none does. */
@@ -39,17 +44,21 @@ static int path_mtu_check(struct vcontext *ctx, struct port *port, enum ibv_mtu 
 		return 0;
 	link_mtu = link_mtu_for(*bytes, port_info(port)->multibuffer);
 	if (link_mtu)
-		fprintf(stderr, "xroce: path MTU %u does not fit %s's MTU %u: ip link set %s mtu %u, or use a path MTU of %u\n", *bytes,
-			nd.name, nd.mtu, nd.name, link_mtu, largest);
+		fprintf(stderr,
+			"xroce: path MTU %u does not fit %s's MTU %u: ip link set %s mtu %u, or "
+			"use a path MTU of %u\n",
+			*bytes, nd.name, nd.mtu, nd.name, link_mtu, largest);
 	else
-		fprintf(stderr, "xroce: path MTU %u needs AF_XDP multi-buffer (Linux 6.6): use a path MTU of %u on %s\n", *bytes, largest,
-			nd.name);
+		fprintf(stderr,
+			"xroce: path MTU %u needs AF_XDP multi-buffer (Linux 6.6): use a path MTU "
+			"of %u on %s\n",
+			*bytes, largest, nd.name);
 	return EINVAL;
 }
 
 /*
- * An XRC QP is one half of a connection. Programs give both halves the attributes of an RC QP, and the kernel passes over those of the half that this one
- * is not, as a part of its interface.
+ * An XRC QP is one half of a connection. Programs give both halves the attributes of an RC QP, and
+ * the kernel passes over those of the half that this one is not, as a part of its interface.
  */
 static int mask_reduce(enum ibv_qp_type type, int mask)
 {
@@ -73,27 +82,34 @@ static int attr_check(const struct ibv_qp_attr *attr, int mask)
 	/* Not claimed by ibv_query_device(): path migration, resizing, pacing. */
 	if (mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP | IBV_QP_RATE_LIMIT))
 		return EOPNOTSUPP;
-	if (mask & IBV_QP_STATE && ((int)attr->qp_state < IBV_QPS_RESET || attr->qp_state > IBV_QPS_ERR))
+	if (mask & IBV_QP_STATE &&
+	    ((int)attr->qp_state < IBV_QPS_RESET || attr->qp_state > IBV_QPS_ERR))
 		return EINVAL;
-	if (mask & IBV_QP_CUR_STATE && ((int)attr->cur_qp_state < IBV_QPS_RESET || attr->cur_qp_state > IBV_QPS_ERR))
+	if (mask & IBV_QP_CUR_STATE &&
+	    ((int)attr->cur_qp_state < IBV_QPS_RESET || attr->cur_qp_state > IBV_QPS_ERR))
 		return EINVAL;
 	if (mask & IBV_QP_PORT && attr->port_num != VERBS_PORT)
 		return EINVAL;
 	if (mask & IBV_QP_PKEY_INDEX && attr->pkey_index != 0)
 		return EINVAL;
-	if (mask & IBV_QP_ACCESS_FLAGS && attr->qp_access_flags & ~(unsigned int)(ACCESS_FLAGS_ALL | IBV_ACCESS_OPTIONAL_RANGE))
+	if (mask & IBV_QP_ACCESS_FLAGS &&
+	    attr->qp_access_flags & ~(unsigned int)(ACCESS_FLAGS_ALL | IBV_ACCESS_OPTIONAL_RANGE))
 		return EINVAL;
 	return 0;
 }
 
-/* Would the transport take this transition at all? Asked before an address is resolved, which may wait for seconds. */
+/*
+ * Would the transport take this transition at all? Asked before an address is resolved, which may
+ * wait for seconds.
+ */
 static int transition_check(const struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	enum qp_state from = qp_state(qp);
 	enum qp_state to = mask & IBV_QP_STATE ? (enum qp_state)attr->qp_state : from;
 	u32 required, optional;
 
-	if (!qp_transition(qp->transport, qp->xrc_target, from, to, &required, &optional) || ((u32)mask & required) != required)
+	if (!qp_transition(qp->transport, qp->xrc_target, from, to, &required, &optional) ||
+	    ((u32)mask & required) != required)
 		return EINVAL;
 	return 0;
 }
@@ -189,7 +205,10 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return report(modify_qp(qp, attr, mask));
 }
 
-/* Enhanced connection establishment is between adapters of one vendor: there is nothing to negotiate. */
+/*
+ * Enhanced connection establishment is between adapters of one vendor: there is nothing to
+ * negotiate.
+ */
 EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	return report(EOPNOTSUPP);

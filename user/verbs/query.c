@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the device can do and where it stands: device and port attributes, GID and P_Key tables. Everything is read from the kernel anew at each
- * query. Only what works is claimed.
+ * What the device can do and where it stands: device and port attributes, GID and P_Key tables.
+ * Everything is read from the kernel anew at each query. Only what works is claimed.
  */
 #include <stdio.h>
 #include <time.h>
@@ -12,7 +12,8 @@
 
 /* Not in <infiniband/verbs.h>: rdma-core's private view of a GID's type, as sysfs has it. */
 enum gid_type_sysfs { GID_TYPE_SYSFS_IB_ROCE_V1, GID_TYPE_SYSFS_ROCE_V2 };
-EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index, enum gid_type_sysfs *type);
+EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
+			      enum gid_type_sysfs *type);
 
 EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
@@ -27,8 +28,10 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 	attr->vendor_id = 0xffffff; /* nobody's OUI, as the kernel's software devices say it */
 	attr->max_qp = XROCE_MAX_QP;
 	attr->max_qp_wr = QP_MAX_WR;
-	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_PORT_ACTIVE_EVENT |
-				 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
+				 IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_PORT_ACTIVE_EVENT |
+				 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
+				 IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	attr->max_sge = QP_MAX_SEND_SGE;
 	attr->max_sge_rd = QP_MAX_SEND_SGE;
 	attr->max_cq = VERBS_MAX_CQ;
@@ -108,15 +111,22 @@ enum ibv_mtu mtu_to_enum(u32 bytes)
 	return mtu;
 }
 
-/* Width and speed codes of ibv_query_port(3) for an Ethernet speed, rounded up to the next one that the codes can say. */
+/*
+ * Width and speed codes of ibv_query_port(3) for an Ethernet speed, rounded up to the next one that
+ * the codes can say.
+ */
 static void speed_to_ib(u32 mbps, struct ibv_port_attr *attr)
 {
 	static const struct {
 		u32 mbps;
-		u8 width, speed; /* width 1 = 1X, 2 = 4X; speed 1 = 2.5, 4 = 10, 32 = 25, 64 = 50, 128 = 100 Gbit/s a lane */
+		/*
+		 * width 1 = 1X, 2 = 4X; speed 1 = 2.5, 4 = 10, 32 = 25, 64 = 50, 128 = 100 Gbit/s a
+		 * lane
+		 */
+		u8 width, speed;
 	} table[] = {
-		{ 2500, 1, 1 },	 { 10000, 1, 4 },    { 25000, 1, 32 },	 { 40000, 2, 4 },    { 50000, 1, 64 },
-		{ 100000, 2, 32 }, { 200000, 2, 64 }, { UINT32_MAX, 2, 128 },
+		{ 2500, 1, 1 },	  { 10000, 1, 4 },   { 25000, 1, 32 },	{ 40000, 2, 4 },
+		{ 50000, 1, 64 }, { 100000, 2, 32 }, { 200000, 2, 64 }, { UINT32_MAX, 2, 128 },
 	};
 	u32 i = 0;
 
@@ -126,7 +136,8 @@ static void speed_to_ib(u32 mbps, struct ibv_port_attr *attr)
 	attr->active_speed = table[i].speed;
 }
 
-int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr, size_t len)
+int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
+		  size_t len)
 {
 	struct vcontext *ctx = to_vcontext(context);
 	struct ibv_port_attr full = { 0 };
@@ -154,15 +165,18 @@ int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port
 }
 
 /* The struct of old programs ends after link_layer and flags: 48 bytes. */
-EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port_num, struct _compat_ibv_port_attr *attr)
+EXPORT int ibv_query_port(struct ibv_context *context, uint8_t port_num,
+			  struct _compat_ibv_port_attr *attr)
 {
-	return query_port_op(context, port_num, (struct ibv_port_attr *)attr, offsetof(struct ibv_port_attr, port_cap_flags2));
+	return query_port_op(context, port_num, (struct ibv_port_attr *)attr,
+			     offsetof(struct ibv_port_attr, port_cap_flags2));
 }
 
 /* ---- GIDs ---- */
 
 /* Returns 0 or a positive errno: EINVAL outside the table, ENODATA for an empty slot. */
-static int gid_entry(struct ibv_context *context, u32 port_num, u32 index, struct ibv_gid_entry *entry)
+static int gid_entry(struct ibv_context *context, u32 port_num, u32 index,
+		     struct ibv_gid_entry *entry)
 {
 	struct netdev nd;
 	int err;
@@ -174,13 +188,16 @@ static int gid_entry(struct ibv_context *context, u32 port_num, u32 index, struc
 		return err;
 	if (index >= nd.num_gids)
 		return ENODATA;
-	*entry = (struct ibv_gid_entry){ .gid_index = index, .port_num = port_num, .gid_type = IBV_GID_TYPE_ROCE_V2,
+	*entry = (struct ibv_gid_entry){ .gid_index = index,
+					 .port_num = port_num,
+					 .gid_type = IBV_GID_TYPE_ROCE_V2,
 					 .ndev_ifindex = nd.ifindex };
 	memcpy(entry->gid.raw, nd.gid[index].gid.raw, sizeof(entry->gid.raw));
 	return 0;
 }
 
-EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
+EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index,
+			 union ibv_gid *gid)
 {
 	struct ibv_gid_entry entry = { 0 };
 	int err = gid_entry(context, port_num, (u32)index, &entry);
@@ -192,8 +209,8 @@ EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int inde
 	return 0;
 }
 
-EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index, struct ibv_gid_entry *entry,
-			     uint32_t flags, size_t entry_size)
+EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
+			     struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
 	struct ibv_gid_entry full;
 	int err;
@@ -206,8 +223,8 @@ EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uin
 	return 0;
 }
 
-EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max_entries, uint32_t flags,
-				    size_t entry_size)
+EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries,
+				    size_t max_entries, uint32_t flags, size_t entry_size)
 {
 	struct netdev nd;
 	int err;
@@ -220,7 +237,9 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
 	if (nd.num_gids > max_entries)
 		return -EINVAL;
 	for (u32 i = 0; i < nd.num_gids; i++) {
-		struct ibv_gid_entry full = { .gid_index = i, .port_num = VERBS_PORT, .gid_type = IBV_GID_TYPE_ROCE_V2,
+		struct ibv_gid_entry full = { .gid_index = i,
+					      .port_num = VERBS_PORT,
+					      .gid_type = IBV_GID_TYPE_ROCE_V2,
 					      .ndev_ifindex = nd.ifindex };
 		void *at = (u8 *)entries + i * entry_size;
 
@@ -231,7 +250,8 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
 	return nd.num_gids;
 }
 
-EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index, enum gid_type_sysfs *type)
+EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
+			      enum gid_type_sysfs *type)
 {
 	struct ibv_gid_entry entry;
 	int err = gid_entry(context, port_num, index, &entry);

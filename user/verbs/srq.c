@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Shared receive queues: the transport's receive ring with a verbs object around it. A basic SRQ attaches nothing to the interface; its limit is watched by
- * the engine from the first QP on. An XRC SRQ has a number by which requests find it, and a tag-matching one a list that the engine works on: these make
- * the port. Both have a CQ of their own.
+ * Shared receive queues: the transport's receive ring with a verbs object around it. A basic SRQ
+ * attaches nothing to the interface; its limit is watched by the engine from the first QP on. An
+ * XRC SRQ has a number by which requests find it, and a tag-matching one a list that the engine
+ * works on: these make the port. Both have a CQ of their own.
  */
 #include "objects.h"
 
@@ -102,13 +103,15 @@ static int srq_enter(struct vsrq *vsrq, struct vxrcd *xrcd, struct vcq *cq)
 	return err;
 }
 
-static struct ibv_srq *create_xrc_srq(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+static struct ibv_srq *create_xrc_srq(struct ibv_context *context,
+				      struct ibv_srq_init_attr_ex *attr)
 {
 	const u32 required = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 	struct vsrq *vsrq;
 	int err;
 
-	if ((attr->comp_mask & required) != required || attr->xrcd->context != context || attr->cq->context != context)
+	if ((attr->comp_mask & required) != required || attr->xrcd->context != context ||
+	    attr->cq->context != context)
 		return fail(EINVAL);
 	vsrq = srq_new(attr->pd, attr->srq_context, &attr->attr);
 	if (!vsrq)
@@ -121,7 +124,8 @@ static struct ibv_srq *create_xrc_srq(struct ibv_context *context, struct ibv_sr
 	return srq_ready(vsrq, &attr->attr);
 }
 
-static struct ibv_srq *create_tag_srq(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+static struct ibv_srq *create_tag_srq(struct ibv_context *context,
+				      struct ibv_srq_init_attr_ex *attr)
 {
 	const u32 required = IBV_SRQ_INIT_ATTR_TM | IBV_SRQ_INIT_ATTR_CQ;
 	struct vsrq *vsrq;
@@ -144,10 +148,12 @@ static struct ibv_srq *create_tag_srq(struct ibv_context *context, struct ibv_sr
 
 struct ibv_srq *create_srq_ex_op(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
-	enum ibv_srq_type type = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
+	enum ibv_srq_type type =
+		attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
 	struct vsrq *vsrq;
 
-	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED || (int)type < IBV_SRQT_BASIC || type > IBV_SRQT_TM)
+	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED || (int)type < IBV_SRQT_BASIC ||
+	    type > IBV_SRQT_TM)
 		return fail(EINVAL);
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || attr->pd->context != context)
 		return fail(EINVAL);
@@ -175,14 +181,19 @@ static void srq_limit_without_engine(struct vsrq *vsrq, u32 limit)
 {
 	if (limit && rq_posted(&vsrq->srq.rq) < limit) {
 		vsrq->srq.limit = 0;
-		async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_LIMIT_REACHED, &vsrq->ibv);
+		async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_LIMIT_REACHED,
+			    &vsrq->ibv);
 	} else {
 		vsrq->srq.limit = limit;
 	}
 }
 
-/* Both sides held: vsrq->lock, and the port's if there is one. Everything is checked before anything is changed. */
-static int srq_modify(struct vsrq *vsrq, const struct ibv_srq_attr *attr, int mask, struct engine *e)
+/*
+ * Both sides held: vsrq->lock, and the port's if there is one. Everything is checked before
+ * anything is changed.
+ */
+static int srq_modify(struct vsrq *vsrq, const struct ibv_srq_attr *attr, int mask,
+		      struct engine *e)
 {
 	struct srq *srq = &vsrq->srq;
 	u32 max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->rq.max_wr;
@@ -237,7 +248,9 @@ EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 	pthread_mutex_lock(&ctx->lock);
 	if (ctx->port)
 		port_lock(ctx->port);
-	*attr = (struct ibv_srq_attr){ .max_wr = vsrq->srq.rq.max_wr, .max_sge = vsrq->srq.rq.max_sge, .srq_limit = vsrq->srq.limit };
+	*attr = (struct ibv_srq_attr){ .max_wr = vsrq->srq.rq.max_wr,
+				       .max_sge = vsrq->srq.rq.max_sge,
+				       .srq_limit = vsrq->srq.limit };
 	if (ctx->port)
 		port_unlock(ctx->port);
 	pthread_mutex_unlock(&ctx->lock);
@@ -261,7 +274,8 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 	}
 	if (vsrq->cq)
 		atomic_fetch_sub(&vsrq->cq->users, 1);
-	async_forget(ctx, srq, &vsrq->async_delivered, &srq->mutex, &srq->cond, &srq->events_completed);
+	async_forget(ctx, srq, &vsrq->async_delivered, &srq->mutex, &srq->cond,
+		     &srq->events_completed);
 	pd_unuse(to_vpd(srq->pd));
 	pthread_cond_destroy(&srq->cond);
 	pthread_mutex_destroy(&srq->mutex);

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ibv_post_srq_ops(3): the list of a tag-matching SRQ. The engine does each operation at once, under the port's lock: an operation that was posted is done, and
- * the order of the calls is the order of the list.
+ * ibv_post_srq_ops(3): the list of a tag-matching SRQ. The engine does each operation at once,
+ * under the port's lock: an operation that was posted is done, and the order of the calls is the
+ * order of the list.
  */
 #include <infiniband/tm_types.h>
 
 #include "objects.h"
 
-_Static_assert((int)IBV_WR_TAG_ADD == TAG_ADD && (int)IBV_WR_TAG_DEL == TAG_DEL && (int)IBV_WR_TAG_SYNC == TAG_SYNC &&
-	       (int)IBV_OPS_SIGNALED == TAG_OP_SIGNALED && (int)IBV_OPS_TM_SYNC == TAG_OP_SYNC, "tag.h takes its values from verbs.h");
-_Static_assert(sizeof(struct ibv_tmh) == sizeof(struct tmh) && sizeof(struct ibv_rvh) == sizeof(struct rvh) && (int)IBV_TMH_EAGER == TMH_EAGER,
+_Static_assert((int)IBV_WR_TAG_ADD == TAG_ADD && (int)IBV_WR_TAG_DEL == TAG_DEL &&
+		       (int)IBV_WR_TAG_SYNC == TAG_SYNC &&
+		       (int)IBV_OPS_SIGNALED == TAG_OP_SIGNALED &&
+		       (int)IBV_OPS_TM_SYNC == TAG_OP_SYNC,
+	       "tag.h takes its values from verbs.h");
+_Static_assert(sizeof(struct ibv_tmh) == sizeof(struct tmh) &&
+		       sizeof(struct ibv_rvh) == sizeof(struct rvh) &&
+		       (int)IBV_TMH_EAGER == TMH_EAGER,
 	       "wire.h has the headers of tm_types.h");
 
 /* Returns 0 or a positive errno. Only an ADD's fields beyond the common ones are looked at. */

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * ibv_wr_post(3): work requests built by calls between wr_start and wr_complete, under the send queue's lock. Each builder takes the next slot; the
- * first error sticks, and wr_complete() then posts nothing.
+ * ibv_wr_post(3): work requests built by calls between wr_start and wr_complete, under the send
+ * queue's lock. Each builder takes the next slot; the first error sticks, and wr_complete() then
+ * posts nothing.
  */
 #include "objects.h"
 
 #define OPS_SEND  (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 #define OPS_WRITE (IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
 #define OPS_LOCAL (IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
-#define OPS_RC	  (OPS_SEND | OPS_WRITE | OPS_LOCAL | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | \
-		   IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_ATOMIC_WRITE)
+#define OPS_RC                                                                                     \
+	(OPS_SEND | OPS_WRITE | OPS_LOCAL | IBV_QP_EX_WITH_RDMA_READ |                             \
+	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |                 \
+	 IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_ATOMIC_WRITE)
 #define NO_SRQN	  UINT32_MAX /* wr_set_xrc_srqn() was not called */
 
 u64 wr_supported_ops(enum xroce_transport transport)
@@ -79,14 +82,18 @@ static struct send_wqe *wr_begin_local(struct ibv_qp_ex *ex, enum wr_opcode opco
 	return wqe;
 }
 
-/* The setter that a service demands for each of its requests has been called (ibv_wr_post(3)). Every address handle has a hop limit. */
+/*
+ * The setter that a service demands for each of its requests has been called (ibv_wr_post(3)).
+ * Every address handle has a hop limit.
+ */
 static bool wr_is_addressed(const struct qp *qp, const struct send_wqe *wqe)
 {
 	switch (qp->transport) {
 	case XROCE_UD:
 		return wqe->ud.path.hop_limit != 0;
 	case XROCE_XRC:
-		return wqe->opcode == WR_LOCAL_INV || wqe->opcode == WR_BIND_MW || wqe->xrc_srqn <= ROCE_QPN_MASK;
+		return wqe->opcode == WR_LOCAL_INV || wqe->opcode == WR_BIND_MW ||
+		       wqe->xrc_srqn <= ROCE_QPN_MASK;
 	default:
 		return true;
 	}
@@ -145,7 +152,8 @@ static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 		wqe->inv_rkey = rkey;
 }
 
-static struct send_wqe *wr_begin_remote(struct ibv_qp_ex *ex, enum wr_opcode opcode, u32 rkey, u64 remote_addr)
+static struct send_wqe *wr_begin_remote(struct ibv_qp_ex *ex, enum wr_opcode opcode, u32 rkey,
+					u64 remote_addr)
 {
 	struct send_wqe *wqe = wr_begin(ex, opcode);
 
@@ -174,7 +182,8 @@ static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_ad
 	wr_begin_remote(ex, WR_READ, rkey, remote_addr);
 }
 
-static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t compare, uint64_t swap)
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
+			      uint64_t compare, uint64_t swap)
 {
 	struct send_wqe *wqe = wr_begin_remote(ex, WR_CMP_SWAP, rkey, remote_addr);
 
@@ -184,7 +193,8 @@ static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remo
 	}
 }
 
-static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, uint64_t add)
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
+				uint64_t add)
 {
 	struct send_wqe *wqe = wr_begin_remote(ex, WR_FETCH_ADD, rkey, remote_addr);
 
@@ -193,7 +203,8 @@ static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t re
 }
 
 /* The word is read now; no setter of data belongs to it. */
-static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, const void *atomic_wr)
+static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr,
+			    const void *atomic_wr)
 {
 	struct send_wqe *wqe = wr_begin_remote(ex, WR_ATOMIC_WRITE, rkey, remote_addr);
 
@@ -212,7 +223,8 @@ static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 }
 
 /* Of type 2, as IBV_WR_BIND_MW. */
-static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info)
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
 {
 	struct send_wqe *wqe = wr_begin_local(ex, WR_BIND_MW);
 	int err = wqe ? mw->type == IBV_MW_TYPE_2 ? wqe_set_bind(wqe, mw, rkey, info) : EINVAL : 0;
@@ -225,7 +237,8 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey, c
 
 /* ---- setters ---- */
 
-static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn, uint32_t remote_qkey)
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn,
+			   uint32_t remote_qkey)
 {
 	struct vqp *vqp = to_vqp_ex(ex);
 
@@ -272,7 +285,8 @@ static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint3
 	wr_set_sge_list(ex, 1, &sge);
 }
 
-static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf, const struct ibv_data_buf *list)
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
+				    const struct ibv_data_buf *list)
 {
 	struct vqp *vqp = to_vqp_ex(ex);
 	struct send_wqe *wqe = vqp->wr_current;
@@ -316,7 +330,8 @@ void wr_set_ops(struct vqp *vqp, u64 ops)
 	ex->wr_rdma_write_imm = ops & IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM ? wr_rdma_write_imm : NULL;
 	ex->wr_rdma_read = ops & IBV_QP_EX_WITH_RDMA_READ ? wr_rdma_read : NULL;
 	ex->wr_atomic_cmp_swp = ops & IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP ? wr_atomic_cmp_swp : NULL;
-	ex->wr_atomic_fetch_add = ops & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD ? wr_atomic_fetch_add : NULL;
+	ex->wr_atomic_fetch_add =
+		ops & IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD ? wr_atomic_fetch_add : NULL;
 	ex->wr_atomic_write = ops & IBV_QP_EX_WITH_ATOMIC_WRITE ? wr_atomic_write : NULL;
 	ex->wr_local_inv = ops & IBV_QP_EX_WITH_LOCAL_INV ? wr_local_inv : NULL;
 	ex->wr_bind_mw = ops & IBV_QP_EX_WITH_BIND_MW ? wr_bind_mw : NULL;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * XRC domains (ibv_open_xrcd(3)): numbers that the engine compares. A domain that is opened by a file is one for all who open that file's inode on the same
- * device in this process; it lives as long as one of them has it open, and keeps the inode for as long.
+ * XRC domains (ibv_open_xrcd(3)): numbers that the engine compares. A domain that is opened by a
+ * file is one for all who open that file's inode on the same device in this process; it lives as
+ * long as one of them has it open, and keeps the inode for as long.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -12,7 +13,8 @@
 struct xrc_domain {
 	u32 number;
 	u32 refs;		/* handles, under domains_lock */
-	int fd;			/* ours, so that the inode's number stays its own; -1 for a private domain */
+	/* ours, so that the inode's number stays its own; -1 for a private domain */
+	int fd;
 	dev_t dev;
 	ino_t ino;
 	const struct vdevice *device;
@@ -37,7 +39,8 @@ static struct xrc_domain *domain_find(const struct vdevice *device, const struct
 }
 
 /* fd is -1 or what the domain is to keep open. Returns 0 or a positive errno. */
-static int domain_new(const struct vdevice *device, int fd, const struct stat *st, struct xrc_domain **out)
+static int domain_new(const struct vdevice *device, int fd, const struct stat *st,
+		      struct xrc_domain **out)
 {
 	struct xrc_domain *d = calloc(1, sizeof(*d));
 	int err;
@@ -64,7 +67,10 @@ static int domain_new(const struct vdevice *device, int fd, const struct stat *s
 	return 0;
 }
 
-/* The file's domain, with a reference. Returns 0 or a positive errno; for one that is missing, or there against O_EXCL, the kernel's. */
+/*
+ * The file's domain, with a reference. Returns 0 or a positive errno; for one that is missing, or
+ * there against O_EXCL, the kernel's.
+ */
 static int domain_of_file(const struct vdevice *device, int fd, int oflags, struct xrc_domain **out)
 {
 	struct stat st;
@@ -128,7 +134,10 @@ struct ibv_xrcd *open_xrcd_op(struct ibv_context *context, struct ibv_xrcd_init_
 	return &vxrcd->ibv;
 }
 
-/* Busy are the handles that SRQs and QPs were made with, not the domain: others may go on to use it. */
+/*
+ * Busy are the handles that SRQs and QPs were made with, not the domain: others may go on to use
+ * it.
+ */
 int close_xrcd_op(struct ibv_xrcd *xrcd)
 {
 	struct vxrcd *vxrcd = to_vxrcd(xrcd);

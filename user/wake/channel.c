@@ -90,7 +90,8 @@ int port_channel_create(struct port_channel **out)
 	pthread_mutex_init(&ch->lock, NULL);
 	ch->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	ch->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (ch->event_fd < 0 || ch->epoll_fd < 0 || epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, ch->event_fd, &event)) {
+	if (ch->event_fd < 0 || ch->epoll_fd < 0 ||
+	    epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, ch->event_fd, &event)) {
 		err = -errno;
 		port_channel_destroy(ch);
 		return err;
@@ -127,7 +128,9 @@ int port_channel_prepare(struct port_channel *ch)
 	return err == -EPERM || err == -EACCES ? 0 : err;
 }
 
-/* syscall() in these two: write() and read() would be cancellation points, and callers hold locks. */
+/*
+ * syscall() in these two: write() and read() would be cancellation points, and callers hold locks.
+ */
 void port_channel_raise(struct port_channel *ch)
 {
 	const u64 one = 1;

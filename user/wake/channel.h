@@ -26,7 +26,10 @@ int port_channel_prepare(struct port_channel *ch);
 void port_channel_destroy(struct port_channel *ch);
 int port_channel_fd(const struct port_channel *ch);
 
-/* User space raises the channel: its descriptor becomes readable until port_channel_clear(). [any thread] */
+/*
+ * User space raises the channel: its descriptor becomes readable until port_channel_clear(). [any
+ * thread]
+ */
 void port_channel_raise(struct port_channel *ch);
 void port_channel_clear(struct port_channel *ch);
 

@@ -36,7 +36,10 @@ struct port_channel {
 	u32 last;	/* the CQ of the last one that was taken */
 };
 
-/* A CQ of the port joins. Returns 0, -EINVAL where CQs of another port are on the channel, or -errno. Before it goes, it leaves. */
+/*
+ * A CQ of the port joins. Returns 0, -EINVAL where CQs of another port are on the channel, or
+ * -errno. Before it goes, it leaves.
+ */
 int channel_join(struct port_channel *ch, struct wake *wake, struct cq *cq);
 void channel_leave(struct port_channel *ch, struct cq *cq);
 /* Its key in xroce_channel, for the CQs that are on it. */

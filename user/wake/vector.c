@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Completion vectors: vector N is receive queue N. The thread of the shard that has this queue raises the events of the vector's CQs. Threads of the application that
- * run an engine raise what they find, of all vectors; a service thread that finds an event of another's vector hands it over, and the next who reports events, if it
- * may, finds it: that thread, which is kicked, or one of the application's.
+ * Completion vectors: vector N is receive queue N. The thread of the shard that has this queue
+ * raises the events of the vector's CQs. Threads of the application that run an engine raise what
+ * they find, of all vectors; a service thread that finds an event of another's vector hands it
+ * over, and the next who reports events, if it may, finds it: that thread, which is kicked, or one
+ * of the application's.
  */
 #include "wake.h"
 

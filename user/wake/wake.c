@@ -3,23 +3,27 @@
  * CQs as XDP sees them: their arm words, by which a thread that sleeps on a CQ is woken, by XDP or
  * by our own threads. The channels are in channel.c, sleeping is in service/sleep.c.
  *
- * A CQ is armed twice. cq->armed is the truth: the engine takes it when it pushes a completion, and reports the event. The word in
- * xroce_cq is for XDP, which takes it when a packet will complete work, and writes a record that wakes the channel: a hint that makes
- * somebody run the engine, no more.
+ * A CQ is armed twice. cq->armed is the truth: the engine takes it when it pushes a completion, and
+ * reports the event. The word in xroce_cq is for XDP, which takes it when a packet will complete
+ * work, and writes a record that wakes the channel: a hint that makes somebody run the engine, no
+ * more.
  *
  *   application                 XDP                          engine, under a shard's lock
- *   store cq->armed             take the word, non-zero:     take cq->armed, non-zero: report the event;
- *   store the word (full        write the record, wake       wake_taken(): clear the word, then look at cq->armed again:
- *   barriers both)                                           armed anew meanwhile: set the word again
+ *   store cq->armed             take the word, non-zero:     take cq->armed, non-zero: report the
+ * event; store the word (full        write the record, wake       wake_taken(): clear the word,
+ * then look at cq->armed again: barriers both)                                           armed anew
+ * meanwhile: set the word again
  *
- * XDP may take the word for a packet that the engine then refuses, or before the packet can be seen. So who consumes a record looks at
- * cq->armed after running the engine: still armed, the word is set again and the engine is run once more. And who sleeps on a channel sleeps on
- * the sockets too, so that nothing depends on a record alone. An arming is used up by a completion
- * and by nothing else.
+ * XDP may take the word for a packet that the engine then refuses, or before the packet can be
+ * seen. So who consumes a record looks at cq->armed after running the engine: still armed, the word
+ * is set again and the engine is run once more. And who sleeps on a channel sleeps on the sockets
+ * too, so that nothing depends on a record alone. An arming is used up by a completion and by
+ * nothing else.
  */
 #include "wake.h"
 
-_Static_assert((u32)XROCE_CQ_ARMED_ANY == (u32)CQ_ARMED_ANY && (u32)XROCE_CQ_ARMED_SOLICITED == (u32)CQ_ARMED_SOLICITED,
+_Static_assert((u32)XROCE_CQ_ARMED_ANY == (u32)CQ_ARMED_ANY &&
+		       (u32)XROCE_CQ_ARMED_SOLICITED == (u32)CQ_ARMED_SOLICITED,
 	       "the two words have the same values");
 
 void wake_init(struct wake *w)
@@ -46,7 +50,10 @@ static bool wake_has_channel(const struct wake *w, const struct cq *cq)
 	return w->maps->cq[cq->index].channel != 0;
 }
 
-/* An arm for any completion is not narrowed to solicited ones: ibv_req_notify_cq(3) adds, it does not replace. */
+/*
+ * An arm for any completion is not narrowed to solicited ones: ibv_req_notify_cq(3) adds, it does
+ * not replace.
+ */
 static void wake_set_word(u32 *word, u32 want)
 {
 	u32 disarmed = XROCE_CQ_DISARMED;
@@ -54,12 +61,14 @@ static void wake_set_word(u32 *word, u32 want)
 	if (want == XROCE_CQ_ARMED_ANY)
 		__atomic_store_n(word, want, __ATOMIC_SEQ_CST);
 	else
-		__atomic_compare_exchange_n(word, &disarmed, want, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+		__atomic_compare_exchange_n(word, &disarmed, want, false, __ATOMIC_SEQ_CST,
+					    __ATOMIC_SEQ_CST);
 }
 
 /*
- * Set the word that XDP takes. A moderated CQ has none: XDP would wake the channel for each completion. Its events come from whoever runs the
- * engine: a sleeper in port_channel_wait(), which watches the sockets, or the service thread.
+ * Set the word that XDP takes. A moderated CQ has none: XDP would wake the channel for each
+ * completion. Its events come from whoever runs the engine: a sleeper in port_channel_wait(), which
+ * watches the sockets, or the service thread.
  */
 static void wake_arm_shared(const struct wake *w, const struct cq *cq, u32 want)
 {
@@ -76,7 +85,9 @@ void wake_arm(struct wake *w, struct cq *cq, bool solicited_only)
 	else
 		atomic_store(&cq->armed, CQ_ARMED_ANY);
 	wake_arm_shared(w, cq, solicited_only ? XROCE_CQ_ARMED_SOLICITED : XROCE_CQ_ARMED_ANY);
-	/* pairs with cq_pushed_all(): the caller polls once more, and its load is none of seq_cst */
+	/*
+	 * pairs with cq_pushed_all(): the caller polls once more, and its load is none of seq_cst
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 }
 

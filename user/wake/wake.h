@@ -17,7 +17,8 @@
 struct wake {
 	const struct xdp_maps *maps;
 	u32 num_vectors; /* receive queues of the interface */
-	u32 num_shards;	 /* the thread of shard N raises the events of vectors N, N + num_shards ... */
+	/* the thread of shard N raises the events of vectors N, N + num_shards ... */
+	u32 num_shards;
 	struct rings rings;
 
 	pthread_mutex_t lock cache_aligned; /* of what follows */
@@ -26,7 +27,8 @@ struct wake {
 	u8 vector_of[XROCE_MAX_CQ];
 	u32 next;			  /* where to look for a free index */
 	u32 handed[XROCE_MAX_CQ];	  /* events that are left to the CQ's vector */
-	u32 handed_last;		  /* the CQ of the latest one: where looking for them begins */
+	/* the CQ of the latest one: where looking for them begins */
+	u32 handed_last;
 	_Atomic u32 handed_total;
 };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Ownership of the UMEM's frames; the states and moves are drawn in umem.h. It knows nothing of rings and makes no system call after
- * umem_create().
+ * Ownership of the UMEM's frames; the states and moves are drawn in umem.h. It knows nothing of
+ * rings and makes no system call after umem_create().
  */
 #define _GNU_SOURCE
 #include "umem.h"
@@ -90,7 +90,8 @@ u8 *umem_rx_received(struct umem *u, u64 addr, u32 len)
 {
 	u64 frame = addr / UMEM_CHUNK;
 
-	if (frame >= u->rx_frames || u->rx_owner[frame] != UMEM_FILL || len > UMEM_CHUNK - addr % UMEM_CHUNK)
+	if (frame >= u->rx_frames || u->rx_owner[frame] != UMEM_FILL ||
+	    len > UMEM_CHUNK - addr % UMEM_CHUNK)
 		return NULL;
 	u->rx_owner[frame] = UMEM_HELD;
 	return u->area + addr;

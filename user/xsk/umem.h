@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The frames that packets lie in, and who owns each of them. umem.c is the only file that changes an owner.
+ * The frames that packets lie in, and who owns each of them. umem.c is the only file that changes
+ * an owner.
  *
  *   receive frame (one chunk)                          transmit slot (two chunks in a row)
- *   FREE --umem_rx_take-----> FILL    in a fill ring   FREE --umem_tx_take-----> HELD    the engine writes it, or it waits
- *   FILL --umem_rx_received-> HELD    pump and engine                                    for the loopback
- *   HELD --umem_rx_release--> FREE                     HELD --umem_tx_send-----> KERNEL  in the transmit ring or beyond
- *                                                      KERNEL --umem_tx_completed, of its last descriptor--> FREE
- *                                                      HELD --umem_tx_release--> FREE
+ *   FREE --umem_rx_take-----> FILL    in a fill ring   FREE --umem_tx_take-----> HELD    the engine
+ * writes it, or it waits FILL --umem_rx_received-> HELD    pump and engine for the loopback HELD
+ * --umem_rx_release--> FREE                     HELD --umem_tx_send-----> KERNEL  in the transmit
+ * ring or beyond KERNEL --umem_tx_completed, of its last descriptor--> FREE HELD
+ * --umem_tx_release--> FREE
  *
- * Chunks are 4096 bytes, the largest that every kernel takes. A frame with 4096 bytes of payload needs two: it is received in two
- * receive frames, and written in one piece into a slot, from which it leaves as two descriptors. Both lists are last in, first out, and the
- * whole is small, because what limits AF_XDP at large frames is the cache.
+ * Chunks are 4096 bytes, the largest that every kernel takes. A frame with 4096 bytes of payload
+ * needs two: it is received in two receive frames, and written in one piece into a slot, from which
+ * it leaves as two descriptors. Both lists are last in, first out, and the whole is small, because
+ * what limits AF_XDP at large frames is the cache.
  *
  * A shard has one of its own: all functions are called under its lock.
  */
@@ -27,7 +29,8 @@
 _Static_assert(PACKET_FRAME_MAX <= UMEM_TX_SLOT_BYTES, "a slot holds any frame in one piece");
 
 struct umem {
-	u8 *area;	 /* a shared mapping of fd: fork() leaves it alone and another process can be given it */
+	/* a shared mapping of fd: fork() leaves it alone and another process can be given it */
+	u8 *area;
 	u64 bytes;
 	int fd;
 	u32 rx_frames;	 /* chunks 0 .. rx_frames - 1 */
@@ -48,9 +51,14 @@ enum umem_owner { UMEM_FREE = 0, UMEM_FILL, UMEM_HELD, UMEM_KERNEL };
 int umem_create(struct umem *u, u32 rx_frames, u32 tx_slots);
 void umem_destroy(struct umem *u);
 
-/* Address of a free receive frame, to be put into a fill ring at once; UMEM_NONE if there is none. */
+/*
+ * Address of a free receive frame, to be put into a fill ring at once; UMEM_NONE if there is none.
+ */
 u64 umem_rx_take(struct umem *u);
-/* The descriptor (addr, len) came out of a receive ring: its data, or NULL if it names no bytes of a frame in a fill ring. */
+/*
+ * The descriptor (addr, len) came out of a receive ring: its data, or NULL if it names no bytes of
+ * a frame in a fill ring.
+ */
 u8 *umem_rx_received(struct umem *u, u64 addr, u32 len);
 /* The frame of a descriptor that umem_rx_received() accepted is done with. */
 void umem_rx_release(struct umem *u, u64 addr);
@@ -65,7 +73,9 @@ static inline void umem_rx_release_frame(struct umem *u, const struct rx_frame *
 /* A slot of UMEM_TX_SLOT_BYTES, or NULL. */
 u8 *umem_tx_take(struct umem *u);
 void umem_tx_release(struct umem *u, u8 *frame);
-/* The slot goes to the kernel in that many descriptors (1 or 2). Returns the address of the first. */
+/*
+ * The slot goes to the kernel in that many descriptors (1 or 2). Returns the address of the first.
+ */
 u64 umem_tx_send(struct umem *u, u8 *frame, u32 descriptors);
 /* The kernel completed a descriptor. False if that address was not under way. */
 bool umem_tx_completed(struct umem *u, u64 addr);

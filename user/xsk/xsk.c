@@ -4,7 +4,8 @@
  * (attach/attach.c). The transmit ring and the completion ring
  * of the first socket are used by tx_xsk.c, everything else of a socket only here.
  *
- * What the kernel writes into a ring is copied once and the copy is checked against the UMEM before it is used.
+ * What the kernel writes into a ring is copied once and the copy is checked against the UMEM before
+ * it is used.
  */
 #define _GNU_SOURCE
 #include "xsk.h"
@@ -31,7 +32,10 @@
 #define XSK_BUSY_MS	    200
 #define XSK_TX_BUDGET	    256
 #define XSK_SEND_BUFFER	    (8 << 20) /* more than all transmit slots as skbs */
-/* Places are given back to the fill ring this many at a time: each submission takes a cache line from the CPU that receives, and back. */
+/*
+ * Places are given back to the fill ring this many at a time: each submission takes a cache line
+ * from the CPU that receives, and back.
+ */
 #define FILL_BATCH	    64u
 #define RX_FRAMES_A_QUEUE   1024u
 #define RX_FRAMES_TOTAL	    4096u
@@ -47,8 +51,9 @@ u32 xsk_rx_frames(u32 queues)
 }
 
 /*
- * Give the kernel the free frames to receive into that it is owed. The ring has room for all that a queue can own, but the kernel shows packets a
- * moment before it shows that their places in the ring are free: what does not fit stays owed.
+ * Give the kernel the free frames to receive into that it is owed. The ring has room for all that a
+ * queue can own, but the kernel shows packets a moment before it shows that their places in the
+ * ring are free: what does not fit stays owed.
  */
 static void xsk_fill(struct xsk_set *s, struct xsk *x)
 {
@@ -65,7 +70,10 @@ static void xsk_fill(struct xsk_set *s, struct xsk *x)
 	xsk_ring_prod__submit(&x->fill, n);
 	x->owed -= n;
 	xsk_before_need_wakeup(s);
-	/* Only zero-copy drivers ask for it. syscall(): recvfrom() would be a cancellation point, under the port's lock. */
+	/*
+	 * Only zero-copy drivers ask for it. syscall(): recvfrom() would be a cancellation point,
+	 * under the port's lock.
+	 */
 	if (xsk_ring_prod__needs_wakeup(&x->fill))
 		syscall(SYS_recvfrom, x->fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
 }
@@ -79,8 +87,8 @@ static int make_kernel_umem(struct xsk_set *s, u32 fill_size)
 		.frame_headroom = 0,
 	};
 
-	return xsk_umem__create(&s->kernel_umem, s->umem->area, s->umem->bytes, &s->xsk[0].fill, &s->xsk[0].completion,
-				&config);
+	return xsk_umem__create(&s->kernel_umem, s->umem->area, s->umem->bytes, &s->xsk[0].fill,
+				&s->xsk[0].completion, &config);
 }
 
 static int open_one(struct xsk_set *s, u32 i, const char *ifname, u32 ring_size, u16 bind_flags)
@@ -95,15 +103,18 @@ static int open_one(struct xsk_set *s, u32 i, const char *ifname, u32 ring_size,
 	const int budget = XSK_TX_BUDGET, buffer = XSK_SEND_BUFFER;
 	int err;
 
-	err = xsk_socket__create_shared(&x->socket, ifname, xsk_queue(s, i), s->kernel_umem, &x->rx, &x->tx, &x->fill, &x->completion,
-					&config);
+	err = xsk_socket__create_shared(&x->socket, ifname, xsk_queue(s, i), s->kernel_umem, &x->rx,
+					&x->tx, &x->fill, &x->completion, &config);
 	if (err) {
 		x->socket = NULL;
 		return err;
 	}
 	x->fd = xsk_socket__fd(x->socket);
 	fcntl(x->fd, F_SETFD, FD_CLOEXEC);
-	/* Both are improvements only: an older kernel lacks the first, a missing privilege forbids the second. */
+	/*
+	 * Both are improvements only: an older kernel lacks the first, a missing privilege forbids
+	 * the second.
+	 */
 	setsockopt(x->fd, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget, sizeof(budget));
 	setsockopt(x->fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer));
 	return 0;
@@ -132,7 +143,10 @@ static void close_all(struct xsk_set *s)
 	for (u32 i = s->count; i-- > 0;)
 		if (s->xsk[i].socket)
 			xsk_socket__delete(s->xsk[i].socket);
-	/* Unmaps the first fill and completion ring if no socket took them: their structs must still be whole. */
+	/*
+	 * Unmaps the first fill and completion ring if no socket took them: their structs must
+	 * still be whole.
+	 */
 	if (s->kernel_umem)
 		xsk_umem__delete(s->kernel_umem);
 	s->kernel_umem = NULL;
@@ -158,10 +172,14 @@ int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first
 	     u32 queues, bool try_zero_copy, struct xroce_sock *stats)
 {
 	/* Multi-buffer before zero-copy: without it the path MTU halves. */
-	static const u16 modes[] = { XDP_ZEROCOPY | XDP_USE_SG, XDP_COPY | XDP_USE_SG, XDP_ZEROCOPY, XDP_COPY };
+	static const u16 modes[] = { XDP_ZEROCOPY | XDP_USE_SG, XDP_COPY | XDP_USE_SG, XDP_ZEROCOPY,
+				     XDP_COPY };
 	int err = -EOPNOTSUPP;
 
-	*s = (struct xsk_set){ .umem = umem, .first = first, .step = step, .count = (queues - first + step - 1) / step };
+	*s = (struct xsk_set){ .umem = umem,
+			       .first = first,
+			       .step = step,
+			       .count = (queues - first + step - 1) / step };
 	s->xsk = calloc(s->count, sizeof(*s->xsk));
 	if (!s->xsk)
 		return -ENOMEM;
@@ -238,7 +256,8 @@ void xsk_close(struct xsk_set *s)
 struct batch {
 	struct engine_frame frame[XSK_RX_BATCH];
 	struct xroce_rx_cqe hint[XSK_RX_BATCH];
-	u64 used[XSK_RX_BATCH + SEGMENTS_PARTS_MAX]; /* but those of the frames; a packet may have begun before */
+	/* but those of the frames; a packet may have begun before */
+	u64 used[XSK_RX_BATCH + SEGMENTS_PARTS_MAX];
 	u32 n, num_used;
 	u32 frames, super_packets, super_segments; /* taken */
 	const struct xsk_sink *sink;
@@ -259,16 +278,18 @@ static void hand_over(struct xsk_set *s, struct batch *b)
  * wrong, no RoCEv2 sender has made this, and the others are not worth a look each: they are refused
  * for the same reason.
  */
-static bool xsk_cut(struct xsk_set *s, struct xsk *x, struct batch *b, const struct xroce_rx_cqe *hint)
+static bool xsk_cut(struct xsk_set *s, struct xsk *x, struct batch *b,
+		    const struct xroce_rx_cqe *hint)
 {
 	const struct xsk_sink *sink = b->sink;
 	struct engine_frame frame = { .hint = hint };
 	struct segments *super = &s->segments;
 
 	for (u32 i = 0; i < x->parts; i++)
-		super->part[i] = (struct segment_part){ .data = s->umem->area + x->part[i].addr,
-							.len = x->part[i].len,
-							.room = (u32)(x->part[i].addr % UMEM_CHUNK) };
+		super->part[i] =
+			(struct segment_part){ .data = s->umem->area + x->part[i].addr,
+					       .len = x->part[i].len,
+					       .room = (u32)(x->part[i].addr % UMEM_CHUNK) };
 	super->parts = x->parts;
 	if (!segments_begin(super, hint->l3_offset))
 		return false;
@@ -286,7 +307,10 @@ static bool xsk_cut(struct xsk_set *s, struct xsk *x, struct batch *b, const str
 	return true;
 }
 
-/* A packet, whose buffers are all ours: into the batch with it, and they are. Of a super-packet that was cut they are not. */
+/*
+ * A packet, whose buffers are all ours: into the batch with it, and they are. Of a super-packet
+ * that was cut they are not.
+ */
 enum taken { IN_BATCH, DONE_WITH, TOO_MANY, NOT_OURS };
 
 static enum taken take_packet(struct xsk_set *s, struct xsk *x, struct batch *b)
@@ -295,16 +319,20 @@ static enum taken take_packet(struct xsk_set *s, struct xsk *x, struct batch *b)
 	struct xroce_rx_cqe *hint = &b->hint[b->n];
 	struct engine_frame *to = &b->frame[b->n];
 
-	*to = (struct engine_frame){ .frame = { .data = s->umem->area + first->addr, .len = first->len } };
+	*to = (struct engine_frame){ .frame = { .data = s->umem->area + first->addr,
+						.len = first->len } };
 	/* The CQE lies in the same chunk, or there is no room for one. */
 	if (first->addr % UMEM_CHUNK >= sizeof(*hint)) {
 		memcpy(hint, to->frame.data - sizeof(*hint), sizeof(*hint));
 		to->hint = hint;
 		if (hint->flags & XROCE_RX_UNANNOUNCED)
-			atomic_store_explicit(&x->unannounced, atomic_load_explicit(&x->unannounced, memory_order_relaxed) + 1,
-					      memory_order_relaxed);
+			atomic_store_explicit(
+				&x->unannounced,
+				atomic_load_explicit(&x->unannounced, memory_order_relaxed) + 1,
+				memory_order_relaxed);
 	}
-	if (to->hint && hint->flags & XROCE_RX_GSO && x->parts <= SEGMENTS_PARTS_MAX && xsk_cut(s, x, b, hint))
+	if (to->hint && hint->flags & XROCE_RX_GSO && x->parts <= SEGMENTS_PARTS_MAX &&
+	    xsk_cut(s, x, b, hint))
 		return DONE_WITH;
 	if (x->parts > 2)
 		return TOO_MANY;
@@ -352,7 +380,8 @@ u32 xsk_receive(struct xsk_set *s, struct xsk *x, const struct xsk_sink *sink)
 		bool ours;
 
 		if (i + 1 < n)
-			__builtin_prefetch(s->umem->area + xsk_ring_cons__rx_desc(&x->rx, idx + i + 1)->addr);
+			__builtin_prefetch(s->umem->area +
+					   xsk_ring_cons__rx_desc(&x->rx, idx + i + 1)->addr);
 		ours = umem_rx_received(s->umem, desc.addr, desc.len);
 		if (!ours)
 			x->broken = true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The AF_XDP sockets of a port, one on each receive queue, all on one UMEM; what comes in through them. All of it under the port's lock, but
- * for the descriptors, which any thread may poll.
+ * The AF_XDP sockets of a port, one on each receive queue, all on one UMEM; what comes in through
+ * them. All of it under the port's lock, but for the descriptors, which any thread may poll.
  */
 #ifndef PORT_XSK_H
 #define PORT_XSK_H
@@ -14,7 +14,10 @@
 #include "../transport/segments.h"
 #include "umem.h"
 
-/* One socket. Its four rings are shared with the kernel, one producer and one consumer each; libxdp's helpers have the barriers. */
+/*
+ * One socket. Its four rings are shared with the kernel, one producer and one consumer each;
+ * libxdp's helpers have the barriers.
+ */
 struct xsk {
 	struct xsk_socket *socket;
 	int fd;
@@ -29,7 +32,8 @@ struct xsk {
 	u32 owed;	 /* places that the fill ring could have more */
 	_Atomic u64 unannounced; /* packets marked so that have come; any thread reads it */
 	struct xroce_sock *stats; /* its element of the map, or memory of the caller's */
-	_Atomic u32 taken; /* the receive ring's index up to which it was emptied; any thread reads it */
+	/* the receive ring's index up to which it was emptied; any thread reads it */
+	_Atomic u32 taken;
 };
 
 struct xsk_set {
@@ -82,7 +86,8 @@ static inline void xsk_before_need_wakeup(const struct xsk_set *s)
 static inline bool xsk_has_input(const struct xsk_set *s)
 {
 	for (u32 i = 0; i < s->count; i++)
-		if (__atomic_load_n(s->xsk[i].rx.producer, __ATOMIC_RELAXED) != atomic_load_explicit(&s->xsk[i].taken, memory_order_relaxed))
+		if (__atomic_load_n(s->xsk[i].rx.producer, __ATOMIC_RELAXED) !=
+		    atomic_load_explicit(&s->xsk[i].taken, memory_order_relaxed))
 			return true;
 	return false;
 }
@@ -111,7 +116,10 @@ struct xsk_sink {
 u32 xsk_receive(struct xsk_set *s, struct xsk *x, const struct xsk_sink *sink);
 /* Write what the kernel has counted into each socket's stats: a system call for each. */
 void xsk_account(struct xsk_set *s);
-/* Frames that were kept have been given back: the kernel gets its places, without which nothing would come to be received. */
+/*
+ * Frames that were kept have been given back: the kernel gets its places, without which nothing
+ * would come to be received.
+ */
 void xsk_refill(struct xsk_set *s);
 
 #endif

@@ -37,7 +37,9 @@ uint64_t now_ms(void)
 
 int ctl_open(const char *host, const char *port)
 {
-	struct addrinfo hints = { .ai_family = AF_INET, .ai_socktype = SOCK_STREAM, .ai_flags = host ? 0 : AI_PASSIVE };
+	struct addrinfo hints = { .ai_family = AF_INET,
+				  .ai_socktype = SOCK_STREAM,
+				  .ai_flags = host ? 0 : AI_PASSIVE };
 	struct timeval bound = { .tv_sec = WAIT_MS / 1000 };
 	struct addrinfo *ai;
 	int one = 1, fd, rc;
@@ -49,13 +51,14 @@ int ctl_open(const char *host, const char *port)
 	/* Bounds accept() and every read. */
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof(bound));
 	if (host) {
-		must(connect(fd, ai->ai_addr, ai->ai_addrlen) == 0, "connect to %s port %s: %s", host, port, strerror(errno));
+		must(connect(fd, ai->ai_addr, ai->ai_addrlen) == 0, "connect to %s port %s: %s",
+		     host, port, strerror(errno));
 	} else {
 		int listener = fd;
 
 		setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-		must(bind(listener, ai->ai_addr, ai->ai_addrlen) == 0 && listen(listener, 1) == 0, "listen on port %s: %s", port,
-		     strerror(errno));
+		must(bind(listener, ai->ai_addr, ai->ai_addrlen) == 0 && listen(listener, 1) == 0,
+		     "listen on port %s: %s", port, strerror(errno));
 		do {
 			fd = accept(listener, NULL, NULL);
 		} while (fd < 0 && errno == EINTR);
@@ -72,7 +75,8 @@ void ctl_swap(int fd, const void *mine, void *theirs, size_t len)
 {
 	size_t got = 0;
 
-	must(send(fd, mine, len, MSG_NOSIGNAL) == (ssize_t)len, "control connection: %s", strerror(errno));
+	must(send(fd, mine, len, MSG_NOSIGNAL) == (ssize_t)len, "control connection: %s",
+	     strerror(errno));
 	while (got < len) {
 		ssize_t n = recv(fd, (char *)theirs + got, len - got, 0);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the test programs of this directory share beside verbs: how they give up, and the TCP connection over which two of them agree.
- * The connection carries addresses and barriers, never the data under test.
+ * What the test programs of this directory share beside verbs: how they give up, and the TCP
+ * connection over which two of them agree. The connection carries addresses and barriers, never the
+ * data under test.
  */
 #ifndef NETNS_CTL_H
 #define NETNS_CTL_H
@@ -10,7 +11,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Longest that anything is waited for. It never decides that something is right, only that something will not come. */
+/*
+ * Longest that anything is waited for. It never decides that something is right, only that
+ * something will not come.
+ */
 #define WAIT_MS 20000
 
 /* Print one line on standard error and exit with 1. */

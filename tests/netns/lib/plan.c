@@ -6,7 +6,8 @@
 
 #define GAP 16	/* poison between two spans */
 
-const char *const op_names[PLAN_OPS] = { "SEND", "SEND with immediate", "WRITE", "WRITE with immediate", "READ" };
+const char *const op_names[PLAN_OPS] = { "SEND", "SEND with immediate", "WRITE",
+					 "WRITE with immediate", "READ" };
 
 /* splitmix64 (public domain, Vigna): one step from a counter. */
 static uint64_t mix(uint64_t x)
@@ -82,7 +83,8 @@ static enum plan_op roll_op(struct dice *d, enum plan_transport transport)
 	}
 }
 
-unsigned int plan_round(const struct plan *plan, uint32_t round, unsigned int side, struct message m[PLAN_MESSAGES])
+unsigned int plan_round(const struct plan *plan, uint32_t round, unsigned int side,
+			struct message m[PLAN_MESSAGES])
 {
 	struct dice d = { mix(plan->seed) ^ mix((uint64_t)round << 1 | side) };
 	unsigned int want = 1 + roll(&d, PLAN_MESSAGES), n;
@@ -104,7 +106,9 @@ unsigned int plan_round(const struct plan *plan, uint32_t round, unsigned int si
 		x->is_solicited = roll(&d, 2);
 		x->num_local = roll_spans(&d, roll(&d, 64), x->len, x->local);
 		spare = roll(&d, 2) ? roll(&d, 100) : 0;
-		x->num_recv = roll_spans(&d, roll(&d, 64), x->len + spare + (plan->transport == PLAN_UD ? PLAN_GRH : 0), x->recv);
+		x->num_recv = roll_spans(
+			&d, roll(&d, 64),
+			x->len + spare + (plan->transport == PLAN_UD ? PLAN_GRH : 0), x->recv);
 		x->remote_offset = roll(&d, 64);
 		x->key = mix(d.state ^ side);
 	}
@@ -123,7 +127,8 @@ static uint8_t content_byte(uint64_t key, uint32_t i)
 	return (uint8_t)(mix(key + i / 8) >> (i % 8 * 8));
 }
 
-void slot_fill(uint8_t *slot, const struct span *spans, unsigned int n, uint32_t skip, const struct message *m)
+void slot_fill(uint8_t *slot, const struct span *spans, unsigned int n, uint32_t skip,
+	       const struct message *m)
 {
 	uint32_t done = 0, i;
 
@@ -143,7 +148,8 @@ void slot_poison(uint8_t *slot)
 	memset(slot, POISON, SLOT_BYTES);
 }
 
-bool slot_is_right(const uint8_t *slot, const struct span *spans, unsigned int n, uint32_t skip, const struct message *m, uint32_t *where)
+bool slot_is_right(const uint8_t *slot, const struct span *spans, unsigned int n, uint32_t skip,
+		   const struct message *m, uint32_t *where)
 {
 	static uint8_t want[SLOT_BYTES];
 	uint32_t left = skip, i;

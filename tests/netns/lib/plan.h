@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What is to be transferred, computed alike on both sides from one seed: each message's operation, length, immediate, how its
- * buffers are scattered, and every byte of its content. So each side knows exactly what it must find. No verbs, no I/O.
+ * What is to be transferred, computed alike on both sides from one seed: each message's operation,
+ * length, immediate, how its buffers are scattered, and every byte of its content. So each side
+ * knows exactly what it must find. No verbs, no I/O.
  */
 #ifndef NETNS_PLAN_H
 #define NETNS_PLAN_H
@@ -14,7 +15,8 @@
 #define PLAN_SGE_MAX  4
 #define PLAN_INLINE   64	/* most bytes that are sent inline */
 #define PLAN_GRH      40
-#define SLOT_BYTES    73728	/* a message's buffer: the longest one, its gaps, a GRH and some room */
+/* a message's buffer: the longest one, its gaps, a GRH and some room */
+#define SLOT_BYTES    73728
 #define POISON	      0xa5	/* what a buffer holds where nothing may be written */
 
 enum plan_transport { PLAN_RC, PLAN_UC, PLAN_UD };
@@ -34,7 +36,8 @@ struct message {
 	bool is_solicited;
 	unsigned int num_local;	/* the requester's scatter list */
 	struct span local[PLAN_SGE_MAX];
-	unsigned int num_recv;	/* the receive that it consumes, if it does; longer than the message at times */
+	/* the receive that it consumes, if it does; longer than the message at times */
+	unsigned int num_recv;
 	struct span recv[PLAN_SGE_MAX];
 	uint32_t remote_offset;	/* WRITE, READ: where in the other side's slot */
 	uint64_t key;		/* of the content */
@@ -45,12 +48,20 @@ struct plan {
 	uint64_t seed;
 	uint32_t max_len;	/* 256 .. PLAN_LEN_MAX; UD: at most the path MTU */
 	uint32_t path_mtu;
-	uint32_t max_packets;	/* of a round and side: what a transport without retransmission may have on its way; 0 = any number */
+	/*
+	 * of a round and side: what a transport without retransmission may have on its way; 0 = any
+	 * number
+	 */
+	uint32_t max_packets;
 };
 
 /* The messages that side (0 or 1) requests in a round; returns how many. */
-unsigned int plan_round(const struct plan *plan, uint32_t round, unsigned int side, struct message m[PLAN_MESSAGES]);
-/* True if in this round the receives are posted late, so that the requester meets a receiver that is not ready (RC). */
+unsigned int plan_round(const struct plan *plan, uint32_t round, unsigned int side,
+			struct message m[PLAN_MESSAGES]);
+/*
+ * True if in this round the receives are posted late, so that the requester meets a receiver that
+ * is not ready (RC).
+ */
 bool plan_is_late(const struct plan *plan, uint32_t round);
 
 static inline bool op_takes_receive(enum plan_op op)
@@ -65,14 +76,19 @@ static inline bool op_has_imm(enum plan_op op)
 
 extern const char *const op_names[PLAN_OPS];
 
-/* Write the message's content over the spans of a slot, from position skip of the spans' bytes on. */
-void slot_fill(uint8_t *slot, const struct span *spans, unsigned int n, uint32_t skip, const struct message *m);
+/*
+ * Write the message's content over the spans of a slot, from position skip of the spans' bytes on.
+ */
+void slot_fill(uint8_t *slot, const struct span *spans, unsigned int n, uint32_t skip,
+	       const struct message *m);
 /* Poison a whole slot. */
 void slot_poison(uint8_t *slot);
 /*
- * True if the slot holds exactly the message's content in the spans from position skip on and poison everywhere else (the first
- * skip bytes may be anything). Else *where is the first wrong offset.
+ * True if the slot holds exactly the message's content in the spans from position skip on and
+ * poison everywhere else (the first skip bytes may be anything). Else *where is the first wrong
+ * offset.
  */
-bool slot_is_right(const uint8_t *slot, const struct span *spans, unsigned int n, uint32_t skip, const struct message *m, uint32_t *where);
+bool slot_is_right(const uint8_t *slot, const struct span *spans, unsigned int n, uint32_t skip,
+		   const struct message *m, uint32_t *where);
 
 #endif

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* See side.h: opening, connecting, the steps of a round. What completions must say is in judge.c. */
+/*
+ * See side.h: opening, connecting, the steps of a round. What completions must say is in judge.c.
+ */
 #include "side.h"
 
 #include <errno.h>
@@ -39,7 +41,9 @@ static uint8_t *open_area(struct side *s, int access, struct ibv_mr **mr)
 
 static enum ibv_qp_type qp_type(enum plan_transport t)
 {
-	static const enum ibv_qp_type types[] = { [PLAN_RC] = IBV_QPT_RC, [PLAN_UC] = IBV_QPT_UC, [PLAN_UD] = IBV_QPT_UD };
+	static const enum ibv_qp_type types[] = {
+		[PLAN_RC] = IBV_QPT_RC, [PLAN_UC] = IBV_QPT_UC, [PLAN_UD] = IBV_QPT_UD
+	};
 
 	return types[t];
 }
@@ -62,20 +66,24 @@ static void open_qp(struct side *s)
 
 	s->qp = ibv_create_qp(s->pd, &init);
 	must(s->qp, "ibv_create_qp: %s", strerror(errno));
-	must(init.cap.max_send_wr >= DEPTH && init.cap.max_recv_wr >= DEPTH && init.cap.max_send_sge >= PLAN_SGE_MAX &&
-		     init.cap.max_recv_sge >= PLAN_SGE_MAX && init.cap.max_inline_data >= PLAN_INLINE,
+	must(init.cap.max_send_wr >= DEPTH && init.cap.max_recv_wr >= DEPTH &&
+		     init.cap.max_send_sge >= PLAN_SGE_MAX &&
+		     init.cap.max_recv_sge >= PLAN_SGE_MAX &&
+		     init.cap.max_inline_data >= PLAN_INLINE,
 	     "ibv_create_qp gave less than was asked for");
 	if (s->plan->transport == PLAN_UD) {
 		mask |= IBV_QP_QKEY;
 	} else {
 		mask |= IBV_QP_ACCESS_FLAGS;
-		attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | (s->plan->transport == PLAN_RC ? IBV_ACCESS_REMOTE_READ : 0);
+		attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE |
+				       (s->plan->transport == PLAN_RC ? IBV_ACCESS_REMOTE_READ : 0);
 	}
 	errno = ibv_modify_qp(s->qp, &attr, mask);
 	must(errno == 0, "ibv_modify_qp to INIT: %s", strerror(errno));
 }
 
-void side_open(struct side *s, const struct plan *plan, unsigned int number, const struct side_options *o)
+void side_open(struct side *s, const struct plan *plan, unsigned int number,
+	       const struct side_options *o)
 {
 	memset(s, 0, sizeof(*s));
 	s->plan = plan;
@@ -123,7 +131,9 @@ void side_connect(struct side *s)
 		.min_rnr_timer = 1,
 		.ah_attr = { .is_global = 1,
 			     .port_num = 1,
-			     .grh = { .dgid = s->peer.gid, .sgid_index = s->gid_index, .hop_limit = 64 } },
+			     .grh = { .dgid = s->peer.gid,
+				      .sgid_index = s->gid_index,
+				      .hop_limit = 64 } },
 	};
 	struct ibv_qp_init_attr init;
 	int mask = IBV_QP_STATE;
@@ -148,14 +158,16 @@ void side_connect(struct side *s)
 	attr.max_rd_atomic = 4;
 	mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 	if (s->plan->transport == PLAN_RC)
-		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+		mask |= IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
+			IBV_QP_MAX_QP_RD_ATOMIC;
 	errno = ibv_modify_qp(s->qp, &attr, mask);
 	must(errno == 0, "ibv_modify_qp to RTS: %s", strerror(errno));
 
 	errno = ibv_query_qp(s->qp, &attr, IBV_QP_STATE | IBV_QP_PATH_MTU, &init);
 	must(errno == 0, "ibv_query_qp: %s", strerror(errno));
 	must(attr.qp_state == IBV_QPS_RTS && s->qp->state == IBV_QPS_RTS, "the QP is not in RTS");
-	must(s->plan->transport == PLAN_UD || attr.path_mtu == s->mtu, "the QP's path MTU is another than was set");
+	must(s->plan->transport == PLAN_UD || attr.path_mtu == s->mtu,
+	     "the QP's path MTU is another than was set");
 }
 
 static void must_end(int rc, const char *what)
@@ -186,12 +198,15 @@ void side_close(struct side *s)
 
 /* ---- a round ---- */
 
-static unsigned int sges(struct ibv_sge *sge, uint8_t *base, const struct span *spans, unsigned int n, uint32_t lkey)
+static unsigned int sges(struct ibv_sge *sge, uint8_t *base, const struct span *spans,
+			 unsigned int n, uint32_t lkey)
 {
 	unsigned int i;
 
 	for (i = 0; i < n; i++)
-		sge[i] = (struct ibv_sge){ .addr = (uintptr_t)base + spans[i].offset, .length = spans[i].len, .lkey = lkey };
+		sge[i] = (struct ibv_sge){ .addr = (uintptr_t)base + spans[i].offset,
+					   .length = spans[i].len,
+					   .lkey = lkey };
 	return n;
 }
 
@@ -206,7 +221,9 @@ static void post_receives(struct side *s)
 
 		if (!op_takes_receive(m->op))
 			continue;
-		wr[n] = (struct ibv_recv_wr){ .wr_id = recv_id(s->round, i), .sg_list = sge[n], .next = NULL };
+		wr[n] = (struct ibv_recv_wr){ .wr_id = recv_id(s->round, i),
+					      .sg_list = sge[n],
+					      .next = NULL };
 		wr[n].num_sge = sges(sge[n], slot(s->rx, i), m->recv, m->num_recv, s->rx_mr->lkey);
 		if (n)
 			wr[n - 1].next = &wr[n];
@@ -242,7 +259,8 @@ void side_prepare(struct side *s, uint32_t round)
 	for (i = 0; i < s->num_mine; i++) {
 		slot_poison(slot(s->tx, i));
 		if (s->mine[i].op != PLAN_READ)
-			slot_fill(slot(s->tx, i), s->mine[i].local, s->mine[i].num_local, 0, &s->mine[i]);
+			slot_fill(slot(s->tx, i), s->mine[i].local, s->mine[i].num_local, 0,
+				  &s->mine[i]);
 	}
 	for (i = 0; i < s->num_theirs; i++) {
 		const struct message *m = &s->theirs[i];
@@ -261,20 +279,28 @@ void side_prepare(struct side *s, uint32_t round)
 		post_receives(s);
 }
 
-static void make_request(struct side *s, unsigned int i, struct ibv_send_wr *wr, struct ibv_sge *sge)
+static void make_request(struct side *s, unsigned int i, struct ibv_send_wr *wr,
+			 struct ibv_sge *sge)
 {
-	static const enum ibv_wr_opcode opcodes[PLAN_OPS] = { IBV_WR_SEND, IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_WRITE,
-							      IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_RDMA_READ };
+	static const enum ibv_wr_opcode opcodes[PLAN_OPS] = { IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
+							      IBV_WR_RDMA_WRITE,
+							      IBV_WR_RDMA_WRITE_WITH_IMM,
+							      IBV_WR_RDMA_READ };
 	const struct message *m = &s->mine[i];
 	uint64_t offset = (uint64_t)i * SLOT_BYTES + m->remote_offset;
 
 	memset(wr, 0, sizeof(*wr));
 	wr->wr_id = send_id(s->round, i);
 	wr->sg_list = sge;
-	/* Inline data needs no memory region: an lkey that no one gave out proves that it is not looked at. */
-	wr->num_sge = sges(sge, slot(s->tx, i), m->local, m->num_local, m->is_inline ? 0xdeadbeef : s->tx_mr->lkey);
+	/*
+	 * Inline data needs no memory region: an lkey that no one gave out proves that it is not
+	 * looked at.
+	 */
+	wr->num_sge = sges(sge, slot(s->tx, i), m->local, m->num_local,
+			   m->is_inline ? 0xdeadbeef : s->tx_mr->lkey);
 	wr->opcode = opcodes[m->op];
-	wr->send_flags = (m->is_signaled ? IBV_SEND_SIGNALED : 0) | (m->is_inline ? IBV_SEND_INLINE : 0) |
+	wr->send_flags = (m->is_signaled ? IBV_SEND_SIGNALED : 0) |
+			 (m->is_inline ? IBV_SEND_INLINE : 0) |
 			 (m->is_solicited ? IBV_SEND_SOLICITED : 0);
 	if (op_has_imm(m->op))
 		wr->imm_data = m->imm;
@@ -304,10 +330,14 @@ void side_post(struct side *s)
 	}
 	errno = ibv_post_send(s->qp, wr, &bad);
 	must(errno == 0, "ibv_post_send of %u: %s", s->num_mine, strerror(errno));
-	/* Inline data was taken with the call: what the buffer holds from now on is nobody's business. */
+	/*
+	 * Inline data was taken with the call: what the buffer holds from now on is nobody's
+	 * business.
+	 */
 	for (i = 0; i < s->num_mine; i++)
 		for (k = 0; s->mine[i].is_inline && k < s->mine[i].num_local; k++)
-			memset(slot(s->tx, i) + s->mine[i].local[k].offset, 0x5a, s->mine[i].local[k].len);
+			memset(slot(s->tx, i) + s->mine[i].local[k].offset, 0x5a,
+			       s->mine[i].local[k].len);
 	if (plan_is_late(s->plan, s->round))
 		post_receives(s);
 }
@@ -348,11 +378,18 @@ static void take_event(struct side *s)
 	struct ibv_cq *cq;
 	void *context;
 
-	/* The channel's descriptor is one that poll(2) takes: it must become readable for the event that ibv_get_cq_event gives. */
-	must(poll(&pfd, 1, WAIT_MS) == 1, "round %u: no completion event in %d ms (%u of %u sends, %u of %u requests of the peer done)", s->round,
-	     WAIT_MS, s->next_send, s->num_mine, s->next_recv, s->num_theirs);
-	must(ibv_get_cq_event(s->channel, &cq, &context) == 0, "ibv_get_cq_event: %s", strerror(errno));
-	must(context == s && (cq == s->send_cq || cq == s->recv_cq), "ibv_get_cq_event gave a CQ that is not ours");
+	/*
+	 * The channel's descriptor is one that poll(2) takes: it must become readable for the event
+	 * that ibv_get_cq_event gives.
+	 */
+	must(poll(&pfd, 1, WAIT_MS) == 1,
+	     "round %u: no completion event in %d ms (%u of %u sends, %u of %u requests of the "
+	     "peer done)",
+	     s->round, WAIT_MS, s->next_send, s->num_mine, s->next_recv, s->num_theirs);
+	must(ibv_get_cq_event(s->channel, &cq, &context) == 0, "ibv_get_cq_event: %s",
+	     strerror(errno));
+	must(context == s && (cq == s->send_cq || cq == s->recv_cq),
+	     "ibv_get_cq_event gave a CQ that is not ours");
 	ibv_ack_cq_events(cq, 1);
 	s->events_taken++;
 }
@@ -361,14 +398,19 @@ void side_complete(struct side *s)
 {
 	uint64_t end = now_ms() + WAIT_MS;
 
-	/* Armed before anything was posted, and a round has at least one completion: so there is an event, however fast it all went. */
+	/*
+	 * Armed before anything was posted, and a round has at least one completion: so there is an
+	 * event, however fast it all went.
+	 */
 	if (s->events)
 		take_event(s);
 	while (!round_is_complete(s)) {
 		if (poll_both(s))
 			continue;
-		must(now_ms() < end, "round %u: no completion in %d ms (%u of %u sends, %u of %u requests of the peer done)", s->round, WAIT_MS,
-		     s->next_send, s->num_mine, s->next_recv, s->num_theirs);
+		must(now_ms() < end,
+		     "round %u: no completion in %d ms (%u of %u sends, %u of %u requests of the "
+		     "peer done)",
+		     s->round, WAIT_MS, s->next_send, s->num_mine, s->next_recv, s->num_theirs);
 		if (!s->events)
 			continue;
 		/* Arm, look once more (what came before arming raises no event), then sleep. */
@@ -379,7 +421,8 @@ void side_complete(struct side *s)
 	must(!poll_both(s), "round %u: a completion too many", s->round);
 }
 
-static void must_hold(const struct side *s, const char *what, uint8_t *area, unsigned int i, const struct span *spans, unsigned int n, uint32_t skip,
+static void must_hold(const struct side *s, const char *what, uint8_t *area, unsigned int i,
+		      const struct span *spans, unsigned int n, uint32_t skip,
 		      const struct message *m)
 {
 	uint64_t end = now_ms() + 5000;
@@ -389,8 +432,9 @@ static void must_hold(const struct side *s, const char *what, uint8_t *area, uns
 		/* A WRITE over UC completes for its requester before it has arrived. */
 		if (s->plan->transport == PLAN_UC && m->op == PLAN_WRITE && now_ms() < end)
 			continue;
-		die("round %u, %s %u of %u bytes: %s is wrong from offset %u of its slot on (%#x there)", s->round, op_names[m->op], i, m->len, what,
-		    where, slot(area, i)[where]);
+		die("round %u, %s %u of %u bytes: %s is wrong from offset %u of its slot on (%#x "
+		    "there)",
+		    s->round, op_names[m->op], i, m->len, what, where, slot(area, i)[where]);
 	}
 }
 
@@ -406,9 +450,12 @@ void side_verify(struct side *s)
 		bool is_send = m->op == PLAN_SEND || m->op == PLAN_SEND_IMM;
 		bool is_ud = s->plan->transport == PLAN_UD;
 
-		must_hold(s, "the receive buffer", s->rx, i, m->recv, m->num_recv, is_ud ? PLAN_GRH : 0, is_send ? m : &nothing);
-		must_hold(s, "the WRITE's target", s->written, i, &whole, 1, 0, is_write ? m : &nothing);
-		must_hold(s, "the READ's source", s->read, i, &whole, 1, 0, m->op == PLAN_READ ? m : &nothing);
+		must_hold(s, "the receive buffer", s->rx, i, m->recv, m->num_recv,
+			  is_ud ? PLAN_GRH : 0, is_send ? m : &nothing);
+		must_hold(s, "the WRITE's target", s->written, i, &whole, 1, 0,
+			  is_write ? m : &nothing);
+		must_hold(s, "the READ's source", s->read, i, &whole, 1, 0,
+			  m->op == PLAN_READ ? m : &nothing);
 		if (is_ud)
 			judge_grh(s, slot(s->rx, i), m);
 		s->bytes += m->len;
@@ -416,7 +463,8 @@ void side_verify(struct side *s)
 	}
 	for (i = 0; i < s->num_mine; i++)
 		if (!s->mine[i].is_inline)
-			must_hold(s, "the requester's buffer", s->tx, i, s->mine[i].local, s->mine[i].num_local, 0, &s->mine[i]);
+			must_hold(s, "the requester's buffer", s->tx, i, s->mine[i].local,
+				  s->mine[i].num_local, 0, &s->mine[i]);
 }
 
 /* ---- sleeping ---- */
@@ -426,7 +474,8 @@ static uint64_t cpu_us(void)
 	struct rusage u;
 
 	getrusage(RUSAGE_SELF, &u);
-	return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000ull + u.ru_utime.tv_usec + u.ru_stime.tv_usec;
+	return (u.ru_utime.tv_sec + u.ru_stime.tv_sec) * 1000000ull + u.ru_utime.tv_usec +
+	       u.ru_stime.tv_usec;
 }
 
 static uint64_t wall_us(void)
@@ -439,7 +488,9 @@ static uint64_t wall_us(void)
 
 void side_sleep_prepare(struct side *s)
 {
-	struct ibv_sge sge = { .addr = (uintptr_t)s->rx, .length = 64 + PLAN_GRH, .lkey = s->rx_mr->lkey };
+	struct ibv_sge sge = { .addr = (uintptr_t)s->rx,
+			       .length = 64 + PLAN_GRH,
+			       .lkey = s->rx_mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = WAKE_ID, .sg_list = &sge, .num_sge = 1 }, *bad;
 
 	arm(s->recv_cq);
@@ -449,8 +500,11 @@ void side_sleep_prepare(struct side *s)
 
 static void judge_wake(const struct ibv_wc *wc, enum ibv_wc_opcode opcode)
 {
-	must(wc->status == IBV_WC_SUCCESS, "the message that wakes: %s", ibv_wc_status_str(wc->status));
-	must(wc->wr_id == WAKE_ID && wc->opcode == opcode, "the message that wakes: wr_id %#llx, opcode %d", (unsigned long long)wc->wr_id, wc->opcode);
+	must(wc->status == IBV_WC_SUCCESS, "the message that wakes: %s",
+	     ibv_wc_status_str(wc->status));
+	must(wc->wr_id == WAKE_ID && wc->opcode == opcode,
+	     "the message that wakes: wr_id %#llx, opcode %d", (unsigned long long)wc->wr_id,
+	     wc->opcode);
 }
 
 void side_sleep(struct side *s, uint64_t *wall, uint64_t *cpu)
@@ -461,9 +515,13 @@ void side_sleep(struct side *s, uint64_t *wall, uint64_t *cpu)
 	void *context;
 	int n = 0;
 
-	/* An older arming may have left an event: only the one that comes with the message counts. Arm before looking, or it is missed. */
+	/*
+	 * An older arming may have left an event: only the one that comes with the message counts.
+	 * Arm before looking, or it is missed.
+	 */
 	do {
-		must(ibv_get_cq_event(s->channel, &cq, &context) == 0, "ibv_get_cq_event: %s", strerror(errno));
+		must(ibv_get_cq_event(s->channel, &cq, &context) == 0, "ibv_get_cq_event: %s",
+		     strerror(errno));
 		ibv_ack_cq_events(cq, 1);
 		if (cq != s->recv_cq)
 			continue;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * One end of a connection: a queue pair with its buffers, which carries out a plan round by round and judges every completion and
- * every byte. Two sides may live in one process (loopback) or in two. It never decides what is transferred: plan.c does.
+ * One end of a connection: a queue pair with its buffers, which carries out a plan round by round
+ * and judges every completion and every byte. Two sides may live in one process (loopback) or in
+ * two. It never decides what is transferred: plan.c does.
  */
 #ifndef NETNS_SIDE_H
 #define NETNS_SIDE_H
@@ -41,7 +42,8 @@ struct side {
 	int gid_index;
 	enum ibv_mtu mtu;
 	uint8_t timeout, retry_cnt;
-	uint8_t *tx, *rx, *written, *read; /* slots: own requests, receives, what the peer WRITEs, what it READs */
+	/* slots: own requests, receives, what the peer WRITEs, what it READs */
+	uint8_t *tx, *rx, *written, *read;
 	struct ibv_mr *tx_mr, *rx_mr, *written_mr, *read_mr;
 	struct side_address own, peer;
 
@@ -56,20 +58,27 @@ struct side {
 	uint64_t messages, bytes, events_taken;
 };
 
-void side_open(struct side *s, const struct plan *plan, unsigned int number, const struct side_options *o);
+void side_open(struct side *s, const struct plan *plan, unsigned int number,
+	       const struct side_options *o);
 /* own is filled; connect to peer, which the caller has set. */
 void side_connect(struct side *s);
 void side_close(struct side *s);
 
-/* A round in its steps; between them the caller sees to it that both sides have done the step before. */
-void side_prepare(struct side *s, uint32_t round); /* buffers filled and poisoned; receives posted unless the round is late */
+/*
+ * A round in its steps; between them the caller sees to it that both sides have done the step
+ * before.
+ */
+/* buffers filled and poisoned; receives posted unless the round is late */
+void side_prepare(struct side *s, uint32_t round);
 void side_post(struct side *s);			   /* own requests posted (and late receives) */
-void side_complete(struct side *s);		   /* until every completion of the round has come and was right */
+/* until every completion of the round has come and was right */
+void side_complete(struct side *s);
 void side_verify(struct side *s);		   /* every byte of every buffer */
 
 /*
- * Post one receive; wait for it by sleeping on the channel. Returns by out-parameters how long that took and how much CPU time the whole
- * process used meanwhile. The peer's side_wake() sends the message.
+ * Post one receive; wait for it by sleeping on the channel. Returns by out-parameters how long that
+ * took and how much CPU time the whole process used meanwhile. The peer's side_wake() sends the
+ * message.
  */
 void side_sleep_prepare(struct side *s);
 void side_sleep(struct side *s, uint64_t *wall_us, uint64_t *cpu_us);

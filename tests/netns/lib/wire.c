@@ -19,7 +19,8 @@
 
 int wire_open(const char *ifname, bool receive)
 {
-	struct sockaddr_ll at = { .sll_family = AF_PACKET, .sll_protocol = receive ? htons(ETH_P_ALL) : 0 };
+	struct sockaddr_ll at = { .sll_family = AF_PACKET,
+				  .sll_protocol = receive ? htons(ETH_P_ALL) : 0 };
 	struct packet_mreq all = { .mr_type = PACKET_MR_PROMISC };
 	int fd, one = 1, room = 8 << 20;
 
@@ -29,11 +30,15 @@ int wire_open(const char *ifname, bool receive)
 	fd = socket(AF_PACKET, SOCK_RAW, 0);
 	must(fd >= 0, "packet socket: %s", strerror(errno));
 	if (receive) {
-		must(setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one)) == 0, "PACKET_IGNORE_OUTGOING: %s", strerror(errno));
-		must(setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof(all)) == 0, "promiscuous mode: %s", strerror(errno));
-		must(setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) == 0, "SO_RCVBUFFORCE: %s", strerror(errno));
+		must(setsockopt(fd, SOL_PACKET, PACKET_IGNORE_OUTGOING, &one, sizeof(one)) == 0,
+		     "PACKET_IGNORE_OUTGOING: %s", strerror(errno));
+		must(setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &all, sizeof(all)) == 0,
+		     "promiscuous mode: %s", strerror(errno));
+		must(setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &room, sizeof(room)) == 0,
+		     "SO_RCVBUFFORCE: %s", strerror(errno));
 	}
-	must(bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0, "bind to %s: %s", ifname, strerror(errno));
+	must(bind(fd, (struct sockaddr *)&at, sizeof(at)) == 0, "bind to %s: %s", ifname,
+	     strerror(errno));
 	return fd;
 }
 
@@ -42,7 +47,8 @@ void wire_send(int fd, const uint8_t *frame, size_t len)
 	while (send(fd, frame, len, 0) != (ssize_t)len) {
 		struct pollfd pfd = { .fd = fd, .events = POLLOUT };
 
-		must(errno == ENOBUFS || errno == EAGAIN || errno == EINTR, "sending %zu bytes: %s", len, strerror(errno));
+		must(errno == ENOBUFS || errno == EAGAIN || errno == EINTR, "sending %zu bytes: %s",
+		     len, strerror(errno));
 		poll(&pfd, 1, 1);
 	}
 }
@@ -52,7 +58,8 @@ size_t wire_receive(int fd, uint8_t *frame, size_t room)
 	ssize_t n = recv(fd, frame, room, MSG_DONTWAIT | MSG_TRUNC);
 
 	if (n < 0) {
-		must(errno == EAGAIN || errno == EINTR || errno == ENETDOWN, "packet socket: %s", strerror(errno));
+		must(errno == EAGAIN || errno == EINTR || errno == ENETDOWN, "packet socket: %s",
+		     strerror(errno));
 		return 0;
 	}
 	must((size_t)n <= room, "a frame of %zd bytes", n);
