@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Instructions that the engine takes for a message, both ends together, by valgrind --tool=callgrind: the same on any machine of one kind and
-# without regard to its load. bench-instructions.sh BUILD. Making the engines is taken off by measuring two lengths of run.
+# Instructions that the engine takes for a message, both ends together, by valgrind
+# --tool=callgrind: the same on any machine of one kind and without regard to its load.
+# bench-instructions.sh BUILD. Making the engines is taken off by measuring two lengths of run.
 set -u
 engine=${1:-build}/tests/bench/engine
 command -v valgrind >/dev/null || { echo "bench-instructions: valgrind is not installed" >&2; exit 0; }

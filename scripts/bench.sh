@@ -1,11 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Measures xroce side by side with raw AF_XDP, UDP and TCP on the same veth pair between two namespaces, and prints the ratios that issue
-# 'Fast' sets targets for: bench.sh [--quick | --scaling] [BUILD]. --scaling: only what several threads and shards make of two receive queues. What ends in _n
-# is with XDP in native mode at both ends (XROCE_XDP=native), all else as it comes, in generic mode, but for sharded_*, which several queues put in native
-# mode. Every repetition runs everything once, so that what is compared shares the machine's moods.
-# TSV and SVG go to BUILD/bench/. Never part of the tests: figures decide nothing. The exit status is 1 only if a program failed.
+# Measures xroce side by side with raw AF_XDP, UDP and TCP on the same veth pair between two
+# namespaces, and prints the ratios that issue 'Fast' sets targets for: bench.sh [--quick |
+# --scaling] [BUILD]. --scaling: only what several threads and shards make of two receive queues.
+# What ends in _n is with XDP in native mode at both ends (XROCE_XDP=native), all else as it comes,
+# in generic mode, but for sharded_*, which several queues put in native mode. Every repetition runs
+# everything once, so that what is compared shares the machine's moods. TSV and SVG go to
+# BUILD/bench/. Never part of the tests: figures decide nothing. The exit status is 1 only if a
+# program failed.
 set -u
 
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
@@ -101,7 +104,8 @@ sockperf_rtt() {
 }
 sockperf_listens() { [ -n "$(in_a ss -Hlnut 'sport = 11111')" ] || is_gone_or_zombie "$1"; }
 
-# Processor time of a process with 100 connected, idle queue pairs, both ends; each end is one figure. Once: it takes ten seconds, and nothing moves.
+# Processor time of a process with 100 connected, idle queue pairs, both ends; each end is one
+# figure. Once: it takes ten seconds, and nothing moves.
 idle() {
 	local server v asleep blocked
 	start idle a "$XROCE" run --dev $IF_A -- "$IDLE_QPS" -d $DEV_A -q 100
@@ -118,8 +122,9 @@ idle() {
 	done <<<"$v"
 }
 
-# threads NAME SHARDS THREADS OPTION...: server on A, client on B, two receive queues each. Thread i of each end is on CPU i; all threads sleep when there is nothing
-# to do, those of the library at once, as each CPU has some of either end.
+# threads NAME SHARDS THREADS OPTION...: server on A, client on B, two receive queues each. Thread i
+# of each end is on CPU i; all threads sleep when there is nothing to do, those of the library at
+# once, as each CPU has some of either end.
 threads() {
 	local name=$1 server v cpus=$CPU_A
 	local -x XROCE_SHARDS=$2 XROCE_SPIN_US=0
@@ -141,7 +146,8 @@ queues() {
 	wait_until 5 set_queues a $IF_A "$1" && wait_until 5 set_queues b $IF_B "$1" || netns_die "cannot set the number of queues"
 }
 
-# One thread and one core for both ends; two threads an end and two cores, with one engine and with two.
+# One thread and one core for both ends; two threads an end and two cores, with one engine and with
+# two.
 scaling() {
 	local one two
 	queues 2
@@ -205,7 +211,8 @@ curves() {
 	done
 }
 
-# How half round trips are distributed, once: for the plot. latency.tsv: what, how many of 1000 took no longer, us.
+# How half round trips are distributed, once: for the plot. latency.tsv: what, how many of 1000 took
+# no longer, us.
 latencies() {
 	local a=/run/netns/$NS_A b=/run/netns/$NS_B mode
 	: >"$OUT/latency.tsv"

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Who may include whom. The transport makes no system call, the BPF program knows only what it shares with user space, the verbs
-# headers are seen by the verbs layer alone, and nothing includes upward: a rule a directory, checked for every #include in it.
+# Who may include whom. The transport makes no system call, the BPF program knows only what it
+# shares with user space, the verbs headers are seen by the verbs layer alone, and nothing includes
+# upward: a rule a directory, checked for every #include in it.
 #
 # check-includes.sh [ROOT]
 set -u
@@ -28,7 +29,8 @@ declare -A rooms=(
 # The skeletons of BPF programs, each for the room that loads it.
 declare -A skeletons=([attach]='xroce' [tx]='xroce_tx')
 
-# What a directory may include, as extended regular expressions on the text between (and with) <> or "".
+# What a directory may include, as extended regular expressions on the text between (and with) <> or
+# "".
 declare -A may=(
 	[include/xroce]='<linux/types\.h>|<xroce/[a-z_]+\.h>'
 	[bpf]='<linux/[a-z0-9_]+\.h>|<asm/[a-z_]+\.h>|<bpf/bpf_(helpers|endian|core_read|tracing)\.h>|<stdbool\.h>|<stddef\.h>|<xroce/[a-z_]+\.h>|"[a-z0-9_]+\.h"'
@@ -60,7 +62,8 @@ for dir in "${!may[@]}"; do
 			seen=$((seen + 1))
 			[[ $inc =~ ^(${may[$dir]})$ ]] || complain "$f" "$inc" "not on the list of $dir/"
 			[ -n "${never[$dir]:-}" ] && [[ $inc =~ ${never[$dir]} ]] && complain "$f" "$inc" "belongs to another layer"
-			# A quoted name without a directory is a neighbour (or generated), never found by luck on the include path.
+			# A quoted name without a directory is a neighbour (or generated), never
+			# found by luck on the include path.
 			[[ $inc =~ \.skel\.h ]] && continue
 			if [[ $inc =~ ^\"([a-z0-9_]+\.h)\"$ ]] && [ ! -e "$(dirname "$f")/${BASH_REMATCH[1]}" ]; then
 				complain "$f" "$inc" "no such neighbour"

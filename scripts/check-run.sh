@@ -9,9 +9,9 @@
 #   cmocka NAME PROGRAM...       a result for each test of a cmocka program
 #   shell_test NAME COMMAND...   one for each line `ok NAME`, `not ok NAME` or `skip NAME reason`
 #
-# and with `pool` before them they run beside others, as many as there are processors. Results of all
-# are lines in $logs/results: part, check, passed, failed, skipped, why, seconds. $part is the part
-# that they belong to.
+# and with `pool` before them they run beside others, as many as there are processors. Results of
+# all are lines in $logs/results: part, check, passed, failed, skipped, why, seconds. $part is the
+# part that they belong to.
 
 # What bounds one program, in seconds. A hanging test is a failed test.
 bound=${XROCE_TEST_TIMEOUT:-300}
@@ -99,8 +99,8 @@ pool() {
 }
 pool_drain() { wait; }
 
-# built NAME TARGET...: what the part's checks need. Returns 1 if it cannot be had. On a machine that
-# does other things a compiler may take long.
+# built NAME TARGET...: what the part's checks need. Returns 1 if it cannot be had. On a machine
+# that does other things a compiler may take long.
 built() {
 	local name=$1 bound=$((3 * bound))
 

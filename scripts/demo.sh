@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Shows it working: two network namespaces joined by a veth pair stand for two hosts, and unmodified programs of Debian's
-# ibverbs-utils talk RDMA between them. demo.sh [BUILD]. Exit status 1 if anything did not work. Leaves nothing behind.
+# Shows it working: two network namespaces joined by a veth pair stand for two hosts, and unmodified
+# programs of Debian's ibverbs-utils talk RDMA between them. demo.sh [BUILD]. Exit status 1 if
+# anything did not work. Leaves nothing behind.
 set -u
 
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# fuzz.sh BUILD packet|segments|engine SECONDS: runs a fuzzer on the golden captures (segments: on super-packets of its own) for a bounded time. What it finds is kept as an input under
-# BUILD/fuzz/, which replays it: BUILD/tests/fuzz/fuzz_NAME FILE. Exit status 0 only if nothing was found.
+# fuzz.sh BUILD packet|segments|engine SECONDS: runs a fuzzer on the golden captures (segments: on
+# super-packets of its own) for a bounded time. What it finds is kept as an input under BUILD/fuzz/,
+# which replays it: BUILD/tests/fuzz/fuzz_NAME FILE. Exit status 0 only if nothing was found.
 set -eu
 
 build=$1 name=$2 seconds=$3

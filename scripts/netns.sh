@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Two hosts in one machine: network namespaces A and B joined by a veth pair (or by a third namespace that a forwarder sits in).
-# Sourced by the demonstration and by tests/netns. It owns the namespaces, interfaces, children and the scratch directory that it
-# makes, names them after this shell's pid, and takes away exactly those on any exit. It never touches another namespace.
+# Two hosts in one machine: network namespaces A and B joined by a veth pair (or by a third
+# namespace that a forwarder sits in). Sourced by the demonstration and by tests/netns. It owns the
+# namespaces, interfaces, children and the scratch directory that it makes, names them after this
+# shell's pid, and takes away exactly those on any exit. It never touches another namespace.
 #
 #   netns_pair [MTU [QUEUES]]	A:va -- B:vb
-#   netns_chain [MTU [QUEUES]]	A:va -- P:pa, P:pb -- B:vb, nothing forwards until a program in P does
+#   netns_chain [MTU [QUEUES]]	A:va -- P:pa, P:pb -- B:vb
+#				nothing forwards until a program in P does
 #
 # QUEUES: receive and transmit queues of each interface; XROCE_TEST_QUEUES, or 1.
 #
@@ -43,13 +45,14 @@ wait_until() {
 	return 0
 }
 
-# start NAME NS COMMAND...: run in the background, output in $WORK/NAME.out; its pid, and that of what it execs, is in $child.
-# nsenter and `xroce run` exec, so the pid is the program's own.
+# start NAME NS COMMAND...: run in the background, output in $WORK/NAME.out; its pid, and that of
+# what it execs, is in $child. nsenter and `xroce run` exec, so the pid is the program's own.
 start() {
 	local name=$1 ns
 	case $2 in a) ns=$NS_A ;; b) ns=$NS_B ;; p) ns=$NS_P ;; esac
 	shift 2
-	# here, not in the child: what an earlier one of that name printed must not be taken for this one's
+	# here, not in the child: what an earlier one of that name printed must not be taken for
+	# this one's
 	: >"$WORK/$name.out"
 	nsenter --net=/run/netns/$ns "$@" </dev/null >"$WORK/$name.out" 2>&1 &
 	child=$!
@@ -59,7 +62,8 @@ start() {
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
 is_gone_or_zombie() { local s; s=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null); [ -z "$s" ] || [ "$s" = Z ]; }
 
-# finish PID SECONDS: wait for a child that was started; its exit status, or 124 after killing it when the time is up.
+# finish PID SECONDS: wait for a child that was started; its exit status, or 124 after killing it
+# when the time is up.
 finish() {
 	local rc
 	if ! wait_until "$2" is_gone_or_zombie "$1"; then
@@ -159,7 +163,8 @@ netns_pair() {
 	netns_wait_ready
 }
 
-# A forwarder copies packets as they are, so whole packets with whole checksums must reach it: no offloads.
+# A forwarder copies packets as they are, so whole packets with whole checksums must reach it: no
+# offloads.
 netns_chain() {
 	local mtu=${1:-4500} i
 	local queues=(numrxqueues "${2:-${XROCE_TEST_QUEUES:-1}}" numtxqueues "${2:-${XROCE_TEST_QUEUES:-1}}")
@@ -191,7 +196,8 @@ bpf_ids() {
 	cat "/proc/$1/fdinfo/"* 2>/dev/null | awk -v key="$2_id:" '$1 == key { print $2 }' | sort -nu
 }
 
-# maps_of PID: "name id" of each map that the process has a descriptor of. Names are not unique in a machine, descriptors are.
+# maps_of PID: "name id" of each map that the process has a descriptor of. Names are not unique in a
+# machine, descriptors are.
 maps_of() {
 	{ bpf_ids "$1" map; bpftool map show; } |
 		awk 'NF == 1 { mine[$1 ":"] = 1 } $1 in mine { for (i = 2; i < NF; i++) if ($i == "name") { sub(":", "", $1); print $(i + 1), $1 } }'
@@ -200,13 +206,15 @@ maps_of() {
 # map_id PID NAME: the id of the process's map of that name.
 map_id() { maps_of "$1" | awk -v name="$2" '$1 == name { print $2; found = 1 } END { exit !found }'; }
 
-# field NAME: from a `bpftool map dump` on standard input, the sum of that field over all elements and CPUs; fails if it is not there.
+# field NAME: from a `bpftool map dump` on standard input, the sum of that field over all elements
+# and CPUs; fails if it is not there.
 field() {
 	awk -v want="\"$1\":" '{ for (i = 1; i < NF; i++) if ($i == want) { gsub(/[^0-9]/, "", $(i + 1)); n += $(i + 1); seen = 1 } }
 		END { if (!seen) exit 1; printf "%d\n", n }'
 }
 
-# nonzero: from a dump on standard input, "name value" for each counter that is not zero, summed over elements and CPUs.
+# nonzero: from a dump on standard input, "name value" for each counter that is not zero, summed
+# over elements and CPUs.
 nonzero() {
 	awk '/^ *"[a-z_0-9]+": [0-9]/ && $1 !~ /"(key|cpu)"/ { gsub(/[":,]/, ""); if (!($1 in v)) order[++n] = $1; v[$1] += $2 }
 		END { for (i = 1; i <= n; i++) if (v[order[i]]) print order[i], v[order[i]] }'
@@ -219,7 +227,8 @@ counter() {
 	bpftool map dump id "$id" | field "$3"
 }
 
-# keep_maps PID TAG: hold the process's counters beyond its end, by pinning them in a bpffs of our own. kept TAG MAP FIELD reads one.
+# keep_maps PID TAG: hold the process's counters beyond its end, by pinning them in a bpffs of our
+# own. kept TAG MAP FIELD reads one.
 keep_maps() {
 	local name id kept=0
 	if [ ! -d "$WORK/bpf" ]; then

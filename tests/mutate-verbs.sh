@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Are the tests of the CQ, SRQ and channel code able to fail? mutate-verbs.sh [NAME...] copies the tree, breaks one thing at a time, builds, runs the tests
-# that ought to notice, and reports `killed NAME` or `survived NAME`. Exit status 1 if any survived, 2 if a mutation does not apply any more.
+# Are the tests of the CQ, SRQ and channel code able to fail? mutate-verbs.sh [NAME...] copies the
+# tree, breaks one thing at a time, builds, runs the tests that ought to notice, and reports `killed
+# NAME` or `survived NAME`. Exit status 1 if any survived, 2 if a mutation does not apply any more.
 # As root, a few minutes; no part of `make check`, but for -c: only whether each still changes its
 # file.
 if [ "${1:-}" = -c ]; then

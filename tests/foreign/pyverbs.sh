@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # rdma-core's own test-suite, pyverbs, on one interface against itself: pyverbs.sh [BUILD [ARG...]].
-# It is Debian's (packages rdma-core and python3-pyverbs, which this installs nothing of) and runs as
-# it is; ARGs are unittest's, for instance `-k test_mr`. Prints `ok`, `not ok` or `skip` for each test,
-# and what failed; then the counts. A test of a vendor's hardware is skipped by itself.
+# It is Debian's (packages rdma-core and python3-pyverbs, which this installs nothing of) and runs
+# as it is; ARGs are unittest's, for instance `-k test_mr`. Prints `ok`, `not ok` or `skip` for each
+# test, and what failed; then the counts. A test of a vendor's hardware is skipped by itself.
 here=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
 BUILD=${1:-build}
 shift $(($# > 0))

@@ -1,13 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# A readable channel has an event, however it is read, and an arming lasts until a completion: arming.c.
+# A readable channel has an event, however it is read, and an arming lasts until a completion:
+# arming.c.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
 PEER_QPN=0x4711
 
-# One wake-up a round, by XDP: whoever waits in poll(2) is told of each armed completion, and of nothing else.
+# One wake-up a round, by XDP: whoever waits in poll(2) is told of each armed completion, and of
+# nothing else.
 unsignaled() {
 	gids_for "$2" || return
 	keep=1 client_server 18622 60 "$TOOLS/arming" unsignaled "$1" $DEV_A "$gid_a" 20 -- \

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# An attacker on the path (attack.c) sends changed copies of valid packets with right ICRCs, ahead of
-# the genuine ones: every byte and completion is right all the same, the connection lives, and every
-# RoCEv2 frame that reached the server is accounted for. XROCE_ATTACK_SECONDS makes it longer.
+# An attacker on the path (attack.c) sends changed copies of valid packets with right ICRCs, ahead
+# of the genuine ones: every byte and completion is right all the same, the connection lives, and
+# every RoCEv2 frame that reached the server is accounted for. XROCE_ATTACK_SECONDS makes it longer.
 . "$(dirname "$0")/lib/case.sh"
 netns_chain 4500
 seconds=${XROCE_ATTACK_SECONDS:-40}

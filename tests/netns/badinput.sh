@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# What goes wrong says so in one clear line that names the remedy, with the errno of the man page, and leaves nothing behind.
+# What goes wrong says so in one clear line that names the remedy, with the errno of the man page,
+# and leaves nothing behind.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -37,7 +38,8 @@ wrong_usage() {
 }
 
 no_privileges() {
-	# The build may lie where user 65534 cannot look: what is under test is the kernel's refusal, so drop capabilities only.
+	# The build may lie where user 65534 cannot look: what is under test is the kernel's
+	# refusal, so drop capabilities only.
 	attempt setpriv --bounding-set -all --inh-caps -all "$XROCE" run --dev $IF_A -- setpriv --reuid 65534 --regid 65534 --clear-groups true
 	attempt setpriv --bounding-set -all "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g "$gid_a"
 	need_line bad 'not permitted.*run as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW'
@@ -62,7 +64,8 @@ taken_by_process() {
 	stop "$child"
 }
 
-# Any local user can bind the name that tells who has an interface: that keeps nobody off it, and is not believed.
+# Any local user can bind the name that tells who has an interface: that keeps nobody off it, and is
+# not believed.
 name_taken_by_a_stranger() {
 	local ifindex stranger
 
@@ -91,7 +94,8 @@ memlock_used_up() {
 	xdp_off $NS_A $IF_A || fail "XDP is attached"
 }
 
-# With the three capabilities alone it works, and what is missing is one line, without the verifier's log.
+# With the three capabilities alone it works, and what is missing is one line, without the
+# verifier's log.
 few_capabilities() {
 	local caps=-all,+net_admin,+bpf,+net_raw
 	start server a setpriv --bounding-set=$caps "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g "$gid_a" -n 10
@@ -126,10 +130,12 @@ hook_taken() {
 	local src=$WORK/other.bpf.c
 	printf '__attribute__((section("xdp"), used)) int other(void *ctx) { return 2; }\nchar l[] __attribute__((section("license"), used)) = "GPL";\n' >"$src"
 	clang -target bpf -O2 -g -c "$src" -o "$WORK/other.o" 2>"$WORK/bad.out" || { fail "clang ends with $?"; show bad; return; }
-	# xdp.frags is for libbpf to say; without it the kernel takes the program only at a smaller MTU.
+	# xdp.frags is for libbpf to say; without it the kernel takes the program only at a smaller
+	# MTU.
 	in_a ip link set $IF_A mtu 1500
 	in_b ip link set $IF_B mtu 1500
-	# ip mounts bpffs when it loads a program, and leaves it: in a mount namespace of its own it goes with it.
+	# ip mounts bpffs when it loads a program, and leaves it: in a mount namespace of its own it
+	# goes with it.
 	in_a unshare --mount ip link set $IF_A xdpdrv obj "$WORK/other.o" sec xdp 2>"$WORK/bad.out" || { fail "ip link set xdp ends with $?"; show bad; }
 	attempt "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g "$gid_a"
 	need_line bad 'XDP hook holds program [0-9]+ .*xdp off'

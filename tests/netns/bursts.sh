@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# UC and UD lose nothing on a path that loses nothing: perftest with its defaults, whose bursts are several times what the receiver's ring holds, ends with
-# all its data, because a sender waits for what the receiver can take. Each of these hung in most runs before there was flow control.
+# UC and UD lose nothing on a path that loses nothing: perftest with its defaults, whose bursts are
+# several times what the receiver's ring holds, ends with all its data, because a sender waits for
+# what the receiver can take. Each of these hung in most runs before there was flow control.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
-# all_arrives TOOL [OPTION...]: every packet that reached the server's XDP was taken by its engine, and none of them found no receive.
+# all_arrives TOOL [OPTION...]: every packet that reached the server's XDP was taken by its engine,
+# and none of them found no receive.
 all_arrives() {
 	local tool=$1 taken
 	shift
@@ -22,8 +24,8 @@ all_arrives() {
 	drop_maps server
 }
 
-# ib_send_bw, while its threads are moved to and fro between two CPUs. Frames leave by the queue of the
-# CPU where there are several, and those of UC must not overtake each other.
+# ib_send_bw, while its threads are moved to and fro between two CPUs. Frames leave by the queue of
+# the CPU where there are several, and those of UC must not overtake each other.
 cat >"$WORK/moved" <<-'END'
 	#!/bin/bash
 	(n=0; while kill -0 $$; do taskset -apc $((n++ & 1)) $$; done) >/dev/null 2>&1 &

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# However a program ends, nothing of ours stays: no program on the hook, no map, no program in the kernel, and the next one can start.
+# However a program ends, nothing of ours stays: no program on the hook, no map, no program in the
+# kernel, and the next one can start.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -55,8 +56,8 @@ starts_again() {
 	xdp_off $NS_B $IF_B || fail "XDP stays on $IF_B after an orderly end"
 }
 
-# The peer of one that was killed must not wait for ever: its retries run out, and it says so. It always has something to send: who only waits to receive
-# is told nothing, here as with an adapter.
+# The peer of one that was killed must not wait for ever: its retries run out, and it says so. It
+# always has something to send: who only waits to receive is told nothing, here as with an adapter.
 peer_notices() {
 	local server client rc
 	start_on server a ib_send_bw -d $DEV_A -x "$gid_a" -F -n 10000000

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Data of every kind, every byte and completion judged (vdata.c): RC, UC, UD; two processes and loopback to the own GID; polling and events.
+# Data of every kind, every byte and completion judged (vdata.c): RC, UC, UD; two processes and
+# loopback to the own GID; polling and events.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -21,7 +22,8 @@ data() {
 
 tx_packets() { ip -n $NS_A -s -o link show $IF_A | sed -n 's/.*TX: [^\\]*\\ *[0-9]* *\([0-9]*\).*/\1/p'; }
 
-# Both sides in one process, over the interface's own GID: the wire must see nothing of it (but what IPv6 says of its own accord).
+# Both sides in one process, over the interface's own GID: the wire must see nothing of it (but what
+# IPv6 says of its own accord).
 loopback() {
 	local t=$1 family=$2 rounds=$3 before after
 	shift 3

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Who waits for a completion event sleeps: CPU time of the whole process against time that passed, over a wait that is forced. That it is XDP that wakes is
-# counted in arming.sh.
+# Who waits for a completion event sleeps: CPU time of the whole process against time that passed,
+# over a wait that is forced. That it is XDP that wakes is counted in arming.sh.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 

@@ -26,7 +26,8 @@ packets() {
 said() { grep -qE "$2" "$WORK/$1.out"; }
 said_or_gone() { said "$1" "$2" || is_gone_or_zombie "$3"; }
 
-# start_fields TRANSPORT FAMILY COUNT: the program, until it receives: $child, $qpn; and $from and $to of the packets.
+# start_fields TRANSPORT FAMILY COUNT: the program, until it receives: $child, $qpn; and $from and
+# $to of the packets.
 start_fields() {
 	from=$IP4_B to=$IP4_A
 	gids_for "$2" || return
@@ -61,7 +62,8 @@ fields() {
 	need_equal "packets by flow tag" "$flows" "1 6 "
 }
 
-# The program sleeps through the packets, each of which XDP sees between two looks at the clock: its times are XDP's, not the engine's.
+# The program sleeps through the packets, each of which XDP sees between two looks at the clock: its
+# times are XDP's, not the engine's.
 xdp_has() { [ "$(counter "$1" xroce_rx redirected)" = "$2" ]; }
 is_stopped() { grep -q '^State:[[:space:]]*T' "/proc/$1/status"; }
 times() {

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# RC over a bad cable: packets are lost, come twice, come in another order, and every byte and completion is right all the same.
+# RC over a bad cable: packets are lost, come twice, come in another order, and every byte and
+# completion is right all the same.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/cable.sh"
 netns_chain 4500

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# A receiver that is stopped while packets of all kinds come: its rings fill, and each frame that XDP redirected is
-# counted once, as taken by an engine or as lost in the socket. So it is at the end of the process, too.
+# A receiver that is stopped while packets of all kinds come: its rings fill, and each frame that
+# XDP redirected is counted once, as taken by an engine or as lost in the socket. So it is at the
+# end of the process, too.
 . "$(dirname "$0")/lib/case.sh"
 QKEY=0x11111111 # udsink's
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Malformed packets, thousands of kinds, at an interface in the middle of an exchange: counted drops by their reason, and nothing else.
+# Malformed packets, thousands of kinds, at an interface in the middle of an exchange: counted drops
+# by their reason, and nothing else.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Memory that is unmapped, protected, made read-only or truncated while it is registered (memory.c): requests fail, processes live. Between
-# two processes and within one; with all signals blocked, with handlers of SIGSEGV of the program's own, and under Python's faulthandler,
-# before and after xroce's. The program's own faults end it by the right signal. memory.sh BUILD
+# Memory that is unmapped, protected, made read-only or truncated while it is registered (memory.c):
+# requests fail, processes live. Between two processes and within one; with all signals blocked,
+# with handlers of SIGSEGV of the program's own, and under Python's faulthandler, before and after
+# xroce's. The program's own faults end it by the right signal. memory.sh BUILD
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 requests=48
@@ -29,7 +30,8 @@ one_process() {
 	need_line loop "$did"
 }
 
-# Python with its fault handler, in front of xroce's or behind; in the end Python faults itself, which must be reported.
+# Python with its fault handler, in front of xroce's or behind; in the end Python faults itself,
+# which must be reported.
 python_program() {
 	cat <<-'END'
 		import ctypes, faulthandler, sys

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Both interfaces in one network namespace: the destination is an address of the kernel's own, and is
-# reached by the wire all the same.
+# Both interfaces in one network namespace: the destination is an address of the kernel's own, and
+# is reached by the wire all the same.
 . "$(dirname "$0")/lib/case.sh"
 NS_B=$NS_A
 netns_add $NS_A

@@ -1,15 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Every way that frames can leave (XROCE_TX=xsk|tap|live|gso, auto): data of every kind arrives right, and the counters say that the frames did go
-# that way. Where the interface takes no redirected frames they go by sockets, and it may change its mind while the program runs. Both ends are in native
-# mode, which takes redirected frames, unless a case says otherwise.
+# Every way that frames can leave (XROCE_TX=xsk|tap|live|gso, auto): data of every kind arrives
+# right, and the counters say that the frames did go that way. Where the interface takes no
+# redirected frames they go by sockets, and it may change its mind while the program runs. Both ends
+# are in native mode, which takes redirected frames, unless a case says otherwise.
 export XROCE_XDP=native
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500 2
 in_a ethtool -L $IF_A rx 1 tx 1 >/dev/null && in_b ethtool -L $IF_B rx 1 tx 1 >/dev/null || netns_die "cannot set the number of queues"
 
-# left_by WAY: the server's frames did, but for a few before the peer was there; nothing was lost on the way out.
+# left_by WAY: the server's frames did, but for a few before the peer was there; nothing was lost on
+# the way out.
 left_by() {
 	local way=$1 other n all
 	all=$(kept server xroce_eng_stat tx_packets)
@@ -42,7 +44,8 @@ way_data() {
 	left_by "$way"
 }
 
-# Packets that follow each other leave as one. What the peer, which has native XDP, receives are packets again, so their ICRCs are right.
+# Packets that follow each other leave as one. What the peer, which has native XDP, receives are
+# packets again, so their ICRCs are right.
 in_groups() {
 	local frames sends
 	way_data gso "$@" || return
@@ -70,7 +73,8 @@ auto_generic() {
 	need_equal "frames that left otherwise" $(($(kept server xroce_eng_stat tx_packets) - $(kept server xroce_eng_stat tx_xsk) - $(kept server xroce_eng_stat tx_gso))) 0
 }
 
-# A program may ask for more than active_mtu, which is 2048 here. Frames that are too long to be redirected go by AF_XDP; the short ones do not.
+# A program may ask for more than active_mtu, which is 2048 here. Frames that are too long to be
+# redirected go by AF_XDP; the short ones do not.
 long_frames() {
 	local mean
 	XROCE_TX=$1 on_a timeout 10 ibv_devinfo -v | grep -q 'active_mtu:.*2048 ' || fail "active_mtu is not 2048"
@@ -82,7 +86,8 @@ long_frames() {
 	need_equal "frames lost on their way out" "$(kept server xroce_eng_stat tx_lost)" 0
 }
 
-# The choice between the ways: small batches and large ones, and AF_XDP for what comes before the peer is there.
+# The choice between the ways: small batches and large ones, and AF_XDP for what comes before the
+# peer is there.
 auto_data() {
 	data rc v4 2048 80 6 || return
 	for way in tap live; do
@@ -91,7 +96,8 @@ auto_data() {
 	need_equal "frames lost on their way out" "$(kept server xroce_eng_stat tx_lost)" 0
 }
 
-# Frames too long to be redirected leave as super-packets, which the kernel cuts for this peer; the others are redirected.
+# Frames too long to be redirected leave as super-packets, which the kernel cuts for this peer; the
+# others are redirected.
 auto_long() {
 	data "$@" || return
 	need_least "frames that left as super-packets" "$(kept server xroce_eng_stat tx_gso)" 100
@@ -100,7 +106,8 @@ auto_long() {
 	need_equal "frames lost on their way out" "$(kept server xroce_eng_stat tx_lost)" 0
 }
 
-# One end is told an active_mtu of 4096, the other of 2048: perftest agrees on the smaller one, and a program that asks for 4096 has it.
+# One end is told an active_mtu of 4096, the other of 2048: perftest agrees on the smaller one, and
+# a program that asks for 4096 has it.
 ends_differ() {
 	local pid
 	gids_for v4 || return
@@ -156,7 +163,8 @@ by_xsk() { counter "$1" xroce_eng_stat tx_xsk; }
 moved() { local n; n=$($1 "$2") && [ "$n" -gt $(($3 + 300)) ]; }
 comes_to_move() { wait_until 15 moved "$1" "$server" "$($1 "$server")" || fail "after $2: no frames $1"; }
 
-# The peer's end takes redirected frames while it has native XDP or GRO: here it has generic XDP. So GRO decides.
+# The peer's end takes redirected frames while it has native XDP or GRO: here it has generic XDP. So
+# GRO decides.
 switching() {
 	local sockets=by_xsk
 	[ "$1" = auto ] && sockets=by_gso
@@ -170,7 +178,8 @@ switching() {
 	end_data
 }
 
-# Frames that the interface loses are seen, and slow the sender; no longer than they are lost. Here the peer's end becomes too small for them.
+# Frames that the interface loses are seen, and slow the sender; no longer than they are lost. Here
+# the peer's end becomes too small for them.
 losses_seen() {
 	local slowed
 	start_data "$1"
@@ -200,7 +209,8 @@ has_dropped() { [ "$(tx_dropped)" -ge $(($1 + $2)) ]; }
 lost_ours() { in_a ethtool -S $IF_A | awk '/xdp_xmit_errors/ { n += $2 } END { print n + 0 }'; }
 has_lost_ours() { [ "$(lost_ours)" -gt "$1" ]; }
 
-# The ring between the two ends is full of somebody else's datagrams time and again: the thread that empties it (threaded NAPI) does not keep up.
+# The ring between the two ends is full of somebody else's datagrams time and again: the thread that
+# empties it (threaded NAPI) does not keep up.
 ring_full() {
 	local way=$1 reader=redirected before ours flood
 	case $way in xsk | gso) reader=by_$way ;; esac
@@ -227,21 +237,24 @@ threaded() {
 	in_b unshare --mount sh -c "mount -t sysfs sysfs /sys && echo $1 >/sys/class/net/$IF_B/threaded" || fail "cannot set threaded NAPI"
 }
 
-# A queue in front of the interface lets out less than we have, and is full time and again: what it refuses is sent later.
+# A queue in front of the interface lets out less than we have, and is full time and again: what it
+# refuses is sent later.
 queue_full() {
 	in_a tc qdisc add dev $IF_A root tbf rate 50mbit burst 80k limit 90k 2>/dev/null || { skip_reason="no tbf in this kernel"; return 77; }
 	XROCE_XDP=generic way_data "$@" && need_least "times that there was no room" "$(kept server xroce_eng_stat tx_no_room)" 1
 	in_a tc qdisc del dev $IF_A root
 }
 
-# The same queue, long enough for all: what goes by AF_XDP does not wait in it, and must not pass what does.
+# The same queue, long enough for all: what goes by AF_XDP does not wait in it, and must not pass
+# what does.
 queue_order() {
 	in_a tc qdisc add dev $IF_A root tbf rate 50mbit burst 80k limit 64m 2>/dev/null || { skip_reason="no tbf in this kernel"; return 77; }
 	auto_generic "$@" && need_equal "NAKs for packets that came too early" "$(kept server xroce_eng_stat rx_sequence_naks)" 0
 	in_a tc qdisc del dev $IF_A root
 }
 
-# The peer's packets are received by both CPUs in turn of their flows, so a frame is often still on its way when the call that sent it has returned.
+# The peer's packets are received by both CPUs in turn of their flows, so a frame is often still on
+# its way when the call that sent it has returned.
 rps() {
 	steer_packets 3 || return
 	auto_generic "$@" && need_equal "NAKs for packets that came too early" "$(kept server xroce_eng_stat rx_sequence_naks)" 0
@@ -263,7 +276,8 @@ mode() {
 }
 is_attached() { ! xdp_off $NS_A $IF_A; }
 
-# No native mode for an end with fewer queues than the other sends by: told in one line, and generic then, but not if native was asked for.
+# No native mode for an end with fewer queues than the other sends by: told in one line, and generic
+# then, but not if native was asked for.
 no_native() {
 	in_a ethtool -L $IF_A rx 2 && in_b ethtool -L $IF_B tx 2 && in_a ethtool -L $IF_A rx 1 || fail "cannot set the number of queues"
 	XROCE_TX=tap mode generic auto tap

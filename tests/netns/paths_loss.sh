@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# loss.sh and perftest_bad_cable.sh on every way that frames can leave: RC over a bad cable, whose ends take redirected frames as they have GRO.
+# loss.sh and perftest_bad_cable.sh on every way that frames can leave: RC over a bad cable, whose
+# ends take redirected frames as they have GRO.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/cable.sh"
 . "$(dirname "$0")/lib/perf.sh"

@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Unmodified perftest over RC: bandwidth and latency of SEND, WRITE and READ, 64 bytes and 64 KiB, both address families. What it
-# measures is not judged; that it ends, reports all its iterations, and that the packets came through XDP, is.
+# Unmodified perftest over RC: bandwidth and latency of SEND, WRITE and READ, 64 bytes and 64 KiB,
+# both address families. What it measures is not judged; that it ends, reports all its iterations,
+# and that the packets came through XDP, is.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
-# perf TOOL FAMILY SIZE ITERATIONS [OPTION...]: server on A. What the server receives is data (send, write) or READ requests.
+# perf TOOL FAMILY SIZE ITERATIONS [OPTION...]: server on A. What the server receives is data (send,
+# write) or READ requests.
 perf() {
 	local tool=$1 family=$2 size=$3 n=$4 least=$4 columns fields value
 	shift 4
@@ -14,10 +16,12 @@ perf() {
 	# Atomics are of 8 bytes; perftest takes no size for them.
 	case $tool in ib_atomic_*) sized=() ;; esac
 	gids_for "$family" || return
-	# The server makes its maps when the client has called, and is held for a moment then: -u 18 lets a retry wait for a second.
+	# The server makes its maps when the client has called, and is held for a moment then: -u 18
+	# lets a retry wait for a second.
 	keep=1 client_server 18515 90 "$tool" -d $DEV_A -x "$gid_a" "${sized[@]}" -n "$n" -u 18 -F "$@" -- \
 		"$tool" -d $DEV_B -x "$gid_b" "${sized[@]}" -n "$n" -u 18 -F "$@" $IP4_A || return
-	# Bandwidth: bytes, iterations, peak, average, rate; latency: bytes, iterations, min, max, typical, average, ...
+	# Bandwidth: bytes, iterations, peak, average, rate; latency: bytes, iterations, min, max,
+	# typical, average, ...
 	columns=$(awk -v s="$size" -v n="$n" '$1 == s && $2 % n == 0 { print NF, $4 + 0 }' "$WORK/client.out")
 	read -r fields value <<<"${columns:-0 0}"
 	[ "$fields" -ge 5 ] || { fail "no line of results"; show client; }
@@ -34,7 +38,8 @@ for family in v4 v6; do
 		run_case ${what}_65536_$family perf ib_$what $family 65536 200
 	done
 done
-# Other ways to the same: datagrams (one at a time: nothing sends again what is lost), no reliability, sleeping, shared receives, several queue pairs, both directions, lists, old API.
+# Other ways to the same: datagrams (one at a time: nothing sends again what is lost), no
+# reliability, sleeping, shared receives, several queue pairs, both directions, lists, old API.
 n=2000
 run_case send_lat_ud_v6 perf ib_send_lat v6 64 $n -c UD
 run_case send_lat_uc perf ib_send_lat v4 64 $n -c UC

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Every perftest tool over every transport service that it knows, from 1 byte to 8 MiB, with its ways of using verbs (events, SRQ, several
-# queue pairs, both directions). What it measures is not judged; that it ends, and reports all its iterations, is. That the bytes are right is
-# shown by data.sh.
+# Every perftest tool over every transport service that it knows, from 1 byte to 8 MiB, with its
+# ways of using verbs (events, SRQ, several queue pairs, both directions). What it measures is not
+# judged; that it ends, and reports all its iterations, is. That the bytes are right is shown by
+# data.sh.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/perf.sh"
 
@@ -23,7 +24,8 @@ done
 for size in 1 1024 2048; do
 	run_case ud_send_lat_$size perf ib_send_lat $size 500 -c UD
 done
-# perftest takes active_mtu for the longest datagram, and that is 4096 where nothing is redirected; that longer ones work is shown by data.sh
+# perftest takes active_mtu for the longest datagram, and that is 4096 where nothing is redirected;
+# that longer ones work is shown by data.sh
 XROCE_TX=xsk run_case ud_send_lat_4096 perf ib_send_lat 4096 500 -c UD
 for operation in FETCH_AND_ADD CMP_AND_SWAP; do
 	run_case atomic_bw_$operation perf ib_atomic_bw 8 500 -A $operation

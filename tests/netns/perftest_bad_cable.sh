@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Every perftest tool over the reliable services, on a cable that loses, repeats and reorders 1 % of the packets: each ends and reports all its
-# iterations. That the bytes are right under the same is shown by loss.sh.
+# Every perftest tool over the reliable services, on a cable that loses, repeats and reorders 1 % of
+# the packets: each ends and reports all its iterations. That the bytes are right under the same is
+# shown by loss.sh.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/perf.sh"
 netns_chain 4500

@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The five unmodified pingpongs between two namespaces: both address families, sleeping and polling, small and large, two path MTUs.
-# All but the XRC one look at their buffers (-c); that every packet came by our XDP program, and none was refused, is seen in the counters.
+# The five unmodified pingpongs between two namespaces: both address families, sleeping and polling,
+# small and large, two path MTUs. All but the XRC one look at their buffers (-c); that every packet
+# came by our XDP program, and none was refused, is seen in the counters.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
-# What may be refused in a run that is right: packets that arrive after the queue pair has gone, and answers to what was sent twice.
+# What may be refused in a run that is right: packets that arrive after the queue pair has gone, and
+# answers to what was sent twice.
 harmless='qp_unknown|qp_state|psn_duplicate|unexpected_response'
 
 # pingpong TOOL FAMILY SIZE ITERATIONS PACKETS-A-MESSAGE [OPTION...]
@@ -30,7 +32,8 @@ pingpong() {
 	drop_maps server
 }
 
-# xrc FAMILY SIZE ITERATIONS PACKETS-A-MESSAGE [OPTION...]: it says `success` and does not look at its buffers; -c is its number of clients.
+# xrc FAMILY SIZE ITERATIONS PACKETS-A-MESSAGE [OPTION...]: it says `success` and does not look at
+# its buffers; -c is its number of clients.
 xrc() {
 	local family=$1 size=$2 n=$3 packets=$4 side bad
 	shift 4
@@ -54,7 +57,8 @@ for family in v4 v6; do
 				n=300
 				run_case ${tool}_1_$mtu$suffix pingpong ibv_${tool}_pingpong $family 1 $n 1 -m $mtu $e
 				run_case ${tool}_4096_$mtu$suffix pingpong ibv_${tool}_pingpong $family 4096 $n $((4096 / mtu)) -m $mtu $e
-				# UC has no retransmission: what is in flight at once is what one exchange takes.
+				# UC has no retransmission: what is in flight at once is what one
+				# exchange takes.
 				run_case ${tool}_65536_$mtu$suffix pingpong ibv_${tool}_pingpong $family 65536 $((n / 4)) $((65536 / mtu)) -m $mtu $e
 			done
 		done
@@ -64,7 +68,8 @@ for family in v4 v6; do
 		for size in 1 2048; do
 			run_case ud_$size$suffix pingpong ibv_ud_pingpong $family $size 300 1 $e
 		done
-		# The tool wants active_mtu for its message, which is 2048 where frames are redirected.
+		# The tool wants active_mtu for its message, which is 2048 where frames are
+		# redirected.
 		XROCE_TX=xsk run_case ud_4096$suffix pingpong ibv_ud_pingpong $family 4096 300 1 $e
 	done
 done

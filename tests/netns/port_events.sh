@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Asynchronous events of the port and of the device, while ip(8) changes the interface: port_events.c. What each case leaves is looked at here.
+# Asynchronous events of the port and of the device, while ip(8) changes the interface:
+# port_events.c. What each case leaves is looked at here.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 # Its IPv6 addresses go with the link, and would be a GID_CHANGE more.

@@ -29,7 +29,8 @@ list_says() {
 	need_line list "XDP +nothing attached; $2 "
 }
 
-# What a program asks of the kernel while it only queries: no program is loaded, no map made, no AF_XDP socket opened.
+# What a program asks of the kernel while it only queries: no program is loaded, no map made, no
+# AF_XDP socket opened.
 attaches_nothing() {
 	in_a strace -f -o "$WORK/trace.out" -e trace=bpf,socket "$XROCE" run --dev $IF_A -- timeout 10 "$@" >"$WORK/query.out" 2>&1 ||
 		{ fail "$1 ends with $?"; show query; }

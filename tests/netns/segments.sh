@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Super-packets (XROCE_TX=gso) that the kernel has to cut are RoCEv2 packets like any others behind it: a bystander on the wire checks each, UDP
-# checksum included, which a single frame does without.
+# Super-packets (XROCE_TX=gso) that the kernel has to cut are RoCEv2 packets like any others behind
+# it: a bystander on the wire checks each, UDP checksum included, which a single frame does without.
 . "$(dirname "$0")/lib/case.sh"
 netns_chain 4500
 

@@ -1,9 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# An interface with two receive queues has two shards, each with an engine: threads.c, which checks every byte, over all that threads may share, by every way
-# that frames leave, over a bad cable, with threads that change CPUs so that packets come by the other queue. The counters say that both shards were at
-# work, that packets were handed over and queue pairs moved. shards.sh BUILD; XROCE_SHARDS_ROUNDS=N repeats the cases over the pair N times.
+# An interface with two receive queues has two shards, each with an engine: threads.c, which checks
+# every byte, over all that threads may share, by every way that frames leave, over a bad cable,
+# with threads that change CPUs so that packets come by the other queue. The counters say that both
+# shards were at work, that packets were handed over and queue pairs moved. shards.sh BUILD;
+# XROCE_SHARDS_ROUNDS=N repeats the cases over the pair N times.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/cable.sh"
 [ "$(nproc)" -ge 2 ] || { echo "skip shards one CPU"; exit 0; }
@@ -11,8 +13,9 @@
 # Frames that the server's sockets have taken, since the pair was made.
 taken() { in_a ethtool -S $IF_A | awk '/rx_queue_[0-9]+_xdp_redirect:/ { n += $2 } END { print n + 0 }'; }
 
-# threads_run SECONDS OPTION...: both ends; the server's counters are kept. Whatever a socket has taken, an engine has received, but for the last
-# acknowledgements when the program ends: nothing is lost between the shards.
+# threads_run SECONDS OPTION...: both ends; the server's counters are kept. Whatever a socket has
+# taken, an engine has received, but for the last acknowledgements when the program ends: nothing is
+# lost between the shards.
 threads_run() {
 	local bound=$1 before
 	shift

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Two shards over a bad cable, which spreads packets over the queues by their flow: what shards.sh sees on a good one.
+# Two shards over a bad cable, which spreads packets over the queues by their flow: what shards.sh
+# sees on a good one.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/cable.sh"
 netns_chain 4500 2

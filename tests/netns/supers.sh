@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Single frames that look like super-packets, from a stranger and in the peer's name, at a queue pair that is at work: XDP
-# judges them by the first packet, and of what it lets through the engine is shown no more when that one's ICRC is wrong.
+# Single frames that look like super-packets, from a stranger and in the peer's name, at a queue
+# pair that is at work: XDP judges them by the first packet, and of what it lets through the engine
+# is shown no more when that one's ICRC is wrong.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 9000
 
@@ -29,7 +30,8 @@ unharmed() {
 tx_dropped() { in_b awk -v dev=$IF_B: '$1 == dev { print $13 }' /proc/net/dev; }
 reaches() { [ "$(counter "$server" "$1" "$2")" -ge "$3" ]; }
 
-# attack MAP FIELD EACH OPTION...: the field moves by EACH for each frame that the interface has taken, and no further.
+# attack MAP FIELD EACH OPTION...: the field moves by EACH for each frame that the interface has
+# taken, and no further.
 attack() {
 	local map=$1 name=$2 each=$3 before lost want
 	shift 3

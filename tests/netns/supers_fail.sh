@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Where super-packets do not get through, frames leave another way before a connection dies of it, and that is said once. Interfaces that hand packets
-# to others get none by default.
+# Where super-packets do not get through, frames leave another way before a connection dies of it,
+# and that is said once. Interfaces that hand packets to others get none by default.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
-# data COMMAND...: the server, run by COMMAND, on A; its counters are kept. The way out of A is XDP redirection only if B has native XDP, so here it is the
-# sockets.
+# data COMMAND...: the server, run by COMMAND, on A; its counters are kept. The way out of A is XDP
+# redirection only if B has native XDP, so here it is the sockets.
 data() {
 	gids_for v4 || return
 	keep=1 client_server 18600 60 "$@" "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t "$transport" -m 1024 -n 60 -s 21 -- \
@@ -91,7 +91,8 @@ macvlan_data() {
 
 for transport in rc uc ud; do
 	run_case taken_$transport taken
-	# a datagram that is refused is lost, and so is its round: only what is sent again can be judged
+	# a datagram that is refused is lost, and so is its round: only what is sent again can be
+	# judged
 	[ $transport != rc ] || run_case refused_$transport refused
 done
 transport=rc

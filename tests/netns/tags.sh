@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Tag matching between two hosts (tags.c): eager messages, expected and not, messages without a tag, rendezvous by the device and by the application.
+# Tag matching between two hosts (tags.c): eager messages, expected and not, messages without a tag,
+# rendezvous by the device and by the application.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 

@@ -45,7 +45,8 @@ neighbours() {
 	in_b ping -q -c 1 -W 2 $IP6_A >/dev/null || fail "no answer over IPv6 after forgetting the neighbours"
 }
 
-# A packet to port 4791 of an address that is no GID of ours is not ours: the machine may have it (here it bounces: no one listens).
+# A packet to port 4791 of an address that is no GID of ours is not ours: the machine may have it
+# (here it bounces: no one listens).
 foreign_roce() {
 	local before after
 	before=$(counter "$sit_a" xroce_rx passed)

@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# UCX between two hosts, as a program that reads what adapters put into completions: over UD it looks
-# in `sl` for where a datagram's addresses are, and drops what says otherwise. It wants a character
-# device of the device's name, of which it reads nothing: a null node, in a mount namespace of its own.
+# UCX between two hosts, as a program that reads what adapters put into completions: over UD it
+# looks in `sl` for where a datagram's addresses are, and drops what says otherwise. It wants a
+# character device of the device's name, of which it reads nothing: a null node, in a mount
+# namespace of its own.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -15,7 +16,8 @@ exec "$@"
 END
 chmod +x "$WORK/with_node"
 
-# start_ucx NAME NS TRANSPORT GID-INDEX ARG...: ucx_perftest; all that it may send by is this device.
+# start_ucx NAME NS TRANSPORT GID-INDEX ARG...: ucx_perftest; all that it may send by is this
+# device.
 start_ucx() {
 	local name=$1 ns=$2 dev=$IF_A tls=$3 gid=$4
 	shift 4

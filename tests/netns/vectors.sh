@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Completion vectors on an interface with two receive queues: a CQ's vector chooses the thread that raises its events; XDP wakes that of the queue that a
-# packet came by. Each queue has a thread, on the CPU that it is told to run on, and all of them sleep while nothing happens.
+# Completion vectors on an interface with two receive queues: a CQ's vector chooses the thread that
+# raises its events; XDP wakes that of the queue that a packet came by. Each queue has a thread, on
+# the CPU that it is told to run on, and all of them sleep while nothing happens.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500 2
 
@@ -52,7 +53,8 @@ pinned() {
 	stop "$child"
 }
 
-# Nothing happens, so nobody wakes; what the last event left behind is over when two looks in a row agree.
+# Nothing happens, so nobody wakes; what the last event left behind is over when two looks in a row
+# agree.
 asleep() { local n; n=$(switches "$1"); read -r -t 0.3 <> <(:); [ "$n" = "$(switches "$1")" ]; }
 idle() {
 	run_vector 1 50 || return
@@ -60,7 +62,8 @@ idle() {
 	stop "$child"
 }
 
-# The application sleeps, and packets come by both queues, as the senders' ports choose: each queue's thread takes them.
+# The application sleeps, and packets come by both queues, as the senders' ports choose: each
+# queue's thread takes them.
 engine_has() { [ "$(bpftool map dump id "$(map_id "$1" xroce_eng_stat)" | field rx_packets)" = "$2" ]; }
 queue_packets() { in_a ethtool -S $IF_A | awk -v want="rx_queue_$1_xdp_packets:" '$1 == want { print $2 }'; }
 both_queues() {

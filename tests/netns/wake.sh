@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# No wake-up is lost: wake_stress.c, and the two examples of ibv_get_cq_event(3) as they stand there (cq_example.c), over a real path.
+# No wake-up is lost: wake_stress.c, and the two examples of ibv_get_cq_event(3) as they stand there
+# (cq_example.c), over a real path.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -15,7 +16,8 @@ stress() {
 	# Readable means that there is an event.
 	awk '/^wake_stress/ && $11 { exit 1 }' "$WORK/server.out" "$WORK/client.out" ||
 		fail "the descriptor was readable without an event"
-	# How often is the scheduler's: those that are awake already are not woken. arming.sh counts what must be.
+	# How often is the scheduler's: those that are awake already are not woken. arming.sh counts
+	# what must be.
 	need_least "xroce_rx.cq_wakeups" "$(kept server xroce_rx cq_wakeups)" 1
 	drop_maps server
 }

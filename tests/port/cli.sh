@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The xroce command itself: what run sets and returns, what list and doctor say of interfaces in every condition, and that neither changes one.
+# The xroce command itself: what run sets and returns, what list and doctor say of interfaces in
+# every condition, and that neither changes one.
 . "$(dirname "$0")/../netns/lib/case.sh"
 netns_pair 4500
 
@@ -249,7 +250,8 @@ doctor_unprivileged() {
 	try 0 setpriv --bounding-set=-all,+net_admin,+bpf,+perfmon,+net_raw,+ipc_lock "$XROCE" doctor $IF_A
 	need_line cli '^ok    XDP program: loads'
 	need_line cli '^ok    AF_XDP: sockets can be made'
-	# Only what the verifier says of the program can tell whether it wants a capability more: doctor names it, or all is well.
+	# Only what the verifier says of the program can tell whether it wants a capability more:
+	# doctor names it, or all is well.
 	in_a setpriv --bounding-set=-all,+net_admin,+bpf,+net_raw,+ipc_lock "$XROCE" doctor $IF_A >"$WORK/cli.out" 2>&1
 	need_line cli '^(ok    XDP program: loads|FAIL  XDP program: .* -> run as root, or with CAP_PERFMON)'
 	# Root of a user namespace only.
@@ -317,7 +319,8 @@ hook_taken() {
 		>"$WORK/other.c"
 	clang -target bpf -O2 -g -c "$WORK/other.c" -o "$WORK/other.o" || return
 	mtu 1500 # what a program without xdp.frags takes
-	# ip mounts bpffs when it loads a program, and leaves it: in a mount namespace of its own it goes with it.
+	# ip mounts bpffs when it loads a program, and leaves it: in a mount namespace of its own it
+	# goes with it.
 	in_a unshare --mount ip link set $IF_A "$option" obj "$WORK/other.o" sec xdp || return
 	try 1 "$XROCE" doctor $IF_A
 	need_line cli "^FAIL  $IF_A XDP hook: taken by another program, id [0-9]+, other, $mode mode -> .*ip link set dev $IF_A $off off"
@@ -328,7 +331,8 @@ hook_taken() {
 	mtu 4500
 }
 
-# The holder of an interface is known by an abstract socket, whoever binds it; and not by another interface's.
+# The holder of an interface is known by an abstract socket, whoever binds it; and not by another
+# interface's.
 held() {
 	local ifindex
 

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# The verbs contract on one interface, against itself: contract.sh BUILD. The program is linked with the installed libibverbs and run on ours.
+# The verbs contract on one interface, against itself: contract.sh BUILD. The program is linked with
+# the installed libibverbs and run on ours.
 here=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
 BUILD=${1:?usage: contract.sh BUILD}
 case $BUILD in /*) ;; *) BUILD=$here/$BUILD ;; esac

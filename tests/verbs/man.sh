@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Man pages as specification: man.sh BUILD [PAGE...] runs man_PAGE.c for each page, on one interface with two receive queues, against itself. Each
-# result's name begins with its page's. The programs are linked with the installed libibverbs and run on ours.
+# Man pages as specification: man.sh BUILD [PAGE...] runs man_PAGE.c for each page, on one interface
+# with two receive queues, against itself. Each result's name begins with its page's. The programs
+# are linked with the installed libibverbs and run on ours.
 here=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
 BUILD=${1:?usage: man.sh BUILD [PAGE...]}
 shift

@@ -1,8 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Data races in the CQ, SRQ and channel code, and between engines of a device: tsan.sh BUILD. The library is built with ThreadSanitizer in BUILD-tsan
-# (make TSAN=1), so are the programs that use it from several threads, and all run in one process over the own GID. A report of TSan's is a failure.
+# Data races in the CQ, SRQ and channel code, and between engines of a device: tsan.sh BUILD. The
+# library is built with ThreadSanitizer in BUILD-tsan (make TSAN=1), so are the programs that use it
+# from several threads, and all run in one process over the own GID. A report of TSan's is a
+# failure.
 here=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
 BUILD=${1:?usage: tsan.sh BUILD}
 case $BUILD in /*) ;; *) BUILD=$here/$BUILD ;; esac

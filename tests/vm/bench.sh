@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Instructions of one operation, both ends together, by us, by Soft-RoCE and by TCP in one guest
-# kernel: `make bench-vm`. bench.sh BUILD [KERNEL...] prints a table. The guest has one processor that
-# QEMU counts the instructions of, so a measurement does not depend on what else this machine does.
+# kernel: `make bench-vm`. bench.sh BUILD [KERNEL...] prints a table. The guest has one processor
+# that QEMU counts the instructions of, so a measurement does not depend on what else this machine
+# does.
 . "$(dirname "$0")/../netns/lib/case.sh"
 . "$here/tests/vm/lib/guest.sh"
 shift
@@ -76,9 +77,9 @@ echo '| guest | operation, bytes | at once | PMTU | Soft-RoCE | xroce | TCP | xr
 echo '|---|---|---|---|---|---|---|---|'
 for kernel in "${kernels[@]}"; do
 	kernel_get "$kernel" || { echo "skip $kernel $skip_reason"; continue; }
-	# with carry-less multiplication, as every processor of these years has it: both compute CRCs by it.
-	# The time stamp counter, an instruction a nanosecond here, is the clock, as it is there: the time
-	# by the HPET is a system call, and counted.
+	# with carry-less multiplication, as every processor of these years has it: both compute
+	# CRCs by it. The time stamp counter, an instruction a nanosecond here, is the clock, as it
+	# is there: the time by the HPET is a system call, and counted.
 	VM_KARGS='clocksource=tsc tsc=reliable' XROCE_VM_CPU=max,-erms XROCE_VM_ACCEL=tcg,thread=single \
 		guest_boot guest "$kernel" 1 -p "$VM_TOOLS/instructions" -icount shift=0,sleep=off || { cat "$WORK/case.notes"; exit 1; }
 	guest_do guest wire "modprobe crc32-pclmul; modprobe veth; modprobe tun; $WIRE && rdma link add rxe0 type rxe netdev v0 &&

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# A peer that is not ours: the Soft-RoCE of Debian's 6.1 kernel in a virtual machine. Every opcode of
-# RC, UC and UD both ways, with data and completions checked at both ends and every packet of ours
-# judged in a capture; atomics while packets are lost and overtake each other; errors.
+# A peer that is not ours: the Soft-RoCE of Debian's 6.1 kernel in a virtual machine. Every opcode
+# of RC, UC and UD both ways, with data and completions checked at both ends and every packet of
+# ours judged in a capture; atomics while packets are lost and overtake each other; errors.
 . "$(dirname "$0")/../netns/lib/case.sh"
 . "$here/tests/netns/lib/cable.sh"
 . "$here/tests/vm/lib/guest.sh"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# A bad cable between the ends of netns_chain: tests/netns/impair.c loses, repeats and reorders what it forwards. Sourced behind case.sh.
+# A bad cable between the ends of netns_chain: tests/netns/impair.c loses, repeats and reorders what
+# it forwards. Sourced behind case.sh.
 
 cable=
 # cable_with OPTION-OF-IMPAIR...: in place of the one before.
@@ -13,7 +14,8 @@ cable_with() {
 	wait_until 10 in_a ping -q -c 1 -W 1 $IP4_B || fail "no path from A to B"
 }
 
-# cable_did [dropped|duplicated|reordered]...: its own words. It did impair something, or the case has shown nothing.
+# cable_did [dropped|duplicated|reordered]...: its own words. It did impair something, or the case
+# has shown nothing.
 cable_did() {
 	local what
 	kill "$cable"

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What every test of tests/netns shares: the topology, the build's paths, and one line a case on standard output:
-# `ok NAME`, `not ok NAME` (what went wrong follows in lines with `# `) or `skip NAME reason`. Sourced, with the build directory as
-# the script's first argument.
+# What every test of tests/netns shares: the topology, the build's paths, and one line a case on
+# standard output: `ok NAME`, `not ok NAME` (what went wrong follows in lines with `# `) or `skip
+# NAME reason`. Sourced, with the build directory as the script's first argument.
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 BUILD=${1:-$here/build}
@@ -17,13 +17,15 @@ unset XROCE_DEV LD_LIBRARY_PATH
 
 case_failed=0
 
-# fail MESSAGE: note a failed assertion of the running case, and go on. Returns 1, so that `|| return` can end the case.
+# fail MESSAGE: note a failed assertion of the running case, and go on. Returns 1, so that `||
+# return` can end the case.
 fail() {
 	echo "# $*" >>"$WORK/case.notes"
 	return 1
 }
 
-# show NAME: add a program's output to the case's notes. What it said on standard error may stand first, as that is not buffered.
+# show NAME: add a program's output to the case's notes. What it said on standard error may stand
+# first, as that is not buffered.
 show() {
 	[ -f "$WORK/$1.out" ] || return 0
 	{
@@ -32,7 +34,8 @@ show() {
 	} >>"$WORK/case.notes"
 }
 
-# run_case NAME FUNCTION [ARG...]: the case holds if the function made no fail() and returned 0; 77 means skipped, reason in $skip_reason.
+# run_case NAME FUNCTION [ARG...]: the case holds if the function made no fail() and returned 0; 77
+# means skipped, reason in $skip_reason.
 run_case() {
 	local name=$1 rc
 	shift
@@ -86,8 +89,8 @@ gids_for() {
 	esac || fail "no $1 GID in ibv_devinfo -v"
 }
 
-# Some servers make their queue pair, and so the maps, only when the client has called. It is stopped while we take hold of them: a short
-# run must not be over before.
+# Some servers make their queue pair, and so the maps, only when the client has called. It is
+# stopped while we take hold of them: a short run must not be over before.
 keep_of_running() {
 	local rc
 	until map_id "$1" xroce_eng_drop >/dev/null; do
@@ -100,8 +103,9 @@ keep_of_running() {
 	return $rc
 }
 
-# client_server PORT SECONDS SERVER... -- CLIENT...: the server on A, the client on B once the server listens on the TCP port; both must
-# exit with 0 in time. Outputs are those of `server` and `client`. With keep=1 the server's counters are kept as `server`, the client's not.
+# client_server PORT SECONDS SERVER... -- CLIENT...: the server on A, the client on B once the
+# server listens on the TCP port; both must exit with 0 in time. Outputs are those of `server` and
+# `client`. With keep=1 the server's counters are kept as `server`, the client's not.
 client_server() {
 	local port=$1 bound=$2 server=() has_kept=0 rc
 	shift 2

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Sourced by the tests of this directory. Each function named PROGRAM__CASE is a test; run_cases runs
-# them in the order of the file, each in a shell of its own, and prints a line for each: `ok`,
+# Sourced by the tests of this directory. Each function named PROGRAM__CASE is a test; run_cases
+# runs them in the order of the file, each in a shell of its own, and prints a line for each: `ok`,
 # `not ok` or `skip`, as scripts/check.sh counts them. Scratch is in $work, gone at the end.
 set -u
 

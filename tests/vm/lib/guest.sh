@@ -2,17 +2,20 @@
 # shellcheck shell=bash
 #
 # A virtual machine as a peer: a stock Debian kernel under QEMU's software emulation. It boots once
-# and then takes commands. Sourced behind tests/netns/lib/case.sh; what that script's traps take away
-# at any exit includes the machine.
+# and then takes commands. Sourced behind tests/netns/lib/case.sh; what that script's traps take
+# away at any exit includes the machine.
 #
-#   A:va -- P:pa . P:pb -- guest eth0	A and P are namespaces of scripts/netns.sh, pb is a TAP device
+#   A:va -- P:pa . P:pb -- guest eth0
+#
+# A and P are namespaces of scripts/netns.sh, pb is a TAP device.
 #
 # The guest has what would be B's addresses, so that cable.sh can forward between pa and pb.
 #
 #   guest_topology MTU		A and P; guest_bridge joins pa and pb, guest_unbridge parts them
 #   guest_boot NAME VERSION CPUS [-p PROGRAM]... [QEMU-ARGUMENT]...
 #   guest_start GUEST NAME COMMAND	a line for the guest's shell, in the background
-#   guest_wait GUEST NAME SECONDS	its exit status; 124 when the time is up. Output: $WORK/NAME.out
+#   guest_wait GUEST NAME SECONDS	its exit status; 124 when the time is up.
+#					Output: $WORK/NAME.out
 #   guest_do GUEST NAME COMMAND	both, within 30 seconds
 #   guest_off GUEST
 

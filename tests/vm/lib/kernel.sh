@@ -6,8 +6,8 @@
 # directory of the build. All of it is kept in $VM_CACHE. Sourced by guest.sh, which sets VM_CACHE.
 #
 #   kernel_get VERSION		VERSION is 6.1 or 6.12; sets $VM_KERNEL (its files) or $skip_reason
-#   kernel_overlay FILE...		sets $VM_OVERLAY: an archive of these programs and their libraries,
-#				and of what $VM_OURS lists in /xroce
+#   kernel_overlay FILE...		sets $VM_OVERLAY: an archive of these
+#				programs and their libraries, and of what $VM_OURS lists in /xroce
 
 # What the guest loads at its start, and what a test may load later with modprobe.
 VM_MODULES="virtio_pci virtio_net virtio_console 9p 9pnet_virtio crc32_generic ib_uverbs rdma_rxe"
@@ -45,7 +45,8 @@ kernel_package() {
 		sed -nE "s/^ *Depends: (linux-image-${3//./\\.}[.+][0-9a-z.+-]*)\$/\\1/p" | head -1
 }
 
-# kernel_download VERSION DIR: the package into DIR. The machine's own lists will do if they have it.
+# kernel_download VERSION DIR: the package into DIR. The machine's own lists will do if they have
+# it.
 kernel_download() {
 	local version=$1 dir=$2 suite=bookworm how=kernel_apt_machine pkg
 	[ "$version" = 6.1 ] || suite=bookworm-backports

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Programs at both ends, ours in A and the guest's on its Soft-RoCE, and a capture between them whose
-# every packet of ours is judged. Sourced behind guest.sh; the guest's name is "guest".
+# Programs at both ends, ours in A and the guest's on its Soft-RoCE, and a capture between them
+# whose every packet of ours is judged. Sourced behind guest.sh; the guest's name is "guest".
 
 # peer_up MTU: an address of each family and an rxe device on the guest's eth0.
 peer_up() {
@@ -48,8 +48,8 @@ peer_judge() {
 	grep -E '^(ours|theirs|flipped) ' "$WORK/judge.out" >>"$WORK/opcodes.seen"
 }
 
-# peer_pair PORT SECONDS PROGRAM OPTIONS... -- GUEST'S-OPTIONS...: the server here, the client there.
-# Both are run as `PROGRAM -d DEVICE -g GID OPTIONS`.
+# peer_pair PORT SECONDS PROGRAM OPTIONS... -- GUEST'S-OPTIONS...: the server here, the client
+# there. Both are run as `PROGRAM -d DEVICE -g GID OPTIONS`.
 peer_pair() {
 	local port=$1 bound=$2 program=$3 options=() rc
 	shift 3
