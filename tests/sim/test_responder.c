@@ -212,6 +212,7 @@ static void atomic__must_be_aligned_by_both_addresses(void **state)
 		 */
 		const u64 iova = i == 1 ? 0x1001 : 0x1000;
 		struct mr *mr;
+		u64 word;
 
 		assert_int_equal(
 			mr_add(t, PAIR_PD, r.mem->bytes + (i == 2), 64, iova, PAIR_ACCESS_ALL, &mr),
@@ -221,7 +222,8 @@ static void atomic__must_be_aligned_by_both_addresses(void **state)
 		p.swap_add = 1;
 		memset(r.mem->bytes, 0, 64);
 		raw_send(&r, p, NULL, 0);
-		check_eq(r.w, r.mem->bytes[i == 2], i == 0);
+		memcpy(&word, r.mem->bytes + (i == 2), sizeof(word)); /* in host byte order */
+		check_eq(r.w, word, i == 0);
 		if (i) {
 			expect_ack(&r, AETH_NAK | NAK_INVALID_REQUEST, RAW_PSN, 0);
 			expect_failed(&r, NAK_INVALID_REQUEST);
