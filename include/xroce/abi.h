@@ -324,7 +324,7 @@ struct xroce_engine_stats {
 	__u64 tx_live;		/* as XDP live frames; */
 	__u64 tx_lost;		/* and those that the kernel refused */
 	/* frames that may be redirected in 50 us: now, not in all; the largest is no limit */
-	__u64 tx_portion;
+	__u64 tx_pacer;
 	__u64 tx_slowed;	/* times that this was halved, as the interface had lost frames */
 	__u64 tx_tap_writes;	/* system calls for tx_tap */
 	__u64 tx_live_runs;	/* and for tx_live */

@@ -199,7 +199,7 @@ is_slowed_by_losses() {
 	is_slowed "$@"
 }
 is_slowed() { local n; n=$(counter "$1" xroce_eng_stat tx_slowed) && [ "$n" -ge "$2" ]; }
-is_at_large() { [ "$(counter "$1" xroce_eng_stat tx_portion)" = 256 ]; }
+is_at_large() { [ "$(counter "$1" xroce_eng_stat tx_pacer)" = 256 ]; }
 
 tx_dropped() { ip -n $NS_A -s -o link show $IF_A | sed -n 's/.*TX: [^\\]*\\ *[0-9]* *[0-9]* *[0-9]* *\([0-9]*\).*/\1/p'; }
 # has_dropped BEFORE N: the interface has, that many since.

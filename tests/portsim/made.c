@@ -10,7 +10,7 @@
 #include "../../user/base/privilege.h"
 #include "../../user/netdev/watch.h"
 #include "../../user/shard/fault.h"
-#include "../../user/tx/tx_outlook.h"
+#include "../../user/tx/tx_probe.h"
 #include "../../user/wake/rings.h"
 
 static struct made_options options;

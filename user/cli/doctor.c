@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
-#include "../tx/tx_outlook.h"
+#include "../tx/tx_probe.h"
 #include "doctor.h"
 
 void finding(struct doctor *d, enum level level, const char *what, const char *remedy,

@@ -10,7 +10,7 @@
 
 #include "../base/privilege.h"
 #include "../attach/probe.h"
-#include "../tx/tx_outlook.h"
+#include "../tx/tx_probe.h"
 #include "../tx/tx_redirect.h"
 #include "../xsk/xsk.h"
 #include "doctor.h"

@@ -4,7 +4,7 @@
 #include <dirent.h>
 #include <stdlib.h>
 
-#include "../tx/tx_outlook.h"
+#include "../tx/tx_probe.h"
 #include "../netdev/xdp_mode.h"
 #include "doctor.h"
 

@@ -3,7 +3,7 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 
-#include "../tx/tx_outlook.h"
+#include "../tx/tx_probe.h"
 #include "../netdev/xdp_mode.h"
 #include "cli.h"
 
@@ -74,42 +74,42 @@ static void print_sent(u32 prog_id)
 }
 
 /* How frames will leave when a program opens it. */
-static void print_outlook(const struct netdev *dev, const struct xdp_driver *driver)
+static void print_way_out(const struct netdev *dev, const struct xdp_driver *driver)
 {
 	const char *name = *driver->name ? driver->name : dev->name;
 	const char *sockets = tx_may_gso(dev) ? "UDP super-packets and AF_XDP" : "AF_XDP";
 
-	switch (tx_outlook(dev->ifindex)) {
-	case TX_OUTLOOK_REDIRECT:
+	switch (tx_probe(dev->ifindex)) {
+	case TX_PROBE_REDIRECT:
 		printf("  sends by  XDP redirection: TAP device and live frames; %s for long "
 		       "frames\n",
 		       sockets);
 		return;
-	case TX_OUTLOOK_NOT_NOW:
+	case TX_PROBE_NOT_NOW:
 		printf("  sends by  %s; XDP redirection while %s takes redirected frames%s\n",
 		       sockets, name,
 		       strcmp(name, "veth") ?
 			       "" :
 			       ", that is, while its other end has native XDP or GRO");
 		return;
-	case TX_OUTLOOK_ZERO_COPY:
+	case TX_PROBE_ZERO_COPY:
 		printf("  sends by  AF_XDP, zero-copy\n");
 		return;
-	case TX_OUTLOOK_FORCED_XSK:
+	case TX_PROBE_FORCED_XSK:
 		printf("  sends by  AF_XDP, as XROCE_TX says\n");
 		return;
-	case TX_OUTLOOK_FORCED_GSO:
+	case TX_PROBE_FORCED_GSO:
 		printf("  sends by  UDP super-packets, as XROCE_TX says\n");
 		return;
-	case TX_OUTLOOK_NO_NATIVE:
+	case TX_PROBE_NO_NATIVE:
 		printf("  sends by  %s: %s takes no redirected frames\n", sockets, name);
 		return;
-	case TX_OUTLOOK_UNTOLD:
+	case TX_PROBE_UNTOLD:
 		printf("  sends by  %s: the kernel does not tell whether %s takes redirected "
 		       "frames; 6.3 does\n",
 		       sockets, name);
 		return;
-	case TX_OUTLOOK_NO_TUN:
+	case TX_PROBE_NO_TUN:
 		printf("  sends by  %s: redirection needs " TX_TUN_DEVICE ": %s\n", sockets,
 		       strerror(errno));
 		return;
@@ -136,7 +136,7 @@ static void print_xdp(const struct netdev *dev)
 	xdp_driver_query(dev, &driver);
 	printf("  XDP       nothing attached; %s when a program opens it\n",
 	       driver.native && xdp_mode(dev) != XDP_MODE_GENERIC ? "native" : "generic");
-	print_outlook(dev, &driver);
+	print_way_out(dev, &driver);
 }
 
 static void print_holder(const struct netdev *dev)

@@ -13,7 +13,7 @@
 #include "../service/service.h"
 #include "../shard/fault.h"
 #include "../transport/aligned.h"
-#include "../tx/tx_outlook.h"
+#include "../tx/tx_probe.h"
 #include "port_object.h"
 
 #define SETTLE_TRIES 1000

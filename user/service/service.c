@@ -292,9 +292,16 @@ static int service_start_one(struct shard *sh)
 	return 0;
 }
 
+u64 service_spin_max_ns(void)
+{
+	if (!options_is_set(OPTION_SPIN_US) && sysconf(_SC_NPROCESSORS_ONLN) == 1)
+		return 0;
+	return options_number(OPTION_SPIN_US) * NSEC_PER_USEC;
+}
+
 int service_start(struct shards *all)
 {
-	const u64 spin_max_ns = options_number(OPTION_SPIN_US) * NSEC_PER_USEC;
+	const u64 spin_max_ns = service_spin_max_ns();
 	int err = 0;
 
 	/* All can be kicked before the first one starts. */

@@ -3,6 +3,8 @@
 #ifndef SERVICE_SERVICE_H
 #define SERVICE_SERVICE_H
 
+#include "../transport/types.h"
+
 struct shards;
 
 /* Start the threads of all shards. Returns 0 or -errno; service_stop() in both cases. */
@@ -10,5 +12,11 @@ int service_start(struct shards *all);
 void service_stop(struct shards *all);
 /* In a forked child, where the threads are not: close their descriptors. */
 void service_abandon(struct shards *all);
+
+/*
+ * How long a thread spins after work, at most: what the environment says; else nothing where there
+ * is one processor, on which a thread that spins keeps the one from running that it waits for.
+ */
+u64 service_spin_max_ns(void);
 
 #endif

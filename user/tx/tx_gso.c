@@ -117,7 +117,7 @@ static bool is_unreliable(const struct gso_frame *f)
 }
 
 /* One packet more, of count frames. */
-static void add(struct tx_gso *g, const struct gso_frame *frame, u32 count)
+static void gso_add_frame(struct tx_gso *g, const struct gso_frame *frame, u32 count)
 {
 	struct tx_gso_call *c = g->call;
 	struct virtio_net_hdr *vnet = &c->head[c->sends].vnet;
@@ -152,14 +152,14 @@ static void add(struct tx_gso *g, const struct gso_frame *frame, u32 count)
 }
 
 /* As much as one call takes. */
-static void gather(struct tx_gso *g, const struct gso_frame *frame, u32 n)
+static void gso_gather(struct tx_gso *g, const struct gso_frame *frame, u32 n)
 {
 	struct tx_gso_call *c = g->call;
 
 	c->sends = c->pieces = c->frames = 0;
 	while (c->frames < n && c->sends < SENDS_MAX &&
 	       c->pieces + GSO_SEGMENTS_MAX + 1 <= PIECES_MAX)
-		add(g, frame + c->frames,
+		gso_add_frame(g, frame + c->frames,
 		    g->refused || g->is_off ? 1 : gso_count(frame + c->frames, n - c->frames));
 }
 
@@ -231,7 +231,7 @@ u32 tx_gso_send(struct tx_gso *g, const struct gso_frame *frame, u32 n,
 	g->was_refused = false;
 	g->supers = 0;
 	while (done < n && !full) {
-		gather(g, frame + done, n - done);
+		gso_gather(g, frame + done, n - done);
 		done += send_gathered(g, stats, &full);
 	}
 	return done;

@@ -15,7 +15,7 @@
  * not. XROCE_TX=xsk, tap, live or gso takes the choice away; tap and live but for batches that
  * cannot go that way, which go by AF_XDP.
  *
- * What tx_portion.c says of losses holds for redirected frames, and for super-packets to an
+ * What tx_pacer.c says of losses holds for redirected frames, and for super-packets to an
  * interface that takes those. When small portions do not end them, AF_XDP has its turn, which waits
  * for a frame to leave before it takes another. Forced ways stay.
  *
@@ -33,8 +33,8 @@
 #include "tx_gso.h"
 #include "tx_health.h"
 #include "tx_order.h"
-#include "tx_outlook.h"
-#include "tx_portion.h"
+#include "tx_probe.h"
+#include "tx_pacer.h"
 #include "tx_redirect.h"
 
 #define XSK_AGAIN_NS NSEC_PER_SEC
@@ -46,12 +46,12 @@ struct tx_policy {
 	struct tx *xsk;
 	struct tx_redirect redirect;
 	/* of what is redirected; the interface takes nothing while there is no redirection */
-	struct tx_portion portion;
+	struct tx_pacer pacer;
 	struct tx_gso gso;
 	struct tx_health health; /* of super-packets */
-	u32 looks;		/* of the portion's, that it has judged */
+	u32 looks;		/* of the pacer's, that it has judged */
 	bool has_told;		/* that they were given up */
-	bool can_redirect, can_gso, can_watch; /* these have been made; can_watch: the portion */
+	bool can_redirect, can_gso, can_watch; /* these have been made; can_watch: the pacer */
 	bool quiet;		/* of what cannot be made, another has told */
 	char name[IF_NAMESIZE];	/* the interface's */
 	struct xroce_engine_stats *stats;
@@ -69,14 +69,14 @@ struct tx_policy {
 	u32 xsk_room;		/* of it when it has nothing to do */
 	/* when frames that join no others may go by it again: choose_socket() */
 	u64 xsk_again_ns;
-	u64 now_ns;		/* of the last room() */
+	u64 now_ns;		/* of the last policy_room() */
 	/* frames may be on their way from the packet socket to the interface */
 	bool gso_busy;
 	u32 free[XROCE_TX_FRAMES];
 	u32 free_count;
 };
 
-static struct tx_policy *self(struct tx *tx)
+static struct tx_policy *policy_of(struct tx *tx)
 {
 	return container_of(tx, struct tx_policy, tx);
 }
@@ -101,13 +101,13 @@ static bool is_many(const struct tx_policy *t)
 
 static bool takes_redirected(const struct tx_policy *t)
 {
-	return t->can_redirect && t->portion.takes_redirected;
+	return t->can_redirect && t->pacer.takes_redirected;
 }
 
 /* The interface has been losing redirected frames for long. */
 static bool is_losing(const struct tx_policy *t)
 {
-	return t->choice == TX_AUTO && tx_portion_is_smallest(&t->portion);
+	return t->choice == TX_AUTO && tx_pacer_is_smallest(&t->pacer);
 }
 
 /*
@@ -190,7 +190,7 @@ static bool is_pooled(const struct tx_policy *t)
 
 /* ---- whether super-packets arrive ---- */
 
-static void judge(struct tx_policy *t, enum tx_verdict verdict)
+static void policy_judge(struct tx_policy *t, enum tx_verdict verdict)
 {
 	if (verdict == TX_HEALTHY)
 		return;
@@ -205,41 +205,41 @@ static void judge(struct tx_policy *t, enum tx_verdict verdict)
 }
 
 /*
- * What the counters say. Where frames are redirected they are tx_portion.c's to judge; and a veth
+ * What the counters say. Where frames are redirected they are tx_pacer.c's to judge; and a veth
  * that takes redirected frames drops some when it is full, for which the forced way is not left.
  */
 static void look_at_gso(struct tx_policy *t)
 {
 	t->gso.is_off = tx_health_is_away(&t->health, t->now_ns);
-	if (t->looks == t->portion.looks)
+	if (t->looks == t->pacer.looks)
 		return;
-	t->looks = t->portion.looks;
-	if (!takes_redirected(t) && !(t->choice == TX_GSO && t->portion.takes_redirected))
-		judge(t, tx_health_look(&t->health, t->portion.dropped, t->now_ns));
+	t->looks = t->pacer.looks;
+	if (!takes_redirected(t) && !(t->choice == TX_GSO && t->pacer.takes_redirected))
+		policy_judge(t, tx_health_look(&t->health, t->pacer.dropped, t->now_ns));
 }
 
 /* ---- struct tx_ops ---- */
 
-static u32 room(struct tx *tx, u64 now_ns)
+static u32 policy_room(struct tx *tx, u64 now_ns)
 {
-	struct tx_policy *t = self(tx);
+	struct tx_policy *t = policy_of(tx);
 	u32 xsk = tx_room(t->xsk, now_ns);
 
 	t->now_ns = now_ns;
 	if (t->can_watch)
-		tx_portion_look(&t->portion, now_ns);
+		tx_pacer_look(&t->pacer, now_ns);
 	if (t->can_gso)
 		look_at_gso(t);
 	t->pooled = is_pooled(t);
 	if (!t->pooled)
 		return xsk;
 	return min_u32(t->free_count,
-		       takes_redirected(t) ? tx_portion_room(&t->portion, now_ns) : GSO_BATCH);
+		       takes_redirected(t) ? tx_pacer_room(&t->pacer, now_ns) : GSO_BATCH);
 }
 
-static u8 *frame(struct tx *tx)
+static u8 *policy_frame(struct tx *tx)
 {
-	struct tx_policy *t = self(tx);
+	struct tx_policy *t = policy_of(tx);
 
 	if (!t->pooled)
 		return tx_frame(t->xsk);
@@ -256,9 +256,9 @@ static u32 key_of(const struct tx_policy *t, const u8 *buf)
 	return (u32)((const struct xroce_tx_frame *)buf - t->frame);
 }
 
-static void give_back(struct tx *tx, u8 *buf)
+static void policy_give_back(struct tx *tx, u8 *buf)
 {
-	struct tx_policy *t = self(tx);
+	struct tx_policy *t = policy_of(tx);
 
 	if (is_ours(t, buf))
 		t->free[t->free_count++] = key_of(t, buf);
@@ -266,9 +266,9 @@ static void give_back(struct tx *tx, u8 *buf)
 		tx_give_back(t->xsk, buf);
 }
 
-static void commit(struct tx *tx, u8 *buf, u32 len)
+static void policy_commit(struct tx *tx, u8 *buf, u32 len)
 {
-	struct tx_policy *t = self(tx);
+	struct tx_policy *t = policy_of(tx);
 
 	if (!is_ours(t, buf)) {
 		tx_commit(t->xsk, buf, len);
@@ -301,7 +301,7 @@ static u32 send_redirected(struct tx_policy *t)
 {
 	u32 lost = 0, done;
 
-	t->redirect.write_max = min_u32(t->portion.frame_max, TX_TAP_BYTES);
+	t->redirect.write_max = min_u32(t->pacer.frame_max, TX_TAP_BYTES);
 	for (u32 i = 0; i < t->queued; i++)
 		t->redirect.ring->batch[i] = (struct xroce_tx_entry){
 			.frame = key_of(t, t->queue[i].bytes), .len = t->queue[i].len
@@ -316,7 +316,7 @@ static u32 send_redirected(struct tx_policy *t)
 		t->stats->tx_tap += done - lost;
 	}
 	t->stats->tx_lost += lost;
-	tx_portion_sent(&t->portion, done);
+	tx_pacer_sent(&t->pacer, done);
 	return done;
 }
 
@@ -326,16 +326,16 @@ static u32 send_gso(struct tx_policy *t)
 
 	t->gso_busy = true;
 	if (takes_redirected(t))
-		tx_portion_sent(&t->portion, t->queued);
+		tx_pacer_sent(&t->pacer, t->queued);
 	done = tx_gso_send(&t->gso, t->queue, t->queued, t->stats);
 	tx_health_sent(&t->health, t->gso.supers);
 	if (unlikely(t->gso.was_refused) && tx_gso_is_idle(&t->gso))
-		judge(t, tx_health_refused(&t->health, t->now_ns));
+		policy_judge(t, tx_health_refused(&t->health, t->now_ns));
 	return done;
 }
 
 /* The first n are done with, and will be the first to be used again, as they are warm. */
-static void dequeue(struct tx_policy *t, u32 n)
+static void policy_dequeue(struct tx_policy *t, u32 n)
 {
 	for (u32 i = n; i-- > 0;) {
 		t->free[t->free_count++] = key_of(t, t->queue[i].bytes);
@@ -351,9 +351,9 @@ static void dequeue(struct tx_policy *t, u32 n)
 	}
 }
 
-static bool flush(struct tx *tx)
+static bool policy_flush(struct tx *tx)
 {
-	struct tx_policy *t = self(tx);
+	struct tx_policy *t = policy_of(tx);
 	u32 done = 0;
 
 	if (t->queued) {
@@ -364,13 +364,13 @@ static bool flush(struct tx *tx)
 			if (likely(done == t->queued))
 				break;
 			/* the thread has changed CPUs */
-			dequeue(t, done);
+			policy_dequeue(t, done);
 			done = send_xsk(t);
 			break;
 		case BY_GSO: done = send_gso(t); break;
 		case NOT_YET: break;
 		}
-		dequeue(t, done);
+		policy_dequeue(t, done);
 	}
 	t->xsk_busy = !tx_flush(t->xsk);
 	return !t->xsk_busy && !t->queued;
@@ -381,16 +381,16 @@ static void close_ways(struct tx_policy *t)
 	if (t->can_gso)
 		tx_gso_close(&t->gso);
 	if (t->can_watch)
-		tx_portion_close(&t->portion);
+		tx_pacer_close(&t->pacer);
 	if (t->can_redirect)
 		tx_redirect_close(&t->redirect);
 	else
 		free(t->frame);
 }
 
-static void close_tx(struct tx *tx)
+static void policy_close(struct tx *tx)
 {
-	struct tx_policy *t = self(tx);
+	struct tx_policy *t = policy_of(tx);
 
 	tx_close(t->xsk);
 	close_ways(t);
@@ -398,16 +398,16 @@ static void close_tx(struct tx *tx)
 }
 
 static const struct tx_ops ops = {
-	.room = room,
-	.frame = frame,
-	.give_back = give_back,
-	.commit = commit,
-	.flush = flush,
-	.close = close_tx,
+	.room = policy_room,
+	.frame = policy_frame,
+	.give_back = policy_give_back,
+	.commit = policy_commit,
+	.flush = policy_flush,
+	.close = policy_close,
 };
 
 /* A way that cannot be had. Returns false. */
-static bool miss(const struct tx_policy *t, const struct netdev *dev, const char *way,
+static bool policy_miss(const struct tx_policy *t, const struct netdev *dev, const char *way,
 		 const char *why, int err)
 {
 	if (!t->quiet && !options_is_set(OPTION_QUIET))
@@ -421,7 +421,7 @@ static bool open_redirection(struct tx_policy *t, const struct netdev *dev, int 
 	const char *why = "watching the interface";
 	int err = watch_err ? watch_err : tx_redirect_open(&t->redirect, dev->ifindex, &why);
 
-	return err ? miss(t, dev, "XDP redirection", why, err) : true;
+	return err ? policy_miss(t, dev, "XDP redirection", why, err) : true;
 }
 
 static bool open_gso(struct tx_policy *t, const struct netdev *dev)
@@ -429,20 +429,21 @@ static bool open_gso(struct tx_policy *t, const struct netdev *dev)
 	const char *why;
 	int err = tx_gso_open(&t->gso, dev->ifindex, &why);
 
-	return err ? miss(t, dev, "UDP segmentation offload", why, err) : true;
+	return err ? policy_miss(t, dev, "UDP segmentation offload", why, err) : true;
 }
 
 static bool get_frames(struct tx_policy *t, const struct netdev *dev)
 {
 	t->frame = t->can_redirect ? t->redirect.frame : calloc(XROCE_TX_FRAMES, sizeof(*t->frame));
-	return t->frame ? true
-			: miss(t, dev, "UDP segmentation offload", "getting memory", -ENOMEM);
+	return t->frame ?
+		       true :
+		       policy_miss(t, dev, "UDP segmentation offload", "getting memory", -ENOMEM);
 }
 
 /* False: there is only AF_XDP, and nothing is left behind. */
 static bool open_ways(struct tx_policy *t, const struct netdev *dev)
 {
-	const int err = tx_portion_open(&t->portion, dev->ifindex, t->stats);
+	const int err = tx_pacer_open(&t->pacer, dev->ifindex, t->stats);
 
 	t->can_watch = !err;
 	t->can_redirect = t->choice != TX_GSO && open_redirection(t, dev, err);

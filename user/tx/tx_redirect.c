@@ -18,7 +18,7 @@
 
 #include "../base/thread.h"
 #include "../base/privilege.h"
-#include "tx_outlook.h"
+#include "tx_probe.h"
 #include "tx_redirect.h"
 #include "xroce_tx.skel.h"
 
@@ -152,7 +152,7 @@ static int fill_devmaps(struct tx_redirect *r, u32 ifindex)
 	return err;
 }
 
-static int load(struct tx_redirect *r, u32 ifindex, const char **why)
+static int redirect_load(struct tx_redirect *r, u32 ifindex, const char **why)
 {
 	libbpf_print_fn_t before;
 	int err;
@@ -178,7 +178,7 @@ int tx_redirect_open(struct tx_redirect *r, u32 ifindex, const char **why)
 	int err;
 
 	*r = (struct tx_redirect){ .tap_fd = -1, .link_fd = -1 };
-	err = load(r, ifindex, why);
+	err = redirect_load(r, ifindex, why);
 	if (!err)
 		err = open_tap_elsewhere(r, why);
 	if (err)
@@ -206,7 +206,7 @@ void tx_redirect_close(struct tx_redirect *r)
  * How many of the n entries from first on go into one write: as many as there is a devmap for, and
  * no more than fit.
  */
-static u32 pieces(const struct tx_redirect *r, u32 first, u32 n)
+static u32 redirect_pieces(const struct tx_redirect *r, u32 first, u32 n)
 {
 	static const u32 sizes[] = { TX_PIECES_MAX, 8, 4, 3, 2 };
 	u32 fit = 0, bytes = 0;
@@ -255,7 +255,7 @@ u32 tx_redirect_tap(struct tx_redirect *r, u32 n, u32 *lost, __u64 *writes)
 	for (u32 i = 0, k; i < n; i += k) {
 		bool written;
 
-		k = pieces(r, i, n - i);
+		k = redirect_pieces(r, i, n - i);
 		++*writes;
 		written = tx_redirect_write(r, i, k);
 		if (unlikely(tx_redirect_strayed(r)))

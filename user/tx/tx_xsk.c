@@ -30,12 +30,12 @@ struct tx_xsk {
 	u32 unsubmitted; /* descriptors written, not yet shown to the kernel */
 };
 
-static struct tx_xsk *self(struct tx *tx)
+static struct tx_xsk *tx_xsk_of(struct tx *tx)
 {
 	return container_of(tx, struct tx_xsk, tx);
 }
 
-static void reap(struct tx_xsk *t)
+static void tx_xsk_reap(struct tx_xsk *t)
 {
 	u32 idx = 0, n = xsk_ring_cons__peek(&t->x->completion, XSK_TX_RING, &idx);
 
@@ -46,29 +46,29 @@ static void reap(struct tx_xsk *t)
 		xsk_ring_cons__release(&t->x->completion, n);
 }
 
-static u32 room(struct tx *tx, u64 now_ns)
+static u32 tx_xsk_room(struct tx *tx, u64 now_ns)
 {
-	struct tx_xsk *t = self(tx);
+	struct tx_xsk *t = tx_xsk_of(tx);
 	u32 descriptors;
 
-	reap(t);
+	tx_xsk_reap(t);
 	descriptors = xsk_prod_nb_free(&t->x->tx, XSK_TX_RING);
 	return min_u32(t->set->umem->tx_free_count, descriptors / 2);
 }
 
-static u8 *frame(struct tx *tx)
+static u8 *tx_xsk_frame(struct tx *tx)
 {
-	return umem_tx_take(self(tx)->set->umem);
+	return umem_tx_take(tx_xsk_of(tx)->set->umem);
 }
 
-static void give_back(struct tx *tx, u8 *buf)
+static void tx_xsk_give_back(struct tx *tx, u8 *buf)
 {
-	umem_tx_release(self(tx)->set->umem, buf);
+	umem_tx_release(tx_xsk_of(tx)->set->umem, buf);
 }
 
-static void commit(struct tx *tx, u8 *buf, u32 len)
+static void tx_xsk_commit(struct tx *tx, u8 *buf, u32 len)
 {
-	struct tx_xsk *t = self(tx);
+	struct tx_xsk *t = tx_xsk_of(tx);
 	const bool two = len > UMEM_CHUNK;
 	struct xdp_desc *desc;
 	u32 idx;
@@ -102,9 +102,9 @@ static bool ring_empty(const struct xsk_ring_prod *tx)
  * when there is no memory for more, so progress is judged by the ring. syscall(): sendto() would be
  * a cancellation point, under the port's lock.
  */
-static bool flush(struct tx *tx)
+static bool tx_xsk_flush(struct tx *tx)
 {
-	struct tx_xsk *t = self(tx);
+	struct tx_xsk *t = tx_xsk_of(tx);
 	struct xsk_ring_prod *ring = &t->x->tx;
 
 	if (t->unsubmitted) {
@@ -123,18 +123,18 @@ static bool flush(struct tx *tx)
 	return ring_empty(ring) || !xsk_ring_prod__needs_wakeup(ring);
 }
 
-static void close_tx(struct tx *tx)
+static void tx_xsk_close(struct tx *tx)
 {
-	free(self(tx));
+	free(tx_xsk_of(tx));
 }
 
 static const struct tx_ops ops = {
-	.room = room,
-	.frame = frame,
-	.give_back = give_back,
-	.commit = commit,
-	.flush = flush,
-	.close = close_tx,
+	.room = tx_xsk_room,
+	.frame = tx_xsk_frame,
+	.give_back = tx_xsk_give_back,
+	.commit = tx_xsk_commit,
+	.flush = tx_xsk_flush,
+	.close = tx_xsk_close,
 };
 
 struct tx *tx_xsk_open(struct xsk_set *s, struct xroce_engine_stats *stats)

@@ -5,37 +5,38 @@
  * others may hold for seconds, so the watch thread asks it and nobody waits for the answer. Over
  * netlink sockets of its own, in the network namespace in which it was opened; it only reads.
  */
-#ifndef PORT_TX_WATCH_H
-#define PORT_TX_WATCH_H
+#ifndef PORT_TX_COUNTERS_H
+#define PORT_TX_COUNTERS_H
 
 #include "../netdev/watch.h"
 
 struct mnl_socket;
 
-struct tx_sight {
+struct tx_reading {
 	bool is_known;		/* false: the interface is gone, or the kernel did not answer */
 	bool takes_redirected;	/* NETDEV_XDP_ACT_NDO_XMIT */
 	u32 frame_max;		/* bytes, by the link MTU */
 	u64 dropped;		/* transmit drops and errors of the interface, whoever's */
 };
 
-struct tx_watch {
+struct tx_counters {
 	struct mnl_socket *route, *generic;
 	u32 ifindex;
 	int family;	/* "netdev" of generic netlink */
 	struct watch_job job;
-	struct tx_sight sight;	/* the watch thread's from tx_watch_ask() on until it is answered */
+	/* the watch thread's from tx_counters_ask() on until it is answered */
+	struct tx_reading reading;
 	_Atomic bool answered;
 };
 
 /* Returns 0, -ENOENT (the kernel does not tell; before 6.3) or -errno. */
-int tx_watch_open(struct tx_watch *w, u32 ifindex);
+int tx_counters_open(struct tx_counters *w, u32 ifindex);
 /* One that could not be opened is ignored. */
-void tx_watch_close(struct tx_watch *w);
+void tx_counters_close(struct tx_counters *w);
 
-/* Ask for a new sight. Not again before tx_watch_answer() has given this one. Never waits. */
-void tx_watch_ask(struct tx_watch *w);
-/* True, once for each tx_watch_ask(): *sight is what the kernel said. */
-bool tx_watch_answer(struct tx_watch *w, struct tx_sight *sight);
+/* Ask for a new reading. Not again before tx_counters_answer() has given this one. Never waits. */
+void tx_counters_ask(struct tx_counters *w);
+/* True, once for each tx_counters_ask(): *reading is what the kernel said. */
+bool tx_counters_answer(struct tx_counters *w, struct tx_reading *reading);
 
 #endif

@@ -3,29 +3,29 @@
  * Which way frames would leave an interface if this process opened it, told without opening
  * anything: what tx_policy.c will find. Privileges are not looked at; probe.h tries them out.
  */
-#ifndef PORT_TX_OUTLOOK_H
-#define PORT_TX_OUTLOOK_H
+#ifndef PORT_TX_PROBE_H
+#define PORT_TX_PROBE_H
 
 #include "../netdev/netdev.h"
 
 #define TX_TUN_DEVICE "/dev/net/tun"
 
-enum tx_outlook {
-	TX_OUTLOOK_REDIRECT,  /* by XDP redirection, but for frames that are too long for it */
+enum tx_probe {
+	TX_PROBE_REDIRECT,  /* by XDP redirection, but for frames that are too long for it */
 	/* so too, while the interface takes redirected frames; at the moment it does not */
-	TX_OUTLOOK_NOT_NOW,
-	TX_OUTLOOK_FORCED_GSO, /* through a packet socket alone, as XROCE_TX says so */
-	TX_OUTLOOK_FORCED_XSK, /* through AF_XDP alone, as XROCE_TX says so */
-	TX_OUTLOOK_ZERO_COPY, /* so too, as the driver has zero-copy */
+	TX_PROBE_NOT_NOW,
+	TX_PROBE_FORCED_GSO, /* through a packet socket alone, as XROCE_TX says so */
+	TX_PROBE_FORCED_XSK, /* through AF_XDP alone, as XROCE_TX says so */
+	TX_PROBE_ZERO_COPY, /* so too, as the driver has zero-copy */
 	/* the others: through these two sockets, or AF_XDP alone where tx_may_gso() says so */
-	TX_OUTLOOK_NO_NATIVE, /* as the driver has no native XDP */
+	TX_PROBE_NO_NATIVE, /* as the driver has no native XDP */
 	/* as the kernel does not tell what the interface takes (before 6.3) */
-	TX_OUTLOOK_UNTOLD,
+	TX_PROBE_UNTOLD,
 	/* as there is no TX_TUN_DEVICE, or not for this process; errno says which */
-	TX_OUTLOOK_NO_TUN,
+	TX_PROBE_NO_TUN,
 };
 
-enum tx_outlook tx_outlook(u32 ifindex);
+enum tx_probe tx_probe(u32 ifindex);
 /*
  * What cannot be redirected may leave as UDP super-packets, by XROCE_TX. If that leaves the choice:
  * not where a kernel as old as this one would want each in one piece for a receiver's generic XDP,

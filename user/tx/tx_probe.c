@@ -3,28 +3,28 @@
 
 #include "../base/options.h"
 #include "../netdev/netdev.h"
-#include "tx_outlook.h"
+#include "tx_probe.h"
 #include "../netdev/xdp_mode.h"
 
 /* The path MTU from which on a frame is too long to be redirected. */
 #define REDIRECT_PATH_MTU 2048u
 
-enum tx_outlook tx_outlook(u32 ifindex)
+enum tx_probe tx_probe(u32 ifindex)
 {
 	enum tx_choice choice = options_tx();
 	u64 features;
 
 	if (choice == TX_XSK || choice == TX_GSO)
-		return choice == TX_XSK ? TX_OUTLOOK_FORCED_XSK : TX_OUTLOOK_FORCED_GSO;
+		return choice == TX_XSK ? TX_PROBE_FORCED_XSK : TX_PROBE_FORCED_GSO;
 	if (netdev_xdp_features(ifindex, &features))
-		return TX_OUTLOOK_UNTOLD;
+		return TX_PROBE_UNTOLD;
 	if (features & NETDEV_XDP_XSK_ZEROCOPY && choice == TX_AUTO)
-		return TX_OUTLOOK_ZERO_COPY;
+		return TX_PROBE_ZERO_COPY;
 	if (!(features & (NETDEV_XDP_BASIC | NETDEV_XDP_NDO_XMIT)))
-		return TX_OUTLOOK_NO_NATIVE;
+		return TX_PROBE_NO_NATIVE;
 	if (access(TX_TUN_DEVICE, R_OK | W_OK))
-		return TX_OUTLOOK_NO_TUN;
-	return features & NETDEV_XDP_NDO_XMIT ? TX_OUTLOOK_REDIRECT : TX_OUTLOOK_NOT_NOW;
+		return TX_PROBE_NO_TUN;
+	return features & NETDEV_XDP_NDO_XMIT ? TX_PROBE_REDIRECT : TX_PROBE_NOT_NOW;
 }
 
 bool tx_may_gso(const struct netdev *dev)
@@ -37,17 +37,17 @@ bool tx_may_gso(const struct netdev *dev)
 
 u32 tx_preferred_path_mtu(const struct netdev *dev, u32 path_mtu)
 {
-	enum tx_outlook outlook;
+	enum tx_probe probe;
 
 	if (path_mtu <= REDIRECT_PATH_MTU)
 		return path_mtu;
-	outlook = tx_outlook(dev->ifindex);
+	probe = tx_probe(dev->ifindex);
 	/*
 	 * of whoever wants generic mode for itself, the peer is taken to be so, too: it stays as it
 	 * is now
 	 */
-	if (outlook == TX_OUTLOOK_NOT_NOW && tx_may_gso(dev) && xdp_mode(dev) == XDP_MODE_GENERIC)
+	if (probe == TX_PROBE_NOT_NOW && tx_may_gso(dev) && xdp_mode(dev) == XDP_MODE_GENERIC)
 		return path_mtu;
-	return outlook == TX_OUTLOOK_REDIRECT || outlook == TX_OUTLOOK_NOT_NOW ? REDIRECT_PATH_MTU :
+	return probe == TX_PROBE_REDIRECT || probe == TX_PROBE_NOT_NOW ? REDIRECT_PATH_MTU :
 										 path_mtu;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "tx_portion.h"
+#include "tx_pacer.h"
 
 #define LOOK_NS	      (100 * NSEC_PER_MSEC)
 /* while frames cannot be redirected, or are being lost */
@@ -10,20 +10,20 @@
 #define PORTION_MIN   16u
 #define PORTION_MAX   XROCE_TX_FRAMES		/* more than can leave in that time: no limit */
 
-int tx_portion_open(struct tx_portion *p, u32 ifindex, struct xroce_engine_stats *stats)
+int tx_pacer_open(struct tx_pacer *p, u32 ifindex, struct xroce_engine_stats *stats)
 {
-	*p = (struct tx_portion){ .stats = stats, .size = PORTION_MAX };
-	stats->tx_portion = p->size;
-	return tx_watch_open(&p->watch, ifindex);
+	*p = (struct tx_pacer){ .stats = stats, .size = PORTION_MAX };
+	stats->tx_pacer = p->size;
+	return tx_counters_open(&p->watch, ifindex);
 }
 
-void tx_portion_close(struct tx_portion *p)
+void tx_pacer_close(struct tx_pacer *p)
 {
-	tx_watch_close(&p->watch);
+	tx_counters_close(&p->watch);
 }
 
 /* What is lost while we send nothing is nothing to us. */
-static void adjust(struct tx_portion *p, u64 dropped)
+static void pacer_adjust(struct tx_pacer *p, u64 dropped)
 {
 	if (dropped <= p->dropped) {
 		p->size = min_u32(p->size + p->size / 4 + 1, PORTION_MAX);
@@ -33,33 +33,33 @@ static void adjust(struct tx_portion *p, u64 dropped)
 	}
 	p->dropped = dropped;
 	p->at_risk = false;
-	p->stats->tx_portion = p->size;
+	p->stats->tx_pacer = p->size;
 }
 
-static void take(struct tx_portion *p, const struct tx_sight *sight, u64 now_ns)
+static void pacer_take_reading(struct tx_pacer *p, const struct tx_reading *reading, u64 now_ns)
 {
-	if (sight->is_known) {
-		p->frame_max = sight->frame_max;
+	if (reading->is_known) {
+		p->frame_max = reading->frame_max;
 		p->looks++;
-		adjust(p, sight->dropped);
+		pacer_adjust(p, reading->dropped);
 	}
-	p->takes_redirected = sight->takes_redirected;
+	p->takes_redirected = reading->takes_redirected;
 	p->look_ns =
 		now_ns + (p->takes_redirected && p->size == PORTION_MAX ? LOOK_NS : LOOK_SOON_NS);
 	p->taken_ns = now_ns;
 }
 
-void tx_portion_look(struct tx_portion *p, u64 now_ns)
+void tx_pacer_look(struct tx_pacer *p, u64 now_ns)
 {
-	struct tx_sight sight;
+	struct tx_reading reading;
 
 	if (now_ns < p->look_ns)
 		return;
-	if (p->is_asked && tx_watch_answer(&p->watch, &sight)) {
+	if (p->is_asked && tx_counters_answer(&p->watch, &reading)) {
 		p->is_asked = false;
 		/* An answer is at most as old as its question. */
 		if (now_ns - p->asked_ns < STALE_NS) {
-			take(p, &sight, now_ns);
+			pacer_take_reading(p, &reading, now_ns);
 			return;
 		}
 	}
@@ -68,16 +68,16 @@ void tx_portion_look(struct tx_portion *p, u64 now_ns)
 	if (!p->is_asked) {
 		p->is_asked = true;
 		p->asked_ns = now_ns;
-		tx_watch_ask(&p->watch);
+		tx_counters_ask(&p->watch);
 	}
 }
 
-bool tx_portion_is_smallest(const struct tx_portion *p)
+bool tx_pacer_is_smallest(const struct tx_pacer *p)
 {
 	return p->size == PORTION_MIN;
 }
 
-u32 tx_portion_room(struct tx_portion *p, u64 now_ns)
+u32 tx_pacer_room(struct tx_pacer *p, u64 now_ns)
 {
 	if (p->size == PORTION_MAX)
 		return UINT32_MAX;
@@ -88,7 +88,7 @@ u32 tx_portion_room(struct tx_portion *p, u64 now_ns)
 	return p->left;
 }
 
-void tx_portion_sent(struct tx_portion *p, u32 frames)
+void tx_pacer_sent(struct tx_pacer *p, u32 frames)
 {
 	p->left -= min_u32(p->left, frames);
 	p->at_risk = true;

@@ -6,43 +6,45 @@
  * frames are let out in portions, which halve while there are losses and grow again when there are
  * none. Losses that do not end so are not of our making. Under the port's lock.
  */
-#ifndef PORT_TX_PORTION_H
-#define PORT_TX_PORTION_H
+#ifndef PORT_TX_PACER_H
+#define PORT_TX_PACER_H
 
 #include <xroce/abi.h>
 
-#include "tx_watch.h"
+#include "tx_counters.h"
 
-struct tx_portion {
-	struct tx_watch watch;
+struct tx_pacer {
+	struct tx_counters watch;
 	struct xroce_engine_stats *stats;
 	bool takes_redirected;	/* by the last answer */
 	u32 frame_max;		/* bytes, by the link MTU */
 	u64 dropped;		/* the interface's counter, when last looked at, */
 	u32 looks;		/* which was so many times */
-	/* tx_portion.c's */
+	/* tx_pacer.c's */
 	bool at_risk;		/* frames that may have been lost have been sent since then */
 	bool is_asked;		/* the kernel, and has not answered yet */
 	u64 look_ns;		/* when to ask again */
 	u64 asked_ns, taken_ns;	/* of the last question, of the last answer */
-	u32 size, left;		/* frames in a portion; of these still to go */
+	u32 size, left;		/* frames in a pacer; of these still to go */
 	u64 next_ns;		/* when the next one begins */
 };
 
-/* Returns 0 or -errno, as tx_watch_open(). Until the first answer the interface takes nothing. */
-int tx_portion_open(struct tx_portion *p, u32 ifindex, struct xroce_engine_stats *stats);
-void tx_portion_close(struct tx_portion *p);
+/*
+ * Returns 0 or -errno, as tx_counters_open(). Until the first answer the interface takes nothing.
+ */
+int tx_pacer_open(struct tx_pacer *p, u32 ifindex, struct xroce_engine_stats *stats);
+void tx_pacer_close(struct tx_pacer *p);
 
 /*
  * Take what the kernel has answered, and ask again if it is time. An answer that is too old, as
  * nothing was sent for long or the kernel is slow, counts as "takes nothing" until the next comes.
  */
-void tx_portion_look(struct tx_portion *p, u64 now_ns);
+void tx_pacer_look(struct tx_pacer *p, u64 now_ns);
 /* Portions are as small as they get, and the losses go on. */
-bool tx_portion_is_smallest(const struct tx_portion *p);
+bool tx_pacer_is_smallest(const struct tx_pacer *p);
 /* How many frames may be sent now that the interface may lose; UINT32_MAX: any number. */
-u32 tx_portion_room(struct tx_portion *p, u64 now_ns);
+u32 tx_pacer_room(struct tx_pacer *p, u64 now_ns);
 /* So many of them were. */
-void tx_portion_sent(struct tx_portion *p, u32 frames);
+void tx_pacer_sent(struct tx_pacer *p, u32 frames);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * user/tx/tx_portion.c and the watch thread's jobs: the kernel is asked about an interface
+ * user/tx/tx_pacer.c and the watch thread's jobs: the kernel is asked about an interface
  * without anybody waiting for it. In a network namespace of the test's own; needs root, `ip` and
  * `ethtool`.
  */
@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #include "../../user/netdev/netdev.h"
-#include "../../user/tx/tx_portion.h"
+#include "../../user/tx/tx_pacer.h"
 
 #define MSEC	  (1000 * 1000ull)
 #define BEGIN_NS  (1000 * 1000 * MSEC)
@@ -59,85 +59,85 @@ static void blocker_stop(struct blocker *b)
 	close(b->leave_fd);
 }
 
-static bool is_answered(struct tx_portion *p)
+static bool is_answered(struct tx_pacer *p)
 {
 	for (int ms = 0; ms < WAIT_MS && !atomic_load(&p->watch.answered); ms++)
 		poll(NULL, 0, 1);
 	return atomic_load(&p->watch.answered);
 }
 
-static void tx_portion_look__asks_and_takes_the_answer(void **state)
+static void tx_pacer_look__asks_and_takes_the_answer(void **state)
 {
-	struct tx_portion p;
+	struct tx_pacer p;
 
-	assert_int_equal(tx_portion_open(&p, ifindex, &stats), 0);
-	tx_portion_look(&p, BEGIN_NS);
+	assert_int_equal(tx_pacer_open(&p, ifindex, &stats), 0);
+	tx_pacer_look(&p, BEGIN_NS);
 	assert_false(p.takes_redirected);
 	assert_true(is_answered(&p));
-	tx_portion_look(&p, BEGIN_NS + 1);
+	tx_pacer_look(&p, BEGIN_NS + 1);
 	assert_true(p.takes_redirected);
 	assert_int_equal(p.frame_max, 1500 + 14);
 	/* fresh for 100 ms, then asked for again, and still good until the next answer */
-	tx_portion_look(&p, BEGIN_NS + 100 * MSEC);
+	tx_pacer_look(&p, BEGIN_NS + 100 * MSEC);
 	assert_false(p.is_asked);
-	tx_portion_look(&p, BEGIN_NS + 100 * MSEC + 1);
+	tx_pacer_look(&p, BEGIN_NS + 100 * MSEC + 1);
 	assert_true(p.is_asked);
 	assert_true(p.takes_redirected);
-	tx_portion_close(&p);
+	tx_pacer_close(&p);
 }
 
-static void tx_portion_look__never_waits_for_the_kernel(void **state)
+static void tx_pacer_look__never_waits_for_the_kernel(void **state)
 {
 	struct blocker b;
-	struct tx_portion p;
+	struct tx_pacer p;
 
-	assert_int_equal(tx_portion_open(&p, ifindex, &stats), 0);
-	tx_portion_look(&p, BEGIN_NS);
+	assert_int_equal(tx_pacer_open(&p, ifindex, &stats), 0);
+	tx_pacer_look(&p, BEGIN_NS);
 	assert_true(is_answered(&p));
-	tx_portion_look(&p, BEGIN_NS + 1);
+	tx_pacer_look(&p, BEGIN_NS + 1);
 	assert_true(p.takes_redirected);
 	blocker_start(&b);
-	tx_portion_look(&p, BEGIN_NS + 150 * MSEC);
+	tx_pacer_look(&p, BEGIN_NS + 150 * MSEC);
 	assert_true(p.is_asked);
 	assert_true(p.takes_redirected);
 	/* what has been true for too long may not be so any more */
-	tx_portion_look(&p, BEGIN_NS + 201 * MSEC);
+	tx_pacer_look(&p, BEGIN_NS + 201 * MSEC);
 	assert_false(p.takes_redirected);
 	assert_false(atomic_load(&p.watch.answered));
 	blocker_stop(&b);
 	assert_true(is_answered(&p));
-	tx_portion_look(&p, BEGIN_NS + 202 * MSEC);
+	tx_pacer_look(&p, BEGIN_NS + 202 * MSEC);
 	assert_true(p.takes_redirected);
-	tx_portion_close(&p);
+	tx_pacer_close(&p);
 }
 
-static void tx_portion_look__asks_again_after_silence(void **state)
+static void tx_pacer_look__asks_again_after_silence(void **state)
 {
-	struct tx_portion p;
+	struct tx_pacer p;
 
-	assert_int_equal(tx_portion_open(&p, ifindex, &stats), 0);
-	tx_portion_look(&p, BEGIN_NS);
+	assert_int_equal(tx_pacer_open(&p, ifindex, &stats), 0);
+	tx_pacer_look(&p, BEGIN_NS);
 	assert_true(is_answered(&p));
 	/* the program sent nothing meanwhile: the answer may be as old as its question */
-	tx_portion_look(&p, BEGIN_NS + 1000 * MSEC);
+	tx_pacer_look(&p, BEGIN_NS + 1000 * MSEC);
 	assert_false(p.takes_redirected);
 	assert_true(p.is_asked);
 	assert_true(is_answered(&p));
-	tx_portion_look(&p, BEGIN_NS + 1001 * MSEC);
+	tx_pacer_look(&p, BEGIN_NS + 1001 * MSEC);
 	assert_true(p.takes_redirected);
-	tx_portion_close(&p);
+	tx_pacer_close(&p);
 }
 
-static void tx_portion_look__says_nothing_of_an_interface_that_has_gone(void **state)
+static void tx_pacer_look__says_nothing_of_an_interface_that_has_gone(void **state)
 {
-	struct tx_portion p;
+	struct tx_pacer p;
 
-	assert_int_equal(tx_portion_open(&p, 999999, &stats), 0);
-	tx_portion_look(&p, BEGIN_NS);
+	assert_int_equal(tx_pacer_open(&p, 999999, &stats), 0);
+	tx_pacer_look(&p, BEGIN_NS);
 	assert_true(is_answered(&p));
-	tx_portion_look(&p, BEGIN_NS + 1);
+	tx_pacer_look(&p, BEGIN_NS + 1);
 	assert_false(p.takes_redirected);
-	tx_portion_close(&p);
+	tx_pacer_close(&p);
 }
 
 static void count(void *arg)
@@ -182,10 +182,10 @@ static int make_namespace(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(tx_portion_look__asks_and_takes_the_answer),
-		cmocka_unit_test(tx_portion_look__never_waits_for_the_kernel),
-		cmocka_unit_test(tx_portion_look__asks_again_after_silence),
-		cmocka_unit_test(tx_portion_look__says_nothing_of_an_interface_that_has_gone),
+		cmocka_unit_test(tx_pacer_look__asks_and_takes_the_answer),
+		cmocka_unit_test(tx_pacer_look__never_waits_for_the_kernel),
+		cmocka_unit_test(tx_pacer_look__asks_again_after_silence),
+		cmocka_unit_test(tx_pacer_look__says_nothing_of_an_interface_that_has_gone),
 		cmocka_unit_test(watch_job_ask__runs_once_for_each_time_it_was_free),
 	};
 

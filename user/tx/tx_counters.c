@@ -4,28 +4,28 @@
 #include <linux/rtnetlink.h>
 
 #include "../netdev/netdev_nl.h"
-#include "tx_watch.h"
+#include "tx_counters.h"
 
 static int link_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct nlattr *tb[IFLA_STATS64 + 1];
 	struct rtnl_link_stats64 stats = { 0 };
-	struct tx_sight *sight = arg;
+	struct tx_reading *reading = arg;
 	u32 mtu = 0, len;
 
 	nl_parse(nlh, sizeof(struct ifinfomsg), tb, IFLA_STATS64);
 	if (nl_get(tb[IFLA_MTU], &mtu, sizeof(mtu)))
-		sight->frame_max = min_u32(mtu, UINT32_MAX - ETH_HLEN) + ETH_HLEN;
+		reading->frame_max = min_u32(mtu, UINT32_MAX - ETH_HLEN) + ETH_HLEN;
 	/* the struct grows at its end from kernel to kernel */
 	if (tb[IFLA_STATS64]) {
 		len = mnl_attr_get_payload_len(tb[IFLA_STATS64]);
 		memcpy(&stats, mnl_attr_get_payload(tb[IFLA_STATS64]), min_u32(len, sizeof(stats)));
 	}
-	sight->dropped = stats.tx_dropped + stats.tx_errors;
+	reading->dropped = stats.tx_dropped + stats.tx_errors;
 	return MNL_CB_OK;
 }
 
-static int ask_link(struct tx_watch *w, struct tx_sight *sight)
+static int ask_link(struct tx_counters *w, struct tx_reading *reading)
 {
 	char buf[NL_REQUEST_BYTES] = { 0 };
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
@@ -34,10 +34,10 @@ static int ask_link(struct tx_watch *w, struct tx_sight *sight)
 	nlh->nlmsg_type = RTM_GETLINK;
 	ifm = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifm));
 	ifm->ifi_index = (int)w->ifindex;
-	return nl_exchange(w->route, nlh, link_cb, sight);
+	return nl_exchange(w->route, nlh, link_cb, reading);
 }
 
-static int ask_features(struct tx_watch *w, u64 *features)
+static int ask_features(struct tx_counters *w, u64 *features)
 {
 	char buf[NL_REQUEST_BYTES] = { 0 };
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
@@ -47,15 +47,15 @@ static int ask_features(struct tx_watch *w, u64 *features)
 }
 
 /* The watch thread's. */
-static void answer(void *arg)
+static void counters_answer(void *arg)
 {
-	struct tx_watch *w = arg;
+	struct tx_counters *w = arg;
 	u64 features = 0;
 
-	w->sight = (struct tx_sight){ 0 };
-	w->sight.is_known = !ask_features(w, &features) && !ask_link(w, &w->sight);
-	w->sight.takes_redirected = w->sight.is_known && features & NETDEV_XDP_NDO_XMIT;
-	/* release: pairs with the acquire in tx_watch_answer() */
+	w->reading = (struct tx_reading){ 0 };
+	w->reading.is_known = !ask_features(w, &features) && !ask_link(w, &w->reading);
+	w->reading.takes_redirected = w->reading.is_known && features & NETDEV_XDP_NDO_XMIT;
+	/* release: pairs with the acquire in tx_counters_answer() */
 	atomic_store_explicit(&w->answered, true, memory_order_release);
 }
 
@@ -69,24 +69,24 @@ static int open_socket(int protocol, struct mnl_socket **nl)
 	return err;
 }
 
-int tx_watch_open(struct tx_watch *w, u32 ifindex)
+int tx_counters_open(struct tx_counters *w, u32 ifindex)
 {
 	int err;
 
-	*w = (struct tx_watch){ .ifindex = ifindex, .family = nl_family(NETDEV_FAMILY) };
+	*w = (struct tx_counters){ .ifindex = ifindex, .family = nl_family(NETDEV_FAMILY) };
 	if (w->family < 0)
 		return w->family;
 	err = open_socket(NETLINK_ROUTE, &w->route);
 	if (!err)
 		err = open_socket(NETLINK_GENERIC, &w->generic);
 	if (!err)
-		err = watch_job_start(&w->job, answer, w);
+		err = watch_job_start(&w->job, counters_answer, w);
 	if (err)
-		tx_watch_close(w);
+		tx_counters_close(w);
 	return err;
 }
 
-void tx_watch_close(struct tx_watch *w)
+void tx_counters_close(struct tx_counters *w)
 {
 	watch_job_stop(&w->job);
 	if (w->route)
@@ -96,17 +96,17 @@ void tx_watch_close(struct tx_watch *w)
 	w->route = w->generic = NULL;
 }
 
-void tx_watch_ask(struct tx_watch *w)
+void tx_counters_ask(struct tx_counters *w)
 {
 	watch_job_ask(&w->job);
 }
 
-bool tx_watch_answer(struct tx_watch *w, struct tx_sight *sight)
+bool tx_counters_answer(struct tx_counters *w, struct tx_reading *reading)
 {
-	/* acquire: pairs with the release in answer() */
+	/* acquire: pairs with the release in counters_answer() */
 	if (!atomic_load_explicit(&w->answered, memory_order_acquire))
 		return false;
-	*sight = w->sight;
+	*reading = w->reading;
 	atomic_store_explicit(&w->answered, false, memory_order_relaxed);
 	return true;
 }
