@@ -225,10 +225,10 @@ void app_cq_free(struct app_cq *cq)
 	free(cq);
 }
 
-static void arm(struct app_cq *cq)
+static void arm(struct app_cq *cq, bool again)
 {
 	/* its event will come; arming it again is allowed, and is another if that has just come */
-	if (cq->outstanding && rng_below(sched_rng(), 4))
+	if (cq->outstanding && !again && rng_below(sched_rng(), 4))
 		return;
 	cq->armings++;
 	cq->outstanding = true;
@@ -566,8 +566,14 @@ static void compute(const struct app_thread *t)
 {
 	u64 ns = rng_next(sched_rng()) % (t->compute_max_ns + 1);
 
-	/* mostly short */
-	sched_sleep("computes", ns >> rng_below(sched_rng(), 12));
+	/* mostly short; longer while nothing comes, as a run has so many steps only */
+	ns >>= rng_below(sched_rng(), 12);
+	sched_sleep("computes", ns + (1ull << min_u32(t->idle, 16)));
+}
+
+static u32 draw_again(void)
+{
+	return rng_below(sched_rng(), 8) ? 1 : 1 + rng_below(sched_rng(), 6);
 }
 
 /* Sleep until there may be something. Armed CQs have been polled once more. */
@@ -577,8 +583,10 @@ static void wait_for_event(struct app_thread *t)
 	const bool own = t->mode == APP_OWN_LOOP ||
 			 (t->mode == APP_MIXED && rng_below(sched_rng(), 2));
 
-	for (u32 i = 0; i < t->num_cqs; i++)
-		arm(t->cq[i]);
+	/* now and then more often than it must, while others run the engine */
+	for (u32 again = draw_again(); again; again--)
+		for (u32 i = 0; i < t->num_cqs; i++)
+			arm(t->cq[i], again > 1);
 	if (poll_all(t))
 		return;
 	t->waiting = true;
@@ -610,9 +618,13 @@ void app_thread_main(void *thread)
 			did |= end_post_receives(t->end[i]);
 			did |= end_post_sends(t->end[i]);
 		}
+		/* what it has posted leaves without a call of its own */
+		if (did && rng_below(sched_rng(), 8) == 0)
+			compute(t);
 		did |= poll_all(t);
 		if (all_done(t))
 			break;
+		t->idle = did ? 0 : t->idle + 1;
 		if (!did)
 			idle(t);
 		else if (rng_below(sched_rng(), 8) == 0)

@@ -78,8 +78,7 @@ struct app_thread {
 	u64 compute_max_ns; /* now and then it does something else */
 	bool waiting;	    /* in ibv_get_cq_event(), or on the descriptor */
 	bool done;
-	/* APP_MIXED with connections to itself: makes and destroys them so often */
-	u32 rounds;
+	u32 idle;	    /* rounds in which it found nothing to do */
 };
 
 /* The event handler, to be set before the first port. */

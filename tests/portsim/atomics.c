@@ -37,7 +37,7 @@ void __tsan_atomic_signal_fence(int order)
 	u##bits __tsan_atomic##bits##_##name(volatile u##bits *a, u##bits v, int order); \
 	u##bits __tsan_atomic##bits##_##name(volatile u##bits *a, u##bits v, int order) \
 	{ \
-		sched_point(#name); \
+		sched_access(#name, a); \
 		sched_drain(); \
 		return op(a, v, SEQ_CST); \
 	}
@@ -48,7 +48,7 @@ void __tsan_atomic_signal_fence(int order)
 	{                                                                                          \
 		u64 stored;                                                                        \
                                                                                                    \
-		sched_point("load");                                                               \
+		sched_access("load", a);                                                           \
 		if (sched_stored(a, bits / 8, &stored))                                            \
 			return (u##bits)stored;                                                    \
 		return __atomic_load_n(a, SEQ_CST);                                                \
@@ -56,7 +56,7 @@ void __tsan_atomic_signal_fence(int order)
 	void __tsan_atomic##bits##_store(volatile u##bits *a, u##bits v, int order);               \
 	void __tsan_atomic##bits##_store(volatile u##bits *a, u##bits v, int order)                \
 	{                                                                                          \
-		sched_point("store");                                                              \
+		sched_access("store", a);                                                          \
 		sched_store(a, bits / 8, v);                                                       \
 		if (order == SEQ_CST)                                                              \
 			sched_drain();                                                             \
@@ -72,7 +72,7 @@ void __tsan_atomic_signal_fence(int order)
 	int __tsan_atomic##bits##_compare_exchange_strong(volatile u##bits *a, u##bits *c,         \
 							  u##bits v, int order, int fail)          \
 	{                                                                                          \
-		sched_point("compare_exchange");                                                   \
+		sched_access("compare_exchange", a);                                               \
 		sched_drain();                                                                     \
 		return __atomic_compare_exchange_n(a, c, v, false, SEQ_CST, SEQ_CST);              \
 	}                                                                                          \
@@ -82,7 +82,7 @@ void __tsan_atomic_signal_fence(int order)
 	int __tsan_atomic##bits##_compare_exchange_weak(volatile u##bits *a, u##bits *c,           \
 							u##bits v, int order, int fail)            \
 	{                                                                                          \
-		sched_point("compare_exchange_weak");                                              \
+		sched_access("compare_exchange_weak", a);                                          \
 		sched_drain();                                                                     \
 		if (sched_self() && rng_chance(sched_rng(), 2000)) {                               \
 			*c = *a;                                                                   \
@@ -111,12 +111,12 @@ ALL(64)
 	void __tsan_volatile_read##bytes(void *a); \
 	void __tsan_volatile_read##bytes(void *a) \
 	{ \
-		sched_point("volatile read"); \
+		sched_access("volatile read", a); \
 	} \
 	void __tsan_volatile_write##bytes(void *a); \
 	void __tsan_volatile_write##bytes(void *a) \
 	{ \
-		sched_point("volatile write"); \
+		sched_access("volatile write", a); \
 	}
 
 #define PLAIN(name) \

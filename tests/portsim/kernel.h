@@ -47,8 +47,6 @@ void posix_begin(const struct posix_options *o);
 void posix_takes_signals(void);
 /* Of an actor that waits in ppoll(): what for. NULL: in something else. */
 const struct pollfd *posix_waits_for(struct actor *a, u32 *n);
-/* Cancel the thread where it sleeps. False if it is not where it can be cancelled. */
-bool posix_cancel(struct actor *a);
 
 /* ---- ring buffers: xdp.c ---- */
 #define RING_RECORDS (XROCE_RING_BYTES / 16)

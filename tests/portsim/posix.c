@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
-#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,8 +38,7 @@ struct fd {
 struct waits {
 	struct pollfd fds[POLLED_MAX];
 	u32 num; /* 0: not in ppoll() */
-	bool takes_signals, cancelled;
-	void *cleanup;	   /* its innermost handler of a cancellation */
+	bool takes_signals;
 	const void *mutex; /* it waits for */
 };
 
@@ -60,7 +58,6 @@ int __wrap_pthread_setname_np(pthread_t t, const char *name);
 int __wrap_pthread_setaffinity_np(pthread_t t, size_t n, const cpu_set_t *set);
 void __wrap___pthread_register_cancel(void *buf);
 void __wrap___pthread_unregister_cancel(void *buf);
-void __wrap___pthread_unwind_next(void *buf) __attribute__((noreturn));
 int __wrap_clock_gettime(clockid_t id, struct timespec *t);
 int __wrap_nanosleep(const struct timespec *t, struct timespec *left);
 int __wrap_sched_yield(void);
@@ -352,32 +349,13 @@ int __wrap_pthread_setaffinity_np(pthread_t t, size_t n, const cpu_set_t *set)
 	return 0;
 }
 
-/* ---- cancellation: pthread_cleanup_push() is made of these ---- */
-
+/* Nobody is cancelled here: pthread_cleanup_push() is made of these. */
 void __wrap___pthread_register_cancel(void *buf)
 {
-	mine()->cleanup = buf;
 }
 
 void __wrap___pthread_unregister_cancel(void *buf)
 {
-	mine()->cleanup = NULL;
-}
-
-void __wrap___pthread_unwind_next(void *buf)
-{
-	sched_exit();
-}
-
-bool posix_cancel(struct actor *a)
-{
-	struct waits *w = waits_of(a);
-
-	if (!w->cleanup || !w->num || !sched_is_blocked(a))
-		return false;
-	w->cancelled = true;
-	sched_wake(a, 0);
-	return true;
 }
 
 /* ---- time ---- */
@@ -403,7 +381,8 @@ int __wrap_nanosleep(const struct timespec *t, struct timespec *left)
 
 int __wrap_sched_yield(void)
 {
-	sched_block("yield", sched_now_ns());
+	sched_point("yield");
+	sched_give_way("yield");
 	return 0;
 }
 
@@ -496,19 +475,6 @@ static int poll_now(struct pollfd *p, nfds_t n)
 	return ready;
 }
 
-/* As a signal or a cancellation ends it. */
-static int interrupted(struct waits *w)
-{
-	if (w->cancelled) {
-		/* what pthread_cleanup_push() made of the caller's frame: its first is a jmp_buf */
-		w->num = 0;
-		w->cancelled = false;
-		_longjmp(w->cleanup, 1);
-	}
-	errno = EINTR;
-	return -1;
-}
-
 static int poll_until(struct pollfd *p, nfds_t n, u64 until_ns)
 {
 	struct waits *w = mine();
@@ -521,13 +487,13 @@ static int poll_until(struct pollfd *p, nfds_t n, u64 until_ns)
 		ready = poll_now(p, n);
 		if (ready || sched_now_ns() >= until_ns)
 			break;
-		if (w->takes_signals && rng_chance(sched_rng(), options.eintr_rate))
-			return interrupted(w);
+		if (w->takes_signals && rng_chance(sched_rng(), options.eintr_rate)) {
+			errno = EINTR;
+			return -1;
+		}
 		memcpy(w->fds, p, n * sizeof(*p));
 		w->num = (u32)n;
 		sched_block("ppoll", until_ns);
-		if (w->cancelled)
-			return interrupted(w);
 		w->num = 0;
 	}
 	sched_point("polled");

@@ -230,6 +230,7 @@ u64 run_seed(const struct run_kind *kind, u64 seed, bool trace)
 		.seed = seed,
 		.policy = (enum sched_policy)rng_below(&rng, SCHED_POLICIES),
 		.mean_points = 1u << rng_below(&rng, 8),
+		.meet_rate = rng_below(&rng, 4) ? 1u << (8 + rng_below(&rng, 8)) : 0,
 		.freeze_rate = rng_below(&rng, 2) ? 1u << rng_below(&rng, 14) : 0,
 		.freeze_max_ns = 1000ull << rng_below(&rng, 12),
 		.store_rate = rng_below(&rng, 2) ? 65535 : 4000 + rng_below(&rng, 50000),

@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -17,6 +18,9 @@
 #define POINT_MAX_NS 36
 /* what one that never waits may run before others have their turn, under SCHED_PRIORITY */
 #define TURN_POINTS  20000
+#define WORDS	     32 /* that were accessed last, about */
+#define MEET_POINTS  2000 /* two accesses within so many are a meeting */
+#define FIRST_PRIORITY (1u << 30)
 #define CHANGES	     4 /* of priorities, under SCHED_PRIORITY */
 
 enum actor_state { READY, BLOCKED, FROZEN, ENDED };
@@ -57,6 +61,12 @@ static struct {
 	u64 turn_began;	  /* with this one */
 	u64 change_at[CHANGES];
 	u32 next_change, lowest;
+	struct {
+		const volatile void *addr;
+		const struct actor *by;
+		u64 at;
+	} word[WORDS];
+	u32 oldest_word;
 	jmp_buf done;
 	ucontext_t outside;
 	void (*on_failure)(const char *text);
@@ -426,6 +436,43 @@ void sched_point(const char *what)
 	}
 }
 
+/* Its place is not made of its address, which differs from one run to the next. */
+static u32 word_find(const volatile void *addr)
+{
+	for (u32 i = 0; i < WORDS; i++)
+		if (s.word[i].addr == addr)
+			return i;
+	s.oldest_word = (s.oldest_word + 1) % WORDS;
+	s.word[s.oldest_word].addr = addr;
+	s.word[s.oldest_word].by = NULL;
+	return s.oldest_word;
+}
+
+void sched_access(const char *what, const volatile void *addr)
+{
+	struct actor *a = s.self;
+	bool meets;
+	u32 i;
+
+	sched_point(what);
+	if (!a || !s.o.meet_rate)
+		return;
+	i = word_find(addr);
+	meets = s.word[i].by && s.word[i].by != a && s.points - s.word[i].at < MEET_POINTS;
+	s.word[i].by = a;
+	s.word[i].at = s.points;
+	if (meets && rng_chance(&s.rng, s.o.meet_rate))
+		next_actor();
+}
+
+void sched_give_way(const char *what)
+{
+	sched_drain();
+	s.self->what = what;
+	s.self->priority = s.lowest--;
+	next_actor();
+}
+
 bool sched_block(const char *what, u64 until_ns)
 {
 	struct actor *a = s.self;
@@ -465,7 +512,7 @@ struct actor *sched_spawn(const char *name, actor_fn *fn, void *arg)
 	sim_check(s.num_actors < ACTORS_MAX);
 	*a = (struct actor){ .name = name, .number = s.num_actors, .fn = fn, .arg = arg };
 	s.num_actors++;
-	a->priority = 1000 + rng_below(&s.rng, 1u << 20);
+	a->priority = FIRST_PRIORITY + 1 + rng_below(&s.rng, 1u << 20);
 	if (!stacks) {
 		stacks = mmap(NULL, (size_t)ACTORS_MAX * STACK_BYTES, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -518,7 +565,9 @@ void sched_run(const struct sched_options *o, actor_fn *main, void *arg)
 	s.o.max_ns += s.now_ns;
 	s.points = s.turn_began = s.hash = 0;
 	s.next_change = 0;
-	s.lowest = 999;
+	memset(s.word, 0, sizeof(s.word));
+	s.oldest_word = 0;
+	s.lowest = FIRST_PRIORITY;
 	for (u32 i = 0; i < CHANGES; i++)
 		s.change_at[i] = i ? s.change_at[i - 1] : 0;
 	/* some early, some late: in the beginning objects are made */

@@ -32,6 +32,8 @@ struct sched_options {
 	u64 seed;
 	enum sched_policy policy;
 	u32 mean_points;  /* between two draws, about */
+	/* chance in 65536 that another goes on where two actors meet in one word */
+	u32 meet_rate;
 	u32 freeze_rate;  /* chance in 2^24 a point that the actor gets no processor for a while */
 	u64 freeze_max_ns;
 	/* chance in 65536 a point that a buffered store is seen; 65535: at once */
@@ -72,6 +74,10 @@ struct rng *sched_rng(void);
 
 /* A step was made: time passes, and another actor may run. what names it in a trace. */
 void sched_point(const char *what);
+/* The same, before an access to a word of memory: where another has just been at it as well. */
+void sched_access(const char *what, const volatile void *addr);
+/* The running actor waits for another without saying for what: the others have their turns. */
+void sched_give_way(const char *what);
 /* The running actor waits: for sched_wake(), or until then. True if it was woken. */
 bool sched_block(const char *what, u64 until_ns);
 /* Nothing to do for so long. */
