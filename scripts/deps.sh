@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Installs what building and testing need, from Debian's packages and nothing else. When everything is there it does
-# nothing and touches no network. It never removes or upgrades a package. `deps.sh bench`: also what is measured beside it.
-# `deps.sh arch`: cross compilers and QEMU's user mode, for make check-arch.
-# `deps.sh vm`: what tests/vm needs; without it they are skipped, so that it cannot be had is no error.
+# Installs what building and testing need, from Debian's packages and nothing else. When everything
+# is there it does nothing and touches no network. It never removes or upgrades a package.
+# `deps.sh bench`: also what is measured beside it. `deps.sh arch`: cross compilers and QEMU's user
+# mode, for make check-arch. `deps.sh vm`: what tests/vm needs; without it they are skipped, so that
+# it cannot be had is no error.
 set -u
 
 packages=(
@@ -47,7 +48,7 @@ find_missing() {
 	[ ${#missing[@]} -gt 0 ]
 }
 
-# The fuzzers' runtime is a package of its own, named after the version of clang that this Debian has.
+# The fuzzers' runtime is a package of its own, named after the version of clang that Debian has.
 runtime() { echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"; }
 
 updated=
