@@ -237,13 +237,18 @@ $(BUILD)/places:
 	@mkdir -p $(@D)
 	@echo '$(PLACES_NOW)' >$@
 
-# Texts with the version, the places, and the drop reasons as the header has them.
+# Texts with the version, the places, and the drop reasons and vendor errors as the headers have
+# them.
 SHARED := $(addprefix $(BUILD)/share/,xroce.7 xroce.8 xroce.pc)
 $(BUILD)/share/drop_reasons: include/xroce/abi.h
 	@mkdir -p $(@D)
 	$(Q)sed -nE 's/^\tX\(([a-z_]+), "([^"]*)"\).*/.It Li \1\n\2/p' $< >$@
-$(BUILD)/share/%: man/% $(BUILD)/share/drop_reasons $(BUILD)/places
+$(BUILD)/share/vendor_errors: user/transport/vendor_err.h
+	@mkdir -p $(@D)
+	$(Q)sed -nE 's/^\tX\([A-Z_]+, ([0-9]+), "([^"]*)"\).*/.It \1\n\2/p' $< >$@
+$(BUILD)/share/%: man/% $(BUILD)/share/drop_reasons $(BUILD)/share/vendor_errors $(BUILD)/places
 	$(call say,GEN,$@)sed -e '/@DROP_REASONS@/{r $(BUILD)/share/drop_reasons' -e 'd}' \
+		-e '/@VENDOR_ERRORS@/{r $(BUILD)/share/vendor_errors' -e 'd}' \
 		$(foreach v,VERSION PREFIX LIBDIR,-e 's|@$v@|$($v)|') $< >$@
 $(BUILD)/share/%: share/%.in $(BUILD)/places
 	@mkdir -p $(@D)

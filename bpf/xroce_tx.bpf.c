@@ -5,7 +5,7 @@
  *
  *   on a TAP device    each write() to it is a frame, which goes on as it is
  *   by BPF_PROG_RUN    over "live frames": pages of the kernel's that the program fills, one for
- * each entry of the batch in xroce_tx_ring
+ *                      each entry of the batch in xroce_tx_ring
  *
  * One program does both, because it has to be attached somewhere: the kernel makes each run of a
  * program that is attached nowhere wait for RCU.

@@ -4,9 +4,10 @@
  * two interfaces in two namespaces. A few hundred hot frames, last in first out, a raised transmit
  * budget, native XDP, multi-buffer. Frames carry an EtherType of local experiments and no meaning.
  *
- *   raw_xsk rate SIZE SECONDS NETNS:IF:CPU NETNS:IF:CPU          packets/s from the first end to
- * the second, which spins raw_xsk rtt spin|poll SIZE SECONDS NETNS:IF:CPU NETNS:IF:CPU  half round
- * trip in us: median, 99 %
+ *   raw_xsk rate SIZE SECONDS NETNS:IF:CPU NETNS:IF:CPU
+ *	packets/s from the first end to the second, which spins
+ *   raw_xsk rtt spin|poll SIZE SECONDS NETNS:IF:CPU NETNS:IF:CPU
+ *	half round trip in us: median, 99 %
  */
 #define _GNU_SOURCE
 #include <bpf/bpf.h>

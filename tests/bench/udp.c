@@ -2,9 +2,10 @@
 /*
  * The kernel's own datagrams as a baseline, between two namespaces.
  *
- *   udp rate SIZE SECONDS NETNS:ADDRESS:CPU NETNS:ADDRESS:CPU            datagrams/s received
- * (sendto and recv, one each) udp rtt spin|poll SIZE SECONDS NETNS:ADDRESS:CPU NETNS:ADDRESS:CPU
- * half round trip in us: median, 99 %
+ *   udp rate SIZE SECONDS NETNS:ADDRESS:CPU NETNS:ADDRESS:CPU
+ *	datagrams/s received (sendto and recv, one each)
+ *   udp rtt spin|poll SIZE SECONDS NETNS:ADDRESS:CPU NETNS:ADDRESS:CPU
+ *	half round trip in us: median, 99 %
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>

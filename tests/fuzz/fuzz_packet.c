@@ -4,8 +4,8 @@
  * sanitizers see, an accepted packet must add up, be independent of the split, and, built again
  * from what was parsed, parse to the same.
  *
- *   fuzz_packet CORPUS_DIR          with XROCE_SEED_DIR=dir first: writes the golden packets there
- * as seeds and ends
+ *   fuzz_packet CORPUS_DIR
+ *	with XROCE_SEED_DIR=dir first: writes the golden packets there as seeds and ends
  *
  * The first two bytes of an input say where the linear part ends; the rest is the frame.
  */

@@ -6,15 +6,15 @@
  *
  *	channel 0   blocks in ibv_get_cq_event(3)
  *	channel 1   poll(2) on the descriptor, then ibv_get_cq_event() with O_NONBLOCK: readable
- *means that there is an event channel 2   epoll(7), then ibv_get_cq_event() that blocks
+ *		    means that there is an event
+ *	channel 2   epoll(7), then ibv_get_cq_event() that blocks
  *
  * After each event: acknowledge, arm, empty the CQ, return the balls. A ball is always somewhere,
  * so a channel that hears nothing for WAIT_MS has lost a wake-up. An event without a completion
  * since the CQ was armed is counted as extra, and more events than completions are an error.
  *
  *	wake_stress -d DEVICE -g GID-INDEX -n HOPS [-s SEED] [HOST]	two processes
- *	wake_stress -L ...						both sides in one process,
- *over the own GID
+ *	wake_stress -L ...	both sides in one process, over the own GID
  */
 #include <arpa/inet.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # The variables of user/base/options.c are in the documents and, where they have a flag, in the
-# help of `xroce run`; and the documents name no others.
+# help of `xroce run`; and the documents name no others. The same of vendor errors.
 . "$(dirname "$0")/../netns/lib/case.sh"
 
 variables() { grep -ohE '"XROCE_[A-Z_]+"' user/base/options.c | tr -d '"' | sort -u; }
@@ -22,6 +22,16 @@ none_else() {
 	done
 }
 
+# The vendor errors of user/transport/vendor_err.h are in docs/completions.md, and no others.
+vendor_errors() {
+	local in_code in_docs
+	in_code=$(sed -nE 's/^\tX\([A-Z_]+, ([0-9]+), "([^"]*)"\).*/\1 \2/p' user/transport/vendor_err.h)
+	in_docs=$(sed -nE 's/^\| ([0-9]+) \| (.*) \|$/\1 \2/p' docs/completions.md)
+	[ -n "$in_code" ] || fail "no vendor error found"
+	[ "$in_code" = "$in_docs" ] || fail "the table of docs/completions.md is another"
+}
+
 run_case options_documented documented
 run_case options_none_else none_else
+run_case vendor_errors_documented vendor_errors
 finish_cases

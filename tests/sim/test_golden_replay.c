@@ -7,12 +7,16 @@
  * Translated on the way in, since both sides choose them at random: the server's QPN and R_Keys.
  * Known differences, and why:
  *   MigReq       1 where rxe has 0: adapters send 1, both accept both (protocol sheet, "RoCEv2
- * encapsulation") credits      ours says how many receives are posted, rxe always 31 (not used);
- * the replay turns ours off early packets ours are kept until their turn, rxe's are dropped and
- * asked for again; the replay turns that off IP id, UDP source port, MAC addresses: any; they come
- * from the path, not from the transport lost answers a capture with -ackloss lacks answers that
- * were lost before it: ours may have more there UC, UD       nothing is answered: the number and
- * length of what arrives is compared with the requests
+ *                encapsulation")
+ *   credits      ours says how many receives are posted, rxe always 31 (not used); the replay turns
+ *                ours off
+ *   early packets ours are kept until their turn, rxe's are dropped and asked for again; the replay
+ *                turns that off
+ *   IP id, UDP source port, MAC addresses: any; they come from the path, not from the transport
+ *   lost answers a capture with -ackloss lacks answers that were lost before it: ours may have more
+ *                there
+ *   UC, UD       nothing is answered: the number and length of what arrives is compared with the
+ *                requests
  */
 #include "pair.h"
 

@@ -5,10 +5,12 @@
  * threads post and ring without a lock, one takes all completions and sleeps between by arming, and
  * the main one moves QPs from engine to engine meanwhile, with both locks held. What must hold:
  *
- *   every request completes well, each flow's messages in order, each receive once      no bell and
- * no wake-up is lost atomics on one word by QPs of both engines add up a word is a word what a type
- * 1 window opened is not written to once it is seen closed                nobody is at work behind
- * a closed window type 2 windows come and go a region's count of windows ends at 0
+ *   every request completes well, each flow's messages in order, each receive once:
+ *	no bell and no wake-up is lost
+ *   atomics on one word by QPs of both engines add up: a word is a word
+ *   what a type 1 window opened is not written to once it is seen closed:
+ *	nobody is at work behind a closed window
+ *   type 2 windows come and go: a region's count of windows ends at 0
  *
  * Built with TSAN=1 (tests/verbs/tsan.sh) it shows races as well.
  */

@@ -6,13 +6,13 @@
  * (vector.c).
  *
  *   WATCH    nobody drives the shard. It sleeps on the sockets, and until the shard's next
- * deadline; then it serves. STANDBY  the application drives. It sleeps without the sockets, so that
- * no packet wakes it:
+ *            deadline; then it serves.
+ *   STANDBY  the application drives. It sleeps without the sockets, so that no packet wakes it:
  *            - while threads poll or post, for one tick; no sign of them in a whole tick: WATCH.
- * The first tick is short, since a thread that came by to post once is gone again; ticks double
- * while it stays.
+ *              The first tick is short, since a thread that came by to post once is gone again;
+ *              ticks double while it stays.
  *            - while threads sleep in port_channel_wait(), for a long tick: they watch the sockets
- * themselves.
+ *              themselves.
  *
  * Who tells whom, so that nothing is left lying:
  *
@@ -26,9 +26,10 @@
  *                   have looked before it was set, at a packet that comes to the socket only later:
  *                   so the first tick is a short one, and by its end that packet has come, to
  *                   sleepers or to the next state.
- *   sleep_until_ns  stored here, full fence, then the deadline is read again. Who has run the shard
- * (and so moved the deadline) passes a full fence and reads it: if the deadline is sooner, it wakes
- * this thread by control_fd. One of the two sees the other.
+ *   sleep_until_ns  stored here, full fence, then the deadline is read again. A thread that has run
+ *                   the shard (and so moved the deadline) passes a full fence and reads it: if the
+ *                   deadline is sooner, it wakes this thread by control_fd. One of the two sees the
+ *                   other.
  */
 #define _GNU_SOURCE
 #include <bpf/libbpf.h>

@@ -4,11 +4,12 @@
  * they lie: the giver lends them, in the order in which they came, and takes them back when the
  * taker has been through.
  *
- *   giver, under its own lock                              taker, under its own
+ *   giver, under its own lock                             taker, under its own
  *   handover_give: write the entry,
- *                  store put (release)      ----------->   handover_take: load put (acquire), hand
- * the entries to its engine, handover_take_back: load used (acquire) <----------- store used
- * (release) free the frames
+ *                  store put (release)      --------->    handover_take: load put (acquire),
+ *                                                           hand the entries to its engine,
+ *   handover_take_back: load used (acquire) <---------      store used (release)
+ *                  free the frames
  *
  * A ring has room for every frame that its giver can have, so it is never full. That the taker
  * looks is the way of doorbells, drawn in shard.c: the giver sets its bit in the taker's givers,

@@ -3,10 +3,11 @@
  * A completion queue: a ring that the engine fills and the application empties.
  *
  *   engine (under its owner's lock, and under
- *   this CQ's where several engines fill it)     application (one consumer at a time: its lock or
- * its promise) cq_push: write entry, then                   cq_peek: load prod (acquire), read
- * entry, store prod (release)  ---------->   cq_pop:  store cons (release) load cons (acquire)
- * <----------
+ *   this CQ's where several engines fill it)    application (one consumer at a time: its lock or
+ *                                               its promise)
+ *   cq_push: write entry, then                  cq_peek: load prod (acquire), read entry,
+ *            store prod (release)  --------->   cq_pop:  store cons (release)
+ *            load cons (acquire)   <---------
  *
  * Arming: the application stores the arm word, then polls once more; the engine pushes, then takes
  * the word, once for all that one call of it has pushed, with cq_pushed_all() between. Both orders
@@ -18,6 +19,7 @@
 #include "spin.h"
 #include "types.h"
 #include "users.h"
+#include "vendor_err.h"
 
 /* Completion status, with the values of enum ibv_wc_status. */
 enum cqe_status {
@@ -66,35 +68,6 @@ enum {
 	CQE_TM_SYNC_REQ = 1 << 4,
 	CQE_TM_MATCH = 1 << 5,
 	CQE_TM_DATA_VALID = 1 << 6,
-};
-
-/*
- * Why a work request failed, for struct ibv_wc's vendor_err: told apart where the status alone does
- * not. 0 on success.
- */
-enum vendor_err {
-	VERR_NONE = 0,
-	/* the QP was in error, or was moved to it, before this WR ran */
-	VERR_FLUSHED = 1,
-	VERR_LKEY = 2,		    /* L_Key, its PD, bounds or rights */
-	VERR_TIMEOUT = 3,	    /* retry_cnt time-outs without an answer */
-	VERR_SEQUENCE_RETRY = 4,    /* retry_cnt PSN-sequence NAKs without progress */
-	VERR_RNR = 5,		    /* rnr_retry RNR NAKs */
-	VERR_NAK_INVALID_REQUEST = 6,
-	VERR_NAK_REMOTE_ACCESS = 7,
-	VERR_NAK_REMOTE_OPERATION = 8,
-	VERR_BAD_RESPONSE = 9,	    /* a response that contradicts its request */
-	VERR_RECV_TOO_SHORT = 10,   /* receive buffer shorter than the message */
-	VERR_TOO_LONG = 11,	    /* message longer than the transport or path MTU allows */
-	VERR_REMOTE_ACCESS_HERE = 12, /* a peer's request was refused: its receive WQE is lost */
-	VERR_CQ_OVERRUN = 13,
-	VERR_INVALIDATE = 14,	    /* the R_Key to invalidate is not ours */
-	VERR_TAG_CONSUMED = 15,	    /* the tag to delete is not in the list any more */
-	VERR_REQUEST = 17,	    /* the service has no such request, or none of that length */
-	/* the engine cannot fetch this message into the tag's buffer: the application may */
-	VERR_RENDEZVOUS = 16,
-	/* the key is good, the memory behind it is not: unmapped, protected or truncated since */
-	VERR_MEMORY = 17,
 };
 
 struct cqe {

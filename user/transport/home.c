@@ -4,13 +4,15 @@
  * heard there, and moving it to another.
  *
  *   a QP's home changes only with all engines held; under any one engine's lock it stands still,
- * without a lock it is a hint.
+ *   without a lock it is a hint.
  *
  *   ringer (any thread)                          who runs an engine
  *   bell: 0 -> 1, or it rings already            take the stack
  *   home: a hint                                 the QP's home is this engine: bell = 0, look at
- * its queue push onto that engine's stack                it is another's: push onto that one's
- * stack, the bell is not touched, and say so: engine_passed_bells()
+ *                                                its queue
+ *   push onto that engine's stack                it is another's: push onto that one's stack, the
+ *                                                bell is not touched, and
+ *                                                say so: engine_passed_bells()
  *
  * So a bell that rings lies on one stack, and whoever took it from one has put it on another or has
  * looked at the queue. Who takes one QP's bell away, with all engines held, puts the others' back:

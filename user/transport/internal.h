@@ -3,16 +3,20 @@
  * What the engine's own files know of each other; nobody outside user/transport includes this.
  *
  *   engine.c     demux, ready list, doorbells, events        timer.c      deadlines
- *   qp.c         making QPs, their send queue, flushing      qp_state.c   ibv_modify_qp's table and
- * effects requester.c  WQEs to request packets                     completer.c  responses to
- * completions timeout.c    what the requester does when nothing comes responder.c  request packets
- * to memory and receives      reply.c      ACKs, READ and atomic responses recovery.c   what is
- * sent again after a loss             reorder.c    packets that came early congestion.c window,
- * adaptive time-out, DCQCN            credit.c     end-to-end credits flow.c       flow control of
- * UC and UD template.c   headers kept, to copy and to compare expect.c     which responses XDP
- * wakes for datagram.c   UD, both ways                             moderation.c events of moderated
- * CQs home.c       several engines of a device tag.c        tag matching: SENDs to buffers by tag
- * rendezvous.c what it fetches and answers on its own Beside the engine, for who moves its frames:
+ *   qp.c         making QPs, their send queue, flushing      qp_state.c   ibv_modify_qp's table
+ *   requester.c  WQEs to request packets                     completer.c  responses to completions
+ *   timeout.c    what the requester does when nothing comes
+ *   responder.c  request packets to memory and receives      reply.c      ACKs and responses
+ *   recovery.c   what is sent again after a loss             reorder.c    packets that came early
+ *   congestion.c window, adaptive time-out, DCQCN            credit.c     end-to-end credits
+ *   flow.c       flow control of UC and UD
+ *   template.c   headers kept, to copy and to compare
+ *   expect.c     which responses XDP wakes for
+ *   datagram.c   UD, both ways                             moderation.c events of moderated CQs
+ *   home.c       several engines of a device
+ *   tag.c        tag matching: SENDs to buffers by tag     rendezvous.c what it fetches and
+ *                                                                       answers on its own
+ * Beside the engine, for who moves its frames:
  *   gso.c        packets that may leave as one             segments.c   such a one cut again
  */
 #ifndef TRANSPORT_INTERNAL_H

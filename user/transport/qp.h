@@ -6,7 +6,8 @@
  *   application (one producer at a time)          engine (under its owner's lock)
  *   sq_begin: load cons (acquire), first = prod
  *   sq_slot: load cons (acquire) for room         load prod (acquire), then first; work on WQEs in
- * place, sq_publish: store prod (release)  --------->  complete them, store cons (release)
+ *                                                 place,
+ *   sq_publish: store prod (release)  --------->  complete them, store cons (release)
  *
  * Everything but the send queue's producer side, the receive queue's producer side, qp_state() and
  * qp_engine() is the engine's alone. Where a device has several engines, that is the QP's home: see

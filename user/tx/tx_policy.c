@@ -3,10 +3,13 @@
  * Which way frames leave. There are four:
  *
  *   AF_XDP       through the socket. Always works; two skbs a frame in copy mode, none where the
- * driver has zero-copy TAP          written to a TAP device and redirected by XDP, up to 16 small
- * frames in one write: no skb live frames  a page of the kernel's for each, filled and redirected
- * by XDP: no skb, many in one call GSO          through a packet socket, up to 64 packets between
- * two QPs in one skb, which stays one where nobody has to cut it
+ *                driver has zero-copy
+ *   TAP          written to a TAP device and redirected by XDP, up to 16 small frames in one write:
+ *                no skb
+ *   live frames  a page of the kernel's for each, filled and redirected by XDP: no skb, many in one
+ *                call
+ *   GSO          through a packet socket, up to 64 packets between two QPs in one skb, which stays
+ *                one where nobody has to cut it
  *
  * A socket with zero-copy is used alone. Else choose_way() has the rule, a batch at a time:
  * redirection whenever the interface takes redirected frames (on veth: while its peer has native

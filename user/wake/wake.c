@@ -8,11 +8,11 @@
  * work, and writes a record that wakes the channel: a hint that makes somebody run the engine, no
  * more.
  *
- *   application                 XDP                          engine, under a shard's lock
- *   store cq->armed             take the word, non-zero:     take cq->armed, non-zero: report the
- * event; store the word (full        write the record, wake       wake_taken(): clear the word,
- * then look at cq->armed again: barriers both)                                           armed anew
- * meanwhile: set the word again
+ *   application               XDP                        engine, under a shard's lock
+ *   store cq->armed           take the word, non-zero:   take cq->armed, non-zero: report the
+ *   store the word (full      write the record, wake       event; wake_taken(): clear the word,
+ *   barriers both)                                         then look at cq->armed again: armed
+ *                                                          anew meanwhile: set the word again
  *
  * XDP may take the word for a packet that the engine then refuses, or before the packet can be
  * seen. So who consumes a record looks at cq->armed after running the engine: still armed, the word

@@ -3,12 +3,16 @@
  * The frames that packets lie in, and who owns each of them. umem.c is the only file that changes
  * an owner.
  *
- *   receive frame (one chunk)                          transmit slot (two chunks in a row)
- *   FREE --umem_rx_take-----> FILL    in a fill ring   FREE --umem_tx_take-----> HELD    the engine
- * writes it, or it waits FILL --umem_rx_received-> HELD    pump and engine for the loopback HELD
- * --umem_rx_release--> FREE                     HELD --umem_tx_send-----> KERNEL  in the transmit
- * ring or beyond KERNEL --umem_tx_completed, of its last descriptor--> FREE HELD
- * --umem_tx_release--> FREE
+ *   receive frame (one chunk)
+ *   FREE --umem_rx_take-----> FILL    in a fill ring
+ *   FILL --umem_rx_received-> HELD    pump and engine
+ *   HELD --umem_rx_release--> FREE
+ *
+ *   transmit slot (two chunks in a row)
+ *   FREE --umem_tx_take-----> HELD    the engine writes it, or it waits for the loopback
+ *   HELD --umem_tx_send-----> KERNEL  in the transmit ring or beyond
+ *   KERNEL --umem_tx_completed, of its last descriptor--> FREE
+ *   HELD --umem_tx_release--> FREE
  *
  * Chunks are 4096 bytes, the largest that every kernel takes. A frame with 4096 bytes of payload
  * needs two: it is received in two receive frames, and written in one piece into a slot, from which
