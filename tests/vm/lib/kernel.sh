@@ -14,19 +14,13 @@ VM_MODULES="virtio_pci virtio_net virtio_console 9p 9pnet_virtio crc32_generic i
 VM_MORE_MODULES="crc32_pclmul e1000e veth tun macvlan bonding 8021q bridge dummy ifb act_mirred sch_netem
 	sch_ingress cls_matchall cls_u32 xsk_diag rdma_ucm udp_tunnel ip6_udp_tunnel"
 
-# kernel_mirror: where this machine has Debian's packages from, or what XROCE_VM_MIRROR says.
-kernel_mirror() {
-	echo "${XROCE_VM_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 2>/dev/null |
-		grep -v security | head -n 1)}"
-}
-
 # kernel_apt SUITE COMMAND...: apt on lists of that suite alone, which lie in the build.
 kernel_apt() {
 	local suite=$1 dir=$VM_CACHE/apt-$1 tool=$2
 	shift 2
 	mkdir -p "$dir/lists/partial" "$dir/cache/archives/partial"
 	echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \
-		"$(kernel_mirror) $suite main" >"$dir/sources.list"
+		"$("$here/scripts/mirror.sh") $suite main" >"$dir/sources.list"
 	timeout 120 "$tool" -q -o Dir::Etc::sourcelist="$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null \
 		-o Dir::State::lists="$dir/lists" -o Dir::Cache="$dir/cache" -o APT::Sandbox::User=root \
 		-o Acquire::Languages=none -o Acquire::Retries=2 -o Acquire::http::Timeout=30 "$@" </dev/null
