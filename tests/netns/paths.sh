@@ -82,7 +82,7 @@ long_frames() {
 	need_least "frames that left by AF_XDP" "$(kept server xroce_eng_stat tx_xsk)" 100
 	need_least "frames that left by $1" "$(kept server xroce_eng_stat "tx_$1")" 1
 	mean=$(($(kept server xroce_eng_stat tx_bytes) / $(kept server xroce_eng_stat tx_packets)))
-	# 2200 and more on an idle machine; on a busy one there are more ACKs and probes, of 62 bytes
+	# 2200 and more on an idle machine; on a busy one there are more ACKs, of 62 bytes
 	[ "$2" = ud ] || need_least "mean of the frames, in bytes" $mean 1500
 	need_equal "frames lost on their way out" "$(kept server xroce_eng_stat tx_lost)" 0
 }

@@ -5,7 +5,7 @@
 # apt installs it with what it depends on. Then the installed command is used as a user would. As
 # root, with mmdebstrap and a Debian mirror; a few minutes, so no part of make check.
 #
-# chroot.sh [DEB]: the package, else one is built; MIRROR=URL, if not where this machine has its own.
+# chroot.sh [DEB]: the package, else one is built; MIRROR=URL, if not this machine's own.
 if [ -z "${XROCE_CHROOT_TRIAL:-}" ]; then
 	# What is mounted below goes with the mount namespace.
 	XROCE_CHROOT_TRIAL=1 exec unshare --mount --propagation private "$0" "$@"
