@@ -153,10 +153,11 @@ struct xroce_engine {
  * run the engine, no arm word is taken and no record written: to interrupt the CPU for one takes
  * longer than all else together.
  *
- *	XDP, the packet redirected				who stops watching
- *	watched: count it in unannounced (full barrier);	clear watched (full barrier); run
- *the engine; still watched: done; else take arm words		fewer of these have come than are
- *counted: wait for them, a moment
+ *	XDP, the packet redirected		the last that watches leaves
+ *	watched: count it in unannounced	clear watched (full barrier);
+ *	(full barrier);				run the engine; fewer of these have
+ *	still watched: done;			come than are counted: wait for them,
+ *	else take arm words			a moment
  */
 struct xroce_vector {
 	__u32 asleep;		/* user space sets, XDP takes */
@@ -266,8 +267,8 @@ struct xroce_rx_stats {
  *
  * and of what was taken every packet is an engine's, used or dropped for a counted reason:
  *
- *	rx_frames - rx_super_packets + rx_super_segments = rx_packets - loopback_packets
- *(xroce_eng_stat)
+ *	rx_frames - rx_super_packets + rx_super_segments =
+ *		rx_packets - loopback_packets (xroce_eng_stat)
  */
 struct xroce_sock {
 	__u64 rx_frames;	/* taken from the receive ring */

@@ -4,8 +4,8 @@
  * ones, or so many at a time as one Ethernet frame that looks like a UDP super-packet and is cut by
  * its receiver.
  *
- *	supers -i IFACE -D MAC -S FROM -T TO -q QPN [-Q QKEY] [-s SEGMENTS] [-l PAYLOAD] [-n FRAMES]
- *[-r RATE] [-P PORT] [-w]
+ *	supers -i IFACE -D MAC -S FROM -T TO -q QPN [-Q QKEY] [-s SEGMENTS] [-l PAYLOAD]
+ *		[-n FRAMES] [-r RATE] [-P PORT] [-w]
  *
  *	-Q QKEY	UD; else RC, which takes such a packet for a duplicate or for one from the future
  *	-w	the first packet's ICRC is wrong, the others' are right
