@@ -177,8 +177,9 @@ static void round_run(enum rogue_kind kind)
 		r.psn = ROGUE_PSN + region;
 		break;
 	case KIND_read_one_too_many:
-		for (u32 i = 0; i <= ROGUE_RD_ATOMIC && !r.round; i++)
-			send_reth(READ_REQ, r.psn + i * region, v->addr, v->rkey, ROGUE_REGION, 0);
+		/* again, until so many come that none has been answered before the last */
+		for (u32 i = 0; i <= ROGUE_RD_ATOMIC; i++, r.psn += region)
+			send_reth(READ_REQ, r.psn, v->addr, v->rkey, ROGUE_REGION, 0);
 		break;
 	case KIND_atomic_misaligned:
 		send_atomic(r.psn, v->addr + 1);
