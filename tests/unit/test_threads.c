@@ -56,6 +56,7 @@ struct mail {
 
 struct shard {
 	pthread_mutex_t lock; /* of the engine */
+	u64 seed;
 	struct engine *engine;
 	struct xroce_engine_stats stats;
 	struct xroce_drops drops;
@@ -84,7 +85,6 @@ static struct mr *memory_mr;
 static u8 memory[(FLOWS + 1 + RECEIVES) * SLOT] __attribute__((aligned(SLOT)));
 static _Atomic u32 events, limits, finished;
 static _Atomic bool stop_posting, stop;
-static u64 key_seed;
 
 static u8 *const area = memory + FLOWS * SLOT, *const receives = memory + (FLOWS + 1) * SLOT;
 /* the binder has no other use for its slot */
@@ -121,7 +121,7 @@ static void wait_a_little(void)
 
 static u64 random_key(void *arg)
 {
-	return next_random(&key_seed); /* asked for with all engines held */
+	return next_random(arg); /* the engine's own: asked for while it is held */
 }
 
 static void lock_all(void)
@@ -527,15 +527,16 @@ static void make_flow(u32 index)
 
 static int make_device(void **state)
 {
-	key_seed = 1;
 	for (u32 i = 0; i < ENGINES; i++) {
 		struct shard *s = &shard[i];
 		const struct engine_config config = { .random = random_key,
+						      .random_arg = &s->seed,
 						      .stats = &s->stats,
 						      .drops = &s->drops,
 						      .number = i,
 						      .sibling = i ? shard[0].engine : NULL };
 
+		s->seed = i + 1;
 		pthread_mutex_init(&s->lock, NULL);
 		pthread_mutex_init(&s->mail_lock, NULL);
 		assert_int_equal(engine_create(&config, &s->engine), 0);

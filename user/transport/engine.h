@@ -51,7 +51,8 @@ struct engine_event {
 };
 
 struct engine_config {
-	u64 (*random)(void *arg);	/* for keys and QPNs; cryptographic outside tests */
+	/* for keys, QPNs and cookies, while this engine is held; cryptographic outside tests */
+	u64 (*random)(void *arg);
 	void *random_arg;
 	struct xroce_engine_stats *stats; /* counters, the caller's memory: may be a shared map */
 	struct xroce_drops *drops;
@@ -85,7 +86,7 @@ struct engine;
 
 /*
  * [all] Returns 0, -ENOMEM, or -EINVAL for a number that is taken or cannot be. stats and drops
- * must outlive the engine; random is asked with all held.
+ * must outlive the engine.
  */
 int engine_create(const struct engine_config *config, struct engine **out);
 /* [all] All QPs and SRQs must be gone. What engines share goes with the last one. */
