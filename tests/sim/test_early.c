@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The rules by which early packets are kept, dropped and proven, one by one: docs/transport.md,
- * "Blind injection".
+ * The rules by which early packets are kept, dropped and proven, one by one:
+ * docs/injection.md.
  */
 #include "../../user/transport/internal.h"
 #include "attack.h"

@@ -423,7 +423,7 @@ static void close_everything(struct attachment *m)
 	if (m->bpf)
 		xroce_bpf__destroy(m->bpf);
 	m->bpf = NULL;
-	/* Last: who is next finds everything gone. */
+	/* Last: the next process finds everything gone. */
 	close_fd(&m->holder_fd);
 }
 

@@ -72,7 +72,7 @@ int follow_start(struct port *port, const struct netdev *dev)
 	int err;
 
 	/*
-	 * urgent: who hears of an address can use it, who hears that the device is gone finds its
+	 * urgent: a program that hears of an address can use it; after the end it finds its
 	 * QPs in error
 	 */
 	err = watch_start(dev, true, follow_change, port, &port->watch);

@@ -13,7 +13,7 @@
  *
  * A ring has room for every frame that its giver can have, so it is never full. That the taker
  * looks is the way of doorbells, drawn in shard.c: the giver sets its bit in the taker's givers,
- * and tries its lock; who holds that looks at givers after unlocking.
+ * and tries its lock; its holder looks at givers after unlocking.
  */
 #ifndef SHARD_HANDOVER_H
 #define SHARD_HANDOVER_H

@@ -13,7 +13,7 @@
 #define SEEN_MAX     64
 #define STAY_MIN_NS  (10 * NSEC_PER_MSEC)
 #define STAY_MAX_NS  NSEC_PER_SEC
-#define STAY_MEMORY  8	/* who has stayed that many times as long as it had to is as good as new */
+#define STAY_MEMORY  8	/* a QP that has stayed so many times as long as it had to is new */
 
 int migration_init(struct shards *all)
 {
@@ -134,7 +134,7 @@ void migration_move(struct shard *s, u32 reporter)
 			migration_move_qp(s, qp, now_ns);
 	}
 	s->migration.num_wanted = 0;
-	/* who handed that over found the lock taken, and counts on us */
+	/* the thread that handed it over found the lock taken, and counts on us */
 	for (; took; took &= took - 1)
 		pump_run(&all->shard[__builtin_ctz(took)]);
 	shards_unlock(all, reporter);

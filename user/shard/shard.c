@@ -253,7 +253,10 @@ static bool shard_post_may_wait(struct shard *s, const struct qp *qp)
 	return defer_in_burst(&s->defer);
 }
 
-/* Who gets the lock needs no doorbell. False if it is another's, or the QP has just moved. */
+/*
+ * The thread that gets the lock needs no doorbell. False if it is another's, or the QP has just
+ * moved.
+ */
 static bool shard_post_and_run(struct shard *s, struct qp *qp)
 {
 	if (pthread_mutex_trylock(&s->lock))

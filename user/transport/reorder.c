@@ -9,7 +9,7 @@
  * kept are in order of PSN and of arrival alike. Most paths do not reorder packets, so a genuine
  * packet that comes after a forged one ahead of it contradicts that one; both are dropped, and the
  * peer is asked again. What is kept is executed only behind a packet that proves it:
- * docs/transport.md, "Blind injection".
+ * docs/injection.md.
  */
 #include <stdlib.h>
 
