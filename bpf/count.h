@@ -11,7 +11,7 @@
 /* "No reason to drop": one more than the last reason. */
 #define NO_FAULT XROCE_DROP_COUNT
 
-static __always_inline struct xroce_rx_stats *rx_stats(void)
+static __always_inline struct xroce_rx_stats *count_rx_stats(void)
 {
 	__u32 zero = 0;
 
@@ -25,7 +25,7 @@ static __always_inline struct xroce_rx_stats *rx_stats(void)
  */
 __attribute__((noinline)) int count_drop(__u32 reason)
 {
-	struct xroce_rx_stats *rx = rx_stats();
+	struct xroce_rx_stats *rx = count_rx_stats();
 	__u32 zero = 0;
 	__u64 *drops = bpf_map_lookup_elem(&xroce_drop, &zero);
 
@@ -37,7 +37,7 @@ __attribute__((noinline)) int count_drop(__u32 reason)
 }
 
 /* Counts a drop for the device and for the QP where it is known. Returns the verdict. */
-static __always_inline int drop(struct xroce_qp *qp, enum xroce_drop reason)
+static __always_inline int count_qp_drop(struct xroce_qp *qp, enum xroce_drop reason)
 {
 	if (qp)
 		__sync_fetch_and_add(&qp->rx_dropped, 1);
@@ -45,9 +45,9 @@ static __always_inline int drop(struct xroce_qp *qp, enum xroce_drop reason)
 }
 
 /* Counts a RoCEv2 packet that is for someone else. Returns the verdict. */
-static __always_inline int pass(void)
+static __always_inline int count_pass(void)
 {
-	struct xroce_rx_stats *rx = rx_stats();
+	struct xroce_rx_stats *rx = count_rx_stats();
 
 	if (rx)
 		rx->passed++;

@@ -7,7 +7,7 @@
 #include "parse.h"
 
 /* Same sender (address and UDP source port), same tag. */
-static __always_inline __u32 flow_tag(const struct packet *p)
+static __always_inline __u32 cqe_flow_tag(const struct packet *p)
 {
 	/* 2^32 divided by the golden ratio: spreads neighbouring inputs */
 	const __u32 odd = 0x9e3779b1;
@@ -58,7 +58,7 @@ static __always_inline bool cqe_write(struct xdp_md *ctx, const struct packet *p
 	cqe->flags = p->rx_flags;
 	cqe->tos = p->tos;
 	cqe->l3_offset = p->l3;
-	cqe->flow_tag = qp->with_flow_tag ? flow_tag(p) : 0;
+	cqe->flow_tag = qp->with_flow_tag ? cqe_flow_tag(p) : 0;
 	return true;
 }
 

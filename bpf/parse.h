@@ -106,7 +106,7 @@ static __always_inline __u16 load_be16(const void *field)
 	return bpf_ntohs(*(const __be16 *)field);
 }
 
-static __always_inline bool is_vlan(__be16 proto)
+static __always_inline bool parse_is_vlan(__be16 proto)
 {
 	return proto == bpf_htons(ETH_P_8021Q) || proto == bpf_htons(ETH_P_8021AD);
 }
@@ -115,7 +115,7 @@ static __always_inline bool is_vlan(__be16 proto)
  * The UDP destination port at offset l4 of the frame; 0 if the frame ends before the UDP header
  * does.
  */
-static __always_inline __be16 udp_port_at(struct xdp_md *ctx, __u32 l4)
+static __always_inline __be16 parse_udp_port(struct xdp_md *ctx, __u32 l4)
 {
 	struct udphdr udp;
 
@@ -146,7 +146,7 @@ static __always_inline bool parse_ipv4(struct xdp_md *ctx, struct packet *p, str
 		p->udp = udp;
 		port = udp->dest;
 	} else {
-		port = udp_port_at(ctx, p->l4);
+		port = parse_udp_port(ctx, p->l4);
 		*fault = XROCE_DROP_ip_options;
 	}
 	if (port != bpf_htons(ROCE_UDP_PORT))
@@ -218,7 +218,7 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
 	p->vlan_tci = 0;
 	p->rx_flags = 0;
 	p->has_bth = false;
-	if (is_vlan(proto)) {
+	if (parse_is_vlan(proto)) {
 		if ((void *)(tag + 1) > data_end)
 			return false;
 		p->vlan_tci = bpf_ntohs(tag->tci);
@@ -226,7 +226,7 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
 		p->l3 += sizeof(*tag);
 		proto = tag->proto;
 		ip = tag + 1;
-		if (is_vlan(proto)) {
+		if (parse_is_vlan(proto)) {
 			tag++;
 			if ((void *)(tag + 1) > data_end)
 				return false;
@@ -254,8 +254,8 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
  * of the pseudo-header, where RoCEv2 has none (0); and its identification is the length of a
  * segment, as user/transport/gso.h has it. What user space could not cut is one packet here, too.
  */
-static __attribute__((noinline)) __u32 count_segments(const struct packet *p, __be16 check,
-						      __be16 udp_len)
+static __attribute__((noinline)) __u32 parse_count_segments(const struct packet *p, __be16 check,
+							    __be16 udp_len)
 {
 	__u32 sum, size = p->ip_id, len = bpf_ntohs(udp_len) - sizeof(struct udphdr);
 
@@ -293,7 +293,7 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 		return XROCE_DROP_bth_short;
 	if (ext > data_end)
 		return XROCE_DROP_multibuffer;
-	p->segments = udp->check ? count_segments(p, udp->check, udp->len) : 1;
+	p->segments = udp->check ? parse_count_segments(p, udp->check, udp->len) : 1;
 	len -= sizeof(*bth) + ROCE_ICRC_BYTES;
 	p->sport = bpf_ntohs(udp->source);
 	p->opcode = bth->opcode;

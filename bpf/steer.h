@@ -10,7 +10,7 @@
 #include "parse.h"
 
 /* gid points into a map value or to an address that parsing made: both are aligned to 8. */
-static __always_inline bool address_is(const union address *a, const __u8 *gid)
+static __always_inline bool steer_address_is(const union address *a, const __u8 *gid)
 {
 	const __u64 *half = (const __u64 *)gid;
 
@@ -20,12 +20,12 @@ static __always_inline bool address_is(const union address *a, const __u8 *gid)
 /*
  * The GID that most packets are to. All zeroes is none: no packet has that destination and is ours.
  */
-static __always_inline bool is_to_first_gid(const struct packet *p)
+static __always_inline bool steer_is_to_first_gid(const struct packet *p)
 {
 	__u32 zero = 0;
 	const struct xroce_engine *engine = bpf_map_lookup_elem(&xroce_engine, &zero);
 
-	return engine && p->dst.half[1] && address_is(&p->dst, engine->gid);
+	return engine && p->dst.half[1] && steer_address_is(&p->dst, engine->gid);
 }
 
 /*
@@ -35,13 +35,13 @@ static __always_inline bool is_to_first_gid(const struct packet *p)
  */
 static __always_inline bool steer_is_ours(const struct packet *p, const struct xroce_qp *qp)
 {
-	if (qp && address_is(&p->dst, qp->local))
+	if (qp && steer_address_is(&p->dst, qp->local))
 		return true;
-	return is_to_first_gid(p) || bpf_map_lookup_elem(&xroce_gid, &p->dst);
+	return steer_is_to_first_gid(p) || bpf_map_lookup_elem(&xroce_gid, &p->dst);
 }
 
 /* CNPs and flow control are of no transport service of their own. */
-static __always_inline bool transport_fits(const struct packet *p, const struct xroce_qp *qp)
+static __always_inline bool steer_transport_fits(const struct packet *p, const struct xroce_qp *qp)
 {
 	if (p->flags & OP_CNP)
 		return qp->transport != XROCE_UD;
@@ -65,7 +65,7 @@ static __always_inline enum xroce_drop steer_check(const struct packet *p,
 {
 	if (!qp)
 		return XROCE_DROP_qp_unknown;
-	if (!transport_fits(p, qp))
+	if (!steer_transport_fits(p, qp))
 		return XROCE_DROP_qp_transport;
 	if (!qp->receiving)
 		return XROCE_DROP_qp_state;
@@ -73,7 +73,7 @@ static __always_inline enum xroce_drop steer_check(const struct packet *p,
 		return XROCE_DROP_pkey;
 	if (qp->transport == XROCE_UD)
 		return p->qkey == qp->qkey ? NO_FAULT : XROCE_DROP_qkey;
-	if (!address_is(&p->src, qp->peer) || !address_is(&p->dst, qp->local))
+	if (!steer_address_is(&p->src, qp->peer) || !steer_address_is(&p->dst, qp->local))
 		return XROCE_DROP_peer;
 	return NO_FAULT;
 }

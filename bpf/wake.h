@@ -27,7 +27,7 @@
 #define NO_CQ	   (~0u)
 
 /* Takes *word and writes the record. Returns true if this packet did so. */
-static __always_inline bool wake(__u32 *word, __u32 channel, __u32 cq, __u32 qpn)
+static __always_inline bool wake_once(__u32 *word, __u32 channel, __u32 cq, __u32 qpn)
 {
 	struct xroce_wakeup record = { .cq = cq, .qpn = qpn };
 	void *ring = bpf_map_lookup_elem(&xroce_channel, &channel);
@@ -57,11 +57,11 @@ static __attribute__((noinline)) void wake_cq(struct xroce_qp *qp, __u32 key, __
 	if (armed != XROCE_CQ_ARMED_ANY && !(armed == XROCE_CQ_ARMED_SOLICITED && urgent))
 		return;
 	channel = *(volatile __u32 *)&cq->channel;
-	if (channel == NO_CHANNEL || !wake(&cq->armed, channel, key, qpn))
+	if (channel == NO_CHANNEL || !wake_once(&cq->armed, channel, key, qpn))
 		return;
 	__sync_fetch_and_add(&cq->wakeups, 1);
 	__sync_fetch_and_add(&qp->wakeups, 1);
-	rx = rx_stats();
+	rx = count_rx_stats();
 	if (rx)
 		rx->cq_wakeups++;
 }
@@ -77,10 +77,10 @@ static __always_inline void wake_engine(struct xroce_vector *vector, __u32 qpn)
 
 	if (!vector || !*(volatile __u32 *)&vector->asleep)
 		return;
-	if (!wake(&vector->asleep, *(volatile __u32 *)&vector->ring, NO_CQ, qpn))
+	if (!wake_once(&vector->asleep, *(volatile __u32 *)&vector->ring, NO_CQ, qpn))
 		return;
 	__sync_fetch_and_add(&vector->wakeups, 1);
-	rx = rx_stats();
+	rx = count_rx_stats();
 	if (rx)
 		rx->engine_wakeups++;
 }
@@ -96,7 +96,7 @@ static __always_inline void wake_engine(struct xroce_vector *vector, __u32 qpn)
  * An ACK covers its PSN too. A NAK of a lost packet or of a missing receive acknowledges all before
  * its PSN, the others end the QP.
  */
-static __always_inline __u32 what_acknowledges(__u8 syndrome)
+static __always_inline __u32 wake_acknowledges(__u8 syndrome)
 {
 	switch (syndrome & AETH_CLASS_MASK) {
 	case AETH_ACK:
@@ -114,11 +114,11 @@ static __always_inline __u32 what_acknowledges(__u8 syndrome)
  * packet says so. A send may complete with a response's end: an ACK, an atomic's result, the last
  * of a READ.
  */
-static __always_inline __u32 what_ends(__u32 flags, __u8 bth_flags, __u8 syndrome)
+static __always_inline __u32 wake_ends(__u32 flags, __u8 bth_flags, __u8 syndrome)
 {
 	/* all before it are acknowledged by any response */
 	if (flags & OP_RESPONSE)
-		return flags & OP_END ? what_acknowledges(syndrome) : ENDS_SEND | ENDS_BEFORE;
+		return flags & OP_END ? wake_acknowledges(syndrome) : ENDS_SEND | ENDS_BEFORE;
 	if (!(flags & OP_END))
 		return 0;
 	if (flags & OP_REQUEST)
@@ -132,7 +132,7 @@ static __always_inline __u32 what_ends(__u32 flags, __u8 bth_flags, __u8 syndrom
  * The same, without the end of sends of which nothing will be seen: the engine says in xroce_expect
  * from which PSN on there is something.
  */
-static __always_inline __u32 what_is_seen(__u32 ends, __u32 qpn, __u32 psn)
+static __always_inline __u32 wake_visible_ends(__u32 ends, __u32 qpn, __u32 psn)
 {
 	const __u32 slot = XROCE_QP_SLOT(qpn);
 	const struct xroce_expect *expect;
@@ -158,7 +158,7 @@ struct look_through {
 	__u32 ends;
 };
 
-static long look_at(__u64 i, struct look_through *l)
+static long wake_look_at(__u64 i, struct look_through *l)
 {
 	struct {
 		struct bth bth;
@@ -171,8 +171,8 @@ static long look_at(__u64 i, struct look_through *l)
 		return 1;
 	flags = opcode_flags[head.bth.opcode];
 	if ((load_be32(&head.bth.ecn_qpn) & ROCE_QPN_MASK) == l->qpn)
-		l->ends |= what_is_seen(
-			what_ends(flags, head.bth.flags, flags & OP_AETH ? head.syndrome : 0),
+		l->ends |= wake_visible_ends(
+			wake_ends(flags, head.bth.flags, flags & OP_AETH ? head.syndrome : 0),
 			l->qpn, load_be32(&head.bth.ack_psn));
 	return 0;
 }
@@ -184,18 +184,18 @@ static long look_at(__u64 i, struct look_through *l)
 #define SEGMENTS_LOOKED_AT 64
 
 /* What is completed by all packets of a super-packet that are for the first one's QP. */
-static __attribute__((noinline)) __u32 what_ends_of_all(struct xdp_md *ctx, const struct packet *p)
+static __attribute__((noinline)) __u32 wake_ends_of_all(struct xdp_md *ctx, const struct packet *p)
 {
 	struct look_through l = {
 		.ctx = ctx, .at = p->l4 + sizeof(struct udphdr), .size = p->ip_id, .qpn = p->qpn
 	};
 
-	bpf_loop(p->segments < SEGMENTS_LOOKED_AT ? p->segments : SEGMENTS_LOOKED_AT, look_at, &l,
-		 0);
+	bpf_loop(p->segments < SEGMENTS_LOOKED_AT ? p->segments : SEGMENTS_LOOKED_AT, wake_look_at,
+		 &l, 0);
 	return l.ends;
 }
 
-static __always_inline bool is_armed(__u32 key)
+static __always_inline bool wake_is_armed(__u32 key)
 {
 	const struct xroce_cq *cq = bpf_map_lookup_elem(&xroce_cq, &key);
 
@@ -213,11 +213,12 @@ static __attribute__((noinline)) void wake_sleepers(struct xdp_md *ctx, struct x
 	struct xroce_vector *vector;
 
 	if (p->segments == 1) {
-		ends = what_ends(p->flags, p->bth_flags, p->syndrome);
-		if (ends & ENDS_SEND && is_armed(send_cq))
-			ends = what_is_seen(ends, p->qpn, p->psn);
+		ends = wake_ends(p->flags, p->bth_flags, p->syndrome);
+		if (ends & ENDS_SEND && wake_is_armed(send_cq))
+			ends = wake_visible_ends(ends, p->qpn, p->psn);
 	} else {
-		ends = is_armed(recv_cq) || is_armed(send_cq) ? what_ends_of_all(ctx, p) : 0;
+		ends = wake_is_armed(recv_cq) || wake_is_armed(send_cq) ? wake_ends_of_all(ctx, p) :
+									  0;
 	}
 	if (ends & ENDS_RECEIVE)
 		wake_cq(qp, recv_cq, p->qpn, ends & RECEIVE_URGENT);
@@ -227,7 +228,7 @@ static __attribute__((noinline)) void wake_sleepers(struct xdp_md *ctx, struct x
 	wake_engine(vector, p->qpn);
 }
 
-static __always_inline bool is_watched(__u32 queue)
+static __always_inline bool wake_is_watched(__u32 queue)
 {
 	const struct xroce_vector *vector = bpf_map_lookup_elem(&xroce_vector, &queue);
 
@@ -238,7 +239,7 @@ static __always_inline bool is_watched(__u32 queue)
  * A packet that was marked as unannounced is on its way to a socket that was watched before.
  * Returns true if it still is, after the count was moved: then whoever stops watching sees that.
  */
-static __always_inline bool count_unannounced(__u32 queue)
+static __always_inline bool wake_count_unannounced(__u32 queue)
 {
 	struct xroce_vector *vector = bpf_map_lookup_elem(&xroce_vector, &queue);
 	__u64 before;

@@ -19,7 +19,7 @@
 #include "wake.h"
 
 /* Hands the packet over. Returns false if the owner has no socket on this receive queue. */
-static __always_inline bool redirect(struct xdp_md *ctx, const struct xroce_qp *qp)
+static __always_inline bool steer_redirect(struct xdp_md *ctx, const struct xroce_qp *qp)
 {
 	/* A higher queue would reach into the next owner's sockets. */
 	if (ctx->rx_queue_index >= XROCE_MAX_QUEUE)
@@ -43,21 +43,21 @@ int xroce_xdp(struct xdp_md *ctx)
 	if (p.has_bth)
 		qp = bpf_map_lookup_elem(&xroce_qp, &p.qpn);
 	if (!steer_is_ours(&p, qp))
-		return pass();
+		return count_pass();
 	if (fault == NO_FAULT)
 		fault = steer_check(&p, qp);
 	if (fault != NO_FAULT || !qp)
-		return drop(qp, fault);
-	if (is_watched(ctx->rx_queue_index))
+		return count_qp_drop(qp, fault);
+	if (wake_is_watched(ctx->rx_queue_index))
 		p.rx_flags |= XROCE_RX_UNANNOUNCED;
 	if (!cqe_write(ctx, &p, qp))
-		return drop(qp, XROCE_DROP_metadata);
-	if (!redirect(ctx, qp))
-		return drop(qp, XROCE_DROP_no_socket);
+		return count_qp_drop(qp, XROCE_DROP_metadata);
+	if (!steer_redirect(ctx, qp))
+		return count_qp_drop(qp, XROCE_DROP_no_socket);
 
 	__sync_fetch_and_add(&qp->rx_packets, p.segments);
 	__sync_fetch_and_add(&qp->rx_bytes, p.byte_len);
-	rx = rx_stats();
+	rx = count_rx_stats();
 	if (rx) {
 		rx->redirected++;
 		rx->redirected_bytes += p.frame_len;
@@ -66,7 +66,7 @@ int xroce_xdp(struct xdp_md *ctx)
 			rx->super_segments += p.segments;
 		}
 	}
-	if (!(p.rx_flags & XROCE_RX_UNANNOUNCED) || !count_unannounced(ctx->rx_queue_index))
+	if (!(p.rx_flags & XROCE_RX_UNANNOUNCED) || !wake_count_unannounced(ctx->rx_queue_index))
 		wake_sleepers(ctx, qp, &p);
 	return XDP_REDIRECT;
 }

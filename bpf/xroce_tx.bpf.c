@@ -57,7 +57,7 @@ struct {
  * Make the live frame the one that the entry names. The page is as long as the longest of the
  * batch: it is only ever cut.
  */
-static __always_inline bool fill(struct xdp_md *ctx, const struct xroce_tx_entry *entry)
+static __always_inline bool tx_fill(struct xdp_md *ctx, const struct xroce_tx_entry *entry)
 {
 	__u32 key = entry->frame, len = entry->len;
 	struct xroce_tx_frame *frame = bpf_map_lookup_elem(&xroce_tx_frame, &key);
@@ -70,7 +70,7 @@ static __always_inline bool fill(struct xdp_md *ctx, const struct xroce_tx_entry
 	return bpf_xdp_store_bytes(ctx, 0, frame->bytes, len) == 0;
 }
 
-static __always_inline int from_tap(struct xroce_tx_ring *ring)
+static __always_inline int tx_from_tap(struct xroce_tx_ring *ring)
 {
 	switch (ring->pieces) {
 	case 1:
@@ -89,7 +89,7 @@ static __always_inline int from_tap(struct xroce_tx_ring *ring)
 	return XDP_DROP;
 }
 
-static __always_inline struct xroce_tx_ring *ring_of(void)
+static __always_inline struct xroce_tx_ring *tx_ring(void)
 {
 	__u32 zero = 0;
 
@@ -97,7 +97,7 @@ static __always_inline struct xroce_tx_ring *ring_of(void)
 }
 
 /* The entry whose turn it is. */
-static __always_inline struct xroce_tx_entry *take(struct xroce_tx_ring *ring)
+static __always_inline struct xroce_tx_entry *tx_take_entry(struct xroce_tx_ring *ring)
 {
 	__u32 next = ring->next;
 
@@ -111,7 +111,7 @@ static __always_inline struct xroce_tx_entry *take(struct xroce_tx_ring *ring)
  * Frames that have to keep their order leave by one CPU, as the interface may have a queue for
  * each. One that does not is where the batch ends: what follows on the right one would overtake it.
  */
-static __always_inline bool is_astray(struct xroce_tx_ring *ring)
+static __always_inline bool tx_is_misplaced(struct xroce_tx_ring *ring)
 {
 	const __u32 cpu = ring->cpu;
 
@@ -123,15 +123,15 @@ static __always_inline bool is_astray(struct xroce_tx_ring *ring)
 SEC("xdp")
 int xroce_transmit(struct xdp_md *ctx)
 {
-	struct xroce_tx_ring *ring = ring_of();
+	struct xroce_tx_ring *ring = tx_ring();
 	struct xroce_tx_entry *entry;
 
-	if (!ring || is_astray(ring))
+	if (!ring || tx_is_misplaced(ring))
 		return XDP_DROP;
 	if (ctx->ingress_ifindex != LOOPBACK_IFINDEX)
-		return from_tap(ring);
-	entry = take(ring);
-	if (!entry || !fill(ctx, entry)) {
+		return tx_from_tap(ring);
+	entry = tx_take_entry(ring);
+	if (!entry || !tx_fill(ctx, entry)) {
 		ring->refused++;
 		return XDP_DROP;
 	}
@@ -142,8 +142,8 @@ int xroce_transmit(struct xdp_md *ctx)
 SEC("xdp/devmap")
 int xroce_tx_cut(struct xdp_md *ctx)
 {
-	struct xroce_tx_ring *ring = ring_of();
-	struct xroce_tx_entry *entry = ring ? take(ring) : NULL;
+	struct xroce_tx_ring *ring = tx_ring();
+	struct xroce_tx_entry *entry = ring ? tx_take_entry(ring) : NULL;
 	__u32 begin, len, size = ctx->data_end - ctx->data;
 
 	if (!ring)

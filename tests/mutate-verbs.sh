@@ -76,7 +76,7 @@ unseen_wakes      | bpf/wake.h               | s/ends &= ~ENDS_SEND;/;/ | netns-
 moderate_count    | user/transport/moderation.c | s/>= cq->moderate_count/> cq->moderate_count/ | ibv_modify_cq
 moderate_early    | user/transport/moderation.c | s/e->now_ns + cq->moderate_ns/e->now_ns + cq->moderate_ns \/ 2/ | ibv_modify_cq
 moderate_lost     | user/transport/moderation.c | s/^	if (cq->withheld && cq_take_event(cq, true))/	if (0)/ | ibv_modify_cq
-limit_twice       | user/transport/engine.c  | /^static void check_limit/,/^}/s/srq->limit = 0;/;/ | ibv_modify_srq
+limit_twice       | user/transport/engine.c  | /^static void engine_check_limit/,/^}/s/srq->limit = 0;/;/ | ibv_modify_srq
 limit_late        | user/transport/engine.c  | s/rq_posted(&srq->rq) >= srq->limit/rq_posted(\&srq->rq) + 1 >= srq->limit/ | ibv_modify_srq
 limit_early       | user/transport/engine.c  | s/rq_posted(&srq->rq) >= srq->limit/rq_posted(\&srq->rq) > srq->limit/ | ibv_modify_srq
 resize_drops      | user/transport/rq.c      | /^int rq_resize/,/^}/s/i = cons; i != prod/i = cons + 1; i < prod/ | ibv_modify_srq
@@ -98,7 +98,7 @@ tm_unlocked       | user/verbs/srq_ops.c     | s/port_lock(vsrq->port);//;s/port
 tm_sync_ignored   | user/transport/tag.c     | s/if (op->opcode == TAG_SYNC || op->flags & TAG_OP_SYNC) {/if (0) {/ | ibv_post_srq_ops
 tm_always_in_step | user/transport/tag.c     | s/return list->unexpected == list->handled;/return true;/ | ibv_post_srq_ops
 tm_header_kept    | user/transport/tag.c     | s/kind == TAG_MATCHED ? sizeof(h.tmh) : /kind == TAG_MATCHED ? 0 : / | ibv_post_srq_ops
-tm_no_fin         | user/transport/rendezvous.c | s/^			send_fin(e, qp, wqe);/			;/;s/^		if (status == CQE_SUCCESS)$/		if (0)/ | ibv_post_srq_ops
+tm_no_fin         | user/transport/rendezvous.c | s/^			rendezvous_send_fin(e, qp, wqe);/			;/;s/^		if (status == CQE_SUCCESS)$/		if (0)/ | ibv_post_srq_ops
 cq_busy           | user/verbs/cq.c          | /^EXPORT int ibv_destroy_cq/,/^}/s/return report(EBUSY);/;/ | ibv_create_cq
 cq_size           | user/verbs/cq.c          | s/vcq->ibv.cqe = (int)cqe;/vcq->ibv.cqe = (int)cqe - 1;/ | ibv_create_cq
 cq_channel_kept   | user/verbs/cq.c          | /^EXPORT int ibv_destroy_cq/,/^}/s/cq->channel->refcnt--;/;/ | ibv_create_cq
@@ -132,7 +132,7 @@ lost_of_several   | user/verbs/channel.c     | /^static struct vcq \*channel_pop
 modify_cur_state  | user/transport/qp_state.c | s/if (mask & CUR \&\& attr->cur_state != from)/if (0)/ | ibv_modify_qp
 modify_optional   | user/transport/qp_state.c | s/\[UC\] = { 0, AV | ACCESS | PKEY },/[UC] = { 0, ACCESS | PKEY },/ | ibv_modify_qp
 modify_early      | user/verbs/qp_modify.c   | s/if (mask & IBV_QP_AV) {$/if (mask \& IBV_QP_AV) { set_ah_attr(vqp, \&attr->ah_attr);/ | ibv_modify_qp
-mw_old_key        | user/transport/mr.c      | s/return key_of(mr) == key \&\& mr->pd/return mr->pd/ | ibv_bind_mw
+mw_old_key        | user/transport/mr.c      | s/return mr_key(mr) == key \&\& mr->pd/return mr->pd/ | ibv_bind_mw
 mw_below          | user/transport/mr.c      | s/if (va < mr->iova || va - mr->iova > mr->length || /if (/ | ibv_bind_mw
 mw_local_write    | user/transport/mr.c      | s/!(region->access & MR_LOCAL_WRITE))/0)/ | ibv_bind_mw
 mw_twice          | user/transport/mr.c      | s/refused = mw->kind == MR_WINDOW_2 && mw->region;/refused = false;/ | ibv_bind_mw

@@ -147,7 +147,7 @@ static int attach_load(const struct netdev *dev, struct attachment *m)
 }
 
 /* The map's memory, shared with XDP and with whoever dumps the map; NULL with errno set. */
-static void *map_memory(const struct bpf_map *map, size_t bytes)
+static void *attach_map(const struct bpf_map *map, size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
 
@@ -163,13 +163,13 @@ static void *map_memory(const struct bpf_map *map, size_t bytes)
 
 static int map_maps(const struct netdev *dev, struct attachment *m)
 {
-	m->maps.cq = map_memory(m->bpf->maps.xroce_cq, CQ_BYTES);
-	m->maps.expect = map_memory(m->bpf->maps.xroce_expect, EXPECT_BYTES);
-	m->maps.engine = map_memory(m->bpf->maps.xroce_engine, sizeof(*m->maps.engine));
-	m->maps.vector = map_memory(m->bpf->maps.xroce_vector, VECTOR_BYTES);
-	m->maps.sock = map_memory(m->bpf->maps.xroce_sock, SOCK_BYTES);
-	m->maps.stats = map_memory(m->bpf->maps.xroce_eng_stat, STATS_BYTES);
-	m->maps.drops = map_memory(m->bpf->maps.xroce_eng_drop, DROPS_BYTES);
+	m->maps.cq = attach_map(m->bpf->maps.xroce_cq, CQ_BYTES);
+	m->maps.expect = attach_map(m->bpf->maps.xroce_expect, EXPECT_BYTES);
+	m->maps.engine = attach_map(m->bpf->maps.xroce_engine, sizeof(*m->maps.engine));
+	m->maps.vector = attach_map(m->bpf->maps.xroce_vector, VECTOR_BYTES);
+	m->maps.sock = attach_map(m->bpf->maps.xroce_sock, SOCK_BYTES);
+	m->maps.stats = attach_map(m->bpf->maps.xroce_eng_stat, STATS_BYTES);
+	m->maps.drops = attach_map(m->bpf->maps.xroce_eng_drop, DROPS_BYTES);
 	if (!m->maps.cq || !m->maps.expect || !m->maps.engine || !m->maps.vector || !m->maps.sock ||
 	    !m->maps.stats || !m->maps.drops)
 		return attach_failed(dev, "map the BPF maps", -errno);

@@ -32,7 +32,7 @@
 #define PROBE_FRAMES	 64
 #define PROBE_CHUNK	 4096
 
-static int bring_up(const char *name)
+static int probe_set_up(const char *name)
 {
 	struct ifreq ifr = { .ifr_flags = IFF_UP };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -105,7 +105,7 @@ static void probe_trial(struct probe *p)
 	p->socket = try_socket();
 	p->redirect = tx_redirect_open(&redirect, LOOPBACK_IFINDEX, &p->redirect_step);
 	p->gso = tx_gso_open(&gso, LOOPBACK_IFINDEX, &p->gso_step);
-	p->namespace = unshare(CLONE_NEWNET) ? -errno : bring_up("lo");
+	p->namespace = unshare(CLONE_NEWNET) ? -errno : probe_set_up("lo");
 	if (p->namespace)
 		goto out;
 	if (!p->program) {
@@ -118,7 +118,7 @@ static void probe_trial(struct probe *p)
 	if (!p->socket)
 		p->bind = try_bind(XDP_COPY);
 	/* Another namespace: the kernel frees a queue some time after the socket on it. */
-	if (!p->bind && !unshare(CLONE_NEWNET) && !bring_up("lo"))
+	if (!p->bind && !unshare(CLONE_NEWNET) && !probe_set_up("lo"))
 		p->multibuffer = try_bind(XDP_COPY | XDP_USE_SG);
 out:
 	xroce_bpf__destroy(bpf);

@@ -22,7 +22,7 @@
  * True if the file is a library of ours: under a prefix such as /usr the system's own may have the
  * name that we look for.
  */
-static bool is_ours(const char *path)
+static bool library_is_ours(const char *path)
 {
 	struct stat st;
 	void *map;
@@ -58,7 +58,7 @@ int library_dir(char *dir, size_t n)
 		const char *base = place[i][0] == '/' ? "" : self;
 
 		snprintf(path, sizeof(path), "%s/%s/" LIBRARY, base, place[i]);
-		if (!is_ours(path))
+		if (!library_is_ours(path))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", base, place[i]);
 		real = realpath(path, NULL);

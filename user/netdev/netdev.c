@@ -138,7 +138,7 @@ static bool link_parse(const struct nlmsghdr *nlh, struct netdev *dev, u32 *num_
 	return true;
 }
 
-static int link_cb(const struct nlmsghdr *nlh, void *arg)
+static int netdev_link_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	struct scan *s = arg;
 	struct netdev dev;
@@ -241,7 +241,7 @@ static int dump_links(struct scan *s)
 		nlh->nlmsg_flags = NLM_F_DUMP;
 		mnl_nlmsg_put_extra_header(nlh, sizeof(struct ifinfomsg));
 		s->num_devs = 0;
-		ret = nl_request(NETLINK_ROUTE, nlh, link_cb, s);
+		ret = nl_request(NETLINK_ROUTE, nlh, netdev_link_cb, s);
 	}
 	return ret < 0 ? ret : s->out_of_memory ? -ENOMEM : 0;
 }
@@ -399,7 +399,7 @@ int netdev_refresh(struct netdev *dev)
 	nlh->nlmsg_type = RTM_GETLINK;
 	ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
 	ifi->ifi_index = (int)dev->ifindex;
-	ret = nl_request(NETLINK_ROUTE, nlh, link_cb, &s);
+	ret = nl_request(NETLINK_ROUTE, nlh, netdev_link_cb, &s);
 	if (!ret && s.num_devs != 1)
 		ret = s.out_of_memory ? -ENOMEM : -ENODEV;
 	if (!ret)

@@ -354,17 +354,17 @@ static int watch_add(const struct netdev *dev, bool urgent, struct watch *w, str
 }
 
 /* In the child of a fork() there is no thread, and what its parent watched is not its own. */
-static void before_fork(void)
+static void watch_before_fork(void)
 {
 	pthread_mutex_lock(&lock);
 }
 
-static void after_fork_parent(void)
+static void watch_after_fork_parent(void)
 {
 	pthread_mutex_unlock(&lock);
 }
 
-static void after_fork_child(void)
+static void watch_after_fork_child(void)
 {
 	for (struct watcher *r = watchers; r; r = r->next) {
 		r->dead = true;
@@ -374,16 +374,16 @@ static void after_fork_child(void)
 	pthread_mutex_init(&lock, NULL);
 }
 
-static void register_fork(void)
+static void watch_register_fork_once(void)
 {
-	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+	pthread_atfork(watch_before_fork, watch_after_fork_parent, watch_after_fork_child);
 }
 
 void watch_register_fork(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-	pthread_once(&once, register_fork);
+	pthread_once(&once, watch_register_fork_once);
 }
 
 int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, struct watch **out)

@@ -270,17 +270,17 @@ fail:
  * parent's that would keep the interface attached after the parent's end. So the child lets go of
  * them; its objects stay valid memory that does nothing.
  */
-static void before_fork(void)
+static void port_before_fork(void)
 {
 	pthread_mutex_lock(&list_lock);
 }
 
-static void after_fork_parent(void)
+static void port_after_fork_parent(void)
 {
 	pthread_mutex_unlock(&list_lock);
 }
 
-static void after_fork_child(void)
+static void port_after_fork_child(void)
 {
 	for (struct port *port = ports; port; port = port->next) {
 		port->shards.dead = true;
@@ -296,10 +296,10 @@ static void after_fork_child(void)
 	pthread_mutex_init(&list_lock, NULL);
 }
 
-static void register_fork(void)
+static void port_register_fork(void)
 {
 	watch_register_fork(); /* its lock is taken within ours */
-	pthread_atfork(before_fork, after_fork_parent, after_fork_child);
+	pthread_atfork(port_before_fork, port_after_fork_parent, port_after_fork_child);
 }
 
 int port_get(const struct netdev *dev, struct port **out)
@@ -309,7 +309,7 @@ int port_get(const struct netdev *dev, struct port **out)
 	struct port *port;
 	int err = 0, cancel;
 
-	pthread_once(&once, register_fork);
+	pthread_once(&once, port_register_fork);
 	/* A thread that is cancelled half-way would leave the interface attached to nobody. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&list_lock);

@@ -165,7 +165,7 @@ ENTRY(1) ENTRY(2) ENTRY(3) ENTRY(4) ENTRY(5) ENTRY(6) ENTRY(7) ENTRY(8) ENTRY(9)
 
 /* ---- putting it in front ---- */
 
-static bool is_ours(const struct sigaction *action)
+static bool fault_is_ours(const struct sigaction *action)
 {
 	for (u32 i = 0; i < ENTRIES; i++)
 		if (action->sa_flags & SA_SIGINFO && action->sa_sigaction == entries[i])
@@ -174,7 +174,7 @@ static bool is_ours(const struct sigaction *action)
 }
 
 /* Of the masks only what the kernel knows counts: the C library leaves the rest as it was. */
-static bool is_same(const struct sigaction *a, const struct sigaction *b)
+static bool fault_is_same(const struct sigaction *a, const struct sigaction *b)
 {
 	if (a->sa_sigaction != b->sa_sigaction || a->sa_flags != b->sa_flags)
 		return false;
@@ -190,7 +190,7 @@ static u32 entry_for(struct chain *chain, const struct sigaction *now)
 	u32 num = atomic_load_explicit(&chain->num, memory_order_relaxed);
 
 	for (u32 i = 0; i < num; i++)
-		if (is_same(&chain->next[i], now))
+		if (fault_is_same(&chain->next[i], now))
 			return i;
 	if (num < ENTRIES) {
 		chain->next[num] = *now;
@@ -217,7 +217,7 @@ static void fault_claim(struct chain *chain)
 	struct sigaction now, action, was;
 	u32 entry;
 
-	if (sigaction(chain->sig, NULL, &now) || is_ours(&now))
+	if (sigaction(chain->sig, NULL, &now) || fault_is_ours(&now))
 		return;
 	entry = entry_for(chain, &now);
 	if (entry == ENTRIES)
@@ -226,7 +226,7 @@ static void fault_claim(struct chain *chain)
 	if (sigaction(chain->sig, &action, &was))
 		return;
 	/* the program has changed it meanwhile: not before that one, but at the next look */
-	if (!is_same(&was, &now))
+	if (!fault_is_same(&was, &now))
 		sigaction(chain->sig, &was, NULL);
 }
 

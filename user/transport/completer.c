@@ -39,7 +39,7 @@ void completer_check_drained(struct engine *e, struct qp *qp)
  * unacked_psn has moved from before: all counters start again, and so do the time-outs if anything
  * is still out.
  */
-static inline void progress(struct engine *e, struct qp *qp, u32 before, u64 now_ns)
+static inline void completer_progress(struct engine *e, struct qp *qp, u32 before, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 
@@ -78,7 +78,7 @@ static inline void progress(struct engine *e, struct qp *qp, u32 before, u64 now
  * Everything before end is acknowledged. False if a READ or atomic before it still lacks its
  * response, which is an implied NAK.
  */
-static inline bool acknowledge(struct engine *e, struct qp *qp, u32 end, u64 now_ns)
+static inline bool completer_ack_before(struct engine *e, struct qp *qp, u32 end, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 	u32 before = req->unacked_psn;
@@ -101,11 +101,11 @@ static inline bool acknowledge(struct engine *e, struct qp *qp, u32 end, u64 now
 		completer_local(e, qp, now_ns);
 	}
 	if (req->unacked_psn != before)
-		progress(e, qp, before, now_ns);
+		completer_progress(e, qp, before, now_ns);
 	return complete;
 }
 
-static void implied_nak(struct engine *e, struct qp *qp, u64 now_ns)
+static void completer_imply_nak(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	const struct requester *req = &qp->req;
 
@@ -115,14 +115,15 @@ static void implied_nak(struct engine *e, struct qp *qp, u64 now_ns)
 	recovery_start(e, qp, req->unacked_psn, VERR_SEQUENCE_RETRY, now_ns);
 }
 
-static int bad_response(struct engine *e, struct qp *qp, u64 now_ns)
+static int completer_fail_response(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	qp_send_error(e, qp, CQE_BAD_RESP_ERR, VERR_BAD_RESPONSE, now_ns);
 	return XROCE_DROP_unexpected_response;
 }
 
 /* What came cannot be put where the WQE says. */
-static int bad_memory(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u64 now_ns)
+static int completer_fail_memory(struct engine *e, struct qp *qp, const struct send_wqe *wqe,
+				 u64 now_ns)
 {
 	qp_send_error(e, qp, CQE_LOC_PROT_ERR,
 		      list_error(e, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, MR_LOCAL_WRITE),
@@ -135,8 +136,8 @@ static int bad_memory(struct engine *e, struct qp *qp, const struct send_wqe *wq
  * NULL when it is early (an earlier response is missing); then it is kept if that is possible, and
  * *verdict says what became of it.
  */
-static struct send_wqe *answered_wqe(struct engine *e, struct qp *qp, const struct packet *p,
-				     u64 now_ns, int *verdict)
+static struct send_wqe *completer_answered_wqe(struct engine *e, struct qp *qp,
+					       const struct packet *p, u64 now_ns, int *verdict)
 {
 	/* beyond the oldest PSN, at a request that has no such response: no peer sends that */
 	if (p->psn != qp->req.unacked_psn) {
@@ -147,18 +148,18 @@ static struct send_wqe *answered_wqe(struct engine *e, struct qp *qp, const stru
 			return NULL;
 		}
 	}
-	if (!acknowledge(e, qp, p->psn, now_ns)) {
+	if (!completer_ack_before(e, qp, p->psn, now_ns)) {
 		*verdict = reorder_hold(e, &qp->req.early, qp->req.unacked_psn, p, NULL) ?
 				   -1 :
 				   XROCE_DROP_psn_ahead;
-		implied_nak(e, qp, now_ns);
+		completer_imply_nak(e, qp, now_ns);
 		return NULL;
 	}
 	return sq_at(&qp->sq, sq_cons(&qp->sq));
 }
 
-static void answered(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 psn,
-		     u64 now_ns)
+static void completer_finish_answered(struct engine *e, struct qp *qp, const struct send_wqe *wqe,
+				      u32 psn, u64 now_ns)
 {
 	u32 before = qp->req.unacked_psn;
 
@@ -167,7 +168,7 @@ static void answered(struct engine *e, struct qp *qp, const struct send_wqe *wqe
 		sq_complete(e, qp, CQE_SUCCESS, VERR_NONE, now_ns);
 		completer_local(e, qp, now_ns);
 	}
-	progress(e, qp, before, now_ns);
+	completer_progress(e, qp, before, now_ns);
 }
 
 /*
@@ -177,8 +178,8 @@ static void answered(struct engine *e, struct qp *qp, const struct send_wqe *wqe
  * the gap were sent before this one: it has answered its beginning, or the gap is this packet
  * alone.
  */
-static bool is_repair(const struct engine *e, const struct requester *req,
-		      const struct send_wqe *wqe, const struct packet *p)
+static bool completer_is_repair(const struct engine *e, const struct requester *req,
+				const struct send_wqe *wqe, const struct packet *p)
 {
 	u32 k = (u32)psn_diff(p->psn, wqe->first_psn), chunk = requester_read_chunk(e);
 	bool starts = k % chunk == 0, ends = (k + 1) % chunk == 0 || k + 1 == wqe->num_psn;
@@ -191,11 +192,11 @@ static bool is_repair(const struct engine *e, const struct requester *req,
 }
 
 /* *repair, if packets are held: this one proves those behind it. */
-static int read_response(struct engine *e, struct qp *qp, const struct packet *p, bool *repair,
-			 u64 now_ns)
+static int completer_read_response(struct engine *e, struct qp *qp, const struct packet *p,
+				   bool *repair, u64 now_ns)
 {
 	int verdict;
-	struct send_wqe *wqe = answered_wqe(e, qp, p, now_ns, &verdict);
+	struct send_wqe *wqe = completer_answered_wqe(e, qp, p, now_ns, &verdict);
 	u32 linear = (u32)min_u64(p->payload_len, (u64)(p->end - p->payload));
 	u64 offset;
 
@@ -206,35 +207,36 @@ static int read_response(struct engine *e, struct qp *qp, const struct packet *p
 	if (wqe->opcode == WR_READ ?
 		    p->payload_len != min_u64(wqe->length - offset, qp->path_mtu) :
 		    (wqe->opcode != WR_FLUSH && wqe->opcode != WR_ATOMIC_WRITE) || p->payload_len)
-		return bad_response(e, qp, now_ns);
+		return completer_fail_response(e, qp, now_ns);
 	if (!sge_scatter(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, offset, p->payload,
 			 linear) ||
 	    !sge_scatter(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, offset + linear, p->frag,
 			 p->payload_len - linear))
-		return bad_memory(e, qp, wqe, now_ns);
+		return completer_fail_memory(e, qp, wqe, now_ns);
 	if (reorder_holds(e, &qp->req.early))
-		*repair = is_repair(e, &qp->req, wqe, p);
-	answered(e, qp, wqe, p->psn, now_ns);
+		*repair = completer_is_repair(e, &qp->req, wqe, p);
+	completer_finish_answered(e, qp, wqe, p->psn, now_ns);
 	return -1;
 }
 
-static int atomic_response(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+static int completer_atomic_response(struct engine *e, struct qp *qp, const struct packet *p,
+				     u64 now_ns)
 {
 	int verdict;
-	struct send_wqe *wqe = answered_wqe(e, qp, p, now_ns, &verdict);
+	struct send_wqe *wqe = completer_answered_wqe(e, qp, p, now_ns, &verdict);
 
 	if (!wqe)
 		return verdict;
 	if (wqe->opcode != WR_CMP_SWAP && wqe->opcode != WR_FETCH_ADD)
-		return bad_response(e, qp, now_ns);
+		return completer_fail_response(e, qp, now_ns);
 	if (!sge_scatter(e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, &p->original,
 			 sizeof(p->original)))
-		return bad_memory(e, qp, wqe, now_ns);
-	answered(e, qp, wqe, p->psn, now_ns);
+		return completer_fail_memory(e, qp, wqe, now_ns);
+	completer_finish_answered(e, qp, wqe, p->psn, now_ns);
 	return -1;
 }
 
-static int rnr_nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u64 now_ns)
+static int completer_rnr_nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 
@@ -262,7 +264,7 @@ static int rnr_nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u64 no
 	return -1;
 }
 
-static int nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u64 now_ns)
+static int completer_nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u64 now_ns)
 {
 	static const struct {
 		enum cqe_status status;
@@ -291,7 +293,7 @@ static int nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u64 now_ns
  * A response must lie between the oldest PSN that is outstanding and the last one sent: -1, or the
  * reason against it.
  */
-static inline int check_response(const struct qp *qp, u32 psn)
+static inline int completer_check_response(const struct qp *qp, u32 psn)
 {
 	const struct requester *req = &qp->req;
 	enum qp_state state = qp_state(qp);
@@ -303,8 +305,8 @@ static inline int check_response(const struct qp *qp, u32 psn)
 }
 
 /* One with data. */
-static int response(struct engine *e, struct qp *qp, const struct packet *p, bool *repair,
-		    u64 now_ns)
+static int completer_response(struct engine *e, struct qp *qp, const struct packet *p, bool *repair,
+			      u64 now_ns)
 {
 	int verdict;
 
@@ -315,8 +317,8 @@ static int response(struct engine *e, struct qp *qp, const struct packet *p, boo
 			return XROCE_DROP_unexpected_response;
 		credit_update(e, qp, p->syndrome, p->msn);
 	}
-	verdict = p->flags & OP_READ ? read_response(e, qp, p, repair, now_ns)
-				     : atomic_response(e, qp, p, now_ns);
+	verdict = p->flags & OP_READ ? completer_read_response(e, qp, p, repair, now_ns) :
+				       completer_atomic_response(e, qp, p, now_ns);
 	recovery_response(e, qp, (p->flags & OP_ONLY) == OP_ONLY);
 	return verdict;
 }
@@ -326,7 +328,7 @@ static int response(struct engine *e, struct qp *qp, const struct packet *p, boo
  * them. Without a proof the genuine response may be on its way, or this one be the only one: all
  * are asked for again.
  */
-static void responses_early(struct engine *e, struct qp *qp, bool proven, u64 now_ns)
+static void completer_take_early(struct engine *e, struct qp *qp, bool proven, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 	struct held *h;
@@ -335,12 +337,12 @@ static void responses_early(struct engine *e, struct qp *qp, bool proven, u64 no
 	reorder_pass(e, &req->early, req->unacked_psn);
 	if (proven) {
 		while ((h = reorder_take(e, &req->early, req->unacked_psn))) {
-			response(e, qp, &h->packet, &ignored, now_ns);
+			completer_response(e, qp, &h->packet, &ignored, now_ns);
 			reorder_free(e, h);
 		}
 		req->early.gap_psn = req->unacked_psn;
 		if (req->early.head)
-			implied_nak(e, qp, now_ns);
+			completer_imply_nak(e, qp, now_ns);
 	} else if (req->early.head && req->early.head->packet.psn == req->unacked_psn) {
 		reorder_purge(e, &req->early);
 		recovery_reset(req);
@@ -348,7 +350,8 @@ static void responses_early(struct engine *e, struct qp *qp, bool proven, u64 no
 	}
 }
 
-static int ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn, u64 now_ns)
+static int completer_take_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn,
+			      u64 now_ns)
 {
 	u8 class = syndrome & AETH_CLASS_MASK;
 
@@ -357,15 +360,16 @@ static int ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn, u
 		return XROCE_DROP_unexpected_response;
 	credit_update(e, qp, syndrome, msn);
 	/* an ACK covers its own PSN, a NAK all before it */
-	if (unlikely(!acknowledge(e, qp, class == AETH_ACK ? psn_add(psn, 1) : psn, now_ns))) {
-		implied_nak(e, qp, now_ns);
+	if (unlikely(!completer_ack_before(e, qp, class == AETH_ACK ? psn_add(psn, 1) : psn,
+					   now_ns))) {
+		completer_imply_nak(e, qp, now_ns);
 		return -1;
 	}
 	recovery_answer(e, qp, class == AETH_NAK);
 	if (likely(class == AETH_ACK))
 		return -1;
-	return class == AETH_NAK ? nak(e, qp, psn, syndrome, now_ns) :
-				   rnr_nak(e, qp, psn, syndrome, now_ns);
+	return class == AETH_NAK ? completer_nak(e, qp, psn, syndrome, now_ns) :
+				   completer_rnr_nak(e, qp, psn, syndrome, now_ns);
 }
 
 /*
@@ -373,37 +377,37 @@ static int ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn, u
  * there is nothing at its own PSN that could be refused or sent again. A responder that was made to
  * believe in a gap by a forged packet sends it in place of an ACK.
  */
-static int nak_of_unsent(struct engine *e, struct qp *qp, u32 psn, u64 now_ns)
+static int completer_nak_of_unsent(struct engine *e, struct qp *qp, u32 psn, u64 now_ns)
 {
 	e->stats->rx_acks++;
-	if (acknowledge(e, qp, psn, now_ns))
+	if (completer_ack_before(e, qp, psn, now_ns))
 		recovery_answer(e, qp, false);
 	else
-		implied_nak(e, qp, now_ns);
+		completer_imply_nak(e, qp, now_ns);
 	return -1;
 }
 
 /* Of a response that is not expected: its PSN alone is not, the one before it is. */
-static bool refuses_unsent(const struct qp *qp, u32 psn, u8 syndrome)
+static bool completer_refuses_unsent(const struct qp *qp, u32 psn, u8 syndrome)
 {
 	u8 class = syndrome & AETH_CLASS_MASK;
 
 	return (class == AETH_NAK || class == AETH_RNR_NAK) &&
-	       check_response(qp, psn_add(psn, ROCE_PSN_MASK)) < 0;
+	       completer_check_response(qp, psn_add(psn, ROCE_PSN_MASK)) < 0;
 }
 
 int completer_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn, u64 now_ns)
 {
-	int verdict = check_response(qp, psn);
+	int verdict = completer_check_response(qp, psn);
 
 	if (likely(verdict < 0))
-		verdict = ack(e, qp, psn, syndrome, msn, now_ns);
-	else if (refuses_unsent(qp, psn, syndrome))
-		verdict = nak_of_unsent(e, qp, psn, now_ns);
+		verdict = completer_take_ack(e, qp, psn, syndrome, msn, now_ns);
+	else if (completer_refuses_unsent(qp, psn, syndrome))
+		verdict = completer_nak_of_unsent(e, qp, psn, now_ns);
 	else
 		return verdict;
 	if (reorder_holds(e, &qp->req.early))
-		responses_early(e, qp, false, now_ns);
+		completer_take_early(e, qp, false, now_ns);
 	return verdict;
 }
 
@@ -414,11 +418,11 @@ int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64
 
 	if (p->flags & OP_ACK)
 		return completer_ack(e, qp, p->psn, p->syndrome, p->msn, now_ns);
-	verdict = check_response(qp, p->psn);
+	verdict = completer_check_response(qp, p->psn);
 	if (verdict >= 0)
 		return verdict;
-	verdict = response(e, qp, p, &repair, now_ns);
+	verdict = completer_response(e, qp, p, &repair, now_ns);
 	if (reorder_holds(e, &qp->req.early))
-		responses_early(e, qp, repair, now_ns);
+		completer_take_early(e, qp, repair, now_ns);
 	return verdict;
 }

@@ -194,7 +194,7 @@ int rate_cut(struct engine *e, struct qp *qp, u64 now_ns)
 }
 
 /* All the periods that have passed since the last look; a long silence ends the limit. */
-static void recover(struct engine *e, struct qp *qp, u64 now_ns)
+static void rate_recover(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct rate *r = &qp->rate;
 	u64 step = line_rate(e) / 200;
@@ -221,7 +221,7 @@ bool rate_allows(struct engine *e, struct qp *qp, u64 now_ns)
 
 	if (likely(!qp->rate_limited))
 		return true;
-	recover(e, qp, now_ns);
+	rate_recover(e, qp, now_ns);
 	if (!qp->rate_limited || r->next_ns <= now_ns + RATE_BURST_NS)
 		return true;
 	timer_set(e, qp, r->next_ns);

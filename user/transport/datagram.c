@@ -5,7 +5,7 @@
  */
 #include "internal.h"
 
-static void write_grh(const struct packet *p, u8 grh[ROCE_GRH_BYTES])
+static void datagram_write_grh(const struct packet *p, u8 grh[ROCE_GRH_BYTES])
 {
 	if (p->is_ipv6) {
 		memcpy(grh, p->ip, ROCE_GRH_BYTES);
@@ -56,7 +56,7 @@ int datagram_input(struct engine *e, struct qp *qp, const struct packet *p,
 		datagram_fail_receive(e, qp, p, hint, CQE_LOC_LEN_ERR, VERR_RECV_TOO_SHORT, now_ns);
 		return XROCE_DROP_receive_short;
 	}
-	write_grh(p, grh);
+	datagram_write_grh(p, grh);
 	if (!sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, 0, grh, sizeof(grh)) ||
 	    !responder_scatter(e, qp, p, 0, ROCE_GRH_BYTES)) {
 		datagram_fail_receive(

@@ -66,7 +66,7 @@ struct qp *engine_find_qp(const struct engine *e, u32 qpn)
 
 /* ---- who sends next ---- */
 
-static struct qp **ready_at(struct engine *e, u32 index)
+static struct qp **engine_ready_at(struct engine *e, u32 index)
 {
 	return &e->ready[index % XROCE_MAX_QP];
 }
@@ -74,32 +74,32 @@ static struct qp **ready_at(struct engine *e, u32 index)
 void engine_ready(struct engine *e, struct qp *qp, u8 what)
 {
 	if (!qp->ready)
-		*ready_at(e, e->ready_tail++) = qp;
+		*engine_ready_at(e, e->ready_tail++) = qp;
 	qp->ready |= what;
 }
 
-static void unready(struct engine *e, struct qp *qp)
+static void engine_unready(struct engine *e, struct qp *qp)
 {
 	u32 at = e->ready_head;
 
 	if (!qp->ready)
 		return;
-	while (*ready_at(e, at) != qp)
+	while (*engine_ready_at(e, at) != qp)
 		at++;
 	/* the first takes its place */
-	*ready_at(e, at) = *ready_at(e, e->ready_head);
+	*engine_ready_at(e, at) = *engine_ready_at(e, e->ready_head);
 	e->ready_head++;
 	e->burst = 0;
 	qp->ready = 0;
 }
 
 /* The first has had its turn: it goes to the end if it has more to send, else it goes. */
-static void next_turn(struct engine *e, struct qp *qp)
+static void engine_next_turn(struct engine *e, struct qp *qp)
 {
 	e->ready_head++;
 	e->burst = 0;
 	if (qp->ready)
-		*ready_at(e, e->ready_tail++) = qp;
+		*engine_ready_at(e, e->ready_tail++) = qp;
 }
 
 bool engine_has_doorbells(const struct engine *e)
@@ -125,7 +125,7 @@ void engine_detach_qp(struct engine *e, struct qp *qp)
 {
 	struct qp **p;
 
-	unready(e, qp);
+	engine_unready(e, qp);
 	timer_cancel(e, qp);
 	flow_end(e, qp);
 	reorder_purge(e, &qp->req.early);
@@ -145,19 +145,19 @@ void engine_forget_qp(struct engine *e, struct qp *qp)
 	engine_detach_qp(e, qp);
 }
 
-static u32 count_output(struct engine *e, u32 len)
+static u32 engine_count_output(struct engine *e, u32 len)
 {
 	e->stats->tx_packets++;
 	e->stats->tx_bytes += len;
 	return len;
 }
 
-static u32 output(struct engine *e, u8 *frame, u64 now_ns)
+static u32 engine_output_frame(struct engine *e, u8 *frame, u64 now_ns)
 {
 	if (unlikely(e->answers.count))
-		return count_output(e, flow_answer_output(e, frame));
+		return engine_count_output(e, flow_answer_output(e, frame));
 	while (e->ready_head != e->ready_tail) {
-		struct qp *qp = *ready_at(e, e->ready_head);
+		struct qp *qp = *engine_ready_at(e, e->ready_head);
 		u32 len = 0;
 
 		/* nothing for now: an input, a timer or a doorbell makes it ready again */
@@ -175,10 +175,10 @@ static u32 output(struct engine *e, u8 *frame, u64 now_ns)
 		if (len)
 			e->burst++;
 		if (!qp->ready || e->burst >= BURST_PACKETS)
-			next_turn(e, qp);
+			engine_next_turn(e, qp);
 		if (!len)
 			continue;
-		return count_output(e, len);
+		return engine_count_output(e, len);
 	}
 	return 0;
 }
@@ -191,14 +191,14 @@ u32 engine_output(struct engine *e, u8 *frame, u32 room, u64 now_ns)
 		return 0;
 	e->now_ns = now_ns;
 	take_doorbells(e);
-	len = output(e, frame, now_ns);
+	len = engine_output_frame(e, frame, now_ns);
 	engine_take_arms(e);
 	return len;
 }
 
 /* ---- packets in ---- */
 
-static bool state_accepts(const struct qp *qp)
+static bool engine_state_accepts(const struct qp *qp)
 {
 	enum qp_state state = qp_state(qp);
 
@@ -206,7 +206,7 @@ static bool state_accepts(const struct qp *qp)
 }
 
 /* CNPs and flow control are of no transport service of their own. */
-static bool transport_fits(const struct qp *qp, const struct packet *p)
+static bool engine_transport_fits(const struct qp *qp, const struct packet *p)
 {
 	if (p->flags & OP_FLOW)
 		return qp->transport == XROCE_UC || qp->transport == XROCE_UD;
@@ -214,11 +214,11 @@ static bool transport_fits(const struct qp *qp, const struct packet *p)
 }
 
 /* What the steering in XDP checks as well; here it is decided. */
-static int check_steering(const struct qp *qp, const struct packet *p)
+static int engine_check_steering(const struct qp *qp, const struct packet *p)
 {
-	if (!transport_fits(qp, p))
+	if (!engine_transport_fits(qp, p))
 		return XROCE_DROP_qp_transport;
-	if (!state_accepts(qp))
+	if (!engine_state_accepts(qp))
 		return XROCE_DROP_qp_state;
 	if (!roce_pkey_matches(p->pkey, qp->pkey))
 		return XROCE_DROP_pkey;
@@ -230,7 +230,7 @@ static int check_steering(const struct qp *qp, const struct packet *p)
 }
 
 /* Where the headers of packets of this opcode are kept. */
-static struct header_in *kept_header(struct qp *qp, u8 opcode)
+static struct header_in *engine_kept_header(struct qp *qp, u8 opcode)
 {
 	return opcode_flags(opcode) & OP_RESPONSE ? &qp->req.response : &qp->resp.request;
 }
@@ -242,23 +242,23 @@ struct peek {
 	u32 qpn;
 };
 
-static inline struct qp *peek(const struct engine *e, const struct rx_frame *frame,
-			      struct peek *look)
+static inline struct qp *engine_peek(const struct engine *e, const struct rx_frame *frame,
+				     struct peek *look)
 {
 	struct qp *qp = NULL;
 	u32 qpn;
 	u8 opcode;
 
 	if (likely(header_in_peek(frame, &qpn, &opcode)) && (qp = e->qp[qpn % XROCE_MAX_QP])) {
-		look->kept = kept_header(qp, opcode);
+		look->kept = engine_kept_header(qp, opcode);
 		look->qpn = qpn;
 	}
 	return look->qp = qp;
 }
 
 /*
- * What input() and those that it calls return for a frame whose QP is at home elsewhere, where
- * another engine may be at work on it at this moment.
+ * What engine_input_frame() and those that it calls return for a frame whose QP is at home
+ * elsewhere, where another engine may be at work on it at this moment.
  */
 #define AWAY (-2)
 
@@ -279,19 +279,19 @@ static __attribute__((noinline)) int check_frame(struct engine *e, const struct 
 		return XROCE_DROP_qp_unknown;
 	if (unlikely(qp_engine(qp) != e))
 		return AWAY;
-	reason = check_steering(qp, p);
+	reason = engine_check_steering(qp, p);
 	if (reason >= 0)
 		return reason;
 	if (!packet_icrc_ok(p))
 		return XROCE_DROP_icrc;
 	if (qp->transport != XROCE_UD && !(p->flags & (OP_CNP | OP_FLOW)))
-		header_in_learn(kept_header(qp, p->opcode), frame, p);
+		header_in_learn(engine_kept_header(qp, p->opcode), frame, p);
 	return -1;
 }
 
 /* A packet that is decoded and checked goes where it belongs: -1, or the reason for its drop. */
-static per_packet int dispatch(struct engine *e, struct qp *qp, const struct packet *p,
-			       const struct xroce_rx_cqe *hint, u64 now_ns)
+static per_packet int engine_dispatch(struct engine *e, struct qp *qp, const struct packet *p,
+				      const struct xroce_rx_cqe *hint, u64 now_ns)
 {
 	if (unlikely(p->flags & OP_CNP))
 		return qp->transport == XROCE_UD ? -1 : rate_cut(e, qp, now_ns);
@@ -309,13 +309,13 @@ static per_packet int dispatch(struct engine *e, struct qp *qp, const struct pac
  * An ACK has no more to be decoded for and goes where it belongs at once: *done. Returns -1, with
  * all others decoded, or the reason for its drop.
  */
-static per_packet int check_alike(struct engine *e, const struct rx_frame *frame,
-				  const struct peek *look, const struct bth *bth, struct packet *p,
-				  bool *done, u64 now_ns)
+static per_packet int engine_check_alike(struct engine *e, const struct rx_frame *frame,
+					 const struct peek *look, const struct bth *bth,
+					 struct packet *p, bool *done, u64 now_ns)
 {
 	u32 aeth;
 
-	if (unlikely(!state_accepts(look->qp)))
+	if (unlikely(!engine_state_accepts(look->qp)))
 		return XROCE_DROP_qp_state;
 	if (opcode_flags(bth->opcode) & OP_ACK) {
 		if (unlikely(!header_in_ack_ok(look->kept, &e->icrc, bth, &aeth)))
@@ -328,8 +328,9 @@ static per_packet int check_alike(struct engine *e, const struct rx_frame *frame
 	return likely(header_in_icrc_ok(look->kept, &e->icrc, p)) ? -1 : XROCE_DROP_icrc;
 }
 
-static per_packet int input(struct engine *e, const struct xroce_rx_cqe *hint,
-			    const struct rx_frame *frame, const struct peek *look, u64 now_ns)
+static per_packet int engine_input_frame(struct engine *e, const struct xroce_rx_cqe *hint,
+					 const struct rx_frame *frame, const struct peek *look,
+					 u64 now_ns)
 {
 	const struct bth *bth = NULL;
 	struct qp *qp = look->qp;
@@ -340,13 +341,13 @@ static per_packet int input(struct engine *e, const struct xroce_rx_cqe *hint,
 	e->now_ns = now_ns;
 	if (qp && qp->qpn == look->qpn && likely(qp_engine(qp) == e))
 		bth = header_in_match(look->kept, frame);
-	reason = likely(bth) ? check_alike(e, frame, look, bth, &p, &done, now_ns)
-			     : check_frame(e, frame, &p, &qp);
+	reason = likely(bth) ? engine_check_alike(e, frame, look, bth, &p, &done, now_ns) :
+			       check_frame(e, frame, &p, &qp);
 	if (unlikely(reason == AWAY))
 		return AWAY;
 	if (reason < 0 && !done)
-		reason = unlikely(p.flags & OP_FLOW) ? flow_input(e, qp, &p, frame->data, now_ns)
-						     : dispatch(e, qp, &p, hint, now_ns);
+		reason = unlikely(p.flags & OP_FLOW) ? flow_input(e, qp, &p, frame->data, now_ns) :
+						       engine_dispatch(e, qp, &p, hint, now_ns);
 	e->stats->rx_packets++;
 	if (likely(reason < 0))
 		return 0;
@@ -355,7 +356,7 @@ static per_packet int input(struct engine *e, const struct xroce_rx_cqe *hint,
 }
 
 /* Nobody sees to it that such a frame comes to where its QP is at home. */
-static int drop_away(struct engine *e)
+static int engine_drop_away(struct engine *e)
 {
 	e->stats->rx_packets++;
 	engine_drop(e, XROCE_DROP_qp_unknown);
@@ -368,10 +369,10 @@ int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct
 	struct peek look;
 	int verdict;
 
-	peek(e, frame, &look);
-	verdict = input(e, hint, frame, &look, now_ns);
+	engine_peek(e, frame, &look);
+	verdict = engine_input_frame(e, hint, frame, &look, now_ns);
 	engine_take_arms(e);
-	return verdict == AWAY ? drop_away(e) : verdict;
+	return verdict == AWAY ? engine_drop_away(e) : verdict;
 }
 
 /* Of frames in a row for one QP the first fetches for all. */
@@ -380,11 +381,11 @@ static inline bool is_first_of_row(const struct peek *look, u32 i)
 	return !i || look[i % AHEAD_MAX].qp != look[(i - 1) % AHEAD_MAX].qp;
 }
 
-static inline void fetch_qp(const struct engine *e, const struct engine_frame *frames,
-			    struct peek *look, u32 i)
+static inline void engine_fetch_qp(const struct engine *e, const struct engine_frame *frames,
+				   struct peek *look, u32 i)
 {
 	struct peek *l = &look[i % AHEAD_MAX];
-	struct qp *qp = peek(e, &frames[i].frame, l);
+	struct qp *qp = engine_peek(e, &frames[i].frame, l);
 
 	if (!qp || !is_first_of_row(look, i))
 		return;
@@ -399,7 +400,7 @@ static inline void fetch_qp(const struct engine *e, const struct engine_frame *f
 	}
 }
 
-static inline void fetch_wqe(const struct peek *look, u32 i)
+static inline void engine_fetch_wqe(const struct peek *look, u32 i)
 {
 	const struct peek *l = &look[i % AHEAD_MAX];
 	const struct qp *qp = l->qp;
@@ -425,19 +426,20 @@ u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 
 	int verdict;
 
 	for (u32 i = 0; i < n && i < AHEAD_QP; i++)
-		fetch_qp(e, frames, look, i);
+		engine_fetch_qp(e, frames, look, i);
 	for (u32 i = 0; i < n && i < AHEAD_WQE; i++)
-		fetch_wqe(look, i);
+		engine_fetch_wqe(look, i);
 	for (u32 i = 0; i < n; i++) {
 		if (i + AHEAD_QP < n)
-			fetch_qp(e, frames, look, i + AHEAD_QP);
+			engine_fetch_qp(e, frames, look, i + AHEAD_QP);
 		if (i + AHEAD_WQE < n)
-			fetch_wqe(look, i + AHEAD_WQE);
-		verdict = input(e, frames[i].hint, &frames[i].frame, &look[i % AHEAD_MAX], now_ns);
+			engine_fetch_wqe(look, i + AHEAD_WQE);
+		verdict = engine_input_frame(e, frames[i].hint, &frames[i].frame,
+					     &look[i % AHEAD_MAX], now_ns);
 		if (unlikely(verdict == AWAY) && away)
 			*away |= 1ull << i;
 		else if (unlikely(verdict))
-			dropped += (verdict == AWAY ? drop_away(e) : verdict) != 0;
+			dropped += (verdict == AWAY ? engine_drop_away(e) : verdict) != 0;
 	}
 	engine_take_arms(e);
 	return dropped;
@@ -497,7 +499,7 @@ struct srq *engine_find_srq(const struct engine *e, u32 number)
 }
 
 /* SRQ_LIMIT_REACHED, once armed, if fewer than that many are left. */
-static void check_limit(struct engine *e, struct srq *srq)
+static void engine_check_limit(struct engine *e, struct srq *srq)
 {
 	if (!srq->limit || rq_posted(&srq->rq) >= srq->limit)
 		return;
@@ -518,7 +520,7 @@ bool engine_take_receive(struct engine *e, struct qp *qp)
 	qp->resp.recv.pd = srq ? srq->pd : qp->pd;
 	if (srq) {
 		if (taken)
-			check_limit(e, srq);
+			engine_check_limit(e, srq);
 		spin_unlock_if(srq->shared, &srq->lock);
 	}
 	return taken;
@@ -527,7 +529,7 @@ bool engine_take_receive(struct engine *e, struct qp *qp)
 void engine_srq_set_limit(struct engine *e, struct srq *srq, u32 limit)
 {
 	srq->limit = limit;
-	check_limit(e, srq);
+	engine_check_limit(e, srq);
 }
 
 /* ---- completions and events ---- */
@@ -548,7 +550,7 @@ void engine_cq_event(struct engine *e, struct cq *cq, u32 events)
  * A completion found no room: is it the one by which the CQ overran? A thread that sleeps on the CQ
  * is woken, to see that it has.
  */
-static void lost(struct engine *e, struct cq *cq)
+static void engine_lose_completion(struct engine *e, struct cq *cq)
 {
 	if (!cq_has_overrun(cq) || cq->failed)
 		return;
@@ -573,7 +575,7 @@ void engine_complete_end(struct engine *e, struct cq *cq, struct cqe *cqe, bool 
 	if (likely(cq_push_end(cq, cqe)))
 		wakes = !moderation_withholds(e, cq, failed, solicited);
 	else
-		lost(e, cq);
+		engine_lose_completion(e, cq);
 	spin_unlock_if(cq->shared, &cq->lock);
 	if (!wakes)
 		return;
@@ -642,7 +644,7 @@ void engine_check_srq(struct engine *e, struct srq *srq)
  * so both tables are looked through. An engine does it for its own QPs, and number 0 for the SRQs
  * that have a CQ.
  */
-static void fail_overrun_qps(struct engine *e)
+static void engine_fail_overrun_qps(struct engine *e)
 {
 	/*
 	 * pairs with the store in home_overrun(): what another engine made so is seen, or the flag
@@ -687,7 +689,7 @@ bool engine_next_event(struct engine *e, struct engine_event *event)
 	*event = (struct engine_event){ 0 };
 	engine_take_arms(e);
 	if (unlikely(atomic_load_explicit(&e->overrun, memory_order_relaxed)))
-		fail_overrun_qps(e);
+		engine_fail_overrun_qps(e);
 	if (e->cq_events) {
 		struct cq_part *part = &(event->cq = e->cq_events)->part[e->number];
 

@@ -19,7 +19,7 @@ static bool is_visible(const struct qp *qp, const struct send_wqe *wqe)
 }
 
 /* The WQE with this index completes, and something is seen of it, when psn is acknowledged. */
-static void publish(struct qp *qp, u32 index, u32 psn)
+static void expect_publish(struct qp *qp, u32 index, u32 psn)
 {
 	qp->expect_set = true;
 	qp->expect_index = index;
@@ -27,14 +27,14 @@ static void publish(struct qp *qp, u32 index, u32 psn)
 	__atomic_store_n(&qp->expect->psn, psn | XROCE_EXPECTED, __ATOMIC_RELEASE);
 }
 
-static bool publish_if_visible(struct qp *qp, u32 index)
+static bool expect_publish_if_visible(struct qp *qp, u32 index)
 {
 	const struct send_wqe *wqe = sq_at(&qp->sq, index);
 
 	if (!is_visible(qp, wqe))
 		return false;
 	/* local ones take no PSN: they complete with those before them */
-	publish(qp, index, psn_add(wqe->first_psn, wqe->num_psn - 1));
+	expect_publish(qp, index, psn_add(wqe->first_psn, wqe->num_psn - 1));
 	return true;
 }
 
@@ -48,7 +48,7 @@ void expect_none(struct qp *qp)
 void expect_assigned(struct qp *qp)
 {
 	if (!qp->expect_set)
-		publish_if_visible(qp, qp->req.assigned - 1);
+		expect_publish_if_visible(qp, qp->req.assigned - 1);
 }
 
 /*
@@ -60,7 +60,7 @@ void expect_completed(struct qp *qp)
 	if (!qp->expect_set || (s32)(qp->expect_index - sq_cons(&qp->sq)) >= 0)
 		return;
 	for (u32 index = sq_cons(&qp->sq); index != qp->req.assigned; index++)
-		if (publish_if_visible(qp, index))
+		if (expect_publish_if_visible(qp, index))
 			return;
 	expect_none(qp);
 }
@@ -68,5 +68,5 @@ void expect_completed(struct qp *qp)
 void expect_failure(struct qp *qp)
 {
 	if (!qp->expect_set)
-		publish(qp, qp->req.tx - 1, psn_add(qp->req.next_psn, ROCE_PSN_MASK));
+		expect_publish(qp, qp->req.tx - 1, psn_add(qp->req.next_psn, ROCE_PSN_MASK));
 }

@@ -60,7 +60,7 @@ static void flow_begin(struct engine *e, struct qp *qp)
 }
 
 /* UD: another destination, of which nothing is known. */
-static void turn_to(struct engine *e, struct qp *qp, u32 dest_qpn, const struct gid *peer)
+static void flow_turn_to(struct engine *e, struct qp *qp, u32 dest_qpn, const struct gid *peer)
 {
 	struct flow_control *f = &qp->flow;
 	const u32 stranger_ns = f->stranger_ns, cookie = f->cookie;
@@ -72,19 +72,19 @@ static void turn_to(struct engine *e, struct qp *qp, u32 dest_qpn, const struct 
 	f->peer = *peer;
 }
 
-static bool has_room(const struct flow_control *f, bool takes_receive)
+static bool flow_has_room(const struct flow_control *f, bool takes_receive)
 {
 	return (s32)(f->limit - f->sent) > 0 &&
 	       !(takes_receive && f->known && (s32)(f->receive_limit - f->receives) <= 0);
 }
 
 /* Something was sent since the last probe. */
-static bool has_moved(const struct flow_control *f)
+static bool flow_has_moved(const struct flow_control *f)
 {
 	return f->sent != f->mark || f->receives != f->receives_at_mark;
 }
 
-static void set_free(struct engine *e, struct qp *qp, u64 now_ns)
+static void flow_set_free(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct flow_control *f = &qp->flow;
 
@@ -100,7 +100,7 @@ static void set_free(struct engine *e, struct qp *qp, u64 now_ns)
 enum turn { TURN_DATA, TURN_PROBE, TURN_WAIT };
 
 /* Nothing may be sent. */
-static enum turn wait_turn(struct engine *e, struct qp *qp, u64 now_ns)
+static enum turn flow_wait_turn(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct flow_control *f = &qp->flow;
 	const u64 patience_ns = f->known ? FLOW_PATIENCE_NS : f->stranger_ns;
@@ -110,17 +110,17 @@ static enum turn wait_turn(struct engine *e, struct qp *qp, u64 now_ns)
 		e->stats->flow_waits++;
 	}
 	if (now_ns - min_u64(f->blocked_ns, now_ns) >= patience_ns) {
-		set_free(e, qp, now_ns);
+		flow_set_free(e, qp, now_ns);
 		return TURN_DATA;
 	}
-	if (now_ns >= f->probe_ns || (!f->probing && has_moved(f)))
+	if (now_ns >= f->probe_ns || (!f->probing && flow_has_moved(f)))
 		return TURN_PROBE;
 	f->waiting = true;
 	timer_set(e, qp, min_u64(f->probe_ns, f->blocked_ns + patience_ns));
 	return TURN_WAIT;
 }
 
-static enum turn take_turn(struct engine *e, struct qp *qp, bool takes_receive, u64 now_ns)
+static enum turn flow_take_turn(struct engine *e, struct qp *qp, bool takes_receive, u64 now_ns)
 {
 	struct flow_control *f = &qp->flow;
 
@@ -128,8 +128,8 @@ static enum turn take_turn(struct engine *e, struct qp *qp, bool takes_receive, 
 		flow_begin(e, qp);
 	if (unlikely(f->free))
 		return now_ns >= f->probe_ns ? TURN_PROBE : TURN_DATA;
-	if (unlikely(!has_room(f, takes_receive)))
-		return wait_turn(e, qp, now_ns);
+	if (unlikely(!flow_has_room(f, takes_receive)))
+		return flow_wait_turn(e, qp, now_ns);
 	f->blocked_ns = 0;
 	if (f->probing)
 		return now_ns >= f->probe_ns ? TURN_PROBE : TURN_DATA;
@@ -137,10 +137,10 @@ static enum turn take_turn(struct engine *e, struct qp *qp, bool takes_receive, 
 }
 
 /* A probe that goes again is the same one: its answer is right whichever of the two has arrived. */
-static void mark_probe(struct engine *e, struct flow_control *f, u64 now_ns)
+static void flow_mark_probe(struct engine *e, struct flow_control *f, u64 now_ns)
 {
 	if (!f->probing) {
-		if (has_moved(f))
+		if (flow_has_moved(f))
 			f->look_ns = FLOW_LOOK_NS;
 		f->retry_ns = FLOW_RETRY_NS;
 		if (!f->cookie)
@@ -154,8 +154,8 @@ static void mark_probe(struct engine *e, struct flow_control *f, u64 now_ns)
 	f->retry_ns = min_u64(2 * f->retry_ns, FLOW_RETRY_MAX_NS);
 }
 
-static u32 build(struct packet *p, const struct path *path, u8 opcode, u32 dest_qpn, u32 cookie,
-		 u32 allowance, u8 *frame)
+static u32 flow_build(struct packet *p, const struct path *path, u8 opcode, u32 dest_qpn,
+		      u32 cookie, u32 allowance, u8 *frame)
 {
 	p->opcode = opcode;
 	p->migreq = true;
@@ -177,15 +177,15 @@ bool flow_output(struct engine *e, struct qp *qp, const struct flow_to *to, u8 *
 		return true;
 	if (qp->transport == XROCE_UD &&
 	    (f->dest_qpn != to->dest_qpn || !gid_equal(&f->peer, &to->path->peer)))
-		turn_to(e, qp, to->dest_qpn, &to->path->peer);
-	turn = take_turn(e, qp, to->takes_receive, now_ns);
+		flow_turn_to(e, qp, to->dest_qpn, &to->path->peer);
+	turn = flow_take_turn(e, qp, to->takes_receive, now_ns);
 	if (likely(turn == TURN_DATA))
 		return true;
 	if (turn == TURN_WAIT)
 		return false;
-	mark_probe(e, f, now_ns);
+	flow_mark_probe(e, f, now_ns);
 	e->stats->flow_probes++;
-	*len = build(&p, to->path, OPCODE_FLOW_PROBE, to->dest_qpn, f->cookie, 0, frame);
+	*len = flow_build(&p, to->path, OPCODE_FLOW_PROBE, to->dest_qpn, f->cookie, 0, frame);
 	return false;
 }
 
@@ -197,7 +197,7 @@ void flow_expire(struct engine *e, struct qp *qp)
 	engine_ready(e, qp, READY_REQUESTS);
 }
 
-static int take_answer(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+static int flow_take_answer(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
 {
 	struct flow_control *f = &qp->flow;
 	const u32 window = p->flow_allowance >> 16, receives = p->flow_allowance & 0xffff;
@@ -224,7 +224,7 @@ static int take_answer(struct engine *e, struct qp *qp, const struct packet *p, 
 /* ---- the receiver ---- */
 
 /* Nothing counts any more of what was promised to those that have not asked of late. */
-static void forget_others(struct flow_answers *a)
+static void flow_forget_others(struct flow_answers *a)
 {
 	const u64 known = a->senders | a->senders_before;
 
@@ -237,7 +237,7 @@ static void forget_others(struct flow_answers *a)
 }
 
 /* By a hash, that counts two of them as one now and then. */
-static u32 bucket_of(const struct packet *p)
+static u32 flow_bucket_of(const struct packet *p)
 {
 	u32 hash = p->src_qpn;
 
@@ -247,7 +247,7 @@ static u32 bucket_of(const struct packet *p)
 }
 
 /* One of them asks. How many have of late, at least one. */
-static u32 count_senders(struct flow_answers *a, u32 bucket, u64 now_ns)
+static u32 flow_count_senders(struct flow_answers *a, u32 bucket, u64 now_ns)
 {
 	const u64 period = now_ns / PERIOD_NS;
 
@@ -259,7 +259,7 @@ static u32 count_senders(struct flow_answers *a, u32 bucket, u64 now_ns)
 		a->senders_before = a->senders;
 		a->senders = 0;
 		a->period = period;
-		forget_others(a);
+		flow_forget_others(a);
 	}
 	a->senders |= 1ull << bucket;
 	return (u32)__builtin_popcountll(a->senders | a->senders_before);
@@ -270,7 +270,7 @@ static u32 count_senders(struct flow_answers *a, u32 bucket, u64 now_ns)
  * to others, who will hear that they are fewer or more when they ask again. The other half is for
  * those that have just begun, for those that were forgotten, and for the reliable services.
  */
-static u32 promise_window(struct engine *e, const struct qp *qp, u32 bucket, u32 senders)
+static u32 flow_promise_window(struct engine *e, const struct qp *qp, u32 bucket, u32 senders)
 {
 	struct flow_answers *a = &e->answers;
 	const u32 frames = e->config.receive_frames ? e->config.receive_frames : RING_DEFAULT;
@@ -285,7 +285,7 @@ static u32 promise_window(struct engine *e, const struct qp *qp, u32 bucket, u32
 }
 
 /* Back to the sender of a datagram, the way it came. */
-static struct path path_back(const struct qp *qp, const struct packet *p, const u8 *eth)
+static struct path flow_path_back(const struct qp *qp, const struct packet *p, const u8 *eth)
 {
 	struct path path = {
 		.vlan_tci = p->vlan_tci,
@@ -303,12 +303,12 @@ static struct path path_back(const struct qp *qp, const struct packet *p, const 
 	return path;
 }
 
-static int give_answer(struct engine *e, struct qp *qp, const struct packet *p, const u8 *eth,
-		       u64 now_ns)
+static int flow_give_answer(struct engine *e, struct qp *qp, const struct packet *p, const u8 *eth,
+			    u64 now_ns)
 {
 	struct flow_answers *a = &e->answers;
 	const bool connected = qp->transport == XROCE_UC;
-	const u32 bucket = bucket_of(p);
+	const u32 bucket = flow_bucket_of(p);
 	u32 senders;
 	const struct rq *rq = qp->srq ? &qp->srq->rq : &qp->rq;
 	u32 receives;
@@ -316,19 +316,19 @@ static int give_answer(struct engine *e, struct qp *qp, const struct packet *p, 
 	/* Only the peer sends to a connected QP. A forged probe would have a share of the ring. */
 	if (connected && p->src_qpn != qp->dest_qpn)
 		return XROCE_DROP_peer;
-	senders = count_senders(a, bucket, now_ns);
+	senders = flow_count_senders(a, bucket, now_ns);
 	receives = min_u32(rq_posted(rq) / (qp->srq ? senders : 1), 0xffff);
 	/* it is asked again */
 	if (a->count == FLOW_ANSWERS)
 		return -1;
 	a->answer[(a->head + a->count++) % FLOW_ANSWERS] = (struct flow_answer){
-		.path = connected ? qp->path : path_back(qp, p, eth),
+		.path = connected ? qp->path : flow_path_back(qp, p, eth),
 		.dest_qpn = connected ? qp->dest_qpn : p->src_qpn,
 		.src_qpn = qp->qpn,
 		.qkey = p->qkey,
 		.pkey = qp->pkey,
 		.cookie = p->flow_cookie,
-		.allowance = promise_window(e, qp, bucket, senders) << 16 | receives,
+		.allowance = flow_promise_window(e, qp, bucket, senders) << 16 | receives,
 	};
 	return -1;
 }
@@ -343,14 +343,14 @@ u32 flow_answer_output(struct engine *e, u8 *frame)
 
 	a->count--;
 	e->stats->flow_answers++;
-	return build(&p, &answer->path, OPCODE_FLOW_ANSWER, answer->dest_qpn, answer->cookie,
-		     answer->allowance, frame);
+	return flow_build(&p, &answer->path, OPCODE_FLOW_ANSWER, answer->dest_qpn, answer->cookie,
+			  answer->allowance, frame);
 }
 
 int flow_input(struct engine *e, struct qp *qp, const struct packet *p, const u8 *eth, u64 now_ns)
 {
 	if (e->config.disable & ENGINE_NO_FLOW)
 		return XROCE_DROP_opcode;
-	return p->opcode == OPCODE_FLOW_PROBE ? give_answer(e, qp, p, eth, now_ns)
-					      : take_answer(e, qp, p, now_ns);
+	return p->opcode == OPCODE_FLOW_PROBE ? flow_give_answer(e, qp, p, eth, now_ns) :
+						flow_take_answer(e, qp, p, now_ns);
 }

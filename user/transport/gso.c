@@ -22,28 +22,28 @@
 /* ---- which frames ---- */
 
 /* It is what its lengths say, and RoCEv2 pads to words. */
-static bool lengths_fit(const struct gso_frame *f)
+static bool gso_lengths_fit(const struct gso_frame *f)
 {
 	return get16(f->bytes + IP_LEN_AT) == f->len - IP_AT &&
 	       get16(f->bytes + UDP_LEN_AT) == f->len - GSO_UDP_AT &&
 	       (f->len - GSO_HEADER_BYTES) % 4 == 0;
 }
 
-static bool may_lead(const struct gso_frame *f)
+static bool gso_may_lead(const struct gso_frame *f)
 {
 	const u8 *b = f->bytes;
 
 	return f->len >= GSO_HEADER_BYTES + sizeof(struct bth) + ROCE_ICRC_BYTES &&
 	       f->len <= PACKET_FRAME_MAX && get16(b + ETHERTYPE_AT) == ETHERTYPE_IPV4 &&
 	       b[IP_AT] == VERSION_IHL && !(get16(b + IP_FRAGMENT_AT) & MAY_BE_FRAGMENT) &&
-	       b[IP_PROTOCOL_AT] == PROTOCOL_UDP && lengths_fit(f);
+	       b[IP_PROTOCOL_AT] == PROTOCOL_UDP && gso_lengths_fit(f);
 }
 
 /*
  * The receiver's XDP program checks the first packet of a super-packet for all: they have one
  * transport (a CNP has its own), P_Key, QP number and, of UD, Q_Key.
  */
-static bool for_same_qp(const struct gso_frame *a, const struct gso_frame *b)
+static bool gso_is_for_same_qp(const struct gso_frame *a, const struct gso_frame *b)
 {
 	/* of the BTH: see wire.h */
 	static const u8 alike[8] = { 0xe0, 0, 0xff, 0xff, 0, 0xff, 0xff, 0xff };
@@ -64,7 +64,7 @@ static bool for_same_qp(const struct gso_frame *a, const struct gso_frame *b)
  * Behind a frame that may lead, and no longer than it: all of the headers is equal but lengths,
  * identification and the IPv4 checksum over them; and it is for the same QP.
  */
-static bool may_follow(const struct gso_frame *lead, const struct gso_frame *f)
+static bool gso_may_follow(const struct gso_frame *lead, const struct gso_frame *f)
 {
 	const u8 *a = lead->bytes, *b = f->bytes;
 
@@ -76,7 +76,7 @@ static bool may_follow(const struct gso_frame *lead, const struct gso_frame *f)
 		       0 &&
 	       memcmp(a + GSO_UDP_CHECKSUM_AT, b + GSO_UDP_CHECKSUM_AT,
 		      GSO_HEADER_BYTES - GSO_UDP_CHECKSUM_AT) == 0 &&
-	       lengths_fit(f) && for_same_qp(lead, f);
+	       gso_lengths_fit(f) && gso_is_for_same_qp(lead, f);
 }
 
 void gso_order(struct gso_frame *frame, u32 n)
@@ -85,9 +85,9 @@ void gso_order(struct gso_frame *frame, u32 n)
 		const struct gso_frame ack = frame[i], next = frame[i + 1];
 
 		/* most frames are none, or not short enough */
-		if (ack.len >= next.len || !may_lead(&ack) ||
-		    (gso_opcode(&ack) & 0x1f) != OP5_ACKNOWLEDGE || !may_lead(&next) ||
-		    !(opcode_flags(gso_opcode(&next)) & OP_REQUEST) || !may_follow(&next, &ack))
+		if (ack.len >= next.len || !gso_may_lead(&ack) ||
+		    (gso_opcode(&ack) & 0x1f) != OP5_ACKNOWLEDGE || !gso_may_lead(&next) ||
+		    !(opcode_flags(gso_opcode(&next)) & OP_REQUEST) || !gso_may_follow(&next, &ack))
 			continue;
 		frame[i] = next;
 		frame[i + 1] = ack;
@@ -98,10 +98,10 @@ u32 gso_count(const struct gso_frame *frame, u32 n)
 {
 	u32 bytes = frame->len, count = 1;
 
-	if (n < 2 || !may_lead(frame))
+	if (n < 2 || !gso_may_lead(frame))
 		return 1;
 	n = min_u32(n, GSO_SEGMENTS_MAX);
-	while (count < n && may_follow(frame, &frame[count])) {
+	while (count < n && gso_may_follow(frame, &frame[count])) {
 		bytes += frame[count].len - GSO_HEADER_BYTES;
 		if (bytes > GSO_FRAME_MAX)
 			break;
@@ -114,7 +114,7 @@ u32 gso_count(const struct gso_frame *frame, u32 n)
 /* ---- the super-packet ---- */
 
 /* Another identification: RFC 1624 for the IPv4 checksum, and what it does to the ICRC. */
-static void identify(struct gso_ids *ids, const struct gso_frame *f, u32 id)
+static void gso_identify(struct gso_ids *ids, const struct gso_frame *f, u32 id)
 {
 	u8 *stored = f->bytes + f->len - ROCE_ICRC_BYTES;
 	struct icrc_id *c = &ids->of[(f->len - GSO_HEADER_BYTES) / 4];
@@ -129,7 +129,7 @@ static void identify(struct gso_ids *ids, const struct gso_frame *f, u32 id)
 }
 
 /* From the first segment's; len: of UDP, with its header. */
-static void put_header(u8 header[GSO_HEADER_BYTES], const u8 *first, u32 len)
+static void gso_put_header(u8 header[GSO_HEADER_BYTES], const u8 *first, u32 len)
 {
 	memcpy(header, first, GSO_HEADER_BYTES);
 	put16(header + IP_LEN_AT, GSO_UDP_AT - IP_AT + len);
@@ -148,9 +148,9 @@ u32 gso_join(struct gso_ids *ids, const struct gso_frame *frame, u32 count,
 	u32 payload = 0;
 
 	for (u32 i = 0; i < count; i++) {
-		identify(ids, &frame[i], segment + i);
+		gso_identify(ids, &frame[i], segment + i);
 		payload += frame[i].len - GSO_HEADER_BYTES;
 	}
-	put_header(header, frame->bytes, GSO_HEADER_BYTES - GSO_UDP_AT + payload);
+	gso_put_header(header, frame->bytes, GSO_HEADER_BYTES - GSO_UDP_AT + payload);
 	return segment;
 }

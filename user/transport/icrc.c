@@ -31,7 +31,7 @@
  * Set to ones what routers may change: b is a copy of the packet from the IP header through the
  * BTH.
  */
-static inline void mask(u8 *b, bool is_ipv6)
+static inline void icrc_mask(u8 *b, bool is_ipv6)
 {
 	u8 *udp;
 
@@ -60,7 +60,7 @@ icrc_t icrc_start(const u8 *ip, bool is_ipv6)
 	u32 bytes = icrc_start_bytes(is_ipv6);
 
 	memcpy(masked, ip, bytes);
-	mask(masked, is_ipv6);
+	icrc_mask(masked, is_ipv6);
 	return crc32_gzip_refl(ICRC_AFTER_LEADING_ONES, masked, bytes);
 }
 
@@ -70,7 +70,7 @@ icrc_t icrc_common(const u8 *ip, bool is_ipv6)
 	u32 bytes = icrc_start_bytes(is_ipv6) - sizeof(__be32);
 
 	memcpy(masked, ip, bytes);
-	mask(masked, is_ipv6);
+	icrc_mask(masked, is_ipv6);
 	return crc32_gzip_refl(ICRC_AFTER_LEADING_ONES, masked, bytes);
 }
 
@@ -82,7 +82,7 @@ icrc_t icrc_packet(const u8 *ip, bool is_ipv6, size_t len)
 	if (len > sizeof(masked))
 		return crc32_gzip_refl(icrc_start(ip, is_ipv6), ip + bytes, len - bytes);
 	memcpy(masked, ip, len);
-	mask(masked, is_ipv6);
+	icrc_mask(masked, is_ipv6);
 	return crc32_gzip_refl(ICRC_AFTER_LEADING_ONES, masked, len);
 }
 

@@ -11,7 +11,7 @@
 #include "internal.h"
 
 /* Put it on e's list. */
-static void watch(struct engine *e, struct cq *cq)
+static void moderation_watch(struct engine *e, struct cq *cq)
 {
 	cq->due_queued = true;
 	cq->due_next = e->cq_due;
@@ -19,7 +19,7 @@ static void watch(struct engine *e, struct cq *cq)
 }
 
 /* Its event is due at that time: e is to look by then. */
-static void look_by(struct engine *e, u64 due_ns)
+static void moderation_look_by(struct engine *e, u64 due_ns)
 {
 	if (due_ns >= e->cq_due_ns)
 		return;
@@ -39,8 +39,8 @@ bool moderation_withholds(struct engine *e, struct cq *cq, bool failed, bool sol
 	if (cq->withheld == 1)
 		cq->event_due_ns = e->now_ns + cq->moderate_ns;
 	if (!cq->due_queued)
-		watch(e, cq);
-	look_by(e, cq->event_due_ns);
+		moderation_watch(e, cq);
+	moderation_look_by(e, cq->event_due_ns);
 	return true;
 }
 
@@ -48,7 +48,7 @@ bool moderation_withholds(struct engine *e, struct cq *cq, bool failed, bool sol
  * What was withheld is reported, if it was asked for. An application that armed for solicited ones
  * had only those counted.
  */
-static void release(struct engine *e, struct cq *cq)
+static void moderation_release(struct engine *e, struct cq *cq)
 {
 	if (cq->withheld && cq_take_event(cq, true))
 		engine_cq_event(e, cq, EVENT_COMPLETION);
@@ -71,7 +71,7 @@ void moderation_expire(struct engine *e, u64 now_ns)
 		} else {
 			*at = cq->due_next;
 			cq->due_queued = false;
-			release(e, cq);
+			moderation_release(e, cq);
 		}
 		spin_unlock_if(cq->shared, &cq->lock);
 	}
@@ -80,7 +80,7 @@ void moderation_expire(struct engine *e, u64 now_ns)
 }
 
 /* Off the list of the engine that has it on one. */
-static void forget(struct engine *e, struct cq *cq)
+static void moderation_forget(struct engine *e, struct cq *cq)
 {
 	for (struct cq **at = &e->cq_due; *at; at = &(*at)->due_next)
 		if (*at == cq) {
@@ -99,9 +99,9 @@ void moderation_settle(struct engine_tables *t, struct cq *cq)
 	only = t->engine[__builtin_ctz(cq_engines(cq))];
 	for (u32 i = 0; i < ENGINE_MAX; i++)
 		if (t->engine[i])
-			forget(t->engine[i], cq);
-	watch(only, cq);
-	look_by(only, cq->event_due_ns);
+			moderation_forget(t->engine[i], cq);
+	moderation_watch(only, cq);
+	moderation_look_by(only, cq->event_due_ns);
 }
 
 void engine_cq_moderate(struct engine *e, struct cq *cq, u32 count, u64 period_ns)
@@ -109,9 +109,9 @@ void engine_cq_moderate(struct engine *e, struct cq *cq, u32 count, u64 period_n
 	/* the next event may be due before the engine on whose list it is would look */
 	for (u32 i = 0; cq->due_queued; i++)
 		if (e->tables->engine[i])
-			forget(e->tables->engine[i], cq);
+			moderation_forget(e->tables->engine[i], cq);
 	cq_moderate(cq, count, period_ns);
-	release(e, cq);
+	moderation_release(e, cq);
 }
 
 void engine_cq_forget(struct engine *e, struct cq *cq)
@@ -119,6 +119,6 @@ void engine_cq_forget(struct engine *e, struct cq *cq)
 	for (u32 i = 0; i < ENGINE_MAX; i++)
 		if (e->tables->engine[i]) {
 			engine_take_arms(e->tables->engine[i]);
-			forget(e->tables->engine[i], cq);
+			moderation_forget(e->tables->engine[i], cq);
 		}
 }

@@ -15,13 +15,13 @@
 static struct mr tombstone;
 
 /* The part of a key that names the object; keys are random, so no more mixing is needed. */
-static u32 hash(u32 key)
+static u32 mr_hash(u32 key)
 {
 	return key >> 8;
 }
 
 /* Any engine may be binding the window anew: what this is worth is known under its lock. */
-static u32 key_of(const struct mr *mr)
+static u32 mr_key(const struct mr *mr)
 {
 	return atomic_load_explicit(&((struct mr *)mr)->key, memory_order_relaxed);
 }
@@ -42,7 +42,7 @@ static int mr_table_grow(struct mr_table *t)
 
 		if (!mr || mr == &tombstone)
 			continue;
-		for (at = hash(key_of(mr)) & (size - 1); slot[at]; at = (at + 1) & (size - 1))
+		for (at = mr_hash(mr_key(mr)) & (size - 1); slot[at]; at = (at + 1) & (size - 1))
 			;
 		slot[at] = mr;
 	}
@@ -70,8 +70,8 @@ void mr_table_destroy(struct mr_table *t)
 
 static struct mr *find_object(const struct mr_table *t, u32 key)
 {
-	for (u32 at = hash(key) & t->mask; t->slot[at]; at = (at + 1) & t->mask)
-		if (t->slot[at] != &tombstone && hash(key_of(t->slot[at])) == hash(key))
+	for (u32 at = mr_hash(key) & t->mask; t->slot[at]; at = (at + 1) & t->mask)
+		if (t->slot[at] != &tombstone && mr_hash(mr_key(t->slot[at])) == mr_hash(key))
 			return t->slot[at];
 	return NULL;
 }
@@ -80,7 +80,7 @@ struct mr *mr_find(const struct mr_table *t, u32 key)
 {
 	struct mr *mr = find_object(t, key);
 
-	return mr && key_of(mr) == key ? mr : NULL;
+	return mr && mr_key(mr) == key ? mr : NULL;
 }
 
 struct mr *mw_find(const struct mr_table *t, u32 key)
@@ -91,7 +91,7 @@ struct mr *mw_find(const struct mr_table *t, u32 key)
 }
 
 /* Give the object a key of its own and put it into the table. */
-static int insert(struct mr_table *t, const struct mr *init, struct mr **out)
+static int mr_insert(struct mr_table *t, const struct mr *init, struct mr **out)
 {
 	struct mr *mr;
 	u32 key, at;
@@ -104,10 +104,10 @@ static int insert(struct mr_table *t, const struct mr *init, struct mr **out)
 		return -ENOMEM;
 	do {
 		key = (u32)t->random(t->random_arg);
-	} while (hash(key) == 0 || find_object(t, key));
+	} while (mr_hash(key) == 0 || find_object(t, key));
 	*mr = *init;
 	mr->key = key;
-	for (at = hash(key) & t->mask; t->slot[at] && t->slot[at] != &tombstone;
+	for (at = mr_hash(key) & t->mask; t->slot[at] && t->slot[at] != &tombstone;
 	     at = (at + 1) & t->mask)
 		;
 	t->used += !t->slot[at];
@@ -133,7 +133,7 @@ int mr_add(struct mr_table *t, u32 pd, void *addr, u64 length, u64 iova, u32 acc
 	/* ibv_reg_mr(3): remote write and remote atomic need local write */
 	if (access & (MR_REMOTE_WRITE | MR_REMOTE_ATOMIC) && !(access & MR_LOCAL_WRITE))
 		return -EINVAL;
-	return insert(t, &init, out);
+	return mr_insert(t, &init, out);
 }
 
 static void mw_unbind(struct mr *mw)
@@ -148,7 +148,7 @@ static void mw_unbind(struct mr *mw)
 
 void mr_remove(struct mr_table *t, struct mr *mr)
 {
-	u32 at = hash(key_of(mr)) & t->mask;
+	u32 at = mr_hash(mr_key(mr)) & t->mask;
 
 	while (t->slot[at] != mr)
 		at = (at + 1) & t->mask;
@@ -164,7 +164,7 @@ static void mw_set(struct mr *mw, struct mr *region, u32 new_key, u64 addr, u64 
 		   u32 qpn)
 {
 	mw_unbind(mw);
-	atomic_store_explicit(&mw->key, (key_of(mw) & ~MW_KEY_OWN) | (new_key & MW_KEY_OWN),
+	atomic_store_explicit(&mw->key, (mr_key(mw) & ~MW_KEY_OWN) | (new_key & MW_KEY_OWN),
 			      memory_order_relaxed);
 	if (!length)
 		return;
@@ -179,7 +179,7 @@ static void mw_set(struct mr *mw, struct mr *region, u32 new_key, u64 addr, u64 
 
 int mw_add(struct mr_table *t, u32 pd, enum mr_kind kind, struct mr **out)
 {
-	return insert(t, &(struct mr){ .pd = pd, .kind = kind }, out);
+	return mr_insert(t, &(struct mr){ .pd = pd, .kind = kind }, out);
 }
 
 int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, u64 length,
@@ -217,7 +217,7 @@ static bool check_bound(const struct mr_table *t, u32 pd, u32 rkey, u32 qpn, boo
 	if (!mw || mw->kind != MR_WINDOW_2 || mw->pd != pd)
 		return false;
 	spin_lock_if(t->shared, &mw->lock);
-	ok = key_of(mw) == rkey && mw->region && mw->qpn == qpn;
+	ok = mr_key(mw) == rkey && mw->region && mw->qpn == qpn;
 	if (ok && unbind)
 		mw_unbind(mw);
 	spin_unlock_if(t->shared, &mw->lock);
@@ -236,7 +236,7 @@ int mw_invalidate(struct mr_table *t, u32 pd, u32 rkey, u32 qpn)
 
 static bool has_rights(const struct mr *mr, u32 pd, u32 key, u32 access)
 {
-	return key_of(mr) == key && mr->pd == pd && (mr->access & access) == access;
+	return mr_key(mr) == key && mr->pd == pd && (mr->access & access) == access;
 }
 
 /* Which bytes [va, va + len) are, or NULL, as mr_translate() says. */

@@ -96,7 +96,7 @@ struct cursor {
 };
 
 /* The next n bytes, or NULL if there are not as many. */
-static inline const void *pull(struct cursor *c, size_t n)
+static inline const void *packet_pull(struct cursor *c, size_t n)
 {
 	const u8 *p = c->pos;
 
@@ -106,17 +106,17 @@ static inline const void *pull(struct cursor *c, size_t n)
 	return p;
 }
 
-static inline int refuse(enum xroce_drop reason)
+static inline int packet_refuse(enum xroce_drop reason)
 {
 	return -(1 + (int)reason);
 }
 
-static inline bool is_vlan(u16 type)
+static inline bool packet_is_vlan(u16 type)
 {
 	return type == ETH_P_8021Q || type == ETH_P_8021AD;
 }
 
-static inline void gid_from_ipv4(struct gid *g, const u8 addr[4])
+static inline void packet_gid_from_ipv4(struct gid *g, const u8 addr[4])
 {
 	memset(g->raw, 0, 10);
 	memset(g->raw + 10, 0xff, 2);
@@ -127,7 +127,7 @@ static inline void gid_from_ipv4(struct gid *g, const u8 addr[4])
  * Read the opcode's extension headers, in their order on the wire; ext has roce_ext_bytes(flags)
  * bytes.
  */
-static inline void get_aeth(const u8 *ext, struct packet *p)
+static inline void packet_get_aeth(const u8 *ext, struct packet *p)
 {
 	u32 word = be32toh(((const struct aeth *)ext)->syndrome_msn);
 
@@ -135,7 +135,7 @@ static inline void get_aeth(const u8 *ext, struct packet *p)
 	p->msn = word & MSN_MASK;
 }
 
-static void get_extensions(const u8 *ext, struct packet *p, u32 flags)
+static void packet_get_extensions(const u8 *ext, struct packet *p, u32 flags)
 {
 	if (flags & OP_DETH) {
 		const struct deth *h = (const struct deth *)ext;
@@ -174,7 +174,7 @@ static void get_extensions(const u8 *ext, struct packet *p, u32 flags)
 		ext += sizeof(*h);
 	}
 	if (flags & OP_AETH) {
-		get_aeth(ext, p);
+		packet_get_aeth(ext, p);
 		ext += sizeof(struct aeth);
 	}
 	if (flags & OP_ATOMIC_ACK_ETH) {
@@ -214,9 +214,9 @@ struct layer3 {
  * the frame is too short. A third tag is a type that nobody here knows. The packet's tag is the
  * customer's: the inner one of 802.1Q within a provider's 802.1ad, else the outer.
  */
-static inline bool parse_ethernet(struct cursor *c, struct packet *p, u16 *type)
+static inline bool packet_parse_ethernet(struct cursor *c, struct packet *p, u16 *type)
 {
-	const struct eth *eth = pull(c, sizeof(*eth));
+	const struct eth *eth = packet_pull(c, sizeof(*eth));
 	const struct vlan *tag;
 	u16 inner;
 
@@ -225,21 +225,21 @@ static inline bool parse_ethernet(struct cursor *c, struct packet *p, u16 *type)
 	*type = be16toh(eth->type);
 	p->has_vlan = false;
 	p->vlan_tci = 0;
-	if (likely(!is_vlan(*type)))
+	if (likely(!packet_is_vlan(*type)))
 		return true;
 
-	tag = pull(c, sizeof(*tag));
+	tag = packet_pull(c, sizeof(*tag));
 	if (!tag)
 		return false;
 	inner = be16toh(tag->type);
 	p->has_vlan = true;
 	p->vlan_tci = be16toh(tag->tci);
-	if (!is_vlan(inner)) {
+	if (!packet_is_vlan(inner)) {
 		*type = inner;
 		return true;
 	}
 
-	tag = pull(c, sizeof(*tag));
+	tag = packet_pull(c, sizeof(*tag));
 	if (!tag)
 		return false;
 	if (*type != ETH_P_8021Q && inner == ETH_P_8021Q)
@@ -249,16 +249,16 @@ static inline bool parse_ethernet(struct cursor *c, struct packet *p, u16 *type)
 }
 
 /* False for what is not UDP over IPv4, or a later fragment, which shows no port. */
-static inline bool parse_ipv4(struct cursor *c, struct packet *p, struct layer3 *l3)
+static inline bool packet_parse_ipv4(struct cursor *c, struct packet *p, struct layer3 *l3)
 {
-	const struct ipv4 *ip = pull(c, sizeof(*ip));
+	const struct ipv4 *ip = packet_pull(c, sizeof(*ip));
 	size_t header_bytes;
 
 	if (unlikely(!ip || ip->version_ihl >> 4 != 4 || ip->protocol != IP_PROTO_UDP ||
 		     (be16toh(ip->frag) & IPV4_OFFSET)))
 		return false;
 	header_bytes = (ip->version_ihl & 0x0f) * 4u;
-	if (unlikely(header_bytes < sizeof(*ip) || !pull(c, header_bytes - sizeof(*ip))))
+	if (unlikely(header_bytes < sizeof(*ip) || !packet_pull(c, header_bytes - sizeof(*ip))))
 		return false;
 	l3->options = header_bytes != sizeof(*ip);
 	l3->fragment = be16toh(ip->frag) & IPV4_MF;
@@ -269,8 +269,8 @@ static inline bool parse_ipv4(struct cursor *c, struct packet *p, struct layer3 
 	p->tos = ip->tos;
 	p->hop_limit = ip->ttl;
 	p->ip_id = be16toh(ip->id);
-	gid_from_ipv4(&p->src, ip->src);
-	gid_from_ipv4(&p->dst, ip->dst);
+	packet_gid_from_ipv4(&p->src, ip->src);
+	packet_gid_from_ipv4(&p->dst, ip->dst);
 	return true;
 }
 
@@ -278,9 +278,9 @@ static inline bool parse_ipv4(struct cursor *c, struct packet *p, struct layer3 
  * False for what is not UDP over IPv6, at once or in a first fragment. RoCEv2 knows no other
  * extension headers.
  */
-static inline bool parse_ipv6(struct cursor *c, struct packet *p, struct layer3 *l3)
+static inline bool packet_parse_ipv6(struct cursor *c, struct packet *p, struct layer3 *l3)
 {
-	const struct ipv6 *ip = pull(c, sizeof(*ip));
+	const struct ipv6 *ip = packet_pull(c, sizeof(*ip));
 	u8 next_header;
 
 	if (unlikely(!ip || be32toh(ip->version_tc_flow) >> 28 != 6))
@@ -289,7 +289,7 @@ static inline bool parse_ipv6(struct cursor *c, struct packet *p, struct layer3 
 	l3->options = false;
 	l3->fragment = next_header == IP_PROTO_FRAGMENT;
 	if (unlikely(l3->fragment)) {
-		const struct ipv6_fragment *fragment = pull(c, sizeof(*fragment));
+		const struct ipv6_fragment *fragment = packet_pull(c, sizeof(*fragment));
 
 		if (!fragment || (be16toh(fragment->offset) & IPV6_OFFSET))
 			return false;
@@ -308,7 +308,7 @@ static inline bool parse_ipv6(struct cursor *c, struct packet *p, struct layer3 
 	return true;
 }
 
-static inline void get_bth(const struct bth *bth, struct packet *p)
+static inline void packet_get_bth(const struct bth *bth, struct packet *p)
 {
 	u32 word = be32toh(bth->ecn_qpn);
 
@@ -330,7 +330,7 @@ static inline void get_bth(const struct bth *bth, struct packet *p)
  * The extension headers' fields are one block in the struct. Clearing all of it would double the
  * cost of parsing.
  */
-static inline void clear_extensions(struct packet *p)
+static inline void packet_clear_extensions(struct packet *p)
 {
 	memset((u8 *)p + offsetof(struct packet, va), 0,
 	       offsetof(struct packet, payload_len) - offsetof(struct packet, va));
@@ -340,16 +340,16 @@ const u8 *packet_get_transport(const struct bth *bth, struct packet *p)
 {
 	const u8 *ext = (const u8 *)(bth + 1);
 
-	get_bth(bth, p);
+	packet_get_bth(bth, p);
 	p->flags = opcode_flags(p->opcode);
-	clear_extensions(p);
+	packet_clear_extensions(p);
 	if (!(p->flags & OP_EXTENSIONS))
 		return ext;
 	if ((p->flags & OP_EXTENSIONS) == OP_AETH) {
-		get_aeth(ext, p);
+		packet_get_aeth(ext, p);
 		return ext + sizeof(struct aeth);
 	}
-	get_extensions(ext, p, p->flags);
+	packet_get_extensions(ext, p, p->flags);
 	return ext + roce_ext_bytes(p->flags);
 }
 
@@ -363,24 +363,24 @@ int packet_parse(struct packet *p, const struct rx_frame *f)
 	size_t linear;
 	u16 type;
 
-	if (!parse_ethernet(&c, p, &type))
-		return refuse(XROCE_DROP_not_roce);
+	if (!packet_parse_ethernet(&c, p, &type))
+		return packet_refuse(XROCE_DROP_not_roce);
 	p->ip = c.pos;
 	linear = (size_t)(c.end - c.pos);
-	if (!(type == ETH_P_IPV4 ? parse_ipv4(&c, p, &l3) :
-				   type == ETH_P_IPV6 && parse_ipv6(&c, p, &l3)))
-		return refuse(XROCE_DROP_not_roce);
-	udp = pull(&c, sizeof(*udp));
+	if (!(type == ETH_P_IPV4 ? packet_parse_ipv4(&c, p, &l3) :
+				   type == ETH_P_IPV6 && packet_parse_ipv6(&c, p, &l3)))
+		return packet_refuse(XROCE_DROP_not_roce);
+	udp = packet_pull(&c, sizeof(*udp));
 	if (unlikely(!udp || udp->dport != htobe16(ROCE_UDP_PORT)))
-		return refuse(XROCE_DROP_not_roce);
+		return packet_refuse(XROCE_DROP_not_roce);
 	if (unlikely(l3.options))
-		return refuse(XROCE_DROP_ip_options);
+		return packet_refuse(XROCE_DROP_ip_options);
 	if (unlikely(l3.fragment))
-		return refuse(XROCE_DROP_ip_fragment);
+		return packet_refuse(XROCE_DROP_ip_fragment);
 
 	/* The IP packet ends inside the frame; what lies behind it is Ethernet padding. */
 	if (unlikely(l3.ip_len < (size_t)(c.pos - p->ip) || l3.ip_len > linear + f->frag_len))
-		return refuse(XROCE_DROP_ip_length);
+		return packet_refuse(XROCE_DROP_ip_length);
 	p->frag = NULL;
 	p->frag_len = 0;
 	if (l3.ip_len <= linear) {
@@ -392,43 +392,43 @@ int packet_parse(struct packet *p, const struct rx_frame *f)
 	p->end = c.end;
 	udp_len = be16toh(udp->len);
 	if (unlikely(udp_len != l3.udp_space))
-		return refuse(XROCE_DROP_udp_length);
+		return packet_refuse(XROCE_DROP_udp_length);
 	p->udp_sport = be16toh(udp->sport);
 
 	/* From here on the lengths agree, and what cannot be pulled lies in the second buffer. */
 	if (unlikely(udp_len < sizeof(*udp) + sizeof(*bth) + ROCE_ICRC_BYTES))
-		return refuse(XROCE_DROP_bth_short);
+		return packet_refuse(XROCE_DROP_bth_short);
 	rest = udp_len - (u32)(sizeof(*udp) + sizeof(*bth) + ROCE_ICRC_BYTES);
-	bth = pull(&c, sizeof(*bth));
+	bth = packet_pull(&c, sizeof(*bth));
 	if (unlikely(!bth))
-		return refuse(XROCE_DROP_multibuffer);
-	get_bth(bth, p);
+		return packet_refuse(XROCE_DROP_multibuffer);
+	packet_get_bth(bth, p);
 	if (unlikely(p->tver != 0))
-		return refuse(XROCE_DROP_bth_version);
+		return packet_refuse(XROCE_DROP_bth_version);
 	p->flags = opcode_flags(p->opcode);
 	if (unlikely(!p->flags))
-		return refuse(XROCE_DROP_opcode);
+		return packet_refuse(XROCE_DROP_opcode);
 
-	clear_extensions(p);
+	packet_clear_extensions(p);
 	if (p->flags & OP_EXTENSIONS) {
 		u32 ext_bytes = roce_ext_bytes(p->flags);
 		const u8 *ext;
 
 		if (unlikely(rest < ext_bytes))
-			return refuse(XROCE_DROP_ext_short);
+			return packet_refuse(XROCE_DROP_ext_short);
 		rest -= ext_bytes;
-		ext = pull(&c, ext_bytes);
+		ext = packet_pull(&c, ext_bytes);
 		if (unlikely(!ext))
-			return refuse(XROCE_DROP_multibuffer);
-		get_extensions(ext, p, p->flags);
+			return packet_refuse(XROCE_DROP_multibuffer);
+		packet_get_extensions(ext, p, p->flags);
 	}
 
 	/* Pad fills up to a multiple of 4: a length that is none cannot be right. */
 	if (unlikely(rest < p->pad || rest % 4 || (rest && !(p->flags & OP_PAYLOAD))))
-		return refuse(XROCE_DROP_pad);
+		return packet_refuse(XROCE_DROP_pad);
 	p->payload_len = rest - p->pad;
 	if (unlikely(p->payload_len > ROCE_PMTU_MAX))
-		return refuse(XROCE_DROP_payload_long);
+		return packet_refuse(XROCE_DROP_payload_long);
 	p->payload = c.pos;
 	return 0;
 }
@@ -486,7 +486,7 @@ bool packet_place_payload(const struct packet *p, void *dst)
 /* ---- building ---- */
 
 /* Room for n bytes at the cursor. */
-static inline void *put(u8 **pos, size_t n)
+static inline void *packet_put(u8 **pos, size_t n)
 {
 	u8 *p = *pos;
 
@@ -500,51 +500,52 @@ typedef u64 u64_pair __attribute__((vector_size(16)));
 u8 *packet_put_extensions(u8 *pos, const struct packet *p, u32 flags)
 {
 	if (flags & OP_DETH)
-		*(struct deth *)put(&pos, sizeof(struct deth)) = (struct deth){
+		*(struct deth *)packet_put(&pos, sizeof(struct deth)) = (struct deth){
 			.qkey = htobe32(p->qkey),
 			.src_qpn = htobe32(p->src_qpn & ROCE_QPN_MASK),
 		};
 	if (flags & OP_XRC_ETH)
-		*(struct xrc_eth *)put(&pos, sizeof(struct xrc_eth)) = (struct xrc_eth){
+		*(struct xrc_eth *)packet_put(&pos, sizeof(struct xrc_eth)) = (struct xrc_eth){
 			.srqn = htobe32(p->xrc_srqn & ROCE_QPN_MASK),
 		};
 	if (flags & OP_FETH)
-		*(struct feth *)put(&pos, sizeof(struct feth)) =
+		*(struct feth *)packet_put(&pos, sizeof(struct feth)) =
 			(struct feth){ .flush = htobe32(p->flush) };
 	if (flags & OP_RETH) {
 		const u64_pair reth = { htobe64(p->va), htobe64((u64)p->rkey << 32 | p->dma_len) };
 
-		memcpy(put(&pos, sizeof(struct reth)), &reth, sizeof(reth));
+		memcpy(packet_put(&pos, sizeof(struct reth)), &reth, sizeof(reth));
 	}
 	if (flags & OP_ATOMIC_ETH)
-		*(struct atomic_eth *)put(&pos, sizeof(struct atomic_eth)) = (struct atomic_eth){
-			.va = htobe64(p->va),
-			.rkey = htobe32(p->rkey),
-			.swap_add = htobe64(p->swap_add),
-			.compare = htobe64(p->compare),
-		};
+		*(struct atomic_eth *)packet_put(&pos, sizeof(struct atomic_eth)) =
+			(struct atomic_eth){
+				.va = htobe64(p->va),
+				.rkey = htobe32(p->rkey),
+				.swap_add = htobe64(p->swap_add),
+				.compare = htobe64(p->compare),
+			};
 	if (flags & OP_AETH)
-		*(struct aeth *)put(&pos, sizeof(struct aeth)) = (struct aeth){
+		*(struct aeth *)packet_put(&pos, sizeof(struct aeth)) = (struct aeth){
 			.syndrome_msn = packet_aeth(p->syndrome, p->msn),
 		};
 	if (flags & OP_ATOMIC_ACK_ETH)
-		*(struct atomic_ack_eth *)put(&pos, sizeof(struct atomic_ack_eth)) =
+		*(struct atomic_ack_eth *)packet_put(&pos, sizeof(struct atomic_ack_eth)) =
 			(struct atomic_ack_eth){
 				.original = htobe64(p->original),
 			};
 	if (flags & OP_IMM)
-		*(struct imm_dt *)put(&pos, sizeof(struct imm_dt)) =
+		*(struct imm_dt *)packet_put(&pos, sizeof(struct imm_dt)) =
 			(struct imm_dt){ .imm = p->imm };
 	if (flags & OP_IETH)
-		*(struct ieth *)put(&pos, sizeof(struct ieth)) =
+		*(struct ieth *)packet_put(&pos, sizeof(struct ieth)) =
 			(struct ieth){ .rkey = htobe32(p->inv_rkey) };
 	if (flags & OP_FLOW)
-		*(struct flow_eth *)put(&pos, sizeof(struct flow_eth)) = (struct flow_eth){
+		*(struct flow_eth *)packet_put(&pos, sizeof(struct flow_eth)) = (struct flow_eth){
 			.cookie = htobe32(p->flow_cookie),
 			.allowance = htobe32(p->flow_allowance),
 		};
 	if (flags & OP_CNP)
-		memset(put(&pos, CNP_BYTES), 0, CNP_BYTES);
+		memset(packet_put(&pos, CNP_BYTES), 0, CNP_BYTES);
 	return pos;
 }
 

@@ -150,8 +150,8 @@ static bool ranges_valid(const struct qp_attr *a, u32 mask)
 }
 
 /* Copy the attributes of the mask to where the engine uses them. */
-static void apply_attributes(const struct engine *e, struct qp *qp, const struct qp_attr *a,
-			     u32 mask)
+static void qp_apply_attributes(const struct engine *e, struct qp *qp, const struct qp_attr *a,
+				u32 mask)
 {
 	struct qp_attr *cur = &qp->attr;
 
@@ -195,7 +195,7 @@ static void apply_attributes(const struct engine *e, struct qp *qp, const struct
 }
 
 /* Back to what qp_create() made, but for the number and the queues' sizes. */
-static void reset(struct engine *e, struct qp *qp)
+static void qp_reset(struct engine *e, struct qp *qp)
 {
 	u32 prod = sq_prod(&qp->sq);
 
@@ -213,13 +213,13 @@ static void reset(struct engine *e, struct qp *qp)
 }
 
 /* What headers were made of, or checked against, has changed. */
-static void forget_headers(struct qp *qp)
+static void qp_forget_headers(struct qp *qp)
 {
 	qp->req.header.key = qp->resp.header.key = 0;
 	qp->req.response.frame_len = qp->resp.request.frame_len = 0;
 }
 
-static void enter(struct engine *e, struct qp *qp, enum qp_state from, enum qp_state to)
+static void qp_enter_state(struct engine *e, struct qp *qp, enum qp_state from, enum qp_state to)
 {
 	if (to == QPS_ERR) {
 		engine_qp_error(e, qp, 0);
@@ -229,7 +229,7 @@ static void enter(struct engine *e, struct qp *qp, enum qp_state from, enum qp_s
 		return;
 	}
 	if (to == QPS_RESET)
-		reset(e, qp);
+		qp_reset(e, qp);
 	if (from == QPS_INIT && to == QPS_RTR) {
 		congestion_start(e, qp);
 		flow_start(e, qp);
@@ -267,10 +267,10 @@ int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 m
 	if (err)
 		return err;
 	e = qp_engine(qp);
-	apply_attributes(e, qp, attr, mask);
-	forget_headers(qp);
+	qp_apply_attributes(e, qp, attr, mask);
+	qp_forget_headers(qp);
 	if (mask & QP_ATTR_STATE)
-		enter(e, qp, from, to);
+		qp_enter_state(e, qp, from, to);
 	return 0;
 }
 

@@ -30,7 +30,7 @@ void recovery_reset(struct requester *req)
 	req->recovery.hole = req->recovery.waiting = req->recovery.probing = false;
 }
 
-static bool is_selective(const struct engine *e, struct qp *qp, const struct send_wqe *wqe)
+static bool recovery_is_selective(const struct engine *e, struct qp *qp, const struct send_wqe *wqe)
 {
 	struct recovery *r = &qp->req.recovery;
 
@@ -42,7 +42,7 @@ static bool is_selective(const struct engine *e, struct qp *qp, const struct sen
 }
 
 /* Where the hole that starts at psn ends: a READ's at the first response that is here already. */
-static u32 hole_end(const struct qp *qp, const struct send_wqe *wqe, u32 psn)
+static u32 recovery_hole_end(const struct qp *qp, const struct send_wqe *wqe, u32 psn)
 {
 	const struct held *early = qp->req.early.head;
 	u32 end = psn_add(wqe->first_psn, wqe->num_psn);
@@ -80,12 +80,12 @@ void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err ve
 	}
 	if (r->waiting && psn_diff(psn, r->hole_end) > 0)
 		r->go_back_evidence = 0;
-	if (is_selective(e, qp, wqe)) {
+	if (recovery_is_selective(e, qp, wqe)) {
 		r->hole = true;
 		r->hole_psn = psn;
 		r->waiting = wqe->opcode != WR_READ;
 		r->probing = is_probe && !r->waiting;
-		r->hole_end = r->probing ? psn_add(psn, 1) : hole_end(qp, wqe, psn);
+		r->hole_end = r->probing ? psn_add(psn, 1) : recovery_hole_end(qp, wqe, psn);
 	} else {
 		recovery_reset(req);
 		requester_seek(e, qp, psn);
@@ -129,7 +129,7 @@ void recovery_probe(struct engine *e, struct qp *qp)
  * those are lost. With some of the others: it had come before, and now the oldest is another, which
  * is probed at once.
  */
-static void probe_answered(struct engine *e, struct qp *qp)
+static void recovery_probe_answered(struct engine *e, struct qp *qp)
 {
 	struct requester *req = &qp->req;
 	struct recovery *r = &req->recovery;
@@ -148,7 +148,7 @@ static void probe_answered(struct engine *e, struct qp *qp)
 }
 
 /* The answer that the queue waits for has come: it goes on. */
-static bool wait_ended(struct engine *e, struct qp *qp)
+static bool recovery_wait_ended(struct engine *e, struct qp *qp)
 {
 	struct recovery *r = &qp->req.recovery;
 
@@ -167,8 +167,8 @@ void recovery_answered(struct engine *e, struct qp *qp, bool nak)
 	struct recovery *r = &req->recovery;
 
 	if (r->probing && !nak)
-		probe_answered(e, qp);
-	if (nak || !wait_ended(e, qp))
+		recovery_probe_answered(e, qp);
+	if (nak || !recovery_wait_ended(e, qp))
 		return;
 	if (psn_diff(req->unacked_psn, r->end_psn) < 0) {
 		if (req->unacked_psn == r->hole_end && r->go_back_evidence < GO_BACK_EVIDENCE)
@@ -181,7 +181,7 @@ void recovery_answered(struct engine *e, struct qp *qp, bool nak)
  * A probe asked for one packet of a READ, and an answer of one packet has come. A response of
  * several packets has other opcodes, so that one was lost, with what followed: it is asked for now.
  */
-static void read_rest(struct engine *e, struct qp *qp)
+static void recovery_read_rest(struct engine *e, struct qp *qp)
 {
 	struct requester *req = &qp->req;
 	struct recovery *r = &req->recovery;
@@ -192,7 +192,7 @@ static void read_rest(struct engine *e, struct qp *qp)
 		return;
 	r->hole = true;
 	r->hole_psn = req->unacked_psn;
-	r->hole_end = hole_end(qp, wqe, r->hole_psn);
+	r->hole_end = recovery_hole_end(qp, wqe, r->hole_psn);
 	engine_ready(e, qp, READY_REQUESTS);
 }
 
@@ -209,10 +209,10 @@ void recovery_responded(struct engine *e, struct qp *qp, bool is_only)
 		r->probing = false;
 		if (is_only && req->unacked_psn == r->hole_end &&
 		    psn_diff(req->unacked_psn, r->end_psn) < 0)
-			read_rest(e, qp);
+			recovery_read_rest(e, qp);
 	}
 	/* each has its own answer: no evidence of what became of the others */
-	if (wait_ended(e, qp) && req->unacked_psn == r->hole_end &&
+	if (recovery_wait_ended(e, qp) && req->unacked_psn == r->hole_end &&
 	    psn_diff(req->unacked_psn, r->end_psn) < 0)
 		requester_seek(e, qp, req->unacked_psn);
 }

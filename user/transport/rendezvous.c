@@ -112,7 +112,7 @@ void rendezvous_start(struct engine *e, struct qp *qp, const struct tag_header *
 }
 
 /* "A copy of the original TMH and RVH of the rendezvous request, apart the opcode" */
-static void send_fin(struct engine *e, struct qp *qp, const struct send_wqe *read)
+static void rendezvous_send_fin(struct engine *e, struct qp *qp, const struct send_wqe *read)
 {
 	const struct tag_header h = {
 		.tmh = { .opcode = TMH_FIN, .app_ctx = read->imm, .tag = read->swap },
@@ -150,7 +150,7 @@ void rendezvous_sent(struct engine *e, struct qp *qp, const struct send_wqe *wqe
 	if (wqe->opcode == WR_READ) {
 		engine_complete(e, qp->recv_cq, &cqe, wqe->flags & WR_SOLICITED);
 		if (status == CQE_SUCCESS)
-			send_fin(e, qp, wqe);
+			rendezvous_send_fin(e, qp, wqe);
 		else
 			qp->shared->fetching--;
 	} else if (status != CQE_SUCCESS && status != CQE_WR_FLUSH_ERR) {

@@ -53,7 +53,7 @@ void reorder_purge(struct engine *e, struct reorder *r)
 }
 
 /* Do two packets of one PSN say the same? AckReq and MigReq may change when one is sent again. */
-static bool is_same(const struct packet *a, const struct packet *b)
+static bool reorder_is_same(const struct packet *a, const struct packet *b)
 {
 	u32 flags = a->flags, linear = (u32)min_u64(a->payload_len, (u64)(a->end - a->payload));
 
@@ -81,7 +81,7 @@ static bool is_same(const struct packet *a, const struct packet *b)
  * p is not ahead of all that are kept. If it repeats one of them, nothing is new. If not, it
  * contradicts those that it did not come before: they go.
  */
-static void drop_contradicted(struct engine *e, struct reorder *r, const struct packet *p)
+static void reorder_drop_contradicted(struct engine *e, struct reorder *r, const struct packet *p)
 {
 	struct held **link = &r->head, *before = NULL, *h;
 
@@ -89,7 +89,7 @@ static void drop_contradicted(struct engine *e, struct reorder *r, const struct 
 		before = *link;
 		link = &before->next;
 	}
-	if (!*link || ((*link)->packet.psn == p->psn && is_same(p, &(*link)->packet)))
+	if (!*link || ((*link)->packet.psn == p->psn && reorder_is_same(p, &(*link)->packet)))
 		return;
 	while ((h = *link)) {
 		*link = h->next;
@@ -107,7 +107,7 @@ bool reorder_hold(struct engine *e, struct reorder *r, u32 psn, const struct pac
 	if (psn_diff(p->psn, psn) <= 0 || psn_diff(p->psn, psn) > (s32)e->window)
 		return false;
 	if (r->tail && psn_diff(p->psn, r->tail->packet.psn) <= 0) {
-		drop_contradicted(e, r, p);
+		reorder_drop_contradicted(e, r, p);
 		return false;
 	}
 	if (!h || r->count >= REORDER_MAX_QP)
@@ -155,7 +155,7 @@ void reorder_pass(struct engine *e, struct reorder *r, u32 psn)
  * Are as many packets behind a gap as are missing in it? Whoever guesses where to put them gains
  * nothing by a long gap then: the more places would do, the more packets it takes.
  */
-static bool is_long_enough(const struct held *h)
+static bool reorder_is_long_enough(const struct held *h)
 {
 	u32 n = 1;
 
@@ -173,7 +173,7 @@ struct held *reorder_take(struct engine *e, struct reorder *r, u32 psn)
 	h = r->head;
 	if (!h || h->packet.psn != psn)
 		return NULL;
-	if (unlikely(!is_long_enough(h))) {
+	if (unlikely(!reorder_is_long_enough(h))) {
 		reorder_purge(e, r);
 		return NULL;
 	}

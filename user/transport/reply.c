@@ -50,7 +50,7 @@ void reply_forget(struct qp *qp)
 }
 
 /* The oldest one that is pending, of which there is one: from the ring's head on, and round. */
-static struct resp_resource *next_pending(struct responder *resp)
+static struct resp_resource *reply_next_pending(struct responder *resp)
 {
 	const u32 word = resp->resource_head / 64, shift = resp->resource_head % 64;
 	const u64 older = resp->pending[word] >> shift;
@@ -63,7 +63,7 @@ static struct resp_resource *next_pending(struct responder *resp)
 }
 
 /* What a READ names is not there any more: its region went away, or the memory did. */
-static u32 refuse_resource(struct engine *e, struct qp *qp, u32 psn)
+static u32 reply_refuse_resource(struct engine *e, struct qp *qp, u32 psn)
 {
 	e->stats->remote_errors++;
 	reply_forget(qp);
@@ -72,7 +72,8 @@ static u32 refuse_resource(struct engine *e, struct qp *qp, u32 psn)
 	return 0;
 }
 
-static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource *r, u8 *frame)
+static u32 reply_output_resource(struct engine *e, struct qp *qp, struct resp_resource *r,
+				 u8 *frame)
 {
 	u64 offset = (u64)r->cursor * qp->path_mtu;
 	bool first = r->cursor == r->resume, last, there;
@@ -98,21 +99,21 @@ static u32 resource_output(struct engine *e, struct qp *qp, struct resp_resource
 		src = mr_open(e->mrs, r->pd, qp->qpn, r->rkey, r->va + offset, p.payload_len,
 			      MR_REMOTE_READ);
 		if (!src.at)
-			return refuse_resource(e, qp, p.psn);
+			return reply_refuse_resource(e, qp, p.psn);
 	}
 	header_out(&qp->resp.header, &e->icrc, &qp->path, &p, frame, &u);
 	if (src.at) {
 		there = guard_copy(u.payload, src.at, p.payload_len);
 		mr_close(src);
 		if (unlikely(!there))
-			return refuse_resource(e, qp, p.psn);
+			return reply_refuse_resource(e, qp, p.psn);
 	}
 	if (++r->cursor == r->stop)
 		reply_withdraw(&qp->resp, r);
 	return header_out_seal(&u, &e->icrc, p.payload_len);
 }
 
-static u32 ack_output(struct engine *e, struct qp *qp, u8 *frame)
+static u32 reply_output_ack(struct engine *e, struct qp *qp, u8 *frame)
 {
 	struct responder *resp = &qp->resp;
 	u8 opcode = OPCODE(qp->transport, OP5_ACKNOWLEDGE), syndrome = resp->ack_syndrome;
@@ -132,7 +133,7 @@ static u32 ack_output(struct engine *e, struct qp *qp, u8 *frame)
 }
 
 /* Congestion notification: to the QP that sent the marked packet, outside of all sequences. */
-static u32 cnp_output(struct engine *e, struct qp *qp, u8 *frame)
+static u32 reply_output_cnp(struct engine *e, struct qp *qp, u8 *frame)
 {
 	struct packet p = { .opcode = OPCODE_CNP,
 			    .dest_qpn = qp->dest_qpn,
@@ -150,21 +151,21 @@ u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	u32 len = 0;
 
 	if (unlikely(qp->cnp_due)) {
-		len = cnp_output(e, qp, frame);
+		len = reply_output_cnp(e, qp, frame);
 	} else if (qp->resp.num_pending) {
-		struct resp_resource *r = next_pending(&qp->resp);
+		struct resp_resource *r = reply_next_pending(&qp->resp);
 		bool again = r->replay;
 
 		if (!rate_allows(e, qp, now_ns))
 			return 0;
-		len = resource_output(e, qp, r, frame);
+		len = reply_output_resource(e, qp, r, frame);
 		rate_sent(e, qp, len, now_ns);
 		if (again)
 			e->stats->tx_retransmitted_bytes += len;
 	}
 	/* behind all others; or the NAK that a region which went away leaves of them */
 	if (!len && qp->resp.ack_due)
-		len = ack_output(e, qp, frame);
+		len = reply_output_ack(e, qp, frame);
 	if (!reply_pending(qp))
 		qp->ready &= (u8)~READY_REPLIES;
 	return len;

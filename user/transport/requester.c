@@ -64,8 +64,8 @@ void requester_seek(struct engine *e, struct qp *qp, u32 psn)
  * A WQE cannot be executed for a local reason. Completions are in order, so it fails when those
  * before it are done; until then the queue waits (each acknowledgement makes the QP ready again).
  */
-static void fail_in_order(struct engine *e, struct qp *qp, enum cqe_status status,
-			  enum vendor_err verr, u64 now_ns)
+static void requester_fail_in_order(struct engine *e, struct qp *qp, enum cqe_status status,
+				    enum vendor_err verr, u64 now_ns)
 {
 	if (qp->req.tx == sq_cons(&qp->sq))
 		qp_send_error(e, qp, status, verr, now_ns);
@@ -74,7 +74,7 @@ static void fail_in_order(struct engine *e, struct qp *qp, enum cqe_status statu
 }
 
 /* Give the WQE under the cursor its PSNs. False if it cannot start now, or ever. */
-static bool start_wqe(struct engine *e, struct qp *qp, struct send_wqe *wqe, u64 now_ns)
+static bool requester_start_wqe(struct engine *e, struct qp *qp, struct send_wqe *wqe, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 
@@ -82,7 +82,7 @@ static bool start_wqe(struct engine *e, struct qp *qp, struct send_wqe *wqe, u64
 		return false;
 	/* its L_Keys are looked at when the response comes, as adapters do */
 	if (wr_is_answered(wqe->opcode) && !req->max_rd_atomic) {
-		fail_in_order(e, qp, CQE_LOC_QP_OP_ERR, VERR_NONE, now_ns);
+		requester_fail_in_order(e, qp, CQE_LOC_QP_OP_ERR, VERR_NONE, now_ns);
 		return false;
 	}
 	wqe->first_psn = req->next_psn;
@@ -100,7 +100,8 @@ static bool start_wqe(struct engine *e, struct qp *qp, struct send_wqe *wqe, u64
  * LOCAL_INV and BIND_MW: executed when their turn comes, in the order of the queue, taking no PSN.
  * They complete with those before them. False if it failed or must wait.
  */
-static bool execute_local(struct engine *e, struct qp *qp, struct send_wqe *wqe, u64 now_ns)
+static bool requester_execute_local(struct engine *e, struct qp *qp, struct send_wqe *wqe,
+				    u64 now_ns)
 {
 	struct requester *req = &qp->req;
 	struct mr *mw;
@@ -109,7 +110,8 @@ static bool execute_local(struct engine *e, struct qp *qp, struct send_wqe *wqe,
 	if (wqe->flags & WR_FENCE && req->rd_atomic_out)
 		return false;
 	if (wqe->opcode == WR_REFUSED) {
-		fail_in_order(e, qp, (enum cqe_status)wqe->refused_as, refusal_verr(wqe), now_ns);
+		requester_fail_in_order(e, qp, (enum cqe_status)wqe->refused_as, refusal_verr(wqe),
+					now_ns);
 		return false;
 	}
 	if (wqe->opcode == WR_LOCAL_INV) {
@@ -122,9 +124,9 @@ static bool execute_local(struct engine *e, struct qp *qp, struct send_wqe *wqe,
 			      -EINVAL;
 	}
 	if (err) {
-		fail_in_order(e, qp,
-			      wqe->opcode == WR_BIND_MW ? CQE_MW_BIND_ERR : CQE_LOC_QP_OP_ERR,
-			      VERR_INVALIDATE, now_ns);
+		requester_fail_in_order(
+			e, qp, wqe->opcode == WR_BIND_MW ? CQE_MW_BIND_ERR : CQE_LOC_QP_OP_ERR,
+			VERR_INVALIDATE, now_ns);
 		return false;
 	}
 	wqe->first_psn = req->next_psn;
@@ -141,7 +143,7 @@ static bool execute_local(struct engine *e, struct qp *qp, struct send_wqe *wqe,
 }
 
 /* The WQE whose next packet is to be sent, or NULL if there is none now. */
-static struct send_wqe *current_wqe(struct engine *e, struct qp *qp, u64 now_ns)
+static struct send_wqe *requester_current_wqe(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 
@@ -159,24 +161,25 @@ static struct send_wqe *current_wqe(struct engine *e, struct qp *qp, u64 now_ns)
 				return wqe;
 			req->tx++; /* a local one, passed again after going back */
 		} else if (wr_is_local(wqe->opcode)) {
-			if (!execute_local(e, qp, wqe, now_ns))
+			if (!requester_execute_local(e, qp, wqe, now_ns))
 				return NULL;
 		} else {
-			return credit_allows(e, qp, wqe, req->tx) && start_wqe(e, qp, wqe, now_ns) ?
+			return credit_allows(e, qp, wqe, req->tx) &&
+					       requester_start_wqe(e, qp, wqe, now_ns) ?
 				       wqe :
 				       NULL;
 		}
 	}
 }
 
-static u32 in_flight(const struct requester *req)
+static u32 requester_in_flight(const struct requester *req)
 {
 	return (u32)psn_diff(req->next_psn, req->unacked_psn);
 }
 
 /* A packet is out: count it and start the time-outs if they do not run. */
-static void sent(struct engine *e, struct qp *qp, const struct packet *p, bool again, u32 len,
-		 u64 now_ns)
+static void requester_count_sent(struct engine *e, struct qp *qp, const struct packet *p,
+				 bool again, u32 len, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 
@@ -198,7 +201,7 @@ static void sent(struct engine *e, struct qp *qp, const struct packet *p, bool a
 }
 
 /* Move the cursor over n PSNs of wqe that were just used. */
-static void advance(struct qp *qp, const struct send_wqe *wqe, u32 n)
+static void requester_advance(struct qp *qp, const struct send_wqe *wqe, u32 n)
 {
 	struct requester *req = &qp->req;
 
@@ -215,7 +218,7 @@ static void advance(struct qp *qp, const struct send_wqe *wqe, u32 n)
 /* ---- building one packet of a WQE ---- */
 
 /* The low five bits of the opcode of a SEND's or WRITE's packet. */
-static u8 data_opcode(u8 wr_opcode, bool first, bool last)
+static u8 requester_data_opcode(u8 wr_opcode, bool first, bool last)
 {
 	static const u8 ends[][2] = {
 		[WR_WRITE] = { OP5_WRITE_LAST, OP5_WRITE_ONLY },
@@ -233,14 +236,14 @@ static u8 data_opcode(u8 wr_opcode, bool first, bool last)
 }
 
 /* Packet k of a SEND or WRITE. 0 if a key fails. */
-static u32 build_data(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 k,
-		      struct packet *p, u8 *frame)
+static u32 requester_build_data(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 k,
+				struct packet *p, u8 *frame)
 {
 	bool last = k + 1 == wqe->num_psn;
 	u64 offset = (u64)k * qp->path_mtu;
 	struct unsealed u;
 
-	p->opcode = OPCODE(qp->transport, data_opcode(wqe->opcode, k == 0, last));
+	p->opcode = OPCODE(qp->transport, requester_data_opcode(wqe->opcode, k == 0, last));
 	p->xrc_srqn = wqe->xrc_srqn;
 	p->payload_len = (u32)min_u64(wqe->length - offset, qp->path_mtu);
 	/* A plain WRITE completes no receive, so there is nothing to solicit (ibv_post_send(3)). */
@@ -259,8 +262,8 @@ static u32 build_data(struct engine *e, struct qp *qp, const struct send_wqe *wq
 	return header_out_seal(&u, &e->icrc, p->payload_len);
 }
 
-static u32 finish_header_only(const struct engine *e, struct qp *qp, const struct packet *p,
-			      u8 *frame)
+static u32 requester_finish_header_only(const struct engine *e, struct qp *qp,
+					const struct packet *p, u8 *frame)
 {
 	struct unsealed u;
 
@@ -269,8 +272,8 @@ static u32 finish_header_only(const struct engine *e, struct qp *qp, const struc
 }
 
 /* A request for response packets k to k + n - 1 of a READ. */
-static u32 build_read(const struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 k,
-		      u32 n, struct packet *p, u8 *frame)
+static u32 requester_build_read(const struct engine *e, struct qp *qp, const struct send_wqe *wqe,
+				u32 k, u32 n, struct packet *p, u8 *frame)
 {
 	u64 offset = (u64)k * qp->path_mtu;
 
@@ -279,11 +282,11 @@ static u32 build_read(const struct engine *e, struct qp *qp, const struct send_w
 	p->va = wqe->remote_addr + offset;
 	p->rkey = wqe->rkey;
 	p->dma_len = (u32)min_u64(wqe->length - offset, (u64)n * qp->path_mtu);
-	return finish_header_only(e, qp, p, frame);
+	return requester_finish_header_only(e, qp, p, frame);
 }
 
-static u32 build_atomic(const struct engine *e, struct qp *qp, const struct send_wqe *wqe,
-			struct packet *p, u8 *frame)
+static u32 requester_build_atomic(const struct engine *e, struct qp *qp, const struct send_wqe *wqe,
+				  struct packet *p, u8 *frame)
 {
 	bool swap = wqe->opcode == WR_CMP_SWAP;
 
@@ -293,11 +296,11 @@ static u32 build_atomic(const struct engine *e, struct qp *qp, const struct send
 	p->rkey = wqe->rkey;
 	p->swap_add = swap ? wqe->swap : wqe->compare_add;
 	p->compare = swap ? wqe->compare_add : 0;
-	return finish_header_only(e, qp, p, frame);
+	return requester_finish_header_only(e, qp, p, frame);
 }
 
-static u32 build_placement(const struct engine *e, struct qp *qp, const struct send_wqe *wqe,
-			   struct packet *p, u8 *frame)
+static u32 requester_build_placement(const struct engine *e, struct qp *qp,
+				     const struct send_wqe *wqe, struct packet *p, u8 *frame)
 {
 	struct unsealed u;
 
@@ -308,7 +311,7 @@ static u32 build_placement(const struct engine *e, struct qp *qp, const struct s
 	if (wqe->opcode == WR_FLUSH) {
 		p->opcode = OPCODE(qp->transport, OP5_FLUSH);
 		p->flush = (u32)wqe->compare_add;
-		return finish_header_only(e, qp, p, frame);
+		return requester_finish_header_only(e, qp, p, frame);
 	}
 	p->opcode = OPCODE(qp->transport, OP5_ATOMIC_WRITE);
 	p->payload_len = sizeof(wqe->swap);
@@ -318,14 +321,15 @@ static u32 build_placement(const struct engine *e, struct qp *qp, const struct s
 }
 
 /* The one request packet of a WQE that is answered, from packet k on where it is a READ. */
-static u32 build_answered(const struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 k,
-			  u32 n, struct packet *p, u8 *frame)
+static u32 requester_build_answered(const struct engine *e, struct qp *qp,
+				    const struct send_wqe *wqe, u32 k, u32 n, struct packet *p,
+				    u8 *frame)
 {
 	if (wqe->opcode == WR_READ)
-		return build_read(e, qp, wqe, k, n, p, frame);
+		return requester_build_read(e, qp, wqe, k, n, p, frame);
 	if (wqe->opcode == WR_CMP_SWAP || wqe->opcode == WR_FETCH_ADD)
-		return build_atomic(e, qp, wqe, p, frame);
-	return build_placement(e, qp, wqe, p, frame);
+		return requester_build_atomic(e, qp, wqe, p, frame);
+	return requester_build_placement(e, qp, wqe, p, frame);
 }
 
 /*
@@ -333,7 +337,7 @@ static u32 build_answered(const struct engine *e, struct qp *qp, const struct se
  * bounded like everything else. The bounds are multiples from the WQE's start: a request that is
  * repeated from its middle stays inside the first one.
  */
-static u32 read_request_packets(const struct engine *e, const struct send_wqe *wqe, u32 k)
+static u32 requester_read_packets(const struct engine *e, const struct send_wqe *wqe, u32 k)
 {
 	u32 chunk = requester_read_chunk(e);
 
@@ -353,17 +357,17 @@ u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *fra
 	p.ackreq = true;
 	k = (u32)psn_diff(psn, wqe->first_psn);
 	if (wqe->opcode == WR_READ)
-		n = min_u32(read_request_packets(e, wqe, k), (u32)psn_diff(end, psn));
+		n = min_u32(requester_read_packets(e, wqe, k), (u32)psn_diff(end, psn));
 	/*
 	 * to a responder that keeps what comes early: others behind it were sent before; see
 	 * reorder.c
 	 */
 	p.migreq = psn_diff(psn_add(psn, n), qp->req.sent_psn) >= 0;
-	len = wr_is_answered(wqe->opcode) ? build_answered(e, qp, wqe, k, n, &p, frame) :
-					    build_data(e, qp, wqe, k, &p, frame);
+	len = wr_is_answered(wqe->opcode) ? requester_build_answered(e, qp, wqe, k, n, &p, frame) :
+					    requester_build_data(e, qp, wqe, k, &p, frame);
 	*next = psn_add(psn, n);
 	if (len)
-		sent(e, qp, &p, true, len, now_ns);
+		requester_count_sent(e, qp, &p, true, len, now_ns);
 	return len;
 }
 
@@ -373,7 +377,7 @@ u32 requester_rebuild(struct engine *e, struct qp *qp, u32 psn, u32 end, u8 *fra
  * The message under the cursor ends. Is there another right behind it that can ask for the ACK of
  * both? Not one that may have to wait: the ACK would wait with it.
  */
-static bool another_follows(const struct qp *qp)
+static bool requester_another_follows(const struct qp *qp)
 {
 	u32 index = qp->req.tx + 1;
 	const struct send_wqe *wqe = sq_at(&qp->sq, index);
@@ -384,18 +388,19 @@ static bool another_follows(const struct qp *qp)
 }
 
 /* The packet under the cursor is the first of a message that takes a receive WQE over there. */
-static bool takes_receive(const struct qp *qp, const struct send_wqe *wqe)
+static bool requester_takes_receive(const struct qp *qp, const struct send_wqe *wqe)
 {
 	return qp->req.tx_packet == 0 && wqe->opcode != WR_WRITE;
 }
 
 /* UC: as flow_output(), of the packet under the cursor. */
-static bool unreliable_allowed(struct engine *e, struct qp *qp, const struct send_wqe *wqe,
-			       u8 *frame, u32 *len, u64 now_ns)
+static bool requester_unreliable_allowed(struct engine *e, struct qp *qp,
+					 const struct send_wqe *wqe, u8 *frame, u32 *len,
+					 u64 now_ns)
 {
 	const struct flow_to to = { .path = &qp->path,
 				    .dest_qpn = qp->dest_qpn,
-				    .takes_receive = takes_receive(qp, wqe) };
+				    .takes_receive = requester_takes_receive(qp, wqe) };
 
 	return flow_output(e, qp, &to, frame, len, now_ns);
 }
@@ -419,17 +424,17 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	}
 	if (req->recovery.waiting)
 		return 0;
-	wqe = current_wqe(e, qp, now_ns);
+	wqe = requester_current_wqe(e, qp, now_ns);
 	if (!wqe)
 		return 0;
 
 	packet_from(&p, qp, req->next_psn);
 	window = congestion_window(e, req);
 	if (wqe->opcode == WR_READ)
-		n = read_request_packets(e, wqe, req->tx_packet);
+		n = requester_read_packets(e, wqe, req->tx_packet);
 	if (unlikely(req->loss & LOSS_PROBED))
 		window = n = 1;
-	if (reliable && in_flight(req) && in_flight(req) + n > window)
+	if (reliable && requester_in_flight(req) && requester_in_flight(req) + n > window)
 		return 0;
 	if (wr_is_answered(wqe->opcode)) {
 		if (req->rd_atomic_out >= req->max_rd_atomic)
@@ -437,31 +442,32 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 		req->rd_atomic_last[(req->rd_atomic_head + req->rd_atomic_out++) &
 				    req->rd_atomic_mask] = psn_add(req->next_psn, n - 1);
 		p.ackreq = true;
-		len = build_answered(e, qp, wqe, req->tx_packet, n, &p, frame);
+		len = requester_build_answered(e, qp, wqe, req->tx_packet, n, &p, frame);
 	} else {
-		if (!reliable && !unreliable_allowed(e, qp, wqe, frame, &len, now_ns))
+		if (!reliable && !requester_unreliable_allowed(e, qp, wqe, frame, &len, now_ns))
 			return len;
 		/*
 		 * AckReq when a message ends that no other follows at once, now and then before
 		 * that, and before the window closes
 		 */
-		last = req->tx_packet + 1 == wqe->num_psn && !another_follows(qp);
+		last = req->tx_packet + 1 == wqe->num_psn && !requester_another_follows(qp);
 		p.ackreq = reliable && (last || ++req->since_ackreq >= e->window / 4 ||
-					in_flight(req) + 1 >= window);
+					requester_in_flight(req) + 1 >= window);
 		if (p.ackreq)
 			req->since_ackreq = 0;
-		len = build_data(e, qp, wqe, req->tx_packet, &p, frame);
+		len = requester_build_data(e, qp, wqe, req->tx_packet, &p, frame);
 		if (!len) {
-			fail_in_order(e, qp, CQE_LOC_PROT_ERR,
-				      list_error(e, qp->pd, wqe->sge, wqe->num_sge, 0), now_ns);
+			requester_fail_in_order(e, qp, CQE_LOC_PROT_ERR,
+						list_error(e, qp->pd, wqe->sge, wqe->num_sge, 0),
+						now_ns);
 			return 0;
 		}
 	}
 	again = psn_diff(req->next_psn, req->sent_psn) < 0;
 	if (!reliable)
-		flow_sent(qp, takes_receive(qp, wqe));
-	advance(qp, wqe, n);
-	sent(e, qp, &p, again, len, now_ns);
+		flow_sent(qp, requester_takes_receive(qp, wqe));
+	requester_advance(qp, wqe, n);
+	requester_count_sent(e, qp, &p, again, len, now_ns);
 	if (req->tx == sq_prod(&qp->sq))
 		qp->ready &= (u8)~READY_REQUESTS;
 	if (!reliable) {

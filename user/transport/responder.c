@@ -214,7 +214,7 @@ static enum verdict check_remote(struct engine *e, struct qp *qp, const struct p
 }
 
 /* The READ or atomic that was taken n before the next one, n in 1 .. max_dest_rd_atomic. */
-static struct resp_resource *stored_resource(const struct responder *resp, u32 n)
+static struct resp_resource *responder_stored_resource(const struct responder *resp, u32 n)
 {
 	return &resp->resource[(resp->resource_head - n) & resp->resource_mask];
 }
@@ -231,7 +231,7 @@ static enum verdict check_resources(const struct qp *qp, const struct packet *p)
 
 	if (!(p->flags & OP_ANSWERED))
 		return ACCEPT;
-	next = stored_resource(resp, resp->max_resources);
+	next = responder_stored_resource(resp, resp->max_resources);
 	if (!resp->max_resources || (resource_pending(resp, next) && !next->replay))
 		return INVALID_REQUEST;
 	return ACCEPT;
@@ -322,8 +322,8 @@ static rare void responder_complete_tagged(struct engine *e, struct qp *qp, cons
 }
 
 /* It has ended. */
-static void complete_receive(struct engine *e, struct qp *qp, const struct packet *p,
-			     const struct xroce_rx_cqe *hint, u32 byte_len, u64 now_ns)
+static void responder_complete_receive(struct engine *e, struct qp *qp, const struct packet *p,
+				       const struct xroce_rx_cqe *hint, u32 byte_len, u64 now_ns)
 {
 	struct cqe cqe;
 
@@ -351,7 +351,7 @@ static enum verdict execute_send(struct engine *e, struct qp *qp, const struct p
 	if (p->flags & OP_IETH)
 		mw_invalidate(e->mrs, resp->pd, p->inv_rkey, qp->qpn);
 	if (p->flags & OP_END || (unlikely(resp->tag_kind == TAG_MATCHED) && p->flags & OP_START))
-		complete_receive(e, qp, p, hint, seq->offset - resp->recv_skip, now_ns);
+		responder_complete_receive(e, qp, p, hint, seq->offset - resp->recv_skip, now_ns);
 	return ACCEPT;
 }
 
@@ -382,11 +382,11 @@ static enum verdict execute_write(struct engine *e, struct qp *qp, const struct 
 	seq->rkey = rkey;
 	seq->remaining = remaining - p->payload_len;
 	if (p->flags & OP_END && p->flags & OP_IMM)
-		complete_receive(e, qp, p, hint, seq->offset, now_ns);
+		responder_complete_receive(e, qp, p, hint, seq->offset, now_ns);
 	return ACCEPT;
 }
 
-static struct resp_resource *take_resource(struct qp *qp, const struct packet *p)
+static struct resp_resource *responder_take_resource(struct qp *qp, const struct packet *p)
 {
 	struct responder *resp = &qp->resp;
 	struct resp_resource *r = &resp->resource[resp->resource_head];
@@ -410,7 +410,7 @@ static struct resp_resource *take_resource(struct qp *qp, const struct packet *p
 
 static void execute_read(struct engine *e, struct qp *qp, const struct packet *p)
 {
-	struct resp_resource *r = take_resource(qp, p);
+	struct resp_resource *r = responder_take_resource(qp, p);
 
 	r->num_psn = psn_count(p->dma_len, qp->path_mtu);
 	reply_resource(e, qp, r, 0, r->num_psn);
@@ -440,7 +440,7 @@ execute_atomic(struct engine *e, struct qp *qp, const struct packet *p)
 	mr_close(bytes);
 	if (unlikely(!there))
 		return REMOTE_ACCESS;
-	r = take_resource(qp, p);
+	r = responder_take_resource(qp, p);
 	r->atomic = true;
 	r->original = original;
 	reply_resource(e, qp, r, 0, 1);
@@ -471,7 +471,7 @@ execute_placement(struct engine *e, struct qp *qp, const struct packet *p)
 			return REMOTE_ACCESS;
 	}
 	atomic_thread_fence(memory_order_seq_cst);
-	r = take_resource(qp, p);
+	r = responder_take_resource(qp, p);
 	r->placed = true;
 	r->length = r->end = 0;
 	reply_resource(e, qp, r, 0, 1);
@@ -479,7 +479,7 @@ execute_placement(struct engine *e, struct qp *qp, const struct packet *p)
 }
 
 /* Name the first packet that is missing, once. */
-static void request_again(struct engine *e, struct qp *qp)
+static void responder_request_again(struct engine *e, struct qp *qp)
 {
 	struct resp_sequence *seq = &qp->resp.seq;
 
@@ -488,7 +488,7 @@ static void request_again(struct engine *e, struct qp *qp)
 	reply_ack(e, qp, AETH_NAK | NAK_PSN_SEQUENCE, seq->expected_psn);
 }
 
-static void acknowledge_request(struct engine *e, struct qp *qp, const struct packet *p)
+static void responder_acknowledge(struct engine *e, struct qp *qp, const struct packet *p)
 {
 	struct responder *resp = &qp->resp;
 	bool wanted = p->ackreq;
@@ -502,7 +502,7 @@ static void acknowledge_request(struct engine *e, struct qp *qp, const struct pa
 		resp->ack_due = false;
 		wanted = true;
 		if (resp->early.head && resp->early.head->packet.psn == resp->seq.expected_psn) {
-			request_again(e, qp);
+			responder_request_again(e, qp);
 			return;
 		}
 	}
@@ -511,8 +511,8 @@ static void acknowledge_request(struct engine *e, struct qp *qp, const struct pa
 		reply_ack(e, qp, AETH_ACK | AETH_CREDIT_NONE, p->psn);
 }
 
-static enum verdict execute(struct engine *e, struct qp *qp, const struct packet *p,
-			    const struct xroce_rx_cqe *hint, u64 now_ns)
+static enum verdict responder_execute(struct engine *e, struct qp *qp, const struct packet *p,
+				      const struct xroce_rx_cqe *hint, u64 now_ns)
 {
 	struct resp_sequence *seq = &qp->resp.seq;
 	enum verdict v = ACCEPT;
@@ -537,15 +537,15 @@ static enum verdict execute(struct engine *e, struct qp *qp, const struct packet
 	if (p->flags & OP_END)
 		seq->msn = psn_add(seq->msn, 1);
 	if (is_reliable(qp))
-		acknowledge_request(e, qp, p);
+		responder_acknowledge(e, qp, p);
 	return ACCEPT;
 }
 
 /* The stored READ or atomic that has this PSN, or NULL. They were taken in the order of PSNs. */
-static struct resp_resource *find_resource(const struct responder *resp, u32 psn)
+static struct resp_resource *responder_find_resource(const struct responder *resp, u32 psn)
 {
 	for (u32 i = 1; i <= resp->max_resources; i++) {
-		struct resp_resource *r = stored_resource(resp, i);
+		struct resp_resource *r = responder_stored_resource(resp, i);
 		s32 behind = psn_diff(psn, r->first_psn);
 
 		if (!r->used)
@@ -565,7 +565,7 @@ static struct resp_resource *find_resource(const struct responder *resp, u32 psn
  * packets never have MigReq. Such a peer is told of the messages that are complete; the one under
  * way is acknowledged at its own end, and a part of it that asks by itself.
  */
-static u32 acknowledgeable(const struct qp *qp, u32 psn)
+static u32 responder_ack_limit(const struct qp *qp, u32 psn)
 {
 	const struct responder *resp = &qp->resp;
 	const struct resp_sequence *seq = &resp->seq;
@@ -579,7 +579,7 @@ static u32 acknowledgeable(const struct qp *qp, u32 psn)
 	}
 
 	for (u32 i = 1; i <= resp->max_resources; i++) {
-		const struct resp_resource *r = stored_resource(resp, i);
+		const struct resp_resource *r = responder_stored_resource(resp, i);
 
 		if (!r->used || psn_diff(r->first_psn, psn) <= 0)
 			break;
@@ -594,7 +594,7 @@ static u32 acknowledgeable(const struct qp *qp, u32 psn)
  * one of the same run, which goes on while PSNs rise, was answered for it as well: a peer that goes
  * back sends many, and each ACK that tells it nothing new costs it time.
  */
-static void acknowledge_duplicate(struct engine *e, struct qp *qp, const struct packet *p)
+static void responder_acknowledge_duplicate(struct engine *e, struct qp *qp, const struct packet *p)
 {
 	struct responder *resp = &qp->resp;
 	bool goes_on = resp->run && psn_diff(p->psn, resp->run_psn) > 0;
@@ -605,7 +605,7 @@ static void acknowledge_duplicate(struct engine *e, struct qp *qp, const struct 
 		resp->run_acked = psn_add(p->psn, ROCE_PSN_MASK);
 	if ((!p->ackreq && !(p->flags & OP_END)) || psn_diff(p->psn, resp->run_acked) <= 0)
 		return;
-	resp->run_acked = acknowledgeable(qp, p->psn);
+	resp->run_acked = responder_ack_limit(qp, p->psn);
 	if (!resp->ack_due || psn_diff(resp->ack_psn, resp->run_acked) < 0)
 		reply_ack(e, qp, AETH_ACK | AETH_CREDIT_NONE, resp->run_acked);
 }
@@ -615,7 +615,7 @@ static void acknowledge_duplicate(struct engine *e, struct qp *qp, const struct 
  * again; a READ is executed again if it lies inside a stored one; an atomic's stored result is sent
  * again.
  */
-static int duplicate(struct engine *e, struct qp *qp, const struct packet *p)
+static int responder_repeat(struct engine *e, struct qp *qp, const struct packet *p)
 {
 	const bool is_atomic = p->flags & OP_ATOMIC,
 		   is_placed = p->flags & (OP_FLUSH | OP_ATOMIC_WRITE);
@@ -626,10 +626,10 @@ static int duplicate(struct engine *e, struct qp *qp, const struct packet *p)
 
 	e->stats->duplicate_requests++;
 	if (!(p->flags & OP_ANSWERED)) {
-		acknowledge_duplicate(e, qp, p);
+		responder_acknowledge_duplicate(e, qp, p);
 		return -1;
 	}
-	r = find_resource(resp, p->psn);
+	r = responder_find_resource(resp, p->psn);
 	if (!r || r->atomic != is_atomic || r->placed != is_placed)
 		return XROCE_DROP_psn_duplicate;
 	if (is_atomic || is_placed) {
@@ -654,8 +654,8 @@ static int duplicate(struct engine *e, struct qp *qp, const struct packet *p)
 }
 
 /* The receive WQE that is held completes in error, before the QP goes to ERR. */
-static rare void fail_receive(struct engine *e, struct qp *qp, const struct packet *p,
-			      enum cqe_status status, enum vendor_err verr, u64 now_ns)
+static rare void responder_fail_receive(struct engine *e, struct qp *qp, const struct packet *p,
+					enum cqe_status status, enum vendor_err verr, u64 now_ns)
 {
 	struct cqe cqe = { .status = status, .vendor_err = verr };
 
@@ -665,16 +665,19 @@ static rare void fail_receive(struct engine *e, struct qp *qp, const struct pack
 }
 
 /* The same where its own memory is why. */
-static void fail_memory(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+static void responder_fail_memory(struct engine *e, struct qp *qp, const struct packet *p,
+				  u64 now_ns)
 {
 	const struct recv_work *recv = &qp->resp.recv;
 
-	fail_receive(e, qp, p, CQE_LOC_PROT_ERR,
-		     list_error(e, recv->pd, recv->sge, recv->num_sge, MR_LOCAL_WRITE), now_ns);
+	responder_fail_receive(e, qp, p, CQE_LOC_PROT_ERR,
+			       list_error(e, recv->pd, recv->sge, recv->num_sge, MR_LOCAL_WRITE),
+			       now_ns);
 }
 
 /* RC: a request that ends the connection. The NAK goes out although the QP is in error. */
-static int fatal(struct engine *e, struct qp *qp, const struct packet *p, u8 code, u32 event)
+static int responder_fail(struct engine *e, struct qp *qp, const struct packet *p, u8 code,
+			  u32 event)
 {
 	e->stats->remote_errors++;
 	reply_ack(e, qp, AETH_NAK | code, p->psn);
@@ -682,26 +685,27 @@ static int fatal(struct engine *e, struct qp *qp, const struct packet *p, u8 cod
 	return -1;
 }
 
-static rare int refuse(struct engine *e, struct qp *qp, const struct packet *p, enum verdict v,
-		       u64 now_ns)
+static rare int responder_refuse(struct engine *e, struct qp *qp, const struct packet *p,
+				 enum verdict v, u64 now_ns)
 {
 	struct resp_sequence *seq = &qp->resp.seq;
 
 	switch (v) {
 	case NAK_SEQUENCE:
 		if (!seq->nak_sent)
-			request_again(e, qp);
+			responder_request_again(e, qp);
 		return XROCE_DROP_psn_ahead;
 	case DUPLICATE:
-		return duplicate(e, qp, p);
+		return responder_repeat(e, qp, p);
 	case RNR:
 		seq->nak_sent = true;
 		e->stats->tx_rnr_naks++;
 		reply_ack(e, qp, AETH_RNR_NAK | qp->resp.min_rnr_timer, p->psn);
 		return -1;
 	case INVALID_REQUEST:
-		fail_receive(e, qp, p, CQE_REM_INV_REQ_ERR, VERR_NAK_INVALID_REQUEST, now_ns);
-		return fatal(e, qp, p, NAK_INVALID_REQUEST, EVENT_QP_REQ_ERR);
+		responder_fail_receive(e, qp, p, CQE_REM_INV_REQ_ERR, VERR_NAK_INVALID_REQUEST,
+				       now_ns);
+		return responder_fail(e, qp, p, NAK_INVALID_REQUEST, EVENT_QP_REQ_ERR);
 	case REMOTE_ACCESS:
 		/*
 		 * ibv_poll_cq(3), LOC_ACCESS_ERR: the receive that the immediate data would have
@@ -709,14 +713,15 @@ static rare int refuse(struct engine *e, struct qp *qp, const struct packet *p, 
 		 */
 		if (p->flags & OP_WRITE && p->flags & OP_IMM)
 			engine_take_receive(e, qp);
-		fail_receive(e, qp, p, CQE_LOC_ACCESS_ERR, VERR_REMOTE_ACCESS_HERE, now_ns);
-		return fatal(e, qp, p, NAK_REMOTE_ACCESS, EVENT_QP_ACCESS_ERR);
+		responder_fail_receive(e, qp, p, CQE_LOC_ACCESS_ERR, VERR_REMOTE_ACCESS_HERE,
+				       now_ns);
+		return responder_fail(e, qp, p, NAK_REMOTE_ACCESS, EVENT_QP_ACCESS_ERR);
 	case RECV_TOO_SHORT:
-		fail_receive(e, qp, p, CQE_LOC_LEN_ERR, VERR_RECV_TOO_SHORT, now_ns);
-		return fatal(e, qp, p, NAK_INVALID_REQUEST, 0);
+		responder_fail_receive(e, qp, p, CQE_LOC_LEN_ERR, VERR_RECV_TOO_SHORT, now_ns);
+		return responder_fail(e, qp, p, NAK_INVALID_REQUEST, 0);
 	case RECV_BAD_LKEY:
-		fail_memory(e, qp, p, now_ns);
-		return fatal(e, qp, p, NAK_REMOTE_OPERATION, 0);
+		responder_fail_memory(e, qp, p, now_ns);
+		return responder_fail(e, qp, p, NAK_REMOTE_OPERATION, 0);
 	default:
 		return XROCE_DROP_sequence;
 	}
@@ -727,8 +732,8 @@ static rare int refuse(struct engine *e, struct qp *qp, const struct packet *p, 
  * waits for the next message, unless it is the WQE that cannot be used: then it completes in error,
  * and the QP with it.
  */
-static int abandon_message(struct engine *e, struct qp *qp, const struct packet *p, enum verdict v,
-			   u64 now_ns)
+static int responder_abandon_message(struct engine *e, struct qp *qp, const struct packet *p,
+				     enum verdict v, u64 now_ns)
 {
 	static const enum xroce_drop reasons[] = {
 		[DROP] = XROCE_DROP_sequence,	      [RNR] = XROCE_DROP_no_receive,
@@ -741,14 +746,14 @@ static int abandon_message(struct engine *e, struct qp *qp, const struct packet 
 	seq->dropping = true;
 	seq->expected_psn = psn_add(p->psn, 1);
 	if (v == RECV_BAD_LKEY) {
-		fail_memory(e, qp, p, now_ns);
+		responder_fail_memory(e, qp, p, now_ns);
 		engine_qp_error(e, qp, 0);
 	}
 	return (int)reasons[v];
 }
 
-static enum verdict process(struct engine *e, struct qp *qp, const struct packet *p,
-			    const struct xroce_rx_cqe *hint, u64 now_ns)
+static enum verdict responder_process(struct engine *e, struct qp *qp, const struct packet *p,
+				      const struct xroce_rx_cqe *hint, u64 now_ns)
 {
 	enum verdict v = check_psn(qp, p);
 
@@ -765,7 +770,7 @@ static enum verdict process(struct engine *e, struct qp *qp, const struct packet
 	if (v == ACCEPT)
 		v = check_receive(e, qp, p);
 	if (v == ACCEPT)
-		v = execute(e, qp, p, hint, now_ns);
+		v = responder_execute(e, qp, p, hint, now_ns);
 	return v;
 }
 
@@ -775,7 +780,7 @@ static enum verdict process(struct engine *e, struct qp *qp, const struct packet
  * that. When the connection's first packet was lost, the one behind it shows which kind the peer
  * is.
  */
-static bool is_repair(const struct qp *qp, const struct packet *p)
+static bool responder_is_repair(const struct qp *qp, const struct packet *p)
 {
 	const struct held *early = qp->resp.early.head;
 
@@ -789,7 +794,7 @@ static bool is_repair(const struct qp *qp, const struct packet *p)
  * and what it sent had come, or was lost, before the repair did. A gap behind them is named at
  * once. Without a proof nothing is executed, since the genuine packet may be on its way.
  */
-static void process_early(struct engine *e, struct qp *qp, bool proven, u64 now_ns)
+static void responder_process_early(struct engine *e, struct qp *qp, bool proven, u64 now_ns)
 {
 	struct resp_sequence *seq = &qp->resp.seq;
 	struct reorder *early = &qp->resp.early;
@@ -801,23 +806,24 @@ static void process_early(struct engine *e, struct qp *qp, bool proven, u64 now_
 		return;
 	}
 	while (v == ACCEPT && (h = reorder_take(e, early, seq->expected_psn))) {
-		v = process(e, qp, &h->packet, h->has_hint ? &h->hint : NULL, now_ns);
+		v = responder_process(e, qp, &h->packet, h->has_hint ? &h->hint : NULL, now_ns);
 		if (v != ACCEPT)
-			refuse(e, qp, &h->packet, v, now_ns);
+			responder_refuse(e, qp, &h->packet, v, now_ns);
 		reorder_free(e, h);
 	}
 	early->gap_psn = seq->expected_psn;
 	if (v == ACCEPT && early->head && !seq->nak_sent)
-		request_again(e, qp);
+		responder_request_again(e, qp);
 }
 
 /* The same by a repair of the packet before: that one had only been late. */
-static void process_late_repair(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+static void responder_process_late_repair(struct engine *e, struct qp *qp, const struct packet *p,
+					  u64 now_ns)
 {
 	u32 psns = p->flags & OP_READ ? psn_count(p->dma_len, qp->path_mtu) : 1;
 
-	if (psn_add(p->psn, psns) == qp->resp.seq.expected_psn && is_repair(qp, p))
-		process_early(e, qp, true, now_ns);
+	if (psn_add(p->psn, psns) == qp->resp.seq.expected_psn && responder_is_repair(qp, p))
+		responder_process_early(e, qp, true, now_ns);
 }
 
 int responder_input(struct engine *e, struct qp *qp, const struct packet *p,
@@ -829,20 +835,20 @@ int responder_input(struct engine *e, struct qp *qp, const struct packet *p,
 		qp->resp.established = true;
 		engine_qp_event(e, qp, EVENT_COMM_EST);
 	}
-	v = process(e, qp, p, hint, now_ns);
+	v = responder_process(e, qp, p, hint, now_ns);
 	if (likely(v == ACCEPT)) {
 		if (reorder_holds(e, &qp->resp.early))
-			process_early(e, qp, is_repair(qp, p), now_ns);
+			responder_process_early(e, qp, responder_is_repair(qp, p), now_ns);
 		return -1;
 	}
 	if (qp->transport == XROCE_UC)
-		return abandon_message(e, qp, p, v, now_ns);
+		return responder_abandon_message(e, qp, p, v, now_ns);
 	if (v == DUPLICATE && reorder_holds(e, &qp->resp.early))
-		process_late_repair(e, qp, p, now_ns);
+		responder_process_late_repair(e, qp, p, now_ns);
 	if (v == NAK_SEQUENCE &&
 	    reorder_hold(e, &qp->resp.early, qp->resp.seq.expected_psn, p, hint)) {
-		refuse(e, qp, p, v, now_ns);
+		responder_refuse(e, qp, p, v, now_ns);
 		return -1;
 	}
-	return refuse(e, qp, p, v, now_ns);
+	return responder_refuse(e, qp, p, v, now_ns);
 }

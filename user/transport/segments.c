@@ -68,7 +68,7 @@ bool segments_begin(struct segments *s, u32 l3)
  * over as many bytes: none is made for the last packet, which may have any length, nor for the
  * first, which anybody may have sent.
  */
-static void change_icrc(struct segments *s, u8 *icrc, u32 len)
+static void segments_change_icrc(struct segments *s, u8 *icrc, u32 len)
 {
 	const u16 was = (u16)(s->size + s->count);
 	struct icrc_id *id = &s->id[len / 4 % ARRAY_SIZE(s->id)];
@@ -79,13 +79,13 @@ static void change_icrc(struct segments *s, u8 *icrc, u32 len)
 						 : icrc_id_change_once(ID_TAIL(len), was));
 }
 
-static u32 here(const struct segments *s)
+static u32 segments_part_left(const struct segments *s)
 {
 	return s->part[s->at].len - s->offset;
 }
 
 /* n bytes on, all of them in this part. */
-static void advance(struct segments *s, u32 n)
+static void segments_advance(struct segments *s, u32 n)
 {
 	s->offset += n;
 	if (s->offset == s->part[s->at].len) {
@@ -95,26 +95,26 @@ static void advance(struct segments *s, u32 n)
 }
 
 /* A segment in a memory of its own, wherever it lies. */
-static void copy_out(struct segments *s, u32 len, struct rx_frame *frame)
+static void segments_copy_out(struct segments *s, u32 len, struct rx_frame *frame)
 {
 	u8 *dst = s->copy + s->header_len;
 
 	*frame = (struct rx_frame){ .data = s->copy, .len = s->header_len + len };
 	while (len) {
-		u32 n = min_u32(len, here(s));
+		u32 n = min_u32(len, segments_part_left(s));
 
 		memcpy(dst, s->part[s->at].data + s->offset, n);
 		dst += n;
 		len -= n;
-		advance(s, n);
+		segments_advance(s, n);
 	}
 }
 
 /* The few bytes that are left in this part go in front of the next one, if there is room. */
-static void move_on(struct segments *s)
+static void segments_move_on(struct segments *s)
 {
 	struct segment_part *next = &s->part[s->at + 1];
-	const u32 n = here(s);
+	const u32 n = segments_part_left(s);
 
 	if (next->room < n)
 		return;
@@ -130,10 +130,10 @@ static void move_on(struct segments *s)
  * The segment where it lies, in one part or two. False: it does not lie so that a frame can be made
  * of it.
  */
-static bool in_place(struct segments *s, u32 len, struct rx_frame *frame)
+static bool segments_in_place(struct segments *s, u32 len, struct rx_frame *frame)
 {
 	const struct segment_part *part = &s->part[s->at];
-	const u32 first = min_u32(here(s), len), rest = len - first;
+	const u32 first = min_u32(segments_part_left(s), len), rest = len - first;
 
 	if (s->offset + part->room < s->header_len)
 		return false;
@@ -142,16 +142,16 @@ static bool in_place(struct segments *s, u32 len, struct rx_frame *frame)
 		return false;
 	*frame = (struct rx_frame){ .data = part->data + s->offset - s->header_len,
 				    .len = s->header_len + first };
-	advance(s, first);
+	segments_advance(s, first);
 	if (rest) {
 		frame->frag = s->part[s->at].data;
 		frame->frag_len = rest;
-		advance(s, rest);
+		segments_advance(s, rest);
 	}
 	return true;
 }
 
-static u8 *icrc_of(const struct rx_frame *frame)
+static u8 *segments_icrc_of(const struct rx_frame *frame)
 {
 	const u8 *end = frame->frag_len ? frame->frag + frame->frag_len : frame->data + frame->len;
 
@@ -165,10 +165,10 @@ bool segments_next(struct segments *s, struct rx_frame *frame)
 
 	if (len == 0)
 		return false;
-	if (here(s) < len && here(s) < LINEAR_MIN)
-		move_on(s);
-	if (!in_place(s, len, frame))
-		copy_out(s, len, frame);
+	if (segments_part_left(s) < len && segments_part_left(s) < LINEAR_MIN)
+		segments_move_on(s);
+	if (!segments_in_place(s, len, frame))
+		segments_copy_out(s, len, frame);
 	header = (u8 *)(uintptr_t)frame->data;
 	memcpy(header, s->header, s->header_len);
 	/*
@@ -179,7 +179,7 @@ bool segments_next(struct segments *s, struct rx_frame *frame)
 	put16(header + s->l3 + IP_CHECKSUM, ~fold16(s->sum + IPV4_BYTES + UDP_BYTES + len));
 	put16(header + s->l3 + IPV4_BYTES + UDP_LENGTH, UDP_BYTES + len);
 	if (len >= SEGMENT_MIN)
-		change_icrc(s, icrc_of(frame), len);
+		segments_change_icrc(s, segments_icrc_of(frame), len);
 	s->left -= len;
 	s->count++;
 	return true;

@@ -82,7 +82,7 @@ void tag_list_free(struct tag_list *list)
 	free(list);
 }
 
-static bool in_step(const struct tag_list *list)
+static bool tag_in_step(const struct tag_list *list)
 {
 	return list->unexpected == list->handled;
 }
@@ -91,15 +91,15 @@ static bool in_step(const struct tag_list *list)
  * The counts have changed: if they agree, whatever is in the list was added knowing of all
  * unexpected messages.
  */
-static void look_at_counts(struct tag_list *list)
+static void tag_look_at_counts(struct tag_list *list)
 {
-	if (!in_step(list))
+	if (!tag_in_step(list))
 		return;
 	for (u32 i = list->tail; i != NO_TAG && !list->slot[i].in_step; i = list->slot[i].prev)
 		list->slot[i].in_step = true;
 }
 
-static void append(struct tag_list *list, const struct tag_op *op)
+static void tag_append(struct tag_list *list, const struct tag_op *op)
 {
 	u16 i = list->free;
 	struct tag *t = &list->slot[i];
@@ -112,7 +112,7 @@ static void append(struct tag_list *list, const struct tag_op *op)
 	if (op->num_sge)
 		memcpy(t->sge, op->sge, op->num_sge * sizeof(t->sge[0]));
 	t->listed = true;
-	t->in_step = in_step(list);
+	t->in_step = tag_in_step(list);
 	t->next = NO_TAG;
 	t->prev = list->tail;
 	if (list->tail == NO_TAG)
@@ -122,7 +122,7 @@ static void append(struct tag_list *list, const struct tag_op *op)
 	list->tail = i;
 }
 
-static void take_out(struct tag_list *list, struct tag *t)
+static void tag_take_out(struct tag_list *list, struct tag *t)
 {
 	u16 i = (u16)(t - list->slot);
 
@@ -142,7 +142,7 @@ static void take_out(struct tag_list *list, struct tag *t)
 
 /* ---- operations ---- */
 
-static int check_op(const struct tag_list *list, const struct tag_op *op)
+static int tag_check_op(const struct tag_list *list, const struct tag_op *op)
 {
 	if (op->flags & ~(u32)(TAG_OP_SIGNALED | TAG_OP_SYNC))
 		return EINVAL;
@@ -159,7 +159,7 @@ static int check_op(const struct tag_list *list, const struct tag_op *op)
 }
 
 /* max_ops: a signaled operation is outstanding until its completion is polled. */
-static bool op_has_room(struct tag_list *list, const struct cq *cq)
+static bool tag_op_has_room(struct tag_list *list, const struct cq *cq)
 {
 	while (list->op_count && cq_is_past(cq, list->op_cqe[list->op_first])) {
 		list->op_first = (list->op_first + 1) % list->max_ops;
@@ -168,8 +168,8 @@ static bool op_has_room(struct tag_list *list, const struct cq *cq)
 	return list->op_count < list->max_ops;
 }
 
-static void complete_op(struct engine *e, struct srq *srq, const struct tag_op *op, bool done,
-			u64 now_ns)
+static void tag_complete_op(struct engine *e, struct srq *srq, const struct tag_op *op, bool done,
+			    u64 now_ns)
 {
 	static const enum cqe_opcode opcodes[] = {
 		[TAG_ADD] = CQE_TM_ADD, [TAG_DEL] = CQE_TM_DEL, [TAG_SYNC] = CQE_TM_SYNC
@@ -180,7 +180,7 @@ static void complete_op(struct engine *e, struct srq *srq, const struct tag_op *
 		.status = done ? CQE_SUCCESS : CQE_TM_ERR,
 		.opcode = (u16)opcodes[op->opcode],
 		.vendor_err = done ? VERR_NONE : VERR_TAG_CONSUMED,
-		.flags = in_step(list) ? 0 : CQE_TM_SYNC_REQ,
+		.flags = tag_in_step(list) ? 0 : CQE_TM_SYNC_REQ,
 		.time_ns = now_ns,
 	};
 
@@ -196,29 +196,29 @@ int tag_post(struct engine *e, struct srq *srq, struct tag_op *op, u64 now_ns)
 {
 	struct tag_list *list = srq->tags;
 	bool done = true;
-	int err = check_op(list, op);
+	int err = tag_check_op(list, op);
 
 	if (err)
 		return err;
-	if (op->flags & TAG_OP_SIGNALED && !op_has_room(list, srq->cq))
+	if (op->flags & TAG_OP_SIGNALED && !tag_op_has_room(list, srq->cq))
 		return ENOMEM;
 	if (op->opcode == TAG_DEL) {
 		struct tag *t = &list->slot[op->handle % TAG_MAX_TAGS];
 
 		done = t->listed && t->handle == op->handle;
 		if (done)
-			take_out(list, t);
+			tag_take_out(list, t);
 	}
 	if (op->opcode == TAG_SYNC || op->flags & TAG_OP_SYNC) {
 		list->handled = (u16)op->unexpected_cnt;
-		look_at_counts(list);
+		tag_look_at_counts(list);
 	}
 	if (op->opcode == TAG_ADD) {
 		op->handle = list->slot[list->free].handle;
-		append(list, op);
+		tag_append(list, op);
 	}
 	if (op->flags & TAG_OP_SIGNALED)
-		complete_op(e, srq, op, done, now_ns);
+		tag_complete_op(e, srq, op, done, now_ns);
 	return 0;
 }
 
@@ -229,7 +229,7 @@ int tag_post(struct engine *e, struct srq *srq, struct tag_op *op, u64 now_ns)
  * they find their tag; TAG_NONE is all that has none, the FIN of a rendezvous among it, and what is
  * not well-formed: nothing in it is believed, and the application gets it whole.
  */
-static enum tag_kind read_header(const struct packet *p, struct tag_header *h)
+static enum tag_kind tag_read_header(const struct packet *p, struct tag_header *h)
 {
 	if (p->payload_len < sizeof(h->tmh))
 		return TAG_NONE;
@@ -244,7 +244,7 @@ static enum tag_kind read_header(const struct packet *p, struct tag_header *h)
 }
 
 /* The oldest entry that matches. Those that are not in step are the list's end. */
-static struct tag *find(struct tag_list *list, u64 tag)
+static struct tag *tag_find(struct tag_list *list, u64 tag)
 {
 	for (u32 i = list->head; i != NO_TAG && list->slot[i].in_step; i = list->slot[i].next)
 		if ((tag & list->slot[i].mask) == list->slot[i].tag)
@@ -253,7 +253,7 @@ static struct tag *find(struct tag_list *list, u64 tag)
 }
 
 /* The message gets the entry's buffer, as if it were a receive WQE. */
-static void take_entry(struct responder *resp, const struct srq *srq, struct tag *t)
+static void tag_take_entry(struct responder *resp, const struct srq *srq, struct tag *t)
 {
 	resp->recv.wr_id = t->wr_id;
 	resp->recv.pd = srq->pd;
@@ -261,7 +261,7 @@ static void take_entry(struct responder *resp, const struct srq *srq, struct tag
 	memcpy(resp->recv.sge, t->sge, t->num_sge * sizeof(t->sge[0]));
 	resp->recv.length = sge_length(t->sge, t->num_sge);
 	resp->seq.have_recv = true;
-	take_out(srq->tags, t);
+	tag_take_out(srq->tags, t);
 }
 
 bool tag_receive(struct engine *e, struct qp *qp, const struct packet *p)
@@ -269,8 +269,8 @@ bool tag_receive(struct engine *e, struct qp *qp, const struct packet *p)
 	struct responder *resp = &qp->resp;
 	struct tag_list *list = qp->srq->tags;
 	struct tag_header h;
-	enum tag_kind kind = read_header(p, &h);
-	struct tag *t = kind == TAG_NONE ? NULL : find(list, be64toh(h.tmh.tag));
+	enum tag_kind kind = tag_read_header(p, &h);
+	struct tag *t = kind == TAG_NONE ? NULL : tag_find(list, be64toh(h.tmh.tag));
 
 	if (!t) {
 		if (!engine_take_receive(e, qp))
@@ -287,7 +287,7 @@ bool tag_receive(struct engine *e, struct qp *qp, const struct packet *p)
 		else if (!rendezvous_has_room(qp))
 			return false;
 	}
-	take_entry(resp, qp->srq, t);
+	tag_take_entry(resp, qp->srq, t);
 	resp->tag_kind = kind;
 	resp->recv_skip = kind == TAG_MATCHED ? sizeof(h.tmh) : (u16)p->payload_len;
 	return true;
@@ -304,7 +304,7 @@ bool tag_scatter_headers(struct engine *e, struct qp *qp, const struct packet *p
 }
 
 /* The engine and the application are far apart: this completion asks for the count. */
-static bool lags(const struct tag_list *list)
+static bool tag_lags(const struct tag_list *list)
 {
 	return (u16)(list->unexpected - list->handled) > SYNC_LAG_MAX;
 }
@@ -318,7 +318,7 @@ void tag_complete(struct engine *e, struct qp *qp, const struct packet *p,
 
 	cqe->opcode = kind == TAG_NONE ? CQE_TM_NO_TAG : CQE_TM_RECV;
 	if (kind == TAG_UNEXPECTED)
-		cqe->flags |= lags(qp->srq->tags) ? CQE_TM_SYNC_REQ : 0;
+		cqe->flags |= tag_lags(qp->srq->tags) ? CQE_TM_SYNC_REQ : 0;
 	if (kind >= TAG_MATCHED && p->flags & OP_START) {
 		cqe->flags |= CQE_TM_MATCH;
 		packet_copy_payload(p, 0, &h, kind == TAG_MATCHED ? sizeof(h.tmh) : sizeof(h));
@@ -355,7 +355,7 @@ u16 tag_abandon(struct qp *qp)
 
 	if (kind == TAG_UNEXPECTED) { /* the application will not see it among them */
 		qp->srq->tags->unexpected--;
-		look_at_counts(qp->srq->tags);
+		tag_look_at_counts(qp->srq->tags);
 	}
 	resp->tag_kind = 0;
 	resp->recv_skip = 0;
@@ -372,5 +372,5 @@ void tag_forget_qp(struct qp *qp)
 	list = qp->srq->tags;
 	list->unexpected -=
 		(u16)cq_count(qp->recv_cq, qp->qpn, CQE_TM_RECV, CQE_TM_MATCH | CQE_TM_DATA_VALID);
-	look_at_counts(list);
+	tag_look_at_counts(list);
 }

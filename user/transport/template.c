@@ -85,18 +85,18 @@ static const u8 masks[2][52] = {
 	{ [3] = 0xff, [42] = 0xff, 0xff, [48] = 0xff },
 };
 
-static u32 common_bytes(bool is_ipv6)
+static u32 template_common_bytes(bool is_ipv6)
 {
 	return is_ipv6 ? IPV6_BYTES - IPV6_SKIP + UDP_BYTES + BTH_COMMON :
 			 IPV4_BYTES + UDP_BYTES + BTH_COMMON;
 }
 
-static const u8 *common_of(const struct rx_frame *f, bool is_ipv6)
+static const u8 *template_common(const struct rx_frame *f, bool is_ipv6)
 {
 	return f->data + ETH_BYTES + (is_ipv6 ? IPV6_SKIP : 0);
 }
 
-static u16 ethertype(const struct rx_frame *f)
+static u16 template_ethertype(const struct rx_frame *f)
 {
 	__be16 type;
 
@@ -111,8 +111,8 @@ bool header_in_peek(const struct rx_frame *f, u32 *qpn, u8 *opcode)
 
 	if (unlikely(f->len < ETH_BYTES + IPV4_BYTES + UDP_BYTES + sizeof(*bth)))
 		return false;
-	is_ipv6 = ethertype(f) != ETH_IPV4;
-	if (is_ipv6 && (ethertype(f) != ETH_IPV6 ||
+	is_ipv6 = template_ethertype(f) != ETH_IPV4;
+	if (is_ipv6 && (template_ethertype(f) != ETH_IPV6 ||
 			f->len < ETH_BYTES + IPV6_BYTES + UDP_BYTES + sizeof(*bth)))
 		return false;
 	bth = (const struct bth *)(f->data + ETH_BYTES + (is_ipv6 ? IPV6_BYTES : IPV4_BYTES) +
@@ -128,7 +128,7 @@ bool header_in_peek(const struct rx_frame *f, u32 *qpn, u8 *opcode)
  */
 static inline __attribute__((always_inline)) bool same(const u8 *kept, const u8 *got, bool is_ipv6)
 {
-	const u32 len = common_bytes(is_ipv6);
+	const u32 len = template_common_bytes(is_ipv6);
 	u64 a, b, m, differ = 0;
 
 #pragma GCC unroll 8
@@ -146,7 +146,7 @@ static inline __attribute__((always_inline)) bool same(const u8 *kept, const u8 
 
 const struct bth *header_in_match(const struct header_in *h, const struct rx_frame *f)
 {
-	bool is_ipv6 = ethertype(f) == ETH_IPV6;
+	bool is_ipv6 = template_ethertype(f) == ETH_IPV6;
 	const u8 *ip = f->data + ETH_BYTES;
 
 	if (!h->frame_len || f->len < h->frame_len || is_ipv6 != h->is_ipv6)
@@ -187,7 +187,7 @@ bool header_in_icrc_ok(const struct header_in *h, const struct icrc_table *t,
 void header_in_learn(struct header_in *h, const struct rx_frame *f, const struct packet *p)
 {
 	u16 candidate = (u16)(p->opcode << 11 ^ p->payload_len);
-	const u8 *common = common_of(f, p->is_ipv6);
+	const u8 *common = template_common(f, p->is_ipv6);
 
 	if (h->candidate != candidate) {
 		h->candidate = candidate;
@@ -196,7 +196,7 @@ void header_in_learn(struct header_in *h, const struct rx_frame *f, const struct
 	/* as header_in_peek() will look at it: no tag, no second buffer */
 	if (p->ip != f->data + ETH_BYTES || p->frag_len)
 		return;
-	for (u32 i = 0; i < common_bytes(p->is_ipv6); i++)
+	for (u32 i = 0; i < template_common_bytes(p->is_ipv6); i++)
 		h->bytes[i] = common[i] | masks[p->is_ipv6][i];
 	h->icrc = icrc_common(p->ip, p->is_ipv6);
 	h->is_ipv6 = p->is_ipv6;

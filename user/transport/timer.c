@@ -80,7 +80,7 @@ static void line_skip_empty(struct timers *t)
 		t->line_tail--;
 }
 
-static void leave(struct timers *t, u32 place)
+static void timer_leave(struct timers *t, u32 place)
 {
 	if (place & IN_LINE) {
 		u32 at = place & ~IN_LINE;
@@ -93,7 +93,7 @@ static void leave(struct timers *t, u32 place)
 	}
 }
 
-static void enter(struct timers *t, struct timer timer)
+static void timer_enter(struct timers *t, struct timer timer)
 {
 	u32 waiting = t->line_tail - t->line_head;
 
@@ -107,7 +107,7 @@ static void enter(struct timers *t, struct timer timer)
 }
 
 /* The earliest, or NULL. */
-static const struct timer *first(const struct timers *t)
+static const struct timer *timer_first(const struct timers *t)
 {
 	const struct timer *line = t->line_head != t->line_tail ? line_at(t, t->line_head) : NULL;
 
@@ -139,7 +139,7 @@ void timers_free(struct timers *t)
 
 void timer_publish(struct engine *e)
 {
-	const struct timer *timer = first(&e->timers);
+	const struct timer *timer = timer_first(&e->timers);
 	u64 earliest = timer ? timer->at_ns : NSEC_NEVER;
 
 	/* other threads read it as a hint only */
@@ -161,8 +161,8 @@ void timer_put_off(struct engine *e, struct qp *qp, u64 deadline_ns)
 	if (place ? deadline_ns >= place_ns(t, place) : deadline_ns == NSEC_NEVER)
 		return;
 	if (place)
-		leave(t, place);
-	enter(t, (struct timer){ .at_ns = deadline_ns, .slot = slot });
+		timer_leave(t, place);
+	timer_enter(t, (struct timer){ .at_ns = deadline_ns, .slot = slot });
 	/* what left was later than this */
 	if (deadline_ns < atomic_load_explicit(&e->earliest_ns, memory_order_relaxed))
 		atomic_store_explicit(&e->earliest_ns, deadline_ns, memory_order_relaxed);
@@ -176,7 +176,7 @@ void timer_cancel(struct engine *e, struct qp *qp)
 	t->due_ns[slot] = NSEC_NEVER;
 	if (!t->place[slot])
 		return;
-	leave(t, t->place[slot]);
+	timer_leave(t, t->place[slot]);
 	timer_publish(e);
 }
 
@@ -203,7 +203,7 @@ struct qp *timer_pop(struct engine *e, u64 now_ns)
 	struct qp *due = NULL;
 
 	line_skip_stopped(t, now_ns);
-	while (!due && (timer = first(t)) && timer->at_ns <= now_ns) {
+	while (!due && (timer = timer_first(t)) && timer->at_ns <= now_ns) {
 		u32 slot = timer->slot;
 		u64 due_ns = t->due_ns[slot];
 
@@ -218,7 +218,7 @@ struct qp *timer_pop(struct engine *e, u64 now_ns)
 			due = e->qp[slot];
 			t->due_ns[slot] = NSEC_NEVER;
 		} else if (due_ns != NSEC_NEVER) { /* it was put off */
-			enter(t, (struct timer){ .at_ns = due_ns, .slot = slot });
+			timer_enter(t, (struct timer){ .at_ns = due_ns, .slot = slot });
 		}
 	}
 	if (!due)

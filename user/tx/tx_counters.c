@@ -6,7 +6,7 @@
 #include "../netdev/netdev_nl.h"
 #include "tx_counters.h"
 
-static int link_cb(const struct nlmsghdr *nlh, void *arg)
+static int tx_counters_link_cb(const struct nlmsghdr *nlh, void *arg)
 {
 	const struct nlattr *tb[IFLA_STATS64 + 1];
 	struct rtnl_link_stats64 stats = { 0 };
@@ -34,7 +34,7 @@ static int ask_link(struct tx_counters *w, struct tx_reading *reading)
 	nlh->nlmsg_type = RTM_GETLINK;
 	ifm = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifm));
 	ifm->ifi_index = (int)w->ifindex;
-	return nl_exchange(w->route, nlh, link_cb, reading);
+	return nl_exchange(w->route, nlh, tx_counters_link_cb, reading);
 }
 
 static int ask_features(struct tx_counters *w, u64 *features)
@@ -59,7 +59,7 @@ static void counters_answer(void *arg)
 	atomic_store_explicit(&w->answered, true, memory_order_release);
 }
 
-static int open_socket(int protocol, struct mnl_socket **nl)
+static int tx_counters_open_socket(int protocol, struct mnl_socket **nl)
 {
 	int err = 0;
 
@@ -76,9 +76,9 @@ int tx_counters_open(struct tx_counters *w, u32 ifindex)
 	*w = (struct tx_counters){ .ifindex = ifindex, .family = nl_family(NETDEV_FAMILY) };
 	if (w->family < 0)
 		return w->family;
-	err = open_socket(NETLINK_ROUTE, &w->route);
+	err = tx_counters_open_socket(NETLINK_ROUTE, &w->route);
 	if (!err)
-		err = open_socket(NETLINK_GENERIC, &w->generic);
+		err = tx_counters_open_socket(NETLINK_GENERIC, &w->generic);
 	if (!err)
 		err = watch_job_start(&w->job, counters_answer, w);
 	if (err)

@@ -45,7 +45,7 @@ _Static_assert(offsetof(struct tx_gso_call, head[0].header) -
 
 /* ---- making and ending ---- */
 
-static int open_socket(u32 ifindex, int *fd, const char **why)
+static int tx_gso_open_socket(u32 ifindex, int *fd, const char **why)
 {
 	const struct sockaddr_ll at = { .sll_family = AF_PACKET, .sll_ifindex = (int)ifindex };
 	const int one = 1, bytes = SEND_BUFFER;
@@ -76,7 +76,7 @@ int tx_gso_open(struct tx_gso *g, u32 ifindex, const char **why)
 	*why = "getting memory";
 	g->ids = calloc(1, sizeof(*g->ids));
 	g->call = calloc(1, sizeof(*g->call));
-	err = g->ids && g->call ? open_socket(ifindex, &g->fd, why) : -ENOMEM;
+	err = g->ids && g->call ? tx_gso_open_socket(ifindex, &g->fd, why) : -ENOMEM;
 	if (err)
 		tx_gso_close(g);
 	return err;

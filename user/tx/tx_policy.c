@@ -249,12 +249,12 @@ static u8 *policy_frame(struct tx *tx)
 	return t->free_count ? t->frame[t->free[--t->free_count]].bytes : NULL;
 }
 
-static bool is_ours(const struct tx_policy *t, const u8 *buf)
+static bool tx_is_pooled(const struct tx_policy *t, const u8 *buf)
 {
 	return buf >= t->frame[0].bytes && buf < t->frame[XROCE_TX_FRAMES].bytes;
 }
 
-static u32 key_of(const struct tx_policy *t, const u8 *buf)
+static u32 tx_frame_key(const struct tx_policy *t, const u8 *buf)
 {
 	return (u32)((const struct xroce_tx_frame *)buf - t->frame);
 }
@@ -263,8 +263,8 @@ static void policy_give_back(struct tx *tx, u8 *buf)
 {
 	struct tx_policy *t = policy_of(tx);
 
-	if (is_ours(t, buf))
-		t->free[t->free_count++] = key_of(t, buf);
+	if (tx_is_pooled(t, buf))
+		t->free[t->free_count++] = tx_frame_key(t, buf);
 	else
 		tx_give_back(t->xsk, buf);
 }
@@ -273,7 +273,7 @@ static void policy_commit(struct tx *tx, u8 *buf, u32 len)
 {
 	struct tx_policy *t = policy_of(tx);
 
-	if (!is_ours(t, buf)) {
+	if (!tx_is_pooled(t, buf)) {
 		tx_commit(t->xsk, buf, len);
 		return;
 	}
@@ -306,9 +306,9 @@ static u32 send_redirected(struct tx_policy *t)
 
 	t->redirect.write_max = min_u32(t->pacer.frame_max, TX_TAP_BYTES);
 	for (u32 i = 0; i < t->queued; i++)
-		t->redirect.ring->batch[i] = (struct xroce_tx_entry){
-			.frame = key_of(t, t->queue[i].bytes), .len = t->queue[i].len
-		};
+		t->redirect.ring->batch[i] =
+			(struct xroce_tx_entry){ .frame = tx_frame_key(t, t->queue[i].bytes),
+						 .len = t->queue[i].len };
 	tx_redirect_by(&t->redirect, t->ordered ? t->xsk_queue : -1);
 	if (is_many(t)) {
 		done = tx_redirect_live(&t->redirect, t->queued, &lost);
@@ -341,7 +341,7 @@ static u32 send_gso(struct tx_policy *t)
 static void policy_dequeue(struct tx_policy *t, u32 n)
 {
 	for (u32 i = n; i-- > 0;) {
-		t->free[t->free_count++] = key_of(t, t->queue[i].bytes);
+		t->free[t->free_count++] = tx_frame_key(t, t->queue[i].bytes);
 		t->bytes -= t->queue[i].len;
 	}
 	t->queued -= n;

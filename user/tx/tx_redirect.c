@@ -58,7 +58,7 @@ static int make_tap(char name[IFNAMSIZ])
 	return fd;
 }
 
-static int bring_up(const char *name)
+static int tx_redirect_set_up(const char *name)
 {
 	struct ifreq ifr = { .ifr_flags = IFF_UP };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -90,7 +90,7 @@ static int open_tap(struct tap_job *job)
 	r->tap_fd = make_tap(name);
 	if (r->tap_fd < 0)
 		return fail_at(job, TX_STEP_TAP, r->tap_fd);
-	err = bring_up(name);
+	err = tx_redirect_set_up(name);
 	if (err)
 		return fail_at(job, "bringing the TAP device up", err);
 	r->link_fd = bpf_link_create(bpf_program__fd(r->bpf->progs.xroce_transmit),
@@ -122,7 +122,7 @@ static int open_tap_elsewhere(struct tx_redirect *r, const char **why)
 
 /* ---- making and ending ---- */
 
-static void *map_memory(const struct bpf_map *map, size_t bytes)
+static void *tx_redirect_map(const struct bpf_map *map, size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
 		       bpf_map__fd(map), 0);
@@ -164,8 +164,9 @@ static int redirect_load(struct tx_redirect *r, u32 ifindex, const char **why)
 	libbpf_set_print(before);
 	if (!r->bpf)
 		return err;
-	r->ring = map_memory(r->bpf->maps.xroce_tx_ring, sizeof(*r->ring));
-	r->frame = map_memory(r->bpf->maps.xroce_tx_frame, XROCE_TX_FRAMES * sizeof(*r->frame));
+	r->ring = tx_redirect_map(r->bpf->maps.xroce_tx_ring, sizeof(*r->ring));
+	r->frame =
+		tx_redirect_map(r->bpf->maps.xroce_tx_frame, XROCE_TX_FRAMES * sizeof(*r->frame));
 	*why = "mapping the transmit program's maps";
 	if (!r->ring || !r->frame)
 		return -errno;

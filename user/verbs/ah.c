@@ -176,7 +176,7 @@ static bool ipv4_checksum_ok(const u8 *h)
 	return ((sum & 0xffff) + (sum >> 16)) == 0xffff;
 }
 
-static void gid_from_ipv4(union ibv_gid *gid, const u8 *addr)
+static void ah_gid_from_ipv4(union ibv_gid *gid, const u8 *addr)
 {
 	memset(gid, 0, sizeof(*gid));
 	gid->raw[10] = 0xff;
@@ -194,8 +194,8 @@ static bool grh_parse(const struct ibv_grh *grh, union ibv_gid *sgid, union ibv_
 	const u8 *raw = (const u8 *)grh;
 
 	if (raw[20] == 0x45 && ipv4_checksum_ok(raw + 20)) {
-		gid_from_ipv4(sgid, raw + 32);
-		gid_from_ipv4(dgid, raw + 36);
+		ah_gid_from_ipv4(sgid, raw + 32);
+		ah_gid_from_ipv4(dgid, raw + 36);
 		*tclass = raw[21];
 		*flow_label = 0;
 		return true;

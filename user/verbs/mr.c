@@ -38,7 +38,7 @@ static int access_check(unsigned int access)
  * Fault pages in for reading or writing. Returns 0 or a positive errno, of which EINVAL is
  * ambiguous: see range_check().
  */
-static int populate(u64 start, u64 end, int advice)
+static int mr_populate(u64 start, u64 end, int advice)
 {
 	while (madvise((void *)(uintptr_t)start, end - start, advice))
 		if (errno != EINTR && errno != EAGAIN)
@@ -92,7 +92,7 @@ static int range_check(void *addr, size_t length, unsigned int access)
 	 */
 	if (start == end)
 		return EINVAL;
-	err = populate(start, end, for_writing ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
+	err = mr_populate(start, end, for_writing ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
 	if (err == EINVAL)
 		return range_is_mapped(start, end, for_writing) ? 0 : EFAULT;
 	return err == ENOMEM || err == EFAULT ? EFAULT : 0;
