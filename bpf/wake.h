@@ -6,7 +6,7 @@
  * An arm word has two sides:
  *
  *	user space                              XDP, here
- *	store armed (release)                   read armed: 0 or not for this kind: done
+ *	store armed (seq_cst)                   read armed: 0 or not for this kind: done
  *	look for work once more                 exchange it for 0 (full barrier)
  *	sleep on the ring                       took non-zero: write the record, forced wake-up
  *

@@ -104,9 +104,9 @@ struct xroce_qp {
 _Static_assert(sizeof(struct xroce_qp) == 96, "xroce_qp");
 
 /*
- * xroce_cq (ARRAY, mmapable): the arm word of each CQ. User space stores ANY or SOLICITED
- * (release); XDP exchanges it for 0 when a packet will complete work on the CQ, and only the one
- * that took a non-zero value writes the record.
+ * xroce_cq (ARRAY, mmapable): the arm word of each CQ. User space stores ANY (seq_cst) or exchanges
+ * DISARMED for SOLICITED; XDP exchanges it for 0 when a packet will complete work on the CQ, and
+ * only the one that took a non-zero value writes the record.
  */
 enum { XROCE_CQ_DISARMED = 0, XROCE_CQ_ARMED_ANY = 1, XROCE_CQ_ARMED_SOLICITED = 2 };
 
@@ -148,10 +148,10 @@ struct xroce_engine {
 /*
  * xroce_vector (ARRAY of XROCE_MAX_QUEUE, mmapable): the receive queues and the completion vectors
  * of the same numbers, which may have a service thread. asleep is set by the thread while it sleeps
- * without the socket, and taken by XDP (exchange) when it writes the wake-up record of a packet
- * that came by this queue. While it is watched by threads that sleep on the socket itself and then
- * run the engine, no arm word is taken and no record written: to interrupt the CPU for one takes
- * longer than all else together.
+ * without the socket and threads of the application sleep on it, and taken by XDP (exchange) when
+ * it writes the wake-up record of a packet that came by this queue. While it is watched by threads
+ * that sleep on the socket itself and then run the engine, no arm word is taken and no record
+ * written: to interrupt the CPU for one takes longer than all else together.
  *
  *	XDP, the packet redirected		the last that watches leaves
  *	watched: count it in unannounced	clear watched (full barrier);

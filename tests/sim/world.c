@@ -31,8 +31,9 @@ void world_check(struct world *w, bool ok, const char *what, const char *file, i
 {
 	if (ok)
 		return;
-	print_error("%s\nreplay: %s (seed %llu, at %llu ns)\n", what, w->label,
-		    (unsigned long long)w->seed, (unsigned long long)w->now_ns);
+	print_error("%s\nreplay: %s (engines a node: %u, seed %llu, at %llu ns)\n", what, w->label,
+		    w->node[0].num_engines, (unsigned long long)w->seed,
+		    (unsigned long long)w->now_ns);
 	_fail(file, line);
 }
 

@@ -81,8 +81,9 @@ bool netdev_kernel_generic_frags(void);
  * Resolve where packets from local (a GID of dev) to peer go: fills dmac, smac, local, peer,
  * is_ipv6, has_vlan = false. A peer that is one of dev's own GIDs gets the own MAC: the port loops
  * such frames back. Asks the kernel for the neighbour and waits up to timeout_ms. Returns 0,
- * -EHOSTUNREACH (no answer), -ENETUNREACH (no route over dev), -EINVAL (local is not a GID of dev;
- * families differ), -errno.
+ * -EHOSTUNREACH (no answer, or a neighbour without a MAC), -ENETUNREACH (no route over dev),
+ * -EINVAL (local is not a GID of dev; families differ; peer is unspecified or a broadcast address),
+ * another -errno. A multicast peer gets the multicast MAC.
  */
 int netdev_resolve(const struct netdev *dev, const struct gid *local, const struct gid *peer,
 		   int timeout_ms, struct path *out);

@@ -6,8 +6,7 @@
  * port.
  *
  * Making a port (privileged, once) is apart from using one: attach/ attaches and creates,
- * everything else only uses descriptors
- * and mappings, so that they can come from a broker one day.
+ * everything else only uses descriptors and mappings.
  */
 #ifndef PORT_PORT_H
 #define PORT_PORT_H
@@ -25,8 +24,9 @@ struct port;
  * The port of an interface, made at the first call: attaches XDP, creates sockets, starts the
  * service thread. Reference counted by port_put(); the last one takes all of it away. Returns 0 or,
  * after one clear line on standard error that names the remedy: -EPERM (privileges), -EBUSY
- * (interface taken by another process, which the line names, or the XDP hook is), -ENODEV,
- * -EOPNOTSUPP, -ENOMEM.
+ * (interface taken by another process, which the line names, or the XDP hook is, or another AF_XDP
+ * socket has a queue), -ENODEV, -EOPNOTSUPP, -ENOBUFS (limit of locked memory), or another -errno
+ * of a step that failed; without a line -ENOMEM.
  */
 int port_get(const struct netdev *dev, struct port **out);
 void port_put(struct port *port);

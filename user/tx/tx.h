@@ -50,7 +50,10 @@ static inline void tx_give_back(struct tx *tx, u8 *frame)
 	tx->ops->give_back(tx, frame);
 }
 
-/* The frame is to be sent; it leaves with tx_flush() at the latest. */
+/*
+ * The frame is to be sent: it is the way's from now on, and leaves with a tx_flush(), the next one
+ * if the way has room.
+ */
 static inline void tx_commit(struct tx *tx, u8 *frame, u32 len)
 {
 	tx->ops->commit(tx, frame, len);

@@ -183,7 +183,7 @@ static u32 run_at(const struct tx_gso_call *c, u32 at)
 /*
  * What was gathered. Returns how many frames are done with; fewer than were gathered if there is no
  * room for more, or if the rest is to be gathered anew. syscall(): sendmmsg() would be a
- * cancellation point, under the port's lock.
+ * cancellation point, under the shard's lock.
  */
 static u32 send_gathered(struct tx_gso *g, struct xroce_engine_stats *stats, bool *full)
 {

@@ -3,7 +3,7 @@
  * Frames out through a packet socket, as super-packets where they may share one
  * (../transport/gso.h): up to 64 frames pass the kernel at the cost of one. On veth the whole
  * reaches a peer that has no native XDP; everybody else gets the frames, cut by the kernel or the
- * NIC. Which way a frame goes is tx_policy.c's business. Under the port's lock.
+ * NIC. Which way a frame goes is tx_policy.c's business. Under the shard's lock.
  */
 #ifndef PORT_TX_GSO_H
 #define PORT_TX_GSO_H

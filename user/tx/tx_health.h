@@ -3,7 +3,7 @@
  * Whether an interface does take super-packets, by what becomes of them: the kernel refuses one
  * while nothing of ours waits, or accepts them and the interface's counter says that it dropped
  * them. When that goes on they are given up for a time, twice as long after each try. It makes no
- * system call; under the port's lock.
+ * system call; under the shard's lock.
  */
 #ifndef PORT_TX_HEALTH_H
 #define PORT_TX_HEALTH_H

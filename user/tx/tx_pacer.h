@@ -4,7 +4,7 @@
  * for are lost without a word, and so are those that were cut from super-packets on their way to
  * such an interface. So its counters are read now and then: when they tell of losses while we send,
  * frames are let out in portions, which halve while there are losses and grow again when there are
- * none. Losses that do not end so are not of our making. Under the port's lock.
+ * none. Losses that do not end so are not of our making. Under the shard's lock.
  */
 #ifndef PORT_TX_PACER_H
 #define PORT_TX_PACER_H

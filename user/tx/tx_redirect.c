@@ -246,7 +246,7 @@ static bool tx_redirect_write(struct tx_redirect *r, u32 i, u32 k)
 	r->ring->next = i;
 	r->ring->cut = 0;
 	r->ring->pieces = k;
-	/* syscall(): write() would be a cancellation point, under the port's lock */
+	/* syscall(): write() would be a cancellation point, under the shard's lock */
 	return (k == 1 ? syscall(SYS_write, r->tap_fd, iov[0].iov_base, iov[0].iov_len)
 		       : syscall(SYS_writev, r->tap_fd, iov, (int)k)) == bytes;
 }

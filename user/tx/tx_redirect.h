@@ -2,7 +2,7 @@
 /*
  * Frames out of user memory and into ndo_xdp_xmit of an interface, without skbs: the transmit
  * program (bpf/xroce_tx.bpf.c), the TAP device that it is attached to, and the memory that it reads
- * frames from. Which way a frame goes is tx_policy.c's business. Under the port's lock.
+ * frames from. Which way a frame goes is tx_policy.c's business. Under the shard's lock.
  *
  * What the interface has no room for is lost without a word.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames leave through the transmit ring of a port's first AF_XDP socket. A frame of more than one
- * chunk leaves as two descriptors of one slot; its slot comes back with the second completion.
+ * Frames leave through the transmit ring of its shard's first AF_XDP socket. A frame of more than
+ * one chunk leaves as two descriptors of one slot; its slot comes back with the second completion.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -100,7 +100,7 @@ static bool ring_empty(const struct xsk_ring_prod *tx)
 /*
  * A call sends a budget's worth of descriptors. It says EAGAIN both when there is more to do and
  * when there is no memory for more, so progress is judged by the ring. syscall(): sendto() would be
- * a cancellation point, under the port's lock.
+ * a cancellation point, under the shard's lock.
  */
 static bool tx_xsk_flush(struct tx *tx)
 {

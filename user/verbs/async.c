@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Asynchronous events: a queue per context and an eventfd that is readable while it is not empty.
- * The engine's events come in here and are spread to channels and contexts; the port's lock is held
+ * The engine's events come in here and are spread to channels and contexts; a shard's lock is held
  * then. Those of the interface come in from context.c.
  */
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Completion channels: a queue of CQs with an event, and the descriptor that is readable while
- * there is one. The engine's events come in under the port's lock; ibv_get_cq_event() takes them
+ * there is one. The engine's events come in under a shard's lock; ibv_get_cq_event() takes them
  * out and, where there is none, sleeps in the port, whose wake-ups are hints only.
  */
 #include <fcntl.h>

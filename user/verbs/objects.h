@@ -462,7 +462,7 @@ void cq_lock_two(struct vcq *a, struct vcq *b);
 void cq_unlock_two(struct vcq *a, struct vcq *b);
 
 /* channel.c */
-/* An armed CQ has got a completion: queue the event. The port's lock may be held. */
+/* An armed CQ has got a completion: queue the event. A shard's lock may be held. */
 void channel_event(struct vcq *vcq);
 /* The device has gone, which async_lock's holder has said: who sleeps on the channel wakes. */
 void channel_wake(struct vchannel *ch);

@@ -24,8 +24,8 @@ struct rings {
 void rings_init(struct rings *r);
 void rings_close(struct rings *r);
 /*
- * A ring that XDP finds: a spare one, or own, which *r has from then on. Returns 0, -ENOSPC (the
- * map is full) or -errno.
+ * A ring that XDP finds: a spare one, and the caller closes own; or own, which is *r's from then
+ * on. Returns 0, -ENOSPC (the map is full) or -errno.
  */
 int rings_take(struct rings *r, int own, struct ring_slot *out);
 /* It is empty, and no CQ uses it any more. */

@@ -72,7 +72,7 @@ static void xsk_fill(struct xsk_set *s, struct xsk *x)
 	xsk_before_need_wakeup(s);
 	/*
 	 * Only zero-copy drivers ask for it. syscall(): recvfrom() would be a cancellation point,
-	 * under the port's lock.
+	 * under the shard's lock.
 	 */
 	if (xsk_ring_prod__needs_wakeup(&x->fill))
 		syscall(SYS_recvfrom, x->fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);

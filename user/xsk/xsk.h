@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The AF_XDP sockets of a port, one on each receive queue, all on one UMEM; what comes in through
- * them. All of it under the port's lock, but for the descriptors, which any thread may poll.
+ * The AF_XDP sockets of a shard, one on each of its receive queues, all on the shard's UMEM; what
+ * comes in through them. All of it under the shard's lock, but for the descriptors, which any
+ * thread may poll.
  */
 #ifndef PORT_XSK_H
 #define PORT_XSK_H

@@ -15,7 +15,7 @@ TOOLS=$BUILD/tests/netns
 export LC_ALL=C
 unset XROCE_DEV LD_LIBRARY_PATH
 
-case_failed=0
+case_failed=0 case_ran=0
 
 # fail MESSAGE: note a failed assertion of the running case, and go on. Returns 1, so that `||
 # return` can end the case.
@@ -35,10 +35,14 @@ show() {
 }
 
 # run_case NAME FUNCTION [ARG...]: the case holds if the function made no fail() and returned 0; 77
-# means skipped, reason in $skip_reason.
+# means skipped, reason in $skip_reason. XROCE_CASE, if set, is a pattern: only cases whose names
+# match it are run.
 run_case() {
 	local name=$1 rc
 	shift
+	# shellcheck disable=SC2053 # a pattern
+	[[ $name == ${XROCE_CASE:-*} ]] || return 0
+	case_ran=1
 	: >"$WORK/case.notes"
 	skip_reason=
 	"$@"
@@ -56,7 +60,10 @@ run_case() {
 }
 
 # The last line of each test.
-finish_cases() { exit $case_failed; }
+finish_cases() {
+	[ $case_ran = 1 ] || { echo "not ok no case is named ${XROCE_CASE:-}"; exit 1; }
+	exit $case_failed
+}
 
 # need_equal WHAT GOT WANT, need_least WHAT GOT LEAST
 need_equal() { [ "$2" = "$3" ] || fail "$1 is '$2', not '$3'"; }
