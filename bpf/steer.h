@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Whose packet is it, and may it go there: destination address, then the QP's own attributes. Reads
- * xroce_qp, xroce_gid and the engine's first GID, writes nothing.
+ * Is the packet for this device, and may it go to its QP: destination address, then the QP's own
+ * attributes. Reads xroce_qp, xroce_gid and the engine's first GID, writes nothing.
  */
 #ifndef BPF_STEER_H
 #define BPF_STEER_H

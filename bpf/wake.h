@@ -67,9 +67,9 @@ static __attribute__((noinline)) void wake_cq(struct xroce_qp *qp, __u32 key, __
 }
 
 /*
- * Any packet wakes a service thread if nobody else watches the socket of the queue that it came by,
- * since the application that was woken may be slow to come: the thread that user space names for
- * the queue.
+ * Any packet wakes a service thread if no other thread watches the socket of the queue that it came
+ * by, since the application that was woken may be slow to come: the thread that user space names
+ * for the queue.
  */
 static __always_inline void wake_engine(struct xroce_vector *vector, __u32 qpn)
 {
@@ -178,8 +178,8 @@ static long wake_look_at(__u64 i, struct look_through *l)
 }
 
 /*
- * The sender's largest super-packet (GSO_SEGMENTS_MAX); what ends behind that waits for whoever
- * runs the engine.
+ * The sender's largest super-packet (GSO_SEGMENTS_MAX); what ends behind that waits for the thread
+ * that runs the engine.
  */
 #define SEGMENTS_LOOKED_AT 64
 
@@ -204,7 +204,7 @@ static __always_inline bool wake_is_armed(__u32 key)
 
 /*
  * A function of its own, not inlined: what it spills would overwrite spilled pointers, which needs
- * CAP_PERFMON. A super-packet is looked through only if somebody sleeps.
+ * CAP_PERFMON. A super-packet is looked through only if a CQ of the QP is armed.
  */
 static __attribute__((noinline)) void wake_sleepers(struct xdp_md *ctx, struct xroce_qp *qp,
 						    const struct packet *p)
@@ -237,7 +237,7 @@ static __always_inline bool wake_is_watched(__u32 queue)
 
 /*
  * A packet that was marked as unannounced is on its way to a socket that was watched before.
- * Returns true if it still is, after the count was moved: then whoever stops watching sees that.
+ * Returns true if it still is, after the count was moved: then the last watcher sees the count.
  */
 static __always_inline bool wake_count_unannounced(__u32 queue)
 {

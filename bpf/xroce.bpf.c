@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The adapter's receive side: find the RoCEv2 packets for this device, check them against their QP,
- * write a CQE in front of them, hand them to the owner's AF_XDP socket, and wake who sleeps for
- * them.
+ * write a CQE in front of them, hand them to the owner's AF_XDP socket, and wake the threads that
+ * sleep for them.
  *
  * What is not RoCEv2 for one of the interface's GIDs passes untouched, malformed or not. What is,
  * and fails a check, is dropped with exactly one counted reason. The payload is never read: the

@@ -153,8 +153,8 @@ int xroce_tx_cut(struct xdp_md *ctx)
 	len = entry ? entry->len : 0;
 	ring->cut = begin + len;
 	/*
-	 * begin is no more than size, or the frame would begin in the headroom: what lies there is
-	 * nobody's business
+	 * begin is no more than size, or the frame would begin in the headroom and leak what lies
+	 * there
 	 */
 	if (!entry || begin > size || len > size - begin || bpf_xdp_adjust_head(ctx, (int)begin) ||
 	    bpf_xdp_adjust_tail(ctx, (int)(begin + len) - (int)size)) {

@@ -55,7 +55,7 @@ enum {
 	XROCE_RX_VLAN = 1 << 3,
 	XROCE_RX_IPV6 = 1 << 4,
 	XROCE_RX_CE = 1 << 5,	/* ECN: congestion experienced */
-	/* nobody was told, as threads sleep on the sockets themselves: see xroce_vector */
+	/* redirected without a wake-up record: threads sleep on the sockets, see xroce_vector */
 	XROCE_RX_UNANNOUNCED = 1 << 7,
 	/*
 	 * several packets, to be cut at its identification's length; all but byte_len is the
@@ -115,7 +115,7 @@ struct xroce_cq {
 	/* key in xroce_channel; 0 = no completion channel. User space writes */
 	__u32 channel;
 	__u64 wakeups;		/* XDP counts */
-	/* whose service thread raises its events: key in xroce_vector. User space writes */
+	/* the vector whose thread raises its events: key in xroce_vector. User space writes */
 	__u32 vector;
 	__u8 pad[44];		/* a cache line each */
 };
@@ -153,7 +153,7 @@ struct xroce_engine {
  * that sleep on the socket itself and then run the engine, no arm word is taken and no record
  * written: to interrupt the CPU for one takes longer than all else together.
  *
- *	XDP, the packet redirected		the last that watches leaves
+ *	XDP, the packet redirected		the last watcher leaves
  *	watched: count it in unannounced	clear watched (full barrier);
  *	(full barrier);				run the engine; fewer of these have
  *	still watched: done;			come than are counted: wait for them,
@@ -167,7 +167,7 @@ struct xroce_vector {
 	__u64 events;		/* completion events that the thread raised. It counts */
 	__u32 tid;		/* the thread; 0: none, another's ring is used. User space writes */
 	__u32 watched;		/* user space sets and clears */
-	__u64 unannounced;	/* packets of which nobody was told. XDP counts */
+	__u64 unannounced;	/* packets redirected without a wake-up record. XDP counts */
 	__u8 pad[24];		/* a cache line each */
 };
 _Static_assert(sizeof(struct xroce_vector) == 64, "xroce_vector");
@@ -227,7 +227,7 @@ struct xroce_gid_key {
 	X(cnp, "congestion notification that no packet of ours can have caused")                   \
 	X(multibuffer, "frame in more buffers than any packet of ours needs")                      \
 	X(descriptor, "AF_XDP descriptor that names no buffer of ours")                            \
-	X(not_handed, "cut from a super-packet, for a QP at home in another shard")
+	X(not_handed, "cut from a super-packet, for a QP with another owner shard")
 
 enum xroce_drop {
 #define X(name, text) XROCE_DROP_##name,
@@ -331,7 +331,7 @@ struct xroce_engine_stats {
 	__u64 tx_live_runs;	/* and for tx_live */
 	__u64 tx_gso;		/* frames that left through the packet socket, */
 	__u64 tx_gso_sends;	/* and in how many packets: super-packets, and frames alone */
-	/* frames for QPs that are at home in another shard: handed over to it */
+	/* frames for QPs that another shard owns: handed over to it */
 	__u64 rx_handed;
 	__u64 qps_moved;	/* QPs that have moved here, where their packets arrive */
 	__u64 flow_probes;	/* UC and UD: asked what the receiver can take, */

@@ -56,7 +56,7 @@ struct side side_create(struct node *n, const struct pair_options *o, struct srq
 	s.recv = is_xrc ? NULL : o->one_cq || given ? s.send : world_cq(n, o->cq_capacity);
 	init.send_cq = s.send ? &s.send->cq : NULL;
 	init.recv_cq = s.recv ? &s.recv->cq : NULL;
-	assert_int_equal(qp_create(world_home(n, is_xrc || (srq && srq->tags)), &init, &s.qp), 0);
+	assert_int_equal(qp_create(world_owner(n, is_xrc || (srq && srq->tags)), &init, &s.qp), 0);
 	world_know_qp(n, s.qp);
 	assert_int_equal(qp_state(s.qp), QPS_RESET);
 	return s;

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 /*
- * Two connections; at node 1 each QP is at home in the engine of its number. All complete in one CQ
+ * Two connections; at node 1 the engine of its number owns each QP. All complete in one CQ
  * there.
  */
 #define PAIRS 2
@@ -81,7 +81,7 @@ static u32 cq_events(const struct scene2 *s, enum engine_event_type type)
 
 /* ---- frames ---- */
 
-static void frame__of_another_home_is_not_touched(void **state)
+static void frame__of_another_owner_is_not_touched(void **state)
 {
 	struct pair_options o = pair_defaults();
 	struct scene2 s = scene_open(&o, 64, "frame");
@@ -95,7 +95,7 @@ static void frame__of_another_home_is_not_touched(void **state)
 	world_settle(s.w);
 	sent = world_sent(s.w, 0, OP5_SEND_ONLY, 0);
 	rx = (struct rx_frame){ .data = sent->data, .len = sent->len };
-	check(s.w, engine_whose(n->engine, &rx) == b_of(&s, 1)->qp);
+	check(s.w, engine_frame_qp(n->engine, &rx) == b_of(&s, 1)->qp);
 	for (u32 i = 0; i < n->num_engines; i++) {
 		const struct engine_frame f = { .frame = rx };
 		u64 away = 0;
@@ -342,7 +342,7 @@ static struct send bind_of(const struct mr *mw, const struct buffer *region, u32
  * Bound through one QP's queue, used through another's, unbound again; and each twice, for a lock
  * that is left taken would end it.
  */
-static void window__of_type_1_serves_all_homes(void **state)
+static void window__of_type_1_serves_all_owners(void **state)
 {
 	static const enum wr_opcode opcodes[] = { WR_WRITE, WR_READ, WR_FETCH_ADD, WR_ATOMIC_WRITE,
 						  WR_FLUSH };
@@ -574,7 +574,7 @@ static void move__between_overrun_and_its_consequences(void **state)
 }
 
 /*
- * Early packets stay behind and are asked for again; a READ under way is answered by the new home.
+ * Early packets stay behind and are asked for again; the new owner answers a READ under way.
  */
 static void move__in_the_middle_of_messages(void **state)
 {
@@ -647,7 +647,7 @@ static void move__not_xrc_nor_tag_matching(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(frame__of_another_home_is_not_touched),
+		cmocka_unit_test(frame__of_another_owner_is_not_touched),
 		cmocka_unit_test(shared_cq__one_event_an_arm),
 		cmocka_unit_test(shared_cq__overrun_takes_all),
 		cmocka_unit_test(shared_cq__overrun_takes_an_xrc_srq),
@@ -655,7 +655,7 @@ int main(void)
 		cmocka_unit_test(shared_cq__is_watched_by_who_fills_it),
 		cmocka_unit_test(shared_cq__moderated_anew),
 		cmocka_unit_test(shared_srq__limit_is_reported_once),
-		cmocka_unit_test(window__of_type_1_serves_all_homes),
+		cmocka_unit_test(window__of_type_1_serves_all_owners),
 		cmocka_unit_test(window__of_type_2_is_for_its_own_qp),
 		cmocka_unit_test(move__what_was_posted_goes_with_it),
 		cmocka_unit_test(move__deadlines_go_with_it),

@@ -442,9 +442,9 @@ static u32 all_engines(const struct node *n)
 	return (1u << n->num_engines) - 1;
 }
 
-struct engine *world_home(struct node *n, bool is_pinned)
+struct engine *world_owner(struct node *n, bool is_pinned)
 {
-	return is_pinned ? n->engine : n->engines[n->next_home++ % n->num_engines];
+	return is_pinned ? n->engine : n->engines[n->next_owner++ % n->num_engines];
 }
 
 void world_know_qp(struct node *n, const struct qp *qp)
@@ -455,10 +455,10 @@ void world_know_qp(struct node *n, const struct qp *qp)
 
 void world_ring(struct node *n, struct qp *qp)
 {
-	struct engine *home = engine_doorbell(qp);
+	struct engine *owner = engine_doorbell(qp);
 
-	check(n->world, home == qp_engine(qp) && engine_has_doorbells(home));
-	n->to_run |= 1u << engine_number(home);
+	check(n->world, owner == qp_engine(qp) && engine_has_doorbells(owner));
+	n->to_run |= 1u << engine_number(owner);
 }
 
 void world_move(struct node *n, struct qp *qp, u32 to)
@@ -495,20 +495,20 @@ u64 world_deadline_ns(const struct node *n)
  * Whose is the frame? It comes to any of the node's engines, which leaves it alone if it is
  * another's; one that is no packet is dropped anywhere.
  */
-static struct engine *home_of(struct world *w, struct node *n, const struct rx_frame *rx)
+static struct engine *owner_of(struct world *w, struct node *n, const struct rx_frame *rx)
 {
-	struct qp *qp = engine_whose(n->engine, rx);
-	struct engine *home = qp ? qp_engine(qp) : n->engine,
+	struct qp *qp = engine_frame_qp(n->engine, rx);
+	struct engine *owner = qp ? qp_engine(qp) : n->engine,
 		      *here = n->engines[rng_below(&w->where, n->num_engines)];
 	const struct engine_frame f = { .frame = *rx };
 	struct packet p;
 	u64 away = 0;
 
-	if (here != home && qp && packet_parse(&p, rx) == 0) {
+	if (here != owner && qp && packet_parse(&p, rx) == 0) {
 		check_eq(w, engine_input_batch(here, &f, 1, w->now_ns, &away), 0);
 		check_eq(w, away, 1);
 	}
-	return home;
+	return owner;
 }
 
 /*
@@ -570,7 +570,7 @@ static void check_woken(struct world *w, const struct woken *x)
 int world_deliver(struct world *w, u32 to, const u8 *frame, u32 len)
 {
 	struct node *n = &w->node[to];
-	struct engine *home = n->engine;
+	struct engine *owner = n->engine;
 	u32 head = len > w->split_bytes ? w->split_bytes : len;
 	struct rx_frame rx = { .len = head, .frag_len = len - head };
 	struct woken woken;
@@ -586,10 +586,10 @@ int world_deliver(struct world *w, u32 to, const u8 *frame, u32 len)
 		rx.frag = frag;
 	}
 	if (n->num_engines > 1)
-		home = home_of(w, n, &rx);
-	n->to_run |= 1u << engine_number(home);
+		owner = owner_of(w, n, &rx);
+	n->to_run |= 1u << engine_number(owner);
 	woken = xdp_sees(n, &rx);
-	result = engine_input(home, NULL, &rx, w->now_ns);
+	result = engine_input(owner, NULL, &rx, w->now_ns);
 	check_woken(w, &woken);
 	free(linear);
 	free(frag);
@@ -632,7 +632,7 @@ static void pump(struct world *w, struct node *n)
 
 		n->to_run &= n->to_run - 1;
 		run_engine(w, n, n->engines[number]);
-		passed = engine_passed_bells(n->engines[number]);
+		passed = engine_passed_doorbells(n->engines[number]);
 		for (u32 i = 0; i < n->num_engines; i++)
 			check(w, !(passed & 1u << i) || engine_has_doorbells(n->engines[i]));
 		n->to_run |= passed;

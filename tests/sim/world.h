@@ -7,7 +7,7 @@
  *
  * Of several engines of a node it runs those that have something to do, and no others: what one
  * leaves to another must be said. XROCE_SIM_ENGINES=n gives every node so many, and each QP made
- * the next one as its home.
+ * the next one as its owner.
  *
  * Nothing here is random but by the world's seed. A run that does not end fails with the world's
  * label, which replays it.
@@ -78,7 +78,7 @@ struct node {
 	struct engine *engines[ENGINE_MAX];
 	u32 num_engines;
 	u32 to_run;		/* those that have something to do, a bit each by number */
-	u32 next_home;
+	u32 next_owner;
 	u32 *qpns;		/* of all QPs ever made by side_create() */
 	u32 num_qpns, qpns_room;
 	struct xroce_engine_stats stats; /* of all engines together */
@@ -166,11 +166,11 @@ void world_stop(struct node *n, u64 ns);
 void world_drop_flights(struct world *w);
 void world_forget_sent(struct world *w);
 
-/* The home of the next QP: the engines take turns, but for what must live in number 0. */
-struct engine *world_home(struct node *n, bool is_pinned);
+/* The owner of the next QP: the engines take turns, but for what must live in number 0. */
+struct engine *world_owner(struct node *n, bool is_pinned);
 /* A QP that may be moved, as long as there is one of its number. */
 void world_know_qp(struct node *n, const struct qp *qp);
-/* Tell a QP's home of what was posted. */
+/* Tell a QP's owner of what was posted. */
 void world_ring(struct node *n, struct qp *qp);
 /* Move a QP to another engine of its node. */
 void world_move(struct node *n, struct qp *qp, u32 to);

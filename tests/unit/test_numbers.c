@@ -103,7 +103,7 @@ static void draw__last_slot(void **state)
 		u32 number;
 
 		table[77] = NULL;
-		number = home_draw_number(engine, table, generation, XROCE_MAX_QP);
+		number = owner_draw_number(engine, table, generation, XROCE_MAX_QP);
 		assert_int_equal(number % XROCE_MAX_QP, 77);
 		assert_int_not_equal(number, before);
 		before = number;
@@ -128,7 +128,7 @@ static void draw__reserved(void **state)
 
 	plain.config.random = counting;
 	plain.config.random_arg = &n;
-	assert_int_equal(home_draw_number(&plain, table, generation, XROCE_MAX_QP), 2);
+	assert_int_equal(owner_draw_number(&plain, table, generation, XROCE_MAX_QP), 2);
 	assert_int_equal(n, 6);
 }
 

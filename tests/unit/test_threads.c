@@ -142,7 +142,7 @@ static void unlock_all(void)
 static void send_mail(const struct shard *from, const u8 *data, u32 len)
 {
 	const struct rx_frame rx = { .data = data, .len = len };
-	const struct qp *qp = engine_whose(from->engine, &rx);
+	const struct qp *qp = engine_frame_qp(from->engine, &rx);
 	struct shard *to;
 
 	must(qp && len <= FRAME_MAX, "a frame for nobody");
@@ -214,7 +214,7 @@ static void *drive(void *arg)
 			send_mail(s, frame, len);
 		take_events(s);
 		/* the other is running anyway, and looks */
-		engine_passed_bells(s->engine);
+		engine_passed_doorbells(s->engine);
 		pthread_mutex_unlock(&s->lock);
 		if (!did)
 			sched_yield();

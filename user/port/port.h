@@ -38,12 +38,12 @@ void port_put(struct port *port);
 u32 port_preferred_mtu(const struct netdev *dev, u32 path_mtu);
 const struct port_info *port_info(const struct port *port);
 /*
- * An engine of the port, by which all that its engines share is reached; XRC and tag matching are
- * at home there.
+ * An engine of the port, by which all that its engines share is reached; it owns all QPs of XRC and
+ * tag matching.
  */
 struct engine *port_engine(struct port *port);
 /*
- * Where a new QP is at home that completes on a vector; packets that arrive elsewhere will move it.
+ * The owner of a new QP that completes on a vector; packets that arrive elsewhere will move it.
  */
 struct engine *port_engine_for(struct port *port, u32 vector);
 

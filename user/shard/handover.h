@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames that arrived at one shard and are for a QP that is at home in another. They stay where
+ * Frames that arrived at one shard and are for a QP that another owns. They stay where
  * they lie: the giver lends them, in the order in which they came, and takes them back when the
  * taker has been through.
  *

@@ -40,7 +40,7 @@ void migration_free(struct shards *all)
 
 /*
  * Packets that have come for it, by all queues, as XDP counts them: a system call, for the first
- * and the last stray of many.
+ * and the last of many misdirected packets.
  */
 static u64 migration_packets_of(const struct shards *all, const struct qp *qp)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A QP is at home in one shard. Which, decides where its packets arrive: receive-side scaling, or
+ * One shard owns a QP. Which, decides where its packets arrive: receive-side scaling, or
  * on veth the peer's CPU, chooses the queue, and we follow. When most packets of a QP arrive at
  * another shard, that one asks for it, and it moves: exclusively, so with nothing of it under way
  * in between. Once moved, it stays for a while, which doubles each time: who is served from many
@@ -18,7 +18,7 @@
 struct shards;
 struct shard;
 
-/* A shard's: packets that arrived here for QPs that are at home elsewhere. Under its lock. */
+/* A shard's: packets that arrived here for QPs that others own. Under its lock. */
 struct migration {
 	struct misdirected {
 		u32 qpn;	/* whose they are */

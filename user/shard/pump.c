@@ -5,7 +5,7 @@
  * engine's rule that no input happens inside an output: frames to ourselves wait in a short queue
  * in the transmit slot that they were written in.
  *
- * With several shards, frames for a QP that is at home in another are handed over to that one
+ * With several shards, frames for a QP that another owns are handed over to that one
  * (handover.h).
  *
  * It bounds what one call does. What is left over is said in resume_ns, and somebody comes back:
@@ -31,7 +31,7 @@ struct input {
 	u64 now_ns;
 };
 
-/* What other shards have handed over: it is at home here. */
+/* What other shards have handed over: for QPs of this one. */
 static void pump_input_handed(void *arg, const struct engine_frame *frames, u32 n)
 {
 	const struct input *in = arg;
@@ -39,11 +39,11 @@ static void pump_input_handed(void *arg, const struct engine_frame *frames, u32 
 	engine_input_batch(in->s->engine, frames, n, in->now_ns, NULL);
 }
 
-/* A frame for a QP that is at home in another shard. */
+/* A frame for a QP that another shard owns. */
 static void pump_hand_over(const struct input *in, const struct rx_frame *frame,
 			   const struct xroce_rx_cqe *hint, bool looped)
 {
-	const struct qp *qp = engine_whose(in->s->engine, frame);
+	const struct qp *qp = engine_frame_qp(in->s->engine, frame);
 
 	migration_count(in->s, qp, in->now_ns);
 	handover_give(in->s, shard_owner(in->s->all, qp), frame, hint, looped);

@@ -106,7 +106,7 @@ static struct deferred_work shard_unlock_once(struct shard *s, u32 reporter)
 		shard_report_events(s, reporter);
 		dead = s->all->dead;
 		blocked = dead || s->blocked_ns;
-		left.to_run |= s->to_run | engine_passed_bells(s->engine);
+		left.to_run |= s->to_run | engine_passed_doorbells(s->engine);
 		left.wants = !dead && migration_wants(&s->migration);
 		s->to_run = 0;
 		pthread_mutex_unlock(&s->lock);

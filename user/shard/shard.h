@@ -98,7 +98,7 @@ struct shards {
 	struct wake wake;
 };
 
-/* The shard that an engine is of, and where a QP is at home; without a lock, a hint. */
+/* The shard that an engine is of, and a QP's owner; without a lock, a hint. */
 static inline struct shard *shard_of(struct shards *all, const struct engine *e)
 {
 	return &all->shard[engine_number(e)];

@@ -10,8 +10,8 @@
  * intervals are the paper's times six: a software sender's scheduling is that much coarser than an
  * adapter's.
  *
- * Notifications (CNPs) need no proof: whoever knows a QPN can forge them. So one is heeded only if
- * a packet of this QP can have caused it, and once in CNP_INTERVAL or a round trip; and the rate
+ * Notifications (CNPs) prove nothing: any host that knows a QPN can forge them. One is heeded only
+ * if a packet of this QP can have caused it, and once in CNP_INTERVAL or a round trip; and the rate
  * has a floor that is a share of the line's. What is refused is counted as dropped.
  */
 #include "internal.h"

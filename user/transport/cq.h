@@ -107,7 +107,7 @@ enum { CQE_SL_IPV6 = 1, CQE_SL_IPV4 = 2 };
 
 enum { CQ_DISARMED = 0, CQ_ARMED_ANY = 1, CQ_ARMED_SOLICITED = 2 };
 
-/* What one engine has in mind about a CQ: nobody else looks at it. */
+/* One engine's own state of a CQ: no other reads it. */
 struct cq_part {
 	struct cq *pushed_next, *event_next;
 	u32 events;	   /* EVENT_* to report */
@@ -124,7 +124,7 @@ struct cq {
 	bool failed;	   /* which was reported */
 	bool shared;	   /* QPs of several engines complete here: changes with all of them held */
 	bool due_queued;   /* on an engine's list of CQs with a moderated event */
-	u32 withheld;	   /* completions since the last event whose own is withheld */
+	u32 withheld;	   /* completions since the last event, their events withheld */
 	u64 event_due_ns;  /* when it is reported at the latest */
 	struct cq *due_next;
 	struct cq_part part[ENGINE_MAX];

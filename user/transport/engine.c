@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The engine's frame: which QP a packet is for, which QP sends next, who has events to report. The
- * protocol itself is in requester.c, completer.c, responder.c, reply.c and datagram.c; what several
- * engines of a device have to do with each other in home.c.
+ * The engine's frame: which QP a packet is for, which QP sends next, which objects have events to
+ * report. The protocol itself is in requester.c, completer.c, responder.c, reply.c and datagram.c;
+ * what several engines of a device share in owner.c.
  */
 #include <stdlib.h>
 
@@ -33,7 +33,7 @@ int engine_create(const struct engine_config *config, struct engine **out)
 	e->window = config->window_packets ? config->window_packets : REQUESTER_WINDOW_DEFAULT;
 	e->cq_due_ns = NSEC_NEVER;
 	atomic_store(&e->earliest_ns, NSEC_NEVER);
-	err = timers_init(&e->timers) || reorder_init(e) ? -ENOMEM : home_join(e);
+	err = timers_init(&e->timers) || reorder_init(e) ? -ENOMEM : owner_join(e);
 	if (err) {
 		reorder_destroy(e);
 		timers_free(&e->timers);
@@ -46,7 +46,7 @@ int engine_create(const struct engine_config *config, struct engine **out)
 
 void engine_destroy(struct engine *e)
 {
-	home_leave(e);
+	owner_leave(e);
 	reorder_destroy(e);
 	timers_free(&e->timers);
 	free(e);
@@ -64,7 +64,7 @@ struct qp *engine_find_qp(const struct engine *e, u32 qpn)
 	return qp && qp->qpn == qpn ? qp : NULL;
 }
 
-/* ---- who sends next ---- */
+/* ---- the QP that sends next ---- */
 
 static struct qp **engine_ready_at(struct engine *e, u32 index)
 {
@@ -141,7 +141,7 @@ void engine_detach_qp(struct engine *e, struct qp *qp)
 
 void engine_forget_qp(struct engine *e, struct qp *qp)
 {
-	home_silence(e, qp);
+	owner_silence_doorbell(e, qp);
 	engine_detach_qp(e, qp);
 }
 
@@ -190,7 +190,7 @@ u32 engine_output(struct engine *e, u8 *frame, u32 room, u64 now_ns)
 	if (room < PACKET_FRAME_MAX)
 		return 0;
 	e->now_ns = now_ns;
-	take_doorbells(e);
+	owner_look_at_doorbells(e);
 	len = engine_output_frame(e, frame, now_ns);
 	engine_take_arms(e);
 	return len;
@@ -257,8 +257,8 @@ static inline struct qp *engine_peek(const struct engine *e, const struct rx_fra
 }
 
 /*
- * What engine_input_frame() and those that it calls return for a frame whose QP is at home
- * elsewhere, where another engine may be at work on it at this moment.
+ * What engine_input_frame() and its callees return for a frame whose QP has another owner engine,
+ * which may be at work on it at this moment.
  */
 #define AWAY (-2)
 
@@ -355,7 +355,7 @@ static per_packet int engine_input_frame(struct engine *e, const struct xroce_rx
 	return reason + 1;
 }
 
-/* Nobody sees to it that such a frame comes to where its QP is at home. */
+/* Such a frame, where the caller does not pass it to the QP's owner. */
 static int engine_drop_away(struct engine *e)
 {
 	e->stats->rx_packets++;
@@ -472,9 +472,10 @@ int engine_srq_add(struct engine *e, struct srq *srq)
 	if (t->num_srqs == ENGINE_MAX_SRQ)
 		return -ENOMEM;
 	t->num_srqs++;
-	srq->number = home_draw_number(e, (void *const *)t->srq, t->srq_generation, ENGINE_MAX_SRQ);
+	srq->number =
+		owner_draw_number(e, (void *const *)t->srq, t->srq_generation, ENGINE_MAX_SRQ);
 	t->srq[srq->number % ENGINE_MAX_SRQ] = srq;
-	home_take_cq(e, srq->cq);
+	owner_take_cq(e, srq->cq);
 	return 0;
 }
 
@@ -482,7 +483,7 @@ void engine_srq_remove(struct engine *e, struct srq *srq)
 {
 	e->srq[srq->number % ENGINE_MAX_SRQ] = NULL;
 	e->tables->num_srqs--;
-	home_release_cq(e, srq->cq);
+	owner_release_cq(e, srq->cq);
 	/* XRC targets may hold a WQE of it for a message under way: it goes with its queue */
 	for (u32 i = 0; srq->xrcd && i < XROCE_MAX_QP; i++)
 		if (e->qp[i] && e->qp[i]->resp.recv_srq == srq) {
@@ -556,7 +557,7 @@ static void engine_lose_completion(struct engine *e, struct cq *cq)
 		return;
 	cq->failed = true;
 	e->stats->cq_overruns++;
-	home_overrun(e, cq);
+	owner_report_overrun(e, cq);
 	engine_cq_event(e, cq, EVENT_CQ_ERR | (cq_take_event(cq, true) ? EVENT_COMPLETION : 0));
 }
 
@@ -647,8 +648,8 @@ void engine_check_srq(struct engine *e, struct srq *srq)
 static void engine_fail_overrun_qps(struct engine *e)
 {
 	/*
-	 * pairs with the store in home_overrun(): what another engine made so is seen, or the flag
-	 * is up again
+	 * pairs with the store in owner_report_overrun(): what another engine made so is seen, or
+	 * the flag is up again
 	 */
 	while (atomic_exchange(&e->overrun, false)) {
 		for (u32 i = 0; !e->number && i < ENGINE_MAX_SRQ; i++)

@@ -5,11 +5,11 @@
  * marked [any thread].
  *
  * A device may have several engines, each with an owner's lock of its own, at work at the same
- * time: each has its QPs, whose home it is, and they share the numbers of QPs and SRQs, the memory
- * regions and, where QPs of several use one, CQs and plain SRQs. Calls marked [all] want every
- * engine of the device held, and take any of them; so does what makes, changes and ends objects in
- * qp.h, cq.h, rq.h, mr.h and tag.h. Events of any engine may be due after one of those. A device
- * with one engine has nothing of all this to care for.
+ * time: each owns QPs, and they share the numbers of QPs and SRQs, the memory regions and, where
+ * QPs of several use one, CQs and plain SRQs. Calls marked [all] want every engine of the device
+ * held, and take any of them; so does what makes, changes and ends objects in qp.h, cq.h, rq.h,
+ * mr.h and tag.h. Events of any engine may be due after one of those. A device with one engine has
+ * nothing of all this to care for.
  *
  * Its two callers are the pump in user/shard and the world in tests/sim.
  */
@@ -102,9 +102,9 @@ struct qp *engine_find_qp(const struct engine *e, u32 qpn);
 /* ---- several engines of a device ---- */
 
 /* Which of the device's QPs is a frame for? NULL if for none, or that cannot be read. */
-struct qp *engine_whose(const struct engine *e, const struct rx_frame *frame);
+struct qp *engine_frame_qp(const struct engine *e, const struct rx_frame *frame);
 
-/* Can this QP live elsewhere than in number 0? */
+/* May an engine other than number 0 own this QP? */
 bool engine_may_move(const struct qp *qp);
 /*
  * [all] Not 0: the peer may not have taken from its ring all that this QP of UC has sent. What it
@@ -112,23 +112,23 @@ bool engine_may_move(const struct qp *qp);
  */
 u64 engine_untaken(const struct qp *qp);
 /*
- * [all] Make to the home of a QP that may move. Packets that came early are lost by it; all else
+ * [all] Make to the owner of a QP that may move. Packets that came early are lost by it; all else
  * goes with it. If it has something to send, engine_has_doorbells() of to says so.
  */
 void engine_move_qp(struct engine *to, struct qp *qp, u64 now_ns);
 
 /*
  * Which engines, a bit each by number, have got something to do from e since this was last asked:
- * the bell of a QP that was rung here and lives there, or a CQ that overran with QPs of both.
- * engine_has_doorbells() is true of them until they have run. To be asked after each round: whoever
- * ran e sees to it.
+ * the doorbell of a QP of theirs that was rung here, or a CQ that overran with QPs of both.
+ * engine_has_doorbells() is true of them until they have run. The caller asks after each round of e
+ * and has them run.
  */
-u32 engine_passed_bells(struct engine *e);
+u32 engine_passed_doorbells(struct engine *e);
 
 /* ---- the contract ---- */
 
 /*
- * A frame has come in for a QP at home here; all others are dropped. hint is what XDP wrote or NULL
+ * A frame has come in for a QP that e owns; all others are dropped. hint is what XDP wrote or NULL
  * (loopback, simulator); it gives time, flow tag and nothing that is trusted. Returns 0 if the
  * packet was used, or the reason for its drop + 1 (counted already). The frame is free again on
  * return.
@@ -139,7 +139,7 @@ int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct
 /*
  * The same for n frames in their order, with what each will touch fetched into the cache while
  * others are worked on. Returns how many were dropped. With away n is at most 64, and frames for a
- * QP of the device that is at home elsewhere are left alone: of each its bit is set there.
+ * QP of the device with another owner are left alone: of each its bit is set there.
  */
 struct engine_frame {
 	struct rx_frame frame;
@@ -171,14 +171,14 @@ bool engine_next_event(struct engine *e, struct engine_event *event);
 
 /*
  * [any thread] WQEs were published on qp (or receives on a QP in ERR). The next engine_output() of
- * its home, which is returned, finds them. Who cannot run that engine now leaves it to whoever
- * holds the lock: see engine_has_doorbells(). Should the QP move meanwhile, the bell is passed on:
- * see engine_passed_bells().
+ * its owner, which is returned, finds them. A caller that cannot run that engine now leaves it to
+ * the lock's holder: see engine_has_doorbells(). Should the QP move meanwhile, the doorbell is
+ * passed on: see engine_passed_doorbells().
  */
 struct engine *engine_doorbell(struct qp *qp);
 /*
- * The same for who has the engine, which is the QP's home: no atomic operation, and no wait until
- * what was posted has left the store buffer.
+ * The same for the holder of the engine, which is the QP's owner: no atomic operation, and no wait
+ * until what was posted has left the store buffer.
  */
 void engine_posted(struct engine *e, struct qp *qp);
 /*
@@ -187,12 +187,11 @@ void engine_posted(struct engine *e, struct qp *qp);
  */
 bool engine_has_doorbells(const struct engine *e);
 
-/* Move a QP at home here to the error state and flush it; reports the events given (EVENT_*). */
+/* Move a QP of e's to the error state and flush it; reports the events given (EVENT_*). */
 void engine_qp_error(struct engine *e, struct qp *qp, u32 events);
 
 /*
- * All that are at home here, without an event of their own: nothing can be sent or received any
- * more.
+ * All of e's, without an event of their own: nothing can be sent or received any more.
  */
 void engine_fail(struct engine *e);
 

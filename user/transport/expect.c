@@ -9,7 +9,7 @@
  *   completes visibly, then send it not before it: take the arm word, wake
  *
  * A PSN that is behind, since the engine has not seen an ACK yet, wakes for nothing at most. Errors
- * that come of a NAK's repetition are not foreseen: whoever runs the engine reports those.
+ * that come of a NAK's repetition are not foreseen: the thread that runs the engine reports those.
  */
 #include "internal.h"
 

@@ -267,7 +267,7 @@ static u32 flow_count_senders(struct flow_answers *a, u32 bucket, u64 now_ns)
 
 /*
  * The window of one that asks: its share of half of the ring, as far as that has not been promised
- * to others, who will hear that they are fewer or more when they ask again. The other half is for
+ * to others, which learn the new number when they ask again. The other half is for
  * those that have just begun, for those that were forgotten, and for the reliable services.
  */
 static u32 flow_promise_window(struct engine *e, const struct qp *qp, u32 bucket, u32 senders)

@@ -60,7 +60,7 @@ struct flow_control {
 	u64 retry_ns;	    /* how long it waits for its answer */
 	u64 look_ns;	    /* and how long another waits after an answer that did not help */
 	u64 blocked_ns;	    /* since when nothing may be sent; 0: something may */
-	u32 dest_qpn;	    /* UD: who all this is about */
+	u32 dest_qpn;	    /* UD: the receiver that all this is about, with peer */
 	struct gid peer;
 };
 

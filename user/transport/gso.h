@@ -2,10 +2,10 @@
 /*
  * UDP segmentation offload (GSO): RoCEv2 packets that follow each other from one QP to another
  * leave as one super-packet, one UDP datagram too long for any link, which the kernel, the NIC or
- * whoever receives it cuts into packets again. This file owns which packets may share one, and its
+ * the receiver cuts into packets again. This file owns which packets may share one, and its
  * headers.
  *
- * Who cuts it gives each segment the headers of the whole with its own lengths, and counts the IPv4
+ * The cutter gives each segment the headers of the whole with its own lengths, and counts the IPv4
  * identification up by 1 from segment to segment. The ICRC covers the identification, so each
  * packet is changed to have the one that it will be given: it is a right packet before and after,
  * alone as well.
@@ -19,7 +19,7 @@
 #include "icrc.h"
 #include "packet.h"
 
-/* Ethernet, IPv4 without options, UDP: all else is payload to who cuts it */
+/* Ethernet, IPv4 without options, UDP: all else is payload to the cutter */
 #define GSO_HEADER_BYTES 42u
 #define GSO_UDP_AT	 34u	/* in these, as is */
 #define GSO_UDP_CHECKSUM_AT 40u

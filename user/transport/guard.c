@@ -57,7 +57,7 @@ struct attempt {
 static _Thread_local struct attempt *_Atomic current;
 
 /*
- * Where a thread goes on whose access failed. The handler's mask went when it returned: none is
+ * Where a thread goes on after its access failed. The handler's mask went when it returned: none is
  * restored.
  */
 #ifdef __x86_64__

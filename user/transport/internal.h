@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the engine's own files know of each other; nobody outside user/transport includes this.
+ * What the engine's own files know of each other; no file outside user/transport includes this.
  *
  *   engine.c     demux, ready list, doorbells, events        timer.c      deadlines
  *   qp.c         making QPs, their send queue, flushing      qp_state.c   ibv_modify_qp's table
@@ -13,10 +13,10 @@
  *   template.c   headers kept, to copy and to compare
  *   expect.c     which responses XDP wakes for
  *   datagram.c   UD, both ways                             moderation.c events of moderated CQs
- *   home.c       several engines of a device
+ *   owner.c       several engines of a device
  *   tag.c        tag matching: SENDs to buffers by tag     rendezvous.c what it fetches and
  *                                                                       answers on its own
- * Beside the engine, for who moves its frames:
+ * Beside the engine, for its caller:
  *   gso.c        packets that may leave as one             segments.c   such a one cut again
  */
 #ifndef TRANSPORT_INTERNAL_H
@@ -63,7 +63,7 @@ struct engine_tables {
 	struct mr_table mrs;
 	u32 num_qps;
 	u32 num_srqs;
-	/* of the last number that each slot had; see home_draw_number() */
+	/* of the last number that each slot had; see owner_draw_number() */
 	u16 qp_generation[XROCE_MAX_QP];
 	u16 srq_generation[ENGINE_MAX_SRQ];
 	struct srq *srq[ENGINE_MAX_SRQ];
@@ -81,8 +81,8 @@ struct engine {
 	u32 number;
 	u32 window;
 	struct held *held_pool, *held_free;
-	u32 num_held;		/* of all QPs at home here */
-	u32 passed;		/* to these went bells that were not for this one: see home.c */
+	u32 num_held; /* of all its QPs */
+	u32 passed;   /* engines that doorbells were passed on to: see owner.c */
 
 	/*
 	 * QPs that may have something to send, served in turn: a ring in an array, so that a
@@ -137,7 +137,7 @@ static inline void engine_drop(struct engine *e, enum xroce_drop reason)
 
 /* engine.c */
 /*
- * What a QP may have to send. Who has sent the last of it may clear its bit: whatever comes later
+ * What a QP may have to send. The sender of the last of it may clear its bit: whatever comes later
  * sets it again.
  */
 enum { READY_REQUESTS = 1 << 0, READY_REPLIES = 1 << 1 };
@@ -169,7 +169,7 @@ void engine_srq_event(struct engine *e, struct srq *srq, u32 events);
 void engine_check_srq(struct engine *e, struct srq *srq);
 /*
  * [all] Forget what is queued about qp: doorbell, ready list, timer, events; without the doorbell.
- * e is its home.
+ * e is its owner.
  */
 void engine_forget_qp(struct engine *e, struct qp *qp);
 void engine_detach_qp(struct engine *e, struct qp *qp);
@@ -181,35 +181,35 @@ struct srq *engine_find_srq(const struct engine *e, u32 number);
  */
 bool engine_take_receive(struct engine *e, struct qp *qp);
 
-/* home.c */
+/* owner.c */
 /*
  * [all] An engine comes to its device or founds it: 0, -ENOMEM or -EINVAL; it goes, and with the
  * last one what they shared.
  */
-int home_join(struct engine *e);
-void home_leave(struct engine *e);
+int owner_join(struct engine *e);
+void owner_leave(struct engine *e);
 /*
  * [all] Draw a number of 24 bits for a QP or an SRQ whose slot, the number modulo slots, is free in
  * table: one must be. generation has the last one of each slot.
  */
-u32 home_draw_number(const struct engine *e, void *const *table, u16 *generation, u32 slots);
-/* [all] A QP comes to live with e, or does so no more: its CQs and SRQ know. */
-void home_settle(struct engine *e, struct qp *qp);
-void home_quit(struct engine *e, struct qp *qp);
+u32 owner_draw_number(const struct engine *e, void *const *table, u16 *generation, u32 slots);
+/* [all] e owns the QP from now on, or no more: its CQs and SRQ know. */
+void owner_take_qp(struct engine *e, struct qp *qp);
+void owner_release_qp(struct engine *e, struct qp *qp);
 /* [all] A CQ where an XRC SRQ completes, NULL if it has none: number 0 fills it. */
-void home_take_cq(struct engine *e, struct cq *cq);
-void home_release_cq(struct engine *e, struct cq *cq);
-/* Look at the queues of all whose bell was rung here, and pass the bells of others on. */
-void home_take_doorbells(struct engine *e);
-static inline void take_doorbells(struct engine *e)
+void owner_take_cq(struct engine *e, struct cq *cq);
+void owner_release_cq(struct engine *e, struct cq *cq);
+/* Look at the queues of e's QPs whose doorbell was rung, and pass those of others' QPs on. */
+void owner_take_doorbells(struct engine *e);
+static inline void owner_look_at_doorbells(struct engine *e)
 {
 	if (atomic_load_explicit(&e->doorbells, memory_order_relaxed))
-		home_take_doorbells(e);
+		owner_take_doorbells(e);
 }
-/* [all] The QP's bell lies on no stack when this returns, unless it is rung now. Did it ring? */
-bool home_silence(struct engine *e, struct qp *qp);
+/* [all] Take the QP's doorbell off the stacks, unless it is rung now. Returns true if it rang. */
+bool owner_silence_doorbell(struct engine *e, struct qp *qp);
 /* The CQ has just overrun: every engine that has QPs on it is to put them into error. */
-void home_overrun(struct engine *e, const struct cq *cq);
+void owner_report_overrun(struct engine *e, const struct cq *cq);
 
 /* timer.c */
 int timers_init(struct timers *t);
@@ -237,7 +237,7 @@ void timer_publish(struct engine *e);
 /* A completion was pushed: is its event withheld for now? */
 bool moderation_withholds(struct engine *e, struct cq *cq, bool failed, bool solicited);
 void moderation_expire(struct engine *e, u64 now_ns);
-/* [all] It has changed whose QPs complete in this CQ. */
+/* [all] The set of engines with QPs on this CQ has changed. */
 void moderation_settle(struct engine_tables *t, struct cq *cq);
 
 /* qp.c */
@@ -289,9 +289,9 @@ int rd_atomic_reserve(struct qp *qp, u32 initiated, u32 answered);
 void rd_atomic_free(struct qp *qp);
 
 /*
- * Start a packet from qp. The fields of extension headers are left alone: who chooses an opcode
- * sets those that it carries, and no others are read. (To clear the whole struct takes longer than
- * to build most packets.)
+ * Start a packet from qp. The fields of extension headers are left alone: the caller chooses an
+ * opcode and sets those that it carries, and no others are read. (To clear the whole struct takes
+ * longer than to build most packets.)
  */
 static inline void packet_from(struct packet *p, const struct qp *qp, u32 psn)
 {
@@ -335,7 +335,7 @@ static inline enum vendor_err refusal_verr(const struct send_wqe *wqe)
 	return wqe->refused_as == CQE_LOC_PROT_ERR ? VERR_LKEY : VERR_REQUEST;
 }
 
-/* Whose L_Keys a WQE has: a rendezvous fetches into a buffer of the SRQ. */
+/* The PD of a WQE's L_Keys: a rendezvous fetches into a buffer of the SRQ. */
 static inline u32 wqe_pd(const struct qp *qp, const struct send_wqe *wqe)
 {
 	return unlikely(wqe->flags & WR_RENDEZVOUS) ? qp->srq->pd : qp->pd;
@@ -515,7 +515,7 @@ int completer_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn
 int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns);
 /* Complete local work requests at the queue's head that are done. */
 void completer_local(struct engine *e, struct qp *qp, u64 now_ns);
-/* Report SQ_DRAINED if the queue is drained and somebody asked. */
+/* Report SQ_DRAINED if the queue is drained and the application asked. */
 void completer_check_drained(struct engine *e, struct qp *qp);
 
 /* responder.c */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Header fields of 16 bits where they lie, and the Internet checksum's arithmetic (RFC 1071), for
- * who changes headers in place.
+ * Header fields of 16 bits where they lie, and the Internet checksum's arithmetic (RFC 1071), to
+ * change headers in place.
  */
 #ifndef TRANSPORT_IP_BYTES_H
 #define TRANSPORT_IP_BYTES_H

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Memory regions: which bytes of the process a key opens, for whom. Keys are 32 random bits; L_Key
- * and R_Key of a region are equal. Looking up a key copies nothing and takes no memory.
+ * Memory regions: which bytes of the process a key opens, and to which access. Keys are 32 random
+ * bits; L_Key and R_Key of a region are equal. Looking up a key copies nothing and takes no memory.
  *
  * The table is the device's. What it holds changes with all its engines held, so any of them may
  * look up a region at any time, and no lock or atomic is in that. Windows are bound and unbound by
- * one engine while others look: where there are several, under the window's lock, which whoever
- * uses the window's bytes holds until he is done with them. So who has seen a window unbound knows
- * that nobody is still at work behind it.
+ * one engine while others look: where there are several, under the window's lock. An engine that
+ * uses the window's bytes holds it until they are copied, so once a thread has seen a window
+ * unbound, no engine uses it any more.
  */
 #ifndef TRANSPORT_MR_H
 #define TRANSPORT_MR_H

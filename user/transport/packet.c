@@ -211,7 +211,7 @@ struct layer3 {
 
 /*
  * Pull the Ethernet header and up to two VLAN tags; sets *type to the type behind them. False if
- * the frame is too short. A third tag is a type that nobody here knows. The packet's tag is the
+ * the frame is too short. A third tag is an unknown type. The packet's tag is the
  * customer's: the inner one of 802.1Q within a provider's 802.1ad, else the outer.
  */
 static inline bool packet_parse_ethernet(struct cursor *c, struct packet *p, u16 *type)

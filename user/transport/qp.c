@@ -147,7 +147,7 @@ static int qpn_take(struct engine *e, struct qp *qp)
 	if (t->num_qps == XROCE_MAX_QP)
 		return -ENOMEM;
 	t->num_qps++;
-	qp->qpn = home_draw_number(e, (void *const *)t->qp, t->qp_generation, XROCE_MAX_QP);
+	qp->qpn = owner_draw_number(e, (void *const *)t->qp, t->qp_generation, XROCE_MAX_QP);
 	t->qp[qp->qpn % XROCE_MAX_QP] = qp;
 	return 0;
 }
@@ -201,7 +201,7 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 		qp->tells_xdp = true;
 		expect_none(qp);
 	}
-	home_settle(e, qp);
+	owner_take_qp(e, qp);
 	*out = qp;
 	return 0;
 }
@@ -225,7 +225,7 @@ void qp_destroy(struct engine *e, struct qp *qp)
 	e->qp[qp->qpn % XROCE_MAX_QP] = NULL;
 	e->tables->num_qps--;
 	qp_purge_completions(e, qp);
-	home_quit(e, qp);
+	owner_release_qp(e, qp);
 	rd_atomic_free(qp);
 	rq_free(&qp->rq);
 	shared_sends_free(qp);
@@ -281,8 +281,8 @@ void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum v
 		};
 	}
 	/*
-	 * Before it is pushed: who sees the completion may post again at once, to a queue that was
-	 * full.
+	 * Before it is pushed: a thread that sees the completion may post again at once, to a queue
+	 * that was full.
 	 */
 	sq_advance(qp);
 	if (unlikely(qp->tag_matching))

@@ -10,8 +10,8 @@
  *   sq_publish: store prod (release)  --------->  complete them, store cons (release)
  *
  * Everything but the send queue's producer side, the receive queue's producer side, qp_state() and
- * qp_engine() is the engine's alone. Where a device has several engines, that is the QP's home: see
- * engine.h.
+ * qp_engine() is the engine's alone. Where a device has several engines, that is the QP's owner
+ * engine: see engine.h.
  */
 #ifndef TRANSPORT_QP_H
 #define TRANSPORT_QP_H
@@ -112,8 +112,8 @@ _Static_assert(offsetof(struct send_wqe, wr_id) == CACHE_LINE &&
 	       "a line for most");
 
 /*
- * In one line of cache: who posts and who runs the engine are one thread most of the time, and ten
- * thousand QPs are to fit.
+ * In one line of cache: most of the time one thread posts and runs the engine, and ten thousand QPs
+ * are to fit.
  */
 struct sq {
 	_Atomic u32 prod;
@@ -273,7 +273,7 @@ struct responder {
 	u8 min_rnr_timer;
 	u8 tag_kind;		 /* enum tag_kind of the SEND under way, 0 without tag matching */
 	u16 recv_skip;		 /* bytes at its start that the receive's buffer does not get */
-	struct srq *recv_srq;	 /* XRC: whose recv is */
+	struct srq *recv_srq;	 /* XRC: the SRQ that recv was taken from */
 	struct header_in request; /* the headers of the last request */
 	struct header_out header; /* of the last response */
 	struct resp_resource few[QP_OWN_RD_ATOMIC];
@@ -369,9 +369,8 @@ struct requester {
 
 /*
  * A QP on a tag-matching SRQ sends for two: the application, and the engine, which fetches what a
- * rendezvous announces. The application fills a queue of its own; whoever runs the engine moves
- * WQEs from there to the QP's send queue, of which the engine is then the only producer: see
- * rendezvous.c.
+ * rendezvous announces. The application fills a queue of its own; the engine moves WQEs from there
+ * to the QP's send queue, of which it is then the only producer: see rendezvous.c.
  */
 struct shared_sends {
 	struct sq posted;	/* a slot is free again when its WQE has completed */
@@ -382,13 +381,13 @@ struct shared_sends {
 struct engine;
 
 /*
- * The hot fields come first: a line of cache for which QP it is and who it talks to, then the
- * requester's and the responder's, each behind its queue. What is looked at when something is lost,
- * made or asked for is behind them.
+ * The hot fields come first: a line of cache for which QP it is and which peer it has, then the
+ * requester's and the responder's, each behind its queue. What is read when something is lost, made
+ * or asked for is behind them.
  */
 struct qp {
 	/* read by the application's threads as well */
-	/* its home: changes with all engines of the device held */
+	/* its owner: changes with all engines of the device held */
 	_Atomic(struct engine *) engine cache_aligned;
 	u32 qpn;
 	_Atomic u8 state;	 /* enum qp_state */
@@ -411,7 +410,7 @@ struct qp {
 	u32 dest_qpn;
 	struct cq *send_cq, *recv_cq;
 	struct srq *srq;
-	struct qp *doorbell_next; /* who pushes it onto a stack, then who takes it off */
+	struct qp *doorbell_next; /* of the thread that pushes it, then of the one that takes it */
 	struct sq sq;
 	struct requester req;
 	struct rq rq cache_aligned;
@@ -455,12 +454,12 @@ static inline enum qp_state qp_state(const struct qp *qp)
 }
 
 /*
- * Its home. Any thread: without the lock of an engine of the device it is a hint, and under one it
- * stands still.
+ * Its owner engine. Any thread: without the lock of an engine of the device it is a hint, and under
+ * one it stands still.
  */
 static inline struct engine *qp_engine(const struct qp *qp)
 {
-	/* relaxed: what the engine is does not change, and whoever goes there takes its lock */
+	/* relaxed: the engine itself does not change, and a thread that uses it takes its lock */
 	return atomic_load_explicit(&((struct qp *)qp)->engine, memory_order_relaxed);
 }
 
@@ -503,8 +502,8 @@ void send_wqe_refuse(struct send_wqe *wqe, enum cqe_status status);
 /* ---- the owner's side: with all engines of the device held ---- */
 
 /*
- * [all] Returns 0, -ENOMEM, -EINVAL. The QP is in RESET, has its QPN, and e is its home. XRC and
- * tag matching are at home in number 0 only.
+ * [all] Returns 0, -ENOMEM, -EINVAL. The QP is in RESET, has its QPN, and e owns it. Only engine 0
+ * owns QPs of XRC and tag matching.
  */
 int qp_create(struct engine *e, const struct qp_init *init, struct qp **out);
 /*
@@ -520,7 +519,7 @@ void qp_destroy(struct engine *e, struct qp *qp);
  */
 int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 mask, u64 now_ns);
 
-/* Its home is held. The attributes as they are now; sq_psn and rq_psn are the next ones. */
+/* Its owner is held. The attributes as they are now; sq_psn and rq_psn are the next ones. */
 void qp_query(const struct qp *qp, struct qp_attr *attr);
 
 /*

@@ -4,12 +4,13 @@
  * them into the tag's buffer on the QP that the message came on, and then sends a FIN, by which the
  * initiator knows that its buffer is free. Both are WQEs like the application's own, so losses,
  * windows and max_rd_atomic are the requester's matter. That is why QPs on a tag-matching SRQ have
- * a send queue with two who fill it:
+ * a send queue with two producers:
  *
  *   application            engine
- *   posted -------------> shared_sends_move() ----------> sq, a slot of posted is free when its WQE
- * has completed rendezvous_start(): READ ----> sq rendezvous_sent(): FIN ------> sq, in a slot that
- * was set aside with its READ's
+ *   posted -------------> shared_sends_move() --> sq; a slot of posted is free when its WQE has
+ *                                                 completed
+ *                          rendezvous_start() ---> sq: the READ
+ *                          rendezvous_sent() ----> sq: the FIN, in a slot set aside with its READ's
  */
 #include <stdlib.h>
 

@@ -152,8 +152,8 @@ void reorder_pass(struct engine *e, struct reorder *r, u32 psn)
 }
 
 /*
- * Are as many packets behind a gap as are missing in it? Whoever guesses where to put them gains
- * nothing by a long gap then: the more places would do, the more packets it takes.
+ * Are as many packets behind a gap as are missing in it? An attacker that guesses PSNs gains
+ * nothing by a long gap then: the more PSNs would do, the more packets it takes.
  */
 static bool reorder_is_long_enough(const struct held *h)
 {

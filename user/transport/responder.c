@@ -221,8 +221,8 @@ static struct resp_resource *responder_stored_resource(const struct responder *r
 
 /*
  * At most max_dest_rd_atomic READs and atomics: the one that came that many before must not still
- * be being answered for the first time. Who sends a new one has the answer that a duplicate asks
- * for again.
+ * be being answered for the first time. A peer that sends a new one has the answer that a duplicate
+ * asks for again.
  */
 static enum verdict check_resources(const struct qp *qp, const struct packet *p)
 {

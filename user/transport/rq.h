@@ -102,7 +102,7 @@ struct srq {
 		struct srq *event_next;
 		u32 events;   /* EVENT_* to report */
 		bool event_queued;
-	} part[ENGINE_MAX]; /* what each engine has to report of it: nobody else looks at that */
+	} part[ENGINE_MAX]; /* what each engine has to report of it: no other reads that */
 	void *owner;
 };
 

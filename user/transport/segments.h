@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Cutting received UDP super-packets: who sends with UDP segmentation offload (gso.h) is heard in
+ * Cutting received UDP super-packets: what leaves with UDP segmentation offload (gso.h) arrives in
  * one piece where nothing on the way had to cut, on veth towards an interface without native XDP.
- * XDP says of which packets that is so (XROCE_RX_GSO).
+ * XDP marks such packets (XROCE_RX_GSO).
  */
 #ifndef TRANSPORT_SEGMENTS_H
 #define TRANSPORT_SEGMENTS_H
@@ -16,7 +16,7 @@
  */
 #define SEGMENTS_PARTS_MAX 19
 
-/* A buffer of the packet. room: bytes in front of data that belong to nobody else. */
+/* A buffer of the packet. room: bytes in front of data that may be written. */
 struct segment_part {
 	u8 *data;
 	u32 len;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A spin lock for the little that several engines of a device share: no system call, held for a
- * handful of instructions or the copy of one packet, never two at a time. Where only one engine can
- * come, nobody takes it.
+ * handful of instructions or the copy of one packet, never two at a time. It is not taken where
+ * only one engine can come.
  */
 #ifndef TRANSPORT_SPIN_H
 #define TRANSPORT_SPIN_H

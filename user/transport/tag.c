@@ -186,7 +186,7 @@ static void tag_complete_op(struct engine *e, struct srq *srq, const struct tag_
 
 	list->op_cqe[(list->op_first + list->op_count++) % list->max_ops] = cq_next_index(srq->cq);
 	engine_complete(e, srq->cq, &cqe, false);
-	/* now, while all engines are held: e may be none of those who fill the CQ otherwise */
+	/* now, while all engines are held: e may otherwise not fill this CQ */
 	engine_take_arms(e);
 	moderation_settle(e->tables, srq->cq);
 	engine_check_srq(e, srq);

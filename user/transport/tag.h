@@ -11,7 +11,7 @@
 #include "types.h"
 
 #define TAG_MAX_TAGS 1024 /* of a list */
-#define TAG_MAX_OPS  1024 /* signaled operations whose completions nobody has polled */
+#define TAG_MAX_OPS		 1024 /* signaled operations with completions not polled yet */
 #define TAG_MAX_SGE  8
 #define TAG_MAX_RENDEZVOUS_BYTES 256 /* of a rendezvous request: one packet at every path MTU */
 

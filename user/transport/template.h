@@ -36,8 +36,8 @@ struct unsealed {
 };
 
 /*
- * Of a packet: never 0. What is constant for a QP is not in it: whoever changes that clears the
- * key.
+ * Of a packet: never 0. What is constant for a QP is not in it: qp_modify(), which changes that,
+ * clears the key.
  */
 static inline u32 header_out_key(u8 opcode, bool solicited, bool migreq, u32 payload_len)
 {

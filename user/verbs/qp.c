@@ -119,9 +119,9 @@ static int join_cqs(struct vqp *vqp)
 	int err = 0;
 
 	if (vqp->ibv.send_cq)
-		err = cq_join(to_vcq(vqp->ibv.send_cq), vqp->port);
+		err = owner_join_cq(to_vcq(vqp->ibv.send_cq), vqp->port);
 	if (!err && vqp->ibv.recv_cq)
-		err = cq_join(to_vcq(vqp->ibv.recv_cq), vqp->port);
+		err = owner_join_cq(to_vcq(vqp->ibv.recv_cq), vqp->port);
 	return err;
 }
 
@@ -129,7 +129,7 @@ static int join_cqs(struct vqp *vqp)
  * Until its packets say better, where its receives complete: that vector's thread raises their
  * events. XRC and tag matching stay where they are.
  */
-static struct engine *first_home(const struct vqp *vqp)
+static struct engine *first_owner(const struct vqp *vqp)
 {
 	const struct vcq *cq =
 		to_vcq_or_null(vqp->ibv.recv_cq ? vqp->ibv.recv_cq : vqp->ibv.send_cq);
@@ -172,7 +172,7 @@ static int qp_enter(struct vqp *vqp, const struct ibv_qp_init_attr *attr,
 		return err;
 	init.ud_mtu = device_path_mtu(ctx, &nd);
 	port_lock(vqp->port);
-	err = -qp_create(first_home(vqp), &init, &vqp->qp);
+	err = -qp_create(first_owner(vqp), &init, &vqp->qp);
 	if (!err)
 		err = -port_steer(vqp->port, vqp->qp);
 	port_unlock(vqp->port);

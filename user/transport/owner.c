@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Several engines of one device: what they share, which of them is a QP's home, how its bell is
- * heard there, and moving it to another.
+ * Several engines of one device: what they share, which of them owns a QP, how its doorbell reaches
+ * the owner, and moving the QP to another.
  *
- *   a QP's home changes only with all engines held; under any one engine's lock it stands still,
+ *   A QP's owner changes only with all engines held; under any one engine's lock it stands still,
  *   without a lock it is a hint.
  *
- *   ringer (any thread)                          who runs an engine
- *   bell: 0 -> 1, or it rings already            take the stack
- *   home: a hint                                 the QP's home is this engine: bell = 0, look at
- *                                                its queue
- *   push onto that engine's stack                it is another's: push onto that one's stack, the
- *                                                bell is not touched, and
- *                                                say so: engine_passed_bells()
+ *   ringer (any thread)                      holder of an engine
+ *   engine_doorbell()                        owner_take_doorbells()
+ *   doorbell: 0 -> 1; was it 1 already, it   take the stack
+ *   lies on a stack                          this engine owns the QP: doorbell = 0, look at its
+ *   push it onto the stack of the owner,     queue
+ *   which is a hint                          another does: push it onto that one's stack, leave the
+ *                                            doorbell 1, report by engine_passed_doorbells()
  *
- * So a bell that rings lies on one stack, and whoever took it from one has put it on another or has
- * looked at the queue. Who takes one QP's bell away, with all engines held, puts the others' back:
- * their ringers found the locks taken and count on whoever unlocks to see them.
+ * So a doorbell that rings lies on one stack, and the thread that took it from one has put it on
+ * another or has looked at the queue. owner_silence_doorbell(), with all engines held, takes one
+ * QP's doorbell away and puts the others' back: their ringers found the locks taken and rely on the
+ * holder, which looks after unlocking.
  */
 #include <stdlib.h>
 
@@ -30,7 +31,7 @@ _Static_assert((ROCE_QPN_MASK + 1) / XROCE_MAX_QP <= UINT16_MAX &&
 		       (ROCE_QPN_MASK + 1) / ENGINE_MAX_SRQ <= UINT16_MAX,
 	       "generations, from 1 on");
 
-static int tables_create(const struct engine_config *config, struct engine_tables **out)
+static int owner_create_tables(const struct engine_config *config, struct engine_tables **out)
 {
 	struct engine_tables *t = aligned_zero(sizeof(*t));
 
@@ -49,7 +50,7 @@ static int tables_create(const struct engine_config *config, struct engine_table
  * table that is seldom full; when it nearly is, the next free slot from the drawn one on is taken.
  * A slot's last number is not given again at once: packets for it may still come.
  */
-u32 home_draw_number(const struct engine *e, void *const *table, u16 *generation, u32 slots)
+u32 owner_draw_number(const struct engine *e, void *const *table, u16 *generation, u32 slots)
 {
 	for (u32 tries = 0;; tries++) {
 		u32 number = (u32)e->config.random(e->config.random_arg) & ROCE_QPN_MASK;
@@ -68,19 +69,19 @@ u32 home_draw_number(const struct engine *e, void *const *table, u16 *generation
 	}
 }
 
-int home_join(struct engine *e)
+int owner_join(struct engine *e)
 {
 	const struct engine *sibling = e->config.sibling;
 	struct engine_tables *t;
 
-	/* XRC and tag matching are at home in number 0, so that one is there first */
+	/* number 0 owns the QPs of XRC and tag matching, so that one is there first */
 	if (e->number >= ENGINE_MAX || !sibling != !e->number)
 		return -EINVAL;
 	if (sibling) {
 		t = sibling->tables;
 		if (t->engine[e->number])
 			return -EINVAL;
-	} else if (tables_create(&e->config, &t)) {
+	} else if (owner_create_tables(&e->config, &t)) {
 		return -ENOMEM;
 	}
 	t->engine[e->number] = e;
@@ -92,7 +93,7 @@ int home_join(struct engine *e)
 	return 0;
 }
 
-void home_leave(struct engine *e)
+void owner_leave(struct engine *e)
 {
 	struct engine_tables *t = e->tables;
 
@@ -113,7 +114,7 @@ u32 engine_number(const struct engine *e)
 	return e->number;
 }
 
-struct qp *engine_whose(const struct engine *e, const struct rx_frame *frame)
+struct qp *engine_frame_qp(const struct engine *e, const struct rx_frame *frame)
 {
 	struct packet p;
 	u32 qpn;
@@ -125,9 +126,9 @@ struct qp *engine_whose(const struct engine *e, const struct rx_frame *frame)
 	return packet_parse(&p, frame) < 0 ? NULL : engine_find_qp(e, p.dest_qpn);
 }
 
-/* ---- whose QPs a CQ or an SRQ has ---- */
+/* ---- the engines with QPs on a CQ or an SRQ ---- */
 
-static void cq_join(struct cq *cq, const struct engine *e)
+static void owner_join_cq(struct cq *cq, const struct engine *e)
 {
 	if (!cq)
 		return;
@@ -135,7 +136,7 @@ static void cq_join(struct cq *cq, const struct engine *e)
 	moderation_settle(e->tables, cq);
 }
 
-static void cq_leave(struct cq *cq, const struct engine *e)
+static void owner_leave_cq(struct cq *cq, const struct engine *e)
 {
 	if (!cq)
 		return;
@@ -143,44 +144,44 @@ static void cq_leave(struct cq *cq, const struct engine *e)
 	moderation_settle(e->tables, cq);
 }
 
-void home_take_cq(struct engine *e, struct cq *cq)
+void owner_take_cq(struct engine *e, struct cq *cq)
 {
-	cq_join(cq, e->tables->engine[0]);
+	owner_join_cq(cq, e->tables->engine[0]);
 }
 
-void home_release_cq(struct engine *e, struct cq *cq)
+void owner_release_cq(struct engine *e, struct cq *cq)
 {
-	cq_leave(cq, e->tables->engine[0]);
+	owner_leave_cq(cq, e->tables->engine[0]);
 }
 
-void home_settle(struct engine *e, struct qp *qp)
+void owner_take_qp(struct engine *e, struct qp *qp)
 {
 	atomic_store_explicit(&qp->engine, e, memory_order_relaxed);
-	cq_join(qp->send_cq, e);
-	cq_join(qp->recv_cq, e);
+	owner_join_cq(qp->send_cq, e);
+	owner_join_cq(qp->recv_cq, e);
 	if (qp->srq)
 		qp->srq->shared = users_add(&qp->srq->users, e->number);
 }
 
-void home_quit(struct engine *e, struct qp *qp)
+void owner_release_qp(struct engine *e, struct qp *qp)
 {
-	/* what it has completed, while e is still one of those who fill the CQ */
+	/* what it has completed, while e may still fill the CQ */
 	engine_take_arms(e);
-	cq_leave(qp->send_cq, e);
-	cq_leave(qp->recv_cq, e);
+	owner_leave_cq(qp->send_cq, e);
+	owner_leave_cq(qp->recv_cq, e);
 	if (qp->srq)
 		qp->srq->shared = users_remove(&qp->srq->users, e->number);
 }
 
-/* ---- bells ---- */
+/* ---- doorbells ---- */
 
-static void push_bell(struct engine *e, struct qp *qp)
+static void owner_push_doorbell(struct engine *e, struct qp *qp)
 {
 	struct qp *head = atomic_load_explicit(&e->doorbells, memory_order_relaxed);
 
 	do {
 		qp->doorbell_next = head;
-		/* release: pairs with the acquire in home_take_doorbells() */
+		/* release: pairs with the acquire in owner_take_doorbells() */
 	} while (!atomic_compare_exchange_weak(&e->doorbells, &head, qp));
 }
 
@@ -189,29 +190,29 @@ struct engine *engine_doorbell(struct qp *qp)
 	struct engine *e = qp_engine(qp);
 
 	/*
-	 * the exchange orders the WQEs published before it; whoever takes the bell clears it before
-	 * looking at the queue
+	 * pairs with the exchange in owner_take_doorbells(), which clears it before the look at the
+	 * queue: one that was 1 already is cleared, and the WQEs published before this are seen
 	 */
 	if (!atomic_exchange(&qp->doorbell, 1))
-		push_bell(e, qp);
+		owner_push_doorbell(e, qp);
 	return e;
 }
 
-void home_take_doorbells(struct engine *e)
+void owner_take_doorbells(struct engine *e)
 {
 	struct qp *qp, *next;
 
 	for (qp = atomic_exchange(&e->doorbells, NULL); qp; qp = next) {
-		struct engine *home = qp_engine(qp);
+		struct engine *owner = qp_engine(qp);
 
 		next = qp->doorbell_next;
-		if (unlikely(home != e)) {
-			push_bell(home, qp);
-			e->passed |= 1u << home->number;
+		if (unlikely(owner != e)) {
+			owner_push_doorbell(owner, qp);
+			e->passed |= 1u << owner->number;
 			continue;
 		}
 		/*
-		 * an exchange: it takes over from the ringer's, and with it what that one has
+		 * pairs with the exchange in engine_doorbell(): it takes over what the ringer has
 		 * posted; behind a store the look at the queue might be the older one
 		 */
 		atomic_exchange(&qp->doorbell, 0);
@@ -219,9 +220,9 @@ void home_take_doorbells(struct engine *e)
 	}
 }
 
-bool home_silence(struct engine *e, struct qp *qp)
+bool owner_silence_doorbell(struct engine *e, struct qp *qp)
 {
-	struct qp *bell, *next;
+	struct qp *rung, *next;
 	bool rang = false;
 
 	for (u32 i = 0; i < ENGINE_MAX; i++) {
@@ -229,20 +230,20 @@ bool home_silence(struct engine *e, struct qp *qp)
 
 		if (!at)
 			continue;
-		for (bell = atomic_exchange(&at->doorbells, NULL); bell; bell = next) {
-			next = bell->doorbell_next;
-			if (bell == qp) {
+		for (rung = atomic_exchange(&at->doorbells, NULL); rung; rung = next) {
+			next = rung->doorbell_next;
+			if (rung == qp) {
 				atomic_store(&qp->doorbell, 0);
 				rang = true;
 			} else {
-				push_bell(qp_engine(bell), bell);
+				owner_push_doorbell(qp_engine(rung), rung);
 			}
 		}
 	}
 	return rang;
 }
 
-u32 engine_passed_bells(struct engine *e)
+u32 engine_passed_doorbells(struct engine *e)
 {
 	u32 passed = e->passed;
 
@@ -250,14 +251,17 @@ u32 engine_passed_bells(struct engine *e)
 	return passed;
 }
 
-void home_overrun(struct engine *e, const struct cq *cq)
+void owner_report_overrun(struct engine *e, const struct cq *cq)
 {
 	u32 others = cq_engines(cq) & ~(1u << e->number);
 
 	atomic_store_explicit(&e->overrun, true, memory_order_relaxed);
 	e->passed |= others;
 	for (; others; others &= others - 1)
-		/* as a bell: whoever passes it looks whether that engine runs only after that */
+		/*
+		 * as a doorbell: the caller runs that engine, or sees it run, only after this.
+		 * Pairs with the exchange in engine_fail_overrun_qps()
+		 */
 		atomic_store(&e->tables->engine[__builtin_ctz(others)]->overrun, true);
 }
 
@@ -288,17 +292,17 @@ void engine_move_qp(struct engine *to, struct qp *qp, u64 now_ns)
 	if (from == to)
 		return;
 	from->now_ns = to->now_ns = now_ns;
-	rang = home_silence(from, qp);
+	rang = owner_silence_doorbell(from, qp);
 	ready = qp->ready;
 	events = qp->events;
 	due_ns = from->timers.due_ns[slot];
-	/* early packets lie in the old home's memory: they were lost, then */
+	/* early packets lie in the old owner's memory: they were lost, then */
 	engine_detach_qp(from, qp);
-	home_quit(from, qp);
-	home_settle(to, qp);
+	owner_release_qp(from, qp);
+	owner_take_qp(to, qp);
 	if (ready)
 		engine_ready(to, qp, ready);
-	/* whoever was to see to it looks at the old home */
+	/* the thread that was to run it looks at the old owner */
 	if (rang || ready)
 		engine_doorbell(qp);
 	if (due_ns != NSEC_NEVER)

@@ -2,7 +2,7 @@
 /*
  * Several engines of a device, and doorbells where objects end and QPs move: who rang may have
  * found the locks taken by whoever does that, and left it to them to see the bell. So until an
- * engine_output() of the QP's home has looked at the queue, engine_has_doorbells() of it is true.
+ * engine_output() of the QP's owner has looked at the queue, engine_has_doorbells() of it is true.
  */
 #include "bare_engine.h"
 
@@ -66,7 +66,7 @@ static void qp_destroy__leaves_the_bells_of_others(void **state)
 	qp_destroy(engine, there);
 }
 
-/* It lies where the ringer took the home to be. */
+/* It lies with the engine that the ringer took for the owner. */
 static void qp_destroy__finds_its_bell_on_any_stack(void **state)
 {
 	struct qp *qp = make_qp_in(engine);
@@ -113,28 +113,28 @@ static void engine_move_qp__rings_for_what_is_left_to_send(void **state)
 }
 
 /*
- * Rung at a home that it had left by then: who finds it there passes it on, and whoever runs that
- * engine is told.
+ * Rung at an owner that it had left by then: that engine passes it on, and its caller is told to
+ * which one.
  */
-static void engine_doorbell__at_a_former_home(void **state)
+static void engine_doorbell__at_a_former_owner(void **state)
 {
 	struct qp *qp = make_qp_in(engine);
 
 	atomic_store(&qp->engine, second);
 	assert_ptr_equal(engine_doorbell(qp), second);
 	atomic_store(&qp->engine, engine);
-	assert_int_equal(engine_passed_bells(second), 0);
+	assert_int_equal(engine_passed_doorbells(second), 0);
 	run(second);
-	assert_int_equal(engine_passed_bells(second), 1 << 0);
-	assert_int_equal(engine_passed_bells(second), 0);
+	assert_int_equal(engine_passed_doorbells(second), 1 << 0);
+	assert_int_equal(engine_passed_doorbells(second), 0);
 	assert_true(engine_has_doorbells(engine));
 	run(engine);
-	assert_int_equal(engine_passed_bells(engine), 0);
+	assert_int_equal(engine_passed_doorbells(engine), 0);
 	qp_destroy(engine, qp);
 }
 
 /* A CQ overruns by one engine: each puts its own QPs into error, and touches no other's. */
-static void home_overrun__each_fails_its_own(void **state)
+static void owner_report_overrun__each_fails_its_own(void **state)
 {
 	struct qp *here = make_qp_in(engine), *there = make_qp_in(second);
 	const struct cqe cqe = { .qpn = there->qpn };
@@ -154,7 +154,7 @@ static void home_overrun__each_fails_its_own(void **state)
 	for (u32 i = 0; i <= cq.capacity + 1; i++)
 		engine_complete(second, &cq, &cqe, false);
 	assert_int_equal(stats.cq_overruns, 1);
-	assert_int_equal(engine_passed_bells(second), 1 << 0);
+	assert_int_equal(engine_passed_doorbells(second), 1 << 0);
 	assert_true(engine_has_doorbells(engine));
 	while (engine_next_event(second, &event))
 		overruns += event.type == EVENT_CQ_ERR;
@@ -210,8 +210,8 @@ int main(void)
 		WITH_TWO(qp_destroy__finds_its_bell_on_any_stack),
 		WITH_TWO(engine_move_qp__takes_the_bell_along),
 		WITH_TWO(engine_move_qp__rings_for_what_is_left_to_send),
-		WITH_TWO(engine_doorbell__at_a_former_home),
-		WITH_TWO(home_overrun__each_fails_its_own),
+		WITH_TWO(engine_doorbell__at_a_former_owner),
+		WITH_TWO(owner_report_overrun__each_fails_its_own),
 		WITH_TWO(engine_create__numbers),
 	};
 
