@@ -32,11 +32,11 @@ $(BUILD)/tests/port/%: $(BUILD)/obj/tests/port/%.o $(BUILD)/libport.a $(BUILD)/l
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) -o $@
 
-# Ports without a kernel (tests/portsim/kernel.h). The code under test and the XDP program are
+# Ports without a kernel (tests/portsim/machine.h). The code under test and the XDP program are
 # compiled once more, so that each atomic operation is a call (tests/portsim/atomics.c), and linked
-# with functions of the simulator in place of the C library's, libbpf's and libxdp's.
-PORTSIM_CODE := $(TRANSPORT_SRC) $(wildcard $(patsubst %,user/%/*.c,base xsk wake shard service \
-	port)) user/tx/tx_xsk.c
+# with functions of the simulator in place of user/base/kernel.c and of POSIX's threads and locks.
+PORTSIM_CODE := $(TRANSPORT_SRC) user/tx/tx_xsk.c $(filter-out user/base/kernel.c \
+	user/base/clock.c,$(wildcard $(patsubst %,user/%/*.c,base xsk wake shard service port)))
 ifneq ($(filter __clang__,$(CC_SAYS)),)
 PORTSIM_CALLS := -fsanitize=thread -mllvm -tsan-instrument-func-entry-exit=0 \
 	-mllvm -tsan-distinguish-volatile=1

@@ -3,9 +3,10 @@
 #define _GNU_SOURCE
 #include "app.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "../../user/base/kernel.h"
 
 #define PORTS_MAX 2
 #define CQS_MAX	  64
@@ -592,7 +593,7 @@ static void wait_for_event(struct app_thread *t)
 	t->waiting = true;
 	if (!own)
 		get_event(t->channel, true);
-	else if (ppoll(&p, 1, NULL, NULL) > 0)
+	else if (kernel_sleep(&p, 1, NSEC_NEVER) > 0)
 		get_event(t->channel, false);
 	t->waiting = false;
 }
@@ -610,7 +611,7 @@ void app_thread_main(void *thread)
 {
 	struct app_thread *t = thread;
 
-	posix_takes_signals();
+	machine_takes_signals();
 	for (;;) {
 		bool did = false;
 

@@ -54,7 +54,7 @@ static void find_waiting(struct actor *a, void *arg)
 {
 	struct look *l = arg;
 	u32 n;
-	const struct pollfd *p = posix_waits_for(a, &n);
+	const struct pollfd *p = machine_waits_for(a, &n);
 
 	for (u32 i = 0; p && i < n; i++)
 		if (p[i].fd == l->fd) {
@@ -172,7 +172,7 @@ static bool sleeps_on(const struct app_thread *t)
 	u32 n;
 
 	if (t->waiting && sched_is_blocked(t->actor))
-		p = posix_waits_for(t->actor, &n);
+		p = machine_waits_for(t->actor, &n);
 	return p && p[0].fd == fd;
 }
 

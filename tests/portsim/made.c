@@ -2,12 +2,11 @@
 /* Making ports without a kernel, in place of user/attach and user/netdev; see made.h. */
 #include "made.h"
 
-#include <bpf/libbpf.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../../user/attach/attach.h"
-#include "../../user/base/privilege.h"
+#include "../../user/base/kernel.h"
 #include "../../user/netdev/watch.h"
 #include "../../user/shard/fault.h"
 #include "../../user/tx/tx_probe.h"
@@ -62,7 +61,7 @@ static int make_shard(const struct netdev *dev, struct attachment *m, u32 i)
 		return err;
 	s->tx = tx_xsk_open(&s->xsks, s->stats);
 	sim_check(s->tx);
-	s->ring_fd = rings_make();
+	s->ring_fd = kernel_ring_make();
 	nic_maps(nic_of(m))->channel[i] = xdp_ring(s->ring_fd);
 	return 0;
 }
@@ -91,7 +90,6 @@ void attach_detach(struct attachment *m)
 	nic_detach(nic_of(m));
 }
 
-int __wrap_close(int fd);
 void attach_unmake(struct attachment *m)
 {
 	attach_detach(m);
@@ -101,11 +99,11 @@ void attach_unmake(struct attachment *m)
 		tx_close(s->tx);
 		xsk_close(&s->xsks);
 		umem_destroy(&s->umem);
-		__wrap_close(s->ring_fd);
+		kernel_close(s->ring_fd);
 	}
-	__wrap_close(m->maps.qp_fd);
-	__wrap_close(m->maps.gid_fd);
-	__wrap_close(m->maps.channel_fd);
+	kernel_close(m->maps.qp_fd);
+	kernel_close(m->maps.gid_fd);
+	kernel_close(m->maps.channel_fd);
 	nic_free(nic_of(m));
 }
 
@@ -164,14 +162,4 @@ void fault_after_fork(void)
 u32 tx_preferred_path_mtu(const struct netdev *dev, u32 path_mtu)
 {
 	return path_mtu;
-}
-
-libbpf_print_fn_t privilege_hush_libbpf(void)
-{
-	return NULL;
-}
-
-libbpf_print_fn_t libbpf_set_print(libbpf_print_fn_t fn)
-{
-	return NULL;
 }

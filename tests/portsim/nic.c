@@ -9,6 +9,8 @@
 #include <string.h>
 #include <xdp/xsk.h>
 
+#include "../../user/base/kernel.h"
+
 #define CHUNK	       4096u
 #define CHUNKS_MAX     2048u
 #define HEADROOM       256u /* the kernel's, before each received packet */
@@ -466,15 +468,6 @@ int xsk_umem__delete(struct xsk_umem *umem)
 	return 0;
 }
 
-int xsk_umem__fd(const struct xsk_umem *umem)
-{
-	/* the first socket's, in truth: used for nothing but a flag */
-	for (u32 i = 0; i < NICS; i++)
-		if (nics[i])
-			return nics[i]->maps->shared.qp_fd;
-	return -1;
-}
-
 int xsk_socket__create_shared(struct xsk_socket **out, const char *name, __u32 queue,
 			      struct xsk_umem *umem, struct xsk_ring_cons *rx,
 			      struct xsk_ring_prod *tx, struct xsk_ring_prod *fill,
@@ -514,11 +507,10 @@ static void forget_sender(struct queue *q, const struct xsk_socket *x)
 		q->current->from = NULL;
 }
 
-int __wrap_close(int fd);
 void xsk_socket__delete(struct xsk_socket *x)
 {
 	x->nic->queue[x->queue].socket = NULL;
-	__wrap_close(x->fd);
+	kernel_close(x->fd);
 	/* packets of its own that are still under way have nobody to tell */
 	for (u32 i = 0; i < NICS; i++)
 		for (u32 q = 0; nics[i] && q < nics[i]->o.queues; q++)
@@ -533,14 +525,23 @@ bool xsk_is_readable(const void *xsk)
 	return x->rx.producer != x->rx.consumer;
 }
 
-int xsk_statistics(const void *xsk, void *out, unsigned int *len)
+int kernel_xsk_count(int fd, struct xdp_statistics *out)
 {
-	const struct xsk_socket *x = xsk;
+	const struct xsk_socket *x = fd_object(fd, FD_XSK);
 
 	sched_point("getsockopt");
-	sim_check(*len == sizeof(x->lost));
-	memcpy(out, &x->lost, sizeof(x->lost));
+	*out = x->lost;
 	return 0;
+}
+
+void kernel_xsk_tune(int fd)
+{
+	fd_object(fd, FD_XSK);
+}
+
+void kernel_xsk_receive(int fd)
+{
+	fd_object(fd, FD_XSK);
 }
 
 static void add_buffer(struct xsk_socket *x, struct flight *f, const struct xdp_desc *d)
@@ -557,9 +558,9 @@ static void add_buffer(struct xsk_socket *x, struct flight *f, const struct xdp_
 }
 
 /* A call to send: as many packets as its budget allows, or memory. */
-void xsk_send(void *xsk)
+void kernel_xsk_send(int fd)
 {
-	struct xsk_socket *x = xsk;
+	struct xsk_socket *x = fd_object(fd, FD_XSK);
 	struct ring *r = &x->tx;
 	struct rng *rng = sched_rng();
 

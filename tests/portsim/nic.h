@@ -10,7 +10,7 @@
 #ifndef PORTSIM_NIC_H
 #define PORTSIM_NIC_H
 
-#include "kernel.h"
+#include "machine.h"
 #include "xdp.h"
 
 #define NICS	   2

@@ -114,7 +114,7 @@ static void churn_main(void *arg)
 				.actor = sched_self() };
 	struct app_end *ends[2];
 
-	posix_takes_signals();
+	machine_takes_signals();
 	for (u32 i = 0; i < 3; i++) {
 		struct app_connect c = { .thread = { &t, &t }, .window = 4, .path_mtu = 1024,
 					 .timeout = 12, .requests = { draw(6), draw(6) } };
@@ -255,7 +255,7 @@ u64 run_seed(const struct run_kind *kind, u64 seed, bool trace)
 			 .hold_max_ns = 1000ull << rng_below(&rng, 9),
 			 .block_rate = kind->tight ? draw_rate(&rng, 6000) : 0 },
 	};
-	const struct posix_options posix = { .eintr_rate = draw_rate(&rng, 500),
+	const struct machine_options posix = { .eintr_rate = draw_rate(&rng, 500),
 					     .wake_max_ns = 1 + rng_below(&rng, 20000) };
 	char spin[16];
 
@@ -265,7 +265,7 @@ u64 run_seed(const struct run_kind *kind, u64 seed, bool trace)
 	snprintf(spin, sizeof(spin), "%u", rng_below(&rng, 2) ? rng_below(&rng, 20) : 0);
 	setenv("XROCE_SPIN_US", spin, 1);
 	sched_label("test_ports %s %llu trace", kind->name, (unsigned long long)seed);
-	posix_begin(&posix);
+	machine_begin(&posix);
 	made_begin(&made);
 	sched_run(&sched, run_main, NULL);
 	return sched_hash();

@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#define ACTORS_MAX   64
 #define STACK_BYTES  (256u << 10)
 #define STORES_MAX   16
 #define POINT_MIN_NS 4

@@ -3,8 +3,8 @@
  * Actors and time. An actor is a thread of the simulated machine: one of the application's, a
  * service thread, or the kernel's poll of a receive queue. All of them run in one real thread, each
  * on a stack of its own, and one at a time: the scheduler takes the processor away only at points
- * (sched_point()), of which every atomic operation, lock and system call is one (atomics.c,
- * posix.c). Which actor runs next is drawn from the seed, so a seed is a replay.
+ * (sched_point()), of which every atomic operation, lock and call to the kernel is one (atomics.c,
+ * posix.c, machine.c). Which actor runs next is drawn from the seed, so a seed is a replay.
  *
  * Time is virtual: each point takes a few nanoseconds; where no actor can run it jumps to the next
  * deadline. A state in which no actor can run and no deadline is left is a stall.
@@ -17,6 +17,8 @@
 #define PORTSIM_SCHEDULER_H
 
 #include "../sim/rng.h"
+
+#define ACTORS_MAX 64
 
 struct actor;
 typedef void actor_fn(void *arg);
@@ -60,7 +62,7 @@ void sched_exit(void) __attribute__((noreturn));
 struct actor *sched_self(void);
 const char *sched_name(const struct actor *a);
 u32 sched_number(const struct actor *a);
-/* A slot of the actor's that others use: posix.c keeps what it waits for. */
+/* A slot of the actor's that others use: machine.c keeps what it waits for. */
 void **sched_data(struct actor *a);
 /* Calls fn for each actor that has not ended. */
 void sched_each(void (*fn)(struct actor *a, void *arg), void *arg);

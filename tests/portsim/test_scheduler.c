@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "kernel.h"
+#include "machine.h"
 
 static char failure[256];
 
@@ -25,7 +25,7 @@ static const char *run(u64 seed, enum sched_policy policy, u32 store_rate, actor
 
 	failure[0] = 0;
 	sched_on_failure(keep_failure);
-	posix_begin(&(struct posix_options){ 0 });
+	machine_begin(&(struct machine_options){ 0 });
 	sched_run(&o, fn, arg);
 	return failure[0] ? failure : NULL;
 }

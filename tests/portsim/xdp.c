@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Maps, ring buffers and the helpers of XDP programs: for the program, and for user space under the
- * names of libbpf's functions. A record in a ring is seen at once; who waits for it is woken later.
+ * names of user/base/kernel.h. A record in a ring is seen at once; who waits for it is woken later.
  */
 #define _GNU_SOURCE
 #include "xdp.h"
 
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
 #include <errno.h>
+#include <linux/bpf.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-#include "kernel.h"
+#include "../../user/base/kernel.h"
+#include "machine.h"
 
 #define CPUS	     16
 #define CPU_BYTES    16384u
@@ -252,14 +252,12 @@ bool xdp_run(struct port_maps *m, struct xdp_packet *p, u32 queue, u32 number)
 
 /* ---- maps as user space reaches them ---- */
 
-#undef bpf_map_lookup_elem
-
 static struct port_maps *maps_of(int fd)
 {
 	return fd_object(fd, FD_MAP);
 }
 
-int bpf_map_lookup_elem(int fd, const void *key, void *value)
+int kernel_map_get(int fd, const void *key, void *value)
 {
 	struct port_maps *m = maps_of(fd);
 	struct xroce_qp **qp;
@@ -302,7 +300,7 @@ static int update_channel(struct port_maps *m, u32 slot, int fd)
 	return 0;
 }
 
-int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
+int kernel_map_put(int fd, const void *key, const void *value)
 {
 	struct port_maps *m = maps_of(fd);
 
@@ -319,15 +317,14 @@ int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
 	return 0;
 }
 
-int bpf_map_update_batch(int fd, const void *keys, const void *values, __u32 *count,
-			 const struct bpf_map_batch_opts *opts)
+int kernel_map_put_all(int fd, const void *keys, const void *values, u32 n)
 {
-	for (u32 i = 0; i < *count; i++)
-		bpf_map_update_elem(fd, (const u32 *)keys + i, (const int *)values + i, 0);
+	for (u32 i = 0; i < n; i++)
+		kernel_map_put(fd, (const u32 *)keys + i, (const int *)values + i);
 	return 0;
 }
 
-int bpf_map_delete_elem(int fd, const void *key)
+void kernel_map_remove(int fd, const void *key)
 {
 	struct port_maps *m = maps_of(fd);
 	struct xroce_qp **qp;
@@ -335,22 +332,19 @@ int bpf_map_delete_elem(int fd, const void *key)
 	sched_point("delete");
 	sched_drain();
 	if (fd != m->shared.qp_fd)
-		return 0;
+		return;
 	qp = qp_value(m, *(const u32 *)key);
-	if (!qp)
-		return -ENOENT;
-	*qp = NULL;
-	return 0;
+	if (qp)
+		*qp = NULL;
 }
 
 /* ---- ring buffers ---- */
 
-int bpf_map_create(enum bpf_map_type type, const char *name, __u32 key, __u32 value, __u32 entries,
-		   const struct bpf_map_create_opts *opts)
+int kernel_ring_make(void)
 {
 	struct record_ring *r = calloc(1, sizeof(*r));
 
-	sim_check(r && type == BPF_MAP_TYPE_RINGBUF && entries == XROCE_RING_BYTES);
+	sim_check(r);
 	r->fd = fd_open(FD_RING, r);
 	return r->fd;
 }
@@ -362,43 +356,36 @@ struct record_ring *xdp_ring(int fd)
 
 struct ring_buffer {
 	struct record_ring *ring;
-	ring_buffer_sample_fn fn;
+	kernel_record_fn *fn;
 	void *arg;
 };
 
-struct ring_buffer *ring_buffer__new(int fd, ring_buffer_sample_fn fn, void *arg,
-				     const struct ring_buffer_opts *opts)
+int kernel_ring_open(int fd, kernel_record_fn *fn, void *arg, struct ring_buffer **out)
 {
 	struct ring_buffer *rb = malloc(sizeof(*rb));
 
 	sim_check(rb);
 	*rb = (struct ring_buffer){ fd_object(fd, FD_RING), fn, arg };
-	return rb;
+	*out = rb;
+	return 0;
 }
 
-void ring_buffer__free(struct ring_buffer *rb)
+void kernel_ring_close(struct ring_buffer *rb)
 {
 	free(rb);
 }
 
-int ring_buffer__epoll_fd(const struct ring_buffer *rb)
-{
-	return rb->ring->fd;
-}
-
-int ring_buffer__consume(struct ring_buffer *rb)
+void kernel_ring_consume(struct ring_buffer *rb)
 {
 	struct record_ring *r = rb->ring;
-	int n = 0;
 
 	sched_point("consume");
 	sched_drain();
-	for (; r->cons != r->prod && r->whole[r->cons % RING_RECORDS]; n++) {
+	while (r->cons != r->prod && r->whole[r->cons % RING_RECORDS]) {
 		const struct xroce_wakeup record = r->record[r->cons % RING_RECORDS];
 
 		rb->fn(rb->arg, (void *)&record, sizeof(record));
 		r->cons++;
 		sched_point("consumed");
 	}
-	return n;
 }

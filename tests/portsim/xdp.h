@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A port's maps, and the XDP program that runs on them (program.c). User space reaches the maps by
- * libbpf's functions, which xdp.c has, and the arrays by their memory.
+ * the functions of user/base/kernel.h, which xdp.c has, and the arrays by their memory.
  */
 #ifndef PORTSIM_XDP_H
 #define PORTSIM_XDP_H

@@ -20,10 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../base/kernel.h"
 #include "../base/options.h"
 #include "../base/privilege.h"
 #include "../netdev/xdp_mode.h"
-#include "../wake/rings.h"
 #include "attach.h"
 #include "xroce.skel.h"
 
@@ -183,7 +183,7 @@ static int make_rings(const struct netdev *dev, struct attachment *m)
 	int err = 0;
 
 	for (u32 i = 0; i < m->info.shards && !err; i++) {
-		m->io[i].ring_fd = rings_make();
+		m->io[i].ring_fd = kernel_ring_make();
 		if (m->io[i].ring_fd < 0)
 			return attach_failed(dev, "make a BPF ring buffer", m->io[i].ring_fd);
 		err = bpf_map_update_elem(m->maps.channel_fd, &i, &m->io[i].ring_fd, BPF_ANY);

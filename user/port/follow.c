@@ -4,8 +4,7 @@
  * interface has gone, the port is gone: every QP is in error, what is posted is flushed, nothing is
  * received or sent any more, and nobody sleeps on the sockets.
  */
-#include <bpf/bpf.h>
-
+#include "../base/kernel.h"
 #include "port_object.h"
 
 static bool has_gid(const struct netdev *dev, const struct gid *gid)
@@ -28,10 +27,9 @@ static int follow_publish_gids(struct port *port, const struct netdev *dev)
 	/* The old ones first: the map may be full. */
 	for (u32 i = 0; i < port->dev.num_gids; i++)
 		if (!has_gid(dev, &port->dev.gid[i].gid))
-			bpf_map_delete_elem(port->made.maps.gid_fd, &port->dev.gid[i].gid);
+			kernel_map_remove(port->made.maps.gid_fd, &port->dev.gid[i].gid);
 	for (u32 i = 0; i < dev->num_gids; i++) {
-		int ret =
-			bpf_map_update_elem(port->made.maps.gid_fd, &dev->gid[i].gid, &i, BPF_ANY);
+		int ret = kernel_map_put(port->made.maps.gid_fd, &dev->gid[i].gid, &i);
 
 		if (ret && !err)
 			err = ret;

@@ -5,10 +5,9 @@
  */
 #define _GNU_SOURCE
 #include <pthread.h>
-#include <sched.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
+#include "../base/kernel.h"
 #include "../base/options.h"
 #include "../service/service.h"
 #include "../shard/fault.h"
@@ -27,7 +26,7 @@ static bool try_hard(pthread_mutex_t *lock)
 	for (u32 i = 0; i < SETTLE_TRIES; i++) {
 		if (!pthread_mutex_trylock(lock))
 			return true;
-		sched_yield();
+		kernel_yield();
 	}
 	return false;
 }
@@ -86,12 +85,7 @@ static u64 random_u64(void *arg)
 	struct shard *s = arg;
 
 	if (s->random_left == 0) {
-		/*
-		 * up to 256 bytes are never cut short once the kernel's generator is seeded, which
-		 * it waits for
-		 */
-		while (getrandom(s->random, sizeof(s->random), 0) != sizeof(s->random))
-			;
+		kernel_random(s->random, sizeof(s->random));
 		s->random_left = ARRAY_SIZE(s->random);
 	}
 	return s->random[--s->random_left];

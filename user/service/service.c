@@ -32,17 +32,11 @@
  *                   other.
  */
 #define _GNU_SOURCE
-#include <bpf/libbpf.h>
-#include <poll.h>
 #include <pthread.h>
-#include <sched.h>
-#include <stdlib.h>
-#include <sys/eventfd.h>
 #include <stdio.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../base/clock.h"
+#include "../base/kernel.h"
 #include "../base/options.h"
 #include "../base/thread.h"
 #include "../netdev/netdev.h"
@@ -82,15 +76,6 @@ static void service_serve(struct shard *sh, u64 progress)
 	}
 }
 
-static struct timespec timespec_until(u64 then_ns)
-{
-	u64 now_ns = clock_now_ns();
-	u64 left_ns = then_ns > now_ns ? then_ns - now_ns : 0;
-
-	return (struct timespec){ .tv_sec = (time_t)(left_ns / NSEC_PER_SEC),
-				  .tv_nsec = (long)(left_ns % NSEC_PER_SEC) };
-}
-
 /* It slept that long for want of packets: adapts how long it spins before the next time. */
 static void service_adapt_spin(struct service *s, u64 slept_ns)
 {
@@ -106,15 +91,13 @@ static void service_adapt_spin(struct service *s, u64 slept_ns)
 /* What woke it, but for the sockets: kicks and XDP's records. */
 static void service_take_wakeup(struct service *s, const struct pollfd fds[2])
 {
-	u64 count;
-
 	if (fds[0].revents & POLLNVAL)
 		atomic_store(&s->stop, true); /* the application closed descriptors that are not its
 						 own: better still than spinning */
 	else if (fds[0].revents)
-		(void)!read(s->control_fd, &count, sizeof(count));
+		kernel_event_clear(s->control_fd);
 	if (fds[1].revents & POLLIN)
-		ring_buffer__consume(s->ring);
+		kernel_ring_consume(s->ring);
 }
 
 static u64 service_tick_ns(const struct service *s, bool sleepers, u64 tick_ns)
@@ -128,15 +111,13 @@ static void service_sleep(struct shard *sh, bool standby, u64 tick_ns)
 	struct service *s = &sh->service;
 	const struct xsk_set *set = &sh->io->xsks;
 	struct pollfd fds[2 + XROCE_MAX_QUEUE] = { { .fd = s->control_fd, .events = POLLIN },
-						   { .fd = ring_buffer__epoll_fd(s->ring),
-						     .events = POLLIN } };
+						   { .fd = sh->io->ring_fd, .events = POLLIN } };
 	const bool sleepers = standby && service_has_sleepers(sh);
 	const u64 since_ns = clock_now_ns();
 	const u64 tick_end_ns = since_ns + service_tick_ns(s, sleepers, tick_ns);
 	const bool settled = s->settled;
 	u64 until_ns = standby ? tick_end_ns : NSEC_NEVER;
-	struct timespec timeout;
-	nfds_t n = 2;
+	u32 n = 2;
 	bool woken;
 
 	s->settled = false;
@@ -155,8 +136,7 @@ static void service_sleep(struct shard *sh, bool standby, u64 tick_ns)
 	if (!standby && !atomic_load(&sh->all->gone))
 		for (u32 i = 0; i < set->count; i++)
 			fds[n++] = (struct pollfd){ .fd = set->xsk[i].fd, .events = POLLIN };
-	timeout = timespec_until(until_ns);
-	woken = ppoll(fds, n, until_ns == NSEC_NEVER ? NULL : &timeout, NULL) != 0;
+	woken = kernel_await(fds, n, until_ns) != 0;
 	if (!standby)
 		service_adapt_spin(s, clock_now_ns() - since_ns);
 	if (woken)
@@ -193,7 +173,7 @@ static void service_enter(struct shard *sh)
 		snprintf(name, sizeof(name), "xroce/%.9s", all->name);
 	pthread_setname_np(pthread_self(), name);
 	for (u32 v = sh->number; v < all->queues; v += all->num)
-		all->maps->vector[v].tid = (u32)syscall(SYS_gettid);
+		all->maps->vector[v].tid = kernel_thread_id();
 }
 
 static void *service_main(void *arg)
@@ -270,9 +250,9 @@ static int ignore_record(void *arg, void *data, size_t len)
 static void service_close(struct service *s)
 {
 	if (s->ring)
-		ring_buffer__free(s->ring);
+		kernel_ring_close(s->ring);
 	if (s->control_fd >= 0)
-		close(s->control_fd);
+		kernel_close(s->control_fd);
 	s->ring = NULL;
 	s->control_fd = -1;
 }
@@ -280,12 +260,10 @@ static void service_close(struct service *s)
 static int service_start_one(struct shard *sh)
 {
 	struct service *s = &sh->service;
-	int err;
+	int err = kernel_ring_open(sh->io->ring_fd, ignore_record, NULL, &s->ring);
 
-	s->ring = ring_buffer__new(sh->io->ring_fd, ignore_record, NULL, NULL);
-	if (!s->ring)
-		return -errno;
-	err = thread_start(&s->thread, service_main, sh);
+	if (!err)
+		err = thread_start(&s->thread, service_main, sh);
 	if (err)
 		return err;
 	s->started = true;
@@ -312,8 +290,8 @@ int service_start(struct shards *all)
 		s->spin_max_ns = s->spin_ns = spin_max_ns;
 		s->tick_ns = TICK_MIN_NS;
 		atomic_store(&all->shard[i].defer.credit_needed, DEFER_CREDIT_MIN);
-		s->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		err = s->control_fd < 0 ? -errno : 0;
+		s->control_fd = kernel_event_make();
+		err = s->control_fd < 0 ? s->control_fd : 0;
 	}
 	for (u32 i = 0; i < all->num && !err; i++)
 		err = service_start_one(&all->shard[i]);

@@ -5,13 +5,9 @@
  * XDP's. What comes by the queues of other shards is handed over by those (handover.h), and ends in
  * an event.
  */
-#define _GNU_SOURCE
-#include <poll.h>
 #include <pthread.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "../base/clock.h"
+#include "../base/kernel.h"
 #include "../shard/shard.h"
 #include "sleep.h"
 
@@ -58,9 +54,9 @@ static void sleep_run_shards(const struct view *v)
 }
 
 /* What to sleep on for packets; nothing once none can come. */
-static nfds_t sleep_add_sockets(const struct view *v, struct pollfd *fds)
+static u32 sleep_add_sockets(const struct view *v, struct pollfd *fds)
 {
-	nfds_t n = 0;
+	u32 n = 0;
 
 	if (atomic_load(&v->all->gone))
 		return 0;
@@ -73,16 +69,12 @@ static nfds_t sleep_add_sockets(const struct view *v, struct pollfd *fds)
 	return n;
 }
 
-/*
- * Until a packet comes, but not for long. By syscall(): no cancellation point, the caller may have
- * an event in hand.
- */
-static void sleep_await_packet(const struct view *v, u64 most_ns)
+/* Until a packet comes, but not for long. No cancellation point: an event may be in hand. */
+static void sleep_await_packet(const struct view *v, u64 until_ns)
 {
-	const struct timespec moment = { .tv_nsec = (long)most_ns };
 	struct pollfd fds[XROCE_MAX_QUEUE];
 
-	syscall(SYS_ppoll, fds, sleep_add_sockets(v, fds), &moment, NULL, 0);
+	kernel_await(fds, sleep_add_sockets(v, fds), until_ns);
 	sleep_run_shards(v);
 }
 
@@ -98,7 +90,7 @@ static void sleep_await_packet(const struct view *v, u64 most_ns)
 static bool sleep_run(const struct view *v, bool in_hand)
 {
 	const struct view everywhere = { v->ch, v->all, (1u << v->all->num) - 1 };
-	u64 until_ns, now_ns;
+	u64 until_ns;
 	u32 record[RECORDS_MAX];
 	u32 n = channel_consume(v->ch, record);
 
@@ -109,8 +101,8 @@ static bool sleep_run(const struct view *v, bool in_hand)
 		return n > 0;
 	sleep_run_shards(&everywhere);
 	until_ns = clock_now_ns() + PUBLISH_MAX_NS;
-	while (wake_rearm(&v->all->wake, record, n) && (now_ns = clock_now_ns()) < until_ns) {
-		sleep_await_packet(&everywhere, until_ns - now_ns);
+	while (wake_rearm(&v->all->wake, record, n) && clock_now_ns() < until_ns) {
+		sleep_await_packet(&everywhere, until_ns);
 		if (in_hand)
 			break;
 	}
@@ -172,7 +164,7 @@ static void sleep_await_unannounced(const struct view *v, struct shard *s)
 			sleep_give_up(s);
 			return;
 		}
-		sleep_await_packet(&one, until_ns - now_ns);
+		sleep_await_packet(&one, until_ns);
 	}
 }
 
@@ -196,47 +188,34 @@ static void sleep_cancelled(void *arg)
 		shards_put(v->all);
 }
 
-static struct timespec sleep_time_left(const struct view *v)
+static u64 sleep_deadline_ns(const struct view *v)
 {
-	u64 deadline_ns = NSEC_NEVER, now_ns = clock_now_ns(), left_ns;
+	u64 deadline_ns = NSEC_NEVER;
 
 	for (u32 left = v->shards; left; left &= left - 1)
 		deadline_ns = min_u64(deadline_ns,
 				      shard_deadline_ns(&v->all->shard[__builtin_ctz(left)]));
-	left_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0;
-	return (struct timespec){ .tv_sec = (time_t)(left_ns / NSEC_PER_SEC),
-				  .tv_nsec = (long)(left_ns % NSEC_PER_SEC) };
-}
-
-static int sleep_poll_all(const struct view *v, const struct timespec *timeout)
-{
-	struct pollfd fds[1 + XROCE_MAX_QUEUE] = { { .fd = v->ch->epoll_fd, .events = POLLIN } };
-
-	return ppoll(fds, 1 + (v->all ? sleep_add_sockets(v, fds + 1) : 0), timeout, NULL) < 0 &&
-			       errno == EINTR ?
-		       -EINTR :
-		       0;
+	return deadline_ns;
 }
 
 /* A thread may be cancelled here, and only here. Returns 0 or -EINTR. */
-static int sleep_poll_cancellable(const struct view *v, const struct timespec *timeout)
+static int sleep_poll_cancellable(const struct view *v, u64 until_ns)
 {
-	int err;
+	struct pollfd fds[1 + XROCE_MAX_QUEUE] = { { .fd = v->ch->epoll_fd, .events = POLLIN } };
+	const u32 n = 1 + (v->all ? sleep_add_sockets(v, fds + 1) : 0);
+	int ret;
 
 	pthread_cleanup_push(sleep_cancelled, (void *)v);
-	err = sleep_poll_all(v, timeout);
+	ret = kernel_sleep(fds, n, until_ns);
 	pthread_cleanup_pop(0);
-	return err;
+	return ret == -EINTR ? -EINTR : 0;
 }
 
 static int sleep_on(const struct view *v)
 {
-	struct timespec timeout;
-
 	for (u32 left = v->shards; left; left &= left - 1)
 		service_sleeper_enter(&v->all->shard[__builtin_ctz(left)]);
-	timeout = sleep_time_left(v);
-	return sleep_poll_cancellable(v, v->all ? &timeout : NULL);
+	return sleep_poll_cancellable(v, sleep_deadline_ns(v));
 }
 
 /* Returns 0, 1 if there were records, or -EINTR. */

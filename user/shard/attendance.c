@@ -3,10 +3,7 @@
  * What the threads that drive a shard tell its service thread, and what they may count on it for.
  * service/service.c draws who writes what; there is the thread itself.
  */
-#define _GNU_SOURCE
-#include <sys/syscall.h>
-#include <unistd.h>
-
+#include "../base/kernel.h"
 #include "shard.h"
 
 /* sleepers come first for a deadline that they knew of */
@@ -24,10 +21,7 @@ void service_app_came(struct shard *sh)
 
 void service_kick(struct shard *sh)
 {
-	const u64 one = 1;
-
-	/* syscall(): write() would be a cancellation point in any verb */
-	syscall(SYS_write, sh->service.control_fd, &one, sizeof(one));
+	kernel_event_raise(sh->service.control_fd);
 }
 
 bool service_may_wait(struct shard *sh)

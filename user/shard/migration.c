@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* QPs move to the shard where their packets arrive; see migration.h. */
-#include <bpf/bpf.h>
 #include <stdlib.h>
 
-#include "../base/clock.h"
+#include "../base/kernel.h"
 #include "shard.h"
 
 /*
@@ -46,7 +45,7 @@ static u64 migration_packets_of(const struct shards *all, const struct qp *qp)
 {
 	struct xroce_qp value;
 
-	return bpf_map_lookup_elem(all->maps->qp_fd, &qp->qpn, &value) ? 0 : value.rx_packets;
+	return kernel_map_get(all->maps->qp_fd, &qp->qpn, &value) ? 0 : value.rx_packets;
 }
 
 void migration_count(struct shard *s, const struct qp *qp, u64 now_ns)

@@ -4,9 +4,9 @@
  * port/follow.c.) Writes those and nothing else; values are replaced as a whole, so that XDP sees
  * one consistent snapshot.
  */
-#include <bpf/bpf.h>
 #include <unistd.h>
 
+#include "../base/kernel.h"
 #include "shard.h"
 
 /*
@@ -39,17 +39,17 @@ int shards_steer(struct shards *all, const struct qp *qp)
 		memcpy(value.local, qp->path.local.raw, sizeof(value.local));
 		memcpy(value.peer, qp->path.peer.raw, sizeof(value.peer));
 	}
-	if (bpf_map_lookup_elem(all->maps->qp_fd, &qp->qpn, &old) == 0) {
+	if (kernel_map_get(all->maps->qp_fd, &qp->qpn, &old) == 0) {
 		value.rx_packets = old.rx_packets;
 		value.rx_bytes = old.rx_bytes;
 		value.rx_dropped = old.rx_dropped;
 		value.wakeups = old.wakeups;
 	}
-	return bpf_map_update_elem(all->maps->qp_fd, &qp->qpn, &value, BPF_ANY);
+	return kernel_map_put(all->maps->qp_fd, &qp->qpn, &value);
 }
 
 void shards_unsteer(struct shards *all, u32 qpn)
 {
 	if (!all->dead)
-		bpf_map_delete_elem(all->maps->qp_fd, &qpn);
+		kernel_map_remove(all->maps->qp_fd, &qpn);
 }

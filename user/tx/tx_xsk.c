@@ -3,21 +3,18 @@
  * Frames leave through the transmit ring of its shard's first AF_XDP socket. A frame of more than
  * one chunk leaves as two descriptors of one slot; its slot comes back with the second completion.
  */
-#define _GNU_SOURCE
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "tx.h"
+#include "../base/kernel.h"
 #include "../xsk/xsk.h"
+#include "tx.h"
 
 #ifndef XDP_PKT_CONTD
 #define XDP_PKT_CONTD 1
 #endif
 
 /*
- * A sendto() moves 32 descriptors at least: two rings' worth of calls without an end is an
+ * A call moves 32 descriptors at least: two rings' worth of calls without an end is an
  * interface that takes nothing.
  */
 #define FLUSH_CALLS_MAX (2 * XSK_TX_RING / 32)
@@ -99,8 +96,7 @@ static bool ring_empty(const struct xsk_ring_prod *tx)
 
 /*
  * A call sends a budget's worth of descriptors. It says EAGAIN both when there is more to do and
- * when there is no memory for more, so progress is judged by the ring. syscall(): sendto() would be
- * a cancellation point, under the shard's lock.
+ * when there is no memory for more, so progress is judged by the ring.
  */
 static bool tx_xsk_flush(struct tx *tx)
 {
@@ -116,7 +112,7 @@ static bool tx_xsk_flush(struct tx *tx)
 	     i < FLUSH_CALLS_MAX && !ring_empty(ring) && xsk_ring_prod__needs_wakeup(ring); i++) {
 		u32 before = __atomic_load_n(ring->consumer, __ATOMIC_RELAXED);
 
-		syscall(SYS_sendto, t->x->fd, NULL, 0, MSG_DONTWAIT, NULL, 0);
+		kernel_xsk_send(t->x->fd);
 		if (__atomic_load_n(ring->consumer, __ATOMIC_ACQUIRE) == before)
 			break;
 	}

@@ -1,18 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* Completion channels as objects: their descriptors, and the CQs on them. */
 #define _GNU_SOURCE
-#include <bpf/bpf.h>
-#include <bpf/libbpf.h>
-#include <poll.h>
-#include <sched.h>
 #include <stdlib.h>
-#include <sys/epoll.h>
-#include <sys/eventfd.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
-#include "../base/clock.h"
-#include "../base/privilege.h"
+#include "../base/kernel.h"
 #include "wake.h"
 
 /* XDP writes a record in a moment, unless the hypervisor takes its CPU away meanwhile. */
@@ -34,29 +25,23 @@ static int on_record(void *arg, void *data, size_t len)
 static void close_ring(struct port_channel *ch)
 {
 	if (ch->ring)
-		ring_buffer__free(ch->ring);
+		kernel_ring_close(ch->ring);
 	ch->ring = NULL;
 	if (ch->ring_fd >= 0)
-		close(ch->ring_fd); /* leaves the epoll set with its last descriptor */
+		kernel_close(ch->ring_fd);
 	ch->ring_fd = -1;
 }
 
 /* What is written to ring_fd is read by this channel. Returns 0 or -errno; ring_fd stays open. */
 static int read_ring(struct port_channel *ch)
 {
-	struct epoll_event event = { .events = EPOLLIN };
-	libbpf_print_fn_t before = privilege_hush_libbpf();
-	int err;
+	int err = kernel_ring_open(ch->ring_fd, on_record, ch, &ch->ring);
 
-	ch->ring = ring_buffer__new(ch->ring_fd, on_record, ch, NULL);
-	err = -errno;
-	libbpf_set_print(before);
-	if (!ch->ring)
+	if (err)
 		return err;
-	err = 0;
-	if (epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, ch->ring_fd, &event)) {
-		err = -errno;
-		ring_buffer__free(ch->ring);
+	err = kernel_set_add(ch->epoll_fd, ch->ring_fd);
+	if (err) {
+		kernel_ring_close(ch->ring);
 		ch->ring = NULL;
 	}
 	return err;
@@ -69,7 +54,7 @@ static int open_ring(struct port_channel *ch)
 
 	if (ch->ring)
 		return 0;
-	ch->ring_fd = rings_make();
+	ch->ring_fd = kernel_ring_make();
 	if (ch->ring_fd < 0)
 		return ch->ring_fd;
 	err = read_ring(ch);
@@ -80,7 +65,6 @@ static int open_ring(struct port_channel *ch)
 
 int port_channel_create(struct port_channel **out)
 {
-	struct epoll_event event = { .events = EPOLLIN };
 	struct port_channel *ch = calloc(1, sizeof(*ch));
 	int err;
 
@@ -88,11 +72,12 @@ int port_channel_create(struct port_channel **out)
 		return -ENOMEM;
 	ch->ring_fd = -1;
 	pthread_mutex_init(&ch->lock, NULL);
-	ch->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	ch->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (ch->event_fd < 0 || ch->epoll_fd < 0 ||
-	    epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, ch->event_fd, &event)) {
-		err = -errno;
+	ch->event_fd = kernel_event_make();
+	ch->epoll_fd = kernel_set_make();
+	err = ch->event_fd < 0 ? ch->event_fd :
+	      ch->epoll_fd < 0 ? ch->epoll_fd :
+				 kernel_set_add(ch->epoll_fd, ch->event_fd);
+	if (err) {
 		port_channel_destroy(ch);
 		return err;
 	}
@@ -104,9 +89,9 @@ void port_channel_destroy(struct port_channel *ch)
 {
 	close_ring(ch);
 	if (ch->event_fd >= 0)
-		close(ch->event_fd);
+		kernel_close(ch->event_fd);
 	if (ch->epoll_fd >= 0)
-		close(ch->epoll_fd);
+		kernel_close(ch->epoll_fd);
 	pthread_mutex_destroy(&ch->lock);
 	free(ch->cq);
 	free(ch);
@@ -128,21 +113,14 @@ int port_channel_prepare(struct port_channel *ch)
 	return err == -EPERM || err == -EACCES ? 0 : err;
 }
 
-/*
- * syscall() in these two: write() and read() would be cancellation points, and callers hold locks.
- */
 void port_channel_raise(struct port_channel *ch)
 {
-	const u64 one = 1;
-
-	syscall(SYS_write, ch->event_fd, &one, sizeof(one));
+	kernel_event_raise(ch->event_fd);
 }
 
 void port_channel_clear(struct port_channel *ch)
 {
-	u64 count;
-
-	syscall(SYS_read, ch->event_fd, &count, sizeof(count));
+	kernel_event_clear(ch->event_fd);
 }
 
 /* ---- CQs ---- */
@@ -190,9 +168,9 @@ static void channel_give_ring(struct port_channel *ch)
 		close_ring(ch);
 		return;
 	}
-	ring_buffer__consume(ch->ring);
-	ring_buffer__free(ch->ring);
-	epoll_ctl(ch->epoll_fd, EPOLL_CTL_DEL, ch->ring_fd, NULL);
+	kernel_ring_consume(ch->ring);
+	kernel_ring_close(ch->ring);
+	kernel_set_remove(ch->epoll_fd, ch->ring_fd);
 	ch->ring = NULL;
 	ch->ring_fd = -1;
 	ch->records = 0;
@@ -252,7 +230,7 @@ u32 channel_consume(struct port_channel *ch, u32 record[RECORDS_MAX])
 
 	pthread_mutex_lock(&ch->lock);
 	if (ch->ring)
-		ring_buffer__consume(ch->ring);
+		kernel_ring_consume(ch->ring);
 	n = ch->records;
 	memcpy(record, ch->record, n * sizeof(*record));
 	if (n)
@@ -265,10 +243,9 @@ u32 channel_consume(struct port_channel *ch, u32 record[RECORDS_MAX])
 /* Records that are readable and have not been consumed. Channel locked. */
 static bool ring_is_readable(const struct port_channel *ch)
 {
-	const struct timespec at_once = { 0 };
 	struct pollfd ring = { .fd = ch->ring_fd, .events = POLLIN };
 
-	return ch->ring && syscall(SYS_ppoll, &ring, 1, &at_once, NULL, 0) > 0;
+	return ch->ring && kernel_await(&ring, 1, 0) > 0;
 }
 
 static bool record_is_coming(struct port_channel *ch)
@@ -277,7 +254,7 @@ static bool record_is_coming(struct port_channel *ch)
 
 	pthread_mutex_lock(&ch->lock);
 	if (ch->ring)
-		ring_buffer__consume(ch->ring);
+		kernel_ring_consume(ch->ring);
 	coming = !ch->records && ring_is_readable(ch);
 	pthread_mutex_unlock(&ch->lock);
 	return coming;
@@ -288,7 +265,7 @@ void channel_await_record(struct port_channel *ch)
 	const u64 until_ns = clock_now_ns() + RECORD_MAX_NS;
 
 	while (record_is_coming(ch) && clock_now_ns() < until_ns)
-		sched_yield();
+		kernel_yield();
 }
 
 u32 channel_last(struct port_channel *ch)

@@ -30,7 +30,7 @@ struct port_channel {
 	u32 slot;	/* in xroce_channel */
 	int ring_fd;	/* from port_channel_prepare() on */
 	struct ring_buffer *ring;
-	/* what ring_buffer__consume() found */
+	/* what kernel_ring_consume() found */
 	u32 record[RECORDS_MAX];
 	u32 records;
 	u32 last;	/* the CQ of the last one that was taken */

@@ -5,13 +5,12 @@
  * but many at once take no longer. So a ring that was put in stays there, for the next channel when
  * its own has gone, and when none is left more than one are put in: half as many as there are.
  */
-#include <bpf/bpf.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <xroce/abi.h>
 
+#include "../base/kernel.h"
 #include "rings.h"
 
 #define AT_ONCE_MAX 256 /* 4 MiB of rings */
@@ -23,16 +22,10 @@ void rings_init(struct rings *r)
 	pthread_mutex_init(&r->lock, NULL);
 }
 
-int rings_make(void)
-{
-	/* libbpf makes map descriptors close-on-exec; bpf_map_create() gives -errno. */
-	return bpf_map_create(BPF_MAP_TYPE_RINGBUF, "xroce_ring", 0, 0, XROCE_RING_BYTES, NULL);
-}
-
 void rings_close(struct rings *r)
 {
 	while (r->num_spare)
-		close(r->spare[--r->num_spare].fd);
+		kernel_close(r->spare[--r->num_spare].fd);
 	free(r->spare);
 	r->spare = NULL;
 	r->room = 0;
@@ -57,13 +50,13 @@ static int rings_make_room(struct rings *r, u32 n)
 /* Locked. Put in these rings, in the slots behind those that have one. Returns 0 or -errno. */
 static int rings_put_in(struct rings *r, const int *fds, u32 n)
 {
-	u32 slots[AT_ONCE_MAX], count = n;
+	u32 slots[AT_ONCE_MAX];
 	int err;
 
 	for (u32 i = 0; i < n; i++)
 		slots[i] = XROCE_MAX_QUEUE + r->num + i;
-	err = n == 1 ? bpf_map_update_elem(r->map_fd, slots, fds, BPF_ANY) :
-		       bpf_map_update_batch(r->map_fd, slots, fds, &count, NULL);
+	err = n == 1 ? kernel_map_put(r->map_fd, slots, fds) :
+		       kernel_map_put_all(r->map_fd, slots, fds, n);
 	if (!err)
 		r->num += n;
 	return err;
@@ -72,7 +65,7 @@ static int rings_put_in(struct rings *r, const int *fds, u32 n)
 static void rings_close_all(int *fds, u32 n)
 {
 	while (n)
-		close(fds[--n]);
+		kernel_close(fds[--n]);
 }
 
 /*
@@ -91,7 +84,7 @@ static int rings_grow(struct rings *r, int own, u32 *slot)
 	err = rings_make_room(r, first + wanted);
 	if (err)
 		return err;
-	while (n < wanted && (fds[n] = rings_make()) >= 0)
+	while (n < wanted && (fds[n] = kernel_ring_make()) >= 0)
 		n++;
 	spare = n == wanted ? n - 1 : 0;
 	if (spare && rings_put_in(r, fds, n))

@@ -30,7 +30,5 @@ void rings_close(struct rings *r);
 int rings_take(struct rings *r, int own, struct ring_slot *out);
 /* It is empty, and no CQ uses it any more. */
 void rings_give(struct rings *r, const struct ring_slot *ring);
-/* A ring buffer for XROCE_RING_BYTES of records: its descriptor, close-on-exec, or -errno. */
-int rings_make(void);
 
 #endif

@@ -7,8 +7,8 @@
 #include "umem.h"
 
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <unistd.h>
+
+#include "../base/kernel.h"
 
 static int allocate_lists(struct umem *u)
 {
@@ -43,15 +43,9 @@ int umem_create(struct umem *u, u32 rx_frames, u32 tx_slots)
 	if (err)
 		goto fail;
 
-	u->fd = memfd_create("xroce-umem", MFD_CLOEXEC);
-	if (u->fd < 0 || ftruncate(u->fd, (off_t)u->bytes)) {
+	u->area = kernel_memory_make(u->bytes, &u->fd);
+	if (!u->area) {
 		err = -errno;
-		goto fail;
-	}
-	u->area = mmap(NULL, u->bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, u->fd, 0);
-	if (u->area == MAP_FAILED) {
-		err = -errno;
-		u->area = NULL;
 		goto fail;
 	}
 	return 0;
@@ -63,10 +57,7 @@ fail:
 
 void umem_destroy(struct umem *u)
 {
-	if (u->area)
-		munmap(u->area, u->bytes);
-	if (u->fd >= 0)
-		close(u->fd);
+	kernel_memory_free(u->area, u->bytes, u->fd);
 	free(u->rx_owner);
 	free(u->tx_owner);
 	free(u->tx_pending);

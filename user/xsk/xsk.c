@@ -10,13 +10,10 @@
 #define _GNU_SOURCE
 #include "xsk.h"
 
-#include <fcntl.h>
 #include <linux/if_link.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "../base/kernel.h"
 
 /* Newer than Debian 12's headers. */
 #ifndef XDP_USE_SG
@@ -25,13 +22,8 @@
 #ifndef XDP_PKT_CONTD
 #define XDP_PKT_CONTD 1
 #endif
-#ifndef XDP_MAX_TX_SKB_BUDGET
-#define XDP_MAX_TX_SKB_BUDGET 9
-#endif
 
 #define XSK_BUSY_MS	    200
-#define XSK_TX_BUDGET	    256
-#define XSK_SEND_BUFFER	    (8 << 20) /* more than all transmit slots as skbs */
 /*
  * Places are given back to the fill ring this many at a time: each submission takes a cache line
  * from the CPU that receives, and back.
@@ -70,12 +62,9 @@ static void xsk_fill(struct xsk_set *s, struct xsk *x)
 	xsk_ring_prod__submit(&x->fill, n);
 	x->owed -= n;
 	xsk_before_need_wakeup(s);
-	/*
-	 * Only zero-copy drivers ask for it. syscall(): recvfrom() would be a cancellation point,
-	 * under the shard's lock.
-	 */
+	/* only zero-copy drivers ask for it */
 	if (xsk_ring_prod__needs_wakeup(&x->fill))
-		syscall(SYS_recvfrom, x->fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
+		kernel_xsk_receive(x->fd);
 }
 
 static int make_kernel_umem(struct xsk_set *s, u32 fill_size)
@@ -100,7 +89,6 @@ static int open_one(struct xsk_set *s, u32 i, const char *ifname, u32 ring_size,
 		.bind_flags = bind_flags,
 	};
 	struct xsk *x = &s->xsk[i];
-	const int budget = XSK_TX_BUDGET, buffer = XSK_SEND_BUFFER;
 	int err;
 
 	err = xsk_socket__create_shared(&x->socket, ifname, xsk_queue(s, i), s->kernel_umem, &x->rx,
@@ -110,13 +98,7 @@ static int open_one(struct xsk_set *s, u32 i, const char *ifname, u32 ring_size,
 		return err;
 	}
 	x->fd = xsk_socket__fd(x->socket);
-	fcntl(x->fd, F_SETFD, FD_CLOEXEC);
-	/*
-	 * Both are improvements only: an older kernel lacks the first, a missing privilege forbids
-	 * the second.
-	 */
-	setsockopt(x->fd, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget, sizeof(budget));
-	setsockopt(x->fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer));
+	kernel_xsk_tune(x->fd);
 	return 0;
 }
 
@@ -129,7 +111,6 @@ static int open_all(struct xsk_set *s, const char *ifname, u16 bind_flags)
 		s->kernel_umem = NULL;
 		return err;
 	}
-	fcntl(xsk_umem__fd(s->kernel_umem), F_SETFD, FD_CLOEXEC);
 	for (u32 i = 0; i < s->count; i++) {
 		err = open_one(s, i, ifname, each, bind_flags);
 		if (err)
@@ -155,7 +136,6 @@ static void close_all(struct xsk_set *s)
 
 static int open_when_free(struct xsk_set *s, const char *ifname, u16 bind_flags)
 {
-	const struct timespec nap = { .tv_nsec = 1000000 };
 	int err;
 
 	for (u32 ms = 0;; ms++) {
@@ -164,7 +144,7 @@ static int open_when_free(struct xsk_set *s, const char *ifname, u16 bind_flags)
 			close_all(s);
 		if (err != -EBUSY || ms == XSK_BUSY_MS)
 			return err;
-		nanosleep(&nap, NULL);
+		kernel_await(NULL, 0, clock_now_ns() + NSEC_PER_MSEC);
 	}
 }
 
@@ -208,9 +188,8 @@ int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first
 static void xsk_account_one(const struct xsk *x)
 {
 	struct xdp_statistics kernel = { 0 };
-	socklen_t len = sizeof(kernel);
 
-	if (getsockopt(x->fd, SOL_XDP, XDP_STATISTICS, &kernel, &len))
+	if (kernel_xsk_count(x->fd, &kernel))
 		return;
 	x->stats->rx_ring_full = kernel.rx_ring_full;
 	x->stats->rx_dropped = kernel.rx_dropped;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The kernel of the simulated machine, as far as a port asks one: threads, locks, the clock,
- * eventfds, epoll, ppoll (posix.c); AF_XDP sockets and their rings (af_xdp.c); BPF maps, ring
- * buffers and the receiving XDP program (xdp.c). The code under test is linked with these in place
- * of the C library's, libxdp's and libbpf's functions of the same names: it is not changed for it.
+ * The kernel of the simulated machine: what user/base/kernel.h says that a port asks of one, in
+ * place of user/base/kernel.c. Descriptors, sleeping, the clock (machine.c); AF_XDP sockets and
+ * their rings, which libxdp's functions make (nic.c); maps, rings of records and the receiving XDP
+ * program (xdp.c). Locks and threads are in place of the C library's (posix.c). The code under test
+ * is not changed for it.
  *
  * Descriptors are small numbers from SIM_FD on; a name that is closed or of another kind ends the
  * run.
  */
-#ifndef PORTSIM_KERNEL_H
-#define PORTSIM_KERNEL_H
+#ifndef PORTSIM_MACHINE_H
+#define PORTSIM_MACHINE_H
 
 #include <poll.h>
 #include <xroce/abi.h>
@@ -24,7 +25,7 @@ struct fd_event {
 	u64 count;
 };
 
-/* ---- descriptors: posix.c ---- */
+/* ---- descriptors: machine.c ---- */
 
 /* A new one. object is what it is of: its kind knows. */
 int fd_open(enum fd_kind kind, void *object);
@@ -38,15 +39,15 @@ void fd_end(u32 left);
 u32 fd_count(void);
 
 /* ppoll() fails with EINTR in one of 65536 / rate calls that block, in actors that take signals. */
-struct posix_options {
+struct machine_options {
 	u32 eintr_rate;
 	u64 wake_max_ns; /* from an event to the thread's running */
 };
-void posix_begin(const struct posix_options *o);
+void machine_begin(const struct machine_options *o);
 /* The running actor takes signals. */
-void posix_takes_signals(void);
+void machine_takes_signals(void);
 /* Of an actor that waits in ppoll(): what for. NULL: in something else. */
-const struct pollfd *posix_waits_for(struct actor *a, u32 *n);
+const struct pollfd *machine_waits_for(struct actor *a, u32 *n);
 
 /* ---- ring buffers: xdp.c ---- */
 #define RING_RECORDS (XROCE_RING_BYTES / 16)
@@ -63,9 +64,7 @@ static inline bool ring_has_records(const struct record_ring *r)
 	return r->prod != r->cons;
 }
 
-/* ---- sockets: af_xdp.c ---- */
+/* ---- sockets: nic.c ---- */
 bool xsk_is_readable(const void *xsk);
-void xsk_send(void *xsk);
-int xsk_statistics(const void *xsk, void *out, unsigned int *len);
 
 #endif

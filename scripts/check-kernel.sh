@@ -1,0 +1,24 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The rooms that tests/portsim simulates reach the kernel through user/base/kernel.h and nothing
+# else: no system call, no function of libbpf's, no header that has them. (AF_XDP sockets are made
+# by libxdp's functions; threads and locks are POSIX's.) Prints what does otherwise.
+#
+# check-kernel.sh [ROOT]
+set -u
+cd "${1:-$(dirname "$0")/..}" || exit 1
+
+files=$(ls user/{xsk,wake,shard,service,port}/*.[ch] user/tx/tx_xsk.c | grep -v '^user/shard/fault\.c$')
+calls='syscall|ioctl|p?poll|p?select|epoll_[a-z0-9_]+|eventfd|timerfd_[a-z]+|signalfd|nanosleep|usleep|sleep'
+calls+='|clock_gettime|clock_nanosleep|gettimeofday|time|sched_yield|read|write|readv|writev|close|fcntl'
+calls+='|sendto|send|sendmsg|sendmmsg|recvfrom|recv|recvmsg|[gs]etsockopt|socket|getrandom|gettid'
+calls+='|memfd_create|ftruncate|mmap|munmap|bpf_[a-z_]+|ring_buffer__[a-z_]+|libbpf_[a-z_]+'
+headers='bpf/|sys/|time\.h|poll\.h|sched\.h|fcntl\.h'
+# What of them is plain C and no call: members of structures of our own.
+bad=$(grep -nE "(^|[^a-zA-Z0-9_>.])($calls)\(|#[[:space:]]*include <($headers)" $files |
+	grep -vE '^[^:]*:[0-9]+:[[:space:]]*(/?\*|//)')
+n=$(echo "$files" | wc -l)
+[ "$n" -gt 20 ] || { echo "$n files: where are the others?" >&2; exit 1; }
+[ -z "$bad" ] || { echo "$bad" >&2; echo "not through user/base/kernel.h" >&2; exit 1; }
+echo "$n files reach the kernel through user/base/kernel.h"

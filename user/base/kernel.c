@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The kernel as it is; see kernel.h. System calls are made by syscall() where the C library's
+ * functions would be cancellation points.
+ */
+#define _GNU_SOURCE
+#include "kernel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <xroce/abi.h>
+
+#include "privilege.h"
+
+/* Newer than Debian 12's headers. */
+#ifndef XDP_MAX_TX_SKB_BUDGET
+#define XDP_MAX_TX_SKB_BUDGET 9
+#endif
+
+#define SEND_BUDGET 256
+#define SEND_BUFFER (8 << 20) /* more than all transmit slots as skbs */
+
+void kernel_close(int fd)
+{
+	syscall(SYS_close, fd);
+}
+
+/* ---- kicking ---- */
+
+int kernel_event_make(void)
+{
+	const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+
+	return fd < 0 ? -errno : fd;
+}
+
+void kernel_event_raise(int fd)
+{
+	const u64 one = 1;
+
+	syscall(SYS_write, fd, &one, sizeof(one));
+}
+
+void kernel_event_clear(int fd)
+{
+	u64 count;
+
+	syscall(SYS_read, fd, &count, sizeof(count));
+}
+
+/* ---- descriptors that are readable when one of several is ---- */
+
+int kernel_set_make(void)
+{
+	const int fd = epoll_create1(EPOLL_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int kernel_set_add(int set, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN };
+
+	return epoll_ctl(set, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+}
+
+void kernel_set_remove(int set, int fd)
+{
+	epoll_ctl(set, EPOLL_CTL_DEL, fd, NULL);
+}
+
+/* ---- sleeping ---- */
+
+/* NULL: for ever. */
+static struct timespec *timeout_until(u64 until_ns, struct timespec *t)
+{
+	const u64 now_ns = until_ns && until_ns != NSEC_NEVER ? clock_now_ns() : 0;
+	const u64 left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+
+	if (until_ns == NSEC_NEVER)
+		return NULL;
+	*t = (struct timespec){ .tv_sec = (time_t)(left_ns / NSEC_PER_SEC),
+				.tv_nsec = (long)(left_ns % NSEC_PER_SEC) };
+	return t;
+}
+
+int kernel_sleep(struct pollfd *fds, u32 n, u64 until_ns)
+{
+	struct timespec t;
+	const int ready = ppoll(fds, n, timeout_until(until_ns, &t), NULL);
+
+	return ready < 0 ? -errno : ready;
+}
+
+int kernel_await(struct pollfd *fds, u32 n, u64 until_ns)
+{
+	struct timespec t;
+	const long ready = syscall(SYS_ppoll, fds, n, timeout_until(until_ns, &t), NULL, 0);
+
+	return ready < 0 ? -errno : (int)ready;
+}
+
+void kernel_yield(void)
+{
+	sched_yield();
+}
+
+/* ---- wake-up records ---- */
+
+int kernel_ring_make(void)
+{
+	/* libbpf makes map descriptors close-on-exec; bpf_map_create() gives -errno. */
+	return bpf_map_create(BPF_MAP_TYPE_RINGBUF, "xroce_ring", 0, 0, XROCE_RING_BYTES, NULL);
+}
+
+int kernel_ring_open(int fd, kernel_record_fn *fn, void *arg, struct ring_buffer **out)
+{
+	libbpf_print_fn_t before = privilege_hush_libbpf();
+	int err;
+
+	*out = ring_buffer__new(fd, fn, arg, NULL);
+	err = *out ? 0 : -errno;
+	libbpf_set_print(before);
+	return err;
+}
+
+void kernel_ring_close(struct ring_buffer *ring)
+{
+	ring_buffer__free(ring);
+}
+
+void kernel_ring_consume(struct ring_buffer *ring)
+{
+	ring_buffer__consume(ring);
+}
+
+/* ---- maps ---- */
+
+int kernel_map_get(int map, const void *key, void *value)
+{
+	return bpf_map_lookup_elem(map, key, value);
+}
+
+int kernel_map_put(int map, const void *key, const void *value)
+{
+	return bpf_map_update_elem(map, key, value, BPF_ANY);
+}
+
+int kernel_map_put_all(int map, const void *keys, const void *values, u32 n)
+{
+	return bpf_map_update_batch(map, keys, values, &n, NULL);
+}
+
+void kernel_map_remove(int map, const void *key)
+{
+	bpf_map_delete_elem(map, key);
+}
+
+/* ---- AF_XDP sockets ---- */
+
+void kernel_xsk_send(int fd)
+{
+	syscall(SYS_sendto, fd, NULL, 0, MSG_DONTWAIT, NULL, 0);
+}
+
+void kernel_xsk_receive(int fd)
+{
+	syscall(SYS_recvfrom, fd, NULL, 0, MSG_DONTWAIT, NULL, NULL);
+}
+
+int kernel_xsk_count(int fd, struct xdp_statistics *out)
+{
+	socklen_t len = sizeof(*out);
+
+	return getsockopt(fd, SOL_XDP, XDP_STATISTICS, out, &len) ? -errno : 0;
+}
+
+void kernel_xsk_tune(int fd)
+{
+	const int budget = SEND_BUDGET, buffer = SEND_BUFFER;
+
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
+	/* an older kernel lacks the first, a missing privilege forbids the second */
+	setsockopt(fd, SOL_XDP, XDP_MAX_TX_SKB_BUDGET, &budget, sizeof(budget));
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &buffer, sizeof(buffer));
+}
+
+/* ---- the rest ---- */
+
+void *kernel_memory_make(u64 bytes, int *fd)
+{
+	void *area;
+
+	*fd = memfd_create("xroce-umem", MFD_CLOEXEC);
+	if (*fd < 0 || ftruncate(*fd, (off_t)bytes))
+		return NULL;
+	area = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, *fd, 0);
+	return area == MAP_FAILED ? NULL : area;
+}
+
+void kernel_memory_free(void *area, u64 bytes, int fd)
+{
+	if (area)
+		munmap(area, bytes);
+	if (fd >= 0)
+		close(fd);
+}
+
+void kernel_random(void *to, size_t bytes)
+{
+	/* up to 256 bytes are never cut short once the generator is seeded, which it waits for */
+	while (getrandom(to, bytes, 0) != (ssize_t)bytes)
+		;
+}
+
+u32 kernel_thread_id(void)
+{
+	return (u32)syscall(SYS_gettid);
+}
