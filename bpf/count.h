@@ -8,9 +8,6 @@
 
 #include "maps.h"
 
-/* "No reason to drop": one more than the last reason. */
-#define NO_FAULT XROCE_DROP_COUNT
-
 static __always_inline struct xroce_rx_stats *count_rx_stats(void)
 {
 	__u32 zero = 0;
@@ -26,11 +23,11 @@ static __always_inline struct xroce_rx_stats *count_rx_stats(void)
 __attribute__((noinline)) int count_drop(__u32 reason)
 {
 	struct xroce_rx_stats *rx = count_rx_stats();
-	__u32 zero = 0;
+	__u32 zero = 0, at = XROCE_DROP_INDEX(reason);
 	__u64 *drops = bpf_map_lookup_elem(&xroce_drop, &zero);
 
-	if (drops && reason < XROCE_DROP_COUNT)
-		drops[reason]++;
+	if (drops && at < XROCE_DROP_COUNT)
+		drops[at]++;
 	if (rx)
 		rx->dropped++;
 	return XDP_DROP;

@@ -272,7 +272,7 @@ static __attribute__((noinline)) __u32 parse_count_segments(const struct packet 
 /*
  * The rest of a packet that parse_ip() found no fault with: lengths from the outside in, then the
  * BTH, then its extension headers. Of a super-packet the first packet is checked like any other.
- * Returns NO_FAULT or the drop reason.
+ * Returns XROCE_DROP_none or the drop reason.
  */
 static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct packet *p)
 {
@@ -368,7 +368,7 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 		p->rx_flags |= XROCE_RX_SOLICITED;
 	if ((p->tos & ECN_MASK) == ECN_CE)
 		p->rx_flags |= XROCE_RX_CE;
-	return NO_FAULT;
+	return XROCE_DROP_none;
 }
 
 #endif

@@ -51,10 +51,10 @@ static __always_inline bool steer_transport_fits(const struct packet *p, const s
 }
 
 /*
- * May this well-formed packet go to qp (NULL: there is none)? Returns NO_FAULT or the drop reason.
- * A CNP belongs to no transport service of its own: any connected QP takes it; flow control is for
- * UC and UD. A connected QP takes packets only on its own path: from the peer's address to the
- * address that the QP was connected with.
+ * May this well-formed packet go to qp (NULL: there is none)? Returns XROCE_DROP_none or the drop
+ * reason. A CNP belongs to no transport service of its own: any connected QP takes it; flow control
+ * is for UC and UD. A connected QP takes packets only on its own path: from the peer's address to
+ * the address that the QP was connected with.
  *
  * All packets of a super-packet have one IP header, and our sender joins only packets with the same
  * QP number, transport, P_Key and Q_Key (user/transport/gso.c): so the first one's answer is that
@@ -72,10 +72,10 @@ static __always_inline enum xroce_drop steer_check(const struct packet *p,
 	if (!roce_pkey_matches(p->pkey, qp->pkey))
 		return XROCE_DROP_pkey;
 	if (qp->transport == XROCE_UD)
-		return p->qkey == qp->qkey ? NO_FAULT : XROCE_DROP_qkey;
+		return p->qkey == qp->qkey ? XROCE_DROP_none : XROCE_DROP_qkey;
 	if (!steer_address_is(&p->src, qp->peer) || !steer_address_is(&p->dst, qp->local))
 		return XROCE_DROP_peer;
-	return NO_FAULT;
+	return XROCE_DROP_none;
 }
 
 #endif

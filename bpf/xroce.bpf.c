@@ -31,23 +31,23 @@ static __always_inline bool steer_redirect(struct xdp_md *ctx, const struct xroc
 SEC("xdp.frags")
 int xroce_xdp(struct xdp_md *ctx)
 {
-	enum xroce_drop fault = NO_FAULT;
+	enum xroce_drop drop = XROCE_DROP_none;
 	struct xroce_rx_stats *rx;
 	struct xroce_qp *qp = NULL;
 	struct packet p;
 
-	if (!parse_ip(ctx, &p, &fault))
+	if (!parse_ip(ctx, &p, &drop))
 		return XDP_PASS;
-	if (fault == NO_FAULT)
-		fault = parse_roce(ctx, &p);
+	if (drop == XROCE_DROP_none)
+		drop = parse_roce(ctx, &p);
 	if (p.has_bth)
 		qp = bpf_map_lookup_elem(&xroce_qp, &p.qpn);
 	if (!steer_is_ours(&p, qp))
 		return count_pass();
-	if (fault == NO_FAULT)
-		fault = steer_check(&p, qp);
-	if (fault != NO_FAULT || !qp)
-		return count_qp_drop(qp, fault);
+	if (drop == XROCE_DROP_none)
+		drop = steer_check(&p, qp);
+	if (drop != XROCE_DROP_none || !qp)
+		return count_qp_drop(qp, drop);
 	if (wake_is_watched(ctx->rx_queue_index))
 		p.rx_flags |= XROCE_RX_UNANNOUNCED;
 	if (!cqe_write(ctx, &p, qp))

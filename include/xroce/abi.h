@@ -194,6 +194,9 @@ struct xroce_gid_key {
  * part is decided in XDP and counted in xroce_drop (PERCPU_ARRAY of 1); the second by the engines,
  * counted in xroce_eng_drop (ARRAY of XROCE_MAX_SHARD, mmapable, an element each). Both maps have
  * the same struct as their value, so a reason may move or be checked on both sides.
+ *
+ * A function that decides on a packet, in XDP as in the library, returns an enum xroce_drop: the
+ * reason, or XROCE_DROP_none, which is 0, for a packet that is not dropped.
  */
 #define XROCE_DROP_REASONS(X)                                                                      \
 	X(ip_options, "IPv4 header with options")                                                  \
@@ -227,14 +230,18 @@ struct xroce_gid_key {
 	X(cnp, "congestion notification that no packet of ours can have caused")                   \
 	X(multibuffer, "frame in more buffers than any packet of ours needs")                      \
 	X(descriptor, "AF_XDP descriptor that names no buffer of ours")                            \
-	X(not_handed, "cut from a super-packet, for a QP with another owner shard")
+	X(not_handed, "for a QP of another engine, to which it was not handed over")
 
 enum xroce_drop {
+	XROCE_DROP_none,
 #define X(name, text) XROCE_DROP_##name,
 	XROCE_DROP_REASONS(X)
 #undef X
-	XROCE_DROP_COUNT
+	XROCE_DROP_END
 };
+#define XROCE_DROP_COUNT (XROCE_DROP_END - 1) /* reasons, and so counters */
+/* The place of a reason's counter in struct xroce_drops, taken as an array. */
+#define XROCE_DROP_INDEX(reason) ((__u32)(reason)-1)
 
 struct xroce_drops {
 #define X(name, text) __u64 name;

@@ -285,14 +285,21 @@ const char *bench_reason(int reason)
 #undef X
 	};
 
-	return reason >= 0 && reason < XROCE_DROP_COUNT ? name[reason] : "none";
+	return reason > XROCE_DROP_none && reason < XROCE_DROP_END ?
+		       name[XROCE_DROP_INDEX(reason)] :
+		       "none";
+}
+
+static uint64_t bench_dropped(const struct bench_counts *counts, enum xroce_drop reason)
+{
+	return counts->drop[XROCE_DROP_INDEX(reason)];
 }
 
 /* Which drop counter moved, for messages. */
 static const char *moved(const struct bench_counts *before, const struct bench_counts *after)
 {
-	for (int i = 0; i < XROCE_DROP_COUNT; i++)
-		if (after->drop[i] != before->drop[i])
+	for (int i = XROCE_DROP_none + 1; i < XROCE_DROP_END; i++)
+		if (bench_dropped(after, i) != bench_dropped(before, i))
 			return bench_reason(i);
 	return "none";
 }
@@ -302,12 +309,15 @@ static void check_counts(const char *what, const struct bench_counts *before, in
 {
 	struct bench_counts after = bench_count();
 
-	for (int i = 0; i < XROCE_DROP_COUNT; i++)
-		check(after.drop[i] - before->drop[i] == (i == reason),
-		      "%s: drop counter %s moved by %llu, want %d (moved: %s)", what,
-		      bench_reason(i), (unsigned long long)(after.drop[i] - before->drop[i]),
-		      i == reason, moved(before, &after));
-	check(after.rx.dropped - before->rx.dropped == (reason >= 0), "%s: rx.dropped", what);
+	for (int i = XROCE_DROP_none + 1; i < XROCE_DROP_END; i++) {
+		const uint64_t n = bench_dropped(&after, i) - bench_dropped(before, i);
+
+		check(n == (i == reason), "%s: drop counter %s moved by %llu, want %d (moved: %s)",
+		      what, bench_reason(i), (unsigned long long)n, i == reason,
+		      moved(before, &after));
+	}
+	check(after.rx.dropped - before->rx.dropped == (reason != XROCE_DROP_none),
+	      "%s: rx.dropped", what);
 	check(after.rx.redirected - before->rx.redirected == (uint64_t)redirected,
 	      "%s: rx.redirected", what);
 	check(after.rx.redirected_bytes - before->rx.redirected_bytes == bytes,
@@ -331,7 +341,7 @@ void bench_expect_pass(const char *what, const uint8_t *frame, uint32_t len, boo
 	check(verdict == XDP_PASS, "%s: verdict %d, want pass", what, verdict);
 	check(!bench->has_cqe, "%s: passed with metadata", what);
 	check_untouched(what, frame, len);
-	check_counts(what, &before, -1, 0, 0, counted);
+	check_counts(what, &before, XROCE_DROP_none, 0, 0, counted);
 }
 
 void bench_expect_drop_with(const char *what, const uint8_t *frame, uint32_t len,
@@ -373,7 +383,7 @@ void bench_expect_redirect(const char *what, const uint8_t *frame, uint32_t len,
 	      verdict, moved(&before, &after));
 	check(bench->has_cqe, "%s: no CQE", what);
 	check_untouched(what, frame, len);
-	check_counts(what, &before, -1, 1, len, 0);
+	check_counts(what, &before, XROCE_DROP_none, 1, len, 0);
 	qp = bench_get_qp(qpn);
 	check(qp.rx_packets == qp_before.rx_packets + 1, "%s: the QP's rx_packets", what);
 	check(qp.rx_bytes == qp_before.rx_bytes + bench->cqe.byte_len, "%s: the QP's rx_bytes",

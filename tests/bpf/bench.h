@@ -51,7 +51,7 @@ struct bench {
 struct bench_counts {
 	union {
 		struct xroce_drops drops;
-		uint64_t drop[XROCE_DROP_COUNT];
+		uint64_t drop[XROCE_DROP_COUNT]; /* by XROCE_DROP_INDEX() */
 	};
 	struct xroce_rx_stats rx;
 };

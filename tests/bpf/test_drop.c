@@ -463,7 +463,7 @@ static void redirect__slot_of_owner_and_queue(void **state)
 /* Each reason that XDP decides on has a row, and no other has. */
 static void drop__every_reason_has_a_row(void **state)
 {
-	for (int reason = 0; reason < XROCE_DROP_COUNT; reason++) {
+	for (int reason = XROCE_DROP_none + 1; reason < XROCE_DROP_END; reason++) {
 		size_t n = 0;
 
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)

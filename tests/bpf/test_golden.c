@@ -211,8 +211,7 @@ static void parse__truncated_at_every_length(void **state)
 			      "%s packet %u cut to %u bytes: changed", p->file, p->index, len);
 		}
 		after = bench_count();
-		check(after.drop[XROCE_DROP_ip_length] - before.drop[XROCE_DROP_ip_length] ==
-			      p->len - udp_end,
+		check(after.drops.ip_length - before.drops.ip_length == p->len - udp_end,
 		      "%s packet %u: ip_length counts something else than its %u truncations",
 		      p->file, p->index, p->len - udp_end);
 		check(after.rx.dropped - before.rx.dropped == p->len - udp_end &&

@@ -32,7 +32,7 @@ static struct {
 static struct {
 	u32 frames, segments, bytes;
 	u32 wrong_at; /* the segment, counted from 1, whose ICRC is said to be wrong */
-	u32 refused[XROCE_DROP_COUNT];
+	u32 refused[XROCE_DROP_END];
 	bool keep;
 	struct rx_frame kept[RING];
 	u32 num_kept;
@@ -155,7 +155,7 @@ static u32 refused(void)
 {
 	u32 n = 0;
 
-	for (u32 i = 0; i < XROCE_DROP_COUNT; i++)
+	for (u32 i = 0; i < XROCE_DROP_END; i++)
 		n += seen.refused[i];
 	return n;
 }

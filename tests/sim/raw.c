@@ -100,21 +100,21 @@ u32 raw_build(struct raw *r, struct packet p, const void *payload, u32 len)
 	return r->frame_len;
 }
 
-int raw_deliver(struct raw *r, struct packet p, const void *payload, u32 len)
+enum xroce_drop raw_deliver(struct raw *r, struct packet p, const void *payload, u32 len)
 {
 	raw_build(r, p, payload, len);
 	return world_deliver(r->w, 1, r->frame, r->frame_len);
 }
 
-int raw_send_frame(struct raw *r)
+enum xroce_drop raw_send_frame(struct raw *r)
 {
-	int result = world_deliver(r->w, 1, r->frame, r->frame_len);
+	enum xroce_drop result = world_deliver(r->w, 1, r->frame, r->frame_len);
 
 	world_settle(r->w);
 	return result;
 }
 
-int raw_send(struct raw *r, struct packet p, const void *payload, u32 len)
+enum xroce_drop raw_send(struct raw *r, struct packet p, const void *payload, u32 len)
 {
 	raw_build(r, p, payload, len);
 	return raw_send_frame(r);
@@ -162,7 +162,6 @@ void raw_expect_failed(struct raw *r, u8 nak, const char *file, int line)
 			file, line);
 	world_check_u64(r->w, world_events(r->s.node, EVENT_QP_STATE, r->s.qp), 1,
 			"events of the state", file, line);
-	world_check_u64(r->w, raw_send(r, late, NULL, 4), 1 + XROCE_DROP_qp_state, "drop", file,
-			line);
+	world_check_u64(r->w, raw_send(r, late, NULL, 4), XROCE_DROP_qp_state, "drop", file, line);
 	raw_expect_silence(r, file, line);
 }

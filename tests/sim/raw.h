@@ -41,16 +41,16 @@ void raw_store(struct raw *r, u32 offset, u64 value);
 
 /*
  * Send one packet: p with dest_qpn, pkey and payload_len filled in where they are 0, and len bytes
- * of payload (NULL: the bytes of buffer_fill(psn)). Returns what engine_input() did; its answers
+ * of payload (NULL: the bytes of buffer_fill(psn)). Returns what engine_input() did; the answers
  * are out when this returns.
  */
-int raw_send(struct raw *r, struct packet p, const void *payload, u32 len);
+enum xroce_drop raw_send(struct raw *r, struct packet p, const void *payload, u32 len);
 /* The same, but nobody asks for the answers yet: world_settle() does. */
-int raw_deliver(struct raw *r, struct packet p, const void *payload, u32 len);
+enum xroce_drop raw_deliver(struct raw *r, struct packet p, const void *payload, u32 len);
 /* The frame of it, without sending. */
 u32 raw_build(struct raw *r, struct packet p, const void *payload, u32 len);
 /* Send the frame as it lies in r->frame. */
-int raw_send_frame(struct raw *r);
+enum xroce_drop raw_send_frame(struct raw *r);
 
 /* The next packet the QP sent that was not yet asked for, or NULL. */
 const struct packet *raw_answer(struct raw *r);

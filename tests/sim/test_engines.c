@@ -103,11 +103,11 @@ static void frame__of_another_owner_is_not_touched(void **state)
 		if (i == 1)
 			continue;
 		check_eq(s.w, engine_input(n->engines[i], NULL, &rx, s.w->now_ns),
-			 1 + XROCE_DROP_qp_unknown);
+			 XROCE_DROP_not_handed);
 		check_eq(s.w, engine_input_batch(n->engines[i], &f, 1, s.w->now_ns, &away), 0);
 		check_eq(s.w, away, 1);
 	}
-	check_eq(s.w, n->drops.qp_unknown, 2);
+	check_eq(s.w, n->drops.not_handed, 2);
 	check_eq(s.w, rq_posted(&b_of(&s, 1)->qp->rq), 1);
 	check_eq(s.w, engine_input(n->engines[1], NULL, &rx, s.w->now_ns), 0);
 	world_run(s.w);

@@ -14,7 +14,7 @@ static const u8 syndromes[] = {
 	AETH_RNR_NAK | 1,
 };
 
-static int deliver(struct scene *s, u32 psn, u8 syndrome)
+static enum xroce_drop deliver(struct scene *s, u32 psn, u8 syndrome)
 {
 	struct packet p = { .opcode = OPCODE(XROCE_RC, OP5_ACKNOWLEDGE), .migreq = true, .psn = psn,
 			    .syndrome = syndrome };
@@ -37,7 +37,7 @@ static void run(u8 syndrome, u32 disable)
 	world_run_for(w, 4 * WORLD_LATENCY_NS);
 	check_eq(w, s.a->send->n, 0);
 	check_eq(w, deliver(&s, psn_add(req->sent_psn, 1), syndrome),
-		 1 + XROCE_DROP_unexpected_response);
+		 XROCE_DROP_unexpected_response);
 	check_eq(w, s.a->send->n, 0);
 	check_eq(w, deliver(&s, req->sent_psn, syndrome), 0);
 	world_run_for(w, 4 * WORLD_LATENCY_NS);
@@ -49,7 +49,7 @@ static void run(u8 syndrome, u32 disable)
 	check_eq(w, req->retries_left, o.retry_cnt);
 	check_eq(w, req->rnr_retries_left, o.rnr_retry);
 	/* with nothing outstanding it says nothing */
-	check_eq(w, deliver(&s, req->sent_psn, syndrome), 1 + XROCE_DROP_unexpected_response);
+	check_eq(w, deliver(&s, req->sent_psn, syndrome), XROCE_DROP_unexpected_response);
 	w->node[1].to[0].dead = false;
 	scene_post(&s, 3, WR_WRITE, 64);
 	world_run(w);

@@ -148,13 +148,13 @@ static void opcode__of_another_transport(void **state)
 	struct raw r = raw_create_small("opcode__of_another_transport");
 
 	check(r.w, raw_send(&r, raw_request(UC(SEND_ONLY), RAW_PSN), NULL, 4) ==
-			   1 + XROCE_DROP_qp_transport);
+			   XROCE_DROP_qp_transport);
 	check(r.w, raw_send(&r,
 			    (struct packet){
 				    .opcode = UD(SEND_ONLY), .psn = RAW_PSN, .qkey = PAIR_QKEY },
-			    NULL, 4) == 1 + XROCE_DROP_qp_transport);
+			    NULL, 4) == XROCE_DROP_qp_transport);
 	check(r.w, raw_send(&r, raw_request(OPCODE(XROCE_XRC, OP5_SEND_ONLY), RAW_PSN), NULL, 4) ==
-			   1 + XROCE_DROP_qp_transport);
+			   XROCE_DROP_qp_transport);
 	expect_silence(&r);
 	check_eq(r.w, qp_state(r.s.qp), QPS_RTS);
 	raw_destroy(&r);
@@ -302,7 +302,7 @@ static void rnr__followers_are_silent(void **state)
 	raw_send(&r, raw_request(RC(SEND_ONLY), RAW_PSN), NULL, 8);
 	expect_ack(&r, AETH_RNR_NAK | 12, RAW_PSN, 0);
 	check(r.w, raw_send(&r, raw_request(RC(SEND_ONLY), RAW_PSN + 1), NULL, 8) ==
-			   1 + XROCE_DROP_psn_ahead);
+			   XROCE_DROP_psn_ahead);
 	expect_silence(&r);
 	raw_destroy(&r);
 }
@@ -351,7 +351,7 @@ static void nak__unknown_codes_are_dropped(void **state)
 						   .psn = RAW_SQ_PSN,
 						   .syndrome = (u8)(AETH_NAK | code) },
 				  NULL, 0),
-			 1 + XROCE_DROP_unexpected_response);
+			 XROCE_DROP_unexpected_response);
 	check_eq(r.w, qp_state(r.s.qp), QPS_RTS);
 	check_eq(r.w, r.s.send->n, 0);
 	raw_destroy(&r);

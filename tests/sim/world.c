@@ -567,7 +567,7 @@ static void check_woken(struct world *w, const struct woken *x)
 	}
 }
 
-int world_deliver(struct world *w, u32 to, const u8 *frame, u32 len)
+enum xroce_drop world_deliver(struct world *w, u32 to, const u8 *frame, u32 len)
 {
 	struct node *n = &w->node[to];
 	struct engine *owner = n->engine;
@@ -575,7 +575,7 @@ int world_deliver(struct world *w, u32 to, const u8 *frame, u32 len)
 	struct rx_frame rx = { .len = head, .frag_len = len - head };
 	struct woken woken;
 	u8 *linear = malloc(head), *frag = len > head ? malloc(len - head) : NULL;
-	int result;
+	enum xroce_drop result;
 
 	/* Copies of exactly their size: a read past the end is a sanitizer's report. */
 	assert_non_null(linear);

@@ -178,7 +178,7 @@ void world_move(struct node *n, struct qp *qp, u32 to);
 u64 world_deadline_ns(const struct node *n);
 
 /* Hand a frame to a node as its interface would; returns what engine_input() did. */
-int world_deliver(struct world *w, u32 to, const u8 *frame, u32 len);
+enum xroce_drop world_deliver(struct world *w, u32 to, const u8 *frame, u32 len);
 
 /* An address, and the path from one node to another. */
 struct gid world_gid(u32 node, bool is_ipv6);

@@ -329,8 +329,6 @@ static void packet_put_headers__24_bit_fields(void **state)
 
 /* ---- frames that are refused, and near misses that are not ---- */
 
-enum { ACCEPT = -1 };
-
 /* Change the byte at an offset from the start of the IP header to a value. */
 struct change {
 	int at;
@@ -343,7 +341,7 @@ static const struct refused {
 	u8 opcode;
 	u32 payload_len;
 	struct change change[4];
-	int reason; /* or ACCEPT */
+	enum xroce_drop reason;
 } refused[] = {
 	/* before the UDP port says RoCEv2: someone else's */
 	{ "other ethertype", false, 0x04, 8, { { -2, 0x88 }, { -1, 0xb5 } }, XROCE_DROP_not_roce },
@@ -387,7 +385,7 @@ static const struct refused {
 	  { { 0, 0x46 }, { IPV4 + 6, 0x12 }, { IPV4 + 7, 0xb7 } },
 	  XROCE_DROP_ip_options },
 	{ "IPv4 first fragment", false, 0x04, 8, { { 6, 0x20 } }, XROCE_DROP_ip_fragment },
-	{ "IPv4 no DF", false, 0x04, 8, { { 6, 0x00 } }, ACCEPT },
+	{ "IPv4 no DF", false, 0x04, 8, { { 6, 0x00 } }, XROCE_DROP_none },
 	/* lengths: 20 + 8 + 12 + 8 + 4 = 52 */
 	{ "IPv4 length 53", false, 0x04, 8, { { 3, 53 } }, XROCE_DROP_ip_length },
 	{ "IPv4 length 65535", false, 0x04, 8, { { 2, 0xff }, { 3, 0xff } }, XROCE_DROP_ip_length },
@@ -401,14 +399,19 @@ static const struct refused {
 	{ "UDP length + 1", false, 0x04, 8, { { IPV4 + 5, 33 } }, XROCE_DROP_udp_length },
 	{ "UDP length - 1", false, 0x04, 8, { { IPV4 + 5, 31 } }, XROCE_DROP_udp_length },
 	{ "UDP length 0", false, 0x04, 8, { { IPV4 + 5, 0 } }, XROCE_DROP_udp_length },
-	{ "UDP checksum set", false, 0x04, 8, { { IPV4 + 6, 0x12 }, { IPV4 + 7, 0x34 } }, ACCEPT },
+	{ "UDP checksum set",
+	  false,
+	  0x04,
+	  8,
+	  { { IPV4 + 6, 0x12 }, { IPV4 + 7, 0x34 } },
+	  XROCE_DROP_none },
 	{ "23 bytes of UDP",
 	  false,
 	  0x04,
 	  8,
 	  { { 3, 43 }, { IPV4 + 5, 23 } },
 	  XROCE_DROP_bth_short },
-	{ "24 bytes of UDP", false, 0x04, 8, { { 3, 44 }, { IPV4 + 5, 24 } }, ACCEPT },
+	{ "24 bytes of UDP", false, 0x04, 8, { { 3, 44 }, { IPV4 + 5, 24 } }, XROCE_DROP_none },
 	{ "8 bytes of UDP", true, 0x04, 8, { { 5, 8 }, { IPV6 + 5, 8 } }, XROCE_DROP_bth_short },
 	/* BTH */
 	{ "transport version 1",
@@ -435,7 +438,7 @@ static const struct refused {
 	  XROCE_DROP_opcode },
 	/* extension headers: 8 bytes behind the BTH where more are needed */
 	{ "RETH in 8 bytes", false, 0x04, 8, { { IPV4 + UDP, 0x0a } }, XROCE_DROP_ext_short },
-	{ "DETH in 8 bytes", false, 0x04, 8, { { IPV4 + UDP, 0x64 } }, ACCEPT },
+	{ "DETH in 8 bytes", false, 0x04, 8, { { IPV4 + UDP, 0x64 } }, XROCE_DROP_none },
 	{ "DETH and immediate in 8 bytes",
 	  false,
 	  0x04,
@@ -443,12 +446,12 @@ static const struct refused {
 	  { { IPV4 + UDP, 0x65 } },
 	  XROCE_DROP_ext_short },
 	{ "CNP of 8 bytes", false, 0x04, 8, { { IPV4 + UDP, 0x81 } }, XROCE_DROP_ext_short },
-	{ "CNP of 16 bytes", false, 0x04, 16, { { IPV4 + UDP, 0x81 } }, ACCEPT },
+	{ "CNP of 16 bytes", false, 0x04, 16, { { IPV4 + UDP, 0x81 } }, XROCE_DROP_none },
 	{ "CNP of 20 bytes", false, 0x04, 20, { { IPV4 + UDP, 0x81 } }, XROCE_DROP_pad },
 	/* pad and payload */
 	{ "pad 3 of 0", false, 0x04, 0, { { IPV4 + UDP + 1, 0x30 } }, XROCE_DROP_pad },
 	{ "pad 1 of 0", true, 0x04, 0, { { IPV6 + UDP + 1, 0x10 } }, XROCE_DROP_pad },
-	{ "pad 3 of 4", false, 0x04, 4, { { IPV4 + UDP + 1, 0x30 } }, ACCEPT },
+	{ "pad 3 of 4", false, 0x04, 4, { { IPV4 + UDP + 1, 0x30 } }, XROCE_DROP_none },
 	{ "9 bytes of payload and pad",
 	  false,
 	  0x04,
@@ -464,7 +467,12 @@ static const struct refused {
 	{ "ACK with payload", false, 0x04, 8, { { IPV4 + UDP, 0x11 } }, XROCE_DROP_pad },
 	{ "ACK with pad", false, 0x11, 0, { { IPV4 + UDP + 1, 0x10 } }, XROCE_DROP_pad },
 	{ "READ request with payload", false, 0x04, 20, { { IPV4 + UDP, 0x0c } }, XROCE_DROP_pad },
-	{ "READ response first of nothing", false, 0x11, 0, { { IPV4 + UDP, 0x0d } }, ACCEPT },
+	{ "READ response first of nothing",
+	  false,
+	  0x11,
+	  0,
+	  { { IPV4 + UDP, 0x0d } },
+	  XROCE_DROP_none },
 	/* 4096 + 4 bytes: a WRITE_ONLY of 4096 read as a SEND has its RETH as payload */
 	{ "4112 bytes of payload",
 	  false,
@@ -478,7 +486,7 @@ static const struct refused {
 	  4096,
 	  { { IPV4 + UDP, 0x04 }, { IPV4 + UDP + 1, 0x30 } },
 	  XROCE_DROP_payload_long },
-	{ "4096 bytes of payload", true, 0x04, 4096, { { 0 } }, ACCEPT },
+	{ "4096 bytes of payload", true, 0x04, 4096, { { 0 } }, XROCE_DROP_none },
 };
 
 static void packet_parse__reasons(void **state)
@@ -491,7 +499,7 @@ static void packet_parse__reasons(void **state)
 		struct path path = plain_path;
 		struct rx_frame f;
 		u8 *exact;
-		int err;
+		enum xroce_drop drop;
 
 		path.is_ipv6 = r->is_ipv6;
 		f.len = build(frame, &path, &sent, data);
@@ -500,11 +508,10 @@ static void packet_parse__reasons(void **state)
 				frame[ETH + r->change[c].at] = (u8)r->change[c].value;
 		exact = exact_copy(frame, f.len);
 		f = (struct rx_frame){ .data = exact, .len = f.len };
-		err = packet_parse(&p, &f);
+		drop = packet_parse(&p, &f);
 		free(exact);
-		if (r->reason == ACCEPT ? err != 0 :
-					  (err >= 0 || (int)packet_drop_reason(err) != r->reason))
-			fail_msg("%s: %d", r->what, err);
+		if (drop != r->reason)
+			fail_msg("%s: %d", r->what, drop);
 	}
 }
 
@@ -515,7 +522,7 @@ static void packet_parse__ipv6_fragment_header(void **state)
 {
 	static const struct {
 		u8 header[8];
-		int reason;
+		enum xroce_drop reason;
 	} rows[] = {
 		{ { 17, 0, 0, 1 }, XROCE_DROP_ip_fragment },
 		{ { 17, 0, 0, 0 }, XROCE_DROP_ip_fragment },
@@ -531,21 +538,20 @@ static void packet_parse__ipv6_fragment_header(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		u32 len = build(frame, &path, &sent, NULL);
 		struct rx_frame f = { .len = len + 8 };
-		int err;
+		enum xroce_drop drop;
 
 		memmove(frame + ETH + IPV6 + 8, frame + ETH + IPV6, len - ETH - IPV6);
 		memcpy(frame + ETH + IPV6, rows[i].header, 8);
 		frame[ETH + 5] += 8;
 		frame[ETH + 6] = 44;
 		f.data = exact = exact_copy(frame, f.len);
-		err = packet_parse(&p, &f);
-		assert_true(err < 0);
-		assert_int_equal(packet_drop_reason(err), rows[i].reason);
+		drop = packet_parse(&p, &f);
+		assert_int_equal(drop, rows[i].reason);
 		free(exact);
 		/* cut anywhere: never accepted, never read beyond */
 		for (u32 cut = 0; cut < len + 8; cut++) {
 			f = (struct rx_frame){ .data = exact = exact_copy(frame, cut), .len = cut };
-			assert_true(packet_parse(&p, &f) < 0);
+			assert_true(packet_parse(&p, &f) != XROCE_DROP_none);
 			free(exact);
 		}
 	}
@@ -596,13 +602,13 @@ static void packet_parse__vlan_tags(void **state)
 		free(exact);
 		for (u32 cut = 0; cut < len; cut++) {
 			f = (struct rx_frame){ .data = exact = exact_copy(frame, cut), .len = cut };
-			assert_true(packet_parse(&p, &f) < 0);
+			assert_true(packet_parse(&p, &f) != XROCE_DROP_none);
 			free(exact);
 		}
 
 		len = add_tag(frame, len, 0x8100, 1);
 		f = (struct rx_frame){ .data = exact = exact_copy(frame, len), .len = len };
-		assert_int_equal(packet_parse(&p, &f), -(1 + XROCE_DROP_not_roce));
+		assert_int_equal(packet_parse(&p, &f), XROCE_DROP_not_roce);
 		free(exact);
 	}
 }
@@ -622,14 +628,14 @@ static void packet_parse__headers_in_two_buffers(void **state)
 	for (u32 at = 0; at <= len; at++) {
 		u8 *first = exact_copy(frame, at), *second = exact_copy(frame + at, len - at);
 		struct rx_frame f = { first, at, second, len - at };
-		int err = packet_parse(&p, &f);
+		enum xroce_drop drop = packet_parse(&p, &f);
 
 		if (at < ETH + IPV4 + UDP)
-			assert_int_equal(err, -(1 + XROCE_DROP_not_roce));
+			assert_int_equal(drop, XROCE_DROP_not_roce);
 		else if (at < headers)
-			assert_int_equal(err, -(1 + XROCE_DROP_multibuffer));
+			assert_int_equal(drop, XROCE_DROP_multibuffer);
 		else
-			assert_true(err == 0 && packet_icrc_ok(&p));
+			assert_true(drop == XROCE_DROP_none && packet_icrc_ok(&p));
 		free(first);
 		free(second);
 	}
@@ -665,7 +671,7 @@ static void packet_parse__random_bytes(void **state)
 		struct rx_frame f;
 		u8 opcode, *first, *second;
 		u32 len, at;
-		int err;
+		enum xroce_drop drop;
 
 		do {
 			opcode = (u8)next_random(&seed);
@@ -682,8 +688,8 @@ static void packet_parse__random_bytes(void **state)
 		first = exact_copy(frame, at);
 		second = exact_copy(frame + at, len - at);
 		f = (struct rx_frame){ first, at, at < len ? second : NULL, len - at };
-		err = packet_parse(&p, &f);
-		if (!err) {
+		drop = packet_parse(&p, &f);
+		if (drop == XROCE_DROP_none) {
 			accepted++;
 			assert_true(p.payload_len <= ROCE_PMTU_MAX);
 			assert_int_equal((u32)(p.end - p.payload) + p.frag_len,
@@ -691,7 +697,7 @@ static void packet_parse__random_bytes(void **state)
 			packet_icrc_ok(&p);
 			packet_copy_payload(&p, 0, payload, p.payload_len);
 		} else {
-			assert_true(err < 0 && (u32)packet_drop_reason(err) < XROCE_DROP_COUNT);
+			assert_true(drop < XROCE_DROP_END);
 		}
 		free(first);
 		free(second);

@@ -71,20 +71,16 @@ static void pump_input_refused(void *arg, enum xroce_drop reason, u32 n)
 	const struct input *in = arg;
 
 	in->s->io->stats->rx_packets += n;
-	((__u64 *)in->s->io->drops)[reason] += n;
+	((__u64 *)in->s->io->drops)[XROCE_DROP_INDEX(reason)] += n;
 }
 
 /* A packet that was cut from a super-packet. The next one needs its place: it is lent to nobody. */
 static bool pump_input_segment(void *arg, const struct engine_frame *frame)
 {
 	const struct input *in = arg;
-	const __u64 *wrong = &in->s->io->drops->icrc, before = *wrong;
-	u64 away = 0;
 
-	engine_input_batch(in->s->engine, frame, 1, in->now_ns, &away);
-	if (unlikely(away))
-		pump_input_refused(arg, XROCE_DROP_not_handed, 1);
-	return *wrong == before;
+	return engine_input(in->s->engine, frame->hint, &frame->frame, in->now_ns) !=
+	       XROCE_DROP_icrc;
 }
 
 static u32 pump_receive(struct shard *s, u64 now_ns)

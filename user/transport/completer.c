@@ -115,43 +115,44 @@ static void completer_imply_nak(struct engine *e, struct qp *qp, u64 now_ns)
 	recovery_start(e, qp, req->unacked_psn, VERR_SEQUENCE_RETRY, now_ns);
 }
 
-static int completer_fail_response(struct engine *e, struct qp *qp, u64 now_ns)
+static enum xroce_drop completer_fail_response(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	qp_send_error(e, qp, CQE_BAD_RESP_ERR, VERR_BAD_RESPONSE, now_ns);
 	return XROCE_DROP_unexpected_response;
 }
 
 /* What came cannot be put where the WQE says. */
-static int completer_fail_memory(struct engine *e, struct qp *qp, const struct send_wqe *wqe,
-				 u64 now_ns)
+static enum xroce_drop completer_fail_memory(struct engine *e, struct qp *qp,
+					     const struct send_wqe *wqe, u64 now_ns)
 {
 	qp_send_error(e, qp, CQE_LOC_PROT_ERR,
 		      list_error(e, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, MR_LOCAL_WRITE),
 		      now_ns);
-	return -1;
+	return XROCE_DROP_none;
 }
 
 /*
  * A response that carries data: brings the queue up to its PSN and gives the WQE it answers, or
  * NULL when it is early (an earlier response is missing); then it is kept if that is possible, and
- * *verdict says what became of it.
+ * *drop says whether it was.
  */
 static struct send_wqe *completer_answered_wqe(struct engine *e, struct qp *qp,
-					       const struct packet *p, u64 now_ns, int *verdict)
+					       const struct packet *p, u64 now_ns,
+					       enum xroce_drop *drop)
 {
 	/* beyond the oldest PSN, at a request that has no such response: no peer sends that */
 	if (p->psn != qp->req.unacked_psn) {
 		const struct send_wqe *wqe = requester_wqe(qp, p->psn);
 
 		if (!wqe || !wr_is_answered(wqe->opcode)) {
-			*verdict = XROCE_DROP_unexpected_response;
+			*drop = XROCE_DROP_unexpected_response;
 			return NULL;
 		}
 	}
 	if (!completer_ack_before(e, qp, p->psn, now_ns)) {
-		*verdict = reorder_hold(e, &qp->req.early, qp->req.unacked_psn, p, NULL) ?
-				   -1 :
-				   XROCE_DROP_psn_ahead;
+		*drop = reorder_hold(e, &qp->req.early, qp->req.unacked_psn, p, NULL) ?
+				XROCE_DROP_none :
+				XROCE_DROP_psn_ahead;
 		completer_imply_nak(e, qp, now_ns);
 		return NULL;
 	}
@@ -192,16 +193,16 @@ static bool completer_is_repair(const struct engine *e, const struct requester *
 }
 
 /* *repair, if packets are held: this one proves those behind it. */
-static int completer_read_response(struct engine *e, struct qp *qp, const struct packet *p,
-				   bool *repair, u64 now_ns)
+static enum xroce_drop completer_read_response(struct engine *e, struct qp *qp,
+					       const struct packet *p, bool *repair, u64 now_ns)
 {
-	int verdict;
-	struct send_wqe *wqe = completer_answered_wqe(e, qp, p, now_ns, &verdict);
+	enum xroce_drop drop;
+	struct send_wqe *wqe = completer_answered_wqe(e, qp, p, now_ns, &drop);
 	u32 linear = (u32)min_u64(p->payload_len, (u64)(p->end - p->payload));
 	u64 offset;
 
 	if (!wqe)
-		return verdict;
+		return drop;
 	offset = (u64)(u32)psn_diff(p->psn, wqe->first_psn) * qp->path_mtu;
 	/* FLUSH and ATOMIC WRITE are answered by an empty READ response */
 	if (wqe->opcode == WR_READ ?
@@ -216,27 +217,28 @@ static int completer_read_response(struct engine *e, struct qp *qp, const struct
 	if (reorder_holds(e, &qp->req.early))
 		*repair = completer_is_repair(e, &qp->req, wqe, p);
 	completer_finish_answered(e, qp, wqe, p->psn, now_ns);
-	return -1;
+	return XROCE_DROP_none;
 }
 
-static int completer_atomic_response(struct engine *e, struct qp *qp, const struct packet *p,
-				     u64 now_ns)
+static enum xroce_drop completer_atomic_response(struct engine *e, struct qp *qp,
+						 const struct packet *p, u64 now_ns)
 {
-	int verdict;
-	struct send_wqe *wqe = completer_answered_wqe(e, qp, p, now_ns, &verdict);
+	enum xroce_drop drop;
+	struct send_wqe *wqe = completer_answered_wqe(e, qp, p, now_ns, &drop);
 
 	if (!wqe)
-		return verdict;
+		return drop;
 	if (wqe->opcode != WR_CMP_SWAP && wqe->opcode != WR_FETCH_ADD)
 		return completer_fail_response(e, qp, now_ns);
 	if (!sge_scatter(e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, &p->original,
 			 sizeof(p->original)))
 		return completer_fail_memory(e, qp, wqe, now_ns);
 	completer_finish_answered(e, qp, wqe, p->psn, now_ns);
-	return -1;
+	return XROCE_DROP_none;
 }
 
-static int completer_rnr_nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u64 now_ns)
+static enum xroce_drop completer_rnr_nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome,
+					 u64 now_ns)
 {
 	struct requester *req = &qp->req;
 
@@ -249,7 +251,7 @@ static int completer_rnr_nak(struct engine *e, struct qp *qp, u32 psn, u8 syndro
 	if (req->rnr_retry != 7) {
 		if (!req->rnr_retries_left) {
 			qp_send_error(e, qp, CQE_RNR_RETRY_EXC_ERR, VERR_RNR, now_ns);
-			return -1;
+			return XROCE_DROP_none;
 		}
 		req->rnr_retries_left--;
 	}
@@ -261,10 +263,11 @@ static int completer_rnr_nak(struct engine *e, struct qp *qp, u32 psn, u8 syndro
 	req->rnr_until_ns = now_ns + rnr_timer_ns(syndrome);
 	req->ack_deadline_ns = req->rtt.deadline_ns = NSEC_NEVER;
 	timer_set(e, qp, req->rnr_until_ns);
-	return -1;
+	return XROCE_DROP_none;
 }
 
-static int completer_nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u64 now_ns)
+static enum xroce_drop completer_nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome,
+				     u64 now_ns)
 {
 	static const struct {
 		enum cqe_status status;
@@ -281,19 +284,18 @@ static int completer_nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, 
 		if (qp->req.loss & LOSS_NAKED) /* its repair is on its way */
 			return XROCE_DROP_psn_duplicate;
 		recovery_start(e, qp, psn, VERR_SEQUENCE_RETRY, now_ns);
-		return -1;
+		return XROCE_DROP_none;
 	}
 	if (code >= ARRAY_SIZE(fatal))
 		return XROCE_DROP_unexpected_response;
 	qp_send_error(e, qp, fatal[code].status, fatal[code].verr, now_ns);
-	return -1;
+	return XROCE_DROP_none;
 }
 
 /*
- * A response must lie between the oldest PSN that is outstanding and the last one sent: -1, or the
- * reason against it.
+ * A response must lie between the oldest PSN that is outstanding and the last one sent.
  */
-static inline int completer_check_response(const struct qp *qp, u32 psn)
+static inline enum xroce_drop completer_check_response(const struct qp *qp, u32 psn)
 {
 	const struct requester *req = &qp->req;
 	enum qp_state state = qp_state(qp);
@@ -301,14 +303,14 @@ static inline int completer_check_response(const struct qp *qp, u32 psn)
 	if (!is_reliable(qp) || qp->xrc_target || (state != QPS_RTS && state != QPS_SQD) ||
 	    psn_diff(psn, req->sent_psn) >= 0)
 		return XROCE_DROP_unexpected_response;
-	return psn_diff(psn, req->unacked_psn) < 0 ? XROCE_DROP_psn_duplicate : -1;
+	return psn_diff(psn, req->unacked_psn) < 0 ? XROCE_DROP_psn_duplicate : XROCE_DROP_none;
 }
 
 /* One with data. */
-static int completer_response(struct engine *e, struct qp *qp, const struct packet *p, bool *repair,
-			      u64 now_ns)
+static enum xroce_drop completer_response(struct engine *e, struct qp *qp, const struct packet *p,
+					  bool *repair, u64 now_ns)
 {
-	int verdict;
+	enum xroce_drop drop;
 
 	*repair = false;
 
@@ -317,10 +319,10 @@ static int completer_response(struct engine *e, struct qp *qp, const struct pack
 			return XROCE_DROP_unexpected_response;
 		credit_update(e, qp, p->syndrome, p->msn);
 	}
-	verdict = p->flags & OP_READ ? completer_read_response(e, qp, p, repair, now_ns) :
-				       completer_atomic_response(e, qp, p, now_ns);
+	drop = p->flags & OP_READ ? completer_read_response(e, qp, p, repair, now_ns) :
+				    completer_atomic_response(e, qp, p, now_ns);
 	recovery_response(e, qp, (p->flags & OP_ONLY) == OP_ONLY);
-	return verdict;
+	return drop;
 }
 
 /*
@@ -350,8 +352,8 @@ static void completer_take_early(struct engine *e, struct qp *qp, bool proven, u
 	}
 }
 
-static int completer_take_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn,
-			      u64 now_ns)
+static enum xroce_drop completer_take_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome,
+					  u32 msn, u64 now_ns)
 {
 	u8 class = syndrome & AETH_CLASS_MASK;
 
@@ -363,11 +365,11 @@ static int completer_take_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndr
 	if (unlikely(!completer_ack_before(e, qp, class == AETH_ACK ? psn_add(psn, 1) : psn,
 					   now_ns))) {
 		completer_imply_nak(e, qp, now_ns);
-		return -1;
+		return XROCE_DROP_none;
 	}
 	recovery_answer(e, qp, class == AETH_NAK);
 	if (likely(class == AETH_ACK))
-		return -1;
+		return XROCE_DROP_none;
 	return class == AETH_NAK ? completer_nak(e, qp, psn, syndrome, now_ns) :
 				   completer_rnr_nak(e, qp, psn, syndrome, now_ns);
 }
@@ -377,14 +379,14 @@ static int completer_take_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndr
  * there is nothing at its own PSN that could be refused or sent again. A responder that was made to
  * believe in a gap by a forged packet sends it in place of an ACK.
  */
-static int completer_nak_of_unsent(struct engine *e, struct qp *qp, u32 psn, u64 now_ns)
+static enum xroce_drop completer_nak_of_unsent(struct engine *e, struct qp *qp, u32 psn, u64 now_ns)
 {
 	e->stats->rx_acks++;
 	if (completer_ack_before(e, qp, psn, now_ns))
 		recovery_answer(e, qp, false);
 	else
 		completer_imply_nak(e, qp, now_ns);
-	return -1;
+	return XROCE_DROP_none;
 }
 
 /* Of a response that is not expected: its PSN alone is not, the one before it is. */
@@ -393,36 +395,37 @@ static bool completer_refuses_unsent(const struct qp *qp, u32 psn, u8 syndrome)
 	u8 class = syndrome & AETH_CLASS_MASK;
 
 	return (class == AETH_NAK || class == AETH_RNR_NAK) &&
-	       completer_check_response(qp, psn_add(psn, ROCE_PSN_MASK)) < 0;
+	       completer_check_response(qp, psn_add(psn, ROCE_PSN_MASK)) == XROCE_DROP_none;
 }
 
-int completer_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn, u64 now_ns)
+enum xroce_drop completer_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn,
+			      u64 now_ns)
 {
-	int verdict = completer_check_response(qp, psn);
+	enum xroce_drop drop = completer_check_response(qp, psn);
 
-	if (likely(verdict < 0))
-		verdict = completer_take_ack(e, qp, psn, syndrome, msn, now_ns);
+	if (likely(drop == XROCE_DROP_none))
+		drop = completer_take_ack(e, qp, psn, syndrome, msn, now_ns);
 	else if (completer_refuses_unsent(qp, psn, syndrome))
-		verdict = completer_nak_of_unsent(e, qp, psn, now_ns);
+		drop = completer_nak_of_unsent(e, qp, psn, now_ns);
 	else
-		return verdict;
+		return drop;
 	if (reorder_holds(e, &qp->req.early))
 		completer_take_early(e, qp, false, now_ns);
-	return verdict;
+	return drop;
 }
 
-int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+enum xroce_drop completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
 {
 	bool repair;
-	int verdict;
+	enum xroce_drop drop;
 
 	if (p->flags & OP_ACK)
 		return completer_ack(e, qp, p->psn, p->syndrome, p->msn, now_ns);
-	verdict = completer_check_response(qp, p->psn);
-	if (verdict >= 0)
-		return verdict;
-	verdict = completer_response(e, qp, p, &repair, now_ns);
+	drop = completer_check_response(qp, p->psn);
+	if (drop != XROCE_DROP_none)
+		return drop;
+	drop = completer_response(e, qp, p, &repair, now_ns);
 	if (reorder_holds(e, &qp->req.early))
 		completer_take_early(e, qp, repair, now_ns);
-	return verdict;
+	return drop;
 }

@@ -170,7 +170,7 @@ static void rate_limit(struct engine *e, struct qp *qp, u64 now_ns)
 	r->cut_ns = 0;
 }
 
-int rate_cut(struct engine *e, struct qp *qp, u64 now_ns)
+enum xroce_drop rate_cut(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct rate *r = &qp->rate;
 	u64 floor = rate_floor(e, qp),
@@ -182,7 +182,7 @@ int rate_cut(struct engine *e, struct qp *qp, u64 now_ns)
 	if (!qp->rate_limited)
 		rate_limit(e, qp, now_ns);
 	if (r->cut_ns && now_ns - r->cut_ns < period_ns)
-		return -1;
+		return XROCE_DROP_none;
 	r->target = r->current;
 	r->current -= (r->current * r->alpha / ALPHA_ONE) / 2;
 	if (r->current < floor)
@@ -190,7 +190,7 @@ int rate_cut(struct engine *e, struct qp *qp, u64 now_ns)
 	r->alpha += (ALPHA_ONE - r->alpha) >> ALPHA_GAIN_SHIFT;
 	r->stage = 0;
 	r->alpha_ns = r->increase_ns = r->cut_ns = now_ns;
-	return -1;
+	return XROCE_DROP_none;
 }
 
 /* All the periods that have passed since the last look; a long silence ends the limit. */

@@ -33,8 +33,8 @@ static void datagram_fail_receive(struct engine *e, struct qp *qp, const struct 
 /*
  * The payload lies behind the GRH in the buffer, which responder_scatter() is told by the offset.
  */
-int datagram_input(struct engine *e, struct qp *qp, const struct packet *p,
-		   const struct xroce_rx_cqe *hint, u64 now_ns)
+enum xroce_drop datagram_input(struct engine *e, struct qp *qp, const struct packet *p,
+			       const struct xroce_rx_cqe *hint, u64 now_ns)
 {
 	struct recv_work *recv = &qp->resp.recv;
 	u32 byte_len = ROCE_GRH_BYTES + p->payload_len;
@@ -62,10 +62,10 @@ int datagram_input(struct engine *e, struct qp *qp, const struct packet *p,
 		datagram_fail_receive(
 			e, qp, p, hint, CQE_LOC_PROT_ERR,
 			list_error(e, recv->pd, recv->sge, recv->num_sge, MR_LOCAL_WRITE), now_ns);
-		return -1;
+		return XROCE_DROP_none;
 	}
 	responder_complete(e, qp, p, hint, &cqe, now_ns);
-	return -1;
+	return XROCE_DROP_none;
 }
 
 u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)

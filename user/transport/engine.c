@@ -214,7 +214,7 @@ static bool engine_transport_fits(const struct qp *qp, const struct packet *p)
 }
 
 /* What the steering in XDP checks as well; here it is decided. */
-static int engine_check_steering(const struct qp *qp, const struct packet *p)
+static enum xroce_drop engine_check_steering(const struct qp *qp, const struct packet *p)
 {
 	if (!engine_transport_fits(qp, p))
 		return XROCE_DROP_qp_transport;
@@ -223,10 +223,10 @@ static int engine_check_steering(const struct qp *qp, const struct packet *p)
 	if (!roce_pkey_matches(p->pkey, qp->pkey))
 		return XROCE_DROP_pkey;
 	if (qp->transport == XROCE_UD)
-		return p->qkey == qp->qkey ? -1 : XROCE_DROP_qkey;
+		return p->qkey == qp->qkey ? XROCE_DROP_none : XROCE_DROP_qkey;
 	if (!gid_equal(&p->src, &qp->path.peer) || !gid_equal(&p->dst, &qp->path.local))
 		return XROCE_DROP_peer;
-	return -1;
+	return XROCE_DROP_none;
 }
 
 /* Where the headers of packets of this opcode are kept. */
@@ -257,44 +257,40 @@ static inline struct qp *engine_peek(const struct engine *e, const struct rx_fra
 }
 
 /*
- * What engine_input_frame() and its callees return for a frame whose QP has another owner engine,
- * which may be at work on it at this moment.
- */
-#define AWAY (-2)
-
-/*
  * A frame that is unlike the last of its kind: which QP is it for, may it have it, and is it
- * intact? -1 and the decoded packet, or the reason against it, or AWAY.
+ * intact? The decoded packet, or the reason against it. XROCE_DROP_not_handed: the QP has another
+ * owner engine, which may be at work on it at this moment.
  */
-static __attribute__((noinline)) int check_frame(struct engine *e, const struct rx_frame *frame,
-						 struct packet *p, struct qp **to)
+static __attribute__((noinline)) enum xroce_drop
+check_frame(struct engine *e, const struct rx_frame *frame, struct packet *p, struct qp **to)
 {
-	int reason = packet_parse(p, frame);
+	enum xroce_drop drop = packet_parse(p, frame);
 	struct qp *qp;
 
-	if (reason < 0)
-		return packet_drop_reason(reason);
+	if (drop != XROCE_DROP_none)
+		return drop;
 	qp = *to = engine_find_qp(e, p->dest_qpn);
 	if (!qp)
 		return XROCE_DROP_qp_unknown;
 	if (unlikely(qp_engine(qp) != e))
-		return AWAY;
-	reason = engine_check_steering(qp, p);
-	if (reason >= 0)
-		return reason;
+		return XROCE_DROP_not_handed;
+	drop = engine_check_steering(qp, p);
+	if (drop != XROCE_DROP_none)
+		return drop;
 	if (!packet_icrc_ok(p))
 		return XROCE_DROP_icrc;
 	if (qp->transport != XROCE_UD && !(p->flags & (OP_CNP | OP_FLOW)))
 		header_in_learn(engine_kept_header(qp, p->opcode), frame, p);
-	return -1;
+	return XROCE_DROP_none;
 }
 
-/* A packet that is decoded and checked goes where it belongs: -1, or the reason for its drop. */
-static per_packet int engine_dispatch(struct engine *e, struct qp *qp, const struct packet *p,
-				      const struct xroce_rx_cqe *hint, u64 now_ns)
+/* A packet that is decoded and checked goes where it belongs. */
+static per_packet enum xroce_drop engine_dispatch(struct engine *e, struct qp *qp,
+						  const struct packet *p,
+						  const struct xroce_rx_cqe *hint, u64 now_ns)
 {
 	if (unlikely(p->flags & OP_CNP))
-		return qp->transport == XROCE_UD ? -1 : rate_cut(e, qp, now_ns);
+		return qp->transport == XROCE_UD ? XROCE_DROP_none : rate_cut(e, qp, now_ns);
 	if (unlikely((p->tos & 3) == 3) && p->flags & OP_PAYLOAD && qp->transport != XROCE_UD)
 		rate_marked(e, qp, now_ns);
 	if (qp->transport == XROCE_UD)
@@ -306,12 +302,12 @@ static per_packet int engine_dispatch(struct engine *e, struct qp *qp, const str
 
 /*
  * A frame like the last one of its kind, with bth: its addresses and P_Key were checked with that.
- * An ACK has no more to be decoded for and goes where it belongs at once: *done. Returns -1, with
- * all others decoded, or the reason for its drop.
+ * An ACK has no more to be decoded for and goes where it belongs at once: *done. All others are
+ * decoded unless they are dropped.
  */
-static per_packet int engine_check_alike(struct engine *e, const struct rx_frame *frame,
-					 const struct peek *look, const struct bth *bth,
-					 struct packet *p, bool *done, u64 now_ns)
+static per_packet enum xroce_drop engine_check_alike(struct engine *e, const struct rx_frame *frame,
+						     const struct peek *look, const struct bth *bth,
+						     struct packet *p, bool *done, u64 now_ns)
 {
 	u32 aeth;
 
@@ -325,54 +321,54 @@ static per_packet int engine_check_alike(struct engine *e, const struct rx_frame
 				     (u8)(aeth >> 24), aeth & MSN_MASK, now_ns);
 	}
 	header_in_decode(look->kept, frame, bth, p);
-	return likely(header_in_icrc_ok(look->kept, &e->icrc, p)) ? -1 : XROCE_DROP_icrc;
+	return likely(header_in_icrc_ok(look->kept, &e->icrc, p)) ? XROCE_DROP_none :
+								    XROCE_DROP_icrc;
 }
 
-static per_packet int engine_input_frame(struct engine *e, const struct xroce_rx_cqe *hint,
-					 const struct rx_frame *frame, const struct peek *look,
-					 u64 now_ns)
+/* Count what became of a packet; returns it. */
+static inline enum xroce_drop engine_count_input(struct engine *e, enum xroce_drop drop)
+{
+	e->stats->rx_packets++;
+	if (unlikely(drop != XROCE_DROP_none))
+		engine_drop(e, drop);
+	return drop;
+}
+
+/* XROCE_DROP_not_handed is not counted yet: the caller may hand the frame to the QP's owner. */
+static per_packet enum xroce_drop engine_input_frame(struct engine *e,
+						     const struct xroce_rx_cqe *hint,
+						     const struct rx_frame *frame,
+						     const struct peek *look, u64 now_ns)
 {
 	const struct bth *bth = NULL;
 	struct qp *qp = look->qp;
+	enum xroce_drop drop;
 	bool done = false;
 	struct packet p;
-	int reason;
 
 	e->now_ns = now_ns;
 	if (qp && qp->qpn == look->qpn && likely(qp_engine(qp) == e))
 		bth = header_in_match(look->kept, frame);
-	reason = likely(bth) ? engine_check_alike(e, frame, look, bth, &p, &done, now_ns) :
-			       check_frame(e, frame, &p, &qp);
-	if (unlikely(reason == AWAY))
-		return AWAY;
-	if (reason < 0 && !done)
-		reason = unlikely(p.flags & OP_FLOW) ? flow_input(e, qp, &p, frame->data, now_ns) :
-						       engine_dispatch(e, qp, &p, hint, now_ns);
-	e->stats->rx_packets++;
-	if (likely(reason < 0))
-		return 0;
-	engine_drop(e, (enum xroce_drop)reason);
-	return reason + 1;
+	drop = likely(bth) ? engine_check_alike(e, frame, look, bth, &p, &done, now_ns) :
+			     check_frame(e, frame, &p, &qp);
+	if (unlikely(drop == XROCE_DROP_not_handed))
+		return drop;
+	if (drop == XROCE_DROP_none && !done)
+		drop = unlikely(p.flags & OP_FLOW) ? flow_input(e, qp, &p, frame->data, now_ns) :
+						     engine_dispatch(e, qp, &p, hint, now_ns);
+	return engine_count_input(e, drop);
 }
 
-/* Such a frame, where the caller does not pass it to the QP's owner. */
-static int engine_drop_away(struct engine *e)
+enum xroce_drop engine_input(struct engine *e, const struct xroce_rx_cqe *hint,
+			     const struct rx_frame *frame, u64 now_ns)
 {
-	e->stats->rx_packets++;
-	engine_drop(e, XROCE_DROP_qp_unknown);
-	return XROCE_DROP_qp_unknown + 1;
-}
-
-int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame,
-		 u64 now_ns)
-{
+	enum xroce_drop drop;
 	struct peek look;
-	int verdict;
 
 	engine_peek(e, frame, &look);
-	verdict = engine_input_frame(e, hint, frame, &look, now_ns);
+	drop = engine_input_frame(e, hint, frame, &look, now_ns);
 	engine_take_arms(e);
-	return verdict == AWAY ? engine_drop_away(e) : verdict;
+	return drop == XROCE_DROP_not_handed ? engine_count_input(e, drop) : drop;
 }
 
 /* Of frames in a row for one QP the first fetches for all. */
@@ -422,8 +418,8 @@ u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 
 		       u64 *away)
 {
 	struct peek look[AHEAD_MAX];
+	enum xroce_drop drop;
 	u32 dropped = 0;
-	int verdict;
 
 	for (u32 i = 0; i < n && i < AHEAD_QP; i++)
 		engine_fetch_qp(e, frames, look, i);
@@ -434,12 +430,18 @@ u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 
 			engine_fetch_qp(e, frames, look, i + AHEAD_QP);
 		if (i + AHEAD_WQE < n)
 			engine_fetch_wqe(look, i + AHEAD_WQE);
-		verdict = engine_input_frame(e, frames[i].hint, &frames[i].frame,
-					     &look[i % AHEAD_MAX], now_ns);
-		if (unlikely(verdict == AWAY) && away)
+		drop = engine_input_frame(e, frames[i].hint, &frames[i].frame, &look[i % AHEAD_MAX],
+					  now_ns);
+		if (likely(drop == XROCE_DROP_none))
+			continue;
+		if (drop != XROCE_DROP_not_handed) {
+			dropped++;
+		} else if (away) {
 			*away |= 1ull << i;
-		else if (unlikely(verdict))
-			dropped += (verdict == AWAY ? engine_drop_away(e) : verdict) != 0;
+		} else {
+			engine_count_input(e, drop);
+			dropped++;
+		}
 	}
 	engine_take_arms(e);
 	return dropped;

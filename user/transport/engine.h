@@ -129,12 +129,12 @@ u32 engine_passed_doorbells(struct engine *e);
 
 /*
  * A frame has come in for a QP that e owns; all others are dropped. hint is what XDP wrote or NULL
- * (loopback, simulator); it gives time, flow tag and nothing that is trusted. Returns 0 if the
- * packet was used, or the reason for its drop + 1 (counted already). The frame is free again on
- * return.
+ * (loopback, simulator); it gives time, flow tag and nothing that is trusted. Returns
+ * XROCE_DROP_none if the packet was used, or the reason for its drop, which is counted. The frame
+ * is free again on return.
  */
-int engine_input(struct engine *e, const struct xroce_rx_cqe *hint, const struct rx_frame *frame,
-		 u64 now_ns);
+enum xroce_drop engine_input(struct engine *e, const struct xroce_rx_cqe *hint,
+			     const struct rx_frame *frame, u64 now_ns);
 
 /*
  * The same for n frames in their order, with what each will touch fetched into the cache while

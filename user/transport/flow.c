@@ -197,7 +197,8 @@ void flow_expire(struct engine *e, struct qp *qp)
 	engine_ready(e, qp, READY_REQUESTS);
 }
 
-static int flow_take_answer(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns)
+static enum xroce_drop flow_take_answer(struct engine *e, struct qp *qp, const struct packet *p,
+					u64 now_ns)
 {
 	struct flow_control *f = &qp->flow;
 	const u32 window = p->flow_allowance >> 16, receives = p->flow_allowance & 0xffff;
@@ -218,7 +219,7 @@ static int flow_take_answer(struct engine *e, struct qp *qp, const struct packet
 	f->probe_ns = now_ns + f->look_ns;
 	f->look_ns = min_u64(2 * f->look_ns, FLOW_LOOK_MAX_NS);
 	engine_ready(e, qp, READY_REQUESTS);
-	return -1;
+	return XROCE_DROP_none;
 }
 
 /* ---- the receiver ---- */
@@ -303,8 +304,8 @@ static struct path flow_path_back(const struct qp *qp, const struct packet *p, c
 	return path;
 }
 
-static int flow_give_answer(struct engine *e, struct qp *qp, const struct packet *p, const u8 *eth,
-			    u64 now_ns)
+static enum xroce_drop flow_give_answer(struct engine *e, struct qp *qp, const struct packet *p,
+					const u8 *eth, u64 now_ns)
 {
 	struct flow_answers *a = &e->answers;
 	const bool connected = qp->transport == XROCE_UC;
@@ -320,7 +321,7 @@ static int flow_give_answer(struct engine *e, struct qp *qp, const struct packet
 	receives = min_u32(rq_posted(rq) / (qp->srq ? senders : 1), 0xffff);
 	/* it is asked again */
 	if (a->count == FLOW_ANSWERS)
-		return -1;
+		return XROCE_DROP_none;
 	a->answer[(a->head + a->count++) % FLOW_ANSWERS] = (struct flow_answer){
 		.path = connected ? qp->path : flow_path_back(qp, p, eth),
 		.dest_qpn = connected ? qp->dest_qpn : p->src_qpn,
@@ -330,7 +331,7 @@ static int flow_give_answer(struct engine *e, struct qp *qp, const struct packet
 		.cookie = p->flow_cookie,
 		.allowance = flow_promise_window(e, qp, bucket, senders) << 16 | receives,
 	};
-	return -1;
+	return XROCE_DROP_none;
 }
 
 u32 flow_answer_output(struct engine *e, u8 *frame)
@@ -347,7 +348,8 @@ u32 flow_answer_output(struct engine *e, u8 *frame)
 			  answer->allowance, frame);
 }
 
-int flow_input(struct engine *e, struct qp *qp, const struct packet *p, const u8 *eth, u64 now_ns)
+enum xroce_drop flow_input(struct engine *e, struct qp *qp, const struct packet *p, const u8 *eth,
+			   u64 now_ns)
 {
 	if (e->config.disable & ENGINE_NO_FLOW)
 		return XROCE_DROP_opcode;

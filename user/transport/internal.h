@@ -132,7 +132,7 @@ static inline enum vendor_err list_error(const struct engine *e, u32 pd, const s
 
 static inline void engine_drop(struct engine *e, enum xroce_drop reason)
 {
-	((u64 *)e->drops)[reason]++;
+	((u64 *)e->drops)[XROCE_DROP_INDEX(reason)]++;
 }
 
 /* engine.c */
@@ -447,11 +447,8 @@ static inline void congestion_untime(struct qp *qp)
 void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns);
 /* DCQCN */
 void rate_marked(struct engine *e, struct qp *qp, u64 now_ns);
-/*
- * A notification has come: -1, or the reason for its drop where no packet of ours can have caused
- * it.
- */
-int rate_cut(struct engine *e, struct qp *qp, u64 now_ns);
+/* A notification has come; it is dropped where no packet of ours can have caused it. */
+enum xroce_drop rate_cut(struct engine *e, struct qp *qp, u64 now_ns);
 /* True if a data packet may leave now; else the QP's timer is set for when it may. */
 bool rate_allows(struct engine *e, struct qp *qp, u64 now_ns);
 void rate_sent(struct engine *e, struct qp *qp, u32 bytes, u64 now_ns);
@@ -488,8 +485,9 @@ static inline void flow_sent(struct qp *qp, bool takes_receive)
 	qp->flow.receives += takes_receive;
 }
 void flow_expire(struct engine *e, struct qp *qp);
-/* A probe or an answer; eth is where its frame starts. -1, or the reason for its drop. */
-int flow_input(struct engine *e, struct qp *qp, const struct packet *p, const u8 *eth, u64 now_ns);
+/* A probe or an answer; eth is where its frame starts. */
+enum xroce_drop flow_input(struct engine *e, struct qp *qp, const struct packet *p, const u8 *eth,
+			   u64 now_ns);
 /* The next of e->answers, of which there are some. Returns the frame's length. */
 u32 flow_answer_output(struct engine *e, u8 *frame);
 
@@ -510,9 +508,11 @@ static inline bool timeout_is_late(u64 deadline_ns, u64 now_ns)
 void timeout_expire(struct engine *e, struct qp *qp, u64 now_ns);
 
 /* completer.c */
-/* An ACK or NAK, of its packet what counts. As the others, -1 or the reason for its drop. */
-int completer_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn, u64 now_ns);
-int completer_input(struct engine *e, struct qp *qp, const struct packet *p, u64 now_ns);
+/* An ACK or NAK, of its packet what counts. */
+enum xroce_drop completer_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndrome, u32 msn,
+			      u64 now_ns);
+enum xroce_drop completer_input(struct engine *e, struct qp *qp, const struct packet *p,
+				u64 now_ns);
 /* Complete local work requests at the queue's head that are done. */
 void completer_local(struct engine *e, struct qp *qp, u64 now_ns);
 /* Report SQ_DRAINED if the queue is drained and the application asked. */
@@ -520,8 +520,8 @@ void completer_check_drained(struct engine *e, struct qp *qp);
 
 /* responder.c */
 void responder_start(struct qp *qp, u32 rq_psn);
-int responder_input(struct engine *e, struct qp *qp, const struct packet *p,
-		    const struct xroce_rx_cqe *hint, u64 now_ns);
+enum xroce_drop responder_input(struct engine *e, struct qp *qp, const struct packet *p,
+				const struct xroce_rx_cqe *hint, u64 now_ns);
 /* Push the completion of the receive WQE that qp->resp.recv holds. */
 void responder_complete(struct engine *e, struct qp *qp, const struct packet *p,
 			const struct xroce_rx_cqe *hint, struct cqe *cqe, u64 now_ns);
@@ -609,8 +609,8 @@ void rendezvous_sent(struct engine *e, struct qp *qp, const struct send_wqe *wqe
 		     enum cqe_status status, enum vendor_err verr, u64 now_ns);
 
 /* datagram.c */
-int datagram_input(struct engine *e, struct qp *qp, const struct packet *p,
-		   const struct xroce_rx_cqe *hint, u64 now_ns);
+enum xroce_drop datagram_input(struct engine *e, struct qp *qp, const struct packet *p,
+			       const struct xroce_rx_cqe *hint, u64 now_ns);
 u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
 
 /* PSNs that a message of length bytes takes: at least one. pmtu is a power of two. */

@@ -123,7 +123,7 @@ struct qp *engine_frame_qp(const struct engine *e, const struct rx_frame *frame)
 	if (header_in_peek(frame, &qpn, &opcode))
 		return engine_find_qp(e, qpn);
 	/* of unusual headers */
-	return packet_parse(&p, frame) < 0 ? NULL : engine_find_qp(e, p.dest_qpn);
+	return packet_parse(&p, frame) == XROCE_DROP_none ? engine_find_qp(e, p.dest_qpn) : NULL;
 }
 
 /* ---- the engines with QPs on a CQ or an SRQ ---- */

@@ -106,11 +106,6 @@ static inline const void *packet_pull(struct cursor *c, size_t n)
 	return p;
 }
 
-static inline int packet_refuse(enum xroce_drop reason)
-{
-	return -(1 + (int)reason);
-}
-
 static inline bool packet_is_vlan(u16 type)
 {
 	return type == ETH_P_8021Q || type == ETH_P_8021AD;
@@ -353,7 +348,7 @@ const u8 *packet_get_transport(const struct bth *bth, struct packet *p)
 	return ext + roce_ext_bytes(p->flags);
 }
 
-int packet_parse(struct packet *p, const struct rx_frame *f)
+enum xroce_drop packet_parse(struct packet *p, const struct rx_frame *f)
 {
 	struct cursor c = { f->data, f->data + f->len };
 	const struct udp *udp;
@@ -364,23 +359,23 @@ int packet_parse(struct packet *p, const struct rx_frame *f)
 	u16 type;
 
 	if (!packet_parse_ethernet(&c, p, &type))
-		return packet_refuse(XROCE_DROP_not_roce);
+		return XROCE_DROP_not_roce;
 	p->ip = c.pos;
 	linear = (size_t)(c.end - c.pos);
 	if (!(type == ETH_P_IPV4 ? packet_parse_ipv4(&c, p, &l3) :
 				   type == ETH_P_IPV6 && packet_parse_ipv6(&c, p, &l3)))
-		return packet_refuse(XROCE_DROP_not_roce);
+		return XROCE_DROP_not_roce;
 	udp = packet_pull(&c, sizeof(*udp));
 	if (unlikely(!udp || udp->dport != htobe16(ROCE_UDP_PORT)))
-		return packet_refuse(XROCE_DROP_not_roce);
+		return XROCE_DROP_not_roce;
 	if (unlikely(l3.options))
-		return packet_refuse(XROCE_DROP_ip_options);
+		return XROCE_DROP_ip_options;
 	if (unlikely(l3.fragment))
-		return packet_refuse(XROCE_DROP_ip_fragment);
+		return XROCE_DROP_ip_fragment;
 
 	/* The IP packet ends inside the frame; what lies behind it is Ethernet padding. */
 	if (unlikely(l3.ip_len < (size_t)(c.pos - p->ip) || l3.ip_len > linear + f->frag_len))
-		return packet_refuse(XROCE_DROP_ip_length);
+		return XROCE_DROP_ip_length;
 	p->frag = NULL;
 	p->frag_len = 0;
 	if (l3.ip_len <= linear) {
@@ -392,22 +387,22 @@ int packet_parse(struct packet *p, const struct rx_frame *f)
 	p->end = c.end;
 	udp_len = be16toh(udp->len);
 	if (unlikely(udp_len != l3.udp_space))
-		return packet_refuse(XROCE_DROP_udp_length);
+		return XROCE_DROP_udp_length;
 	p->udp_sport = be16toh(udp->sport);
 
 	/* From here on the lengths agree, and what cannot be pulled lies in the second buffer. */
 	if (unlikely(udp_len < sizeof(*udp) + sizeof(*bth) + ROCE_ICRC_BYTES))
-		return packet_refuse(XROCE_DROP_bth_short);
+		return XROCE_DROP_bth_short;
 	rest = udp_len - (u32)(sizeof(*udp) + sizeof(*bth) + ROCE_ICRC_BYTES);
 	bth = packet_pull(&c, sizeof(*bth));
 	if (unlikely(!bth))
-		return packet_refuse(XROCE_DROP_multibuffer);
+		return XROCE_DROP_multibuffer;
 	packet_get_bth(bth, p);
 	if (unlikely(p->tver != 0))
-		return packet_refuse(XROCE_DROP_bth_version);
+		return XROCE_DROP_bth_version;
 	p->flags = opcode_flags(p->opcode);
 	if (unlikely(!p->flags))
-		return packet_refuse(XROCE_DROP_opcode);
+		return XROCE_DROP_opcode;
 
 	packet_clear_extensions(p);
 	if (p->flags & OP_EXTENSIONS) {
@@ -415,22 +410,22 @@ int packet_parse(struct packet *p, const struct rx_frame *f)
 		const u8 *ext;
 
 		if (unlikely(rest < ext_bytes))
-			return packet_refuse(XROCE_DROP_ext_short);
+			return XROCE_DROP_ext_short;
 		rest -= ext_bytes;
 		ext = packet_pull(&c, ext_bytes);
 		if (unlikely(!ext))
-			return packet_refuse(XROCE_DROP_multibuffer);
+			return XROCE_DROP_multibuffer;
 		packet_get_extensions(ext, p, p->flags);
 	}
 
 	/* Pad fills up to a multiple of 4: a length that is none cannot be right. */
 	if (unlikely(rest < p->pad || rest % 4 || (rest && !(p->flags & OP_PAYLOAD))))
-		return packet_refuse(XROCE_DROP_pad);
+		return XROCE_DROP_pad;
 	p->payload_len = rest - p->pad;
 	if (unlikely(p->payload_len > ROCE_PMTU_MAX))
-		return packet_refuse(XROCE_DROP_payload_long);
+		return XROCE_DROP_payload_long;
 	p->payload = c.pos;
-	return 0;
+	return XROCE_DROP_none;
 }
 
 bool packet_icrc_ok(const struct packet *p)

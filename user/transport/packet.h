@@ -107,15 +107,11 @@ u32 opcode_flags(u8 opcode);
 const char *opcode_name(u8 opcode);
 
 /*
- * Decode a frame. Returns 0, or -(1 + reason) with an enum xroce_drop reason (use
- * packet_drop_reason()); then *p is undefined. Checks all lengths, IP options and fragments, TVer,
- * the opcode and that pad and payload fit. Does not check the ICRC.
+ * Decode a frame. Returns XROCE_DROP_none, or the reason to drop it; then *p is undefined. Checks
+ * all lengths, IP options and fragments, TVer, the opcode and that pad and payload fit. Does not
+ * check the ICRC.
  */
-int packet_parse(struct packet *p, const struct rx_frame *f);
-static inline enum xroce_drop packet_drop_reason(int parse_result)
-{
-	return (enum xroce_drop)(-parse_result - 1);
-}
+enum xroce_drop packet_parse(struct packet *p, const struct rx_frame *f);
 
 /* True if the ICRC of a packet that packet_parse() accepted is right. Reads the whole packet. */
 bool packet_icrc_ok(const struct packet *p);

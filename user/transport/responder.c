@@ -10,14 +10,13 @@
 
 enum verdict {
 	ACCEPT,
-	DROP,		  /* with the reason given; UC: and the rest of the message */
-	NAK_SEQUENCE,	  /* PSN ahead */
+	DROP,	      /* with the reason given; UC: and the rest of the message */
+	NAK_SEQUENCE, /* PSN ahead */
 	DUPLICATE,
 	RNR,
-	INVALID_REQUEST,  /* fatal from here on */
+	INVALID_REQUEST, /* fatal from here on */
 	REMOTE_ACCESS,
-	REMOTE_OPERATION,
-	RECV_TOO_SHORT,	  /* fatal, and the receive WQE completes in error */
+	RECV_TOO_SHORT, /* fatal, and the receive WQE completes in error */
 	RECV_BAD_LKEY,
 };
 
@@ -615,7 +614,7 @@ static void responder_acknowledge_duplicate(struct engine *e, struct qp *qp, con
  * again; a READ is executed again if it lies inside a stored one; an atomic's stored result is sent
  * again.
  */
-static int responder_repeat(struct engine *e, struct qp *qp, const struct packet *p)
+static enum xroce_drop responder_repeat(struct engine *e, struct qp *qp, const struct packet *p)
 {
 	const bool is_atomic = p->flags & OP_ATOMIC,
 		   is_placed = p->flags & (OP_FLUSH | OP_ATOMIC_WRITE);
@@ -627,7 +626,7 @@ static int responder_repeat(struct engine *e, struct qp *qp, const struct packet
 	e->stats->duplicate_requests++;
 	if (!(p->flags & OP_ANSWERED)) {
 		responder_acknowledge_duplicate(e, qp, p);
-		return -1;
+		return XROCE_DROP_none;
 	}
 	r = responder_find_resource(resp, p->psn);
 	if (!r || r->atomic != is_atomic || r->placed != is_placed)
@@ -635,7 +634,7 @@ static int responder_repeat(struct engine *e, struct qp *qp, const struct packet
 	if (is_atomic || is_placed) {
 		r->replay |= !resource_pending(resp, r);
 		reply_resource(e, qp, r, 0, 1);
-		return -1;
+		return XROCE_DROP_none;
 	}
 	skip = (u32)psn_diff(p->psn, r->first_psn);
 	offset = (u64)skip * qp->path_mtu;
@@ -645,12 +644,12 @@ static int responder_repeat(struct engine *e, struct qp *qp, const struct packet
 		/* the rest of the first answer is not given up: it still comes, once */
 		if (skip < r->cursor)
 			reply_resource(e, qp, r, skip, r->stop);
-		return -1;
+		return XROCE_DROP_none;
 	}
 	r->replay = true;
 	r->end = (u32)offset + p->dma_len;
 	reply_resource(e, qp, r, skip, skip + psn_count(p->dma_len, qp->path_mtu));
-	return -1;
+	return XROCE_DROP_none;
 }
 
 /* The receive WQE that is held completes in error, before the QP goes to ERR. */
@@ -676,17 +675,17 @@ static void responder_fail_memory(struct engine *e, struct qp *qp, const struct 
 }
 
 /* RC: a request that ends the connection. The NAK goes out although the QP is in error. */
-static int responder_fail(struct engine *e, struct qp *qp, const struct packet *p, u8 code,
-			  u32 event)
+static enum xroce_drop responder_fail(struct engine *e, struct qp *qp, const struct packet *p,
+				      u8 code, u32 event)
 {
 	e->stats->remote_errors++;
 	reply_ack(e, qp, AETH_NAK | code, p->psn);
 	engine_qp_error(e, qp, event);
-	return -1;
+	return XROCE_DROP_none;
 }
 
-static rare int responder_refuse(struct engine *e, struct qp *qp, const struct packet *p,
-				 enum verdict v, u64 now_ns)
+static rare enum xroce_drop responder_refuse(struct engine *e, struct qp *qp,
+					     const struct packet *p, enum verdict v, u64 now_ns)
 {
 	struct resp_sequence *seq = &qp->resp.seq;
 
@@ -701,7 +700,7 @@ static rare int responder_refuse(struct engine *e, struct qp *qp, const struct p
 		seq->nak_sent = true;
 		e->stats->tx_rnr_naks++;
 		reply_ack(e, qp, AETH_RNR_NAK | qp->resp.min_rnr_timer, p->psn);
-		return -1;
+		return XROCE_DROP_none;
 	case INVALID_REQUEST:
 		responder_fail_receive(e, qp, p, CQE_REM_INV_REQ_ERR, VERR_NAK_INVALID_REQUEST,
 				       now_ns);
@@ -732,8 +731,8 @@ static rare int responder_refuse(struct engine *e, struct qp *qp, const struct p
  * waits for the next message, unless it is the WQE that cannot be used: then it completes in error,
  * and the QP with it.
  */
-static int responder_abandon_message(struct engine *e, struct qp *qp, const struct packet *p,
-				     enum verdict v, u64 now_ns)
+static enum xroce_drop responder_abandon_message(struct engine *e, struct qp *qp,
+						 const struct packet *p, enum verdict v, u64 now_ns)
 {
 	static const enum xroce_drop reasons[] = {
 		[DROP] = XROCE_DROP_sequence,	      [RNR] = XROCE_DROP_no_receive,
@@ -749,7 +748,7 @@ static int responder_abandon_message(struct engine *e, struct qp *qp, const stru
 		responder_fail_memory(e, qp, p, now_ns);
 		engine_qp_error(e, qp, 0);
 	}
-	return (int)reasons[v];
+	return reasons[v];
 }
 
 static enum verdict responder_process(struct engine *e, struct qp *qp, const struct packet *p,
@@ -826,8 +825,8 @@ static void responder_process_late_repair(struct engine *e, struct qp *qp, const
 		responder_process_early(e, qp, true, now_ns);
 }
 
-int responder_input(struct engine *e, struct qp *qp, const struct packet *p,
-		    const struct xroce_rx_cqe *hint, u64 now_ns)
+enum xroce_drop responder_input(struct engine *e, struct qp *qp, const struct packet *p,
+				const struct xroce_rx_cqe *hint, u64 now_ns)
 {
 	enum verdict v;
 
@@ -839,7 +838,7 @@ int responder_input(struct engine *e, struct qp *qp, const struct packet *p,
 	if (likely(v == ACCEPT)) {
 		if (reorder_holds(e, &qp->resp.early))
 			responder_process_early(e, qp, responder_is_repair(qp, p), now_ns);
-		return -1;
+		return XROCE_DROP_none;
 	}
 	if (qp->transport == XROCE_UC)
 		return responder_abandon_message(e, qp, p, v, now_ns);
@@ -848,7 +847,7 @@ int responder_input(struct engine *e, struct qp *qp, const struct packet *p,
 	if (v == NAK_SEQUENCE &&
 	    reorder_hold(e, &qp->resp.early, qp->resp.seq.expected_psn, p, hint)) {
 		responder_refuse(e, qp, p, v, now_ns);
-		return -1;
+		return XROCE_DROP_none;
 	}
 	return responder_refuse(e, qp, p, v, now_ns);
 }
