@@ -174,21 +174,22 @@ static void ops__refused(void **state)
 	struct tag_scene s;
 
 	tag_open(&s, "refused");
-	check_eq(s.w, tag_op_post(&s, &(struct tag_op){ .opcode = 3 }), EINVAL);
-	check_eq(s.w, tag_op_post(&s, &(struct tag_op){ .opcode = UINT32_MAX }), EINVAL);
-	check_eq(s.w, tag_op_post(&s, &(struct tag_op){ .opcode = TAG_SYNC, .flags = 4 }), EINVAL);
+	check_eq(s.w, tag_op_post(&s, &(struct tag_op){ .opcode = 3 }), (u64)-EINVAL);
+	check_eq(s.w, tag_op_post(&s, &(struct tag_op){ .opcode = UINT32_MAX }), (u64)-EINVAL);
+	check_eq(s.w, tag_op_post(&s, &(struct tag_op){ .opcode = TAG_SYNC, .flags = 4 }),
+		 (u64)-EINVAL);
 	check_eq(s.w,
 		 tag_op_post(&s, &(struct tag_op){ .opcode = TAG_ADD,
 						   .sge = sge,
 						   .num_sge = TAG_MAX_SGE + 1 }),
-		 EINVAL);
+		 (u64)-EINVAL);
 	check_eq(s.w, tag_op_post(&s, &(struct tag_op){ .opcode = TAG_DEL, .handle = MAX_TAGS }),
-		 EINVAL);
+		 (u64)-EINVAL);
 	for (u32 i = 0; i < MAX_TAGS; i++)
 		tag_add(&s, i, i, UINT64_MAX, 0, 64, 0);
 	check_eq(s.w,
 		 tag_op_post(&s, &(struct tag_op){ .opcode = TAG_ADD, .flags = TAG_OP_SIGNALED }),
-		 ENOMEM);
+		 (u64)-ENOMEM);
 	check_eq(s.w, s.cq->n, 0);
 	for (u32 i = 0; i < MAX_TAGS; i++)
 		send_eager(&s, i, i);
@@ -254,14 +255,14 @@ static void ops__outstanding(void **state)
 	for (u32 round = 0; round < 3; round++) {
 		for (u32 i = 0; i < MAX_OPS; i++)
 			check_eq(s.w, tag_op_post(&s, &sync), 0);
-		check_eq(s.w, tag_op_post(&s, &sync), ENOMEM);
+		check_eq(s.w, tag_op_post(&s, &sync), (u64)-ENOMEM);
 		sync.flags = 0;
 		check_eq(s.w, tag_op_post(&s, &sync), 0);
 		sync.flags = TAG_OP_SIGNALED;
 		cq_peek(&s.cq->cq);
 		cq_pop(&s.cq->cq);
 		check_eq(s.w, tag_op_post(&s, &sync), 0);
-		check_eq(s.w, tag_op_post(&s, &sync), ENOMEM);
+		check_eq(s.w, tag_op_post(&s, &sync), (u64)-ENOMEM);
 		world_poll(s.cq);
 	}
 	check_eq(s.w, s.cq->n, 3 * MAX_OPS);

@@ -591,7 +591,7 @@ static void ends__have_one_half_each(void **state)
 					   .syndrome = SYNDROME_ACK },
 			  NULL, 0),
 		 XROCE_DROP_unexpected_response);
-	check_eq(s.r.w, try_post_send(&s.r.s, &(struct send){ .opcode = WR_WRITE }), EINVAL);
+	check_eq(s.r.w, try_post_send(&s.r.s, &(struct send){ .opcode = WR_WRITE }), (u64)-EINVAL);
 	check_eq(s.r.w, qp_state(s.r.s.qp), QPS_RTS);
 	raw_close(&s);
 

@@ -236,7 +236,7 @@ static void send_wqe_check__opcodes(void **state)
 			if (opcode == WR_ATOMIC_WRITE)
 				w.num_sge = 0;
 			err = send_wqe_check(qp, &w);
-			if (err != (known ? 0 : EINVAL) ||
+			if (err != (known ? 0 : -EINVAL) ||
 			    w.opcode != (allowed || !known ? opcode : WR_REFUSED) ||
 			    (known && !allowed && w.refused_as != CQE_LOC_QP_OP_ERR))
 				fail_msg("transport %d opcode %d: %d", rows[i].transport, opcode,
@@ -290,7 +290,7 @@ static void send_wqe_check__sges_and_lengths(void **state)
 		struct send_wqe w = rows[i].w;
 		int err = send_wqe_check(qp, &w);
 
-		if (rows[i].allowed ? err != 0 : err <= 0)
+		if (rows[i].allowed ? err != 0 : err >= 0)
 			fail_msg("row %zu: %d", i, err);
 		if ((w.opcode == WR_REFUSED && w.refused_as == CQE_LOC_LEN_ERR) !=
 		    (rows[i].allowed == REFUSED))

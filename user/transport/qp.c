@@ -103,17 +103,17 @@ int send_wqe_check(const struct qp *qp, struct send_wqe *wqe)
 	/* RC has all that there are */
 	if (wqe->opcode >= WR_OPCODES || qp->xrc_target ||
 	    !(opcodes_of(XROCE_RC) & 1u << wqe->opcode))
-		return EINVAL;
+		return -EINVAL;
 	if (wqe->flags & ~(WR_FENCE | WR_SIGNALED | WR_SOLICITED | WR_INLINE))
-		return EINVAL;
+		return -EINVAL;
 	sq = qp_posting(qp);
 	if (wqe->flags & WR_INLINE) {
 		if (wr_is_answered(wqe->opcode) || wr_is_local(wqe->opcode))
-			return EINVAL;
+			return -EINVAL;
 		if (wqe->num_sge || wqe->length > sq->max_inline)
-			return ENOMEM;
+			return -ENOMEM;
 	} else if (wqe->num_sge > sq->max_sge) {
-		return EINVAL;
+		return -EINVAL;
 	}
 	if (!(opcodes_of(qp->transport) & 1u << wqe->opcode)) {
 		send_wqe_refuse(wqe, CQE_LOC_QP_OP_ERR);
@@ -123,9 +123,9 @@ int send_wqe_check(const struct qp *qp, struct send_wqe *wqe)
 		return wqe->num_sge == 0 && wqe->length == sizeof(u64) &&
 				       wqe->remote_addr % sizeof(u64) == 0 ?
 			       0 :
-			       EINVAL;
+			       -EINVAL;
 	if (wr_is_local(wqe->opcode))
-		return wqe->num_sge == 0 && wqe->length == 0 ? 0 : EINVAL;
+		return wqe->num_sge == 0 && wqe->length == 0 ? 0 : -EINVAL;
 	if (wqe->length > ROCE_MESSAGE_MAX ||
 	    (is_atomic(wqe->opcode) && wqe->length != sizeof(u64)))
 		send_wqe_refuse(wqe, CQE_LOC_LEN_ERR);

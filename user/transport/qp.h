@@ -488,12 +488,11 @@ static inline u32 sq_outstanding(const struct sq *sq)
 }
 
 /*
- * May this WQE be posted? Returns 0 or a positive errno, as ibv_post_send(3) gives it, for what the
- * libraries of adapters find: EINVAL for an opcode that nobody has, flags, too many elements;
- * ENOMEM for too much inline data. What the adapters themselves find is posted, and refused in its
- * turn: an opcode that the service lacks (LOC_QP_OP_ERR), an atomic that is not of 8 bytes, a
- * message of more than 2^31 (LOC_LEN_ERR). Keys and the length of a UD message are looked at when
- * it is sent.
+ * May this WQE be posted? Returns 0, or for what the libraries of adapters find: -EINVAL for an
+ * opcode that no service has, flags, too many elements; -ENOMEM for too much inline data. What the
+ * adapters themselves find is posted, and refused in its turn: an opcode that the service lacks
+ * (LOC_QP_OP_ERR), an atomic that is not of 8 bytes, a message of more than 2^31 (LOC_LEN_ERR).
+ * Keys and the length of a UD message are looked at when it is sent.
  */
 int send_wqe_check(const struct qp *qp, struct send_wqe *wqe);
 /* Make of it one that completes with this status in its turn, as a request that failed. */

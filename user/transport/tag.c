@@ -145,16 +145,16 @@ static void tag_take_out(struct tag_list *list, struct tag *t)
 static int tag_check_op(const struct tag_list *list, const struct tag_op *op)
 {
 	if (op->flags & ~(u32)(TAG_OP_SIGNALED | TAG_OP_SYNC))
-		return EINVAL;
+		return -EINVAL;
 	switch (op->opcode) {
 	case TAG_ADD:
-		return op->num_sge > TAG_MAX_SGE ? EINVAL : list->free == NO_TAG ? ENOMEM : 0;
+		return op->num_sge > TAG_MAX_SGE ? -EINVAL : list->free == NO_TAG ? -ENOMEM : 0;
 	case TAG_DEL:
-		return op->handle % TAG_MAX_TAGS >= list->max_tags ? EINVAL : 0;
+		return op->handle % TAG_MAX_TAGS >= list->max_tags ? -EINVAL : 0;
 	case TAG_SYNC:
 		return 0;
 	default:
-		return EINVAL;
+		return -EINVAL;
 	}
 }
 
@@ -201,7 +201,7 @@ int tag_post(struct engine *e, struct srq *srq, struct tag_op *op, u64 now_ns)
 	if (err)
 		return err;
 	if (op->flags & TAG_OP_SIGNALED && !tag_op_has_room(list, srq->cq))
-		return ENOMEM;
+		return -ENOMEM;
 	if (op->opcode == TAG_DEL) {
 		struct tag *t = &list->slot[op->handle % TAG_MAX_TAGS];
 

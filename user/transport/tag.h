@@ -44,9 +44,9 @@ int tag_list_create(u32 max_tags, u32 max_ops, struct tag_list **out);
 void tag_list_free(struct tag_list *list);
 
 /*
- * Do one operation. Returns 0 or a positive errno with nothing changed: EINVAL for an opcode, flag,
- * handle or number of SGEs that cannot be; ENOMEM when the list is full, or max_ops signaled
- * operations wait to be polled. A signaled one completes on the SRQ's CQ; TAG_DEL of an entry that
+ * Do one operation. Returns 0, or with nothing changed: -EINVAL for an opcode, flag, handle or
+ * number of SGEs that cannot be; -ENOMEM when the list is full, or max_ops signaled operations wait
+ * to be polled. A signaled one completes on the SRQ's CQ; TAG_DEL of an entry that
  * is not there any more with CQE_TM_ERR.
  */
 int tag_post(struct engine *e, struct srq *srq, struct tag_op *op, u64 now_ns);

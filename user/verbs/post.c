@@ -170,7 +170,7 @@ static int wqe_fill(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send
 	if (!err)
 		err = wqe_set_data(vqp, wqe, wr);
 	if (!err && wqe->opcode != WR_REFUSED)
-		err = send_wqe_check(vqp->qp, wqe);
+		err = -send_wqe_check(vqp->qp, wqe);
 	if (!err && wqe->opcode == WR_BIND_MW)
 		wr->bind_mw.mw->rkey = wqe->bind.new_key;
 	return err;

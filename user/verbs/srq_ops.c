@@ -34,7 +34,7 @@ static int post_one(struct vsrq *vsrq, struct ibv_ops_wr *wr)
 		.sge = is_add ? (const struct sge *)wr->tm.add.sg_list : NULL,
 		.num_sge = is_add ? (u32)wr->tm.add.num_sge : 0,
 	};
-	int err = tag_post(port_engine(vsrq->port), &vsrq->srq, &op, clock_now_ns());
+	int err = -tag_post(port_engine(vsrq->port), &vsrq->srq, &op, clock_now_ns());
 
 	if (!err && is_add)
 		wr->tm.handle = op.handle;

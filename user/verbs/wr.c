@@ -110,7 +110,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	for (u32 i = 0; !err && i < n; i++) {
 		struct send_wqe *wqe = sq_slot(qp_posting(qp), i);
 
-		err = wr_is_addressed(qp, wqe) ? send_wqe_check(qp, wqe) : EINVAL;
+		err = wr_is_addressed(qp, wqe) ? -send_wqe_check(qp, wqe) : EINVAL;
 	}
 	if (!err && n)
 		sq_publish(qp_posting(qp), n);
