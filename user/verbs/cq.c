@@ -76,7 +76,7 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *
 	return vcq ? &vcq->ibv : NULL;
 }
 
-int owner_join_cq(struct vcq *vcq, struct port *port)
+int cq_join(struct vcq *vcq, struct port *port)
 {
 	struct vcontext *ctx = to_vcontext(vcq->ibv.context);
 	u32 armed;
@@ -301,7 +301,7 @@ int req_notify_cq_op(struct ibv_cq *cq, int solicited_only)
 	if (context_gone(cq->context))
 		return EIO;
 	/*
-	 * vcontext.lock: either this call sees that the CQ has joined, or owner_join_cq() sees that
+	 * vcontext.lock: either this call sees that the CQ has joined, or cq_join() sees that
 	 * it is armed.
 	 */
 	if (!__atomic_load_n(&vcq->joined, __ATOMIC_ACQUIRE)) {

@@ -447,7 +447,7 @@ int poll_cq_op(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int req_notify_cq_op(struct ibv_cq *cq, int solicited_only);
 int modify_cq_op(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 /* Join the port, before the CQ's first QP. Returns 0 or a positive errno. */
-int owner_join_cq(struct vcq *vcq, struct port *port);
+int cq_join(struct vcq *vcq, struct port *port);
 /*
  * The oldest completion, running the engine once if there is none. The consumer's lock must be
  * held; it is released meanwhile.

@@ -119,9 +119,9 @@ static int join_cqs(struct vqp *vqp)
 	int err = 0;
 
 	if (vqp->ibv.send_cq)
-		err = owner_join_cq(to_vcq(vqp->ibv.send_cq), vqp->port);
+		err = cq_join(to_vcq(vqp->ibv.send_cq), vqp->port);
 	if (!err && vqp->ibv.recv_cq)
-		err = owner_join_cq(to_vcq(vqp->ibv.recv_cq), vqp->port);
+		err = cq_join(to_vcq(vqp->ibv.recv_cq), vqp->port);
 	return err;
 }
 

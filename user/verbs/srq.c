@@ -80,7 +80,7 @@ static int srq_set_cq(struct vsrq *vsrq, struct vcq *cq)
 	int err = context_port(to_vcontext(vsrq->ibv.context), &vsrq->port);
 
 	if (!err)
-		err = owner_join_cq(cq, vsrq->port);
+		err = cq_join(cq, vsrq->port);
 	if (err)
 		return err;
 	vsrq->cq = cq;
