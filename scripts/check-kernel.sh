@@ -3,7 +3,9 @@
 #
 # The rooms that tests/portsim simulates reach the kernel through user/base/kernel.h and nothing
 # else: no system call, no function of libbpf's, no header that has them. (AF_XDP sockets are made
-# by libxdp's functions; threads and locks are POSIX's.) Prints what does otherwise.
+# by libxdp's functions; threads and locks are POSIX's.) The clock is read where a thread comes in,
+# gets a lock or has slept or sent, and the time is passed down from there: by the functions below
+# and no others. Prints what does otherwise.
 #
 # check-kernel.sh [ROOT]
 set -u
@@ -20,5 +22,15 @@ bad=$(grep -nE "(^|[^a-zA-Z0-9_>.])($calls)\(|#[[:space:]]*include <($headers)" 
 	grep -vE '^[^:]*:[0-9]+:[[:space:]]*(/?\*|//)')
 n=$(echo "$files" | wc -l)
 [ "$n" -gt 20 ] || { echo "$n files: where are the others?" >&2; exit 1; }
+
+readers='shard_turn shard_poll_cq shard_post_may_wait pump_transmit migration_move'
+readers+=' service_serve service_sleep service_main sleep_run sleep_await_unannounced'
+readers+=' channel_await_record settle_at_exit port_destroy port_lock open_when_free'
+for reader in $(awk '{ sub(/^__attribute__\(\([a-z]+\)\) /, "") }
+	/^[a-z_].*\(/ { match($0, /[a-z0-9_]+\(/); f = substr($0, RSTART, RLENGTH - 1) }
+	/^[^\/*]*clock_now_ns\(/ && !/^[a-z]/ { print FILENAME ":" f }' $files | sort -u); do
+	[[ " $readers " == *" ${reader#*:} "* ]] ||
+		{ echo "$reader() reads the clock: take the time as an argument" >&2; exit 1; }
+done
 [ -z "$bad" ] || { echo "$bad" >&2; echo "not through user/base/kernel.h" >&2; exit 1; }
-echo "$n files reach the kernel through user/base/kernel.h"
+echo "$n files reach the kernel through user/base/kernel.h, $(wc -w <<<"$readers") functions the clock"

@@ -169,7 +169,7 @@ static void send_one(struct qp *qp)
 	sq_publish(&qp->sq, 1);
 	engine_posted(shard.engine, qp);
 	num_sent = 0;
-	pump_run(&shard);
+	pump_run(&shard, clock_now_ns());
 	assert_int_equal(num_sent, 1);
 }
 
@@ -221,7 +221,7 @@ static void pump_run__flood(void **state)
 	now_ns = engine_deadline_ns(shard.engine);
 	while (!num_sent || num_sent == 1) {
 		fill_up_to(FRAMES / 2);
-		pump_run(&shard);
+		pump_run(&shard, clock_now_ns());
 		assert_in_range(++runs, 1, FRAMES / XSK_RX_BATCH);
 	}
 	assert_int_equal(runs, FRAMES / XSK_RX_BATCH);
@@ -237,9 +237,9 @@ static void pump_run__backlog(void **state)
 	send_one(qp);
 	now_ns = engine_deadline_ns(shard.engine);
 	fill_up_to(XSK_RX_BATCH + 1);
-	pump_run(&shard);
+	pump_run(&shard, clock_now_ns());
 	assert_int_equal(num_sent, 1);
-	pump_run(&shard);
+	pump_run(&shard, clock_now_ns());
 	assert_int_equal(num_sent, 2);
 	qp_destroy(shard.engine, qp);
 }
@@ -253,14 +253,14 @@ static void pump_run__backlog_anew(void **state)
 	now_ns = engine_deadline_ns(shard.engine);
 	fill_up_to(FRAMES);
 	for (u32 i = 1; i < FRAMES / XSK_RX_BATCH; i++)
-		pump_run(&shard);
+		pump_run(&shard, clock_now_ns());
 	assert_int_equal(num_sent, 1);
 	/* no deadline has passed */
 	now_ns -= 1;
-	pump_run(&shard);
+	pump_run(&shard, clock_now_ns());
 	now_ns += 1;
 	fill_up_to(FRAMES);
-	pump_run(&shard);
+	pump_run(&shard, clock_now_ns());
 	assert_int_equal(num_sent, 1);
 	qp_destroy(shard.engine, qp);
 }

@@ -47,7 +47,7 @@ static void follow_lose(struct port *port)
 	atomic_store(&port->shards.gone, true);
 	for (u32 i = 0; i < port->shards.num; i++) {
 		engine_fail(port->shards.shard[i].engine);
-		pump_run(&port->shards.shard[i]);
+		shard_turn(&port->shards.shard[i]);
 	}
 }
 

@@ -47,7 +47,7 @@ __attribute__((destructor)) static void settle_at_exit(void)
 
 			if (!try_hard(&s->lock))
 				continue;
-			pump_settle(s);
+			pump_settle(s, clock_now_ns());
 			pthread_mutex_unlock(&s->lock);
 		}
 	}

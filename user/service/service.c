@@ -54,21 +54,20 @@ static void service_serve(struct shard *sh, u64 progress)
 {
 	struct service *s = &sh->service;
 	u64 idle_since_ns = 0;
+	u64 now_ns;
 	bool moved;
 
 	while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
-		u64 now_ns;
-
 		if (atomic_load_explicit(&s->app_progress, memory_order_relaxed) != progress)
 			return;
 		shard_lock(sh);
-		moved = pump_run(sh);
+		now_ns = clock_now_ns();
+		moved = pump_run(sh, now_ns);
 		shard_unlock(sh, sh->number);
 		if (moved) {
 			idle_since_ns = 0;
 			continue;
 		}
-		now_ns = clock_now_ns();
 		if (!idle_since_ns)
 			idle_since_ns = now_ns;
 		if (now_ns - idle_since_ns >= s->spin_ns)
@@ -105,15 +104,14 @@ static u64 service_tick_ns(const struct service *s, bool sleepers, u64 tick_ns)
 	return !sleepers ? tick_ns : s->settled ? LONG_TICK_NS : TICK_MAX_NS;
 }
 
-/* Sleep as the state at the head of this file says; then take in what came. */
-static void service_sleep(struct shard *sh, bool standby, u64 tick_ns)
+/* Sleep from since_ns on as the state at the head of this file says; then take in what came. */
+static void service_sleep(struct shard *sh, bool standby, u64 tick_ns, u64 since_ns)
 {
 	struct service *s = &sh->service;
 	const struct xsk_set *set = &sh->io->xsks;
 	struct pollfd fds[2 + XROCE_MAX_QUEUE] = { { .fd = s->control_fd, .events = POLLIN },
 						   { .fd = sh->io->ring_fd, .events = POLLIN } };
 	const bool sleepers = standby && service_has_sleepers(sh);
-	const u64 since_ns = clock_now_ns();
 	const u64 tick_end_ns = since_ns + service_tick_ns(s, sleepers, tick_ns);
 	const bool settled = s->settled;
 	u64 until_ns = standby ? tick_end_ns : NSEC_NEVER;
@@ -188,6 +186,7 @@ static void *service_main(void *arg)
 		u64 progress = atomic_load_explicit(&s->app_progress, memory_order_relaxed);
 		bool sleepers = service_has_sleepers(sh);
 		bool standby = progress != last_progress || sleepers || !service_is_deserted(sh);
+		u64 now_ns;
 
 		if (look_soon && standby)
 			defer_kept(&sh->defer);
@@ -196,17 +195,19 @@ static void *service_main(void *arg)
 		if (!standby) {
 			s->tick_ns = TICK_MIN_NS;
 			service_serve(sh, progress);
-		} else if ((service_due_ns(sh) <= clock_now_ns() && sleepers) ||
-			   vector_waits(&sh->all->wake)) {
+		}
+		now_ns = clock_now_ns();
+		if (standby && ((service_due_ns(sh) <= now_ns && sleepers) ||
+				vector_waits(&sh->all->wake))) {
 			/* not shard_lock(), which may run it as well */
 			pthread_mutex_lock(&sh->lock);
-			pump_run(sh);
+			now_ns = clock_now_ns();
+			pump_run(sh, now_ns);
 			shard_unlock(sh, sh->number);
 		}
 		/* something waits for the application's next call: see soon whether that comes */
-		look_soon =
-			standby && !sleepers && !look_soon && service_due_ns(sh) <= clock_now_ns();
-		service_sleep(sh, standby, look_soon ? TICK_MIN_NS : s->tick_ns);
+		look_soon = standby && !sleepers && !look_soon && service_due_ns(sh) <= now_ns;
+		service_sleep(sh, standby, look_soon ? TICK_MIN_NS : s->tick_ns, now_ns);
 		if (standby && !look_soon)
 			s->tick_ns = min_u64(2 * s->tick_ns, TICK_MAX_NS);
 	}

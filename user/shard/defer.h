@@ -17,7 +17,7 @@
 
 #include <stdatomic.h>
 
-#include "../base/clock.h"
+#include "../transport/types.h"
 
 #define DEFER_POSTS_MAX	     127u /* with the one that ends it: a batch */
 #define DEFER_LOOK_POSTS     8u	  /* posts between two looks at the clock */
@@ -81,19 +81,23 @@ static inline bool defer_has_credit(const struct defer *d)
 	       atomic_load_explicit(&m->credit_needed, memory_order_relaxed);
 }
 
+/* Must the clock be read for the next post? For the first that waits, and now and then after it. */
+static inline bool defer_needs_time(const struct defer *d)
+{
+	return defer_posts(d) % DEFER_LOOK_POSTS == 0;
+}
+
 /*
- * May the next post wait, for all that its QP says? One that comes at leisure does not: the clock
- * is read for the first post that waits and now and then after it.
+ * May the next post wait, for all that its QP says? One that comes at leisure does not. now_ns: 0
+ * where no time is needed.
  */
-static inline bool defer_in_burst(struct defer *d)
+static inline bool defer_in_burst(struct defer *d, u64 now_ns)
 {
 	const u32 posts = defer_posts(d);
 
-	if (posts >= DEFER_POSTS_MAX)
-		return false;
-	return posts % DEFER_LOOK_POSTS ||
-	       clock_now_ns() < atomic_load_explicit(&d->burst_until_ns, memory_order_relaxed) +
-					posts * DEFER_POST_NS;
+	return posts < DEFER_POSTS_MAX &&
+	       (!now_ns || now_ns < atomic_load_explicit(&d->burst_until_ns, memory_order_relaxed) +
+					    posts * DEFER_POST_NS);
 }
 
 /* A post waits. */
@@ -112,12 +116,12 @@ static inline u32 defer_take(struct defer *d)
 	return posts;
 }
 
-/* Frames have left, of so many posts. Lock held. */
-static inline void defer_sent(struct defer *d, u32 posts)
+/* Frames have left by now, of so many posts. Lock held. */
+static inline void defer_sent(struct defer *d, u32 posts, u64 now_ns)
 {
 	const u64 burst_ns = posts >= DEFER_LONG_POSTS ? DEFER_LONG_NS : DEFER_BURST_NS;
 
-	atomic_store_explicit(&d->burst_until_ns, clock_now_ns() + burst_ns, memory_order_relaxed);
+	atomic_store_explicit(&d->burst_until_ns, now_ns + burst_ns, memory_order_relaxed);
 }
 
 /* The application stayed away from what waited for it. Lock held. */

@@ -135,6 +135,6 @@ void migration_move(struct shard *s, u32 reporter)
 	s->migration.num_wanted = 0;
 	/* the thread that handed it over found the lock taken, and counts on us */
 	for (; took; took &= took - 1)
-		pump_run(&all->shard[__builtin_ctz(took)]);
+		pump_run(&all->shard[__builtin_ctz(took)], now_ns);
 	shards_unlock(all, reporter);
 }

@@ -239,7 +239,8 @@ static bool pump_transmit(struct shard *s, u64 now_ns)
 	}
 	atomic_store_explicit(&s->resume_ns, resume_ns, memory_order_relaxed);
 	if (moved)
-		defer_sent(&s->defer, posts);
+		/* sending took its time */
+		defer_sent(&s->defer, posts, clock_now_ns());
 	return moved > 0;
 }
 
@@ -259,9 +260,8 @@ static bool pump_run_gone(struct shard *s, u64 now_ns)
 	return false;
 }
 
-bool pump_run(struct shard *s)
+bool pump_run(struct shard *s, u64 now_ns)
 {
-	u64 now_ns = clock_now_ns();
 	bool came;
 
 	if (s->all->dead)
@@ -273,18 +273,16 @@ bool pump_run(struct shard *s)
 	return pump_transmit(s, now_ns) || came;
 }
 
-void pump_settle(struct shard *s)
+void pump_settle(struct shard *s, u64 now_ns)
 {
-	for (u32 i = 0; i < SETTLE_ROUNDS && pump_run(s); i++)
+	for (u32 i = 0; i < SETTLE_ROUNDS && pump_run(s, now_ns); i++)
 		;
 	if (!s->all->dead)
 		xsk_account(&s->io->xsks);
 }
 
-void pump_poll(struct shard *s, const struct cq *cq)
+void pump_poll(struct shard *s, const struct cq *cq, u64 now_ns)
 {
-	u64 now_ns = clock_now_ns();
-
 	if (s->all->dead)
 		return;
 	fault_watch(now_ns);

@@ -48,6 +48,11 @@ void shard_init_lock(struct shard *s)
 	pthread_mutexattr_destroy(&attr);
 }
 
+bool shard_turn(struct shard *s)
+{
+	return pump_run(s, clock_now_ns());
+}
+
 static void shard_report_events(struct shard *s, u32 reporter)
 {
 	event_fn *handler = atomic_load_explicit(&event_handler, memory_order_relaxed);
@@ -74,13 +79,12 @@ static void shard_report_events(struct shard *s, u32 reporter)
 	}
 }
 
-
 void shard_lock(struct shard *s)
 {
 	pthread_mutex_lock(&s->lock);
 	/* a QP may be about to go, and its peer would wait for the last ACK in vain */
 	if (defer_waits(&s->defer))
-		pump_run(s);
+		shard_turn(s);
 }
 
 /* Without room to send, doorbells stay where they are, and resume_ns says when to look again. */
@@ -112,7 +116,7 @@ static struct deferred_work shard_unlock_once(struct shard *s, u32 reporter)
 		pthread_mutex_unlock(&s->lock);
 		if (dead || !shard_left_undone(s, blocked) || pthread_mutex_trylock(&s->lock))
 			return left;
-		pump_run(s);
+		shard_turn(s);
 	}
 }
 
@@ -142,7 +146,7 @@ static void shards_run_others(struct shards *all, u32 shards, u32 reporter)
 		/* taken: its holder looks after unlocking */
 		if (pthread_mutex_trylock(&s->lock))
 			continue;
-		pump_run(s);
+		shard_turn(s);
 		shards |= shard_unlock_once(s, reporter).to_run;
 		service_nudge(s);
 	}
@@ -182,7 +186,7 @@ void shard_run(struct shard *s)
 {
 	shard_lock(s);
 	service_app_came(s);
-	pump_run(s);
+	shard_turn(s);
 	shard_unlock(s, REPORT_ANY);
 }
 
@@ -192,7 +196,7 @@ static void shard_try_to_run(struct shard *s)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (pthread_mutex_trylock(&s->lock))
 		return;
-	pump_run(s);
+	shard_turn(s);
 	shard_unlock(s, REPORT_ANY);
 }
 
@@ -206,7 +210,7 @@ void shards_run_locked(struct shards *all)
 {
 	for (u32 i = 0; i < all->num; i++) {
 		service_app_came(&all->shard[i]);
-		pump_run(&all->shard[i]);
+		shard_turn(&all->shard[i]);
 	}
 }
 
@@ -235,7 +239,7 @@ static void shard_poll_cq(struct shard *s, const struct cq *cq)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (pthread_mutex_trylock(&s->lock))
 		return;
-	pump_poll(s, cq);
+	pump_poll(s, cq, clock_now_ns());
 	shard_unlock(s, REPORT_ANY);
 }
 
@@ -250,7 +254,7 @@ static bool shard_post_may_wait(struct shard *s, const struct qp *qp)
 {
 	if ((qp->send_cq && cq_is_armed(qp->send_cq)) || (qp->recv_cq && cq_is_armed(qp->recv_cq)))
 		return false;
-	return defer_in_burst(&s->defer);
+	return defer_in_burst(&s->defer, defer_needs_time(&s->defer) ? clock_now_ns() : 0);
 }
 
 /*
@@ -267,7 +271,7 @@ static bool shard_post_and_run(struct shard *s, struct qp *qp)
 	}
 	service_app_came(s);
 	engine_posted(s->engine, qp);
-	pump_run(s);
+	shard_turn(s);
 	shard_unlock(s, REPORT_ANY);
 	return true;
 }

@@ -159,16 +159,22 @@ void shards_poll_cq(struct shards *all, const struct cq *cq);
 void shards_post(struct shards *all, struct qp *qp);
 void shards_run_locked(struct shards *all);
 
-/* ---- pump.c: under the shard's lock ---- */
+/*
+ * A turn of the lock's holder: reads the clock, behind the lock so that no engine's time goes back,
+ * and runs the pump. True if anything moved.
+ */
+bool shard_turn(struct shard *s);
+
+/* ---- pump.c: under the shard's lock, at a time that was read behind it ---- */
 /* Once round; true if anything moved. */
-bool pump_run(struct shard *s);
+bool pump_run(struct shard *s, u64 now_ns);
 /* Once round, but if that fills cq, which was empty, the sending may be left to the next run. */
-void pump_poll(struct shard *s, const struct cq *cq);
+void pump_poll(struct shard *s, const struct cq *cq, u64 now_ns);
 /*
  * Nothing more comes: take what is there, send what is owed, and read what the sockets have
  * counted.
  */
-void pump_settle(struct shard *s);
+void pump_settle(struct shard *s, u64 now_ns);
 /*
  * Only what other shards have handed over. True if there was any: what that calls for has not been
  * sent.
