@@ -23,10 +23,19 @@
 #include "maps.h"
 #include "parse.h"
 
+/*
+ * A word that user space changes meanwhile, read in one piece. Atomic operations are the __sync
+ * builtins, all that BPF has; those whose result is used are full barriers. Each names its partner.
+ */
+#define READ_ONCE(word) (*(const volatile __typeof__(word) *)&(word))
+
 #define NO_CHANNEL 0 /* the ring of a vector is no completion channel's */
 #define NO_CQ	   (~0u)
 
-/* Takes *word and writes the record. Returns true if this packet did so. */
+/*
+ * Takes *word and writes the record. Returns true if this packet did so. The exchange pairs with
+ * wake_set_word() in user/wake/wake.c and service_set_asleep() in user/shard/attendance.c.
+ */
 static __always_inline bool wake_once(__u32 *word, __u32 channel, __u32 cq, __u32 qpn)
 {
 	struct xroce_wakeup record = { .cq = cq, .qpn = qpn };
@@ -53,10 +62,11 @@ static __attribute__((noinline)) void wake_cq(struct xroce_qp *qp, __u32 key, __
 
 	if (!cq)
 		return;
-	armed = *(volatile __u32 *)&cq->armed;
+	armed = READ_ONCE(cq->armed);
 	if (armed != XROCE_CQ_ARMED_ANY && !(armed == XROCE_CQ_ARMED_SOLICITED && urgent))
 		return;
-	channel = *(volatile __u32 *)&cq->channel;
+	/* pairs with the release in wake_add() (user/wake/wake.c) */
+	channel = READ_ONCE(cq->channel);
 	if (channel == NO_CHANNEL || !wake_once(&cq->armed, channel, key, qpn))
 		return;
 	__sync_fetch_and_add(&cq->wakeups, 1);
@@ -75,9 +85,9 @@ static __always_inline void wake_engine(struct xroce_vector *vector, __u32 qpn)
 {
 	struct xroce_rx_stats *rx;
 
-	if (!vector || !*(volatile __u32 *)&vector->asleep)
+	if (!vector || !READ_ONCE(vector->asleep))
 		return;
-	if (!wake_once(&vector->asleep, *(volatile __u32 *)&vector->ring, NO_CQ, qpn))
+	if (!wake_once(&vector->asleep, READ_ONCE(vector->ring), NO_CQ, qpn))
 		return;
 	__sync_fetch_and_add(&vector->wakeups, 1);
 	rx = count_rx_stats();
@@ -141,7 +151,8 @@ static __always_inline __u32 wake_visible_ends(__u32 ends, __u32 qpn, __u32 psn)
 	if (!(ends & ENDS_SEND) || ends & SEND_URGENT)
 		return ends;
 	expect = bpf_map_lookup_elem(&xroce_expect, &slot);
-	first = expect ? *(const volatile __u32 *)&expect->psn : 0;
+	/* pairs with the release in expect_publish() (user/transport/expect.c) */
+	first = expect ? READ_ONCE(expect->psn) : 0;
 	if (ends & ENDS_BEFORE)
 		psn--;
 	/* PSNs are compared in their circle, as psn_diff() does it */
@@ -199,7 +210,7 @@ static __always_inline bool wake_is_armed(__u32 key)
 {
 	const struct xroce_cq *cq = bpf_map_lookup_elem(&xroce_cq, &key);
 
-	return cq && *(const volatile __u32 *)&cq->armed;
+	return cq && READ_ONCE(cq->armed);
 }
 
 /*
@@ -232,7 +243,7 @@ static __always_inline bool wake_is_watched(__u32 queue)
 {
 	const struct xroce_vector *vector = bpf_map_lookup_elem(&xroce_vector, &queue);
 
-	return vector && *(const volatile __u32 *)&vector->watched;
+	return vector && READ_ONCE(vector->watched);
 }
 
 /*
@@ -246,10 +257,13 @@ static __always_inline bool wake_count_unannounced(__u32 queue)
 
 	if (!vector)
 		return false;
-	/* its value is asked for, as the operation is a full barrier only then */
+	/*
+	 * Its value is asked for, as the operation is a full barrier only then. Pairs with the
+	 * fence in service_sleeper_leave() (user/shard/attendance.c)
+	 */
 	before = __sync_fetch_and_add(&vector->unannounced, 1);
 	barrier_var(before);
-	return *(volatile __u32 *)&vector->watched;
+	return READ_ONCE(vector->watched);
 }
 
 #endif

@@ -61,6 +61,7 @@ shell_kind() {
 part_tree() {
 	step includes scripts/check-includes.sh
 	step kernel scripts/check-kernel.sh
+	step atomics scripts/check-atomics.sh "$BUILD"
 	step licences scripts/check-licences.sh
 	step documents scripts/check-docs.sh
 	step width scripts/check-width.sh

@@ -55,25 +55,25 @@ ignore_overrun    | user/verbs/cq_ex.c       | s/vcq->cq.ignore_overrun = .*/vcq
 comp_vector       | user/verbs/cq.c          | s/vector >= (u32)context->num_comp_vectors/vector > (u32)context->num_comp_vectors/ | ibv_create_cq_ex
 end_poll_keeps    | user/verbs/cq_ex.c       | /^static void cq_ex_end/,/^}/s/cq_pop(&vcq->cq);/;/ | ibv_create_cq_ex
 overrun_silent    | user/transport/engine.c  | s/engine_cq_event(e, cq, EVENT_CQ_ERR | /engine_cq_event(e, cq, 0 | / | ibv_poll_cq
-overrun_usable    | user/verbs/cq.c          | s/if (vcq->cq.overrun)/if (0)/ | ibv_poll_cq
+overrun_usable    | user/verbs/cq.c          | s/if (cq_has_overrun(&vcq->cq))/if (0)/ | ibv_poll_cq
 overrun_keeps_qps | user/transport/engine.c  | s/engine_qp_error(e, qp, EVENT_QP_FATAL);/;/ | ibv_poll_cq
 overrun_early     | user/transport/cq.c      | s/prod - cons >= cq->capacity/prod - cons + 1 >= cq->capacity/ | ibv_poll_cq
 event_for_nothing | user/verbs/cq.c          | /^int req_notify_cq_op/,/^}/s/port_cq_arm(ctx->port, &vcq->cq, solicited_only);/port_cq_arm(ctx->port, \&vcq->cq, solicited_only); channel_event(vcq);/ | ibv_req_notify_cq
-not_one_shot      | user/transport/cq.c      | s/atomic_compare_exchange_weak(&cq->armed, &armed, CQ_DISARMED)/atomic_compare_exchange_weak(\&cq->armed, \&armed, armed)/ | ibv_req_notify_cq
+not_one_shot      | user/transport/cq.c      | s/&cq->armed, &armed, CQ_DISARMED,/\&cq->armed, \&armed, armed,/ | ibv_req_notify_cq
 solicited_ignored | user/verbs/cq.c          | s/port_cq_arm(ctx->port, &vcq->cq, solicited_only);/port_cq_arm(ctx->port, \&vcq->cq, 0);/ | ibv_req_notify_cq
 solicited_always  | user/transport/engine.c  | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | ibv_req_notify_cq
-arm_narrowed      | user/wake/wake.c         | s/atomic_compare_exchange_strong(&cq->armed, &disarmed, CQ_ARMED_SOLICITED);/atomic_store(\&cq->armed, CQ_ARMED_SOLICITED), (void)disarmed;/ | ibv_req_notify_cq
+arm_narrowed      | user/wake/wake.c         | s/if (want == XROCE_CQ_ARMED_ANY)/if (true)/ | ibv_req_notify_cq
 lost_no_fence     | user/transport/cq.h      | s/^	atomic_thread_fence(memory_order_seq_cst);/	;/ | unit-cq
 lost_descriptor   | user/verbs/channel.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | ibv_get_cq_event
 lost_requeue      | user/verbs/channel.c     | s/if (--vcq->events_pending) {/vcq->events_pending = 0; if (0) {/ | ibv_get_cq_event
 no_wait_for_acks  | user/verbs/channel.c     | s/while (vcq->ibv.comp_events_completed != delivered)/while (0)/ | ibv_get_cq_event
 ack_counts_one    | user/verbs/channel.c     | s/cq->comp_events_completed += nevents;/cq->comp_events_completed += 1;/ | ibv_get_cq_event
-event_before_push | user/transport/engine.c  | /^void engine_complete_end/,/^}/s/if (likely(cq_push_end(cq, cqe)))/bool take = !cq->moderate_count \&\& cq_take_event(cq, solicited || failed);\n	&/;/^void engine_complete_end/,/^}/s/if (!wakes)/if (take)\n		engine_cq_event(e, cq, EVENT_COMPLETION);\n	if (true)/ | unit-engine
+event_before_push | user/transport/engine.c  | /^void engine_complete_end/,/^}/s/if (likely(cq_push_end(cq, cqe)))/bool take = !atomic_load_explicit(\&cq->moderate_count, memory_order_relaxed) \&\& cq_take_event(cq, solicited || failed);\n	&/;/^void engine_complete_end/,/^}/s/if (!wakes)/if (take)\n		engine_cq_event(e, cq, EVENT_COMPLETION);\n	if (true)/ | unit-engine
 resize_iteration  | user/verbs/cq.c          | s/vcq->current = cq_hold(&vcq->cq);/;/ | ibv_resize_cq
 readable_nothing  | user/verbs/channel.c     | s/port_channel_extra(ch->pc);/;/ | netns-arming
 arming_used_up    | user/wake/vector.c       | /^void vector_hand_extra/,/^}/s/vector_hand(w, index);/cq_take_event(w->cq[index], true), vector_hand(w, index);/ | netns-arming
 unseen_wakes      | bpf/wake.h               | s/ends &= ~ENDS_SEND;/;/ | netns-arming
-moderate_count    | user/transport/moderation.c | s/>= cq->moderate_count/> cq->moderate_count/ | ibv_modify_cq
+moderate_count    | user/transport/moderation.c | s/cq->withheld >= count/cq->withheld > count/ | ibv_modify_cq
 moderate_early    | user/transport/moderation.c | s/e->now_ns + cq->moderate_ns/e->now_ns + cq->moderate_ns \/ 2/ | ibv_modify_cq
 moderate_lost     | user/transport/moderation.c | s/^	if (cq->withheld && cq_take_event(cq, true))/	if (0)/ | ibv_modify_cq
 limit_twice       | user/transport/engine.c  | /^static void engine_check_limit/,/^}/s/srq->limit = 0;/;/ | ibv_modify_srq
@@ -107,7 +107,7 @@ query_limit       | user/verbs/srq.c         | /^EXPORT int ibv_query_srq/,/^}/s
 query_max_wr      | user/verbs/srq.c         | /^EXPORT int ibv_query_srq/,/^}/s/vsrq->srq.rq.max_wr/rq_posted(\&vsrq->srq.rq)/ | ibv_query_srq
 srq_num           | user/verbs/srq.c         | s/\*srq_num = vsrq->srq.number;/*srq_num = vsrq->srq.number + 1;/ | ibv_get_srq_num
 srq_num_for_all   | user/verbs/srq.c         | /^int get_srq_num_op/,/^}/s/if (!vsrq->xrcd)/if (false)/ | ibv_get_srq_num
-srq_cq_free       | user/verbs/srq.c         | s/atomic_fetch_add(&vsrq->cq->users, 1);/;/;s/atomic_fetch_sub(&vsrq->cq->users, 1);/;/ | ibv_create_srq_ex
+srq_cq_free       | user/verbs/srq.c         | s/users_count(&vsrq->cq->users, 1);/;/;s/users_count(&vsrq->cq->users, -1);/;/ | ibv_create_srq_ex
 srq_busy          | user/verbs/srq.c         | /^EXPORT int ibv_destroy_srq/,/^}/s/return report(EBUSY);/;/ | ibv_create_srq
 bad_wr            | user/verbs/post.c        | /^static int rq_post/,/^}/s/\*bad_wr = wr;/*bad_wr = wr->next;/ | ibv_post_srq_recv
 srq_unlocked      | user/verbs/post.c        | /^static int rq_post/,/^}/s/vlock_take(lock);//;/^static int rq_post/,/^}/s/vlock_drop(lock);// | ibv_post_srq_recv
@@ -127,7 +127,7 @@ srq_err_missing   | user/verbs/async.c       | s/async_queue(to_vcontext(vsrq->i
 async_no_wait     | user/verbs/async.c       | s/while (\*completed != wait_for)/while (0)/ | ibv_get_async_event
 async_left_behind | user/verbs/async.c       | /^void async_forget/,/^}/s/if (n->event.element.qp == object)/if (0)/ | ibv_get_async_event
 error_unsolicited | user/transport/engine.c  | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | netns-event_ways
-event_each_time   | user/transport/cq.c      | s/atomic_compare_exchange_weak(&cq->armed, &armed, CQ_DISARMED)/atomic_compare_exchange_weak(\&cq->armed, \&armed, armed)/ | netns-event_ways
+event_each_time   | user/transport/cq.c      | s/&cq->armed, &armed, CQ_DISARMED,/\&cq->armed, \&armed, armed,/ | netns-event_ways
 lost_of_several   | user/verbs/channel.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | netns-event_ways
 modify_cur_state  | user/transport/qp_state.c | s/if (mask & CUR \&\& attr->cur_state != from)/if (0)/ | ibv_modify_qp
 modify_optional   | user/transport/qp_state.c | s/\[UC\] = { 0, AV | ACCESS | PKEY },/[UC] = { 0, ACCESS | PKEY },/ | ibv_modify_qp

@@ -178,7 +178,7 @@ static const char *option_text(enum option_id option)
 		return NULL;
 	if (option_is_valid(spec, text))
 		return text;
-	if (!(atomic_fetch_or(&said, bit) & bit))
+	if (!(atomic_fetch_or_explicit(&said, bit, memory_order_relaxed) & bit))
 		fprintf(stderr, "xroce: %s=%s is ignored: it is not %s\n", spec->variable, text,
 			option_wants(spec, wants, sizeof(wants)));
 	return NULL;

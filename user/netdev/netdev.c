@@ -364,7 +364,7 @@ int netdev_list(struct netdev **out)
 	if (n > 0 && !only && (*out)[n - 1].is_loopback)
 		n--;
 	/* Once a process: some programs ask for the list again and again. */
-	if (n == 0 && only && !atomic_flag_test_and_set(&said))
+	if (n == 0 && only && !atomic_flag_test_and_set_explicit(&said, memory_order_relaxed))
 		fprintf(stderr,
 			"xroce: " NETDEV_ENV
 			"=%s: no Ethernet interface of this name in this network namespace; "

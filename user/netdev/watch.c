@@ -175,11 +175,11 @@ static void do_jobs(struct watcher *r)
 
 	/*
 	 * Before the look at what was asked for: a job that is asked for later makes it readable
-	 * again.
+	 * again. The exchange pairs with the one in watch_job_ask().
 	 */
 	eventfd_read(r->control_fd, &count);
 	for (struct watch_job *job = r->jobs; job; job = job->next)
-		if (atomic_exchange(&job->asked, false))
+		if (atomic_exchange_explicit(&job->asked, false, memory_order_acq_rel))
 			job->fn(job->arg);
 }
 
@@ -456,7 +456,8 @@ void watch_job_ask(struct watch_job *job)
 {
 	int cancel;
 
-	if (atomic_exchange(&job->asked, true))
+	/* pairs with the exchange in do_jobs(): it sees what the caller has prepared */
+	if (atomic_exchange_explicit(&job->asked, true, memory_order_acq_rel))
 		return;
 	/* writing is a cancellation point, and the caller may hold a lock */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);

@@ -44,7 +44,8 @@ static int follow_publish_gids(struct port *port, const struct netdev *dev)
 
 static void follow_lose(struct port *port)
 {
-	atomic_store(&port->shards.gone, true);
+	/* relaxed, as all looks at it: the locks, held here, order what follows from it */
+	atomic_store_explicit(&port->shards.gone, true, memory_order_relaxed);
 	for (u32 i = 0; i < port->shards.num; i++) {
 		engine_fail(port->shards.shard[i].engine);
 		shard_turn(&port->shards.shard[i]);

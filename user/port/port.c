@@ -147,8 +147,8 @@ static int port_make_shards(struct port *port, const struct netdev *dev)
 		s->number = i;
 		s->io = &port->made.io[i];
 		s->service.control_fd = -1;
-		atomic_store(&s->resume_ns, NSEC_NEVER);
-		atomic_store(&s->account_ns, NSEC_NEVER);
+		atomic_store_explicit(&s->resume_ns, NSEC_NEVER, memory_order_relaxed);
+		atomic_store_explicit(&s->account_ns, NSEC_NEVER, memory_order_relaxed);
 		shard_init_lock(s);
 	}
 	all->num = n;
@@ -214,7 +214,8 @@ static void port_last_put(struct shards *all)
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	/* Held to the end, so that a port_get() of the same interface finds it free. */
 	pthread_mutex_lock(&list_lock);
-	if (atomic_fetch_sub(&all->refs, 1) == 1) {
+	/* acq_rel: pairs with the release in shards_put(): what others did comes before the end */
+	if (atomic_fetch_sub_explicit(&all->refs, 1, memory_order_acq_rel) == 1) {
 		port_forget(port);
 		port_destroy(port);
 	}
@@ -234,7 +235,7 @@ static int port_create(const struct netdev *dev, u64 netns, struct port **out)
 	memcpy(port->shards.name, dev->name, sizeof(port->shards.name));
 	port->shards.last_put = port_last_put;
 	port->netns = netns;
-	atomic_store(&port->shards.refs, 1);
+	atomic_store_explicit(&port->shards.refs, 1, memory_order_relaxed);
 	wake_init(&port->shards.wake);
 
 	err = port_refresh(dev, &now);
@@ -309,7 +310,7 @@ int port_get(const struct netdev *dev, struct port **out)
 	pthread_mutex_lock(&list_lock);
 	for (port = ports; port; port = port->next)
 		if (port->ifindex == dev->ifindex && port->netns == netns &&
-		    !atomic_load(&port->shards.gone))
+		    !atomic_load_explicit(&port->shards.gone, memory_order_relaxed))
 			break;
 	if (port) {
 		shards_hold(&port->shards);

@@ -91,8 +91,8 @@ static void service_adapt_spin(struct service *s, u64 slept_ns)
 static void service_take_wakeup(struct service *s, const struct pollfd fds[2])
 {
 	if (fds[0].revents & POLLNVAL)
-		atomic_store(&s->stop, true); /* the application closed descriptors that are not its
-						 own: better still than spinning */
+		/* the application closed descriptors that are not its own: better than spinning */
+		atomic_store_explicit(&s->stop, true, memory_order_relaxed);
 	else if (fds[0].revents)
 		kernel_event_clear(s->control_fd);
 	if (fds[1].revents & POLLIN)
@@ -125,13 +125,16 @@ static void service_sleep(struct shard *sh, bool standby, u64 tick_ns, u64 since
 		service_set_asleep(sh, 0);
 	if (!standby || sleepers) {
 		until_ns = min_u64(until_ns, service_due_ns(sh));
-		atomic_store(&s->sleep_until_ns, until_ns);
+		atomic_store_explicit(&s->sleep_until_ns, until_ns, memory_order_relaxed);
+		/*
+		 * published: look again at what it was made of. Pairs with the fence in
+		 * service_nudge() and with shards_post() and service_may_wait()
+		 */
 		atomic_thread_fence(memory_order_seq_cst);
-		/* Published: look again at what it was made of. */
 		if (service_due_ns(sh) < until_ns || (sleepers && !service_has_sleepers(sh)))
 			goto awake;
 	}
-	if (!standby && !atomic_load(&sh->all->gone))
+	if (!standby && !atomic_load_explicit(&sh->all->gone, memory_order_relaxed))
 		for (u32 i = 0; i < set->count; i++)
 			fds[n++] = (struct pollfd){ .fd = set->xsk[i].fd, .events = POLLIN };
 	woken = kernel_await(fds, n, until_ns) != 0;
@@ -142,7 +145,8 @@ static void service_sleep(struct shard *sh, bool standby, u64 tick_ns, u64 since
 	else
 		s->settled = sleepers && (settled || until_ns == tick_end_ns);
 awake:
-	atomic_store(&s->sleep_until_ns, 0);
+	/* relaxed: a ringer that still sees the old value kicks once in vain */
+	atomic_store_explicit(&s->sleep_until_ns, 0, memory_order_relaxed);
 }
 
 /*
@@ -182,7 +186,7 @@ static void *service_main(void *arg)
 	u64 last_progress = 0;
 
 	service_enter(sh);
-	while (!atomic_load(&s->stop)) {
+	while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
 		u64 progress = atomic_load_explicit(&s->app_progress, memory_order_relaxed);
 		bool sleepers = service_has_sleepers(sh);
 		bool standby = progress != last_progress || sleepers || !service_is_deserted(sh);
@@ -290,7 +294,8 @@ int service_start(struct shards *all)
 
 		s->spin_max_ns = s->spin_ns = spin_max_ns;
 		s->tick_ns = TICK_MIN_NS;
-		atomic_store(&all->shard[i].defer.credit_needed, DEFER_CREDIT_MIN);
+		atomic_store_explicit(&all->shard[i].defer.credit_needed, DEFER_CREDIT_MIN,
+				      memory_order_relaxed);
 		s->control_fd = kernel_event_make();
 		err = s->control_fd < 0 ? s->control_fd : 0;
 	}
@@ -302,7 +307,8 @@ int service_start(struct shards *all)
 void service_stop(struct shards *all)
 {
 	for (u32 i = 0; i < all->num; i++)
-		atomic_store(&all->shard[i].service.stop, true);
+		/* relaxed: the eventfd of service_kick() orders it before what the thread reads */
+		atomic_store_explicit(&all->shard[i].service.stop, true, memory_order_relaxed);
 	for (u32 i = 0; i < all->num; i++)
 		if (all->shard[i].service.started)
 			service_kick(&all->shard[i]);

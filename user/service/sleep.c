@@ -58,7 +58,7 @@ static u32 sleep_add_sockets(const struct view *v, struct pollfd *fds)
 {
 	u32 n = 0;
 
-	if (atomic_load(&v->all->gone))
+	if (atomic_load_explicit(&v->all->gone, memory_order_relaxed))
 		return 0;
 	for (u32 left = v->shards; left; left &= left - 1) {
 		const struct xsk_set *set = &v->all->shard[__builtin_ctz(left)].io->xsks;
@@ -111,11 +111,16 @@ static bool sleep_run(const struct view *v, bool in_hand)
 
 /* ---- packets that XDP has announced to nobody, as somebody slept on their queue's socket ---- */
 
-/* Of a queue, that have not come yet. Less than none: one came after it had been given up. */
+/*
+ * Of a queue, that have not come yet. Less than none: one came after it had been given up. The load
+ * pairs with the count in wake_count_unannounced() (bpf/wake.h), behind the fence in
+ * service_sleeper_leave().
+ */
 static s64 sleep_missing(const struct shards *all, const struct xsk_set *set, u32 i)
 {
-	return (s64)(__atomic_load_n(&all->maps->vector[xsk_queue(set, i)].unannounced,
-				     __ATOMIC_SEQ_CST) -
+	return (s64)(atomic_load_explicit(
+			     shared_word(&all->maps->vector[xsk_queue(set, i)].unannounced),
+			     memory_order_seq_cst) -
 		     atomic_load_explicit(&set->xsk[i].unannounced, memory_order_relaxed));
 }
 
@@ -156,8 +161,9 @@ static void sleep_await_unannounced(const struct view *v, struct shard *s)
 	const struct view one = { v->ch, v->all, 1u << s->number };
 	u64 until_ns = 0, now_ns;
 
-	while (unlikely(sleep_any_missing(v->all, s)) && !atomic_load(&s->service.sleepers) &&
-	       !atomic_load(&v->all->gone)) {
+	while (unlikely(sleep_any_missing(v->all, s)) &&
+	       !atomic_load_explicit(&s->service.sleepers, memory_order_seq_cst) &&
+	       !atomic_load_explicit(&v->all->gone, memory_order_relaxed)) {
 		now_ns = clock_now_ns();
 		until_ns = until_ns ? until_ns : now_ns + PUBLISH_MAX_NS;
 		if (now_ns >= until_ns) {

@@ -31,8 +31,12 @@ bool service_may_wait(struct shard *sh)
 	if (!defer_has_credit(&sh->defer) ||
 	    atomic_load_explicit(&s->sleepers, memory_order_relaxed))
 		return false;
-	/* in STANDBY without sleepers it is 0, and the next tick looks at resume_ns */
-	if (atomic_load(&s->sleep_until_ns) && atomic_exchange(&s->sleep_until_ns, 0))
+	/*
+	 * pairs with the fence in service_sleep(): it sees resume_ns, which our caller stored, or
+	 * this sees its sleep. In STANDBY without sleepers it is 0, and the next tick looks
+	 */
+	if (atomic_load_explicit(&s->sleep_until_ns, memory_order_seq_cst) &&
+	    atomic_exchange_explicit(&s->sleep_until_ns, 0, memory_order_seq_cst))
 		service_kick(sh);
 	return true;
 }
@@ -48,11 +52,17 @@ u64 service_due_ns(const struct shard *sh)
 void service_nudge(struct shard *sh)
 {
 	struct service *s = &sh->service;
-	u64 until_ns = atomic_load(&s->sleep_until_ns);
+	/*
+	 * Between the deadline and this is the fence in shard_left_undone() or the store of
+	 * resume_ns. Pairs with the fence in service_sleep(): it sees the deadline, or this its
+	 * sleep
+	 */
+	u64 until_ns = atomic_load_explicit(&s->sleep_until_ns, memory_order_seq_cst);
 
 	/* The exchange lets one of several be the one that pays for the system call. */
 	if (until_ns && service_due_ns(sh) < until_ns &&
-	    atomic_compare_exchange_strong(&s->sleep_until_ns, &until_ns, 0))
+	    atomic_compare_exchange_strong_explicit(&s->sleep_until_ns, &until_ns, 0,
+						    memory_order_seq_cst, memory_order_seq_cst))
 		service_kick(sh);
 }
 
@@ -62,8 +72,8 @@ void service_set_asleep(struct shard *sh, u32 asleep)
 	const struct xsk_set *set = &sh->io->xsks;
 
 	for (u32 i = 0; i < set->count; i++)
-		__atomic_store_n(&sh->all->maps->vector[xsk_queue(set, i)].asleep, asleep,
-				 __ATOMIC_RELAXED);
+		atomic_store_explicit(shared_word(&sh->all->maps->vector[xsk_queue(set, i)].asleep),
+				      asleep, memory_order_relaxed);
 }
 
 static void set_watched(struct shard *sh, u32 watched)
@@ -71,8 +81,9 @@ static void set_watched(struct shard *sh, u32 watched)
 	const struct xsk_set *set = &sh->io->xsks;
 
 	for (u32 i = 0; i < set->count; i++)
-		__atomic_store_n(&sh->all->maps->vector[xsk_queue(set, i)].watched, watched,
-				 __ATOMIC_RELAXED);
+		atomic_store_explicit(
+			shared_word(&sh->all->maps->vector[xsk_queue(set, i)].watched), watched,
+			memory_order_relaxed);
 }
 
 bool service_is_asleep(const struct shard *sh)
@@ -81,23 +92,28 @@ bool service_is_asleep(const struct shard *sh)
 	u32 asleep = 0;
 
 	for (u32 i = 0; i < set->count; i++)
-		asleep |= __atomic_load_n(&sh->all->maps->vector[xsk_queue(set, i)].asleep,
-					  __ATOMIC_RELAXED);
+		asleep |= atomic_load_explicit(
+			shared_word(&sh->all->maps->vector[xsk_queue(set, i)].asleep),
+			memory_order_relaxed);
 	return asleep;
 }
 
 void service_sleeper_enter(struct shard *sh)
 {
-	if (!atomic_fetch_add(&sh->service.sleepers, 1))
+	if (!atomic_fetch_add_explicit(&sh->service.sleepers, 1, memory_order_seq_cst))
 		set_watched(sh, 1);
 }
 
 void service_sleeper_leave(struct shard *sh)
 {
 	service_app_came(sh);
-	if (atomic_fetch_sub(&sh->service.sleepers, 1) != 1)
+	/* pairs with the fence in service_sleep(): it sees this, or service_nudge() its sleep */
+	if (atomic_fetch_sub_explicit(&sh->service.sleepers, 1, memory_order_seq_cst) != 1)
 		return;
 	set_watched(sh, 0);
-	/* pairs with XDP's count: the look at unannounced that follows sees it, or XDP sees this */
+	/*
+	 * pairs with the count in wake_count_unannounced() (bpf/wake.h): sleep_missing(), which
+	 * follows, sees it, or XDP sees this
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 }

@@ -247,6 +247,7 @@ void fault_look(u64 now_ns)
 {
 	fault_due_ns = now_ns + LOOK_NS;
 	fault_unblock();
+	/* acquire: pairs with the release below, by the thread that claimed before */
 	if (atomic_flag_test_and_set_explicit(&claiming, memory_order_acquire))
 		return;
 	for (u32 i = 0; i < ARRAY_SIZE(chains); i++)
@@ -256,5 +257,5 @@ void fault_look(u64 now_ns)
 
 void fault_after_fork(void)
 {
-	atomic_flag_clear(&claiming);
+	atomic_flag_clear_explicit(&claiming, memory_order_relaxed); /* the only thread */
 }

@@ -62,7 +62,7 @@ void handover_give(struct shard *from, struct shard *to, const struct rx_frame *
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!(atomic_load_explicit(&to->handover.givers, memory_order_relaxed) & bit))
-		atomic_fetch_or(&to->handover.givers, bit);
+		atomic_fetch_or_explicit(&to->handover.givers, bit, memory_order_seq_cst);
 }
 
 static void free_entry(struct shard *from, struct handover_ring *r, u32 at)
@@ -103,7 +103,7 @@ static u32 take_from(struct handover_ring *r, handover_fn *fn, void *arg)
 	 * acquire: pairs with the release in handover_give(). seq_cst: it is not older than the
 	 * exchange in handover_take().
 	 */
-	const u32 put = atomic_load(&r->put);
+	const u32 put = atomic_load_explicit(&r->put, memory_order_seq_cst);
 	u32 used = atomic_load_explicit(&r->used, memory_order_relaxed), taken = put - used;
 
 	while (used != put) {
@@ -123,7 +123,8 @@ u32 handover_take(struct shard *to, handover_fn *fn, void *arg)
 
 	if (likely(!handover_waits(&to->handover)))
 		return 0;
-	givers = atomic_exchange(&to->handover.givers, 0);
+	/* pairs with the fence in handover_give(): take_from() sees what was put before the bit */
+	givers = atomic_exchange_explicit(&to->handover.givers, 0, memory_order_seq_cst);
 	for (; givers; givers &= givers - 1)
 		taken += take_from(&to->all->shard[__builtin_ctz(givers)].handover.to[to->number],
 				   fn, arg);

@@ -30,7 +30,7 @@ static _Atomic(event_fn *) event_handler;
 
 void shards_set_event_handler(event_fn *fn)
 {
-	atomic_store(&event_handler, fn);
+	atomic_store_explicit(&event_handler, fn, memory_order_relaxed);
 }
 
 /* ---- the lock ---- */
@@ -90,6 +90,11 @@ void shard_lock(struct shard *s)
 /* Without room to send, doorbells stay where they are, and resume_ns says when to look again. */
 static bool shard_left_undone(struct shard *s, bool blocked)
 {
+	/*
+	 * between unlocking and the look. Pairs with the fences before the trylock in
+	 * shard_try_to_run(), shard_poll_cq() and shards_run_others(): either they get the lock, or
+	 * this sees their doorbell or frame
+	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	return (!blocked && engine_has_doorbells(s->engine)) || handover_waits(&s->handover);
 }
@@ -126,7 +131,8 @@ static void shards_leave_to_threads(struct shards *all, u32 shards)
 	for (; shards; shards &= shards - 1) {
 		struct shard *s = &all->shard[__builtin_ctz(shards)];
 
-		atomic_store(&s->resume_ns, 0);
+		/* before the look in service_nudge(). Pairs with the fence in service_sleep() */
+		atomic_store_explicit(&s->resume_ns, 0, memory_order_seq_cst);
 		service_nudge(s);
 	}
 }
@@ -142,6 +148,7 @@ static void shards_run_others(struct shards *all, u32 shards, u32 reporter)
 			return;
 		}
 		shards &= shards - 1;
+		/* pairs with the fence in shard_left_undone() */
 		atomic_thread_fence(memory_order_seq_cst);
 		/* taken: its holder looks after unlocking */
 		if (pthread_mutex_trylock(&s->lock))
@@ -193,6 +200,7 @@ void shard_run(struct shard *s)
 static void shard_try_to_run(struct shard *s)
 {
 	service_app_came(s);
+	/* pairs with the fence in shard_left_undone() */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (pthread_mutex_trylock(&s->lock))
 		return;
@@ -236,6 +244,7 @@ static void shard_poll_cq(struct shard *s, const struct cq *cq)
 	service_app_came(s);
 	if (!shard_has_work(s))
 		return;
+	/* pairs with the fence in shard_left_undone() */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (pthread_mutex_trylock(&s->lock))
 		return;
@@ -287,10 +296,10 @@ void shards_post(struct shards *all, struct qp *qp)
 	if (wait) {
 		defer_post(&s->defer);
 		/*
-		 * Said before asking whether the service thread will come by: it publishes its
-		 * sleep before it looks at this.
+		 * Before the look at sleep_until_ns in service_may_wait(). Pairs with the fence in
+		 * service_sleep(), which publishes its sleep before it looks at this.
 		 */
-		atomic_store(&s->resume_ns, 0);
+		atomic_store_explicit(&s->resume_ns, 0, memory_order_seq_cst);
 		service_app_came(s);
 		if (service_may_wait(s))
 			return;

@@ -122,15 +122,18 @@ static inline u32 shards_of_cq(const struct shards *all, const struct cq *cq)
 /* One more reference to the port, by a caller who knows that there is one. */
 static inline void shards_hold(struct shards *all)
 {
-	atomic_fetch_add(&all->refs, 1);
+	atomic_fetch_add_explicit(&all->refs, 1, memory_order_relaxed);
 }
 /* One less, the last of which ends the port. No lock held. */
 static inline void shards_put(struct shards *all)
 {
-	u32 refs = atomic_load(&all->refs);
+	u32 refs = atomic_load_explicit(&all->refs, memory_order_relaxed);
 
+	/* release: pairs with the acq_rel in port_last_put() */
 	while (refs > 1)
-		if (atomic_compare_exchange_weak(&all->refs, &refs, refs - 1))
+		if (atomic_compare_exchange_weak_explicit(&all->refs, &refs, refs - 1,
+							  memory_order_release,
+							  memory_order_relaxed))
 			return;
 	all->last_put(all);
 }
@@ -207,7 +210,8 @@ void service_sleeper_leave(struct shard *s);
 u64 service_due_ns(const struct shard *s);
 static inline bool service_has_sleepers(const struct shard *s)
 {
-	return atomic_load(&((struct shard *)s)->service.sleepers) > 0;
+	/* pairs with the subtraction in service_sleeper_leave() */
+	return atomic_load_explicit(&((struct shard *)s)->service.sleepers, memory_order_seq_cst);
 }
 /* For all queues of the shard, the words of struct xroce_vector. */
 void service_set_asleep(struct shard *s, u32 asleep);

@@ -48,14 +48,27 @@ union cqe_words {
 static void cq_store_entry(struct cqe *slot, const struct cqe *from)
 {
 	for (u32 i = 0; i < CQE_WORDS; i++)
-		__atomic_store_n((u64 *)slot + i, ((const union cqe_words *)from)->word[i],
-				 __ATOMIC_RELAXED);
+		/* relaxed: ordered by the fences in cq_make_room() and cq_claim() */
+		atomic_store_explicit(shared_word((u64 *)slot + i),
+				      ((const union cqe_words *)from)->word[i],
+				      memory_order_relaxed);
 }
 
 static void cq_load_entry(const struct cqe *slot, union cqe_words *to)
 {
 	for (u32 i = 0; i < CQE_WORDS; i++)
-		to->word[i] = __atomic_load_n((const u64 *)slot + i, __ATOMIC_RELAXED);
+		to->word[i] =
+			atomic_load_explicit(shared_word((u64 *)slot + i), memory_order_relaxed);
+}
+
+/*
+ * With ignore_overrun both sides take away the oldest entry, at *cons. False: the other one did,
+ * and *cons is where that stands. Pairs with itself, on the other side.
+ */
+static bool cq_take_away(struct cq *cq, u32 *cons)
+{
+	return atomic_compare_exchange_strong_explicit(
+		&cq->cons, cons, *cons + 1, memory_order_seq_cst, memory_order_seq_cst);
 }
 
 /* The ring is full: the CQ overruns, or the oldest entry goes. */
@@ -66,7 +79,7 @@ static rare void cq_make_room(struct cq *cq, u32 cons)
 		return;
 	}
 	/* if this fails, the consumer has just taken that entry */
-	atomic_compare_exchange_strong(&cq->cons, &cons, cons + 1);
+	cq_take_away(cq, &cons);
 	/*
 	 * release: pairs with the fence in cq_claim(): the entry is written after it was taken away
 	 */
@@ -141,10 +154,13 @@ bool cq_would_take_event(struct cq *cq, bool solicited_or_error)
 
 bool cq_take_event(struct cq *cq, bool solicited_or_error)
 {
+	/* pairs with the store in wake_arm(): see cq_pushed_all() */
 	u32 armed = atomic_load_explicit(&cq->armed, memory_order_seq_cst);
 
 	while (asks_for(armed, solicited_or_error))
-		if (atomic_compare_exchange_weak(&cq->armed, &armed, CQ_DISARMED))
+		if (atomic_compare_exchange_weak_explicit(&cq->armed, &armed, CQ_DISARMED,
+							  memory_order_seq_cst,
+							  memory_order_seq_cst))
 			return true;
 	return false;
 }
@@ -152,7 +168,10 @@ bool cq_take_event(struct cq *cq, bool solicited_or_error)
 void cq_moderate(struct cq *cq, u32 count, u64 period_ns)
 {
 	cq->moderate_ns = period_ns;
-	atomic_store(&cq->moderate_count, count < 2 || !period_ns ? 0 : count);
+	/* pairs with the load in wake_arm_shared(): wake_taken() follows, and one of them sees it
+	 */
+	atomic_store_explicit(&cq->moderate_count, count < 2 || !period_ns ? 0 : count,
+			      memory_order_seq_cst);
 }
 
 /*
@@ -175,7 +194,7 @@ static rare const struct cqe *cq_claim(struct cq *cq)
 		 * only after cons
 		 */
 		atomic_thread_fence(memory_order_acquire);
-		if (!atomic_compare_exchange_strong(&cq->cons, &cons, cons + 1))
+		if (!cq_take_away(cq, &cons))
 			continue;
 		if (w.cqe.valid) {
 			cq->held = w.cqe;
@@ -198,7 +217,8 @@ const struct cqe *cq_peek(struct cq *cq)
 	for (; cons != prod; cons++) {
 		const struct cqe *e = &cq->ring[cons & cq->mask];
 
-		if (__atomic_load_n(&e->valid, __ATOMIC_RELAXED))
+		if (atomic_load_explicit(shared_word(&((struct cqe *)e)->valid),
+					 memory_order_relaxed))
 			return e;
 		atomic_store_explicit(&cq->cons, cons + 1, memory_order_release);
 	}
@@ -248,7 +268,8 @@ void cq_mark_purged(struct cq *cq, u32 qpn)
 	for (u32 i = atomic_load_explicit(&cq->cons, memory_order_relaxed); i != prod; i++)
 		if (cq->ring[i & cq->mask].qpn == qpn)
 			/* relaxed: a consumer at work takes it, or passes it over */
-			__atomic_store_n(&cq->ring[i & cq->mask].valid, 0, __ATOMIC_RELAXED);
+			atomic_store_explicit(shared_word(&cq->ring[i & cq->mask].valid), 0,
+					      memory_order_relaxed);
 }
 
 /* Those that stay move towards prod, which is the index of what comes next for others as well. */

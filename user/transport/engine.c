@@ -32,7 +32,7 @@ int engine_create(const struct engine_config *config, struct engine **out)
 	e->drops = config->drops;
 	e->window = config->window_packets ? config->window_packets : REQUESTER_WINDOW_DEFAULT;
 	e->cq_due_ns = NSEC_NEVER;
-	atomic_store(&e->earliest_ns, NSEC_NEVER);
+	atomic_store_explicit(&e->earliest_ns, NSEC_NEVER, memory_order_relaxed);
 	err = timers_init(&e->timers) || reorder_init(e) ? -ENOMEM : owner_join(e);
 	if (err) {
 		reorder_destroy(e);
@@ -104,8 +104,10 @@ static void engine_next_turn(struct engine *e, struct qp *qp)
 
 bool engine_has_doorbells(const struct engine *e)
 {
-	return atomic_load(&((struct engine *)e)->doorbells) ||
-	       atomic_load(&((struct engine *)e)->overrun);
+	/* pairs with owner_push_doorbell() and owner_report_overrun(): seen here, or by a trylock
+	 */
+	return atomic_load_explicit(&((struct engine *)e)->doorbells, memory_order_seq_cst) ||
+	       atomic_load_explicit(&((struct engine *)e)->overrun, memory_order_seq_cst);
 }
 
 void engine_posted(struct engine *e, struct qp *qp)
@@ -653,7 +655,7 @@ static void engine_fail_overrun_qps(struct engine *e)
 	 * pairs with the store in owner_report_overrun(): what another engine made so is seen, or
 	 * the flag is up again
 	 */
-	while (atomic_exchange(&e->overrun, false)) {
+	while (atomic_exchange_explicit(&e->overrun, false, memory_order_seq_cst)) {
 		for (u32 i = 0; !e->number && i < ENGINE_MAX_SRQ; i++)
 			if (e->srq[i])
 				engine_check_srq(e, e->srq[i]);

@@ -23,8 +23,12 @@ static void expect_publish(struct qp *qp, u32 index, u32 psn)
 {
 	qp->expect_set = true;
 	qp->expect_index = index;
-	/* release: whatever answers it was sent later */
-	__atomic_store_n(&qp->expect->psn, psn | XROCE_EXPECTED, __ATOMIC_RELEASE);
+	/*
+	 * release: pairs with the load in wake_visible_ends() (bpf/wake.h). What answers the
+	 * request was sent after it, so XDP sees this or a later one
+	 */
+	atomic_store_explicit(shared_word(&qp->expect->psn), psn | XROCE_EXPECTED,
+			      memory_order_release);
 }
 
 static bool expect_publish_if_visible(struct qp *qp, u32 index)
@@ -42,7 +46,7 @@ void expect_none(struct qp *qp)
 {
 	qp->expect_set = false;
 	if (qp->expect)
-		__atomic_store_n(&qp->expect->psn, 0, __ATOMIC_RELEASE);
+		atomic_store_explicit(shared_word(&qp->expect->psn), 0, memory_order_release);
 }
 
 void expect_assigned(struct qp *qp)

@@ -112,19 +112,23 @@ bool guard_copy(void *dst, const void *src, size_t len)
 
 bool guard_fetch_add(u64 *word, u64 add, u64 *original)
 {
-	GUARD(word, word, sizeof(*word), *original = atomic_fetch_add((_Atomic u64 *)word, add));
+	GUARD(word, word, sizeof(*word),
+	      *original =
+		      atomic_fetch_add_explicit((_Atomic u64 *)word, add, memory_order_seq_cst));
 }
 
 bool guard_compare_swap(u64 *word, u64 compare, u64 swap, u64 *original)
 {
 	GUARD(word, word, sizeof(*word),
-	      atomic_compare_exchange_strong((_Atomic u64 *)word, &compare, swap);
+	      atomic_compare_exchange_strong_explicit((_Atomic u64 *)word, &compare, swap,
+						      memory_order_seq_cst, memory_order_seq_cst);
 	      *original = compare);
 }
 
 bool guard_store(u64 *word, u64 value)
 {
-	GUARD(word, word, sizeof(*word), atomic_store((_Atomic u64 *)word, value));
+	GUARD(word, word, sizeof(*word),
+	      atomic_store_explicit((_Atomic u64 *)word, value, memory_order_seq_cst));
 }
 
 #endif

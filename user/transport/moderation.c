@@ -29,12 +29,14 @@ static void moderation_look_by(struct engine *e, u64 due_ns)
 
 bool moderation_withholds(struct engine *e, struct cq *cq, bool failed, bool solicited)
 {
-	if (!cq->moderate_count)
+	const u32 count = atomic_load_explicit(&cq->moderate_count, memory_order_relaxed);
+
+	if (!count)
 		return false;
 	cq_pushed_all();
 	if (failed || !cq_would_take_event(cq, solicited))
 		return false;
-	if (++cq->withheld >= cq->moderate_count)
+	if (++cq->withheld >= count)
 		return false;
 	if (cq->withheld == 1)
 		cq->event_due_ns = e->now_ns + cq->moderate_ns;

@@ -20,12 +20,6 @@ static u32 mr_hash(u32 key)
 	return key >> 8;
 }
 
-/* Any engine may be binding the window anew: what this is worth is known under its lock. */
-static u32 mr_key(const struct mr *mr)
-{
-	return atomic_load_explicit(&((struct mr *)mr)->key, memory_order_relaxed);
-}
-
 static int mr_table_grow(struct mr_table *t)
 {
 	u32 old_size = t->mask ? t->mask + 1 : 0;
@@ -106,7 +100,7 @@ static int mr_insert(struct mr_table *t, const struct mr *init, struct mr **out)
 		key = (u32)t->random(t->random_arg);
 	} while (mr_hash(key) == 0 || find_object(t, key));
 	*mr = *init;
-	mr->key = key;
+	atomic_store_explicit(&mr->key, key, memory_order_relaxed);
 	for (at = mr_hash(key) & t->mask; t->slot[at] && t->slot[at] != &tombstone;
 	     at = (at + 1) & t->mask)
 		;
@@ -139,7 +133,7 @@ int mr_add(struct mr_table *t, u32 pd, void *addr, u64 length, u64 iova, u32 acc
 static void mw_unbind(struct mr *mw)
 {
 	if (mw->region)
-		mw->region->windows--;
+		atomic_fetch_sub_explicit(&mw->region->windows, 1, memory_order_relaxed);
 	mw->region = NULL;
 	mw->access = 0;
 	mw->length = 0;
@@ -168,7 +162,7 @@ static void mw_set(struct mr *mw, struct mr *region, u32 new_key, u64 addr, u64 
 			      memory_order_relaxed);
 	if (!length)
 		return;
-	region->windows++;
+	atomic_fetch_add_explicit(&region->windows, 1, memory_order_relaxed);
 	mw->region = region;
 	mw->addr = region->addr + (addr - region->iova);
 	mw->iova = access & MR_ZERO_BASED ? 0 : addr;

@@ -57,6 +57,18 @@ struct mr {
 	struct spin lock; /* window: of all in it but kind and pd, in a shared table */
 };
 
+/* Any engine may be binding a window anew: what its key is worth is known under its lock. */
+static inline u32 mr_key(const struct mr *mr)
+{
+	return atomic_load_explicit(&((struct mr *)mr)->key, memory_order_relaxed);
+}
+
+/* All engines held: their locks order what was bound and unbound. */
+static inline bool mr_has_windows(const struct mr *mr)
+{
+	return atomic_load_explicit(&((struct mr *)mr)->windows, memory_order_relaxed) != 0;
+}
+
 struct mr_table {
 	/*
 	 * Open addressing by the key's upper 24 bits, which name one object; the lower 8 change

@@ -182,7 +182,8 @@ static void owner_push_doorbell(struct engine *e, struct qp *qp)
 	do {
 		qp->doorbell_next = head;
 		/* release: pairs with the acquire in owner_take_doorbells() */
-	} while (!atomic_compare_exchange_weak(&e->doorbells, &head, qp));
+	} while (!atomic_compare_exchange_weak_explicit(
+		&e->doorbells, &head, qp, memory_order_seq_cst, memory_order_seq_cst));
 }
 
 struct engine *engine_doorbell(struct qp *qp)
@@ -193,7 +194,7 @@ struct engine *engine_doorbell(struct qp *qp)
 	 * pairs with the exchange in owner_take_doorbells(), which clears it before the look at the
 	 * queue: one that was 1 already is cleared, and the WQEs published before this are seen
 	 */
-	if (!atomic_exchange(&qp->doorbell, 1))
+	if (!atomic_exchange_explicit(&qp->doorbell, 1, memory_order_seq_cst))
 		owner_push_doorbell(e, qp);
 	return e;
 }
@@ -202,7 +203,8 @@ void owner_take_doorbells(struct engine *e)
 {
 	struct qp *qp, *next;
 
-	for (qp = atomic_exchange(&e->doorbells, NULL); qp; qp = next) {
+	for (qp = atomic_exchange_explicit(&e->doorbells, NULL, memory_order_seq_cst); qp;
+	     qp = next) {
 		struct engine *owner = qp_engine(qp);
 
 		next = qp->doorbell_next;
@@ -215,7 +217,7 @@ void owner_take_doorbells(struct engine *e)
 		 * pairs with the exchange in engine_doorbell(): it takes over what the ringer has
 		 * posted; behind a store the look at the queue might be the older one
 		 */
-		atomic_exchange(&qp->doorbell, 0);
+		atomic_exchange_explicit(&qp->doorbell, 0, memory_order_seq_cst);
 		engine_posted(e, qp);
 	}
 }
@@ -230,10 +232,11 @@ bool owner_silence_doorbell(struct engine *e, struct qp *qp)
 
 		if (!at)
 			continue;
-		for (rung = atomic_exchange(&at->doorbells, NULL); rung; rung = next) {
+		for (rung = atomic_exchange_explicit(&at->doorbells, NULL, memory_order_seq_cst);
+		     rung; rung = next) {
 			next = rung->doorbell_next;
 			if (rung == qp) {
-				atomic_store(&qp->doorbell, 0);
+				atomic_store_explicit(&qp->doorbell, 0, memory_order_seq_cst);
 				rang = true;
 			} else {
 				owner_push_doorbell(qp_engine(rung), rung);
@@ -257,12 +260,15 @@ void owner_report_overrun(struct engine *e, const struct cq *cq)
 
 	atomic_store_explicit(&e->overrun, true, memory_order_relaxed);
 	e->passed |= others;
-	for (; others; others &= others - 1)
+	for (; others; others &= others - 1) {
+		struct engine *other = e->tables->engine[__builtin_ctz(others)];
+
 		/*
 		 * as a doorbell: the caller runs that engine, or sees it run, only after this.
 		 * Pairs with the exchange in engine_fail_overrun_qps()
 		 */
-		atomic_store(&e->tables->engine[__builtin_ctz(others)]->overrun, true);
+		atomic_store_explicit(&other->overrun, true, memory_order_seq_cst);
+	}
 }
 
 /* ---- moving ---- */
@@ -311,5 +317,5 @@ void engine_move_qp(struct engine *to, struct qp *qp, u64 now_ns)
 		engine_qp_event(to, qp, events);
 	/* its CQ may be the one that overran */
 	if (atomic_load_explicit(&from->overrun, memory_order_relaxed))
-		atomic_store(&to->overrun, true);
+		atomic_store_explicit(&to->overrun, true, memory_order_seq_cst);
 }

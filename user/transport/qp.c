@@ -326,8 +326,8 @@ static void flush_receives(struct engine *e, struct qp *qp)
 void qp_flush(struct engine *e, struct qp *qp)
 {
 	/*
-	 * pairs with the store in rq_publish(): whoever posts now sees the state, or we see the
-	 * post
+	 * between the state, just stored, and the look at the queues. Pairs with the store in
+	 * rq_publish(): a thread that posts now sees the state, or we see the post
 	 */
 	atomic_thread_fence(memory_order_seq_cst);
 	flush_sends(e, qp);
@@ -346,7 +346,7 @@ void engine_qp_error(struct engine *e, struct qp *qp, u32 events)
 {
 	if (qp_state(qp) == QPS_ERR || qp_state(qp) == QPS_RESET)
 		return;
-	atomic_store(&qp->state, QPS_ERR);
+	atomic_store_explicit(&qp->state, QPS_ERR, memory_order_seq_cst);
 	qp->attr.state = QPS_ERR;
 	if (!fatal_nak_due(&qp->resp))
 		reply_forget(qp);
@@ -370,7 +370,7 @@ void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum
 		return;
 	}
 	/* UC and UD stop sending only: SQE, and back to RTS by ibv_modify_qp(3) */
-	atomic_store(&qp->state, QPS_SQE);
+	atomic_store_explicit(&qp->state, QPS_SQE, memory_order_seq_cst);
 	qp->attr.state = QPS_SQE;
 	qp_flush(e, qp);
 	engine_qp_event(e, qp, EVENT_QP_STATE);

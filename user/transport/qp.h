@@ -450,6 +450,7 @@ _Static_assert(QP_LINE(resp.seq) && offsetof(struct qp, resp.request) ==
 
 static inline enum qp_state qp_state(const struct qp *qp)
 {
+	/* acquire: pairs with the stores in qp_enter_state(), engine_qp_error(), qp_send_error() */
 	return (enum qp_state)atomic_load_explicit(&((struct qp *)qp)->state, memory_order_acquire);
 }
 

@@ -224,7 +224,7 @@ static void qp_enter_state(struct engine *e, struct qp *qp, enum qp_state from, 
 	if (to == QPS_ERR) {
 		engine_qp_error(e, qp, 0);
 		/* from RESET there is nothing to flush, but the state holds */
-		atomic_store(&qp->state, QPS_ERR);
+		atomic_store_explicit(&qp->state, QPS_ERR, memory_order_seq_cst);
 		qp->attr.state = QPS_ERR;
 		return;
 	}
@@ -237,7 +237,7 @@ static void qp_enter_state(struct engine *e, struct qp *qp, enum qp_state from, 
 	}
 	if (from == QPS_RTR && to == QPS_RTS)
 		requester_start(qp, qp->attr.sq_psn);
-	atomic_store(&qp->state, to);
+	atomic_store_explicit(&qp->state, to, memory_order_seq_cst);
 	qp->attr.state = to;
 	if (to == QPS_RTS)
 		qp->resp.established = true;

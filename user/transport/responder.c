@@ -285,8 +285,11 @@ static per_packet void responder_push(struct engine *e, struct qp *qp, const str
 	cqe->has_vlan = p->has_vlan;
 	cqe->vlan_tci = p->vlan_tci;
 	engine_complete(e, cq, cqe, p->solicited);
-	if (unlikely(cq_has_overrun(cq)) && qp->xrc_target)
-		e->overrun = qp->resp.overran = true;
+	if (unlikely(cq_has_overrun(cq)) && qp->xrc_target) {
+		qp->resp.overran = true;
+		/* relaxed: e itself looks, in engine_next_event() */
+		atomic_store_explicit(&e->overrun, true, memory_order_relaxed);
+	}
 	qp->resp.seq.have_recv = false;
 	qp->resp.recv_srq = NULL;
 }

@@ -45,6 +45,17 @@ typedef int64_t s64;
 /* What each packet passes through, called from one or two places. */
 #define per_packet inline __attribute__((always_inline))
 
+/*
+ * Atomic access, everywhere in user/: C11's atomic_*_explicit with the order named, on objects that
+ * are _Atomic. What orders something names its partner in a comment, and that one this. A plain
+ * word that another thread, XDP or the kernel reads or writes as well (xroce/abi.h, which BPF
+ * shares and where nothing can be _Atomic; the kernel's rings) is accessed through this.
+ */
+#define shared_word(p) ((_Atomic __typeof__(*(p)) *)(p))
+_Static_assert(sizeof(_Atomic u32) == sizeof(u32) && sizeof(_Atomic u64) == sizeof(u64) &&
+		       ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
+	       "shared_word() is the word itself");
+
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 #define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
 

@@ -47,7 +47,7 @@ static int ask_features(struct tx_counters *w, u64 *features)
 }
 
 /* The watch thread's. */
-static void counters_answer(void *arg)
+static void tx_counters_read(void *arg)
 {
 	struct tx_counters *w = arg;
 	u64 features = 0;
@@ -80,7 +80,7 @@ int tx_counters_open(struct tx_counters *w, u32 ifindex)
 	if (!err)
 		err = tx_counters_open_socket(NETLINK_GENERIC, &w->generic);
 	if (!err)
-		err = watch_job_start(&w->job, counters_answer, w);
+		err = watch_job_start(&w->job, tx_counters_read, w);
 	if (err)
 		tx_counters_close(w);
 	return err;
@@ -103,7 +103,7 @@ void tx_counters_ask(struct tx_counters *w)
 
 bool tx_counters_answer(struct tx_counters *w, struct tx_reading *reading)
 {
-	/* acquire: pairs with the release in counters_answer() */
+	/* acquire: pairs with the release in tx_counters_read() */
 	if (!atomic_load_explicit(&w->answered, memory_order_acquire))
 		return false;
 	*reading = w->reading;

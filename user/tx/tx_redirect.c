@@ -228,7 +228,7 @@ void tx_redirect_by(struct tx_redirect *r, int cpu)
 
 static bool tx_redirect_strayed(const struct tx_redirect *r)
 {
-	return __atomic_load_n(&r->ring->strayed, __ATOMIC_RELAXED);
+	return atomic_load_explicit(shared_word(&r->ring->strayed), memory_order_relaxed);
 }
 
 /* A write of the k entries from i on. False: the kernel refused it. */
@@ -282,7 +282,8 @@ u32 tx_redirect_live(struct tx_redirect *r, u32 n, u32 *lost)
 			    .batch_size = LIVE_BATCH);
 		const int fd = bpf_program__fd(r->bpf->progs.xroce_transmit);
 		const int err = bpf_prog_test_run_opts(fd, &opts);
-		const u32 now = __atomic_load_n(&r->ring->next, __ATOMIC_RELAXED);
+		const u32 now =
+			atomic_load_explicit(shared_word(&r->ring->next), memory_order_relaxed);
 
 		if (unlikely(tx_redirect_strayed(r))) {
 			next = min_u32(now, n);

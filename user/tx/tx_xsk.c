@@ -91,7 +91,9 @@ static void tx_xsk_commit(struct tx *tx, u8 *buf, u32 len)
 
 static bool ring_empty(const struct xsk_ring_prod *tx)
 {
-	return __atomic_load_n(tx->consumer, __ATOMIC_ACQUIRE) == *tx->producer;
+	/* acquire, here and below: pairs with the kernel's release (net/xdp/xsk_queue.h) */
+	return atomic_load_explicit(shared_word(tx->consumer), memory_order_acquire) ==
+	       *tx->producer;
 }
 
 /*
@@ -110,10 +112,12 @@ static bool tx_xsk_flush(struct tx *tx)
 	}
 	for (u32 i = 0;
 	     i < FLUSH_CALLS_MAX && !ring_empty(ring) && xsk_ring_prod__needs_wakeup(ring); i++) {
-		u32 before = __atomic_load_n(ring->consumer, __ATOMIC_RELAXED);
+		u32 before =
+			atomic_load_explicit(shared_word(ring->consumer), memory_order_relaxed);
 
 		kernel_xsk_send(t->x->fd);
-		if (__atomic_load_n(ring->consumer, __ATOMIC_ACQUIRE) == before)
+		if (atomic_load_explicit(shared_word(ring->consumer), memory_order_acquire) ==
+		    before)
 			break;
 	}
 	return ring_empty(ring) || !xsk_ring_prod__needs_wakeup(ring);

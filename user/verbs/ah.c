@@ -29,7 +29,8 @@ static void say_gid_is_missing(void)
 {
 	static atomic_flag said = ATOMIC_FLAG_INIT;
 
-	if (!atomic_flag_test_and_set(&said) && !options_is_set(OPTION_QUIET))
+	if (!atomic_flag_test_and_set_explicit(&said, memory_order_relaxed) &&
+	    !options_is_set(OPTION_QUIET))
 		fprintf(stderr,
 			"xroce: an address without a GID: RoCE needs one; name one of this "
 			"device's by its index "

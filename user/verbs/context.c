@@ -19,17 +19,18 @@ u32 new_handle(void)
 {
 	static _Atomic u32 last;
 
-	return atomic_fetch_add(&last, 1) + 1;
+	return atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
 }
 
 void context_get(struct vcontext *ctx)
 {
-	atomic_fetch_add(&ctx->refs, 1);
+	atomic_fetch_add_explicit(&ctx->refs, 1, memory_order_relaxed);
 }
 
 void context_put(struct vcontext *ctx)
 {
-	if (atomic_fetch_sub(&ctx->refs, 1) != 1)
+	/* acq_rel, with itself: all that others did with it was before its end */
+	if (atomic_fetch_sub_explicit(&ctx->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	watch_stop(ctx->watch);
 	if (ctx->port)
@@ -57,7 +58,7 @@ int context_port(struct vcontext *ctx, struct port **out)
 		err = -port_get(&ctx->dev->nd, &port);
 		/* release: pairs with the acquire in cq_run() */
 		if (!err)
-			__atomic_store_n(&ctx->port, port, __ATOMIC_RELEASE);
+			atomic_store_explicit(shared_word(&ctx->port), port, memory_order_release);
 	}
 	*out = ctx->port;
 	pthread_mutex_unlock(&ctx->lock);
@@ -161,7 +162,7 @@ static struct ibv_context *context_new(struct vdevice *dev, int cmd_fd)
 	pthread_mutex_init(&ctx->ah_cache.lock, NULL);
 	async_init(ctx);
 	ctx->file_id = st.st_ino;
-	ctx->refs = 1;
+	atomic_init(&ctx->refs, 1);
 	ctx->dev = dev;
 	device_get(dev);
 	err = watch_start(&dev->nd, false, context_follow, ctx, &ctx->watch);

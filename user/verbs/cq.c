@@ -90,11 +90,11 @@ int cq_join(struct vcq *vcq, struct port *port)
 		err = -port_cq_add(port, &vcq->cq, vcq->channel ? vcq->channel->pc : NULL,
 				   vcq->vector);
 		/* It may have been armed before there was an arm word. */
-		armed = atomic_load(&vcq->cq.armed);
+		armed = atomic_load_explicit(&vcq->cq.armed, memory_order_relaxed); /* the lock's */
 		if (!err && armed != CQ_DISARMED)
 			port_cq_arm(port, &vcq->cq, armed == CQ_ARMED_SOLICITED);
 		/* release: pairs with the acquire in req_notify_cq_op() */
-		__atomic_store_n(&vcq->joined, !err, __ATOMIC_RELEASE);
+		atomic_store_explicit(shared_word(&vcq->joined), !err, memory_order_release);
 	}
 	pthread_mutex_unlock(&ctx->lock);
 	return err;
@@ -107,7 +107,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 
 	if (!object_is_known(vcq))
 		return report(ENOENT);
-	if (atomic_load(&vcq->users))
+	if (users_left(&vcq->users))
 		return report(EBUSY);
 	device_give(cq->context, LIMIT_CQ);
 	if (vcq->joined)
@@ -215,7 +215,8 @@ void cq_unlock_two(struct vcq *a, struct vcq *b)
  */
 static void cq_run(struct vcq *vcq)
 {
-	struct port *port = __atomic_load_n(&to_vcontext(vcq->ibv.context)->port, __ATOMIC_ACQUIRE);
+	struct port *port = atomic_load_explicit(shared_word(&to_vcontext(vcq->ibv.context)->port),
+						 memory_order_acquire);
 
 	if (port)
 		port_poll_cq(port, &vcq->cq);
@@ -270,7 +271,7 @@ static void wc_fill(struct ibv_wc *wc, const struct cqe *e)
  */
 int cq_exhausted(struct vcq *vcq)
 {
-	if (vcq->cq.overrun)
+	if (cq_has_overrun(&vcq->cq))
 		return EIO;
 	/* in this order: what the device's end flushed was pushed before */
 	return context_gone(vcq->ibv.context) && cq_empty(&vcq->cq) ? EIO : 0;
@@ -304,11 +305,12 @@ int req_notify_cq_op(struct ibv_cq *cq, int solicited_only)
 	 * vcontext.lock: either this call sees that the CQ has joined, or cq_join() sees that
 	 * it is armed.
 	 */
-	if (!__atomic_load_n(&vcq->joined, __ATOMIC_ACQUIRE)) {
+	if (!atomic_load_explicit(shared_word(&vcq->joined), memory_order_acquire)) {
 		pthread_mutex_lock(&ctx->lock);
 		if (!vcq->joined) {
-			atomic_store(&vcq->cq.armed,
-				     solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_ANY);
+			atomic_store_explicit(&vcq->cq.armed,
+					      solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_ANY,
+					      memory_order_seq_cst);
 			pthread_mutex_unlock(&ctx->lock);
 			return 0;
 		}

@@ -77,7 +77,8 @@ int device_take(struct ibv_context *context, enum vlimit kind)
 		[LIMIT_AH] = VERBS_MAX_AH, [LIMIT_CQ] = VERBS_MAX_CQ, [LIMIT_SRQ] = VERBS_MAX_SRQ,
 	};
 
-	if (atomic_fetch_add(&to_vdevice(context->device)->made[kind], 1) < limits[kind])
+	if (atomic_fetch_add_explicit(&to_vdevice(context->device)->made[kind], 1,
+				      memory_order_relaxed) < limits[kind])
 		return 0;
 	device_give(context, kind);
 	return ENOMEM;
@@ -85,7 +86,8 @@ int device_take(struct ibv_context *context, enum vlimit kind)
 
 void device_give(struct ibv_context *context, enum vlimit kind)
 {
-	atomic_fetch_sub(&to_vdevice(context->device)->made[kind], 1);
+	atomic_fetch_sub_explicit(&to_vdevice(context->device)->made[kind], 1,
+				  memory_order_relaxed);
 }
 
 EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)

@@ -133,7 +133,7 @@ static int mr_leave(struct vcontext *ctx, struct mr *mr)
 	bool busy;
 
 	port_lock(ctx->port);
-	busy = mr->windows != 0;
+	busy = mr_has_windows(mr);
 	if (!busy)
 		mr_remove(engine_mr_table(port_engine(ctx->port)), mr);
 	port_unlock(ctx->port);
@@ -162,8 +162,8 @@ static struct ibv_mr *mr_reg(struct ibv_pd *ibpd, void *addr, size_t length, u64
 				    .addr = addr,
 				    .length = length,
 				    .handle = new_handle(),
-				    .lkey = vmr->mr->key,
-				    .rkey = vmr->mr->key };
+				    .lkey = mr_key(vmr->mr),
+				    .rkey = mr_key(vmr->mr) };
 	object_know(vmr);
 	pd_use(pd);
 	context_get(to_vcontext(ibpd->context));
@@ -228,15 +228,15 @@ static int mr_replace(struct vcontext *ctx, struct mr *mr, u32 pd, void *addr, s
 	int err;
 
 	port_lock(ctx->port);
-	if (mr->windows)
+	if (mr_has_windows(mr))
 		err = EBUSY;
 	else
 		err = -mr_add(table, pd, addr, length, iova, access & MR_ACCESS_ENGINE, &fresh);
 	if (!err) {
-		u32 key = mr->key;
+		u32 key = mr_key(mr);
 
 		*mr = *fresh;
-		mr->key = key;
+		atomic_store_explicit(&mr->key, key, memory_order_relaxed);
 		mr_remove(table, fresh);
 	}
 	port_unlock(ctx->port);

@@ -41,7 +41,7 @@ struct ibv_mw *alloc_mw_op(struct ibv_pd *ibpd, enum ibv_mw_type type)
 	}
 	vmw->ibv = (struct ibv_mw){ .context = ibpd->context,
 				    .pd = ibpd,
-				    .rkey = vmw->mw->key,
+				    .rkey = mr_key(vmw->mw),
 				    .handle = new_handle(),
 				    .type = type };
 	object_know(vmw);
@@ -70,7 +70,7 @@ int dealloc_mw_op(struct ibv_mw *mw)
 /* The window's own bits do not change, so the engine may be at work on it. */
 static u32 mw_next_key(const struct vmw *vmw, u32 rkey)
 {
-	u32 key = atomic_load_explicit(&vmw->mw->key, memory_order_relaxed);
+	u32 key = mr_key(vmw->mw);
 
 	return (key & ~MW_KEY_OWN) | (rkey & MW_KEY_OWN);
 }

@@ -429,14 +429,27 @@ struct ibv_td *alloc_td_op(struct ibv_context *context, struct ibv_td_init_attr 
 int dealloc_td_op(struct ibv_td *td);
 struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context,
 				      struct ibv_parent_domain_init_attr *attr);
+/*
+ * How many objects were made of one, which keeps it from being destroyed. release: pairs with the
+ * acquire in users_left(): what the last one did with it was before its end.
+ */
+static inline void users_count(_Atomic u32 *users, int by)
+{
+	atomic_fetch_add_explicit(users, (u32)by, memory_order_release);
+}
+static inline u32 users_left(_Atomic u32 *users)
+{
+	return atomic_load_explicit(users, memory_order_acquire);
+}
+
 static inline void pd_use(struct vpd *pd)
 {
-	atomic_fetch_add(&pd->users, 1);
+	users_count(&pd->users, 1);
 }
 
 static inline void pd_unuse(struct vpd *pd)
 {
-	atomic_fetch_sub(&pd->users, 1);
+	users_count(&pd->users, -1);
 }
 
 /* cq.c, cq_ex.c */

@@ -43,7 +43,7 @@ static void pd_free(struct vpd *pd)
 	if (pd->parent) {
 		pd_unuse(pd->parent);
 		if (pd->td)
-			atomic_fetch_sub(&pd->td->users, 1);
+			users_count(&pd->td->users, -1);
 	} else {
 		vlist_remove(&pds, &pd->listed);
 	}
@@ -58,7 +58,7 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
 
 	if (!object_is_known(pd))
 		return report(ENOENT);
-	if (atomic_load(&pd->users))
+	if (users_left(&pd->users))
 		return report(EBUSY);
 	pd_free(pd);
 	return 0;
@@ -113,7 +113,7 @@ int dealloc_td_op(struct ibv_td *ibtd)
 	struct vtd *td = container_of(ibtd, struct vtd, ibv);
 	struct vcontext *ctx = to_vcontext(ibtd->context);
 
-	if (atomic_load(&td->users))
+	if (users_left(&td->users))
 		return report(EBUSY);
 	free(td);
 	context_put(ctx);
@@ -150,7 +150,7 @@ struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context,
 	pd_use(pd->parent);
 	if (attr->td) {
 		pd->td = container_of(attr->td, struct vtd, ibv);
-		atomic_fetch_add(&pd->td->users, 1);
+		users_count(&pd->td->users, 1);
 	}
 	return ibpd;
 }

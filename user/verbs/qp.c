@@ -219,15 +219,15 @@ static struct vqp *handle_new(struct ibv_context *context, struct ibv_pd *pd, st
 static void count_users(const struct vqp *vqp, int by)
 {
 	if (vqp->ibv.send_cq)
-		atomic_fetch_add(&to_vcq(vqp->ibv.send_cq)->users, (u32)by);
+		users_count(&to_vcq(vqp->ibv.send_cq)->users, by);
 	if (vqp->ibv.recv_cq)
-		atomic_fetch_add(&to_vcq(vqp->ibv.recv_cq)->users, (u32)by);
+		users_count(&to_vcq(vqp->ibv.recv_cq)->users, by);
 	if (vqp->ibv.srq)
-		atomic_fetch_add(&to_vsrq(vqp->ibv.srq)->users, (u32)by);
+		users_count(&to_vsrq(vqp->ibv.srq)->users, by);
 	if (vqp->xrcd)
-		atomic_fetch_add(&vqp->xrcd->users, (u32)by);
+		users_count(&vqp->xrcd->users, by);
 	if (vqp->ibv.pd)
-		atomic_fetch_add(&to_vpd(vqp->ibv.pd)->users, (u32)by);
+		users_count(&to_vpd(vqp->ibv.pd)->users, by);
 }
 
 /* The handle stands for its QP. */

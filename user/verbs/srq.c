@@ -60,9 +60,9 @@ static struct ibv_srq *srq_ready(struct vsrq *vsrq, struct ibv_srq_attr *attr)
 	attr->srq_limit = 0; /* "irrelevant for ibv_create_srq": it is not armed */
 	pd_use(to_vpd(vsrq->ibv.pd));
 	if (vsrq->xrcd)
-		atomic_fetch_add(&vsrq->xrcd->users, 1);
+		users_count(&vsrq->xrcd->users, 1);
 	if (vsrq->cq)
-		atomic_fetch_add(&vsrq->cq->users, 1);
+		users_count(&vsrq->cq->users, 1);
 	context_get(to_vcontext(vsrq->ibv.context));
 	return &vsrq->ibv;
 }
@@ -264,16 +264,16 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 
 	if (!object_is_known(vsrq))
 		return report(ENOENT);
-	if (atomic_load(&vsrq->users))
+	if (users_left(&vsrq->users))
 		return report(EBUSY);
 	if (vsrq->xrcd) {
 		port_lock(vsrq->port);
 		engine_srq_remove(port_engine(vsrq->port), &vsrq->srq);
 		port_unlock(vsrq->port);
-		atomic_fetch_sub(&vsrq->xrcd->users, 1);
+		users_count(&vsrq->xrcd->users, -1);
 	}
 	if (vsrq->cq)
-		atomic_fetch_sub(&vsrq->cq->users, 1);
+		users_count(&vsrq->cq->users, -1);
 	async_forget(ctx, srq, &vsrq->async_delivered, &srq->mutex, &srq->cond,
 		     &srq->events_completed);
 	pd_unuse(to_vpd(srq->pd));

@@ -143,7 +143,7 @@ int close_xrcd_op(struct ibv_xrcd *xrcd)
 	struct vxrcd *vxrcd = to_vxrcd(xrcd);
 	struct vcontext *ctx = to_vcontext(xrcd->context);
 
-	if (atomic_load(&vxrcd->users))
+	if (users_left(&vxrcd->users))
 		return report(EBUSY);
 	domain_put(vxrcd->domain);
 	free(vxrcd);

@@ -29,7 +29,8 @@ static void vector_hand(struct wake *w, u32 index)
 {
 	w->handed[index]++;
 	w->handed_last = index;
-	atomic_fetch_add(&w->handed_total, 1);
+	/* pairs with the load in vector_waits(): the caller kicks the raiser, which looks then */
+	atomic_fetch_add_explicit(&w->handed_total, 1, memory_order_seq_cst);
 }
 
 bool vector_may_report(struct wake *w, const struct cq *cq, u32 reporter)
@@ -55,7 +56,7 @@ static struct cq *vector_find_handed(struct wake *w, u32 reporter)
 		if (!w->handed[i] || (reporter != REPORT_ANY && vector_raiser_of(w, i) != reporter))
 			continue;
 		w->handed[i]--;
-		atomic_fetch_sub(&w->handed_total, 1);
+		atomic_fetch_sub_explicit(&w->handed_total, 1, memory_order_seq_cst);
 		if (reporter != REPORT_ANY)
 			vector_count(w, i);
 		return w->cq[i];
@@ -65,7 +66,7 @@ static struct cq *vector_find_handed(struct wake *w, u32 reporter)
 
 bool vector_waits(const struct wake *w)
 {
-	return atomic_load(&((struct wake *)w)->handed_total) != 0;
+	return atomic_load_explicit(&((struct wake *)w)->handed_total, memory_order_seq_cst) != 0;
 }
 
 struct cq *vector_take_handed(struct wake *w, u32 reporter)

@@ -54,37 +54,37 @@ static bool wake_has_channel(const struct wake *w, const struct cq *cq)
  * An arm for any completion is not narrowed to solicited ones: ibv_req_notify_cq(3) adds, it does
  * not replace.
  */
-static void wake_set_word(u32 *word, u32 want)
+static void wake_set_word(_Atomic u32 *word, u32 want)
 {
 	u32 disarmed = XROCE_CQ_DISARMED;
 
 	if (want == XROCE_CQ_ARMED_ANY)
-		__atomic_store_n(word, want, __ATOMIC_SEQ_CST);
+		atomic_store_explicit(word, want, memory_order_seq_cst);
 	else
-		__atomic_compare_exchange_n(word, &disarmed, want, false, __ATOMIC_SEQ_CST,
-					    __ATOMIC_SEQ_CST);
+		atomic_compare_exchange_strong_explicit(
+			word, &disarmed, want, memory_order_seq_cst, memory_order_seq_cst);
 }
 
 /*
  * Set the word that XDP takes. A moderated CQ has none: XDP would wake the channel for each
  * completion. Its events come from whoever runs the engine: a sleeper in port_channel_wait(), which
- * watches the sockets, or the service thread.
+ * watches the sockets, or the service thread. The load pairs with the store in cq_moderate().
  */
 static void wake_arm_shared(const struct wake *w, const struct cq *cq, u32 want)
 {
-	if (wake_has_channel(w, cq) && !atomic_load(&((struct cq *)cq)->moderate_count))
-		wake_set_word(wake_word_of(w, cq), want);
+	if (wake_has_channel(w, cq) &&
+	    !atomic_load_explicit(&((struct cq *)cq)->moderate_count, memory_order_seq_cst))
+		/* pairs with the exchange in wake_once() (bpf/wake.h) */
+		wake_set_word(shared_word(wake_word_of(w, cq)), want);
 }
 
 void wake_arm(struct wake *w, struct cq *cq, bool solicited_only)
 {
-	u32 disarmed = CQ_DISARMED;
+	const u32 want = solicited_only ? XROCE_CQ_ARMED_SOLICITED : XROCE_CQ_ARMED_ANY;
 
-	if (solicited_only)
-		atomic_compare_exchange_strong(&cq->armed, &disarmed, CQ_ARMED_SOLICITED);
-	else
-		atomic_store(&cq->armed, CQ_ARMED_ANY);
-	wake_arm_shared(w, cq, solicited_only ? XROCE_CQ_ARMED_SOLICITED : XROCE_CQ_ARMED_ANY);
+	/* cq->armed first: pairs with the look at it in wake_taken() */
+	wake_set_word(&cq->armed, want);
+	wake_arm_shared(w, cq, want);
 	/*
 	 * pairs with cq_pushed_all(): the caller polls once more, and its load is none of seq_cst
 	 */
@@ -95,10 +95,11 @@ void wake_taken(struct wake *w, struct cq *cq)
 {
 	u32 armed;
 
-	__atomic_store_n(wake_word_of(w, cq), XROCE_CQ_DISARMED, __ATOMIC_SEQ_CST);
+	atomic_store_explicit(shared_word(wake_word_of(w, cq)), XROCE_CQ_DISARMED,
+			      memory_order_seq_cst);
 	/* pairs with wake_arm(): it stores cq->armed first, so one of us sets the word */
-	armed = atomic_load(&cq->armed);
-	if (armed)
+	armed = atomic_load_explicit(&cq->armed, memory_order_seq_cst);
+	if (armed != CQ_DISARMED)
 		wake_arm_shared(w, cq, armed);
 }
 
@@ -109,7 +110,8 @@ bool wake_rearm(struct wake *w, const u32 *record, u32 n)
 	pthread_mutex_lock(&w->lock);
 	for (u32 i = 0; i < n; i++) {
 		struct cq *cq = w->cq[record[i]];
-		u32 armed = cq ? atomic_load(&cq->armed) : CQ_DISARMED;
+		u32 armed =
+			cq ? atomic_load_explicit(&cq->armed, memory_order_seq_cst) : CQ_DISARMED;
 
 		if (armed) {
 			wake_arm_shared(w, cq, armed);
@@ -154,11 +156,13 @@ int wake_add(struct wake *w, struct cq *cq, struct port_channel *ch, u32 vector)
 	if (err)
 		return err;
 	shared = &w->maps->cq[cq->index];
-	__atomic_store_n(&shared->armed, XROCE_CQ_DISARMED, __ATOMIC_RELAXED);
-	__atomic_store_n(&shared->wakeups, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&shared->vector, vector, __ATOMIC_RELAXED);
-	/* release: XDP that finds the channel finds the rest */
-	__atomic_store_n(&shared->channel, ch ? channel_slot(ch) : 0, __ATOMIC_RELEASE);
+	atomic_store_explicit(shared_word(&shared->armed), XROCE_CQ_DISARMED, memory_order_relaxed);
+	atomic_store_explicit(shared_word(&shared->wakeups), 0, memory_order_relaxed);
+	atomic_store_explicit(shared_word(&shared->vector), vector, memory_order_relaxed);
+	/* release: pairs with the load in wake_cq() (bpf/wake.h): with the channel it sees the rest
+	 */
+	atomic_store_explicit(shared_word(&shared->channel), ch ? channel_slot(ch) : 0,
+			      memory_order_release);
 	return 0;
 }
 
@@ -166,8 +170,8 @@ void wake_hide(struct wake *w, const struct cq *cq)
 {
 	struct xroce_cq *shared = &w->maps->cq[cq->index];
 
-	__atomic_store_n(&shared->armed, XROCE_CQ_DISARMED, __ATOMIC_RELAXED);
-	__atomic_store_n(&shared->channel, 0, __ATOMIC_RELEASE);
+	atomic_store_explicit(shared_word(&shared->armed), XROCE_CQ_DISARMED, memory_order_relaxed);
+	atomic_store_explicit(shared_word(&shared->channel), 0, memory_order_release);
 }
 
 struct port_channel *wake_remove(struct wake *w, const struct cq *cq)
@@ -178,7 +182,7 @@ struct port_channel *wake_remove(struct wake *w, const struct cq *cq)
 	ch = w->channel_of[cq->index];
 	w->channel_of[cq->index] = NULL;
 	w->cq[cq->index] = NULL;
-	atomic_fetch_sub(&w->handed_total, w->handed[cq->index]);
+	atomic_fetch_sub_explicit(&w->handed_total, w->handed[cq->index], memory_order_seq_cst);
 	w->handed[cq->index] = 0;
 	pthread_mutex_unlock(&w->lock);
 	return ch;

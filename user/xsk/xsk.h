@@ -75,7 +75,7 @@ void xsk_close(struct xsk_set *s);
 
 /*
  * Between showing a ring's descriptors and reading its need_wakeup flag: the driver sets that and
- * then looks at the ring once more. In copy mode it is always set.
+ * then looks at the ring once more, its smp_mb() pairs with this. In copy mode it is always set.
  */
 static inline void xsk_before_need_wakeup(const struct xsk_set *s)
 {
@@ -87,7 +87,8 @@ static inline void xsk_before_need_wakeup(const struct xsk_set *s)
 static inline bool xsk_has_input(const struct xsk_set *s)
 {
 	for (u32 i = 0; i < s->count; i++)
-		if (__atomic_load_n(s->xsk[i].rx.producer, __ATOMIC_RELAXED) !=
+		if (atomic_load_explicit(shared_word(s->xsk[i].rx.producer),
+					 memory_order_relaxed) !=
 		    atomic_load_explicit(&s->xsk[i].taken, memory_order_relaxed))
 			return true;
 	return false;
