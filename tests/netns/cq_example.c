@@ -18,11 +18,7 @@
 
 #include "lib/ctl.h"
 #include "lib/device.h"
-
-struct address {
-	union ibv_gid gid;
-	uint32_t qpn;
-};
+#include "lib/rc.h"
 
 static struct ibv_context *ctx;
 static struct ibv_comp_channel *channel;
@@ -132,39 +128,6 @@ static int wait_readable(int ms_timeout)
 
 /* ---- around it ---- */
 
-static void connect_qp(const struct address *peer, int gid_index)
-{
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
-
-	must(!ibv_modify_qp(qp, &a,
-			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-	     "INIT");
-	a = (struct ibv_qp_attr){ .qp_state = IBV_QPS_RTR,
-				  .path_mtu = IBV_MTU_1024,
-				  .dest_qp_num = peer->qpn,
-				  .max_dest_rd_atomic = 1,
-				  .min_rnr_timer = 1,
-				  .timeout = 14,
-				  .retry_cnt = 7,
-				  .rnr_retry = 7,
-				  .max_rd_atomic = 1,
-				  .ah_attr = { .is_global = 1,
-					       .port_num = 1,
-					       .grh = { .dgid = peer->gid,
-							.sgid_index = (uint8_t)gid_index,
-							.hop_limit = 64 } } };
-	must(!ibv_modify_qp(qp, &a,
-			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				    IBV_QP_MIN_RNR_TIMER),
-	     "RTR");
-	a.qp_state = IBV_QPS_RTS;
-	must(!ibv_modify_qp(qp, &a,
-			    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				    IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
-	     "RTS");
-}
-
 static void serve(bool blocking, unsigned long rounds, int ctl)
 {
 	for (unsigned long n = 1; n <= rounds; n++) {
@@ -197,7 +160,8 @@ static void send_all(struct ibv_cq *sends, unsigned long rounds, int ctl)
 int main(int argc, char **argv)
 {
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC, .cap = { 2, 2, 1, 1, 0 } };
-	struct address own, peer;
+	struct rc_options o = { .timeout = 14, .retry_cnt = 7, .rnr_retry = 7 };
+	struct rc_address own = { 0 }, peer;
 	struct ibv_cq *sends;
 	struct ibv_pd *pd;
 	unsigned long rounds;
@@ -218,7 +182,8 @@ int main(int argc, char **argv)
 	own.qpn = qp->qp_num;
 	ctl = ctl_open(argv[5], "18621");
 	ctl_swap(ctl, &own, &peer, sizeof(own));
-	connect_qp(&peer, atoi(argv[3]));
+	o.gid_index = (uint8_t)atoi(argv[3]);
+	rc_connect(qp, &own, &peer, &o);
 	post_receive();
 	ctl_barrier(ctl, 0xffff);
 	if (argc == 6)

@@ -21,6 +21,7 @@
 
 #include "lib/ctl.h"
 #include "lib/device.h"
+#include "lib/rc.h"
 
 #define QPS_MAX   4096
 #define SETTLE_MS 500 /* the library's own spinning after work is no part of idling */
@@ -44,8 +45,6 @@ static void make(void)
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
 					 .cap = { 2, 2, 1, 1, 0 },
 					 .sq_sig_all = 1 };
-	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
-	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
 
 	must((pd = ibv_alloc_pd(ctx)) && (channel = ibv_create_comp_channel(ctx)),
 	     "ibv_alloc_pd, ibv_create_comp_channel");
@@ -54,11 +53,6 @@ static void make(void)
 	init.send_cq = init.recv_cq = cq;
 	for (unsigned int i = 0; i < num_qps; i++) {
 		must((qp[i] = ibv_create_qp(pd, &init)), "ibv_create_qp: %s", strerror(errno));
-		must(!ibv_modify_qp(qp[i], &a,
-				    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT |
-					    IBV_QP_ACCESS_FLAGS),
-		     "INIT refused");
-		must(!ibv_post_recv(qp[i], &wr, &bad), "ibv_post_recv");
 		own.qpn[i] = qp[i]->qp_num;
 	}
 	must(!ibv_query_gid(ctx, 1, gid_index, &own.gid), "ibv_query_gid(%d)", gid_index);
@@ -66,33 +60,18 @@ static void make(void)
 
 static void connect_all(void)
 {
-	for (unsigned int i = 0; i < num_qps; i++) {
-		struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR,
-					 .path_mtu = IBV_MTU_1024,
-					 .dest_qp_num = peer.qpn[i],
-					 .max_dest_rd_atomic = 1,
-					 .min_rnr_timer = 12,
-					 .timeout = 14,
-					 .retry_cnt = 7,
-					 .rnr_retry = 7,
-					 .max_rd_atomic = 1,
-					 .ah_attr = { .is_global = 1,
-						      .port_num = 1,
-						      .grh = { .dgid = peer.gid,
-							       .sgid_index = (uint8_t)gid_index,
-							       .hop_limit = 64 } } };
+	const struct rc_options o = { .gid_index = (uint8_t)gid_index,
+				      .timeout = 14,
+				      .retry_cnt = 7,
+				      .rnr_retry = 7 };
+	struct ibv_recv_wr wr = { .wr_id = 1 }, *bad;
 
-		must(!ibv_modify_qp(qp[i], &a,
-				    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					    IBV_QP_MIN_RNR_TIMER),
-		     "RTR refused");
-		a.qp_state = IBV_QPS_RTS;
-		must(!ibv_modify_qp(qp[i], &a,
-				    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-					    IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					    IBV_QP_MAX_QP_RD_ATOMIC),
-		     "RTS refused");
+	for (unsigned int i = 0; i < num_qps; i++) {
+		const struct rc_address mine = { 0 };
+		const struct rc_address its = { .gid = peer.gid, .qpn = peer.qpn[i] };
+
+		rc_connect(qp[i], &mine, &its, &o);
+		must(!ibv_post_recv(qp[i], &wr, &bad), "ibv_post_recv");
 	}
 }
 

@@ -19,6 +19,7 @@
 
 #include "lib/ctl.h"
 #include "lib/device.h"
+#include "lib/rc.h"
 
 #define QUIET_MS 100 /* that nothing comes is only ever looked for, never relied on */
 #define GIDS_MAX 16
@@ -145,37 +146,14 @@ static void send(struct ibv_qp *qp, int want)
 	must(err == want, "ibv_post_send: %s, not %s", strerror(err), strerror(want));
 }
 
+/* To itself. */
 static void connect_qp(struct ibv_qp *qp)
 {
-	struct ibv_qp_attr a = {
-		.qp_state = IBV_QPS_INIT,
-		.port_num = 1,
-		.path_mtu = IBV_MTU_1024,
-		.dest_qp_num = qp->qp_num,
-		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = 1,
-		.timeout = 14,
-		.retry_cnt = 7,
-		.rnr_retry = 7,
-		.max_rd_atomic = 1,
-		.ah_attr = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 64 } }
-	};
+	const struct rc_options o = { .timeout = 14, .retry_cnt = 7, .rnr_retry = 7 };
+	struct rc_address self = { .qpn = qp->qp_num };
 
-	must(!ibv_query_gid(used, 1, 0, &a.ah_attr.grh.dgid), "ibv_query_gid: %s", strerror(errno));
-	must(!ibv_modify_qp(qp, &a,
-			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-	     "INIT refused");
-	a.qp_state = IBV_QPS_RTR;
-	must(!ibv_modify_qp(qp, &a,
-			    IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-				    IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-				    IBV_QP_MIN_RNR_TIMER),
-	     "RTR refused");
-	a.qp_state = IBV_QPS_RTS;
-	must(!ibv_modify_qp(qp, &a,
-			    IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
-				    IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC),
-	     "RTS refused");
+	must(!ibv_query_gid(used, 1, 0, &self.gid), "ibv_query_gid: %s", strerror(errno));
+	rc_connect(qp, &self, &self, &o);
 }
 
 static void make(struct objects *o)
@@ -215,13 +193,8 @@ static void unmake(struct objects *o)
 
 static void take_wc(struct ibv_cq *cq, uint64_t wr_id, enum ibv_wc_status status)
 {
-	const uint64_t end = now_ms() + WAIT_MS;
-	struct ibv_wc wc;
-	int n;
+	const struct ibv_wc wc = rc_wait(cq, "the QP connected to itself");
 
-	while ((n = ibv_poll_cq(cq, 1, &wc)) == 0)
-		must(now_ms() < end, "no completion");
-	must(n == 1, "ibv_poll_cq: %d", n);
 	must(wc.wr_id == wr_id && wc.status == status, "wr_id %d, %s", (int)wc.wr_id,
 	     ibv_wc_status_str(wc.status));
 }

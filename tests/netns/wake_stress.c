@@ -32,6 +32,7 @@
 
 #include "lib/ctl.h"
 #include "lib/device.h"
+#include "lib/rc.h"
 
 #define CHANNELS	3
 #define CQS_PER_CHANNEL 2
@@ -84,7 +85,6 @@ static void open_end(struct side *s, unsigned int i)
 	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RC,
 					 .cap = { DEPTH, DEPTH, 1, 1, 0 },
 					 .sq_sig_all = 1 };
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = 1 };
 
 	e->cq = ibv_create_cq(s->ctx, 2 * DEPTH, e, ch, (int)i % s->ctx->num_comp_vectors);
 	e->send_cq = i & 1 ? e->cq : ibv_create_cq(s->ctx, DEPTH, e, NULL, 0);
@@ -93,9 +93,6 @@ static void open_end(struct side *s, unsigned int i)
 	init.recv_cq = e->cq;
 	e->qp = ibv_create_qp(s->pd, &init);
 	must(e->qp, "ibv_create_qp: %s", strerror(errno));
-	must(!ibv_modify_qp(e->qp, &attr,
-			    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
-	     "INIT refused");
 	s->own.qpn[i] = e->qp->qp_num;
 }
 
@@ -125,33 +122,16 @@ static void receive(struct end *e)
 
 static void side_connect(struct side *s)
 {
-	for (unsigned int i = 0; i < QPS; i++) {
-		struct ibv_qp_attr a = { .qp_state = IBV_QPS_RTR,
-					 .path_mtu = IBV_MTU_1024,
-					 .dest_qp_num = s->peer.qpn[i],
-					 .max_dest_rd_atomic = 1,
-					 .min_rnr_timer = 1,
-					 .timeout = 14,
-					 .retry_cnt = 7,
-					 .rnr_retry = 7,
-					 .max_rd_atomic = 1,
-					 .ah_attr = { .is_global = 1,
-						      .port_num = 1,
-						      .grh = { .dgid = s->peer.gid,
-							       .sgid_index = (uint8_t)s->gid_index,
-							       .hop_limit = 64 } } };
+	const struct rc_options o = { .gid_index = (uint8_t)s->gid_index,
+				      .timeout = 14,
+				      .retry_cnt = 7,
+				      .rnr_retry = 7 };
 
-		errno = ibv_modify_qp(s->end[i].qp, &a,
-				      IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-					      IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC |
-					      IBV_QP_MIN_RNR_TIMER);
-		must(!errno, "ibv_modify_qp to RTR: %s", strerror(errno));
-		a.qp_state = IBV_QPS_RTS;
-		errno = ibv_modify_qp(s->end[i].qp, &a,
-				      IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT |
-					      IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-					      IBV_QP_MAX_QP_RD_ATOMIC);
-		must(!errno, "ibv_modify_qp to RTS: %s", strerror(errno));
+	for (unsigned int i = 0; i < QPS; i++) {
+		const struct rc_address own = { 0 };
+		const struct rc_address peer = { .gid = s->peer.gid, .qpn = s->peer.qpn[i] };
+
+		rc_connect(s->end[i].qp, &own, &peer, &o);
 		for (int n = 0; n < BALLS; n++)
 			receive(&s->end[i]);
 	}
