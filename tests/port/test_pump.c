@@ -8,9 +8,11 @@
 #include "../../user/base/clock.h"
 #include "../../user/shard/shard.h"
 #include "../../user/transport/engine.h"
+#include "../../user/transport/gso.h"
 
 #define FRAMES 1024u
 #define ROOM   256u /* in front of a packet, as AF_XDP has it */
+#define L3     14u
 
 static u64 seed, now_ns;
 static struct shards all;
@@ -74,14 +76,73 @@ static struct tx tx = { &tx_ops };
 
 /* ---- the way in ---- */
 
-/* A frame that is no packet, as the kernel puts it into a ring. */
-static void put(void)
+/* A buffer of zeros, as the kernel puts it into a ring. Returns it. */
+static u8 *put_buffer(u32 len, bool goes_on)
 {
 	const u64 addr = fill_ring.addr[fill_ring.consumer++ & (FRAMES - 1)] + ROOM;
 
-	rx_ring.desc[rx_ring.producer++ & (FRAMES - 1)] = (struct xdp_desc){ addr, 64, 0 };
+	rx_ring.desc[rx_ring.producer++ & (FRAMES - 1)] =
+		(struct xdp_desc){ addr, len, goes_on ? 1 : 0 };
 	memset(io.umem.area + addr - sizeof(struct xroce_rx_cqe), 0,
-	       sizeof(struct xroce_rx_cqe) + 64);
+	       sizeof(struct xroce_rx_cqe) + len);
+	return io.umem.area + addr;
+}
+
+/* A frame that is no packet. */
+static void put(void)
+{
+	put_buffer(64, false);
+}
+
+static void put_super_hint(u8 *first)
+{
+	const struct xroce_rx_cqe cqe = { .flags = XROCE_RX_GSO, .l3_offset = L3 };
+
+	memcpy(first - sizeof(cqe), &cqe, sizeof(cqe));
+}
+
+/*
+ * A super-packet of so many segments in buffers of that size, with the CQE that says so: for that
+ * QP, or for none of ours. The ICRC of one of them, counted from 1, is wrong.
+ */
+static void put_super(const struct qp *qp, u32 segments, u32 payload_len, u32 buffer, u32 wrong)
+{
+	static u8 bytes[GSO_SEGMENTS_MAX][PACKET_FRAME_MAX], whole[1 << 17];
+	struct path path = random_path(&seed, false, false);
+	struct gso_frame frame[GSO_SEGMENTS_MAX];
+	static struct gso_ids ids;
+	u32 len = GSO_HEADER_BYTES;
+
+	for (u32 i = 0; i < segments; i++) {
+		struct packet p = random_packet(&seed, OPCODE(XROCE_RC, OP5_SEND_MIDDLE));
+		u8 *payload;
+
+		p.payload_len = payload_len;
+		if (qp) {
+			p.dest_qpn = qp->qpn;
+			p.pkey = qp->pkey;
+			path.local = qp->path.peer;
+			path.peer = qp->path.local;
+		}
+		payload = packet_put_headers(bytes[i], &path, &p);
+		fill_random(&seed, payload, payload_len);
+		frame[i] =
+			(struct gso_frame){ bytes[i], packet_seal(bytes[i], payload, payload_len) };
+		bytes[i][frame[i].len - 1] ^= i + 1 == wrong;
+	}
+	gso_join(&ids, frame, segments, whole);
+	for (u32 i = 0; i < segments; i++) {
+		memcpy(whole + len, bytes[i] + GSO_HEADER_BYTES, frame[i].len - GSO_HEADER_BYTES);
+		len += frame[i].len - GSO_HEADER_BYTES;
+	}
+	for (u32 at = 0; at < len; at += buffer) {
+		const u32 n = min_u32(buffer, len - at);
+		u8 *to = put_buffer(n, at + n < len);
+
+		memcpy(to, whole + at, n);
+		if (at == 0)
+			put_super_hint(to);
+	}
 }
 
 static void fill_up_to(u32 frames)
@@ -182,6 +243,8 @@ static int setup(void **state)
 	seed = 0x5eed;
 	now_ns = NSEC_PER_SEC;
 	memset(&stats, 0, sizeof(stats));
+	memset(&sock, 0, sizeof(sock));
+	memset(&drops, 0, sizeof(drops));
 	all = (struct shards){ .num = 1, .shard = &shard };
 	memset(all.mac, 0xee, sizeof(all.mac));
 	io.tx = &tx;
@@ -265,12 +328,75 @@ static void pump_run__backlog_anew(void **state)
 	qp_destroy(shard.engine, qp);
 }
 
+/* So many packets have come, in so many frames, and each buffer is back. */
+static void expect_received(u32 frames, u32 packets)
+{
+	assert_int_equal(sock.rx_frames, frames);
+	assert_int_equal(stats.rx_packets, packets);
+	assert_int_equal(io.umem.rx_free_count + fill_ring.producer - fill_ring.consumer, FRAMES);
+}
+
+/* Of no QP of ours, but whole. */
+static void pump_run__super_packets(void **state)
+{
+	put();
+	put_super(NULL, 30, 64, 3840, 0);
+	put();
+	put();
+	put_super(NULL, 10, 1024, 3840, 0);
+	pump_run(&shard, now_ns);
+	expect_received(5, 43);
+	assert_int_equal(sock.rx_super_packets, 2);
+	assert_int_equal(sock.rx_super_segments, 40);
+	assert_int_equal(drops.qp_unknown, 40);
+}
+
+/* The first packet's ICRC tells whether a RoCEv2 sender made it. */
+static void pump_run__first_wrong(void **state)
+{
+	struct qp *qp = make_qp();
+
+	put_super(qp, 30, 64, 3840, 1);
+	pump_run(&shard, now_ns);
+	expect_received(1, 30);
+	assert_int_equal(drops.icrc, 30);
+	/* of another that is none's fault but its own */
+	put_super(qp, 30, 64, 3840, 6);
+	pump_run(&shard, now_ns);
+	expect_received(2, 60);
+	assert_int_equal(drops.icrc, 31);
+	qp_destroy(shard.engine, qp);
+}
+
+/* What is none is refused, and what is around it is taken. */
+static void pump_run__odd(void **state)
+{
+	put_super_hint(put_buffer(200, false)); /* cannot be cut */
+	put();
+	put_buffer(64, true);
+	put_buffer(64, true);
+	put_buffer(64, false);
+	put();
+	rx_ring.desc[rx_ring.producer++ & (FRAMES - 1)] = (struct xdp_desc){ UINT64_MAX, 64, 0 };
+	put();
+	put_super(NULL, 40, 1024, 2000, 0); /* more buffers than any has */
+	pump_run(&shard, now_ns);
+	expect_received(7, 7);
+	assert_int_equal(sock.rx_super_packets, 0);
+	assert_int_equal(drops.multibuffer, 3);
+	assert_int_equal(drops.descriptor, 1);
+	assert_int_equal(drops.not_roce, 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(pump_run__flood, setup, teardown),
 		cmocka_unit_test_setup_teardown(pump_run__backlog, setup, teardown),
 		cmocka_unit_test_setup_teardown(pump_run__backlog_anew, setup, teardown),
+		cmocka_unit_test_setup_teardown(pump_run__super_packets, setup, teardown),
+		cmocka_unit_test_setup_teardown(pump_run__first_wrong, setup, teardown),
+		cmocka_unit_test_setup_teardown(pump_run__odd, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,10 +50,9 @@ static void pump_hand_over(const struct input *in, const struct rx_frame *frame,
 	in->s->io->stats->rx_handed++;
 }
 
-/* What a socket has received. */
-static void pump_input(void *arg, struct engine_frame *frames, u32 n)
+/* Frames as a socket has received them; those that are lent are not in the batch any more. */
+static void pump_input(const struct input *in, struct engine_frame *frames, u32 n)
 {
-	const struct input *in = arg;
 	u64 away = 0;
 
 	engine_input_batch(in->s->engine, frames, n, in->now_ns, &away);
@@ -66,35 +65,89 @@ static void pump_input(void *arg, struct engine_frame *frames, u32 n)
 }
 
 /* Packets that the engine is not shown, as if it had refused them. */
-static void pump_input_refused(void *arg, enum xroce_drop reason, u32 n)
+static void pump_refuse(const struct input *in, enum xroce_drop reason, u32 n)
 {
-	const struct input *in = arg;
-
 	in->s->io->stats->rx_packets += n;
 	((__u64 *)in->s->io->drops)[XROCE_DROP_INDEX(reason)] += n;
 }
 
-/* A packet that was cut from a super-packet. The next one needs its place: it is lent to nobody. */
-static bool pump_input_segment(void *arg, const struct engine_frame *frame)
+/*
+ * A packet that was cut from a super-packet. The next one needs its place: it is lent to nobody.
+ * False: its ICRC is wrong.
+ */
+static bool pump_input_segment(const struct input *in, const struct engine_frame *frame)
 {
-	const struct input *in = arg;
-
 	return engine_input(in->s->engine, frame->hint, &frame->frame, in->now_ns) !=
 	       XROCE_DROP_icrc;
 }
 
+/*
+ * A super-packet, one by one: the header of each lies over the end of the one before. If the first
+ * one's ICRC is wrong, no RoCEv2 sender has made this, and the others are not worth a look each:
+ * they are refused for the same reason. False: it cannot be cut.
+ */
+static bool pump_cut(const struct input *in, struct xroce_sock *stats, const struct xsk_batch *b,
+		     u32 i)
+{
+	struct segments *super = &in->s->segments;
+	struct engine_frame frame = { .hint = b->frame[i].hint };
+
+	if (!frame.hint || !(frame.hint->flags & XROCE_RX_GSO) ||
+	    b->odd_parts[i] > SEGMENTS_PARTS_MAX)
+		return false;
+	memcpy(super->part, &b->part[b->odd_first[i]], b->odd_parts[i] * sizeof(*super->part));
+	super->parts = b->odd_parts[i];
+	if (!segments_begin(super, frame.hint->l3_offset))
+		return false;
+	stats->rx_super_packets++;
+	stats->rx_super_segments += segments_left(super);
+	if (segments_next(super, &frame.frame) && unlikely(!pump_input_segment(in, &frame))) {
+		pump_refuse(in, XROCE_DROP_icrc, segments_left(super));
+		return true;
+	}
+	while (segments_next(super, &frame.frame))
+		pump_input_segment(in, &frame);
+	return true;
+}
+
+/* A packet that xsk.h calls odd. */
+static void pump_input_odd(const struct input *in, struct xroce_sock *stats,
+			   const struct xsk_batch *b, u32 i)
+{
+	if (!b->odd_parts[i])
+		pump_refuse(in, XROCE_DROP_descriptor, 1);
+	else if (!pump_cut(in, stats, b, i))
+		pump_refuse(in, XROCE_DROP_multibuffer, 1);
+}
+
+static u32 pump_receive_from(const struct input *in, struct xsk_set *set, struct xsk *x)
+{
+	struct xsk_batch b;
+	const u32 taken = xsk_peek(set, x, &b);
+	u32 done = 0;
+
+	if (!taken)
+		return 0;
+	for (; unlikely(b.odd); b.odd &= b.odd - 1) {
+		const u32 i = (u32)__builtin_ctzll(b.odd);
+
+		pump_input(in, b.frame + done, i - done);
+		pump_input_odd(in, x->stats, &b, i);
+		done = i + 1;
+	}
+	pump_input(in, b.frame + done, b.n - done);
+	xsk_release(set, x, &b);
+	return taken;
+}
+
 static u32 pump_receive(struct shard *s, u64 now_ns)
 {
+	const struct input in = { s, now_ns };
 	struct xsk_set *set = &s->io->xsks;
-	struct input in = { s, now_ns };
-	const struct xsk_sink sink = { .frames = pump_input,
-				       .segment = pump_input_segment,
-				       .refused = pump_input_refused,
-				       .arg = &in };
 	u32 n = 0;
 
 	for (u32 i = 0; i < set->count; i++)
-		n += xsk_receive(set, &set->xsk[i], &sink);
+		n += pump_receive_from(&in, set, &set->xsk[i]);
 	return n;
 }
 

@@ -16,6 +16,7 @@
 #include <pthread.h>
 
 #include "../transport/engine.h"
+#include "../transport/segments.h"
 #include "../wake/wake.h"
 #include "defer.h"
 #include "handover.h"
@@ -74,6 +75,7 @@ struct shard {
 	/* shards with something to do for this one's doing: whoever unlocks sees to it */
 	u32 to_run;
 	struct migration migration;
+	struct segments segments; /* of the super-packet that is being cut */
 
 	struct defer defer cache_aligned;
 	struct handover handover;

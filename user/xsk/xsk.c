@@ -231,115 +231,6 @@ void xsk_close(struct xsk_set *s)
 	*s = (struct xsk_set){ 0 };
 }
 
-/* Frames on their way to the engine, and the buffers that are done with when it has seen them. */
-struct batch {
-	struct engine_frame frame[XSK_RX_BATCH];
-	struct xroce_rx_cqe hint[XSK_RX_BATCH];
-	/* but those of the frames; a packet may have begun before */
-	u64 used[XSK_RX_BATCH + SEGMENTS_PARTS_MAX];
-	u32 n, num_used;
-	u32 frames, super_packets, super_segments; /* taken */
-	const struct xsk_sink *sink;
-};
-
-static void hand_over(struct xsk_set *s, struct batch *b)
-{
-	if (b->n)
-		b->sink->frames(b->sink->arg, b->frame, b->n);
-	for (u32 i = 0; i < b->n; i++)
-		if (likely(b->frame[i].frame.data != NULL))
-			umem_rx_release_frame(s->umem, &b->frame[i].frame);
-	b->n = 0;
-}
-
-/*
- * One by one: the header of each lies over the end of the one before. If the first one's ICRC is
- * wrong, no RoCEv2 sender has made this, and the others are not worth a look each: they are refused
- * for the same reason.
- */
-static bool xsk_cut(struct xsk_set *s, struct xsk *x, struct batch *b,
-		    const struct xroce_rx_cqe *hint)
-{
-	const struct xsk_sink *sink = b->sink;
-	struct engine_frame frame = { .hint = hint };
-	struct segments *super = &s->segments;
-
-	for (u32 i = 0; i < x->parts; i++)
-		super->part[i] =
-			(struct segment_part){ .data = s->umem->area + x->part[i].addr,
-					       .len = x->part[i].len,
-					       .room = (u32)(x->part[i].addr % UMEM_CHUNK) };
-	super->parts = x->parts;
-	if (!segments_begin(super, hint->l3_offset))
-		return false;
-	b->super_packets++;
-	b->super_segments += segments_left(super);
-	hand_over(s, b);
-	if (!segments_next(super, &frame.frame))
-		return true;
-	if (unlikely(!sink->segment(sink->arg, &frame))) {
-		sink->refused(sink->arg, XROCE_DROP_icrc, segments_left(super));
-		return true;
-	}
-	while (segments_next(super, &frame.frame))
-		sink->segment(sink->arg, &frame);
-	return true;
-}
-
-/*
- * A packet, whose buffers are all ours: into the batch with it, and they are. Of a super-packet
- * that was cut they are not.
- */
-enum taken { IN_BATCH, DONE_WITH, TOO_MANY, NOT_OURS };
-
-static enum taken take_packet(struct xsk_set *s, struct xsk *x, struct batch *b)
-{
-	const struct xdp_desc *first = &x->part[0], *second = &x->part[1];
-	struct xroce_rx_cqe *hint = &b->hint[b->n];
-	struct engine_frame *to = &b->frame[b->n];
-
-	*to = (struct engine_frame){ .frame = { .data = s->umem->area + first->addr,
-						.len = first->len } };
-	/* The CQE lies in the same chunk, or there is no room for one. */
-	if (first->addr % UMEM_CHUNK >= sizeof(*hint)) {
-		memcpy(hint, to->frame.data - sizeof(*hint), sizeof(*hint));
-		to->hint = hint;
-		if (hint->flags & XROCE_RX_UNANNOUNCED)
-			atomic_store_explicit(
-				&x->unannounced,
-				atomic_load_explicit(&x->unannounced, memory_order_relaxed) + 1,
-				memory_order_relaxed);
-	}
-	if (to->hint && hint->flags & XROCE_RX_GSO && x->parts <= SEGMENTS_PARTS_MAX &&
-	    xsk_cut(s, x, b, hint))
-		return DONE_WITH;
-	if (x->parts > 2)
-		return TOO_MANY;
-	if (x->parts == 2) {
-		to->frame.frag = s->umem->area + second->addr;
-		to->frame.frag_len = second->len;
-	}
-	b->n++;
-	return IN_BATCH;
-}
-
-/* All buffers of a packet are here. */
-static void xsk_deliver(struct xsk_set *s, struct xsk *x, struct batch *b)
-{
-	enum taken taken = x->broken ? NOT_OURS : take_packet(s, x, b);
-
-	b->frames++;
-	if (taken == TOO_MANY)
-		b->sink->refused(b->sink->arg, XROCE_DROP_multibuffer, 1);
-	else if (taken == NOT_OURS)
-		b->sink->refused(b->sink->arg, XROCE_DROP_descriptor, 1);
-	for (u32 i = 0; taken != IN_BATCH && i < x->parts && i < ARRAY_SIZE(x->part); i++)
-		if (x->part[i].len != UINT32_MAX)
-			b->used[b->num_used++] = x->part[i].addr;
-	x->parts = 0;
-	x->broken = false;
-}
-
 void xsk_refill(struct xsk_set *s)
 {
 	for (u32 i = 0; i < s->count; i++)
@@ -347,46 +238,104 @@ void xsk_refill(struct xsk_set *s)
 			xsk_fill(s, &s->xsk[i]);
 }
 
-u32 xsk_receive(struct xsk_set *s, struct xsk *x, const struct xsk_sink *sink)
+/* The first of n descriptors that are there. Returns its buffer, NULL if that is none of ours. */
+static per_packet u8 *xsk_peek_buffer(struct xsk_set *s, struct xsk *x, u32 idx, u32 n,
+				      struct xdp_desc *desc)
 {
-	u32 idx = 0, n = xsk_ring_cons__peek(&x->rx, XSK_RX_BATCH, &idx);
-	struct batch b;
+	*desc = *xsk_ring_cons__rx_desc(&x->rx, idx);
+	if (n > 1)
+		__builtin_prefetch(s->umem->area + xsk_ring_cons__rx_desc(&x->rx, idx + 1)->addr);
+	return umem_rx_received(s->umem, desc->addr, desc->len);
+}
 
-	b.n = b.num_used = b.frames = b.super_packets = b.super_segments = 0;
-	b.sink = sink;
-	for (u32 i = 0; i < n; i++) {
-		struct xdp_desc desc = *xsk_ring_cons__rx_desc(&x->rx, idx + i);
-		bool ours;
+/*
+ * The CQE lies in the same chunk, or there is no room for one. Returns false for a super-packet's.
+ */
+static per_packet bool xsk_peek_hint(struct xsk *x, struct engine_frame *to, u64 room,
+				     struct xroce_rx_cqe *hint)
+{
+	if (room < sizeof(*hint))
+		return true;
+	to->hint = memcpy(hint, to->frame.data - sizeof(*hint), sizeof(*hint));
+	if (hint->flags & XROCE_RX_UNANNOUNCED)
+		atomic_store_explicit(
+			&x->unannounced,
+			atomic_load_explicit(&x->unannounced, memory_order_relaxed) + 1,
+			memory_order_relaxed);
+	return !(hint->flags & XROCE_RX_GSO);
+}
 
-		if (i + 1 < n)
-			__builtin_prefetch(s->umem->area +
-					   xsk_ring_cons__rx_desc(&x->rx, idx + i + 1)->addr);
-		ours = umem_rx_received(s->umem, desc.addr, desc.len);
-		if (!ours)
-			x->broken = true;
-		if (x->parts < ARRAY_SIZE(x->part)) {
-			if (!ours)
-				desc.len = UINT32_MAX; /* not ours to give back */
-			x->part[x->parts] = desc;
-		} else if (ours) {
-			b.used[b.num_used++] = desc.addr;
-		}
-		x->parts += x->parts <= ARRAY_SIZE(x->part);
-		if (!(desc.options & XDP_PKT_CONTD))
-			xsk_deliver(s, x, &b);
+/* An odd packet, whose buffers are the next in part. Returns the number of its descriptors. */
+static rare u32 xsk_peek_odd(struct xsk_batch *b, u32 i, u32 taken, u32 parts)
+{
+	b->odd |= 1ull << i;
+	b->odd_first[i] = (u8)b->num_parts;
+	b->odd_parts[i] = parts == taken ? (u8)parts : 0;
+	b->num_parts += parts;
+	b->frame[i].frame.data = NULL;
+	return taken;
+}
+
+/*
+ * The packet that begins at idx, where n descriptors are. Returns the number of its descriptors: if
+ * the last of those has no end, the packet is refused with what there is of it.
+ */
+static u32 xsk_peek_packet(struct xsk_set *s, struct xsk *x, struct xsk_batch *b, u32 idx, u32 n)
+{
+	const u32 i = b->n++;
+	struct engine_frame *to = &b->frame[i];
+	struct segment_part *part = &b->part[b->num_parts];
+	struct xdp_desc desc;
+	u8 *data = xsk_peek_buffer(s, x, idx, n, &desc);
+	u32 taken = 1, parts = 0;
+	bool one;
+
+	*to = (struct engine_frame){ .frame = { .data = data, .len = desc.len } };
+	one = data && xsk_peek_hint(x, to, desc.addr % UMEM_CHUNK, &b->hint[i]);
+	if (one && !(desc.options & XDP_PKT_CONTD))
+		return 1;
+	for (;; taken++) {
+		if (likely(data != NULL))
+			part[parts++] = (struct segment_part){ data, desc.len,
+							       (u32)(desc.addr % UMEM_CHUNK) };
+		if (!(desc.options & XDP_PKT_CONTD) || taken == n)
+			break;
+		data = xsk_peek_buffer(s, x, idx + taken, n - taken, &desc);
 	}
-	hand_over(s, &b);
-	for (u32 i = 0; i < b.num_used; i++)
-		umem_rx_release(s->umem, b.used[i]);
-	if (n) {
-		x->stats->rx_frames += b.frames;
-		x->stats->rx_super_packets += b.super_packets;
-		x->stats->rx_super_segments += b.super_segments;
-		xsk_ring_cons__release(&x->rx, n);
-		atomic_store_explicit(&x->taken, idx + n, memory_order_relaxed);
-		x->owed += n;
-		if (x->owed >= FILL_BATCH)
-			xsk_fill(s, x);
-	}
-	return n;
+	to->frame.frag = data;
+	to->frame.frag_len = desc.len;
+	if (likely(one && data && taken == 2 && !(desc.options & XDP_PKT_CONTD)))
+		return 2;
+	return xsk_peek_odd(b, i, taken, parts);
+}
+
+u32 xsk_peek(struct xsk_set *s, struct xsk *x, struct xsk_batch *b)
+{
+	u32 idx = 0, taken = 0;
+	const u32 n = xsk_ring_cons__peek(&x->rx, ARRAY_SIZE(b->part), &idx);
+
+	b->n = b->num_parts = 0;
+	b->odd = 0;
+	while (taken < n && taken < XSK_RX_BATCH)
+		taken += xsk_peek_packet(s, x, b, idx + taken, n - taken);
+	xsk_ring_cons__cancel(&x->rx, n - taken);
+	b->taken = taken;
+	return taken;
+}
+
+void xsk_release(struct xsk_set *s, struct xsk *x, const struct xsk_batch *b)
+{
+	for (u32 i = 0; i < b->n; i++)
+		if (likely(b->frame[i].frame.data != NULL))
+			umem_rx_release_frame(s->umem, &b->frame[i].frame);
+	for (u32 i = 0; i < b->num_parts; i++)
+		umem_rx_release(s->umem, (u64)(b->part[i].data - s->umem->area));
+	x->stats->rx_frames += b->n;
+	xsk_ring_cons__release(&x->rx, b->taken);
+	atomic_store_explicit(&x->taken,
+			      atomic_load_explicit(&x->taken, memory_order_relaxed) + b->taken,
+			      memory_order_relaxed);
+	x->owed += b->taken;
+	if (x->owed >= FILL_BATCH)
+		xsk_fill(s, x);
 }

@@ -26,10 +26,6 @@ struct xsk {
 	struct xsk_ring_cons completion;
 	struct xsk_ring_cons rx;
 	struct xsk_ring_prod tx;
-	/* a packet of several buffers, of which not all have come yet */
-	struct xdp_desc part[SEGMENTS_PARTS_MAX];
-	u32 parts;	 /* buffers so far; more than SEGMENTS_PARTS_MAX: being thrown away */
-	bool broken;	 /* one of them named no frame of ours */
 	u32 owed;	 /* places that the fill ring could have more */
 	_Atomic u64 unannounced; /* packets marked so that have come; any thread reads it */
 	struct xroce_sock *stats; /* its element of the map, or memory of the caller's */
@@ -45,7 +41,6 @@ struct xsk_set {
 	struct xsk *xsk; /* count of them; [0] sends */
 	bool zero_copy;
 	bool multibuffer;
-	struct segments segments; /* of the super-packet that is being cut */
 };
 
 #define XSK_TX_RING	256u
@@ -94,28 +89,34 @@ static inline bool xsk_has_input(const struct xsk_set *s)
 	return false;
 }
 
-/* Descriptors that are taken at a time, and so frames at most. */
+/* Descriptors that are taken at a time, and so packets at most; the last may have more buffers. */
 #define XSK_RX_BATCH 64u
 
 /*
- * Where received frames go; it must be done with them on return, and the hints are copies.
- *
- * frames: n of them, at most XSK_RX_BATCH. It may keep one: it sets its data to NULL, and gives it
- * back with umem_rx_release_frame(). segment: one packet that was cut from a super-packet. False:
- * its ICRC is wrong. refused: so many packets that were not shown, for that reason.
+ * Packets that have come, in their order; all their buffers are the caller's until xsk_release().
+ * Packet i is frame[i], whose hint is a copy, unless it is odd: a super-packet, whose hint says so,
+ * or one of more buffers than a frame has, or without an end. Of an odd one frame[i] has no data;
+ * its buffers are odd_parts[i] of part, from odd_first[i] on, or 0 where a descriptor names no
+ * buffer of ours.
  */
-struct xsk_sink {
-	void (*frames)(void *arg, struct engine_frame *frames, u32 n);
-	bool (*segment)(void *arg, const struct engine_frame *frame);
-	void (*refused)(void *arg, enum xroce_drop reason, u32 n);
-	void *arg;
+struct xsk_batch {
+	u32 n, taken; /* packets, descriptors */
+	u64 odd;      /* packets, a bit each */
+	u32 num_parts;
+	u8 odd_first[XSK_RX_BATCH], odd_parts[XSK_RX_BATCH];
+	struct engine_frame frame[XSK_RX_BATCH];
+	struct xroce_rx_cqe hint[XSK_RX_BATCH];
+	struct segment_part part[XSK_RX_BATCH - 1 + SEGMENTS_PARTS_MAX];
 };
 
 /*
- * Take up to XSK_RX_BATCH descriptors from x and hand over the frames that are complete, if any
- * are; give the kernel their places back, many at a time. Returns the number of descriptors.
+ * The packets of the next XSK_RX_BATCH descriptors of x, of the last one all; the kernel shows
+ * packets whole. Returns the number of descriptors; unless that is 0, xsk_release() comes next: the
+ * buffers are free, and the kernel gets places back, many at a time. The caller keeps a frame by
+ * setting its data to NULL, and gives it back with umem_rx_release_frame().
  */
-u32 xsk_receive(struct xsk_set *s, struct xsk *x, const struct xsk_sink *sink);
+u32 xsk_peek(struct xsk_set *s, struct xsk *x, struct xsk_batch *b);
+void xsk_release(struct xsk_set *s, struct xsk *x, const struct xsk_batch *b);
 /* Write what the kernel has counted into each socket's stats: a system call for each. */
 void xsk_account(struct xsk_set *s);
 /*
