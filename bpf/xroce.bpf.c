@@ -28,6 +28,20 @@ static __always_inline bool steer_redirect(struct xdp_md *ctx, const struct xroc
 	       XDP_REDIRECT;
 }
 
+/* Set before the program is loaded, in user/attach/hook.c. */
+const volatile bool xroce_in_dispatcher = false;
+
+/*
+ * A dispatcher's programs may outlive their process; its sockets do not. All packets pass a program
+ * whose process is gone. Queue 0 always has a socket.
+ */
+static __always_inline bool steer_is_left_behind(void)
+{
+	__u32 zero = 0;
+
+	return xroce_in_dispatcher && !bpf_map_lookup_elem(&xroce_xsk, &zero);
+}
+
 SEC("xdp.frags")
 int xroce_xdp(struct xdp_md *ctx)
 {
@@ -36,7 +50,7 @@ int xroce_xdp(struct xdp_md *ctx)
 	struct xroce_qp *qp = NULL;
 	struct packet p;
 
-	if (!parse_ip(ctx, &p, &drop))
+	if (!parse_ip(ctx, &p, &drop) || steer_is_left_behind())
 		return XDP_PASS;
 	if (drop == XROCE_DROP_none)
 		drop = parse_roce(ctx, &p);

@@ -28,7 +28,7 @@ if [ "${1:-}" = bench ]; then
 fi
 
 # a virtual machine with Soft-RoCE, and what looks at the packets between it and us
-vm_packages=(qemu-system-x86 busybox-static cpio xz-utils tcpdump ibverbs-providers)
+vm_packages=(qemu-system-x86 busybox-static cpio xz-utils tcpdump ibverbs-providers xdp-tools)
 
 installed() {
 	[ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]

@@ -37,7 +37,8 @@ _xroce_run() {
 	# Over the options and their arguments, to the program if it begins before this word.
 	for ((i = 2; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-d | -s | -c | -n | -t | -x | --dev | --spin | --cpus | --shards | --tx | --xdp)
+		-d | -s | -c | -n | -t | -x | -a | --dev | --spin | --cpus | --shards | --tx | --xdp | \
+			--attach)
 			i=$((i + 1))
 			# --dev=IFACE is three words
 			[ "${COMP_WORDS[i]}" = = ] && i=$((i + 1))
@@ -62,12 +63,14 @@ _xroce_run() {
 	-d | --dev) _xroce_interfaces "$cur" ;;
 	-t | --tx) _xroce_words "auto xsk tap live gso" "$cur" ;;
 	-x | --xdp) _xroce_words "auto native generic" "$cur" ;;
+	-a | --attach) _xroce_words "auto dispatcher exclusive" "$cur" ;;
 	-n | --shards) _xroce_words "1 2 3 4 5 6 7 8" "$cur" ;;
 	-s | --spin | -c | --cpus) COMPREPLY=() ;;
 	*)
 		case $cur in
 		-*)
-			_xroce_words "--dev --spin --cpus --shards --tx --xdp --verbose --help --" "$cur"
+			_xroce_words "--dev --spin --cpus --shards --tx --xdp --attach --verbose \
+				--help --" "$cur"
 			;;
 		*) _xroce_command "$COMP_CWORD" ;;
 		esac

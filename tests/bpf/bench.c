@@ -26,6 +26,7 @@ const uint8_t bench_peer6[16] = { 0xfd, 0, 0, 9, [15] = 1 };
 
 static struct bench the_bench;
 struct bench *bench = &the_bench;
+bool bench_in_dispatcher;
 
 static int map_fd(struct bpf_map *map)
 {
@@ -43,8 +44,10 @@ int bench_setup(void **state)
 {
 	struct bench *b = &the_bench;
 
-	b->skel = xroce_bpf__open_and_load();
-	if (!b->skel) {
+	b->skel = xroce_bpf__open();
+	if (b->skel)
+		b->skel->rodata->xroce_in_dispatcher = bench_in_dispatcher;
+	if (!b->skel || xroce_bpf__load(b->skel)) {
 		print_error("cannot load the BPF object: %s (root needed)\n", strerror(errno));
 		return -1;
 	}

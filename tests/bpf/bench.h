@@ -67,6 +67,8 @@ struct bench_entry {
 int bench_setup(void **state);
 int bench_teardown(void **state);
 extern struct bench *bench; /* of this program */
+/* Set before bench_setup(): the program as it is in a dispatcher. */
+extern bool bench_in_dispatcher;
 
 /*
  * Empty maps, then: both local addresses as GIDs, the socket in slot 0, an RC, a UC and an XRC QP

@@ -107,6 +107,10 @@ void attach_unmake(struct attachment *m)
 	nic_free(nic_of(m));
 }
 
+void attach_follow(struct attachment *m)
+{
+}
+
 void attach_abandon(struct attachment *m)
 {
 	sched_fail("nobody forks here");

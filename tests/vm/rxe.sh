@@ -8,6 +8,7 @@
 . "$here/tests/netns/lib/cable.sh"
 . "$here/tests/vm/lib/guest.sh"
 . "$here/tests/vm/lib/peer.sh"
+. "$here/tests/vm/lib/beside.sh"
 
 if ! guest_possible || ! kernel_get 6.1; then
 	echo "skip rxe_6.1 $skip_reason"
@@ -15,9 +16,15 @@ if ! guest_possible || ! kernel_get 6.1; then
 fi
 
 boot() {
+	local programs=(-p "$VM_TOOLS/opcodes" -p "$TOOLS/vdata") tool
+	if beside_possible; then
+		for tool in "${BESIDE_TOOLS[@]}"; do
+			programs+=(-p "$tool")
+		done
+	fi
 	guest_topology 4500
 	guest_bridge
-	guest_boot guest 6.1 2 -p "$VM_TOOLS/opcodes" -p "$TOOLS/vdata" || return
+	guest_boot guest 6.1 2 "${programs[@]}" || return
 	peer_up 4500
 }
 
@@ -95,5 +102,13 @@ for family in v4 v6; do
 done
 run_case lossy_data lossy v4 "$TOOLS/vdata" 18600 -n 20 -s 8 -x 20000 -T 18 -y 6
 [ -z "$cable" ] || stop "$cable"
+if beside_possible; then
+	run_case beside_up beside_up
+	for case in second killed first alone_again; do
+		run_case beside_$case beside_$case
+	done
+else
+	echo "skip beside $skip_reason"
+fi
 guest_off guest
 finish_cases

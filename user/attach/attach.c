@@ -10,79 +10,18 @@
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <linux/if_link.h>
 #include <net/if.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../base/kernel.h"
 #include "../base/options.h"
-#include "../base/privilege.h"
-#include "../netdev/xdp_mode.h"
 #include "attach.h"
+#include "complain.h"
+#include "hook.h"
 #include "xroce.skel.h"
-
-#define HOOK_BUSY_MS 200
-
-static void attach_complain(const struct netdev *dev, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-static void attach_complain(const struct netdev *dev, const char *format, ...)
-{
-	char text[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	fprintf(stderr, "xroce: %s: %s\n", dev->name, text);
-}
-
-/* AF_XDP counts packet memory against RLIMIT_MEMLOCK, for all processes of the user together. */
-static void complain_memlock(const struct netdev *dev, const char *step)
-{
-	struct rlimit lim = { 0 };
-
-	getrlimit(RLIMIT_MEMLOCK, &lim);
-	attach_complain(dev,
-		 "cannot %s: the limit of locked memory (`ulimit -l`, %llu KiB for all processes "
-		 "of this user together) is used up; "
-		 "raise it (`ulimit -l unlimited` as root, LimitMEMLOCK= of a service), or run "
-		 "with CAP_IPC_LOCK",
-		 step, (unsigned long long)lim.rlim_cur >> 10);
-}
-
-/* The line for a step that failed for no reason of its own. Returns err. */
-static int attach_failed(const struct netdev *dev, const char *step, int err)
-{
-	if ((err == -EPERM || err == -EACCES) && !privilege_in_first_user_namespace())
-		attach_complain(dev,
-			 "not permitted to %s: the privileges of a user namespace are not enough, "
-			 "the kernel asks for those of the first one",
-			 step);
-	else if (err == -EPERM || err == -EACCES)
-		attach_complain(dev,
-				"not permitted to %s; run as root, or with CAP_NET_ADMIN, CAP_BPF "
-				"and CAP_NET_RAW",
-				step);
-	else if (err == -ENODEV)
-		attach_complain(dev, "cannot %s: no such interface; `ip link` lists them", step);
-	else if (err == -ENOBUFS)
-		complain_memlock(dev, step);
-	else if (err == -ENOMEM)
-		attach_complain(dev,
-				"cannot %s: no memory; raise `ulimit -l` or the memory limit of "
-				"this control group",
-				step);
-	else
-		attach_complain(dev, "cannot %s: %s; run `xroce doctor %s`", step, strerror(-err),
-				dev->name);
-	return err == -EACCES ? -EPERM : err;
-}
 
 static int attach_hold(const struct netdev *dev, struct attachment *m)
 {
@@ -119,27 +58,22 @@ static void raise_memlock(void)
 
 static int attach_load(const struct netdev *dev, struct attachment *m)
 {
-	libbpf_print_fn_t before = privilege_hush_libbpf();
-	int err = 0;
+	struct bpf_prog_info info = { 0 };
+	u32 len = sizeof(info);
+	int prog_fd, err = hook_attach(dev, m);
 
-	m->bpf = xroce_bpf__open();
-	if (!m->bpf)
-		err = -errno;
-	else
-		err = xroce_bpf__load(m->bpf);
-	libbpf_set_print(before);
 	if (err)
-		return attach_failed(dev, "load the XDP program", err);
+		return err;
+	prog_fd = bpf_program__fd(m->bpf->progs.xroce_xdp);
 	/*
 	 * The program does not use them: bound to it, they are found by who knows the interface
 	 * (xroce list). Before 5.10 they are not.
 	 */
-	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp),
-			  bpf_map__fd(m->bpf->maps.xroce_eng_stat), NULL);
-	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp),
-			  bpf_map__fd(m->bpf->maps.xroce_eng_drop), NULL);
-	bpf_prog_bind_map(bpf_program__fd(m->bpf->progs.xroce_xdp),
-			  bpf_map__fd(m->bpf->maps.xroce_sock), NULL);
+	bpf_prog_bind_map(prog_fd, bpf_map__fd(m->bpf->maps.xroce_eng_stat), NULL);
+	bpf_prog_bind_map(prog_fd, bpf_map__fd(m->bpf->maps.xroce_eng_drop), NULL);
+	bpf_prog_bind_map(prog_fd, bpf_map__fd(m->bpf->maps.xroce_sock), NULL);
+	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len) == 0)
+		m->info.prog_id = info.id;
 	m->maps.qp_fd = bpf_map__fd(m->bpf->maps.xroce_qp);
 	m->maps.gid_fd = bpf_map__fd(m->bpf->maps.xroce_gid);
 	m->maps.channel_fd = bpf_map__fd(m->bpf->maps.xroce_channel);
@@ -191,104 +125,6 @@ static int make_rings(const struct netdev *dev, struct attachment *m)
 	for (u32 queue = 0; queue < m->info.queues; queue++)
 		m->maps.vector[queue].ring = queue % m->info.shards;
 	return err ? attach_failed(dev, "publish a BPF ring buffer", err) : 0;
-}
-
-static int attach_once(struct attachment *m, u32 ifindex, u32 flags)
-{
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = flags);
-
-	return bpf_link_create(bpf_program__fd(m->bpf->progs.xroce_xdp), (int)ifindex, BPF_XDP,
-			       &opts);
-}
-
-/*
- * The link of a process that has just ended may take a moment to go. Returns a descriptor or
- * -errno.
- */
-static int attach_when_free(struct attachment *m, u32 ifindex, u32 flags)
-{
-	const struct timespec nap = { .tv_nsec = 1000000 };
-	int fd;
-
-	for (u32 ms = 0;; ms++) {
-		fd = attach_once(m, ifindex, flags);
-		if ((fd != -EBUSY && fd != -EEXIST) || ms == HOOK_BUSY_MS)
-			return fd;
-		nanosleep(&nap, NULL);
-	}
-}
-
-static void complain_hook(const struct netdev *dev)
-{
-	LIBBPF_OPTS(bpf_xdp_query_opts, query);
-	struct bpf_prog_info info = { 0 };
-	u32 id = 0, len = sizeof(info);
-	char comm[32] = "?";
-	pid_t pid = 0;
-	int fd = -1;
-
-	if (bpf_xdp_query((int)dev->ifindex, 0, &query) == 0)
-		id = query.prog_id ? query.prog_id :
-		     query.attach_mode == XDP_ATTACHED_MULTI && query.drv_prog_id ?
-				     query.drv_prog_id :
-				     query.skb_prog_id;
-	if (id)
-		fd = bpf_prog_get_fd_by_id(id);
-	if (fd >= 0)
-		bpf_obj_get_info_by_fd(fd, &info, &len);
-	if (fd >= 0)
-		close(fd);
-	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == -EPERM && pid > 0)
-		attach_complain(dev,
-			 "the XDP hook holds program %u (%s); process %d (%s), of another user, "
-			 "says that the interface is its own",
-			 id, info.name[0] ? info.name : "?", (int)pid, comm);
-	else
-		attach_complain(dev,
-			 "the XDP hook holds program %u (%s); take it away (`ip link set dev %s "
-			 "xdp off`, or end its owner)",
-			 id, info.name[0] ? info.name : "?", dev->name);
-}
-
-/* Returns a descriptor or -errno. */
-static int attach_in_mode(const struct netdev *dev, struct attachment *m)
-{
-	const enum xdp_mode mode = xdp_mode(dev);
-	int fd;
-
-	if (mode == XDP_MODE_GENERIC)
-		return attach_when_free(m, dev->ifindex, XDP_FLAGS_SKB_MODE);
-	fd = attach_when_free(m, dev->ifindex, XDP_FLAGS_DRV_MODE);
-	m->info.native = fd >= 0;
-	/*
-	 * EOPNOTSUPP: no native XDP. The others are drivers that have it, but not with this MTU or
-	 * this many queues.
-	 */
-	if (mode == XDP_MODE_NATIVE ||
-	    (fd != -EOPNOTSUPP && fd != -EINVAL && fd != -ERANGE && fd != -ENOSPC))
-		return fd;
-	if (!options_is_set(OPTION_QUIET))
-		attach_complain(dev, "no native XDP here (%s): using generic mode, which is slower",
-				strerror(-fd));
-	return attach_when_free(m, dev->ifindex, XDP_FLAGS_SKB_MODE);
-}
-
-static int attach_xdp(const struct netdev *dev, struct attachment *m)
-{
-	struct bpf_prog_info info = { 0 };
-	u32 len = sizeof(info);
-	int fd = attach_in_mode(dev, m);
-
-	if (fd == -EBUSY || fd == -EEXIST) {
-		complain_hook(dev);
-		return -EBUSY;
-	}
-	if (fd < 0)
-		return attach_failed(dev, "attach the XDP program", fd);
-	m->link_fd = fd;
-	if (bpf_obj_get_info_by_fd(bpf_program__fd(m->bpf->progs.xroce_xdp), &info, &len) == 0)
-		m->info.prog_id = info.id;
-	return 0;
 }
 
 /*
@@ -369,7 +205,7 @@ int attach_make(const struct netdev *dev, struct attachment *m)
 {
 	int err;
 
-	*m = (struct attachment){ .holder_fd = -1, .link_fd = -1 };
+	*m = (struct attachment){ .ifindex = dev->ifindex, .holder_fd = -1, .link_fd = -1 };
 	for (u32 i = 0; i < XROCE_MAX_SHARD; i++)
 		m->io[i].ring_fd = m->io[i].umem.fd = -1;
 	raise_memlock();
@@ -378,8 +214,6 @@ int attach_make(const struct netdev *dev, struct attachment *m)
 		err = attach_load(dev, m);
 	if (!err)
 		err = map_maps(dev, m);
-	if (!err)
-		err = attach_xdp(dev, m);
 	if (!err)
 		err = open_sockets(dev, m);
 	if (!err)
@@ -404,7 +238,12 @@ static void attach_unmap(void *p, size_t bytes)
 
 void attach_detach(struct attachment *m)
 {
-	close_fd(&m->link_fd);
+	hook_detach(m);
+}
+
+void attach_follow(struct attachment *m)
+{
+	hook_follow(m);
 }
 
 static void close_everything(struct attachment *m)
@@ -458,5 +297,6 @@ void attach_abandon(struct attachment *m)
 	make_private(m->maps.sock, SOCK_BYTES);
 	make_private(m->maps.stats, STATS_BYTES);
 	make_private(m->maps.drops, DROPS_BYTES);
+	hook_abandon(m);
 	close_everything(m);
 }

@@ -15,8 +15,10 @@ struct xroce_bpf;
 
 struct attachment {
 	struct port_info info;
+	u32 ifindex;
 	int holder_fd;
-	int link_fd;
+	_Atomic int link_fd; /* what holds the program to the interface */
+	bool in_dispatcher; /* beside other programs (dispatcher.h), else alone */
 	struct xroce_bpf *bpf;
 	struct xdp_maps maps;
 	struct shard_io io[XROCE_MAX_SHARD]; /* info.shards of them */
@@ -30,6 +32,8 @@ int attach_make(const struct netdev *dev, struct attachment *out);
 void attach_unmake(struct attachment *m);
 /* XDP redirects nothing more; all else stays. */
 void attach_detach(struct attachment *m);
+/* The interface's hook has another program than before: ours stays a descriptor of this process. */
+void attach_follow(struct attachment *m);
 /*
  * In a forked child: let go of everything without touching the parent's; the mappings are replaced
  * by private memory.

@@ -19,6 +19,7 @@
 #include <unistd.h>
 #include <xdp/xsk.h>
 
+#include "dispatcher.h"
 #include "probe.h"
 #include "../tx/tx_gso.h"
 #include "../tx/tx_redirect.h"
@@ -105,6 +106,8 @@ static void probe_trial(struct probe *p)
 	p->socket = try_socket();
 	p->redirect = tx_redirect_open(&redirect, LOOPBACK_IFINDEX, &p->redirect_step);
 	p->gso = tx_gso_open(&gso, LOOPBACK_IFINDEX, &p->gso_step);
+	if (!p->program)
+		p->dispatcher = dispatcher_try(&p->dispatcher_step);
 	p->namespace = unshare(CLONE_NEWNET) ? -errno : probe_set_up("lo");
 	if (p->namespace)
 		goto out;
@@ -129,7 +132,8 @@ out:
 int probe_run(struct probe *probe)
 {
 	const struct probe untried = { -ENODATA, -ENODATA, -ENODATA, -ENODATA, -ENODATA,
-				       -ENODATA, -ENODATA, NULL,     -ENODATA, NULL };
+				       -ENODATA, -ENODATA, NULL,     -ENODATA, NULL,
+				       -ENODATA, NULL };
 	struct probe *shared;
 	int ret = 0, status;
 	pid_t child;

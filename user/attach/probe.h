@@ -23,6 +23,8 @@ struct probe {
 	const char *redirect_step; /* the step of that which failed */
 	int gso;	 /* a packet socket for super-packets can be made */
 	const char *gso_step;
+	int dispatcher;	 /* the program can go into a dispatcher, beside others */
+	const char *dispatcher_step;
 };
 
 /* Returns 0, or -errno if nothing could be tried. */

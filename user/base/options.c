@@ -19,6 +19,12 @@ static const char *const xdp_words[] = {
 	[XDP_CHOICE_GENERIC] = "generic",
 	NULL,
 };
+static const char *const attach_words[] = {
+	[ATTACH_AUTO] = "auto",
+	[ATTACH_DISPATCHER] = "dispatcher",
+	[ATTACH_EXCLUSIVE] = "exclusive",
+	NULL,
+};
 static const char *const off_words[] = {
 	"reorder", "selective", "rto", "window", "credits", "flow", NULL,
 };
@@ -52,6 +58,10 @@ const struct option_spec option_table[NUM_OPTIONS] = {
 	[OPTION_XDP] = {
 		"XROCE_XDP", "xdp", 'x', "MODE", OPTION_IS_WORD, xdp_words,
 		.help = "how XDP is attached",
+	},
+	[OPTION_ATTACH] = {
+		"XROCE_ATTACH", "attach", 'a', "HOW", OPTION_IS_WORD, attach_words,
+		.help = "whether other XDP programs can be on the interface",
 	},
 	[OPTION_OFF] = {
 		"XROCE_OFF", NULL, 0, "PARTS", OPTION_IS_WORDS, off_words,
@@ -199,6 +209,11 @@ enum tx_choice options_tx(void)
 enum xdp_choice options_xdp(void)
 {
 	return (enum xdp_choice)options_word(OPTION_XDP);
+}
+
+enum attach_choice options_attach(void)
+{
+	return (enum attach_choice)options_word(OPTION_ATTACH);
 }
 
 u32 options_number(enum option_id option)

@@ -18,6 +18,7 @@ enum option_id {
 	OPTION_SHARDS,
 	OPTION_TX,
 	OPTION_XDP,
+	OPTION_ATTACH,
 	OPTION_OFF,
 	OPTION_ECN,
 	OPTION_QUIET,
@@ -57,6 +58,9 @@ enum tx_choice options_tx(void);
 /* XROCE_XDP: how the receiving program is attached. */
 enum xdp_choice { XDP_CHOICE_AUTO, XDP_CHOICE_NATIVE, XDP_CHOICE_GENERIC };
 enum xdp_choice options_xdp(void);
+/* XROCE_ATTACH: whether it shares the interface with other XDP programs. */
+enum attach_choice { ATTACH_AUTO, ATTACH_DISPATCHER, ATTACH_EXCLUSIVE };
+enum attach_choice options_attach(void);
 /* XROCE_SHARDS, XROCE_SPIN_US. */
 u32 options_number(enum option_id option);
 /* XROCE_QUIET, XROCE_DEBUG: set to anything. */

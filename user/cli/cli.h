@@ -52,6 +52,9 @@ struct xdp_hook {
 	char prog_name[16]; /* "" without the privilege to ask */
 	/* the bpf_link that attached it, 0 if none (or without the privilege to ask) */
 	u32 link_id;
+	bool is_dispatcher; /* libxdp's, which calls programs of several owners */
+	u32 ours_id;	    /* our program, on the hook or in the dispatcher; 0 if there is none */
+	char others[128];   /* the names of what else the dispatcher calls: "a, b", or "" */
 };
 
 /* Returns 0 or -errno. */

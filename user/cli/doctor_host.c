@@ -184,6 +184,15 @@ static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 		finding(d, LEVEL_FAIL, "bpf_link", "a kernel of 5.9 or later",
 			"does not attach XDP: %s", strerror(-p->link));
 
+	if (p->dispatcher == 0)
+		finding(d, LEVEL_OK, "dispatcher", NULL,
+			"other XDP programs can be beside ours: XROCE_ATTACH=dispatcher, or where "
+			"one is there already");
+	else if (p->dispatcher != -ENODATA)
+		finding(d, LEVEL_OK, "dispatcher", NULL,
+			"not possible, so XDP is attached exclusively: %s: %s", p->dispatcher_step,
+			strerror(-p->dispatcher));
+
 	if (p->socket)
 		finding(d, LEVEL_FAIL, "AF_XDP",
 			p->socket == -EAFNOSUPPORT ? "a kernel with CONFIG_XDP_SOCKETS=y" : NULL,

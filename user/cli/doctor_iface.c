@@ -143,6 +143,13 @@ static void check_foreign_program(struct doctor *d, const struct netdev *dev,
 		snprintf(remedy, sizeof(remedy),
 			 "end what attached it, or `ip link set dev %s %s off`", dev->name,
 			 hook->native ? "xdp" : "xdpgeneric");
+	if (hook->is_dispatcher) {
+		finding(d, LEVEL_OK, about(dev, "XDP hook"), NULL,
+			"a dispatcher, id %u, %s mode, with %s: a program of ours goes beside",
+			hook->prog_id, hook->native ? "native" : "generic",
+			*hook->others ? hook->others : "no program that lives");
+		return;
+	}
 	finding(d, LEVEL_FAIL, about(dev, "XDP hook"), remedy,
 		"taken by another program, id %u%s%s, %s mode", hook->prog_id,
 		*hook->prog_name ? ", " : "", hook->prog_name, hook->native ? "native" : "generic");
@@ -170,8 +177,10 @@ static void check_hook(struct doctor *d, const struct netdev *dev)
 		 */
 		finding(d, LEVEL_WARN, about(dev, "XDP hook"),
 			"end it, or use another interface: a second process gets EBUSY",
-			"in use by %s (pid %d), program %u, %s mode", comm, (int)pid, hook.prog_id,
-			hook.native ? "native" : "generic");
+			"in use by %s (pid %d), program %u, %s mode, %s%s", comm, (int)pid,
+			hook.prog_id, hook.native ? "native" : "generic",
+			hook.is_dispatcher ? "a dispatcher that has others beside: " : "exclusive",
+			hook.is_dispatcher ? *hook.others ? hook.others : "none now" : "");
 		return;
 	}
 	if (hook.prog_id)

@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 
+#include "../attach/dispatcher.h"
+#include "../base/options.h"
 #include "../tx/tx_probe.h"
 #include "../netdev/xdp_mode.h"
 #include "cli.h"
@@ -116,6 +118,21 @@ static void print_way_out(const struct netdev *dev, const struct xdp_driver *dri
 	}
 }
 
+/* What is on the hook, and whether others can come to it. */
+static void print_hook(const struct xdp_hook *hook)
+{
+	printf("  XDP       %s, ", hook->native ? "native" : "generic");
+	if (hook->ours_id && hook->is_dispatcher)
+		printf("program %u " DISPATCHER_OURS " in dispatcher %u", hook->ours_id,
+		       hook->prog_id);
+	else if (hook->is_dispatcher)
+		printf("dispatcher %u, which takes one of ours too", hook->prog_id);
+	else
+		printf("program %u%s%s%s", hook->prog_id, *hook->prog_name ? " " : "",
+		       hook->prog_name, hook->ours_id ? ", exclusive" : "");
+	printf("%s%s\n", *hook->others ? ", with " : "", hook->others);
+}
+
 static void print_xdp(const struct netdev *dev)
 {
 	struct xdp_driver driver;
@@ -127,15 +144,15 @@ static void print_xdp(const struct netdev *dev)
 		return;
 	}
 	if (hook.prog_id) {
-		printf("  XDP       %s, program %u%s%s\n", hook.native ? "native" : "generic",
-		       hook.prog_id, *hook.prog_name ? " " : "", hook.prog_name);
-		print_received(hook.prog_id);
-		print_sent(hook.prog_id);
+		print_hook(&hook);
+		print_received(hook.ours_id);
+		print_sent(hook.ours_id);
 		return;
 	}
 	xdp_driver_query(dev, &driver);
-	printf("  XDP       nothing attached; %s when a program opens it\n",
-	       driver.native && xdp_mode(dev) != XDP_MODE_GENERIC ? "native" : "generic");
+	printf("  XDP       nothing attached; %s when a program opens it, %s\n",
+	       driver.native && xdp_mode(dev) != XDP_MODE_GENERIC ? "native" : "generic",
+	       options_attach() == ATTACH_DISPATCHER ? "in a dispatcher" : "exclusive");
 	print_way_out(dev, &driver);
 }
 
@@ -225,7 +242,9 @@ const struct command command_list = {
 		"  XDP       the program on the interface's hook and its mode; or the mode that it "
 		"will have: native, in the driver, or generic,\n"
 		"            which any interface has; it is slower but on veth, where it takes "
-		"what native mode has the other end cut up\n"
+		"what native mode has the other end cut up;\n"
+		"            exclusive, or in a dispatcher of libxdp's, with the other programs "
+		"that it calls (root sees them)\n"
 		"  sends by  the way that frames will leave, and why not a faster one: XDP "
 		"redirection (small batches through a TAP device, large\n"
 		"            ones as XDP live frames); else UDP super-packets of up to 64 frames "
@@ -247,6 +266,8 @@ const struct command command_list = {
 		"\n"
 		"Environment:\n"
 		"  " NETDEV_ENV "  limits the list to that interface\n"
+		"  XROCE_ATTACH  auto, dispatcher or exclusive: whether other XDP programs can be "
+		"on the interface\n"
 		"  XROCE_TX   auto, xsk, tap, live or gso: takes the choice between the ways away "
 		"from programs (xsk is AF_XDP alone)\n"
 		"\n"

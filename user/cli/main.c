@@ -31,6 +31,8 @@ static void print_help(FILE *out)
 		"  the one interface that programs see as a device (xroce run --dev sets it)\n"
 		"  XROCE_XDP  how XDP is attached: native (least delay), generic (most bandwidth "
 		"on veth), or auto, which is generic on veth\n"
+		"  XROCE_ATTACH  whether other XDP programs can be on the interface: auto, "
+		"dispatcher, exclusive\n"
 		"  XROCE_TX   which way frames leave: auto, xsk (AF_XDP alone), tap, live, gso; "
 		"others are in docs/port.md\n"
 		"\n"

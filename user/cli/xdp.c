@@ -7,8 +7,10 @@
 #include <bpf/libbpf.h>
 #include <linux/if_link.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "../attach/dispatcher.h"
 #include "cli.h"
 
 #define MAPS_MAX 64 /* more than any program of ours has */
@@ -27,8 +29,22 @@ static void program_name(u32 id, char *name, size_t n)
 	close(fd);
 }
 
-/* The bpf_link that holds program prog_id on the interface, 0 if none does. Needs CAP_SYS_ADMIN. */
-static u32 link_of(u32 ifindex, u32 prog_id)
+/* A program that the dispatcher on the hook calls. */
+static void hook_add(struct xdp_hook *hook, u32 prog_id)
+{
+	const size_t used = strlen(hook->others);
+	char name[sizeof(hook->prog_name)] = "?";
+
+	program_name(prog_id, name, sizeof(name));
+	if (!strcmp(name, DISPATCHER_OURS))
+		hook->ours_id = prog_id;
+	else
+		snprintf(hook->others + used, sizeof(hook->others) - used, "%s%s",
+			 used ? ", " : "", name);
+}
+
+/* What links say of the hook: which one holds its program, and what a dispatcher calls. */
+static void hook_read_links(u32 ifindex, struct xdp_hook *hook)
 {
 	u32 id = 0;
 
@@ -41,11 +57,15 @@ static u32 link_of(u32 ifindex, u32 prog_id)
 			continue;
 		ret = bpf_obj_get_info_by_fd(fd, &info, &len);
 		close(fd);
-		if (!ret && info.type == BPF_LINK_TYPE_XDP && info.xdp.ifindex == ifindex &&
-		    info.prog_id == prog_id)
-			return id;
+		if (ret)
+			continue;
+		if (info.type == BPF_LINK_TYPE_XDP && info.xdp.ifindex == ifindex &&
+		    info.prog_id == hook->prog_id)
+			hook->link_id = id;
+		else if (info.type == BPF_LINK_TYPE_TRACING && hook->is_dispatcher &&
+			 info.tracing.target_obj_id == hook->prog_id)
+			hook_add(hook, info.prog_id);
 	}
-	return 0;
 }
 
 /* A descriptor of the program's map of that name, and what it is; -ENOENT or -errno. */
@@ -121,7 +141,10 @@ int xdp_hook_query(u32 ifindex, struct xdp_hook *hook)
 	if (!hook->prog_id)
 		return 0;
 	program_name(hook->prog_id, hook->prog_name, sizeof(hook->prog_name));
-	hook->link_id = link_of(ifindex, hook->prog_id);
+	hook->is_dispatcher = !strcmp(hook->prog_name, DISPATCHER_NAME);
+	if (!strcmp(hook->prog_name, DISPATCHER_OURS))
+		hook->ours_id = hook->prog_id;
+	hook_read_links(ifindex, hook);
 	return 0;
 }
 

@@ -107,6 +107,18 @@ static bool is_stacked(const struct nlattr *linkinfo)
 	return false;
 }
 
+static u32 link_xdp_program(const struct nlattr *xdp)
+{
+	const struct nlattr *attr;
+	u32 id = 0;
+
+	if (xdp)
+		mnl_attr_for_each_nested(attr, xdp)
+			if (mnl_attr_get_type(attr) == IFLA_XDP_PROG_ID)
+				nl_get(attr, &id, sizeof(id));
+	return id;
+}
+
 /*
  * Read a link message into *dev (without speed, queues and GIDs); num_rx_queues apart. False if it
  * cannot be a device.
@@ -128,6 +140,7 @@ static bool link_parse(const struct nlmsghdr *nlh, struct netdev *dev, u32 *num_
 	dev->is_loopback = ifi->ifi_type == ARPHRD_LOOPBACK;
 	dev->is_hardware = tb[IFLA_PARENT_DEV_NAME] != NULL;
 	dev->is_stacked = is_stacked(tb[IFLA_LINKINFO]);
+	dev->xdp_program = link_xdp_program(tb[IFLA_XDP]);
 	link_state(ifi, tb[IFLA_CARRIER], &dev->is_enabled, &dev->is_up);
 	if (!nl_get_string(tb[IFLA_IFNAME], dev->name, sizeof(dev->name)) ||
 	    !nl_get(tb[IFLA_ADDRESS], dev->mac, sizeof(dev->mac)) ||

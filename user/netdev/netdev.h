@@ -37,6 +37,7 @@ struct netdev {
 	bool is_stacked;
 	u32 rx_queues;	   /* in use now, at least 1 */
 	u32 speed_mbps;	   /* 0 = unknown */
+	u32 xdp_program;   /* the number of the one on the hook; 0: none, or several */
 	u32 num_gids;
 	/* IPv4, then global IPv6, then link-local; each in the kernel's order */
 	struct netdev_gid gid[XROCE_MAX_GID];

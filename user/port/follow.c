@@ -56,6 +56,8 @@ static void follow_change(void *arg, const struct netdev *before, const struct n
 {
 	struct port *port = arg;
 
+	if (before && now && before->xdp_program != now->xdp_program)
+		attach_follow(&port->made);
 	port_lock(port);
 	if (now) {
 		port->follow_err = follow_publish_gids(port, now);

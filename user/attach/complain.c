@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "../base/privilege.h"
+#include "complain.h"
+
+void attach_complain(const struct netdev *dev, const char *format, ...)
+{
+	char text[512];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	fprintf(stderr, "xroce: %s: %s\n", dev->name, text);
+}
+
+/* AF_XDP counts packet memory against RLIMIT_MEMLOCK, for all processes of the user together. */
+static void complain_memlock(const struct netdev *dev, const char *step)
+{
+	struct rlimit lim = { 0 };
+
+	getrlimit(RLIMIT_MEMLOCK, &lim);
+	attach_complain(dev,
+		 "cannot %s: the limit of locked memory (`ulimit -l`, %llu KiB for all processes "
+		 "of this user together) is used up; "
+		 "raise it (`ulimit -l unlimited` as root, LimitMEMLOCK= of a service), or run "
+		 "with CAP_IPC_LOCK",
+		 step, (unsigned long long)lim.rlim_cur >> 10);
+}
+
+int attach_failed(const struct netdev *dev, const char *step, int err)
+{
+	if ((err == -EPERM || err == -EACCES) && !privilege_in_first_user_namespace())
+		attach_complain(dev,
+			 "not permitted to %s: the privileges of a user namespace are not enough, "
+			 "the kernel asks for those of the first one",
+			 step);
+	else if (err == -EPERM || err == -EACCES)
+		attach_complain(dev,
+				"not permitted to %s; run as root, or with CAP_NET_ADMIN, CAP_BPF "
+				"and CAP_NET_RAW",
+				step);
+	else if (err == -ENODEV)
+		attach_complain(dev, "cannot %s: no such interface; `ip link` lists them", step);
+	else if (err == -ENOBUFS)
+		complain_memlock(dev, step);
+	else if (err == -ENOMEM)
+		attach_complain(dev,
+				"cannot %s: no memory; raise `ulimit -l` or the memory limit of "
+				"this control group",
+				step);
+	else
+		attach_complain(dev, "cannot %s: %s; run `xroce doctor %s`", step, strerror(-err),
+				dev->name);
+	return err == -EACCES ? -EPERM : err;
+}
+

@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/if_link.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../base/options.h"
+#include "../base/privilege.h"
+#include "../netdev/xdp_mode.h"
+#include "complain.h"
+#include "dispatcher.h"
+#include "hook.h"
+#include "xroce.skel.h"
+
+#define HOOK_BUSY_MS 200
+
+/* The program, not loaded yet, in the place of one that could not be attached. */
+static int hook_open(struct attachment *m)
+{
+	if (m->bpf)
+		xroce_bpf__destroy(m->bpf);
+	m->bpf = xroce_bpf__open();
+	return m->bpf ? 0 : -errno;
+}
+
+static int hook_prog_fd(const struct attachment *m)
+{
+	return bpf_program__fd(m->bpf->progs.xroce_xdp);
+}
+
+static void hook_complain_busy(const struct netdev *dev)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+	struct bpf_prog_info info = { 0 };
+	u32 id = 0, len = sizeof(info);
+	char comm[32] = "?";
+	pid_t pid = 0;
+	int fd = -1;
+
+	if (bpf_xdp_query((int)dev->ifindex, 0, &query) == 0)
+		id = query.prog_id ? query.prog_id :
+		     query.attach_mode == XDP_ATTACHED_MULTI && query.drv_prog_id ?
+				     query.drv_prog_id :
+				     query.skb_prog_id;
+	if (id)
+		fd = bpf_prog_get_fd_by_id(id);
+	if (fd >= 0)
+		bpf_obj_get_info_by_fd(fd, &info, &len);
+	if (fd >= 0)
+		close(fd);
+	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == -EPERM && pid > 0)
+		attach_complain(dev,
+			 "the XDP hook holds program %u (%s); process %d (%s), of another user, "
+			 "says that the interface is its own",
+			 id, info.name[0] ? info.name : "?", (int)pid, comm);
+	else
+		attach_complain(dev,
+			 "the XDP hook holds program %u (%s); take it away (`ip link set dev %s "
+			 "xdp off`, or end its owner)",
+			 id, info.name[0] ? info.name : "?", dev->name);
+}
+
+/* ---- the two ways: a descriptor that holds the program to the interface, or -errno ---- */
+
+typedef int hook_way(struct attachment *m, u32 ifindex, bool native);
+
+/* The link of a process that has just ended may take a moment to go. */
+static int hook_alone(struct attachment *m, u32 ifindex, bool native)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts,
+		    .flags = native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
+	const struct timespec nap = { .tv_nsec = 1000000 };
+	int fd;
+
+	for (u32 ms = 0;; ms++) {
+		fd = bpf_link_create(hook_prog_fd(m), (int)ifindex, BPF_XDP, &opts);
+		if ((fd != -EBUSY && fd != -EEXIST) || ms == HOOK_BUSY_MS)
+			return fd;
+		nanosleep(&nap, NULL);
+	}
+}
+
+static int hook_beside(struct attachment *m, u32 ifindex, bool native)
+{
+	int err = hook_open(m);
+
+	if (err)
+		return err;
+	m->bpf->rodata->xroce_in_dispatcher = true;
+	return dispatcher_join(m->bpf->obj, ifindex, native);
+}
+
+static int hook_in_mode(const struct netdev *dev, struct attachment *m, hook_way *way)
+{
+	const enum xdp_mode mode = xdp_mode(dev);
+	int fd;
+
+	if (mode == XDP_MODE_GENERIC)
+		return way(m, dev->ifindex, false);
+	fd = way(m, dev->ifindex, true);
+	m->info.native = fd >= 0;
+	/*
+	 * EOPNOTSUPP: no native XDP. The others are drivers that have it, but not with this MTU or
+	 * this many queues.
+	 */
+	if (mode == XDP_MODE_NATIVE ||
+	    (fd != -EOPNOTSUPP && fd != -EINVAL && fd != -ERANGE && fd != -ENOSPC))
+		return fd;
+	if (!options_is_set(OPTION_QUIET))
+		attach_complain(dev, "no native XDP here (%s): using generic mode, which is slower",
+				strerror(-fd));
+	return way(m, dev->ifindex, false);
+}
+
+/* ---- the choice ---- */
+
+static int hook_attach_alone(const struct netdev *dev, struct attachment *m)
+{
+	libbpf_print_fn_t before = privilege_hush_libbpf();
+	int fd = hook_open(m);
+
+	if (!fd)
+		fd = xroce_bpf__load(m->bpf);
+	libbpf_set_print(before);
+	if (fd)
+		return attach_failed(dev, "load the XDP program", fd);
+	fd = hook_in_mode(dev, m, hook_alone);
+	if (fd == -EBUSY || fd == -EEXIST) {
+		hook_complain_busy(dev);
+		return -EBUSY;
+	}
+	if (fd < 0)
+		return attach_failed(dev, "attach the XDP program", fd);
+	m->link_fd = fd;
+	return 0;
+}
+
+/* Into a dispatcher that is there, whose mode is ours then. */
+static int hook_attach_into(const struct netdev *dev, struct attachment *m, bool native)
+{
+	const enum xdp_mode mode = xdp_mode(dev);
+	int fd;
+
+	if (native ? dev->is_stacked || options_xdp() == XDP_CHOICE_GENERIC :
+		     mode == XDP_MODE_NATIVE) {
+		attach_complain(dev,
+				"the dispatcher on the XDP hook is in %s mode, which is not to be "
+				"used here; attach its programs in the other, or take them away "
+				"(`xdp-loader unload %s --all`)",
+				native ? "native" : "generic", dev->name);
+		return -EBUSY;
+	}
+	fd = hook_beside(m, dev->ifindex, native);
+	if (fd < 0)
+		return attach_failed(dev, "put the XDP program into the dispatcher", fd);
+	m->info.native = native;
+	m->link_fd = fd;
+	m->in_dispatcher = true;
+	return 0;
+}
+
+/* Into a dispatcher of our own making, which others can join. False: not possible, it was said. */
+static bool hook_attach_first(const struct netdev *dev, struct attachment *m)
+{
+	const char *step;
+	int fd = dispatcher_try(&step);
+
+	if (!fd) {
+		step = "attaching it";
+		fd = hook_in_mode(dev, m, hook_beside);
+	}
+	if (fd >= 0) {
+		m->link_fd = fd;
+		m->in_dispatcher = true;
+		return true;
+	}
+	if (!options_is_set(OPTION_QUIET))
+		attach_complain(dev,
+				"no dispatcher here (%s: %s): attached alone, other XDP programs "
+				"cannot join",
+				step, strerror(-fd));
+	return false;
+}
+
+int hook_attach(const struct netdev *dev, struct attachment *m)
+{
+	const enum attach_choice choice = options_attach();
+	bool native;
+
+	/* Who holds the interface's name is the only living user: others have been killed. */
+	if (m->holder_fd >= 0)
+		dispatcher_sweep(dev->ifindex);
+	if (choice == ATTACH_EXCLUSIVE)
+		return hook_attach_alone(dev, m);
+	if (dispatcher_is_there(dev->ifindex, &native))
+		return hook_attach_into(dev, m, native);
+	if (choice == ATTACH_DISPATCHER && hook_attach_first(dev, m))
+		return 0;
+	return hook_attach_alone(dev, m);
+}
+
+/* Another thread may be at the same: whoever has the descriptor closes it. */
+static void hook_hold(struct attachment *m, int link_fd)
+{
+	const int before = atomic_exchange(&m->link_fd, link_fd);
+
+	if (before >= 0)
+		close(before);
+}
+
+void hook_follow(struct attachment *m)
+{
+	int fd = m->in_dispatcher ? dispatcher_follow(m->ifindex, hook_prog_fd(m)) : -ENOENT;
+
+	if (fd >= 0)
+		hook_hold(m, fd);
+}
+
+void hook_detach(struct attachment *m)
+{
+	hook_hold(m, -1);
+	if (m->in_dispatcher)
+		dispatcher_leave(m->ifindex, hook_prog_fd(m));
+	m->in_dispatcher = false;
+}
+
+void hook_abandon(struct attachment *m)
+{
+	m->in_dispatcher = false;
+	hook_detach(m);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The XDP hook of an interface: our program alone on it, or beside others in a dispatcher
+ * (XROCE_ATTACH).
+ */
+#ifndef ATTACH_HOOK_H
+#define ATTACH_HOOK_H
+
+#include "attach.h"
+
+/*
+ * Load the XDP program and attach it, as a descriptor of this process: m->bpf, m->link_fd and the
+ * mode are set. Returns 0, or -errno after a line on standard error.
+ */
+int hook_attach(const struct netdev *dev, struct attachment *m);
+
+/* The program sees no more packets; it stays loaded. */
+void hook_detach(struct attachment *m);
+
+/* The hook has another program: in a dispatcher anew, ours is held by this process again. */
+void hook_follow(struct attachment *m);
+
+/* Let go of it in a forked child: the parent's program stays where it is. */
+void hook_abandon(struct attachment *m);
+
+#endif
