@@ -150,15 +150,15 @@ awake:
 }
 
 /*
- * Nobody has driven the shard since the last look, nor is at it now. Who has left work to a next
- * call that did not come is not trusted with that.
+ * Nobody has driven the shard since the last look, nor is at it now. If work waits for a next call,
+ * service_serve() does it, and for a while nothing is left to such calls.
  */
 static bool service_is_deserted(struct shard *sh)
 {
 	if (pthread_mutex_trylock(&sh->lock))
 		return false;
 	if (defer_waits(&sh->defer))
-		defer_let_down(&sh->defer);
+		defer_rest(&sh->defer, clock_now_ns());
 	shard_unlock(sh, sh->number);
 	return true;
 }
@@ -182,7 +182,6 @@ static void *service_main(void *arg)
 {
 	struct shard *sh = arg;
 	struct service *s = &sh->service;
-	bool look_soon = false;
 	u64 last_progress = 0;
 
 	service_enter(sh);
@@ -191,9 +190,6 @@ static void *service_main(void *arg)
 		bool sleepers = service_has_sleepers(sh);
 		bool standby = progress != last_progress || sleepers || !service_is_deserted(sh);
 		u64 now_ns;
-
-		if (look_soon && standby)
-			defer_kept(&sh->defer);
 
 		last_progress = progress;
 		if (!standby) {
@@ -209,10 +205,8 @@ static void *service_main(void *arg)
 			pump_run(sh, now_ns);
 			shard_unlock(sh, sh->number);
 		}
-		/* something waits for the application's next call: see soon whether that comes */
-		look_soon = standby && !sleepers && !look_soon && service_due_ns(sh) <= now_ns;
-		service_sleep(sh, standby, look_soon ? TICK_MIN_NS : s->tick_ns, now_ns);
-		if (standby && !look_soon)
+		service_sleep(sh, standby, s->tick_ns, now_ns);
+		if (standby)
 			s->tick_ns = min_u64(2 * s->tick_ns, TICK_MAX_NS);
 	}
 	return NULL;
@@ -294,8 +288,6 @@ int service_start(struct shards *all)
 
 		s->spin_max_ns = s->spin_ns = spin_max_ns;
 		s->tick_ns = TICK_MIN_NS;
-		atomic_store_explicit(&all->shard[i].defer.credit_needed, DEFER_CREDIT_MIN,
-				      memory_order_relaxed);
 		s->control_fd = kernel_event_make();
 		err = s->control_fd < 0 ? s->control_fd : 0;
 	}

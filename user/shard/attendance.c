@@ -16,7 +16,6 @@ void service_app_came(struct shard *sh)
 
 	/* Two threads may store the same value: it has moved all the same. */
 	atomic_store_explicit(&s->app_progress, progress + 1, memory_order_relaxed);
-	defer_came(&sh->defer);
 }
 
 void service_kick(struct shard *sh)
@@ -28,8 +27,7 @@ bool service_may_wait(struct shard *sh)
 {
 	struct service *s = &sh->service;
 
-	if (!defer_has_credit(&sh->defer) ||
-	    atomic_load_explicit(&s->sleepers, memory_order_relaxed))
+	if (atomic_load_explicit(&s->sleepers, memory_order_relaxed))
 		return false;
 	/*
 	 * pairs with the fence in service_sleep(): it sees resume_ns, which our caller stored, or

@@ -4,13 +4,14 @@
  *
  * A system call sends one frame or many at much the same cost. So of posts in quick succession the
  * first leaves at once and the others together, when a batch of them is there or the application
- * polls; and the ACKs of a poll that finds completions wait for what the application posts next.
- * Both wait only while the application has been coming (credit) and no thread sleeps on the
- * shard's sockets. If it stays away, the service thread's next tick sends them, and more calls must
- * come before anything waits again. (docs/performance.md has what that gains.)
+ * polls; soon after a long burst, the first waits as well. And the ACKs of a poll that finds
+ * completions wait for what the application posts next. Nothing waits while a CQ of it is armed or
+ * a thread sleeps on the shard's sockets. If the application stays away, the service thread's next
+ * tick sends what waits, and then nothing waits for 10 ms. (docs/shard.md has what each part
+ * gains.)
  *
- * The lock holder changes acks_deferred and burst_until_ns, posting threads posts_deferred, all
- * threads credit, the service thread credit_needed. All are hints to whoever holds no lock.
+ * The lock holder changes acks_deferred, burst_until_ns and rest_until_ns, posting threads
+ * posts_deferred. All are hints to whoever holds no lock.
  */
 #ifndef SHARD_DEFER_H
 #define SHARD_DEFER_H
@@ -27,19 +28,14 @@
 #define DEFER_LONG_POSTS     32u
 /* soon: the first of them waits for the others, too */
 #define DEFER_LONG_NS	     (50 * NSEC_PER_USEC)
-/*
- * Calls of the application since work that waited was sent by the service thread, before anything
- * waits again: doubled each time that this happens, one less each time that it does not.
- */
-#define DEFER_CREDIT_MIN     8u
-#define DEFER_CREDIT_MAX     4096u
+/* after the application has stayed away: ten times what waited at most (service.c, TICK_MAX_NS) */
+#define DEFER_REST_NS	     (10 * NSEC_PER_MSEC)
 
 struct defer {
 	_Atomic u32 posts_deferred;  /* since the last run that sent */
 	_Atomic bool acks_deferred;  /* the last run received and did not send */
 	_Atomic u64 burst_until_ns;  /* a post before then is one of a burst */
-	_Atomic u32 credit;
-	_Atomic u32 credit_needed;
+	_Atomic u64 rest_until_ns;   /* nothing waits before then */
 };
 
 static inline u32 defer_posts(const struct defer *d)
@@ -64,21 +60,10 @@ static inline bool defer_waits(const struct defer *d)
 	return defer_has_acks(d) || defer_posts(d);
 }
 
-/* A call of the application. */
-static inline void defer_came(struct defer *d)
+static inline bool defer_rests(const struct defer *d, u64 now_ns)
 {
-	u32 credit = atomic_load_explicit(&d->credit, memory_order_relaxed);
-
-	if (credit < DEFER_CREDIT_MAX)
-		atomic_store_explicit(&d->credit, credit + 1, memory_order_relaxed);
-}
-
-static inline bool defer_has_credit(const struct defer *d)
-{
-	struct defer *m = (struct defer *)d;
-
-	return atomic_load_explicit(&m->credit, memory_order_relaxed) >=
-	       atomic_load_explicit(&m->credit_needed, memory_order_relaxed);
+	return now_ns < atomic_load_explicit(&((struct defer *)d)->rest_until_ns,
+					     memory_order_relaxed);
 }
 
 /* Must the clock be read for the next post? For the first that waits, and now and then after it. */
@@ -95,9 +80,12 @@ static inline bool defer_in_burst(struct defer *d, u64 now_ns)
 {
 	const u32 posts = defer_posts(d);
 
-	return posts < DEFER_POSTS_MAX &&
-	       (!now_ns || now_ns < atomic_load_explicit(&d->burst_until_ns, memory_order_relaxed) +
-					    posts * DEFER_POST_NS);
+	if (posts >= DEFER_POSTS_MAX)
+		return false;
+	return !now_ns ||
+	       (!defer_rests(d, now_ns) &&
+		now_ns < atomic_load_explicit(&d->burst_until_ns, memory_order_relaxed) +
+				 posts * DEFER_POST_NS);
 }
 
 /* A post waits. */
@@ -125,22 +113,9 @@ static inline void defer_sent(struct defer *d, u32 posts, u64 now_ns)
 }
 
 /* The application stayed away from what waited for it. Lock held. */
-static inline void defer_let_down(struct defer *d)
+static inline void defer_rest(struct defer *d, u64 now_ns)
 {
-	const u32 needed = atomic_load_explicit(&d->credit_needed, memory_order_relaxed);
-
-	atomic_store_explicit(&d->credit, 0, memory_order_relaxed);
-	atomic_store_explicit(&d->credit_needed, min_u32(2 * needed, DEFER_CREDIT_MAX),
-			      memory_order_relaxed);
-}
-
-/* It came for it. The service thread only. */
-static inline void defer_kept(struct defer *d)
-{
-	const u32 needed = atomic_load_explicit(&d->credit_needed, memory_order_relaxed);
-
-	if (needed > DEFER_CREDIT_MIN)
-		atomic_store_explicit(&d->credit_needed, needed - 1, memory_order_relaxed);
+	atomic_store_explicit(&d->rest_until_ns, now_ns + DEFER_REST_NS, memory_order_relaxed);
 }
 
 #endif

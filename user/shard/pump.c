@@ -346,7 +346,7 @@ void pump_poll(struct shard *s, const struct cq *cq, u64 now_ns)
 	pump_take_in(s, now_ns);
 	/* Every other run sends: who always finds completions would never send an ACK else. */
 	if (!defer_has_acks(&s->defer) && !cq_empty(cq) && !cq_is_armed(cq) &&
-	    service_may_wait(s)) {
+	    !defer_rests(&s->defer, now_ns) && service_may_wait(s)) {
 		defer_acks(&s->defer);
 		atomic_store_explicit(&s->resume_ns, now_ns, memory_order_relaxed);
 		return;

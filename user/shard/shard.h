@@ -201,8 +201,8 @@ void service_nudge(struct shard *s);
 /* The application is at it. */
 void service_app_came(struct shard *s);
 /*
- * May something wait for the application's next call? It has been coming, and if it stops, the
- * service thread, awake by now, sees to it within a tick or two.
+ * May something wait for the application's next call? If that does not come, the service thread,
+ * awake by now, sees to it within two ticks.
  */
 bool service_may_wait(struct shard *s);
 /* A thread is about to sleep on the shard's sockets itself, or has done so. */
