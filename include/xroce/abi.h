@@ -115,7 +115,7 @@ struct xroce_cq {
 	/* key in xroce_channel; 0 = no completion channel. User space writes */
 	__u32 channel;
 	__u64 wakeups;		/* XDP counts */
-	/* the vector whose thread raises its events: key in xroce_vector. User space writes */
+	/* where a QP that receives to it begins: key in xroce_vector. User space writes */
 	__u32 vector;
 	__u8 pad[44];		/* a cache line each */
 };
@@ -154,7 +154,7 @@ struct xroce_engine {
  * written: to interrupt the CPU for one takes longer than all else together.
  *
  *	XDP, the packet redirected		the last watcher leaves
- *	watched: count it in unannounced	clear watched (full barrier);
+ *	watched: count it in unannounced	watched to 0 (full barrier);
  *	(full barrier);				run the engine; fewer of these have
  *	still watched: done;			come than are counted: wait for them,
  *	else take arm words			a moment
@@ -164,9 +164,9 @@ struct xroce_vector {
 	/* of the thread that is woken for the queue: key in xroce_channel. User space writes */
 	__u32 ring;
 	__u64 wakeups;		/* for packets of this queue. XDP counts */
-	__u64 events;		/* completion events that the thread raised. It counts */
+	__u64 events;		/* completion events found in its shard. User space counts */
 	__u32 tid;		/* the thread; 0: none, another's ring is used. User space writes */
-	__u32 watched;		/* user space sets and clears */
+	__u32 watched;		/* by so many threads. User space counts */
 	__u64 unannounced;	/* packets redirected without a wake-up record. XDP counts */
 	__u8 pad[24];		/* a cache line each */
 };

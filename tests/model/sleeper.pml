@@ -10,11 +10,11 @@
  *   bpf/wake.h               is_watched, count_unannounced, wake_engine
  *
  *   sleeper                        XDP, for a packet               service thread
- *   sleepers + 1; the first one:   watched? mark it                sleepers:
- *     set watched                  (its descriptor comes later,      set asleep, fence
- *   sleep on the sockets            at the end of the poll)          still sleepers: sleep; the
- *   sleepers - 1; the last one:    marked: unannounced + 1            first tick is a short one
- *     clear watched, fence           (fence); still watched: done    else clear asleep; short
+ *   sleepers + 1, watched + 1      watched? mark it                sleepers:
+ *   sleep on the sockets           (its descriptor comes later,      set asleep, fence
+ *   sleepers - 1, watched - 1,      at the end of the poll)          still sleepers: sleep; the
+ *     fence                        marked: unannounced + 1            first tick is a short one
+ *                                    (fence); still watched: done    else clear asleep; short
  *   run the shard                  asleep? take it (fence), and       ticks, then the sockets
  *   counted in unannounced, not      write the record
  *     come: wait, or give up
@@ -23,12 +23,13 @@
  * depend on that. The short one ends when XDP's poll has: 1 ms against tens of us.
  *
  * Property: at the end every packet has been through the engine, though no thread of the
- * application is in the port any more.
+ * application is in the port any more; a queue is watched while a thread sleeps, and not at the
+ * end.
  * Mutations: 1 the service thread's first tick is a long one, though XDP may have looked before it;
  * 2 watched is not read again behind the count; 3 the last one does not wait for what is counted; 4
- * what is given up is left to nobody; 5 watched is cleared by a store without a fence behind it;
- * 6 as it once was: sleepers, not the service thread, set asleep, when the last one leaves
- * and behind watched.
+ * what is given up is left to nobody; 5 there is no fence behind watched; 6 as it once was:
+ * sleepers, not the service thread, set asleep, when the last one leaves and behind watched; 7 as
+ * it once was: the first one sets watched and the last one clears it.
  */
 #define THREADS	  2
 #define LOCATIONS 4
@@ -66,31 +67,45 @@ proctype sleeper(byte me)
 	byte x;
 
 	rmw(me, SLEEPERS, x, x + 1);
+#if defined(MUTATION_6) || defined(MUTATION_7)
 	if
 	:: !x ->
 #ifdef MUTATION_6
-		store(me, ASLEEP, 0, RELAXED);
-#endif
+		store(me, ASLEEP, 0, RELAXED)
+#else
 		store(me, WATCHED, 1, RELAXED)
+#endif
 	:: else
 	fi;
+#endif
+#ifndef MUTATION_7
+	rmw(me, WATCHED, x, x + 1);
+#endif
+	atomic { see(me, WATCHED, x); assert(x) }
 	if
 	:: socket
 	:: true /* an event, a signal */
 	fi;
 	rmw(me, SLEEPERS, x, x - 1);
+#ifdef MUTATION_7
 	if
-	:: x == 1 ->
-		store(me, WATCHED, 0, RELAXED);
-#ifdef MUTATION_6
-		fence(me);
-		store(me, ASLEEP, 1, RELAXED);
-#endif
-#ifndef MUTATION_5
-		fence(me)
-#endif
+	:: x == 1 -> store(me, WATCHED, 0, RELAXED)
 	:: else
 	fi;
+#else
+	rmw(me, WATCHED, x, x - 1);
+#endif
+#ifdef MUTATION_6
+	if
+	:: x == 1 ->
+		fence(me);
+		store(me, ASLEEP, 1, RELAXED)
+	:: else
+	fi;
+#endif
+#ifndef MUTATION_5
+	fence(me);
+#endif
 	run_shard();
 #ifndef MUTATION_3
 	do
@@ -115,14 +130,14 @@ proctype sleeper(byte me)
 
 inline packet_seen()
 {
-	atomic { polling = 1; packets++; w = mem[WATCHED]; m = w }
+	atomic { polling = 1; packets++; w = mem[WATCHED] != 0; m = w }
 	if
 	:: m ->
 		mem[ANNOUNCED] = mem[ANNOUNCED] + 1;
 #ifdef MUTATION_2
 		w = 1
 #else
-		w = mem[WATCHED]
+		w = mem[WATCHED] != 0
 #endif
 	:: else
 	fi;
@@ -206,5 +221,5 @@ end_short:		if
 init {
 	atomic { run sleeper(0); run sleeper(1) }
 	timeout;
-	assert(done == PACKETS)
+	assert(done == PACKETS && !mem[WATCHED])
 }

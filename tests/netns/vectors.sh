@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Completion vectors on an interface with two receive queues: a CQ's vector chooses the thread that
-# raises its events; XDP wakes that of the queue that a packet came by. Each queue has a thread, on
-# the CPU that it is told to run on, and all of them sleep while nothing happens.
+# Completion vectors on an interface with two receive queues: a CQ's vector chooses the shard in
+# which its QP begins, and so the thread that raises its events; XDP wakes that of the queue that a
+# packet came by. Each queue has a thread, on the CPU that it is told to run on, and all of them
+# sleep while nothing happens.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500 2
 

@@ -593,8 +593,8 @@ static void wait_for_event(struct app_thread *t)
 	t->waiting = true;
 	if (!own)
 		get_event(t->channel, true);
-	else if (kernel_sleep(&p, 1, NSEC_NEVER) > 0)
-		get_event(t->channel, false);
+	else if (kernel_sleep(&p, 1, NSEC_NEVER) > 0 && !get_event(t->channel, false))
+		sched_fail("a channel was readable, and has no event");
 	t->waiting = false;
 }
 

@@ -145,9 +145,9 @@ static void check_shard(struct shards *all, u32 number, u32 i, u64 now_ns)
 		const struct xroce_vector *v = &all->maps->vector[queue];
 
 		wake_ns = min_u64(wake_ns, socket.first_ns);
-		/* not watched with sleepers: one left while another came, which costs records */
-		if (v->watched && !s->service.sleepers)
-			sched_fail("queue %u of %s is watched by nobody", queue, nic_name(number));
+		if (v->watched != s->service.sleepers)
+			sched_fail("queue %u of %s is watched by %u, and %u sleep", queue,
+				   nic_name(number), v->watched, s->service.sleepers);
 		/* for a packet that comes next */
 		if (!socket.num && !v->asleep && control.first_ns > now_ns + TICK_NS + WAKE_NS &&
 		    !ring_has_records(xdp_ring(s->io->ring_fd)))
@@ -193,7 +193,7 @@ static void check_cq(struct app_cq *cq, void *arg)
 		return;
 	if (ch->head && !ch->raised)
 		sched_fail("CQ %u has an event, and its channel is not readable", index);
-	if (ch->head || record || wake->handed[index])
+	if (ch->head || record)
 		return;
 	if (!cq_empty(&cq->cq))
 		sched_fail("%s sleeps, and CQ %u has completions (%sarmed)", cq->thread->name,
@@ -277,8 +277,6 @@ void inspect_end(struct port *port, u32 number)
 	const struct shards *all = &port->shards;
 	const struct nic *n = nic_get(number);
 
-	if (all->wake.handed_total)
-		sched_fail("%u events were handed over and never taken", all->wake.handed_total);
 	for (u32 i = 0; i < all->num; i++) {
 		const struct shard *s = &all->shard[i];
 		const __u64 *reason = (const __u64 *)s->io->drops;

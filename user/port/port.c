@@ -135,7 +135,6 @@ static int port_make_shards(struct port *port, const struct netdev *dev)
 
 	all->maps = all->wake.maps = &port->made.maps;
 	all->queues = all->wake.num_vectors = port->made.info.queues;
-	all->wake.num_shards = n;
 	all->wake.rings.map_fd = port->made.maps.channel_fd;
 	all->shard = aligned_zero(n * sizeof(*all->shard));
 	if (!all->shard)
@@ -345,7 +344,7 @@ void port_lock(struct port *port)
 
 void port_unlock(struct port *port)
 {
-	shards_unlock(&port->shards, REPORT_ANY);
+	shards_unlock(&port->shards);
 }
 
 void port_set_event_handler(port_event_fn *fn)

@@ -9,7 +9,7 @@ static void cq_let_turns_end(struct shards *all, const struct cq *cq)
 		struct shard *s = &all->shard[__builtin_ctz(shards)];
 
 		shard_lock(s);
-		shard_unlock(s, REPORT_ANY);
+		shard_unlock(s);
 	}
 }
 

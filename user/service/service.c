@@ -2,8 +2,7 @@
 /*
  * The service threads, one a shard: they work on the shard while the application does not, so that
  * ACKs, READ responses and retransmissions leave while the application computes or sleeps. A thread
- * uses no CPU while nothing happens. It raises the events of its completion vectors' CQs
- * (vector.c).
+ * uses no CPU while nothing happens, and raises the events that it finds.
  *
  *   WATCH    nobody drives the shard. It sleeps on the sockets, and until the shard's next
  *            deadline; then it serves.
@@ -17,9 +16,9 @@
  * Who tells whom, so that nothing is left lying:
  *
  *   app_progress    moved by every call that drives the shard; looked at here once a wake-up.
- *   sleepers        counted by port_channel_wait(). While there are any, watched (in xroce_vector,
- *                   for each queue) tells XDP to wake nobody, as the sockets do. When the last one
- *                   leaves, it clears that, runs the shard once more and waits for what XDP
+ *   sleepers        counted by port_channel_wait(), and for XDP in watched (in xroce_vector, for
+ *                   each queue): while there are any, it wakes nobody, as the sockets do. A thread
+ *                   that leaves runs the shard once more, and the last one waits for what XDP
  *                   announced to nobody (sleep.c).
  *   asleep          in xroce_vector, for each queue: set here for long ticks, taken by XDP, which
  *                   then writes to this thread's ring. XDP looks at it where nobody watches. It may
@@ -63,7 +62,7 @@ static void service_serve(struct shard *sh, u64 progress)
 		shard_lock(sh);
 		now_ns = clock_now_ns();
 		moved = pump_run(sh, now_ns);
-		shard_unlock(sh, sh->number);
+		shard_unlock(sh);
 		if (moved) {
 			idle_since_ns = 0;
 			continue;
@@ -159,7 +158,7 @@ static bool service_is_deserted(struct shard *sh)
 		return false;
 	if (defer_waits(&sh->defer))
 		defer_rest(&sh->defer, clock_now_ns());
-	shard_unlock(sh, sh->number);
+	shard_unlock(sh);
 	return true;
 }
 
@@ -197,13 +196,12 @@ static void *service_main(void *arg)
 			service_serve(sh, progress);
 		}
 		now_ns = clock_now_ns();
-		if (standby && ((service_due_ns(sh) <= now_ns && sleepers) ||
-				vector_waits(&sh->all->wake))) {
+		if (standby && sleepers && service_due_ns(sh) <= now_ns) {
 			/* not shard_lock(), which may run it as well */
 			pthread_mutex_lock(&sh->lock);
 			now_ns = clock_now_ns();
 			pump_run(sh, now_ns);
-			shard_unlock(sh, sh->number);
+			shard_unlock(sh);
 		}
 		service_sleep(sh, standby, s->tick_ns, now_ns);
 		if (standby)

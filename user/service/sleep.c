@@ -148,7 +148,7 @@ static void sleep_give_up(struct shard *s)
 			atomic_fetch_add_explicit(&set->xsk[i].unannounced, (u64)n,
 						  memory_order_relaxed);
 	}
-	shard_unlock(s, REPORT_ANY);
+	shard_unlock(s);
 	service_kick(s);
 }
 
@@ -269,14 +269,18 @@ int port_channel_wait(struct port_channel *ch, bool block)
 void port_channel_extra(struct port_channel *ch)
 {
 	struct view v = { .ch = ch };
+	struct cq *cq;
+	u32 last;
 
 	v.all = channel_shards(ch, &v.shards);
 	if (!v.all)
 		return;
-	vector_hand_extra(&v.all->wake, ch);
-	/* whoever unlocks reports it */
+	last = channel_last(ch);
 	shard_lock(&v.all->shard[0]);
-	shard_unlock(&v.all->shard[0], REPORT_ANY);
+	cq = wake_on_channel(&v.all->wake, ch, last);
+	if (cq)
+		shard_raise(cq);
+	shard_unlock(&v.all->shard[0]);
 	shards_put(v.all);
 }
 

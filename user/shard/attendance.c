@@ -74,14 +74,15 @@ void service_set_asleep(struct shard *sh, u32 asleep)
 				      asleep, memory_order_relaxed);
 }
 
-static void set_watched(struct shard *sh, u32 watched)
+/* So many more threads sleep on its sockets. */
+static void service_watch(struct shard *sh, u32 more)
 {
 	const struct xsk_set *set = &sh->io->xsks;
 
 	for (u32 i = 0; i < set->count; i++)
-		atomic_store_explicit(
-			shared_word(&sh->all->maps->vector[xsk_queue(set, i)].watched), watched,
-			memory_order_relaxed);
+		atomic_fetch_add_explicit(
+			shared_word(&sh->all->maps->vector[xsk_queue(set, i)].watched), more,
+			memory_order_seq_cst);
 }
 
 bool service_is_asleep(const struct shard *sh)
@@ -98,17 +99,16 @@ bool service_is_asleep(const struct shard *sh)
 
 void service_sleeper_enter(struct shard *sh)
 {
-	if (!atomic_fetch_add_explicit(&sh->service.sleepers, 1, memory_order_seq_cst))
-		set_watched(sh, 1);
+	atomic_fetch_add_explicit(&sh->service.sleepers, 1, memory_order_seq_cst);
+	service_watch(sh, 1);
 }
 
 void service_sleeper_leave(struct shard *sh)
 {
 	service_app_came(sh);
 	/* pairs with the fence in service_sleep(): it sees this, or service_nudge() its sleep */
-	if (atomic_fetch_sub_explicit(&sh->service.sleepers, 1, memory_order_seq_cst) != 1)
-		return;
-	set_watched(sh, 0);
+	atomic_fetch_sub_explicit(&sh->service.sleepers, 1, memory_order_seq_cst);
+	service_watch(sh, -1u);
 	/*
 	 * pairs with the count in wake_count_unannounced() (bpf/wake.h): sleep_missing(), which
 	 * follows, sees it, or XDP sees this

@@ -114,7 +114,7 @@ static void migration_move_qp(struct shard *to, struct qp *qp, u64 now_ns)
 	to->io->stats->qps_moved++;
 }
 
-void migration_move(struct shard *s, u32 reporter)
+void migration_move(struct shard *s)
 {
 	struct shards *all = s->all;
 	u32 took = 0;
@@ -136,5 +136,5 @@ void migration_move(struct shard *s, u32 reporter)
 	/* the thread that handed it over found the lock taken, and counts on us */
 	for (; took; took &= took - 1)
 		pump_run(&all->shard[__builtin_ctz(took)], now_ns);
-	shards_unlock(all, reporter);
+	shards_unlock(all);
 }

@@ -53,6 +53,6 @@ static inline bool migration_wants(const struct migration *h)
 {
 	return h->num_wanted != 0;
 }
-void migration_move(struct shard *s, u32 reporter);
+void migration_move(struct shard *s);
 
 #endif

@@ -53,15 +53,12 @@ bool shard_turn(struct shard *s)
 	return pump_run(s, clock_now_ns());
 }
 
-static void shard_report_events(struct shard *s, u32 reporter)
+static void shard_report_events(struct shard *s)
 {
 	event_fn *handler = atomic_load_explicit(&event_handler, memory_order_relaxed);
 	struct shards *all = s->all;
 	struct engine_event event;
-	struct cq *cq;
 
-	while (handler && (cq = vector_take_handed(&all->wake, reporter)))
-		handler(&(struct engine_event){ .type = EVENT_COMPLETION, .cq = cq });
 	while (engine_next_event(s->engine, &event)) {
 		if (event.type == EVENT_QP_STATE) {
 			shards_steer(all, event.qp);
@@ -69,14 +66,19 @@ static void shard_report_events(struct shard *s, u32 reporter)
 		}
 		if (event.type == EVENT_COMPLETION) {
 			wake_taken(&all->wake, event.cq);
-			if (!vector_may_report(&all->wake, event.cq, reporter)) {
-				service_kick(&all->shard[vector_raiser(&all->wake, event.cq)]);
-				continue;
-			}
+			all->maps->vector[s->number].events++;
 		}
 		if (handler)
 			handler(&event);
 	}
+}
+
+void shard_raise(struct cq *cq)
+{
+	event_fn *handler = atomic_load_explicit(&event_handler, memory_order_relaxed);
+
+	if (handler)
+		handler(&(struct engine_event){ .type = EVENT_COMPLETION, .cq = cq });
 }
 
 void shard_lock(struct shard *s)
@@ -106,13 +108,13 @@ struct deferred_work {
 };
 
 /* Until nothing is left undone, or somebody else sees to it. */
-static struct deferred_work shard_unlock_once(struct shard *s, u32 reporter)
+static struct deferred_work shard_unlock_once(struct shard *s)
 {
 	struct deferred_work left = { 0 };
 	bool blocked, dead;
 
 	for (;;) {
-		shard_report_events(s, reporter);
+		shard_report_events(s);
 		dead = s->all->dead;
 		blocked = dead || s->blocked_ns;
 		left.to_run |= s->to_run | engine_passed_doorbells(s->engine);
@@ -138,7 +140,7 @@ static void shards_leave_to_threads(struct shards *all, u32 shards)
 }
 
 /* Shards that have been given work, and those that they give work to. */
-static void shards_run_others(struct shards *all, u32 shards, u32 reporter)
+static void shards_run_others(struct shards *all, u32 shards)
 {
 	for (u32 runs = 0; shards; runs++) {
 		struct shard *s = &all->shard[__builtin_ctz(shards)];
@@ -154,20 +156,20 @@ static void shards_run_others(struct shards *all, u32 shards, u32 reporter)
 		if (pthread_mutex_trylock(&s->lock))
 			continue;
 		shard_turn(s);
-		shards |= shard_unlock_once(s, reporter).to_run;
+		shards |= shard_unlock_once(s).to_run;
 		service_nudge(s);
 	}
 }
 
-void shard_unlock(struct shard *s, u32 reporter)
+void shard_unlock(struct shard *s)
 {
-	struct deferred_work left = shard_unlock_once(s, reporter);
+	struct deferred_work left = shard_unlock_once(s);
 
 	service_nudge(s);
 	if (left.to_run)
-		shards_run_others(s->all, left.to_run, reporter);
+		shards_run_others(s->all, left.to_run);
 	if (left.wants)
-		migration_move(s, reporter);
+		migration_move(s);
 }
 
 void shards_lock(struct shards *all)
@@ -176,15 +178,15 @@ void shards_lock(struct shards *all)
 		shard_lock(&all->shard[i]);
 }
 
-void shards_unlock(struct shards *all, u32 reporter)
+void shards_unlock(struct shards *all)
 {
 	u32 to_run = 0;
 
 	for (u32 i = all->num; i-- > 0;) {
-		to_run |= shard_unlock_once(&all->shard[i], reporter).to_run;
+		to_run |= shard_unlock_once(&all->shard[i]).to_run;
 		service_nudge(&all->shard[i]);
 	}
-	shards_run_others(all, to_run, reporter);
+	shards_run_others(all, to_run);
 }
 
 /* ---- running it ---- */
@@ -194,7 +196,7 @@ void shard_run(struct shard *s)
 	shard_lock(s);
 	service_app_came(s);
 	shard_turn(s);
-	shard_unlock(s, REPORT_ANY);
+	shard_unlock(s);
 }
 
 static void shard_try_to_run(struct shard *s)
@@ -205,7 +207,7 @@ static void shard_try_to_run(struct shard *s)
 	if (pthread_mutex_trylock(&s->lock))
 		return;
 	shard_turn(s);
-	shard_unlock(s, REPORT_ANY);
+	shard_unlock(s);
 }
 
 void shards_poll(struct shards *all)
@@ -249,7 +251,7 @@ static void shard_poll_cq(struct shard *s, const struct cq *cq)
 	if (pthread_mutex_trylock(&s->lock))
 		return;
 	pump_poll(s, cq, clock_now_ns());
-	shard_unlock(s, REPORT_ANY);
+	shard_unlock(s);
 }
 
 void shards_poll_cq(struct shards *all, const struct cq *cq)
@@ -275,13 +277,13 @@ static bool shard_post_and_run(struct shard *s, struct qp *qp)
 	if (pthread_mutex_trylock(&s->lock))
 		return false;
 	if (unlikely(qp_engine(qp) != s->engine)) {
-		shard_unlock(s, REPORT_ANY);
+		shard_unlock(s);
 		return false;
 	}
 	service_app_came(s);
 	engine_posted(s->engine, qp);
 	shard_turn(s);
-	shard_unlock(s, REPORT_ANY);
+	shard_unlock(s);
 	return true;
 }
 

@@ -143,19 +143,17 @@ static inline void shards_put(struct shards *all)
 /* ---- shard.c ---- */
 void shard_init_lock(struct shard *s);
 void shard_lock(struct shard *s);
-/*
- * Report its events, unlock, and see to what came up meanwhile and in other shards. reporter: the
- * number of the shard whose thread the caller is: it reports the
- * events of its own CQs, and the others' threads those of theirs; or REPORT_ANY.
- */
-void shard_unlock(struct shard *s, u32 reporter);
+/* Report its events, unlock, and see to what came up meanwhile and in other shards. */
+void shard_unlock(struct shard *s);
+/* An event without a completion. Under the lock of a shard, which keeps the CQ. */
+void shard_raise(struct cq *cq);
 /* When it must be run at the latest if nothing happens. [any thread] as a hint */
 u64 shard_deadline_ns(const struct shard *s);
 /* Receive, run the engine, send, waiting for the lock. */
 void shard_run(struct shard *s);
 /* Exclusive: of all shards, in order, for a thread of the application or of a shard. */
 void shards_lock(struct shards *all);
-void shards_unlock(struct shards *all, u32 reporter);
+void shards_unlock(struct shards *all);
 /* Called as port_event_fn in port.h says. */
 void shards_set_event_handler(void (*fn)(const struct engine_event *event));
 /* What port_poll(), port_poll_cq(), port_post() and port_run_locked() of port.h do. */

@@ -124,7 +124,7 @@ bool wake_rearm(struct wake *w, const u32 *record, u32 n)
 
 /* ---- the table ---- */
 
-static int wake_take_index(struct wake *w, struct cq *cq, struct port_channel *ch, u32 vector)
+static int wake_take_index(struct wake *w, struct cq *cq, struct port_channel *ch)
 {
 	int err = -ENOSPC;
 
@@ -136,7 +136,6 @@ static int wake_take_index(struct wake *w, struct cq *cq, struct port_channel *c
 			continue;
 		w->cq[index] = cq;
 		w->channel_of[index] = ch;
-		w->vector_of[index] = (u8)vector;
 		w->next = index + 1;
 		cq->index = index;
 		err = 0;
@@ -152,7 +151,7 @@ int wake_add(struct wake *w, struct cq *cq, struct port_channel *ch, u32 vector)
 
 	/* The interface may have fewer queues now than when it was listed. */
 	vector %= w->num_vectors;
-	err = wake_take_index(w, cq, ch, vector);
+	err = wake_take_index(w, cq, ch);
 	if (err)
 		return err;
 	shared = &w->maps->cq[cq->index];
@@ -182,8 +181,16 @@ struct port_channel *wake_remove(struct wake *w, const struct cq *cq)
 	ch = w->channel_of[cq->index];
 	w->channel_of[cq->index] = NULL;
 	w->cq[cq->index] = NULL;
-	atomic_fetch_sub_explicit(&w->handed_total, w->handed[cq->index], memory_order_seq_cst);
-	w->handed[cq->index] = 0;
 	pthread_mutex_unlock(&w->lock);
 	return ch;
+}
+
+struct cq *wake_on_channel(struct wake *w, const struct port_channel *ch, u32 index)
+{
+	struct cq *cq;
+
+	pthread_mutex_lock(&w->lock);
+	cq = w->channel_of[index] == ch ? w->cq[index] : NULL;
+	pthread_mutex_unlock(&w->lock);
+	return cq;
 }

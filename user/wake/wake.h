@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * How a port's completions wake threads: the table of its CQs with the arm words that XDP takes
- * (wake.c), the ring buffers in which XDP's records reach completion channels (rings.c, channel.c),
- * and whose thread raises a CQ's events (vector.c). Nothing here runs an engine or sleeps.
+ * (wake.c), and the ring buffers in which XDP's records reach completion channels (rings.c,
+ * channel.c). Nothing here runs an engine or sleeps.
  */
 #ifndef WAKE_WAKE_H
 #define WAKE_WAKE_H
@@ -17,19 +17,12 @@
 struct wake {
 	const struct xdp_maps *maps;
 	u32 num_vectors; /* receive queues of the interface */
-	/* the thread of shard N raises the events of vectors N, N + num_shards ... */
-	u32 num_shards;
 	struct rings rings;
 
 	pthread_mutex_t lock cache_aligned; /* of what follows */
 	struct cq *cq[XROCE_MAX_CQ];
 	struct port_channel *channel_of[XROCE_MAX_CQ];
-	u8 vector_of[XROCE_MAX_CQ];
 	u32 next;			  /* where to look for a free index */
-	u32 handed[XROCE_MAX_CQ];	  /* events that are left to the CQ's vector */
-	/* the CQ of the latest one: where looking for them begins */
-	u32 handed_last;
-	_Atomic u32 handed_total;
 };
 
 /* ---- wake.c: CQs and their arm words ---- */
@@ -60,26 +53,10 @@ void wake_taken(struct wake *w, struct cq *cq);
  * XDP took the words of these CQs; of those that are armed still, set them again. True if any was.
  */
 bool wake_rearm(struct wake *w, const u32 *record, u32 n);
-
-/* ---- vector.c: under the lock of a shard ---- */
-
-#define REPORT_ANY UINT32_MAX /* a thread of the application */
-
-/* The shard whose thread raises the CQ's events. */
-u32 vector_raiser(const struct wake *w, const struct cq *cq);
 /*
- * The reporter (the number of the shard whose thread it is, or REPORT_ANY) has an event of this CQ.
- * False: it is left to the raiser, whose thread the caller kicks.
+ * The CQ at that index if it is on that channel, else NULL. Under the lock of a shard, which keeps
+ * it.
  */
-bool vector_may_report(struct wake *w, const struct cq *cq, u32 reporter);
-/* The next CQ with an event that was left to this reporter; NULL: none. */
-struct cq *vector_take_handed(struct wake *w, u32 reporter);
-/*
- * The CQ of the last record that the channel had is due an event without a completion, unless one
- * is on its way: left to whoever reports events next, and may. [any thread]
- */
-void vector_hand_extra(struct wake *w, struct port_channel *ch);
-/* Has any been left to anybody? [any thread] */
-bool vector_waits(const struct wake *w);
+struct cq *wake_on_channel(struct wake *w, const struct port_channel *ch, u32 index);
 
 #endif
