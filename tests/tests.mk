@@ -119,7 +119,7 @@ codec := $(addprefix user/transport/,packet.c icrc.c opcode.c guard.c)
 $(BUILD)/tests/fuzz/fuzz_packet: $(call fuzz_objs,tests/common/golden.c $(codec))
 $(BUILD)/tests/fuzz/fuzz_segments: $(call fuzz_objs,user/transport/segments.c $(codec))
 $(BUILD)/tests/fuzz/fuzz_engine: $(call fuzz_objs,$(addprefix tests/,common/golden.c sim/world.c \
-	sim/pair.c) $(TRANSPORT_SRC))
+	sim/world_link.c sim/world_deliver.c sim/pair.c) $(TRANSPORT_SRC))
 $(BUILD)/tests/fuzz/%: $(BUILD)/fuzz-obj/tests/fuzz/%.o
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CLANG) $(FUZZ_SANITIZE) $(INPUTS) -lcmocka -lisal -o $@

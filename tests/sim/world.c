@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The simulator's clock, links and nodes. It never looks into an engine: what it knows of one comes
- * from the contract.
+ * The simulator's clock and nodes; world_link.c has the links, world_deliver.c a packet's arrival.
+ * None looks into an engine: what they know of one comes from the contract.
  */
-#include "world.h"
+#include "world_internal.h"
 
 #include <stdlib.h>
 #include <setjmp.h>
@@ -12,20 +12,6 @@
 #define GUARD_BYTES 64
 #define GUARD_BYTE  0xa5
 #define OUTPUT_MAX  1000000 /* frames in one go: more is an engine that does not stop */
-
-struct flight {
-	u64 time_ns;
-	u64 sequence;
-	u32 to;
-	u32 from;
-	u32 overtake;	/* packets still to pass this one */
-	bool held;
-	u8 *data;
-	u32 len;
-};
-
-static const char *const fate_names[] = { "",		" DROPPED", " DUPLICATED",
-					  " CORRUPTED", " HELD",    " NO SUCH NODE" };
 
 void world_check(struct world *w, bool ok, const char *what, const char *file, int line)
 {
@@ -47,8 +33,7 @@ void world_check_u64(struct world *w, u64 got, u64 want, const char *what, const
 	world_check(w, false, what, file, line);
 }
 
-/* Room for one more element of a growing array. */
-static void *grow(void *array, u32 n, u32 *room, size_t size)
+void *world_grow(void *array, u32 n, u32 *room, size_t size)
 {
 	if (n < *room)
 		return array;
@@ -279,160 +264,10 @@ void world_poll(struct watched_cq *c)
 	const struct cqe *e;
 
 	while ((e = cq_peek(&c->cq))) {
-		c->log = grow(c->log, c->n, &c->room, sizeof(*c->log));
+		c->log = world_grow(c->log, c->n, &c->room, sizeof(*c->log));
 		c->log[c->n++] = *e;
 		cq_pop(&c->cq);
 	}
-}
-
-/* ---- links ---- */
-
-static void trace_frame(const struct world *w, const struct sent_frame *f)
-{
-	const struct packet *p = &f->packet;
-
-	fprintf(stderr, "%10llu %u>%u %-28s qp %06x psn %06x%s%s", (unsigned long long)f->time_ns,
-		f->from, f->to, opcode_name(p->opcode), p->dest_qpn, p->psn, p->ackreq ? " A" : "",
-		p->solicited ? " SE" : "");
-	if (p->flags & OP_AETH)
-		fprintf(stderr, " syndrome %02x msn %u", p->syndrome, p->msn);
-	if (p->flags & (OP_RETH | OP_ATOMIC_ETH))
-		fprintf(stderr, " rkey %08x len %u", p->rkey, p->dma_len);
-	fprintf(stderr, " payload %u%s\n", p->payload_len, fate_names[f->fate]);
-}
-
-static void launch(struct world *w, u32 from, u32 to, const u8 *data, u32 len, u64 time_ns,
-		   u32 overtake)
-{
-	struct flight *f;
-
-	w->flights = grow(w->flights, w->num_flights, &w->flights_room, sizeof(*w->flights));
-	f = &w->flights[w->num_flights++];
-	*f = (struct flight){ .time_ns = time_ns,
-			      .sequence = w->flight_sequence++,
-			      .from = from,
-			      .to = to,
-			      .overtake = overtake,
-			      .held = overtake > 0,
-			      .len = len };
-	f->data = malloc(len);
-	assert_non_null(f->data);
-	memcpy(f->data, data, len);
-}
-
-/* One more packet passed those that are held back in this direction. */
-static void release_held(struct world *w, u32 from, u32 to)
-{
-	for (u32 i = 0; i < w->num_flights; i++) {
-		struct flight *f = &w->flights[i];
-
-		if (!f->held || f->from != from || f->to != to || --f->overtake)
-			continue;
-		f->held = false;
-		f->time_ns = w->now_ns + w->latency_ns;
-		f->sequence = w->flight_sequence++;
-	}
-}
-
-static bool scheduled(u64 mask, u64 n)
-{
-	return n < 64 && mask >> n & 1;
-}
-
-static enum fate choose_fate(struct world *w, struct faults *l, const struct sent_frame *f)
-{
-	u64 n = l->count++;
-
-	if (l->dead || scheduled(l->drop, n) || (l->drops && l->drops(f, l->drops_arg)))
-		return FATE_DROPPED;
-	if (scheduled(l->duplicate, n))
-		return FATE_DUPLICATED;
-	if (scheduled(l->corrupt, n))
-		return FATE_CORRUPTED;
-	if (scheduled(l->hold, n))
-		return FATE_HELD;
-	if (l->drop_rate && rng_chance(&w->rng, l->drop_rate))
-		return FATE_DROPPED;
-	if (l->duplicate_rate && rng_chance(&w->rng, l->duplicate_rate))
-		return FATE_DUPLICATED;
-	if (l->corrupt_rate && rng_chance(&w->rng, l->corrupt_rate))
-		return FATE_CORRUPTED;
-	if (l->hold_rate && rng_chance(&w->rng, l->hold_rate))
-		return FATE_HELD;
-	return FATE_DELIVERED;
-}
-
-/* Flip one bit that the ICRC covers: extension headers, payload, or the ICRC itself. */
-static void corrupt(struct world *w, u8 *data, u32 len, const struct packet *p)
-{
-	u32 first = (u32)(p->ip - data) + (p->is_ipv6 ? 40 : 20) + 8 + 12;
-
-	data[first + rng_below(&w->rng, len - first)] ^= (u8)(1u << rng_below(&w->rng, 8));
-}
-
-static void transmit(struct world *w, u32 from, u8 *frame, u32 len)
-{
-	struct rx_frame rx = { .data = frame, .len = len };
-	struct sent_frame f = { .time_ns = w->now_ns,
-				.from = from,
-				.to = WORLD_MAX_NODES,
-				.fate = FATE_NO_NODE,
-				.len = len };
-	struct faults *l = NULL;
-
-	/* Whatever an engine sends must be a good packet. */
-	check_eq(w, packet_parse(&f.packet, &rx), 0);
-	check(w, packet_icrc_ok(&f.packet));
-	for (u32 i = 0; i < w->num_nodes; i++)
-		if (gid_equal(&f.packet.dst, &w->node[i].gid4) ||
-		    gid_equal(&f.packet.dst, &w->node[i].gid6))
-			f.to = i;
-	if (f.to < w->num_nodes) {
-		check(w, memcmp(frame, w->node[f.to].mac, 6) == 0 &&
-				 memcmp(frame + 6, w->node[from].mac, 6) == 0);
-		l = &w->node[from].to[f.to];
-		f.fate = choose_fate(w, l, &f);
-		release_held(w, from, f.to);
-	}
-	if (w->trace)
-		trace_frame(w, &f);
-	if (w->keep_frames) {
-		f.data = malloc(len);
-		assert_non_null(f.data);
-		memcpy(f.data, frame, len);
-		rx.data = f.data;
-		check_eq(w, packet_parse(&f.packet, &rx), 0);
-		w->sent = grow(w->sent, w->num_sent, &w->sent_room, sizeof(*w->sent));
-		w->sent[w->num_sent++] = f;
-	}
-	/*
-	 * a congested switch; over IPv4 it mends the header checksum as well, which nobody here
-	 * looks at
-	 */
-	if (l && l->mark_rate && !f.packet.is_ipv6 && f.packet.tos & 3 &&
-	    rng_chance(&w->rng, l->mark_rate))
-		frame[14 + 1] |= 3;
-	switch (f.fate) {
-	case FATE_DROPPED:
-	case FATE_NO_NODE:
-		return;
-	case FATE_CORRUPTED:
-		corrupt(w, frame, len,
-			&(struct packet){ .ip = frame + (f.packet.has_vlan ? 18 : 14),
-					  .is_ipv6 = f.packet.is_ipv6 });
-		break;
-	case FATE_DUPLICATED:
-		launch(w, from, f.to, frame, len, w->now_ns + w->latency_ns, 0);
-		break;
-	case FATE_HELD:
-		/* Where nothing follows to overtake it, it comes late all the same. */
-		launch(w, from, f.to, frame, len, w->now_ns + 20 * w->latency_ns,
-		       l->hold_packets ? l->hold_packets : 1);
-		return;
-	case FATE_DELIVERED:
-		break;
-	}
-	launch(w, from, f.to, frame, len, w->now_ns + w->latency_ns, 0);
 }
 
 /* ---- engines ---- */
@@ -449,7 +284,7 @@ struct engine *world_owner(struct node *n, bool is_pinned)
 
 void world_know_qp(struct node *n, const struct qp *qp)
 {
-	n->qpns = grow(n->qpns, n->num_qpns, &n->qpns_room, sizeof(*n->qpns));
+	n->qpns = world_grow(n->qpns, n->num_qpns, &n->qpns_room, sizeof(*n->qpns));
 	n->qpns[n->num_qpns++] = qp->qpn;
 }
 
@@ -491,111 +326,6 @@ u64 world_deadline_ns(const struct node *n)
 	return earliest_ns;
 }
 
-/*
- * Whose is the frame? It comes to any of the node's engines, which leaves it alone if it is
- * another's; one that is no packet is dropped anywhere.
- */
-static struct engine *owner_of(struct world *w, struct node *n, const struct rx_frame *rx)
-{
-	struct qp *qp = engine_frame_qp(n->engine, rx);
-	struct engine *owner = qp ? qp_engine(qp) : n->engine,
-		      *here = n->engines[rng_below(&w->where, n->num_engines)];
-	const struct engine_frame f = { .frame = *rx };
-	struct packet p;
-	u64 away = 0;
-
-	if (here != owner && qp && packet_parse(&p, rx) == 0) {
-		check_eq(w, engine_input_batch(here, &f, 1, w->now_ns, &away), 0);
-		check_eq(w, away, 1);
-	}
-	return owner;
-}
-
-/*
- * ---- XDP's part in it: which response wakes the reader of the send CQ, as bpf/wake.h has it ----
- */
-
-struct woken {
-	struct qp *qp;	/* NULL: it is not asked */
-	bool wakes;
-	u32 before;	/* what the send CQ had got */
-};
-
-static bool xdp_wakes(const struct node *n, const struct packet *p)
-{
-	const u32 first = n->expect[XROCE_QP_SLOT(p->dest_qpn)].psn;
-	const u8 class = p->flags & OP_AETH ? p->syndrome & AETH_CLASS_MASK : AETH_ACK;
-	u32 last = p->psn;
-
-	if (class == AETH_NAK && p->syndrome & AETH_VALUE_MASK)
-		return true;
-	if (class != AETH_ACK || !(p->flags & OP_END))
-		last = psn_add(last, ROCE_PSN_MASK);
-	return first & XROCE_EXPECTED && psn_diff(last, first & ROCE_PSN_MASK) >= 0;
-}
-
-/*
- * Responses that came early complete with one that is no message's end: those are found by whoever
- * runs the engine.
- */
-static struct woken xdp_sees(const struct node *n, const struct rx_frame *rx)
-{
-	struct woken x = { 0 };
-	struct packet p;
-
-	if (packet_parse(&p, rx) || !(p.flags & OP_RESPONSE))
-		return x;
-	x.qp = engine_find_qp(n->engine, p.dest_qpn);
-	if (!x.qp || !x.qp->tells_xdp || x.qp->req.early.head) {
-		x.qp = NULL;
-		return x;
-	}
-	x.wakes = xdp_wakes(n, &p);
-	x.before = cq_next_index(x.qp->send_cq);
-	return x;
-}
-
-/* A send has completed by that packet: XDP knew. */
-static void check_woken(struct world *w, const struct woken *x)
-{
-	const struct cq *cq = x->qp ? x->qp->send_cq : NULL;
-
-	for (u32 i = x->before; cq && !x->wakes && i != cq_next_index(cq); i++) {
-		const struct cqe *e = &cq->ring[i & cq->mask];
-
-		check(w, e->qpn != x->qp->qpn || e->opcode >= CQE_RECV || e->status != CQE_SUCCESS);
-	}
-}
-
-enum xroce_drop world_deliver(struct world *w, u32 to, const u8 *frame, u32 len)
-{
-	struct node *n = &w->node[to];
-	struct engine *owner = n->engine;
-	u32 head = len > w->split_bytes ? w->split_bytes : len;
-	struct rx_frame rx = { .len = head, .frag_len = len - head };
-	struct woken woken;
-	u8 *linear = malloc(head), *frag = len > head ? malloc(len - head) : NULL;
-	enum xroce_drop result;
-
-	/* Copies of exactly their size: a read past the end is a sanitizer's report. */
-	assert_non_null(linear);
-	memcpy(linear, frame, head);
-	rx.data = linear;
-	if (frag) {
-		memcpy(frag, frame + head, len - head);
-		rx.frag = frag;
-	}
-	if (n->num_engines > 1)
-		owner = owner_of(w, n, &rx);
-	n->to_run |= 1u << engine_number(owner);
-	woken = xdp_sees(n, &rx);
-	result = engine_input(owner, NULL, &rx, w->now_ns);
-	check_woken(w, &woken);
-	free(linear);
-	free(frag);
-	return result;
-}
-
 /* ---- steps ---- */
 
 static void drain_events(struct node *n, struct engine *engine)
@@ -605,7 +335,8 @@ static void drain_events(struct node *n, struct engine *engine)
 	for (u32 i = 0; engine_next_event(engine, &e); i++) {
 		check(n->world, i < 10000);
 		check(n->world, e.type && (e.type & (e.type - 1)) == 0); /* one thing an event */
-		n->events = grow(n->events, n->num_events, &n->events_room, sizeof(*n->events));
+		n->events = world_grow(n->events, n->num_events, &n->events_room,
+				       sizeof(*n->events));
 		n->events[n->num_events++] = e;
 	}
 }
@@ -619,7 +350,7 @@ static void run_engine(struct world *w, struct node *n, struct engine *engine)
 	while ((len = engine_output(engine, frame, PACKET_FRAME_MAX, w->now_ns)) > 0) {
 		check(w, len <= PACKET_FRAME_MAX);
 		check(w, ++count < OUTPUT_MAX);
-		transmit(w, n->index, frame, len);
+		link_transmit(w, n->index, frame, len);
 	}
 	free(frame);
 	drain_events(n, engine);
