@@ -529,6 +529,16 @@ void responder_complete(struct engine *e, struct qp *qp, const struct packet *p,
 bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, u32 skip,
 		       u64 offset);
 
+/* duplicate.c */
+/* A request that was executed before: it is answered again. Returns why not. */
+enum xroce_drop duplicate_answer(struct engine *e, struct qp *qp, const struct packet *p);
+
+/* The READ or atomic that was taken n before the next one, n in 1 .. max_dest_rd_atomic. */
+static inline struct resp_resource *resource_stored(const struct responder *resp, u32 n)
+{
+	return &resp->resource[(resp->resource_head - n) & resp->resource_mask];
+}
+
 /* reply.c */
 u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
 /* One response after all pending READ and atomic responses; a NAK is never replaced by an ACK. */

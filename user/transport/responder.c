@@ -212,12 +212,6 @@ static enum verdict check_remote(struct engine *e, struct qp *qp, const struct p
 		       REMOTE_ACCESS;
 }
 
-/* The READ or atomic that was taken n before the next one, n in 1 .. max_dest_rd_atomic. */
-static struct resp_resource *responder_stored_resource(const struct responder *resp, u32 n)
-{
-	return &resp->resource[(resp->resource_head - n) & resp->resource_mask];
-}
-
 /*
  * At most max_dest_rd_atomic READs and atomics: the one that came that many before must not still
  * be being answered for the first time. A peer that sends a new one has the answer that a duplicate
@@ -230,7 +224,7 @@ static enum verdict check_resources(const struct qp *qp, const struct packet *p)
 
 	if (!(p->flags & OP_ANSWERED))
 		return ACCEPT;
-	next = responder_stored_resource(resp, resp->max_resources);
+	next = resource_stored(resp, resp->max_resources);
 	if (!resp->max_resources || (resource_pending(resp, next) && !next->replay))
 		return INVALID_REQUEST;
 	return ACCEPT;
@@ -543,118 +537,6 @@ static enum verdict responder_execute(struct engine *e, struct qp *qp, const str
 	return ACCEPT;
 }
 
-/* The stored READ or atomic that has this PSN, or NULL. They were taken in the order of PSNs. */
-static struct resp_resource *responder_find_resource(const struct responder *resp, u32 psn)
-{
-	for (u32 i = 1; i <= resp->max_resources; i++) {
-		struct resp_resource *r = responder_stored_resource(resp, i);
-		s32 behind = psn_diff(psn, r->first_psn);
-
-		if (!r->used)
-			break;
-		if (behind >= 0)
-			return behind < (s32)r->num_psn ? r : NULL;
-	}
-	return NULL;
-}
-
-/*
- * What a plain ACK of a duplicate may cover: all that was executed, but for the READs and atomics
- * behind the duplicate and what came after them. A requester that sends again from psn on may still
- * lack their responses, and rxe takes a plain ACK at an atomic's PSN for its response.
- *
- * rxe also loses count by one if an ACK overtakes it inside a message that it sends again. Its
- * packets never have MigReq. Such a peer is told of the messages that are complete; the one under
- * way is acknowledged at its own end, and a part of it that asks by itself.
- */
-static u32 responder_ack_limit(const struct qp *qp, u32 psn)
-{
-	const struct responder *resp = &qp->resp;
-	const struct resp_sequence *seq = &resp->seq;
-	u32 end = seq->expected_psn;
-
-	if (seq->in_message && !seq->migreq) {
-		/* all of its packets so far were full */
-		end = psn_add(end, 0u - seq->offset / qp->path_mtu);
-		if (psn_diff(end, psn) <= 0)
-			return psn;
-	}
-
-	for (u32 i = 1; i <= resp->max_resources; i++) {
-		const struct resp_resource *r = responder_stored_resource(resp, i);
-
-		if (!r->used || psn_diff(r->first_psn, psn) <= 0)
-			break;
-		if (psn_diff(r->first_psn, end) < 0)
-			end = r->first_psn;
-	}
-	return psn_add(end, ROCE_PSN_MASK);
-}
-
-/*
- * A SEND or WRITE again. It is answered if it asks for that or ends a message, and if no earlier
- * one of the same run, which goes on while PSNs rise, was answered for it as well: a peer that goes
- * back sends many, and each ACK that tells it nothing new costs it time.
- */
-static void responder_acknowledge_duplicate(struct engine *e, struct qp *qp, const struct packet *p)
-{
-	struct responder *resp = &qp->resp;
-	bool goes_on = resp->run && psn_diff(p->psn, resp->run_psn) > 0;
-
-	resp->run = true;
-	resp->run_psn = p->psn;
-	if (!goes_on)
-		resp->run_acked = psn_add(p->psn, ROCE_PSN_MASK);
-	if ((!p->ackreq && !(p->flags & OP_END)) || psn_diff(p->psn, resp->run_acked) <= 0)
-		return;
-	resp->run_acked = responder_ack_limit(qp, p->psn);
-	if (!resp->ack_due || psn_diff(resp->ack_psn, resp->run_acked) < 0)
-		reply_ack(e, qp, AETH_ACK | AETH_CREDIT_NONE, resp->run_acked);
-}
-
-/*
- * A request that was executed before. SENDs and WRITEs are acknowledged again, never executed
- * again; a READ is executed again if it lies inside a stored one; an atomic's stored result is sent
- * again.
- */
-static enum xroce_drop responder_repeat(struct engine *e, struct qp *qp, const struct packet *p)
-{
-	const bool is_atomic = p->flags & OP_ATOMIC,
-		   is_placed = p->flags & (OP_FLUSH | OP_ATOMIC_WRITE);
-	struct responder *resp = &qp->resp;
-	struct resp_resource *r;
-	u64 offset;
-	u32 skip;
-
-	e->stats->duplicate_requests++;
-	if (!(p->flags & OP_ANSWERED)) {
-		responder_acknowledge_duplicate(e, qp, p);
-		return XROCE_DROP_none;
-	}
-	r = responder_find_resource(resp, p->psn);
-	if (!r || r->atomic != is_atomic || r->placed != is_placed)
-		return XROCE_DROP_psn_duplicate;
-	if (is_atomic || is_placed) {
-		r->replay |= !resource_pending(resp, r);
-		reply_resource(e, qp, r, 0, 1);
-		return XROCE_DROP_none;
-	}
-	skip = (u32)psn_diff(p->psn, r->first_psn);
-	offset = (u64)skip * qp->path_mtu;
-	if (p->rkey != r->rkey || p->va != r->va + offset || offset + p->dma_len > r->length)
-		return XROCE_DROP_psn_duplicate;
-	if (resource_pending(resp, r) && !r->replay) {
-		/* the rest of the first answer is not given up: it still comes, once */
-		if (skip < r->cursor)
-			reply_resource(e, qp, r, skip, r->stop);
-		return XROCE_DROP_none;
-	}
-	r->replay = true;
-	r->end = (u32)offset + p->dma_len;
-	reply_resource(e, qp, r, skip, skip + psn_count(p->dma_len, qp->path_mtu));
-	return XROCE_DROP_none;
-}
-
 /* The receive WQE that is held completes in error, before the QP goes to ERR. */
 static rare void responder_fail_receive(struct engine *e, struct qp *qp, const struct packet *p,
 					enum cqe_status status, enum vendor_err verr, u64 now_ns)
@@ -698,7 +580,7 @@ static rare enum xroce_drop responder_refuse(struct engine *e, struct qp *qp,
 			responder_request_again(e, qp);
 		return XROCE_DROP_psn_ahead;
 	case DUPLICATE:
-		return responder_repeat(e, qp, p);
+		return duplicate_answer(e, qp, p);
 	case RNR:
 		seq->nak_sent = true;
 		e->stats->tx_rnr_naks++;
