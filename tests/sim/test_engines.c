@@ -88,6 +88,7 @@ static void frame__of_another_owner_is_not_touched(void **state)
 	struct node *n = &s.w->node[1];
 	const struct sent_frame *sent;
 	struct rx_frame rx;
+	u32 handed = 0;
 
 	s.w->node[0].to[1].drop = 1;
 	post_recv_buffer(b_of(&s, 1), 7, s.remote, 0, 64);
@@ -106,8 +107,11 @@ static void frame__of_another_owner_is_not_touched(void **state)
 			 XROCE_DROP_not_handed);
 		check_eq(s.w, engine_input_batch(n->engines[i], &f, 1, s.w->now_ns, &away), 0);
 		check_eq(s.w, away, 1);
+		check_eq(s.w, n->drops.not_handed, 2 * handed++ + 1);
+		check_eq(s.w, engine_input_batch(n->engines[i], &f, 1, s.w->now_ns, NULL), 1);
 	}
-	check_eq(s.w, n->drops.not_handed, 2);
+	check_eq(s.w, n->drops.not_handed, 4);
+	check_eq(s.w, n->drops.qp_unknown, 0);
 	check_eq(s.w, rq_posted(&b_of(&s, 1)->qp->rq), 1);
 	check_eq(s.w, engine_input(n->engines[1], NULL, &rx, s.w->now_ns), 0);
 	world_run(s.w);

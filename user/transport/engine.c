@@ -436,14 +436,12 @@ u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 
 					  now_ns);
 		if (likely(drop == XROCE_DROP_none))
 			continue;
-		if (drop != XROCE_DROP_not_handed) {
+		if (drop != XROCE_DROP_not_handed)
 			dropped++;
-		} else if (away) {
+		else if (away)
 			*away |= 1ull << i;
-		} else {
-			engine_count_input(e, drop);
-			dropped++;
-		}
+		else
+			dropped += engine_count_input(e, drop) != XROCE_DROP_none;
 	}
 	engine_take_arms(e);
 	return dropped;

@@ -66,7 +66,7 @@ bool segments_begin(struct segments *s, u32 l3)
 /*
  * The identification was size + count when the ICRC was made, and is 0 now. A table takes 32 passes
  * over as many bytes: none is made for the last packet, which may have any length, nor for the
- * first, which anybody may have sent.
+ * first, which any host may have sent.
  */
 static void segments_change_icrc(struct segments *s, u8 *icrc, u32 len)
 {
