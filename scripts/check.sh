@@ -62,6 +62,7 @@ part_tree() {
 	step includes scripts/check-includes.sh
 	step kernel scripts/check-kernel.sh
 	step atomics scripts/check-atomics.sh "$BUILD"
+	step errno scripts/check-errno.sh
 	step licences scripts/check-licences.sh
 	step documents scripts/check-docs.sh
 	step width scripts/check-width.sh
