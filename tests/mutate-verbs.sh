@@ -99,7 +99,7 @@ tm_sync_ignored   | user/transport/tag.c     | s/if (op->opcode == TAG_SYNC || o
 tm_always_in_step | user/transport/tag.c     | s/return list->unexpected == list->handled;/return true;/ | ibv_post_srq_ops
 tm_header_kept    | user/transport/tag.c     | s/kind == TAG_MATCHED ? sizeof(h.tmh) : /kind == TAG_MATCHED ? 0 : / | ibv_post_srq_ops
 tm_no_fin         | user/transport/rendezvous.c | s/^			rendezvous_send_fin(e, qp, wqe);/			;/;s/^		if (status == CQE_SUCCESS)$/		if (0)/ | ibv_post_srq_ops
-cq_busy           | user/verbs/cq.c          | /^EXPORT int ibv_destroy_cq/,/^}/s/return report(EBUSY);/;/ | ibv_create_cq
+cq_busy           | user/verbs/cq.c          | /^EXPORT int ibv_destroy_cq/,/^}/s/return verb_report(EBUSY);/;/ | ibv_create_cq
 cq_size           | user/verbs/cq.c          | s/vcq->ibv.cqe = (int)cqe;/vcq->ibv.cqe = (int)cqe - 1;/ | ibv_create_cq
 cq_channel_kept   | user/verbs/cq.c          | /^EXPORT int ibv_destroy_cq/,/^}/s/cq->channel->refcnt--;/;/ | ibv_create_cq
 inv_rkey          | user/verbs/cq.c          | s/wc->imm_data = e->imm;/wc->imm_data = e->flags \& CQE_WITH_INV ? 0 : e->imm;/ | ibv_poll_cq
@@ -108,7 +108,7 @@ query_max_wr      | user/verbs/srq.c         | /^EXPORT int ibv_query_srq/,/^}/s
 srq_num           | user/verbs/srq.c         | s/\*srq_num = vsrq->srq.number;/*srq_num = vsrq->srq.number + 1;/ | ibv_get_srq_num
 srq_num_for_all   | user/verbs/srq.c         | /^int get_srq_num_op/,/^}/s/if (!vsrq->xrcd)/if (false)/ | ibv_get_srq_num
 srq_cq_free       | user/verbs/srq.c         | s/users_count(&vsrq->cq->users, 1);/;/;s/users_count(&vsrq->cq->users, -1);/;/ | ibv_create_srq_ex
-srq_busy          | user/verbs/srq.c         | /^EXPORT int ibv_destroy_srq/,/^}/s/return report(EBUSY);/;/ | ibv_create_srq
+srq_busy          | user/verbs/srq.c         | /^EXPORT int ibv_destroy_srq/,/^}/s/return verb_report(EBUSY);/;/ | ibv_create_srq
 bad_wr            | user/verbs/post.c        | /^static int rq_post/,/^}/s/\*bad_wr = wr;/*bad_wr = wr->next;/ | ibv_post_srq_recv
 srq_unlocked      | user/verbs/post.c        | /^static int rq_post/,/^}/s/vlock_take(lock);//;/^static int rq_post/,/^}/s/vlock_drop(lock);// | ibv_post_srq_recv
 grh_offset        | user/transport/datagram.c | s/!responder_scatter(e, qp, p, 0, ROCE_GRH_BYTES)/!responder_scatter(e, qp, p, 0, 0)/ | ibv_post_srq_recv

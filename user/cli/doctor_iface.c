@@ -15,7 +15,7 @@
 #define LINK_MTU_ADVICE 4500
 
 /* "IFACE thing", in a buffer that the next call reuses. */
-static const char *about(const struct netdev *dev, const char *thing)
+static const char *iface_subject(const struct netdev *dev, const char *thing)
 {
 	static char what[IF_NAMESIZE + 32];
 
@@ -29,15 +29,15 @@ static void check_link(struct doctor *d, const struct netdev *dev)
 
 	if (dev->is_up) {
 		if (dev->speed_mbps)
-			finding(d, LEVEL_OK, about(dev, "link"), NULL, "up, %u Mb/s",
+			finding(d, LEVEL_OK, iface_subject(dev, "link"), NULL, "up, %u Mb/s",
 				dev->speed_mbps);
 		else
-			finding(d, LEVEL_OK, about(dev, "link"), NULL, "up");
+			finding(d, LEVEL_OK, iface_subject(dev, "link"), NULL, "up");
 		return;
 	}
 	snprintf(remedy, sizeof(remedy),
 		 "`ip link set %s up`; if it is, look to the cable or the other end", dev->name);
-	finding(d, LEVEL_FAIL, about(dev, "link"), remedy, "down");
+	finding(d, LEVEL_FAIL, iface_subject(dev, "link"), remedy, "down");
 }
 
 static void check_addresses(struct doctor *d, const struct netdev *dev)
@@ -45,13 +45,13 @@ static void check_addresses(struct doctor *d, const struct netdev *dev)
 	char text[INET6_ADDRSTRLEN], remedy[128];
 
 	if (dev->num_gids) {
-		finding(d, LEVEL_OK, about(dev, "addresses"), NULL, "%u GID%s, the first is %s",
-			dev->num_gids, dev->num_gids == 1 ? "" : "s",
+		finding(d, LEVEL_OK, iface_subject(dev, "addresses"), NULL,
+			"%u GID%s, the first is %s", dev->num_gids, dev->num_gids == 1 ? "" : "s",
 			inet_ntop(AF_INET6, dev->gid[0].gid.raw, text, sizeof(text)));
 		return;
 	}
 	snprintf(remedy, sizeof(remedy), "`ip address add ADDRESS/PREFIX dev %s`", dev->name);
-	finding(d, LEVEL_FAIL, about(dev, "addresses"), remedy, "none, so no GID");
+	finding(d, LEVEL_FAIL, iface_subject(dev, "addresses"), remedy, "none, so no GID");
 }
 
 static void check_mtu(struct doctor *d, const struct netdev *dev)
@@ -65,21 +65,21 @@ static void check_mtu(struct doctor *d, const struct netdev *dev)
 		 "`ip link set %s mtu %u`, and as much at the other ends and between", dev->name,
 		 d->multibuffer ? LINK_MTU_ADVICE : LINK_MTU_ADVICE / 2);
 	if (!pmtu)
-		finding(d, LEVEL_FAIL, about(dev, "MTU"), remedy,
+		finding(d, LEVEL_FAIL, iface_subject(dev, "MTU"), remedy,
 			"%u is too small: path MTU 256, the smallest, needs %u", dev->mtu,
 			netdev_link_mtu_for(256));
 	else if (pmtu < best)
-		finding(d, LEVEL_WARN, about(dev, "MTU"), remedy,
+		finding(d, LEVEL_WARN, iface_subject(dev, "MTU"), remedy,
 			"%u gives path MTU %u; path MTU %u needs %u", dev->mtu, pmtu, best,
 			netdev_link_mtu_for(best));
 	else if (active < pmtu)
-		finding(d, LEVEL_OK, about(dev, "MTU"), NULL,
+		finding(d, LEVEL_OK, iface_subject(dev, "MTU"), NULL,
 			"%u gives path MTU %u; programs are told %u, as longer frames cannot be "
 			"redirected",
 			dev->mtu, pmtu, active);
 	else
-		finding(d, LEVEL_OK, about(dev, "MTU"), NULL, "%u gives path MTU %u", dev->mtu,
-			pmtu);
+		finding(d, LEVEL_OK, iface_subject(dev, "MTU"), NULL, "%u gives path MTU %u",
+			dev->mtu, pmtu);
 }
 
 static void check_queues(struct doctor *d, const struct netdev *dev)
@@ -87,12 +87,12 @@ static void check_queues(struct doctor *d, const struct netdev *dev)
 	char remedy[128];
 
 	if (dev->rx_queues <= XROCE_MAX_QUEUE) {
-		finding(d, LEVEL_OK, about(dev, "queues"), NULL, "%u to receive on",
+		finding(d, LEVEL_OK, iface_subject(dev, "queues"), NULL, "%u to receive on",
 			dev->rx_queues);
 		return;
 	}
 	snprintf(remedy, sizeof(remedy), "`ethtool -L %s combined %u`", dev->name, XROCE_MAX_QUEUE);
-	finding(d, LEVEL_WARN, about(dev, "queues"), remedy,
+	finding(d, LEVEL_WARN, iface_subject(dev, "queues"), remedy,
 		"%u to receive on, of which we serve the first %u", dev->rx_queues,
 		XROCE_MAX_QUEUE);
 }
@@ -105,7 +105,7 @@ static void check_mode(struct doctor *d, const struct netdev *dev)
 	xdp_driver_query(dev, &driver);
 	name = *driver.name ? driver.name : dev->name;
 	if (!driver.native) {
-		finding(d, dev->is_loopback ? LEVEL_OK : LEVEL_WARN, about(dev, "XDP mode"),
+		finding(d, dev->is_loopback ? LEVEL_OK : LEVEL_WARN, iface_subject(dev, "XDP mode"),
 			dev->is_loopback ? NULL :
 					   "if it has one, use the interface under it (of a "
 					   "bridge, bond, VLAN or macvlan)",
@@ -113,18 +113,18 @@ static void check_mode(struct doctor *d, const struct netdev *dev)
 		return;
 	}
 	if (xdp_mode(dev) == XDP_MODE_GENERIC) {
-		finding(d, LEVEL_OK, about(dev, "XDP mode"), NULL,
+		finding(d, LEVEL_OK, iface_subject(dev, "XDP mode"), NULL,
 			"generic: what %s sends stays in one piece so; XROCE_XDP=native for less "
 			"delay",
 			name);
 		return;
 	}
-	finding(d, LEVEL_OK, about(dev, "XDP mode"), NULL, "native (%s%s), %s", name,
+	finding(d, LEVEL_OK, iface_subject(dev, "XDP mode"), NULL, "native (%s%s), %s", name,
 		driver.told ? "" : ", by its name",
 		driver.zero_copy ? "zero-copy" : "copies packets once");
 	if (driver.told && !driver.multibuffer &&
 	    netdev_path_mtu(dev->mtu, d->multibuffer) == ROCE_PMTU_MAX)
-		finding(d, LEVEL_WARN, about(dev, "XDP mode"),
+		finding(d, LEVEL_WARN, iface_subject(dev, "XDP mode"),
 			"use a path MTU of at most 2048 on this interface",
 			"%s takes no frames of several buffers in native mode", name);
 }
@@ -144,13 +144,13 @@ static void check_foreign_program(struct doctor *d, const struct netdev *dev,
 			 "end what attached it, or `ip link set dev %s %s off`", dev->name,
 			 hook->native ? "xdp" : "xdpgeneric");
 	if (hook->is_dispatcher) {
-		finding(d, LEVEL_OK, about(dev, "XDP hook"), NULL,
+		finding(d, LEVEL_OK, iface_subject(dev, "XDP hook"), NULL,
 			"a dispatcher, id %u, %s mode, with %s: a program of ours goes beside",
 			hook->prog_id, hook->native ? "native" : "generic",
 			*hook->others ? hook->others : "no program that lives");
 		return;
 	}
-	finding(d, LEVEL_FAIL, about(dev, "XDP hook"), remedy,
+	finding(d, LEVEL_FAIL, iface_subject(dev, "XDP hook"), remedy,
 		"taken by another program, id %u%s%s, %s mode", hook->prog_id,
 		*hook->prog_name ? ", " : "", hook->prog_name, hook->native ? "native" : "generic");
 }
@@ -163,7 +163,7 @@ static void check_hook(struct doctor *d, const struct netdev *dev)
 	int ret = xdp_hook_query(dev->ifindex, &hook);
 
 	if (ret) {
-		finding(d, LEVEL_WARN, about(dev, "XDP hook"), NULL, "cannot be read: %s",
+		finding(d, LEVEL_WARN, iface_subject(dev, "XDP hook"), NULL, "cannot be read: %s",
 			strerror(-ret));
 		return;
 	}
@@ -175,7 +175,7 @@ static void check_hook(struct doctor *d, const struct netdev *dev)
 		 * In use is as it should be: no failure of the machine's, but of whoever comes
 		 * second.
 		 */
-		finding(d, LEVEL_WARN, about(dev, "XDP hook"),
+		finding(d, LEVEL_WARN, iface_subject(dev, "XDP hook"),
 			"end it, or use another interface: a second process gets EBUSY",
 			"in use by %s (pid %d), program %u, %s mode, %s%s", comm, (int)pid,
 			hook.prog_id, hook.native ? "native" : "generic",
@@ -186,7 +186,7 @@ static void check_hook(struct doctor *d, const struct netdev *dev)
 	if (hook.prog_id)
 		check_foreign_program(d, dev, &hook);
 	else
-		finding(d, LEVEL_OK, about(dev, "XDP hook"), NULL, "free");
+		finding(d, LEVEL_OK, iface_subject(dev, "XDP hook"), NULL, "free");
 }
 
 /*
@@ -223,7 +223,7 @@ static void check_kernel_rdma(struct doctor *d, const struct netdev *dev)
 		snprintf(remedy, sizeof(remedy),
 			 "use one of them; a Soft-RoCE device goes by `rdma link delete %s`",
 			 e->d_name);
-		finding(d, LEVEL_WARN, about(dev, "kernel RDMA"), remedy,
+		finding(d, LEVEL_WARN, iface_subject(dev, "kernel RDMA"), remedy,
 			"%s is on this interface too: while a program of ours runs, its RoCEv2 "
 			"packets are taken from it",
 			e->d_name);

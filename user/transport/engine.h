@@ -60,7 +60,7 @@ struct engine_config {
 	u32 disable;			/* ENGINE_NO_*: parts that are on otherwise */
 	bool ecn;			/* send data packets as ECN-capable */
 	u64 line_rate;			/* bytes/s of the link, for the rate limit; 0 = 10 Gbit/s */
-	struct xroce_expect *expect;	/* XROCE_MAX_QP of them, the device's; NULL: not published */
+	struct xroce_expect *expect;	/* XROCE_MAX_QP of them, the device's; NULL: unused */
 	u32 receive_frames;		/* in the ring that a packet arrives in; 0 = 1024 */
 	/* an engine of the same device, or NULL: the first, number 0 */
 	struct engine *sibling;

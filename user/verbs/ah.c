@@ -137,13 +137,13 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	int err = object_is_known(to_vpd(pd)) ? device_take(pd->context, LIMIT_AH) : ENOENT;
 
 	if (err)
-		return fail(err);
+		return verb_fail(err);
 	ah = calloc(1, sizeof(*ah));
 	err = ah ? ah_resolve_often(ctx, attr, &ah->path) : ENOMEM;
 	if (err) {
 		device_give(pd->context, LIMIT_AH);
 		free(ah);
-		return fail(err);
+		return verb_fail(err);
 	}
 	ah->flow_label = ah->path.flow_label;
 	ah->ibv = (struct ibv_ah){ .context = pd->context, .pd = pd, .handle = new_handle() };
@@ -158,7 +158,7 @@ EXPORT int ibv_destroy_ah(struct ibv_ah *ibah)
 	struct vcontext *ctx = to_vcontext(ibah->context);
 
 	if (!object_is_known(to_vah(ibah)))
-		return report(ENOENT);
+		return verb_report(ENOENT);
 	device_give(ibah->context, LIMIT_AH);
 	pd_unuse(to_vpd(ibah->pd));
 	free(to_vah(ibah));
@@ -221,16 +221,16 @@ EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, st
 
 	memset(attr, 0, sizeof(*attr));
 	if (port_num != VERBS_PORT)
-		return fail_int(EINVAL);
+		return verb_fail_int(EINVAL);
 	attr->port_num = port_num;
 	attr->sl = wc->sl;
 	if (!(wc->wc_flags & IBV_WC_GRH))
 		return 0;
 	if (!grh_parse(grh, &sgid, &dgid, &tclass, &flow_label))
-		return fail_int(EINVAL);
+		return verb_fail_int(EINVAL);
 	err = context_netdev(context, &nd);
 	if (err)
-		return fail_int(err);
+		return verb_fail_int(err);
 	attr->is_global = 1;
 	attr->grh.dgid = sgid;
 	attr->grh.flow_label = flow_label;
@@ -242,7 +242,7 @@ EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, st
 			return 0;
 		}
 	/* Sent to an address that the interface no longer has. */
-	return fail_int(ENOENT);
+	return verb_fail_int(ENOENT);
 }
 
 EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
@@ -263,7 +263,7 @@ EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_a
 	int err = ah_resolve(to_vcontext(context), attr, &path);
 
 	if (err)
-		return fail_int(err);
+		return verb_fail_int(err);
 	memcpy(eth_mac, path.dmac, ETHERNET_LL_SIZE);
 	if (vid)
 		*vid = path.has_vlan ? path.vlan_tci & 0xfff : 0xffff;

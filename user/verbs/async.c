@@ -211,11 +211,11 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 		if (async_next(ctx, event))
 			return 0;
 		if (gone)
-			return fail_int(EIO);
+			return verb_fail_int(EIO);
 		if (flags < 0)
 			return -1;
 		if (flags & O_NONBLOCK)
-			return fail_int(EAGAIN);
+			return verb_fail_int(EAGAIN);
 		if (poll(&p, 1, -1) < 0 && !(errno == EINTR && signals_restart()))
 			return -1;
 	}

@@ -15,14 +15,14 @@ EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *cont
 	int err;
 
 	if (context_gone(context))
-		return fail(EIO);
+		return verb_fail(EIO);
 	ch = calloc(1, sizeof(*ch));
 	if (!ch)
-		return fail(ENOMEM);
+		return verb_fail(ENOMEM);
 	err = -port_channel_create(&ch->pc);
 	if (err) {
 		free(ch);
-		return fail(err);
+		return verb_fail(err);
 	}
 	pthread_mutex_init(&ch->lock, NULL);
 	ch->tail = &ch->head;
@@ -89,7 +89,7 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	busy = channel->refcnt != 0;
 	pthread_mutex_unlock(&channel->context->mutex);
 	if (busy)
-		return report(EBUSY);
+		return verb_report(EBUSY);
 	channel_delist(ctx, ch);
 	port_channel_destroy(ch->pc);
 	pthread_mutex_destroy(&ch->lock);
@@ -162,21 +162,21 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 		if (vcq)
 			break;
 		if (gone)
-			return fail_int(EIO);
+			return verb_fail_int(EIO);
 		flags = fcntl(channel->fd, F_GETFL);
 		if (flags < 0)
 			return -1;
 		block = !(flags & O_NONBLOCK);
 		err = port_channel_wait(ch->pc, block);
 		if (err < 0 && !(err == -EINTR && block && signals_restart()))
-			return fail_int(-err);
+			return verb_fail_int(-err);
 		vcq = channel_next(ch);
 		if (vcq)
 			break;
 		if (err > 0)
 			port_channel_extra(ch->pc);
 		else if (!block)
-			return fail_int(EAGAIN);
+			return verb_fail_int(EAGAIN);
 	}
 	port_channel_settle(ch->pc);
 	*cq = &vcq->ibv;

@@ -26,7 +26,7 @@ EXPORT const char *ibv_get_sysfs_path(void)
 /* The devices of this library are not in sysfs. */
 EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
 {
-	return fail_int(ENOENT);
+	return verb_fail_int(ENOENT);
 }
 
 /* Memory regions are ordinary pages: a child gets its copy and the parent keeps its own. */

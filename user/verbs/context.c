@@ -169,7 +169,7 @@ static struct ibv_context *context_new(struct vdevice *dev, int cmd_fd)
 	if (!err)
 		return c;
 	context_put(ctx);
-	return fail(-err);
+	return verb_fail(-err);
 fail:
 	if (cmd_fd >= 0)
 		close(cmd_fd);
@@ -189,7 +189,7 @@ EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 	if (fd >= 0 &&
 	    write(fd, &dev->nd.ifindex, sizeof(dev->nd.ifindex)) != sizeof(dev->nd.ifindex)) {
 		close(fd);
-		return fail(EIO);
+		return verb_fail(EIO);
 	}
 	return context_new(dev, fd);
 }
@@ -207,7 +207,7 @@ EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 	u32 ifindex;
 
 	if (pread(cmd_fd, &ifindex, sizeof(ifindex), 0) != sizeof(ifindex))
-		return fail(EINVAL);
+		return verb_fail(EINVAL);
 	list = ibv_get_device_list(NULL);
 	if (!list)
 		return NULL;

@@ -26,12 +26,12 @@ struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context,
 
 	if (cqe < 1 || cqe > VERBS_MAX_CQE || vector >= (u32)context->num_comp_vectors ||
 	    (channel && channel->context != context))
-		return fail(EINVAL);
+		return verb_fail(EINVAL);
 	if (context_gone(context))
-		return fail(EIO);
+		return verb_fail(EIO);
 	err = device_take(context, LIMIT_CQ);
 	if (err)
-		return fail(err);
+		return verb_fail(err);
 	vcq = new_object(sizeof(*vcq));
 	cqe = cqe_given(cqe);
 	err = vcq ? -cq_init(&vcq->cq, cqe) : ENOMEM;
@@ -42,7 +42,7 @@ struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context,
 		if (vcq)
 			cq_free(&vcq->cq);
 		free(vcq);
-		return fail(err);
+		return verb_fail(err);
 	}
 	vcq->cq.owner = vcq;
 	vcq->cq.with_channel = channel != NULL;
@@ -71,7 +71,7 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *
 	struct vcq *vcq;
 
 	if (cqe < 1 || comp_vector < 0)
-		return fail(EINVAL);
+		return verb_fail(EINVAL);
 	vcq = cq_new(context, (u32)cqe, cq_context, channel, (u32)comp_vector);
 	return vcq ? &vcq->ibv : NULL;
 }
@@ -106,9 +106,9 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 	struct vcontext *ctx = to_vcontext(cq->context);
 
 	if (!object_is_known(vcq))
-		return report(ENOENT);
+		return verb_report(ENOENT);
 	if (users_left(&vcq->users))
-		return report(EBUSY);
+		return verb_report(EBUSY);
 	device_give(cq->context, LIMIT_CQ);
 	if (vcq->joined)
 		port_cq_remove(ctx->port, &vcq->cq);
@@ -150,11 +150,11 @@ EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 	int err;
 
 	if (!object_is_known(vcq))
-		return report(ENOENT);
+		return verb_report(ENOENT);
 	if (cqe < 1 || cqe > VERBS_MAX_CQE)
-		return report(EINVAL);
+		return verb_report(EINVAL);
 	if (context_gone(cq->context))
-		return report(EIO);
+		return verb_report(EIO);
 	pthread_mutex_lock(&ctx->lock);
 	port = vcq->joined ? ctx->port : NULL;
 	cq_lock(vcq);
@@ -167,7 +167,7 @@ EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 	pthread_mutex_unlock(&ctx->lock);
 	if (!err)
 		cq->cqe = (int)cqe_given((u32)cqe);
-	return report(err);
+	return verb_report(err);
 }
 
 int modify_cq_op(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
@@ -177,11 +177,11 @@ int modify_cq_op(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 	u64 period_ns = attr->moderate.cq_period * NSEC_PER_USEC;
 
 	if (!attr->attr_mask)
-		return report(EINVAL);
+		return verb_report(EINVAL);
 	if (attr->attr_mask & ~(u32)IBV_CQ_ATTR_MODERATE)
-		return report(EOPNOTSUPP);
+		return verb_report(EOPNOTSUPP);
 	if (context_gone(cq->context))
-		return report(EIO);
+		return verb_report(EIO);
 	pthread_mutex_lock(&ctx->lock);
 	if (vcq->joined)
 		port_cq_moderate(ctx->port, &vcq->cq, attr->moderate.cq_count, period_ns);

@@ -224,12 +224,12 @@ struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *context, struct ibv_cq_ini
 
 	if (attr->comp_mask & ~(u32)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) ||
 	    flags & ~(u32)(IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN))
-		return fail(EINVAL);
+		return verb_fail(EINVAL);
 	/* A PD that is no parent domain says nothing about threads. */
 	if (domain && (!domain->parent || domain->ibv.context != context))
-		return fail(EINVAL);
+		return verb_fail(EINVAL);
 	if (attr->wc_flags & ~(u64)WC_FLAGS_SUPPORTED)
-		return fail(EOPNOTSUPP);
+		return verb_fail(EOPNOTSUPP);
 	vcq = cq_new(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
 	if (!vcq)
 		return NULL;

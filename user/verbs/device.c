@@ -100,11 +100,11 @@ EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 	if (num_devices)
 		*num_devices = 0;
 	if (count < 0)
-		return fail(-count);
+		return verb_fail(-count);
 	list = calloc(count + 1, sizeof(*list));
 	if (!list) {
 		free(nd);
-		return fail(ENOMEM);
+		return verb_fail(ENOMEM);
 	}
 	pthread_mutex_lock(&devices_lock);
 	for (int i = 0; i < count; i++) {
@@ -121,7 +121,7 @@ EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 	free(nd);
 	if (n < count) {
 		ibv_free_device_list(list);
-		return fail(ENOMEM);
+		return verb_fail(ENOMEM);
 	}
 	if (num_devices)
 		*num_devices = n;

@@ -148,13 +148,13 @@ static struct ibv_mr *mr_reg(struct ibv_pd *ibpd, void *addr, size_t length, u64
 	int err = object_is_known(pd) ? device_take(ibpd->context, LIMIT_MR) : ENOENT;
 
 	if (err)
-		return fail(err);
+		return verb_fail(err);
 	vmr = calloc(1, sizeof(*vmr));
 	err = vmr ? mr_enter(pd, addr, length, iova, access, &vmr->mr) : ENOMEM;
 	if (err) {
 		device_give(ibpd->context, LIMIT_MR);
 		free(vmr);
-		return fail(err);
+		return verb_fail(err);
 	}
 	vmr->access = access;
 	vmr->ibv = (struct ibv_mr){ .context = ibpd->context,
@@ -191,7 +191,7 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
 					uint64_t iova, int fd, int access)
 {
-	return fail(EOPNOTSUPP);
+	return verb_fail(EOPNOTSUPP);
 }
 
 static void mr_free(struct vmr *vmr)
@@ -210,7 +210,7 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 	int err = object_is_known(vmr) ? mr_leave(to_vcontext(mr->context), vmr->mr) : ENOENT;
 
 	if (err)
-		return report(err);
+		return verb_report(err);
 	device_give(mr->context, LIMIT_MR);
 	mr_free(vmr);
 	return 0;
@@ -288,14 +288,14 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 	int err;
 
 	if (!vmr)
-		return fail(ENOMEM);
+		return verb_fail(ENOMEM);
 	/*
 	 * The imported region may outlive the context that registered it, and must keep its port.
 	 */
 	err = context_port(to_vcontext(pd->context), &port);
 	if (err) {
 		free(vmr);
-		return fail(err);
+		return verb_fail(err);
 	}
 	pthread_mutex_lock(&mrs.lock);
 	for (struct vlink *n = mrs.first; n && !found; n = n->next) {
@@ -317,7 +317,7 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 	pthread_mutex_unlock(&mrs.lock);
 	if (!found) {
 		free(vmr);
-		return fail(ENOENT);
+		return verb_fail(ENOENT);
 	}
 	pd_use(to_vpd(pd));
 	context_get(to_vcontext(pd->context));
@@ -333,7 +333,7 @@ EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
 
 EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
 {
-	return fail(EOPNOTSUPP);
+	return verb_fail(EOPNOTSUPP);
 }
 
 /* ibv_import_dm() makes none. */

@@ -22,10 +22,10 @@ struct ibv_mw *alloc_mw_op(struct ibv_pd *ibpd, enum ibv_mw_type type)
 	int err;
 
 	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2)
-		return fail(EINVAL);
+		return verb_fail(EINVAL);
 	err = object_is_known(pd) ? device_take(ibpd->context, LIMIT_MW) : ENOENT;
 	if (err)
-		return fail(err);
+		return verb_fail(err);
 	vmw = calloc(1, sizeof(*vmw));
 	err = vmw ? context_port(to_vcontext(ibpd->context), &port) : ENOMEM;
 	if (!err) {
@@ -37,7 +37,7 @@ struct ibv_mw *alloc_mw_op(struct ibv_pd *ibpd, enum ibv_mw_type type)
 	if (err) {
 		device_give(ibpd->context, LIMIT_MW);
 		free(vmw);
-		return fail(err);
+		return verb_fail(err);
 	}
 	vmw->ibv = (struct ibv_mw){ .context = ibpd->context,
 				    .pd = ibpd,
@@ -56,7 +56,7 @@ int dealloc_mw_op(struct ibv_mw *mw)
 	struct vcontext *ctx = to_vcontext(mw->context);
 
 	if (!object_is_known(vmw))
-		return report(ENOENT);
+		return verb_report(ENOENT);
 	device_give(mw->context, LIMIT_MW);
 	port_lock(ctx->port);
 	mr_remove(engine_mr_table(port_engine(ctx->port)), vmw->mw);

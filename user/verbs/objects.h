@@ -367,21 +367,21 @@ static inline void *new_object(size_t bytes)
 }
 
 /* NULL with errno set: how the verbs that make an object fail. */
-static inline void *fail(int err)
+static inline void *verb_fail(int err)
 {
 	errno = err;
 	return NULL;
 }
 
 /* -1 with errno set. */
-static inline int fail_int(int err)
+static inline int verb_fail_int(int err)
 {
 	errno = err;
 	return -1;
 }
 
 /* How the verbs that return an errno value fail: errno has it as well, as with rdma-core. */
-static inline int report(int err)
+static inline int verb_report(int err)
 {
 	if (err)
 		errno = err;

@@ -16,7 +16,7 @@ static struct ibv_pd *pd_new(struct ibv_context *context, u32 handle, u32 number
 	if (!pd) {
 		if (!err)
 			device_give(context, LIMIT_PD);
-		return fail(ENOMEM);
+		return verb_fail(ENOMEM);
 	}
 	pd->ibv.context = context;
 	pd->ibv.handle = handle;
@@ -29,7 +29,8 @@ static struct ibv_pd *pd_new(struct ibv_context *context, u32 handle, u32 number
 EXPORT struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 {
 	u32 handle = new_handle();
-	struct ibv_pd *pd = context_gone(context) ? fail(EIO) : pd_new(context, handle, handle);
+	struct ibv_pd *pd =
+		context_gone(context) ? verb_fail(EIO) : pd_new(context, handle, handle);
 
 	if (pd)
 		vlist_add(&pds, &to_vpd(pd)->listed);
@@ -57,9 +58,9 @@ EXPORT int ibv_dealloc_pd(struct ibv_pd *ibpd)
 	struct vpd *pd = to_vpd(ibpd);
 
 	if (!object_is_known(pd))
-		return report(ENOENT);
+		return verb_report(ENOENT);
 	if (users_left(&pd->users))
-		return report(EBUSY);
+		return verb_report(EBUSY);
 	pd_free(pd);
 	return 0;
 }
@@ -79,7 +80,7 @@ EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_han
 	}
 	pthread_mutex_unlock(&pds.lock);
 	if (!number)
-		return fail(ENOENT);
+		return verb_fail(ENOENT);
 	pd = pd_new(context, pd_handle, number);
 	if (pd)
 		vlist_add(&pds, &to_vpd(pd)->listed);
@@ -99,10 +100,10 @@ struct ibv_td *alloc_td_op(struct ibv_context *context, struct ibv_td_init_attr 
 	struct vtd *td;
 
 	if (attr->comp_mask)
-		return fail(EINVAL);
+		return verb_fail(EINVAL);
 	td = calloc(1, sizeof(*td));
 	if (!td)
-		return fail(ENOMEM);
+		return verb_fail(ENOMEM);
 	td->ibv.context = context;
 	context_get(to_vcontext(context));
 	return &td->ibv;
@@ -114,7 +115,7 @@ int dealloc_td_op(struct ibv_td *ibtd)
 	struct vcontext *ctx = to_vcontext(ibtd->context);
 
 	if (users_left(&td->users))
-		return report(EBUSY);
+		return verb_report(EBUSY);
 	free(td);
 	context_put(ctx);
 	return 0;
@@ -133,15 +134,15 @@ struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context,
 	if (attr->comp_mask & ~(u32)(IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS |
 				     IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) ||
 	    !attr->pd)
-		return fail(EINVAL);
+		return verb_fail(EINVAL);
 	if (attr->pd->context != context || (attr->td && attr->td->context != context))
-		return fail(EINVAL);
+		return verb_fail(EINVAL);
 	/*
 	 * Queues live where the engine can reach them: memory of the caller's allocators is not
 	 * used.
 	 */
 	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS)
-		return fail(EOPNOTSUPP);
+		return verb_fail(EOPNOTSUPP);
 	ibpd = pd_new(context, new_handle(), to_vpd(attr->pd)->number);
 	if (!ibpd)
 		return NULL;

@@ -213,7 +213,7 @@ int post_send_list(struct vqp *vqp, struct ibv_send_wr *wr, struct ibv_send_wr *
 		*bad_wr = wr;
 	if (n)
 		port_post(vqp->port, qp);
-	return report(err);
+	return verb_report(err);
 }
 
 int post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
@@ -262,14 +262,14 @@ int post_recv_op(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	/* the device's end put all QPs into ERR */
 	if (qp_state(qp) == QPS_ERR && context_gone(ibqp->context)) {
 		*bad_wr = wr;
-		return report(EIO);
+		return verb_report(EIO);
 	}
 	/*
 	 * From INIT on; a QP on an SRQ has no receive queue (ibv_post_recv(3)), an XRC QP neither.
 	 */
 	if (qp_state(qp) == QPS_RESET || ibqp->srq || qp->transport == XROCE_XRC) {
 		*bad_wr = wr;
-		return report(EINVAL);
+		return verb_report(EINVAL);
 	}
 	err = rq_post(&qp->rq, &vqp->rq_lock, wr, bad_wr, &posted);
 	/*
@@ -280,7 +280,7 @@ int post_recv_op(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		engine_doorbell(qp);
 		port_poll(vqp->port);
 	}
-	return report(err);
+	return verb_report(err);
 }
 
 int post_srq_recv_op(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
@@ -290,7 +290,7 @@ int post_srq_recv_op(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_rec
 
 	if (context_gone(srq->context)) {
 		*bad_wr = wr;
-		return report(EIO);
+		return verb_report(EIO);
 	}
-	return report(rq_post(&vsrq->srq.rq, &vsrq->lock, wr, bad_wr, &posted));
+	return verb_report(rq_post(&vsrq->srq.rq, &vsrq->lock, wr, bad_wr, &posted));
 }

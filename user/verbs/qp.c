@@ -255,14 +255,14 @@ static struct vqp *qp_new(struct ibv_context *context, struct ibv_pd *pd, struct
 	if (!err)
 		err = init_check(context, &init);
 	if (err)
-		return fail(err);
+		return verb_fail(err);
 	vqp = handle_new(context, pd, xrcd, &init);
 	if (!vqp)
-		return fail(ENOMEM);
+		return verb_fail(ENOMEM);
 	err = qp_enter(vqp, &init, transport);
 	if (err) {
 		free(vqp);
-		return fail(err);
+		return verb_fail(err);
 	}
 	vqp->sq_lock.off = vqp->rq_lock.off = pd && to_vpd(pd)->td;
 	handle_ready(vqp);
@@ -274,7 +274,7 @@ static struct vqp *qp_new(struct ibv_context *context, struct ibv_pd *pd, struct
 EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	/* its domain is given to ibv_create_qp_ex() */
-	struct vqp *vqp = attr->qp_type == IBV_QPT_XRC_RECV ? fail(EINVAL) :
+	struct vqp *vqp = attr->qp_type == IBV_QPT_XRC_RECV ? verb_fail(EINVAL) :
 							      qp_new(pd->context, pd, NULL, attr);
 
 	return vqp ? &vqp->ibv : NULL;
@@ -292,16 +292,16 @@ struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_a
 	int err = transport_of(attr->qp_type, &transport);
 
 	if (err)
-		return fail(err);
+		return verb_fail(err);
 	if (attr->comp_mask & ~supported ||
 	    (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags))
-		return fail(EOPNOTSUPP);
+		return verb_fail(EOPNOTSUPP);
 	if (!(attr->comp_mask & needed) ||
 	    (target ? attr->xrcd->context : attr->pd->context) != context)
-		return fail(EINVAL);
+		return verb_fail(EINVAL);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
 	    attr->send_ops_flags & ~(target ? 0 : wr_supported_ops(transport)))
-		return fail(EOPNOTSUPP);
+		return verb_fail(EOPNOTSUPP);
 	/* The extended struct begins with the fields of the plain one. */
 	_Static_assert(offsetof(struct ibv_qp_init_attr_ex, sq_sig_all) ==
 			       offsetof(struct ibv_qp_init_attr, sq_sig_all),
@@ -350,16 +350,16 @@ struct ibv_qp *open_qp_op(struct ibv_context *context, struct ibv_qp_open_attr *
 
 	if (attr->comp_mask >= IBV_QP_OPEN_ATTR_RESERVED || (attr->comp_mask & needed) != needed ||
 	    attr->qp_type != IBV_QPT_XRC_RECV || attr->xrcd->context != context)
-		return fail(EINVAL);
+		return verb_fail(EINVAL);
 	if (attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT)
 		init.qp_context = attr->qp_context;
 	vqp = handle_new(context, NULL, to_vxrcd(attr->xrcd), &init);
 	if (!vqp)
-		return fail(ENOMEM);
+		return verb_fail(ENOMEM);
 	err = target_enter(vqp, attr->qp_num);
 	if (err) {
 		free(vqp);
-		return fail(err);
+		return verb_fail(err);
 	}
 	handle_ready(vqp);
 	return &vqp->ibv;
@@ -384,7 +384,7 @@ EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_ma
 	struct qp_attr a;
 
 	if (!object_is_known(vqp))
-		return report(ENOENT);
+		return verb_report(ENOENT);
 	memset(attr, 0, sizeof(*attr));
 	port_lock(vqp->port);
 	qp_query(vqp->qp, &a);
@@ -430,7 +430,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 	struct vcontext *ctx = to_vcontext(qp->context);
 
 	if (!object_is_known(vqp))
-		return report(ENOENT);
+		return verb_report(ENOENT);
 	qp_take_away(vqp);
 	async_forget(ctx, qp, &vqp->async_delivered, &qp->mutex, &qp->cond, &qp->events_completed);
 	count_users(vqp, -1);

@@ -202,7 +202,7 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 
 EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
-	return report(modify_qp(qp, attr, mask));
+	return verb_report(modify_qp(qp, attr, mask));
 }
 
 /*
@@ -211,22 +211,22 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
  */
 EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	return report(EOPNOTSUPP);
+	return verb_report(EOPNOTSUPP);
 }
 
 EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	memset(ece, 0, sizeof(*ece));
-	return report(EOPNOTSUPP);
+	return verb_report(EOPNOTSUPP);
 }
 
 /* max_mcast_grp is 0. */
 EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	return report(EOPNOTSUPP);
+	return verb_report(EOPNOTSUPP);
 }
 
 EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
-	return report(EOPNOTSUPP);
+	return verb_report(EOPNOTSUPP);
 }

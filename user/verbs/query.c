@@ -18,7 +18,7 @@ EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, uns
 EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	if (context_gone(context))
-		return report(EIO);
+		return verb_report(EIO);
 	memset(attr, 0, sizeof(*attr));
 	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", XROCE_VERSION);
 	attr->node_guid = ibv_get_device_guid(context->device);
@@ -60,7 +60,7 @@ int query_device_ex_op(struct ibv_context *context, const struct ibv_query_devic
 	int err;
 
 	if (input && input->comp_mask)
-		return report(EINVAL);
+		return verb_report(EINVAL);
 	err = ibv_query_device(context, &full.orig_attr);
 	if (err)
 		return err;
@@ -84,7 +84,7 @@ int query_device_ex_op(struct ibv_context *context, const struct ibv_query_devic
 int query_rt_values_op(struct ibv_context *context, struct ibv_values_ex *values)
 {
 	if (values->comp_mask & ~(u32)IBV_VALUES_MASK_RAW_CLOCK)
-		return report(EINVAL);
+		return verb_report(EINVAL);
 	if (values->comp_mask & IBV_VALUES_MASK_RAW_CLOCK)
 		clock_gettime(CLOCK_MONOTONIC, &values->raw_clock);
 	return 0;
@@ -146,7 +146,7 @@ int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port
 
 	err = port_num == VERBS_PORT ? context_netdev(context, &nd) : EINVAL;
 	if (err)
-		return report(err);
+		return verb_report(err);
 	full.state = nd.is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	full.max_mtu = IBV_MTU_4096;
 	full.active_mtu = mtu_to_enum(port_preferred_mtu(&nd, device_path_mtu(ctx, &nd)));
@@ -204,7 +204,7 @@ EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int inde
 
 	/* An empty slot is no error here: it reads as zeros. */
 	if (err && err != ENODATA)
-		return fail_int(err);
+		return verb_fail_int(err);
 	*gid = entry.gid;
 	return 0;
 }
@@ -217,7 +217,7 @@ EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uin
 
 	err = flags ? EOPNOTSUPP : gid_entry(context, port_num, gid_index, &full);
 	if (err)
-		return report(err);
+		return verb_report(err);
 	memset(entry, 0, entry_size);
 	memcpy(entry, &full, entry_size < sizeof(full) ? entry_size : sizeof(full));
 	return 0;
@@ -258,7 +258,7 @@ EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, uns
 
 	/* As in sysfs, an empty slot has the type 0. */
 	if (err && err != ENODATA)
-		return fail_int(err);
+		return verb_fail_int(err);
 	*type = err ? GID_TYPE_SYSFS_IB_ROCE_V1 : GID_TYPE_SYSFS_ROCE_V2;
 	return 0;
 }
@@ -268,7 +268,7 @@ EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, uns
 EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 {
 	if (port_num != VERBS_PORT || index != 0)
-		return fail_int(EINVAL);
+		return verb_fail_int(EINVAL);
 	*pkey = htobe16(ROCE_DEFAULT_PKEY);
 	return 0;
 }
@@ -276,6 +276,6 @@ EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int ind
 EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
 {
 	if (port_num != VERBS_PORT || pkey != htobe16(ROCE_DEFAULT_PKEY))
-		return fail_int(EINVAL);
+		return verb_fail_int(EINVAL);
 	return 0;
 }

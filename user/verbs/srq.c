@@ -23,22 +23,22 @@ static struct vsrq *srq_new(struct ibv_pd *ibpd, void *srq_context, const struct
 	int err;
 
 	if (!attr->max_wr || attr->max_wr > VERBS_MAX_SRQ_WR || attr->max_sge > RQ_MAX_SGE)
-		return fail(EINVAL);
+		return verb_fail(EINVAL);
 	if (context_gone(ibpd->context))
-		return fail(EIO);
+		return verb_fail(EIO);
 	err = object_is_known(pd) ? device_take(ibpd->context, LIMIT_SRQ) : ENOENT;
 	if (err)
-		return fail(err);
+		return verb_fail(err);
 	vsrq = new_object(sizeof(*vsrq));
 	if (!vsrq) {
 		device_give(ibpd->context, LIMIT_SRQ);
-		return fail(ENOMEM);
+		return verb_fail(ENOMEM);
 	}
 	vsrq->ibv.context = ibpd->context;
 	err = -rq_init(&vsrq->srq.rq, attr->max_wr, attr->max_sge);
 	if (err) {
 		srq_free(vsrq);
-		return fail(err);
+		return verb_fail(err);
 	}
 	vsrq->srq.pd = pd->number;
 	vsrq->srq.owner = vsrq;
@@ -112,14 +112,14 @@ static struct ibv_srq *create_xrc_srq(struct ibv_context *context,
 
 	if ((attr->comp_mask & required) != required || attr->xrcd->context != context ||
 	    attr->cq->context != context)
-		return fail(EINVAL);
+		return verb_fail(EINVAL);
 	vsrq = srq_new(attr->pd, attr->srq_context, &attr->attr);
 	if (!vsrq)
 		return NULL;
 	err = srq_enter(vsrq, to_vxrcd(attr->xrcd), to_vcq(attr->cq));
 	if (err) {
 		srq_free(vsrq);
-		return fail(err);
+		return verb_fail(err);
 	}
 	return srq_ready(vsrq, &attr->attr);
 }
@@ -132,7 +132,7 @@ static struct ibv_srq *create_tag_srq(struct ibv_context *context,
 	int err;
 
 	if ((attr->comp_mask & required) != required || attr->cq->context != context)
-		return fail(EINVAL);
+		return verb_fail(EINVAL);
 	vsrq = srq_new(attr->pd, attr->srq_context, &attr->attr);
 	if (!vsrq)
 		return NULL;
@@ -141,7 +141,7 @@ static struct ibv_srq *create_tag_srq(struct ibv_context *context,
 		err = srq_set_cq(vsrq, to_vcq(attr->cq));
 	if (err) {
 		srq_free(vsrq);
-		return fail(err);
+		return verb_fail(err);
 	}
 	return srq_ready(vsrq, &attr->attr);
 }
@@ -154,9 +154,9 @@ struct ibv_srq *create_srq_ex_op(struct ibv_context *context, struct ibv_srq_ini
 
 	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED || (int)type < IBV_SRQT_BASIC ||
 	    type > IBV_SRQT_TM)
-		return fail(EINVAL);
+		return verb_fail(EINVAL);
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || attr->pd->context != context)
-		return fail(EINVAL);
+		return verb_fail(EINVAL);
 	if (type == IBV_SRQT_XRC)
 		return create_xrc_srq(context, attr);
 	if (type == IBV_SRQT_TM)
@@ -171,7 +171,7 @@ int get_srq_num_op(struct ibv_srq *srq, uint32_t *srq_num)
 	struct vsrq *vsrq = to_vsrq(srq);
 
 	if (!vsrq->xrcd)
-		return report(EINVAL);
+		return verb_report(EINVAL);
 	*srq_num = vsrq->srq.number;
 	return 0;
 }
@@ -221,11 +221,11 @@ EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int ma
 	int err;
 
 	if (!object_is_known(vsrq))
-		return report(ENOENT);
+		return verb_report(ENOENT);
 	if (mask & ~(IBV_SRQ_MAX_WR | IBV_SRQ_LIMIT))
-		return report(EINVAL);
+		return verb_report(EINVAL);
 	if (context_gone(srq->context))
-		return report(EIO);
+		return verb_report(EIO);
 	pthread_mutex_lock(&ctx->lock);
 	vlock_take(&vsrq->lock);
 	if (ctx->port)
@@ -235,7 +235,7 @@ EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int ma
 		port_unlock(ctx->port);
 	vlock_drop(&vsrq->lock);
 	pthread_mutex_unlock(&ctx->lock);
-	return report(err);
+	return verb_report(err);
 }
 
 EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
@@ -244,7 +244,7 @@ EXPORT int ibv_query_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr)
 	struct vcontext *ctx = to_vcontext(srq->context);
 
 	if (!object_is_known(vsrq))
-		return report(ENOENT);
+		return verb_report(ENOENT);
 	pthread_mutex_lock(&ctx->lock);
 	if (ctx->port)
 		port_lock(ctx->port);
@@ -263,9 +263,9 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 	struct vcontext *ctx = to_vcontext(srq->context);
 
 	if (!object_is_known(vsrq))
-		return report(ENOENT);
+		return verb_report(ENOENT);
 	if (users_left(&vsrq->users))
-		return report(EBUSY);
+		return verb_report(EBUSY);
 	if (vsrq->xrcd) {
 		port_lock(vsrq->port);
 		engine_srq_remove(port_engine(vsrq->port), &vsrq->srq);

@@ -48,7 +48,7 @@ int post_srq_ops_op(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_w
 
 	if (!vsrq->srq.tags || context_gone(srq->context)) {
 		*bad_wr = wr;
-		return report(vsrq->srq.tags ? EIO : EINVAL);
+		return verb_report(vsrq->srq.tags ? EIO : EINVAL);
 	}
 	port_lock(vsrq->port);
 	for (; wr; wr = wr->next) {
@@ -59,5 +59,5 @@ int post_srq_ops_op(struct ibv_srq *srq, struct ibv_ops_wr *wr, struct ibv_ops_w
 		}
 	}
 	port_unlock(vsrq->port);
-	return report(err);
+	return verb_report(err);
 }

@@ -118,7 +118,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	vlock_drop(&vqp->sq_lock);
 	if (!err && n)
 		port_post(vqp->port, qp);
-	return report(err);
+	return verb_report(err);
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)

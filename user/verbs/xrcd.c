@@ -117,17 +117,17 @@ struct ibv_xrcd *open_xrcd_op(struct ibv_context *context, struct ibv_xrcd_init_
 	int err;
 
 	if (attr->comp_mask != required || attr->fd < -1 || attr->oflags & ~(O_CREAT | O_EXCL))
-		return fail(EINVAL);
+		return verb_fail(EINVAL);
 	if (context_gone(context))
-		return fail(EIO);
+		return verb_fail(EIO);
 	vxrcd = calloc(1, sizeof(*vxrcd));
 	if (!vxrcd)
-		return fail(ENOMEM);
+		return verb_fail(ENOMEM);
 	err = attr->fd >= 0 ? domain_of_file(ctx->dev, attr->fd, attr->oflags, &vxrcd->domain) :
 			      domain_new(ctx->dev, -1, NULL, &vxrcd->domain);
 	if (err) {
 		free(vxrcd);
-		return fail(err);
+		return verb_fail(err);
 	}
 	vxrcd->ibv.context = context;
 	context_get(ctx);
@@ -144,7 +144,7 @@ int close_xrcd_op(struct ibv_xrcd *xrcd)
 	struct vcontext *ctx = to_vcontext(xrcd->context);
 
 	if (users_left(&vxrcd->users))
-		return report(EBUSY);
+		return verb_report(EBUSY);
 	domain_put(vxrcd->domain);
 	free(vxrcd);
 	context_put(ctx);
