@@ -35,6 +35,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -247,9 +248,12 @@ void fault_look(u64 now_ns)
 {
 	fault_due_ns = now_ns + LOOK_NS;
 	fault_unblock();
-	/* acquire: pairs with the release below, by the thread that claimed before */
-	if (atomic_flag_test_and_set_explicit(&claiming, memory_order_acquire))
-		return;
+	/*
+	 * Another thread is at it: until its turn ends an access may find no handler of ours.
+	 * acquire: pairs with the release below, by the thread that claimed before
+	 */
+	while (atomic_flag_test_and_set_explicit(&claiming, memory_order_acquire))
+		sched_yield();
 	for (u32 i = 0; i < ARRAY_SIZE(chains); i++)
 		fault_claim(&chains[i]);
 	atomic_flag_clear_explicit(&claiming, memory_order_release);
