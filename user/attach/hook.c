@@ -134,7 +134,7 @@ static int hook_attach_alone(const struct netdev *dev, struct attachment *m)
 	}
 	if (fd < 0)
 		return attach_failed(dev, "attach the XDP program", fd);
-	m->link_fd = fd;
+	atomic_store_explicit(&m->link_fd, fd, memory_order_relaxed);
 	return 0;
 }
 
@@ -157,7 +157,7 @@ static int hook_attach_into(const struct netdev *dev, struct attachment *m, bool
 	if (fd < 0)
 		return attach_failed(dev, "put the XDP program into the dispatcher", fd);
 	m->info.native = native;
-	m->link_fd = fd;
+	atomic_store_explicit(&m->link_fd, fd, memory_order_relaxed);
 	m->in_dispatcher = true;
 	return 0;
 }
@@ -173,7 +173,7 @@ static bool hook_attach_first(const struct netdev *dev, struct attachment *m)
 		fd = hook_in_mode(dev, m, hook_beside);
 	}
 	if (fd >= 0) {
-		m->link_fd = fd;
+		atomic_store_explicit(&m->link_fd, fd, memory_order_relaxed);
 		m->in_dispatcher = true;
 		return true;
 	}
@@ -202,10 +202,10 @@ int hook_attach(const struct netdev *dev, struct attachment *m)
 	return hook_attach_alone(dev, m);
 }
 
-/* Another thread may be at the same: whoever has the descriptor closes it. */
+/* Another thread may be at the same: the one that got the descriptor closes it. */
 static void hook_hold(struct attachment *m, int link_fd)
 {
-	const int before = atomic_exchange(&m->link_fd, link_fd);
+	const int before = atomic_exchange_explicit(&m->link_fd, link_fd, memory_order_relaxed);
 
 	if (before >= 0)
 		close(before);

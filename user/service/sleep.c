@@ -154,7 +154,8 @@ static void sleep_give_up(struct shard *s)
 
 /*
  * The last sleeper has left, and the shard has been run: what XDP saw before comes at the end of
- * the kernel's poll. Whoever sleeps next on the sockets sees to it as well.
+ * the kernel's poll. A thread that sleeps on the sockets next sees to it as well: the look at
+ * sleepers pairs with the addition in service_sleeper_enter().
  */
 static void sleep_await_unannounced(const struct view *v, struct shard *s)
 {

@@ -99,6 +99,7 @@ bool service_is_asleep(const struct shard *sh)
 
 void service_sleeper_enter(struct shard *sh)
 {
+	/* pairs with the looks in service_has_sleepers() and sleep_await_unannounced() */
 	atomic_fetch_add_explicit(&sh->service.sleepers, 1, memory_order_seq_cst);
 	service_watch(sh, 1);
 }

@@ -55,6 +55,7 @@ void handover_give(struct shard *from, struct shard *to, const struct rx_frame *
 	r->looped[at] = looped;
 	from->handover.lent++;
 	from->to_run |= 1u << to->number;
+	/* release: pairs with the acquire in take_from() */
 	atomic_store_explicit(&r->put, put + 1, memory_order_release);
 	/*
 	 * pairs with the exchange in handover_take(): it comes after this, and sees what was put,
@@ -112,6 +113,7 @@ static u32 take_from(struct handover_ring *r, handover_fn *fn, void *arg)
 
 		fn(arg, &r->frame[at], n);
 		used += n;
+		/* release: pairs with the acquire in handover_take_back() */
 		atomic_store_explicit(&r->used, used, memory_order_release);
 	}
 	return taken;

@@ -149,6 +149,7 @@ static bool asks_for(u32 armed, bool solicited_or_error)
 
 bool cq_would_take_event(struct cq *cq, bool solicited_or_error)
 {
+	/* pairs with the store in wake_arm(): see cq_pushed_all() */
 	return asks_for(atomic_load_explicit(&cq->armed, memory_order_seq_cst), solicited_or_error);
 }
 
@@ -180,7 +181,8 @@ void cq_moderate(struct cq *cq, u32 count, u64 period_ns)
  */
 static rare const struct cqe *cq_claim(struct cq *cq)
 {
-	/* acquire, here and below: prod is at least as new */
+	/* acquire, here and below: pairs with cq_take_away() by the engine; prod is at least as new
+	 */
 	u32 cons = atomic_load_explicit(&cq->cons, memory_order_acquire);
 	union cqe_words w;
 
@@ -220,6 +222,7 @@ const struct cqe *cq_peek(struct cq *cq)
 		if (atomic_load_explicit(shared_word(&((struct cqe *)e)->valid),
 					 memory_order_relaxed))
 			return e;
+		/* release: pairs with the acquire in cq_push_begin() */
 		atomic_store_explicit(&cq->cons, cons + 1, memory_order_release);
 	}
 	return NULL;
@@ -284,6 +287,7 @@ void cq_purge(struct cq *cq, u32 qpn)
 		if (e->valid && e->qpn != qpn && --to != from)
 			cq->ring[to & cq->mask] = *e;
 	}
+	/* release: pairs with the acquire in cq_push_begin() */
 	atomic_store_explicit(&cq->cons, to, memory_order_release);
 }
 

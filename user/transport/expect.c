@@ -46,6 +46,7 @@ void expect_none(struct qp *qp)
 {
 	qp->expect_set = false;
 	if (qp->expect)
+		/* release: as in expect_publish() */
 		atomic_store_explicit(shared_word(&qp->expect->psn), 0, memory_order_release);
 }
 

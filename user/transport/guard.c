@@ -91,7 +91,11 @@ uintptr_t guard_landing(uintptr_t pc, uintptr_t addr)
 		       0;
 }
 
-/* One function an access: what sigsetjmp() comes back to has no variables but the attempt. */
+/*
+ * One function an access: what sigsetjmp() comes back to has no variables but the attempt. The
+ * signal fences pair with the handler, which calls guard_landing() on this thread. Atomic accesses
+ * to the application's words are seq_cst, as the CPU's are: their partners are the application's.
+ */
 #define GUARD(dst_, src_, len_, access)                                                            \
 	struct attempt a = { .dst = (uintptr_t)(dst_), .src = (uintptr_t)(src_), .len = (len_) };  \
 	bool done = sigsetjmp(a.back, 0) == 0;                                                     \

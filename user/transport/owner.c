@@ -203,6 +203,7 @@ void owner_take_doorbells(struct engine *e)
 {
 	struct qp *qp, *next;
 
+	/* pairs with the exchange in owner_push_doorbell(): doorbell_next is seen */
 	for (qp = atomic_exchange_explicit(&e->doorbells, NULL, memory_order_seq_cst); qp;
 	     qp = next) {
 		struct engine *owner = qp_engine(qp);
@@ -232,10 +233,12 @@ bool owner_silence_doorbell(struct engine *e, struct qp *qp)
 
 		if (!at)
 			continue;
+		/* as in owner_take_doorbells() */
 		for (rung = atomic_exchange_explicit(&at->doorbells, NULL, memory_order_seq_cst);
 		     rung; rung = next) {
 			next = rung->doorbell_next;
 			if (rung == qp) {
+				/* pairs with engine_doorbell(): from now on it pushes again */
 				atomic_store_explicit(&qp->doorbell, 0, memory_order_seq_cst);
 				rang = true;
 			} else {
@@ -317,5 +320,6 @@ void engine_move_qp(struct engine *to, struct qp *qp, u64 now_ns)
 		engine_qp_event(to, qp, events);
 	/* its CQ may be the one that overran */
 	if (atomic_load_explicit(&from->overrun, memory_order_relaxed))
+		/* pairs with the exchange in engine_fail_overrun_qps() */
 		atomic_store_explicit(&to->overrun, true, memory_order_seq_cst);
 }

@@ -346,6 +346,7 @@ void engine_qp_error(struct engine *e, struct qp *qp, u32 events)
 {
 	if (qp_state(qp) == QPS_ERR || qp_state(qp) == QPS_RESET)
 		return;
+	/* pairs with the load in qp_state(), and by the fence in qp_flush() with rq_publish() */
 	atomic_store_explicit(&qp->state, QPS_ERR, memory_order_seq_cst);
 	qp->attr.state = QPS_ERR;
 	if (!fatal_nak_due(&qp->resp))
@@ -370,6 +371,7 @@ void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum
 		return;
 	}
 	/* UC and UD stop sending only: SQE, and back to RTS by ibv_modify_qp(3) */
+	/* pairs as in engine_qp_error() */
 	atomic_store_explicit(&qp->state, QPS_SQE, memory_order_seq_cst);
 	qp->attr.state = QPS_SQE;
 	qp_flush(e, qp);

@@ -203,6 +203,7 @@ static void qp_reset(struct engine *e, struct qp *qp)
 	qp_purge_completions(e, qp);
 	rd_atomic_free(qp);
 	qp_clear(qp);
+	/* release: pairs with the acquire in sq_slot() */
 	atomic_store_explicit(&qp->sq.cons, prod, memory_order_release);
 	qp->req.tx = qp->req.assigned = prod;
 	if (qp->shared)
@@ -223,7 +224,8 @@ static void qp_enter_state(struct engine *e, struct qp *qp, enum qp_state from, 
 {
 	if (to == QPS_ERR) {
 		engine_qp_error(e, qp, 0);
-		/* from RESET there is nothing to flush, but the state holds */
+		/* from RESET there is nothing to flush, but the state holds. Pairs with qp_state()
+		 */
 		atomic_store_explicit(&qp->state, QPS_ERR, memory_order_seq_cst);
 		qp->attr.state = QPS_ERR;
 		return;
@@ -237,6 +239,7 @@ static void qp_enter_state(struct engine *e, struct qp *qp, enum qp_state from, 
 	}
 	if (from == QPS_RTR && to == QPS_RTS)
 		requester_start(qp, qp->attr.sq_psn);
+	/* pairs with the load in qp_state(): with the state, all that was set for it */
 	atomic_store_explicit(&qp->state, to, memory_order_seq_cst);
 	qp->attr.state = to;
 	if (to == QPS_RTS)

@@ -72,6 +72,7 @@ void shared_sends_reset(struct qp *qp)
 
 	s->moved = sq_prod(&s->posted);
 	s->fetching = 0;
+	/* release: pairs with the acquire in sq_slot() */
 	atomic_store_explicit(&s->posted.cons, s->moved, memory_order_release);
 }
 

@@ -466,6 +466,7 @@ execute_placement(struct engine *e, struct qp *qp, const struct packet *p)
 		if (unlikely(!there))
 			return REMOTE_ACCESS;
 	}
+	/* what came before is visible to all threads before the answer: the application's pair */
 	atomic_thread_fence(memory_order_seq_cst);
 	r = responder_take_resource(qp, p);
 	r->placed = true;

@@ -48,9 +48,9 @@ void rq_publish(struct rq *rq, u32 n)
 	u32 prod = atomic_load_explicit(&rq->prod, memory_order_relaxed);
 
 	/*
-	 * Sequentially consistent: a release for rq_take(), and it orders this store before the
-	 * producer's look at the QP's state, so that a receive that is posted while the QP goes to
-	 * ERR is flushed by one of the two.
+	 * Sequentially consistent: a release that pairs with the acquire in rq_take(), and it
+	 * orders this store before the producer's look at the QP's state. Pairs with the fence in
+	 * qp_flush(): a receive that is posted while the QP goes to ERR is flushed by one of both.
 	 */
 	atomic_store_explicit(&rq->prod, prod + n, memory_order_seq_cst);
 }
@@ -88,6 +88,7 @@ u32 rq_posted(const struct rq *rq)
 
 void rq_reset(struct rq *rq)
 {
+	/* release: pairs with the acquire in rq_slot() */
 	atomic_store_explicit(&rq->cons, atomic_load_explicit(&rq->prod, memory_order_relaxed),
 			      memory_order_release);
 }

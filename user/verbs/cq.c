@@ -210,8 +210,9 @@ void cq_unlock_two(struct vcq *a, struct vcq *b)
 }
 
 /*
- * The port is read without a lock: it is set once, before the CQ's first QP, so who does not see it
- * yet has no completions to wait for.
+ * The port is read without a lock: it is set once, before the CQ's first QP, so a thread that does
+ * not see it yet has no completions to wait for. The acquire pairs with the release in
+ * context_port().
  */
 static void cq_run(struct vcq *vcq)
 {
@@ -302,15 +303,15 @@ int req_notify_cq_op(struct ibv_cq *cq, int solicited_only)
 	if (context_gone(cq->context))
 		return EIO;
 	/*
-	 * vcontext.lock: either this call sees that the CQ has joined, or cq_join() sees that
-	 * it is armed.
+	 * vcontext.lock: either this call sees that the CQ has joined, or cq_join() sees that it is
+	 * armed. acquire: pairs with the release in cq_join().
 	 */
 	if (!atomic_load_explicit(shared_word(&vcq->joined), memory_order_acquire)) {
 		pthread_mutex_lock(&ctx->lock);
 		if (!vcq->joined) {
 			atomic_store_explicit(&vcq->cq.armed,
 					      solicited_only ? CQ_ARMED_SOLICITED : CQ_ARMED_ANY,
-					      memory_order_seq_cst);
+					      memory_order_relaxed);
 			pthread_mutex_unlock(&ctx->lock);
 			return 0;
 		}

@@ -401,7 +401,10 @@ void device_put(struct vdevice *dev);
 u32 new_handle(void); /* unique in the process, never 0 */
 void context_get(struct vcontext *ctx);
 void context_put(struct vcontext *ctx);
-/* The interface has gone: every verb that would need it fails with EIO. */
+/*
+ * The interface has gone: every verb that would need it fails with EIO. The acquire pairs with the
+ * release in async.c: DEVICE_FATAL is queued.
+ */
 static inline bool context_gone(struct ibv_context *context)
 {
 	return atomic_load_explicit(&to_vcontext(context)->gone, memory_order_acquire);

@@ -56,6 +56,7 @@ static bool wake_has_channel(const struct wake *w, const struct cq *cq)
  */
 static void wake_set_word(_Atomic u32 *word, u32 want)
 {
+	/* full barriers: the callers name the partners */
 	u32 disarmed = XROCE_CQ_DISARMED;
 
 	if (want == XROCE_CQ_ARMED_ANY)
@@ -82,7 +83,7 @@ void wake_arm(struct wake *w, struct cq *cq, bool solicited_only)
 {
 	const u32 want = solicited_only ? XROCE_CQ_ARMED_SOLICITED : XROCE_CQ_ARMED_ANY;
 
-	/* cq->armed first: pairs with the look at it in wake_taken() */
+	/* cq->armed first: pairs with the looks at it in wake_taken() and cq_take_event() */
 	wake_set_word(&cq->armed, want);
 	wake_arm_shared(w, cq, want);
 	/*
@@ -170,7 +171,8 @@ void wake_hide(struct wake *w, const struct cq *cq)
 	struct xroce_cq *shared = &w->maps->cq[cq->index];
 
 	atomic_store_explicit(shared_word(&shared->armed), XROCE_CQ_DISARMED, memory_order_relaxed);
-	atomic_store_explicit(shared_word(&shared->channel), 0, memory_order_release);
+	/* relaxed: XDP may still wake the channel for it once, and cq_drop_records() takes that */
+	atomic_store_explicit(shared_word(&shared->channel), 0, memory_order_relaxed);
 }
 
 struct port_channel *wake_remove(struct wake *w, const struct cq *cq)
