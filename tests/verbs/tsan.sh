@@ -25,7 +25,7 @@ cd "$here/tests/verbs" || exit 1
 	for page in $PAGES; do
 		echo "-o $WORK/man_$page man_$page.c man.c pair.c"
 	done
-	echo "-o $WORK/wake_stress ../netns/wake_stress.c ../netns/lib/ctl.c ../netns/lib/device.c"
+	echo "-o $WORK/wake_stress ../netns/wake_stress.c ../netns/lib/ctl.c ../netns/lib/device.c ../netns/lib/rc.c"
 } | xargs -P "$(nproc)" -L 1 "${CC:-gcc}" $flags -libverbs || exit 1
 netns_pair 4500 2
 
