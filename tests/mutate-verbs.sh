@@ -98,7 +98,7 @@ tm_unlocked       | user/verbs/srq_ops.c     | s/port_lock(vsrq->port);//;s/port
 tm_sync_ignored   | user/transport/tag.c     | s/if (op->opcode == TAG_SYNC || op->flags & TAG_OP_SYNC) {/if (0) {/ | ibv_post_srq_ops
 tm_always_in_step | user/transport/tag.c     | s/return list->unexpected == list->handled;/return true;/ | ibv_post_srq_ops
 tm_header_kept    | user/transport/tag.c     | s/kind == TAG_MATCHED ? sizeof(h.tmh) : /kind == TAG_MATCHED ? 0 : / | ibv_post_srq_ops
-tm_no_fin         | user/transport/rendezvous.c | s/^			rendezvous_send_fin(e, qp, wqe);/			;/;s/^		if (status == CQE_SUCCESS)$/		if (0)/ | ibv_post_srq_ops
+tm_no_fin         | user/transport/rendezvous.c | s/^			rendezvous_send_fin(e, qp, wqe);/			;/;s/^		if (status == CQE_SUCCESS)$/		if (0)/ | tag_matching
 cq_busy           | user/verbs/cq.c          | /^EXPORT int ibv_destroy_cq/,/^}/s/return verb_report(EBUSY);/;/ | ibv_create_cq
 cq_size           | user/verbs/cq.c          | s/vcq->ibv.cqe = (int)cqe;/vcq->ibv.cqe = (int)cqe - 1;/ | ibv_create_cq
 cq_channel_kept   | user/verbs/cq.c          | /^EXPORT int ibv_destroy_cq/,/^}/s/cq->channel->refcnt--;/;/ | ibv_create_cq

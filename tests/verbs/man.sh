@@ -21,12 +21,12 @@ if [ ${#pages[@]} -eq 0 ]; then
 fi
 
 CFLAGS="-std=gnu11 -O1 -g -Wall -Wextra -Wno-unused-parameter -Werror -pthread"
-for f in man pair; do
+for f in man pair tm; do
 	# shellcheck disable=SC2086
 	"${CC:-gcc}" $CFLAGS -c $f.c -o "$WORK/$f.o" || exit 1
 done
 # shellcheck disable=SC2086
-printf '%s\n' "${pages[@]}" | xargs -P "$(nproc)" -I PAGE "${CC:-gcc}" $CFLAGS man_PAGE.c "$WORK/man.o" "$WORK/pair.o" -libverbs -o "$WORK/man_PAGE" || exit 1
+printf '%s\n' "${pages[@]}" | xargs -P "$(nproc)" -I PAGE "${CC:-gcc}" $CFLAGS man_PAGE.c "$WORK/man.o" "$WORK/pair.o" "$WORK/tm.o" -libverbs -o "$WORK/man_PAGE" || exit 1
 netns_pair 4500 $QUEUES
 
 failed=0

@@ -10,7 +10,7 @@ BUILD=${1:?usage: tsan.sh BUILD}
 case $BUILD in /*) ;; *) BUILD=$here/$BUILD ;; esac
 . "$here/scripts/netns.sh"
 
-PAGES="ibv_poll_cq ibv_resize_cq ibv_modify_cq ibv_get_cq_event ibv_req_notify_cq ibv_post_srq_recv ibv_modify_srq ibv_post_srq_ops ibv_get_async_event"
+PAGES="ibv_poll_cq ibv_resize_cq ibv_modify_cq ibv_get_cq_event ibv_req_notify_cq ibv_post_srq_recv ibv_modify_srq ibv_post_srq_ops tag_matching ibv_get_async_event"
 tsan=$BUILD-tsan
 flags="-std=gnu11 -O1 -g -Wall -Wextra -Wno-unused-parameter -Werror -pthread -fsanitize=thread"
 
@@ -23,7 +23,7 @@ cd "$here/tests/verbs" || exit 1
 # shellcheck disable=SC2086
 {
 	for page in $PAGES; do
-		echo "-o $WORK/man_$page man_$page.c man.c pair.c"
+		echo "-o $WORK/man_$page man_$page.c man.c pair.c tm.c"
 	done
 	echo "-o $WORK/wake_stress ../netns/wake_stress.c ../netns/lib/ctl.c ../netns/lib/device.c ../netns/lib/rc.c"
 } | xargs -P "$(nproc)" -L 1 "${CC:-gcc}" $flags -libverbs || exit 1
