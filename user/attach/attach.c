@@ -88,24 +88,25 @@ static void *attach_map(const struct bpf_map *map, size_t bytes)
 	return p == MAP_FAILED ? NULL : p;
 }
 
-#define CQ_BYTES     (XROCE_MAX_CQ * sizeof(struct xroce_cq))
-#define EXPECT_BYTES (XROCE_MAX_QP * sizeof(struct xroce_expect))
-#define VECTOR_BYTES (XROCE_MAX_QUEUE * sizeof(struct xroce_vector))
-#define SOCK_BYTES   (XROCE_MAX_QUEUE * sizeof(struct xroce_sock))
-#define STATS_BYTES  (XROCE_MAX_SHARD * sizeof(struct xroce_engine_stats))
-#define DROPS_BYTES  (XROCE_MAX_SHARD * sizeof(struct xroce_drops))
+/* What of the maps is shared memory: its member of struct xdp_maps, the map, entries. */
+#define SHARED_MAPS(X)                              \
+	X(cq, xroce_cq, XROCE_MAX_CQ)               \
+	X(expect, xroce_expect, XROCE_MAX_QP)       \
+	X(engine, xroce_engine, 1)                  \
+	X(vector, xroce_vector, XROCE_MAX_QUEUE)    \
+	X(sock, xroce_sock, XROCE_MAX_QUEUE)        \
+	X(stats, xroce_eng_stat, XROCE_MAX_SHARD)   \
+	X(drops, xroce_eng_drop, XROCE_MAX_SHARD)
 
 static int map_maps(const struct netdev *dev, struct attachment *m)
 {
-	m->maps.cq = attach_map(m->bpf->maps.xroce_cq, CQ_BYTES);
-	m->maps.expect = attach_map(m->bpf->maps.xroce_expect, EXPECT_BYTES);
-	m->maps.engine = attach_map(m->bpf->maps.xroce_engine, sizeof(*m->maps.engine));
-	m->maps.vector = attach_map(m->bpf->maps.xroce_vector, VECTOR_BYTES);
-	m->maps.sock = attach_map(m->bpf->maps.xroce_sock, SOCK_BYTES);
-	m->maps.stats = attach_map(m->bpf->maps.xroce_eng_stat, STATS_BYTES);
-	m->maps.drops = attach_map(m->bpf->maps.xroce_eng_drop, DROPS_BYTES);
-	if (!m->maps.cq || !m->maps.expect || !m->maps.engine || !m->maps.vector || !m->maps.sock ||
-	    !m->maps.stats || !m->maps.drops)
+	bool all = true;
+
+#define X(name, map, n) \
+	all &= !!(m->maps.name = attach_map(m->bpf->maps.map, (n) * sizeof(*m->maps.name)));
+	SHARED_MAPS(X)
+#undef X
+	if (!all)
 		return attach_failed(dev, "map the BPF maps", -errno);
 	m->maps.engine->pid = (u32)getpid();
 
@@ -270,13 +271,9 @@ void attach_unmake(struct attachment *m)
 {
 	/* its sockets are counted for the last time in what is unmapped then */
 	close_everything(m);
-	attach_unmap(m->maps.cq, CQ_BYTES);
-	attach_unmap(m->maps.expect, EXPECT_BYTES);
-	attach_unmap(m->maps.engine, sizeof(*m->maps.engine));
-	attach_unmap(m->maps.vector, VECTOR_BYTES);
-	attach_unmap(m->maps.sock, SOCK_BYTES);
-	attach_unmap(m->maps.stats, STATS_BYTES);
-	attach_unmap(m->maps.drops, DROPS_BYTES);
+#define X(name, map, n) attach_unmap(m->maps.name, (n) * sizeof(*m->maps.name));
+	SHARED_MAPS(X)
+#undef X
 }
 
 static void make_private(void *p, size_t bytes)
@@ -290,13 +287,9 @@ void attach_abandon(struct attachment *m)
 	 * The child's objects still point here; what they write must not reach the parent's arm
 	 * words and counters.
 	 */
-	make_private(m->maps.cq, CQ_BYTES);
-	make_private(m->maps.expect, EXPECT_BYTES);
-	make_private(m->maps.engine, sizeof(*m->maps.engine));
-	make_private(m->maps.vector, VECTOR_BYTES);
-	make_private(m->maps.sock, SOCK_BYTES);
-	make_private(m->maps.stats, STATS_BYTES);
-	make_private(m->maps.drops, DROPS_BYTES);
+#define X(name, map, n) make_private(m->maps.name, (n) * sizeof(*m->maps.name));
+	SHARED_MAPS(X)
+#undef X
 	hook_abandon(m);
 	close_everything(m);
 }

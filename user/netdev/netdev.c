@@ -224,7 +224,8 @@ static int address_cb(const struct nlmsghdr *nlh, void *arg)
 	return MNL_CB_OK;
 }
 
-static int dump_addresses(struct scan *s)
+/* All messages of one kind, whose header is that long, to cb; *count is what it counts. */
+static int scan_dump(struct scan *s, u16 type, size_t header_bytes, mnl_cb_t cb, u32 *count)
 {
 	int ret = -EINTR;
 
@@ -232,34 +233,29 @@ static int dump_addresses(struct scan *s)
 		char buf[NL_REQUEST_BYTES] = { 0 };
 		struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
 
-		nlh->nlmsg_type = RTM_GETADDR;
+		nlh->nlmsg_type = type;
 		nlh->nlmsg_flags = NLM_F_DUMP;
-		/* AF_UNSPEC: both families */
-		mnl_nlmsg_put_extra_header(nlh, sizeof(struct ifaddrmsg));
-		s->num_addrs = 0;
-		ret = nl_request(NETLINK_ROUTE, nlh, address_cb, s);
+		/* zeroes: AF_UNSPEC, all families */
+		mnl_nlmsg_put_extra_header(nlh, header_bytes);
+		*count = 0;
+		ret = nl_request(NETLINK_ROUTE, nlh, cb, s);
 	}
 	return ret < 0 ? ret : s->out_of_memory ? -ENOMEM : 0;
 }
 
-static int dump_links(struct scan *s)
+static int scan_addresses(struct scan *s)
 {
-	int ret = -EINTR;
-
-	for (int i = 0; i < NL_DUMP_RETRIES && ret == -EINTR; i++) {
-		char buf[NL_REQUEST_BYTES] = { 0 };
-		struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
-
-		nlh->nlmsg_type = RTM_GETLINK;
-		nlh->nlmsg_flags = NLM_F_DUMP;
-		mnl_nlmsg_put_extra_header(nlh, sizeof(struct ifinfomsg));
-		s->num_devs = 0;
-		ret = nl_request(NETLINK_ROUTE, nlh, netdev_link_cb, s);
-	}
-	return ret < 0 ? ret : s->out_of_memory ? -ENOMEM : 0;
+	return scan_dump(s, RTM_GETADDR, sizeof(struct ifaddrmsg), address_cb, &s->num_addrs);
 }
 
-static bool netdev_has_gid(const struct netdev *dev, const struct gid *gid)
+static int scan_all(struct scan *s)
+{
+	int ret = scan_dump(s, RTM_GETLINK, sizeof(struct ifinfomsg), netdev_link_cb, &s->num_devs);
+
+	return ret ? ret : scan_addresses(s);
+}
+
+bool netdev_has_gid(const struct netdev *dev, const struct gid *gid)
 {
 	for (u32 i = 0; i < dev->num_gids; i++)
 		if (gid_equal(&dev->gid[i].gid, gid))
@@ -314,9 +310,7 @@ static int list_devices(const char *only_name, struct netdev **out)
 	int ret, n = 0;
 
 	*out = NULL;
-	ret = dump_links(&s);
-	if (!ret)
-		ret = dump_addresses(&s);
+	ret = scan_all(&s);
 	if (ret)
 		goto out;
 	sorted = calloc(s.num_devs ? s.num_devs : 1, sizeof(*sorted));
@@ -340,10 +334,8 @@ out:
 int netdev_holder_of(const struct gid *gid, u32 but_ifindex, u8 mac[6])
 {
 	struct scan s = { 0 };
-	int ret = dump_links(&s);
+	int ret = scan_all(&s);
 
-	if (!ret)
-		ret = dump_addresses(&s);
 	if (!ret)
 		ret = -ENOENT;
 	for (u32 i = 0; ret == -ENOENT && i < s.num_devs; i++) {
@@ -416,7 +408,7 @@ int netdev_refresh(struct netdev *dev)
 	if (!ret && s.num_devs != 1)
 		ret = s.out_of_memory ? -ENOMEM : -ENODEV;
 	if (!ret)
-		ret = dump_addresses(&s);
+		ret = scan_addresses(&s);
 	if (!ret) {
 		scan_finish(&s, &s.dev[0]);
 		*dev = s.dev[0];

@@ -52,6 +52,9 @@ bool netdev_link_message(const struct nlmsghdr *nlh, bool *is_enabled, bool *is_
 void netdev_features_request(struct nlmsghdr *nlh, int family, u32 ifindex);
 int netdev_features_cb(const struct nlmsghdr *nlh, void *arg);
 
+/* Is it an address of the interface's? */
+bool netdev_has_gid(const struct netdev *dev, const struct gid *gid);
+
 /*
  * The MAC of another interface of this network namespace that is up and has this address. Returns
  * 0, -ENOENT (none has) or -errno.

@@ -8,8 +8,8 @@
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <poll.h>
-#include <time.h>
 
+#include "../base/clock.h"
 #include "netdev_nl.h"
 
 /* States in which the entry's MAC may be used (the kernel's NUD_VALID). */
@@ -256,27 +256,20 @@ static int neighbour_use(u32 ifindex, const struct hop *hop)
 	return nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
 }
 
-static s64 now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (s64)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /*
- * Sleep until some neighbour changes or deadline_ms; false when it has passed. What changed is of
+ * Sleep until some neighbour changes or the deadline; false when it has passed. What changed is of
  * no matter: the caller looks itself.
  */
-static bool wait_for_change(struct mnl_socket *events, s64 deadline_ms)
+static bool wait_for_change(struct mnl_socket *events, u64 deadline_ns)
 {
 	struct pollfd pfd = { .fd = mnl_socket_get_fd(events), .events = POLLIN };
 	char buf[4096];
-	s64 left = deadline_ms - now_ms();
+	const u64 now_ns = clock_now_ns();
 
-	if (left <= 0)
+	if (now_ns >= deadline_ns)
 		return false;
-	if (poll(&pfd, 1, left > INT32_MAX ? INT32_MAX : (int)left) == 0)
+	/* rounded up: no sleep is shorter than what is left */
+	if (poll(&pfd, 1, (int)((deadline_ns - now_ns) / NSEC_PER_MSEC + 1)) == 0)
 		return false;
 	/* An overrun (ENOBUFS) is a change too; so is a signal, for all that it costs. */
 	while (recv(pfd.fd, buf, sizeof(buf), MSG_DONTWAIT) > 0)
@@ -286,7 +279,7 @@ static bool wait_for_change(struct mnl_socket *events, s64 deadline_ms)
 
 /* Ask for the neighbour and wait until it is usable. Returns 0, -EHOSTUNREACH or -errno. */
 static int neighbour_await(struct mnl_socket *events, u32 ifindex, const struct hop *hop,
-			   s64 deadline_ms, struct neighbour *n)
+			   u64 deadline_ns, struct neighbour *n)
 {
 	int ret = neighbour_use(ifindex, hop);
 
@@ -298,7 +291,7 @@ static int neighbour_await(struct mnl_socket *events, u32 ifindex, const struct 
 		 * Asked anew, an entry that had failed is incomplete again: this failure is the
 		 * answer to our question.
 		 */
-		if ((n->state & NUD_FAILED) || !wait_for_change(events, deadline_ms))
+		if ((n->state & NUD_FAILED) || !wait_for_change(events, deadline_ns))
 			return -EHOSTUNREACH;
 	}
 	return ret;
@@ -322,7 +315,7 @@ static bool hop_is_neighbouring_interface(u32 ifindex, const struct hop *hop, u8
 
 static int neighbour_resolve(u32 ifindex, const struct hop *hop, int timeout_ms, u8 mac[6])
 {
-	s64 deadline_ms = now_ms() + timeout_ms;
+	const u64 deadline_ns = clock_now_ns() + (u64)timeout_ms * NSEC_PER_MSEC;
 	struct mnl_socket *events;
 	struct neighbour n;
 	int ret;
@@ -340,7 +333,7 @@ static int neighbour_resolve(u32 ifindex, const struct hop *hop, int timeout_ms,
 		if (mnl_socket_bind(events, RTMGRP_NEIGH, MNL_SOCKET_AUTOPID) < 0)
 			ret = -errno;
 		else
-			ret = neighbour_await(events, ifindex, hop, deadline_ms, &n);
+			ret = neighbour_await(events, ifindex, hop, deadline_ns, &n);
 		mnl_socket_close(events);
 		if (ret)
 			return ret;
@@ -359,14 +352,6 @@ static int neighbour_resolve(u32 ifindex, const struct hop *hop, int timeout_ms,
 
 /* ---- both ---- */
 
-static bool is_own(const struct netdev *dev, const struct gid *gid)
-{
-	for (u32 i = 0; i < dev->num_gids && i < XROCE_MAX_GID; i++)
-		if (gid_equal(&dev->gid[i].gid, gid))
-			return true;
-	return false;
-}
-
 int netdev_resolve(const struct netdev *dev, const struct gid *local, const struct gid *peer,
 		   int timeout_ms, struct path *out)
 {
@@ -374,9 +359,9 @@ int netdev_resolve(const struct netdev *dev, const struct gid *local, const stru
 	u8 dmac[6];
 	int ret;
 
-	if (!is_own(dev, local) || src.family != dst.family || hop_is_nowhere(&dst))
+	if (!netdev_has_gid(dev, local) || src.family != dst.family || hop_is_nowhere(&dst))
 		return -EINVAL;
-	if (is_own(dev, peer)) {
+	if (netdev_has_gid(dev, peer)) {
 		memcpy(dmac, dev->mac, 6);
 	} else if (hop_is_multicast(&dst)) {
 		multicast_mac(&dst, dmac);

@@ -294,6 +294,24 @@ static void watcher_end(struct watcher *r)
 	free(r);
 }
 
+/* What runs under the lock may be a cancellation point. Returns the state before. */
+static int watch_lock(void)
+{
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&lock);
+	return cancel;
+}
+
+/* Ends the watcher that is idle, unless NULL. */
+static void watch_unlock(struct watcher *idle, int cancel)
+{
+	pthread_mutex_unlock(&lock);
+	watcher_end(idle);
+	pthread_setcancelstate(cancel, NULL);
+}
+
 /* The kernel is asked after the subscription: what changes from here on is heard of. */
 static int interface_get(struct watcher *r, const struct netdev *dev, struct interface **out)
 {
@@ -397,12 +415,9 @@ int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, 
 	w->fn = fn;
 	w->arg = arg;
 	watch_register_fork();
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&lock);
+	cancel = watch_lock();
 	err = watch_add(dev, urgent, w, &idle);
-	pthread_mutex_unlock(&lock);
-	watcher_end(idle);
-	pthread_setcancelstate(cancel, NULL);
+	watch_unlock(idle, cancel);
 	if (err)
 		free(w);
 	else
@@ -418,17 +433,14 @@ void watch_stop(struct watch *w)
 
 	if (!w)
 		return;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&lock);
+	cancel = watch_lock();
 	r = w->interface->watcher;
 	for (at = &w->interface->watches; *at != w; at = &(*at)->next)
 		;
 	*at = w->next;
 	interface_put(w->interface);
 	idle = watcher_if_idle(r);
-	pthread_mutex_unlock(&lock);
-	watcher_end(idle);
-	pthread_setcancelstate(cancel, NULL);
+	watch_unlock(idle, cancel);
 	free(w);
 }
 
@@ -439,16 +451,14 @@ int watch_job_start(struct watch_job *job, void (*fn)(void *arg), void *arg)
 
 	*job = (struct watch_job){ .fn = fn, .arg = arg };
 	watch_register_fork();
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&lock);
+	cancel = watch_lock();
 	err = watcher_get(&r);
 	if (!err) {
 		job->watcher = r;
 		job->next = r->jobs;
 		r->jobs = job;
 	}
-	pthread_mutex_unlock(&lock);
-	pthread_setcancelstate(cancel, NULL);
+	watch_unlock(NULL, cancel);
 	return err;
 }
 
@@ -473,14 +483,11 @@ void watch_job_stop(struct watch_job *job)
 
 	if (!r)
 		return;
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	pthread_mutex_lock(&lock);
+	cancel = watch_lock();
 	for (at = &r->jobs; *at != job; at = &(*at)->next)
 		;
 	*at = job->next;
 	job->watcher = NULL;
 	idle = watcher_if_idle(r);
-	pthread_mutex_unlock(&lock);
-	watcher_end(idle);
-	pthread_setcancelstate(cancel, NULL);
+	watch_unlock(idle, cancel);
 }

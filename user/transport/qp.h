@@ -481,13 +481,6 @@ struct send_wqe *sq_slot(struct sq *sq, u32 n);
 /* Hand n filled slots to the engine. Follow with engine_doorbell(). */
 void sq_publish(struct sq *sq, u32 n);
 
-/* WQEs published and not completed; any thread, as a hint. */
-static inline u32 sq_outstanding(const struct sq *sq)
-{
-	return atomic_load_explicit(&((struct sq *)sq)->prod, memory_order_relaxed) -
-	       atomic_load_explicit(&((struct sq *)sq)->cons, memory_order_relaxed);
-}
-
 /*
  * May this WQE be posted? Returns 0, or for what the libraries of adapters find: -EINVAL for an
  * opcode that no service has, flags, too many elements; -ENOMEM for too much inline data. What the
