@@ -17,7 +17,8 @@ struct masks {
 
 /*
  * Every mask of so many packets (at most 31) there and back, or the one of
- * XROCE_SIM_MASK=forward:backward (hexadecimal); one that is not among them ends the test.
+ * XROCE_SIM_MASK=forward:backward (hexadecimal); one that is not among them ends the test. With
+ * XROCE_SIM_PACKETS=n only the masks of the first n packets of each way.
  */
 struct masks masks_of(u32 forward_packets, u32 backward_packets);
 
