@@ -4,7 +4,7 @@
 # make demo       as root: install what is needed, build, show it working between two namespaces
 # make check      as root: install what is needed, build, run every test; its parts alone:
 #                 check-tree portsim model unit sim san fuzz ship bpf verbs port netns vm
-# make check-arch as root: cross compile for arm64 and s390x; their tests under emulation
+# make check-arch as root: cross compile for arm64 and s390x, their tests under emulation; musl
 # make bench      as root: measure against raw AF_XDP, UDP and TCP between two namespaces
 #                 (scripts/bench.sh --quick: in 3 minutes)
 # make interop    as root: everything against the kernel's Soft-RoCE in virtual machines (half an
@@ -102,7 +102,7 @@ LIB   := $(BUILD)/lib/libibverbs.so.1
 TOOL  := $(BUILD)/bin/xroce
 SKELS := $(BUILD)/gen/xroce.skel.h $(BUILD)/gen/xroce_tx.skel.h
 
-.PHONY: all transport texts deps demo check bench interop bench-vm install uninstall clean FORCE
+.PHONY: all transport objects texts deps demo check bench interop bench-vm install uninstall clean FORCE
 .SECONDARY:
 all: $(LIB) $(BUILD)/lib/libibverbs.so $(TOOL)
 
@@ -173,6 +173,9 @@ $(LIB): $(call objs,$(VERBS_SRC)) $(BUILD)/libport.a $(BUILD)/libtransport.a $(M
 	@mkdir -p $(@D)
 	$(LINK) -shared -Wl,-soname,libibverbs.so.1 -Wl,--version-script=$(MAP) -Wl,--no-undefined \
 		-Wl,-z,nodelete $(INPUTS) $(LIBS) -o $@
+
+# Compiled, not linked: for a C library that has not all that is linked (tests/ship/trial/musl.sh).
+objects: $(BUILD)/libport.a $(BUILD)/libtransport.a $(call objs,$(VERBS_SRC) $(CLI_SRC))
 
 $(BUILD)/lib/libibverbs.so: $(LIB)
 	$(Q)ln -sf libibverbs.so.1 $@

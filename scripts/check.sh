@@ -163,13 +163,14 @@ part_vm() {
 	shell_test vm-rxe bash tests/vm/rxe.sh "$BUILD"
 }
 
-# Other machines, under emulation. One check is all programs of one.
+# Other machines, under emulation, and another C library. One check is all programs of one.
 part_arch() {
 	local arch bound=7200
 
 	for arch in arm64 s390x; do
 		shell_test "arch-$arch" bash tests/ship/trial/arch.sh "$BUILD" $arch
 	done
+	shell_test arch-musl bash tests/ship/trial/musl.sh "$BUILD"
 }
 
 interrupted() {

@@ -3,9 +3,9 @@
 #
 # Installs what building and testing need, from Debian's packages and nothing else. When everything
 # is there it does nothing and touches no network. It never removes or upgrades a package.
-# `deps.sh bench`: also what is measured beside it. `deps.sh arch`: cross compilers and QEMU's user
-# mode, for make check-arch. `deps.sh vm`: what tests/vm needs; without it they are skipped, so that
-# it cannot be had is no error.
+# `deps.sh bench`: also what is measured beside it. `deps.sh arch`: cross compilers, QEMU's user
+# mode and musl, for make check-arch. `deps.sh vm`: what tests/vm needs; those are skipped without,
+# so that it cannot be had is no error.
 set -u
 
 packages=(
@@ -22,6 +22,7 @@ packages=(
 if [ "${1:-}" = arch ]; then
 	packages+=(mmdebstrap qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross)
 	packages+=(gcc-s390x-linux-gnu libc6-dev-s390x-cross)
+	packages+=(musl-tools)
 fi
 if [ "${1:-}" = bench ]; then
 	packages+=(iperf3 sockperf python3)
