@@ -31,20 +31,33 @@
 
 #define NO_CHANNEL 0 /* the ring of a vector is no completion channel's */
 #define NO_CQ	   (~0u)
+#define NO_SLOT	   (~0u)
+
+/* The ring whose slot *channel has now; NULL: none, and none is what no slot has. */
+static __always_inline void *wake_ring(const __u32 *channel, __u32 none)
+{
+	const __u32 slot = READ_ONCE(*channel);
+
+	return slot == none ? NULL : bpf_map_lookup_elem(&xroce_channel, &slot);
+}
 
 /*
  * Takes *word and writes the record. Returns true if this packet did so. The exchange pairs with
  * wake_set_word() in user/wake/wake.c and service_set_asleep() in user/shard/attendance.c.
  */
-static __always_inline bool wake_once(__u32 *word, __u32 channel, __u32 cq, __u32 qpn)
+static __always_inline bool wake_once(__u32 *word, const __u32 *channel, __u32 none, __u32 cq,
+				      __u32 qpn)
 {
 	struct xroce_wakeup record = { .cq = cq, .qpn = qpn };
-	void *ring = bpf_map_lookup_elem(&xroce_channel, &channel);
+	void *before = wake_ring(channel, none), *ring;
 
-	if (!ring || !__sync_lock_test_and_set(word, 0))
+	if (!before || !__sync_lock_test_and_set(word, 0))
 		return false;
+	/* behind the exchange: the word may be that of the next CQ with this index by now */
+	ring = wake_ring(channel, none);
 	/* A full ring has unread records: its reader is awake already, or about to be. */
-	bpf_ringbuf_output(ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
+	if (ring)
+		bpf_ringbuf_output(ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
 	return true;
 }
 
@@ -58,16 +71,15 @@ static __attribute__((noinline)) void wake_cq(struct xroce_qp *qp, __u32 key, __
 {
 	struct xroce_cq *cq = bpf_map_lookup_elem(&xroce_cq, &key);
 	struct xroce_rx_stats *rx;
-	__u32 armed, channel;
+	__u32 armed;
 
 	if (!cq)
 		return;
 	armed = READ_ONCE(cq->armed);
 	if (armed != XROCE_CQ_ARMED_ANY && !(armed == XROCE_CQ_ARMED_SOLICITED && urgent))
 		return;
-	/* pairs with the release in wake_add() (user/wake/wake.c) */
-	channel = READ_ONCE(cq->channel);
-	if (channel == NO_CHANNEL || !wake_once(&cq->armed, channel, key, qpn))
+	/* the channel is what wake_add() and wake_hide() store last (user/wake/wake.c) */
+	if (!wake_once(&cq->armed, &cq->channel, NO_CHANNEL, key, qpn))
 		return;
 	__sync_fetch_and_add(&cq->wakeups, 1);
 	__sync_fetch_and_add(&qp->wakeups, 1);
@@ -87,7 +99,7 @@ static __always_inline void wake_engine(struct xroce_vector *vector, __u32 qpn)
 
 	if (!vector || !READ_ONCE(vector->asleep))
 		return;
-	if (!wake_once(&vector->asleep, READ_ONCE(vector->ring), NO_CQ, qpn))
+	if (!wake_once(&vector->asleep, &vector->ring, NO_SLOT, NO_CQ, qpn))
 		return;
 	__sync_fetch_and_add(&vector->wakeups, 1);
 	rx = count_rx_stats();

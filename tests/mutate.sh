@@ -75,9 +75,10 @@ programs_of() { local src; for src in tests/"$1"/test_*.c; do echo "${src%.c}"; 
 # kind_of FILE: the directories of tests that it is tested by; none for the transport.
 kind_of() {
 	case $1 in
+	bpf/wake.h) echo bpf portsim ;;
 	bpf/*) echo bpf ;;
 	user/transport/*) ;;
-	user/wake/* | user/shard/* | user/service/*) echo portsim port ;;
+	user/wake/* | user/shard/* | user/service/* | user/port/port_cq.c) echo portsim port ;;
 	user/xsk/*) echo port portsim ;;
 	user/*) echo port ;;
 	esac

@@ -93,7 +93,7 @@ static void channel_await_record__being_written(void **state)
 	channel_await_record(ch);
 	assert_int_equal(channel_consume(ch, record), 1);
 	assert_int_equal(record[0], 7);
-	assert_int_equal(channel_last(ch), 7);
+	assert_int_equal(ch->last, 7);
 }
 
 static void channel_await_record__whole(void **state)

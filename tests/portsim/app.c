@@ -137,8 +137,25 @@ static struct app_cq *channel_next(struct app_channel *ch)
 	return cq;
 }
 
-/* ibv_get_cq_event(). NULL: there is none, and block is false. */
-static struct app_cq *get_event(struct app_channel *ch, bool block)
+/* There is an event without a completion now; and it takes no arming away. */
+static void get_extra(struct app_channel *ch)
+{
+	u32 pushed[CQS_MAX] = { 0 };
+
+	for (u32 i = 0; i < CQS_MAX; i++)
+		if (cqs[i] && cqs[i]->channel == ch) {
+			pushed[i] = cq_next_index(&cqs[i]->cq) + 1;
+			if (!cq_is_armed(&cqs[i]->cq))
+				pushed[i] = 0;
+		}
+	port_channel_extra(ch->pc);
+	for (u32 i = 0; i < CQS_MAX; i++)
+		if (pushed[i] && !cq_is_armed(&cqs[i]->cq) &&
+		    pushed[i] == cq_next_index(&cqs[i]->cq) + 1)
+			sched_fail("CQ %u was armed, and nothing has come", cqs[i]->cq.index);
+}
+
+struct app_cq *app_get_event(struct app_channel *ch, bool block)
 {
 	struct app_cq *cq;
 	int err;
@@ -153,7 +170,7 @@ static struct app_cq *get_event(struct app_channel *ch, bool block)
 			break;
 		if (err > 0) {
 			ch->extras++;
-			port_channel_extra(ch->pc);
+			get_extra(ch);
 		} else if (!block) {
 			return NULL;
 		}
@@ -226,15 +243,22 @@ void app_cq_free(struct app_cq *cq)
 	free(cq);
 }
 
-static void arm(struct app_cq *cq, bool again)
+void app_arm(struct app_cq *cq)
 {
-	/* its event will come; arming it again is allowed, and is another if that has just come */
-	if (cq->outstanding && !again && rng_below(sched_rng(), 4))
-		return;
+	/* whoever arms when it has polled what came behind the last arming gets two events */
+	cq->owed += cq->armings && (s32)(cq->popped - cq->armed_at) > 0;
 	cq->armings++;
 	cq->outstanding = true;
 	sched_trace("arms CQ %u", cq->cq.index);
 	port_cq_arm(cq->port, &cq->cq, false);
+	cq->armed_at = cq_next_index(&cq->cq);
+}
+
+static void arm(struct app_cq *cq, bool again)
+{
+	/* its event will come; arming it again is allowed, and is another if that has just come */
+	if (!cq->outstanding || again || !rng_below(sched_rng(), 4))
+		app_arm(cq);
 }
 
 /* ---- connections ---- */
@@ -401,7 +425,7 @@ static void message_check(const u8 *bytes, u32 n, u32 len)
 			sched_fail("byte %u of message %u is another's", i, n);
 }
 
-static bool end_post_receives(struct app_end *e)
+bool app_post_receives(struct app_end *e)
 {
 	struct recv_wqe *wqe;
 	u32 n = 0;
@@ -448,8 +472,7 @@ static void fill_wqe(struct app_end *e, struct send_wqe *wqe, u32 n)
 	sim_check(send_wqe_check(e->qp, wqe) == 0);
 }
 
-/* A list of one or more. */
-static bool end_post_sends(struct app_end *e)
+bool app_post(struct app_end *e)
 {
 	u32 n, max = e->window - (e->posted - e->completed);
 
@@ -529,12 +552,13 @@ static bool poll_cq(struct app_thread *t, struct app_cq *cq)
 	for (; c; c = --left ? cq_peek(&cq->cq) : NULL) {
 		take_completion(t, c);
 		cq_pop(&cq->cq);
+		cq->popped++;
 		any = true;
 	}
 	return any;
 }
 
-static bool poll_all(struct app_thread *t)
+bool app_poll(struct app_thread *t)
 {
 	bool any = false;
 
@@ -588,13 +612,13 @@ static void wait_for_event(struct app_thread *t)
 	for (u32 again = draw_again(); again; again--)
 		for (u32 i = 0; i < t->num_cqs; i++)
 			arm(t->cq[i], again > 1);
-	if (poll_all(t))
+	if (app_poll(t))
 		return;
 	t->waiting = true;
 	if (!own)
-		get_event(t->channel, true);
-	else if (kernel_sleep(&p, 1, NSEC_NEVER) > 0 && !get_event(t->channel, false))
-		sched_fail("a channel was readable, and has no event");
+		app_get_event(t->channel, true);
+	else if (kernel_sleep(&p, 1, NSEC_NEVER) > 0 && !app_get_event(t->channel, false))
+		sched_fail("%s: a readable descriptor, and no event", t->name);
 	t->waiting = false;
 }
 
@@ -616,13 +640,13 @@ void app_thread_main(void *thread)
 		bool did = false;
 
 		for (u32 i = 0; i < t->num_ends; i++) {
-			did |= end_post_receives(t->end[i]);
-			did |= end_post_sends(t->end[i]);
+			did |= app_post_receives(t->end[i]);
+			did |= app_post(t->end[i]);
 		}
 		/* what it has posted leaves without a call of its own */
 		if (did && rng_below(sched_rng(), 8) == 0)
 			compute(t);
-		did |= poll_all(t);
+		did |= app_poll(t);
 		if (all_done(t))
 			break;
 		t->idle = did ? 0 : t->idle + 1;

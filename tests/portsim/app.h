@@ -40,6 +40,9 @@ struct app_cq {
 	struct app_cq *event_next;
 	u32 events_pending, events, armings;
 	bool outstanding; /* armed, and no event has been taken since */
+	u32 popped;	  /* completions */
+	u32 armed_at;	  /* what had been pushed when it was armed last */
+	u32 owed;	  /* events of armings behind which something was pushed and polled */
 };
 
 /* One end of a connection. */
@@ -105,6 +108,15 @@ void app_end_free(struct app_end *e);
 
 /* What a thread does, until all its ends are done. */
 void app_thread_main(void *thread);
+
+/* Its steps, for a thread that is told what to do. True if there was anything. */
+bool app_post_receives(struct app_end *e);
+/* A list of one or more. */
+bool app_post(struct app_end *e);
+bool app_poll(struct app_thread *t);
+void app_arm(struct app_cq *cq);
+/* ibv_get_cq_event(). NULL: there is none, and block is false. */
+struct app_cq *app_get_event(struct app_channel *ch, bool block);
 
 /* The port of that number: from app_ports_open() to app_ports_close(). */
 void app_ports_open(u32 n);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "../../user/port/port_object.h"
+#include "../../user/transport/internal.h"
 
 #define SHARDS (2 * XROCE_MAX_SHARD)
 /* user/service: the longest tick; how far behind a deadline it may come where threads sleep */
@@ -102,6 +103,9 @@ static bool is_due(const struct shards *all, const struct shard *s, const struct
 	*what = unread(s, n)					 ? "packets in its rings" :
 		has_handed(all, s)				 ? "frames of other shards" :
 		!s->blocked_ns && engine_has_doorbells(s->engine) ? "doorbells" :
+		!s->blocked_ns && !defer_has_acks(&s->defer) &&
+				s->engine->ready_head != s->engine->ready_tail ?
+								   "something to send" :
 		shard_deadline_ns(s) <= now_ns			 ? "a deadline that has passed" :
 								   NULL;
 	return *what;
@@ -266,6 +270,14 @@ void inspect_idle(u64 now_ns, u64 next_ns)
 	app_each_cq(check_cq, NULL);
 }
 
+/* Each arming has had its event, once something came behind it. */
+static void check_owed(struct app_cq *cq, void *arg)
+{
+	if (cq->channel && cq->events < cq->owed)
+		sched_fail("CQ %u has had %u events of %u armings at least", cq->cq.index,
+			   cq->events, cq->owed);
+}
+
 /* Reasons for which packets of our own making may be dropped: they came early, twice, or late. */
 static u64 expected_drops(const struct xroce_drops *d)
 {
@@ -277,6 +289,7 @@ void inspect_end(struct port *port, u32 number)
 	const struct shards *all = &port->shards;
 	const struct nic *n = nic_get(number);
 
+	app_each_cq(check_owed, NULL);
 	for (u32 i = 0; i < all->num; i++) {
 		const struct shard *s = &all->shard[i];
 		const __u64 *reason = (const __u64 *)s->io->drops;

@@ -278,7 +278,6 @@ static void publish(struct queue *q)
 {
 	struct xsk_socket *x = q->socket;
 	const u32 shown = x->rx.producer;
-
 	for (u32 i = shown; i != x->rx.mine; i++) {
 		const u32 chunk = (u32)(x->rx.desc[i % x->rx.size].addr / CHUNK);
 

@@ -68,6 +68,8 @@ static struct {
 	u32 oldest_word;
 	jmp_buf done;
 	ucontext_t outside;
+	const char *hold_at;
+	struct actor *holder, *held;
 	void (*on_failure)(const char *text);
 	char label[256];
 } s;
@@ -406,6 +408,34 @@ static void change_priority(void)
 		s.self->priority = s.lowest--;
 }
 
+void sched_hold_at(const char *what)
+{
+	s.hold_at = what;
+	s.holder = s.self;
+}
+
+bool sched_holds(void)
+{
+	return s.held;
+}
+
+void sched_let_go(void)
+{
+	struct actor *a = s.held;
+
+	s.held = NULL;
+	sched_wake(a, 0);
+}
+
+static void hold(struct actor *a, const char *what)
+{
+	s.hold_at = NULL;
+	s.held = a;
+	sched_trace("is held: %s", what);
+	while (s.held == a)
+		sched_block(what, NSEC_NEVER);
+}
+
 void sched_point(const char *what)
 {
 	struct actor *a = s.self;
@@ -413,6 +443,8 @@ void sched_point(const char *what)
 
 	if (!a)
 		return;
+	if (unlikely(s.hold_at) && a != s.holder && strcmp(s.hold_at, what) == 0)
+		hold(a, what);
 	a->what = what;
 	draw = rng_next(&s.rng);
 	s.points++;
@@ -563,6 +595,8 @@ void sched_run(const struct sched_options *o, actor_fn *main, void *arg)
 	s.now_ns = NSEC_PER_SEC; /* not 0: a time is not a flag */
 	s.o.max_ns += s.now_ns;
 	s.points = s.turn_began = s.hash = 0;
+	s.hold_at = NULL;
+	s.held = NULL;
 	s.next_change = 0;
 	memset(s.word, 0, sizeof(s.word));
 	s.oldest_word = 0;

@@ -93,6 +93,15 @@ const char *sched_what(const struct actor *a);
 /* While it is true, states that an operation passes through are not taken for quiet ones. */
 bool sched_any_frozen(void);
 
+/*
+ * For a run that is told step by step: the next actor other than the caller that comes to that
+ * point stays there, until it is let go.
+ */
+void sched_hold_at(const char *what);
+/* It has come there. */
+bool sched_holds(void);
+void sched_let_go(void);
+
 /* ---- store buffers: atomics.c ---- */
 void sched_store(volatile void *addr, u32 size, u64 value);
 /* The newest store of the running actor to addr that others do not see yet. */

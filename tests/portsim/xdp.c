@@ -137,7 +137,7 @@ void *xdp_map_lookup(const void *map, const void *key)
 	case MAP_EXPECT:
 		return k < XROCE_MAX_QP ? &m->shared.expect[k] : NULL;
 	case MAP_CHANNEL:
-		sched_point("lookup");
+		sched_point("lookup of a ring");
 		return k < XROCE_MAX_CHANNEL ? m->channel[k] : NULL;
 	case MAP_ENGINE:
 		return m->shared.engine;

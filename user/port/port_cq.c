@@ -51,16 +51,14 @@ int port_cq_add(struct port *port, struct cq *cq, struct port_channel *ch, u32 v
 }
 
 /*
- * Those of a CQ that has gone would make the descriptor readable for ever; what others announce is
- * seen to.
+ * Those of a CQ that has gone would make the descriptor readable for ever. Others have their words
+ * set again; the packets that they announce are seen to without them.
  */
 static void cq_drop_records(struct shards *all, struct port_channel *ch)
 {
 	u32 record[RECORDS_MAX];
-	u32 n = channel_consume(ch, record);
 
-	if (n && wake_rearm(&all->wake, record, n))
-		shards_poll(all);
+	wake_rearm(&all->wake, record, channel_consume(ch, record));
 }
 
 void port_cq_remove(struct port *port, struct cq *cq)

@@ -271,14 +271,15 @@ void port_channel_extra(struct port_channel *ch)
 {
 	struct view v = { .ch = ch };
 	struct cq *cq;
-	u32 last;
+	u32 index;
+	bool any;
 
 	v.all = channel_shards(ch, &v.shards);
 	if (!v.all)
 		return;
-	last = channel_last(ch);
+	any = channel_extra(ch, &index);
 	shard_lock(&v.all->shard[0]);
-	cq = wake_on_channel(&v.all->wake, ch, last);
+	cq = any ? wake_on_channel(&v.all->wake, ch, index) : NULL;
 	if (cq)
 		shard_raise(cq);
 	shard_unlock(&v.all->shard[0]);

@@ -268,12 +268,17 @@ void channel_await_record(struct port_channel *ch)
 		kernel_yield();
 }
 
-u32 channel_last(struct port_channel *ch)
+bool channel_extra(struct port_channel *ch, u32 *index)
 {
-	u32 last;
+	bool any;
 
 	pthread_mutex_lock(&ch->lock);
-	last = ch->last;
+	any = ch->num_cqs;
+	if (any)
+		*index = ch->cq[0]->index;
+	for (u32 i = 0; i < ch->num_cqs; i++)
+		if (ch->cq[i]->index == ch->last)
+			*index = ch->last;
 	pthread_mutex_unlock(&ch->lock);
-	return last;
+	return any;
 }

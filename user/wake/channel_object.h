@@ -54,7 +54,11 @@ u32 channel_consume(struct port_channel *ch, u32 record[RECORDS_MAX]);
  * taken once it is whole. Returns when records can be taken, or there is none on its way.
  */
 void channel_await_record(struct port_channel *ch);
-/* The CQ of the last record that was taken. */
-u32 channel_last(struct port_channel *ch);
+/*
+ * *index: the CQ whose event it is that nothing but a record announced. That of the last one that
+ * was taken; or another of the channel's, if the record is of a CQ that has gone. False: it has
+ * none.
+ */
+bool channel_extra(struct port_channel *ch, u32 *index);
 
 #endif
