@@ -111,20 +111,21 @@ beside_first() {
 	need_hook 'dispatcher [0-9]+, which takes one of ours too, with xdpfilt_alw_udp$'
 	guest_do guest unload "xdp-filter unload v0"
 	beside_server XROCE_ATTACH=dispatcher
+	beside_links
+	before=$links
 	beside_filter
 	need_hook 'xroce_xdp in dispatcher [0-9]+, with xdpfilt_alw_udp$'
-	wait_until 20 beside_is_ours_again || fail "the process has not taken its link"
+	wait_until 20 beside_has_other_links "$before" || fail "the process has not taken its link"
 	beside_kill
 	need_hook 'dispatcher [0-9]+, which takes one of ours too, with xdpfilt_alw_udp$'
 	guest_do guest unload "xdp-filter unload v0"
 }
-# Of the dispatcher that is on the hook now, the process has a link among its descriptors.
-beside_is_ours_again() {
-	local id
-	id=$(sed -nE 's/^  XDP .* in dispatcher ([0-9]+).*/\1/p' "$WORK/list.out")
-	guest_do guest links "cat /proc/\$(pidof ibv_rc_pingpong)/fdinfo/*" &&
-		grep -qE "^target_obj_id:[[:space:]]*${id:-none}\$" "$WORK/links.out"
+# The links among the process's descriptors, by their numbers: $links.
+beside_links() {
+	guest_do guest links "cat /proc/\$(pidof ibv_rc_pingpong)/fdinfo/*"
+	links=$(sed -n 's/^link_id:[[:space:]]*//p' "$WORK/links.out" | sort)
 }
+beside_has_other_links() { beside_links && [ -n "$links" ] && [ "$links" != "$1" ]; }
 
 # Only what is left of ours, and nobody beside: exclusive again.
 beside_alone_again() {
