@@ -402,13 +402,13 @@ static void beginners__share_the_ring(void **state)
 			frames += s.w->sent[i].from == 0 && !is_flow(&s.w->sent[i]) ? each : 0;
 		check(s.w, frames >= FLOW_START_FRAMES);
 		check(s.w, frames <= FLOW_START_FRAMES + ARRAY_SIZE(more) * FLOW_START_MIN * each);
-		check_eq(s.w, s.a->node->engine->flow_beginning, frames);
+		check_eq(s.w, s.a->node->engine->tables->flow.beginning, frames);
 		/* reset, answered or given up: nothing counts any more */
 		pair_destroy(&more[0]);
-		check(s.w, s.a->node->engine->flow_beginning < frames);
+		check(s.w, s.a->node->engine->tables->flow.beginning < frames);
 		s.b->node->to[0].dead = false;
 		world_run(s.w);
-		check_eq(s.w, s.a->node->engine->flow_beginning, 0);
+		check_eq(s.w, s.a->node->engine->tables->flow.beginning, 0);
 		for (u32 i = 1; i < ARRAY_SIZE(more); i++)
 			pair_destroy(&more[i]);
 		scene_end(&s);

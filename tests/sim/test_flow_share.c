@@ -19,12 +19,14 @@
 #define PAUSE_NS  (50 * NSEC_PER_MSEC) /* more than a receiver remembers */
 #define ROUNDS	  4u
 
-static struct scene scene_uc(u64 latency_ns)
+static struct scene scene_uc(u64 latency_ns, u32 engines)
 {
-	struct world *w = world_create_with(2, 29, &(struct world_options){ .num_engines = 1 });
+	struct world *w =
+		world_create_with(2, 29, &(struct world_options){ .num_engines = engines });
 	struct pair_options o = pair_defaults();
 
-	world_label(w, "test_flow_share, %llu ns", (unsigned long long)latency_ns);
+	world_label(w, "test_flow_share, %llu ns, %u engines", (unsigned long long)latency_ns,
+		    engines);
 	w->latency_ns = latency_ns;
 	o.transport = XROCE_UC;
 	o.pmtu = PMTU;
@@ -57,13 +59,16 @@ static u32 most_on_their_way(const struct world *w)
 	return most;
 }
 
-/* They stop, the receiver forgets them, and all go on at once: each is as the first to ask. */
-static void senders__after_a_pause(void **state)
+/*
+ * They stop, the receiver forgets them, and all go on at once: each is as the first to ask. With
+ * several engines their packets may still come by one and the same queue.
+ */
+static void senders_pause(u32 engines)
 {
 	static const u64 latencies_ns[] = { 10 * NSEC_PER_USEC, NSEC_PER_MSEC, 4 * NSEC_PER_MSEC };
 
 	for (u32 l = 0; l < ARRAY_SIZE(latencies_ns); l++) {
-		struct scene s = scene_uc(latencies_ns[l]);
+		struct scene s = scene_uc(latencies_ns[l], engines);
 		struct pair more[SENDERS - 1];
 
 		for (u32 i = 0; i < ARRAY_SIZE(more); i++)
@@ -84,10 +89,21 @@ static void senders__after_a_pause(void **state)
 	}
 }
 
-/* What is promised to one is what others do not get; it is theirs when the one has gone. */
-static void sender__alone_again(void **state)
+static void senders__after_a_pause(void **state)
 {
-	struct scene s = scene_uc(10 * NSEC_PER_USEC);
+	senders_pause(1);
+}
+
+static void senders__of_several_engines(void **state)
+{
+	senders_pause(2);
+	senders_pause(4);
+}
+
+/* What is promised to one is what others do not get; it is theirs when the one has gone. */
+static void sender_stays(u32 engines)
+{
+	struct scene s = scene_uc(10 * NSEC_PER_USEC, engines);
 	struct pair other = pair_connect(s.w, &s.o);
 	u32 window = 0;
 
@@ -108,10 +124,20 @@ static void sender__alone_again(void **state)
 	scene_end(&s);
 }
 
+static void sender__alone_again(void **state)
+{
+	sender_stays(1);
+}
+
+static void sender__alone_on_several_engines(void **state)
+{
+	sender_stays(2);
+}
+
 /* What one has sent counts as taken once an answer says so. */
 static void sender__untaken(void **state)
 {
-	struct scene s = scene_uc(10 * NSEC_PER_USEC);
+	struct scene s = scene_uc(10 * NSEC_PER_USEC, 1);
 	u64 untaken;
 
 	check_eq(s.w, engine_untaken(s.a->qp), 0);
@@ -137,7 +163,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(senders__after_a_pause),
+		cmocka_unit_test(senders__of_several_engines),
 		cmocka_unit_test(sender__alone_again),
+		cmocka_unit_test(sender__alone_on_several_engines),
 		cmocka_unit_test(sender__untaken),
 	};
 

@@ -27,11 +27,26 @@
 #define PERIOD_NS      (10 * NSEC_PER_MSEC)
 #define LONG_FRAME_MTU 2048u /* beyond this path MTU a packet takes two of them */
 
+/* mrs.shared: whether there are several engines. */
+static struct flow_ledger *flow_lock(struct engine *e)
+{
+	spin_lock_if(e->tables->mrs.shared, &e->tables->flow.lock);
+	return &e->tables->flow;
+}
+
+static void flow_unlock(struct engine *e)
+{
+	spin_unlock_if(e->tables->mrs.shared, &e->tables->flow.lock);
+}
+
 /* ---- the sender ---- */
 
 void flow_end(struct engine *e, struct qp *qp)
 {
-	e->flow_beginning -= qp->flow.began;
+	if (!qp->flow.began)
+		return;
+	flow_lock(e)->beginning -= qp->flow.began;
+	flow_unlock(e);
 	qp->flow.began = 0;
 }
 
@@ -50,13 +65,15 @@ static u32 frames_each(const struct qp *qp)
 static void flow_begin(struct engine *e, struct qp *qp)
 {
 	struct flow_control *f = &qp->flow;
-	const u32 left = FLOW_START_FRAMES - min_u32(e->flow_beginning, FLOW_START_FRAMES);
+	struct flow_ledger *l = flow_lock(e);
+	const u32 left = FLOW_START_FRAMES - min_u32(l->beginning, FLOW_START_FRAMES);
 	const u32 packets = min_u32(left / frames_each(qp), FLOW_START);
 
 	f->window = packets > FLOW_START_MIN ? packets : FLOW_START_MIN;
 	f->limit = f->sent + f->window;
 	f->began = f->window * frames_each(qp);
-	e->flow_beginning += f->began;
+	l->beginning += f->began;
+	flow_unlock(e);
 }
 
 /* UD: another destination, of which nothing is known. */
@@ -225,15 +242,15 @@ static enum xroce_drop flow_take_answer(struct engine *e, struct qp *qp, const s
 /* ---- the receiver ---- */
 
 /* Nothing counts any more of what was promised to those that have not asked of late. */
-static void flow_forget_others(struct flow_answers *a)
+static void flow_forget_others(struct flow_ledger *l)
 {
-	const u64 known = a->senders | a->senders_before;
+	const u64 known = l->senders | l->senders_before;
 
 	for (u32 i = 0; i < FLOW_BUCKETS; i++) {
-		if (!a->promised[i] || known >> i & 1)
+		if (!l->promised[i] || known >> i & 1)
 			continue;
-		a->promised_total -= a->promised[i];
-		a->promised[i] = 0;
+		l->promised_total -= l->promised[i];
+		l->promised[i] = 0;
 	}
 }
 
@@ -248,22 +265,22 @@ static u32 flow_bucket_of(const struct packet *p)
 }
 
 /* One of them asks. How many have of late, at least one. */
-static u32 flow_count_senders(struct flow_answers *a, u32 bucket, u64 now_ns)
+static u32 flow_count_senders(struct flow_ledger *l, u32 bucket, u64 now_ns)
 {
 	const u64 period = now_ns / PERIOD_NS;
 
-	if (a->period != period) {
+	if (l->period != period) {
 		/*
 		 * Those of the last period in which any asked, however long ago: a receiver that
 		 * did not run finds what it promised them in its ring.
 		 */
-		a->senders_before = a->senders;
-		a->senders = 0;
-		a->period = period;
-		flow_forget_others(a);
+		l->senders_before = l->senders;
+		l->senders = 0;
+		l->period = period;
+		flow_forget_others(l);
 	}
-	a->senders |= 1ull << bucket;
-	return (u32)__builtin_popcountll(a->senders | a->senders_before);
+	l->senders |= 1ull << bucket;
+	return (u32)__builtin_popcountll(l->senders | l->senders_before);
 }
 
 /*
@@ -271,17 +288,17 @@ static u32 flow_count_senders(struct flow_answers *a, u32 bucket, u64 now_ns)
  * to others, which learn the new number when they ask again. The other half is for
  * those that have just begun, for those that were forgotten, and for the reliable services.
  */
-static u32 flow_promise_window(struct engine *e, const struct qp *qp, u32 bucket, u32 senders)
+static u32 flow_promise_window(struct engine *e, struct flow_ledger *l, const struct qp *qp,
+			       u32 bucket, u32 senders)
 {
-	struct flow_answers *a = &e->answers;
 	const u32 frames = e->config.receive_frames ? e->config.receive_frames : RING_DEFAULT;
-	const u32 others = a->promised_total - a->promised[bucket];
+	const u32 others = l->promised_total - l->promised[bucket];
 	const u32 left = frames / 2 - min_u32(frames / 2, others);
 	u32 window = min_u32(frames / 2 / senders, left) / frames_each(qp);
 
 	window = window < FLOW_WINDOW_MIN ? FLOW_WINDOW_MIN : min_u32(window, FLOW_WINDOW_MAX);
-	a->promised[bucket] = (u16)(window * frames_each(qp));
-	a->promised_total = others + a->promised[bucket];
+	l->promised[bucket] = (u16)(window * frames_each(qp));
+	l->promised_total = others + l->promised[bucket];
 	return window;
 }
 
@@ -310,18 +327,21 @@ static enum xroce_drop flow_give_answer(struct engine *e, struct qp *qp, const s
 	struct flow_answers *a = &e->answers;
 	const bool connected = qp->transport == XROCE_UC;
 	const u32 bucket = flow_bucket_of(p);
-	u32 senders;
 	const struct rq *rq = qp->srq ? &qp->srq->rq : &qp->rq;
-	u32 receives;
+	u32 senders, receives, window;
+	struct flow_ledger *l;
 
 	/* Only the peer sends to a connected QP. A forged probe would have a share of the ring. */
 	if (connected && p->src_qpn != qp->dest_qpn)
 		return XROCE_DROP_peer;
-	senders = flow_count_senders(a, bucket, now_ns);
-	receives = min_u32(rq_posted(rq) / (qp->srq ? senders : 1), 0xffff);
 	/* it is asked again */
 	if (a->count == FLOW_ANSWERS)
 		return XROCE_DROP_none;
+	l = flow_lock(e);
+	senders = flow_count_senders(l, bucket, now_ns);
+	window = flow_promise_window(e, l, qp, bucket, senders);
+	flow_unlock(e);
+	receives = min_u32(rq_posted(rq) / (qp->srq ? senders : 1), 0xffff);
 	a->answer[(a->head + a->count++) % FLOW_ANSWERS] = (struct flow_answer){
 		.path = connected ? qp->path : flow_path_back(qp, p, eth),
 		.dest_qpn = connected ? qp->dest_qpn : p->src_qpn,
@@ -329,7 +349,7 @@ static enum xroce_drop flow_give_answer(struct engine *e, struct qp *qp, const s
 		.qkey = p->qkey,
 		.pkey = qp->pkey,
 		.cookie = p->flow_cookie,
-		.allowance = flow_promise_window(e, qp, bucket, senders) << 16 | receives,
+		.allowance = window << 16 | receives,
 	};
 	return XROCE_DROP_none;
 }

@@ -13,11 +13,12 @@
 #define TRANSPORT_FLOW_H
 
 #include "packet.h"
+#include "spin.h"
 #include "types.h"
 
 #define FLOW_START	128u /* packets before the first answer, as many as RC has in flight */
 /*
- * Receive frames that the QPs of an engine may fill together before their first answers: a quarter
+ * Receive frames that the QPs of a device may fill together before their first answers: a quarter
  * of the default ring. The QPs that find them used up begin with FLOW_START_MIN packets each.
  */
 #define FLOW_START_FRAMES 256u
@@ -66,7 +67,7 @@ struct flow_control {
 
 #define FLOW_BUCKETS 64u
 
-/* The receiver's: answers that have been given and not sent, and what they promised to whom. */
+/* The receiver's: answers that have been given and not sent. */
 struct flow_answers {
 	struct flow_answer {
 		struct path path;
@@ -75,7 +76,17 @@ struct flow_answers {
 		u16 pkey;
 	} answer[FLOW_ANSWERS];
 	u32 head, count;
-	/* a bit for each that asked in this period and in the one before, by a hash */
+};
+
+/*
+ * What the engines of a device have promised to senders, and begun themselves: together, as packets
+ * for the QPs of all engines may come by one and the same receive queue.
+ */
+struct flow_ledger {
+	struct spin lock; /* taken where there are several engines */
+	/* as a sender: receive frames of the QPs that wait for their first answer */
+	u32 beginning;
+	/* as a receiver: a bit for each that asked in this period and in the one before, by a hash */
 	u64 senders, senders_before;
 	u64 period;
 	/* frames that the last answer to each of those allowed, and all of them together */

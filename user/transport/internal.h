@@ -56,11 +56,12 @@ struct timers {
 
 /*
  * What the engines of a device share. It changes with all of them held, but for what mr.h says of
- * windows; so each may read it.
+ * windows and the ledger, which has a lock; so each may read it.
  */
 struct engine_tables {
 	struct engine *engine[ENGINE_MAX];
 	struct mr_table mrs;
+	struct flow_ledger flow;
 	u32 num_qps;
 	u32 num_srqs;
 	/* of the last number that each slot had; see owner_draw_number() */
@@ -111,7 +112,6 @@ struct engine {
 
 	struct icrc_table icrc;
 	struct flow_answers answers;
-	u32 flow_beginning; /* receive frames of its QPs that wait for their first answer */
 	struct qp *ready[XROCE_MAX_QP];
 };
 
