@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * An interface that accepts super-packets and drops them: a TAP device that nobody reads, whose
- * queue is two packets long. Its counter tells, and frames go by AF_XDP, here a maker of the test's
- * own. Needs root.
+ * Which way frames leave by, on a TAP device that nobody reads; AF_XDP is a maker of the test's own.
+ * Needs root.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -65,12 +64,12 @@ static const struct tx_ops fake_ops = { fake_room,   fake_frame, fake_give_back,
 static struct tx fake = { &fake_ops };
 
 /* As many frames between two QPs as make a super-packet. */
-static void send_batch(struct tx *tx, const struct path *path)
+static void send_batch(struct tx *tx, const struct path *path, enum xroce_transport transport)
 {
 	u32 room = tx_room(tx, clock_now_ns());
 
 	for (u32 i = 0; i < BATCH && i < room; i++) {
-		struct packet p = random_packet(&seed, OPCODE(XROCE_RC, OP5_SEND_MIDDLE));
+		struct packet p = random_packet(&seed, OPCODE(transport, OP5_SEND_MIDDLE));
 		u8 *frame = tx_frame(tx), *payload;
 
 		assert_non_null(frame);
@@ -92,29 +91,40 @@ static int open_tap(void)
 	return fd < 0 || ioctl(fd, TUNSETIFF, &ifr) ? -1 : fd;
 }
 
-static void tx_policy__what_is_accepted_and_dropped(void **state)
+/* A namespace with tap0, whose queue holds so many packets; no TAP device for redirection then. */
+static int make_tap(const char *packets, struct netdev *dev)
 {
-	struct path path = random_path(&seed, false, false);
-	struct netdev dev;
-	struct tx *tx;
-	u64 sent;
+	char command[64];
 	int fd;
 
 	assert_int_equal(unshare(CLONE_NEWNET | CLONE_NEWNS), 0);
 	fd = open_tap();
 	assert_true(fd >= 0);
-	assert_int_equal(system("ip link set tap0 txqueuelen 2 up"), 0);
-	/* no TAP device for redirection, then */
+	snprintf(command, sizeof(command), "ip link set tap0 txqueuelen %s up", packets);
+	assert_int_equal(system(command), 0);
 	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
 	assert_int_equal(mount("tmpfs", "/dev/net", "tmpfs", 0, NULL), 0);
-	assert_int_equal(netdev_find("tap0", &dev), 0);
-	assert_false(dev.is_stacked || dev.is_hardware);
+	assert_int_equal(netdev_find("tap0", dev), 0);
+	assert_false(dev->is_stacked || dev->is_hardware);
 	setenv("XROCE_QUIET", "1", 1);
 	unsetenv("XROCE_TX");
-	tx = tx_policy_open(&dev, &fake, -1, false, true, &stats);
+	memset(&stats, 0, sizeof(stats));
+	by_xsk = 0;
+	return fd;
+}
+
+/* Its queue is two packets long: it accepts super-packets and drops them, which its counter tells. */
+static void tx_policy__what_is_accepted_and_dropped(void **state)
+{
+	struct path path = random_path(&seed, false, false);
+	struct netdev dev;
+	int fd = make_tap("2", &dev);
+	struct tx *tx = tx_policy_open(&dev, &fake, -1, false, true, &stats);
+	u64 sent;
+
 	assert_ptr_not_equal(tx, &fake);
 	for (u32 ms = 0; ms < WAIT_MS && !stats.tx_gave_up; ms++) {
-		send_batch(tx, &path);
+		send_batch(tx, &path, XROCE_RC);
 		poll(NULL, 0, 1);
 	}
 	assert_int_equal(stats.tx_gave_up, 1);
@@ -122,17 +132,41 @@ static void tx_policy__what_is_accepted_and_dropped(void **state)
 	sent = stats.tx_gso;
 	by_xsk = 0;
 	for (u32 i = 0; i < 10; i++)
-		send_batch(tx, &path);
+		send_batch(tx, &path, XROCE_RC);
 	assert_int_equal(by_xsk, 10 * BATCH);
 	assert_int_equal(stats.tx_gso, sent);
 	tx_close(tx);
 	close(fd);
+	umount("/dev/net");
+}
+
+/*
+ * On an interface of several queues UC leaves by the one of the AF_XDP socket; RC may leave by any.
+ */
+static void tx_policy__what_keeps_its_order(void **state)
+{
+	struct path path = random_path(&seed, false, false);
+	struct netdev dev;
+	int fd = make_tap("1000", &dev);
+	struct tx *tx = tx_policy_open(&dev, &fake, 0, false, true, &stats);
+
+	assert_ptr_not_equal(tx, &fake);
+	for (u32 i = 0; i < 3; i++)
+		send_batch(tx, &path, XROCE_UC);
+	assert_int_equal(by_xsk, 3 * BATCH);
+	assert_int_equal(stats.tx_gso, 0);
+	send_batch(tx, &path, XROCE_RC);
+	assert_int_equal(stats.tx_gso, BATCH);
+	tx_close(tx);
+	close(fd);
+	umount("/dev/net");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tx_policy__what_is_accepted_and_dropped),
+		cmocka_unit_test(tx_policy__what_keeps_its_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,7 +152,7 @@ static enum way choose_socket(struct tx_policy *t)
 
 /*
  * Redirected frames leave by the queue of the CPU. Those that have to keep their order may do so
- * where that is the AF_XDP socket's; else they leave by the socket, and so by one queue always. (A
+ * where that is the AF_XDP socket's; else they leave by that socket, and so by one queue always. (A
  * veth's peer has as many receive queues as this end sends by, or more: so nothing is known of a
  * CPU beyond them.)
  */
@@ -171,6 +171,9 @@ static enum way choose_way(struct tx_policy *t)
 	if (takes_redirected(t) && !is_losing(t) && t->longest <= XROCE_TX_LIVE_BYTES &&
 	    gso_is_idle(t))
 		return has_one_queue(t) ? BY_REDIRECTION : BY_XSK;
+	/* the packet socket's frames leave by the queue that the kernel chooses */
+	if (t->ordered && t->choice != TX_GSO)
+		return BY_XSK;
 	/* an acknowledgement that waits for room is not passed time and again */
 	if (t->can_gso)
 		gso_order(t->queue + t->waited, t->queued - t->waited);
