@@ -16,7 +16,7 @@
 #define LEN	  (PACKETS * PMTU)
 #define SENDERS	  8u
 #define POSTS	  1000u
-#define PAUSE_NS  (50 * NSEC_PER_MSEC) /* more than a receiver remembers */
+#define PAUSE_NS  (3 * FLOW_PERIOD_NS) /* more than a receiver remembers */
 #define ROUNDS	  4u
 
 static struct scene scene_uc(u64 latency_ns, u32 engines)
@@ -100,6 +100,33 @@ static void senders__of_several_engines(void **state)
 	senders_pause(4);
 }
 
+/*
+ * One has the window of a sender that is alone and pauses with it. The receiver has promised its
+ * room to others since: so it begins again.
+ */
+static void sender__with_an_old_window(void **state)
+{
+	struct scene s = scene_uc(NSEC_PER_MSEC / 100, 1);
+	const struct flow_control *f = &s.a->qp->flow;
+	u32 posted = 0, sent;
+
+	while (f->limit - f->sent < RING / 2 - PACKETS) {
+		check(s.w, posted < POSTS);
+		post(&s, s.a, 1);
+		posted++;
+		world_run(s.w);
+	}
+	world_run_for(s.w, FLOW_STALE_NS);
+	s.w->latency_ns = 4 * NSEC_PER_MSEC;
+	sent = f->sent;
+	post(&s, s.a, POSTS);
+	world_run_for(s.w, s.w->latency_ns);
+	check(s.w, f->sent - sent > 0 && f->sent - sent <= FLOW_START);
+	world_run(s.w);
+	check_eq(s.w, s.a->send->n, posted + POSTS);
+	scene_end(&s);
+}
+
 /* What is promised to one is what others do not get; it is theirs when the one has gone. */
 static void sender_stays(u32 engines)
 {
@@ -164,6 +191,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(senders__after_a_pause),
 		cmocka_unit_test(senders__of_several_engines),
+		cmocka_unit_test(sender__with_an_old_window),
 		cmocka_unit_test(sender__alone_again),
 		cmocka_unit_test(sender__alone_on_several_engines),
 		cmocka_unit_test(sender__untaken),

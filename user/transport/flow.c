@@ -24,7 +24,6 @@
 #include "internal.h"
 
 #define RING_DEFAULT   1024u /* receive frames */
-#define PERIOD_NS      (10 * NSEC_PER_MSEC)
 #define LONG_FRAME_MTU 2048u /* beyond this path MTU a packet takes two of them */
 
 /* mrs.shared: whether there are several engines. */
@@ -74,6 +73,19 @@ static void flow_begin(struct engine *e, struct qp *qp)
 	f->began = f->window * frames_each(qp);
 	l->beginning += f->began;
 	flow_unlock(e);
+}
+
+/* It has paused: of what was allowed no more counts than as if it began. */
+static void flow_begin_again(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct flow_control *f = &qp->flow;
+	const u32 limit = f->limit;
+
+	flow_end(e, qp);
+	flow_begin(e, qp);
+	if ((s32)(f->limit - limit) > 0)
+		f->limit = limit;
+	f->granted_ns = now_ns;
 }
 
 /* UD: another destination, of which nothing is known. */
@@ -145,6 +157,9 @@ static enum turn flow_take_turn(struct engine *e, struct qp *qp, bool takes_rece
 		flow_begin(e, qp);
 	if (unlikely(f->free))
 		return now_ns >= f->probe_ns ? TURN_PROBE : TURN_DATA;
+	if (unlikely(f->known && now_ns - f->granted_ns >= FLOW_STALE_NS &&
+		     (s32)(f->limit - f->sent) > 0))
+		flow_begin_again(e, qp, now_ns);
 	if (unlikely(!flow_has_room(f, takes_receive)))
 		return flow_wait_turn(e, qp, now_ns);
 	f->blocked_ns = 0;
@@ -164,6 +179,7 @@ static void flow_mark_probe(struct engine *e, struct flow_control *f, u64 now_ns
 			f->cookie = (u32)e->config.random(e->config.random_arg);
 		f->cookie++;
 		f->mark = f->sent;
+		f->mark_ns = now_ns;
 		f->receives_at_mark = f->receives;
 		f->probing = true;
 	}
@@ -228,6 +244,7 @@ static enum xroce_drop flow_take_answer(struct engine *e, struct qp *qp, const s
 	f->stranger_ns = FLOW_STRANGER_NS;
 	f->window = window < FLOW_WINDOW_MIN ? FLOW_WINDOW_MIN : min_u32(window, FLOW_WINDOW_MAX);
 	f->limit = f->mark + f->window;
+	f->granted_ns = f->mark_ns;
 	f->receive_limit = f->receives_at_mark + receives;
 	/*
 	 * it counts if there are no receives, and so nothing may be sent that another probe would
@@ -267,7 +284,7 @@ static u32 flow_bucket_of(const struct packet *p)
 /* One of them asks. How many have of late, at least one. */
 static u32 flow_count_senders(struct flow_ledger *l, u32 bucket, u64 now_ns)
 {
-	const u64 period = now_ns / PERIOD_NS;
+	const u64 period = now_ns / FLOW_PERIOD_NS;
 
 	if (l->period != period) {
 		/*

@@ -40,6 +40,12 @@
 #define FLOW_PATIENCE_NS    (500 * NSEC_PER_MSEC)
 /* then nothing is held back, and one probe is sent in this time */
 #define FLOW_FREE_NS	    (1 * NSEC_PER_SEC)
+/*
+ * What is left of an answer's window this long after its probe has left is not used any more, as the
+ * receiver has forgotten it after FLOW_PERIOD_NS at the earliest, and may have promised it to others.
+ */
+#define FLOW_STALE_NS	    (80 * NSEC_PER_MSEC)
+#define FLOW_PERIOD_NS	    (100 * NSEC_PER_MSEC)
 
 /* The sender's side. Counters wrap: they are compared by their difference. */
 struct flow_control {
@@ -49,7 +55,9 @@ struct flow_control {
 	u32 receive_limit;  /* how many may have been begun; counts with `known` */
 	u32 window;	    /* of the last answer, or what it began with; 0: it has not begun */
 	u32 began;	    /* frames that count as FLOW_START_FRAMES, until the first answer */
-	u32 mark, receives_at_mark; /* what was sent when the last probe left */
+	u32 mark, receives_at_mark; /* what was sent when the last probe left, */
+	u64 mark_ns;	    /* first, if it went again */
+	u64 granted_ns;	    /* mark_ns of the probe whose answer is the limit */
 	u32 cookie;	    /* of that probe */
 	/* how long to wait for peers that have never answered: less each time that was in vain */
 	u32 stranger_ns;
