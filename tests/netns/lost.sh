@@ -53,12 +53,19 @@ flood_of_all_kinds() {
 	flood -n 50 -s 30 -w
 }
 
+# A signal stops a process when its threads get to see it, which takes a while on a busy machine.
+stop_sink() {
+	kill -STOP "$sink"
+	wait_until 10 is_stopped "$sink" || fail "it does not stop"
+}
+is_stopped() { ! cut -d' ' -f3 /proc/"$1"/task/*/stat | grep -qv T; }
+
 # Stopped while all that comes, then at work again. What is listed is what the maps say.
 stopped() {
 	local before
 	begin "$@" || return
 	before=$(lost)
-	kill -STOP "$sink"
+	stop_sink
 	flood_of_all_kinds
 	kill -CONT "$sink"
 	add_up
@@ -80,7 +87,7 @@ end() {
 # What lies in the ring when the process ends was neither taken nor lost on the way there.
 ended() {
 	begin "$@" || return
-	kill -STOP "$sink"
+	stop_sink
 	flood -n 200
 	flood -n 1500
 	kill "$sink"

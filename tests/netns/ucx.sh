@@ -10,7 +10,7 @@ netns_pair 4500
 
 cat >"$WORK/with_node" <<'END'
 #!/bin/bash
-mount -t tmpfs none /dev/infiniband && mknod "/dev/infiniband/$1" c 1 3 || exit 1
+mkdir -p /dev/infiniband && mount -t tmpfs none /dev/infiniband && mknod "/dev/infiniband/$1" c 1 3 || exit 1
 shift
 exec "$@"
 END

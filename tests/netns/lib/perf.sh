@@ -16,10 +16,10 @@ perf() {
 		{ fail "no line of results"; show client; }
 }
 
-# Iterations that move some megabytes at most: perftest wants at least 5.
+# iterations BYTES [MOST]: so many as move some megabytes at most; perftest wants at least 5.
 iterations() {
-	local n=$((8388608 / $1))
-	[ $n -gt 500 ] && n=500
+	local n=$((8388608 / $1)) most=${2:-500}
+	[ $n -gt "$most" ] && n=$most
 	[ $n -lt 5 ] && n=5
 	echo $n
 }
