@@ -35,7 +35,7 @@
 #define FLOW_LOOK_NS	    (20 * NSEC_PER_USEC)
 #define FLOW_LOOK_MAX_NS    (1 * NSEC_PER_MSEC)
 /* the longest wait for a peer that has never answered */
-#define FLOW_STRANGER_NS    (100 * NSEC_PER_MSEC)
+#define FLOW_STRANGER_NS    (250 * NSEC_PER_MSEC)
 /* and for one that has: its threads may wait that long for a processor */
 #define FLOW_PATIENCE_NS    (500 * NSEC_PER_MSEC)
 /* then nothing is held back, and one probe is sent in this time */
