@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Which way frames leave by, on a TAP device that nobody reads; AF_XDP is a maker of the test's own.
- * Needs root.
+ * Which way frames leave by, on a TAP device that nobody reads; AF_XDP is a maker of the test's
+ * own. Needs root.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -113,7 +113,7 @@ static int make_tap(const char *packets, struct netdev *dev)
 	return fd;
 }
 
-/* Its queue is two packets long: it accepts super-packets and drops them, which its counter tells. */
+/* Its queue holds two packets: super-packets are accepted and dropped, which its counter tells. */
 static void tx_policy__what_is_accepted_and_dropped(void **state)
 {
 	struct path path = random_path(&seed, false, false);

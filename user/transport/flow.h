@@ -41,8 +41,9 @@
 /* then nothing is held back, and one probe is sent in this time */
 #define FLOW_FREE_NS	    (1 * NSEC_PER_SEC)
 /*
- * What is left of an answer's window this long after its probe has left is not used any more, as the
- * receiver has forgotten it after FLOW_PERIOD_NS at the earliest, and may have promised it to others.
+ * What is left of an answer's window this long after its probe has left is not used any more, as
+ * the receiver has forgotten it after FLOW_PERIOD_NS at the earliest, and may have promised it to
+ * others.
  */
 #define FLOW_STALE_NS	    (80 * NSEC_PER_MSEC)
 #define FLOW_PERIOD_NS	    (100 * NSEC_PER_MSEC)
@@ -94,7 +95,7 @@ struct flow_ledger {
 	struct spin lock; /* taken where there are several engines */
 	/* as a sender: receive frames of the QPs that wait for their first answer */
 	u32 beginning;
-	/* as a receiver: a bit for each that asked in this period and in the one before, by a hash */
+	/* as a receiver: a bit for each that asked in this period and the one before, by a hash */
 	u64 senders, senders_before;
 	u64 period;
 	/* frames that the last answer to each of those allowed, and all of them together */
