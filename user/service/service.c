@@ -177,6 +177,16 @@ static void service_enter(struct shard *sh)
 		all->maps->vector[v].tid = kernel_thread_id();
 }
 
+/*
+ * The application drives the shard, and has left what is due. A thread that polls looks at
+ * time-outs in one of many polls only, so one that polls seldom comes late.
+ */
+static bool service_is_late(const struct shard *sh, bool sleepers, u64 now_ns)
+{
+	return sleepers ? service_due_ns(sh) <= now_ns :
+			  engine_deadline_ns(sh->engine) <= now_ns - TICK_MAX_NS;
+}
+
 static void *service_main(void *arg)
 {
 	struct shard *sh = arg;
@@ -196,7 +206,7 @@ static void *service_main(void *arg)
 			service_serve(sh, progress);
 		}
 		now_ns = clock_now_ns();
-		if (standby && sleepers && service_due_ns(sh) <= now_ns) {
+		if (standby && service_is_late(sh, sleepers, now_ns)) {
 			/* not shard_lock(), which may run it as well */
 			pthread_mutex_lock(&sh->lock);
 			now_ns = clock_now_ns();
