@@ -24,7 +24,7 @@ n=$(echo "$files" | wc -l)
 [ "$n" -gt 20 ] || { echo "$n files: where are the others?" >&2; exit 1; }
 
 readers='shard_turn shard_poll_cq shard_post_may_wait pump_transmit migration_move'
-readers+=' service_serve service_sleep service_main sleep_run sleep_await_unannounced'
+readers+=' service_serve service_is_deserted service_sleep service_main sleep_run sleep_await_unannounced'
 readers+=' channel_await_record settle_at_exit port_destroy port_lock open_when_free'
 for reader in $(awk '{ sub(/^__attribute__\(\([a-z]+\)\) /, "") }
 	/^[a-z_].*\(/ { match($0, /[a-z0-9_]+\(/); f = substr($0, RSTART, RLENGTH - 1) }

@@ -189,7 +189,7 @@ list_sent() {
 		start_on client b ibv_rc_pingpong -d $DEV_B -g "$gid_b" -n 100000000 $IP4_A
 		client=$child
 		wait_until 10 list_says "$line" || fail "xroce list does not say: $line"
-		need_line cli "XDP +native, program [0-9]+ xroce_xdp\$"
+		need_line cli "XDP +native, program [0-9]+ xroce_xdp, exclusive\$"
 		need_no_line cli 'sends by'
 		stop "$client"
 		stop "$server"
