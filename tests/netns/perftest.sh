@@ -40,7 +40,7 @@ for family in v4 v6; do
 done
 # Other ways to the same: datagrams (one at a time: nothing sends again what is lost), no
 # reliability, sleeping, shared receives, several queue pairs, both directions, lists, old API.
-n=500
+n=512
 run_case send_lat_ud_v6 perf ib_send_lat v6 64 $n -c UD
 run_case send_lat_uc perf ib_send_lat v4 64 $n -c UC
 run_case write_lat_uc_v6 perf ib_write_lat v6 64 $n -c UC
