@@ -80,7 +80,7 @@ static int attach_load(const struct netdev *dev, struct attachment *m)
 	return 0;
 }
 
-/* The map's memory, shared with XDP and with whoever dumps the map; NULL with errno set. */
+/* The map's memory, shared with XDP and with programs that dump the map; NULL with errno set. */
 static void *attach_map(const struct bpf_map *map, size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);

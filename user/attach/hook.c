@@ -190,7 +190,7 @@ int hook_attach(const struct netdev *dev, struct attachment *m)
 	const enum attach_choice choice = options_attach();
 	bool native;
 
-	/* Who holds the interface's name is the only living user: others have been killed. */
+	/* The holder of the interface's name is its only living user: others have been killed. */
 	if (m->holder_fd >= 0)
 		dispatcher_sweep(dev->ifindex);
 	if (choice == ATTACH_EXCLUSIVE)

@@ -18,8 +18,8 @@ void port_cq_arm(struct port *port, struct cq *cq, bool solicited_only)
 	const u32 next = cq_next_index(cq);
 
 	/*
-	 * Completions have come since the last arming, and their event may be on its way still:
-	 * whoever runs the engine takes the word once for all that a call pushes, and reports a
+	 * Completions have come since the last arming, and their event may be on its way still: the
+	 * thread that runs the engine takes the word once for all that a call pushes, and reports a
 	 * CQ's event once for all calls of its turn. It is due whatever is armed now: let that turn
 	 * end.
 	 */

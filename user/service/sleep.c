@@ -79,7 +79,7 @@ static void sleep_await_packet(const struct view *v, u64 until_ns)
 }
 
 /*
- * Take the records and run the engines, waiting for the locks: whoever holds one may have looked
+ * Take the records and run the engines, waiting for the locks: a holder of one may have looked
  * before the packet came. Returns true if there were any.
  *
  * A record whose CQ is armed still may have come before its packet, which the kernel publishes at
@@ -232,8 +232,8 @@ static int sleep_wait(const struct view *v)
 	int err;
 
 	/*
-	 * Before the first sleep too: whoever drives the engine by nothing but this call may have
-	 * packets waiting.
+	 * Before the first sleep too: a program that drives the engine by nothing but this call may
+	 * have packets waiting.
 	 */
 	if (v->all && sleep_run(v, false))
 		return 1;

@@ -11,7 +11,7 @@
  * gains.)
  *
  * The lock holder changes acks_deferred, burst_until_ns and rest_until_ns, posting threads
- * posts_deferred. All are hints to whoever holds no lock.
+ * posts_deferred. All are hints to threads that hold no lock.
  */
 #ifndef SHARD_DEFER_H
 #define SHARD_DEFER_H

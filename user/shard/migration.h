@@ -46,8 +46,8 @@ void migration_free(struct shards *all);
 /* A frame for qp was handed over by s. Lock held. */
 void migration_count(struct shard *s, const struct qp *qp, u64 now_ns);
 /*
- * Lock held: is there a QP to be moved here? Then migration_move(), no lock held, by whoever
- * unlocks.
+ * Lock held: is there a QP to be moved here? Then migration_move(), no lock held, by the
+ * thread that unlocks.
  */
 static inline bool migration_wants(const struct migration *h)
 {

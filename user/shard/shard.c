@@ -101,7 +101,7 @@ static bool shard_left_undone(struct shard *s, bool blocked)
 	return (!blocked && engine_has_doorbells(s->engine)) || handover_waits(&s->handover);
 }
 
-/* What the holder leaves to whoever unlocks. */
+/* What the holder leaves to the thread that unlocks. */
 struct deferred_work {
 	u32 to_run;	/* other shards, a bit each */
 	bool wants;	/* QPs are to be moved here */

@@ -3,9 +3,9 @@
  * A shard: an engine, what it receives from and sends to, the lock under which both are run, and
  * what runs it when the application does not. struct shards: those of a port, and what they share.
  *
- * Whoever runs an engine holds its shard's lock; whoever makes, changes or ends an object holds the
- * locks of all, in order (shards_lock()): so what only they change may be read under any one of
- * them. A thread that holds one lock does not wait for another.
+ * A thread that runs an engine holds its shard's lock; one that makes, changes or ends an object
+ * holds the locks of all, in order (shards_lock()): so what only they change may be read under any
+ * one of them. A thread that holds one lock does not wait for another.
  *
  * Locks, outermost first: the list of ports (port/port.c), the watches' (netdev/watch.c), a
  * channel's (wake/channel.c), the shards', the CQ table's (wake/wake.c).
@@ -72,7 +72,7 @@ struct shard {
 	_Atomic u32 idle_polls;	/* polls that found nothing to do */
 	u64 random[32];
 	u32 random_left;
-	/* shards with something to do for this one's doing: whoever unlocks sees to it */
+	/* shards with something to do for this one's doing: the thread that unlocks sees to it */
 	u32 to_run;
 	struct migration migration;
 	struct segments segments; /* of the super-packet that is being cut */

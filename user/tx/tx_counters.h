@@ -16,7 +16,7 @@ struct tx_reading {
 	bool is_known;		/* false: the interface is gone, or the kernel did not answer */
 	bool takes_redirected;	/* NETDEV_XDP_ACT_NDO_XMIT */
 	u32 frame_max;		/* bytes, by the link MTU */
-	u64 dropped;		/* transmit drops and errors of the interface, whoever's */
+	u64 dropped;		/* transmit drops and errors of the interface, all senders' */
 };
 
 struct tx_counters {

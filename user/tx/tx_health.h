@@ -37,7 +37,7 @@ enum tx_verdict { TX_HEALTHY, TX_REFUSES, TX_DROPS };
 void tx_health_sent(struct tx_health *h, u32 n);
 /* One was refused, and nothing of ours was on its way. */
 enum tx_verdict tx_health_refused(struct tx_health *h, u64 now_ns);
-/* The interface has dropped so many packets in all, whoever's. */
+/* The interface has dropped so many packets in all, of all senders. */
 enum tx_verdict tx_health_look(struct tx_health *h, u64 dropped, u64 now_ns);
 /* They are given up, for now. */
 bool tx_health_is_away(struct tx_health *h, u64 now_ns);

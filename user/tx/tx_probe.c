@@ -43,7 +43,7 @@ u32 tx_preferred_path_mtu(const struct netdev *dev, u32 path_mtu)
 		return path_mtu;
 	probe = tx_probe(dev->ifindex);
 	/*
-	 * of whoever wants generic mode for itself, the peer is taken to be so, too: it stays as it
+	 * where generic mode is wanted at this end the peer is taken to be so, too: it stays as it
 	 * is now
 	 */
 	if (probe == TX_PROBE_NOT_NOW && tx_may_gso(dev) && xdp_mode(dev) == XDP_MODE_GENERIC)

@@ -68,8 +68,9 @@ static void wake_set_word(_Atomic u32 *word, u32 want)
 
 /*
  * Set the word that XDP takes. A moderated CQ has none: XDP would wake the channel for each
- * completion. Its events come from whoever runs the engine: a sleeper in port_channel_wait(), which
- * watches the sockets, or the service thread. The load pairs with the store in cq_moderate().
+ * completion. Its events come from the thread that runs the engine: a sleeper in
+ * port_channel_wait(), which watches the sockets, or the service thread. The load pairs with the
+ * store in cq_moderate().
  */
 static void wake_arm_shared(const struct wake *w, const struct cq *cq, u32 want)
 {
