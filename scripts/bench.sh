@@ -2,13 +2,12 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Measures xroce side by side with raw AF_XDP, UDP and TCP on the same veth pair between two
-# namespaces, and prints the ratios that issue 'Fast' sets targets for: bench.sh [--quick |
-# --scaling] [BUILD]. --scaling: only what several threads and shards make of two receive queues.
-# What ends in _n is with XDP in native mode at both ends (XROCE_XDP=native), all else as it comes,
-# in generic mode, but for sharded_*, which several queues put in native mode. Every repetition runs
-# everything once, so that what is compared shares the machine's moods. TSV and SVG go to
-# BUILD/bench/. Never part of the tests: figures decide nothing. The exit status is 1 only if a
-# program failed.
+# namespaces, and prints the ratios beside their targets: bench.sh [--quick | --scaling] [BUILD].
+# --scaling: only what several threads and shards make of two receive queues. What ends in _n is
+# with XDP in native mode at both ends (XROCE_XDP=native), all else as it comes, in generic mode,
+# but for sharded_*, which several queues put in native mode. Every repetition runs everything once,
+# so that what is compared shares the machine's moods. TSV and SVG go to BUILD/bench/. Never part of
+# the tests: figures decide nothing. The exit status is 1 only if a program failed.
 set -u
 
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
