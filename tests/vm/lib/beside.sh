@@ -61,15 +61,9 @@ need_pins() {
 	[ "$(grep -c -- -prog "$WORK/pins.out")" = "$1" ] || { fail "not $1 programs pinned"; show pins; }
 }
 
-# ---- the cases ----
-
-# The filter is there first: ours goes behind it, and leaves it alone at its end.
-beside_second() {
+# A client's messages arrive, and the filter sees their packets.
+beside_both_see() {
 	local before
-	beside_filter
-	need_hook 'native, dispatcher [0-9]+, which takes one of ours too, with xdpfilt_alw_udp$'
-	beside_server
-	need_hook 'native, program [0-9]+ xroce_xdp in dispatcher [0-9]+, with xdpfilt_alw_udp$'
 	beside_seen
 	before=$seen
 	beside_client
@@ -77,6 +71,17 @@ beside_second() {
 	# a request and an ACK a message, or more
 	need_least "packets that the filter saw" $((seen - before)) 40
 	need_line client '^20 iters'
+}
+
+# ---- the cases ----
+
+# The filter is there first: ours goes behind it, and leaves it alone at its end.
+beside_second() {
+	beside_filter
+	need_hook 'native, dispatcher [0-9]+, which takes one of ours too, with xdpfilt_alw_udp$'
+	beside_server
+	need_hook 'native, program [0-9]+ xroce_xdp in dispatcher [0-9]+, with xdpfilt_alw_udp$'
+	beside_both_see
 	need_hook 'native, dispatcher [0-9]+, which takes one of ours too, with xdpfilt_alw_udp$'
 	need_pins 1
 }
@@ -103,11 +108,7 @@ beside_first() {
 	need_hook 'native, program [0-9]+ xroce_xdp in dispatcher [0-9]+$'
 	beside_filter
 	need_hook 'native, program [0-9]+ xroce_xdp in dispatcher [0-9]+, with xdpfilt_alw_udp$'
-	beside_seen
-	before=$seen
-	beside_client
-	beside_seen
-	need_least "packets that the filter saw" $((seen - before)) 40
+	beside_both_see
 	need_hook 'dispatcher [0-9]+, which takes one of ours too, with xdpfilt_alw_udp$'
 	guest_do guest unload "xdp-filter unload v0"
 	beside_server XROCE_ATTACH=dispatcher
