@@ -102,7 +102,8 @@ LIB   := $(BUILD)/lib/libibverbs.so.1
 TOOL  := $(BUILD)/bin/xroce
 SKELS := $(BUILD)/gen/xroce.skel.h $(BUILD)/gen/xroce_tx.skel.h
 
-.PHONY: all transport objects texts deps demo check bench interop bench-vm install uninstall clean FORCE
+.PHONY: all transport objects texts deps demo check bench interop bench-vm install uninstall
+.PHONY: clean FORCE
 .SECONDARY:
 all: $(LIB) $(BUILD)/lib/libibverbs.so $(TOOL)
 

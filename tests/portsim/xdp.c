@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Maps, ring buffers and the helpers of XDP programs: for the program, and for user space under the
- * names of user/base/kernel.h. A record in a ring is seen at once; who waits for it is woken later.
+ * names of user/base/kernel.h. A record in a ring is seen at once; a thread that waits for it is
+ * woken later.
  */
 #define _GNU_SOURCE
 #include "xdp.h"
