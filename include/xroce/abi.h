@@ -217,6 +217,7 @@ struct xroce_gid_key {
 	X(peer, "not from the connected peer")                                                     \
 	X(metadata, "driver leaves no room for the CQE")                                           \
 	X(no_socket, "no AF_XDP socket on this receive queue")                                     \
+	X(ring_full, "receive ring of the process is full")                                        \
 	X(icrc, "ICRC is wrong")                                                                   \
 	X(not_roce, "not a RoCEv2 packet to one of our addresses")                                 \
 	X(length, "payload length not allowed for the opcode and path MTU")                        \
@@ -353,6 +354,76 @@ struct xroce_engine_stats {
 _Static_assert(sizeof(struct xroce_engine_stats) % 64 == 0, "whole cache lines");
 
 /*
+ * Several processes on one interface: each has this program and these maps for itself, and a
+ * process that did not attach them receives by a ring buffer (xroce_ring), not by AF_XDP. XDP
+ * writes a record for each packet: the CQE, the frame's length, the frame. It is a hint as ever:
+ * the reader can change what it has not yet read, and nothing of another's.
+ */
+#define XROCE_RX_RING_BYTES (4u << 20)
+
+struct xroce_rx_record {
+	struct xroce_rx_cqe cqe;
+	__u32 len;		/* of the frame; a super-packet's may be up to 64 KiB */
+	__u32 pad;
+	__u8 frame[];
+};
+_Static_assert(sizeof(struct xroce_rx_record) == 40, "xroce_rx_record");
+
+/*
+ * What the broker alone has: the program in front of the others' (xroce_mux) and the one behind
+ * each client's TAP device (xroce_egress).
+ *
+ * xroce_owner (HASH, key: QPN): whose it is. The broker writes, both programs read.
+ */
+#define XROCE_MAX_CLIENT 1024
+
+struct xroce_owner {
+	__u32 client;		/* key in xroce_client, the PROG_ARRAY of the clients' programs */
+	__u32 pid;		/* for the reader of a dump */
+};
+
+/*
+ * xroce_wire (ARRAY of 1): the interface and the way back into it, for xroce_egress. The broker
+ * writes.
+ */
+struct xroce_wire {
+	__u32 ifindex;
+	__u32 hairpin;		/* the device on whose ingress xroce_mux runs as generic XDP */
+};
+
+/*
+ * xroce_tap (HASH, key: the TAP's ifindex): the client that sends by it, and what it has sent. The
+ * broker writes the first two, xroce_egress counts.
+ */
+struct xroce_tap {
+	__u32 client;
+	__u32 privileged;	/* may send to QP 1, and with privileged Q_Keys */
+	__u64 frames;		/* sent, super-packets as one: to the wire, */
+	__u64 hairpin;		/* and to QPs on this interface */
+	__u64 bytes;
+	__u64 refused;
+};
+
+/*
+ * Why xroce_egress refuses a frame, counted in xroce_egress (PERCPU_ARRAY of 1), a field each.
+ */
+#define XROCE_EGRESS_REASONS(X)                                                                    \
+	X(unknown_tap, "from a device that is no client's")                                        \
+	X(not_roce, "not RoCEv2: EtherType, IP header, UDP port, lengths")                         \
+	X(source, "source address is not one of the interface's")                                  \
+	X(qp1, "to QP 1, for privileged processes only")                                           \
+	X(qkey, "a privileged Q_Key")                                                              \
+	X(src_qpn, "source QP number is not the sender's")                                         \
+	X(segments, "super-packet whose packets are not alike")                                    \
+	X(redirect, "the kernel would not send it on")
+
+struct xroce_egress {
+#define X(name, text) __u64 name;
+	XROCE_EGRESS_REASONS(X)
+#undef X
+};
+
+/*
  * The transmit program's maps. The library writes frames (xroce_tx_frame) and their order
  * (xroce_tx_ring: ARRAY of 1, mmapable). Then it says where in the batch to begin and has the
  * program run once for each live frame; or it writes several frames to the TAP in one piece and
@@ -402,5 +473,11 @@ struct xroce_tx_frame {
 #define XROCE_MAP_SOCK	       "xroce_sock"
 #define XROCE_MAP_ENGINE_STAT  "xroce_eng_stat"
 #define XROCE_MAP_ENGINE_DROP  "xroce_eng_drop"
+#define XROCE_MAP_RING	       "xroce_ring"
+#define XROCE_MAP_OWNER	       "xroce_owner"
+#define XROCE_MAP_CLIENT       "xroce_client"
+#define XROCE_MAP_WIRE	       "xroce_wire"
+#define XROCE_MAP_TAP	       "xroce_tap"
+#define XROCE_MAP_EGRESS       "xroce_egress"
 
 #endif
