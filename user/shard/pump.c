@@ -229,18 +229,18 @@ static void pump_account(struct shard *s, bool came, u64 now_ns)
 }
 
 /*
- * A time-out is due, and the answer is not among what lay in the ring when that was seen: a thread
- * that was kept from running is late itself. Either the ring has been emptied since, or so much was
- * taken as it holds, when frames come as fast as they are taken.
+ * A time-out is due, and the answer is not among what lay in the rings when that was seen: a thread
+ * that was kept from running is late itself. What has come since is not waited for, as frames may
+ * come as fast as they are taken.
  */
-static bool pump_may_expire(struct shard *s, u32 received, u64 now_ns)
+static bool pump_may_expire(struct shard *s, u64 now_ns)
 {
 	const bool due = now_ns >= engine_deadline_ns(s->engine);
-	const u32 taken = due ? s->taken_since_due + received : 0;
-	const bool may = due && (received < XSK_RX_BATCH || taken >= s->io->umem.rx_frames);
 
-	s->taken_since_due = may ? 0 : taken;
-	return may;
+	if (unlikely(due && !s->due_seen))
+		xsk_mark(&s->io->xsks);
+	s->due_seen = due && !xsk_is_past_mark(&s->io->xsks);
+	return due && !s->due_seen;
 }
 
 /* What has come, and time-outs. True if anything came. */
@@ -255,7 +255,7 @@ static bool pump_take_in(struct shard *s, u64 now_ns)
 	handed = handover_take(s, pump_input_handed, &(struct input){ s, now_ns });
 
 	pump_account(s, received > 0, now_ns);
-	if (pump_may_expire(s, received, now_ns))
+	if (pump_may_expire(s, now_ns))
 		engine_expire(s->engine, now_ns);
 	return received + handed > 0;
 }

@@ -66,7 +66,7 @@ struct shard {
 	u64 blocked_ns;
 	/* the pump has work left for then; NSEC_NEVER. Any thread reads it */
 	_Atomic u64 resume_ns;
-	u32 taken_since_due;	/* descriptors, while time-outs wait for what is in the rings */
+	bool due_seen;		/* time-outs wait for what lay in the rings then: xsk_mark() */
 	/* when to read the sockets' statistics again; NSEC_NEVER: nothing has come since */
 	_Atomic u64 account_ns;
 	_Atomic u32 idle_polls;	/* polls that found nothing to do */

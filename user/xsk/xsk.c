@@ -238,6 +238,22 @@ void xsk_refill(struct xsk_set *s)
 			xsk_fill(s, &s->xsk[i]);
 }
 
+void xsk_mark(struct xsk_set *s)
+{
+	for (u32 i = 0; i < s->count; i++)
+		s->xsk[i].mark = atomic_load_explicit(shared_word(s->xsk[i].rx.producer),
+						      memory_order_relaxed);
+}
+
+bool xsk_is_past_mark(const struct xsk_set *s)
+{
+	for (u32 i = 0; i < s->count; i++)
+		if ((s32)(atomic_load_explicit(&s->xsk[i].taken, memory_order_relaxed) -
+			  s->xsk[i].mark) < 0)
+			return false;
+	return true;
+}
+
 /* The first of n descriptors that are there. Returns its buffer, NULL if that is none of ours. */
 static per_packet u8 *xsk_peek_buffer(struct xsk_set *s, struct xsk *x, u32 idx, u32 n,
 				      struct xdp_desc *desc)

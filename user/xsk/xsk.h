@@ -31,6 +31,7 @@ struct xsk {
 	struct xroce_sock *stats; /* its element of the map, or memory of the caller's */
 	/* the receive ring's index up to which it was emptied; any thread reads it */
 	_Atomic u32 taken;
+	u32 mark;	/* up to which it was filled at xsk_mark() */
 };
 
 struct xsk_set {
@@ -88,6 +89,10 @@ static inline bool xsk_has_input(const struct xsk_set *s)
 			return true;
 	return false;
 }
+
+/* What lies in the receive rings now is marked; has all that was marked been taken? */
+void xsk_mark(struct xsk_set *s);
+bool xsk_is_past_mark(const struct xsk_set *s);
 
 /* Descriptors that are taken at a time, and so packets at most; the last may have more buffers. */
 #define XSK_RX_BATCH 64u
