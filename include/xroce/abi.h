@@ -277,6 +277,10 @@ struct xroce_rx_stats {
  *
  *	rx_frames - rx_super_packets + rx_super_segments =
  *		rx_packets - loopback_packets (xroce_eng_stat)
+ *
+ * A process that receives by xroce_ring counts in the first queue's: redirected are the frames that
+ * XDP has written to the ring, rx_ring_full and rx_dropped stay 0, and what the ring has no room
+ * for XDP drops (ring_full of xroce_drop).
  */
 struct xroce_sock {
 	__u64 rx_frames;	/* taken from the receive ring */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The pump on a shard of this test's own making: the receive and fill rings are memory, what is
- * sent is thrown away, the clock is a variable.
+ * The pump on a shard of this test's own making: the receive and fill rings are memory, or the ring
+ * buffer is, what is sent is thrown away, the clock is a variable.
  */
 #include "../unit/packets.h"
+#include "rx_ring_memory.h"
 
 #include "../../user/base/clock.h"
 #include "../../user/shard/shard.h"
@@ -31,6 +32,8 @@ static struct {
 	u32 producer, consumer, flags;
 	u64 addr[FRAMES];
 } fill_ring;
+static struct rx_ring_memory ring;
+static u32 num_put; /* into the ring buffer */
 static u8 sent[UMEM_TX_SLOT_BYTES];
 static u32 num_sent;
 
@@ -88,17 +91,26 @@ static u8 *put_buffer(u32 len, bool goes_on)
 	return io.umem.area + addr;
 }
 
+static void put_record(const struct xroce_rx_cqe *cqe, const u8 *frame, u32 len)
+{
+	assert_true(rx_ring_memory_put(&ring, cqe, frame, len, len));
+	num_put++;
+}
+
 /* A frame that is no packet. */
 static void put(void)
 {
-	put_buffer(64, false);
+	if (xsk_is_ring(&io.xsks))
+		put_record(&(struct xroce_rx_cqe){ 0 }, (u8[64]){ 0 }, 64);
+	else
+		put_buffer(64, false);
 }
+
+static const struct xroce_rx_cqe super_hint = { .flags = XROCE_RX_GSO, .l3_offset = L3 };
 
 static void put_super_hint(u8 *first)
 {
-	const struct xroce_rx_cqe cqe = { .flags = XROCE_RX_GSO, .l3_offset = L3 };
-
-	memcpy(first - sizeof(cqe), &cqe, sizeof(cqe));
+	memcpy(first - sizeof(super_hint), &super_hint, sizeof(super_hint));
 }
 
 /*
@@ -135,6 +147,10 @@ static void put_super(const struct qp *qp, u32 segments, u32 payload_len, u32 bu
 		memcpy(whole + len, bytes[i] + GSO_HEADER_BYTES, frame[i].len - GSO_HEADER_BYTES);
 		len += frame[i].len - GSO_HEADER_BYTES;
 	}
+	if (xsk_is_ring(&io.xsks)) {
+		put_record(&super_hint, whole, len);
+		return;
+	}
 	for (u32 at = 0; at < len; at += buffer) {
 		const u32 n = min_u32(buffer, len - at);
 		u8 *to = put_buffer(n, at + n < len);
@@ -145,9 +161,15 @@ static void put_super(const struct qp *qp, u32 segments, u32 payload_len, u32 bu
 	}
 }
 
+static u32 unread(void)
+{
+	return xsk_is_ring(&io.xsks) ? num_put - (u32)sock.rx_frames :
+				       rx_ring.producer - rx_ring.consumer;
+}
+
 static void fill_up_to(u32 frames)
 {
-	while (rx_ring.producer - rx_ring.consumer < frames)
+	while (unread() < frames)
 		put();
 }
 
@@ -269,6 +291,22 @@ static int teardown(void **state)
 	return 0;
 }
 
+/* The same with the ring buffer in place of the sockets. */
+static int setup_ring(void **state)
+{
+	setup(state);
+	num_put = 0;
+	rx_ring_memory_make(&ring, 256 << 10, 0);
+	rx_ring_memory_open(&ring, &io.xsks, &xsk, &sock);
+	return 0;
+}
+
+static int teardown_ring(void **state)
+{
+	rx_ring_memory_free(&ring);
+	return teardown(state);
+}
+
 /* ---- the tests ---- */
 
 /*
@@ -333,7 +371,12 @@ static void expect_received(u32 frames, u32 packets)
 {
 	assert_int_equal(sock.rx_frames, frames);
 	assert_int_equal(stats.rx_packets, packets);
-	assert_int_equal(io.umem.rx_free_count + fill_ring.producer - fill_ring.consumer, FRAMES);
+	if (xsk_is_ring(&io.xsks))
+		assert_int_equal(ring.consumer, ring.producer);
+	else
+		assert_int_equal(io.umem.rx_free_count + fill_ring.producer -
+					 fill_ring.consumer,
+				 FRAMES);
 }
 
 /* Of no QP of ours, but whole. */
@@ -388,15 +431,43 @@ static void pump_run__odd(void **state)
 	assert_int_equal(drops.not_roce, 3);
 }
 
+/* Records that are none of packets; a super-packet that cannot be cut. */
+static void pump_run__no_record(void **state)
+{
+	put_record(&super_hint, (u8[200]){ 0 }, 200);
+	put();
+	put_record(&super_hint, (u8[4]){ 0 }, 4);
+	put_record(&(struct xroce_rx_cqe){ 0 }, (u8[4]){ 0 }, 4);
+	put();
+	pump_run(&shard, now_ns);
+	expect_received(5, 5);
+	assert_int_equal(sock.rx_super_packets, 0);
+	assert_int_equal(drops.multibuffer, 1);
+	assert_int_equal(drops.descriptor, 2);
+	assert_int_equal(drops.not_roce, 2);
+}
+
+#define BY_SOCKET(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+#define BY_RING(test)                                                       \
+	{                                                                   \
+		#test " (ring)", test, setup_ring, teardown_ring, NULL \
+	}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(pump_run__flood, setup, teardown),
-		cmocka_unit_test_setup_teardown(pump_run__backlog, setup, teardown),
-		cmocka_unit_test_setup_teardown(pump_run__backlog_anew, setup, teardown),
-		cmocka_unit_test_setup_teardown(pump_run__super_packets, setup, teardown),
-		cmocka_unit_test_setup_teardown(pump_run__first_wrong, setup, teardown),
-		cmocka_unit_test_setup_teardown(pump_run__odd, setup, teardown),
+		BY_SOCKET(pump_run__flood),
+		BY_SOCKET(pump_run__backlog),
+		BY_SOCKET(pump_run__backlog_anew),
+		BY_SOCKET(pump_run__super_packets),
+		BY_SOCKET(pump_run__first_wrong),
+		BY_SOCKET(pump_run__odd),
+		BY_RING(pump_run__flood),
+		BY_RING(pump_run__backlog),
+		BY_RING(pump_run__backlog_anew),
+		BY_RING(pump_run__super_packets),
+		BY_RING(pump_run__first_wrong),
+		BY_RING(pump_run__no_record),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

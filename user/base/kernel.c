@@ -145,6 +145,38 @@ void kernel_ring_consume(struct ring_buffer *ring)
 	ring_buffer__consume(ring);
 }
 
+/* ---- the memory of a ring buffer ---- */
+
+/* The producer's page, and the data twice. */
+static size_t ring_readable_bytes(u32 bytes)
+{
+	return (size_t)sysconf(_SC_PAGESIZE) + 2 * (size_t)bytes;
+}
+
+int kernel_ring_map(int fd, u32 bytes, struct ring_memory *out)
+{
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *consumer = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0), *rest;
+	int err;
+
+	if (consumer == MAP_FAILED)
+		return -errno;
+	rest = mmap(NULL, ring_readable_bytes(bytes), PROT_READ, MAP_SHARED, fd, (off_t)page);
+	if (rest == MAP_FAILED) {
+		err = -errno;
+		munmap(consumer, page);
+		return err;
+	}
+	*out = (struct ring_memory){ consumer, rest, (const u8 *)rest + page, bytes };
+	return 0;
+}
+
+void kernel_ring_unmap(const struct ring_memory *memory)
+{
+	munmap(memory->consumer, (size_t)sysconf(_SC_PAGESIZE));
+	munmap((void *)(uintptr_t)memory->producer, ring_readable_bytes(memory->bytes));
+}
+
 /* ---- maps ---- */
 
 int kernel_map_get(int map, const void *key, void *value)

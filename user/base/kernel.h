@@ -57,6 +57,17 @@ void kernel_ring_close(struct ring_buffer *ring);
 /* Tells fn of the records that are whole. */
 void kernel_ring_consume(struct ring_buffer *ring);
 
+/* ---- the memory of a ring buffer: positions are in bytes ---- */
+struct ring_memory {
+	unsigned long *consumer; /* ours to write, and nothing else */
+	const unsigned long *producer;
+	const u8 *data; /* bytes of it twice in a row, so that every record is in one piece */
+	u32 bytes;	/* a power of two */
+};
+/* fd has that many bytes. Returns 0, or -errno, and then there is nothing to unmap. */
+int kernel_ring_map(int fd, u32 bytes, struct ring_memory *out);
+void kernel_ring_unmap(const struct ring_memory *memory);
+
 /* ---- maps that XDP reads and that are no memory of ours: 0 or -errno ---- */
 int kernel_map_get(int map, const void *key, void *value);
 int kernel_map_put(int map, const void *key, const void *value);

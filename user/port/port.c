@@ -116,7 +116,7 @@ static int port_make_shard(struct shard *s, const struct netdev *dev)
 		.drops = s->io->drops,
 		.expect = s->all->maps->expect,
 		.line_rate = dev->speed_mbps * 1000ull * 1000 / 8,
-		.receive_frames = xsk_rx_frames(s->all->queues),
+		.receive_frames = xsk_receive_frames(&s->io->xsks),
 		.sibling = s->all->shard[0].engine,
 		.number = s->number,
 	};

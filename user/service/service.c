@@ -5,7 +5,8 @@
  * uses no CPU while nothing happens, and raises the events that it finds.
  *
  *   WATCH    nobody drives the shard. It sleeps on the sockets, and until the shard's next
- *            deadline; then it serves.
+ *            deadline; then it serves. With a ring buffer in place of sockets (xsk.h) asleep is
+ *            set, as XDP wakes nobody that only polls it.
  *   STANDBY  the application drives. It sleeps without the sockets, so that no packet wakes it:
  *            - while threads poll or post, for one tick; no sign of them in a whole tick: WATCH.
  *              The first tick is short, since a thread that came by to post once is gone again;
@@ -118,7 +119,7 @@ static void service_sleep(struct shard *sh, bool standby, u64 tick_ns, u64 since
 	bool woken;
 
 	s->settled = false;
-	if (sleepers && !settled)
+	if (standby ? sleepers && !settled : xsk_is_ring(set))
 		service_set_asleep(sh, 1);
 	else if (!sleepers && service_is_asleep(sh))
 		service_set_asleep(sh, 0);

@@ -2,7 +2,8 @@
 /*
  * A super-packet is one header and the UDP payloads of its packets in a row, in several buffers.
  * Each packet gets a header of its own in front, over what was the end of the one before; nothing
- * else moves, but for the few bytes of a packet whose beginning lies at the end of a buffer.
+ * else moves, but for the few bytes of a packet whose beginning lies at the end of a buffer. Where
+ * the buffer may not be written, packets are copied, one at a time.
  *
  * The lengths are the sender's word, and checked here; what is in the packets is checked by the
  * engine, the ICRC first of all.
@@ -135,7 +136,7 @@ static bool segments_in_place(struct segments *s, u32 len, struct rx_frame *fram
 	const struct segment_part *part = &s->part[s->at];
 	const u32 first = min_u32(segments_part_left(s), len), rest = len - first;
 
-	if (s->offset + part->room < s->header_len)
+	if (!part->room || s->offset + part->room < s->header_len)
 		return false;
 	/* the ICRC is in one piece, since it has to be changed */
 	if (rest && (first < LINEAR_MIN || rest < ROCE_ICRC_BYTES || rest > part[1].len))

@@ -16,7 +16,10 @@
  */
 #define SEGMENTS_PARTS_MAX 19
 
-/* A buffer of the packet. room: bytes in front of data that may be written. */
+/*
+ * A buffer of the packet. room: bytes in front of data that may be written; where there are none,
+ * data may not be written either.
+ */
 struct segment_part {
 	u8 *data;
 	u32 len;
@@ -38,7 +41,8 @@ struct segments {
 	u32 count;	/* segments so far */
 	u32 at, offset;	/* where the next one begins: part and byte in it */
 	struct icrc_id id[4]; /* for the sizes that were met last */
-	u8 copy[PACKET_FRAME_MAX]; /* of a segment that lies too awkwardly */
+	/* of a segment that lies too awkwardly, or where nothing may be written */
+	u8 copy[PACKET_FRAME_MAX];
 };
 
 /*
@@ -53,8 +57,8 @@ static inline u32 segments_left(const struct segments *s)
 }
 /*
  * The next packet as a frame like those that were not sent in this way, down to the identification
- * of 0. It is put together where it lies: the frame before it, whose end its header overwrites,
- * must be done with. The last one may be too short for any packet. False at the end.
+ * of 0. It is put together where it lies, if it may be: the frame before it, whose end its header
+ * overwrites, must be done with. The last one may be too short for any packet. False at the end.
  */
 bool segments_next(struct segments *s, struct rx_frame *frame);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * AF_XDP sockets through libxdp's ring helpers; the program is attached elsewhere
- * (attach/attach.c). The transmit ring and the completion ring
- * of the first socket are used by tx_xsk.c, everything else of a socket only here.
+ * (attach/attach.c). The transmit ring and the completion ring of the first socket are used by
+ * tx_xsk.c, everything else of a socket only here. What stands in their place is in rx_ring.c.
  *
  * What the kernel writes into a ring is copied once and the copy is checked against the UMEM before
  * it is used.
@@ -184,6 +184,30 @@ int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first
 	return err;
 }
 
+int xsk_open_ring(struct xsk_set *s, int ring_fd, u32 ring_bytes, struct xroce_sock *stats)
+{
+	struct xsk *x = calloc(1, sizeof(*x));
+	int err;
+
+	*s = (struct xsk_set){ .step = 1, .count = 1, .xsk = x, .multibuffer = true };
+	err = x ? rx_ring_open(&s->ring, ring_fd, ring_bytes) : -ENOMEM;
+	if (err) {
+		free(x);
+		*s = (struct xsk_set){ 0 };
+		return err;
+	}
+	x->fd = ring_fd;
+	x->rx.producer = rx_ring_producer_word(&s->ring);
+	x->stats = stats;
+	atomic_store_explicit(&x->taken, (u32)s->ring.at, memory_order_relaxed);
+	return 0;
+}
+
+u32 xsk_receive_frames(const struct xsk_set *s)
+{
+	return xsk_is_ring(s) ? rx_ring_frames(&s->ring) : s->umem->rx_frames / s->count;
+}
+
 /* What the kernel counts begins at 0 with each socket. */
 static void xsk_account_one(const struct xsk *x)
 {
@@ -201,7 +225,7 @@ static void xsk_account_one(const struct xsk *x)
 
 void xsk_account(struct xsk_set *s)
 {
-	for (u32 i = 0; i < s->count; i++)
+	for (u32 i = 0; i < s->count && !xsk_is_ring(s); i++)
 		xsk_account_one(&s->xsk[i]);
 }
 
@@ -215,8 +239,20 @@ static u32 left_in(struct xsk *x)
 	return frames;
 }
 
+static void xsk_close_ring(struct xsk_set *s)
+{
+	s->xsk->stats->rx_left += rx_ring_left(&s->ring);
+	rx_ring_close(&s->ring);
+	free(s->xsk);
+	*s = (struct xsk_set){ 0 };
+}
+
 void xsk_close(struct xsk_set *s)
 {
+	if (xsk_is_ring(s)) {
+		xsk_close_ring(s);
+		return;
+	}
 	for (u32 i = 0; i < s->count && s->xsk; i++) {
 		struct xsk *x = &s->xsk[i];
 
@@ -264,6 +300,13 @@ static per_packet u8 *xsk_peek_buffer(struct xsk_set *s, struct xsk *x, u32 idx,
 	return umem_rx_received(s->umem, desc->addr, desc->len);
 }
 
+static per_packet void xsk_count_unannounced(struct xsk *x, u32 n)
+{
+	atomic_store_explicit(&x->unannounced,
+			      atomic_load_explicit(&x->unannounced, memory_order_relaxed) + n,
+			      memory_order_relaxed);
+}
+
 /*
  * The CQE lies in the same chunk, or there is no room for one. Returns false for a super-packet's.
  */
@@ -274,10 +317,7 @@ static per_packet bool xsk_peek_hint(struct xsk *x, struct engine_frame *to, u64
 		return true;
 	to->hint = memcpy(hint, to->frame.data - sizeof(*hint), sizeof(*hint));
 	if (hint->flags & XROCE_RX_UNANNOUNCED)
-		atomic_store_explicit(
-			&x->unannounced,
-			atomic_load_explicit(&x->unannounced, memory_order_relaxed) + 1,
-			memory_order_relaxed);
+		xsk_count_unannounced(x, 1);
 	return !(hint->flags & XROCE_RX_GSO);
 }
 
@@ -325,13 +365,25 @@ static u32 xsk_peek_packet(struct xsk_set *s, struct xsk *x, struct xsk_batch *b
 	return xsk_peek_odd(b, i, taken, parts);
 }
 
+static u32 xsk_peek_ring(struct xsk_set *s, struct xsk *x, struct xsk_batch *b)
+{
+	u32 unannounced;
+
+	b->taken = rx_ring_peek(&s->ring, b, &unannounced);
+	if (unannounced)
+		xsk_count_unannounced(x, unannounced);
+	return b->taken;
+}
+
 u32 xsk_peek(struct xsk_set *s, struct xsk *x, struct xsk_batch *b)
 {
-	u32 idx = 0, taken = 0;
-	const u32 n = xsk_ring_cons__peek(&x->rx, ARRAY_SIZE(b->part), &idx);
+	u32 idx = 0, taken = 0, n;
 
 	b->n = b->num_parts = 0;
 	b->odd = 0;
+	if (xsk_is_ring(s))
+		return xsk_peek_ring(s, x, b);
+	n = xsk_ring_cons__peek(&x->rx, ARRAY_SIZE(b->part), &idx);
 	while (taken < n && taken < XSK_RX_BATCH)
 		taken += xsk_peek_packet(s, x, b, idx + taken, n - taken);
 	xsk_ring_cons__cancel(&x->rx, n - taken);
@@ -341,16 +393,20 @@ u32 xsk_peek(struct xsk_set *s, struct xsk *x, struct xsk_batch *b)
 
 void xsk_release(struct xsk_set *s, struct xsk *x, const struct xsk_batch *b)
 {
+	x->stats->rx_frames += b->n;
+	atomic_store_explicit(&x->taken,
+			      atomic_load_explicit(&x->taken, memory_order_relaxed) + b->taken,
+			      memory_order_relaxed);
+	if (xsk_is_ring(s)) {
+		rx_ring_release(&s->ring);
+		return;
+	}
 	for (u32 i = 0; i < b->n; i++)
 		if (likely(b->frame[i].frame.data != NULL))
 			umem_rx_release_frame(s->umem, &b->frame[i].frame);
 	for (u32 i = 0; i < b->num_parts; i++)
 		umem_rx_release(s->umem, (u64)(b->part[i].data - s->umem->area));
-	x->stats->rx_frames += b->n;
 	xsk_ring_cons__release(&x->rx, b->taken);
-	atomic_store_explicit(&x->taken,
-			      atomic_load_explicit(&x->taken, memory_order_relaxed) + b->taken,
-			      memory_order_relaxed);
 	x->owed += b->taken;
 	if (x->owed >= FILL_BATCH)
 		xsk_fill(s, x);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The AF_XDP sockets of a shard, one on each of its receive queues, all on the shard's UMEM; what
- * comes in through them. All of it under the shard's lock, but for the descriptors, which any
- * thread may poll.
+ * comes in through them. Or, in a process that shares its interface with others, a ring buffer
+ * (rx_ring.h) as the only receive queue, with neither sockets nor UMEM. All of it under the shard's
+ * lock, but for the descriptors, which any thread may poll.
  */
 #ifndef PORT_XSK_H
 #define PORT_XSK_H
@@ -13,11 +14,13 @@
 
 #include "../transport/engine.h"
 #include "../transport/segments.h"
+#include "rx_ring.h"
 #include "umem.h"
 
 /*
  * One socket. Its four rings are shared with the kernel, one producer and one consumer each;
- * libxdp's helpers have the barriers.
+ * libxdp's helpers have the barriers. Or the ring buffer: fd is its own, rx.producer a half of its
+ * producer's position, and positions are in bytes, not in descriptors.
  */
 struct xsk {
 	struct xsk_socket *socket;
@@ -40,6 +43,7 @@ struct xsk_set {
 	u32 first, step; /* receive queues first, first + step ... */
 	u32 count;
 	struct xsk *xsk; /* count of them; [0] sends */
+	struct rx_ring ring; /* in place of sockets: xsk_is_ring() */
 	bool zero_copy;
 	bool multibuffer;
 };
@@ -64,10 +68,25 @@ u32 xsk_rx_frames(u32 queues);
 int xsk_open(struct xsk_set *s, struct umem *umem, const char *ifname, u32 first, u32 step,
 	     u32 queues, bool try_zero_copy, struct xroce_sock *stats);
 /*
- * Counts what lies in the receive rings as left. Nothing must be redirected to the sockets any
- * more.
+ * Receive by a ring buffer of that many bytes instead: one queue, number 0, that sends nothing.
+ * stats: its element. The descriptor stays the caller's, to be closed after xsk_close(). Returns 0,
+ * -EINVAL if it is no such ring, or -errno.
+ */
+int xsk_open_ring(struct xsk_set *s, int ring_fd, u32 ring_bytes, struct xroce_sock *stats);
+/*
+ * Counts what lies in the receive rings as left. Nothing must be redirected to the sockets, or
+ * written to the ring buffer, any more.
  */
 void xsk_close(struct xsk_set *s);
+
+/* XDP wakes nobody for what it writes to the ring buffer, unless it is told to (xroce_vector). */
+static inline bool xsk_is_ring(const struct xsk_set *s)
+{
+	return s->ring.memory.data;
+}
+
+/* Frames with the largest payload that each of the receive queues holds. */
+u32 xsk_receive_frames(const struct xsk_set *s);
 
 /*
  * Between showing a ring's descriptors and reading its need_wakeup flag: the driver sets that and
@@ -99,13 +118,13 @@ bool xsk_is_past_mark(const struct xsk_set *s);
 
 /*
  * Packets that have come, in their order; all their buffers are the caller's until xsk_release().
- * Packet i is frame[i], whose hint is a copy, unless it is odd: a super-packet, whose hint says so,
- * or one of more buffers than a frame has, or without an end. Of an odd one frame[i] has no data;
- * its buffers are odd_parts[i] of part, from odd_first[i] on, or 0 where a descriptor names no
- * buffer of ours.
+ * Packet i is frame[i], whose hint nobody changes meanwhile, unless it is odd: a super-packet,
+ * whose hint says so, or one of more buffers than a frame has, or without an end. Of an odd one
+ * frame[i] has no data; its buffers are odd_parts[i] of part, from odd_first[i] on, or 0 where a
+ * descriptor names no buffer of ours, or a record of the ring buffer is none of a packet.
  */
 struct xsk_batch {
-	u32 n, taken; /* packets, descriptors */
+	u32 n, taken; /* packets; descriptors, or bytes of the ring buffer */
 	u64 odd;      /* packets, a bit each */
 	u32 num_parts;
 	u8 odd_first[XSK_RX_BATCH], odd_parts[XSK_RX_BATCH];
@@ -116,13 +135,17 @@ struct xsk_batch {
 
 /*
  * The packets of the next XSK_RX_BATCH descriptors of x, of the last one all; the kernel shows
- * packets whole. Returns the number of descriptors; unless that is 0, xsk_release() comes next: the
- * buffers are free, and the kernel gets places back, many at a time. The caller keeps a frame by
- * setting its data to NULL, and gives it back with umem_rx_release_frame().
+ * packets whole. Or those of the next records of the ring buffer. Returns what it took; unless that
+ * is 0, xsk_release() comes next: the buffers are free, and the kernel gets places back, many at a
+ * time. The caller keeps a frame by setting its data to NULL, and gives it back with
+ * umem_rx_release_frame(); the ring buffer's cannot be kept.
  */
 u32 xsk_peek(struct xsk_set *s, struct xsk *x, struct xsk_batch *b);
 void xsk_release(struct xsk_set *s, struct xsk *x, const struct xsk_batch *b);
-/* Write what the kernel has counted into each socket's stats: a system call for each. */
+/*
+ * Write what the kernel has counted into each socket's stats: a system call for each. Of a ring
+ * buffer XDP counts what did not fit (ring_full).
+ */
 void xsk_account(struct xsk_set *s);
 /*
  * Frames that were kept have been given back: the kernel gets its places, without which nothing
