@@ -7,6 +7,7 @@
 #define BPF_COUNT_H
 
 #include "maps.h"
+#include "parse.h"
 
 static __always_inline struct xroce_rx_stats *count_rx_stats(void)
 {
@@ -49,6 +50,27 @@ static __always_inline int count_pass(void)
 	if (rx)
 		rx->passed++;
 	return XDP_PASS;
+}
+
+/*
+ * Counts what the QP is handed. A full barrier, as the value of an operation is asked for, which
+ * BPF's are only then.
+ */
+static __always_inline void count_received(struct xroce_qp *qp, const struct packet *p)
+{
+	struct xroce_rx_stats *rx = count_rx_stats();
+	__u64 before = __sync_fetch_and_add(&qp->rx_packets, p->segments);
+
+	barrier_var(before);
+	__sync_fetch_and_add(&qp->rx_bytes, p->byte_len);
+	if (!rx)
+		return;
+	rx->redirected++;
+	rx->redirected_bytes += p->frame_len;
+	if (p->segments > 1) {
+		rx->super_packets++;
+		rx->super_segments += p->segments;
+	}
 }
 
 #endif

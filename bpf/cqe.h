@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The CQE in front of the packet. Writes packet metadata and nothing else. */
+/* The CQE of a packet, and its place in front of it. Writes packet metadata and nothing else. */
 #ifndef BPF_CQE_H
 #define BPF_CQE_H
 
@@ -18,6 +18,22 @@ static __always_inline __u32 cqe_flow_tag(const struct packet *p)
 	h = h * odd ^ p->src.word[3];
 	h = (h ^ p->sport) * odd;
 	return h ^ h >> 15;
+}
+
+static __always_inline void cqe_fill(struct xroce_rx_cqe *cqe, const struct packet *p,
+				     const struct xroce_qp *qp)
+{
+	cqe->qpn = p->qpn;
+	cqe->src_qpn = p->src_qpn;
+	cqe->imm = p->imm;
+	cqe->byte_len = p->byte_len;
+	cqe->vlan_tci = p->vlan_tci;
+	cqe->rx_time_ns = qp->with_time ? bpf_ktime_get_ns() : 0;
+	cqe->opcode = p->opcode;
+	cqe->flags = p->rx_flags;
+	cqe->tos = p->tos;
+	cqe->l3_offset = p->l3;
+	cqe->flow_tag = qp->with_flow_tag ? cqe_flow_tag(p) : 0;
 }
 
 /*
@@ -48,17 +64,7 @@ static __always_inline bool cqe_write(struct xdp_md *ctx, const struct packet *p
 	barrier_var(data);
 	if ((void *)(cqe + 1) < data)
 		return false;
-	cqe->qpn = p->qpn;
-	cqe->src_qpn = p->src_qpn;
-	cqe->imm = p->imm;
-	cqe->byte_len = p->byte_len;
-	cqe->vlan_tci = p->vlan_tci;
-	cqe->rx_time_ns = qp->with_time ? bpf_ktime_get_ns() : 0;
-	cqe->opcode = p->opcode;
-	cqe->flags = p->rx_flags;
-	cqe->tos = p->tos;
-	cqe->l3_offset = p->l3;
-	cqe->flow_tag = qp->with_flow_tag ? cqe_flow_tag(p) : 0;
+	cqe_fill(cqe, p, qp);
 	return true;
 }
 

@@ -19,6 +19,15 @@ struct {
 	__type(value, __u32);
 } xroce_xsk SEC(".maps");
 
+/*
+ * What a process without sockets receives by. As small as can be: the broker gives it its size
+ * before it loads a client's program.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, XROCE_RING_BYTES);
+} xroce_ring SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, XROCE_MAX_QP);

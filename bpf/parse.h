@@ -28,8 +28,6 @@
 #include <bpf/bpf_helpers.h>
 #include <xroce/abi.h>
 
-#include "count.h"
-
 #define IPV4_MORE_FRAGMENTS  0x2000
 #define IPV4_FRAGMENT_OFFSET 0x1fff
 #define IPV6_FRAGMENT_OFFSET 0xfff8

@@ -230,9 +230,9 @@ static __always_inline bool wake_is_armed(__u32 key)
  * CAP_PERFMON. A super-packet is looked through only if a CQ of the QP is armed.
  */
 static __attribute__((noinline)) void wake_sleepers(struct xdp_md *ctx, struct xroce_qp *qp,
-						    const struct packet *p)
+						    const struct packet *p, __u32 queue)
 {
-	__u32 send_cq = qp->send_cq, recv_cq = qp->recv_cq, queue = ctx->rx_queue_index, ends;
+	__u32 send_cq = qp->send_cq, recv_cq = qp->recv_cq, ends;
 	struct xroce_vector *vector;
 
 	if (p->segments == 1) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The adapter's receive side: find the RoCEv2 packets for this device, check them against their QP,
- * write a CQE in front of them, hand them to the owner's AF_XDP socket, and wake the threads that
- * sleep for them.
+ * write a CQE in front of them, hand them to the owner's AF_XDP socket or, with both, to its ring
+ * buffer (deliver.h), and wake the threads that sleep for them.
  *
  * What is not RoCEv2 for one of the interface's GIDs passes untouched, malformed or not. What is,
  * and fails a check, is dropped with exactly one counted reason. The payload is never read: the
@@ -16,6 +16,7 @@
 #include "parse.h"
 #include "steer.h"
 #include "cqe.h"
+#include "deliver.h"
 #include "wake.h"
 
 /* Hands the packet over. Returns false if the owner has no socket on this receive queue. */
@@ -46,7 +47,6 @@ SEC("xdp.frags")
 int xroce_xdp(struct xdp_md *ctx)
 {
 	enum xroce_drop drop = XROCE_DROP_none;
-	struct xroce_rx_stats *rx;
 	struct xroce_qp *qp = NULL;
 	struct packet p;
 
@@ -62,26 +62,18 @@ int xroce_xdp(struct xdp_md *ctx)
 		drop = steer_check(&p, qp);
 	if (drop != XROCE_DROP_none || !qp)
 		return count_qp_drop(qp, drop);
+
+	if (xroce_shared)
+		return deliver(ctx, &p, qp);
 	if (wake_is_watched(ctx->rx_queue_index))
 		p.rx_flags |= XROCE_RX_UNANNOUNCED;
 	if (!cqe_write(ctx, &p, qp))
 		return count_qp_drop(qp, XROCE_DROP_metadata);
 	if (!steer_redirect(ctx, qp))
 		return count_qp_drop(qp, XROCE_DROP_no_socket);
-
-	__sync_fetch_and_add(&qp->rx_packets, p.segments);
-	__sync_fetch_and_add(&qp->rx_bytes, p.byte_len);
-	rx = count_rx_stats();
-	if (rx) {
-		rx->redirected++;
-		rx->redirected_bytes += p.frame_len;
-		if (p.segments > 1) {
-			rx->super_packets++;
-			rx->super_segments += p.segments;
-		}
-	}
+	count_received(qp, &p);
 	if (!(p.rx_flags & XROCE_RX_UNANNOUNCED) || !wake_count_unannounced(ctx->rx_queue_index))
-		wake_sleepers(ctx, qp, &p);
+		wake_sleepers(ctx, qp, &p, ctx->rx_queue_index);
 	return XDP_REDIRECT;
 }
 

@@ -27,6 +27,7 @@ const uint8_t bench_peer6[16] = { 0xfd, 0, 0, 9, [15] = 1 };
 static struct bench the_bench;
 struct bench *bench = &the_bench;
 bool bench_in_dispatcher;
+uint32_t bench_ring_bytes;
 
 static int map_fd(struct bpf_map *map)
 {
@@ -45,8 +46,12 @@ int bench_setup(void **state)
 	struct bench *b = &the_bench;
 
 	b->skel = xroce_bpf__open();
-	if (b->skel)
+	if (b->skel) {
 		b->skel->rodata->xroce_in_dispatcher = bench_in_dispatcher;
+		b->skel->rodata->xroce_shared = bench_ring_bytes > 0;
+	}
+	if (b->skel && bench_ring_bytes)
+		bpf_map__set_max_entries(b->skel->maps.xroce_ring, bench_ring_bytes);
 	if (!b->skel || xroce_bpf__load(b->skel)) {
 		print_error("cannot load the BPF object: %s (root needed)\n", strerror(errno));
 		return -1;

@@ -29,6 +29,9 @@
 
 extern const uint8_t bench_local4[16], bench_peer4[16], bench_local6[16], bench_peer6[16];
 
+/* The longest that a record has room for, and a little more. */
+#define BENCH_BYTES (65616 + 64)
+
 struct bench {
 	struct xroce_bpf *skel;
 	int prog;
@@ -44,7 +47,7 @@ struct bench {
 	struct xroce_rx_cqe cqe;
 	const uint8_t *frame;	/* the packet as the program left it */
 	uint32_t frame_len;
-	uint8_t out[FRAME_MAX + 256];
+	uint8_t out[BENCH_BYTES + 256];
 };
 
 /* What moved in one run. */
@@ -69,6 +72,8 @@ int bench_teardown(void **state);
 extern struct bench *bench; /* of this program */
 /* Set before bench_setup(): the program as it is in a dispatcher. */
 extern bool bench_in_dispatcher;
+/* Set before bench_setup(): that of a process without sockets, with so large a ring; 0: not so. */
+extern uint32_t bench_ring_bytes;
 
 /*
  * Empty maps, then: both local addresses as GIDs, the socket in slot 0, an RC, a UC and an XRC QP

@@ -183,6 +183,25 @@ long bpf_ringbuf_output(void *ring, void *data, __u64 size, __u64 flags)
 	return 0;
 }
 
+/* Those of processes without sockets of their own (bpf/deliver.h), which no port here is. */
+void *bpf_ringbuf_reserve(const void *ring, __u64 size, __u64 flags);
+void *bpf_ringbuf_reserve(const void *ring, __u64 size, __u64 flags)
+{
+	sched_fail("a record of a packet");
+}
+
+void bpf_ringbuf_submit(void *record, __u64 flags);
+void bpf_ringbuf_submit(void *record, __u64 flags)
+{
+	sched_fail("a record of a packet");
+}
+
+void bpf_ringbuf_discard(void *record, __u64 flags);
+void bpf_ringbuf_discard(void *record, __u64 flags)
+{
+	sched_fail("a record of a packet");
+}
+
 long bpf_xdp_load_bytes(struct xdp_md *ctx, __u32 offset, void *to, __u32 len);
 long bpf_xdp_load_bytes(struct xdp_md *ctx, __u32 offset, void *to, __u32 len)
 {

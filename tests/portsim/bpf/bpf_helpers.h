@@ -22,6 +22,9 @@ void *xdp_map_lookup(const void *map, const void *key);
 #define bpf_map_lookup_elem(map, key) xdp_map_lookup(map, key)
 long bpf_redirect_map(const void *map, __u64 key, __u64 flags);
 long bpf_ringbuf_output(void *ring, void *data, __u64 size, __u64 flags);
+void *bpf_ringbuf_reserve(const void *ring, __u64 size, __u64 flags);
+void bpf_ringbuf_submit(void *record, __u64 flags);
+void bpf_ringbuf_discard(void *record, __u64 flags);
 long bpf_xdp_load_bytes(struct xdp_md *ctx, __u32 offset, void *to, __u32 len);
 long bpf_xdp_adjust_meta(struct xdp_md *ctx, int delta);
 __u64 bpf_xdp_get_buff_len(struct xdp_md *ctx);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Handing a packet to a process that has no AF_XDP sockets: the CQE and the frame are copied into
+ * its ring buffer (xroce_ring). Decides nothing about the packet.
+ */
+#ifndef BPF_DELIVER_H
+#define BPF_DELIVER_H
+
+#include "count.h"
+#include "cqe.h"
+#include "maps.h"
+#include "parse.h"
+#include "wake.h"
+
+/* Set before the program is loaded, by the broker: it is a client's (xroce/abi.h). */
+const volatile bool xroce_shared = false;
+
+/*
+ * Records are reserved in these sizes of frame, as their size must be a constant: what a frame of
+ * 64 bytes of payload, of each path MTU with the longest headers, and a super-packet need. A record
+ * and the kernel's 8 bytes before it are whole cache lines.
+ */
+#define DELIVER_SIZES(X)                                                                           \
+	X(80) X(144) X(400) X(656) X(1168) X(2192) X(4240) X(8144) X(12240) X(16336) X(24528)      \
+	X(32720) X(49104) X(65616)
+#define DELIVER_RECORD(bytes) (sizeof(struct xroce_rx_record) + (bytes))
+#define DELIVER_HEADER	      8 /* BPF_RINGBUF_HDR_SZ */
+#define DELIVER_LOAD_MAX      0xffffu
+#define X(bytes)                                                                                   \
+	_Static_assert((DELIVER_HEADER + DELIVER_RECORD(bytes)) % 64 == 0, "whole cache lines");
+DELIVER_SIZES(X)
+#undef X
+
+/* A record with room for a frame of len bytes; NULL: there is none, or no frame is so long. */
+static __always_inline struct xroce_rx_record *deliver_reserve(__u32 len)
+{
+#define X(bytes)                                                                                   \
+	if (len <= (bytes))                                                                        \
+		return bpf_ringbuf_reserve(&xroce_ring, DELIVER_RECORD(bytes), 0);
+	DELIVER_SIZES(X)
+#undef X
+	return NULL;
+}
+
+/* A call of bpf_xdp_load_bytes() copies no more than 65535 bytes. */
+static __always_inline long deliver_load(struct xdp_md *ctx, struct xroce_rx_record *r, __u32 len)
+{
+	if (len <= DELIVER_LOAD_MAX)
+		return bpf_xdp_load_bytes(ctx, 0, r->frame, len);
+	return bpf_xdp_load_bytes(ctx, 0, r->frame, DELIVER_LOAD_MAX) ||
+	       bpf_xdp_load_bytes(ctx, DELIVER_LOAD_MAX, r->frame + DELIVER_LOAD_MAX,
+				  len - DELIVER_LOAD_MAX);
+}
+
+/*
+ * The end of the program in a process without sockets: all that the packet has to be, it is.
+ * Returns the verdict. What is behind the frame in its record is what lay there before: the same
+ * process's. To such a process all packets come by queue 0.
+ *
+ * Threads that watch the queue sleep on the ring itself. They are woken by each packet, as by an
+ * AF_XDP socket, for the one that is awake may stop looking at any moment.
+ *
+ *	XDP					a thread goes to sleep on the ring
+ *	take the record's room in the ring	watched (full barrier)
+ *	count_received() (full barrier)		look whether any room is taken
+ *	look at watched				sleep
+ */
+static __attribute__((noinline)) int deliver(struct xdp_md *ctx, struct packet *p,
+					     struct xroce_qp *qp)
+{
+	const __u32 len = p->frame_len;
+	struct xroce_rx_record *r = len ? deliver_reserve(len) : NULL;
+	bool watched, announce;
+
+	if (!r)
+		return count_qp_drop(qp, XROCE_DROP_ring_full);
+	if (deliver_load(ctx, r, len)) {
+		bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);
+		return count_qp_drop(qp, XROCE_DROP_multibuffer);
+	}
+	/* pairs with the addition in service_watch() (user/shard/attendance.c) */
+	count_received(qp, p);
+	watched = wake_is_watched(0);
+	if (watched)
+		p->rx_flags |= XROCE_RX_UNANNOUNCED;
+	/* before the packet can be seen */
+	announce = !watched || !wake_count_unannounced(0);
+	cqe_fill(&r->cqe, p, qp);
+	r->len = len;
+	r->pad = 0;
+	bpf_ringbuf_submit(r, watched ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+	if (announce)
+		wake_sleepers(ctx, qp, p, 0);
+	return XDP_DROP;
+}
+
+#endif
