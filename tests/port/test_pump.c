@@ -201,7 +201,8 @@ static void make_rings(void)
 
 /* ---- a QP that waits for an ACK ---- */
 
-static struct qp *make_qp(void)
+/* NULL: of a peer somewhere. */
+static struct qp *make_qp_to(const struct path *path, u32 dest_qpn)
 {
 	const struct qp_init init = {
 		.transport = XROCE_RC,
@@ -214,8 +215,9 @@ static struct qp *make_qp(void)
 		.pd = 1,
 	};
 	struct qp_attr attr = {
-		.state = QPS_INIT, .port = 1, .path = random_path(&seed, false, false),
-		.path_mtu = 1024, .dest_qpn = 0x1234, .timeout = 14, .retry_cnt = 7,
+		.state = QPS_INIT, .port = 1,
+		.path = path ? *path : random_path(&seed, false, false),
+		.path_mtu = 1024, .dest_qpn = dest_qpn, .timeout = 14, .retry_cnt = 7,
 		.rnr_retry = 7,	  .min_rnr_timer = 12,
 	};
 	struct qp *qp;
@@ -243,7 +245,12 @@ static struct qp *make_qp(void)
 	return qp;
 }
 
-static void send_one(struct qp *qp)
+static struct qp *make_qp(void)
+{
+	return make_qp_to(NULL, 0x1234);
+}
+
+static void post_one(struct qp *qp)
 {
 	struct send_wqe *wqe = sq_slot(&qp->sq, 0);
 
@@ -251,6 +258,11 @@ static void send_one(struct qp *qp)
 	*wqe = (struct send_wqe){ .opcode = WR_SEND };
 	sq_publish(&qp->sq, 1);
 	engine_posted(shard.engine, qp);
+}
+
+static void send_one(struct qp *qp)
+{
+	post_one(qp);
 	num_sent = 0;
 	pump_run(&shard, clock_now_ns());
 	assert_int_equal(num_sent, 1);
@@ -447,6 +459,40 @@ static void pump_run__no_record(void **state)
 	assert_int_equal(drops.not_roce, 2);
 }
 
+/* A QP's first packet, to that one of this interface: how many frames have left, how many not. */
+static void expect_way_to(u32 qpn, bool shared, u32 left, u32 looped)
+{
+	struct path path = random_path(&seed, false, false);
+	struct qp *qp;
+
+	memcpy(path.dmac, all.mac, sizeof(all.mac));
+	all.shared = shared;
+	qp = make_qp_to(&path, qpn);
+	post_one(qp);
+	num_sent = 0;
+	stats.loopback_packets = 0;
+	pump_run(&shard, now_ns);
+	assert_int_equal(num_sent, left);
+	assert_int_equal(stats.loopback_packets, looped);
+	qp_destroy(shard.engine, qp);
+}
+
+/*
+ * What is sent to our own address is for this process alone, or on a shared interface for the
+ * process whose QP it is.
+ */
+static void pump_run__own_address(void **state)
+{
+	struct qp *ours = make_qp();
+
+	expect_way_to(ours->qpn, false, 0, 1);
+	expect_way_to(ours->qpn ^ 0x100000, false, 0, 1);
+	expect_way_to(ours->qpn, true, 0, 1);
+	/* the slot of one of ours, with another generation of it */
+	expect_way_to(ours->qpn ^ 0x100000, true, 1, 0);
+	qp_destroy(shard.engine, ours);
+}
+
 #define BY_SOCKET(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 #define BY_RING(test)                                                       \
 	{                                                                   \
@@ -462,6 +508,7 @@ int main(void)
 		BY_SOCKET(pump_run__super_packets),
 		BY_SOCKET(pump_run__first_wrong),
 		BY_SOCKET(pump_run__odd),
+		BY_SOCKET(pump_run__own_address),
 		BY_RING(pump_run__flood),
 		BY_RING(pump_run__backlog),
 		BY_RING(pump_run__backlog_anew),

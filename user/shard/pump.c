@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The pump moves frames: sockets to engine_input(), engine_output() to the wire or, for frames to
- * our own address, back to engine_input(). It is one of the engine's two callers, and keeps the
+ * ourselves, back to engine_input(). It is one of the engine's two callers, and keeps the
  * engine's rule that no input happens inside an output: frames to ourselves wait in a short queue
  * in the transmit slot that they were written in.
  *
@@ -179,6 +179,17 @@ static void pump_receive_looped(struct shard *s, u64 now_ns)
 	s->loop_count = 0;
 }
 
+/*
+ * To ourselves: on lo every address is the interface's own. Where other processes share the
+ * interface, it may be to one of theirs, and leaves; so does a frame to nobody.
+ */
+static bool pump_is_to_ourselves(const struct shard *s, const u8 *frame, u32 len)
+{
+	return memcmp(frame, s->all->mac, sizeof(s->all->mac)) == 0 &&
+	       (!s->all->shared ||
+		engine_frame_qp(s->engine, &(struct rx_frame){ .data = frame, .len = len }));
+}
+
 enum sent { SENT_ALL, SENT_BATCH, SENT_BLOCKED };
 
 /*
@@ -201,8 +212,7 @@ static enum sent pump_send_batch(struct shard *s, u64 now_ns, u32 *moved)
 			break;
 		}
 		++*moved;
-		/* on lo every address is the interface's own */
-		if (memcmp(frame, s->all->mac, sizeof(s->all->mac)) == 0)
+		if (pump_is_to_ourselves(s, frame, len))
 			s->loop[s->loop_count++] = (struct loop_frame){ frame, len };
 		else
 			tx_commit(tx, frame, len);

@@ -89,6 +89,7 @@ struct shards {
 	u32 queues;	     /* receive queues of the interface */
 	const struct xdp_maps *maps;
 	bool dead;	     /* in a forked child: memory only */
+	bool shared;	     /* other processes use the interface, too */
 	_Atomic bool gone;   /* the interface is: set once. Any thread reads it */
 	u32 ifindex;
 	char name[16];	     /* the interface's */
