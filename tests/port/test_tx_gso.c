@@ -6,7 +6,6 @@
  */
 #include <linux/filter.h>
 #include <linux/seccomp.h>
-#include <linux/virtio_net.h>
 #include <stddef.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -14,19 +13,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../unit/packets.h"
+#include "frames.h"
 
 #include "../../user/tx/tx_gso.h"
 
-#define FRAMES	 120
 #define LOOPBACK 1
-#define UDP_L4	 5 /* VIRTIO_NET_HDR_GSO_UDP_L4 */
 
-static u64 seed;
 static struct tx_gso gso;
-static int far_end;
-static u8 buf[FRAMES][PACKET_FRAME_MAX];
-static struct gso_frame frame[FRAMES];
 static struct xroce_engine_stats stats;
 
 static int setup(void **state)
@@ -51,78 +44,6 @@ static int teardown(void **state)
 	if (far_end >= 0)
 		close(far_end);
 	return 0;
-}
-
-static void make(u32 i, const struct path *path, u32 payload_len)
-{
-	struct packet p = random_packet(&seed, OPCODE(XROCE_RC, OP5_SEND_MIDDLE));
-	u8 *payload;
-
-	p.dest_qpn = 0x123456;
-	p.pkey = 0xffff;
-	p.payload_len = payload_len;
-	p.psn = i;
-	p.ip_id = 0;
-	payload = packet_put_headers(buf[i], path, &p);
-	fill_random(&seed, payload, payload_len);
-	frame[i] = (struct gso_frame){ buf[i], packet_seal(buf[i], payload, payload_len) };
-}
-
-/* The packet that this is, by its PSN: a right one. */
-static u32 number_of(const u8 *bytes, u32 len)
-{
-	const struct rx_frame f = { .data = bytes, .len = len };
-	struct packet p;
-
-	assert_int_equal(packet_parse(&p, &f), 0);
-	assert_true(packet_icrc_ok(&p));
-	return p.psn;
-}
-
-/*
- * As who receives it: frames first, first + 1 and so on come out. Returns how many there are in one
- * packet; 0: there is none.
- */
-static u32 receive(u32 first)
-{
-	static u8 bytes[1 << 17], one[PACKET_FRAME_MAX];
-	struct virtio_net_hdr vnet;
-	ssize_t n = recv(far_end, bytes, sizeof(bytes), MSG_DONTWAIT);
-	u8 *whole = bytes + sizeof(vnet);
-	u32 len = (u32)n - sizeof(vnet), at = GSO_HEADER_BYTES, count = 0;
-
-	if (n < 0)
-		return 0;
-	memcpy(&vnet, bytes, sizeof(vnet));
-	if (vnet.gso_type == VIRTIO_NET_HDR_GSO_NONE) {
-		assert_int_equal(vnet.flags, 0);
-		assert_int_equal(number_of(whole, len), first);
-		assert_int_equal(len, frame[first].len);
-		return 1;
-	}
-	assert_int_equal(vnet.gso_type, UDP_L4);
-	assert_int_equal(vnet.flags, VIRTIO_NET_HDR_F_NEEDS_CSUM);
-	assert_int_equal(vnet.hdr_len, GSO_HEADER_BYTES);
-	assert_int_equal(vnet.csum_start, 34);
-	assert_int_equal(vnet.csum_offset, 6);
-	assert_int_equal(vnet.gso_size, frame[first].len - GSO_HEADER_BYTES);
-	assert_int_equal(whole[18] << 8 | whole[19], vnet.gso_size);
-	for (; at < len; at += vnet.gso_size, count++) {
-		u32 payload = min_u32(vnet.gso_size, len - at);
-		u32 id = vnet.gso_size + count;
-
-		memcpy(one, whole, GSO_HEADER_BYTES);
-		memcpy(one + GSO_HEADER_BYTES, whole + at, payload);
-		one[16] = (u8)((28 + payload) >> 8);
-		one[17] = (u8)(28 + payload);
-		one[18] = (u8)(id >> 8);
-		one[19] = (u8)id;
-		one[38] = (u8)((8 + payload) >> 8);
-		one[39] = (u8)(8 + payload);
-		assert_int_equal(number_of(one, GSO_HEADER_BYTES + payload), first + count);
-	}
-	assert_true(count > 1);
-	return count;
 }
 
 static void tx_gso_send__groups_and_singles(void **state)

@@ -6,6 +6,7 @@
 #include <linux/if_packet.h>
 #include <linux/sockios.h>
 #include <linux/virtio_net.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -20,8 +21,8 @@
 #endif
 
 #define SEND_BUFFER (4 << 20) /* what may be on its way: about 60 super-packets */
-#define SENDS_MAX   32u	      /* super-packets and single frames in a system call */
-#define PIECES_MAX  512u      /* of memory in it */
+#define SENDS_MAX   32u	      /* super-packets and single frames that are gathered */
+#define PIECES_MAX  512u      /* of memory in these */
 _Static_assert(PIECES_MAX > GSO_SEGMENTS_MAX && PIECES_MAX <= 1024,
 	       "room for any super-packet; the kernel's UIO_MAXIOV is for each");
 
@@ -29,7 +30,7 @@ struct tx_gso_call {
 	u32 sends, pieces, frames;
 	struct mmsghdr msg[SENDS_MAX];
 	u32 count[SENDS_MAX]; /* of frames in each */
-	bool once[SENDS_MAX]; /* may not be sent again if it may have left in part */
+	bool once[SENDS_MAX]; /* may not be sent again, as it may have left in part */
 	struct {
 		struct virtio_net_hdr vnet;
 		u8 header[GSO_HEADER_BYTES];
@@ -106,8 +107,9 @@ static void add_piece(struct tx_gso_call *c, void *at, size_t bytes)
 }
 
 /*
- * ENOBUFS may be about the last only of the frames that the kernel cut a super-packet into. The
- * reliable services tell a frame that comes twice; to the others it is another message.
+ * ENOBUFS of a packet socket may be about the last only of the frames that the kernel cut a
+ * super-packet into. The reliable services tell a frame that comes twice; to the others it is
+ * another message.
  */
 static bool is_unreliable(const struct gso_frame *f)
 {
@@ -151,7 +153,7 @@ static void gso_add_frame(struct tx_gso *g, const struct gso_frame *frame, u32 c
 	c->frames += count;
 }
 
-/* As much as one call takes. */
+/* As much as there is room for. */
 static void gso_gather(struct tx_gso *g, const struct gso_frame *frame, u32 n)
 {
 	struct tx_gso_call *c = g->call;
@@ -181,40 +183,65 @@ static u32 run_at(const struct tx_gso_call *c, u32 at)
 }
 
 /*
- * What was gathered. Returns how many frames are done with; fewer than were gathered if there is no
- * room for more, or if the rest is to be gathered anew. syscall(): sendmmsg() would be a
- * cancellation point, under the shard's lock.
+ * What was gathered, from at on. Returns how many of them the kernel has taken, or -errno of the
+ * first. syscall(): the functions would be cancellation points, under the shard's lock.
  */
-static u32 send_gathered(struct tx_gso *g, struct xroce_engine_stats *stats, bool *full)
+static long gso_hand_over(const struct tx_gso *g, u32 at)
+{
+	const long sent = syscall(SYS_sendmmsg, g->fd, &g->call->msg[at], run_at(g->call, at),
+				  MSG_DONTWAIT);
+
+	return sent < 0 ? -errno : sent;
+}
+
+static void gso_count_sent(struct tx_gso *g, u32 frames, struct xroce_engine_stats *stats)
+{
+	stats->tx_gso += frames;
+	stats->tx_gso_sends++;
+	if (frames > 1)
+		tx_health_sent(&g->health, 1);
+}
+
+/* The device is down or gone: for a single frame as well. */
+static bool is_about_the_device(int err)
+{
+	return err == ENETDOWN || err == ENXIO || err == EIO || err == EBADFD;
+}
+
+/*
+ * Send what was gathered. Returns how many frames are done with; fewer than were gathered if there
+ * is no room for more, or if the rest is to be gathered anew.
+ */
+static u32 gso_send_gathered(struct tx_gso *g, struct xroce_engine_stats *stats, bool *full)
 {
 	struct tx_gso_call *c = g->call;
 	u32 done = 0;
 
 	for (u32 at = 0; at < c->sends;) {
-		long sent = syscall(SYS_sendmmsg, g->fd, &c->msg[at], run_at(c, at), MSG_DONTWAIT);
+		const bool is_super = c->count[at] > 1;
+		long sent = gso_hand_over(g, at);
+		const int err = sent < 0 ? (int)-sent : 0;
 
-		if (sent > 0) {
-			stats->tx_gso_sends += (u64)sent;
+		if (!err) {
 			for (; sent > 0; sent--, at++) {
-				stats->tx_gso += c->count[at];
+				gso_count_sent(g, c->count[at], stats);
 				done += c->count[at];
-				g->supers += c->count[at] > 1;
 			}
-		} else if (errno == EINTR) {
+		} else if (err == EINTR) {
 			continue;
-		} else if (no_room(errno)) {
+		} else if (no_room(err)) {
 			*full = true;
-			g->was_refused = errno != EAGAIN && c->count[at] > 1;
-			if (errno == ENOBUFS && c->once[at]) {
+			g->was_refused = err != EAGAIN && is_super;
+			if (err == ENOBUFS && c->once[at]) {
 				stats->tx_lost += c->count[at];
 				done += c->count[at];
 			}
 			return done;
-		} else if (errno == EINVAL && c->count[at] > 1) {
+		} else if (err == EINVAL && is_super) {
 			g->refused = true;
 			return done;
 		} else {
-			g->was_refused = c->count[at] > 1;
+			g->was_refused = is_super && !is_about_the_device(err);
 			stats->tx_lost += c->count[at];
 			done += c->count[at++];
 		}
@@ -229,10 +256,40 @@ u32 tx_gso_send(struct tx_gso *g, const struct gso_frame *frame, u32 n,
 	u32 done = 0;
 
 	g->was_refused = false;
-	g->supers = 0;
 	while (done < n && !full) {
 		gso_gather(g, frame + done, n - done);
-		done += send_gathered(g, stats, &full);
+		done += gso_send_gathered(g, stats, &full);
 	}
 	return done;
+}
+
+/* ---- whether super-packets arrive ---- */
+
+static void gso_judge(struct tx_gso *g, enum tx_verdict verdict, struct xroce_engine_stats *stats)
+{
+	if (verdict == TX_HEALTHY)
+		return;
+	g->is_off = true;
+	stats->tx_gave_up++;
+	if (g->tell)
+		fprintf(stderr,
+			"xroce: %s: sending without UDP segmentation offload, which is slower: the "
+			"interface %s super-packets\n",
+			g->tell, verdict == TX_REFUSES ? "refuses" : "drops");
+	g->tell = NULL;
+}
+
+void tx_gso_refused(struct tx_gso *g, u64 now_ns, struct xroce_engine_stats *stats)
+{
+	gso_judge(g, tx_health_refused(&g->health, now_ns), stats);
+}
+
+void tx_gso_look(struct tx_gso *g, u64 dropped, u64 now_ns, struct xroce_engine_stats *stats)
+{
+	gso_judge(g, tx_health_look(&g->health, dropped, now_ns), stats);
+}
+
+void tx_gso_try_again(struct tx_gso *g, u64 now_ns)
+{
+	g->is_off = tx_health_is_away(&g->health, now_ns);
 }

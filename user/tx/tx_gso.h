@@ -3,7 +3,9 @@
  * Frames out through a packet socket, as super-packets where they may share one
  * (../transport/gso.h): up to 64 frames pass the kernel at the cost of one. On veth the whole
  * reaches a peer that has no native XDP; everybody else gets the frames, cut by the kernel or the
- * NIC. Which way a frame goes is tx_policy.c's business. Under the shard's lock.
+ * NIC. An interface that does not take super-packets is sent single frames for a time
+ * (tx_health.h). Which way a frame goes is the business of tx_policy.c. Under the
+ * shard's lock.
  */
 #ifndef PORT_TX_GSO_H
 #define PORT_TX_GSO_H
@@ -11,25 +13,31 @@
 #include <xroce/abi.h>
 
 #include "../transport/gso.h"
+#include "tx_health.h"
 
 struct tx_gso_call;
 
 struct tx_gso {
 	int fd;
-	/* the kernel knows no such super-packets (before 6.2): frames leave one by one */
+	/*
+	 * the kernel knows no such super-packets (before 6.2): frames leave one
+	 * by one
+	 */
 	bool refused;
-	/* so they do, as the interface does not take any: see tx_health.h. The caller's */
+	/* so they do, as the interface does not take any: they are given up for a time */
 	bool is_off;
 	/* a super-packet in the last call, for want of room or for good */
 	bool was_refused;
-	u32 supers;		  /* super-packets sent in the last call */
+	/* the interface's name, for one line on standard error when super-packets are given up */
+	const char *tell;	  /* NULL: none, or it has been written */
+	struct tx_health health;
 	struct gso_ids *ids;
-	struct tx_gso_call *call; /* what one system call takes */
+	struct tx_gso_call *call; /* what is gathered for the kernel */
 };
 
 /*
- * Returns 0 or -errno, with *why the step that failed. In the network namespace of the interface;
- * needs CAP_NET_RAW.
+ * Through a packet socket. Returns 0 or -errno, with *why the step that failed. In the network
+ * namespace of the interface; needs CAP_NET_RAW.
  */
 int tx_gso_open(struct tx_gso *g, u32 ifindex, const char **why);
 void tx_gso_close(struct tx_gso *g);
@@ -44,5 +52,14 @@ u32 tx_gso_send(struct tx_gso *g, const struct gso_frame *frame, u32 n,
 
 /* Nothing that was sent is still on its way to the interface. A system call. */
 bool tx_gso_is_idle(const struct tx_gso *g);
+
+/*
+ * Whether super-packets are given up, is_off. The last call was refused one, and nothing of ours
+ * was on its way; the interface has dropped so many packets in all; and, before a batch, whether
+ * the time is over for which they were given up.
+ */
+void tx_gso_refused(struct tx_gso *g, u64 now_ns, struct xroce_engine_stats *stats);
+void tx_gso_look(struct tx_gso *g, u64 dropped, u64 now_ns, struct xroce_engine_stats *stats);
+void tx_gso_try_again(struct tx_gso *g, u64 now_ns);
 
 #endif

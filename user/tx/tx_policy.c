@@ -34,10 +34,10 @@
 #include "../netdev/netdev.h"
 #include "tx.h"
 #include "tx_gso.h"
-#include "tx_health.h"
 #include "tx_order.h"
 #include "tx_probe.h"
 #include "tx_pacer.h"
+#include "tx_pool.h"
 #include "tx_redirect.h"
 
 #define XSK_AGAIN_NS NSEC_PER_SEC
@@ -51,23 +51,16 @@ struct tx_policy {
 	/* of what is redirected; the interface takes nothing while there is no redirection */
 	struct tx_pacer pacer;
 	struct tx_gso gso;
-	struct tx_health health; /* of super-packets */
-	u32 looks;		/* of the pacer's, that it has judged */
-	bool has_told;		/* that they were given up */
+	u32 looks;		/* of the pacer's, by which super-packets have been judged */
 	bool can_redirect, can_gso, can_watch; /* these have been made; can_watch: the pacer */
 	bool quiet;		/* of what cannot be made, another has told */
 	char name[IF_NAMESIZE];	/* the interface's */
 	struct xroce_engine_stats *stats;
 	enum tx_choice choice;
-	bool pooled;		/* frames are taken from frame[]; else from the AF_XDP socket */
-	/* XROCE_TX_FRAMES of them: those that are redirected, if any can be */
-	struct xroce_tx_frame *frame;
-	struct gso_frame queue[XROCE_TX_FRAMES]; /* committed, in order */
-	u32 queued;
-	bool ordered;		/* some of them must not be overtaken */
+	bool pooled;		/* frames are taken from the pool; else from the AF_XDP socket */
+	struct tx_pool pool;	/* its frames are those that are redirected, if any can be */
+	bool ordered;		/* some of the queue must not be overtaken */
 	int xsk_queue;		/* the one that the AF_XDP socket sends by; -1: there is no other */
-	u32 waited;		/* of these, from the front: there was no room for them before */
-	u32 bytes, longest;	/* of those */
 	bool xsk_busy;		/* frames are left in the AF_XDP socket's ring */
 	u32 xsk_room;		/* of it when it has nothing to do */
 	/* when frames that join no others may go by it again: choose_socket() */
@@ -75,8 +68,6 @@ struct tx_policy {
 	u64 now_ns;		/* of the last policy_room() */
 	/* frames may be on their way from the packet socket to the interface */
 	bool gso_busy;
-	u32 free[XROCE_TX_FRAMES];
-	u32 free_count;
 };
 
 static struct tx_policy *policy_of(struct tx *tx)
@@ -95,11 +86,11 @@ enum way { BY_XSK, BY_REDIRECTION, BY_GSO, NOT_YET };
  */
 static bool is_many(const struct tx_policy *t)
 {
-	const bool small = t->bytes / t->queued * TX_PIECES_MAX <= t->redirect.write_max;
+	const bool small = t->pool.bytes / t->pool.queued * TX_PIECES_MAX <= t->redirect.write_max;
 
 	if (t->choice == TX_TAP)
 		return false;
-	return t->choice == TX_LIVE || t->queued >= (small ? 44 : 20);
+	return t->choice == TX_LIVE || t->pool.queued >= (small ? 44 : 20);
 }
 
 static bool takes_redirected(const struct tx_policy *t)
@@ -120,11 +111,12 @@ static bool is_losing(const struct tx_policy *t)
  */
 static bool is_worth_gso(const struct tx_policy *t)
 {
+	const struct tx_pool *p = &t->pool;
 	u32 sends = 0;
 
-	for (u32 i = 0; i < t->queued; sends++)
-		i += gso_count(&t->queue[i], t->queued - i);
-	return !t->gso.refused && !t->gso.is_off && 3 * sends <= 2 * t->queued;
+	for (u32 i = 0; i < p->queued; sends++)
+		i += gso_count(&p->queue[i], p->queued - i);
+	return !t->gso.refused && !t->gso.is_off && 3 * sends <= 2 * p->queued;
 }
 
 static bool gso_is_idle(struct tx_policy *t)
@@ -168,15 +160,14 @@ static enum way choose_way(struct tx_policy *t)
 {
 	if (t->xsk_busy)
 		return BY_XSK;
-	if (takes_redirected(t) && !is_losing(t) && t->longest <= XROCE_TX_LIVE_BYTES &&
+	if (takes_redirected(t) && !is_losing(t) && t->pool.longest <= XROCE_TX_LIVE_BYTES &&
 	    gso_is_idle(t))
 		return has_one_queue(t) ? BY_REDIRECTION : BY_XSK;
 	/* the packet socket's frames leave by the queue that the kernel chooses */
 	if (t->ordered && t->choice != TX_GSO)
 		return BY_XSK;
-	/* an acknowledgement that waits for room is not passed time and again */
 	if (t->can_gso)
-		gso_order(t->queue + t->waited, t->queued - t->waited);
+		tx_pool_order(&t->pool);
 	if (t->choice == TX_GSO)
 		return BY_GSO;
 	if (t->can_gso && !is_losing(t))
@@ -190,25 +181,11 @@ static enum way choose_way(struct tx_policy *t)
  */
 static bool is_pooled(const struct tx_policy *t)
 {
-	return t->queued || t->gso_busy || t->choice == TX_GSO ||
+	return t->pool.queued || t->gso_busy || t->choice == TX_GSO ||
 	       (takes_redirected(t) ? !is_losing(t) : t->can_gso && !t->gso.is_off);
 }
 
 /* ---- whether super-packets arrive ---- */
-
-static void policy_judge(struct tx_policy *t, enum tx_verdict verdict)
-{
-	if (verdict == TX_HEALTHY)
-		return;
-	t->gso.is_off = true;
-	t->stats->tx_gave_up++;
-	if (!t->has_told && !t->quiet && !options_is_set(OPTION_QUIET))
-		fprintf(stderr,
-			"xroce: %s: sending without UDP segmentation offload, which is slower: the "
-			"interface %s super-packets\n",
-			t->name, verdict == TX_REFUSES ? "refuses" : "drops");
-	t->has_told = true;
-}
 
 /*
  * What the counters say. Where frames are redirected they are tx_pacer.c's to judge; and a veth
@@ -216,12 +193,12 @@ static void policy_judge(struct tx_policy *t, enum tx_verdict verdict)
  */
 static void look_at_gso(struct tx_policy *t)
 {
-	t->gso.is_off = tx_health_is_away(&t->health, t->now_ns);
+	tx_gso_try_again(&t->gso, t->now_ns);
 	if (t->looks == t->pacer.looks)
 		return;
 	t->looks = t->pacer.looks;
 	if (!takes_redirected(t) && !(t->choice == TX_GSO && t->pacer.takes_redirected))
-		policy_judge(t, tx_health_look(&t->health, t->pacer.dropped, t->now_ns));
+		tx_gso_look(&t->gso, t->pacer.dropped, t->now_ns, t->stats);
 }
 
 /* ---- struct tx_ops ---- */
@@ -239,7 +216,7 @@ static u32 policy_room(struct tx *tx, u64 now_ns)
 	t->pooled = is_pooled(t);
 	if (!t->pooled)
 		return xsk;
-	return min_u32(t->free_count,
+	return min_u32(t->pool.free_count,
 		       takes_redirected(t) ? tx_pacer_room(&t->pacer, now_ns) : GSO_BATCH);
 }
 
@@ -249,25 +226,15 @@ static u8 *policy_frame(struct tx *tx)
 
 	if (!t->pooled)
 		return tx_frame(t->xsk);
-	return t->free_count ? t->frame[t->free[--t->free_count]].bytes : NULL;
-}
-
-static bool tx_is_pooled(const struct tx_policy *t, const u8 *buf)
-{
-	return buf >= t->frame[0].bytes && buf < t->frame[XROCE_TX_FRAMES].bytes;
-}
-
-static u32 tx_frame_key(const struct tx_policy *t, const u8 *buf)
-{
-	return (u32)((const struct xroce_tx_frame *)buf - t->frame);
+	return tx_pool_take(&t->pool);
 }
 
 static void policy_give_back(struct tx *tx, u8 *buf)
 {
 	struct tx_policy *t = policy_of(tx);
 
-	if (tx_is_pooled(t, buf))
-		t->free[t->free_count++] = tx_frame_key(t, buf);
+	if (tx_pool_has(&t->pool, buf))
+		tx_pool_give_back(&t->pool, buf);
 	else
 		tx_give_back(t->xsk, buf);
 }
@@ -276,13 +243,11 @@ static void policy_commit(struct tx *tx, u8 *buf, u32 len)
 {
 	struct tx_policy *t = policy_of(tx);
 
-	if (!tx_is_pooled(t, buf)) {
+	if (!tx_pool_has(&t->pool, buf)) {
 		tx_commit(t->xsk, buf, len);
 		return;
 	}
-	t->queue[t->queued++] = (struct gso_frame){ buf, len };
-	t->bytes += len;
-	t->longest = len > t->longest ? len : t->longest;
+	tx_pool_commit(&t->pool, buf, len);
 	t->ordered |= t->xsk_queue >= 0 && tx_order_matters(buf);
 }
 
@@ -292,33 +257,36 @@ static void policy_commit(struct tx *tx, u8 *buf, u32 len)
  */
 static u32 send_xsk(struct tx_policy *t)
 {
-	for (u32 i = 0; i < t->queued; i++) {
+	const struct tx_pool *p = &t->pool;
+
+	for (u32 i = 0; i < p->queued; i++) {
 		u8 *buf = tx_frame(t->xsk);
 
 		if (!buf)
 			return i;
-		memcpy(buf, t->queue[i].bytes, t->queue[i].len);
-		tx_commit(t->xsk, buf, t->queue[i].len);
+		memcpy(buf, p->queue[i].bytes, p->queue[i].len);
+		tx_commit(t->xsk, buf, p->queue[i].len);
 	}
-	return t->queued;
+	return p->queued;
 }
 
 static u32 send_redirected(struct tx_policy *t)
 {
+	const struct tx_pool *p = &t->pool;
 	u32 lost = 0, done;
 
 	t->redirect.write_max = min_u32(t->pacer.frame_max, TX_TAP_BYTES);
-	for (u32 i = 0; i < t->queued; i++)
+	for (u32 i = 0; i < p->queued; i++)
 		t->redirect.ring->batch[i] =
-			(struct xroce_tx_entry){ .frame = tx_frame_key(t, t->queue[i].bytes),
-						 .len = t->queue[i].len };
+			(struct xroce_tx_entry){ .frame = tx_pool_key(p, p->queue[i].bytes),
+						 .len = p->queue[i].len };
 	tx_redirect_by(&t->redirect, t->ordered ? t->xsk_queue : -1);
 	if (is_many(t)) {
-		done = tx_redirect_live(&t->redirect, t->queued, &lost);
+		done = tx_redirect_live(&t->redirect, p->queued, &lost);
 		t->stats->tx_live += done - lost;
 		t->stats->tx_live_runs++;
 	} else {
-		done = tx_redirect_tap(&t->redirect, t->queued, &lost, &t->stats->tx_tap_writes);
+		done = tx_redirect_tap(&t->redirect, p->queued, &lost, &t->stats->tx_tap_writes);
 		t->stats->tx_tap += done - lost;
 	}
 	t->stats->tx_lost += lost;
@@ -332,29 +300,17 @@ static u32 send_gso(struct tx_policy *t)
 
 	t->gso_busy = true;
 	if (takes_redirected(t))
-		tx_pacer_sent(&t->pacer, t->queued);
-	done = tx_gso_send(&t->gso, t->queue, t->queued, t->stats);
-	tx_health_sent(&t->health, t->gso.supers);
+		tx_pacer_sent(&t->pacer, t->pool.queued);
+	done = tx_gso_send(&t->gso, t->pool.queue, t->pool.queued, t->stats);
 	if (unlikely(t->gso.was_refused) && tx_gso_is_idle(&t->gso))
-		policy_judge(t, tx_health_refused(&t->health, t->now_ns));
+		tx_gso_refused(&t->gso, t->now_ns, t->stats);
 	return done;
 }
 
-/* The first n are done with, and will be the first to be used again, as they are warm. */
 static void policy_dequeue(struct tx_policy *t, u32 n)
 {
-	for (u32 i = n; i-- > 0;) {
-		t->free[t->free_count++] = tx_frame_key(t, t->queue[i].bytes);
-		t->bytes -= t->queue[i].len;
-	}
-	t->queued -= n;
-	t->waited = t->queued;
-	if (t->queued) {
-		memmove(t->queue, t->queue + n, t->queued * sizeof(*t->queue));
-	} else {
-		t->longest = 0;
-		t->ordered = false;
-	}
+	tx_pool_dequeue(&t->pool, n);
+	t->ordered = t->ordered && t->pool.queued;
 }
 
 static bool policy_flush(struct tx *tx)
@@ -362,12 +318,12 @@ static bool policy_flush(struct tx *tx)
 	struct tx_policy *t = policy_of(tx);
 	u32 done = 0;
 
-	if (t->queued) {
+	if (t->pool.queued) {
 		switch (choose_way(t)) {
 		case BY_XSK: done = send_xsk(t); break;
 		case BY_REDIRECTION:
 			done = send_redirected(t);
-			if (likely(done == t->queued))
+			if (likely(done == t->pool.queued))
 				break;
 			/* the thread has changed CPUs */
 			policy_dequeue(t, done);
@@ -379,7 +335,7 @@ static bool policy_flush(struct tx *tx)
 		policy_dequeue(t, done);
 	}
 	t->xsk_busy = !tx_flush(t->xsk);
-	return !t->xsk_busy && !t->queued;
+	return !t->xsk_busy && !t->pool.queued;
 }
 
 static void close_ways(struct tx_policy *t)
@@ -391,7 +347,7 @@ static void close_ways(struct tx_policy *t)
 	if (t->can_redirect)
 		tx_redirect_close(&t->redirect);
 	else
-		free(t->frame);
+		free(t->pool.frame);
 }
 
 static void policy_close(struct tx *tx)
@@ -435,15 +391,19 @@ static bool open_gso(struct tx_policy *t, const struct netdev *dev)
 	const char *why;
 	int err = tx_gso_open(&t->gso, dev->ifindex, &why);
 
+	t->gso.tell = t->quiet || options_is_set(OPTION_QUIET) ? NULL : t->name;
 	return err ? policy_miss(t, dev, "UDP segmentation offload", why, err) : true;
 }
 
 static bool get_frames(struct tx_policy *t, const struct netdev *dev)
 {
-	t->frame = t->can_redirect ? t->redirect.frame : calloc(XROCE_TX_FRAMES, sizeof(*t->frame));
-	return t->frame ?
-		       true :
-		       policy_miss(t, dev, "UDP segmentation offload", "getting memory", -ENOMEM);
+	struct xroce_tx_frame *frame = t->can_redirect ? t->redirect.frame :
+							 calloc(XROCE_TX_FRAMES, sizeof(*frame));
+
+	if (!frame)
+		return policy_miss(t, dev, "UDP segmentation offload", "getting memory", -ENOMEM);
+	tx_pool_init(&t->pool, frame);
+	return true;
 }
 
 /* False: there is only AF_XDP, and nothing is left behind. */
@@ -483,7 +443,5 @@ struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, int queue, b
 		return xsk;
 	}
 	t->xsk_room = tx_room(xsk, 0);
-	for (u32 i = XROCE_TX_FRAMES; i-- > 0;)
-		t->free[t->free_count++] = i;
 	return &t->tx;
 }
