@@ -341,7 +341,8 @@ struct xroce_engine_stats {
 	__u64 tx_slowed;	/* times that this was halved, as the interface had lost frames */
 	__u64 tx_tap_writes;	/* system calls for tx_tap */
 	__u64 tx_live_runs;	/* and for tx_live */
-	__u64 tx_gso;		/* frames that left through the packet socket, */
+	/* frames that left through the packet socket, or to the TAP device in super-packets, */
+	__u64 tx_gso;
 	__u64 tx_gso_sends;	/* and in how many packets: super-packets, and frames alone */
 	/* frames for QPs that another shard owns: handed over to it */
 	__u64 rx_handed;

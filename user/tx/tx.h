@@ -2,7 +2,8 @@
 /*
  * How frames leave: one small interface with several makers. tx_xsk.c sends through an AF_XDP
  * socket; tx_policy.c chooses between that, XDP redirection (tx_redirect.c) and super-packets
- * (tx_gso.c). Others join by filling in these functions.
+ * (tx_gso.c); tx_shared.c sends through a TAP device that the broker has made. Others join by
+ * filling in these functions.
  *
  * The pump asks for the room, takes frames, has the engine write them, and commits each or gives it
  * back; tx_flush() ends the batch. Under the lock of the shard that it is of.
@@ -88,5 +89,14 @@ struct netdev;
  */
 struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, int queue, bool zero_copy,
 			  bool quiet, struct xroce_engine_stats *stats);
+
+/*
+ * The maker for a process that shares the interface (tx_shared.c): through a TAP device, behind
+ * which the broker's program checks each frame. tap_fd is a descriptor of it with IFF_TAP |
+ * IFF_NO_PI | IFF_VNET_HDR that does not block; tx_close() closes it. In the interface's network
+ * namespace; needs no privilege. NULL: no memory, or no such descriptor, which stays open then.
+ */
+struct tx *tx_shared_open(const struct netdev *dev, int tap_fd, bool quiet,
+			  struct xroce_engine_stats *stats);
 
 #endif

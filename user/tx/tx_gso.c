@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/if_ether.h>
 #include <linux/if_packet.h>
+#include <linux/if_tun.h>
 #include <linux/sockios.h>
 #include <linux/virtio_net.h>
 #include <stdio.h>
@@ -83,6 +84,31 @@ int tx_gso_open(struct tx_gso *g, u32 ifindex, const char **why)
 	return err;
 }
 
+/* The kernel's default, unless the descriptor's maker has said otherwise. */
+static int gso_set_header_size(int tap_fd)
+{
+	const int bytes = sizeof(struct virtio_net_hdr);
+
+	return ioctl(tap_fd, TUNSETVNETHDRSZ, &bytes) ? -errno : 0;
+}
+
+int tx_gso_open_tap(struct tx_gso *g, int fd)
+{
+	int err = gso_set_header_size(fd);
+
+	*g = (struct tx_gso){ .fd = -1, .is_tap = true };
+	if (err)
+		return err;
+	g->ids = calloc(1, sizeof(*g->ids));
+	g->call = calloc(1, sizeof(*g->call));
+	if (!g->ids || !g->call) {
+		tx_gso_close(g);
+		return -ENOMEM;
+	}
+	g->fd = fd;
+	return 0;
+}
+
 void tx_gso_close(struct tx_gso *g)
 {
 	if (g->fd >= 0)
@@ -109,7 +135,7 @@ static void add_piece(struct tx_gso_call *c, void *at, size_t bytes)
 /*
  * ENOBUFS of a packet socket may be about the last only of the frames that the kernel cut a
  * super-packet into. The reliable services tell a frame that comes twice; to the others it is
- * another message.
+ * another message. A TAP says nothing of what it has taken, and sends no part of what it refuses.
  */
 static bool is_unreliable(const struct gso_frame *f)
 {
@@ -143,7 +169,7 @@ static void gso_add_frame(struct tx_gso *g, const struct gso_frame *frame, u32 c
 		for (u32 i = 0; i < count; i++) {
 			add_piece(c, frame[i].bytes + GSO_HEADER_BYTES,
 				  frame[i].len - GSO_HEADER_BYTES);
-			c->once[c->sends] |= is_unreliable(&frame[i]);
+			c->once[c->sends] |= !g->is_tap && is_unreliable(&frame[i]);
 		}
 	}
 	c->msg[c->sends].msg_hdr =
@@ -188,14 +214,24 @@ static u32 run_at(const struct tx_gso_call *c, u32 at)
  */
 static long gso_hand_over(const struct tx_gso *g, u32 at)
 {
-	const long sent = syscall(SYS_sendmmsg, g->fd, &g->call->msg[at], run_at(g->call, at),
-				  MSG_DONTWAIT);
+	struct mmsghdr *first = &g->call->msg[at];
+	const struct msghdr *m = &first->msg_hdr;
+	long sent;
 
+	if (g->is_tap)
+		sent = syscall(SYS_writev, g->fd, m->msg_iov, m->msg_iovlen) < 0 ? -1 : 1;
+	else
+		sent = syscall(SYS_sendmmsg, g->fd, first, run_at(g->call, at), MSG_DONTWAIT);
 	return sent < 0 ? -errno : sent;
 }
 
 static void gso_count_sent(struct tx_gso *g, u32 frames, struct xroce_engine_stats *stats)
 {
+	if (g->is_tap && frames == 1) {
+		stats->tx_tap++;
+		stats->tx_tap_writes++;
+		return;
+	}
 	stats->tx_gso += frames;
 	stats->tx_gso_sends++;
 	if (frames > 1)

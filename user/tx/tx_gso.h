@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Frames out through a packet socket, as super-packets where they may share one
+ * Frames out through a packet socket or a TAP device, as super-packets where they may share one
  * (../transport/gso.h): up to 64 frames pass the kernel at the cost of one. On veth the whole
  * reaches a peer that has no native XDP; everybody else gets the frames, cut by the kernel or the
  * NIC. An interface that does not take super-packets is sent single frames for a time
- * (tx_health.h). Which way a frame goes is the business of tx_policy.c. Under the
+ * (tx_health.h). Which way a frame goes is the business of tx_policy.c and tx_shared.c. Under the
  * shard's lock.
  */
 #ifndef PORT_TX_GSO_H
@@ -19,8 +19,9 @@ struct tx_gso_call;
 
 struct tx_gso {
 	int fd;
+	bool is_tap;
 	/*
-	 * the kernel knows no such super-packets (before 6.2): frames leave one
+	 * the kernel knows no such super-packets (before 6.2), or none are wanted: frames leave one
 	 * by one
 	 */
 	bool refused;
@@ -40,6 +41,11 @@ struct tx_gso {
  * namespace of the interface; needs CAP_NET_RAW.
  */
 int tx_gso_open(struct tx_gso *g, u32 ifindex, const char **why);
+/*
+ * Through a TAP device, of which fd is a descriptor with IFF_TAP | IFF_NO_PI | IFF_VNET_HDR that
+ * does not block; needs no privilege. Returns 0: fd is closed with the rest; or -errno: it is not.
+ */
+int tx_gso_open_tap(struct tx_gso *g, int fd);
 void tx_gso_close(struct tx_gso *g);
 
 /*
@@ -50,7 +56,7 @@ void tx_gso_close(struct tx_gso *g);
 u32 tx_gso_send(struct tx_gso *g, const struct gso_frame *frame, u32 n,
 		struct xroce_engine_stats *stats);
 
-/* Nothing that was sent is still on its way to the interface. A system call. */
+/* Nothing that was sent is still on its way to the interface. A system call. Not of a TAP. */
 bool tx_gso_is_idle(const struct tx_gso *g);
 
 /*
