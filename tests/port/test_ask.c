@@ -1,0 +1,587 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * user/attach/ask.c, with the test as the broker: at the other end of a socket pair it has answered
+ * before it is asked, in every way that it must not. An answer that is refused leaves no
+ * descriptor, and the conversation hung up.
+ */
+#define _GNU_SOURCE
+#include "../unit/unit.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../user/attach/ask.h"
+
+#define MANY_FDS 40 /* more than the asker takes */
+
+struct talk {
+	struct asker asker;
+	int broker;
+};
+
+/* What the broker sends: the first len bytes of more than an answer, and descriptors. */
+struct reply {
+	struct ask_answer answer;
+	u8 more[16];
+	size_t len;
+	u32 fds;
+};
+
+static int setup(void **state)
+{
+	struct talk *t = calloc(1, sizeof(*t));
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), 0);
+	ask_init(&t->asker);
+	ask_begin(&t->asker, pair[0]);
+	t->broker = pair[1];
+	*state = t;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct talk *t = *state;
+
+	ask_close(&t->asker);
+	if (t->broker >= 0)
+		close(t->broker);
+	free(t);
+	return 0;
+}
+
+static u32 open_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	u32 n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static struct reply yes(u32 what, u32 fds)
+{
+	return (struct reply){ .answer = { .version = ASK_VERSION, .what = what, .num_fds = fds },
+			       .len = sizeof(struct ask_answer),
+			       .fds = fds };
+}
+
+static void say(struct talk *t, const struct reply *r)
+{
+	union {
+		char room[CMSG_SPACE(MANY_FDS * sizeof(int))];
+		struct cmsghdr align;
+	} control = { 0 };
+	struct iovec iov = { .iov_base = (void *)r, .iov_len = r->len };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+	int fds[MANY_FDS];
+
+	assert_true(r->fds <= MANY_FDS);
+	for (u32 i = 0; i < r->fds; i++)
+		assert_true((fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC)) >= 0);
+	if (r->fds) {
+		struct cmsghdr *c;
+
+		msg.msg_control = &control;
+		msg.msg_controllen = CMSG_SPACE(r->fds * sizeof(int));
+		c = CMSG_FIRSTHDR(&msg);
+		*c = (struct cmsghdr){ .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS,
+				       .cmsg_len = CMSG_LEN(r->fds * sizeof(int)) };
+		memcpy(CMSG_DATA(c), fds, r->fds * sizeof(int));
+	}
+	assert_int_equal(sendmsg(t->broker, &msg, 0), (ssize_t)r->len);
+	for (u32 i = 0; i < r->fds; i++)
+		close(fds[i]);
+}
+
+/* What the process asked. */
+static void heard(struct talk *t, u32 what, u32 number)
+{
+	struct ask ask;
+
+	assert_int_equal(recv(t->broker, &ask, sizeof(ask), 0), sizeof(ask));
+	assert_int_equal(ask.version, ASK_VERSION);
+	assert_int_equal(ask.what, what);
+	assert_int_equal(ask.number, number);
+	assert_int_equal(ask.pad, 0);
+}
+
+/* Both ends see the end, and so does a thread that watches for it. */
+static void is_over(struct talk *t)
+{
+	struct pollfd fds[] = { { .fd = t->asker.fd, .events = POLLRDHUP },
+				{ .fd = t->broker, .events = POLLRDHUP } };
+
+	assert_int_equal(poll(fds, t->broker < 0 ? 1 : 2, 0), t->broker < 0 ? 1 : 2);
+	assert_true(fds[0].revents & POLLHUP);
+	assert_int_equal(ask_claim(&t->asker, 7), -EPIPE);
+}
+
+static void ask_hello__takes_port_and_descriptors(void **state)
+{
+	struct talk *t = *state;
+	struct reply r = yes(ASK_HELLO, ASK_FDS);
+	struct ask_port port;
+	int fds[ASK_FDS];
+
+	r.answer.port = (struct ask_port){ .client = 3, .ifindex = 5, .prog_id = 11 };
+	say(t, &r);
+	assert_int_equal(ask_hello(&t->asker, &port, fds), 0);
+	heard(t, ASK_HELLO, 0);
+	assert_memory_equal(&port, &r.answer.port, sizeof(port));
+	for (u32 i = 0; i < ASK_FDS; i++) {
+		assert_int_equal(fcntl(fds[i], F_GETFD), FD_CLOEXEC);
+		close(fds[i]);
+	}
+}
+
+static void ask_question__has_the_brokers_answer(void **state)
+{
+	struct talk *t = *state;
+	struct reply r = yes(ASK_CLAIM, 0);
+	const u32 before = open_fds();
+	int fd;
+
+	say(t, &r);
+	assert_int_equal(ask_claim(&t->asker, 0x123456), 0);
+	heard(t, ASK_CLAIM, 0x123456);
+	r.answer.err = -EEXIST;
+	say(t, &r);
+	assert_int_equal(ask_claim(&t->asker, 8), -EEXIST);
+	heard(t, ASK_CLAIM, 8);
+	r = yes(ASK_RELEASE, 0);
+	r.answer.err = -ENOENT;
+	say(t, &r);
+	assert_int_equal(ask_release(&t->asker, 9), -ENOENT);
+	heard(t, ASK_RELEASE, 9);
+	r = yes(ASK_RING, 1);
+	say(t, &r);
+	fd = ask_ring(&t->asker);
+	assert_true(fd >= 0);
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	close(fd);
+	heard(t, ASK_RING, 0);
+	r = yes(ASK_RING, 0);
+	r.answer.err = -ENOSPC;
+	say(t, &r);
+	assert_int_equal(ask_ring(&t->asker), -ENOSPC);
+	assert_int_equal(open_fds(), before);
+}
+
+/* ---- what is no answer ---- */
+
+static void hello_fails(struct talk *t, const struct reply *r, int want)
+{
+	struct ask_port port = { 0 };
+	const u32 before = open_fds();
+	int fds[ASK_FDS];
+
+	say(t, r);
+	assert_int_equal(ask_hello(&t->asker, &port, fds), want);
+	assert_int_equal(open_fds(), before);
+	is_over(t);
+}
+
+static void ask_check__refuses_what_is_too_short(void **state)
+{
+	struct reply r = yes(ASK_HELLO, ASK_FDS);
+
+	r.len--;
+	hello_fails(*state, &r, -EPROTO);
+}
+
+static void ask_check__refuses_what_is_too_long(void **state)
+{
+	struct reply r = yes(ASK_HELLO, ASK_FDS);
+
+	r.len++;
+	hello_fails(*state, &r, -EPROTO);
+}
+
+static void ask_check__refuses_an_empty_message_with_descriptors(void **state)
+{
+	struct reply r = yes(ASK_HELLO, ASK_FDS);
+
+	r.len = 0;
+	hello_fails(*state, &r, -EPROTO);
+}
+
+static void ask_check__refuses_another_version(void **state)
+{
+	struct reply r = yes(ASK_HELLO, ASK_FDS);
+
+	r.answer.version++;
+	hello_fails(*state, &r, -EPROTONOSUPPORT);
+}
+
+static void ask_check__refuses_the_answer_to_another_question(void **state)
+{
+	struct reply r = yes(ASK_RING, ASK_FDS);
+
+	hello_fails(*state, &r, -EPROTO);
+}
+
+static void ask_check__refuses_a_positive_error(void **state)
+{
+	struct reply r = yes(ASK_HELLO, 0);
+
+	r.answer.err = ENOSPC;
+	hello_fails(*state, &r, -EPROTO);
+}
+
+static void ask_check__refuses_an_error_that_is_none(void **state)
+{
+	struct reply r = yes(ASK_HELLO, 0);
+
+	r.answer.err = INT32_MIN;
+	hello_fails(*state, &r, -EPROTO);
+}
+
+/* The end of a conversation is not the broker's to claim. */
+static void ask_check__refuses_an_error_of_our_own(void **state)
+{
+	struct reply r = yes(ASK_HELLO, 0);
+
+	r.answer.err = -EPIPE;
+	hello_fails(*state, &r, -EPROTO);
+}
+
+static void ask_check__refuses_fewer_descriptors(void **state)
+{
+	struct reply r = yes(ASK_HELLO, ASK_FDS - 1);
+
+	hello_fails(*state, &r, -EPROTO);
+}
+
+static void ask_check__refuses_more_descriptors(void **state)
+{
+	struct reply r = yes(ASK_HELLO, ASK_FDS + 1);
+
+	hello_fails(*state, &r, -EPROTO);
+}
+
+static void ask_check__refuses_more_descriptors_than_it_says(void **state)
+{
+	struct reply r = yes(ASK_HELLO, ASK_FDS);
+
+	r.fds++;
+	hello_fails(*state, &r, -EPROTO);
+}
+
+static void ask_check__refuses_fewer_descriptors_than_it_says(void **state)
+{
+	struct reply r = yes(ASK_HELLO, ASK_FDS);
+
+	r.answer.num_fds++;
+	hello_fails(*state, &r, -EPROTO);
+}
+
+static void ask_check__refuses_more_descriptors_than_there_is_room_for(void **state)
+{
+	struct reply r = yes(ASK_HELLO, MANY_FDS);
+
+	hello_fails(*state, &r, -EPROTO);
+}
+
+static void ask_check__refuses_descriptors_with_an_error(void **state)
+{
+	struct reply r = yes(ASK_HELLO, ASK_FDS);
+
+	r.answer.err = -ENOSPC;
+	hello_fails(*state, &r, -EPROTO);
+}
+
+static void ask_check__refuses_descriptors_that_nobody_wanted(void **state)
+{
+	struct talk *t = *state;
+	struct reply r = yes(ASK_CLAIM, 1);
+	const u32 before = open_fds();
+
+	say(t, &r);
+	assert_int_equal(ask_claim(&t->asker, 7), -EPROTO);
+	assert_int_equal(open_fds(), before);
+	is_over(t);
+}
+
+/* ---- no answer at all ---- */
+
+static void ask_question__ends_with_the_broker(void **state)
+{
+	struct talk *t = *state;
+
+	close(t->broker);
+	t->broker = -1;
+	assert_int_equal(ask_claim(&t->asker, 7), -EPIPE);
+	is_over(t);
+}
+
+static void ask_question__ends_with_a_broker_that_hears_and_ends(void **state)
+{
+	struct talk *t = *state;
+
+	/* what was asked can be sent, and no answer comes */
+	assert_int_equal(shutdown(t->broker, SHUT_WR), 0);
+	assert_int_equal(ask_claim(&t->asker, 7), -EPIPE);
+	heard(t, ASK_CLAIM, 7);
+	is_over(t);
+}
+
+static void ask_question__is_bounded_in_time(void **state)
+{
+	struct talk *t = *state;
+
+	t->asker.max_ns = NSEC_PER_MSEC;
+	assert_int_equal(ask_claim(&t->asker, 7), -ETIMEDOUT);
+	heard(t, ASK_CLAIM, 7);
+	is_over(t);
+}
+
+static void ask_question__has_nobody_to_ask(void **state)
+{
+	struct asker none;
+
+	ask_init(&none);
+	assert_int_equal(ask_claim(&none, 7), -EPIPE);
+	assert_int_equal(ask_ring(&none), -EPIPE);
+	ask_close(&none);
+}
+
+/* ---- several threads ---- */
+
+#define THREADS	  4
+#define QUESTIONS 500
+
+/* Each number is answered by an error of its own. */
+static int error_of(u32 number)
+{
+	return -(int)(200 + number);
+}
+
+static void *broker_main(void *arg)
+{
+	struct talk *t = arg;
+	struct ask ask;
+
+	while (recv(t->broker, &ask, sizeof(ask), 0) == sizeof(ask)) {
+		struct reply r = yes(ask.what, 0);
+
+		r.answer.err = error_of(ask.number);
+		say(t, &r);
+	}
+	return NULL;
+}
+
+struct questioner {
+	pthread_t thread;
+	struct asker *asker;
+	u32 number;
+	bool ok;
+};
+
+static void *questioner_main(void *arg)
+{
+	struct questioner *q = arg;
+
+	q->ok = true;
+	for (u32 i = 0; i < QUESTIONS; i++)
+		q->ok &= ask_claim(q->asker, q->number) == error_of(q->number);
+	return NULL;
+}
+
+static void ask_question__threads_have_each_its_own_answer(void **state)
+{
+	struct questioner q[THREADS];
+	struct talk *t = *state;
+	pthread_t broker;
+
+	assert_int_equal(pthread_create(&broker, NULL, broker_main, t), 0);
+	for (u32 i = 0; i < THREADS; i++) {
+		q[i] = (struct questioner){ .asker = &t->asker, .number = i };
+		assert_int_equal(
+			pthread_create(&q[i].thread, NULL, questioner_main, &q[i]), 0);
+	}
+	for (u32 i = 0; i < THREADS; i++)
+		pthread_join(q[i].thread, NULL);
+	shutdown(t->asker.fd, SHUT_RDWR);
+	pthread_join(broker, NULL);
+	for (u32 i = 0; i < THREADS; i++)
+		assert_true(q[i].ok);
+}
+
+/* ---- connecting ---- */
+
+/* No network namespace has this number, so no broker's path is taken. */
+#define NO_NETNS 4u
+#define QUEUE	 16 /* connections that nobody accepts */
+
+/* A socket at the place of the broker's. */
+static int serve(u32 ifindex, bool listens)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	assert_true(fd >= 0);
+	snprintf(sun.sun_path, sizeof(sun.sun_path), ASK_PATH, (unsigned long long)NO_NETNS,
+		 ifindex);
+	assert_true(mkdir(ASK_DIR, 0755) == 0 || errno == EEXIST);
+	unlink(sun.sun_path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&sun, sizeof(sun)), 0);
+	assert_int_equal(chmod(sun.sun_path, 0666), 0);
+	if (listens)
+		assert_int_equal(listen(fd, QUEUE), 0);
+	return fd;
+}
+
+static void serve_end(int fd, u32 ifindex)
+{
+	char path[108];
+
+	close(fd);
+	snprintf(path, sizeof(path), ASK_PATH, (unsigned long long)NO_NETNS, ifindex);
+	unlink(path);
+}
+
+static int try_connect(u32 ifindex)
+{
+	struct asker a;
+	int err;
+
+	ask_init(&a);
+	err = ask_connect(&a, NO_NETNS, ifindex);
+	assert_true(err || a.fd >= 0);
+	assert_true(!err || a.fd == -1);
+	ask_close(&a);
+	return err;
+}
+
+static bool become(uid_t uid)
+{
+	return !setgroups(0, NULL) && !setresgid(uid, uid, uid) && !setresuid(uid, uid, uid);
+}
+
+/* Another user's view: its status is the error. */
+static int try_connect_as(uid_t uid, u32 ifindex)
+{
+	int status;
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (!child)
+		_exit(become(uid) ? -try_connect(ifindex) : 255);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return -WEXITSTATUS(status);
+}
+
+/* Listens as that user, until it is told to end. */
+static pid_t serve_as(uid_t uid, int fd, int *until)
+{
+	int ready[2], end[2];
+	pid_t child;
+	char byte;
+
+	assert_int_equal(pipe2(ready, O_CLOEXEC) | pipe2(end, O_CLOEXEC), 0);
+	child = fork();
+	assert_true(child >= 0);
+	if (!child) {
+		close(end[1]);
+		if (!become(uid) || listen(fd, QUEUE) || write(ready[1], "", 1) != 1)
+			_exit(1);
+		_exit(read(end[0], &byte, 1) != 0);
+	}
+	close(end[0]);
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	*until = end[1];
+	return child;
+}
+
+static void ask_connect__finds_no_broker(void **state)
+{
+	int fd;
+
+	assert_int_equal(try_connect(1), -ENOENT);
+	/* left behind by one that was killed */
+	fd = serve(2, false);
+	assert_int_equal(try_connect(2), -ENOENT);
+	serve_end(fd, 2);
+}
+
+static void ask_connect__finds_roots_or_ones_own(void **state)
+{
+	int fd = serve(3, true), until, status;
+	pid_t server;
+
+	assert_int_equal(try_connect(3), 0);
+	assert_int_equal(try_connect_as(65534, 3), 0);
+	serve_end(fd, 3);
+	fd = serve(4, false);
+	server = serve_as(65534, fd, &until);
+	assert_int_equal(try_connect_as(65534, 4), 0);
+	assert_int_equal(try_connect(4), -EPERM);
+	assert_int_equal(try_connect_as(65533, 4), -EPERM);
+	close(until);
+	assert_int_equal(waitpid(server, &status, 0), server);
+	assert_int_equal(status, 0);
+	serve_end(fd, 4);
+}
+
+static void ask_connect__is_not_for_everybody(void **state)
+{
+	char path[108];
+	int fd = serve(5, true);
+
+	snprintf(path, sizeof(path), ASK_PATH, (unsigned long long)NO_NETNS, 5u);
+	assert_int_equal(chmod(path, 0660), 0);
+	assert_int_equal(try_connect_as(65534, 5), -EACCES);
+	serve_end(fd, 5);
+}
+
+int main(void)
+{
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		TEST(ask_hello__takes_port_and_descriptors),
+		TEST(ask_question__has_the_brokers_answer),
+		TEST(ask_check__refuses_what_is_too_short),
+		TEST(ask_check__refuses_what_is_too_long),
+		TEST(ask_check__refuses_an_empty_message_with_descriptors),
+		TEST(ask_check__refuses_another_version),
+		TEST(ask_check__refuses_the_answer_to_another_question),
+		TEST(ask_check__refuses_a_positive_error),
+		TEST(ask_check__refuses_an_error_that_is_none),
+		TEST(ask_check__refuses_an_error_of_our_own),
+		TEST(ask_check__refuses_fewer_descriptors),
+		TEST(ask_check__refuses_more_descriptors),
+		TEST(ask_check__refuses_more_descriptors_than_it_says),
+		TEST(ask_check__refuses_fewer_descriptors_than_it_says),
+		TEST(ask_check__refuses_more_descriptors_than_there_is_room_for),
+		TEST(ask_check__refuses_descriptors_with_an_error),
+		TEST(ask_check__refuses_descriptors_that_nobody_wanted),
+		TEST(ask_question__ends_with_the_broker),
+		TEST(ask_question__ends_with_a_broker_that_hears_and_ends),
+		TEST(ask_question__is_bounded_in_time),
+		cmocka_unit_test(ask_question__has_nobody_to_ask),
+		TEST(ask_question__threads_have_each_its_own_answer),
+		cmocka_unit_test(ask_connect__finds_no_broker),
+		cmocka_unit_test(ask_connect__finds_roots_or_ones_own),
+		cmocka_unit_test(ask_connect__is_not_for_everybody),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Asking the broker. An answer is one message, whose length, version, question, error and number
+ * of descriptors are checked before anything of it is used; descriptors of a message that is
+ * refused are closed.
+ */
+#define _GNU_SOURCE /* struct ucred */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ask.h"
+
+#define ERRNO_MAX 4095
+/* More than any answer has: a message with more is cut by the kernel, and refused. */
+#define FDS_MAX	  32
+
+void ask_init(struct asker *a)
+{
+	a->fd = -1;
+	a->max_ns = ASK_MAX_NS;
+	pthread_mutex_init(&a->lock, NULL);
+}
+
+void ask_begin(struct asker *a, int fd)
+{
+	a->fd = fd;
+}
+
+/* Root may serve anyone, and each user itself. */
+static int ask_check_server(int fd)
+{
+	struct ucred cred = { .uid = (uid_t)-1 };
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return -errno;
+	return cred.uid == 0 || cred.uid == geteuid() ? 0 : -EPERM;
+}
+
+static int ask_try_connect(int fd, const struct sockaddr_un *sun, u64 max_ns)
+{
+	/* connect() waits that long for a broker that accepts nobody */
+	const struct timeval most = { .tv_sec = (time_t)(max_ns / NSEC_PER_SEC) };
+
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof(most)))
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) == 0)
+		return ask_check_server(fd);
+	/* a socket that a broker has left behind; a directory that is none; of another type */
+	return errno == ECONNREFUSED || errno == ENOTDIR || errno == EPROTOTYPE ? -ENOENT :
+	       errno == EAGAIN						       ? -ETIMEDOUT :
+										 -errno;
+}
+
+int ask_connect(struct asker *a, u64 netns, u32 ifindex)
+{
+	struct sockaddr_un sun = { .sun_family = AF_UNIX };
+	int fd, err;
+
+	snprintf(sun.sun_path, sizeof(sun.sun_path), ASK_PATH, (unsigned long long)netns, ifindex);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	do
+		err = ask_try_connect(fd, &sun, a->max_ns);
+	while (err == -EINTR);
+	if (err) {
+		close(fd);
+		return err;
+	}
+	ask_begin(a, fd);
+	return 0;
+}
+
+void ask_close(struct asker *a)
+{
+	if (a->fd >= 0)
+		close(a->fd);
+	a->fd = -1;
+	pthread_mutex_destroy(&a->lock);
+}
+
+void ask_abandon(struct asker *a)
+{
+	if (a->fd >= 0)
+		close(a->fd);
+	ask_init(a);
+}
+
+/* ---- a question and its answer ---- */
+
+/* What came, besides the answer. */
+struct ask_came {
+	ssize_t len;
+	bool cut; /* the message or its descriptors */
+	u32 num_fds;
+	int fds[FDS_MAX];
+};
+
+static void ask_close_fds(const int *fds, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		close(fds[i]);
+}
+
+static void ask_take_fds(struct msghdr *msg, struct ask_came *came)
+{
+	const struct cmsghdr *c = CMSG_FIRSTHDR(msg);
+
+	/* nothing else was asked for, and the kernel writes no more than there is room for */
+	came->num_fds = c ? (u32)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int)) : 0;
+	if (c)
+		memcpy(came->fds, CMSG_DATA(c), came->num_fds * sizeof(int));
+}
+
+/* Until the deadline. Returns 0, -ETIMEDOUT or -errno. */
+static int ask_await(int fd, u64 until_ns)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	for (;;) {
+		const u64 now_ns = clock_now_ns();
+		int n;
+
+		if (now_ns >= until_ns)
+			return -ETIMEDOUT;
+		n = poll(&p, 1, (int)((until_ns - now_ns) / NSEC_PER_MSEC) + 1);
+		if (n > 0)
+			return 0;
+		if (n < 0 && errno != EINTR)
+			return -errno;
+	}
+}
+
+/* Returns 0, -ETIMEDOUT, -EPIPE or -errno; after 0 *came has descriptors to be kept or closed. */
+static int ask_receive(int fd, u64 until_ns, struct ask_answer *answer, struct ask_came *came)
+{
+	char control[CMSG_SPACE(FDS_MAX * sizeof(int))] __attribute__((aligned(8)));
+	struct iovec iov = { .iov_base = answer, .iov_len = sizeof(*answer) };
+	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1,
+			      .msg_control = control, .msg_controllen = sizeof(control) };
+	int err;
+
+	do {
+		err = ask_await(fd, until_ns);
+		if (err)
+			return err;
+		came->len = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+	} while (came->len < 0 && (errno == EINTR || errno == EAGAIN));
+	if (came->len < 0)
+		return errno == ECONNRESET ? -EPIPE : -errno;
+	came->cut = msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC);
+	ask_take_fds(&msg, came);
+	/* an empty message is taken for the end as well, which it is not worth telling from */
+	return came->len == 0 && !came->num_fds ? -EPIPE : 0;
+}
+
+/* Is it an answer to that question, with want descriptors if it says yes? */
+static int ask_check(const struct ask_answer *answer, const struct ask_came *came, u32 what,
+		     u32 want)
+{
+	if (came->len != sizeof(*answer) || came->cut)
+		return -EPROTO;
+	if (answer->version != ASK_VERSION)
+		return -EPROTONOSUPPORT;
+	if (answer->what != what || answer->err > 0 || answer->err < -ERRNO_MAX ||
+	    ask_is_over(answer->err) || answer->num_fds != came->num_fds ||
+	    came->num_fds != (answer->err ? 0 : want))
+		return -EPROTO;
+	return 0;
+}
+
+/* Locked. Returns what the broker says, or why the conversation is over. */
+static int ask_exchange(const struct asker *a, u32 what, u32 number, struct ask_answer *answer,
+			int *fds, u32 want)
+{
+	const struct ask ask = { .version = ASK_VERSION, .what = what, .number = number };
+	struct ask_came came = { 0 };
+	int err;
+
+	/* the last answer has come, so there is room */
+	if (send(a->fd, &ask, sizeof(ask), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(ask))
+		return -EPIPE;
+	err = ask_receive(a->fd, clock_now_ns() + a->max_ns, answer, &came);
+	if (err)
+		return ask_is_over(err) ? err : -EPIPE;
+	err = ask_check(answer, &came, what, want);
+	if (err || answer->err) {
+		ask_close_fds(came.fds, came.num_fds);
+		return err ? err : answer->err;
+	}
+	memcpy(fds, came.fds, want * sizeof(*fds));
+	return 0;
+}
+
+static int ask_question(struct asker *a, u32 what, u32 number, struct ask_answer *answer, int *fds,
+			u32 want)
+{
+	int err, cancel;
+
+	/* a thread that is cancelled half-way would leave its answer to the next one */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&a->lock);
+	err = a->fd < 0 ? -EPIPE : ask_exchange(a, what, number, answer, fds, want);
+	/* both ends see it hung up, and so does whoever watches ours */
+	if (ask_is_over(err) && a->fd >= 0)
+		shutdown(a->fd, SHUT_RDWR);
+	pthread_mutex_unlock(&a->lock);
+	pthread_setcancelstate(cancel, NULL);
+	return err;
+}
+
+int ask_hello(struct asker *a, struct ask_port *port, int fds[ASK_FDS])
+{
+	struct ask_answer answer;
+	int err = ask_question(a, ASK_HELLO, 0, &answer, fds, ASK_FDS);
+
+	if (!err)
+		*port = answer.port;
+	return err;
+}
+
+int ask_claim(struct asker *a, u32 qpn)
+{
+	struct ask_answer answer;
+
+	return ask_question(a, ASK_CLAIM, qpn, &answer, NULL, 0);
+}
+
+int ask_release(struct asker *a, u32 qpn)
+{
+	struct ask_answer answer;
+
+	return ask_question(a, ASK_RELEASE, qpn, &answer, NULL, 0);
+}
+
+int ask_ring(struct asker *a)
+{
+	struct ask_answer answer;
+	int fd, err = ask_question(a, ASK_RING, 0, &answer, &fd, 1);
+
+	return err ? err : fd;
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A process's end of the conversation with the broker of an interface (base/ask.h): one question
+ * at a time, each answered within ASK_MAX_NS. An answer that is late or not as it must be ends the
+ * conversation, as the broker's death does: whoever watches the descriptor finds it hung up, and
+ * all further questions fail.
+ */
+#ifndef ATTACH_ASK_H
+#define ATTACH_ASK_H
+
+#include <pthread.h>
+
+#include "../base/ask.h"
+#include "../base/clock.h"
+
+#define ASK_MAX_NS (5 * NSEC_PER_SEC)
+
+struct asker {
+	int fd;		      /* -1: no broker, or a forked child */
+	u64 max_ns;	      /* ASK_MAX_NS */
+	pthread_mutex_t lock; /* from a question to its answer */
+};
+
+/* No conversation yet. */
+void ask_init(struct asker *a);
+/*
+ * With the broker of an interface. Returns 0; -ENOENT: there is none; -EACCES: not for this user;
+ * -EPERM: its socket is neither root's nor this user's; -ETIMEDOUT, -errno.
+ */
+int ask_connect(struct asker *a, u64 netns, u32 ifindex);
+/* The descriptor, connected already, is *a's. */
+void ask_begin(struct asker *a, int fd);
+/* The broker takes back all that it has given. A conversation that has not begun is ignored. */
+void ask_close(struct asker *a);
+/* In a forked child: the conversation is the parent's, whatever its threads were at. */
+void ask_abandon(struct asker *a);
+
+/*
+ * The questions, by any thread. Each returns what the broker says, 0 or -errno, or, if the
+ * conversation ends or has ended, -ETIMEDOUT, -EPROTO (an answer that is none), -EPROTONOSUPPORT
+ * (that of another version), -EPIPE. Descriptors are close-on-exec and the caller's; none after an
+ * error.
+ */
+int ask_hello(struct asker *a, struct ask_port *port, int fds[ASK_FDS]);
+int ask_claim(struct asker *a, u32 qpn);
+int ask_release(struct asker *a, u32 qpn);
+/* Returns the descriptor of a ring buffer for wake-up records. */
+int ask_ring(struct asker *a);
+
+/* The conversation ended, or the broker said so: which of the two an error of a question is. */
+static inline bool ask_is_over(int err)
+{
+	return err == -ETIMEDOUT || err == -EPROTO || err == -EPROTONOSUPPORT || err == -EPIPE;
+}
+
+#endif
