@@ -3,8 +3,9 @@
  * Following interfaces. One thread for each network namespace in which something is watched (one,
  * in almost any process) sleeps on a netlink socket. A message says which interface has news; the
  * kernel is then asked anew what the interface is. Only the link's state is taken from the messages
- * too, so that a link that was down for a moment is not missed. The same thread does jobs, which
- * may wait for the kernel, for those that must not.
+ * too, so that a link that was down for a moment is not missed. The same thread notices that the
+ * process which an interface is used through has ended, by the hang-up of its socket, and does
+ * jobs, which may wait for the kernel, for those that must not.
  *
  * The lock is held during a callback and a job: what runs has not been stopped, and nothing is
  * freed while it is used.
@@ -14,6 +15,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -29,6 +31,8 @@ struct watch {
 	struct interface *interface;
 	watch_fn *fn;
 	void *arg;
+	int hangup_fd;	/* -1: none */
+	bool told;	/* that the interface has gone: the last call */
 };
 
 struct interface {
@@ -47,6 +51,7 @@ struct watcher {
 	u64 netns;
 	int netlink_fd;
 	int control_fd;		/* an eventfd: a job was asked for, or the end */
+	int hangup_set;		/* readable when one of the watches' sockets has hung up */
 	bool ending;
 	bool dead;		/* in a forked child: there is no thread */
 	pthread_t thread;
@@ -56,12 +61,76 @@ struct watcher {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct watcher *watchers;
 
+/* ---- sockets that are watched for their end, under the lock ---- */
+
+/* Several watches may have the same. */
+static bool hangup_is_used(const struct interface *i, int fd)
+{
+	for (const struct watch *w = i->watches; w; w = w->next)
+		if (w->hangup_fd == fd)
+			return true;
+	return false;
+}
+
+static int hangup_add(struct watch *w, int fd)
+{
+	/* what is written to it is for others to read */
+	struct epoll_event event = { .events = EPOLLRDHUP };
+
+	if (!hangup_is_used(w->interface, fd) &&
+	    epoll_ctl(w->interface->watcher->hangup_set, EPOLL_CTL_ADD, fd, &event))
+		return -errno;
+	w->hangup_fd = fd;
+	return 0;
+}
+
+static void hangup_remove(struct watch *w)
+{
+	const int fd = w->hangup_fd;
+
+	w->hangup_fd = -1;
+	if (fd >= 0 && !hangup_is_used(w->interface, fd))
+		epoll_ctl(w->interface->watcher->hangup_set, EPOLL_CTL_DEL, fd, NULL);
+}
+
+static bool hangup_has_come(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLRDHUP };
+
+	return fd >= 0 && poll(&p, 1, 0) > 0;
+}
+
 /* ---- the thread, under the lock but while it sleeps ---- */
+
+static void watch_tell_one(struct watch *w, const struct netdev *before, const struct netdev *now)
+{
+	if (w->told)
+		return;
+	w->told = !now;
+	w->fn(w->arg, before, now);
+}
 
 static void watch_tell(struct interface *i, const struct netdev *before, const struct netdev *now)
 {
 	for (struct watch *w = i->watches; w; w = w->next)
-		w->fn(w->arg, before, now);
+		watch_tell_one(w, before, now);
+}
+
+/* All that have the socket, in their order: its state is looked at once. */
+static void watch_tell_hangup(struct interface *i, int fd)
+{
+	for (struct watch *w = i->watches; w; w = w->next)
+		if (w->hangup_fd == fd) {
+			hangup_remove(w);
+			watch_tell_one(w, &i->now, NULL);
+		}
+}
+
+static void watch_look_for_hangups(struct interface *i)
+{
+	for (struct watch *w = i->watches; w; w = w->next)
+		if (hangup_has_come(w->hangup_fd))
+			watch_tell_hangup(i, w->hangup_fd);
 }
 
 /* It is as now says; whoever watches is told if that is a change. */
@@ -187,13 +256,14 @@ static void *watcher_main(void *arg)
 {
 	struct watcher *r = arg;
 	struct pollfd fds[] = { { .fd = r->control_fd, .events = POLLIN },
-				{ .fd = r->netlink_fd, .events = POLLIN } };
+				{ .fd = r->netlink_fd, .events = POLLIN },
+				{ .fd = r->hangup_set, .events = POLLIN } };
 
 	pthread_setname_np(pthread_self(), "xroce/watch");
 	for (;;) {
 		/* POLLNVAL: the application closed descriptors that are not its own */
 		if (poll(fds, ARRAY_SIZE(fds), -1) > 0 &&
-		    (fds[0].revents & POLLNVAL || fds[1].revents & POLLNVAL))
+		    (fds[0].revents | fds[1].revents | fds[2].revents) & POLLNVAL)
 			return NULL;
 		pthread_mutex_lock(&lock);
 		if (r->ending) {
@@ -203,8 +273,10 @@ static void *watcher_main(void *arg)
 		if (fds[0].revents)
 			do_jobs(r);
 		take_messages(r);
-		for (struct interface *i = r->interfaces; i; i = i->next)
+		for (struct interface *i = r->interfaces; i; i = i->next) {
+			watch_look_for_hangups(i);
 			watch_look(i);
+		}
 		pthread_mutex_unlock(&lock);
 	}
 }
@@ -232,7 +304,9 @@ static void close_watcher(struct watcher *r)
 		close(r->netlink_fd);
 	if (r->control_fd >= 0)
 		close(r->control_fd);
-	r->netlink_fd = r->control_fd = -1;
+	if (r->hangup_set >= 0)
+		close(r->hangup_set);
+	r->netlink_fd = r->control_fd = r->hangup_set = -1;
 }
 
 static int watcher_get(struct watcher **out)
@@ -251,9 +325,11 @@ static int watcher_get(struct watcher **out)
 		return -ENOMEM;
 	r->netns = netns;
 	r->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	r->hangup_set = epoll_create1(EPOLL_CLOEXEC);
 	r->netlink_fd = open_netlink();
-	err = r->control_fd < 0 || r->netlink_fd < 0 ? -errno :
-						       thread_start(&r->thread, watcher_main, r);
+	err = r->control_fd < 0 || r->hangup_set < 0 || r->netlink_fd < 0 ?
+		      -errno :
+		      thread_start(&r->thread, watcher_main, r);
 	if (err) {
 		close_watcher(r);
 		free(r);
@@ -414,6 +490,7 @@ int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, 
 		return -ENOMEM;
 	w->fn = fn;
 	w->arg = arg;
+	w->hangup_fd = -1;
 	watch_register_fork();
 	cancel = watch_lock();
 	err = watch_add(dev, urgent, w, &idle);
@@ -422,6 +499,15 @@ int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, 
 		free(w);
 	else
 		*out = w;
+	return err;
+}
+
+int watch_until_hangup(struct watch *w, int fd)
+{
+	int err, cancel = watch_lock();
+
+	err = hangup_add(w, fd);
+	watch_unlock(NULL, cancel);
 	return err;
 }
 
@@ -438,6 +524,7 @@ void watch_stop(struct watch *w)
 	for (at = &w->interface->watches; *at != w; at = &(*at)->next)
 		;
 	*at = w->next;
+	hangup_remove(w);
 	interface_put(w->interface);
 	idle = watcher_if_idle(r);
 	watch_unlock(idle, cancel);

@@ -25,6 +25,13 @@ typedef void watch_fn(void *arg, const struct netdev *before, const struct netde
  * called then.
  */
 int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, struct watch **out);
+/*
+ * The interface is this process's for as long as the other end of that socket lives: when it hangs
+ * up, the watch's last call comes as if the interface had gone, of several watches that were given
+ * the same socket in their order. It is not read from, and is kept open until the watch is stopped.
+ * Returns 0 or -errno. Once a watch; not from fn.
+ */
+int watch_until_hangup(struct watch *watch, int fd);
 /* fn is not running when this returns, and is not called again. NULL is allowed. */
 void watch_stop(struct watch *watch);
 
