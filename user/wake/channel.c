@@ -137,10 +137,9 @@ static int change_ring(struct port_channel *ch, int fd)
 static int channel_take_ring(struct port_channel *ch, struct wake *wake)
 {
 	struct ring_slot ring;
-	int err = open_ring(ch);
+	/* one that was not prepared has none, or it was not permitted to make one */
+	int err = rings_take(&wake->rings, ch->ring_fd, &ring);
 
-	if (!err)
-		err = rings_take(&wake->rings, ch->ring_fd, &ring);
 	if (err)
 		return err;
 	if (ring.fd != ch->ring_fd)

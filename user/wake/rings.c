@@ -16,9 +16,14 @@
 #define AT_ONCE_MAX 256 /* 4 MiB of rings */
 #define RINGS_MAX   (XROCE_MAX_CHANNEL - XROCE_MAX_QUEUE)
 
+static int rings_ask_kernel(void *arg)
+{
+	return kernel_ring_make();
+}
+
 void rings_init(struct rings *r)
 {
-	*r = (struct rings){ .map_fd = -1 };
+	*r = (struct rings){ .map_fd = -1, .make = rings_ask_kernel };
 	pthread_mutex_init(&r->lock, NULL);
 }
 
@@ -69,14 +74,15 @@ static void rings_close_all(int *fds, u32 n)
 }
 
 /*
- * Locked, none is spare. own gets a slot, and others become spare unless descriptors or memory are
- * short.
+ * Locked, none is spare. out->fd, or a new ring if that is -1, gets a slot, and others become spare
+ * unless descriptors or memory are short, which the application may want. What a broker has given
+ * counts for it from then on: up to its limit (ENOSPC) all are kept.
  */
-static int rings_grow(struct rings *r, int own, u32 *slot)
+static int rings_grow(struct rings *r, struct ring_slot *out)
 {
 	const u32 first = r->num,
 		  wanted = min_u32(min_u32(first / 2 + 1, AT_ONCE_MAX), RINGS_MAX - first);
-	int fds[AT_ONCE_MAX] = { own }, err;
+	int fds[AT_ONCE_MAX], err;
 	u32 n = 1, spare;
 
 	if (!wanted)
@@ -84,18 +90,24 @@ static int rings_grow(struct rings *r, int own, u32 *slot)
 	err = rings_make_room(r, first + wanted);
 	if (err)
 		return err;
-	while (n < wanted && (fds[n] = kernel_ring_make()) >= 0)
+	fds[0] = out->fd >= 0 ? out->fd : r->make(r->make_arg);
+	if (fds[0] < 0)
+		return fds[0];
+	while (n < wanted && (fds[n] = r->make(r->make_arg)) >= 0)
 		n++;
-	spare = n == wanted ? n - 1 : 0;
+	spare = n == wanted || fds[n] == -ENOSPC ? n - 1 : 0;
 	if (spare && rings_put_in(r, fds, n))
 		spare = 0;
 	if (!spare) {
 		rings_close_all(fds + 1, n - 1);
 		err = rings_put_in(r, fds, 1);
-		if (err)
-			return err;
 	}
-	*slot = XROCE_MAX_QUEUE + first;
+	if (err) {
+		if (out->fd < 0)
+			kernel_close(fds[0]);
+		return err;
+	}
+	*out = (struct ring_slot){ fds[0], XROCE_MAX_QUEUE + first };
 	for (u32 i = 1; i <= spare; i++)
 		r->spare[r->num_spare++] =
 			(struct ring_slot){ fds[i], XROCE_MAX_QUEUE + first + i };
@@ -111,7 +123,7 @@ int rings_take(struct rings *r, int own, struct ring_slot *out)
 		*out = r->spare[--r->num_spare];
 	} else {
 		out->fd = own;
-		err = rings_grow(r, own, &out->slot);
+		err = rings_grow(r, out);
 	}
 	pthread_mutex_unlock(&r->lock);
 	return err;

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * user/wake/rings.c where rings come from a broker, which gives so many and no more. The test is
+ * the map: libbpf's functions below take the place of the library's.
+ */
+#define _GNU_SOURCE
+#include "../unit/unit.h"
+
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/eventfd.h>
+
+#include <xroce/abi.h>
+
+#include "../../user/wake/rings.h"
+
+#define MAP_FD 12345
+
+/* xroce_channel: the descriptor in each slot, -1 for none. */
+static int slots[64];
+static int put_err;
+
+static void put_in(u32 key, int fd)
+{
+	const u32 slot = key - XROCE_MAX_QUEUE;
+
+	assert_true(slot < ARRAY_SIZE(slots));
+	assert_int_equal(slots[slot], -1);
+	assert_true(fcntl(fd, F_GETFD) >= 0);
+	slots[slot] = fd;
+}
+
+int bpf_map_update_elem(int fd, const void *key, const void *value, __u64 flags)
+{
+	assert_int_equal(fd, MAP_FD);
+	if (put_err)
+		return put_err;
+	put_in(*(const u32 *)key, *(const int *)value);
+	return 0;
+}
+
+int bpf_map_update_batch(int fd, const void *keys, const void *values, __u32 *count,
+			 const struct bpf_map_batch_opts *opts)
+{
+	assert_int_equal(fd, MAP_FD);
+	if (put_err)
+		return put_err;
+	for (u32 i = 0; i < *count; i++)
+		put_in(((const u32 *)keys)[i], ((const int *)values)[i]);
+	return 0;
+}
+
+/* What the broker has given, and gives at most. */
+struct giver {
+	u32 given, most;
+	int newest;
+};
+
+static int give(void *arg)
+{
+	struct giver *g = arg;
+
+	if (g->given == g->most)
+		return -ENOSPC;
+	g->given++;
+	return g->newest = eventfd(0, EFD_CLOEXEC);
+}
+
+static void begin(struct rings *r, struct giver *g, u32 most)
+{
+	for (u32 i = 0; i < ARRAY_SIZE(slots); i++)
+		slots[i] = -1;
+	put_err = 0;
+	*g = (struct giver){ .most = most };
+	rings_init(r);
+	r->map_fd = MAP_FD;
+	r->make = give;
+	r->make_arg = g;
+}
+
+static void rings_take__makes_one_where_the_caller_has_none(void **state)
+{
+	struct ring_slot ring;
+	struct giver g;
+	struct rings r;
+
+	begin(&r, &g, 1);
+	assert_int_equal(rings_take(&r, -1, &ring), 0);
+	assert_int_equal(ring.fd, g.newest);
+	assert_int_equal(ring.slot, XROCE_MAX_QUEUE);
+	assert_int_equal(slots[0], ring.fd);
+	rings_give(&r, &ring);
+	rings_close(&r);
+	assert_int_equal(fcntl(g.newest, F_GETFD), -1);
+}
+
+static void rings_take__has_the_callers_own(void **state)
+{
+	int own = eventfd(0, EFD_CLOEXEC);
+	struct ring_slot ring;
+	struct giver g;
+	struct rings r;
+
+	begin(&r, &g, 0);
+	assert_int_equal(rings_take(&r, own, &ring), 0);
+	assert_int_equal(ring.fd, own);
+	assert_int_equal(slots[0], own);
+	rings_give(&r, &ring);
+	rings_close(&r);
+}
+
+/* Each counts for the process once it is given: none is thrown away while there are channels. */
+static void rings_take__gets_as_many_as_there_may_be(void **state)
+{
+	struct ring_slot ring[16];
+	struct giver g;
+	struct rings r;
+
+	begin(&r, &g, 16);
+	for (u32 i = 0; i < 16; i++) {
+		assert_int_equal(rings_take(&r, -1, &ring[i]), 0);
+		assert_int_equal(slots[ring[i].slot - XROCE_MAX_QUEUE], ring[i].fd);
+		for (u32 j = 0; j < i; j++)
+			assert_int_not_equal(ring[i].slot, ring[j].slot);
+	}
+	assert_int_equal(rings_take(&r, -1, &(struct ring_slot){ 0 }), -ENOSPC);
+	rings_give(&r, &ring[7]);
+	assert_int_equal(rings_take(&r, -1, &ring[7]), 0);
+	for (u32 i = 0; i < 16; i++)
+		rings_give(&r, &ring[i]);
+	rings_close(&r);
+}
+
+static void rings_take__closes_what_it_made_in_vain(void **state)
+{
+	struct ring_slot ring;
+	struct giver g;
+	struct rings r;
+
+	begin(&r, &g, 1);
+	put_err = -E2BIG;
+	assert_int_equal(rings_take(&r, -1, &ring), -E2BIG);
+	assert_int_equal(fcntl(g.newest, F_GETFD), -1);
+	rings_close(&r);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(rings_take__makes_one_where_the_caller_has_none),
+		cmocka_unit_test(rings_take__has_the_callers_own),
+		cmocka_unit_test(rings_take__gets_as_many_as_there_may_be),
+		cmocka_unit_test(rings_take__closes_what_it_made_in_vain),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
