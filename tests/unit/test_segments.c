@@ -123,28 +123,40 @@ static void cut_all(void)
 	assert_int_equal(n, expected_count);
 }
 
+static const struct {
+	u8 opcode;
+	u32 payload_len, last, count;
+} kinds[] = {
+	{ OPCODE(XROCE_RC, OP5_SEND_ONLY), 64, 64, 64 },
+	{ OPCODE(XROCE_RC, OP5_SEND_ONLY), 0, 0, 64 },
+	{ OPCODE(XROCE_RC, OP5_SEND_ONLY), 1, 0, 2 },
+	{ OPCODE(XROCE_RC, OP5_WRITE_MIDDLE), 4096, 4096, 15 },
+	{ OPCODE(XROCE_RC, OP5_WRITE_MIDDLE), 4096, 100, 15 },
+	{ OPCODE(XROCE_RC, OP5_WRITE_MIDDLE), 2048, 2048, 31 },
+	{ OPCODE(XROCE_RC, OP5_READ_RESPONSE_MIDDLE), 1024, 1024, 60 },
+	{ OPCODE(XROCE_RC, OP5_ACKNOWLEDGE), 0, 0, 64 },
+	{ OPCODE(XROCE_UD, OP5_SEND_ONLY), 1000, 999, 33 },
+};
+
 /* As AF_XDP lays it out: buffers of 3840 bytes, with the headroom in front. */
 static void segments__as_af_xdp_has_them(void **state)
 {
-	static const struct {
-		u8 opcode;
-		u32 payload_len, last, count;
-	} kinds[] = {
-		{ OPCODE(XROCE_RC, OP5_SEND_ONLY), 64, 64, 64 },
-		{ OPCODE(XROCE_RC, OP5_SEND_ONLY), 0, 0, 64 },
-		{ OPCODE(XROCE_RC, OP5_SEND_ONLY), 1, 0, 2 },
-		{ OPCODE(XROCE_RC, OP5_WRITE_MIDDLE), 4096, 4096, 15 },
-		{ OPCODE(XROCE_RC, OP5_WRITE_MIDDLE), 4096, 100, 15 },
-		{ OPCODE(XROCE_RC, OP5_WRITE_MIDDLE), 2048, 2048, 31 },
-		{ OPCODE(XROCE_RC, OP5_READ_RESPONSE_MIDDLE), 1024, 1024, 60 },
-		{ OPCODE(XROCE_RC, OP5_ACKNOWLEDGE), 0, 0, 64 },
-		{ OPCODE(XROCE_UD, OP5_SEND_ONLY), 1000, 999, 33 },
-	};
-
 	for (u32 k = 0; k < ARRAY_SIZE(kinds); k++) {
 		make_super(kinds[k].opcode, kinds[k].payload_len, kinds[k].last, kinds[k].count);
 		lay_out(3840, 3840, 256);
 		cut_all();
+		put_away();
+	}
+}
+
+/* In one piece that is nobody's to write: it stays as it is. */
+static void segments__read_only(void **state)
+{
+	for (u32 k = 0; k < ARRAY_SIZE(kinds); k++) {
+		make_super(kinds[k].opcode, kinds[k].payload_len, kinds[k].last, kinds[k].count);
+		lay_out(super_len, super_len, 0);
+		cut_all();
+		assert_memory_equal(allocated[0], super, super_len);
 		put_away();
 	}
 }
@@ -270,6 +282,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(segments__as_af_xdp_has_them, reseed),
+		cmocka_unit_test_setup(segments__read_only, reseed),
 		cmocka_unit_test_setup(segments__in_any_buffers, reseed),
 		cmocka_unit_test_setup(segments__left_over, reseed),
 		cmocka_unit_test_setup(segments__hostile, reseed),
