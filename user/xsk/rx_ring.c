@@ -20,10 +20,10 @@ _Static_assert(sizeof(struct rx_ring_header) == BPF_RINGBUF_HDR_SZ, "the kernel'
 #define RECORD_ALIGN 8ul
 #define BYTES_MIN    4096u
 #define BYTES_MAX    (1u << 30) /* positions are compared in 32 bits */
-/* A record of the largest packet: XDP reserves by classes of sizes, with less than that unused. */
+/* What a record of the largest packet takes: whole cache lines (bpf/deliver.h). */
 #define FULL_RECORD                                                                                \
-	(sizeof(struct rx_ring_header) + sizeof(struct xroce_rx_record) + PACKET_FRAME_MAX +       \
-	 PACKET_FRAME_MAX / 8)
+	((sizeof(struct rx_ring_header) + sizeof(struct xroce_rx_record) + PACKET_FRAME_MAX +      \
+	  CACHE_LINE - 1) & -CACHE_LINE)
 /* Records are mostly of one size: where the one lies that comes so many later. */
 #define AHEAD	     4u
 
@@ -124,7 +124,7 @@ static per_packet u32 rx_ring_take(struct xsk_batch *b, const struct xroce_rx_re
 	return record->cqe.flags;
 }
 
-u32 rx_ring_peek(struct rx_ring *r, struct xsk_batch *b, u32 *unannounced)
+void rx_ring_peek(struct rx_ring *r, struct xsk_batch *b)
 {
 	const unsigned long there = rx_ring_there(r, r->at), most = r->memory.bytes / 8;
 	unsigned long passed = 0, bytes;
@@ -145,8 +145,8 @@ u32 rx_ring_peek(struct rx_ring *r, struct xsk_batch *b, u32 *unannounced)
 		passed += bytes;
 	}
 	r->next = r->at + passed;
-	*unannounced = marked;
-	return (u32)passed;
+	b->unannounced = marked;
+	b->taken = (u32)passed;
 }
 
 void rx_ring_release(struct rx_ring *r)

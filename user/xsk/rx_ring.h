@@ -32,10 +32,10 @@ void rx_ring_close(struct rx_ring *r);
 /*
  * Adds the records that come next to the batch, which is empty: up to XSK_RX_BATCH, and up to an
  * eighth of the ring or a record more. What is no record of a packet is an odd one without a part.
- * *unannounced: how many of them have XROCE_RX_UNANNOUNCED. Returns the bytes that the batch takes;
+ * unannounced: how many of them have XROCE_RX_UNANNOUNCED. taken: the bytes that the batch takes;
  * unless that is 0, rx_ring_release() comes next.
  */
-u32 rx_ring_peek(struct rx_ring *r, struct xsk_batch *b, u32 *unannounced);
+void rx_ring_peek(struct rx_ring *r, struct xsk_batch *b);
 void rx_ring_release(struct rx_ring *r);
 /* Records that nobody has taken. */
 u32 rx_ring_left(const struct rx_ring *r);

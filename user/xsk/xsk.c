@@ -365,25 +365,13 @@ static u32 xsk_peek_packet(struct xsk_set *s, struct xsk *x, struct xsk_batch *b
 	return xsk_peek_odd(b, i, taken, parts);
 }
 
-static u32 xsk_peek_ring(struct xsk_set *s, struct xsk *x, struct xsk_batch *b)
+u32 xsk_peek_sockets(struct xsk_set *s, struct xsk *x, struct xsk_batch *b)
 {
-	u32 unannounced;
-
-	b->taken = rx_ring_peek(&s->ring, b, &unannounced);
-	if (unannounced)
-		xsk_count_unannounced(x, unannounced);
-	return b->taken;
-}
-
-u32 xsk_peek(struct xsk_set *s, struct xsk *x, struct xsk_batch *b)
-{
-	u32 idx = 0, taken = 0, n;
+	u32 idx = 0, taken = 0;
+	const u32 n = xsk_ring_cons__peek(&x->rx, ARRAY_SIZE(b->part), &idx);
 
 	b->n = b->num_parts = 0;
 	b->odd = 0;
-	if (xsk_is_ring(s))
-		return xsk_peek_ring(s, x, b);
-	n = xsk_ring_cons__peek(&x->rx, ARRAY_SIZE(b->part), &idx);
 	while (taken < n && taken < XSK_RX_BATCH)
 		taken += xsk_peek_packet(s, x, b, idx + taken, n - taken);
 	xsk_ring_cons__cancel(&x->rx, n - taken);
@@ -391,23 +379,36 @@ u32 xsk_peek(struct xsk_set *s, struct xsk *x, struct xsk_batch *b)
 	return taken;
 }
 
-void xsk_release(struct xsk_set *s, struct xsk *x, const struct xsk_batch *b)
+void xsk_release_sockets(struct xsk_set *s, struct xsk *x, const struct xsk_batch *b)
 {
-	x->stats->rx_frames += b->n;
-	atomic_store_explicit(&x->taken,
-			      atomic_load_explicit(&x->taken, memory_order_relaxed) + b->taken,
-			      memory_order_relaxed);
-	if (xsk_is_ring(s)) {
-		rx_ring_release(&s->ring);
-		return;
-	}
 	for (u32 i = 0; i < b->n; i++)
 		if (likely(b->frame[i].frame.data != NULL))
 			umem_rx_release_frame(s->umem, &b->frame[i].frame);
 	for (u32 i = 0; i < b->num_parts; i++)
 		umem_rx_release(s->umem, (u64)(b->part[i].data - s->umem->area));
 	xsk_ring_cons__release(&x->rx, b->taken);
+	atomic_store_explicit(&x->taken,
+			      atomic_load_explicit(&x->taken, memory_order_relaxed) + b->taken,
+			      memory_order_relaxed);
 	x->owed += b->taken;
 	if (x->owed >= FILL_BATCH)
 		xsk_fill(s, x);
+}
+
+/* ---- the ring buffer ---- */
+
+u32 xsk_peek_ring(struct xsk_set *s, struct xsk *x, struct xsk_batch *b)
+{
+	b->n = b->num_parts = 0;
+	b->odd = 0;
+	rx_ring_peek(&s->ring, b);
+	if (b->unannounced)
+		xsk_count_unannounced(x, b->unannounced);
+	return b->taken;
+}
+
+void xsk_release_ring(struct xsk_set *s, struct xsk *x)
+{
+	rx_ring_release(&s->ring);
+	atomic_store_explicit(&x->taken, (u32)s->ring.at, memory_order_relaxed);
 }

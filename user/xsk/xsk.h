@@ -131,7 +131,13 @@ struct xsk_batch {
 	struct engine_frame frame[XSK_RX_BATCH];
 	struct xroce_rx_cqe hint[XSK_RX_BATCH];
 	struct segment_part part[XSK_RX_BATCH - 1 + SEGMENTS_PARTS_MAX];
+	u32 unannounced; /* packets that XDP has marked so; of the ring buffer's alone */
 };
+
+u32 xsk_peek_sockets(struct xsk_set *s, struct xsk *x, struct xsk_batch *b);
+void xsk_release_sockets(struct xsk_set *s, struct xsk *x, const struct xsk_batch *b);
+u32 xsk_peek_ring(struct xsk_set *s, struct xsk *x, struct xsk_batch *b);
+void xsk_release_ring(struct xsk_set *s, struct xsk *x);
 
 /*
  * The packets of the next XSK_RX_BATCH descriptors of x, of the last one all; the kernel shows
@@ -140,8 +146,18 @@ struct xsk_batch {
  * time. The caller keeps a frame by setting its data to NULL, and gives it back with
  * umem_rx_release_frame(); the ring buffer's cannot be kept.
  */
-u32 xsk_peek(struct xsk_set *s, struct xsk *x, struct xsk_batch *b);
-void xsk_release(struct xsk_set *s, struct xsk *x, const struct xsk_batch *b);
+static inline u32 xsk_peek(struct xsk_set *s, struct xsk *x, struct xsk_batch *b)
+{
+	return xsk_is_ring(s) ? xsk_peek_ring(s, x, b) : xsk_peek_sockets(s, x, b);
+}
+static inline void xsk_release(struct xsk_set *s, struct xsk *x, const struct xsk_batch *b)
+{
+	x->stats->rx_frames += b->n;
+	if (xsk_is_ring(s))
+		xsk_release_ring(s, x);
+	else
+		xsk_release_sockets(s, x, b);
+}
 /*
  * Write what the kernel has counted into each socket's stats: a system call for each. Of a ring
  * buffer XDP counts what did not fit (ring_full).
