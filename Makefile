@@ -100,7 +100,7 @@ CLI_SRC       := $(wildcard user/cli/*.c)
 
 LIB   := $(BUILD)/lib/libibverbs.so.1
 TOOL  := $(BUILD)/bin/xroce
-SKELS := $(BUILD)/gen/xroce.skel.h $(BUILD)/gen/xroce_tx.skel.h
+SKELS := $(addprefix $(BUILD)/gen/,xroce.skel.h xroce_tx.skel.h xroce_broker.skel.h)
 
 .PHONY: all transport objects texts deps demo check bench interop bench-vm install uninstall
 .PHONY: clean FORCE

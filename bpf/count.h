@@ -6,7 +6,7 @@
 #ifndef BPF_COUNT_H
 #define BPF_COUNT_H
 
-#include "maps.h"
+#include "maps_device.h"
 #include "parse.h"
 
 static __always_inline struct xroce_rx_stats *count_rx_stats(void)

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The maps, under the names and with the types of xroce/abi.h, where each struct says who writes
- * and who reads it.
+ * The maps of the receiving program, under the names and with the types of xroce/abi.h, where each
+ * struct says who writes and who reads it.
  */
 #ifndef BPF_MAPS_H
 #define BPF_MAPS_H
 
-#include <stdbool.h>
-#include <linux/bpf.h>
-#include <bpf/bpf_helpers.h>
-#include <xroce/abi.h>
+#include "maps_device.h"
 
 /* The sockets: XROCE_MAX_QUEUE slots for each owner, one a receive queue. */
 struct {
@@ -68,43 +65,10 @@ struct {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct xroce_engine);
-} xroce_engine SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(max_entries, XROCE_MAX_QUEUE);
 	__type(key, __u32);
 	__type(value, struct xroce_vector);
 } xroce_vector SEC(".maps");
-
-/*
- * The value is the GID's index in the device's table, for the reader of a dump: only presence
- * counts here.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, XROCE_MAX_GID);
-	__type(key, struct xroce_gid_key);
-	__type(value, __u32);
-} xroce_gid SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct xroce_drops);
-} xroce_drop SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct xroce_rx_stats);
-} xroce_rx SEC(".maps");
 
 /*
  * The library's own counters: nothing here touches them, they live in this object so that `bpftool

@@ -6,7 +6,7 @@
 #ifndef BPF_STEER_H
 #define BPF_STEER_H
 
-#include "maps.h"
+#include "maps_device.h"
 #include "parse.h"
 
 /* gid points into a map value or to an address that parsing made: both are aligned to 8. */

@@ -376,11 +376,13 @@ _Static_assert(sizeof(struct xroce_rx_record) == 40, "xroce_rx_record");
 
 /*
  * What the broker alone has: the program in front of the others' (xroce_mux) and the one behind
- * each client's TAP device (xroce_egress).
+ * each client's TAP device (xroce_egress), with an xroce_gid, xroce_engine, xroce_rx and xroce_drop
+ * of their own.
  *
  * xroce_owner (HASH, key: QPN): whose it is. The broker writes, both programs read.
  */
 #define XROCE_MAX_CLIENT 1024
+#define XROCE_MAX_OWNED	 65536 /* QPNs of all clients together */
 
 struct xroce_owner {
 	__u32 client;		/* key in xroce_client, the PROG_ARRAY of the clients' programs */
@@ -389,8 +391,12 @@ struct xroce_owner {
 
 /*
  * xroce_wire (ARRAY of 1): the interface and the way back into it, for xroce_egress. The broker
- * writes.
+ * writes. xroce_near (HASH, key: struct xroce_gid_key, value: __u32 ifindex) has the way into
+ * the other interfaces of this network namespace that have a broker: the hairpin of each, by their
+ * GIDs.
  */
+#define XROCE_MAX_NEAR 1024
+
 struct xroce_wire {
 	__u32 ifindex;
 	__u32 hairpin;		/* the device on whose ingress xroce_mux runs as generic XDP */
@@ -404,29 +410,42 @@ struct xroce_tap {
 	__u32 client;
 	__u32 privileged;	/* may send to QP 1, and with privileged Q_Keys */
 	__u64 frames;		/* sent, super-packets as one: to the wire, */
-	__u64 hairpin;		/* and to QPs on this interface */
-	__u64 bytes;
+	__u64 hairpin;		/* and to QPs on this machine */
+	__u64 bytes;		/* of both */
 	__u64 refused;
 };
 
 /*
- * Why xroce_egress refuses a frame, counted in xroce_egress (PERCPU_ARRAY of 1), a field each.
+ * Why xroce_egress refuses a frame, counted in xroce_refused (PERCPU_ARRAY of 1), a field each.
  */
 #define XROCE_EGRESS_REASONS(X)                                                                    \
 	X(unknown_tap, "from a device that is no client's")                                        \
-	X(not_roce, "not RoCEv2: EtherType, IP header, UDP port, lengths")                         \
+	X(not_roce, "not RoCEv2: EtherType, IP header, UDP port, lengths, opcode")                 \
 	X(source, "source address is not one of the interface's")                                  \
+	X(multicast, "to a multicast address")                                                     \
+	X(offload, "asks the kernel for a checksum or for segments that RoCEv2 has not")           \
+	X(segments, "super-packet whose packets are not alike, or a packet that looks like one")   \
 	X(qp1, "to QP 1, for privileged processes only")                                           \
 	X(qkey, "a privileged Q_Key")                                                              \
 	X(src_qpn, "source QP number is not the sender's")                                         \
-	X(segments, "super-packet whose packets are not alike")                                    \
-	X(redirect, "the kernel would not send it on")
+	X(mtu, "longer than the interface takes")
 
-struct xroce_egress {
+enum xroce_egress_reason {
+	XROCE_EGRESS_none,
+#define X(name, text) XROCE_EGRESS_##name,
+	XROCE_EGRESS_REASONS(X)
+#undef X
+	XROCE_EGRESS_END
+};
+#define XROCE_EGRESS_COUNT (XROCE_EGRESS_END - 1)
+
+struct xroce_refused {
 #define X(name, text) __u64 name;
 	XROCE_EGRESS_REASONS(X)
 #undef X
 };
+_Static_assert(sizeof(struct xroce_refused) == XROCE_EGRESS_COUNT * sizeof(__u64),
+	       "one counter a reason");
 
 /*
  * The transmit program's maps. The library writes frames (xroce_tx_frame) and their order
@@ -483,6 +502,7 @@ struct xroce_tx_frame {
 #define XROCE_MAP_CLIENT       "xroce_client"
 #define XROCE_MAP_WIRE	       "xroce_wire"
 #define XROCE_MAP_TAP	       "xroce_tap"
-#define XROCE_MAP_EGRESS       "xroce_egress"
+#define XROCE_MAP_NEAR	       "xroce_near"
+#define XROCE_MAP_REFUSED      "xroce_refused"
 
 #endif

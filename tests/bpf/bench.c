@@ -259,8 +259,7 @@ void bench_unmake_queues(void)
 	assert_int_equal(system("ip link del xrbpf0"), 0);
 }
 
-/* Sums a per-CPU value of counters. */
-static void sum_percpu(int fd, uint64_t *sum, size_t bytes)
+void bench_sum_percpu(int fd, uint64_t *sum, size_t bytes)
 {
 	const size_t n = bytes / sizeof(*sum);
 	int cpus = libbpf_num_possible_cpus();
@@ -280,8 +279,8 @@ struct bench_counts bench_count(void)
 {
 	struct bench_counts c;
 
-	sum_percpu(map_fd(bench->skel->maps.xroce_drop), c.drop, sizeof(c.drops));
-	sum_percpu(map_fd(bench->skel->maps.xroce_rx), (uint64_t *)&c.rx, sizeof(c.rx));
+	bench_sum_percpu(map_fd(bench->skel->maps.xroce_drop), c.drop, sizeof(c.drops));
+	bench_sum_percpu(map_fd(bench->skel->maps.xroce_rx), (uint64_t *)&c.rx, sizeof(c.rx));
 	return c;
 }
 

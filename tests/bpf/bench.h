@@ -111,6 +111,8 @@ int bench_run_with(const uint8_t *frame, uint32_t len, const struct bench_entry 
 uint32_t bench_make_queues(void);
 void bench_unmake_queues(void);
 
+/* Sums a per-CPU value of counters, the only one of the map. */
+void bench_sum_percpu(int fd, uint64_t *sum, size_t bytes);
 struct bench_counts bench_count(void);
 const char *bench_reason(int reason);
 

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a client may send: RoCEv2 packets from the interface's addresses, from its own QPs, and no
+ * privileged ones. All that decides is read here from memory of the kernel's, after the client's
+ * last write to it. Reads packets and maps, changes nothing.
+ *
+ * A super-packet is cut by the kernel, or by a receiver that takes its identification and checksum
+ * for what they say (parse_count_segments()). Both must find the same packets in a frame as are
+ * checked here.
+ */
+#ifndef BPF_EGRESS_H
+#define BPF_EGRESS_H
+
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/virtio_net.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+#include "maps_broker.h"
+#include "parse.h"
+#include "steer.h"
+
+#define EGRESS_PULL	  (sizeof(struct ethhdr) + sizeof(struct ipv6hdr) + sizeof(struct udphdr))
+#define EGRESS_DF	  0x4000
+#define EGRESS_QPN_CM	  1
+#define QKEY_PRIVILEGED	  0x80000000u
+#define CHECKSUM_PARTIAL  3
+#define UDP_CHECKSUM_AT	  6
+#define IPV6_MULTICAST	  0xff
+#define IPV4_MULTICAST	  0xe0 /* and above: of class D, E and the broadcast address */
+
+/* ---- what the client has asked the kernel to do to the frame ---- */
+
+/* The kernel's, as far as it is read here. */
+struct sk_buff___xroce {
+	unsigned char *head, *data;
+	__u32 end;
+	__u16 csum_start, csum_offset;
+	__u8 ip_summed : 2;
+} __attribute__((preserve_access_index));
+
+struct skb_shared_info___xroce {
+	unsigned int gso_type;
+} __attribute__((preserve_access_index));
+
+/* of the kernel's anonymous enum; if they become others, super-packets are refused */
+#define SKB_GSO_DODGY  (1u << 1) /* from user space */
+#define SKB_GSO_UDP_L4 (1u << 17)
+
+extern void *bpf_cast_to_kern_ctx(void *skb) __ksym __weak;
+extern void *bpf_rdonly_cast(const void *at, __u32 type) __ksym __weak;
+
+/* Before 6.2 there is no such look, and no TAP device takes UDP super-packets. */
+static __always_inline struct sk_buff___xroce *egress_skb(struct __sk_buff *skb)
+{
+	return bpf_cast_to_kern_ctx ? bpf_cast_to_kern_ctx(skb) : NULL;
+}
+
+/*
+ * Will the kernel write a checksum into this frame? Where to is the client's word: it could change
+ * what was checked.
+ */
+static __always_inline bool egress_is_partial(struct __sk_buff *skb)
+{
+	struct sk_buff___xroce *k = egress_skb(skb);
+
+	if (k)
+		return BPF_CORE_READ_BITFIELD(k, ip_summed) == CHECKSUM_PARTIAL;
+	/* has a level now, but if it was partial */
+	bpf_csum_level(skb, BPF_CSUM_LEVEL_INC);
+	return bpf_csum_level(skb, BPF_CSUM_LEVEL_QUERY) < 0;
+}
+
+/* Exactly what a UDP super-packet is: cut as such, its checksum in the UDP header. */
+static __always_inline bool egress_is_udp_gso(struct __sk_buff *skb, __u32 l4)
+{
+	struct sk_buff___xroce *k = egress_skb(skb);
+	struct skb_shared_info___xroce *shared;
+
+	if (!k || !bpf_rdonly_cast ||
+	    BPF_CORE_READ_BITFIELD(k, ip_summed) != CHECKSUM_PARTIAL)
+		return false;
+	shared = bpf_rdonly_cast(k->head + k->end,
+				 bpf_core_type_id_kernel(struct skb_shared_info___xroce));
+	return (shared->gso_type & ~SKB_GSO_DODGY) == SKB_GSO_UDP_L4 &&
+	       k->csum_start == k->data - k->head + l4 && k->csum_offset == UDP_CHECKSUM_AT;
+}
+
+/* ---- Ethernet, IP, UDP ---- */
+
+static __always_inline bool egress_parse_ipv4(struct packet *p, const struct iphdr *ip,
+					      const void *data_end)
+{
+	if ((void *)(ip + 1) > data_end || ip->version != 4 || ip->ihl * 4 != sizeof(*ip) ||
+	    ip->protocol != IPPROTO_UDP || ip->frag_off & ~bpf_htons(EGRESS_DF))
+		return false;
+	p->l4 = p->l3 + sizeof(*ip);
+	p->ip_end = p->l3 + bpf_ntohs(ip->tot_len);
+	p->ip_id = bpf_ntohs(ip->id);
+	p->src.half[0] = p->dst.half[0] = 0;
+	p->src.word[2] = p->dst.word[2] = bpf_htonl(0xffff);
+	p->src.word[3] = ip->saddr;
+	p->dst.word[3] = ip->daddr;
+	return true;
+}
+
+static __always_inline bool egress_parse_ipv6(struct packet *p, const struct ipv6hdr *ip,
+					      const void *data_end)
+{
+	if ((void *)(ip + 1) > data_end || ip->version != 6 || ip->nexthdr != IPPROTO_UDP)
+		return false;
+	p->l4 = p->l3 + sizeof(*ip);
+	p->ip_end = p->l4 + bpf_ntohs(ip->payload_len);
+	p->rx_flags = XROCE_RX_IPV6;
+	p->ip_id = 0;
+	__builtin_memcpy(&p->src, &ip->saddr, sizeof(p->src));
+	__builtin_memcpy(&p->dst, &ip->daddr, sizeof(p->dst));
+	return true;
+}
+
+/*
+ * The frame's addresses and lengths, and how many packets a receiver may take it for. Stricter than
+ * parse_ip(), for this is our own sender's: no tag, no padding, no IPv4 option. Returns
+ * XROCE_EGRESS_none or the reason to refuse it.
+ */
+static __always_inline enum xroce_egress_reason egress_parse(struct __sk_buff *skb,
+							     struct packet *p)
+{
+	const void *data, *data_end;
+	const struct ethhdr *eth;
+	struct udphdr udp;
+
+	/*
+	 * The kernel reads the addresses where they lie, when it looks for the next hop: they must
+	 * lie in the linear part, which may have been as short as the client chose.
+	 */
+	if (skb->vlan_present ||
+	    bpf_skb_pull_data(skb, skb->len < EGRESS_PULL ? skb->len : EGRESS_PULL))
+		return XROCE_EGRESS_not_roce;
+	data = (void *)(long)skb->data;
+	data_end = (void *)(long)skb->data_end;
+	eth = data;
+	if ((void *)(eth + 1) > data_end || skb->protocol != eth->h_proto)
+		return XROCE_EGRESS_not_roce;
+	p->l3 = sizeof(*eth);
+	p->rx_flags = 0;
+	if (!(eth->h_proto == bpf_htons(ETH_P_IP) ?
+		      egress_parse_ipv4(p, (void *)(eth + 1), data_end) :
+	      eth->h_proto == bpf_htons(ETH_P_IPV6) ?
+		      egress_parse_ipv6(p, (void *)(eth + 1), data_end) :
+		      false))
+		return XROCE_EGRESS_not_roce;
+	if (p->ip_end != skb->len || bpf_skb_load_bytes(skb, p->l4, &udp, sizeof(udp)) ||
+	    udp.dest != bpf_htons(ROCE_UDP_PORT) || bpf_ntohs(udp.len) != p->ip_end - p->l4 ||
+	    bpf_ntohs(udp.len) < sizeof(udp) + sizeof(struct bth) + ROCE_ICRC_BYTES)
+		return XROCE_EGRESS_not_roce;
+	p->segments = udp.check ? parse_count_segments(p, udp.check, udp.len) : 1;
+	return XROCE_EGRESS_none;
+}
+
+static __always_inline bool egress_is_multicast(const struct packet *p)
+{
+	return p->rx_flags & XROCE_RX_IPV6 ? p->dst.gid[0] == IPV6_MULTICAST :
+					     p->dst.gid[12] >= IPV4_MULTICAST;
+}
+
+/* ---- the transport headers, of each packet in the frame ---- */
+
+struct egress {
+	struct __sk_buff *skb;
+	__u32 client, privileged;
+	__u32 at, size;		/* the first one's BTH, from one to the next */
+	__u32 src_qpn;		/* found to be the client's */
+	struct bth first;
+	enum xroce_egress_reason reason;
+};
+
+/* A datagram tells the receiver a Q_Key and who sent it. */
+static __always_inline enum xroce_egress_reason egress_check_deth(struct egress *e, __u32 at)
+{
+	const struct xroce_owner *owner;
+	struct deth deth;
+	__u32 src_qpn;
+
+	if (bpf_skb_load_bytes(e->skb, at, &deth, sizeof(deth)))
+		return XROCE_EGRESS_not_roce;
+	if (load_be32(&deth.qkey) & QKEY_PRIVILEGED && !e->privileged)
+		return XROCE_EGRESS_qkey;
+	src_qpn = load_be32(&deth.src_qpn) & ROCE_QPN_MASK;
+	if (src_qpn == e->src_qpn)
+		return XROCE_EGRESS_none;
+	owner = bpf_map_lookup_elem(&xroce_owner, &src_qpn);
+	if (!owner || owner->client != e->client)
+		return XROCE_EGRESS_src_qpn;
+	e->src_qpn = src_qpn;
+	return XROCE_EGRESS_none;
+}
+
+/* A packet whose BTH is bth, at offset at of the frame. */
+static __always_inline enum xroce_egress_reason egress_check_packet(struct egress *e,
+								    const struct bth *bth, __u32 at)
+{
+	const __u32 flags = opcode_flags[bth->opcode];
+
+	if (!(flags & OP_VALID))
+		return XROCE_EGRESS_not_roce;
+	if ((load_be32(&bth->ecn_qpn) & ROCE_QPN_MASK) == EGRESS_QPN_CM && !e->privileged)
+		return XROCE_EGRESS_qp1;
+	return flags & OP_DETH ? egress_check_deth(e, at + sizeof(*bth)) : XROCE_EGRESS_none;
+}
+
+/* As gso_is_for_same_qp() (user/transport/gso.c): who takes the first takes all. */
+static __always_inline bool egress_is_alike(const struct bth *a, const struct bth *b)
+{
+	return OPCODE_TRANSPORT(a->opcode) == OPCODE_TRANSPORT(b->opcode) && a->pkey == b->pkey &&
+	       !((a->ecn_qpn ^ b->ecn_qpn) & bpf_htonl(ROCE_QPN_MASK));
+}
+
+/* Packet i + 1 of a super-packet. Returns 1 to end the loop. */
+static long egress_check_next(__u64 i, struct egress *e)
+{
+	const __u32 at = e->at + ((__u32)i + 1) * e->size;
+	struct bth bth;
+
+	if (at + sizeof(bth) + ROCE_ICRC_BYTES > e->skb->len ||
+	    bpf_skb_load_bytes(e->skb, at, &bth, sizeof(bth)) || !egress_is_alike(&e->first, &bth))
+		e->reason = XROCE_EGRESS_segments;
+	else
+		e->reason = egress_check_packet(e, &bth, at);
+	return e->reason != XROCE_EGRESS_none;
+}
+
+static __always_inline enum xroce_egress_reason
+egress_check_packets(struct __sk_buff *skb, const struct packet *p, const struct xroce_tap *tap)
+{
+	struct egress e = {
+		.skb = skb,
+		.client = tap->client,
+		.privileged = tap->privileged,
+		.at = p->l4 + sizeof(struct udphdr),
+		.size = p->ip_id,
+		.src_qpn = ~0u,
+	};
+
+	if (bpf_skb_load_bytes(skb, e.at, &e.first, sizeof(e.first)))
+		return XROCE_EGRESS_not_roce;
+	e.reason = egress_check_packet(&e, &e.first, e.at);
+	if (e.reason == XROCE_EGRESS_none && p->segments > 1)
+		bpf_loop(p->segments - 1, egress_check_next, &e, 0);
+	return e.reason;
+}
+
+/* ---- all of it ---- */
+
+/* Returns XROCE_EGRESS_none or the reason to refuse the frame. */
+static __always_inline enum xroce_egress_reason
+egress_check(struct __sk_buff *skb, struct packet *p, const struct xroce_tap *tap)
+{
+	enum xroce_egress_reason reason = egress_parse(skb, p);
+
+	if (reason != XROCE_EGRESS_none)
+		return reason;
+	if (!bpf_map_lookup_elem(&xroce_gid, &p->src))
+		return XROCE_EGRESS_source;
+	if (egress_is_multicast(p))
+		return XROCE_EGRESS_multicast;
+	if (skb->gso_size ? !egress_is_udp_gso(skb, p->l4) : egress_is_partial(skb))
+		return XROCE_EGRESS_offload;
+	/* the kernel and the receiver must cut it alike */
+	if (skb->gso_size ? p->segments == 1 || skb->gso_size != p->ip_id : p->segments > 1)
+		return XROCE_EGRESS_segments;
+	return egress_check_packets(skb, p, tap);
+}
+
+#endif

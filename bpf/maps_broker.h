@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The maps that only the broker's programs have, see xroce/abi.h. No client gets any of them. */
+#ifndef BPF_MAPS_BROKER_H
+#define BPF_MAPS_BROKER_H
+
+#include "maps_device.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, XROCE_MAX_OWNED);
+	__type(key, __u32);
+	__type(value, struct xroce_owner);
+} xroce_owner SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, XROCE_MAX_CLIENT);
+	__type(key, __u32);
+	__type(value, __u32);
+} xroce_client SEC(".maps");
+
+/*
+ * xroce_egress, while the broker lives: the kernel empties a PROG_ARRAY when its last descriptor is
+ * closed.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} xroce_alive SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct xroce_wire);
+} xroce_wire SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, XROCE_MAX_NEAR);
+	__type(key, struct xroce_gid_key);
+	__type(value, __u32);
+} xroce_near SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, XROCE_MAX_CLIENT);
+	__type(key, __u32);
+	__type(value, struct xroce_tap);
+} xroce_tap SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct xroce_refused);
+} xroce_refused SEC(".maps");
+
+#endif

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * An interface that several processes share. Each of these clients of the broker has the receiving
+ * program (xroce.bpf.c) and its maps for itself, and a TAP device to send by; this is what lies
+ * between them and the interface:
+ *
+ *   xroce_mux     on the interface and the hairpin: whose is the packet? Its program runs
+ *   xroce_tap_in  behind a client's TAP device: xroce_egress, as long as the broker lives
+ *   xroce_egress  may the client send this? Then to the interface or, to a QP here, to the hairpin
+ *   xroce_shut    on the ways into the devices that nobody is to use
+ *
+ * Nothing that a client can write decides here: the maps are the broker's alone.
+ */
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+#include <bpf/bpf_helpers.h>
+
+#include "maps_device.h"
+#include "maps_broker.h"
+#include "count.h"
+#include "parse.h"
+#include "steer.h"
+#include "egress.h"
+
+/* ---- receiving ---- */
+
+/* Whose QP the packet is to; NULL: nobody's, or it has no BTH where one is read. */
+static __always_inline const struct xroce_owner *mux_owner(struct xdp_md *ctx,
+							   const struct packet *p)
+{
+	const struct bth *bth = (void *)(p->udp + 1);
+	__u32 qpn;
+
+	if ((void *)(bth + 1) > (void *)(long)ctx->data_end)
+		return NULL;
+	qpn = load_be32(&bth->ecn_qpn) & ROCE_QPN_MASK;
+	return bpf_map_lookup_elem(&xroce_owner, &qpn);
+}
+
+/* What is to a client's QP that client's program checks, and counts; the rest is counted here. */
+SEC("xdp.frags")
+int xroce_mux(struct xdp_md *ctx)
+{
+	enum xroce_drop drop = XROCE_DROP_none;
+	const struct xroce_owner *owner;
+	struct packet p;
+
+	if (!parse_ip(ctx, &p, &drop))
+		return XDP_PASS;
+	if (!steer_is_ours(&p, NULL))
+		return count_pass();
+	if (drop == XROCE_DROP_none) {
+		owner = mux_owner(ctx, &p);
+		if (owner)
+			bpf_tail_call(ctx, &xroce_client, owner->client);
+		/* here: nobody's, or its owner has just gone */
+		drop = parse_roce(ctx, &p);
+	}
+	return count_drop(drop == XROCE_DROP_none ? XROCE_DROP_qp_unknown : drop);
+}
+
+/* ---- sending ---- */
+
+static __always_inline int egress_refuse(struct xroce_tap *tap, enum xroce_egress_reason reason)
+{
+	__u32 zero = 0, at = (__u32)reason - 1;
+	__u64 *refused = bpf_map_lookup_elem(&xroce_refused, &zero);
+
+	if (refused && at < XROCE_EGRESS_COUNT)
+		refused[at]++;
+	if (tap)
+		__sync_fetch_and_add(&tap->refused, 1);
+	return TC_ACT_SHOT;
+}
+
+/* The hairpin of the interface here that has the destination's address; 0: none has. */
+static __always_inline __u32 egress_hairpin(const struct packet *p, const struct xroce_wire *wire)
+{
+	const __u32 *near;
+
+	if (bpf_map_lookup_elem(&xroce_gid, &p->dst))
+		return wire->hairpin;
+	near = bpf_map_lookup_elem(&xroce_near, &p->dst);
+	return near ? *near : 0;
+}
+
+/*
+ * A frame on the wire is as long as the interface allows; of a super-packet, each that will be cut
+ * out. The kernel does not look again.
+ */
+static __always_inline bool egress_is_too_long(struct __sk_buff *skb, __u32 ifindex)
+{
+	__u32 mtu = 0;
+
+	return bpf_check_mtu(skb, ifindex, &mtu, 0, skb->gso_size ? BPF_MTU_CHK_SEGS : 0) != 0;
+}
+
+SEC("tc")
+int xroce_egress(struct __sk_buff *skb)
+{
+	__u32 zero = 0, ifindex = skb->ifindex, hairpin;
+	struct xroce_tap *tap = bpf_map_lookup_elem(&xroce_tap, &ifindex);
+	const struct xroce_wire *wire = bpf_map_lookup_elem(&xroce_wire, &zero);
+	enum xroce_egress_reason reason;
+	struct packet p;
+
+	if (!tap || !wire)
+		return egress_refuse(tap, XROCE_EGRESS_unknown_tap);
+	reason = egress_check(skb, &p, tap);
+	if (reason != XROCE_EGRESS_none)
+		return egress_refuse(tap, reason);
+	hairpin = egress_hairpin(&p, wire);
+	if (!hairpin && egress_is_too_long(skb, wire->ifindex))
+		return egress_refuse(tap, XROCE_EGRESS_mtu);
+	__sync_fetch_and_add(&tap->bytes, skb->len);
+	if (hairpin) {
+		__sync_fetch_and_add(&tap->hairpin, 1);
+		return bpf_redirect(hairpin, BPF_F_INGRESS);
+	}
+	__sync_fetch_and_add(&tap->frames, 1);
+	/*
+	 * The kernel finds the next hop and writes the Ethernet header. A frame that
+	 * bpf_redirect() sends is marked, and generic XDP on the other end of a veth pair leaves
+	 * marked ones out.
+	 */
+	return bpf_redirect_neigh(wire->ifindex, NULL, 0, 0);
+}
+
+/*
+ * This filter stays on the device when the broker has been killed; xroce_alive is empty then.
+ */
+SEC("tc")
+int xroce_tap_in(struct __sk_buff *skb)
+{
+	bpf_tail_call(skb, &xroce_alive, 0);
+	return TC_ACT_SHOT;
+}
+
+SEC("tc")
+int xroce_shut(struct __sk_buff *skb)
+{
+	return TC_ACT_SHOT;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
