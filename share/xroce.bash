@@ -37,8 +37,8 @@ _xroce_run() {
 	# Over the options and their arguments, to the program if it begins before this word.
 	for ((i = 2; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-d | -s | -c | -n | -t | -x | -a | --dev | --spin | --cpus | --shards | --tx | --xdp | \
-			--attach)
+		-d | -s | -c | -n | -t | -x | -a | -S | --dev | --spin | --cpus | --shards | --tx | \
+			--xdp | --attach | --share)
 			i=$((i + 1))
 			# --dev=IFACE is three words
 			[ "${COMP_WORDS[i]}" = = ] && i=$((i + 1))
@@ -64,13 +64,14 @@ _xroce_run() {
 	-t | --tx) _xroce_words "auto xsk tap live gso" "$cur" ;;
 	-x | --xdp) _xroce_words "auto native generic" "$cur" ;;
 	-a | --attach) _xroce_words "auto dispatcher exclusive" "$cur" ;;
+	-S | --share) _xroce_words "auto never always" "$cur" ;;
 	-n | --shards) _xroce_words "1 2 3 4 5 6 7 8" "$cur" ;;
 	-s | --spin | -c | --cpus) COMPREPLY=() ;;
 	*)
 		case $cur in
 		-*)
-			_xroce_words "--dev --spin --cpus --shards --tx --xdp --attach --verbose \
-				--help --" "$cur"
+			_xroce_words "--dev --spin --cpus --shards --tx --xdp --attach --share \
+				--verbose --help --" "$cur"
 			;;
 		*) _xroce_command "$COMP_CWORD" ;;
 		esac

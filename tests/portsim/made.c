@@ -111,6 +111,20 @@ void attach_follow(struct attachment *m)
 {
 }
 
+int attach_claim(struct attachment *m, u32 qpn)
+{
+	return 0;
+}
+
+void attach_release(struct attachment *m, u32 qpn)
+{
+}
+
+int attach_ring(struct attachment *m)
+{
+	sched_fail("nobody shares an interface here");
+}
+
 void attach_abandon(struct attachment *m)
 {
 	sched_fail("nobody forks here");
@@ -143,6 +157,11 @@ int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, 
 	fn(arg, NULL, dev);
 	*out = NULL;
 	return 0;
+}
+
+int watch_until_hangup(struct watch *watch, int fd)
+{
+	sched_fail("nobody shares an interface here");
 }
 
 void watch_stop(struct watch *watch)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Making a port: the only part that needs privileges. It takes the interface (a name that one
- * process holds), loads and attaches the XDP program, creates the UMEM and the sockets, and maps
- * what is shared. Everything is a descriptor of this process and goes with it, however it ends.
- * Nothing is received until the GIDs are published: XDP passes what is not to one of them.
+ * Making a port: of what the interface's broker gives (shared.c) or, where there is none, alone,
+ * which is the only part that needs privileges. That takes the interface (a name that one process
+ * holds), loads and attaches the XDP program, creates the UMEM and the sockets, and maps what is
+ * shared. Everything is a descriptor of this process and goes with it, however it ends. Nothing is
+ * received until the GIDs are published: XDP passes what is not to one of them.
  *
  * Each failure is one line on standard error that names the remedy.
  */
@@ -12,7 +13,6 @@
 #include <bpf/libbpf.h>
 #include <net/if.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -21,6 +21,8 @@
 #include "attach.h"
 #include "complain.h"
 #include "hook.h"
+#include "shared.h"
+#include "shared_maps.h"
 #include "xroce.skel.h"
 
 static int attach_hold(const struct netdev *dev, struct attachment *m)
@@ -35,10 +37,15 @@ static int attach_hold(const struct netdev *dev, struct attachment *m)
 	if (m->holder_fd != -EBUSY)
 		return attach_failed(dev, "take the interface", m->holder_fd);
 	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0 && pid > 0)
-		attach_complain(dev, "in use by process %d (%s); end it, or use another interface",
-				(int)pid, comm);
+		attach_complain(dev,
+				"in use by process %d (%s); end it, or use another interface; as "
+				"root, `xroce serve %s` lets several processes use it",
+				(int)pid, comm, dev->name);
 	else
-		attach_complain(dev, "in use by another process; end it, or use another interface");
+		attach_complain(dev,
+				"in use by another process; end it, or use another interface; as "
+				"root, `xroce serve %s` lets several processes use it",
+				dev->name);
 	return -EBUSY;
 }
 
@@ -80,30 +87,13 @@ static int attach_load(const struct netdev *dev, struct attachment *m)
 	return 0;
 }
 
-/* The map's memory, shared with XDP and with programs that dump the map; NULL with errno set. */
-static void *attach_map(const struct bpf_map *map, size_t bytes)
-{
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
-
-	return p == MAP_FAILED ? NULL : p;
-}
-
-/* What of the maps is shared memory: its member of struct xdp_maps, the map, entries. */
-#define SHARED_MAPS(X)                              \
-	X(cq, xroce_cq, XROCE_MAX_CQ)               \
-	X(expect, xroce_expect, XROCE_MAX_QP)       \
-	X(engine, xroce_engine, 1)                  \
-	X(vector, xroce_vector, XROCE_MAX_QUEUE)    \
-	X(sock, xroce_sock, XROCE_MAX_QUEUE)        \
-	X(stats, xroce_eng_stat, XROCE_MAX_SHARD)   \
-	X(drops, xroce_eng_drop, XROCE_MAX_SHARD)
-
 static int map_maps(const struct netdev *dev, struct attachment *m)
 {
 	bool all = true;
 
-#define X(name, map, n) \
-	all &= !!(m->maps.name = attach_map(m->bpf->maps.map, (n) * sizeof(*m->maps.name)));
+#define X(name, map, fd, n)                                                   \
+	all &= !!(m->maps.name = shared_map(bpf_map__fd(m->bpf->maps.map),      \
+					    (n) * sizeof(*m->maps.name)));
 	SHARED_MAPS(X)
 #undef X
 	if (!all)
@@ -202,13 +192,10 @@ static int open_sockets(const struct netdev *dev, struct attachment *m)
 	return err;
 }
 
-int attach_make(const struct netdev *dev, struct attachment *m)
+static int attach_alone(const struct netdev *dev, struct attachment *m)
 {
 	int err;
 
-	*m = (struct attachment){ .ifindex = dev->ifindex, .holder_fd = -1, .link_fd = -1 };
-	for (u32 i = 0; i < XROCE_MAX_SHARD; i++)
-		m->io[i].ring_fd = m->io[i].umem.fd = -1;
 	raise_memlock();
 	err = attach_hold(dev, m);
 	if (!err)
@@ -217,8 +204,35 @@ int attach_make(const struct netdev *dev, struct attachment *m)
 		err = map_maps(dev, m);
 	if (!err)
 		err = open_sockets(dev, m);
-	if (!err)
-		err = make_rings(dev, m);
+	return err ? err : make_rings(dev, m);
+}
+
+static void attach_init(const struct netdev *dev, struct attachment *m)
+{
+	*m = (struct attachment){ .ifindex = dev->ifindex, .holder_fd = -1, .link_fd = -1 };
+	for (u32 i = 0; i < XROCE_MAX_SHARD; i++)
+		m->io[i].ring_fd = m->io[i].umem.fd = -1;
+	for (u32 i = 0; i < ASK_FDS; i++)
+		m->fd[i] = -1;
+	ask_init(&m->asker);
+}
+
+static int attach_no_broker(const struct netdev *dev)
+{
+	attach_complain(dev, "no broker on %s: as root, `xroce serve %s`", dev->name, dev->name);
+	return -ENODEV;
+}
+
+int attach_make(const struct netdev *dev, struct attachment *m)
+{
+	const enum share_choice choice = options_share();
+	int err = -ENOENT;
+
+	attach_init(dev, m);
+	if (choice != SHARE_NEVER)
+		err = attach_shared(dev, m);
+	if (err == -ENOENT)
+		err = choice == SHARE_ALWAYS ? attach_no_broker(dev) : attach_alone(dev, m);
 	if (err)
 		attach_unmake(m);
 	return err;
@@ -239,12 +253,38 @@ static void attach_unmap(void *p, size_t bytes)
 
 void attach_detach(struct attachment *m)
 {
-	hook_detach(m);
+	/* of a shared port the broker detaches it, when the process has let go of the port */
+	if (!m->info.shared)
+		hook_detach(m);
 }
 
 void attach_follow(struct attachment *m)
 {
-	hook_follow(m);
+	if (!m->info.shared)
+		hook_follow(m);
+}
+
+/* ---- what the broker is asked while the port is at work ---- */
+
+int attach_claim(struct attachment *m, u32 qpn)
+{
+	const int err = m->info.shared ? ask_claim(&m->asker, qpn) : 0;
+
+	return ask_is_over(err) ? -EIO : err;
+}
+
+void attach_release(struct attachment *m, u32 qpn)
+{
+	/* the broker may have ended: then nothing is claimed any more */
+	if (m->info.shared)
+		ask_release(&m->asker, qpn);
+}
+
+int attach_ring(struct attachment *m)
+{
+	const int fd = ask_ring(&m->asker);
+
+	return ask_is_over(fd) ? -EIO : fd;
 }
 
 static void close_everything(struct attachment *m)
@@ -263,6 +303,9 @@ static void close_everything(struct attachment *m)
 	if (m->bpf)
 		xroce_bpf__destroy(m->bpf);
 	m->bpf = NULL;
+	for (u32 i = 0; i < ASK_FDS; i++)
+		close_fd(&m->fd[i]);
+	ask_close(&m->asker);
 	/* Last: the next process finds everything gone. */
 	close_fd(&m->holder_fd);
 }
@@ -271,7 +314,7 @@ void attach_unmake(struct attachment *m)
 {
 	/* its sockets are counted for the last time in what is unmapped then */
 	close_everything(m);
-#define X(name, map, n) attach_unmap(m->maps.name, (n) * sizeof(*m->maps.name));
+#define X(name, map, fd, n) attach_unmap(m->maps.name, (n) * sizeof(*m->maps.name));
 	SHARED_MAPS(X)
 #undef X
 }
@@ -287,9 +330,10 @@ void attach_abandon(struct attachment *m)
 	 * The child's objects still point here; what they write must not reach the parent's arm
 	 * words and counters.
 	 */
-#define X(name, map, n) make_private(m->maps.name, (n) * sizeof(*m->maps.name));
+#define X(name, map, fd, n) make_private(m->maps.name, (n) * sizeof(*m->maps.name));
 	SHARED_MAPS(X)
 #undef X
 	hook_abandon(m);
+	ask_abandon(&m->asker);
 	close_everything(m);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "../base/options.h"
 #include "../base/privilege.h"
 #include "complain.h"
 
@@ -38,13 +39,20 @@ int attach_failed(const struct netdev *dev, const char *step, int err)
 	if ((err == -EPERM || err == -EACCES) && !privilege_in_first_user_namespace())
 		attach_complain(dev,
 			 "not permitted to %s: the privileges of a user namespace are not enough, "
-			 "the kernel asks for those of the first one",
-			 step);
-	else if (err == -EPERM || err == -EACCES)
+			 "the kernel asks for those of the first one; with a broker none are "
+			 "needed (`xroce serve %s` as its root)",
+			 step, dev->name);
+	else if ((err == -EPERM || err == -EACCES) && options_share() == SHARE_NEVER)
 		attach_complain(dev,
 				"not permitted to %s; run as root, or with CAP_NET_ADMIN, CAP_BPF "
 				"and CAP_NET_RAW",
 				step);
+	else if (err == -EPERM || err == -EACCES)
+		attach_complain(dev,
+				"not permitted to %s, and no broker on %s: as root, `xroce serve "
+				"%s`; or run as root, or with CAP_NET_ADMIN, CAP_BPF and "
+				"CAP_NET_RAW",
+				step, dev->name, dev->name);
 	else if (err == -ENODEV)
 		attach_complain(dev, "cannot %s: no such interface; `ip link` lists them", step);
 	else if (err == -ENOBUFS)

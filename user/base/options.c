@@ -25,6 +25,12 @@ static const char *const attach_words[] = {
 	[ATTACH_EXCLUSIVE] = "exclusive",
 	NULL,
 };
+static const char *const share_words[] = {
+	[SHARE_AUTO] = "auto",
+	[SHARE_NEVER] = "never",
+	[SHARE_ALWAYS] = "always",
+	NULL,
+};
 static const char *const off_words[] = {
 	"reorder", "selective", "rto", "window", "credits", "flow", NULL,
 };
@@ -62,6 +68,10 @@ const struct option_spec option_table[NUM_OPTIONS] = {
 	[OPTION_ATTACH] = {
 		"XROCE_ATTACH", "attach", 'a', "HOW", OPTION_IS_WORD, attach_words,
 		.help = "whether other XDP programs can be on the interface",
+	},
+	[OPTION_SHARE] = {
+		"XROCE_SHARE", "share", 'S', "HOW", OPTION_IS_WORD, share_words,
+		.help = "whether the interface is used through its broker, with other processes",
 	},
 	[OPTION_OFF] = {
 		"XROCE_OFF", NULL, 0, "PARTS", OPTION_IS_WORDS, off_words,
@@ -214,6 +224,11 @@ enum xdp_choice options_xdp(void)
 enum attach_choice options_attach(void)
 {
 	return (enum attach_choice)options_word(OPTION_ATTACH);
+}
+
+enum share_choice options_share(void)
+{
+	return (enum share_choice)options_word(OPTION_SHARE);
 }
 
 u32 options_number(enum option_id option)

@@ -19,6 +19,7 @@ enum option_id {
 	OPTION_TX,
 	OPTION_XDP,
 	OPTION_ATTACH,
+	OPTION_SHARE,
 	OPTION_OFF,
 	OPTION_ECN,
 	OPTION_QUIET,
@@ -61,6 +62,9 @@ enum xdp_choice options_xdp(void);
 /* XROCE_ATTACH: whether it shares the interface with other XDP programs. */
 enum attach_choice { ATTACH_AUTO, ATTACH_DISPATCHER, ATTACH_EXCLUSIVE };
 enum attach_choice options_attach(void);
+/* XROCE_SHARE: whether it is used through a broker, with other processes. */
+enum share_choice { SHARE_AUTO, SHARE_NEVER, SHARE_ALWAYS };
+enum share_choice options_share(void);
 /* XROCE_SHARDS, XROCE_SPIN_US. */
 u32 options_number(enum option_id option);
 /* XROCE_QUIET, XROCE_DEBUG: set to anything. */

@@ -33,6 +33,8 @@ static void print_help(FILE *out)
 		"on veth), or auto, which is generic on veth\n"
 		"  XROCE_ATTACH  whether other XDP programs can be on the interface: auto, "
 		"dispatcher, exclusive\n"
+		"  XROCE_SHARE  whether the interface is used through its broker: auto, never, "
+		"always\n"
 		"  XROCE_TX   which way frames leave: auto, xsk (AF_XDP alone), tap, live, gso; "
 		"others are in docs/port.md\n"
 		"\n"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The port follows its interface: addresses go to XDP, the path MTU goes by the link's. When the
- * interface has gone, the port is gone: every QP is in error, what is posted is flushed, nothing is
- * received or sent any more, and nobody sleeps on the sockets.
+ * interface has gone, or the broker that a shared port is by, the port is gone: every QP is in
+ * error, what is posted is flushed, nothing is received or sent any more, and nobody sleeps on the
+ * sockets.
  */
 #include "../base/kernel.h"
 #include "port_object.h"
@@ -77,7 +78,11 @@ int follow_start(struct port *port, const struct netdev *dev)
 	 * QPs in error
 	 */
 	err = watch_start(dev, true, follow_change, port, &port->watch);
-	return err ? err : port->follow_err;
+	if (!err)
+		err = port->follow_err;
+	if (!err && port_lifeline(port) >= 0)
+		err = watch_until_hangup(port->watch, port_lifeline(port));
+	return err;
 }
 
 void follow_stop(struct port *port)

@@ -127,6 +127,14 @@ static int port_make_shard(struct shard *s, const struct netdev *dev)
 	return err ? err : handover_init(s, s->all->num);
 }
 
+/* A process that shares the interface may not make rings. */
+static int port_ask_ring(void *arg)
+{
+	struct port *port = arg;
+
+	return attach_ring(&port->made);
+}
+
 static int port_make_shards(struct port *port, const struct netdev *dev)
 {
 	struct shards *all = &port->shards;
@@ -136,6 +144,11 @@ static int port_make_shards(struct port *port, const struct netdev *dev)
 	all->maps = all->wake.maps = &port->made.maps;
 	all->queues = all->wake.num_vectors = port->made.info.queues;
 	all->wake.rings.map_fd = port->made.maps.channel_fd;
+	all->shared = port->made.info.shared;
+	if (all->shared) {
+		all->wake.rings.make = port_ask_ring;
+		all->wake.rings.make_arg = port;
+	}
 	all->shard = aligned_zero(n * sizeof(*all->shard));
 	if (!all->shard)
 		return -ENOMEM;
@@ -370,6 +383,22 @@ void port_post(struct port *port, struct qp *qp)
 void port_run_locked(struct port *port)
 {
 	shards_run_locked(&port->shards);
+}
+
+int port_claim(struct port *port, u32 qpn)
+{
+	return port->shards.dead ? 0 : attach_claim(&port->made, qpn);
+}
+
+void port_release(struct port *port, u32 qpn)
+{
+	if (!port->shards.dead)
+		attach_release(&port->made, qpn);
+}
+
+int port_lifeline(const struct port *port)
+{
+	return attach_lifeline(&port->made);
 }
 
 int port_steer(struct port *port, const struct qp *qp)

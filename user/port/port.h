@@ -21,12 +21,13 @@
 struct port;
 
 /*
- * The port of an interface, made at the first call: attaches XDP, creates sockets, starts the
- * service thread. Reference counted by port_put(); the last one takes all of it away. Returns 0 or,
- * after one clear line on standard error that names the remedy: -EPERM (privileges), -EBUSY
- * (interface taken by another process, which the line names, or the XDP hook is, or another AF_XDP
- * socket has a queue), -ENODEV, -EOPNOTSUPP, -ENOBUFS (limit of locked memory), or another -errno
- * of a step that failed; without a line -ENOMEM.
+ * The port of an interface, made at the first call: by the interface's broker if it has one
+ * (XROCE_SHARE), else it attaches XDP and creates sockets alone; starts the service thread.
+ * Reference counted by port_put(); the last one takes all of it away. Returns 0 or, after one clear
+ * line on standard error that names the remedy: -EPERM (privileges), -EBUSY (interface taken by
+ * another process, which the line names, or the XDP hook is, or another AF_XDP socket has a queue),
+ * -ENODEV, -EOPNOTSUPP, -ENOBUFS (limit of locked memory), of a broker -EACCES, -ENOSPC (its
+ * limits), -ETIMEDOUT, -EPROTO, or another -errno of a step that failed; without a line -ENOMEM.
  */
 int port_get(const struct netdev *dev, struct port **out);
 void port_put(struct port *port);
@@ -78,6 +79,22 @@ void port_poll_cq(struct port *port, const struct cq *cq);
 void port_post(struct port *port, struct qp *qp);
 /* The same with the lock held by the caller (between port_lock() and port_unlock()). */
 void port_run_locked(struct port *port);
+
+/* ---- the numbers of QPs, which all processes of an interface share ---- */
+
+/*
+ * A new QP's number is this process's from here on: before port_steer(), and before anybody is
+ * told. Returns 0; -EEXIST: it is another process's; -ENOSPC: a limit of the broker's; -EIO: the
+ * broker has ended; another -errno. May wait for the broker: no lock held.
+ */
+int port_claim(struct port *port, u32 qpn);
+/* After qp_destroy(). No lock held. */
+void port_release(struct port *port, u32 qpn);
+/*
+ * Hangs up when the port is lost though the interface is not, for watch_until_hangup(); -1: that
+ * cannot be.
+ */
+int port_lifeline(const struct port *port);
 
 /* ---- steering ---- */
 

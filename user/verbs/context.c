@@ -45,6 +45,20 @@ void context_put(struct vcontext *ctx)
 	free(ctx);
 }
 
+/* The end of the port is the end of the device for this context. Returns 0 or a positive errno. */
+static int context_get_port(struct vcontext *ctx, struct port **out)
+{
+	int err = port_get(&ctx->dev->nd, out);
+
+	if (err)
+		return -err;
+	if (port_lifeline(*out) >= 0)
+		err = watch_until_hangup(ctx->watch, port_lifeline(*out));
+	if (err)
+		port_put(*out);
+	return -err;
+}
+
 int context_port(struct vcontext *ctx, struct port **out)
 {
 	struct port *port;
@@ -55,7 +69,7 @@ int context_port(struct vcontext *ctx, struct port **out)
 	pthread_mutex_lock(&ctx->lock);
 	if (!ctx->port) {
 		port_set_event_handler(async_engine_event);
-		err = -port_get(&ctx->dev->nd, &port);
+		err = context_get_port(ctx, &port);
 		/* release: pairs with the acquire in cq_run() */
 		if (!err)
 			atomic_store_explicit(shared_word(&ctx->port), port, memory_order_release);
@@ -87,7 +101,10 @@ static bool gids_equal(const struct netdev *a, const struct netdev *b)
 	return equal;
 }
 
-/* What changed on the interface, as events of ibv_get_async_event(3). */
+/*
+ * What changed on the interface, as events of ibv_get_async_event(3). It is gone for this context
+ * also when the broker is by which its port was made.
+ */
 static void context_follow(void *arg, const struct netdev *before, const struct netdev *now)
 {
 	struct vcontext *ctx = arg;

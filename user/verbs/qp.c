@@ -11,6 +11,9 @@
 _Static_assert((int)IBV_QPS_ERR == QPS_ERR && (int)IBV_QPS_SQD == QPS_SQD,
 	       "qp.h takes the states' values from verbs.h");
 
+/* draws of a number; even with half of all taken, one in 65536 QPs would get none */
+#define QPN_TRIES 16
+
 /*
  * Returns 0 or a positive errno: EOPNOTSUPP for the types that <infiniband/verbs.h> knows and this
  * library does not have.
@@ -103,15 +106,20 @@ static bool sibling_leave(struct vqp *vqp)
 static void qp_take_away(struct vqp *vqp)
 {
 	struct vcq *send_cq = to_vcq_or_null(vqp->ibv.send_cq), *recv_cq = vqp_recv_cq(vqp);
+	const u32 qpn = vqp->qp->qpn;
+	bool last;
 
 	cq_lock_two(send_cq, recv_cq);
 	port_lock(vqp->port);
-	if (!sibling_leave(vqp)) {
-		port_unsteer(vqp->port, vqp->qp->qpn);
+	last = !sibling_leave(vqp);
+	if (last) {
+		port_unsteer(vqp->port, qpn);
 		qp_destroy(port_engine(vqp->port), vqp->qp);
 	}
 	port_unlock(vqp->port);
 	cq_unlock_two(send_cq, recv_cq);
+	if (last)
+		port_release(vqp->port, qpn);
 }
 
 static int join_cqs(struct vqp *vqp)
@@ -138,6 +146,32 @@ static struct engine *first_owner(const struct vqp *vqp)
 			    (vqp->ibv.srq && to_vsrq(vqp->ibv.srq)->srq.tags);
 
 	return pinned || !cq ? port_engine(vqp->port) : port_engine_for(vqp->port, cq->vector);
+}
+
+/*
+ * A QP whose number no other process of the interface has, not steered yet: another is drawn for
+ * each that somebody has, of 2^24 numbers. Returns 0 or a positive errno.
+ */
+static int qp_create_claimed(struct vqp *vqp, const struct qp_init *init)
+{
+	int err = EEXIST;
+
+	for (u32 tries = 0; err == EEXIST && tries < QPN_TRIES; tries++) {
+		port_lock(vqp->port);
+		err = -qp_create(first_owner(vqp), init, &vqp->qp);
+		port_unlock(vqp->port);
+		if (err)
+			return err;
+		err = -port_claim(vqp->port, vqp->qp->qpn);
+		if (!err)
+			return 0;
+		port_lock(vqp->port);
+		qp_destroy(port_engine(vqp->port), vqp->qp);
+		port_unlock(vqp->port);
+		vqp->qp = NULL;
+	}
+	/* more than the broker gives a user is as more than the device has: ibv_create_qp(3) */
+	return err == ENOSPC || err == EEXIST ? ENOMEM : err;
 }
 
 /* The engine's part: QP, steering. Returns 0 or a positive errno. */
@@ -171,12 +205,13 @@ static int qp_enter(struct vqp *vqp, const struct ibv_qp_init_attr *attr,
 	if (err)
 		return err;
 	init.ud_mtu = device_path_mtu(ctx, &nd);
+	err = qp_create_claimed(vqp, &init);
+	if (err)
+		return err;
 	port_lock(vqp->port);
-	err = -qp_create(first_owner(vqp), &init, &vqp->qp);
-	if (!err)
-		err = -port_steer(vqp->port, vqp->qp);
+	err = -port_steer(vqp->port, vqp->qp);
 	port_unlock(vqp->port);
-	if (err && vqp->qp)
+	if (err)
 		qp_take_away(vqp);
 	return err;
 }

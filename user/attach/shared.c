@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A shared port: the broker has loaded a program and its maps for this process alone, and hands
+ * over their descriptors, a ring for what is received and a TAP device to send by. Whatever this
+ * process does with them, nobody else is hurt; so nothing here takes a privilege.
+ *
+ * What came is what it must be, or it is refused: each map's type and sizes, since a mapping that
+ * is longer than its map faults when it is touched.
+ */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "complain.h"
+#include "shared.h"
+#include "shared_maps.h"
+
+/* What each map must be, in the order of enum ask_fd. */
+static const struct shared_kind {
+	u32 type, key_size, value_size, max_entries;
+} shared_kinds[] = {
+	[ASK_FD_QP] = { BPF_MAP_TYPE_HASH, 4, sizeof(struct xroce_qp), XROCE_MAX_QP },
+	[ASK_FD_CHANNEL] = { BPF_MAP_TYPE_ARRAY_OF_MAPS, 4, 4, XROCE_MAX_CHANNEL },
+	[ASK_FD_GID] = { BPF_MAP_TYPE_HASH, sizeof(struct xroce_gid_key), 4, XROCE_MAX_GID },
+	[ASK_FD_WAKE] = { BPF_MAP_TYPE_RINGBUF, 0, 0, XROCE_RING_BYTES },
+#define X(name, map, fd, n) \
+	[fd] = { BPF_MAP_TYPE_ARRAY, 4, sizeof(*((struct xdp_maps *)0)->name), n },
+	SHARED_MAPS(X)
+#undef X
+};
+
+static bool shared_is_map(int fd, const struct shared_kind *want)
+{
+	struct bpf_map_info info = { 0 };
+	u32 len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(fd, &info, &len) == 0 && info.type == want->type &&
+	       info.key_size == want->key_size && info.value_size == want->value_size &&
+	       info.max_entries == want->max_entries;
+}
+
+static bool shared_is_tap(int fd)
+{
+	const short wanted = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
+	struct ifreq ifr = { 0 };
+
+	return ioctl(fd, TUNGETIFF, &ifr) == 0 && (ifr.ifr_flags & wanted) == wanted;
+}
+
+static bool shared_is_whole(const struct netdev *dev, const struct attachment *m,
+			    const struct ask_port *port)
+{
+	const struct shared_kind rx = { BPF_MAP_TYPE_RINGBUF, 0, 0, port->ring_bytes };
+
+	if (port->ifindex != dev->ifindex || !shared_is_map(m->fd[ASK_FD_RX], &rx) ||
+	    !shared_is_tap(m->fd[ASK_FD_TAP]))
+		return false;
+	for (u32 i = 0; i < ARRAY_SIZE(shared_kinds); i++)
+		if (shared_kinds[i].max_entries && !shared_is_map(m->fd[i], &shared_kinds[i]))
+			return false;
+	return true;
+}
+
+/* The line for a broker that gives no port. Returns err. */
+static int shared_complain(const struct netdev *dev, int err)
+{
+	if (err == -EACCES)
+		attach_complain(dev,
+				"not permitted to use the broker; it serves the owner and the "
+				"group of its socket in " ASK_DIR);
+	else if (err == -EPERM)
+		attach_complain(dev,
+				"its broker is neither root's nor this user's; end it, and as "
+				"root, `xroce serve %s`",
+				dev->name);
+	else if (err == -ENOSPC)
+		attach_complain(dev,
+				"the broker serves no more processes, or no more of this user; end "
+				"some, or raise its limits (`xroce serve --help`)");
+	else if (err == -EPROTONOSUPPORT)
+		attach_complain(dev,
+				"the broker is of another version of xroce; as root, `xroce stop "
+				"%s; xroce serve %s`",
+				dev->name, dev->name);
+	else
+		attach_complain(dev,
+				"the broker does not answer as it must (%s); as root, `xroce stop "
+				"%s; xroce serve %s`",
+				strerror(-err), dev->name, dev->name);
+	return err;
+}
+
+static int shared_greet(const struct netdev *dev, struct attachment *m, struct ask_port *port)
+{
+	int err = ask_connect(&m->asker, netdev_netns(), dev->ifindex);
+
+	if (!err)
+		err = ask_hello(&m->asker, port, m->fd);
+	if (!err && !shared_is_whole(dev, m, port))
+		err = -EPROTO;
+	/* a broker that ends: as if it had ended before */
+	if (err == -EPIPE)
+		err = -ENOENT;
+	return err && err != -ENOENT ? shared_complain(dev, err) : err;
+}
+
+static int shared_map_all(const struct netdev *dev, struct attachment *m)
+{
+	bool all = true;
+
+#define X(name, map, fd_index, n)                                                             \
+	all &= !!(m->maps.name =                                                              \
+			  shared_map(m->fd[fd_index], (n) * sizeof(*m->maps.name)));
+	SHARED_MAPS(X)
+#undef X
+	if (!all)
+		return attach_failed(dev, "map the BPF maps", -errno);
+	m->maps.engine->pid = (u32)getpid();
+	m->maps.qp_fd = m->fd[ASK_FD_QP];
+	m->maps.gid_fd = m->fd[ASK_FD_GID];
+	m->maps.channel_fd = m->fd[ASK_FD_CHANNEL];
+	return 0;
+}
+
+/* The descriptor has another owner from here on. */
+static int shared_take(struct attachment *m, enum ask_fd which)
+{
+	const int fd = m->fd[which];
+
+	m->fd[which] = -1;
+	return fd;
+}
+
+static int shared_open(const struct netdev *dev, struct attachment *m, const struct ask_port *port)
+{
+	struct shard_io *s = &m->io[0];
+	const int tap = m->fd[ASK_FD_TAP];
+	int err;
+
+	s->stats = &m->maps.stats[0];
+	s->drops = &m->maps.drops[0];
+	s->ring_fd = shared_take(m, ASK_FD_WAKE);
+	m->maps.vector[0].ring = 0;
+	err = xsk_open_ring(&s->xsks, m->fd[ASK_FD_RX], port->ring_bytes, m->maps.sock);
+	if (err)
+		return attach_failed(dev, "map the receive ring", err);
+	if (fcntl(tap, F_SETFL, O_RDWR | O_NONBLOCK))
+		return attach_failed(dev, "set up the TAP device", -errno);
+	s->tx = tx_shared_open(dev, tap, false, s->stats);
+	if (!s->tx)
+		return attach_failed(dev, "get memory", -ENOMEM);
+	shared_take(m, ASK_FD_TAP);
+	return 0;
+}
+
+int attach_shared(const struct netdev *dev, struct attachment *m)
+{
+	struct ask_port port;
+	int err = shared_greet(dev, m, &port);
+
+	if (err)
+		return err;
+	m->info = (struct port_info){
+		.shared = true,
+		.native = port.native != 0,
+		.multibuffer = true,
+		.queues = 1,
+		.shards = 1,
+		.prog_id = port.prog_id,
+		.path_mtu = netdev_path_mtu(dev->mtu, true),
+	};
+	err = shared_map_all(dev, m);
+	return err ? err : shared_open(dev, m, &port);
+}

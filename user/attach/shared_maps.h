@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What of the XDP program's maps is memory that it shares with the process. */
+#ifndef ATTACH_SHARED_MAPS_H
+#define ATTACH_SHARED_MAPS_H
+
+#include <sys/mman.h>
+
+/* Its member of struct xdp_maps, the map, the broker's descriptor of it, entries. */
+#define SHARED_MAPS(X)                                                 \
+	X(cq, xroce_cq, ASK_FD_CQ, XROCE_MAX_CQ)                       \
+	X(expect, xroce_expect, ASK_FD_EXPECT, XROCE_MAX_QP)           \
+	X(engine, xroce_engine, ASK_FD_ENGINE, 1)                      \
+	X(vector, xroce_vector, ASK_FD_VECTOR, XROCE_MAX_QUEUE)        \
+	X(sock, xroce_sock, ASK_FD_SOCK, XROCE_MAX_QUEUE)              \
+	X(stats, xroce_eng_stat, ASK_FD_STATS, XROCE_MAX_SHARD)        \
+	X(drops, xroce_eng_drop, ASK_FD_DROPS, XROCE_MAX_SHARD)
+
+/* The map's memory, shared with XDP and with programs that dump the map; NULL with errno set. */
+static inline void *shared_map(int map_fd, size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, map_fd, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+#endif
