@@ -142,7 +142,7 @@ static __always_inline enum xroce_egress_reason egress_parse(struct __sk_buff *s
 	data = (void *)(long)skb->data;
 	data_end = (void *)(long)skb->data_end;
 	eth = data;
-	if ((void *)(eth + 1) > data_end || skb->protocol != eth->h_proto)
+	if ((void *)(eth + 1) > data_end)
 		return XROCE_EGRESS_not_roce;
 	p->l3 = sizeof(*eth);
 	p->rx_flags = 0;
