@@ -100,6 +100,57 @@ static void senders__of_several_engines(void **state)
 	senders_pause(4);
 }
 
+/* Frames of node 0 that node 1 has not taken. */
+static u32 untaken(const struct scene *s)
+{
+	u32 frames = 0;
+
+	for (u32 i = 0; i < s->w->num_sent; i++)
+		frames += s->w->sent[i].from == 0;
+	return frames - (u32)s->b->node->stats.rx_packets;
+}
+
+/*
+ * One has begun and has the window of a sender that is alone, so many others begin, and then the
+ * receiver does not run: whenever that happens, the ring has room for what comes.
+ */
+static void receiver_stops(struct scene s, u32 others, u64 alone_ns, u64 together_ns,
+			   u64 stopped_ns)
+{
+	struct pair more[SENDERS - 1];
+
+	for (u32 i = 0; i < others; i++)
+		more[i] = pair_connect(s.w, &s.o);
+	post(&s, s.a, POSTS);
+	world_run_for(s.w, alone_ns);
+	for (u32 i = 0; i < others; i++)
+		post(&s, &more[i].side[0], POSTS);
+	world_run_for(s.w, together_ns);
+	s.w->latency_ns = stopped_ns;
+	world_run_for(s.w, stopped_ns - NSEC_PER_MSEC);
+	check(s.w, untaken(&s) <= RING - RING / 8);
+	for (u32 i = 0; i < others; i++)
+		pair_destroy(&more[i]);
+	scene_end(&s);
+}
+
+static void receiver__stops(void **state)
+{
+	const u64 step_ns = 10 * NSEC_PER_USEC;
+
+	for (u64 alone = 0; alone <= 16; alone += 4)
+		for (u64 together = 0; together <= 24; together++)
+			receiver_stops(scene_uc(2 * step_ns, 1), SENDERS - 1, alone * step_ns,
+				       together * step_ns, FLOW_STRANGER_NS);
+}
+
+/* One that has answered is not given up before FLOW_PATIENCE_NS. */
+static void receiver__stops_for_long(void **state)
+{
+	receiver_stops(scene_uc(20 * NSEC_PER_USEC, 1), SENDERS - 1, NSEC_PER_MSEC / 10,
+		       NSEC_PER_MSEC / 2, FLOW_PATIENCE_NS);
+}
+
 /*
  * One has the window of a sender that is alone and pauses with it. The receiver has promised its
  * room to others since: so it begins again.
@@ -110,7 +161,7 @@ static void sender__with_an_old_window(void **state)
 	const struct flow_control *f = &s.a->qp->flow;
 	u32 posted = 0, sent;
 
-	while (f->limit - f->sent < RING / 2 - PACKETS) {
+	while (f->limit - f->sent < FLOW_SHARE(RING) - PACKETS) {
 		check(s.w, posted < POSTS);
 		post(&s, s.a, 1);
 		posted++;
@@ -146,7 +197,7 @@ static void sender_stays(u32 engines)
 	for (u32 i = 0; i < s.w->num_sent; i++)
 		if (s.w->sent[i].from == 1)
 			window = s.w->sent[i].packet.flow_allowance >> 16;
-	check_eq(s.w, window, RING / 2);
+	check_eq(s.w, window, FLOW_SHARE(RING));
 	pair_destroy(&other);
 	scene_end(&s);
 }
@@ -191,6 +242,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(senders__after_a_pause),
 		cmocka_unit_test(senders__of_several_engines),
+		cmocka_unit_test(receiver__stops),
+		cmocka_unit_test(receiver__stops_for_long),
 		cmocka_unit_test(sender__with_an_old_window),
 		cmocka_unit_test(sender__alone_again),
 		cmocka_unit_test(sender__alone_on_several_engines),

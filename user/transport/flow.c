@@ -184,7 +184,8 @@ static void flow_mark_probe(struct engine *e, struct flow_control *f, u64 now_ns
 		f->probing = true;
 	}
 	f->probe_ns = now_ns + (f->free ? FLOW_FREE_NS : f->retry_ns);
-	f->retry_ns = min_u64(2 * f->retry_ns, FLOW_RETRY_MAX_NS);
+	f->retry_ns = min_u64(2 * f->retry_ns,
+			      f->known ? FLOW_RETRY_MAX_NS : FLOW_RETRY_STRANGER_NS);
 }
 
 static u32 flow_build(struct packet *p, const struct path *path, u8 opcode, u32 dest_qpn,
@@ -258,64 +259,101 @@ static enum xroce_drop flow_take_answer(struct engine *e, struct qp *qp, const s
 
 /* ---- the receiver ---- */
 
+static bool flow_is_known(const struct flow_ledger *l, u32 i)
+{
+	return (l->senders | l->senders_before) >> i & 1;
+}
+
 /* Nothing counts any more of what was promised to those that have not asked of late. */
 static void flow_forget_others(struct flow_ledger *l)
 {
-	const u64 known = l->senders | l->senders_before;
-
-	for (u32 i = 0; i < FLOW_BUCKETS; i++) {
-		if (!l->promised[i] || known >> i & 1)
+	for (u32 i = 0; i < FLOW_SENDERS; i++) {
+		if (!l->promised[i] || flow_is_known(l, i))
 			continue;
 		l->promised_total -= l->promised[i];
 		l->promised[i] = 0;
 	}
 }
 
-/* By a hash, that counts two of them as one now and then. */
-static u32 flow_bucket_of(const struct packet *p)
+/*
+ * Those of the last period in which any asked, however long ago: a receiver that did not run finds
+ * what it promised them in its ring.
+ */
+static void flow_look_at_period(struct flow_ledger *l, u64 now_ns)
+{
+	const u64 period = now_ns / FLOW_PERIOD_NS;
+
+	if (l->period == period)
+		return;
+	l->senders_before = l->senders;
+	l->senders = 0;
+	l->period = period;
+	flow_forget_others(l);
+}
+
+static u32 flow_sender_id(const struct packet *p)
 {
 	u32 hash = p->src_qpn;
 
 	for (u32 i = 0; i < sizeof(p->src.raw); i++)
 		hash = hash * 31 + p->src.raw[i];
-	return hash * 0x9e3779b1u >> 26;
+	return hash * 0x9e3779b1u;
 }
 
-/* One of them asks. How many have of late, at least one. */
-static u32 flow_count_senders(struct flow_ledger *l, u32 bucket, u64 now_ns)
+/* One of them asks. FLOW_SENDERS: so many others are known. */
+static u32 flow_find_sender(struct flow_ledger *l, u32 id)
 {
-	const u64 period = now_ns / FLOW_PERIOD_NS;
+	u32 unused = FLOW_SENDERS;
 
-	if (l->period != period) {
-		/*
-		 * Those of the last period in which any asked, however long ago: a receiver that
-		 * did not run finds what it promised them in its ring.
-		 */
-		l->senders_before = l->senders;
-		l->senders = 0;
-		l->period = period;
-		flow_forget_others(l);
+	for (u32 i = 0; i < FLOW_SENDERS; i++) {
+		const bool known = flow_is_known(l, i);
+
+		if (known && l->id[i] == id)
+			return i;
+		if (!known && !l->promised[i] && unused == FLOW_SENDERS)
+			unused = i;
 	}
-	l->senders |= 1ull << bucket;
-	return (u32)__builtin_popcountll(l->senders | l->senders_before);
+	if (unused < FLOW_SENDERS)
+		l->id[unused] = id;
+	return unused;
 }
 
 /*
- * The window of one that asks: its share of half of the ring, as far as that has not been promised
- * to others, which learn the new number when they ask again. The other half is for
- * those that have just begun, for those that were forgotten, and for the reliable services.
+ * The window, in frames, of one that asks: its share of what is promised of the ring, as far as
+ * that has not been promised to others, which learn the new number when they ask again. The rest is
+ * for those that have just begun, for those that were forgotten or are too many to be known, for
+ * probes and answers, and for the reliable services.
  */
-static u32 flow_promise_window(struct engine *e, struct flow_ledger *l, const struct qp *qp,
-			       u32 bucket, u32 senders)
+static u32 flow_share_of(const struct flow_ledger *l, u32 frames, u32 sender, u32 senders)
+{
+	const u32 share = FLOW_SHARE(frames), others = l->promised_total - l->promised[sender];
+
+	return min_u32(share / senders, share - min_u32(share, others));
+}
+
+static void flow_note_promise(struct flow_ledger *l, u32 sender, u32 frames)
+{
+	l->promised_total += frames - l->promised[sender];
+	l->promised[sender] = (u16)frames;
+	l->senders |= 1ull << sender;
+}
+
+/* What to answer to one that asks: packets. Sets how many have asked of late, at least one. */
+static u32 flow_promise_window(struct engine *e, struct flow_ledger *l, const struct qp *qp, u32 id,
+			       u32 *senders, u64 now_ns)
 {
 	const u32 frames = e->config.receive_frames ? e->config.receive_frames : RING_DEFAULT;
-	const u32 others = l->promised_total - l->promised[bucket];
-	const u32 left = frames / 2 - min_u32(frames / 2, others);
-	u32 window = min_u32(frames / 2 / senders, left) / frames_each(qp);
+	u32 sender, window;
 
+	flow_look_at_period(l, now_ns);
+	sender = flow_find_sender(l, id);
+	*senders = FLOW_SENDERS;
+	if (sender == FLOW_SENDERS)
+		return FLOW_WINDOW_MIN;
+	*senders = (u32)__builtin_popcountll(l->senders | l->senders_before | 1ull << sender);
+	window = flow_share_of(l, frames, sender, *senders) / frames_each(qp);
 	window = window < FLOW_WINDOW_MIN ? FLOW_WINDOW_MIN : min_u32(window, FLOW_WINDOW_MAX);
-	l->promised[bucket] = (u16)(window * frames_each(qp));
-	l->promised_total = others + l->promised[bucket];
+	flow_note_promise(l, sender, window * frames_each(qp));
 	return window;
 }
 
@@ -343,7 +381,6 @@ static enum xroce_drop flow_give_answer(struct engine *e, struct qp *qp, const s
 {
 	struct flow_answers *a = &e->answers;
 	const bool connected = qp->transport == XROCE_UC;
-	const u32 bucket = flow_bucket_of(p);
 	const struct rq *rq = qp->srq ? &qp->srq->rq : &qp->rq;
 	u32 senders, receives, window;
 	struct flow_ledger *l;
@@ -355,8 +392,7 @@ static enum xroce_drop flow_give_answer(struct engine *e, struct qp *qp, const s
 	if (a->count == FLOW_ANSWERS)
 		return XROCE_DROP_none;
 	l = flow_lock(e);
-	senders = flow_count_senders(l, bucket, now_ns);
-	window = flow_promise_window(e, l, qp, bucket, senders);
+	window = flow_promise_window(e, l, qp, flow_sender_id(p), &senders, now_ns);
 	flow_unlock(e);
 	receives = min_u32(rq_posted(rq) / (qp->srq ? senders : 1), 0xffff);
 	a->answer[(a->head + a->count++) % FLOW_ANSWERS] = (struct flow_answer){

@@ -18,11 +18,13 @@
 
 #define FLOW_START	128u /* packets before the first answer, as many as RC has in flight */
 /*
- * Receive frames that the QPs of a device may fill together before their first answers: a quarter
- * of the default ring. The QPs that find them used up begin with FLOW_START_MIN packets each.
+ * Receive frames that the QPs of a device may fill together before their first answers, of the
+ * 1024 of the default ring. The QPs that find them used up begin with FLOW_START_MIN packets each.
  */
 #define FLOW_START_FRAMES 256u
 #define FLOW_START_MIN	  8u
+/* What a receiver promises of its ring, together. */
+#define FLOW_SHARE(frames) ((frames) / 2)
 #define FLOW_WINDOW_MIN 16u
 #define FLOW_WINDOW_MAX 4096u
 /* of an engine, that have not left yet: each is one frame in for one frame out */
@@ -30,14 +32,16 @@
 
 /* a probe without an answer goes again, and then twice as late each time, */
 #define FLOW_RETRY_NS	    (1 * NSEC_PER_MSEC)
-#define FLOW_RETRY_MAX_NS   (16 * NSEC_PER_MSEC) /* up to this */
+#define FLOW_RETRY_MAX_NS   (128 * NSEC_PER_MSEC) /* up to this, */
+/* or this, if the peer has never answered and is not waited for so long */
+#define FLOW_RETRY_STRANGER_NS (16 * NSEC_PER_MSEC)
 /* a receiver without posted receives is asked again, and later each time, */
 #define FLOW_LOOK_NS	    (20 * NSEC_PER_USEC)
 #define FLOW_LOOK_MAX_NS    (1 * NSEC_PER_MSEC)
 /* the longest wait for a peer that has never answered */
 #define FLOW_STRANGER_NS    (250 * NSEC_PER_MSEC)
 /* and for one that has: its threads may wait that long for a processor */
-#define FLOW_PATIENCE_NS    (500 * NSEC_PER_MSEC)
+#define FLOW_PATIENCE_NS    (2 * NSEC_PER_SEC)
 /* then nothing is held back, and one probe is sent in this time */
 #define FLOW_FREE_NS	    (1 * NSEC_PER_SEC)
 /*
@@ -74,7 +78,7 @@ struct flow_control {
 	struct gid peer;
 };
 
-#define FLOW_BUCKETS 64u
+#define FLOW_SENDERS 64u /* that a receiver knows at a time */
 
 /* The receiver's: answers that have been given and not sent. */
 struct flow_answers {
@@ -95,11 +99,12 @@ struct flow_ledger {
 	struct spin lock; /* taken where there are several engines */
 	/* as a sender: receive frames of the QPs that wait for their first answer */
 	u32 beginning;
-	/* as a receiver: a bit for each that asked in this period and the one before, by a hash */
-	u64 senders, senders_before;
+	/* as a receiver: the senders that it knows, by a hash of QPN and address; a bit for each */
+	u32 id[FLOW_SENDERS];
+	u64 senders, senders_before; /* that asked in this period and the one before */
 	u64 period;
 	/* frames that the last answer to each of those allowed, and all of them together */
-	u16 promised[FLOW_BUCKETS];
+	u16 promised[FLOW_SENDERS];
 	u32 promised_total;
 };
 
