@@ -225,17 +225,25 @@ static long gso_hand_over(const struct tx_gso *g, u32 at)
 	return sent < 0 ? -errno : sent;
 }
 
-static void gso_count_sent(struct tx_gso *g, u32 frames, struct xroce_engine_stats *stats)
+/* The kernel has taken so many from at on. Returns how many frames those are. */
+static u32 gso_count_sent(struct tx_gso *g, u32 at, u32 sent, struct xroce_engine_stats *stats)
 {
-	if (g->is_tap && frames == 1) {
-		stats->tx_tap++;
-		stats->tx_tap_writes++;
-		return;
+	const u32 *count = &g->call->count[at];
+	u32 frames = 0, supers = 0;
+
+	for (u32 i = 0; i < sent; i++) {
+		frames += count[i];
+		supers += count[i] > 1;
 	}
-	stats->tx_gso += frames;
-	stats->tx_gso_sends++;
-	if (frames > 1)
-		tx_health_sent(&g->health, 1);
+	tx_health_sent(&g->health, supers);
+	if (g->is_tap && !supers) {
+		stats->tx_tap += frames;
+		stats->tx_tap_writes += sent;
+	} else {
+		stats->tx_gso += frames;
+		stats->tx_gso_sends += sent;
+	}
+	return frames;
 }
 
 /* The device is down or gone: for a single frame as well. */
@@ -255,14 +263,12 @@ static u32 gso_send_gathered(struct tx_gso *g, struct xroce_engine_stats *stats,
 
 	for (u32 at = 0; at < c->sends;) {
 		const bool is_super = c->count[at] > 1;
-		long sent = gso_hand_over(g, at);
+		const long sent = gso_hand_over(g, at);
 		const int err = sent < 0 ? (int)-sent : 0;
 
 		if (!err) {
-			for (; sent > 0; sent--, at++) {
-				gso_count_sent(g, c->count[at], stats);
-				done += c->count[at];
-			}
+			done += gso_count_sent(g, at, (u32)sent, stats);
+			at += (u32)sent;
 		} else if (err == EINTR) {
 			continue;
 		} else if (no_room(err)) {
