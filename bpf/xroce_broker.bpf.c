@@ -7,6 +7,8 @@
  *   xroce_mux     on the interface and the hairpin: whose is the packet? Its program runs
  *   xroce_tap_in  behind a client's TAP device: xroce_egress, as long as the broker lives
  *   xroce_egress  may the client send this? Then to the interface or, to a QP here, to the hairpin
+ *   xroce_single  on a client's TAP device for single frames, in front of xroce_tap_in: sends on
+ *                 what may leave, without an skb
  *   xroce_shut    on the ways into the devices that nobody is to use
  *
  * Nothing that a client can write decides here: the maps are the broker's alone.
@@ -21,6 +23,7 @@
 #include "parse.h"
 #include "steer.h"
 #include "egress.h"
+#include "single.h"
 
 /* ---- receiving ---- */
 
@@ -124,6 +127,26 @@ int xroce_egress(struct __sk_buff *skb)
 	 * marked ones out.
 	 */
 	return bpf_redirect_neigh(wire->ifindex, NULL, 0, 0);
+}
+
+/*
+ * The interface takes redirected frames, or they are lost: the client asks the kernel whether it
+ * does, and what it is not sure of it sends by xroce_egress.
+ */
+SEC("xdp")
+int xroce_single(struct xdp_md *ctx)
+{
+	__u32 zero = 0, ifindex = ctx->ingress_ifindex;
+	struct xroce_tap *tap = bpf_map_lookup_elem(&xroce_tap, &ifindex);
+	const struct xroce_wire *wire = bpf_map_lookup_elem(&xroce_wire, &zero);
+	struct packet p;
+
+	if (!tap || !wire || !single_is_addressed(ctx, wire) || !single_parse(ctx, &p) ||
+	    !single_leaves(&p) || !single_is_allowed(&p, tap))
+		return XDP_PASS;
+	__sync_fetch_and_add(&tap->bytes, p.frame_len);
+	__sync_fetch_and_add(&tap->frames, 1);
+	return bpf_redirect_map(&xroce_out, 0, XDP_PASS);
 }
 
 /*

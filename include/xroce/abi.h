@@ -400,6 +400,8 @@ struct xroce_owner {
 struct xroce_wire {
 	__u32 ifindex;
 	__u32 hairpin;		/* the device on whose ingress xroce_mux runs as generic XDP */
+	__u8 mac[6];		/* the interface's, for xroce_single */
+	__u8 pad[2];
 };
 
 /*
@@ -414,6 +416,15 @@ struct xroce_tap {
 	__u64 bytes;		/* of both */
 	__u64 refused;
 };
+
+/*
+ * A client's second TAP device is for single frames, and its XDP program, xroce_single, redirects
+ * to the interface (xroce_out, DEVMAP of 1) what may leave, without an skb. With this bit in the
+ * first byte of the source MAC (no sender's own has it) a frame goes on to xroce_egress instead, as
+ * does whatever the program does not let through: the kernel routes that and writes the Ethernet
+ * header.
+ */
+#define XROCE_ROUTED 1u
 
 /*
  * Why xroce_egress refuses a frame, counted in xroce_refused (PERCPU_ARRAY of 1), a field each.

@@ -20,6 +20,7 @@ static u64 seed;
 static int far_end;
 static u8 buf[FRAMES][PACKET_FRAME_MAX];
 static struct gso_frame frame[FRAMES];
+static u8 arrived[1 << 17]; /* what was received last */
 
 static inline void make_of(u32 i, const struct path *path, u32 payload_len,
 			   enum xroce_transport transport)
@@ -61,15 +62,15 @@ static inline u32 number_of(const u8 *bytes, u32 len)
  */
 static inline u32 receive(u32 first)
 {
-	static u8 bytes[1 << 17], one[PACKET_FRAME_MAX];
+	static u8 one[PACKET_FRAME_MAX];
 	struct virtio_net_hdr vnet;
-	ssize_t n = recv(far_end, bytes, sizeof(bytes), MSG_DONTWAIT);
-	u8 *whole = bytes + sizeof(vnet);
+	ssize_t n = recv(far_end, arrived, sizeof(arrived), MSG_DONTWAIT);
+	u8 *whole = arrived + sizeof(vnet);
 	u32 len = (u32)n - sizeof(vnet), at = GSO_HEADER_BYTES, count = 0;
 
 	if (n < 0)
 		return 0;
-	memcpy(&vnet, bytes, sizeof(vnet));
+	memcpy(&vnet, arrived, sizeof(vnet));
 	if (vnet.gso_type == VIRTIO_NET_HDR_GSO_NONE) {
 		assert_int_equal(vnet.flags, 0);
 		assert_int_equal(number_of(whole, len), first);

@@ -55,12 +55,12 @@ static int make_tap(const char *name, short flags)
 	return fd;
 }
 
-/* What comes in by tap0, with the kernel's struct virtio_net_hdr. */
-static int watch_tap(void)
+/* What comes in by a device, with the kernel's struct virtio_net_hdr. */
+static int watch_tap(const char *name)
 {
 	const struct sockaddr_ll at = { .sll_family = AF_PACKET,
 					.sll_protocol = htobe16(ETH_P_ALL),
-					.sll_ifindex = (int)if_nametoindex("tap0") };
+					.sll_ifindex = (int)if_nametoindex(name) };
 	const int one = 1, room = 8 << 20;
 	int fd = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
 
@@ -92,10 +92,10 @@ static int setup(void **state)
 	assert_int_equal(system("ip link set tap0 addrgenmode none up &&"
 				"ip link set wire0 addrgenmode none txqueuelen 2 up"),
 			 0);
-	far_end = watch_tap();
+	far_end = watch_tap("tap0");
 	assert_int_equal(netdev_find("wire0", &dev), 0);
 	assert_false(dev.is_hardware || dev.is_stacked);
-	tx = tx_shared_open(&dev, tap_fd, true, &stats);
+	tx = tx_shared_open(&dev, tap_fd, -1, true, &stats);
 	assert_non_null(tx);
 	return 0;
 }
@@ -220,7 +220,7 @@ static void expect_with(const char *option, u32 want)
 	struct tx *first = tx;
 
 	setenv("XROCE_TX", option, 1);
-	tx = tx_shared_open(&dev, fcntl(tap_fd, F_DUPFD_CLOEXEC, 0), true, &stats);
+	tx = tx_shared_open(&dev, fcntl(tap_fd, F_DUPFD_CLOEXEC, 0), -1, true, &stats);
 	unsetenv("XROCE_TX");
 	assert_non_null(tx);
 	make_all(4, 4, XROCE_RC);
@@ -245,7 +245,7 @@ static int send_unprivileged(void)
 {
 	if (setresgid(NOBODY, NOBODY, NOBODY) || setresuid(NOBODY, NOBODY, NOBODY))
 		return 1;
-	tx = tx_shared_open(&dev, fcntl(tap_fd, F_DUPFD_CLOEXEC, 0), true, &stats);
+	tx = tx_shared_open(&dev, fcntl(tap_fd, F_DUPFD_CLOEXEC, 0), -1, true, &stats);
 	if (!tx)
 		return 2;
 	if (!send_frames(0, 8) || stats.tx_gso != 8 || stats.tx_lost || !stats.tx_pacer)
@@ -269,9 +269,120 @@ static void tx_shared_open__no_tap(void **state)
 	int pair[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM, 0, pair), 0);
-	assert_null(tx_shared_open(&dev, pair[0], true, &stats));
+	assert_null(tx_shared_open(&dev, pair[0], -1, true, &stats));
 	assert_int_equal(close(pair[0]), 0);
 	close(pair[1]);
+}
+
+/* ---- the device for single frames ---- */
+
+static int many_end; /* tap0's, while far_end is that of tap1, the device for single frames */
+
+static void open_with_single(void)
+{
+	const int single_fd = make_tap("tap1", 0);
+
+	assert_int_equal(system("ip link set tap1 addrgenmode none up"), 0);
+	many_end = far_end;
+	far_end = watch_tap("tap1");
+	tx_close(tx);
+	/* a device is gone with its descriptor */
+	tap_fd = make_tap("tap0", IFF_VNET_HDR);
+	assert_int_equal(system("ip link set tap0 addrgenmode none up"), 0);
+	close(many_end);
+	many_end = watch_tap("tap0");
+	memset(&stats, 0, sizeof(stats));
+	tx = tx_shared_open(&dev, tap_fd, single_fd, true, &stats);
+	assert_non_null(tx);
+}
+
+/* The frame is the next that came by tap1, alone: asks it to be routed? */
+static bool single_is_routed(u32 i)
+{
+	u8 *source = arrived + sizeof(struct virtio_net_hdr) + 6;
+
+	assert_int_equal(receive(i), 1);
+	assert_int_equal(source[0] | XROCE_ROUTED, buf[i][6] | XROCE_ROUTED);
+	assert_memory_equal(source + 1, buf[i] + 7, 5);
+	return source[0] & XROCE_ROUTED;
+}
+
+static u32 receive_many(u32 first)
+{
+	const int single_end = far_end;
+	u32 n;
+
+	far_end = many_end;
+	n = receive(first);
+	far_end = single_end;
+	return n;
+}
+
+/* Sends frame i until the kernel has said that the interface takes redirected frames. */
+static void await_direct(u32 i)
+{
+	for (u32 ms = 0; ms < WAIT_MS; ms++) {
+		assert_true(send_frames(i, 1));
+		if (!single_is_routed(i))
+			return;
+		poll(NULL, 0, 1);
+	}
+	fail_msg("never redirected");
+}
+
+/* Source MACs have no group bit. */
+static void make_singles(u32 n, u32 payload_len, enum xroce_transport transport)
+{
+	path[0].smac[0] &= (u8)~XROCE_ROUTED;
+	for (u32 i = 0; i < n; i++)
+		make_of(i, &path[0], payload_len, transport);
+}
+
+/*
+ * Before the kernel has said that frames can be redirected they are to be routed. Then they leave
+ * as they are, few ones not joined; what is long or many goes by the other device.
+ */
+static void tx_shared__single_device(void **state)
+{
+	open_with_single();
+	make_singles(20, 256, XROCE_RC);
+	assert_true(send_frames(0, 1));
+	assert_true(single_is_routed(0));
+	assert_true(send_frames(1, 4));
+	assert_int_equal(receive_many(1), 4);
+	assert_int_equal(stats.tx_tap, 1);
+	assert_int_equal(stats.tx_gso, 4);
+	await_direct(0);
+	assert_true(send_frames(0, 11));
+	for (u32 i = 0; i < 11; i++)
+		assert_false(single_is_routed(i));
+	assert_true(send_frames(0, 12));
+	assert_int_equal(receive_many(0), 12);
+	/* longer than a TAP hands to XDP in one page */
+	make_singles(1, 4096, XROCE_RC);
+	assert_true(send_frames(0, 1));
+	assert_int_equal(receive(0), 0);
+	assert_int_equal(receive_many(0), 1);
+	assert_int_equal(stats.tx_lost, 0);
+	close(many_end);
+}
+
+/* On an interface of several queues, what keeps its order leaves by the kernel's choice of one. */
+static void tx_shared__single_ordered(void **state)
+{
+	dev.rx_queues = 2;
+	open_with_single();
+	make_singles(2, 256, XROCE_RC);
+	await_direct(0);
+	make_singles(3, 256, XROCE_UC);
+	assert_true(send_frames(0, 1));
+	assert_true(single_is_routed(0));
+	assert_true(send_frames(0, 3));
+	assert_int_equal(receive_many(0), 3);
+	make_singles(1, 256, XROCE_RC);
+	assert_true(send_frames(0, 1));
+	assert_false(single_is_routed(0));
+	close(many_end);
 }
 
 /* ---- when frames do not leave ---- */
@@ -477,6 +588,8 @@ int main(void)
 		CASE(tx_shared__options),
 		CASE(tx_shared__unprivileged),
 		CASE(tx_shared_open__no_tap),
+		CASE(tx_shared__single_device),
+		CASE(tx_shared__single_ordered),
 		CASE(tx_shared__device_down),
 		CASE(tx_shared__device_gone),
 		CASE(tx_shared__no_room),

@@ -151,7 +151,7 @@ static int shared_open(const struct netdev *dev, struct attachment *m, const str
 		return attach_failed(dev, "map the receive ring", err);
 	if (fcntl(tap, F_SETFL, O_RDWR | O_NONBLOCK))
 		return attach_failed(dev, "set up the TAP device", -errno);
-	s->tx = tx_shared_open(dev, tap, false, s->stats);
+	s->tx = tx_shared_open(dev, tap, -1, false, s->stats);
 	if (!s->tx)
 		return attach_failed(dev, "get memory", -ENOMEM);
 	shared_take(m, ASK_FD_TAP);

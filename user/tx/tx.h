@@ -91,12 +91,13 @@ struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, int queue, b
 			  bool quiet, struct xroce_engine_stats *stats);
 
 /*
- * The maker for a process that shares the interface (tx_shared.c): through a TAP device, behind
- * which the broker's program checks each frame. tap_fd is a descriptor of it with IFF_TAP |
- * IFF_NO_PI | IFF_VNET_HDR that does not block; tx_close() closes it. In the interface's network
- * namespace; needs no privilege. NULL: no memory, or no such descriptor, which stays open then.
+ * The maker for a process that shares the interface (tx_shared.c): through TAP devices, behind
+ * which the broker's programs check each frame. tap_fd is a descriptor with IFF_TAP | IFF_NO_PI |
+ * IFF_VNET_HDR; single_fd is one of the device for single frames, with the first two, or -1: there
+ * is none. They do not block; tx_close() closes them. In the interface's network namespace; needs
+ * no privilege. NULL: no memory, or no such descriptor, and both stay open.
  */
-struct tx *tx_shared_open(const struct netdev *dev, int tap_fd, bool quiet,
+struct tx *tx_shared_open(const struct netdev *dev, int tap_fd, int single_fd, bool quiet,
 			  struct xroce_engine_stats *stats);
 
 #endif

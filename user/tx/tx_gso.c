@@ -16,12 +16,15 @@
 #include <unistd.h>
 
 #include "tx_gso.h"
+#include "tx_redirect.h"
 
 #ifndef VIRTIO_NET_HDR_GSO_UDP_L4
 #define VIRTIO_NET_HDR_GSO_UDP_L4 5 /* younger than the headers that we build with */
 #endif
 
 #define SEND_BUFFER (4 << 20) /* what may be on its way: about 60 super-packets */
+#define ETH_HEADER  14u
+#define ETH_SOURCE  6u
 #define SENDS_MAX   32u	      /* super-packets and single frames that are gathered */
 #define PIECES_MAX  512u      /* of memory in these */
 _Static_assert(PIECES_MAX > GSO_SEGMENTS_MAX && PIECES_MAX <= 1024,
@@ -31,6 +34,7 @@ struct tx_gso_call {
 	u32 sends, pieces, frames;
 	struct mmsghdr msg[SENDS_MAX];
 	u32 count[SENDS_MAX]; /* of frames in each */
+	int tap[SENDS_MAX];   /* the descriptor that each is written to */
 	bool once[SENDS_MAX]; /* may not be sent again, as it may have left in part */
 	struct {
 		struct virtio_net_hdr vnet;
@@ -74,7 +78,7 @@ int tx_gso_open(struct tx_gso *g, u32 ifindex, const char **why)
 {
 	int err;
 
-	*g = (struct tx_gso){ .fd = -1 };
+	*g = (struct tx_gso){ .fd = -1, .single_fd = -1 };
 	*why = "getting memory";
 	g->ids = calloc(1, sizeof(*g->ids));
 	g->call = calloc(1, sizeof(*g->call));
@@ -92,11 +96,11 @@ static int gso_set_header_size(int tap_fd)
 	return ioctl(tap_fd, TUNSETVNETHDRSZ, &bytes) ? -errno : 0;
 }
 
-int tx_gso_open_tap(struct tx_gso *g, int fd)
+int tx_gso_open_taps(struct tx_gso *g, int fd, int single_fd)
 {
 	int err = gso_set_header_size(fd);
 
-	*g = (struct tx_gso){ .fd = -1, .is_tap = true };
+	*g = (struct tx_gso){ .fd = -1, .single_fd = -1, .is_tap = true };
 	if (err)
 		return err;
 	g->ids = calloc(1, sizeof(*g->ids));
@@ -106,6 +110,7 @@ int tx_gso_open_tap(struct tx_gso *g, int fd)
 		return -ENOMEM;
 	}
 	g->fd = fd;
+	g->single_fd = single_fd;
 	return 0;
 }
 
@@ -113,9 +118,11 @@ void tx_gso_close(struct tx_gso *g)
 {
 	if (g->fd >= 0)
 		close(g->fd);
+	if (g->single_fd >= 0)
+		close(g->single_fd);
 	free(g->ids);
 	free(g->call);
-	*g = (struct tx_gso){ .fd = -1 };
+	*g = (struct tx_gso){ .fd = -1, .single_fd = -1 };
 }
 
 bool tx_gso_is_idle(const struct tx_gso *g)
@@ -144,34 +151,71 @@ static bool is_unreliable(const struct gso_frame *f)
 	return OPCODE_TRANSPORT(opcode) == XROCE_UC || OPCODE_TRANSPORT(opcode) == XROCE_UD;
 }
 
-/* One packet more, of count frames. */
-static void gso_add_frame(struct tx_gso *g, const struct gso_frame *frame, u32 count)
+/*
+ * To the TAP of single frames, if there is one. The frame goes to the interface as it is, or, with
+ * the group bit in its source MAC, with an Ethernet header of the kernel's.
+ */
+static void gso_add_single(struct tx_gso *g, const struct gso_frame *frame)
+{
+	struct tx_gso_call *c = g->call;
+	u8 *header = c->head[c->sends].header;
+
+	c->tap[c->sends] = g->single_fd;
+	if (g->is_direct) {
+		add_piece(c, frame->bytes, frame->len);
+		return;
+	}
+	memcpy(header, frame->bytes, ETH_HEADER);
+	header[ETH_SOURCE] |= XROCE_ROUTED;
+	add_piece(c, header, ETH_HEADER);
+	add_piece(c, frame->bytes + ETH_HEADER, frame->len - ETH_HEADER);
+}
+
+/* By itself, with an empty header in front. */
+static void gso_add_alone(struct tx_gso *g, const struct gso_frame *frame)
 {
 	struct tx_gso_call *c = g->call;
 	struct virtio_net_hdr *vnet = &c->head[c->sends].vnet;
-	struct iovec *first = &c->piece[c->pieces];
 
 	*vnet = (struct virtio_net_hdr){ 0 };
-	c->once[c->sends] = false;
-	if (count == 1) {
-		add_piece(c, vnet, sizeof(*vnet));
-		add_piece(c, frame->bytes, frame->len);
-	} else {
-		*vnet = (struct virtio_net_hdr){
-			.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
-			.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4,
-			.hdr_len = GSO_HEADER_BYTES,
-			.gso_size = (u16)gso_join(g->ids, frame, count, c->head[c->sends].header),
-			.csum_start = GSO_UDP_AT,
-			.csum_offset = GSO_UDP_CHECKSUM_AT - GSO_UDP_AT,
-		};
-		add_piece(c, &c->head[c->sends], sizeof(c->head[0]));
-		for (u32 i = 0; i < count; i++) {
-			add_piece(c, frame[i].bytes + GSO_HEADER_BYTES,
-				  frame[i].len - GSO_HEADER_BYTES);
-			c->once[c->sends] |= !g->is_tap && is_unreliable(&frame[i]);
-		}
+	c->tap[c->sends] = g->fd;
+	add_piece(c, vnet, sizeof(*vnet));
+	add_piece(c, frame->bytes, frame->len);
+}
+
+static void gso_add_super(struct tx_gso *g, const struct gso_frame *frame, u32 count)
+{
+	struct tx_gso_call *c = g->call;
+
+	c->head[c->sends].vnet = (struct virtio_net_hdr){
+		.flags = VIRTIO_NET_HDR_F_NEEDS_CSUM,
+		.gso_type = VIRTIO_NET_HDR_GSO_UDP_L4,
+		.hdr_len = GSO_HEADER_BYTES,
+		.gso_size = (u16)gso_join(g->ids, frame, count, c->head[c->sends].header),
+		.csum_start = GSO_UDP_AT,
+		.csum_offset = GSO_UDP_CHECKSUM_AT - GSO_UDP_AT,
+	};
+	c->tap[c->sends] = g->fd;
+	add_piece(c, &c->head[c->sends], sizeof(c->head[0]));
+	for (u32 i = 0; i < count; i++) {
+		add_piece(c, frame[i].bytes + GSO_HEADER_BYTES, frame[i].len - GSO_HEADER_BYTES);
+		c->once[c->sends] |= !g->is_tap && is_unreliable(&frame[i]);
 	}
+}
+
+/* One packet more, of count frames. */
+static void gso_add_packet(struct tx_gso *g, const struct gso_frame *frame, u32 count)
+{
+	struct tx_gso_call *c = g->call;
+	struct iovec *first = &c->piece[c->pieces];
+
+	c->once[c->sends] = false;
+	if (count > 1)
+		gso_add_super(g, frame, count);
+	else if (g->single_fd >= 0 && frame->len <= TX_TAP_BYTES)
+		gso_add_single(g, frame);
+	else
+		gso_add_alone(g, frame);
 	c->msg[c->sends].msg_hdr =
 		(struct msghdr){ .msg_iov = first,
 				 .msg_iovlen = (size_t)(&c->piece[c->pieces] - first) };
@@ -187,8 +231,9 @@ static void gso_gather(struct tx_gso *g, const struct gso_frame *frame, u32 n)
 	c->sends = c->pieces = c->frames = 0;
 	while (c->frames < n && c->sends < SENDS_MAX &&
 	       c->pieces + GSO_SEGMENTS_MAX + 1 <= PIECES_MAX)
-		gso_add_frame(g, frame + c->frames,
-		    g->refused || g->is_off ? 1 : gso_count(frame + c->frames, n - c->frames));
+		gso_add_packet(g, frame + c->frames,
+			       g->refused || g->is_off || g->is_alone ?
+				       1 : gso_count(frame + c->frames, n - c->frames));
 }
 
 static bool no_room(int err)
@@ -214,14 +259,14 @@ static u32 run_at(const struct tx_gso_call *c, u32 at)
  */
 static long gso_hand_over(const struct tx_gso *g, u32 at)
 {
-	struct mmsghdr *first = &g->call->msg[at];
-	const struct msghdr *m = &first->msg_hdr;
+	const struct tx_gso_call *c = g->call;
+	const struct msghdr *m = &c->msg[at].msg_hdr;
 	long sent;
 
 	if (g->is_tap)
-		sent = syscall(SYS_writev, g->fd, m->msg_iov, m->msg_iovlen) < 0 ? -1 : 1;
+		sent = syscall(SYS_writev, c->tap[at], m->msg_iov, m->msg_iovlen) < 0 ? -1 : 1;
 	else
-		sent = syscall(SYS_sendmmsg, g->fd, first, run_at(g->call, at), MSG_DONTWAIT);
+		sent = syscall(SYS_sendmmsg, g->fd, &c->msg[at], run_at(c, at), MSG_DONTWAIT);
 	return sent < 0 ? -errno : sent;
 }
 

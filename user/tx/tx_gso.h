@@ -21,6 +21,16 @@ struct tx_gso {
 	int fd;
 	bool is_tap;
 	/*
+	 * A second TAP, for single frames up to TX_TAP_BYTES: its XDP program sends on to the
+	 * interface what may leave. -1: there is none
+	 */
+	int single_fd;
+	/*
+	 * The owner's: such frames go without an skb, for which the interface must take redirected
+	 * frames; and for now no frames are joined
+	 */
+	bool is_direct, is_alone;
+	/*
 	 * the kernel knows no such super-packets (before 6.2), or none are wanted: frames leave one
 	 * by one
 	 */
@@ -42,10 +52,11 @@ struct tx_gso {
  */
 int tx_gso_open(struct tx_gso *g, u32 ifindex, const char **why);
 /*
- * Through a TAP device, of which fd is a descriptor with IFF_TAP | IFF_NO_PI | IFF_VNET_HDR that
- * does not block; needs no privilege. Returns 0: fd is closed with the rest; or -errno: it is not.
+ * Through TAP devices, of which these are descriptors that do not block: fd with IFF_TAP |
+ * IFF_NO_PI | IFF_VNET_HDR, single_fd with the first two, or -1. Needs no privilege. Returns 0:
+ * both are closed with the rest; or -errno: they are not.
  */
-int tx_gso_open_tap(struct tx_gso *g, int fd);
+int tx_gso_open_taps(struct tx_gso *g, int fd, int single_fd);
 void tx_gso_close(struct tx_gso *g);
 
 /*

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Single frames of a client that may leave without an skb, and without the kernel's routing: what
+ * is plainly allowed, in the form that our own sender gives it. All else is xroce_egress's to
+ * judge, behind this on the same device, and so is what it refuses to count. The frame is the
+ * kernel's by now: the client can no longer write to it.
+ */
+#ifndef BPF_SINGLE_H
+#define BPF_SINGLE_H
+
+#include "egress.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} xroce_out SEC(".maps");
+
+static __always_inline bool single_is_mac(const __u8 *a, const __u8 *b)
+{
+	const __u16 *x = (const void *)a, *y = (const void *)b;
+
+	return x[0] == y[0] && x[1] == y[1] && x[2] == y[2];
+}
+
+/* From the interface's MAC, to that of one neighbour, and nobody asks for xroce_egress. */
+static __always_inline bool single_is_addressed(struct xdp_md *ctx, const struct xroce_wire *wire)
+{
+	const struct ethhdr *eth = (void *)(long)ctx->data;
+
+	return (void *)(eth + 1) <= (void *)(long)ctx->data_end && !(eth->h_dest[0] & 1) &&
+	       single_is_mac(eth->h_source, wire->mac) &&
+	       !(eth->h_source[0] & XROCE_ROUTED);
+}
+
+/* One RoCEv2 packet, without a fault, a tag or padding, that nobody takes for several. */
+static __always_inline bool single_parse(struct xdp_md *ctx, struct packet *p)
+{
+	enum xroce_drop fault = XROCE_DROP_none;
+
+	return parse_ip(ctx, p, &fault) && fault == XROCE_DROP_none &&
+	       parse_roce(ctx, p) == XROCE_DROP_none && p->l3 == sizeof(struct ethhdr) &&
+	       p->ip_end == p->frame_len && p->segments == 1;
+}
+
+/* From one of the interface's addresses to one that is neither near nor many. */
+static __always_inline bool single_leaves(const struct packet *p)
+{
+	return bpf_map_lookup_elem(&xroce_gid, &p->src) && !egress_is_multicast(p) &&
+	       !bpf_map_lookup_elem(&xroce_gid, &p->dst) &&
+	       !bpf_map_lookup_elem(&xroce_near, &p->dst);
+}
+
+/* As egress_check_packet(). */
+static __always_inline bool single_is_allowed(const struct packet *p, const struct xroce_tap *tap)
+{
+	const struct xroce_owner *owner;
+
+	if (p->qpn == EGRESS_QPN_CM && !tap->privileged)
+		return false;
+	if (!(p->flags & OP_DETH))
+		return true;
+	if (p->qkey & QKEY_PRIVILEGED && !tap->privileged)
+		return false;
+	owner = bpf_map_lookup_elem(&xroce_owner, &p->src_qpn);
+	return owner && owner->client == tap->client;
+}
+
+#endif
