@@ -11,20 +11,17 @@
  * freed while it is used.
  */
 #define _GNU_SOURCE
-#include <linux/rtnetlink.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "../base/thread.h"
 #include "netdev_nl.h"
+#include "news.h"
 #include "watch.h"
-
-#define MESSAGE_BYTES 32768 /* the kernel's largest */
 
 struct watch {
 	struct watch *next;
@@ -49,13 +46,12 @@ struct watcher {
 	struct interface *interfaces;
 	struct watch_job *jobs;
 	u64 netns;
-	int netlink_fd;
+	struct news news;
 	int control_fd;		/* an eventfd: a job was asked for, or the end */
 	int hangup_set;		/* readable when one of the watches' sockets has hung up */
 	bool ending;
 	bool dead;		/* in a forked child: there is no thread */
 	pthread_t thread;
-	char messages[MESSAGE_BYTES] __attribute__((aligned(NLMSG_ALIGNTO)));
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -167,58 +163,27 @@ static void take_link(struct interface *i, const struct nlmsghdr *nlh)
 	i->news = true;
 }
 
-static void take_message(struct watcher *r, const struct nlmsghdr *nlh)
-{
-	const struct ifinfomsg *link = mnl_nlmsg_get_payload(nlh);
-	const struct ifaddrmsg *address = mnl_nlmsg_get_payload(nlh);
-	const size_t len = mnl_nlmsg_get_payload_len(nlh);
-	struct interface *i = NULL;
-
-	switch (nlh->nlmsg_type) {
-	case RTM_NEWLINK:
-	case RTM_DELLINK:
-		/* bridges send messages of their own family about their ports */
-		if (len < sizeof(*link) || link->ifi_family != AF_UNSPEC ||
-		    !(i = watch_find(r, (u32)link->ifi_index)))
-			break;
-		/* Also when its number has been given to another interface since. */
-		if (nlh->nlmsg_type == RTM_DELLINK)
-			watch_lose(i);
-		else
-			take_link(i, nlh);
-		break;
-	case RTM_NEWADDR:
-	case RTM_DELADDR:
-		if (len >= sizeof(*address) && (i = watch_find(r, address->ifa_index)))
-			i->news = true;
-		break;
-	}
-}
-
 static void all_have_news(struct watcher *r)
 {
 	for (struct interface *i = r->interfaces; i; i = i->next)
 		i->news = true;
 }
 
-static void take_messages(struct watcher *r)
+static void watch_hear(void *arg, enum news_kind kind, u32 ifindex, const struct nlmsghdr *nlh)
 {
-	ssize_t n;
+	struct watcher *r = arg;
+	struct interface *i = kind == NEWS_LOST ? NULL : watch_find(r, ifindex);
 
-	/* ENOBUFS: messages were lost */
-	while ((n = recv(r->netlink_fd, r->messages, sizeof(r->messages),
-			 MSG_DONTWAIT | MSG_TRUNC)) > 0 ||
-	       (n < 0 && errno == ENOBUFS)) {
-		int left = (int)n;
-
-		if (n < 0 || n > (ssize_t)sizeof(r->messages)) {
-			all_have_news(r);
-			continue;
-		}
-		for (const struct nlmsghdr *nlh = (const void *)r->messages;
-		     mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left))
-			take_message(r, nlh);
-	}
+	if (kind == NEWS_LOST)
+		all_have_news(r);
+	else if (!i)
+		return;
+	else if (kind == NEWS_GONE)
+		watch_lose(i);
+	else if (kind == NEWS_LINK)
+		take_link(i, nlh);
+	else
+		i->news = true;
 }
 
 static void watch_look(struct interface *i)
@@ -256,7 +221,7 @@ static void *watcher_main(void *arg)
 {
 	struct watcher *r = arg;
 	struct pollfd fds[] = { { .fd = r->control_fd, .events = POLLIN },
-				{ .fd = r->netlink_fd, .events = POLLIN },
+				{ .fd = r->news.fd, .events = POLLIN },
 				{ .fd = r->hangup_set, .events = POLLIN } };
 
 	pthread_setname_np(pthread_self(), "xroce/watch");
@@ -272,7 +237,7 @@ static void *watcher_main(void *arg)
 		}
 		if (fds[0].revents)
 			do_jobs(r);
-		take_messages(r);
+		news_take(&r->news, watch_hear, r);
 		for (struct interface *i = r->interfaces; i; i = i->next) {
 			watch_look_for_hangups(i);
 			watch_look(i);
@@ -283,30 +248,14 @@ static void *watcher_main(void *arg)
 
 /* ---- beginning and end ---- */
 
-static int open_netlink(void)
-{
-	const struct sockaddr_nl groups = {
-		.nl_family = AF_NETLINK,
-		.nl_groups = RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR,
-	};
-	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-
-	if (fd >= 0 && bind(fd, (const struct sockaddr *)&groups, sizeof(groups))) {
-		close(fd);
-		fd = -1;
-	}
-	return fd;
-}
-
 static void close_watcher(struct watcher *r)
 {
-	if (r->netlink_fd >= 0)
-		close(r->netlink_fd);
+	news_close(&r->news);
 	if (r->control_fd >= 0)
 		close(r->control_fd);
 	if (r->hangup_set >= 0)
 		close(r->hangup_set);
-	r->netlink_fd = r->control_fd = r->hangup_set = -1;
+	r->control_fd = r->hangup_set = -1;
 }
 
 static int watcher_get(struct watcher **out)
@@ -326,10 +275,10 @@ static int watcher_get(struct watcher **out)
 	r->netns = netns;
 	r->control_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	r->hangup_set = epoll_create1(EPOLL_CLOEXEC);
-	r->netlink_fd = open_netlink();
-	err = r->control_fd < 0 || r->hangup_set < 0 || r->netlink_fd < 0 ?
-		      -errno :
-		      thread_start(&r->thread, watcher_main, r);
+	r->news.fd = -1;
+	err = r->control_fd < 0 || r->hangup_set < 0 ? -errno : news_open(&r->news);
+	if (!err)
+		err = thread_start(&r->thread, watcher_main, r);
 	if (err) {
 		close_watcher(r);
 		free(r);
@@ -447,17 +396,18 @@ static int watch_add(const struct netdev *dev, bool urgent, struct watch *w, str
 	return 0;
 }
 
-void watch_before_fork(void)
+/* In the child of a fork() there is no thread, and what its parent watched is not its own. */
+static void watch_before_fork(void)
 {
 	pthread_mutex_lock(&lock);
 }
 
-void watch_after_fork_parent(void)
+static void watch_after_fork_parent(void)
 {
 	pthread_mutex_unlock(&lock);
 }
 
-void watch_after_fork_child(void)
+static void watch_after_fork_child(void)
 {
 	for (struct watcher *r = watchers; r; r = r->next) {
 		r->dead = true;
@@ -465,6 +415,18 @@ void watch_after_fork_child(void)
 	}
 	watchers = NULL;
 	pthread_mutex_init(&lock, NULL);
+}
+
+static void watch_register_fork_once(void)
+{
+	pthread_atfork(watch_before_fork, watch_after_fork_parent, watch_after_fork_child);
+}
+
+void watch_register_fork(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, watch_register_fork_once);
 }
 
 int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, struct watch **out)
@@ -478,6 +440,7 @@ int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, 
 	w->fn = fn;
 	w->arg = arg;
 	w->hangup_fd = -1;
+	watch_register_fork();
 	cancel = watch_lock();
 	err = watch_add(dev, urgent, w, &idle);
 	watch_unlock(idle, cancel);
@@ -523,6 +486,7 @@ int watch_job_start(struct watch_job *job, void (*fn)(void *arg), void *arg)
 	int err, cancel;
 
 	*job = (struct watch_job){ .fn = fn, .arg = arg };
+	watch_register_fork();
 	cancel = watch_lock();
 	err = watcher_get(&r);
 	if (!err) {
