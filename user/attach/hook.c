@@ -65,26 +65,28 @@ static void hook_complain_busy(const struct netdev *dev)
 
 /* ---- the two ways: a descriptor that holds the program to the interface, or -errno ---- */
 
-typedef int hook_way(struct attachment *m, u32 ifindex, bool native);
+typedef int hook_way(void *arg, u32 ifindex, bool native);
 
 /* The link of a process that has just ended may take a moment to go. */
-static int hook_alone(struct attachment *m, u32 ifindex, bool native)
+static int hook_alone(void *arg, u32 ifindex, bool native)
 {
+	const int *prog_fd = arg;
 	LIBBPF_OPTS(bpf_link_create_opts, opts,
 		    .flags = native ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE);
 	const struct timespec nap = { .tv_nsec = 1000000 };
 	int fd;
 
 	for (u32 ms = 0;; ms++) {
-		fd = bpf_link_create(hook_prog_fd(m), (int)ifindex, BPF_XDP, &opts);
+		fd = bpf_link_create(*prog_fd, (int)ifindex, BPF_XDP, &opts);
 		if ((fd != -EBUSY && fd != -EEXIST) || ms == HOOK_BUSY_MS)
 			return fd;
 		nanosleep(&nap, NULL);
 	}
 }
 
-static int hook_beside(struct attachment *m, u32 ifindex, bool native)
+static int hook_beside(void *arg, u32 ifindex, bool native)
 {
+	struct attachment *m = arg;
 	int err = hook_open(m);
 
 	if (err)
@@ -93,15 +95,16 @@ static int hook_beside(struct attachment *m, u32 ifindex, bool native)
 	return dispatcher_join(m->bpf->obj, ifindex, native);
 }
 
-static int hook_in_mode(const struct netdev *dev, struct attachment *m, hook_way *way)
+static int hook_in_mode(const struct netdev *dev, hook_way *way, void *arg, bool *native)
 {
 	const enum xdp_mode mode = xdp_mode(dev);
 	int fd;
 
+	*native = false;
 	if (mode == XDP_MODE_GENERIC)
-		return way(m, dev->ifindex, false);
-	fd = way(m, dev->ifindex, true);
-	m->info.native = fd >= 0;
+		return way(arg, dev->ifindex, false);
+	fd = way(arg, dev->ifindex, true);
+	*native = fd >= 0;
 	/*
 	 * EOPNOTSUPP: no native XDP. The others are drivers that have it, but not with this MTU or
 	 * this many queues.
@@ -112,10 +115,21 @@ static int hook_in_mode(const struct netdev *dev, struct attachment *m, hook_way
 	if (!options_is_set(OPTION_QUIET))
 		attach_complain(dev, "no native XDP here (%s): using generic mode, which is slower",
 				strerror(-fd));
-	return way(m, dev->ifindex, false);
+	return way(arg, dev->ifindex, false);
 }
 
 /* ---- the choice ---- */
+
+int hook_attach_link(const struct netdev *dev, int prog_fd, bool *native)
+{
+	const int fd = hook_in_mode(dev, hook_alone, &prog_fd, native);
+
+	if (fd == -EBUSY || fd == -EEXIST) {
+		hook_complain_busy(dev);
+		return -EBUSY;
+	}
+	return fd < 0 ? attach_failed(dev, "attach the XDP program", fd) : fd;
+}
 
 static int hook_attach_alone(const struct netdev *dev, struct attachment *m)
 {
@@ -127,13 +141,9 @@ static int hook_attach_alone(const struct netdev *dev, struct attachment *m)
 	libbpf_set_print(before);
 	if (fd)
 		return attach_failed(dev, "load the XDP program", fd);
-	fd = hook_in_mode(dev, m, hook_alone);
-	if (fd == -EBUSY || fd == -EEXIST) {
-		hook_complain_busy(dev);
-		return -EBUSY;
-	}
+	fd = hook_attach_link(dev, hook_prog_fd(m), &m->info.native);
 	if (fd < 0)
-		return attach_failed(dev, "attach the XDP program", fd);
+		return fd;
 	atomic_store_explicit(&m->link_fd, fd, memory_order_relaxed);
 	return 0;
 }
@@ -170,7 +180,7 @@ static bool hook_attach_first(const struct netdev *dev, struct attachment *m)
 
 	if (!fd) {
 		step = "attaching it";
-		fd = hook_in_mode(dev, m, hook_beside);
+		fd = hook_in_mode(dev, hook_beside, m, &m->info.native);
 	}
 	if (fd >= 0) {
 		atomic_store_explicit(&m->link_fd, fd, memory_order_relaxed);

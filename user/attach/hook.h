@@ -14,6 +14,12 @@
  */
 int hook_attach(const struct netdev *dev, struct attachment *m);
 
+/*
+ * Attach a program that is loaded, alone, in the mode that the interface is to have. Returns a
+ * descriptor that holds it there, or -errno after a line on standard error.
+ */
+int hook_attach_link(const struct netdev *dev, int prog_fd, bool *native);
+
 /* The program sees no more packets; it stays loaded. */
 void hook_detach(struct attachment *m);
 

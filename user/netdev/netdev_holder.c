@@ -9,11 +9,11 @@
  * say, which takes privileges.
  */
 #define _GNU_SOURCE /* struct ucred */
-#include <ctype.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../base/process.h"
 #include "netdev.h"
 
 static socklen_t holder_address(u32 ifindex, struct sockaddr_un *sun)
@@ -48,28 +48,6 @@ int netdev_hold(u32 ifindex)
 	if (ret == -EADDRINUSE)
 		ret = netdev_holder(ifindex, &pid, comm, sizeof(comm)) == 0 ? -EBUSY : -EPERM;
 	return ret;
-}
-
-/*
- * The name of a process; "?" if it cannot be read. Any process may choose its name: what is not
- * printable becomes '?'.
- */
-static void process_name(pid_t pid, char *comm, size_t n)
-{
-	char path[32];
-	FILE *f;
-
-	snprintf(comm, n, "?");
-	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pid);
-	f = pid > 0 ? fopen(path, "re") : NULL;
-	if (!f)
-		return;
-	if (fgets(comm, (int)n, f))
-		comm[strcspn(comm, "\n")] = 0;
-	fclose(f);
-	for (char *c = comm; *c; c++)
-		if (!isprint((unsigned char)*c))
-			*c = '?';
 }
 
 int netdev_holder(u32 ifindex, pid_t *pid, char *comm, size_t n)
