@@ -93,7 +93,7 @@ objs = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 
 TRANSPORT_SRC := $(wildcard user/transport/*.c user/transport/*.S)
 # The rooms between the transport and the verbs, the lower ones first.
-PORT_ROOMS    := base netdev xsk tx wake shard service attach port
+PORT_ROOMS    := base netdev xsk tx wake shard service attach broker port
 PORT_SRC      := $(wildcard $(PORT_ROOMS:%=user/%/*.c))
 VERBS_SRC     := $(wildcard user/verbs/*.c)
 CLI_SRC       := $(wildcard user/cli/*.c)

@@ -22,12 +22,13 @@ declare -A rooms=(
 	[shard]='transport|base|xsk|tx|wake'
 	[service]='transport|base|netdev|xsk|shard'
 	[attach]='transport|base|netdev|xsk|tx|wake|shard'
+	[broker]='transport|base|netdev|attach'
 	[port]='transport|base|netdev|tx|wake|shard|service|attach'
 	[verbs]='transport|base|netdev|port'
-	[cli]='transport|base|netdev|xsk|tx|attach|port'
+	[cli]='transport|base|netdev|xsk|tx|attach|broker|port'
 )
 # The skeletons of BPF programs, each for the room that loads it.
-declare -A skeletons=([attach]='xroce' [tx]='xroce_tx')
+declare -A skeletons=([attach]='xroce' [tx]='xroce_tx' [broker]='(xroce|xroce_broker)')
 
 # What a directory may include, as extended regular expressions on the text between (and with) <> or
 # "".

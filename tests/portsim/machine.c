@@ -133,8 +133,6 @@ static bool is_readable(int fd)
 		return ((struct fd_event *)f->object)->count;
 	case FD_RING:
 		return ring_has_records(f->object);
-	case FD_PACKETS:
-		return packets_are_readable(f->object);
 	case FD_XSK:
 		return xsk_is_readable(f->object);
 	case FD_EPOLL:
@@ -268,11 +266,6 @@ void kernel_event_clear(int fd)
 	sched_drain();
 	e->count = 0;
 	sched_point("was read");
-}
-
-void kernel_event_replace(int fd)
-{
-	sched_fail("nobody forks here");
 }
 
 static int poll_now(struct pollfd *p, u32 n)

@@ -247,3 +247,28 @@ int ask_ring(struct asker *a)
 
 	return err ? err : fd;
 }
+
+int ask_list(struct asker *a, u32 n, struct ask_client *client)
+{
+	struct ask_answer answer;
+	int err = ask_question(a, ASK_LIST, n, &answer, NULL, 0);
+
+	if (!err)
+		*client = answer.client;
+	return err;
+}
+
+int ask_stop(struct asker *a)
+{
+	struct ask_answer answer;
+
+	return ask_question(a, ASK_STOP, 0, &answer, NULL, 0);
+}
+
+pid_t ask_server(const struct asker *a)
+{
+	struct ucred cred = { 0 };
+	socklen_t len = sizeof(cred);
+
+	return getsockopt(a->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) ? 0 : cred.pid;
+}

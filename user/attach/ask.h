@@ -47,6 +47,12 @@ int ask_release(struct asker *a, u32 qpn);
 /* Returns the descriptor of a ring buffer for wake-up records. */
 int ask_ring(struct asker *a);
 
+/* For `xroce list` and `xroce stop`. */
+int ask_list(struct asker *a, u32 n, struct ask_client *client);
+int ask_stop(struct asker *a);
+/* The broker's process; 0: not of this pid namespace, or it cannot be told. */
+pid_t ask_server(const struct asker *a);
+
 /* The conversation ended, or the broker said so: which of the two an error of a question is. */
 static inline bool ask_is_over(int err)
 {

@@ -19,12 +19,22 @@
 
 enum ask_what {
 	ASK_HELLO = 1, /* a port: the answer has struct ask_port and ASK_FDS descriptors */
-	ASK_CLAIM,     /* number is a QPN: 0, -EEXIST: another's, -ENOSPC: a limit */
+	ASK_CLAIM,     /* number is a QPN: 0, -EEXIST: another's */
 	ASK_RELEASE,   /* number is a QPN of this client's: 0 or -ENOENT */
-	ASK_RING,      /* a ring buffer for wake-up records: one descriptor; -ENOSPC: a limit */
-	ASK_LIST,      /* the number-th client: struct ask_client; -ENOENT: there are no more */
-	ASK_STOP,      /* the broker ends; -EPERM but for root and the broker's own user */
+	/* a ring buffer for wake-up records: one descriptor, the client's until it ends */
+	ASK_RING,
+	/*
+	 * the number-th client, of those that this user may see: struct ask_client; -ENOENT: there
+	 * are no more
+	 */
+	ASK_LIST,
+	ASK_STOP, /* the broker ends; -EPERM but for root and the broker's own user */
 };
+/*
+ * A limit: -EDQUOT, the user has all that it may have; -ENOSPC, there is no more. Without a port,
+ * ASK_CLAIM and ASK_RING are answered by -ENOTCONN. Several asks may be under way; answers come in
+ * their order.
+ */
 
 /* The descriptors of ASK_HELLO, in this order: the client's own maps, ring and TAP device. */
 enum ask_fd {
@@ -67,6 +77,7 @@ struct ask_client {
 	u32 prog_id;
 	u32 tap;	/* ifindex */
 	char command[16];
+	u64 frames, hairpin, bytes, refused; /* as struct xroce_tap has them */
 };
 
 struct ask_answer {

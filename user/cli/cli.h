@@ -23,7 +23,7 @@ struct command {
 	int (*main)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit code */
 };
 
-extern const struct command command_run, command_list, command_doctor;
+extern const struct command command_run, command_serve, command_stop, command_list, command_doctor;
 
 /* All of its help, on standard output. */
 void command_help(const struct command *command);
@@ -44,6 +44,9 @@ int find_device(const struct command *command, const char *name, struct netdev *
  */
 int library_dir(char *dir, size_t n);
 
+/* list_broker.c: prints the interface's broker and its clients. False: it has none. */
+bool list_broker(const struct netdev *dev);
+
 /* ---- xdp.c: the XDP hook of an interface ---- */
 
 struct xdp_hook {
@@ -54,6 +57,7 @@ struct xdp_hook {
 	u32 link_id;
 	bool is_dispatcher; /* libxdp's, which calls programs of several owners */
 	u32 ours_id;	    /* our program, on the hook or in the dispatcher; 0 if there is none */
+	bool is_broker;	    /* it is a broker's, in front of its clients' */
 	char others[128];   /* the names of what else the dispatcher calls: "a, b", or "" */
 };
 

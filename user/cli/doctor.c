@@ -24,60 +24,66 @@ void finding(struct doctor *d, enum level level, const char *what, const char *r
 	putchar('\n');
 }
 
-/*
- * Without a name: all that a program could use, which is what is up and has an address; lo only by
- * name.
- */
-static int doctor_interfaces(struct doctor *d)
+/* What the interfaces are that it looks at: *n of them in *list, to be freed. An exit code. */
+static int doctor_interfaces(const char *name, struct netdev **list, int *n)
 {
-	struct netdev *list;
-	int n = netdev_list(&list), usable = 0;
-
-	if (n < 0) {
-		fprintf(stderr, "xroce doctor: cannot read the network interfaces: %s\n",
-			strerror(-n));
-		return EXIT_FAILED;
+	if (name) {
+		*n = 1;
+		*list = calloc(1, sizeof(**list));
+		return *list ? find_device(&command_doctor, name, *list) : EXIT_FAILED;
 	}
+	*n = netdev_list(list);
+	if (*n >= 0)
+		return EXIT_OK;
+	fprintf(stderr, "xroce doctor: cannot read the network interfaces: %s\n", strerror(-*n));
+	return EXIT_FAILED;
+}
+
+/* Without a name: what a program could use, which is up and has an address; lo only by name. */
+static bool doctor_looks_at(const char *name, const struct netdev *dev)
+{
+	return name || (!dev->is_loopback && dev->is_up && dev->num_gids);
+}
+
+static void doctor_look(struct doctor *d, const char *name, const struct netdev *list, int n)
+{
+	u32 usable = 0;
+
+	for (int i = 0; i < n; i++)
+		d->brokered |= doctor_looks_at(name, &list[i]) && doctor_has_broker(&list[i]);
+	doctor_host(d);
 	for (int i = 0; i < n; i++) {
-		if (list[i].is_loopback || !list[i].is_up || !list[i].num_gids)
+		if (!doctor_looks_at(name, &list[i]))
 			continue;
 		doctor_iface(d, &list[i]);
 		usable++;
 	}
-	free(list);
 	if (!usable)
 		finding(d, LEVEL_FAIL, "interfaces",
 			"`ip link set IFACE up`, `ip address add ADDRESS/PREFIX dev IFACE`",
 			"none that is up and has an address, but for lo");
-	return EXIT_OK;
 }
 
 static int doctor_main(int argc, char **argv)
 {
+	const char *name = argc > 1 ? argv[1] : NULL;
+	struct netdev *list = NULL;
 	struct doctor d = { 0 };
-	struct netdev dev;
-	int ret;
+	int ret, n;
 
-	if (argc > 1 && argv[1][0] == '-')
-		return usage_error(&command_doctor, "unknown option '%s'", argv[1]);
+	if (name && name[0] == '-')
+		return usage_error(&command_doctor, "unknown option '%s'", name);
 	if (argc > 2)
 		return usage_error(&command_doctor, "more than one interface");
-	if (argc == 2) {
-		ret = find_device(&command_doctor, argv[1], &dev);
-		if (ret)
-			return ret;
+	ret = doctor_interfaces(name, &list, &n);
+	if (!ret) {
+		/* The probes fork: what is buffered would be written twice, and lines come late. */
+		setvbuf(stdout, NULL, _IOLBF, 0);
+		doctor_look(&d, name, list, n);
+		ret = d.failures ? EXIT_FAILED : EXIT_OK;
 	}
-	/* The probes fork: what is buffered would be written twice, and lines would come late. */
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	doctor_host(&d);
-	if (argc == 2) {
-		doctor_iface(&d, &dev);
-	} else {
-		ret = doctor_interfaces(&d);
-		if (ret)
-			return ret;
-	}
-	return d.failures ? EXIT_FAILED : EXIT_OK;
+	free(list);
+	return ret;
 }
 
 const struct command command_doctor = {
@@ -102,8 +108,8 @@ const struct command command_doctor = {
 		"made, which the fast way out goes through (" TX_TUN_DEVICE
 		", CAP_SYS_ADMIN); our library; and of each interface its link, addresses,\n"
 		"MTU and the path MTU that it gives, receive queues, the XDP mode that it will "
-		"have, who is on its XDP hook, and RDMA devices\n"
-		"of the kernel that use it.\n"
+		"have, its broker, who is on its XDP hook, and\n"
+		"RDMA devices of the kernel that use it.\n"
 		"\n"
 		"It changes nothing: what needs trying out is tried in a network namespace of its "
 		"own. Run it as the user, and in the network\n"

@@ -9,6 +9,7 @@ enum level { LEVEL_OK, LEVEL_WARN, LEVEL_FAIL };
 
 struct doctor {
 	u32 failures;
+	bool brokered;	  /* an interface that is looked at has a broker for this user */
 	bool may_bpf;	  /* CAP_BPF and CAP_NET_ADMIN where they count: BPF can be asked */
 	bool multibuffer; /* AF_XDP takes frames of several buffers */
 };
@@ -23,6 +24,7 @@ void finding(struct doctor *d, enum level level, const char *what, const char *r
 /* doctor_host.c: privileges, limits, kernel and library. */
 void doctor_host(struct doctor *d);
 /* doctor_iface.c: one interface. */
+bool doctor_has_broker(const struct netdev *dev); /* that this user may ask */
 void doctor_iface(struct doctor *d, const struct netdev *dev);
 
 #endif

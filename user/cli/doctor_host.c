@@ -34,7 +34,9 @@ static void check_privileges(struct doctor *d, u64 caps)
 		strcat(missing, " CAP_BPF");
 	if (!privilege_has(caps, CAP_NET_RAW))
 		strcat(missing, " CAP_NET_RAW");
-	if (*missing) {
+	if (*missing && d->brokered) {
+		finding(d, LEVEL_OK, "privileges", NULL, "none are needed where a broker is");
+	} else if (*missing) {
 		finding(d, LEVEL_FAIL, "privileges",
 			"run as root, or with CAP_NET_ADMIN, CAP_BPF and CAP_NET_RAW", "missing%s",
 			missing);
@@ -260,7 +262,9 @@ void doctor_host(struct doctor *d)
 	int ret;
 
 	check_privileges(d, caps);
-	check_memlock(d, caps);
+	/* a broker's clients lock nothing */
+	if (d->may_bpf || !d->brokered)
+		check_memlock(d, caps);
 	check_kernel(d);
 	check_jit(d);
 	d->multibuffer = netdev_kernel_multibuffer();
@@ -272,7 +276,7 @@ void doctor_host(struct doctor *d)
 				strerror(-ret));
 		else
 			check_probe(d, &probe, caps);
-	} else {
+	} else if (!d->brokered) {
 		finding(d, LEVEL_WARN, "BPF and AF_XDP", "run `xroce doctor` with them",
 			"not tried, for want of privileges");
 	}

@@ -4,8 +4,10 @@
 #include <dirent.h>
 #include <stdlib.h>
 
-#include "../tx/tx_probe.h"
+#include "../attach/ask.h"
+#include "../base/process.h"
 #include "../netdev/xdp_mode.h"
+#include "../tx/tx_probe.h"
 #include "doctor.h"
 
 /* The kernel's RDMA devices, by what each GID's network interface is called. */
@@ -129,6 +131,57 @@ static void check_mode(struct doctor *d, const struct netdev *dev)
 			"%s takes no frames of several buffers in native mode", name);
 }
 
+/* Returns 0 and the broker's process, or as ask_connect(). */
+static int ask_for_broker(const struct netdev *dev, pid_t *pid)
+{
+	struct asker asker;
+	int err;
+
+	ask_init(&asker);
+	err = ask_connect(&asker, netdev_netns(), dev->ifindex);
+	*pid = err ? 0 : ask_server(&asker);
+	ask_close(&asker);
+	return err;
+}
+
+bool doctor_has_broker(const struct netdev *dev)
+{
+	pid_t pid;
+
+	return !ask_for_broker(dev, &pid);
+}
+
+/* Returns true if there is one: the hook is its own. */
+static bool check_broker(struct doctor *d, const struct netdev *dev)
+{
+	char remedy[128], comm[32];
+	pid_t pid;
+	const int err = ask_for_broker(dev, &pid);
+
+	if (!err) {
+		process_name(pid, comm, sizeof(comm));
+		finding(d, LEVEL_OK, iface_subject(dev, "broker"), NULL,
+			"process %d (%s): any number of processes can use the interface", (int)pid,
+			comm);
+	} else if (err == -EACCES) {
+		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"),
+			"as root, `xroce serve` with another --mode or --group; or join the group "
+			"of its socket in " ASK_DIR,
+			"there is one, but not for this user");
+	} else if (err != -ENOENT) {
+		finding(d, LEVEL_WARN, iface_subject(dev, "broker"), NULL, "cannot be asked: %s",
+			strerror(-err));
+	} else if (d->may_bpf) {
+		finding(d, LEVEL_OK, iface_subject(dev, "broker"), NULL,
+			"none: one process at a time can use the interface");
+	} else {
+		snprintf(remedy, sizeof(remedy), "as root, `xroce serve %s`", dev->name);
+		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"), remedy, "no broker on %s",
+			dev->name);
+	}
+	return !err || err == -EACCES;
+}
+
 /* Somebody else's program is on the hook. */
 static void check_foreign_program(struct doctor *d, const struct netdev *dev,
 				  const struct xdp_hook *hook)
@@ -176,7 +229,8 @@ static void check_hook(struct doctor *d, const struct netdev *dev)
 		 * second.
 		 */
 		finding(d, LEVEL_WARN, iface_subject(dev, "XDP hook"),
-			"end it, or use another interface: a second process gets EBUSY",
+			"end it, or use another interface: a second process gets EBUSY; "
+			"`xroce serve` is for several",
 			"in use by %s (pid %d), program %u, %s mode, %s%s", comm, (int)pid,
 			hook.prog_id, hook.native ? "native" : "generic",
 			hook.is_dispatcher ? "a dispatcher that has others beside: " : "exclusive",
@@ -239,6 +293,7 @@ void doctor_iface(struct doctor *d, const struct netdev *dev)
 	check_mtu(d, dev);
 	check_queues(d, dev);
 	check_mode(d, dev);
-	check_hook(d, dev);
+	if (!check_broker(d, dev))
+		check_hook(d, dev);
 	check_kernel_rdma(d, dev);
 }

@@ -129,7 +129,10 @@ static void print_hook(const struct xdp_hook *hook)
 		printf("dispatcher %u, which takes one of ours too", hook->prog_id);
 	else
 		printf("program %u%s%s%s", hook->prog_id, *hook->prog_name ? " " : "",
-		       hook->prog_name, hook->ours_id ? ", exclusive" : "");
+		       hook->prog_name,
+		       hook->is_broker ? ", of a broker" :
+		       hook->ours_id   ? ", exclusive" :
+					 "");
 	printf("%s%s\n", *hook->others ? ", with " : "", hook->others);
 }
 
@@ -145,8 +148,10 @@ static void print_xdp(const struct netdev *dev)
 	}
 	if (hook.prog_id) {
 		print_hook(&hook);
-		print_received(hook.ours_id);
-		print_sent(hook.ours_id);
+		if (hook.ours_id) {
+			print_received(hook.ours_id);
+			print_sent(hook.ours_id);
+		}
 		return;
 	}
 	xdp_driver_query(dev, &driver);
@@ -189,7 +194,8 @@ static void print_device(const struct netdev *dev)
 	print_link(dev);
 	print_path_mtu(dev);
 	print_xdp(dev);
-	print_holder(dev);
+	if (!list_broker(dev))
+		print_holder(dev);
 	print_gids(dev);
 }
 
@@ -243,8 +249,8 @@ const struct command command_list = {
 		"will have: native, in the driver, or generic,\n"
 		"            which any interface has; it is slower but on veth, where it takes "
 		"what native mode has the other end cut up;\n"
-		"            exclusive, or in a dispatcher of libxdp's, with the other programs "
-		"that it calls (root sees them)\n"
+		"            exclusive, in a dispatcher of libxdp's, with the other programs "
+		"that it calls, or a broker's (root sees them)\n"
 		"  sends by  the way that frames will leave, and why not a faster one: XDP "
 		"redirection (small batches through a TAP device, large\n"
 		"            ones as XDP live frames); else UDP super-packets of up to 64 frames "
@@ -259,8 +265,13 @@ const struct command command_list = {
 		"  sent by   of an interface in use, the frames that left by each way, and in how "
 		"many packets those of the packet socket (root\n"
 		"            sees it)\n"
-		"  in use    the process that has opened the interface, if one has; a second one "
-		"gets EBUSY\n"
+		"  broker    the process that shares the interface ('xroce serve'), and\n"
+		"  client    each process that has it open by that: its number, process and user, "
+		"QPs; frames received and sent, by which way, and\n"
+		"            those that the broker's program did not let out (root sees all "
+		"clients, and what they receive; others see their own)\n"
+		"  in use    the process that has opened the interface, if one has it alone; a "
+		"second one gets EBUSY\n"
 		"  GID n     entry n of the GID table: IPv4 addresses first, then global IPv6, "
 		"then link-local\n"
 		"\n"

@@ -10,7 +10,8 @@
 
 #include "cli.h"
 
-static const struct command *const commands[] = { &command_run, &command_list, &command_doctor };
+static const struct command *const commands[] = { &command_run, &command_serve, &command_stop,
+						  &command_list, &command_doctor };
 
 static void print_help(FILE *out)
 {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../attach/dispatcher.h"
+#include "../broker/broker.h"
 #include "cli.h"
 
 #define MAPS_MAX 64 /* more than any program of ours has */
@@ -142,6 +143,7 @@ int xdp_hook_query(u32 ifindex, struct xdp_hook *hook)
 		return 0;
 	program_name(hook->prog_id, hook->prog_name, sizeof(hook->prog_name));
 	hook->is_dispatcher = !strcmp(hook->prog_name, DISPATCHER_NAME);
+	hook->is_broker = !strcmp(hook->prog_name, BROKER_PROGRAM);
 	if (!strcmp(hook->prog_name, DISPATCHER_OURS))
 		hook->ours_id = hook->prog_id;
 	hook_read_links(ifindex, hook);

@@ -91,20 +91,33 @@ bool netdev_link_message(const struct nlmsghdr *nlh, bool *is_enabled, bool *is_
 	return true;
 }
 
+bool netdev_link_kind(const struct nlattr *linkinfo, char *kind, size_t n)
+{
+	const struct nlattr *attr;
+
+	if (linkinfo)
+		mnl_attr_for_each_nested(attr, linkinfo)
+			if (mnl_attr_get_type(attr) == IFLA_INFO_KIND)
+				return nl_get_string(attr, kind, n);
+	return false;
+}
+
 /* An interface of a kind that is not known to be an end of its own. */
 static bool is_stacked(const struct nlattr *linkinfo)
 {
-	const struct nlattr *attr;
 	char kind[32];
 
-	if (!linkinfo)
-		return false;
-	mnl_attr_for_each_nested(attr, linkinfo) {
-		if (mnl_attr_get_type(attr) == IFLA_INFO_KIND &&
-		    nl_get_string(attr, kind, sizeof(kind)))
-			return strcmp(kind, "veth") && strcmp(kind, "tun");
-	}
-	return false;
+	return netdev_link_kind(linkinfo, kind, sizeof(kind)) && strcmp(kind, "veth") &&
+	       strcmp(kind, "tun");
+}
+
+/* By which clients of a broker send. */
+static bool is_brokers(const char *name, const struct nlattr *linkinfo)
+{
+	char kind[32];
+
+	return !strncmp(name, NETDEV_TAP_PREFIX, strlen(NETDEV_TAP_PREFIX)) &&
+	       netdev_link_kind(linkinfo, kind, sizeof(kind)) && !strcmp(kind, "tun");
 }
 
 static u32 link_xdp_program(const struct nlattr *xdp)
@@ -144,7 +157,8 @@ static bool link_parse(const struct nlmsghdr *nlh, struct netdev *dev, u32 *num_
 	link_state(ifi, tb[IFLA_CARRIER], &dev->is_enabled, &dev->is_up);
 	if (!nl_get_string(tb[IFLA_IFNAME], dev->name, sizeof(dev->name)) ||
 	    !nl_get(tb[IFLA_ADDRESS], dev->mac, sizeof(dev->mac)) ||
-	    !nl_get(tb[IFLA_MTU], &dev->mtu, sizeof(dev->mtu)))
+	    !nl_get(tb[IFLA_MTU], &dev->mtu, sizeof(dev->mtu)) ||
+	    is_brokers(dev->name, tb[IFLA_LINKINFO]))
 		return false;
 	if (!nl_get(tb[IFLA_NUM_RX_QUEUES], num_rx_queues, sizeof(*num_rx_queues)))
 		*num_rx_queues = 1;

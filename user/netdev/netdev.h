@@ -23,6 +23,9 @@ struct netdev_gid {
 /* In the environment: the one interface that may be a device. */
 #define NETDEV_ENV "XROCE_DEV"
 
+/* A TAP device with such a name is a broker's (user/broker), and no device. */
+#define NETDEV_TAP_PREFIX "xrt"
+
 struct netdev {
 	u32 ifindex;
 	char name[IF_NAMESIZE];

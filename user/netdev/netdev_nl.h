@@ -41,6 +41,9 @@ bool nl_get_string(const struct nlattr *attr, char *dst, size_t len);
 /* The ID of a generic netlink family, or -errno (-ENOENT: this kernel does not have it). */
 int nl_family(const char *name);
 
+/* The kind of interface that IFLA_LINKINFO tells; false: none. */
+bool netdev_link_kind(const struct nlattr *linkinfo, char *kind, size_t n);
+
 /* What a link message says of the interface's state; false if it is none that can be read. */
 bool netdev_link_message(const struct nlmsghdr *nlh, bool *is_enabled, bool *is_up);
 

@@ -71,8 +71,7 @@ void port_cq_remove(struct port *port, struct cq *cq)
 	engine_cq_forget(port_engine(port), cq);
 	ch = wake_remove(wake, cq);
 	port_unlock(port);
-	/* a forked child's channels have no CQs */
-	if (!ch || port->shards.dead)
+	if (!ch)
 		return;
 	channel_leave(ch, cq);
 	cq_drop_records(&port->shards, ch);

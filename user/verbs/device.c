@@ -9,9 +9,10 @@
 
 #include "objects.h"
 
+static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vdevice *devices;
 
-/* Under lists_lock. */
+/* Under devices_lock. */
 static struct vdevice *device_find(const struct netdev *nd)
 {
 	for (struct vdevice *d = devices; d; d = d->next)
@@ -21,7 +22,7 @@ static struct vdevice *device_find(const struct netdev *nd)
 	return NULL;
 }
 
-/* Under lists_lock. */
+/* Under devices_lock. */
 static struct vdevice *device_new(const struct netdev *nd)
 {
 	struct vdevice *d = calloc(1, sizeof(*d));
@@ -42,7 +43,7 @@ static struct vdevice *device_new(const struct netdev *nd)
 	return d;
 }
 
-/* Under lists_lock. */
+/* Under devices_lock. */
 static void device_put_locked(struct vdevice *dev)
 {
 	struct vdevice **at = &devices;
@@ -57,16 +58,16 @@ static void device_put_locked(struct vdevice *dev)
 
 void device_get(struct vdevice *dev)
 {
-	pthread_mutex_lock(&lists_lock);
+	pthread_mutex_lock(&devices_lock);
 	dev->refs++;
-	pthread_mutex_unlock(&lists_lock);
+	pthread_mutex_unlock(&devices_lock);
 }
 
 void device_put(struct vdevice *dev)
 {
-	pthread_mutex_lock(&lists_lock);
+	pthread_mutex_lock(&devices_lock);
 	device_put_locked(dev);
-	pthread_mutex_unlock(&lists_lock);
+	pthread_mutex_unlock(&devices_lock);
 }
 
 int device_take(struct ibv_context *context, enum vlimit kind)
@@ -105,7 +106,7 @@ EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 		free(nd);
 		return verb_fail(ENOMEM);
 	}
-	pthread_mutex_lock(&lists_lock);
+	pthread_mutex_lock(&devices_lock);
 	for (int i = 0; i < count; i++) {
 		struct vdevice *d = device_find(&nd[i]);
 
@@ -116,7 +117,7 @@ EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 		d->refs++;
 		list[n++] = &d->ibv;
 	}
-	pthread_mutex_unlock(&lists_lock);
+	pthread_mutex_unlock(&devices_lock);
 	free(nd);
 	if (n < count) {
 		ibv_free_device_list(list);

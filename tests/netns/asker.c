@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A client of a broker that does as it is told, well-behaved or not (broker.sh):
+ *
+ *	asker SOCKET COMMAND...
+ *
+ * one after the other, on one connection, each with a line on standard output: the command and the
+ * answer's error (0, or its name), or `end` if the broker has hung up.
+ *
+ *	hello			a port: with its numbers, and how many descriptors came
+ *	claim N, release N	a QP number
+ *	claims FIRST N		so many: how many were given, and the first other answer
+ *	ring, list N, stop
+ *	rings N			until one is refused: how many were given
+ *	raw N HEX		a message of N bytes that begins with these
+ *	rights N		a claim that brings N descriptors
+ *	flood N			N asks, of which no answer is read; `full` when no more go in
+ *	halves			half an ask, and the other half
+ *	again N			N connections, one after the other, that get a port and end
+ *	times N			the same, a moment apart: shortest, median and longest time to the
+ *				answer, in us
+ *	orphan			make the TAP device persistent, hang up, keep its descriptor: `gone`
+ *				when the device is
+ *	hold			until the broker hangs up
+ *
+ *	asker SOCKET notified: the states that are told to systemd by that socket, up to the last
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../../user/base/ask.h"
+
+static const char *path;
+static int sock;
+static int given[ASK_FDS];
+static u32 num_given;
+
+static void die(const char *what)
+{
+	perror(what);
+	exit(2);
+}
+
+static int reach(void)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	strncpy(at.sun_path, path, sizeof(at.sun_path) - 1);
+	if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof(at)))
+		die(path);
+	return fd;
+}
+
+/* Returns false if the broker has hung up. Descriptors that came are in given[]. */
+static bool hear(struct ask_answer *answer)
+{
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(sizeof(given))];
+	} control;
+	struct iovec iov = { answer, sizeof(*answer) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	struct cmsghdr *c;
+	ssize_t n = recvmsg(sock, &msg, MSG_CMSG_CLOEXEC);
+
+	num_given = 0;
+	if (n <= 0)
+		return false;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_type == SCM_RIGHTS) {
+		num_given = (u32)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		memcpy(given, CMSG_DATA(c), num_given * sizeof(int));
+	}
+	if (n != sizeof(*answer) || answer->version != ASK_VERSION ||
+	    answer->num_fds != num_given) {
+		printf("not an answer\n");
+		exit(1);
+	}
+	return true;
+}
+
+static const char *error_name(s32 err)
+{
+	return err ? strerrorname_np(-err) : "0";
+}
+
+static void say_end(const char *command)
+{
+	printf("%s end\n", command);
+	exit(0);
+}
+
+static bool tell(u32 what, u32 number)
+{
+	const struct ask ask = { .version = ASK_VERSION, .what = what, .number = number };
+
+	return send(sock, &ask, sizeof(ask), MSG_NOSIGNAL) == sizeof(ask);
+}
+
+static struct ask_answer ask(const char *command, u32 what, u32 number)
+{
+	struct ask_answer answer;
+
+	if (!tell(what, number) || !hear(&answer))
+		say_end(command);
+	if (answer.what != what) {
+		printf("%s: the answer of another ask\n", command);
+		exit(1);
+	}
+	return answer;
+}
+
+static void let_go(void)
+{
+	while (num_given)
+		close(given[--num_given]);
+}
+
+static void hello(void)
+{
+	const struct ask_answer a = ask("hello", ASK_HELLO, 0);
+
+	if (a.err)
+		printf("hello %s\n", error_name(a.err));
+	else
+		printf("hello 0 client %u ifindex %u prog %u ring %u native %u privileged %u "
+		       "fds %u\n",
+		       a.port.client, a.port.ifindex, a.port.prog_id, a.port.ring_bytes,
+		       a.port.native, a.port.privileged, num_given);
+}
+
+static void claims(u32 first, u32 n)
+{
+	s32 err = 0;
+	u32 got = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		const struct ask_answer a = ask("claims", ASK_CLAIM, first + i);
+
+		got += !a.err;
+		if (!err)
+			err = a.err;
+	}
+	printf("claims %u %s\n", got, error_name(err));
+}
+
+static void rings(u32 n)
+{
+	struct ask_answer a = { 0 };
+	u32 got = 0;
+
+	while (got < n && !a.err) {
+		a = ask("rings", ASK_RING, 0);
+		got += !a.err;
+		let_go();
+	}
+	printf("rings %u %s\n", got, error_name(a.err));
+}
+
+static void list(u32 n)
+{
+	const struct ask_answer a = ask("list", ASK_LIST, n);
+
+	if (a.err)
+		printf("list %s\n", error_name(a.err));
+	else
+		printf("list 0 client %u pid %u uid %u qps %u %.16s\n", a.client.client,
+		       a.client.pid, a.client.uid, a.client.qps, a.client.command);
+}
+
+static void raw(u32 n, const char *hex)
+{
+	unsigned char *bytes = calloc(1, n + 1);
+	struct ask_answer a;
+	unsigned int x;
+
+	for (u32 i = 0; i < n && sscanf(hex + 2 * i, "%2x", &x) == 1; i++)
+		bytes[i] = (unsigned char)x;
+	if (send(sock, bytes, n, MSG_NOSIGNAL) != (ssize_t)n || !hear(&a))
+		say_end("raw");
+	printf("raw %s\n", error_name(a.err));
+	free(bytes);
+}
+
+static void rights(u32 n)
+{
+	const struct ask message = { .version = ASK_VERSION, .what = ASK_CLAIM, .number = 77 };
+	struct iovec iov = { (void *)&message, sizeof(message) };
+	char control[CMSG_SPACE(253 * sizeof(int))] = { 0 };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = control,
+			      .msg_controllen = CMSG_SPACE(n * sizeof(int)) };
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	struct ask_answer a;
+
+	*c = (struct cmsghdr){ .cmsg_len = CMSG_LEN(n * sizeof(int)),
+			       .cmsg_level = SOL_SOCKET,
+			       .cmsg_type = SCM_RIGHTS };
+	for (u32 i = 0; i < n; i++)
+		((int *)CMSG_DATA(c))[i] = 1;
+	if (sendmsg(sock, &msg, MSG_NOSIGNAL) < 0) {
+		printf("rights %s\n", strerrorname_np(errno));
+		return;
+	}
+	if (!hear(&a))
+		say_end("rights");
+	printf("rights %s\n", error_name(a.err));
+}
+
+static void flood(u32 n)
+{
+	const struct ask message = { .version = ASK_VERSION, .what = ASK_LIST, .number = 1 << 30 };
+
+	for (u32 i = 0; i < n; i++) {
+		if (send(sock, &message, sizeof(message), MSG_NOSIGNAL) == sizeof(message))
+			continue;
+		printf("flood %s\n", errno == EPIPE || errno == ECONNRESET ? "end" : "full");
+		return;
+	}
+	printf("flood taken\n");
+}
+
+static void halves(void)
+{
+	const struct ask message = { .version = ASK_VERSION, .what = ASK_LIST };
+	struct ask_answer a;
+
+	send(sock, &message, 8, MSG_NOSIGNAL);
+	send(sock, (const char *)&message + 8, 8, MSG_NOSIGNAL);
+	if (!hear(&a))
+		say_end("halves");
+	printf("halves %s\n", error_name(a.err));
+}
+
+static u64 now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (u64)t.tv_sec * 1000000 + (u64)t.tv_nsec / 1000;
+}
+
+static void again(u32 n)
+{
+	u32 got = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		sock = reach();
+		got += !ask("again", ASK_HELLO, 0).err;
+		let_go();
+		close(sock);
+	}
+	printf("again %u\n", got);
+}
+
+static int order(const void *a, const void *b)
+{
+	const u64 x = *(const u64 *)a, y = *(const u64 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void times(u32 n)
+{
+	u64 *us = calloc(n, sizeof(*us));
+
+	for (u32 i = 0; i < n; i++) {
+		const u64 begun = now_us();
+
+		sock = reach();
+		if (ask("times", ASK_HELLO, 0).err)
+			die("hello");
+		us[i] = now_us() - begun;
+		let_go();
+		close(sock);
+		usleep(100000);
+	}
+	qsort(us, n, sizeof(*us), order);
+	printf("times %llu %llu %llu\n", (unsigned long long)us[0], (unsigned long long)us[n / 2],
+	       (unsigned long long)us[n - 1]);
+	free(us);
+}
+
+/* As a client that means to keep what it was lent. */
+static void orphan(void)
+{
+	struct pollfd tap;
+
+	if (ask("orphan", ASK_HELLO, 0).err || ioctl(given[ASK_FD_TAP], TUNSETPERSIST, 1))
+		die("orphan");
+	close(sock);
+	tap = (struct pollfd){ .fd = given[ASK_FD_TAP], .events = POLLIN };
+	poll(&tap, 1, -1);
+	printf("orphan %s\n", tap.revents & POLLERR ? "gone" : "stays");
+}
+
+static int notified(void)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	char text[64];
+	ssize_t n;
+
+	strncpy(at.sun_path, path, sizeof(at.sun_path) - 1);
+	sock = socket(AF_UNIX, SOCK_DGRAM, 0);
+	if (bind(sock, (struct sockaddr *)&at, sizeof(at)))
+		die(path);
+	do {
+		n = recv(sock, text, sizeof(text) - 1, 0);
+		text[n < 0 ? 0 : n] = 0;
+		printf("%s\n", text);
+	} while (n > 0 && strcmp(text, "STOPPING=1"));
+	return 0;
+}
+
+static void hold(void)
+{
+	struct pollfd fd = { .fd = sock };
+
+	printf("hold\n");
+	poll(&fd, 1, -1);
+	say_end("hold");
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 3) {
+		fprintf(stderr, "usage: asker SOCKET COMMAND...\n");
+		return 2;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	path = argv[1];
+	if (!strcmp(argv[2], "notified"))
+		return notified();
+	sock = reach();
+	for (int i = 2; i < argc; i++) {
+		const char *what = argv[i];
+		const u32 n = i + 1 < argc ? (u32)strtoul(argv[i + 1], NULL, 0) : 0;
+
+		if (!strcmp(what, "hello")) {
+			hello();
+		} else if (!strcmp(what, "ring")) {
+			printf("ring %s", error_name(ask("ring", ASK_RING, 0).err));
+			printf(" fds %u\n", num_given);
+		} else if (!strcmp(what, "stop")) {
+			printf("stop %s\n", error_name(ask("stop", ASK_STOP, 0).err));
+		} else if (!strcmp(what, "halves")) {
+			halves();
+		} else if (!strcmp(what, "orphan")) {
+			orphan();
+		} else if (!strcmp(what, "hold")) {
+			hold();
+		} else {
+			i++;
+			if (!strcmp(what, "claim"))
+				printf("claim %s\n", error_name(ask("claim", ASK_CLAIM, n).err));
+			else if (!strcmp(what, "release"))
+				printf("release %s\n",
+				       error_name(ask("release", ASK_RELEASE, n).err));
+			else if (!strcmp(what, "claims"))
+				claims(n, (u32)strtoul(argv[++i], NULL, 0));
+			else if (!strcmp(what, "rings"))
+				rings(n);
+			else if (!strcmp(what, "list"))
+				list(n);
+			else if (!strcmp(what, "raw"))
+				raw(n, argv[++i]);
+			else if (!strcmp(what, "rights"))
+				rights(n);
+			else if (!strcmp(what, "flood"))
+				flood(n);
+			else if (!strcmp(what, "again"))
+				again(n);
+			else if (!strcmp(what, "times"))
+				times(n);
+			else
+				return 2;
+		}
+	}
+	return 0;
+}

@@ -1,0 +1,527 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The broker itself: its command, its socket, what it gives and takes back, whatever a client does.
+# Its clients here are asker.c, which sends no packet; what programs do over it is shared.sh's.
+. "$(dirname "$0")/lib/case.sh"
+
+netns_pair 4500
+
+ASKER=$WORK/open/asker
+mkdir "$WORK/open" && cp "$TOOLS/asker" "$XROCE" "$WORK/open" && chmod a+x "$WORK" "$WORK/open" || exit 1
+index_a=$(ip -n $NS_A -o link show $IF_A | cut -d: -f1)
+SOCKET=/run/xroce/$(stat -L -c %i /run/netns/$NS_A)-$index_a.sock
+
+nobody() { in_a setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+socket_is_there() { [ -S "$SOCKET" ]; }
+# serves, or has ended
+settled() { grep -q '^READY' "$WORK/notified.out" || is_gone_or_zombie "$server"; }
+
+# serve [OPTION...]: a broker of A's interface, once it serves; its pid is in $server.
+serve() {
+	rm -f "$WORK/notify"
+	start notified a "$TOOLS/asker" "$WORK/notify" notified
+	notified=$child
+	wait_until 5 test -S "$WORK/notify"
+	start serve a env NOTIFY_SOCKET="$WORK/notify" "$XROCE" serve "$@" $IF_A
+	server=$child
+	wait_until 10 settled
+	is_gone_or_zombie "$server" && { fail "it does not serve"; show serve; }
+	return 0
+}
+
+# ask NAME COMMAND...: as root, to its end; what it said in NAME.out
+ask() {
+	local name=$1
+	shift
+	in_a timeout 30 "$ASKER" "$SOCKET" "$@" >"$WORK/$name.out" 2>&1
+}
+ask_nobody() {
+	local name=$1
+	shift
+	nobody timeout 30 "$ASKER" "$SOCKET" "$@" >"$WORK/$name.out" 2>&1
+}
+# keep NAME COMMAND...: a client that stays, once it has done that; its pid is in $kept
+keep() {
+	local name=$1
+	shift
+	start "$name" a "$ASKER" "$SOCKET" "$@" hold
+	kept=$child
+	wait_until 10 grep -qE '^(hold|.* end$)' "$WORK/$name.out" || fail "$name does not come to its end"
+}
+
+taps() { ip -n $NS_A -o link show type tun | grep -c "$1"; }
+taps_are() { [ "$(taps "$1")" = "$2" ]; }
+nothing_left() { xdp_off $NS_A $IF_A && taps_are xrt 0 && ! socket_is_there; }
+# Programs that clients were given, by what they said.
+programs() { sed -n 's/^hello 0 .* prog \([0-9]*\) .*/\1/p' "$WORK/$1.out"; }
+program_is_gone() { ! bpftool prog show id "$1"; }
+
+end_server() {
+	in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1 || { fail "stop ends with $?"; show stop; }
+	nothing_left || fail "something is left when stop returns"
+	finish "$server" 5 || fail "it ends with $?"
+	finish "$notified" 5 || fail "it did not say that it stops"
+	need_line notified '^STOPPING=1$'
+}
+
+# ---- the command ----
+
+serve_and_stop() {
+	serve
+	need_equal "the socket's mode" "$(stat -c %a "$SOCKET")" 666
+	need_equal "its directory's" "$(stat -c %a /run/xroce)" 755
+	xdp_on $NS_A $IF_A || fail "no XDP program"
+	ask hello hello claim 5 ring list 0 list 1
+	need_line hello "^hello 0 client [0-9]+ ifindex $index_a prog [0-9]+ ring 4194304 native 0 privileged 1 fds 13$"
+	need_line hello '^claim 0$'
+	need_line hello '^ring 0 fds 1$'
+	need_line hello '^list 0 client [0-9]+ pid [0-9]+ uid 0 qps 1 asker$'
+	need_line hello '^list ENOENT$'
+	ask_nobody other hello claim 1 claim 2 stop
+	need_line other '^hello 0 .* privileged 0 fds 13$'
+	need_line other '^claim EPERM$'
+	need_line other '^claim 0$'
+	need_line other '^stop EPERM$'
+	socket_is_there || fail "anybody stops it"
+	end_server
+	in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1 && fail "stop where no broker is"
+	need_line stop 'no broker here'
+}
+
+signals() {
+	local signal
+	for signal in TERM INT; do
+		serve
+		keep client hello claim 5
+		kill -$signal "$server"
+		finish "$server" 5 || fail "SIG$signal: it ends with $?"
+		nothing_left || fail "SIG$signal: something is left"
+		finish "$kept" 5
+		need_line client '^hold end$'
+		stop "$notified"
+	done
+}
+
+# The socket's mode decides who comes in.
+modes() {
+	serve --mode 0600
+	ask_nobody other hello && fail "mode 0600: anybody comes in"
+	nobody "$WORK/open/xroce" list $IF_A >"$WORK/list.out"
+	need_line list '^  broker    there is one, but not for this user'
+	nobody "$WORK/open/xroce" doctor $IF_A >"$WORK/doctor.out"
+	need_line doctor "^FAIL  $IF_A broker: there is one, but not for this user -> "
+	end_server
+	serve --group 65534 --mode 0660
+	ask_nobody other hello
+	need_line other '^hello 0 '
+	nobody "$WORK/open/xroce" doctor $IF_A >"$WORK/doctor.out"
+	need_line doctor "^ok    $IF_A broker: process $server \\(xroce\\)"
+	need_line doctor '^ok    privileges: none are needed'
+	end_server
+	nobody "$WORK/open/xroce" doctor $IF_A >"$WORK/doctor.out"
+	need_line doctor "^FAIL  $IF_A broker: no broker on $IF_A -> as root, .xroce serve $IF_A."
+}
+
+wrong_usage() {
+	local option
+	for option in --mode=888 --mode=01777 --mode= --mode=x --group=nosuchgroup --max-clients=0 --max-clients=1025 --max-qps=65537 --max-rings=-1 --max-qps=1x --nosuch; do
+		in_a timeout 10 "$XROCE" serve "$option" $IF_A >"$WORK/usage.out" 2>&1
+		need_equal "exit status with $option" $? 2
+	done
+	in_a timeout 10 "$XROCE" serve >"$WORK/usage.out" 2>&1
+	need_equal "exit status without an interface" $? 2
+	in_a timeout 10 "$XROCE" serve nosuch >"$WORK/usage.out" 2>&1
+	need_equal "exit status with no such interface" $? 2
+	in_a timeout 10 "$XROCE" serve --netns nosuch $IF_A >"$WORK/usage.out" 2>&1
+	need_equal "exit status with no such namespace" $? 2
+	in_a timeout 10 "$XROCE" serve --netns ../netns/$NS_A $IF_A >"$WORK/usage.out" 2>&1
+	need_equal "exit status with a path for a name" $? 2
+	nothing_left || fail "something is left"
+}
+
+# Whoever is there is named, whichever came first.
+second() {
+	serve
+	in_a timeout 10 "$XROCE" serve $IF_A >"$WORK/second.out" 2>&1
+	need_equal "the second broker's exit status" $? 1
+	need_line second "^xroce: $IF_A: process $server \\(xroce\\) is its broker already; .xroce stop $IF_A. ends it"
+	ask hello hello
+	need_line hello '^hello 0 '
+	end_server
+	start alone a env XROCE_SHARE=never "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0
+	wait_until 10 listens_or_gone a 18515 "$child"
+	in_a timeout 10 "$XROCE" serve $IF_A >"$WORK/second.out" 2>&1
+	need_equal "exit status beside a process" $? 1
+	need_line second "^xroce: $IF_A: in use by process $child \\(.*pingpong\\), which has it alone"
+	stop "$child"
+}
+
+# A socket that nobody listens on is a dead broker's; a file that is none of ours stays.
+stale_socket() {
+	serve
+	keep client hello
+	kill -9 "$server"
+	finish "$server" 5
+	stop "$notified"
+	socket_is_there || fail "no socket is left: what is tried here?"
+	xdp_off $NS_A $IF_A || fail "XDP outlives the broker"
+	finish "$kept" 5
+	need_line client '^hold end$'
+	wait_until 5 taps_are xrt 0 || fail "TAP devices outlive the broker and its client"
+	serve
+	ask hello hello
+	need_line hello '^hello 0 '
+	end_server
+	echo text >"$SOCKET"
+	in_a timeout 10 "$XROCE" serve $IF_A >"$WORK/second.out" 2>&1
+	need_equal "exit status beside a file" $? 1
+	need_equal "the file" "$(cat "$SOCKET")" text
+	rm -f "$SOCKET"
+	xdp_off $NS_A $IF_A || fail "XDP is left"
+}
+
+# What a dead broker's living clients keep, the next one takes.
+left_by_a_killed_one() {
+	local left
+	serve
+	start orphan a setsid "$ASKER" "$SOCKET" hello hold
+	kept=$child
+	wait_until 5 grep -q '^hold' "$WORK/orphan.out"
+	kill -STOP "$kept"
+	kill -9 "$server"
+	finish "$server" 5
+	stop "$notified"
+	need_equal "TAP devices of a client that lives" "$(taps xrt)" 1
+	left=$(ip -n $NS_A -o link show type tun | cut -d: -f1)
+	serve
+	ip -n $NS_A -o link show type tun | grep -q "^$left:" && fail "the old broker's TAP device stays"
+	kill -CONT "$kept"
+	finish "$kept" 5
+	end_server
+}
+
+interface_goes() {
+	serve
+	keep client hello
+	ip -n $NS_A link del $IF_A
+	finish "$server" 10 || fail "it ends with $?"
+	need_line serve 'the interface has gone'
+	finish "$kept" 5
+	need_line client '^hold end$'
+	socket_is_there && fail "a socket is left"
+	taps_are xrt 0 || fail "TAP devices are left"
+	stop "$notified"
+	netns_cleanup_pair
+}
+# A new pair, in the same namespaces.
+netns_cleanup_pair() {
+	ip link add $IF_A mtu 4500 netns $NS_A type veth peer name $IF_B mtu 4500 netns $NS_B || return 1
+	netns_host $NS_A $IF_A $MAC_A $IP4_A $IP6_A
+	netns_host $NS_B $IF_B $MAC_B $IP4_B $IP6_B
+	netns_wait_ready
+	index_a=$(ip -n $NS_A -o link show $IF_A | cut -d: -f1)
+	SOCKET=/run/xroce/$(stat -L -c %i /run/netns/$NS_A)-$index_a.sock
+}
+
+# elements PID MAP: how many it has. The broker's own of a name is its oldest: those of its spare
+# instances come later.
+elements() { bpftool map dump id "$(map_id "$1" "$2" | sort -n | head -1)" | grep -c '"key":'; }
+gids() { elements "$server" xroce_gid; }
+gids_are() { [ "$(gids)" = "$1" ]; }
+
+addresses() {
+	local before
+	serve
+	before=$(gids)
+	need_least "addresses" "$before" 3
+	ip -n $NS_A addr add 10.77.9.9/24 dev $IF_A
+	wait_until 5 gids_are $((before + 1)) || fail "a new address is not heard of"
+	ip -n $NS_A addr del 10.77.9.9/24 dev $IF_A
+	wait_until 5 gids_are "$before" || fail "an address that has gone stays"
+	end_server
+}
+
+# Two interfaces of a namespace: each broker knows the other's addresses, of another process too.
+near() { elements "$1" xroce_near; }
+near_is() { [ "$(near "$1")" = "$2" ]; }
+two_interfaces() {
+	local other
+	ip -n $NS_A link add two type veth peer name owt
+	nsenter --net=/run/netns/$NS_A sh -c 'echo 1 >/proc/sys/net/ipv6/conf/two/disable_ipv6'
+	ip -n $NS_A addr add 10.78.0.1/24 dev two
+	ip -n $NS_A link set two up
+	serve
+	near_is "$server" 0 || fail "near before there is another"
+	start other a "$XROCE" serve two
+	other=$child
+	wait_until 5 near_is "$server" 1 || fail "the other's addresses: $(near "$server")"
+	ip -n $NS_A addr add 10.78.0.2/24 dev two
+	wait_until 5 near_is "$server" 2 || fail "the other's new address: $(near "$server")"
+	ip -n $NS_A addr del 10.78.0.2/24 dev two
+	wait_until 5 near_is "$server" 1 || fail "an address that the other has lost: $(near "$server")"
+	wait_until 5 near_is "$other" "$(gids)" || fail "near to the second: $(near "$other") of $(gids)"
+	in_a "$XROCE" list >"$WORK/list.out"
+	need_no_line list xroce_xrt
+	in_a "$XROCE" stop two || fail "stop ends with $?"
+	finish "$other" 5 || fail "the other ends with $?"
+	wait_until 5 near_is "$server" 0 || fail "near when it has gone: $(near "$server")"
+	end_server
+	# one process for both; each ends by itself
+	start both a "$XROCE" serve $IF_A two
+	other=$child
+	wait_until 5 socket_is_there
+	in_a "$XROCE" stop $IF_A || fail "stop of one ends with $?"
+	is_gone_or_zombie "$other" && fail "stop of one ends both"
+	in_a "$XROCE" list two >"$WORK/list.out"
+	need_line list "^  broker    pid $other "
+	in_a "$XROCE" stop two || fail "stop of the other ends with $?"
+	finish "$other" 5 || fail "it ends with $?"
+	ip -n $NS_A link del two
+	taps_are xrt 0 || fail "TAP devices are left"
+}
+
+# From outside of the namespace.
+other_namespace() {
+	"$XROCE" serve --netns $NS_A $IF_A >"$WORK/serve.out" 2>&1 &
+	server=$!
+	netns_children+=("$server")
+	wait_until 5 socket_is_there || { fail "it does not serve"; show serve; }
+	ask hello hello
+	need_line hello '^hello 0 '
+	in_a "$XROCE" stop $IF_A || fail "stop ends with $?"
+	finish "$server" 5 || fail "it ends with $?"
+	keep_namespace=$(in_a sh -c 'sleep 1000 >/dev/null 2>&1 & echo $!')
+	"$XROCE" serve --netns "$keep_namespace" $IF_A >"$WORK/serve.out" 2>&1 &
+	server=$!
+	netns_children+=("$server")
+	wait_until 5 socket_is_there || { fail "it does not serve by a process's number"; show serve; }
+	kill "$keep_namespace"
+	in_a "$XROCE" stop $IF_A || fail "stop ends with $?"
+	finish "$server" 5 || fail "it ends with $?"
+}
+
+# As the unit has it: these capabilities and no others.
+few_capabilities() {
+	local bounding=-all,+net_admin,+bpf,+perfmon,+chown
+	start serve a setpriv --bounding-set=$bounding "$XROCE" serve --group 65534 --mode 0660 $IF_A
+	server=$child
+	wait_until 5 socket_is_there || { fail "it does not serve"; show serve; }
+	ask_nobody other hello claims 100 5 ring
+	need_line other '^hello 0 '
+	need_line other '^claims 5 0$'
+	need_line other '^ring 0 fds 1$'
+	in_a "$XROCE" stop $IF_A || fail "stop ends with $?"
+	finish "$server" 5 || fail "it ends with $?"
+	nothing_left || fail "something is left"
+}
+
+shown() {
+	serve
+	keep client hello claims 100 3
+	start other a setpriv --reuid 65534 --regid 65534 --clear-groups "$ASKER" "$SOCKET" hello claims 200 1 hold
+	wait_until 5 grep -q '^hold' "$WORK/other.out"
+	in_a "$XROCE" list $IF_A >"$WORK/list.out"
+	need_line list 'program [0-9]+ xroce_mux, of a broker$'
+	need_line list "^  broker    pid $server \\(xroce\\)$"
+	need_line list "^  client    [0-9]+: pid $kept \\(asker\\) of root, 3 QPs; received 0 frames by its ring; sent by TAP device 0, and 0 to processes here$"
+	need_line list "^  client    [0-9]+: pid $child \\(asker\\) of [a-z]+, 1 QP;"
+	need_no_line list 'in use'
+	nobody "$WORK/open/xroce" list $IF_A >"$WORK/list.out"
+	need_line list "pid $child "
+	need_no_line list "pid $kept "
+	stop "$child"
+	stop "$kept"
+	end_server
+}
+
+# ---- clients ----
+
+malformed() {
+	local name pid
+	serve
+	keep good hello claims 100 10
+	while read -r name pid; do
+		# shellcheck disable=SC2086
+		ask bad hello $pid
+		need_line bad "^${pid%% *} end$" || fail "$name is answered"
+	done <<-END
+		nothing raw 0 00
+		a_byte raw 1 01
+		short raw 15 010000000200000005000000000000
+		long raw 17 0100000002000000050000000000000000
+		very_long raw 65536 01000000020000000500000000000000
+		no_ask raw 16 01000000000000000000000000000000
+		beyond_the_last raw 16 01000000070000000000000000000000
+		huge raw 16 01000000ffffffffffffffffffffffff
+		padding raw 16 01000000020000000500000001000000
+		halves halves
+	END
+	ask bad raw 16 02000000010000000000000000000000
+	need_line bad '^raw EPROTONOSUPPORT$'
+	ask bad raw 4 ffffffff
+	need_line bad '^raw EPROTONOSUPPORT$'
+	# Where descriptors are not refused by the kernel (before 6.16), they end the client.
+	for pid in 1 253; do
+		ask bad hello rights $pid
+		need_line bad '^rights (EPERM|end)$'
+	done
+	ask good2 hello claim 100 claim 500 release 100
+	need_line good2 '^claim EEXIST$'
+	need_line good2 '^claim 0$'
+	need_line good2 '^release ENOENT$'
+	need_equal "what the broker said" "$(cat "$WORK/serve.out")" ""
+	is_gone_or_zombie "$kept" && fail "another client ended"
+	stop "$kept"
+	end_server
+}
+
+# One that sends and does not read is dropped; it holds up nobody.
+flood() {
+	local i pids=()
+	serve
+	for i in 1 2 3 4; do
+		start "flood$i" a "$ASKER" "$SOCKET" flood 1000000
+		pids+=("$child")
+	done
+	ask good hello claims 1000 500 rings 5
+	need_line good '^claims 500 0$'
+	need_line good '^rings 5 0$'
+	for i in 1 2 3 4; do
+		finish "${pids[i - 1]}" 20 || fail "flood $i ends with $?"
+		need_line "flood$i" '^flood end$'
+	done
+	end_server
+}
+
+numbers() {
+	serve
+	answers claim 5 release 5 ring
+	need_equal "without a port" "$answers" "claim ENOTCONN,release ENOENT,ring ENOTCONN fds 0,"
+	answers hello claim 5 claim 5 release 5 release 5 claim 5 hello
+	need_equal "with one" "$answers" \
+		"hello 0,claim 0,claim EALREADY,release 0,release ENOENT,claim 0,hello EALREADY,"
+	answers hello claim 0 claim 1 claim 0xffffff claim 0x1000005 claim 0xffffffff
+	need_equal "no QP's, but for 1" "$answers" \
+		"hello 0,claim EINVAL,claim 0,claim EINVAL,claim EINVAL,claim EINVAL,"
+	keep first hello claims 100 1000
+	ask second hello claims 100 1000 release 100
+	need_line second '^claims 0 EEXIST$'
+	need_line second '^release ENOENT$'
+	kill -9 "$kept"
+	finish "$kept" 5
+	wait_until 5 numbers_are_free || { fail "a dead client's numbers stay"; show second; }
+	end_server
+}
+numbers_are_free() {
+	ask second hello claims 100 1000 && grep -q '^claims 1000 0$' "$WORK/second.out"
+}
+# What was answered, in one line.
+answers() {
+	ask own "$@"
+	answers=$(sed 's/^hello 0 .*/hello 0/' "$WORK/own.out" | tr '\n' ',')
+}
+
+limits() {
+	serve --max-clients 2 --max-qps 3 --max-rings 4
+	ask_nobody other hello claims 10 5 rings 6
+	need_line other '^claims 3 EDQUOT$'
+	need_line other '^rings 4 EDQUOT$'
+	start one a setpriv --reuid 65534 --regid 65534 --clear-groups "$ASKER" "$SOCKET" hello claims 10 2 hold
+	start two a setpriv --reuid 65534 --regid 65534 --clear-groups "$ASKER" "$SOCKET" hello claims 20 2 hold
+	wait_until 5 grep -q '^hold' "$WORK/one.out" && wait_until 5 grep -q '^hold' "$WORK/two.out"
+	need_equal "QPs of the two" "$(grep -h '^claims' "$WORK/one.out" "$WORK/two.out" | awk '{ n += $2 } END { print n }')" 3
+	ask_nobody other hello list 0
+	need_line other '^hello EDQUOT$'
+	need_line other '^list 0 '
+	ask root hello claims 100 50 rings 50
+	need_line root '^claims 50 0$'
+	need_line root '^rings 50 0$'
+	kill -9 "$child"
+	finish "$child" 5
+	wait_until 5 nobody_comes_in || fail "a dead client counts"
+	end_server
+}
+nobody_comes_in() { ask_nobody other hello && grep -q '^hello 0' "$WORK/other.out"; }
+
+# A client may make its TAP device stay, and keep it open: it goes all the same.
+orphans() {
+	serve
+	ask orphan orphan
+	need_line orphan '^orphan gone$'
+	end_server
+}
+
+# All at once, and all at once killed.
+many() {
+	local i pids=()
+	serve
+	for i in {1..64}; do
+		start "many$i" a "$ASKER" "$SOCKET" hello claims $((i * 100)) 16 hold
+		pids+=("$child")
+	done
+	for i in {1..64}; do
+		wait_until 20 grep -q '^hold' "$WORK/many$i.out" || fail "client $i has no port"
+		need_line "many$i" '^claims 16 0$'
+	done
+	need_equal "clients shown" "$(in_a "$XROCE" list $IF_A | grep -c '^  client .*, 16 QPs;')" 64
+	{ kill -9 "${pids[@]}"; wait "${pids[@]}"; } 2>/dev/null
+	for i in "${pids[@]}"; do netns_forget "$i"; done
+	for i in {1..64}; do
+		wait_until 5 program_is_gone "$(programs "many$i")" || fail "the program of client $i stays"
+	done
+	wait_until 5 taps_are "xrt$index_a\\." 2 || fail "$(taps "xrt$index_a\\.") TAP devices stay"
+	end_server
+}
+
+descriptors() { find "/proc/$server/fd" -type l | wc -l; }
+anonymous() { sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$server/status"; }
+spares_are_ready() { taps_are "xrt$index_a\\." 2 && [ "$(descriptors)" = "$1" ]; }
+
+# Ports, one after the other, and connections that never ask for one.
+nothing_leaks() {
+	local fds memory i
+	serve
+	ask warm again 20
+	wait_until 5 taps_are "xrt$index_a\\." 2
+	wait_until 5 spares_settle
+	fds=$settled_fds
+	memory=$(anonymous)
+	ask again again 200
+	need_line again '^again 200$'
+	for i in {1..50}; do
+		ask none list 0 raw 3 010101
+	done
+	wait_until 10 spares_are_ready "$fds" || fail "$(descriptors) descriptors, $fds before; $(taps "xrt$index_a\\.") TAP devices"
+	need_least "memory before, and 300 KiB" $((memory + 300)) "$(anonymous)"
+	need_equal "maps and programs" "$(bpf_ids "$server" prog | wc -l) $(bpf_ids "$server" map | wc -l)" "$settled_bpf"
+	end_server
+}
+spares_settle() {
+	settled_fds=$(descriptors)
+	settled_bpf="$(bpf_ids "$server" prog | wc -l) $(bpf_ids "$server" map | wc -l)"
+	read -r -t 0.2 <> <(:)
+	[ "$settled_fds" = "$(descriptors)" ]
+}
+
+run_case broker_serve_and_stop serve_and_stop
+run_case broker_signals signals
+run_case broker_modes modes
+run_case broker_wrong_usage wrong_usage
+run_case broker_second second
+run_case broker_stale_socket stale_socket
+run_case broker_left_by_a_killed_one left_by_a_killed_one
+run_case broker_interface_goes interface_goes
+run_case broker_addresses addresses
+run_case broker_two_interfaces two_interfaces
+run_case broker_other_namespace other_namespace
+run_case broker_few_capabilities few_capabilities
+run_case broker_shown shown
+run_case broker_malformed malformed
+run_case broker_flood flood
+run_case broker_numbers numbers
+run_case broker_limits limits
+run_case broker_orphans orphans
+run_case broker_many many
+run_case broker_nothing_leaks nothing_leaks
+finish_cases

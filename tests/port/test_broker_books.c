@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a broker decides without the kernel: what a message is, whose a QP number is, what a user
+ * may have.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include <cmocka.h>
+
+#include "../../user/broker/message.h"
+#include "../../user/broker/numbers.h"
+#include "../../user/broker/quota.h"
+#include "../../user/broker/tap.h"
+
+/* ---- messages ---- */
+
+static void message_check__table(void **state)
+{
+	static const struct {
+		struct ask ask;
+		size_t len;
+		int flags, want;
+	} table[] = {
+		{ { ASK_VERSION, ASK_HELLO, 0, 0 }, sizeof(struct ask), 0, 0 },
+		{ { ASK_VERSION, ASK_STOP, ~0u, 0 }, sizeof(struct ask), 0, 0 },
+		{ { ASK_VERSION, 0, 0, 0 }, sizeof(struct ask), 0, -EBADMSG },
+		{ { ASK_VERSION, ASK_STOP + 1, 0, 0 }, sizeof(struct ask), 0, -EBADMSG },
+		{ { ASK_VERSION, ~0u, 0, 0 }, sizeof(struct ask), 0, -EBADMSG },
+		{ { ASK_VERSION, ASK_HELLO, 0, 1 }, sizeof(struct ask), 0, -EBADMSG },
+		{ { ASK_VERSION, ASK_HELLO, 0, 0 }, sizeof(struct ask) - 1, 0, -EBADMSG },
+		{ { ASK_VERSION, ASK_HELLO, 0, 0 }, 4, 0, -EBADMSG },
+		{ { ASK_VERSION, ASK_HELLO, 0, 0 }, 3, 0, -EBADMSG },
+		{ { ASK_VERSION, ASK_HELLO, 0, 0 }, sizeof(struct ask), MSG_TRUNC, -EBADMSG },
+		{ { ASK_VERSION, ASK_HELLO, 0, 0 }, sizeof(struct ask), MSG_CTRUNC, -EBADMSG },
+		{ { ASK_VERSION + 1, ASK_HELLO, 0, 0 }, sizeof(struct ask), 0, -EPROTONOSUPPORT },
+		{ { ASK_VERSION + 1, ~0u, 7, 7 }, 4, 0, -EPROTONOSUPPORT },
+		{ { ASK_VERSION + 1, 0, 0, 0 }, sizeof(struct ask), MSG_TRUNC, -EPROTONOSUPPORT },
+		{ { ASK_VERSION + 1, 0, 0, 0 }, sizeof(struct ask), MSG_CTRUNC, -EBADMSG },
+		{ { 0 }, 0, 0, -EBADMSG },
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
+		assert_int_equal(message_check(&table[i].ask, table[i].len, table[i].flags),
+				 table[i].want);
+}
+
+/* ---- numbers ---- */
+
+static void numbers_check__reserved(void **state)
+{
+	static const u32 none[] = { 0, 0xffffff, 0x1000000, 0x1000002, ~0u };
+
+	for (size_t i = 0; i < ARRAY_SIZE(none); i++) {
+		assert_int_equal(numbers_check(none[i], false), -EINVAL);
+		assert_int_equal(numbers_check(none[i], true), -EINVAL);
+	}
+	assert_int_equal(numbers_check(1, false), -EPERM);
+	assert_int_equal(numbers_check(1, true), 0);
+	assert_int_equal(numbers_check(2, false), 0);
+	assert_int_equal(numbers_check(0xfffffe, false), 0);
+}
+
+static void numbers_claim__first_come(void **state)
+{
+	u32 a = NUMBERS_NONE, b = NUMBERS_NONE;
+	struct numbers n;
+
+	assert_int_equal(numbers_make(&n, 8, 12345), 0);
+	assert_int_equal(numbers_claim(&n, 7, 0, &a), 0);
+	assert_int_equal(numbers_claim(&n, 7, 0, &a), -EALREADY);
+	assert_int_equal(numbers_claim(&n, 7, 1, &b), -EEXIST);
+	assert_int_equal(numbers_release(&n, 7, 1, &b), -ENOENT);
+	assert_int_equal(numbers_claim(&n, 7, 1, &b), -EEXIST);
+	assert_int_equal(numbers_release(&n, 7, 0, &a), 0);
+	assert_int_equal(numbers_release(&n, 7, 0, &a), -ENOENT);
+	assert_int_equal(a, NUMBERS_NONE);
+	assert_int_equal(numbers_claim(&n, 7, 1, &b), 0);
+	assert_int_equal(numbers_claim(&n, 7, 0, &a), -EEXIST);
+	numbers_unmake(&n);
+}
+
+static void numbers_claim__no_more(void **state)
+{
+	u32 a = NUMBERS_NONE, b = NUMBERS_NONE, qpn;
+	struct numbers n;
+
+	assert_int_equal(numbers_make(&n, 3, 1), 0);
+	assert_int_equal(numbers_claim(&n, 10, 0, &a), 0);
+	assert_int_equal(numbers_claim(&n, 11, 0, &a), 0);
+	assert_int_equal(numbers_claim(&n, 12, 1, &b), 0);
+	assert_int_equal(numbers_claim(&n, 13, 1, &b), -ENOSPC);
+	/* whose it is is known all the same */
+	assert_int_equal(numbers_claim(&n, 10, 1, &b), -EEXIST);
+	assert_true(numbers_pop(&n, &a, &qpn));
+	assert_int_equal(numbers_claim(&n, 13, 1, &b), 0);
+	numbers_unmake(&n);
+}
+
+/* Against an array that says whose each number is. */
+static void numbers__as_an_array(void **state)
+{
+	enum { CLIENTS = 5, RANGE = 64, CAPACITY = 40 };
+	u32 list[CLIENTS], count[CLIENTS] = { 0 }, total = 0, owner[RANGE], qpn;
+	struct numbers n;
+
+	srand(1);
+	assert_int_equal(numbers_make(&n, CAPACITY, 0x9e3779b9), 0);
+	memset(list, 0xff, sizeof(list));
+	memset(owner, 0xff, sizeof(owner));
+	for (u32 i = 0; i < 200000; i++) {
+		const u32 c = (u32)rand() % CLIENTS, q = (u32)rand() % RANGE;
+		int want;
+
+		switch (rand() % 8) {
+		case 0: case 1: case 2: case 3:
+			want = owner[q] == c ? -EALREADY : ~owner[q] ? -EEXIST :
+			       total == CAPACITY			 ? -ENOSPC : 0;
+			assert_int_equal(numbers_claim(&n, q, c, &list[c]), want);
+			if (!want) {
+				owner[q] = c;
+				count[c]++;
+				total++;
+			}
+			break;
+		case 4: case 5: case 6:
+			want = owner[q] == c ? 0 : -ENOENT;
+			assert_int_equal(numbers_release(&n, q, c, &list[c]), want);
+			if (!want) {
+				owner[q] = ~0u;
+				count[c]--;
+				total--;
+			}
+			break;
+		default:
+			if (rand() % 16)
+				break;
+			while (numbers_pop(&n, &list[c], &qpn)) {
+				assert_int_equal(owner[qpn], c);
+				owner[qpn] = ~0u;
+				count[c]--;
+				total--;
+			}
+			assert_int_equal(count[c], 0);
+		}
+		assert_int_equal(list[c] == NUMBERS_NONE, count[c] == 0);
+	}
+	numbers_unmake(&n);
+}
+
+/* ---- quota ---- */
+
+static const struct quota_limits few = {
+	.user = { [QUOTA_CONNECTIONS] = 4,
+		  [QUOTA_CLIENTS] = 2,
+		  [QUOTA_QPS] = 3,
+		  [QUOTA_RINGS] = 1 },
+	.all = { [QUOTA_CONNECTIONS] = QUOTA_SPARE + 6,
+		 [QUOTA_CLIENTS] = 3,
+		 [QUOTA_QPS] = 100,
+		 [QUOTA_RINGS] = 100 },
+};
+static struct quota quota;
+
+static struct quota_user *come(u32 uid)
+{
+	struct quota_user *u = quota_find(&quota, uid);
+
+	assert_non_null(u);
+	assert_int_equal(quota_take(&quota, u, QUOTA_CONNECTIONS), 0);
+	return u;
+}
+
+static void quota__a_user(void **state)
+{
+	struct quota_user *u;
+
+	quota_init(&quota, &few);
+	u = come(1000);
+	assert_ptr_equal(quota_find(&quota, 1000), u);
+	assert_ptr_not_equal(quota_find(&quota, 1001), u);
+	for (u32 i = 0; i < 3; i++)
+		assert_int_equal(quota_take(&quota, u, QUOTA_QPS), 0);
+	assert_int_equal(quota_take(&quota, u, QUOTA_QPS), -EDQUOT);
+	quota_give(&quota, u, QUOTA_QPS, 2);
+	assert_int_equal(quota_take(&quota, u, QUOTA_QPS), 0);
+	assert_int_equal(quota_take(&quota, u, QUOTA_RINGS), 0);
+	assert_int_equal(quota_take(&quota, u, QUOTA_RINGS), -EDQUOT);
+	/* another's are its own */
+	assert_int_equal(quota_take(&quota, come(1001), QUOTA_RINGS), 0);
+}
+
+static void quota__root_and_all(void **state)
+{
+	struct quota_user *root, *u;
+
+	quota_init(&quota, &few);
+	root = come(0);
+	u = come(1000);
+	for (u32 i = 0; i < 50; i++)
+		assert_int_equal(quota_take(&quota, root, QUOTA_QPS), 0);
+	for (u32 i = 0; i < 3; i++)
+		assert_int_equal(quota_take(&quota, root, QUOTA_CLIENTS), 0);
+	assert_int_equal(quota_take(&quota, root, QUOTA_CLIENTS), -ENOSPC);
+	assert_int_equal(quota_take(&quota, u, QUOTA_CLIENTS), -ENOSPC);
+	quota_give(&quota, root, QUOTA_CLIENTS, 1);
+	assert_int_equal(quota_take(&quota, u, QUOTA_CLIENTS), 0);
+}
+
+/* Others leave room for root's last connections. */
+static void quota__room_for_root(void **state)
+{
+	struct quota_user *u, *root;
+
+	quota_init(&quota, &few);
+	for (u32 i = 0; i < 6; i++)
+		u = come(1000 + i);
+	assert_int_equal(quota_take(&quota, u, QUOTA_CONNECTIONS), -ENOSPC);
+	for (u32 i = 0; i < QUOTA_SPARE; i++)
+		root = come(0);
+	assert_int_equal(quota_take(&quota, root, QUOTA_CONNECTIONS), -ENOSPC);
+}
+
+/* A user who has gone leaves a place, and nothing of its own in it. */
+static void quota_find__a_place_each(void **state)
+{
+	struct quota_user *u;
+	u32 uid;
+
+	quota_init(&quota, &few);
+	quota.limits.all[QUOTA_CONNECTIONS] = ~0u;
+	for (uid = 1; uid <= QUOTA_CONNECTIONS_MAX; uid++)
+		come(uid);
+	assert_null(quota_find(&quota, uid));
+	u = quota_find(&quota, 5);
+	u->served = 99;
+	quota_give(&quota, u, QUOTA_CONNECTIONS, 1);
+	assert_ptr_equal(quota_find(&quota, uid), u);
+	assert_int_equal(u->uid, uid);
+	assert_int_equal(u->served, 0);
+}
+
+/* ---- names ---- */
+
+static void tap_is_hairpin__names(void **state)
+{
+	assert_true(tap_is_hairpin("xrt2"));
+	assert_true(tap_is_hairpin("xrt2147483647"));
+	assert_false(tap_is_hairpin("xrt2.0"));
+	assert_false(tap_is_hairpin("xrt2."));
+	assert_false(tap_is_hairpin("xrt0"));
+	assert_false(tap_is_hairpin("xrt"));
+	assert_false(tap_is_hairpin("xrt2x"));
+	assert_false(tap_is_hairpin("xrt-2"));
+	assert_false(tap_is_hairpin("xrt 2"));
+	assert_false(tap_is_hairpin("xrt4294967298"));
+	assert_false(tap_is_hairpin("xr2"));
+	assert_false(tap_is_hairpin(""));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(message_check__table),
+		cmocka_unit_test(numbers_check__reserved),
+		cmocka_unit_test(numbers_claim__first_come),
+		cmocka_unit_test(numbers_claim__no_more),
+		cmocka_unit_test(numbers__as_an_array),
+		cmocka_unit_test(quota__a_user),
+		cmocka_unit_test(quota__root_and_all),
+		cmocka_unit_test(quota__room_for_root),
+		cmocka_unit_test(quota_find__a_place_each),
+		cmocka_unit_test(tap_is_hairpin__names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

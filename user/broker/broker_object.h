@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A broker as its own files see it; others see broker.h. */
+#ifndef BROKER_BROKER_OBJECT_H
+#define BROKER_BROKER_OBJECT_H
+
+#include "../netdev/news.h"
+#include "broker.h"
+#include "door.h"
+#include "loop.h"
+#include "mux.h"
+#include "numbers.h"
+#include "quota.h"
+#include "stock.h"
+
+struct client {
+	struct source source; /* the connection */
+	struct broker *broker;
+	struct client *next, *before;
+	struct quota_user *user;
+	u32 pid, uid;
+	char command[16];
+	bool privileged;
+	bool waiting;	/* for its port */
+	u32 number;	/* with a port: key in xroce_client; else CLIENT_NONE */
+	u32 tap;	/* its device */
+	u32 prog_id;
+	u32 rings;
+	u32 qps;
+	u32 qpns;	/* its list in numbers */
+};
+
+struct broker {
+	struct broker *next;
+	struct loop *loop;
+	struct broker_options options;
+	struct netdev dev;
+	int holder_fd;	/* of the interface's name (netdev_hold()) */
+	int reserve_fd; /* given up to refuse a connection when there are no more descriptors */
+	struct mux mux;
+	struct door door;
+	struct source door_source;
+	struct news news;
+	struct source news_source;
+	bool has_news;	/* of this interface */
+	bool has_near_news;
+	struct stock stock;
+	struct numbers numbers;
+	struct quota quota;
+	struct client *clients;	/* all connections, the newest first */
+	struct client *of[XROCE_MAX_CLIENT]; /* by number */
+	u32 last_number;
+	u64 served;	/* ports made */
+	int stopper_fd;	/* whoever asked for the end hears of it when all is gone */
+	bool ended;
+};
+
+#endif

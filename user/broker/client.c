@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "../base/clock.h"
+#include "../base/kernel.h"
+#include "../base/process.h"
+#include "client.h"
+#include "message.h"
+
+#define DISOWN_BATCH 64
+
+/* ---- answers ---- */
+
+/* A client that does not take its answer is not waited for. False: it has ended. */
+static bool client_send(struct client *c, struct ask_answer *answer, const int *fds)
+{
+	answer->version = ASK_VERSION;
+	if (!message_answer(c->source.fd, answer, fds))
+		return true;
+	client_end(c);
+	return false;
+}
+
+/* An answer that is nothing but 0 or -errno. */
+static void client_reply(struct client *c, u32 what, int err)
+{
+	struct ask_answer answer = { .what = what, .err = err };
+
+	client_send(c, &answer, NULL);
+}
+
+/* ---- a port ---- */
+
+static void client_hello(struct client *c)
+{
+	int err = c->waiting || c->number != CLIENT_NONE ?
+			  -EALREADY :
+			  quota_take(&c->broker->quota, c->user, QUOTA_CLIENTS);
+
+	if (err) {
+		client_reply(c, ASK_HELLO, err);
+		return;
+	}
+	/* its turn comes: client_serve(). Until then what else it sends stays where it is */
+	c->waiting = true;
+	loop_listen(c->broker->loop, &c->source, false);
+}
+
+struct client *client_waiting(struct broker *b)
+{
+	struct client *found = NULL;
+
+	for (struct client *c = b->clients; c; c = c->next)
+		if (c->waiting && (!found || c->user->served <= found->user->served))
+			found = c;
+	return found;
+}
+
+/* The number that was free longest: a packet on its way to its last owner's finds nobody. */
+static u32 client_number(struct broker *b)
+{
+	u32 number = b->last_number;
+
+	do
+		number = (number + 1) % XROCE_MAX_CLIENT;
+	while (b->of[number]);
+	b->last_number = number;
+	return number;
+}
+
+static int client_enter(struct client *c, const struct instance *i)
+{
+	struct broker *b = c->broker;
+	const u32 number = client_number(b);
+	int err = mux_enter(&b->mux, number, instance_prog_fd(i), i->tap, c->privileged);
+
+	if (err)
+		return err;
+	c->number = number;
+	c->tap = i->tap;
+	c->prog_id = i->prog_id;
+	b->of[number] = c;
+	return 0;
+}
+
+static void client_leave(struct client *c)
+{
+	struct broker *b = c->broker;
+
+	mux_leave(&b->mux, c->number, c->tap);
+	b->of[c->number] = NULL;
+	c->number = CLIENT_NONE;
+}
+
+static int client_give(struct client *c, const struct instance *i)
+{
+	struct ask_answer answer = {
+		.version = ASK_VERSION,
+		.what = ASK_HELLO,
+		.num_fds = ASK_FDS,
+		.port = { .client = c->number,
+			  .ifindex = c->broker->dev.ifindex,
+			  .prog_id = i->prog_id,
+			  .ring_bytes = i->ring_bytes,
+			  .native = c->broker->mux.native,
+			  .privileged = c->privileged },
+	};
+	int fd[ASK_FDS];
+
+	instance_fds(i, fd);
+	return message_answer(c->source.fd, &answer, fd);
+}
+
+/* Its packets go to its program, and it has the descriptors; or neither. */
+static int client_connect(struct client *c, const struct instance *i)
+{
+	int err = client_enter(c, i);
+
+	if (!err) {
+		err = client_give(c, i);
+		if (err)
+			client_leave(c);
+	}
+	return err;
+}
+
+void client_serve(struct client *c)
+{
+	struct broker *b = c->broker;
+	struct instance i;
+	const char *step;
+	int err = stock_take(&b->stock, &i, &step);
+
+	c->waiting = false;
+	c->user->served = ++b->served;
+	loop_listen(b->loop, &c->source, true);
+	if (err) {
+		fprintf(stderr, "xroce: %s: cannot %s: %s\n", b->dev.name, step, strerror(-err));
+	} else {
+		err = client_connect(c, &i);
+		if (err)
+			stock_return(&b->stock, &i);
+		else
+			instance_close(&i); /* it is the client's: its end ends it */
+	}
+	if (err) {
+		quota_give(&b->quota, c->user, QUOTA_CLIENTS, 1);
+		client_reply(c, ASK_HELLO, err);
+	}
+}
+
+/* ---- numbers and rings ---- */
+
+static int client_claim(struct client *c, u32 qpn)
+{
+	struct broker *b = c->broker;
+	int err = c->number == CLIENT_NONE ? -ENOTCONN : numbers_check(qpn, c->privileged);
+
+	if (!err)
+		err = quota_take(&b->quota, c->user, QUOTA_QPS);
+	if (err)
+		return err;
+	err = numbers_claim(&b->numbers, qpn, c->number, &c->qpns);
+	if (!err) {
+		err = mux_own(&b->mux, qpn, c->number, c->pid);
+		if (err)
+			numbers_release(&b->numbers, qpn, c->number, &c->qpns);
+	}
+	if (err)
+		quota_give(&b->quota, c->user, QUOTA_QPS, 1);
+	else
+		c->qps++;
+	return err;
+}
+
+static int client_release(struct client *c, u32 qpn)
+{
+	struct broker *b = c->broker;
+
+	if (c->number == CLIENT_NONE || numbers_release(&b->numbers, qpn, c->number, &c->qpns))
+		return -ENOENT;
+	mux_disown(&b->mux, &qpn, 1);
+	quota_give(&b->quota, c->user, QUOTA_QPS, 1);
+	c->qps--;
+	return 0;
+}
+
+static void client_ring(struct client *c)
+{
+	struct broker *b = c->broker;
+	struct ask_answer answer = { .what = ASK_RING, .num_fds = 1 };
+	int fd = -1, err = -ENOTCONN;
+
+	if (c->number != CLIENT_NONE)
+		err = quota_take(&b->quota, c->user, QUOTA_RINGS);
+	if (!err) {
+		c->rings++;
+		fd = kernel_ring_make();
+		err = fd < 0 ? fd : 0;
+	}
+	if (err)
+		answer = (struct ask_answer){ .what = ASK_RING, .err = err };
+	client_send(c, &answer, &fd);
+	if (fd >= 0)
+		close(fd);
+}
+
+/* ---- for `xroce list` and `xroce stop` ---- */
+
+/* The nth client that this one may see: its user's own; root sees all. */
+static struct client *client_nth(const struct client *asking, u32 n)
+{
+	for (u32 i = 0; i < XROCE_MAX_CLIENT; i++) {
+		struct client *c = asking->broker->of[i];
+
+		if (c && (!asking->uid || c->uid == asking->uid) && !n--)
+			return c;
+	}
+	return NULL;
+}
+
+static void client_list(struct client *c, u32 n)
+{
+	struct ask_answer answer = { .what = ASK_LIST };
+	const struct client *other = client_nth(c, n);
+	struct xroce_tap sent = { 0 };
+
+	if (!other) {
+		client_reply(c, ASK_LIST, -ENOENT);
+		return;
+	}
+	mux_sent(&c->broker->mux, other->tap, &sent);
+	answer.client = (struct ask_client){ .client = other->number,
+					     .pid = other->pid,
+					     .uid = other->uid,
+					     .qps = other->qps,
+					     .prog_id = other->prog_id,
+					     .tap = other->tap,
+					     .frames = sent.frames,
+					     .hairpin = sent.hairpin,
+					     .bytes = sent.bytes,
+					     .refused = sent.refused };
+	memcpy(answer.client.command, other->command, sizeof(answer.client.command));
+	client_send(c, &answer, NULL);
+}
+
+static void client_stop(struct client *c)
+{
+	struct broker *b = c->broker;
+	struct ask_answer answer = { .what = ASK_STOP };
+
+	if (c->uid && c->uid != geteuid()) {
+		client_reply(c, ASK_STOP, -EPERM);
+		return;
+	}
+	if (!client_send(c, &answer, NULL))
+		return;
+	b->ended = true;
+	if (b->stopper_fd < 0)
+		b->stopper_fd = fcntl(c->source.fd, F_DUPFD_CLOEXEC, 0);
+}
+
+/* ---- what comes in ---- */
+
+static void client_ask(struct client *c, const struct ask *ask)
+{
+	switch ((enum ask_what)ask->what) {
+	case ASK_HELLO:
+		client_hello(c);
+		return;
+	case ASK_CLAIM:
+		client_reply(c, ASK_CLAIM, client_claim(c, ask->number));
+		return;
+	case ASK_RELEASE:
+		client_reply(c, ASK_RELEASE, client_release(c, ask->number));
+		return;
+	case ASK_RING:
+		client_ring(c);
+		return;
+	case ASK_LIST:
+		client_list(c, ask->number);
+		return;
+	case ASK_STOP:
+		client_stop(c);
+		return;
+	}
+}
+
+static void client_ready(struct source *s, u32 events)
+{
+	struct client *c = container_of(s, struct client, source);
+	struct ask ask;
+	int got;
+
+	/* what it has sent before it hung up is of no interest */
+	if (events & (EPOLLHUP | EPOLLERR)) {
+		client_end(c);
+		return;
+	}
+	got = message_read(s->fd, &ask);
+	if (got > 0) {
+		client_ask(c, &ask);
+		return;
+	}
+	/* it is to know why: of all versions the answer begins alike */
+	if (got == -EPROTONOSUPPORT)
+		message_answer(s->fd,
+			       &(struct ask_answer){ .version = ASK_VERSION, .err = got }, NULL);
+	if (got)
+		client_end(c);
+}
+
+/* ---- beginning and end ---- */
+
+static int client_make(struct broker *b, const struct visitor *v)
+{
+	struct quota_user *user = quota_find(&b->quota, v->uid);
+	struct client *c;
+	int err = user ? quota_take(&b->quota, user, QUOTA_CONNECTIONS) : -ENOSPC;
+
+	if (err)
+		return err;
+	c = calloc(1, sizeof(*c));
+	if (c) {
+		*c = (struct client){ .source = { .ready = client_ready, .fd = v->fd },
+				      .broker = b,
+				      .next = b->clients,
+				      .user = user,
+				      .pid = v->pid,
+				      .uid = v->uid,
+				      .privileged = v->uid == 0,
+				      .number = CLIENT_NONE,
+				      .qpns = NUMBERS_NONE };
+		process_name((pid_t)v->pid, c->command, sizeof(c->command));
+	}
+	err = c ? loop_add(b->loop, &c->source) : -ENOMEM;
+	if (err) {
+		free(c);
+		quota_give(&b->quota, user, QUOTA_CONNECTIONS, 1);
+		return err;
+	}
+	if (b->clients)
+		b->clients->before = c;
+	b->clients = c;
+	return 0;
+}
+
+/* There is no descriptor for a connection: it must go, or it would be reported for ever. */
+static void client_turn_away(struct broker *b)
+{
+	struct visitor v;
+
+	if (b->reserve_fd >= 0)
+		close(b->reserve_fd);
+	if (!door_take(&b->door, &v))
+		close(v.fd);
+	b->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+void client_welcome(struct broker *b)
+{
+	struct visitor v;
+	int err = door_take(&b->door, &v);
+
+	if (err == -EMFILE || err == -ENFILE)
+		client_turn_away(b);
+	else if (!err && client_make(b, &v))
+		close(v.fd);
+}
+
+static void client_disown(struct client *c)
+{
+	struct broker *b = c->broker;
+	u32 qpn[DISOWN_BATCH], n;
+
+	do {
+		for (n = 0; n < DISOWN_BATCH && numbers_pop(&b->numbers, &c->qpns, &qpn[n]); n++)
+			;
+		mux_disown(&b->mux, qpn, n);
+	} while (n == DISOWN_BATCH);
+	quota_give(&b->quota, c->user, QUOTA_QPS, c->qps);
+}
+
+void client_end(struct client *c)
+{
+	struct broker *b = c->broker;
+
+	client_disown(c);
+	if (c->number != CLIENT_NONE || c->waiting)
+		quota_give(&b->quota, c->user, QUOTA_CLIENTS, 1);
+	if (c->number != CLIENT_NONE) {
+		client_leave(c);
+		stock_doom(&b->stock, c->tap, clock_now_ns());
+	}
+	quota_give(&b->quota, c->user, QUOTA_RINGS, c->rings);
+	quota_give(&b->quota, c->user, QUOTA_CONNECTIONS, 1);
+	if (c->before)
+		c->before->next = c->next;
+	else
+		b->clients = c->next;
+	if (c->next)
+		c->next->before = c->before;
+	loop_remove(b->loop, &c->source);
+	close(c->source.fd);
+	free(c);
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <bpf/bpf.h>
+#include <unistd.h>
+
+#include "../base/kernel.h"
+#include "../base/privilege.h"
+#include "instance.h"
+#include "tap.h"
+#include "xroce.skel.h"
+
+int instance_prog_fd(const struct instance *i)
+{
+	return bpf_program__fd(i->bpf->progs.xroce_xdp);
+}
+
+static int instance_load(struct instance *i, const struct instance_plan *plan)
+{
+	struct bpf_prog_info info = { 0 };
+	u32 len = sizeof(info);
+	int err, prog_fd;
+
+	i->bpf = xroce_bpf__open();
+	if (!i->bpf)
+		return -errno;
+	i->bpf->rodata->xroce_shared = true;
+	err = bpf_map__set_max_entries(i->bpf->maps.xroce_ring, plan->ring_bytes);
+	if (!err)
+		err = xroce_bpf__load(i->bpf);
+	if (err)
+		return err;
+	prog_fd = instance_prog_fd(i);
+	/* not used by the program: found through it (xroce list) */
+	bpf_prog_bind_map(prog_fd, bpf_map__fd(i->bpf->maps.xroce_eng_stat), NULL);
+	bpf_prog_bind_map(prog_fd, bpf_map__fd(i->bpf->maps.xroce_eng_drop), NULL);
+	bpf_prog_bind_map(prog_fd, bpf_map__fd(i->bpf->maps.xroce_sock), NULL);
+	i->ring_bytes = plan->ring_bytes;
+	err = bpf_obj_get_info_by_fd(prog_fd, &info, &len);
+	i->prog_id = info.id;
+	return err;
+}
+
+/* By which XDP wakes the service thread: the first of xroce_channel. */
+static int instance_make_wake(struct instance *i)
+{
+	const u32 first = 0;
+
+	i->wake_fd = kernel_ring_make();
+	return i->wake_fd < 0 ? i->wake_fd :
+				bpf_map_update_elem(bpf_map__fd(i->bpf->maps.xroce_channel), &first,
+						    &i->wake_fd, BPF_ANY);
+}
+
+static int instance_make_tap(struct instance *i, const struct instance_plan *plan)
+{
+	int err;
+
+	i->tap_fd = tap_make(plan->ifindex, false, &i->tap);
+	if (i->tap_fd < 0)
+		return i->tap_fd;
+	/* its programs first: nothing passes unseen */
+	err = tap_guard(i->tap, plan->tap_ingress_fd, plan->tap_egress_fd);
+	return err ? err : tap_set_up(i->tap);
+}
+
+int instance_make(struct instance *i, const struct instance_plan *plan, const char **step)
+{
+	libbpf_print_fn_t before = privilege_hush_libbpf();
+	int err;
+
+	*i = (struct instance){ .wake_fd = -1, .tap_fd = -1 };
+	*step = "load a client's program";
+	err = instance_load(i, plan);
+	if (!err) {
+		*step = "make a client's ring buffer";
+		err = instance_make_wake(i);
+	}
+	if (!err) {
+		*step = "make a client's TAP device";
+		err = instance_make_tap(i, plan);
+	}
+	libbpf_set_print(before);
+	if (err)
+		instance_close(i);
+	return err;
+}
+
+void instance_fds(const struct instance *i, int fd[ASK_FDS])
+{
+	fd[ASK_FD_QP] = bpf_map__fd(i->bpf->maps.xroce_qp);
+	fd[ASK_FD_CQ] = bpf_map__fd(i->bpf->maps.xroce_cq);
+	fd[ASK_FD_EXPECT] = bpf_map__fd(i->bpf->maps.xroce_expect);
+	fd[ASK_FD_CHANNEL] = bpf_map__fd(i->bpf->maps.xroce_channel);
+	fd[ASK_FD_ENGINE] = bpf_map__fd(i->bpf->maps.xroce_engine);
+	fd[ASK_FD_VECTOR] = bpf_map__fd(i->bpf->maps.xroce_vector);
+	fd[ASK_FD_GID] = bpf_map__fd(i->bpf->maps.xroce_gid);
+	fd[ASK_FD_SOCK] = bpf_map__fd(i->bpf->maps.xroce_sock);
+	fd[ASK_FD_STATS] = bpf_map__fd(i->bpf->maps.xroce_eng_stat);
+	fd[ASK_FD_DROPS] = bpf_map__fd(i->bpf->maps.xroce_eng_drop);
+	fd[ASK_FD_RX] = bpf_map__fd(i->bpf->maps.xroce_ring);
+	fd[ASK_FD_WAKE] = i->wake_fd;
+	fd[ASK_FD_TAP] = i->tap_fd;
+}
+
+void instance_close(struct instance *i)
+{
+	if (!i->bpf)
+		return;
+	if (i->tap_fd >= 0)
+		close(i->tap_fd);
+	if (i->wake_fd >= 0)
+		close(i->wake_fd);
+	xroce_bpf__destroy(i->bpf);
+	*i = (struct instance){ .wake_fd = -1, .tap_fd = -1 };
+}

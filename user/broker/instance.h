@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a client is given: a program of its own with its maps, rings and a TAP device, made before
+ * it asks and the same for every client.
+ */
+#ifndef BROKER_INSTANCE_H
+#define BROKER_INSTANCE_H
+
+#include "../base/ask.h"
+
+struct xroce_bpf;
+
+struct instance {
+	struct xroce_bpf *bpf; /* NULL: not made */
+	int wake_fd;	       /* the ring of its service thread */
+	int tap_fd;
+	u32 tap;
+	u32 prog_id;
+	u32 ring_bytes;
+};
+
+/* What all instances of a broker have in common. */
+struct instance_plan {
+	u32 ifindex;
+	u32 ring_bytes;
+	int tap_ingress_fd, tap_egress_fd; /* programs */
+};
+
+/*
+ * Returns 0, or -errno and the step that failed; nothing is left then. No packet reaches its
+ * program yet, and what is sent by its TAP is refused.
+ */
+int instance_make(struct instance *i, const struct instance_plan *plan, const char **step);
+
+/* Its descriptors in the order of enum ask_fd: they stay the instance's. */
+void instance_fds(const struct instance *i, int fd[ASK_FDS]);
+int instance_prog_fd(const struct instance *i);
+
+/* Closes this process's descriptors: of one that was not given away, nothing is left. */
+void instance_close(struct instance *i);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "loop.h"
+
+int loop_make(struct loop *loop)
+{
+	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	return loop->epoll_fd < 0 ? -errno : 0;
+}
+
+void loop_unmake(struct loop *loop)
+{
+	if (loop->epoll_fd >= 0)
+		close(loop->epoll_fd);
+	loop->epoll_fd = -1;
+}
+
+int loop_add(struct loop *loop, struct source *s)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.ptr = s };
+
+	return epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, s->fd, &event) ? -errno : 0;
+}
+
+void loop_remove(struct loop *loop, struct source *s)
+{
+	epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, s->fd, NULL);
+}
+
+void loop_listen(struct loop *loop, struct source *s, bool input)
+{
+	struct epoll_event event = { .events = input ? EPOLLIN : 0, .data.ptr = s };
+
+	epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, s->fd, &event);
+}
+
+bool loop_turn(struct loop *loop, int timeout_ms)
+{
+	struct epoll_event event;
+	struct source *s;
+
+	/*
+	 * One at a time: none that was taken can have been ended by another. The kernel puts a
+	 * source that it reports behind the others that are ready.
+	 */
+	if (epoll_wait(loop->epoll_fd, &event, 1, timeout_ms) != 1)
+		return false;
+	s = event.data.ptr;
+	s->ready(s, event.events);
+	return true;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the broker waits for: one epoll set, one event a turn. */
+#ifndef BROKER_LOOP_H
+#define BROKER_LOOP_H
+
+#include "../transport/types.h"
+
+/* A descriptor that is waited for; part of what it belongs to. */
+struct source {
+	void (*ready)(struct source *s, u32 events); /* EPOLL*; may end any source */
+	int fd;
+};
+
+struct loop {
+	int epoll_fd;
+};
+
+/* Each returns 0 or -errno. */
+int loop_make(struct loop *loop);
+void loop_unmake(struct loop *loop);
+int loop_add(struct loop *loop, struct source *s);
+void loop_remove(struct loop *loop, struct source *s);
+/* Wait for its input, or for its hang-up alone. */
+void loop_listen(struct loop *loop, struct source *s, bool input);
+
+/*
+ * Waits until one source is ready and calls it: the one that was called least recently, so that no
+ * client can keep others waiting by sending much. Returns false if the time was up before (-1:
+ * waits for ever) or a signal came.
+ */
+bool loop_turn(struct loop *loop, int timeout_ms);
+
+#endif

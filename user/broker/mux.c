@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <bpf/bpf.h>
+#include <linux/if_link.h>
+#include <unistd.h>
+
+#include "../attach/complain.h"
+#include "../attach/hook.h"
+#include "../base/privilege.h"
+#include "mux.h"
+#include "tap.h"
+#include "xroce_broker.skel.h"
+
+static int mux_prog_fd(const struct mux *m)
+{
+	return bpf_program__fd(m->bpf->progs.xroce_mux);
+}
+
+int mux_tap_ingress_fd(const struct mux *m)
+{
+	return bpf_program__fd(m->bpf->progs.xroce_tap_in);
+}
+
+int mux_tap_egress_fd(const struct mux *m)
+{
+	return bpf_program__fd(m->bpf->progs.xroce_shut);
+}
+
+u32 mux_max_qps(const struct mux *m)
+{
+	return bpf_map__max_entries(m->bpf->maps.xroce_owner);
+}
+
+static int mux_load(struct mux *m)
+{
+	libbpf_print_fn_t before = privilege_hush_libbpf();
+	const u32 first = 0;
+	int err, egress_fd;
+
+	m->bpf = xroce_broker_bpf__open_and_load();
+	err = m->bpf ? 0 : -errno;
+	libbpf_set_print(before);
+	if (err)
+		return err;
+	egress_fd = bpf_program__fd(m->bpf->progs.xroce_egress);
+	return bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_alive), &first, &egress_fd,
+				   BPF_ANY);
+}
+
+/*
+ * A frame from a client to another client turns round here: the kernel shows it to generic XDP as
+ * if this device had received it. What that passes on is dropped.
+ */
+static int mux_make_hairpin(struct mux *m)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_SKB_MODE);
+	int err, drop_fd = mux_tap_egress_fd(m);
+
+	m->hairpin_fd = tap_make(m->dev.ifindex, true, &m->hairpin);
+	if (m->hairpin_fd < 0)
+		return m->hairpin_fd;
+	err = tap_guard(m->hairpin, drop_fd, drop_fd);
+	if (err)
+		return err;
+	m->hairpin_link_fd = bpf_link_create(mux_prog_fd(m), (int)m->hairpin, BPF_XDP, &opts);
+	return m->hairpin_link_fd < 0 ? m->hairpin_link_fd : tap_set_up(m->hairpin);
+}
+
+static int mux_say_wire(struct mux *m)
+{
+	const struct xroce_wire wire = { .ifindex = m->dev.ifindex, .hairpin = m->hairpin };
+	const u32 first = 0;
+
+	return bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_wire), &first, &wire, BPF_ANY);
+}
+
+int mux_make(struct mux *m, const struct netdev *dev)
+{
+	const char *step = "delete TAP devices that are left";
+	int err;
+
+	*m = (struct mux){ .link_fd = -1, .hairpin_fd = -1, .hairpin_link_fd = -1 };
+	m->dev = *dev;
+	m->dev.num_gids = 0;
+	m->near.ifindex = dev->ifindex;
+	err = tap_sweep(dev->ifindex);
+	if (!err) {
+		step = "load the broker's programs";
+		err = mux_load(m);
+	}
+	if (!err) {
+		step = "make the TAP device for packets between processes";
+		err = mux_make_hairpin(m);
+	}
+	if (!err) {
+		step = "say where packets go";
+		err = mux_say_wire(m);
+	}
+	if (err) {
+		err = attach_failed(dev, step, err);
+	} else {
+		m->link_fd = hook_attach_link(dev, mux_prog_fd(m), &m->native);
+		err = m->link_fd < 0 ? m->link_fd : 0;
+	}
+	if (err)
+		mux_unmake(m);
+	return err;
+}
+
+static void mux_close(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void mux_detach(struct mux *m)
+{
+	mux_close(&m->link_fd);
+	mux_close(&m->hairpin_link_fd);
+}
+
+void mux_unmake(struct mux *m)
+{
+	mux_detach(m);
+	mux_close(&m->hairpin_fd);
+	if (m->bpf)
+		xroce_broker_bpf__destroy(m->bpf);
+	m->bpf = NULL;
+}
+
+static bool mux_has_gid(const struct netdev *dev, const struct gid *gid)
+{
+	for (u32 i = 0; i < dev->num_gids; i++)
+		if (gid_equal(&dev->gid[i].gid, gid))
+			return true;
+	return false;
+}
+
+int mux_publish(struct mux *m, const struct netdev *now)
+{
+	const int gids_fd = bpf_map__fd(m->bpf->maps.xroce_gid);
+	struct xroce_engine engine = { .pid = (u32)getpid() };
+	const u32 first = 0;
+	int err = 0;
+
+	/* The old ones first: the map may be full. */
+	for (u32 i = 0; i < m->dev.num_gids; i++)
+		if (!mux_has_gid(now, &m->dev.gid[i].gid))
+			bpf_map_delete_elem(gids_fd, &m->dev.gid[i].gid);
+	for (u32 i = 0; i < now->num_gids; i++) {
+		const int ret = bpf_map_update_elem(gids_fd, &now->gid[i].gid, &i, BPF_ANY);
+
+		if (ret && !err)
+			err = ret;
+	}
+	/* the programs may see half of the old one and half of the new: then they search */
+	if (now->num_gids)
+		memcpy(engine.gid, now->gid[0].gid.raw, sizeof(engine.gid));
+	if (!err)
+		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_engine), &first, &engine,
+					  BPF_ANY);
+	m->dev = *now;
+	return err;
+}
+
+int mux_follow_near(struct mux *m)
+{
+	return near_follow(&m->near, bpf_map__fd(m->bpf->maps.xroce_near));
+}
+
+int mux_enter(struct mux *m, u32 client, int prog_fd, u32 tap, bool privileged)
+{
+	const struct xroce_tap sends = { .client = client, .privileged = privileged };
+	int err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_tap), &tap, &sends, BPF_ANY);
+
+	if (!err)
+		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_client), &client, &prog_fd,
+					  BPF_ANY);
+	if (err)
+		mux_leave(m, client, tap);
+	return err;
+}
+
+void mux_leave(struct mux *m, u32 client, u32 tap)
+{
+	bpf_map_delete_elem(bpf_map__fd(m->bpf->maps.xroce_client), &client);
+	bpf_map_delete_elem(bpf_map__fd(m->bpf->maps.xroce_tap), &tap);
+}
+
+int mux_own(struct mux *m, u32 qpn, u32 client, u32 pid)
+{
+	const struct xroce_owner owner = { .client = client, .pid = pid };
+
+	return bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_owner), &qpn, &owner, BPF_ANY);
+}
+
+void mux_disown(struct mux *m, const u32 *qpn, u32 n)
+{
+	const int fd = bpf_map__fd(m->bpf->maps.xroce_owner);
+
+	for (u32 i = 0; i < n; i++)
+		bpf_map_delete_elem(fd, &qpn[i]);
+}
+
+int mux_sent(const struct mux *m, u32 tap, struct xroce_tap *sent)
+{
+	return bpf_map_lookup_elem(bpf_map__fd(m->bpf->maps.xroce_tap), &tap, sent);
+}

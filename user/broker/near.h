@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The addresses that are near: those of the other interfaces of this network namespace that have
+ * brokers. What clients send to such an address turns round at the hairpin of its interface and
+ * never leaves the machine. A broker finds the hairpins of others by their names.
+ */
+#ifndef BROKER_NEAR_H
+#define BROKER_NEAR_H
+
+#include <libmnl/libmnl.h>
+#include <xroce/abi.h>
+
+#include "../transport/types.h"
+
+struct near {
+	u32 ifindex; /* of the interface whose neighbours they are */
+	u32 num;
+	struct near_address {
+		struct gid gid;
+		u32 hairpin; /* its number as an interface */
+	} address[XROCE_MAX_NEAR];
+};
+
+/* May the news be of such an address? Not that of a client's TAP device. */
+bool near_concerns(const struct nlmsghdr *nlh);
+
+/*
+ * Makes the map (xroce_near) hold what is near now; n is what it held before, at first nothing but
+ * the interface's number. Returns 0 or -errno of the first that failed.
+ */
+int near_follow(struct near *n, int map_fd);
+
+#endif

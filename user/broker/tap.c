@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <bpf/libbpf.h>
+#include <ctype.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/if_link.h>
+#include <linux/if_tun.h>
+#include <linux/rtnetlink.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../netdev/netdev_nl.h"
+#include "tap.h"
+
+#define TUN_DEVICE   "/dev/net/tun"
+#define TAP_MTU	     65521u /* the largest; a super-packet that turns round must pass */
+#define TAP_HANDLE   1
+#define TAP_PRIORITY 1
+
+int tap_make(u32 for_ifindex, bool is_hairpin, u32 *tap)
+{
+	struct ifreq ifr = { .ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR };
+	int fd = open(TUN_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC), err;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), NETDEV_TAP_PREFIX "%u%s", for_ifindex,
+		 is_hairpin ? "" : ".%d");
+	*tap = ioctl(fd, TUNSETIFF, &ifr) ? 0 : if_nametoindex(ifr.ifr_name);
+	if (*tap)
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+int tap_guard(u32 tap, int ingress_prog_fd, int egress_prog_fd)
+{
+	LIBBPF_OPTS(bpf_tc_hook, hook, .ifindex = (int)tap,
+		    .attach_point = BPF_TC_INGRESS | BPF_TC_EGRESS);
+	LIBBPF_OPTS(bpf_tc_opts, ingress, .prog_fd = ingress_prog_fd, .handle = TAP_HANDLE,
+		    .priority = TAP_PRIORITY);
+	LIBBPF_OPTS(bpf_tc_opts, egress, .prog_fd = egress_prog_fd, .handle = TAP_HANDLE,
+		    .priority = TAP_PRIORITY);
+	int err = bpf_tc_hook_create(&hook);
+
+	hook.attach_point = BPF_TC_INGRESS;
+	if (!err)
+		err = bpf_tc_attach(&hook, &ingress);
+	hook.attach_point = BPF_TC_EGRESS;
+	return err ? err : bpf_tc_attach(&hook, &egress);
+}
+
+static struct nlmsghdr *tap_request(void *buf, u16 type, u32 tap, struct ifinfomsg **out)
+{
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct ifinfomsg *ifi;
+
+	nlh->nlmsg_type = type;
+	ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
+	ifi->ifi_index = (int)tap;
+	*out = ifi;
+	return nlh;
+}
+
+/* IPv6 makes no address of its own, and so sends nothing. */
+static int tap_forbid_addresses(u32 tap)
+{
+	char buf[NL_REQUEST_BYTES] = { 0 };
+	struct ifinfomsg *ifi;
+	struct nlmsghdr *nlh = tap_request(buf, RTM_SETLINK, tap, &ifi);
+	struct nlattr *families = mnl_attr_nest_start(nlh, IFLA_AF_SPEC);
+	struct nlattr *inet6 = mnl_attr_nest_start(nlh, AF_INET6);
+	int err;
+
+	mnl_attr_put_u8(nlh, IFLA_INET6_ADDR_GEN_MODE, IN6_ADDR_GEN_MODE_NONE);
+	mnl_attr_nest_end(nlh, inet6);
+	mnl_attr_nest_end(nlh, families);
+	err = nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
+	/* a kernel without IPv6 */
+	return err == -EAFNOSUPPORT ? 0 : err;
+}
+
+int tap_set_up(u32 tap)
+{
+	char buf[NL_REQUEST_BYTES] = { 0 };
+	struct ifinfomsg *ifi;
+	struct nlmsghdr *nlh = tap_request(buf, RTM_SETLINK, tap, &ifi);
+	int err = tap_forbid_addresses(tap);
+
+	ifi->ifi_flags = IFF_UP | IFF_NOARP;
+	ifi->ifi_change = IFF_UP | IFF_NOARP | IFF_MULTICAST;
+	mnl_attr_put_u32(nlh, IFLA_MTU, TAP_MTU);
+	return err ? err : nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
+}
+
+static int tap_set_group(u32 tap, u32 group)
+{
+	char buf[NL_REQUEST_BYTES] = { 0 };
+	struct ifinfomsg *ifi;
+	struct nlmsghdr *nlh = tap_request(buf, RTM_SETLINK, tap, &ifi);
+
+	mnl_attr_put_u32(nlh, IFLA_GROUP, group);
+	return nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
+}
+
+static int tap_delete_group(u32 group)
+{
+	char buf[NL_REQUEST_BYTES] = { 0 };
+	struct ifinfomsg *ifi;
+	struct nlmsghdr *nlh = tap_request(buf, RTM_DELLINK, 0, &ifi);
+
+	mnl_attr_put_u32(nlh, IFLA_GROUP, group);
+	return nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
+}
+
+int tap_delete(const u32 *tap, u32 n)
+{
+	u32 group, found = 0;
+	int err = 0;
+
+	/* one that nobody has */
+	if (getrandom(&group, sizeof(group), 0) != sizeof(group))
+		return -EIO;
+	group |= 1u << 31;
+	for (u32 i = 0; i < n; i++) {
+		int ret = tap_set_group(tap[i], group);
+
+		found += !ret;
+		if (ret && ret != -ENODEV)
+			err = ret;
+	}
+	if (found) {
+		const int ret = tap_delete_group(group);
+
+		/* ENODEV: the last one has just gone by itself */
+		if (ret && ret != -ENODEV)
+			err = ret;
+	}
+	return err;
+}
+
+/* ---- those that are there ---- */
+
+/* The interface's number in the name of one of its TAP devices: 0 if it is no such name. */
+static u32 tap_name_parse(const char *name, bool *is_hairpin)
+{
+	const size_t prefix = strlen(NETDEV_TAP_PREFIX);
+	unsigned long number;
+	char *end;
+
+	if (strncmp(name, NETDEV_TAP_PREFIX, prefix) || !isdigit((unsigned char)name[prefix]))
+		return 0;
+	number = strtoul(name + prefix, &end, 10);
+	*is_hairpin = !*end;
+	return (*end && *end != '.') || number > INT_MAX ? 0 : (u32)number;
+}
+
+bool tap_is_hairpin(const char *name)
+{
+	bool is_hairpin;
+
+	return tap_name_parse(name, &is_hairpin) && is_hairpin;
+}
+
+struct tap_found {
+	u32 tap, ifindex;
+	bool is_hairpin;
+};
+
+struct tap_scan {
+	struct tap_found *found;
+	u32 n, room;
+	bool out_of_memory;
+};
+
+static int tap_scan_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct ifinfomsg *ifi = mnl_nlmsg_get_payload(nlh);
+	const struct nlattr *tb[IFLA_LINKINFO + 1];
+	struct tap_found found, *more;
+	struct tap_scan *s = arg;
+	char name[IF_NAMESIZE], kind[8];
+
+	if (nlh->nlmsg_type != RTM_NEWLINK || mnl_nlmsg_get_payload_len(nlh) < sizeof(*ifi))
+		return MNL_CB_OK;
+	nl_parse(nlh, sizeof(*ifi), tb, IFLA_LINKINFO);
+	if (!nl_get_string(tb[IFLA_IFNAME], name, sizeof(name)) ||
+	    !netdev_link_kind(tb[IFLA_LINKINFO], kind, sizeof(kind)) || strcmp(kind, "tun"))
+		return MNL_CB_OK;
+	found.tap = (u32)ifi->ifi_index;
+	found.ifindex = tap_name_parse(name, &found.is_hairpin);
+	if (!found.ifindex)
+		return MNL_CB_OK;
+	if (s->n == s->room) {
+		more = reallocarray(s->found, s->room + 64, sizeof(*s->found));
+		s->out_of_memory |= !more;
+		if (!more)
+			return MNL_CB_OK;
+		s->found = more;
+		s->room += 64;
+	}
+	s->found[s->n++] = found;
+	return MNL_CB_OK;
+}
+
+/* All TAP devices of brokers, in s->found, to be freed. Returns 0 or -errno. */
+static int tap_scan(struct tap_scan *s)
+{
+	int err = -EINTR;
+
+	*s = (struct tap_scan){ 0 };
+	for (u32 i = 0; i < NL_DUMP_RETRIES && err == -EINTR; i++) {
+		char buf[NL_REQUEST_BYTES] = { 0 };
+		struct ifinfomsg *ifi;
+		struct nlmsghdr *nlh = tap_request(buf, RTM_GETLINK, 0, &ifi);
+
+		nlh->nlmsg_flags = NLM_F_DUMP;
+		s->n = 0;
+		err = nl_request(NETLINK_ROUTE, nlh, tap_scan_cb, s);
+	}
+	return err ? err : s->out_of_memory ? -ENOMEM : 0;
+}
+
+int tap_each_hairpin(tap_fn *fn, void *arg)
+{
+	struct tap_scan s;
+	int err = tap_scan(&s);
+
+	for (u32 i = 0; !err && i < s.n; i++)
+		if (s.found[i].is_hairpin)
+			fn(arg, s.found[i].ifindex, s.found[i].tap);
+	free(s.found);
+	return err;
+}
+
+int tap_sweep(u32 for_ifindex)
+{
+	struct tap_scan s;
+	u32 *tap, n = 0;
+	int err = tap_scan(&s);
+
+	tap = err ? NULL : calloc(s.n + 1, sizeof(*tap));
+	for (u32 i = 0; tap && i < s.n; i++)
+		if (s.found[i].ifindex == for_ifindex)
+			tap[n++] = s.found[i].tap;
+	if (!err)
+		err = tap ? tap_delete(tap, n) : -ENOMEM;
+	free(tap);
+	free(s.found);
+	return err;
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* xroce serve: the broker of interfaces, in the foreground; and xroce stop, which ends one. */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <grp.h>
+#include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "../attach/ask.h"
+#include "../broker/broker.h"
+#include "cli.h"
+
+#define SERVE_MODE     0666
+#define SERVE_CLIENTS  128
+#define SERVE_QPS      4096
+#define SERVE_RINGS    4096
+#define SERVE_MOST_QPS 65536
+
+/* ---- readiness, as sd_notify(3) has it ---- */
+
+static void serve_notify(const char *state)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = { .sun_family = AF_UNIX };
+	size_t len;
+	int fd;
+
+	if (!path || (*path != '/' && *path != '@') || strlen(path) >= sizeof(to.sun_path))
+		return;
+	len = strlen(path);
+	memcpy(to.sun_path, path, len);
+	if (*path == '@')
+		to.sun_path[0] = 0;
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return;
+	sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&to,
+	       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
+	close(fd);
+}
+
+/* ---- options ---- */
+
+struct serve {
+	struct broker_options options;
+	const char *netns;
+};
+
+static bool serve_number(const char *text, int base, unsigned long least, unsigned long most,
+			 u32 *out)
+{
+	unsigned long value;
+	char *end;
+
+	errno = 0;
+	value = strtoul(text, &end, base);
+	*out = (u32)value;
+	return isdigit((unsigned char)*text) && !*end && !errno && value >= least && value <= most;
+}
+
+static int serve_limit(const char *name, const char *text, u32 most, u32 *out)
+{
+	return serve_number(text, 10, 1, most, out) ?
+		       EXIT_OK :
+		       usage_error(&command_serve, "--%s '%s' is not a number from 1 to %u", name,
+				   text, most);
+}
+
+static int serve_group(const char *name, gid_t *group)
+{
+	const struct group *entry = getgrnam(name);
+	u32 number;
+
+	if (entry)
+		*group = entry->gr_gid;
+	else if (serve_number(name, 10, 0, UINT_MAX - 1, &number))
+		*group = number;
+	else
+		return usage_error(&command_serve, "no group '%s'", name);
+	return EXIT_OK;
+}
+
+static int serve_option(struct serve *s, int opt, char **argv)
+{
+	u32 mode;
+
+	switch (opt) {
+	case 'm':
+		if (!serve_number(optarg, 8, 0, 0777, &mode))
+			return usage_error(&command_serve, "--mode '%s' is not a mode as in 0660",
+					   optarg);
+		s->options.mode = mode;
+		return EXIT_OK;
+	case 'g':
+		return serve_group(optarg, &s->options.group);
+	case 'n':
+		s->netns = optarg;
+		return EXIT_OK;
+	case 'c':
+		return serve_limit("max-clients", optarg, XROCE_MAX_CLIENT,
+				   &s->options.max_clients);
+	case 'q':
+		return serve_limit("max-qps", optarg, SERVE_MOST_QPS, &s->options.max_qps);
+	case 'r':
+		return serve_limit("max-rings", optarg, SERVE_MOST_QPS, &s->options.max_rings);
+	case ':':
+		return usage_error(&command_serve, "option '%s' needs an argument",
+				   argv[optind - 1]);
+	default:
+		return usage_error(&command_serve, "unknown option '%s'", argv[optind - 1]);
+	}
+}
+
+/* ---- the network namespace ---- */
+
+/* By the name that `ip netns` gave it, or by a process in it. Returns an exit code. */
+static int serve_enter(const char *netns)
+{
+	char path[PATH_MAX];
+	u32 pid;
+	int fd, err;
+
+	if (serve_number(netns, 10, 1, INT_MAX, &pid))
+		snprintf(path, sizeof(path), "/proc/%u/ns/net", pid);
+	else
+		snprintf(path, sizeof(path), "/run/netns/%s", netns);
+	fd = strchr(netns, '/') ? -1 : open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0) {
+		fprintf(stderr, "xroce serve: no network namespace '%s': neither one of `ip netns` "
+				"nor a process's number\n", netns);
+		return EXIT_USAGE;
+	}
+	err = setns(fd, CLONE_NEWNET) ? errno : 0;
+	close(fd);
+	if (!err)
+		return EXIT_OK;
+	fprintf(stderr, "xroce serve: cannot enter network namespace '%s': %s\n", netns,
+		strerror(err));
+	return EXIT_FAILED;
+}
+
+/* ---- the command ---- */
+
+static int serve_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static int serve_all(struct brokers *all, const struct serve *s, char **names)
+{
+	struct netdev dev;
+	int ret = EXIT_OK;
+
+	for (; *names && !ret; names++) {
+		ret = find_device(&command_serve, *names, &dev);
+		if (!ret && brokers_add(all, &dev, &s->options))
+			ret = EXIT_FAILED;
+	}
+	return ret;
+}
+
+static int serve_run(const struct serve *s, char **names)
+{
+	const int end_fd = serve_signals();
+	struct brokers *all;
+	int ret = end_fd < 0 ? -errno : brokers_make(&all);
+
+	if (ret) {
+		fprintf(stderr, "xroce serve: cannot begin: %s\n", strerror(-ret));
+		return EXIT_FAILED;
+	}
+	ret = serve_all(all, s, names);
+	if (!ret) {
+		serve_notify("READY=1");
+		ret = brokers_run(all, end_fd) ? EXIT_FAILED : EXIT_OK;
+		serve_notify("STOPPING=1");
+	}
+	brokers_unmake(all);
+	close(end_fd);
+	return ret;
+}
+
+static int serve_main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "mode", required_argument, NULL, 'm' },
+		{ "group", required_argument, NULL, 'g' },
+		{ "netns", required_argument, NULL, 'n' },
+		{ "max-clients", required_argument, NULL, 'c' },
+		{ "max-qps", required_argument, NULL, 'q' },
+		{ "max-rings", required_argument, NULL, 'r' },
+		{ 0 },
+	};
+	struct serve s = { .options = { .mode = SERVE_MODE,
+					.group = (gid_t)-1,
+					.max_clients = SERVE_CLIENTS,
+					.max_qps = SERVE_QPS,
+					.max_rings = SERVE_RINGS } };
+	int opt, ret;
+
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":m:g:n:", options, NULL)) != -1) {
+		ret = serve_option(&s, opt, argv);
+		if (ret)
+			return ret;
+	}
+	if (optind == argc)
+		return usage_error(&command_serve, "no interface given");
+	ret = s.netns ? serve_enter(s.netns) : EXIT_OK;
+	return ret ? ret : serve_run(&s, argv + optind);
+}
+
+const struct command command_serve = {
+	.name = "serve",
+	.summary = "share interfaces: any process of any user can use them then",
+	.main = serve_main,
+	.help = "usage: xroce serve [OPTION...] IFACE...\n"
+		"\n"
+		"Is the broker of each IFACE, in the foreground, until it is ended ('xroce stop', "
+		"SIGTERM, SIGINT) or the interface has gone:\n"
+		"any number of processes, of users without any privilege too, use the interface at "
+		"the same time. Clients whose broker ends have\n"
+		"a fatal event. It needs root, or CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON.\n"
+		"\n"
+		"  -m, --mode MODE    who may open the socket in /run/xroce: 0666 otherwise, "
+		"everybody\n"
+		"  -g, --group GROUP  the group that the socket belongs to, for --mode 0660\n"
+		"  -n, --netns NS     serve interfaces of that network namespace: a name of `ip "
+		"netns`, or the number of a process in it\n"
+		"  --max-clients N    processes with a port that a user may have, otherwise 128; "
+		"1024 in all\n"
+		"  --max-qps N        QPs of a user, otherwise 4096\n"
+		"  --max-rings N      completion channels of a user, otherwise 4096\n"
+		"\n"
+		"Limits are for each interface, and not for root. With $NOTIFY_SOCKET it tells "
+		"systemd when it is ready: xroce@.service.\n"
+		"\n"
+		"Exit status: 0 after it was ended, 1 if it cannot serve, 2 for wrong usage or no "
+		"such interface.\n"
+		"\n"
+		"Examples:\n"
+		"  xroce serve eth0 &\n"
+		"  xroce serve --group rdma --mode 0660 eth0 eth1\n"
+		"  systemctl enable --now xroce@eth0\n",
+};
+
+/* ---- stop ---- */
+
+/* It hangs up when all of it has gone. */
+static void stop_await(const struct asker *a)
+{
+	char byte;
+
+	while (recv(a->fd, &byte, 1, 0) < 0 && errno == EINTR)
+		;
+}
+
+static int stop_broker(const struct netdev *dev)
+{
+	struct asker asker;
+	int err;
+
+	ask_init(&asker);
+	err = ask_connect(&asker, netdev_netns(), dev->ifindex);
+	if (!err) {
+		err = ask_stop(&asker);
+		if (!err)
+			stop_await(&asker);
+		else if (err == -EPERM)
+			err = -EACCES;
+	}
+	ask_close(&asker);
+	return err;
+}
+
+static int stop_main(int argc, char **argv)
+{
+	struct netdev dev;
+	int err, ret;
+
+	if (argc > 1 && argv[1][0] == '-')
+		return usage_error(&command_stop, "unknown option '%s'", argv[1]);
+	if (argc != 2)
+		return usage_error(&command_stop, "%s", argc < 2 ? "no interface given" :
+								   "more than one interface");
+	ret = find_device(&command_stop, argv[1], &dev);
+	if (ret)
+		return ret;
+	err = stop_broker(&dev);
+	if (!err)
+		return EXIT_OK;
+	fprintf(stderr, "xroce stop: %s: %s\n", dev.name,
+		err == -ENOENT ? "no broker here" :
+		err == -EACCES ? "the broker is for root, or the user that it runs as, to end" :
+				 strerror(-err));
+	return EXIT_FAILED;
+}
+
+const struct command command_stop = {
+	.name = "stop",
+	.summary = "end the broker of an interface",
+	.main = stop_main,
+	.help = "usage: xroce stop IFACE\n"
+		"\n"
+		"Ends what 'xroce serve' does for IFACE, and returns when all of it has gone. Its "
+		"clients have a fatal event, and their work is\n"
+		"flushed. For root, and the user that serves.\n"
+		"\n"
+		"Exit status: 0 if it has ended, 1 if there is no broker or it may not be ended, 2 "
+		"for wrong usage or no such interface.\n",
+};
