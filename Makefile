@@ -230,6 +230,7 @@ MANDIR  := $(PREFIX)/share/man
 COMPDIR := $(PREFIX)/share/bash-completion/completions
 
 # The command finds the library from where it lies itself, so an installation can be moved.
+$(BUILD)/obj/user/attach/spawn.o: ALL_CFLAGS += -DXROCE_BINDIR='"$(BINDIR)"'
 $(BUILD)/obj/user/cli/library.o: ALL_CFLAGS += -DXROCE_LIBDIR='"$(OURS:$(PREFIX)/%=../%)"'
 $(BUILD)/obj/user/cli/library.o: $(BUILD)/places
 

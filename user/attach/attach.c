@@ -23,6 +23,7 @@
 #include "hook.h"
 #include "shared.h"
 #include "shared_maps.h"
+#include "spawn.h"
 #include "xroce.skel.h"
 
 static int attach_hold(const struct netdev *dev, struct attachment *m)
@@ -217,10 +218,18 @@ static void attach_init(const struct netdev *dev, struct attachment *m)
 	ask_init(&m->asker);
 }
 
-static int attach_no_broker(const struct netdev *dev)
+/* There is no broker. One that another process starts at the same time will do. */
+static int attach_with_broker(const struct netdev *dev, struct attachment *m)
 {
-	attach_complain(dev, "no broker on %s: as root, `xroce serve %s`", dev->name, dev->name);
-	return -ENODEV;
+	int err = spawn_broker(dev);
+
+	if (err && err != -EIO) {
+		attach_complain(dev, "no broker on %s: as root, `xroce serve %s`", dev->name,
+				dev->name);
+		return -ENODEV;
+	}
+	err = attach_shared(dev, m);
+	return err == -ENOENT ? -ENODEV : err;
 }
 
 int attach_make(const struct netdev *dev, struct attachment *m)
@@ -232,7 +241,7 @@ int attach_make(const struct netdev *dev, struct attachment *m)
 	if (choice != SHARE_NEVER)
 		err = attach_shared(dev, m);
 	if (err == -ENOENT)
-		err = choice == SHARE_ALWAYS ? attach_no_broker(dev) : attach_alone(dev, m);
+		err = choice == SHARE_ALWAYS ? attach_with_broker(dev, m) : attach_alone(dev, m);
 	if (err)
 		attach_unmake(m);
 	return err;

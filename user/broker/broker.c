@@ -12,6 +12,10 @@
 #include "../base/process.h"
 #include "client.h"
 
+/* A broker that is wanted while it is used: from its start to its first client, */
+#define UNUSED_FIRST_NS (10 * NSEC_PER_SEC)
+#define UNUSED_NS	(1 * NSEC_PER_SEC) /* and from its last one to its end */
+
 struct brokers {
 	struct loop loop;
 	struct broker *first;
@@ -235,12 +239,25 @@ int brokers_add(struct brokers *all, const struct netdev *dev, const struct brok
 		broker_end(b);
 		return err;
 	}
+	b->unused_ns = o->while_used ? clock_now_ns() + UNUSED_FIRST_NS : NSEC_NEVER;
 	b->next = all->first;
 	all->first = b;
 	return 0;
 }
 
 /* ---- work ---- */
+
+static void broker_look_at_use(struct broker *b, u64 now_ns)
+{
+	if (!b->options.while_used)
+		return;
+	if (b->clients)
+		b->unused_ns = NSEC_NEVER;
+	else if (b->unused_ns == NSEC_NEVER)
+		b->unused_ns = now_ns + UNUSED_NS;
+	else if (now_ns >= b->unused_ns)
+		b->ended = true;
+}
 
 /* What is due; idle: nobody asks for anything. One instance at most is made. */
 static void broker_work(struct broker *b, u64 now_ns, bool idle)
@@ -252,11 +269,12 @@ static void broker_work(struct broker *b, u64 now_ns, bool idle)
 		client_serve(c);
 	else if (idle && stock_is_short(&b->stock, now_ns))
 		stock_fill(&b->stock, now_ns);
+	broker_look_at_use(b, now_ns);
 }
 
 static u64 broker_next_ns(struct broker *b)
 {
-	return client_waiting(b) ? 0 : stock_next_ns(&b->stock);
+	return client_waiting(b) ? 0 : min_u64(stock_next_ns(&b->stock), b->unused_ns);
 }
 
 static int brokers_timeout_ms(const struct brokers *all)

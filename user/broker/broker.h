@@ -22,6 +22,7 @@ struct broker_options {
 	mode_t mode;	/* of the socket */
 	gid_t group;	/* of the socket; -1: the caller's */
 	u32 max_clients, max_qps, max_rings; /* of each user but root */
+	bool while_used; /* it ends a moment after its last client has gone */
 };
 
 struct brokers; /* of a process */

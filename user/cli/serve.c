@@ -52,6 +52,7 @@ static void serve_notify(const char *state)
 struct serve {
 	struct broker_options options;
 	const char *netns;
+	bool background;
 };
 
 static bool serve_number(const char *text, int base, unsigned long least, unsigned long most,
@@ -103,6 +104,12 @@ static int serve_option(struct serve *s, int opt, char **argv)
 		return serve_group(optarg, &s->options.group);
 	case 'n':
 		s->netns = optarg;
+		return EXIT_OK;
+	case 'b':
+		s->background = true;
+		return EXIT_OK;
+	case 'u':
+		s->options.while_used = true;
 		return EXIT_OK;
 	case 'c':
 		return serve_limit("max-clients", optarg, XROCE_MAX_CLIENT,
@@ -173,7 +180,14 @@ static int serve_all(struct brokers *all, const struct serve *s, char **names)
 	return ret;
 }
 
-static int serve_run(const struct serve *s, char **names)
+static void serve_tell(int ready_fd)
+{
+	if (ready_fd >= 0 && write(ready_fd, "", 1) == 1)
+		close(ready_fd);
+}
+
+/* ready_fd: somebody waits for a byte from it, or -1. */
+static int serve_run(const struct serve *s, char **names, int ready_fd)
 {
 	const int end_fd = serve_signals();
 	struct brokers *all;
@@ -186,6 +200,7 @@ static int serve_run(const struct serve *s, char **names)
 	ret = serve_all(all, s, names);
 	if (!ret) {
 		serve_notify("READY=1");
+		serve_tell(ready_fd);
 		ret = brokers_run(all, end_fd) ? EXIT_FAILED : EXIT_OK;
 		serve_notify("STOPPING=1");
 	}
@@ -194,12 +209,42 @@ static int serve_run(const struct serve *s, char **names)
 	return ret;
 }
 
+/*
+ * The child serves, in a session of its own; this process ends once it listens, or has said why it
+ * does not.
+ */
+static int serve_in_background(const struct serve *s, char **names)
+{
+	int ready[2], null_fd;
+	char byte;
+	pid_t pid;
+
+	if (pipe2(ready, O_CLOEXEC) || (pid = fork()) < 0) {
+		fprintf(stderr, "xroce serve: cannot begin: %s\n", strerror(errno));
+		return EXIT_FAILED;
+	}
+	if (pid) {
+		close(ready[1]);
+		return read(ready[0], &byte, 1) == 1 ? EXIT_OK : EXIT_FAILED;
+	}
+	close(ready[0]);
+	setsid();
+	null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null_fd >= 0) {
+		dup2(null_fd, STDIN_FILENO);
+		dup2(null_fd, STDOUT_FILENO);
+	}
+	return chdir("/") ? EXIT_FAILED : serve_run(s, names, ready[1]);
+}
+
 static int serve_main(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "mode", required_argument, NULL, 'm' },
 		{ "group", required_argument, NULL, 'g' },
 		{ "netns", required_argument, NULL, 'n' },
+		{ "background", no_argument, NULL, 'b' },
+		{ "while-used", no_argument, NULL, 'u' },
 		{ "max-clients", required_argument, NULL, 'c' },
 		{ "max-qps", required_argument, NULL, 'q' },
 		{ "max-rings", required_argument, NULL, 'r' },
@@ -213,7 +258,7 @@ static int serve_main(int argc, char **argv)
 	int opt, ret;
 
 	opterr = 0;
-	while ((opt = getopt_long(argc, argv, ":m:g:n:", options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, ":m:g:n:b", options, NULL)) != -1) {
 		ret = serve_option(&s, opt, argv);
 		if (ret)
 			return ret;
@@ -221,7 +266,10 @@ static int serve_main(int argc, char **argv)
 	if (optind == argc)
 		return usage_error(&command_serve, "no interface given");
 	ret = s.netns ? serve_enter(s.netns) : EXIT_OK;
-	return ret ? ret : serve_run(&s, argv + optind);
+	if (ret)
+		return ret;
+	return s.background ? serve_in_background(&s, argv + optind) :
+			      serve_run(&s, argv + optind, -1);
 }
 
 const struct command command_serve = {
@@ -230,17 +278,22 @@ const struct command command_serve = {
 	.main = serve_main,
 	.help = "usage: xroce serve [OPTION...] IFACE...\n"
 		"\n"
-		"Is the broker of each IFACE, in the foreground, until it is ended ('xroce stop', "
-		"SIGTERM, SIGINT) or the interface has gone:\n"
-		"any number of processes, of users without any privilege too, use the interface at "
-		"the same time. Clients whose broker ends have\n"
-		"a fatal event. It needs root, or CAP_NET_ADMIN, CAP_BPF and CAP_PERFMON.\n"
+		"Is the broker of each IFACE, in the foreground unless asked otherwise, until it "
+		"is ended ('xroce stop', SIGTERM, SIGINT) or the\n"
+		"interface has gone: any number of processes, of users without any privilege too, "
+		"use the interface at the same time. Clients\n"
+		"whose broker ends have a fatal event. It needs root, or CAP_NET_ADMIN, CAP_BPF "
+		"and CAP_PERFMON.\n"
 		"\n"
 		"  -m, --mode MODE    who may open the socket in /run/xroce: 0666 otherwise, "
 		"everybody\n"
 		"  -g, --group GROUP  the group that the socket belongs to, for --mode 0660\n"
 		"  -n, --netns NS     serve interfaces of that network namespace: a name of `ip "
 		"netns`, or the number of a process in it\n"
+		"  -b, --background   returns when it listens, and serves on in a session of its "
+		"own\n"
+		"  --while-used       it ends a second after its last client has gone, or when "
+		"none has come for ten\n"
 		"  --max-clients N    processes with a port that a user may have, otherwise 128; "
 		"1024 in all\n"
 		"  --max-qps N        QPs of a user, otherwise 4096\n"
