@@ -7,6 +7,7 @@
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
+#include <grp.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -325,6 +326,50 @@ static void netdev_resolve__reaches(void **state)
 	}
 }
 
+/* What an unprivileged process gets where the kernel has no entry yet; nobody has the last. */
+static int resolve_unprivileged(void)
+{
+	static const struct {
+		const char *local, *peer;
+		int timeout_ms, want;
+	} row[] = {
+		{ "10.9.0.1", "10.9.0.2", RESOLVE_MS, 0 },
+		{ "10.9.0.1", "192.0.2.5", RESOLVE_MS, 0 },
+		{ "2001:db8::a", "2001:db8::b", RESOLVE_MS, 0 },
+		{ "2001:db8::a", "2001:db8:77::5", RESOLVE_MS, 0 },
+		{ "fe80::a", "fe80::b", RESOLVE_MS, 0 },
+		{ "10.9.0.1", "10.9.0.77", RESOLVE_NONE_MS, -EHOSTUNREACH },
+		{ "2001:db8::a", "2001:db8::77", RESOLVE_NONE_MS, -EHOSTUNREACH },
+	};
+	static const u8 b[6] = { 2, 0, 0, 0, 0, 0x0b };
+	struct path path;
+
+	if (setgroups(0, NULL) || setresgid(65534, 65534, 65534) ||
+	    setresuid(65534, 65534, 65534))
+		return 100;
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++)
+		if (resolve("va", row[i].local, row[i].peer, row[i].timeout_ms, &path) !=
+			    row[i].want ||
+		    (!row[i].want && memcmp(path.dmac, b, 6)))
+			return (int)i + 1;
+	return 0;
+}
+
+static void netdev_resolve__needs_no_privilege(void **state)
+{
+	int status;
+	pid_t child;
+
+	sh("ip neigh flush dev va");
+	child = fork();
+	assert_true(child >= 0);
+	if (!child)
+		_exit(resolve_unprivileged());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 static void netdev_resolve__own_gid_is_own_mac(void **state)
 {
 	static const u8 a[6] = { 2, 0, 0, 0, 0, 0x0a }, none[6];
@@ -585,6 +630,7 @@ int main(void)
 		cmocka_unit_test(netdev_refresh__follows),
 		cmocka_unit_test(netdev_path_mtu__table),
 		cmocka_unit_test(netdev_resolve__reaches),
+		cmocka_unit_test(netdev_resolve__needs_no_privilege),
 		cmocka_unit_test(netdev_resolve__own_gid_is_own_mac),
 		cmocka_unit_test(netdev_resolve__another_interface),
 		cmocka_unit_test(netdev_resolve__multicast),

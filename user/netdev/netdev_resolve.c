@@ -2,18 +2,23 @@
 /*
  * From a peer's GID to its MAC: the kernel's route over this interface, then the kernel's neighbour
  * entry of the next hop. Where there is none the kernel is asked to resolve it (NTF_USE), so ARP
- * and neighbour discovery stay its business and no packet of ours goes out for it.
+ * and neighbour discovery stay its business and no packet of ours goes out for it; but for one
+ * datagram where the process lacks the privilege to ask.
  */
 #include <arpa/inet.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "../base/clock.h"
 #include "netdev_nl.h"
 
 /* States in which the entry's MAC may be used (the kernel's NUD_VALID). */
 #define NUD_USABLE (NUD_PERMANENT | NUD_NOARP | NUD_REACHABLE | NUD_PROBE | NUD_STALE | NUD_DELAY)
+
+#define DISCARD_PORT 9 /* RFC 863 */
 
 /* An address as rtnetlink has it. */
 struct hop {
@@ -244,6 +249,44 @@ static int neighbour_get(u32 ifindex, const struct hop *hop, struct neighbour *n
 }
 
 /*
+ * Make the kernel have a packet for the neighbour: an empty datagram to its discard service, over
+ * this interface and to no router behind it. For who may not ask for less.
+ */
+static int neighbour_send_to(u32 ifindex, const struct hop *hop)
+{
+	const int one = 1;
+	const u32 index_be = htonl(ifindex);
+	const bool ipv4 = hop->family == AF_INET;
+	union {
+		struct sockaddr any;
+		struct sockaddr_in in;
+		struct sockaddr_in6 in6;
+	} to = { 0 };
+	int fd = socket(hop->family, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), ret = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (ipv4) {
+		to.in = (struct sockaddr_in){ .sin_family = AF_INET,
+					      .sin_port = htons(DISCARD_PORT) };
+		memcpy(&to.in.sin_addr, hop->addr, hop->len);
+		ret = setsockopt(fd, IPPROTO_IP, IP_UNICAST_IF, &index_be, sizeof(index_be)) ||
+		      setsockopt(fd, IPPROTO_IP, IP_TTL, &one, sizeof(one));
+	} else {
+		to.in6 = (struct sockaddr_in6){ .sin6_family = AF_INET6,
+						.sin6_port = htons(DISCARD_PORT),
+						.sin6_scope_id = ifindex };
+		memcpy(&to.in6.sin6_addr, hop->addr, hop->len);
+		ret = setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_IF, &index_be, sizeof(index_be)) ||
+		      setsockopt(fd, IPPROTO_IPV6, IPV6_UNICAST_HOPS, &one, sizeof(one));
+	}
+	if (ret || sendto(fd, NULL, 0, 0, &to.any, ipv4 ? sizeof(to.in) : sizeof(to.in6)) < 0)
+		ret = -errno;
+	close(fd);
+	return ret;
+}
+
+/*
  * Make the kernel use the neighbour as if it had a packet for it: it creates, resolves or confirms
  * the entry.
  */
@@ -251,9 +294,11 @@ static int neighbour_use(u32 ifindex, const struct hop *hop)
 {
 	char buf[NL_REQUEST_BYTES] = { 0 };
 	struct nlmsghdr *nlh = neighbour_request(buf, RTM_NEWNEIGH, ifindex, hop, NTF_USE);
+	int ret;
 
 	nlh->nlmsg_flags = NLM_F_CREATE;
-	return nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
+	ret = nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
+	return ret == -EPERM ? neighbour_send_to(ifindex, hop) : ret;
 }
 
 /*
