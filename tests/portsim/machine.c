@@ -133,6 +133,8 @@ static bool is_readable(int fd)
 		return ((struct fd_event *)f->object)->count;
 	case FD_RING:
 		return ring_has_records(f->object);
+	case FD_PACKETS:
+		return packets_are_readable(f->object);
 	case FD_XSK:
 		return xsk_is_readable(f->object);
 	case FD_EPOLL:

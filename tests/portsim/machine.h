@@ -19,7 +19,7 @@
 
 #define SIM_FD 1000
 
-enum fd_kind { FD_FREE, FD_EVENT, FD_EPOLL, FD_RING, FD_XSK, FD_MAP, FD_MEMORY };
+enum fd_kind { FD_FREE, FD_EVENT, FD_EPOLL, FD_RING, FD_PACKETS, FD_XSK, FD_MAP, FD_MEMORY };
 
 struct fd_event {
 	u64 count;
@@ -66,5 +66,8 @@ static inline bool ring_has_records(const struct record_ring *r)
 
 /* ---- sockets: nic.c ---- */
 bool xsk_is_readable(const void *xsk);
+
+/* ---- ring buffers for packets: shared.c ---- */
+bool packets_are_readable(const void *ring);
 
 #endif

@@ -11,13 +11,15 @@
 #include "../../user/shard/fault.h"
 #include "../../user/tx/tx_probe.h"
 #include "../../user/wake/rings.h"
+#include "shared.h"
 
 static struct made_options options;
 
 void made_begin(const struct made_options *o)
 {
 	options = *o;
-	options.nic.queues = o->queues;
+	/* a shared port's one receive queue is all of the interface's */
+	options.nic.queues = o->shared ? 2 : o->queues;
 }
 
 struct gid made_gid(u32 number)
@@ -45,14 +47,20 @@ static struct nic *nic_of(const struct attachment *m)
 	return nic_get((u32)m->link_fd);
 }
 
-static int make_shard(const struct netdev *dev, struct attachment *m, u32 i)
+static int make_shared(struct attachment *m, struct shard_io *s)
+{
+	const int fd = shared_ring_make(nic_of(m), options.ring_bytes);
+
+	s->umem.fd = -1;
+	s->tx = shared_tx_open(nic_of(m));
+	return xsk_open_ring(&s->xsks, fd, options.ring_bytes, m->maps.sock);
+}
+
+static int make_sockets(const struct netdev *dev, struct attachment *m, struct shard_io *s, u32 i)
 {
 	const u32 queues = (options.queues - i + options.shards - 1) / options.shards;
-	struct shard_io *s = &m->io[i];
 	int err;
 
-	s->stats = &m->maps.stats[i];
-	s->drops = &m->maps.drops[i];
 	err = umem_create(&s->umem, options.rx_frames * queues, XSK_TX_SLOTS);
 	if (!err)
 		err = xsk_open(&s->xsks, &s->umem, dev->name, i, options.shards, options.queues,
@@ -61,6 +69,19 @@ static int make_shard(const struct netdev *dev, struct attachment *m, u32 i)
 		return err;
 	s->tx = tx_xsk_open(&s->xsks, s->stats);
 	sim_check(s->tx);
+	return 0;
+}
+
+static int make_shard(const struct netdev *dev, struct attachment *m, u32 i)
+{
+	struct shard_io *s = &m->io[i];
+	int err;
+
+	s->stats = &m->maps.stats[i];
+	s->drops = &m->maps.drops[i];
+	err = options.shared ? make_shared(m, s) : make_sockets(dev, m, s, i);
+	if (err)
+		return err;
 	s->ring_fd = kernel_ring_make();
 	nic_maps(nic_of(m))->channel[i] = xdp_ring(s->ring_fd);
 	return 0;
@@ -95,9 +116,12 @@ void attach_unmake(struct attachment *m)
 	attach_detach(m);
 	for (u32 i = 0; i < m->info.shards; i++) {
 		struct shard_io *s = &m->io[i];
+		const int fd = xsk_is_ring(&s->xsks) ? s->xsks.xsk->fd : -1;
 
 		tx_close(s->tx);
 		xsk_close(&s->xsks);
+		if (fd >= 0)
+			kernel_close(fd);
 		umem_destroy(&s->umem);
 		kernel_close(s->ring_fd);
 	}

@@ -15,6 +15,9 @@ struct made_options {
 	u32 queues, shards;
 	u32 path_mtu;
 	u32 rx_frames; /* of each queue: a power of two */
+	/* the interfaces are shared with other processes: ports receive by a ring buffer */
+	bool shared;
+	u32 ring_bytes;
 	struct nic_options nic;
 };
 void made_begin(const struct made_options *o);

@@ -245,6 +245,24 @@ static void put_buffer(struct xsk_socket *x, const u8 *bytes, u32 len, const str
 		(struct xdp_desc){ .addr = addr, .len = len, .options = continues ? CONTINUES : 0 };
 }
 
+static u32 cpu_of(const struct queue *q)
+{
+	return q->nic->number * NIC_QUEUES + q->number;
+}
+
+/* The program hands it over itself. */
+static void receive_shared(struct queue *q, struct xdp_packet *p)
+{
+	const struct xroce_drops *drops = &q->nic->maps->drop;
+	const u64 before = drops->ring_full;
+
+	xdp_run(q->nic->maps, p, q->number, cpu_of(q));
+	if (drops->ring_full != before) {
+		q->nic->lost++;
+		sched_trace("packet of %u bytes is lost: the ring buffer is full", p->len);
+	}
+}
+
 static void receive(struct queue *q, struct flight *f)
 {
 	struct xdp_packet p = { .bytes = f->bytes, .len = f->len };
@@ -252,7 +270,9 @@ static void receive(struct queue *q, struct flight *f)
 	const u32 room = CHUNK - HEADROOM, buffers = f->len > room ? 2 : 1;
 
 	p.linear = buffers == 1 ? p.len : LINEAR;
-	if (!xdp_run(q->nic->maps, &p, q->number, q->nic->number * NIC_QUEUES + q->number)) {
+	if (q->nic->maps->packets) {
+		receive_shared(q, &p);
+	} else if (!xdp_run(q->nic->maps, &p, q->number, cpu_of(q))) {
 		sched_trace("packet of %u bytes is not redirected", f->len);
 	} else if (!rx_has_room(&x->rx, buffers)) {
 		x->lost.rx_ring_full++;
@@ -393,7 +413,9 @@ u32 nic_unread(const struct nic *n, u32 queue)
 {
 	const struct xsk_socket *x = n->queue[queue].socket;
 
-	return x ? x->rx.producer - x->rx.consumer : 0;
+	return x ? x->rx.producer - x->rx.consumer :
+	       n->maps->packets ? packets_are_readable(n->maps->packets) :
+				  0;
 }
 
 u32 nic_on_the_way(const struct nic *n)
@@ -585,4 +607,22 @@ void kernel_xsk_send(int fd)
 		cable_send(x->nic, f);
 		sched_point("sent");
 	}
+}
+
+bool nic_send(struct nic *n, const u8 *frame, u32 len)
+{
+	struct flight *f;
+
+	sched_point("send");
+	sched_drain();
+	if (rng_chance(sched_rng(), n->o.block_rate))
+		return false;
+	f = calloc(1, sizeof(*f) + len);
+	sim_check(f);
+	memcpy(f->bytes, frame, len);
+	f->len = len;
+	sched_trace("sends %u bytes", len);
+	cable_send(n, f);
+	sched_point("sent");
+	return true;
 }

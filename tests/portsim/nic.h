@@ -42,7 +42,13 @@ void nic_attach(struct nic *n);
 void nic_detach(struct nic *n);
 void nic_free(struct nic *n);
 
-/* Of a receive queue: packets in the receive ring that have been published and not taken. */
+/* A frame leaves without a socket. False: not now. */
+bool nic_send(struct nic *n, const u8 *frame, u32 len);
+
+/*
+ * Of a receive queue: packets in the receive ring that have been published and not taken; of a ring
+ * buffer, whether there are any.
+ */
 u32 nic_unread(const struct nic *n, u32 queue);
 /* Packets that are on their way to the interface, or in its polls. */
 u32 nic_on_the_way(const struct nic *n);

@@ -8,7 +8,25 @@ struct xdp_md;
 int xroce_xdp(struct xdp_md *ctx);
 #include "../../bpf/xroce.bpf.c"
 
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include "xdp.h"
+
+/* As libbpf does, while its memory can be written to. */
+void xdp_set_shared(bool shared)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE),
+			at = (uintptr_t)&xroce_shared & ~(page - 1);
+
+	if (xroce_shared == shared)
+		return;
+	if (mprotect((void *)at, page, PROT_READ | PROT_WRITE))
+		abort();
+	*(volatile bool *)&xroce_shared = shared;
+}
 
 /* Which map is it? */
 enum xdp_map xdp_map_named(const void *map)

@@ -16,6 +16,7 @@ struct run_kind {
 	u32 modes; /* of threads: a bit each, 1 << APP_* */
 	u32 losses; /* in 65536, at most */
 	u32 reorder, stray, move;
+	bool shared;	/* interfaces: ports have a ring buffer, no sockets */
 	bool tight;	/* small rings, sends that find no memory */
 	bool churn;	/* a thread makes and destroys channels, CQs and QPs meanwhile */
 };

@@ -183,25 +183,6 @@ long bpf_ringbuf_output(void *ring, void *data, __u64 size, __u64 flags)
 	return 0;
 }
 
-/* Those of processes without sockets of their own (bpf/deliver.h), which no port here is. */
-void *bpf_ringbuf_reserve(const void *ring, __u64 size, __u64 flags);
-void *bpf_ringbuf_reserve(const void *ring, __u64 size, __u64 flags)
-{
-	sched_fail("a record of a packet");
-}
-
-void bpf_ringbuf_submit(void *record, __u64 flags);
-void bpf_ringbuf_submit(void *record, __u64 flags)
-{
-	sched_fail("a record of a packet");
-}
-
-void bpf_ringbuf_discard(void *record, __u64 flags);
-void bpf_ringbuf_discard(void *record, __u64 flags)
-{
-	sched_fail("a record of a packet");
-}
-
 long bpf_xdp_load_bytes(struct xdp_md *ctx, __u32 offset, void *to, __u32 len);
 long bpf_xdp_load_bytes(struct xdp_md *ctx, __u32 offset, void *to, __u32 len)
 {
@@ -259,6 +240,7 @@ bool xdp_run(struct port_maps *m, struct xdp_packet *p, u32 queue, u32 number)
 	}
 	cpu->maps = m;
 	cpu->packet = p;
+	xdp_set_shared(m->packets);
 	cpu->room = packets + number * CPU_BYTES;
 	running[sched_number(sched_self())] = cpu;
 	memcpy(cpu->room + HEADROOM, p->bytes, p->linear);
@@ -268,6 +250,11 @@ bool xdp_run(struct port_maps *m, struct xdp_packet *p, u32 queue, u32 number)
 	p->meta_len = ctx.data - ctx.data_meta;
 	memcpy(p->meta, cpu->room + HEADROOM - p->meta_len, p->meta_len);
 	return verdict == XDP_REDIRECT;
+}
+
+struct packet_ring *xdp_packets(void)
+{
+	return cpu_running()->maps->packets;
 }
 
 /* ---- maps as user space reaches them ---- */
@@ -372,15 +359,6 @@ int kernel_ring_make(void)
 struct record_ring *xdp_ring(int fd)
 {
 	return fd_object(fd, FD_RING);
-}
-
-int kernel_ring_map(int fd, u32 bytes, struct ring_memory *out)
-{
-	sched_fail("ports here receive by AF_XDP sockets");
-}
-
-void kernel_ring_unmap(const struct ring_memory *memory)
-{
 }
 
 struct ring_buffer {

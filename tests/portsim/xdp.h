@@ -18,6 +18,7 @@ enum xdp_map {
 enum xdp_map xdp_map_named(const void *map);
 
 struct record_ring;
+struct packet_ring;
 #define XDP_QPS	 64
 #define XDP_GIDS 8
 
@@ -32,6 +33,7 @@ struct port_maps {
 	__u8 gid[XDP_GIDS][16];
 	__u32 num_gids;
 	struct record_ring *channel[XROCE_MAX_CHANNEL];
+	struct packet_ring *packets; /* of a port without sockets; NULL */
 	/* the program's counters */
 	struct xroce_rx_stats rx;
 	struct xroce_drops drop;
@@ -50,6 +52,11 @@ struct xdp_packet {
 };
 /* True if it is redirected to a socket. cpu: 0 .. 15, one that runs no other program meanwhile. */
 bool xdp_run(struct port_maps *m, struct xdp_packet *p, __u32 queue, __u32 cpu);
+
+/* program.c: the constant that is set before the program is loaded. */
+void xdp_set_shared(bool shared);
+/* Of the program that the running actor is in. */
+struct packet_ring *xdp_packets(void);
 
 /* A ring buffer that was made by bpf_map_create(). */
 struct record_ring *xdp_ring(int fd);

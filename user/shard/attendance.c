@@ -102,6 +102,11 @@ void service_sleeper_enter(struct shard *sh)
 	/* pairs with the looks in service_has_sleepers() and sleep_await_unannounced() */
 	atomic_fetch_add_explicit(&sh->service.sleepers, 1, memory_order_seq_cst);
 	service_watch(sh, 1);
+	/*
+	 * pairs with the count in deliver() (bpf/deliver.h): ppoll() sees the room that a packet
+	 * has taken in a ring buffer, or XDP sees the thread
+	 */
+	atomic_thread_fence(memory_order_seq_cst);
 }
 
 void service_sleeper_leave(struct shard *sh)
