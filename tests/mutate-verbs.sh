@@ -66,7 +66,7 @@ arm_narrowed      | user/wake/wake.c         | s/if (want == XROCE_CQ_ARMED_ANY)
 lost_no_fence     | user/transport/cq.h      | s/^	atomic_thread_fence(memory_order_seq_cst);/	;/ | unit-cq
 lost_descriptor   | user/verbs/channel.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | ibv_get_cq_event
 lost_requeue      | user/verbs/channel.c     | s/if (--vcq->events_pending) {/vcq->events_pending = 0; if (0) {/ | ibv_get_cq_event
-no_wait_for_acks  | user/verbs/channel.c     | s/while (vcq->ibv.comp_events_completed != delivered)/while (0)/ | ibv_get_cq_event
+no_wait_for_acks  | user/verbs/channel.c     | s/while (vcq->ibv.comp_events_completed != delivered \&\&/while (0 \&\&/ | ibv_get_cq_event
 ack_counts_one    | user/verbs/channel.c     | s/cq->comp_events_completed += nevents;/cq->comp_events_completed += 1;/ | ibv_get_cq_event
 event_before_push | user/transport/engine.c  | /^void engine_complete_end/,/^}/s/if (likely(cq_push_end(cq, cqe)))/bool take = !atomic_load_explicit(\&cq->moderate_count, memory_order_relaxed) \&\& cq_take_event(cq, solicited || failed);\n	&/;/^void engine_complete_end/,/^}/s/if (!wakes)/if (take)\n		engine_cq_event(e, cq, EVENT_COMPLETION);\n	if (true)/ | unit-engine
 resize_iteration  | user/verbs/cq.c          | s/vcq->current = cq_hold(&vcq->cq);/;/ | ibv_resize_cq
@@ -123,7 +123,7 @@ fatal_silent      | user/verbs/async.c       | /^void async_device_fatal/,/^}/s/
 fatal_sleepers    | user/verbs/async.c       | /^void async_device_fatal/,/^}/s/channel_wake(ch);/;/ | netns-port_events
 req_err_missing   | user/verbs/async.c       | /{ EVENT_QP_REQ_ERR,/d | ibv_get_async_event
 srq_err_missing   | user/verbs/async.c       | s/async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_ERR, &vsrq->ibv);/;/ | ibv_get_async_event
-async_no_wait     | user/verbs/async.c       | s/while (\*completed != wait_for)/while (0)/ | ibv_get_async_event
+async_no_wait     | user/verbs/async.c       | s/while (\*completed != wait_for \&\& !ctx->inherited)/while (0)/ | ibv_get_async_event
 async_left_behind | user/verbs/async.c       | /^void async_forget/,/^}/s/if (n->event.element.qp == object)/if (0)/ | ibv_get_async_event
 error_unsolicited | user/transport/engine.c  | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | netns-event_ways
 event_each_time   | user/transport/cq.c      | s/&cq->armed, &armed, CQ_DISARMED,/\&cq->armed, \&armed, armed,/ | netns-event_ways
@@ -143,6 +143,15 @@ read_excess       | user/transport/responder.c | s/if (!resp->max_resources || (
 reset_hand        | user/shard/fault.c       | s/if (next->sa_flags & (int)SA_RESETHAND)/if (0)/ | netns-own_faults
 dereg_keeps_key   | user/verbs/mr.c          | /^static int mr_leave/,/^}/s/	if (!busy)$/	if (0)/ | memory_under_way
 limit_of_qps      | user/transport/qp.c      | s/t->num_qps == XROCE_MAX_QP)/t->num_qps == XROCE_MAX_QP - 1)/ | contract
+fork_waits        | user/verbs/context.c     | s/ctx->inherited = true;/;/ | ibv_fork_init
+fork_gone         | user/verbs/context.c     | s/atomic_store_explicit(&ctx->gone, true, memory_order_relaxed);/;/ | ibv_fork_init
+fork_async_fd     | user/verbs/async.c       | s/kernel_event_replace(ctx->v.context.async_fd);/;/ | ibv_fork_init
+fork_channel      | user/verbs/channel.c     | s/port_channel_abandon(ch->pc);/;/ | ibv_fork_init
+fork_queue        | user/verbs/channel.c     | s/ch->head = NULL;/;/ | ibv_fork_init
+fork_cq           | user/verbs/cq.c          | s/cq_abandon(&vcq->cq);/;/ | ibv_fork_init
+fork_qp           | user/verbs/qp.c          | s/qp_abandon(vqp->qp);/;/ | ibv_fork_init
+fork_import       | user/verbs/pd.c          | s/ && !context_gone(p->ibv.context) &&/ \&\&/ | ibv_fork_init
+fork_rereg        | user/verbs/mr.c          | s/context_gone(mr->context) ? EIO : EINVAL/EINVAL/ | ibv_fork_init
 TABLE
 }
 

@@ -192,8 +192,19 @@ void watch_stop(struct watch *watch)
 {
 }
 
-void watch_register_fork(void)
+void watch_before_fork(void)
 {
+	sched_fail("nobody forks here");
+}
+
+void watch_after_fork_parent(void)
+{
+	sched_fail("nobody forks here");
+}
+
+void watch_after_fork_child(void)
+{
+	sched_fail("nobody forks here");
 }
 
 _Thread_local u64 fault_due_ns = NSEC_NEVER;

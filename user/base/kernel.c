@@ -59,6 +59,19 @@ void kernel_event_clear(int fd)
 	syscall(SYS_read, fd, &count, sizeof(count));
 }
 
+void kernel_event_replace(int fd)
+{
+	int own;
+
+	/* first, so that there is room for one; no other thread is here to take its number */
+	kernel_close(fd);
+	own = eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (own < 0 || own == fd)
+		return;
+	dup3(own, fd, O_CLOEXEC);
+	kernel_close(own);
+}
+
 /* ---- descriptors that are readable when one of several is ---- */
 
 int kernel_set_make(void)

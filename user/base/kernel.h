@@ -26,6 +26,11 @@ void kernel_close(int fd);
 int kernel_event_make(void);
 void kernel_event_raise(int fd);
 void kernel_event_clear(int fd);
+/*
+ * In a forked child: another, which is raised, in place of a descriptor that is the parent's as
+ * well.
+ */
+void kernel_event_replace(int fd);
 
 /* ---- descriptors that are readable when one of several is (epoll) ---- */
 /* Close-on-exec, or -errno. */

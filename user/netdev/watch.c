@@ -396,18 +396,17 @@ static int watch_add(const struct netdev *dev, bool urgent, struct watch *w, str
 	return 0;
 }
 
-/* In the child of a fork() there is no thread, and what its parent watched is not its own. */
-static void watch_before_fork(void)
+void watch_before_fork(void)
 {
 	pthread_mutex_lock(&lock);
 }
 
-static void watch_after_fork_parent(void)
+void watch_after_fork_parent(void)
 {
 	pthread_mutex_unlock(&lock);
 }
 
-static void watch_after_fork_child(void)
+void watch_after_fork_child(void)
 {
 	for (struct watcher *r = watchers; r; r = r->next) {
 		r->dead = true;
@@ -415,18 +414,6 @@ static void watch_after_fork_child(void)
 	}
 	watchers = NULL;
 	pthread_mutex_init(&lock, NULL);
-}
-
-static void watch_register_fork_once(void)
-{
-	pthread_atfork(watch_before_fork, watch_after_fork_parent, watch_after_fork_child);
-}
-
-void watch_register_fork(void)
-{
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-	pthread_once(&once, watch_register_fork_once);
 }
 
 int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, struct watch **out)
@@ -440,7 +427,6 @@ int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, 
 	w->fn = fn;
 	w->arg = arg;
 	w->hangup_fd = -1;
-	watch_register_fork();
 	cancel = watch_lock();
 	err = watch_add(dev, urgent, w, &idle);
 	watch_unlock(idle, cancel);
@@ -486,7 +472,6 @@ int watch_job_start(struct watch_job *job, void (*fn)(void *arg), void *arg)
 	int err, cancel;
 
 	*job = (struct watch_job){ .fn = fn, .arg = arg };
-	watch_register_fork();
 	cancel = watch_lock();
 	err = watcher_get(&r);
 	if (!err) {

@@ -60,7 +60,12 @@ void watch_job_ask(struct watch_job *job);
  */
 void watch_job_stop(struct watch_job *job);
 
-/* Before any other pthread_atfork() of a caller that starts watches under a lock of its own. */
-void watch_register_fork(void);
+/*
+ * For pthread_atfork(), by the one caller who knows which locks come before and behind (port/).
+ * watch_after_fork_child(): there is no thread, and what the parent watches is not the child's.
+ */
+void watch_before_fork(void);
+void watch_after_fork_parent(void);
+void watch_after_fork_child(void);
 
 #endif

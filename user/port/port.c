@@ -275,20 +275,28 @@ fail:
 /*
  * In the child of a fork() there is no service thread, and the descriptors are copies of the
  * parent's that would keep the interface attached after the parent's end. So the child lets go of
- * them; its objects stay valid memory that does nothing.
+ * them; its objects stay valid memory that does nothing. No engine is at work meanwhile: what the
+ * child destroys is whole.
  */
 static void port_before_fork(void)
 {
 	pthread_mutex_lock(&list_lock);
+	watch_before_fork();
+	for (struct port *port = ports; port; port = port->next)
+		shards_lock(&port->shards);
 }
 
 static void port_after_fork_parent(void)
 {
+	for (struct port *port = ports; port; port = port->next)
+		shards_unlock(&port->shards);
+	watch_after_fork_parent();
 	pthread_mutex_unlock(&list_lock);
 }
 
 static void port_after_fork_child(void)
 {
+	watch_after_fork_child();
 	for (struct port *port = ports; port; port = port->next) {
 		port->shards.dead = true;
 		service_abandon(&port->shards);
@@ -303,20 +311,17 @@ static void port_after_fork_child(void)
 	pthread_mutex_init(&list_lock, NULL);
 }
 
-static void port_register_fork(void)
+__attribute__((constructor)) static void port_register_fork(void)
 {
-	watch_register_fork(); /* its lock is taken within ours */
 	pthread_atfork(port_before_fork, port_after_fork_parent, port_after_fork_child);
 }
 
 int port_get(const struct netdev *dev, struct port **out)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	u64 netns = netdev_netns();
 	struct port *port;
 	int err = 0, cancel;
 
-	pthread_once(&once, port_register_fork);
 	/* A thread that is cancelled half-way would leave the interface attached to nobody. */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&list_lock);

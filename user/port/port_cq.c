@@ -71,7 +71,8 @@ void port_cq_remove(struct port *port, struct cq *cq)
 	engine_cq_forget(port_engine(port), cq);
 	ch = wake_remove(wake, cq);
 	port_unlock(port);
-	if (!ch)
+	/* a forked child's channels have no CQs */
+	if (!ch || port->shards.dead)
 		return;
 	channel_leave(ch, cq);
 	cq_drop_records(&port->shards, ch);

@@ -55,8 +55,10 @@ bool shard_turn(struct shard *s)
 
 static void shard_report_events(struct shard *s)
 {
-	event_fn *handler = atomic_load_explicit(&event_handler, memory_order_relaxed);
 	struct shards *all = s->all;
+	/* in a forked child what the parent's engines have to report is not looked at */
+	event_fn *handler = all->dead ? NULL :
+				  atomic_load_explicit(&event_handler, memory_order_relaxed);
 	struct engine_event event;
 
 	while (engine_next_event(s->engine, &event)) {

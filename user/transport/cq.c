@@ -291,6 +291,12 @@ void cq_purge(struct cq *cq, u32 qpn)
 	atomic_store_explicit(&cq->cons, to, memory_order_release);
 }
 
+void cq_abandon(struct cq *cq)
+{
+	atomic_store_explicit(&cq->cons, cq_next_index(cq), memory_order_relaxed);
+	cq->holds = false;
+}
+
 int cq_resize(struct cq *cq, u32 capacity)
 {
 	u32 prod = atomic_load_explicit(&cq->prod, memory_order_relaxed);

@@ -269,6 +269,12 @@ void cq_purge(struct cq *cq, u32 qpn);
 void cq_mark_purged(struct cq *cq, u32 qpn);
 
 /*
+ * Nobody else has it any more, nor was at it: takes away all that is in it, and what the consumer
+ * held.
+ */
+void cq_abandon(struct cq *cq);
+
+/*
  * As for cq_purge(): move all entries to a ring of at least capacity. -EINVAL if they do not fit,
  * -ENOMEM.
  */

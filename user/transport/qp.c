@@ -206,6 +206,12 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	return 0;
 }
 
+void qp_abandon(struct qp *qp)
+{
+	atomic_store_explicit(&qp->state, QPS_ERR, memory_order_relaxed);
+	qp->attr.state = QPS_ERR;
+}
+
 void qp_purge_completions(struct engine *e, struct qp *qp)
 {
 	tag_forget_qp(qp);

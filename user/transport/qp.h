@@ -504,6 +504,11 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out);
  * what follows: any engine of the device.
  */
 void qp_destroy(struct engine *e, struct qp *qp);
+/*
+ * [all] No engine runs it any more: it is in ERR, and nothing is flushed or reported. Then only
+ * qp_destroy().
+ */
+void qp_abandon(struct qp *qp);
 
 /*
  * [all] ibv_modify_qp(3). Returns 0, -EINVAL (a transition that is not in the table, an attribute

@@ -10,6 +10,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "../base/kernel.h"
 #include "objects.h"
 
 struct async_node {
@@ -32,6 +33,14 @@ void async_free(struct vcontext *ctx)
 		free(n);
 	}
 	pthread_mutex_destroy(&ctx->async_lock);
+}
+
+void async_abandon(struct vcontext *ctx)
+{
+	async_free(ctx);
+	async_init(ctx);
+	/* a wait on it ends: no event comes, and ibv_get_async_event() says so */
+	kernel_event_replace(ctx->v.context.async_fd);
 }
 
 /*
@@ -285,7 +294,8 @@ void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered
 	pthread_mutex_unlock(&ctx->async_lock);
 
 	pthread_mutex_lock(mutex);
-	while (*completed != wait_for)
+	/* a forked child has none in hand */
+	while (*completed != wait_for && !ctx->inherited)
 		pthread_cond_wait(cond, mutex);
 	pthread_mutex_unlock(mutex);
 }

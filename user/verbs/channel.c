@@ -8,6 +8,16 @@
 
 #include "objects.h"
 
+static void channel_abandon(struct fork_entry *entry)
+{
+	struct vchannel *ch = container_of(entry, struct vchannel, forks);
+
+	pthread_mutex_init(&ch->lock, NULL);
+	ch->head = NULL;
+	ch->tail = &ch->head;
+	port_channel_abandon(ch->pc);
+}
+
 EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
 	struct vcontext *ctx = to_vcontext(context);
@@ -28,6 +38,7 @@ EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *cont
 	ch->tail = &ch->head;
 	ch->ibv.context = context;
 	ch->ibv.fd = port_channel_fd(ch->pc);
+	fork_add(&ch->forks, channel_abandon);
 	context_get(ctx);
 	pthread_mutex_lock(&ctx->async_lock);
 	ch->next = ctx->channels;
@@ -91,6 +102,7 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 	if (busy)
 		return verb_report(EBUSY);
 	channel_delist(ctx, ch);
+	fork_remove(&ch->forks);
 	port_channel_destroy(ch->pc);
 	pthread_mutex_destroy(&ch->lock);
 	free(ch);
@@ -216,7 +228,9 @@ void channel_forget(struct vcq *vcq)
 	pthread_mutex_unlock(&ch->lock);
 
 	pthread_mutex_lock(&vcq->ibv.mutex);
-	while (vcq->ibv.comp_events_completed != delivered)
+	/* a forked child has none in hand */
+	while (vcq->ibv.comp_events_completed != delivered &&
+	       !to_vcontext(vcq->ibv.context)->inherited)
 		pthread_cond_wait(&vcq->ibv.cond, &vcq->ibv.mutex);
 	pthread_mutex_unlock(&vcq->ibv.mutex);
 }

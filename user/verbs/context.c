@@ -32,6 +32,7 @@ void context_put(struct vcontext *ctx)
 	/* acq_rel, with itself: all that others did with it was before its end */
 	if (atomic_fetch_sub_explicit(&ctx->refs, 1, memory_order_acq_rel) != 1)
 		return;
+	fork_remove(&ctx->forks);
 	watch_stop(ctx->watch);
 	if (ctx->port)
 		port_put(ctx->port);
@@ -122,6 +123,23 @@ static void context_follow(void *arg, const struct netdev *before, const struct 
 		async_queue_port(ctx, IBV_EVENT_GID_CHANGE);
 }
 
+static void context_init_locks(struct vcontext *ctx)
+{
+	pthread_mutex_init(&ctx->v.context.mutex, NULL);
+	pthread_mutex_init(&ctx->lock, NULL);
+	pthread_mutex_init(&ctx->ah_cache.lock, NULL);
+}
+
+static void context_abandon(struct fork_entry *entry)
+{
+	struct vcontext *ctx = container_of(entry, struct vcontext, forks);
+
+	context_init_locks(ctx);
+	async_abandon(ctx);
+	ctx->inherited = true;
+	atomic_store_explicit(&ctx->gone, true, memory_order_relaxed);
+}
+
 static void context_set_ops(struct verbs_context *v)
 {
 	struct ibv_context_ops *ops = &v->context.ops;
@@ -173,11 +191,10 @@ static struct ibv_context *context_new(struct vdevice *dev, int cmd_fd)
 	c->num_comp_vectors =
 		(int)(dev->nd.rx_queues < XROCE_MAX_QUEUE ? dev->nd.rx_queues : XROCE_MAX_QUEUE);
 	c->abi_compat = __VERBS_ABI_IS_EXTENDED;
-	pthread_mutex_init(&c->mutex, NULL);
 	context_set_ops(&ctx->v);
-	pthread_mutex_init(&ctx->lock, NULL);
-	pthread_mutex_init(&ctx->ah_cache.lock, NULL);
+	context_init_locks(ctx);
 	async_init(ctx);
+	fork_add(&ctx->forks, context_abandon);
 	ctx->file_id = st.st_ino;
 	atomic_init(&ctx->refs, 1);
 	ctx->dev = dev;

@@ -18,6 +18,23 @@ static u32 cqe_given(u32 asked)
 	return asked < CQE_MIN ? CQE_MIN : asked;
 }
 
+static void cq_init_public(struct ibv_cq *cq)
+{
+	pthread_mutex_init(&cq->mutex, NULL);
+	pthread_cond_init(&cq->cond, NULL);
+}
+
+static void cq_in_child(struct fork_entry *entry)
+{
+	struct vcq *vcq = container_of(entry, struct vcq, forks);
+
+	cq_init_public(&vcq->ibv);
+	vlock_reset(&vcq->lock);
+	cq_abandon(&vcq->cq);
+	vcq->current = NULL;
+	vcq->events_pending = 0;
+}
+
 struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context,
 		   struct ibv_comp_channel *channel, u32 vector)
 {
@@ -53,8 +70,7 @@ struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context,
 	vcq->ibv.handle = new_handle();
 	object_know(vcq);
 	vcq->ibv.cqe = (int)cqe;
-	pthread_mutex_init(&vcq->ibv.mutex, NULL);
-	pthread_cond_init(&vcq->ibv.cond, NULL);
+	cq_init_public(&vcq->ibv);
 	if (channel) {
 		vcq->channel = to_vchannel(channel);
 		pthread_mutex_lock(&context->mutex);
@@ -62,6 +78,7 @@ struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context,
 		pthread_mutex_unlock(&context->mutex);
 	}
 	context_get(to_vcontext(context));
+	fork_add(&vcq->forks, cq_in_child);
 	return vcq;
 }
 
@@ -110,6 +127,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 	if (users_left(&vcq->users))
 		return verb_report(EBUSY);
 	device_give(cq->context, LIMIT_CQ);
+	fork_remove(&vcq->forks);
 	if (vcq->joined)
 		port_cq_remove(ctx->port, &vcq->cq);
 	channel_forget(vcq);

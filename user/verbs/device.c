@@ -9,10 +9,9 @@
 
 #include "objects.h"
 
-static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct vdevice *devices;
 
-/* Under devices_lock. */
+/* Under lists_lock. */
 static struct vdevice *device_find(const struct netdev *nd)
 {
 	for (struct vdevice *d = devices; d; d = d->next)
@@ -22,7 +21,7 @@ static struct vdevice *device_find(const struct netdev *nd)
 	return NULL;
 }
 
-/* Under devices_lock. */
+/* Under lists_lock. */
 static struct vdevice *device_new(const struct netdev *nd)
 {
 	struct vdevice *d = calloc(1, sizeof(*d));
@@ -43,7 +42,7 @@ static struct vdevice *device_new(const struct netdev *nd)
 	return d;
 }
 
-/* Under devices_lock. */
+/* Under lists_lock. */
 static void device_put_locked(struct vdevice *dev)
 {
 	struct vdevice **at = &devices;
@@ -58,16 +57,16 @@ static void device_put_locked(struct vdevice *dev)
 
 void device_get(struct vdevice *dev)
 {
-	pthread_mutex_lock(&devices_lock);
+	pthread_mutex_lock(&lists_lock);
 	dev->refs++;
-	pthread_mutex_unlock(&devices_lock);
+	pthread_mutex_unlock(&lists_lock);
 }
 
 void device_put(struct vdevice *dev)
 {
-	pthread_mutex_lock(&devices_lock);
+	pthread_mutex_lock(&lists_lock);
 	device_put_locked(dev);
-	pthread_mutex_unlock(&devices_lock);
+	pthread_mutex_unlock(&lists_lock);
 }
 
 int device_take(struct ibv_context *context, enum vlimit kind)
@@ -106,7 +105,7 @@ EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 		free(nd);
 		return verb_fail(ENOMEM);
 	}
-	pthread_mutex_lock(&devices_lock);
+	pthread_mutex_lock(&lists_lock);
 	for (int i = 0; i < count; i++) {
 		struct vdevice *d = device_find(&nd[i]);
 
@@ -117,7 +116,7 @@ EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 		d->refs++;
 		list[n++] = &d->ibv;
 	}
-	pthread_mutex_unlock(&devices_lock);
+	pthread_mutex_unlock(&lists_lock);
 	free(nd);
 	if (n < count) {
 		ibv_free_device_list(list);

@@ -21,7 +21,7 @@ _Static_assert((int)IBV_ACCESS_REMOTE_ATOMIC == MR_REMOTE_ATOMIC &&
 		       (int)IBV_ACCESS_ZERO_BASED == MR_ZERO_BASED,
 	       "mr.h");
 
-static struct vlist mrs = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static struct vlist mrs;
 
 /*
  * The optional range may be ignored (ibv_reg_mr(3)); anything else that is not known is an error.
@@ -257,9 +257,9 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *a
 	/* A region that is zero-based no more starts where its memory does. */
 	u64 iova =
 		move || vmr->access & IBV_ACCESS_ZERO_BASED ? (uintptr_t)new_addr : vmr->mr->iova;
-	int err = EINVAL;
+	int err = context_gone(mr->context) ? EIO : EINVAL;
 
-	if (flags && !(flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) && new_pd &&
+	if (err != EIO && flags && !(flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) && new_pd &&
 	    new_pd->context == mr->context && !(move && !addr))
 		err = mr_check(new_addr, new_length, new_access);
 	if (!err)
@@ -297,7 +297,7 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 		free(vmr);
 		return verb_fail(err);
 	}
-	pthread_mutex_lock(&mrs.lock);
+	pthread_mutex_lock(&lists_lock);
 	for (struct vlink *n = mrs.first; n && !found; n = n->next) {
 		struct vmr *m = container_of(n, struct vmr, listed);
 
@@ -314,7 +314,7 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 			object_know(vmr);
 		}
 	}
-	pthread_mutex_unlock(&mrs.lock);
+	pthread_mutex_unlock(&lists_lock);
 	if (!found) {
 		free(vmr);
 		return verb_fail(ENOENT);

@@ -13,7 +13,7 @@
  *   vqp.sq_lock, vqp.rq_lock, vsrq.lock   the producers' sides          (spin)
  *   port_lock()      the engines
  *   vcontext.async_lock, vchannel.lock    queues of events              (mutex)
- *   vlist.lock       the process's PDs, its MRs; taken alone            (mutex)
+ *   lists_lock       the process's devices, PDs, MRs, domains; innermost (mutex)
  * The public mutexes inside ibv_cq, ibv_qp and ibv_srq guard the counts of acknowledged events only
  * and are taken alone.
  */
@@ -61,6 +61,12 @@ static inline void vlock_take(struct vlock *l)
 			sched_yield();
 }
 
+/* In a forked child: a thread of the parent may have had it. */
+static inline void vlock_reset(struct vlock *l)
+{
+	atomic_store_explicit(&l->taken, 0, memory_order_relaxed);
+}
+
 static inline void vlock_drop(struct vlock *l)
 {
 	if (!l->off)
@@ -73,29 +79,44 @@ struct vlink {
 };
 
 struct vlist {
-	pthread_mutex_t lock;
 	struct vlink *first;
 };
 
+/* Of all lists of this process; whole in the child of a fork(). */
+extern pthread_mutex_t lists_lock;
+
 static inline void vlist_add(struct vlist *l, struct vlink *n)
 {
-	pthread_mutex_lock(&l->lock);
+	pthread_mutex_lock(&lists_lock);
 	n->next = l->first;
 	n->at = &l->first;
 	if (n->next)
 		n->next->at = &n->next;
 	l->first = n;
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_unlock(&lists_lock);
 }
 
 static inline void vlist_remove(struct vlist *l, struct vlink *n)
 {
-	pthread_mutex_lock(&l->lock);
+	pthread_mutex_lock(&lists_lock);
 	*n->at = n->next;
 	if (n->next)
 		n->next->at = n->at;
-	pthread_mutex_unlock(&l->lock);
+	pthread_mutex_unlock(&lists_lock);
 }
+
+/*
+ * What has locks, events or descriptors of its own, and what becomes of it in a forked child:
+ * fork.c.
+ */
+struct fork_entry;
+typedef void fork_fn(struct fork_entry *entry);
+struct fork_entry {
+	struct vlink listed;
+	fork_fn *in_child;
+};
+void fork_add(struct fork_entry *entry, fork_fn *in_child);
+void fork_remove(struct fork_entry *entry);
 
 /*
  * What ibv_query_device(3) says that there may be of each kind: on one device, by all contexts of
@@ -144,6 +165,8 @@ struct vcontext {
 	/* NULL until the first packet resource; set under lock, then constant */
 	struct port *port;
 	_Atomic bool gone;	/* the interface is: set once, when DEVICE_FATAL has been queued */
+	bool inherited;		/* a copy of the parent's, in a forked child: gone as well */
+	struct fork_entry forks;
 	struct watch *watch;
 	pthread_mutex_t async_lock;
 	struct async_node *async_head, **async_tail;
@@ -210,6 +233,7 @@ struct vchannel {
 	pthread_mutex_t lock; /* what is below */
 	struct vcq *head, **tail;
 	bool raised;	      /* the descriptor is readable because of the queue */
+	struct fork_entry forks;
 	struct vchannel *next; /* of the context's */
 };
 
@@ -229,6 +253,7 @@ struct vcq {
 	u64 wall_ns;		   /* what was last read by it */
 	_Atomic u32 users;	   /* QPs, and SRQs that complete in it */
 	bool joined;		   /* the port's arm-word map; under vcontext.lock */
+	struct fork_entry forks;
 	struct vpd *domain;	   /* parent domain given to ibv_create_cq_ex(), or NULL */
 	/* under channel->lock */
 	struct vcq *event_next;
@@ -245,6 +270,7 @@ struct vsrq {
 	struct vlock lock;
 	_Atomic u32 users;	   /* QPs */
 	u32 async_delivered;	   /* under vcontext.async_lock */
+	struct fork_entry forks;
 	struct vxrcd *xrcd;	   /* XRC, else NULL */
 	/* XRC and tag matching, else NULL */
 	struct vcq *cq;
@@ -275,6 +301,7 @@ struct vqp {
 	u32 wr_count;
 	int wr_error;
 	u32 async_delivered;	   /* under vcontext.async_lock */
+	struct fork_entry forks;
 };
 
 struct vah {
@@ -402,8 +429,8 @@ u32 new_handle(void); /* unique in the process, never 0 */
 void context_get(struct vcontext *ctx);
 void context_put(struct vcontext *ctx);
 /*
- * The interface has gone: every verb that would need it fails with EIO. The acquire pairs with the
- * release in async.c: DEVICE_FATAL is queued.
+ * The interface has gone, or this is a forked child's copy: every verb that would need it fails
+ * with EIO. The acquire pairs with the release in async.c: DEVICE_FATAL is queued.
  */
 static inline bool context_gone(struct ibv_context *context)
 {
@@ -491,6 +518,8 @@ bool signals_restart(void);
 /* async.c */
 void async_init(struct vcontext *ctx);
 void async_free(struct vcontext *ctx);
+/* In a forked child: no events but the parent's, of which there are none here. */
+void async_abandon(struct vcontext *ctx);
 /* The port's event handler. */
 void async_engine_event(const struct engine_event *event);
 void async_queue(struct vcontext *ctx, enum ibv_event_type type, void *object);

@@ -6,7 +6,7 @@
  */
 #include "objects.h"
 
-static struct vlist pds = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static struct vlist pds;
 
 static struct ibv_pd *pd_new(struct ibv_context *context, u32 handle, u32 number)
 {
@@ -70,15 +70,17 @@ EXPORT struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t pd_han
 	u32 number = 0;
 	struct ibv_pd *pd;
 
-	pthread_mutex_lock(&pds.lock);
+	if (context_gone(context))
+		return verb_fail(EIO);
+	pthread_mutex_lock(&lists_lock);
 	for (struct vlink *n = pds.first; n && !number; n = n->next) {
 		struct vpd *p = container_of(n, struct vpd, listed);
 
-		if (p->ibv.handle == pd_handle &&
+		if (p->ibv.handle == pd_handle && !context_gone(p->ibv.context) &&
 		    to_vcontext(p->ibv.context)->file_id == to_vcontext(context)->file_id)
 			number = p->number;
 	}
-	pthread_mutex_unlock(&pds.lock);
+	pthread_mutex_unlock(&lists_lock);
 	if (!number)
 		return verb_fail(ENOENT);
 	pd = pd_new(context, pd_handle, number);
@@ -101,6 +103,8 @@ struct ibv_td *alloc_td_op(struct ibv_context *context, struct ibv_td_init_attr 
 
 	if (attr->comp_mask)
 		return verb_fail(EINVAL);
+	if (context_gone(context))
+		return verb_fail(EIO);
 	td = calloc(1, sizeof(*td));
 	if (!td)
 		return verb_fail(ENOMEM);
@@ -143,6 +147,8 @@ struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context,
 	 */
 	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS)
 		return verb_fail(EOPNOTSUPP);
+	if (context_gone(context))
+		return verb_fail(EIO);
 	ibpd = pd_new(context, new_handle(), to_vpd(attr->pd)->number);
 	if (!ibpd)
 		return NULL;

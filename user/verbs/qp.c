@@ -265,12 +265,28 @@ static void count_users(const struct vqp *vqp, int by)
 		users_count(&to_vpd(vqp->ibv.pd)->users, by);
 }
 
+static void qp_init_public(struct ibv_qp *qp)
+{
+	pthread_mutex_init(&qp->mutex, NULL);
+	pthread_cond_init(&qp->cond, NULL);
+}
+
+static void qp_in_child(struct fork_entry *entry)
+{
+	struct vqp *vqp = container_of(entry, struct vqp, forks);
+
+	qp_init_public(&vqp->ibv);
+	vlock_reset(&vqp->sq_lock);
+	vlock_reset(&vqp->rq_lock);
+	qp_abandon(vqp->qp);
+}
+
 /* The handle stands for its QP. */
 static void handle_ready(struct vqp *vqp)
 {
 	vqp->ibv.qp_num = vqp->qp->qpn;
-	pthread_mutex_init(&vqp->ibv.mutex, NULL);
-	pthread_cond_init(&vqp->ibv.cond, NULL);
+	qp_init_public(&vqp->ibv);
+	fork_add(&vqp->forks, qp_in_child);
 	count_users(vqp, 1);
 	context_get(to_vcontext(vqp->ibv.context));
 }
@@ -466,6 +482,7 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 
 	if (!object_is_known(vqp))
 		return verb_report(ENOENT);
+	fork_remove(&vqp->forks);
 	qp_take_away(vqp);
 	async_forget(ctx, qp, &vqp->async_delivered, &qp->mutex, &qp->cond, &qp->events_completed);
 	count_users(vqp, -1);

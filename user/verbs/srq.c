@@ -51,10 +51,24 @@ static struct vsrq *srq_new(struct ibv_pd *ibpd, void *srq_context, const struct
 }
 
 /* The SRQ is whole: what it is made of is in use. */
+static void srq_init_public(struct ibv_srq *srq)
+{
+	pthread_mutex_init(&srq->mutex, NULL);
+	pthread_cond_init(&srq->cond, NULL);
+}
+
+static void srq_in_child(struct fork_entry *entry)
+{
+	struct vsrq *vsrq = container_of(entry, struct vsrq, forks);
+
+	srq_init_public(&vsrq->ibv);
+	vlock_reset(&vsrq->lock);
+}
+
 static struct ibv_srq *srq_ready(struct vsrq *vsrq, struct ibv_srq_attr *attr)
 {
-	pthread_mutex_init(&vsrq->ibv.mutex, NULL);
-	pthread_cond_init(&vsrq->ibv.cond, NULL);
+	srq_init_public(&vsrq->ibv);
+	fork_add(&vsrq->forks, srq_in_child);
 	attr->max_wr = vsrq->srq.rq.max_wr;
 	attr->max_sge = vsrq->srq.rq.max_sge;
 	attr->srq_limit = 0; /* "irrelevant for ibv_create_srq": it is not armed */
@@ -266,6 +280,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 		return verb_report(ENOENT);
 	if (users_left(&vsrq->users))
 		return verb_report(EBUSY);
+	fork_remove(&vsrq->forks);
 	if (vsrq->xrcd) {
 		port_lock(vsrq->port);
 		engine_srq_remove(port_engine(vsrq->port), &vsrq->srq);

@@ -12,7 +12,7 @@
 
 struct xrc_domain {
 	u32 number;
-	u32 refs;		/* handles, under domains_lock */
+	u32 refs;		/* handles, under lists_lock */
 	/* ours, so that the inode's number stays its own; -1 for a private domain */
 	int fd;
 	dev_t dev;
@@ -21,7 +21,6 @@ struct xrc_domain {
 	struct xrc_domain *next;
 };
 
-static pthread_mutex_t domains_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct xrc_domain *domains; /* those with a file */
 
 u32 xrcd_number(const struct vxrcd *vxrcd)
@@ -29,7 +28,7 @@ u32 xrcd_number(const struct vxrcd *vxrcd)
 	return vxrcd->domain->number;
 }
 
-/* Under domains_lock. */
+/* Under lists_lock. */
 static struct xrc_domain *domain_find(const struct vdevice *device, const struct stat *st)
 {
 	for (struct xrc_domain *d = domains; d; d = d->next)
@@ -78,7 +77,7 @@ static int domain_of_file(const struct vdevice *device, int fd, int oflags, stru
 
 	if (fstat(fd, &st))
 		return errno;
-	pthread_mutex_lock(&domains_lock);
+	pthread_mutex_lock(&lists_lock);
 	*out = domain_find(device, &st);
 	if (!*out)
 		err = oflags & O_CREAT ? domain_new(device, fd, &st, out) : EAGAIN;
@@ -86,7 +85,7 @@ static int domain_of_file(const struct vdevice *device, int fd, int oflags, stru
 		err = EINVAL;
 	else
 		(*out)->refs++;
-	pthread_mutex_unlock(&domains_lock);
+	pthread_mutex_unlock(&lists_lock);
 	return err;
 }
 
@@ -94,16 +93,16 @@ static void domain_put(struct xrc_domain *d)
 {
 	struct xrc_domain **at = &domains;
 
-	pthread_mutex_lock(&domains_lock);
+	pthread_mutex_lock(&lists_lock);
 	if (--d->refs) {
-		pthread_mutex_unlock(&domains_lock);
+		pthread_mutex_unlock(&lists_lock);
 		return;
 	}
 	while (*at && *at != d)
 		at = &(*at)->next;
 	if (*at)
 		*at = d->next;
-	pthread_mutex_unlock(&domains_lock);
+	pthread_mutex_unlock(&lists_lock);
 	if (d->fd >= 0)
 		close(d->fd);
 	free(d);

@@ -97,6 +97,18 @@ void port_channel_destroy(struct port_channel *ch)
 	free(ch);
 }
 
+void port_channel_abandon(struct port_channel *ch)
+{
+	pthread_mutex_init(&ch->lock, NULL);
+	/* what the parent's other threads were at is not looked at */
+	close_ring(ch);
+	ch->wake = NULL;
+	ch->num_cqs = 0;
+	ch->records = 0;
+	kernel_event_replace(ch->event_fd);
+	kernel_event_replace(ch->epoll_fd);
+}
+
 int port_channel_fd(const struct port_channel *ch)
 {
 	return ch->epoll_fd;
@@ -161,12 +173,6 @@ static void channel_give_ring(struct port_channel *ch)
 	struct wake *wake = ch->wake;
 
 	ch->wake = NULL;
-	ch->records = 0;
-	/* in a forked child the ring is the parent's still */
-	if (wake->rings.map_fd < 0) {
-		close_ring(ch);
-		return;
-	}
 	kernel_ring_consume(ch->ring);
 	kernel_ring_close(ch->ring);
 	kernel_set_remove(ch->epoll_fd, ch->ring_fd);

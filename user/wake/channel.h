@@ -24,6 +24,11 @@ int port_channel_create(struct port_channel **out);
  */
 int port_channel_prepare(struct port_channel *ch);
 void port_channel_destroy(struct port_channel *ch);
+/*
+ * In a forked child: of no CQ any more, and its descriptor readable for good. Then only
+ * port_channel_destroy().
+ */
+void port_channel_abandon(struct port_channel *ch);
 int port_channel_fd(const struct port_channel *ch);
 
 /*
