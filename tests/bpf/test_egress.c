@@ -468,6 +468,12 @@ static void ip_length_more(void)
 	ip_length(1);
 }
 
+static void both_lengths_more(void)
+{
+	ip_length(4);
+	frame_put16(f.bytes + f.l4 + 4, (uint16_t)(f.len - f.l4 + 4));
+}
+
 static void ip_length_less(void)
 {
 	ip_length(-4);
@@ -542,6 +548,11 @@ static void ipv6_cut(void)
 static void ipv6_version_4(void)
 {
 	f.bytes[FRAME_IP] = 0x40;
+}
+
+static void ipv6_another_header(void)
+{
+	f.bytes[FRAME_IP + 6] = 136; /* UDP-Lite */
 }
 
 static void ipv6_length_0(void)
@@ -712,6 +723,7 @@ static const struct row {
 	{ "last fragment", XROCE_EGRESS_not_roce, .after = last_fragment },
 	{ "reserved bit", XROCE_EGRESS_not_roce, .after = evil_bit },
 	{ "IP length too long", XROCE_EGRESS_not_roce, .after = ip_length_more },
+	{ "IP and UDP length too long", XROCE_EGRESS_not_roce, .after = both_lengths_more },
 	{ "IP length too short", XROCE_EGRESS_not_roce, .after = ip_length_less },
 	{ "IP length 0", XROCE_EGRESS_not_roce, .after = ip_length_0 },
 	{ "UDP length too long", XROCE_EGRESS_not_roce, .after = udp_length_more },
@@ -726,6 +738,8 @@ static const struct row {
 	{ "Ethernet alone", XROCE_EGRESS_not_roce, .after = ethernet_alone },
 	{ "cut in the IPv6 header", XROCE_EGRESS_not_roce, .before = ipv6, .after = ipv6_cut },
 	{ "IPv6 of version 4", XROCE_EGRESS_not_roce, .before = ipv6, .after = ipv6_version_4 },
+	{ "UDP-Lite over IPv6", XROCE_EGRESS_not_roce, .before = ipv6,
+	  .after = ipv6_another_header },
 	{ "IPv6 length 0", XROCE_EGRESS_not_roce, .before = ipv6, .after = ipv6_length_0 },
 	{ "IPv6 length too long", XROCE_EGRESS_not_roce,
 	  .before = ipv6, .after = ipv6_length_more },
