@@ -218,10 +218,10 @@ static __always_inline bool egress_is_alike(const struct bth *a, const struct bt
 	       !((a->ecn_qpn ^ b->ecn_qpn) & bpf_htonl(ROCE_QPN_MASK));
 }
 
-/* Packet i + 1 of a super-packet. Returns 1 to end the loop. */
-static long egress_check_next(__u64 i, struct egress *e)
+/* Packet i of a super-packet. Returns false if it is refused. */
+static __always_inline bool egress_check_next(struct egress *e, __u32 i)
 {
-	const __u32 at = e->at + ((__u32)i + 1) * e->size;
+	const __u32 at = e->at + i * e->size;
 	struct bth bth;
 
 	if (at + sizeof(bth) + ROCE_ICRC_BYTES > e->skb->len ||
@@ -229,7 +229,7 @@ static long egress_check_next(__u64 i, struct egress *e)
 		e->reason = XROCE_EGRESS_segments;
 	else
 		e->reason = egress_check_packet(e, &bth, at);
-	return e->reason != XROCE_EGRESS_none;
+	return e->reason == XROCE_EGRESS_none;
 }
 
 static __always_inline enum xroce_egress_reason
@@ -248,7 +248,9 @@ egress_check_packets(struct __sk_buff *skb, const struct packet *p, const struct
 		return XROCE_EGRESS_not_roce;
 	e.reason = egress_check_packet(&e, &e.first, e.at);
 	if (e.reason == XROCE_EGRESS_none && p->segments > 1)
-		bpf_loop(p->segments - 1, egress_check_next, &e, 0);
+		for (__u32 i = 1; i < p->segments && i < XROCE_SEGMENTS_MAX; i++)
+			if (!egress_check_next(&e, i))
+				break;
 	return e.reason;
 }
 
@@ -268,8 +270,8 @@ egress_check(struct __sk_buff *skb, struct packet *p, const struct xroce_tap *ta
 		return XROCE_EGRESS_multicast;
 	if (skb->gso_size ? !egress_is_udp_gso(skb, p->l4) : egress_is_partial(skb))
 		return XROCE_EGRESS_offload;
-	/* the kernel and the receiver must cut it alike */
-	if (skb->gso_size ? p->segments == 1 || skb->gso_size != p->ip_id : p->segments > 1)
+	/* where the kernel cuts, the receiver must: the packets are checked that the latter sees */
+	if (skb->gso_size && (p->segments == 1 || skb->gso_size != p->ip_id))
 		return XROCE_EGRESS_segments;
 	return egress_check_packets(skb, p, tap);
 }

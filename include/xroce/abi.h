@@ -435,7 +435,7 @@ struct xroce_tap {
 	X(source, "source address is not one of the interface's")                                  \
 	X(multicast, "to a multicast address")                                                     \
 	X(offload, "asks the kernel for a checksum or for segments that RoCEv2 has not")           \
-	X(segments, "super-packet whose packets are not alike, or a packet that looks like one")   \
+	X(segments, "super-packet whose packets are not alike, or not cut as it says")             \
 	X(qp1, "to QP 1, for privileged processes only")                                           \
 	X(qkey, "a privileged Q_Key")                                                              \
 	X(src_qpn, "source QP number is not the sender's")                                         \
