@@ -300,14 +300,20 @@ static void times(u32 n)
 /* As a client that means to keep what it was lent. */
 static void orphan(void)
 {
-	struct pollfd tap;
+	static const enum ask_fd which[] = { ASK_FD_TAP, ASK_FD_SINGLE };
+	bool gone = true;
 
-	if (ask("orphan", ASK_HELLO, 0).err || ioctl(given[ASK_FD_TAP], TUNSETPERSIST, 1))
+	if (ask("orphan", ASK_HELLO, 0).err || ioctl(given[ASK_FD_TAP], TUNSETPERSIST, 1) ||
+	    ioctl(given[ASK_FD_SINGLE], TUNSETPERSIST, 1))
 		die("orphan");
 	close(sock);
-	tap = (struct pollfd){ .fd = given[ASK_FD_TAP], .events = POLLIN };
-	poll(&tap, 1, -1);
-	printf("orphan %s\n", tap.revents & POLLERR ? "gone" : "stays");
+	for (u32 i = 0; i < ARRAY_SIZE(which); i++) {
+		struct pollfd tap = { .fd = given[which[i]], .events = POLLIN };
+
+		poll(&tap, 1, -1);
+		gone &= !!(tap.revents & POLLERR);
+	}
+	printf("orphan %s\n", gone ? "gone" : "stays");
 }
 
 static int notified(void)

@@ -73,13 +73,13 @@ serve_and_stop() {
 	need_equal "its directory's" "$(stat -c %a /run/xroce)" 755
 	xdp_on $NS_A $IF_A || fail "no XDP program"
 	ask hello hello claim 5 ring list 0 list 1
-	need_line hello "^hello 0 client [0-9]+ ifindex $index_a prog [0-9]+ ring 4194304 native 0 privileged 1 fds 13$"
+	need_line hello "^hello 0 client [0-9]+ ifindex $index_a prog [0-9]+ ring 4194304 native 0 privileged 1 fds 14$"
 	need_line hello '^claim 0$'
 	need_line hello '^ring 0 fds 1$'
 	need_line hello '^list 0 client [0-9]+ pid [0-9]+ uid 0 qps 1 asker$'
 	need_line hello '^list ENOENT$'
 	ask_nobody other hello claim 1 claim 2 stop
-	need_line other '^hello 0 .* privileged 0 fds 13$'
+	need_line other '^hello 0 .* privileged 0 fds 14$'
 	need_line other '^claim EPERM$'
 	need_line other '^claim 0$'
 	need_line other '^stop EPERM$'
@@ -192,10 +192,12 @@ left_by_a_killed_one() {
 	kill -9 "$server"
 	finish "$server" 5
 	stop "$notified"
-	need_equal "TAP devices of a client that lives" "$(taps xrt)" 1
-	left=$(ip -n $NS_A -o link show type tun | cut -d: -f1)
+	need_equal "TAP devices of a client that lives" "$(taps xrt)" 2
+	# what would redirect frames has gone with the broker
+	ip -n $NS_A -o link show type tun | grep -q xdp && fail "an XDP program stays"
+	left=$(ip -n $NS_A -o link show type tun | cut -d: -f1 | paste -sd '|')
 	serve
-	ip -n $NS_A -o link show type tun | grep -q "^$left:" && fail "the old broker's TAP device stays"
+	ip -n $NS_A -o link show type tun | grep -qE "^($left):" && fail "the old broker's TAP devices stay"
 	kill -CONT "$kept"
 	finish "$kept" 5
 	end_server
@@ -470,20 +472,20 @@ many() {
 	for i in {1..64}; do
 		wait_until 5 program_is_gone "$(programs "many$i")" || fail "the program of client $i stays"
 	done
-	wait_until 5 taps_are "xrt$index_a\\." 2 || fail "$(taps "xrt$index_a\\.") TAP devices stay"
+	wait_until 5 taps_are "xrt$index_a\\." 4 || fail "$(taps "xrt$index_a\\.") TAP devices stay"
 	end_server
 }
 
 descriptors() { find "/proc/$server/fd" -type l | wc -l; }
 anonymous() { sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$server/status"; }
-spares_are_ready() { taps_are "xrt$index_a\\." 2 && [ "$(descriptors)" = "$1" ]; }
+spares_are_ready() { taps_are "xrt$index_a\\." 4 && [ "$(descriptors)" = "$1" ]; }
 
 # Ports, one after the other, and connections that never ask for one.
 nothing_leaks() {
 	local fds memory i
 	serve
 	ask warm again 20
-	wait_until 5 taps_are "xrt$index_a\\." 2
+	wait_until 5 taps_are "xrt$index_a\\." 4
 	wait_until 5 spares_settle
 	fds=$settled_fds
 	memory=$(anonymous)

@@ -101,6 +101,7 @@ static void broker_init(struct broker *b)
 	b->fd[ASK_FD_RX] = map(BPF_MAP_TYPE_RINGBUF, 0, 0, RING_BYTES);
 	b->fd[ASK_FD_WAKE] = map(BPF_MAP_TYPE_RINGBUF, 0, 0, XROCE_RING_BYTES);
 	b->fd[ASK_FD_TAP] = tap(IFF_TAP | IFF_NO_PI | IFF_VNET_HDR);
+	b->fd[ASK_FD_SINGLE] = tap(IFF_TAP | IFF_NO_PI);
 }
 
 static void broker_replace(struct broker *b, enum ask_fd which, int fd)
@@ -398,6 +399,14 @@ static void attach_make__refuses_a_tap_without_headers(void **state)
 	is_refused(b, -EPROTO);
 }
 
+static void attach_make__refuses_single_frames_with_headers(void **state)
+{
+	struct broker *b = *state;
+
+	broker_replace(b, ASK_FD_SINGLE, tap(IFF_TAP | IFF_NO_PI | IFF_VNET_HDR));
+	is_refused(b, -EPROTO);
+}
+
 /* One that ends is as none: always means with one. */
 static void attach_make__needs_a_broker_for_always(void **state)
 {
@@ -445,6 +454,7 @@ int main(void)
 		TEST(attach_make__refuses_a_wake_ring_of_another_size),
 		TEST(attach_make__refuses_what_is_no_tap),
 		TEST(attach_make__refuses_a_tap_without_headers),
+		TEST(attach_make__refuses_single_frames_with_headers),
 		TEST(attach_make__needs_a_broker_for_always),
 		TEST(attach_make__asks_nobody_for_never),
 	};

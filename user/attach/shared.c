@@ -44,12 +44,13 @@ static bool shared_is_map(int fd, const struct shared_kind *want)
 	       info.max_entries == want->max_entries;
 }
 
-static bool shared_is_tap(int fd)
+static bool shared_is_tap(int fd, short header)
 {
-	const short wanted = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
+	const short wanted = (short)(IFF_TAP | IFF_NO_PI | header);
 	struct ifreq ifr = { 0 };
 
-	return ioctl(fd, TUNGETIFF, &ifr) == 0 && (ifr.ifr_flags & wanted) == wanted;
+	return ioctl(fd, TUNGETIFF, &ifr) == 0 &&
+	       (ifr.ifr_flags & (IFF_TAP | IFF_NO_PI | IFF_VNET_HDR)) == wanted;
 }
 
 static bool shared_is_whole(const struct netdev *dev, const struct attachment *m,
@@ -58,7 +59,8 @@ static bool shared_is_whole(const struct netdev *dev, const struct attachment *m
 	const struct shared_kind rx = { BPF_MAP_TYPE_RINGBUF, 0, 0, port->ring_bytes };
 
 	if (port->ifindex != dev->ifindex || !shared_is_map(m->fd[ASK_FD_RX], &rx) ||
-	    !shared_is_tap(m->fd[ASK_FD_TAP]))
+	    !shared_is_tap(m->fd[ASK_FD_TAP], IFF_VNET_HDR) ||
+	    !shared_is_tap(m->fd[ASK_FD_SINGLE], 0))
 		return false;
 	for (u32 i = 0; i < ARRAY_SIZE(shared_kinds); i++)
 		if (shared_kinds[i].max_entries && !shared_is_map(m->fd[i], &shared_kinds[i]))
@@ -139,7 +141,7 @@ static int shared_take(struct attachment *m, enum ask_fd which)
 static int shared_open(const struct netdev *dev, struct attachment *m, const struct ask_port *port)
 {
 	struct shard_io *s = &m->io[0];
-	const int tap = m->fd[ASK_FD_TAP];
+	const int tap = m->fd[ASK_FD_TAP], single = m->fd[ASK_FD_SINGLE];
 	int err;
 
 	s->stats = &m->maps.stats[0];
@@ -149,12 +151,14 @@ static int shared_open(const struct netdev *dev, struct attachment *m, const str
 	err = xsk_open_ring(&s->xsks, m->fd[ASK_FD_RX], port->ring_bytes, m->maps.sock);
 	if (err)
 		return attach_failed(dev, "map the receive ring", err);
-	if (fcntl(tap, F_SETFL, O_RDWR | O_NONBLOCK))
-		return attach_failed(dev, "set up the TAP device", -errno);
-	s->tx = tx_shared_open(dev, tap, -1, false, s->stats);
+	if (fcntl(tap, F_SETFL, O_RDWR | O_NONBLOCK) ||
+	    fcntl(single, F_SETFL, O_RDWR | O_NONBLOCK))
+		return attach_failed(dev, "set up the TAP devices", -errno);
+	s->tx = tx_shared_open(dev, tap, single, false, s->stats);
 	if (!s->tx)
 		return attach_failed(dev, "get memory", -ENOMEM);
 	shared_take(m, ASK_FD_TAP);
+	shared_take(m, ASK_FD_SINGLE);
 	return 0;
 }
 

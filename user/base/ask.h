@@ -36,7 +36,7 @@ enum ask_what {
  * their order.
  */
 
-/* The descriptors of ASK_HELLO, in this order: the client's own maps, ring and TAP device. */
+/* The descriptors of ASK_HELLO, in this order: the client's own maps, rings and TAP devices. */
 enum ask_fd {
 	ASK_FD_QP,
 	ASK_FD_CQ,
@@ -51,6 +51,7 @@ enum ask_fd {
 	ASK_FD_RX,   /* xroce_ring: received packets */
 	ASK_FD_WAKE, /* of the service thread: in slot 0 of xroce_channel already */
 	ASK_FD_TAP,
+	ASK_FD_SINGLE, /* the TAP device for single frames; the other's has IFF_VNET_HDR */
 	ASK_FDS
 };
 
@@ -75,9 +76,9 @@ struct ask_client {
 	u32 pid, uid;
 	u32 qps;
 	u32 prog_id;
-	u32 tap;	/* ifindex */
+	u32 tap;	/* ifindex, of that for all frames */
 	char command[16];
-	u64 frames, hairpin, bytes, refused; /* as struct xroce_tap has them */
+	u64 frames, hairpin, bytes, refused; /* of struct xroce_tap, both devices' */
 };
 
 struct ask_answer {

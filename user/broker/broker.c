@@ -146,6 +146,7 @@ static int broker_make_stock(struct broker *b)
 		.ring_bytes = XROCE_RX_RING_BYTES,
 		.tap_ingress_fd = mux_tap_ingress_fd(&b->mux),
 		.tap_egress_fd = mux_tap_egress_fd(&b->mux),
+		.tap_single_fd = mux_tap_single_fd(&b->mux),
 	};
 	const char *step;
 	int err;

@@ -22,7 +22,8 @@ struct client {
 	bool privileged;
 	bool waiting;	/* for its port */
 	u32 number;	/* with a port: key in xroce_client; else CLIENT_NONE */
-	u32 tap;	/* its device */
+	u32 tap[INSTANCE_TAPS]; /* its devices */
+	int single_link_fd; /* of the XDP program on the second */
 	u32 prog_id;
 	u32 rings;
 	u32 qps;

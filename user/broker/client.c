@@ -75,13 +75,13 @@ static u32 client_number(struct broker *b)
 static int client_enter(struct client *c, const struct instance *i)
 {
 	struct broker *b = c->broker;
-	const u32 number = client_number(b);
-	int err = mux_enter(&b->mux, number, instance_prog_fd(i), i->tap, c->privileged);
+	const u32 number = client_number(b), tap[INSTANCE_TAPS] = { i->tap, i->single };
+	int err = mux_enter(&b->mux, number, instance_prog_fd(i), tap, c->privileged);
 
 	if (err)
 		return err;
 	c->number = number;
-	c->tap = i->tap;
+	memcpy(c->tap, tap, sizeof(c->tap));
 	c->prog_id = i->prog_id;
 	b->of[number] = c;
 	return 0;
@@ -142,10 +142,14 @@ void client_serve(struct client *c)
 		fprintf(stderr, "xroce: %s: cannot %s: %s\n", b->dev.name, step, strerror(-err));
 	} else {
 		err = client_connect(c, &i);
-		if (err)
+		if (err) {
 			stock_return(&b->stock, &i);
-		else
-			instance_close(&i); /* it is the client's: its end ends it */
+		} else {
+			/* the rest is the client's: its end ends it */
+			c->single_link_fd = i.single_link_fd;
+			i.single_link_fd = -1;
+			instance_close(&i);
+		}
 	}
 	if (err) {
 		quota_give(&b->quota, c->user, QUOTA_CLIENTS, 1);
@@ -239,7 +243,7 @@ static void client_list(struct client *c, u32 n)
 					     .uid = other->uid,
 					     .qps = other->qps,
 					     .prog_id = other->prog_id,
-					     .tap = other->tap,
+					     .tap = other->tap[0],
 					     .frames = sent.frames,
 					     .hairpin = sent.hairpin,
 					     .bytes = sent.bytes,
@@ -394,6 +398,7 @@ void client_end(struct client *c)
 		quota_give(&b->quota, c->user, QUOTA_CLIENTS, 1);
 	if (c->number != CLIENT_NONE) {
 		client_leave(c);
+		close(c->single_link_fd);
 		stock_doom(&b->stock, c->tap, clock_now_ns());
 	}
 	quota_give(&b->quota, c->user, QUOTA_RINGS, c->rings);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <bpf/bpf.h>
+#include <linux/if_link.h>
 #include <unistd.h>
 
 #include "../base/kernel.h"
@@ -7,6 +8,10 @@
 #include "instance.h"
 #include "tap.h"
 #include "xroce.skel.h"
+
+static const struct instance instance_none = {
+	.wake_fd = -1, .tap_fd = -1, .single_fd = -1, .single_link_fd = -1
+};
 
 int instance_prog_fd(const struct instance *i)
 {
@@ -50,16 +55,32 @@ static int instance_make_wake(struct instance *i)
 						    &i->wake_fd, BPF_ANY);
 }
 
+/* Its programs come first: nothing passes unseen. */
 static int instance_make_tap(struct instance *i, const struct instance_plan *plan)
 {
 	int err;
 
-	i->tap_fd = tap_make(plan->ifindex, false, &i->tap);
+	i->tap_fd = tap_make(plan->ifindex, TAP_ALL, &i->tap);
 	if (i->tap_fd < 0)
 		return i->tap_fd;
-	/* its programs first: nothing passes unseen */
 	err = tap_guard(i->tap, plan->tap_ingress_fd, plan->tap_egress_fd);
 	return err ? err : tap_set_up(i->tap);
+}
+
+/* The XDP program goes with this process: without a broker nothing is redirected. */
+static int instance_make_single(struct instance *i, const struct instance_plan *plan)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_DRV_MODE);
+	int err;
+
+	i->single_fd = tap_make(plan->ifindex, TAP_SINGLE, &i->single);
+	if (i->single_fd < 0)
+		return i->single_fd;
+	err = tap_guard(i->single, plan->tap_ingress_fd, plan->tap_egress_fd);
+	if (err)
+		return err;
+	i->single_link_fd = bpf_link_create(plan->tap_single_fd, (int)i->single, BPF_XDP, &opts);
+	return i->single_link_fd < 0 ? i->single_link_fd : tap_set_up(i->single);
 }
 
 int instance_make(struct instance *i, const struct instance_plan *plan, const char **step)
@@ -67,7 +88,7 @@ int instance_make(struct instance *i, const struct instance_plan *plan, const ch
 	libbpf_print_fn_t before = privilege_hush_libbpf();
 	int err;
 
-	*i = (struct instance){ .wake_fd = -1, .tap_fd = -1 };
+	*i = instance_none;
 	*step = "load a client's program";
 	err = instance_load(i, plan);
 	if (!err) {
@@ -75,9 +96,11 @@ int instance_make(struct instance *i, const struct instance_plan *plan, const ch
 		err = instance_make_wake(i);
 	}
 	if (!err) {
-		*step = "make a client's TAP device";
+		*step = "make a client's TAP devices";
 		err = instance_make_tap(i, plan);
 	}
+	if (!err)
+		err = instance_make_single(i, plan);
 	libbpf_set_print(before);
 	if (err)
 		instance_close(i);
@@ -99,16 +122,18 @@ void instance_fds(const struct instance *i, int fd[ASK_FDS])
 	fd[ASK_FD_RX] = bpf_map__fd(i->bpf->maps.xroce_ring);
 	fd[ASK_FD_WAKE] = i->wake_fd;
 	fd[ASK_FD_TAP] = i->tap_fd;
+	fd[ASK_FD_SINGLE] = i->single_fd;
 }
 
 void instance_close(struct instance *i)
 {
+	const int fd[] = { i->wake_fd, i->tap_fd, i->single_link_fd, i->single_fd };
+
 	if (!i->bpf)
 		return;
-	if (i->tap_fd >= 0)
-		close(i->tap_fd);
-	if (i->wake_fd >= 0)
-		close(i->wake_fd);
+	for (u32 n = 0; n < ARRAY_SIZE(fd); n++)
+		if (fd[n] >= 0)
+			close(fd[n]);
 	xroce_bpf__destroy(i->bpf);
-	*i = (struct instance){ .wake_fd = -1, .tap_fd = -1 };
+	*i = instance_none;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a client is given: a program of its own with its maps, rings and a TAP device, made before
+ * What a client is given: a program of its own with its maps, rings and TAP devices, made before
  * it asks and the same for every client.
  */
 #ifndef BROKER_INSTANCE_H
@@ -8,13 +8,16 @@
 
 #include "../base/ask.h"
 
+#define INSTANCE_TAPS 2
+
 struct xroce_bpf;
 
 struct instance {
 	struct xroce_bpf *bpf; /* NULL: not made */
 	int wake_fd;	       /* the ring of its service thread */
-	int tap_fd;
-	u32 tap;
+	int tap_fd, single_fd;
+	u32 tap, single;       /* these devices */
+	int single_link_fd;    /* of the XDP program on the second */
 	u32 prog_id;
 	u32 ring_bytes;
 };
@@ -23,12 +26,12 @@ struct instance {
 struct instance_plan {
 	u32 ifindex;
 	u32 ring_bytes;
-	int tap_ingress_fd, tap_egress_fd; /* programs */
+	int tap_ingress_fd, tap_egress_fd, tap_single_fd; /* programs */
 };
 
 /*
  * Returns 0, or -errno and the step that failed; nothing is left then. No packet reaches its
- * program yet, and what is sent by its TAP is refused.
+ * program yet, and what is sent by its devices is refused.
  */
 int instance_make(struct instance *i, const struct instance_plan *plan, const char **step);
 

@@ -25,6 +25,11 @@ int mux_tap_egress_fd(const struct mux *m)
 	return bpf_program__fd(m->bpf->progs.xroce_shut);
 }
 
+int mux_tap_single_fd(const struct mux *m)
+{
+	return bpf_program__fd(m->bpf->progs.xroce_single);
+}
+
 u32 mux_max_qps(const struct mux *m)
 {
 	return bpf_map__max_entries(m->bpf->maps.xroce_owner);
@@ -55,7 +60,7 @@ static int mux_make_hairpin(struct mux *m)
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_SKB_MODE);
 	int err, drop_fd = mux_tap_egress_fd(m);
 
-	m->hairpin_fd = tap_make(m->dev.ifindex, true, &m->hairpin);
+	m->hairpin_fd = tap_make(m->dev.ifindex, TAP_HAIRPIN, &m->hairpin);
 	if (m->hairpin_fd < 0)
 		return m->hairpin_fd;
 	err = tap_guard(m->hairpin, drop_fd, drop_fd);
@@ -65,12 +70,21 @@ static int mux_make_hairpin(struct mux *m)
 	return m->hairpin_link_fd < 0 ? m->hairpin_link_fd : tap_set_up(m->hairpin);
 }
 
-static int mux_say_wire(struct mux *m)
+static int mux_say_wire(struct mux *m, const struct netdev *dev)
 {
-	const struct xroce_wire wire = { .ifindex = m->dev.ifindex, .hairpin = m->hairpin };
+	struct xroce_wire wire = { .ifindex = dev->ifindex, .hairpin = m->hairpin };
 	const u32 first = 0;
 
+	memcpy(wire.mac, dev->mac, sizeof(wire.mac));
 	return bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_wire), &first, &wire, BPF_ANY);
+}
+
+static int mux_say_out(struct mux *m)
+{
+	const u32 first = 0;
+
+	return bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_out), &first, &m->dev.ifindex,
+				   BPF_ANY);
 }
 
 int mux_make(struct mux *m, const struct netdev *dev)
@@ -93,7 +107,9 @@ int mux_make(struct mux *m, const struct netdev *dev)
 	}
 	if (!err) {
 		step = "say where packets go";
-		err = mux_say_wire(m);
+		err = mux_say_wire(m, dev);
+		if (!err)
+			err = mux_say_out(m);
 	}
 	if (err) {
 		err = attach_failed(dev, step, err);
@@ -159,6 +175,8 @@ int mux_publish(struct mux *m, const struct netdev *now)
 	if (!err)
 		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_engine), &first, &engine,
 					  BPF_ANY);
+	if (!err)
+		err = mux_say_wire(m, now);
 	m->dev = *now;
 	return err;
 }
@@ -168,11 +186,15 @@ int mux_follow_near(struct mux *m)
 	return near_follow(&m->near, bpf_map__fd(m->bpf->maps.xroce_near));
 }
 
-int mux_enter(struct mux *m, u32 client, int prog_fd, u32 tap, bool privileged)
+int mux_enter(struct mux *m, u32 client, int prog_fd, const u32 tap[INSTANCE_TAPS],
+	      bool privileged)
 {
 	const struct xroce_tap sends = { .client = client, .privileged = privileged };
-	int err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_tap), &tap, &sends, BPF_ANY);
+	const int taps_fd = bpf_map__fd(m->bpf->maps.xroce_tap);
+	int err = 0;
 
+	for (u32 i = 0; !err && i < INSTANCE_TAPS; i++)
+		err = bpf_map_update_elem(taps_fd, &tap[i], &sends, BPF_ANY);
 	if (!err)
 		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_client), &client, &prog_fd,
 					  BPF_ANY);
@@ -181,10 +203,11 @@ int mux_enter(struct mux *m, u32 client, int prog_fd, u32 tap, bool privileged)
 	return err;
 }
 
-void mux_leave(struct mux *m, u32 client, u32 tap)
+void mux_leave(struct mux *m, u32 client, const u32 tap[INSTANCE_TAPS])
 {
 	bpf_map_delete_elem(bpf_map__fd(m->bpf->maps.xroce_client), &client);
-	bpf_map_delete_elem(bpf_map__fd(m->bpf->maps.xroce_tap), &tap);
+	for (u32 i = 0; i < INSTANCE_TAPS; i++)
+		bpf_map_delete_elem(bpf_map__fd(m->bpf->maps.xroce_tap), &tap[i]);
 }
 
 int mux_own(struct mux *m, u32 qpn, u32 client, u32 pid)
@@ -202,7 +225,17 @@ void mux_disown(struct mux *m, const u32 *qpn, u32 n)
 		bpf_map_delete_elem(fd, &qpn[i]);
 }
 
-int mux_sent(const struct mux *m, u32 tap, struct xroce_tap *sent)
+void mux_sent(const struct mux *m, const u32 tap[INSTANCE_TAPS], struct xroce_tap *sent)
 {
-	return bpf_map_lookup_elem(bpf_map__fd(m->bpf->maps.xroce_tap), &tap, sent);
+	struct xroce_tap one;
+
+	*sent = (struct xroce_tap){ 0 };
+	for (u32 i = 0; i < INSTANCE_TAPS; i++) {
+		if (bpf_map_lookup_elem(bpf_map__fd(m->bpf->maps.xroce_tap), &tap[i], &one))
+			continue;
+		sent->frames += one.frames;
+		sent->hairpin += one.hairpin;
+		sent->bytes += one.bytes;
+		sent->refused += one.refused;
+	}
 }

@@ -10,6 +10,7 @@
 #include <xroce/abi.h>
 
 #include "../netdev/netdev.h"
+#include "instance.h"
 #include "near.h"
 
 struct xroce_broker_bpf;
@@ -42,19 +43,21 @@ int mux_follow_near(struct mux *m);
 /* Programs for TAP devices. */
 int mux_tap_ingress_fd(const struct mux *m);
 int mux_tap_egress_fd(const struct mux *m);
+int mux_tap_single_fd(const struct mux *m); /* XDP */
 /* QPs that clients can have in all. */
 u32 mux_max_qps(const struct mux *m);
 
-/* A client's packets go to that program; it sends by that TAP. Returns 0 or -errno. */
-int mux_enter(struct mux *m, u32 client, int prog_fd, u32 tap, bool privileged);
-/* None goes to it any more, and nothing leaves by it. */
-void mux_leave(struct mux *m, u32 client, u32 tap);
+/* A client's packets go to that program; it sends by those TAPs. Returns 0 or -errno. */
+int mux_enter(struct mux *m, u32 client, int prog_fd, const u32 tap[INSTANCE_TAPS],
+	      bool privileged);
+/* None goes to it any more, and nothing leaves by them. */
+void mux_leave(struct mux *m, u32 client, const u32 tap[INSTANCE_TAPS]);
 
 /* Returns 0 or -errno. */
 int mux_own(struct mux *m, u32 qpn, u32 client, u32 pid);
 void mux_disown(struct mux *m, const u32 *qpn, u32 n);
 
-/* What a client has sent. Returns 0 or -errno. */
-int mux_sent(const struct mux *m, u32 tap, struct xroce_tap *sent);
+/* What a client has sent. */
+void mux_sent(const struct mux *m, const u32 tap[INSTANCE_TAPS], struct xroce_tap *sent);
 
 #endif

@@ -14,13 +14,15 @@ void stock_init(struct stock *s, const struct instance_plan *plan)
 
 void stock_empty(struct stock *s)
 {
-	u32 tap[STOCK_SPARES];
+	u32 tap[INSTANCE_TAPS * STOCK_SPARES], num_taps = 0;
 	const u32 n = s->spares;
 
-	for (u32 i = 0; i < n; i++)
-		tap[i] = s->spare[i].tap;
+	for (u32 i = 0; i < n; i++) {
+		tap[num_taps++] = s->spare[i].tap;
+		tap[num_taps++] = s->spare[i].single;
+	}
 	if (n)
-		tap_delete(tap, n);
+		tap_delete(tap, num_taps);
 	if (s->num_doomed)
 		tap_delete(s->doomed, s->num_doomed);
 	for (u32 i = 0; i < n; i++)
@@ -59,13 +61,14 @@ void stock_fill(struct stock *s, u64 now_ns)
 		s->spares++;
 }
 
-void stock_doom(struct stock *s, u32 tap, u64 now_ns)
+void stock_doom(struct stock *s, const u32 tap[INSTANCE_TAPS], u64 now_ns)
 {
-	if (s->num_doomed == XROCE_MAX_CLIENT)
+	if (s->num_doomed == ARRAY_SIZE(s->doomed))
 		stock_reap(s, s->reap_ns);
 	if (!s->num_doomed)
 		s->reap_ns = now_ns + REAP_NS;
-	s->doomed[s->num_doomed++] = tap;
+	for (u32 i = 0; i < INSTANCE_TAPS; i++)
+		s->doomed[s->num_doomed++] = tap[i];
 }
 
 void stock_reap(struct stock *s, u64 now_ns)

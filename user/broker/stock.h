@@ -17,7 +17,7 @@ struct stock {
 	struct instance spare[STOCK_SPARES];
 	u32 spares;
 	u64 retry_ns; /* making one failed: not before this */
-	u32 doomed[XROCE_MAX_CLIENT];
+	u32 doomed[INSTANCE_TAPS * XROCE_MAX_CLIENT];
 	u32 num_doomed;
 	u64 reap_ns; /* when they are deleted */
 };
@@ -35,10 +35,10 @@ bool stock_is_short(const struct stock *s, u64 now_ns);
 void stock_fill(struct stock *s, u64 now_ns);
 
 /*
- * The client that had this device has gone: the device goes in a moment, if the client's end has
- * not ended it.
+ * The client that had these devices has gone: they go in a moment, if the client's end has not
+ * ended them.
  */
-void stock_doom(struct stock *s, u32 tap, u64 now_ns);
+void stock_doom(struct stock *s, const u32 tap[INSTANCE_TAPS], u64 now_ns);
 /* Deletes what is due. */
 void stock_reap(struct stock *s, u64 now_ns);
 

@@ -21,15 +21,16 @@
 #define TAP_HANDLE   1
 #define TAP_PRIORITY 1
 
-int tap_make(u32 for_ifindex, bool is_hairpin, u32 *tap)
+int tap_make(u32 for_ifindex, enum tap_kind kind, u32 *tap)
 {
-	struct ifreq ifr = { .ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR };
+	const short header = kind == TAP_SINGLE ? 0 : IFF_VNET_HDR;
+	struct ifreq ifr = { .ifr_flags = (short)(IFF_TAP | IFF_NO_PI | header) };
 	int fd = open(TUN_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC), err;
 
 	if (fd < 0)
 		return -errno;
 	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), NETDEV_TAP_PREFIX "%u%s", for_ifindex,
-		 is_hairpin ? "" : ".%d");
+		 kind == TAP_HAIRPIN ? "" : ".%d");
 	*tap = ioctl(fd, TUNSETIFF, &ifr) ? 0 : if_nametoindex(ifr.ifr_name);
 	if (*tap)
 		return fd;

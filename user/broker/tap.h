@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The broker's TAP devices: one that each client sends by, and the hairpin. They have no address,
+ * The broker's TAP devices: two that each client sends by, and the hairpin. They have no address,
  * resolve nothing, and what the kernel would send by them is dropped.
  *
  * A client holds its TAP's descriptor and can keep the device in being with it (TUNSETPERSIST, or a
@@ -13,10 +13,11 @@
 
 /*
  * A new device for a broker of that interface, down: its hairpin, which is named xrtN after the
- * interface's number, or one for a client, xrtN.M. Returns its descriptor, close-on-exec and
- * non-blocking, or -errno.
+ * interface's number, or one for a client, xrtN.M, for all frames or for single ones alone. Returns
+ * its descriptor, close-on-exec and non-blocking, or -errno.
  */
-int tap_make(u32 for_ifindex, bool is_hairpin, u32 *tap);
+enum tap_kind { TAP_HAIRPIN, TAP_ALL, TAP_SINGLE };
+int tap_make(u32 for_ifindex, enum tap_kind kind, u32 *tap);
 
 /*
  * The programs that see what comes out of the descriptor (ingress), and what the kernel sends to it
