@@ -113,6 +113,29 @@ else
 	bad "something of ours is left"
 fi
 
+title "Several processes of one interface, by a user without any privilege"
+# where nobody can read them
+mkdir -p "$WORK/open/bin" "$WORK/open/lib" && cp "$XROCE" "$WORK/open/bin" &&
+	cp "$BUILD"/lib/libibverbs.so.1 "$WORK/open/lib" && chmod a+x "$WORK" || bad "cannot copy the build"
+nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all)
+as a "$XROCE" serve --background $IF_A || bad "xroce serve does not begin"
+echo "A# (as nobody) xroce run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0 -n 2000"
+start server a "${nobody[@]}" "$WORK/open/bin/xroce" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0 -n 2000
+server=$child
+wait_until 10 listens_or_gone a 18515 "$server"
+as a "$XROCE" list $IF_A | grep -E '^ +(broker|client) ' || bad "xroce list shows no broker"
+echo "A# (as nobody) xroce run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0 -n 2000 $IP4_A"
+if in_a "${nobody[@]}" timeout 60 "$WORK/open/bin/xroce" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0 -n 2000 $IP4_A \
+	>"$WORK/client.out" 2>&1 && grep -q 'bytes in' "$WORK/client.out"; then
+	seen+=("two processes of user nobody talked to each other through $IF_A")
+else
+	bad "two processes of nobody do not talk to each other"
+fi
+cat "$WORK/client.out"
+finish "$server" 10 || bad "the server ended with $?"
+as a "$XROCE" stop $IF_A || bad "xroce stop failed"
+xdp_off $NS_A $IF_A || bad "something of the broker is left"
+
 title "Seen"
 for line in "${seen[@]}"; do
 	echo "- $line"
