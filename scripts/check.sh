@@ -118,6 +118,7 @@ part_fuzz() {
 	built build-fuzz fuzzers || return
 	pool step fuzz-engine scripts/fuzz.sh "$BUILD" engine "${seconds:-40}"
 	pool step fuzz-packet scripts/fuzz.sh "$BUILD" packet "${seconds:-20}"
+	pool step fuzz-ask scripts/fuzz.sh "$BUILD" ask "${seconds:-10}"
 	pool step fuzz-segments scripts/fuzz.sh "$BUILD" segments "${seconds:-15}"
 }
 

@@ -118,13 +118,15 @@ $(BUILD)/fuzz-obj/%.o: %.S $(BUILD)/flags
 codec := $(addprefix user/transport/,packet.c icrc.c opcode.c guard.c)
 $(BUILD)/tests/fuzz/fuzz_packet: $(call fuzz_objs,tests/common/golden.c $(codec))
 $(BUILD)/tests/fuzz/fuzz_segments: $(call fuzz_objs,user/transport/segments.c $(codec))
+$(BUILD)/tests/fuzz/fuzz_ask: $(call fuzz_objs,$(addprefix user/broker/,message.c numbers.c \
+	quota.c))
 $(BUILD)/tests/fuzz/fuzz_engine: $(call fuzz_objs,$(addprefix tests/,common/golden.c sim/world.c \
 	sim/world_link.c sim/world_deliver.c sim/pair.c) $(TRANSPORT_SRC))
 $(BUILD)/tests/fuzz/%: $(BUILD)/fuzz-obj/tests/fuzz/%.o
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CLANG) $(FUZZ_SANITIZE) $(INPUTS) -lcmocka -lisal -o $@
 
-fuzzers: $(addprefix $(BUILD)/tests/fuzz/fuzz_,packet segments engine)
+fuzzers: $(addprefix $(BUILD)/tests/fuzz/fuzz_,packet segments engine ask)
 
 # ---- all of them ----
 
