@@ -12,7 +12,7 @@
 # make bench-vm   as root: instructions an operation, beside Soft-RoCE and TCP, in a virtual machine
 #                 (both: KERNELS=6.12 for one guest kernel of 6.1 and 6.12)
 # make install    DESTDIR= PREFIX= LIBDIR=  install the library (in a directory of its own), the
-#                 command, its completion, manual pages, xroce.pc and the documents
+#                 command, its completion, unit, manual pages, xroce.pc and the documents
 # make uninstall  the same variables: take all of that away
 #
 # V=1 shows whole commands; WERROR=1 makes warnings errors; BUILD=dir builds elsewhere; SAN=1 builds
@@ -228,6 +228,7 @@ OURS    := $(LIBDIR)/xroce
 DOCDIR  := $(PREFIX)/share/doc/xroce
 MANDIR  := $(PREFIX)/share/man
 COMPDIR := $(PREFIX)/share/bash-completion/completions
+UNITDIR := $(PREFIX)/lib/systemd/system
 
 # The command finds the library from where it lies itself, so an installation can be moved.
 $(BUILD)/obj/user/attach/spawn.o: ALL_CFLAGS += -DXROCE_BINDIR='"$(BINDIR)"'
@@ -244,7 +245,7 @@ $(BUILD)/places:
 
 # Texts with the version, the places, and the drop reasons and vendor errors as the headers have
 # them.
-SHARED := $(addprefix $(BUILD)/share/,xroce.7 xroce.8 xroce.pc)
+SHARED := $(addprefix $(BUILD)/share/,xroce.7 xroce.8 xroce.pc xroce@.service)
 $(BUILD)/share/drop_reasons: include/xroce/abi.h
 	@mkdir -p $(@D)
 	$(Q)sed -nE 's/^\tX\(([a-z_]+), "([^"]*)"\).*/.It Li \1\n\2/p' $< >$@
@@ -262,12 +263,13 @@ $(BUILD)/share/%: share/%.in $(BUILD)/places
 texts: $(SHARED)
 install: all texts
 	install -d $(addprefix $(DESTDIR),$(OURS) $(LIBDIR)/pkgconfig $(BINDIR) $(COMPDIR) \
-		$(MANDIR)/man7 $(MANDIR)/man8 $(DOCDIR)/docs $(DOCDIR)/LICENSES)
+		$(UNITDIR) $(MANDIR)/man7 $(MANDIR)/man8 $(DOCDIR)/docs $(DOCDIR)/LICENSES)
 	install -m 755 $(LIB) $(DESTDIR)$(OURS)/libibverbs.so.1
 	ln -sf libibverbs.so.1 $(DESTDIR)$(OURS)/libibverbs.so
 	install -m 755 $(TOOL) $(DESTDIR)$(BINDIR)/xroce
 	install -m 644 $(BUILD)/share/xroce.pc $(DESTDIR)$(LIBDIR)/pkgconfig/xroce.pc
 	install -m 644 share/xroce.bash $(DESTDIR)$(COMPDIR)/xroce
+	install -m 644 $(BUILD)/share/xroce@.service $(DESTDIR)$(UNITDIR)/xroce@.service
 	install -m 644 $(BUILD)/share/xroce.7 $(DESTDIR)$(MANDIR)/man7/xroce.7
 	install -m 644 $(BUILD)/share/xroce.8 $(DESTDIR)$(MANDIR)/man8/xroce.8
 	install -m 644 README.md CHANGELOG.md $(DESTDIR)$(DOCDIR)
@@ -278,7 +280,7 @@ install: all texts
 uninstall:
 	rm -rf $(addprefix $(DESTDIR),$(OURS) $(DOCDIR))
 	rm -f $(addprefix $(DESTDIR),$(BINDIR)/xroce $(LIBDIR)/pkgconfig/xroce.pc $(COMPDIR)/xroce \
-		$(MANDIR)/man7/xroce.7 $(MANDIR)/man8/xroce.8)
+		$(UNITDIR)/xroce@.service $(MANDIR)/man7/xroce.7 $(MANDIR)/man8/xroce.8)
 
 clean:
 	rm -rf $(BUILD)

@@ -79,24 +79,51 @@ _xroce_run() {
 	esac
 }
 
+_xroce_serve() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+
+	if [ "$cur" = = ]; then
+		cur=
+	elif [ "$prev" = = ]; then
+		prev=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	case $prev in
+	-m | --mode) _xroce_words "0666 0660 0600" "$cur" ;;
+	# shellcheck disable=SC2207 # none of the words has a space
+	-g | --group) COMPREPLY=($(compgen -g -- "$cur")) ;;
+	-n | --netns) _xroce_words "$(ip netns list 2>/dev/null | cut -d' ' -f1)" "$cur" ;;
+	--max-*) COMPREPLY=() ;;
+	*)
+		case $cur in
+		-*)
+			_xroce_words "--mode --group --netns --background --while-used \
+				--max-clients --max-qps --max-rings --help" "$cur"
+			;;
+		*) _xroce_interfaces "$cur" ;;
+		esac
+		;;
+	esac
+}
+
 _xroce() {
 	local cur=${COMP_WORDS[COMP_CWORD]}
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xroce_words "run list doctor help --help --version" "$cur"
+		_xroce_words "run serve stop list doctor help --help --version" "$cur"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
 	run) _xroce_run ;;
-	list | doctor)
+	serve) _xroce_serve ;;
+	stop | list | doctor)
 		[ "$COMP_CWORD" -eq 2 ] || return
 		case $cur in
 		-*) _xroce_words "--help" "$cur" ;;
 		*) _xroce_interfaces "$cur" ;;
 		esac
 		;;
-	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run list doctor" "$cur" ;;
+	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor" "$cur" ;;
 	esac
 }
 

@@ -36,6 +36,16 @@ completion__options_are_those_of_run() {
 	offers xroce run - && is "$want"
 }
 
+completion__options_are_those_of_serve() {
+	local want
+
+	want=$({ options_of serve; echo --help; } | sort | paste -sd' ')
+	offers xroce serve - && is "$want" &&
+		offers xroce serve --mode 066 && is "0660 0666" &&
+		offers xroce serve --group roo && is root &&
+		offers xroce serve --mode = 0600 l && grep -qw lo "$work/got"
+}
+
 completion__words_are_those_that_run_takes() {
 	local option word
 

@@ -14,7 +14,7 @@ install__every_file() {
 
 	for file in bin/xroce lib/xroce/libibverbs.so.1 lib/xroce/libibverbs.so \
 		lib/pkgconfig/xroce.pc share/bash-completion/completions/xroce \
-		share/man/man7/xroce.7 share/man/man8/xroce.8 \
+		lib/systemd/system/xroce@.service share/man/man7/xroce.7 share/man/man8/xroce.8 \
 		share/doc/xroce/{README,CHANGELOG,docs/port}.md \
 		share/doc/xroce/LICENSES/{GPL-2.0-only,BSD-2-Clause}.txt; do
 		[ -s "$prefix/$file" ] || { note "not there, or empty: $file"; return 1; }
@@ -70,6 +70,17 @@ install__manual_pages_by_man() {
 	export MANPATH=$prefix/share/man MANPAGER=cat
 	man 8 xroce >"$work/out" && grep -q 'RDMA verbs on any Linux' "$work/out" || show out || return
 	man 7 xroce >"$work/out" && grep -q XROCE_SPIN_US "$work/out" || show out
+}
+
+# The unit starts the command that lies beside it, and systemd knows all that it says.
+install__unit() {
+	local unit=$prefix/lib/systemd/system/xroce@.service
+
+	grep -q '^ExecStart=/usr/local/bin/xroce serve %I$' "$unit" || return
+	command -v systemd-analyze >/dev/null || skip "no systemd-analyze"
+	sed "s|/usr/local/bin|$prefix/bin|" "$unit" >"$work/xroce@lo.service"
+	systemd-analyze --man=no verify "$work/xroce@lo.service" >"$work/out" 2>&1
+	! grep -E 'xroce@|nknown|nvalid' "$work/out" || { show out; return 1; }
 }
 
 install__completion_by_its_name() {

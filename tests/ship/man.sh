@@ -28,7 +28,7 @@ man__every_subcommand_and_option() {
 	for word in $(subcommands); do
 		grep -qE "^ +$word " "$work/page" || missing+=" $word"
 		for option in $(options_of "$word"); do
-			grep -qE -e "-., $option( |\$)" "$work/page" || missing+=" $word:$option"
+			grep -qE -e "^[[:space:]]+(-., )?$option( |\$)" "$work/page" || missing+=" $word:$option"
 		done
 	done
 	[ -z "$missing" ] || { note "not in xroce(8):$missing"; return 1; }

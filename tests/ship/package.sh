@@ -29,7 +29,7 @@ package__holds_what_is_installed() {
 	dpkg-deb -c "$deb" >"$work/files" || return
 	for file in bin/xroce 'lib/[^/]*/xroce/libibverbs.so.1' 'lib/[^/]*/pkgconfig/xroce.pc' \
 		share/man/man8/xroce.8.gz share/man/man7/xroce.7.gz share/doc/xroce/copyright \
-		share/bash-completion/completions/xroce; do
+		share/bash-completion/completions/xroce lib/systemd/system/xroce@.service; do
 		grep -qE " \./usr/$file\$" "$work/files" ||
 			{ note "not in the package: $file"; return 1; }
 	done
