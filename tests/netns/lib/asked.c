@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* See asked.h. */
+#define _GNU_SOURCE
+#include "asked.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "ctl.h"
+
+int asked_reach(const char *path)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s", path);
+	if (connect(fd, (struct sockaddr *)&at, sizeof(at)) == 0)
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+s32 asked(int sock, u32 what, u32 number, int *fds, u32 room, u32 *count)
+{
+	const struct ask ask = { .version = ASK_VERSION, .what = what, .number = number };
+	union {
+		struct cmsghdr header;
+		char room[CMSG_SPACE(32 * sizeof(int))];
+	} control;
+	struct ask_answer answer;
+	struct iovec iov = { &answer, sizeof(answer) };
+	struct msghdr msg = { .msg_iov = &iov,
+			      .msg_iovlen = 1,
+			      .msg_control = &control,
+			      .msg_controllen = sizeof(control) };
+	const struct cmsghdr *c;
+	u32 n = 0;
+
+	if (count)
+		*count = 0;
+	if (send(sock, &ask, sizeof(ask), MSG_NOSIGNAL) != sizeof(ask) ||
+	    recvmsg(sock, &msg, MSG_CMSG_CLOEXEC) != sizeof(answer))
+		return -EPIPE;
+	c = CMSG_FIRSTHDR(&msg);
+	if (c && c->cmsg_type == SCM_RIGHTS) {
+		n = (u32)((c->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+		must(n <= room, "%u descriptors came", n);
+		memcpy(fds, CMSG_DATA(c), n * sizeof(int));
+	}
+	if (count)
+		*count = n;
+	return answer.err;
+}
+
+u32 asked_port(int sock, int fds[32])
+{
+	u32 n;
+	const s32 err = asked(sock, ASK_HELLO, 0, fds, 32, &n);
+
+	must(!err, "no port: %s", strerror(-err));
+	return n;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A client's end of the conversation with a broker (user/base/ask.h), without the library: for
+ * programs that mean to misuse what they are given.
+ */
+#ifndef NETNS_ASKED_H
+#define NETNS_ASKED_H
+
+#include "../../../user/base/ask.h"
+
+/* A connection to the broker, or -errno. */
+int asked_reach(const char *path);
+/*
+ * Ask one thing and take its answer; its error, or -EPIPE when the broker has hung up. The
+ * descriptors that came are in fds, which has room for `room`; their number in *count.
+ */
+s32 asked(int sock, u32 what, u32 number, int *fds, u32 room, u32 *count);
+/* ASK_HELLO: dies without a port. Returns how many descriptors came. */
+u32 asked_port(int sock, int fds[32]);
+
+#endif
