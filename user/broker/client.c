@@ -133,7 +133,7 @@ void client_serve(struct client *c)
 	struct broker *b = c->broker;
 	struct instance i;
 	const char *step;
-	int err = stock_take(&b->stock, &i, &step);
+	int err = stock_take(&b->stock, clock_now_ns(), &i, &step);
 
 	c->waiting = false;
 	c->user->served = ++b->served;

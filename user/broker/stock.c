@@ -5,6 +5,8 @@
 /* The end of a process that is killed closes its descriptors, and so ends the device, by then. */
 #define REAP_NS	 (20 * NSEC_PER_MSEC)
 #define RETRY_NS NSEC_PER_SEC
+/* Whoever has taken one has more to ask at once: the number of its first QP. */
+#define TAKEN_NS (20 * NSEC_PER_MSEC)
 
 void stock_init(struct stock *s, const struct instance_plan *plan)
 {
@@ -30,8 +32,9 @@ void stock_empty(struct stock *s)
 	s->spares = s->num_doomed = 0;
 }
 
-int stock_take(struct stock *s, struct instance *out, const char **step)
+int stock_take(struct stock *s, u64 now_ns, struct instance *out, const char **step)
 {
+	s->fill_ns = max_u64(s->fill_ns, now_ns + TAKEN_NS);
 	if (!s->spares)
 		return instance_make(out, &s->plan, step);
 	*out = s->spare[--s->spares];
@@ -48,7 +51,7 @@ void stock_return(struct stock *s, struct instance *i)
 
 bool stock_is_short(const struct stock *s, u64 now_ns)
 {
-	return s->spares < STOCK_SPARES && now_ns >= s->retry_ns;
+	return s->spares < STOCK_SPARES && now_ns >= s->fill_ns;
 }
 
 void stock_fill(struct stock *s, u64 now_ns)
@@ -56,7 +59,7 @@ void stock_fill(struct stock *s, u64 now_ns)
 	const char *step;
 
 	if (instance_make(&s->spare[s->spares], &s->plan, &step))
-		s->retry_ns = now_ns + RETRY_NS;
+		s->fill_ns = now_ns + RETRY_NS;
 	else
 		s->spares++;
 }
@@ -81,7 +84,7 @@ void stock_reap(struct stock *s, u64 now_ns)
 
 u64 stock_next_ns(const struct stock *s)
 {
-	const u64 fill_ns = s->spares < STOCK_SPARES ? s->retry_ns : NSEC_NEVER;
+	const u64 fill_ns = s->spares < STOCK_SPARES ? s->fill_ns : NSEC_NEVER;
 
 	return s->num_doomed ? min_u64(s->reap_ns, fill_ns) : fill_ns;
 }

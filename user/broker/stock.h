@@ -16,7 +16,7 @@ struct stock {
 	struct instance_plan plan;
 	struct instance spare[STOCK_SPARES];
 	u32 spares;
-	u64 retry_ns; /* making one failed: not before this */
+	u64 fill_ns; /* making one failed, or one was taken: not before this */
 	u32 doomed[INSTANCE_TAPS * XROCE_MAX_CLIENT];
 	u32 num_doomed;
 	u64 reap_ns; /* when they are deleted */
@@ -27,7 +27,7 @@ void stock_init(struct stock *s, const struct instance_plan *plan);
 void stock_empty(struct stock *s);
 
 /* An instance, made now if none is ready: 0, or -errno and what failed. */
-int stock_take(struct stock *s, struct instance *out, const char **step);
+int stock_take(struct stock *s, u64 now_ns, struct instance *out, const char **step);
 /* One that nobody was given. */
 void stock_return(struct stock *s, struct instance *i);
 /* True if spares are missing and can be made: stock_fill() makes one. */
