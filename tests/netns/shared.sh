@@ -173,9 +173,19 @@ numbers() {
 	sharer numbers
 	wait_until 20 said_or_gone ready
 	need_equal "QPs that the process has" "$(owned "$sharer")" 11
+	need_equal "descriptors that a program would inherit" "$(inherited "$sharer")" ""
 	kill -9 "$sharer"
 	finish "$sharer" 5
 	wait_until 5 none_owned "$sharer" || fail "the dead process has $(owned "$sharer") QPs"
+}
+# What the library has opened, and is not close-on-exec.
+inherited() {
+	local f flags
+	for f in "/proc/$1/fdinfo/"*; do
+		flags=$(awk '$1 == "flags:" { print $2 }' "$f")
+		case $(readlink "${f/fdinfo/fd}") in anon_inode:* | socket:* | /dev/net/tun | /memfd:*) ;; *) continue ;; esac
+		(((8#$flags & 8#2000000))) || echo "${f##*/}"
+	done
 }
 none_owned() { [ "$(owned "$1")" = 0 ]; }
 
