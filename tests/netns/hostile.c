@@ -62,7 +62,8 @@ static long bpf(int command, union bpf_attr *attr)
 
 /* ---- bpf(2) ---- */
 
-static u8 key[64], next_key[64], value[1 << 16];
+/* each large enough for a value: some commands take one for the other */
+static u8 key[1 << 16], next_key[1 << 16], value[1 << 16];
 
 /* As many shapes of each command's attributes as it has places for a descriptor. */
 static void shape(union bpf_attr *a, int fd, u32 which)
