@@ -493,6 +493,17 @@ static void pump_run__own_address(void **state)
 	qp_destroy(shard.engine, ours);
 }
 
+/* What sockets have lost is read a while after packets came; a ring buffer has nothing to read. */
+static void pump_run__account(void **state)
+{
+	pump_run(&shard, now_ns);
+	assert_int_equal(shard_deadline_ns(&shard), NSEC_NEVER);
+	put();
+	pump_run(&shard, now_ns);
+	assert_int_equal(shard_deadline_ns(&shard),
+			 xsk_is_ring(&io.xsks) ? NSEC_NEVER : now_ns + 100 * NSEC_PER_MSEC);
+}
+
 #define BY_SOCKET(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 #define BY_RING(test)                                                       \
 	{                                                                   \
@@ -508,6 +519,7 @@ int main(void)
 		BY_SOCKET(pump_run__super_packets),
 		BY_SOCKET(pump_run__first_wrong),
 		BY_SOCKET(pump_run__odd),
+		BY_SOCKET(pump_run__account),
 		BY_SOCKET(pump_run__own_address),
 		BY_RING(pump_run__flood),
 		BY_RING(pump_run__backlog),
@@ -515,6 +527,7 @@ int main(void)
 		BY_RING(pump_run__super_packets),
 		BY_RING(pump_run__first_wrong),
 		BY_RING(pump_run__no_record),
+		BY_RING(pump_run__account),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

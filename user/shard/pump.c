@@ -222,14 +222,14 @@ static enum sent pump_send_batch(struct shard *s, u64 now_ns, u32 *moved)
 
 /*
  * A socket loses packets while its rings are full, so packets come behind: a while after some came
- * the kernel's statistics are read, once.
+ * the kernel's statistics are read, once. Of a ring buffer there are none.
  */
 static void pump_account(struct shard *s, bool came, u64 now_ns)
 {
 	const u64 account_ns = atomic_load_explicit(&s->account_ns, memory_order_relaxed);
 
 	if (likely(now_ns < account_ns)) {
-		if (came && account_ns == NSEC_NEVER)
+		if (came && account_ns == NSEC_NEVER && !xsk_is_ring(&s->io->xsks))
 			atomic_store_explicit(&s->account_ns, now_ns + ACCOUNT_NS,
 					      memory_order_relaxed);
 		return;
