@@ -155,6 +155,8 @@ fork_rereg        | user/verbs/mr.c          | s/context_gone(mr->context) ? EIO
 claim_none        | user/verbs/qp.c          | s/err = -port_claim(vqp->port, vqp->qp->qpn);/err = 0;/ | netns-shared
 release_none      | user/verbs/qp.c          | s/port_release(vqp->port, qpn);/;/ | netns-shared
 lost_untold       | user/verbs/context.c     | s/err = watch_until_hangup(ctx->watch, port_lifeline(\*out));/err = 0;/ | netns-shared
+claim_once        | user/verbs/qp.c          | s/tries < QPN_TRIES/tries < 1/ | netns-shared
+claim_errno       | user/verbs/qp.c          | s/return err == ENOSPC || err == EEXIST ? ENOMEM : err;/return err;/ | netns-shared
 TABLE
 }
 

@@ -189,6 +189,36 @@ inherited() {
 }
 none_owned() { [ "$(owned "$1")" = 0 ]; }
 
+# between WHAT... : another program in the broker's place, before which it is asked.
+between() {
+	path=/run/xroce/$(in_a stat -L -c %i /proc/self/ns/net)-
+	path+=$(ip -n $NS_A -o link show dev $IF_A | cut -d: -f1).sock
+	start between a "$TOOLS/go_between" "$path" "$@"
+	between=$child
+	wait_until 5 grep -qx ready "$WORK/between.out" || { fail "it is not ready"; show between; }
+}
+
+between_ends() {
+	stop "$between"
+	mv "$path.real" "$path"
+}
+
+# Three numbers of the first process are another's: it draws others.
+taken_numbers() {
+	between taken 3
+	pingpong user alone b v4 ibv_rc_pingpong 4096 100 -c
+	need_equal "numbers that were refused" "$(grep -c '^answered' "$WORK/between.out")" 3
+	need_equal "different ones" "$(grep '^answered' "$WORK/between.out" | sort -u | wc -l)" 3
+	between_ends
+}
+
+refused_numbers() {
+	between "$1"
+	sharer "$1"
+	sharer_ends
+	between_ends
+}
+
 run_case no_broker no_broker
 run_case in_use in_use
 serve a $IF_A || { cat "$WORK/case.notes"; exit 1; }
@@ -199,5 +229,9 @@ serve b $IF_B || { cat "$WORK/case.notes"; exit 1; }
 all_programs far user user b
 run_case forks forks
 run_case numbers numbers
+stop $broker_b
+run_case taken_numbers taken_numbers
+run_case refused_numbers_full refused_numbers full
+run_case refused_numbers_garbage refused_numbers garbage
 run_case broker_lost broker_lost
 finish_cases

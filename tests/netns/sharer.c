@@ -6,6 +6,8 @@
  *				new one is there, and it has a port
  *	sharer fork DEVICE	children open the device for themselves and talk to their parent
  *	sharer numbers DEVICE	makes QPs and destroys some; says `ready` and sleeps
+ *	sharer full DEVICE	the broker gives no numbers: ENOMEM
+ *	sharer garbage DEVICE	or what is no answer: EIO, and the device is lost
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -320,9 +322,25 @@ static void numbers(void)
 	pause();
 }
 
+static void refused(int want)
+{
+	static struct end e;
+
+	end_begin(&e, open_device(device));
+	must((e.mr = ibv_reg_mr(e.pd, e.buf, sizeof(e.buf), 0)), "ibv_reg_mr: %s",
+	     strerror(errno));
+	for (int i = 0; i < 2; i++)
+		must(!end_make_qp(&e) && errno == want, "ibv_create_qp: %s, not %s",
+		     strerror(errno), strerror(want));
+	if (want == EIO)
+		expect_fatal(e.ctx);
+	end_close(&e);
+	must(!ibv_close_device(e.ctx), "ibv_close_device");
+}
+
 int main(int argc, char **argv)
 {
-	must(argc == 3, "usage: sharer lost|fork|numbers DEVICE");
+	must(argc == 3, "usage: sharer lost|fork|numbers|full|garbage DEVICE");
 	device = argv[2];
 	if (!strcmp(argv[1], "lost"))
 		lost();
@@ -330,6 +348,10 @@ int main(int argc, char **argv)
 		forks();
 	else if (!strcmp(argv[1], "numbers"))
 		numbers();
+	else if (!strcmp(argv[1], "full"))
+		refused(ENOMEM);
+	else if (!strcmp(argv[1], "garbage"))
+		refused(EIO);
 	else
 		die("%s: no such case", argv[1]);
 	printf("sharer: %s\n", argv[1]);
