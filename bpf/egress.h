@@ -29,6 +29,7 @@
 #define CHECKSUM_PARTIAL  3
 #define UDP_CHECKSUM_AT	  6
 #define IPV6_MULTICAST	  0xff
+#define IPV4_LOOPBACK	  127
 #define IPV4_MULTICAST	  0xe0 /* and above: of class D, E and the broadcast address */
 
 /* ---- what the client has asked the kernel to do to the frame ---- */
@@ -166,6 +167,17 @@ static __always_inline bool egress_is_multicast(const struct packet *p)
 					     p->dst.gid[12] >= IPV4_MULTICAST;
 }
 
+/*
+ * Addresses that are on no wire: "this network" and loopback, and of IPv6 ::/64, where the GIDs of
+ * IPv4 addresses lie too. The kernel's routing refuses them; xroce_single does not ask it.
+ */
+static __always_inline bool egress_is_of_no_wire(const struct packet *p)
+{
+	return p->rx_flags & XROCE_RX_IPV6 ?
+		       !p->src.half[0] || !p->dst.half[0] :
+		       !p->dst.gid[12] || p->dst.gid[12] == IPV4_LOOPBACK;
+}
+
 /* ---- the transport headers, of each packet in the frame ---- */
 
 struct egress {
@@ -264,6 +276,8 @@ egress_check(struct __sk_buff *skb, struct packet *p, const struct xroce_tap *ta
 
 	if (reason != XROCE_EGRESS_none)
 		return reason;
+	if (egress_is_of_no_wire(p))
+		return XROCE_EGRESS_not_roce;
 	if (!bpf_map_lookup_elem(&xroce_gid, &p->src))
 		return XROCE_EGRESS_source;
 	if (egress_is_multicast(p))

@@ -48,6 +48,7 @@ static __always_inline bool single_parse(struct xdp_md *ctx, struct packet *p)
 static __always_inline bool single_leaves(const struct packet *p)
 {
 	return bpf_map_lookup_elem(&xroce_gid, &p->src) && !egress_is_multicast(p) &&
+	       !egress_is_of_no_wire(p) &&
 	       !bpf_map_lookup_elem(&xroce_gid, &p->dst) &&
 	       !bpf_map_lookup_elem(&xroce_near, &p->dst);
 }

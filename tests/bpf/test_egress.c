@@ -640,6 +640,29 @@ static void ipv6_multicast(struct frame_spec *s)
 	s->dst[0] = 0xff;
 }
 
+static void to_loopback(struct frame_spec *s)
+{
+	memcpy(s->dst + 12, (uint8_t[]){ 127, 0, 0, 1 }, 4);
+}
+
+static void to_this_network(struct frame_spec *s)
+{
+	memset(s->dst + 12, 0, 4);
+}
+
+/* Bytes of an IPv6 header that parse as the GID of an IPv4 address. */
+static void ipv4_source_in_ipv6(void)
+{
+	memcpy(f.bytes + FRAME_IP + 8, bench_local4, 16);
+}
+
+static void ipv6_to_loopback(struct frame_spec *s)
+{
+	ipv6(s);
+	memset(s->dst, 0, 15);
+	s->dst[15] = 1;
+}
+
 static void qp1(struct frame_spec *s)
 {
 	s->ecn_qpn = 1;
@@ -756,6 +779,11 @@ static const struct row {
 	{ "multicast", XROCE_EGRESS_multicast, .before = multicast },
 	{ "broadcast", XROCE_EGRESS_multicast, .before = broadcast },
 	{ "IPv6 multicast", XROCE_EGRESS_multicast, .before = ipv6_multicast },
+	{ "to 127.0.0.1", XROCE_EGRESS_not_roce, .before = to_loopback },
+	{ "to 0.0.0.0", XROCE_EGRESS_not_roce, .before = to_this_network },
+	{ "to ::1", XROCE_EGRESS_not_roce, .before = ipv6_to_loopback },
+	{ "the own IPv4 address in an IPv6 header", XROCE_EGRESS_not_roce,
+	  .before = ipv6, .after = ipv4_source_in_ipv6 },
 	{ "marked as a super-packet", XROCE_EGRESS_segments, .after = looks_like_super },
 	{ "QP 1", XROCE_EGRESS_qp1, .before = qp1, .right_of_other = true },
 	{ "QP 1, reserved bits set", XROCE_EGRESS_qp1, .before = qp1_reserved_bits,

@@ -159,6 +159,9 @@ static void single__addresses(void **state)
 	s.dst[12] = 0xe1;
 	make();
 	expect_left("to a multicast address");
+	s.dst[12] = 127;
+	make();
+	expect_left("to a loopback address");
 }
 
 static void single__near(void **state)

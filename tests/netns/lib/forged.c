@@ -490,7 +490,6 @@ const struct kind kinds[] = {
 	V6(to_multicast_v6, to_multicast6),
 	V4(to_broadcast, to_broadcast),
 	V4(to_loopback, to_loopback),
-	V4(to_subnet_broadcast, to_subnet_broadcast),
 	V4(ether_arp, ether_arp),
 	V4(ether_lldp, ether_lldp),
 	V4(ether_roce1, ether_roce1),
@@ -563,6 +562,7 @@ const struct kind kinds[] = {
 	{ "opcode_manufacturer", false, 0, 0, 1, 80, opcode_manufacturer, NULL },
 	{ "over_mtu", false, 0, 0, 1, 9000, over_mtu, NULL },
 	{ "over_mtu_super", false, 0, 0, 4, 9000, over_mtu, NULL },
+	{ "to_subnet_broadcast", true, 0, 0, 1, 80, NULL, to_subnet_broadcast },
 	{ "trailer", true, 0, 0, 1, 80, NULL, trailer },
 	{ "ip_checksum", true, 0, 0, 1, 80, NULL, ip_checksum },
 };
