@@ -54,6 +54,22 @@ TARGETS = [
     ("the same, blocked in ibv_get_cq_event, % of a core", "idle_100_qps_e", None, 1, "<=", 0.1),
 ]
 
+# Processes that share an interface, to one that has it alone; two of one interface, to two over the wire.
+TARGETS += [
+    (f"{text}: {what}", f"{left}_{name}", f"{right}_{name}", 1, sign, limit)
+    for text, left, right, rate, latency in [
+        ("shared, one process, to alone", "shared", "alone", 0.9, 1.1),
+        ("shared, two processes of one interface, to alone over the wire", "near", "alone", 1.0, 1.0),
+    ]
+    for what, name, sign, limit in [
+        ("ib_send_bw -s 64", "send_64", ">=", rate),
+        ("ib_write_bw -s 65536", "write_64k", ">=", rate),
+        ("ib_send_lat -s 64", "send_lat", "<=", latency),
+        ("ib_read_lat -s 64", "read_lat", "<=", latency),
+        ("ib_send_lat -s 64 -e", "send_lat_e", "<=", latency),
+    ]
+] + [("shared, eight processes together, to one: ib_write_bw -s 65536", "together_8", "together_1", 1, ">=", 0.9)]
+
 
 def ratio_of(left, right, factor):
     if left not in median or (right and right not in median):

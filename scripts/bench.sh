@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Measures xroce side by side with raw AF_XDP, UDP and TCP on the same veth pair between two
-# namespaces, and prints the ratios beside their targets: bench.sh [--quick | --scaling] [BUILD].
-# --scaling: only what several threads and shards make of two receive queues. What ends in _n is
+# namespaces, and prints the ratios beside their targets: bench.sh [--quick | --scaling | --sharing]
+# [BUILD]. --scaling: only what several threads and shards make of two receive queues. --sharing:
+# only what processes have that share an interface, beside one that has it alone. What ends in _n is
 # with XDP in native mode at both ends (XROCE_XDP=native), all else as it comes, in generic mode,
 # but for sharded_*, which several queues put in native mode. Every repetition runs everything once,
 # so that what is compared shares the machine's moods. TSV and SVG go to BUILD/bench/. Never part of
@@ -17,8 +18,8 @@ case ${1:-} in
 	repeats=2 quick=1
 	shift
 	;;
---scaling)
-	sections=scaling
+--scaling | --sharing)
+	sections=${1#--}
 	shift
 	;;
 esac
@@ -59,7 +60,8 @@ first() {
 	[ -n "$v" ] && put "$name" "$v" "$unit" || lost "$name"
 }
 
-# perftest NAME UNIT COLUMN TOOL OPTION...: server on A, client on B.
+# perftest NAME UNIT COLUMN TOOL OPTION...: server on A, client on B, or on $client.
+client=b
 perftest() {
 	local name=$1 unit=$2 column=$3 tool=$4 server v
 	shift 4
@@ -67,7 +69,8 @@ perftest() {
 	start bench a taskset -c $CPU_A "$XROCE" run --dev $IF_A -- "$tool" -d $DEV_A -x 0 -F "$@"
 	server=$child
 	wait_until 10 listens_or_gone a 18515 "$server"
-	in_b timeout 60 taskset -c $CPU_B "$XROCE" run --dev $IF_B -- "$tool" -d $DEV_B -x 0 -F "$@" $IP4_A >"$WORK/bench.err" 2>&1
+	local -n dev=IF_${client^^} rdma=DEV_${client^^}
+	in_ns $client timeout 60 taskset -c $CPU_B "$XROCE" run --dev "$dev" -- "$tool" -d "$rdma" -x 0 -F "$@" $IP4_A >"$WORK/bench.err" 2>&1
 	v=$(awk -v c="$column" '/^ *[0-9]+ +[0-9]+ / { v = $c } END { print v }' "$WORK/bench.err")
 	# UD loses what nobody had a place for, and its server then waits in vain
 	case " $* " in *" UD "*) stop "$server" ;; *) finish "$server" 10 ;; esac
@@ -162,6 +165,59 @@ scaling() {
 	read -r _ one two _ <"$WORK/engine.out" && put engine_sharded_one "$one" msg/s && put engine_sharded_two "$two" msg/s || lost engine_sharded
 }
 
+# What one process makes of the interface, as PREFIX_...
+one_process() {
+	perftest "$1_send_64" msg/s 5 ib_send_bw -s 64 -n 400000
+	perftest "$1_write_64k" Gbit/s 4 ib_write_bw -s 65536 -n 10000
+	perftest "$1_send_lat" us 5 ib_send_lat -s 64 -n 30000
+	perftest "$1_read_lat" us 5 ib_read_lat -s 64 -n 30000
+	perftest "$1_send_lat_e" us 5 ib_send_lat -s 64 -e -n 5000
+}
+
+# together NAME COUNT OPTION...: so many pairs of ib_send_bw or ib_write_bw at once; what the
+# clients say, added up.
+together() {
+	local name=$1 count=$2 tool=$3 i servers=() clients=() v
+	shift 3
+	for ((i = 0; i < count; i++)); do
+		start "many$i" a taskset -c $CPU_A "$XROCE" run --dev $IF_A -- "$tool" -d $DEV_A -x 0 -F -p $((18600 + i)) "$@"
+		servers+=("$child")
+	done
+	for ((i = 0; i < count; i++)); do
+		wait_until 10 listens_or_gone a $((18600 + i)) "${servers[i]}"
+	done
+	for ((i = 0; i < count; i++)); do
+		start "more$i" b taskset -c $CPU_B "$XROCE" run --dev $IF_B -- "$tool" -d $DEV_B -x 0 -F -p $((18600 + i)) "$@" $IP4_A
+		clients+=("$child")
+	done
+	for ((i = 0; i < count; i++)); do
+		finish "${clients[i]}" 60
+		finish "${servers[i]}" 10
+	done
+	v=$(awk 'FNR == 1 { n++ } /^ *[0-9]+ +[0-9]+ / { sum += $4; seen++ } END { if (seen == n) printf "%.3f", sum * 8 * 1048576 / 1e9 }' "$WORK"/more*.out)
+	rm -f "$WORK"/more*.out "$WORK"/many*.out
+	[ -n "$v" ] && put "$name" "$v" Gbit/s || lost "$name"
+}
+
+# Both interfaces have brokers, or none.
+brokers() {
+	local do=$1
+	in_a "$XROCE" $do $IF_A >"$WORK/bench.err" 2>&1 && in_b "$XROCE" ${do} $IF_B >>"$WORK/bench.err" 2>&1 || lost "xroce $do"
+}
+
+sharing() {
+	queues 1
+	one_process alone
+	brokers "serve --background"
+	one_process shared
+	together together_1 1 ib_write_bw -s 65536 -n 8000
+	together together_8 8 ib_write_bw -s 65536 -n 1000
+	client=a
+	one_process near
+	client=b
+	brokers stop
+}
+
 once() {
 	local a=/run/netns/$NS_A b=/run/netns/$NS_B size mode
 	for size in $sizes; do
@@ -251,8 +307,9 @@ queues 1
 } | tee "$OUT/machine.txt"
 for ((i = 1; i <= repeats; i++)); do
 	printf 'repetition %d of %d\r' "$i" "$repeats" >&2
-	[ $sections = scaling ] || once
-	scaling
+	case $sections in all) once ;; esac
+	case $sections in all | scaling) scaling ;; esac
+	case $sections in all | sharing) sharing ;; esac
 done
 if [ $sections = all ]; then
 	idle
