@@ -17,8 +17,11 @@
  *	flood N			N asks, of which no answer is read; `full` when no more go in
  *	halves			half an ask, and the other half
  *	again N			N connections, one after the other, that get a port and end
- *	times N			the same, a moment apart: shortest, median and longest time to the
- *				answer, in us
+ *	crowd N			N connections of user 65534 that ask for a port; then a claim here,
+ *				then a port for a further connection of this user: how many of the
+ *				crowd were answered before each of the two
+ *	times N			a port, and its end, N times, a moment apart: shortest, median and
+ *				longest time to the answer, in us
  *	orphan			make the TAP device persistent, hang up, keep its descriptor: `gone`
  *				when the device is
  *	hold			until the broker hangs up
@@ -269,6 +272,44 @@ static void again(u32 n)
 	printf("again %u\n", got);
 }
 
+static u32 answered(const int *fd, u32 n)
+{
+	u32 count = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		struct pollfd p = { .fd = fd[i], .events = POLLIN };
+
+		count += poll(&p, 1, 0) == 1;
+	}
+	return count;
+}
+
+static void crowd(u32 n)
+{
+	int *fd = calloc(n, sizeof(*fd));
+	const int own = sock;
+	u32 before;
+
+	/* whose a connection is the kernel notes when it is made */
+	if (!fd || seteuid(65534))
+		die("crowd");
+	for (u32 i = 0; i < n; i++) {
+		sock = fd[i] = reach();
+		tell(ASK_HELLO, 0);
+	}
+	if (seteuid(0))
+		die("crowd");
+	sock = own;
+	if (ask("crowd", ASK_CLAIM, 12345).err)
+		die("claim");
+	before = answered(fd, n);
+	sock = reach();
+	if (ask("crowd", ASK_HELLO, 0).err)
+		die("hello");
+	printf("crowd %u %u\n", before, answered(fd, n));
+	free(fd);
+}
+
 static int order(const void *a, const void *b)
 {
 	const u64 x = *(const u64 *)a, y = *(const u64 *)b;
@@ -392,6 +433,8 @@ int main(int argc, char **argv)
 				flood(n);
 			else if (!strcmp(what, "again"))
 				again(n);
+			else if (!strcmp(what, "crowd"))
+				crowd(n);
 			else if (!strcmp(what, "times"))
 				times(n);
 			else

@@ -396,6 +396,18 @@ flood() {
 	end_server
 }
 
+# Many that ask for what takes its time do not hold up one that asks for little, nor another user.
+crowd() {
+	local word claim hello
+	serve
+	ask crowd hello crowd 60
+	read -r word claim hello < <(grep '^crowd' "$WORK/crowd.out")
+	need_equal "what it did" "$word" crowd
+	[ "$claim" -lt 30 ] || fail "$claim of 60 were served before a claim"
+	[ "$hello" -lt 30 ] || fail "$hello of 60 were served before another user"
+	end_server
+}
+
 numbers() {
 	serve
 	answers claim 5 release 5 ring
@@ -521,6 +533,7 @@ run_case broker_few_capabilities few_capabilities
 run_case broker_shown shown
 run_case broker_malformed malformed
 run_case broker_flood flood
+run_case broker_crowd crowd
 run_case broker_numbers numbers
 run_case broker_limits limits
 run_case broker_orphans orphans

@@ -16,6 +16,8 @@
 #define UNUSED_FIRST_NS (10 * NSEC_PER_SEC)
 #define UNUSED_NS	(1 * NSEC_PER_SEC) /* and from its last one to its end */
 
+#define SLOW_NS (20 * NSEC_PER_MSEC) /* between two pieces of slow work while others ask */
+
 struct brokers {
 	struct loop loop;
 	struct broker *first;
@@ -260,16 +262,34 @@ static void broker_look_at_use(struct broker *b, u64 now_ns)
 		b->ended = true;
 }
 
-/* What is due; idle: nobody asks for anything. One instance at most is made. */
-static void broker_work(struct broker *b, u64 now_ns, bool idle)
+/* One thing that takes its time, and that is due. False: there is none. */
+static bool broker_work_slowly(struct broker *b, u64 now_ns, bool idle)
 {
 	struct client *c = client_waiting(b);
 
-	stock_reap(&b->stock, now_ns);
 	if (c)
 		client_serve(c);
+	else if (stock_is_due(&b->stock, now_ns))
+		stock_reap(&b->stock);
 	else if (idle && stock_is_short(&b->stock, now_ns))
 		stock_fill(&b->stock, now_ns);
+	else
+		return false;
+	return true;
+}
+
+/*
+ * What is due; idle: nobody asks for anything. Slow work waits for that, but not for ever: whoever
+ * asks all the time leaves others their ports.
+ */
+static void broker_work(struct broker *b, u64 now_ns, bool idle)
+{
+	struct client *c = b->stock.spares ? client_waiting(b) : NULL;
+
+	if (c)
+		client_serve(c);
+	else if ((idle || now_ns >= b->slow_ns) && broker_work_slowly(b, now_ns, idle))
+		b->slow_ns = clock_now_ns() + SLOW_NS;
 	broker_look_at_use(b, now_ns);
 }
 

@@ -51,6 +51,7 @@ struct broker {
 	struct client *of[XROCE_MAX_CLIENT]; /* by number */
 	u32 last_number;
 	u64 served;	/* ports made */
+	u64 slow_ns;	/* when slow work may be done again though somebody asks */
 	u64 unused_ns;	/* when it ends for want of a client; NSEC_NEVER: not for that */
 	int stopper_fd;	/* whoever asked for the end hears of it when all is gone */
 	bool ended;

@@ -398,8 +398,7 @@ void client_end(struct client *c)
 		quota_give(&b->quota, c->user, QUOTA_CLIENTS, 1);
 	if (c->number != CLIENT_NONE) {
 		client_leave(c);
-		close(c->single_link_fd);
-		stock_doom(&b->stock, c->tap, clock_now_ns());
+		stock_doom(&b->stock, c->tap, c->single_link_fd, clock_now_ns());
 	}
 	quota_give(&b->quota, c->user, QUOTA_RINGS, c->rings);
 	quota_give(&b->quota, c->user, QUOTA_CONNECTIONS, 1);

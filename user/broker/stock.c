@@ -1,17 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <unistd.h>
+
 #include "stock.h"
 #include "tap.h"
 
 /* The end of a process that is killed closes its descriptors, and so ends the device, by then. */
-#define REAP_NS	 (20 * NSEC_PER_MSEC)
-#define RETRY_NS NSEC_PER_SEC
+#define REAP_NS	     (20 * NSEC_PER_MSEC)
+#define REAP_CLIENTS 16u
+#define RETRY_NS     NSEC_PER_SEC
 /* Whoever has taken one has more to ask at once: the number of its first QP. */
-#define TAKEN_NS (20 * NSEC_PER_MSEC)
+#define TAKEN_NS     (20 * NSEC_PER_MSEC)
 
 void stock_init(struct stock *s, const struct instance_plan *plan)
 {
 	memset(s, 0, sizeof(*s));
 	s->plan = *plan;
+}
+
+/* A few at a time: others wait meanwhile. */
+void stock_reap(struct stock *s)
+{
+	const u32 n = min_u32(s->num_doomed, REAP_CLIENTS), first = s->num_doomed - n;
+
+	tap_delete(s->doomed[first], n * INSTANCE_TAPS);
+	/* after their devices: there is nothing left to detach */
+	for (u32 i = first; i < first + n; i++)
+		close(s->doomed_link_fd[i]);
+	s->num_doomed = first;
 }
 
 void stock_empty(struct stock *s)
@@ -25,11 +40,11 @@ void stock_empty(struct stock *s)
 	}
 	if (n)
 		tap_delete(tap, num_taps);
-	if (s->num_doomed)
-		tap_delete(s->doomed, s->num_doomed);
+	while (s->num_doomed)
+		stock_reap(s);
 	for (u32 i = 0; i < n; i++)
 		instance_close(&s->spare[i]);
-	s->spares = s->num_doomed = 0;
+	s->spares = 0;
 }
 
 int stock_take(struct stock *s, u64 now_ns, struct instance *out, const char **step)
@@ -64,22 +79,19 @@ void stock_fill(struct stock *s, u64 now_ns)
 		s->spares++;
 }
 
-void stock_doom(struct stock *s, const u32 tap[INSTANCE_TAPS], u64 now_ns)
+void stock_doom(struct stock *s, const u32 tap[INSTANCE_TAPS], int link_fd, u64 now_ns)
 {
-	if (s->num_doomed == ARRAY_SIZE(s->doomed))
-		stock_reap(s, s->reap_ns);
+	if (s->num_doomed == XROCE_MAX_CLIENT)
+		stock_reap(s);
 	if (!s->num_doomed)
 		s->reap_ns = now_ns + REAP_NS;
-	for (u32 i = 0; i < INSTANCE_TAPS; i++)
-		s->doomed[s->num_doomed++] = tap[i];
+	memcpy(s->doomed[s->num_doomed], tap, sizeof(s->doomed[0]));
+	s->doomed_link_fd[s->num_doomed++] = link_fd;
 }
 
-void stock_reap(struct stock *s, u64 now_ns)
+bool stock_is_due(const struct stock *s, u64 now_ns)
 {
-	if (!s->num_doomed || now_ns < s->reap_ns)
-		return;
-	tap_delete(s->doomed, s->num_doomed);
-	s->num_doomed = 0;
+	return s->num_doomed && now_ns >= s->reap_ns;
 }
 
 u64 stock_next_ns(const struct stock *s)

@@ -17,7 +17,8 @@ struct stock {
 	struct instance spare[STOCK_SPARES];
 	u32 spares;
 	u64 fill_ns; /* making one failed, or one was taken: not before this */
-	u32 doomed[INSTANCE_TAPS * XROCE_MAX_CLIENT];
+	u32 doomed[XROCE_MAX_CLIENT][INSTANCE_TAPS]; /* devices of clients that have gone, */
+	int doomed_link_fd[XROCE_MAX_CLIENT];	     /* and their links */
 	u32 num_doomed;
 	u64 reap_ns; /* when they are deleted */
 };
@@ -35,12 +36,14 @@ bool stock_is_short(const struct stock *s, u64 now_ns);
 void stock_fill(struct stock *s, u64 now_ns);
 
 /*
- * The client that had these devices has gone: they go in a moment, if the client's end has not
- * ended them.
+ * The client that had these devices has gone, and nothing leaves by them any more: they go in a
+ * moment, if the client's end has not ended them, with what the broker holds of them. Not now: that
+ * may take its time, and other clients' ends are waiting.
  */
-void stock_doom(struct stock *s, const u32 tap[INSTANCE_TAPS], u64 now_ns);
-/* Deletes what is due. */
-void stock_reap(struct stock *s, u64 now_ns);
+void stock_doom(struct stock *s, const u32 tap[INSTANCE_TAPS], int link_fd, u64 now_ns);
+/* True if devices are to be deleted: stock_reap() deletes some. */
+bool stock_is_due(const struct stock *s, u64 now_ns);
+void stock_reap(struct stock *s);
 
 /* When there is something to do next; NSEC_NEVER. */
 u64 stock_next_ns(const struct stock *s);
