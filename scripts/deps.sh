@@ -14,6 +14,7 @@ packages=(
 	libbpf-dev libxdp-dev libisal-dev libmnl-dev libibverbs-dev
 	# tests
 	libcmocka-dev ibverbs-utils perftest ucx-utils iproute2 iputils-ping ethtool strace util-linux procps
+	openmpi-bin libopenmpi-dev mpich
 	mandoc man-db bsdextrautils debhelper dpkg-dev lintian
 	spin
 )

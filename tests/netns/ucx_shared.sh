@@ -1,0 +1,69 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# UCX between two processes of one interface, of a user without privileges: what UCX itself
+# measures, each test over both transports that it has for verbs. On the lower level (UCT) a
+# transport does what it can itself, on the upper one (UCP) UCX makes the rest of messages.
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 4500
+. "$here/tests/netns/lib/unprivileged.sh"
+
+# ucx TRANSPORTS TEST MESSAGES BYTES [OPTION...]
+ucx() {
+	local tls=$1 test=$2 n=$3 size=$4 server words rc
+	shift 4
+	words=("${AS_USER[@]}" "$OWN/bin/xroce" run --dev $IF_A --share always --
+		env UCX_TLS="$tls" UCX_NET_DEVICES=$DEV_A:1 UCX_IB_GID_INDEX="$gid_a" UCX_WARN_UNUSED_ENV_VARS=n ucx_perftest -t "$test" -n "$n" -w 10 -s "$size" "$@")
+	start server a "${words[@]}"
+	server=$child
+	wait_until 10 listens_or_gone a 13337 "$server"
+	start client a "${words[@]}" $IP4_A
+	finish "$child" 60
+	rc=$?
+	[ $rc -eq 0 ] || { fail "the client ended with $rc"; show client; stop "$server"; show server; return; }
+	finish "$server" 10 || { fail "the server ended with $?"; show server; }
+	need_line client "^Final: +$n "
+}
+
+if ! command -v ucx_perftest >/dev/null; then
+	echo "skip ucx_shared ucx_perftest is not installed (package ucx-utils)"
+	unprivileged_end
+	exit 0
+fi
+serve a $IF_A && gids_for v4 || { cat "$WORK/case.notes"; exit 1; }
+
+# UCX connects its RC queue pairs over UD
+while read -r name tls; do
+	for test in tag_lat tag_bw tag_sync_lat stream_lat stream_bw ucp_am_lat ucp_am_bw ucp_put_lat ucp_put_bw ucp_get; do
+		run_case ${name}_${test}_8 ucx "$tls" $test 300 8
+		run_case ${name}_${test}_65536 ucx "$tls" $test 50 65536
+	done
+	for test in ucp_add ucp_fadd ucp_swap ucp_cswap; do
+		run_case ${name}_${test} ucx "$tls" $test 300 8
+	done
+done <<'END'
+rc rc_verbs,ud_verbs:aux
+ud ud_verbs
+END
+
+# TRANSPORT TEST BYTES [OPTION...]: UCT
+while read -r tl test size options; do
+	# shellcheck disable=SC2086 # several words
+	run_case uct_${tl}_${test}_${size}${options:+_${options#-D }} ucx all $test 300 "$size" -x $tl -d $DEV_A:1 $options
+done <<'END'
+rc_verbs am_lat 8
+rc_verbs am_lat 4096 -D zcopy
+rc_verbs am_bw 4096 -D bcopy
+rc_verbs put_lat 8
+rc_verbs put_bw 65536 -D zcopy
+rc_verbs get 65536 -D zcopy
+rc_verbs add_lat 8
+rc_verbs add_mr 8
+rc_verbs fadd 8
+rc_verbs cswap 8
+ud_verbs am_lat 8
+ud_verbs am_lat 2048 -D zcopy
+ud_verbs am_bw 2048 -D bcopy
+END
+unprivileged_end
+finish_cases
