@@ -34,6 +34,6 @@ refuse "__atomic builtins are not BPF's" '\b__atomic_' bpf/*
 refuse "volatile: use READ_ONCE()" '^[^c]*\bvolatile\b' $(ls bpf/* | grep -v '^bpf/wake\.h$')
 # The headers that are made of the XDP programs must be in BUILD.
 clang -fsyntax-only -Wno-everything -Watomic-implicit-seq-cst -Werror -std=gnu11 \
-	-DXROCE_LIBDIR='""' -Iinclude -I"$build/gen" user/*/*.c || bad=1
+	-DXROCE_LIBDIR='""' -DXROCE_BINDIR='""' -Iinclude -I"$build/gen" user/*/*.c || bad=1
 echo "${#files[@]} files looked at"
 exit $((bad || !${#files[@]}))

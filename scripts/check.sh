@@ -61,7 +61,7 @@ shell_kind() {
 part_tree() {
 	step includes scripts/check-includes.sh
 	step kernel scripts/check-kernel.sh
-	built build-gen "$BUILD"/gen/xroce.skel.h "$BUILD"/gen/xroce_tx.skel.h &&
+	built build-gen "$BUILD"/gen/xroce{,_tx,_broker}.skel.h &&
 		step atomics scripts/check-atomics.sh "$BUILD"
 	step errno scripts/check-errno.sh
 	step licences scripts/check-licences.sh
