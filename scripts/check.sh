@@ -157,6 +157,10 @@ part_netns() {
 	for t in data loss wake events crash tags port_events bursts memory lost; do
 		XROCE_TEST_QUEUES=2 shell_test "netns-$t-shards" bash "tests/netns/$t.sh" "$BUILD"
 	done
+	# And by brokers at both ends.
+	for t in data tags fields; do
+		XROCE_TEST_BROKER=1 shell_test "netns-$t-shared" bash "tests/netns/$t.sh" "$BUILD"
+	done
 }
 
 # Against an implementation that is not ours.

@@ -152,6 +152,16 @@ netns_wait_ready() {
 	[ "${1:-}" = no-path ] || wait_until 10 in_a ping -q -c 1 -W 1 $IP4_B || netns_die "no path from A to B"
 }
 
+# With XROCE_TEST_BROKER=1: both interfaces have brokers, and all that runs uses them.
+netns_answers() { in_ns "$1" "$XROCE" list | grep -q 'broker *pid'; }
+netns_serve() {
+	[ -n "${XROCE_TEST_BROKER:-}" ] || return 0
+	start broker_a a "$XROCE" serve $IF_A
+	start broker_b b "$XROCE" serve $IF_B
+	wait_until 10 netns_answers a && wait_until 10 netns_answers b || netns_die "no broker"
+	export XROCE_SHARE=always
+}
+
 netns_pair() {
 	local mtu=${1:-4500} queues=${2:-${XROCE_TEST_QUEUES:-1}}
 	netns_add $NS_A
@@ -161,6 +171,7 @@ netns_pair() {
 	netns_host $NS_A $IF_A $MAC_A $IP4_A $IP6_A
 	netns_host $NS_B $IF_B $MAC_B $IP4_B $IP6_B
 	netns_wait_ready
+	netns_serve
 }
 
 # A forwarder copies packets as they are, so whole packets with whole checksums must reach it: no
@@ -196,10 +207,27 @@ bpf_ids() {
 	cat "/proc/$1/fdinfo/"* 2>/dev/null | awk -v key="$2_id:" '$1 == key { print $2 }' | sort -nu
 }
 
-# maps_of PID: "name id" of each map that the process has a descriptor of. Names are not unique in a
-# machine, descriptors are.
+# program_maps PID: the ids of the maps of the XDP program that a broker has loaded for the process,
+# which has descriptors of some of them.
+program_maps() {
+	{ bpf_ids "$1" map; bpftool prog show; } |
+		awk 'NF == 1 { mine[$1] = 1 }
+			/ name / { xdp = / name xroce_xdp / }
+			xdp { for (i = 1; i < NF; i++) if ($i == "map_ids") {
+				n = split($(i + 1), id, ","); hit = 0
+				for (k = 1; k <= n; k++) hit += id[k] in mine
+				for (k = 1; hit && k <= n; k++) print id[k]
+			} }'
+}
+
+# maps_of PID: "name id" of each map that the process has a descriptor of, and of its program's.
+# Names are not unique in a machine, descriptors are.
 maps_of() {
-	{ bpf_ids "$1" map; bpftool map show; } |
+	{
+		bpf_ids "$1" map
+		[ -z "${XROCE_TEST_BROKER:-}" ] || program_maps "$1"
+		bpftool map show
+	} |
 		awk 'NF == 1 { mine[$1 ":"] = 1 } $1 in mine { for (i = 2; i < NF; i++) if ($i == "name") { sub(":", "", $1); print $(i + 1), $1 } }'
 }
 
