@@ -11,14 +11,18 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/if_tun.h>
+#include <linux/seccomp.h>
 #include <net/if.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -366,6 +370,38 @@ static void attach_make__refuses_what_is_no_map(void **state)
 	is_refused(b, -EPROTO);
 }
 
+/* As the default profiles of containers have it: bpf() is EPERM, for this thread alone. */
+static void *make_without_bpf(void *err)
+{
+	struct sock_filter filter[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_bpf, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog prog = { ARRAY_SIZE(filter), filter };
+	struct attachment m;
+
+	*(int *)err = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+				      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) ?
+			      0 :
+			      attach_make(&dev, &m);
+	return NULL;
+}
+
+static void attach_make__is_not_permitted_bpf(void **state)
+{
+	struct broker *b = *state;
+	pthread_t thread;
+	int err = 0;
+
+	broker_start(b);
+	assert_int_equal(pthread_create(&thread, NULL, make_without_bpf, &err), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(err, -EOPNOTSUPP);
+	broker_end(b);
+}
+
 static void attach_make__refuses_a_ring_of_another_size(void **state)
 {
 	struct broker *b = *state;
@@ -450,6 +486,7 @@ int main(void)
 		TEST(attach_make__refuses_a_map_of_other_keys),
 		TEST(attach_make__refuses_a_map_of_another_type),
 		TEST(attach_make__refuses_what_is_no_map),
+		TEST(attach_make__is_not_permitted_bpf),
 		TEST(attach_make__refuses_a_ring_of_another_size),
 		TEST(attach_make__refuses_a_wake_ring_of_another_size),
 		TEST(attach_make__refuses_what_is_no_tap),

@@ -84,6 +84,10 @@ static int shared_complain(const struct netdev *dev, int err)
 		attach_complain(dev,
 				"the broker serves no more processes, or no more of this user; end "
 				"some, or raise its limits (`xroce serve --help`)");
+	else if (err == -EOPNOTSUPP)
+		attach_complain(dev,
+				"bpf() is not permitted here: the seccomp profile of a container "
+				"must allow it");
 	else if (err == -EPROTONOSUPPORT)
 		attach_complain(dev,
 				"the broker is of another version of xroce; as root, `xroce stop "
@@ -97,12 +101,23 @@ static int shared_complain(const struct netdev *dev, int err)
 	return err;
 }
 
+/* A seccomp profile may refuse the system call, whatever it is asked. */
+static bool shared_may_bpf(const struct attachment *m)
+{
+	struct bpf_map_info info = { 0 };
+	u32 len = sizeof(info);
+
+	return bpf_obj_get_info_by_fd(m->fd[ASK_FD_QP], &info, &len) != -EPERM;
+}
+
 static int shared_greet(const struct netdev *dev, struct attachment *m, struct ask_port *port)
 {
 	int err = ask_connect(&m->asker, netdev_netns(), dev->ifindex);
 
 	if (!err)
 		err = ask_hello(&m->asker, port, m->fd);
+	if (!err && !shared_may_bpf(m))
+		err = -EOPNOTSUPP;
 	if (!err && !shared_is_whole(dev, m, port))
 		err = -EPROTO;
 	/* a broker that ends: as if it had ended before */
