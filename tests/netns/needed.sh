@@ -26,12 +26,23 @@ first_of_two() {
 	nothing_left || fail "the broker stays"
 }
 
+broker_pid() { in_a "$XROCE" list | sed -n 's/^  broker  *pid \([0-9]*\) .*/\1/p'; }
+has_client() { in_a "$XROCE" list | grep -q '^  client '; }
+
 # Whoever reads what the program writes is told when the program ends, not when the broker does.
 nothing_inherited() {
-	shared bash -c 'exec 7>&1; timeout 10 ibv_rc_pingpong -d '$DEV_A' -g 0 & p=$!; until [ -S '"$SOCKET"' ]; do :; done; kill $p; wait $p; exec 7>&-; ls -l /proc/$(pgrep -n -f "xroce serve --background --while-used '$IF_A'")/fd' >"$WORK/ls.out" 2>&1
+	local pid
+	exec 7<"$XROCE"
+	start server a env XROCE_SHARE=always "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0
+	exec 7<&-
+	server_pid=$child
+	wait_until 10 has_client || fail "it is no client of a broker"
+	pid=$(broker_pid)
+	ls -l "/proc/$pid/fd" >"$WORK/ls.out" 2>&1
 	need_line ls ' 0 -> /dev/null$'
 	need_line ls ' 1 -> /dev/null$'
-	need_no_line ls ' 7 -> pipe'
+	need_no_line ls " -> $XROCE\$"
+	stop "$server_pid"
 	wait_until 10 nothing_left
 	nothing_left || fail "the broker stays"
 }
