@@ -11,19 +11,11 @@ netns_pair 4500
 
 # near TOOL SIZE ITERATIONS [OPTION...]
 near() {
-	local tool=$1 size=$2 n=$3 server words rc sized=(-s "$2")
+	local tool=$1 size=$2 n=$3 sized=(-s "$2")
 	shift 3
 	case $tool in ib_atomic_*) sized=() ;; esac
-	words=("${NOBODY[@]}" "$OWN/bin/xroce" run --dev $IF_A --share always --
-		"$tool" -d $DEV_A -x "$gid_a" "${sized[@]}" -n "$n" -F "$@")
-	start server a "${words[@]}"
-	server=$child
-	wait_until 10 listens_or_gone a 18515 "$server"
-	start client a "${words[@]}" $IP4_A
-	finish "$child" 60
-	rc=$?
-	[ $rc -eq 0 ] || { fail "the client ended with $rc"; show client; stop "$server"; show server; return; }
-	finish "$server" 10 || { fail "the server ended with $?"; show server; }
+	between_two 18515 "${NOBODY[@]}" "$OWN/bin/xroce" run --dev $IF_A --share always -- \
+		"$tool" -d $DEV_A -x "$gid_a" "${sized[@]}" -n "$n" -F "$@" || return
 	has_results client "$size" "$n"
 }
 

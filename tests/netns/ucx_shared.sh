@@ -10,18 +10,11 @@ netns_pair 4500
 
 # ucx TRANSPORTS TEST MESSAGES BYTES [OPTION...]
 ucx() {
-	local tls=$1 test=$2 n=$3 size=$4 server words rc
+	local tls=$1 test=$2 n=$3 size=$4
 	shift 4
-	words=("${AS_USER[@]}" "$OWN/bin/xroce" run --dev $IF_A --share always --
-		env UCX_TLS="$tls" UCX_NET_DEVICES=$DEV_A:1 UCX_IB_GID_INDEX="$gid_a" UCX_WARN_UNUSED_ENV_VARS=n ucx_perftest -t "$test" -n "$n" -w 10 -s "$size" "$@")
-	start server a "${words[@]}"
-	server=$child
-	wait_until 10 listens_or_gone a 13337 "$server"
-	start client a "${words[@]}" $IP4_A
-	finish "$child" 60
-	rc=$?
-	[ $rc -eq 0 ] || { fail "the client ended with $rc"; show client; stop "$server"; show server; return; }
-	finish "$server" 10 || { fail "the server ended with $?"; show server; }
+	between_two 13337 "${AS_USER[@]}" "$OWN/bin/xroce" run --dev $IF_A --share always -- \
+		env UCX_TLS="$tls" UCX_NET_DEVICES=$DEV_A:1 UCX_IB_GID_INDEX="$gid_a" UCX_WARN_UNUSED_ENV_VARS=n \
+		ucx_perftest -t "$test" -n "$n" -w 10 -s "$size" "$@" || return
 	need_line client "^Final: +$n "
 }
 

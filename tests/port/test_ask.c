@@ -7,7 +7,6 @@
 #define _GNU_SOURCE
 #include "../unit/unit.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -21,6 +20,7 @@
 #include <unistd.h>
 
 #include "../../user/attach/ask.h"
+#include "open_fds.h"
 
 #define MANY_FDS 40 /* more than the asker takes */
 
@@ -59,18 +59,6 @@ static int teardown(void **state)
 		close(t->broker);
 	free(t);
 	return 0;
-}
-
-static u32 open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	u32 n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }
 
 static struct reply yes(u32 what, u32 fds)

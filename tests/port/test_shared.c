@@ -8,7 +8,6 @@
 #include "../unit/unit.h"
 
 #include <bpf/bpf.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -27,6 +26,7 @@
 #include <unistd.h>
 
 #include "../../user/attach/attach.h"
+#include "open_fds.h"
 
 #define RING_BYTES (1u << 20)
 #define PROG_ID	   4711u
@@ -203,18 +203,6 @@ static void broker_end(struct broker *b)
 }
 
 /* ---- the tests ---- */
-
-static u32 open_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	u32 n = 0;
-
-	assert_non_null(d);
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
-}
 
 static int setup(void **state)
 {

@@ -46,3 +46,19 @@ unprivileged_end() { [ -z "$made_infiniband" ] || rmdir /dev/infiniband 2>/dev/n
 
 # The words before a command of that user, with nodes of both interfaces.
 AS_USER=(unshare -m --propagation private "$OWN/bin/with_nodes" $DEV_A $DEV_B -- "${NOBODY[@]}")
+
+# between_two PORT COMMAND...: a server on A, which listens on that TCP port, and a client that is
+# the same with A's address behind it; both must exit with 0 in time. Output is that of `client`.
+between_two() {
+	local port=$1 server rc
+	shift
+	start server a "$@"
+	server=$child
+	wait_until 10 listens_or_gone a "$port" "$server"
+	start client a "$@" $IP4_A
+	finish "$child" 60
+	rc=$?
+	[ $rc -eq 0 ] || { fail "the client ended with $rc"; show client; stop "$server"; show server; return 1; }
+	finish "$server" 10 || { fail "the server ended with $?"; show server; }
+	return 0
+}
