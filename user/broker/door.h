@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The broker's socket: its place in the file system, who may open it, and who did. */
+/* The broker's socket: its place in the file system, its permissions, and its connections. */
 #ifndef BROKER_DOOR_H
 #define BROKER_DOOR_H
 
