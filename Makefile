@@ -3,10 +3,11 @@
 # make            build everything (no root, nothing attached)
 # make demo       as root: install what is needed, build, show it working between two namespaces
 # make check      as root: install what is needed, build, run every test; its parts alone:
-#                 check-tree portsim model unit sim san fuzz ship bpf verbs port netns vm
+#                 check-tree portsim model unit sim cm san fuzz ship bpf verbs port netns vm
 # make check-arch as root: cross compile for arm64 and s390x, their tests under emulation; musl
 # make bench      as root: measure against raw AF_XDP, UDP and TCP between two namespaces
-#                 (scripts/bench.sh --quick: in 3 minutes; --sharing: processes that share one)
+#                 (scripts/bench.sh --quick: in 3 minutes; --sharing: processes that share one;
+#                 --connecting: connections of librdmacm)
 # make interop    as root: everything against the kernel's Soft-RoCE in virtual machines (half an
 #                 hour)
 # make bench-vm   as root: instructions an operation, beside Soft-RoCE and TCP, in a virtual machine
@@ -96,16 +97,21 @@ TRANSPORT_SRC := $(wildcard user/transport/*.c user/transport/*.S)
 PORT_ROOMS    := base netdev xsk tx wake shard service attach broker port
 PORT_SRC      := $(wildcard $(PORT_ROOMS:%=user/%/*.c))
 VERBS_SRC     := $(wildcard user/verbs/*.c)
+CM_SRC        := $(wildcard user/cm/*.c)
+RDMACM_SRC    := $(wildcard user/rdmacm/*.c)
+RSPRELOAD_SRC := $(wildcard user/rspreload/*.c)
 CLI_SRC       := $(wildcard user/cli/*.c)
 
 LIB   := $(BUILD)/lib/libibverbs.so.1
+RDMACM := $(BUILD)/lib/librdmacm.so.1
+RSPRELOAD := $(BUILD)/lib/librspreload.so
 TOOL  := $(BUILD)/bin/xroce
 SKELS := $(addprefix $(BUILD)/gen/,xroce.skel.h xroce_tx.skel.h xroce_broker.skel.h)
 
 .PHONY: all transport objects texts deps demo check bench interop bench-vm install uninstall
 .PHONY: clean FORCE
 .SECONDARY:
-all: $(LIB) $(BUILD)/lib/libibverbs.so $(TOOL)
+all: $(LIB) $(BUILD)/lib/libibverbs.so $(RDMACM) $(BUILD)/lib/librdmacm.so $(RSPRELOAD) $(TOOL)
 
 include tests/tests.mk
 
@@ -165,6 +171,12 @@ transport: $(BUILD)/libtransport.a
 $(BUILD)/libport.a: $(call objs,$(PORT_SRC))
 	$(call say,AR,$@)rm -f $@ && $(AR) qcs $@ $^
 
+$(BUILD)/libcm.a: $(call objs,$(CM_SRC))
+	$(call say,AR,$@)rm -f $@ && $(AR) qcs $@ $^
+
+$(BUILD)/librdmacm.a: $(call objs,$(RDMACM_SRC))
+	$(call say,AR,$@)rm -f $@ && $(AR) qcs $@ $^
+
 # $^ has objects before archives, and other prerequisites that are for make alone.
 LINK = $(call say,LINK,$@)$(CC) $(ALL_LDFLAGS)
 INPUTS = $(filter %.o,$^) $(filter %.a,$^)
@@ -176,12 +188,34 @@ $(LIB): $(call objs,$(VERBS_SRC)) $(BUILD)/libport.a $(BUILD)/libtransport.a $(M
 		-Wl,-z,nodelete $(INPUTS) $(LIBS) -o $@
 
 # Compiled, not linked: for a C library that has not all that is linked (tests/ship/trial/musl.sh).
-objects: $(BUILD)/libport.a $(BUILD)/libtransport.a $(call objs,$(VERBS_SRC) $(CLI_SRC))
+objects: $(BUILD)/libport.a $(BUILD)/libtransport.a $(BUILD)/libcm.a \
+	$(call objs,$(VERBS_SRC) $(RDMACM_SRC) $(CLI_SRC))
 
 $(BUILD)/lib/libibverbs.so: $(LIB)
 	$(Q)ln -sf libibverbs.so.1 $@
 
-$(TOOL): $(call objs,$(CLI_SRC)) $(BUILD)/libport.a $(BUILD)/libtransport.a
+# Of the rooms below it has what needs no port: base, netdev and the connection manager's core.
+RDMACM_MAP := user/rdmacm/librdmacm.map
+$(RDMACM): $(call objs,$(RDMACM_SRC)) $(BUILD)/libcm.a $(BUILD)/libport.a $(BUILD)/libtransport.a \
+		$(LIB) $(RDMACM_MAP)
+	@mkdir -p $(@D)
+	$(LINK) -shared -Wl,-soname,librdmacm.so.1 -Wl,--version-script=$(RDMACM_MAP) \
+		-Wl,--no-undefined -Wl,-z,nodelete $(INPUTS) \
+		-Wl,--no-as-needed $(LIB) -Wl,--as-needed $(LIBS) -o $@
+
+$(BUILD)/lib/librdmacm.so: $(RDMACM)
+	$(Q)ln -sf librdmacm.so.1 $@
+
+# The sockets of a program become rsockets: loaded in front of everything by LD_PRELOAD.
+RSPRELOAD_MAP := user/rspreload/librspreload.map
+# The headers would define the very functions that it does.
+$(call objs,$(RSPRELOAD_SRC)): ALL_CFLAGS += -U_FORTIFY_SOURCE
+$(RSPRELOAD): $(call objs,$(RSPRELOAD_SRC)) $(RDMACM) $(LIB) $(RSPRELOAD_MAP)
+	@mkdir -p $(@D)
+	$(LINK) -shared -Wl,--version-script=$(RSPRELOAD_MAP) -Wl,--no-undefined -Wl,-z,nodelete \
+		$(filter %.o,$^) $(RDMACM) $(LIB) $(SANITIZE) -ldl -o $@
+
+$(TOOL): $(call objs,$(CLI_SRC)) $(BUILD)/libport.a $(BUILD)/libcm.a $(BUILD)/libtransport.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) $(LIBS) -o $@
 
@@ -195,7 +229,7 @@ demo: deps
 check check-vm: deps
 	scripts/deps.sh vm
 	scripts/check.sh $(BUILD) $(patsubst check-%,%,$(filter check-%,$@))
-CHECKS := $(addprefix check-,tree portsim model unit sim san fuzz ship bpf verbs port netns)
+CHECKS := $(addprefix check-,tree portsim model unit sim cm san fuzz ship bpf verbs port netns)
 .PHONY: check-vm check-arch $(CHECKS)
 check-arch: deps
 	scripts/deps.sh arch
@@ -213,10 +247,13 @@ interop: deps
 	scripts/deps.sh vm
 	$(MAKE) all tests
 	tests/vm/interop.sh $(BUILD) $(KERNELS)
+	tests/vm/broker.sh $(BUILD) $(KERNELS)
+	tests/vm/cm.sh $(BUILD) $(KERNELS)
 bench-vm: deps
 	scripts/deps.sh vm
 	$(MAKE) all vm-tools
 	tests/vm/bench.sh $(BUILD) $(KERNELS)
+	tests/vm/cmtime.sh $(BUILD) $(KERNELS)
 
 # ---- installing: the library goes to a directory of its own, never where the system's libibverbs
 # is found by default ----
@@ -245,7 +282,7 @@ $(BUILD)/places:
 
 # Texts with the version, the places, and the drop reasons and vendor errors as the headers have
 # them.
-SHARED := $(addprefix $(BUILD)/share/,xroce.7 xroce.8 xroce.pc xroce@.service)
+SHARED := $(addprefix $(BUILD)/share/,xroce.7 xroce-rdmacm.7 xroce.8 xroce.pc xroce@.service)
 $(BUILD)/share/drop_reasons: include/xroce/abi.h
 	@mkdir -p $(@D)
 	$(Q)sed -nE 's/^\tX\(([a-z_]+), "([^"]*)"\).*/.It Li \1\n\2/p' $< >$@
@@ -266,11 +303,15 @@ install: all texts
 		$(UNITDIR) $(MANDIR)/man7 $(MANDIR)/man8 $(DOCDIR)/docs $(DOCDIR)/LICENSES)
 	install -m 755 $(LIB) $(DESTDIR)$(OURS)/libibverbs.so.1
 	ln -sf libibverbs.so.1 $(DESTDIR)$(OURS)/libibverbs.so
+	install -m 755 $(RDMACM) $(DESTDIR)$(OURS)/librdmacm.so.1
+	ln -sf librdmacm.so.1 $(DESTDIR)$(OURS)/librdmacm.so
+	install -m 755 $(RSPRELOAD) $(DESTDIR)$(OURS)/librspreload.so
 	install -m 755 $(TOOL) $(DESTDIR)$(BINDIR)/xroce
 	install -m 644 $(BUILD)/share/xroce.pc $(DESTDIR)$(LIBDIR)/pkgconfig/xroce.pc
 	install -m 644 share/xroce.bash $(DESTDIR)$(COMPDIR)/xroce
 	install -m 644 $(BUILD)/share/xroce@.service $(DESTDIR)$(UNITDIR)/xroce@.service
 	install -m 644 $(BUILD)/share/xroce.7 $(DESTDIR)$(MANDIR)/man7/xroce.7
+	install -m 644 $(BUILD)/share/xroce-rdmacm.7 $(DESTDIR)$(MANDIR)/man7/xroce-rdmacm.7
 	install -m 644 $(BUILD)/share/xroce.8 $(DESTDIR)$(MANDIR)/man8/xroce.8
 	install -m 644 README.md CHANGELOG.md $(DESTDIR)$(DOCDIR)
 	install -m 644 $(wildcard docs/*.md) $(DESTDIR)$(DOCDIR)/docs
@@ -280,7 +321,8 @@ install: all texts
 uninstall:
 	rm -rf $(addprefix $(DESTDIR),$(OURS) $(DOCDIR))
 	rm -f $(addprefix $(DESTDIR),$(BINDIR)/xroce $(LIBDIR)/pkgconfig/xroce.pc $(COMPDIR)/xroce \
-		$(UNITDIR)/xroce@.service $(MANDIR)/man7/xroce.7 $(MANDIR)/man8/xroce.8)
+		$(UNITDIR)/xroce@.service $(MANDIR)/man8/xroce.8 \
+		$(addprefix $(MANDIR)/man7/,xroce.7 xroce-rdmacm.7))
 
 clean:
 	rm -rf $(BUILD)

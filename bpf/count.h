@@ -52,6 +52,16 @@ static __always_inline int count_pass(void)
 	return XDP_PASS;
 }
 
+/* Bytes and super-packets of what is handed to somebody, which has been counted itself. */
+static __always_inline void count_bytes(struct xroce_rx_stats *rx, const struct packet *p)
+{
+	rx->redirected_bytes += p->frame_len;
+	if (p->segments > 1) {
+		rx->super_packets++;
+		rx->super_segments += p->segments;
+	}
+}
+
 /*
  * Counts what the QP is handed. A full barrier, as the value of an operation is asked for, which
  * BPF's are only then.
@@ -66,11 +76,20 @@ static __always_inline void count_received(struct xroce_qp *qp, const struct pac
 	if (!rx)
 		return;
 	rx->redirected++;
-	rx->redirected_bytes += p->frame_len;
-	if (p->segments > 1) {
-		rx->super_packets++;
-		rx->super_segments += p->segments;
-	}
+	count_bytes(rx, p);
+}
+
+/* The same of what several QPs are handed: for the device alone. */
+static __always_inline void count_received_by_all(const struct packet *p)
+{
+	struct xroce_rx_stats *rx = count_rx_stats();
+	__u64 before;
+
+	if (!rx)
+		return;
+	before = __sync_fetch_and_add(&rx->redirected, 1);
+	barrier_var(before);
+	count_bytes(rx, p);
 }
 
 #endif

@@ -52,6 +52,46 @@ static __always_inline long deliver_load(struct xdp_md *ctx, struct xroce_rx_rec
 				  len - DELIVER_LOAD_MAX);
 }
 
+/* A record with the frame in it; NULL: *drop says why not. */
+static __always_inline struct xroce_rx_record *
+deliver_frame(struct xdp_md *ctx, const struct packet *p, enum xroce_drop *drop)
+{
+	const __u32 len = p->frame_len;
+	/* a length of 0 is what the verifier of Linux 6.1 cannot exclude by len alone */
+	struct xroce_rx_record *r = len >= sizeof(struct ethhdr) ? deliver_reserve(len) : NULL;
+
+	*drop = XROCE_DROP_ring_full;
+	if (!r)
+		return NULL;
+	if (deliver_load(ctx, r, len)) {
+		bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);
+		*drop = XROCE_DROP_multibuffer;
+		return NULL;
+	}
+	r->len = len;
+	r->pad = 0;
+	return r;
+}
+
+/*
+ * The record can be read from here on. Returns true if sleepers are to be woken for it by records
+ * of their own.
+ */
+static __always_inline bool deliver_record(struct xroce_rx_record *r, struct packet *p,
+					   const struct xroce_qp *qp)
+{
+	const bool watched = wake_is_watched(0);
+	bool announce;
+
+	if (watched)
+		p->rx_flags |= XROCE_RX_UNANNOUNCED;
+	/* before the packet can be seen */
+	announce = !watched || !wake_count_unannounced(0);
+	cqe_fill(&r->cqe, p, qp);
+	bpf_ringbuf_submit(r, watched ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
+	return announce;
+}
+
 /*
  * The end of the program in a process without sockets: all that the packet has to be, it is.
  * Returns the verdict. What is behind the frame in its record is what lay there before: the same
@@ -68,29 +108,31 @@ static __always_inline long deliver_load(struct xdp_md *ctx, struct xroce_rx_rec
 static __attribute__((noinline)) int deliver(struct xdp_md *ctx, struct packet *p,
 					     struct xroce_qp *qp)
 {
-	const __u32 len = p->frame_len;
-	struct xroce_rx_record *r = len ? deliver_reserve(len) : NULL;
-	bool watched, announce;
+	enum xroce_drop drop;
+	struct xroce_rx_record *r = deliver_frame(ctx, p, &drop);
 
 	if (!r)
-		return count_qp_drop(qp, XROCE_DROP_ring_full);
-	if (deliver_load(ctx, r, len)) {
-		bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);
-		return count_qp_drop(qp, XROCE_DROP_multibuffer);
-	}
+		return count_qp_drop(qp, drop);
 	/* pairs with the addition in service_watch() (user/shard/attendance.c) */
 	count_received(qp, p);
-	watched = wake_is_watched(0);
-	if (watched)
-		p->rx_flags |= XROCE_RX_UNANNOUNCED;
-	/* before the packet can be seen */
-	announce = !watched || !wake_count_unannounced(0);
-	cqe_fill(&r->cqe, p, qp);
-	r->len = len;
-	r->pad = 0;
-	bpf_ringbuf_submit(r, watched ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
-	if (announce)
+	if (deliver_record(r, p, qp))
 		wake_sleepers(ctx, qp, p, 0);
+	return XDP_DROP;
+}
+
+/* The same for a packet to a multicast group of the process's; as is what it is written as. */
+static __attribute__((noinline)) int deliver_to_group(struct xdp_md *ctx, struct packet *p,
+						      const struct xroce_qp *as)
+{
+	enum xroce_drop drop;
+	struct xroce_rx_record *r = deliver_frame(ctx, p, &drop);
+
+	if (!r)
+		return count_drop(drop);
+	/* as in deliver() */
+	count_received_by_all(p);
+	if (deliver_record(r, p, as))
+		wake_sleepers_of_group(p, 0);
 	return XDP_DROP;
 }
 

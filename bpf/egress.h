@@ -2,7 +2,7 @@
 /*
  * What a client may send: RoCEv2 packets from the interface's addresses, from its own QPs, and no
  * privileged ones. All that decides is read here from memory of the kernel's, after the client's
- * last write to it. Reads packets and maps, changes nothing.
+ * last write to it. Reads packets and maps, and changes nothing but notes on connections (conn.h).
  *
  * A super-packet is cut by the kernel, or by a receiver that takes its identification and checksum
  * for what they say (parse_count_segments()). Both must find the same packets in a frame as are
@@ -18,16 +18,23 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "conn.h"
+#include "mad.h"
 #include "maps_broker.h"
 #include "parse.h"
 #include "steer.h"
 
 #define EGRESS_PULL	  (sizeof(struct ethhdr) + sizeof(struct ipv6hdr) + sizeof(struct udphdr))
+#define EGRESS_SMALL	  128u	 /* bytes of a packet in a super-packet that is pulled as a whole */
+#define EGRESS_PULL_SMALL 8256u	 /* 64 of these, and the headers */
+#define EGRESS_LINEAR	  0x7fff /* a mask: the linear part of a frame is not as long */
+#define EGRESS_AT_ONCE	  8u	 /* packets of a super-packet, in a turn of the loop */
 #define EGRESS_DF	  0x4000
-#define EGRESS_QPN_CM	  1
 #define QKEY_PRIVILEGED	  0x80000000u
 #define CHECKSUM_PARTIAL  3
 #define UDP_CHECKSUM_AT	  6
+#define FAMILY_IPV4	  2  /* AF_INET */
+#define FAMILY_IPV6	  10 /* AF_INET6 */
 #define IPV6_MULTICAST	  0xff
 #define IPV4_LOOPBACK	  127
 #define IPV4_MULTICAST	  0xe0 /* and above: of class D, E and the broadcast address */
@@ -122,6 +129,19 @@ static __always_inline bool egress_parse_ipv6(struct packet *p, const struct ipv
 }
 
 /*
+ * What is to lie in the linear part, which may be as short as the client chose: the headers, and of
+ * a super-packet of small packets all. That is copied once, where copying the headers of each
+ * packet costs a call of the kernel's for each.
+ */
+static __always_inline __u32 egress_linear(const struct __sk_buff *skb)
+{
+	const __u32 most =
+		skb->gso_size && skb->gso_size <= EGRESS_SMALL ? EGRESS_PULL_SMALL : EGRESS_PULL;
+
+	return skb->len < most ? skb->len : most;
+}
+
+/*
  * The frame's addresses and lengths, and how many packets a receiver may take it for. Stricter than
  * parse_ip(), for this is our own sender's: no tag, no padding, no IPv4 option. Returns
  * XROCE_EGRESS_none or the reason to refuse it.
@@ -133,12 +153,8 @@ static __always_inline enum xroce_egress_reason egress_parse(struct __sk_buff *s
 	const struct ethhdr *eth;
 	struct udphdr udp;
 
-	/*
-	 * The kernel reads the addresses where they lie, when it looks for the next hop: they must
-	 * lie in the linear part, which may have been as short as the client chose.
-	 */
-	if (skb->vlan_present ||
-	    bpf_skb_pull_data(skb, skb->len < EGRESS_PULL ? skb->len : EGRESS_PULL))
+	/* The kernel reads the addresses where they lie, when it looks for the next hop. */
+	if (skb->vlan_present || bpf_skb_pull_data(skb, egress_linear(skb)))
 		return XROCE_EGRESS_not_roce;
 	data = (void *)(long)skb->data;
 	data_end = (void *)(long)skb->data_end;
@@ -184,6 +200,7 @@ struct egress {
 	struct __sk_buff *skb;
 	__u32 client, privileged;
 	__u32 at, size;		/* the first one's BTH, from one to the next */
+	__u32 segments;
 	__u32 src_qpn;		/* found to be the client's */
 	struct bth first;
 	enum xroce_egress_reason reason;
@@ -218,7 +235,7 @@ static __always_inline enum xroce_egress_reason egress_check_packet(struct egres
 
 	if (!(flags & OP_VALID))
 		return XROCE_EGRESS_not_roce;
-	if ((load_be32(&bth->ecn_qpn) & ROCE_QPN_MASK) == EGRESS_QPN_CM && !e->privileged)
+	if ((load_be32(&bth->ecn_qpn) & ROCE_QPN_MASK) == XROCE_CM_QPN && !e->privileged)
 		return XROCE_EGRESS_qp1;
 	return flags & OP_DETH ? egress_check_deth(e, at + sizeof(*bth)) : XROCE_EGRESS_none;
 }
@@ -230,18 +247,99 @@ static __always_inline bool egress_is_alike(const struct bth *a, const struct bt
 	       !((a->ecn_qpn ^ b->ecn_qpn) & bpf_htonl(ROCE_QPN_MASK));
 }
 
+/*
+ * The BTH at an offset of the frame: where it lies if that is the linear part, else copied. NULL:
+ * it is not all in the frame.
+ */
+static __always_inline const struct bth *egress_bth(const struct egress *e, __u32 at,
+						    struct bth *copy)
+{
+	const struct bth *bth = (void *)(long)e->skb->data + (at & EGRESS_LINEAR);
+
+	if (at <= EGRESS_LINEAR && (void *)(bth + 1) <= (void *)(long)e->skb->data_end)
+		return bth;
+	return bpf_skb_load_bytes(e->skb, at, copy, sizeof(*copy)) ? NULL : copy;
+}
+
 /* Packet i of a super-packet. Returns false if it is refused. */
 static __always_inline bool egress_check_next(struct egress *e, __u32 i)
 {
 	const __u32 at = e->at + i * e->size;
-	struct bth bth;
+	struct bth copy;
+	const struct bth *bth = egress_bth(e, at, &copy);
 
-	if (at + sizeof(bth) + ROCE_ICRC_BYTES > e->skb->len ||
-	    bpf_skb_load_bytes(e->skb, at, &bth, sizeof(bth)) || !egress_is_alike(&e->first, &bth))
+	if (at + sizeof(*bth) + ROCE_ICRC_BYTES > e->skb->len || !bth ||
+	    !egress_is_alike(&e->first, bth))
 		e->reason = XROCE_EGRESS_segments;
 	else
-		e->reason = egress_check_packet(e, &bth, at);
+		e->reason = egress_check_packet(e, bth, at);
 	return e->reason == XROCE_EGRESS_none;
+}
+
+/*
+ * A few of the packets behind the first, for bpf_loop(): so the verifier follows these and not each
+ * of 127. Returns 1 if one is refused: no further.
+ */
+static long egress_check_some(__u32 i, void *ctx)
+{
+	struct egress *e = ctx;
+
+	for (__u32 n = 1; n <= EGRESS_AT_ONCE; n++) {
+		if (i * EGRESS_AT_ONCE + n >= e->segments)
+			return 1; /* there are no more */
+		if (!egress_check_next(e, i * EGRESS_AT_ONCE + n))
+			return 1;
+	}
+	return 0;
+}
+
+/* ---- from QP 1 to QP 1: what every client may ---- */
+
+/*
+ * Refuses the sender, whose id is not its own, what belongs to none: a CM answers for those that
+ * have gone by the id that the peer named (cm_refuse() in user/cm/refuse.c).
+ */
+static __always_inline bool egress_is_refusal(const struct mad *m, __u32 place)
+{
+	const __u32 kind = mad_kind(m);
+
+	return (kind == MAD_REJ || kind == MAD_DREP || kind == MAD_APR) &&
+	       (place == XROCE_CM_PLACE_NOBODY || !bpf_map_lookup_elem(&xroce_place, &place));
+}
+
+/* A datagram from QP 1 to QP 1, whose BTH is at an offset of the frame and ends with it. */
+static __attribute__((noinline)) enum xroce_egress_reason
+egress_check_mad(struct __sk_buff *skb, const struct packet *p, __u32 at, __u32 own_place)
+{
+	struct {
+		struct bth bth;
+		struct deth deth;
+	} head;
+	struct mad m;
+	__u32 place;
+
+	if (skb->len != at + sizeof(head) + MAD_BYTES + ROCE_ICRC_BYTES ||
+	    bpf_skb_load_bytes(skb, at, &head, sizeof(head)) ||
+	    bpf_skb_load_bytes(skb, at + sizeof(head), &m, sizeof(m)) ||
+	    head.bth.flags & BTH_PAD_MASK || load_be32(&head.deth.qkey) != XROCE_CM_QKEY ||
+	    !mad_is_cm(&m))
+		return XROCE_EGRESS_mad;
+	place = XROCE_CM_PLACE(bpf_ntohl(m.local_id));
+	if (place != own_place && mad_kind(&m) != MAD_SIDR_REP && !egress_is_refusal(&m, place))
+		return XROCE_EGRESS_mad_id;
+	if (place == own_place || mad_kind(&m) == MAD_REJ)
+		conn_said(p, &m, own_place);
+	return XROCE_EGRESS_none;
+}
+
+static __always_inline bool egress_is_from_cm(const struct egress *e)
+{
+	struct deth deth;
+
+	return e->first.opcode == OPCODE(XROCE_UD, OP5_SEND_ONLY) &&
+	       (load_be32(&e->first.ecn_qpn) & ROCE_QPN_MASK) == XROCE_CM_QPN &&
+	       !bpf_skb_load_bytes(e->skb, e->at + sizeof(e->first), &deth, sizeof(deth)) &&
+	       (load_be32(&deth.src_qpn) & ROCE_QPN_MASK) == XROCE_CM_QPN;
 }
 
 static __always_inline enum xroce_egress_reason
@@ -253,16 +351,17 @@ egress_check_packets(struct __sk_buff *skb, const struct packet *p, const struct
 		.privileged = tap->privileged,
 		.at = p->l4 + sizeof(struct udphdr),
 		.size = p->ip_id,
+		.segments = p->segments,
 		.src_qpn = ~0u,
 	};
 
 	if (bpf_skb_load_bytes(skb, e.at, &e.first, sizeof(e.first)))
 		return XROCE_EGRESS_not_roce;
+	if (p->segments == 1 && egress_is_from_cm(&e))
+		return egress_check_mad(skb, p, e.at, tap->place);
 	e.reason = egress_check_packet(&e, &e.first, e.at);
 	if (e.reason == XROCE_EGRESS_none && p->segments > 1)
-		for (__u32 i = 1; i < p->segments && i < XROCE_SEGMENTS_MAX; i++)
-			if (!egress_check_next(&e, i))
-				break;
+		bpf_loop(XROCE_SEGMENTS_MAX / EGRESS_AT_ONCE, egress_check_some, &e, 0);
 	return e.reason;
 }
 
@@ -280,8 +379,6 @@ egress_check(struct __sk_buff *skb, struct packet *p, const struct xroce_tap *ta
 		return XROCE_EGRESS_not_roce;
 	if (!bpf_map_lookup_elem(&xroce_gid, &p->src))
 		return XROCE_EGRESS_source;
-	if (egress_is_multicast(p))
-		return XROCE_EGRESS_multicast;
 	if (skb->gso_size ? !egress_is_udp_gso(skb, p->l4) : egress_is_partial(skb))
 		return XROCE_EGRESS_offload;
 	/* where the kernel cuts, the receiver must: the packets are checked that the latter sees */

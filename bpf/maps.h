@@ -48,6 +48,35 @@ struct {
 	__type(value, struct xroce_expect);
 } xroce_expect SEC(".maps");
 
+/* Of a broker's client: its xroce_client, put here before the program is loaded. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} xroce_others SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, XROCE_MAX_GROUP);
+	__type(key, struct xroce_gid_key);
+	__type(value, struct xroce_group);
+} xroce_group SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct xroce_flows);
+} xroce_flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 2 * XROCE_MAX_FLOW);
+	__type(key, __u32);
+	__type(value, struct xroce_flow);
+} xroce_flow SEC(".maps");
+
 /*
  * The wake-up rings, made and put in by user space; rings of other sizes than the prototype's may
  * be put in.

@@ -14,6 +14,36 @@ struct {
 } xroce_owner SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, XROCE_MAX_CLIENT + 1);
+	__type(key, __u32);
+	__type(value, struct xroce_place);
+} xroce_place SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, XROCE_MAX_SERVICE);
+	__type(key, struct xroce_service_key);
+	__type(value, struct xroce_service);
+} xroce_service SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, XROCE_MAX_ASKED);
+	__type(key, struct xroce_asked_key);
+	__type(value, struct xroce_asked);
+} xroce_asked SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, XROCE_MAX_CONN);
+	__type(key, __u32);
+	__type(value, struct xroce_conn);
+} xroce_conn SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, XROCE_MAX_CLIENT);
 	__type(key, __u32);
@@ -42,12 +72,12 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, XROCE_MAX_NEAR);
 	__type(key, struct xroce_gid_key);
-	__type(value, __u32);
+	__type(value, struct xroce_near);
 } xroce_near SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, XROCE_MAX_CLIENT);
+	__uint(max_entries, XROCE_MAX_TAP);
 	__type(key, __u32);
 	__type(value, struct xroce_tap);
 } xroce_tap SEC(".maps");

@@ -44,7 +44,7 @@ static __always_inline bool steer_is_ours(const struct packet *p, const struct x
 static __always_inline bool steer_transport_fits(const struct packet *p, const struct xroce_qp *qp)
 {
 	if (p->flags & OP_CNP)
-		return qp->transport != XROCE_UD;
+		return qp->transport != XROCE_UD && qp->transport != XROCE_RAW;
 	if (p->flags & OP_FLOW)
 		return qp->transport == XROCE_UC || qp->transport == XROCE_UD;
 	return qp->transport == OPCODE_TRANSPORT(p->opcode);

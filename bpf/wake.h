@@ -251,6 +251,15 @@ static __attribute__((noinline)) void wake_sleepers(struct xdp_md *ctx, struct x
 	wake_engine(vector, p->qpn);
 }
 
+/*
+ * The same for a packet to a multicast group. Which CQs it completes something on is not known
+ * here: the thread that runs the engine raises their events.
+ */
+static __always_inline void wake_sleepers_of_group(const struct packet *p, __u32 queue)
+{
+	wake_engine(bpf_map_lookup_elem(&xroce_vector, &queue), p->qpn);
+}
+
 static __always_inline bool wake_is_watched(__u32 queue)
 {
 	const struct xroce_vector *vector = bpf_map_lookup_elem(&xroce_vector, &queue);

@@ -4,8 +4,9 @@
  * write a CQE in front of them, hand them to the owner's AF_XDP socket or, with both, to its ring
  * buffer (deliver.h), and wake the threads that sleep for them.
  *
- * What is not RoCEv2 for one of the interface's GIDs passes untouched, malformed or not. What is,
- * and fails a check, is dropped with exactly one counted reason. The payload is never read: the
+ * What is not RoCEv2 for one of the interface's GIDs passes untouched, malformed or not, unless a
+ * flow of a raw packet QP takes it. What is, and fails a check, is dropped with exactly one counted
+ * reason. The payload is never read: the
  * ICRC and all protocol state are the engine's.
  */
 #include <linux/bpf.h>
@@ -15,13 +16,33 @@
 #include "count.h"
 #include "parse.h"
 #include "steer.h"
+#include "turn.h"
 #include "cqe.h"
 #include "deliver.h"
+#include "flow.h"
+#include "group.h"
 #include "wake.h"
+
+/*
+ * The interface that the sockets are on, set before the program is loaded (user/attach/hook.c). 0:
+ * packets come by no other.
+ */
+const volatile __u32 xroce_ifindex = 0;
+
+/*
+ * From another process of the interface, by the broker's hairpin (xroce_broker.bpf.c). Threads that
+ * sleep on the queues' sockets need not sleep on the one for these: so they are announced always.
+ */
+static __always_inline bool steer_is_local(const struct xdp_md *ctx)
+{
+	return xroce_ifindex && ctx->ingress_ifindex != xroce_ifindex;
+}
 
 /* Hands the packet over. Returns false if the owner has no socket on this receive queue. */
 static __always_inline bool steer_redirect(struct xdp_md *ctx, const struct xroce_qp *qp)
 {
+	if (steer_is_local(ctx))
+		return bpf_redirect_map(&xroce_xsk, XROCE_LOCAL_XSK, XDP_DROP) == XDP_REDIRECT;
 	/* A higher queue would reach into the next owner's sockets. */
 	if (ctx->rx_queue_index >= XROCE_MAX_QUEUE)
 		return false;
@@ -43,6 +64,47 @@ static __always_inline bool steer_is_left_behind(void)
 	return xroce_in_dispatcher && !bpf_map_lookup_elem(&xroce_xsk, &zero);
 }
 
+/* A packet to a group of ours, to the sockets. Returns the verdict. */
+static __attribute__((noinline)) int steer_redirect_to_group(struct xdp_md *ctx, struct packet *p)
+{
+	if (!steer_is_local(ctx) && wake_is_watched(ctx->rx_queue_index))
+		p->rx_flags |= XROCE_RX_UNANNOUNCED;
+	if (!cqe_write(ctx, p, &group_as_qp))
+		return count_drop(XROCE_DROP_metadata);
+	if (!steer_redirect(ctx, &group_as_qp))
+		return count_drop(XROCE_DROP_no_socket);
+	group_count(p);
+	if (!(p->rx_flags & XROCE_RX_UNANNOUNCED) || !wake_count_unannounced(ctx->rx_queue_index))
+		wake_sleepers_of_group(p, ctx->rx_queue_index);
+	return XDP_REDIRECT;
+}
+
+/* RoCEv2 for somebody else; a flow may want to see it. Returns the verdict. */
+static __always_inline int steer_to_others(struct xdp_md *ctx)
+{
+	const int verdict = xroce_shared ? XDP_PASS : flow_input(ctx);
+
+	return verdict == XDP_PASS ? count_pass() : verdict;
+}
+
+/*
+ * A packet that is to none of the interface's GIDs: to a group of ours, or somebody else's. A
+ * client of a broker is not asked: what is its own, its program alone is shown. Returns the
+ * verdict. These are functions of their own, as wake_sleepers() is.
+ */
+static __attribute__((noinline)) int steer_to_group(struct xdp_md *ctx, struct packet *p,
+						    __u32 drop)
+{
+	if (!group_is_ours(p, xroce_shared))
+		return steer_to_others(ctx);
+	if (drop == XROCE_DROP_none)
+		drop = group_check(p);
+	if (drop != XROCE_DROP_none)
+		return count_drop(drop);
+	return xroce_shared ? deliver_to_group(ctx, p, &group_as_qp) :
+			      steer_redirect_to_group(ctx, p);
+}
+
 SEC("xdp.frags")
 int xroce_xdp(struct xdp_md *ctx)
 {
@@ -50,14 +112,22 @@ int xroce_xdp(struct xdp_md *ctx)
 	struct xroce_qp *qp = NULL;
 	struct packet p;
 
-	if (!parse_ip(ctx, &p, &drop) || steer_is_left_behind())
+	if (!parse_ip(ctx, &p, &drop))
+		return xroce_shared || steer_is_left_behind() ? XDP_PASS : flow_input(ctx);
+	if (steer_is_left_behind())
 		return XDP_PASS;
 	if (drop == XROCE_DROP_none)
 		drop = parse_roce(ctx, &p);
 	if (p.has_bth)
 		qp = bpf_map_lookup_elem(&xroce_qp, &p.qpn);
-	if (!steer_is_ours(&p, qp))
-		return count_pass();
+	if (!steer_is_ours(&p, qp)) {
+		const int verdict = steer_to_group(ctx, &p, drop);
+
+		/* to a group, if it does not pass: the next client with members has its turn */
+		if (xroce_shared && verdict != XDP_PASS)
+			turn_pass(ctx, &xroce_others);
+		return verdict;
+	}
 	if (drop == XROCE_DROP_none)
 		drop = steer_check(&p, qp);
 	if (drop != XROCE_DROP_none || !qp)
@@ -65,7 +135,7 @@ int xroce_xdp(struct xdp_md *ctx)
 
 	if (xroce_shared)
 		return deliver(ctx, &p, qp);
-	if (wake_is_watched(ctx->rx_queue_index))
+	if (!steer_is_local(ctx) && wake_is_watched(ctx->rx_queue_index))
 		p.rx_flags |= XROCE_RX_UNANNOUNCED;
 	if (!cqe_write(ctx, &p, qp))
 		return count_qp_drop(qp, XROCE_DROP_metadata);

@@ -24,6 +24,9 @@
 #include "steer.h"
 #include "egress.h"
 #include "single.h"
+#include "mux_group.h"
+#include "mux_mad.h"
+#include "pair.h"
 
 /* ---- receiving ---- */
 
@@ -47,17 +50,30 @@ int xroce_mux(struct xdp_md *ctx)
 	enum xroce_drop drop = XROCE_DROP_none;
 	const struct xroce_owner *owner;
 	struct packet p;
+	__u32 client;
 
 	if (!parse_ip(ctx, &p, &drop))
 		return XDP_PASS;
-	if (!steer_is_ours(&p, NULL))
-		return count_pass();
+	if (!steer_is_ours(&p, NULL)) {
+		if (drop != XROCE_DROP_none || !mux_group_find(ctx, &p))
+			return count_pass();
+		turn_pass(ctx, &xroce_client);
+		/* all of them have just gone */
+		return count_drop(XROCE_DROP_qp_unknown);
+	}
 	if (drop == XROCE_DROP_none) {
 		owner = mux_owner(ctx, &p);
-		if (owner)
+		if (owner) {
 			bpf_tail_call(ctx, &xroce_client, owner->client);
-		/* here: nobody's, or its owner has just gone */
+			/* Its owner has just gone. Some kernels take p's pointers for void now. */
+			return count_drop(XROCE_DROP_qp_unknown);
+		}
 		drop = parse_roce(ctx, &p);
+		if (drop == XROCE_DROP_none && p.qpn == XROCE_CM_QPN) {
+			drop = mux_mad_find(ctx, &p, &client);
+			if (drop == XROCE_DROP_none)
+				bpf_tail_call(ctx, &xroce_client, client);
+		}
 	}
 	return count_drop(drop == XROCE_DROP_none ? XROCE_DROP_qp_unknown : drop);
 }
@@ -76,15 +92,29 @@ static __always_inline int egress_refuse(struct xroce_tap *tap, enum xroce_egres
 	return TC_ACT_SHOT;
 }
 
-/* The hairpin of the interface here that has the destination's address; 0: none has. */
-static __always_inline __u32 egress_hairpin(const struct packet *p, const struct xroce_wire *wire)
+/* Where the packet turns round; 0: it goes by the wire. */
+static __always_inline __u32 egress_hairpin(const struct packet *p, const struct xroce_wire *wire,
+					    const struct xroce_near *near)
 {
-	const __u32 *near;
-
 	if (bpf_map_lookup_elem(&xroce_gid, &p->dst))
 		return wire->hairpin;
-	near = bpf_map_lookup_elem(&xroce_near, &p->dst);
-	return near ? *near : 0;
+	return near ? near->hairpin : 0;
+}
+
+/*
+ * The kernel finds the next hop, unless the broker has, and writes the Ethernet header. A frame
+ * that bpf_redirect() sends is marked, and generic XDP on the other end of a veth pair leaves
+ * marked ones out.
+ */
+static __always_inline int egress_leave(const struct xroce_wire *wire,
+					const struct xroce_near *near)
+{
+	struct bpf_redir_neigh hop = { .nh_family = FAMILY_IPV6 };
+
+	if (!near)
+		return bpf_redirect_neigh(wire->ifindex, NULL, 0, 0);
+	__builtin_memcpy(hop.ipv6_nh, near->next_hop, sizeof(hop.ipv6_nh));
+	return bpf_redirect_neigh(wire->ifindex, &hop, sizeof(hop), 0);
 }
 
 /*
@@ -104,15 +134,24 @@ int xroce_egress(struct __sk_buff *skb)
 	__u32 zero = 0, ifindex = skb->ifindex, hairpin;
 	struct xroce_tap *tap = bpf_map_lookup_elem(&xroce_tap, &ifindex);
 	const struct xroce_wire *wire = bpf_map_lookup_elem(&xroce_wire, &zero);
+	const struct xroce_near *near;
 	enum xroce_egress_reason reason;
 	struct packet p;
+	int verdict;
 
 	if (!tap || !wire)
 		return egress_refuse(tap, XROCE_EGRESS_unknown_tap);
 	reason = egress_check(skb, &p, tap);
+	if (reason == XROCE_EGRESS_none && egress_is_multicast(&p) && !mux_group_may_send(skb, &p))
+		reason = XROCE_EGRESS_multicast;
 	if (reason != XROCE_EGRESS_none)
 		return egress_refuse(tap, reason);
-	hairpin = egress_hairpin(&p, wire);
+	if (egress_is_multicast(&p))
+		return egress_is_too_long(skb, wire->ifindex) ?
+			       egress_refuse(tap, XROCE_EGRESS_mtu) :
+			       mux_group_send(skb, &p, wire, tap);
+	near = bpf_map_lookup_elem(&xroce_near, &p.dst);
+	hairpin = egress_hairpin(&p, wire, near);
 	if (!hairpin && egress_is_too_long(skb, wire->ifindex))
 		return egress_refuse(tap, XROCE_EGRESS_mtu);
 	__sync_fetch_and_add(&tap->bytes, skb->len);
@@ -121,12 +160,8 @@ int xroce_egress(struct __sk_buff *skb)
 		return bpf_redirect(hairpin, BPF_F_INGRESS);
 	}
 	__sync_fetch_and_add(&tap->frames, 1);
-	/*
-	 * The kernel finds the next hop and writes the Ethernet header. A frame that
-	 * bpf_redirect() sends is marked, and generic XDP on the other end of a veth pair leaves
-	 * marked ones out.
-	 */
-	return bpf_redirect_neigh(wire->ifindex, NULL, 0, 0);
+	verdict = near ? TC_ACT_UNSPEC : pair_cross(skb, wire);
+	return verdict == TC_ACT_UNSPEC ? egress_leave(wire, near) : verdict;
 }
 
 /*

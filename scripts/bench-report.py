@@ -52,6 +52,7 @@ TARGETS = [
     ("memory of an idle QP beside its rings, the engine's, bytes", "qp_bytes", None, 1, "<=", 4096),
     ("idle with 100 QPs, % of a core", "idle_100_qps", None, 1, "<=", 0.1),
     ("the same, blocked in ibv_get_cq_event, % of a core", "idle_100_qps_e", None, 1, "<=", 0.1),
+    ("connections made and ended by librdmacm a second", "cm_cycles", None, 1, ">=", 2000),
 ]
 
 # Processes that share an interface, to one that has it alone; two of one interface, to two over the wire.

@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Measures xroce side by side with raw AF_XDP, UDP and TCP on the same veth pair between two
-# namespaces, and prints the ratios beside their targets: bench.sh [--quick | --scaling | --sharing]
-# [BUILD]. --scaling: only what several threads and shards make of two receive queues. --sharing:
-# only what processes have that share an interface, beside one that has it alone. What ends in _n is
-# with XDP in native mode at both ends (XROCE_XDP=native), all else as it comes, in generic mode,
-# but for sharded_*, which several queues put in native mode. Every repetition runs everything once,
-# so that what is compared shares the machine's moods. TSV and SVG go to BUILD/bench/. Never part of
-# the tests: figures decide nothing. The exit status is 1 only if a program failed.
+# namespaces, and prints the ratios beside their targets:
+# bench.sh [--quick | --scaling | --sharing | --connecting] [BUILD]. --scaling: only what several
+# threads and shards make of two receive queues. --sharing: only what processes have that share an
+# interface, beside one that has it alone. --connecting: only connections of librdmacm, made, held
+# and ended. What ends in _n is with XDP in native mode at both ends (XROCE_XDP=native), all else as
+# it comes, in generic mode, but for sharded_*, which several queues put in native mode. Every
+# repetition runs everything once, so that what is compared shares the machine's moods. TSV and SVG
+# go to BUILD/bench/. Never part of the tests: figures decide nothing. The exit status is 1 only if
+# a program failed.
 set -u
 
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
@@ -18,7 +20,7 @@ case ${1:-} in
 	repeats=2 quick=1
 	shift
 	;;
---scaling | --sharing)
+--scaling | --sharing | --connecting)
 	sections=${1#--}
 	shift
 	;;
@@ -29,10 +31,12 @@ case $BUILD in /*) ;; *) BUILD=$PWD/$BUILD ;; esac
 XROCE=$BUILD/bin/xroce
 TOOLS=$BUILD/tests/bench
 IDLE_QPS=$BUILD/tests/netns/idle_qps THREADS=$BUILD/tests/netns/threads
+CONNECTIONS=$BUILD/tests/netns/connections
 OUT=$BUILD/bench
 export LC_ALL=C
 unset XROCE_DEV LD_LIBRARY_PATH
-for f in "$XROCE" "$TOOLS/engine" "$TOOLS/raw_xsk" "$TOOLS/udp" "$IDLE_QPS" "$THREADS"; do
+for f in "$XROCE" "$TOOLS/engine" "$TOOLS/raw_xsk" "$TOOLS/udp" "$IDLE_QPS" "$THREADS" \
+	"$CONNECTIONS"; do
 	[ -x "$f" ] || { echo "bench: $f is not built: make all bench-tools" >&2; exit 1; }
 done
 . "$top/scripts/netns.sh"
@@ -218,6 +222,55 @@ sharing() {
 	brokers stop
 }
 
+# connection_server COMMAND...: its listener shows in no table of the kernel, but in ours.
+connection_ends=
+connection_server() {
+	start bench a taskset -c $CPU_A "$XROCE" run --dev $IF_A -- "$@"
+	connection_ends=$child
+	wait_until 10 listens_by_cm "$connection_ends"
+}
+# connection_client SECONDS COMMAND...: the server is given so long to end by itself.
+listens_by_cm() { in_a "$XROCE" list $IF_A | grep -q "^  listens   pid $1 " || is_gone_or_zombie "$1"; }
+connection_client() {
+	local wait=$1
+	shift
+	in_b timeout 120 taskset -c $CPU_B "$XROCE" run --dev $IF_B -- "$@" >"$WORK/bench.err" 2>&1
+	wait_until "$wait" is_gone_or_zombie "$connection_ends"
+	stop "$connection_ends"
+	wait_until 10 xdp_off $NS_A $IF_A
+}
+# connection_figure NAME UNIT EXPRESSION [FILE]: of what the client printed, or another
+connection_figure() {
+	local v
+	v=$(sed -nE "s/$3/\\1/p" "${4:-$WORK/bench.err}")
+	[ -n "$v" ] && put "$1" "$v" "$2" || lost "$1"
+}
+
+# 1,000 connections phase by phase; 4,000 made, ended and destroyed, many at a time and one; 10,000
+# held at once; what lost MADs cost. cmtime's server does not end.
+connecting() {
+	local phase
+	queues 1
+	connection_server cmtime -b $IP4_A -c 1000
+	connection_client 0 cmtime -s $IP4_A -c 1000
+	for phase in 'create id' 'resolve addr' 'resolve route' 'create qp' connect disconnect destroy; do
+		connection_figure "cm_${phase/ /_}" us "^$phase *:.* ([0-9.]+)\$"
+	done
+	connection_server "$CONNECTIONS" -n 4000 $IP4_A
+	connection_client 20 "$CONNECTIONS" -n 4000 -c $IP4_A
+	connection_figure cm_cycles conn/s '^connections: .* ended, ([0-9]+) a second$'
+	connection_server "$CONNECTIONS" -n 1000 -w 1 $IP4_A
+	connection_client 20 "$CONNECTIONS" -n 1000 -w 1 -c $IP4_A
+	connection_figure cm_cycles_one conn/s '^connections: .* ended, ([0-9]+) a second$'
+	connection_server "$CONNECTIONS" -k -n 10000 $IP4_A
+	connection_client 20 "$CONNECTIONS" -k -n 10000 -c $IP4_A
+	connection_figure cm_held_made conn/s '^connections: .* made ([0-9]+) a second.*'
+	connection_figure cm_held_ended conn/s '^connections: .* ended ([0-9]+) a second.*'
+	connection_figure cm_held_bytes bytes '^connections: .* ([0-9]+) bytes each$'
+	connection_figure cm_held_bytes_server bytes '^connections: .* ([0-9]+) bytes each$' "$WORK/bench.out"
+	"$top/scripts/bench-lost.sh" "$BUILD" >>"$raw" 2>"$WORK/bench.err" || lost "bench-lost.sh"
+}
+
 once() {
 	local a=/run/netns/$NS_A b=/run/netns/$NS_B size mode
 	for size in $sizes; do
@@ -310,6 +363,7 @@ for ((i = 1; i <= repeats; i++)); do
 	case $sections in all) once ;; esac
 	case $sections in all | scaling) scaling ;; esac
 	case $sections in all | sharing) sharing ;; esac
+	case $sections in all | connecting) connecting ;; esac
 done
 if [ $sections = all ]; then
 	idle

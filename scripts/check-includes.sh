@@ -22,9 +22,11 @@ declare -A rooms=(
 	[shard]='transport|base|xsk|tx|wake'
 	[service]='transport|base|netdev|xsk|shard'
 	[attach]='transport|base|netdev|xsk|tx|wake|shard'
-	[broker]='transport|base|netdev|attach'
+	[broker]='transport|base|netdev|attach|cm'
 	[port]='transport|base|netdev|tx|wake|shard|service|attach'
 	[verbs]='transport|base|netdev|port'
+	[rdmacm]='transport|base|netdev|cm'
+	[rspreload]='none'
 	[cli]='transport|base|netdev|xsk|tx|attach|broker|port'
 )
 # The skeletons of BPF programs, each for the room that loads it.
@@ -35,6 +37,7 @@ declare -A skeletons=([attach]='xroce' [tx]='xroce_tx' [broker]='(xroce|xroce_br
 declare -A may=(
 	[include/xroce]='<linux/types\.h>|<xroce/[a-z_]+\.h>'
 	[bpf]='<linux/[a-z0-9_]+\.h>|<asm/[a-z_]+\.h>|<bpf/bpf_(helpers|endian|core_read|tracing)\.h>|<stdbool\.h>|<stddef\.h>|<xroce/[a-z_]+\.h>|"[a-z0-9_]+\.h"'
+	[user/cm]="<($pure)\\.h>|\"(\\.\\./transport/types|[a-z0-9_]+)\\.h\""
 	[user/transport]="<($pure)\\.h>|<isa-l(/crc)?\\.h>|<xroce/[a-z_]+\\.h>|\"[a-z0-9_]+\\.h\""
 )
 for room in "${!rooms[@]}"; do
@@ -46,8 +49,11 @@ done
 declare -A never=(
 	[user/verbs]='<bpf/|<xdp/|<libmnl/|<linux/(if_xdp|bpf|if_link|rtnetlink|netlink)\.h>'
 )
+# Of the verbs only what is for it, and of the network interfaces only what changes nothing.
+may[user/rdmacm]+='|"\.\./verbs/xroce_cm\.h"'
+never[user/rdmacm]=${never[user/verbs]}
 for room in "${!rooms[@]}"; do
-	[ "$room" = verbs ] || never[user/$room]='<infiniband/|<rdma/'
+	[[ $room =~ ^(verbs|rdmacm|rspreload)$ ]] || never[user/$room]='<infiniband/|<rdma/'
 done
 
 bad=0 seen=0

@@ -26,6 +26,7 @@ n=$(echo "$files" | wc -l)
 readers='shard_turn shard_poll_cq shard_post_may_wait pump_transmit migration_move'
 readers+=' service_serve service_is_deserted service_sleep service_main sleep_run sleep_await_unannounced'
 readers+=' channel_await_record settle_at_exit port_destroy port_lock open_when_free'
+readers+=' share_ready port_group_attach'
 for reader in $(awk '{ sub(/^__attribute__\(\([a-z]+\)\) /, "") }
 	/^[a-z_].*\(/ { match($0, /[a-z0-9_]+\(/); f = substr($0, RSTART, RLENGTH - 1) }
 	/^[^\/*]*clock_now_ns\(/ && !/^[a-z]/ { print FILENAME ":" f }' $files | sort -u); do

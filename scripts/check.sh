@@ -17,7 +17,7 @@ MAKE=${MAKE:-make}
 # A part alone keeps its output apart, so that several may run at the same time.
 logs=$BUILD/check
 [ $# -eq 1 ] && logs=$BUILD/check-$1
-pooled="tree portsim model unit sim san fuzz ship"
+pooled="tree portsim model unit sim cm san fuzz ship"
 single="bpf verbs port netns vm"
 asked="arch" # run only if named
 parts=${*:-$pooled $single}
@@ -31,7 +31,7 @@ export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0
 . scripts/check-run.sh
 
-rm -rf "$logs" && mkdir -p "$logs" && : >"$logs/results" || exit 1
+rm -rf "$logs" && mkdir -p "$logs" && : >"$logs/results" && : >"$logs/again" || exit 1
 
 # cmocka_kind HOW KIND BUILD TAG: the test programs of a kind, by their sources; the longest first,
 # so that none is left alone in the end. HOW: pool, or nothing.
@@ -97,9 +97,15 @@ part_sim() {
 	fi
 }
 
+part_cm() {
+	built build-cm cm-tests || return
+	cmocka_kind pool cm "$BUILD" ""
+}
+
 part_portsim() {
-	built build-portsim portsim-tests || return
+	built build-portsim portsim-tests brokersim-tests || return
 	cmocka_kind pool portsim "$BUILD" ""
+	cmocka_kind pool brokersim "$BUILD" ""
 }
 
 part_model() {
@@ -107,9 +113,10 @@ part_model() {
 }
 
 part_san() {
-	BUILD=$BUILD-san built build-san SAN=1 unit-tests sim-tests || return
+	BUILD=$BUILD-san built build-san SAN=1 unit-tests sim-tests cm-tests || return
 	cmocka_kind pool sim "$BUILD-san" -san
 	cmocka_kind pool unit "$BUILD-san" -san
+	cmocka_kind pool cm "$BUILD-san" -san
 }
 
 part_fuzz() {
@@ -119,6 +126,7 @@ part_fuzz() {
 	pool step fuzz-engine scripts/fuzz.sh "$BUILD" engine "${seconds:-40}"
 	pool step fuzz-packet scripts/fuzz.sh "$BUILD" packet "${seconds:-20}"
 	pool step fuzz-ask scripts/fuzz.sh "$BUILD" ask "${seconds:-10}"
+	pool step fuzz-cm scripts/fuzz.sh "$BUILD" cm "${seconds:-15}"
 	pool step fuzz-segments scripts/fuzz.sh "$BUILD" segments "${seconds:-15}"
 }
 
@@ -133,8 +141,10 @@ part_bpf() {
 }
 
 part_verbs() {
-	built build-verbs all netns-tools || return
+	built build-verbs all netns-tools rdmacm-tests || return
 	shell_kind "" verbs
+	cmocka_kind "" rdmacm "$BUILD" ""
+	shell_kind "" rdmacm
 }
 
 part_port() {
@@ -148,6 +158,7 @@ part_netns() {
 
 	built build-netns all netns-tools || return
 	shell_kind "" netns
+	shell_kind "" foreign
 	# What all interfaces but veth have: these again in native mode (tests/netns/paths*.sh have
 	# both, and XROCE_TX beside).
 	for t in data pingpong loss wake events event_ways bursts; do
@@ -157,6 +168,8 @@ part_netns() {
 	for t in data loss wake events crash tags port_events bursts memory lost; do
 		XROCE_TEST_QUEUES=2 shell_test "netns-$t-shards" bash "tests/netns/$t.sh" "$BUILD"
 	done
+	XROCE_TEST_QUEUES=2 XROCE_FIRST_TIMES=5 \
+		shell_test netns-first-shards bash tests/netns/first.sh "$BUILD"
 	# And by brokers at both ends.
 	for t in data tags fields; do
 		XROCE_TEST_BROKER=1 shell_test "netns-$t-shared" bash "tests/netns/$t.sh" "$BUILD"
@@ -167,6 +180,7 @@ part_netns() {
 part_vm() {
 	built build-vm all netns-tools vm-tools || return
 	shell_test vm-rxe bash tests/vm/rxe.sh "$BUILD"
+	shell_test vm-broker bash tests/vm/broker.sh "$BUILD" 6.1
 }
 
 # Other machines, under emulation, and another C library. One check is all programs of one.

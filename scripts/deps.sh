@@ -11,10 +11,13 @@ set -u
 packages=(
 	# build
 	gcc binutils make pkg-config clang libc6-dev linux-libc-dev bpftool
-	libbpf-dev libxdp-dev libisal-dev libmnl-dev libibverbs-dev
+	libbpf-dev libxdp-dev libisal-dev libmnl-dev libibverbs-dev librdmacm-dev
 	# tests
-	libcmocka-dev ibverbs-utils perftest ucx-utils iproute2 iputils-ping ethtool strace util-linux procps
-	openmpi-bin libopenmpi-dev mpich
+	libcmocka-dev ibverbs-utils infiniband-diags rdmacm-utils perftest ucx-utils libucx-dev qperf fio
+	libfabric-bin dapl2-utils libdapl2 libgloo-dev g++ python3-pyverbs
+	iperf3 curl python3
+	iproute2 nftables iputils-ping ethtool strace util-linux procps
+	openmpi-bin libopenmpi-dev mpich libmpich-dev runc systemd-container
 	mandoc man-db bsdextrautils debhelper dpkg-dev lintian
 	spin
 )

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# fuzz.sh BUILD packet|segments|engine|ask SECONDS: runs a fuzzer on the golden captures (segments:
-# on super-packets, ask: on messages of its own) for a bounded time. What it finds is kept as an
-# input under BUILD/fuzz/, which replays it: BUILD/tests/fuzz/fuzz_NAME FILE. Exit status 0 only if
-# nothing was found.
+# fuzz.sh BUILD packet|segments|engine|ask|cm SECONDS: runs a fuzzer on the golden captures
+# (segments: on super-packets, ask: on messages of its own) for a bounded time. What it finds is
+# kept as an input under BUILD/fuzz/, which replays it: BUILD/tests/fuzz/fuzz_NAME FILE. Exit status
+# 0 only if nothing was found.
 set -eu
 
 build=$1 name=$2 seconds=$3
@@ -17,6 +17,7 @@ mkdir -p "$dir/seeds" "$dir/corpus"
 case $name in
 packet) XROCE_SEED_DIR=$dir/seeds "$fuzzer" -max_len=4400 ;;
 segments) XROCE_SEED_DIR=$dir/seeds "$fuzzer" -max_len=65000 ;;
+cm) XROCE_SEED_DIR=$dir/seeds "$fuzzer" -max_len=8192 ;;
 ask) XROCE_SEED_DIR=$dir/seeds "$fuzzer" -max_len=4096 ;;
 engine) XROCE_FUZZ_CORPUS=$dir/seeds "$fuzzer" -max_len=16384 ;;
 *) echo "unknown fuzzer $name" >&2; exit 2 ;;

@@ -34,6 +34,18 @@ in_p() { nsenter --net=/run/netns/$NS_P "$@"; }
 # The same by name: in_ns a COMMAND...
 in_ns() { local n=$1; shift; "in_$n" "$@"; }
 
+# split_words FIRST SECOND WORD... -- WORD...: into the caller's arrays of those names.
+split_words() {
+	local -n first_=$1 second_=$2
+	shift 2
+	first_=()
+	while [ $# -gt 0 ] && [ "$1" != -- ]; do
+		first_+=("$1")
+		shift
+	done
+	second_=("${@:2}")
+}
+
 # wait_until SECONDS COMMAND...: poll the command until it succeeds. Returns 1 when the time is up.
 wait_until() {
 	local end=$((SECONDS + $1 + 1))

@@ -71,7 +71,7 @@ _xroce_run() {
 		case $cur in
 		-*)
 			_xroce_words "--dev --spin --cpus --shards --tx --xdp --attach --share \
-				--verbose --help --" "$cur"
+				--no-mounts --rsockets --verbose --help --" "$cur"
 			;;
 		*) _xroce_command "$COMP_CWORD" ;;
 		esac
@@ -97,7 +97,7 @@ _xroce_serve() {
 		case $cur in
 		-*)
 			_xroce_words "--mode --group --netns --background --while-used \
-				--max-clients --max-qps --max-rings --help" "$cur"
+				--max-clients --max-qps --max-rings --max-services --help" "$cur"
 			;;
 		*) _xroce_interfaces "$cur" ;;
 		esac

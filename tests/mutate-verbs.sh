@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Are the tests of the CQ, SRQ and channel code able to fail? mutate-verbs.sh [NAME...] copies the
+# Are the tests of the CQ, SRQ and channel code, and of what librdmacm asks the kernel and the verbs
+# (its pure modules are in mutations.txt), able to fail? mutate-verbs.sh [NAME...] copies the
 # tree, breaks one thing at a time, builds, runs the tests that ought to notice, and reports `killed
 # NAME` or `survived NAME`. Exit status 1 if any survived, 2 if a mutation does not apply any more.
 # As root, a few minutes; no part of `make check`, but for -c: only whether each still changes its
@@ -16,9 +17,52 @@ trap 'rm -rf "$tree"' EXIT
 trap 'exit 130' INT TERM
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 
-# NAME | FILE | sed expression | tests: pages of man.sh, or contract, tsan, unit-NAME, netns-NAME
+# NAME | FILE | sed expression | tests: pages of man.sh, or contract, tsan, unit-NAME, netns-NAME,
+# rdmacm-SUBJECT (of rdmacm/man.sh)
 mutations() {
 	cat <<'TABLE'
+wr_setter_alone   | user/verbs/wr.c          | /^static struct send_wqe \*wr_to_set_data/,/^}/s/wr_fail(vqp, EINVAL);/;/ | wr_batches
+wr_address_alone  | user/verbs/wr.c          | /^static struct send_wqe \*wr_to_set(/,/^}/s/wr_fail(vqp, EINVAL);/;/ | wr_batches
+wr_data_unfit     | user/verbs/wr.c          | s/ \&\& !(WITHOUT_DATA >> wqe->opcode \& 1)// | wr_matrix
+wr_no_window      | user/verbs/wr.c          | s/mw \&\& mw->type == IBV_MW_TYPE_2 ?/mw ?/ | wr_batches
+wr_key_early      | user/verbs/wr.c          | s/wqe->bind.window = mw;/wqe->bind.window = mw, mw->rkey = wqe->bind.new_key;/ | wr_batches
+wr_key_never      | user/verbs/wr.c          | s/vqp->wr_binds = true;/;/ | wr_batches
+wr_uc_has_all     | user/verbs/wr.c          | s/return OPS_SEND | OPS_WRITE | OPS_LOCAL;/return OPS_RC;/ | wr_create
+wr_flush_type     | user/verbs/wr.c          | s/!type || type & ~FLUSH_TYPES/type \& ~FLUSH_TYPES/ | wr_flush
+wr_flush_level    | user/verbs/wr.c          | s/ || level > FLUSH_LEVEL_MAX// | wr_flush
+wr_flush_length   | user/verbs/wr.c          | s/ || len > UINT32_MAX// | wr_flush
+wr_flush_place    | user/verbs/wr.c          | s/ + sizeof(void (\*)(void)))$/ + 16)/ | wr_create
+persistent        | user/verbs/mr.c          | s/return access & ACCESS_FLUSH_PERSISTENT ? EOPNOTSUPP : 0;/return 0;/ | wr_flush
+cap_flush         | user/verbs/query.c       | s/ | CAP_FLUSH_GLOBAL | CAP_ATOMIC_WRITE// | wr_flush
+qp_flush_right    | user/verbs/qp_modify.c   | s/((1 << 10) - 1)/((1 << 8) - 1)/ | wr_flush
+attached_goes     | user/verbs/qp.c          | s/attached = vqp->qp->groups;/attached = false;/ | ibv_attach_mcast
+max_mcast_grp     | user/verbs/query.c       | s/max_mcast_grp = GROUP_MAX/max_mcast_grp = 2 * GROUP_MAX/ | ibv_attach_mcast
+max_mcast_qp      | user/verbs/query.c       | s/attach = GROUP_MEMBERS_MAX;/attach = GROUP_MEMBERS_MAX + 1;/ | ibv_attach_mcast
+group_loop        | user/shard/pump.c        | s/copy = ours ? tx_frame/copy = 0 ? tx_frame/ | ibv_attach_mcast
+rate_errno        | user/verbs/qp_modify.c   | s/attr->comp_mask ? EINVAL : modify/false ? EINVAL : modify/ | ibv_modify_qp_rate_limit
+rate_queried      | user/verbs/qp.c          | s/attr->rate_limit = a.rate_limit.kbps;/attr->rate_limit = 0;/ | ibv_modify_qp_rate_limit
+rate_burst_passed | user/verbs/qp_modify.c   | s/.burst_bytes = attr->max_burst_sz,/.burst_bytes = 0,/ | ibv_modify_qp_rate_limit
+rt_values_mask    | user/verbs/query.c       | s/if (values->comp_mask & ~(u32)IBV/if (0 \& ~(u32)IBV/ | answers
+data_in_order     | user/verbs/qp.c          | /^EXPORT int ibv_query_qp_data_in_order/,/^}/s/return 0;/return 1;/ | answers
+ece_zeros         | user/verbs/qp_modify.c   | s/memset(ece, 0, sizeof(.ece));/;/ | answers
+alternate_path    | user/verbs/qp_modify.c   | s/(IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP)/(IBV_QP_CAP)/ | answers
+import_errno      | user/verbs/context.c     | s/errno == EBADF ? EBADF/errno == EBADF ? EINVAL/ | answers
+import_other_file | user/verbs/pd.c          | s/to_vcontext(p->ibv.context)->file_id == to_vcontext(context)->file_id/true/ | answers
+import_other_pd   | user/verbs/mr.c          | s/ && to_vpd(m->ibv.pd)->number == to_vpd(pd)->number)/)/ | answers
+dmabuf_magic      | user/verbs/dmabuf.c      | s/fs.f_type != DMA_BUF_MAGIC/fs.f_type == 0/ | dmabuf
+dmabuf_end        | user/verbs/dmabuf.c      | s/ || end > (u64)size)/)/ | dmabuf
+dmabuf_page       | user/verbs/dmabuf.c      | s/ || ((offset ^ iova) & (page - 1)))/)/ | dmabuf
+dmabuf_access     | user/verbs/dmabuf.c      | s/if (access & ~DMABUF_ACCESS || /if (/ | dmabuf
+dmabuf_offset     | user/verbs/dmabuf.c      | s/(u8 .)mapping.at + (offset & (page - 1))/(u8 *)mapping.at/ | dmabuf
+dmabuf_unmapped   | user/verbs/mr.c          | s/^	mr_unmap(&vmr->mapping);/	;/ | dmabuf
+dmabuf_imported   | user/verbs/mr.c          | s/vmr->mapping = m->mapping;/;/ | dmabuf
+dmabuf_rereg      | user/verbs/mr.c          | s/ || vmr->mapping.at)/)/ | dmabuf
+rereg_length      | user/verbs/mr.c          | s/(!addr || !length)/(!addr)/ | ibv_rereg_mr
+rereg_access      | user/verbs/mr.c          | s/(access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))/false/ | ibv_rereg_mr
+rereg_foreign     | user/verbs/mr.c          | s/if (!new_pd || new_pd->context != vmr->ibv.context)/if (!new_pd)/ | ibv_rereg_mr
+rereg_pd          | user/verbs/mr.c          | s/to_vpd(new_pd)->number,$/to_vpd(mr->pd)->number,/ | ibv_rereg_mr
+rereg_keys        | user/verbs/mr.c          | s/atomic_store_explicit(&mr->key, key, memory_order_relaxed);/;/ | ibv_rereg_mr
+rereg_rights      | user/verbs/mr.c          | s/new_addr, new_length, iova, new_access);/new_addr, new_length, iova, vmr->access);/ | ibv_rereg_mr
 byte_len          | user/verbs/cq.c          | s/wc->byte_len = e->byte_len;/wc->byte_len = e->byte_len + 1;/ | ibv_poll_cq
 byte_len_ex       | user/verbs/cq_ex.c       | s/current->byte_len;/current->byte_len + 1;/ | ibv_create_cq_ex
 opcode            | user/verbs/cq.c          | s/(enum ibv_wc_opcode)e->opcode/(enum ibv_wc_opcode)(e->opcode \& ~1u)/ | ibv_poll_cq
@@ -51,6 +95,33 @@ single_threaded   | user/verbs/cq_ex.c       | s/vcq->lock.off = .*/vcq->lock.of
 foreign_domain    | user/verbs/cq_ex.c       | s/ || domain->ibv.context != context)/)/ | ibv_alloc_parent_domain
 foreign_pd        | user/verbs/pd.c          | s/if (attr->pd->context != context || /if (/ | ibv_alloc_parent_domain
 foreign_td        | user/verbs/pd.c          | s/ || (attr->td && attr->td->context != context))/)/ | ibv_alloc_parent_domain
+td_sq             | user/verbs/qp.c          | s/vqp->sq_lock.off = vqp->rq_lock.off =/vqp->rq_lock.off =/ | thread_domain
+td_rq             | user/verbs/qp.c          | s/vqp->sq_lock.off = vqp->rq_lock.off =/vqp->sq_lock.off =/ | thread_domain
+td_srq            | user/verbs/srq.c         | s/vsrq->lock.off = pd->td != NULL;/;/ | thread_domain
+td_cq             | user/verbs/cq_ex.c       | s/ || (domain && domain->td);/;/ | thread_domain
+td_not_held       | user/verbs/pd.c          | s/users_count(&pd->td->users, 1);/;/;s/users_count(&pd->td->users, -1);/;/ | thread_domain
+td_no_one_else    | user/verbs/objects.h     | /^static inline void vlock_take/,/^}/s/if (l->off)/if (1)/ | thread_domain
+unknown_pd        | user/verbs/pd.c          | /^struct ibv_pd \*alloc_parent_domain_op/,/^}/s/if (!object_is_known(to_vpd(attr->pd)))/if (0)/ | thread_domain
+domain_handle     | user/verbs/pd.c          | s/pd_new(context, attr->pd->handle, /pd_new(context, new_handle(), / | ibv_alloc_parent_domain
+memory_unasked    | user/verbs/memory.c      | s/if (!(attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS))/if (!attr->alloc)/ | domain_memory
+memory_half       | user/verbs/memory.c      | s/if (!attr->alloc || !attr->free)/if (!attr->alloc)/ | domain_memory
+memory_context    | user/verbs/memory.c      | s/if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)/if (1)/ | domain_memory
+memory_tags       | user/transport/rendezvous.c | s/^		    init->sq_lent))/		    NULL))/ | domain_memory
+memory_tags_kept  | user/transport/rendezvous.c | s/^		sq_free(&qp->shared->posted);/		free(qp->shared->posted.ring);/ | domain_memory
+memory_null       | user/verbs/memory.c      | s/^		return ENOMEM;/		return 0;/ | domain_memory
+memory_default    | user/verbs/memory.c      | s/if (p == IBV_ALLOCATOR_USE_DEFAULT)/if (0)/ | domain_memory
+memory_aligned    | user/verbs/memory.c      | s/if ((uintptr_t)p % CACHE_LINE) {/if (0) {/ | domain_memory
+memory_kept       | user/verbs/memory.c      | /^int memory_take(/,/^}/s/memory_give_back(pd, kind, p);/;/ | domain_memory
+memory_nothing    | user/verbs/memory.c      | s/recvs ? rq_bytes(recvs, init->max_recv_sge) : 0/rq_bytes(recvs, init->max_recv_sge)/ | domain_memory
+memory_types      | user/verbs/memory.c      | s/memory_give_back(domain_of(vqp), MEMORY_RECV_QUEUE, vqp->rq_memory);/memory_give_back(domain_of(vqp), MEMORY_SEND_QUEUE, vqp->rq_memory);/ | domain_memory
+memory_half_qp    | user/verbs/memory.c      | /^int memory_take_queues/,/^}/s/memory_give_back_queues(vqp);/;/ | domain_memory
+memory_failed_qp  | user/verbs/qp.c          | /^static int qp_enter/,/^}/s/memory_give_back_queues(vqp);/;/ | domain_memory
+memory_of_qp      | user/verbs/qp.c          | /^EXPORT int ibv_destroy_qp/,/^}/s/memory_give_back_queues(vqp);/;/ | domain_memory
+memory_under_lock | user/verbs/cq.c          | /^EXPORT int ibv_resize_cq/,/^}/{s/^	memory_give_back(.*//;s/^	if (port)$/	memory_give_back(vcq->domain, MEMORY_CQ, ring);\n	if (port)/} | domain_memory
+memory_of_cq      | user/verbs/cq.c          | s/memory_give_back(vcq->domain, MEMORY_CQ, vcq->cq.lent ? vcq->cq.ring : NULL);/;/ | domain_memory
+memory_resized_cq | user/verbs/cq.c          | /^EXPORT int ibv_resize_cq/,/^}/s/memory_give_back(vcq->domain, MEMORY_CQ, ring);/;/ | domain_memory
+memory_of_srq     | user/verbs/srq.c         | s/memory_give_back(to_vpd(vsrq->ibv.pd), MEMORY_SRQ, rq->lent ? rq->ring : NULL);/;/ | domain_memory
+memory_resized_srq | user/verbs/srq.c        | s/memory_give_back(to_vpd(srq->pd), MEMORY_SRQ, ring);/;/ | domain_memory
 ignore_overrun    | user/verbs/cq_ex.c       | s/vcq->cq.ignore_overrun = .*/vcq->cq.ignore_overrun = false;/ | ibv_create_cq_ex
 comp_vector       | user/verbs/cq.c          | s/vector >= (u32)context->num_comp_vectors/vector > (u32)context->num_comp_vectors/ | ibv_create_cq_ex
 end_poll_keeps    | user/verbs/cq_ex.c       | /^static void cq_ex_end/,/^}/s/cq_pop(&vcq->cq);/;/ | ibv_create_cq_ex
@@ -110,7 +181,13 @@ srq_cq_free       | user/verbs/srq.c         | s/users_count(&vsrq->cq->users, 1
 srq_busy          | user/verbs/srq.c         | /^EXPORT int ibv_destroy_srq/,/^}/s/return verb_report(EBUSY);/;/ | ibv_create_srq
 bad_wr            | user/verbs/post.c        | /^static int rq_post/,/^}/s/\*bad_wr = wr;/*bad_wr = wr->next;/ | ibv_post_srq_recv
 srq_unlocked      | user/verbs/post.c        | /^static int rq_post/,/^}/s/vlock_take(lock);//;/^static int rq_post/,/^}/s/vlock_drop(lock);// | ibv_post_srq_recv
-grh_offset        | user/transport/datagram.c | s/!responder_scatter(e, qp, p, 0, ROCE_GRH_BYTES)/!responder_scatter(e, qp, p, 0, 0)/ | ibv_post_srq_recv
+flow_port         | user/verbs/flow.c        | s/attr->port != VERBS_PORT/false/ | ibv_create_flow
+flow_flags        | user/verbs/flow.c        | s/attr->flags & ~known/false/ | ibv_create_flow
+flow_size         | user/verbs/flow.c        | s/if (spec.hdr.size != size)/if (false)/ | ibv_create_flow
+flow_layers       | user/verbs/flow.c        | s/if (rule->mask.kinds & (kind | excluded))/if (false)/ | ibv_create_flow
+flow_busy         | user/verbs/qp.c          | s/attached |= vqp->qp->num_flows != 0;/;/ | ibv_create_flow
+flow_qp_type      | user/verbs/flow.c        | s/qp->qp_type == IBV_QPT_RAW_PACKET ? rule_read(&rule, attr) : EINVAL/rule_read(\&rule, attr)/ | ibv_create_flow
+grh_offset        | user/transport/datagram.c | s/!responder_scatter(e, qp, p, 0, before)/!responder_scatter(e, qp, p, 0, 0)/ | ibv_post_srq_recv
 last_wqe_missing  | user/verbs/async.c       | /{ EVENT_QP_LAST_WQE,/d | ibv_post_srq_recv
 qp_fatal_missing  | user/verbs/async.c       | /{ EVENT_QP_FATAL,/d | ibv_poll_cq
 access_missing    | user/verbs/async.c       | /{ EVENT_QP_ACCESS_ERR,/d | ibv_get_async_event
@@ -142,7 +219,7 @@ ack_of_unsent     | user/transport/completer.c | s/    psn_diff(psn, req->sent_p
 read_excess       | user/transport/responder.c | s/if (!resp->max_resources || (resource_pending(resp, next) \&\& !next->replay))/if (0)/ | netns-rogue
 reset_hand        | user/shard/fault.c       | s/if (next->sa_flags & (int)SA_RESETHAND)/if (0)/ | netns-own_faults
 dereg_keeps_key   | user/verbs/mr.c          | /^static int mr_leave/,/^}/s/	if (!busy)$/	if (0)/ | memory_under_way
-limit_of_qps      | user/transport/qp.c      | s/t->num_qps == XROCE_MAX_QP)/t->num_qps == XROCE_MAX_QP - 1)/ | contract
+limit_of_qps      | user/transport/qp.c      | s/t->num_qps == ENGINE_MAX_QP)/t->num_qps == ENGINE_MAX_QP - 1)/ | contract
 fork_waits        | user/verbs/context.c     | s/ctx->inherited = true;/;/ | ibv_fork_init
 fork_gone         | user/verbs/context.c     | s/atomic_store_explicit(&ctx->gone, true, memory_order_relaxed);/;/ | ibv_fork_init
 fork_async_fd     | user/verbs/async.c       | s/kernel_event_replace(ctx->v.context.async_fd);/;/ | ibv_fork_init
@@ -151,12 +228,162 @@ fork_queue        | user/verbs/channel.c     | s/ch->head = NULL;/;/ | ibv_fork_
 fork_cq           | user/verbs/cq.c          | s/cq_abandon(&vcq->cq);/;/ | ibv_fork_init
 fork_qp           | user/verbs/qp.c          | s/qp_abandon(vqp->qp);/;/ | ibv_fork_init
 fork_import       | user/verbs/pd.c          | s/ && !context_gone(p->ibv.context) &&/ \&\&/ | ibv_fork_init
-fork_rereg        | user/verbs/mr.c          | s/context_gone(mr->context) ? EIO : EINVAL/EINVAL/ | ibv_fork_init
-claim_none        | user/verbs/qp.c          | s/err = -port_claim(vqp->port, vqp->qp->qpn);/err = 0;/ | netns-shared
+fork_rereg        | user/verbs/mr.c          | /^static int rereg_check/,/^}/s/return EIO;/return EINVAL;/ | ibv_fork_init
+dm_max            | user/verbs/query.c       | s/max_dm_size = VERBS_MAX_DM/max_dm_size = VERBS_MAX_DM + 1/ | dm
+dm_comp_mask      | user/verbs/dm.c          | s/if (attr->comp_mask || !attr/if (!attr/ | dm
+dm_no_bytes       | user/verbs/dm.c          | s/if (attr->comp_mask || !attr->length ||/if (attr->comp_mask ||/ | dm
+dm_align          | user/verbs/dm.c          | s/attr->log_align_req > (u32)/attr->log_align_req > 1 + (u32)/ | dm
+dm_gone           | user/verbs/dm.c          | s/return context_interface_gone(context) ? EIO : 0;/return 0;/ | netns-port_events
+dm_child          | user/verbs/objects.h     | s/ && !to_vcontext(context)->inherited;/;/ | dm
+dm_all            | user/verbs/dm.c          | s/if (pages <= VERBS_MAX_DM/if (pages <= 1 + VERBS_MAX_DM/ | dm
+dm_not_counted    | user/verbs/dm.c          | s/dev->dm_pages += pages;/;/;s/dev->dm_pages -= pages;/;/ | dm
+dm_counted_child  | user/verbs/dm.c          | s/dm->dev->dm_pages -= dm->counted;/;/ | dm
+dm_given_child    | user/verbs/dm.c          | /^static void dm_in_child/,/^}/s/dm->counted = 0;/;/ | dm
+dm_kept           | user/verbs/dm.c          | /^static void dm_destroy/,/^}/s/munmap(dm->bytes, dm->pages . dm_page());/;/ | dm
+dm_shared         | user/verbs/dm.c          | s/MAP_PRIVATE | MAP_ANONYMOUS/MAP_SHARED | MAP_ANONYMOUS/ | dm
+dm_copy_offset    | user/verbs/dm.c          | /^static int dm_check_range/,/^}/s/offset > dm->length || // | dm
+dm_copy_length    | user/verbs/dm.c          | /^static int dm_check_range/,/^}/s/length > dm->length - offset/offset + length > dm->length/ | dm
+dm_copy_unit      | user/verbs/dm.c          | s/return (offset | length) % DM_UNIT ? EINVAL : 0;/return 0;/ | dm
+dm_word           | user/verbs/dm.c          | s/length < sizeof(u64) ? sizeof(u32) : sizeof(u64);/length ? sizeof(u32) : sizeof(u64);/ | dm_traffic
+dm_busy           | user/verbs/dm.c          | s/else if (vdm->dm->regions)/else if (0)/ | dm
+dm_free_known     | user/verbs/dm.c          | s/if (!object_is_known(vdm) || vdm->dm->freed)/if (vdm->dm->freed)/ | dm
+dm_free_twice     | user/verbs/dm.c          | s/if (!object_is_known(vdm) || vdm->dm->freed)/if (!object_is_known(vdm))/ | dm
+dm_import_own     | user/verbs/dm.c          | /^EXPORT struct ibv_dm .ibv_import_dm/,/^}/s/if (context_gone(context))/if (0)/ | dm
+dm_import_freed   | user/verbs/dm.c          | s/ && !d->dm->freed && / \&\& / | dm
+dm_import_gone    | user/verbs/dm.c          | s/ && !context_gone(d->id.context) &&$/ \&\&/ | dm
+dm_import_file    | user/verbs/dm.c          | s/d->dm->file_id == to_vcontext(context)->file_id)/1)/ | dm
+dm_zero_based     | user/verbs/dm.c          | s/if (!(access & IBV_ACCESS_ZERO_BASED) || /if (/ | dm
+dm_access         | user/verbs/dm.c          | s/access & ~(unsigned int)DM_ACCESS_KNOWN ||$/0 ||/ | dm
+dm_mr_offset      | user/verbs/dm.c          | /^static int dm_check_region/,/^}/s/offset > dm->length || // | dm
+dm_mr_length      | user/verbs/dm.c          | /^static int dm_check_region/,/^}/s/length > dm->length - offset/0/ | dm
+dm_mr_known       | user/verbs/dm.c          | s/if (!object_is_known(vdm) || dm->freed ||$/if (dm->freed ||/ | dm
+dm_mr_freed       | user/verbs/dm.c          | s/if (!object_is_known(vdm) || dm->freed ||$/if (!object_is_known(vdm) ||/ | dm
+dm_mr_file        | user/verbs/dm.c          | s/    dm->file_id != to_vcontext(pd->context)->file_id)/    0)/ | dm
+dm_mr_refused     | user/verbs/dm.c          | /^struct ibv_mr .reg_dm_mr_op/,/^}/s/dm_unuse(vdm->dm);/;/ | dm
+dm_mr_based       | user/verbs/dm.c          | s/vdm->dm->bytes + offset, length/vdm->dm->bytes, length/ | dm_traffic
+dm_rereg          | user/verbs/mr.c          | s/ || vmr->dm || vmr->mapping.at)/ || vmr->mapping.at)/ | dm
+dm_mr_address     | user/verbs/mr.c          | s/.addr = dm ? NULL : addr,/.addr = addr,/ | dm
+dm_mr_import      | user/verbs/mr.c          | s/vmr->dm = m->dm;/;/ | dm
+null_rkey         | user/verbs/mr.c          | s/.rkey = kind == MR_NULL ? 0 : mr_key(vmr->mr) };/.rkey = mr_key(vmr->mr) };/ | ibv_alloc_null_mr
+null_rereg        | user/verbs/mr.c          | s/vmr->mr->kind != MR_REGION || vmr->dm/vmr->dm/ | ibv_alloc_null_mr
+odp_implicit_addr | user/verbs/odp.c         | s/return start || iova || access/return iova || access/ | on_demand
+odp_implicit_iova | user/verbs/odp.c         | s/return start || iova || access/return start || access/ | on_demand
+odp_implicit_huge | user/verbs/odp.c         | s/ || access & IBV_ACCESS_HUGETLB ? EINVAL/ ? EINVAL/ | on_demand
+odp_overflow      | user/verbs/odp.c         | s/__builtin_add_overflow(start, length, &end) ||/(end = start + length, 0) ||/ | on_demand
+odp_no_bytes      | user/verbs/odp.c         | s/ || (!length \&\& start % page == 0))/)/ | on_demand
+odp_space         | user/verbs/odp.c         | s/return end > ODP_SPACE ? EFAULT : 0;/return 0;/ | on_demand
+odp_bytes         | user/verbs/odp.c         | s/return min_u64(length, ODP_SPACE);/return length;/ | on_demand
+odp_caps_uc       | user/verbs/odp.c         | s/uc_odp_caps = datagram | IBV_ODP_SUPPORT_WRITE;/uc_odp_caps = datagram | rdma;/ | on_demand
+odp_caps_xrc      | user/verbs/odp.c         | s/xrc_odp_caps = (datagram \& ~(u32)IBV_ODP_SUPPORT_RECV)/xrc_odp_caps = datagram/ | on_demand
+odp_caps_general  | user/verbs/odp.c         | s/IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;/IBV_ODP_SUPPORT;/ | on_demand
+odp_pinned        | user/verbs/mr.c          | s/return access & IBV_ACCESS_ON_DEMAND ? odp_check(/return 0 ? odp_check(/ | on_demand
+odp_unpinned      | user/verbs/mr.c          | s/return access & IBV_ACCESS_ON_DEMAND ? odp_check(/return 1 ? odp_check(/ | contract
+advise_key        | user/verbs/odp.c         | /^static int advise_translate/,/^}/s/		return EFAULT;/		return EINVAL;/ | ibv_advise_mr
+advise_window     | user/verbs/odp.c         | s/if (mr_is_window(mr))/if (0)/ | ibv_advise_mr
+advise_key_byte   | user/verbs/odp.c         | s/if (mr_key(mr) != sge->lkey)/if (0)/ | ibv_advise_mr
+advise_pd         | user/verbs/odp.c         | s/if (mr->pd != pd)/if (0)/ | ibv_advise_mr
+advise_pinned     | user/verbs/odp.c         | s/if (!(mr->access & MR_ON_DEMAND))/if (0)/ | ibv_advise_mr
+advise_rights     | user/verbs/odp.c         | s/if (for_writing \&\& !(mr->access & MR_LOCAL_WRITE))/if (0)/ | ibv_advise_mr
+advise_flags      | user/verbs/odp.c         | s/ || flags & ~(u32)IBV_ADVISE_MR_FLAG_FLUSH || / || / | ibv_advise_mr
+advise_no_list    | user/verbs/odp.c         | s/ || !sg_list || !num_sge)/ || !sg_list)/ | ibv_advise_mr
+advise_known_pd   | user/verbs/odp.c         | s/if (!object_is_known(pd) || flags/if (flags/ | ibv_advise_mr
+advise_unknown    | user/verbs/odp.c         | s/return ENOTSUP;/return 0;/ | ibv_advise_mr
+advise_all_good   | user/verbs/odp.c         | s/err = advise_find(port, pd->number, sg_list, num_sge, /err = advise_find(port, pd->number, sg_list, 1, / | ibv_advise_mr
+advise_unmapped   | user/verbs/odp.c         | s/errno == ENOMEM ? EFAULT :/errno == ENOMEM ? 0 :/ | ibv_advise_mr
+advise_no_bytes   | user/verbs/odp.c         | /^static int advise_fetch/,/^}/s/if (!length)/if (0)/ | ibv_advise_mr
+advise_faults     | user/verbs/odp.c         | s/if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)/if (0)/ | ibv_advise_mr
+advise_read_only  | user/verbs/odp.c         | s/advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE ? IBV_ACCESS_LOCAL_WRITE :/0 ? 0 :/ | ibv_advise_mr
+draw_none         | user/port/port_qp.c      | s/ : port_limited(port, PORT_QPS, attach_draw(&port->made, qpn))/ : 0/ | netns-shared
+draw_kept         | user/port/port_qp.c      | s/if (err \&\& init->qpn)/if (0)/ | netns-shared
 release_none      | user/verbs/qp.c          | s/port_release(vqp->port, qpn);/;/ | netns-shared
 lost_untold       | user/verbs/context.c     | s/err = watch_until_hangup(ctx->watch, port_lifeline(\*out));/err = 0;/ | netns-shared
-claim_once        | user/verbs/qp.c          | s/tries < QPN_TRIES/tries < 1/ | netns-shared
-claim_errno       | user/verbs/qp.c          | s/return err == ENOSPC || err == EEXIST ? ENOMEM : err;/return err;/ | netns-shared
+draw_once         | user/port/port_qp.c      | s/draws < DRAWS_MAX/draws < 1/ | netns-shared
+sysfs_newline     | user/verbs/compat.c      | s/buf\[--len\] = 0;/len = len;/ | netns-sysfs
+sysfs_is_there    | user/verbs/device.c      | s/!atomic_exchange_explicit(&is_told, true, memory_order_relaxed)/1/ | netns-sysfs
+sysfs_guid        | user/netdev/identity.c   | s/mac\[0\] ^ 2/mac[0]/ | netns-sysfs
+sysfs_state       | user/cli/sysfs.c         | s/dev->is_up ? "4: ACTIVE/1 ? "4: ACTIVE/ | netns-sysfs
+sysfs_empty_gids  | user/cli/sysfs.c         | s/i < XROCE_MAX_GID; i++/i < XROCE_MAX_GID - 1; i++/ | netns-sysfs
+sysfs_caps        | user/cli/sysfs.c         | s/1u << 16 | 1u << 26/1u << 16/ | netns-sysfs
+view_propagates   | user/cli/view_mount.c    | s/if (!mount(NULL, at, NULL, MS_SLAVE, NULL))/if (1)/ | netns-sysfs
+view_hides        | user/cli/view_mount.c    | s/(is_rdma \&\& mount_is_ours(e->d_name, old_fd))/is_rdma/ | netns-sysfs
+view_not_replaced | user/cli/view_mount.c    | s/(is_rdma \&\& mount_is_ours(e->d_name, old_fd))/0/ | netns-sysfs
+view_umask        | user/cli/view_mount.c    | s/mask = umask(0);/mask = umask(077);/ | netns-sysfs
+view_umask_stays  | user/cli/view_mount.c    | s/^	umask(mask);/	(void)mask;/ | netns-sysfs
+view_capability   | user/cli/view.c          | s/!view_has_a_capability() && view/view/ | netns-sysfs
+view_not_tried    | user/cli/view.c          | s/err = view_try(devs, n);/err = 0;/ | netns-sysfs
+view_set_uid      | user/cli/run.c           | s/with_files = false; \/\* it/with_files = true; \/* it/ | netns-sysfs
+user_ns_each      | user/cli/user_namespace.c | s/if (namespace_join()) {/if (0) {/ | netns-sysfs
+user_ns_group     | user/cli/user_namespace.c | s/!map_is_identity(pid, "gid_map", getegid())/0/ | netns-sysfs
+root_unknown      | user/netdev/netdev_holder.c | s/ || process_is_outside_uid(cred->uid);/;/ | netns-sysfs
+no_capability     | user/attach/complain.c   | s/ \&\& privilege_caps() \&\&/ \&\&/ | netns-sysfs
+limits_qp_wr      | user/verbs/query.c       | s/max_qp_wr = QP_MAX_WR/max_qp_wr = QP_MAX_WR - 1/ | limits
+limits_sge        | user/verbs/query.c       | s/max_sge = QP_MAX_SEND_SGE/max_sge = QP_MAX_SEND_SGE - 1/ | limits
+limits_srq_wr     | user/verbs/query.c       | s/max_srq_wr = VERBS_MAX_SRQ_WR/max_srq_wr = VERBS_MAX_SRQ_WR - 1/ | limits
+limits_srq_sge    | user/verbs/query.c       | s/max_srq_sge = RQ_MAX_SGE/max_srq_sge = RQ_MAX_SGE - 1/ | limits
+limits_inline     | user/verbs/qp.c          | s/return cap->max_inline_data > room ? cap->max_inline_data : room;/return room;/ | limits
+limits_tags       | user/verbs/query.c       | s/max_num_tags = TAG_MAX_TAGS;/max_num_tags = TAG_MAX_TAGS - 1;/ | limits
+limits_tag_ops    | user/verbs/query.c       | s/max_ops = TAG_MAX_OPS;/max_ops = TAG_MAX_OPS - 1;/ | limits
+limits_rd_atom    | user/transport/qp_state.c | s/a->max_rd_atomic > QP_MAX_RD_ATOMIC)/a->max_rd_atomic > 1 + QP_MAX_RD_ATOMIC)/ | limits
+limits_dest_rd    | user/transport/qp_state.c | s/a->max_dest_rd_atomic > QP_MAX_RD_ATOMIC)/a->max_dest_rd_atomic > 1 + QP_MAX_RD_ATOMIC)/ | limits
+limits_res_rd     | user/verbs/query.c       | s/max_res_rd_atom = QP_MAX_RD_ATOMIC/max_res_rd_atom = 2 * QP_MAX_RD_ATOMIC/ | limits
+limits_cqe        | user/verbs/query.c       | s/max_cqe = VERBS_MAX_CQE/max_cqe = VERBS_MAX_CQE - 1/ | limits
+limits_link_mtu   | user/verbs/qp_modify.c   | s/if (\*bytes <= largest)/if (1)/ | limits
+limits_ud_mtu     | user/verbs/qp.c          | /init.ud_mtu = /,/;/s/device_path_mtu(ctx, &nd)/ROCE_PMTU_MAX/ | limits
+limits_gids       | user/verbs/query.c       | s/gid_tbl_len = XROCE_MAX_GID/gid_tbl_len = XROCE_MAX_GID - 1/ | limits
+limits_message    | user/verbs/query.c       | s/max_msg_sz = VERBS_MAX_MESSAGE/max_msg_sz = VERBS_MAX_MESSAGE - 1/ | limits
+limits_of_pds     | user/verbs/device.c      | s/\[LIMIT_PD\] = VERBS_MAX_PD,/[LIMIT_PD] = VERBS_MAX_PD + 1,/ | limits_objects
+limits_of_srqs    | user/verbs/device.c      | s/\[LIMIT_SRQ\] = VERBS_MAX_SRQ,/[LIMIT_SRQ] = VERBS_MAX_SRQ - 1,/ | limits_objects
+limits_of_mcast   | user/verbs/query.c       | s/max_total_mcast_qp_attach = GROUP_MAX/max_total_mcast_qp_attach = 2 * GROUP_MAX/ | limits_objects
+leak_pd           | user/verbs/pd.c          | s/^	free(pd);/	;/ | ten_thousand
+leak_td           | user/verbs/pd.c          | s/^	free(td);/	;/ | ten_thousand
+leak_mr           | user/verbs/mr.c          | /^static void mr_free/,/^}/s/^	free(vmr);/	;/ | ten_thousand
+leak_mw           | user/verbs/mw.c          | s/^	free(vmw);/	;/ | ten_thousand
+leak_ah           | user/verbs/ah.c          | s/^	free(to_vah(ibah));/	;/ | ten_thousand
+leak_cq           | user/verbs/cq.c          | s/^	cq_free(&vcq->cq);/	;/ | ten_thousand
+leak_tags         | user/verbs/srq.c         | s/^	tag_list_free(vsrq->srq.tags);/	;/ | ten_thousand
+leak_srq          | user/verbs/srq.c         | s/^	rq_free(rq);/	;/ | ten_thousand
+leak_xrcd         | user/verbs/xrcd.c        | s/^	free(vxrcd);/	;/ | ten_thousand
+leak_qp           | user/verbs/qp.c          | s/^	free(vqp);/	;/ | ten_thousand
+leak_qp_entry     | user/verbs/qp.c          | s/^		port_unsteer(vqp->port, qpn);/		;/ | ten_thousand
+leak_descriptor   | user/verbs/context.c     | s/^	close(ctx->v.context.async_fd);/	;/ | ten_thousand
+walk_qp_rights    | user/transport/responder.c | s/if (!is_granted(qp, qp_granted(access)))/if (false)/ | random_walk
+walk_mr_pd        | user/transport/mr.c      | s/return mr_key(mr) == key \&\& mr->pd == pd/return mr_key(mr) == key/ | random_walk
+walk_mr_busy      | user/verbs/mr.c          | /^static int mr_leave/,/^}/s/	if (!busy)$/	if (1)/ | random_walk
+other_end_ready   | user/transport/engine.c  | s/return state >= QPS_RTR \&\& state != QPS_ERR;/return state >= QPS_RTR;/ | other_ends
+limit_errno       | user/verbs/objects.h     | s/return err == -ENOSPC ? ENOMEM : -err;/return -err;/ | netns-limits
+cm_destroy_waits  | user/rdmacm/id.c         | /^EXPORT int rdma_destroy_id/,/^}/s/while (id->acked != id->delivered)/while (0)/ | rdmacm-teardown
+cm_destroy_silent | user/rdmacm/id.c         | /^void id_silence/,/^}/s/	conn_close(id);/	;/ | rdmacm-teardown
+cm_migrate_waits  | user/rdmacm/id.c         | /^EXPORT int rdma_migrate_id/,/^}/s/while (id->acked != id->delivered)/while (0)/ | rdmacm-events
+cm_migrate_events | user/rdmacm/id.c         | s/		channel_append(to_channel(channel), ev);/		channel_append(to_channel(before), ev);/;s/^	id->pub.channel = channel;/	struct rdma_event_channel *before = id->pub.channel;\n&/ | rdmacm-events
+cm_migrate_child  | user/rdmacm/id.c         | s/if (ev->pub.listen_id)/if (0)/ | rdmacm-events
+cm_sync_refused   | user/rdmacm/id.c         | /^int id_complete/,/^}/s/if (ev->event == RDMA_CM_EVENT_REJECTED)/if (0)/ | rdmacm-sync
+cm_fd_readable    | user/rdmacm/channel.c    | s/^		channel_clear_if_empty(ch);/		;/ | rdmacm-events
+cm_fd_blocks      | user/rdmacm/channel.c    | s/poll(&p, 1, blocks ? -1 : 0)/poll(\&p, 1, -1)/ | rdmacm-events
+cm_remove_tail    | user/rdmacm/channel.c    | s/^	ch->tail = at;/	;/ | rdmacm-teardown
+cm_depth_unbound  | user/rdmacm/connect.c    | s/param->initiator_depth > id->device->max_initiator_depth)/0)/ | rdmacm-connect
+cm_data_too_long  | user/rdmacm/connect.c    | s/if (header + own + id->connect_len > sizeof(out->bytes))/if (0)/ | rdmacm-sync
+cm_notify_twice   | user/rdmacm/connect.c    | s/else if (cm_conn_state(id->conn) == CM_ESTABLISHED)/else if (0)/ | rdmacm-external
+cm_accept_depths  | user/rdmacm/accept.c     | s/(u8)min_u32(peer, max) : \*asked/peer : peer/ | rdmacm-connect
+cm_event_depths   | user/rdmacm/conn_event.c | s/conn.responder_resources = req->initiator_depth;/conn.responder_resources = req->responder_resources;/ | rdmacm-connect
+cm_unaccepted     | user/rdmacm/conn_event.c | s/if (id->state != wanted || id->unaccepted)/if (id->state != wanted)/ | rdmacm-teardown
+cm_two_qps        | user/rdmacm/qp.c         | s/if (pub->qp || !id->device/if (!id->device/ | rdmacm-qp
+cm_option_bytes   | user/rdmacm/option.c     | s/if (len != (is_byte/if (0 \&\& len != (is_byte/ | rdmacm-bind
+cm_accept_over    | user/cm/connect.c        | /^int cm_accept/,/^}/s/c->state != CM_REQ_RCVD || // | rdmacm-external
+cm_rejected_qp    | user/rdmacm/conn_event.c | s/if (ev->pub.event == RDMA_CM_EVENT_REJECTED)/if (0)/ | rdmacm-teardown
+cm_backlog        | user/rdmacm/listen.c     | s/backlog > 0 \&\& backlog < CONN_BACKLOG_MAX/0/ | rdmacm-listen
+cm_afonly         | user/rdmacm/listen.c     | s/if (cm_is_any(&service.address) \&\& !id->afonly)/if (cm_is_any(\&service.address))/ | rdmacm-listen
+cm_afonly_late    | user/rdmacm/option.c     | s/id->binding->use.family_only = on;/;/ | rdmacm-bind
+cm_foreign_pd     | user/rdmacm/qp.c         | s/attr->pd \&\& attr->pd->context != pub->verbs)/0)/ | rdmacm-xrc
+cm_qp_with_less   | user/rdmacm/qp.c         | s/^		attr->send_cq = NULL;/		;/ | rdmacm-qp
+cm_exit_silent    | user/rdmacm/exit.c       | s/^		conn_close(id);/		;/ | netns-cm_slow
+rs_timeout_domain | user/rdmacm/rsocket_option.c | s/if (t.tv_usec < 0 || t.tv_usec >= 1000000)/if (0)/ | rdmacm-rsocket_refused
+rs_timeout_past   | user/rdmacm/rsocket_option.c | s/^	\*timeout = t;/	*timeout = t.tv_sec < 0 ? (struct timeval){ 0 } : t;/ | rdmacm-rsocket_refused
+rs_timeout_told   | user/rdmacm/rsocket_option.c | s/timeout->tv_sec < 0 ? &none : timeout/timeout/ | rdmacm-rsocket_refused
+rs_iov_max        | user/rdmacm/rsocket.c    | s/if (msg->msg_iovlen > IOV_MAX)/if (0)/ | rdmacm-rsocket_refused
+rs_iov_count      | user/rdmacm/rsocket.c    | s/if (iovcnt < 0 || iovcnt > IOV_MAX)/if (0)/ | rdmacm-rsocket_refused
+rs_bind_twice     | user/rdmacm/bind.c       | /^int addr_bind/,/^}/s/if (id->state != ID_IDLE)/if (0)/ | rdmacm-rsocket_refused
+rs_name_connected | user/rdmacm/rsocket.c    | /^RSOCKET_EXPORT int rgetpeername/,/^}/s/err = s->state != .* ? -ENOTCONN :/err =/ | rdmacm-rsocket_refused
+rs_send_elsewhere | user/rdmacm/rsocket.c    | s/if (msg->msg_name || msg->msg_namelen)/if (0)/ | rdmacm-rsocket_refused
 TABLE
 }
 
@@ -173,6 +400,7 @@ run_test() {
 		;;
 	tsan) bash "$tree/src/tests/verbs/tsan.sh" "$tree/build" ;;
 	netns-*) bash "$tree/src/tests/netns/${1#netns-}.sh" "$tree/build" ;;
+	rdmacm-*) XROCE_MAN_TIMEOUT=30 bash "$tree/src/tests/rdmacm/man.sh" "$tree/build" "${1#rdmacm-}" ;;
 	*) XROCE_MAN_TIMEOUT=40 bash "$tree/src/tests/verbs/man.sh" "$tree/build" "$1" ;;
 	esac
 }

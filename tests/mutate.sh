@@ -4,13 +4,16 @@
 # Would the tests notice? mutate.sh [-n EVERY] [-o OFFSET] [TABLE]: applies the mutations of TABLE
 # (tests/mutations.txt) one at a time to a copy of the tree, builds it, and runs the tests of
 # tests/unit and tests/sim until one fails, or of tests/bpf (as root) where the file is one of bpf/,
-# tests/port (as root) and, for what the simulator of ports has, tests/portsim where it is above the
-# transport. Prints `killed`, with what failed, `HUNG` (a program ran into its time limit, which a
-# loaded machine may do to a sound one as well: a test that fails by an assertion is missing),
-# `SURVIVED` or `broken` (does not build, or its line is not there) for each; -n runs every EVERYth
-# of the table, from OFFSET on. A survivor is a line that no test needs: a test is missing, or the
-# line is. Takes about ten seconds a mutation, so `make check` leaves it out. Exit status 0 if all
-# were killed.
+# of tests/cm or tests/rdmacm where it is one of user/cm or user/rdmacm, tests/port (as root) and,
+# for what the simulators of ports and of brokers have, tests/portsim and tests/brokersim above the
+# transport.
+#
+# Prints `killed`, with what failed, `HUNG` (a program ran into its time limit, which a loaded
+# machine may do to a sound one as well: a test that fails by an assertion is missing), `SURVIVED`
+# or `broken` (does not build, or its line is not there) for each; -n runs every EVERYth of the
+# table, from OFFSET on. A survivor is a line that no test needs: a test is missing, or the line is.
+# Takes about ten seconds a mutation, so `make check` leaves it out. Exit status 0 if all were
+# killed.
 #
 # mutate.sh -c [TABLE]: builds nothing, and says which rows name a line that is not there exactly
 # once; `make check` does that.
@@ -78,8 +81,12 @@ kind_of() {
 	bpf/wake.h) echo bpf portsim ;;
 	bpf/*) echo bpf ;;
 	user/transport/*) ;;
+	user/cm/*) echo cm ;;
+	user/rdmacm/*) echo rdmacm ;;
 	user/wake/* | user/shard/* | user/service/* | user/port/port_cq.c) echo portsim port ;;
 	user/xsk/*) echo port portsim ;;
+	user/broker/* | user/attach/ask.c) echo brokersim port ;;
+	user/port/port_qp.c | user/port/follow.c) echo brokersim ;;
 	user/*) echo port ;;
 	esac
 }

@@ -3,7 +3,7 @@
 # The programs of the tests, included by the Makefile. Each test_*.c is a program; what those of a
 # directory share lies beside them, what all share in common/.
 
-.PHONY: tests unit-tests sim-tests bpf-tests port-tests portsim-tests \
+.PHONY: tests unit-tests sim-tests cm-tests rdmacm-tests bpf-tests port-tests portsim-tests brokersim-tests \
 	netns-tools vm-tools bench-tools fuzzers
 
 programs = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1)))
@@ -21,9 +21,21 @@ $(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call shared,sim) $(TEST_COMMO
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) -lm -o $@
 
+# The connection manager, without a network as well.
+$(BUILD)/tests/cm/%: $(BUILD)/obj/tests/cm/%.o $(call shared,cm) $(TEST_COMMON) \
+		$(BUILD)/libcm.a $(BUILD)/libtransport.a
+	@mkdir -p $(@D)
+	$(LINK) $(INPUTS) -lcmocka $(LIBS) -lm -o $@
+
+# The modules of librdmacm that are pure, linked from its objects.
+$(BUILD)/tests/rdmacm/%: $(BUILD)/obj/tests/rdmacm/%.o $(TEST_COMMON) $(BUILD)/librdmacm.a \
+		$(BUILD)/libcm.a $(BUILD)/libport.a $(BUILD)/libtransport.a $(LIB)
+	@mkdir -p $(@D)
+	$(LINK) $(INPUTS) -lcmocka $(LIB) $(LIBS) -o $@
+
 $(call objs,$(wildcard tests/bpf/*.c)): | $(SKELS)
 $(BUILD)/tests/bpf/%: $(BUILD)/obj/tests/bpf/%.o $(call shared,bpf) $(TEST_COMMON) \
-		$(BUILD)/libtransport.a
+		$(BUILD)/libcm.a $(BUILD)/libtransport.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) -o $@
 
@@ -70,16 +82,43 @@ $(BUILD)/tests/portsim/%: $(BUILD)/obj/portsim/tests/portsim/%.o \
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) $(PORTSIM_WRAPS) -lcmocka -lisal -o $@
 
+# Brokers and clients as actors (tests/brokersim/sim.h): their code as it is shipped, linked with
+# system calls that are steps.
+BROKERSIM_CODE := $(addprefix user/,$(addprefix broker/,bindings.c broker.c client.c client_cm.c \
+	client_group.c groups.c loop.c message.c numbers.c orphans.c quota.c stock.c) attach/ask.c \
+	port/follow.c port/port_qp.c)
+BROKERSIM_WRAPS := $(shell grep -ohE '__wrap_[a-zA-Z0-9_]+' tests/brokersim/calls.c | sort -u | \
+	sed 's/__wrap_/-Wl,--wrap=/')
+$(BUILD)/tests/brokersim/%: $(BUILD)/obj/tests/brokersim/%.o $(call shared,brokersim) \
+		$(call objs,$(BROKERSIM_CODE)) $(BUILD)/libtransport.a
+	@mkdir -p $(@D)
+	$(LINK) $(INPUTS) $(BROKERSIM_WRAPS) -lcmocka $(LIBS) -o $@
+
 # Programs of our own that run on the verbs library in tests/netns: linked with whatever libibverbs
 # is installed, run on ours.
-NETNS_SHARED := $(call objs,$(wildcard tests/netns/lib/*.c))
+NETNS_CM := $(call objs,tests/netns/lib/cm.c)
+NETNS_SHARED := $(filter-out $(NETNS_CM),$(call objs,$(wildcard tests/netns/lib/*.c)))
+# Those that connect by librdmacm.
+CM_TOOLS := $(patsubst %.c,$(BUILD)/%,$(wildcard tests/netns/cm_*.c))
+$(CM_TOOLS): $(NETNS_CM)
+$(CM_TOOLS): TOOL_LIBS := -lrdmacm
 $(BUILD)/tests/netns/%: $(BUILD)/obj/tests/netns/%.o $(NETNS_SHARED)
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -libverbs $(TOOL_LIBS) $(SANITIZE) -o $@
+$(BUILD)/tests/netns/cm_addr: TOOL_LIBS := -lrdmacm
 # These build and read packets, by the transport's codec.
-PACKET_TOOLS := $(addprefix $(BUILD)/tests/netns/,attack rogue tagged segments supers)
+PACKET_TOOLS := $(addprefix $(BUILD)/tests/netns/,attack mad_peer rogue tagged segments supers)
 $(PACKET_TOOLS): $(BUILD)/libtransport.a
 $(PACKET_TOOLS): TOOL_LIBS := $(PKG_LIBS)
+$(addprefix $(BUILD)/tests/netns/,mads mad_peer): $(BUILD)/libcm.a
+$(BUILD)/tests/netns/connections: TOOL_LIBS := -lrdmacm
+
+$(BUILD)/tests/netns/rsockets: TOOL_LIBS := -lrdmacm
+
+# This one opens libibverbs by itself.
+$(BUILD)/tests/netns/nccl: $(BUILD)/obj/tests/netns/nccl.o
+	@mkdir -p $(@D)
+	$(LINK) $< $(SANITIZE) -o $@
 
 # Memory that goes bad: a program, and the same for Python to load.
 $(BUILD)/tests/netns/memory: $(BUILD)/obj/tests/common/spoil.o
@@ -118,24 +157,30 @@ $(BUILD)/fuzz-obj/%.o: %.S $(BUILD)/flags
 codec := $(addprefix user/transport/,packet.c icrc.c opcode.c guard.c)
 $(BUILD)/tests/fuzz/fuzz_packet: $(call fuzz_objs,tests/common/golden.c $(codec))
 $(BUILD)/tests/fuzz/fuzz_segments: $(call fuzz_objs,user/transport/segments.c $(codec))
-$(BUILD)/tests/fuzz/fuzz_ask: $(call fuzz_objs,$(addprefix user/broker/,message.c numbers.c \
-	quota.c))
+$(BUILD)/tests/fuzz/fuzz_ask: $(call fuzz_objs,$(addprefix user/broker/,bindings.c message.c \
+	groups.c numbers.c quota.c))
+$(BUILD)/tests/fuzz/fuzz_cm: $(call fuzz_objs,tests/common/golden.c $(CM_SRC))
 $(BUILD)/tests/fuzz/fuzz_engine: $(call fuzz_objs,$(addprefix tests/,common/golden.c sim/world.c \
 	sim/world_link.c sim/world_deliver.c sim/pair.c) $(TRANSPORT_SRC))
 $(BUILD)/tests/fuzz/%: $(BUILD)/fuzz-obj/tests/fuzz/%.o
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CLANG) $(FUZZ_SANITIZE) $(INPUTS) -lcmocka -lisal -o $@
 
-fuzzers: $(addprefix $(BUILD)/tests/fuzz/fuzz_,packet segments engine ask)
+fuzzers: $(addprefix $(BUILD)/tests/fuzz/fuzz_,packet segments engine ask cm)
 
 # ---- all of them ----
 
 unit-tests: $(call programs,tests/unit/test_*.c)
 sim-tests: $(call programs,tests/sim/test_*.c)
+cm-tests: $(call programs,tests/cm/test_*.c)
+rdmacm-tests: $(call programs,tests/rdmacm/test_*.c)
 bpf-tests: $(call programs,tests/bpf/test_*.c)
 port-tests: $(call programs,tests/port/test_*.c)
 portsim-tests: $(call programs,tests/portsim/test_*.c)
+brokersim-tests: $(call programs,tests/brokersim/test_*.c)
 netns-tools: $(call programs,tests/netns/*.c)
 vm-tools: $(call programs,tests/vm/*.c)
-bench-tools: $(call programs,tests/bench/*.c) $(addprefix $(BUILD)/tests/netns/,idle_qps threads)
-tests: unit-tests sim-tests bpf-tests port-tests portsim-tests netns-tools vm-tools
+bench-tools: $(call programs,tests/bench/*.c) \
+	$(addprefix $(BUILD)/tests/netns/,idle_qps threads connections)
+tests: unit-tests sim-tests cm-tests rdmacm-tests bpf-tests port-tests portsim-tests brokersim-tests \
+	netns-tools vm-tools

@@ -20,8 +20,12 @@
 #define XROCE_MAX_CHANNEL  (XROCE_MAX_QUEUE + XROCE_MAX_CQ)
 #define XROCE_MAX_SHARD	   8	/* engines of a device, each with receive queues of its own */
 #define XROCE_MAX_GID	   64
+#define XROCE_MAX_GROUP	   256	/* multicast groups that a process has members of */
+#define XROCE_MAX_FLOW	   256	/* flows of raw packet QPs */
 /* processes with sockets: xroce_xsk holds XROCE_MAX_QUEUE slots for each */
 #define XROCE_MAX_OWNER	   16
+/* its slot for packets from other processes of the interface */
+#define XROCE_LOCAL_XSK	   XROCE_MAX_QUEUE
 #define XROCE_RING_BYTES   4096 /* one wake-up ring: a record is 16 bytes with its header */
 
 /*
@@ -42,7 +46,8 @@ struct xroce_rx_cqe {
 	__u8 flags;		/* XROCE_RX_* */
 	/* IPv4 TOS or IPv6 traffic class: DSCP and ECN; the service level is tos >> 5 */
 	__u8 tos;
-	__u8 l3_offset;		/* IP header from the start of the frame: 14, 18 or 22 */
+	/* IP header from the start of the frame: 14, 18 or 22; 0: a frame that a flow takes */
+	__u8 l3_offset;
 	__u32 flow_tag;		/* hash of source address and UDP source port; 0 unless asked for */
 };
 _Static_assert(sizeof(struct xroce_rx_cqe) == 32,
@@ -134,15 +139,26 @@ struct xroce_expect {
 	__u32 pad;
 };
 
-/* xroce_engine (ARRAY of 1, mmapable): the device. User space writes, XDP reads. */
+/* A service of the connection manager that the process listens to, for `xroce list`. */
+struct xroce_listener {
+	__u64 service;
+	__u8 address[16];	/* that is asked for; 0: any of the families */
+	__u32 families;		/* ASK_IPV4, ASK_IPV6; 0: free. Written last, cleared first */
+	__u32 pad;
+};
+
+#define XROCE_LISTENERS 126	/* what fits into a page, which the map takes anyway */
+
+/* xroce_engine (ARRAY of 1, mmapable): the device. User space writes, XDP reads pid and gid. */
 struct xroce_engine {
 	__u32 pid;
-	__u32 pad;
+	__u32 listeners;	/* all of them; those that found room are below */
 	/*
 	 * one of xroce_gid, the first of the table: most datagrams are to it, and need not be
 	 * looked up
 	 */
 	__u8 gid[16];
+	struct xroce_listener listener[XROCE_LISTENERS];
 };
 
 /*
@@ -190,6 +206,72 @@ struct xroce_gid_key {
 };
 
 /*
+ * xroce_group (HASH, key: struct xroce_gid_key): the multicast groups that QPs of this process are
+ * attached to. A packet to such an address and to QP number 0xffffff is ours, whichever of them it
+ * is for: the engine says. User space writes the first two, XDP counts. A client of a broker has
+ * none: what comes to its program is its own.
+ */
+struct xroce_group {
+	__u32 members;
+	__u32 pid;		/* owner, for the reader of a dump */
+	__u64 rx_packets;
+};
+
+/* What a frame is, by its headers; which of a key's fields are set follows from it. */
+enum {
+	XROCE_FLOW_MULTICAST = 1 << 0, /* its destination MAC has the group bit */
+	XROCE_FLOW_VLAN = 1 << 1,
+	XROCE_FLOW_IPV4 = 1 << 2,
+	XROCE_FLOW_IPV6 = 1 << 3,
+	XROCE_FLOW_UDP = 1 << 4,
+	XROCE_FLOW_TCP = 1 << 5,
+};
+
+/* IPv4 flags of a key, with the values that the kernel gives adapters (enum ib_ipv4_flags). */
+enum { XROCE_FLOW_DONT_FRAGMENT = 1 << 1, XROCE_FLOW_MORE_FRAGMENTS = 1 << 2 };
+
+/*
+ * What of a frame flows are compared with: fields as they are on the wire but for kinds, 0 where
+ * the frame has no such header. flow.h fills it in.
+ */
+struct xroce_flow_key {
+	__u8 dst_mac[6], src_mac[6];
+	__be16 ether_type;	/* behind the tags */
+	__be16 vlan_tci;	/* of the first tag */
+	__u32 src[4], dst[4];	/* addresses; IPv4: the first of the four */
+	__be16 sport, dport;
+	__u8 proto;		/* IPv6: next header of the first header */
+	__u8 tos, ttl;		/* traffic class, hop limit */
+	__u8 ip_flags;		/* XROCE_FLOW_*_FRAGMENT* */
+	__be32 flow_label;
+	__u32 kinds;		/* XROCE_FLOW_* */
+};
+_Static_assert(sizeof(struct xroce_flow_key) == 64, "whole words, none padded");
+
+/*
+ * xroce_flow (ARRAY of 2 * XROCE_MAX_FLOW): the flows of raw packet QPs, in the order that frames
+ * are compared with them, in one half of the map; xroce_flows (ARRAY of 1) says in which. User
+ * space writes the other half and then moves the generation, so that XDP finds each order whole.
+ * XDP goes through them for frames that are no RoCEv2 packets for this device. It redirects what
+ * one of them takes; for which QPs it is, the engine says, which compares again.
+ */
+struct xroce_flow {
+	struct xroce_flow_key value, mask;
+	__u32 qpn;		/* whose CQ is woken: of several flows, the first one's */
+	__u32 order;		/* the smaller comes first; flows of one order each have a copy */
+};
+_Static_assert(sizeof(struct xroce_flow) == 136, "xroce_flow");
+
+struct xroce_flows {
+	__u32 generation;	/* the half that counts is its last bit's */
+	__u32 num[2];		/* flows in each half */
+	/* bytes of the longest frame that a flow takes: what the interface's MTU allows */
+	__u32 longest;
+};
+
+#define XROCE_FLOW_HALF(generation) ((generation)&1)
+
+/*
  * Why a packet was dropped: one line makes the enum, the counter's field and its text. The first
  * part is decided in XDP and counted in xroce_drop (PERCPU_ARRAY of 1); the second by the engines,
  * counted in xroce_eng_drop (ARRAY of XROCE_MAX_SHARD, mmapable, an element each). Both maps have
@@ -231,7 +313,10 @@ struct xroce_gid_key {
 	X(cnp, "congestion notification that no packet of ours can have caused")                   \
 	X(multibuffer, "frame in more buffers than any packet of ours needs")                      \
 	X(descriptor, "AF_XDP descriptor that names no buffer of ours")                            \
-	X(not_handed, "for a QP of another engine, to which it was not handed over")
+	X(not_handed, "for a QP of another engine, to which it was not handed over")               \
+	X(mad, "to QP 1 of a shared interface, and not a whole MAD of the CM")                     \
+	X(mad_port, "MAD for a privileged port that no process has, and none may answer for")     \
+	X(flow, "frame that no flow takes any more")
 
 enum xroce_drop {
 	XROCE_DROP_none,
@@ -353,8 +438,12 @@ struct xroce_engine_stats {
 	/* times that super-packets were, as the interface refused or dropped them */
 	__u64 tx_gave_up;
 	__u64 late_deadlines;	/* time-outs that were noticed late and put off */
+	/* requests of peers that were executed here, each once however often it was sent: */
+	__u64 rx_writes;	/* RDMA WRITE, of UC too, with immediate data or not */
+	__u64 rx_reads;		/* RDMA READ: a long one may come as several requests */
+	__u64 rx_atomics;	/* compare and swap, fetch and add */
 	/* each engine's in cache lines of their own; a further counter takes from here */
-	__u64 unused[7];
+	__u64 unused[4];
 };
 _Static_assert(sizeof(struct xroce_engine_stats) % 64 == 0, "whole cache lines");
 
@@ -382,6 +471,7 @@ _Static_assert(sizeof(struct xroce_rx_record) == 40, "xroce_rx_record");
  * xroce_owner (HASH, key: QPN): whose it is. The broker writes, both programs read.
  */
 #define XROCE_MAX_CLIENT 1024
+#define XROCE_MAX_TAP	 (2 * XROCE_MAX_CLIENT + 1) /* a client's devices, and the broker's own */
 #define XROCE_MAX_OWNED	 65536 /* QPNs of all clients together */
 
 struct xroce_owner {
@@ -390,12 +480,117 @@ struct xroce_owner {
 };
 
 /*
+ * QP 1 and the connection manager (CM): each client may have a QP 1, and xroce_mux finds from a MAD
+ * which of them it is for. The upper bits of a communication id are its owner's place, the lower
+ * ones are drawn by the owner.
+ */
+#define XROCE_CM_QPN		 1
+#define XROCE_CM_QKEY		 0x80010000u
+#define XROCE_CM_ID_BITS	 21
+#define XROCE_CM_PLACE(id)	 ((id) >> XROCE_CM_ID_BITS)
+#define XROCE_CM_PLACE_OF(client) ((client) + 1)
+/* of a process that is alone on the interface, or has been, before it had to share it */
+#define XROCE_CM_PLACE_FIRST	 0x7ffu
+#define XROCE_CM_PLACE_NOBODY	 0u /* of no id that a CM draws */
+
+/*
+ * xroce_place (HASH, key: a place): the clients that have a QP 1. XROCE_CM_PLACE_NOBODY is one of
+ * these once more: its CM refuses what is nobody's. The broker writes, xroce_mux and xroce_egress
+ * read.
+ */
+struct xroce_place {
+	__u32 client;		/* key in xroce_client */
+	__u32 pid;		/* for the reader of a dump */
+	__u64 serial;		/* no two clients of a broker have the same */
+	/* of PLACE_NOBODY: requests for ports below that are not for this client to refuse */
+	__u32 first_port;
+	__u32 pad;
+};
+
+/*
+ * xroce_service (HASH): the client bound to a service, at one address of the interface or at all
+ * of a family (::ffff:0.0.0.0, ::). The broker writes, xroce_mux reads.
+ */
+#define XROCE_MAX_SERVICE 16384
+
+struct xroce_service_key {
+	__u64 id;		/* host order: port space << 16 | port */
+	__u8 address[16];
+};
+
+struct xroce_service {
+	__u32 place;
+	__u32 pid;		/* for the reader of a dump */
+};
+
+/*
+ * xroce_asked (LRU_HASH): which client was handed a peer's REQ or SIDR_REQ. Its repetitions, and a
+ * REJ that names the peer's id alone, are for the same one. And who was handed a REP: for the QPN
+ * in it. xroce_mux writes and reads, xroce_egress reads and says that it was answered.
+ */
+#define XROCE_MAX_ASKED 16384
+
+struct xroce_asked_key {
+	__u8 gid[16];		/* the peer's, */
+	__u32 id;		/* and its communication id, host order */
+	__u32 is_reply;		/* a REP's */
+};
+
+struct xroce_asked {
+	__u64 tid;		/* of the request, as on the wire */
+	__u64 serial;		/* of xroce_place: another's has taken the place if they differ */
+	__u8 own_gid[16];	/* that was asked */
+	__u32 place;
+	__u32 qpn;		/* the peer's; 0 of a SIDR_REQ */
+	__u32 answered;		/* the client has sent a REP or REJ */
+	__u32 pad;
+};
+
+/*
+ * xroce_conn (LRU_HASH, key: the client's communication id, host order): connections that clients
+ * have, by which the broker ends those of a client that has gone. xroce_egress writes what a client
+ * says, and xroce_mux what the first client is told, whose frames xroce_egress does not see.
+ */
+#define XROCE_MAX_CONN 32768
+
+struct xroce_conn {
+	__u8 gid[16];		/* the peer's */
+	__u8 own_gid[16];
+	__u64 serial;		/* of xroce_place */
+	__u32 id;		/* the peer's communication id */
+	__u32 qpn;		/* the peer's */
+};
+
+/*
+ * xroce_members (HASH, key: struct xroce_gid_key): the clients with members of a multicast group,
+ * the one with sockets last. The broker writes, xroce_mux and xroce_egress read. xroce_turn
+ * (PERCPU_ARRAY of 1): whose turn it is with a packet. xroce_mux and the clients' programs write;
+ * no client can.
+ */
+#define XROCE_GROUP_CLIENTS 32
+#define XROCE_MAX_MEMBERS   4096 /* groups of all clients */
+
+struct xroce_members {
+	__u32 num;
+	__u16 client[XROCE_GROUP_CLIENTS];
+};
+
+struct xroce_turn {
+	__u32 next;		/* of to */
+	struct xroce_members to;
+};
+
+/*
  * xroce_wire (ARRAY of 1): the interface and the way back into it, for xroce_egress. The broker
- * writes. xroce_near (HASH, key: struct xroce_gid_key, value: __u32 ifindex) has the way into
- * the other interfaces of this network namespace that have a broker: the hairpin of each, by their
- * GIDs.
+ * writes. xroce_near (HASH, key: struct xroce_gid_key) has the ways to other interfaces of this
+ * network namespace, by their GIDs: the hairpin of each that has a broker, the next hop of others.
  */
 #define XROCE_MAX_NEAR 1024
+
+struct xroce_near {
+	__u32 hairpin;		/* its number as an interface; 0: by the wire */
+	__u8 next_hop[16];	/* by the wire: an IPv6 address, whatever the packet is */
+};
 
 struct xroce_wire {
 	__u32 ifindex;
@@ -406,11 +601,13 @@ struct xroce_wire {
 
 /*
  * xroce_tap (HASH, key: the TAP's ifindex): the client that sends by it, and what it has sent. The
- * broker writes the first two, xroce_egress counts.
+ * broker writes the first three, xroce_egress counts.
  */
 struct xroce_tap {
 	__u32 client;
 	__u32 privileged;	/* may send to QP 1, and with privileged Q_Keys */
+	__u32 place;		/* of its communication ids */
+	__u32 pad;
 	__u64 frames;		/* sent, super-packets as one: to the wire, */
 	__u64 hairpin;		/* and to QPs on this machine */
 	__u64 bytes;		/* of both */
@@ -433,13 +630,15 @@ struct xroce_tap {
 	X(unknown_tap, "from a device that is no client's")                                        \
 	X(not_roce, "not RoCEv2: EtherType, IP header, UDP port, lengths, opcode")                 \
 	X(source, "source address is not one of the interface's")                                  \
-	X(multicast, "to a multicast address")                                                     \
+	X(multicast, "to a multicast address, and no datagram to a group")                         \
 	X(offload, "asks the kernel for a checksum or for segments that RoCEv2 has not")           \
 	X(segments, "super-packet whose packets are not alike, or not cut as it says")             \
-	X(qp1, "to QP 1, for privileged processes only")                                           \
+	X(qp1, "to QP 1, and not from the sender's QP 1")                                          \
 	X(qkey, "a privileged Q_Key")                                                              \
 	X(src_qpn, "source QP number is not the sender's")                                         \
-	X(mtu, "longer than the interface takes")
+	X(mtu, "longer than the interface takes")                                                  \
+	X(mad, "from QP 1 to QP 1, and not a whole MAD of the CM")                                 \
+	X(mad_id, "MAD with the communication id of another process")
 
 enum xroce_egress_reason {
 	XROCE_EGRESS_none,
@@ -503,6 +702,9 @@ struct xroce_tx_frame {
 #define XROCE_MAP_ENGINE       "xroce_engine"
 #define XROCE_MAP_VECTOR       "xroce_vector"
 #define XROCE_MAP_GID	       "xroce_gid"
+#define XROCE_MAP_GROUP	       "xroce_group"
+#define XROCE_MAP_FLOW	       "xroce_flow"
+#define XROCE_MAP_FLOWS	       "xroce_flows"
 #define XROCE_MAP_DROP	       "xroce_drop"
 #define XROCE_MAP_RX	       "xroce_rx"
 #define XROCE_MAP_SOCK	       "xroce_sock"
@@ -511,6 +713,11 @@ struct xroce_tx_frame {
 #define XROCE_MAP_RING	       "xroce_ring"
 #define XROCE_MAP_OWNER	       "xroce_owner"
 #define XROCE_MAP_CLIENT       "xroce_client"
+#define XROCE_MAP_PLACE	       "xroce_place"
+#define XROCE_MAP_SERVICE      "xroce_service"
+#define XROCE_MAP_ASKED	       "xroce_asked"
+#define XROCE_MAP_CONN	       "xroce_conn"
+#define XROCE_MAP_MEMBERS      "xroce_members"
 #define XROCE_MAP_WIRE	       "xroce_wire"
 #define XROCE_MAP_TAP	       "xroce_tap"
 #define XROCE_MAP_NEAR	       "xroce_near"

@@ -141,6 +141,7 @@ enum xroce_transport {
 	XROCE_UD = 3,
 	XROCE_CNP = 4,
 	XROCE_XRC = 5,
+	XROCE_RAW = 8, /* whole Ethernet frames, which have no opcode */
 };
 
 #define OPCODE_TRANSPORT(opcode) ((opcode) >> 5)

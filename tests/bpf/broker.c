@@ -33,7 +33,11 @@ static int broker_make_client(struct broker_client *c)
 		return -1;
 	c->skel->rodata->xroce_shared = true;
 	bpf_map__set_max_entries(c->skel->maps.xroce_ring, BROKER_RING_BYTES);
-	if (xroce_bpf__load(c->skel))
+	if (bpf_map__reuse_fd(c->skel->maps.xroce_others,
+			      bpf_map__fd(broker->skel->maps.xroce_client)) ||
+	    bpf_map__reuse_fd(c->skel->maps.xroce_turn,
+			      bpf_map__fd(broker->skel->maps.xroce_turn)) ||
+	    xroce_bpf__load(c->skel))
 		return -1;
 	c->reader = ring_buffer__new(bpf_map__fd(c->skel->maps.xroce_ring), on_record, c, NULL);
 	return c->reader ? 0 : -1;

@@ -292,6 +292,46 @@ static void deliver__full_ring(void **state)
 
 /* ---- waking ---- */
 
+/*
+ * To a multicast group: the broker's program has found that members are here, so all groups' are
+ * taken, and nothing else that is to no address of ours.
+ */
+static void deliver__to_a_group(void **state)
+{
+	struct frame_spec s = bench_spec();
+	const struct bench_entry usual = { 0 };
+	const struct xroce_rx_record *r;
+
+	reset();
+	s.opcode = OPCODE(XROCE_UD, OP5_SEND_ONLY);
+	s.ecn_qpn = ROCE_MULTICAST_QPN;
+	s.ext_len = 8;
+	frame_put32(s.ext + 4, 0x777);
+	memcpy(s.dst + 12, (const uint8_t[]){ 239, 1, 2, 3 }, 4);
+	frame_build(&f, &s);
+	r = expect_record("group", f.bytes, f.len, &usual);
+	assert_int_equal(r->cqe.qpn, ROCE_MULTICAST_QPN);
+	assert_int_equal(r->cqe.src_qpn, 0x777);
+	assert_true(r->cqe.rx_time_ns != 0);
+	assert_int_equal(r->cqe.flags, 0);
+	assert_false(was_woken(0));
+	bench->vector[0].watched = 1;
+	assert_int_equal(bench_run(f.bytes, f.len), XDP_DROP);
+	assert_true(was_woken(1000));
+	r = next_record();
+	assert_int_equal(r->cqe.flags, XROCE_RX_UNANNOUNCED);
+	assert_int_equal(bench->vector[0].unannounced, 1);
+	s.ecn_qpn = BENCH_UD_QPN;
+	frame_build(&f, &s);
+	bench_expect_pass("to one QP", f.bytes, f.len, true);
+	s.ecn_qpn = ROCE_MULTICAST_QPN;
+	s.opcode = OPCODE(XROCE_RC, OP5_SEND_ONLY);
+	s.ext_len = 0;
+	frame_build(&f, &s);
+	bench_expect_drop("no datagram", f.bytes, f.len, XROCE_DROP_qp_transport, 0);
+	assert_null(next_record());
+}
+
 /* A ring in a slot of xroce_channel, for the receive CQ's wake-up records. */
 static int put_channel(void)
 {
@@ -362,6 +402,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(deliver__hint),
+		cmocka_unit_test(deliver__to_a_group),
 		cmocka_unit_test(deliver__every_size),
 		cmocka_unit_test(deliver__in_pieces),
 		cmocka_unit_test(deliver__super_packet),

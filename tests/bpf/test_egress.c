@@ -634,6 +634,26 @@ static void broadcast(struct frame_spec *s)
 	memset(s->dst + 12, 0xff, 4);
 }
 
+/* A group's, but to one QP; to all members of what is no group. */
+static void ud_multicast(struct frame_spec *s)
+{
+	ud(s);
+	multicast(s);
+}
+
+static void ud_broadcast(struct frame_spec *s)
+{
+	ud(s);
+	broadcast(s);
+	s->ecn_qpn = ROCE_MULTICAST_QPN;
+}
+
+static void rc_to_group(struct frame_spec *s)
+{
+	multicast(s);
+	s->ecn_qpn = ROCE_MULTICAST_QPN;
+}
+
 static void ipv6_multicast(struct frame_spec *s)
 {
 	ipv6(s);
@@ -779,6 +799,9 @@ static const struct row {
 	{ "multicast", XROCE_EGRESS_multicast, .before = multicast },
 	{ "broadcast", XROCE_EGRESS_multicast, .before = broadcast },
 	{ "IPv6 multicast", XROCE_EGRESS_multicast, .before = ipv6_multicast },
+	{ "a datagram to a group's address", XROCE_EGRESS_multicast, .before = ud_multicast },
+	{ "a datagram to all by broadcast", XROCE_EGRESS_multicast, .before = ud_broadcast },
+	{ "RC to a group", XROCE_EGRESS_multicast, .before = rc_to_group },
 	{ "to 127.0.0.1", XROCE_EGRESS_not_roce, .before = to_loopback },
 	{ "to 0.0.0.0", XROCE_EGRESS_not_roce, .before = to_this_network },
 	{ "to ::1", XROCE_EGRESS_not_roce, .before = ipv6_to_loopback },
@@ -827,8 +850,10 @@ static void egress__row(void **state)
 static void egress__every_reason_has_a_test(void **state)
 {
 	for (int reason = XROCE_EGRESS_none + 1; reason < XROCE_EGRESS_END; reason++) {
-		/* of devices and of what else is written with a frame, below */
-		bool found = reason == XROCE_EGRESS_unknown_tap || reason == XROCE_EGRESS_offload;
+		/* of devices and of what else is written with a frame, below; test_egress_mad.c */
+		bool found = reason == XROCE_EGRESS_unknown_tap ||
+			     reason == XROCE_EGRESS_offload || reason == XROCE_EGRESS_mad ||
+			     reason == XROCE_EGRESS_mad_id;
 
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 			found |= (int)rows[i].reason == reason;
@@ -918,12 +943,13 @@ static void egress__round(void **state)
 static void egress__near(void **state)
 {
 	const int near = bpf_map__fd(broker->skel->maps.xroce_near);
+	const struct xroce_near way = { .hairpin = dev.hairpin };
 	struct bench_counts seen = broker_count();
 	struct counts before;
 
 	reset();
 	build(NULL);
-	assert_int_equal(bpf_map_update_elem(near, bench_peer4, &dev.hairpin, BPF_ANY), 0);
+	assert_int_equal(bpf_map_update_elem(near, bench_peer4, &way, BPF_ANY), 0);
 	before = count(ME);
 	assert_true(sent(ME, &plain, f.bytes, f.len));
 	check_counts("near", ME, &before, XROCE_EGRESS_none, 0, 1, f.len);
@@ -933,6 +959,94 @@ static void egress__near(void **state)
 	assert_false(read_wire(0));
 	assert_int_equal(bpf_map_delete_elem(near, bench_peer4), 0);
 	expect_wire("near no more");
+}
+
+/* To another interface here, by the wire: the kernel resolves the next hop that is told it. */
+static void egress__next_hop(void **state)
+{
+	const int near = bpf_map__fd(broker->skel->maps.xroce_near);
+	struct xroce_near way = { 0 };
+
+	assert_int_equal(inet_pton(AF_INET6, "fd00:9::1", way.next_hop), 1);
+	shell("ip neigh del 10.9.0.1 dev va");
+	reset();
+	build(NULL);
+	assert_int_equal(bpf_map_update_elem(near, bench_peer4, &way, BPF_ANY), 0);
+	expect_wire("an IPv6 next hop");
+	assert_int_equal(bpf_map_delete_elem(near, bench_peer4), 0);
+	shell("ip neigh add 10.9.0.1 lladdr 02:00:00:00:00:0b dev va");
+	expect_wire("near no more");
+}
+
+/* One frame goes out, to the group's MAC, and so many clients have a copy of it. */
+static void expect_group(const char *what, const uint8_t mac[6], uint32_t copies)
+{
+	static const uint8_t own[6] = { 2, 0, 0, 0, 0, 0x0a };
+	const struct counts before = count(ME);
+	struct broker_client *c = broker->client;
+	uint32_t have = 0;
+
+	for (int i = 0; i < BROKER_CLIENTS; i++)
+		broker_read(i);
+	check(sent(ME, &plain, f.bytes, f.len), "%s: not written: %s", what, strerror(errno));
+	check_counts(what, ME, &before, XROCE_EGRESS_none, 1, copies != 0, f.len);
+	check(read_wire(WAIT_MS), "%s: did not come out", what);
+	check(out.len == f.len && !memcmp(out.bytes, mac, 6) && !memcmp(out.bytes + 6, own, 6) &&
+		      !memcmp(out.bytes + 12, f.bytes + 12, f.len - 12),
+	      "%s: another frame came out", what);
+	for (int ms = 0; ms < WAIT_MS && have < copies; ms++) {
+		have = 0;
+		for (int i = 0; i < BROKER_CLIENTS; i++) {
+			const uint32_t before_read = c[i].records;
+
+			broker_read(i);
+			c[i].records += before_read;
+			have += c[i].records;
+		}
+		if (have < copies)
+			usleep(1000);
+	}
+	check(have == copies, "%s: %u copies, want %u", what, have, copies);
+	for (int i = 0; i < BROKER_CLIENTS && copies; i++)
+		check(c[i].records == 1 && c[i].len == f.len &&
+			      !memcmp(c[i].frame + 12, f.bytes + 12, f.len - 12),
+		      "%s: client %d has another", what, i);
+	check(!read_wire(0), "%s: came out twice", what);
+}
+
+/* A datagram to a group leaves, and comes round to members here, the sender's among them. */
+static void egress__to_a_group(void **state)
+{
+	static const uint8_t mac4[6] = { 1, 0, 0x5e, 1, 2, 3 };
+	static const uint8_t mac6[6] = { 0x33, 0x33, 0, 0, 1, 9 };
+	const int groups = bpf_map__fd(broker->skel->maps.xroce_members);
+	const struct xroce_members both = { .num = 2, .client = { ME, OTHER } };
+	struct frame_spec s = spec();
+
+	reset();
+	ud(&s);
+	s.ecn_qpn = ROCE_MULTICAST_QPN;
+	memcpy(s.dst + 12, (uint8_t[]){ 239, 129, 2, 3 }, 4);
+	frame_build(&f, &s);
+	f.bytes[0] = 1; /* the client's own sender has the group's, too */
+	expect_group("IPv4, nobody here", mac4, 0);
+	assert_int_equal(bpf_map_update_elem(groups, s.dst, &both, BPF_ANY), 0);
+	expect_group("IPv4", mac4, 2);
+	assert_int_equal(bpf_map_delete_elem(groups, s.dst), 0);
+	ipv6(&s);
+	memset(s.dst, 0, 16);
+	s.dst[0] = 0xff;
+	s.dst[1] = 0x15;
+	s.dst[14] = 1;
+	s.dst[15] = 9;
+	frame_build(&f, &s);
+	expect_group("IPv6, nobody here", mac6, 0);
+	assert_int_equal(bpf_map_update_elem(groups, s.dst, &both, BPF_ANY), 0);
+	expect_group("IPv6", mac6, 2);
+	s.payload_len = MTU;
+	frame_build(&f, &s);
+	expect_refused_by(ME, "too long", XROCE_EGRESS_mtu, &plain, f.bytes, f.len);
+	assert_int_equal(bpf_map_delete_elem(groups, s.dst), 0);
 }
 
 static void egress__unknown_tap(void **state)
@@ -1129,6 +1243,48 @@ static void super__others_are_checked(void **state)
 	expect_super_refused("the last has no DETH", XROCE_EGRESS_not_roce, size);
 }
 
+/*
+ * A hostile packet at each place of one super-packet, whose linear part ends before it, in its
+ * headers, and behind it: none is let through, wherever the kernel has put it.
+ */
+static void check_each_place(const char *what, uint32_t payload, uint32_t n)
+{
+	/* the ends of a linear part, from the beginning of a packet's BTH on */
+	static const uint32_t ends[] = { 0, 1, 8, 12, 20, 28 };
+	struct frame_spec s = spec();
+	struct virtio_net_hdr vnet;
+	uint32_t size;
+
+	ud(&s);
+	s.payload_len = payload;
+	size = super_build(&s, n, 0);
+	for (uint32_t i = 0; i < n; i++)
+		for (size_t end = 0; end <= sizeof(ends) / sizeof(ends[0]); end++) {
+			uint8_t *bth = super_bth(i, size), kept[24];
+
+			vnet = super_vnet(size);
+			vnet.hdr_len = (uint16_t)(end ? f.bth + i * size + ends[end - 1] : big.len);
+			expect_wire_by(ME, what, &vnet, big.bytes, big.len);
+			memcpy(kept, bth, sizeof(kept));
+			frame_put32(bth + 4, i ? 0x4322 : 1);
+			expect_refused_by(ME, what, i ? XROCE_EGRESS_segments : XROCE_EGRESS_qp1,
+					  &vnet, big.bytes, big.len);
+			memcpy(bth, kept, sizeof(kept));
+			frame_put32(bth + 16, BROKER_UD(OTHER));
+			expect_refused_by(ME, what, XROCE_EGRESS_src_qpn, &vnet, big.bytes,
+					  big.len);
+			memcpy(bth, kept, sizeof(kept));
+		}
+}
+
+static void super__each_place_is_checked(void **state)
+{
+	super_reset();
+	check_each_place("64 small ones", 64, 64);
+	check_each_place("short ones", 1024, 40);
+	check_each_place("long ones", 4096, 15);
+}
+
 /* The kernel, the receiver and the check must cut it alike. */
 static void super__cut_alike(void **state)
 {
@@ -1262,10 +1418,13 @@ int main(void)
 		cmocka_unit_test(egress__headers_in_pieces),
 		cmocka_unit_test(egress__round),
 		cmocka_unit_test(egress__near),
+		cmocka_unit_test(egress__next_hop),
+		cmocka_unit_test(egress__to_a_group),
 		cmocka_unit_test(egress__unknown_tap),
 		cmocka_unit_test(egress__without_broker),
 		cmocka_unit_test(super__whole),
 		cmocka_unit_test(super__others_are_checked),
+		cmocka_unit_test(super__each_place_is_checked),
 		cmocka_unit_test(super__cut_alike),
 		cmocka_unit_test(super__without_the_kernel),
 		cmocka_unit_test(super__longer_than_the_interface_takes),

@@ -166,9 +166,9 @@ static void single__addresses(void **state)
 
 static void single__near(void **state)
 {
-	const uint32_t hairpin = LOOPBACK;
+	const struct xroce_near near = { .hairpin = LOOPBACK };
 
-	put(broker->skel->maps.xroce_near, bench_peer4, &hairpin);
+	put(broker->skel->maps.xroce_near, bench_peer4, &near);
 	expect_left("to another interface of the namespace");
 	bpf_map_delete_elem(bpf_map__fd(broker->skel->maps.xroce_near), bench_peer4);
 	expect_out("to the same address elsewhere");

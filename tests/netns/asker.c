@@ -9,11 +9,15 @@
  *
  *	hello			a port: with its numbers, and how many descriptors came
  *	claim N, release N	a QP number
+ *	bind ID FAMILIES, unbind ID FAMILIES	a service, at all addresses
  *	claims FIRST N		so many: how many were given, and the first other answer
+ *	draws N			so many numbers, all different: how many, and the first other answer
  *	ring, list N, stop
  *	rings N			until one is refused: how many were given
  *	raw N HEX		a message of N bytes that begins with these
  *	rights N		a claim that brings N descriptors
+ *	unread N		a port, then N rings, before any answer is read: how many of each
+ *				came, and the last error
  *	flood N			N asks, of which no answer is read; `full` when no more go in
  *	halves			half an ask, and the other half
  *	again N			N connections, one after the other, that get a port and end
@@ -32,6 +36,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/if_tun.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -115,17 +120,35 @@ static bool tell(u32 what, u32 number)
 	return send(sock, &ask, sizeof(ask), MSG_NOSIGNAL) == sizeof(ask);
 }
 
-static struct ask_answer ask(const char *command, u32 what, u32 number)
+static struct ask_answer answer_of(const char *command, u32 what)
 {
 	struct ask_answer answer;
 
-	if (!tell(what, number) || !hear(&answer))
+	if (!hear(&answer))
 		say_end(command);
 	if (answer.what != what) {
 		printf("%s: the answer of another ask\n", command);
 		exit(1);
 	}
 	return answer;
+}
+
+static struct ask_answer ask(const char *command, u32 what, u32 number)
+{
+	if (!tell(what, number))
+		say_end(command);
+	return answer_of(command, what);
+}
+
+static void of_service(const char *command, u32 what, u64 id, u32 families)
+{
+	const struct ask ask = { .version = ASK_VERSION,
+				 .what = what,
+				 .service = { .id = id, .families = families } };
+
+	if (send(sock, &ask, sizeof(ask), MSG_NOSIGNAL) != sizeof(ask))
+		say_end(command);
+	printf("%s %s\n", command, error_name(answer_of(command, what).err));
 }
 
 static void let_go(void)
@@ -160,6 +183,36 @@ static void claims(u32 first, u32 n)
 			err = a.err;
 	}
 	printf("claims %u %s\n", got, error_name(err));
+}
+
+static int order_numbers(const void *a, const void *b)
+{
+	const u32 x = *(const u32 *)a, y = *(const u32 *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void draws(u32 n)
+{
+	u32 *number = calloc(n + 1, sizeof(*number)), got = 0;
+	s32 err = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		const struct ask_answer a = ask("draws", ASK_DRAW, 0);
+
+		if (!a.err)
+			number[got++] = a.number;
+		if (!err)
+			err = a.err;
+	}
+	qsort(number, got, sizeof(*number), order_numbers);
+	for (u32 i = 0; i < got; i++)
+		if (number[i] <= 1 || number[i] >= 0xffffff || (i && number[i] == number[i - 1])) {
+			printf("draws: %#x\n", number[i]);
+			exit(1);
+		}
+	printf("draws %u %s\n", got, error_name(err));
+	free(number);
 }
 
 static void rings(u32 n)
@@ -224,6 +277,33 @@ static void rights(u32 n)
 	if (!hear(&a))
 		say_end("rights");
 	printf("rights %s\n", error_name(a.err));
+}
+
+static void unread(u32 n)
+{
+	struct ask_answer a = { 0 };
+	u32 ports = 0, got = 0;
+	int left;
+
+	tell(ASK_HELLO, 0);
+	for (u32 i = 0; i < n; i++)
+		tell(ASK_RING, 0);
+	tell(ASK_LIST, 1 << 30);
+	/* until the broker has taken the last */
+	while (!ioctl(sock, SIOCOUTQ, &left) && left)
+		poll(NULL, 0, 1);
+	for (u32 i = 0; i < n + 2; i++) {
+		struct ask_answer next;
+
+		if (!hear(&next))
+			say_end("unread");
+		ports += next.what == ASK_HELLO && !next.err;
+		got += next.what == ASK_RING && !next.err;
+		if (next.what == ASK_RING)
+			a = next;
+		let_go();
+	}
+	printf("unread %u %u %s\n", ports, got, error_name(a.err));
 }
 
 static void flood(u32 n)
@@ -419,8 +499,14 @@ int main(int argc, char **argv)
 			else if (!strcmp(what, "release"))
 				printf("release %s\n",
 				       error_name(ask("release", ASK_RELEASE, n).err));
+			else if (!strcmp(what, "bind"))
+				of_service(what, ASK_BIND, n, (u32)atoi(argv[++i]));
+			else if (!strcmp(what, "unbind"))
+				of_service(what, ASK_UNBIND, n, (u32)atoi(argv[++i]));
 			else if (!strcmp(what, "claims"))
 				claims(n, (u32)strtoul(argv[++i], NULL, 0));
+			else if (!strcmp(what, "draws"))
+				draws(n);
 			else if (!strcmp(what, "rings"))
 				rings(n);
 			else if (!strcmp(what, "list"))
@@ -429,6 +515,8 @@ int main(int argc, char **argv)
 				raw(n, argv[++i]);
 			else if (!strcmp(what, "rights"))
 				rights(n);
+			else if (!strcmp(what, "unread"))
+				unread(n);
 			else if (!strcmp(what, "flood"))
 				flood(n);
 			else if (!strcmp(what, "again"))

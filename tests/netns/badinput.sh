@@ -56,7 +56,7 @@ queries_without_privileges() {
 taken_by_process() {
 	start_on holder a ibv_rc_pingpong -d $DEV_A -g "$gid_a"
 	wait_until 10 listens_or_gone a 18515 "$child"
-	attempt "$XROCE" run --dev $IF_A -- ibv_uc_pingpong -d $DEV_A -g "$gid_a" -p 18516
+	attempt "$XROCE" run --dev $IF_A --share never -- ibv_uc_pingpong -d $DEV_A -g "$gid_a" -p 18516
 	need_line bad "in use by process $child \\(ibv_rc_pingpong\\)"
 	# Queries still work beside it.
 	on_a timeout 10 ibv_devinfo >"$WORK/bad.out" 2>&1 || fail "ibv_devinfo beside it ends with $?"
@@ -80,7 +80,7 @@ name_taken_by_a_stranger() {
 	wait_until 10 listens_or_gone a 18515 "$child"
 	kill -0 "$child" 2>/dev/null || fail "a stranger keeps root off the interface: $(cat "$WORK/holder.out")"
 	# The second one is still kept off, by the hook.
-	attempt "$XROCE" run --dev $IF_A -- ibv_uc_pingpong -d $DEV_A -g "$gid_a" -p 18516
+	attempt "$XROCE" run --dev $IF_A --share never -- ibv_uc_pingpong -d $DEV_A -g "$gid_a" -p 18516
 	need_line bad 'XDP hook holds program [0-9]+ \(xroce_xdp\)'
 	stop "$child"
 	stop "$stranger"
@@ -101,7 +101,7 @@ few_capabilities() {
 	start server a setpriv --bounding-set=$caps "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g "$gid_a" -n 10
 	wait_until 10 listens_or_gone a 18515 "$child"
 	on_b timeout 20 ibv_rc_pingpong -d $DEV_B -g "$gid_b" -n 10 $IP4_A >"$WORK/bad.out" 2>&1 || { fail "pingpong ends with $?"; show bad; }
-	finish "$child" 10 || fail "its server ends with $?"
+	finish "$child" 10 || { fail "its server ends with $?"; show server; }
 	[ "$(grep -c . "$WORK/server.out")" -le 8 ] || { fail "it says too much"; show server; }
 	need_no_line server 'libbpf'
 	in_a setpriv --bounding-set=$caps timeout 20 "$XROCE" doctor $IF_A >"$WORK/bad.out" 2>&1

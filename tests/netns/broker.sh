@@ -30,11 +30,11 @@ serve() {
 	return 0
 }
 
-# ask NAME COMMAND...: as root, to its end; what it said in NAME.out
+# ask NAME COMMAND...: as root, to its end, within $bound; what it said in NAME.out
 ask() {
 	local name=$1
 	shift
-	in_a timeout 30 "$ASKER" "$SOCKET" "$@" >"$WORK/$name.out" 2>&1
+	in_a timeout "${bound:-30}" "$ASKER" "$SOCKET" "$@" >"$WORK/$name.out" 2>&1
 }
 ask_nobody() {
 	local name=$1
@@ -78,10 +78,10 @@ serve_and_stop() {
 	need_line hello '^ring 0 fds 1$'
 	need_line hello '^list 0 client [0-9]+ pid [0-9]+ uid 0 qps 1 asker$'
 	need_line hello '^list ENOENT$'
-	ask_nobody other hello claim 1 claim 2 stop
+	ask_nobody other hello claim 7 draws 2 stop
 	need_line other '^hello 0 .* privileged 0 fds 14$'
 	need_line other '^claim EPERM$'
-	need_line other '^claim 0$'
+	need_line other '^draws 2 0$'
 	need_line other '^stop EPERM$'
 	socket_is_there || fail "anybody stops it"
 	end_server
@@ -125,7 +125,7 @@ modes() {
 
 wrong_usage() {
 	local option
-	for option in --mode=888 --mode=01777 --mode= --mode=x --group=nosuchgroup --max-clients=0 --max-clients=1025 --max-qps=65537 --max-rings=-1 --max-qps=1x --nosuch; do
+	for option in --mode=888 --mode=01777 --mode= --mode=x --group=nosuchgroup --max-clients=0 --max-clients=1025 --max-qps=65537 --max-rings=-1 --max-services=8193 --max-qps=1x --nosuch; do
 		in_a timeout 10 "$XROCE" serve "$option" $IF_A >"$WORK/usage.out" 2>&1
 		need_equal "exit status with $option" $? 2
 	done
@@ -158,6 +158,24 @@ second() {
 }
 
 # A socket that nobody listens on is a dead broker's; a file that is none of ours stays.
+# Whoever has the interface's name gives it back once the broker has asked who that is: as a broker
+# by need, which lets go of its socket first and of the name last.
+given_back() {
+	start holder a python3 -c "
+import socket
+s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+s.bind('\\0xroce/$index_a')
+s.listen()
+print('held', flush=True)
+s.accept()
+"
+	local holder=$child
+	wait_until 10 grep -q '^held' "$WORK/holder.out" || fail "the name is not held"
+	serve
+	finish "$holder" 5 || { fail "nobody asked for the name"; show holder; }
+	end_server
+}
+
 stale_socket() {
 	serve
 	keep client hello
@@ -283,6 +301,28 @@ two_interfaces() {
 	taps_are xrt 0 || fail "TAP devices are left"
 }
 
+# The IPv4 addresses of an interface without a broker, on the same network, have a next hop: its
+# link-local address.
+interface_beside() {
+	ip -n $NS_A link add two address 02:aa:77:00:00:09 type veth peer name owt
+	nsenter --net=/run/netns/$NS_A sh -c 'echo 0 >/proc/sys/net/ipv6/conf/two/accept_dad'
+	ip -n $NS_A addr add 10.77.0.9/24 dev two
+	ip -n $NS_A addr add 10.78.0.9/24 dev two
+	serve
+	near_is "$server" 0 || fail "near while it is down"
+	ip -n $NS_A link set owt up
+	ip -n $NS_A link set two up
+	wait_until 5 near_is "$server" 1 || fail "its addresses: $(near "$server")"
+	bpftool map dump id "$(map_id "$server" xroce_near | sort -n | head -1)" >"$WORK/near.out"
+	need_line near '"hairpin": 0,'
+	# fe80::aa:77ff:fe00:9
+	need_equal "the next hop" "$(tr -d ' \n' <"$WORK/near.out" | grep -oE '"next_hop":\[[^]]*')" \
+		'"next_hop":[254,128,0,0,0,0,0,0,0,170,119,255,254,0,0,9'
+	ip -n $NS_A link del two
+	wait_until 5 near_is "$server" 0 || fail "near when it has gone"
+	end_server
+}
+
 # From outside of the namespace.
 other_namespace() {
 	"$XROCE" serve --netns $NS_A $IF_A >"$WORK/serve.out" 2>&1 &
@@ -309,9 +349,9 @@ few_capabilities() {
 	start serve a setpriv --bounding-set=$bounding "$XROCE" serve --group 65534 --mode 0660 $IF_A
 	server=$child
 	wait_until 5 socket_is_there || { fail "it does not serve"; show serve; }
-	ask_nobody other hello claims 100 5 ring
+	ask_nobody other hello draws 5 ring
 	need_line other '^hello 0 '
-	need_line other '^claims 5 0$'
+	need_line other '^draws 5 0$'
 	need_line other '^ring 0 fds 1$'
 	in_a "$XROCE" stop $IF_A || fail "stop ends with $?"
 	finish "$server" 5 || fail "it ends with $?"
@@ -321,7 +361,7 @@ few_capabilities() {
 shown() {
 	serve
 	keep client hello claims 100 3
-	start other a setpriv --reuid 65534 --regid 65534 --clear-groups "$ASKER" "$SOCKET" hello claims 200 1 hold
+	start other a setpriv --reuid 65534 --regid 65534 --clear-groups "$ASKER" "$SOCKET" hello draws 1 hold
 	wait_until 5 grep -q '^hold' "$WORK/other.out"
 	in_a "$XROCE" list $IF_A >"$WORK/list.out"
 	need_line list 'program [0-9]+ xroce_mux, of a broker$'
@@ -340,7 +380,8 @@ shown() {
 # ---- clients ----
 
 malformed() {
-	local name pid
+	local name pid v
+	v=$(printf %02x "$(sed -n 's/^#define ASK_VERSION \([0-9]*\)u$/\1/p' "$here/user/base/ask.h")")
 	serve
 	keep good hello claims 100 10
 	while read -r name pid; do
@@ -349,16 +390,22 @@ malformed() {
 		need_line bad "^${pid%% *} end$" || fail "$name is answered"
 	done <<-END
 		nothing raw 0 00
-		a_byte raw 1 01
-		short raw 15 010000000200000005000000000000
-		long raw 17 0100000002000000050000000000000000
-		very_long raw 65536 01000000020000000500000000000000
-		no_ask raw 16 01000000000000000000000000000000
-		beyond_the_last raw 16 01000000070000000000000000000000
-		huge raw 16 01000000ffffffffffffffffffffffff
-		padding raw 16 01000000020000000500000001000000
+		a_byte raw 1 $v
+		short raw 47 ${v}0000000200000005000000
+		long raw 49 ${v}0000000200000005000000
+		very_long raw 65536 ${v}0000000200000005000000
+		no_ask raw 48 ${v}00000000000000
+		beyond_the_last raw 48 ${v}0000000f000000
+		huge raw 48 ${v}000000ffffffffffffffff
+		padding raw 48 ${v}000000020000000500000001
+		a_service_of_no_bind raw 48 ${v}00000002000000050000000000000001
 		halves halves
 	END
+	# To join, and to let others in, is for the process that had the interface before.
+	ask bad hello raw 48 ${v}00000008000000
+	need_line bad '^raw EPERM$'
+	ask bad hello raw 48 ${v}00000009000000
+	need_line bad '^raw EPERM$'
 	ask bad raw 16 02000000010000000000000000000000
 	need_line bad '^raw EPROTONOSUPPORT$'
 	ask bad raw 4 ffffffff
@@ -396,6 +443,16 @@ flood() {
 	end_server
 }
 
+# Descriptors in flight count against the broker's limit: a client that reads nothing has one
+# answer's, and one that reads has what it asks for.
+unread() {
+	serve
+	ask_nobody other unread 30 ring
+	need_line other '^unread 1 0 EBUSY$'
+	need_line other '^ring 0 fds 1$'
+	end_server
+}
+
 # Many that ask for what takes its time do not hold up one that asks for little, nor another user.
 crowd() {
 	local word claim hello
@@ -410,8 +467,9 @@ crowd() {
 
 numbers() {
 	serve
-	answers claim 5 release 5 ring
-	need_equal "without a port" "$answers" "claim ENOTCONN,release ENOENT,ring ENOTCONN fds 0,"
+	answers claim 5 draws 1 release 5 ring
+	need_equal "without a port" "$answers" \
+		"claim ENOTCONN,draws 0 ENOTCONN,release ENOENT,ring ENOTCONN fds 0,"
 	answers hello claim 5 claim 5 release 5 release 5 claim 5 hello
 	need_equal "with one" "$answers" \
 		"hello 0,claim 0,claim EALREADY,release 0,release ENOENT,claim 0,hello EALREADY,"
@@ -422,6 +480,10 @@ numbers() {
 	ask second hello claims 100 1000 release 100
 	need_line second '^claims 0 EEXIST$'
 	need_line second '^release ENOENT$'
+	# Who may not choose is told of no number whether it is taken.
+	answers_nobody hello claim 0 claim 1 claim 5 claim 100 claim 0xffffff release 100 draws 3000
+	need_equal "of another user" "$answers" \
+		"hello 0,claim EPERM,claim 0,claim EPERM,claim EPERM,claim EPERM,release ENOENT,draws 3000 0,"
 	kill -9 "$kept"
 	finish "$kept" 5
 	wait_until 5 numbers_are_free || { fail "a dead client's numbers stay"; show second; }
@@ -431,20 +493,51 @@ numbers_are_free() {
 	ask second hello claims 100 1000 && grep -q '^claims 1000 0$' "$WORK/second.out"
 }
 # What was answered, in one line.
-answers() {
-	ask own "$@"
+answers() { ask own "$@" && answered; }
+answers_nobody() { ask_nobody own "$@" && answered; }
+answered() {
 	answers=$(sed 's/^hello 0 .*/hello 0/' "$WORK/own.out" | tr '\n' ',')
+}
+
+# Each client has a QP 1; a service is of one of them, until it ends.
+services() {
+	local port=0x1060fa0 low=0x1060050
+	serve --max-services 3
+	answers hello claim 1 claim 1 release 1 release 1 bind $low 1 unbind $low 1 unbind $low 1
+	need_equal "answers to root" "$answers" \
+		"hello 0,claim 0,claim EALREADY,release 0,release ENOENT,bind 0,unbind 0,unbind ENOENT,"
+	answers bind $port 3 unbind $port 3
+	need_equal "answers without a port" "$answers" "bind ENOTCONN,unbind ENOENT,"
+	keep holder hello claim 1 bind $port 3
+	need_equal "keys of its service" "$(elements "$server" xroce_service)" 2
+	need_equal "its place, and nobody's" "$(elements "$server" xroce_place)" 2
+	in_a "$XROCE" list $IF_A >"$WORK/list.out"
+	need_line list ', bound to 1 service;'
+	answers_nobody hello claim 1 bind $port 1 bind $port 2 bind $low 1 bind 0x1060fa1 1 \
+		bind 0x1060fa1 1 bind 0x1060fa1 4 bind 0x1060fa1 0 bind 0x1060fa1 3 bind 0x1060fa1 2 \
+		bind 0x1110fa0 1
+	need_equal "answers to others" "$answers" "hello 0,claim 0,bind EADDRINUSE,bind EADDRINUSE,bind \
+EACCES,bind 0,bind EEXIST,bind EINVAL,bind EINVAL,bind 0,bind 0,bind EDQUOT,"
+	kill -9 "$kept"
+	finish "$kept" 5
+	answers_nobody hello bind $port 1 unbind $port 1
+	need_equal "answers after its end" "$answers" "hello 0,bind 0,unbind 0,"
+	wait_until 5 none_is_bound || fail "what clients had is left"
+	end_server
+}
+none_is_bound() {
+	[ "$(elements "$server" xroce_service)" = 0 ] && [ "$(elements "$server" xroce_place)" = 0 ]
 }
 
 limits() {
 	serve --max-clients 2 --max-qps 3 --max-rings 4
-	ask_nobody other hello claims 10 5 rings 6
-	need_line other '^claims 3 EDQUOT$'
+	ask_nobody other hello draws 5 rings 6
+	need_line other '^draws 3 EDQUOT$'
 	need_line other '^rings 4 EDQUOT$'
-	start one a setpriv --reuid 65534 --regid 65534 --clear-groups "$ASKER" "$SOCKET" hello claims 10 2 hold
-	start two a setpriv --reuid 65534 --regid 65534 --clear-groups "$ASKER" "$SOCKET" hello claims 20 2 hold
+	start one a setpriv --reuid 65534 --regid 65534 --clear-groups "$ASKER" "$SOCKET" hello draws 2 hold
+	start two a setpriv --reuid 65534 --regid 65534 --clear-groups "$ASKER" "$SOCKET" hello draws 2 hold
 	wait_until 5 grep -q '^hold' "$WORK/one.out" && wait_until 5 grep -q '^hold' "$WORK/two.out"
-	need_equal "QPs of the two" "$(grep -h '^claims' "$WORK/one.out" "$WORK/two.out" | awk '{ n += $2 } END { print n }')" 3
+	need_equal "QPs of the two" "$(grep -h '^draws' "$WORK/one.out" "$WORK/two.out" | awk '{ n += $2 } END { print n }')" 3
 	ask_nobody other hello list 0
 	need_line other '^hello EDQUOT$'
 	need_line other '^list 0 '
@@ -463,6 +556,21 @@ orphans() {
 	serve
 	ask orphan orphan
 	need_line orphan '^orphan gone$'
+	end_server
+}
+
+# Frames cross to the other end of a veth while that is in another network namespace. Last of all
+# cases: an end that moves loses its addresses.
+pair_is() { bpftool map dump id "$1" | grep -q "^Found $2 element"; }
+pair() {
+	local map
+	serve
+	map=$(map_id "$server" xroce_pair) || fail "no map"
+	wait_until 5 pair_is "$map" 1 || fail "the ends are in two namespaces"
+	in_b ip link set $IF_B netns $NS_A
+	wait_until 5 pair_is "$map" 0 || fail "both ends are here"
+	in_a ip link set $IF_B netns $NS_B
+	wait_until 5 pair_is "$map" 1 || fail "the other end has gone away again"
 	end_server
 }
 
@@ -501,7 +609,7 @@ nothing_leaks() {
 	wait_until 5 spares_settle
 	fds=$settled_fds
 	memory=$(anonymous)
-	ask again again 200
+	bound=200 ask again again 200
 	need_line again '^again 200$'
 	for i in {1..50}; do
 		ask none list 0 raw 3 010101
@@ -523,20 +631,25 @@ run_case broker_signals signals
 run_case broker_modes modes
 run_case broker_wrong_usage wrong_usage
 run_case broker_second second
+run_case broker_given_back given_back
 run_case broker_stale_socket stale_socket
 run_case broker_left_by_a_killed_one left_by_a_killed_one
 run_case broker_interface_goes interface_goes
 run_case broker_addresses addresses
 run_case broker_two_interfaces two_interfaces
+run_case broker_interface_beside interface_beside
 run_case broker_other_namespace other_namespace
 run_case broker_few_capabilities few_capabilities
 run_case broker_shown shown
 run_case broker_malformed malformed
 run_case broker_flood flood
+run_case broker_unread unread
 run_case broker_crowd crowd
 run_case broker_numbers numbers
+run_case broker_services services
 run_case broker_limits limits
 run_case broker_orphans orphans
 run_case broker_many many
 run_case broker_nothing_leaks nothing_leaks
+run_case broker_pair pair
 finish_cases

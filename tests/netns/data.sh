@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Data of every kind, every byte and completion judged (vdata.c): RC, UC, UD; two processes and
-# loopback to the own GID; polling and events.
+# loopback to the own GID; polling and events; memory that pages on demand.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -46,6 +46,8 @@ for family in v4 v6; do
 		run_case ${t}_events_one_cq_$family data $t $family 4096 100 5 -e -o
 		run_case ${t}_loopback_$family loopback $t $family 100
 		run_case ${t}_loopback_events_$family loopback $t $family 60 -e
+		run_case ${t}_on_demand_$family data $t $family 1024 60 6 -D
+		run_case ${t}_whole_space_$family data $t $family 4096 60 7 -A
 	done
 done
 finish_cases

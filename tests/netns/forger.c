@@ -3,12 +3,12 @@
  * A client of a broker that writes forged frames to its way out (hostile.sh), and a witness of what
  * has left.
  *
- *	forger SOCKET OWN4 SINK4 OWN6 SINK6 OWN-QPN FOREIGN-QPN...
+ *	forger SOCKET OWN4 SINK4 OWN6 SINK6 FOREIGN-QPN...
  *	forger witness MAC IPV4 IPV6
  *
- * OWN: addresses of the interface; SINK: of a host that answers nothing; OWN-QPN: a number that it
- * claims; FOREIGN-QPN: others' numbers. Each frame carries a mark with its kind and a digest from
- * the BTH on. The witness sees the frames of all interfaces of its network namespace and prints
+ * OWN: addresses of the interface; SINK: of a host that answers nothing; FOREIGN-QPN: others'
+ * numbers. Each frame carries a mark with its kind and a digest from the BTH on. The witness sees
+ * the frames of all interfaces of its network namespace and prints
  *
  *	leaked KIND IF		a frame that must not leave, on another interface than a client's
  *	changed KIND IF		one that may, but not as it was written, or without the sender's
@@ -166,18 +166,17 @@ static void forge(int argc, char **argv)
 	int sock;
 	u32 n;
 
-	must(argc >= 8 && inet_pton(AF_INET, argv[2], own4) == 1 &&
+	must(argc >= 7 && inet_pton(AF_INET, argv[2], own4) == 1 &&
 		     inet_pton(AF_INET, argv[3], sink4) == 1 &&
 		     inet_pton(AF_INET6, argv[4], own6) == 1 &&
 		     inet_pton(AF_INET6, argv[5], sink6) == 1,
-	     "forger SOCKET OWN4 SINK4 OWN6 SINK6 OWN-QPN FOREIGN-QPN...");
-	own_qpn = (u32)strtoul(argv[6], NULL, 0);
-	for (int i = 7; i < argc && num_foreign < 16; i++)
+	     "forger SOCKET OWN4 SINK4 OWN6 SINK6 FOREIGN-QPN...");
+	for (int i = 6; i < argc && num_foreign < 16; i++)
 		foreign[num_foreign++] = (u32)strtoul(argv[i], NULL, 0);
 	sock = asked_reach(argv[1]);
 	must(sock >= 0, "%s: %s", argv[1], strerror(-sock));
 	n = asked_port(sock, fds);
-	must(!asked(sock, ASK_CLAIM, own_qpn, NULL, 0, NULL), "the number is taken");
+	must(!asked_draw(sock, &own_qpn), "no number");
 	find_ways(fds, n);
 	/* once as the library does, once with the device changed as far as it lets itself */
 	for (u32 round = 0; round < 2; round++) {

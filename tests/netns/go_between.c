@@ -3,7 +3,7 @@
  * Sits between a broker and its clients, takes the broker's place in the file system, and answers
  * the questions for numbers of QPs in its place:
  *
- *	go_between SOCKET taken N	the first N are another process's, the broker has the rest
+ *	go_between SOCKET useless N	behind the first number come N in whose place the first is
  *	go_between SOCKET full		there may be no more
  *	go_between SOCKET garbage	an answer that is none
  *
@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <xroce/abi.h>
 
 #include "../../user/base/ask.h"
 #include "lib/ctl.h"
@@ -27,7 +28,8 @@
 #define MAX_FDS	  32
 
 static const char *what;
-static int taken;
+static int useless;
+static u32 first; /* that the broker has drawn */
 
 static int seqpacket(void)
 {
@@ -57,10 +59,14 @@ static bool relay(int from, int to)
 	struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
 			      .msg_controllen = sizeof(control) };
 	ssize_t n = recvmsg(from, &msg, MSG_CMSG_CLOEXEC);
+	struct ask_answer answer;
 	struct cmsghdr *c;
 
 	if (n <= 0)
 		return false;
+	memcpy(&answer, data, sizeof(answer));
+	if (n == sizeof(answer) && answer.what == ASK_DRAW && !answer.err && !first)
+		first = answer.number;
 	c = CMSG_FIRSTHDR(&msg);
 	if (!c)
 		msg.msg_control = NULL;
@@ -75,24 +81,44 @@ static bool relay(int from, int to)
 	return n > 0;
 }
 
+/* In the place of the first one, and another: no two of them are alike. */
+static bool is_useless(u32 number)
+{
+	return first && number != first && number % XROCE_MAX_QP == first % XROCE_MAX_QP;
+}
+
+/* True if the question is not the broker's. */
+static bool is_ours(const struct ask *ask, struct ask_answer *a)
+{
+	if (ask->what == ASK_RELEASE && is_useless(ask->number))
+		return true;
+	if (ask->what != ASK_DRAW)
+		return false;
+	if (!strcmp(what, "garbage"))
+		a->what = 77;
+	else if (!strcmp(what, "full"))
+		a->err = -EDQUOT;
+	else if (first && useless)
+		a->number = first ^ (u32)useless-- * XROCE_MAX_QP;
+	else
+		return false;
+	return true;
+}
+
 /* True if the question was answered here. */
 static bool answered(int client)
 {
-	struct ask_answer a = { .version = ASK_VERSION, .what = ASK_CLAIM };
+	struct ask_answer a = { .version = ASK_VERSION };
 	struct ask ask;
 
-	if (recv(client, &ask, sizeof(ask), MSG_PEEK) != sizeof(ask) || ask.what != ASK_CLAIM)
+	if (recv(client, &ask, sizeof(ask), MSG_PEEK) != sizeof(ask))
 		return false;
-	if (!strcmp(what, "garbage"))
-		a.what = 77;
-	else if (!strcmp(what, "full"))
-		a.err = -ENOSPC;
-	else if (taken-- > 0)
-		a.err = -EEXIST;
-	else
+	a.what = ask.what;
+	if (!is_ours(&ask, &a))
 		return false;
 	must(recv(client, &ask, sizeof(ask), 0) == sizeof(ask), "recv");
-	printf("answered %u\n", ask.number);
+	printf("%s %u\n", ask.what == ASK_DRAW ? "drew" : "released",
+	       ask.what == ASK_DRAW ? a.number : ask.number);
 	fflush(stdout);
 	must(send(client, &a, sizeof(a), MSG_NOSIGNAL) == sizeof(a), "send");
 	return true;
@@ -137,9 +163,9 @@ int main(int argc, char **argv)
 	struct sockaddr_un own, real;
 	char path[108];
 
-	must(argc >= 3, "usage: go_between SOCKET taken N|full|garbage");
+	must(argc >= 3, "usage: go_between SOCKET useless N|full|garbage");
 	what = argv[2];
-	taken = argc > 3 ? atoi(argv[3]) : 0;
+	useless = argc > 3 ? atoi(argv[3]) : 0;
 	snprintf(path, sizeof(path), "%s.real", argv[1]);
 	own = address(argv[1]);
 	real = address(path);

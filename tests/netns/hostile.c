@@ -7,7 +7,7 @@
  *	hostile SOCKET mmap		every descriptor, readable, writable and executable
  *	hostile SOCKET words SECONDS	words that are shared with XDP, rewritten by a thread of
  *					their own while packets come for a QP of this client
- *	hostile SOCKET numbers QPN...	others' QP numbers: claimed and released
+ *	hostile SOCKET numbers QPN...	others' QP numbers, and nobody's: claimed, drawn, released
  *	hostile SOCKET messages N SEED	connections with messages of random length and content
  *	hostile SOCKET crowd N		N connections at once, most of which say nothing or half of
  *					something; stay until the program is ended
@@ -426,10 +426,9 @@ static void words(int sock, u32 seconds, u32 own4)
 	pthread_t thread;
 	u8 frame[256];
 	u64 sent = 0;
-	u32 qpn = 0x123457;
+	u32 qpn;
 
-	while (asked(sock, ASK_CLAIM, qpn, NULL, 0, NULL) == -EEXIST)
-		qpn++;
+	must(!asked_draw(sock, &qpn), "no number");
 	map_all(false);
 	must(num_shared > 2, "only %u maps can be mapped", num_shared);
 	must(!pthread_create(&thread, NULL, rewrite, NULL), "pthread_create");
@@ -471,14 +470,23 @@ static void numbers(int sock, char **qpns)
 {
 	for (; *qpns; qpns++) {
 		const u32 qpn = (u32)strtoul(*qpns, NULL, 0);
+		u32 other;
 
-		for (u32 top = 0; top < 3; top++) { /* also with bits above a QPN's */
-			const u32 n = qpn | top << 24;
+		/* the next one, too, and with bits above a QPN's: no answer tells them apart */
+		for (u32 i = 0; i < 6; i++) {
+			const u32 n = qpn + (i & 1) + ((i >> 1) << 24);
+			const s32 err = asked(sock, ASK_CLAIM, n, NULL, 0, NULL);
 
-			if (!asked(sock, ASK_CLAIM, n, NULL, 0, NULL))
-				printf("did claim %#x\n", n);
-			if (!asked(sock, ASK_RELEASE, n, NULL, 0, NULL))
+			if (err != -EPERM)
+				printf("did claim %#x: %d\n", n, err);
+			if (asked(sock, ASK_RELEASE, n, NULL, 0, NULL) != -ENOENT)
 				printf("did release %#x\n", n);
+		}
+		for (u32 i = 0; i < 1000; i++) {
+			must(!asked_draw(sock, &other), "no number");
+			if (other == qpn)
+				printf("did draw %#x\n", qpn);
+			must(!asked(sock, ASK_RELEASE, other, NULL, 0, NULL), "not released");
 		}
 	}
 }

@@ -128,7 +128,7 @@ forged() {
 	start witness_b b "$TOOLS/forger" witness $MAC_A $IP4_A $IP6_A
 	there=$child
 	wait_until 5 grep -q watching "$WORK/witness_a.out" && wait_until 5 grep -q watching "$WORK/witness_b.out"
-	start forger a "${HOSTILE[@]}" "$OWN/forger" "$SOCKET" $IP4_A $SINK4 $IP6_A $SINK6 0x313131 "${of[@]}"
+	start forger a "${HOSTILE[@]}" "$OWN/forger" "$SOCKET" $IP4_A $SINK4 $IP6_A $SINK6 "${of[@]}"
 	finish "$child" 60 || { fail "the forger ended with $?"; show forger; }
 	need_line forger '^forged$'
 	stop "$here"
@@ -158,10 +158,10 @@ crowds() {
 	for i in 1 2 3 4; do
 		wait_until 3 grep -q '^crowd' "$WORK/crowd$i.out"
 	done
-	start other a "${HONEST[@]}" "$OWN/asker" "$SOCKET" hello claim 4711
+	start other a "${HONEST[@]}" "$OWN/asker" "$SOCKET" hello draws 7
 	finish "$child" 10 || fail "another user is not served beside a crowd"
 	need_line other '^hello 0 '
-	need_line other '^claim 0$'
+	need_line other '^draws 7 0$'
 	for i in "${crowd[@]}"; do stop "$i"; done
 	honest_goes_on
 }

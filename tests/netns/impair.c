@@ -4,7 +4,10 @@
  * packets on the way, some of a thousand, by a seed. Everything else (ARP, neighbour discovery,
  * TCP) passes untouched.
  *
- *	impair [-s SEED] [-l LOSS] [-u DUPLICATES] [-r REORDERED] IFACE IFACE
+ *	impair [-s SEED] [-l LOSS] [-u DUPLICATES] [-r REORDERED] [-m MASK] IFACE IFACE
+ *
+ * Bit n of MASK drops the nth packet to a QP 1 (a MAD of a connection), counted from 0 and both
+ * ways together.
  *
  * Prints a line when it forwards, and on TERM what it did to how many.
  */
@@ -28,8 +31,9 @@ struct cable {
 };
 
 static struct {
-	unsigned long forwarded, roce, dropped, duplicated, reordered;
+	unsigned long forwarded, roce, mads, dropped, duplicated, reordered;
 } did;
+static unsigned int mad_mask;
 
 static volatile sig_atomic_t stop;
 static uint64_t dice;
@@ -55,18 +59,32 @@ static void release(struct cable *c)
 	c->held = 0;
 }
 
+/* Does the mask drop this MAD, if it is one? ip: where its IP header begins. */
+static bool mad_is_dropped(const uint8_t *frame, size_t len, size_t ip, bool ipv6)
+{
+	const size_t bth = ip + (ipv6 ? 40 : 20) + 8;
+	const uint8_t *qpn = frame + bth + 5;
+	unsigned long n;
+
+	if (!mad_mask || len < bth + 12 || qpn[0] || qpn[1] || qpn[2] != 1)
+		return false;
+	n = did.mads++;
+	return n < 32 && mad_mask >> n & 1;
+}
+
 static void forward(struct cable *c, const uint8_t *frame, size_t len,
 		    const unsigned int permille[3])
 {
 	bool ipv6;
+	size_t ip = wire_roce_ip(frame, len, &ipv6);
 
 	did.forwarded++;
-	if (!wire_roce_ip(frame, len, &ipv6)) {
+	if (!ip) {
 		wire_send(c->to, frame, len);
 		return;
 	}
 	did.roce++;
-	if (roll() < permille[0]) {
+	if (mad_is_dropped(frame, len, ip, ipv6) || roll() < permille[0]) {
 		did.dropped++;
 		return;
 	}
@@ -91,7 +109,7 @@ static unsigned int number(const char *text, unsigned int most)
 	unsigned long v = strtoul(text, &end, 0);
 
 	must(*text && !*end && v <= most, "impair: '%s' is not a number up to %u", text, most);
-	return v;
+	return (unsigned int)v;
 }
 
 int main(int argc, char **argv)
@@ -105,12 +123,13 @@ int main(int argc, char **argv)
 	size_t len;
 
 	dice = 1;
-	while ((c = getopt(argc, argv, "s:l:u:r:")) != -1) {
+	while ((c = getopt(argc, argv, "s:l:u:r:m:")) != -1) {
 		switch (c) {
 		case 's': dice = number(optarg, 1000000) + 1; break;
 		case 'l': permille[0] = number(optarg, 1000); break;
 		case 'u': permille[1] = number(optarg, 1000); break;
 		case 'r': permille[2] = number(optarg, 1000); break;
+		case 'm': mad_mask = number(optarg, UINT32_MAX); break;
 		default: return 1;
 		}
 	}

@@ -12,7 +12,11 @@ mkdir "$WORK/open" && cp "$XROCE" "$WORK/open" && chmod a+x "$WORK" "$WORK/open"
 
 shared() { in_a env XROCE_SHARE=always "$XROCE" run --dev $IF_A -- "$@"; }
 socket_is_there() { [ -S "$SOCKET" ]; }
-nothing_left() { xdp_off $NS_A $IF_A && ! socket_is_there && [ -z "$(ip -n $NS_A -o link show type tun)" ]; }
+# The last that a broker lets go of is the interface's name.
+nothing_left() {
+	xdp_off $NS_A $IF_A && ! socket_is_there && [ -z "$(ip -n $NS_A -o link show type tun)" ] &&
+		! in_a "$XROCE" list $IF_A | grep -q '^  in use '
+}
 brokers() { in_a "$XROCE" list | grep -c '^  broker '; }
 
 first_of_two() {
@@ -27,7 +31,8 @@ first_of_two() {
 }
 
 broker_pid() { in_a "$XROCE" list | sed -n 's/^  broker  *pid \([0-9]*\) .*/\1/p'; }
-has_client() { in_a "$XROCE" list | grep -q '^  client '; }
+# Not `client    none`: one that has been let in, with which the broker goes a second after it.
+has_client() { in_a "$XROCE" list | grep -q '^  client  *[0-9]'; }
 
 # Whoever reads what the program writes is told when the program ends, not when the broker does.
 nothing_inherited() {
@@ -41,10 +46,21 @@ nothing_inherited() {
 	ls -l "/proc/$pid/fd" >"$WORK/ls.out" 2>&1
 	need_line ls ' 0 -> /dev/null$'
 	need_line ls ' 1 -> /dev/null$'
+	need_line ls ' 2 -> /dev/null$'
 	need_no_line ls " -> $XROCE\$"
 	stop "$server_pid"
 	wait_until 10 nothing_left
 	nothing_left || fail "the broker stays"
+}
+
+# Whoever lists its clients again and again does not keep it.
+nothing_left_of_the_listed() { in_a "$XROCE" list >/dev/null; nothing_left; }
+listed() {
+	start server a env XROCE_SHARE=always "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0
+	server_pid=$child
+	wait_until 10 has_client || fail "it is no client of a broker"
+	stop "$server_pid"
+	wait_until 10 nothing_left_of_the_listed || fail "the broker stays"
 }
 
 # One that may not start one says who can.
@@ -66,6 +82,7 @@ in_background() {
 
 run_case first_of_two first_of_two
 run_case nothing_inherited nothing_inherited
+run_case listed listed
 run_case nobody_may nobody_may
 run_case in_background in_background
 finish_cases

@@ -51,6 +51,6 @@ for way in tap live gso; do
 		run_case ${way}_$tool bad_cable_perf $way ib_$tool 65536 100
 	done
 	run_case ${way}_atomic bad_cable_perf $way ib_atomic_bw 8 300 -A FETCH_AND_ADD
-	run_case ${way}_events bad_cable_perf $way ib_send_lat 4096 200 -e
+	run_case ${way}_events bad_cable_perf $way ib_send_bw 4096 1000 -e
 done
 finish_cases

@@ -16,7 +16,9 @@ for tool in send_bw write_bw read_bw send_lat write_lat read_lat; do
 done
 run_case bad_cable_qps perf ib_write_bw 65536 50 -q 4 -b
 run_case bad_cable_atomic perf ib_atomic_bw 8 300 -A FETCH_AND_ADD
-run_case bad_cable_events perf ib_send_lat 4096 200 -e
+# Not ib_send_lat: docs/limits.md, "Programs of others".
+run_case bad_cable_events_bw perf ib_send_bw 4096 500 -e
+run_case bad_cable_events_lat perf ib_read_lat 4096 200 -e
 kill "$cable"
 finish "$cable" 5
 for what in dropped duplicated reordered; do

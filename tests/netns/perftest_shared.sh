@@ -3,7 +3,7 @@
 #
 # perftest between two processes of one interface, of a user without privileges: each tool with
 # each transport, and with the ways to complete, directions, numbers of queue pairs and sizes that
-# it has. shared.sh has some of them over the wire, too.
+# it has. shared.sh and shared_far.sh have some of them over the wire, too.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
@@ -51,5 +51,4 @@ done <<'END'
 4096:send_bw write_bw:-q 8 -c UC
 64:send_bw:-q 8 -c UD
 END
-unprivileged_end
 finish_cases

@@ -77,4 +77,7 @@ done
 run_case rc_timestamps_v4 pingpong ibv_rc_pingpong v4 4096 300 4 -t
 run_case rc_timestamps_events_v4 pingpong ibv_rc_pingpong v4 4096 300 4 -t -e
 run_case rc_new_send_v4 pingpong ibv_rc_pingpong v4 4096 300 4 -N
+# Memory that pages on demand, and brought by ibv_advise_mr(3) first.
+run_case rc_on_demand_v4 pingpong ibv_rc_pingpong v4 4096 300 4 -o
+run_case rc_prefetched_v4 pingpong ibv_rc_pingpong v4 4096 300 4 -o -P
 finish_cases

@@ -319,6 +319,7 @@ static void fatal_case(struct objects *o)
 				init_now;
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct ibv_ah_attr ah = { .is_global = 1, .port_num = 1, .grh = { .hop_limit = 64 } };
+	struct ibv_alloc_dm_attr dm = { .length = 8 };
 	struct ibv_recv_wr rr = { .wr_id = 3 }, *bad;
 	struct ibv_poll_cq_attr poll_attr = { 0 };
 	struct ibv_qp_attr a;
@@ -348,9 +349,10 @@ static void fatal_case(struct objects *o)
 	must(readable(o->channel->fd, 0) && readable(o->lonely->fd, 0),
 	     "who polls a channel's descriptor sleeps for ever");
 
-	/* The QP is in error, its receives are flushed, then polling fails. */
+	/* The QP is in error, its receives are flushed, then arming and polling fail. */
 	must(!ibv_query_qp(o->qp, &a, IBV_QP_STATE, &init_now) && a.qp_state == IBV_QPS_ERR,
 	     "the QP is in state %d", a.qp_state);
+	must(!ibv_req_notify_cq(o->cq, 0), "arming says that the flushed receives are lost");
 	take_wc(o->cq, 1, IBV_WC_WR_FLUSH_ERR);
 	take_wc(o->cq, 1, IBV_WC_WR_FLUSH_ERR);
 	must(ibv_poll_cq(o->cq, 1, &wc) == -EIO, "an empty CQ can still be polled");
@@ -375,6 +377,8 @@ static void fatal_case(struct objects *o)
 	must_eio(ibv_create_srq(o->pd, &srq));
 	must_eio(ibv_create_qp(o->pd, &init));
 	must_eio(ibv_reg_mr(o->pd, &o->byte, 1, 0));
+	must_eio(ibv_alloc_dm(idle, &dm));
+	must_eio(ibv_import_dm(idle, 1));
 	must_eio(ibv_create_ah(o->pd, &ah));
 	/* Everything can be taken down: main() does. */
 }

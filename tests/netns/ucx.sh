@@ -2,19 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # UCX between two hosts, as a program that reads what adapters put into completions: over UD it
-# looks in `sl` for where a datagram's addresses are, and drops what says otherwise. It wants a
-# character device of the device's name, of which it reads nothing: a null node, in a mount
-# namespace of its own.
+# looks in `sl` for where a datagram's addresses are, and drops what says otherwise.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
-
-cat >"$WORK/with_node" <<'END'
-#!/bin/bash
-mkdir -p /dev/infiniband && mount -t tmpfs none /dev/infiniband && mknod "/dev/infiniband/$1" c 1 3 || exit 1
-shift
-exec "$@"
-END
-chmod +x "$WORK/with_node"
 
 # start_ucx NAME NS TRANSPORT GID-INDEX ARG...: ucx_perftest; all that it may send by is this
 # device.
@@ -22,8 +12,8 @@ start_ucx() {
 	local name=$1 ns=$2 dev=$IF_A tls=$3 gid=$4
 	shift 4
 	[ "$ns" = b ] && dev=$IF_B
-	start "$name" "$ns" unshare -m --propagation private "$WORK/with_node" xroce_$dev "$XROCE" run --dev $dev -- \
-		env UCX_TLS="$tls" UCX_NET_DEVICES=xroce_$dev:1 UCX_IB_GID_INDEX="$gid" UCX_WARN_UNUSED_ENV_VARS=n ucx_perftest "$@"
+	start_on "$name" "$ns" env UCX_TLS="$tls" UCX_NET_DEVICES=xroce_$dev:1 UCX_IB_GID_INDEX="$gid" \
+		UCX_WARN_UNUSED_ENV_VARS=n ucx_perftest "$@"
 }
 
 # ucx TRANSPORT FAMILY MESSAGES BYTES
@@ -46,12 +36,9 @@ if ! command -v ucx_perftest >/dev/null; then
 	done
 	exit 0
 fi
-made_dir=
-[ -d /dev/infiniband ] || { mkdir /dev/infiniband && made_dir=yes; }
 run_case ud_v4 ucx ud_verbs v4 1000 8
 run_case ud_v6 ucx ud_verbs v6 1000 8
 run_case ud_long ucx ud_verbs v4 50 100000
 # UCX connects its RC queue pairs over UD
 run_case rc_v4 ucx rc_verbs,ud_verbs:aux v4 1000 8
-[ -z "$made_dir" ] || rmdir /dev/infiniband 2>/dev/null
 finish_cases

@@ -12,7 +12,7 @@ netns_pair 4500
 ucx() {
 	local tls=$1 test=$2 n=$3 size=$4
 	shift 4
-	between_two 13337 "${AS_USER[@]}" "$OWN/bin/xroce" run --dev $IF_A --share always -- \
+	between_two 13337 "${NOBODY[@]}" "$OWN/bin/xroce" run --dev $IF_A --share always -- \
 		env UCX_TLS="$tls" UCX_NET_DEVICES=$DEV_A:1 UCX_IB_GID_INDEX="$gid_a" UCX_WARN_UNUSED_ENV_VARS=n \
 		ucx_perftest -t "$test" -n "$n" -w 10 -s "$size" "$@" || return
 	need_line client "^Final: +$n "
@@ -20,7 +20,6 @@ ucx() {
 
 if ! command -v ucx_perftest >/dev/null; then
 	echo "skip ucx_shared ucx_perftest is not installed (package ucx-utils)"
-	unprivileged_end
 	exit 0
 fi
 serve a $IF_A && gids_for v4 || { cat "$WORK/case.notes"; exit 1; }
@@ -58,5 +57,4 @@ ud_verbs am_lat 8
 ud_verbs am_lat 2048 -D zcopy
 ud_verbs am_bw 2048 -D bcopy
 END
-unprivileged_end
 finish_cases

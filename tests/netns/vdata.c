@@ -34,10 +34,12 @@ struct options {
 
 static const char *const usage_text =
 	"vdata [-d DEVICE] [-g GID-INDEX] [-t rc|uc|ud] [-m PATH-MTU] [-n ROUNDS] [-s SEED] [-x "
-	"LONGEST] [-e] [-o] [-k FILE] [-w MS] [-T TIMEOUT] [-y RETRIES] [-p PORT] [-L | HOST]\n"
+	"LONGEST] [-e] [-o] [-D] [-A] [-k FILE] [-w MS] [-T TIMEOUT] [-y RETRIES] [-p PORT] [-L | "
+	"HOST]\n"
 	"  -e  sleep on completion events   -o  one CQ for sends and receives   -k FILE  more "
 	"rounds while there is FILE\n"
-	"  -w MS  also: sleep until the peer sends after MS, CPU time measured\n";
+	"  -w MS  also: sleep until the peer sends after MS, CPU time measured\n"
+	"  -D  regions that page on demand   -A  of the whole address space\n";
 
 static uint32_t number(const char *text, uint32_t least, uint32_t most)
 {
@@ -53,7 +55,7 @@ static void parse(int argc, char **argv, struct options *o)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "d:g:t:m:n:s:x:eok:w:T:y:p:L")) != -1) {
+	while ((c = getopt(argc, argv, "d:g:t:m:n:s:x:eoDAk:w:T:y:p:L")) != -1) {
 		switch (c) {
 		case 'd': o->side.device = optarg; break;
 		case 'g': o->side.gid_index = number(optarg, 0, 255); break;
@@ -64,6 +66,8 @@ static void parse(int argc, char **argv, struct options *o)
 		case 'x': o->plan.max_len = number(optarg, 256, PLAN_LEN_MAX); break;
 		case 'e': o->side.events = true; break;
 		case 'o': o->side.one_cq = true; break;
+		case 'D': o->side.paging = SIDE_ON_DEMAND; break;
+		case 'A': o->side.paging = SIDE_WHOLE_SPACE; break;
 		case 'k': o->keep = optarg; break;
 		case 'w': o->sleep_ms = number(optarg, 1, 5000); break;
 		case 'T': o->side.timeout = number(optarg, 0, 31); break;

@@ -354,9 +354,12 @@ kernel_rdma() {
 	local gid=$WORK/class/infiniband/rxe7/ports/1/gid_attrs/ndevs
 
 	mkdir -p "$gid" && echo $IF_A >"$gid/0" && mkdir -p "$WORK/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs"
+	# and one of ours, as `xroce run` shows it
+	cp -r "$WORK/class/infiniband/rxe7" "$WORK/class/infiniband/$DEV_A"
 	try 0 unshare --mount sh -c 'mount --bind "$1" /sys/class && exec "$2" doctor "$3"' - "$WORK/class" "$XROCE" $IF_A
 	need_line cli "^warn  $IF_A kernel RDMA: rxe7 is on this interface too.*rdma link delete rxe7"
 	need_no_line cli mlx5_0
+	need_no_line cli "rdma link delete $DEV_A"
 }
 
 run_case usage usage

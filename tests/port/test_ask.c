@@ -12,6 +12,9 @@
 #include <grp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -106,6 +109,7 @@ static void heard(struct talk *t, u32 what, u32 number)
 	assert_int_equal(ask.what, what);
 	assert_int_equal(ask.number, number);
 	assert_int_equal(ask.pad, 0);
+	assert_memory_equal(&ask.service, &(struct ask_service){ 0 }, sizeof(ask.service));
 }
 
 /* Both ends see the end, and so does a thread that watches for it. */
@@ -123,6 +127,7 @@ static void ask_hello__takes_port_and_descriptors(void **state)
 {
 	struct talk *t = *state;
 	struct reply r = yes(ASK_HELLO, ASK_FDS);
+	const u32 before = open_fds();
 	struct ask_port port;
 	int fds[ASK_FDS];
 
@@ -131,9 +136,122 @@ static void ask_hello__takes_port_and_descriptors(void **state)
 	assert_int_equal(ask_hello(&t->asker, &port, fds), 0);
 	heard(t, ASK_HELLO, 0);
 	assert_memory_equal(&port, &r.answer.port, sizeof(port));
+	/* a killed process's descriptors are closed from the highest down */
+	assert_int_equal(fcntl(t->asker.fd, F_GETFD), FD_CLOEXEC);
 	for (u32 i = 0; i < ASK_FDS; i++) {
 		assert_int_equal(fcntl(fds[i], F_GETFD), FD_CLOEXEC);
+		assert_true(fds[i] < t->asker.fd);
 		close(fds[i]);
+	}
+	assert_int_equal(open_fds(), before);
+	r = yes(ASK_RELEASE, 0);
+	say(t, &r);
+	assert_int_equal(ask_release(&t->asker, 9), 0);
+	heard(t, ASK_RELEASE, 9);
+}
+
+/* The highest of the next n descriptors. */
+static int next_fds(u32 n)
+{
+	int fd = dup(0), last = fd;
+
+	assert_true(fd >= 0);
+	if (n > 1)
+		last = next_fds(n - 1);
+	close(fd);
+	return last;
+}
+
+/* Without room above them it stays where it is. */
+/* The kernel gives fewer then. */
+static void ask_hello__finds_no_room_for_descriptors(void **state)
+{
+	struct talk *t = *state;
+	const struct reply r = yes(ASK_HELLO, ASK_FDS);
+	const u32 before = open_fds();
+	struct rlimit limit, few;
+	struct ask_port port;
+	int fds[ASK_FDS];
+
+	say(t, &r);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	few = limit;
+	few.rlim_cur = (rlim_t)next_fds(ASK_FDS - 3);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(ask_hello(&t->asker, &port, fds), -EMFILE);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(open_fds(), before);
+}
+
+static void ask_hello__has_no_descriptor_left(void **state)
+{
+	struct talk *t = *state;
+	struct reply r = yes(ASK_HELLO, ASK_FDS);
+	struct rlimit before, few;
+	struct ask_port port;
+	int fds[ASK_FDS], own = t->asker.fd;
+
+	say(t, &r);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	few = before;
+	few.rlim_cur = (rlim_t)next_fds(ASK_FDS) + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	assert_int_equal(ask_hello(&t->asker, &port, fds), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(t->asker.fd, own);
+	for (u32 i = 0; i < ASK_FDS; i++)
+		close(fds[i]);
+}
+
+static void ask_draw__has_a_number(void **state)
+{
+	static const u32 none[] = { 0, 1, 0xffffff, 0x1000002, ~0u };
+	struct talk *t = *state;
+	struct reply r = yes(ASK_DRAW, 0);
+	u32 qpn = 0;
+
+	r.answer.number = 0xfffffe;
+	say(t, &r);
+	assert_int_equal(ask_draw(&t->asker, &qpn), 0);
+	assert_int_equal(qpn, 0xfffffe);
+	heard(t, ASK_DRAW, 0);
+	r.answer.err = -EDQUOT;
+	r.answer.number = 0;
+	say(t, &r);
+	assert_int_equal(ask_draw(&t->asker, &qpn), -EDQUOT);
+	heard(t, ASK_DRAW, 0);
+	/* what no QP has is no answer */
+	for (u32 i = 0; i < ARRAY_SIZE(none); i++) {
+		teardown(state);
+		setup(state);
+		t = *state;
+		r.answer.err = 0;
+		r.answer.number = none[i];
+		say(t, &r);
+		assert_int_equal(ask_draw(&t->asker, &qpn), -EPROTO);
+		is_over(t);
+	}
+}
+
+/* The whole of it, and nothing of it in other questions. */
+static void ask_bind__names_the_service(void **state)
+{
+	const struct ask_service s = { .id = 0x0106000000001234, .families = ASK_IPV6,
+				       .address = { 0xfd, 0x77, [15] = 1 } };
+	static const s32 errs[] = { 0, -EADDRINUSE, -EACCES, -EDQUOT };
+	struct talk *t = *state;
+
+	for (u32 i = 0; i < 2 * ARRAY_SIZE(errs); i++) {
+		const u32 what = i % 2 ? ASK_UNBIND : ASK_BIND;
+		struct ask want = { .version = ASK_VERSION, .what = what, .service = s }, ask;
+		struct reply r = yes(what, 0);
+
+		r.answer.err = errs[i / 2];
+		say(t, &r);
+		assert_int_equal(i % 2 ? ask_unbind(&t->asker, &s) : ask_bind(&t->asker, &s),
+				 errs[i / 2]);
+		assert_int_equal(recv(t->broker, &ask, sizeof(ask), 0), sizeof(ask));
+		assert_memory_equal(&ask, &want, sizeof(ask));
 	}
 }
 
@@ -338,6 +456,20 @@ static void ask_question__is_bounded_in_time(void **state)
 	is_over(t);
 }
 
+static void ask_hello__is_bounded_in_time(void **state)
+{
+	struct talk *t = *state;
+	struct ask_port port;
+	const u64 begin = clock_now_ns();
+	int fds[ASK_FDS];
+
+	t->asker.max_ns = 5 * NSEC_PER_MSEC;
+	assert_int_equal(ask_hello(&t->asker, &port, fds), -ETIMEDOUT);
+	assert_true(clock_now_ns() - begin >= 5 * NSEC_PER_MSEC);
+	heard(t, ASK_HELLO, 0);
+	is_over(t);
+}
+
 static void ask_question__has_nobody_to_ask(void **state)
 {
 	struct asker none;
@@ -519,14 +651,67 @@ static void ask_connect__finds_roots_or_ones_own(void **state)
 	assert_int_equal(try_connect_as(65534, 3), 0);
 	serve_end(fd, 3);
 	fd = serve(4, false);
-	server = serve_as(65534, fd, &until);
-	assert_int_equal(try_connect_as(65534, 4), 0);
+	server = serve_as(65533, fd, &until);
+	assert_int_equal(try_connect_as(65533, 4), 0);
 	assert_int_equal(try_connect(4), -EPERM);
-	assert_int_equal(try_connect_as(65533, 4), -EPERM);
+	assert_int_equal(try_connect_as(65532, 4), -EPERM);
 	close(until);
 	assert_int_equal(waitpid(server, &status, 0), server);
 	assert_int_equal(status, 0);
 	serve_end(fd, 4);
+}
+
+/* In a user namespace every user that has no number in it is called 65534, as a process may be. */
+static int try_connect_without_numbers(u32 ifindex)
+{
+	int status;
+	pid_t child = fork();
+
+	assert_true(child >= 0);
+	if (!child)
+		_exit(become(65532) && !unshare(CLONE_NEWUSER) && geteuid() == 65534 ?
+			      -try_connect(ifindex) :
+			      255);
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return -WEXITSTATUS(status);
+}
+
+/* Root has none there either: what it serves is in a directory that only root can have made. */
+static void ask_connect__believes_roots_directory(void **state)
+{
+	static const struct {
+		mode_t dir, parent;
+		int want;
+	} row[] = {
+		{ 0755, 0755, 0 },	{ 0777, 0755, -EPERM }, { 0775, 0755, -EPERM },
+		{ 0755, 0777, -EPERM }, { 0755, 0775, -EPERM },
+	};
+	int fd;
+
+	assert_int_equal(unshare(CLONE_NEWNS), 0);
+	assert_int_equal(mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL), 0);
+	assert_int_equal(mount("none", "/run", "tmpfs", 0, "mode=755"), 0);
+	fd = serve(6, true);
+	for (size_t i = 0; i < ARRAY_SIZE(row); i++) {
+		assert_int_equal(chmod(ASK_DIR, row[i].dir) | chmod("/run", row[i].parent), 0);
+		assert_int_equal(try_connect_without_numbers(6), row[i].want);
+	}
+	assert_int_equal(chmod("/run", 0755), 0);
+	serve_end(fd, 6);
+}
+
+/* Where all users have numbers, the overflow uid is one of theirs. */
+static void ask_connect__is_not_with_a_user_called_overflow(void **state)
+{
+	int fd = serve(7, false), until, status;
+	pid_t server = serve_as(65534, fd, &until);
+
+	assert_int_equal(try_connect_as(65532, 7), -EPERM);
+	close(until);
+	assert_int_equal(waitpid(server, &status, 0), server);
+	assert_int_equal(status, 0);
+	serve_end(fd, 7);
 }
 
 static void ask_connect__is_not_for_everybody(void **state)
@@ -545,6 +730,10 @@ int main(void)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(ask_hello__takes_port_and_descriptors),
+		TEST(ask_hello__finds_no_room_for_descriptors),
+		TEST(ask_hello__has_no_descriptor_left),
+		TEST(ask_draw__has_a_number),
+		TEST(ask_bind__names_the_service),
 		TEST(ask_question__has_the_brokers_answer),
 		TEST(ask_check__refuses_what_is_too_short),
 		TEST(ask_check__refuses_what_is_too_long),
@@ -564,10 +753,13 @@ int main(void)
 		TEST(ask_question__ends_with_the_broker),
 		TEST(ask_question__ends_with_a_broker_that_hears_and_ends),
 		TEST(ask_question__is_bounded_in_time),
+		TEST(ask_hello__is_bounded_in_time),
 		cmocka_unit_test(ask_question__has_nobody_to_ask),
 		TEST(ask_question__threads_have_each_its_own_answer),
 		cmocka_unit_test(ask_connect__finds_no_broker),
 		cmocka_unit_test(ask_connect__finds_roots_or_ones_own),
+		cmocka_unit_test(ask_connect__believes_roots_directory),
+		cmocka_unit_test(ask_connect__is_not_with_a_user_called_overflow),
 		cmocka_unit_test(ask_connect__is_not_for_everybody),
 	};
 

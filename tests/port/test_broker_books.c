@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -24,22 +25,34 @@ static void message_check__table(void **state)
 		size_t len;
 		int flags, want;
 	} table[] = {
-		{ { ASK_VERSION, ASK_HELLO, 0, 0 }, sizeof(struct ask), 0, 0 },
-		{ { ASK_VERSION, ASK_STOP, ~0u, 0 }, sizeof(struct ask), 0, 0 },
-		{ { ASK_VERSION, 0, 0, 0 }, sizeof(struct ask), 0, -EBADMSG },
-		{ { ASK_VERSION, ASK_STOP + 1, 0, 0 }, sizeof(struct ask), 0, -EBADMSG },
-		{ { ASK_VERSION, ~0u, 0, 0 }, sizeof(struct ask), 0, -EBADMSG },
-		{ { ASK_VERSION, ASK_HELLO, 0, 1 }, sizeof(struct ask), 0, -EBADMSG },
-		{ { ASK_VERSION, ASK_HELLO, 0, 0 }, sizeof(struct ask) - 1, 0, -EBADMSG },
-		{ { ASK_VERSION, ASK_HELLO, 0, 0 }, 4, 0, -EBADMSG },
-		{ { ASK_VERSION, ASK_HELLO, 0, 0 }, 3, 0, -EBADMSG },
-		{ { ASK_VERSION, ASK_HELLO, 0, 0 }, sizeof(struct ask), MSG_TRUNC, -EBADMSG },
-		{ { ASK_VERSION, ASK_HELLO, 0, 0 }, sizeof(struct ask), MSG_CTRUNC, -EBADMSG },
-		{ { ASK_VERSION + 1, ASK_HELLO, 0, 0 }, sizeof(struct ask), 0, -EPROTONOSUPPORT },
-		{ { ASK_VERSION + 1, ~0u, 7, 7 }, 4, 0, -EPROTONOSUPPORT },
-		{ { ASK_VERSION + 1, 0, 0, 0 }, sizeof(struct ask), MSG_TRUNC, -EPROTONOSUPPORT },
-		{ { ASK_VERSION + 1, 0, 0, 0 }, sizeof(struct ask), MSG_CTRUNC, -EBADMSG },
-		{ { 0 }, 0, 0, -EBADMSG },
+		{ { ASK_VERSION, ASK_HELLO, 0, 0, { 0 } }, sizeof(struct ask), 0, 0 },
+		{ { ASK_VERSION, ASK_WHAT_MAX, ~0u, 0, { 0 } }, sizeof(struct ask), 0, 0 },
+		{ { ASK_VERSION, 0, 0, 0, { 0 } }, sizeof(struct ask), 0, -EBADMSG },
+		{ { ASK_VERSION, ASK_WHAT_MAX + 1, 0, 0, { 0 } }, sizeof(struct ask), 0, -EBADMSG },
+		{ { ASK_VERSION, ~0u, 0, 0, { 0 } }, sizeof(struct ask), 0, -EBADMSG },
+		{ { ASK_VERSION, ASK_HELLO, 0, 1, { 0 } }, sizeof(struct ask), 0, -EBADMSG },
+		{ { ASK_VERSION, ASK_BIND, 0, 0, { 1, { 1 }, 3, 0 } }, sizeof(struct ask), 0, 0 },
+		{ { ASK_VERSION, ASK_UNBIND, 0, 0, { 1, { 1 }, 3, 0 } }, sizeof(struct ask), 0, 0 },
+		{ { ASK_VERSION, ASK_BIND, 0, 0, { 1, { 1 }, 3, 1 } },
+		  sizeof(struct ask), 0, -EBADMSG },
+		{ { ASK_VERSION, ASK_HELLO, 0, 0, { 1, { 0 }, 0, 0 } },
+		  sizeof(struct ask), 0, -EBADMSG },
+		{ { ASK_VERSION, ASK_DRAW, 0, 0, { 0, { 0 }, 1, 0 } },
+		  sizeof(struct ask), 0, -EBADMSG },
+		{ { ASK_VERSION, ASK_HELLO, 0, 0, { 0 } }, sizeof(struct ask) - 1, 0, -EBADMSG },
+		{ { ASK_VERSION, ASK_HELLO, 0, 0, { 0 } }, 4, 0, -EBADMSG },
+		{ { ASK_VERSION, ASK_HELLO, 0, 0, { 0 } }, 3, 0, -EBADMSG },
+		{ { ASK_VERSION, ASK_HELLO, 0, 0, { 0 } },
+		  sizeof(struct ask), MSG_TRUNC, -EBADMSG },
+		{ { ASK_VERSION, ASK_HELLO, 0, 0, { 0 } },
+		  sizeof(struct ask), MSG_CTRUNC, -EBADMSG },
+		{ { ASK_VERSION + 1, ASK_HELLO, 0, 0, { 0 } },
+		  sizeof(struct ask), 0, -EPROTONOSUPPORT },
+		{ { ASK_VERSION + 1, ~0u, 7, 7, { 0 } }, 4, 0, -EPROTONOSUPPORT },
+		{ { ASK_VERSION + 1, 0, 0, 0, { 0 } },
+		  sizeof(struct ask), MSG_TRUNC, -EPROTONOSUPPORT },
+		{ { ASK_VERSION + 1, 0, 0, 0, { 0 } }, sizeof(struct ask), MSG_CTRUNC, -EBADMSG },
+		{ { .version = 0 }, 0, 0, -EBADMSG },
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(table); i++)
@@ -47,20 +60,40 @@ static void message_check__table(void **state)
 				 table[i].want);
 }
 
+/* Until the last of them has been read. */
+static void message_is_unread__counts_answers(void **state)
+{
+	const struct ask_answer answer = { .what = ASK_LIST };
+	struct ask_answer taken;
+	int pair[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_false(message_is_unread(pair[0]));
+	for (u32 i = 0; i < 2; i++)
+		assert_int_equal(message_answer(pair[0], &answer, NULL), 0);
+	for (u32 i = 0; i < 2; i++) {
+		assert_true(message_is_unread(pair[0]));
+		assert_int_equal(recv(pair[1], &taken, sizeof(taken), 0), sizeof(taken));
+	}
+	assert_false(message_is_unread(pair[0]));
+	/* what the client has sent is not ours */
+	assert_int_equal(send(pair[1], &answer, sizeof(struct ask), 0), sizeof(struct ask));
+	assert_false(message_is_unread(pair[0]));
+	close(pair[0]);
+	close(pair[1]);
+}
+
 /* ---- numbers ---- */
 
 static void numbers_check__reserved(void **state)
 {
-	static const u32 none[] = { 0, 0xffffff, 0x1000000, 0x1000002, ~0u };
+	static const u32 none[] = { 0, 1, 0xffffff, 0x1000000, 0x1000002, ~0u };
 
 	for (size_t i = 0; i < ARRAY_SIZE(none); i++) {
-		assert_int_equal(numbers_check(none[i], false), -EINVAL);
-		assert_int_equal(numbers_check(none[i], true), -EINVAL);
+		assert_int_equal(numbers_check(none[i]), -EINVAL);
 	}
-	assert_int_equal(numbers_check(1, false), -EPERM);
-	assert_int_equal(numbers_check(1, true), 0);
-	assert_int_equal(numbers_check(2, false), 0);
-	assert_int_equal(numbers_check(0xfffffe, false), 0);
+	assert_int_equal(numbers_check(2), 0);
+	assert_int_equal(numbers_check(0xfffffe), 0);
 }
 
 static void numbers_claim__first_come(void **state)
@@ -99,6 +132,85 @@ static void numbers_claim__no_more(void **state)
 	numbers_unmake(&n);
 }
 
+/* What a source of random bits gives next. */
+struct row {
+	u32 value[8];
+	u32 given;
+};
+
+static u32 next_of(void *arg)
+{
+	struct row *row = arg;
+
+	assert_true(row->given < ARRAY_SIZE(row->value));
+	return row->value[row->given++];
+}
+
+/* A number that a QP can have and nobody has, of the 24 bits that were drawn. */
+static void numbers_draw__of_nobody(void **state)
+{
+	struct row row = { .value = { 0, 1, 0xffffff, 0x7000001, 7, 8, 0x9fffffe } };
+	u32 a = NUMBERS_NONE, b = NUMBERS_NONE, qpn = 0;
+	struct numbers n;
+
+	assert_int_equal(numbers_make(&n, 8, 12345), 0);
+	assert_int_equal(numbers_claim(&n, 7, 0, &a), 0);
+	assert_int_equal(numbers_claim(&n, 8, 1, &b), 0);
+	assert_int_equal(numbers_draw(&n, next_of, &row, 1, &b, &qpn), 0);
+	assert_int_equal(qpn, 0xfffffe);
+	assert_int_equal(row.given, 7);
+	assert_int_equal(numbers_claim(&n, 0xfffffe, 0, &a), -EEXIST);
+	assert_int_equal(numbers_release(&n, 0xfffffe, 1, &b), 0);
+	numbers_unmake(&n);
+}
+
+/* Of one slot, too, which is the least that could be drawn. */
+static u32 slot_of(void *arg)
+{
+	u64 *seed = arg;
+
+	*seed = *seed * 6364136223846793005ull + 1442695040888963407ull;
+	return (u32)(*seed >> 40) / XROCE_MAX_QP * XROCE_MAX_QP + 77;
+}
+
+/* A number that was given back is not drawn again soon: peers remember who had it. */
+static void numbers_draw__not_again_soon(void **state)
+{
+	u32 a = NUMBERS_NONE, last[15] = { 0 }, qpn;
+	struct numbers n;
+	u64 seed = 5;
+
+	assert_int_equal(numbers_make(&n, 8, 1), 0);
+	for (u32 i = 0; i < 20000; i++) {
+		assert_int_equal(numbers_draw(&n, slot_of, &seed, 0, &a, &qpn), 0);
+		assert_int_equal(qpn % XROCE_MAX_QP, 77);
+		for (u32 k = 0; k < ARRAY_SIZE(last); k++)
+			assert_int_not_equal(qpn, last[k]);
+		last[i % ARRAY_SIZE(last)] = qpn;
+		assert_int_equal(numbers_release(&n, qpn, 0, &a), 0);
+	}
+	numbers_unmake(&n);
+}
+
+static void numbers_draw__no_more(void **state)
+{
+	struct row row = { .value = { 10, 11, 12 } };
+	u32 a = NUMBERS_NONE, qpn;
+	struct numbers n;
+
+	assert_int_equal(numbers_make(&n, 2, 1), 0);
+	assert_int_equal(numbers_draw(&n, next_of, &row, 0, &a, &qpn), 0);
+	assert_int_equal(numbers_draw(&n, next_of, &row, 0, &a, &qpn), 0);
+	assert_int_equal(numbers_draw(&n, next_of, &row, 0, &a, &qpn), -ENOSPC);
+	assert_int_equal(row.given, 3);
+	numbers_unmake(&n);
+}
+
+static u32 drawn(void *arg)
+{
+	return (u32)rand();
+}
+
 /* Against an array that says whose each number is. */
 static void numbers__as_an_array(void **state)
 {
@@ -115,7 +227,20 @@ static void numbers__as_an_array(void **state)
 		int want;
 
 		switch (rand() % 8) {
-		case 0: case 1: case 2: case 3:
+		case 0:
+			/* in the range of the array only by chance */
+			if (total == CAPACITY || numbers_draw(&n, drawn, NULL, c, &list[c], &qpn))
+				break;
+			if (qpn >= RANGE) {
+				assert_int_equal(numbers_release(&n, qpn, c, &list[c]), 0);
+				break;
+			}
+			assert_int_equal(owner[qpn], ~0u);
+			owner[qpn] = c;
+			count[c]++;
+			total++;
+			break;
+		case 1: case 2: case 3:
 			want = owner[q] == c ? -EALREADY : ~owner[q] ? -EEXIST :
 			       total == CAPACITY			 ? -ENOSPC : 0;
 			assert_int_equal(numbers_claim(&n, q, c, &list[c]), want);
@@ -264,9 +389,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(message_check__table),
+		cmocka_unit_test(message_is_unread__counts_answers),
 		cmocka_unit_test(numbers_check__reserved),
 		cmocka_unit_test(numbers_claim__first_come),
 		cmocka_unit_test(numbers_claim__no_more),
+		cmocka_unit_test(numbers_draw__of_nobody),
+		cmocka_unit_test(numbers_draw__not_again_soon),
+		cmocka_unit_test(numbers_draw__no_more),
 		cmocka_unit_test(numbers__as_an_array),
 		cmocka_unit_test(quota__a_user),
 		cmocka_unit_test(quota__root_and_all),

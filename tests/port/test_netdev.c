@@ -283,11 +283,14 @@ static void netdev_path_mtu__table(void **state)
 static int resolve(const char *dev_name, const char *local, const char *peer, int timeout_ms,
 		   struct path *out)
 {
+	static struct netdev_session *session;
 	struct netdev dev = get(dev_name);
 	struct gid l = gid_of(local), p = gid_of(peer);
 
+	if (!session)
+		assert_int_equal(netdev_session_open(&session), 0);
 	memset(out, 0x5a, sizeof(*out));
-	return netdev_resolve(&dev, &l, &p, timeout_ms, out);
+	return netdev_resolve(session, &dev, &l, &p, timeout_ms, out);
 }
 
 static void netdev_resolve__reaches(void **state)
@@ -396,6 +399,9 @@ static void netdev_resolve__another_interface(void **state)
 
 	sh("ip link add vx address 02:00:00:00:00:0c type veth peer name vy address "
 	   "02:00:00:00:00:0d");
+	/* no address is tentative: neighbour discovery needs a link-local one to ask from */
+	sh("sysctl -qw net.ipv6.conf.vx.addr_gen_mode=1 net.ipv6.conf.vy.addr_gen_mode=1");
+	sh("ip addr add fe80::c/64 dev vx nodad; ip addr add fe80::d/64 dev vy nodad");
 	sh("ip link set vx up; ip addr add 10.9.20.1/24 dev vx; ip addr add 2001:db8:20::c/64 dev "
 	   "vx nodad");
 	sh("ip addr add 10.9.20.2/24 dev vy; ip addr add 10.9.21.2/24 dev vy");
@@ -403,6 +409,8 @@ static void netdev_resolve__another_interface(void **state)
 	assert_int_equal(resolve("vx", "10.9.20.1", "10.9.20.2", RESOLVE_NONE_MS, &path),
 			 -EHOSTUNREACH);
 	sh("ip link set vy up; ip addr add 2001:db8:20::d/64 dev vy nodad");
+	/* they send nothing until the kernel has seen to the carrier that has come */
+	sh("for i in vx vy; do until ip link show $i | grep -q 'state UP'; do :; done; done");
 	assert_int_equal(resolve("vx", "10.9.20.1", "10.9.20.2", RESOLVE_MS, &path), 0);
 	assert_memory_equal(path.dmac, d, 6);
 	assert_int_equal(resolve("vx", "2001:db8:20::c", "2001:db8:20::d", RESOLVE_MS, &path), 0);

@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include "../../user/netdev/netdev.c"
 #include "../../user/netdev/netdev_resolve.c"
+#include "../../user/netdev/netdev_route.c"
 
 #include <sched.h>
 #include <stdarg.h>

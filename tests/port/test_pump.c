@@ -74,7 +74,7 @@ static bool flush(struct tx *tx)
 	return true;
 }
 
-static const struct tx_ops tx_ops = { room, frame, give_back, commit, flush, NULL };
+static const struct tx_ops tx_ops = { room, frame, give_back, commit, NULL, flush, NULL };
 static struct tx tx = { &tx_ops };
 
 /* ---- the way in ---- */
@@ -493,6 +493,20 @@ static void pump_run__own_address(void **state)
 	qp_destroy(shard.engine, ours);
 }
 
+/* Every process has a QP 1: whose a packet to it is, is the broker's to say. */
+static void pump_run__own_qp1(void **state)
+{
+	const struct qp_init init = { .transport = XROCE_UD, .max_send_wr = 1, .max_recv_wr = 1,
+				      .max_send_sge = 1, .max_recv_sge = 1, .send_cq = &cq,
+				      .recv_cq = &cq, .pd = 1, .qpn = XROCE_CM_QPN };
+	struct qp *ours;
+
+	assert_int_equal(qp_create(shard.engine, &init, &ours), 0);
+	expect_way_to(XROCE_CM_QPN, false, 0, 1);
+	expect_way_to(XROCE_CM_QPN, true, 1, 0);
+	qp_destroy(shard.engine, ours);
+}
+
 /* What sockets have lost is read a while after packets came; a ring buffer has nothing to read. */
 static void pump_run__account(void **state)
 {
@@ -521,6 +535,7 @@ int main(void)
 		BY_SOCKET(pump_run__odd),
 		BY_SOCKET(pump_run__account),
 		BY_SOCKET(pump_run__own_address),
+		BY_SOCKET(pump_run__own_qp1),
 		BY_RING(pump_run__flood),
 		BY_RING(pump_run__backlog),
 		BY_RING(pump_run__backlog_anew),

@@ -62,7 +62,7 @@ static int give(void *arg)
 	struct giver *g = arg;
 
 	if (g->given == g->most)
-		return -ENOSPC;
+		return -EDQUOT;
 	g->given++;
 	return g->newest = eventfd(0, EFD_CLOEXEC);
 }
@@ -124,7 +124,7 @@ static void rings_take__gets_as_many_as_there_may_be(void **state)
 		for (u32 j = 0; j < i; j++)
 			assert_int_not_equal(ring[i].slot, ring[j].slot);
 	}
-	assert_int_equal(rings_take(&r, -1, &(struct ring_slot){ 0 }), -ENOSPC);
+	assert_int_equal(rings_take(&r, -1, &(struct ring_slot){ 0 }), -EDQUOT);
 	rings_give(&r, &ring[7]);
 	assert_int_equal(rings_take(&r, -1, &ring[7]), 0);
 	for (u32 i = 0; i < 16; i++)

@@ -35,11 +35,11 @@
 struct broker {
 	struct ask_port port;
 	int fd[ASK_FDS];
-	s32 hello_err, claim_err;
+	s32 hello_err, draw_err;
 	u32 version;
 	bool hangs_up; /* in place of an answer */
 	/* what was asked */
-	_Atomic u32 hellos, claims, releases, rings;
+	_Atomic u32 hellos, draws, releases, rings;
 	_Atomic u32 last_number;
 	int listener;
 	pthread_t thread;
@@ -136,9 +136,9 @@ static void broker_answer(struct broker *b, int client, const struct ask *ask)
 		a.port = b->port;
 		fds = b->fd;
 		break;
-	case ASK_CLAIM:
-		atomic_fetch_add(&b->claims, 1);
-		a.err = b->claim_err;
+	case ASK_DRAW:
+		a.number = 0x1234 + atomic_fetch_add(&b->draws, 1);
+		a.err = b->draw_err;
 		break;
 	case ASK_RELEASE:
 		atomic_fetch_add(&b->releases, 1);
@@ -240,6 +240,7 @@ static void attach_make__is_by_the_broker(void **state)
 	const u32 before = open_fds(); /* with the broker's */
 	struct attachment m;
 	struct xroce_cq cq;
+	u32 qpn;
 	int ring;
 
 	broker_start(b);
@@ -257,12 +258,13 @@ static void attach_make__is_by_the_broker(void **state)
 	assert_int_equal(m.io[0].xsks.count, 1);
 	assert_non_null(m.io[0].tx);
 	/* questions */
-	assert_int_equal(attach_claim(&m, 0x1234), 0);
-	assert_int_equal(atomic_load(&b->last_number), 0x1234);
-	b->claim_err = -EEXIST;
-	assert_int_equal(attach_claim(&m, 0x1235), -EEXIST);
-	attach_release(&m, 0x1234);
+	assert_int_equal(attach_draw(&m, &qpn), 0);
+	assert_int_equal(qpn, 0x1234);
+	attach_release(&m, qpn);
 	assert_int_equal(atomic_load(&b->releases), 1);
+	assert_int_equal(atomic_load(&b->last_number), 0x1234);
+	b->draw_err = -EDQUOT;
+	assert_int_equal(attach_draw(&m, &qpn), -EDQUOT);
 	ring = attach_ring(&m);
 	assert_true(ring >= 0);
 	close(ring);
@@ -279,11 +281,12 @@ static void attach_make__is_over_with_the_broker(void **state)
 {
 	struct broker *b = *state;
 	struct attachment m;
+	u32 qpn;
 
 	broker_start(b);
 	assert_int_equal(attach_make(&dev, &m), 0);
 	shutdown(attach_lifeline(&m), SHUT_RDWR);
-	assert_int_equal(attach_claim(&m, 7), -EIO);
+	assert_int_equal(attach_draw(&m, &qpn), -EIO);
 	assert_int_equal(attach_ring(&m), -EIO);
 	attach_release(&m, 7);
 	attach_unmake(&m);
@@ -295,6 +298,15 @@ static void attach_make__says_what_the_broker_says(void **state)
 	struct broker *b = *state;
 
 	b->hello_err = -ENOSPC;
+	is_refused(b, -ENOSPC);
+}
+
+/* The user's limit as that of all, but for the line. */
+static void attach_make__says_that_the_user_has_enough(void **state)
+{
+	struct broker *b = *state;
+
+	b->hello_err = -EDQUOT;
 	is_refused(b, -ENOSPC);
 }
 
@@ -311,6 +323,15 @@ static void attach_make__refuses_another_interface(void **state)
 	struct broker *b = *state;
 
 	b->port.ifindex++;
+	is_refused(b, -EPROTO);
+}
+
+/* The place of its communication ids would be another's, or the first one's. */
+static void attach_make__refuses_a_number_of_no_client(void **state)
+{
+	struct broker *b = *state;
+
+	b->port.client = XROCE_MAX_CLIENT;
 	is_refused(b, -EPROTO);
 }
 
@@ -446,6 +467,7 @@ static void attach_make__asks_nobody_for_never(void **state)
 {
 	struct broker *b = *state;
 	struct attachment m;
+	u32 qpn = 7;
 
 	setenv("XROCE_SHARE", "never", 1);
 	setenv("XROCE_QUIET", "1", 1);
@@ -453,7 +475,9 @@ static void attach_make__asks_nobody_for_never(void **state)
 	assert_int_equal(attach_make(&dev, &m), 0);
 	assert_false(m.info.shared);
 	assert_int_equal(attach_lifeline(&m), -1);
-	assert_int_equal(attach_claim(&m, 7), 0);
+	/* any number will do */
+	assert_int_equal(attach_draw(&m, &qpn), 0);
+	assert_int_equal(qpn, 0);
 	attach_release(&m, 7);
 	attach_unmake(&m);
 	assert_int_equal(atomic_load(&b->hellos), 0);
@@ -467,8 +491,10 @@ int main(void)
 		TEST(attach_make__is_by_the_broker),
 		TEST(attach_make__is_over_with_the_broker),
 		TEST(attach_make__says_what_the_broker_says),
+		TEST(attach_make__says_that_the_user_has_enough),
 		TEST(attach_make__refuses_another_version),
 		TEST(attach_make__refuses_another_interface),
+		TEST(attach_make__refuses_a_number_of_no_client),
 		TEST(attach_make__refuses_a_map_of_fewer_entries),
 		TEST(attach_make__refuses_a_map_of_smaller_values),
 		TEST(attach_make__refuses_a_map_of_other_keys),

@@ -60,7 +60,7 @@ static void fake_close(struct tx *tx)
 }
 
 static const struct tx_ops fake_ops = { fake_room,   fake_frame, fake_give_back,
-					fake_commit, fake_flush, fake_close };
+					fake_commit, NULL,	 fake_flush,	 fake_close };
 static struct tx fake = { &fake_ops };
 
 /* As many frames between two QPs as make a super-packet. */

@@ -155,9 +155,19 @@ static void get_extra(struct app_channel *ch)
 			sched_fail("CQ %u was armed, and nothing has come", cqs[i]->cq.index);
 }
 
+/* A CQ whose event an engine has taken, and nobody has reported yet. NULL: there is none. */
+static struct app_cq *find_unreported(const struct app_channel *ch)
+{
+	for (u32 i = 0; i < CQS_MAX; i++)
+		if (cqs[i] && cqs[i]->channel == ch && cqs[i]->outstanding &&
+		    !cqs[i]->events_pending && !cq_is_armed(&cqs[i]->cq))
+			return cqs[i];
+	return NULL;
+}
+
 struct app_cq *app_get_event(struct app_channel *ch, bool block)
 {
-	struct app_cq *cq;
+	struct app_cq *cq, *unreported;
 	int err;
 
 	for (;;) {
@@ -169,6 +179,14 @@ struct app_cq *app_get_event(struct app_channel *ch, bool block)
 		if (cq)
 			break;
 		if (err > 0) {
+			unreported = find_unreported(ch);
+			port_channel_await_reports(ch->pc);
+			cq = channel_next(ch);
+			if (cq)
+				break;
+			if (unreported)
+				sched_fail("an extra event, before that of CQ %u is reported",
+					   unreported->cq.index);
 			ch->extras++;
 			get_extra(ch);
 		} else if (!block) {

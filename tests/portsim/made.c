@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "../../user/attach/attach.h"
+#include "../../user/attach/complain.h"
 #include "../../user/base/kernel.h"
 #include "../../user/netdev/watch.h"
+#include "../../user/port/port_object.h"
 #include "../../user/shard/fault.h"
 #include "../../user/tx/tx_probe.h"
 #include "../../user/wake/rings.h"
@@ -135,6 +137,12 @@ void attach_follow(struct attachment *m)
 {
 }
 
+int attach_draw(struct attachment *m, u32 *qpn)
+{
+	*qpn = 0;
+	return 0;
+}
+
 int attach_claim(struct attachment *m, u32 qpn)
 {
 	return 0;
@@ -144,14 +152,39 @@ void attach_release(struct attachment *m, u32 qpn)
 {
 }
 
+int attach_group(struct attachment *m, const struct gid *group)
+{
+	sched_fail("nobody joins a group here");
+}
+
+void attach_leave_group(struct attachment *m, const struct gid *group)
+{
+}
+
 int attach_ring(struct attachment *m)
 {
 	sched_fail("nobody shares an interface here");
 }
 
+int attach_limited(const char *name, const char *what, const char *option, int err)
+{
+	sched_fail("nobody limits anybody here");
+}
+
 void attach_abandon(struct attachment *m)
 {
 	sched_fail("nobody forks here");
+}
+
+/* Nobody knocks. */
+int share_start(struct port *port)
+{
+	return 0;
+}
+
+bool share_settle(struct port *port)
+{
+	return true;
 }
 
 /* ---- user/netdev, user/base and what else a port asks of the real machine ---- */
@@ -164,6 +197,16 @@ u64 netdev_netns(void)
 int netdev_refresh(struct netdev *dev)
 {
 	return 0;
+}
+
+int netdev_join(u32 ifindex, const struct gid *group)
+{
+	sched_fail("nobody joins a group here");
+}
+
+int netdev_take_macs(u32 ifindex, const struct netdev_macs *macs)
+{
+	sched_fail("nobody has flows here");
 }
 
 int netdev_queue_cpu(u32 ifindex, u32 queue)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Locks and threads of the simulated machine: the linker gives them (--wrap) to all that is linked
- * into the simulator in place of the C library's.
+ * Locks and threads of the simulated machine, and memory that is let go of: the linker gives them
+ * (--wrap) to all that is linked into the simulator in place of the C library's.
  */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,19 @@ int __wrap_pthread_setname_np(pthread_t t, const char *name);
 int __wrap_pthread_setaffinity_np(pthread_t t, size_t n, const cpu_set_t *set);
 void __wrap___pthread_register_cancel(void *buf);
 void __wrap___pthread_unregister_cancel(void *buf);
+void __wrap_free(void *memory);
+void __real_free(void *memory);
+
+/*
+ * Where malloc() puts what comes next depends on what ran before: nobody must have been seen there,
+ * or a run would not be repeated by its seed.
+ */
+void __wrap_free(void *memory)
+{
+	if (memory)
+		sched_forget(memory, malloc_usable_size(memory));
+	__real_free(memory);
+}
 
 /* ---- locks: the owner's number + 1 lies in the mutex ---- */
 

@@ -38,6 +38,7 @@ enum xdp_map xdp_map_named(const void *map)
 	       map == &xroce_engine  ? MAP_ENGINE :
 	       map == &xroce_vector  ? MAP_VECTOR :
 	       map == &xroce_gid     ? MAP_GID :
+	       map == &xroce_group   ? MAP_GROUP :
 	       map == &xroce_drop    ? MAP_DROP :
 	       map == &xroce_rx	     ? MAP_RX :
 				       MAP_XSK;

@@ -496,6 +496,18 @@ void sched_access(const char *what, const volatile void *addr)
 		next_actor();
 }
 
+void sched_forget(const void *begin, size_t bytes)
+{
+	const volatile u8 *from = begin;
+
+	for (u32 i = 0; i < WORDS; i++) {
+		const volatile u8 *at = s.word[i].addr;
+
+		if (at >= from && at < from + bytes)
+			s.word[i].addr = NULL;
+	}
+}
+
 void sched_give_way(const char *what)
 {
 	sched_drain();

@@ -78,6 +78,8 @@ struct rng *sched_rng(void);
 void sched_point(const char *what);
 /* The same, before an access to a word of memory: where another has just been at it as well. */
 void sched_access(const char *what, const volatile void *addr);
+/* That memory is let go of: what comes to lie there has not been accessed. */
+void sched_forget(const void *begin, size_t bytes);
 /* The running actor waits for another without saying for what: the others have their turns. */
 void sched_give_way(const char *what);
 /* The running actor waits: for sched_wake(), or until then. True if it was woken. */

@@ -209,8 +209,8 @@ static void way_close(struct tx *tx)
 	free(way_of(tx));
 }
 
-static const struct tx_ops way_ops = { way_room, way_frame, way_give_back, way_commit, way_flush,
-				       way_close };
+static const struct tx_ops way_ops = { way_room, way_frame, way_give_back, way_commit, NULL,
+				       way_flush, way_close };
 
 struct tx *shared_tx_open(struct nic *n)
 {

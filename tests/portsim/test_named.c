@@ -43,11 +43,11 @@ static void run_case(const char *name, actor_fn *steps)
 	sched_run(&sched, steps, NULL);
 }
 
-/* Thread 0 has a channel. Both post a request when they are told to. */
-static void two_begin(void)
+/* Thread 0 has a channel. Both post so many requests, one at a time, when they are told to. */
+static void two_begin(u32 requests)
 {
 	struct app_connect c = { .window = 1, .path_mtu = 1024, .timeout = 14,
-				 .port = { 0, 1 }, .requests = { 1, 1 } };
+				 .port = { 0, 1 }, .requests = { requests, requests } };
 
 	app_begin();
 	app_ports_open(2);
@@ -106,7 +106,7 @@ static void late_record(void *arg)
 	struct app_cq *cq;
 	u32 slot;
 
-	two_begin();
+	two_begin(1);
 	app_arm(two.cq[0]);
 	slot = channel_slot(t->channel->pc);
 	sched_hold_at("record");
@@ -138,7 +138,7 @@ static void next_of_index(void *arg)
 	struct app_cq *cq[2];
 	u32 index, slot;
 
-	two_begin();
+	two_begin(1);
 	app_arm(two.cq[0]);
 	index = two.cq[0]->cq.index;
 	slot = channel_slot(t->channel->pc);
@@ -173,7 +173,7 @@ static void post_waits(void *arg)
 {
 	struct shard *s;
 
-	two_begin();
+	two_begin(1);
 	s = &app_port(0)->shards.shard[0];
 	for (u32 i = 0; i < 100; i++)
 		app_poll(&two.thread[0]);
@@ -190,6 +190,41 @@ static void post_waits(void *arg)
 	two_end();
 }
 
+/* Post in a burst; how many posts wait then. The request completes, and raises its event. */
+static u32 post_armed(struct shard *s)
+{
+	const u32 completed = two.end[0]->completed;
+	u32 posts;
+
+	atomic_store(&s->defer.burst_until_ns, sched_now_ns() + NSEC_PER_MSEC);
+	app_post(two.end[0]);
+	posts = defer_posts(&s->defer);
+	while (two.end[0]->completed == completed)
+		app_poll(&two.thread[0]);
+	sim_check(app_get_event(two.thread[0].channel, true) == two.cq[0]);
+	return posts;
+}
+
+/*
+ * An application that arms its CQ and polls it on is not about to sleep: its posts wait for one
+ * another. One that has just armed it is.
+ */
+static void armed_posts(void *arg)
+{
+	struct shard *s;
+
+	two_begin(2);
+	s = &app_port(0)->shards.shard[0];
+	app_arm(two.cq[0]);
+	for (u32 i = 0; i < 2 * CQ_IDLE_POLLS; i++)
+		app_poll(&two.thread[0]);
+	sim_check(post_armed(s) == 1);
+	app_arm(two.cq[0]);
+	sim_check(post_armed(s) == 0);
+	two_leave();
+	two_end();
+}
+
 #define CASE(name, steps) \
 	static void name(void **state) \
 	{ \
@@ -198,6 +233,7 @@ static void post_waits(void *arg)
 CASE(record__comes_when_its_channel_has_gone, late_record)
 CASE(record__is_of_the_next_cq_of_an_index, next_of_index)
 CASE(post__waits_while_the_service_thread_sleeps, post_waits)
+CASE(post__waits_beside_an_armed_cq_that_is_polled_on, armed_posts)
 
 int main(void)
 {
@@ -205,6 +241,7 @@ int main(void)
 		cmocka_unit_test(record__comes_when_its_channel_has_gone),
 		cmocka_unit_test(record__is_of_the_next_cq_of_an_index),
 		cmocka_unit_test(post__waits_while_the_service_thread_sleeps),
+		cmocka_unit_test(post__waits_beside_an_armed_cq_that_is_polled_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

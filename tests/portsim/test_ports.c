@@ -65,7 +65,7 @@ static void run__is_replayed_by_its_seed(void **state)
 {
 	u64 before = 0;
 
-	for (u64 seed = 1; seed < 20; seed++) {
+	for (u64 seed = 1; seed < 60; seed++) {
 		const struct run_kind *kind = &run_kinds[seed % num_run_kinds];
 		const u64 hash = run_seed(kind, seed, false);
 

@@ -92,6 +92,8 @@ struct port_maps *xdp_maps_new(void)
 	m->shared.qp_fd = fd_open(FD_MAP, m);
 	m->shared.gid_fd = fd_open(FD_MAP, m);
 	m->shared.channel_fd = fd_open(FD_MAP, m);
+	m->shared.group_fd = -1;
+	m->shared.flow_fd = m->shared.flows_fd = -1;
 	return m;
 }
 
@@ -146,6 +148,8 @@ void *xdp_map_lookup(const void *map, const void *key)
 		return k < XROCE_MAX_QUEUE ? &m->shared.vector[k] : NULL;
 	case MAP_GID:
 		return gid_value(m, key);
+	case MAP_GROUP:
+		return NULL; /* nobody joins one here */
 	case MAP_DROP:
 		return &m->drop;
 	case MAP_RX:

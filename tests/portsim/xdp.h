@@ -12,8 +12,8 @@
 #include "../../user/base/xdp_maps.h"
 
 enum xdp_map {
-	MAP_QP, MAP_CQ, MAP_EXPECT, MAP_CHANNEL, MAP_ENGINE, MAP_VECTOR, MAP_GID, MAP_DROP, MAP_RX,
-	MAP_XSK
+	MAP_QP, MAP_CQ, MAP_EXPECT, MAP_CHANNEL, MAP_ENGINE, MAP_VECTOR, MAP_GID, MAP_GROUP,
+	MAP_DROP, MAP_RX, MAP_XSK
 };
 enum xdp_map xdp_map_named(const void *map);
 

@@ -12,15 +12,15 @@ make_here -s DESTDIR="$dest" install >"$work/install" 2>&1 || { cat "$work/insta
 install__every_file() {
 	local file
 
-	for file in bin/xroce lib/xroce/libibverbs.so.1 lib/xroce/libibverbs.so \
+	for file in bin/xroce lib/xroce/libibverbs.so{.1,} lib/xroce/librdmacm.so{.1,} \
 		lib/pkgconfig/xroce.pc share/bash-completion/completions/xroce \
-		lib/systemd/system/xroce@.service share/man/man7/xroce.7 share/man/man8/xroce.8 \
+		lib/systemd/system/xroce@.service share/man/man7/xroce{,-rdmacm}.7 share/man/man8/xroce.8 \
 		share/doc/xroce/{README,CHANGELOG,docs/port}.md \
 		share/doc/xroce/LICENSES/{GPL-2.0-only,BSD-2-Clause}.txt; do
 		[ -s "$prefix/$file" ] || { note "not there, or empty: $file"; return 1; }
 	done
 	# Nothing where the loader finds a library by itself.
-	! find "$dest" -name 'libibverbs*' | grep -v '/lib/xroce/'
+	! find "$dest" -name 'lib*.so*' | grep -v '/lib/xroce/'
 }
 
 # The documents' links lead to what is installed.
@@ -41,6 +41,7 @@ install__command_finds_its_library() {
 	[ "$(cat "$work/out")" = "$(realpath "$prefix/lib/xroce")" ] || show out
 }
 
+# Both libraries, as a program finds them that is linked so: by the path in itself alone.
 install__pkg_config_links_a_program() {
 	local flags
 
@@ -49,7 +50,7 @@ install__pkg_config_links_a_program() {
 	# As installed here, which DESTDIR is there to move.
 	flags=$(pkg-config --define-variable=libdir="$prefix/lib/xroce" --libs xroce) || return
 	cat >"$work/prog.c" <<-'END'
-		#include <infiniband/verbs.h>
+		#include <rdma/rdma_cma.h>
 		#include <stdio.h>
 		int main(void)
 		{
@@ -57,13 +58,14 @@ install__pkg_config_links_a_program() {
 			struct ibv_device **list = ibv_get_device_list(&n);
 			for (int i = 0; i < n; i++)
 				puts(ibv_get_device_name(list[i]));
-			return 0;
+			puts(rdma_event_str(RDMA_CM_EVENT_ESTABLISHED));
+			return !rdma_create_event_channel();
 		}
 	END
 	# shellcheck disable=SC2086 # words
-	${CC:-gcc} "$work/prog.c" $flags -o "$work/prog" || return
-	env -u LD_LIBRARY_PATH XROCE_DEV=lo "$work/prog" >"$work/out"
-	[ "$(cat "$work/out")" = xroce_lo ] || show out
+	${CC:-gcc} "$work/prog.c" -lrdmacm $flags -o "$work/prog" || return
+	env -u LD_LIBRARY_PATH XROCE_DEV=lo "$work/prog" >"$work/out" || { show out; return 1; }
+	[ "$(paste -sd' ' <"$work/out")" = "xroce_lo RDMA_CM_EVENT_ESTABLISHED" ] || show out
 }
 
 install__manual_pages_by_man() {

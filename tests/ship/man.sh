@@ -7,7 +7,8 @@
 
 man7=$BUILD/share/xroce.7
 man8=$BUILD/share/xroce.8
-make_here -s "$man7" "$man8" || exit 1
+man_cm=$BUILD/share/xroce-rdmacm.7
+make_here -s "$man7" "$man_cm" "$man8" || exit 1
 page() { mandoc -Tutf8 "$BUILD/share/xroce.$1" | col -b; }
 
 # is_complete SEEN LEAST MISSING: as many were looked for as there are at least; none is missing.
@@ -16,10 +17,10 @@ is_complete() {
 }
 
 man__lint() {
-	mandoc -Tlint -W warning "$man7" "$man8" >"$work/lint" && [ ! -s "$work/lint" ] || show lint
+	mandoc -Tlint -W warning "$man7" "$man_cm" "$man8" >"$work/lint" && [ ! -s "$work/lint" ] || show lint
 }
 
-man__nothing_left_to_fill_in() { ! grep -n '@[A-Z_]*@' "$man7" "$man8"; }
+man__nothing_left_to_fill_in() { ! grep -n '@[A-Z_]*@' "$man7" "$man_cm" "$man8"; }
 
 man__every_subcommand_and_option() {
 	local word missing=
@@ -80,6 +81,20 @@ man__every_map_is_one() {
 		grep -q "\"$name\"" include/xroce/abi.h || { note "no map $name"; return 1; }
 	done
 	[ $seen -ge 6 ]
+}
+
+# The numbers of LIMITS in xroce-rdmacm(7), in their order, as the sources have them.
+man__limits_of_rdmacm() {
+	local row name
+
+	for row in user/rdmacm/device.c:CONNECTIONS_MAX user/rdmacm/device.c:LISTENERS_MAX \
+		user/rdmacm/conn.h:CONN_BACKLOG_MAX include/xroce/abi.h:XROCE_MAX_CONN \
+		user/rdmacm/rsocket_dgram.h:DGRAM_MOST_PEERS; do
+		name=${row#*:}
+		sed -nE "s/.*\b$name\b[ =	]+([0-9]+).*/\1/p" "${row%:*}" | head -n 1
+	done | sed -E 's/([0-9])([0-9]{3})$/\1,\2/' >"$work/want"
+	sed -n '/^\.Sh LIMITS/,/^\.El/s/^\([0-9,]*[0-9]\).*/\1/p' "$man_cm" >"$work/page"
+	[ "$(wc -l <"$work/page")" -eq 5 ] && diff "$work/want" "$work/page" >"$work/differ" || show differ
 }
 
 run_cases

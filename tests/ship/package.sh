@@ -27,8 +27,9 @@ package__holds_what_is_installed() {
 	local file
 
 	dpkg-deb -c "$deb" >"$work/files" || return
-	for file in bin/xroce 'lib/[^/]*/xroce/libibverbs.so.1' 'lib/[^/]*/pkgconfig/xroce.pc' \
-		share/man/man8/xroce.8.gz share/man/man7/xroce.7.gz share/doc/xroce/copyright \
+	for file in bin/xroce 'lib/[^/]*/xroce/lib'{ibverbs,rdmacm}.so.1 'lib/[^/]*/pkgconfig/xroce.pc' \
+		share/man/man8/xroce.8.gz share/man/man7/xroce{,-rdmacm}.7.gz \
+		share/doc/xroce/copyright \
 		share/bash-completion/completions/xroce lib/systemd/system/xroce@.service; do
 		grep -qE " \./usr/$file\$" "$work/files" ||
 			{ note "not in the package: $file"; return 1; }

@@ -8,7 +8,7 @@
 logs=$work/logs
 part=first
 mkdir "$logs" && : >"$logs/results"
-export XROCE_TEST_TIMEOUT=1
+unset XROCE_TEST_AGAIN
 . scripts/check-run.sh
 
 # judged CHECK... WANT: the counts after this check alone.
@@ -25,7 +25,7 @@ says() { printf '#!/bin/sh\ncat <<END\n%s\nEND\nexit %s\n' "$1" "${2:-0}" >"$wor
 runner__step_is_one_result() {
 	judged step a true "1 passed, 0 failed, 0 skipped" &&
 		judged step a false "0 passed, 1 failed, 0 skipped" &&
-		judged step a sleep 100 "0 passed, 1 failed, 0 skipped"
+		bound=1 judged step a sleep 100 "0 passed, 1 failed, 0 skipped"
 }
 
 runner__shell_test_counts_lines() {
@@ -48,6 +48,24 @@ runner__cmocka_reports_what_it_announced() {
 [==========] 2 test(s) run.\n[  FAILED  ] a' 1
 	judged cmocka a "$work/program" "0 passed, 1 failed, 1 skipped" || return
 	judged cmocka a "$work/not-built" "0 passed, 1 failed, 0 skipped"
+}
+
+# In parts with interfaces, if that is allowed, and no more of them.
+runner__runs_again_what_failed() {
+	local once="[ -e $work/ran ] && echo ok a && exit 0; : >$work/ran; echo not ok a; exit 1"
+
+	: >"$logs/again"
+	rm -f "$work/ran"
+	single=first XROCE_TEST_AGAIN=1 judged shell_test a sh -c "$once" \
+		"1 passed, 0 failed, 0 skipped" && grep -qx a "$logs/again" || return
+	rm -f "$work/ran"
+	single=first XROCE_TEST_AGAIN=1 judged shell_test b sh -c "$once" \
+		"0 passed, 1 failed, 0 skipped" || return
+	: >"$logs/again"
+	rm -f "$work/ran"
+	single=other XROCE_TEST_AGAIN=1 judged shell_test a sh -c "$once" \
+		"0 passed, 1 failed, 0 skipped" || return
+	[ ! -s "$logs/again" ]
 }
 
 runner__pool_loses_no_result() {

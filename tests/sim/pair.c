@@ -24,7 +24,7 @@ struct pair_options pair_defaults(void)
 		.max_recv_sge = 4,
 		.max_inline = 256,
 		.cq_capacity = 512,
-		.access = PAIR_ACCESS_ALL,
+		.access = PAIR_ACCESS_ALL | MR_FLUSH_GLOBAL | MR_FLUSH_PERSISTENT,
 		.pd = PAIR_PD,
 		.xrcd = 1,
 	};

@@ -79,6 +79,7 @@ static const struct refusal refusals[] = {
 	{ .name = "another PD, atomic", .opcode = WR_FETCH_ADD, .len = 8, .pd = 2 },
 };
 
+/* A QP that does not grant it makes an invalid request of it, whatever the key would allow. */
 static void rem_access_err__both_sides(void **state)
 {
 	for (u32 i = 0; i < ARRAY_SIZE(refusals); i++) {
@@ -110,13 +111,17 @@ static void rem_access_err__both_sides(void **state)
 			expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_READ, .byte_len = 8,
 			       .qpn = s.a->qp->qpn);
 		check_eq(s.w, s.a->send->n, f->qp_access ? 2 : 3);
-		expect(s.w, s.a->send, s.a->send->n - 2, .wr_id = 2, .status = CQE_REM_ACCESS_ERR,
-		       .vendor_err = VERR_NAK_REMOTE_ACCESS, .qpn = s.a->qp->qpn);
+		expect(s.w, s.a->send, s.a->send->n - 2, .wr_id = 2,
+		       .status = f->qp_access ? CQE_REM_INV_REQ_ERR : CQE_REM_ACCESS_ERR,
+		       .vendor_err =
+			       f->qp_access ? VERR_NAK_INVALID_REQUEST : VERR_NAK_REMOTE_ACCESS,
+		       .qpn = s.a->qp->qpn);
 		expect(s.w, s.a->send, s.a->send->n - 1, .wr_id = 3, .status = CQE_WR_FLUSH_ERR,
 		       .qpn = s.a->qp->qpn);
 		check_eq(s.w, qp_state(s.a->qp), QPS_ERR);
 		check_eq(s.w, qp_state(s.b->qp), QPS_ERR);
-		check_eq(s.w, world_events(s.b->node, EVENT_QP_ACCESS_ERR, s.b->qp), 1);
+		check_eq(s.w, world_events(s.b->node, EVENT_QP_ACCESS_ERR, s.b->qp), !f->qp_access);
+		check_eq(s.w, world_events(s.b->node, EVENT_QP_REQ_ERR, s.b->qp), !!f->qp_access);
 		check_eq(s.w, world_events(s.b->node, EVENT_QP_STATE, s.b->qp), 1);
 		check_eq(s.w, world_events(s.a->node, EVENT_QP_ACCESS_ERR, NULL), 0);
 		check_eq(s.w, s.b->node->stats.remote_errors, 1);
@@ -139,7 +144,7 @@ static void zero_length__needs_no_key(void **state)
 	struct scene s;
 	struct send send;
 
-	o.access = 0;
+	o.access = MR_REMOTE_WRITE | MR_REMOTE_READ; /* that these requests may be made at all */
 	s = scene_make(&o, "zero length");
 	send = scene_request(&s, 1, WR_WRITE, 0);
 	send.rkey = 12345;

@@ -158,7 +158,7 @@ static void receiver__stops_for_long(void **state)
 static void sender__with_an_old_window(void **state)
 {
 	struct scene s = scene_uc(NSEC_PER_MSEC / 100, 1);
-	const struct flow_control *f = &s.a->qp->flow;
+	const struct flow_control *f = s.a->qp->flow;
 	u32 posted = 0, sent;
 
 	while (f->limit - f->sent < FLOW_SHARE(RING) - PACKETS) {
@@ -229,10 +229,10 @@ static void sender__untaken(void **state)
 	world_run(s.w);
 	check(s.w, engine_untaken(s.a->qp) && engine_untaken(s.a->qp) != untaken);
 	/* a probe is behind all of it, and has no answer yet */
-	s.a->qp->flow.mark = s.a->qp->flow.sent;
-	s.a->qp->flow.probing = true;
+	s.a->qp->flow->mark = s.a->qp->flow->sent;
+	s.a->qp->flow->probing = true;
 	check(s.w, engine_untaken(s.a->qp) != 0);
-	s.a->qp->flow.probing = false;
+	s.a->qp->flow->probing = false;
 	check_eq(s.w, engine_untaken(s.a->qp), 0);
 	scene_end(&s);
 }

@@ -224,18 +224,44 @@ static void atomic_write__refused(void **state)
 	}
 }
 
-/* What the QP does not grant, the region cannot: ibv_modify_qp(3). */
-static void atomic_write__needs_the_qps_right(void **state)
+/* What the QP does not grant, the region cannot: ibv_modify_qp(3). An invalid request, then. */
+static void placement__needs_the_qps_right(void **state)
 {
-	struct pair_options o = pair_defaults();
-	struct raw r;
+	static const struct { u32 qp_access, feth; bool granted; } cases[] = {
+		{ MR_REMOTE_READ | MR_REMOTE_ATOMIC | FLUSH_BOTH, 0, false }, /* ATOMIC WRITE */
+		{ MR_REMOTE_WRITE, 0, true },
+		{ PAIR_ACCESS_ALL, GLOBAL | RANGE, false },
+		{ PAIR_ACCESS_ALL, GLOBAL | REGION, false },
+		{ MR_FLUSH_GLOBAL, GLOBAL | RANGE, true },
+		{ MR_FLUSH_GLOBAL, GLOBAL | REGION, true },
+		{ MR_FLUSH_GLOBAL, PERSISTENT | RANGE, false },
+		{ MR_FLUSH_PERSISTENT, GLOBAL | RANGE, false },
+		{ MR_FLUSH_PERSISTENT, PERSISTENT | REGION, true },
+		{ MR_FLUSH_PERSISTENT, GLOBAL | PERSISTENT | REGION, false },
+		{ FLUSH_BOTH, GLOBAL | PERSISTENT | REGION, true },
+	};
 
-	o.access = MR_REMOTE_READ | MR_REMOTE_ATOMIC;
-	r = raw_create(&o, "test_placement qp right");
-	raw_send(&r, raw_access(&r, RC(ATOMIC_WRITE), RAW_PSN, 0, 8), NULL, 8);
-	expect_ack(&r, AETH_NAK | NAK_REMOTE_ACCESS, RAW_PSN, 0);
-	check(r.w, bytes_are(r.mem->bytes, r.mem->len, 1));
-	raw_destroy(&r);
+	for (u32 i = 0; i < ARRAY_SIZE(cases); i++) {
+		const u8 opcode = cases[i].feth ? RC(FLUSH) : RC(ATOMIC_WRITE);
+		struct pair_options o = pair_defaults();
+		struct raw r;
+		struct packet p;
+
+		o.access = cases[i].qp_access;
+		r = raw_create(&o, "test_placement qp right");
+		world_label(r.w, "test_placement qp right %u", i);
+		r.mem->mr->access |= FLUSH_BOTH;
+		p = raw_access(&r, opcode, RAW_PSN, 0, 8);
+		p.flush = cases[i].feth;
+		raw_send(&r, p, NULL, cases[i].feth ? 0 : 8);
+		if (cases[i].granted) {
+			check(r.w, raw_answer(&r) != NULL);
+		} else {
+			expect_ack(&r, AETH_NAK | NAK_INVALID_REQUEST, RAW_PSN, 0);
+			check(r.w, bytes_are(r.mem->bytes, r.mem->len, 1));
+		}
+		raw_destroy(&r);
+	}
 }
 
 /*
@@ -415,7 +441,7 @@ int main(void)
 		cmocka_unit_test(atomic_write__places_eight_bytes),
 		cmocka_unit_test(atomic_write__only_its_bytes),
 		cmocka_unit_test(atomic_write__refused),
-		cmocka_unit_test(atomic_write__needs_the_qps_right),
+		cmocka_unit_test(placement__needs_the_qps_right),
 		cmocka_unit_test(duplicate__is_of_the_same_kind),
 		cmocka_unit_test(atomic_write__a_duplicate_is_only_answered),
 		cmocka_unit_test(placement__counts_as_outstanding),

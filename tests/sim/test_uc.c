@@ -159,6 +159,27 @@ static void receive__missing_or_short_is_counted(void **state)
 	end_in_silence(&s);
 }
 
+/* A right that the QP lacks, for a WRITE of no bytes, too. */
+static void write__not_enabled_is_dropped_and_counted(void **state)
+{
+	struct scene s = scene_make("not enabled");
+
+	s.b->qp->access = 0;
+	for (u32 len = 0; len <= 600; len += 600)
+		post_send(s.a, &(struct send){ .wr_id = 1,
+					       .opcode = WR_WRITE,
+					       .flags = WR_SIGNALED,
+					       .num_sge = 1,
+					       .sge = { buffer_sge(s.local, 0, len) },
+					       .remote_addr = buffer_va(s.remote),
+					       .rkey = s.remote->mr->key });
+	world_run(s.w);
+	check_eq(s.w, s.b->node->drops.access, 2);
+	check_eq(s.w, s.b->node->drops.length, 0);
+	check(s.w, bytes_are(s.remote->bytes, 8192, 1));
+	end_in_silence(&s);
+}
+
 static void write__bad_key_is_dropped_and_counted(void **state)
 {
 	struct scene s = scene_make("bad key");
@@ -273,6 +294,7 @@ int main(void)
 		cmocka_unit_test(send__every_loss_mask),
 		cmocka_unit_test(write_imm__every_loss_mask),
 		cmocka_unit_test(receive__missing_or_short_is_counted),
+		cmocka_unit_test(write__not_enabled_is_dropped_and_counted),
 		cmocka_unit_test(write__bad_key_is_dropped_and_counted),
 		cmocka_unit_test(packets__ask_for_no_ack),
 		cmocka_unit_test(local_error__goes_to_sqe),

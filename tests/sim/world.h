@@ -19,6 +19,7 @@
 #include <stdio.h>
 
 #include "../../user/transport/engine.h"
+#include "../../user/transport/group.h"
 #include "rng.h"
 
 #define WORLD_MAX_NODES	 4
@@ -33,7 +34,8 @@ enum fate {
 	FATE_DUPLICATED,
 	FATE_CORRUPTED,
 	FATE_HELD,
-	FATE_NO_NODE
+	FATE_NO_NODE,
+	FATE_FLOODED	/* to a multicast address: to every other node, and to this one's members */
 };
 
 /* A frame that an engine sent: its headers as the codec reads them, and the whole frame. */

@@ -22,7 +22,8 @@ static struct engine *owner_of(struct world *w, struct node *n, const struct rx_
 	struct packet p;
 	u64 away = 0;
 
-	if (here != owner && qp && packet_parse(&p, rx) == 0) {
+	if (here != owner && (qp || group_takes_frame(n->engine, rx)) &&
+	    packet_parse(&p, rx) == 0) {
 		check_eq(w, engine_input_batch(here, &f, 1, w->now_ns, &away), 0);
 		check_eq(w, away, 1);
 	}

@@ -10,7 +10,8 @@
 #include <cmocka.h>
 
 static const char *const fate_names[] = { "",		" DROPPED", " DUPLICATED",
-					  " CORRUPTED", " HELD",    " NO SUCH NODE" };
+					  " CORRUPTED", " HELD",    " NO SUCH NODE",
+					  " FLOODED" };
 
 static void link_trace(const struct world *w, const struct sent_frame *f)
 {
@@ -95,6 +96,19 @@ static void link_corrupt(struct world *w, u8 *data, u32 len, const struct packet
 	data[first + rng_below(&w->rng, len - first)] ^= (u8)(1u << rng_below(&w->rng, 8));
 }
 
+/*
+ * To a group, as a switch without a filter does it; the sender's own port keeps a copy if it has
+ * members. What each of them finds in it is the engines' matter.
+ */
+static void link_flood(struct world *w, u32 from, const u8 *frame, u32 len)
+{
+	const struct rx_frame rx = { .data = frame, .len = len };
+
+	for (u32 to = 0; to < w->num_nodes; to++)
+		if (to != from || group_takes_frame(w->node[to].engine, &rx))
+			link_launch(w, from, to, frame, len, w->now_ns + w->latency_ns, 0);
+}
+
 void link_transmit(struct world *w, u32 from, u8 *frame, u32 len)
 {
 	struct rx_frame rx = { .data = frame, .len = len };
@@ -112,6 +126,8 @@ void link_transmit(struct world *w, u32 from, u8 *frame, u32 len)
 		if (gid_equal(&f.packet.dst, &w->node[i].gid4) ||
 		    gid_equal(&f.packet.dst, &w->node[i].gid6))
 			f.to = i;
+	if (group_is_address(&f.packet.dst))
+		f.fate = FATE_FLOODED;
 	if (f.to < w->num_nodes) {
 		check(w, memcmp(frame, w->node[f.to].mac, 6) == 0 &&
 				 memcmp(frame + 6, w->node[from].mac, 6) == 0);
@@ -138,6 +154,9 @@ void link_transmit(struct world *w, u32 from, u8 *frame, u32 len)
 	    rng_chance(&w->rng, l->mark_rate))
 		frame[14 + 1] |= 3;
 	switch (f.fate) {
+	case FATE_FLOODED:
+		link_flood(w, from, frame, len);
+		return;
 	case FATE_DROPPED:
 	case FATE_NO_NODE:
 		return;

@@ -18,6 +18,7 @@ static inline struct path random_path(u64 *seed, bool is_ipv6, bool has_vlan)
 	struct path path;
 
 	fill_random(seed, &path, sizeof(path));
+	path.dmac[0] &= 0xfe; /* one host's */
 	path.is_ipv6 = is_ipv6;
 	path.has_vlan = has_vlan;
 	path.flow_label &= 0xfffff;

@@ -215,6 +215,22 @@ static void cq_take_event__one_shot(void **state)
 	}
 }
 
+/* Its application sleeps or is about to; not if it goes on polling. */
+static void cq_is_awaited__until_it_is_polled_on(void **state)
+{
+	make(1);
+	assert_false(cq_is_awaited(&cq));
+	atomic_store(&cq.armed, CQ_ARMED_SOLICITED);
+	for (u32 i = 0; i < CQ_IDLE_POLLS; i++) {
+		assert_true(cq_is_awaited(&cq));
+		cq_count_idle_poll(&cq);
+	}
+	assert_false(cq_is_awaited(&cq));
+	assert_true(cq_is_armed(&cq));
+	cq_forget_idle_polls(&cq);
+	assert_true(cq_is_awaited(&cq));
+}
+
 static void cq_purge__only_that_qp(void **state)
 {
 	make(8);
@@ -288,7 +304,7 @@ static void cq_hold__stays_through_purge_and_resize(void **state)
 	assert_int_equal(cq_peek(&cq)->wr_id, 0);
 	assert_int_equal(cq_hold(&cq)->wr_id, 0);
 	cq_purge(&cq, 77);
-	assert_int_equal(cq_resize(&cq, 1), 0);
+	assert_int_equal(cq_resize(&cq, 1, NULL), 0);
 	assert_int_equal(cq_hold(&cq)->wr_id, 0);
 	cq_pop(&cq);
 	expect(1, 78);
@@ -302,7 +318,7 @@ static void cq_resize__of_what_was_marked(void **state)
 	for (u64 i = 0; i < 4; i++)
 		assert_true(push(i, i == 2 ? 78 : 77));
 	cq_mark_purged(&cq, 77);
-	assert_int_equal(cq_resize(&cq, 1), 0);
+	assert_int_equal(cq_resize(&cq, 1, NULL), 0);
 	expect(2, 78);
 	assert_null(cq_peek(&cq));
 	assert_true(push(3, 77));
@@ -319,11 +335,11 @@ static void cq_resize__keeps_all(void **state)
 	for (u64 i = 0; i < 4; i++)
 		assert_true(push(i, (u32)i));
 	cq_purge(&cq, 2);
-	assert_int_equal(cq_resize(&cq, 2), -EINVAL);
-	assert_int_equal(cq_resize(&cq, 0), -EINVAL);
-	assert_int_equal(cq_resize(&cq, (1u << 22) + 1), -EINVAL);
+	assert_int_equal(cq_resize(&cq, 2, NULL), -EINVAL);
+	assert_int_equal(cq_resize(&cq, 0, NULL), -EINVAL);
+	assert_int_equal(cq_resize(&cq, (1u << 22) + 1, NULL), -EINVAL);
 	assert_int_equal(cq.capacity, 4);
-	assert_int_equal(cq_resize(&cq, 100), 0);
+	assert_int_equal(cq_resize(&cq, 100, NULL), 0);
 	assert_int_equal(cq.capacity, 100);
 	for (u64 i = 4; i < 101; i++)
 		assert_true(push(i, (u32)i));
@@ -335,8 +351,8 @@ static void cq_resize__keeps_all(void **state)
 	/* and smaller again */
 	assert_true(push(0, 5));
 	assert_true(push(1, 5));
-	assert_int_equal(cq_resize(&cq, 1), -EINVAL);
-	assert_int_equal(cq_resize(&cq, 2), 0);
+	assert_int_equal(cq_resize(&cq, 1, NULL), -EINVAL);
+	assert_int_equal(cq_resize(&cq, 2, NULL), 0);
 	expect(0, 5);
 	assert_true(push(2, 5));
 	expect(1, 5);
@@ -497,6 +513,7 @@ int main(void)
 		cmocka_unit_test_teardown(cq_push__ignore_overrun_two_threads, free_cq),
 		cmocka_unit_test_teardown(cq_take_event__against_arming, free_cq),
 		cmocka_unit_test_teardown(cq_take_event__one_shot, free_cq),
+		cmocka_unit_test_teardown(cq_is_awaited__until_it_is_polled_on, free_cq),
 		cmocka_unit_test_teardown(cq_purge__only_that_qp, free_cq),
 		cmocka_unit_test_teardown(cq_purge__everything, free_cq),
 		cmocka_unit_test_teardown(cq_mark_purged__while_the_other_side_polls, free_cq),

@@ -220,7 +220,7 @@ static void gso_count__not_that_kind(void **state)
 		{ 13, 0x06, 1 }, { 12, 0x86, 1 }, { 14, 0x46, 1 }, { 14, 0x65, 1 }, { 20, 0x20, 1 },
 		{ 20, 0x60, 1 }, { 21, 0x01, 1 }, { 20, 0x1f, 1 }, { 23, 6, 1 },    { 17, 0, 1 },
 		{ 39, 0, 1 },	 { 20, 0x00, 4 }, { 20, 0x40, 4 }, { 22, 1, 4 },    { 15, 1, 4 },
-		{ 37, 0, 4 },	 { 41, 1, 4 },
+		{ 37, 0, 4 },	 { 41, 1, 4 },	      { 0, 0x33, 1 },	 { 0, 0x32, 4 },
 	};
 	struct path path = random_path(&seed, false, false), other;
 
@@ -347,6 +347,26 @@ static void gso_join__again(void **state)
 	join_and_cut(2, true);
 }
 
+/* MADs to QP 1 leave one by one, as the receiver's processes share it. */
+static void gso_count__for_qp1(void **state)
+{
+	static const u32 qpns[] = { 1, 0x10001, 0x101, 0 };
+	const u8 opcodes[] = { OPCODE(XROCE_UD, OP5_SEND_ONLY), OPCODE(XROCE_RC, OP5_SEND_MIDDLE) };
+
+	for (u32 k = 0; k < ARRAY_SIZE(opcodes) * ARRAY_SIZE(qpns); k++) {
+		const u32 qpn = qpns[k % ARRAY_SIZE(qpns)], is_rc = k / ARRAY_SIZE(qpns);
+		struct path path = random_path(&seed, false, false);
+
+		for (u32 i = 0; i < 3; i++) {
+			make(i, &path, opcodes[is_rc], 256, 0);
+			buf[i][GSO_HEADER_BYTES + 5] = (u8)(qpn >> 16);
+			buf[i][GSO_HEADER_BYTES + 6] = (u8)(qpn >> 8);
+			buf[i][GSO_HEADER_BYTES + 7] = (u8)qpn;
+		}
+		assert_int_equal(gso_count(frame, 3), qpn == 1 && !is_rc ? 1 : 3);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -355,6 +375,7 @@ int main(void)
 		cmocka_unit_test_setup(gso_order__requests_pass_acks, setup),
 		cmocka_unit_test_setup(gso_count__each_bit, setup),
 		cmocka_unit_test_setup(gso_count__for_one_qp, setup),
+		cmocka_unit_test_setup(gso_count__for_qp1, setup),
 		cmocka_unit_test_setup(gso_count__not_that_kind, setup),
 		cmocka_unit_test_setup(gso_count__any_length, setup),
 		cmocka_unit_test_setup(gso_join__as_it_is_cut, setup),

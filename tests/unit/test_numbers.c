@@ -90,29 +90,57 @@ static void qpn__unique_over_engines(void **state)
 	engine_destroy(second);
 }
 
-/* The one free slot of a table is found, and its last number is not given again at once. */
+/*
+ * The one free slot of a table is found, and no number of it comes again soon: the peers of the QP
+ * that had it may still remember that one.
+ */
 static void draw__last_slot(void **state)
 {
 	static void *table[XROCE_MAX_QP];
 	static u16 generation[XROCE_MAX_QP];
-	u32 before = 0;
+	u32 last[15] = { 0 }, before = 0;
+	u64 steps = 0;
 
 	for (u32 i = 0; i < XROCE_MAX_QP; i++)
-		table[i] = table;
+		table[i] = i == XROCE_CM_QPN ? NULL : table;
 	for (u32 i = 0; i < 20000; i++) {
 		u32 number;
 
 		table[77] = NULL;
-		number = owner_draw_number(engine, table, generation, XROCE_MAX_QP);
+		number = owner_draw_number(engine, table, generation, XROCE_MAX_QP, XROCE_CM_QPN);
 		assert_int_equal(number % XROCE_MAX_QP, 77);
-		assert_int_not_equal(number, before);
+		for (u32 k = 0; k < ARRAY_SIZE(last); k++)
+			assert_int_not_equal(number, last[k]);
+		last[i % ARRAY_SIZE(last)] = number;
+		if (i)
+			steps |= 1ull << (((number - before) & 0xffffff) / XROCE_MAX_QP - 1);
 		before = number;
+	}
+	/* nor does one tell the next */
+	assert_int_equal(steps, ~0ull);
+}
+
+/* As a server does it that makes a QP for each of its connections. */
+static void draw__not_again_soon(void **state)
+{
+	static void *table[XROCE_MAX_QP];
+	static u16 generation[XROCE_MAX_QP];
+	static u32 given[1u << 24]; /* when, counted from 1 */
+
+	memset(given, 0, sizeof(given));
+	for (u32 i = 1; i <= 1000000; i++) {
+		u32 number = owner_draw_number(engine, table, generation, XROCE_MAX_QP,
+					       XROCE_CM_QPN);
+
+		assert_true(!given[number] || i - given[number] > 50000);
+		given[number] = i;
 	}
 }
 
 static u64 counting(void *arg)
 {
-	static const u32 first[] = { 0, 1, 0xffffff, 0x1000000, 0x1000001, 0x5000002 };
+	static const u32 first[] = { 0, 1, 0xffffff, 0x1000000, 0x1000001,
+				     1 + XROCE_MAX_QP, 0x5000002 };
 	u32 *n = arg;
 
 	assert_true(*n < ARRAY_SIZE(first));
@@ -128,8 +156,66 @@ static void draw__reserved(void **state)
 
 	plain.config.random = counting;
 	plain.config.random_arg = &n;
-	assert_int_equal(owner_draw_number(&plain, table, generation, XROCE_MAX_QP), 2);
-	assert_int_equal(n, 6);
+	assert_int_equal(owner_draw_number(&plain, table, generation, XROCE_MAX_QP, XROCE_CM_QPN),
+			 2);
+	assert_int_equal(n, 7);
+}
+
+static struct qp *numbered(struct engine *e, u32 number, int want)
+{
+	struct qp_init init = plain_init(XROCE_UD);
+	struct qp *qp = NULL;
+
+	init.qpn = number;
+	assert_int_equal(qp_create(e, &init, &qp), want);
+	return qp;
+}
+
+/* Where a QP is, or just was with the same number, none comes; and it takes nothing. */
+static void qpn__is_the_callers(void **state)
+{
+	struct qp *qp = numbered(engine, 0xabcdef, 0), *next;
+
+	assert_int_equal(qp->qpn, 0xabcdef);
+	assert_ptr_equal(engine_find_qp(engine, 0xabcdef), qp);
+	numbered(engine, 0xabcdef, -EEXIST);
+	numbered(engine, 0xabcdef ^ XROCE_MAX_QP, -EEXIST);
+	assert_int_equal(engine->tables->num_qps, 1);
+	qp_destroy(engine, qp);
+	numbered(engine, 0xabcdef, -EEXIST);
+	next = numbered(engine, 0xabcdef ^ XROCE_MAX_QP, 0);
+	assert_int_equal(next->qpn, 0xabcdef ^ XROCE_MAX_QP);
+	qp_destroy(engine, next);
+	qp_destroy(engine, numbered(engine, 0xabcdef, 0));
+	qp_destroy(engine, numbered(engine, 2, 0));
+	qp_destroy(engine, numbered(engine, 0xfffffe, 0));
+}
+
+static void qpn__is_no_qps(void **state)
+{
+	static const u32 none[] = { 1 + XROCE_MAX_QP, 0xffffff, 0x1000002, ~0u };
+
+	for (u32 i = 0; i < ARRAY_SIZE(none); i++)
+		numbered(engine, none[i], -EEXIST);
+	assert_int_equal(engine->tables->num_qps, 0);
+}
+
+/* Beside all others, once, and again as soon as it has gone. */
+static void qpn__of_the_cm(void **state)
+{
+	struct qp_init connected = plain_init(XROCE_RC);
+	struct qp *qp = numbered(engine, XROCE_CM_QPN, 0), *other;
+
+	assert_int_equal(qp->qpn, 1);
+	assert_ptr_equal(engine_find_qp(engine, 1), qp);
+	assert_int_equal(engine->tables->num_qps, 0);
+	numbered(engine, XROCE_CM_QPN, -EEXIST);
+	qp_destroy(engine, qp);
+	assert_null(engine_find_qp(engine, 1));
+	connected.qpn = XROCE_CM_QPN;
+	assert_int_equal(qp_create(engine, &connected, &other), -EINVAL);
+	qp_destroy(engine, numbered(engine, XROCE_CM_QPN, 0));
+	assert_int_equal(engine->tables->num_qps, 0);
 }
 
 int main(void)
@@ -138,7 +224,11 @@ int main(void)
 		WITH_ENGINE(qpn__all_bits_are_drawn),
 		WITH_ENGINE(srqn__all_bits_are_drawn),
 		WITH_ENGINE(qpn__unique_over_engines),
+		WITH_ENGINE(qpn__is_the_callers),
+		WITH_ENGINE(qpn__of_the_cm),
+		WITH_ENGINE(qpn__is_no_qps),
 		WITH_ENGINE(draw__last_slot),
+		WITH_ENGINE(draw__not_again_soon),
 		WITH_ENGINE(draw__reserved),
 	};
 

@@ -25,6 +25,7 @@ enum {
 	SQ_PSN = QP_ATTR_SQ_PSN,
 	MAX_DEST_RD_ATOMIC = QP_ATTR_MAX_DEST_RD_ATOMIC,
 	DEST_QPN = QP_ATTR_DEST_QPN,
+	RATE = QP_ATTR_RATE_LIMIT,
 };
 
 #define RESET QPS_RESET
@@ -38,7 +39,8 @@ enum {
 /*
  * All transitions but those to RESET and ERR, which exist from every state and take no attributes.
  * Required: the tables of ibv_modify_qp(3). Optional: the transition table of the kernel's RDMA
- * core, without alternate paths, which are not supported.
+ * core, without alternate paths, which are not supported, and with the rate, which it has for raw
+ * packets alone.
  */
 static const struct row {
 	enum xroce_transport transport;
@@ -48,8 +50,8 @@ static const struct row {
 	{ XROCE_UD, RESET, INIT, PKEY_INDEX | PORT | QKEY, 0 },
 	{ XROCE_UD, INIT, INIT, 0, PKEY_INDEX | PORT | QKEY },
 	{ XROCE_UD, INIT, RTR, 0, PKEY_INDEX | QKEY },
-	{ XROCE_UD, RTR, RTS, SQ_PSN, CUR | QKEY },
-	{ XROCE_UD, RTS, RTS, 0, CUR | QKEY },
+	{ XROCE_UD, RTR, RTS, SQ_PSN, CUR | QKEY | RATE },
+	{ XROCE_UD, RTS, RTS, 0, CUR | QKEY | RATE },
 	{ XROCE_UD, RTS, SQD, 0, SQD_NOTIFY },
 	{ XROCE_UD, SQD, RTS, 0, CUR | QKEY },
 	{ XROCE_UD, SQD, SQD, 0, PKEY_INDEX | QKEY },
@@ -58,8 +60,8 @@ static const struct row {
 	{ XROCE_UC, RESET, INIT, PKEY_INDEX | PORT | ACCESS_FLAGS, 0 },
 	{ XROCE_UC, INIT, INIT, 0, PKEY_INDEX | PORT | ACCESS_FLAGS },
 	{ XROCE_UC, INIT, RTR, AV | PATH_MTU | DEST_QPN | RQ_PSN, ACCESS_FLAGS | PKEY_INDEX },
-	{ XROCE_UC, RTR, RTS, SQ_PSN, CUR | ACCESS_FLAGS },
-	{ XROCE_UC, RTS, RTS, 0, CUR | ACCESS_FLAGS },
+	{ XROCE_UC, RTR, RTS, SQ_PSN, CUR | ACCESS_FLAGS | RATE },
+	{ XROCE_UC, RTS, RTS, 0, CUR | ACCESS_FLAGS | RATE },
 	{ XROCE_UC, RTS, SQD, 0, SQD_NOTIFY },
 	{ XROCE_UC, SQD, RTS, 0, CUR | ACCESS_FLAGS },
 	{ XROCE_UC, SQD, SQD, 0, AV | ACCESS_FLAGS | PKEY_INDEX },
@@ -71,8 +73,8 @@ static const struct row {
 	  AV | PATH_MTU | DEST_QPN | RQ_PSN | MAX_DEST_RD_ATOMIC | MIN_RNR_TIMER,
 	  ACCESS_FLAGS | PKEY_INDEX },
 	{ XROCE_RC, RTR, RTS, SQ_PSN | TIMEOUT | RETRY_CNT | RNR_RETRY | MAX_QP_RD_ATOMIC,
-	  CUR | ACCESS_FLAGS | MIN_RNR_TIMER },
-	{ XROCE_RC, RTS, RTS, 0, CUR | ACCESS_FLAGS | MIN_RNR_TIMER },
+	  CUR | ACCESS_FLAGS | MIN_RNR_TIMER | RATE },
+	{ XROCE_RC, RTS, RTS, 0, CUR | ACCESS_FLAGS | MIN_RNR_TIMER | RATE },
 	{ XROCE_RC, RTS, SQD, 0, SQD_NOTIFY },
 	{ XROCE_RC, SQD, RTS, 0, CUR | ACCESS_FLAGS | MIN_RNR_TIMER },
 	{ XROCE_RC, SQD, SQD, 0,
@@ -151,6 +153,7 @@ static struct qp_attr good_attr(enum qp_state from, enum qp_state to)
 		.min_rnr_timer = 12,
 		.dest_qpn = 0x654321,
 		.sqd_async_notify = true,
+		.rate_limit = { .kbps = 1000 },
 	};
 }
 
@@ -203,6 +206,7 @@ static void assert_same_attr(const struct qp_attr *a, const struct qp_attr *b)
 	assert_int_equal(a->min_rnr_timer, b->min_rnr_timer);
 	assert_int_equal(a->dest_qpn, b->dest_qpn);
 	assert_int_equal(a->sqd_async_notify, b->sqd_async_notify);
+	assert_int_equal(a->rate_limit.kbps, b->rate_limit.kbps);
 }
 
 /*
@@ -286,6 +290,7 @@ static void qp_modify__attributes_arrive(void **state)
 	qp_query(qp, &now);
 	want.sqd_async_notify = false; /* never set on the way */
 	want.qkey = 0;
+	want.rate_limit.kbps = 0;
 	assert_same_attr(&now, &want);
 	assert_int_equal(qp->dest_qpn, want.dest_qpn);
 	assert_int_equal(qp->path_mtu, 2048);

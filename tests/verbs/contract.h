@@ -155,4 +155,10 @@ bool run_all(const struct test_case *c);
 extern const struct test_case object_cases[], errno_cases[], traffic_cases[], event_cases[],
 	mw_cases[], xrc_cases[];
 
+/*
+ * A hint to mmap(2) for memory that is unmapped under way: far below what the kernel gives out by
+ * itself, so that no library's or sanitizer's next mapping comes to lie in the hole.
+ */
+#define FAR_BELOW(i) ((void *)(0x200000000000 + ((uintptr_t)(i) << 30)))
+
 #endif

@@ -69,7 +69,8 @@ static bool arguments_body(struct pair *p)
 	MUST_RETURN(ibv_post_recv(p->qp[0], &rr, &bad_rr), EINVAL);
 	rr.num_sge = 1 << 20;
 	MUST_RETURN(ibv_post_recv(p->qp[0], &rr, &bad_rr), EINVAL);
-	MUST_RETURN(ibv_attach_mcast(p->qp[0], &(union ibv_gid){ .raw = { 0xff } }, 0), EOPNOTSUPP);
+	MUST_RETURN(ibv_attach_mcast(p->qp[0], &(union ibv_gid){ .raw = { 0xff } }, 0), EINVAL);
+	MUST_RETURN(ibv_detach_mcast(p->qp[0], &(union ibv_gid){ .raw = { 0xff } }, 0), EINVAL);
 	return true;
 }
 
@@ -260,8 +261,8 @@ static bool reg_mr__of_memory_without_access(void)
 	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct ibv_pd *pd = ibv_alloc_pd(ctx);
 	struct ibv_mr *mr;
-	unsigned char *mem =
-		mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	unsigned char *mem = mmap(FAR_BELOW(0), 4 * page, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	MUST(pd && mem != MAP_FAILED);
 	for (size_t bad = 0; bad < 4; bad++) {

@@ -129,6 +129,8 @@ static bool create__refuses(void)
 	MUST_FAIL(WITHOUT(IBV_SRQ_INIT_ATTR_XRCD), EINVAL);
 	MUST_FAIL(WITHOUT(IBV_SRQ_INIT_ATTR_CQ), EINVAL);
 #undef WITHOUT
+	MUST_FAIL(xrc_srq(pd, NULL, cq), EINVAL);
+	MUST_FAIL(xrc_srq(pd, xrcd, NULL), EINVAL);
 	MUST(srq = xrc_srq(pd, xrcd, cq));
 	MUST_EQ(ibv_get_srq_num(srq, &number), 0);
 	MUST(number < 1 << 24);
@@ -140,6 +142,7 @@ static bool create__refuses(void)
 	MUST_EQ(ibv_dealloc_pd(pd), EBUSY);
 
 	MUST_FAIL(ibv_create_qp_ex(ctx, &q), EINVAL); /* no domain */
+	MUST_FAIL(target_qp(ctx, NULL), EINVAL);
 	q.comp_mask = IBV_QP_INIT_ATTR_XRCD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
 	q.xrcd = xrcd;
 	q.send_ops_flags = IBV_QP_EX_WITH_SEND;

@@ -62,6 +62,39 @@ static bool interchangeable_with_its_pd(void)
 	return true;
 }
 
+/* "and can be used as an input argument to any function accepting a struct ibv_pd" */
+static bool imported_by_its_handle(void)
+{
+	struct ibv_pd *pd = ibv_alloc_pd(ctx), *parent, *above, *import;
+	struct ibv_context *same = ibv_import_device(dup(ctx->cmd_fd));
+	struct ibv_cq *cq = ibv_create_cq(ctx, 10, NULL, NULL, 0);
+	char buffer[2] = { 'a', 'b' };
+	struct ibv_sge to = { (uintptr_t)buffer, 2, 0 };
+	struct ibv_send_wr wr = { .sg_list = &to, .num_sge = 1, .opcode = IBV_WR_SEND,
+				  .send_flags = IBV_SEND_SIGNALED }, *bad;
+	struct ibv_recv_wr rr = { .wr_id = 5, .sg_list = &to, .num_sge = 1 }, *bad_rr;
+	struct ibv_wc wc;
+	struct ibv_mr *mr;
+	struct ibv_qp *qp;
+
+	MUST(pd && same && cq);
+	MUST((parent = parent_of(pd, NULL)) && (above = parent_of(parent, NULL)));
+	MUST(import = ibv_import_pd(same, above->handle));
+	MUST(qp = qp_to_itself(above, cq, cq, NULL));
+	MUST(mr = ibv_reg_mr(import, buffer, sizeof(buffer), IBV_ACCESS_LOCAL_WRITE));
+	to.lkey = mr->lkey;
+	MUST_EQ(ibv_post_recv(qp, &rr, &bad_rr) | ibv_post_send(qp, &wr, &bad), 0);
+	for (int i = 0; i < 2; i++)
+		MUST(wait_wc(cq, &wc) && wc.status == IBV_WC_SUCCESS);
+	MUST_EQ(ibv_destroy_qp(qp) | ibv_destroy_cq(cq), 0);
+	MUST_EQ(ibv_dereg_mr(mr), 0);
+	ibv_unimport_pd(import);
+	MUST_EQ(ibv_close_device(same), 0);
+	MUST_EQ(ibv_dealloc_pd(above) | ibv_dealloc_pd(parent), 0);
+	MUST_EQ(ibv_dealloc_pd(pd), 0);
+	return true;
+}
+
 /*
  * "All resources created with the parent domain should be destroyed prior to deallocating the
  * parent domain", and that before what it was made of
@@ -95,16 +128,6 @@ static bool is_held_and_holds(void)
 	return true;
 }
 
-static void *allocate(struct ibv_pd *pd, void *context, size_t size, size_t alignment,
-		      uint64_t type)
-{
-	return NULL;
-}
-
-static void release(struct ibv_pd *pd, void *context, void *p, uint64_t type)
-{
-}
-
 static bool null_if_the_request_fails(void)
 {
 	struct ibv_context *other = ibv_open_device(ctx->device);
@@ -123,15 +146,6 @@ static bool null_if_the_request_fails(void)
 	MUST_FAIL(WITH(comp_mask, 1 << 9), EINVAL);
 	MUST_FAIL(WITH(pd, others), EINVAL);
 	MUST_FAIL(WITH(td, others_td), EINVAL);
-	/*
-	 * "Provider memory allocations will use this function": none of ours could, so it is
-	 * refused
-	 */
-	a = good;
-	a.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
-	a.alloc = allocate;
-	a.free = release;
-	MUST_FAIL(ibv_alloc_parent_domain(ctx, &a), EOPNOTSUPP);
 	MUST(parent = WITH(comp_mask, IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT));
 	MUST_EQ(ibv_dealloc_pd(parent), 0);
 #undef WITH
@@ -151,6 +165,7 @@ static bool null_if_the_request_fails(void)
 
 const struct test_case man_cases[] = {
 	CASE(interchangeable_with_its_pd),
+	CASE(imported_by_its_handle),
 	CASE(is_held_and_holds),
 	CASE(null_if_the_request_fails),
 	{ 0 },

@@ -187,6 +187,8 @@ static bool tag_matching_refuses(void)
 #define WITH(field, value) (a = good, a.field = (value), ibv_create_srq_ex(ctx, &a))
 	MUST_FAIL(WITH(comp_mask, good.comp_mask & ~(uint32_t)IBV_SRQ_INIT_ATTR_PD), EINVAL);
 	MUST_FAIL(WITH(comp_mask, good.comp_mask & ~(uint32_t)IBV_SRQ_INIT_ATTR_CQ), EINVAL);
+	MUST_FAIL(WITH(pd, NULL), EINVAL);
+	MUST_FAIL(WITH(cq, NULL), EINVAL);
 	MUST_FAIL(WITH(comp_mask, good.comp_mask & ~(uint32_t)IBV_SRQ_INIT_ATTR_TM), EINVAL);
 	MUST_FAIL(WITH(tm_cap.max_num_tags, 0), EINVAL);
 	MUST_FAIL(WITH(tm_cap.max_num_tags, dev.tm_caps.max_num_tags + 1), EINVAL);
@@ -230,7 +232,7 @@ static bool tag_matching_and_its_queue_pairs(void)
 	/* its send queue is as long as was asked for, though the SRQ uses it as well */
 	MUST_EQ(init.cap.max_send_wr, 3);
 	MUST_EQ(init.cap.max_send_sge, 2);
-	MUST_EQ(init.cap.max_inline_data, 7);
+	MUST(init.cap.max_inline_data >= 7);
 	MUST_EQ(ibv_destroy_srq(srq), EBUSY);
 	MUST_EQ(qp_to_init(qp), 0);
 	MUST_EQ(qp_to_rts(qp, qp->qp_num, 7), 0);

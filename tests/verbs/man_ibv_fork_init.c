@@ -6,7 +6,9 @@
  * use is an error at once (docs/verbs.md), and whatever the child does the parent does not notice.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 
 #include "man.h"
@@ -24,7 +26,19 @@ struct all {
 	struct ibv_ah *ah;
 	struct ibv_td *td;
 	struct ibv_context *idle;      /* nothing was made on it */
+	struct ibv_xrcd *xrcd;	       /* of a file */
+	int file;
 };
+
+static struct ibv_xrcd *open_domain(struct ibv_context *context, int file, int oflags)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = file, .oflags = oflags,
+	};
+
+	return ibv_open_xrcd(context, &attr);
+}
 
 static struct ibv_qp *make_qp(struct all *a, struct ibv_cq *cq)
 {
@@ -65,6 +79,8 @@ static bool all_open(struct all *a)
 	MUST(a->ah = ibv_create_ah(a->p.pd, &address));
 	MUST(a->td = ibv_alloc_td(ctx, &td));
 	MUST(a->idle = ibv_open_device(ctx->device));
+	MUST((a->file = memfd_create("domain", MFD_CLOEXEC)) >= 0);
+	MUST(a->xrcd = open_domain(ctx, a->file, O_CREAT));
 	/* a completion and its event that nobody takes */
 	MUST_EQ(ibv_req_notify_cq(a->joined, 0), 0);
 	MUST(ping(a->own, 5, IBV_SEND_SIGNALED));
@@ -95,6 +111,8 @@ static bool parent_has_its_own(struct all *a)
 /* Works in either process. */
 static bool all_close(struct all *a)
 {
+	MUST_EQ(ibv_close_xrcd(a->xrcd), 0);
+	MUST_EQ(close(a->file), 0);
 	MUST_EQ(ibv_close_device(a->idle), 0);
 	MUST_EQ(ibv_dealloc_td(a->td), 0);
 	MUST_EQ(ibv_destroy_ah(a->ah), 0);
@@ -268,7 +286,8 @@ static bool query(struct all *a)
 	struct ibv_port_attr port;
 	union ibv_gid gid;
 
-	MUST_EQ(ibv_query_device(ctx, &device), EIO);
+	MUST_EQ(ibv_query_device(ctx, &device), 0); /* limits: nothing of the parent's */
+	MUST(device.max_qp > 0);
 	MUST_EQ(ibv_query_port(ctx, 1, &port), EIO);
 	errno = 0;
 	MUST_EQ(ibv_query_gid(ctx, 1, 0, &gid), -1);
@@ -297,6 +316,7 @@ static bool open_anew(struct all *a)
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_context *own = NULL;
 	struct ibv_port_attr port;
+	struct ibv_xrcd *xrcd;
 
 	MUST(list);
 	for (struct ibv_device **d = list; *d && !own; d++)
@@ -306,8 +326,13 @@ static bool open_anew(struct all *a)
 	MUST(own);
 	MUST_EQ(ibv_query_port(own, 1, &port), 0);
 	MUST_EQ(port.state, IBV_PORT_ACTIVE);
-	/* what is another process's is not to be imported */
+	/* what is another process's is not to be imported, nor is its domain there */
 	MUST_FAIL(ibv_import_pd(own, a->p.pd->handle), ENOENT);
+	MUST_FAIL(ibv_import_dm(own, 1), ENOENT);
+	MUST_FAIL(open_domain(own, a->file, 0), EAGAIN);
+	MUST(xrcd = open_domain(own, a->file, O_CREAT | O_EXCL));
+	MUST_FAIL(open_domain(own, a->file, O_CREAT | O_EXCL), EINVAL);
+	MUST_EQ(ibv_close_xrcd(xrcd), 0);
 	MUST_EQ(ibv_close_device(own), 0);
 	/* nor by the file of the parent's context */
 	MUST(own = ibv_import_device(dup(ctx->cmd_fd)));

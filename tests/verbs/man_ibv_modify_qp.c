@@ -26,6 +26,7 @@
 #define TIMEOUT IBV_QP_TIMEOUT
 #define CUR	IBV_QP_CUR_STATE
 #define NOTIFY	IBV_QP_EN_SQD_ASYNC_NOTIFY
+#define RATE	IBV_QP_RATE_LIMIT
 
 #define TO_RTR_RC (AV | MTU | DEST | RQ_PSN | DEST_RD | RNR)
 #define TO_RTS_RC (SQ_PSN | RD | RETRY | RNR_TRY | TIMEOUT)
@@ -35,7 +36,8 @@
 
 /*
  * Required: the page's tables. Optional: the InfiniBand specification's, without alternate paths,
- * which the device does not offer. RESET and ERR are entered from every state and take nothing.
+ * which the device does not offer; and the rate, as the kernel has it for raw packets. RESET and
+ * ERR are entered from every state and take nothing.
  */
 static const struct transition {
 	enum ibv_qp_type type;
@@ -45,8 +47,8 @@ static const struct transition {
 	{ IBV_QPT_RC, IBV_QPS_RESET, IBV_QPS_INIT, PKEY | PORT | ACCESS, 0 },
 	{ IBV_QPT_RC, IBV_QPS_INIT, IBV_QPS_INIT, 0, PKEY | PORT | ACCESS },
 	{ IBV_QPT_RC, IBV_QPS_INIT, IBV_QPS_RTR, TO_RTR_RC, PKEY | ACCESS },
-	{ IBV_QPT_RC, IBV_QPS_RTR, IBV_QPS_RTS, TO_RTS_RC, CUR | ACCESS | RNR },
-	{ IBV_QPT_RC, IBV_QPS_RTS, IBV_QPS_RTS, 0, CUR | ACCESS | RNR },
+	{ IBV_QPT_RC, IBV_QPS_RTR, IBV_QPS_RTS, TO_RTS_RC, CUR | ACCESS | RNR | RATE },
+	{ IBV_QPT_RC, IBV_QPS_RTS, IBV_QPS_RTS, 0, CUR | ACCESS | RNR | RATE },
 	{ IBV_QPT_RC, IBV_QPS_RTS, IBV_QPS_SQD, 0, NOTIFY },
 	{ IBV_QPT_RC, IBV_QPS_SQD, IBV_QPS_RTS, 0, CUR | ACCESS | RNR },
 	{ IBV_QPT_RC, IBV_QPS_SQD, IBV_QPS_SQD, 0, SQD_RC },
@@ -54,8 +56,8 @@ static const struct transition {
 	{ IBV_QPT_UC, IBV_QPS_RESET, IBV_QPS_INIT, PKEY | PORT | ACCESS, 0 },
 	{ IBV_QPT_UC, IBV_QPS_INIT, IBV_QPS_INIT, 0, PKEY | PORT | ACCESS },
 	{ IBV_QPT_UC, IBV_QPS_INIT, IBV_QPS_RTR, AV | MTU | DEST | RQ_PSN, PKEY | ACCESS },
-	{ IBV_QPT_UC, IBV_QPS_RTR, IBV_QPS_RTS, SQ_PSN, CUR | ACCESS },
-	{ IBV_QPT_UC, IBV_QPS_RTS, IBV_QPS_RTS, 0, CUR | ACCESS },
+	{ IBV_QPT_UC, IBV_QPS_RTR, IBV_QPS_RTS, SQ_PSN, CUR | ACCESS | RATE },
+	{ IBV_QPT_UC, IBV_QPS_RTS, IBV_QPS_RTS, 0, CUR | ACCESS | RATE },
 	{ IBV_QPT_UC, IBV_QPS_RTS, IBV_QPS_SQD, 0, NOTIFY },
 	{ IBV_QPT_UC, IBV_QPS_SQD, IBV_QPS_RTS, 0, CUR | ACCESS },
 	{ IBV_QPT_UC, IBV_QPS_SQD, IBV_QPS_SQD, 0, AV | ACCESS | PKEY },
@@ -64,8 +66,8 @@ static const struct transition {
 	{ IBV_QPT_UD, IBV_QPS_RESET, IBV_QPS_INIT, PKEY | PORT | QKEY, 0 },
 	{ IBV_QPT_UD, IBV_QPS_INIT, IBV_QPS_INIT, 0, PKEY | PORT | QKEY },
 	{ IBV_QPT_UD, IBV_QPS_INIT, IBV_QPS_RTR, 0, PKEY | QKEY },
-	{ IBV_QPT_UD, IBV_QPS_RTR, IBV_QPS_RTS, SQ_PSN, CUR | QKEY },
-	{ IBV_QPT_UD, IBV_QPS_RTS, IBV_QPS_RTS, 0, CUR | QKEY },
+	{ IBV_QPT_UD, IBV_QPS_RTR, IBV_QPS_RTS, SQ_PSN, CUR | QKEY | RATE },
+	{ IBV_QPT_UD, IBV_QPS_RTS, IBV_QPS_RTS, 0, CUR | QKEY | RATE },
 	{ IBV_QPT_UD, IBV_QPS_RTS, IBV_QPS_SQD, 0, NOTIFY },
 	{ IBV_QPT_UD, IBV_QPS_SQD, IBV_QPS_RTS, 0, CUR | QKEY },
 	{ IBV_QPT_UD, IBV_QPS_SQD, IBV_QPS_SQD, 0, PKEY | QKEY },

@@ -26,7 +26,7 @@ static bool ends_open(struct ends *e, struct pair *p)
 {
 	*e = (struct ends){ .p = p };
 	for (int i = 0; i < 2; i++) {
-		e->mem[i] = mmap(NULL, BYTES, PROT_READ | PROT_WRITE,
+		e->mem[i] = mmap(FAR_BELOW(i), BYTES, PROT_READ | PROT_WRITE,
 				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		MUST(e->mem[i] != MAP_FAILED);
 		MUST(e->mr[i] = ibv_reg_mr(p->pd, e->mem[i], BYTES,

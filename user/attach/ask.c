@@ -6,14 +6,18 @@
  */
 #define _GNU_SOURCE /* struct ucred */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <xroce/wire.h>
 
+#include "../base/process.h"
 #include "ask.h"
 
 #define ERRNO_MAX 4095
@@ -24,6 +28,7 @@ void ask_init(struct asker *a)
 {
 	a->fd = -1;
 	a->max_ns = ASK_MAX_NS;
+	a->ends_quietly = false;
 	pthread_mutex_init(&a->lock, NULL);
 }
 
@@ -32,7 +37,27 @@ void ask_begin(struct asker *a, int fd)
 	a->fd = fd;
 }
 
-/* Root may serve anyone, and each user itself. */
+/* Is it root's, as far as that has a number here, and can nobody else write to it? */
+static bool ask_is_roots(const char *dir)
+{
+	struct stat st;
+
+	return !stat(dir, &st) && S_ISDIR(st.st_mode) && !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
+	       (st.st_uid == 0 || process_is_outside_uid(st.st_uid));
+}
+
+/*
+ * Root may serve anyone, and each user itself. In a container's user namespace root of the host has
+ * no number: there the socket is root's if its directory is. A user without a number cannot have
+ * made that one, as nobody but root can write to its parent.
+ */
+static bool ask_may_serve(uid_t uid)
+{
+	return uid == 0 || process_is_own_uid(uid) ||
+	       (process_is_outside_uid(uid) && ask_is_roots(ASK_DIR) &&
+		ask_is_roots(ASK_DIR "/.."));
+}
+
 static int ask_check_server(int fd)
 {
 	struct ucred cred = { .uid = (uid_t)-1 };
@@ -40,7 +65,7 @@ static int ask_check_server(int fd)
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
 		return -errno;
-	return cred.uid == 0 || cred.uid == geteuid() ? 0 : -EPERM;
+	return ask_may_serve(cred.uid) ? 0 : -EPERM;
 }
 
 static int ask_try_connect(int fd, const struct sockaddr_un *sun, u64 max_ns)
@@ -161,14 +186,25 @@ static int ask_receive(int fd, u64 until_ns, struct ask_answer *answer, struct a
 	return came->len == 0 && !came->num_fds ? -EPIPE : 0;
 }
 
+/* The first two are the management QPs', the last is for multicast. */
+static bool ask_is_number(u32 qpn)
+{
+	return qpn > 1 && qpn < ROCE_MULTICAST_QPN;
+}
+
 /* Is it an answer to that question, with want descriptors if it says yes? */
 static int ask_check(const struct ask_answer *answer, const struct ask_came *came, u32 what,
 		     u32 want)
 {
+	/* the kernel has left out those that this process may not have */
+	if (came->len == sizeof(*answer) && came->cut && came->num_fds < want)
+		return -EMFILE;
 	if (came->len != sizeof(*answer) || came->cut)
 		return -EPROTO;
 	if (answer->version != ASK_VERSION)
 		return -EPROTONOSUPPORT;
+	if (what == ASK_DRAW && !answer->err && !ask_is_number(answer->number))
+		return -EPROTO;
 	if (answer->what != what || answer->err > 0 || answer->err < -ERRNO_MAX ||
 	    ask_is_over(answer->err) || answer->num_fds != came->num_fds ||
 	    came->num_fds != (answer->err ? 0 : want))
@@ -177,43 +213,76 @@ static int ask_check(const struct ask_answer *answer, const struct ask_came *cam
 }
 
 /* Locked. Returns what the broker says, or why the conversation is over. */
-static int ask_exchange(const struct asker *a, u32 what, u32 number, struct ask_answer *answer,
+static int ask_exchange(const struct asker *a, const struct ask *ask, struct ask_answer *answer,
 			int *fds, u32 want)
 {
-	const struct ask ask = { .version = ASK_VERSION, .what = what, .number = number };
 	struct ask_came came = { 0 };
 	int err;
 
 	/* the last answer has come, so there is room */
-	if (send(a->fd, &ask, sizeof(ask), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(ask))
+	if (send(a->fd, ask, sizeof(*ask), MSG_NOSIGNAL | MSG_DONTWAIT) != sizeof(*ask))
 		return -EPIPE;
 	err = ask_receive(a->fd, clock_now_ns() + a->max_ns, answer, &came);
 	if (err)
 		return ask_is_over(err) ? err : -EPIPE;
-	err = ask_check(answer, &came, what, want);
+	err = ask_check(answer, &came, ask->what, want);
 	if (err || answer->err) {
 		ask_close_fds(came.fds, came.num_fds);
 		return err ? err : answer->err;
 	}
-	memcpy(fds, came.fds, want * sizeof(*fds));
+	if (want)
+		memcpy(fds, came.fds, want * sizeof(*fds));
 	return 0;
 }
 
-static int ask_question(struct asker *a, u32 what, u32 number, struct ask_answer *answer, int *fds,
-			u32 want)
+static int ask_whole(struct asker *a, const struct ask *ask, struct ask_answer *answer, int *fds,
+		     u32 want)
 {
 	int err, cancel;
 
 	/* a thread that is cancelled half-way would leave its answer to the next one */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&a->lock);
-	err = a->fd < 0 ? -EPIPE : ask_exchange(a, what, number, answer, fds, want);
-	/* both ends see it hung up, and so does whoever watches ours */
+	err = a->fd < 0 ? -EPIPE : ask_exchange(a, ask, answer, fds, want);
+	/* whoever watches our end finds it hung up; and so does the broker, or when it answers */
 	if (ask_is_over(err) && a->fd >= 0)
-		shutdown(a->fd, SHUT_RDWR);
+		shutdown(a->fd, a->ends_quietly ? SHUT_RD : SHUT_RDWR);
 	pthread_mutex_unlock(&a->lock);
 	pthread_setcancelstate(cancel, NULL);
 	return err;
+}
+
+static int ask_question(struct asker *a, u32 what, u32 number, struct ask_answer *answer, int *fds,
+			u32 want)
+{
+	const struct ask ask = { .version = ASK_VERSION, .what = what, .number = number };
+
+	return ask_whole(a, &ask, answer, fds, want);
+}
+
+static int ask_of_service(struct asker *a, u32 what, const struct ask_service *service)
+{
+	const struct ask ask = { .version = ASK_VERSION, .what = what, .service = *service };
+	struct ask_answer answer;
+
+	return ask_whole(a, &ask, &answer, NULL, 0);
+}
+
+/*
+ * The kernel closes a killed process's descriptors from the highest down, and a TAP device takes it
+ * tens of milliseconds: the broker is to hear of the end before those.
+ */
+static void ask_move_up(struct asker *a, const int fds[ASK_FDS])
+{
+	int fd, most = a->fd;
+
+	for (u32 i = 0; i < ASK_FDS; i++)
+		most = fds[i] > most ? fds[i] : most;
+	fd = most > a->fd ? fcntl(a->fd, F_DUPFD_CLOEXEC, most + 1) : -1;
+	if (fd < 0)
+		return; /* it is, or there is no room: then it takes longer */
+	close(a->fd);
+	a->fd = fd;
 }
 
 int ask_hello(struct asker *a, struct ask_port *port, int fds[ASK_FDS])
@@ -221,8 +290,20 @@ int ask_hello(struct asker *a, struct ask_port *port, int fds[ASK_FDS])
 	struct ask_answer answer;
 	int err = ask_question(a, ASK_HELLO, 0, &answer, fds, ASK_FDS);
 
+	if (err)
+		return err;
+	*port = answer.port;
+	ask_move_up(a, fds);
+	return 0;
+}
+
+int ask_draw(struct asker *a, u32 *qpn)
+{
+	struct ask_answer answer;
+	int err = ask_question(a, ASK_DRAW, 0, &answer, NULL, 0);
+
 	if (!err)
-		*port = answer.port;
+		*qpn = answer.number;
 	return err;
 }
 
@@ -246,6 +327,59 @@ int ask_ring(struct asker *a)
 	int fd, err = ask_question(a, ASK_RING, 0, &answer, &fd, 1);
 
 	return err ? err : fd;
+}
+
+int ask_bind(struct asker *a, const struct ask_service *service)
+{
+	return ask_of_service(a, ASK_BIND, service);
+}
+
+int ask_unbind(struct asker *a, const struct ask_service *service)
+{
+	return ask_of_service(a, ASK_UNBIND, service);
+}
+
+static int ask_of_group(struct asker *a, u32 what, const struct gid *group)
+{
+	struct ask_service service = { 0 };
+
+	memcpy(service.address, group->raw, sizeof(service.address));
+	return ask_of_service(a, what, &service);
+}
+
+int ask_attach(struct asker *a, const struct gid *group)
+{
+	return ask_of_group(a, ASK_ATTACH, group);
+}
+
+int ask_detach(struct asker *a, const struct gid *group)
+{
+	return ask_of_group(a, ASK_DETACH, group);
+}
+
+int ask_join(struct asker *a, bool native, struct ask_port *port, int fds[ASK_JOIN_FDS])
+{
+	struct ask_answer answer;
+	int err = ask_question(a, ASK_JOIN, native, &answer, fds, ASK_JOIN_FDS);
+
+	if (!err)
+		*port = answer.port;
+	return err;
+}
+
+int ask_open(struct asker *a)
+{
+	struct ask_answer answer;
+
+	return ask_question(a, ASK_OPEN, 0, &answer, NULL, 0);
+}
+
+void ask_leave(struct asker *a)
+{
+	const struct ask ask = { .version = ASK_VERSION, .what = ASK_LEAVE };
+
+	if (a->fd >= 0)
+		send(a->fd, &ask, sizeof(ask), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 int ask_list(struct asker *a, u32 n, struct ask_client *client)

@@ -13,11 +13,18 @@
 #include "../base/ask.h"
 #include "../base/clock.h"
 
-#define ASK_MAX_NS (5 * NSEC_PER_SEC)
+/*
+ * A broker does one thing at a time. On a busy machine the kernel needs seconds to verify its
+ * programs, or to make a device while network namespaces end, and whoever asks meanwhile waits: one
+ * that gives up has lost all its QPs.
+ */
+#define ASK_MAX_NS (20 * NSEC_PER_SEC)
 
 struct asker {
 	int fd;		      /* -1: no broker, or a forked child */
 	u64 max_ns;	      /* ASK_MAX_NS */
+	/* the broker is not to hear of the end of the conversation before it is closed */
+	bool ends_quietly;
 	pthread_mutex_t lock; /* from a question to its answer */
 };
 
@@ -36,16 +43,31 @@ void ask_close(struct asker *a);
 void ask_abandon(struct asker *a);
 
 /*
- * The questions, by any thread. Each returns what the broker says, 0 or -errno, or, if the
- * conversation ends or has ended, -ETIMEDOUT, -EPROTO (an answer that is none), -EPROTONOSUPPORT
- * (that of another version), -EPIPE. Descriptors are close-on-exec and the caller's; none after an
- * error.
+ * The questions, by any thread; ask_hello() before all others, as it changes the descriptor. Each
+ * returns what the broker says, 0 or -errno, or, if the conversation ends or has ended, -ETIMEDOUT,
+ * -EPROTO (an answer that is none), -EPROTONOSUPPORT (that of another version), -EPIPE. Descriptors
+ * are close-on-exec and the caller's; none after an error.
  */
 int ask_hello(struct asker *a, struct ask_port *port, int fds[ASK_FDS]);
+/* *qpn is a number that nobody else has, of 24 bits, and not 0. */
+int ask_draw(struct asker *a, u32 *qpn);
 int ask_claim(struct asker *a, u32 qpn);
 int ask_release(struct asker *a, u32 qpn);
 /* Returns the descriptor of a ring buffer for wake-up records. */
 int ask_ring(struct asker *a);
+
+int ask_bind(struct asker *a, const struct ask_service *service);
+int ask_unbind(struct asker *a, const struct ask_service *service);
+
+/* Packets to a multicast group come to this process as well; no longer. */
+int ask_attach(struct asker *a, const struct gid *group);
+int ask_detach(struct asker *a, const struct gid *group);
+
+/* Of the process that had the interface alone. */
+int ask_join(struct asker *a, bool native, struct ask_port *port, int fds[ASK_JOIN_FDS]);
+int ask_open(struct asker *a);
+/* Nothing is answered. A conversation that is over, or has not begun, is ignored. */
+void ask_leave(struct asker *a);
 
 /* For `xroce list` and `xroce stop`. */
 int ask_list(struct asker *a, u32 n, struct ask_client *client);

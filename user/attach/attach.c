@@ -11,6 +11,7 @@
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -20,34 +21,38 @@
 #include "../base/options.h"
 #include "attach.h"
 #include "complain.h"
+#include "hold.h"
 #include "hook.h"
 #include "shared.h"
 #include "shared_maps.h"
 #include "spawn.h"
 #include "xroce.skel.h"
 
-static int attach_hold(const struct netdev *dev, struct attachment *m)
+static int attach_take_at_once(const struct netdev *dev)
 {
-	char comm[32] = "?";
-	pid_t pid = 0;
+	struct hold hold;
+	int fd;
 
-	m->holder_fd = netdev_hold(dev->ifindex);
-	/* EPERM: anyone can take a name. The XDP hook, which takes privileges, decides. */
+	hold_begin(&hold, dev->ifindex);
+	fd = hold_take(&hold);
+	hold_end(&hold);
+	return fd == -EAGAIN ? -EBUSY : fd;
+}
+
+/* -EAGAIN: nothing has been said, and the caller may wait. hold NULL: it may not. */
+static int attach_hold(const struct netdev *dev, struct attachment *m, struct hold *hold)
+{
+	m->holder_fd = hold ? hold_take(hold) : attach_take_at_once(dev);
+	/*
+	 * EPERM: anyone can take a name, and who may not attach takes none. The XDP hook, which
+	 * takes privileges, decides.
+	 */
 	if (m->holder_fd >= 0 || m->holder_fd == -EPERM)
 		return 0;
-	if (m->holder_fd != -EBUSY)
-		return attach_failed(dev, "take the interface", m->holder_fd);
-	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0 && pid > 0)
-		attach_complain(dev,
-				"in use by process %d (%s); end it, or use another interface; as "
-				"root, `xroce serve %s` lets several processes use it",
-				(int)pid, comm, dev->name);
-	else
-		attach_complain(dev,
-				"in use by another process; end it, or use another interface; as "
-				"root, `xroce serve %s` lets several processes use it",
-				dev->name);
-	return -EBUSY;
+	if (m->holder_fd == -EAGAIN)
+		return -EAGAIN;
+	return m->holder_fd == -EBUSY ? attach_in_use(dev) :
+					attach_failed(dev, "take the interface", m->holder_fd);
 }
 
 /*
@@ -84,6 +89,9 @@ static int attach_load(const struct netdev *dev, struct attachment *m)
 		m->info.prog_id = info.id;
 	m->maps.qp_fd = bpf_map__fd(m->bpf->maps.xroce_qp);
 	m->maps.gid_fd = bpf_map__fd(m->bpf->maps.xroce_gid);
+	m->maps.group_fd = bpf_map__fd(m->bpf->maps.xroce_group);
+	m->maps.flow_fd = bpf_map__fd(m->bpf->maps.xroce_flow);
+	m->maps.flows_fd = bpf_map__fd(m->bpf->maps.xroce_flows);
 	m->maps.channel_fd = bpf_map__fd(m->bpf->maps.xroce_channel);
 	return 0;
 }
@@ -193,14 +201,18 @@ static int open_sockets(const struct netdev *dev, struct attachment *m)
 	return err;
 }
 
-static int attach_alone(const struct netdev *dev, struct attachment *m)
+static int attach_alone(const struct netdev *dev, struct attachment *m, struct hold *hold)
 {
-	int err;
+	int err = attach_hold(dev, m, hold);
 
+	if (err)
+		return err;
 	raise_memlock();
-	err = attach_hold(dev, m);
-	if (!err)
-		err = attach_load(dev, m);
+	/* now, so that whoever comes meanwhile waits there, and does not find the name taken */
+	first_listen(dev, m);
+	err = attach_load(dev, m);
+	if (!err && m->in_dispatcher)
+		first_forbid(m);
 	if (!err)
 		err = map_maps(dev, m);
 	if (!err)
@@ -216,6 +228,7 @@ static void attach_init(const struct netdev *dev, struct attachment *m)
 	for (u32 i = 0; i < ASK_FDS; i++)
 		m->fd[i] = -1;
 	ask_init(&m->asker);
+	first_init(m);
 }
 
 /* There is no broker. One that another process starts at the same time will do. */
@@ -232,16 +245,46 @@ static int attach_with_broker(const struct netdev *dev, struct attachment *m)
 	return err == -ENOENT ? -ENODEV : err;
 }
 
+/*
+ * The interface has a process that others can ask for it, or this one is the first. A process that
+ * hangs up on the question ends, or its broker does: then it is asked anew who is there.
+ */
+static int attach_auto(const struct netdev *dev, struct attachment *m)
+{
+	struct hold hold;
+	int err;
+
+	hold_begin(&hold, dev->ifindex);
+	for (;;) {
+		err = attach_shared(dev, m);
+		if (err != -ENOENT)
+			break;
+		ask_close(&m->asker);
+		ask_init(&m->asker);
+		err = attach_alone(dev, m, &hold);
+		if (err != -EAGAIN)
+			break;
+		hold_await(&hold);
+	}
+	hold_end(&hold);
+	return err;
+}
+
 int attach_make(const struct netdev *dev, struct attachment *m)
 {
 	const enum share_choice choice = options_share();
-	int err = -ENOENT;
+	int err;
 
 	attach_init(dev, m);
-	if (choice != SHARE_NEVER)
+	if (choice == SHARE_NEVER) {
+		err = attach_alone(dev, m, NULL);
+	} else if (choice == SHARE_ALWAYS) {
 		err = attach_shared(dev, m);
-	if (err == -ENOENT)
-		err = choice == SHARE_ALWAYS ? attach_with_broker(dev, m) : attach_alone(dev, m);
+		if (err == -ENOENT)
+			err = attach_with_broker(dev, m);
+	} else {
+		err = attach_auto(dev, m);
+	}
 	if (err)
 		attach_unmake(m);
 	return err;
@@ -263,8 +306,10 @@ static void attach_unmap(void *p, size_t bytes)
 void attach_detach(struct attachment *m)
 {
 	/* of a shared port the broker detaches it, when the process has let go of the port */
-	if (!m->info.shared)
-		hook_detach(m);
+	if (m->info.shared)
+		return;
+	first_detach(m);
+	hook_detach(m);
 }
 
 void attach_follow(struct attachment *m)
@@ -275,18 +320,75 @@ void attach_follow(struct attachment *m)
 
 /* ---- what the broker is asked while the port is at work ---- */
 
+/*
+ * What the broker said; of one that has ended, what that means: a process that was there before the
+ * broker is there after it, and alone then. Its watch thread may not have heard yet, and what the
+ * caller makes is to get its packets from here on.
+ */
+static int attach_answer(struct attachment *m, int err)
+{
+	if (!ask_is_over(err))
+		return err;
+	if (m->info.shared)
+		return -EIO;
+	first_put_program_back(m);
+	return 0;
+}
+
+int attach_draw(struct attachment *m, u32 *qpn)
+{
+	int err = 0;
+
+	*qpn = 0;
+	if (m->info.shared || m->first.joined)
+		err = ask_draw(&m->asker, qpn);
+	return attach_answer(m, err);
+}
+
 int attach_claim(struct attachment *m, u32 qpn)
 {
-	const int err = m->info.shared ? ask_claim(&m->asker, qpn) : 0;
+	int err = 0;
 
-	return ask_is_over(err) ? -EIO : err;
+	if (m->info.shared || m->first.joined)
+		err = ask_claim(&m->asker, qpn);
+	return attach_answer(m, err);
 }
 
 void attach_release(struct attachment *m, u32 qpn)
 {
 	/* the broker may have ended: then nothing is claimed any more */
-	if (m->info.shared)
+	if (m->info.shared || m->first.joined)
 		ask_release(&m->asker, qpn);
+}
+
+int attach_bind(struct attachment *m, const struct ask_service *service)
+{
+	int err = 0;
+
+	if (m->info.shared || m->first.joined)
+		err = ask_bind(&m->asker, service);
+	return attach_answer(m, err);
+}
+
+void attach_unbind(struct attachment *m, const struct ask_service *service)
+{
+	if (m->info.shared || m->first.joined)
+		ask_unbind(&m->asker, service);
+}
+
+int attach_group(struct attachment *m, const struct gid *group)
+{
+	int err = 0;
+
+	if (m->info.shared || m->first.joined)
+		err = ask_attach(&m->asker, group);
+	return attach_answer(m, err);
+}
+
+void attach_leave_group(struct attachment *m, const struct gid *group)
+{
+	if (m->info.shared || m->first.joined)
+		ask_detach(&m->asker, group);
 }
 
 int attach_ring(struct attachment *m)
@@ -294,6 +396,29 @@ int attach_ring(struct attachment *m)
 	const int fd = ask_ring(&m->asker);
 
 	return ask_is_over(fd) ? -EIO : fd;
+}
+
+int attach_open_local(const struct netdev *dev, struct attachment *m, u32 i)
+{
+	struct shard_io *s = &m->io[i];
+	const int fd = fcntl(m->first.tap_fd, F_DUPFD_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	s->local_tx = tx_local_open(dev, fd, s->stats);
+	if (s->local_tx)
+		return 0;
+	close(fd);
+	return -ENOMEM;
+}
+
+void attach_close_local(struct attachment *m, u32 i)
+{
+	struct shard_io *s = &m->io[i];
+
+	if (s->local_tx)
+		tx_close(s->local_tx);
+	s->local_tx = NULL;
 }
 
 static void close_everything(struct attachment *m)
@@ -305,10 +430,12 @@ static void close_everything(struct attachment *m)
 		if (s->tx)
 			tx_close(s->tx);
 		s->tx = NULL;
+		attach_close_local(m, i);
 		xsk_close(&s->xsks);
 		umem_destroy(&s->umem);
 		close_fd(&s->ring_fd);
 	}
+	first_close(m);
 	if (m->bpf)
 		xroce_bpf__destroy(m->bpf);
 	m->bpf = NULL;
@@ -342,6 +469,7 @@ void attach_abandon(struct attachment *m)
 #define X(name, map, fd, n) make_private(m->maps.name, (n) * sizeof(*m->maps.name));
 	SHARED_MAPS(X)
 #undef X
+	first_abandon(m);
 	hook_abandon(m);
 	ask_abandon(&m->asker);
 	close_everything(m);

@@ -11,6 +11,7 @@
 #include "../netdev/netdev.h"
 #include "../shard/shard_io.h"
 #include "ask.h"
+#include "first.h"
 #include "port_info.h"
 
 struct xroce_bpf;
@@ -24,9 +25,10 @@ struct attachment {
 	struct xroce_bpf *bpf;
 	struct xdp_maps maps;
 	struct shard_io io[XROCE_MAX_SHARD]; /* info.shards of them */
-	/* info.shared: the broker, and what it gave; -1: another's by now */
+	/* the broker, if it is asked: info.shared, or when others have come (first.joined) */
 	struct asker asker;
-	int fd[ASK_FDS];
+	int fd[ASK_FDS]; /* info.shared: what it gave; -1: another's by now */
+	struct first first;
 };
 
 /*
@@ -38,12 +40,37 @@ void attach_unmake(struct attachment *m);
 /* XDP redirects nothing more; all else stays. */
 void attach_detach(struct attachment *m);
 /*
- * A QP's number is this process's: before anybody is told it, and after nobody uses it any more.
- * Returns 0; -EEXIST: it is another process's; -ENOSPC: this user has as many as it may have; -EIO:
- * the broker has ended; another -errno. No lock of a shard held, as the broker answers, or not.
+ * A number for a QP, which is this process's from here until nobody uses it any more; *qpn 0: the
+ * port is no other's, and any number will do. Returns 0; -EDQUOT: this user has as many as it may
+ * have, -ENOSPC: there are no more; -EIO: the broker has ended; another -errno. No lock of a shard
+ * held, as the broker answers, or not.
+ */
+int attach_draw(struct attachment *m, u32 *qpn);
+/*
+ * That number, if the port is shared: of XROCE_CM_QPN each process may have its own. Returns 0 or
+ * -errno as above; -EALREADY: it is this process's; -EPERM: a number that is not for its choice.
  */
 int attach_claim(struct attachment *m, u32 qpn);
 void attach_release(struct attachment *m, u32 qpn);
+/*
+ * The broker, if there is one, sends requests for the service to this process; no longer. Returns
+ * 0; -EADDRINUSE: another has it; -EDQUOT, -ENOSPC, -EIO as above; another -errno.
+ */
+int attach_bind(struct attachment *m, const struct ask_service *service);
+void attach_unbind(struct attachment *m, const struct ask_service *service);
+/*
+ * The broker, if there is one, has packets to the multicast group come to this process as well; no
+ * longer. Returns 0; -ENOSPC: as many processes as can have it; -EDQUOT, -EIO as above; another
+ * -errno.
+ */
+int attach_group(struct attachment *m, const struct gid *group);
+void attach_leave_group(struct attachment *m, const struct gid *group);
+/*
+ * The i-th shard sends to other processes by the device that the broker gave; no longer. With all
+ * shards' locks. Returns 0 or -errno.
+ */
+int attach_open_local(const struct netdev *dev, struct attachment *m, u32 i);
+void attach_close_local(struct attachment *m, u32 i);
 /* Of a shared port: a ring buffer for wake-up records, or -errno as above. */
 int attach_ring(struct attachment *m);
 /* Hangs up when a shared port is lost; -1: the port is no other's. */

@@ -20,6 +20,19 @@ void attach_complain(const struct netdev *dev, const char *format, ...)
 	fprintf(stderr, "xroce: %s: %s\n", dev->name, text);
 }
 
+int attach_limited(const char *name, const char *what, const char *option, int err)
+{
+	if (err == -EDQUOT)
+		fprintf(stderr,
+			"xroce: %s: this user has all the %s that its broker gives one; end some, "
+			"or raise the limit (`xroce serve %s N %s`)\n",
+			name, what, option, name);
+	else if (err == -ENOSPC)
+		fprintf(stderr, "xroce: %s: all users together have all the %s that there are\n",
+			name, what);
+	return err == -EDQUOT ? -ENOSPC : err;
+}
+
 /* AF_XDP counts packet memory against RLIMIT_MEMLOCK, for all processes of the user together. */
 static void complain_memlock(const struct netdev *dev, const char *step)
 {
@@ -36,7 +49,9 @@ static void complain_memlock(const struct netdev *dev, const char *step)
 
 int attach_failed(const struct netdev *dev, const char *step, int err)
 {
-	if ((err == -EPERM || err == -EACCES) && !privilege_in_first_user_namespace())
+	/* without a capability it is not the namespace that it fails for (`xroce run` makes one) */
+	if ((err == -EPERM || err == -EACCES) && privilege_caps() &&
+	    !privilege_in_first_user_namespace())
 		attach_complain(dev,
 			 "not permitted to %s: the privileges of a user namespace are not enough, "
 			 "the kernel asks for those of the first one; with a broker none are "
@@ -68,3 +83,17 @@ int attach_failed(const struct netdev *dev, const char *step, int err)
 	return err == -EACCES ? -EPERM : err;
 }
 
+
+int attach_in_use(const struct netdev *dev)
+{
+	char comm[32] = "?", who[64] = "another process";
+	pid_t pid = 0;
+
+	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0 && pid > 0)
+		snprintf(who, sizeof(who), "process %d (%s)", (int)pid, comm);
+	attach_complain(dev,
+			"in use by %s; end it, or use another interface; as root, `xroce serve %s` "
+			"lets several processes use it",
+			who, dev->name);
+	return -EBUSY;
+}

@@ -9,7 +9,16 @@
 void attach_complain(const struct netdev *dev, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/*
+ * The line for a limit of the broker's that was met: -EDQUOT the user's, which `xroce serve OPTION`
+ * sets, or -ENOSPC that of all; nothing for another err. Returns -ENOSPC for both, or err.
+ */
+int attach_limited(const char *name, const char *what, const char *option, int err);
+
 /* The line for a step that failed for no reason of its own. Returns err, -EPERM for -EACCES. */
 int attach_failed(const struct netdev *dev, const char *step, int err);
+
+/* The line for an interface that another process has. Returns -EBUSY. */
+int attach_in_use(const struct netdev *dev);
 
 #endif

@@ -136,8 +136,10 @@ static int hook_attach_alone(const struct netdev *dev, struct attachment *m)
 	libbpf_print_fn_t before = privilege_hush_libbpf();
 	int fd = hook_open(m);
 
-	if (!fd)
+	if (!fd) {
+		m->bpf->rodata->xroce_ifindex = dev->ifindex;
 		fd = xroce_bpf__load(m->bpf);
+	}
 	libbpf_set_print(before);
 	if (fd)
 		return attach_failed(dev, "load the XDP program", fd);

@@ -8,6 +8,7 @@
 /* How XDP is attached and what the sockets can do; for `xroce list` and messages. */
 struct port_info {
 	bool shared;	    /* with other processes, by a broker; else this one has it alone */
+	u32 client;	    /* with shared: this one's number with the broker */
 	bool native;	    /* else generic (SKB) mode */
 	bool zero_copy;
 	bool multibuffer;

@@ -58,7 +58,8 @@ static bool shared_is_whole(const struct netdev *dev, const struct attachment *m
 {
 	const struct shared_kind rx = { BPF_MAP_TYPE_RINGBUF, 0, 0, port->ring_bytes };
 
-	if (port->ifindex != dev->ifindex || !shared_is_map(m->fd[ASK_FD_RX], &rx) ||
+	if (port->ifindex != dev->ifindex || port->client >= XROCE_MAX_CLIENT ||
+	    !shared_is_map(m->fd[ASK_FD_RX], &rx) ||
 	    !shared_is_tap(m->fd[ASK_FD_TAP], IFF_VNET_HDR) ||
 	    !shared_is_tap(m->fd[ASK_FD_SINGLE], 0))
 		return false;
@@ -71,6 +72,9 @@ static bool shared_is_whole(const struct netdev *dev, const struct attachment *m
 /* The line for a broker that gives no port. Returns err. */
 static int shared_complain(const struct netdev *dev, int err)
 {
+	char comm[32];
+	pid_t pid;
+
 	if (err == -EACCES)
 		attach_complain(dev,
 				"not permitted to use the broker; it serves the owner and the "
@@ -80,14 +84,23 @@ static int shared_complain(const struct netdev *dev, int err)
 				"its broker is neither root's nor this user's; end it, and as "
 				"root, `xroce serve %s`",
 				dev->name);
-	else if (err == -ENOSPC)
-		attach_complain(dev,
-				"the broker serves no more processes, or no more of this user; end "
-				"some, or raise its limits (`xroce serve --help`)");
+	else if (err == -EDQUOT || err == -ENOSPC)
+		err = attach_limited(dev->name, "processes", "--max-clients", err);
 	else if (err == -EOPNOTSUPP)
 		attach_complain(dev,
 				"bpf() is not permitted here: the seccomp profile of a container "
 				"must allow it");
+	else if (err == -EBUSY)
+		attach_in_use(dev); /* by the process that was asked: it can let nobody in */
+	else if (err == -EMFILE)
+		attach_complain(dev, "a port takes more descriptors than this process may have; "
+				     "raise `ulimit -n`");
+	else if (err == -ETIMEDOUT && !netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) &&
+		 pid > 0)
+		attach_complain(dev,
+				"process %d (%s), which has the interface, does not answer; have "
+				"it go on, or end it",
+				(int)pid, comm);
 	else if (err == -EPROTONOSUPPORT)
 		attach_complain(dev,
 				"the broker is of another version of xroce; as root, `xroce stop "
@@ -120,7 +133,7 @@ static int shared_greet(const struct netdev *dev, struct attachment *m, struct a
 		err = -EOPNOTSUPP;
 	if (!err && !shared_is_whole(dev, m, port))
 		err = -EPROTO;
-	/* a broker that ends: as if it had ended before */
+	/* it ends: as if it had ended before */
 	if (err == -EPIPE)
 		err = -ENOENT;
 	return err && err != -ENOENT ? shared_complain(dev, err) : err;
@@ -140,6 +153,8 @@ static int shared_map_all(const struct netdev *dev, struct attachment *m)
 	m->maps.engine->pid = (u32)getpid();
 	m->maps.qp_fd = m->fd[ASK_FD_QP];
 	m->maps.gid_fd = m->fd[ASK_FD_GID];
+	m->maps.group_fd = -1;
+	m->maps.flow_fd = m->maps.flows_fd = -1;
 	m->maps.channel_fd = m->fd[ASK_FD_CHANNEL];
 	return 0;
 }
@@ -186,6 +201,7 @@ int attach_shared(const struct netdev *dev, struct attachment *m)
 		return err;
 	m->info = (struct port_info){
 		.shared = true,
+		.client = port.client,
 		.native = port.native != 0,
 		.multibuffer = true,
 		.queues = 1,

@@ -2,17 +2,30 @@
 /*
  * The library lies in DIR/xroce or DIR/lib of what was installed or built, and the command in a
  * place that is known from the one or the other. The program that is started leaves its work to a
- * process of another session before it ends: so this one has a child for a moment only.
+ * process of another session before it ends.
+ *
+ * It is no child of the process that uses this library, which may wait for any of its own, or be
+ * interrupted by SIGCHLD: in a handler, or in epoll_wait(2) without one, as the kernel gives the
+ * signal to any thread of the process if the thread that has made the child blocks it. So there is
+ * a helper in between: a child that ends without a signal, and that only a wait for such finds
+ * (clone(2), __WCLONE). A child that executes a program has SIGCHLD again, so the helper does not:
+ * it starts the program, waits for it, and ends with the result.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +33,9 @@
 #include "spawn.h"
 
 /* XROCE_BINDIR, from the Makefile: where make install puts the command. */
+
+/* A broker begins in a tenth of a second; on a loaded machine in some seconds. */
+#define SPAWN_MAX_MS 20000
 
 extern char **environ;
 
@@ -56,55 +72,177 @@ static int spawn_attributes(posix_spawnattr_t *attr)
 	return 0;
 }
 
-static int spawn_files(posix_spawn_file_actions_t *files)
+/* Whoever waits for it holds up others: one that takes too long is ended. Returns true then. */
+static bool spawn_is_late(pid_t pid)
 {
-	if (posix_spawn_file_actions_init(files))
-		return -ENOMEM;
-	posix_spawn_file_actions_addopen(files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_addopen(files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-#ifdef __GLIBC__
-	posix_spawn_file_actions_addclosefrom_np(files, STDERR_FILENO + 1);
-#endif
-	return 0;
+	struct pollfd p = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
+	int n;
+
+	if (p.fd < 0)
+		return false;
+	do
+		n = poll(&p, 1, SPAWN_MAX_MS);
+	while (n < 0 && errno == EINTR);
+	if (!n)
+		kill(pid, SIGKILL);
+	close(p.fd);
+	return !n;
 }
 
-static int spawn_run(const char *path, char *const argv[], pid_t *pid)
+/*
+ * The program leaves its work to another process, and ends with its success. That one ends by
+ * itself if nobody asks it for anything.
+ */
+static int spawn_await(pid_t pid)
 {
-	posix_spawnattr_t attr;
-	posix_spawn_file_actions_t files;
-	int err = spawn_attributes(&attr);
+	const bool is_late = spawn_is_late(pid);
+	int status = 0;
 
-	if (err)
-		return err;
-	err = spawn_files(&files);
-	if (!err) {
-		err = -posix_spawn(pid, path, &files, &attr, argv, environ);
-		posix_spawn_file_actions_destroy(&files);
-	}
-	posix_spawnattr_destroy(&attr);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return is_late ? -ETIMEDOUT : WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
+}
+
+/* ---- the helper ---- */
+
+#define SPAWN_STACK (256u << 10)
+
+struct spawn {
+	const char *path;
+	char *const *argv;
+	const int *fd; /* that the program inherits */
+	u32 n;
+	posix_spawnattr_t attr;
+	pid_t parent;
+};
+
+/*
+ * The helper's descriptors: n of s->fd become those from INHERIT_AT on, and nothing that the
+ * process has beside standard error stays open here when it ends.
+ */
+static int spawn_files(const struct spawn *s)
+{
+	const int null_fd = open("/dev/null", O_RDWR);
+	bool failed = null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ||
+		      dup2(null_fd, STDOUT_FILENO) < 0;
+
+	for (u32 i = 0; !failed && i < s->n; i++)
+		failed = dup2(s->fd[i], INHERIT_AT + (int)i) < 0;
+	return failed || syscall(SYS_close_range, INHERIT_AT + s->n, UINT_MAX, 0) ? -errno : 0;
+}
+
+/*
+ * In the process's memory, with descriptors and signal handlers of its own; ends with an errno, or
+ * with the process, whose sockets and mappings it would keep.
+ */
+static int spawn_help(void *arg)
+{
+	const struct spawn *s = arg;
+	pid_t pid;
+	int err;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != s->parent)
+		return ESRCH;
+	/* where that is ignored the kernel takes the status */
+	signal(SIGCHLD, SIG_DFL);
+	err = -spawn_files(s);
+	if (!err)
+		err = posix_spawn(&pid, s->path, NULL, &s->attr, s->argv, environ);
+	return err ? err : -spawn_await(pid);
+}
+
+static int spawn_await_helper(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, __WCLONE) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+}
+
+/*
+ * This thread sleeps until the helper has ended, by CLONE_VFORK: meanwhile the helper has the
+ * thread's memory, errno too. It takes no signal, as handlers would run in that memory.
+ */
+static int spawn_by_helper(struct spawn *s)
+{
+	char *stack = mmap(NULL, SPAWN_STACK, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+	sigset_t all, before;
+	int err;
+
+	if (stack == MAP_FAILED)
+		return -ENOMEM;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	err = clone(spawn_help, stack + SPAWN_STACK, CLONE_VM | CLONE_VFORK, s);
+	err = err < 0 ? -errno : spawn_await_helper(err);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	munmap(stack, SPAWN_STACK);
 	return err;
 }
 
-int spawn_broker(const struct netdev *dev)
-{
-	char path[PATH_MAX], name[IF_NAMESIZE];
-	char *const argv[] = { "xroce", "serve", "--background", "--while-used", name, NULL };
-	const u64 caps = privilege_caps();
-	int status = 0, err;
-	pid_t pid;
+/* ---- what is started ---- */
 
-	if (!privilege_has(caps, CAP_NET_ADMIN) || !privilege_has(caps, CAP_BPF))
+static int spawn_run(const char *path, char *const argv[], const int *fd, u32 n)
+{
+	struct spawn s = { .path = path, .argv = argv, .fd = fd, .n = n, .parent = getpid() };
+	int err = spawn_attributes(&s.attr);
+
+	if (err)
+		return err;
+	err = spawn_by_helper(&s);
+	posix_spawnattr_destroy(&s.attr);
+	return err;
+}
+
+bool spawn_may(void)
+{
+	const u64 caps = privilege_caps();
+
+	return privilege_has(caps, CAP_NET_ADMIN) && privilege_has(caps, CAP_BPF);
+}
+
+static int spawn_serve(const struct netdev *dev, const int *fd, u32 n)
+{
+	char path[PATH_MAX], name[IF_NAMESIZE], number[12];
+	char *const argv[] = { "xroce", "serve", "--background", "--while-used", "--inherit",
+			       number, name, NULL };
+	int err;
+
+	if (!spawn_may())
 		return -EPERM;
 	err = spawn_find(path, sizeof(path));
 	if (err)
 		return err;
 	memcpy(name, dev->name, sizeof(name));
-	err = spawn_run(path, argv, &pid);
-	if (err)
-		return err;
-	while (waitpid(pid, &status, 0) < 0)
-		/* the program's own handler, or its waiting, has had the status: it is tried */
-		if (errno != EINTR)
-			return 0;
-	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EIO;
+	snprintf(number, sizeof(number), "%u", n);
+	return spawn_run(path, argv, fd, n);
+}
+
+int spawn_broker(const struct netdev *dev)
+{
+	return spawn_serve(dev, NULL, 0);
+}
+
+/* Copies that lie behind those that they are to become: none is overwritten before it is copied. */
+int spawn_heir(const struct netdev *dev, const int *fd, u32 n)
+{
+	int copy[INHERITS] = { 0 }, err = 0;
+	u32 made = 0;
+
+	for (; !err && made < n; made++) {
+		copy[made] = fcntl(fd[made], F_DUPFD_CLOEXEC, INHERIT_AT + INHERITS);
+		if (copy[made] < 0)
+			err = -errno;
+	}
+	if (!err)
+		err = spawn_serve(dev, copy, n);
+	while (made--)
+		if (copy[made] >= 0)
+			close(copy[made]);
+	return err;
 }

@@ -12,14 +12,21 @@
 
 #include "../transport/types.h"
 
-#define ASK_VERSION 1u
+#define ASK_VERSION 4u
 /* %llu: inode of the network namespace; %u: index of the interface in it */
 #define ASK_PATH    "/run/xroce/%llu-%u.sock"
-#define ASK_DIR	    "/run/xroce"
+#define ASK_PARENT  "/run"
+#define ASK_DIR	    ASK_PARENT "/xroce"
 
 enum ask_what {
 	ASK_HELLO = 1, /* a port: the answer has struct ask_port and ASK_FDS descriptors */
-	ASK_CLAIM,     /* number is a QPN: 0, -EEXIST: another's */
+	/* a QPN that nobody has: it is this client's, in number */
+	ASK_DRAW,
+	/*
+	 * number is a QPN, of the client's choice: -EPERM but for the privileged, whom -EEXIST
+	 * tells that it is another's. QP 1 any client may have, each its own: MADs come to it
+	 */
+	ASK_CLAIM,
 	ASK_RELEASE,   /* number is a QPN of this client's: 0 or -ENOENT */
 	/* a ring buffer for wake-up records: one descriptor, the client's until it ends */
 	ASK_RING,
@@ -29,11 +36,42 @@ enum ask_what {
 	 */
 	ASK_LIST,
 	ASK_STOP, /* the broker ends; -EPERM but for root and the broker's own user */
+	/*
+	 * Of the process that has started the broker and had the interface alone until now
+	 * (attach/first.h): a place among the clients; number says whether XDP is native. The
+	 * answer has struct ask_port and ASK_JOIN_FDS descriptors.
+	 */
+	ASK_JOIN,
+	ASK_OPEN, /* and that the broker's program is on the interface: others may come in */
+	/*
+	 * service is this client's: requests for it come to its QP 1. -EADDRINUSE: one of another
+	 * client's overlaps it (the same id, and the same address, or any address of its family on
+	 * one of both sides); -EEXIST: this client has it; -EACCES: a port for the privileged
+	 * alone; -EINVAL: it is none
+	 */
+	ASK_BIND,
+	ASK_UNBIND, /* service is one of this client's: 0 or -ENOENT */
+	/*
+	 * service.address is a multicast group that this client has members of; the rest of it is
+	 * 0. Packets to it come to this client as well. -EEXIST: they do already; -EINVAL: it is
+	 * no such address; -ENOSPC also if XROCE_GROUP_CLIENTS clients have members
+	 */
+	ASK_ATTACH,
+	ASK_DETACH, /* not any more: 0 or -ENOENT */
+	/*
+	 * Of the process that had the interface alone: it has it alone again, and the broker ends
+	 * without an answer. A connection of it that ends without this is its own end.
+	 */
+	ASK_LEAVE,
 };
+#define ASK_WHAT_MAX ASK_LEAVE
 /*
+ * A process that has the interface alone, and cannot start a broker, answers ASK_HELLO by -EBUSY.
+ *
  * A limit: -EDQUOT, the user has all that it may have; -ENOSPC, there is no more. Without a port,
- * ASK_CLAIM and ASK_RING are answered by -ENOTCONN. Several asks may be under way; answers come in
- * their order.
+ * ASK_DRAW, ASK_CLAIM, ASK_RING, ASK_BIND and ASK_ATTACH are answered by -ENOTCONN. Several asks
+ * may be under way; answers come in their order. With an answer unread, one that asks for
+ * descriptors is answered by -EBUSY.
  */
 
 /* The descriptors of ASK_HELLO, in this order: the client's own maps, rings and TAP devices. */
@@ -55,11 +93,31 @@ enum ask_fd {
 	ASK_FDS
 };
 
+/* The descriptors of ASK_JOIN. */
+enum ask_join_fd {
+	ASK_JOIN_TAP,	  /* a device with IFF_VNET_HDR, for frames to other processes */
+	ASK_JOIN_HAIRPIN, /* the device by which their frames come */
+	ASK_JOIN_CLIENTS, /* xroce_client, which the kernel empties with the last descriptor */
+	ASK_JOIN_MUX,	  /* the broker's program */
+	ASK_JOIN_FDS
+};
+
+enum { ASK_IPV4 = 1, ASK_IPV6 = 2 };
+
+/* A service of the connection manager. */
+struct ask_service {
+	u64 id;
+	u8 address[16];	/* a GID, whose family is the one in families; 0: any of the families */
+	u32 families;
+	u32 pad;
+};
+
 struct ask {
 	u32 version;
 	u32 what; /* enum ask_what */
 	u32 number;
 	u32 pad;
+	struct ask_service service; /* of ASK_BIND to ASK_DETACH, else 0 */
 };
 
 struct ask_port {
@@ -77,6 +135,8 @@ struct ask_client {
 	u32 qps;
 	u32 prog_id;
 	u32 tap;	/* ifindex, of that for all frames */
+	u32 sockets;	/* receives by AF_XDP sockets: the process that was there first */
+	u32 services;	/* that it is bound to */
 	char command[16];
 	u64 frames, hairpin, bytes, refused; /* of struct xroce_tap, both devices' */
 };
@@ -89,9 +149,10 @@ struct ask_answer {
 	union {
 		struct ask_port port;
 		struct ask_client client;
+		u32 number;
 		u8 room[112];
 	};
 };
-_Static_assert(sizeof(struct ask) == 16 && sizeof(struct ask_answer) == 128, "fixed sizes");
+_Static_assert(sizeof(struct ask) == 48 && sizeof(struct ask_answer) == 128, "fixed sizes");
 
 #endif

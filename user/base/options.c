@@ -89,6 +89,10 @@ const struct option_spec option_table[NUM_OPTIONS] = {
 		"XROCE_DEBUG", NULL, 0, "1", OPTION_IS_FLAG,
 		.help = "libbpf's messages, the verifier's log among them",
 	},
+	[OPTION_COUNTERS] = {
+		"XROCE_COUNTERS", NULL, 0, "1", OPTION_IS_FLAG,
+		.help = "a line of what an interface did, when the program lets go of it",
+	},
 };
 
 /* ---- text ---- */

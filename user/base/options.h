@@ -24,6 +24,7 @@ enum option_id {
 	OPTION_ECN,
 	OPTION_QUIET,
 	OPTION_DEBUG,
+	OPTION_COUNTERS,
 	NUM_OPTIONS,
 };
 
@@ -67,7 +68,7 @@ enum share_choice { SHARE_AUTO, SHARE_NEVER, SHARE_ALWAYS };
 enum share_choice options_share(void);
 /* XROCE_SHARDS, XROCE_SPIN_US. */
 u32 options_number(enum option_id option);
-/* XROCE_QUIET, XROCE_DEBUG: set to anything. */
+/* XROCE_QUIET, XROCE_DEBUG, XROCE_COUNTERS: set to anything. */
 bool options_is_set(enum option_id option);
 /* XROCE_VECTOR_CPUS: the n-th of its CPUs; -1: it has not so many, or is not set. */
 int options_cpu(u32 n);

@@ -30,6 +30,16 @@ bool privilege_in_first_user_namespace(void)
 	return !strcmp(target, FIRST_USER_NAMESPACE);
 }
 
+/* To the kernel, CAP_SYS_ADMIN has the other two in it. */
+bool privilege_may_attach(void)
+{
+	const u64 caps = privilege_caps();
+
+	return privilege_in_first_user_namespace() &&
+	       (privilege_has(caps, CAP_SYS_ADMIN) ||
+		(privilege_has(caps, CAP_NET_ADMIN) && privilege_has(caps, CAP_BPF)));
+}
+
 static int print_if_debugging(enum libbpf_print_level level, const char *format, va_list args)
 {
 	return options_is_set(OPTION_DEBUG) ? vfprintf(stderr, format, args) : 0;

@@ -24,6 +24,9 @@ static inline bool privilege_has(u64 caps, int cap)
  */
 bool privilege_in_first_user_namespace(void);
 
+/* False: the kernel is sure to refuse an XDP program of the calling thread. */
+bool privilege_may_attach(void);
+
 /*
  * libbpf prints the verifier's whole log when a program does not load: that is for XROCE_DEBUG.
  * Returns what printed before, for libbpf_set_print() after the load: the library is shared with

@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "process.h"
 
@@ -21,4 +22,42 @@ void process_name(pid_t pid, char *comm, size_t n)
 	for (char *c = comm; *c; c++)
 		if (!isprint((unsigned char)*c))
 			*c = '?';
+}
+
+/* 65534 unless it was set. */
+static uid_t process_overflow_uid(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/overflowuid", "re");
+	unsigned int uid;
+
+	if (!f || fscanf(f, "%u", &uid) != 1)
+		uid = 65534;
+	if (f)
+		fclose(f);
+	return uid;
+}
+
+/* Has every user a number in this user namespace? As in the first one; also if it is not told. */
+static bool process_has_all_uids(void)
+{
+	FILE *f = fopen("/proc/self/uid_map", "re");
+	unsigned long long n, all = 0;
+
+	if (!f)
+		return true;
+	while (fscanf(f, "%*u %*u %llu", &n) == 1)
+		all += n;
+	fclose(f);
+	/* (uid_t)-1 is nobody's */
+	return all >= (uid_t)-1;
+}
+
+bool process_is_outside_uid(uid_t uid)
+{
+	return uid == process_overflow_uid() && !process_has_all_uids();
+}
+
+bool process_is_own_uid(uid_t uid)
+{
+	return uid == geteuid() && uid != process_overflow_uid();
 }

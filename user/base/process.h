@@ -3,6 +3,7 @@
 #ifndef BASE_PROCESS_H
 #define BASE_PROCESS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
@@ -11,5 +12,14 @@
  * printable becomes '?'.
  */
 void process_name(pid_t pid, char *comm, size_t n);
+
+/*
+ * Is a user that the kernel named (SO_PEERCRED) surely this process's own? The overflow uid is
+ * whoever has no number in this user namespace, and so is nobody's for certain.
+ */
+bool process_is_own_uid(uid_t uid);
+
+/* Is it the number of a user who has none in this user namespace, and so no other's? */
+bool process_is_outside_uid(uid_t uid);
 
 #endif

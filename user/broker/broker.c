@@ -2,15 +2,20 @@
 #include <bpf/bpf.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/rtnetlink.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "../attach/ask.h"
 #include "../attach/complain.h"
+#include "../attach/hold.h"
 #include "../base/clock.h"
 #include "../base/kernel.h"
 #include "../base/process.h"
 #include "client.h"
+#include "first.h"
+#include "orphans.h"
 
 /* A broker that is wanted while it is used: from its start to its first client, */
 #define UNUSED_FIRST_NS (10 * NSEC_PER_SEC)
@@ -57,7 +62,10 @@ static void broker_hear(void *arg, enum news_kind kind, u32 ifindex, const struc
 {
 	struct broker *b = arg;
 
-	b->has_news |= kind == NEWS_LOST || ifindex == b->dev.ifindex;
+	/* another link may be the other end of a veth, which has come here or gone from here */
+	b->has_news |= kind == NEWS_LOST || ifindex == b->dev.ifindex ||
+		       (b->dev.is_veth && nlh &&
+			(nlh->nlmsg_type == RTM_NEWLINK || nlh->nlmsg_type == RTM_DELLINK));
 	b->has_near_news |= near_concerns(nlh);
 }
 
@@ -80,30 +88,88 @@ static void broker_knock(struct source *s, u32 events)
 
 /* ---- beginning ---- */
 
-static int broker_hold(struct broker *b)
+enum broker_other { OTHER_NONE, OTHER_BROKER, OTHER_HANGS_UP };
+
+static enum broker_other broker_ask(const struct netdev *dev, pid_t *pid)
+{
+	struct ask_client client;
+	struct asker asker;
+	int err;
+
+	ask_init(&asker);
+	err = ask_connect(&asker, netdev_netns(), dev->ifindex);
+	if (err) {
+		ask_close(&asker);
+		return OTHER_NONE;
+	}
+	*pid = ask_server(&asker);
+	err = ask_list(&asker, 0, &client);
+	ask_close(&asker);
+	return !err || err == -ENOENT || err == -ETIMEDOUT ? OTHER_BROKER : OTHER_HANGS_UP;
+}
+
+static int broker_complain_of_broker(const struct netdev *dev, pid_t pid)
+{
+	char comm[32];
+
+	process_name(pid, comm, sizeof(comm));
+	attach_complain(dev, "process %d (%s) is its broker already; `xroce stop %s` ends it",
+			(int)pid, comm, dev->name);
+	return -EBUSY;
+}
+
+static int broker_complain_of_holder(const struct netdev *dev, bool lets_in)
 {
 	char comm[32] = "?";
 	pid_t pid = 0;
 
-	if (!door_holder(b->dev.ifindex, &pid)) {
-		process_name(pid, comm, sizeof(comm));
-		attach_complain(&b->dev,
-				"process %d (%s) is its broker already; `xroce stop %s` ends it",
-				(int)pid, comm, b->dev.name);
-		return -EBUSY;
-	}
-	b->holder_fd = netdev_hold(b->dev.ifindex);
-	/* EPERM: anyone can take a name. The XDP hook, which takes privileges, decides. */
-	if (b->holder_fd >= 0 || b->holder_fd == -EPERM)
-		return 0;
-	if (b->holder_fd != -EBUSY)
-		return attach_failed(&b->dev, "take the interface", b->holder_fd);
-	netdev_holder(b->dev.ifindex, &pid, comm, sizeof(comm));
-	attach_complain(&b->dev,
-			"in use by process %d (%s), which has it alone; end it, and start it again "
-			"under the broker",
-			(int)pid, comm);
+	netdev_holder(dev->ifindex, &pid, comm, sizeof(comm));
+	attach_complain(dev,
+			"in use by process %d (%s), which has it alone%s; end it, and start it "
+			"again under the broker",
+			(int)pid, comm,
+			lets_in ? " and lets others in: a broker is needed only for a --mode, a "
+				  "--group or limits" :
+				  "");
 	return -EBUSY;
+}
+
+/*
+ * One that hangs up on such a question ends, which closes its socket first; or is a process that
+ * has the interface alone, which is found there again. Whoever begins or ends is waited for.
+ */
+static int broker_hold_after(struct broker *b, struct hold *hold)
+{
+	const struct netdev *dev = &b->dev;
+	enum broker_other other, before = OTHER_NONE;
+	pid_t pid = 0;
+
+	for (;; before = other) {
+		other = broker_ask(dev, &pid);
+		if (other == OTHER_BROKER)
+			return broker_complain_of_broker(dev, pid);
+		b->holder_fd = hold_take(hold);
+		/* EPERM: anyone can take a name. The XDP hook, which takes privileges, decides. */
+		if (b->holder_fd >= 0 || b->holder_fd == -EPERM)
+			return 0;
+		if (b->holder_fd == -EBUSY || (b->holder_fd == -EAGAIN && other == before &&
+					       other == OTHER_HANGS_UP))
+			return broker_complain_of_holder(dev, other == OTHER_HANGS_UP);
+		if (b->holder_fd != -EAGAIN)
+			return attach_failed(dev, "take the interface", b->holder_fd);
+		hold_await(hold);
+	}
+}
+
+static int broker_hold(struct broker *b)
+{
+	struct hold hold;
+	int err;
+
+	hold_begin(&hold, b->dev.ifindex);
+	err = broker_hold_after(b, &hold);
+	hold_end(&hold);
+	return err;
 }
 
 static int broker_open_door(struct broker *b)
@@ -128,17 +194,23 @@ static int broker_make_books(struct broker *b)
 						QUOTA_SPARE,
 			  [QUOTA_CLIENTS] = b->options.max_clients,
 			  [QUOTA_QPS] = b->options.max_qps,
-			  [QUOTA_RINGS] = b->options.max_rings },
+			  [QUOTA_RINGS] = b->options.max_rings,
+			  [QUOTA_SERVICES] = b->options.max_services,
+			  [QUOTA_GROUPS] = GROUPS_OF_USER },
 		.all = { [QUOTA_CONNECTIONS] = QUOTA_CONNECTIONS_MAX,
 			 [QUOTA_CLIENTS] = XROCE_MAX_CLIENT,
 			 [QUOTA_QPS] = max_qps,
-			 [QUOTA_RINGS] = UINT_MAX },
+			 [QUOTA_RINGS] = UINT_MAX,
+			 [QUOTA_SERVICES] = BROKER_SERVICES,
+			 [QUOTA_GROUPS] = XROCE_MAX_MEMBERS * XROCE_GROUP_CLIENTS },
 	};
-	u32 seed;
+	u64 seed[2];
+	int err;
 
-	kernel_random(&seed, sizeof(seed));
+	kernel_random(seed, sizeof(seed));
 	quota_init(&b->quota, &limits);
-	return numbers_make(&b->numbers, max_qps, seed);
+	err = numbers_make(&b->numbers, max_qps, (u32)seed[0]);
+	return err ? err : bindings_make(&b->bindings, BROKER_SERVICES, seed[1]);
 }
 
 static int broker_make_stock(struct broker *b)
@@ -146,6 +218,8 @@ static int broker_make_stock(struct broker *b)
 	const struct instance_plan plan = {
 		.ifindex = b->dev.ifindex,
 		.ring_bytes = XROCE_RX_RING_BYTES,
+		.clients_fd = mux_clients_fd(&b->mux),
+		.turn_fd = mux_turn_fd(&b->mux),
 		.tap_ingress_fd = mux_tap_ingress_fd(&b->mux),
 		.tap_egress_fd = mux_tap_egress_fd(&b->mux),
 		.tap_single_fd = mux_tap_single_fd(&b->mux),
@@ -154,6 +228,7 @@ static int broker_make_stock(struct broker *b)
 	int err;
 
 	stock_init(&b->stock, &plan);
+	speaker_init(&b->speaker, &b->mux, &b->stock.plan);
 	/* what a client would be refused is found out now */
 	err = instance_make(&b->stock.spare[0], &plan, &step);
 	if (err)
@@ -170,7 +245,8 @@ static int broker_listen(struct broker *b)
 	b->news_source = (struct source){ .ready = broker_news, .fd = b->news.fd };
 	if (!err)
 		err = loop_add(b->loop, &b->news_source);
-	if (!err)
+	/* until the first says so, whoever comes waits at the door */
+	if (!err && !b->options.inherits)
 		err = loop_add(b->loop, &b->door_source);
 	/* after the subscription: what changes from here on is heard of */
 	if (!err)
@@ -183,10 +259,11 @@ static int broker_listen(struct broker *b)
 /* Undone by broker_end(), however far it has come. */
 static int broker_begin(struct broker *b)
 {
-	int err = broker_hold(b);
+	const bool inherits = b->options.inherits;
+	int err = inherits ? first_begin(b) : broker_hold(b);
 
-	if (!err)
-		err = mux_make(&b->mux, &b->dev);
+	if (!err && !inherits)
+		err = mux_make(&b->mux, &b->dev, NULL);
 	if (!err) {
 		err = broker_make_books(b);
 		if (err)
@@ -194,7 +271,7 @@ static int broker_begin(struct broker *b)
 		err = broker_make_stock(b);
 	}
 	if (!err)
-		err = broker_open_door(b);
+		err = inherits ? first_welcome(b) : broker_open_door(b);
 	return err ? err : broker_listen(b);
 }
 
@@ -205,19 +282,37 @@ static void broker_close(int *fd)
 	*fd = -1;
 }
 
-/* Nobody new comes; no packet comes; all clients end; what was made for them goes. */
+/*
+ * Nobody new comes; no packet comes; all clients end; what was made for them goes. The process that
+ * was there first is told before: until it has put its own program back, its packets go by ours.
+ */
 static void broker_end(struct broker *b)
 {
-	door_close(&b->door);
+	if (b->first)
+		client_dismiss(b->first);
+	b->first = NULL;
+	if (b->options.inherits)
+		door_leave(&b->door);
+	else
+		door_close(&b->door);
+	/* whoever waits for us is to ask elsewhere, and not when the rest has gone */
+	broker_close(&b->visitor_fd);
 	if (b->mux.bpf)
 		mux_detach(&b->mux);
 	while (b->clients)
 		client_end(b->clients);
+	orphans_free(b);
+	speaker_close(&b->speaker);
 	stock_empty(&b->stock);
 	mux_unmake(&b->mux);
 	numbers_unmake(&b->numbers);
+	bindings_unmake(&b->bindings);
+	groups_free(&b->groups);
 	news_close(&b->news);
+	broker_close(&b->first_prog_fd);
 	broker_close(&b->reserve_fd);
+	if (b->options.inherits)
+		door_sweep(&b->door, b->dev.ifindex);
 	broker_close(&b->holder_fd);
 	/* last: whoever asked for the end finds everything gone */
 	broker_close(&b->stopper_fd);
@@ -235,7 +330,8 @@ int brokers_add(struct brokers *all, const struct netdev *dev, const struct brok
 	b->options = *o;
 	b->dev = *dev;
 	b->holder_fd = b->stopper_fd = b->door.fd = b->news.fd = b->mux.link_fd = -1;
-	b->mux.hairpin_fd = b->mux.hairpin_link_fd = -1;
+	b->mux.hairpin_fd = b->mux.hairpin_link_fd = b->visitor_fd = b->first_prog_fd = -1;
+	b->speaker.fd = -1;
 	b->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	err = broker_begin(b);
 	if (err) {
@@ -250,11 +346,19 @@ int brokers_add(struct brokers *all, const struct netdev *dev, const struct brok
 
 /* ---- work ---- */
 
+/* By who has a port or waits for one, but for the process that was there first. */
+static bool broker_is_used(const struct broker *b)
+{
+	const u32 first = b->first && b->first->number != CLIENT_NONE;
+
+	return b->quota.used[QUOTA_CLIENTS] > first;
+}
+
 static void broker_look_at_use(struct broker *b, u64 now_ns)
 {
 	if (!b->options.while_used)
 		return;
-	if (b->clients)
+	if (broker_is_used(b))
 		b->unused_ns = NSEC_NEVER;
 	else if (b->unused_ns == NSEC_NEVER)
 		b->unused_ns = now_ns + UNUSED_NS;
@@ -290,12 +394,15 @@ static void broker_work(struct broker *b, u64 now_ns, bool idle)
 		client_serve(c);
 	else if ((idle || now_ns >= b->slow_ns) && broker_work_slowly(b, now_ns, idle))
 		b->slow_ns = clock_now_ns() + SLOW_NS;
+	orphans_tell(b, now_ns);
 	broker_look_at_use(b, now_ns);
 }
 
 static u64 broker_next_ns(struct broker *b)
 {
-	return client_waiting(b) ? 0 : min_u64(stock_next_ns(&b->stock), b->unused_ns);
+	const u64 next_ns = min_u64(orphans_next_ns(b), b->unused_ns);
+
+	return client_waiting(b) ? 0 : min_u64(stock_next_ns(&b->stock), next_ns);
 }
 
 static int brokers_timeout_ms(const struct brokers *all)

@@ -12,8 +12,13 @@
 
 #include <sys/types.h>
 
+#include <xroce/abi.h>
+
+#include "../attach/inherit.h"
 #include "../netdev/netdev.h"
 #include "../transport/types.h"
+
+#define BROKER_SERVICES (XROCE_MAX_SERVICE / 2) /* of all users: each has two keys at most */
 
 /* The program that it has on the hook. */
 #define BROKER_PROGRAM "xroce_mux"
@@ -21,8 +26,10 @@
 struct broker_options {
 	mode_t mode;	/* of the socket */
 	gid_t group;	/* of the socket; -1: the caller's */
-	u32 max_clients, max_qps, max_rings; /* of each user but root */
+	u32 max_clients, max_qps, max_rings, max_services; /* of each user but root */
 	bool while_used; /* it ends a moment after its last client has gone */
+	bool inherits;	 /* from a process that has the interface alone: */
+	int inherited[INHERITS]; /* -1: not that */
 };
 
 struct brokers; /* of a process */

@@ -5,12 +5,17 @@
 
 #include "../netdev/news.h"
 #include "broker.h"
-#include "door.h"
+#include "../attach/door.h"
+#include "bindings.h"
+#include "groups.h"
 #include "loop.h"
 #include "mux.h"
 #include "numbers.h"
 #include "quota.h"
+#include "speaker.h"
 #include "stock.h"
+
+struct orphans; /* orphans.c */
 
 struct client {
 	struct source source; /* the connection */
@@ -23,11 +28,17 @@ struct client {
 	bool waiting;	/* for its port */
 	u32 number;	/* with a port: key in xroce_client; else CLIENT_NONE */
 	u32 tap[INSTANCE_TAPS]; /* its devices */
-	int single_link_fd; /* of the XDP program on the second */
+	int single_link_fd; /* of the XDP program on the second; -1: none */
 	u32 prog_id;
 	u32 rings;
 	u32 qps;
 	u32 qpns;	/* its list in numbers */
+	/* client_cm.c's */
+	bool has_cm;	/* a QP 1: */
+	u64 cm_serial;	/* of that */
+	u32 services;
+	u32 bound;	/* its list in bindings */
+	u32 groups;	/* multicast groups, client_group.c's */
 };
 
 struct broker {
@@ -46,6 +57,14 @@ struct broker {
 	bool has_near_news;
 	struct stock stock;
 	struct numbers numbers;
+	struct bindings bindings;
+	struct groups groups;
+	u64 cm_serial;		/* QPs 1 that there have been */
+	struct orphans *orphans; /* of clients that have gone */
+	struct speaker speaker;
+	struct client *refuser; /* of those that have one: answers for nobody; NULL: none has */
+	u32 random[64]; /* fetched at once: random_left of them are not used yet */
+	u32 random_left;
 	struct quota quota;
 	struct client *clients;	/* all connections, the newest first */
 	struct client *of[XROCE_MAX_CLIENT]; /* by number */
@@ -55,6 +74,11 @@ struct broker {
 	u64 unused_ns;	/* when it ends for want of a client; NSEC_NEVER: not for that */
 	int stopper_fd;	/* whoever asked for the end hears of it when all is gone */
 	bool ended;
+	/* first.c's: the process that had the interface alone, and the socket is its own as well */
+	struct client *first;
+	bool first_died; /* at whatever it was */
+	bool is_open;	/* others have been let in */
+	int first_prog_fd, visitor_fd;
 };
 
 #endif

@@ -9,6 +9,9 @@
 #include "../base/kernel.h"
 #include "../base/process.h"
 #include "client.h"
+#include "client_cm.h"
+#include "client_group.h"
+#include "first.h"
 #include "message.h"
 
 #define DISOWN_BATCH 64
@@ -35,12 +38,21 @@ static void client_reply(struct client *c, u32 what, int err)
 
 /* ---- a port ---- */
 
+/*
+ * Descriptors that lie unread in a socket are counted by the kernel against the broker's limit. So
+ * a client has one answer's under way.
+ */
+static int client_check_read(const struct client *c)
+{
+	return message_is_unread(c->source.fd) ? -EBUSY : 0;
+}
+
 static void client_hello(struct client *c)
 {
-	int err = c->waiting || c->number != CLIENT_NONE ?
-			  -EALREADY :
-			  quota_take(&c->broker->quota, c->user, QUOTA_CLIENTS);
+	int err = c->waiting || c->number != CLIENT_NONE ? -EALREADY : client_check_read(c);
 
+	if (!err)
+		err = quota_take(&c->broker->quota, c->user, QUOTA_CLIENTS);
 	if (err) {
 		client_reply(c, ASK_HELLO, err);
 		return;
@@ -72,18 +84,23 @@ static u32 client_number(struct broker *b)
 	return number;
 }
 
-static int client_enter(struct client *c, const struct instance *i)
+int client_enter(struct client *c, int prog_fd, u32 prog_id, const u32 tap[INSTANCE_TAPS])
 {
 	struct broker *b = c->broker;
-	const u32 number = client_number(b), tap[INSTANCE_TAPS] = { i->tap, i->single };
-	int err = mux_enter(&b->mux, number, instance_prog_fd(i), tap, c->privileged);
+	struct mux_client sender = { .privileged = c->privileged };
+	int err;
 
-	if (err)
+	c->number = client_number(b);
+	sender.number = c->number;
+	sender.place = client_cm_place(c);
+	err = mux_enter(&b->mux, &sender, prog_fd, tap);
+	if (err) {
+		c->number = CLIENT_NONE;
 		return err;
-	c->number = number;
+	}
 	memcpy(c->tap, tap, sizeof(c->tap));
-	c->prog_id = i->prog_id;
-	b->of[number] = c;
+	c->prog_id = prog_id;
+	b->of[c->number] = c;
 	return 0;
 }
 
@@ -118,7 +135,8 @@ static int client_give(struct client *c, const struct instance *i)
 /* Its packets go to its program, and it has the descriptors; or neither. */
 static int client_connect(struct client *c, const struct instance *i)
 {
-	int err = client_enter(c, i);
+	const u32 tap[INSTANCE_TAPS] = { i->tap, i->single };
+	int err = client_enter(c, instance_prog_fd(i), i->prog_id, tap);
 
 	if (!err) {
 		err = client_give(c, i);
@@ -159,20 +177,31 @@ void client_serve(struct client *c)
 
 /* ---- numbers and rings ---- */
 
-static int client_claim(struct client *c, u32 qpn)
+static u32 client_random(void *arg)
+{
+	struct broker *b = arg;
+
+	if (!b->random_left) {
+		kernel_random(b->random, sizeof(b->random));
+		b->random_left = ARRAY_SIZE(b->random);
+	}
+	return b->random[--b->random_left];
+}
+
+/* One more number: that one, or, of 0, one that is drawn. */
+static int client_take(struct client *c, u32 *qpn)
 {
 	struct broker *b = c->broker;
-	int err = c->number == CLIENT_NONE ? -ENOTCONN : numbers_check(qpn, c->privileged);
+	int err = quota_take(&b->quota, c->user, QUOTA_QPS);
 
-	if (!err)
-		err = quota_take(&b->quota, c->user, QUOTA_QPS);
 	if (err)
 		return err;
-	err = numbers_claim(&b->numbers, qpn, c->number, &c->qpns);
+	err = *qpn ? numbers_claim(&b->numbers, *qpn, c->number, &c->qpns) :
+		     numbers_draw(&b->numbers, client_random, b, c->number, &c->qpns, qpn);
 	if (!err) {
-		err = mux_own(&b->mux, qpn, c->number, c->pid);
+		err = mux_own(&b->mux, *qpn, c->number, c->pid);
 		if (err)
-			numbers_release(&b->numbers, qpn, c->number, &c->qpns);
+			numbers_release(&b->numbers, *qpn, c->number, &c->qpns);
 	}
 	if (err)
 		quota_give(&b->quota, c->user, QUOTA_QPS, 1);
@@ -181,10 +210,35 @@ static int client_claim(struct client *c, u32 qpn)
 	return err;
 }
 
+static void client_draw(struct client *c)
+{
+	struct ask_answer answer = { .what = ASK_DRAW };
+
+	answer.err = c->number == CLIENT_NONE ? -ENOTCONN : client_take(c, &answer.number);
+	client_send(c, &answer, NULL);
+}
+
+/*
+ * Nobody else may choose: who is told which numbers are taken could list them all. QP 1 is each
+ * client's own.
+ */
+static int client_claim(struct client *c, u32 qpn)
+{
+	int err = c->number == CLIENT_NONE ? -ENOTCONN : 0;
+
+	if (!err && qpn == XROCE_CM_QPN)
+		return client_cm_claim(c);
+	if (!err)
+		err = c->privileged ? numbers_check(qpn) : -EPERM;
+	return err ? err : client_take(c, &qpn);
+}
+
 static int client_release(struct client *c, u32 qpn)
 {
 	struct broker *b = c->broker;
 
+	if (qpn == XROCE_CM_QPN)
+		return client_cm_release(c);
 	if (c->number == CLIENT_NONE || numbers_release(&b->numbers, qpn, c->number, &c->qpns))
 		return -ENOENT;
 	mux_disown(&b->mux, &qpn, 1);
@@ -197,9 +251,9 @@ static void client_ring(struct client *c)
 {
 	struct broker *b = c->broker;
 	struct ask_answer answer = { .what = ASK_RING, .num_fds = 1 };
-	int fd = -1, err = -ENOTCONN;
+	int fd = -1, err = c->number == CLIENT_NONE ? -ENOTCONN : client_check_read(c);
 
-	if (c->number != CLIENT_NONE)
+	if (!err)
 		err = quota_take(&b->quota, c->user, QUOTA_RINGS);
 	if (!err) {
 		c->rings++;
@@ -211,6 +265,23 @@ static void client_ring(struct client *c)
 	client_send(c, &answer, &fd);
 	if (fd >= 0)
 		close(fd);
+}
+
+/* ---- the first one's ---- */
+
+static void client_join(struct client *c, bool native)
+{
+	struct ask_answer answer = { .what = ASK_JOIN, .num_fds = ASK_JOIN_FDS };
+	int fd[ASK_JOIN_FDS];
+
+	answer.err = first_join(c, native, &answer.port, fd);
+	if (answer.err) {
+		client_reply(c, ASK_JOIN, answer.err);
+		return;
+	}
+	client_send(c, &answer, fd);
+	/* the device goes with the client's descriptor */
+	close(fd[ASK_JOIN_TAP]);
 }
 
 /* ---- for `xroce list` and `xroce stop` ---- */
@@ -244,6 +315,8 @@ static void client_list(struct client *c, u32 n)
 					     .qps = other->qps,
 					     .prog_id = other->prog_id,
 					     .tap = other->tap[0],
+					     .sockets = other == other->broker->first,
+					     .services = other->services,
 					     .frames = sent.frames,
 					     .hairpin = sent.hairpin,
 					     .bytes = sent.bytes,
@@ -276,6 +349,9 @@ static void client_ask(struct client *c, const struct ask *ask)
 	case ASK_HELLO:
 		client_hello(c);
 		return;
+	case ASK_DRAW:
+		client_draw(c);
+		return;
 	case ASK_CLAIM:
 		client_reply(c, ASK_CLAIM, client_claim(c, ask->number));
 		return;
@@ -291,7 +367,45 @@ static void client_ask(struct client *c, const struct ask *ask)
 	case ASK_STOP:
 		client_stop(c);
 		return;
+	case ASK_JOIN:
+		client_join(c, ask->number);
+		return;
+	case ASK_OPEN:
+		client_reply(c, ASK_OPEN, first_open(c));
+		return;
+	case ASK_LEAVE:
+		client_end(c);
+		return;
+	case ASK_BIND:
+		client_reply(c, ASK_BIND, client_cm_bind(c, &ask->service));
+		return;
+	case ASK_UNBIND:
+		client_reply(c, ASK_UNBIND, client_cm_unbind(c, &ask->service));
+		return;
+	case ASK_ATTACH:
+		client_reply(c, ASK_ATTACH, client_group_attach(c, &ask->service));
+		return;
+	case ASK_DETACH:
+		client_reply(c, ASK_DETACH, client_group_detach(c, &ask->service));
+		return;
 	}
+}
+
+/* It is to know why: of all versions the answer begins alike. */
+static void client_refuse_version(struct client *c)
+{
+	message_answer(c->source.fd,
+		       &(struct ask_answer){ .version = ASK_VERSION, .err = -EPROTONOSUPPORT },
+		       NULL);
+}
+
+/* What a client has sent before is of no interest, but for the last word of the first. */
+static void client_hung_up(struct client *c)
+{
+	struct broker *b = c->broker;
+
+	b->first_died |= c == b->first && !first_has_left(c->source.fd);
+	client_end(c);
 }
 
 static void client_ready(struct source *s, u32 events)
@@ -300,9 +414,8 @@ static void client_ready(struct source *s, u32 events)
 	struct ask ask;
 	int got;
 
-	/* what it has sent before it hung up is of no interest */
 	if (events & (EPOLLHUP | EPOLLERR)) {
-		client_end(c);
+		client_hung_up(c);
 		return;
 	}
 	got = message_read(s->fd, &ask);
@@ -310,17 +423,15 @@ static void client_ready(struct source *s, u32 events)
 		client_ask(c, &ask);
 		return;
 	}
-	/* it is to know why: of all versions the answer begins alike */
 	if (got == -EPROTONOSUPPORT)
-		message_answer(s->fd,
-			       &(struct ask_answer){ .version = ASK_VERSION, .err = got }, NULL);
+		client_refuse_version(c);
 	if (got)
 		client_end(c);
 }
 
 /* ---- beginning and end ---- */
 
-static int client_make(struct broker *b, const struct visitor *v)
+int client_make(struct broker *b, const struct visitor *v)
 {
 	struct quota_user *user = quota_find(&b->quota, v->uid);
 	struct client *c;
@@ -338,7 +449,9 @@ static int client_make(struct broker *b, const struct visitor *v)
 				      .uid = v->uid,
 				      .privileged = v->uid == 0,
 				      .number = CLIENT_NONE,
-				      .qpns = NUMBERS_NONE };
+				      .single_link_fd = -1,
+				      .qpns = NUMBERS_NONE,
+				      .bound = BINDINGS_NONE };
 		process_name((pid_t)v->pid, c->command, sizeof(c->command));
 	}
 	err = c ? loop_add(b->loop, &c->source) : -ENOMEM;
@@ -394,6 +507,8 @@ void client_end(struct client *c)
 	struct broker *b = c->broker;
 
 	client_disown(c);
+	client_cm_end(c);
+	client_group_end(c);
 	if (c->number != CLIENT_NONE || c->waiting)
 		quota_give(&b->quota, c->user, QUOTA_CLIENTS, 1);
 	if (c->number != CLIENT_NONE) {
@@ -402,6 +517,20 @@ void client_end(struct client *c)
 	}
 	quota_give(&b->quota, c->user, QUOTA_RINGS, c->rings);
 	quota_give(&b->quota, c->user, QUOTA_CONNECTIONS, 1);
+	if (c == b->first)
+		first_gone(b);
+	client_dismiss(c);
+}
+
+void client_dismiss(struct client *c)
+{
+	struct broker *b = c->broker;
+
+	/* nobody finds it any more, though it may have its place */
+	if (c->number != CLIENT_NONE)
+		b->of[c->number] = NULL;
+	if (b->refuser == c)
+		b->refuser = NULL;
 	if (c->before)
 		c->before->next = c->next;
 	else

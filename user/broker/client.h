@@ -10,6 +10,12 @@
 
 #define CLIENT_NONE (~0u)
 
+/* One more connection, at the head of the list. Returns 0, or -errno: v->fd stays the caller's. */
+int client_make(struct broker *b, const struct visitor *v);
+/*
+ * Its packets go to that program, and it sends by those TAPs: it has a number. Returns 0 or -errno.
+ */
+int client_enter(struct client *c, int prog_fd, u32 prog_id, const u32 tap[INSTANCE_TAPS]);
 /* Takes one new connection, or refuses it. */
 void client_welcome(struct broker *b);
 
@@ -22,5 +28,7 @@ void client_serve(struct client *c);
 
 /* All that it has is taken back, in this order: numbers, packets, TAP, place. */
 void client_end(struct client *c);
+/* Only its connection: what it has stays as it is, as the broker ends. */
+void client_dismiss(struct client *c);
 
 #endif

@@ -30,6 +30,10 @@ static int instance_load(struct instance *i, const struct instance_plan *plan)
 	i->bpf->rodata->xroce_shared = true;
 	err = bpf_map__set_max_entries(i->bpf->maps.xroce_ring, plan->ring_bytes);
 	if (!err)
+		err = bpf_map__reuse_fd(i->bpf->maps.xroce_others, plan->clients_fd);
+	if (!err)
+		err = bpf_map__reuse_fd(i->bpf->maps.xroce_turn, plan->turn_fd);
+	if (!err)
 		err = xroce_bpf__load(i->bpf);
 	if (err)
 		return err;
@@ -56,15 +60,20 @@ static int instance_make_wake(struct instance *i)
 }
 
 /* Its programs come first: nothing passes unseen. */
-static int instance_make_tap(struct instance *i, const struct instance_plan *plan)
+int instance_make_tap(const struct instance_plan *plan, u32 *tap)
 {
+	const int fd = tap_make(plan->ifindex, TAP_ALL, tap);
 	int err;
 
-	i->tap_fd = tap_make(plan->ifindex, TAP_ALL, &i->tap);
-	if (i->tap_fd < 0)
-		return i->tap_fd;
-	err = tap_guard(i->tap, plan->tap_ingress_fd, plan->tap_egress_fd);
-	return err ? err : tap_set_up(i->tap);
+	if (fd < 0)
+		return fd;
+	err = tap_guard(*tap, plan->tap_ingress_fd, plan->tap_egress_fd);
+	if (!err)
+		err = tap_set_up(*tap);
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
 }
 
 /* The XDP program goes with this process: without a broker nothing is redirected. */
@@ -97,7 +106,8 @@ int instance_make(struct instance *i, const struct instance_plan *plan, const ch
 	}
 	if (!err) {
 		*step = "make a client's TAP devices";
-		err = instance_make_tap(i, plan);
+		i->tap_fd = instance_make_tap(plan, &i->tap);
+		err = i->tap_fd < 0 ? i->tap_fd : 0;
 	}
 	if (!err)
 		err = instance_make_single(i, plan);

@@ -27,6 +27,7 @@ struct instance_plan {
 	u32 ifindex;
 	u32 ring_bytes;
 	int tap_ingress_fd, tap_egress_fd, tap_single_fd; /* programs */
+	int clients_fd, turn_fd; /* the broker's maps, which clients' programs have as well */
 };
 
 /*
@@ -34,6 +35,12 @@ struct instance_plan {
  * program yet, and what is sent by its devices is refused.
  */
 int instance_make(struct instance *i, const struct instance_plan *plan, const char **step);
+
+/*
+ * Only a device to send by, of all frames, for a client that has the rest. Returns its descriptor
+ * or -errno.
+ */
+int instance_make_tap(const struct instance_plan *plan, u32 *tap);
 
 /* Its descriptors in the order of enum ask_fd: they stay the instance's. */
 void instance_fds(const struct instance *i, int fd[ASK_FDS]);

@@ -1,7 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "message.h"
+
+/* What a kind of ask has no use for is 0. */
+static bool message_is_plain(const struct ask *ask)
+{
+	static const struct ask_service none;
+
+	if (ask->pad || ask->service.pad)
+		return false;
+	return (ask->what >= ASK_BIND && ask->what <= ASK_DETACH) ||
+	       !memcmp(&ask->service, &none, sizeof(none));
+}
 
 int message_check(const struct ask *ask, size_t len, int msg_flags)
 {
@@ -10,7 +23,7 @@ int message_check(const struct ask *ask, size_t len, int msg_flags)
 	if (ask->version != ASK_VERSION)
 		return -EPROTONOSUPPORT;
 	return len == sizeof(*ask) && !(msg_flags & MSG_TRUNC) && ask->what >= ASK_HELLO &&
-			       ask->what <= ASK_STOP && !ask->pad ?
+			       ask->what <= ASK_WHAT_MAX && message_is_plain(ask) ?
 		       0 :
 		       -EBADMSG;
 }
@@ -53,4 +66,12 @@ int message_answer(int fd, const struct ask_answer *answer, const int *fds)
 	}
 	n = sendmsg(fd, &msg, MSG_DONTWAIT | MSG_NOSIGNAL);
 	return n == (ssize_t)sizeof(*answer) ? 0 : n < 0 ? -errno : -EIO;
+}
+
+/* The memory of what was sent is the sender's until it is taken. */
+bool message_is_unread(int fd)
+{
+	int bytes = 0;
+
+	return ioctl(fd, SIOCOUTQ, &bytes) || bytes;
 }

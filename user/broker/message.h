@@ -26,4 +26,7 @@ int message_read(int fd, struct ask *ask);
  */
 int message_answer(int fd, const struct ask_answer *answer, const int *fds);
 
+/* Has the client answers that it has not read? */
+bool message_is_unread(int fd);
+
 #endif

@@ -1,18 +1,37 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <bpf/bpf.h>
 #include <linux/if_link.h>
+#include <poll.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "../attach/complain.h"
 #include "../attach/hook.h"
+#include "../base/clock.h"
 #include "../base/privilege.h"
 #include "mux.h"
 #include "tap.h"
 #include "xroce_broker.skel.h"
 
-static int mux_prog_fd(const struct mux *m)
+/* For the end of a broker that was killed. */
+#define LAST_BROKER_NS (2 * NSEC_PER_SEC)
+#define LAST_BROKER_MS 10 /* from one look to the next */
+
+#define FIRST_PORT 1024 /* the kernel's, unless it says otherwise */
+
+int mux_prog_fd(const struct mux *m)
 {
 	return bpf_program__fd(m->bpf->progs.xroce_mux);
+}
+
+int mux_clients_fd(const struct mux *m)
+{
+	return bpf_map__fd(m->bpf->maps.xroce_client);
+}
+
+int mux_turn_fd(const struct mux *m)
+{
+	return bpf_map__fd(m->bpf->maps.xroce_turn);
 }
 
 int mux_tap_ingress_fd(const struct mux *m)
@@ -52,21 +71,39 @@ static int mux_load(struct mux *m)
 }
 
 /*
+ * On a device of an earlier broker's that one's program may still be: the clients of a broker that
+ * was killed hear of it before the kernel has closed all that it had.
+ */
+static int mux_attach_hairpin(struct mux *m)
+{
+	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_SKB_MODE);
+	const u64 until_ns = clock_now_ns() + LAST_BROKER_NS;
+	int fd;
+
+	do
+		fd = bpf_link_create(mux_prog_fd(m), (int)m->hairpin, BPF_XDP, &opts);
+	while (fd == -EBUSY && clock_now_ns() < until_ns && !poll(NULL, 0, LAST_BROKER_MS));
+	return fd;
+}
+
+/*
  * A frame from a client to another client turns round here: the kernel shows it to generic XDP as
  * if this device had received it. What that passes on is dropped.
  */
 static int mux_make_hairpin(struct mux *m)
 {
-	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_SKB_MODE);
-	int err, drop_fd = mux_tap_egress_fd(m);
+	int err = 0, drop_fd = mux_tap_egress_fd(m);
 
-	m->hairpin_fd = tap_make(m->dev.ifindex, TAP_HAIRPIN, &m->hairpin);
-	if (m->hairpin_fd < 0)
-		return m->hairpin_fd;
-	err = tap_guard(m->hairpin, drop_fd, drop_fd);
+	/* an earlier broker's is guarded: what it dropped by lives as long as the device */
+	if (m->hairpin_fd < 0) {
+		m->hairpin_fd = tap_make(m->dev.ifindex, TAP_HAIRPIN, &m->hairpin);
+		if (m->hairpin_fd < 0)
+			return m->hairpin_fd;
+		err = tap_guard(m->hairpin, drop_fd, drop_fd);
+	}
 	if (err)
 		return err;
-	m->hairpin_link_fd = bpf_link_create(mux_prog_fd(m), (int)m->hairpin, BPF_XDP, &opts);
+	m->hairpin_link_fd = mux_attach_hairpin(m);
 	return m->hairpin_link_fd < 0 ? m->hairpin_link_fd : tap_set_up(m->hairpin);
 }
 
@@ -87,16 +124,55 @@ static int mux_say_out(struct mux *m)
 				   BPF_ANY);
 }
 
-int mux_make(struct mux *m, const struct netdev *dev)
+/* The other end of a veth pair may come into this network namespace, or leave it. */
+static int mux_say_pair(struct mux *m, const struct netdev *dev)
+{
+	const int fd = bpf_map__fd(m->bpf->maps.xroce_pair);
+	const u32 first = 0;
+	int err;
+
+	if (dev->is_pair)
+		return bpf_map_update_elem(fd, &first, &dev->ifindex, BPF_ANY);
+	err = bpf_map_delete_elem(fd, &first);
+	return err == -ENOENT ? 0 : err;
+}
+
+/* Of the namespace that this thread is in. */
+static u32 mux_read_first_port(void)
+{
+	FILE *f = fopen("/proc/sys/net/ipv4/ip_unprivileged_port_start", "re");
+	u32 port;
+
+	if (!f || fscanf(f, "%u", &port) != 1)
+		port = FIRST_PORT;
+	if (f)
+		fclose(f);
+	return port;
+}
+
+static int mux_attach(struct mux *m, const struct mux_heirloom *heirloom)
+{
+	m->link_fd = heirloom ? heirloom->link_fd :
+				hook_attach_link(&m->dev, mux_prog_fd(m), &m->native);
+	return m->link_fd < 0 ? m->link_fd : 0;
+}
+
+int mux_make(struct mux *m, const struct netdev *dev, const struct mux_heirloom *heirloom)
 {
 	const char *step = "delete TAP devices that are left";
-	int err;
+	int err = 0;
 
 	*m = (struct mux){ .link_fd = -1, .hairpin_fd = -1, .hairpin_link_fd = -1 };
 	m->dev = *dev;
 	m->dev.num_gids = 0;
 	m->near.ifindex = dev->ifindex;
-	err = tap_sweep(dev->ifindex);
+	m->first_port = mux_read_first_port();
+	if (heirloom && heirloom->hairpin_fd >= 0) {
+		m->hairpin_fd = heirloom->hairpin_fd;
+		err = tap_find(m->hairpin_fd, &m->hairpin);
+	}
+	if (!err)
+		err = tap_sweep(dev->ifindex, m->hairpin);
 	if (!err) {
 		step = "load the broker's programs";
 		err = mux_load(m);
@@ -110,15 +186,41 @@ int mux_make(struct mux *m, const struct netdev *dev)
 		err = mux_say_wire(m, dev);
 		if (!err)
 			err = mux_say_out(m);
+		if (!err)
+			err = mux_say_pair(m, dev);
 	}
-	if (err) {
-		err = attach_failed(dev, step, err);
-	} else {
-		m->link_fd = hook_attach_link(dev, mux_prog_fd(m), &m->native);
-		err = m->link_fd < 0 ? m->link_fd : 0;
-	}
+	err = err ? attach_failed(dev, step, err) : mux_attach(m, heirloom);
 	if (err)
 		mux_unmake(m);
+	return err;
+}
+
+bool mux_is_attached(const struct mux *m)
+{
+	struct bpf_link_info link = { 0 };
+	struct bpf_prog_info prog = { 0 };
+	u32 link_len = sizeof(link), prog_len = sizeof(prog);
+
+	return !bpf_obj_get_info_by_fd(m->link_fd, &link, &link_len) &&
+	       !bpf_obj_get_info_by_fd(mux_prog_fd(m), &prog, &prog_len) &&
+	       link.prog_id == prog.id;
+}
+
+/* The mode is the link's, as whoever made it has chosen. */
+static bool mux_is_native(const struct mux *m)
+{
+	LIBBPF_OPTS(bpf_xdp_query_opts, query);
+
+	return !bpf_xdp_query((int)m->dev.ifindex, 0, &query) &&
+	       query.attach_mode != XDP_ATTACHED_SKB;
+}
+
+int mux_put_on(struct mux *m)
+{
+	int err = bpf_link_update(m->link_fd, mux_prog_fd(m), NULL);
+
+	if (!err)
+		m->native = mux_is_native(m);
 	return err;
 }
 
@@ -177,6 +279,8 @@ int mux_publish(struct mux *m, const struct netdev *now)
 					  BPF_ANY);
 	if (!err)
 		err = mux_say_wire(m, now);
+	if (!err)
+		err = mux_say_pair(m, now);
 	m->dev = *now;
 	return err;
 }
@@ -186,20 +290,23 @@ int mux_follow_near(struct mux *m)
 	return near_follow(&m->near, bpf_map__fd(m->bpf->maps.xroce_near));
 }
 
-int mux_enter(struct mux *m, u32 client, int prog_fd, const u32 tap[INSTANCE_TAPS],
-	      bool privileged)
+int mux_enter(struct mux *m, const struct mux_client *c, int prog_fd,
+	      const u32 tap[INSTANCE_TAPS])
 {
-	const struct xroce_tap sends = { .client = client, .privileged = privileged };
+	const struct xroce_tap sends = { .client = c->number,
+					 .privileged = c->privileged,
+					 .place = c->place };
 	const int taps_fd = bpf_map__fd(m->bpf->maps.xroce_tap);
 	int err = 0;
 
 	for (u32 i = 0; !err && i < INSTANCE_TAPS; i++)
-		err = bpf_map_update_elem(taps_fd, &tap[i], &sends, BPF_ANY);
+		if (tap[i])
+			err = bpf_map_update_elem(taps_fd, &tap[i], &sends, BPF_ANY);
 	if (!err)
-		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_client), &client, &prog_fd,
-					  BPF_ANY);
+		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_client), &c->number,
+					  &prog_fd, BPF_ANY);
 	if (err)
-		mux_leave(m, client, tap);
+		mux_leave(m, c->number, tap);
 	return err;
 }
 
@@ -223,6 +330,50 @@ void mux_disown(struct mux *m, const u32 *qpn, u32 n)
 
 	for (u32 i = 0; i < n; i++)
 		bpf_map_delete_elem(fd, &qpn[i]);
+}
+
+int mux_put_place(struct mux *m, u32 place, const struct xroce_place *p)
+{
+	const int fd = bpf_map__fd(m->bpf->maps.xroce_place);
+
+	if (p)
+		return bpf_map_update_elem(fd, &place, p, BPF_ANY);
+	bpf_map_delete_elem(fd, &place);
+	return 0;
+}
+
+void mux_unbind(struct mux *m, const struct binding_keys *keys)
+{
+	for (u32 i = 0; i < keys->num; i++)
+		bpf_map_delete_elem(bpf_map__fd(m->bpf->maps.xroce_service), &keys->key[i]);
+}
+
+int mux_bind(struct mux *m, const struct binding_keys *keys, u32 place, u32 pid)
+{
+	const struct xroce_service s = { .place = place, .pid = pid };
+	int err = 0;
+
+	for (u32 i = 0; !err && i < keys->num; i++)
+		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_service), &keys->key[i],
+					  &s, BPF_ANY);
+	if (err)
+		mux_unbind(m, keys);
+	return err;
+}
+
+u32 mux_first_port(const struct mux *m)
+{
+	return m->first_port;
+}
+
+int mux_put_members(struct mux *m, const struct gid *group, const struct xroce_members *members)
+{
+	const int fd = bpf_map__fd(m->bpf->maps.xroce_members);
+
+	if (members)
+		return bpf_map_update_elem(fd, group, members, BPF_ANY);
+	bpf_map_delete_elem(fd, group);
+	return 0;
 }
 
 void mux_sent(const struct mux *m, const u32 tap[INSTANCE_TAPS], struct xroce_tap *sent)

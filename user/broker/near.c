@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <bpf/bpf.h>
+#include <endian.h>
 #include <linux/rtnetlink.h>
 #include <stdlib.h>
 
@@ -19,25 +20,88 @@ bool near_concerns(const struct nlmsghdr *nlh)
 	return nl_get_string(tb[IFLA_IFNAME], name, sizeof(name)) && tap_is_hairpin(name);
 }
 
-/* An interface that has gone, or cannot be read, has no address. */
-static void near_add(void *arg, u32 ifindex, u32 hairpin)
-{
-	struct netdev dev = { .ifindex = ifindex };
-	struct near *n = arg;
-
-	if (ifindex == n->ifindex || netdev_refresh(&dev))
-		return;
-	for (u32 i = 0; i < dev.num_gids && n->num < XROCE_MAX_NEAR; i++)
-		n->address[n->num++] =
-			(struct near_address){ .gid = dev.gid[i].gid, .hairpin = hairpin };
-}
-
 static bool near_has(const struct near *n, const struct gid *gid)
 {
 	for (u32 i = 0; i < n->num; i++)
 		if (gid_equal(&n->address[i].gid, gid))
 			return true;
 	return false;
+}
+
+static void near_add(struct near *n, const struct gid *gid, const struct xroce_near *way)
+{
+	if (n->num < XROCE_MAX_NEAR && !near_has(n, gid))
+		n->address[n->num++] = (struct near_address){ .gid = *gid, .way = *way };
+}
+
+/* An interface that has gone, or cannot be read, has no address. */
+static void near_add_hairpin(void *arg, u32 ifindex, u32 hairpin)
+{
+	const struct xroce_near way = { .hairpin = hairpin };
+	struct netdev dev = { .ifindex = ifindex };
+	struct near *n = arg;
+
+	if (ifindex == n->ifindex || netdev_refresh(&dev))
+		return;
+	for (u32 i = 0; i < dev.num_gids; i++)
+		near_add(n, &dev.gid[i].gid, &way);
+}
+
+/* ---- interfaces without a broker ---- */
+
+static const struct gid *near_link_local(const struct netdev *dev)
+{
+	for (u32 i = 0; i < dev->num_gids; i++)
+		if (dev->gid[i].gid.raw[0] == 0xfe && (dev->gid[i].gid.raw[1] & 0xc0) == 0x80)
+			return &dev->gid[i].gid;
+	return NULL;
+}
+
+/* Is it an IPv4 address of a network that the interface is on? */
+static bool near_is_on_link(const struct netdev *dev, const struct gid *gid)
+{
+	u32 at, own;
+
+	memcpy(&at, gid->raw + 12, sizeof(at));
+	for (u32 i = 0; gid_is_ipv4(gid) && i < dev->num_gids; i++) {
+		const struct netdev_gid *g = &dev->gid[i];
+
+		memcpy(&own, g->gid.raw + 12, sizeof(own));
+		if (gid_is_ipv4(&g->gid) && g->prefix_len &&
+		    !(be32toh(at ^ own) >> (32 - min_u32(g->prefix_len, 32))))
+			return true;
+	}
+	return false;
+}
+
+struct near_scan {
+	struct near *near;
+	struct netdev own;
+};
+
+static void near_add_beside(void *arg, const struct netdev *dev)
+{
+	const struct near_scan *s = arg;
+	const struct gid *hop = near_link_local(dev);
+	struct xroce_near way = { 0 };
+
+	if (!hop || dev->ifindex == s->own.ifindex)
+		return;
+	memcpy(way.next_hop, hop->raw, sizeof(way.next_hop));
+	for (u32 i = 0; i < dev->num_gids; i++)
+		if (near_is_on_link(&s->own, &dev->gid[i].gid))
+			near_add(s->near, &dev->gid[i].gid, &way);
+}
+
+/* Those with a broker are in it already. Returns 0 or -errno. */
+static int near_scan_beside(struct near *n)
+{
+	struct near_scan s = { .near = n, .own.ifindex = n->ifindex };
+	int err = netdev_refresh(&s.own);
+
+	if (err == -ENODEV)
+		return 0; /* its broker ends */
+	return err || !near_link_local(&s.own) ? err : netdev_each(near_add_beside, &s);
 }
 
 int near_follow(struct near *n, int map_fd)
@@ -48,7 +112,9 @@ int near_follow(struct near *n, int map_fd)
 	if (!now)
 		return -ENOMEM;
 	now->ifindex = n->ifindex;
-	err = tap_each_hairpin(near_add, now);
+	err = tap_each_hairpin(near_add_hairpin, now);
+	if (!err)
+		err = near_scan_beside(now);
 	/* The old ones first: the map may be full. */
 	for (u32 i = 0; !err && i < n->num; i++)
 		if (!near_has(now, &n->address[i].gid))
@@ -56,8 +122,7 @@ int near_follow(struct near *n, int map_fd)
 	if (!err)
 		*n = *now;
 	for (u32 i = 0; !err && i < n->num; i++)
-		err = bpf_map_update_elem(map_fd, &n->address[i].gid, &n->address[i].hairpin,
-					  BPF_ANY);
+		err = bpf_map_update_elem(map_fd, &n->address[i].gid, &n->address[i].way, BPF_ANY);
 	free(now);
 	return err;
 }

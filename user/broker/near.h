@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The addresses that are near: those of the other interfaces of this network namespace that have
- * brokers. What clients send to such an address turns round at the hairpin of its interface and
- * never leaves the machine. A broker finds the hairpins of others by their names.
+ * The addresses that are near: those of the other interfaces of this network namespace. What
+ * clients send to an interface with a broker turns round at its hairpin and never leaves the
+ * machine. A broker finds the hairpins of others by their names.
+ *
+ * To an interface without a broker it goes by the wire, as the end of a veth pair or the second of
+ * two macvlans. The kernel routes it, but cannot resolve such an IPv4 neighbour: it takes an ARP
+ * request from one of its own addresses for forged (accept_local in
+ * Documentation/networking/ip-sysctl.rst). Neighbour discovery has no such rule, so the next hop is
+ * that interface's IPv6 link-local address, where both have one.
  */
 #ifndef BROKER_NEAR_H
 #define BROKER_NEAR_H
@@ -17,7 +23,7 @@ struct near {
 	u32 num;
 	struct near_address {
 		struct gid gid;
-		u32 hairpin; /* its number as an interface */
+		struct xroce_near way;
 	} address[XROCE_MAX_NEAR];
 };
 

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <stdlib.h>
+#include <xroce/abi.h>
 
+#include "../transport/number.h"
 #include "numbers.h"
 
-#define QPN_LIMIT     0xffffffu /* 24 bits, and the last is for multicast */
-#define QPN_SMI	      0u
-#define QPN_GSI	      1u
+#define QPN_MASK  0xffffffu
+#define QPN_LIMIT QPN_MASK /* the last is for multicast */
+#define QPN_SMI	  0u
+#define QPN_GSI	  1u /* each client has its own */
+
+#define NUMBERS_SLOTS XROCE_MAX_QP /* as in a client's table */
 
 int numbers_make(struct numbers *n, u32 capacity, u32 seed)
 {
@@ -14,7 +19,8 @@ int numbers_make(struct numbers *n, u32 capacity, u32 seed)
 			       .seed = seed | 1 };
 	n->bucket = malloc(n->buckets * sizeof(*n->bucket));
 	n->number = malloc(capacity * sizeof(*n->number));
-	if (!n->bucket || !n->number) {
+	n->last = calloc(NUMBERS_SLOTS, sizeof(*n->last));
+	if (!n->bucket || !n->number || !n->last) {
 		numbers_unmake(n);
 		return -ENOMEM;
 	}
@@ -29,14 +35,13 @@ void numbers_unmake(struct numbers *n)
 {
 	free(n->bucket);
 	free(n->number);
+	free(n->last);
 	*n = (struct numbers){ .free = NUMBERS_NONE };
 }
 
-int numbers_check(u32 qpn, bool privileged)
+int numbers_check(u32 qpn)
 {
-	if (qpn == QPN_SMI || qpn >= QPN_LIMIT)
-		return -EINVAL;
-	return qpn == QPN_GSI && !privileged ? -EPERM : 0;
+	return qpn == QPN_SMI || qpn == QPN_GSI || qpn >= QPN_LIMIT ? -EINVAL : 0;
 }
 
 static u32 *numbers_bucket(const struct numbers *n, u32 qpn)
@@ -74,6 +79,24 @@ int numbers_claim(struct numbers *n, u32 qpn, u32 client, u32 *list)
 		n->number[*list].before = i;
 	*list = i;
 	return 0;
+}
+
+/* One in 256 numbers is taken at most (XROCE_MAX_OWNED): a second draw is rare. */
+int numbers_draw(struct numbers *n, u32 (*random)(void *arg), void *arg, u32 client, u32 *list,
+		 u32 *qpn)
+{
+	u32 drawn, slot;
+	int err;
+
+	do {
+		drawn = random(arg) & QPN_MASK;
+		slot = drawn % NUMBERS_SLOTS;
+		*qpn = number_of_slot(n->last[slot], NUMBERS_SLOTS, slot, drawn);
+		err = numbers_check(*qpn) ? -EEXIST : numbers_claim(n, *qpn, client, list);
+	} while (err == -EEXIST || err == -EALREADY);
+	if (!err)
+		n->last[slot] = (u16)(*qpn / NUMBERS_SLOTS + 1);
+	return err;
 }
 
 /* The number whose index stands there, out of its bucket and the client's list. */

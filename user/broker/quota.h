@@ -15,6 +15,8 @@ enum quota_kind {
 	QUOTA_CLIENTS,	   /* those that have a port */
 	QUOTA_QPS,
 	QUOTA_RINGS,
+	QUOTA_SERVICES,
+	QUOTA_GROUPS,	   /* of each of its clients */
 	QUOTA_KINDS
 };
 

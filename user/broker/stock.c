@@ -25,7 +25,8 @@ void stock_reap(struct stock *s)
 	tap_delete(s->doomed[first], n * INSTANCE_TAPS);
 	/* after their devices: there is nothing left to detach */
 	for (u32 i = first; i < first + n; i++)
-		close(s->doomed_link_fd[i]);
+		if (s->doomed_link_fd[i] >= 0)
+			close(s->doomed_link_fd[i]);
 	s->num_doomed = first;
 }
 

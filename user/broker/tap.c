@@ -129,7 +129,7 @@ int tap_delete(const u32 *tap, u32 n)
 		return -EIO;
 	group |= 1u << 31;
 	for (u32 i = 0; i < n; i++) {
-		int ret = tap_set_group(tap[i], group);
+		int ret = tap[i] ? tap_set_group(tap[i], group) : -ENODEV;
 
 		found += !ret;
 		if (ret && ret != -ENODEV)
@@ -239,7 +239,17 @@ int tap_each_hairpin(tap_fn *fn, void *arg)
 	return err;
 }
 
-int tap_sweep(u32 for_ifindex)
+int tap_find(int fd, u32 *tap)
+{
+	struct ifreq ifr = { 0 };
+
+	if (ioctl(fd, TUNGETIFF, &ifr))
+		return -errno;
+	*tap = if_nametoindex(ifr.ifr_name);
+	return *tap ? 0 : -ENODEV;
+}
+
+int tap_sweep(u32 for_ifindex, u32 keep)
 {
 	struct tap_scan s;
 	u32 *tap, n = 0;
@@ -247,7 +257,7 @@ int tap_sweep(u32 for_ifindex)
 
 	tap = err ? NULL : calloc(s.n + 1, sizeof(*tap));
 	for (u32 i = 0; tap && i < s.n; i++)
-		if (s.found[i].ifindex == for_ifindex)
+		if (s.found[i].ifindex == for_ifindex && s.found[i].tap != keep)
 			tap[n++] = s.found[i].tap;
 	if (!err)
 		err = tap ? tap_delete(tap, n) : -ENOMEM;

@@ -29,7 +29,7 @@ int tap_guard(u32 tap, int ingress_prog_fd, int egress_prog_fd);
 int tap_set_up(u32 tap);
 
 /*
- * Deletes n devices, of which some may be gone already. The kernel takes 20 ms, for one as for
+ * Deletes n devices, of which some may be gone already or 0. The kernel takes 20 ms, for one as for
  * many. Returns 0 or -errno.
  */
 int tap_delete(const u32 *tap, u32 n);
@@ -43,7 +43,12 @@ bool tap_is_hairpin(const char *name);
 typedef void tap_fn(void *arg, u32 ifindex, u32 hairpin);
 int tap_each_hairpin(tap_fn *fn, void *arg);
 
-/* Deletes what brokers of that interface have left whose clients live on. Returns 0 or -errno. */
-int tap_sweep(u32 for_ifindex);
+/*
+ * Deletes what brokers of that interface have left whose clients live on, but for keep (0: none).
+ * Returns 0 or -errno.
+ */
+int tap_sweep(u32 for_ifindex, u32 keep);
+/* The device that a descriptor is of: 0 or -errno. */
+int tap_find(int fd, u32 *tap);
 
 #endif

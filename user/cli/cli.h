@@ -47,6 +47,12 @@ int library_dir(char *dir, size_t n);
 /* list_broker.c: prints the interface's broker and its clients. False: it has none. */
 bool list_broker(const struct netdev *dev);
 
+/*
+ * list_listener.c: prints what the process of our program prog_id listens to by rdma_cm, if this
+ * user may see it. pid 0: as the process itself knows it.
+ */
+void list_listeners(u32 prog_id, u32 pid);
+
 /* ---- xdp.c: the XDP hook of an interface ---- */
 
 struct xdp_hook {

@@ -6,6 +6,7 @@
 
 #include "../attach/ask.h"
 #include "../base/process.h"
+#include "../netdev/identity.h"
 #include "../netdev/xdp_mode.h"
 #include "../tx/tx_probe.h"
 #include "doctor.h"
@@ -173,7 +174,7 @@ static bool check_broker(struct doctor *d, const struct netdev *dev)
 			strerror(-err));
 	} else if (d->may_bpf) {
 		finding(d, LEVEL_OK, iface_subject(dev, "broker"), NULL,
-			"none: one process at a time can use the interface");
+			"none: the first process starts one when another comes");
 	} else {
 		snprintf(remedy, sizeof(remedy), "as root, `xroce serve %s`", dev->name);
 		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"), remedy, "no broker on %s",
@@ -265,6 +266,12 @@ static bool rdma_uses(const char *rdma, const char *ifname)
 	return uses;
 }
 
+/* Under `xroce run` there are such, which are no kernel's (view.h). */
+static bool is_our_device(const char *rdma)
+{
+	return !strncmp(rdma, NETDEV_DEVICE_PREFIX, strlen(NETDEV_DEVICE_PREFIX));
+}
+
 static void check_kernel_rdma(struct doctor *d, const struct netdev *dev)
 {
 	DIR *dir = opendir(RDMA_CLASS);
@@ -272,7 +279,8 @@ static void check_kernel_rdma(struct doctor *d, const struct netdev *dev)
 	char remedy[384];
 
 	while (dir && (e = readdir(dir))) {
-		if (e->d_name[0] == '.' || !rdma_uses(e->d_name, dev->name))
+		if (e->d_name[0] == '.' || is_our_device(e->d_name) ||
+		    !rdma_uses(e->d_name, dev->name))
 			continue;
 		snprintf(remedy, sizeof(remedy),
 			 "use one of them; a Soft-RoCE device goes by `rdma link delete %s`",

@@ -136,7 +136,8 @@ static void print_hook(const struct xdp_hook *hook)
 	printf("%s%s\n", *hook->others ? ", with " : "", hook->others);
 }
 
-static void print_xdp(const struct netdev *dev)
+/* Returns the id of our program on it, 0 if there is none. */
+static u32 print_xdp(const struct netdev *dev)
 {
 	struct xdp_driver driver;
 	struct xdp_hook hook;
@@ -144,7 +145,7 @@ static void print_xdp(const struct netdev *dev)
 
 	if (ret) {
 		printf("  XDP       cannot be read: %s\n", strerror(-ret));
-		return;
+		return 0;
 	}
 	if (hook.prog_id) {
 		print_hook(&hook);
@@ -152,13 +153,14 @@ static void print_xdp(const struct netdev *dev)
 			print_received(hook.ours_id);
 			print_sent(hook.ours_id);
 		}
-		return;
+		return hook.ours_id;
 	}
 	xdp_driver_query(dev, &driver);
 	printf("  XDP       nothing attached; %s when a program opens it, %s\n",
 	       driver.native && xdp_mode(dev) != XDP_MODE_GENERIC ? "native" : "generic",
 	       options_attach() == ATTACH_DISPATCHER ? "in a dispatcher" : "exclusive");
 	print_way_out(dev, &driver);
+	return 0;
 }
 
 static void print_holder(const struct netdev *dev)
@@ -187,15 +189,20 @@ static void print_gids(const struct netdev *dev)
 
 static void print_device(const struct netdev *dev)
 {
+	u32 ours_id;
+
 	printf("xroce_%s\n", dev->name);
 	printf("  interface %s, index %u, MAC %02x:%02x:%02x:%02x:%02x:%02x\n", dev->name,
 	       dev->ifindex, dev->mac[0], dev->mac[1], dev->mac[2], dev->mac[3], dev->mac[4],
 	       dev->mac[5]);
 	print_link(dev);
 	print_path_mtu(dev);
-	print_xdp(dev);
-	if (!list_broker(dev))
+	ours_id = print_xdp(dev);
+	if (!list_broker(dev)) {
 		print_holder(dev);
+		if (ours_id)
+			list_listeners(ours_id, 0);
+	}
 	print_gids(dev);
 }
 
@@ -270,8 +277,13 @@ const struct command command_list = {
 		"QPs; frames received and sent, by which way, and\n"
 		"            those that the broker's program did not let out (root sees all "
 		"clients, and what they receive; others see their own)\n"
-		"  in use    the process that has opened the interface, if one has it alone; a "
-		"second one gets EBUSY\n"
+		"  sharing   the process that has opened the interface alone, and lets others "
+		"in: it starts a broker for the first of them\n"
+		"  in use    the process that has opened the interface, if one has it alone; "
+		"without a line 'sharing' a second one gets EBUSY\n"
+		"  listens   each address and port that a process listens to by rdma_cm, where the "
+		"others connect (root sees them; the first 126 of a\n"
+		"            process)\n"
 		"  GID n     entry n of the GID table: IPv4 addresses first, then global IPv6, "
 		"then link-local\n"
 		"\n"

@@ -18,15 +18,16 @@ static void list_user(u32 uid, char *text, size_t n)
 }
 
 /* What its program has put into its ring, and had no room for; needs CAP_SYS_ADMIN. */
-static void list_received(u32 prog_id)
+static void list_received(const struct ask_client *c)
 {
 	struct xroce_rx_stats rx;
 	struct xroce_drops drops;
 
-	if (xdp_counters(prog_id, XROCE_MAP_RX, (u64 *)&rx, sizeof(rx) / sizeof(u64)) ||
-	    xdp_counters(prog_id, XROCE_MAP_DROP, (u64 *)&drops, sizeof(drops) / sizeof(u64)))
+	if (xdp_counters(c->prog_id, XROCE_MAP_RX, (u64 *)&rx, sizeof(rx) / sizeof(u64)) ||
+	    xdp_counters(c->prog_id, XROCE_MAP_DROP, (u64 *)&drops, sizeof(drops) / sizeof(u64)))
 		return;
-	printf("; received %llu frames by its ring", (unsigned long long)rx.redirected);
+	printf("; received %llu frames by its %s", (unsigned long long)rx.redirected,
+	       c->sockets ? "AF_XDP sockets" : "ring");
 	if (drops.ring_full)
 		printf(", lost %llu as that was full", (unsigned long long)drops.ring_full);
 }
@@ -39,37 +40,56 @@ static void list_client(const struct ask_client *c)
 	snprintf(command, sizeof(command), "%.*s", (int)sizeof(c->command) - 1, c->command);
 	printf("  client    %u: pid %u (%s) of %s, %u QP%s", c->client, c->pid, command, user,
 	       c->qps, c->qps == 1 ? "" : "s");
-	list_received(c->prog_id);
-	printf("; sent by TAP device %llu, and %llu to processes here",
-	       (unsigned long long)c->frames, (unsigned long long)c->hairpin);
+	if (c->services)
+		printf(", bound to %u service%s", c->services, c->services == 1 ? "" : "s");
+	list_received(c);
+	if (c->sockets)
+		printf("; sent %llu to processes here", (unsigned long long)c->hairpin);
+	else
+		printf("; sent by TAP device %llu, and %llu to processes here",
+		       (unsigned long long)c->frames, (unsigned long long)c->hairpin);
 	if (c->refused)
 		printf(", %llu refused", (unsigned long long)c->refused);
 	putchar('\n');
+	list_listeners(c->prog_id, c->pid);
+}
+
+/* Returns false if there is no broker yet: who listens has the interface alone. */
+static bool list_clients(struct asker *asker)
+{
+	const pid_t pid = ask_server(asker);
+	struct ask_client client;
+	char comm[32];
+	u32 n = 0;
+	int err = ask_list(asker, n, &client);
+
+	process_name(pid, comm, sizeof(comm));
+	if (ask_is_over(err)) {
+		printf("  sharing   pid %d (%s) has it alone, and lets others in\n", (int)pid,
+		       comm);
+		return false;
+	}
+	printf("  broker    pid %d (%s)%s\n", (int)pid, comm,
+	       geteuid() ? ", with these clients of this user:" : "");
+	for (; !err; err = ask_list(asker, ++n, &client))
+		list_client(&client);
+	if (!n)
+		printf("  client    none\n");
+	return true;
 }
 
 bool list_broker(const struct netdev *dev)
 {
-	struct ask_client client;
 	struct asker asker;
-	char comm[32];
-	pid_t pid;
+	bool found = false;
 	int err;
-	u32 n;
 
 	ask_init(&asker);
 	err = ask_connect(&asker, netdev_netns(), dev->ifindex);
 	if (err == -EACCES)
 		printf("  broker    there is one, but not for this user\n");
-	if (!err) {
-		pid = ask_server(&asker);
-		process_name(pid, comm, sizeof(comm));
-		printf("  broker    pid %d (%s)%s\n", (int)pid, comm,
-		       geteuid() ? ", with these clients of this user:" : "");
-		for (n = 0; !ask_list(&asker, n, &client); n++)
-			list_client(&client);
-		if (!n)
-			printf("  client    none\n");
-	}
+	if (!err)
+		found = list_clients(&asker);
 	ask_close(&asker);
-	return !err || err == -EACCES;
+	return found || err == -EACCES;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * xroce run: start a program on our library. It sets environment variables and becomes the program;
- * nothing else.
+ * xroce run: start a program on our library. It sets environment variables, makes the files of the
+ * devices in a mount namespace of its own (view.h), and becomes the program; nothing else.
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -13,9 +13,13 @@
 
 #include "../base/options.h"
 #include "cli.h"
+#include "view.h"
 
 /* As env(1), nohup(1) and the shells have it. */
 enum { EXIT_CANNOT_RUN = 126, EXIT_NOT_FOUND = 127 };
+
+/* Beside libibverbs.so.1: what redirects the calls of sockets. */
+#define PRELOAD "librspreload.so"
 
 /* The file that execvp(3) will run for name, or false. */
 static bool search_path(const char *name, char *file, size_t n)
@@ -40,16 +44,16 @@ static bool search_path(const char *name, char *file, size_t n)
 
 /*
  * The loader ignores LD_LIBRARY_PATH for a program that gains privileges at its start (ld.so(8),
- * secure-execution mode).
+ * secure-execution mode). Returns true of one.
  */
-static void warn_if_privileged(const char *name)
+static bool warn_if_privileged(const char *name)
 {
 	char file[PATH_MAX];
 	struct stat st;
 	const char *what;
 
 	if (!search_path(name, file, sizeof(file)) || stat(file, &st))
-		return;
+		return false;
 	if ((st.st_mode & S_ISUID) && st.st_uid != getuid())
 		what = "set-user-ID";
 	else if ((st.st_mode & (S_ISGID | S_IXGRP)) == (S_ISGID | S_IXGRP) && st.st_gid != getgid())
@@ -57,32 +61,65 @@ static void warn_if_privileged(const char *name)
 	else if (getuid() != 0 && getxattr(file, "security.capability", NULL, 0) > 0)
 		what = "given file capabilities";
 	else
-		return;
+		return false;
 	fprintf(stderr,
 		"xroce run: warning: %s is %s: the dynamic loader will ignore LD_LIBRARY_PATH and "
 		"it will not run on xroce; "
 		"run it as its owner, or run a copy without that privilege\n",
 		file, what);
+	return true;
 }
 
-/* Put dir in front of LD_LIBRARY_PATH. Returns 0 or -errno. */
-static int prepend_library_path(const char *dir)
+/*
+ * Put text in front of a variable that is a list with colons. Returns 0 or -errno. An empty value
+ * means the current directory to the loader: never leave one behind.
+ */
+static int prepend_to_variable(const char *variable, const char *text)
 {
-	const char *old = getenv("LD_LIBRARY_PATH");
+	const char *old = getenv(variable);
 	char *joined;
 	int ret;
 
-	/* An empty value means the current directory to the loader: never leave one behind. */
 	if (!old || !*old)
-		return setenv("LD_LIBRARY_PATH", dir, 1) ? -errno : 0;
-	if (asprintf(&joined, "%s:%s", dir, old) < 0)
+		return setenv(variable, text, 1) ? -errno : 0;
+	if (asprintf(&joined, "%s:%s", text, old) < 0)
 		return -ENOMEM;
-	ret = setenv("LD_LIBRARY_PATH", joined, 1) ? -errno : 0;
+	ret = setenv(variable, joined, 1) ? -errno : 0;
 	free(joined);
 	return ret;
 }
 
-static int set_library(void)
+static int prepend(const char *variable, const char *text)
+{
+	int ret = prepend_to_variable(variable, text);
+
+	if (!ret)
+		return EXIT_OK;
+	fprintf(stderr, "xroce run: cannot set %s: %s\n", variable, strerror(-ret));
+	return EXIT_FAILED;
+}
+
+/* The sockets of the program become rsockets: rsocket(7). */
+static int set_preload(const char *dir)
+{
+	char file[3 * PATH_MAX];
+
+	snprintf(file, sizeof(file), "%s/" PRELOAD, dir);
+	if (access(file, R_OK)) {
+		fprintf(stderr, "xroce run: cannot read %s: %s\n", file, strerror(errno));
+		return EXIT_USAGE;
+	}
+	if (strchr(dir, ' ')) {
+		fprintf(stderr,
+			"xroce run: the library's directory '%s' has a space in its name, which "
+			"LD_PRELOAD cannot hold; move it\n",
+			dir);
+		return EXIT_USAGE;
+	}
+	return prepend("LD_PRELOAD", file);
+}
+
+static int set_library(bool with_rsockets)
 {
 	char dir[2 * PATH_MAX + 64];
 	int ret = library_dir(dir, sizeof(dir));
@@ -104,12 +141,8 @@ static int set_library(void)
 			dir);
 		return EXIT_USAGE;
 	}
-	ret = prepend_library_path(dir);
-	if (ret) {
-		fprintf(stderr, "xroce run: cannot set LD_LIBRARY_PATH: %s\n", strerror(-ret));
-		return EXIT_FAILED;
-	}
-	return EXIT_OK;
+	ret = prepend("LD_LIBRARY_PATH", dir);
+	return ret || !with_rsockets ? ret : set_preload(dir);
 }
 
 /* ---- what the library is told by variables of its own: base/options.h ---- */
@@ -135,18 +168,37 @@ static int set_variable(const struct option_spec *spec, const char *value)
 	return EXIT_FAILED;
 }
 
+/* Without the files most programs run as well: no error. */
+static void show_files(bool verbose)
+{
+	struct netdev *devs;
+	int n = netdev_list(&devs), err;
+
+	if (n <= 0)
+		return;
+	err = view_enter(devs, (u32)n);
+	free(devs);
+	if (err && (verbose || options_is_set(OPTION_DEBUG)))
+		fprintf(stderr,
+			"xroce run: no files of the devices in /sys/class/infiniband and "
+			"/dev/infiniband, as no mount namespace can be made: %s\n",
+			strerror(-err));
+}
+
 /* Our own options, and those of the table. */
 static void add_options(struct option *options, char *letters)
 {
 	static const struct option own[] = {
 		{ "dev", required_argument, NULL, 'd' },
+		{ "no-mounts", no_argument, NULL, 'N' },
+		{ "rsockets", no_argument, NULL, 'r' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
 	};
 	u32 n = ARRAY_SIZE(own);
 
 	memcpy(options, own, sizeof(own));
-	letters = stpcpy(letters, "+:d:vh");
+	letters = stpcpy(letters, "+:d:Nrvh");
 	for (u32 i = 0; i < NUM_OPTIONS; i++) {
 		const struct option_spec *spec = &option_table[i];
 
@@ -178,11 +230,11 @@ static void run_print_options(void)
 
 static int run_main(int argc, char **argv)
 {
-	struct option options[NUM_OPTIONS + 4];
-	char letters[8 + 2 * NUM_OPTIONS];
+	struct option options[NUM_OPTIONS + 6];
+	char letters[10 + 2 * NUM_OPTIONS];
 	const struct option_spec *spec;
 	const char *dev_name = NULL;
-	bool verbose = false;
+	bool verbose = false, with_rsockets = false, with_files = true;
 	struct netdev dev;
 	int opt, ret;
 
@@ -192,6 +244,12 @@ static int run_main(int argc, char **argv)
 		switch (opt) {
 		case 'd':
 			dev_name = optarg;
+			break;
+		case 'N':
+			with_files = false;
+			break;
+		case 'r':
+			with_rsockets = true;
 			break;
 		case 'v':
 			verbose = true;
@@ -226,17 +284,21 @@ static int run_main(int argc, char **argv)
 			return EXIT_FAILED;
 		}
 	}
-	ret = set_library();
+	ret = set_library(with_rsockets);
 	if (ret)
 		return ret;
-	warn_if_privileged(argv[0]);
+	if (warn_if_privileged(argv[0]))
+		with_files = false; /* it is not for our library, and loses its privilege */
 	if (verbose) {
 		const char *only = getenv(NETDEV_ENV);
 
-		fprintf(stderr, "xroce run: LD_LIBRARY_PATH=%s %s%s%s%s\n",
-			getenv("LD_LIBRARY_PATH"), only ? NETDEV_ENV "=" : "", only ? only : "",
-			only ? " " : "", argv[0]);
+		fprintf(stderr, "xroce run: LD_LIBRARY_PATH=%s %s%s%s%s%s%s%s\n",
+			getenv("LD_LIBRARY_PATH"), with_rsockets ? "LD_PRELOAD=" : "",
+			with_rsockets ? getenv("LD_PRELOAD") : "", with_rsockets ? " " : "",
+			only ? NETDEV_ENV "=" : "", only ? only : "", only ? " " : "", argv[0]);
 	}
+	if (with_files)
+		show_files(verbose);
 
 	execvp(argv[0], argv);
 	ret = errno;
@@ -251,8 +313,9 @@ const struct command command_run = {
 	.main = run_main,
 	.help = "usage: xroce run [--dev IFACE] [OPTION...] [--] COMMAND [ARGUMENT...]\n"
 		"\n"
-		"Runs COMMAND, an unmodified program that uses libibverbs, with our "
-		"libibverbs.so.1 in place of the system's.\n"
+		"Runs COMMAND, an unmodified program that uses libibverbs or librdmacm, with our "
+		"libibverbs.so.1 and librdmacm.so.1\n"
+		"in place of the system's.\n"
 		"Every Ethernet interface of the network namespace is then an RDMA device, named "
 		"xroce_IFACE. Nothing happens to an\n"
 		"interface before COMMAND creates a queue pair on it, and all of it is gone when "
@@ -260,11 +323,18 @@ const struct command command_run = {
 		"\n"
 		"It puts the library's directory in front of LD_LIBRARY_PATH and becomes COMMAND; "
 		"there is no process in between.\n"
+		"COMMAND sees the devices in /sys/class/infiniband and /dev/infiniband, in a mount "
+		"namespace of its\n"
+		"own.\n"
 		"\n"
 		"  -d, --dev IFACE  let COMMAND see this interface only, as its first and single "
 		"device (sets " NETDEV_ENV ")\n",
 	.print_options = run_print_options,
-	.help_end = "  -v, --verbose    say on standard error what is run, and with which library\n"
+	.help_end = "  -N, --no-mounts  leave COMMAND in its caller's namespaces, without these "
+		    "files\n"
+		    "  -r, --rsockets   COMMAND's stream and datagram sockets are rsockets, over "
+		    "RDMA (sets LD_PRELOAD; rsocket(7))\n"
+		    "  -v, --verbose    say on standard error what is run, and with which library\n"
 		    "  -h, --help       this text\n"
 		    "\n"
 		    "COMMAND needs the privileges that 'xroce doctor' names: root, or some "

@@ -22,6 +22,7 @@
 #define SERVE_CLIENTS  128
 #define SERVE_QPS      4096
 #define SERVE_RINGS    4096
+#define SERVE_SERVICES 2048
 #define SERVE_MOST_QPS 65536
 
 /* ---- readiness, as sd_notify(3) has it ---- */
@@ -53,6 +54,7 @@ struct serve {
 	struct broker_options options;
 	const char *netns;
 	bool background;
+	u32 inherits; /* so many descriptors, of enum inherit */
 };
 
 static bool serve_number(const char *text, int base, unsigned long least, unsigned long most,
@@ -108,6 +110,11 @@ static int serve_option(struct serve *s, int opt, char **argv)
 	case 'b':
 		s->background = true;
 		return EXIT_OK;
+	case 'i':
+		if (!serve_number(optarg, 10, 0, INHERITS, &s->inherits))
+			return usage_error(&command_serve, "--inherit '%s' is not a number to %u",
+					   optarg, INHERITS);
+		return EXIT_OK;
 	case 'u':
 		s->options.while_used = true;
 		return EXIT_OK;
@@ -118,6 +125,9 @@ static int serve_option(struct serve *s, int opt, char **argv)
 		return serve_limit("max-qps", optarg, SERVE_MOST_QPS, &s->options.max_qps);
 	case 'r':
 		return serve_limit("max-rings", optarg, SERVE_MOST_QPS, &s->options.max_rings);
+	case 's':
+		return serve_limit("max-services", optarg, BROKER_SERVICES,
+				   &s->options.max_services);
 	case ':':
 		return usage_error(&command_serve, "option '%s' needs an argument",
 				   argv[optind - 1]);
@@ -154,6 +164,25 @@ static int serve_enter(const char *netns)
 	return EXIT_FAILED;
 }
 
+/* ---- what a process that had the interface alone has left open for us ---- */
+
+static int serve_inherit(struct serve *s, int interfaces)
+{
+	if (!s->inherits)
+		return EXIT_OK;
+	if (s->inherits < INHERIT_HAIRPIN || interfaces != 1)
+		return usage_error(&command_serve, "--inherit is the library's");
+	s->options.inherits = true;
+	for (u32 i = 0; i < s->inherits; i++) {
+		s->options.inherited[i] = INHERIT_AT + (int)i;
+		if (fcntl(s->options.inherited[i], F_SETFD, FD_CLOEXEC)) {
+			fprintf(stderr, "xroce serve: nothing to inherit: %s\n", strerror(errno));
+			return EXIT_USAGE;
+		}
+	}
+	return EXIT_OK;
+}
+
 /* ---- the command ---- */
 
 static int serve_signals(void)
@@ -180,9 +209,16 @@ static int serve_all(struct brokers *all, const struct serve *s, char **names)
 	return ret;
 }
 
+/*
+ * Standard error is let go of as well: whoever reads it to its end waits for the program that has
+ * started us, and not for us.
+ */
 static void serve_tell(int ready_fd)
 {
-	if (ready_fd >= 0 && write(ready_fd, "", 1) == 1)
+	if (ready_fd < 0)
+		return;
+	dup2(STDIN_FILENO, STDERR_FILENO);
+	if (write(ready_fd, "", 1) == 1)
 		close(ready_fd);
 }
 
@@ -245,18 +281,23 @@ static int serve_main(int argc, char **argv)
 		{ "netns", required_argument, NULL, 'n' },
 		{ "background", no_argument, NULL, 'b' },
 		{ "while-used", no_argument, NULL, 'u' },
+		{ "inherit", required_argument, NULL, 'i' }, /* attach/spawn.c's, and no user's */
 		{ "max-clients", required_argument, NULL, 'c' },
 		{ "max-qps", required_argument, NULL, 'q' },
 		{ "max-rings", required_argument, NULL, 'r' },
+		{ "max-services", required_argument, NULL, 's' },
 		{ 0 },
 	};
 	struct serve s = { .options = { .mode = SERVE_MODE,
 					.group = (gid_t)-1,
 					.max_clients = SERVE_CLIENTS,
 					.max_qps = SERVE_QPS,
-					.max_rings = SERVE_RINGS } };
+					.max_rings = SERVE_RINGS,
+					.max_services = SERVE_SERVICES } };
 	int opt, ret;
 
+	for (u32 i = 0; i < INHERITS; i++)
+		s.options.inherited[i] = -1;
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, ":m:g:n:b", options, NULL)) != -1) {
 		ret = serve_option(&s, opt, argv);
@@ -265,7 +306,9 @@ static int serve_main(int argc, char **argv)
 	}
 	if (optind == argc)
 		return usage_error(&command_serve, "no interface given");
-	ret = s.netns ? serve_enter(s.netns) : EXIT_OK;
+	ret = serve_inherit(&s, argc - optind);
+	if (!ret && s.netns)
+		ret = serve_enter(s.netns);
 	if (ret)
 		return ret;
 	return s.background ? serve_in_background(&s, argv + optind) :
@@ -298,6 +341,8 @@ const struct command command_serve = {
 		"1024 in all\n"
 		"  --max-qps N        QPs of a user, otherwise 4096\n"
 		"  --max-rings N      completion channels of a user, otherwise 4096\n"
+		"  --max-services N   services of the connection manager (bound ports) of a user, "
+		"otherwise 2048; 8192 in all\n"
 		"\n"
 		"Limits are for each interface, and not for root. With $NOTIFY_SOCKET it tells "
 		"systemd when it is ready: xroce@.service.\n"
@@ -335,6 +380,9 @@ static int stop_broker(const struct netdev *dev)
 			stop_await(&asker);
 		else if (err == -EPERM)
 			err = -EACCES;
+		else if (err == -EPIPE)
+			/* it has the interface alone: no broker yet */
+			err = -ENOENT;
 	}
 	ask_close(&asker);
 	return err;

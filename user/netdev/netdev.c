@@ -111,6 +111,13 @@ static bool is_stacked(const struct nlattr *linkinfo)
 	       strcmp(kind, "tun");
 }
 
+static bool is_veth(const struct nlattr *linkinfo)
+{
+	char kind[32];
+
+	return netdev_link_kind(linkinfo, kind, sizeof(kind)) && !strcmp(kind, "veth");
+}
+
 /* By which clients of a broker send. */
 static bool is_brokers(const char *name, const struct nlattr *linkinfo)
 {
@@ -153,6 +160,9 @@ static bool link_parse(const struct nlmsghdr *nlh, struct netdev *dev, u32 *num_
 	dev->is_loopback = ifi->ifi_type == ARPHRD_LOOPBACK;
 	dev->is_hardware = tb[IFLA_PARENT_DEV_NAME] != NULL;
 	dev->is_stacked = is_stacked(tb[IFLA_LINKINFO]);
+	dev->is_veth = is_veth(tb[IFLA_LINKINFO]);
+	/* the kernel names the namespace of the other end unless it is this one */
+	dev->is_pair = dev->is_veth && tb[IFLA_LINK_NETNSID];
 	dev->xdp_program = link_xdp_program(tb[IFLA_XDP]);
 	link_state(ifi, tb[IFLA_CARRIER], &dev->is_enabled, &dev->is_up);
 	if (!nl_get_string(tb[IFLA_IFNAME], dev->name, sizeof(dev->name)) ||
@@ -239,7 +249,8 @@ static int address_cb(const struct nlmsghdr *nlh, void *arg)
 }
 
 /* All messages of one kind, whose header is that long, to cb; *count is what it counts. */
-static int scan_dump(struct scan *s, u16 type, size_t header_bytes, mnl_cb_t cb, u32 *count)
+static int scan_dump(struct netdev_session *session, struct scan *s, u16 type,
+		     size_t header_bytes, mnl_cb_t cb, u32 *count)
 {
 	int ret = -EINTR;
 
@@ -252,21 +263,23 @@ static int scan_dump(struct scan *s, u16 type, size_t header_bytes, mnl_cb_t cb,
 		/* zeroes: AF_UNSPEC, all families */
 		mnl_nlmsg_put_extra_header(nlh, header_bytes);
 		*count = 0;
-		ret = nl_request(NETLINK_ROUTE, nlh, cb, s);
+		ret = nl_route_request(session, nlh, cb, s);
 	}
 	return ret < 0 ? ret : s->out_of_memory ? -ENOMEM : 0;
 }
 
-static int scan_addresses(struct scan *s)
+static int scan_addresses(struct netdev_session *session, struct scan *s)
 {
-	return scan_dump(s, RTM_GETADDR, sizeof(struct ifaddrmsg), address_cb, &s->num_addrs);
+	return scan_dump(session, s, RTM_GETADDR, sizeof(struct ifaddrmsg), address_cb,
+			 &s->num_addrs);
 }
 
 static int scan_all(struct scan *s)
 {
-	int ret = scan_dump(s, RTM_GETLINK, sizeof(struct ifinfomsg), netdev_link_cb, &s->num_devs);
+	int ret = scan_dump(NULL, s, RTM_GETLINK, sizeof(struct ifinfomsg), netdev_link_cb,
+			    &s->num_devs);
 
-	return ret ? ret : scan_addresses(s);
+	return ret ? ret : scan_addresses(NULL, s);
 }
 
 bool netdev_has_gid(const struct netdev *dev, const struct gid *gid)
@@ -345,26 +358,44 @@ out:
 	return ret;
 }
 
-int netdev_holder_of(const struct gid *gid, u32 but_ifindex, u8 mac[6])
+int netdev_each(netdev_fn *fn, void *arg)
 {
 	struct scan s = { 0 };
 	int ret = scan_all(&s);
 
-	if (!ret)
-		ret = -ENOENT;
-	for (u32 i = 0; ret == -ENOENT && i < s.num_devs; i++) {
-		struct netdev *dev = &s.dev[i];
-
-		if (dev->ifindex == but_ifindex || dev->is_loopback || !dev->is_up)
+	for (u32 i = 0; !ret && i < s.num_devs; i++) {
+		if (s.dev[i].is_loopback || !s.dev[i].is_up)
 			continue;
-		fill_gids(&s, dev);
-		if (netdev_has_gid(dev, gid)) {
-			memcpy(mac, dev->mac, 6);
-			ret = 0;
-		}
+		fill_gids(&s, &s.dev[i]);
+		fn(arg, &s.dev[i]);
 	}
 	scan_free(&s);
 	return ret;
+}
+
+struct holder_scan {
+	const struct gid *gid;
+	u32 but_ifindex;
+	u8 *mac;
+	bool found;
+};
+
+static void netdev_look_at_holder(void *arg, const struct netdev *dev)
+{
+	struct holder_scan *h = arg;
+
+	if (h->found || dev->ifindex == h->but_ifindex || !netdev_has_gid(dev, h->gid))
+		return;
+	memcpy(h->mac, dev->mac, 6);
+	h->found = true;
+}
+
+int netdev_holder_of(const struct gid *gid, u32 but_ifindex, u8 mac[6])
+{
+	struct holder_scan h = { .gid = gid, .but_ifindex = but_ifindex, .mac = mac };
+	int ret = netdev_each(netdev_look_at_holder, &h);
+
+	return ret ? ret : h.found ? 0 : -ENOENT;
 }
 
 int netdev_list(struct netdev **out)
@@ -407,24 +438,45 @@ int netdev_find(const char *name, struct netdev *out)
 	return if_nametoindex(name) ? -EOPNOTSUPP : -ENODEV;
 }
 
-int netdev_refresh(struct netdev *dev)
+/* One interface with its addresses: s->dev[0], to be freed by scan_free(). */
+static int scan_one(struct netdev_session *session, struct scan *s, u32 ifindex)
 {
 	char buf[NL_REQUEST_BYTES] = { 0 };
 	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
 	struct ifinfomsg *ifi;
-	struct scan s = { 0 };
 	int ret;
 
 	nlh->nlmsg_type = RTM_GETLINK;
 	ifi = mnl_nlmsg_put_extra_header(nlh, sizeof(*ifi));
-	ifi->ifi_index = (int)dev->ifindex;
-	ret = nl_request(NETLINK_ROUTE, nlh, netdev_link_cb, &s);
-	if (!ret && s.num_devs != 1)
-		ret = s.out_of_memory ? -ENOMEM : -ENODEV;
-	if (!ret)
-		ret = scan_addresses(&s);
+	ifi->ifi_index = (int)ifindex;
+	ret = nl_route_request(session, nlh, netdev_link_cb, s);
+	if (!ret && s->num_devs != 1)
+		ret = s->out_of_memory ? -ENOMEM : -ENODEV;
+	return ret ? ret : scan_addresses(session, s);
+}
+
+int netdev_refresh(struct netdev *dev)
+{
+	struct scan s = { 0 };
+	int ret = scan_one(NULL, &s, dev->ifindex);
+
 	if (!ret) {
 		scan_finish(&s, &s.dev[0]);
+		*dev = s.dev[0];
+	}
+	scan_free(&s);
+	return ret;
+}
+
+int netdev_refresh_addresses(struct netdev_session *session, struct netdev *dev)
+{
+	struct scan s = { 0 };
+	int ret = scan_one(session, &s, dev->ifindex);
+
+	if (!ret) {
+		fill_gids(&s, &s.dev[0]);
+		s.dev[0].rx_queues = dev->rx_queues;
+		s.dev[0].speed_mbps = dev->speed_mbps;
 		*dev = s.dev[0];
 	}
 	scan_free(&s);

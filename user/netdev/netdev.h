@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the kernel says of the network interfaces that can be devices: names, addresses (GIDs), MTU,
- * link, routes and neighbours, over netlink (libmnl). It changes nothing on any interface; asking
- * for a neighbour makes the kernel resolve it.
+ * link, routes and neighbours, over netlink (libmnl). It changes nothing on any interface but its
+ * membership in multicast groups; asking for a neighbour makes the kernel resolve it.
  */
 #ifndef PORT_NETDEV_H
 #define PORT_NETDEV_H
@@ -38,6 +38,8 @@ struct netdev {
 	bool is_hardware;
 	/* VLAN, bond, macvlan, bridge ...: any kind but veth and TAP hands its packets to others */
 	bool is_stacked;
+	bool is_veth;
+	bool is_pair;	   /* that, and its other end is in another network namespace */
 	u32 rx_queues;	   /* in use now, at least 1 */
 	u32 speed_mbps;	   /* 0 = unknown */
 	u32 xdp_program;   /* the number of the one on the hook; 0: none, or several */
@@ -68,6 +70,21 @@ u64 netdev_netns(void);
 int netdev_refresh(struct netdev *dev);
 
 /*
+ * A socket on which the kernel is asked again and again, in the network namespace in which it was
+ * opened. Any thread may ask. Where a session is an argument, NULL means a socket for that call, in
+ * the caller's network namespace.
+ */
+struct netdev_session;
+int netdev_session_open(struct netdev_session **out); /* 0 or -errno */
+void netdev_session_close(struct netdev_session *s);  /* NULL: nothing. Also in a child. */
+
+/*
+ * As netdev_refresh(), but for what the driver says, rx_queues and speed_mbps, which stay what they
+ * are in *dev.
+ */
+int netdev_refresh_addresses(struct netdev_session *s, struct netdev *dev);
+
+/*
  * Largest path MTU in bytes (256 .. 4096) whose frames fit a link MTU, 0 if not even 256 does;
  * multibuffer: the kernel has AF_XDP multi-buffer.
  */
@@ -81,6 +98,25 @@ bool netdev_kernel_multibuffer(void);
 /* True if it hands long packets to generic XDP as they are (by its release: >= 6.9). */
 bool netdev_kernel_generic_frags(void);
 
+struct netdev_route {
+	u32 ifindex;
+	bool is_local; /* the peer is an address of this host */
+	u8 hop_limit;
+	struct gid local;
+};
+
+/*
+ * By which interface and from which of its addresses the kernel sends to peer. local may be NULL
+ * (the kernel chooses) and ifindex 0 (any interface; of an address of this host the one that has
+ * it). Neighbours are not asked. Returns 0, -ENETUNREACH (no route), -ENODEV (an address of this
+ * host that no interface which can be a device has), -EADDRNOTAVAIL (no address to send from),
+ * -EINVAL (families differ; a broadcast or unspecified address; a link-local one without an
+ * interface) or what the route says: -EHOSTUNREACH, -EACCES, -EINVAL; or another -errno. A session
+ * keeps the hop limit of routes that name none, which is a setting, for a tenth of a second.
+ */
+int netdev_route(struct netdev_session *s, const struct gid *peer, const struct gid *local,
+		 u32 ifindex, struct netdev_route *out);
+
 /*
  * Resolve where packets from local (a GID of dev) to peer go: fills dmac, smac, local, peer,
  * is_ipv6, has_vlan = false. A peer that is one of dev's own GIDs gets the own MAC: the port loops
@@ -89,8 +125,32 @@ bool netdev_kernel_generic_frags(void);
  * -EINVAL (local is not a GID of dev; families differ; peer is unspecified or a broadcast address),
  * another -errno. A multicast peer gets the multicast MAC.
  */
-int netdev_resolve(const struct netdev *dev, const struct gid *local, const struct gid *peer,
-		   int timeout_ms, struct path *out);
+int netdev_resolve(struct netdev_session *s, const struct netdev *dev, const struct gid *local,
+		   const struct gid *peer, int timeout_ms, struct path *out);
+
+/*
+ * For those that ask with a time-out of 0, and again when some neighbour has changed: a descriptor
+ * that is readable then, or -errno. What has changed is skipped.
+ */
+int netdev_neighbour_news(void);
+bool netdev_neighbour_news_skip(int fd); /* false: there was nothing */
+
+/*
+ * The interface becomes a member of a multicast group. Returns a descriptor, with whose last copy
+ * that ends, or -errno.
+ */
+int netdev_join(u32 ifindex, const struct gid *group);
+
+/* Frames to which MACs an interface is to take, beside its own and those that the kernel wants. */
+struct netdev_macs {
+	enum { NETDEV_OWN_MAC, NETDEV_ONE_MAC, NETDEV_ALL_MULTICAST, NETDEV_ALL_MACS } which;
+	u8 mac[6]; /* NETDEV_ONE_MAC */
+};
+
+/* Returns a descriptor, with whose last copy that ends, or -errno. which is not NETDEV_OWN_MAC. */
+int netdev_take_macs(u32 ifindex, const struct netdev_macs *macs);
+/* May this process send what it likes (CAP_NET_RAW in its network namespace)? 0 or -errno. */
+int netdev_may_send_raw(void);
 
 /*
  * The process that holds an interface, if it is one of ours. netdev_hold(): become the holder;
@@ -101,7 +161,21 @@ int netdev_resolve(const struct netdev *dev, const struct gid *local, const stru
  * -ENOENT (none) or -errno.
  */
 int netdev_hold(u32 ifindex);
+/* The holder is this process now, of a descriptor that another was given by netdev_hold(). */
+int netdev_take_over(int holder_fd);
 int netdev_holder(u32 ifindex, pid_t *pid, char *comm, size_t n);
+/*
+ * A connection to the holder, which hangs up when it ends, however it does; -ENOENT: there is none;
+ * -EPERM: it proves nothing; or -errno.
+ */
+int netdev_meet_holder(u32 ifindex);
+/*
+ * The holder lets nobody in, as long as the descriptor that is returned is open, or -errno; does it
+ * say so? met_fd: of netdev_meet_holder(), or -1; the process that was met there is believed also
+ * if it has become another user's since.
+ */
+int netdev_say_alone(u32 ifindex);
+bool netdev_is_alone(u32 ifindex, int met_fd);
 
 /*
  * The CPU that takes the interrupts of a receive queue, where the kernel tells and it is one.

@@ -25,6 +25,13 @@ int nl_request(int protocol, struct nlmsghdr *req, mnl_cb_t cb, void *arg);
 /* The same on a socket that is open and bound. */
 int nl_exchange(struct mnl_socket *nl, struct nlmsghdr *req, mnl_cb_t cb, void *arg);
 
+/* The same to rtnetlink: on the session's socket; NULL: on one of its own. */
+int nl_route_request(struct netdev_session *s, struct nlmsghdr *req, mnl_cb_t cb, void *arg);
+
+/* The hop limit that was read for that interface lately, or 0; and it is kept from now on. */
+u8 netdev_session_hop_limit(struct netdev_session *s, u8 family, u32 ifindex);
+void netdev_session_keep_hop_limit(struct netdev_session *s, u8 family, u32 ifindex, u8 limit);
+
 /*
  * Attribute table by type, NULL where absent; types above max are ignored. Lengths of the table's
  * entries are not checked yet: nl_get_*() do.
@@ -55,8 +62,33 @@ bool netdev_link_message(const struct nlmsghdr *nlh, bool *is_enabled, bool *is_
 void netdev_features_request(struct nlmsghdr *nlh, int family, u32 ifindex);
 int netdev_features_cb(const struct nlmsghdr *nlh, void *arg);
 
+/* An address as rtnetlink has it. */
+struct hop {
+	u8 family;
+	u8 len;
+	u8 addr[16];
+};
+
+struct hop hop_of_gid(const struct gid *gid);
+bool hop_is_multicast(const struct hop *h);
+/* 0.0.0.0/8, 255.255.255.255 and ::, to which nothing can be sent. */
+bool hop_is_nowhere(const struct hop *h);
+/*
+ * The neighbour on the interface that packets to dst go to. Returns 0, -ENETUNREACH, -EINVAL (dst
+ * is a broadcast address) or -errno.
+ */
+int hop_next(struct netdev_session *s, u32 ifindex, const struct hop *src, const struct hop *dst,
+	     struct hop *next);
+
 /* Is it an address of the interface's? */
 bool netdev_has_gid(const struct netdev *dev, const struct gid *gid);
+
+/*
+ * Calls fn for each interface of this network namespace that can be a device and is up, whatever
+ * XROCE_DEV says; without speed and queues. Not for lo. Returns 0 or -errno.
+ */
+typedef void netdev_fn(void *arg, const struct netdev *dev);
+int netdev_each(netdev_fn *fn, void *arg);
 
 /*
  * The MAC of another interface of this network namespace that is up and has this address. Returns

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * From a peer's GID to its MAC: the kernel's route over this interface, then the kernel's neighbour
- * entry of the next hop. Where there is none the kernel is asked to resolve it (NTF_USE), so ARP
- * and neighbour discovery stay its business and no packet of ours goes out for it; but for one
- * datagram where the process lacks the privilege to ask.
+ * From a peer's GID to its MAC: the kernel's route over this interface (netdev_route.c), then the
+ * kernel's neighbour entry of the next hop. Where there is none the kernel is asked to resolve it
+ * (NTF_USE), so ARP and neighbour discovery stay its business and no packet of ours goes out for
+ * it; but for one datagram where the process lacks the privilege to ask.
  */
 #include <arpa/inet.h>
 #include <linux/neighbour.h>
@@ -20,47 +20,6 @@
 
 #define DISCARD_PORT 9 /* RFC 863 */
 
-/* An address as rtnetlink has it. */
-struct hop {
-	u8 family;
-	u8 len;
-	u8 addr[16];
-};
-
-static struct hop hop_of_gid(const struct gid *gid)
-{
-	struct hop h = { .family = AF_INET6, .len = 16 };
-
-	if (gid_is_ipv4(gid)) {
-		h.family = AF_INET;
-		h.len = 4;
-		memcpy(h.addr, gid->raw + 12, 4);
-	} else {
-		memcpy(h.addr, gid->raw, 16);
-	}
-	return h;
-}
-
-static bool hop_is_multicast(const struct hop *h)
-{
-	return h->family == AF_INET ? (h->addr[0] & 0xf0) == 0xe0 : h->addr[0] == 0xff;
-}
-
-/* 0.0.0.0/8, 255.255.255.255 and ::, to which nothing can be sent. */
-static bool hop_is_nowhere(const struct hop *h)
-{
-	static const u8 zero[16], ones[4] = { 0xff, 0xff, 0xff, 0xff };
-
-	if (h->family == AF_INET)
-		return h->addr[0] == 0 || !memcmp(h->addr, ones, 4);
-	return !memcmp(h->addr, zero, 16);
-}
-
-static bool hop_is_link_local(const struct hop *h)
-{
-	return h->family == AF_INET6 && h->addr[0] == 0xfe && (h->addr[1] & 0xc0) == 0x80;
-}
-
 /* RFC 1112 section 6.4 and RFC 2464 section 7. */
 static void multicast_mac(const struct hop *h, u8 mac[6])
 {
@@ -75,128 +34,6 @@ static void multicast_mac(const struct hop *h, u8 mac[6])
 		mac[0] = mac[1] = 0x33;
 		memcpy(mac + 2, h->addr + 12, 4);
 	}
-}
-
-/* ---- route ---- */
-
-struct route_answer {
-	u32 ifindex;
-	u8 type;
-	bool answered;
-	bool malformed;
-	bool has_gateway;
-	struct hop gateway;
-};
-
-static int route_cb(const struct nlmsghdr *nlh, void *arg)
-{
-	const struct nlattr *tb[RTA_VIA + 1];
-	const struct rtmsg *rtm = mnl_nlmsg_get_payload(nlh);
-	struct route_answer *r = arg;
-	struct hop *gw = &r->gateway;
-
-	if (nlh->nlmsg_type != RTM_NEWROUTE || mnl_nlmsg_get_payload_len(nlh) < sizeof(*rtm))
-		return MNL_CB_OK;
-	nl_parse(nlh, sizeof(*rtm), tb, RTA_VIA);
-	r->answered = true;
-	r->type = rtm->rtm_type;
-	nl_get(tb[RTA_OIF], &r->ifindex, sizeof(r->ifindex));
-	gw->family = rtm->rtm_family;
-	gw->len = gw->family == AF_INET ? 4 : 16;
-	if (tb[RTA_GATEWAY]) {
-		r->has_gateway = true;
-		r->malformed = !nl_get(tb[RTA_GATEWAY], gw->addr, gw->len);
-	} else if (tb[RTA_VIA]) {
-		/* A gateway of the other family: IPv4 by way of an IPv6 router (RFC 5549). */
-		const struct rtvia *via = mnl_attr_get_payload(tb[RTA_VIA]);
-		size_t n = mnl_attr_get_payload_len(tb[RTA_VIA]);
-
-		r->has_gateway = true;
-		r->malformed = n < sizeof(*via) ||
-			       !(via->rtvia_family == AF_INET || via->rtvia_family == AF_INET6) ||
-			       n - sizeof(*via) != (via->rtvia_family == AF_INET ? 4 : 16);
-		if (!r->malformed) {
-			gw->family = (u8)via->rtvia_family;
-			gw->len = (u8)(n - sizeof(*via));
-			memcpy(gw->addr, via->rtvia_addr, gw->len);
-		}
-	}
-	return MNL_CB_OK;
-}
-
-/* src may be NULL. */
-static int route_ask(u32 ifindex, const struct hop *src, const struct hop *dst, u32 flags,
-		     struct route_answer *r)
-{
-	char buf[NL_REQUEST_BYTES] = { 0 };
-	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
-	struct rtmsg *rtm;
-	int ret;
-
-	nlh->nlmsg_type = RTM_GETROUTE;
-	rtm = mnl_nlmsg_put_extra_header(nlh, sizeof(*rtm));
-	rtm->rtm_family = dst->family;
-	rtm->rtm_dst_len = (u8)(dst->len * 8);
-	rtm->rtm_src_len = src ? (u8)(src->len * 8) : 0;
-	rtm->rtm_flags = flags;
-	mnl_attr_put(nlh, RTA_DST, dst->len, dst->addr);
-	if (src)
-		mnl_attr_put(nlh, RTA_SRC, src->len, src->addr);
-	mnl_attr_put_u32(nlh, RTA_OIF, ifindex);
-	memset(r, 0, sizeof(*r));
-	ret = nl_request(NETLINK_ROUTE, nlh, route_cb, r);
-	return ret ? ret : r->answered && !r->malformed ? 0 : -EBADMSG;
-}
-
-/*
- * The neighbour on the interface that packets to dst go to. Returns 0, -ENETUNREACH, -EINVAL (dst
- * is a broadcast address) or -errno.
- */
-static int next_hop(u32 ifindex, const struct hop *src, const struct hop *dst, struct hop *next)
-{
-	struct route_answer r;
-	int ret = 0;
-
-	*next = *dst;
-	if (hop_is_link_local(dst))
-		return 0;
-	/*
-	 * Given an interface, IPv4 assumes that what it has no route for is on that link. A look-up
-	 * that is to return the table's entry (RTM_F_FIB_MATCH) does not.
-	 */
-	if (dst->family == AF_INET)
-		ret = route_ask(ifindex, src, dst, RTM_F_FIB_MATCH, &r);
-	if (!ret)
-		ret = route_ask(ifindex, src, dst, 0, &r);
-	/*
-	 * An address of another interface of ours. IPv4 has a route to it over the interface asked
-	 * for; so has IPv6, but heeds the interface only if no source is given.
-	 */
-	if (!ret && r.type == RTN_LOCAL && dst->family == AF_INET6)
-		ret = route_ask(ifindex, NULL, dst, 0, &r);
-	switch (ret) {
-	case 0:
-		break;
-	case -ENOMEM:
-	case -ENOBUFS:
-	case -EMFILE:
-	case -ENFILE:
-	case -EBADMSG:
-		return ret;
-	/*
-	 * no route; or one of type unreachable, prohibit (-EACCES), blackhole (-EINVAL) or throw
-	 * (-EAGAIN)
-	 */
-	default:
-		return -ENETUNREACH;
-	}
-	if (r.type == RTN_BROADCAST)
-		return -EINVAL;
-	if (r.type != RTN_UNICAST || r.ifindex != ifindex)
-		return -ENETUNREACH;
-	if (r.has_gateway)
-		*next = r.gateway;
-	return 0;
 }
 
 /* ---- neighbour ---- */
@@ -237,14 +74,15 @@ static struct nlmsghdr *neighbour_request(char *buf, u16 type, u32 ifindex, cons
 }
 
 /* Returns 0 (n->state is 0 if there is no entry) or -errno. */
-static int neighbour_get(u32 ifindex, const struct hop *hop, struct neighbour *n)
+static int neighbour_get(struct netdev_session *s, u32 ifindex, const struct hop *hop,
+			 struct neighbour *n)
 {
 	char buf[NL_REQUEST_BYTES] = { 0 };
 	int ret;
 
 	memset(n, 0, sizeof(*n));
-	ret = nl_request(NETLINK_ROUTE, neighbour_request(buf, RTM_GETNEIGH, ifindex, hop, 0),
-			 neighbour_cb, n);
+	ret = nl_route_request(s, neighbour_request(buf, RTM_GETNEIGH, ifindex, hop, 0),
+			       neighbour_cb, n);
 	return ret == -ENOENT ? 0 : ret;
 }
 
@@ -290,14 +128,14 @@ static int neighbour_send_to(u32 ifindex, const struct hop *hop)
  * Make the kernel use the neighbour as if it had a packet for it: it creates, resolves or confirms
  * the entry.
  */
-static int neighbour_use(u32 ifindex, const struct hop *hop)
+static int neighbour_use(struct netdev_session *s, u32 ifindex, const struct hop *hop)
 {
 	char buf[NL_REQUEST_BYTES] = { 0 };
 	struct nlmsghdr *nlh = neighbour_request(buf, RTM_NEWNEIGH, ifindex, hop, NTF_USE);
 	int ret;
 
 	nlh->nlmsg_flags = NLM_F_CREATE;
-	ret = nl_request(NETLINK_ROUTE, nlh, NULL, NULL);
+	ret = nl_route_request(s, nlh, NULL, NULL);
 	return ret == -EPERM ? neighbour_send_to(ifindex, hop) : ret;
 }
 
@@ -323,13 +161,13 @@ static bool wait_for_change(struct mnl_socket *events, u64 deadline_ns)
 }
 
 /* Ask for the neighbour and wait until it is usable. Returns 0, -EHOSTUNREACH or -errno. */
-static int neighbour_await(struct mnl_socket *events, u32 ifindex, const struct hop *hop,
-			   u64 deadline_ns, struct neighbour *n)
+static int neighbour_await(struct netdev_session *s, struct mnl_socket *events, u32 ifindex,
+			   const struct hop *hop, u64 deadline_ns, struct neighbour *n)
 {
-	int ret = neighbour_use(ifindex, hop);
+	int ret = neighbour_use(s, ifindex, hop);
 
 	while (!ret) {
-		ret = neighbour_get(ifindex, hop, n);
+		ret = neighbour_get(s, ifindex, hop, n);
 		if (ret || (n->state & NUD_USABLE))
 			return ret;
 		/*
@@ -358,14 +196,15 @@ static bool hop_is_neighbouring_interface(u32 ifindex, const struct hop *hop, u8
 	return netdev_holder_of(&gid, ifindex, mac) == 0;
 }
 
-static int neighbour_resolve(u32 ifindex, const struct hop *hop, int timeout_ms, u8 mac[6])
+static int neighbour_resolve(struct netdev_session *s, u32 ifindex, const struct hop *hop,
+			     int timeout_ms, u8 mac[6])
 {
 	const u64 deadline_ns = clock_now_ns() + (u64)timeout_ms * NSEC_PER_MSEC;
 	struct mnl_socket *events;
 	struct neighbour n;
 	int ret;
 
-	ret = neighbour_get(ifindex, hop, &n);
+	ret = neighbour_get(s, ifindex, hop, &n);
 	if (ret)
 		return ret;
 	if (!(n.state & NUD_USABLE)) {
@@ -378,7 +217,7 @@ static int neighbour_resolve(u32 ifindex, const struct hop *hop, int timeout_ms,
 		if (mnl_socket_bind(events, RTMGRP_NEIGH, MNL_SOCKET_AUTOPID) < 0)
 			ret = -errno;
 		else
-			ret = neighbour_await(events, ifindex, hop, deadline_ns, &n);
+			ret = neighbour_await(s, events, ifindex, hop, deadline_ns, &n);
 		mnl_socket_close(events);
 		if (ret)
 			return ret;
@@ -387,7 +226,7 @@ static int neighbour_resolve(u32 ifindex, const struct hop *hop, int timeout_ms,
 		 * Our packets do not pass the kernel's neighbour code: let it confirm the entry.
 		 * The MAC is good until it says otherwise.
 		 */
-		neighbour_use(ifindex, hop);
+		neighbour_use(s, ifindex, hop);
 	}
 	if (!n.has_mac)
 		return -EHOSTUNREACH;
@@ -395,10 +234,33 @@ static int neighbour_resolve(u32 ifindex, const struct hop *hop, int timeout_ms,
 	return 0;
 }
 
+int netdev_neighbour_news(void)
+{
+	const struct sockaddr_nl groups = { .nl_family = AF_NETLINK, .nl_groups = RTMGRP_NEIGH };
+	int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_ROUTE);
+
+	if (fd >= 0 && bind(fd, (const struct sockaddr *)&groups, sizeof(groups))) {
+		close(fd);
+		return -errno;
+	}
+	return fd < 0 ? -errno : fd;
+}
+
+bool netdev_neighbour_news_skip(int fd)
+{
+	char buf[4096];
+	bool any = false;
+
+	/* an overrun (ENOBUFS) is a change too */
+	while (recv(fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC) >= 0 || errno == ENOBUFS)
+		any = true;
+	return any;
+}
+
 /* ---- both ---- */
 
-int netdev_resolve(const struct netdev *dev, const struct gid *local, const struct gid *peer,
-		   int timeout_ms, struct path *out)
+int netdev_resolve(struct netdev_session *s, const struct netdev *dev, const struct gid *local,
+		   const struct gid *peer, int timeout_ms, struct path *out)
 {
 	struct hop src = hop_of_gid(local), dst = hop_of_gid(peer), next;
 	u8 dmac[6];
@@ -411,9 +273,10 @@ int netdev_resolve(const struct netdev *dev, const struct gid *local, const stru
 	} else if (hop_is_multicast(&dst)) {
 		multicast_mac(&dst, dmac);
 	} else {
-		ret = dev->is_loopback ? -ENETUNREACH : next_hop(dev->ifindex, &src, &dst, &next);
+		ret = dev->is_loopback ? -ENETUNREACH :
+					 hop_next(s, dev->ifindex, &src, &dst, &next);
 		if (!ret)
-			ret = neighbour_resolve(dev->ifindex, &next, timeout_ms, dmac);
+			ret = neighbour_resolve(s, dev->ifindex, &next, timeout_ms, dmac);
 		if (ret)
 			return ret;
 	}

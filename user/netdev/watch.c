@@ -4,8 +4,9 @@
  * in almost any process) sleeps on a netlink socket. A message says which interface has news; the
  * kernel is then asked anew what the interface is. Only the link's state is taken from the messages
  * too, so that a link that was down for a moment is not missed. The same thread notices that the
- * process which an interface is used through has ended, by the hang-up of its socket, and does
- * jobs, which may wait for the kernel, for those that must not.
+ * process which an interface is used through has ended, by the hang-up of its socket, hears who
+ * knocks at a process that has an interface alone, and does jobs, which may wait for the kernel,
+ * for those that must not.
  *
  * The lock is held during a callback and a job: what runs has not been stopped, and nothing is
  * freed while it is used.
@@ -18,6 +19,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "../base/clock.h"
 #include "../base/thread.h"
 #include "netdev_nl.h"
 #include "news.h"
@@ -29,6 +31,7 @@ struct watch {
 	watch_fn *fn;
 	void *arg;
 	int hangup_fd;	/* -1: none */
+	struct watch_input *input; /* NULL: none */
 	bool told;	/* that the interface has gone: the last call */
 };
 
@@ -96,6 +99,57 @@ static bool hangup_has_come(int fd)
 	return fd >= 0 && poll(&p, 1, 0) > 0;
 }
 
+/* ---- other descriptors, under the lock ---- */
+
+/* Nothing while it rests; poll() has the same numbers. */
+static u32 input_events(const struct watch_input *in)
+{
+	return in->resume_ns ? 0 : in->until_hangup ? EPOLLRDHUP : EPOLLIN | EPOLLRDHUP;
+}
+
+static int input_control(struct watch *w, int what)
+{
+	struct epoll_event event = { .events = input_events(w->input) };
+
+	return w->input->fd >= 0 && epoll_ctl(w->interface->watcher->hangup_set, what,
+					      w->input->fd, &event) ?
+		       -errno :
+		       0;
+}
+
+static int input_enter(struct watch *w)
+{
+	int err = input_control(w, EPOLL_CTL_ADD);
+
+	if (err)
+		w->input->fd = -1;
+	return err;
+}
+
+static void input_leave(struct watch *w)
+{
+	if (!w->input)
+		return;
+	input_control(w, EPOLL_CTL_DEL);
+	w->input->fd = -1;
+}
+
+static void input_look(struct watch *w)
+{
+	struct watch_input *in = w->input;
+	struct pollfd p = { .fd = in ? in->fd : -1 };
+
+	if (p.fd < 0 || (in->resume_ns && clock_now_ns() < in->resume_ns))
+		return;
+	if (in->resume_ns) {
+		in->resume_ns = 0;
+		input_control(w, EPOLL_CTL_MOD);
+	}
+	p.events = (short)input_events(in);
+	if (poll(&p, 1, 0) > 0 && !w->told)
+		in->fn(in->arg);
+}
+
 /* ---- the thread, under the lock but while it sleeps ---- */
 
 static void watch_tell_one(struct watch *w, const struct netdev *before, const struct netdev *now)
@@ -103,6 +157,8 @@ static void watch_tell_one(struct watch *w, const struct netdev *before, const s
 	if (w->told)
 		return;
 	w->told = !now;
+	if (w->told)
+		input_leave(w);
 	w->fn(w->arg, before, now);
 }
 
@@ -217,6 +273,21 @@ static void do_jobs(struct watcher *r)
 			job->fn(job->arg);
 }
 
+/* When a descriptor that rests is slept on again, for poll(); -1: none does. */
+static int watch_timeout_ms(const struct watcher *r)
+{
+	u64 next_ns = NSEC_NEVER, now_ns;
+
+	for (const struct interface *i = r->interfaces; i; i = i->next)
+		for (const struct watch *w = i->watches; w; w = w->next)
+			if (w->input && w->input->fd >= 0 && w->input->resume_ns)
+				next_ns = min_u64(next_ns, w->input->resume_ns);
+	if (next_ns == NSEC_NEVER)
+		return -1;
+	now_ns = clock_now_ns();
+	return next_ns <= now_ns ? 0 : (int)((next_ns - now_ns) / NSEC_PER_MSEC) + 1;
+}
+
 static void *watcher_main(void *arg)
 {
 	struct watcher *r = arg;
@@ -224,10 +295,12 @@ static void *watcher_main(void *arg)
 				{ .fd = r->news.fd, .events = POLLIN },
 				{ .fd = r->hangup_set, .events = POLLIN } };
 
+	int timeout_ms = -1;
+
 	pthread_setname_np(pthread_self(), "xroce/watch");
 	for (;;) {
 		/* POLLNVAL: the application closed descriptors that are not its own */
-		if (poll(fds, ARRAY_SIZE(fds), -1) > 0 &&
+		if (poll(fds, ARRAY_SIZE(fds), timeout_ms) > 0 &&
 		    (fds[0].revents | fds[1].revents | fds[2].revents) & POLLNVAL)
 			return NULL;
 		pthread_mutex_lock(&lock);
@@ -241,7 +314,10 @@ static void *watcher_main(void *arg)
 		for (struct interface *i = r->interfaces; i; i = i->next) {
 			watch_look_for_hangups(i);
 			watch_look(i);
+			for (struct watch *w = i->watches; w; w = w->next)
+				input_look(w);
 		}
+		timeout_ms = watch_timeout_ms(r);
 		pthread_mutex_unlock(&lock);
 	}
 }
@@ -446,6 +522,24 @@ int watch_until_hangup(struct watch *w, int fd)
 	return err;
 }
 
+int watch_also(struct watch *w, struct watch_input *input)
+{
+	const int cancel = watch_lock();
+	int err;
+
+	w->input = input;
+	err = w->told ? 0 : input_enter(w);
+	watch_unlock(NULL, cancel);
+	return err;
+}
+
+int watch_input_change(struct watch *w, const struct watch_input *next)
+{
+	input_leave(w);
+	*w->input = *next;
+	return input_enter(w);
+}
+
 void watch_stop(struct watch *w)
 {
 	struct watcher *r, *idle;
@@ -460,6 +554,7 @@ void watch_stop(struct watch *w)
 		;
 	*at = w->next;
 	hangup_remove(w);
+	input_leave(w);
 	interface_put(w->interface);
 	idle = watcher_if_idle(r);
 	watch_unlock(idle, cancel);

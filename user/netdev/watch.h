@@ -32,6 +32,26 @@ int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, 
  * Returns 0 or -errno. Once a watch; not from fn.
  */
 int watch_until_hangup(struct watch *watch, int fd);
+/*
+ * One more descriptor that the thread of an interface's watches sleeps on. fn is called while it is
+ * readable, or only when the other end has hung up: what is written to it is for others to read
+ * then. It may change which descriptor that is, and when it is slept on next.
+ */
+struct watch_input {
+	void (*fn)(void *arg);
+	void *arg;
+	int fd;		/* -1: none */
+	bool until_hangup;
+	u64 resume_ns;	/* not before that; 0: now */
+};
+
+/*
+ * Of a watch, until that is stopped; once. Its calls come as those of the watch's fn, with which
+ * they take turns, and are bound to the same. Returns 0 or -errno.
+ */
+int watch_also(struct watch *watch, struct watch_input *input);
+/* From its fn: it is as next says from here on. Returns 0 or -errno: then there is none. */
+int watch_input_change(struct watch *watch, const struct watch_input *next);
 /* fn is not running when this returns, and is not called again. NULL is allowed. */
 void watch_stop(struct watch *watch);
 

@@ -40,6 +40,7 @@ static int follow_publish_gids(struct port *port, const struct netdev *dev)
 	       sizeof(port->made.maps.engine->gid));
 	port->dev = *dev;
 	memcpy(port->shards.mac, dev->mac, sizeof(port->shards.mac));
+	port->shards.mtu = dev->mtu;
 	return err;
 }
 

@@ -41,7 +41,8 @@ __attribute__((destructor)) static void settle_at_exit(void)
 	if (pthread_mutex_trylock(&list_lock))
 		return;
 	for (struct port *port = ports; port; port = port->next) {
-		attach_detach(&port->made);
+		if (share_settle(port))
+			attach_detach(&port->made);
 		for (u32 i = 0; i < 2 * port->shards.num; i++) {
 			struct shard *s = &port->shards.shard[i % port->shards.num];
 
@@ -103,6 +104,9 @@ static void port_free(struct port *port)
 		pthread_mutex_destroy(&s->lock);
 	}
 	wake_destroy(&port->shards.wake);
+	pthread_mutex_destroy(&port->numbers);
+	pthread_mutex_destroy(&port->listeners);
+	free(port->services.at);
 	free(port->shards.shard);
 	free(port);
 }
@@ -145,6 +149,8 @@ static int port_make_shards(struct port *port, const struct netdev *dev)
 	all->queues = all->wake.num_vectors = port->made.info.queues;
 	all->wake.rings.map_fd = port->made.maps.channel_fd;
 	all->shared = port->made.info.shared;
+	all->loopback = dev->is_loopback;
+	all->mtu = dev->mtu;
 	if (all->shared) {
 		all->wake.rings.make = port_ask_ring;
 		all->wake.rings.make_arg = port;
@@ -188,7 +194,9 @@ static int port_start(struct port *port, const struct netdev *dev)
 
 	if (!err)
 		err = follow_start(port, dev);
-	return err ? err : service_start(&port->shards);
+	if (!err)
+		err = service_start(&port->shards);
+	return err ? err : share_start(port);
 }
 
 static void port_destroy(struct port *port)
@@ -202,7 +210,9 @@ static void port_destroy(struct port *port)
 		 */
 		for (u32 i = 0; i < port->shards.num; i++)
 			pump_take_handed(&port->shards.shard[i], clock_now_ns());
+		port_say_counters(port);
 		attach_unmake(&port->made);
+		port_close_groups(port);
 	}
 	/* a dead port's private mappings stay: the engine still counts there */
 	port_free(port);
@@ -249,6 +259,8 @@ static int port_create(const struct netdev *dev, u64 netns, struct port **out)
 	port->netns = netns;
 	atomic_store_explicit(&port->shards.refs, 1, memory_order_relaxed);
 	wake_init(&port->shards.wake);
+	pthread_mutex_init(&port->numbers, NULL);
+	pthread_mutex_init(&port->listeners, NULL);
 
 	err = port_refresh(dev, &now);
 	if (!err)
@@ -301,10 +313,14 @@ static void port_after_fork_child(void)
 		port->shards.dead = true;
 		service_abandon(&port->shards);
 		attach_abandon(&port->made);
+		port_close_groups(port);
+		port_abandon_flows(port);
 		rings_close(&port->shards.wake.rings);
 		for (u32 i = 0; i < port->shards.num; i++)
 			shard_init_lock(&port->shards.shard[i]);
 		wake_init(&port->shards.wake);
+		pthread_mutex_init(&port->numbers, NULL);
+		pthread_mutex_init(&port->listeners, NULL);
 	}
 	ports = NULL;
 	fault_after_fork();
@@ -314,6 +330,19 @@ static void port_after_fork_child(void)
 __attribute__((constructor)) static void port_register_fork(void)
 {
 	pthread_atfork(port_before_fork, port_after_fork_parent, port_after_fork_child);
+}
+
+/*
+ * A process that ends with its device open. One that ends while another thread makes or ends a port
+ * says nothing.
+ */
+__attribute__((destructor)) static void port_say_all(void)
+{
+	if (!options_is_set(OPTION_COUNTERS) || pthread_mutex_trylock(&list_lock))
+		return;
+	for (struct port *port = ports; port; port = port->next)
+		port_say_counters(port);
+	pthread_mutex_unlock(&list_lock);
 }
 
 int port_get(const struct netdev *dev, struct port **out)
@@ -375,7 +404,7 @@ void port_poll(struct port *port)
 	shards_poll(&port->shards);
 }
 
-void port_poll_cq(struct port *port, const struct cq *cq)
+void port_poll_cq(struct port *port, struct cq *cq)
 {
 	shards_poll_cq(&port->shards, cq);
 }
@@ -388,17 +417,6 @@ void port_post(struct port *port, struct qp *qp)
 void port_run_locked(struct port *port)
 {
 	shards_run_locked(&port->shards);
-}
-
-int port_claim(struct port *port, u32 qpn)
-{
-	return port->shards.dead ? 0 : attach_claim(&port->made, qpn);
-}
-
-void port_release(struct port *port, u32 qpn)
-{
-	if (!port->shards.dead)
-		attach_release(&port->made, qpn);
 }
 
 int port_lifeline(const struct port *port)

@@ -12,8 +12,10 @@
 #define PORT_PORT_H
 
 #include "../attach/port_info.h"
+#include "../base/ask.h"
 #include "../base/clock.h"
 #include "../transport/engine.h"
+#include "../transport/group.h"
 #include "../netdev/netdev.h"
 #include "../service/sleep.h"
 #include "../wake/channel.h"
@@ -70,7 +72,7 @@ void port_poll(struct port *port);
  * calls for (ACKs) may wait for the caller's next call, so that it leaves together with what the
  * caller is about to post.
  */
-void port_poll_cq(struct port *port, const struct cq *cq);
+void port_poll_cq(struct port *port, struct cq *cq);
 /*
  * Work was published on qp: ring its doorbell and run the port, as port_poll() does, unless the
  * caller is in the middle of a burst and polls its CQs; then the work leaves with the next call or,
@@ -83,13 +85,36 @@ void port_run_locked(struct port *port);
 /* ---- the numbers of QPs, which all processes of an interface share ---- */
 
 /*
- * A new QP's number is this process's from here on: before port_steer(), and before anybody is
- * told. Returns 0; -EEXIST: it is another process's; -ENOSPC: a limit of the broker's; -EIO: the
- * broker has ended; another -errno. May wait for the broker: no lock held.
+ * qp_create() for an engine of the port, with a number that no other process of the interface has.
+ * init->qpn is filled in, unless it is XROCE_CM_QPN, of which each process has its own (-EBUSY: it
+ * has one). Returns 0, -EINVAL, -ENOMEM; -EOPNOTSUPP: a QP of raw packets where other processes
+ * share the interface; -ENOSPC after a line: a limit of the broker's; -EIO: the broker has ended;
+ * another -errno. May wait for the broker: no lock held.
  */
-int port_claim(struct port *port, u32 qpn);
-/* After qp_destroy(). No lock held. */
+int port_create_qp(struct port *port, struct engine *e, struct qp_init *init, struct qp **out);
+/* The number is any process's again: after qp_destroy(). No lock held. */
 void port_release(struct port *port, u32 qpn);
+
+/* ---- the connection manager's: services.c ---- */
+
+/* *num_ids communication ids, from *first_id on, that no other process of the interface has. */
+void port_cm_place(const struct port *port, u32 *first_id, u32 *num_ids);
+/*
+ * Requests for the service come to this process's QP 1, until it is unbound as often as it was
+ * bound. The service is well-formed. Returns 0; -EADDRINUSE: one of another process overlaps it;
+ * -EACCES: a port that the broker gives to root alone; -EDQUOT, -ENOSPC: a limit of the broker's;
+ * -EIO: it has ended; -ENOMEM. May wait for the broker: no lock held.
+ */
+int port_bind(struct port *port, const struct ask_service *service);
+/* Returns 0 or -ENOENT: it is not bound. */
+int port_unbind(struct port *port, const struct ask_service *service);
+/*
+ * This process listens to the service, or does not any more: what `xroce list` shows. Nothing but
+ * that depends on it. Both return 0 and wait for nobody.
+ */
+int port_show_listener(struct port *port, const struct ask_service *service);
+int port_hide_listener(struct port *port, const struct ask_service *service);
+
 /*
  * Hangs up when the port is lost though the interface is not, for watch_until_hangup(); -1: that
  * cannot be.
@@ -106,12 +131,45 @@ int port_steer(struct port *port, const struct qp *qp);
 /* Take qp out of the steering map (lock held), before qp_destroy(). */
 void port_unsteer(struct port *port, u32 qpn);
 
+/* ---- multicast groups ---- */
+
+/*
+ * qp has a copy of each packet to that address: group_attach() of the transport, and the interface
+ * takes them. Returns 0, -EINVAL, -ENOMEM as that does, -EIO in a forked child or where the broker
+ * has ended, -ENOSPC or -EDQUOT: a limit of the broker's, or another -errno. No lock held.
+ */
+int port_attach(struct port *port, struct qp *qp, const struct gid *address);
+/* No more. Returns 0 or -EINVAL: it had none. */
+int port_detach(struct port *port, struct qp *qp, const struct gid *address);
+
+/* ---- flows of raw packet QPs ---- */
+
+struct port_flow;
+
+/* value has no bit that mask has not. */
+struct flow_rule {
+	struct xroce_flow_key value, mask;
+	u32 order;
+	/* NETDEV_ONE_MAC: the one that value and mask name, if they do */
+	__typeof__(((struct netdev_macs *)0)->which) macs;
+};
+
+/*
+ * Frames that match come to the QP: raw_attach(), and XDP and the interface know. Returns 0,
+ * -EINVAL, -ENOMEM as that does, -EIO in a forked child, -EPERM without CAP_NET_RAW, or another
+ * -errno. No lock held.
+ */
+int port_create_flow(struct port *port, struct qp *qp, const struct flow_rule *rule,
+		     struct port_flow **out);
+/* No more; the flow is freed. */
+void port_destroy_flow(struct port *port, struct port_flow *flow);
+
 /* ---- CQs and completion channels as XDP sees them ---- */
 
 /*
  * A CQ joins the arm-word map: cq->index is set. channel is what port_channel_create() made, or
- * NULL. Returns 0 or -ENOSPC when XROCE_MAX_CQ are in use. cq->owner must be set: it is passed to
- * the event callbacks.
+ * NULL. Returns 0 or -ENOSPC when XROCE_MAX_CQ are in use, or when the broker gives no more rings
+ * for channels, after a line. cq->owner must be set: it is passed to the event callbacks.
  */
 int port_cq_add(struct port *port, struct cq *cq, struct port_channel *channel, u32 vector);
 void port_cq_remove(struct port *port, struct cq *cq);

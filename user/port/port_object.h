@@ -8,18 +8,64 @@
 #include "../shard/shard.h"
 #include "port.h"
 
+/* Of the broker's limits, those that are met while the port is at work. */
+enum port_limit { PORT_QPS, PORT_RINGS, PORT_LIMITS };
+
+/* What services.c keeps, under the lock of the numbers. */
+struct services {
+	struct bound {
+		struct ask_service service;
+		u32 users; /* it has been bound so often */
+	} *at;
+	u32 num, room;
+};
+
 struct port {
 	struct shards shards;
 	/* port.c's, under the lock of the list */
 	struct port *next;
 	u32 ifindex;
 	u64 netns;		/* inode of the network namespace */
+	/* by transport, but QP 1; under the lock of all shards */
+	u32 qps_made[XROCE_RAW + 1];
 	struct attachment made;
 	struct watch *watch;	/* follow.c */
 	/* under all shards' locks */
 	struct netdev dev;	/* as last published: GIDs, MAC */
 	int follow_err;		/* of publishing it */
+	_Atomic bool told[PORT_LIMITS];
+	/* taken before the shards' locks: by who makes a QP or releases its number, and share.c */
+	pthread_mutex_t numbers;
+	struct services services;
+	pthread_mutex_t listeners; /* of listener[] and listeners in made.maps.engine */
+	struct port_group *groups; /* port_group.c, under that lock */
+	struct port_flow *flows;   /* port_flow.c, under all shards' locks */
+	/* share.c, of the watch thread */
+	struct watch_input share_input;
+	u64 share_ns;		/* when a broker was started last, */
+	bool share_failed;	/* in vain */
+	_Atomic u32 share_turn; /* enum share_turn */
+	bool share_told;
 };
+
+/* What the broker said to a question: of a limit there is a line, once. As attach_limited(). */
+int port_limited(struct port *port, enum port_limit limit, int err);
+
+/* ---- port_counters.c ---- */
+/* Says what the port has done, on standard error, if XROCE_COUNTERS asks for it. Any thread's. */
+void port_say_counters(const struct port *port);
+
+/* ---- port_group.c ---- */
+/* The port ends, or is a forked child's. */
+void port_close_groups(struct port *port);
+/*
+ * A broker has come: it is told of those that there are. With the lock of the numbers; 0 or -errno.
+ */
+int port_tell_groups(struct port *port);
+
+/* ---- port_flow.c ---- */
+/* A forked child's: what the interface takes is not for its sake. */
+void port_abandon_flows(struct port *port);
 
 /* ---- follow.c ---- */
 /*
@@ -28,5 +74,21 @@ struct port {
  */
 int follow_start(struct port *port, const struct netdev *dev);
 void follow_stop(struct port *port);
+
+/* ---- services.c ---- */
+/* The broker is told of all that are bound. Under the lock of the numbers. Returns 0 or -errno. */
+int services_tell(struct port *port);
+
+/* ---- share.c ---- */
+/*
+ * Other processes are let in from here on, if this one listens for them; until follow_stop().
+ * Returns 0 or -errno.
+ */
+int share_start(struct port *port);
+/*
+ * For a process that exits. False: a broker is just being joined, and what the port has is that
+ * thread's; the broker goes on without the process.
+ */
+bool share_settle(struct port *port);
 
 #endif

@@ -109,8 +109,8 @@ static void service_sleep(struct shard *sh, bool standby, u64 tick_ns, u64 since
 {
 	struct service *s = &sh->service;
 	const struct xsk_set *set = &sh->io->xsks;
-	struct pollfd fds[2 + XROCE_MAX_QUEUE] = { { .fd = s->control_fd, .events = POLLIN },
-						   { .fd = sh->io->ring_fd, .events = POLLIN } };
+	struct pollfd fds[2 + XSK_POLLS] = { { .fd = s->control_fd, .events = POLLIN },
+					     { .fd = sh->io->ring_fd, .events = POLLIN } };
 	const bool sleepers = standby && service_has_sleepers(sh);
 	const u64 tick_end_ns = since_ns + service_tick_ns(s, sleepers, tick_ns);
 	const bool settled = s->settled;
@@ -135,8 +135,10 @@ static void service_sleep(struct shard *sh, bool standby, u64 tick_ns, u64 since
 			goto awake;
 	}
 	if (!standby && !atomic_load_explicit(&sh->all->gone, memory_order_relaxed))
-		for (u32 i = 0; i < set->count; i++)
-			fds[n++] = (struct pollfd){ .fd = set->xsk[i].fd, .events = POLLIN };
+		n += xsk_polls(set, fds + n);
+	else if (sleepers && xsk_local(set))
+		/* they may have gone to sleep before it was there */
+		fds[n++] = (struct pollfd){ .fd = xsk_local(set)->xsk->fd, .events = POLLIN };
 	woken = kernel_await(fds, n, until_ns) != 0;
 	if (!standby)
 		service_adapt_spin(s, clock_now_ns() - since_ns);
@@ -207,7 +209,8 @@ static void *service_main(void *arg)
 			service_serve(sh, progress);
 		}
 		now_ns = clock_now_ns();
-		if (standby && service_is_late(sh, sleepers, now_ns)) {
+		if (standby && (service_is_late(sh, sleepers, now_ns) ||
+				(sleepers && xsk_has_local_input(&sh->io->xsks)))) {
 			/* not shard_lock(), which may run it as well */
 			pthread_mutex_lock(&sh->lock);
 			now_ns = clock_now_ns();

@@ -60,19 +60,15 @@ static u32 sleep_add_sockets(const struct view *v, struct pollfd *fds)
 
 	if (atomic_load_explicit(&v->all->gone, memory_order_relaxed))
 		return 0;
-	for (u32 left = v->shards; left; left &= left - 1) {
-		const struct xsk_set *set = &v->all->shard[__builtin_ctz(left)].io->xsks;
-
-		for (u32 i = 0; i < set->count; i++)
-			fds[n++] = (struct pollfd){ .fd = set->xsk[i].fd, .events = POLLIN };
-	}
+	for (u32 left = v->shards; left; left &= left - 1)
+		n += xsk_polls(&v->all->shard[__builtin_ctz(left)].io->xsks, fds + n);
 	return n;
 }
 
 /* Until a packet comes, but not for long. No cancellation point: an event may be in hand. */
 static void sleep_await_packet(const struct view *v, u64 until_ns)
 {
-	struct pollfd fds[XROCE_MAX_QUEUE];
+	struct pollfd fds[XSK_POLLS];
 
 	kernel_await(fds, sleep_add_sockets(v, fds), until_ns);
 	sleep_run_shards(v);
@@ -208,7 +204,7 @@ static u64 sleep_deadline_ns(const struct view *v)
 /* A thread may be cancelled here, and only here. Returns 0 or -EINTR. */
 static int sleep_poll_cancellable(const struct view *v, u64 until_ns)
 {
-	struct pollfd fds[1 + XROCE_MAX_QUEUE] = { { .fd = v->ch->epoll_fd, .events = POLLIN } };
+	struct pollfd fds[1 + XSK_POLLS] = { { .fd = v->ch->epoll_fd, .events = POLLIN } };
 	const u32 n = 1 + (v->all ? sleep_add_sockets(v, fds + 1) : 0);
 	int ret;
 
@@ -265,6 +261,20 @@ int port_channel_wait(struct port_channel *ch, bool block)
 	if (v.all)
 		shards_put(v.all);
 	return err;
+}
+
+void port_channel_await_reports(struct port_channel *ch)
+{
+	struct view v = { .ch = ch };
+
+	v.all = channel_shards(ch, &v.shards);
+	if (!v.all)
+		return;
+	for (u32 i = 0; i < v.all->num; i++) {
+		shard_lock(&v.all->shard[i]);
+		shard_unlock(&v.all->shard[i]);
+	}
+	shards_put(v.all);
 }
 
 void port_channel_extra(struct port_channel *ch)

@@ -17,6 +17,13 @@ struct port_channel;
 int port_channel_wait(struct port_channel *ch, bool block);
 
 /*
+ * There were records, and the channel has no event: an engine may have taken a CQ's arming in the
+ * hands of another thread, which reports the event when it unlocks the shard. When this returns, it
+ * has been reported.
+ */
+void port_channel_await_reports(struct port_channel *ch);
+
+/*
  * There were records, and no event came of them: the packet was refused, or completed something
  * else. But the channel's descriptor was readable, so there is an event now, without a completion,
  * as ibv_get_cq_event(3) allows; the CQ stays armed.

@@ -5,10 +5,10 @@
  * A system call sends one frame or many at much the same cost. So of posts in quick succession the
  * first leaves at once and the others together, when a batch of them is there or the application
  * polls; soon after a long burst, the first waits as well. And the ACKs of a poll that finds
- * completions wait for what the application posts next. Nothing waits while a CQ of it is armed or
- * a thread sleeps on the shard's sockets. If the application stays away, the service thread's next
- * tick sends what waits, and then nothing waits for 10 ms. (docs/shard.md has what each part
- * gains.)
+ * completions wait for what the application posts next. Nothing waits while a CQ of it is armed for
+ * a thread that sleeps (cq_is_awaited()), or a thread sleeps on the shard's sockets. If the
+ * application stays away, the service thread's next tick sends what waits, and then nothing waits
+ * for 10 ms. (docs/shard.md has what each part gains.)
  *
  * The lock holder changes acks_deferred, burst_until_ns and rest_until_ns, posting threads
  * posts_deferred. All are hints to threads that hold no lock.
@@ -22,8 +22,11 @@
 
 #define DEFER_POSTS_MAX	     127u /* with the one that ends it: a batch */
 #define DEFER_LOOK_POSTS     8u	  /* posts between two looks at the clock */
-#define DEFER_POST_NS	     500u /* in a burst, a post follows the one before it within that */
-#define DEFER_BURST_NS	     1000u /* after sending: less than an answer takes */
+/* in a burst, a post follows the one before it within that: */
+#define DEFER_POST_NS	     500u
+#define DEFER_DATAGRAM_NS    1500u /* a datagram, which the application has often made for it */
+/* from sending to a post of a burst, besides that: less than an answer takes */
+#define DEFER_BURST_NS	     500u
 /* an application that has posted as many in quick succession will do so again, */
 #define DEFER_LONG_POSTS     32u
 /* soon: the first of them waits for the others, too */
@@ -73,10 +76,10 @@ static inline bool defer_needs_time(const struct defer *d)
 }
 
 /*
- * May the next post wait, for all that its QP says? One that comes at leisure does not. now_ns: 0
- * where no time is needed.
+ * May the next post wait, for all that its QP says? One that comes at leisure does not: more than
+ * gap_ns for each post after the last sending. now_ns: 0 where no time is needed.
  */
-static inline bool defer_in_burst(struct defer *d, u64 now_ns)
+static inline bool defer_in_burst(struct defer *d, u64 now_ns, u64 gap_ns)
 {
 	const u32 posts = defer_posts(d);
 
@@ -85,7 +88,7 @@ static inline bool defer_in_burst(struct defer *d, u64 now_ns)
 	return !now_ns ||
 	       (!defer_rests(d, now_ns) &&
 		now_ns < atomic_load_explicit(&d->burst_until_ns, memory_order_relaxed) +
-				 posts * DEFER_POST_NS);
+				 (posts + 1) * gap_ns);
 }
 
 /* A post waits. */

@@ -2,6 +2,7 @@
 /* QPs move to the shard where their packets arrive; see migration.h. */
 #include <stdlib.h>
 
+#include "../base/clock.h"
 #include "../base/kernel.h"
 #include "shard.h"
 
@@ -114,18 +115,36 @@ static void migration_move_qp(struct shard *to, struct qp *qp, u64 now_ns)
 	to->io->stats->qps_moved++;
 }
 
+/*
+ * No packet overtakes those that came before it: what was handed over is taken before any QP moves.
+ * Returns what migration_end() is to know.
+ */
+static u32 migration_begin(struct shards *all, u64 now_ns)
+{
+	u32 took = 0;
+
+	for (u32 i = 0; i < all->num; i++)
+		took |= (u32)pump_take_handed(&all->shard[i], now_ns) << i;
+	return took;
+}
+
+/* The thread that handed it over found the lock taken, and counts on us. */
+static void migration_end(struct shards *all, u32 took, u64 now_ns)
+{
+	for (; took; took &= took - 1)
+		pump_run(&all->shard[__builtin_ctz(took)], now_ns);
+}
+
 void migration_move(struct shard *s)
 {
 	struct shards *all = s->all;
-	u32 took = 0;
 	u64 now_ns;
+	u32 took;
 
 	shards_lock(all);
 	/* not before: no engine's time goes back */
 	now_ns = clock_now_ns();
-	/* no packet overtakes those that came before it */
-	for (u32 i = 0; i < all->num; i++)
-		took |= (u32)pump_take_handed(&all->shard[i], now_ns) << i;
+	took = migration_begin(all, now_ns);
 	for (u32 i = 0; i < s->migration.num_wanted; i++) {
 		struct qp *qp = engine_find_qp(s->engine, s->migration.wanted[i]);
 
@@ -133,8 +152,15 @@ void migration_move(struct shard *s)
 			migration_move_qp(s, qp, now_ns);
 	}
 	s->migration.num_wanted = 0;
-	/* the thread that handed it over found the lock taken, and counts on us */
-	for (; took; took &= took - 1)
-		pump_run(&all->shard[__builtin_ctz(took)], now_ns);
+	migration_end(all, took, now_ns);
 	shards_unlock(all);
+}
+
+int migration_attach(struct shards *all, struct qp *qp, const struct gid *group, u64 now_ns)
+{
+	u32 took = all->dead ? 0 : migration_begin(all, now_ns);
+	int err = group_attach(qp_engine(qp), qp, group, now_ns);
+
+	migration_end(all, took, now_ns);
+	return err;
 }

@@ -12,6 +12,7 @@
 #include <xroce/abi.h>
 
 #include "../transport/engine.h"
+#include "../transport/group.h"
 
 #define MIGRATION_WANTED_MAX 16u
 
@@ -54,5 +55,7 @@ static inline bool migration_wants(const struct migration *h)
 	return h->num_wanted != 0;
 }
 void migration_move(struct shard *s);
+/* group_attach() of the transport, whose QP moves to the first shard. Exclusive. */
+int migration_attach(struct shards *all, struct qp *qp, const struct gid *group, u64 now_ns);
 
 #endif

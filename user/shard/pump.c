@@ -39,14 +39,22 @@ static void pump_input_handed(void *arg, const struct engine_frame *frames, u32 
 	engine_input_batch(in->s->engine, frames, n, in->now_ns, NULL);
 }
 
-/* A frame for a QP that another shard owns. */
+/*
+ * A frame for a QP that another shard owns; or for a multicast group or a flow: those are the first
+ * one's.
+ */
 static void pump_hand_over(const struct input *in, const struct rx_frame *frame,
 			   const struct xroce_rx_cqe *hint, bool looped)
 {
-	const struct qp *qp = engine_frame_qp(in->s->engine, frame);
+	const struct qp *qp =
+		raw_is_hinted(hint) ? NULL : engine_frame_qp(in->s->engine, frame);
+	struct shard *owner = in->s->all->shard;
 
-	migration_count(in->s, qp, in->now_ns);
-	handover_give(in->s, shard_owner(in->s->all, qp), frame, hint, looped);
+	if (likely(qp)) {
+		migration_count(in->s, qp, in->now_ns);
+		owner = shard_owner(in->s->all, qp);
+	}
+	handover_give(in->s, owner, frame, hint, looped);
 	in->s->io->stats->rx_handed++;
 }
 
@@ -143,11 +151,13 @@ static u32 pump_receive_from(const struct input *in, struct xsk_set *set, struct
 static u32 pump_receive(struct shard *s, u64 now_ns)
 {
 	const struct input in = { s, now_ns };
-	struct xsk_set *set = &s->io->xsks;
+	struct xsk_set *set = &s->io->xsks, *local = xsk_local(set);
 	u32 n = 0;
 
 	for (u32 i = 0; i < set->count; i++)
 		n += pump_receive_from(&in, set, &set->xsk[i]);
+	if (unlikely(local != NULL))
+		n += pump_receive_from(&in, local, local->xsk);
 	return n;
 }
 
@@ -179,15 +189,122 @@ static void pump_receive_looped(struct shard *s, u64 now_ns)
 	s->loop_count = 0;
 }
 
+static bool pump_has_own_address(const struct shard *s, const u8 *frame)
+{
+	return memcmp(frame, s->all->mac, sizeof(s->all->mac)) == 0;
+}
+
+/* Each process has a QP 1, so the number does not say whose a frame to it is. */
+static bool pump_is_to_own_qp(const struct shard *s, const u8 *frame, u32 len)
+{
+	const struct rx_frame f = { .data = frame, .len = len };
+	const struct qp *qp = engine_frame_qp(s->engine, &f);
+
+	return qp && qp->qpn != XROCE_CM_QPN;
+}
+
 /*
  * To ourselves: on lo every address is the interface's own. Where other processes share the
  * interface, it may be to one of theirs, and leaves; so does a frame to nobody.
  */
 static bool pump_is_to_ourselves(const struct shard *s, const u8 *frame, u32 len)
 {
-	return memcmp(frame, s->all->mac, sizeof(s->all->mac)) == 0 &&
-	       (!s->all->shared ||
-		engine_frame_qp(s->engine, &(struct rx_frame){ .data = frame, .len = len }));
+	return pump_has_own_address(s, frame) &&
+	       (!s->all->shared || pump_is_to_own_qp(s, frame, len));
+}
+
+/* To QPs of other processes, by the way that only such frames go. */
+static void pump_send_locally(struct shard *s, u8 *frame, u32 len)
+{
+	u8 *copy = tx_frame(s->io->local_tx);
+
+	memcpy(copy, frame, len);
+	tx_give_back(s->io->tx, frame);
+	tx_commit(s->io->local_tx, copy, len);
+}
+
+static void pump_loop(struct shard *s, u8 *frame, u32 len)
+{
+	s->loop[s->loop_count++] = (struct loop_frame){ frame, len };
+}
+
+/* Does what is sent to a multicast group come back to us only if we loop it? */
+static bool pump_loops_groups(const struct shard *s)
+{
+	return unlikely(group_any(s->engine)) && !s->all->shared;
+}
+
+/*
+ * To a multicast group: to the wire, and a copy to our own members. Where other processes share the
+ * interface, the broker's programs make all local copies, ours too. Returns how many frames more
+ * than the one were taken.
+ */
+static u32 pump_send_to_group(struct shard *s, u8 *frame, u32 len)
+{
+	const struct rx_frame rx = { .data = frame, .len = len };
+	const bool ours = pump_loops_groups(s) && group_takes_frame(s->engine, &rx);
+	u8 *copy;
+
+	if (s->io->local_tx) {
+		pump_send_locally(s, frame, len);
+		return 0;
+	}
+	if (s->all->loopback) {
+		if (ours)
+			pump_loop(s, frame, len);
+		else
+			tx_give_back(s->io->tx, frame);
+		return 0;
+	}
+	copy = ours ? tx_frame(s->io->tx) : NULL;
+	if (copy) {
+		memcpy(copy, frame, len);
+		pump_loop(s, copy, len);
+	}
+	tx_commit(s->io->tx, frame, len);
+	return copy != NULL;
+}
+
+/*
+ * As it is: to our own MAC, our own flows have it; to a multicast address, a copy of it. While
+ * there are raw packet QPs, no other process shares the interface. Returns how many frames more
+ * than the one were taken.
+ */
+static u32 pump_send_raw(struct shard *s, u8 *frame, u32 len)
+{
+	const struct rx_frame rx = { .data = frame, .len = len };
+	u8 *copy = NULL;
+
+	if (s->all->loopback || pump_has_own_address(s, frame)) {
+		pump_loop(s, frame, len);
+		return 0;
+	}
+	if (frame[0] & 1 && raw_takes_frame(s->engine, &rx))
+		copy = tx_frame(s->io->tx);
+	if (copy) {
+		memcpy(copy, frame, len);
+		pump_loop(s, copy, len);
+	}
+	tx_commit_as_is(s->io->tx, frame, len);
+	return copy != NULL;
+}
+
+static u32 pump_room(struct shard *s, u64 now_ns)
+{
+	const u32 room = min_u32(tx_room(s->io->tx, now_ns), TX_BATCH);
+
+	/* the last one's copy, if it is to a group, or to flows */
+	if (pump_loops_groups(s) || unlikely(raw_num_flows(s->engine)))
+		return room ? room - 1 : 0;
+	return likely(!s->io->local_tx) ? room :
+					  min_u32(room, tx_room(s->io->local_tx, now_ns));
+}
+
+static bool pump_flush(struct shard *s)
+{
+	const bool local = likely(!s->io->local_tx) || tx_flush(s->io->local_tx);
+
+	return tx_flush(s->io->tx) && local;
 }
 
 enum sent { SENT_ALL, SENT_BATCH, SENT_BLOCKED };
@@ -199,25 +316,35 @@ enum sent { SENT_ALL, SENT_BATCH, SENT_BLOCKED };
 static enum sent pump_send_batch(struct shard *s, u64 now_ns, u32 *moved)
 {
 	struct tx *tx = s->io->tx;
-	u32 room = min_u32(tx_room(tx, now_ns), TX_BATCH);
+	u32 room = pump_room(s, now_ns);
 	enum sent result = room ? SENT_BATCH : SENT_BLOCKED;
 
 	for (u32 n = 0; n < room; n++) {
 		u8 *frame = tx_frame(tx);
 		u32 len = engine_output(s->engine, frame, UMEM_TX_SLOT_BYTES, now_ns);
 
-		if (len == 0) {
+		/* 0, or ENGINE_RAW */
+		if (unlikely(len - 1 >= ENGINE_RAW - 1)) {
+			if (len) {
+				++*moved;
+				n += pump_send_raw(s, frame, len & ~ENGINE_RAW);
+				continue;
+			}
 			tx_give_back(tx, frame);
 			result = SENT_ALL;
 			break;
 		}
 		++*moved;
 		if (pump_is_to_ourselves(s, frame, len))
-			s->loop[s->loop_count++] = (struct loop_frame){ frame, len };
+			pump_loop(s, frame, len);
+		else if (unlikely(frame[0] & 1))
+			n += pump_send_to_group(s, frame, len);
+		else if (unlikely(s->io->local_tx) && pump_has_own_address(s, frame))
+			pump_send_locally(s, frame, len);
 		else
 			tx_commit(tx, frame, len);
 	}
-	return tx_flush(tx) ? result : SENT_BLOCKED;
+	return pump_flush(s) ? result : SENT_BLOCKED;
 }
 
 /*

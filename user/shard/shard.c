@@ -256,18 +256,21 @@ static void shard_poll_cq(struct shard *s, const struct cq *cq)
 	shard_unlock(s);
 }
 
-void shards_poll_cq(struct shards *all, const struct cq *cq)
+void shards_poll_cq(struct shards *all, struct cq *cq)
 {
+	cq_count_idle_poll(cq);
 	for (u32 shards = shards_of_cq(all, cq); shards; shards &= shards - 1)
 		shard_poll_cq(&all->shard[__builtin_ctz(shards)], cq);
 }
 
-/* A thread that has armed a CQ is about to sleep, and is not made to wait. */
+/* A thread that has armed a CQ and polls it no more is about to sleep, and is not made to wait. */
 static bool shard_post_may_wait(struct shard *s, const struct qp *qp)
 {
-	if ((qp->send_cq && cq_is_armed(qp->send_cq)) || (qp->recv_cq && cq_is_armed(qp->recv_cq)))
+	if ((qp->send_cq && cq_is_awaited(qp->send_cq)) ||
+	    (qp->recv_cq && cq_is_awaited(qp->recv_cq)))
 		return false;
-	return defer_in_burst(&s->defer, defer_needs_time(&s->defer) ? clock_now_ns() : 0);
+	return defer_in_burst(&s->defer, defer_needs_time(&s->defer) ? clock_now_ns() : 0,
+			      qp->transport == XROCE_UD ? DEFER_DATAGRAM_NS : DEFER_POST_NS);
 }
 
 /*

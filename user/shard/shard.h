@@ -89,11 +89,13 @@ struct shards {
 	u32 queues;	     /* receive queues of the interface */
 	const struct xdp_maps *maps;
 	bool dead;	     /* in a forked child: memory only */
-	bool shared;	     /* other processes use the interface, too */
+	bool shared;	     /* other processes use the interface, too; under all locks */
+	bool loopback;	     /* it is lo: what leaves by it comes back */
 	_Atomic bool gone;   /* the interface is: set once. Any thread reads it */
 	u32 ifindex;
 	char name[16];	     /* the interface's */
 	u8 mac[6];	     /* its own, as last published; under all locks */
+	u32 mtu;	     /* of the interface, likewise; counts when flows change */
 	struct moves moves;  /* migration.c */
 	/* the port's: shards_hold(), shards_put() */
 	_Atomic u32 refs;
@@ -159,7 +161,7 @@ void shards_unlock(struct shards *all);
 void shards_set_event_handler(void (*fn)(const struct engine_event *event));
 /* What port_poll(), port_poll_cq(), port_post() and port_run_locked() of port.h do. */
 void shards_poll(struct shards *all);
-void shards_poll_cq(struct shards *all, const struct cq *cq);
+void shards_poll_cq(struct shards *all, struct cq *cq);
 void shards_post(struct shards *all, struct qp *qp);
 void shards_run_locked(struct shards *all);
 
@@ -189,6 +191,10 @@ bool pump_take_handed(struct shard *s, u64 now_ns);
 /* Publish what XDP must know of a QP; shards_unsteer(): it is no more. Returns 0 or -errno. */
 int shards_steer(struct shards *all, const struct qp *qp);
 void shards_unsteer(struct shards *all, u32 qpn);
+/* Publish whether a multicast group has members. Returns 0 or -errno. */
+int shards_steer_group(struct shards *all, const struct gid *address);
+/* Publish the flows of all raw packet QPs, after any change. Returns 0 or -errno. */
+int shards_steer_flows(struct shards *all);
 
 /* ---- attendance.c: what others tell a shard's service thread ---- */
 void service_kick(struct shard *s);

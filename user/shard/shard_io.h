@@ -10,10 +10,18 @@
 #include "../xsk/umem.h"
 #include "../xsk/xsk.h"
 
+/* Receive frames for packets of other processes of the interface. */
+#define SHARD_LOCAL_FRAMES 1024u
+
 struct shard_io {
 	struct umem umem;
 	struct xsk_set xsks;
 	struct tx *tx;
+	/*
+	 * for frames to QPs of other processes of the interface; NULL: there are none, or tx sends
+	 * those too
+	 */
+	struct tx *local_tx;
 	int ring_fd;	/* the ring buffer by which XDP wakes the shard's service thread */
 	struct xroce_engine_stats *stats;
 	struct xroce_drops *drops;

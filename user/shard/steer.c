@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What XDP must know to send packets our way: a value in xroce_qp for each QP. (Of addresses see
+ * What XDP must know to send packets our way: a value in xroce_qp for each QP, one in xroce_group
+ * for each multicast group, one in xroce_flow for each flow. (Of other addresses see
  * port/follow.c.) Writes those and nothing else; values are replaced as a whole, so that XDP sees
  * one consistent snapshot.
  */
@@ -44,6 +45,8 @@ int shards_steer(struct shards *all, const struct qp *qp)
 		value.rx_bytes = old.rx_bytes;
 		value.rx_dropped = old.rx_dropped;
 		value.wakeups = old.wakeups;
+		if (!memcmp(&value, &old, sizeof(value)))
+			return 0;
 	}
 	return kernel_map_put(all->maps->qp_fd, &qp->qpn, &value);
 }
@@ -52,4 +55,66 @@ void shards_unsteer(struct shards *all, u32 qpn)
 {
 	if (!all->dead)
 		kernel_map_remove(all->maps->qp_fd, &qpn);
+}
+
+int shards_steer_group(struct shards *all, const struct gid *address)
+{
+	const u32 members = group_members(all->shard[0].engine, address);
+	struct xroce_group value = { .members = members, .pid = (u32)getpid() }, old;
+
+	if (all->dead || all->maps->group_fd < 0)
+		return 0;
+	if (!members) {
+		kernel_map_remove(all->maps->group_fd, address);
+		return 0;
+	}
+	if (kernel_map_get(all->maps->group_fd, address, &old) == 0)
+		value.rx_packets = old.rx_packets;
+	return kernel_map_put(all->maps->group_fd, address, &value);
+}
+
+/* What the interface takes, and what there is room for. */
+static u32 shards_longest_frame(const struct shards *all)
+{
+	return min_u32(all->mtu, RAW_MTU_MAX) + RAW_HEADER_BYTES;
+}
+
+/* The flows, from key on. */
+static int shards_write_flows(const struct shards *all, u32 key)
+{
+	const struct raw_flow *f = raw_flows(all->shard[0].engine);
+	int err = 0;
+
+	for (; !err && f; f = f->next, key++) {
+		const struct xroce_flow value = {
+			.value = f->value, .mask = f->mask, .qpn = f->qp->qpn, .order = f->order
+		};
+
+		err = kernel_map_put(all->maps->flow_fd, &key, &value);
+	}
+	return err;
+}
+
+/* The half that does not count is written whole before it does: flow_find() in bpf/flow.h. */
+int shards_steer_flows(struct shards *all)
+{
+	const u32 zero = 0;
+	struct xroce_flows flows;
+	u32 half;
+	int err;
+
+	if (all->dead || all->maps->flow_fd < 0)
+		return 0;
+	err = kernel_map_get(all->maps->flows_fd, &zero, &flows);
+	if (err)
+		return err;
+	half = XROCE_FLOW_HALF(flows.generation + 1);
+	err = shards_write_flows(all, half * XROCE_MAX_FLOW);
+	if (err)
+		return err;
+	flows.num[half] = raw_num_flows(all->shard[0].engine);
+	flows.longest = shards_longest_frame(all);
+	err = kernel_map_put(all->maps->flows_fd, &zero, &flows);
+	flows.generation++;
+	return err ? err : kernel_map_put(all->maps->flows_fd, &zero, &flows);
 }

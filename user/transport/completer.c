@@ -39,7 +39,7 @@ void completer_check_drained(struct engine *e, struct qp *qp)
  * unacked_psn has moved from before: all counters start again, and so do the time-outs if anything
  * is still out.
  */
-static inline void completer_progress(struct engine *e, struct qp *qp, u32 before, u64 now_ns)
+static per_packet void completer_progress(struct engine *e, struct qp *qp, u32 before, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 
@@ -57,7 +57,9 @@ static inline void completer_progress(struct engine *e, struct qp *qp, u32 befor
 	if (psn_diff(req->unacked_psn, req->next_psn) > 0)
 		requester_seek(e, qp, req->unacked_psn);
 	req->rtt.deadline_ns = req->ack_deadline_ns = NSEC_NEVER;
-	/* a wait for its rate is found again when it is served, which is now */
+	/* a wait for its rate is found again when it is served, which is now, for responses too */
+	if (unlikely(qp->rate_limited))
+		rate_look_again(e, qp);
 	if (req->next_psn == req->unacked_psn && !req->rnr_wait) {
 		timer_stop(e, qp);
 	} else {

@@ -5,10 +5,14 @@
  * Window: packets in flight, never more than the engine's window, halved at a loss, widened by one
  * packet a round. Time-out: from the measured round trip (as TCP does it, RFC 6298), never longer
  * than the user's. It only probes: what counts against retry_cnt is the user's time-out alone.
- * Rate: DCQCN. Packets marked CE are answered by notifications, at most one in CNP_INTERVAL; a
- * notification cuts the rate by alpha/2, quiet time lets alpha decay and the rate climb back. The
- * intervals are the paper's times six: a software sender's scheduling is that much coarser than an
- * adapter's.
+ * Rate: what the application allows (ibv_modify_qp_rate_limit(3)), and DCQCN. Packets marked CE are
+ * answered by notifications, at most one in CNP_INTERVAL; a notification cuts the rate by alpha/2,
+ * quiet time lets alpha decay and the rate climb back. The intervals are the paper's times six: a
+ * software sender's scheduling is that much coarser than an adapter's.
+ *
+ * The application's limit is a bucket: it fills at that rate, and packets with data that a QP
+ * sends, requests and READ responses, empty it by their length on the wire. A packet may leave
+ * while there is room for a typical one, so no burst is longer than the bucket is deep.
  *
  * Notifications (CNPs) prove nothing: any host that knows a QPN can forge them. One is heeded only
  * if a packet of this QP can have caused it, and once in CNP_INTERVAL or a round trip; and the rate
@@ -35,6 +39,9 @@
 /* a notification comes this long after data at most */
 #define CNP_DELAY_NS	    (2 * NSEC_PER_MSEC)
 #define RATE_BURST_NS	 (20 * NSEC_PER_USEC) /* packets may leave in groups of this much time */
+/* The default depth of an application's limit: a thread may be so late without loss of rate. */
+#define LIMIT_BURST_NS	 (200 * NSEC_PER_USEC)
+#define LIMIT_BURST_PACKETS 2
 
 /* ---- window ---- */
 
@@ -135,9 +142,12 @@ void rate_marked(struct engine *e, struct qp *qp, u64 now_ns)
 	engine_ready(e, qp, READY_REPLIES);
 }
 
-static u64 line_rate(const struct engine *e)
+/* The most that the QP may send at: the link's rate, or what the application allows of it. */
+static u64 line_rate(const struct engine *e, const struct qp *qp)
 {
-	return e->config.line_rate ? e->config.line_rate : RATE_LINE_DEFAULT;
+	u64 line = e->config.line_rate ? e->config.line_rate : RATE_LINE_DEFAULT;
+
+	return qp->rate.limit ? min_u64(line, qp->rate.limit) : line;
 }
 
 /*
@@ -156,17 +166,18 @@ static bool cnp_is_plausible(const struct qp *qp, u64 now_ns)
 
 static u64 rate_floor(const struct engine *e, const struct qp *qp)
 {
-	return line_rate(e) / (is_reliable(qp) ? RATE_FLOOR_RELIABLE : RATE_FLOOR_UC);
+	return line_rate(e, qp) / (is_reliable(qp) ? RATE_FLOOR_RELIABLE : RATE_FLOOR_UC);
 }
 
-static void rate_limit(struct engine *e, struct qp *qp, u64 now_ns)
+static void rate_reduce(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct rate *r = &qp->rate;
 
-	qp->rate_limited = true;
-	r->current = line_rate(e);
+	if (!qp->rate_limited)
+		r->next_ns = now_ns;
+	qp->rate_limited = r->reduced = true;
+	r->current = line_rate(e, qp);
 	r->alpha = ALPHA_ONE;
-	r->next_ns = now_ns;
 	r->cut_ns = 0;
 }
 
@@ -179,8 +190,8 @@ enum xroce_drop rate_cut(struct engine *e, struct qp *qp, u64 now_ns)
 	if (!cnp_is_plausible(qp, now_ns))
 		return XROCE_DROP_cnp;
 	e->stats->rx_cnps++;
-	if (!qp->rate_limited)
-		rate_limit(e, qp, now_ns);
+	if (!r->reduced)
+		rate_reduce(e, qp, now_ns);
 	if (r->cut_ns && now_ns - r->cut_ns < period_ns)
 		return XROCE_DROP_none;
 	r->target = r->current;
@@ -193,11 +204,11 @@ enum xroce_drop rate_cut(struct engine *e, struct qp *qp, u64 now_ns)
 	return XROCE_DROP_none;
 }
 
-/* All the periods that have passed since the last look; a long silence ends the limit. */
+/* All the periods that have passed since the last look; a long silence ends the reduction. */
 static void rate_recover(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct rate *r = &qp->rate;
-	u64 step = line_rate(e) / 200;
+	u64 step = line_rate(e, qp) / 200;
 
 	while (now_ns - r->alpha_ns >= ALPHA_PERIOD_NS && r->alpha >> ALPHA_GAIN_SHIFT) {
 		r->alpha -= r->alpha >> ALPHA_GAIN_SHIFT;
@@ -208,24 +219,76 @@ static void rate_recover(struct engine *e, struct qp *qp, u64 now_ns)
 		if (++r->stage > RATE_FAST_STAGES)
 			r->target += step * (r->stage > 2 * RATE_FAST_STAGES ? 10 : 1);
 		r->current = (r->current + r->target) / 2;
-		if (r->current >= line_rate(e)) {
-			qp->rate_limited = false;
+		if (r->current >= line_rate(e, qp)) {
+			r->reduced = false;
+			qp->rate_limited = r->limit;
 			return;
 		}
 	}
 }
 
-bool rate_allows(struct engine *e, struct qp *qp, u64 now_ns)
+static u64 rate_ahead_ns(const struct rate *r)
+{
+	return r->limit ? r->ahead_ns : RATE_BURST_NS;
+}
+
+bool rate_allows_now(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct rate *r = &qp->rate;
+	u64 ahead_ns;
 
-	if (likely(!qp->rate_limited))
+	if (r->reduced)
+		rate_recover(e, qp, now_ns);
+	ahead_ns = rate_ahead_ns(r);
+	if (!qp->rate_limited || r->next_ns <= now_ns + ahead_ns)
 		return true;
-	rate_recover(e, qp, now_ns);
-	if (!qp->rate_limited || r->next_ns <= now_ns + RATE_BURST_NS)
-		return true;
-	timer_set(e, qp, r->next_ns);
+	/* the other half of a bucket is for a thread that is late */
+	timer_set(e, qp, r->limit ? r->next_ns - ahead_ns / 2 : r->next_ns);
 	return false;
+}
+
+static u64 rate_bytes_ns(const struct rate *r, u32 bytes)
+{
+	u64 rate = r->reduced ? r->current : r->limit;
+
+	if (r->limit && rate > r->limit)
+		rate = r->limit;
+	/* rounded up: the rate is a maximum */
+	return (bytes * NSEC_PER_SEC + rate - 1) / rate;
+}
+
+bool rate_pauses(const struct qp *qp, u64 now_ns)
+{
+	const struct rate *r = &qp->rate;
+	const u32 bytes = PACKET_HEADER_MAX + qp->path_mtu;
+
+	return max_u64(r->next_ns, now_ns) + rate_bytes_ns(r, bytes) > now_ns + rate_ahead_ns(r);
+}
+
+void rate_look_again(struct engine *e, struct qp *qp)
+{
+	engine_ready(e, qp, READY_REPLIES);
+}
+
+void rate_set_limit(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	const struct rate_limit *l = &qp->attr.rate_limit;
+	struct rate *r = &qp->rate;
+	u64 typical, burst;
+
+	r->limit = l->kbps * 125ull;
+	if (r->limit) {
+		typical = rate_typical_bytes(l, qp->path_mtu);
+		burst = max_u64(LIMIT_BURST_PACKETS * typical,
+				r->limit * LIMIT_BURST_NS / NSEC_PER_SEC);
+		if (l->burst_bytes)
+			burst = l->burst_bytes;
+		r->ahead_ns = (burst - typical) * NSEC_PER_SEC / r->limit;
+	}
+	/* what was sent so far was sent under another limit, or none */
+	r->next_ns = now_ns;
+	qp->rate_limited = r->limit || r->reduced;
+	engine_ready(e, qp, READY_REQUESTS | READY_REPLIES);
 }
 
 void rate_sent(struct engine *e, struct qp *qp, u32 bytes, u64 now_ns)
@@ -238,5 +301,5 @@ void rate_sent(struct engine *e, struct qp *qp, u32 bytes, u64 now_ns)
 		return;
 	if (r->next_ns < now_ns)
 		r->next_ns = now_ns;
-	r->next_ns += bytes * NSEC_PER_SEC / r->current;
+	r->next_ns += rate_bytes_ns(r, bytes);
 }

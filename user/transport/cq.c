@@ -8,30 +8,34 @@
 #define CQ_CAPACITY_MAX (1u << 22)
 #define NO_QPN		UINT32_MAX /* no QP's: they have 24 bits */
 
-static struct cqe *cq_alloc_ring(u32 capacity, u32 *mask)
+size_t cq_bytes(u32 capacity)
 {
-	u32 size = roundup_pow2(capacity);
-	struct cqe *ring = aligned_new((size_t)size * sizeof(*ring));
-
-	*mask = size - 1;
-	return ring;
+	return (size_t)roundup_pow2(capacity) * sizeof(struct cqe);
 }
 
 int cq_init(struct cq *cq, u32 capacity)
 {
+	return cq_init_in(cq, capacity, NULL);
+}
+
+int cq_init_in(struct cq *cq, u32 capacity, void *lent)
+{
 	if (capacity < 1 || capacity > CQ_CAPACITY_MAX)
 		return -EINVAL;
 	memset(cq, 0, sizeof(*cq));
-	cq->ring = cq_alloc_ring(capacity, &cq->mask);
+	cq->ring = aligned_or_lent(lent, cq_bytes(capacity));
 	if (!cq->ring)
 		return -ENOMEM;
+	cq->lent = lent != NULL;
+	cq->mask = roundup_pow2(capacity) - 1;
 	cq->capacity = capacity;
 	return 0;
 }
 
 void cq_free(struct cq *cq)
 {
-	free(cq->ring);
+	if (!cq->lent)
+		free(cq->ring);
 	cq->ring = NULL;
 }
 
@@ -297,23 +301,28 @@ void cq_abandon(struct cq *cq)
 	cq->holds = false;
 }
 
-int cq_resize(struct cq *cq, u32 capacity)
+int cq_resize(struct cq *cq, u32 capacity, void **lent)
 {
+	void *memory = lent ? *lent : NULL;
 	u32 prod = atomic_load_explicit(&cq->prod, memory_order_relaxed);
 	struct cqe *ring;
-	u32 mask, cons;
+	u32 cons, mask;
 
 	cq_purge(cq, NO_QPN); /* what was marked takes no room */
 	cons = atomic_load_explicit(&cq->cons, memory_order_relaxed);
 	if (capacity < 1 || capacity > CQ_CAPACITY_MAX || prod - cons > capacity)
 		return -EINVAL;
-	ring = cq_alloc_ring(capacity, &mask);
+	ring = aligned_or_lent(memory, cq_bytes(capacity));
 	if (!ring)
 		return -ENOMEM;
+	mask = roundup_pow2(capacity) - 1;
 	for (u32 i = cons; i != prod; i++)
 		ring[i & mask] = cq->ring[i & cq->mask];
-	free(cq->ring);
+	if (lent)
+		*lent = cq->lent ? cq->ring : NULL;
+	cq_free(cq);
 	cq->ring = ring;
+	cq->lent = memory != NULL;
 	cq->mask = mask;
 	cq->capacity = capacity;
 	return 0;

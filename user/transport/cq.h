@@ -136,6 +136,7 @@ struct cq {
 	_Atomic u32 cons cache_aligned;
 	/* held is the entry that cq_peek() gave; it is not in the ring any more */
 	bool holds;
+	_Atomic u32 idle_polls; /* that found nothing since it was armed; see cq_is_awaited() */
 	/* both: stored by the application, taken by the engine */
 	_Atomic u32 armed cache_aligned;
 	_Atomic u32 armed_at; /* prod when the application last stored it */
@@ -153,6 +154,7 @@ struct cq {
 	bool with_time;
 	bool with_flow_tag;
 	bool with_channel; /* XDP may wake its reader */
+	bool lent;	   /* the ring's memory is the user's: cq_free() leaves it alone */
 	void *owner;	   /* the verbs layer's object */
 	u32 index;	   /* key in the arm-word map; kept for the owner */
 	/* QPs that complete here, twice those that do so with sends and receives */
@@ -177,8 +179,14 @@ static inline bool cq_has_overrun(const struct cq *cq)
 	return atomic_load_explicit(&((struct cq *)cq)->overrun, memory_order_relaxed);
 }
 
-/* capacity 1 .. 2^22. Returns 0 or -ENOMEM, -EINVAL. */
+/* Bytes of a ring's memory, whole lines of cache. */
+size_t cq_bytes(u32 capacity);
+/*
+ * capacity 1 .. 2^22. Returns 0 or -ENOMEM, -EINVAL. cq_init_in() has the ring in memory of
+ * cq_bytes() that the caller lends, on a line of cache, with any contents; NULL: its own.
+ */
 int cq_init(struct cq *cq, u32 capacity);
+int cq_init_in(struct cq *cq, u32 capacity, void *lent);
 void cq_free(struct cq *cq);
 
 /*
@@ -238,6 +246,32 @@ static inline bool cq_is_armed(const struct cq *cq)
 }
 
 /*
+ * The application arms a CQ, polls it once more, and sleeps. One that goes on polling does not
+ * sleep: the CQ is armed for a thread that comes rarely, as UCX has one for each UD QP. So many
+ * polls in vain tell the two apart.
+ */
+#define CQ_IDLE_POLLS 32u
+
+/* Any thread: a poll has found nothing. Hints, so the writers need no order. */
+static inline void cq_count_idle_poll(struct cq *cq)
+{
+	const u32 polls = atomic_load_explicit(&cq->idle_polls, memory_order_relaxed);
+
+	if (polls < CQ_IDLE_POLLS)
+		atomic_store_explicit(&cq->idle_polls, polls + 1, memory_order_relaxed);
+}
+static inline void cq_forget_idle_polls(struct cq *cq)
+{
+	atomic_store_explicit(&cq->idle_polls, 0, memory_order_relaxed);
+}
+/* Is it armed, and nobody polls it? */
+static inline bool cq_is_awaited(const struct cq *cq)
+{
+	return cq_is_armed(cq) && atomic_load_explicit(&((struct cq *)cq)->idle_polls,
+						       memory_order_relaxed) < CQ_IDLE_POLLS;
+}
+
+/*
  * Engine side: the index that the next completion will have, and whether the consumer is past one.
  */
 static inline u32 cq_next_index(const struct cq *cq)
@@ -276,8 +310,10 @@ void cq_abandon(struct cq *cq);
 
 /*
  * As for cq_purge(): move all entries to a ring of at least capacity. -EINVAL if they do not fit,
- * -ENOMEM.
+ * -ENOMEM. *lent as cq_init_in()'s; afterwards it is what the caller has to take back: the memory
+ * that was lent before, or, on failure, what it was. A NULL pointer is for CQs that never were lent
+ * any.
  */
-int cq_resize(struct cq *cq, u32 capacity);
+int cq_resize(struct cq *cq, u32 capacity, void **lent);
 
 #endif

@@ -16,9 +16,9 @@ static void datagram_write_grh(const struct packet *p, u8 grh[ROCE_GRH_BYTES])
 }
 
 /*
- * The receive cannot take the datagram. As on adapters it completes in error (Local Length Error
- * where it is too short), and a receive queue's completion in error takes the QP to ERR, on every
- * service.
+ * The receive that is held cannot take the datagram. As on adapters it completes in error (Local
+ * Length Error where it is too short), and a receive queue's completion in error takes the QP to
+ * ERR, on every service.
  */
 static void datagram_fail_receive(struct engine *e, struct qp *qp, const struct packet *p,
 				  const struct xroce_rx_cqe *hint, enum cqe_status status,
@@ -33,15 +33,37 @@ static void datagram_fail_receive(struct engine *e, struct qp *qp, const struct 
 /*
  * The payload lies behind the GRH in the buffer, which responder_scatter() is told by the offset.
  */
+enum xroce_drop datagram_receive(struct engine *e, struct qp *qp, const struct packet *p,
+				 const struct xroce_rx_cqe *hint, const u8 *grh, struct cqe *cqe,
+				 u64 now_ns)
+{
+	const u32 before = grh ? ROCE_GRH_BYTES : 0;
+	struct recv_work *recv = &qp->resp.recv;
+
+	if (!engine_take_receive(e, qp))
+		return XROCE_DROP_no_receive;
+	if (cqe->byte_len > recv->length) {
+		datagram_fail_receive(e, qp, p, hint, CQE_LOC_LEN_ERR, VERR_RECV_TOO_SHORT, now_ns);
+		return XROCE_DROP_receive_short;
+	}
+	if ((grh && !sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, 0, grh, before)) ||
+	    !responder_scatter(e, qp, p, 0, before)) {
+		datagram_fail_receive(
+			e, qp, p, hint, CQE_LOC_PROT_ERR,
+			list_error(e, recv->pd, recv->sge, recv->num_sge, MR_LOCAL_WRITE), now_ns);
+		return XROCE_DROP_none;
+	}
+	responder_complete(e, qp, p, hint, cqe, now_ns);
+	return XROCE_DROP_none;
+}
+
 enum xroce_drop datagram_input(struct engine *e, struct qp *qp, const struct packet *p,
 			       const struct xroce_rx_cqe *hint, u64 now_ns)
 {
-	struct recv_work *recv = &qp->resp.recv;
-	u32 byte_len = ROCE_GRH_BYTES + p->payload_len;
 	u8 grh[ROCE_GRH_BYTES];
 	struct cqe cqe = {
 		.opcode = CQE_RECV,
-		.byte_len = byte_len,
+		.byte_len = ROCE_GRH_BYTES + p->payload_len,
 		.src_qpn = p->src_qpn,
 		.imm = p->flags & OP_IMM ? p->imm : 0,
 		.flags = CQE_GRH | (p->flags & OP_IMM ? CQE_WITH_IMM : 0),
@@ -50,22 +72,8 @@ enum xroce_drop datagram_input(struct engine *e, struct qp *qp, const struct pac
 
 	if (p->payload_len > qp->path_mtu)
 		return XROCE_DROP_length;
-	if (!engine_take_receive(e, qp))
-		return XROCE_DROP_no_receive;
-	if (byte_len > recv->length) {
-		datagram_fail_receive(e, qp, p, hint, CQE_LOC_LEN_ERR, VERR_RECV_TOO_SHORT, now_ns);
-		return XROCE_DROP_receive_short;
-	}
 	datagram_write_grh(p, grh);
-	if (!sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, 0, grh, sizeof(grh)) ||
-	    !responder_scatter(e, qp, p, 0, ROCE_GRH_BYTES)) {
-		datagram_fail_receive(
-			e, qp, p, hint, CQE_LOC_PROT_ERR,
-			list_error(e, recv->pd, recv->sge, recv->num_sge, MR_LOCAL_WRITE), now_ns);
-		return XROCE_DROP_none;
-	}
-	responder_complete(e, qp, p, hint, &cqe, now_ns);
-	return XROCE_DROP_none;
+	return datagram_receive(e, qp, p, hint, grh, &cqe, now_ns);
 }
 
 u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
@@ -78,7 +86,7 @@ u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	u8 *payload;
 	u32 len;
 
-	if (state != QPS_RTS || req->tx == sq_prod(&qp->sq))
+	if (state != QPS_RTS || req->tx == sq_prod(&qp->sq) || !rate_allows(e, qp, now_ns))
 		return 0;
 	wqe = sq_at(&qp->sq, req->tx);
 	if (wqe->opcode == WR_REFUSED) {
@@ -118,5 +126,8 @@ u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	req->tx = ++req->assigned;
 	flow_sent(qp, true);
 	sq_complete(e, qp, CQE_SUCCESS, VERR_NONE, now_ns);
-	return packet_seal(frame, payload, p.payload_len);
+	len = packet_seal(frame, payload, p.payload_len);
+	if (unlikely(qp->rate_limited))
+		rate_sent(e, qp, len, now_ns);
+	return len;
 }

@@ -154,6 +154,20 @@ static u32 engine_count_output(struct engine *e, u32 len)
 	return len;
 }
 
+static u32 engine_output_single(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
+{
+	u32 len;
+
+	if (likely(qp->transport == XROCE_UD))
+		return datagram_output(e, qp, frame, now_ns);
+	len = raw_output(e, qp, frame, now_ns);
+	if (!len)
+		return 0;
+	/* it is counted as so many bytes: here, so that others need not look for it */
+	e->stats->tx_bytes -= ENGINE_RAW;
+	return len | ENGINE_RAW;
+}
+
 static u32 engine_output_frame(struct engine *e, u8 *frame, u64 now_ns)
 {
 	if (unlikely(e->answers.count))
@@ -169,8 +183,8 @@ static u32 engine_output_frame(struct engine *e, u8 *frame, u64 now_ns)
 				qp->ready &= (u8)~READY_REPLIES;
 		}
 		if (!len && qp->ready & READY_REQUESTS) {
-			len = qp->transport == XROCE_UD ? datagram_output(e, qp, frame, now_ns) :
-							  requester_output(e, qp, frame, now_ns);
+			len = qp->sends_single ? engine_output_single(e, qp, frame, now_ns) :
+						 requester_output(e, qp, frame, now_ns);
 			if (!len)
 				qp->ready &= (u8)~READY_REQUESTS;
 		}
@@ -212,7 +226,9 @@ static bool engine_transport_fits(const struct qp *qp, const struct packet *p)
 {
 	if (p->flags & OP_FLOW)
 		return qp->transport == XROCE_UC || qp->transport == XROCE_UD;
-	return p->flags & OP_CNP || OPCODE_TRANSPORT(p->opcode) == (u32)qp->transport;
+	if (p->flags & OP_CNP)
+		return qp->transport != XROCE_RAW;
+	return OPCODE_TRANSPORT(p->opcode) == (u32)qp->transport;
 }
 
 /* What the steering in XDP checks as well; here it is decided. */
@@ -229,6 +245,11 @@ static enum xroce_drop engine_check_steering(const struct qp *qp, const struct p
 	if (!gid_equal(&p->src, &qp->path.peer) || !gid_equal(&p->dst, &qp->path.local))
 		return XROCE_DROP_peer;
 	return XROCE_DROP_none;
+}
+
+enum xroce_drop engine_check_copy(const struct qp *qp, const struct packet *p)
+{
+	return engine_check_steering(qp, p);
 }
 
 /* Where the headers of packets of this opcode are kept. */
@@ -261,12 +282,13 @@ static inline struct qp *engine_peek(const struct engine *e, const struct rx_fra
 /*
  * A frame that is unlike the last of its kind: which QP is it for, may it have it, and is it
  * intact? The decoded packet, or the reason against it. XROCE_DROP_not_handed: the QP has another
- * owner engine, which may be at work on it at this moment.
+ * owner engine, which may be at work on it at this moment. XROCE_DROP_not_roce: nothing is decoded.
  */
 static __attribute__((noinline)) enum xroce_drop
-check_frame(struct engine *e, const struct rx_frame *frame, struct packet *p, struct qp **to)
+check_frame(struct engine *e, const struct rx_frame *frame, const struct xroce_rx_cqe *hint,
+	    struct packet *p, struct qp **to)
 {
-	enum xroce_drop drop = packet_parse(p, frame);
+	enum xroce_drop drop = raw_is_hinted(hint) ? XROCE_DROP_not_roce : packet_parse(p, frame);
 	struct qp *qp;
 
 	if (drop != XROCE_DROP_none)
@@ -336,6 +358,23 @@ static inline enum xroce_drop engine_count_input(struct engine *e, enum xroce_dr
 	return drop;
 }
 
+/*
+ * A packet that no QP may have by its number; one that is decoded may be to a multicast group. And
+ * what is none, flows may take: XDP has said so, or it comes from a QP of this device.
+ */
+static rare enum xroce_drop engine_refuse(struct engine *e, const struct packet *p,
+					  const struct rx_frame *frame,
+					  const struct xroce_rx_cqe *hint, enum xroce_drop drop,
+					  u64 now_ns)
+{
+	if (drop == XROCE_DROP_qp_unknown)
+		drop = group_input(e, p, hint, now_ns);
+	else if (drop == XROCE_DROP_not_roce && raw_num_flows(e) &&
+		 (!hint || raw_is_hinted(hint)))
+		drop = raw_input(e, hint, frame, now_ns);
+	return drop == XROCE_DROP_not_handed ? drop : engine_count_input(e, drop);
+}
+
 /* XROCE_DROP_not_handed is not counted yet: the caller may hand the frame to the QP's owner. */
 static per_packet enum xroce_drop engine_input_frame(struct engine *e,
 						     const struct xroce_rx_cqe *hint,
@@ -352,10 +391,10 @@ static per_packet enum xroce_drop engine_input_frame(struct engine *e,
 	if (qp && qp->qpn == look->qpn && likely(qp_engine(qp) == e))
 		bth = header_in_match(look->kept, frame);
 	drop = likely(bth) ? engine_check_alike(e, frame, look, bth, &p, &done, now_ns) :
-			     check_frame(e, frame, &p, &qp);
-	if (unlikely(drop == XROCE_DROP_not_handed))
-		return drop;
-	if (drop == XROCE_DROP_none && !done)
+			     check_frame(e, frame, hint, &p, &qp);
+	if (unlikely(drop != XROCE_DROP_none))
+		return engine_refuse(e, &p, frame, hint, drop, now_ns);
+	if (!done)
 		drop = unlikely(p.flags & OP_FLOW) ? flow_input(e, qp, &p, frame->data, now_ns) :
 						     engine_dispatch(e, qp, &p, hint, now_ns);
 	return engine_count_input(e, drop);
@@ -475,7 +514,8 @@ int engine_srq_add(struct engine *e, struct srq *srq)
 		return -ENOMEM;
 	t->num_srqs++;
 	srq->number =
-		owner_draw_number(e, (void *const *)t->srq, t->srq_generation, ENGINE_MAX_SRQ);
+		owner_draw_number(e, (void *const *)t->srq, t->srq_generation, ENGINE_MAX_SRQ,
+				  ENGINE_MAX_SRQ /* none */);
 	t->srq[srq->number % ENGINE_MAX_SRQ] = srq;
 	owner_take_cq(e, srq->cq);
 	return 0;

@@ -22,6 +22,7 @@
 #include "mr.h"
 #include "packet.h"
 #include "qp.h"
+#include "raw.h"
 #include "rq.h"
 #include "tag.h"
 #include "types.h"
@@ -150,9 +151,11 @@ u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 
 
 /*
  * Write the next frame to be sent into frame, which has room bytes (at least PACKET_FRAME_MAX).
- * Returns its length, 0 when there is nothing to send now. The frame's data is final: the engine
- * does not look at it again.
+ * Returns its length, 0 when there is nothing to send now; with ENGINE_RAW if it is a raw packet
+ * QP's, which is to leave as it is. The frame's data is final: the engine does not look at it
+ * again.
  */
+#define ENGINE_RAW (1u << 31)
 u32 engine_output(struct engine *e, u8 *frame, u32 room, u64 now_ns);
 
 /*
@@ -200,6 +203,7 @@ void engine_fail(struct engine *e);
  * ENGINE_MAX_SRQ are in use. Before it goes, take it out again.
  */
 #define ENGINE_MAX_SRQ 16384
+#define ENGINE_MAX_QP  (XROCE_MAX_QP - 1) /* and QP 1 */
 int engine_srq_add(struct engine *e, struct srq *srq);
 void engine_srq_remove(struct engine *e, struct srq *srq);
 

@@ -21,6 +21,8 @@
  * Answering costs a receiver one frame of 74 or 94 bytes for one, and no state of the sender's. Up
  * to FLOW_ANSWERS wait to be sent; what is beyond that is not answered, and asked again.
  */
+#include <stdlib.h>
+
 #include "internal.h"
 
 #define RING_DEFAULT   1024u /* receive frames */
@@ -40,19 +42,48 @@ static void flow_unlock(struct engine *e)
 
 /* ---- the sender ---- */
 
+int flow_peers_init(struct qp *qp)
+{
+	qp->flow = &qp->flow_own;
+	if (qp->transport != XROCE_UD)
+		return 0;
+	qp->flow_peers = calloc(1, sizeof(*qp->flow_peers));
+	return qp->flow_peers ? 0 : -ENOMEM;
+}
+
+void flow_free(struct qp *qp)
+{
+	free(qp->flow_peers);
+}
+
+/* What it has begun with does not count any more. */
+static void flow_begun(struct engine *e, struct flow_control *f)
+{
+	if (!f->began)
+		return;
+	flow_lock(e)->beginning -= f->began;
+	flow_unlock(e);
+	f->began = 0;
+}
+
 void flow_end(struct engine *e, struct qp *qp)
 {
-	if (!qp->flow.began)
-		return;
-	flow_lock(e)->beginning -= qp->flow.began;
-	flow_unlock(e);
-	qp->flow.began = 0;
+	struct flow_peers *p = qp->flow_peers;
+
+	flow_begun(e, &qp->flow_own);
+	for (u32 set = 0; p && p->known && set < FLOW_SETS; set++)
+		for (u32 way = 0; way < FLOW_WAYS; way++)
+			flow_begun(e, &p->peer[set][way]);
 }
 
 void flow_start(struct engine *e, struct qp *qp)
 {
 	flow_end(e, qp);
-	qp->flow = (struct flow_control){ .stranger_ns = FLOW_STRANGER_NS };
+	if (qp->flow_peers)
+		*qp->flow_peers = (struct flow_peers){ 0 };
+	qp->flow_own = (struct flow_control){ 0 };
+	qp->flow = &qp->flow_own;
+	qp->flow_stranger_ns = FLOW_STRANGER_NS;
 }
 
 static u32 frames_each(const struct qp *qp)
@@ -63,7 +94,7 @@ static u32 frames_each(const struct qp *qp)
 /* The first packet is due. Other QPs may begin at the same time, towards the same ring. */
 static void flow_begin(struct engine *e, struct qp *qp)
 {
-	struct flow_control *f = &qp->flow;
+	struct flow_control *f = qp->flow;
 	struct flow_ledger *l = flow_lock(e);
 	const u32 left = FLOW_START_FRAMES - min_u32(l->beginning, FLOW_START_FRAMES);
 	const u32 packets = min_u32(left / frames_each(qp), FLOW_START);
@@ -78,27 +109,69 @@ static void flow_begin(struct engine *e, struct qp *qp)
 /* It has paused: of what was allowed no more counts than as if it began. */
 static void flow_begin_again(struct engine *e, struct qp *qp, u64 now_ns)
 {
-	struct flow_control *f = &qp->flow;
+	struct flow_control *f = qp->flow;
 	const u32 limit = f->limit;
 
-	flow_end(e, qp);
+	flow_begun(e, f);
 	flow_begin(e, qp);
 	if ((s32)(f->limit - limit) > 0)
 		f->limit = limit;
 	f->granted_ns = now_ns;
 }
 
-/* UD: another destination, of which nothing is known. */
+/* The set of a UD QP's receivers that one is in. */
+static struct flow_control *flow_set(const struct qp *qp, u32 dest_qpn, const struct gid *peer)
+{
+	u64 half[2];
+
+	memcpy(half, peer->raw, sizeof(half));
+	half[0] = (half[0] ^ half[1] ^ dest_qpn) * 0x9e3779b97f4a7c15ull;
+	return qp->flow_peers->peer[half[0] >> 32 & (FLOW_SETS - 1)];
+}
+
+static bool flow_is_to(const struct flow_control *f, u32 dest_qpn, const struct gid *peer)
+{
+	return f->dest_qpn == dest_qpn && gid_equal(&f->peer, peer);
+}
+
+/* Of those that a UD QP has sent to, or NULL. */
+static struct flow_control *flow_find(const struct qp *qp, u32 dest_qpn, const struct gid *peer)
+{
+	struct flow_control *set = flow_set(qp, dest_qpn, peer);
+
+	for (u32 way = 0; way < FLOW_WAYS; way++)
+		if (set[way].turn && flow_is_to(&set[way], dest_qpn, peer))
+			return &set[way];
+	return NULL;
+}
+
+/* The one to forget. */
+static struct flow_control *flow_oldest(struct flow_control *set)
+{
+	struct flow_control *oldest = set;
+
+	for (u32 way = 1; way < FLOW_WAYS && oldest->turn; way++)
+		if (!set[way].turn || (s32)(set[way].turn - oldest->turn) < 0)
+			oldest = &set[way];
+	return oldest;
+}
+
+/* UD: another receiver than that of the datagram before. */
 static void flow_turn_to(struct engine *e, struct qp *qp, u32 dest_qpn, const struct gid *peer)
 {
-	struct flow_control *f = &qp->flow;
-	const u32 stranger_ns = f->stranger_ns, cookie = f->cookie;
+	struct flow_peers *p = qp->flow_peers;
+	struct flow_control *f = flow_find(qp, dest_qpn, peer);
 
-	flow_start(e, qp);
-	f->stranger_ns = stranger_ns;
-	f->cookie = cookie;
-	f->dest_qpn = dest_qpn;
-	f->peer = *peer;
+	if (!f) {
+		f = flow_oldest(flow_set(qp, dest_qpn, peer));
+		flow_begun(e, f);
+		p->known += !f->turn;
+		*f = (struct flow_control){ .dest_qpn = dest_qpn, .peer = *peer };
+	}
+	if (!++p->turn)
+		p->turn++;
+	f->turn = p->turn;
+	qp->flow = f;
 }
 
 static bool flow_has_room(const struct flow_control *f, bool takes_receive)
@@ -115,11 +188,11 @@ static bool flow_has_moved(const struct flow_control *f)
 
 static void flow_set_free(struct engine *e, struct qp *qp, u64 now_ns)
 {
-	struct flow_control *f = &qp->flow;
+	struct flow_control *f = qp->flow;
 
-	flow_end(e, qp);
+	flow_begun(e, f);
 	if (!f->known)
-		f->stranger_ns /= 2;
+		qp->flow_stranger_ns /= 2;
 	f->free = true;
 	f->known = f->waiting = false;
 	f->blocked_ns = 0;
@@ -128,11 +201,19 @@ static void flow_set_free(struct engine *e, struct qp *qp, u64 now_ns)
 
 enum turn { TURN_DATA, TURN_PROBE, TURN_WAIT };
 
+/* How long nothing is sent for want of an answer. */
+static u64 flow_patience_ns(const struct qp *qp)
+{
+	if (!qp->flow->known)
+		return qp->flow_stranger_ns;
+	return qp->flow_peers && qp->flow_peers->known > 1 ? FLOW_SEVERAL_NS : FLOW_PATIENCE_NS;
+}
+
 /* Nothing may be sent. */
 static enum turn flow_wait_turn(struct engine *e, struct qp *qp, u64 now_ns)
 {
-	struct flow_control *f = &qp->flow;
-	const u64 patience_ns = f->known ? FLOW_PATIENCE_NS : f->stranger_ns;
+	struct flow_control *f = qp->flow;
+	const u64 patience_ns = flow_patience_ns(qp);
 
 	if (!f->blocked_ns) {
 		f->blocked_ns = now_ns | 1;
@@ -151,7 +232,7 @@ static enum turn flow_wait_turn(struct engine *e, struct qp *qp, u64 now_ns)
 
 static enum turn flow_take_turn(struct engine *e, struct qp *qp, bool takes_receive, u64 now_ns)
 {
-	struct flow_control *f = &qp->flow;
+	struct flow_control *f = qp->flow;
 
 	if (unlikely(!f->window))
 		flow_begin(e, qp);
@@ -169,15 +250,17 @@ static enum turn flow_take_turn(struct engine *e, struct qp *qp, bool takes_rece
 }
 
 /* A probe that goes again is the same one: its answer is right whichever of the two has arrived. */
-static void flow_mark_probe(struct engine *e, struct flow_control *f, u64 now_ns)
+static void flow_mark_probe(struct engine *e, struct qp *qp, u64 now_ns)
 {
+	struct flow_control *f = qp->flow;
+
 	if (!f->probing) {
 		if (flow_has_moved(f))
 			f->look_ns = FLOW_LOOK_NS;
 		f->retry_ns = FLOW_RETRY_NS;
-		if (!f->cookie)
-			f->cookie = (u32)e->config.random(e->config.random_arg);
-		f->cookie++;
+		if (!qp->flow_cookie)
+			qp->flow_cookie = (u32)e->config.random(e->config.random_arg);
+		f->cookie = ++qp->flow_cookie;
 		f->mark = f->sent;
 		f->mark_ns = now_ns;
 		f->receives_at_mark = f->receives;
@@ -199,50 +282,57 @@ static u32 flow_build(struct packet *p, const struct path *path, u8 opcode, u32 
 	return packet_seal(frame, packet_put_headers(frame, path, p), 0);
 }
 
+/* QP 1 of any device gets MADs and nothing else. */
+static bool flow_is_cm(const struct qp *qp, u32 dest_qpn)
+{
+	return qp->qpn == XROCE_CM_QPN || dest_qpn == XROCE_CM_QPN;
+}
+
 bool flow_output(struct engine *e, struct qp *qp, const struct flow_to *to, u8 *frame, u32 *len,
 		 u64 now_ns)
 {
-	struct flow_control *f = &qp->flow;
 	struct packet p = { .pkey = qp->pkey, .qkey = to->qkey, .src_qpn = qp->qpn };
 	enum turn turn;
 
 	*len = 0;
-	if (e->config.disable & ENGINE_NO_FLOW || to->dest_qpn == ROCE_MULTICAST_QPN)
+	if (e->config.disable & ENGINE_NO_FLOW || to->dest_qpn == ROCE_MULTICAST_QPN ||
+	    flow_is_cm(qp, to->dest_qpn))
 		return true;
-	if (qp->transport == XROCE_UD &&
-	    (f->dest_qpn != to->dest_qpn || !gid_equal(&f->peer, &to->path->peer)))
+	if (qp->flow_peers && !flow_is_to(qp->flow, to->dest_qpn, &to->path->peer))
 		flow_turn_to(e, qp, to->dest_qpn, &to->path->peer);
 	turn = flow_take_turn(e, qp, to->takes_receive, now_ns);
 	if (likely(turn == TURN_DATA))
 		return true;
 	if (turn == TURN_WAIT)
 		return false;
-	flow_mark_probe(e, f, now_ns);
+	flow_mark_probe(e, qp, now_ns);
 	e->stats->flow_probes++;
-	*len = flow_build(&p, to->path, OPCODE_FLOW_PROBE, to->dest_qpn, f->cookie, 0, frame);
+	*len = flow_build(&p, to->path, OPCODE_FLOW_PROBE, to->dest_qpn, qp->flow->cookie, 0,
+			  frame);
 	return false;
 }
 
 void flow_expire(struct engine *e, struct qp *qp)
 {
-	if (!qp->flow.waiting)
+	if (!qp->flow->waiting)
 		return;
-	qp->flow.waiting = false;
+	qp->flow->waiting = false;
 	engine_ready(e, qp, READY_REQUESTS);
 }
 
 static enum xroce_drop flow_take_answer(struct engine *e, struct qp *qp, const struct packet *p,
 					u64 now_ns)
 {
-	struct flow_control *f = &qp->flow;
+	struct flow_control *f =
+		qp->flow_peers ? flow_find(qp, p->src_qpn, &p->src) : qp->flow;
 	const u32 window = p->flow_allowance >> 16, receives = p->flow_allowance & 0xffff;
 
-	if (!f->probing || p->flow_cookie != f->cookie)
+	if (!f || !f->probing || p->flow_cookie != f->cookie)
 		return XROCE_DROP_unexpected_response;
 	f->probing = f->free = f->waiting = false;
 	f->known = true;
-	flow_end(e, qp);
-	f->stranger_ns = FLOW_STRANGER_NS;
+	flow_begun(e, f);
+	qp->flow_stranger_ns = FLOW_STRANGER_NS;
 	f->window = window < FLOW_WINDOW_MIN ? FLOW_WINDOW_MIN : min_u32(window, FLOW_WINDOW_MAX);
 	f->limit = f->mark + f->window;
 	f->granted_ns = f->mark_ns;
@@ -291,9 +381,10 @@ static void flow_look_at_period(struct flow_ledger *l, u64 now_ns)
 	flow_forget_others(l);
 }
 
-static u32 flow_sender_id(const struct packet *p)
+/* A QP that sends to several of ours has a window from each. */
+static u32 flow_sender_id(const struct qp *qp, const struct packet *p)
 {
-	u32 hash = p->src_qpn;
+	u32 hash = p->src_qpn * 31 + qp->qpn;
 
 	for (u32 i = 0; i < sizeof(p->src.raw); i++)
 		hash = hash * 31 + p->src.raw[i];
@@ -392,7 +483,7 @@ static enum xroce_drop flow_give_answer(struct engine *e, struct qp *qp, const s
 	if (a->count == FLOW_ANSWERS)
 		return XROCE_DROP_none;
 	l = flow_lock(e);
-	window = flow_promise_window(e, l, qp, flow_sender_id(p), &senders, now_ns);
+	window = flow_promise_window(e, l, qp, flow_sender_id(qp, p), &senders, now_ns);
 	flow_unlock(e);
 	receives = min_u32(rq_posted(rq) / (qp->srq ? senders : 1), 0xffff);
 	a->answer[(a->head + a->count++) % FLOW_ANSWERS] = (struct flow_answer){
@@ -424,7 +515,7 @@ u32 flow_answer_output(struct engine *e, u8 *frame)
 enum xroce_drop flow_input(struct engine *e, struct qp *qp, const struct packet *p, const u8 *eth,
 			   u64 now_ns)
 {
-	if (e->config.disable & ENGINE_NO_FLOW)
+	if (e->config.disable & ENGINE_NO_FLOW || flow_is_cm(qp, p->src_qpn))
 		return XROCE_DROP_opcode;
 	return p->opcode == OPCODE_FLOW_PROBE ? flow_give_answer(e, qp, p, eth, now_ns) :
 						flow_take_answer(e, qp, p, now_ns);

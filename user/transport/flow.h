@@ -52,7 +52,14 @@
 #define FLOW_STALE_NS	    (80 * NSEC_PER_MSEC)
 #define FLOW_PERIOD_NS	    (100 * NSEC_PER_MSEC)
 
-/* The sender's side. Counters wrap: they are compared by their difference. */
+/*
+ * and for one of several that a UD QP sends to: it is given up sooner, as the others wait with it
+ */
+#define FLOW_SEVERAL_NS	    (500 * NSEC_PER_MSEC)
+
+/*
+ * The sender's side, towards one receiver. Counters wrap: they are compared by their difference.
+ */
 struct flow_control {
 	u32 sent;	    /* packets */
 	u32 limit;	    /* how many may have been sent */
@@ -64,8 +71,6 @@ struct flow_control {
 	u64 mark_ns;	    /* first, if it went again */
 	u64 granted_ns;	    /* mark_ns of the probe whose answer is the limit */
 	u32 cookie;	    /* of that probe */
-	/* how long to wait for peers that have never answered: less each time that was in vain */
-	u32 stranger_ns;
 	bool probing;	    /* its answer has not come */
 	bool known;	    /* the peer has answered */
 	bool free;	    /* it has not for too long: nothing is held back until then */
@@ -76,6 +81,20 @@ struct flow_control {
 	u64 blocked_ns;	    /* since when nothing may be sent; 0: something may */
 	u32 dest_qpn;	    /* UD: the receiver that all this is about, with peer */
 	struct gid peer;
+	u32 turn;	    /* UD: the QP's, when it last sent there; 0: it has not */
+};
+
+/*
+ * The receivers that a UD QP has sent to of late, in sets by a hash of theirs; the one that has not
+ * been sent to for longest is forgotten when its set is full.
+ */
+#define FLOW_SETS 16u
+#define FLOW_WAYS 4u
+
+struct flow_peers {
+	struct flow_control peer[FLOW_SETS][FLOW_WAYS];
+	u32 turn;    /* counts changes of receiver */
+	u32 known;   /* receivers in it */
 };
 
 #define FLOW_SENDERS 64u /* that a receiver knows at a time */

@@ -33,10 +33,17 @@ static bool gso_may_lead(const struct gso_frame *f)
 {
 	const u8 *b = f->bytes;
 
-	return f->len >= GSO_HEADER_BYTES + sizeof(struct bth) + ROCE_ICRC_BYTES &&
+	/* what is to a multicast group, one of several engines may have to pass on */
+	return f->len >= GSO_HEADER_BYTES + sizeof(struct bth) + ROCE_ICRC_BYTES && !(b[0] & 1) &&
 	       f->len <= PACKET_FRAME_MAX && get16(b + ETHERTYPE_AT) == ETHERTYPE_IPV4 &&
 	       b[IP_AT] == VERSION_IHL && !(get16(b + IP_FRAGMENT_AT) & MAY_BE_FRAGMENT) &&
 	       b[IP_PROTOCOL_AT] == PROTOCOL_UDP && gso_lengths_fit(f);
+}
+
+/* MADs to QP 1 may be for several processes of the receiver's: each is a frame of its own. */
+static bool gso_is_for_cm(const u8 *bth)
+{
+	return !bth[5] && get16(bth + 6) == XROCE_CM_QPN;
 }
 
 /*
@@ -57,7 +64,8 @@ static bool gso_is_for_same_qp(const struct gso_frame *a, const struct gso_frame
 		return false;
 	/* a Q_Key is what comes first behind the BTH */
 	return OPCODE_TRANSPORT(gso_opcode(a)) != XROCE_UD ||
-	       memcmp(x + sizeof(struct bth), y + sizeof(struct bth), sizeof(__be32)) == 0;
+	       (memcmp(x + sizeof(struct bth), y + sizeof(struct bth), sizeof(__be32)) == 0 &&
+		!gso_is_for_cm(x));
 }
 
 /*

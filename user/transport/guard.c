@@ -75,6 +75,13 @@ static void guard_back(void)
 #define FAULT_BYTES 1u
 #endif
 
+/* x86-64: an address that is not canonical is no page fault, and the kernel does not tell it. */
+#ifdef __x86_64__
+#define FAULT_UNTOLD(addr) (!(addr))
+#else
+#define FAULT_UNTOLD(addr) false
+#endif
+
 static bool guard_covers(uintptr_t begin, size_t len, uintptr_t addr)
 {
 	const uintptr_t first = addr & ~(uintptr_t)(FAULT_BYTES - 1);
@@ -86,7 +93,8 @@ uintptr_t guard_landing(uintptr_t pc, uintptr_t addr)
 {
 	const struct attempt *a = atomic_load_explicit(&current, memory_order_relaxed);
 
-	return a && (guard_covers(a->dst, a->len, addr) || guard_covers(a->src, a->len, addr)) ?
+	return a && (FAULT_UNTOLD(addr) || guard_covers(a->dst, a->len, addr) ||
+		     guard_covers(a->src, a->len, addr)) ?
 		       (uintptr_t)guard_back :
 		       0;
 }

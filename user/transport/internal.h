@@ -14,6 +14,8 @@
  *   expect.c     which responses XDP wakes for
  *   datagram.c   UD, both ways                             moderation.c events of moderated CQs
  *   owner.c       several engines of a device
+ *   group.c      multicast groups: a packet for each member
+ *   raw.c        raw packet QPs: frames by flows
  *   tag.c        tag matching: SENDs to buffers by tag     rendezvous.c what it fetches and
  *                                                                       answers on its own
  * Beside the engine, for its caller:
@@ -23,7 +25,9 @@
 #define TRANSPORT_INTERNAL_H
 
 #include "engine.h"
+#include "group.h"
 #include "guard.h"
+#include "raw.h"
 
 /*
  * Request packets in flight that a requester allows itself: fits the rings of a veth or NIC (256)
@@ -54,6 +58,15 @@ struct timers {
 	u64 *due_ns;		/* of a slot: its deadline, at_ns or later */
 };
 
+/* A multicast group with members: see group.h. */
+#define GROUP_BUCKETS 256u
+struct group {
+	struct group *next;
+	struct gid address;
+	u32 num;
+	struct qp *member[GROUP_MEMBERS_MAX];
+};
+
 /*
  * What the engines of a device share. It changes with all of them held, but for what mr.h says of
  * windows and the ledger, which has a lock; so each may read it.
@@ -62,11 +75,16 @@ struct engine_tables {
 	struct engine *engine[ENGINE_MAX];
 	struct mr_table mrs;
 	struct flow_ledger flow;
-	u32 num_qps;
+	u32 num_qps; /* without QP 1 */
 	u32 num_srqs;
 	/* of the last number that each slot had; see owner_draw_number() */
 	u16 qp_generation[XROCE_MAX_QP];
 	u16 srq_generation[ENGINE_MAX_SRQ];
+	u32 num_groups;
+	struct group *group[GROUP_BUCKETS];
+	u32 num_raw;   /* raw packet QPs */
+	u32 num_flows; /* theirs: see raw.h */
+	struct raw_flow *flows;
 	struct srq *srq[ENGINE_MAX_SRQ];
 	struct qp *qp[XROCE_MAX_QP];
 };
@@ -135,6 +153,36 @@ static inline void engine_drop(struct engine *e, enum xroce_drop reason)
 	((u64 *)e->drops)[XROCE_DROP_INDEX(reason)]++;
 }
 
+/*
+ * What has become of the copies of one packet: it is dropped if no QP took any, for the last one's
+ * reason; each other refusal counts by itself.
+ */
+struct copies {
+	bool taken;
+	enum xroce_drop refused;
+};
+
+static inline void copies_count(struct engine *e, struct copies *c, enum xroce_drop drop)
+{
+	if (drop == XROCE_DROP_none) {
+		c->taken = true;
+		return;
+	}
+	if (c->refused != XROCE_DROP_none)
+		engine_drop(e, c->refused);
+	c->refused = drop;
+}
+
+/* All have been given. */
+static inline enum xroce_drop copies_end(struct engine *e, const struct copies *c)
+{
+	if (!c->taken)
+		return c->refused;
+	if (c->refused != XROCE_DROP_none)
+		engine_drop(e, c->refused);
+	return XROCE_DROP_none;
+}
+
 /* engine.c */
 /*
  * What a QP may have to send. The sender of the last of it may clear its bit: whatever comes later
@@ -173,6 +221,8 @@ void engine_check_srq(struct engine *e, struct srq *srq);
  */
 void engine_forget_qp(struct engine *e, struct qp *qp);
 void engine_detach_qp(struct engine *e, struct qp *qp);
+/* May the QP have this packet, which is not to its number? */
+enum xroce_drop engine_check_copy(const struct qp *qp, const struct packet *p);
 /* The XRC SRQ of that number, or NULL. */
 struct srq *engine_find_srq(const struct engine *e, u32 number);
 /*
@@ -190,9 +240,13 @@ int owner_join(struct engine *e);
 void owner_leave(struct engine *e);
 /*
  * [all] Draw a number of 24 bits for a QP or an SRQ whose slot, the number modulo slots, is free in
- * table: one must be. generation has the last one of each slot.
+ * table: one must be, beside the slot kept, which is given to none. generation has the last one of
+ * each slot.
  */
-u32 owner_draw_number(const struct engine *e, void *const *table, u16 *generation, u32 slots);
+u32 owner_draw_number(const struct engine *e, void *const *table, u16 *generation, u32 slots,
+		      u32 kept);
+/* [all] The same for a number that was drawn elsewhere. False: it cannot be had here now. */
+bool owner_take_number(void *const *table, u16 *generation, u32 slots, u32 kept, u32 number);
 /* [all] e owns the QP from now on, or no more: its CQs and SRQ know. */
 void owner_take_qp(struct engine *e, struct qp *qp);
 void owner_release_qp(struct engine *e, struct qp *qp);
@@ -257,8 +311,9 @@ static inline u32 sq_cons(const struct sq *sq)
 {
 	return atomic_load_explicit(&((struct sq *)sq)->cons, memory_order_relaxed);
 }
-/* Returns 0 or -ENOMEM. */
-int sq_init(struct sq *sq, u32 max_wr, u32 max_sge, u32 max_inline);
+/* Its memory is what is lent, of sq_bytes(), or its own. Returns 0 or -ENOMEM. */
+int sq_init(struct sq *sq, u32 max_wr, u32 max_sge, u32 max_inline, void *lent);
+void sq_free(struct sq *sq);
 /* Complete the oldest WQE of the send queue and free its slot. */
 void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr,
 		 u64 now_ns);
@@ -445,13 +500,32 @@ static inline void congestion_untime(struct qp *qp)
 }
 /* The adaptive time-out starts again, or stops. */
 void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns);
-/* DCQCN */
+/*
+ * DCQCN, and the application's limit. What is for QPs with a limit alone is out of the way of the
+ * others': in their path it would cost them what is inlined there.
+ */
 void rate_marked(struct engine *e, struct qp *qp, u64 now_ns);
 /* A notification has come; it is dropped where no packet of ours can have caused it. */
 enum xroce_drop rate_cut(struct engine *e, struct qp *qp, u64 now_ns);
 /* True if a data packet may leave now; else the QP's timer is set for when it may. */
-bool rate_allows(struct engine *e, struct qp *qp, u64 now_ns);
+rare bool rate_allows_now(struct engine *e, struct qp *qp, u64 now_ns);
+static inline bool rate_allows(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	return likely(!qp->rate_limited) || rate_allows_now(e, qp, now_ns);
+}
 void rate_sent(struct engine *e, struct qp *qp, u32 bytes, u64 now_ns);
+/* With qp->rate_limited: after a packet of the longest, no other one may leave for now. */
+rare bool rate_pauses(const struct qp *qp, u64 now_ns);
+/* The same: responses that wait for their rate have lost the timer that they waited by. */
+rare void rate_look_again(struct engine *e, struct qp *qp);
+/* The length of a packet by which bursts are reckoned: the longest one's, if nothing is said. */
+static inline u32 rate_typical_bytes(const struct rate_limit *l, u32 path_mtu)
+{
+	return l->typical_bytes ? l->typical_bytes
+				: PACKET_FRAME_MAX - ROCE_PMTU_MAX + path_mtu;
+}
+/* attr.rate_limit was set. */
+void rate_set_limit(struct engine *e, struct qp *qp, u64 now_ns);
 
 /* credit.c */
 u8 credit_syndrome(const struct engine *e, const struct qp *qp);
@@ -463,6 +537,9 @@ bool credit_covers(const struct qp *qp, const struct send_wqe *wqe, u32 index);
 bool credit_allows(struct engine *e, const struct qp *qp, const struct send_wqe *wqe, u32 index);
 
 /* flow.c */
+/* With the QP: 0 or -ENOMEM; and its end. */
+int flow_peers_init(struct qp *qp);
+void flow_free(struct qp *qp);
 void flow_start(struct engine *e, struct qp *qp);
 /* It sends nothing more, or leaves the engine: what it has sent does not count any more. */
 void flow_end(struct engine *e, struct qp *qp);
@@ -481,8 +558,8 @@ bool flow_output(struct engine *e, struct qp *qp, const struct flow_to *to, u8 *
 /* It did. */
 static inline void flow_sent(struct qp *qp, bool takes_receive)
 {
-	qp->flow.sent++;
-	qp->flow.receives += takes_receive;
+	qp->flow->sent++;
+	qp->flow->receives += takes_receive;
 }
 void flow_expire(struct engine *e, struct qp *qp);
 /* A probe or an answer; eth is where its frame starts. */
@@ -567,6 +644,24 @@ static inline bool reply_pending(const struct qp *qp)
 	return qp->resp.num_pending || qp->resp.ack_due || qp->cnp_due;
 }
 
+/* group.c */
+/*
+ * A packet that is for no QP of the device by its number: to the members of its group. Returns
+ * XROCE_DROP_none if any has taken it; what others had against their copies is counted.
+ * XROCE_DROP_not_handed: it is engine number 0's.
+ */
+enum xroce_drop group_input(struct engine *e, const struct packet *p,
+			    const struct xroce_rx_cqe *hint, u64 now_ns);
+
+/* raw.c */
+/*
+ * A frame that is no RoCEv2 packet for a QP: to those QPs whose flows take it. As group_input();
+ * XROCE_DROP_flow: none does.
+ */
+enum xroce_drop raw_input(struct engine *e, const struct xroce_rx_cqe *hint,
+			  const struct rx_frame *frame, u64 now_ns);
+u32 raw_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
+
 /* tag.c */
 struct tag_header {
 	struct tmh tmh;
@@ -621,6 +716,13 @@ void rendezvous_sent(struct engine *e, struct qp *qp, const struct send_wqe *wqe
 /* datagram.c */
 enum xroce_drop datagram_input(struct engine *e, struct qp *qp, const struct packet *p,
 			       const struct xroce_rx_cqe *hint, u64 now_ns);
+/*
+ * Into the QP's next receive: the GRH, which is NULL if there is none, and the payload behind it.
+ * The receive completes as cqe says, or in error.
+ */
+enum xroce_drop datagram_receive(struct engine *e, struct qp *qp, const struct packet *p,
+				 const struct xroce_rx_cqe *hint, const u8 *grh, struct cqe *cqe,
+				 u64 now_ns);
 u32 datagram_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns);
 
 /* PSNs that a message of length bytes takes: at least one. pmtu is a power of two. */

@@ -70,6 +70,11 @@ static struct mr *find_object(const struct mr_table *t, u32 key)
 	return NULL;
 }
 
+struct mr *mr_find_object(const struct mr_table *t, u32 key)
+{
+	return find_object(t, key);
+}
+
 struct mr *mr_find(const struct mr_table *t, u32 key)
 {
 	struct mr *mr = find_object(t, key);
@@ -81,7 +86,7 @@ struct mr *mw_find(const struct mr_table *t, u32 key)
 {
 	struct mr *mw = find_object(t, key);
 
-	return mw && mw->kind != MR_REGION ? mw : NULL;
+	return mw && mr_is_window(mw) ? mw : NULL;
 }
 
 /* Give the object a key of its own and put it into the table. */
@@ -130,6 +135,11 @@ int mr_add(struct mr_table *t, u32 pd, void *addr, u64 length, u64 iova, u32 acc
 	return mr_insert(t, &init, out);
 }
 
+int mr_add_null(struct mr_table *t, u32 pd, struct mr **out)
+{
+	return mr_insert(t, &(struct mr){ .pd = pd, .kind = MR_NULL }, out);
+}
+
 static void mw_unbind(struct mr *mw)
 {
 	if (mw->region)
@@ -148,7 +158,7 @@ void mr_remove(struct mr_table *t, struct mr *mr)
 		at = (at + 1) & t->mask;
 	t->slot[at] = &tombstone;
 	t->live--;
-	if (mr->kind != MR_REGION)
+	if (mr_is_window(mr))
 		mw_unbind(mr);
 	free(mr);
 }
@@ -164,7 +174,7 @@ static void mw_set(struct mr *mw, struct mr *region, u32 new_key, u64 addr, u64 
 		return;
 	atomic_fetch_add_explicit(&region->windows, 1, memory_order_relaxed);
 	mw->region = region;
-	mw->addr = region->addr + (addr - region->iova);
+	mw->addr = (u8 *)((uintptr_t)region->addr + (uintptr_t)(addr - region->iova));
 	mw->iova = access & MR_ZERO_BASED ? 0 : addr;
 	mw->length = length;
 	mw->access = access;
@@ -182,7 +192,7 @@ int mw_bind(struct mr_table *t, struct mr *mw, u32 new_key, u32 lkey, u64 addr, 
 	struct mr *region = length ? mr_find(t, lkey) : NULL;
 	bool refused;
 
-	if (mw->kind == MR_REGION || access & ~(MR_REMOTE_ANY | MR_ZERO_BASED))
+	if (!mr_is_window(mw) || access & ~(MR_REMOTE_ANY | MR_ZERO_BASED))
 		return -EINVAL;
 	if (mw->kind == MR_WINDOW_2 && !length)
 		return -EINVAL;
@@ -240,7 +250,7 @@ static u8 *bytes_at(const struct mr *mr, u32 pd, u32 key, u64 va, u64 len, u32 a
 		return NULL;
 	if (va < mr->iova || va - mr->iova > mr->length || len > mr->length - (va - mr->iova))
 		return NULL;
-	return mr->addr + (va - mr->iova);
+	return (u8 *)((uintptr_t)mr->addr + (uintptr_t)(va - mr->iova));
 }
 
 u8 *mr_translate(const struct mr_table *t, u32 pd, u32 key, u64 va, u64 len, u32 access)
@@ -250,6 +260,7 @@ u8 *mr_translate(const struct mr_table *t, u32 pd, u32 key, u64 va, u64 len, u32
 	return mr && mr->kind == MR_REGION ? bytes_at(mr, pd, key, va, len, access) : NULL;
 }
 
+/* Nothing but a window is ever bound. */
 static bool window_is_for(const struct mr *mw, u32 qpn)
 {
 	return mw->region && (!mw->qpn || mw->qpn == qpn);
@@ -313,11 +324,30 @@ u64 sge_length(const struct sge *sge, u32 num_sge)
 	return sum;
 }
 
+static bool sge_is_null(const struct mr_table *t, u32 pd, const struct sge *sge)
+{
+	const struct mr *mr = mr_find(t, sge->lkey);
+
+	return mr && mr->kind == MR_NULL && mr->pd == pd;
+}
+
+/* A piece that no memory is behind: of a null region it is read as zeros into buf, unless NULL. */
+static __attribute__((noinline, cold)) bool sge_copy_null(const struct mr_table *t, u32 pd,
+							  const struct sge *sge, u8 *buf, u32 len)
+{
+	if (!sge_is_null(t, pd, sge))
+		return false;
+	if (buf)
+		memset(buf, 0, len);
+	return true;
+}
+
 bool sge_check(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u32 access)
 {
 	for (u32 i = 0; i < num_sge; i++)
 		if (sge[i].length &&
-		    !mr_translate(t, pd, sge[i].lkey, sge[i].addr, sge[i].length, access))
+		    !mr_translate(t, pd, sge[i].lkey, sge[i].addr, sge[i].length, access) &&
+		    !sge_is_null(t, pd, sge + i))
 			return false;
 	return true;
 }
@@ -352,10 +382,13 @@ static inline bool sge_walk(const struct mr_table *t, u32 pd, const struct sge *
 		if (!sge[i].length)
 			continue;
 		p = sge_piece(t, pd, &sge[i], offset, &piece, access);
-		if (!p)
+		if (unlikely(!p)) {
+			if (!sge_copy_null(t, pd, &sge[i], to_list ? NULL : buf, piece))
+				return false;
+		} else if (unlikely(!(to_list ? guard_copy(p, buf, piece) :
+						guard_copy(buf, p, piece)))) {
 			return false;
-		if (unlikely(!(to_list ? guard_copy(p, buf, piece) : guard_copy(buf, p, piece))))
-			return false;
+		}
 		buf += piece;
 		len -= piece;
 	}

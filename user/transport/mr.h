@@ -17,7 +17,7 @@
 
 /*
  * Access rights, with the values of enum ibv_access_flags (the last two as newer headers have
- * them).
+ * them). MR_ON_DEMAND is none: it says that the pages need not have been there at registration.
  */
 enum {
 	MR_LOCAL_WRITE = 1 << 0,
@@ -26,6 +26,7 @@ enum {
 	MR_REMOTE_ATOMIC = 1 << 3,
 	MR_MW_BIND = 1 << 4,
 	MR_ZERO_BASED = 1 << 5,
+	MR_ON_DEMAND = 1 << 6,
 	MR_FLUSH_GLOBAL = 1 << 8,
 	MR_FLUSH_PERSISTENT = 1 << 9,
 };
@@ -36,8 +37,11 @@ enum {
 /* The part of a window's R_Key that the application chooses at each binding. */
 #define MW_KEY_OWN 0xffu
 
-/* A region of memory, or a window onto a part of one (ibv_alloc_mw(3)). */
-enum mr_kind { MR_REGION, MR_WINDOW_1, MR_WINDOW_2 };
+/*
+ * A region of memory; the region without memory of ibv_alloc_null_mr(3); a window onto a part of a
+ * region (ibv_alloc_mw(3)).
+ */
+enum mr_kind { MR_REGION, MR_NULL, MR_WINDOW_1, MR_WINDOW_2 };
 
 struct mr {
 	_Atomic u32 key; /* never 0; its upper 24 bits stay, those below are a window's to change */
@@ -56,6 +60,11 @@ struct mr {
 	struct mr *region; /* window: what it is bound to, or NULL: then it opens nothing */
 	struct spin lock; /* window: of all in it but kind and pd, in a shared table */
 };
+
+static inline bool mr_is_window(const struct mr *mr)
+{
+	return mr->kind >= MR_WINDOW_1;
+}
 
 /* Any engine may be binding a window anew: what its key is worth is known under its lock. */
 static inline u32 mr_key(const struct mr *mr)
@@ -94,6 +103,12 @@ void mr_table_destroy(struct mr_table *t);
 int mr_add(struct mr_table *t, u32 pd, void *addr, u64 length, u64 iova, u32 access,
 	   struct mr **out);
 /*
+ * Add a null region: each address reads as zeros, and what is written goes nowhere. It opens to
+ * scatter/gather lists alone: nothing is behind it that a peer could be given or a window be bound
+ * to. Returns 0 or -ENOMEM.
+ */
+int mr_add_null(struct mr_table *t, u32 pd, struct mr **out);
+/*
  * A region, or a window: that is unbound first. The caller has refused a region that has windows.
  */
 void mr_remove(struct mr_table *t, struct mr *mr);
@@ -123,6 +138,8 @@ int mw_invalidate(struct mr_table *t, u32 pd, u32 rkey, u32 qpn);
 struct mr *mw_find(const struct mr_table *t, u32 key);
 bool mw_can_invalidate(const struct mr_table *t, u32 pd, u32 rkey, u32 qpn);
 struct mr *mr_find(const struct mr_table *t, u32 key);
+/* Whatever has a key with these upper 24 bits, or NULL. */
+struct mr *mr_find_object(const struct mr_table *t, u32 key);
 
 /*
  * The bytes that [va, va + len) of a region's key name, or NULL if the key does not exist or is a

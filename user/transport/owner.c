@@ -23,6 +23,7 @@
 
 #include "aligned.h"
 #include "internal.h"
+#include "number.h"
 
 /* ---- the tables ---- */
 
@@ -46,26 +47,39 @@ static int owner_create_tables(const struct engine_config *config, struct engine
 }
 
 /*
- * All bits are drawn, so that a number tells nothing of its neighbours'. The slots are those of a
- * table that is seldom full; when it nearly is, the next free slot from the drawn one on is taken.
- * A slot's last number is not given again at once: packets for it may still come.
+ * 0 and 1 are the management QPs, the last one is multicast. A slot's last number is not given
+ * again at once: packets for it may still come.
  */
-u32 owner_draw_number(const struct engine *e, void *const *table, u16 *generation, u32 slots)
+bool owner_take_number(void *const *table, u16 *generation, u32 slots, u32 kept, u32 number)
+{
+	const u32 slot = number % slots, given = number / slots + 1;
+
+	if (number <= XROCE_CM_QPN || number >= ROCE_MULTICAST_QPN)
+		return false;
+	if (slot == kept || table[slot] || generation[slot] == given)
+		return false;
+	generation[slot] = (u16)given;
+	return true;
+}
+
+/*
+ * The slots are those of a table that is seldom full; when it nearly is, the next free slot from
+ * the drawn one on is taken.
+ */
+u32 owner_draw_number(const struct engine *e, void *const *table, u16 *generation, u32 slots,
+		      u32 kept)
 {
 	for (u32 tries = 0;; tries++) {
 		u32 number = (u32)e->config.random(e->config.random_arg) & ROCE_QPN_MASK;
-		u32 slot = number % slots, given = number / slots + 1;
+		u32 slot = number % slots;
 
-		if (table[slot] && tries < DRAWS)
+		if ((table[slot] || slot == kept) && tries < DRAWS)
 			continue;
-		while (table[slot])
+		while (table[slot] || slot == kept)
 			slot = (slot + 1) % slots;
-		number = number / slots * slots + slot;
-		/* 0 and 1 are the management QPs, the last one is multicast */
-		if (number <= 1 || number == ROCE_MULTICAST_QPN || generation[slot] == given)
-			continue;
-		generation[slot] = (u16)given;
-		return number;
+		number = number_of_slot(generation[slot], slots, slot, number);
+		if (owner_take_number(table, generation, slots, kept, number))
+			return number;
 	}
 }
 
@@ -278,12 +292,14 @@ void owner_report_overrun(struct engine *e, const struct cq *cq)
 
 bool engine_may_move(const struct qp *qp)
 {
-	return qp->transport != XROCE_XRC && !qp->tag_matching;
+	if (qp->transport == XROCE_RAW)
+		return false;
+	return qp->transport != XROCE_XRC && !qp->tag_matching && !qp->groups;
 }
 
 u64 engine_untaken(const struct qp *qp)
 {
-	const struct flow_control *f = &qp->flow;
+	const struct flow_control *f = qp->flow;
 
 	if (qp->transport != XROCE_UC || (f->sent == f->mark && !f->probing))
 		return 0;

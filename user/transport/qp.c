@@ -10,25 +10,40 @@
 _Static_assert(2 * QP_MAX_WR - 1 <= UINT16_MAX,
 	       "with what rendezvous take the mask of a send queue is of twice that size");
 
-int sq_init(struct sq *sq, u32 max_wr, u32 max_sge, u32 max_inline)
+/*
+ * Bytes of a slot, whole cache lines: one that the application fills shares none with one that the
+ * engine works on.
+ */
+static u32 sq_stride(u32 max_sge, u32 max_inline)
 {
-	u32 size = roundup_pow2(max_wr);
 	u32 tail = max_sge * (u32)sizeof(struct sge);
 
 	if (max_inline > tail)
 		tail = max_inline;
+	return ((u32)sizeof(struct send_wqe) + tail + CACHE_LINE - 1) & ~(CACHE_LINE - 1u);
+}
+
+size_t sq_bytes(u32 max_wr, u32 max_sge, u32 max_inline)
+{
+	return (size_t)roundup_pow2(max_wr) * sq_stride(max_sge, max_inline);
+}
+
+int sq_init(struct sq *sq, u32 max_wr, u32 max_sge, u32 max_inline, void *lent)
+{
 	sq->max_wr = (u16)max_wr;
 	sq->max_sge = (u16)max_sge;
 	sq->max_inline = (u16)max_inline;
-	sq->mask = (u16)(size - 1);
-	/*
-	 * whole cache lines: a slot that the application fills shares none with one that the engine
-	 * works on
-	 */
-	sq->stride =
-		(u16)(((u32)sizeof(struct send_wqe) + tail + CACHE_LINE - 1) & ~(CACHE_LINE - 1u));
-	sq->ring = aligned_new((size_t)size * sq->stride);
+	sq->mask = (u16)(roundup_pow2(max_wr) - 1);
+	sq->stride = (u16)sq_stride(max_sge, max_inline);
+	sq->lent = lent != NULL;
+	sq->ring = aligned_or_lent(lent, sq_bytes(max_wr, max_sge, max_inline));
 	return sq->ring ? 0 : -ENOMEM;
+}
+
+void sq_free(struct sq *sq)
+{
+	if (!sq->lent)
+		free(sq->ring);
 }
 
 void sq_begin(struct sq *sq)
@@ -77,6 +92,8 @@ static u32 opcodes_of(enum xroce_transport t)
 		return sends | writes | local;
 	case XROCE_UD:
 		return sends;
+	case XROCE_RAW:
+		return 1u << WR_SEND;
 	default:
 		return 0;
 	}
@@ -140,14 +157,36 @@ void qp_clear(struct qp *qp)
 	rd_atomic_init(qp);
 }
 
-static int qpn_take(struct engine *e, struct qp *qp)
+/* QP 1, whose number is always the same, has a place of its own in the table. */
+static int qpn_take_cm(const struct engine_tables *t)
+{
+	return t->qp[XROCE_CM_QPN] ? -EEXIST : 0;
+}
+
+/* number 0: any. */
+static int qpn_take_other(struct engine *e, u32 *number)
 {
 	struct engine_tables *t = e->tables;
+	void *const *table = (void *const *)t->qp;
 
-	if (t->num_qps == XROCE_MAX_QP)
+	if (t->num_qps == ENGINE_MAX_QP)
 		return -ENOMEM;
+	if (!*number)
+		*number = owner_draw_number(e, table, t->qp_generation, XROCE_MAX_QP, XROCE_CM_QPN);
+	else if (!owner_take_number(table, t->qp_generation, XROCE_MAX_QP, XROCE_CM_QPN, *number))
+		return -EEXIST;
 	t->num_qps++;
-	qp->qpn = owner_draw_number(e, (void *const *)t->qp, t->qp_generation, XROCE_MAX_QP);
+	return 0;
+}
+
+static int qpn_take(struct engine *e, struct qp *qp, u32 number)
+{
+	struct engine_tables *t = e->tables;
+	int err = number == XROCE_CM_QPN ? qpn_take_cm(t) : qpn_take_other(e, &number);
+
+	if (err)
+		return err;
+	qp->qpn = number;
 	t->qp[qp->qpn % XROCE_MAX_QP] = qp;
 	return 0;
 }
@@ -158,21 +197,25 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	int err;
 
 	bool target = init->xrc_target, xrc = init->transport == XROCE_XRC,
+	     raw = init->transport == XROCE_RAW,
 	     tags = init->srq && init->srq->tags;
 
 	if ((init->transport != XROCE_RC && init->transport != XROCE_UC &&
-	     init->transport != XROCE_UD && !xrc) ||
+	     init->transport != XROCE_UD && !raw && !xrc) ||
 	    init->max_send_wr > QP_MAX_WR || init->max_recv_wr > QP_MAX_WR ||
 	    init->max_send_sge > QP_MAX_SEND_SGE || init->max_recv_sge > RQ_MAX_SGE ||
 	    init->max_inline > QP_MAX_INLINE || (!init->send_cq && !(xrc && target)) ||
 	    (!init->recv_cq && !xrc) || (target && (!xrc || !init->xrcd)) ||
-	    (tags && init->transport != XROCE_RC) || ((xrc || tags) && e->number))
+	    (tags && init->transport != XROCE_RC) || ((xrc || tags) && e->number) ||
+	    (raw && (e->number || init->ud_mtu > RAW_MTU_MAX)) ||
+	    (init->qpn == XROCE_CM_QPN && init->transport != XROCE_UD))
 		return -EINVAL;
 	qp = aligned_zero(sizeof(*qp));
 	if (!qp)
 		return -ENOMEM;
 	qp->transport = init->transport;
 	qp->sq_sig_all = init->sq_sig_all;
+	qp->sends_single = raw || init->transport == XROCE_UD;
 	qp->xrc_target = target;
 	qp->xrcd = init->xrcd;
 	qp->pd = init->pd;
@@ -183,16 +226,21 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	qp->path_mtu = init->ud_mtu ? init->ud_mtu : ROCE_PMTU_MAX;
 	qp_clear(qp);
 	err = tags ? shared_sends_init(qp, init) :
-		     sq_init(&qp->sq, init->max_send_wr, init->max_send_sge, init->max_inline);
+		     sq_init(&qp->sq, init->max_send_wr, init->max_send_sge, init->max_inline,
+			     init->sq_lent);
+	if (!err && (init->srq || xrc))
+		err = rq_init(&qp->rq, 0, 0);
+	else if (!err)
+		err = rq_init_in(&qp->rq, init->max_recv_wr, init->max_recv_sge, init->rq_lent);
 	if (!err)
-		err = rq_init(&qp->rq, init->srq || xrc ? 0 : init->max_recv_wr,
-			      init->srq || xrc ? 0 : init->max_recv_sge);
+		err = flow_peers_init(qp);
 	if (!err)
-		err = qpn_take(e, qp);
+		err = qpn_take(e, qp, init->qpn);
 	if (err) {
+		flow_free(qp);
 		rq_free(&qp->rq);
 		shared_sends_free(qp);
-		free(qp->sq.ring);
+		sq_free(&qp->sq);
 		free(qp);
 		return err;
 	}
@@ -201,6 +249,7 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 		qp->tells_xdp = true;
 		expect_none(qp);
 	}
+	e->tables->num_raw += raw;
 	owner_take_qp(e, qp);
 	*out = qp;
 	return 0;
@@ -227,15 +276,19 @@ void qp_purge_completions(struct engine *e, struct qp *qp)
 void qp_destroy(struct engine *e, struct qp *qp)
 {
 	e = qp_engine(qp);
+	group_detach_all(e, qp);
+	e->tables->num_raw -= qp->transport == XROCE_RAW;
 	engine_forget_qp(e, qp);
 	e->qp[qp->qpn % XROCE_MAX_QP] = NULL;
-	e->tables->num_qps--;
+	if (qp->qpn != XROCE_CM_QPN)
+		e->tables->num_qps--;
 	qp_purge_completions(e, qp);
 	owner_release_qp(e, qp);
 	rd_atomic_free(qp);
+	flow_free(qp);
 	rq_free(&qp->rq);
 	shared_sends_free(qp);
-	free(qp->sq.ring);
+	sq_free(&qp->sq);
 	free(qp);
 }
 

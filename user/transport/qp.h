@@ -26,6 +26,8 @@
 #include "types.h"
 
 #define QP_MAX_RD_ATOMIC 128 /* both as initiator and as responder */
+#define QP_RATE_MIN		1	    /* kbit/s */
+#define QP_RATE_MAX		100000000u
 /* that many have room in struct qp; more are allocated when asked for */
 #define QP_OWN_RD_ATOMIC 16
 #define QP_MAX_SEND_SGE	 32
@@ -80,6 +82,7 @@ struct send_wqe {
 			u32 lkey;
 			u32 access;
 			u64 addr, length;
+			void *window; /* the poster's own, until it has published the WQE */
 		} bind;
 		struct {
 			struct path path;
@@ -126,6 +129,7 @@ struct sq {
 	u16 max_wr;		/* entries that may be posted */
 	u16 max_sge;
 	u16 max_inline;
+	bool lent;		/* the ring's memory is the user's: sq_free() leaves it alone */
 };
 
 /*
@@ -157,6 +161,14 @@ enum {
 	QP_ATTR_RATE_LIMIT = 1 << 25,
 };
 
+/* ibv_modify_qp_rate_limit(3) */
+struct rate_limit {
+	u32 kbps;		/* 0 = none, else QP_RATE_MIN .. QP_RATE_MAX */
+	/* with a rate only; 0 = the default. A burst holds a typical packet at least */
+	u32 burst_bytes;
+	u32 typical_bytes;	/* of a packet */
+};
+
 struct qp_attr {
 	enum qp_state state;
 	enum qp_state cur_state;
@@ -166,6 +178,7 @@ struct qp_attr {
 	u32 qkey;
 	struct path path;	/* QP_ATTR_AV, resolved by the caller */
 	u32 path_mtu;		/* bytes: 256 .. 4096 */
+	struct rate_limit rate_limit;
 	u8 timeout;		/* 0 .. 31: 4.096 us * 2^timeout, 0 = none */
 	u8 retry_cnt;		/* 0 .. 7 */
 	u8 rnr_retry;		/* 0 .. 7, 7 = for ever */
@@ -179,7 +192,8 @@ struct qp_attr {
 };
 
 struct qp_init {
-	enum xroce_transport transport; /* XROCE_RC, XROCE_UC, XROCE_UD, XROCE_XRC */
+	/* XROCE_RC, XROCE_UC, XROCE_UD, XROCE_XRC, XROCE_RAW */
+	enum xroce_transport transport;
 	bool xrc_target;		/* XRC_RECV, else XRC_SEND */
 	u32 xrcd;			/* XRC_RECV: its domain */
 	u32 max_send_wr, max_recv_wr;	/* 0 .. QP_MAX_WR */
@@ -189,10 +203,26 @@ struct qp_init {
 	struct cq *send_cq, *recv_cq;	/* XRC_SEND has no recv_cq, XRC_RECV neither */
 	struct srq *srq;		/* or NULL */
 	u32 pd;
-	/* UD: longest payload, bytes; 0 = 4096. Connected QPs have their path MTU */
+	/*
+	 * UD: longest payload, bytes; 0 = 4096. Raw packets: the link's MTU. Connected QPs have
+	 * their path MTU
+	 */
 	u32 ud_mtu;
+	/*
+	 * its number, which the caller has drawn, of 24 bits; 0: the engine draws one; 1: QP 1, of
+	 * UD
+	 */
+	u32 qpn;
+	/*
+	 * memory of sq_bytes() and rq_bytes() for what the application posts, on lines of cache,
+	 * with any contents, lent until qp_destroy(); NULL: the QP's own
+	 */
+	void *sq_lent, *rq_lent;
 	void *owner;			/* the verbs layer's object */
 };
+
+/* Bytes of a send queue's memory, whole lines of cache. */
+size_t sq_bytes(u32 max_wr, u32 max_sge, u32 max_inline);
 
 /*
  * One remote READ or atomic that the responder may have to answer again; an entry of the ring of
@@ -313,9 +343,15 @@ struct rtt {
 	u8 backoff;		 /* doublings of the time-out */
 };
 
-/* Rate limit after congestion notifications (DCQCN): see congestion.c. */
+/*
+ * Two limits of the rate, the application's and that of congestion notifications (DCQCN): see
+ * congestion.c. qp->rate_limited: there is one of them at least.
+ */
 struct rate {
-	u64 current, target;	 /* bytes/s; they count with qp->rate_limited */
+	u64 limit;		 /* the application's, bytes/s; 0 = none */
+	u64 ahead_ns;		 /* with it: so far before next_ns packets may leave */
+	bool reduced;		 /* by notifications, to current */
+	u64 current, target;	 /* bytes/s */
 	u32 alpha;		 /* 1/65536 */
 	u32 stage;		 /* increases since the last cut */
 	u64 alpha_ns, increase_ns; /* when each was last updated */
@@ -385,6 +421,19 @@ struct engine;
  * requester's and the responder's, each behind its queue. What is read when something is lost, made
  * or asked for is behind them.
  */
+/*
+ * Rights as a QP keeps them: MR_REMOTE_*, and MR_FLUSH_* as the FETH has the placement types, from
+ * QP_FLUSH_SHIFT on.
+ */
+#define QP_FLUSH_SHIFT 4
+
+static inline u8 qp_granted(u32 access)
+{
+	return (u8)((access & (MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC)) |
+		    (access & (MR_FLUSH_GLOBAL | MR_FLUSH_PERSISTENT)) >> (8 - QP_FLUSH_SHIFT));
+}
+_Static_assert(MR_FLUSH_GLOBAL >> 8 == 1 && MR_FLUSH_PERSISTENT >> 8 == 2, "as in the FETH");
+
 struct qp {
 	/* read by the application's threads as well */
 	/* its owner: changes with all engines of the device held */
@@ -396,12 +445,13 @@ struct qp {
 	bool xrc_target : 1;
 	bool tag_matching : 1;	 /* on a tag-matching SRQ: shared is set */
 	bool tells_xdp : 1;	 /* expect is set */
+	bool sends_single : 1;	 /* UD and raw packets: each request is one frame */
 	/* the engine's */
 	/* READY_*: on the engine's list of those that may have something to send */
 	u8 ready;
 	bool rate_limited;
 	bool cnp_due;		 /* a congestion notification is to be sent */
-	u8 access;		 /* MR_REMOTE_WRITE, _READ, _ATOMIC: what remote requests may do */
+	u8 access;		 /* what remote requests may do: qp_granted() */
 	/* the application's threads' */
 	_Atomic u8 doorbell;	 /* 1 while on an engine's doorbell stack */
 	u16 pkey;
@@ -417,9 +467,16 @@ struct qp {
 	struct responder resp;
 	struct path path;
 	struct rate rate;
-	struct flow_control flow;	 /* UC and UD */
+	struct flow_control *flow;	 /* UC and UD: to where it sends now */
+	struct flow_control flow_own;	 /* that of UC, and of UD before it has sent */
+	struct flow_peers *flow_peers;	 /* UD, else NULL */
+	/* how long to wait for peers that have never answered: less each time that was in vain */
+	u32 flow_stranger_ns;
+	u32 flow_cookie;		 /* of the last probe */
 	u32 qkey;
 	u32 xrcd;
+	u32 groups;		     /* multicast groups that it is attached to */
+	u32 num_flows;		     /* raw packets: its flows */
 	struct shared_sends *shared; /* with tag_matching, else NULL */
 	void *owner;
 	struct qp_attr attr;	 /* as last set, for query */
@@ -495,8 +552,9 @@ void send_wqe_refuse(struct send_wqe *wqe, enum cqe_status status);
 /* ---- the owner's side: with all engines of the device held ---- */
 
 /*
- * [all] Returns 0, -ENOMEM, -EINVAL. The QP is in RESET, has its QPN, and e owns it. Only engine 0
- * owns QPs of XRC and tag matching.
+ * [all] Returns 0, -ENOMEM, -EINVAL, or -EEXIST: the caller's number cannot be had, as another
+ * QP of the device is in its place, or just was. The QP is in RESET, has its QPN, and e owns it.
+ * Only engine 0 owns QPs of XRC, tag matching and raw packets.
  */
 int qp_create(struct engine *e, const struct qp_init *init, struct qp **out);
 /*

@@ -24,9 +24,10 @@ enum {
 	SQ_PSN = QP_ATTR_SQ_PSN,
 	DEST_RD = QP_ATTR_MAX_DEST_RD_ATOMIC,
 	DEST = QP_ATTR_DEST_QPN,
+	RATE = QP_ATTR_RATE_LIMIT,
 };
 
-enum service { RC, UC, UD, XRC_SEND, XRC_RECV, NUM_SERVICES };
+enum service { RC, UC, UD, XRC_SEND, XRC_RECV, RAW, NUM_SERVICES };
 
 struct transition {
 	bool valid;
@@ -38,7 +39,7 @@ struct transition {
 #define SAME(req, opt)                                                                             \
 	{                                                                                          \
 		[RC] = { req, opt }, [UC] = { req, opt }, [UD] = { req, opt },                     \
-		[XRC_SEND] = { req, opt }, [XRC_RECV] = {                                          \
+		[XRC_SEND] = { req, opt }, [XRC_RECV] = { req, opt }, [RAW] = {                    \
 			req,                                                                       \
 			opt                                                                        \
 		}                                                                                  \
@@ -46,11 +47,17 @@ struct transition {
 #define TO_RESET_AND_ERR  [QPS_RESET] = { true, SAME(0, 0) }, [QPS_ERR] = { true, SAME(0, 0) }
 #define RTS_OPTIONAL \
 	{ [RC] = { 0, CUR | ACCESS | RNR }, [UC] = { 0, CUR | ACCESS }, [UD] = { 0, CUR | QKEY }, \
-	  [XRC_SEND] = { 0, CUR | ACCESS }, [XRC_RECV] = { 0, CUR | ACCESS | RNR } }
+	  [XRC_SEND] = { 0, CUR | ACCESS }, [XRC_RECV] = { 0, CUR | ACCESS | RNR }, \
+	  [RAW] = { 0, CUR } }
+/* As the kernel has it for the QPs that it knows a limit of. */
+#define RTS_AGAIN_OPTIONAL \
+	{ [RC] = { 0, CUR | ACCESS | RNR | RATE }, [UC] = { 0, CUR | ACCESS | RATE }, \
+	  [UD] = { 0, CUR | QKEY | RATE }, [XRC_SEND] = { 0, CUR | ACCESS | RATE }, \
+	  [XRC_RECV] = { 0, CUR | ACCESS | RNR }, [RAW] = { 0, CUR } }
 
 /*
  * Source: ibv_modify_qp(3) and protocol.md. Alternate paths (APM) are not supported: their
- * attributes are in no mask.
+ * attributes are in no mask. What is not named is { 0, 0 }: raw packets need little.
  */
 static const struct transition table[QPS_ERR + 1][QPS_ERR + 1] = {
 	[QPS_RESET] = {
@@ -61,6 +68,7 @@ static const struct transition table[QPS_ERR + 1][QPS_ERR + 1] = {
 			[UD] = { PKEY | PORT | QKEY, 0 },
 			[XRC_SEND] = { PKEY | PORT | ACCESS, 0 },
 			[XRC_RECV] = { PKEY | PORT | ACCESS, 0 },
+			[RAW] = { PORT, 0 },
 		} },
 	},
 	[QPS_INIT] = {
@@ -71,6 +79,7 @@ static const struct transition table[QPS_ERR + 1][QPS_ERR + 1] = {
 			[UD] = { 0, PKEY | PORT | QKEY },
 			[XRC_SEND] = { 0, PKEY | PORT | ACCESS },
 			[XRC_RECV] = { 0, PKEY | PORT | ACCESS },
+			[RAW] = { 0, PORT },
 		} },
 		[QPS_RTR] = { true, {
 			[RC] = { AV | MTU | DEST | RQ_PSN | DEST_RD | RNR, ACCESS | PKEY },
@@ -83,16 +92,19 @@ static const struct transition table[QPS_ERR + 1][QPS_ERR + 1] = {
 	[QPS_RTR] = {
 		TO_RESET_AND_ERR,
 		[QPS_RTS] = { true, {
-			[RC] = { SQ_PSN | TIMEOUT | RETRY | RNR_RETRY | RD, CUR | ACCESS | RNR },
-			[UC] = { SQ_PSN, CUR | ACCESS },
-			[UD] = { SQ_PSN, CUR | QKEY },
-			[XRC_SEND] = { SQ_PSN | TIMEOUT | RETRY | RNR_RETRY | RD, CUR | ACCESS },
+			[RC] = { SQ_PSN | TIMEOUT | RETRY | RNR_RETRY | RD,
+				 CUR | ACCESS | RNR | RATE },
+			[UC] = { SQ_PSN, CUR | ACCESS | RATE },
+			[UD] = { SQ_PSN, CUR | QKEY | RATE },
+			[XRC_SEND] = { SQ_PSN | TIMEOUT | RETRY | RNR_RETRY | RD,
+				       CUR | ACCESS | RATE },
 			[XRC_RECV] = { SQ_PSN | TIMEOUT, CUR | ACCESS | RNR },
+			[RAW] = { 0, CUR },
 		} },
 	},
 	[QPS_RTS] = {
 		TO_RESET_AND_ERR,
-		[QPS_RTS] = { true, RTS_OPTIONAL },
+		[QPS_RTS] = { true, RTS_AGAIN_OPTIONAL },
 		[QPS_SQD] = { true, SAME(0, NOTIFY) },
 	},
 	[QPS_SQD] = {
@@ -110,7 +122,8 @@ static const struct transition table[QPS_ERR + 1][QPS_ERR + 1] = {
 	},
 	[QPS_SQE] = {
 		TO_RESET_AND_ERR,
-		[QPS_RTS] = { true, { [UC] = { 0, CUR | ACCESS }, [UD] = { 0, CUR | QKEY } } },
+		[QPS_RTS] = { true, { [UC] = { 0, CUR | ACCESS }, [UD] = { 0, CUR | QKEY },
+					  [RAW] = { 0, CUR } } },
 	},
 	[QPS_ERR] = { TO_RESET_AND_ERR },
 };
@@ -121,12 +134,13 @@ bool qp_transition(enum xroce_transport t, bool xrc_target, enum qp_state from, 
 	enum service s = t == XROCE_RC ? RC :
 			 t == XROCE_UC ? UC :
 			 t == XROCE_UD ? UD :
+			 t == XROCE_RAW ? RAW :
 			 xrc_target    ? XRC_RECV :
 					 XRC_SEND;
 
 	if ((u32)from > QPS_ERR || (u32)to > QPS_ERR || !table[from][to].valid)
 		return false;
-	if (from == QPS_SQE && to == QPS_RTS && s != UC && s != UD)
+	if (from == QPS_SQE && to == QPS_RTS && s != UC && s != UD && s != RAW)
 		return false;
 	*required = table[from][to].mask[s].required;
 	*optional = table[from][to].mask[s].optional;
@@ -138,13 +152,22 @@ static bool pmtu_valid(u32 pmtu)
 	return pmtu >= 256 && pmtu <= ROCE_PMTU_MAX && !(pmtu & (pmtu - 1));
 }
 
-static bool ranges_valid(const struct qp_attr *a, u32 mask)
+static bool rate_limit_valid(const struct rate_limit *l, u32 path_mtu)
+{
+	if (!l->kbps)
+		return !l->burst_bytes && !l->typical_bytes;
+	return l->kbps >= QP_RATE_MIN && l->kbps <= QP_RATE_MAX &&
+	       (!l->burst_bytes || l->burst_bytes >= rate_typical_bytes(l, path_mtu));
+}
+
+static bool ranges_valid(const struct qp *qp, const struct qp_attr *a, u32 mask)
 {
 	return !((mask & PKEY && a->pkey_index != 0) || (mask & PORT && a->port != 1) ||
 		 (mask & MTU && !pmtu_valid(a->path_mtu)) || (mask & TIMEOUT && a->timeout > 31) ||
 		 (mask & RETRY && a->retry_cnt > 7) || (mask & RNR_RETRY && a->rnr_retry > 7) ||
 		 (mask & RNR && a->min_rnr_timer > 31) ||
 		 (mask & DEST && a->dest_qpn > ROCE_QPN_MASK) ||
+		 (mask & RATE && !rate_limit_valid(&a->rate_limit, qp->path_mtu)) ||
 		 (mask & RD && a->max_rd_atomic > QP_MAX_RD_ATOMIC) ||
 		 (mask & DEST_RD && a->max_dest_rd_atomic > QP_MAX_RD_ATOMIC));
 }
@@ -160,8 +183,7 @@ static void qp_apply_attributes(const struct engine *e, struct qp *qp, const str
 	if (mask & PORT)
 		cur->port = a->port;
 	if (mask & ACCESS)
-		cur->access = qp->access =
-			(u8)(a->access & (MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC));
+		cur->access = a->access & MR_REMOTE_ANY, qp->access = qp_granted(cur->access);
 	if (mask & QKEY)
 		cur->qkey = qp->qkey = a->qkey;
 	if (mask & AV) {
@@ -192,6 +214,8 @@ static void qp_apply_attributes(const struct engine *e, struct qp *qp, const str
 		cur->min_rnr_timer = qp->resp.min_rnr_timer = a->min_rnr_timer;
 	if (mask & NOTIFY)
 		cur->sqd_async_notify = a->sqd_async_notify;
+	if (mask & RATE)
+		cur->rate_limit = a->rate_limit;
 }
 
 /* Back to what qp_create() made, but for the number and the queues' sizes. */
@@ -263,7 +287,7 @@ int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 m
 		return -EINVAL;
 	if (mask & CUR && attr->cur_state != from)
 		return -EINVAL;
-	if (!ranges_valid(attr, mask))
+	if (!ranges_valid(qp, attr, mask))
 		return -EINVAL;
 	err = rd_atomic_reserve(qp, mask & RD ? attr->max_rd_atomic : 0,
 				mask & DEST_RD ? attr->max_dest_rd_atomic : 0);
@@ -271,6 +295,8 @@ int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 m
 		return err;
 	e = qp_engine(qp);
 	qp_apply_attributes(e, qp, attr, mask);
+	if (mask & RATE)
+		rate_set_limit(e, qp, now_ns);
 	qp_forget_headers(qp);
 	if (mask & QP_ATTR_STATE)
 		qp_enter_state(e, qp, from, to);

@@ -32,15 +32,16 @@ int shared_sends_init(struct qp *qp, const struct qp_init *init)
 		return -ENOMEM;
 	qp->shared = s;
 	qp->tag_matching = true;
-	if (sq_init(&s->posted, init->max_send_wr, init->max_send_sge, init->max_inline))
+	if (sq_init(&s->posted, init->max_send_wr, init->max_send_sge, init->max_inline,
+		    init->sq_lent))
 		return -ENOMEM;
-	return sq_init(&qp->sq, init->max_send_wr + FETCHING_MAX, max_sge, max_inline);
+	return sq_init(&qp->sq, init->max_send_wr + FETCHING_MAX, max_sge, max_inline, NULL);
 }
 
 void shared_sends_free(struct qp *qp)
 {
 	if (qp->shared)
-		free(qp->shared->posted.ring);
+		sq_free(&qp->shared->posted);
 	free(qp->shared);
 }
 

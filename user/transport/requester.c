@@ -321,7 +321,7 @@ static u32 requester_build_placement(const struct engine *e, struct qp *qp,
 }
 
 /* The one request packet of a WQE that is answered, from packet k on where it is a READ. */
-static u32 requester_build_answered(const struct engine *e, struct qp *qp,
+static per_packet u32 requester_build_answered(const struct engine *e, struct qp *qp,
 				    const struct send_wqe *wqe, u32 k, u32 n, struct packet *p,
 				    u8 *frame)
 {
@@ -413,7 +413,7 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 	struct packet p;
 	struct send_wqe *wqe;
 	u32 window, n = 1, len;
-	bool again, last;
+	bool again, last, pauses;
 
 	if ((state != QPS_RTS && state != QPS_SQD) || req->rnr_wait || !rate_allows(e, qp, now_ns))
 		return 0;
@@ -448,11 +448,12 @@ u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 			return len;
 		/*
 		 * AckReq when a message ends that no other follows at once, now and then before
-		 * that, and before the window closes
+		 * that, before the window closes, and before a wait for the QP's rate
 		 */
+		pauses = unlikely(qp->rate_limited) && rate_pauses(qp, now_ns);
 		last = req->tx_packet + 1 == wqe->num_psn && !requester_another_follows(qp);
 		p.ackreq = reliable && (last || ++req->since_ackreq >= e->window / 4 ||
-					requester_in_flight(req) + 1 >= window);
+					requester_in_flight(req) + 1 >= window || pauses);
 		if (p.ackreq)
 			req->since_ackreq = 0;
 		len = requester_build_data(e, qp, wqe, req->tx_packet, &p, frame);

@@ -15,6 +15,7 @@ enum verdict {
 	DUPLICATE,
 	RNR,
 	INVALID_REQUEST, /* fatal from here on */
+	NOT_ENABLED,	 /* what the QP does not grant is an invalid request, too */
 	REMOTE_ACCESS,
 	RECV_TOO_SHORT, /* fatal, and the receive WQE completes in error */
 	RECV_BAD_LKEY,
@@ -114,21 +115,22 @@ static enum verdict check_length(const struct qp *qp, const struct packet *p)
 		       ACCEPT;
 }
 
-/* What ibv_modify_qp(3) grants; flushing is granted by the region alone. */
+/*
+ * What ibv_modify_qp(3) grants. It comes before the key, and for requests of no bytes, too: the
+ * function is one that this QP does not have (IBTA 9.7.4.1, the responder's errors).
+ */
 static bool is_granted(const struct qp *qp, u32 access)
 {
-	return (qp->access & access) ==
-	       (access & (MR_REMOTE_WRITE | MR_REMOTE_READ | MR_REMOTE_ATOMIC));
+	return (qp->access & access) == access;
 }
 
-/* R_Key, PD, bounds and rights, and the rights that the QP grants. Zero bytes need no key. */
+/* The rights that the QP grants; R_Key, PD, bounds and rights. Zero bytes need no key. */
 static enum verdict check_access(const struct engine *e, const struct qp *qp, u32 rkey, u64 va,
 				 u64 len, u32 access)
 {
-	if (len == 0)
-		return ACCEPT;
-	return is_granted(qp, access) &&
-			       mr_allows(e->mrs, qp->resp.pd, qp->qpn, rkey, va, len, access) ?
+	if (!is_granted(qp, qp_granted(access)))
+		return NOT_ENABLED;
+	return len == 0 || mr_allows(e->mrs, qp->resp.pd, qp->qpn, rkey, va, len, access) ?
 		       ACCEPT :
 		       REMOTE_ACCESS;
 }
@@ -141,7 +143,7 @@ static enum verdict check_write(const struct engine *e, const struct qp *qp, con
 {
 	if (p->flags & OP_IMM)
 		return check_access(e, qp, p->rkey, p->va, p->dma_len, MR_REMOTE_WRITE);
-	return p->dma_len == 0 || is_granted(qp, MR_REMOTE_WRITE) ? ACCEPT : REMOTE_ACCESS;
+	return is_granted(qp, MR_REMOTE_WRITE) ? ACCEPT : NOT_ENABLED;
 }
 
 /* An aligned word, as the wire names it and as this process sees it: ACCEPT, and it is open. */
@@ -151,8 +153,8 @@ static enum verdict open_word(const struct engine *e, const struct qp *qp, const
 	/* what the packet alone shows comes first, as on adapters */
 	if (p->va % sizeof(u64))
 		return INVALID_REQUEST;
-	if (!(qp->access & access))
-		return REMOTE_ACCESS;
+	if (!is_granted(qp, access))
+		return NOT_ENABLED;
 	*word = mr_open(e->mrs, qp->resp.pd, qp->qpn, p->rkey, p->va, sizeof(u64), access);
 	if (!word->at)
 		return REMOTE_ACCESS;
@@ -184,6 +186,8 @@ static enum verdict check_flush(const struct engine *e, const struct qp *qp, con
 
 	if (!access || type & ~3u || selectivity > 1)
 		return INVALID_REQUEST;
+	if (!is_granted(qp, type << QP_FLUSH_SHIFT))
+		return NOT_ENABLED;
 	if (selectivity == 0 && p->dma_len)
 		return check_access(e, qp, p->rkey, p->va, p->dma_len, access);
 	return mr_allows_all(e->mrs, qp->resp.pd, qp->qpn, p->rkey, access) ? ACCEPT :
@@ -373,6 +377,8 @@ static enum verdict execute_write(struct engine *e, struct qp *qp, const struct 
 		if (unlikely(!there))
 			return REMOTE_ACCESS;
 	}
+	if (p->flags & OP_START)
+		e->stats->rx_writes++;
 	seq->offset = (p->flags & OP_START ? 0 : seq->offset) + p->payload_len;
 	seq->va = va + p->payload_len;
 	seq->rkey = rkey;
@@ -408,6 +414,7 @@ static void execute_read(struct engine *e, struct qp *qp, const struct packet *p
 {
 	struct resp_resource *r = responder_take_resource(qp, p);
 
+	e->stats->rx_reads++;
 	r->num_psn = psn_count(p->dma_len, qp->path_mtu);
 	reply_resource(e, qp, r, 0, r->num_psn);
 }
@@ -439,6 +446,7 @@ execute_atomic(struct engine *e, struct qp *qp, const struct packet *p)
 	r = responder_take_resource(qp, p);
 	r->atomic = true;
 	r->original = original;
+	e->stats->rx_atomics++;
 	reply_resource(e, qp, r, 0, 1);
 	return ACCEPT;
 }
@@ -588,6 +596,7 @@ static rare enum xroce_drop responder_refuse(struct engine *e, struct qp *qp,
 		reply_ack(e, qp, AETH_RNR_NAK | qp->resp.min_rnr_timer, p->psn);
 		return XROCE_DROP_none;
 	case INVALID_REQUEST:
+	case NOT_ENABLED:
 		responder_fail_receive(e, qp, p, CQE_REM_INV_REQ_ERR, VERR_NAK_INVALID_REQUEST,
 				       now_ns);
 		return responder_fail(e, qp, p, NAK_INVALID_REQUEST, EVENT_QP_REQ_ERR);
@@ -622,7 +631,8 @@ static enum xroce_drop responder_abandon_message(struct engine *e, struct qp *qp
 {
 	static const enum xroce_drop reasons[] = {
 		[DROP] = XROCE_DROP_sequence,	      [RNR] = XROCE_DROP_no_receive,
-		[INVALID_REQUEST] = XROCE_DROP_length, [REMOTE_ACCESS] = XROCE_DROP_access,
+		[INVALID_REQUEST] = XROCE_DROP_length, [NOT_ENABLED] = XROCE_DROP_access,
+		[REMOTE_ACCESS] = XROCE_DROP_access,
 		[RECV_TOO_SHORT] = XROCE_DROP_receive_short, [RECV_BAD_LKEY] = XROCE_DROP_access,
 	};
 	struct resp_sequence *seq = &qp->resp.seq;

@@ -6,29 +6,45 @@
 #include "rq.h"
 
 #define RQ_MAX_WR 32768
-_Static_assert(RQ_MAX_WR <= UINT16_MAX &&
+_Static_assert(RQ_MAX_WR <= UINT16_MAX && RQ_MAX_SGE <= UINT8_MAX &&
 		       sizeof(struct recv_wqe) + RQ_MAX_SGE * sizeof(struct sge) <= UINT16_MAX,
 	       "fields of struct rq");
 
+static u32 rq_stride(u32 max_sge)
+{
+	return (u32)sizeof(struct recv_wqe) + max_sge * (u32)sizeof(struct sge);
+}
+
+size_t rq_bytes(u32 max_wr, u32 max_sge)
+{
+	const size_t bytes = (size_t)roundup_pow2(max_wr) * rq_stride(max_sge);
+
+	return (bytes + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
+}
+
 int rq_init(struct rq *rq, u32 max_wr, u32 max_sge)
 {
-	u32 size;
+	return rq_init_in(rq, max_wr, max_sge, NULL);
+}
 
+int rq_init_in(struct rq *rq, u32 max_wr, u32 max_sge, void *lent)
+{
 	memset(rq, 0, sizeof(*rq));
 	if (max_wr > RQ_MAX_WR || max_sge > RQ_MAX_SGE)
 		return -EINVAL;
-	size = roundup_pow2(max_wr);
 	rq->max_wr = (u16)max_wr;
-	rq->max_sge = (u16)max_sge;
-	rq->mask = (u16)(size - 1);
-	rq->stride = (u16)(sizeof(struct recv_wqe) + max_sge * sizeof(struct sge));
-	rq->ring = aligned_new((size_t)size * rq->stride);
+	rq->max_sge = (u8)max_sge;
+	rq->mask = (u16)(roundup_pow2(max_wr) - 1);
+	rq->stride = (u16)rq_stride(max_sge);
+	rq->lent = lent != NULL;
+	rq->ring = aligned_or_lent(lent, rq_bytes(max_wr, max_sge));
 	return rq->ring ? 0 : -ENOMEM;
 }
 
 void rq_free(struct rq *rq)
 {
-	free(rq->ring);
+	if (!rq->lent)
+		free(rq->ring);
 	rq->ring = NULL;
 }
 
@@ -93,7 +109,7 @@ void rq_reset(struct rq *rq)
 			      memory_order_release);
 }
 
-int rq_resize(struct rq *rq, u32 max_wr)
+int rq_resize(struct rq *rq, u32 max_wr, void **lent)
 {
 	u32 prod = atomic_load_explicit(&rq->prod, memory_order_relaxed);
 	u32 cons = atomic_load_explicit(&rq->cons, memory_order_relaxed);
@@ -102,14 +118,17 @@ int rq_resize(struct rq *rq, u32 max_wr)
 
 	if (prod - cons > max_wr)
 		return -EINVAL;
-	err = rq_init(&to, max_wr, rq->max_sge);
+	err = rq_init_in(&to, max_wr, rq->max_sge, lent ? *lent : NULL);
 	if (err)
 		return err;
 	for (u32 i = cons; i != prod; i++)
 		memcpy(to.ring + (size_t)(i & to.mask) * to.stride,
 		       rq->ring + (size_t)(i & rq->mask) * rq->stride, rq->stride);
-	free(rq->ring);
+	if (lent)
+		*lent = rq->lent ? rq->ring : NULL;
+	rq_free(rq);
 	rq->ring = to.ring;
+	rq->lent = to.lent;
 	rq->mask = to.mask;
 	rq->max_wr = (u16)max_wr;
 	return 0;

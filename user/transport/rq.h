@@ -43,14 +43,19 @@ struct rq {
 	u16 mask;
 	u16 stride;	/* bytes of a slot */
 	u16 max_wr;	/* entries the application may post */
-	u16 max_sge;
+	u8 max_sge;
+	bool lent;	/* the ring's memory is the user's: rq_free() leaves it alone */
 };
 
+/* Bytes of a ring's memory, whole lines of cache. */
+size_t rq_bytes(u32 max_wr, u32 max_sge);
 /*
  * max_wr 0 .. 32768 (0: nothing can be posted), max_sge 0 .. RQ_MAX_SGE. Returns 0 or -ENOMEM,
- * -EINVAL.
+ * -EINVAL. rq_init_in() has the ring in memory of rq_bytes() that the caller lends, on a line of
+ * cache, with any contents; NULL: its own.
  */
 int rq_init(struct rq *rq, u32 max_wr, u32 max_sge);
+int rq_init_in(struct rq *rq, u32 max_wr, u32 max_sge, void *lent);
 void rq_free(struct rq *rq);
 
 /*
@@ -80,9 +85,11 @@ u32 rq_posted(const struct rq *rq);
 void rq_reset(struct rq *rq);
 /*
  * Engine and producer both held: move what is posted to a queue of max_wr. -EINVAL if it does not
- * fit, -ENOMEM.
+ * fit, -ENOMEM. *lent as rq_init_in()'s; afterwards it is what the caller has to take back: the
+ * memory that was lent before, or, on failure, what it was. A NULL pointer is for queues that never
+ * were lent any.
  */
-int rq_resize(struct rq *rq, u32 max_wr);
+int rq_resize(struct rq *rq, u32 max_wr, void **lent);
 
 /* A shared receive queue. */
 struct srq {

@@ -20,6 +20,8 @@ struct tx_ops {
 	u8 *(*frame)(struct tx *tx);
 	void (*give_back)(struct tx *tx, u8 *frame);
 	void (*commit)(struct tx *tx, u8 *frame, u32 len);
+	/* NULL: commit leaves frames as they are, always */
+	void (*commit_as_is)(struct tx *tx, u8 *frame, u32 len);
 	bool (*flush)(struct tx *tx);
 	void (*close)(struct tx *tx);
 };
@@ -61,6 +63,18 @@ static inline void tx_commit(struct tx *tx, u8 *frame, u32 len)
 }
 
 /*
+ * The same with a frame of any kind, which is to leave alone and unchanged; those of RoCEv2 may be
+ * joined to super-packets.
+ */
+static inline void tx_commit_as_is(struct tx *tx, u8 *frame, u32 len)
+{
+	if (tx->ops->commit_as_is)
+		tx->ops->commit_as_is(tx, frame, len);
+	else
+		tx_commit(tx, frame, len);
+}
+
+/*
  * Start what was committed, and what an earlier flush could not: it does not wait for an interface
  * that takes nothing. False if frames are left that nothing but another flush will start.
  */
@@ -99,5 +113,10 @@ struct tx *tx_policy_open(const struct netdev *dev, struct tx *xsk, int queue, b
  */
 struct tx *tx_shared_open(const struct netdev *dev, int tap_fd, int single_fd, bool quiet,
 			  struct xroce_engine_stats *stats);
+/*
+ * The same, by one device, for frames to other processes of the interface alone: none leaves by the
+ * interface, whose counters are not looked at. It starts no job (netdev/watch.h).
+ */
+struct tx *tx_local_open(const struct netdev *dev, int tap_fd, struct xroce_engine_stats *stats);
 
 #endif

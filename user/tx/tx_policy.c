@@ -22,6 +22,9 @@
  * interface that takes those. When small portions do not end them, AF_XDP has its turn, which waits
  * for a frame to leave before it takes another. Forced ways stay.
  *
+ * A batch with frames that are to leave as they are, of raw packet QPs, does not go as GSO, nor in
+ * another order. Where that way is forced, each of its frames is sent alone.
+ *
  * An interface may refuse super-packets or drop them (tx_health.h). Then frames leave through
  * AF_XDP, or one by one through the packet socket if that is the forced way; one line on standard
  * error says so, once.
@@ -60,6 +63,7 @@ struct tx_policy {
 	bool pooled;		/* frames are taken from the pool; else from the AF_XDP socket */
 	struct tx_pool pool;	/* its frames are those that are redirected, if any can be */
 	bool ordered;		/* some of the queue must not be overtaken */
+	bool as_is;		/* some of it is to leave as it is */
 	int xsk_queue;		/* the one that the AF_XDP socket sends by; -1: there is no other */
 	bool xsk_busy;		/* frames are left in the AF_XDP socket's ring */
 	u32 xsk_room;		/* of it when it has nothing to do */
@@ -163,6 +167,8 @@ static enum way choose_way(struct tx_policy *t)
 	if (takes_redirected(t) && !is_losing(t) && t->pool.longest <= XROCE_TX_LIVE_BYTES &&
 	    gso_is_idle(t))
 		return has_one_queue(t) ? BY_REDIRECTION : BY_XSK;
+	if (unlikely(t->as_is))
+		return t->choice == TX_GSO || !gso_is_idle(t) ? BY_GSO : BY_XSK;
 	/* the packet socket's frames leave by the queue that the kernel chooses */
 	if (t->ordered && t->choice != TX_GSO)
 		return BY_XSK;
@@ -251,6 +257,19 @@ static void policy_commit(struct tx *tx, u8 *buf, u32 len)
 	t->ordered |= t->xsk_queue >= 0 && tx_order_matters(buf);
 }
 
+static void policy_commit_as_is(struct tx *tx, u8 *buf, u32 len)
+{
+	struct tx_policy *t = policy_of(tx);
+
+	if (!tx_pool_has(&t->pool, buf)) {
+		tx_commit_as_is(t->xsk, buf, len);
+		return;
+	}
+	tx_pool_commit(&t->pool, buf, len);
+	t->as_is = true;
+	t->ordered |= t->xsk_queue >= 0;
+}
+
 /*
  * Of all that is queued, as many as it has room for. These functions return how many frames are
  * done with.
@@ -299,6 +318,7 @@ static u32 send_gso(struct tx_policy *t)
 	u32 done;
 
 	t->gso_busy = true;
+	t->gso.is_alone = t->as_is;
 	if (takes_redirected(t))
 		tx_pacer_sent(&t->pacer, t->pool.queued);
 	done = tx_gso_send(&t->gso, t->pool.queue, t->pool.queued, t->stats);
@@ -311,6 +331,7 @@ static void policy_dequeue(struct tx_policy *t, u32 n)
 {
 	tx_pool_dequeue(&t->pool, n);
 	t->ordered = t->ordered && t->pool.queued;
+	t->as_is = t->as_is && t->pool.queued;
 }
 
 static bool policy_flush(struct tx *tx)
@@ -364,6 +385,7 @@ static const struct tx_ops ops = {
 	.frame = policy_frame,
 	.give_back = policy_give_back,
 	.commit = policy_commit,
+	.commit_as_is = policy_commit_as_is,
 	.flush = policy_flush,
 	.close = policy_close,
 };

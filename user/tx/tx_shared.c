@@ -151,8 +151,9 @@ static const struct tx_ops ops = {
 	.close = shared_close,
 };
 
-struct tx *tx_shared_open(const struct netdev *dev, int tap_fd, int single_fd, bool quiet,
-			  struct xroce_engine_stats *stats)
+/* Without the pacer. */
+static struct tx_shared *shared_make(const struct netdev *dev, int tap_fd, int single_fd,
+				     struct xroce_engine_stats *stats)
 {
 	struct xroce_tx_frame *frame = calloc(XROCE_TX_FRAMES, sizeof(*frame));
 	struct tx_shared *t = calloc(1, sizeof(*t));
@@ -166,11 +167,28 @@ struct tx *tx_shared_open(const struct netdev *dev, int tap_fd, int single_fd, b
 	t->stats = stats;
 	memcpy(t->name, dev->name, sizeof(t->name));
 	t->gso.refused = !tx_may_gso(dev);
-	t->gso.tell = quiet || options_is_set(OPTION_QUIET) ? NULL : t->name;
 	tx_pool_init(&t->pool, frame);
+	return t;
+}
+
+struct tx *tx_shared_open(const struct netdev *dev, int tap_fd, int single_fd, bool quiet,
+			  struct xroce_engine_stats *stats)
+{
+	struct tx_shared *t = shared_make(dev, tap_fd, single_fd, stats);
+
+	if (!t)
+		return NULL;
+	t->gso.tell = quiet || options_is_set(OPTION_QUIET) ? NULL : t->name;
 	/* without it nothing is redirected or paced, and no counter tells of super-packets */
 	t->may_direct = single_fd >= 0;
 	t->has_queues = dev->rx_queues > 1;
 	t->can_watch = !tx_pacer_open(&t->pacer, dev->ifindex, stats);
 	return &t->tx;
+}
+
+struct tx *tx_local_open(const struct netdev *dev, int tap_fd, struct xroce_engine_stats *stats)
+{
+	struct tx_shared *t = shared_make(dev, tap_fd, -1, stats);
+
+	return t ? &t->tx : NULL;
 }

@@ -4,9 +4,9 @@
  * and one of the peer: the kernel's routes and neighbours say the rest, once, when the handle is
  * made or the QP is moved to RTR.
  *
- * Programs make a handle for each of a great many QPs, with few destinations among them. What the
- * kernel said of a destination therefore holds for other handles too, for a tenth of a second and
- * while no change of the interface was reported.
+ * Programs make a handle for each of a great many QPs, and connect as many, with few destinations
+ * among them. What the kernel said of a destination therefore holds for others too, for a tenth of
+ * a second and while no change of the interface was reported.
  */
 #include <time.h>
 
@@ -17,11 +17,14 @@
 
 /*
  * A hop limit of 0 or 1 is what programs of InfiniBand's subnets give, where nothing counts it: it
- * would end at the first router. The kernel's RoCE takes the route's limit there.
+ * would end at the first router. The kernel's RoCE takes the route's limit there. To a multicast
+ * group, 1 keeps the packets in the subnet, as IP has it.
  */
-static u8 hop_limit(u8 asked)
+static u8 hop_limit(const struct ibv_global_route *grh, const struct gid *peer)
 {
-	return asked <= 1 ? DEFAULT_HOP_LIMIT : asked;
+	if (grh->hop_limit > 1)
+		return grh->hop_limit;
+	return group_is_address(peer) ? 1 : DEFAULT_HOP_LIMIT;
 }
 
 /* Once a process: a frequent first mistake, which EINVAL alone does not explain. */
@@ -35,6 +38,17 @@ static void say_gid_is_missing(void)
 			"xroce: an address without a GID: RoCE needs one; name one of this "
 			"device's by its index "
 			"(-g 0 for ibv_*_pingpong, -x 0 for perftest; `xroce list` shows them)\n");
+}
+
+/* What an address vector says beside where packets go. */
+static void ah_set_header(struct path *path, const struct ibv_global_route *grh)
+{
+	struct gid peer;
+
+	memcpy(peer.raw, grh->dgid.raw, sizeof(peer.raw));
+	path->tos = grh->traffic_class;
+	path->hop_limit = hop_limit(grh, &peer);
+	path->flow_label = grh->flow_label & IB_GRH_FLOWLABEL_MASK;
 }
 
 int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path *path)
@@ -58,12 +72,10 @@ int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path
 	local = nd.gid[attr->grh.sgid_index].gid;
 	memcpy(peer.raw, attr->grh.dgid.raw, sizeof(peer.raw));
 	memset(path, 0, sizeof(*path));
-	err = netdev_resolve(&nd, &local, &peer, RESOLVE_TIMEOUT_MS, path);
+	err = netdev_resolve(kept_session(ctx->kept), &nd, &local, &peer, RESOLVE_TIMEOUT_MS, path);
 	if (err)
 		return -err;
-	path->tos = attr->grh.traffic_class;
-	path->hop_limit = hop_limit(attr->grh.hop_limit);
-	path->flow_label = attr->grh.flow_label & IB_GRH_FLOWLABEL_MASK;
+	ah_set_header(path, &attr->grh);
 	return 0;
 }
 
@@ -77,12 +89,11 @@ static u64 ah_now_ns(void)
 	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
 }
 
-static bool ah_attr_equal(const struct ibv_ah_attr *a, const struct ibv_ah_attr *b)
+/* The same destination, whatever the headers: each connection has a flow label of its own. */
+static bool ah_goes_to(const struct ibv_ah_attr *a, const struct ibv_ah_attr *b)
 {
 	return !memcmp(a->grh.dgid.raw, b->grh.dgid.raw, sizeof(a->grh.dgid.raw)) &&
-	       a->grh.sgid_index == b->grh.sgid_index && a->grh.flow_label == b->grh.flow_label &&
-	       a->grh.hop_limit == b->grh.hop_limit &&
-	       a->grh.traffic_class == b->grh.traffic_class && a->sl == b->sl &&
+	       a->grh.sgid_index == b->grh.sgid_index && a->sl == b->sl &&
 	       a->is_global == b->is_global && a->port_num == b->port_num;
 }
 
@@ -94,8 +105,7 @@ static struct ah_cached *ah_cache_place(struct vcontext *ctx, const struct ibv_a
 	return &ctx->ah_cache.at[(raw[15] ^ raw[14] * 7u) % ARRAY_SIZE(ctx->ah_cache.at)];
 }
 
-/* ah_resolve(), or what it said of the same attributes just now. */
-static int ah_resolve_often(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path *path)
+int ah_resolve_often(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path *path)
 {
 	struct ah_cached *c = ah_cache_place(ctx, attr);
 	u64 now_ns = ah_now_ns();
@@ -105,12 +115,14 @@ static int ah_resolve_often(struct vcontext *ctx, const struct ibv_ah_attr *attr
 
 	pthread_mutex_lock(&ctx->ah_cache.lock);
 	changes = ctx->ah_cache.changes;
-	found = now_ns < c->until_ns && c->changes == changes && ah_attr_equal(&c->attr, attr);
+	found = now_ns < c->until_ns && c->changes == changes && ah_goes_to(&c->attr, attr);
 	if (found)
 		*path = c->path;
 	pthread_mutex_unlock(&ctx->ah_cache.lock);
-	if (found && !context_gone(&ctx->v.context))
+	if (found && !context_gone(&ctx->v.context)) {
+		ah_set_header(path, &attr->grh);
 		return 0;
+	}
 	err = ah_resolve(ctx, attr, path);
 	if (err)
 		return err;

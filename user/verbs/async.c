@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../base/kernel.h"
+#include "../base/signals.h"
 #include "objects.h"
 
 struct async_node {

@@ -6,6 +6,7 @@
  */
 #include <fcntl.h>
 
+#include "../base/signals.h"
 #include "objects.h"
 
 static void channel_abandon(struct fork_entry *entry)
@@ -185,10 +186,15 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 		vcq = channel_next(ch);
 		if (vcq)
 			break;
-		if (err > 0)
+		if (err > 0) {
+			port_channel_await_reports(ch->pc);
+			vcq = channel_next(ch);
+			if (vcq)
+				break;
 			port_channel_extra(ch->pc);
-		else if (!block)
+		} else if (!block) {
 			return verb_fail_int(EAGAIN);
+		}
 	}
 	port_channel_settle(ch->pc);
 	*cq = &vcq->ibv;

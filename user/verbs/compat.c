@@ -4,9 +4,14 @@
  * structs for the connection manager's library, and fork(), which needs no preparation where
  * nothing is pinned.
  */
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <infiniband/sa.h>
+#include <limits.h>
 #include <rdma/ib_user_sa.h>
 #include <rdma/ib_user_verbs.h>
+#include <stdio.h>
+#include <unistd.h>
 
 #include "objects.h"
 
@@ -18,15 +23,55 @@ EXPORT void ibv_copy_qp_attr_from_kern(struct ibv_qp_attr *dst, struct ib_uverbs
 EXPORT void ibv_copy_path_rec_from_kern(struct ibv_sa_path_rec *dst, struct ib_user_path_rec *src);
 EXPORT void ibv_copy_path_rec_to_kern(struct ib_user_path_rec *dst, struct ibv_sa_path_rec *src);
 
-EXPORT const char *ibv_get_sysfs_path(void)
+static char sysfs_path[PATH_MAX] = "/sys";
+
+static void sysfs_path_find(void)
 {
-	return "/sys";
+	const char *path = secure_getenv("SYSFS_PATH");
+	size_t len = path ? strlen(path) : 0;
+
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	if (len && len < sizeof(sysfs_path))
+		snprintf(sysfs_path, sizeof(sysfs_path), "%.*s", (int)len, path);
 }
 
-/* The devices of this library are not in sysfs. */
+/* Where sysfs is, or where SYSFS_PATH says, which a set-user-ID program does not look at. */
+EXPORT const char *ibv_get_sysfs_path(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, sysfs_path_find);
+	return sysfs_path;
+}
+
+/*
+ * The files of our devices are there for programs that `xroce run` has started (user/cli/view.h).
+ * Returns the bytes of text, without a newline at its end and with a zero behind it if there is
+ * room, or -1 with errno.
+ */
 EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
 {
-	return verb_fail_int(ENOENT);
+	char *path;
+	ssize_t len;
+	int fd, err;
+
+	if (asprintf(&path, "%s/%s", dir, file) < 0)
+		return verb_fail_int(ENOMEM);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	free(path);
+	if (fd < 0)
+		return -1;
+	len = read(fd, buf, size);
+	err = errno;
+	close(fd);
+	if (len < 0)
+		return verb_fail_int(err);
+	if (len > 0 && buf[len - 1] == '\n')
+		buf[--len] = 0;
+	else if ((size_t)len < size)
+		buf[len] = 0;
+	return (int)len;
 }
 
 /* Memory regions are ordinary pages: a child gets its copy and the parent keeps its own. */

@@ -34,6 +34,7 @@ void context_put(struct vcontext *ctx)
 		return;
 	fork_remove(&ctx->forks);
 	watch_stop(ctx->watch);
+	kept_free(ctx->kept);
 	if (ctx->port)
 		port_put(ctx->port);
 	async_free(ctx);
@@ -41,7 +42,8 @@ void context_put(struct vcontext *ctx)
 	pthread_mutex_destroy(&ctx->ah_cache.lock);
 	pthread_mutex_destroy(&ctx->v.context.mutex);
 	close(ctx->v.context.async_fd);
-	close(ctx->v.context.cmd_fd);
+	if (ctx->v.context.cmd_fd >= 0)
+		close(ctx->v.context.cmd_fd);
 	device_put(ctx->dev);
 	free(ctx);
 }
@@ -80,17 +82,27 @@ int context_port(struct vcontext *ctx, struct port **out)
 	return err;
 }
 
+/* The event that says that the interface has gone is on its way. */
+static int context_errno(int err)
+{
+	return err == -ENODEV ? EIO : -err;
+}
+
 int context_netdev(struct ibv_context *context, struct netdev *nd)
 {
 	struct vcontext *ctx = to_vcontext(context);
-	int err;
 
 	if (context_gone(context))
 		return EIO;
-	*nd = ctx->dev->nd;
-	err = -netdev_refresh(nd);
-	/* The event that says so is on its way. */
-	return err == ENODEV ? EIO : err;
+	return context_errno(kept_get(ctx->kept, ctx->dev->nd.ifindex, nd, NULL));
+}
+
+int context_netdev_link(struct ibv_context *context, struct netdev *nd)
+{
+	if (context_gone(context))
+		return EIO;
+	*nd = to_vcontext(context)->dev->nd;
+	return context_errno(netdev_refresh(nd));
 }
 
 static bool gids_equal(const struct netdev *a, const struct netdev *b)
@@ -157,10 +169,15 @@ static void context_set_ops(struct verbs_context *v)
 	v->query_port = query_port_op;
 	v->query_device_ex = query_device_ex_op;
 	v->query_rt_values = query_rt_values_op;
+	v->advise_mr = advise_mr_op;
+	v->alloc_null_mr = alloc_null_mr_op;
 	v->create_cq_ex = create_cq_ex_op;
 	v->modify_cq = modify_cq_op;
 	v->create_qp_ex = create_qp_ex_op;
 	v->open_qp = open_qp_op;
+	v->modify_qp_rate_limit = modify_qp_rate_limit_op;
+	v->ibv_create_flow = create_flow_op;
+	v->ibv_destroy_flow = destroy_flow_op;
 	v->create_srq_ex = create_srq_ex_op;
 	v->get_srq_num = get_srq_num_op;
 	v->post_srq_ops = post_srq_ops_op;
@@ -169,9 +186,12 @@ static void context_set_ops(struct verbs_context *v)
 	v->alloc_td = alloc_td_op;
 	v->dealloc_td = dealloc_td_op;
 	v->alloc_parent_domain = alloc_parent_domain_op;
+	v->alloc_dm = alloc_dm_op;
+	v->free_dm = free_dm_op;
+	v->reg_dm_mr = reg_dm_mr_op;
 }
 
-/* cmd_fd becomes the context's, also on failure. NULL with errno set. */
+/* cmd_fd becomes the context's, but not on failure. NULL with errno set. */
 static struct ibv_context *context_new(struct vdevice *dev, int cmd_fd)
 {
 	struct vcontext *ctx = calloc(1, sizeof(*ctx));
@@ -179,7 +199,7 @@ static struct ibv_context *context_new(struct vdevice *dev, int cmd_fd)
 	struct stat st;
 	int err;
 
-	if (!ctx || cmd_fd < 0 || fstat(cmd_fd, &st))
+	if (!ctx || fstat(cmd_fd, &st))
 		goto fail;
 	c = &ctx->v.context;
 	c->async_fd = eventfd(0, EFD_CLOEXEC);
@@ -199,14 +219,15 @@ static struct ibv_context *context_new(struct vdevice *dev, int cmd_fd)
 	atomic_init(&ctx->refs, 1);
 	ctx->dev = dev;
 	device_get(dev);
-	err = watch_start(&dev->nd, false, context_follow, ctx, &ctx->watch);
+	err = kept_new(1, &ctx->kept);
+	if (!err)
+		err = watch_start(&dev->nd, false, context_follow, ctx, &ctx->watch);
 	if (!err)
 		return c;
+	c->cmd_fd = -1;
 	context_put(ctx);
 	return verb_fail(-err);
 fail:
-	if (cmd_fd >= 0)
-		close(cmd_fd);
 	free(ctx);
 	return NULL;
 }
@@ -214,18 +235,25 @@ fail:
 EXPORT struct ibv_context *ibv_open_device(struct ibv_device *device)
 {
 	struct vdevice *dev = to_vdevice(device);
-	int fd = memfd_create(device->name, MFD_CLOEXEC);
+	struct ibv_context *context;
+	int fd = memfd_create(device->name, MFD_CLOEXEC), err;
 
 	/*
 	 * The file says which device it stands for: ibv_import_device() has nothing but a
 	 * descriptor of it.
 	 */
-	if (fd >= 0 &&
-	    write(fd, &dev->nd.ifindex, sizeof(dev->nd.ifindex)) != sizeof(dev->nd.ifindex)) {
+	if (fd < 0)
+		return NULL;
+	errno = EIO;
+	context = write(fd, &dev->nd.ifindex, sizeof(dev->nd.ifindex)) == sizeof(dev->nd.ifindex) ?
+			  context_new(dev, fd) :
+			  NULL;
+	if (!context) {
+		err = errno;
 		close(fd);
-		return verb_fail(EIO);
+		errno = err;
 	}
-	return context_new(dev, fd);
+	return context;
 }
 
 EXPORT int ibv_close_device(struct ibv_context *context)
@@ -234,14 +262,20 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 	return 0;
 }
 
+/*
+ * A descriptor that is none is EBADF, one that no context has EINVAL. The descriptor is the
+ * context's to close only if there is one.
+ */
 EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {
 	struct ibv_context *context = NULL;
 	struct ibv_device **list;
+	ssize_t got;
 	u32 ifindex;
 
-	if (pread(cmd_fd, &ifindex, sizeof(ifindex), 0) != sizeof(ifindex))
-		return verb_fail(EINVAL);
+	got = pread(cmd_fd, &ifindex, sizeof(ifindex), 0);
+	if (got != sizeof(ifindex))
+		return verb_fail(got < 0 && errno == EBADF ? EBADF : EINVAL);
 	list = ibv_get_device_list(NULL);
 	if (!list)
 		return NULL;

@@ -36,8 +36,9 @@ static void cq_in_child(struct fork_entry *entry)
 }
 
 struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context,
-		   struct ibv_comp_channel *channel, u32 vector)
+		   struct ibv_comp_channel *channel, u32 vector, struct vpd *domain)
 {
+	void *ring = NULL;
 	struct vcq *vcq;
 	int err;
 
@@ -51,16 +52,22 @@ struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context,
 		return verb_fail(err);
 	vcq = new_object(sizeof(*vcq));
 	cqe = cqe_given(cqe);
-	err = vcq ? -cq_init(&vcq->cq, cqe) : ENOMEM;
+	err = vcq ? memory_take(domain, MEMORY_CQ, cq_bytes(cqe), &ring) : ENOMEM;
+	if (!err)
+		err = -cq_init_in(&vcq->cq, cqe, ring);
 	if (!err && channel)
 		err = -port_channel_prepare(to_vchannel(channel)->pc);
 	if (err) {
 		device_give(context, LIMIT_CQ);
 		if (vcq)
 			cq_free(&vcq->cq);
+		memory_give_back(domain, MEMORY_CQ, ring);
 		free(vcq);
 		return verb_fail(err);
 	}
+	vcq->domain = domain;
+	if (domain)
+		pd_use(domain);
 	vcq->cq.owner = vcq;
 	vcq->cq.with_channel = channel != NULL;
 	vcq->vector = vector;
@@ -89,7 +96,7 @@ EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *
 
 	if (cqe < 1 || comp_vector < 0)
 		return verb_fail(EINVAL);
-	vcq = cq_new(context, (u32)cqe, cq_context, channel, (u32)comp_vector);
+	vcq = cq_new(context, (u32)cqe, cq_context, channel, (u32)comp_vector, NULL);
 	return vcq ? &vcq->ibv : NULL;
 }
 
@@ -104,8 +111,8 @@ int cq_join(struct vcq *vcq, struct port *port)
 		return EINVAL;
 	pthread_mutex_lock(&ctx->lock);
 	if (!vcq->joined) {
-		err = -port_cq_add(port, &vcq->cq, vcq->channel ? vcq->channel->pc : NULL,
-				   vcq->vector);
+		err = limit_errno(port_cq_add(port, &vcq->cq,
+					      vcq->channel ? vcq->channel->pc : NULL, vcq->vector));
 		/* It may have been armed before there was an arm word. */
 		armed = atomic_load_explicit(&vcq->cq.armed, memory_order_relaxed); /* the lock's */
 		if (!err && armed != CQ_DISARMED)
@@ -138,6 +145,7 @@ EXPORT int ibv_destroy_cq(struct ibv_cq *cq)
 		cq->channel->refcnt--;
 		pthread_mutex_unlock(&cq->context->mutex);
 	}
+	memory_give_back(vcq->domain, MEMORY_CQ, vcq->cq.lent ? vcq->cq.ring : NULL);
 	if (vcq->domain)
 		pd_unuse(vcq->domain);
 	pthread_cond_destroy(&cq->cond);
@@ -165,6 +173,7 @@ EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 	struct vcq *vcq = to_vcq(cq);
 	struct vcontext *ctx = to_vcontext(cq->context);
 	struct port *port;
+	void *ring;
 	int err;
 
 	if (!object_is_known(vcq))
@@ -173,16 +182,20 @@ EXPORT int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 		return verb_report(EINVAL);
 	if (context_gone(cq->context))
 		return verb_report(EIO);
+	err = memory_take(vcq->domain, MEMORY_CQ, cq_bytes(cqe_given((u32)cqe)), &ring);
+	if (err)
+		return verb_report(err);
 	pthread_mutex_lock(&ctx->lock);
 	port = vcq->joined ? ctx->port : NULL;
 	cq_lock(vcq);
 	if (port)
 		port_lock(port);
-	err = -cq_resize(&vcq->cq, cqe_given((u32)cqe));
+	err = -cq_resize(&vcq->cq, cqe_given((u32)cqe), &ring);
 	if (port)
 		port_unlock(port);
 	vlock_drop(&vcq->lock);
 	pthread_mutex_unlock(&ctx->lock);
+	memory_give_back(vcq->domain, MEMORY_CQ, ring);
 	if (!err)
 		cq->cqe = (int)cqe_given((u32)cqe);
 	return verb_report(err);
@@ -318,8 +331,12 @@ int req_notify_cq_op(struct ibv_cq *cq, int solicited_only)
 	struct vcq *vcq = to_vcq(cq);
 	struct vcontext *ctx = to_vcontext(cq->context);
 
+	/*
+	 * A program that arms, then polls, is to find what the device's end flushed between its
+	 * last look and this call.
+	 */
 	if (context_gone(cq->context))
-		return EIO;
+		return cq_exhausted(vcq);
 	/*
 	 * vcontext.lock: either this call sees that the CQ has joined, or cq_join() sees that it is
 	 * armed. acquire: pairs with the release in cq_join().

@@ -230,7 +230,8 @@ struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *context, struct ibv_cq_ini
 		return verb_fail(EINVAL);
 	if (attr->wc_flags & ~(u64)WC_FLAGS_SUPPORTED)
 		return verb_fail(EOPNOTSUPP);
-	vcq = cq_new(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
+	vcq = cq_new(context, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector,
+		     domain);
 	if (!vcq)
 		return NULL;
 	vcq->lock.off = flags & IBV_CREATE_CQ_ATTR_SINGLE_THREADED || (domain && domain->td);
@@ -238,9 +239,6 @@ struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *context, struct ibv_cq_ini
 					      IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK);
 	vcq->cq.with_flow_tag = attr->wc_flags & IBV_WC_EX_WITH_FLOW_TAG;
 	vcq->cq.ignore_overrun = flags & IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
-	vcq->domain = domain;
-	if (domain)
-		pd_use(domain);
 	cq_ex_set_ops(&vcq->ex, attr->wc_flags);
 	return &vcq->ex;
 }

@@ -7,9 +7,31 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#include "../base/options.h"
+#include "../netdev/identity.h"
 #include "objects.h"
 
 static struct vdevice *devices;
+
+/*
+ * Some programs look for the files of a device, which `xroce run` shows them: once a process, it is
+ * said that they are not there.
+ */
+static void device_note_missing_files(const struct ibv_device *device)
+{
+	static atomic_bool is_told;
+	char node[sizeof(device->dev_name) + 32];
+
+	if (!options_is_set(OPTION_DEBUG))
+		return;
+	snprintf(node, sizeof(node), "/dev/infiniband/%s", device->dev_name);
+	if ((access(device->ibdev_path, F_OK) || access(node, F_OK)) &&
+	    !atomic_exchange_explicit(&is_told, true, memory_order_relaxed))
+		fprintf(stderr,
+			"xroce: no %s or no %s: programs that look for these files (UCX, NCCL, "
+			"ibstat) find no device; `xroce run` shows them\n",
+			device->ibdev_path, node);
+}
 
 /* Under lists_lock. */
 static struct vdevice *device_find(const struct netdev *nd)
@@ -31,12 +53,12 @@ static struct vdevice *device_new(const struct netdev *nd)
 	d->nd = *nd;
 	d->ibv.node_type = IBV_NODE_CA;
 	d->ibv.transport_type = IBV_TRANSPORT_IB;
-	snprintf(d->ibv.name, sizeof(d->ibv.name), "xroce_%s", nd->name);
-	snprintf(d->ibv.dev_name, sizeof(d->ibv.dev_name), "xroce_%s", nd->name);
-	snprintf(d->ibv.dev_path, sizeof(d->ibv.dev_path), "/sys/class/infiniband_verbs/xroce_%s",
-		 nd->name);
-	snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "/sys/class/infiniband/xroce_%s",
-		 nd->name);
+	snprintf(d->ibv.name, sizeof(d->ibv.name), NETDEV_DEVICE_PREFIX "%s", nd->name);
+	snprintf(d->ibv.dev_name, sizeof(d->ibv.dev_name), "%s", d->ibv.name);
+	snprintf(d->ibv.dev_path, sizeof(d->ibv.dev_path), "/sys/class/infiniband_verbs/%s",
+		 d->ibv.name);
+	snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "/sys/class/infiniband/%s",
+		 d->ibv.name);
 	d->next = devices;
 	devices = d;
 	return d;
@@ -67,6 +89,17 @@ void device_put(struct vdevice *dev)
 	pthread_mutex_lock(&lists_lock);
 	device_put_locked(dev);
 	pthread_mutex_unlock(&lists_lock);
+}
+
+bool device_is_known(const struct ibv_device *device)
+{
+	const struct vdevice *d;
+
+	pthread_mutex_lock(&lists_lock);
+	for (d = devices; d && &d->ibv != device; d = d->next)
+		;
+	pthread_mutex_unlock(&lists_lock);
+	return d != NULL;
 }
 
 int device_take(struct ibv_context *context, enum vlimit kind)
@@ -122,6 +155,8 @@ EXPORT struct ibv_device **ibv_get_device_list(int *num_devices)
 		ibv_free_device_list(list);
 		return verb_fail(ENOMEM);
 	}
+	if (n)
+		device_note_missing_files(list[0]);
 	if (num_devices)
 		*num_devices = n;
 	return list;
@@ -139,18 +174,12 @@ EXPORT const char *ibv_get_device_name(struct ibv_device *device)
 	return device->name;
 }
 
-/*
- * The MAC as an EUI-64: ff:fe in its middle, the universal/local bit turned over (RFC 4291,
- * appendix A).
- */
 EXPORT __be64 ibv_get_device_guid(struct ibv_device *device)
 {
-	const u8 *mac = to_vdevice(device)->nd.mac;
-	u8 guid[8] = { mac[0] ^ 2, mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5] };
-	__be64 out;
+	__be64 guid;
 
-	memcpy(&out, guid, sizeof(out));
-	return out;
+	netdev_guid(&to_vdevice(device)->nd, (u8 *)&guid);
+	return guid;
 }
 
 EXPORT int ibv_get_device_index(struct ibv_device *device)

@@ -13,25 +13,34 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+/* <infiniband/verbs.h> has them from rdma-core 45 on */
+#define ACCESS_FLUSH_GLOBAL	(1 << 8)
+#define ACCESS_FLUSH_PERSISTENT (1 << 9)
+
 #define MR_ACCESS_ENGINE                                                                           \
 	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
-	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND)
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_MW_BIND |                   \
+	 IBV_ACCESS_ON_DEMAND | ACCESS_FLUSH_GLOBAL)
 _Static_assert((int)IBV_ACCESS_REMOTE_ATOMIC == MR_REMOTE_ATOMIC &&
 		       (int)IBV_ACCESS_MW_BIND == MR_MW_BIND &&
-		       (int)IBV_ACCESS_ZERO_BASED == MR_ZERO_BASED,
+		       (int)IBV_ACCESS_ZERO_BASED == MR_ZERO_BASED &&
+		       (int)IBV_ACCESS_ON_DEMAND == MR_ON_DEMAND &&
+		       ACCESS_FLUSH_GLOBAL == MR_FLUSH_GLOBAL,
 	       "mr.h");
 
 static struct vlist mrs;
 
 /*
- * The optional range may be ignored (ibv_reg_mr(3)); anything else that is not known is an error.
+ * The optional range may be ignored (ibv_reg_mr(3)), and so may be the program's promise that its
+ * pages are huge; anything else that is not known is an error. That memory outlives a loss of power
+ * is nothing that the device could promise: EOPNOTSUPP, as the kernel has it.
  */
 static int access_check(unsigned int access)
 {
-	access &= ~(unsigned int)IBV_ACCESS_OPTIONAL_RANGE;
-	if (access & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_HUGETLB))
-		return EOPNOTSUPP;
-	return access & ~(unsigned int)MR_ACCESS_ENGINE ? EINVAL : 0;
+	access &= ~(unsigned int)(IBV_ACCESS_OPTIONAL_RANGE | IBV_ACCESS_HUGETLB);
+	if (access & ~(unsigned int)(MR_ACCESS_ENGINE | ACCESS_FLUSH_PERSISTENT))
+		return EINVAL;
+	return access & ACCESS_FLUSH_PERSISTENT ? EOPNOTSUPP : 0;
 }
 
 /*
@@ -76,7 +85,7 @@ static bool range_is_mapped(u64 start, u64 end, bool for_writing)
  * accessed so, and also what it cannot populate (device memory, and anything before 5.14): of that
  * the mappings are looked at.
  */
-static int range_check(void *addr, size_t length, unsigned int access)
+int mr_fault_in(void *addr, size_t length, unsigned int access)
 {
 	u64 page = (u64)sysconf(_SC_PAGESIZE);
 	u64 start = (uintptr_t)addr & ~(page - 1);
@@ -99,30 +108,34 @@ static int range_check(void *addr, size_t length, unsigned int access)
 }
 
 /* What can be known of a region before the engine's table is asked. */
-static int mr_check(void *addr, size_t length, unsigned int access)
+static int mr_check(void *addr, size_t length, u64 iova, unsigned int access)
 {
 	int err = access_check(access);
 
-	return err ? err : range_check(addr, length, access);
+	if (err)
+		return err;
+	return access & IBV_ACCESS_ON_DEMAND ? odp_check(addr, length, iova, access) :
+					       mr_fault_in(addr, length, access);
 }
 
 /*
  * Put a region into the engine's table, which sees to zero-based ones. Returns 0 or a positive
  * errno.
  */
-static int mr_enter(struct vpd *pd, void *addr, size_t length, u64 iova, unsigned int access,
-		    struct mr **out)
+static int mr_enter(struct vpd *pd, enum mr_kind kind, void *addr, size_t length, u64 iova,
+		    unsigned int access, struct mr **out)
 {
+	struct mr_table *table;
 	struct port *port;
-	int err = mr_check(addr, length, access);
+	int err = context_port(to_vcontext(pd->ibv.context), &port);
 
-	if (!err)
-		err = context_port(to_vcontext(pd->ibv.context), &port);
 	if (err)
 		return err;
 	port_lock(port);
-	err = -mr_add(engine_mr_table(port_engine(port)), pd->number, addr, length, iova,
-		      access & MR_ACCESS_ENGINE, out);
+	table = engine_mr_table(port_engine(port));
+	err = kind == MR_NULL ? -mr_add_null(table, pd->number, out) :
+				-mr_add(table, pd->number, addr, odp_bytes(length), iova,
+					access & MR_ACCESS_ENGINE, out);
 	port_unlock(port);
 	return err;
 }
@@ -140,8 +153,9 @@ static int mr_leave(struct vcontext *ctx, struct mr *mr)
 	return busy ? EBUSY : 0;
 }
 
-static struct ibv_mr *mr_reg(struct ibv_pd *ibpd, void *addr, size_t length, u64 iova,
-			     unsigned int access)
+/* Of memory of the program's, which is checked; of device memory; of none, MR_NULL. */
+static struct ibv_mr *mr_new(struct ibv_pd *ibpd, enum mr_kind kind, void *addr, size_t length,
+			     u64 iova, unsigned int access, struct dm *dm)
 {
 	struct vpd *pd = to_vpd(ibpd);
 	struct vmr *vmr;
@@ -150,25 +164,56 @@ static struct ibv_mr *mr_reg(struct ibv_pd *ibpd, void *addr, size_t length, u64
 	if (err)
 		return verb_fail(err);
 	vmr = calloc(1, sizeof(*vmr));
-	err = vmr ? mr_enter(pd, addr, length, iova, access, &vmr->mr) : ENOMEM;
+	err = !vmr ? ENOMEM : dm || kind == MR_NULL ? 0 : mr_check(addr, length, iova, access);
+	if (!err)
+		err = mr_enter(pd, kind, addr, length, iova, access, &vmr->mr);
 	if (err) {
 		device_give(ibpd->context, LIMIT_MR);
 		free(vmr);
 		return verb_fail(err);
 	}
 	vmr->access = access;
+	vmr->dm = dm;
 	vmr->ibv = (struct ibv_mr){ .context = ibpd->context,
 				    .pd = ibpd,
-				    .addr = addr,
+				    .addr = dm ? NULL : addr, /* not the program's to touch */
 				    .length = length,
 				    .handle = new_handle(),
 				    .lkey = mr_key(vmr->mr),
-				    .rkey = mr_key(vmr->mr) };
+				    .rkey = kind == MR_NULL ? 0 : mr_key(vmr->mr) };
 	object_know(vmr);
 	pd_use(pd);
 	context_get(to_vcontext(ibpd->context));
 	vlist_add(&mrs, &vmr->listed);
 	return &vmr->ibv;
+}
+
+static struct ibv_mr *mr_reg(struct ibv_pd *pd, void *addr, size_t length, u64 iova,
+			     unsigned int access)
+{
+	return mr_new(pd, MR_REGION, addr, length, iova, access, NULL);
+}
+
+struct ibv_mr *mr_reg_dm(struct ibv_pd *pd, struct dm *dm, void *bytes, size_t length,
+			 unsigned int access)
+{
+	return mr_new(pd, MR_REGION, bytes, length, 0, access, dm);
+}
+
+struct ibv_mr *mr_reg_mapping(struct ibv_pd *pd, const struct mr_mapping *mapping, void *addr,
+			      size_t length, u64 iova, unsigned int access)
+{
+	struct ibv_mr *mr = mr_reg(pd, addr, length, iova, access);
+
+	if (mr)
+		to_vmr(mr)->mapping = *mapping;
+	return mr;
+}
+
+/* "It has the maximum length and only the lkey is valid, the MR is not exposed as an rkey." */
+struct ibv_mr *alloc_null_mr_op(struct ibv_pd *pd)
+{
+	return mr_new(pd, MR_NULL, NULL, SIZE_MAX, 0, 0, NULL);
 }
 
 EXPORT struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
@@ -188,18 +233,14 @@ EXPORT struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t len
 	return mr_reg(pd, addr, length, iova, access);
 }
 
-EXPORT struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length,
-					uint64_t iova, int fd, int access)
-{
-	return verb_fail(EOPNOTSUPP);
-}
-
 static void mr_free(struct vmr *vmr)
 {
 	struct vcontext *ctx = to_vcontext(vmr->ibv.context);
 
 	vlist_remove(&mrs, &vmr->listed);
 	pd_unuse(to_vpd(vmr->ibv.pd));
+	if (vmr->dm)
+		dm_unuse(vmr->dm);
 	free(vmr);
 	context_put(ctx);
 }
@@ -211,6 +252,7 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
 
 	if (err)
 		return verb_report(err);
+	mr_unmap(&vmr->mapping);
 	device_give(mr->context, LIMIT_MR);
 	mr_free(vmr);
 	return 0;
@@ -231,7 +273,8 @@ static int mr_replace(struct vcontext *ctx, struct mr *mr, u32 pd, void *addr, s
 	if (mr_has_windows(mr))
 		err = EBUSY;
 	else
-		err = -mr_add(table, pd, addr, length, iova, access & MR_ACCESS_ENGINE, &fresh);
+		err = -mr_add(table, pd, addr, odp_bytes(length), iova, access & MR_ACCESS_ENGINE,
+			      &fresh);
 	if (!err) {
 		u32 key = mr_key(mr);
 
@@ -243,7 +286,32 @@ static int mr_replace(struct vcontext *ctx, struct mr *mr, u32 pd, void *addr, s
 	return err;
 }
 
-/* The region keeps its keys: peers that hold the R_Key go on with what it is now. */
+/*
+ * A region of memory of the program's, for which there is something to be changed: device memory,
+ * dma-bufs and null regions stay what they are. What has no flag is not given (rdma-core's rules).
+ */
+static int rereg_check(const struct vmr *vmr, int flags, struct ibv_pd *new_pd,
+		       const void *addr, size_t length, int access)
+{
+	if (context_gone(vmr->ibv.context))
+		return EIO;
+	if (!object_is_known(vmr))
+		return ENOENT;
+	if (!flags || flags & ~IBV_REREG_MR_FLAGS_SUPPORTED ||
+	    (access && !(flags & IBV_REREG_MR_CHANGE_ACCESS)) ||
+	    (flags & IBV_REREG_MR_CHANGE_TRANSLATION && (!addr || !length)))
+		return EINVAL;
+	if (vmr->mr->kind != MR_REGION || vmr->dm || vmr->mapping.at)
+		return EINVAL;
+	if (!new_pd || new_pd->context != vmr->ibv.context)
+		return EINVAL;
+	return object_is_known(to_vpd(new_pd)) ? 0 : ENOENT;
+}
+
+/*
+ * The region keeps its keys: peers that hold the R_Key go on with what it is now. A failure leaves
+ * the old region as it was, which IBV_REREG_MR_ERR_INPUT says of all there are.
+ */
 EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 			int access)
 {
@@ -257,11 +325,10 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *a
 	/* A region that is zero-based no more starts where its memory does. */
 	u64 iova =
 		move || vmr->access & IBV_ACCESS_ZERO_BASED ? (uintptr_t)new_addr : vmr->mr->iova;
-	int err = context_gone(mr->context) ? EIO : EINVAL;
+	int err = rereg_check(vmr, flags, new_pd, addr, length, access);
 
-	if (err != EIO && flags && !(flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) && new_pd &&
-	    new_pd->context == mr->context && !(move && !addr))
-		err = mr_check(new_addr, new_length, new_access);
+	if (!err)
+		err = mr_check(new_addr, new_length, iova, new_access);
 	if (!err)
 		err = mr_replace(to_vcontext(mr->context), vmr->mr, to_vpd(new_pd)->number,
 				 new_addr, new_length, iova, new_access);
@@ -305,6 +372,10 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 			found = true;
 			vmr->mr = m->mr;
 			vmr->access = m->access;
+			vmr->dm = m->dm;
+			vmr->mapping = m->mapping;
+			if (vmr->dm)
+				dm_use(vmr->dm);
 			vmr->ibv = (struct ibv_mr){ .context = pd->context,
 						    .pd = pd,
 						    .length = m->ibv.length,
@@ -329,14 +400,4 @@ EXPORT struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t mr_handle)
 EXPORT void ibv_unimport_mr(struct ibv_mr *mr)
 {
 	mr_free(to_vmr(mr));
-}
-
-EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
-{
-	return verb_fail(EOPNOTSUPP);
-}
-
-/* ibv_import_dm() makes none. */
-EXPORT void ibv_unimport_dm(struct ibv_dm *dm)
-{
 }

@@ -25,10 +25,11 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "../netdev/netdev.h"
+#include "../netdev/kept.h"
 #include "../port/port.h"
 #include "../netdev/watch.h"
 #include "../transport/engine.h"
+#include "memory.h"
 
 /* The functions behind the header's macros are defined here under their own names. */
 #undef ibv_query_port
@@ -129,6 +130,16 @@ enum vlimit { LIMIT_PD, LIMIT_MR, LIMIT_MW, LIMIT_AH, LIMIT_CQ, LIMIT_SRQ, LIMIT
 #define VERBS_MAX_AH  (1 << 18)
 #define VERBS_MAX_CQ  XROCE_MAX_CQ
 #define VERBS_MAX_SRQ ENGINE_MAX_SRQ
+#define VERBS_MAX_DM  (1u << 24) /* bytes of device memory, in whole pages */
+/*
+ * The errno of what the port said, 0 or -errno: more than it or its broker gives is as more than
+ * the device has, of which the man pages say ENOMEM.
+ */
+static inline int limit_errno(int err)
+{
+	return err == -ENOSPC ? ENOMEM : -err;
+}
+
 _Static_assert(VERBS_MAX_CQ >= XROCE_MAX_QP && VERBS_MAX_SRQ >= XROCE_MAX_QP, "one for each QP");
 
 struct vdevice {
@@ -137,6 +148,7 @@ struct vdevice {
 	u8 slack[VERBS_SLACK];
 	struct netdev nd;      /* as it was when the device was listed; read anew before use */
 	_Atomic u32 made[LIMITS];
+	u64 dm_pages;	       /* of device memory, under lists_lock */
 	u32 refs;	       /* by lists and contexts, under device.c's lock */
 	struct vdevice *next;
 };
@@ -168,6 +180,7 @@ struct vcontext {
 	bool inherited;		/* a copy of the parent's, in a forked child: gone as well */
 	struct fork_entry forks;
 	struct watch *watch;
+	struct kept *kept;
 	pthread_mutex_t async_lock;
 	struct async_node *async_head, **async_tail;
 	struct vchannel *channels; /* under async_lock */
@@ -202,7 +215,24 @@ struct vpd {
 	_Atomic u32 users;
 	struct vpd *parent; /* of a parent domain: the PD below */
 	struct vtd *td;	    /* of a parent domain, or NULL */
+	struct memory_callbacks memory; /* of a parent domain, or none */
 	struct vlink listed; /* but no parent domain */
+};
+
+struct dm;
+
+/* A handle of device memory: dm.c. */
+struct vdm {
+	struct ibv_dm ibv;
+	struct vid id;
+	struct dm *dm;
+	struct vlink listed;
+};
+
+/* Memory that the library has mapped for a region; at is NULL if it has not. */
+struct mr_mapping {
+	void *at;
+	size_t length;
 };
 
 struct vmr {
@@ -210,6 +240,9 @@ struct vmr {
 	struct vid id;
 	struct mr *mr;
 	u32 access;
+	struct dm *dm; /* device memory that it is a region of, or NULL */
+	/* of a dma-buf; ends with the region, whichever handle ends that */
+	struct mr_mapping mapping;
 	struct vlink listed;
 };
 
@@ -224,6 +257,7 @@ struct xrc_domain;
 struct vxrcd {
 	struct ibv_xrcd ibv;
 	struct xrc_domain *domain;
+	struct fork_entry forks;
 	_Atomic u32 users;	   /* SRQs and XRC_RECV QPs */
 };
 
@@ -292,6 +326,7 @@ struct vqp {
 	 */
 	struct vqp *sibling;
 	struct vlock sq_lock, rq_lock;
+	void *sq_memory, *rq_memory; /* of its domain's allocator, or NULL */
 	bool is_ex;		   /* made with send_ops_flags: ibv_qp_to_qp_ex() answers */
 	u32 qkey;		   /* for sends whose own Q_Key has its top bit set */
 	struct ibv_ah_attr ah_attr; /* as last given to ibv_modify_qp() */
@@ -300,8 +335,17 @@ struct vqp {
 	struct send_wqe *wr_current;
 	u32 wr_count;
 	int wr_error;
+	bool wr_binds;		   /* windows: their keys change when the list is posted */
 	u32 async_delivered;	   /* under vcontext.async_lock */
 	struct fork_entry forks;
+};
+
+/* A flow of a raw packet QP: flow.c. */
+struct vflow {
+	struct ibv_flow ibv;
+	struct vid id;
+	struct vqp *vqp;
+	struct port_flow *flow;
 };
 
 struct vah {
@@ -421,6 +465,8 @@ static inline int verb_report(int err)
  */
 int device_take(struct ibv_context *context, enum vlimit kind);
 void device_give(struct ibv_context *context, enum vlimit kind);
+/* Is it one that a list of ours had, or a context has? */
+bool device_is_known(const struct ibv_device *device);
 void device_get(struct vdevice *dev);
 void device_put(struct vdevice *dev);
 
@@ -436,8 +482,18 @@ static inline bool context_gone(struct ibv_context *context)
 {
 	return atomic_load_explicit(&to_vcontext(context)->gone, memory_order_acquire);
 }
-/* The interface as it is now. Returns 0 or a positive errno; EIO if it has gone. */
+/* The same, but for a child's copy: it still answers what takes nothing of the parent's. */
+static inline bool context_interface_gone(struct ibv_context *context)
+{
+	return context_gone(context) && !to_vcontext(context)->inherited;
+}
+/*
+ * The interface as it is now, its addresses above all (netdev/kept.h). Returns 0 or a positive
+ * errno; EIO if it has gone.
+ */
 int context_netdev(struct ibv_context *context, struct netdev *nd);
+/* With its carrier, speed and queues, for which the kernel is asked each time. */
+int context_netdev_link(struct ibv_context *context, struct netdev *nd);
 /*
  * The port of the context's device, made at the first call. Returns 0 or a positive errno; the port
  * said why on standard error.
@@ -450,6 +506,7 @@ int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port
 int query_device_ex_op(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		       struct ibv_device_attr_ex *attr, size_t size);
 int query_rt_values_op(struct ibv_context *context, struct ibv_values_ex *values);
+int modify_qp_rate_limit_op(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
 /* The largest path MTU in bytes that the device can have now. */
 u32 device_path_mtu(struct vcontext *ctx, const struct netdev *nd);
 enum ibv_mtu mtu_to_enum(u32 bytes);
@@ -483,8 +540,9 @@ static inline void pd_unuse(struct vpd *pd)
 }
 
 /* cq.c, cq_ex.c */
+/* domain: the parent domain that it is made on, or NULL. */
 struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context,
-		   struct ibv_comp_channel *channel, u32 vector);
+		   struct ibv_comp_channel *channel, u32 vector, struct vpd *domain);
 struct ibv_cq_ex *create_cq_ex_op(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 int poll_cq_op(struct ibv_cq *cq, int num_entries, struct ibv_wc *wc);
 int req_notify_cq_op(struct ibv_cq *cq, int solicited_only);
@@ -512,9 +570,6 @@ void channel_wake(struct vchannel *ch);
 /* Take what is queued for the CQ away and wait until all that was delivered is acknowledged. */
 void channel_forget(struct vcq *vcq);
 
-/* signals.c: after a wait ended with EINTR, would read(2) have gone on? */
-bool signals_restart(void);
-
 /* async.c */
 void async_init(struct vcontext *ctx);
 void async_free(struct vcontext *ctx);
@@ -536,7 +591,13 @@ void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered
 
 /* qp.c, qp_modify.c */
 struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+/* As xroce_create_qp1() (xroce_cm.h). */
+struct ibv_qp *create_qp1(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 struct ibv_qp *open_qp_op(struct ibv_context *context, struct ibv_qp_open_attr *attr);
+
+/* flow.c */
+struct ibv_flow *create_flow_op(struct ibv_qp *qp, struct ibv_flow_attr *attr);
+int destroy_flow_op(struct ibv_flow *flow);
 
 /* post.c, wr.c */
 int post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
@@ -560,6 +621,8 @@ void wr_set_ops(struct vqp *vqp, u64 ops);
 /* ah.c */
 /* Check an address vector and resolve it. Returns 0 or a positive errno. */
 int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path *path);
+/* The same, or what it said of the same attributes just now. */
+int ah_resolve_often(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path *path);
 /* The interface has changed: what was resolved before holds no more. */
 void ah_cache_forget(struct vcontext *ctx);
 
@@ -575,6 +638,42 @@ struct ibv_xrcd *open_xrcd_op(struct ibv_context *context, struct ibv_xrcd_init_
 int close_xrcd_op(struct ibv_xrcd *xrcd);
 /* What the engine compares; never 0. */
 u32 xrcd_number(const struct vxrcd *vxrcd);
+
+/* dm.c */
+struct ibv_dm *alloc_dm_op(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
+int free_dm_op(struct ibv_dm *dm);
+struct ibv_mr *reg_dm_mr_op(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
+			    unsigned int access);
+/* One more region of it, under lists_lock; one less, after which it may be gone. */
+void dm_use(struct dm *dm);
+void dm_unuse(struct dm *dm);
+
+/* mr.c */
+struct ibv_mr *alloc_null_mr_op(struct ibv_pd *pd);
+/*
+ * A region of device memory, whose use the caller has counted: the region's from now on, unless
+ * this fails. NULL with errno set.
+ */
+struct ibv_mr *mr_reg_dm(struct ibv_pd *pd, struct dm *dm, void *bytes, size_t length,
+			 unsigned int access);
+/* Of memory that is mapped for it. The mapping is the region's, but not on failure. */
+struct ibv_mr *mr_reg_mapping(struct ibv_pd *pd, const struct mr_mapping *mapping, void *addr,
+			      size_t length, u64 iova, unsigned int access);
+void mr_unmap(struct mr_mapping *mapping);
+/*
+ * Fault the pages in, to be read or, with IBV_ACCESS_LOCAL_WRITE, written. Returns 0, EFAULT if any
+ * of them is not mapped so, or EINVAL if there are none.
+ */
+int mr_fault_in(void *addr, size_t length, unsigned int access);
+
+/* odp.c */
+/* May such a region page on demand? Returns 0 or a positive errno; no page is looked at. */
+int odp_check(const void *addr, size_t length, u64 iova, unsigned int access);
+/* The bytes of a region of this length: of SIZE_MAX, those that a process can have. */
+u64 odp_bytes(size_t length);
+void odp_query_caps(struct ibv_device_attr_ex *attr);
+int advise_mr_op(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+		 struct ibv_sge *sg_list, uint32_t num_sge);
 
 /* mw.c */
 struct ibv_mw *alloc_mw_op(struct ibv_pd *pd, enum ibv_mw_type type);

@@ -127,11 +127,13 @@ int dealloc_td_op(struct ibv_td *ibtd)
 
 /*
  * Objects on a parent domain whose thread domain is set are used by one thread at a time: they take
- * no locks of their own.
+ * no locks of their own. Their queues' memory is what its allocators give. Of a parent domain that
+ * is made on another one it has the PD alone.
  */
 struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context,
 				      struct ibv_parent_domain_init_attr *attr)
 {
+	struct memory_callbacks memory;
 	struct ibv_pd *ibpd;
 	struct vpd *pd;
 
@@ -141,18 +143,18 @@ struct ibv_pd *alloc_parent_domain_op(struct ibv_context *context,
 		return verb_fail(EINVAL);
 	if (attr->pd->context != context || (attr->td && attr->td->context != context))
 		return verb_fail(EINVAL);
-	/*
-	 * Queues live where the engine can reach them: memory of the caller's allocators is not
-	 * used.
-	 */
-	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS)
-		return verb_fail(EOPNOTSUPP);
+	if (!object_is_known(to_vpd(attr->pd)))
+		return verb_fail(ENOENT);
+	if (memory_set_callbacks(&memory, attr))
+		return verb_fail(EINVAL);
 	if (context_gone(context))
 		return verb_fail(EIO);
-	ibpd = pd_new(context, new_handle(), to_vpd(attr->pd)->number);
+	/* "completely interchangeable": by its handle too, ibv_import_pd() finds the PD below */
+	ibpd = pd_new(context, attr->pd->handle, to_vpd(attr->pd)->number);
 	if (!ibpd)
 		return NULL;
 	pd = to_vpd(ibpd);
+	pd->memory = memory;
 	pd->parent = to_vpd(attr->pd);
 	pd_use(pd->parent);
 	if (attr->td) {

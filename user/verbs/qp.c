@@ -11,9 +11,6 @@
 _Static_assert((int)IBV_QPS_ERR == QPS_ERR && (int)IBV_QPS_SQD == QPS_SQD,
 	       "qp.h takes the states' values from verbs.h");
 
-/* draws of a number; even with half of all taken, one in 65536 QPs would get none */
-#define QPN_TRIES 16
-
 /*
  * Returns 0 or a positive errno: EOPNOTSUPP for the types that <infiniband/verbs.h> knows and this
  * library does not have.
@@ -35,6 +32,8 @@ static int transport_of(enum ibv_qp_type type, enum xroce_transport *out)
 		*out = XROCE_XRC;
 		return 0;
 	case IBV_QPT_RAW_PACKET:
+		*out = XROCE_RAW;
+		return 0;
 	case IBV_QPT_DRIVER:
 		return EOPNOTSUPP;
 	}
@@ -62,6 +61,17 @@ static bool cq_fits(const struct ibv_context *context, const struct ibv_cq *cq, 
 {
 	return cq ? cq->context == context && object_is_known(to_vcq((struct ibv_cq *)cq))
 		  : !needed;
+}
+
+/*
+ * As much as a slot of the send queue has room for: programs post a few bytes inline to a QP for
+ * which they asked for none, as rxe's and adapters' libraries grant that (rdma_xclient).
+ */
+static u32 inline_granted(const struct ibv_qp_cap *cap)
+{
+	const u32 room = cap->max_send_sge * (u32)sizeof(struct sge);
+
+	return cap->max_inline_data > room ? cap->max_inline_data : room;
 }
 
 static int init_check(const struct ibv_context *context, const struct ibv_qp_init_attr *attr)
@@ -135,7 +145,7 @@ static int join_cqs(struct vqp *vqp)
 
 /*
  * Until its packets say better, where its receives complete: that vector's thread raises their
- * events. XRC and tag matching stay where they are.
+ * events. XRC, tag matching and raw packets stay where they are.
  */
 static struct engine *first_owner(const struct vqp *vqp)
 {
@@ -143,40 +153,15 @@ static struct engine *first_owner(const struct vqp *vqp)
 		to_vcq_or_null(vqp->ibv.recv_cq ? vqp->ibv.recv_cq : vqp->ibv.send_cq);
 	const bool pinned = vqp->ibv.qp_type == IBV_QPT_XRC_SEND ||
 			    vqp->ibv.qp_type == IBV_QPT_XRC_RECV ||
+			    vqp->ibv.qp_type == IBV_QPT_RAW_PACKET ||
 			    (vqp->ibv.srq && to_vsrq(vqp->ibv.srq)->srq.tags);
 
 	return pinned || !cq ? port_engine(vqp->port) : port_engine_for(vqp->port, cq->vector);
 }
 
-/*
- * A QP whose number no other process of the interface has, not steered yet: another is drawn for
- * each that somebody has, of 2^24 numbers. Returns 0 or a positive errno.
- */
-static int qp_create_claimed(struct vqp *vqp, const struct qp_init *init)
-{
-	int err = EEXIST;
-
-	for (u32 tries = 0; err == EEXIST && tries < QPN_TRIES; tries++) {
-		port_lock(vqp->port);
-		err = -qp_create(first_owner(vqp), init, &vqp->qp);
-		port_unlock(vqp->port);
-		if (err)
-			return err;
-		err = -port_claim(vqp->port, vqp->qp->qpn);
-		if (!err)
-			return 0;
-		port_lock(vqp->port);
-		qp_destroy(port_engine(vqp->port), vqp->qp);
-		port_unlock(vqp->port);
-		vqp->qp = NULL;
-	}
-	/* more than the broker gives a user is as more than the device has: ibv_create_qp(3) */
-	return err == ENOSPC || err == EEXIST ? ENOMEM : err;
-}
-
-/* The engine's part: QP, steering. Returns 0 or a positive errno. */
+/* The engine's part: QP, steering. number 0: any. Returns 0 or a positive errno. */
 static int qp_enter(struct vqp *vqp, const struct ibv_qp_init_attr *attr,
-		    enum xroce_transport transport)
+		    enum xroce_transport transport, u32 number)
 {
 	struct vcontext *ctx = to_vcontext(vqp->ibv.context);
 	struct qp_init init = {
@@ -187,32 +172,34 @@ static int qp_enter(struct vqp *vqp, const struct ibv_qp_init_attr *attr,
 		.max_send_sge = attr->cap.max_send_sge,
 		.max_recv_wr = attr->srq ? 0 : attr->cap.max_recv_wr,
 		.max_recv_sge = attr->srq ? 0 : attr->cap.max_recv_sge,
-		.max_inline = attr->cap.max_inline_data,
+		.max_inline = inline_granted(&attr->cap),
 		.sq_sig_all = attr->sq_sig_all,
 		.send_cq = attr->send_cq ? &to_vcq(attr->send_cq)->cq : NULL,
 		.recv_cq = attr->recv_cq ? &to_vcq(attr->recv_cq)->cq : NULL,
 		.srq = attr->srq ? &to_vsrq(attr->srq)->srq : NULL,
 		.pd = vqp->ibv.pd ? to_vpd(vqp->ibv.pd)->number : 0,
+		.qpn = number,
 		.owner = vqp,
 	};
 	struct netdev nd;
-	int err = context_port(ctx, &vqp->port);
+	int err = transport == XROCE_RAW ? -netdev_may_send_raw() : 0;
 
+	if (!err)
+		err = context_port(ctx, &vqp->port);
 	if (!err)
 		err = context_netdev(&ctx->v.context, &nd);
 	if (!err)
 		err = join_cqs(vqp);
 	if (err)
 		return err;
-	init.ud_mtu = device_path_mtu(ctx, &nd);
-	err = qp_create_claimed(vqp, &init);
+	init.ud_mtu = transport == XROCE_RAW ? min_u32(nd.mtu, RAW_MTU_MAX) :
+					       device_path_mtu(ctx, &nd);
+	err = memory_take_queues(vqp, &init);
 	if (err)
 		return err;
-	port_lock(vqp->port);
-	err = -port_steer(vqp->port, vqp->qp);
-	port_unlock(vqp->port);
+	err = limit_errno(port_create_qp(vqp->port, first_owner(vqp), &init, &vqp->qp));
 	if (err)
-		qp_take_away(vqp);
+		memory_give_back_queues(vqp);
 	return err;
 }
 
@@ -291,9 +278,9 @@ static void handle_ready(struct vqp *vqp)
 	context_get(to_vcontext(vqp->ibv.context));
 }
 
-/* pd is NULL for XRC_RECV, xrcd for all others. */
+/* pd is NULL for XRC_RECV, xrcd for all others; number 0: any. */
 static struct vqp *qp_new(struct ibv_context *context, struct ibv_pd *pd, struct vxrcd *xrcd,
-			  struct ibv_qp_init_attr *attr)
+			  struct ibv_qp_init_attr *attr, u32 number)
 {
 	struct ibv_qp_init_attr init = *attr;
 	enum xroce_transport transport;
@@ -310,7 +297,7 @@ static struct vqp *qp_new(struct ibv_context *context, struct ibv_pd *pd, struct
 	vqp = handle_new(context, pd, xrcd, &init);
 	if (!vqp)
 		return verb_fail(ENOMEM);
-	err = qp_enter(vqp, &init, transport);
+	err = qp_enter(vqp, &init, transport, number);
 	if (err) {
 		free(vqp);
 		return verb_fail(err);
@@ -325,8 +312,18 @@ static struct vqp *qp_new(struct ibv_context *context, struct ibv_pd *pd, struct
 EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
 	/* its domain is given to ibv_create_qp_ex() */
-	struct vqp *vqp = attr->qp_type == IBV_QPT_XRC_RECV ? verb_fail(EINVAL) :
-							      qp_new(pd->context, pd, NULL, attr);
+	struct vqp *vqp = attr->qp_type == IBV_QPT_XRC_RECV ?
+				  verb_fail(EINVAL) :
+				  qp_new(pd->context, pd, NULL, attr, 0);
+
+	return vqp ? &vqp->ibv : NULL;
+}
+
+struct ibv_qp *create_qp1(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct vqp *vqp = attr->qp_type == IBV_QPT_UD ?
+				  qp_new(pd->context, pd, NULL, attr, XROCE_CM_QPN) :
+				  verb_fail(EINVAL);
 
 	return vqp ? &vqp->ibv : NULL;
 }
@@ -347,7 +344,7 @@ struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_a
 	if (attr->comp_mask & ~supported ||
 	    (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags))
 		return verb_fail(EOPNOTSUPP);
-	if (!(attr->comp_mask & needed) ||
+	if (!(attr->comp_mask & needed) || (target ? !attr->xrcd : !attr->pd) ||
 	    (target ? attr->xrcd->context : attr->pd->context) != context)
 		return verb_fail(EINVAL);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
@@ -359,7 +356,7 @@ struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_a
 		       "verbs.h");
 	memcpy(&base, attr, sizeof(base));
 	vqp = qp_new(context, target ? NULL : attr->pd, target ? to_vxrcd(attr->xrcd) : NULL,
-		     &base);
+		     &base, 0);
 	if (!vqp)
 		return NULL;
 	attr->cap = base.cap;
@@ -460,6 +457,7 @@ EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_ma
 	attr->timeout = a.timeout;
 	attr->retry_cnt = a.retry_cnt;
 	attr->rnr_retry = a.rnr_retry;
+	attr->rate_limit = a.rate_limit.kbps;
 	cap_report(vqp, &attr->cap);
 	*init_attr = vqp->init;
 	/*
@@ -470,9 +468,25 @@ EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_ma
 	return 0;
 }
 
+/*
+ * Packets are written in their order, but not the bytes of one: the C library's copies may begin at
+ * a packet's end. A reader that polls for the last byte could find those before it missing.
+ */
 EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
 	return 0;
+}
+
+/* To a multicast group, or flows to it: ibv_destroy_qp(3) fails then. */
+static bool qp_is_attached(const struct vqp *vqp)
+{
+	bool attached;
+
+	port_lock(vqp->port);
+	attached = vqp->qp->groups;
+	attached |= vqp->qp->num_flows != 0;
+	port_unlock(vqp->port);
+	return attached;
 }
 
 EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
@@ -482,9 +496,12 @@ EXPORT int ibv_destroy_qp(struct ibv_qp *qp)
 
 	if (!object_is_known(vqp))
 		return verb_report(ENOENT);
+	if (qp_is_attached(vqp))
+		return verb_report(EBUSY);
 	fork_remove(&vqp->forks);
 	qp_take_away(vqp);
 	async_forget(ctx, qp, &vqp->async_delivered, &qp->mutex, &qp->cond, &qp->events_completed);
+	memory_give_back_queues(vqp);
 	count_users(vqp, -1);
 	pthread_cond_destroy(&qp->cond);
 	pthread_mutex_destroy(&qp->mutex);

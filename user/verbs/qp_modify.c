@@ -16,7 +16,7 @@ _Static_assert((int)IBV_QP_STATE == QP_ATTR_STATE && (int)IBV_QP_AV == QP_ATTR_A
 /*
  * Programs pass a region's rights here: those that say nothing of a QP are ignored, as adapters do.
  */
-#define ACCESS_FLAGS_ALL ((IBV_ACCESS_HUGETLB << 1) - 1)
+#define ACCESS_FLAGS_ALL ((1 << 10) - 1) /* up to IBV_ACCESS_FLUSH_PERSISTENT */
 
 /* The smallest link MTU that carries packets of a path MTU, 0 if none does. */
 static u32 link_mtu_for(u32 path_mtu, bool multibuffer)
@@ -79,8 +79,8 @@ static int attr_check(const struct ibv_qp_attr *attr, int mask)
 
 	if (mask & ~(known | IBV_QP_RATE_LIMIT))
 		return EINVAL;
-	/* Not claimed by ibv_query_device(): path migration, resizing, pacing. */
-	if (mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP | IBV_QP_RATE_LIMIT))
+	/* Not claimed by ibv_query_device(): path migration, resizing. */
+	if (mask & (IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP))
 		return EOPNOTSUPP;
 	if (mask & IBV_QP_STATE &&
 	    ((int)attr->qp_state < IBV_QPS_RESET || attr->qp_state > IBV_QPS_ERR))
@@ -133,6 +133,7 @@ static void attr_convert(const struct ibv_qp_attr *in, struct qp_attr *out)
 		.min_rnr_timer = in->min_rnr_timer,
 		.dest_qpn = in->dest_qp_num,
 		.sqd_async_notify = in->en_sqd_async_notify,
+		.rate_limit = { .kbps = in->rate_limit },
 	};
 }
 
@@ -173,7 +174,7 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (mask & IBV_QP_AV) {
 		u32 dest_qpn = mask & IBV_QP_DEST_QPN ? attr->dest_qp_num : vqp->qp->dest_qpn;
 
-		err = ah_resolve(ctx, &attr->ah_attr, &a.path);
+		err = ah_resolve_often(ctx, &attr->ah_attr, &a.path);
 		if (err)
 			return err;
 		a.path.udp_sport = path_udp_sport(a.path.flow_label, qp->qp_num, dest_qpn);
@@ -205,6 +206,32 @@ EXPORT int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return verb_report(modify_qp(qp, attr, mask));
 }
 
+/* As ibv_modify_qp() of a QP in RTS, which can set the rate alone. */
+static int modify_qp_rate_limit(struct ibv_qp *qp, const struct ibv_qp_rate_limit_attr *attr)
+{
+	struct vqp *vqp = to_vqp(qp);
+	const struct qp_attr a = { .rate_limit = { .kbps = attr->rate_limit,
+						   .burst_bytes = attr->max_burst_sz,
+						   .typical_bytes = attr->typical_pkt_sz } };
+	int err;
+
+	if (!object_is_known(vqp))
+		return ENOENT;
+	if (context_gone(qp->context))
+		return EIO;
+	port_lock(vqp->port);
+	err = -qp_modify(port_engine(vqp->port), vqp->qp, &a, QP_ATTR_RATE_LIMIT, clock_now_ns());
+	if (!err)
+		port_run_locked(vqp->port);
+	port_unlock(vqp->port);
+	return err;
+}
+
+int modify_qp_rate_limit_op(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr)
+{
+	return verb_report(attr->comp_mask ? EINVAL : modify_qp_rate_limit(qp, attr));
+}
+
 /*
  * Enhanced connection establishment is between adapters of one vendor: there is nothing to
  * negotiate.
@@ -217,16 +244,5 @@ EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
 	memset(ece, 0, sizeof(*ece));
-	return verb_report(EOPNOTSUPP);
-}
-
-/* max_mcast_grp is 0. */
-EXPORT int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	return verb_report(EOPNOTSUPP);
-}
-
-EXPORT int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
 	return verb_report(EOPNOTSUPP);
 }

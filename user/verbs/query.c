@@ -8,7 +8,12 @@
 
 #include <xroce/version.h>
 
+#include "../netdev/identity.h"
 #include "objects.h"
+
+/* device_cap_flags_ex, in the numbers of the kernel's ABI; verbs.h has no names for them. */
+#define CAP_FLUSH_GLOBAL (1ull << 38)
+#define CAP_ATOMIC_WRITE (1ull << 40)
 
 /* Not in <infiniband/verbs.h>: rdma-core's private view of a GID's type, as sysfs has it. */
 enum gid_type_sysfs { GID_TYPE_SYSFS_IB_ROCE_V1, GID_TYPE_SYSFS_ROCE_V2 };
@@ -17,7 +22,7 @@ EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, uns
 
 EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	if (context_gone(context))
+	if (context_interface_gone(context))
 		return verb_report(EIO);
 	memset(attr, 0, sizeof(*attr));
 	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", XROCE_VERSION);
@@ -26,12 +31,13 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 	attr->max_mr_size = UINT64_MAX;
 	attr->page_size_cap = 0xfffff000;
 	attr->vendor_id = 0xffffff; /* nobody's OUI, as the kernel's software devices say it */
-	attr->max_qp = XROCE_MAX_QP;
+	attr->max_qp = ENGINE_MAX_QP;
 	attr->max_qp_wr = QP_MAX_WR;
 	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
 				 IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_PORT_ACTIVE_EVENT |
 				 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
-				 IBV_DEVICE_MEM_WINDOW_TYPE_2B;
+				 IBV_DEVICE_MEM_WINDOW_TYPE_2B |
+				 (unsigned int)IBV_DEVICE_MANAGED_FLOW_STEERING;
 	attr->max_sge = QP_MAX_SEND_SGE;
 	attr->max_sge_rd = QP_MAX_SEND_SGE;
 	attr->max_cq = VERBS_MAX_CQ;
@@ -40,10 +46,14 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 	attr->max_mw = VERBS_MAX_MW;
 	attr->max_pd = VERBS_MAX_PD;
 	attr->max_qp_rd_atom = QP_MAX_RD_ATOMIC;
-	attr->max_res_rd_atom = QP_MAX_RD_ATOMIC * XROCE_MAX_QP;
+	attr->max_res_rd_atom = QP_MAX_RD_ATOMIC * ENGINE_MAX_QP;
 	attr->max_qp_init_rd_atom = QP_MAX_RD_ATOMIC;
 	attr->atomic_cap = IBV_ATOMIC_HCA;
+	attr->max_mcast_grp = GROUP_MAX;
+	attr->max_mcast_qp_attach = GROUP_MEMBERS_MAX;
+	attr->max_total_mcast_qp_attach = GROUP_MAX * GROUP_MEMBERS_MAX;
 	attr->max_ah = VERBS_MAX_AH;
+	attr->max_raw_ethy_qp = ENGINE_MAX_QP;
 	attr->max_srq = VERBS_MAX_SRQ;
 	attr->max_srq_wr = VERBS_MAX_SRQ_WR;
 	attr->max_srq_sge = RQ_MAX_SGE;
@@ -64,17 +74,24 @@ int query_device_ex_op(struct ibv_context *context, const struct ibv_query_devic
 	err = ibv_query_device(context, &full.orig_attr);
 	if (err)
 		return err;
-	full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
+	full.device_cap_flags_ex =
+		full.orig_attr.device_cap_flags | CAP_FLUSH_GLOBAL | CAP_ATOMIC_WRITE;
 	full.completion_timestamp_mask = UINT64_MAX;
 	full.hca_core_clock = 1000000; /* kHz: completion times are in nanoseconds */
 	full.phys_port_cnt_ex = 1;
+	odp_query_caps(&full);
 	full.tm_caps.max_rndv_hdr_size = TAG_MAX_RENDEZVOUS_BYTES;
 	full.tm_caps.max_num_tags = TAG_MAX_TAGS;
 	full.tm_caps.flags = IBV_TM_CAP_RC;
 	full.tm_caps.max_ops = TAG_MAX_OPS;
 	full.tm_caps.max_sge = TAG_MAX_SGE;
+	full.packet_pacing_caps.qp_rate_limit_min = QP_RATE_MIN;
+	full.packet_pacing_caps.qp_rate_limit_max = QP_RATE_MAX;
+	full.packet_pacing_caps.supported_qpts = 1 << IBV_QPT_RC | 1 << IBV_QPT_UC |
+						 1 << IBV_QPT_UD | 1 << IBV_QPT_XRC_SEND;
 	full.cq_mod_caps.max_cq_count = UINT16_MAX;
 	full.cq_mod_caps.max_cq_period = UINT16_MAX;
+	full.max_dm_size = VERBS_MAX_DM;
 	memset(attr, 0, size);
 	memcpy(attr, &full, size < sizeof(full) ? size : sizeof(full));
 	return 0;
@@ -111,40 +128,16 @@ enum ibv_mtu mtu_to_enum(u32 bytes)
 	return mtu;
 }
 
-/*
- * Width and speed codes of ibv_query_port(3) for an Ethernet speed, rounded up to the next one that
- * the codes can say.
- */
-static void speed_to_ib(u32 mbps, struct ibv_port_attr *attr)
-{
-	static const struct {
-		u32 mbps;
-		/*
-		 * width 1 = 1X, 2 = 4X; speed 1 = 2.5, 4 = 10, 32 = 25, 64 = 50, 128 = 100 Gbit/s a
-		 * lane
-		 */
-		u8 width, speed;
-	} table[] = {
-		{ 2500, 1, 1 },	  { 10000, 1, 4 },   { 25000, 1, 32 },	{ 40000, 2, 4 },
-		{ 50000, 1, 64 }, { 100000, 2, 32 }, { 200000, 2, 64 }, { UINT32_MAX, 2, 128 },
-	};
-	u32 i = 0;
-
-	while (mbps > table[i].mbps)
-		i++;
-	attr->active_width = table[i].width;
-	attr->active_speed = table[i].speed;
-}
-
 int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
 		  size_t len)
 {
 	struct vcontext *ctx = to_vcontext(context);
 	struct ibv_port_attr full = { 0 };
+	struct port_speed speed;
 	struct netdev nd;
 	int err;
 
-	err = port_num == VERBS_PORT ? context_netdev(context, &nd) : EINVAL;
+	err = port_num == VERBS_PORT ? context_netdev_link(context, &nd) : EINVAL;
 	if (err)
 		return verb_report(err);
 	full.state = nd.is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
@@ -155,10 +148,12 @@ int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port
 	full.max_msg_sz = VERBS_MAX_MESSAGE;
 	full.pkey_tbl_len = 1;
 	full.max_vl_num = 1;
-	full.phys_state = nd.is_up ? 5 : nd.is_enabled ? 2 : 3; /* LinkUp, Polling, Disabled */
+	full.phys_state = netdev_phys_state(&nd);
 	full.link_layer = IBV_LINK_LAYER_ETHERNET;
 	full.flags = IBV_QPF_GRH_REQUIRED;
-	speed_to_ib(nd.speed_mbps, &full);
+	speed = netdev_port_speed(&nd);
+	full.active_width = speed.width;
+	full.active_speed = speed.speed;
 	memset(attr, 0, len);
 	memcpy(attr, &full, len < sizeof(full) ? len : sizeof(full));
 	return 0;

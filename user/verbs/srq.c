@@ -10,8 +10,11 @@
 /* What srq_new() made: no engine knows it. */
 static void srq_free(struct vsrq *vsrq)
 {
+	struct rq *rq = &vsrq->srq.rq;
+
 	tag_list_free(vsrq->srq.tags);
-	rq_free(&vsrq->srq.rq);
+	memory_give_back(to_vpd(vsrq->ibv.pd), MEMORY_SRQ, rq->lent ? rq->ring : NULL);
+	rq_free(rq);
 	device_give(vsrq->ibv.context, LIMIT_SRQ);
 	free(vsrq);
 }
@@ -20,6 +23,7 @@ static struct vsrq *srq_new(struct ibv_pd *ibpd, void *srq_context, const struct
 {
 	struct vpd *pd = to_vpd(ibpd);
 	struct vsrq *vsrq;
+	void *ring;
 	int err;
 
 	if (!attr->max_wr || attr->max_wr > VERBS_MAX_SRQ_WR || attr->max_sge > RQ_MAX_SGE)
@@ -35,7 +39,10 @@ static struct vsrq *srq_new(struct ibv_pd *ibpd, void *srq_context, const struct
 		return verb_fail(ENOMEM);
 	}
 	vsrq->ibv.context = ibpd->context;
-	err = -rq_init(&vsrq->srq.rq, attr->max_wr, attr->max_sge);
+	vsrq->ibv.pd = ibpd;
+	err = memory_take(pd, MEMORY_SRQ, rq_bytes(attr->max_wr, attr->max_sge), &ring);
+	if (!err)
+		err = -rq_init_in(&vsrq->srq.rq, attr->max_wr, attr->max_sge, ring);
 	if (err) {
 		srq_free(vsrq);
 		return verb_fail(err);
@@ -43,7 +50,6 @@ static struct vsrq *srq_new(struct ibv_pd *ibpd, void *srq_context, const struct
 	vsrq->srq.pd = pd->number;
 	vsrq->srq.owner = vsrq;
 	vsrq->ibv.srq_context = srq_context;
-	vsrq->ibv.pd = ibpd;
 	vsrq->ibv.handle = new_handle();
 	object_know(vsrq);
 	vsrq->lock.off = pd->td != NULL;
@@ -124,8 +130,8 @@ static struct ibv_srq *create_xrc_srq(struct ibv_context *context,
 	struct vsrq *vsrq;
 	int err;
 
-	if ((attr->comp_mask & required) != required || attr->xrcd->context != context ||
-	    attr->cq->context != context)
+	if ((attr->comp_mask & required) != required || !attr->xrcd || !attr->cq ||
+	    attr->xrcd->context != context || attr->cq->context != context)
 		return verb_fail(EINVAL);
 	vsrq = srq_new(attr->pd, attr->srq_context, &attr->attr);
 	if (!vsrq)
@@ -145,7 +151,7 @@ static struct ibv_srq *create_tag_srq(struct ibv_context *context,
 	struct vsrq *vsrq;
 	int err;
 
-	if ((attr->comp_mask & required) != required || attr->cq->context != context)
+	if ((attr->comp_mask & required) != required || !attr->cq || attr->cq->context != context)
 		return verb_fail(EINVAL);
 	vsrq = srq_new(attr->pd, attr->srq_context, &attr->attr);
 	if (!vsrq)
@@ -169,7 +175,7 @@ struct ibv_srq *create_srq_ex_op(struct ibv_context *context, struct ibv_srq_ini
 	if (attr->comp_mask >= IBV_SRQ_INIT_ATTR_RESERVED || (int)type < IBV_SRQT_BASIC ||
 	    type > IBV_SRQT_TM)
 		return verb_fail(EINVAL);
-	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || attr->pd->context != context)
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd || attr->pd->context != context)
 		return verb_fail(EINVAL);
 	if (type == IBV_SRQT_XRC)
 		return create_xrc_srq(context, attr);
@@ -204,20 +210,20 @@ static void srq_limit_without_engine(struct vsrq *vsrq, u32 limit)
 
 /*
  * Both sides held: vsrq->lock, and the port's if there is one. Everything is checked before
- * anything is changed.
+ * anything is changed. ring: as rq_resize()'s.
  */
 static int srq_modify(struct vsrq *vsrq, const struct ibv_srq_attr *attr, int mask,
-		      struct engine *e)
+		      struct engine *e, void **ring)
 {
 	struct srq *srq = &vsrq->srq;
 	u32 max_wr = mask & IBV_SRQ_MAX_WR ? attr->max_wr : srq->rq.max_wr;
 	u32 limit = mask & IBV_SRQ_LIMIT ? attr->srq_limit : srq->limit;
 	int err;
 
-	if (!max_wr || max_wr > VERBS_MAX_SRQ_WR || limit > max_wr)
+	if (limit > max_wr)
 		return EINVAL;
 	if (mask & IBV_SRQ_MAX_WR) {
-		err = -rq_resize(&srq->rq, max_wr);
+		err = -rq_resize(&srq->rq, max_wr, ring);
 		if (err)
 			return err;
 	}
@@ -232,6 +238,8 @@ EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int ma
 {
 	struct vsrq *vsrq = to_vsrq(srq);
 	struct vcontext *ctx = to_vcontext(srq->context);
+	size_t bytes = 0;
+	void *ring;
 	int err;
 
 	if (!object_is_known(vsrq))
@@ -240,15 +248,24 @@ EXPORT int ibv_modify_srq(struct ibv_srq *srq, struct ibv_srq_attr *attr, int ma
 		return verb_report(EINVAL);
 	if (context_gone(srq->context))
 		return verb_report(EIO);
+	if (mask & IBV_SRQ_MAX_WR) {
+		if (!attr->max_wr || attr->max_wr > VERBS_MAX_SRQ_WR)
+			return verb_report(EINVAL);
+		bytes = rq_bytes(attr->max_wr, vsrq->srq.rq.max_sge);
+	}
+	err = memory_take(to_vpd(srq->pd), MEMORY_SRQ, bytes, &ring);
+	if (err)
+		return verb_report(err);
 	pthread_mutex_lock(&ctx->lock);
 	vlock_take(&vsrq->lock);
 	if (ctx->port)
 		port_lock(ctx->port);
-	err = srq_modify(vsrq, attr, mask, ctx->port ? port_engine(ctx->port) : NULL);
+	err = srq_modify(vsrq, attr, mask, ctx->port ? port_engine(ctx->port) : NULL, &ring);
 	if (ctx->port)
 		port_unlock(ctx->port);
 	vlock_drop(&vsrq->lock);
 	pthread_mutex_unlock(&ctx->lock);
+	memory_give_back(to_vpd(srq->pd), MEMORY_SRQ, ring);
 	return verb_report(err);
 }
 
@@ -275,6 +292,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 {
 	struct vsrq *vsrq = to_vsrq(srq);
 	struct vcontext *ctx = to_vcontext(srq->context);
+	struct vpd *pd = to_vpd(srq->pd);
 
 	if (!object_is_known(vsrq))
 		return verb_report(ENOENT);
@@ -291,10 +309,10 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 		users_count(&vsrq->cq->users, -1);
 	async_forget(ctx, srq, &vsrq->async_delivered, &srq->mutex, &srq->cond,
 		     &srq->events_completed);
-	pd_unuse(to_vpd(srq->pd));
 	pthread_cond_destroy(&srq->cond);
 	pthread_mutex_destroy(&srq->mutex);
 	srq_free(vsrq);
+	pd_unuse(pd);
 	context_put(ctx);
 	return 0;
 }

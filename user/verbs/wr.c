@@ -6,13 +6,31 @@
  */
 #include "objects.h"
 
+/*
+ * FLUSH by the verbs of rdma-core 45, which the header that this is compiled with may lack. A
+ * program that has them finds the member after the last one of rdma-core 44.
+ */
+#define QP_EX_WITH_FLUSH ((u64)1 << 11)
+#define WR_FLUSH_AT	 (offsetof(struct ibv_qp_ex, wr_atomic_write) + sizeof(void (*)(void)))
+#define FLUSH_TYPES	 3u /* IBV_FLUSH_GLOBAL, IBV_FLUSH_PERSISTENT */
+#define FLUSH_LEVEL_MAX	 1u /* IBV_FLUSH_RANGE, IBV_FLUSH_MR */
+
+typedef void wr_flush_fn(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
+			 uint8_t type, uint8_t level);
+_Static_assert(WR_FLUSH_AT + sizeof(wr_flush_fn *) <= sizeof(struct ibv_qp_ex) + VERBS_SLACK,
+	       "behind the object");
+
+/* Requests that carry no data, or have all of it from their builder. */
+#define WITHOUT_DATA                                                                               \
+	(1u << WR_LOCAL_INV | 1u << WR_BIND_MW | 1u << WR_FLUSH | 1u << WR_ATOMIC_WRITE)
+
 #define OPS_SEND  (IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM)
 #define OPS_WRITE (IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM)
 #define OPS_LOCAL (IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW)
 #define OPS_RC                                                                                     \
 	(OPS_SEND | OPS_WRITE | OPS_LOCAL | IBV_QP_EX_WITH_RDMA_READ |                             \
 	 IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |                 \
-	 IBV_QP_EX_WITH_SEND_WITH_INV | IBV_QP_EX_WITH_ATOMIC_WRITE)
+	 IBV_QP_EX_WITH_SEND_WITH_INV | QP_EX_WITH_FLUSH | IBV_QP_EX_WITH_ATOMIC_WRITE)
 #define NO_SRQN	  UINT32_MAX /* wr_set_xrc_srqn() was not called */
 
 u64 wr_supported_ops(enum xroce_transport transport)
@@ -25,6 +43,8 @@ u64 wr_supported_ops(enum xroce_transport transport)
 		return OPS_SEND | OPS_WRITE | OPS_LOCAL;
 	case XROCE_UD:
 		return OPS_SEND;
+	case XROCE_RAW:
+		return IBV_QP_EX_WITH_SEND;
 	default:
 		return 0;
 	}
@@ -45,6 +65,7 @@ static void wr_start(struct ibv_qp_ex *ex)
 	vqp->wr_count = 0;
 	vqp->wr_current = NULL;
 	vqp->wr_error = 0;
+	vqp->wr_binds = false;
 	sq_begin(qp_posting(vqp->qp));
 }
 
@@ -73,7 +94,7 @@ static struct send_wqe *wr_begin(struct ibv_qp_ex *ex, enum wr_opcode opcode)
 	return wqe;
 }
 
-/* A request that ends where it begins: no setter belongs to it. */
+/* A request that ends where it begins: no setter belongs to it, and one that comes is an error. */
 static struct send_wqe *wr_begin_local(struct ibv_qp_ex *ex, enum wr_opcode opcode)
 {
 	struct send_wqe *wqe = wr_begin(ex, opcode);
@@ -99,6 +120,13 @@ static bool wr_is_addressed(const struct qp *qp, const struct send_wqe *wqe)
 	}
 }
 
+/* The list is posted: a window that it binds has its new key now. */
+static void wr_name_window(const struct send_wqe *wqe)
+{
+	if (wqe->opcode == WR_BIND_MW)
+		((struct ibv_mw *)wqe->bind.window)->rkey = wqe->bind.new_key;
+}
+
 static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct vqp *vqp = to_vqp_ex(ex);
@@ -112,8 +140,11 @@ static int wr_complete(struct ibv_qp_ex *ex)
 
 		err = wr_is_addressed(qp, wqe) ? -send_wqe_check(qp, wqe) : EINVAL;
 	}
-	if (!err && n)
+	if (!err && n) {
+		for (u32 i = 0; vqp->wr_binds && i < n; i++)
+			wr_name_window(sq_slot(qp_posting(qp), i));
 		sq_publish(qp_posting(qp), n);
+	}
 	vqp->wr_current = NULL;
 	vlock_drop(&vqp->sq_lock);
 	if (!err && n)
@@ -214,6 +245,22 @@ static void wr_atomic_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote
 	}
 }
 
+/* All is said here but, on XRC, the SRQ. */
+static void wr_flush(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t remote_addr, size_t len,
+		     uint8_t type, uint8_t level)
+{
+	struct send_wqe *wqe = wr_begin_remote(ex, WR_FLUSH, rkey, remote_addr);
+
+	if (!wqe)
+		return;
+	if (!type || type & ~FLUSH_TYPES || level > FLUSH_LEVEL_MAX || len > UINT32_MAX) {
+		wr_fail(to_vqp_ex(ex), EINVAL);
+		return;
+	}
+	wqe->compare_add = type | (u64)level << 4;
+	wqe->length = (u32)len;
+}
+
 static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
 	struct send_wqe *wqe = wr_begin_local(ex, WR_LOCAL_INV);
@@ -227,41 +274,66 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 		       const struct ibv_mw_bind_info *info)
 {
 	struct send_wqe *wqe = wr_begin_local(ex, WR_BIND_MW);
-	int err = wqe ? mw->type == IBV_MW_TYPE_2 ? wqe_set_bind(wqe, mw, rkey, info) : EINVAL : 0;
+	struct vqp *vqp = to_vqp_ex(ex);
+	int err;
 
-	if (err)
-		wr_fail(to_vqp_ex(ex), err);
-	else if (wqe)
-		mw->rkey = wqe->bind.new_key;
+	if (!wqe)
+		return;
+	err = mw && mw->type == IBV_MW_TYPE_2 ? wqe_set_bind(wqe, mw, rkey, info) : EINVAL;
+	if (err) {
+		wr_fail(vqp, err);
+		return;
+	}
+	wqe->bind.window = mw;
+	vqp->wr_binds = true;
 }
 
 /* ---- setters ---- */
+
+/* The request that a setter is for. NULL, and the list fails, where there is none. */
+static struct send_wqe *wr_to_set(struct vqp *vqp)
+{
+	if (!vqp->wr_current)
+		wr_fail(vqp, EINVAL);
+	return vqp->wr_current;
+}
+
+static struct send_wqe *wr_to_set_data(struct vqp *vqp)
+{
+	struct send_wqe *wqe = vqp->wr_current;
+
+	if (wqe && !(WITHOUT_DATA >> wqe->opcode & 1))
+		return wqe;
+	wr_fail(vqp, EINVAL);
+	return NULL;
+}
 
 static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t remote_qpn,
 			   uint32_t remote_qkey)
 {
 	struct vqp *vqp = to_vqp_ex(ex);
+	struct send_wqe *wqe = wr_to_set(vqp);
 
-	if (!vqp->wr_current)
+	if (!wqe)
 		return;
 	if (!ah)
 		wr_fail(vqp, EINVAL);
 	else
-		wqe_set_ud(vqp, vqp->wr_current, to_vah(ah), remote_qpn, remote_qkey);
+		wqe_set_ud(vqp, wqe, to_vah(ah), remote_qpn, remote_qkey);
 }
 
 static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t remote_srqn)
 {
-	struct vqp *vqp = to_vqp_ex(ex);
+	struct send_wqe *wqe = wr_to_set(to_vqp_ex(ex));
 
-	if (vqp->wr_current)
-		vqp->wr_current->xrc_srqn = remote_srqn;
+	if (wqe)
+		wqe->xrc_srqn = remote_srqn;
 }
 
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t num_sge, const struct ibv_sge *list)
 {
 	struct vqp *vqp = to_vqp_ex(ex);
-	struct send_wqe *wqe = vqp->wr_current;
+	struct send_wqe *wqe = wr_to_set_data(vqp);
 	u64 length;
 
 	if (!wqe)
@@ -289,7 +361,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t num_buf,
 				    const struct ibv_data_buf *list)
 {
 	struct vqp *vqp = to_vqp_ex(ex);
-	struct send_wqe *wqe = vqp->wr_current;
+	struct send_wqe *wqe = wr_to_set_data(vqp);
 	u32 length = 0;
 
 	if (!wqe)
@@ -317,6 +389,7 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 
 void wr_set_ops(struct vqp *vqp, u64 ops)
 {
+	wr_flush_fn *flush = ops & QP_EX_WITH_FLUSH ? wr_flush : NULL;
 	struct ibv_qp_ex *ex = &vqp->ex;
 
 	vqp->is_ex = true;
@@ -339,6 +412,7 @@ void wr_set_ops(struct vqp *vqp, u64 ops)
 	ex->wr_set_ud_addr = vqp->qp->transport == XROCE_UD ? wr_set_ud_addr : NULL;
 	ex->wr_set_sge = wr_set_sge;
 	ex->wr_set_sge_list = wr_set_sge_list;
+	memcpy((u8 *)vqp + offsetof(struct vqp, ex) + WR_FLUSH_AT, &flush, sizeof(flush));
 	ex->wr_set_inline_data = wr_set_inline_data;
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
 }

@@ -17,7 +17,7 @@ struct xrc_domain {
 	int fd;
 	dev_t dev;
 	ino_t ino;
-	const struct vdevice *device;
+	const struct vdevice *device; /* NULL: in a forked child, the parent's */
 	struct xrc_domain *next;
 };
 
@@ -108,6 +108,12 @@ static void domain_put(struct xrc_domain *d)
 	free(d);
 }
 
+/* The child that opens the file has a domain of its own. */
+static void xrcd_in_child(struct fork_entry *entry)
+{
+	container_of(entry, struct vxrcd, forks)->domain->device = NULL;
+}
+
 struct ibv_xrcd *open_xrcd_op(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
 {
 	const u32 required = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
@@ -129,6 +135,7 @@ struct ibv_xrcd *open_xrcd_op(struct ibv_context *context, struct ibv_xrcd_init_
 		return verb_fail(err);
 	}
 	vxrcd->ibv.context = context;
+	fork_add(&vxrcd->forks, xrcd_in_child);
 	context_get(ctx);
 	return &vxrcd->ibv;
 }
@@ -144,6 +151,7 @@ int close_xrcd_op(struct ibv_xrcd *xrcd)
 
 	if (users_left(&vxrcd->users))
 		return verb_report(EBUSY);
+	fork_remove(&vxrcd->forks);
 	domain_put(vxrcd->domain);
 	free(vxrcd);
 	context_put(ctx);

@@ -76,7 +76,7 @@ static void rings_close_all(int *fds, u32 n)
 /*
  * Locked, none is spare. out->fd, or a new ring if that is -1, gets a slot, and others become spare
  * unless descriptors or memory are short, which the application may want. What a broker has given
- * counts for it from then on: up to its limit (ENOSPC) all are kept.
+ * counts for it from then on: up to its limit (EDQUOT) all are kept.
  */
 static int rings_grow(struct rings *r, struct ring_slot *out)
 {
@@ -95,7 +95,7 @@ static int rings_grow(struct rings *r, struct ring_slot *out)
 		return fds[0];
 	while (n < wanted && (fds[n] = r->make(r->make_arg)) >= 0)
 		n++;
-	spare = n == wanted || fds[n] == -ENOSPC ? n - 1 : 0;
+	spare = n == wanted || fds[n] == -EDQUOT ? n - 1 : 0;
 	if (spare && rings_put_in(r, fds, n))
 		spare = 0;
 	if (!spare) {

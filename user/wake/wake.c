@@ -85,6 +85,7 @@ void wake_arm(struct wake *w, struct cq *cq, bool solicited_only)
 	const u32 want = solicited_only ? XROCE_CQ_ARMED_SOLICITED : XROCE_CQ_ARMED_ANY;
 
 	/* cq->armed first: pairs with the looks at it in wake_taken() and cq_take_event() */
+	cq_forget_idle_polls(cq);
 	wake_set_word(&cq->armed, want);
 	wake_arm_shared(w, cq, want);
 	/*

@@ -227,6 +227,8 @@ void xsk_account(struct xsk_set *s)
 {
 	for (u32 i = 0; i < s->count && !xsk_is_ring(s); i++)
 		xsk_account_one(&s->xsk[i]);
+	if (xsk_local(s))
+		xsk_account(xsk_local(s));
 }
 
 /* Frames whose last descriptor nobody has taken. */
@@ -272,6 +274,20 @@ void xsk_refill(struct xsk_set *s)
 	for (u32 i = 0; i < s->count; i++)
 		if (s->xsk[i].owed >= FILL_BATCH)
 			xsk_fill(s, &s->xsk[i]);
+	if (xsk_local(s))
+		xsk_refill(xsk_local(s));
+}
+
+u32 xsk_polls(const struct xsk_set *s, struct pollfd *fds)
+{
+	const struct xsk_set *local = xsk_local(s);
+	u32 n = 0;
+
+	for (u32 i = 0; i < s->count; i++)
+		fds[n++] = (struct pollfd){ .fd = s->xsk[i].fd, .events = POLLIN };
+	if (local)
+		fds[n++] = (struct pollfd){ .fd = local->xsk->fd, .events = POLLIN };
+	return n;
 }
 
 void xsk_mark(struct xsk_set *s)
@@ -279,6 +295,8 @@ void xsk_mark(struct xsk_set *s)
 	for (u32 i = 0; i < s->count; i++)
 		s->xsk[i].mark = atomic_load_explicit(shared_word(s->xsk[i].rx.producer),
 						      memory_order_relaxed);
+	if (xsk_local(s))
+		xsk_mark(xsk_local(s));
 }
 
 bool xsk_is_past_mark(const struct xsk_set *s)
@@ -287,7 +305,7 @@ bool xsk_is_past_mark(const struct xsk_set *s)
 		if ((s32)(atomic_load_explicit(&s->xsk[i].taken, memory_order_relaxed) -
 			  s->xsk[i].mark) < 0)
 			return false;
-	return true;
+	return !xsk_local(s) || xsk_is_past_mark(xsk_local(s));
 }
 
 /* The first of n descriptors that are there. Returns its buffer, NULL if that is none of ours. */

@@ -44,12 +44,23 @@ struct xsk_set {
 	u32 count;
 	struct xsk *xsk; /* count of them; [0] sends */
 	struct rx_ring ring; /* in place of sockets: xsk_is_ring() */
+	/*
+	 * The set by which packets of other processes of the interface come, with a UMEM of its
+	 * own; NULL: none has come yet. It stays until this one is closed. Any thread reads it
+	 */
+	struct xsk_set *_Atomic local;
 	bool zero_copy;
 	bool multibuffer;
 };
 
 #define XSK_TX_RING	256u
 #define XSK_TX_SLOTS	128u /* what is in flight at most: fits the rings of a veth or NIC (256) */
+
+/* acquire: pairs with the release in xsk_join() */
+static inline struct xsk_set *xsk_local(const struct xsk_set *s)
+{
+	return atomic_load_explicit(&((struct xsk_set *)s)->local, memory_order_acquire);
+}
 
 static inline u32 xsk_queue(const struct xsk_set *s, u32 i)
 {
@@ -98,8 +109,8 @@ static inline void xsk_before_need_wakeup(const struct xsk_set *s)
 		atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* A look at the receive rings, as a hint. [any thread] */
-static inline bool xsk_has_input(const struct xsk_set *s)
+/* A look at the receive rings, as a hint; the local set's are not among them. [any thread] */
+static inline bool xsk_has_own_input(const struct xsk_set *s)
 {
 	for (u32 i = 0; i < s->count; i++)
 		if (atomic_load_explicit(shared_word(s->xsk[i].rx.producer),
@@ -109,7 +120,40 @@ static inline bool xsk_has_input(const struct xsk_set *s)
 	return false;
 }
 
-/* What lies in the receive rings now is marked; has all that was marked been taken? */
+static inline bool xsk_has_local_input(const struct xsk_set *s)
+{
+	const struct xsk_set *local = xsk_local(s);
+
+	return unlikely(local != NULL) && xsk_has_own_input(local);
+}
+
+static inline bool xsk_has_input(const struct xsk_set *s)
+{
+	return xsk_has_own_input(s) || xsk_has_local_input(s);
+}
+
+/*
+ * Packets of other processes of the interface come by that set from here on, under the shard's
+ * lock. It is closed after s.
+ */
+static inline void xsk_join(struct xsk_set *s, struct xsk_set *local)
+{
+	/* release: pairs with the acquire in xsk_local() */
+	atomic_store_explicit(&s->local, local, memory_order_release);
+}
+
+/*
+ * The descriptors that are readable when something has come, and POLLIN: at most XSK_POLLS of them.
+ * Returns how many. [any thread]
+ */
+#define XSK_POLLS (XROCE_MAX_QUEUE + 1)
+struct pollfd;
+u32 xsk_polls(const struct xsk_set *s, struct pollfd *fds);
+
+/*
+ * What lies in the receive rings now is marked; has all that was marked been taken? These and those
+ * below are of the local set as well.
+ */
 void xsk_mark(struct xsk_set *s);
 bool xsk_is_past_mark(const struct xsk_set *s);
 

@@ -28,15 +28,15 @@ int asked_reach(const char *path)
 	return err;
 }
 
-s32 asked(int sock, u32 what, u32 number, int *fds, u32 room, u32 *count)
+static s32 asked_answer(int sock, u32 what, u32 number, int *fds, u32 room, u32 *count,
+			struct ask_answer *answer)
 {
 	const struct ask ask = { .version = ASK_VERSION, .what = what, .number = number };
 	union {
 		struct cmsghdr header;
 		char room[CMSG_SPACE(32 * sizeof(int))];
 	} control;
-	struct ask_answer answer;
-	struct iovec iov = { &answer, sizeof(answer) };
+	struct iovec iov = { answer, sizeof(*answer) };
 	struct msghdr msg = { .msg_iov = &iov,
 			      .msg_iovlen = 1,
 			      .msg_control = &control,
@@ -47,7 +47,7 @@ s32 asked(int sock, u32 what, u32 number, int *fds, u32 room, u32 *count)
 	if (count)
 		*count = 0;
 	if (send(sock, &ask, sizeof(ask), MSG_NOSIGNAL) != sizeof(ask) ||
-	    recvmsg(sock, &msg, MSG_CMSG_CLOEXEC) != sizeof(answer))
+	    recvmsg(sock, &msg, MSG_CMSG_CLOEXEC) != sizeof(*answer))
 		return -EPIPE;
 	c = CMSG_FIRSTHDR(&msg);
 	if (c && c->cmsg_type == SCM_RIGHTS) {
@@ -57,7 +57,23 @@ s32 asked(int sock, u32 what, u32 number, int *fds, u32 room, u32 *count)
 	}
 	if (count)
 		*count = n;
-	return answer.err;
+	return answer->err;
+}
+
+s32 asked(int sock, u32 what, u32 number, int *fds, u32 room, u32 *count)
+{
+	struct ask_answer answer;
+
+	return asked_answer(sock, what, number, fds, room, count, &answer);
+}
+
+s32 asked_draw(int sock, u32 *qpn)
+{
+	struct ask_answer answer;
+	const s32 err = asked_answer(sock, ASK_DRAW, 0, NULL, 0, NULL, &answer);
+
+	*qpn = answer.number;
+	return err;
 }
 
 u32 asked_port(int sock, int fds[32])

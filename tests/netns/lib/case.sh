@@ -59,6 +59,9 @@ run_case() {
 	fi
 }
 
+# skip_all REASON: nothing of the test can run here.
+skip_all() { echo "skip $(basename "$0" .sh) $*"; exit 0; }
+
 # The last line of each test.
 finish_cases() {
 	[ $case_ran = 1 ] || { echo "not ok no case is named ${XROCE_CASE:-}"; exit 1; }
@@ -90,11 +93,16 @@ gid_index() {
 
 # gids_for FAMILY: sets gid_a and gid_b.
 gids_for() {
+	gids_are=$1
 	case $1 in
 	v4) gid_a=$(gid_index a ::ffff:$IP4_A) && gid_b=$(gid_index b ::ffff:$IP4_B) ;;
 	v6) gid_a=$(gid_index a fd77:) && gid_b=$(gid_index b fd77:) ;;
-	esac || fail "no $1 GID in ibv_devinfo -v"
+	esac || { gids_are=; fail "no $1 GID in ibv_devinfo -v"; }
 }
+
+# The same where interfaces keep their addresses: two programs fewer for each case.
+gids_are=
+gids_once() { [ "$gids_are" = "$1" ] || gids_for "$1"; }
 
 # Some servers make their queue pair, and so the maps, only when the client has called. It is
 # stopped while we take hold of them: a short run must not be over before.
@@ -114,13 +122,8 @@ keep_of_running() {
 # server listens on the TCP port; both must exit with 0 in time. Outputs are those of `server` and
 # `client`. With keep=1 the server's counters are kept as `server`, the client's not.
 client_server() {
-	local port=$1 bound=$2 server=() has_kept=0 rc
-	shift 2
-	while [ "$1" != -- ]; do
-		server+=("$1")
-		shift
-	done
-	shift
+	local port=$1 bound=$2 server client has_kept=0 rc
+	split_words server client "${@:3}"
 	start_on server a "${server[@]}"
 	server_pid=$child
 	wait_until 10 listens_or_gone a "$port" "$server_pid"
@@ -134,12 +137,12 @@ client_server() {
 	if [ "${keep:-0}" = 1 ] && keep_maps "$server_pid" server; then
 		has_kept=1
 	fi
-	start_on client b "$@"
+	start_on client b "${client[@]}"
 	client_pid=$child
 	[ "${keep:-0}" = 0 ] || [ $has_kept = 1 ] || keep_of_running "$server_pid" || fail "the server has no maps of ours"
 	finish "$client_pid" "$bound"
 	rc=$?
-	[ $rc -eq 0 ] || { fail "the client ended with $rc: $*"; show client; }
+	[ $rc -eq 0 ] || { fail "the client ended with $rc: ${client[*]}"; show client; }
 	if [ $rc -ne 0 ]; then
 		stop "$server_pid"
 		show server

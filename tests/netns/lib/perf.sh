@@ -15,7 +15,7 @@ perf() {
 	shift 3
 	local sized=(-s "$size")
 	case $tool in ib_atomic_*) sized=() ;; esac
-	gids_for v4 || return
+	gids_once v4 || return
 	client_server 18515 90 "$tool" -d $DEV_A -x "$gid_a" "${sized[@]}" -n "$n" -u 14 -F "$@" -- \
 		"$tool" -d $DEV_B -x "$gid_b" "${sized[@]}" -n "$n" -u 14 -F "$@" $IP4_A || return
 	has_results client "$size" "$n"

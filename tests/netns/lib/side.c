@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <time.h>
 
@@ -27,15 +28,28 @@ static uint8_t *slot(uint8_t *area, unsigned int i)
 
 /* ---- opening ---- */
 
+#define AREA_BYTES ((size_t)PLAN_MESSAGES * SLOT_BYTES)
+
+static void area_map(uint8_t *area)
+{
+	must(!mprotect(area, AREA_BYTES, PROT_READ | PROT_WRITE), "no memory");
+	memset(area, POISON, AREA_BYTES);
+}
+
 static uint8_t *open_area(struct side *s, int access, struct ibv_mr **mr)
 {
-	size_t bytes = (size_t)PLAN_MESSAGES * SLOT_BYTES;
-	uint8_t *area = aligned_alloc(4096, bytes);
+	const bool whole = s->paging == SIDE_WHOLE_SPACE;
+	uint8_t *area = mmap(NULL, AREA_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	must(area, "no memory");
-	memset(area, POISON, bytes);
-	*mr = ibv_reg_mr(s->pd, area, bytes, access);
+	must(area != MAP_FAILED, "no memory");
+	if (s->paging == SIDE_PINNED)
+		area_map(area);
+	else
+		access |= IBV_ACCESS_ON_DEMAND;
+	*mr = ibv_reg_mr(s->pd, whole ? NULL : area, whole ? SIZE_MAX : AREA_BYTES, access);
 	must(*mr, "ibv_reg_mr with access %#x: %s", access, strerror(errno));
+	if (s->paging != SIDE_PINNED)
+		area_map(area);
 	return area;
 }
 
@@ -92,6 +106,7 @@ void side_open(struct side *s, const struct plan *plan, unsigned int number,
 	s->gid_index = o->gid_index;
 	s->timeout = o->timeout;
 	s->retry_cnt = o->retry_cnt;
+	s->paging = o->paging;
 	for (s->mtu = IBV_MTU_256; s->mtu < IBV_MTU_4096 && 128u << s->mtu < o->path_mtu; s->mtu++)
 		;
 	s->ctx = open_device(o->device);
@@ -190,10 +205,10 @@ void side_close(struct side *s)
 	must_end(ibv_destroy_comp_channel(s->channel), "ibv_destroy_comp_channel");
 	must_end(ibv_dealloc_pd(s->pd), "ibv_dealloc_pd");
 	must_end(ibv_close_device(s->ctx), "ibv_close_device");
-	free(s->tx);
-	free(s->rx);
-	free(s->written);
-	free(s->read);
+	munmap(s->tx, AREA_BYTES);
+	munmap(s->rx, AREA_BYTES);
+	munmap(s->written, AREA_BYTES);
+	munmap(s->read, AREA_BYTES);
 }
 
 /* ---- a round ---- */

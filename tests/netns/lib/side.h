@@ -19,6 +19,9 @@ struct side_address {
 	uint64_t write_addr, read_addr; /* PLAN_MESSAGES slots each */
 };
 
+/* How the regions are registered. On demand: before their memory is mapped. */
+enum side_paging { SIDE_PINNED, SIDE_ON_DEMAND, SIDE_WHOLE_SPACE };
+
 struct side_options {
 	const char *device;	/* NULL: the first */
 	int gid_index;
@@ -27,6 +30,7 @@ struct side_options {
 	uint8_t retry_cnt;
 	bool events;		/* sleep on the completion channel instead of polling */
 	bool one_cq;		/* sends and receives share a CQ */
+	enum side_paging paging;
 };
 
 struct side {
@@ -42,6 +46,7 @@ struct side {
 	int gid_index;
 	enum ibv_mtu mtu;
 	uint8_t timeout, retry_cnt;
+	enum side_paging paging;
 	/* slots: own requests, receives, what the peer WRITEs, what it READs */
 	uint8_t *tx, *rx, *written, *read;
 	struct ibv_mr *tx_mr, *rx_mr, *written_mr, *read_mr;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * An MPI program that knows each byte that it receives: point to point of many sizes, in order and
- * against it, all-to-all, reductions, and one-sided transfers. mpi.sh compiles it with the mpicc
+ * against it, there and back, all-to-all, reductions, one-sided transfers, and words that all ranks
+ * fetch and change. mpi.sh compiles it with the mpicc
  * of each MPI; nothing in it is ours.
  *
  *   data [ROUNDS]
@@ -22,6 +23,7 @@ static const int sizes[] = { 0,	   1,	 7,	64,    127,   1000,   4095,
 #define MOST	  1048576
 #define REDUCED	  20000
 #define CELL	  3000 /* bytes of a one-sided transfer */
+#define TICKETS	  5
 
 static int rank, ranks;
 static uint64_t checked;
@@ -118,6 +120,34 @@ static void run_reversed(int round)
 	}
 }
 
+/* There and back, each byte changed by the one who returns it; by pairs of neighbours. */
+static void run_ping_pong(int round)
+{
+	int even = rank & ~1, peer = rank ^ 1;
+	uint8_t *buf = data_alloc(MOST);
+
+	for (int i = 0; peer < ranks && i < SIZES; i++) {
+		size_t len = (size_t)sizes[i];
+		int what = 4000 + round * SIZES + i;
+
+		if (rank == even) {
+			data_fill(buf, len, even, peer, what);
+			MPI_Send(buf, sizes[i], MPI_BYTE, peer, what, MPI_COMM_WORLD);
+			memset(buf, 0x5a, len);
+		}
+		MPI_Recv(buf, sizes[i], MPI_BYTE, peer, what, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		for (size_t k = 0; k < len; k++)
+			buf[k] ^= (uint8_t)(rank == even ? 0xa5 : 0);
+		data_check(buf, len, even, even + 1, what, "there and back");
+		if (rank != even) {
+			for (size_t k = 0; k < len; k++)
+				buf[k] ^= 0xa5;
+			MPI_Send(buf, sizes[i], MPI_BYTE, peer, what, MPI_COMM_WORLD);
+		}
+	}
+	free(buf);
+}
+
 static void run_all_to_all(int round, int len)
 {
 	size_t each = (size_t)len;
@@ -191,6 +221,58 @@ static void run_one_sided(int round)
 	free(in);
 }
 
+/*
+ * Tickets: each rank draws TICKETS from each rank's counter, and no number comes twice: the sum of
+ * all is known. A word that is swapped only if it is what the rank before left there: round all
+ * ranks in turn. Passive targets, so no rank helps another but by its progress.
+ */
+static void run_fetch_and_op(void)
+{
+	int64_t *word, one = 1, sum = 0, total, draws = (int64_t)ranks * TICKETS;
+	MPI_Win win;
+
+	MPI_Win_allocate(2 * sizeof(*word), sizeof(*word), MPI_INFO_NULL, MPI_COMM_WORLD, &word,
+			 &win);
+	MPI_Win_lock(MPI_LOCK_EXCLUSIVE, rank, 0, win);
+	word[0] = word[1] = 0;
+	MPI_Win_unlock(rank, win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock_all(0, win);
+	for (int to = 0; to < ranks; to++) {
+		int64_t last = -1, got = -1;
+
+		for (int i = 0; i < TICKETS; i++) {
+			MPI_Fetch_and_op(&one, &got, MPI_INT64_T, to, 0, MPI_SUM, win);
+			MPI_Win_flush(to, win);
+			if (got <= last || got >= draws)
+				data_fail("fetch and op", to, (size_t)got);
+			last = got;
+			sum += got;
+		}
+	}
+	MPI_Allreduce(&sum, &total, 1, MPI_INT64_T, MPI_SUM, MPI_COMM_WORLD);
+	if (total != ranks * (draws * (draws - 1) / 2))
+		data_fail("sum of tickets", -1, (size_t)total);
+	for (int to = 0; to < ranks; to++) {
+		int64_t mine = rank + 1, before = rank, got = -1;
+
+		do {
+			MPI_Compare_and_swap(&mine, &before, &got, MPI_INT64_T, to, 1, win);
+			MPI_Win_flush(to, win);
+			if (got > before)
+				data_fail("compare and swap", to, (size_t)got);
+		} while (got != before);
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_unlock_all(win);
+	MPI_Win_lock(MPI_LOCK_SHARED, rank, 0, win);
+	if (word[0] != draws || word[1] != ranks)
+		data_fail("words", rank, (size_t)word[1]);
+	MPI_Win_unlock(rank, win);
+	MPI_Win_free(&win);
+	checked += sizeof(*word) * (size_t)(draws + ranks);
+}
+
 static int count_hosts(void)
 {
 	char name[MPI_MAX_PROCESSOR_NAME] = "", *names;
@@ -238,10 +320,12 @@ int main(int argc, char **argv)
 	for (int round = 0; round < rounds; round++) {
 		run_in_order(round);
 		run_reversed(round);
+		run_ping_pong(round);
 		for (size_t i = 0; i < sizeof(all_to_all) / sizeof(all_to_all[0]); i++)
 			run_all_to_all(round, all_to_all[i]);
 		run_allreduce();
 		run_one_sided(round);
+		run_fetch_and_op();
 	}
 	MPI_Allreduce(&checked, &total, 1, MPI_UINT64_T, MPI_SUM, MPI_COMM_WORLD);
 	hosts = count_hosts();

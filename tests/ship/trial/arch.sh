@@ -39,7 +39,7 @@ pkgconfig=$root/usr/lib/$triplet/pkgconfig:$root/usr/share/pkgconfig
 if make --no-print-directory -k -j"$(nproc)" BUILD="$dir/build" WERROR=1 \
 	CC="$triplet-gcc --sysroot=$root" AR=$triplet-ar \
 	PKG_CONFIG="env PKG_CONFIG_LIBDIR=$pkgconfig PKG_CONFIG_SYSROOT_DIR=$root pkg-config" \
-	BPFTOOL="$qemu -L $root $root/usr/sbin/bpftool" all unit-tests sim-tests >"$log" 2>&1; then
+	BPFTOOL="$qemu -L $root $root/usr/sbin/bpftool" all unit-tests sim-tests cm-tests >"$log" 2>&1; then
 	echo "ok arch_${arch}__compiles"
 else
 	grep -v '^  ' "$log" | tail -n 20
@@ -65,7 +65,7 @@ emulation_lacks() {
 }
 
 failed=0
-for source in tests/unit/test_*.c tests/sim/test_*.c; do
+for source in tests/{unit,sim,cm}/test_*.c; do
 	name=$(basename "$source" .c)
 	case=arch_${arch}__$name
 	why=$(emulation_lacks "$name")

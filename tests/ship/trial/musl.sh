@@ -34,7 +34,7 @@ musl-gcc -O2 -fPIC -shared -Wl,-soname,ld-linux-x86-64.so.2 tests/ship/trial/mus
 
 if make --no-print-directory -k -j"$(nproc)" BUILD="$dir/build" WERROR=1 \
 	CC="musl-gcc -idirafter $headers" PKG_CONFIG=true PKG_LIBS=-lisal \
-	LDFLAGS="-L$libraries -Wl,--allow-shlib-undefined" objects unit-tests sim-tests >"$log" 2>&1; then
+	LDFLAGS="-L$libraries -Wl,--allow-shlib-undefined" objects unit-tests sim-tests cm-tests >"$log" 2>&1; then
 	echo "ok arch_musl__compiles"
 else
 	grep -v '^  ' "$log" | tail -n 20
@@ -42,7 +42,7 @@ else
 fi
 
 failed=0
-for source in tests/unit/test_*.c tests/sim/test_*.c; do
+for source in tests/{unit,sim,cm}/test_*.c; do
 	name=$(basename "$source" .c)
 	if [ "$name" = test_masks16 ]; then
 		echo "skip arch_musl__$name runs in check-sim"

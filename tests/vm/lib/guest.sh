@@ -93,7 +93,7 @@ guest_boot() {
 	kernel_get "$version" || { fail "$skip_reason"; return 1; }
 	rm -rf "$dir"
 	mkdir -p "$dir" && mkfifo "$dir/port.in" "$dir/port.out" || return
-	VM_OURS=("$XROCE" "$BUILD/lib/libibverbs.so.1")
+	VM_OURS=("$XROCE" "$BUILD"/lib/lib*.so*)
 	kernel_overlay "$(command -v dash)" "$(command -v ip)" "$(command -v tc)" "$(command -v rdma)" "${programs[@]}" ||
 		{ fail "programs for the guest cannot be gathered"; return 1; }
 	cat "$VM_KERNEL/initrd.cpio" "$VM_OVERLAY" >"$dir/initrd.cpio"

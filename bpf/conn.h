@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Connections of the broker's clients, noted from the MADs that make and end them. Nobody looks
+ * here for a packet: the broker does when a client has gone, and ends what is left.
+ */
+#ifndef BPF_CONN_H
+#define BPF_CONN_H
+
+#include "mad.h"
+#include "maps_broker.h"
+#include "parse.h"
+#include "steer.h"
+
+static __always_inline void conn_asked_key(struct xroce_asked_key *key, const union address *peer,
+					   __u32 id, bool is_reply)
+{
+	*(union address *)key->gid = *peer;
+	key->id = id;
+	key->is_reply = is_reply;
+}
+
+/* What that peer asked by its id, or replied with it; NULL: not known, or not of this place. */
+static __always_inline struct xroce_asked *conn_asked(const union address *peer, __be32 id,
+						      bool is_reply, __u32 place)
+{
+	struct xroce_asked_key key;
+	struct xroce_asked *asked;
+
+	conn_asked_key(&key, peer, bpf_ntohl(id), is_reply);
+	asked = bpf_map_lookup_elem(&xroce_asked, &key);
+	return asked && asked->place == place ? asked : NULL;
+}
+
+struct conn_ends {
+	const union address *own, *peer;
+	__be32 own_id, peer_id;
+};
+
+static __always_inline void conn_note(const struct conn_ends *e, __u64 serial, __u32 qpn)
+{
+	const __u32 id = bpf_ntohl(e->own_id);
+	struct xroce_conn conn = { .serial = serial, .id = bpf_ntohl(e->peer_id), .qpn = qpn };
+
+	*(union address *)conn.gid = *e->peer;
+	*(union address *)conn.own_gid = *e->own;
+	bpf_map_update_elem(&xroce_conn, &id, &conn, BPF_ANY);
+}
+
+static __always_inline void conn_forget(__be32 own_id)
+{
+	const __u32 id = bpf_ntohl(own_id);
+
+	bpf_map_delete_elem(&xroce_conn, &id);
+}
+
+/* A client says this: of an id of its own, but for a REJ to whom has learnt of none. */
+static __always_inline void conn_said(const struct packet *p, const struct mad *m, __u32 place)
+{
+	const struct conn_ends ends = { &p->src, &p->dst, m->local_id, m->remote_id };
+	const __u32 kind = mad_kind(m);
+	struct xroce_asked *asked;
+
+	if (kind == MAD_DREQ || kind == MAD_DREP) {
+		conn_forget(m->local_id);
+		return;
+	}
+	if (kind != MAD_REP && kind != MAD_RTU && kind != MAD_REJ)
+		return;
+	asked = conn_asked(&p->dst, m->remote_id, kind == MAD_RTU, place);
+	if (asked)
+		asked->answered = 1;
+	if (kind == MAD_REJ && XROCE_CM_PLACE(bpf_ntohl(m->local_id)) == place)
+		conn_forget(m->local_id);
+	else if (kind != MAD_REJ && asked)
+		conn_note(&ends, asked->serial, asked->qpn);
+}
+
+static __always_inline bool conn_is_with(__be32 own_id, const union address *peer)
+{
+	const __u32 id = bpf_ntohl(own_id);
+	const struct xroce_conn *conn = bpf_map_lookup_elem(&xroce_conn, &id);
+
+	return conn && steer_address_is(peer, conn->gid);
+}
+
+/* The first client is told this: what it says itself goes by its own sockets. */
+static __always_inline void conn_heard(const struct packet *p, const struct mad *m, __u64 serial)
+{
+	const struct conn_ends ends = { &p->dst, &p->src, m->remote_id, m->local_id };
+	const __u32 kind = mad_kind(m);
+	const struct xroce_asked *asked;
+
+	if (kind == MAD_REP) {
+		conn_note(&ends, serial, mad_rep_qpn(m));
+	} else if (kind == MAD_RTU) {
+		asked = conn_asked(&p->src, m->local_id, false, XROCE_CM_PLACE_FIRST);
+		if (asked && asked->serial == serial)
+			conn_note(&ends, serial, asked->qpn);
+	} else if ((kind == MAD_DREQ || kind == MAD_DREP || kind == MAD_REJ) &&
+		   conn_is_with(m->remote_id, &p->src)) {
+		conn_forget(m->remote_id);
+	}
+}
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Frames that flows of raw packet QPs take (ibv_create_flow(3)). Asked last, for what is no RoCEv2
+ * packet to one of the interface's addresses, and so never before such a packet. What no flow takes
+ * passes untouched and uncounted.
+ */
+#ifndef BPF_FLOW_H
+#define BPF_FLOW_H
+
+#include <stddef.h>
+
+#include "count.h"
+#include "cqe.h"
+#include "maps.h"
+#include "wake.h"
+
+#define FLOW_FRAME  struct xdp_md *
+#define FLOW_INLINE static __always_inline
+
+FLOW_INLINE bool flow_load(FLOW_FRAME frame, __u32 at, void *to, __u32 bytes)
+{
+	return !bpf_xdp_load_bytes(frame, at, to, bytes);
+}
+
+#include <xroce/flow.h>
+
+/* A frame on its way through the flows. */
+struct flow_walk {
+	struct xroce_flow_key key;
+	__u32 first;	/* key in xroce_flow */
+	__u32 qpn;
+	bool taken;
+};
+
+static long flow_look_at(__u64 i, struct flow_walk *walk)
+{
+	const __u32 at = walk->first + (__u32)i;
+	const struct xroce_flow *flow = bpf_map_lookup_elem(&xroce_flow, &at);
+
+	if (!flow || !flow_matches(&walk->key, &flow->value, &flow->mask))
+		return 0;
+	walk->qpn = flow->qpn;
+	walk->taken = true;
+	return 1;
+}
+
+/* The first flow that takes the frame names the QP in walk. False: none does. */
+static __attribute__((noinline)) bool flow_find(struct xdp_md *ctx, struct flow_walk *walk)
+{
+	const __u32 zero = 0;
+	const struct xroce_flows *flows = bpf_map_lookup_elem(&xroce_flows, &zero);
+	__u32 generation, half, first, second, num;
+
+	walk->taken = false;
+	if (!flows)
+		return false;
+	/* its half is whole: user space moves it last, in shards_steer_flows() */
+	generation = READ_ONCE(flows->generation);
+	half = XROCE_FLOW_HALF(generation);
+	/* both are read: without CAP_PERFMON there are no pointers that depend on a branch */
+	first = READ_ONCE(flows->num[0]);
+	second = READ_ONCE(flows->num[1]);
+	num = half ? second : first;
+	if (!num || bpf_xdp_get_buff_len(ctx) > READ_ONCE(flows->longest) ||
+	    !flow_parse(ctx, &walk->key))
+		return false;
+	walk->first = half * XROCE_MAX_FLOW;
+	bpf_loop(num < XROCE_MAX_FLOW ? num : XROCE_MAX_FLOW, flow_look_at, walk, 0);
+	/* it has moved twice: what was compared may have been written meanwhile */
+	return walk->taken && READ_ONCE(flows->generation) - generation < 2;
+}
+
+/* The CQE's fields of a frame, as those of a packet. */
+static __always_inline void flow_describe(struct xdp_md *ctx, const struct flow_walk *walk,
+					  struct packet *p)
+{
+	__builtin_memset(p, 0, sizeof(*p));
+	p->qpn = walk->qpn;
+	p->frame_len = p->byte_len = bpf_xdp_get_buff_len(ctx);
+	p->segments = 1;
+	p->vlan_tci = bpf_ntohs(walk->key.vlan_tci);
+	p->tos = walk->key.tos;
+	if (walk->key.kinds & XROCE_FLOW_VLAN)
+		p->rx_flags |= XROCE_RX_VLAN;
+	if (walk->key.kinds & XROCE_FLOW_IPV6)
+		p->rx_flags |= XROCE_RX_IPV6;
+}
+
+/* To the sockets, and whoever sleeps is woken. Returns the verdict. */
+static __attribute__((noinline)) int flow_redirect(struct xdp_md *ctx, const struct flow_walk *walk)
+{
+	const __u32 queue = ctx->rx_queue_index, qpn = walk->qpn;
+	struct xroce_qp *qp = bpf_map_lookup_elem(&xroce_qp, &qpn);
+	struct packet p;
+
+	/* a frame of a flow that has just gone is nobody's */
+	if (!qp || qp->transport != XROCE_RAW)
+		return XDP_PASS;
+	if (!qp->receiving)
+		return count_qp_drop(qp, XROCE_DROP_qp_state);
+	flow_describe(ctx, walk, &p);
+	if (wake_is_watched(queue))
+		p.rx_flags |= XROCE_RX_UNANNOUNCED;
+	if (!cqe_write(ctx, &p, qp))
+		return count_qp_drop(qp, XROCE_DROP_metadata);
+	if (queue >= XROCE_MAX_QUEUE ||
+	    bpf_redirect_map(&xroce_xsk, qp->xsk_base + queue, XDP_DROP) != XDP_REDIRECT)
+		return count_qp_drop(qp, XROCE_DROP_no_socket);
+	count_received(qp, &p);
+	if (!(p.rx_flags & XROCE_RX_UNANNOUNCED) || !wake_count_unannounced(queue)) {
+		wake_cq(qp, qp->recv_cq, qpn, false);
+		wake_engine(bpf_map_lookup_elem(&xroce_vector, &queue), qpn);
+	}
+	return XDP_REDIRECT;
+}
+
+/* A frame that is nobody's else. Returns the verdict: XDP_PASS if no flow takes it. */
+static __attribute__((noinline)) int flow_input(struct xdp_md *ctx)
+{
+	struct flow_walk walk;
+
+	return flow_find(ctx, &walk) ? flow_redirect(ctx, &walk) : XDP_PASS;
+}
+
+#endif

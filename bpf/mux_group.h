@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Multicast groups of a shared interface: which clients have members, whose turn it is with a
+ * packet that comes, and what clients send to groups.
+ */
+#ifndef BPF_MUX_GROUP_H
+#define BPF_MUX_GROUP_H
+
+#include "egress.h"
+#include "maps_broker.h"
+#include "turn.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, XROCE_MAX_MEMBERS);
+	__type(key, struct xroce_gid_key);
+	__type(value, struct xroce_members);
+} xroce_members SEC(".maps");
+
+/*
+ * A packet whose IP header is right, and which is to none of the interface's addresses. True: it is
+ * to a group that clients have members of, and turn_pass() is next.
+ */
+static __always_inline bool mux_group_find(struct xdp_md *ctx, const struct packet *p)
+{
+	const struct bth *bth = (void *)(p->udp + 1);
+	const struct xroce_members *members;
+	struct xroce_turn *turn = turn_note();
+
+	if ((void *)(bth + 1) > (void *)(long)ctx->data_end ||
+	    (load_be32(&bth->ecn_qpn) & ROCE_QPN_MASK) != ROCE_MULTICAST_QPN)
+		return false;
+	members = bpf_map_lookup_elem(&xroce_members, &p->dst);
+	if (!members || !turn)
+		return false;
+	turn->to = *members;
+	turn->next = 0;
+	return true;
+}
+
+/*
+ * Of what has a multicast or broadcast address, a client may send a datagram to a group, to all of
+ * its members. Super-packets are none: several engines have to take them.
+ */
+static __always_inline bool mux_group_may_send(struct __sk_buff *skb, const struct packet *p)
+{
+	struct bth bth;
+
+	if (!(p->rx_flags & XROCE_RX_IPV6) && (p->dst.gid[12] & 0xf0) != IPV4_MULTICAST)
+		return false;
+	return p->segments == 1 && !skb->gso_size &&
+	       !bpf_skb_load_bytes(skb, p->l4 + sizeof(struct udphdr), &bth, sizeof(bth)) &&
+	       OPCODE_TRANSPORT(bth.opcode) == XROCE_UD &&
+	       (load_be32(&bth.ecn_qpn) & ROCE_QPN_MASK) == ROCE_MULTICAST_QPN;
+}
+
+/*
+ * It goes both ways: to members here, the sender's own among them, by the hairpin, and to the
+ * wire, where the kernel makes the Ethernet address of the group's; it does so for frames only
+ * whose own address is no group's. Returns the verdict.
+ */
+static __always_inline int mux_group_send(struct __sk_buff *skb, const struct packet *p,
+					  const struct xroce_wire *wire, struct xroce_tap *tap)
+{
+	struct bpf_redir_neigh hop = { .nh_family = FAMILY_IPV4 };
+	__u8 mac[ETH_ALEN];
+
+	__builtin_memcpy(mac, wire->mac, sizeof(mac));
+	if (bpf_skb_store_bytes(skb, 0, mac, sizeof(mac), 0))
+		return TC_ACT_SHOT;
+	__sync_fetch_and_add(&tap->bytes, skb->len);
+	__sync_fetch_and_add(&tap->frames, 1);
+	if (bpf_map_lookup_elem(&xroce_members, &p->dst)) {
+		__sync_fetch_and_add(&tap->hairpin, 1);
+		bpf_clone_redirect(skb, wire->hairpin, BPF_F_INGRESS);
+	}
+	if (p->rx_flags & XROCE_RX_IPV6) {
+		hop.nh_family = FAMILY_IPV6;
+		__builtin_memcpy(hop.ipv6_nh, p->dst.gid, sizeof(hop.ipv6_nh));
+	} else {
+		hop.ipv4_nh = p->dst.word[3];
+	}
+	return bpf_redirect_neigh(wire->ifindex, &hop, sizeof(hop), 0);
+}
+
+#endif

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * To which client a MAD goes that came for QP 1: the one that the id in it belongs to, that is
+ * bound to the service in it, or that was asked the same before. Its own CM checks it again. Notes
+ * in xroce_asked and xroce_conn (conn.h) what the broker needs for a client that dies.
+ */
+#ifndef BPF_MUX_MAD_H
+#define BPF_MUX_MAD_H
+
+#include "conn.h"
+#include "mad.h"
+#include "maps_broker.h"
+#include "parse.h"
+#include "steer.h"
+
+#define MUX_MAD_IPV4 bpf_htonl(0xffff) /* in the third word of an IPv4 address's GID */
+
+static __always_inline bool mux_mad_is_ipv4(const union address *a)
+{
+	return !a->half[0] && a->word[2] == MUX_MAD_IPV4;
+}
+
+/*
+ * The address that is asked for: where the packet went to, unless the sender says that it went
+ * there for a loopback address. at: of the private data in the frame.
+ */
+static __always_inline void mux_mad_address(struct xdp_md *ctx, const struct packet *p, __u64 id,
+					    __u32 at, union address *out)
+{
+	struct mad_ip_header h;
+
+	*out = p->dst;
+	if (!steer_address_is(&p->src, p->dst.gid) || !mad_service_is_ip(id) ||
+	    bpf_xdp_load_bytes(ctx, at, &h, sizeof(h)) || !mad_is_by_loopback(&h))
+		return;
+	out->half[0] = 0;
+	out->word[2] = h.ip_version >> 4 == 4 ? MUX_MAD_IPV4 : 0;
+	out->word[3] = h.destination[3];
+}
+
+/* The client bound to it: at that address, else at all of its family. NULL: none. */
+static __always_inline const struct xroce_service *mux_mad_service(__u64 id,
+								   const union address *address)
+{
+	struct xroce_service_key key = { .id = id };
+	union address *at = (void *)key.address;
+	const struct xroce_service *s;
+
+	*at = *address;
+	s = bpf_map_lookup_elem(&xroce_service, &key);
+	if (s)
+		return s;
+	at->half[0] = 0;
+	at->word[2] = mux_mad_is_ipv4(address) ? MUX_MAD_IPV4 : 0;
+	at->word[3] = 0;
+	return bpf_map_lookup_elem(&xroce_service, &key);
+}
+
+static __always_inline const struct xroce_place *mux_mad_place(__u32 place)
+{
+	return bpf_map_lookup_elem(&xroce_place, &place);
+}
+
+/* The client that has the peer's request of this id; NULL: it is not known, or has gone. */
+static __always_inline const struct xroce_place *mux_mad_asked(const struct xroce_asked_key *key,
+							       const __u64 *tid)
+{
+	const struct xroce_asked *asked = bpf_map_lookup_elem(&xroce_asked, key);
+	const struct xroce_place *to;
+
+	if (!asked || (tid && asked->tid != *tid))
+		return NULL;
+	to = mux_mad_place(asked->place);
+	return to && to->serial == asked->serial ? to : NULL;
+}
+
+/* at: of the MAD in the frame. */
+static __always_inline __u32 mux_mad_req_qpn(struct xdp_md *ctx, __u32 at)
+{
+	__be32 qpn = 0;
+
+	bpf_xdp_load_bytes(ctx, at + MAD_REQ_QPN, &qpn, sizeof(qpn));
+	return bpf_ntohl(qpn) >> 8;
+}
+
+/* The QPN in it is the peer's, by which a DREQ would be told. */
+static __always_inline void mux_mad_replied(const struct packet *p, const struct mad *m,
+					    __u32 place, __u64 serial)
+{
+	const struct xroce_asked reply = {
+		.tid = m->tid, .serial = serial, .place = place, .qpn = mad_rep_qpn(m),
+	};
+	struct xroce_asked_key key;
+
+	conn_asked_key(&key, &p->src, bpf_ntohl(m->local_id), true);
+	bpf_map_update_elem(&xroce_asked, &key, &reply, BPF_ANY);
+}
+
+/* A request: its first one is noted, so that the others find the same client. */
+static __always_inline const struct xroce_place *
+mux_mad_requested(struct xdp_md *ctx, const struct packet *p, const struct mad *m, __u32 at)
+{
+	const __u64 id = bpf_be64_to_cpu(m->service_id);
+	struct xroce_asked asked = { .tid = m->tid };
+	const struct xroce_service *service;
+	const struct xroce_place *to;
+	struct xroce_asked_key key;
+	union address address;
+
+	conn_asked_key(&key, &p->src, bpf_ntohl(m->local_id), false);
+	to = mux_mad_asked(&key, &asked.tid);
+	if (to)
+		return to;
+	*(union address *)asked.own_gid = p->dst;
+	asked.qpn = mad_kind(m) == MAD_REQ ? mux_mad_req_qpn(ctx, at) : 0;
+	at += mad_kind(m) == MAD_REQ ? MAD_REQ_DATA : MAD_SIDR_REQ_DATA;
+	mux_mad_address(ctx, p, id, at, &address);
+	service = mux_mad_service(id, &address);
+	if (!service)
+		return NULL;
+	asked.place = service->place;
+	to = mux_mad_place(asked.place);
+	if (to) {
+		asked.serial = to->serial;
+		bpf_map_update_elem(&xroce_asked, &key, &asked, BPF_ANY);
+	}
+	return to;
+}
+
+static __always_inline const struct xroce_place *
+mux_mad_owner(struct xdp_md *ctx, const struct packet *p, const struct mad *m, __u32 at)
+{
+	const struct xroce_place *to;
+	struct xroce_asked_key key;
+	__u32 place;
+
+	if (mad_is_request(m))
+		return mux_mad_requested(ctx, p, m, at);
+	if (mad_names_peer(m)) {
+		conn_asked_key(&key, &p->src, bpf_ntohl(m->local_id), false);
+		return mux_mad_asked(&key, NULL);
+	}
+	place = XROCE_CM_PLACE(mad_id(m));
+	to = place == XROCE_CM_PLACE_NOBODY ? NULL : mux_mad_place(place);
+	if (to && mad_kind(m) == MAD_REP)
+		mux_mad_replied(p, m, place, to->serial);
+	if (to && place == XROCE_CM_PLACE_FIRST)
+		conn_heard(p, m, to->serial);
+	return to;
+}
+
+/*
+ * A packet to QP 1 that parse_roce() found no fault with. Returns XROCE_DROP_none and the client,
+ * or the drop reason. What is nobody's is for any that has a QP 1, which refuses it; but nobody
+ * without privileges answers for a port that takes some.
+ */
+static __attribute__((noinline)) enum xroce_drop mux_mad_find(struct xdp_md *ctx,
+							      const struct packet *p, __u32 *client)
+{
+	const __u32 at = p->l4 + sizeof(struct udphdr) + sizeof(struct bth) + sizeof(struct deth);
+	const struct xroce_place *to;
+	struct mad m;
+
+	if (p->opcode != OPCODE(XROCE_UD, OP5_SEND_ONLY) || p->segments != 1 ||
+	    p->byte_len != MAD_BYTES || bpf_xdp_load_bytes(ctx, at, &m, sizeof(m)) ||
+	    !mad_is_cm(&m))
+		return XROCE_DROP_mad;
+	if (p->qkey != XROCE_CM_QKEY)
+		return XROCE_DROP_qkey;
+	to = mux_mad_owner(ctx, p, &m, at);
+	if (!to) {
+		const __u64 id = bpf_be64_to_cpu(m.service_id);
+
+		to = mux_mad_place(XROCE_CM_PLACE_NOBODY);
+		if (!to)
+			return XROCE_DROP_qp_unknown;
+		if (mad_is_request(&m) && mad_service_is_ip(id) && (__u16)id < to->first_port)
+			return XROCE_DROP_mad_port;
+	}
+	*client = to->client;
+	return XROCE_DROP_none;
+}
+
+#endif

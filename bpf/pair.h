@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The way across a veth pair whose other end is in another network namespace: what one end sends is
+ * put where the other receives, without the route, the next hop and the queue in between
+ * (bpf_redirect_peer()). To be taken only where nothing is left out that way, on either end; the
+ * kernel's own state is read for each frame, as it may change at any time. Nothing of it is the
+ * client's to say.
+ */
+#ifndef BPF_PAIR_H
+#define BPF_PAIR_H
+
+#include <linux/pkt_cls.h>
+
+#include "egress.h"
+#include "single.h"
+
+#define PAIR_UP	      1u	/* IFF_UP */
+#define PAIR_NDO_XMIT (1u << 2) /* NETDEV_XDP_ACT_NDO_XMIT */
+#define PAIR_TO_HOST  0		/* PACKET_HOST */
+
+/*
+ * The interface, if it is such an end; else empty. Only looked through: no frame is redirected by
+ * it, and no program of another kind may have it.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} xroce_pair SEC(".maps");
+
+/* The kernel's, as far as it is read here. */
+struct Qdisc___xroce {
+	void *enqueue;
+} __attribute__((preserve_access_index));
+
+struct netdev_queue___xroce {
+	struct Qdisc___xroce *qdisc;
+} __attribute__((preserve_access_index));
+
+struct net_device___xroce {
+	unsigned int flags, xdp_features;
+	struct netdev_queue___xroce *_tx;
+	struct Qdisc___xroce *qdisc;
+	void *tcx_egress, *miniq_egress, *nf_hooks_egress;
+} __attribute__((preserve_access_index));
+
+struct bpf_dtab_netdev___xroce {
+	struct net_device___xroce *dev;
+} __attribute__((preserve_access_index));
+
+struct bpf_dtab___xroce {
+	void *netdev_map;
+} __attribute__((preserve_access_index));
+
+/* A type that begins with a pointer, to read the first of an array of pointers by. */
+struct hlist_head___xroce {
+	void *first;
+} __attribute__((preserve_access_index));
+
+/* What is read of it is 0 if the map is empty. */
+static __always_inline const struct net_device___xroce *pair_wire(void)
+{
+	const struct bpf_dtab___xroce *tab = (const void *)&xroce_pair;
+	const struct hlist_head___xroce *slots = bpf_rdonly_cast(
+		tab->netdev_map, bpf_core_type_id_kernel(struct hlist_head___xroce));
+	const struct bpf_dtab_netdev___xroce *out = bpf_rdonly_cast(
+		slots->first, bpf_core_type_id_kernel(struct bpf_dtab_netdev___xroce));
+
+	return out->dev;
+}
+
+/* Somebody wants to see what the interface sends. */
+static __always_inline bool pair_is_looked_at(const struct net_device___xroce *dev)
+{
+	return (bpf_core_field_exists(dev->tcx_egress) && dev->tcx_egress) ||
+	       (bpf_core_field_exists(dev->miniq_egress) && dev->miniq_egress) ||
+	       (bpf_core_field_exists(dev->nf_hooks_egress) && dev->nf_hooks_egress);
+}
+
+/* It sends at once: no queueing discipline, of the device or of its first queue. */
+static __always_inline bool pair_has_no_queue(const struct net_device___xroce *dev)
+{
+	const struct Qdisc___xroce *qdisc = dev->qdisc;
+
+	return qdisc == dev->_tx->qdisc && !qdisc->enqueue;
+}
+
+/*
+ * That way there is nothing that a frame would miss: no filter and no queue on the way out, no
+ * native XDP program (or GRO) at the other end. Where that is so, the interface takes redirected
+ * frames, which the kernel says from 6.3 on.
+ */
+static __always_inline bool pair_is_plain(void)
+{
+	const struct net_device___xroce *dev = NULL;
+
+	if (!bpf_rdonly_cast || !bpf_core_field_exists(dev->xdp_features))
+		return false;
+	dev = pair_wire();
+	return dev->flags & PAIR_UP && !(dev->xdp_features & PAIR_NDO_XMIT) &&
+	       !pair_is_looked_at(dev) && pair_has_no_queue(dev);
+}
+
+/*
+ * The client's Ethernet header arrives as it is: from the interface's MAC, but for XROCE_ROUTED,
+ * which is taken away here, and to that of one neighbour. False: the kernel has to write another.
+ */
+static __always_inline bool pair_address(struct __sk_buff *skb, const struct xroce_wire *wire)
+{
+	struct ethhdr *eth = (void *)(long)skb->data;
+	__u8 source[ETH_ALEN];
+
+	if ((void *)(eth + 1) > (void *)(long)skb->data_end || eth->h_dest[0] & 1)
+		return false;
+	__builtin_memcpy(source, eth->h_source, sizeof(source));
+	source[0] &= (__u8)~XROCE_ROUTED;
+	if (!single_is_mac(source, wire->mac))
+		return false;
+	eth->h_source[0] = source[0];
+	return true;
+}
+
+/* Returns the verdict, or TC_ACT_UNSPEC: the frame does not cross. */
+static __always_inline int pair_cross(struct __sk_buff *skb, const struct xroce_wire *wire)
+{
+	if (!pair_is_plain() || !pair_address(skb, wire))
+		return TC_ACT_UNSPEC;
+	/* it came from the client as somebody else's */
+	bpf_skb_change_type(skb, PAIR_TO_HOST);
+	return bpf_redirect_peer(wire->ifindex, 0);
+}
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a flow is compared with: the fields of a frame that ibv_create_flow(3) knows, in one struct
+ * that XDP and the library fill in by the same code. They agree on each frame, as XDP asks whether
+ * any flow takes it and the library which ones.
+ *
+ * Whoever includes this has defined before
+ *
+ *	FLOW_FRAME				a pointer to a frame, of any type
+ *	bool flow_load(FLOW_FRAME frame, __u32 at, void *to, __u32 bytes)
+ *						from offset at; false: it has not that many
+ *	FLOW_INLINE				static inline, in that world
+ */
+#ifndef XROCE_FLOW_H
+#define XROCE_FLOW_H
+
+#include <xroce/abi.h>
+
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#define FLOW_BE16(x) ((__be16)((((x)&0xff) << 8) | (((x) >> 8) & 0xff)))
+#define FLOW_BE32(x) ((__be32)__builtin_bswap32(x))
+#else
+#define FLOW_BE16(x) ((__be16)(x))
+#define FLOW_BE32(x) ((__be32)(x))
+#endif
+
+#define FLOW_ETHERNET_BYTES 14u
+#define FLOW_TAGS_MAX	    2
+#define FLOW_TYPE_VLAN	    FLOW_BE16(0x8100)
+#define FLOW_TYPE_QINQ	    FLOW_BE16(0x88a8)
+#define FLOW_TYPE_IPV4	    FLOW_BE16(0x0800)
+#define FLOW_TYPE_IPV6	    FLOW_BE16(0x86dd)
+#define FLOW_PROTO_TCP	    6
+#define FLOW_PROTO_UDP	    17
+#define FLOW_LABEL_MASK	    FLOW_BE32(0xfffffu)
+
+struct flow_tag {
+	__be16 tci;
+	__be16 type;
+};
+
+struct flow_ipv4 {
+	__u8 version_ihl;
+	__u8 tos;
+	__be16 length, id, fragment;
+	__u8 ttl;
+	__u8 proto;
+	__be16 check;
+	__u32 src, dst;
+};
+
+struct flow_ipv6 {
+	__be32 version_class_label;
+	__be16 length;
+	__u8 next;
+	__u8 hop_limit;
+	__u32 src[4], dst[4];
+};
+
+/* The ports behind an IP header, of the two protocols that have them at their start. */
+FLOW_INLINE void flow_parse_ports(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key)
+{
+	_Static_assert(offsetof(struct xroce_flow_key, dport) ==
+			       offsetof(struct xroce_flow_key, sport) + sizeof(key->sport),
+		       "both are loaded at once");
+
+	if (key->proto != FLOW_PROTO_UDP && key->proto != FLOW_PROTO_TCP)
+		return;
+	if (!flow_load(frame, at, &key->sport, 2 * sizeof(key->sport)))
+		return;
+	key->kinds |= key->proto == FLOW_PROTO_UDP ? XROCE_FLOW_UDP : XROCE_FLOW_TCP;
+}
+
+/* Of a fragment but the first there are no ports to be seen. */
+FLOW_INLINE void flow_parse_ipv4(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key)
+{
+	struct flow_ipv4 ip;
+	__u32 header;
+
+	if (!flow_load(frame, at, &ip, sizeof(ip)) || ip.version_ihl >> 4 != 4)
+		return;
+	header = (ip.version_ihl & 0xf) * 4u;
+	if (header < sizeof(ip))
+		return;
+	key->kinds |= XROCE_FLOW_IPV4;
+	key->src[0] = ip.src;
+	key->dst[0] = ip.dst;
+	key->proto = ip.proto;
+	key->tos = ip.tos;
+	key->ttl = ip.ttl;
+	key->ip_flags = (ip.fragment & FLOW_BE16(0x4000) ? XROCE_FLOW_DONT_FRAGMENT : 0) |
+			(ip.fragment & FLOW_BE16(0x2000) ? XROCE_FLOW_MORE_FRAGMENTS : 0);
+	if (!(ip.fragment & FLOW_BE16(0x1fff)))
+		flow_parse_ports(frame, at + header, key);
+}
+
+/* Extension headers are not gone through: the next header is the first one's number. */
+FLOW_INLINE void flow_parse_ipv6(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key)
+{
+	struct flow_ipv6 ip;
+
+	if (!flow_load(frame, at, &ip, sizeof(ip)) ||
+	    (ip.version_class_label & FLOW_BE32(0xf0000000u)) != FLOW_BE32(0x60000000u))
+		return;
+	key->kinds |= XROCE_FLOW_IPV6;
+	for (int i = 0; i < 4; i++) {
+		key->src[i] = ip.src[i];
+		key->dst[i] = ip.dst[i];
+	}
+	key->proto = ip.next;
+	key->tos = (__u8)(FLOW_BE32(ip.version_class_label) >> 20);
+	key->ttl = ip.hop_limit;
+	key->flow_label = ip.version_class_label & FLOW_LABEL_MASK;
+	flow_parse_ports(frame, at + (__u32)sizeof(ip), key);
+}
+
+/*
+ * The tag is the first one's, the EtherType what follows the last (ibv_create_flow(3)). False: it
+ * is no Ethernet frame.
+ */
+FLOW_INLINE _Bool flow_parse(FLOW_FRAME frame, struct xroce_flow_key *key)
+{
+	__u32 at = FLOW_ETHERNET_BYTES;
+	struct flow_tag tag;
+
+	_Static_assert(offsetof(struct xroce_flow_key, ether_type) + sizeof(key->ether_type) ==
+			       FLOW_ETHERNET_BYTES,
+		       "a key begins as a frame does");
+	__builtin_memset(key, 0, sizeof(*key));
+	if (!flow_load(frame, 0, key, FLOW_ETHERNET_BYTES))
+		return 0;
+	if (key->dst_mac[0] & 1)
+		key->kinds |= XROCE_FLOW_MULTICAST;
+	for (int i = 0; i < FLOW_TAGS_MAX; i++) {
+		if (key->ether_type != FLOW_TYPE_VLAN && key->ether_type != FLOW_TYPE_QINQ)
+			break;
+		if (!flow_load(frame, at, &tag, sizeof(tag)))
+			return 1;
+		if (!i) {
+			key->vlan_tci = tag.tci;
+			key->kinds |= XROCE_FLOW_VLAN;
+		}
+		key->ether_type = tag.type;
+		at += (__u32)sizeof(tag);
+	}
+	if (key->ether_type == FLOW_TYPE_IPV4)
+		flow_parse_ipv4(frame, at, key);
+	else if (key->ether_type == FLOW_TYPE_IPV6)
+		flow_parse_ipv6(frame, at, key);
+	return 1;
+}
+
+typedef __u64 __attribute__((may_alias)) flow_word;
+
+/* All bits of mask have the value's; the value has no others. */
+FLOW_INLINE _Bool flow_matches(const struct xroce_flow_key *key, const struct xroce_flow_key *value,
+			       const struct xroce_flow_key *mask)
+{
+	const flow_word *k = (const flow_word *)key, *v = (const flow_word *)value,
+			*m = (const flow_word *)mask;
+	__u64 other = 0;
+
+	for (unsigned int i = 0; i < sizeof(*key) / sizeof(*k); i++)
+		other |= (k[i] & m[i]) ^ v[i];
+	return !other;
+}
+
+#endif

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * System calls of the code under test, each a step before it is made; those that wait let the
+ * others go on. And whose each descriptor is, as a process that dies leaves none.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "sim.h"
+
+#define FDS_MAX 1024
+
+static int owner[FDS_MAX]; /* actor + 1; 0: nobody's */
+
+int __real_close(int fd);
+int __real_fcntl(int fd, int command, ...);
+int __real_open(const char *path, int flags, ...);
+int __real_epoll_create1(int flags);
+int __real_epoll_wait(int fd, struct epoll_event *events, int n, int timeout_ms);
+int __real_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
+ssize_t __real_recvmsg(int fd, struct msghdr *msg, int flags);
+ssize_t __real_send(int fd, const void *data, size_t len, int flags);
+ssize_t __real_sendmsg(int fd, const struct msghdr *msg, int flags);
+int __real_shutdown(int fd, int how);
+int __real_socket(int family, int type, int protocol);
+
+int __wrap_close(int fd);
+int __wrap_fcntl(int fd, int command, ...);
+int __wrap_open(const char *path, int flags, ...);
+int __wrap_epoll_create1(int flags);
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout_ms);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms);
+ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags);
+ssize_t __wrap_send(int fd, const void *data, size_t len, int flags);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
+int __wrap_shutdown(int fd, int how);
+int __wrap_socket(int family, int type, int protocol);
+
+int fd_own_by(int fd, u32 actor)
+{
+	must(fd < FDS_MAX);
+	if (fd >= 0)
+		owner[fd] = (int)actor + 1;
+	return fd;
+}
+
+int fd_own(int fd)
+{
+	return actor_self() < 0 ? fd : fd_own_by(fd, (u32)actor_self());
+}
+
+void fd_close(int fd)
+{
+	must(fd >= 0 && fd < FDS_MAX);
+	owner[fd] = 0;
+	must(!__real_close(fd));
+}
+
+/* From the highest down, as the kernel does it. */
+void fds_close(u32 actor)
+{
+	for (int fd = FDS_MAX - 1; fd >= 0; fd--)
+		if (owner[fd] == (int)actor + 1)
+			fd_close(fd);
+}
+
+u32 fds_open(void)
+{
+	u32 n = 0;
+
+	for (int fd = 0; fd < FDS_MAX; fd++)
+		n += __real_fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+int fd_nothing(void)
+{
+	return fd_own(__real_open("/dev/null", O_RDWR | O_CLOEXEC));
+}
+
+static void step(void)
+{
+	if (actor_self() >= 0)
+		actor_step();
+}
+
+int __wrap_close(int fd)
+{
+	step();
+	/* an actor closes what is its own */
+	must(fd < 0 || actor_self() < 0 || owner[fd] == actor_self() + 1);
+	if (fd >= 0)
+		owner[fd] = 0;
+	return __real_close(fd);
+}
+
+int __wrap_socket(int family, int type, int protocol)
+{
+	step();
+	return fd_own(__real_socket(family, type, protocol));
+}
+
+int __wrap_fcntl(int fd, int command, ...)
+{
+	va_list args;
+	long arg;
+	int ret;
+
+	va_start(args, command);
+	arg = va_arg(args, long);
+	va_end(args);
+	step();
+	ret = __real_fcntl(fd, command, arg);
+	return command == F_DUPFD_CLOEXEC ? fd_own(ret) : ret;
+}
+
+int __wrap_open(const char *path, int flags, ...)
+{
+	step();
+	return fd_own(__real_open(path, flags));
+}
+
+int __wrap_epoll_create1(int flags)
+{
+	step();
+	return fd_own(__real_epoll_create1(flags));
+}
+
+static u64 deadline(int timeout_ms)
+{
+	return timeout_ms < 0 ? NSEC_NEVER : clock_now_ns() + (u64)timeout_ms * NSEC_PER_MSEC;
+}
+
+int __wrap_epoll_wait(int fd, struct epoll_event *events, int n, int timeout_ms)
+{
+	const u64 until_ns = deadline(timeout_ms);
+	int ret;
+
+	step();
+	while (!(ret = __real_epoll_wait(fd, events, n, 0)) && clock_now_ns() < until_ns)
+		actor_wait(until_ns);
+	return ret;
+}
+
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+	const u64 until_ns = deadline(timeout_ms);
+	int ret;
+
+	if (actor_self() < 0)
+		return __real_poll(fds, n, timeout_ms);
+	step();
+	while (!(ret = __real_poll(fds, n, 0)) && clock_now_ns() < until_ns) {
+		actor_wait(until_ns);
+		actor_waits_on();
+	}
+	return ret;
+}
+
+ssize_t __wrap_recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	const struct cmsghdr *c;
+	ssize_t ret;
+
+	step();
+	ret = __real_recvmsg(fd, msg, flags);
+	c = ret < 0 ? NULL : CMSG_FIRSTHDR(msg);
+	for (size_t i = 0; c && CMSG_LEN((i + 1) * sizeof(int)) <= c->cmsg_len; i++)
+		fd_own(((const int *)CMSG_DATA(c))[i]);
+	return ret;
+}
+
+ssize_t __wrap_send(int fd, const void *data, size_t len, int flags)
+{
+	step();
+	return __real_send(fd, data, len, flags);
+}
+
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	step();
+	return __real_sendmsg(fd, msg, flags);
+}
+
+int __wrap_shutdown(int fd, int how)
+{
+	step();
+	return __real_shutdown(fd, how);
+}

@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A client: a process that opens the interface, makes QPs, destroys some, and ends; when its broker
+ * ends before it does, it begins again with the next. Its numbers, its port's end and its engine
+ * are the library's code. Two of three are of one user, which may have fewer QPs than both want;
+ * one is root's, which may choose numbers.
+ */
+#include "sim.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../user/attach/complain.h"
+#include "../../user/port/port_object.h"
+#include "../../user/transport/packet.h"
+#include "../../user/transport/qp.h"
+
+#define USER	 1000
+#define POSTED	 2 /* on each QP */
+#define SERVICES_ASKED 4
+#define CHOSEN	 5 /* the first number that root asks for by name */
+
+struct watch {
+	watch_fn *fn;
+	void *arg;
+};
+
+/* All that is the process's own memory. */
+struct process {
+	u32 index;
+	struct port port;
+	struct shard shard;
+	struct xroce_engine engine_word;
+	struct xroce_engine_stats stats;
+	struct xroce_drops drops;
+	struct cq cq;
+	struct qp *qp[2 * QPS];
+	u32 num_qps;
+	u32 posted;	/* requests and receives that have not completed */
+	bool has_port;	/* the broker has said so, and its end was not heard of */
+	bool rests;	/* no question is under way: what it has is all that it has */
+	bool draws;	/* a number for a QP that is being made */
+	u32 generation; /* of the broker whose client it is */
+	struct watch watch;
+	bool watches;
+};
+static struct process processes[CLIENTS];
+
+static struct process *of_port(struct port *port)
+{
+	return container_of(port, struct process, port);
+}
+
+void processes_begin(void)
+{
+	memset(processes, 0, sizeof(processes));
+	for (u32 i = 0; i < CLIENTS; i++)
+		processes[i].index = i;
+}
+
+/* The broker that it came to is there, and does not end. */
+static bool is_served(const struct process *p)
+{
+	const struct broker *b = faked_broker();
+
+	return b && p->generation == faked_generation() && !b->ended;
+}
+
+u32 process_uid(u32 index)
+{
+	return index < CLIENTS - 1 ? USER : 0;
+}
+
+u32 process_pid(u32 index)
+{
+	return 100 + index;
+}
+
+/* ---- what a port asks of its other rooms ---- */
+
+void port_lock(struct port *port)
+{
+}
+
+void port_unlock(struct port *port)
+{
+}
+
+int port_lifeline(const struct port *port)
+{
+	return attach_lifeline(&port->made);
+}
+
+int shards_steer(struct shards *all, const struct qp *qp)
+{
+	return 0;
+}
+
+bool shard_turn(struct shard *s)
+{
+	struct engine_event event;
+	u8 frame[PACKET_FRAME_MAX];
+
+	while (engine_output(s->engine, frame, sizeof(frame), clock_now_ns()))
+		;
+	while (engine_next_event(s->engine, &event))
+		;
+	return true;
+}
+
+int watch_start(const struct netdev *dev, bool urgent, watch_fn *fn, void *arg, struct watch **out)
+{
+	struct process *p = of_port(arg);
+
+	p->watch = (struct watch){ fn, arg };
+	*out = &p->watch;
+	fn(arg, NULL, dev);
+	return 0;
+}
+
+int watch_until_hangup(struct watch *watch, int fd)
+{
+	struct process *p = container_of(watch, struct process, watch);
+
+	must(fd >= 0 && fd == p->port.made.asker.fd);
+	p->watches = true;
+	return 0;
+}
+
+void watch_stop(struct watch *watch)
+{
+	if (watch)
+		container_of(watch, struct process, watch)->watches = false;
+}
+
+void attach_follow(struct attachment *m)
+{
+}
+
+int attach_draw(struct attachment *m, u32 *qpn)
+{
+	const int err = ask_draw(&m->asker, qpn);
+
+	return ask_is_over(err) ? -EIO : err;
+}
+
+int attach_claim(struct attachment *m, u32 qpn)
+{
+	const int err = ask_claim(&m->asker, qpn);
+
+	return ask_is_over(err) ? -EIO : err;
+}
+
+void attach_release(struct attachment *m, u32 qpn)
+{
+	outcome.in_vain += of_port(container_of(m, struct port, made))->draws;
+	ask_release(&m->asker, qpn);
+}
+
+/* ---- the watch ---- */
+
+static void take_completions(struct process *p)
+{
+	const struct cqe *e;
+
+	for (; (e = cq_peek(&p->cq)); cq_pop(&p->cq)) {
+		must(p->posted && e->status == CQE_WR_FLUSH_ERR);
+		p->posted--;
+	}
+}
+
+/* As the thread that waits for the hang-up: the port is lost, once, with all that was posted. */
+static void look(struct process *p)
+{
+	struct pollfd fd = { .fd = p->port.made.asker.fd };
+
+	if (!p->watches || poll(&fd, 1, 0) != 1 || !(fd.revents & POLLHUP))
+		return;
+	/* as the broker has ended; not for anything that this process did */
+	must(!is_served(p));
+	p->watches = p->has_port = false;
+	p->watch.fn(p->watch.arg, &p->port.dev, NULL);
+	outcome.lost++;
+	for (u32 i = 0; i < p->num_qps; i++)
+		must(qp_state(p->qp[i]) == QPS_ERR);
+	take_completions(p);
+	must(!p->posted);
+}
+
+/* ---- fork ---- */
+
+/* What the child inherited is the parent's: it is asked nothing, and hears nothing of it. */
+static void in_child(struct process *p)
+{
+	struct asker *a = &p->port.made.asker;
+	u32 qpn;
+
+	ask_abandon(a);
+	if (ask_draw(a, &qpn) != -EPIPE || ask_release(a, 2) != -EPIPE || ask_ring(a) != -EPIPE)
+		_exit(1);
+	p->port.shards.dead = true;
+	port_release(&p->port, 2);
+	_exit(0);
+}
+
+void process_fork(u32 index)
+{
+	struct process *p = &processes[index];
+	int status;
+	pid_t pid;
+
+	pid = fork();
+	must(pid >= 0);
+	if (!pid) {
+		actors_stop();
+		in_child(p);
+	}
+	must(waitpid(pid, &status, 0) == pid && status == 0);
+	outcome.forked = true;
+}
+
+/* ---- what a client does ---- */
+
+static int open_port(struct process *p)
+{
+	struct engine_config config = { .random = NULL, .stats = &p->stats, .drops = &p->drops };
+	const struct netdev dev = { .ifindex = 1, .name = "sim0", .mtu = 4500 };
+	struct attachment *m = &p->port.made;
+	struct ask_port port;
+	int err = faked_connect(process_pid(p->index), process_uid(p->index)), fds[ASK_FDS];
+
+	if (err < 0)
+		return err;
+	p->generation = faked_generation();
+	ask_init(&m->asker);
+	ask_begin(&m->asker, err);
+	err = ask_hello(&m->asker, &port, fds);
+	if (err) {
+		ask_close(&m->asker);
+		return err;
+	}
+	must(port.privileged == !process_uid(p->index));
+	for (u32 i = 0; i < ASK_FDS; i++)
+		must(fds[i] >= 0 && fds[i] < m->asker.fd);
+	for (u32 i = 0; i < ASK_FDS; i++)
+		m->fd[i] = fds[i];
+	m->info.shared = true;
+	m->maps.engine = &p->engine_word;
+	p->port.shards = (struct shards){ .shard = &p->shard, .num = 1, .shared = true };
+	p->shard = (struct shard){ .all = &p->port.shards };
+	memset(p->port.told, 0, sizeof(p->port.told));
+	must(!engine_create(&config, &p->shard.engine) && !cq_init(&p->cq, 64));
+	p->has_port = p->rests = true;
+	return follow_start(&p->port, &dev);
+}
+
+static void forget_port(struct process *p)
+{
+	if (!p->shard.engine)
+		return;
+	while (p->num_qps)
+		qp_destroy(p->shard.engine, p->qp[--p->num_qps]);
+	engine_destroy(p->shard.engine);
+	cq_free(&p->cq);
+	p->shard.engine = NULL;
+	p->posted = 0;
+	p->has_port = p->watches = false;
+}
+
+void process_forget(u32 index)
+{
+	forget_port(&processes[index]);
+	memset(&processes[index], 0, sizeof(processes[index]));
+	processes[index].index = index;
+}
+
+/* From here on nothing that it had is this process's. */
+static void close_port(struct process *p)
+{
+	p->has_port = p->rests = false;
+	follow_stop(&p->port);
+	forget_port(p);
+	for (u32 i = 0; i < ASK_FDS; i++)
+		close(p->port.made.fd[i]);
+	ask_close(&p->port.made.asker);
+}
+
+static void set_state(struct process *p, struct qp *qp, enum qp_state state, u32 mask)
+{
+	const struct qp_attr attr = { .state = state, .port = 1 };
+
+	must(!qp_modify(p->shard.engine, qp, &attr, QP_ATTR_STATE | mask, clock_now_ns()));
+}
+
+/* A receive and a datagram, which both stay there as no engine runs before the end. */
+static void post(struct process *p, struct qp *qp)
+{
+	struct recv_wqe *recv;
+	struct send_wqe *send;
+
+	set_state(p, qp, QPS_INIT, QP_ATTR_PKEY_INDEX | QP_ATTR_PORT | QP_ATTR_QKEY);
+	set_state(p, qp, QPS_RTR, 0);
+	set_state(p, qp, QPS_RTS, QP_ATTR_SQ_PSN);
+	recv = rq_slot(&qp->rq, 0);
+	sq_begin(&qp->sq);
+	send = sq_slot(&qp->sq, 0);
+	must(recv && send);
+	*recv = (struct recv_wqe){ .wr_id = qp->qpn };
+	*send = (struct send_wqe){ .wr_id = qp->qpn, .opcode = WR_SEND };
+	rq_publish(&qp->rq, 1);
+	sq_publish(&qp->sq, 1);
+	p->posted += POSTED;
+}
+
+/* Returns as port_create_qp(). */
+static int make_qp(struct process *p)
+{
+	struct qp_init init = { .transport = XROCE_UD, .sq_sig_all = true, .max_send_wr = 1,
+				.max_recv_wr = 1, .max_recv_sge = 1, .max_send_sge = 1,
+				.send_cq = &p->cq, .recv_cq = &p->cq };
+	struct qp *qp;
+	int err;
+
+	p->rests = false;
+	p->draws = true;
+	err = port_create_qp(&p->port, p->shard.engine, &init, &qp);
+	if (!err) {
+		must(qp->qpn == init.qpn && p->num_qps < ARRAY_SIZE(p->qp));
+		post(p, qp);
+		p->qp[p->num_qps++] = qp;
+		/* the broker may have ended meanwhile: as one that is made in the last moment */
+		if (!p->watches)
+			engine_qp_error(p->shard.engine, qp, 0);
+	}
+	p->draws = false;
+	/* a limit has its line, and root none */
+	must(err != -ENOSPC || (process_uid(p->index) && p->port.told[PORT_QPS]));
+	/* ENOMEM, E2BIG: of a fault */
+	must(!err || err == -ENOSPC || err == -EIO || err == -ENOMEM || err == -E2BIG);
+	p->rests = true;
+	look(p);
+	return err;
+}
+
+static void destroy_qp(struct process *p)
+{
+	struct qp *qp = p->qp[p->num_qps - 1];
+	const u32 qpn = qp->qpn;
+
+	p->num_qps--;
+	p->posted -= p->watches ? POSTED : 0;
+	qp_destroy(p->shard.engine, qp);
+	/* until the broker has heard of it, the number is still counted */
+	p->rests = false;
+	port_release(&p->port, qpn);
+	p->rests = true;
+	look(p);
+}
+
+/* False: the broker has ended. */
+static bool ask_for_more(struct process *p)
+{
+	struct asker *a = &p->port.made.asker;
+	struct ask_client client;
+	const bool root = !process_uid(p->index);
+	int fd = ask_ring(a), err;
+
+	if (fd >= 0)
+		close(fd);
+	must(fd >= 0 || ask_is_over(fd) || fd == -ENOMEM);
+	err = ask_list(a, 0, &client);
+	must(err || client.uid == process_uid(p->index) || root);
+	look(p);
+	/* a number of its own choice */
+	p->rests = false;
+	err = ask_claim(a, CHOSEN);
+	if (root)
+		must(!err || err == -EEXIST || err == -EALREADY || err == -E2BIG ||
+		     ask_is_over(err));
+	else
+		must(err == -EPERM || ask_is_over(err));
+	if (!err)
+		must(!ask_release(a, CHOSEN) || !is_served(p));
+	p->rests = true;
+	look(p);
+	return p->has_port;
+}
+
+/* Its own, or overlapping another's, or of a port that is not for all. */
+static struct ask_service service_of(u32 n)
+{
+	static const struct ask_service services[] = {
+		{ .id = 0x1060000 + 4000, .families = ASK_IPV4 | ASK_IPV6 },
+		{ .id = 0x1060000 + 4000, .address = { [10] = 0xff, 0xff, 10, 0, 0, 1 },
+		  .families = ASK_IPV4 },
+		{ .id = 0x1060000 + 4000, .families = ASK_IPV6 },
+		{ .id = 0x1060000 + 80, .families = ASK_IPV4 },
+	};
+
+	return services[n % ARRAY_SIZE(services)];
+}
+
+/* A QP 1 and services, as the connection manager's; some are another's. False: as above. */
+static bool ask_for_cm(struct process *p)
+{
+	struct asker *a = &p->port.made.asker;
+	bool has[SERVICES_ASKED] = { 0 };
+	int err;
+
+	err = ask_claim(a, XROCE_CM_QPN);
+	must(!err || err == -E2BIG || ask_is_over(err));
+	if (!err)
+		must(ask_claim(a, XROCE_CM_QPN) == -EALREADY || !is_served(p));
+	look(p);
+	for (u32 i = 0; i < SERVICES_ASKED; i++) {
+		const struct ask_service s = service_of(i + p->index);
+		const bool low = (s.id & 0xffff) < 1024 && process_uid(p->index);
+
+		err = ask_bind(a, &s);
+		must(!err || err == -EADDRINUSE || err == -EDQUOT || err == -E2BIG ||
+		     (err == -EACCES && low) || ask_is_over(err));
+		must(err || !low);
+		has[i] = !err;
+		outcome.in_use += err == -EADDRINUSE;
+		look(p);
+	}
+	for (u32 i = 0; i + 1 < SERVICES_ASKED; i++) {
+		const struct ask_service s = service_of(i + p->index);
+
+		err = ask_unbind(a, &s);
+		must(err == (has[i] ? 0 : -ENOENT) || ask_is_over(err));
+		look(p);
+	}
+	/* another QP 1 in the same place: what the first one left is not told any more */
+	if (p->index == 0 && !ask_release(a, XROCE_CM_QPN)) {
+		err = ask_claim(a, XROCE_CM_QPN);
+		must(!err || err == -E2BIG || ask_is_over(err));
+	}
+	look(p);
+	return p->has_port;
+}
+
+/* Multicast groups: one that all have, one of its own. False: as above. */
+static bool ask_for_groups(struct process *p)
+{
+	struct asker *a = &p->port.made.asker;
+	struct gid group[2] = { { .raw = { 0xff, 0x15, [15] = 1 } },
+				{ .raw = { 0xff, 0x15, [14] = 1, [15] = (u8)p->index } } };
+	const struct gid one = { .raw = { 0xfe, 0x80, [15] = 1 } };
+	bool has[2];
+	int err;
+
+	must(ask_attach(a, &one) == -EINVAL || !is_served(p));
+	for (u32 i = 0; i < 2; i++) {
+		err = ask_attach(a, &group[i]);
+		must(!err || err == -E2BIG || ask_is_over(err));
+		has[i] = !err;
+		if (!err)
+			must(ask_attach(a, &group[i]) == -EEXIST || !is_served(p));
+		look(p);
+	}
+	/* the others go with it */
+	err = ask_detach(a, &group[1]);
+	must(err == (has[1] ? 0 : -ENOENT) || ask_is_over(err));
+	must(ask_detach(a, &group[1]) == -ENOENT || !is_served(p));
+	look(p);
+	return p->has_port;
+}
+
+/* True: it has done what it came for. */
+static bool live(struct process *p)
+{
+	int err = open_port(p);
+
+	if (err) {
+		/* none is there yet, it ended, or a fault */
+		must(err == -ENOENT || ask_is_over(err) || err == -ENOMEM || err == -E2BIG);
+		return false;
+	}
+	for (u32 i = 0; i < QPS; i++)
+		make_qp(p);
+	ask_for_more(p);
+	ask_for_cm(p);
+	ask_for_groups(p);
+	for (u32 i = 0; i < 2 && p->num_qps; i++)
+		destroy_qp(p);
+	make_qp(p);
+	actor_step();
+	look(p);
+	while (p->has_port && p->num_qps)
+		destroy_qp(p);
+	err = p->has_port ? 0 : -EIO;
+	close_port(p);
+	return !err;
+}
+
+void process_main(void *arg)
+{
+	struct process *p = arg ? &processes[(uintptr_t)arg - 1] : NULL;
+
+	while (!live(p))
+		actor_sleep(NSEC_PER_MSEC);
+}
+
+/* ---- what must hold ---- */
+
+static const struct client *broker_client(const struct broker *b, u32 pid)
+{
+	for (const struct client *c = b->clients; c; c = c->next)
+		if (c->pid == pid && c->number != CLIENT_NONE)
+			return c;
+	return NULL;
+}
+
+void processes_check(struct broker *b)
+{
+	for (u32 i = 0; i < CLIENTS; i++) {
+		const struct process *p = &processes[i];
+		const struct client *c;
+
+		if (!p->has_port || !actor_lives(i) || !is_served(p))
+			continue;
+		c = broker_client(b, process_pid(i));
+		must(c);
+		for (u32 k = 0; k < p->num_qps; k++) {
+			u32 pid, owner = faked_owner(p->qp[k]->qpn, &pid);
+
+			must(owner == c->number && pid == process_pid(i));
+		}
+		must(!p->rests || c->qps == p->num_qps);
+	}
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Brokers and their clients in one process: the code of user/broker and the client's of
+ * user/attach/ask.c and user/port, over socket pairs and epoll of the real kernel. Each process of
+ * the simulated machine is an actor on a stack of its own, and one runs at a time. Every system
+ * call that it makes is a step: there another actor goes on, as the run's seed says, or the actor
+ * dies. Then its descriptors are closed as the kernel does it, and its memory is gone. Time is
+ * virtual, and jumps where all wait.
+ *
+ * The code under test is not changed for it: the linker puts calls.c before the C library
+ * (--wrap), and faked.c is in place of what loads BPF programs and makes devices.
+ */
+#ifndef BROKERSIM_SIM_H
+#define BROKERSIM_SIM_H
+
+#include "../../user/base/clock.h"
+#include "../../user/broker/broker_object.h"
+#include "../../user/broker/client.h"
+
+#define CLIENTS	 3
+#define ACTORS	 (CLIENTS + 1) /* the last is the broker */
+#define BROKER	 CLIENTS
+#define QPS	 4	       /* that a client makes at first */
+#define NUMBERS	 24	       /* slots that are drawn: so numbers are drawn in vain, too */
+#define GENERATIONS 64	       /* of each in a run, at most */
+#define NETNS	 5	       /* no network namespace has this number */
+#define PLACES	 (XROCE_CM_PLACE_FIRST + 1)
+
+/* ---- a run ---- */
+
+/* What fails once, at the nth time. */
+enum fault {
+	FAULT_NONE,
+	FAULT_OWN,
+	FAULT_ENTER,
+	FAULT_INSTANCE,
+	FAULT_RING,
+	FAULT_PLACE,
+	FAULT_BIND,
+	FAULT_GROUP,
+	FAULTS
+};
+
+struct run {
+	u64 seed; /* 0: in turns, 1: clients first, 2: the broker first; else who is drawn */
+	u32 dies[ACTORS]; /* at which of its steps; 0: not at all */
+	u32 forks;	  /* a client 0's step at which it forks */
+	enum fault fault;
+	u32 nth;
+};
+
+/* What a run has come to. */
+struct outcome {
+	u32 steps[ACTORS]; /* made, of a first life */
+	bool died[ACTORS];
+	bool forked;
+	u32 lost;     /* clients that have heard of their broker's end */
+	u32 refused;  /* a user's limit was met */
+	u32 in_use;   /* services that another had */
+	u32 in_vain;  /* numbers that had no place, and were given back */
+	u32 told;     /* peers of clients that have gone, each time that they are */
+	u32 faults;
+	u32 calls[FAULTS]; /* of what could have failed */
+};
+extern struct outcome outcome;
+
+/* Ends the process with what is wrong and the run, if anything is. */
+void sim_run(const struct run *run);
+#define must(condition) ((condition) ? (void)0 : sim_fail(__FILE__, __LINE__, #condition))
+void sim_fail(const char *file, int line, const char *what) __attribute__((noreturn));
+
+/* ---- actors.c ---- */
+
+typedef void actor_fn(void *arg);
+void actors_begin(const struct run *run);
+/* That actor runs fn; again, if it has died: then it does not die a second time. */
+void actor_start(u32 actor, actor_fn *fn, void *arg);
+bool actor_lives(u32 actor);
+/* All actors have steps, until each has ended, or waits for ever. after: behind each step. */
+void actors_go(void (*after)(void));
+/* The running one, -1: none. */
+int actor_self(void);
+/* It makes a step: others go on. Does not return if it dies there. */
+void actor_step(void);
+/*
+ * It has nothing to do until then, or until another has made a step. That it waits on is a step,
+ * too, at which it may die, but no reason for others to look again.
+ */
+void actor_wait(u64 until_ns);
+void actor_waits_on(void);
+/* It has nothing to do for so long, whatever others do. */
+void actor_sleep(u64 ns);
+u32 sim_random(u32 below);
+/* In a forked child: there are no actors, and no call is a step. */
+void actors_stop(void);
+
+/* ---- calls.c: descriptors and whose they are ---- */
+
+/* As of the running actor: closed with it. */
+int fd_own(int fd);
+int fd_own_by(int fd, u32 actor);
+void fds_close(u32 actor);
+u32 fds_open(void);
+/* /dev/null, as of the running actor. */
+int fd_nothing(void);
+/* Without a step. */
+void fd_close(int fd);
+
+/* ---- faked.c: the kernel's part of a broker ---- */
+
+void faked_begin(enum fault fault, u32 nth);
+/* The broker has died: its programs, maps and socket are gone. */
+void faked_lose_broker(void);
+/* The broker that has the interface, NULL: none. */
+struct broker *faked_broker(void);
+/* Which one that is: of a number of its own, as memory is used again. */
+u32 faked_generation(void);
+/* Whose a number is, as the broker's program sees it: ~0: nobody's. */
+u32 faked_owner(u32 qpn, u32 *pid);
+/* The client that has a place of communication ids, ~0: none; how many places are taken. */
+u32 faked_place(u32 place);
+u32 faked_places(void);
+/* Keys of services that are for that place; 0: for any. */
+u32 faked_services(u32 place);
+/* Groups that the broker's programs take a client's for; ~0: of all clients. */
+u32 faked_members(u32 client);
+/* Clients that have a place among the programs; instances that are not closed. */
+u32 faked_programs(void);
+u32 faked_instances(void);
+/* TAP devices that somebody has to delete. */
+u32 faked_taps(void);
+/* A connection to the broker's socket, or -errno. */
+int faked_connect(u32 pid, u32 uid);
+
+/* ---- process.c: clients ---- */
+
+void processes_begin(void);
+void process_main(void *arg); /* arg: its index */
+/* What it believes is so. */
+void processes_check(struct broker *b);
+/* Its memory goes. */
+void process_forget(u32 index);
+/* A child of it begins, and ends. */
+void process_fork(u32 index);
+u32 process_uid(u32 index);
+u32 process_pid(u32 index);
+
+#endif

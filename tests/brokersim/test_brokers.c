@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A broker and three clients, of whom each dies at every step that it makes, in several orders of
+ * the others' steps. After each step: a number has one owner, which is the one that the broker's
+ * program sees; what is counted for a user is what its clients have, and not more than it may; what
+ * a client believes to have is its own. At the end nothing is left: no number, no place, no
+ * descriptor, no memory, no device.
+ *
+ * A run that fails says what it was: test_brokers SEED DEATH... repeats it.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../../user/broker/broker.h"
+#include "sim.h"
+
+#define IN_TURNS  3u  /* seeds that are no draw */
+#define SEEDS	  6u /* of runs in which one dies at each step */
+#define TWO_SEEDS 2000u
+
+struct outcome outcome;
+static struct run run;
+static int end_fd;
+static u32 begun;   /* brokers */
+static bool ending; /* of the run: the broker was told so */
+
+void sim_fail(const char *file, int line, const char *what)
+{
+	printf("%s:%d: %s\n", file, line, what);
+	printf("replay: test_brokers %llu %u %u %u %u %u %u %u\n",
+		(unsigned long long)run.seed, run.dies[0], run.dies[1], run.dies[2],
+		run.dies[BROKER], run.forks, run.fault, run.nth);
+	fflush(stdout);
+	_exit(1);
+}
+
+/* ---- the broker's process ---- */
+
+static void broker_main(void *arg)
+{
+	const struct broker_options options = { .mode = 0666, .group = (gid_t)-1,
+						.max_clients = 2, .max_qps = 7, .max_rings = 8,
+						.max_services = 3 };
+	const struct netdev dev = { .ifindex = 1, .name = "sim0", .mtu = 4500 };
+	struct brokers *all;
+
+	begun++;
+	must(!brokers_make(&all));
+	/* where an instance cannot be had it does not begin */
+	if (!brokers_add(all, &dev, &options))
+		must(!brokers_run(all, end_fd));
+	else
+		must(run.fault == FAULT_INSTANCE);
+	brokers_unmake(all);
+}
+
+/* ---- what must hold after each step ---- */
+
+static void check_numbers(const struct broker *b)
+{
+	u32 owned = 0, listed = 0, pid;
+
+	for (u32 i = 0; i < NUMBERS * GENERATIONS; i++)
+		owned += faked_owner(i / NUMBERS * XROCE_MAX_QP + i % NUMBERS, &pid) != ~0u;
+	for (const struct client *c = b->clients; c; c = c->next) {
+		u32 n = 0;
+
+		for (u32 i = c->qpns; i != NUMBERS_NONE; i = b->numbers.number[i].after, n++) {
+			const struct number *x = &b->numbers.number[i];
+
+			must(x->client == c->number);
+			must(faked_owner(x->qpn, &pid) == c->number && pid == c->pid);
+		}
+		must(n == c->qps);
+		listed += n;
+	}
+	must(listed == owned && listed == b->quota.used[QUOTA_QPS]);
+}
+
+/* The clients with a QP 1, the one that answers for nobody, and whose the services are. */
+static void check_cm(const struct broker *b)
+{
+	u32 places = 0, keys = 0;
+
+	for (const struct client *c = b->clients; c; c = c->next) {
+		const u32 place = XROCE_CM_PLACE_OF(c->number);
+		u32 n = 0;
+
+		must(!c->has_cm || c->number != CLIENT_NONE);
+		must(c->number == CLIENT_NONE ||
+		     faked_place(place) == (c->has_cm ? c->number : ~0u));
+		places += c->has_cm;
+		for (u32 i = c->bound; i != BINDINGS_NONE; i = b->bindings.binding[i].after, n++)
+			must(b->bindings.binding[i].client == c->number);
+		must(n == c->services && (!n || c->number != CLIENT_NONE));
+		if (n) {
+			must(faked_services(place) >= 1 && faked_services(place) <= 2 * n);
+			keys += faked_services(place);
+		}
+		must(!b->refuser || b->refuser->privileged || !c->has_cm || !c->privileged);
+	}
+	must(keys == faked_services(0));
+	must(!b->refuser || (b->refuser->has_cm &&
+			     faked_place(XROCE_CM_PLACE_NOBODY) == b->refuser->number));
+	must(faked_places() == places + !!b->refuser);
+	must(b->refuser || !places || run.fault == FAULT_PLACE);
+}
+
+/* The programs know who has members, but where an update was made to fail. */
+static void check_groups(const struct broker *b)
+{
+	u32 all = 0;
+
+	for (const struct client *c = b->clients; c; c = c->next) {
+		must(!c->groups || c->number != CLIENT_NONE);
+		must(c->number == CLIENT_NONE || run.fault == FAULT_GROUP ||
+		     faked_members(c->number) == c->groups);
+		all += c->groups;
+	}
+	must(b->quota.used[QUOTA_GROUPS] == all);
+	must(run.fault == FAULT_GROUP || faked_members(~0u) == all);
+}
+
+static void check_user(const struct broker *b, const struct quota_user *u)
+{
+	u32 used[QUOTA_KINDS] = { 0 };
+
+	for (const struct client *c = b->clients; c; c = c->next) {
+		if (c->user != u)
+			continue;
+		must(c->uid == u->uid);
+		used[QUOTA_CONNECTIONS]++;
+		used[QUOTA_CLIENTS] += c->number != CLIENT_NONE || c->waiting;
+		used[QUOTA_QPS] += c->qps;
+		used[QUOTA_RINGS] += c->rings;
+		used[QUOTA_SERVICES] += c->services;
+		used[QUOTA_GROUPS] += c->groups;
+	}
+	for (u32 k = 0; k < QUOTA_KINDS; k++)
+		must(used[k] == u->used[k] && (!u->uid || used[k] <= b->quota.limits.user[k]));
+}
+
+static void check_quota(const struct broker *b)
+{
+	u32 used[QUOTA_KINDS] = { 0 };
+
+	for (u32 i = 0; i < QUOTA_CONNECTIONS_MAX; i++) {
+		const struct quota_user *u = &b->quota.user[i];
+
+		if (!u->used[QUOTA_CONNECTIONS])
+			continue;
+		check_user(b, u);
+		for (u32 k = 0; k < QUOTA_KINDS; k++)
+			used[k] += u->used[k];
+	}
+	must(!memcmp(used, b->quota.used, sizeof(used)));
+}
+
+static void check(void)
+{
+	struct broker *b = faked_broker();
+	u32 places = 0;
+
+	for (u32 i = 0; i < CLIENTS; i++)
+		if (outcome.died[i] && !actor_lives(i))
+			process_forget(i);
+	if (!b || !b->numbers.number)
+		return;
+	check_numbers(b);
+	check_cm(b);
+	check_groups(b);
+	check_quota(b);
+	for (const struct client *c = b->clients; c; c = c->next) {
+		must(c->number == CLIENT_NONE || b->of[c->number] == c);
+		places += c->number != CLIENT_NONE;
+	}
+	must(places == faked_programs());
+	processes_check(b);
+}
+
+/* Nobody has anything to do: the broker holds what it is to hold without a client. */
+static void check_quiet(void)
+{
+	const struct broker *b = faked_broker();
+
+	for (u32 i = 0; i < CLIENTS; i++)
+		must(!actor_lives(i));
+	must(b && actor_lives(BROKER) && !b->clients && !b->stock.num_doomed);
+	must(!b->orphans);
+	for (u32 k = 0; k < QUOTA_KINDS; k++)
+		must(!b->quota.used[k]);
+	must(!faked_places() && !faked_services(0));
+	must(!faked_programs() && faked_instances() == STOCK_SPARES &&
+	     faked_taps() == STOCK_SPARES * INSTANCE_TAPS);
+}
+
+/* ---- a run ---- */
+
+static void after_step(void)
+{
+	check();
+	/* one that has died, or could not begin, is begun again, and the clients come to it */
+	if (!ending && !actor_lives(BROKER)) {
+		must(begun == 1);
+		actor_start(BROKER, broker_main, NULL);
+	}
+}
+
+void sim_run(const struct run *r)
+{
+	const u32 before = fds_open();
+	const u64 one = 1;
+
+	run = *r;
+	memset(&outcome, 0, sizeof(outcome));
+	begun = 0;
+	ending = false;
+	actors_begin(r);
+	faked_begin(r->fault, r->nth);
+	processes_begin();
+	end_fd = eventfd(0, EFD_CLOEXEC);
+	actor_start(BROKER, broker_main, NULL);
+	for (u32 i = 0; i < CLIENTS; i++)
+		actor_start(i, process_main, (void *)(uintptr_t)(i + 1));
+	actors_go(after_step);
+	check_quiet();
+	ending = true;
+	must(write(end_fd, &one, sizeof(one)) == sizeof(one));
+	actors_go(after_step);
+	must(!actor_lives(BROKER) && !faked_instances() && !faked_programs() &&
+	     !faked_taps());
+	fd_close(end_fd);
+	must(fds_open() == before);
+}
+
+/* ---- the tests ---- */
+
+static void undisturbed(void **state)
+{
+	u32 told = 0;
+
+	for (u64 seed = 0; seed < 200; seed++) {
+		sim_run(&(struct run){ .seed = seed });
+		assert_int_equal(outcome.lost, 0);
+		told += outcome.told;
+		for (u32 i = 0; i < ACTORS; i++)
+			assert_true(outcome.steps[i] > 40);
+	}
+	/* each of a hundred, four times, unless another client has the place by then */
+	assert_true(told > 200 * 100);
+}
+
+/* What the kernel refuses once, at each time that it is asked; without the broker's lines of it. */
+static void fails_at_each_call(void **state)
+{
+	const int own = dup(STDERR_FILENO), nothing = fd_nothing();
+
+	dup2(nothing, STDERR_FILENO);
+	for (u32 fault = FAULT_NONE + 1; fault < FAULTS; fault++)
+		for (u64 seed = 0; seed < SEEDS; seed++) {
+			struct run r = { .seed = seed, .fault = (enum fault)fault };
+
+			do {
+				r.nth++;
+				sim_run(&r);
+			} while (outcome.faults);
+			must(r.nth > 2);
+		}
+	dup2(own, STDERR_FILENO);
+	fd_close(own);
+	fd_close(nothing);
+}
+
+/* One dies, at each of its steps. */
+static void dies_everywhere(u32 actor)
+{
+	u32 lost = 0;
+
+	for (u64 seed = 0; seed < SEEDS; seed++) {
+		u32 at = 0;
+
+		do {
+			struct run r = { .seed = seed };
+
+			r.dies[actor] = ++at;
+			sim_run(&r);
+			lost += outcome.lost;
+		} while (outcome.died[actor]);
+		assert_true(at > 40);
+	}
+	assert_true(actor == BROKER ? lost > 40 * SEEDS : !lost);
+}
+
+static void client_dies_at_each_step(void **state)
+{
+	for (u32 i = 0; i < CLIENTS; i++)
+		dies_everywhere(i);
+}
+
+static void broker_dies_at_each_step(void **state)
+{
+	dies_everywhere(BROKER);
+}
+
+/* Several die, each somewhere. */
+static void several_die(void **state)
+{
+	u32 died = 0, refused = 0, in_vain = 0, in_use = 0;
+
+	for (u64 seed = IN_TURNS; seed < TWO_SEEDS; seed++) {
+		struct run r = { .seed = seed };
+
+		for (u32 i = 0; i < ACTORS; i++)
+			r.dies[i] = (u32)((seed * 2654435761u >> (i * 5)) % 251);
+		sim_run(&r);
+		for (u32 i = 0; i < ACTORS; i++)
+			died += outcome.died[i];
+		refused += outcome.refused;
+		in_vain += outcome.in_vain;
+		in_use += outcome.in_use;
+	}
+	/* or the runs have not been where they are meant to be */
+	assert_true(died > TWO_SEEDS && refused > TWO_SEEDS / 4 && in_vain && in_use > TWO_SEEDS);
+}
+
+/* A client forks, at each of its steps: to all others it is as if it had not. */
+static void client_forks_at_each_step(void **state)
+{
+	for (u64 seed = 0; seed < IN_TURNS; seed++) {
+		struct run r = { .seed = seed };
+
+		do {
+			r.forks++;
+			sim_run(&r);
+		} while (outcome.forked);
+		assert_true(r.forks > 40);
+	}
+}
+
+/* The same run makes the same steps. */
+static void a_run_replays(void **state)
+{
+	const struct run r = { .seed = 77, .dies = { 0, 33, 0, 60 } };
+	struct outcome first;
+
+	sim_run(&r);
+	first = outcome;
+	sim_run(&r);
+	assert_memory_equal(&first, &outcome, sizeof(first));
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(undisturbed),
+		cmocka_unit_test(fails_at_each_call),
+		cmocka_unit_test(client_dies_at_each_step),
+		cmocka_unit_test(broker_dies_at_each_step),
+		cmocka_unit_test(several_die),
+		cmocka_unit_test(client_forks_at_each_step),
+		cmocka_unit_test(a_run_replays),
+	};
+
+	if (argc > 8) {
+		u32 v[9];
+
+		for (u32 i = 1; i < 9; i++)
+			v[i] = (u32)strtoul(argv[i], NULL, 0);
+		sim_run(&(struct run){ .seed = v[1], .dies = { v[2], v[3], v[4], v[5] },
+				       .forks = v[6], .fault = (enum fault)v[7], .nth = v[8] });
+		return 0;
+	}
+	return cmocka_run_group_tests_name("brokers", tests, NULL, NULL);
+}

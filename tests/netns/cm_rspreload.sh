@@ -1,0 +1,157 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Programs that know nothing of rsockets, with librspreload.so (`xroce run --rsockets`): select()
+# and poll(), copies of descriptors, threads, a server that forks; a peer without rsockets.
+. "$(dirname "$0")/lib/case.sh"
+. "$(dirname "$0")/lib/cm.sh"
+
+for program in iperf3 rstream udpong curl; do
+	command -v $program >/dev/null || { echo "skip cm_rspreload no $program"; exit 0; }
+done
+netns_pair 4500
+
+rs_a() { in_a "$XROCE" run --rsockets --dev $IF_A -- "$@"; }
+rs_b() { in_b "$XROCE" run --rsockets --dev $IF_B -- "$@"; }
+# serve NAME COMMAND...: in A, on rsockets
+serve() {
+	local name=$1
+	shift
+	start "$name" a "$XROCE" run --rsockets --dev $IF_A -- "$@"
+}
+
+# ask SERVER COMMAND...: a client in B, once the server listens.
+ask() {
+	local server=$1
+	shift
+	cm_wait_listening "$server" || { echo "# nobody listens" >"$WORK/client.out"; return 1; }
+	rs_b timeout 60 "$@" >"$WORK/client.out" 2>&1
+}
+
+no_tcp() {
+	in_a ss -Htln "sport = :$1" | grep -q . && fail "it listens at port $1 of TCP"
+	return 0
+}
+
+transfer() {
+	local address=$1
+	shift
+	serve server iperf3 -s -1 -B "$address"
+	local server=$child
+	ask "$server" iperf3 -c "$address" -n 5M "$@" ||
+		{ fail "the client ended with $?"; show client; }
+	no_tcp 5201
+	finish "$server" 20 || { fail "the server ended with $?"; show server; }
+	need_line client ' receiver'
+}
+
+# The same options for both, on their kernel's sockets as the program has it.
+sockets() {
+	serve server rstream -T s "$@" -b $IP4_A
+	local server=$child
+	ask "$server" rstream -s $IP4_A -T s "$@" ||
+		{ fail "the client ended with $?"; show client; show server; }
+	no_tcp 7471
+	finish "$server" 20 || { fail "the server ended with $?"; show server; }
+}
+
+datagrams() {
+	serve server udpong -T s -b $IP4_A
+	local server=$child
+	wait_until 10 in_a sh -c 'ss -Huln sport = :7174 | grep -q .' || fail "no server"
+	rs_b timeout 60 udpong -T s -s $IP4_A -S 1000 -C 500 >"$WORK/client.out" 2>&1 ||
+		{ fail "the client ended with $?"; show client; show server; }
+	stop "$server"
+}
+
+# TCP carries the first bytes of a connection whose server may fork.
+forks() {
+	export RDMAV_FORK_SAFE=1
+	serve server timeout 90 rstream -T f -T b -S 10000 -C 100
+	local server=$child
+	wait_until 10 in_a sh -c 'ss -Htln sport = :7471 | grep -q .' || fail "no server"
+	rs_b timeout 60 rstream -s $IP4_A -T f -T b -S 10000 -C 100 >"$WORK/client.out" 2>&1 ||
+		{ fail "the client ended with $?"; show client; show server; }
+	finish "$server" 20 || { fail "the server ended with $?"; show server; }
+	unset RDMAV_FORK_SAFE
+	# 4 MB by TCP would be in its counters
+	local octets
+	octets=$(in_a nstat -asz IpExtInOctets | awk '/InOctets/ {print $2}')
+	[ "${octets:-0}" -lt 1000000 ] || fail "$octets bytes came by TCP or UDP"
+}
+
+# The end of the TCP connection is seen before the rsocket that takes its place.
+forks_late() {
+	export RDMAV_FORK_SAFE=1
+	serve server timeout 60 python3 -c "
+import socket
+s = socket.socket()
+s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+s.bind(('$IP4_A', 7472))
+s.listen()
+c = s.accept()[0]
+c.sendall(c.recv(5)[::-1])"
+	local server=$child
+	unset RDMAV_FORK_SAFE
+	wait_until 10 in_a sh -c 'ss -Htln sport = :7472 | grep -q .' || fail "no server"
+	in_b timeout 30 "$XROCE" run --dev $IF_B -- python3 -c "
+import ctypes, socket, struct, time
+cm = ctypes.CDLL('librdmacm.so.1', use_errno=True)
+s = socket.create_connection(('$IP4_A', 7472))
+assert s.recv(4, socket.MSG_WAITALL) == bytes(4)
+s.close()
+time.sleep(0.3)
+to = struct.pack('=HH4s8x', socket.AF_INET, socket.htons(7472), socket.inet_aton('$IP4_A'))
+rs = cm.rsocket(socket.AF_INET, socket.SOCK_STREAM, 0)
+assert rs >= 0 and not cm.rconnect(rs, to, len(to)), ctypes.get_errno()
+answer = ctypes.create_string_buffer(5)
+assert cm.rsend(rs, b'later', 5, 0) == 5
+assert cm.rrecv(rs, answer, 5, socket.MSG_WAITALL) == 5 and answer.raw == b'retal'
+" >"$WORK/client.out" 2>&1 || { fail "the client ended with $?"; show client; }
+	finish "$server" 20 || { fail "the server ended with $?"; show server; }
+}
+
+# It is refused there as an rsocket, and reached by TCP: by a program that waits in connect().
+without() {
+	head -c 300000 /dev/urandom >"$WORK/page"
+	serve other rstream -b $IP4_A -p 7500
+	local other=$child
+	start server a timeout 60 python3 -m http.server -d "$WORK" 8123
+	local server=$child
+	wait_until 10 in_a sh -c 'ss -Htln sport = :8123 | grep -q .' || fail "no server"
+	rs_b timeout 30 python3 -c "
+import socket
+s = socket.create_connection(('$IP4_A', 8123))
+s.sendall(b'GET /page HTTP/1.0\r\n\r\n')
+got = b''.join(iter(lambda: s.recv(65536), b''))
+open('$WORK/got', 'wb').write(got.split(b'\r\n\r\n', 1)[1])
+" >"$WORK/client.out" 2>&1 ||
+		{ fail "the client ended with $?"; show client; }
+	cmp "$WORK/page" "$WORK/got" 2>>"$WORK/case.notes" || fail "another page"
+	stop "$server"
+	stop "$other"
+}
+
+web() {
+	head -c 3000000 /dev/urandom >"$WORK/page"
+	serve server python3 -m http.server -d "$WORK" 8123
+	local server=$child
+	ask "$server" curl -sS -o "$WORK/got" http://$IP4_A:8123/page ||
+		{ fail "the client ended with $?"; show client; show server; }
+	no_tcp 8123
+	cmp "$WORK/page" "$WORK/got" 2>>"$WORK/case.notes" || fail "another page"
+	stop "$server"
+}
+
+run_case select_v4 transfer $IP4_A
+run_case select_v6 transfer $IP6_A
+run_case select_reverse transfer $IP4_A -R
+run_case select_streams transfer $IP4_A -P 4
+run_case poll sockets -T a -S 10000 -C 100
+run_case blocking sockets -T b -S 10000 -C 100
+run_case datagrams datagrams
+run_case forks forks
+run_case forks_late forks_late
+run_case web web
+run_case without without
+finish_cases

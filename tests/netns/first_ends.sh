@@ -1,0 +1,320 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Processes that die while an interface becomes one of several processes', or is one: the broker,
+# the process that was first, those that came. XROCE_FIRST_TIMES: how many moments of death; 100 by
+# hand.
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 4500
+. "$here/tests/netns/lib/first.sh"
+
+TIMES=${XROCE_FIRST_TIMES:-8}
+guests_died=
+
+# pause MS: a moment of death, nothing that is waited for
+pause() { read -r -t "$(printf '0.%03d' "$1")" <> <(:); }
+moment() { echo $(($1 * $1 * 3 % 400)); }
+
+# begin_guests: they come, and may be told anything; $guest and $third
+begin_guests() {
+	by_user $IF_A auto
+	start third a "${words[@]}" "$OWN/bin/first_traffic" -d $DEV_A -p 18602 -x
+	third=$child
+	start guest a "${words[@]}" "$OWN/bin/first_traffic" -d $DEV_A -m 100000000 -x \
+		$IP4_A:18600 $IP4_B:18601
+	guest=$child
+}
+kill_guests() {
+	guests_died=yes
+	kill -9 "$guest" "$third" 2>/dev/null
+	finish "$guest" 5
+	finish "$third" 5
+}
+has_broker() { [ -n "$(brokers)" ]; }
+kill_brokers() {
+	local p
+	for p in $(brokers); do
+		kill -"$1" "$p" 2>/dev/null
+	done
+}
+
+# all_is_well [LINES]: those that come next work, and the first and its peer have lost nothing.
+all_is_well() {
+	alone_again
+	guests 30 && guests_end
+	alone_again
+	still_at_work
+	nothing_was_lost
+	end "$@"
+}
+# No broker is started for a second after one was: then somebody that comes is refused.
+comes_in() {
+	by_user $IF_A auto
+	start early a "${words[@]}" "$OWN/bin/first_traffic" -d $DEV_A -m 30 $IP4_A:18600
+	finish "$child" 20
+}
+
+# ---- the broker ----
+
+# It dies before it does anything: the ones that wait are told what they were told ever since.
+broker_dies_at_once() {
+	begin -x || return
+	echo kill >"$OWN/how"
+	begin_guests
+	finish "$guest" 15 && fail "the guest works without a broker"
+	finish "$third" 15 && fail "the third works without a broker"
+	need_line guest "^xroce: $IF_A: in use by process $first "
+	need_line third "^xroce: $IF_A: in use by process $first "
+	rm -f "$OWN/how"
+	still_at_work
+	wait_until 10 comes_in || fail "nobody comes in any more"
+	all_is_well 1
+}
+
+# No broker is started for a second after one was that failed: those that came then come again.
+brought_a_broker() {
+	has_broker && return
+	is_gone_or_zombie "$guest" && { kill_guests; begin_guests; }
+	return 1
+}
+broker_dies_soon() {
+	local i
+	begin -x || return
+	for ((i = 0; i < TIMES; i++)); do
+		begin_guests
+		wait_until 10 brought_a_broker || { fail "no broker"; show first; show guest; return; }
+		pause "$(moment $i)"
+		kill_brokers KILL
+		kill_guests
+		wait_until 10 is_alone || { alone_again; return; }
+		still_at_work || return
+	done
+	wait_until 10 comes_in || fail "nobody comes in any more"
+	all_is_well
+}
+
+# The third has nobody left when the guest has gone, which may be told first: then it is through.
+is_without_partner() { [ "$1" = third ] && grep -q ', 1 lost$' "$WORK/third.out"; }
+
+# broker_ends HOW: under traffic of all. Its clients are told that their device is lost; the first
+# is not.
+broker_ends() {
+	local i side rc
+	begin -x || return
+	for i in 1 2 3; do
+		guests 100000000 -x || return
+		wait_until 20 has_more guest 300 || { fail "the guest stands still"; show guest; }
+		wait_until 20 has_more third 0 || { fail "the third stands still"; show third; }
+		case $1 in
+		stop)
+			in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1 ||
+				{ fail "stop ends with $?"; show stop; }
+			;;
+		*) kill_brokers "$1" ;;
+		esac
+		for side in guest third; do
+			finish "${!side}" 20
+			rc=$?
+			[ $rc -eq 0 ] && is_without_partner $side && continue
+			need_equal "how $side ends" $rc 3
+			need_line $side '^lost after [1-9]'
+		done
+		alone_again
+		still_at_work || return
+	done
+	all_is_well
+}
+
+# The last broker's program is on the hairpin still, when the next one begins: as a killed one's,
+# until the kernel has closed all that it had.
+hairpin_is_taken() {
+	local hairpin id before
+	begin || return
+	guests 30 && guests_end
+	alone_again
+	hairpin=$(ip -n $NS_A -o link show type tun | sed -n 's/^[0-9]*: \([^:@]*\).*/\1/p')
+	id=$(bpf_ids "$first" prog | head -n 1)
+	in_a bpftool net attach xdpgeneric id "$id" dev "$hairpin" || { fail "cannot attach"; return; }
+	before=$(started)
+	by_user $IF_A auto
+	start third a "${words[@]}" "$OWN/bin/first_traffic" -d $DEV_A -m 30 $IP4_A:18600
+	third=$child
+	wait_until 20 has_started $((before + 1)) || fail "no broker is started"
+	pause 900
+	in_a bpftool net detach xdpgeneric dev "$hairpin"
+	finish "$third" 30 || { fail "whoever came meanwhile ended with $?"; show third; show first; }
+	all_is_well
+}
+
+# A broker that says nothing: the first goes on by itself at last.
+broker_stops() {
+	begin -x || return
+	guests 100000000 -x || return
+	kill_brokers STOP
+	goes_on first 10000
+	still_at_work
+	kill_brokers KILL
+	kill_guests
+	all_is_well
+}
+
+# ---- those that come ----
+
+guest_dies_waiting() {
+	begin -x || return
+	echo wait >"$OWN/how"
+	begin_guests
+	wait_until 10 has_started 1 || { fail "no broker is started"; show first; }
+	kill_guests
+	still_at_work
+	rm -f "$OWN/how"
+	all_is_well
+}
+
+guest_dies() {
+	local i
+	begin -x || return
+	for ((i = 0; i < TIMES; i++)); do
+		begin_guests
+		pause "$(moment $i)"
+		kill_guests
+	done
+	still_at_work
+	all_is_well
+}
+
+# ---- the first ----
+
+end_peer() {
+	rm -f "$GO"
+	finish "$peer" 30 || { fail "the peer ended with $?"; show peer; }
+	wait_until 15 runs_nothing || fail "left: $(what_is_there)"
+	all_forgotten
+}
+
+# first_ends HOW: alone; the next one finds the interface free, the path too.
+first_ends_alone() {
+	begin -x || return
+	remember
+	kill -"$1" "$first"
+	finish "$first" 20
+	[ "$1" = KILL ] || nothing_left
+	end_peer
+	begin -x || return
+	guests 30 && guests_end
+	end
+}
+
+# Under traffic of all: the others lose what they had with it, and nothing else.
+first_ends() {
+	begin -x || return
+	guests 100000000 -x || return
+	wait_until 20 has_more guest 300 || { fail "the guest stands still"; show guest; }
+	remember
+	kill -"$1" "$first"
+	finish "$first" 20
+	goes_on guest 1000
+	is_gone_or_zombie "$third" && { fail "the third has ended"; show third; }
+	by_user $IF_A auto
+	start late a "${words[@]}" "$OWN/bin/first_traffic" -d $DEV_A -m 50 $IP4_A:18602 $IP4_B:18601
+	finish "$child" 20 || { fail "one that comes then ended with $?"; show late; }
+	kill "$guest" "$third"
+	finish "$guest" 20 || { fail "the guest ended with $?"; show guest; }
+	finish "$third" 20 || { fail "the third ended with $?"; show third; }
+	nothing_left
+	end_peer
+}
+
+# The first is killed while its broker begins: that one goes on without it, with those who wait.
+first_dies_joining() {
+	begin -x || return
+	remember
+	echo wait >"$OWN/how"
+	begin_guests
+	wait_until 10 has_started 1 || { fail "no broker is started"; show first; }
+	kill -9 "$first"
+	finish "$first" 5
+	rm -f "$OWN/how"
+	goes_on guest 300
+	need_equal "brokers that were started" "$(started)" 1
+	kill "$guest" "$third"
+	finish "$guest" 20 || { fail "the guest ended with $?"; show guest; }
+	finish "$third" 20 || { fail "the third ended with $?"; show third; }
+	nothing_left
+	end_peer
+}
+
+# The broker is told to end, and finds with that word that the first has gone.
+both_end() {
+	begin -x || return
+	# they stay, or it might be ending already
+	guests 100000000 -x || return
+	has_broker || { fail "no broker is left to end"; return; }
+	remember
+	kill_brokers STOP
+	kill_brokers TERM
+	kill -9 "$first"
+	finish "$first" 20
+	kill_brokers CONT
+	kill_guests
+	nothing_left
+	end_peer
+}
+
+first_dies_soon() {
+	local i
+	for ((i = 0; i < TIMES; i++)); do
+		begin -x || return
+		remember
+		begin_guests
+		pause "$(moment $i)"
+		kill -9 "$first"
+		finish "$first" 5
+		kill_guests
+		end_peer
+		[ ! -s "$WORK/case.notes" ] || { fail "the ${i}th time"; return; }
+	done
+	begin -x || return
+	all_is_well
+}
+
+# Stopped before they come, and with them there. What comes to a stopped process waits.
+first_stops() {
+	begin || return
+	kill -STOP "$first"
+	begin_guests
+	pause 300
+	kill -CONT "$first"
+	wait_until 20 has_more guest 300 || { fail "the guest stands still"; show guest; }
+	kill -STOP "$first"
+	pause 300
+	wait_until 5 said_or_gone third '^ready' "$third"
+	is_gone_or_zombie "$guest" && { fail "the guest has ended"; show guest; }
+	kill -CONT "$first"
+	still_at_work
+	goes_on guest 300
+	kill "$guest" "$third"
+	finish "$guest" 20 || { fail "the guest ended with $?"; show guest; }
+	finish "$third" 20 || { fail "the third ended with $?"; show third; }
+	alone_again
+	still_at_work
+	end
+}
+
+first_case broker_dies_at_once broker_dies_at_once
+first_case broker_dies_soon broker_dies_soon
+first_case broker_is_killed broker_ends KILL
+first_case broker_is_told_to_end broker_ends stop
+first_case hairpin_is_taken hairpin_is_taken
+first_case broker_stops broker_stops
+first_case guest_dies_waiting guest_dies_waiting
+first_case guest_dies guest_dies
+first_case first_ends_alone first_ends_alone TERM
+first_case first_is_killed_alone first_ends_alone KILL
+first_case first_ends first_ends TERM
+first_case first_is_killed first_ends KILL
+first_case first_dies_joining first_dies_joining
+first_case both_end both_end
+first_case first_dies_soon first_dies_soon
+first_case first_stops first_stops
+finish_cases

@@ -1,0 +1,190 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# A process that has its interface alone, and others that come: when they come at the same moment,
+# when they may not, cannot, or only want to disturb.
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 4500
+. "$here/tests/netns/lib/first.sh"
+install -m 755 "$TOOLS/first_knock" "$OWN/bin"
+
+# ---- at the same moment ----
+
+# together N: so many processes of root; each has a link with itself and one with the peer
+together() {
+	local round i rc pids peer
+	: >"$GO"
+	by_root $IF_B never
+	traffic peer b -p 18601 -k "$GO" || return
+	peer=$child
+	for round in 1 2 3 4; do
+		pids=()
+		by_root $IF_A auto
+		for ((i = 0; i < $1; i++)); do
+			start together$i a "${words[@]}" "$OWN/bin/first_traffic" -d $DEV_A \
+				-p 1861$i -m 50 $IP4_A:1861$i $IP4_B:18601
+			pids+=("$child")
+		done
+		for ((i = 0; i < $1; i++)); do
+			finish "${pids[i]}" 30
+			rc=$?
+			[ $rc -eq 0 ] || { fail "round $round: number $i of $1 ended with $rc"; show together$i; }
+		done
+		nothing_left
+		[ ! -s "$WORK/case.notes" ] || return
+	done
+	rm -f "$GO"
+	finish "$peer" 20 || { fail "the peer ended with $?"; show peer; }
+}
+
+# ---- not allowed, not possible ----
+
+# refused BY...: another process is told that the first has the interface
+refused() {
+	start late a "${words[@]}" "$OWN/bin/first_traffic" -d $DEV_A -m 1 $IP4_A:18600
+	finish "$child" 15
+	need_equal "how the late one ends" $? 1
+	need_line late "^xroce: $IF_A: in use by process $first "
+}
+
+# Both ends of the cable at work, as begin has them, but that the first, by $words, does not listen.
+begin_alone() {
+	traffic first a -p 18600 -k "$GO" $IP4_A:18600 || return
+	first=$child
+	by_root $IF_B never
+	traffic peer b -p 18601 -k "$GO" $IP4_A:18600 || return
+	peer=$child
+	[ ! -e "$SOCKET" ] || fail "there is $SOCKET"
+}
+
+# The first shares with nobody.
+never_shares() {
+	: >"$GO"
+	by_root $IF_A never
+	begin_alone || return
+	by_root $IF_A auto
+	refused
+	by_root $IF_A never
+	refused
+	by_user $IF_A auto
+	refused
+	still_at_work
+	nothing_was_lost
+	end
+}
+
+# The one that comes will not be one of several; the first does not even hear of it.
+never_asks() {
+	begin || return
+	by_root $IF_A never
+	refused
+	need_equal "brokers started" "$(started)" 0
+	guests 30 && guests_end
+	still_at_work
+	nothing_was_lost
+	end
+}
+
+# The first has given up its privileges since, as daemons do, and can start no broker.
+no_privileges() {
+	begin -u 65534 || return
+	by_user $IF_A auto
+	refused
+	by_root $IF_A auto
+	refused
+	need_equal "lines of the first" "$(grep -c '^xroce: ' "$WORK/first.out")" 1
+	still_at_work
+	nothing_was_lost
+	# nobody listens, and the first may not take it away
+	rm "$SOCKET"
+	end 1
+}
+
+# Said once; whoever comes is told at once.
+no_command() {
+	[ -x /usr/local/bin/xroce ] && { skip_reason="xroce is installed here"; return 77; }
+	mv "$OWN/bin/xroce" "$OWN/bin/xroce.away"
+	begin || { mv "$OWN/bin/xroce.away" "$OWN/bin/xroce"; return; }
+	by_user $IF_A auto
+	refused
+	by_root $IF_A auto
+	refused
+	mv "$OWN/bin/xroce.away" "$OWN/bin/xroce"
+	need_equal "lines of the first" "$(grep -c '^xroce: ' "$WORK/first.out")" 1
+	still_at_work
+	nothing_was_lost
+	end 1
+}
+
+# A broker that cannot begin: the same.
+command_fails() {
+	begin || return
+	echo fail >"$OWN/how"
+	by_user $IF_A auto
+	refused
+	rm -f "$OWN/how"
+	still_at_work
+	nothing_was_lost
+	end 1
+}
+
+# No place to listen: alone, as ever, and not a word about it.
+no_place() {
+	mkdir -p /run/xroce
+	: >"$GO"
+	by_root $IF_A auto
+	words=(unshare -m --propagation private
+		sh -c 'mount -t tmpfs -o ro none /run/xroce && exec "$@"' sh "${words[@]}")
+	begin_alone || return
+	by_root $IF_A auto
+	refused
+	still_at_work
+	end
+}
+
+# ---- hostile ----
+
+hurried() {
+	awk -v half=$(($(getconf CLK_TCK) / 2)) \
+		'NR > 1 && $1 - last < half { n++ } { last = $1 } END { print n + 0 }' "$OWN/started"
+}
+# hostile HOW N: a user at the socket. The first works on, brokers are started once a second at
+# most, and the next who is honest comes in when it has gone.
+hostile() {
+	local before seconds knock
+	begin || return
+	before=$SECONDS
+	start knock a "${NOBODY[@]}" "$OWN/bin/first_knock" "$SOCKET" "$@"
+	knock=$child
+	wait_until 30 said_or_gone knock '^knocked' "$knock"
+	said knock '^knocked' || { fail "it did not come in"; show knock; }
+	still_at_work
+	is_gone_or_zombie "$knock" && { fail "it has ended"; show knock; }
+	kill "$knock"
+	finish "$knock" 10
+	seconds=$((SECONDS - before + 1))
+	[ "$(started)" -le $((seconds + 1)) ] || fail "$(started) brokers were started in $seconds s"
+	# two of them one after the other; half of it for a busy machine
+	need_equal "brokers started within half a second of another" "$(hurried)" 0
+	wait_until 20 is_alone
+	guests 30 && guests_end
+	alone_again
+	still_at_work
+	nothing_was_lost
+	end
+}
+
+first_case two_together together 2
+first_case five_together together 5
+first_case never_shares never_shares
+first_case never_asks never_asks
+first_case no_privileges no_privileges
+first_case no_command no_command
+first_case command_fails command_fails
+first_case no_place no_place
+first_case hostile_silent hostile silent 100
+first_case hostile_half hostile half 20
+first_case hostile_garbage hostile garbage 20
+first_case hostile_flood hostile flood 8
+first_case hostile_comes_and_goes hostile come 1000
+finish_cases

@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# What programs did, by the lines of XROCE_COUNTERS in their output. Sourced behind case.sh.
+
+# counted NAME WORD: of all processes in that output, the sum of what stands behind the word: RC,
+# UC, UD, XRC (queue pairs), in, out, loopback (packets), WRITE, READ, atomic (executed for peers).
+counted() {
+	awk -v want="$2" '/xroce: xroce_.*executed for peers/ {
+			gsub(/;/, ""); seen = 1
+			for (i = 1; i < NF; i++) if ($i == want) n += $(i + 1)
+		} END { if (!seen) exit 1; printf "%d\n", n }' "$WORK/$1.out"
+}
+
+# need_counted NAME WORD LEAST
+need_counted() {
+	local n
+	n=$(counted "$1" "$2") || { fail "$1 used no interface of ours"; show "$1"; return 1; }
+	need_least "$2 of $1" "$n" "$3" || show "$1"
+}

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# shellcheck shell=bash
+#
+# Frameworks between two hosts as they come: on_host starts a program by `xroce run` and no more.
+# Each host has IPC, UTS and PID namespaces beside its network, so that shared memory is no way
+# between them. What a program did is in its line of XROCE_COUNTERS (counted.sh). Sourced behind
+# case.sh, after the topology is made.
+
+. "$(dirname "${BASH_SOURCE[0]}")/counted.sh"
+
+# host_make NS: its namespaces are those of a process that stays, as a broker that one program
+# starts has to outlive that: the first process of a PID namespace takes all others with it.
+declare -A host_pid
+host_make() {
+	local outer
+	start "host_$1" "$1" unshare --ipc --uts --fork --kill-child --mount-proc --pid \
+		sh -c "hostname host-$1 && echo up && exec sleep infinity"
+	outer=$child
+	wait_until 10 grep -q up "$WORK/host_$1.out" || netns_die "no namespaces for host $1"
+	read -r "host_pid[$1]" _ <"/proc/$outer/task/$outer/children"
+}
+host_make a
+host_make b
+
+# on_host NAME NS COMMAND...: in the background, its pid in $child.
+on_host() {
+	local name=$1 ns=$2 dev=$IF_A
+	shift 2
+	[ "$ns" = a ] || dev=$IF_B
+	start "$name" "$ns" nsenter --target "${host_pid[$ns]}" --ipc --uts --pid --mount \
+		env XROCE_COUNTERS=1 "$XROCE" run --dev $dev -- "$@"
+}

@@ -1,0 +1,351 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * user/attach/hold.c and door.c, user/netdev/netdev_holder.c: who has an interface, whether it lets
+ * others in, and what becomes of its names and of its socket when it ends. In a network namespace
+ * of the test's own; needs root.
+ */
+#define _GNU_SOURCE
+#include "../unit/unit.h"
+
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../../user/attach/door.h"
+#include "../../user/attach/hold.h"
+#include "../../user/netdev/netdev.h"
+#include "open_fds.h"
+
+#define IFINDEX 4711u
+
+/* Until the holder that was met is seen to have ended, or for this one it is given up. */
+static int take(struct hold *h)
+{
+	int fd;
+
+	while ((fd = hold_take(h)) == -EAGAIN)
+		hold_await(h);
+	return fd;
+}
+
+static void hold_take__of_nobody(void **state)
+{
+	struct hold h;
+	int fd;
+
+	hold_begin(&h, IFINDEX);
+	fd = hold_take(&h);
+	assert_true(fd >= 0);
+	close(fd);
+	hold_end(&h);
+}
+
+/* At once, also of one who has been waited for. */
+static void hold_take__of_one_that_lets_nobody_in(void **state)
+{
+	const u32 before = open_fds();
+	const int holder = netdev_hold(IFINDEX);
+	struct hold h;
+	int alone;
+
+	hold_begin(&h, IFINDEX);
+	assert_int_equal(hold_take(&h), -EAGAIN);
+	assert_false(netdev_is_alone(IFINDEX, -1));
+	alone = netdev_say_alone(IFINDEX);
+	assert_true(alone >= 0 && netdev_is_alone(IFINDEX, -1));
+	assert_int_equal(hold_take(&h), -EBUSY);
+	close(alone);
+	assert_int_equal(hold_take(&h), -EAGAIN);
+	close(holder);
+	hold_end(&h);
+	assert_int_equal(open_fds(), before);
+}
+
+static void *close_later(void *arg)
+{
+	sem_t *looked = ((void **)arg)[0];
+	const int fd = *(int *)((void **)arg)[1];
+
+	sem_wait(looked);
+	close(fd);
+	return NULL;
+}
+
+static void hold_take__waits_for_the_end(void **state)
+{
+	int holder = netdev_hold(IFINDEX), fd;
+	pthread_t thread;
+	struct hold h;
+	sem_t looked;
+
+	sem_init(&looked, 0, 0);
+	assert_int_equal(pthread_create(&thread, NULL, close_later,
+					(void *[]){ &looked, &holder }), 0);
+	hold_begin(&h, IFINDEX);
+	assert_int_equal(hold_take(&h), -EAGAIN);
+	sem_post(&looked);
+	fd = take(&h);
+	assert_true(fd >= 0);
+	pthread_join(thread, NULL);
+	close(fd);
+	hold_end(&h);
+}
+
+/* Nobody takes connections to the name: many looks leave room in its queue for others. */
+static void hold_take__does_not_fill_the_queue(void **state)
+{
+	const int holder = netdev_hold(IFINDEX);
+	char comm[32];
+	struct hold h;
+	pid_t pid;
+
+	hold_begin(&h, IFINDEX);
+	for (u32 i = 0; i < 3 * SOMAXCONN; i++)
+		assert_int_equal(hold_take(&h), -EAGAIN);
+	assert_int_equal(netdev_holder(IFINDEX, &pid, comm, sizeof(comm)), 0);
+	assert_int_equal(pid, getpid());
+	hold_end(&h);
+	close(holder);
+}
+
+/* It has the name and does not listen: that is not another user's name. */
+static void *listen_later(void *arg)
+{
+	poll(NULL, 0, 1);
+	assert_int_equal(listen(*(int *)arg, 1), 0);
+	return NULL;
+}
+
+static void netdev_hold__before_another_listens(void **state)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	const int n = snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "xroce/%u", IFINDEX);
+	pthread_t thread;
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&at,
+			      (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)),
+			 0);
+	assert_int_equal(pthread_create(&thread, NULL, listen_later, &fd), 0);
+	assert_int_equal(netdev_hold(IFINDEX), -EBUSY);
+	pthread_join(thread, NULL);
+	close(fd);
+	fd = netdev_hold(IFINDEX);
+	assert_true(fd >= 0);
+	close(fd);
+}
+
+static int without_privileges(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	const struct __user_cap_data_struct none[2] = { 0 };
+	const u32 before = open_fds();
+	struct hold h;
+	int ret;
+
+	if (syscall(SYS_capset, &header, none))
+		return -errno;
+	hold_begin(&h, IFINDEX);
+	ret = hold_take(&h);
+	hold_end(&h);
+	return open_fds() == before ? ret : -EBADF;
+}
+
+/* In a process of its own. */
+static int taken_without_privileges(void)
+{
+	const pid_t child = fork();
+	int status;
+
+	if (!child)
+		_exit(-without_privileges());
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return -WEXITSTATUS(status);
+}
+
+/* It waits for a holder as all do, and is no holder itself. */
+static void hold_take__without_privileges(void **state)
+{
+	int holder;
+
+	assert_int_equal(taken_without_privileges(), -EPERM);
+	holder = netdev_hold(IFINDEX);
+	assert_true(holder >= 0);
+	assert_int_equal(taken_without_privileges(), -EAGAIN);
+	close(holder);
+}
+
+/* ---- door.c ---- */
+
+static bool path_is(const char *kind)
+{
+	struct sockaddr_un at;
+	struct stat st;
+
+	door_path(IFINDEX, &at);
+	if (lstat(at.sun_path, &st))
+		return !strcmp(kind, "nothing");
+	return S_ISSOCK(st.st_mode) ? !strcmp(kind, "socket") : !strcmp(kind, "file");
+}
+
+static struct door opened(void)
+{
+	struct door d;
+
+	assert_int_equal(door_open(&d, IFINDEX, 0600, (gid_t)-1), 0);
+	return d;
+}
+
+static bool is_asked(const struct door *d)
+{
+	struct visitor v;
+	pid_t pid;
+
+	assert_int_equal(door_holder(IFINDEX, &pid), 0);
+	if (door_take(d, &v))
+		return false;
+	close(v.fd);
+	return true;
+}
+
+/* The one before is being closed by the kernel, and listens still. */
+static void door_open__in_place_of_another(void **state)
+{
+	struct door old = opened(), new = opened();
+	struct sockaddr_un at;
+
+	assert_true(is_asked(&new) && !is_asked(&old));
+	door_close(&old);
+	assert_true(path_is("socket") && is_asked(&new));
+	door_close(&new);
+	assert_true(path_is("nothing"));
+	/* or of one that has ended */
+	old = opened();
+	door_leave(&old);
+	assert_true(path_is("socket"));
+	new = opened();
+	assert_true(is_asked(&new));
+	door_close(&new);
+	door_path(IFINDEX, &at);
+	strcat(at.sun_path, ".new");
+	assert_int_not_equal(access(at.sun_path, F_OK), 0);
+}
+
+static void door_open__not_in_place_of_a_file(void **state)
+{
+	struct sockaddr_un at;
+	struct door d;
+
+	door_path(IFINDEX, &at);
+	close(open(at.sun_path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600));
+	assert_int_equal(door_open(&d, IFINDEX, 0600, (gid_t)-1), -EADDRINUSE);
+	assert_int_equal(d.fd, -1);
+	assert_true(path_is("file"));
+	unlink(at.sun_path);
+}
+
+static struct door copied(const struct door *d)
+{
+	struct door copy;
+
+	assert_int_equal(door_adopt(&copy, fcntl(d->fd, F_DUPFD_CLOEXEC, 0), IFINDEX), 0);
+	return copy;
+}
+
+static void part(struct door *d)
+{
+	door_leave(d);
+	door_sweep(d, IFINDEX);
+}
+
+/* The path goes with the last copy, and is another's if that has taken it. */
+static void door_sweep__of_copies(void **state)
+{
+	struct door a = opened(), b = copied(&a), other;
+
+	door_leave(&a);
+	assert_true(path_is("socket") && is_asked(&b));
+	part(&b);
+	assert_true(path_is("nothing"));
+	a = opened();
+	b = copied(&a);
+	door_leave(&a);
+	other = opened();
+	part(&b);
+	assert_true(path_is("socket") && is_asked(&other));
+	door_close(&other);
+	part(&other);
+}
+
+/* Another process has taken the copy over, and goes on: it is not waited for. */
+static void door_sweep__of_one_that_goes_on(void **state)
+{
+	struct door a = opened();
+	int told[2];
+	pid_t child;
+	char byte;
+
+	assert_int_equal(pipe2(told, O_CLOEXEC), 0);
+	child = fork();
+	if (!child) {
+		door_listen(&a);
+		close(told[0]);
+		assert_int_equal(write(told[1], "", 1), 1);
+		pause();
+	}
+	close(told[1]);
+	assert_int_equal(read(told[0], &byte, 1), 1);
+	part(&a);
+	assert_true(path_is("socket"));
+	kill(child, SIGKILL);
+	assert_int_equal(waitpid(child, NULL, 0), child);
+	door_sweep(&a, IFINDEX);
+	assert_true(path_is("nothing"));
+	close(told[0]);
+}
+
+/* Another process has a copy, and is being killed. */
+static void door_sweep__waits_for_one_that_ends(void **state)
+{
+	struct door a = opened(), b = copied(&a);
+	pthread_t thread;
+	sem_t looked;
+
+	sem_init(&looked, 0, 1);
+	door_leave(&a);
+	assert_int_equal(pthread_create(&thread, NULL, close_later,
+					(void *[]){ &looked, &b.fd }), 0);
+	door_sweep(&a, IFINDEX);
+	assert_true(path_is("nothing"));
+	pthread_join(thread, NULL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(hold_take__of_nobody),
+		cmocka_unit_test(hold_take__of_one_that_lets_nobody_in),
+		cmocka_unit_test(hold_take__waits_for_the_end),
+		cmocka_unit_test(hold_take__does_not_fill_the_queue),
+		cmocka_unit_test(hold_take__without_privileges),
+		cmocka_unit_test(netdev_hold__before_another_listens),
+		cmocka_unit_test(door_open__in_place_of_another),
+		cmocka_unit_test(door_open__not_in_place_of_a_file),
+		cmocka_unit_test(door_sweep__of_copies),
+		cmocka_unit_test(door_sweep__of_one_that_goes_on),
+		cmocka_unit_test(door_sweep__waits_for_one_that_ends),
+	};
+
+	if (unshare(CLONE_NEWNET))
+		return 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

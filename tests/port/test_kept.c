@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * user/netdev/kept.c: what is kept of an interface is true at once after any change. In a network
+ * namespace of the test's own; needs root and `ip`.
+ */
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "../../user/netdev/kept.h"
+
+static void sh(const char *cmd)
+{
+	if (system(cmd) != 0)
+		fail_msg("failed: %s", cmd);
+}
+
+static int setup(void **state)
+{
+	(void)state;
+	if (unshare(CLONE_NEWNET)) {
+		fprintf(stderr, "test_kept: cannot make network namespaces: run as root\n");
+		return -1;
+	}
+	sh("ip link set lo up; ip link add va type veth peer name vb");
+	sh("sysctl -qw net.ipv6.conf.va.addr_gen_mode=1 net.ipv6.conf.vb.addr_gen_mode=1");
+	sh("ip link set va up; ip link set vb up; ip addr add 10.9.0.1/24 dev va");
+	return 0;
+}
+
+static struct netdev get(struct kept *k, u32 ifindex, u64 *changes)
+{
+	struct netdev dev;
+
+	assert_int_equal(kept_get(k, ifindex, &dev, changes), 0);
+	assert_int_equal(dev.ifindex, ifindex);
+	return dev;
+}
+
+static void kept_get__follows_each_change(void **state)
+{
+	const u32 va = if_nametoindex("va"), vb = if_nametoindex("vb");
+	struct kept *k;
+	struct netdev dev;
+	u64 first, changes;
+
+	(void)state;
+	assert_int_equal(kept_new(2, &k), 0);
+	assert_int_equal(get(k, va, &first).num_gids, 1);
+	assert_int_equal(get(k, vb, NULL).num_gids, 0);
+	for (int i = 0; i < 100; i++) {
+		sh("ip addr add 10.9.0.2/24 dev va");
+		assert_int_equal(get(k, va, NULL).num_gids, 2);
+		sh("ip addr del 10.9.0.2/24 dev va");
+		assert_int_equal(get(k, va, NULL).num_gids, 1);
+		assert_int_equal(get(k, vb, &changes).num_gids, 0);
+		assert_true(changes > first);
+	}
+	sh("ip addr add fd00::1/64 dev vb nodad; ip link set vb mtu 3000 address 2:0:0:0:0:b");
+	dev = get(k, vb, NULL);
+	assert_int_equal(dev.num_gids, 1);
+	assert_int_equal(dev.mtu, 3000);
+	assert_int_equal(dev.mac[5], 0xb);
+	sh("ip link set vb down; ip link set vb name vx");
+	dev = get(k, vb, NULL);
+	assert_string_equal(dev.name, "vx");
+	assert_false(dev.is_enabled);
+	sh("ip link set vx name vb; ip link set vb up");
+	kept_free(k);
+}
+
+/* More interfaces than there is room for. */
+static void kept_get__one_place(void **state)
+{
+	const u32 va = if_nametoindex("va"), vb = if_nametoindex("vb");
+	struct kept *k;
+
+	(void)state;
+	assert_int_equal(kept_new(1, &k), 0);
+	for (int i = 0; i < 3; i++) {
+		assert_string_equal(get(k, va, NULL).name, "va");
+		assert_string_equal(get(k, vb, NULL).name, "vb");
+	}
+	kept_free(k);
+}
+
+static void kept_get__gone(void **state)
+{
+	struct netdev dev;
+	struct kept *k;
+	u32 vy;
+
+	(void)state;
+	sh("ip link add vy type veth peer name vz");
+	vy = if_nametoindex("vy");
+	assert_int_equal(kept_new(1, &k), 0);
+	get(k, vy, NULL);
+	sh("ip link del vy");
+	assert_int_equal(kept_get(k, vy, &dev, NULL), -ENODEV);
+	assert_int_equal(kept_get(k, 0, &dev, NULL), -ENODEV);
+	kept_free(k);
+}
+
+/* By a thread that has gone to another network namespace: the interface is that of the first. */
+static void *elsewhere(void *arg)
+{
+	assert_int_equal(unshare(CLONE_NEWNET), 0);
+	sh("ip link set lo up; ip link add va type veth peer name vb");
+	sh("ip addr add 10.8.0.1/24 dev va");
+	assert_string_equal(get(arg, if_nametoindex("va"), NULL).name, "va");
+	assert_int_equal(get(arg, if_nametoindex("va"), NULL).gid[0].gid.raw[13], 9);
+	return NULL;
+}
+
+static void kept_get__of_its_own_namespace(void **state)
+{
+	pthread_t thread;
+	struct kept *k;
+
+	(void)state;
+	assert_int_equal(kept_new(1, &k), 0);
+	assert_int_equal(pthread_create(&thread, NULL, elsewhere, k), 0);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	kept_free(k);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kept_get__follows_each_change),
+		cmocka_unit_test(kept_get__one_place),
+		cmocka_unit_test(kept_get__gone),
+		cmocka_unit_test(kept_get__of_its_own_namespace),
+	};
+
+	return cmocka_run_group_tests(tests, setup, NULL);
+}

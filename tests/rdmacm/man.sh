@@ -1,0 +1,97 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# librdmacm's man pages as specification: man.sh BUILD [SUBJECT...] runs man_SUBJECT.c for each
+# subject on one interface, against itself. Each result's name begins with its subject's. The
+# programs are linked with the installed libraries and run on ours. XROCE_MAN_SPLIT=1 runs each case
+# in a process of its own, so that none is lost behind one that hangs or crashes.
+# XROCE_MAN_SANITIZE=address,undefined or thread builds the programs with these sanitizers, for a
+# BUILD that was made so (SAN=1, TSAN=1).
+here=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
+BUILD=${1:?usage: man.sh BUILD [SUBJECT...]}
+shift
+case $BUILD in /*) ;; *) BUILD=$here/$BUILD ;; esac
+XROCE=$BUILD/bin/xroce
+. "$here/scripts/netns.sh"
+cd "$here/tests/rdmacm" || exit 1
+
+subjects=("$@")
+if [ ${#subjects[@]} -eq 0 ]; then
+	for f in man_*.c; do
+		f=${f#man_}
+		subjects+=("${f%.c}")
+	done
+fi
+
+CFLAGS="-std=gnu11 -O1 -g -Wall -Wextra -Wno-unused-parameter -Werror -pthread"
+sanitize=${XROCE_MAN_SANITIZE:-}
+CFLAGS+="${sanitize:+ -fsanitize=$sanitize -fno-omit-frame-pointer}"
+# TSan's shadow wants the address space where it was before 32 bits of it were random.
+on=()
+[ "$sanitize" != thread ] || on=(setarch -R)
+for f in man ../verbs/pair ../verbs/held; do
+	# shellcheck disable=SC2086
+	"${CC:-gcc}" $CFLAGS -c $f.c -o "$WORK/${f##*/}.o" || exit 1
+done
+# shellcheck disable=SC2086
+printf '%s\n' "${subjects[@]}" | xargs -P "$(nproc)" -I SUBJECT "${CC:-gcc}" $CFLAGS man_SUBJECT.c \
+	"$WORK/man.o" "$WORK/pair.o" "$WORK/held.o" -lrdmacm -libverbs -o "$WORK/man_SUBJECT" || exit 1
+netns_pair 4500
+
+# An address that resolves, to a neighbour that nobody is.
+NOBODY=02:00:00:77:00:77
+for ns in $NS_A $NS_B; do
+	dev=$IF_A
+	[ $ns = $NS_A ] || dev=$IF_B
+	ip -n $ns neigh add ${IP4_A%.*}.77 lladdr $NOBODY dev $dev nud permanent &&
+		ip -n $ns neigh add ${IP6_A%::*}::77 lladdr $NOBODY dev $dev nud permanent || exit 1
+done
+
+cases_of() { grep -oE '\bCASE\([a-z0-9_]+\)' "$1" | sed -E 's/CASE\((.*)\)/\1/'; }
+
+# run SUBJECT NS IPV4 IPV6 [CASE...]: its output in $WORK/SUBJECT.out; 0 if all it printed is good
+run() {
+	local subject=$1 ns=$2 cases printed rc
+	shift 2
+	in_ns "$ns" timeout --kill-after=5 "${XROCE_MAN_TIMEOUT:-200}" "${on[@]}" \
+		env LD_LIBRARY_PATH="$BUILD/lib" "$WORK/man_$subject" "$@" >"$WORK/$subject.out" 2>&1
+	rc=$?
+	shift 2
+	sed -E "s/^(ok|not ok|skip) /\1 ${subject}__/" "$WORK/$subject.out"
+	cases=$#
+	[ $cases -gt 0 ] || cases=$(cases_of "man_$subject.c" | wc -l)
+	# One that ends early has printed too few of them.
+	printed=$(grep -cE '^(ok|not ok|skip) ' "$WORK/$subject.out")
+	if [ "$printed" -ne "$cases" ] || [ $rc -gt 1 ]; then
+		echo "not ok ${subject}__${1:-ran_to_its_end}"
+		echo "# $printed of $cases cases, exit status $rc"
+		return 1
+	fi
+	return $rc
+}
+
+failed=0
+# The CM's patience is long: that subject runs in B, beside the others.
+beside=
+for subject in "${subjects[@]}"; do
+	if [ "$subject" = unreachable ]; then
+		run unreachable b $IP4_B $IP6_B >"$WORK/beside" &
+		beside=$!
+		netns_children+=("$beside")
+	fi
+done
+for subject in "${subjects[@]}"; do
+	[ "$subject" != unreachable ] || continue
+	if [ -z "${XROCE_MAN_SPLIT:-}" ]; then
+		run "$subject" a $IP4_A $IP6_A || failed=1
+		continue
+	fi
+	for case in $(cases_of "man_$subject.c"); do
+		run "$subject" a $IP4_A $IP6_A "$case" || failed=1
+	done
+done
+if [ -n "$beside" ]; then
+	finish "$beside" 250 || failed=1
+	cat "$WORK/beside"
+fi
+exit $failed

@@ -1,0 +1,21 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Those subjects of man.sh that give librdmacm's memory most to do, under ASan and UBSan: san.sh
+# BUILD. The libraries are built in BUILD-san (make SAN=1). Leaks count, too.
+here=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
+BUILD=${1:?usage: san.sh BUILD}
+case $BUILD in /*) ;; *) BUILD=$here/$BUILD ;; esac
+san=$BUILD-san
+
+out=$("${MAKE:-make}" --no-print-directory -C "$here" BUILD="$san" SAN=1 -j"$(nproc)" "$san/bin/xroce" \
+	"$san/lib/libibverbs.so.1" "$san/lib/librdmacm.so.1" 2>&1) || {
+	echo "$out"
+	exit 1
+}
+# SIGSEGV is the library's: memory of a program's that goes bad (docs/memory.md).
+export ASAN_OPTIONS=detect_leaks=1:handle_segv=0:allow_user_segv_handler=1
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+export XROCE_CYCLES=${XROCE_CYCLES:-1000}
+XROCE_MAN_SANITIZE=address,undefined exec bash "$here/tests/rdmacm/man.sh" "$san" connect events \
+	external mcast qp rsocket sync teardown ten_thousand ud

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The CM thread: its start, timers in their order, inputs that are removed. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "../../user/base/clock.h"
+#include "../../user/rdmacm/loop.h"
+
+pthread_mutex_t rdmacm_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static bool no_thread;
+static sem_t done;
+
+/* In front of the C library's. */
+int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *), void *arg)
+{
+	__typeof__(&pthread_create) real =
+		(__typeof__(&pthread_create))dlsym(RTLD_NEXT, "pthread_create");
+
+	return no_thread ? EAGAIN : real(thread, attr, fn, arg);
+}
+
+/* A case that hangs ends the program. */
+static void wait_done(void)
+{
+	alarm(30);
+	while (sem_wait(&done))
+		;
+	alarm(0);
+}
+
+static void timer_posts(struct loop_timer *t)
+{
+	sem_post(&done);
+}
+
+/* The first one of the process, so no case may come before this one. */
+static void loop_start__after_one_that_failed(void **state)
+{
+	struct loop_timer t = { .fn = timer_posts };
+	struct loop_input never = { .fd = -1 };
+
+	no_thread = true;
+	assert_int_equal(loop_start(), -EAGAIN);
+	no_thread = false;
+	assert_int_equal(loop_start(), 0);
+	assert_int_equal(loop_start(), 0);
+	alarm(30);
+	rdmacm_enter();
+	loop_remove(&never); /* looks through all that are there */
+	loop_set_timer(&t, clock_now_ns());
+	rdmacm_leave();
+	wait_done();
+}
+
+static struct loop_timer timer[4];
+static u32 order[4], num_run;
+
+static void timer_notes(struct loop_timer *t)
+{
+	order[num_run++] = (u32)(t - timer);
+	if (num_run == 3)
+		sem_post(&done);
+}
+
+static void loop_set_timer__in_the_order_of_their_times(void **state)
+{
+	const u64 now_ns = clock_now_ns();
+	static const u64 before[4] = { 1, 3, 2, 4 };
+
+	rdmacm_enter();
+	num_run = 0;
+	for (u32 i = 0; i < 4; i++) {
+		timer[i] = (struct loop_timer){ .fn = timer_notes };
+		loop_set_timer(&timer[i], now_ns - before[i]);
+	}
+	loop_set_timer(&timer[3], NSEC_NEVER);
+	rdmacm_leave();
+	wait_done();
+	/* all that is due runs before the thread lets the lock go */
+	rdmacm_enter();
+	rdmacm_leave();
+	assert_int_equal(num_run, 3);
+	assert_int_equal(order[0], 1);
+	assert_int_equal(order[1], 2);
+	assert_int_equal(order[2], 0);
+	assert_false(timer[0].set || timer[3].set);
+}
+
+static struct loop_input input[2];
+static struct loop_timer after;
+static u32 num_called;
+
+static void input_posts(struct loop_input *in)
+{
+	loop_remove(in);
+	sem_post(&done);
+}
+
+/* Behind a call by the thread with the lock held, the thread goes to sleep before it lets it go. */
+static void loop_set_timer__a_sooner_time(void **state)
+{
+	struct loop_timer t = { .fn = timer_posts };
+
+	rdmacm_enter();
+	loop_set_timer(&t, clock_now_ns() + 3600 * NSEC_PER_SEC);
+	input[0] = (struct loop_input){ .fn = input_posts, .fd = eventfd(1, 0) };
+	assert_int_equal(loop_add(&input[0]), 0);
+	rdmacm_leave();
+	wait_done();
+	rdmacm_enter();
+	loop_set_timer(&t, clock_now_ns());
+	rdmacm_leave();
+	wait_done();
+	close(input[0].fd);
+}
+
+static void input_removes_both(struct loop_input *in)
+{
+	num_called++;
+	loop_remove(&input[0]);
+	loop_remove(&input[1]);
+	loop_set_timer(&after, clock_now_ns()); /* timers come behind what is readable */
+}
+
+static void loop_remove__of_what_is_readable(void **state)
+{
+	after.fn = timer_posts;
+	rdmacm_enter();
+	for (u32 i = 0; i < 2; i++) {
+		input[i] = (struct loop_input){ .fn = input_removes_both, .fd = eventfd(1, 0) };
+		assert_int_equal(loop_add(&input[i]), 0);
+	}
+	rdmacm_leave();
+	wait_done();
+	assert_int_equal(num_called, 1);
+	for (u32 i = 0; i < 2; i++)
+		close(input[i].fd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(loop_start__after_one_that_failed),
+		cmocka_unit_test(loop_set_timer__in_the_order_of_their_times),
+		cmocka_unit_test(loop_set_timer__a_sooner_time),
+		cmocka_unit_test(loop_remove__of_what_is_readable),
+	};
+
+	sem_init(&done, 0, 0);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Raw packet QPs in the engine: which flows take a frame, whose copy it is, what a receive holds;
+ * what is sent, and how long it may be. Frames come as XDP hands them over, and as our own.
+ */
+#include "bare_engine.h"
+
+#define MTU   1500u
+#define SLOT  2048u
+#define TAGGED 18u
+
+static u8 memory[3][SLOT];
+static struct mr *mr;
+static const struct xroce_rx_cqe hint = { .qpn = 1 };
+static const struct xroce_flow_key none;
+
+static struct qp *make_raw(void)
+{
+	struct qp_init init = plain_init(XROCE_RAW);
+	struct qp_attr attr = { .state = QPS_INIT, .port = 1 };
+	struct qp *qp;
+
+	init.ud_mtu = MTU;
+	assert_int_equal(qp_create(engine, &init, &qp), 0);
+	assert_int_equal(qp_modify(engine, qp, &attr, QP_ATTR_STATE, 0), -EINVAL);
+	assert_int_equal(qp_modify(engine, qp, &attr, QP_ATTR_STATE | QP_ATTR_PORT, 0), 0);
+	attr.state = QPS_RTR;
+	assert_int_equal(qp_modify(engine, qp, &attr, QP_ATTR_STATE, 0), 0);
+	attr.state = QPS_RTS;
+	assert_int_equal(qp_modify(engine, qp, &attr, QP_ATTR_STATE, 0), 0);
+	return qp;
+}
+
+static int setup(void **state)
+{
+	int err = make_engine(state);
+
+	memset(memory, 0, sizeof(memory));
+	return err ? err :
+		     mr_add(engine_mr_table(engine), 1, memory, sizeof(memory),
+			    (u64)(uintptr_t)memory, MR_LOCAL_WRITE, &mr);
+}
+
+static int teardown(void **state)
+{
+	while (raw_flows(engine))
+		raw_detach(engine, (struct raw_flow *)raw_flows(engine));
+	for (u32 i = 0; i < XROCE_MAX_QP; i++)
+		if (engine->qp[i])
+			qp_destroy(engine, engine->qp[i]);
+	mr_remove(engine_mr_table(engine), mr);
+	return drop_engine(state);
+}
+
+/* Takes the oldest completion away, if there is one. */
+static bool poll_cq(struct cqe *to)
+{
+	const struct cqe *e = cq_peek(&cq);
+
+	if (!e)
+		return false;
+	*to = *e;
+	cq_pop(&cq);
+	return true;
+}
+
+static void post_receive(struct qp *qp, u32 slot, u32 length)
+{
+	struct recv_wqe *wqe = rq_slot(&qp->rq, 0);
+
+	assert_non_null(wqe);
+	wqe->wr_id = slot;
+	wqe->num_sge = 1;
+	wqe->sge[0] = (struct sge){ (u64)(uintptr_t)memory[slot], length, mr_key(mr) };
+	rq_publish(&qp->rq, 1);
+}
+
+static struct raw_flow *attach(struct qp *qp, const struct xroce_flow_key *value,
+			       const struct xroce_flow_key *mask, u32 order)
+{
+	struct raw_flow *flow;
+
+	assert_int_equal(raw_attach(engine, qp, value, mask, order, &flow), 0);
+	return flow;
+}
+
+/* A datagram to port 5000, with tags of these types in front of the IP header. */
+static u32 make_frame(u8 *frame, u32 tags)
+{
+	u8 *at = frame + 12;
+
+	memset(frame, 0, 100);
+	memset(frame, 2, 6);
+	memset(frame + 6, 4, 6);
+	for (u32 i = 0; i < tags; i++, at += 4) {
+		at[0] = i + 1 < tags ? 0x88 : 0x81;
+		at[1] = i + 1 < tags ? 0xa8 : 0;
+		at[3] = (u8)(7 + i);
+	}
+	at[0] = 8;
+	at += 2;
+	at[0] = 0x45;
+	at[3] = 60;
+	at[8] = 64;
+	at[9] = 17;
+	at[12] = 10, at[15] = 1;
+	at[16] = 10, at[19] = 2;
+	at[20] = 0x0f, at[21] = 0xa0; /* 4000 */
+	at[22] = 0x13, at[23] = 0x88; /* 5000 */
+	return (u32)(at + 60 - frame);
+}
+
+static enum xroce_drop input(const u8 *frame, u32 len)
+{
+	u8 *copy = exact_copy(frame, len);
+	const struct rx_frame f = { .data = copy, .len = len };
+	enum xroce_drop drop = engine_input(engine, &hint, &f, 0);
+
+	free(copy);
+	return drop;
+}
+
+static void expect_cqe(const struct qp *qp, u32 slot, u32 len)
+{
+	struct cqe cqe;
+
+	assert_true(poll_cq(&cqe));
+	assert_int_equal(cqe.status, CQE_SUCCESS);
+	assert_int_equal(cqe.opcode, CQE_RECV);
+	assert_int_equal(cqe.qpn, qp->qpn);
+	assert_int_equal(cqe.wr_id, slot);
+	assert_int_equal(cqe.byte_len, len);
+	assert_int_equal(cqe.flags, 0);
+	assert_int_equal(cqe.src_qpn, 0);
+}
+
+static void expect_no_cqe(void)
+{
+	struct cqe cqe;
+
+	assert_false(poll_cq(&cqe));
+}
+
+static void raw_input__the_whole_frame(void **state)
+{
+	struct qp *qp = make_raw();
+	u8 frame[128];
+	const u32 len = make_frame(frame, 0);
+
+	attach(qp, &none, &none, 0);
+	post_receive(qp, 0, SLOT);
+	assert_int_equal(input(frame, len), XROCE_DROP_none);
+	expect_cqe(qp, 0, len);
+	assert_memory_equal(memory[0], frame, len);
+	assert_int_equal(memory[0][len], 0);
+}
+
+static void raw_input__of_two_buffers(void **state)
+{
+	struct qp *qp = make_raw();
+	u8 frame[128];
+	const u32 len = make_frame(frame, 0);
+	const struct rx_frame f = { .data = frame, .len = 60, .frag = frame + 60,
+				    .frag_len = len - 60 };
+
+	attach(qp, &none, &none, 0);
+	post_receive(qp, 0, SLOT);
+	assert_int_equal(engine_input(engine, &hint, &f, 0), XROCE_DROP_none);
+	expect_cqe(qp, 0, len);
+	assert_memory_equal(memory[0], frame, len);
+}
+
+/* Each field of the mask that is not the frame's refuses it; each that is takes it. */
+static void raw_input__fields(void **state)
+{
+	static const struct {
+		struct xroce_flow_key value, mask;
+		u32 tags;
+		bool taken;
+	} rows[] = {
+		{ .value.dst_mac = { 2 }, .mask.dst_mac = { 0xff }, .taken = true },
+		{ .value.dst_mac = { 3 }, .mask.dst_mac = { 0xff } },
+		{ .value.dst_mac = { 2 }, .mask.dst_mac = { 0xfe }, .taken = true },
+		{ .value.src_mac = { 0, 5 }, .mask.src_mac = { 0, 0xff } },
+		{ .value.ether_type = 8, .mask.ether_type = 0xffff, .taken = true },
+		{ .value.ether_type = 8, .mask.ether_type = 0xffff, .tags = 2, .taken = true },
+		{ .value.ether_type = 0x81, .mask.ether_type = 0xffff, .tags = 1 },
+		{ .value.vlan_tci = 0x0700, .mask.vlan_tci = 0xff0f, .tags = 1, .taken = true },
+		/* the first tag's */
+		{ .value.vlan_tci = 0x0700, .mask.vlan_tci = 0xff0f, .tags = 2, .taken = true },
+		{ .value.vlan_tci = 0x0800, .mask.vlan_tci = 0xff0f, .tags = 2 },
+		{ .value.kinds = XROCE_FLOW_VLAN, .mask.kinds = XROCE_FLOW_VLAN },
+		{ .value.kinds = XROCE_FLOW_VLAN, .mask.kinds = XROCE_FLOW_VLAN, .tags = 1,
+		  .taken = true },
+		{ .value.kinds = XROCE_FLOW_IPV4 | XROCE_FLOW_UDP,
+		  .mask.kinds = XROCE_FLOW_IPV4 | XROCE_FLOW_UDP, .taken = true },
+		{ .value.kinds = XROCE_FLOW_IPV6, .mask.kinds = XROCE_FLOW_IPV6 },
+		{ .value.kinds = XROCE_FLOW_TCP, .mask.kinds = XROCE_FLOW_TCP },
+		{ .value.kinds = XROCE_FLOW_MULTICAST, .mask.kinds = XROCE_FLOW_MULTICAST },
+		{ .value.src = { 0x0100000a }, .mask.src = { ~0u }, .taken = true },
+		{ .value.src = { 0x0200000a }, .mask.src = { ~0u } },
+		{ .value.dst = { 0x0200000a }, .mask.dst = { ~0u }, .taken = true },
+		{ .value.dst = { 0x0000000a }, .mask.dst = { 0xff }, .taken = true },
+		{ .value.dport = 0x8813, .mask.dport = 0xffff, .taken = true },
+		{ .value.dport = 0x8813, .mask.dport = 0xffff, .tags = 2, .taken = true },
+		{ .value.dport = 0x8913, .mask.dport = 0xffff },
+		{ .value.sport = 0xa00f, .mask.sport = 0xffff, .taken = true },
+		{ .value.sport = 0x8813, .mask.sport = 0xffff },
+		{ .value.proto = 17, .mask.proto = 0xff, .taken = true },
+		{ .value.proto = 6, .mask.proto = 0xff },
+		{ .value.ttl = 64, .mask.ttl = 0xff, .taken = true },
+		{ .value.tos = 4, .mask.tos = 0xff },
+		{ .value.ip_flags = 2, .mask.ip_flags = 0xff },
+	};
+	struct qp *qp = make_raw();
+	u8 frame[128];
+
+	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
+		const u32 len = make_frame(frame, rows[i].tags);
+		struct raw_flow *flow = attach(qp, &rows[i].value, &rows[i].mask, 0);
+		enum xroce_drop drop;
+
+		post_receive(qp, 0, SLOT);
+		drop = input(frame, len);
+		if (drop != (rows[i].taken ? XROCE_DROP_none : XROCE_DROP_flow))
+			fail_msg("row %u: %d", i, drop);
+		if (rows[i].taken)
+			expect_cqe(qp, 0, len);
+		else
+			rq_reset(&qp->rq);
+		raw_detach(engine, flow);
+	}
+}
+
+/* Cut anywhere, it is looked at no further than it is. What is missing is zeroes. */
+static void raw_input__cut_short(void **state)
+{
+	const struct xroce_flow_key port = { .dport = 0x8813 }, mask = { .dport = 0xffff };
+	struct qp *qp = make_raw();
+	u8 frame[128];
+	const u32 len = make_frame(frame, 2);
+
+	attach(qp, &port, &mask, 0);
+	for (u32 n = 1; n < len; n++) {
+		const bool has_port = n >= 14 + 8 + 20 + 4;
+
+		/* the rest of it lies behind, where nobody may look */
+		const struct rx_frame f = { .data = frame, .len = n };
+
+		post_receive(qp, 0, SLOT);
+		assert_int_equal(engine_input(engine, &hint, &f, 0),
+				 has_port ? XROCE_DROP_none : XROCE_DROP_flow);
+		if (has_port)
+			expect_cqe(qp, 0, n);
+		else
+			rq_reset(&qp->rq);
+	}
+}
+
+/* With a byte of its IP header changed the frame shows no ports, and is none of TCP's or UDP's. */
+static void expect_no_ports(u32 at, u8 byte)
+{
+	static const struct xroce_flow_key value[] = {
+		{ .dport = 0x8813 }, { .kinds = XROCE_FLOW_TCP }, { .kinds = XROCE_FLOW_UDP },
+	}, mask[] = {
+		{ .dport = 0xffff }, { .kinds = XROCE_FLOW_TCP }, { .kinds = XROCE_FLOW_UDP },
+	};
+	struct qp *qp = make_raw();
+	u8 frame[128];
+	const u32 len = make_frame(frame, 0);
+
+	frame[14 + at] = byte;
+	for (u32 i = 0; i < ARRAY_SIZE(value); i++)
+		attach(qp, &value[i], &mask[i], 0);
+	post_receive(qp, 0, SLOT);
+	assert_int_equal(input(frame, len), XROCE_DROP_flow);
+	expect_no_cqe();
+}
+
+/* Bytes in the place of ports are none. */
+static void raw_input__later_fragment(void **state)
+{
+	expect_no_ports(7, 1);
+}
+
+static void raw_input__other_protocol(void **state)
+{
+	expect_no_ports(9, 132); /* SCTP */
+}
+
+static void raw_input__the_smaller_order_first(void **state)
+{
+	struct qp *behind = make_raw(), *first = make_raw();
+	struct raw_flow *flow;
+	u8 frame[128];
+	const u32 len = make_frame(frame, 0);
+
+	attach(behind, &none, &none, 5);
+	flow = attach(first, &none, &none, 4);
+	post_receive(behind, 0, SLOT);
+	post_receive(first, 1, SLOT);
+	assert_int_equal(input(frame, len), XROCE_DROP_none);
+	expect_cqe(first, 1, len);
+	expect_no_cqe();
+	raw_detach(engine, flow);
+	assert_int_equal(input(frame, len), XROCE_DROP_none);
+	expect_cqe(behind, 0, len);
+}
+
+static void raw_input__a_copy_for_each(void **state)
+{
+	struct qp *a = make_raw(), *b = make_raw();
+	u8 frame[128];
+	const u32 len = make_frame(frame, 0);
+
+	attach(a, &none, &none, 3);
+	attach(b, &none, &none, 3);
+	/* one for each QP, however many of its flows take it */
+	attach(a, &none, &none, 3);
+	attach(a, &none, &none, 4);
+	post_receive(a, 0, SLOT);
+	post_receive(a, 1, SLOT);
+	post_receive(b, 2, SLOT);
+	assert_int_equal(input(frame, len), XROCE_DROP_none);
+	expect_cqe(a, 0, len);
+	expect_cqe(b, 2, len);
+	expect_no_cqe();
+	assert_memory_equal(memory[2], frame, len);
+	/* b has no receive: a has its frame all the same, and the loss is counted */
+	assert_int_equal(input(frame, len), XROCE_DROP_none);
+	expect_cqe(a, 1, len);
+	assert_int_equal(drops.no_receive, 1);
+}
+
+static void raw_input__receive_too_short(void **state)
+{
+	struct qp *qp = make_raw();
+	struct cqe cqe;
+	u8 frame[128];
+	const u32 len = make_frame(frame, 0);
+
+	attach(qp, &none, &none, 0);
+	post_receive(qp, 0, len - 1);
+	assert_int_equal(input(frame, len), XROCE_DROP_receive_short);
+	assert_true(poll_cq(&cqe));
+	assert_int_equal(cqe.status, CQE_LOC_LEN_ERR);
+	assert_int_equal(qp_state(qp), QPS_ERR);
+	assert_int_equal(input(frame, len), XROCE_DROP_qp_state);
+}
+
+/* Without XDP's word for it a frame is a flow's only if it is no RoCEv2 packet. */
+static void raw_input__our_own(void **state)
+{
+	struct qp *qp = make_raw();
+	struct raw_flow *flow;
+	u8 frame[128];
+	const u32 len = make_frame(frame, 0);
+	const struct rx_frame f = { .data = frame, .len = len };
+
+	assert_int_equal(engine_input(engine, NULL, &f, 0), XROCE_DROP_not_roce);
+	flow = attach(qp, &none, &none, 0);
+	post_receive(qp, 0, SLOT);
+	assert_int_equal(engine_input(engine, NULL, &f, 0), XROCE_DROP_none);
+	expect_cqe(qp, 0, len);
+	/* XDP has looked, and says that it is a packet: then it is none of ours */
+	assert_int_equal(engine_input(engine, &(struct xroce_rx_cqe){ .l3_offset = 14 }, &f, 0),
+			 XROCE_DROP_not_roce);
+	raw_detach(engine, flow);
+}
+
+static void raw_takes_frame__if_any_flow_does(void **state)
+{
+	const struct xroce_flow_key port = { .dport = 0x8813 }, other = { .dport = 0x8913 },
+				    mask = { .dport = 0xffff };
+	struct qp *qp = make_raw();
+	u8 frame[128];
+	const struct rx_frame f = { .data = frame, .len = make_frame(frame, 0) };
+
+	assert_false(raw_takes_frame(engine, &f));
+	attach(qp, &other, &mask, 0);
+	assert_false(raw_takes_frame(engine, &f));
+	attach(qp, &port, &mask, 1);
+	assert_true(raw_takes_frame(engine, &f));
+}
+
+static void raw_attach__refused(void **state)
+{
+	struct qp *qp = make_raw(), *ud = make_qp(XROCE_UD);
+	struct raw_flow *flow;
+
+	assert_int_equal(raw_attach(engine, ud, &none, &none, 0, &flow), -EINVAL);
+	for (u32 i = 0; i < XROCE_MAX_FLOW; i++)
+		attach(qp, &none, &none, 0);
+	assert_int_equal(raw_attach(engine, qp, &none, &none, 0, &flow), -ENOMEM);
+	assert_int_equal(raw_num_flows(engine), XROCE_MAX_FLOW);
+	assert_int_equal(qp->num_flows, XROCE_MAX_FLOW);
+}
+
+static void raw_any__while_there_is_one(void **state)
+{
+	struct qp *qp;
+
+	assert_false(raw_any(engine));
+	qp = make_raw();
+	assert_true(raw_any(engine));
+	assert_false(engine_may_move(qp));
+	qp_destroy(engine, qp);
+	assert_false(raw_any(engine));
+}
+
+static u32 post_send(struct qp *qp, u32 len, u8 *out)
+{
+	struct send_wqe *wqe;
+
+	sq_begin(&qp->sq);
+	wqe = sq_slot(&qp->sq, 0);
+	assert_non_null(wqe);
+	*wqe = (struct send_wqe){
+		.opcode = WR_SEND, .flags = WR_SIGNALED, .num_sge = 2, .length = len
+	};
+	wqe->sge[0] = (struct sge){ (u64)(uintptr_t)memory[0], 10, mr_key(mr) };
+	wqe->sge[1] = (struct sge){ (u64)(uintptr_t)memory[0] + 10, len - 10, mr_key(mr) };
+	assert_int_equal(send_wqe_check(qp, wqe), 0);
+	sq_publish(&qp->sq, 1);
+	engine_doorbell(qp);
+	return engine_output(engine, out, PACKET_FRAME_MAX, 0);
+}
+
+static void raw_output__lengths(void **state)
+{
+	static const struct {
+		u32 len;
+		bool tagged, sent;
+	} rows[] = {
+		{ 13, false, false },	      { 14, false, true },
+		{ 14 + MTU, false, true },    { 14 + MTU + 1, false, false },
+		{ TAGGED + MTU, true, true }, { TAGGED + MTU + 1, true, false },
+	};
+	u8 out[PACKET_FRAME_MAX];
+	struct cqe cqe;
+
+	for (u32 i = 0; i < SLOT; i++)
+		memory[0][i] = (u8)(i * 13);
+	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct qp *qp = make_raw();
+		u32 len;
+
+		memory[0][12] = rows[i].tagged ? 0x81 : 8;
+		memory[0][13] = 0;
+		len = post_send(qp, rows[i].len, out);
+		if (len != (rows[i].sent ? rows[i].len | ENGINE_RAW : 0))
+			fail_msg("row %u: %x", i, len);
+		if (rows[i].sent)
+			assert_memory_equal(out, memory[0], rows[i].len);
+		assert_true(poll_cq(&cqe));
+		assert_int_equal(cqe.status, rows[i].sent ? CQE_SUCCESS : CQE_LOC_LEN_ERR);
+		assert_int_equal(qp_state(qp), rows[i].sent ? QPS_RTS : QPS_SQE);
+		qp_destroy(engine, qp);
+	}
+}
+
+static void raw_output__other_requests(void **state)
+{
+	struct qp *qp = make_raw();
+	struct send_wqe *wqe;
+	u8 out[PACKET_FRAME_MAX];
+	struct cqe cqe;
+
+	sq_begin(&qp->sq);
+	wqe = sq_slot(&qp->sq, 0);
+	*wqe = (struct send_wqe){ .opcode = WR_SEND_WITH_IMM, .length = 0 };
+	assert_int_equal(send_wqe_check(qp, wqe), 0);
+	sq_publish(&qp->sq, 1);
+	engine_doorbell(qp);
+	assert_int_equal(engine_output(engine, out, sizeof(out), 0), 0);
+	assert_true(poll_cq(&cqe));
+	assert_int_equal(cqe.status, CQE_LOC_QP_OP_ERR);
+}
+
+#define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(raw_input__the_whole_frame),
+		CASE(raw_input__of_two_buffers),
+		CASE(raw_input__fields),
+		CASE(raw_input__cut_short),
+		CASE(raw_input__later_fragment),
+		CASE(raw_input__other_protocol),
+		CASE(raw_input__the_smaller_order_first),
+		CASE(raw_input__a_copy_for_each),
+		CASE(raw_input__receive_too_short),
+		CASE(raw_input__our_own),
+		CASE(raw_takes_frame__if_any_flow_does),
+		CASE(raw_attach__refused),
+		CASE(raw_any__while_there_is_one),
+		CASE(raw_output__lengths),
+		CASE(raw_output__other_requests),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

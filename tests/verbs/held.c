@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <dirent.h>
+#include <linux/bpf.h>
+#include <malloc.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "held.h"
+
+static bool held_lines(const char *path, long *lines)
+{
+	FILE *f = fopen(path, "re");
+	int c;
+
+	MUST(f);
+	*lines = 0;
+	while ((c = getc(f)) != EOF)
+		*lines += c == '\n';
+	fclose(f);
+	return true;
+}
+
+static bool held_pages(long *pages)
+{
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	MUST(f);
+	MUST_EQ(fscanf(f, "%*d %ld", pages), 1);
+	fclose(f);
+	return true;
+}
+
+/* The keys of a hash map, counted. */
+static long map_entries(int fd, unsigned int key_size)
+{
+	char key[2][256];
+	union bpf_attr attr;
+	long n = 0;
+
+	if (key_size > sizeof(key[0]))
+		return 0;
+	for (;; n++) {
+		memset(&attr, 0, sizeof(attr));
+		attr.map_fd = (__u32)fd;
+		attr.key = n ? (uintptr_t)key[n % 2] : 0;
+		attr.next_key = (uintptr_t)key[!(n % 2)];
+		if (syscall(SYS_bpf, BPF_MAP_GET_NEXT_KEY, &attr, sizeof(attr)))
+			return n;
+	}
+}
+
+/* Of a BPF map: its type, key size and memory. False if the descriptor is none. */
+static bool map_info(const char *fd, unsigned int *type, unsigned int *key_size, long *bytes)
+{
+	char path[300], line[200];
+	bool is_map = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%s", fd);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	while (fgets(line, sizeof(line), f)) {
+		is_map |= sscanf(line, "map_type: %u", type) == 1;
+		sscanf(line, "key_size: %u", key_size);
+		sscanf(line, "memlock: %ld", bytes);
+	}
+	fclose(f);
+	return is_map;
+}
+
+static bool held_descriptors(struct held *h)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned int type, key_size = 0;
+	struct dirent *e;
+	long bytes = 0;
+
+	MUST(d);
+	while ((e = readdir(d))) {
+		if (e->d_name[0] == '.')
+			continue;
+		h->descriptors++;
+		if (!map_info(e->d_name, &type, &key_size, &bytes))
+			continue;
+		h->kernel += bytes;
+		if (type == BPF_MAP_TYPE_HASH)
+			h->entries += map_entries(atoi(e->d_name), key_size);
+	}
+	closedir(d);
+	return true;
+}
+
+static bool held_threads(long *threads)
+{
+	DIR *d = opendir("/proc/self/task");
+
+	MUST(d);
+	for (*threads = 0; readdir(d);)
+		++*threads;
+	closedir(d);
+	return true;
+}
+
+bool held_now(struct held *h)
+{
+	*h = (struct held){ .heap = (long)mallinfo2().uordblks };
+	return held_descriptors(h) && held_threads(&h->threads) &&
+	       held_lines("/proc/self/net/igmp", &h->groups) &&
+	       held_lines("/proc/self/maps", &h->mappings) && held_pages(&h->pages);
+}
+
+int cycles_wanted(void)
+{
+	const char *s = getenv("XROCE_CYCLES");
+
+	return s ? atoi(s) : 10000;
+}
+
+bool held_same(const struct held *before, const struct held *after, int cycles)
+{
+	MUST_EQ(after->descriptors, before->descriptors);
+	MUST_EQ(after->threads, before->threads);
+	MUST_EQ(after->entries, before->entries);
+	MUST_EQ(after->kernel, before->kernel);
+	MUST_EQ(after->groups, before->groups);
+#ifndef __SANITIZE_ADDRESS__
+	MUST(after->mappings <= before->mappings + 2);
+	if (after->heap > before->heap + 16384 + cycles * 4l)
+		printf("# %ld bytes of the heap, then %ld\n", before->heap, after->heap);
+	MUST(after->heap <= before->heap + 16384 + cycles * 4l);
+	if (after->pages >= before->pages + 32 + cycles * 48l / sysconf(_SC_PAGESIZE))
+		printf("# %ld pages, then %ld\n", before->pages, after->pages);
+	MUST(after->pages < before->pages + 32 + cycles * 48l / sysconf(_SC_PAGESIZE));
+#endif
+	return true;
+}
+
+bool leaves_nothing(bool (*cycle)(int i), int cycles)
+{
+	struct held before, after;
+
+	for (int i = 0; i < 600; i++)
+		MUST(i >= cycles || cycle(i));
+	MUST(held_now(&before));
+	for (int i = 0; i < cycles; i++)
+		MUST(cycle(i));
+	MUST(held_now(&after));
+	return held_same(&before, &after, cycles);
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Short pages: ibv_query_rt_values_ex(3), ibv_query_qp_data_in_order(3), ibv_query_ece(3) and
+ * ibv_set_ece(3), ibv_import_device(3), ibv_import_pd(3) and ibv_import_mr(3) (that of device
+ * memory is man_dm.c's), and what ibv_modify_qp(3) says of alternate paths.
+ */
+#define _GNU_SOURCE /* memfd_create() */
+#include <sys/mman.h>
+#include <time.h>
+
+#include "man.h"
+
+static long long timespec_ns(const struct timespec *t)
+{
+	return t->tv_sec * 1000000000ll + t->tv_nsec;
+}
+
+/* "comp_mask: Compatibility mask that defines the query/queried fields [in/out]" */
+static bool rt_values_are_those_asked_for(void)
+{
+	struct ibv_values_ex v = { .comp_mask = IBV_VALUES_MASK_RAW_CLOCK };
+	long long before = clock_ns(CLOCK_MONOTONIC), now;
+
+	MUST_EQ(ibv_query_rt_values_ex(ctx, &v), 0);
+	now = timespec_ns(&v.raw_clock);
+	MUST(now >= before && now <= clock_ns(CLOCK_MONOTONIC));
+	MUST_EQ(v.comp_mask, IBV_VALUES_MASK_RAW_CLOCK);
+	v = (struct ibv_values_ex){ .raw_clock = { 1, 2 } };
+	MUST_EQ(ibv_query_rt_values_ex(ctx, &v), 0);
+	MUST(v.comp_mask == 0 && v.raw_clock.tv_sec == 1 && v.raw_clock.tv_nsec == 2);
+	v.comp_mask = IBV_VALUES_MASK_RAW_CLOCK | 2;
+	MUST_EQ(ibv_query_rt_values_ex(ctx, &v), EINVAL);
+	MUST(v.raw_clock.tv_sec == 1);
+	return true;
+}
+
+/* "Returns 1 if the data is guaranteed to be written in-order, 0 otherwise." Here it is not. */
+static bool order_body(struct pair *p)
+{
+	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
+						  IBV_WR_SEND, IBV_WR_RDMA_READ };
+
+	for (int i = 0; i < 4; i++)
+		for (uint32_t flags = 0; flags < 2; flags++)
+			MUST_EQ(ibv_query_qp_data_in_order(p->qp[0], ops[i], flags), 0);
+	return true;
+}
+
+/* "EOPNOTSUPP: libibverbs or provider driver doesn't support the ibv_set_ece() verb." */
+static bool ece_body(struct pair *p)
+{
+	struct ibv_ece ece = { .vendor_id = 1, .options = 2, .comp_mask = 3 };
+
+	MUST_EQ(ibv_query_ece(p->qp[0], &ece), EOPNOTSUPP);
+	/* nothing to hand to a peer, for programs that do not look at the result */
+	MUST(!ece.vendor_id && !ece.options && !ece.comp_mask);
+	ece.vendor_id = 0x15b3;
+	ece.options = 1;
+	MUST_EQ(ibv_set_ece(p->qp[0], &ece), EOPNOTSUPP);
+	MUST(message(p, 0));
+	return true;
+}
+
+/* "To check if a device supports it, check if the IBV_DEVICE_AUTO_PATH_MIG bit is set" */
+static bool paths_body(struct pair *p)
+{
+	static const int masks[] = { IBV_QP_ALT_PATH, IBV_QP_PATH_MIG_STATE,
+				     IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE };
+	struct ibv_qp_attr a = { .alt_ah_attr = own_address(),
+				 .alt_port_num = 1,
+				 .alt_timeout = 14,
+				 .path_mig_state = IBV_MIG_REARM,
+				 .min_rnr_timer = 3 },
+			   now, before;
+	struct ibv_qp_init_attr init;
+	struct ibv_device_attr d;
+
+	MUST_EQ(ibv_query_device(ctx, &d), 0);
+	MUST(!(d.device_cap_flags & IBV_DEVICE_AUTO_PATH_MIG));
+	MUST_EQ(ibv_query_qp(p->qp[0], &before, IBV_QP_MIN_RNR_TIMER, &init), 0);
+	MUST(before.path_mig_state == IBV_MIG_MIGRATED && before.min_rnr_timer != 3);
+	for (int i = 0; i < 3; i++) {
+		MUST_EQ(ibv_modify_qp(p->qp[0], &a, masks[i]), EOPNOTSUPP);
+		MUST_EQ(ibv_modify_qp(p->qp[0], &a, masks[i] | IBV_QP_MIN_RNR_TIMER), EOPNOTSUPP);
+		MUST_EQ(ibv_query_qp(p->qp[0], &now, IBV_QP_ALT_PATH, &init), 0);
+		MUST(!memcmp(&now, &before, sizeof(now)));
+	}
+	MUST(message(p, 0));
+	return true;
+}
+
+/* "a pointer to the allocated RDMA context, or NULL": the descriptor is closed with the context. */
+static bool import_device_refuses(void)
+{
+	int pipes[2], file = memfd_create("other", MFD_CLOEXEC), fd;
+	const uint32_t nobodys = 0x7ffffff0;
+
+	MUST(file >= 0 && pipe(pipes) == 0);
+	MUST_FAIL(ibv_import_device(-1), EBADF);
+	MUST_FAIL(ibv_import_device(pipes[0]), EINVAL);
+	MUST_FAIL(ibv_import_device(file), EINVAL); /* it is empty */
+	MUST_EQ(write(file, &nobodys, sizeof(nobodys)), sizeof(nobodys));
+	MUST_FAIL(ibv_import_device(file), ENODEV);
+	/* what failed has closed nothing */
+	MUST(fcntl(pipes[0], F_GETFD) >= 0 && fcntl(file, F_GETFD) >= 0);
+	close(pipes[0]);
+	close(pipes[1]);
+	close(file);
+	MUST((fd = dup(ctx->cmd_fd)) >= 0);
+	MUST_EQ(ibv_close_device(ibv_import_device(fd)), 0);
+	MUST(fcntl(fd, F_GETFD) < 0 && fcntl(ctx->cmd_fd, F_GETFD) >= 0);
+	return true;
+}
+
+/*
+ * "The returned ibv_pd can be used in all verbs that get a protection domain": a QP of another
+ * context's handle, with a region of the first one's, sends to the first one's.
+ */
+static bool imported_body(struct pair *p)
+{
+	struct ibv_context *other = ibv_import_device(dup(ctx->cmd_fd));
+	struct ibv_pd *pd = other ? ibv_import_pd(other, p->pd->handle) : NULL;
+	struct ibv_mr *mr = pd ? ibv_import_mr(pd, p->mr[0]->handle) : NULL;
+	struct ibv_cq *cq = other ? ibv_create_cq(other, QUEUE, NULL, NULL, 0) : NULL;
+	struct ibv_qp *qp = mr && cq ? qp_to_itself(pd, cq, cq, NULL) : NULL;
+	struct ibv_sge from, to;
+	struct ibv_send_wr wr = { .sg_list = &from, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
+	struct ibv_recv_wr rr = { .sg_list = &to, .num_sge = 1 }, *bad_rr;
+	struct ibv_wc wc;
+
+	MUST(qp);
+	/* "The addr field in the imported MR is not applicable, NULL value is expected." */
+	MUST(!mr->addr && mr->length == BUF_BYTES && mr->context == other && mr->pd == pd);
+	MUST(mr->lkey == p->mr[0]->lkey && mr->rkey == p->mr[0]->rkey);
+	from = (struct ibv_sge){ (uintptr_t)p->buf[0], 100, mr->lkey };
+	to = (struct ibv_sge){ (uintptr_t)p->buf[0] + 1000, 100, mr->lkey };
+	memset(p->buf[0], 0x5a, 100);
+	memset(p->buf[0] + 1000, 0, 100);
+	MUST_EQ(ibv_post_recv(qp, &rr, &bad_rr), 0);
+	MUST_EQ(ibv_post_send(qp, &wr, &bad), 0);
+	MUST(wait_wc(cq, &wc) && wc.status == IBV_WC_SUCCESS && wc.opcode == IBV_WC_RECV);
+	MUST_EQ(memcmp(p->buf[0], p->buf[0] + 1000, 100), 0);
+	MUST_EQ(ibv_dealloc_pd(pd), EBUSY);
+	MUST_EQ(ibv_destroy_qp(qp), 0);
+	MUST_EQ(ibv_destroy_cq(cq), 0);
+	/* unimported, they live on with the context that made them */
+	ibv_unimport_mr(mr);
+	ibv_unimport_pd(pd);
+	MUST_EQ(ibv_close_device(other), 0);
+	MUST(message(p, 0));
+	return true;
+}
+
+/* "a valid kernel handle for an MR object": of no other kind, of no other PD, and not of one gone.
+ */
+static bool handles_body(struct pair *p)
+{
+	struct ibv_context *other = ibv_import_device(dup(ctx->cmd_fd)),
+			   *foreign = ibv_open_device(ctx->device);
+	struct ibv_pd *second = ibv_alloc_pd(ctx), *pd = ibv_import_pd(other, p->pd->handle), *pd2;
+	struct ibv_mr *mr = ibv_reg_mr(p->pd, p->buf[0], 64, 0), *mr2;
+	uint32_t handle = mr->handle;
+
+	MUST(other && foreign && second && pd && mr);
+	MUST_FAIL(ibv_import_pd(other, mr->handle), ENOENT);
+	MUST_FAIL(ibv_import_mr(pd, p->pd->handle), ENOENT);
+	/* another context has none of its handles */
+	MUST_FAIL(ibv_import_pd(foreign, p->pd->handle), ENOENT);
+	MUST(pd2 = ibv_import_pd(other, second->handle));
+	MUST_FAIL(ibv_import_mr(pd2, handle), ENOENT);
+	/* "ibv_dealloc_pd() or ibv_unimport_pd() should be called": the first one destroys */
+	MUST(mr2 = ibv_import_mr(pd, handle));
+	MUST_EQ(ibv_dereg_mr(mr2), 0);
+	MUST_EQ(ibv_post_recv(
+			p->qp[1],
+			&(struct ibv_recv_wr){
+				.sg_list = &(struct ibv_sge){ (uintptr_t)p->buf[0], 64, mr->lkey },
+				.num_sge = 1 },
+			&(struct ibv_recv_wr *){ NULL }),
+		0);
+	MUST_EQ(post_send(p, 1, 0, 8, IBV_SEND_SIGNALED), 0);
+	MUST(wait_wc(p->cq[1], &(struct ibv_wc){ 0 }));
+	ibv_unimport_mr(mr);
+	MUST_FAIL(ibv_import_mr(pd, handle), ENOENT);
+	ibv_unimport_pd(pd2);
+	ibv_unimport_pd(pd);
+	MUST_EQ(ibv_dealloc_pd(second), 0);
+	MUST_EQ(ibv_close_device(other), 0);
+	MUST_EQ(ibv_close_device(foreign), 0);
+	return true;
+}
+
+ON_PAIR(no_order_within_a_packet, order_body)
+ON_PAIR(ece_is_not_supported, ece_body)
+ON_PAIR(alternate_paths_are_refused, paths_body)
+ON_PAIR(imported_objects_work, imported_body)
+ON_PAIR(import_wants_a_handle_of_its_kind, handles_body)
+
+const struct test_case man_cases[] = {
+	CASE(rt_values_are_those_asked_for),
+	CASE(no_order_within_a_packet),
+	CASE(ece_is_not_supported),
+	CASE(alternate_paths_are_refused),
+	CASE(import_device_refuses),
+	CASE(imported_objects_work),
+	CASE(import_wants_a_handle_of_its_kind),
+	{ 0 },
+};

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the tests of access rights share: what each operation needs, by the specification, and a try
+ * of one.
+ */
+#ifndef TESTS_VERBS_RIGHTS_H
+#define TESTS_VERBS_RIGHTS_H
+
+#include "wr.h"
+
+#define L_WRITE	 IBV_ACCESS_LOCAL_WRITE
+#define R_WRITE	 IBV_ACCESS_REMOTE_WRITE
+#define R_READ	 IBV_ACCESS_REMOTE_READ
+#define R_ATOMIC IBV_ACCESS_REMOTE_ATOMIC
+#define R_FLUSH	 ACCESS_FLUSH_GLOBAL
+#define MW_BIND	 IBV_ACCESS_MW_BIND
+
+#define REFUSED	  IBV_WC_REM_ACCESS_ERR	 /* the key does not allow it */
+#define DISABLED  IBV_WC_REM_INV_REQ_ERR /* the QP does not */
+#define RIGHTS_N  7
+#define WORD_SIZE 8u
+
+/* The operations that name remote memory. */
+extern const enum wr_code remote_ops[RIGHTS_N];
+
+/* The right that an operation needs of the key and of the peer's QP. */
+int right_of(enum wr_code op);
+
+/* The i-th subset of these bits, for i below 1 << their number; -1 when there are no more. */
+int subset(int bits, int i);
+
+/* "If IBV_ACCESS_REMOTE_WRITE or IBV_ACCESS_REMOTE_ATOMIC is set, then [...] LOCAL_WRITE" */
+bool may_be_registered(int access);
+
+/*
+ * End 0 does this to 8 bytes at `remote`, which are those at `at` in end 1's memory. It must end
+ * with this status; then bytes, completions, states and events of both ends are what follows from
+ * that, and after an error both ends are made anew.
+ */
+bool try(struct wr_ends *e, enum wr_code op, uint32_t rkey, uint64_t remote, uint32_t at,
+	 int status);
+
+bool on_rc(bool (*body)(struct wr_ends *e));
+
+#define ON_RC(name, body)            \
+	static bool name(void)       \
+	{                            \
+		return on_rc(body);  \
+	}
+
+#endif

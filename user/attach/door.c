@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#define _GNU_SOURCE /* accept4(), struct ucred */
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../netdev/netdev.h"
+#include "door.h"
+
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS 83 /* from 6.16 on; younger than the headers that we build with */
+#endif
+
+#define DOOR_QUEUE 128
+
+/* Twice that at most is waited for the end of a process that was killed. */
+#define SWEEP_MAX_MS 8192
+
+void door_path(u32 ifindex, struct sockaddr_un *at)
+{
+	*at = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	snprintf(at->sun_path, sizeof(at->sun_path), ASK_PATH,
+		 (unsigned long long)netdev_netns(), ifindex);
+}
+
+static int door_socket(void)
+{
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int door_holder(u32 ifindex, pid_t *pid)
+{
+	struct ucred cred = { 0 };
+	socklen_t len = sizeof(cred);
+	struct sockaddr_un at;
+	int fd = door_socket(), err = 0;
+
+	if (fd < 0)
+		return fd;
+	door_path(ifindex, &at);
+	/* EAGAIN: its queue is full, so there is one, but it cannot be asked */
+	if (connect(fd, (const struct sockaddr *)&at, sizeof(at)))
+		err = errno == EAGAIN ? 0 : errno == ECONNREFUSED ? -ENOENT : -errno;
+	else if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		err = -errno;
+	close(fd);
+	*pid = cred.pid;
+	return err;
+}
+
+/* Only we may put sockets into it: a client trusts a path in it, and so do we at the end. */
+static int door_make_directory(void)
+{
+	const mode_t mask = umask(022);
+	const int ret = mkdir(ASK_DIR, 0755) && errno != EEXIST ? -errno : 0;
+	struct stat st;
+
+	umask(mask);
+	if (ret)
+		return ret;
+	if (lstat(ASK_DIR, &st))
+		return -errno;
+	return S_ISDIR(st.st_mode) && (!st.st_uid || st.st_uid == geteuid()) &&
+			       !(st.st_mode & (S_IWGRP | S_IWOTH)) ?
+		       0 :
+		       -EPERM;
+}
+
+/*
+ * The socket comes to its path with a name of its own first, when it listens and has its mode: so
+ * whoever connects finds it as it is to be, or the one that was there. That one is a broker's or a
+ * process's that was killed, or is just being closed by the kernel, as the caller has the interface
+ * now. A file that is no socket is not ours.
+ */
+static int door_bind(const struct door *d, struct sockaddr_un *at)
+{
+	*at = d->at;
+	strcat(at->sun_path, ".new");
+	unlink(at->sun_path);
+	return bind(d->fd, (const struct sockaddr *)at, sizeof(*at)) ? -errno : 0;
+}
+
+static int door_place(const struct door *d, const struct sockaddr_un *at)
+{
+	struct stat st;
+	int err = !lstat(d->at.sun_path, &st) && !S_ISSOCK(st.st_mode) ? -EADDRINUSE : 0;
+
+	if (!err && rename(at->sun_path, d->at.sun_path))
+		err = -errno;
+	if (err)
+		unlink(at->sun_path);
+	return err;
+}
+
+/* Closed to all until its mode is set: what is made by bind() has the umask's. */
+static int door_set_mode(struct door *d, const char *path, mode_t mode, gid_t group)
+{
+	struct stat st;
+
+	if (lstat(path, &st))
+		return -errno;
+	d->dev = st.st_dev;
+	d->ino = st.st_ino;
+	if (group != (gid_t)-1 && lchown(path, (uid_t)-1, group))
+		return -errno;
+	return chmod(path, mode) ? -errno : 0;
+}
+
+/* The kernel notes the credentials of the last caller of listen(). */
+int door_listen(const struct door *d)
+{
+	return listen(d->fd, DOOR_QUEUE) ? -errno : 0;
+}
+
+int door_open(struct door *d, u32 ifindex, mode_t mode, gid_t group)
+{
+	const int off = 0;
+	int err = door_make_directory();
+	struct sockaddr_un at;
+	mode_t mask;
+
+	*d = (struct door){ .fd = -1 };
+	if (err)
+		return err;
+	d->fd = door_socket();
+	if (d->fd < 0)
+		return d->fd;
+	door_path(ifindex, &d->at);
+	/*
+	 * Descriptors that come with a message would be closed by us, and what is behind one may
+	 * take its time (a TCP socket that lingers). Connections have the option from here; before
+	 * 6.16 there is none.
+	 */
+	setsockopt(d->fd, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));
+	mask = umask(0177);
+	err = door_bind(d, &at);
+	umask(mask);
+	if (!err)
+		err = door_set_mode(d, at.sun_path, mode, group);
+	if (!err)
+		err = door_listen(d);
+	if (!err)
+		err = door_place(d, &at);
+	if (err)
+		door_leave(d);
+	return err;
+}
+
+int door_adopt(struct door *d, int fd, u32 ifindex)
+{
+	struct door other = { .fd = fd };
+	struct stat st;
+	int err;
+
+	door_path(ifindex, &other.at);
+	err = lstat(other.at.sun_path, &st) ? -errno : door_listen(&other);
+	if (err)
+		return err;
+	other.dev = st.st_dev;
+	other.ino = st.st_ino;
+	*d = other;
+	return 0;
+}
+
+void door_leave(struct door *d)
+{
+	if (d->fd >= 0)
+		close(d->fd);
+	d->fd = -1;
+}
+
+/* Is the file at its path this one? */
+static bool door_is_at_path(const struct door *d)
+{
+	struct stat st;
+
+	return d->ino && !lstat(d->at.sun_path, &st) && st.st_dev == d->dev && st.st_ino == d->ino;
+}
+
+void door_close(struct door *d)
+{
+	if (d->fd >= 0 && door_is_at_path(d))
+		unlink(d->at.sun_path);
+	door_leave(d);
+}
+
+/*
+ * Of two that do this at the same time the later one finds that nobody listens. Neither has let go
+ * of the interface yet, so that no third one has put another socket there. One that is killed does
+ * nothing, and the kernel takes a moment to close what it had: as long as the one who listened last
+ * is found to be this process, which has closed its copy, the other is looked at again.
+ */
+void door_sweep(const struct door *d, u32 ifindex)
+{
+	pid_t pid;
+	int err;
+
+	for (u32 ms = 1; door_is_at_path(d); ms *= 2) {
+		err = door_holder(ifindex, &pid);
+		if (err == -ENOENT)
+			unlink(d->at.sun_path);
+		else if (err || pid != getpid() || ms > SWEEP_MAX_MS)
+			return;
+		else
+			poll(NULL, 0, (int)ms);
+	}
+}
+
+int door_visitor(int fd, struct visitor *v)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len))
+		return -errno;
+	*v = (struct visitor){ .fd = fd, .pid = (u32)cred.pid, .uid = cred.uid };
+	return 0;
+}
+
+int door_take(const struct door *d, struct visitor *v)
+{
+	const int fd = accept4(d->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int err;
+
+	if (fd < 0)
+		return errno == ECONNABORTED || errno == EINTR ? -EAGAIN : -errno;
+	err = door_visitor(fd, v);
+	if (err)
+		close(fd);
+	return err;
+}

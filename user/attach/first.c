@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <linux/if_tun.h>
+#include <stdatomic.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../base/kernel.h"
+#include "../base/options.h"
+#include "attach.h"
+#include "spawn.h"
+#include "xroce.skel.h"
+
+/* From a connection to its first question. */
+#define KNOCK_NS (20 * NSEC_PER_MSEC)
+
+#define FIRST_MODE 0666 /* of the socket, as a broker's that is started by need */
+
+static void first_close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static int first_prog_fd(const struct attachment *m)
+{
+	return bpf_program__fd(m->bpf->progs.xroce_xdp);
+}
+
+static int first_link_fd(const struct attachment *m)
+{
+	return atomic_load_explicit(&((struct attachment *)m)->link_fd, memory_order_relaxed);
+}
+
+/* ---- at the door ---- */
+
+void first_init(struct attachment *m)
+{
+	m->first = (struct first){ .door.fd = -1, .tap_fd = -1, .clients_fd = -1, .mux_fd = -1,
+				   .hairpin_fd = -1, .alone_fd = -1, .umem.fd = -1 };
+}
+
+/* First of all: whoever finds no socket is to know why. */
+static void first_stay_alone(struct attachment *m)
+{
+	if (m->holder_fd >= 0 && m->first.alone_fd < 0)
+		m->first.alone_fd = netdev_say_alone(m->ifindex);
+}
+
+void first_listen(const struct netdev *dev, struct attachment *m)
+{
+	/*
+	 * Whose name is not held cannot hand it over; and what a broker's programs let out has an
+	 * address of a wire
+	 */
+	const bool may = options_share() == SHARE_AUTO && m->holder_fd >= 0 && !dev->is_loopback;
+
+	if (!may || door_open(&m->first.door, dev->ifindex, FIRST_MODE, (gid_t)-1))
+		first_stay_alone(m);
+}
+
+void first_forbid(struct attachment *m)
+{
+	first_stay_alone(m);
+	door_close(&m->first.door);
+}
+
+int first_fd(const struct attachment *m)
+{
+	return m->first.joined ? m->asker.fd : m->first.door.fd;
+}
+
+/* What `xroce list` and the like ask is a broker's to answer: they find it hung up. */
+static bool first_wants_port(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	struct ask ask;
+
+	return kernel_await(&p, 1, clock_now_ns() + KNOCK_NS) > 0 &&
+	       recv(fd, &ask, sizeof(ask), MSG_PEEK | MSG_DONTWAIT) == sizeof(ask) &&
+	       ask.version == ASK_VERSION && ask.what == ASK_HELLO;
+}
+
+int first_answer(struct attachment *m)
+{
+	struct visitor v;
+
+	if (door_take(&m->first.door, &v))
+		return -EAGAIN;
+	if (first_wants_port(v.fd))
+		return v.fd;
+	close(v.fd);
+	return -EAGAIN;
+}
+
+void first_refuse(int visitor_fd)
+{
+	const struct ask_answer answer = { .version = ASK_VERSION, .what = ASK_HELLO,
+					   .err = -EBUSY };
+	struct ask ask;
+
+	/* unread, it would make the answer a reset of the connection */
+	if (recv(visitor_fd, &ask, sizeof(ask), MSG_DONTWAIT) == sizeof(ask))
+		send(visitor_fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* ---- joining a broker ---- */
+
+static int first_spawn(const struct netdev *dev, struct attachment *m, int visitor_fd)
+{
+	int pair[2], err;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair))
+		return -errno;
+	ask_begin(&m->asker, pair[0]);
+	m->asker.ends_quietly = true;
+	m->first.door_is_lent = true;
+	err = spawn_heir(dev,
+			 (const int[]){ [INHERIT_DOOR] = m->first.door.fd,
+					[INHERIT_HOLDER] = m->holder_fd,
+					[INHERIT_LINK] = first_link_fd(m),
+					[INHERIT_PROGRAM] = first_prog_fd(m),
+					[INHERIT_FIRST] = pair[1],
+					[INHERIT_VISITOR] = visitor_fd,
+					[INHERIT_HAIRPIN] = m->first.hairpin_fd },
+			 m->first.hairpin_fd < 0 ? INHERIT_HAIRPIN : INHERITS);
+	close(pair[1]);
+	return err;
+}
+
+static int first_ask_join(struct attachment *m)
+{
+	struct first *f = &m->first;
+	struct ask_port port;
+	int fd[ASK_JOIN_FDS], err = ask_join(&m->asker, m->info.native, &port, fd);
+
+	if (err)
+		return err;
+	f->client = port.client;
+	f->tap_fd = fd[ASK_JOIN_TAP];
+	f->clients_fd = fd[ASK_JOIN_CLIENTS];
+	f->mux_fd = fd[ASK_JOIN_MUX];
+	if (f->hairpin_fd < 0)
+		f->hairpin_fd = fd[ASK_JOIN_HAIRPIN];
+	else
+		close(fd[ASK_JOIN_HAIRPIN]);
+	return 0;
+}
+
+/* A packet that comes by another device than the sockets' takes a socket there. */
+static int first_open_local(struct attachment *m)
+{
+	const u32 slot = XROCE_LOCAL_XSK;
+	struct xroce_sock *stats = &m->maps.sock[min_u32(m->info.queues, XROCE_MAX_QUEUE - 1)];
+	struct first *f = &m->first;
+	struct ifreq ifr = { 0 };
+	int err;
+
+	if (f->local.xsk)
+		return 0;
+	if (ioctl(f->hairpin_fd, TUNGETIFF, &ifr))
+		return -errno;
+	err = umem_create(&f->umem, SHARD_LOCAL_FRAMES, 1);
+	if (err)
+		return err;
+	err = xsk_open(&f->local, &f->umem, ifr.ifr_name, 0, 1, 1, false, stats);
+	if (!err) {
+		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_xsk), &slot,
+					  &f->local.xsk->fd, BPF_ANY);
+		if (err)
+			xsk_close(&f->local);
+	}
+	if (err)
+		umem_destroy(&f->umem);
+	return err;
+}
+
+int first_join(const struct netdev *dev, struct attachment *m, int visitor_fd, const char **step)
+{
+	int err = first_spawn(dev, m, visitor_fd);
+
+	/* EIO: the broker has said why */
+	*step = err == -EIO ? NULL : "start a broker (`xroce serve`)";
+	if (err)
+		return err;
+	*step = "join the broker";
+	err = first_ask_join(m);
+	if (err)
+		return err;
+	*step = "open a socket for packets of other processes";
+	return first_open_local(m);
+}
+
+/*
+ * Of all QPs there are. When one goes meanwhile whose key was the last, the keys begin again: what
+ * the broker knows is told.
+ */
+int first_tell_numbers(struct attachment *m)
+{
+	u32 qpn, *before = NULL;
+	int err = 0;
+
+	while (!err && !bpf_map_get_next_key(m->maps.qp_fd, before, &qpn)) {
+		err = ask_claim(&m->asker, qpn);
+		if (err == -EALREADY)
+			err = 0;
+		before = &qpn;
+	}
+	m->first.joined = !err;
+	return err;
+}
+
+int first_change_program(struct attachment *m)
+{
+	LIBBPF_OPTS(bpf_link_update_opts, replace, .flags = BPF_F_REPLACE,
+		    .old_prog_fd = (u32)first_prog_fd(m));
+
+	return bpf_link_update(first_link_fd(m), m->first.mux_fd, &replace);
+}
+
+int first_open(struct attachment *m)
+{
+	return ask_open(&m->asker);
+}
+
+/* ---- alone again ---- */
+
+void first_put_program_back(struct attachment *m)
+{
+	/* whatever is there: ours already, if it has not come to that */
+	bpf_link_update(first_link_fd(m), first_prog_fd(m), NULL);
+}
+
+void first_put_back(struct attachment *m)
+{
+	m->first.joined = false;
+	first_put_program_back(m);
+}
+
+static void first_close_gifts(struct first *f)
+{
+	first_close_fd(&f->tap_fd);
+	first_close_fd(&f->clients_fd);
+	first_close_fd(&f->mux_fd);
+}
+
+void first_leave(struct attachment *m)
+{
+	struct first *f = &m->first;
+
+	first_close_gifts(f);
+	/* or the broker would take it for our end, and have the interface from here on */
+	ask_leave(&m->asker);
+	ask_close(&m->asker);
+	ask_init(&m->asker);
+	f->door_is_lent = false;
+	/* they were the broker's: whoever looks finds us, with the privileges that we have now */
+	if (spawn_may()) {
+		netdev_take_over(m->holder_fd);
+		door_listen(&f->door);
+	}
+}
+
+static void first_leave_door(struct attachment *m)
+{
+	struct door *d = &m->first.door;
+
+	if (d->fd < 0)
+		return;
+	if (!m->first.door_is_lent) {
+		door_close(d);
+		return;
+	}
+	door_leave(d);
+	door_sweep(d, m->ifindex);
+}
+
+/* A process that exits without an end of its port comes here last. */
+void first_detach(struct attachment *m)
+{
+	if (m->first.joined)
+		bpf_map_delete_elem(m->first.clients_fd, &m->first.client);
+	first_leave_door(m);
+}
+
+void first_close(struct attachment *m)
+{
+	struct first *f = &m->first;
+
+	first_leave_door(m);
+	f->joined = false;
+	first_close_gifts(&m->first);
+	first_close_fd(&f->alone_fd);
+	xsk_close(&f->local);
+	umem_destroy(&f->umem);
+	first_close_fd(&f->hairpin_fd);
+}
+
+void first_abandon(struct attachment *m)
+{
+	door_leave(&m->first.door);
+	m->first.joined = false;
+}

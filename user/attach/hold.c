@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <poll.h>
+#include <unistd.h>
+
+#include "../base/clock.h"
+#include "../base/kernel.h"
+#include "../base/privilege.h"
+#include "hold.h"
+
+/* For one holder. A broker that begins takes seconds on a loaded machine, as one that ends may. */
+#define HOLD_MAX_NS  (20 * NSEC_PER_SEC)
+/* From one look at its socket to the next. */
+#define HOLD_LOOK_NS (5 * NSEC_PER_MSEC)
+
+void hold_begin(struct hold *h, u32 ifindex)
+{
+	*h = (struct hold){ .ifindex = ifindex, .met_fd = -1 };
+}
+
+void hold_end(struct hold *h)
+{
+	if (h->met_fd >= 0)
+		close(h->met_fd);
+	h->met_fd = -1;
+}
+
+/*
+ * Of a process that fails at the next step, one that has the privileges and comes in that moment
+ * would find the name taken, and be without it as long as it lives.
+ */
+static int hold_take_name(u32 ifindex)
+{
+	int fd;
+
+	if (privilege_may_attach())
+		return netdev_hold(ifindex);
+	fd = netdev_meet_holder(ifindex);
+	if (fd < 0)
+		return -EPERM;
+	close(fd);
+	return -EBUSY;
+}
+
+/* Once a holder: nobody accepts connections, and its queue is to have room for others. */
+int hold_take(struct hold *h)
+{
+	int fd;
+
+	if (h->met_fd < 0) {
+		fd = hold_take_name(h->ifindex);
+		if (fd != -EBUSY)
+			return fd;
+		h->met_fd = netdev_meet_holder(h->ifindex);
+	}
+	if (netdev_is_alone(h->ifindex, h->met_fd))
+		return -EBUSY;
+	return h->waited_ns >= HOLD_MAX_NS ? -EBUSY : -EAGAIN;
+}
+
+void hold_await(struct hold *h)
+{
+	const u64 begin_ns = clock_now_ns();
+	struct pollfd p = { .fd = h->met_fd };
+
+	if (kernel_await(&p, 1, begin_ns + HOLD_LOOK_NS) > 0) {
+		hold_end(h);
+		h->waited_ns = 0;
+	}
+	h->waited_ns += clock_now_ns() - begin_ns;
+}

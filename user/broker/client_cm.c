@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "client.h"
+#include "client_cm.h"
+#include "orphans.h"
+
+/* What had the interface alone keeps the ids that it has given away. */
+u32 client_cm_place(const struct client *c)
+{
+	return c == c->broker->first ? XROCE_CM_PLACE_FIRST : XROCE_CM_PLACE_OF(c->number);
+}
+
+/* ---- who refuses what is nobody's ---- */
+
+static struct xroce_place client_cm_describe(const struct client *c)
+{
+	return (struct xroce_place){
+		.client = c->number,
+		.pid = c->pid,
+		.serial = c->cm_serial,
+		.first_port = c->privileged ? 0 : mux_first_port(&c->broker->mux),
+	};
+}
+
+static void client_cm_set_refuser(struct broker *b, struct client *c)
+{
+	struct xroce_place place;
+
+	b->refuser = c;
+	if (c) {
+		place = client_cm_describe(c);
+		if (!mux_put_place(&b->mux, XROCE_CM_PLACE_NOBODY, &place))
+			return;
+		/* what is nobody's is dropped then */
+		b->refuser = NULL;
+	}
+	mux_put_place(&b->mux, XROCE_CM_PLACE_NOBODY, NULL);
+}
+
+static bool client_cm_is_better(const struct client *c, const struct client *than)
+{
+	return !than || (c->privileged && !than->privileged);
+}
+
+/* A client with a QP 1, privileged if there is one. */
+static void client_cm_find_refuser(struct broker *b)
+{
+	struct client *found = NULL;
+
+	for (u32 i = 0; i < XROCE_MAX_CLIENT; i++) {
+		struct client *c = b->of[i];
+
+		if (c && c->has_cm && client_cm_is_better(c, found))
+			found = c;
+	}
+	client_cm_set_refuser(b, found);
+}
+
+/* ---- QP 1 ---- */
+
+int client_cm_claim(struct client *c)
+{
+	struct broker *b = c->broker;
+	struct xroce_place place;
+	int err;
+
+	if (c->has_cm)
+		return -EALREADY;
+	/* what an earlier one was asked is not this one's */
+	c->cm_serial = ++b->cm_serial;
+	place = client_cm_describe(c);
+	err = mux_put_place(&b->mux, client_cm_place(c), &place);
+	if (err)
+		return err;
+	c->has_cm = true;
+	if (client_cm_is_better(c, b->refuser))
+		client_cm_find_refuser(b);
+	return 0;
+}
+
+int client_cm_release(struct client *c)
+{
+	struct broker *b = c->broker;
+
+	if (!c->has_cm)
+		return -ENOENT;
+	c->has_cm = false;
+	mux_put_place(&b->mux, client_cm_place(c), NULL);
+	if (b->refuser == c)
+		client_cm_find_refuser(b);
+	orphans_take(b, client_cm_place(c), c->cm_serial);
+	return 0;
+}
+
+/* ---- services ---- */
+
+int client_cm_bind(struct client *c, const struct ask_service *s)
+{
+	struct broker *b = c->broker;
+	struct binding_keys keys;
+	int err;
+
+	if (c->number == CLIENT_NONE)
+		return -ENOTCONN;
+	if (!c->privileged && binding_is_privileged(s, mux_first_port(&b->mux)))
+		return -EACCES;
+	err = quota_take(&b->quota, c->user, QUOTA_SERVICES);
+	if (err)
+		return err;
+	err = bindings_add(&b->bindings, s, c->number, &c->bound, &keys);
+	if (!err) {
+		err = mux_bind(&b->mux, &keys, client_cm_place(c), c->pid);
+		if (err)
+			bindings_remove(&b->bindings, s, c->number, &c->bound, &keys);
+	}
+	if (err)
+		quota_give(&b->quota, c->user, QUOTA_SERVICES, 1);
+	else
+		c->services++;
+	return err;
+}
+
+int client_cm_unbind(struct client *c, const struct ask_service *s)
+{
+	struct broker *b = c->broker;
+	struct binding_keys keys;
+
+	if (c->number == CLIENT_NONE ||
+	    bindings_remove(&b->bindings, s, c->number, &c->bound, &keys))
+		return -ENOENT;
+	mux_unbind(&b->mux, &keys);
+	quota_give(&b->quota, c->user, QUOTA_SERVICES, 1);
+	c->services--;
+	return 0;
+}
+
+void client_cm_end(struct client *c)
+{
+	struct broker *b = c->broker;
+	struct binding_keys keys;
+
+	while (bindings_pop(&b->bindings, &c->bound, &keys))
+		mux_unbind(&b->mux, &keys);
+	quota_give(&b->quota, c->user, QUOTA_SERVICES, c->services);
+	c->services = 0;
+	client_cm_release(c);
+}

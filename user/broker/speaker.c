@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "speaker.h"
+
+#include <linux/virtio_net.h>
+#include <unistd.h>
+
+#include "../attach/complain.h"
+#include "../cm/mad.h"
+#include "../transport/packet.h"
+
+#define PKEY	  0xffff
+#define HOP_LIMIT 64
+
+void speaker_init(struct speaker *s, struct mux *mux, const struct instance_plan *plan)
+{
+	*s = (struct speaker){ .mux = mux, .plan = plan, .fd = -1 };
+}
+
+/* False: there is no device, and none can be made. */
+static bool speaker_is_ready(struct speaker *s)
+{
+	if (s->fd >= 0)
+		return true;
+	s->fd = instance_make_tap(s->plan, &s->tap);
+	if (s->fd < 0)
+		attach_failed(&s->mux->dev, "make the TAP device to tell peers by", s->fd);
+	return s->fd >= 0;
+}
+
+static struct cm_mad speaker_mad(const struct mux_orphan *o)
+{
+	struct cm_mad m = { .kind = o->is_request ? CM_REJ : CM_DREQ,
+			    .tid = o->tid,
+			    .local_id = o->own_id,
+			    .remote_id = o->conn.id };
+
+	if (o->is_request)
+		m.rej = (struct cm_rej){ .about = CM_ABOUT_REQ,
+					 .reason = CM_REJ_CONSUMER_DEFINED };
+	else
+		m.dreq.qpn = o->conn.qpn;
+	return m;
+}
+
+/* The kernel finds the next hop, and writes the MACs. Returns the frame's length. */
+static u32 speaker_build(const struct speaker *s, const struct mux_orphan *o, u8 *frame)
+{
+	const struct cm_mad mad = speaker_mad(o);
+	const struct packet p = { .opcode = OPCODE(XROCE_UD, OP5_SEND_ONLY),
+				  .migreq = true,
+				  .pkey = PKEY,
+				  .dest_qpn = XROCE_CM_QPN,
+				  .src_qpn = XROCE_CM_QPN,
+				  .qkey = XROCE_CM_QKEY,
+				  .payload_len = CM_MAD_BYTES };
+	struct path path = { .hop_limit = HOP_LIMIT,
+			     .udp_sport = path_udp_sport(0, XROCE_CM_QPN, XROCE_CM_QPN) };
+	u8 *payload;
+
+	memcpy(path.smac, s->mux->dev.mac, sizeof(path.smac));
+	path.smac[0] |= XROCE_ROUTED;
+	memcpy(path.local.raw, o->conn.own_gid, sizeof(path.local.raw));
+	memcpy(path.peer.raw, o->conn.gid, sizeof(path.peer.raw));
+	path.is_ipv6 = !gid_is_ipv4(&path.local);
+	payload = packet_put_headers(frame, &path, &p);
+	cm_mad_encode(payload, &mad);
+	return packet_seal(frame, payload, CM_MAD_BYTES);
+}
+
+void speaker_tell(struct speaker *s, u32 place, const struct mux_orphan *o)
+{
+	struct {
+		struct virtio_net_hdr none;
+		u8 frame[PACKET_HEADER_MAX + CM_MAD_BYTES + ROCE_ICRC_BYTES];
+	} __attribute__((packed)) out = { 0 };
+	u32 len;
+
+	if (!speaker_is_ready(s) || mux_speak_for(s->mux, s->tap, place))
+		return;
+	len = speaker_build(s, o, out.frame);
+	/* one that is lost is told again */
+	if (write(s->fd, &out, sizeof(out.none) + len) < 0)
+		return;
+}
+
+void speaker_close(struct speaker *s)
+{
+	if (s->fd >= 0) {
+		mux_speak_for(s->mux, s->tap, XROCE_CM_PLACE_NOBODY);
+		close(s->fd);
+	}
+	s->fd = -1;
+}

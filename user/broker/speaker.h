@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The broker's own way to send a MAD: a TAP device like a client's, so that what it says is routed
+ * and checked as theirs is. Made when there is something to say.
+ */
+#ifndef BROKER_SPEAKER_H
+#define BROKER_SPEAKER_H
+
+#include "mux.h"
+
+struct speaker {
+	struct mux *mux;
+	const struct instance_plan *plan;
+	int fd; /* -1: not made */
+	u32 tap;
+};
+
+void speaker_init(struct speaker *s, struct mux *mux, const struct instance_plan *plan);
+/*
+ * Tells the peer of a connection of that place that it has ended, or that its request is refused. A
+ * line on standard error if that cannot be.
+ */
+void speaker_tell(struct speaker *s, u32 place, const struct mux_orphan *o);
+void speaker_close(struct speaker *s);
+
+#endif

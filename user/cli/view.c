@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The namespaces of view.h: which of them this process may have, and entering them. */
+#define _GNU_SOURCE
+#include <sched.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../base/ask.h"
+#include "../base/privilege.h"
+#include "cli.h"
+#include "view.h"
+
+/* Of any of its sets: in a user namespace it would be lost. */
+static bool view_has_a_capability(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[2] = { 0 };
+
+	if (syscall(SYS_capget, &header, data))
+		return true;
+	return data[0].permitted | data[1].permitted | data[0].inheritable | data[1].inheritable;
+}
+
+static bool view_is_roots(const char *dir)
+{
+	struct stat st;
+
+	if (stat(dir, &st))
+		return errno == ENOENT;
+	return S_ISDIR(st.st_mode) && !st.st_uid && !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/*
+ * Root stays root, whatever it lacks: in a user namespace nobody's files but its own would be its.
+ * Nor has root a number there: a broker is known for root's by the directory of its socket
+ * (ask_may_serve() in user/attach/ask.c), where that can be nobody else's. A tmpfs on /run that all
+ * may write to, as some containers have it, would leave the program without a broker.
+ */
+static bool view_may_enter_user_namespace(void)
+{
+	return getuid() && getuid() == geteuid() && getgid() == getegid() &&
+	       !view_has_a_capability() && view_is_roots(ASK_PARENT) && view_is_roots(ASK_DIR);
+}
+
+static int view_enter_both(const struct netdev *devs, u32 n)
+{
+	const int lock = user_namespace_enter();
+	int err;
+
+	if (lock < 0)
+		return lock;
+	err = unshare(CLONE_NEWNS) ? -errno : view_mount(devs, n);
+	close(lock);
+	return err;
+}
+
+/*
+ * What comes of view_enter_both(), found out by a child: a process that has entered a user
+ * namespace does not come out again, and a security module may refuse all mounts in one.
+ */
+static int view_try(const struct netdev *devs, u32 n)
+{
+	int fds[2], err = -EIO;
+	pid_t pid;
+
+	if (pipe(fds))
+		return -errno;
+	pid = fork();
+	if (pid == 0) {
+		err = view_enter_both(devs, n);
+		_exit(write(fds[1], &err, sizeof(err)) != sizeof(err));
+	}
+	if (pid < 0)
+		err = -errno;
+	close(fds[1]);
+	/* by a pipe: whoever started us may have SIGCHLD ignored, and then there is no status */
+	if (pid > 0 && read(fds[0], &err, sizeof(err)) != sizeof(err))
+		err = -EIO;
+	close(fds[0]);
+	if (pid > 0)
+		waitpid(pid, NULL, 0);
+	return err;
+}
+
+int view_enter(const struct netdev *devs, u32 n)
+{
+	int err;
+
+	if (privilege_has(privilege_caps(), CAP_SYS_ADMIN))
+		return unshare(CLONE_NEWNS) ? -errno : view_mount(devs, n);
+	if (!view_may_enter_user_namespace())
+		return -EPERM;
+	err = view_try(devs, n);
+	return err ? err : view_enter_both(devs, n);
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Connections: their memory and ids, what finds them, their counts, their deadlines. This file
+ * alone changes any of these.
+ */
+#include "internal.h"
+
+/* States of the passive side that wait for somebody. */
+static const bool is_half_open[CM_STATE_END] = {
+	[CM_REQ_RCVD] = true,
+	[CM_REP_SENT] = true,
+	[CM_SIDR_RCVD] = true,
+};
+/* A QP of the peer's is in use, or was just now. */
+static const bool holds_qpn[CM_STATE_END] = {
+	[CM_REP_RCVD] = true,	 [CM_REQ_RCVD] = true,	[CM_REP_SENT] = true,
+	[CM_ESTABLISHED] = true, [CM_DREQ_SENT] = true, [CM_DREQ_RCVD] = true,
+	[CM_TIMEWAIT] = true,
+};
+
+/* ---- deadlines: a binary heap ---- */
+
+static void heap_put(struct cm *cm, u32 at, struct cm_conn *c)
+{
+	cm->heap[at] = c;
+	c->timer = at + 1;
+}
+
+static void heap_up(struct cm *cm, u32 at, struct cm_conn *c)
+{
+	while (at && cm->heap[(at - 1) / 2]->deadline_ns > c->deadline_ns) {
+		heap_put(cm, at, cm->heap[(at - 1) / 2]);
+		at = (at - 1) / 2;
+	}
+	heap_put(cm, at, c);
+}
+
+static void heap_down(struct cm *cm, u32 at, struct cm_conn *c)
+{
+	for (;;) {
+		u32 child = 2 * at + 1;
+
+		if (child + 1 < cm->timers &&
+		    cm->heap[child + 1]->deadline_ns < cm->heap[child]->deadline_ns)
+			child++;
+		if (child >= cm->timers || cm->heap[child]->deadline_ns >= c->deadline_ns)
+			break;
+		heap_put(cm, at, cm->heap[child]);
+		at = child;
+	}
+	heap_put(cm, at, c);
+}
+
+static void conn_stop_timer(struct cm *cm, struct cm_conn *c)
+{
+	const u32 at = c->timer - 1;
+	struct cm_conn *last;
+
+	if (!c->timer)
+		return;
+	c->timer = 0;
+	last = cm->heap[--cm->timers];
+	if (last == c)
+		return;
+	heap_up(cm, at, last);
+	heap_down(cm, last->timer - 1, last);
+}
+
+void conn_set_timer(struct cm *cm, struct cm_conn *c, u64 deadline_ns)
+{
+	conn_stop_timer(cm, c);
+	c->deadline_ns = deadline_ns;
+	heap_up(cm, cm->timers++, c);
+}
+
+struct cm_conn *conn_next_due(const struct cm *cm)
+{
+	return cm->timers ? cm->heap[0] : NULL;
+}
+
+/* ---- finding ---- */
+
+static struct cm_name peer_name(const struct cm_path *path, enum cm_name_space space, u32 number)
+{
+	return (struct cm_name){ .gid = path->remote,
+				 .interface = path->interface,
+				 .number = number,
+				 .space = space };
+}
+
+struct cm_conn *conn_by_id(const struct cm *cm, u32 id)
+{
+	const struct cm_name key = { .number = id, .space = NAME_ID };
+	struct cm_name *n = names_find(&cm->names, &key);
+
+	return n ? container_of(n, struct cm_conn, id) : NULL;
+}
+
+struct cm_conn *conn_by_remote(const struct cm *cm, const struct cm_path *path,
+			       enum cm_name_space space, u32 number)
+{
+	const struct cm_name key = peer_name(path, space, number);
+	struct cm_name *n = names_find(&cm->names, &key);
+
+	if (!n)
+		return NULL;
+	return space == NAME_QPN ? container_of(n, struct cm_conn, remote_qpn) :
+				   container_of(n, struct cm_conn, remote);
+}
+
+void conn_set_remote(struct cm *cm, struct cm_conn *c, enum cm_name_space space, u32 number)
+{
+	c->remote_id = number;
+	c->remote = peer_name(&c->path, space, number);
+	names_add(&cm->names, &c->remote);
+}
+
+void conn_set_remote_qpn(struct cm *cm, struct cm_conn *c, u32 qpn)
+{
+	c->remote_qpn = peer_name(&c->path, NAME_QPN, qpn);
+	names_add(&cm->names, &c->remote_qpn);
+}
+
+bool conn_has_path(const struct cm_conn *c, const struct cm_path *path)
+{
+	return c->path.interface == path->interface && gid_equal(&c->path.remote, &path->remote) &&
+	       gid_equal(&c->path.local, &path->local);
+}
+
+/* ---- half-open connections, by peer ---- */
+
+static struct cm_peer *peer_find(const struct cm *cm, const struct cm_path *path)
+{
+	const struct cm_name key = peer_name(path, NAME_PEER, 0);
+	struct cm_name *n = names_find(&cm->names, &key);
+
+	return n ? container_of(n, struct cm_peer, name) : NULL;
+}
+
+/* There are as many as connections: one is left. */
+static struct cm_peer *peer_get(struct cm *cm, const struct cm_path *path)
+{
+	struct cm_peer *p = peer_find(cm, path);
+
+	if (p)
+		return p;
+	p = cm->free_peer;
+	if (p)
+		cm->free_peer = p->next_free;
+	else
+		p = &cm->peer[cm->num_peers++];
+	*p = (struct cm_peer){ .name = peer_name(path, NAME_PEER, 0) };
+	names_add(&cm->names, &p->name);
+	cm->stats.peers++;
+	return p;
+}
+
+static void peer_put(struct cm *cm, struct cm_peer *p)
+{
+	if (--p->half_open)
+		return;
+	names_remove(&cm->names, &p->name);
+	cm->stats.peers--;
+	p->next_free = cm->free_peer;
+	cm->free_peer = p;
+}
+
+static void conn_count_half_open(struct cm *cm, struct cm_conn *c, bool now)
+{
+	if (c->half_open == now)
+		return;
+	c->half_open = now;
+	if (now) {
+		c->peer = peer_get(cm, &c->path);
+		c->peer->half_open++;
+		cm->stats.half_open++;
+	} else {
+		peer_put(cm, c->peer);
+		c->peer = NULL;
+		cm->stats.half_open--;
+	}
+}
+
+/* ---- what is over makes room for what is new, the oldest first ---- */
+
+static bool conn_is_spare(const struct cm_conn *c)
+{
+	return c->closed && (c->state == CM_REFUSED || c->state == CM_TIMEWAIT);
+}
+
+static void spare_put(struct cm *cm, struct cm_conn *c)
+{
+	struct cm_spares *s = &cm->spares[c->passive];
+
+	c->after = NULL;
+	c->before = s->newest;
+	if (c->before)
+		c->before->after = c;
+	else
+		s->oldest = c;
+	s->newest = c;
+}
+
+static void spare_remove(struct cm *cm, struct cm_conn *c)
+{
+	struct cm_spares *s = &cm->spares[c->passive];
+
+	if (c->before)
+		c->before->after = c->after;
+	else
+		s->oldest = c->after;
+	if (c->after)
+		c->after->before = c->before;
+	else
+		s->newest = c->before;
+}
+
+static bool conn_make_room(struct cm *cm, bool passive)
+{
+	struct cm_conn *c = cm->spares[passive].oldest;
+
+	if (!c)
+		return false;
+	cm->stats.made_room++;
+	conn_enter(cm, c, CM_IDLE);
+	return true;
+}
+
+bool conn_admits(struct cm *cm, const struct cm_path *path)
+{
+	const struct cm_peer *p = peer_find(cm, path);
+
+	if (p && p->half_open >= cm->options.half_open)
+		return false;
+	return cm->stats.incoming < cm->options.incoming || conn_make_room(cm, true);
+}
+
+/* ---- beginning and end ---- */
+
+/* Free: at most half of the range is in use. */
+static u32 id_draw(struct cm *cm)
+{
+	u32 id;
+
+	do {
+		id = ids_next(&cm->ids);
+	} while (conn_by_id(cm, id));
+	return id;
+}
+
+struct cm_conn *conn_new(struct cm *cm, const struct cm_path *path, bool passive)
+{
+	struct cm_conn *c;
+
+	if (cm->stats.in_use == cm->options.capacity && !conn_make_room(cm, true) &&
+	    !conn_make_room(cm, false))
+		return NULL;
+	c = cm->free;
+	if (c)
+		cm->free = c->after;
+	else
+		c = &cm->conn[cm->num_conns++];
+	*c = (struct cm_conn){ .state = CM_IDLE, .passive = passive, .path = *path };
+	c->id = (struct cm_name){ .number = id_draw(cm), .space = NAME_ID };
+	names_add(&cm->names, &c->id);
+	cm->stats.in_use++;
+	cm->stats.incoming += passive;
+	return c;
+}
+
+static void conn_free(struct cm *cm, struct cm_conn *c)
+{
+	conn_send_forget(cm, c);
+	names_remove(&cm->names, &c->id);
+	cm->stats.in_use--;
+	cm->stats.closed--;
+	cm->stats.incoming -= c->passive;
+	c->after = cm->free;
+	cm->free = c;
+}
+
+void conn_enter(struct cm *cm, struct cm_conn *c, enum cm_state state)
+{
+	const bool was_spare = conn_is_spare(c);
+
+	c->state = state;
+	conn_stop_timer(cm, c);
+	conn_count_half_open(cm, c, c->passive && is_half_open[state]);
+	if (!holds_qpn[state])
+		names_remove(&cm->names, &c->remote_qpn);
+	if (state == CM_IDLE)
+		names_remove(&cm->names, &c->remote);
+	if (was_spare)
+		spare_remove(cm, c);
+	if (conn_is_spare(c))
+		spare_put(cm, c);
+	if (state == CM_IDLE && c->closed)
+		conn_free(cm, c);
+}
+
+void conn_taken(struct cm_conn *c)
+{
+	if (c->listener)
+		c->listener->waiting--;
+	c->listener = NULL;
+}
+
+void cm_close(struct cm *cm, struct cm_conn *c, u64 now_ns)
+{
+	event_forget(cm, c);
+	conn_taken(c);
+	c->closed = true;
+	c->context = NULL;
+	cm->stats.closed++;
+	if (conn_is_spare(c))
+		spare_put(cm, c);
+	conn_part(cm, c, now_ns);
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* How connections come about: REQ, REP, RTU, and MRA for those that need longer. */
+#include "internal.h"
+
+#define PKEY_DEFAULT	0x7fff
+#define PKEY_MEMBERSHIP 0x8000
+#define MTU_MAX		5
+#define FAILOVER_UNSUPPORTED 1
+/* LIDs of a path that has none. */
+#define LID_PERMISSIVE	0xffff
+
+static u64 clamp(u64 v, u64 least, u64 most)
+{
+	return v < least ? least : min_u64(v, most);
+}
+
+/* Between repetitions of what the peer may take 2^exponent to answer. */
+static u64 interval_ns(const struct cm_path *path, u8 exponent)
+{
+	return 2 * cm_time_ns(path->life) + cm_time_ns(exponent);
+}
+
+/* Until the peer has repeated all that it may. */
+static u64 refused_ns(const struct cm_path *path, u8 exponent, u8 max_retries)
+{
+	return min_u64((max_retries + 1) * interval_ns(path, exponent), CM_REFUSED_MAX_NS);
+}
+
+/* ---- active side ---- */
+
+int active_begin(struct cm *cm, const struct cm_path *path, struct cm_mad *m, const void *data,
+		 u32 len, struct cm_conn **out)
+{
+	struct cm_conn *c;
+
+	if (mad_set_data(m, data, len))
+		return -EINVAL;
+	c = conn_new(cm, path, false);
+	if (!c)
+		return -ENOBUFS;
+	c->tid = m->tid = cm->options.random(cm->options.random_arg);
+	m->local_id = c->id.number;
+	*out = c;
+	return 0;
+}
+
+void cm_ask_again(struct cm_conn *c, u8 times)
+{
+	c->asks_left = times;
+	c->ask_again_ns = CM_ASK_AGAIN_NS;
+}
+
+bool active_asks_again(struct cm *cm, struct cm_conn *c, u64 now_ns)
+{
+	if (!c->asks_left)
+		return false;
+	c->asks_left--;
+	/* the peer is there: its silence would count from here */
+	c->retries_left = c->max_retries + 1;
+	conn_set_timer(cm, c, now_ns + c->ask_again_ns);
+	c->ask_again_ns *= 2;
+	return true;
+}
+
+int cm_connect(struct cm *cm, const struct cm_path *path, const struct cm_req *req,
+	       const void *data, u32 len, void *context, u64 now_ns, struct cm_conn **out)
+{
+	struct cm_mad m = { .kind = CM_REQ };
+	struct cm_conn *c;
+	int err = active_begin(cm, path, &m, data, len, &c);
+
+	if (err)
+		return err;
+	c->context = context;
+	c->service_id = req->service_id;
+	c->qpn = req->qpn & 0xffffff;
+	c->max_retries = req->max_retries & 15;
+	c->interval_ns = interval_ns(path, req->remote_response_timeout);
+	c->refused_ns = refused_ns(path, req->local_response_timeout, c->max_retries);
+	c->timewait_ns = min_u64(cm_time_ns(req->primary.ack_timeout), CM_WAIT_MAX_NS);
+	m.req = *req;
+	m.attr_mod = req->ece_options;
+	m.req.ca_guid = cm->options.ca_guid;
+	m.req.primary = (struct cm_mad_path){
+		.local = path->local,
+		.remote = path->remote,
+		.local_lid = LID_PERMISSIVE,
+		.remote_lid = LID_PERMISSIVE,
+		.flow_label = path->flow_label,
+		.traffic_class = path->traffic_class,
+		.hop_limit = path->hop_limit,
+		.sl = path->sl,
+		.ack_timeout = req->primary.ack_timeout,
+	};
+	conn_ask(cm, c, &m, CM_REQ_SENT, now_ns);
+	*out = c;
+	return 0;
+}
+
+/* The peer's QP, or its id, is one of a connection that we know: one of the two is over. */
+static void rep_is_stale(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns)
+{
+	struct cm_mad rej = refusal_rej(m, CM_REJ_STALE_CONN);
+
+	event_put(cm, CM_EVENT_REJECTED, c, &rej);
+	send_refusal(cm, &c->path, &rej);
+	conn_enter(cm, c, CM_IDLE);
+}
+
+enum cm_drop input_rep(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns)
+{
+	const struct cm_conn *old;
+
+	if (m->tid != c->tid)
+		return CM_DROP_tid;
+	switch (c->state) {
+	case CM_REQ_SENT:
+		break;
+	case CM_REP_RCVD:
+	case CM_ESTABLISHED:
+	case CM_REFUSED:
+		if (c->passive)
+			return CM_DROP_state;
+		conn_send_again(cm, c); /* the MRA, RTU or REJ was lost, or is late */
+		return CM_DROP_duplicate;
+	default:
+		return CM_DROP_state;
+	}
+	old = conn_by_remote(cm, &c->path, NAME_REMOTE, m->local_id);
+	if ((old && old->state != CM_TIMEWAIT) ||
+	    conn_by_remote(cm, &c->path, NAME_QPN, m->rep.qpn)) {
+		rep_is_stale(cm, c, m, now_ns);
+		return CM_DROP_none;
+	}
+	conn_set_remote(cm, c, NAME_REMOTE, m->local_id);
+	conn_set_remote_qpn(cm, c, m->rep.qpn);
+	conn_enter(cm, c, CM_REP_RCVD);
+	c->last_kind = 0; /* the REQ is not repeated any more */
+	conn_send_forget(cm, c);
+	event_put(cm, CM_EVENT_REPLY, c, m);
+	return CM_DROP_none;
+}
+
+int cm_ready(struct cm *cm, struct cm_conn *c, const void *data, u32 len, u64 now_ns)
+{
+	struct cm_mad m = conn_mad(c, CM_RTU);
+
+	if (c->state != CM_REP_RCVD || mad_set_data(&m, data, len))
+		return -EINVAL;
+	conn_enter(cm, c, CM_ESTABLISHED);
+	conn_send(cm, c, &m);
+	return 0;
+}
+
+/* ---- passive side ---- */
+
+/* What is wrong with a REQ by itself; 0: nothing. */
+static enum cm_reason req_check(const struct cm_path *path, const struct cm_req *r)
+{
+	if (!gid_equal(&r->primary.local, &path->remote) ||
+	    !gid_equal(&r->primary.remote, &path->local))
+		return CM_REJ_INVALID_GID;
+	if (r->transport == CM_TRANSPORT_RD ||
+	    (r->transport == CM_TRANSPORT_EXTENDED && r->extended_transport != CM_EXTENDED_XRC))
+		return CM_REJ_INVALID_TRANSPORT;
+	if (!r->mtu || r->mtu > MTU_MAX)
+		return CM_REJ_INVALID_MTU;
+	if ((r->pkey | PKEY_MEMBERSHIP) != (PKEY_DEFAULT | PKEY_MEMBERSHIP))
+		return CM_REJ_UNSUPPORTED;
+	return 0;
+}
+
+/*
+ * The peer has a new connection with a QP of another one that we know, so that is over. If it was
+ * complete its owner is told by way of a disconnect.
+ */
+static void req_is_stale(struct cm *cm, const struct cm_path *path, struct cm_conn *old,
+			 const struct cm_mad *m, u64 now_ns)
+{
+	const struct cm_mad rej = refusal_rej(m, CM_REJ_STALE_CONN);
+	struct cm_mad dreq;
+
+	send_refusal(cm, path, &rej);
+	if (old->state != CM_ESTABLISHED)
+		return;
+	old->tid = cm->options.random(cm->options.random_arg);
+	dreq = conn_mad(old, CM_DREQ);
+	conn_send_dreq(cm, old, &dreq, now_ns);
+}
+
+static void conn_take_req(struct cm *cm, struct cm_conn *c, const struct cm_mad *m)
+{
+	static const struct gid no_gid;
+
+	c->service_id = m->req.service_id;
+	c->max_retries = m->req.max_retries;
+	c->interval_ns = clamp(interval_ns(&c->path, m->req.local_response_timeout),
+			       CM_INTERVAL_MIN_NS, CM_WAIT_MAX_NS);
+	c->refused_ns = refused_ns(&c->path, m->req.remote_response_timeout, c->max_retries);
+	c->timewait_ns = min_u64(cm_time_ns(m->req.primary.ack_timeout), CM_WAIT_MAX_NS);
+	c->has_alternate = m->req.alternate.local_lid ||
+			   !gid_equal(&m->req.alternate.local, &no_gid);
+	conn_set_remote(cm, c, NAME_REMOTE, m->local_id);
+	conn_set_remote_qpn(cm, c, m->req.qpn);
+	conn_enter(cm, c, CM_REQ_RCVD);
+}
+
+enum cm_drop input_req(struct cm *cm, const struct cm_path *path, const struct cm_mad *m,
+		       u64 now_ns)
+{
+	const enum cm_drop again = passive_again(cm, path, NAME_REMOTE, m);
+	enum cm_reason reason;
+	struct cm_event event;
+	struct cm_conn *c;
+	struct cm_mad rej;
+	enum cm_drop drop;
+
+	if (again)
+		return again;
+	reason = req_check(path, &m->req);
+	if (reason) {
+		rej = refusal_rej(m, reason);
+		send_refusal(cm, path, &rej);
+		return CM_DROP_refused;
+	}
+	c = conn_by_remote(cm, path, NAME_QPN, m->req.qpn);
+	if (c) {
+		req_is_stale(cm, path, c, m, now_ns);
+		return CM_DROP_refused;
+	}
+	drop = passive_admit(cm, path, m, m->req.service_id, &event);
+	if (drop)
+		return drop;
+	c = passive_begin(cm, m, &event);
+	if (!c) {
+		rej = refusal_rej(m, CM_REJ_NO_RESOURCES);
+		send_refusal(cm, path, &rej);
+		return CM_DROP_resources;
+	}
+	conn_take_req(cm, c, m);
+	return CM_DROP_none;
+}
+
+int cm_accept(struct cm *cm, struct cm_conn *c, const struct cm_rep *rep, const void *data,
+	      u32 len, u64 now_ns)
+{
+	struct cm_mad m = conn_mad(c, CM_REP);
+
+	if (c->state != CM_REQ_RCVD || mad_set_data(&m, data, len))
+		return -EINVAL;
+	conn_taken(c);
+	m.rep = *rep;
+	m.attr_mod = rep->ece_options;
+	m.rep.ca_guid = cm->options.ca_guid;
+	m.rep.failover = c->has_alternate ? FAILOVER_UNSUPPORTED : 0;
+	c->qpn = rep->qpn & 0xffffff;
+	conn_ask(cm, c, &m, CM_REP_SENT, now_ns);
+	return 0;
+}
+
+static void conn_established(struct cm *cm, struct cm_conn *c, const struct cm_mad *m)
+{
+	conn_enter(cm, c, CM_ESTABLISHED);
+	event_put(cm, CM_EVENT_ESTABLISHED, c, m);
+}
+
+enum cm_drop input_rtu(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns)
+{
+	if (!c->passive)
+		return CM_DROP_state;
+	switch (c->state) {
+	case CM_REP_SENT:
+		if (m->tid != c->tid)
+			return CM_DROP_tid;
+		conn_established(cm, c, m);
+		return CM_DROP_none;
+	case CM_REFUSED:
+		conn_refuse_again(cm, c, CM_ABOUT_OTHER); /* the REJ was lost or is late */
+		return CM_DROP_duplicate;
+	case CM_ESTABLISHED:
+		return CM_DROP_duplicate;
+	default:
+		return CM_DROP_state;
+	}
+}
+
+int cm_establish(struct cm *cm, struct cm_conn *c, u64 now_ns)
+{
+	if (c->state != CM_REP_SENT || !event_has_room(cm))
+		return -EINVAL;
+	conn_established(cm, c, NULL);
+	return 0;
+}
+
+/* ---- MRA ---- */
+
+/* The MRA, kept for a peer that repeats itself, later than it would have without. */
+static int delay_keep(struct cm_conn *c, u8 service_timeout, const void *data, u32 len)
+{
+	struct cm_mad m = conn_mad(c, CM_MRA);
+
+	if ((c->state != CM_REQ_RCVD && c->state != CM_REP_RCVD) || mad_set_data(&m, data, len))
+		return -EINVAL;
+	m.mra.about = c->passive ? CM_ABOUT_REQ : CM_ABOUT_REP;
+	m.mra.service_timeout = service_timeout;
+	c->refused_ns = min_u64(c->refused_ns + cm_time_ns(service_timeout), CM_REFUSED_MAX_NS);
+	conn_keep(c, &m);
+	return 0;
+}
+
+int cm_delay(struct cm *cm, struct cm_conn *c, u8 service_timeout, const void *data, u32 len,
+	     u64 now_ns)
+{
+	const int err = delay_keep(c, service_timeout, data, len);
+
+	if (!err)
+		conn_send_again(cm, c);
+	return err;
+}
+
+int cm_prepare_delay(struct cm *cm, struct cm_conn *c, u8 service_timeout)
+{
+	return delay_keep(c, service_timeout, NULL, 0);
+}
+
+enum cm_drop input_mra(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns)
+{
+	const u64 service_ns = min_u64(cm_time_ns(m->mra.service_timeout), CM_WAIT_MAX_NS);
+
+	if (!(c->state == CM_REQ_SENT && m->mra.about == CM_ABOUT_REQ) &&
+	    !(c->state == CM_REP_SENT && m->mra.about == CM_ABOUT_REP))
+		return CM_DROP_state;
+	if (m->tid != c->tid)
+		return CM_DROP_tid;
+	conn_set_timer(cm, c, now_ns + service_ns + c->interval_ns);
+	event_put(cm, CM_EVENT_DELAYED, c, m);
+	return CM_DROP_none;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The MADs of the connection manager: 256 bytes between the QP1s of two nodes, as chapter 12 of the
+ * InfiniBand architecture lays them out. Decoded, a MAD is a struct cm_mad in host byte order; GIDs
+ * and data are bytes. Reserved fields are sent as 0 and ignored when received. Pure.
+ */
+#ifndef CM_MAD_H
+#define CM_MAD_H
+
+#include "../transport/types.h"
+
+#define CM_MAD_BYTES 256u
+#define CM_QKEY	     0x80010000u /* of QP1 */
+
+/* The attribute of a MAD's header. */
+enum cm_kind {
+	CM_REQ = 0x10,
+	CM_MRA = 0x11,
+	CM_REJ = 0x12,
+	CM_REP = 0x13,
+	CM_RTU = 0x14,
+	CM_DREQ = 0x15,
+	CM_DREP = 0x16,
+	CM_SIDR_REQ = 0x17,
+	CM_SIDR_REP = 0x18,
+	CM_LAP = 0x19,
+	CM_APR = 0x1a,
+	CM_KIND_END
+};
+
+/*
+ * Why a MAD that came in was not used. The first ones are of the codec, the others of cm_input().
+ * X(name, text)
+ */
+#define CM_DROPS(X)                                                                      \
+	X(none, "used")                                                                  \
+	X(length, "not 256 bytes")                                                       \
+	X(base_version, "a MAD version that is not 1")                                   \
+	X(class, "not of the communication management class")                            \
+	X(class_version, "a class version that is not 2")                                \
+	X(method, "a method that is not Send")                                           \
+	X(attribute, "an attribute that the class does not have")                        \
+	X(field, "a field with a reserved value")                                        \
+	X(busy, "no room for an event: the peer repeats it")                             \
+	X(refused, "answered by a refusal, without keeping anything")                    \
+	X(path, "from or to another address than its connection")                        \
+	X(tid, "a transaction id that answers nothing")                                  \
+	X(qpn, "a disconnect that names another QP")                                     \
+	X(state, "nothing that its connection waits for")                                \
+	X(duplicate, "seen before, and answered again if that was asked")                \
+	X(backlog, "the listener's backlog is full: the peer repeats it")                \
+	X(resources, "refused: too many connections, or too many half-open of that peer")
+
+enum cm_drop {
+#define CM_DROP_ENUM(name, text) CM_DROP_##name,
+	CM_DROPS(CM_DROP_ENUM)
+#undef CM_DROP_ENUM
+	CM_DROP_END
+};
+
+/* Of REJ; those that are used here. */
+enum cm_reason {
+	CM_REJ_NO_RESOURCES = 3,
+	CM_REJ_TIMEOUT = 4,
+	CM_REJ_UNSUPPORTED = 5,
+	CM_REJ_INVALID_COMM_ID = 6,
+	CM_REJ_INVALID_SERVICE_ID = 8,
+	CM_REJ_INVALID_TRANSPORT = 9,
+	CM_REJ_STALE_CONN = 10,
+	CM_REJ_INVALID_GID = 12,
+	CM_REJ_INVALID_MTU = 26,
+	CM_REJ_CONSUMER_DEFINED = 28,
+};
+
+/* Which message a REJ or an MRA is about. */
+enum cm_about {
+	CM_ABOUT_REQ = 0,
+	CM_ABOUT_REP = 1,
+	CM_ABOUT_OTHER = 2, /* REJ: none; MRA: a LAP */
+};
+
+enum cm_transport {
+	CM_TRANSPORT_RC = 0,
+	CM_TRANSPORT_UC = 1,
+	CM_TRANSPORT_RD = 2,
+	CM_TRANSPORT_EXTENDED = 3, /* extended_transport says which */
+};
+#define CM_EXTENDED_XRC 1
+
+enum cm_apr_status {
+	CM_APR_INVALID_COMM_ID = 1,
+	CM_APR_UNSUPPORTED = 2,
+};
+
+enum cm_sidr_status {
+	CM_SIDR_VALID = 0,
+	CM_SIDR_UNSUPPORTED = 1, /* nobody listens */
+	CM_SIDR_REJECTED = 2,
+	CM_SIDR_NO_QP = 3,
+	CM_SIDR_STATUS_END = 6,
+};
+
+/* A path as REQ and LAP carry it. */
+struct cm_mad_path {
+	struct gid local, remote;
+	u32 flow_label;
+	u16 local_lid, remote_lid;
+	u8 rate, traffic_class, hop_limit, sl, subnet_local;
+	u8 ack_timeout;
+};
+
+struct cm_req {
+	u64 service_id, ca_guid;
+	/* Of the enhanced connection establishment, as in REP; options are the MAD's attr_mod. */
+	u32 vendor_id, ece_options;
+	u32 qkey, qpn, eecn, remote_eecn, starting_psn;
+	u8 responder_resources, initiator_depth;
+	u8 remote_response_timeout; /* what the sender gives the receiver */
+	u8 local_response_timeout;  /* what the sender itself may need */
+	u8 transport, extended_transport, flow_control;
+	u8 retry_count, rnr_retry_count;
+	u16 pkey;
+	u8 mtu; /* 1: 256 bytes .. 5: 4096 */
+	u8 rdc_exists, max_retries, srq;
+	struct cm_mad_path primary, alternate;
+};
+
+struct cm_mra {
+	u8 about, service_timeout;
+};
+
+#define CM_ARI_MAX 72
+struct cm_rej {
+	u8 about, info_len;
+	u16 reason;
+	u8 info[CM_ARI_MAX];
+};
+
+struct cm_rep {
+	u64 ca_guid;
+	u32 vendor_id, ece_options, qkey, qpn, eecn, starting_psn;
+	u8 responder_resources, initiator_depth;
+	u8 target_ack_delay, failover, flow_control, rnr_retry_count, srq;
+};
+
+struct cm_dreq {
+	u32 qpn; /* the receiver's */
+};
+
+struct cm_lap {
+	u32 qpn;
+	u8 remote_response_timeout;
+	struct cm_mad_path alternate;
+};
+
+struct cm_apr {
+	u8 status, info_len;
+	u8 info[CM_ARI_MAX];
+};
+
+struct cm_sidr_req {
+	u64 service_id;
+	u16 pkey;
+};
+
+struct cm_sidr_rep {
+	u64 service_id;
+	u32 vendor_id, qpn, qkey;
+	u8 status, info_len;
+	u8 info[CM_ARI_MAX];
+};
+
+#define CM_DATA_MAX 224
+
+struct cm_mad {
+	enum cm_kind kind;
+	u64 tid;
+	u32 attr_mod;
+	u32 local_id;  /* the sender's communication id; SIDR: the request id, in both directions */
+	u32 remote_id; /* the receiver's; 0 where it is not known yet, and of SIDR */
+	union {
+		struct cm_req req;
+		struct cm_mra mra;
+		struct cm_rej rej;
+		struct cm_rep rep;
+		struct cm_dreq dreq;
+		struct cm_lap lap;
+		struct cm_apr apr;
+		struct cm_sidr_req sidr_req;
+		struct cm_sidr_rep sidr_rep;
+	};
+	/* Private data, as many bytes as cm_data_room() says; what the sender left out is 0. */
+	u8 data[CM_DATA_MAX];
+};
+
+/* Bytes of private data that a kind has; 0 of what is none. */
+u32 cm_data_room(u32 kind);
+
+/*
+ * Returns CM_DROP_none, or what is wrong with it (*m is then undefined): length, versions, class,
+ * method, attribute, and the fields that have reserved values and no REJ to answer them.
+ */
+enum cm_drop cm_mad_decode(struct cm_mad *m, const void *mad, u32 len);
+
+/* Fields wider than the MAD has them lose their upper bits. */
+void cm_mad_encode(u8 mad[CM_MAD_BYTES], const struct cm_mad *m);
+
+/* 4.096 us x 2^exponent, of which the lower 5 bits count. */
+static inline u64 cm_time_ns(u8 exponent)
+{
+	return 4096ull << (exponent & 31);
+}
+
+#endif

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* How connections do not come about: REJ, and what the owner leaves in the middle. */
+#include "internal.h"
+
+int cm_reject(struct cm *cm, struct cm_conn *c, const struct cm_rej *rej, const void *data,
+	      u32 len, u64 now_ns)
+{
+	struct cm_mad m = conn_mad(c, CM_REJ);
+
+	if (c->state != CM_REQ_RCVD && c->state != CM_REP_RCVD && c->state != CM_REP_SENT)
+		return -EINVAL;
+	if (rej->info_len > CM_ARI_MAX || mad_set_data(&m, data, len))
+		return -EINVAL;
+	conn_taken(c);
+	m.rej = *rej;
+	m.rej.about = c->state == CM_REQ_RCVD ? CM_ABOUT_REQ :
+		      c->state == CM_REP_RCVD ? CM_ABOUT_REP :
+						CM_ABOUT_OTHER;
+	conn_refuse(cm, c, &m, now_ns);
+	return 0;
+}
+
+struct cm_mad conn_rej_timeout(const struct cm *cm, const struct cm_conn *c)
+{
+	const u64 guid = htobe64(cm->options.ca_guid);
+	struct cm_mad m = conn_mad(c, CM_REJ);
+
+	m.rej = (struct cm_rej){ .about = CM_ABOUT_OTHER,
+				 .reason = CM_REJ_TIMEOUT,
+				 .info_len = sizeof(guid) };
+	memcpy(m.rej.info, &guid, sizeof(guid));
+	return m;
+}
+
+void conn_refuse_again(struct cm *cm, struct cm_conn *c, enum cm_about about)
+{
+	struct cm_mad m;
+
+	if (c->last_kind != CM_REJ) {
+		conn_send_again(cm, c);
+		return;
+	}
+	cm_mad_decode(&m, c->last, sizeof(c->last));
+	m.rej.about = about;
+	/* a peer that repeats a REQ has not learnt of our id, by which a time-out would be told */
+	if (about == CM_ABOUT_REQ && m.rej.reason == CM_REJ_TIMEOUT)
+		m.rej.reason = CM_REJ_STALE_CONN;
+	conn_send(cm, c, &m);
+}
+
+/* The peer has given up: a REQ of it that comes late is not to begin anything, nor answered. */
+static void conn_forget_later(struct cm *cm, struct cm_conn *c, u64 now_ns)
+{
+	conn_send_forget(cm, c);
+	c->last_kind = 0;
+	conn_enter(cm, c, CM_REFUSED);
+	conn_set_timer(cm, c, now_ns + c->refused_ns);
+}
+
+/*
+ * A REJ of our REQ is known by its tid, as a peer that keeps nothing has no id. In other states
+ * input_find() has seen to the ids.
+ */
+enum cm_drop input_rej(struct cm *cm, struct cm_conn *c, const struct cm_mad *m, u64 now_ns)
+{
+	switch (c->state) {
+	case CM_REQ_SENT:
+		if (m->tid != c->tid)
+			return CM_DROP_tid;
+		if (m->rej.reason == CM_REJ_INVALID_SERVICE_ID && active_asks_again(cm, c, now_ns))
+			return CM_DROP_none;
+		event_put(cm, CM_EVENT_REJECTED, c, m);
+		/* the peer knows a connection of this QP: it rests */
+		if (m->rej.reason == CM_REJ_STALE_CONN)
+			conn_timewait(cm, c, now_ns);
+		else
+			conn_enter(cm, c, CM_IDLE);
+		return CM_DROP_none;
+	case CM_REQ_RCVD:
+	case CM_REP_SENT:
+		conn_taken(c);
+		event_put(cm, CM_EVENT_REJECTED, c, m);
+		conn_forget_later(cm, c, now_ns);
+		return CM_DROP_none;
+	case CM_REP_RCVD:
+		event_put(cm, CM_EVENT_REJECTED, c, m);
+		conn_enter(cm, c, CM_IDLE);
+		return CM_DROP_none;
+	case CM_ESTABLISHED: /* the peer did not complete it */
+		event_put(cm, CM_EVENT_REJECTED, c, m);
+		conn_timewait(cm, c, now_ns);
+		return CM_DROP_none;
+	case CM_DREQ_SENT:
+		event_put(cm, CM_EVENT_DISCONNECTED, c, m);
+		conn_timewait(cm, c, now_ns);
+		return CM_DROP_none;
+	default:
+		return CM_DROP_state;
+	}
+}
+
+void conn_part(struct cm *cm, struct cm_conn *c, u64 now_ns)
+{
+	struct cm_mad m;
+
+	switch (c->state) {
+	case CM_IDLE:
+	case CM_SIDR_SENT:
+		conn_enter(cm, c, CM_IDLE);
+		break;
+	case CM_REQ_SENT:
+		m = conn_rej_timeout(cm, c);
+		send_refusal(cm, &c->path, &m);
+		conn_enter(cm, c, CM_IDLE);
+		break;
+	case CM_REQ_RCVD:
+	case CM_REP_RCVD:
+	case CM_REP_SENT:
+		cm_reject(cm, c, &(struct cm_rej){ .reason = CM_REJ_CONSUMER_DEFINED }, NULL, 0,
+			  now_ns);
+		break;
+	case CM_ESTABLISHED:
+	case CM_DREQ_RCVD:
+		cm_disconnect(cm, c, NULL, 0, now_ns);
+		break;
+	case CM_SIDR_RCVD:
+		cm_sidr_reply(cm, c, &(struct cm_sidr_rep){ .status = CM_SIDR_REJECTED }, NULL, 0,
+			      now_ns);
+		break;
+	default: /* it goes when its timer has run */
+		break;
+	}
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * XROCE_COUNTERS: a line of what a port has done, when it ends or the process does. The maps say
+ * more, but only while the port is there (docs/maps.md). Nothing on the data path is counted for
+ * it.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "../base/options.h"
+#include "port_object.h"
+
+/* The engines may be at work: each counter is one that there was, not all of one moment. */
+void port_say_counters(const struct port *port)
+{
+	const u32 *qps = port->qps_made;
+	struct xroce_engine_stats sum = { 0 };
+
+	if (!options_is_set(OPTION_COUNTERS))
+		return;
+	for (u32 i = 0; i < port->shards.num; i++) {
+		const struct xroce_engine_stats *s = port->shards.shard[i].io->stats;
+
+		sum.rx_packets += s->rx_packets;
+		sum.tx_packets += s->tx_packets;
+		sum.loopback_packets += s->loopback_packets;
+		sum.rx_writes += s->rx_writes;
+		sum.rx_reads += s->rx_reads;
+		sum.rx_atomics += s->rx_atomics;
+	}
+	fprintf(stderr,
+		"xroce: xroce_%s of pid %d: QPs RC %u UC %u UD %u XRC %u; packets in %" PRIu64
+		" out %" PRIu64 " loopback %" PRIu64 "; executed for peers WRITE %" PRIu64
+		" READ %" PRIu64 " atomic %" PRIu64 "\n",
+		port->shards.name, (int)getpid(), qps[XROCE_RC], qps[XROCE_UC], qps[XROCE_UD],
+		qps[XROCE_XRC], (uint64_t)sum.rx_packets, (uint64_t)sum.tx_packets,
+		(uint64_t)sum.loopback_packets, (uint64_t)sum.rx_writes, (uint64_t)sum.rx_reads,
+		(uint64_t)sum.rx_atomics);
+}

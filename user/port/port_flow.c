@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Flows of a port's raw packet QPs: in its engines, in XDP's map, and the MACs that they are for.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "../base/kernel.h"
+#include "port_object.h"
+
+struct port_flow {
+	struct port_flow *next;
+	struct raw_flow *raw;
+	int fd; /* by which the interface takes frames to its MACs; -1: it does anyway */
+};
+
+/* Which the interface takes or not without this: only whole addresses are asked for. */
+static bool port_flow_wants_macs(const struct port *port, const struct flow_rule *rule,
+				 struct netdev_macs *macs)
+{
+	static const u8 whole[6] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff };
+
+	*macs = (struct netdev_macs){ .which = rule->macs };
+	if (rule->macs != NETDEV_ONE_MAC)
+		return rule->macs != NETDEV_OWN_MAC;
+	memcpy(macs->mac, rule->value.dst_mac, sizeof(macs->mac));
+	return !memcmp(rule->mask.dst_mac, whole, sizeof(whole)) &&
+	       memcmp(rule->value.dst_mac, port->dev.mac, sizeof(port->dev.mac)) &&
+	       memcmp(rule->value.dst_mac, whole, sizeof(whole));
+}
+
+/* Under the port's lock. */
+static int port_flow_add(struct port *port, struct qp *qp, const struct flow_rule *rule,
+			 struct port_flow *flow)
+{
+	struct engine *e = port_engine(port);
+	int err = raw_attach(e, qp, &rule->value, &rule->mask, rule->order, &flow->raw);
+
+	if (err)
+		return err;
+	err = shards_steer_flows(&port->shards);
+	if (err) {
+		raw_detach(e, flow->raw);
+		return err;
+	}
+	flow->next = port->flows;
+	port->flows = flow;
+	return 0;
+}
+
+int port_create_flow(struct port *port, struct qp *qp, const struct flow_rule *rule,
+		     struct port_flow **out)
+{
+	struct port_flow *flow = calloc(1, sizeof(*flow));
+	struct netdev_macs macs;
+	bool wants_macs;
+	int err = 0;
+
+	if (!flow)
+		return -ENOMEM;
+	port_lock(port);
+	wants_macs = port_flow_wants_macs(port, rule, &macs);
+	port_unlock(port);
+	flow->fd = wants_macs ? netdev_take_macs(port->ifindex, &macs) : -1;
+	if (wants_macs && flow->fd < 0)
+		err = flow->fd;
+	port_lock(port);
+	if (!err)
+		err = port->shards.dead ? -EIO : port_flow_add(port, qp, rule, flow);
+	port_unlock(port);
+	if (err) {
+		if (flow->fd >= 0)
+			kernel_close(flow->fd);
+		free(flow);
+		return err;
+	}
+	*out = flow;
+	return 0;
+}
+
+void port_destroy_flow(struct port *port, struct port_flow *flow)
+{
+	struct port_flow **p = &port->flows;
+
+	port_lock(port);
+	while (*p != flow)
+		p = &(*p)->next;
+	*p = flow->next;
+	raw_detach(port_engine(port), flow->raw);
+	/* one flow less needs no memory of the kernel's */
+	shards_steer_flows(&port->shards);
+	port_unlock(port);
+	if (flow->fd >= 0)
+		kernel_close(flow->fd);
+	free(flow);
+}
+
+void port_abandon_flows(struct port *port)
+{
+	for (struct port_flow *flow = port->flows; flow; flow = flow->next) {
+		if (flow->fd >= 0)
+			kernel_close(flow->fd);
+		flow->fd = -1;
+	}
+}

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A port that is alone on its interface becomes one of several when another process comes, and
+ * alone again (attach/first.h has the steps). All of it is done by the watch thread:
+ *
+ *   alone    somebody asks for a port: start a broker and join it. Under the lock of the numbers,
+ *            by which no QP is made and no service bound meanwhile: tell it those of all QPs, and
+ *            all services and multicast groups; under the shards' locks: have frames to QPs of
+ *            others leave by the device that it gave; put its program on the interface; others
+ *            come in
+ *   joined   the broker has hung up: put our own program back; under both locks: all that is to
+ *            one's own address is for ourselves again
+ *
+ * The data path is held up for the time of the shards' locks alone, and no packet is lost:
+ * whichever of the two programs is on the interface, packets to our QPs come to our sockets.
+ */
+#include "../attach/spawn.h"
+#include "../base/kernel.h"
+#include "../shard/shard.h"
+#include "port_object.h"
+
+/* Who knocks is heard by one thread, and not begun with once the process exits. */
+enum share_turn { SHARE_IDLE, SHARE_BEGINS, SHARE_LEAVES };
+
+static void share_ready(void *arg);
+
+/* What the watch thread sleeps on: who knocks, from then on; or the broker's end. */
+static struct watch_input share_input(struct port *port, u64 resume_ns)
+{
+	return (struct watch_input){ .fn = share_ready,
+				     .arg = port,
+				     .fd = first_fd(&port->made),
+				     .until_hangup = port->made.first.joined,
+				     .resume_ns = resume_ns };
+}
+
+/* A broker that was started less than this ago, and has ended, is not followed by the next. */
+#define SHARE_PAUSE_NS NSEC_PER_SEC
+
+/* For each shard a sender of its own, on a copy of the descriptor. */
+static int share_open_senders(struct port *port)
+{
+	int err = 0;
+
+	for (u32 i = 0; !err && i < port->shards.num; i++)
+		err = attach_open_local(&port->dev, &port->made, i);
+	return err;
+}
+
+static int share_connect(struct port *port)
+{
+	int err;
+
+	port_lock(port);
+	err = share_open_senders(port);
+	if (!err) {
+		port->shards.shared = true;
+		xsk_join(&port->made.io[0].xsks, &port->made.first.local);
+	}
+	port_unlock(port);
+	/* its thread sleeps on the sockets that there were */
+	service_kick(&port->shards.shard[0]);
+	return err;
+}
+
+static void share_disconnect(struct port *port)
+{
+	port_lock(port);
+	port->shards.shared = false;
+	for (u32 i = 0; i < port->shards.num; i++)
+		attach_close_local(&port->made, i);
+	port_unlock(port);
+}
+
+static void share_end(struct port *port)
+{
+	first_put_back(&port->made);
+	share_disconnect(port);
+	first_leave(&port->made);
+}
+
+/* Of which it is not known, when it fails, whether the visitor has been let in. */
+static const char share_last_step[] = "let others in";
+
+/* Frames that flows of raw packet QPs take are no other's: then the interface has one user. */
+static bool share_is_taken(struct port *port)
+{
+	bool taken;
+
+	port_lock(port);
+	taken = raw_any(port_engine(port));
+	port_unlock(port);
+	return taken;
+}
+
+/* *step NULL: there is nothing to be said. */
+static int share_begin(struct port *port, int visitor_fd, const char **step)
+{
+	struct attachment *m = &port->made;
+	int err = share_is_taken(port) ? -EBUSY : first_join(&port->dev, m, visitor_fd, step);
+
+	if (err == -EBUSY && !*step)
+		return err;
+	pthread_mutex_lock(&port->numbers);
+	/* one may have been made meanwhile */
+	if (!err && share_is_taken(port)) {
+		*step = NULL;
+		err = -EBUSY;
+	}
+	if (!err) {
+		*step = "tell the broker of its QPs";
+		err = first_tell_numbers(m);
+	}
+	if (!err) {
+		*step = "tell the broker of its services";
+		err = services_tell(port);
+	}
+	if (!err) {
+		*step = "tell the broker of its multicast groups";
+		err = port_tell_groups(port);
+	}
+	if (!err) {
+		*step = "send to other processes";
+		err = share_connect(port);
+	}
+	if (!err) {
+		*step = "change the XDP program";
+		err = first_change_program(m);
+	}
+	if (!err) {
+		*step = share_last_step;
+		err = first_open(m);
+	}
+	if (err)
+		share_end(port);
+	pthread_mutex_unlock(&port->numbers);
+	return err;
+}
+
+static void share_complain(struct port *port, const char *step, int err)
+{
+	/* EPIPE: whoever ended it knows, and the next one that comes is for the next broker */
+	if (!port->share_told && step && err != -EPIPE)
+		fprintf(stderr,
+			"xroce: %s: cannot share the interface with another process: cannot %s: "
+			"%s\n",
+			port->shards.name, step, strerror(-err));
+	port->share_told = true;
+}
+
+static void share_watch(struct port *port, u64 resume_ns)
+{
+	const struct watch_input next = share_input(port, resume_ns);
+
+	watch_input_change(port->watch, &next);
+}
+
+/*
+ * A process that has given up its privileges since, or does not see the command where it is, starts
+ * no broker any more: nobody is let in, and others are told who has the interface.
+ */
+static void share_stop(struct port *port)
+{
+	const struct watch_input none = { .fd = -1 };
+
+	watch_input_change(port->watch, &none);
+	first_forbid(&port->made);
+}
+
+static bool share_is_over(int err)
+{
+	return err == -EPERM || err == -ENOENT;
+}
+
+static void share_let_in(struct port *port, u64 now_ns)
+{
+	const int fd = first_answer(&port->made);
+	const char *step = NULL;
+	int err;
+
+	if (fd < 0)
+		return;
+	/* it finds this process in its way, as if nobody had listened */
+	err = port->share_failed && now_ns - port->share_ns < SHARE_PAUSE_NS ? -EBUSY : 0;
+	if (!err) {
+		port->share_ns = now_ns;
+		err = share_begin(port, fd, &step);
+		port->share_failed = err != 0;
+		if (err)
+			share_complain(port, step, err);
+	}
+	if (share_is_over(err))
+		share_stop(port);
+	if (err && step != share_last_step)
+		first_refuse(fd);
+	/* the broker has a copy, or whoever is at the other end is not kept waiting */
+	kernel_close(fd);
+	if (!err)
+		share_watch(port, 0);
+}
+
+/* A process that exits may have closed its door: share_settle(). */
+static void share_knock(struct port *port, u64 now_ns)
+{
+	u32 turn = SHARE_IDLE;
+
+	if (!atomic_compare_exchange_strong_explicit(&port->share_turn, &turn, SHARE_BEGINS,
+						     memory_order_relaxed, memory_order_relaxed))
+		return;
+	share_let_in(port, now_ns);
+	/* release: pairs with the acquire in share_settle(): what was begun is seen whole */
+	atomic_store_explicit(&port->share_turn, SHARE_IDLE, memory_order_release);
+}
+
+static void share_lost(struct port *port)
+{
+	pthread_mutex_lock(&port->numbers);
+	share_end(port);
+	pthread_mutex_unlock(&port->numbers);
+	if (spawn_may())
+		share_watch(port, port->share_ns + SHARE_PAUSE_NS);
+	else
+		share_stop(port);
+}
+
+static void share_ready(void *arg)
+{
+	struct port *port = arg;
+
+	if (port->made.first.joined)
+		share_lost(port);
+	else
+		share_knock(port, clock_now_ns());
+}
+
+bool share_settle(struct port *port)
+{
+	u32 turn = SHARE_IDLE;
+
+	/* acquire: pairs with the release in share_knock() */
+	return atomic_compare_exchange_strong_explicit(&port->share_turn, &turn, SHARE_LEAVES,
+						       memory_order_acquire,
+						       memory_order_relaxed) ||
+	       turn == SHARE_LEAVES;
+}
+
+int share_start(struct port *port)
+{
+	port->share_input = share_input(port, 0);
+	return watch_also(port->watch, &port->share_input);
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* rdma_bind_addr(): the address, device and port that an id has. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "../base/clock.h"
+#include "../base/privilege.h"
+#include "addr.h"
+#include "interfaces.h"
+#include "route.h"
+
+/* Ports that are drawn for one id until there is one that no other process has. */
+#define BIND_DRAWS 64
+#define RANGE_NS   (NSEC_PER_SEC / 10)
+
+static struct ports ports; /* of this process; under the lock */
+
+/* The first number or numbers of a file of /proc/sys/net; false: it cannot be read. */
+static bool bind_sysctl(const char *path, u32 *a, u32 *b)
+{
+	FILE *f = fopen(path, "re");
+	bool is_read;
+
+	if (!f)
+		return false;
+	is_read = fscanf(f, "%u", a) == 1 && (!b || fscanf(f, "%u", b) == 1);
+	fclose(f);
+	return is_read;
+}
+
+/* The ports to be drawn, as the setting was at most RANGE_NS ago. */
+static void bind_range(struct ports_rules *rules)
+{
+	static struct {
+		u64 until_ns; /* under the lock, as the others */
+		u32 low, high;
+	} range;
+	const u64 now_ns = clock_now_ns();
+	u32 low, high;
+	bool is_known;
+
+	rdmacm_enter();
+	is_known = now_ns < range.until_ns;
+	low = range.low;
+	high = range.high;
+	rdmacm_leave();
+	if (!is_known &&
+	    (!bind_sysctl("/proc/sys/net/ipv4/ip_local_port_range", &low, &high) ||
+	     low > UINT16_MAX || high > UINT16_MAX)) {
+		low = 32768; /* the kernel's own default */
+		high = 60999;
+	}
+	rules->low = (u16)low;
+	rules->high = (u16)high;
+	if (is_known)
+		return;
+	rdmacm_enter();
+	range.low = low;
+	range.high = high;
+	range.until_ns = now_ns + RANGE_NS;
+	rdmacm_leave();
+}
+
+/* For the binding of a port; 0: one is drawn. */
+static struct ports_rules bind_rules(u16 port)
+{
+	struct ports_rules rules = { 0 };
+
+	if (port) {
+		rules.privileged = privilege_has(privilege_caps(), CAP_NET_BIND_SERVICE);
+		return rules;
+	}
+	bind_range(&rules);
+	if (getrandom(&rules.random, sizeof(rules.random), 0) != sizeof(rules.random))
+		rules.random = 0;
+	return rules;
+}
+
+/* Without an option an IPv6 address is for IPv4 as well, unless net.ipv6.bindv6only says no. */
+static bool bind_family_only(const struct rdmacm_id *id, const struct address *local)
+{
+	u32 only;
+
+	if (id->afonly_set)
+		return id->afonly;
+	return address_is_ipv4(local) ||
+	       (bind_sysctl("/proc/sys/net/ipv6/bindv6only", &only, NULL) && only);
+}
+
+/* The device that has an address. 0: a reference; -EADDRNOTAVAIL, -ENODEV or -errno. */
+static int bind_device(const struct address *local, struct rdmacm_device **dev, u8 mac[6])
+{
+	struct netdev_session *session;
+	struct netdev_route route;
+	struct netdev nd;
+	int err = interfaces_session(&session);
+
+	if (err)
+		return err;
+	err = netdev_route(session, &local->ip, NULL, local->scope, &route);
+
+	if (err == -ENODEV || ((err || !route.is_local) && local->scope))
+		return -ENODEV;
+	if (err || !route.is_local)
+		return -EADDRNOTAVAIL;
+	err = interfaces_get(route.ifindex, &nd);
+	if (err)
+		return err;
+	if (interfaces_gid_index(&nd, &local->ip) < 0)
+		return -EADDRNOTAVAIL;
+	memcpy(mac, nd.mac, sizeof(nd.mac));
+	err = device_get(route.ifindex, dev);
+	if (!err)
+		err = device_start(*dev);
+	return err ? err : interfaces_follow();
+}
+
+/* Under the lock. */
+static void bind_release(struct addr_binding *b)
+{
+	ports_release(&ports, &b->use);
+}
+
+/* A port for b, of this process and, if they are asked, of all. */
+static int bind_port(struct addr_binding *b, struct rdmacm_device *dev, bool claim)
+{
+	const bool drawn = !b->use.local.port;
+	int err = -EADDRINUSE;
+
+	for (int i = 0; i < (drawn ? BIND_DRAWS : 1) && err == -EADDRINUSE; i++) {
+		const struct ports_rules rules = bind_rules(b->use.local.port);
+
+		rdmacm_enter();
+		err = ports_bind(&ports, &b->use, &rules);
+		rdmacm_leave();
+		if (err || !claim)
+			return err;
+		err = claim_all(b, dev);
+		if (!err)
+			return 0;
+		rdmacm_enter();
+		bind_release(b);
+		rdmacm_leave();
+		if (drawn)
+			b->use.local.port = 0;
+	}
+	return err;
+}
+
+/* The id has what was found: under the lock. It takes the reference to the device. */
+static void bind_done(struct rdmacm_id *id, const struct sockaddr *sa, struct addr_binding *b,
+		      struct rdmacm_device *dev)
+{
+	id->binding = b;
+	id->afonly = b->use.family_only;
+	addr_copy(&id->src, sa);
+	address_put(&b->use.local, (struct sockaddr *)&id->src);
+	if (!id->dst.ss_family)
+		id->dst.ss_family = sa->sa_family;
+	id->device = dev;
+	if (dev)
+		id->path.local = b->use.local.ip;
+	id->state = ID_ADDR_BOUND;
+}
+
+static bool bind_address(struct address *local, const struct sockaddr *sa, int *err)
+{
+	if (address_get(local, sa)) {
+		*err = address_is_link_local(local) && !local->scope ? -EINVAL : 0;
+	} else {
+		/* InfiniBand's have no device here; a mapped one is no interface's */
+		*err = sa->sa_family == AF_INET6 ? -EADDRNOTAVAIL : -ENODEV;
+	}
+	return !*err;
+}
+
+int addr_bind(struct rdmacm_id *id, const struct sockaddr *sa, const struct address *remote,
+	      bool claim)
+{
+	struct rdmacm_device *dev = NULL;
+	struct addr_binding *b;
+	struct address local;
+	int err;
+
+	if (id->state != ID_IDLE)
+		return -EINVAL;
+	if (!bind_address(&local, sa, &err))
+		return err;
+	if (!address_is_any(&local))
+		err = bind_device(&local, &dev, id->mac);
+	b = calloc(1, sizeof(*b));
+	if (!err && !b)
+		err = -ENOMEM;
+	if (!err) {
+		b->use.space = (enum cm_port_space)id->pub.ps;
+		b->use.local = local;
+		if (remote)
+			b->use.remote = *remote;
+		b->use.reuse = id->reuseaddr;
+		b->use.family_only = bind_family_only(id, &local);
+		/* who shares a port in this process may share it with others until he listens */
+		err = bind_port(b, dev, claim && !id->reuseaddr);
+	}
+	rdmacm_enter();
+	if (!err)
+		bind_done(id, sa, b, dev);
+	else if (dev)
+		device_put(dev);
+	rdmacm_leave();
+	if (err)
+		free(b);
+	return err;
+}
+
+EXPORT int rdma_bind_addr(struct rdma_cm_id *cm_id, struct sockaddr *addr)
+{
+	struct rdmacm_id *id = to_id(cm_id);
+	int err = id_check(id);
+
+	if (!err && (!addr || !address_bytes(addr)))
+		err = -EINVAL;
+	if (!err)
+		err = addr_bind(id, addr, NULL, true);
+	if (err)
+		return rdmacm_report(err);
+	route_show(id);
+	if (id->device)
+		id_show_device(id);
+	return 0;
+}
+
+/* ---- listening ---- */
+
+int addr_listen(struct rdmacm_id *id)
+{
+	const struct sockaddr_in any = { .sin_family = AF_INET };
+	struct addr_binding *b;
+	bool reuse;
+	int err;
+
+	if (id->state == ID_IDLE) {
+		err = addr_bind(id, (const struct sockaddr *)&any, NULL, true);
+		if (err)
+			return err;
+	}
+	if (id->state != ID_ADDR_BOUND)
+		return -EINVAL;
+	b = id->binding;
+	rdmacm_enter();
+	reuse = b->use.reuse;
+	err = ports_listen(&ports, &b->use);
+	rdmacm_leave();
+	if (err)
+		return err;
+	err = claim_all(b, id->device);
+	if (!err)
+		err = interfaces_follow();
+	if (err) {
+		rdmacm_enter();
+		b->use.reuse = reuse;
+		rdmacm_leave();
+		return err;
+	}
+	id->reuseaddr = false;
+	return 0;
+}
+
+bool addr_is_of_device(const struct rdmacm_id *id, const struct rdmacm_device *dev)
+{
+	return id->device ? id->device == dev : id->binding && claim_is_at(id->binding, dev);
+}
+
+/* ---- the end ---- */
+
+void addr_forget(struct rdmacm_id *id)
+{
+	struct addr_binding *b;
+
+	addr_wait_unpinned(id);
+	resolve_forget(id);
+	multicast_forget(id);
+	b = id->binding;
+	if (!b)
+		return;
+	id->binding = NULL;
+	rdmacm_leave();
+	claim_drop(b->claims);
+	rdmacm_enter();
+	/* not before: what is claimed keeps others of this process from it as well */
+	bind_release(b);
+	free(b);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Event channels. The descriptor is an eventfd: each event adds to it, so that an edge-triggered
+ * epoll sees each, and the last one taken clears it.
+ */
+#include "channel.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "../base/clock.h"
+#include "../base/kernel.h"
+#include "../base/signals.h"
+#include "id.h"
+
+/* From rdma_ack_cm_event() to rdma_get_cm_event(), on a busy machine. */
+#define RETURN_NS (50 * NSEC_PER_MSEC)
+
+EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct rdmacm_channel *ch = calloc(1, sizeof(*ch));
+
+	if (!ch)
+		return NULL;
+	ch->tail = &ch->head;
+	ch->generation = rdmacm_generation;
+	ch->pub.fd = eventfd(0, EFD_CLOEXEC);
+	if (ch->pub.fd < 0) {
+		free(ch);
+		return NULL;
+	}
+	return &ch->pub;
+}
+
+void channel_acked(struct rdmacm_channel *ch)
+{
+	ch->acked_by = pthread_self();
+	ch->acked_ns = clock_now_ns();
+}
+
+/*
+ * Programs destroy a channel while a thread of theirs goes on waiting there (rping): it sleeps
+ * until they end. One that has acknowledged an event and is on its way back would find the
+ * descriptor closed, and end the program with an error: it is given time to arrive.
+ */
+static void channel_await_waiter(const struct rdmacm_channel *ch)
+{
+	const u64 until_ns = ch->acked_ns + RETURN_NS;
+
+	if (!ch->acked_ns || pthread_equal(ch->acked_by, pthread_self()))
+		return;
+	while (!atomic_load_explicit(&ch->waiting, memory_order_relaxed) &&
+	       clock_now_ns() < until_ns)
+		kernel_await(NULL, 0, clock_now_ns() + NSEC_PER_MSEC);
+}
+
+EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	channel_await_waiter(to_channel(channel));
+	to_channel(channel)->head = NULL;
+	close(channel->fd);
+	free(to_channel(channel));
+}
+
+void channel_append(struct rdmacm_channel *ch, struct rdmacm_event *ev)
+{
+	const u64 one = 1;
+
+	ev->next = NULL;
+	*ch->tail = ev;
+	ch->tail = &ev->next;
+	ev->id->queued++;
+	if (write(ch->pub.fd, &one, sizeof(one)) < 0)
+		return; /* the program closed it */
+}
+
+/* Under the lock, after an event was taken. The count is not 0 while the queue is not empty. */
+static void channel_clear_if_empty(struct rdmacm_channel *ch)
+{
+	struct pollfd p = { .fd = ch->pub.fd, .events = POLLIN };
+	u64 count;
+
+	if (!ch->head && poll(&p, 1, 0) == 1 && read(ch->pub.fd, &count, sizeof(count)) < 0)
+		return;
+}
+
+struct rdmacm_event *channel_remove(struct rdmacm_channel *ch, const struct rdmacm_id *id)
+{
+	struct rdmacm_event **at = &ch->head, *first = NULL, **last = &first;
+
+	if (!id->queued)
+		return NULL;
+	while (*at) {
+		struct rdmacm_event *ev = *at;
+
+		if (ev->id == id) {
+			*at = ev->next;
+			*last = ev;
+			last = &ev->next;
+			ev->id->queued--;
+		} else {
+			at = &ev->next;
+		}
+	}
+	*last = NULL;
+	ch->tail = at;
+	channel_clear_if_empty(ch);
+	return first;
+}
+
+static struct rdmacm_event *channel_take(struct rdmacm_channel *ch)
+{
+	struct rdmacm_event *ev;
+
+	rdmacm_enter();
+	ev = ch->head;
+	if (ev) {
+		ch->head = ev->next;
+		if (!ch->head)
+			ch->tail = &ch->head;
+		ev->id->queued--;
+		ev->id->delivered++;
+		channel_clear_if_empty(ch);
+	}
+	rdmacm_leave();
+	return ev;
+}
+
+/*
+ * Until an event is there: 0, or -errno. Nothing is looked at after that but by whoever gets an
+ * event: programs destroy the channel while a thread of theirs waits here, and go on to exit().
+ */
+static int channel_wait(struct rdmacm_channel *ch)
+{
+	struct pollfd p = { .fd = ch->pub.fd, .events = POLLIN };
+	const int flags = fcntl(p.fd, F_GETFL);
+	const bool blocks = !(flags & O_NONBLOCK);
+	int n;
+
+	if (flags < 0)
+		return -errno;
+	if (blocks)
+		atomic_fetch_add_explicit(&ch->waiting, 1, memory_order_relaxed);
+	do
+		n = poll(&p, 1, blocks ? -1 : 0);
+	while (n < 0 && errno == EINTR && signals_restart());
+	/* closed between fcntl() and poll(), a moment before the thread would have been asleep */
+	while (blocks && n > 0 && (p.revents & POLLNVAL))
+		pause();
+	/* without an event the channel may be gone; one too many is never missed */
+	if (blocks && n > 0)
+		atomic_fetch_sub_explicit(&ch->waiting, 1, memory_order_relaxed);
+	return n < 0 ? -errno : !n ? -EAGAIN : p.revents & POLLNVAL ? -EBADF : 0;
+}
+
+EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+{
+	struct rdmacm_channel *ch;
+	struct rdmacm_event *ev;
+	int err;
+
+	if (!channel || !event)
+		return rdmacm_report(-EINVAL);
+	ch = to_channel(channel);
+	if (ch->generation != rdmacm_generation)
+		return rdmacm_report(-EIO);
+	for (;;) {
+		ev = channel_take(ch);
+		if (!ev) { /* none, or another thread has it */
+			err = channel_wait(ch);
+			if (err)
+				break;
+			continue;
+		}
+		if (!ev->deliver || !ev->deliver(ev)) {
+			*event = &ev->pub;
+			return 0;
+		}
+		rdma_ack_cm_event(&ev->pub);
+	}
+	return rdmacm_report(err);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Event channels: a queue of events and a descriptor that is readable exactly while it is not
+ * empty. O_NONBLOCK of the descriptor is the program's to choose.
+ */
+#ifndef RDMACM_CHANNEL_H
+#define RDMACM_CHANNEL_H
+
+#include <pthread.h>
+
+#include "event.h"
+
+struct rdmacm_channel {
+	struct rdma_event_channel pub; /* first */
+	/* who acknowledged an event of it last, and when; under the lock */
+	pthread_t acked_by;
+	u64 acked_ns;
+	/* behind what free() writes to: see channel_await_waiter() for those that come too late */
+	struct rdmacm_event *head, **tail;
+	u32 generation;
+	_Atomic u32 waiting; /* threads that wait for an event */
+};
+
+static inline struct rdmacm_channel *to_channel(struct rdma_event_channel *channel)
+{
+	return container_of(channel, struct rdmacm_channel, pub);
+}
+
+/* Under the lock. */
+void channel_append(struct rdmacm_channel *ch, struct rdmacm_event *ev);
+/* Under the lock: the calling thread is done with an event of it. */
+void channel_acked(struct rdmacm_channel *ch);
+/* Under the lock: takes the events of an id away, in their order. */
+struct rdmacm_event *channel_remove(struct rdmacm_channel *ch, const struct rdmacm_id *id);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What a program asks of a connection: the active side, and what both sides have. */
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "../base/clock.h"
+#include "conn.h"
+#include "route.h"
+
+#define RETRIES_MAX 7 /* three bits */
+
+u32 conn_new_psn(void)
+{
+	u32 psn = 0;
+
+	while (getrandom(&psn, sizeof(psn), 0) != sizeof(psn))
+		;
+	return psn & 0xffffff;
+}
+
+u64 conn_service_id(const struct rdmacm_id *id, const struct sockaddr_storage *address)
+{
+	return cm_service_id((enum cm_port_space)id->pub.ps, route_port(address));
+}
+
+/* ---- parameters ---- */
+
+int conn_check_param(const struct rdmacm_id *id, const struct rdma_conn_param *param)
+{
+	if (!id->device)
+		return -EINVAL;
+	if (id->pub.ps != RDMA_PS_TCP)
+		return 0;
+	if (!param)
+		return id->pub.qp ? 0 : -EINVAL;
+	if (param->responder_resources != RDMA_MAX_RESP_RES &&
+	    param->responder_resources > id->device->max_responder_resources)
+		return -EINVAL;
+	if (param->initiator_depth != RDMA_MAX_INIT_DEPTH &&
+	    param->initiator_depth > id->device->max_initiator_depth)
+		return -EINVAL;
+	return 0;
+}
+
+int conn_private_data(struct rdmacm_id *id, const struct rdma_conn_param *param, u32 header,
+		      struct conn_data *out)
+{
+	const u32 own = param && param->private_data ? param->private_data_len : 0;
+
+	out->len = header;
+	if (header + own + id->connect_len > sizeof(out->bytes))
+		return -EINVAL;
+	if (id->connect_len)
+		memcpy(out->bytes + out->len, id->connect, id->connect_len);
+	out->len += (u32)id->connect_len;
+	if (own)
+		memcpy(out->bytes + out->len, param->private_data, own);
+	out->len += own;
+	return 0;
+}
+
+static void conn_forget_data(struct rdmacm_id *id)
+{
+	free(id->connect);
+	id->connect = NULL;
+	id->connect_len = 0;
+}
+
+void conn_set_own(struct rdmacm_id *id, const struct rdma_conn_param *param)
+{
+	id->param.qpn = id->pub.qp ? id->pub.qp->qp_num : param ? param->qp_num : 0;
+	id->param.srq = id->pub.qp ? id->pub.qp->srq != NULL : param ? param->srq != 0 : 0;
+	id->param.flow_control = param ? param->flow_control : 0;
+}
+
+/* ---- connecting ---- */
+
+/* What a packet may take there, and an answer's delay: as the kernel's cm_ack_timeout(). */
+u8 conn_ack_timeout(u8 delay, u8 life)
+{
+	u32 timeout = life + 1u;
+
+	if (timeout >= delay)
+		timeout += delay >= timeout - 1;
+	else
+		timeout = delay + (timeout >= delay - 1u);
+	return (u8)min_u32(timeout, 31);
+}
+
+static enum cm_transport conn_transport(const struct rdmacm_id *id)
+{
+	switch (id->pub.qp_type) {
+	case IBV_QPT_UC:
+		return CM_TRANSPORT_UC;
+	case IBV_QPT_XRC_SEND:
+		return CM_TRANSPORT_EXTENDED;
+	default:
+		return CM_TRANSPORT_RC;
+	}
+}
+
+static void conn_put_header(const struct rdmacm_id *id, u8 *data)
+{
+	struct cm_ip_header header = { .source_port = route_port(&id->src) };
+
+	/* not the path's: a program that connects to 127.0.0.1 says so */
+	route_gid(&header.source, &id->src);
+	route_gid(&header.destination, &id->dst);
+	cm_ip_header_put(data, &header);
+}
+
+/* Under the lock. */
+static int conn_send_req(struct rdmacm_id *id, const struct conn_data *data)
+{
+	const struct id_connection *p = &id->param;
+	struct cm_req req = {
+		.service_id = conn_service_id(id, &id->dst),
+		.vendor_id = id->local_ece.vendor_id,
+		.ece_options = id->local_ece.options,
+		.qpn = p->qpn,
+		.starting_psn = p->receive_psn,
+		.responder_resources = p->responder_resources,
+		.initiator_depth = p->initiator_depth,
+		.remote_response_timeout = CONN_RESPONSE_TIMEOUT,
+		.local_response_timeout = CONN_RESPONSE_TIMEOUT,
+		.max_retries = CONN_MAX_RETRIES,
+		.transport = conn_transport(id),
+		.extended_transport =
+			id->pub.qp_type == IBV_QPT_XRC_SEND ? CM_EXTENDED_XRC : 0,
+		.flow_control = p->flow_control != 0,
+		.retry_count = p->retry_count,
+		.rnr_retry_count = p->rnr_retry_count,
+		.pkey = RDMACM_PKEY,
+		.mtu = (u8)id->path_mtu,
+		.srq = p->srq,
+		.primary = { .ack_timeout = p->ack_timeout },
+	};
+
+	return cm_connect(id->device->cm, &id->path, &req, data->bytes, data->len, id,
+			  clock_now_ns(), &id->conn);
+}
+
+static int conn_send_sidr(struct rdmacm_id *id, const struct conn_data *data)
+{
+	const struct cm_sidr_req req = { .service_id = conn_service_id(id, &id->dst),
+					 .pkey = RDMACM_PKEY };
+	const struct cm_times times = { .response_timeout = CONN_RESPONSE_TIMEOUT,
+					.max_retries = CONN_MAX_RETRIES };
+
+	return cm_sidr_request(id->device->cm, &id->path, &req, &times, data->bytes, data->len, id,
+			       clock_now_ns(), &id->conn);
+}
+
+static void conn_set_asked(struct rdmacm_id *id, const struct rdma_conn_param *param)
+{
+	const struct rdmacm_device *dev = id->device;
+	struct id_connection *p = &id->param;
+
+	*p = (struct id_connection){
+		.receive_psn = conn_new_psn(),
+		.responder_resources =
+			param && param->responder_resources != RDMA_MAX_RESP_RES ?
+				param->responder_resources :
+				dev->max_responder_resources,
+		.initiator_depth = param && param->initiator_depth != RDMA_MAX_INIT_DEPTH ?
+					   param->initiator_depth :
+					   dev->max_initiator_depth,
+		.retry_count = (u8)min_u32(param ? param->retry_count : 7, RETRIES_MAX),
+		.rnr_retry_count = (u8)min_u32(param ? param->rnr_retry_count : 7, RETRIES_MAX),
+		.ack_timeout = conn_ack_timeout(dev->ack_delay, id->path.life),
+		.mtu = id->path_mtu,
+	};
+	conn_set_own(id, param);
+}
+
+/* Under the lock. */
+static int conn_begin(struct rdmacm_id *id, const struct rdma_conn_param *param,
+		      const struct conn_data *data)
+{
+	int err;
+
+	if (!id_move(id, ID_ROUTE_RESOLVED, ID_CONNECT))
+		return -EINVAL;
+	conn_set_asked(id, param);
+	err = id->pub.qp_type == IBV_QPT_UD ? conn_send_sidr(id, data) : conn_send_req(id, data);
+	if (err) {
+		id->state = ID_ROUTE_RESOLVED;
+		return err;
+	}
+	cm_ask_again(id->conn, CONN_ASKS);
+	device_turn(id->device);
+	return 0;
+}
+
+EXPORT int rdma_connect(struct rdma_cm_id *cm_id, struct rdma_conn_param *param)
+{
+	struct rdmacm_id *id = to_id(cm_id);
+	struct conn_data data = { 0 };
+	int err = id_check(id);
+
+	if (!err)
+		err = conn_check_param(id, param);
+	if (!err)
+		err = conn_private_data(id, param, CM_IP_HEADER_BYTES, &data);
+	if (!err)
+		err = device_start(id->device);
+	if (err)
+		return rdmacm_report(err);
+	conn_put_header(id, data.bytes);
+	rdmacm_enter();
+	err = id->device->gone ? -EINVAL : conn_begin(id, param, &data);
+	rdmacm_leave();
+	if (err)
+		return rdmacm_report(err);
+	conn_forget_data(id);
+	return rdmacm_report(id_complete(id));
+}
+
+int conn_complete(struct rdmacm_id *id)
+{
+	int err = qp_ready(id, RDMA_MAX_RESP_RES, RDMA_MAX_INIT_DEPTH);
+
+	rdmacm_enter();
+	if (!err && (!id->conn || id->device->gone))
+		err = -EINVAL;
+	if (!err)
+		err = cm_ready(id->device->cm, id->conn, NULL, 0, clock_now_ns());
+	if (!err)
+		device_turn(id->device);
+	rdmacm_leave();
+	if (err)
+		qp_fail(id);
+	return err;
+}
+
+EXPORT int rdma_establish(struct rdma_cm_id *cm_id)
+{
+	struct rdmacm_id *id = to_id(cm_id);
+	int err = id_check(id);
+
+	if (!err && cm_id->qp)
+		err = -EINVAL;
+	return rdmacm_report(err ? err : conn_complete(id));
+}
+
+/* ---- what either side may ask ---- */
+
+EXPORT int rdma_disconnect(struct rdma_cm_id *cm_id)
+{
+	struct rdmacm_id *id = to_id(cm_id);
+	int err = id_check(id);
+
+	if (!err && !cm_id->verbs)
+		err = -EINVAL;
+	if (err)
+		return rdmacm_report(err);
+	qp_fail(id);
+	rdmacm_enter();
+	if (!id->conn || id->device->gone) {
+		err = -EINVAL;
+	} else if (!cm_disconnect(id->device->cm, id->conn, NULL, 0, clock_now_ns())) {
+		/* one that is not connected has nothing to say, which is no error */
+		device_turn(id->device);
+	}
+	rdmacm_leave();
+	return rdmacm_report(err ? err : id_complete(id));
+}
+
+EXPORT int rdma_notify(struct rdma_cm_id *cm_id, enum ibv_event_type event)
+{
+	struct rdmacm_id *id = to_id(cm_id);
+	int err = id_check(id);
+
+	if (err)
+		return rdmacm_report(err);
+	rdmacm_enter();
+	if (!id->conn || id->device->gone || event != IBV_EVENT_COMM_EST)
+		err = -EINVAL;
+	else if (cm_conn_state(id->conn) == CM_ESTABLISHED)
+		err = -EISCONN;
+	else
+		err = cm_establish(id->device->cm, id->conn, clock_now_ns());
+	if (!err)
+		device_turn(id->device);
+	rdmacm_leave();
+	return rdmacm_report(err);
+}

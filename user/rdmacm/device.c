@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The devices of this process. Opening one, and giving it QP 1 and a struct cm, may take long and
+ * is done under devices_lock; the list changes under both locks, so it may be read under either.
+ */
+#include "device.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+#include "../base/clock.h"
+#include "../verbs/xroce_cm.h"
+#include "conn.h"
+#include "interfaces.h"
+#include "qp1.h"
+
+/* Connections at once, half of what the smallest range of ids allows; and services. */
+#define CONNECTIONS_MAX 65536
+#define LISTENERS_MAX	1024
+#define RECENT_NS	(20 * NSEC_PER_MSEC)
+
+static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rdmacm_device *devices;
+
+/* ---- opening ---- */
+
+static void device_removed(struct rdmacm_device *dev)
+{
+	if (dev->gone)
+		return;
+	dev->gone = true;
+	for (struct rdmacm_id *id = id_all; id; id = id->all_next)
+		if (id->device == dev && id->state != ID_DESTROYING) {
+			id->state = ID_DEVICE_REMOVAL;
+			if (!id->unaccepted)
+				event_tell(id, RDMA_CM_EVENT_DEVICE_REMOVAL, 0);
+		}
+	for (struct rdmacm_id *id = id_all; id; id = id->all_next)
+		listen_leave(id, dev);
+	loop_remove(&dev->async);
+	if (dev->qp1)
+		qp1_stop(dev->qp1);
+	loop_clear_timer(&dev->timer);
+}
+
+static void device_async(struct loop_input *input)
+{
+	struct rdmacm_device *dev = container_of(input, struct rdmacm_device, async);
+	struct ibv_async_event event;
+
+	while (!dev->gone && !ibv_get_async_event(dev->own, &event)) {
+		if (event.event_type == IBV_EVENT_DEVICE_FATAL)
+			device_removed(dev);
+		ibv_ack_async_event(&event);
+	}
+	if (!dev->gone && errno == EIO)
+		device_removed(dev);
+}
+
+static u8 device_depth(int depth)
+{
+	return (u8)(depth < 0 ? 0 : min_u32((u32)depth, UINT8_MAX));
+}
+
+/* Under devices_lock. */
+static int device_open(struct ibv_device *ibv, u32 ifindex, struct rdmacm_device **out)
+{
+	struct rdmacm_device *dev = calloc(1, sizeof(*dev));
+	struct ibv_device_attr attr;
+	int err = dev ? 0 : -ENOMEM;
+
+	if (!err) {
+		dev->ifindex = ifindex;
+		dev->verbs = ibv_open_device(ibv);
+		err = dev->verbs ? 0 : -errno;
+	}
+	if (!err)
+		err = -ibv_query_device(dev->verbs, &attr);
+	if (!err) {
+		dev->pd = ibv_alloc_pd(dev->verbs);
+		err = dev->pd ? 0 : -errno;
+	}
+	if (err) {
+		if (dev && dev->verbs)
+			ibv_close_device(dev->verbs);
+		free(dev);
+		return err;
+	}
+	dev->ibv = dev->verbs->device;
+	dev->max_initiator_depth = device_depth(attr.max_qp_init_rd_atom);
+	dev->max_responder_resources = device_depth(attr.max_qp_rd_atom);
+	dev->ack_delay = attr.local_ca_ack_delay & 31;
+	dev->guid = be64toh(ibv_get_device_guid(ibv));
+	rdmacm_enter();
+	dev->next = devices;
+	devices = dev;
+	rdmacm_leave();
+	*out = dev;
+	return 0;
+}
+
+static struct rdmacm_device *device_find(u32 ifindex)
+{
+	struct rdmacm_device *dev = devices;
+
+	while (dev && (dev->ifindex != ifindex || dev->gone))
+		dev = dev->next;
+	return dev;
+}
+
+/* Under devices_lock: those that have gone and that nothing refers to any more. */
+static void devices_reap(void)
+{
+	struct rdmacm_device **at = &devices, *dead = NULL, *dev;
+
+	rdmacm_enter();
+	while ((dev = *at)) {
+		if (!dev->gone || dev->refs) {
+			at = &dev->next;
+			continue;
+		}
+		*at = dev->next;
+		dev->next = dead;
+		dead = dev;
+	}
+	rdmacm_leave();
+	while ((dev = dead)) {
+		dead = dev->next;
+		if (dev->qp1)
+			qp1_free(dev->qp1);
+		if (dev->cm)
+			cm_destroy(dev->cm);
+		if (dev->own)
+			ibv_close_device(dev->own);
+		if (dev->xrcd)
+			ibv_close_xrcd(dev->xrcd);
+		ibv_dealloc_pd(dev->pd);
+		ibv_close_device(dev->verbs);
+		free(dev);
+	}
+}
+
+/* Under devices_lock: with one reference more. */
+static int device_get_locked(struct ibv_device *ibv, u32 ifindex, struct rdmacm_device **out)
+{
+	struct rdmacm_device *dev = device_find(ifindex);
+	int err = dev ? 0 : device_open(ibv, ifindex, &dev);
+
+	if (err)
+		return err;
+	rdmacm_enter();
+	dev->refs++;
+	rdmacm_leave();
+	*out = dev;
+	return 0;
+}
+
+int device_get(u32 ifindex, struct rdmacm_device **out)
+{
+	struct ibv_device **list;
+	int err = -ENODEV;
+
+	pthread_mutex_lock(&devices_lock);
+	devices_reap();
+	if (device_find(ifindex)) {
+		err = device_get_locked(NULL, ifindex, out);
+		pthread_mutex_unlock(&devices_lock);
+		return err;
+	}
+	list = ibv_get_device_list(NULL);
+	for (struct ibv_device **d = list; d && *d; d++)
+		if ((u32)xroce_device_ifindex(*d) == ifindex)
+			err = device_get_locked(*d, ifindex, out);
+	if (list)
+		ibv_free_device_list(list);
+	pthread_mutex_unlock(&devices_lock);
+	return err;
+}
+
+int device_get_all(struct rdmacm_device ***out)
+{
+	struct ibv_device **list;
+	int count = 0, n = 0, err = -ENODEV, failed;
+
+	pthread_mutex_lock(&devices_lock);
+	devices_reap();
+	list = ibv_get_device_list(&count);
+	*out = list ? calloc((size_t)count + 1, sizeof(**out)) : NULL;
+	for (int i = 0; *out && i < count; i++) {
+		failed = device_get_locked(list[i], (u32)xroce_device_ifindex(list[i]),
+					   &(*out)[n]);
+		if (!failed)
+			n++;
+		else if (err == -ENODEV)
+			err = failed;
+	}
+	if (list)
+		ibv_free_device_list(list);
+	pthread_mutex_unlock(&devices_lock);
+	if (n)
+		return n;
+	free(*out);
+	*out = NULL;
+	return err;
+}
+
+void device_hold(struct rdmacm_device *dev)
+{
+	dev->refs++;
+}
+
+void device_put(struct rdmacm_device *dev)
+{
+	dev->refs--;
+}
+
+int device_xrcd(struct rdmacm_device *dev, struct ibv_xrcd **out)
+{
+	struct ibv_xrcd_init_attr attr = {
+		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
+		.fd = -1,
+		.oflags = O_CREAT,
+	};
+	int err = 0;
+
+	pthread_mutex_lock(&devices_lock);
+	if (!dev->xrcd) {
+		dev->xrcd = ibv_open_xrcd(dev->verbs, &attr);
+		err = dev->xrcd ? 0 : -errno;
+	}
+	pthread_mutex_unlock(&devices_lock);
+	*out = dev->xrcd;
+	return err;
+}
+
+/* ---- connecting ---- */
+
+static u64 device_random(void *arg)
+{
+	u64 value;
+
+	while (getrandom(&value, sizeof(value), 0) != sizeof(value))
+		;
+	return value;
+}
+
+static void device_timer(struct loop_timer *timer)
+{
+	struct rdmacm_device *dev = container_of(timer, struct rdmacm_device, timer);
+
+	cm_expire(dev->cm, clock_now_ns());
+	device_turn(dev);
+}
+
+static int device_make_cm(struct rdmacm_device *dev, struct cm **out)
+{
+	struct cm_options options = { .random = device_random, .listeners = LISTENERS_MAX };
+	int err = -xroce_cm_place(dev->own, &options.id_first, &options.id_count);
+
+	if (err)
+		return err;
+	if (!options.id_first) { /* 0 names nobody */
+		options.id_first++;
+		options.id_count--;
+	}
+	options.ca_guid = dev->guid;
+	options.capacity = min_u32(CONNECTIONS_MAX, options.id_count / 2);
+	return cm_create(&options, out);
+}
+
+/* Under both locks. */
+static int device_join_loop(struct rdmacm_device *dev)
+{
+	int err;
+
+	dev->timer.fn = device_timer;
+	dev->async.fn = device_async;
+	dev->async.fd = dev->own->async_fd;
+	err = loop_add(&dev->async);
+	if (err)
+		return err;
+	err = qp1_start(dev->qp1);
+	if (err)
+		loop_remove(&dev->async);
+	return err;
+}
+
+/* Under devices_lock. */
+static int device_start_locked(struct rdmacm_device *dev)
+{
+	struct cm *cm = NULL;
+	int err = 0;
+
+	if (dev->cm)
+		return 0;
+	dev->own = ibv_open_device(dev->ibv);
+	if (!dev->own || fcntl(dev->own->async_fd, F_SETFL, O_NONBLOCK))
+		err = -errno;
+	if (!err)
+		err = device_make_cm(dev, &cm);
+	if (!err)
+		err = qp1_make(dev, &dev->qp1);
+	if (!err) {
+		rdmacm_enter();
+		dev->cm = cm;
+		err = device_join_loop(dev);
+		if (err)
+			dev->cm = NULL;
+		rdmacm_leave();
+	}
+	if (!err)
+		return 0;
+	if (dev->qp1)
+		qp1_free(dev->qp1);
+	dev->qp1 = NULL;
+	if (cm)
+		cm_destroy(cm);
+	if (dev->own)
+		ibv_close_device(dev->own);
+	dev->own = NULL;
+	return err;
+}
+
+int device_start(struct rdmacm_device *dev)
+{
+	int err = loop_start();
+
+	pthread_mutex_lock(&devices_lock);
+	if (!err)
+		err = device_start_locked(dev);
+	pthread_mutex_unlock(&devices_lock);
+	return err;
+}
+
+void device_turn(struct rdmacm_device *dev)
+{
+	struct cm_event event;
+
+	if (dev->gone)
+		return;
+	while (cm_next_event(dev->cm, &event))
+		conn_event(dev, &event);
+	qp1_send(dev->qp1);
+	loop_set_timer(&dev->timer, cm_deadline_ns(dev->cm));
+}
+
+int device_gid_index(const struct rdmacm_device *dev, const struct gid *gid)
+{
+	struct netdev nd;
+	int err = interfaces_get(dev->ifindex, &nd);
+
+	return err ? err : interfaces_gid_index(&nd, gid);
+}
+
+struct rdmacm_device *devices_first(void)
+{
+	return devices;
+}
+
+/* The verb asks the kernel, and each connection asks for one of few. */
+int device_recent_gid_index(struct rdmacm_device *dev, const struct gid *gid)
+{
+	const u64 now_ns = clock_now_ns();
+
+	if (now_ns < dev->recent.until_ns && gid_equal(&dev->recent.gid, gid))
+		return dev->recent.index;
+	dev->recent.gid = *gid;
+	dev->recent.index = device_gid_index(dev, gid);
+	dev->recent.until_ns = dev->recent.index < 0 ? 0 : now_ns + RECENT_NS;
+	return dev->recent.index;
+}
+
+void devices_after_fork(void)
+{
+	devices = NULL;
+	pthread_mutex_init(&devices_lock, NULL);
+}
+
+/* ---- for programs ---- */
+
+EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
+{
+	struct rdmacm_device **all;
+	struct ibv_context **list = NULL;
+	int n = device_get_all(&all);
+
+	if (n > 0)
+		list = calloc((size_t)n + 1, sizeof(*list));
+	else
+		rdmacm_report(n);
+	for (int i = 0; i < n; i++) {
+		if (list)
+			list[i] = all[i]->verbs;
+		else
+			device_put(all[i]);
+	}
+	if (n > 0)
+		free(all);
+	if (num_devices)
+		*num_devices = list ? n : 0;
+	return list;
+}
+
+EXPORT void rdma_free_devices(struct ibv_context **list)
+{
+	rdmacm_enter();
+	for (u32 i = 0; list[i]; i++)
+		for (struct rdmacm_device *dev = devices; dev; dev = dev->next)
+			if (dev->verbs == list[i])
+				device_put(dev);
+	rdmacm_leave();
+	free(list);
+}

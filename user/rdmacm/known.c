@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "known.h"
+
+#include "../base/clock.h"
+#include "rdmacm.h"
+
+#define KNOWN_NS (NSEC_PER_SEC / 10)
+
+/* Each destination has one place. */
+static struct {
+	u32 generation; /* of all of them */
+	struct {
+		u32 ifindex;
+		struct gid local, to;
+		u64 until_ns; /* 0: none */
+	} at[64];
+} known;
+
+static u32 known_place(const struct gid *to)
+{
+	return (to->raw[15] ^ to->raw[14] * 7u) % ARRAY_SIZE(known.at);
+}
+
+bool known_has(const struct netdev_route *route, const struct gid *to)
+{
+	const u32 i = known_place(to);
+
+	return known.generation == rdmacm_generation && clock_now_ns() < known.at[i].until_ns &&
+	       known.at[i].ifindex == route->ifindex &&
+	       gid_equal(&known.at[i].local, &route->local) && gid_equal(&known.at[i].to, to);
+}
+
+void known_forget(void)
+{
+	memset(known.at, 0, sizeof(known.at));
+	known.generation = rdmacm_generation;
+}
+
+void known_add(const struct netdev_route *route, const struct gid *to)
+{
+	const u32 i = known_place(to);
+
+	if (known.generation != rdmacm_generation)
+		known_forget();
+	known.at[i].ifindex = route->ifindex;
+	known.at[i].local = route->local;
+	known.at[i].to = *to;
+	known.at[i].until_ns = clock_now_ns() + KNOWN_NS;
+}

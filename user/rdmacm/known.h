@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Neighbours that were there lately: programs connect often to few. That holds for as long as the
+ * verbs keep what an address vector comes to (verbs/ah.c), and until there are news of neighbours,
+ * which the caller reads before it asks. All under rdmacm_lock.
+ */
+#ifndef RDMACM_KNOWN_H
+#define RDMACM_KNOWN_H
+
+#include "../netdev/netdev.h"
+
+/* Of the next hop to that address by that interface, from that address of ours. */
+bool known_has(const struct netdev_route *route, const struct gid *to);
+void known_add(const struct netdev_route *route, const struct gid *to);
+void known_forget(void); /* all */
+
+#endif

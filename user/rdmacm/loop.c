@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The CM thread: descriptors by epoll, timers in a list in the order of their times. Most timers
+ * are set to times later than all others, so they are put in from the end.
+ */
+#include "loop.h"
+
+#include <limits.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "../base/clock.h"
+#include "../base/thread.h"
+
+#define EVENTS_AT_ONCE 32
+
+static struct {
+	bool running;
+	int set;  /* epoll */
+	int kick; /* readable: a timer is due before the thread wakes */
+	u64 sleeps_until_ns; /* 0: it does not sleep */
+	struct loop_timer timers; /* the ring's head */
+	struct loop_input *inputs; /* those that are added and not removed */
+} loop = { .set = -1, .kick = -1 };
+
+/* ---- timers ---- */
+
+static void loop_kick(void)
+{
+	const u64 one = 1;
+
+	if (write(loop.kick, &one, sizeof(one)) < 0)
+		return;
+}
+
+void loop_clear_timer(struct loop_timer *t)
+{
+	if (!t->set)
+		return;
+	t->prev->next = t->next;
+	t->next->prev = t->prev;
+	t->set = false;
+}
+
+void loop_set_timer(struct loop_timer *t, u64 at_ns)
+{
+	struct loop_timer *after;
+
+	if (t->set && t->at_ns == at_ns)
+		return;
+	loop_clear_timer(t);
+	if (at_ns == NSEC_NEVER)
+		return;
+	t->at_ns = at_ns;
+	after = loop.timers.prev;
+	while (after != &loop.timers && after->at_ns > at_ns)
+		after = after->prev;
+	t->prev = after;
+	t->next = after->next;
+	after->next->prev = t;
+	after->next = t;
+	t->set = true;
+	if (at_ns < loop.sleeps_until_ns) {
+		loop.sleeps_until_ns = at_ns;
+		loop_kick();
+	}
+}
+
+static void loop_run_timers(void)
+{
+	struct loop_timer *t = loop.timers.next;
+
+	while (t != &loop.timers && t->at_ns <= clock_now_ns()) {
+		loop_clear_timer(t);
+		t->fn(t);
+		t = loop.timers.next;
+	}
+}
+
+/* ---- descriptors ---- */
+
+int loop_add(struct loop_input *input)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.ptr = input };
+
+	if (epoll_ctl(loop.set, EPOLL_CTL_ADD, input->fd, &e))
+		return -errno;
+	input->next = loop.inputs;
+	loop.inputs = input;
+	return 0;
+}
+
+void loop_remove(struct loop_input *input)
+{
+	struct loop_input **at = &loop.inputs;
+
+	while (*at && *at != input)
+		at = &(*at)->next;
+	if (!*at)
+		return;
+	*at = input->next;
+	epoll_ctl(loop.set, EPOLL_CTL_DEL, input->fd, NULL);
+}
+
+/* What epoll said may have been removed since, by another thread or by a callback before. */
+static void loop_call(struct loop_input *said)
+{
+	struct loop_input *input = loop.inputs;
+
+	while (input && input != said)
+		input = input->next;
+	if (input)
+		input->fn(input);
+}
+
+/* ---- the thread ---- */
+
+/* Milliseconds, rounded up; -1: for ever. */
+static int loop_timeout(u64 until_ns)
+{
+	const u64 now_ns = clock_now_ns();
+
+	if (until_ns == NSEC_NEVER)
+		return -1;
+	if (until_ns <= now_ns)
+		return 0;
+	return (int)min_u64((until_ns - now_ns + NSEC_PER_MSEC - 1) / NSEC_PER_MSEC, INT_MAX);
+}
+
+static void *loop_main(void *arg)
+{
+	struct epoll_event batch[EVENTS_AT_ONCE];
+
+	rdmacm_enter();
+	for (;;) {
+		const struct loop_timer *first = loop.timers.next;
+		int n, timeout;
+
+		loop.sleeps_until_ns = first == &loop.timers ? NSEC_NEVER : first->at_ns;
+		timeout = loop_timeout(loop.sleeps_until_ns);
+		rdmacm_leave();
+		n = epoll_wait(loop.set, batch, EVENTS_AT_ONCE, timeout);
+		rdmacm_enter();
+		loop.sleeps_until_ns = 0;
+		for (int i = 0; i < n; i++)
+			loop_call(batch[i].data.ptr);
+		loop_run_timers();
+	}
+	return NULL; /* never */
+}
+
+static void loop_kicked(struct loop_input *input)
+{
+	u64 count;
+
+	if (read(input->fd, &count, sizeof(count)) < 0)
+		return;
+}
+
+static int loop_start_locked(void)
+{
+	static struct loop_input kicked = { .fn = loop_kicked };
+	pthread_t thread;
+	int err = 0;
+
+	if (loop.running)
+		return 0;
+	loop.timers.next = loop.timers.prev = &loop.timers;
+	loop.set = epoll_create1(EPOLL_CLOEXEC);
+	loop.kick = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	kicked.fd = loop.kick;
+	if (loop.set < 0 || loop.kick < 0)
+		err = -errno;
+	if (!err)
+		err = loop_add(&kicked);
+	if (!err)
+		err = thread_start(&thread, loop_main, NULL);
+	if (err) {
+		loop_remove(&kicked);
+		close(loop.set);
+		close(loop.kick);
+		return err;
+	}
+	pthread_detach(thread);
+	loop.running = true;
+	return 0;
+}
+
+int loop_start(void)
+{
+	int err;
+
+	rdmacm_enter();
+	err = loop_start_locked();
+	rdmacm_leave();
+	return err;
+}
+
+void loop_after_fork(void)
+{
+	if (loop.running) {
+		close(loop.set);
+		close(loop.kick);
+	}
+	loop.running = false;
+	loop.inputs = NULL;
+	loop.sleeps_until_ns = 0;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * rdma_resolve_route(): the path to an address that was resolved. With RoCE nobody is asked: it
+ * comes of the addresses, the interface and the options, as in the kernel's CM.
+ */
+#include "addr.h"
+#include "interfaces.h"
+#include "path.h"
+#include "route.h"
+
+#define FLOW_LABEL_MASK 0xfffffu
+
+/* Of a QP's packets: so UDP source ports differ among connections between two addresses. */
+static u32 path_flow_label(const struct rdmacm_id *id)
+{
+	u32 label = 0;
+
+	if (id->src.ss_family == AF_INET6)
+		label = be32toh(((const struct sockaddr_in6 *)&id->src)->sin6_flowinfo) &
+			FLOW_LABEL_MASK;
+	if (!label)
+		label = (route_port(&id->src) * 31u + route_port(&id->dst)) & FLOW_LABEL_MASK;
+	return label;
+}
+
+/* PacketLifeTime from the local ACK timeout, which is twice that (IBTA 12.7.34). */
+static u8 path_life(const struct rdmacm_id *id)
+{
+	return id->ack_timeout_set && id->ack_timeout ? id->ack_timeout - 1 : RDMACM_PACKET_LIFE;
+}
+
+static int path_show(struct rdmacm_event *ev)
+{
+	ev->pub.status = route_show_path(ev->id);
+	if (ev->pub.status)
+		ev->pub.event = RDMA_CM_EVENT_ROUTE_ERROR;
+	return 0;
+}
+
+/* Under the lock: the program is told. */
+static int path_tell(struct rdmacm_id *id)
+{
+	struct rdmacm_event *ev = event_new(id, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+
+	if (!ev)
+		return -ENOMEM;
+	ev->deliver = path_show;
+	event_post(ev);
+	return 0;
+}
+
+static void path_use(struct rdmacm_id *id, const struct ibv_path_record *path)
+{
+	const u32 flow_hop = be32toh(path->flowlabel_hoplimit);
+	const u8 mtu = path->mtu & 0x3f;
+
+	id->path.flow_label = flow_hop >> 8 & FLOW_LABEL_MASK;
+	id->path.hop_limit = (u8)flow_hop;
+	id->path.traffic_class = path->tclass;
+	id->path.sl = be16toh(path->qosclass_sl) & 0xf;
+	id->path.life = path->packetlifetime & 0x3f;
+	if (mtu >= IBV_MTU_256 && mtu < id->path_mtu)
+		id->path_mtu = (enum ibv_mtu)mtu;
+}
+
+/* The path as it is made up: under the lock. */
+static void path_make(struct rdmacm_id *id)
+{
+	id->path.flow_label = path_flow_label(id);
+	id->path.traffic_class = id->tos_set ? id->tos : 0;
+	id->path.life = path_life(id);
+}
+
+/* given: a program's own, or NULL. 0 or -errno. */
+static int path_resolve(struct rdmacm_id *id, const struct ibv_path_record *given)
+{
+	enum ibv_mtu mtu;
+	int err;
+
+	if (id->state != ID_ADDR_RESOLVED)
+		return -EINVAL;
+	err = interfaces_mtu(id->device->ifindex, id->device->verbs, &mtu);
+	if (err)
+		return err;
+	rdmacm_enter();
+	if (id_move(id, ID_ADDR_RESOLVED, ID_ROUTE_RESOLVED)) {
+		id->path_mtu = mtu;
+		if (given)
+			path_use(id, given);
+		else
+			path_make(id);
+		err = path_tell(id);
+		if (err)
+			id->state = ID_ADDR_RESOLVED;
+	} else {
+		err = -EINVAL;
+	}
+	rdmacm_leave();
+	return err;
+}
+
+EXPORT int rdma_resolve_route(struct rdma_cm_id *cm_id, int timeout_ms)
+{
+	struct rdmacm_id *id = to_id(cm_id);
+	int err = id_check(id);
+
+	(void)timeout_ms;
+	if (!err)
+		err = path_resolve(id, NULL);
+	return rdmacm_report(err ? err : id_complete(id));
+}
+
+/* ---- a path of the program's own: RDMA_OPTION_IB_PATH ---- */
+
+static bool path_is_for(const struct ibv_path_data *data)
+{
+	const u32 flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY | IBV_PATH_FLAG_BIDIRECTIONAL;
+
+	return data->flags == flags;
+}
+
+/* Does it lead where the id's address was resolved to? */
+static bool path_is_between(const struct ibv_path_record *path, const struct cm_path *want)
+{
+	return !memcmp(path->sgid.raw, want->local.raw, sizeof(want->local.raw)) &&
+	       !memcmp(path->dgid.raw, want->remote.raw, sizeof(want->remote.raw));
+}
+
+int path_set(struct rdmacm_id *id, const void *value, size_t len)
+{
+	struct ibv_path_data data;
+	size_t at = 0;
+
+	if (len % sizeof(data))
+		return -EINVAL;
+	do {
+		if (at == len)
+			return -EINVAL;
+		memcpy(&data, (const u8 *)value + at, sizeof(data));
+		at += sizeof(data);
+	} while (!path_is_for(&data));
+	return id->device && path_is_between(&data.path, &id->path) ?
+		       path_resolve(id, &data.path) :
+		       -EINVAL;
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* QPs, SRQs and CQs that the library makes for an id, and the states that it moves a QP through. */
+#include <rdma/rdma_verbs.h>
+
+#include "conn.h"
+
+/* ---- states ---- */
+
+/*
+ * 0 or -errno. Each limit is the connection's where that is 255. What rdma_init_qp_attr() says is
+ * taken as it is: a peer may ask for what this device does not have, and then the verb fails.
+ */
+static int qp_move(struct rdmacm_id *id, struct ibv_qp *qp, enum ibv_qp_state state, u8 limit)
+{
+	struct ibv_qp_attr attr = { .qp_state = state };
+	int mask;
+
+	if (rdma_init_qp_attr(&id->pub, &attr, &mask))
+		return -errno;
+	if (state == IBV_QPS_RTR && limit != RDMA_MAX_RESP_RES)
+		attr.max_dest_rd_atomic = limit;
+	if (state == IBV_QPS_RTS && limit != RDMA_MAX_INIT_DEPTH)
+		attr.max_rd_atomic = limit;
+	return -ibv_modify_qp(qp, &attr, mask);
+}
+
+int qp_ready(struct rdmacm_id *id, u8 responder_resources, u8 initiator_depth)
+{
+	struct ibv_qp *qp = id->pub.qp;
+	int err;
+
+	if (!qp)
+		return 0;
+	err = qp_move(id, qp, IBV_QPS_INIT, 0);
+	if (!err)
+		err = qp_move(id, qp, IBV_QPS_RTR, responder_resources);
+	if (!err)
+		err = qp_move(id, qp, IBV_QPS_RTS, initiator_depth);
+	return err;
+}
+
+void qp_fail(struct rdmacm_id *id)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	if (id->pub.qp)
+		ibv_modify_qp(id->pub.qp, &attr, IBV_QP_STATE);
+}
+
+/* A QP that was just made: of datagrams ready to send, of others in INIT. */
+static int qp_begin(struct rdmacm_id *id, struct ibv_qp *qp)
+{
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
+	int err = qp_move(id, qp, IBV_QPS_INIT, 0);
+
+	if (err || id->pub.qp_type != IBV_QPT_UD)
+		return err;
+	err = -ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+	attr.qp_state = IBV_QPS_RTS;
+	return err ? err : -ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN);
+}
+
+/* ---- CQs ---- */
+
+static void qp_destroy_cqs(struct rdma_cm_id *id)
+{
+	if (id->qp_type == IBV_QPT_XRC_RECV && id->srq)
+		return;
+	if (id->recv_cq)
+		ibv_destroy_cq(id->recv_cq);
+	if (id->send_cq && id->send_cq != id->recv_cq)
+		ibv_destroy_cq(id->send_cq);
+	if (id->recv_cq_channel)
+		ibv_destroy_comp_channel(id->recv_cq_channel);
+	if (id->send_cq_channel && id->send_cq_channel != id->recv_cq_channel)
+		ibv_destroy_comp_channel(id->send_cq_channel);
+	id->recv_cq = id->send_cq = NULL;
+	id->recv_cq_channel = id->send_cq_channel = NULL;
+}
+
+static int qp_make_cq(struct rdma_cm_id *id, u32 entries, struct ibv_comp_channel **channel,
+		      struct ibv_cq **cq)
+{
+	*channel = ibv_create_comp_channel(id->verbs);
+	if (!*channel)
+		return -errno;
+	*cq = ibv_create_cq(id->verbs, (int)entries, id, *channel, 0);
+	return *cq ? 0 : -errno;
+}
+
+/* Each of as many entries as work requests of its side; none for 0. */
+static int qp_make_cqs(struct rdma_cm_id *id, u32 sends, u32 receives)
+{
+	int err = 0;
+
+	if (receives)
+		err = qp_make_cq(id, receives, &id->recv_cq_channel, &id->recv_cq);
+	if (!err && sends)
+		err = qp_make_cq(id, sends, &id->send_cq_channel, &id->send_cq);
+	if (err)
+		qp_destroy_cqs(id);
+	return err;
+}
+
+/* ---- SRQs ---- */
+
+static int srq_set_xrc(struct rdmacm_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+	int err = 0;
+
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD) || !attr->xrcd)
+		err = device_xrcd(id->device, &attr->xrcd);
+	if (!err && (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_CQ) || !attr->cq)) {
+		err = qp_make_cqs(&id->pub, 0, attr->attr.max_wr);
+		attr->cq = id->pub.recv_cq;
+	}
+	attr->comp_mask |= IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+	return err;
+}
+
+static int srq_make(struct rdmacm_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+	int err = id_check(id);
+
+	if (!err && (!id->device || !(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE)))
+		err = -EINVAL;
+	if (err)
+		return err;
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd) {
+		attr->pd = id->pub.pd;
+		attr->comp_mask |= IBV_SRQ_INIT_ATTR_PD;
+	}
+	if (attr->srq_type == IBV_SRQT_XRC)
+		err = srq_set_xrc(id, attr);
+	if (err)
+		return err;
+	id->pub.srq = ibv_create_srq_ex(id->pub.verbs, attr);
+	if (!id->pub.srq) {
+		err = -errno;
+		qp_destroy_cqs(&id->pub);
+		return err;
+	}
+	if (!id->pub.pd)
+		id->pub.pd = attr->pd;
+	return 0;
+}
+
+EXPORT int rdma_create_srq_ex(struct rdma_cm_id *id, struct ibv_srq_init_attr_ex *attr)
+{
+	return rdmacm_report(srq_make(to_id(id), attr));
+}
+
+EXPORT int rdma_create_srq(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct ibv_srq_init_attr_ex ex = {
+		.srq_context = attr->srq_context,
+		.attr = attr->attr,
+		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
+		.srq_type = id->qp_type == IBV_QPT_XRC_RECV ? IBV_SRQT_XRC : IBV_SRQT_BASIC,
+		.pd = pd,
+	};
+	int err = srq_make(to_id(id), &ex);
+
+	attr->attr = ex.attr;
+	return rdmacm_report(err);
+}
+
+EXPORT void rdma_destroy_srq(struct rdma_cm_id *id)
+{
+	ibv_destroy_srq(id->srq);
+	id->srq = NULL;
+	qp_destroy_cqs(id);
+}
+
+/* ---- QPs ---- */
+
+/* 0 or -EINVAL: a QP already, another device's PD, or CQs that are not the id's. */
+static int qp_check(const struct rdmacm_id *id, const struct ibv_qp_init_attr_ex *attr)
+{
+	const struct rdma_cm_id *pub = &id->pub;
+
+	if (pub->qp || !id->device || !pub->verbs)
+		return -EINVAL;
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_PD && attr->pd && attr->pd->context != pub->verbs)
+		return -EINVAL;
+	if ((pub->recv_cq && attr->recv_cq && pub->recv_cq != attr->recv_cq) ||
+	    (pub->send_cq && attr->send_cq && pub->send_cq != attr->send_cq))
+		return -EINVAL;
+	return 0;
+}
+
+/* What the program left out is the id's. */
+static int qp_fill_in(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	struct rdma_cm_id *pub = &id->pub;
+	int err = 0;
+
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd) {
+		attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
+		attr->pd = pub->pd;
+	}
+	if (pub->qp_type == IBV_QPT_XRC_RECV &&
+	    (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !attr->xrcd)) {
+		err = device_xrcd(id->device, &attr->xrcd);
+		attr->comp_mask |= IBV_QP_INIT_ATTR_XRCD;
+	}
+	if (!err)
+		err = qp_make_cqs(pub, attr->send_cq || pub->send_cq ? 0 : attr->cap.max_send_wr,
+				  attr->recv_cq || pub->recv_cq ? 0 : attr->cap.max_recv_wr);
+	if (!attr->send_cq)
+		attr->send_cq = pub->send_cq;
+	if (!attr->recv_cq)
+		attr->recv_cq = pub->recv_cq;
+	if (pub->srq && !attr->srq)
+		attr->srq = pub->srq;
+	return err;
+}
+
+/* There is no QP. The program may try again with less: what is destroyed is not in what it gave. */
+static void qp_take_back(struct rdma_cm_id *pub, struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->send_cq == pub->send_cq)
+		attr->send_cq = NULL;
+	if (attr->recv_cq == pub->recv_cq)
+		attr->recv_cq = NULL;
+	qp_destroy_cqs(pub);
+}
+
+static int qp_make(struct rdmacm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_qp *qp;
+	int err = id_check(id);
+
+	if (!err)
+		err = qp_check(id, attr);
+	if (!err)
+		err = qp_fill_in(id, attr);
+	if (err)
+		return err;
+	qp = ibv_create_qp_ex(id->pub.verbs, attr);
+	err = qp ? ece_begin(id, qp) : -errno;
+	if (!err)
+		err = qp_begin(id, qp);
+	if (err) {
+		if (qp)
+			ibv_destroy_qp(qp);
+		qp_take_back(&id->pub, attr);
+		return err;
+	}
+	if (qp->pd) /* the target of XRC has none: the id's is its SRQ's */
+		id->pub.pd = qp->pd;
+	id->pub.qp = qp;
+	return 0;
+}
+
+EXPORT int rdma_create_qp_ex(struct rdma_cm_id *id, struct ibv_qp_init_attr_ex *attr)
+{
+	return rdmacm_report(qp_make(to_id(id), attr));
+}
+
+EXPORT int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd ? pd : id->pd,
+	};
+	int err = qp_make(to_id(id), &ex);
+
+	attr->send_cq = ex.send_cq;
+	attr->recv_cq = ex.recv_cq;
+	attr->srq = ex.srq;
+	attr->cap = ex.cap;
+	return rdmacm_report(err);
+}
+
+/* Without a QP it does nothing: qperf 0.4.11 calls it so on its listening id. */
+EXPORT void rdma_destroy_qp(struct rdma_cm_id *id)
+{
+	if (!id->qp)
+		return;
+	ibv_destroy_qp(id->qp);
+	id->qp = NULL;
+	qp_destroy_cqs(id);
+}

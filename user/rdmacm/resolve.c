@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * rdma_resolve_addr(): by which device and from which address to a destination, and its neighbour.
+ *
+ * The kernel's routes are asked in the program's thread; what they refuse is the call's error. A
+ * neighbour that has not answered yet is waited for: whenever the kernel says that some neighbour
+ * has changed, a thread of the pool asks again for those that are missing, until the deadline.
+ */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../base/clock.h"
+#include "addr.h"
+#include "interfaces.h"
+#include "known.h"
+#include "loop.h"
+#include "route.h"
+
+struct addr_resolve {
+	struct rdmacm_id *id;
+	struct address to;
+	struct netdev_route route;
+	struct rdmacm_device *device; /* a reference of its own */
+	u8 mac[6];
+	struct loop_timer deadline;
+	bool pending; /* it is in ID_ADDR_QUERY for this */
+	bool asked;   /* a thread asks for the neighbour now */
+	bool changed; /* some neighbour has meanwhile */
+	u32 round;
+};
+
+/* The kernel's messages about neighbours, and the thread that asks again. */
+static struct {
+	struct loop_input input;
+	struct loop_work work;
+	u32 generation;
+	bool is_open, running, again;
+	u32 round;
+} neighbours;
+
+/* ---- the end of a resolution ---- */
+
+static int resolve_show(struct rdmacm_event *ev)
+{
+	route_show(ev->id);
+	ev->pub.status = id_show_device(ev->id);
+	if (ev->pub.status)
+		ev->pub.event = RDMA_CM_EVENT_ADDR_ERROR;
+	return 0;
+}
+
+/* Where the id is from here on: under the lock. */
+static void resolve_use(struct rdmacm_id *id, struct addr_resolve *r)
+{
+	struct address local = { .ip = r->route.local, .port = addr_local(id)->port };
+	struct address to = r->to;
+
+	if (address_is_link_local(&local))
+		local.scope = r->route.ifindex;
+	id->path.local = id->path.remote = r->route.local;
+	id->path.hop_limit = r->route.hop_limit;
+	/* of a loopback address both ends have that name, and the packets that of an interface */
+	if (!cm_is_loopback(&to.ip))
+		id->path.remote = to.ip;
+	else if (id->device)
+		to.ip = local.ip;
+	else
+		local.ip = to.ip;
+	address_put(&local, (struct sockaddr *)&id->src);
+	address_put(&to, (struct sockaddr *)&id->dst);
+	id->binding->use.local = local;
+	id->binding->use.remote = to;
+	if (!id->device) {
+		id->device = r->device;
+		r->device = NULL;
+	}
+	memcpy(id->mac, r->mac, sizeof(id->mac));
+}
+
+/* Under the lock: the program is told. status: 0 or -errno. */
+static void resolve_finish(struct addr_resolve *r, int status)
+{
+	struct rdmacm_id *id = r->id;
+	struct rdmacm_event *ev;
+
+	if (!r->pending)
+		return;
+	r->pending = false;
+	loop_clear_timer(&r->deadline);
+	if (!id_move(id, ID_ADDR_QUERY, status ? ID_ADDR_BOUND : ID_ADDR_RESOLVED))
+		return;
+	ev = event_new(id, status ? RDMA_CM_EVENT_ADDR_ERROR : RDMA_CM_EVENT_ADDR_RESOLVED, status);
+	if (!ev)
+		return;
+	if (!status) {
+		resolve_use(id, r);
+		ev->deliver = resolve_show;
+	}
+	event_post(ev);
+}
+
+static void resolve_expired(struct loop_timer *timer)
+{
+	resolve_finish(container_of(timer, struct addr_resolve, deadline), -ETIMEDOUT);
+}
+
+/* Under the lock, when nobody asks for it. */
+static void resolve_free(struct addr_resolve *r)
+{
+	loop_clear_timer(&r->deadline);
+	if (r->device)
+		device_put(r->device);
+	free(r);
+}
+
+void resolve_forget(struct rdmacm_id *id)
+{
+	struct addr_resolve *r = id->resolve;
+
+	if (!r)
+		return;
+	r->pending = false;
+	id->resolve = NULL;
+	resolve_free(r);
+}
+
+/* ---- neighbours ---- */
+
+/* Asks once. 0, -EHOSTUNREACH: not yet; or what the kernel refuses. Without the lock. */
+static int resolve_try(const struct addr_resolve *r)
+{
+	struct netdev_session *session;
+	struct netdev nd;
+	struct path path;
+	int err = interfaces_get(r->route.ifindex, &nd);
+
+	if (!err)
+		err = interfaces_session(&session);
+	return err ? err : netdev_resolve(session, &nd, &r->route.local, &r->to.ip, 0, &path);
+}
+
+/*
+ * Asks for as long as neighbours change meanwhile, with the id pinned. Under the lock, which it
+ * lets go of. 0, or an error of the kernel's; -EHOSTUNREACH: not yet.
+ */
+static int resolve_ask(struct addr_resolve *r)
+{
+	int err;
+
+	r->asked = true;
+	do {
+		r->changed = false;
+		rdmacm_leave();
+		err = resolve_try(r);
+		rdmacm_enter();
+	} while (err == -EHOSTUNREACH && r->changed && r->pending);
+	r->asked = false;
+	if (!err && !r->changed)
+		known_add(&r->route, &r->to.ip);
+	return err;
+}
+
+/* Under the lock: one that was not asked for in this round. */
+static struct addr_resolve *neighbours_next(u32 round)
+{
+	for (struct rdmacm_id *id = id_all; id; id = id->all_next) {
+		struct addr_resolve *r = id->resolve;
+
+		if (!r || !r->pending || r->asked || r->round == round)
+			continue;
+		r->round = round;
+		return r;
+	}
+	return NULL;
+}
+
+static void neighbours_work(struct loop_work *work)
+{
+	struct addr_resolve *r;
+
+	(void)work;
+	rdmacm_enter();
+	neighbours.round++;
+	while ((r = neighbours_next(neighbours.round))) {
+		struct rdmacm_id *id = r->id;
+		int err;
+
+		addr_pin(id);
+		err = resolve_ask(r);
+		if (err != -EHOSTUNREACH)
+			resolve_finish(r, err);
+		addr_unpin(id);
+	}
+	rdmacm_leave();
+}
+
+static void neighbours_ask(void);
+
+static void neighbours_done(struct loop_work *work)
+{
+	(void)work;
+	neighbours.running = false;
+	if (neighbours.again)
+		neighbours_ask();
+}
+
+/* Under the lock. */
+static void neighbours_ask(void)
+{
+	neighbours.again = neighbours.running;
+	if (neighbours.running)
+		return;
+	neighbours.work.do_work = neighbours_work;
+	neighbours.work.done = neighbours_done;
+	neighbours.running = !loop_work(&neighbours.work);
+}
+
+/* Under the lock. */
+static void neighbours_hear(void)
+{
+	bool is_waited_for = false;
+
+	if (!netdev_neighbour_news_skip(neighbours.input.fd))
+		return;
+	known_forget();
+	for (struct rdmacm_id *id = id_all; id; id = id->all_next) {
+		if (!id->resolve || !id->resolve->pending)
+			continue;
+		id->resolve->changed = true;
+		is_waited_for |= !id->resolve->asked;
+	}
+	if (is_waited_for)
+		neighbours_ask();
+}
+
+static void neighbours_readable(struct loop_input *input)
+{
+	(void)input;
+	neighbours_hear();
+}
+
+/* Under the lock. 0 or -errno. */
+static int neighbours_open(void)
+{
+	int fd, err;
+
+	if (neighbours.is_open && neighbours.generation == rdmacm_generation)
+		return 0;
+	if (neighbours.is_open)
+		close(neighbours.input.fd);
+	neighbours.is_open = neighbours.running = false;
+	fd = netdev_neighbour_news();
+	if (fd < 0)
+		return fd;
+	neighbours.input.fd = fd;
+	neighbours.input.fn = neighbours_readable;
+	err = loop_add(&neighbours.input);
+	if (err)
+		close(fd);
+	neighbours.is_open = !err;
+	neighbours.generation = rdmacm_generation;
+	return err;
+}
+
+/* ---- the call ---- */
+
+/* The first interface that is up and has an address of that family. 0, -ENODEV or -errno. */
+static int resolve_loopback(const struct address *to, struct netdev_route *route)
+{
+	struct netdev *list;
+	int n = netdev_list(&list), err = -ENODEV;
+
+	for (int i = 0; i < n && err; i++)
+		for (u32 j = 0; j < list[i].num_gids && err && list[i].is_up; j++) {
+			const struct gid *gid = &list[i].gid[j].gid;
+
+			if (gid_is_ipv4(gid) != address_is_ipv4(to))
+				continue;
+			*route = (struct netdev_route){ .ifindex = list[i].ifindex,
+							.is_local = true,
+							.hop_limit = 64,
+							.local = *gid };
+			err = 0;
+		}
+	if (n >= 0)
+		free(list);
+	return n < 0 ? n : err;
+}
+
+/* 127.0.0.1 and ::1 for no address at all. */
+static void resolve_name_loopback(struct address *to)
+{
+	if (!cm_is_any(&to->ip))
+		return;
+	if (address_is_ipv4(to))
+		to->ip.raw[12] = 127;
+	to->ip.raw[15] = 1;
+}
+
+/*
+ * The route of an id that is bound: r->route. 0; -errno of the call; *told: an error of which the
+ * program is told by an event.
+ */
+static int resolve_route_to(struct rdmacm_id *id, struct addr_resolve *r, int *told)
+{
+	const struct address *local = addr_local(id);
+	const bool is_bound = id->device != NULL;
+	struct netdev_session *session;
+	int err;
+
+	if (address_is_any(&r->to)) {
+		resolve_name_loopback(&r->to);
+		if (!is_bound)
+			return resolve_loopback(&r->to, &r->route);
+		r->route = (struct netdev_route){ .ifindex = id->device->ifindex,
+						  .is_local = true,
+						  .hop_limit = 64,
+						  .local = local->ip };
+		return 0;
+	}
+	err = interfaces_session(&session);
+	if (!err)
+		err = netdev_route(session, &r->to.ip, is_bound ? &local->ip : NULL,
+				   is_bound ? id->device->ifindex : r->to.scope, &r->route);
+	if (err == -ENODEV) {
+		*told = err;
+		return 0;
+	}
+	return err;
+}
+
+/* The device of the route. What is wrong with it the program is told by an event. */
+static int resolve_device(struct addr_resolve *r)
+{
+	struct netdev nd;
+	int err = interfaces_get(r->route.ifindex, &nd);
+
+	if (err)
+		return err;
+	memcpy(r->mac, nd.mac, sizeof(r->mac));
+	err = device_get(r->route.ifindex, &r->device);
+	if (!err)
+		err = device_start(r->device);
+	return err ? err : interfaces_follow();
+}
+
+/* From ID_ADDR_QUERY on: 0, or -errno of the call. */
+static int resolve_begin(struct rdmacm_id *id, struct addr_resolve *r, u32 timeout_ms)
+{
+	int told = 0, err = resolve_route_to(id, r, &told);
+
+	if (!err && !told)
+		told = resolve_device(r);
+	if (err)
+		return err;
+	rdmacm_enter();
+	r->pending = true;
+	r->deadline.fn = resolve_expired;
+	if (!told)
+		err = neighbours_open();
+	/* loopback packets need no neighbour */
+	if (!err && !told && !address_is_any(&r->to)) {
+		neighbours_hear();
+		addr_pin(id);
+		err = known_has(&r->route, &r->to.ip) ? 0 : resolve_ask(r);
+		addr_unpin(id);
+	}
+	if (err == -EHOSTUNREACH) {
+		loop_set_timer(&r->deadline,
+			       clock_now_ns() + (u64)timeout_ms * NSEC_PER_MSEC);
+		/* a change that came before this */
+		if (r->changed)
+			neighbours_ask();
+		err = 0;
+	} else if (!err) {
+		resolve_finish(r, told);
+	} else {
+		r->pending = false;
+	}
+	rdmacm_leave();
+	return err;
+}
+
+/* An id in ID_ADDR_QUERY, bound if it was not. 0 or -errno. */
+static int resolve_prepare(struct rdmacm_id *id, const struct sockaddr *src,
+			   const struct sockaddr *dst, const struct address *to)
+{
+	struct sockaddr_storage any = { .ss_family = dst->sa_family };
+	int err = 0;
+
+	if (id->state != ID_ADDR_BOUND) {
+		if (dst->sa_family == AF_INET6)
+			((struct sockaddr_in6 *)&any)->sin6_flowinfo =
+				((const struct sockaddr_in6 *)dst)->sin6_flowinfo;
+		err = addr_bind(id, src ? src : (const struct sockaddr *)&any, to, false);
+	}
+	if (err)
+		return err;
+	if (id->src.ss_family != dst->sa_family)
+		return -EINVAL;
+	rdmacm_enter();
+	if (!id_move(id, ID_ADDR_BOUND, ID_ADDR_QUERY))
+		err = -EINVAL;
+	rdmacm_leave();
+	return err;
+}
+
+static int resolve_start(struct rdmacm_id *id, const struct sockaddr *src,
+			 const struct sockaddr *dst, int timeout_ms)
+{
+	struct sockaddr_storage *shown = &id->pub.route.addr.dst_storage, before;
+	struct addr_resolve *r;
+	struct address to;
+	int err;
+
+	if (!dst || !address_bytes(dst) || (src && !address_bytes(src)))
+		return -EINVAL;
+	if (!address_get(&to, dst))
+		return dst->sa_family == AF_INET6 ? -ENETUNREACH : -ENODEV;
+	/* an address of no family is none */
+	if (src && !src->sa_family)
+		src = NULL;
+	err = resolve_prepare(id, src, dst, &to);
+	if (err)
+		return err;
+	r = calloc(1, sizeof(*r));
+	before = *shown;
+	rdmacm_enter();
+	addr_wait_unpinned(id);
+	resolve_forget(id);
+	if (r) {
+		r->id = id;
+		r->to = to;
+		id->resolve = r;
+		addr_copy(&id->dst, dst);
+		/* not once it has begun: another thread may have the event, and shows more */
+		*shown = id->dst;
+	}
+	rdmacm_leave();
+	err = r ? resolve_begin(id, r, (u32)timeout_ms) : -ENOMEM;
+	if (err) {
+		*shown = before;
+		rdmacm_enter();
+		id_move(id, ID_ADDR_QUERY, ID_ADDR_BOUND);
+		rdmacm_leave();
+		return err;
+	}
+	return id_complete(id);
+}
+
+EXPORT int rdma_resolve_addr(struct rdma_cm_id *cm_id, struct sockaddr *src, struct sockaddr *dst,
+			     int timeout_ms)
+{
+	struct rdmacm_id *id = to_id(cm_id);
+	int err = id_check(id);
+
+	return rdmacm_report(err ? err : resolve_start(id, src, dst, timeout_ms));
+}

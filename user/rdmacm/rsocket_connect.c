@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The events of all streams' connections, taken by one thread of the process: it makes what the
+ * next step needs, and wakes whoever waits. The same thread sends the keepalives.
+ *
+ * An event is acknowledged after it was handled: until then rdma_destroy_id(), and so the end of
+ * the stream, waits.
+ */
+#define _GNU_SOURCE
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "rsocket_stream.h"
+
+enum { RESOLVE_MS = 1000, RESOLVE_TRIES = 4 };
+
+/* Of this process; a forked child makes its own. */
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct rdma_event_channel *channel;
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+static pthread_mutex_t keepalive_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct stream *keepalives;
+static int keepalive_fd = -1; /* readable: the list has changed */
+
+/* ---- the active side ---- */
+
+static void connect_resolve(struct stream *s)
+{
+	int ms = RESOLVE_MS << s->tries++;
+
+	s->state = STREAM_ADDRESS;
+	if (rdma_resolve_addr(s->id, NULL, (struct sockaddr *)&s->peer, ms))
+		stream_fail(s, errno);
+}
+
+static void connect_route(struct stream *s)
+{
+	int ms = RESOLVE_MS << s->tries++;
+
+	s->state = STREAM_ROUTE;
+	/* A path that the program gave comes with the event that a resolved one has. */
+	if (s->route && !rdma_set_option(s->id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, s->route,
+					 s->route_bytes))
+		return;
+	if (rdma_resolve_route(s->id, ms))
+		stream_fail(s, errno);
+}
+
+static void connect_request(struct stream *s)
+{
+	u8 data[WIRE_CONN_BYTES];
+	struct rdma_conn_param param = {
+		.private_data = data,
+		.private_data_len = sizeof(data),
+		.flow_control = 1,
+		.retry_count = 7,
+		.rnr_retry_count = 7,
+	};
+	int err = stream_make(s);
+
+	if (err) {
+		stream_fail(s, -err);
+		return;
+	}
+	s->state = STREAM_REQUESTED;
+	stream_tell(s, data);
+	if (rdma_connect(s->id, &param))
+		stream_fail(s, errno);
+}
+
+static void connect_established(struct stream *s, const struct rdma_cm_event *e)
+{
+	struct wire_conn peer;
+
+	if (!wire_get_conn(&peer, e->param.conn.private_data, e->param.conn.private_data_len)) {
+		/* Not a stream, or of another version. */
+		rdma_disconnect(s->id);
+		stream_fail(s, ENOTSUP);
+		return;
+	}
+	stream_begin(s, &peer);
+	s->state = STREAM_CONNECTED;
+	waiters_wake(&s->rs);
+}
+
+static int connect_errno(const struct rdma_cm_event *e)
+{
+	if (e->event == RDMA_CM_EVENT_REJECTED)
+		return ECONNREFUSED;
+	return e->status < 0 ? -e->status : e->status ? EHOSTUNREACH : ECONNREFUSED;
+}
+
+/* Not resolved: once more, if only nobody answered. */
+static void connect_unresolved(struct stream *s, const struct rdma_cm_event *e,
+			       void (*again)(struct stream *s))
+{
+	if (e->status == -ETIMEDOUT && s->tries < RESOLVE_TRIES)
+		again(s);
+	else
+		stream_fail(s, connect_errno(e));
+}
+
+/* Under the lock. True: nobody has it, it goes when the event is acknowledged. */
+static bool connect_event(struct stream *s, const struct rdma_cm_event *e)
+{
+	bool passive = s->state == STREAM_ASKED || s->state == STREAM_ANSWERED;
+
+	switch (e->event) {
+	case RDMA_CM_EVENT_ADDR_RESOLVED:
+		s->tries = 0;
+		if (s->state == STREAM_ADDRESS)
+			connect_route(s);
+		return false;
+	case RDMA_CM_EVENT_ADDR_ERROR:
+		if (s->state == STREAM_ADDRESS)
+			connect_unresolved(s, e, connect_resolve);
+		return false;
+	case RDMA_CM_EVENT_ROUTE_RESOLVED:
+		if (s->state == STREAM_ROUTE)
+			connect_request(s);
+		return false;
+	case RDMA_CM_EVENT_ROUTE_ERROR:
+		if (s->state == STREAM_ROUTE)
+			connect_unresolved(s, e, connect_route);
+		return false;
+	case RDMA_CM_EVENT_ESTABLISHED:
+		if (s->state == STREAM_REQUESTED)
+			connect_established(s, e);
+		else if (s->state == STREAM_ANSWERED)
+			return listen_established(s);
+		return false;
+	case RDMA_CM_EVENT_CONNECT_ERROR:
+	case RDMA_CM_EVENT_UNREACHABLE:
+	case RDMA_CM_EVENT_REJECTED:
+	case RDMA_CM_EVENT_DISCONNECTED:
+	case RDMA_CM_EVENT_DEVICE_REMOVAL:
+		if (passive)
+			return listen_failed(s);
+		if (stream_is_opening(s)) {
+			stream_fail(s, connect_errno(e));
+			return false;
+		}
+		/* What was received before can be read. */
+		stream_progress(s);
+		/* The peer waits for an answer, also if its messages said as much before. */
+		if (s->state == STREAM_CONNECTED || s->state == STREAM_ENDED)
+			rdma_disconnect(s->id);
+		stream_finish(s, e->event == RDMA_CM_EVENT_DISCONNECTED ? 0 : ECONNRESET);
+		return false;
+	default:
+		return false;
+	}
+}
+
+/* ---- the thread ---- */
+
+static void connect_handle(struct rdma_cm_event *e)
+{
+	struct rdma_cm_id *orphan = NULL;
+	struct stream *s, *gone = NULL;
+
+	if (e->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
+		s = e->listen_id->context;
+		gone = listen_asked(s, e);
+		if (!e->id->context)
+			orphan = e->id;
+	} else {
+		s = e->id->context;
+		pthread_mutex_lock(&s->rs.lock);
+		/* Of an id that it had before, nothing matters any more. */
+		if (!s->rs.closed && e->id == s->id && connect_event(s, e))
+			gone = s;
+		pthread_mutex_unlock(&s->rs.lock);
+	}
+	rdma_ack_cm_event(e);
+	if (orphan)
+		rdma_destroy_id(orphan);
+	if (gone)
+		rsocket_put(&gone->rs);
+}
+
+static int keepalive_run(void);
+
+static void *connect_run(void *of)
+{
+	struct rdma_event_channel *from = of;
+	struct rdma_cm_event *e;
+
+	for (;;) {
+		struct pollfd fds[2] = {
+			{ .fd = from->fd, .events = POLLIN },
+			{ .fd = keepalive_fd, .events = POLLIN },
+		};
+		u64 n;
+
+		if (poll(fds, 2, keepalive_run()) < 0 && errno != EINTR)
+			return NULL;
+		if (fds[1].revents && read(keepalive_fd, &n, sizeof(n)) < 0 && errno == EBADF)
+			return NULL;
+		while (!rdma_get_cm_event(from, &e))
+			connect_handle(e);
+		if (errno != EAGAIN && errno != EINTR)
+			return NULL;
+	}
+}
+
+/* A forked child has neither the thread nor what it served. */
+static void connect_fork(void)
+{
+	channel = NULL;
+	keepalives = NULL;
+	keepalive_fd = -1;
+	pthread_mutex_init(&start_lock, NULL);
+	pthread_mutex_init(&keepalive_lock, NULL);
+}
+
+static void connect_once(void)
+{
+	pthread_atfork(NULL, NULL, connect_fork);
+}
+
+/* Its own threads are not for the program's signals. */
+static int connect_thread(struct rdma_event_channel *from)
+{
+	sigset_t all, old;
+	pthread_t thread;
+	int err;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	err = pthread_create(&thread, NULL, connect_run, from);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (!err) {
+		pthread_setname_np(thread, "rsocket");
+		pthread_detach(thread);
+	}
+	return -err;
+}
+
+/* Under start_lock. */
+static int connect_start_thread(void)
+{
+	struct rdma_event_channel *new = rdma_create_event_channel();
+	int err = 0, fd;
+
+	if (!new)
+		return -errno;
+	fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	keepalive_fd = fd;
+	if (fd < 0 || fcntl(new->fd, F_SETFL, fcntl(new->fd, F_GETFL) | O_NONBLOCK))
+		err = -errno;
+	if (!err)
+		err = connect_thread(new);
+	if (!err) {
+		channel = new;
+		return 0;
+	}
+	if (fd >= 0)
+		close(fd);
+	keepalive_fd = -1;
+	rdma_destroy_event_channel(new);
+	return err;
+}
+
+int connect_id(struct stream *s)
+{
+	int err = 0;
+
+	pthread_once(&fork_once, connect_once);
+	pthread_mutex_lock(&start_lock);
+	if (!channel)
+		err = connect_start_thread();
+	pthread_mutex_unlock(&start_lock);
+	if (err)
+		return err;
+	return rdma_create_id(channel, &s->id, s, RDMA_PS_TCP) ? -errno : 0;
+}
+
+/* ---- rconnect() ---- */
+
+static bool connect_is_over(struct rsocket *rs)
+{
+	return !stream_is_opening(stream_of(rs));
+}
+
+/* After a rconnect() that failed: an id that can try again, bound as the first was. */
+static int connect_anew(struct stream *s)
+{
+	struct rdma_cm_id *old = s->id;
+	int err;
+
+	stream_unmake(s);
+	err = connect_id(s);
+	if (err) {
+		s->id = old;
+		return err;
+	}
+	pthread_mutex_unlock(&s->rs.lock);
+	rdma_destroy_id(old);
+	pthread_mutex_lock(&s->rs.lock);
+	s->state = STREAM_NEW;
+	if (s->bound.ss_family && rdma_bind_addr(s->id, (struct sockaddr *)&s->bound))
+		return -errno;
+	return 0;
+}
+
+static int connect_now(struct stream *s, const struct sockaddr *address, socklen_t bytes)
+{
+	int err;
+
+	switch (s->state) {
+	case STREAM_NEW:
+		break;
+	case STREAM_FAILED:
+		if (!s->told) {
+			s->told = true;
+			return stream_error(s, -ECONNREFUSED);
+		}
+		err = connect_anew(s);
+		if (err)
+			return err;
+		break;
+	case STREAM_CONNECTED:
+		if (!s->told) {
+			s->told = true;
+			return 0;
+		}
+		return -EISCONN;
+	case STREAM_LISTENING:
+	case STREAM_ENDED:
+		return -EISCONN;
+	default:
+		return -EALREADY;
+	}
+	if (!address)
+		return -EFAULT;
+	if (bytes < sizeof(address->sa_family) || bytes < sockaddr_bytes(address))
+		return -EINVAL;
+	if (!sockaddr_bytes(address))
+		return -EAFNOSUPPORT;
+	memset(&s->peer, 0, sizeof(s->peer));
+	memcpy(&s->peer, address, sockaddr_bytes(address));
+	s->tries = 0;
+	s->told = false;
+	s->rs.error = 0;
+	connect_resolve(s);
+	if (s->state == STREAM_FAILED) {
+		s->told = true;
+		return stream_error(s, -ECONNREFUSED);
+	}
+	return -EINPROGRESS;
+}
+
+int connect_start(struct stream *s, const struct sockaddr *address, socklen_t bytes)
+{
+	int err;
+
+	pthread_mutex_lock(&s->rs.lock);
+	err = connect_now(s, address, bytes);
+	if (err == -EINPROGRESS && !rsocket_nonblocking(&s->rs, 0)) {
+		err = rsocket_wait(&s->rs, connect_is_over,
+				   rsocket_deadline(&s->rs.send_timeout));
+		if (err == -EAGAIN)
+			err = -EINPROGRESS;
+		if (!err) {
+			s->told = true;
+			if (s->state == STREAM_FAILED)
+				err = stream_error(s, -ECONNREFUSED);
+		}
+	}
+	pthread_mutex_unlock(&s->rs.lock);
+	return err;
+}
+
+/* ---- keepalives: a WRITE of no bytes, which a peer that is gone does not acknowledge ---- */
+
+static void keepalive_send(struct stream *s)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = stream_wr_id(STREAM_CONTROL, 0),
+		.opcode = IBV_WR_RDMA_WRITE,
+	};
+
+	pthread_mutex_lock(&s->rs.lock);
+	stream_progress(s);
+	if (s->state == STREAM_CONNECTED && flow_control(&s->flow))
+		stream_post(s, &wr);
+	pthread_mutex_unlock(&s->rs.lock);
+}
+
+/* Sends what is due. Returns the milliseconds until the next, -1: none. */
+static int keepalive_run(void)
+{
+	s64 first = FOREVER, now = rsocket_now();
+	struct stream *s;
+
+	pthread_mutex_lock(&keepalive_lock);
+	for (s = keepalives; s; s = s->keepalive_next)
+		if (s->keepalive_at < first)
+			first = s->keepalive_at;
+	for (s = keepalives; s; s = s->keepalive_next)
+		if (s->keepalive_at <= now)
+			break;
+	if (s) {
+		s->keepalive_at = now + s->keepalive_ns;
+		atomic_fetch_add_explicit(&s->rs.references, 1, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&keepalive_lock);
+	if (s) {
+		keepalive_send(s);
+		rsocket_put(&s->rs);
+		return 0;
+	}
+	if (first == FOREVER)
+		return -1;
+	first = (first - now) / (s64)NSEC_PER_MSEC + 1;
+	return first < INT32_MAX ? (int)first : INT32_MAX;
+}
+
+static u32 keepalive_default(void)
+{
+	FILE *f = fopen("/proc/sys/net/ipv4/tcp_keepalive_time", "re");
+	u32 seconds = 7200;
+
+	if (!f)
+		return seconds;
+	if (fscanf(f, "%u", &seconds) != 1 || !seconds)
+		seconds = 7200;
+	fclose(f);
+	return seconds;
+}
+
+void connect_keepalive(struct stream *s, bool on)
+{
+	struct stream **place;
+	u64 one = 1;
+
+	if (!s->rs.keepalive_s)
+		s->rs.keepalive_s = keepalive_default();
+	pthread_mutex_lock(&keepalive_lock);
+	for (place = &keepalives; *place && *place != s; place = &(*place)->keepalive_next)
+		;
+	if (*place)
+		*place = s->keepalive_next;
+	if (on) {
+		s->keepalive_ns = s->rs.keepalive_s * (s64)NSEC_PER_SEC;
+		s->keepalive_at = rsocket_now() + s->keepalive_ns;
+		s->keepalive_next = keepalives;
+		keepalives = s;
+	}
+	if (keepalive_fd >= 0 && write(keepalive_fd, &one, sizeof(one)) < 0)
+		errno = 0; /* readable already */
+	pthread_mutex_unlock(&keepalive_lock);
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Sending and receiving of datagram sockets.
+ */
+#include "rsocket_dgram.h"
+
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+enum { BATCH = 16 };
+
+struct dgram *dgram_alloc(int domain)
+{
+	struct dgram *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return NULL;
+	rsocket_init(&d->rs, domain, SOCK_DGRAM);
+	d->epoll = -1;
+	return d;
+}
+
+int dgram_start(struct dgram *d)
+{
+	struct rsocket *rs = &d->rs;
+	u32 i;
+
+	if (d->started)
+		return 0;
+	/* Either bound holds: buffers of a size, or so many requests. */
+	rs->requests = min_u32(rs->requests, rs->send_bytes / WIRE_DGRAM_BYTES);
+	rs->receives = min_u32(rs->receives, rs->receive_bytes / WIRE_DGRAM_BYTES);
+	rs->requests = rs->requests ? rs->requests : 1;
+	rs->receives = rs->receives ? rs->receives : 1;
+	d->send_bytes = (size_t)rs->requests * WIRE_DGRAM_BYTES;
+	d->send = pages_get(d->send_bytes);
+	d->free = calloc(rs->requests, sizeof(*d->free));
+	d->messages = calloc(rs->receives, sizeof(*d->messages));
+	d->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (!d->send || !d->free || !d->messages)
+		return -ENOMEM;
+	if (d->epoll < 0)
+		return -errno;
+	for (i = 0; i < rs->requests; i++)
+		d->free[d->free_count++] = i;
+	d->started = true;
+	return udp_enter(d);
+}
+
+void dgram_destroy(struct dgram *d)
+{
+	if (d->started) {
+		for (; d->count; d->count--) {
+			free(d->messages[d->first].copy);
+			d->first = (d->first + 1) % d->rs.receives;
+		}
+		dgram_peers_free(d);
+	}
+	if (d->epoll >= 0)
+		close(d->epoll);
+	pages_put(d->send, d->send_bytes);
+	free(d->free);
+	free(d->messages);
+	pthread_mutex_destroy(&d->rs.lock);
+	pthread_mutex_destroy(&d->rs.sending);
+	pthread_mutex_destroy(&d->rs.receiving);
+	free(d);
+}
+
+/* ---- completions ---- */
+
+/* A place in the queue for a message from there; NULL: full, or the socket wants none of it. */
+static struct dgram_message *dgram_place(struct dgram *d, const union dgram_address *from)
+{
+	struct dgram_message *m;
+
+	if (d->count == d->rs.receives || d->shut_read)
+		return NULL;
+	if (d->connected && !dgram_address_equal(from, &d->peer))
+		return NULL;
+	m = &d->messages[(d->first + d->count++) % d->rs.receives];
+	*m = (struct dgram_message){ .from = *from };
+	return m;
+}
+
+static void dgram_received(struct dgram *d, struct dgram_path *path, const struct ibv_wc *wc)
+{
+	u32 slot = (u32)wc->wr_id, grh = sizeof(struct ibv_grh), header;
+	const u8 *data = path->receive + (size_t)slot * DGRAM_SLOT_BYTES + grh;
+	struct dgram_message *m = NULL;
+	union dgram_address address;
+	struct wire_address from;
+
+	if (wc->status == IBV_WC_SUCCESS && wc->byte_len >= grh) {
+		header = wire_get_dgram(&from, data, wc->byte_len - grh);
+		if (header) {
+			dgram_address_take(&address, &from);
+			m = dgram_place(d, &address);
+		}
+	}
+	if (!m) {
+		if (wc->status != IBV_WC_WR_FLUSH_ERR)
+			dgram_post_receive(path, slot);
+		return;
+	}
+	m->path = path;
+	m->slot = slot;
+	m->data = data + header;
+	m->bytes = wc->byte_len - grh - header;
+}
+
+bool dgram_progress(struct dgram *d)
+{
+	struct dgram_path *path;
+	struct ibv_wc wcs[BATCH];
+	bool any = false;
+	int i, n;
+
+	for (path = d->paths; path; path = path->next) {
+		do {
+			n = ibv_poll_cq(path->cq, BATCH, wcs);
+			for (i = 0; i < n; i++) {
+				any = true;
+				if (wcs[i].wr_id >> 32)
+					dgram_received(d, path, &wcs[i]);
+				else
+					d->free[d->free_count++] = (u32)wcs[i].wr_id;
+			}
+		} while (n == BATCH);
+	}
+	if (any)
+		waiters_wake(&d->rs);
+	return any;
+}
+
+int dgram_arm(struct dgram *d)
+{
+	struct dgram_path *path;
+
+	for (path = d->paths; path; path = path->next)
+		if (!path->armed && !ibv_req_notify_cq(path->cq, 0))
+			path->armed = true;
+	return d->epoll;
+}
+
+void dgram_disarm(struct dgram *d)
+{
+	struct epoll_event event;
+
+	while (epoll_wait(d->epoll, &event, 1, 0) == 1) {
+		struct dgram_path *path = event.data.ptr;
+		struct ibv_cq *cq;
+		void *context;
+
+		if (ibv_get_cq_event(path->channel, &cq, &context))
+			break;
+		ibv_ack_cq_events(cq, 1);
+		path->armed = false;
+	}
+	waiters_wake(&d->rs);
+}
+
+short dgram_events(struct dgram *d, short wanted)
+{
+	short events = 0;
+
+	if (d->count || d->shut_read)
+		events |= POLLIN | POLLRDNORM;
+	if (!d->started || d->free_count || d->shut_write)
+		events |= POLLOUT | POLLWRNORM;
+	events &= wanted;
+	return d->rs.error ? events | POLLERR : events;
+}
+
+static bool dgram_all_sent(struct rsocket *rs)
+{
+	struct dgram *d = dgram_of(rs);
+
+	return !d->started || d->free_count == d->rs.requests;
+}
+
+void dgram_close(struct dgram *d)
+{
+	bool started;
+
+	pthread_mutex_lock(&d->rs.lock);
+	rsocket_wait(&d->rs, dgram_all_sent, FOREVER);
+	d->rs.closed = true;
+	started = d->started;
+	waiters_wake(&d->rs);
+	pthread_mutex_unlock(&d->rs.lock);
+	if (started)
+		udp_leave(d);
+}
+
+/* ---- calls ---- */
+
+int dgram_connect(struct dgram *d, const struct sockaddr *address, socklen_t bytes)
+{
+	struct dgram_peer *peer;
+	int err;
+
+	pthread_mutex_lock(&d->rs.lock);
+	err = dgram_start(d);
+	if (!err && connect(d->rs.fd, address, bytes))
+		err = -errno;
+	if (!err) {
+		d->connected = address->sa_family != AF_UNSPEC;
+		if (d->connected)
+			err = dgram_address_set(&d->peer, address, bytes);
+		if (d->connected && !err)
+			err = dgram_peer_get(d, &d->peer, &peer);
+	}
+	pthread_mutex_unlock(&d->rs.lock);
+	return err;
+}
+
+static bool dgram_has_free(struct rsocket *rs)
+{
+	return dgram_of(rs)->free_count != 0;
+}
+
+/* By UD, under the lock. */
+static ssize_t dgram_post(struct dgram *d, struct dgram_peer *peer, const struct iovec *iov, int n,
+			  u32 bytes)
+{
+	struct dgram_path *path = peer->path;
+	u32 slot = d->free[d->free_count - 1], header;
+	u8 *at = d->send + (size_t)slot * WIRE_DGRAM_BYTES;
+	struct wire_address from;
+	struct ibv_sge sge = { .addr = (uintptr_t)at, .lkey = path->send_mr->lkey };
+	struct ibv_send_wr *bad, wr = {
+		.wr_id = slot,
+		.sg_list = &sge,
+		.num_sge = 1,
+		.opcode = IBV_WR_SEND,
+		.wr.ud = {
+			.ah = peer->ah,
+			.remote_qpn = peer->qpn,
+			.remote_qkey = RDMA_UDP_QKEY,
+		},
+	};
+	int i, err;
+
+	dgram_address_tell(&path->address, &from);
+	header = wire_put_dgram(at, &from);
+	if (bytes + header > path->most_bytes)
+		return -EMSGSIZE;
+	at += header;
+	for (i = 0; i < n; i++) {
+		memcpy(at, iov[i].iov_base, iov[i].iov_len);
+		at += iov[i].iov_len;
+	}
+	sge.length = header + bytes;
+	if (sge.length <= path->inlined)
+		wr.send_flags = IBV_SEND_INLINE;
+	err = ibv_post_send(path->id->qp, &wr, &bad);
+	if (err)
+		return -err;
+	d->free_count--;
+	return bytes;
+}
+
+/* By UDP, not under the lock: with our QPN, which the peer answers with its own. */
+static ssize_t dgram_send_udp(struct dgram *d, const union dgram_address *to,
+			      const struct wire_udp *udp, const struct iovec *iov, int n, int flags)
+{
+	u8 header[WIRE_UDP_MAX_BYTES];
+	struct iovec *all = calloc((size_t)n + 1, sizeof(*all));
+	struct msghdr msg = {
+		.msg_name = (void *)&to->any,
+		.msg_namelen = sockaddr_bytes(&to->any),
+		.msg_iov = all,
+		.msg_iovlen = (size_t)n + 1,
+	};
+	ssize_t sent;
+
+	if (!all)
+		return -ENOMEM;
+	all[0] = (struct iovec){ header, wire_put_udp(header, udp) };
+	memcpy(all + 1, iov, (size_t)n * sizeof(*iov));
+	sent = sendmsg(d->rs.fd, &msg, flags | MSG_NOSIGNAL);
+	sent = sent < 0 ? -errno : sent - (ssize_t)all[0].iov_len;
+	free(all);
+	return sent;
+}
+
+static ssize_t dgram_bytes(const struct iovec *iov, int n)
+{
+	size_t bytes = 0;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		if (iov[i].iov_len > WIRE_DGRAM_BYTES - bytes)
+			return -EMSGSIZE;
+		bytes += iov[i].iov_len;
+	}
+	return (ssize_t)bytes;
+}
+
+/* Under the lock: to whom. 0 or -errno. */
+static int dgram_target(struct dgram *d, const struct sockaddr *to, socklen_t to_bytes,
+			struct dgram_peer **peer)
+{
+	union dgram_address address;
+	int err = dgram_start(d);
+
+	if (err)
+		return err;
+	if (d->shut_write)
+		return -EPIPE;
+	if (!to && !d->connected)
+		return -EDESTADDRREQ;
+	address = d->peer;
+	if (to)
+		err = dgram_address_set(&address, to, to_bytes);
+	return err ? err : dgram_peer_get(d, &address, peer);
+}
+
+ssize_t dgram_send(struct dgram *d, const struct iovec *iov, int n, int flags,
+		   const struct sockaddr *to, socklen_t to_bytes)
+{
+	struct wire_udp udp = { .op = WIRE_DATA };
+	union dgram_address address;
+	struct dgram_peer *peer;
+	ssize_t bytes = dgram_bytes(iov, n), done;
+	s64 deadline;
+
+	if (bytes < 0)
+		return bytes;
+	pthread_mutex_lock(&d->rs.lock);
+	deadline = rsocket_nonblocking(&d->rs, flags) ? 0 :
+		   rsocket_deadline(&d->rs.send_timeout);
+	done = dgram_target(d, to, to_bytes, &peer);
+	if (!done && peer->ah && !d->free_count) {
+		done = rsocket_wait(&d->rs, dgram_has_free, deadline);
+		/* It may be another one by now. */
+		if (!done)
+			done = dgram_target(d, to, to_bytes, &peer);
+	}
+	if (!done && peer->ah) {
+		done = dgram_post(d, peer, iov, n, (u32)bytes);
+	} else if (!done && (u32)bytes + WIRE_UDP_MAX_BYTES > peer->path->most_bytes) {
+		done = -EMSGSIZE;
+	} else if (!done) {
+		udp.qpn = peer->path->id->qp->qp_num;
+		dgram_address_tell(&peer->path->address, &udp.address);
+		address = peer->address;
+		pthread_mutex_unlock(&d->rs.lock);
+		return dgram_send_udp(d, &address, &udp, iov, n, flags);
+	}
+	pthread_mutex_unlock(&d->rs.lock);
+	return done;
+}
+
+static bool dgram_has_message(struct rsocket *rs)
+{
+	return dgram_of(rs)->count || dgram_of(rs)->shut_read;
+}
+
+/* An IPv4 peer of an IPv6 socket has a mapped address there. */
+static void dgram_name(const struct dgram *d, const struct dgram_message *m, struct msghdr *msg)
+{
+	union dgram_address from = m->from;
+
+	if (d->rs.domain == AF_INET6 && from.any.sa_family == AF_INET) {
+		memset(&from, 0, sizeof(from));
+		from.v6.sin6_family = AF_INET6;
+		from.v6.sin6_port = m->from.v4.sin_port;
+		from.v6.sin6_addr.s6_addr[10] = 0xff;
+		from.v6.sin6_addr.s6_addr[11] = 0xff;
+		memcpy(&from.v6.sin6_addr.s6_addr[12], &m->from.v4.sin_addr, 4);
+	}
+	if (msg->msg_name)
+		sockaddr_tell(&from.any, msg->msg_name, &msg->msg_namelen);
+}
+
+ssize_t dgram_receive(struct dgram *d, struct msghdr *msg, int flags)
+{
+	struct dgram_message *m;
+	size_t copied = 0, i;
+	ssize_t done;
+	s64 deadline;
+
+	pthread_mutex_lock(&d->rs.lock);
+	deadline = rsocket_nonblocking(&d->rs, flags) ? 0 :
+		   rsocket_deadline(&d->rs.receive_timeout);
+	done = dgram_start(d);
+	if (!done)
+		done = rsocket_wait(&d->rs, dgram_has_message, deadline);
+	if (done || !d->count) {
+		pthread_mutex_unlock(&d->rs.lock);
+		return done;
+	}
+	m = &d->messages[d->first];
+	for (i = 0; i < msg->msg_iovlen && copied < m->bytes; i++) {
+		size_t now = min_u64(msg->msg_iov[i].iov_len, m->bytes - copied);
+
+		memcpy(msg->msg_iov[i].iov_base, m->data + copied, now);
+		copied += now;
+	}
+	dgram_name(d, m, msg);
+	msg->msg_flags = copied < m->bytes ? MSG_TRUNC : 0;
+	msg->msg_controllen = 0;
+	done = (ssize_t)(flags & MSG_TRUNC ? m->bytes : copied);
+	if (!(flags & MSG_PEEK)) {
+		if (m->path)
+			dgram_post_receive(m->path, m->slot);
+		free(m->copy);
+		d->first = (d->first + 1) % d->rs.receives;
+		d->count--;
+	}
+	pthread_mutex_unlock(&d->rs.lock);
+	return done;
+}
+
+void dgram_deliver(struct dgram *d, const union dgram_address *from, const u8 *data, u32 bytes)
+{
+	u8 *copy = malloc(bytes + 1);
+	struct dgram_message *m = copy ? dgram_place(d, from) : NULL;
+
+	if (!m) {
+		free(copy);
+		return;
+	}
+	memcpy(copy, data, bytes);
+	m->copy = copy;
+	m->data = copy;
+	m->bytes = bytes;
+	waiters_wake(&d->rs);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Connections that come to a listener, in three queues: waiting (a REQ, which costs an id),
+ * answered (it has buffers and a queue pair), ready for raccept(). So many are answered as the
+ * backlog allows, ready ones with them; as many again wait, and the rest is refused.
+ */
+#include "rsocket_stream.h"
+
+#include <stdlib.h>
+
+enum { LEAST_WAITING = 128, MOST_BACKLOG = 4096 };
+
+static void queue_add(struct stream_queue *queue, struct stream *s)
+{
+	s->next = NULL;
+	s->queue = queue;
+	*queue->end = s;
+	queue->end = &s->next;
+	queue->count++;
+}
+
+static void queue_remove(struct stream *s)
+{
+	struct stream_queue *queue = s->queue;
+	struct stream **place = &queue->first;
+
+	while (*place != s)
+		place = &(*place)->next;
+	*place = s->next;
+	if (!s->next)
+		queue->end = place;
+	queue->count--;
+	s->queue = NULL;
+}
+
+int listen_start(struct stream *s, int backlog)
+{
+	int err = 0;
+
+	pthread_mutex_lock(&s->rs.lock);
+	s->backlog = backlog < 1 ? 1 : backlog > MOST_BACKLOG ? MOST_BACKLOG : (u32)backlog;
+	if (s->state == STREAM_NEW) {
+		/* Before the first REQ can come. */
+		s->state = STREAM_LISTENING;
+		if (rdma_listen(s->id, (int)s->backlog + LEAST_WAITING)) {
+			s->state = STREAM_NEW;
+			err = -errno;
+		}
+	} else if (s->state != STREAM_LISTENING) {
+		err = -EINVAL;
+	}
+	pthread_mutex_unlock(&s->rs.lock);
+	return err;
+}
+
+/* What the peer asked gets its answer. Under no lock but that of s. 0 or -errno. */
+static int listen_answer(struct stream *s)
+{
+	u8 data[WIRE_CONN_BYTES];
+	struct rdma_conn_param param = s->asked_param;
+	int err = stream_make(s);
+
+	if (err)
+		return err;
+	stream_begin(s, &s->asked);
+	stream_tell(s, data);
+	param.private_data = data;
+	param.private_data_len = sizeof(data);
+	s->state = STREAM_ANSWERED;
+	return rdma_accept(s->id, &param) ? -errno : 0;
+}
+
+/* As the listener is, but of its own state. NULL: no memory. */
+static struct stream *listen_child(struct stream *l, struct rdma_cm_event *e)
+{
+	struct stream *s = stream_alloc(l->rs.domain);
+
+	if (!s)
+		return NULL;
+	s->rs.send_bytes = l->rs.send_bytes;
+	s->rs.receive_bytes = l->rs.receive_bytes;
+	s->rs.requests = l->rs.requests;
+	s->rs.receives = l->rs.receives;
+	s->rs.inlined = l->rs.inlined;
+	s->rs.iomap_size = l->rs.iomap_size;
+	s->rs.no_delay = l->rs.no_delay;
+	s->rs.oob_inline = l->rs.oob_inline;
+	s->rs.linger = l->rs.linger;
+	s->rs.tos = l->rs.tos;
+	s->rs.keepalive_s = l->rs.keepalive_s;
+	s->rs.reuse_address = l->rs.reuse_address;
+	s->told = true;
+	s->state = STREAM_ASKED;
+	s->id = e->id;
+	s->id->context = s;
+	s->asked_param = (struct rdma_conn_param){
+		.flow_control = 1,
+		.rnr_retry_count = 7,
+	};
+	s->listener = l;
+	atomic_fetch_add_explicit(&l->rs.references, 1, memory_order_relaxed);
+	return s;
+}
+
+struct stream *listen_asked(struct stream *l, struct rdma_cm_event *e)
+{
+	const struct rdma_conn_param *param = &e->param.conn;
+	struct stream *s = NULL;
+	struct wire_conn asked;
+	bool answer = false, room, gone = false;
+
+	e->id->context = NULL;
+	if (!wire_get_conn(&asked, param->private_data, param->private_data_len)) {
+		rdma_reject(e->id, NULL, 0);
+		return NULL;
+	}
+	pthread_mutex_lock(&l->rs.lock);
+	room = !l->rs.closed && !l->listen_shut &&
+	       l->waiting.count < l->backlog + LEAST_WAITING;
+	if (room)
+		s = listen_child(l, e);
+	if (s) {
+		/* Nobody knows it yet, so this waits for nobody. */
+		pthread_mutex_lock(&s->rs.lock);
+		s->asked = asked;
+		answer = l->answered.count + l->ready.count <= l->backlog;
+		queue_add(answer ? &l->answered : &l->waiting, s);
+	}
+	pthread_mutex_unlock(&l->rs.lock);
+	if (!s) {
+		rdma_reject(e->id, NULL, 0);
+		return NULL;
+	}
+	if (answer && listen_answer(s)) {
+		rdma_reject(s->id, NULL, 0);
+		gone = listen_failed(s);
+	}
+	pthread_mutex_unlock(&s->rs.lock);
+	return gone ? s : NULL;
+}
+
+bool listen_established(struct stream *s)
+{
+	struct stream *l = s->listener;
+
+	s->state = STREAM_CONNECTED;
+	pthread_mutex_lock(&l->rs.lock);
+	if (s->queue) {
+		queue_remove(s);
+		queue_add(&l->ready, s);
+		waiters_wake(&l->rs);
+	}
+	pthread_mutex_unlock(&l->rs.lock);
+	return false;
+}
+
+bool listen_failed(struct stream *s)
+{
+	struct stream *l = s->listener;
+	bool mine;
+
+	s->state = STREAM_FAILED;
+	pthread_mutex_lock(&l->rs.lock);
+	mine = s->queue;
+	if (mine)
+		queue_remove(s);
+	pthread_mutex_unlock(&l->rs.lock);
+	return mine;
+}
+
+void listen_end(struct stream *l)
+{
+	struct stream_queue *queues[] = { &l->waiting, &l->answered, &l->ready };
+	u32 i;
+
+	for (i = 0; i < ARRAY_SIZE(queues); i++) {
+		for (;;) {
+			struct stream *s;
+
+			pthread_mutex_lock(&l->rs.lock);
+			s = queues[i]->first;
+			if (s)
+				queue_remove(s);
+			pthread_mutex_unlock(&l->rs.lock);
+			if (!s)
+				break;
+			/* The thread of the events takes it for closed. */
+			pthread_mutex_lock(&s->rs.lock);
+			s->rs.closed = true;
+			if (s->state == STREAM_ASKED)
+				rdma_reject(s->id, NULL, 0);
+			pthread_mutex_unlock(&s->rs.lock);
+			rsocket_put(&s->rs);
+		}
+	}
+}
+
+/* A place is free: the first of those that wait is answered. */
+static void listen_next(struct stream *l)
+{
+	struct stream *s = NULL;
+	bool gone = false;
+
+	pthread_mutex_lock(&l->rs.lock);
+	if (!l->rs.closed && l->answered.count + l->ready.count <= l->backlog)
+		s = l->waiting.first;
+	if (s) {
+		queue_remove(s);
+		queue_add(&l->answered, s);
+		/* Of this call, while it answers. */
+		atomic_fetch_add_explicit(&s->rs.references, 1, memory_order_relaxed);
+	}
+	pthread_mutex_unlock(&l->rs.lock);
+	if (!s)
+		return;
+	pthread_mutex_lock(&s->rs.lock);
+	if (!s->rs.closed && s->state == STREAM_ASKED && listen_answer(s)) {
+		rdma_reject(s->id, NULL, 0);
+		gone = listen_failed(s);
+	}
+	pthread_mutex_unlock(&s->rs.lock);
+	if (gone)
+		rsocket_put(&s->rs);
+	rsocket_put(&s->rs);
+}
+
+static bool listen_is_ready(struct rsocket *rs)
+{
+	struct stream *l = stream_of(rs);
+
+	return l->ready.first || l->listen_shut;
+}
+
+int listen_accept(struct stream *l, struct stream **accepted)
+{
+	struct stream *s = NULL;
+	s64 deadline;
+	int err;
+
+	pthread_mutex_lock(&l->rs.lock);
+	deadline = rsocket_nonblocking(&l->rs, 0) ? 0 : rsocket_deadline(&l->rs.receive_timeout);
+	err = l->state == STREAM_LISTENING ? rsocket_wait(&l->rs, listen_is_ready, deadline) :
+					     -EINVAL;
+	if (!err)
+		s = l->ready.first;
+	if (s)
+		queue_remove(s);
+	else if (!err)
+		err = -EINVAL;
+	pthread_mutex_unlock(&l->rs.lock);
+	if (err)
+		return err;
+	/* Its thread may still be at work on the queue. */
+	pthread_mutex_lock(&s->rs.lock);
+	s->listener = NULL;
+	pthread_mutex_unlock(&s->rs.lock);
+	rsocket_put(&l->rs);
+	listen_next(l);
+	*accepted = s;
+	return 0;
+}

@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A stream's queue pair, its buffers, and what completes.
+ */
+#define _GNU_SOURCE
+#include "rsocket_stream.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { BATCH = 16 };
+
+struct stream *stream_alloc(int domain)
+{
+	struct stream *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		return NULL;
+	rsocket_init(&s->rs, domain, SOCK_STREAM);
+	s->waiting.end = &s->waiting.first;
+	s->answered.end = &s->answered.first;
+	s->ready.end = &s->ready.first;
+	return s;
+}
+
+/* ---- making it ---- */
+
+/* As many receives as were completed, or as there are at first. */
+static int stream_post_receives(struct stream *s, u32 n)
+{
+	struct ibv_recv_wr wrs[BATCH], *bad;
+	int err;
+
+	while (n) {
+		u32 i, now = min_u32(n, BATCH);
+
+		for (i = 0; i < now; i++)
+			wrs[i] = (struct ibv_recv_wr){
+				.wr_id = stream_wr_id(STREAM_RECEIVE, 0),
+				.next = i + 1 < now ? &wrs[i + 1] : NULL,
+			};
+		err = ibv_post_recv(s->id->qp, wrs, &bad);
+		if (err)
+			return -err;
+		n -= now;
+	}
+	return 0;
+}
+
+static int stream_make_qp(struct stream *s)
+{
+	struct rsocket *rs = &s->rs;
+	struct ibv_qp_init_attr attr;
+	struct ibv_device_attr device;
+	u32 most;
+	int err;
+
+	if (ibv_query_device(s->id->verbs, &device))
+		return -EIO;
+	most = min_u32(min_u32((u32)device.max_qp_wr, (u32)device.max_cqe / 2),
+		       RSOCKET_MOST_REQUESTS);
+	rs->requests = min_u32(rs->requests, most);
+	rs->receives = min_u32(rs->receives, most);
+	s->channel = ibv_create_comp_channel(s->id->verbs);
+	if (!s->channel)
+		return -errno;
+	if (fcntl(s->channel->fd, F_SETFL, fcntl(s->channel->fd, F_GETFL) | O_NONBLOCK))
+		return -errno;
+	s->cq = ibv_create_cq(s->id->verbs, (int)(rs->requests + rs->receives), s, s->channel, 0);
+	if (!s->cq)
+		return -errno;
+	attr = (struct ibv_qp_init_attr){
+		.qp_context = s,
+		.send_cq = s->cq,
+		.recv_cq = s->cq,
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+		.cap = {
+			.max_send_wr = rs->requests,
+			.max_recv_wr = rs->receives,
+			.max_send_sge = 2,
+			.max_recv_sge = 1,
+			.max_inline_data = rs->inlined,
+		},
+	};
+	err = rdma_create_qp(s->id, NULL, &attr);
+	if (err && rs->inlined) {
+		/* More than the device has: without. */
+		attr.cap.max_inline_data = 0;
+		err = rdma_create_qp(s->id, NULL, &attr);
+	}
+	if (err)
+		return -errno;
+	s->inlined = attr.cap.max_inline_data;
+	rs->inlined = s->inlined;
+	s->requests = rs->requests - FLOW_CONTROLS;
+	return 0;
+}
+
+static struct ibv_mr *stream_register(struct stream *s, void *pages, size_t n, int access)
+{
+	return ibv_reg_mr(s->id->pd, pages, n, IBV_ACCESS_LOCAL_WRITE | access);
+}
+
+static int stream_make_buffers(struct stream *s)
+{
+	struct rsocket *rs = &s->rs;
+
+	rs->receive_bytes &= ~1u;
+	s->table_size = rs->iomap_size;
+	s->receive_bytes = rs->receive_bytes;
+	/* Behind it: an update's entry where it cannot be posted inline, one for each half. */
+	s->send_bytes = rs->send_bytes + 2 * sizeof(struct wire_sge);
+	s->list_bytes = WIRE_SLOTS * sizeof(struct wire_sge) +
+			s->table_size * sizeof(struct wire_iomap);
+	s->receive = pages_get(s->receive_bytes);
+	s->send = pages_get(s->send_bytes);
+	s->list = pages_get(s->list_bytes);
+	s->table = calloc(s->table_size + 1, sizeof(*s->table));
+	if (!s->receive || !s->send || !s->list || !s->table)
+		return -ENOMEM;
+	s->receive_mr = stream_register(s, s->receive, s->receive_bytes, IBV_ACCESS_REMOTE_WRITE);
+	s->list_mr = stream_register(s, s->list, s->list_bytes, IBV_ACCESS_REMOTE_WRITE);
+	s->send_mr = stream_register(s, s->send, s->send_bytes, 0);
+	return s->receive_mr && s->list_mr && s->send_mr ? 0 : -errno;
+}
+
+int stream_make(struct stream *s)
+{
+	int err = stream_make_qp(s);
+
+	if (!err)
+		err = stream_make_buffers(s);
+	if (err)
+		return err;
+	flow_init(&s->flow, &(struct flow_config){
+		.receive_bytes = s->rs.receive_bytes,
+		.buffer = (uintptr_t)s->receive,
+		.buffer_key = s->receive_mr->rkey,
+		.send_bytes = s->rs.send_bytes,
+		.receives = s->rs.receives,
+		.requests = s->requests,
+		.slots = s->list,
+	});
+	return stream_post_receives(s, s->rs.receives);
+}
+
+void stream_tell(const struct stream *s, u8 bytes[WIRE_CONN_BYTES])
+{
+	wire_put_conn(bytes, &(struct wire_conn){
+		.big_endian = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__,
+		.iomap = true,
+		.credits = (u16)s->rs.receives,
+		.iomap_size = s->table_size,
+		.list = { (uintptr_t)s->list, s->list_mr->rkey, WIRE_SLOTS },
+		.buffer = { (uintptr_t)s->receive, s->receive_mr->rkey, s->rs.receive_bytes / 2 },
+	});
+}
+
+void stream_begin(struct stream *s, const struct wire_conn *peer)
+{
+	flow_connect(&s->flow, peer);
+	s->peer_table_size = peer->iomap_size;
+	s->reads = s->writes = true;
+}
+
+/* ---- its end ---- */
+
+static void stream_unregister(struct ibv_mr *mr)
+{
+	if (mr)
+		ibv_dereg_mr(mr);
+}
+
+void stream_unmake(struct stream *s)
+{
+	if (s->id && s->id->qp) {
+		iomap_free(s);
+		rdma_destroy_qp(s->id);
+	}
+	stream_unregister(s->receive_mr);
+	stream_unregister(s->send_mr);
+	stream_unregister(s->list_mr);
+	if (s->cq)
+		ibv_destroy_cq(s->cq);
+	if (s->channel)
+		ibv_destroy_comp_channel(s->channel);
+	pages_put(s->receive, s->receive_bytes);
+	pages_put(s->send, s->send_bytes);
+	pages_put(s->list, s->list_bytes);
+	free(s->table);
+	free(s->peer_used);
+	s->receive_mr = s->send_mr = s->list_mr = NULL;
+	s->cq = NULL;
+	s->channel = NULL;
+	s->receive = s->send = NULL;
+	s->list = NULL;
+	s->table = NULL;
+	s->peer_used = NULL;
+	s->armed = false;
+}
+
+void stream_destroy(struct stream *s)
+{
+	if (s->id && s->id->qp && s->state >= STREAM_CONNECTED)
+		rdma_disconnect(s->id);
+	stream_unmake(s);
+	if (s->id)
+		rdma_destroy_id(s->id);
+	free(s->route);
+	if (s->listener)
+		rsocket_put(&s->listener->rs);
+	pthread_mutex_destroy(&s->rs.lock);
+	pthread_mutex_destroy(&s->rs.sending);
+	pthread_mutex_destroy(&s->rs.receiving);
+	free(s);
+}
+
+void stream_finish(struct stream *s, int error)
+{
+	if (s->state != STREAM_CONNECTED)
+		return;
+	s->state = STREAM_ENDED;
+	s->reads = s->writes = false;
+	s->peer_ended = true;
+	s->rs.error = error;
+	waiters_wake(&s->rs);
+}
+
+void stream_fail(struct stream *s, int error)
+{
+	s->state = STREAM_FAILED;
+	s->rs.error = error;
+	waiters_wake(&s->rs);
+}
+
+int stream_error(struct stream *s, int otherwise)
+{
+	int error = s->rs.error;
+
+	s->rs.error = 0;
+	return error ? -error : otherwise;
+}
+
+/* ---- completions ---- */
+
+static void stream_received(struct stream *s, const struct ibv_wc *wc)
+{
+	u32 message = be32toh(wc->imm_data);
+
+	if (!(wc->wc_flags & IBV_WC_WITH_IMM)) {
+		stream_finish(s, ECONNRESET);
+		return;
+	}
+	switch (flow_receive(&s->flow, message)) {
+	case FLOW_IOMAP:
+		if (!iomap_changed(s, wire_number(message)))
+			stream_finish(s, ECONNRESET);
+		break;
+	case FLOW_SHUTDOWN:
+		s->peer_ended = true;
+		s->reads = false;
+		if (!s->writes)
+			stream_finish(s, 0);
+		break;
+	case FLOW_DISCONNECT:
+		stream_finish(s, 0);
+		break;
+	case FLOW_VIOLATION:
+		stream_finish(s, ECONNRESET);
+		break;
+	case FLOW_NOTHING:
+	case FLOW_DATA:
+	case FLOW_CREDIT:
+		break;
+	}
+}
+
+static void stream_sent(struct stream *s, const struct ibv_wc *wc)
+{
+	u32 kind = (u32)(wc->wr_id >> 32);
+
+	if (kind == STREAM_SEND)
+		flow_done(&s->flow, (u32)wc->wr_id);
+	else
+		flow_control_done(&s->flow);
+	if (wc->status != IBV_WC_SUCCESS)
+		stream_finish(s, wc->status == IBV_WC_RETRY_EXC_ERR ? ETIMEDOUT : ECONNRESET);
+	else if (kind == STREAM_GOODBYE)
+		stream_finish(s, 0);
+}
+
+/* False: the queue pair takes no more, and the connection is over. */
+bool stream_post(struct stream *s, struct ibv_send_wr *wr)
+{
+	struct ibv_send_wr *bad;
+
+	if (!ibv_post_send(s->id->qp, wr, &bad))
+		return true;
+	stream_finish(s, ECONNRESET);
+	return false;
+}
+
+static void stream_update(struct stream *s)
+{
+	struct flow_update update;
+
+	while (s->state == STREAM_CONNECTED && flow_update(&s->flow, &update)) {
+		struct ibv_send_wr wr = {
+			.wr_id = stream_wr_id(STREAM_CONTROL, 0),
+			.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+			.imm_data = htobe32(update.message),
+		};
+		struct ibv_sge sge = { .length = sizeof(update.sge) };
+
+		if (update.with_sge) {
+			sge.addr = (uintptr_t)&update.sge;
+			wr.send_flags = IBV_SEND_INLINE;
+			if (s->inlined < sizeof(update.sge)) {
+				u8 *copy = s->send + s->rs.send_bytes;
+
+				/* Of this half the last update has long arrived: it was filled. */
+				copy += s->flow.publish_at ? sizeof(update.sge) : 0;
+				memcpy(copy, &update.sge, sizeof(update.sge));
+				sge.addr = (uintptr_t)copy;
+				sge.lkey = s->send_mr->lkey;
+				wr.send_flags = 0;
+			}
+			wr.sg_list = &sge;
+			wr.num_sge = 1;
+			wr.wr.rdma.remote_addr = update.address;
+			wr.wr.rdma.rkey = update.key;
+		}
+		stream_post(s, &wr);
+	}
+}
+
+bool stream_progress(struct stream *s)
+{
+	struct ibv_wc wcs[BATCH];
+	u32 receives = 0;
+	bool any = false;
+	int i, n;
+
+	if (!s->cq || s->state < STREAM_CONNECTED)
+		return false;
+	do {
+		n = ibv_poll_cq(s->cq, BATCH, wcs);
+		for (i = 0; i < n; i++) {
+			any = true;
+			if (wcs[i].wr_id >> 32 != STREAM_RECEIVE) {
+				stream_sent(s, &wcs[i]);
+			} else if (wcs[i].status == IBV_WC_SUCCESS) {
+				receives++;
+				stream_received(s, &wcs[i]);
+			}
+		}
+	} while (n == BATCH);
+	if (n < 0)
+		stream_finish(s, EIO);
+	if (s->state == STREAM_CONNECTED && receives && stream_post_receives(s, receives))
+		stream_finish(s, EIO);
+	stream_update(s);
+	if (any)
+		waiters_wake(&s->rs);
+	return any;
+}
+
+int stream_arm(struct stream *s)
+{
+	if (!s->cq || s->state < STREAM_CONNECTED)
+		return -1;
+	if (!s->armed && !ibv_req_notify_cq(s->cq, 0))
+		s->armed = true;
+	return s->channel->fd;
+}
+
+void stream_disarm(struct stream *s)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	if (!s->channel)
+		return;
+	while (!ibv_get_cq_event(s->channel, &cq, &context)) {
+		ibv_ack_cq_events(cq, 1);
+		s->armed = false;
+	}
+	/* Whoever else sleeps on it arms it again. */
+	waiters_wake(&s->rs);
+}
+
+/* ---- poll(), shutdown(), close() ---- */
+
+short stream_events(struct stream *s, short wanted)
+{
+	short events = 0;
+
+	switch (s->state) {
+	case STREAM_NEW:
+		return (wanted & POLLOUT) | POLLHUP;
+	case STREAM_LISTENING:
+		if (s->ready.first || s->listen_shut)
+			events |= POLLIN | POLLRDNORM;
+		return events & wanted;
+	case STREAM_FAILED:
+		events = POLLIN | POLLOUT | POLLRDNORM | POLLWRNORM | POLLRDHUP;
+		return (events & wanted) | POLLERR | POLLHUP;
+	case STREAM_CONNECTED:
+	case STREAM_ENDED:
+		break;
+	default:
+		return 0;
+	}
+	if (s->flow.unread || !s->reads)
+		events |= POLLIN | POLLRDNORM;
+	if (!s->writes || flow_room(&s->flow, 0))
+		events |= POLLOUT | POLLWRNORM;
+	if (s->peer_ended)
+		events |= POLLRDHUP;
+	events &= wanted;
+	/* While there is something to read it can be read, as after the FIN of TCP. */
+	if (s->state == STREAM_ENDED && !s->flow.unread)
+		events |= POLLHUP;
+	return s->rs.error ? events | POLLERR : events;
+}
+
+static bool stream_all_sent(struct rsocket *rs)
+{
+	struct stream *s = stream_of(rs);
+
+	return s->state != STREAM_CONNECTED ||
+	       (s->flow.requests == s->requests && s->flow.controls == FLOW_CONTROLS);
+}
+
+static bool stream_has_control(struct rsocket *rs)
+{
+	struct stream *s = stream_of(rs);
+
+	return s->state != STREAM_CONNECTED || s->flow.controls;
+}
+
+/* Says that we send no more, or nothing in either direction. Waits until all is on the other
+ * side: a process may end next. 0 or -errno; -EAGAIN: not before the deadline. */
+static int stream_say(struct stream *s, enum wire_ctrl what, s64 deadline)
+{
+	struct ibv_send_wr wr = {
+		.wr_id = stream_wr_id(what == WIRE_DISCONNECT ? STREAM_GOODBYE : STREAM_CONTROL, 0),
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.imm_data = htobe32(wire_message(WIRE_CTRL, what)),
+	};
+	int err = rsocket_wait(&s->rs, stream_has_control, deadline);
+
+	if (err)
+		return err;
+	if (s->state == STREAM_CONNECTED && flow_control(&s->flow))
+		stream_post(s, &wr);
+	return rsocket_wait(&s->rs, stream_all_sent, deadline);
+}
+
+/* Its deadline: none, unless SO_LINGER has one. */
+static s64 stream_linger(const struct stream *s)
+{
+	if (!s->rs.linger.l_onoff)
+		return FOREVER;
+	if (s->rs.linger.l_linger <= 0)
+		return 0;
+	return rsocket_deadline(&(struct timeval){ .tv_sec = s->rs.linger.l_linger });
+}
+
+int stream_shutdown(struct stream *s, int how)
+{
+	bool was_reading = s->reads;
+
+	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
+		return -EINVAL;
+	if (s->state == STREAM_LISTENING && how != SHUT_WR) {
+		s->listen_shut = true;
+		waiters_wake(&s->rs);
+		return 0;
+	}
+	if (s->state == STREAM_ENDED)
+		return 0;
+	if (s->state != STREAM_CONNECTED)
+		return -ENOTCONN;
+	if (how != SHUT_WR)
+		s->reads = false;
+	if (how != SHUT_RD && s->writes) {
+		s->writes = false;
+		s->shut_write = true;
+	} else if (how == SHUT_WR || !was_reading || s->writes) {
+		waiters_wake(&s->rs);
+		return 0;
+	}
+	waiters_wake(&s->rs);
+	return stream_say(s, s->reads || s->writes ? WIRE_SHUTDOWN : WIRE_DISCONNECT,
+			  stream_linger(s));
+}
+
+void stream_close(struct stream *s)
+{
+	pthread_mutex_lock(&s->rs.lock);
+	stream_progress(s);
+	if (s->state == STREAM_CONNECTED) {
+		s->reads = s->writes = false;
+		s->shut_write = true;
+		waiters_wake(&s->rs);
+		stream_say(s, WIRE_DISCONNECT, stream_linger(s));
+	}
+	s->rs.closed = true;
+	connect_keepalive(s, false);
+	waiters_wake(&s->rs);
+	pthread_mutex_unlock(&s->rs.lock);
+	listen_end(s);
+}

@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Sending and receiving on a stream. Bytes are copied outside the lock: only the thread that holds
+ * `sending` uses free room of the ring, only the one that holds `receiving` unread bytes of the
+ * receive buffer.
+ */
+#define _GNU_SOURCE
+#include <limits.h>
+
+#include "rsocket_stream.h"
+
+/* A message of a long transfer has so many bytes at most; the first has fewer, to be on its way
+ * while the next is copied. */
+enum { FIRST_BYTES = 4096, MOST_BYTES = 1 << 16 };
+
+/* Where a call is in its list of buffers. */
+struct cursor {
+	const struct iovec *iov;
+	int n;
+	size_t at; /* within the first */
+};
+
+static size_t cursor_total(const struct iovec *iov, int n)
+{
+	size_t total = 0;
+	int i;
+
+	for (i = 0; i < n; i++) {
+		if (iov[i].iov_len > SSIZE_MAX - total)
+			return SIZE_MAX;
+		total += iov[i].iov_len;
+	}
+	return total;
+}
+
+/* The bytes that lie together, at most so many; the cursor moves behind them. */
+static u8 *cursor_take(struct cursor *c, size_t most, size_t *got)
+{
+	u8 *from;
+
+	while (c->at == c->iov->iov_len) {
+		c->iov++;
+		c->n--;
+		c->at = 0;
+	}
+	from = (u8 *)c->iov->iov_base + c->at;
+	*got = min_u64(most, c->iov->iov_len - c->at);
+	c->at += *got;
+	return from;
+}
+
+static void cursor_copy_out(struct cursor *c, u8 *to, size_t n)
+{
+	size_t got;
+
+	for (; n; n -= got, to += got) {
+		const u8 *from = cursor_take(c, n, &got);
+
+		memcpy(to, from, got);
+	}
+}
+
+static void cursor_copy_in(struct cursor *c, const u8 *from, size_t n)
+{
+	size_t got;
+
+	for (; n; n -= got, from += got) {
+		u8 *to = cursor_take(c, n, &got);
+
+		memcpy(to, from, got);
+	}
+}
+
+static bool transfer_is_open(struct rsocket *rs)
+{
+	return !stream_is_opening(stream_of(rs));
+}
+
+/* Under the lock: a stream that is being connected is waited for. */
+static int transfer_ready(struct stream *s, s64 deadline)
+{
+	int err;
+
+	if (stream_is_opening(s)) {
+		err = rsocket_wait(&s->rs, transfer_is_open, deadline);
+		if (err)
+			return err;
+	}
+	if (s->state == STREAM_FAILED)
+		return stream_error(s, -ENOTCONN);
+	return s->state == STREAM_CONNECTED || s->state == STREAM_ENDED ? 0 : -ENOTCONN;
+}
+
+/* ---- sending ---- */
+
+static bool transfer_can_send(struct rsocket *rs)
+{
+	struct stream *s = stream_of(rs);
+
+	return !s->writes || flow_room(&s->flow, s->inlined);
+}
+
+int stream_wait_room(struct stream *s, s64 deadline)
+{
+	int err = 0;
+
+	if (s->writes && !flow_room(&s->flow, s->inlined))
+		err = rsocket_wait(&s->rs, transfer_can_send, deadline);
+	if (err)
+		return err;
+	if (s->writes)
+		return 0;
+	return s->shut_write ? -EPIPE : stream_error(s, -ECONNRESET);
+}
+
+/* One message of n bytes. False: the connection is over. */
+static bool transfer_post(struct stream *s, struct cursor *c, u32 n)
+{
+	struct ibv_sge sges[2];
+	struct flow_write w;
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.sg_list = sges,
+		.num_sge = 1,
+	};
+	int i;
+
+	flow_write(&s->flow, n, s->inlined, &w);
+	pthread_mutex_unlock(&s->rs.lock);
+	wr.wr_id = stream_wr_id(STREAM_SEND, w.ring_bytes);
+	wr.imm_data = htobe32(w.message);
+	wr.wr.rdma.remote_addr = w.address;
+	wr.wr.rdma.rkey = w.key;
+	if (!w.ring_bytes) {
+		u8 bytes[n];
+
+		cursor_copy_out(c, bytes, n);
+		sges[0] = (struct ibv_sge){ (uintptr_t)bytes, n, 0 };
+		wr.send_flags = IBV_SEND_INLINE;
+		pthread_mutex_lock(&s->rs.lock);
+		return stream_post(s, &wr);
+	}
+	for (i = 0; i < 2 && w.pieces[i].bytes; i++) {
+		u8 *at = s->send + w.pieces[i].offset;
+
+		cursor_copy_out(c, at, w.pieces[i].bytes);
+		sges[i] = (struct ibv_sge){ (uintptr_t)at, w.pieces[i].bytes, s->send_mr->lkey };
+	}
+	wr.num_sge = i;
+	pthread_mutex_lock(&s->rs.lock);
+	return stream_post(s, &wr);
+}
+
+static s64 transfer_deadline(struct stream *s, const struct timeval *timeout, int flags)
+{
+	return rsocket_nonblocking(&s->rs, flags) ? 0 : rsocket_deadline(timeout);
+}
+
+ssize_t stream_send(struct stream *s, const struct iovec *iov, int n, int flags)
+{
+	struct cursor c = { .iov = iov, .n = n };
+	size_t total = cursor_total(iov, n), left = total;
+	u32 most = FIRST_BYTES;
+	s64 deadline;
+	int err;
+
+	if (total == SIZE_MAX)
+		return -EINVAL;
+	if (flags & MSG_OOB)
+		return -EOPNOTSUPP;
+	pthread_mutex_lock(&s->rs.sending);
+	pthread_mutex_lock(&s->rs.lock);
+	deadline = transfer_deadline(s, &s->rs.send_timeout, flags);
+	err = transfer_ready(s, deadline);
+	if (!err && s->unsent)
+		err = iomap_send(s, deadline);
+	while (!err && left) {
+		u32 now;
+
+		err = stream_wait_room(s, deadline);
+		if (err)
+			break;
+		now = flow_room(&s->flow, s->inlined);
+		now = (u32)min_u64(min_u32(now, most), left);
+		if (!transfer_post(s, &c, now)) {
+			err = stream_error(s, -ECONNRESET);
+			break;
+		}
+		left -= now;
+		most = min_u32(2 * most, MOST_BYTES);
+	}
+	pthread_mutex_unlock(&s->rs.lock);
+	pthread_mutex_unlock(&s->rs.sending);
+	return left == total && err ? err : (ssize_t)(total - left);
+}
+
+/* ---- receiving ---- */
+
+static bool transfer_can_receive(struct rsocket *rs)
+{
+	struct stream *s = stream_of(rs);
+
+	return s->flow.unread || !s->reads;
+}
+
+/* Copies up to left bytes, from `skip` on if they are only looked at. Returns how many. */
+static size_t transfer_copy(struct stream *s, struct cursor *c, size_t left, bool peek)
+{
+	u32 skip = 0, offset, n;
+	size_t copied = 0;
+
+	while (left && (n = flow_unread(&s->flow, skip, &offset))) {
+		n = (u32)min_u64(n, left);
+		pthread_mutex_unlock(&s->rs.lock);
+		cursor_copy_in(c, s->receive + offset, n);
+		pthread_mutex_lock(&s->rs.lock);
+		if (peek)
+			skip += n;
+		else
+			flow_read(&s->flow, n);
+		left -= n;
+		copied += n;
+	}
+	return copied;
+}
+
+ssize_t stream_receive(struct stream *s, const struct iovec *iov, int n, int flags)
+{
+	struct cursor c = { .iov = iov, .n = n };
+	size_t total = cursor_total(iov, n), got = 0;
+	s64 deadline;
+	int err;
+
+	if (total == SIZE_MAX)
+		return -EINVAL;
+	if (flags & (MSG_OOB | MSG_ERRQUEUE))
+		return -EOPNOTSUPP;
+	pthread_mutex_lock(&s->rs.receiving);
+	pthread_mutex_lock(&s->rs.lock);
+	deadline = transfer_deadline(s, &s->rs.receive_timeout, flags);
+	err = transfer_ready(s, deadline);
+	while (!err && got < total) {
+		if (!s->flow.unread)
+			err = rsocket_wait(&s->rs, transfer_can_receive, deadline);
+		if (err)
+			break;
+		if (!s->flow.unread) {
+			/* the end */
+			err = stream_error(s, 0);
+			break;
+		}
+		got += transfer_copy(s, &c, total - got, flags & MSG_PEEK);
+		/* credits for what was read */
+		stream_progress(s);
+		if (!(flags & MSG_WAITALL) || (flags & MSG_PEEK))
+			break;
+	}
+	pthread_mutex_unlock(&s->rs.lock);
+	pthread_mutex_unlock(&s->rs.receiving);
+	return err && !got ? err : (ssize_t)got;
+}

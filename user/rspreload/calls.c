@@ -1,0 +1,494 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The calls that a program makes: to the rsocket's or the C library's function.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <infiniband/verbs.h>
+#include <netinet/in.h>
+#include <rdma/rsocket.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/sendfile.h>
+#include <unistd.h>
+
+#include "preload.h"
+
+/* What a descriptor stands for. */
+struct target {
+	bool is_rsocket;
+	int fd;
+};
+
+static struct target target_of(int fd)
+{
+	struct entry *entry = entry_of(fd);
+
+	if (!entry)
+		return (struct target){ .fd = fd };
+	return (struct target){ .is_rsocket = entry->kind == ENTRY_RSOCKET, .fd = entry->fd };
+}
+
+/* The same, of a call that sends or receives. */
+static struct target target_used(int fd)
+{
+	struct entry *entry = entry_of(fd);
+
+	if (entry)
+		fork_settle(entry);
+	return target_of(fd);
+}
+
+/* ---- making sockets ---- */
+
+/* The libraries that rsockets are made of need the kernel's sockets themselves. */
+static bool caller_is_ours(const void *caller)
+{
+	const void *ours[] = { (const void *)rsocket, (const void *)ibv_get_device_list };
+	Dl_info of_caller, of_ours;
+	size_t i;
+
+	if (!dladdr(caller, &of_caller))
+		return false;
+	for (i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (dladdr(ours[i], &of_ours) && of_ours.dli_fbase == of_caller.dli_fbase)
+			return true;
+	return false;
+}
+
+EXPORT int socket(int domain, int type, int protocol)
+{
+	int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK), fd, number;
+	bool stream = kind == SOCK_STREAM && (!protocol || protocol == IPPROTO_TCP);
+	bool dgram = kind == SOCK_DGRAM && (!protocol || protocol == IPPROTO_UDP);
+
+	if ((domain != AF_INET && domain != AF_INET6) || (!stream && !dgram) ||
+	    caller_is_ours(__builtin_return_address(0)) || !config_wants(domain, kind, protocol))
+		return real.socket(domain, type, protocol);
+	if (config_forks() && stream) {
+		fd = real.socket(domain, type, protocol);
+		return fd < 0 ? -1 : entry_open(fd, ENTRY_FORK);
+	}
+	fd = rsocket(domain, type, protocol);
+	/* No device: the program has its socket all the same. */
+	if (fd < 0)
+		return real.socket(domain, type, protocol);
+	config_apply(fd);
+	number = entry_open(fd, ENTRY_RSOCKET);
+	if (number >= 0 && (type & SOCK_CLOEXEC))
+		real.fcntl(number, F_SETFD, FD_CLOEXEC);
+	return number;
+}
+
+EXPORT int bind(int fd, const struct sockaddr *address, socklen_t n)
+{
+	struct target t = target_of(fd);
+
+	return t.is_rsocket ? rbind(t.fd, address, n) : real.bind(t.fd, address, n);
+}
+
+EXPORT int listen(int fd, int backlog)
+{
+	struct entry *entry = entry_of(fd);
+	struct target t = target_of(fd);
+	int ret;
+
+	if (t.is_rsocket)
+		return rlisten(t.fd, backlog);
+	ret = real.listen(t.fd, backlog);
+	if (!ret && entry && entry->kind == ENTRY_FORK)
+		entry_become(entry, t.fd, ENTRY_FORK_LISTEN);
+	return ret;
+}
+
+static int accept_number(int fd, enum entry_kind kind, int flags)
+{
+	int number = entry_open(fd, kind);
+
+	if (number >= 0 && (flags & SOCK_CLOEXEC))
+		real.fcntl(number, F_SETFD, FD_CLOEXEC);
+	return number;
+}
+
+EXPORT int accept4(int fd, struct sockaddr *address, socklen_t *n, int flags)
+{
+	struct entry *entry = entry_of(fd);
+	struct target t = target_of(fd);
+	int accepted;
+
+	if (!t.is_rsocket) {
+		accepted = real.accept4(t.fd, address, n, flags);
+		if (accepted < 0 || !entry || entry->kind != ENTRY_FORK_LISTEN)
+			return accepted;
+		return accept_number(accepted, ENTRY_FORK_PASSIVE, flags);
+	}
+	if (flags & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) {
+		errno = EINVAL;
+		return -1;
+	}
+	accepted = raccept(t.fd, address, n);
+	if (accepted < 0)
+		return -1;
+	rfcntl(accepted, F_SETFL, flags & SOCK_NONBLOCK ? O_NONBLOCK : 0);
+	return accept_number(accepted, ENTRY_RSOCKET, flags);
+}
+
+EXPORT int accept(int fd, struct sockaddr *address, socklen_t *n)
+{
+	return accept4(fd, address, n, 0);
+}
+
+/* The peer has no rsocket: the connection is made by TCP. */
+static int connect_kernel(struct entry *entry, const struct sockaddr *address, socklen_t n)
+{
+	int type = SOCK_STREAM, fd, value = 0, left = entry->fd;
+	socklen_t bytes = sizeof(type);
+
+	rgetsockopt(left, SOL_SOCKET, SO_TYPE, &type, &bytes);
+	fd = real.socket(address->sa_family, type, 0);
+	if (fd < 0)
+		return -1;
+	value = rfcntl(left, F_GETFL);
+	if (value > 0 && (value & O_NONBLOCK))
+		real.fcntl(fd, F_SETFL, O_NONBLOCK);
+	entry->left = left;
+	entry_become(entry, fd, ENTRY_KERNEL);
+	return real.connect(fd, address, n);
+}
+
+EXPORT int connect(int fd, const struct sockaddr *address, socklen_t n)
+{
+	struct entry *entry = entry_of(fd);
+	struct target t = target_of(fd);
+	int ret;
+
+	if (t.is_rsocket) {
+		ret = rconnect(t.fd, address, n);
+		if (!ret || errno == EINPROGRESS || errno == EALREADY || errno == EISCONN ||
+		    errno == EINTR || errno == EINVAL || errno == EFAULT)
+			return ret;
+		return connect_kernel(entry, address, n);
+	}
+	if (entry && entry->kind == ENTRY_FORK)
+		entry_become(entry, t.fd, ENTRY_FORK_ACTIVE);
+	return real.connect(t.fd, address, n);
+}
+
+/* ---- receiving ---- */
+
+EXPORT ssize_t recvfrom(int fd, void *restrict buf, size_t len, int flags,
+			struct sockaddr *restrict from, socklen_t *restrict n)
+{
+	struct target t = target_used(fd);
+
+	return t.is_rsocket ? rrecvfrom(t.fd, buf, len, flags, from, n) :
+			      real.recvfrom(t.fd, buf, len, flags, from, n);
+}
+
+EXPORT ssize_t recv(int fd, void *buf, size_t len, int flags)
+{
+	return recvfrom(fd, buf, len, flags, NULL, NULL);
+}
+
+EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
+{
+	struct target t = target_used(fd);
+	void *control = msg->msg_control;
+	ssize_t got;
+
+	if (!t.is_rsocket)
+		return real.recvmsg(t.fd, msg, flags);
+	/* No control data come with an rsocket, so none of the room for them is used. */
+	msg->msg_control = NULL;
+	msg->msg_controllen = 0;
+	got = rrecvmsg(t.fd, msg, flags);
+	msg->msg_control = control;
+	return got;
+}
+
+EXPORT ssize_t read(int fd, void *buf, size_t n)
+{
+	struct target t = target_used(fd);
+
+	return t.is_rsocket ? rread(t.fd, buf, n) : real.read(t.fd, buf, n);
+}
+
+EXPORT ssize_t readv(int fd, const struct iovec *iov, int n)
+{
+	struct target t = target_used(fd);
+
+	return t.is_rsocket ? rreadv(t.fd, iov, n) : real.readv(t.fd, iov, n);
+}
+
+/* What programs call that were compiled with _FORTIFY_SOURCE. */
+ssize_t __read_chk(int fd, void *buf, size_t n, size_t room);
+ssize_t __recv_chk(int fd, void *buf, size_t n, size_t room, int flags);
+ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t room, int flags, struct sockaddr *from,
+		       socklen_t *from_n);
+
+static void check_room(size_t n, size_t room)
+{
+	if (n > room)
+		abort();
+}
+
+EXPORT ssize_t __read_chk(int fd, void *buf, size_t n, size_t room)
+{
+	check_room(n, room);
+	return read(fd, buf, n);
+}
+
+EXPORT ssize_t __recv_chk(int fd, void *buf, size_t n, size_t room, int flags)
+{
+	check_room(n, room);
+	return recv(fd, buf, n, flags);
+}
+
+EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t n, size_t room, int flags,
+			      struct sockaddr *from, socklen_t *from_n)
+{
+	check_room(n, room);
+	return recvfrom(fd, buf, n, flags, from, from_n);
+}
+
+/* ---- sending ---- */
+
+EXPORT ssize_t sendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *to,
+		      socklen_t n)
+{
+	struct target t = target_used(fd);
+
+	return t.is_rsocket ? rsendto(t.fd, buf, len, flags, to, n) :
+			      real.sendto(t.fd, buf, len, flags, to, n);
+}
+
+EXPORT ssize_t send(int fd, const void *buf, size_t len, int flags)
+{
+	return sendto(fd, buf, len, flags, NULL, 0);
+}
+
+EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
+{
+	struct target t = target_used(fd);
+
+	return t.is_rsocket ? rsendmsg(t.fd, msg, flags) : real.sendmsg(t.fd, msg, flags);
+}
+
+EXPORT ssize_t write(int fd, const void *buf, size_t n)
+{
+	struct target t = target_used(fd);
+
+	return t.is_rsocket ? rwrite(t.fd, buf, n) : real.write(t.fd, buf, n);
+}
+
+EXPORT ssize_t writev(int fd, const struct iovec *iov, int n)
+{
+	struct target t = target_used(fd);
+
+	return t.is_rsocket ? rwritev(t.fd, iov, n) : real.writev(t.fd, iov, n);
+}
+
+/* A piece of the file at a time, read and sent: as much as was sent is taken from the file. */
+EXPORT ssize_t sendfile(int out, int in, off_t *offset, size_t count)
+{
+	struct target t = target_used(out);
+	off_t at = offset ? *offset : lseek(in, 0, SEEK_CUR);
+	ssize_t total = 0, n, sent = 0;
+	char piece[16384];
+
+	if (!t.is_rsocket)
+		return real.sendfile(t.fd, in, offset, count);
+	if (at < 0)
+		return -1;
+	while (count) {
+		n = pread(in, piece, count < sizeof(piece) ? count : sizeof(piece), at);
+		if (n <= 0) {
+			sent = n;
+			break;
+		}
+		sent = rwrite(t.fd, piece, (size_t)n);
+		if (sent < 0)
+			break;
+		total += sent;
+		at += sent;
+		count -= (size_t)sent;
+		if (sent < n)
+			break;
+	}
+	if (offset)
+		*offset = at;
+	else
+		lseek(in, at, SEEK_SET);
+	return total || sent >= 0 ? total : -1;
+}
+
+EXPORT ssize_t sendfile64(int out, int in, off64_t *offset, size_t count)
+{
+	_Static_assert(sizeof(off_t) == sizeof(off64_t), "one of them for both");
+	return sendfile(out, in, (off_t *)offset, count);
+}
+
+/* ---- names and options ---- */
+
+EXPORT int shutdown(int fd, int how)
+{
+	struct target t = target_of(fd);
+
+	return t.is_rsocket ? rshutdown(t.fd, how) : real.shutdown(t.fd, how);
+}
+
+EXPORT int getpeername(int fd, struct sockaddr *restrict address, socklen_t *restrict n)
+{
+	struct target t = target_of(fd);
+
+	return t.is_rsocket ? rgetpeername(t.fd, address, n) : real.getpeername(t.fd, address, n);
+}
+
+EXPORT int getsockname(int fd, struct sockaddr *restrict address, socklen_t *restrict n)
+{
+	struct target t = target_of(fd);
+
+	return t.is_rsocket ? rgetsockname(t.fd, address, n) : real.getsockname(t.fd, address, n);
+}
+
+EXPORT int setsockopt(int fd, int level, int name, const void *value, socklen_t n)
+{
+	struct target t = target_of(fd);
+
+	return t.is_rsocket ? rsetsockopt(t.fd, level, name, value, n) :
+			      real.setsockopt(t.fd, level, name, value, n);
+}
+
+EXPORT int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *restrict n)
+{
+	struct target t = target_of(fd);
+
+	return t.is_rsocket ? rgetsockopt(t.fd, level, name, value, n) :
+			      real.getsockopt(t.fd, level, name, value, n);
+}
+
+/* ---- descriptors ---- */
+
+EXPORT int close(int fd)
+{
+	int ret;
+
+	if (!entry_of(fd))
+		return real.close(fd);
+	/* The number is free only when the entry is not there any more. */
+	ret = entry_close(fd);
+	real.close(fd);
+	return ret;
+}
+
+EXPORT int dup(int fd)
+{
+	struct entry *entry = entry_of(fd);
+	int copy = real.dup(fd);
+
+	if (copy >= 0 && entry)
+		entry_share(copy, entry);
+	return copy;
+}
+
+EXPORT int dup3(int fd, int to, int flags)
+{
+	struct entry *entry = entry_of(fd);
+	int copy;
+
+	if (fd == to)
+		return real.dup3(fd, to, flags);
+	if (entry_of(to))
+		entry_close(to);
+	copy = real.dup3(fd, to, flags);
+	if (copy >= 0 && entry)
+		entry_share(copy, entry);
+	return copy;
+}
+
+EXPORT int dup2(int fd, int to)
+{
+	return fd == to ? real.dup2(fd, to) : dup3(fd, to, 0);
+}
+
+static int fcntl_any(int fd, int cmd, void *argument)
+{
+	struct entry *entry = entry_of(fd);
+	struct target t = target_of(fd);
+	int copy;
+
+	switch (cmd) {
+	case F_DUPFD:
+	case F_DUPFD_CLOEXEC:
+		copy = real.fcntl(fd, cmd, argument);
+		if (copy >= 0 && entry)
+			entry_share(copy, entry);
+		return copy;
+	case F_GETFD:
+	case F_SETFD:
+		return real.fcntl(fd, cmd, argument);
+	default:
+		return t.is_rsocket ? rfcntl(t.fd, cmd, argument) : real.fcntl(t.fd, cmd, argument);
+	}
+}
+
+EXPORT int fcntl(int fd, int cmd, ...)
+{
+	va_list args;
+	void *argument;
+
+	va_start(args, cmd);
+	argument = va_arg(args, void *);
+	va_end(args);
+	return fcntl_any(fd, cmd, argument);
+}
+
+EXPORT int fcntl64(int fd, int cmd, ...)
+{
+	va_list args;
+	void *argument;
+
+	va_start(args, cmd);
+	argument = va_arg(args, void *);
+	va_end(args);
+	return fcntl_any(fd, cmd, argument);
+}
+
+/* How much can be read at once, by a look at it. */
+static int ioctl_readable(int rsocket, int *bytes)
+{
+	size_t room = 1 << 20;
+	void *look = malloc(room);
+	ssize_t n = look ? rrecv(rsocket, look, room, MSG_PEEK | MSG_DONTWAIT) : -1;
+
+	free(look);
+	if (n < 0 && errno != EAGAIN)
+		return -1;
+	*bytes = n < 0 ? 0 : (int)n;
+	return 0;
+}
+
+EXPORT int ioctl(int fd, unsigned long request, ...)
+{
+	struct target t = target_of(fd);
+	va_list args;
+	void *argument;
+	int flags;
+
+	va_start(args, request);
+	argument = va_arg(args, void *);
+	va_end(args);
+	if (!t.is_rsocket)
+		return real.ioctl(t.fd, request, argument);
+	if (request == FIONBIO) {
+		flags = rfcntl(t.fd, F_GETFL) & ~O_NONBLOCK;
+		return rfcntl(t.fd, F_SETFL, flags | (*(int *)argument ? O_NONBLOCK : 0));
+	}
+	if (request == FIONREAD)
+		return ioctl_readable(t.fd, argument);
+	return real.ioctl(fd, request, argument);
+}

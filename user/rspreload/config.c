@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What is redirected: /etc/rdma/rsocket/preload_config has lines of four words, a program (the
+ * beginning of its name), a domain, a type and a protocol; "*" stands for any. Without a line all
+ * sockets are.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <rdma/rsocket.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "preload.h"
+
+#define CONFIG_FILE "/etc/rdma/rsocket/preload_config"
+
+struct rule {
+	struct rule *next;
+	char program[64]; /* "": any */
+	int domain, type, protocol; /* 0: any */
+};
+
+struct word {
+	const char *text;
+	int value;
+};
+
+static const struct word domains[] = {
+	{ "*", 0 }, { "INET", AF_INET }, { "INET6", AF_INET6 }, { "IB", 27 },
+	{ NULL, 0 },
+};
+static const struct word types[] = {
+	{ "*", 0 }, { "STREAM", SOCK_STREAM }, { "DGRAM", SOCK_DGRAM }, { NULL, 0 },
+};
+static const struct word protocols[] = {
+	{ "*", 0 }, { "TCP", IPPROTO_TCP }, { "UDP", IPPROTO_UDP }, { NULL, 0 },
+};
+
+static struct rule *rules;
+static int send_queue, receive_queue, inlined;
+static bool forks;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* The word, with or without one of its prefixes. */
+static bool config_word(const struct word *words, const char *text, int *value)
+{
+	static const char *const prefixes[] = { "AF_", "PF_", "SOCK_", "IPPROTO_" };
+	size_t i, n;
+
+	for (i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
+		n = strlen(prefixes[i]);
+		if (!strncasecmp(text, prefixes[i], n)) {
+			text += n;
+			break;
+		}
+	}
+	for (; words->text; words++) {
+		if (!strcasecmp(words->text, text)) {
+			*value = words->value;
+			return true;
+		}
+	}
+	return false;
+}
+
+static void config_line(const char *line)
+{
+	char program[64], domain[16], type[16], protocol[16];
+	struct rule *rule;
+
+	if (line[0] == '#' ||
+	    sscanf(line, "%63s%15s%15s%15s", program, domain, type, protocol) != 4)
+		return;
+	rule = calloc(1, sizeof(*rule));
+	if (!rule)
+		return;
+	if (!config_word(domains, domain, &rule->domain) ||
+	    !config_word(types, type, &rule->type) ||
+	    !config_word(protocols, protocol, &rule->protocol)) {
+		free(rule);
+		return;
+	}
+	if (strcmp(program, "*"))
+		memcpy(rule->program, program, sizeof(program));
+	rule->next = rules;
+	rules = rule;
+}
+
+static int config_number(const char *variable)
+{
+	const char *text = getenv(variable);
+
+	return text ? atoi(text) : 0;
+}
+
+static void config_read(void)
+{
+	FILE *f = fopen(CONFIG_FILE, "re");
+	char line[256];
+
+	while (f && fgets(line, sizeof(line), f))
+		config_line(line);
+	if (f)
+		fclose(f);
+	send_queue = config_number("RS_SQ_SIZE");
+	receive_queue = config_number("RS_RQ_SIZE");
+	inlined = config_number("RS_INLINE");
+	forks = config_number("RDMAV_FORK_SAFE");
+}
+
+bool config_wants(int domain, int type, int protocol)
+{
+	const struct rule *rule;
+
+	pthread_once(&once, config_read);
+	if (!protocol)
+		protocol = type == SOCK_STREAM ? IPPROTO_TCP : IPPROTO_UDP;
+	for (rule = rules; rule; rule = rule->next)
+		if (!strncasecmp(rule->program, program_invocation_short_name,
+				 strlen(rule->program)) &&
+		    (!rule->domain || rule->domain == domain) &&
+		    (!rule->type || rule->type == type) &&
+		    (!rule->protocol || rule->protocol == protocol))
+			return true;
+	return !rules;
+}
+
+bool config_forks(void)
+{
+	pthread_once(&once, config_read);
+	return forks;
+}
+
+void config_apply(int rsocket)
+{
+	pthread_once(&once, config_read);
+	if (send_queue)
+		rsetsockopt(rsocket, SOL_RDMA, RDMA_SQSIZE, &send_queue, sizeof(send_queue));
+	if (receive_queue)
+		rsetsockopt(rsocket, SOL_RDMA, RDMA_RQSIZE, &receive_queue, sizeof(receive_queue));
+	if (inlined)
+		rsetsockopt(rsocket, SOL_RDMA, RDMA_INLINE, &inlined, sizeof(inlined));
+}

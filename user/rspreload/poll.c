@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * poll() and select() of descriptors of both kinds.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <limits.h>
+#include <pthread.h>
+#include <rdma/rsocket.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "preload.h"
+
+static bool poll_has_entry(const struct pollfd *fds, nfds_t n)
+{
+	nfds_t i;
+
+	for (i = 0; i < n; i++)
+		if (entry_of(fds[i].fd))
+			return true;
+	return false;
+}
+
+EXPORT int poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+	struct pollfd *theirs;
+	nfds_t i;
+	int ret;
+
+	if (!poll_has_entry(fds, n))
+		return real.poll(fds, n, timeout);
+	theirs = calloc(n, sizeof(*theirs));
+	if (!theirs) {
+		errno = ENOMEM;
+		return -1;
+	}
+	for (i = 0; i < n; i++) {
+		struct entry *entry = entry_of(fds[i].fd);
+
+		/* A server that waits for the first byte must be connected to get it. */
+		if (entry && entry->kind == ENTRY_FORK_PASSIVE)
+			fork_settle(entry);
+		theirs[i].fd = entry ? entry->fd : fds[i].fd;
+		theirs[i].events = fds[i].events;
+	}
+	ret = rpoll(theirs, n, timeout);
+	for (i = 0; i < n && ret >= 0; i++)
+		fds[i].revents = theirs[i].revents;
+	free(theirs);
+	return ret;
+}
+
+/* Rounded up, as no call may end before its time. */
+static int poll_ms(const struct timespec *t)
+{
+	if (!t)
+		return -1;
+	if (t->tv_sec >= INT_MAX / 1000)
+		return INT_MAX;
+	return (int)(t->tv_sec * 1000 + (t->tv_nsec + 999999) / 1000000);
+}
+
+EXPORT int ppoll(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask)
+{
+	sigset_t old;
+	int ret, saved;
+
+	if (!poll_has_entry(fds, n))
+		return real.ppoll(fds, n, timeout, mask);
+	if (mask)
+		pthread_sigmask(SIG_SETMASK, mask, &old);
+	ret = poll(fds, n, poll_ms(timeout));
+	saved = errno;
+	if (mask)
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
+	errno = saved;
+	return ret;
+}
+
+/* What programs call that were compiled with _FORTIFY_SOURCE. */
+int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room);
+int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout, const sigset_t *mask,
+		size_t room);
+
+EXPORT int __poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t room)
+{
+	if (room / sizeof(*fds) < n)
+		abort();
+	return poll(fds, n, timeout);
+}
+
+EXPORT int __ppoll_chk(struct pollfd *fds, nfds_t n, const struct timespec *timeout,
+		       const sigset_t *mask, size_t room)
+{
+	if (room / sizeof(*fds) < n)
+		abort();
+	return ppoll(fds, n, timeout, mask);
+}
+
+/* ---- select() ---- */
+
+static bool is_set(int fd, const fd_set *set)
+{
+	return set && FD_ISSET(fd, set);
+}
+
+static bool select_has_entry(int n, const fd_set *reads, const fd_set *writes,
+			     const fd_set *excepts)
+{
+	int fd;
+
+	for (fd = 0; fd < n; fd++)
+		if ((is_set(fd, reads) || is_set(fd, writes) || is_set(fd, excepts)) &&
+		    entry_of(fd))
+			return true;
+	return false;
+}
+
+/* Keeps what is set and happened; returns how many. */
+static int select_keep(fd_set *set, int fd, int happened)
+{
+	if (!is_set(fd, set))
+		return 0;
+	if (happened)
+		return 1;
+	FD_CLR(fd, set);
+	return 0;
+}
+
+static int select_by_poll(int n, fd_set *reads, fd_set *writes, fd_set *excepts, int timeout)
+{
+	struct pollfd *fds = calloc((size_t)n + 1, sizeof(*fds));
+	int fd, i, used = 0, ret, bits = 0;
+
+	if (!fds) {
+		errno = ENOMEM;
+		return -1;
+	}
+	for (fd = 0; fd < n; fd++) {
+		short events = (is_set(fd, reads) ? POLLIN : 0) |
+			       (is_set(fd, writes) ? POLLOUT : 0) |
+			       (is_set(fd, excepts) ? POLLPRI : 0);
+
+		if (events)
+			fds[used++] = (struct pollfd){ .fd = fd, .events = events };
+	}
+	ret = poll(fds, (nfds_t)used, timeout);
+	for (i = 0; i < used && ret >= 0; i++) {
+		short events = fds[i].revents;
+
+		if (events & POLLNVAL) {
+			errno = EBADF;
+			ret = -1;
+			break;
+		}
+		bits += select_keep(reads, fds[i].fd, events & (POLLIN | POLLHUP | POLLERR));
+		bits += select_keep(writes, fds[i].fd, events & (POLLOUT | POLLERR));
+		bits += select_keep(excepts, fds[i].fd, events & POLLPRI);
+	}
+	free(fds);
+	return ret < 0 ? -1 : bits;
+}
+
+EXPORT int pselect(int n, fd_set *reads, fd_set *writes, fd_set *excepts,
+		   const struct timespec *timeout, const sigset_t *mask)
+{
+	sigset_t old;
+	int ret, saved;
+
+	if (n < 0 || n > FD_SETSIZE || !select_has_entry(n, reads, writes, excepts))
+		return real.pselect(n, reads, writes, excepts, timeout, mask);
+	if (mask)
+		pthread_sigmask(SIG_SETMASK, mask, &old);
+	ret = select_by_poll(n, reads, writes, excepts, poll_ms(timeout));
+	saved = errno;
+	if (mask)
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
+	errno = saved;
+	return ret;
+}
+
+/* As the kernel does, it tells what is left of the time. */
+EXPORT int select(int n, fd_set *reads, fd_set *writes, fd_set *excepts, struct timeval *timeout)
+{
+	struct timespec start, now, t;
+	long long left;
+	int ret;
+
+	if (n < 0 || n > FD_SETSIZE || !select_has_entry(n, reads, writes, excepts))
+		return real.select(n, reads, writes, excepts, timeout);
+	if (!timeout)
+		return select_by_poll(n, reads, writes, excepts, -1);
+	if (timeout->tv_sec < 0 || timeout->tv_usec < 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	t = (struct timespec){ timeout->tv_sec, timeout->tv_usec * 1000 };
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	ret = select_by_poll(n, reads, writes, excepts, poll_ms(&t));
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	left = (t.tv_sec - now.tv_sec + start.tv_sec) * 1000000ll +
+	       (t.tv_nsec - now.tv_nsec + start.tv_nsec) / 1000;
+	left = left < 0 ? 0 : left;
+	*timeout = (struct timeval){ left / 1000000, left % 1000000 };
+	return ret;
+}

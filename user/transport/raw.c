@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "raw.h"
+
+#include <stdlib.h>
+
+#include "internal.h"
+
+/* ---- what a frame is: as XDP sees it ---- */
+
+#define FLOW_FRAME  const struct rx_frame *
+#define FLOW_INLINE static inline
+
+/* Headers lie in the first buffer, which is as long as any of them. */
+static bool flow_load(FLOW_FRAME frame, u32 at, void *to, u32 bytes)
+{
+	if (at > frame->len || bytes > frame->len - at)
+		return false;
+	memcpy(to, frame->data + at, bytes);
+	return true;
+}
+
+#include <xroce/flow.h>
+
+/* ---- flows ---- */
+
+static struct raw_flow **raw_place(struct engine_tables *t, u32 order)
+{
+	struct raw_flow **p = &t->flows;
+
+	while (*p && (*p)->order <= order)
+		p = &(*p)->next;
+	return p;
+}
+
+int raw_attach(struct engine *e, struct qp *qp, const struct xroce_flow_key *value,
+	       const struct xroce_flow_key *mask, u32 order, struct raw_flow **out)
+{
+	struct engine_tables *t = e->tables;
+	struct raw_flow *flow, **place;
+
+	if (qp->transport != XROCE_RAW)
+		return -EINVAL;
+	flow = t->num_flows < XROCE_MAX_FLOW ? malloc(sizeof(*flow)) : NULL;
+	if (!flow)
+		return -ENOMEM;
+	place = raw_place(t, order);
+	*flow = (struct raw_flow){
+		.next = *place, .qp = qp, .value = *value, .mask = *mask, .order = order
+	};
+	*place = flow;
+	t->num_flows++;
+	qp->num_flows++;
+	*out = flow;
+	return 0;
+}
+
+void raw_detach(struct engine *e, struct raw_flow *flow)
+{
+	struct engine_tables *t = e->tables;
+	struct raw_flow **p = &t->flows;
+
+	while (*p != flow)
+		p = &(*p)->next;
+	*p = flow->next;
+	t->num_flows--;
+	flow->qp->num_flows--;
+	free(flow);
+}
+
+const struct raw_flow *raw_flows(const struct engine *e)
+{
+	return e->tables->flows;
+}
+
+u32 raw_num_flows(const struct engine *e)
+{
+	return e->tables->num_flows;
+}
+
+/* The first flow that takes a frame; NULL: none does. */
+static const struct raw_flow *raw_find(const struct engine *e, const struct rx_frame *frame,
+				       struct xroce_flow_key *key)
+{
+	const struct raw_flow *flow = e->tables->flows;
+
+	if (!flow || !flow_parse(frame, key))
+		return NULL;
+	while (flow && !flow_matches(key, &flow->value, &flow->mask))
+		flow = flow->next;
+	return flow;
+}
+
+bool raw_takes_frame(const struct engine *e, const struct rx_frame *frame)
+{
+	struct xroce_flow_key key;
+
+	return raw_find(e, frame, &key);
+}
+
+bool raw_any(const struct engine *e)
+{
+	return e->tables->num_raw;
+}
+
+/* ---- frames in ---- */
+
+/* The QP takes its copy or not, for reasons of its own. */
+static enum xroce_drop raw_deliver(struct engine *e, struct qp *qp, const struct packet *p,
+				   const struct xroce_rx_cqe *hint, u64 now_ns)
+{
+	const enum qp_state state = qp_state(qp);
+	struct cqe cqe = { .opcode = CQE_RECV, .byte_len = p->payload_len };
+
+	if (state < QPS_RTR || state == QPS_ERR)
+		return XROCE_DROP_qp_state;
+	return datagram_receive(e, qp, p, hint, NULL, &cqe, now_ns);
+}
+
+/* Has a flow before this one, of the same order and QP, taken the frame? */
+static bool raw_is_repeated(const struct raw_flow *first, const struct raw_flow *flow,
+			    const struct xroce_flow_key *key)
+{
+	for (; first != flow; first = first->next)
+		if (first->qp == flow->qp && flow_matches(key, &first->value, &first->mask))
+			return true;
+	return false;
+}
+
+static enum xroce_drop raw_deliver_to_all(struct engine *e, const struct raw_flow *first,
+					  const struct xroce_flow_key *key, const struct packet *p,
+					  const struct xroce_rx_cqe *hint, u64 now_ns)
+{
+	struct copies copies = { .refused = XROCE_DROP_none };
+
+	for (const struct raw_flow *f = first; f && f->order == first->order; f = f->next) {
+		if (!flow_matches(key, &f->value, &f->mask) || raw_is_repeated(first, f, key))
+			continue;
+		copies_count(e, &copies, raw_deliver(e, f->qp, p, hint, now_ns));
+	}
+	return copies_end(e, &copies);
+}
+
+/* Whole, as the payload of a packet without headers. */
+static struct packet raw_as_packet(const struct rx_frame *frame, const struct xroce_flow_key *key)
+{
+	return (struct packet){
+		.payload_len = frame->len + frame->frag_len,
+		.tos = key->tos,
+		.has_vlan = key->kinds & XROCE_FLOW_VLAN,
+		.vlan_tci = be16toh(key->vlan_tci),
+		.payload = frame->data,
+		.end = frame->data + frame->len,
+		.frag = frame->frag,
+	};
+}
+
+enum xroce_drop raw_input(struct engine *e, const struct xroce_rx_cqe *hint,
+			  const struct rx_frame *frame, u64 now_ns)
+{
+	const struct raw_flow *flow;
+	struct xroce_flow_key key;
+	struct packet p;
+
+	if (e->number)
+		return XROCE_DROP_not_handed;
+	flow = raw_find(e, frame, &key);
+	if (!flow)
+		return XROCE_DROP_flow;
+	p = raw_as_packet(frame, &key);
+	return raw_deliver_to_all(e, flow, &key, &p, hint, now_ns);
+}
+
+/* ---- frames out ---- */
+
+/* What the link takes: its MTU behind an Ethernet header, and a VLAN tag. */
+static bool raw_fits(const struct qp *qp, const u8 *frame, u32 len)
+{
+	__be16 type;
+
+	memcpy(&type, frame + RAW_FRAME_MIN - sizeof(type), sizeof(type));
+	return len <= qp->path_mtu + (type == FLOW_TYPE_VLAN || type == FLOW_TYPE_QINQ ?
+					      RAW_HEADER_BYTES :
+					      RAW_FRAME_MIN);
+}
+
+static bool raw_gather(struct engine *e, const struct qp *qp, const struct send_wqe *wqe, u8 *frame)
+{
+	if (!(wqe->flags & WR_INLINE))
+		return sge_gather(e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, frame, wqe->length);
+	memcpy(frame, wqe->data, wqe->length);
+	return true;
+}
+
+u32 raw_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+	const struct send_wqe *wqe;
+	u32 len;
+
+	if (qp_state(qp) != QPS_RTS || req->tx == sq_prod(&qp->sq))
+		return 0;
+	wqe = sq_at(&qp->sq, req->tx);
+	len = wqe->length;
+	if (wqe->opcode == WR_REFUSED) {
+		qp_send_error(e, qp, (enum cqe_status)wqe->refused_as, refusal_verr(wqe), now_ns);
+		return 0;
+	}
+	if (len < RAW_FRAME_MIN) {
+		qp_send_error(e, qp, CQE_LOC_LEN_ERR, VERR_REQUEST, now_ns);
+		return 0;
+	}
+	/* with a tag, which is looked for when the frame is there */
+	if (len > RAW_HEADER_BYTES + qp->path_mtu) {
+		qp_send_error(e, qp, CQE_LOC_LEN_ERR, VERR_TOO_LONG, now_ns);
+		return 0;
+	}
+	if (!raw_gather(e, qp, wqe, frame)) {
+		qp_send_error(e, qp, CQE_LOC_PROT_ERR,
+			      list_error(e, qp->pd, wqe->sge, wqe->num_sge, 0), now_ns);
+		return 0;
+	}
+	if (!raw_fits(qp, frame, len)) {
+		qp_send_error(e, qp, CQE_LOC_LEN_ERR, VERR_TOO_LONG, now_ns);
+		return 0;
+	}
+	req->tx = ++req->assigned;
+	sq_complete(e, qp, CQE_SUCCESS, VERR_NONE, now_ns);
+	return len;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Raw packet QPs: what they send and receive is whole Ethernet frames. Which frames a QP receives,
+ * its flows say (ibv_create_flow(3)); a frame may be for several.
+ *
+ * All raw packet QPs are engine number 0's, as a frame comes once for all of them.
+ */
+#ifndef TRANSPORT_RAW_H
+#define TRANSPORT_RAW_H
+
+#include <xroce/abi.h>
+
+#include "qp.h"
+
+#define RAW_FRAME_MIN 14u /* an Ethernet header */
+/* the longest frame of a link with that MTU: with a VLAN tag */
+#define RAW_HEADER_BYTES 18u
+/* of links with a larger one the longest frames can neither be sent nor received */
+#define RAW_MTU_MAX	 (PACKET_FRAME_MAX - RAW_HEADER_BYTES)
+
+/*
+ * Flows in the order that frames are compared with them: by order, then by age. value has no bit
+ * that mask has not.
+ */
+struct raw_flow {
+	struct raw_flow *next;
+	struct qp *qp;
+	struct xroce_flow_key value, mask;
+	u32 order;
+};
+
+struct engine;
+
+/*
+ * [all] Frames that match are the QP's, unless they match a flow of a smaller order. Returns 0,
+ * -EINVAL: it is no raw packet QP; or -ENOMEM: no memory, or XROCE_MAX_FLOW are there.
+ */
+int raw_attach(struct engine *e, struct qp *qp, const struct xroce_flow_key *value,
+	       const struct xroce_flow_key *mask, u32 order, struct raw_flow **out);
+/* [all] No more. The flow is freed. */
+void raw_detach(struct engine *e, struct raw_flow *flow);
+
+/* The first flow, by next the others. Under the lock of any engine, as what follows. */
+const struct raw_flow *raw_flows(const struct engine *e);
+u32 raw_num_flows(const struct engine *e);
+/* Does any flow take the frame? */
+bool raw_takes_frame(const struct engine *e, const struct rx_frame *frame);
+/* Are there raw packet QPs? */
+bool raw_any(const struct engine *e);
+
+/* By what XDP wrote: a frame that a flow takes, and no RoCEv2 packet. */
+static inline bool raw_is_hinted(const struct xroce_rx_cqe *hint)
+{
+	return hint && !hint->l3_offset;
+}
+
+#endif

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Device memory (ibv_alloc_dm(3)): pages of this process that programs reach by copies and by the
+ * keys of regions, never by a pointer. The engine reads and writes them as any region.
+ *
+ * A piece of device memory is whole pages, one behind the other: what mmap(2) gives of a BPF array
+ * with BPF_F_MMAPABLE. So it can become such a map without a program's notice; docs/memory.md says
+ * why it is none today.
+ *
+ * The memory lives as long as a handle or a region of it does. Handles are the one that
+ * ibv_alloc_dm() returned and those of ibv_import_dm(); ibv_free_dm() by any of them ends the
+ * object, whose other handles are good for ibv_unimport_dm() alone.
+ */
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "objects.h"
+
+/* ibv_reg_dm_mr(3) does not say which; these are mlx5's, which has no windows there. */
+#define DM_ACCESS_KNOWN                                                                            \
+	(IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |               \
+	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_OPTIONAL_RANGE)
+
+/* mlx5's unit of ibv_memcpy_to_dm() and ibv_memcpy_from_dm(): offsets and lengths are of it. */
+#define DM_UNIT 4u
+
+/* What handles and regions share. */
+struct dm {
+	u8 *bytes;
+	u64 length; /* as asked for */
+	u64 pages;
+	u64 counted; /* of them as the device's, under lists_lock */
+	struct fork_entry forks;
+	u64 file_id; /* of the contexts in which its handle is known */
+	u32 handle;
+	struct vdevice *dev;
+	/* under lists_lock */
+	u32 handles, regions;
+	bool freed;
+};
+
+static struct vlist dms;
+
+static struct vdm *to_vdm(struct ibv_dm *dm)
+{
+	return container_of(dm, struct vdm, ibv);
+}
+
+static u64 dm_page(void)
+{
+	return (u64)sysconf(_SC_PAGESIZE);
+}
+
+/* ---- the memory ---- */
+
+/* Count these pages as the device's. Returns 0 or ENOMEM: that is more than the process gets. */
+static int dm_take(struct vdevice *dev, u64 pages)
+{
+	int err = ENOMEM;
+
+	pthread_mutex_lock(&lists_lock);
+	if (pages <= VERBS_MAX_DM / dm_page() - dev->dm_pages) {
+		dev->dm_pages += pages;
+		err = 0;
+	}
+	pthread_mutex_unlock(&lists_lock);
+	return err;
+}
+
+static void dm_give(struct vdevice *dev, u64 pages)
+{
+	pthread_mutex_lock(&lists_lock);
+	dev->dm_pages -= pages;
+	pthread_mutex_unlock(&lists_lock);
+}
+
+/* What a forked child has is a copy, which its own device is not charged for. */
+static void dm_in_child(struct fork_entry *entry)
+{
+	struct dm *dm = container_of(entry, struct dm, forks);
+
+	dm->dev->dm_pages -= dm->counted;
+	dm->counted = 0;
+}
+
+/* Returns 0 or ENOMEM. */
+static int dm_new(struct ibv_context *context, u64 length, struct dm **out)
+{
+	struct vdevice *dev = to_vdevice(context->device);
+	u64 pages = length / dm_page() + (length % dm_page() != 0);
+	struct dm *dm = calloc(1, sizeof(*dm));
+	int err = dm ? dm_take(dev, pages) : ENOMEM;
+
+	if (err) {
+		free(dm);
+		return err;
+	}
+	*dm = (struct dm){ .length = length,
+			   .pages = pages,
+			   .counted = pages,
+			   .file_id = to_vcontext(context)->file_id,
+			   .handle = new_handle(),
+			   .dev = dev };
+	/* Filled now: an engine that has a lock meets no page fault then. */
+	dm->bytes = mmap(NULL, pages * dm_page(), PROT_READ | PROT_WRITE,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (dm->bytes == MAP_FAILED) {
+		dm_give(dev, pages);
+		free(dm);
+		return ENOMEM;
+	}
+	device_get(dev);
+	fork_add(&dm->forks, dm_in_child);
+	*out = dm;
+	return 0;
+}
+
+static void dm_destroy(struct dm *dm)
+{
+	fork_remove(&dm->forks);
+	munmap(dm->bytes, dm->pages * dm_page());
+	dm_give(dm->dev, dm->counted);
+	device_put(dm->dev);
+	free(dm);
+}
+
+/* One of the counts goes down; the last one ends the memory. */
+static void dm_drop(struct dm *dm, u32 *count)
+{
+	bool last;
+
+	pthread_mutex_lock(&lists_lock);
+	--*count;
+	last = !dm->handles && !dm->regions;
+	pthread_mutex_unlock(&lists_lock);
+	if (last)
+		dm_destroy(dm);
+}
+
+/* Under lists_lock, as the caller's own region or handle keeps it. */
+void dm_use(struct dm *dm)
+{
+	dm->regions++;
+}
+
+void dm_unuse(struct dm *dm)
+{
+	dm_drop(dm, &dm->regions);
+}
+
+/* ---- copies ---- */
+
+/* Returns 0, EFAULT beyond its end, or EINVAL: not a multiple of mlx5's unit. */
+static int dm_check_range(const struct dm *dm, u64 offset, u64 length)
+{
+	if (offset > dm->length || length > dm->length - offset)
+		return EFAULT;
+	return (offset | length) % DM_UNIT ? EINVAL : 0;
+}
+
+/*
+ * Words of 8 bytes at multiples of 8 are copied whole, the 4 bytes before and behind them as well:
+ * a counter that peers add to is read as it was at some moment. Programs order copies of the same
+ * bytes themselves. The program's own buffer may lie anywhere.
+ */
+static u32 dm_step(u64 offset, u64 length)
+{
+	return offset % sizeof(u64) || length < sizeof(u64) ? sizeof(u32) : sizeof(u64);
+}
+
+static int dm_copy_to(struct ibv_dm *ibdm, uint64_t offset, const void *host, size_t length)
+{
+	const struct dm *dm = to_vdm(ibdm)->dm;
+	int err = dm_check_range(dm, offset, length);
+	const u8 *from = host;
+	u32 step, half;
+	u64 word;
+
+	for (; !err && length; from += step, offset += step, length -= step) {
+		void *at = dm->bytes + offset;
+
+		step = dm_step(offset, length);
+		if (step == sizeof(word)) {
+			memcpy(&word, from, sizeof(word));
+			atomic_store_explicit((_Atomic u64 *)at, word, memory_order_relaxed);
+		} else {
+			memcpy(&half, from, sizeof(half));
+			atomic_store_explicit((_Atomic u32 *)at, half, memory_order_relaxed);
+		}
+	}
+	return verb_report(err);
+}
+
+static int dm_copy_from(void *host, struct ibv_dm *ibdm, uint64_t offset, size_t length)
+{
+	const struct dm *dm = to_vdm(ibdm)->dm;
+	int err = dm_check_range(dm, offset, length);
+	u32 step, half;
+	u8 *to = host;
+	u64 word;
+
+	for (; !err && length; to += step, offset += step, length -= step) {
+		void *at = dm->bytes + offset;
+
+		step = dm_step(offset, length);
+		if (step == sizeof(word)) {
+			word = atomic_load_explicit((_Atomic u64 *)at, memory_order_relaxed);
+			memcpy(to, &word, sizeof(word));
+		} else {
+			half = atomic_load_explicit((_Atomic u32 *)at, memory_order_relaxed);
+			memcpy(to, &half, sizeof(half));
+		}
+	}
+	return verb_report(err);
+}
+
+/* ---- handles ---- */
+
+/* Make the handle, which the caller has added to dm->handles. */
+static struct ibv_dm *vdm_ready(struct vdm *vdm, struct ibv_context *context, struct dm *dm)
+{
+	vdm->dm = dm;
+	vdm->ibv = (struct ibv_dm){ .context = context,
+				    .memcpy_to_dm = dm_copy_to,
+				    .memcpy_from_dm = dm_copy_from,
+				    .comp_mask = IBV_DM_MASK_HANDLE,
+				    .handle = dm->handle };
+	object_know(vdm);
+	context_get(to_vcontext(context));
+	vlist_add(&dms, &vdm->listed);
+	return &vdm->ibv;
+}
+
+static void vdm_free(struct vdm *vdm)
+{
+	struct vcontext *ctx = to_vcontext(vdm->id.context);
+
+	vlist_remove(&dms, &vdm->listed);
+	dm_drop(vdm->dm, &vdm->dm->handles);
+	free(vdm);
+	context_put(ctx);
+}
+
+/* What can be known before anything is taken. Returns 0 or a positive errno. */
+static int dm_check_attr(struct ibv_context *context, const struct ibv_alloc_dm_attr *attr)
+{
+	/* Each begins at a page: what is aligned to more than that cannot be had. */
+	if (attr->comp_mask || !attr->length ||
+	    attr->log_align_req > (u32)__builtin_ctzll(dm_page()))
+		return EINVAL;
+	/* In a forked child this is memory of its own. */
+	return context_interface_gone(context) ? EIO : 0;
+}
+
+struct ibv_dm *alloc_dm_op(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
+{
+	int err = dm_check_attr(context, attr);
+	struct vdm *vdm;
+	struct dm *dm;
+
+	if (err)
+		return verb_fail(err);
+	vdm = calloc(1, sizeof(*vdm));
+	err = vdm ? dm_new(context, attr->length, &dm) : ENOMEM;
+	if (err) {
+		free(vdm);
+		return verb_fail(err);
+	}
+	dm->handles = 1;
+	return vdm_ready(vdm, context, dm);
+}
+
+int free_dm_op(struct ibv_dm *ibdm)
+{
+	struct vdm *vdm = to_vdm(ibdm);
+	int err = 0;
+
+	pthread_mutex_lock(&lists_lock);
+	if (!object_is_known(vdm) || vdm->dm->freed)
+		err = ENOENT;
+	else if (vdm->dm->regions)
+		err = EBUSY;
+	else
+		vdm->dm->freed = true;
+	pthread_mutex_unlock(&lists_lock);
+	if (err)
+		return verb_report(err);
+	vdm_free(vdm);
+	return 0;
+}
+
+EXPORT struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t dm_handle)
+{
+	struct dm *dm = NULL;
+	struct vdm *vdm;
+
+	if (context_gone(context))
+		return verb_fail(EIO);
+	vdm = calloc(1, sizeof(*vdm));
+	if (!vdm)
+		return verb_fail(ENOMEM);
+	pthread_mutex_lock(&lists_lock);
+	for (struct vlink *n = dms.first; n && !dm; n = n->next) {
+		struct vdm *d = container_of(n, struct vdm, listed);
+
+		if (d->dm->handle == dm_handle && !d->dm->freed && !context_gone(d->id.context) &&
+		    d->dm->file_id == to_vcontext(context)->file_id)
+			dm = d->dm;
+	}
+	if (dm)
+		dm->handles++;
+	pthread_mutex_unlock(&lists_lock);
+	if (dm)
+		return vdm_ready(vdm, context, dm);
+	free(vdm);
+	return verb_fail(ENOENT);
+}
+
+/* The memory lives on while another handle or a region of it does. */
+EXPORT void ibv_unimport_dm(struct ibv_dm *dm)
+{
+	vdm_free(to_vdm(dm));
+}
+
+/* ---- regions ---- */
+
+/* Returns 0 or a positive errno; the region counts then. */
+static int dm_check_region(struct vdm *vdm, struct ibv_pd *pd, u64 offset, u64 length,
+			   unsigned int access)
+{
+	struct dm *dm = vdm->dm;
+	int err = 0;
+
+	if (!(access & IBV_ACCESS_ZERO_BASED) || access & ~(unsigned int)DM_ACCESS_KNOWN ||
+	    offset > dm->length || length > dm->length - offset)
+		return EINVAL;
+	pthread_mutex_lock(&lists_lock);
+	if (!object_is_known(vdm) || dm->freed ||
+	    dm->file_id != to_vcontext(pd->context)->file_id)
+		err = ENOENT;
+	else
+		dm_use(dm);
+	pthread_mutex_unlock(&lists_lock);
+	return err;
+}
+
+struct ibv_mr *reg_dm_mr_op(struct ibv_pd *pd, struct ibv_dm *ibdm, uint64_t offset, size_t length,
+			    unsigned int access)
+{
+	struct vdm *vdm = to_vdm(ibdm);
+	int err = dm_check_region(vdm, pd, offset, length, access);
+	struct ibv_mr *mr;
+
+	if (err)
+		return verb_fail(err);
+	mr = mr_reg_dm(pd, vdm->dm, vdm->dm->bytes + offset, length, access);
+	if (!mr) {
+		err = errno;
+		dm_unuse(vdm->dm);
+		return verb_fail(err);
+	}
+	return mr;
+}
