@@ -359,6 +359,7 @@ cm_migrate_child  | user/rdmacm/id.c         | s/if (ev->pub.listen_id)/if (0)/ 
 cm_sync_refused   | user/rdmacm/id.c         | /^int id_complete/,/^}/s/if (ev->event == RDMA_CM_EVENT_REJECTED)/if (0)/ | rdmacm-sync
 cm_fd_readable    | user/rdmacm/channel.c    | s/^		channel_clear_if_empty(ch);/		;/ | rdmacm-events
 cm_fd_blocks      | user/rdmacm/channel.c    | s/poll(&p, 1, blocks ? -1 : 0)/poll(\&p, 1, -1)/ | rdmacm-events
+cm_gone_awake     | user/rdmacm/channel.c    | s/if (blocks \&\& n > 0 \&\& (p.revents/if (0 \&\& (p.revents/ | rdmacm-events
 cm_remove_tail    | user/rdmacm/channel.c    | s/^	ch->tail = at;/	;/ | rdmacm-teardown
 cm_depth_unbound  | user/rdmacm/connect.c    | s/param->initiator_depth > id->device->max_initiator_depth)/0)/ | rdmacm-connect
 cm_data_too_long  | user/rdmacm/connect.c    | s/if (header + own + id->connect_len > sizeof(out->bytes))/if (0)/ | rdmacm-sync

@@ -3,6 +3,7 @@
  * rdma_create_event_channel(3), rdma_get_cm_event(3), rdma_ack_cm_event(3), rdma_event_str(3),
  * rdma_migrate_id(3): what does not depend on a kind of event.
  */
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -394,6 +395,50 @@ static bool devices(void)
 	return true;
 }
 
+/* ---- a channel that goes while a thread waits there, as rping does before it ends ---- */
+
+static _Atomic int goes = -1; /* the descriptor of the channel that goes when it is next polled */
+static struct rdma_event_channel *going;
+
+/* In the place of the C library's: the moment between the decision to sleep and the sleep. */
+int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
+{
+	const struct timespec t = { timeout_ms / 1000, timeout_ms % 1000 * 1000000L };
+	/* glibc declares that poll() writes there only */
+	const struct pollfd *volatile first = fds;
+	int fd = n == 1 ? first->fd : -2;
+
+	if (timeout_ms < 0 && atomic_compare_exchange_strong(&goes, &fd, -1))
+		rdma_destroy_event_channel(going);
+	return ppoll(fds, n, timeout_ms < 0 ? NULL : &t, NULL);
+}
+
+/* It sleeps, as in the kernel, until a signal without SA_RESTART. */
+static bool gone_before_sleep(void)
+{
+	struct sigaction act = { .sa_handler = on_signal }, before;
+	struct getter g = { .ch = rdma_create_event_channel() };
+
+	MUST(g.ch);
+	MUST_EQ(sigaction(SIGUSR1, &act, &before), 0);
+	going = g.ch;
+	atomic_store(&goes, g.ch->fd);
+	MUST_EQ(pthread_create(&g.thread, NULL, getter_run, &g), 0);
+	while (atomic_load(&goes) >= 0)
+		usleep(1000);
+	usleep(20000); /* can only miss the bug, never make one */
+	MUST(!atomic_load(&g.done));
+	for (int i = 0; i < WAIT_MS && !atomic_load(&g.done); i++) {
+		pthread_kill(g.thread, SIGUSR1);
+		usleep(1000);
+	}
+	MUST(atomic_load(&g.done));
+	MUST_EQ(pthread_join(g.thread, NULL), 0);
+	MUST_EQ(g.rc, -1);
+	MUST_EQ(g.err, EINTR);
+	return sigaction(SIGUSR1, &before, NULL) == 0;
+}
+
 const struct test_case man_cases[] = {
 	CASE(descriptor),
 	CASE(level_v4),
@@ -403,6 +448,7 @@ const struct test_case man_cases[] = {
 	CASE(blocks_v4),
 	CASE(blocks_v6),
 	CASE(interrupted),
+	CASE(gone_before_sleep),
 	CASE(several_threads),
 	CASE(migrate_v4),
 	CASE(migrate_v6),

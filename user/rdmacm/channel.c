@@ -129,6 +129,15 @@ static struct rdmacm_event *channel_take(struct rdmacm_channel *ch)
 	return ev;
 }
 
+/* Closed between fcntl() and poll(), a moment before the thread would have been asleep there. */
+static int channel_outlived(void)
+{
+	do
+		pause();
+	while (signals_restart());
+	return -EINTR;
+}
+
 /*
  * Until an event is there: 0, or -errno. Nothing is looked at after that but by whoever gets an
  * event: programs destroy the channel while a thread of theirs waits here, and go on to exit().
@@ -147,9 +156,8 @@ static int channel_wait(struct rdmacm_channel *ch)
 	do
 		n = poll(&p, 1, blocks ? -1 : 0);
 	while (n < 0 && errno == EINTR && signals_restart());
-	/* closed between fcntl() and poll(), a moment before the thread would have been asleep */
-	while (blocks && n > 0 && (p.revents & POLLNVAL))
-		pause();
+	if (blocks && n > 0 && (p.revents & POLLNVAL))
+		return channel_outlived();
 	/* without an event the channel may be gone; one too many is never missed */
 	if (blocks && n > 0)
 		atomic_fetch_sub_explicit(&ch->waiting, 1, memory_order_relaxed);
