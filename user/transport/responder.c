@@ -137,10 +137,18 @@ static enum verdict check_access(const struct engine *e, const struct qp *qp, u3
 
 /*
  * A WRITE begins. Where nothing comes between this check and its execution, which looks the key up
- * as well, that is for execute_write(): see there.
+ * as well, that is for execute_write(): see there. With immediate data a receive is taken between
+ * the two: a message whose region has gone since it began leaves an SRQ its receive.
  */
 static enum verdict check_write(const struct engine *e, const struct qp *qp, const struct packet *p)
 {
+	const struct resp_sequence *seq = &qp->resp.seq;
+
+	if (!(p->flags & OP_START))
+		return mr_allows(e->mrs, qp->resp.pd, qp->qpn, seq->rkey, seq->va, p->payload_len,
+				 MR_REMOTE_WRITE) ?
+			       ACCEPT :
+			       REMOTE_ACCESS;
 	if (p->flags & OP_IMM)
 		return check_access(e, qp, p->rkey, p->va, p->dma_len, MR_REMOTE_WRITE);
 	return is_granted(qp, MR_REMOTE_WRITE) ? ACCEPT : NOT_ENABLED;
@@ -196,7 +204,7 @@ static enum verdict check_flush(const struct engine *e, const struct qp *qp, con
 
 static enum verdict check_remote(struct engine *e, struct qp *qp, const struct packet *p)
 {
-	if (p->flags & OP_WRITE && p->flags & OP_START)
+	if (p->flags & OP_WRITE && p->flags & (OP_START | OP_IMM))
 		return check_write(e, qp, p);
 	if (p->flags & OP_READ) {
 		if (p->dma_len > ROCE_MESSAGE_MAX)
