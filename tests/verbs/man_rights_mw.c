@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Access rights of memory windows of both types, from ibv_bind_mw(3): every combination of the
- * region's flags with the window's, each operation against what was bound, and with every
- * combination of the QP's flags. The region's own remote rights do not matter to its windows;
- * "must have been registered with IBV_ACCESS_MW_BIND", remote write and atomics "require local
- * write access to the MR".
+ * Access rights of memory windows of both types on RC, UC and XRC, from ibv_bind_mw(3): every
+ * combination of the region's flags with the window's, each operation against what was bound, and
+ * with every combination of the QP's flags. The region's own remote rights do not matter to its
+ * windows; "must have been registered with IBV_ACCESS_MW_BIND", remote write and atomics "require
+ * local write access to the MR".
  */
 #include "rights.h"
 
@@ -14,7 +14,13 @@
 #define FAR_AT	     1024u
 #define FAR_SIZE     256u
 
-/* Bound by end 1; the completion's status. The window's key is mw->rkey then. */
+/* The end that binds: an XRC target posts nothing, so that its peer, of the same PD, does. */
+static int binder(const struct wr_ends *e)
+{
+	return e->type != IBV_QPT_XRC_SEND;
+}
+
+/* The completion's status. The window's key is mw->rkey then. */
 static int bind_to(struct wr_ends *e, struct ibv_mw *mw, struct ibv_mr *mr, int access)
 {
 	struct ibv_mw_bind_info info = { mr, (uintptr_t)e->buf[1] + FAR_AT, FAR_SIZE,
@@ -28,10 +34,10 @@ static int bind_to(struct wr_ends *e, struct ibv_mw *mw, struct ibv_mr *mr, int 
 	two.bind_mw.mw = mw;
 	two.bind_mw.rkey = ibv_inc_rkey(mw->rkey);
 	two.bind_mw.bind_info = info;
-	MUST_EQ(mw->type == IBV_MW_TYPE_1 ? ibv_bind_mw(e->qp[1], mw, &one) :
-					    ibv_post_send(e->qp[1], &two, &bad),
-		0);
-	if (!wait_wc(e->cq[1], &wc) || wc.wr_id != 3)
+	if (mw->type == IBV_MW_TYPE_1 ? ibv_bind_mw(e->qp[binder(e)], mw, &one) :
+					ibv_post_send(e->qp[binder(e)], &two, &bad))
+		return -1;
+	if (!wait_wc(e->cq[binder(e)], &wc) || wc.wr_id != 3)
 		return -1;
 	return (int)wc.status;
 }
@@ -54,9 +60,12 @@ static int expected(enum wr_code op, int window, int qp)
 
 static bool each_operation(struct wr_ends *e, const struct ibv_mw *mw, int window)
 {
-	for (int o = 0; o < RIGHTS_N; o++)
-		if (!try(e, remote_ops[o], mw->rkey, (uintptr_t)e->buf[1] + FAR_AT + 8, FAR_AT + 8,
-			 expected(remote_ops[o], window, e->access))) {
+	/* one of type 2 is for the QP that bound it alone, which is never an XRC target */
+	const int opens = e->type == IBV_QPT_XRC_SEND && mw->type == IBV_MW_TYPE_2 ? 0 : window;
+
+	for EACH_REMOTE_OP(e, op)
+		if (!try(e, *op, mw->rkey, (uintptr_t)e->buf[1] + FAR_AT + 8, FAR_AT + 8,
+			 expected(*op, opens, e->access))) {
 			printf("# a window of type %d and access %#x\n", mw->type,
 			       (unsigned int)window);
 			return false;
@@ -100,14 +109,18 @@ static bool type1(struct wr_ends *e)
 	return regions(e, IBV_MW_TYPE_1);
 }
 
-ON_RC(type1_region_and_window_against_each_operation, type1)
+ON(RC, type1_region_and_window_against_each_operation, type1)
+ON(UC, uc_type1_region_and_window_against_each_operation, type1)
+ON(XRC_SEND, xrc_type1_region_and_window_against_each_operation, type1)
 
 static bool type2(struct wr_ends *e)
 {
 	return regions(e, IBV_MW_TYPE_2);
 }
 
-ON_RC(type2_region_and_window_against_each_operation, type2)
+ON(RC, type2_region_and_window_against_each_operation, type2)
+ON(UC, uc_type2_region_and_window_against_each_operation, type2)
+ON(XRC_SEND, xrc_type2_region_and_window_against_each_operation, type2)
 
 /* The QP's flags: a key that would allow it does not help. */
 static bool queue_pairs(struct wr_ends *e)
@@ -132,7 +145,9 @@ static bool queue_pairs(struct wr_ends *e)
 	return true;
 }
 
-ON_RC(window_and_queue_pair_against_each_operation, queue_pairs)
+ON(RC, window_and_queue_pair_against_each_operation, queue_pairs)
+ON(UC, uc_window_and_queue_pair_against_each_operation, queue_pairs)
+ON(XRC_SEND, xrc_window_and_queue_pair_against_each_operation, queue_pairs)
 
 /*
  * IBTA, 10.6.7.2: a window of type 1 is its PD's, of whatever QP; one of type 2 that QP's alone
@@ -148,11 +163,10 @@ static bool of_another_pair(struct wr_ends *e, struct wr_ends *other, enum ibv_m
 	MUST(mr && mw);
 	MUST_EQ(bind_to(e, mw, mr, WINDOW_FLAGS), IBV_WC_SUCCESS);
 	other->buf[1] = e->buf[1]; /* what is looked at */
-	for (int o = 0; o < RIGHTS_N; o++) {
-		const bool may = right_of(remote_ops[o]) & WINDOW_FLAGS && same_pd &&
-				 type == IBV_MW_TYPE_1;
+	for EACH_REMOTE_OP(other, op) {
+		const bool may = right_of(*op) & WINDOW_FLAGS && same_pd && type == IBV_MW_TYPE_1;
 
-		MUST(try(other, remote_ops[o], mw->rkey, (uintptr_t)e->buf[1] + FAR_AT, FAR_AT,
+		MUST(try(other, *op, mw->rkey, (uintptr_t)e->buf[1] + FAR_AT, FAR_AT,
 			 may ? IBV_WC_SUCCESS : REFUSED));
 	}
 	other->buf[1] = own;
@@ -169,8 +183,7 @@ static bool of_which_qp(struct wr_ends *e)
 	MUST_EQ(ibv_query_device(ctx, &attr), 0);
 	MUST(attr.device_cap_flags & IBV_DEVICE_MEM_WINDOW_TYPE_2B);
 	for (int same_pd = 0; same_pd < 2; same_pd++) {
-		MUST(wr_open_in(&other, same_pd ? e->pd : NULL, IBV_QPT_RC,
-				wr_ops_of(IBV_QPT_RC)));
+		MUST(wr_open_in(&other, same_pd ? e->pd : NULL, e->type, wr_ops_of(e->type)));
 		MUST(of_another_pair(e, &other, IBV_MW_TYPE_1));
 		MUST(of_another_pair(e, &other, IBV_MW_TYPE_2));
 		MUST(wr_close(&other));
@@ -178,12 +191,22 @@ static bool of_which_qp(struct wr_ends *e)
 	return true;
 }
 
-ON_RC(windows_of_their_domain_or_their_queue_pair, of_which_qp)
+ON(RC, windows_of_their_domain_or_their_queue_pair, of_which_qp)
+ON(UC, uc_windows_of_their_domain_or_their_queue_pair, of_which_qp)
+ON(XRC_SEND, xrc_windows_of_their_domain_or_their_queue_pair, of_which_qp)
 
 const struct test_case man_cases[] = {
 	CASE(type1_region_and_window_against_each_operation),
+	CASE(uc_type1_region_and_window_against_each_operation),
+	CASE(xrc_type1_region_and_window_against_each_operation),
 	CASE(type2_region_and_window_against_each_operation),
+	CASE(uc_type2_region_and_window_against_each_operation),
+	CASE(xrc_type2_region_and_window_against_each_operation),
 	CASE(window_and_queue_pair_against_each_operation),
+	CASE(uc_window_and_queue_pair_against_each_operation),
+	CASE(xrc_window_and_queue_pair_against_each_operation),
 	CASE(windows_of_their_domain_or_their_queue_pair),
+	CASE(uc_windows_of_their_domain_or_their_queue_pair),
+	CASE(xrc_windows_of_their_domain_or_their_queue_pair),
 	{ 0 },
 };

@@ -17,11 +17,11 @@
 
 #define REFUSED	  IBV_WC_REM_ACCESS_ERR	 /* the key does not allow it */
 #define DISABLED  IBV_WC_REM_INV_REQ_ERR /* the QP does not */
-#define RIGHTS_N  7
 #define WORD_SIZE 8u
 
-/* The operations that name remote memory. */
-extern const enum wr_code remote_ops[RIGHTS_N];
+/* The operations of the service that name remote memory; OPS behind the last. */
+const enum wr_code *remote_ops_of(const struct wr_ends *e);
+#define EACH_REMOTE_OP(e, op) (const enum wr_code *op = remote_ops_of(e); *op != OPS; op++)
 
 /* The right that an operation needs of the key and of the peer's QP. */
 int right_of(enum wr_code op);
@@ -35,17 +35,21 @@ bool may_be_registered(int access);
 /*
  * End 0 does this to 8 bytes at `remote`, which are those at `at` in end 1's memory. It must end
  * with this status; then bytes, completions, states and events of both ends are what follows from
- * that, and after an error both ends are made anew.
+ * that, and after an error both ends are made anew. On UC the status is what the responder finds:
+ * the requester succeeds all the same, and nobody is told.
  */
 bool try(struct wr_ends *e, enum wr_code op, uint32_t rkey, uint64_t remote, uint32_t at,
 	 int status);
 
-bool on_rc(bool (*body)(struct wr_ends *e));
+/* RTS to RTS: the rights of end 1's QP, which is at work. */
+bool change_access(struct wr_ends *e, int access);
 
-#define ON_RC(name, body)            \
-	static bool name(void)       \
-	{                            \
-		return on_rc(body);  \
+bool on_service(enum ibv_qp_type type, bool (*body)(struct wr_ends *e));
+
+#define ON(service, name, body)                              \
+	static bool name(void)                               \
+	{                                                    \
+		return on_service(IBV_QPT_##service, body);  \
 	}
 
 #endif
