@@ -318,19 +318,19 @@ root_unknown      | user/netdev/netdev_holder.c | s/ || process_is_outside_uid(c
 no_capability     | user/attach/complain.c   | s/ \&\& privilege_caps() \&\&/ \&\&/ | netns-sysfs
 limits_qp_wr      | user/verbs/query.c       | s/max_qp_wr = QP_MAX_WR/max_qp_wr = QP_MAX_WR - 1/ | limits
 limits_sge        | user/verbs/query.c       | s/max_sge = QP_MAX_SEND_SGE/max_sge = QP_MAX_SEND_SGE - 1/ | limits
-limits_srq_wr     | user/verbs/query.c       | s/max_srq_wr = VERBS_MAX_SRQ_WR/max_srq_wr = VERBS_MAX_SRQ_WR - 1/ | limits
-limits_srq_sge    | user/verbs/query.c       | s/max_srq_sge = RQ_MAX_SGE/max_srq_sge = RQ_MAX_SGE - 1/ | limits
+limits_srq_wr     | user/verbs/query.c       | s/max_srq_wr = VERBS_MAX_SRQ_WR/max_srq_wr = VERBS_MAX_SRQ_WR - 1/ | limits_queues
+limits_srq_sge    | user/verbs/query.c       | s/max_srq_sge = RQ_MAX_SGE/max_srq_sge = RQ_MAX_SGE - 1/ | limits_queues
 limits_inline     | user/verbs/qp.c          | s/return cap->max_inline_data > room ? cap->max_inline_data : room;/return room;/ | limits
-limits_tags       | user/verbs/query.c       | s/max_num_tags = TAG_MAX_TAGS;/max_num_tags = TAG_MAX_TAGS - 1;/ | limits
-limits_tag_ops    | user/verbs/query.c       | s/max_ops = TAG_MAX_OPS;/max_ops = TAG_MAX_OPS - 1;/ | limits
+limits_tags       | user/verbs/query.c       | s/max_num_tags = TAG_MAX_TAGS;/max_num_tags = TAG_MAX_TAGS - 1;/ | limits_queues
+limits_tag_ops    | user/verbs/query.c       | s/max_ops = TAG_MAX_OPS;/max_ops = TAG_MAX_OPS - 1;/ | limits_queues
 limits_rd_atom    | user/transport/qp_state.c | s/a->max_rd_atomic > QP_MAX_RD_ATOMIC)/a->max_rd_atomic > 1 + QP_MAX_RD_ATOMIC)/ | limits
 limits_dest_rd    | user/transport/qp_state.c | s/a->max_dest_rd_atomic > QP_MAX_RD_ATOMIC)/a->max_dest_rd_atomic > 1 + QP_MAX_RD_ATOMIC)/ | limits
 limits_res_rd     | user/verbs/query.c       | s/max_res_rd_atom = QP_MAX_RD_ATOMIC/max_res_rd_atom = 2 * QP_MAX_RD_ATOMIC/ | limits
-limits_cqe        | user/verbs/query.c       | s/max_cqe = VERBS_MAX_CQE/max_cqe = VERBS_MAX_CQE - 1/ | limits
-limits_link_mtu   | user/verbs/qp_modify.c   | s/if (\*bytes <= largest)/if (1)/ | limits
-limits_ud_mtu     | user/verbs/qp.c          | /init.ud_mtu = /,/;/s/device_path_mtu(ctx, &nd)/ROCE_PMTU_MAX/ | limits
-limits_gids       | user/verbs/query.c       | s/gid_tbl_len = XROCE_MAX_GID/gid_tbl_len = XROCE_MAX_GID - 1/ | limits
-limits_message    | user/verbs/query.c       | s/max_msg_sz = VERBS_MAX_MESSAGE/max_msg_sz = VERBS_MAX_MESSAGE - 1/ | limits
+limits_cqe        | user/verbs/query.c       | s/max_cqe = VERBS_MAX_CQE/max_cqe = VERBS_MAX_CQE - 1/ | limits_queues
+limits_link_mtu   | user/verbs/qp_modify.c   | s/if (\*bytes <= largest)/if (1)/ | limits_port
+limits_ud_mtu     | user/verbs/qp.c          | /init.ud_mtu = /,/;/s/device_path_mtu(ctx, &nd)/ROCE_PMTU_MAX/ | limits_port
+limits_gids       | user/verbs/query.c       | s/gid_tbl_len = XROCE_MAX_GID/gid_tbl_len = XROCE_MAX_GID - 1/ | limits_port
+limits_message    | user/verbs/query.c       | s/max_msg_sz = VERBS_MAX_MESSAGE/max_msg_sz = VERBS_MAX_MESSAGE - 1/ | limits_port
 limits_of_pds     | user/verbs/device.c      | s/\[LIMIT_PD\] = VERBS_MAX_PD,/[LIMIT_PD] = VERBS_MAX_PD + 1,/ | limits_objects
 limits_of_srqs    | user/verbs/device.c      | s/\[LIMIT_SRQ\] = VERBS_MAX_SRQ,/[LIMIT_SRQ] = VERBS_MAX_SRQ - 1,/ | limits_objects
 limits_of_mcast   | user/verbs/query.c       | s/max_total_mcast_qp_attach = GROUP_MAX/max_total_mcast_qp_attach = 2 * GROUP_MAX/ | limits_objects
@@ -349,6 +349,11 @@ leak_descriptor   | user/verbs/context.c     | s/^	close(ctx->v.context.async_fd
 walk_qp_rights    | user/transport/responder.c | s/if (!is_granted(qp, qp_granted(access)))/if (false)/ | random_walk
 walk_mr_pd        | user/transport/mr.c      | s/return mr_key(mr) == key \&\& mr->pd == pd/return mr_key(mr) == key/ | random_walk
 walk_mr_busy      | user/verbs/mr.c          | /^static int mr_leave/,/^}/s/	if (!busy)$/	if (1)/ | random_walk
+rights_uc_qp      | user/transport/responder.c | s/return is_granted(qp, MR_REMOTE_WRITE) ?/return qp->transport == XROCE_UC || is_granted(qp, MR_REMOTE_WRITE) ?/ | rights
+rights_uc_key     | user/transport/mr.c      | s/return mr_key(mr) == key \&\& mr->pd == pd \&\& (mr->access \& access) == access;/return mr_key(mr) == key \&\& mr->pd == pd;/ | rights
+rights_uc_mw_qp   | user/transport/mr.c      | s/(!mw->qpn || mw->qpn == qpn)/true/ | rights_mw
+rights_xrc_pd     | user/transport/responder.c | s/resp->pd = srq->pd;/;/ | rights_xrc
+rights_xrc_domain | user/transport/responder.c | s/srq->xrcd != qp->xrcd/false/ | rights_xrc
 other_end_ready   | user/transport/engine.c  | s/return state >= QPS_RTR \&\& state != QPS_ERR;/return state >= QPS_RTR;/ | other_ends
 limit_errno       | user/verbs/objects.h     | s/return err == -ENOSPC ? ENOMEM : -err;/return -err;/ | netns-limits
 cm_destroy_waits  | user/rdmacm/id.c         | /^EXPORT int rdma_destroy_id/,/^}/s/while (id->acked != id->delivered)/while (0)/ | rdmacm-teardown

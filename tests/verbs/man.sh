@@ -23,12 +23,14 @@ fi
 
 CFLAGS="-std=gnu11 -O1 -g -Wall -Wextra -Wno-unused-parameter -Werror -pthread"
 CFLAGS+="${XROCE_MAN_SANITIZE:+ -fsanitize=$XROCE_MAN_SANITIZE -fno-omit-frame-pointer}"
-for f in man pair tm wr rights held; do
+shared=()
+for f in man pair tm wr rights held limits walk_model walk_objects walk_requests; do
 	# shellcheck disable=SC2086
 	"${CC:-gcc}" $CFLAGS -c $f.c -o "$WORK/$f.o" || exit 1
+	shared+=("$WORK/$f.o")
 done
 # shellcheck disable=SC2086
-printf '%s\n' "${pages[@]}" | xargs -P "$(nproc)" -I PAGE "${CC:-gcc}" $CFLAGS man_PAGE.c "$WORK/man.o" "$WORK/pair.o" "$WORK/tm.o" "$WORK/wr.o" "$WORK/rights.o" "$WORK/held.o" -rdynamic -libverbs -o "$WORK/man_PAGE" || exit 1
+printf '%s\n' "${pages[@]}" | xargs -P "$(nproc)" -I PAGE "${CC:-gcc}" $CFLAGS man_PAGE.c "${shared[@]}" -rdynamic -libverbs -o "$WORK/man_PAGE" || exit 1
 netns_pair 4500 $QUEUES
 
 failed=0
