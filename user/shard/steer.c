@@ -15,6 +15,18 @@
  */
 #define XSK_BASE 0
 
+/* A QP that hands frames to work queues: XDP wakes their CQ if they have one, else the engine. */
+static void steer_rss(const struct qp *qp, struct xroce_qp *value)
+{
+	const struct cq *cq = rss_cq(qp->rss);
+
+	value->receiving = qp_state(qp) != QPS_ERR;
+	value->with_time = rss_with_time(qp->rss);
+	value->with_flow_tag = rss_with_flow_tag(qp->rss);
+	if (cq)
+		value->recv_cq = cq->index;
+}
+
 int shards_steer(struct shards *all, const struct qp *qp)
 {
 	const enum qp_state state = qp_state(qp);
@@ -36,6 +48,8 @@ int shards_steer(struct shards *all, const struct qp *qp)
 		.xsk_base = XSK_BASE,
 		.pid = (u32)getpid(),
 	};
+	if (qp->rss)
+		steer_rss(qp, &value);
 	if (qp->transport != XROCE_UD) {
 		memcpy(value.local, qp->path.local.raw, sizeof(value.local));
 		memcpy(value.peer, qp->path.peer.raw, sizeof(value.peer));

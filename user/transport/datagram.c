@@ -27,7 +27,8 @@ static void datagram_fail_receive(struct engine *e, struct qp *qp, const struct 
 	struct cqe cqe = { .status = status, .opcode = CQE_RECV, .vendor_err = verr };
 
 	responder_complete(e, qp, p, hint, &cqe, now_ns);
-	engine_qp_error(e, qp, 0);
+	/* of a work queue ibv_get_async_event(3) has an event for that */
+	engine_qp_error(e, qp, qp->is_wq ? EVENT_QP_FATAL : 0);
 }
 
 /*

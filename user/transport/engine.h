@@ -32,7 +32,7 @@ enum engine_event_type {
 	EVENT_NONE = 0,
 	EVENT_COMPLETION = 1 << 0,	/* cq: an armed CQ got a completion */
 	EVENT_CQ_ERR = 1 << 1,		/* cq: overrun */
-	EVENT_QP_FATAL = 1 << 2,
+	EVENT_QP_FATAL = 1 << 2,	/* of a work queue also that a receive of it failed */
 	EVENT_QP_REQ_ERR = 1 << 3,
 	EVENT_QP_ACCESS_ERR = 1 << 4,
 	EVENT_COMM_EST = 1 << 5,

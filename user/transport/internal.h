@@ -15,7 +15,7 @@
  *   datagram.c   UD, both ways                             moderation.c events of moderated CQs
  *   owner.c       several engines of a device
  *   group.c      multicast groups: a packet for each member
- *   raw.c        raw packet QPs: frames by flows
+ *   raw.c        raw packet QPs: frames by flows            rss.c        to work queues, by hash
  *   tag.c        tag matching: SENDs to buffers by tag     rendezvous.c what it fetches and
  *                                                                       answers on its own
  * Beside the engine, for its caller:
@@ -28,6 +28,7 @@
 #include "group.h"
 #include "guard.h"
 #include "raw.h"
+#include "rss.h"
 
 /*
  * Request packets in flight that a requester allows itself: fits the rings of a veth or NIC (256)

@@ -191,6 +191,20 @@ static int qpn_take(struct engine *e, struct qp *qp, u32 number)
 	return 0;
 }
 
+/* Has it the CQs and queues that one of its kind has, and no others? */
+static bool init_has_its_queues(const struct qp_init *init)
+{
+	const bool xrc = init->transport == XROCE_XRC, raw = init->transport == XROCE_RAW;
+
+	if (init->rss)
+		return raw && !init->is_wq && !init->send_cq && !init->recv_cq && !init->srq &&
+		       !init->max_send_wr && !init->max_recv_wr;
+	if (init->is_wq)
+		return raw && !init->send_cq && init->recv_cq && !init->srq &&
+		       !init->max_send_wr;
+	return (init->send_cq || (xrc && init->xrc_target)) && (init->recv_cq || xrc);
+}
+
 int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 {
 	struct qp *qp;
@@ -204,8 +218,8 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	     init->transport != XROCE_UD && !raw && !xrc) ||
 	    init->max_send_wr > QP_MAX_WR || init->max_recv_wr > QP_MAX_WR ||
 	    init->max_send_sge > QP_MAX_SEND_SGE || init->max_recv_sge > RQ_MAX_SGE ||
-	    init->max_inline > QP_MAX_INLINE || (!init->send_cq && !(xrc && target)) ||
-	    (!init->recv_cq && !xrc) || (target && (!xrc || !init->xrcd)) ||
+	    init->max_inline > QP_MAX_INLINE || !init_has_its_queues(init) ||
+	    (target && (!xrc || !init->xrcd)) ||
 	    (tags && init->transport != XROCE_RC) || ((xrc || tags) && e->number) ||
 	    (raw && (e->number || init->ud_mtu > RAW_MTU_MAX)) ||
 	    (init->qpn == XROCE_CM_QPN && init->transport != XROCE_UD))
@@ -222,6 +236,7 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	qp->send_cq = init->send_cq;
 	qp->recv_cq = tags ? init->srq->cq : init->recv_cq;
 	qp->srq = init->srq;
+	qp->is_wq = init->is_wq;
 	qp->owner = init->owner;
 	qp->path_mtu = init->ud_mtu ? init->ud_mtu : ROCE_PMTU_MAX;
 	qp_clear(qp);
@@ -249,6 +264,7 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 		qp->tells_xdp = true;
 		expect_none(qp);
 	}
+	qp->rss = init->rss;
 	e->tables->num_raw += raw;
 	owner_take_qp(e, qp);
 	*out = qp;
@@ -286,6 +302,7 @@ void qp_destroy(struct engine *e, struct qp *qp)
 	owner_release_qp(e, qp);
 	rd_atomic_free(qp);
 	flow_free(qp);
+	rss_free(qp->rss);
 	rq_free(&qp->rq);
 	shared_sends_free(qp);
 	sq_free(&qp->sq);

@@ -22,6 +22,7 @@
 #include "packet.h"
 #include "psn.h"
 #include "rq.h"
+#include "rss.h"
 #include "template.h"
 #include "types.h"
 
@@ -208,6 +209,12 @@ struct qp_init {
 	 * their path MTU
 	 */
 	u32 ud_mtu;
+	/*
+	 * Raw packets: a work queue, which has a recv_cq and a receive queue alone; or a QP that
+	 * has neither CQs nor queues, as those of rss are its own. rss is the QP's once it is made.
+	 */
+	bool is_wq;
+	struct rss *rss;
 	/*
 	 * its number, which the caller has drawn, of 24 bits; 0: the engine draws one; 1: QP 1, of
 	 * UD
@@ -446,6 +453,7 @@ struct qp {
 	bool tag_matching : 1;	 /* on a tag-matching SRQ: shared is set */
 	bool tells_xdp : 1;	 /* expect is set */
 	bool sends_single : 1;	 /* UD and raw packets: each request is one frame */
+	bool is_wq : 1;		 /* a work queue: see rss.h */
 	/* the engine's */
 	/* READY_*: on the engine's list of those that may have something to send */
 	u8 ready;
@@ -477,6 +485,7 @@ struct qp {
 	u32 xrcd;
 	u32 groups;		     /* multicast groups that it is attached to */
 	u32 num_flows;		     /* raw packets: its flows */
+	struct rss *rss;	     /* raw packets: to whose work queues it hands them, or NULL */
 	struct shared_sends *shared; /* with tag_matching, else NULL */
 	void *owner;
 	struct qp_attr attr;	 /* as last set, for query */

@@ -38,7 +38,7 @@ int raw_attach(struct engine *e, struct qp *qp, const struct xroce_flow_key *val
 	struct engine_tables *t = e->tables;
 	struct raw_flow *flow, **place;
 
-	if (qp->transport != XROCE_RAW)
+	if (qp->transport != XROCE_RAW || qp->is_wq)
 		return -EINVAL;
 	flow = t->num_flows < XROCE_MAX_FLOW ? malloc(sizeof(*flow)) : NULL;
 	if (!flow)
@@ -104,6 +104,15 @@ bool raw_any(const struct engine *e)
 
 /* ---- frames in ---- */
 
+/*
+ * Whose receives a frame for the QP takes: its own, or those of a work queue. The state of a QP
+ * with a table does not count, as nothing is posted to it; in ERR its frames are dropped.
+ */
+static struct qp *raw_receiver(struct qp *qp, const struct xroce_flow_key *key)
+{
+	return qp->rss && qp_state(qp) != QPS_ERR ? rss_pick(qp->rss, key) : qp;
+}
+
 /* The QP takes its copy or not, for reasons of its own. */
 static enum xroce_drop raw_deliver(struct engine *e, struct qp *qp, const struct packet *p,
 				   const struct xroce_rx_cqe *hint, u64 now_ns)
@@ -135,7 +144,8 @@ static enum xroce_drop raw_deliver_to_all(struct engine *e, const struct raw_flo
 	for (const struct raw_flow *f = first; f && f->order == first->order; f = f->next) {
 		if (!flow_matches(key, &f->value, &f->mask) || raw_is_repeated(first, f, key))
 			continue;
-		copies_count(e, &copies, raw_deliver(e, f->qp, p, hint, now_ns));
+		copies_count(e, &copies,
+			     raw_deliver(e, raw_receiver(f->qp, key), p, hint, now_ns));
 	}
 	return copies_end(e, &copies);
 }
