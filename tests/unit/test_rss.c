@@ -374,7 +374,9 @@ static void raw_input__without_fields(void **state)
 static void raw_input__states(void **state)
 {
 	struct qp *wq = make_wq_on(&cq), *qp = make_rss_qp(&wq, 1, 0);
-	const struct qp_attr err = { .state = QPS_ERR }, reset = { .state = QPS_RESET };
+	const struct qp_attr err = { .state = QPS_ERR }, reset = { .state = QPS_RESET },
+			     init = { .state = QPS_INIT, .port = 1 }, rtr = { .state = QPS_RTR },
+			     rts = { .state = QPS_RTS };
 	u8 frame[FRAME_BYTES];
 	struct cqe cqe;
 
@@ -391,6 +393,11 @@ static void raw_input__states(void **state)
 	assert_int_equal(qp_modify(engine, qp, &reset, QP_ATTR_STATE, 0), 0);
 	assert_int_equal(input(frame), XROCE_DROP_none);
 	assert_true(take_cqe(&cqe));
+	/* as far as a QP goes that cannot send */
+	assert_int_equal(wq_modify(engine, wq, WQS_RDY, 0), 0);
+	assert_int_equal(qp_modify(engine, qp, &init, QP_ATTR_STATE | QP_ATTR_PORT, 0), 0);
+	assert_int_equal(qp_modify(engine, qp, &rtr, QP_ATTR_STATE, 0), 0);
+	assert_int_equal(qp_modify(engine, qp, &rts, QP_ATTR_STATE, 0), -EINVAL);
 	assert_int_equal(wq_modify(engine, wq, WQS_ERR, 0), 0);
 	assert_int_equal(input(frame), XROCE_DROP_qp_state);
 }

@@ -285,6 +285,9 @@ int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 m
 		return -EINVAL;
 	if ((mask & required) != required || mask & ~(required | optional | QP_ATTR_STATE))
 		return -EINVAL;
+	/* it has nothing to send by */
+	if (qp->rss && to == QPS_RTS)
+		return -EINVAL;
 	if (mask & CUR && attr->cur_state != from)
 		return -EINVAL;
 	if (!ranges_valid(qp, attr, mask))

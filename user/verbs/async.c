@@ -145,7 +145,8 @@ void async_engine_event(const struct engine_event *event)
 		{ EVENT_QP_LAST_WQE, IBV_EVENT_QP_LAST_WQE_REACHED },
 	};
 	struct vcq *vcq = event->cq ? event->cq->owner : NULL;
-	struct vqp *vqp = event->qp ? event->qp->owner : NULL;
+	struct vwq *vwq = event->qp && event->qp->is_wq ? event->qp->owner : NULL;
+	struct vqp *vqp = event->qp && !vwq ? event->qp->owner : NULL;
 	struct vsrq *vsrq = event->srq ? event->srq->owner : NULL;
 
 	if (event->type == EVENT_COMPLETION && vcq)
@@ -157,6 +158,8 @@ void async_engine_event(const struct engine_event *event)
 	else if (event->type == EVENT_SRQ_LIMIT && vsrq)
 		async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_LIMIT_REACHED,
 			    &vsrq->ibv);
+	else if (event->type == EVENT_QP_FATAL && vwq)
+		async_queue(to_vcontext(vwq->ibv.context), IBV_EVENT_WQ_FATAL, &vwq->ibv);
 	for (u32 i = 0; vqp && i < ARRAY_SIZE(qp_events); i++)
 		if (event->type == qp_events[i].engine)
 			queue_qp_event(vqp, qp_events[i].ibv);
@@ -181,6 +184,8 @@ static u32 *async_delivered(const struct ibv_async_event *event)
 	case IBV_EVENT_SQ_DRAINED:
 	case IBV_EVENT_QP_LAST_WQE_REACHED:
 		return &to_vqp(event->element.qp)->async_delivered;
+	case IBV_EVENT_WQ_FATAL:
+		return &to_vwq(event->element.wq)->async_delivered;
 	default:
 		return NULL;
 	}
@@ -264,6 +269,12 @@ EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 		struct ibv_qp *qp = event->element.qp;
 
 		async_ack(&qp->mutex, &qp->cond, &qp->events_completed);
+		break;
+	}
+	case IBV_EVENT_WQ_FATAL: {
+		struct ibv_wq *wq = event->element.wq;
+
+		async_ack(&wq->mutex, &wq->cond, &wq->events_completed);
 		break;
 	}
 	default: /* of the port or the device: nobody waits for them */

@@ -178,6 +178,11 @@ static void context_set_ops(struct verbs_context *v)
 	v->modify_qp_rate_limit = modify_qp_rate_limit_op;
 	v->ibv_create_flow = create_flow_op;
 	v->ibv_destroy_flow = destroy_flow_op;
+	v->create_wq = create_wq_op;
+	v->modify_wq = modify_wq_op;
+	v->destroy_wq = destroy_wq_op;
+	v->create_rwq_ind_table = create_rwq_ind_table_op;
+	v->destroy_rwq_ind_table = destroy_rwq_ind_table_op;
 	v->create_srq_ex = create_srq_ex_op;
 	v->get_srq_num = get_srq_num_op;
 	v->post_srq_ops = post_srq_ops_op;

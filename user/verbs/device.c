@@ -107,6 +107,7 @@ int device_take(struct ibv_context *context, enum vlimit kind)
 	static const u32 limits[LIMITS] = {
 		[LIMIT_PD] = VERBS_MAX_PD, [LIMIT_MR] = VERBS_MAX_MR, [LIMIT_MW] = VERBS_MAX_MW,
 		[LIMIT_AH] = VERBS_MAX_AH, [LIMIT_CQ] = VERBS_MAX_CQ, [LIMIT_SRQ] = VERBS_MAX_SRQ,
+		[LIMIT_TABLE] = VERBS_MAX_TABLE,
 	};
 
 	if (atomic_fetch_add_explicit(&to_vdevice(context->device)->made[kind], 1,

@@ -10,11 +10,11 @@
  * Locks, in the order in which they are taken:
  *   vcontext.lock    making the port, CQs joining it                    (mutex)
  *   vcq.lock         the consumer's side of a CQ, by address if two     (spin)
- *   vqp.sq_lock, vqp.rq_lock, vsrq.lock   the producers' sides          (spin)
+ *   vqp.sq_lock, vqp.rq_lock, vsrq.lock, vwq.lock   the producers' sides  (spin)
  *   port_lock()      the engines
  *   vcontext.async_lock, vchannel.lock    queues of events              (mutex)
  *   lists_lock       the process's devices, PDs, MRs, domains; innermost (mutex)
- * The public mutexes inside ibv_cq, ibv_qp and ibv_srq guard the counts of acknowledged events only
+ * The public mutexes inside ibv_cq, ibv_qp, ibv_srq and ibv_wq guard the counts of acknowledged events only
  * and are taken alone.
  */
 #ifndef VERBS_OBJECTS_H
@@ -123,13 +123,16 @@ void fork_remove(struct fork_entry *entry);
  * What ibv_query_device(3) says that there may be of each kind: on one device, by all contexts of
  * this process. QPs are counted by the engine.
  */
-enum vlimit { LIMIT_PD, LIMIT_MR, LIMIT_MW, LIMIT_AH, LIMIT_CQ, LIMIT_SRQ, LIMITS };
+enum vlimit {
+	LIMIT_PD, LIMIT_MR, LIMIT_MW, LIMIT_AH, LIMIT_CQ, LIMIT_SRQ, LIMIT_TABLE, LIMITS
+};
 #define VERBS_MAX_PD  (1 << 16)
 #define VERBS_MAX_MR  (1 << 19)
 #define VERBS_MAX_MW  (1 << 19)
 #define VERBS_MAX_AH  (1 << 18)
 #define VERBS_MAX_CQ  XROCE_MAX_CQ
 #define VERBS_MAX_SRQ ENGINE_MAX_SRQ
+#define VERBS_MAX_TABLE (1 << 12)
 #define VERBS_MAX_DM  (1u << 24) /* bytes of device memory, in whole pages */
 /*
  * The errno of what the port said, 0 or -errno: more than it or its broker gives is as more than
@@ -321,6 +324,7 @@ struct vqp {
 	struct qp *qp;
 	struct port *port;
 	struct vxrcd *xrcd;	   /* XRC_RECV, else NULL */
+	struct vtable *table;	   /* of work queues that it hands its frames to, or NULL */
 	/*
 	 * the next handle of the same XRC_RECV QP (ibv_open_qp(3)), a ring; under the port's lock
 	 */
@@ -338,6 +342,29 @@ struct vqp {
 	bool wr_binds;		   /* windows: their keys change when the list is posted */
 	u32 async_delivered;	   /* under vcontext.async_lock */
 	struct fork_entry forks;
+};
+
+/* A work queue: wq.c. */
+struct vwq {
+	struct ibv_wq ibv;
+	u8 slack[VERBS_SLACK];
+	struct vid id;
+	struct qp *qp;
+	struct port *port;
+	struct vlock lock;
+	void *memory;		   /* of its domain's allocator, or NULL */
+	_Atomic u32 users;	   /* places in tables */
+	u32 async_delivered;	   /* under vcontext.async_lock */
+	struct fork_entry forks;
+};
+
+/* An indirection table; constant, as are its work queues while it is there. */
+struct vtable {
+	struct ibv_rwq_ind_table ibv;
+	struct vid id;
+	_Atomic u32 users;	   /* QPs */
+	u32 num;
+	struct vwq *wq[];
 };
 
 /* A flow of a raw packet QP: flow.c. */
@@ -399,6 +426,16 @@ static inline struct vqp *to_vqp(struct ibv_qp *qp)
 static inline struct vqp *to_vqp_ex(struct ibv_qp_ex *qp)
 {
 	return container_of(qp, struct vqp, ex);
+}
+
+static inline struct vwq *to_vwq(struct ibv_wq *wq)
+{
+	return container_of(wq, struct vwq, ibv);
+}
+
+static inline struct vtable *to_vtable(struct ibv_rwq_ind_table *table)
+{
+	return container_of(table, struct vtable, ibv);
 }
 
 static inline struct vsrq *to_vsrq(struct ibv_srq *srq)
@@ -595,6 +632,20 @@ struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_a
 struct ibv_qp *create_qp1(struct ibv_pd *pd, struct ibv_qp_init_attr *attr);
 struct ibv_qp *open_qp_op(struct ibv_context *context, struct ibv_qp_open_attr *attr);
 
+/* wq.c */
+struct ibv_wq *create_wq_op(struct ibv_context *context, struct ibv_wq_init_attr *attr);
+int modify_wq_op(struct ibv_wq *wq, struct ibv_wq_attr *attr);
+int destroy_wq_op(struct ibv_wq *wq);
+struct ibv_rwq_ind_table *create_rwq_ind_table_op(struct ibv_context *context,
+						  struct ibv_rwq_ind_table_init_attr *attr);
+int destroy_rwq_ind_table_op(struct ibv_rwq_ind_table *table);
+/*
+ * What a QP with these attributes, a table or a hash among them, spreads its frames by. Returns 0
+ * or a positive errno.
+ */
+int table_make_rss(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
+		   struct rss **rss);
+
 /* flow.c */
 struct ibv_flow *create_flow_op(struct ibv_qp *qp, struct ibv_flow_attr *attr);
 int destroy_flow_op(struct ibv_flow *flow);
@@ -605,6 +656,7 @@ int post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr *
 int post_send_list(struct vqp *vqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
 		   enum ibv_mw_type bindable);
 int post_recv_op(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
+int post_wq_recv_op(struct ibv_wq *wq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 int post_srq_recv_op(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr);
 /*
  * What posting a send to the QP gives, whose state is not RTS or which sends nothing: 0, EINVAL, or

@@ -178,13 +178,13 @@ static int wqe_fill(struct vqp *vqp, struct send_wqe *wqe, const struct ibv_send
 
 /*
  * Sends are taken from RTS on; in SQE and ERR they are flushed (IBTA 10.3.1, protocol sheet). An
- * XRC_RECV QP sends nothing.
+ * XRC_RECV QP sends nothing, nor does one with a table.
  */
 int qp_refuses_sends(struct vqp *vqp)
 {
 	if (context_gone(vqp->ibv.context))
 		return EIO;
-	return qp_state(vqp->qp) < QPS_RTS || vqp->qp->xrc_target ? EINVAL : 0;
+	return qp_state(vqp->qp) < QPS_RTS || vqp->qp->xrc_target || vqp->table ? EINVAL : 0;
 }
 
 int post_send_list(struct vqp *vqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr,
@@ -265,9 +265,10 @@ int post_recv_op(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 		return verb_report(EIO);
 	}
 	/*
-	 * From INIT on; a QP on an SRQ has no receive queue (ibv_post_recv(3)), an XRC QP neither.
+	 * From INIT on; a QP on an SRQ has no receive queue (ibv_post_recv(3)), an XRC QP neither,
+	 * nor one with a table.
 	 */
-	if (qp_state(qp) == QPS_RESET || ibqp->srq || qp->transport == XROCE_XRC) {
+	if (qp_state(qp) == QPS_RESET || ibqp->srq || qp->transport == XROCE_XRC || vqp->table) {
 		*bad_wr = wr;
 		return verb_report(EINVAL);
 	}
@@ -279,6 +280,26 @@ int post_recv_op(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 	if (posted && qp_state(qp) == QPS_ERR) {
 		engine_doorbell(qp);
 		port_poll(vqp->port);
+	}
+	return verb_report(err);
+}
+
+/* As to a QP. */
+int post_wq_recv_op(struct ibv_wq *wq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad_wr)
+{
+	struct vwq *vwq = to_vwq(wq);
+	struct qp *qp = vwq->qp;
+	u32 posted;
+	int err;
+
+	if (qp_state(qp) == QPS_RESET || (qp_state(qp) == QPS_ERR && context_gone(wq->context))) {
+		*bad_wr = wr;
+		return verb_report(qp_state(qp) == QPS_RESET ? EINVAL : EIO);
+	}
+	err = rq_post(&qp->rq, &vwq->lock, wr, bad_wr, &posted);
+	if (posted && qp_state(qp) == QPS_ERR) {
+		engine_doorbell(qp);
+		port_poll(vwq->port);
 	}
 	return verb_report(err);
 }

@@ -41,11 +41,15 @@ static int transport_of(enum ibv_qp_type type, enum xroce_transport *out)
 }
 
 /*
- * What a QP of the type does not have is ignored: XRC_SEND receives nothing, and XRC_RECV neither
- * sends nor receives into queues of its own.
+ * What a QP of the type does not have is ignored: XRC_SEND receives nothing, and XRC_RECV, or one
+ * with a table of work queues, neither sends nor receives into queues of its own.
  */
-static void init_reduce(struct ibv_qp_init_attr *attr)
+static void init_reduce(struct ibv_qp_init_attr *attr, bool has_table)
 {
+	if (has_table) {
+		attr->send_cq = attr->recv_cq = NULL;
+		attr->cap = (struct ibv_qp_cap){ 0 };
+	}
 	if (attr->qp_type == IBV_QPT_XRC_SEND || attr->qp_type == IBV_QPT_XRC_RECV) {
 		attr->recv_cq = NULL;
 		attr->srq = NULL;
@@ -74,13 +78,24 @@ static u32 inline_granted(const struct ibv_qp_cap *cap)
 	return cap->max_inline_data > room ? cap->max_inline_data : room;
 }
 
-static int init_check(const struct ibv_context *context, const struct ibv_qp_init_attr *attr)
+/* What a QP is made of beside its attributes. */
+struct qp_origin {
+	struct ibv_pd *pd;    /* NULL for XRC_RECV */
+	struct vxrcd *xrcd;   /* XRC_RECV, else NULL */
+	struct vtable *table; /* the work queues that it has instead of its own, or NULL */
+	struct rss *rss;      /* with table; the QP's once it is made */
+	u32 number;	      /* 0: any */
+};
+
+static int init_check(const struct ibv_context *context, const struct qp_origin *of,
+		      const struct ibv_qp_init_attr *attr)
 {
 	const bool target = attr->qp_type == IBV_QPT_XRC_RECV;
 	const struct ibv_qp_cap *cap = &attr->cap;
 
-	if (!cq_fits(context, attr->send_cq, !target) ||
-	    !cq_fits(context, attr->recv_cq, !target && attr->qp_type != IBV_QPT_XRC_SEND) ||
+	if (!cq_fits(context, attr->send_cq, !target && !of->table) ||
+	    !cq_fits(context, attr->recv_cq,
+		     !target && !of->table && attr->qp_type != IBV_QPT_XRC_SEND) ||
 	    (attr->srq && (attr->srq->context != context || !object_is_known(to_vsrq(attr->srq)) ||
 			   to_vsrq(attr->srq)->xrcd)))
 		return EINVAL;
@@ -159,9 +174,9 @@ static struct engine *first_owner(const struct vqp *vqp)
 	return pinned || !cq ? port_engine(vqp->port) : port_engine_for(vqp->port, cq->vector);
 }
 
-/* The engine's part: QP, steering. number 0: any. Returns 0 or a positive errno. */
+/* The engine's part: QP, steering. Returns 0 or a positive errno. */
 static int qp_enter(struct vqp *vqp, const struct ibv_qp_init_attr *attr,
-		    enum xroce_transport transport, u32 number)
+		    enum xroce_transport transport, const struct qp_origin *of)
 {
 	struct vcontext *ctx = to_vcontext(vqp->ibv.context);
 	struct qp_init init = {
@@ -178,7 +193,8 @@ static int qp_enter(struct vqp *vqp, const struct ibv_qp_init_attr *attr,
 		.recv_cq = attr->recv_cq ? &to_vcq(attr->recv_cq)->cq : NULL,
 		.srq = attr->srq ? &to_vsrq(attr->srq)->srq : NULL,
 		.pd = vqp->ibv.pd ? to_vpd(vqp->ibv.pd)->number : 0,
-		.qpn = number,
+		.rss = of->rss,
+		.qpn = of->number,
 		.owner = vqp,
 	};
 	struct netdev nd;
@@ -248,6 +264,8 @@ static void count_users(const struct vqp *vqp, int by)
 		users_count(&to_vsrq(vqp->ibv.srq)->users, by);
 	if (vqp->xrcd)
 		users_count(&vqp->xrcd->users, by);
+	if (vqp->table)
+		users_count(&vqp->table->users, by);
 	if (vqp->ibv.pd)
 		users_count(&to_vpd(vqp->ibv.pd)->users, by);
 }
@@ -278,31 +296,31 @@ static void handle_ready(struct vqp *vqp)
 	context_get(to_vcontext(vqp->ibv.context));
 }
 
-/* pd is NULL for XRC_RECV, xrcd for all others; number 0: any. */
-static struct vqp *qp_new(struct ibv_context *context, struct ibv_pd *pd, struct vxrcd *xrcd,
-			  struct ibv_qp_init_attr *attr, u32 number)
+static struct vqp *qp_new(struct ibv_context *context, const struct qp_origin *of,
+			  struct ibv_qp_init_attr *attr)
 {
 	struct ibv_qp_init_attr init = *attr;
 	enum xroce_transport transport;
 	struct vqp *vqp;
 	int err = transport_of(init.qp_type, &transport);
 
-	init_reduce(&init);
-	if (!err && pd && !object_is_known(to_vpd(pd)))
+	init_reduce(&init, of->table);
+	if (!err && of->pd && !object_is_known(to_vpd(of->pd)))
 		err = ENOENT;
 	if (!err)
-		err = init_check(context, &init);
+		err = init_check(context, of, &init);
 	if (err)
 		return verb_fail(err);
-	vqp = handle_new(context, pd, xrcd, &init);
+	vqp = handle_new(context, of->pd, of->xrcd, &init);
 	if (!vqp)
 		return verb_fail(ENOMEM);
-	err = qp_enter(vqp, &init, transport, number);
+	vqp->table = of->table;
+	err = qp_enter(vqp, &init, transport, of);
 	if (err) {
 		free(vqp);
 		return verb_fail(err);
 	}
-	vqp->sq_lock.off = vqp->rq_lock.off = pd && to_vpd(pd)->td;
+	vqp->sq_lock.off = vqp->rq_lock.off = of->pd && to_vpd(of->pd)->td;
 	handle_ready(vqp);
 	cap_report(vqp, &vqp->init.cap);
 	attr->cap = vqp->init.cap;
@@ -314,16 +332,16 @@ EXPORT struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *
 	/* its domain is given to ibv_create_qp_ex() */
 	struct vqp *vqp = attr->qp_type == IBV_QPT_XRC_RECV ?
 				  verb_fail(EINVAL) :
-				  qp_new(pd->context, pd, NULL, attr, 0);
+				  qp_new(pd->context, &(struct qp_origin){ .pd = pd }, attr);
 
 	return vqp ? &vqp->ibv : NULL;
 }
 
 struct ibv_qp *create_qp1(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 {
-	struct vqp *vqp = attr->qp_type == IBV_QPT_UD ?
-				  qp_new(pd->context, pd, NULL, attr, XROCE_CM_QPN) :
-				  verb_fail(EINVAL);
+	const struct qp_origin of = { .pd = pd, .number = XROCE_CM_QPN };
+	struct vqp *vqp = attr->qp_type == IBV_QPT_UD ? qp_new(pd->context, &of, attr) :
+							verb_fail(EINVAL);
 
 	return vqp ? &vqp->ibv : NULL;
 }
@@ -334,6 +352,8 @@ struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_a
 	const u32 needed = target ? IBV_QP_INIT_ATTR_XRCD : IBV_QP_INIT_ATTR_PD;
 	const u32 supported = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 			      IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+	const u32 table = IBV_QP_INIT_ATTR_IND_TABLE | IBV_QP_INIT_ATTR_RX_HASH;
+	struct qp_origin of = { 0 };
 	enum xroce_transport transport;
 	struct ibv_qp_init_attr base;
 	struct vqp *vqp;
@@ -341,24 +361,32 @@ struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_a
 
 	if (err)
 		return verb_fail(err);
-	if (attr->comp_mask & ~supported ||
+	if (attr->comp_mask & ~(supported | table) ||
 	    (attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS && attr->create_flags))
 		return verb_fail(EOPNOTSUPP);
 	if (!(attr->comp_mask & needed) || (target ? !attr->xrcd : !attr->pd) ||
 	    (target ? attr->xrcd->context : attr->pd->context) != context)
 		return verb_fail(EINVAL);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS &&
-	    attr->send_ops_flags & ~(target ? 0 : wr_supported_ops(transport)))
+	    attr->send_ops_flags &
+		    ~(target || attr->comp_mask & table ? 0 : wr_supported_ops(transport)))
 		return verb_fail(EOPNOTSUPP);
+	err = attr->comp_mask & table ? table_make_rss(context, attr, &of.rss) : 0;
+	if (err)
+		return verb_fail(err);
+	of.pd = target ? NULL : attr->pd;
+	of.xrcd = target ? to_vxrcd(attr->xrcd) : NULL;
+	of.table = of.rss ? to_vtable(attr->rwq_ind_tbl) : NULL;
 	/* The extended struct begins with the fields of the plain one. */
 	_Static_assert(offsetof(struct ibv_qp_init_attr_ex, sq_sig_all) ==
 			       offsetof(struct ibv_qp_init_attr, sq_sig_all),
 		       "verbs.h");
 	memcpy(&base, attr, sizeof(base));
-	vqp = qp_new(context, target ? NULL : attr->pd, target ? to_vxrcd(attr->xrcd) : NULL,
-		     &base, 0);
-	if (!vqp)
+	vqp = qp_new(context, &of, &base);
+	if (!vqp) {
+		rss_free(of.rss);
 		return NULL;
+	}
 	attr->cap = base.cap;
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		wr_set_ops(vqp, attr->send_ops_flags);

@@ -85,6 +85,12 @@ int query_device_ex_op(struct ibv_context *context, const struct ibv_query_devic
 	full.tm_caps.flags = IBV_TM_CAP_RC;
 	full.tm_caps.max_ops = TAG_MAX_OPS;
 	full.tm_caps.max_sge = TAG_MAX_SGE;
+	full.rss_caps.supported_qpts = 1 << IBV_QPT_RAW_PACKET;
+	full.rss_caps.max_rwq_indirection_tables = VERBS_MAX_TABLE;
+	full.rss_caps.max_rwq_indirection_table_size = RSS_TABLE_MAX;
+	full.rss_caps.rx_hash_fields_mask = RSS_FIELDS;
+	full.rss_caps.rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ;
+	full.max_wq_type_rq = ENGINE_MAX_QP;
 	full.packet_pacing_caps.qp_rate_limit_min = QP_RATE_MIN;
 	full.packet_pacing_caps.qp_rate_limit_max = QP_RATE_MAX;
 	full.packet_pacing_caps.supported_qpts = 1 << IBV_QPT_RC | 1 << IBV_QPT_UC |
