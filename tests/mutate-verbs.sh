@@ -187,6 +187,33 @@ flow_size         | user/verbs/flow.c        | s/if (spec.hdr.size != size)/if (
 flow_layers       | user/verbs/flow.c        | s/if (rule->mask.kinds & (kind | excluded))/if (false)/ | ibv_create_flow
 flow_busy         | user/verbs/qp.c          | s/attached |= vqp->qp->num_flows != 0;/;/ | ibv_create_flow
 flow_qp_type      | user/verbs/flow.c        | s/qp->qp_type == IBV_QPT_RAW_PACKET ? rule_read(&rule, attr) : EINVAL/rule_read(\&rule, attr)/ | ibv_create_flow
+wq_type           | user/verbs/wq.c          | s/ || attr->wq_type != IBV_WQT_RQ ||/ ||/ | ibv_create_wq
+wq_comp_mask      | user/verbs/wq.c          | s/attr->comp_mask >= IBV_WQ_INIT_ATTR_RESERVED/false/ | ibv_create_wq
+wq_no_receives    | user/verbs/wq.c          | s/!attr->max_wr || //  | ibv_create_wq
+wq_flags          | user/verbs/wq.c          | s/EINVAL : EOPNOTSUPP;/EINVAL : 0;/ | ibv_create_wq
+wq_masks          | user/verbs/wq.c          | s/!attr->attr_mask || //  | ibv_create_wq
+wq_current        | user/verbs/wq.c          | s/(u32)attr->curr_wq_state != (u32)wq_state(vwq->qp)/false/ | ibv_create_wq
+wq_state_said     | user/verbs/wq.c          | s/^	vwq->ibv.state = (enum ibv_wq_state).*/	;/ | ibv_create_wq
+wq_of_cq          | user/verbs/wq.c          | s/users_count(&to_vcq(attr->cq)->users, 1);/;/;s/users_count(&vcq->users, -1);/;/ | ibv_create_wq
+wq_post_reset     | user/verbs/post.c        | s/if (qp_state(qp) == QPS_RESET || (qp_state(qp) == QPS_ERR/if ((qp_state(qp) == QPS_ERR/ | ibv_create_wq
+wq_post_err       | user/verbs/post.c        | /^int post_wq_recv_op/,/^}/s/if (posted &&.*/if (0) {/ | ibv_create_wq
+wq_event          | user/verbs/async.c       | s/event->type == EVENT_QP_FATAL \&\& vwq/0/ | ibv_create_rwq_ind_table
+wq_event_waits    | user/verbs/async.c       | /case IBV_EVENT_WQ_FATAL:$/,/;/s/return &to_vwq.*/return NULL;/ | ibv_create_rwq_ind_table
+wq_busy           | user/verbs/wq.c          | s/if (users_left(&vwq->users))/if (0)/ | ibv_create_rwq_ind_table
+table_busy        | user/verbs/wq.c          | s/if (users_left(&table->users))/if (0)/ | ibv_create_rwq_ind_table
+table_size        | user/verbs/wq.c          | s/attr->log_ind_tbl_size >= 32 ||/0 ||/ | ibv_create_rwq_ind_table
+table_limit       | user/verbs/wq.c          | s/err = device_take(context, LIMIT_TABLE);/err = 0;/ | ibv_create_rwq_ind_table
+hash_qp_type      | user/verbs/wq.c          | s/if (attr->qp_type != IBV_QPT_RAW_PACKET)/if (0)/ | ibv_create_rwq_ind_table
+hash_both         | user/verbs/wq.c          | s/(attr->comp_mask & both) != both || //  | ibv_create_rwq_ind_table
+hash_sends        | user/verbs/wq.c          | s/ || attr->cap.max_send_wr)/)/ | ibv_create_rwq_ind_table
+hash_function     | user/verbs/wq.c          | s/conf->rx_hash_function != IBV_RX_HASH_FUNC_TOEPLITZ/0/ | ibv_create_rwq_ind_table
+hash_key          | user/verbs/wq.c          | s/conf->rx_hash_key_len != RSS_KEY_BYTES || //  | ibv_create_rwq_ind_table
+hash_no_fields    | user/verbs/wq.c          | s/return conf->rx_hash_fields_mask || .*/return 0;/ | ibv_create_rwq_ind_table
+hash_posts        | user/verbs/post.c        | s/ || qp->transport == XROCE_XRC || vqp->table)/ || qp->transport == XROCE_XRC)/ | ibv_create_rwq_ind_table
+hash_sends_err    | user/verbs/post.c        | s/ || vqp->qp->xrc_target || vqp->table ? EINVAL/ || vqp->qp->xrc_target ? EINVAL/ | ibv_create_rwq_ind_table
+hash_ops          | user/verbs/qp.c          | s/target || attr->comp_mask & table ? 0/target ? 0/ | ibv_create_rwq_ind_table
+rss_state         | user/shard/steer.c       | s/value->receiving = qp_state(qp) != QPS_ERR;/;/ | netns-raw_rss
+rss_wake          | bpf/flow.h               | s/^		wake_engine(.*/		;/ | netns-raw_rss
 grh_offset        | user/transport/datagram.c | s/!responder_scatter(e, qp, p, 0, before)/!responder_scatter(e, qp, p, 0, 0)/ | ibv_post_srq_recv
 last_wqe_missing  | user/verbs/async.c       | /{ EVENT_QP_LAST_WQE,/d | ibv_post_srq_recv
 qp_fatal_missing  | user/verbs/async.c       | /{ EVENT_QP_FATAL,/d | ibv_poll_cq

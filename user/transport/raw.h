@@ -33,7 +33,8 @@ struct engine;
 
 /*
  * [all] Frames that match are the QP's, unless they match a flow of a smaller order. Returns 0,
- * -EINVAL: it is no raw packet QP, or a work queue; or -ENOMEM: no memory, or XROCE_MAX_FLOW are there.
+ * -EINVAL: it is no raw packet QP, or a work queue; or -ENOMEM: no memory, or XROCE_MAX_FLOW are
+ * there.
  */
 int raw_attach(struct engine *e, struct qp *qp, const struct xroce_flow_key *value,
 	       const struct xroce_flow_key *mask, u32 order, struct raw_flow **out);

@@ -14,8 +14,8 @@
  *   port_lock()      the engines
  *   vcontext.async_lock, vchannel.lock    queues of events              (mutex)
  *   lists_lock       the process's devices, PDs, MRs, domains; innermost (mutex)
- * The public mutexes inside ibv_cq, ibv_qp, ibv_srq and ibv_wq guard the counts of acknowledged events only
- * and are taken alone.
+ * The public mutexes inside ibv_cq, ibv_qp, ibv_srq and ibv_wq guard the counts of acknowledged
+ * events only and are taken alone.
  */
 #ifndef VERBS_OBJECTS_H
 #define VERBS_OBJECTS_H

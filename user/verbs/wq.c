@@ -12,7 +12,7 @@ _Static_assert((int)IBV_WQS_RESET == WQS_RESET && (int)IBV_WQS_RDY == WQS_RDY &&
 		       (int)IBV_RX_HASH_DST_PORT_UDP == RSS_DST_UDP,
 	       "rss.h takes its values from verbs.h");
 
-/* Flags that the header has: of a work queue's, and of what is hashed. None of the first is here. */
+/* Flags that the header has: of a work queue, none of which is here, and of what is hashed. */
 #define WQ_FLAGS_KNOWN	(IBV_WQ_FLAGS_RESERVED - 1u)
 #define HASH_KNOWN	((u64)(RSS_FIELDS | IBV_RX_HASH_IPSEC_SPI) | IBV_RX_HASH_INNER)
 

@@ -1,0 +1,49 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# Receive side scaling: the frames of a raw packet QP in the work queues of its table, each in the
+# one that the hash of its headers says and in no other, by polling and by events. On two receive
+# queues: the work queues are one engine's, and frames of the other queue are handed to it.
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 1500 2
+RSS=$TOOLS/raw_rss
+
+is_ready() { grep -q '^ready' "$WORK/receiver.out"; }
+
+# spread RECEIVED OPTION...: from B's packet socket to A's QP. RECEIVED: "COUNT in WQS", of work
+# queues that got any.
+spread() {
+	local want=$1 common=() own=()
+	shift
+	split_words own common "$@"
+	start_on receiver a "$RSS" recv $DEV_A "${own[@]}" "${common[@]}"
+	local receiver=$child
+	wait_until 20 is_ready || { stop "$receiver"; fail "the receiver is not ready"; show receiver; return; }
+	start sender b "$RSS" send $IF_B "${common[@]}"
+	finish "$child" 30 || { fail "the sender failed"; show sender; }
+	finish "$receiver" 30 || { fail "the receiver failed"; show receiver; return 1; }
+	need_line receiver "^received $want\$"
+}
+
+run_case udp4 spread '200 in 4' --
+run_case udp6 spread '200 in 4' -- -k udp6
+run_case tcp4 spread '200 in 4' -- -k tcp4
+run_case tcp6 spread '200 in 4' -- -k tcp6
+run_case tagged spread '200 in 4' -- -k vlan
+# fields: 0x3 both IPv4 addresses, 0x4 an IPv6 source, 0x80 a UDP destination port
+run_case addresses spread '200 in 4' -F 0x3 --
+run_case one_address spread '200 in 4' -F 0x4 -- -k udp6
+run_case one_port spread '200 in 4' -F 0x80 --
+run_case fragments_by_address spread '200 in 4' -- -k frag
+# what has none of the fields is the first one's
+run_case no_ip spread '200 in 1' -- -k eth
+run_case other_protocol spread '200 in 1' -F 0x30 -- -k udp4
+run_case one_in_all_places spread '200 in 1' -w 1 -t 4 --
+run_case three_in_sixteen_places spread '200 in 3' -w 3 -t 4 --
+run_case a_cq_for_each spread '200 in 4' -c 4 --
+run_case events_of_one_cq spread '200 in 4' -e --
+run_case events_of_each spread '200 in 4' -e -c 4 --
+run_case events_of_sixteen spread '400 in 16' -e -w 16 -t 6 -c 16 -- -n 400
+# one is in ERR: the others go on
+run_case without_the_second spread '[0-9]+ in 3' -b -- -n 300
+finish_cases
