@@ -115,6 +115,10 @@ $(BUILD)/tests/netns/connections: TOOL_LIBS := -lrdmacm
 
 $(BUILD)/tests/netns/rsockets: TOOL_LIBS := -lrdmacm
 
+# Programs of several files.
+$(BUILD)/tests/netns/threads: $(call objs,$(wildcard tests/netns/threads/*.c))
+$(BUILD)/tests/netns/rsockets: $(call objs,$(wildcard tests/netns/rsockets/*.c))
+
 # This one opens libibverbs by itself.
 $(BUILD)/tests/netns/nccl: $(BUILD)/obj/tests/netns/nccl.o
 	@mkdir -p $(@D)

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* A peer that is no rsocket: rdma_cm's calls alone. */
+#define _GNU_SOURCE
+#include <rdma/rdma_cma.h>
+#include <stdint.h>
+
+#include "rsockets.h"
+
+struct hostile {
+	struct rdma_cm_id *id;
+	uint64_t list, buffer;
+	uint32_t list_key, buffer_key;
+	struct ibv_mr *mr;
+	bool connected;
+	uint8_t memory[4096];
+};
+
+static uint64_t big_endian(const uint8_t *at_byte, int n)
+{
+	uint64_t value = 0;
+
+	while (n--)
+		value = value << 8 | *at_byte++;
+	return value;
+}
+
+/* Connects with these private data. */
+static bool hostile_connect(struct hostile *h, const uint8_t *data, uint8_t n)
+{
+	struct ibv_qp_init_attr attr = {
+		.qp_type = IBV_QPT_RC,
+		.sq_sig_all = 1,
+		.cap = {
+			.max_send_wr = 64,
+			.max_recv_wr = 64,
+			.max_send_sge = 1,
+			.max_recv_sge = 1,
+		},
+	};
+	struct rdma_conn_param param = {
+		.private_data_len = n,
+		.retry_count = 6,
+		.rnr_retry_count = 6,
+	};
+	struct ibv_recv_wr wr = { 0 }, *bad;
+	uint64_t list = htobe64((uintptr_t)h->memory);
+	uint8_t own[40];
+	const uint8_t *told;
+
+	CHECK(!rdma_create_id(NULL, &h->id, NULL, RDMA_PS_TCP));
+	CHECK(!rdma_resolve_addr(h->id, NULL, &at.any, 2000));
+	CHECK(!rdma_resolve_route(h->id, 2000));
+	CHECK(!rdma_create_qp(h->id, NULL, &attr));
+	h->mr = ibv_reg_mr(h->id->pd, h->memory, sizeof(h->memory),
+			   IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	CHECK(h->mr);
+	/* Its list is there, and may be written. */
+	memcpy(own, data, n);
+	memcpy(own + 8, &list, sizeof(list));
+	memcpy(own + 16, &(uint32_t){ htobe32(h->mr->rkey) }, 4);
+	param.private_data = own;
+	for (int i = 0; i < 32; i++)
+		CHECK(!ibv_post_recv(h->id->qp, &wr, &bad));
+	if (rdma_connect(h->id, &param))
+		return false;
+	h->connected = true;
+	told = h->id->event->param.conn.private_data;
+	h->list = big_endian(told + 8, 8);
+	h->list_key = (uint32_t)big_endian(told + 16, 4);
+	h->buffer = big_endian(told + 24, 8);
+	h->buffer_key = (uint32_t)big_endian(told + 32, 4);
+	return true;
+}
+
+static void hostile_end(struct hostile *h)
+{
+	if (!h->id)
+		return;
+	if (h->connected)
+		rdma_disconnect(h->id);
+	if (h->id->qp)
+		rdma_destroy_qp(h->id);
+	if (h->mr)
+		ibv_dereg_mr(h->mr);
+	rdma_destroy_id(h->id);
+}
+
+/* What an honest one would tell of its memory. */
+static void hostile_data(const struct hostile *h, uint8_t data[40])
+{
+	memset(data, 0, 40);
+	data[0] = 1;
+	data[3] = 16;
+	data[23] = 2;
+	data[38] = 4;
+}
+
+static bool hostile_say(struct hostile *h, uint32_t message, uint32_t bytes)
+{
+	struct ibv_sge sge = { (uintptr_t)h->memory, bytes, h->mr->lkey };
+	struct ibv_send_wr wr = {
+		.sg_list = &sge,
+		.num_sge = bytes ? 1 : 0,
+		.opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
+		.imm_data = htobe32(message),
+		.wr.rdma = { h->buffer, h->buffer_key },
+	}, *bad;
+
+	CHECK(!ibv_post_send(h->id->qp, &wr, &bad));
+	return true;
+}
+
+static bool hostile_message(uint32_t message, uint32_t bytes, ssize_t want)
+{
+	struct hostile h = { 0 };
+	uint8_t data[40];
+	char byte[4];
+	bool ok;
+	ssize_t got = 0;
+
+	CHECK(pair_listen(5));
+	hostile_data(&h, data);
+	ok = hostile_connect(&h, data, sizeof(data));
+	if (ok) {
+		pair.server = raccept(pair.listener, NULL, NULL);
+		ok = pair.server >= 0 && hostile_say(&h, message, bytes);
+		errno = 0;
+		got = rrecv(pair.server, byte, sizeof(byte), 0);
+	}
+	if (!ok || got != want || (want < 0 && errno != ECONNRESET))
+		printf("# message %x: %zd, errno %d\n", message, got, errno);
+	else
+		printf("# message %x: as it should be\n", message);
+	ok = ok && got == want && (want >= 0 || errno == ECONNRESET);
+	hostile_end(&h);
+	pair_close();
+	return ok;
+}
+
+bool hostile_messages(void)
+{
+	CHECK(hostile_message(2, 2, 2)); /* an honest one is read */
+	CHECK(hostile_message(0x1fffffff, 1, -1));
+	CHECK(hostile_message(65537, 0, -1));
+	CHECK(hostile_message(0x20000001, 0, -1));
+	CHECK(hostile_message(0x40000001, 0, -1));
+	CHECK(hostile_message(0xa0000001, 0, -1));
+	CHECK(hostile_message(0xc0000000, 0, -1));
+	CHECK(hostile_message(0xc000ffff, 0, -1));
+	CHECK(hostile_message(0xe0000000, 0, 0));
+	CHECK(hostile_message(0xe0000002, 0, 0));
+	return true;
+}
+
+bool hostile_private_data(void)
+{
+	struct hostile h;
+	uint8_t data[40];
+	static const struct {
+		uint8_t n, at, value;
+	} cases[] = { { 40, 0, 2 }, { 40, 0, 0 }, { 40, 23, 0 } };
+
+	CHECK(pair_listen(5));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		memset(&h, 0, sizeof(h));
+		hostile_data(&h, data);
+		data[cases[i].at] = cases[i].value;
+		CHECK(!hostile_connect(&h, data, cases[i].n));
+		hostile_end(&h);
+	}
+	/* and the listener still answers others */
+	CHECK(pair_connect());
+	return true;
+}

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the parts of the rsockets program share (tests/netns/rsockets.c): the two rsockets of a case
+ * and their listener, and the cases. A case says in a line what did not hold.
+ */
+#ifndef NETNS_RSOCKETS_H
+#define NETNS_RSOCKETS_H
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <rdma/rsocket.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Where the case listens, of either family; the port is the library's. */
+extern union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+} at;
+extern socklen_t at_bytes;
+
+/* Says what did not hold, once a case is enough. */
+#define CHECK(condition)                                                                     \
+	do {                                                                                 \
+		if (!(condition)) {                                                          \
+			printf("# %s:%d: %s, errno %d (%s)\n", __FILE__, __LINE__,           \
+			       #condition, errno, strerror(errno));                          \
+			return false;                                                        \
+		}                                                                            \
+	} while (0)
+#define CHECK_ERRNO(call, number) CHECK((call) == -1 && errno == (number))
+
+/* Closed after each case; -1: there is none. */
+extern struct ends {
+	int listener, server, client;
+} pair;
+
+bool pair_listen(int backlog);
+bool pair_connect(void);
+/* Both. */
+bool pair_open(void);
+void pair_close(void);
+/* What rpoll() says of it, 0 after so long. */
+short ready(int fd, short events, int ms);
+
+/* ---- what calls answer, options, mapped buffers (calls.c) ---- */
+
+bool socket_kinds(void);
+bool connect_refused(void);
+bool connect_nonblocking(void);
+bool names(void);
+bool bind_in_use(void);
+bool options(void);
+bool options_of_the_connected(void);
+bool keepalive(void);
+bool mapped(void);
+bool mapped_without_a_table(void);
+
+/* ---- data, waiting, many, datagrams (data.c, waiting.c) ---- */
+
+bool peek_and_vectors(void);
+bool wait_for_all(void);
+bool full(void);
+bool half_closed(void);
+bool closed_by_peer(void);
+bool timeouts(void);
+bool datagrams(void);
+bool closed_while_waiting(void);
+bool several_wait(void);
+bool poll_of_both_kinds(void);
+bool interrupted(void);
+bool many_connections(void);
+bool more_than_the_backlog(void);
+bool forked(void);
+
+/* ---- peers that are no rsockets (hostile.c) ---- */
+
+bool hostile_messages(void);
+bool hostile_private_data(void);
+
+#endif
