@@ -27,8 +27,14 @@ FLOW_INLINE bool flow_load(FLOW_FRAME frame, __u32 at, void *to, __u32 bytes)
 /* A frame on its way through the flows. */
 struct flow_walk {
 	struct xroce_flow_key key;
-	__u32 first;	/* key in xroce_flow */
+	__u32 len;
+	__u32 first;	/* key in xroce_flow: the flow that is looked at first */
+	/* of the one that takes it: */
+	__u32 place;	/* behind first */
 	__u32 qpn;
+	__u32 order;
+	__u32 actions;
+	__u32 counter;
 	bool taken;
 };
 
@@ -39,7 +45,11 @@ static long flow_look_at(__u64 i, struct flow_walk *walk)
 
 	if (!flow || !flow_matches(&walk->key, &flow->value, &flow->mask))
 		return 0;
+	walk->place = (__u32)i;
 	walk->qpn = flow->qpn;
+	walk->order = flow->order;
+	walk->actions = flow->actions;
+	walk->counter = flow->counter;
 	walk->taken = true;
 	return 1;
 }
@@ -52,6 +62,7 @@ static __attribute__((noinline)) bool flow_find(struct xdp_md *ctx, struct flow_
 	__u32 generation, half, first, second, num;
 
 	walk->taken = false;
+	walk->len = bpf_xdp_get_buff_len(ctx);
 	if (!flows)
 		return false;
 	/* its half is whole: user space moves it last, in shards_steer_flows() */
@@ -61,22 +72,57 @@ static __attribute__((noinline)) bool flow_find(struct xdp_md *ctx, struct flow_
 	first = READ_ONCE(flows->num[0]);
 	second = READ_ONCE(flows->num[1]);
 	num = half ? second : first;
-	if (!num || bpf_xdp_get_buff_len(ctx) > READ_ONCE(flows->longest) ||
-	    !flow_parse(ctx, &walk->key))
+	if (!num || !flow_parse(ctx, &walk->key))
 		return false;
 	walk->first = half * XROCE_MAX_FLOW;
 	bpf_loop(num < XROCE_MAX_FLOW ? num : XROCE_MAX_FLOW, flow_look_at, walk, 0);
+	/* what is longer cannot be received; to be dropped it can be of any length */
+	if (!walk->taken || (!(walk->actions & XROCE_FLOW_DROP) &&
+			     walk->len > READ_ONCE(flows->longest)))
+		return false;
 	/* it has moved twice: what was compared may have been written meanwhile */
-	return walk->taken && READ_ONCE(flows->generation) - generation < 2;
+	return READ_ONCE(flows->generation) - generation < 2;
+}
+
+static __always_inline void flow_count_in(__u32 counter, __u32 len)
+{
+	struct xroce_flow_count *count = bpf_map_lookup_elem(&xroce_flow_cnt, &counter);
+
+	if (!count)
+		return;
+	count->packets++;
+	count->bytes += len;
+}
+
+/* A flow behind the one that takes the frame. Ends with those of its order. */
+static long flow_count_at(__u64 i, struct flow_walk *walk)
+{
+	const __u32 at = walk->first + walk->place + 1 + (__u32)i;
+	const struct xroce_flow *flow = bpf_map_lookup_elem(&xroce_flow, &at);
+
+	if (!flow || flow->order != walk->order)
+		return 1;
+	if (flow->counter && flow_matches(&walk->key, &flow->value, &flow->mask))
+		flow_count_in(flow->counter, walk->len);
+	/* further on there are none that count */
+	return !(flow->actions & XROCE_FLOW_MORE_COUNT);
+}
+
+/* For each flow that takes the frame. */
+static __attribute__((noinline)) void flow_count(struct flow_walk *walk)
+{
+	if (walk->counter)
+		flow_count_in(walk->counter, walk->len);
+	if (walk->actions & XROCE_FLOW_MORE_COUNT)
+		bpf_loop(XROCE_MAX_FLOW, flow_count_at, walk, 0);
 }
 
 /* The CQE's fields of a frame, as those of a packet. */
-static __always_inline void flow_describe(struct xdp_md *ctx, const struct flow_walk *walk,
-					  struct packet *p)
+static __always_inline void flow_describe(const struct flow_walk *walk, struct packet *p)
 {
 	__builtin_memset(p, 0, sizeof(*p));
 	p->qpn = walk->qpn;
-	p->frame_len = p->byte_len = bpf_xdp_get_buff_len(ctx);
+	p->frame_len = p->byte_len = walk->len;
 	p->segments = 1;
 	p->vlan_tci = bpf_ntohs(walk->key.vlan_tci);
 	p->tos = walk->key.tos;
@@ -98,7 +144,7 @@ static __attribute__((noinline)) int flow_redirect(struct xdp_md *ctx, const str
 		return XDP_PASS;
 	if (!qp->receiving)
 		return count_qp_drop(qp, XROCE_DROP_qp_state);
-	flow_describe(ctx, walk, &p);
+	flow_describe(walk, &p);
 	if (wake_is_watched(queue))
 		p.rx_flags |= XROCE_RX_UNANNOUNCED;
 	if (!cqe_write(ctx, &p, qp))
@@ -119,7 +165,11 @@ static __attribute__((noinline)) int flow_input(struct xdp_md *ctx)
 {
 	struct flow_walk walk;
 
-	return flow_find(ctx, &walk) ? flow_redirect(ctx, &walk) : XDP_PASS;
+	if (!flow_find(ctx, &walk))
+		return XDP_PASS;
+	flow_count(&walk);
+	return walk.actions & XROCE_FLOW_DROP ? count_drop(XROCE_DROP_flow_drop) :
+						flow_redirect(ctx, &walk);
 }
 
 #endif

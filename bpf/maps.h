@@ -77,6 +77,13 @@ struct {
 	__type(value, struct xroce_flow);
 } xroce_flow SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, XROCE_MAX_COUNTER);
+	__type(key, __u32);
+	__type(value, struct xroce_flow_count);
+} xroce_flow_cnt SEC(".maps");
+
 /*
  * The wake-up rings, made and put in by user space; rings of other sizes than the prototype's may
  * be put in.

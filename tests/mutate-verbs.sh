@@ -185,6 +185,25 @@ flow_port         | user/verbs/flow.c        | s/attr->port != VERBS_PORT/false/
 flow_flags        | user/verbs/flow.c        | s/attr->flags & ~known/false/ | ibv_create_flow
 flow_size         | user/verbs/flow.c        | s/if (spec.hdr.size != size)/if (false)/ | ibv_create_flow
 flow_layers       | user/verbs/flow.c        | s/if (rule->mask.kinds & (kind | excluded))/if (false)/ | ibv_create_flow
+flow_tags         | user/verbs/flow.c        | s/if (rule->has_tag)/if (false)/ | ibv_create_flow
+flow_drops        | user/verbs/flow.c        | s/if (rule->raw.drops)/if (false)/ | ibv_create_flow
+flow_default      | user/verbs/flow.c        | s/return rule->has_match ? EINVAL : 0;/return 0;/ | ibv_create_flow
+flow_counters     | user/verbs/flow.c        | s/if (rule->has_counters)$/if (0)/ | ibv_create_counters
+flow_unbound      | user/verbs/flow.c        | s/counters_unbind(vflow->counters);/;/ | ibv_create_counters
+flow_counts_more  | user/shard/steer.c       | s/(shards_more_count(f) ? XROCE_FLOW_MORE_COUNT : 0)/0/ | netns-flows
+flow_dropped      | user/shard/steer.c       | s/(f->rule.drops ? XROCE_FLOW_DROP : 0)/0/ | netns-flows
+counter_key_taken | user/port/port_flow_counter.c | s/port->counters.c->raw.key. = true;/;/ | ibv_create_counters
+counter_before    | user/port/port_flow_counter.c | s/ - c->before.packets//;s/ - c->before.bytes// | ibv_create_counters
+counter_own       | user/port/port_flow_counter.c | s/ + counter->own.packets//;s/ + counter->own.bytes// | ibv_create_counters
+counter_cpus      | user/base/kernel.c       | s/sums.i % words. += values.i./sums[i % words] = values[i]/ | netns-flows
+counters_busy     | user/verbs/counters.c    | s/	if (flows)/	if (0)/ | ibv_create_counters
+counters_bound    | user/verbs/counters.c    | s/err = c->flows ? EBUSY :/err =/ | ibv_create_counters
+counters_others   | user/verbs/counters.c    | s/ || counters->context != vqp->ibv.context// | ibv_create_counters
+counters_empty    | user/verbs/counters.c    | s/if (!c->num_points)/if (0)/ | ibv_create_counters
+counters_flags    | user/verbs/counters.c    | s/if (flags & ~(u32)IBV/if (0 \& ~(u32)IBV/ | ibv_create_counters
+counters_since    | user/verbs/counters.c    | s/ - p->before;/;/ | ibv_create_counters
+counters_far      | user/verbs/counters.c    | s/if (p->index < num)/if (p->index < num + 1)/ | ibv_create_counters
+counters_summed   | user/verbs/counters.c    | s/values.p->index. += count_of/values[p->index] = count_of/ | ibv_create_counters
 flow_busy         | user/verbs/qp.c          | s/attached |= vqp->qp->num_flows != 0;/;/ | ibv_create_flow
 flow_qp_type      | user/verbs/flow.c        | s/qp->qp_type == IBV_QPT_RAW_PACKET ? rule_read(&rule, attr) : EINVAL/rule_read(\&rule, attr)/ | ibv_create_flow
 wq_type           | user/verbs/wq.c          | s/ || attr->wq_type != IBV_WQT_RQ ||/ ||/ | ibv_create_wq

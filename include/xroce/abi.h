@@ -22,6 +22,7 @@
 #define XROCE_MAX_GID	   64
 #define XROCE_MAX_GROUP	   256	/* multicast groups that a process has members of */
 #define XROCE_MAX_FLOW	   256	/* flows of raw packet QPs */
+#define XROCE_MAX_COUNTER  256	/* keys of xroce_flow_cnt; 0 is not used */
 /* processes with sockets: xroce_xsk holds XROCE_MAX_QUEUE slots for each */
 #define XROCE_MAX_OWNER	   16
 /* its slot for packets from other processes of the interface */
@@ -252,15 +253,33 @@ _Static_assert(sizeof(struct xroce_flow_key) == 64, "whole words, none padded");
  * xroce_flow (ARRAY of 2 * XROCE_MAX_FLOW): the flows of raw packet QPs, in the order that frames
  * are compared with them, in one half of the map; xroce_flows (ARRAY of 1) says in which. User
  * space writes the other half and then moves the generation, so that XDP finds each order whole.
- * XDP goes through them for frames that are no RoCEv2 packets for this device. It redirects what
- * one of them takes; for which QPs it is, the engine says, which compares again.
+ * XDP goes through them for frames that are no RoCEv2 packets for this device. It redirects or
+ * drops what one of them takes, and counts it; for which QPs it is, the engine says, which compares
+ * again.
  */
 struct xroce_flow {
 	struct xroce_flow_key value, mask;
 	__u32 qpn;		/* whose CQ is woken: of several flows, the first one's */
 	__u32 order;		/* the smaller comes first; flows of one order each have a copy */
+	__u32 actions;		/* XROCE_FLOW_* */
+	__u32 counter;		/* key in xroce_flow_cnt; 0: it is not counted */
 };
-_Static_assert(sizeof(struct xroce_flow) == 136, "xroce_flow");
+_Static_assert(sizeof(struct xroce_flow) == 144, "xroce_flow");
+
+enum {
+	XROCE_FLOW_DROP = 1 << 0,      /* what it takes is dropped */
+	XROCE_FLOW_MORE_COUNT = 1 << 1, /* so do flows behind it, of its order */
+};
+
+/*
+ * xroce_flow_cnt (PERCPU_ARRAY of XROCE_MAX_COUNTER): the frames that flows with a counter have
+ * taken. XDP counts, each CPU its own; frames that do not pass XDP, from our own QPs, the engine
+ * counts elsewhere. It is never cleared: who is given a key takes off what is there.
+ */
+struct xroce_flow_count {
+	__u64 packets;
+	__u64 bytes;		/* of whole frames, without their FCS */
+};
 
 struct xroce_flows {
 	__u32 generation;	/* the half that counts is its last bit's */
@@ -316,7 +335,8 @@ struct xroce_flows {
 	X(not_handed, "for a QP of another engine, to which it was not handed over")               \
 	X(mad, "to QP 1 of a shared interface, and not a whole MAD of the CM")                     \
 	X(mad_port, "MAD for a privileged port that no process has, and none may answer for")     \
-	X(flow, "frame that no flow takes any more")
+	X(flow, "frame that no flow takes any more")                                               \
+	X(flow_drop, "frame that a flow drops (IBV_FLOW_SPEC_ACTION_DROP)")
 
 enum xroce_drop {
 	XROCE_DROP_none,
@@ -705,6 +725,7 @@ struct xroce_tx_frame {
 #define XROCE_MAP_GROUP	       "xroce_group"
 #define XROCE_MAP_FLOW	       "xroce_flow"
 #define XROCE_MAP_FLOWS	       "xroce_flows"
+#define XROCE_MAP_FLOW_COUNT   "xroce_flow_cnt"
 #define XROCE_MAP_DROP	       "xroce_drop"
 #define XROCE_MAP_RX	       "xroce_rx"
 #define XROCE_MAP_SOCK	       "xroce_sock"

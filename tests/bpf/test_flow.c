@@ -22,13 +22,35 @@
 static struct frame f;
 static const struct xroce_flow_key none;
 
+static void put(uint32_t key, const struct xroce_flow *flow)
+{
+	const int fd = bpf_map__fd(bench->skel->maps.xroce_flow);
+
+	assert_int_equal(bpf_map_update_elem(fd, &key, flow, BPF_ANY), 0);
+}
+
 static void put_flow(uint32_t key, const struct xroce_flow_key *value,
 		     const struct xroce_flow_key *mask, uint32_t qpn)
 {
 	const struct xroce_flow flow = { .value = *value, .mask = *mask, .qpn = qpn };
-	const int fd = bpf_map__fd(bench->skel->maps.xroce_flow);
 
-	assert_int_equal(bpf_map_update_elem(fd, &key, &flow, BPF_ANY), 0);
+	put(key, &flow);
+}
+
+/* Of all CPUs. */
+static struct xroce_flow_count counted(uint32_t counter)
+{
+	struct xroce_flow_count values[512], sum = { 0 };
+	const int fd = bpf_map__fd(bench->skel->maps.xroce_flow_cnt);
+	const int cpus = libbpf_num_possible_cpus();
+
+	assert_in_range(cpus, 1, 512);
+	assert_int_equal(bpf_map_lookup_elem(fd, &counter, values), 0);
+	for (int i = 0; i < cpus; i++) {
+		sum.packets += values[i].packets;
+		sum.bytes += values[i].bytes;
+	}
+	return sum;
 }
 
 static void put_flows(uint32_t generation, uint32_t in_first, uint32_t in_second)
@@ -205,6 +227,107 @@ static void flow__shortest(void **state)
 	expect_taken("an Ethernet header");
 }
 
+/* At once, whatever its length and its QP's state; counted, and nobody is woken. */
+static void flow__drops(void **state)
+{
+	const struct xroce_flow drop = { .qpn = RAW_QPN, .actions = XROCE_FLOW_DROP };
+	static uint8_t bytes[LONGEST + 1];
+
+	reset();
+	put(0, &drop);
+	put_flow(1, &none, &none, RAW_QPN);
+	put_flows(0, 2, 0);
+	bench_expect_drop("dropped", f.bytes, f.len, XROCE_DROP_flow_drop, 0);
+	memcpy(bytes, f.bytes, f.len);
+	bench_expect_drop("a super-packet", bytes, sizeof(bytes), XROCE_DROP_flow_drop, 0);
+	put_qp(false);
+	bench_expect_drop("not receiving", f.bytes, f.len, XROCE_DROP_flow_drop, 0);
+}
+
+/* A flow that drops, behind the one that takes the frame, is as if it were not there. */
+static void flow__first_of_two_decides(void **state)
+{
+	const struct xroce_flow drop = { .qpn = RAW_QPN, .actions = XROCE_FLOW_DROP, .order = 1 };
+
+	reset();
+	put_flow(0, &none, &none, RAW_QPN);
+	put(1, &drop);
+	put_flows(0, 2, 0);
+	expect_taken("the first flow");
+}
+
+/*
+ * Each flow of the first one's order that takes the frame counts it: no other, and none of what
+ * lies behind the flows. Where the flags say that none counts, none is looked at.
+ */
+static void flow__counts(void **state)
+{
+	const struct xroce_flow_key other = { .dport = 1 }, mask = { .dport = 0xffff };
+	const uint32_t more = XROCE_FLOW_MORE_COUNT;
+	struct xroce_flow flow[] = {
+		{ .qpn = RAW_QPN, .order = 3, .counter = 1, .value = other, .mask = mask,
+		  .actions = more },
+		{ .qpn = RAW_QPN, .order = 3, .counter = 2, .actions = more },
+		{ .qpn = RAW_QPN, .order = 3, .counter = 3, .value = other, .mask = mask,
+		  .actions = more },
+		{ .qpn = RAW_QPN, .order = 3, .actions = more },
+		{ .qpn = RAW_QPN, .order = 3, .counter = XROCE_MAX_COUNTER - 1 },
+		{ .qpn = RAW_QPN, .order = 3, .counter = 4 },
+		{ .qpn = RAW_QPN, .order = 5, .counter = 5 },
+	};
+	struct xroce_flow_count before[6], last, now;
+
+	reset();
+	for (uint32_t i = 0; i < 7; i++)
+		put(i, &flow[i]);
+	put_flows(0, 7, 0);
+	for (uint32_t i = 1; i < 6; i++)
+		before[i] = counted(i);
+	last = counted(XROCE_MAX_COUNTER - 1);
+	assert_int_equal(bench_run(f.bytes, f.len), XDP_REDIRECT);
+	for (uint32_t i = 1; i < 6; i++) {
+		now = counted(i);
+		assert_int_equal(now.packets - before[i].packets, i == 2);
+		assert_int_equal(now.bytes - before[i].bytes, i == 2 ? f.len : 0);
+	}
+	now = counted(XROCE_MAX_COUNTER - 1);
+	assert_int_equal(now.packets - last.packets, 1);
+	assert_int_equal(now.bytes - last.bytes, f.len);
+	/* the order ends: whatever the flag says */
+	flow[1].actions |= XROCE_FLOW_DROP;
+	flow[2].order = 4;
+	put(1, &flow[1]);
+	put(2, &flow[2]);
+	assert_int_equal(bench_run(f.bytes, f.len), XDP_DROP);
+	now = counted(2);
+	assert_int_equal(now.packets - before[2].packets, 2);
+	now = counted(XROCE_MAX_COUNTER - 1);
+	assert_int_equal(now.packets - last.packets, 1);
+}
+
+/* What passes, as it is too long, is not counted. */
+static void flow__counts_what_it_takes(void **state)
+{
+	const struct xroce_flow flow = { .qpn = RAW_QPN, .counter = 1 };
+	const struct xroce_flow_count before = counted(1);
+	static uint8_t bytes[LONGEST + 1];
+	struct xroce_flow_count now;
+
+	reset();
+	memcpy(bytes, f.bytes, f.len);
+	put(0, &flow);
+	put_flows(0, 1, 0);
+	bench_expect_pass("a super-packet", bytes, sizeof(bytes), false);
+	now = counted(1);
+	assert_int_equal(now.packets, before.packets);
+	/* matched, and refused by its QP */
+	put_qp(false);
+	bench_expect_drop("not receiving", f.bytes, f.len, XROCE_DROP_qp_state, RAW_QPN);
+	now = counted(1);
+	assert_int_equal(now.packets - before.packets, 1);
+	assert_int_equal(now.bytes - before.bytes, f.len);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -217,6 +340,10 @@ int main(void)
 		cmocka_unit_test(flow__qp_not_receiving),
 		cmocka_unit_test(flow__no_such_qp),
 		cmocka_unit_test(flow__shortest),
+		cmocka_unit_test(flow__drops),
+		cmocka_unit_test(flow__first_of_two_decides),
+		cmocka_unit_test(flow__counts),
+		cmocka_unit_test(flow__counts_what_it_takes),
 	};
 
 	return cmocka_run_group_tests(tests, bench_setup, bench_teardown);

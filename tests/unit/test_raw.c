@@ -78,9 +78,10 @@ static void post_receive(struct qp *qp, u32 slot, u32 length)
 static struct raw_flow *attach(struct qp *qp, const struct xroce_flow_key *value,
 			       const struct xroce_flow_key *mask, u32 order)
 {
+	const struct raw_rule rule = { .value = *value, .mask = *mask, .order = order };
 	struct raw_flow *flow;
 
-	assert_int_equal(raw_attach(engine, qp, value, mask, order, &flow), 0);
+	assert_int_equal(raw_attach(engine, qp, &rule, &flow), 0);
 	return flow;
 }
 
@@ -110,14 +111,27 @@ static u32 make_frame(u8 *frame, u32 tags)
 	return (u32)(at + 60 - frame);
 }
 
-static enum xroce_drop input(const u8 *frame, u32 len)
+static enum xroce_drop input_as(const u8 *frame, u32 len, const struct xroce_rx_cqe *as)
 {
 	u8 *copy = exact_copy(frame, len);
 	const struct rx_frame f = { .data = copy, .len = len };
-	enum xroce_drop drop = engine_input(engine, &hint, &f, 0);
+	enum xroce_drop drop = engine_input(engine, as, &f, 0);
 
 	free(copy);
 	return drop;
+}
+
+static enum xroce_drop input(const u8 *frame, u32 len)
+{
+	return input_as(frame, len, &hint);
+}
+
+static struct raw_flow *attach_rule(struct qp *qp, const struct raw_rule *rule)
+{
+	struct raw_flow *flow;
+
+	assert_int_equal(raw_attach(engine, qp, rule, &flow), 0);
+	return flow;
 }
 
 static void expect_cqe(const struct qp *qp, u32 slot, u32 len)
@@ -383,15 +397,105 @@ static void raw_takes_frame__if_any_flow_does(void **state)
 	assert_true(raw_takes_frame(engine, &f));
 }
 
+/* Of one order the flow that drops is first, however old it is; a smaller one is before it. */
+static void raw_input__drops(void **state)
+{
+	const struct raw_rule takes = { .order = 5 }, before = { .order = 4 },
+			      dropping = { .order = 5, .drops = true };
+	struct qp *qp = make_raw();
+	const u64 counted = drops.flow_drop;
+	u8 frame[128];
+	const u32 len = make_frame(frame, 0);
+
+	post_receive(qp, 0, SLOT);
+	attach_rule(qp, &takes);
+	attach_rule(qp, &dropping);
+	attach_rule(qp, &takes);
+	assert_int_equal(input(frame, len), XROCE_DROP_flow_drop);
+	assert_int_equal(input_as(frame, len, NULL), XROCE_DROP_flow_drop);
+	assert_int_equal(drops.flow_drop, counted + 2);
+	expect_no_cqe();
+	attach_rule(qp, &before);
+	assert_int_equal(input(frame, len), XROCE_DROP_none);
+	expect_cqe(qp, 0, len);
+}
+
+static void expect_tag(u32 qpn, u32 tag)
+{
+	struct cqe cqe;
+
+	assert_true(poll_cq(&cqe));
+	assert_int_equal(cqe.qpn, qpn);
+	assert_int_equal(cqe.flow_tag, tag);
+}
+
+/* Each QP's completion has the tag of its own first flow, and 0 without one; XDP's is no tag. */
+static void raw_input__tags(void **state)
+{
+	const struct raw_rule one = { .tag = 0x12345678 }, two = { .tag = ~0u }, untagged = { 0 };
+	const struct xroce_rx_cqe as[] = { { .qpn = 1, .flow_tag = 99, .rx_time_ns = 77 } };
+	struct qp *a = make_raw(), *b = make_raw(), *c = make_raw();
+	u8 frame[128];
+	const u32 len = make_frame(frame, 0);
+
+	attach_rule(a, &one);
+	attach_rule(b, &two);
+	attach_rule(a, &two);
+	attach_rule(c, &untagged);
+	for (u32 i = 0; i < 2; i++) {
+		post_receive(a, 0, SLOT);
+		post_receive(b, 1, SLOT);
+		post_receive(c, 2, SLOT);
+		assert_int_equal(input_as(frame, len, i ? NULL : as), XROCE_DROP_none);
+		assert_int_equal(cq_peek(&cq)->time_ns, i ? 0 : 77);
+		expect_tag(a->qpn, 0x12345678);
+		expect_tag(b->qpn, ~0u);
+		expect_tag(c->qpn, 0);
+		expect_no_cqe();
+	}
+}
+
+/*
+ * What has come by XDP is counted there. Of our own frames each flow that takes one counts it,
+ * whether a QP receives it or not, and none of a larger order.
+ */
+static void raw_input__counts_own_frames(void **state)
+{
+	struct raw_counter first = { 0 }, second = { 0 }, behind = { 0 };
+	const struct xroce_flow_key port = { .dport = 0x8913 }, mask = { .dport = 0xffff };
+	const struct raw_rule rules[] = { { .counter = &first },
+					  { .counter = &second },
+					  { .counter = &second },
+					  { .counter = &behind, .order = 1 },
+					  { .counter = &behind, .value = port, .mask = mask } };
+	struct qp *qp = make_raw();
+	u8 frame[128];
+	const u32 len = make_frame(frame, 0);
+
+	for (u32 i = 0; i < ARRAY_SIZE(rules); i++)
+		attach_rule(qp, &rules[i]);
+	post_receive(qp, 0, SLOT);
+	assert_int_equal(input(frame, len), XROCE_DROP_none);
+	assert_int_equal(first.own.packets, 0);
+	assert_int_equal(input_as(frame, len, NULL), XROCE_DROP_no_receive);
+	assert_int_equal(input_as(frame, len - 1, NULL), XROCE_DROP_no_receive);
+	assert_int_equal(first.own.packets, 2);
+	assert_int_equal(first.own.bytes, 2 * len - 1);
+	assert_int_equal(second.own.packets, 4);
+	assert_int_equal(second.own.bytes, 4 * len - 2);
+	assert_int_equal(behind.own.packets, 0);
+}
+
 static void raw_attach__refused(void **state)
 {
 	struct qp *qp = make_raw(), *ud = make_qp(XROCE_UD);
+	const struct raw_rule all = { 0 };
 	struct raw_flow *flow;
 
-	assert_int_equal(raw_attach(engine, ud, &none, &none, 0, &flow), -EINVAL);
+	assert_int_equal(raw_attach(engine, ud, &all, &flow), -EINVAL);
 	for (u32 i = 0; i < XROCE_MAX_FLOW; i++)
 		attach(qp, &none, &none, 0);
-	assert_int_equal(raw_attach(engine, qp, &none, &none, 0, &flow), -ENOMEM);
+	assert_int_equal(raw_attach(engine, qp, &all, &flow), -ENOMEM);
 	assert_int_equal(raw_num_flows(engine), XROCE_MAX_FLOW);
 	assert_int_equal(qp->num_flows, XROCE_MAX_FLOW);
 }
@@ -493,6 +597,9 @@ int main(void)
 		CASE(raw_input__receive_too_short),
 		CASE(raw_input__our_own),
 		CASE(raw_takes_frame__if_any_flow_does),
+		CASE(raw_input__drops),
+		CASE(raw_input__tags),
+		CASE(raw_input__counts_own_frames),
 		CASE(raw_attach__refused),
 		CASE(raw_any__while_there_is_one),
 		CASE(raw_output__lengths),

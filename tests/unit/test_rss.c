@@ -14,7 +14,7 @@ static u8 memory[NUM_WQ][8][SLOT];
 static struct mr *mr;
 static struct cq other_cq;
 static const struct xroce_rx_cqe hint = { .qpn = 1 };
-static const struct xroce_flow_key none;
+static const struct raw_rule all;
 static const u32 all_ipv4 = RSS_SRC_IPV4 | RSS_DST_IPV4, all_ipv6 = RSS_SRC_IPV6 | RSS_DST_IPV6;
 static const u32 all_ports = RSS_SRC_TCP | RSS_DST_TCP | RSS_SRC_UDP | RSS_DST_UDP;
 
@@ -265,7 +265,7 @@ static struct qp *make_rss_qp(struct qp *const *wq, u32 num, u32 fields)
 
 	assert_int_equal(rss_create(published_key, fields, wq, num, &init.rss), 0);
 	assert_int_equal(qp_create(engine, &init, &qp), 0);
-	assert_int_equal(raw_attach(engine, qp, &none, &none, 0, &flow), 0);
+	assert_int_equal(raw_attach(engine, qp, &all, &flow), 0);
 	return qp;
 }
 
@@ -509,7 +509,7 @@ static void qp_create__refused(void **state)
 	REFUSED(rss_qp, max_send_wr, 1);
 	REFUSED(rss_qp, max_recv_wr, 1);
 	rss_free(rss);
-	assert_int_equal(raw_attach(engine, make_wq(), &none, &none, 0, &flow), -EINVAL);
+	assert_int_equal(raw_attach(engine, make_wq(), &all, &flow), -EINVAL);
 }
 
 #define CASE(f) cmocka_unit_test_setup_teardown(f, setup, teardown)

@@ -129,16 +129,73 @@ static bool eopnotsupp(void)
 	MUST_FAIL(WITH(eth.type, IBV_FLOW_SPEC_VXLAN_TUNNEL), EOPNOTSUPP);
 	MUST_FAIL(WITH(eth.type, IBV_FLOW_SPEC_ESP), EOPNOTSUPP);
 	MUST_FAIL(WITH(eth.type, IBV_FLOW_SPEC_ETH | IBV_FLOW_SPEC_INNER), EOPNOTSUPP);
-	MUST_FAIL(WITH(udp.type, IBV_FLOW_SPEC_ACTION_COUNT), EOPNOTSUPP);
-	r = example();
-	r.attr.num_of_specs = 4;
-	r.attr.size = sizeof(r);
-	r.last.type = IBV_FLOW_SPEC_ACTION_DROP;
-	r.last.size = sizeof(r.last);
-	MUST_FAIL(ibv_create_flow(qp, &r.attr), EOPNOTSUPP);
+	MUST_FAIL(WITH(udp.type, IBV_FLOW_SPEC_ACTION_HANDLE), EOPNOTSUPP);
 	return end(qp);
 }
 #undef WITH
+
+/* A rule of actions alone. */
+struct actions {
+	struct ibv_flow_attr attr;
+	struct ibv_flow_spec_action_tag tag, another;
+	struct ibv_flow_spec_action_drop drop, again;
+};
+
+static struct actions actions(void)
+{
+	return (struct actions){
+		.attr = { .size = sizeof(struct actions), .port = 1 },
+		.tag = { IBV_FLOW_SPEC_ACTION_TAG, sizeof(struct ibv_flow_spec_action_tag), 7 },
+		.another = { IBV_FLOW_SPEC_ACTION_TAG, sizeof(struct ibv_flow_spec_action_tag), 7 },
+		.drop = { IBV_FLOW_SPEC_ACTION_DROP, sizeof(struct ibv_flow_spec_action_drop) },
+		.again = { IBV_FLOW_SPEC_ACTION_DROP, sizeof(struct ibv_flow_spec_action_drop) },
+	};
+}
+
+/*
+ * "the associated flow actions are executed": of each kind one, of its own size, never an inner
+ * one. Default rules have them too.
+ */
+static bool takes_actions(void)
+{
+	const enum ibv_flow_attr_type types[] = { IBV_FLOW_ATTR_NORMAL, IBV_FLOW_ATTR_ALL_DEFAULT,
+						  IBV_FLOW_ATTR_MC_DEFAULT };
+	struct actions a = actions();
+	struct ibv_flow *flow;
+	struct ibv_qp *qp;
+
+	MUST(begin(&qp));
+	a.attr.num_of_specs = 2;
+	MUST_FAIL(ibv_create_flow(qp, &a.attr), EINVAL);
+	a.attr.num_of_specs = 3;
+	a.another.type = (enum ibv_flow_spec_type)0x20;
+	MUST_FAIL(ibv_create_flow(qp, &a.attr), EINVAL);
+	a = actions();
+	a.attr.num_of_specs = 1;
+	a.tag.size--;
+	MUST_FAIL(ibv_create_flow(qp, &a.attr), EINVAL);
+	a = actions();
+	a.attr.num_of_specs = 1;
+	a.tag.type = (enum ibv_flow_spec_type)(IBV_FLOW_SPEC_ACTION_TAG | IBV_FLOW_SPEC_INNER);
+	MUST_FAIL(ibv_create_flow(qp, &a.attr), EINVAL);
+	/* two drops in a row */
+	a = actions();
+	memcpy(&a.tag, &a.drop, sizeof(a.drop));
+	memcpy((char *)&a.tag + sizeof(a.drop), &a.drop, sizeof(a.drop));
+	a.attr.num_of_specs = 2;
+	MUST_FAIL(ibv_create_flow(qp, &a.attr), EINVAL);
+	a.attr.num_of_specs = 1;
+	for (unsigned int i = 0; i < 3; i++) {
+		a.attr.type = types[i];
+		MUST(flow = ibv_create_flow(qp, &a.attr));
+		MUST_EQ(ibv_destroy_flow(flow), 0);
+	}
+	a = actions();
+	a.attr.num_of_specs = 1;
+	MUST(flow = ibv_create_flow(qp, &a.attr));
+	MUST_EQ(ibv_destroy_flow(flow), 0);
+	return end(qp);
+}
 
 /* "ENOMEM": as many as there may be, and they come and go. */
 static bool as_many_as_there_may_be(void)
@@ -265,6 +322,7 @@ const struct test_case man_cases[] = {
 	CASE(makes_and_destroys),
 	CASE(einval),
 	CASE(eopnotsupp),
+	CASE(takes_actions),
 	CASE(as_many_as_there_may_be),
 	CASE(is_claimed),
 	CASE(states),

@@ -92,6 +92,7 @@ static int attach_load(const struct netdev *dev, struct attachment *m)
 	m->maps.group_fd = bpf_map__fd(m->bpf->maps.xroce_group);
 	m->maps.flow_fd = bpf_map__fd(m->bpf->maps.xroce_flow);
 	m->maps.flows_fd = bpf_map__fd(m->bpf->maps.xroce_flows);
+	m->maps.flow_count_fd = bpf_map__fd(m->bpf->maps.xroce_flow_cnt);
 	m->maps.channel_fd = bpf_map__fd(m->bpf->maps.xroce_channel);
 	return 0;
 }

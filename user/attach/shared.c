@@ -154,7 +154,7 @@ static int shared_map_all(const struct netdev *dev, struct attachment *m)
 	m->maps.qp_fd = m->fd[ASK_FD_QP];
 	m->maps.gid_fd = m->fd[ASK_FD_GID];
 	m->maps.group_fd = -1;
-	m->maps.flow_fd = m->maps.flows_fd = -1;
+	m->maps.flow_fd = m->maps.flows_fd = m->maps.flow_count_fd = -1;
 	m->maps.channel_fd = m->fd[ASK_FD_CHANNEL];
 	return 0;
 }

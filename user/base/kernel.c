@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -200,6 +202,19 @@ int kernel_map_get(int map, const void *key, void *value)
 int kernel_map_put(int map, const void *key, const void *value)
 {
 	return bpf_map_update_elem(map, key, value, BPF_ANY);
+}
+
+int kernel_map_sum(int map, u32 key, u64 *sums, u32 words)
+{
+	const int cpus = libbpf_num_possible_cpus();
+	u64 *values = cpus > 0 ? calloc((size_t)cpus * words, sizeof(*values)) : NULL;
+	int err = values ? bpf_map_lookup_elem(map, &key, values) : cpus > 0 ? -ENOMEM : cpus;
+
+	memset(sums, 0, words * sizeof(*sums));
+	for (size_t i = 0; !err && i < (size_t)cpus * words; i++)
+		sums[i % words] += values[i];
+	free(values);
+	return err;
 }
 
 int kernel_map_put_all(int map, const void *keys, const void *values, u32 n)

@@ -76,6 +76,8 @@ void kernel_ring_unmap(const struct ring_memory *memory);
 /* ---- maps that XDP reads and that are no memory of ours: 0 or -errno ---- */
 int kernel_map_get(int map, const void *key, void *value);
 int kernel_map_put(int map, const void *key, const void *value);
+/* Of a per-CPU map whose values are so many words: each word's sum over the CPUs. */
+int kernel_map_sum(int map, u32 key, u64 *sums, u32 words);
 /* n at once, at the price of one; or none of them. */
 int kernel_map_put_all(int map, const void *keys, const void *values, u32 n);
 void kernel_map_remove(int map, const void *key);

@@ -12,7 +12,8 @@
 struct xdp_maps {
 	int qp_fd, gid_fd, channel_fd;
 	int group_fd;			  /* -1: the broker steers groups */
-	int flow_fd, flows_fd;		  /* -1: there are no flows with a broker */
+	/* -1: there are no flows with a broker */
+	int flow_fd, flows_fd, flow_count_fd;
 	struct xroce_cq *cq;		  /* XROCE_MAX_CQ arm words */
 	struct xroce_expect *expect;	  /* XROCE_MAX_QP */
 	struct xroce_engine *engine;

@@ -16,6 +16,7 @@
 #include "../base/clock.h"
 #include "../transport/engine.h"
 #include "../transport/group.h"
+#include "../transport/raw.h"
 #include "../netdev/netdev.h"
 #include "../service/sleep.h"
 #include "../wake/channel.h"
@@ -146,10 +147,8 @@ int port_detach(struct port *port, struct qp *qp, const struct gid *address);
 
 struct port_flow;
 
-/* value has no bit that mask has not. */
 struct flow_rule {
-	struct xroce_flow_key value, mask;
-	u32 order;
+	struct raw_rule raw;
 	/* NETDEV_ONE_MAC: the one that value and mask name, if they do */
 	__typeof__(((struct netdev_macs *)0)->which) macs;
 };
@@ -163,6 +162,20 @@ int port_create_flow(struct port *port, struct qp *qp, const struct flow_rule *r
 		     struct port_flow **out);
 /* No more; the flow is freed. */
 void port_destroy_flow(struct port *port, struct port_flow *flow);
+
+/*
+ * What flows of the port count with. Returns 0, -ENOMEM: no memory, or there are as many as there
+ * may be; -EIO in a forked child, or another -errno. No lock held.
+ */
+int port_create_counter(struct port *port, struct raw_counter **out);
+/* No flow has it. */
+void port_destroy_counter(struct port *port, struct raw_counter *counter);
+/*
+ * What flows with it have taken, in XDP and in the engine. Returns 0, -EIO in a forked child, or
+ * another -errno.
+ */
+int port_read_counter(struct port *port, const struct raw_counter *counter,
+		      struct xroce_flow_count *out);
 
 /* ---- CQs and completion channels as XDP sees them ---- */
 

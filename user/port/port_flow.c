@@ -23,10 +23,10 @@ static bool port_flow_wants_macs(const struct port *port, const struct flow_rule
 	*macs = (struct netdev_macs){ .which = rule->macs };
 	if (rule->macs != NETDEV_ONE_MAC)
 		return rule->macs != NETDEV_OWN_MAC;
-	memcpy(macs->mac, rule->value.dst_mac, sizeof(macs->mac));
-	return !memcmp(rule->mask.dst_mac, whole, sizeof(whole)) &&
-	       memcmp(rule->value.dst_mac, port->dev.mac, sizeof(port->dev.mac)) &&
-	       memcmp(rule->value.dst_mac, whole, sizeof(whole));
+	memcpy(macs->mac, rule->raw.value.dst_mac, sizeof(macs->mac));
+	return !memcmp(rule->raw.mask.dst_mac, whole, sizeof(whole)) &&
+	       memcmp(rule->raw.value.dst_mac, port->dev.mac, sizeof(port->dev.mac)) &&
+	       memcmp(rule->raw.value.dst_mac, whole, sizeof(whole));
 }
 
 /* Under the port's lock. */
@@ -34,7 +34,7 @@ static int port_flow_add(struct port *port, struct qp *qp, const struct flow_rul
 			 struct port_flow *flow)
 {
 	struct engine *e = port_engine(port);
-	int err = raw_attach(e, qp, &rule->value, &rule->mask, rule->order, &flow->raw);
+	int err = raw_attach(e, qp, &rule->raw, &flow->raw);
 
 	if (err)
 		return err;

@@ -40,6 +40,8 @@ struct port {
 	pthread_mutex_t listeners; /* of listener[] and listeners in made.maps.engine */
 	struct port_group *groups; /* port_group.c, under that lock */
 	struct port_flow *flows;   /* port_flow.c, under all shards' locks */
+	/* port_flow_counter.c, under these: the keys of xroce_flow_cnt that are taken */
+	bool counters[XROCE_MAX_COUNTER];
 	/* share.c, of the watch thread */
 	struct watch_input share_input;
 	u64 share_ns;		/* when a broker was started last, */

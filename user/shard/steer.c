@@ -93,6 +93,17 @@ static u32 shards_longest_frame(const struct shards *all)
 	return min_u32(all->mtu, RAW_MTU_MAX) + RAW_HEADER_BYTES;
 }
 
+/* Are there flows with a counter behind it, of its order? */
+static bool shards_more_count(const struct raw_flow *f)
+{
+	const u32 order = f->order;
+
+	for (f = f->next; f && f->order == order; f = f->next)
+		if (f->rule.counter)
+			return true;
+	return false;
+}
+
 /* The flows, from key on. */
 static int shards_write_flows(const struct shards *all, u32 key)
 {
@@ -101,7 +112,13 @@ static int shards_write_flows(const struct shards *all, u32 key)
 
 	for (; !err && f; f = f->next, key++) {
 		const struct xroce_flow value = {
-			.value = f->value, .mask = f->mask, .qpn = f->qp->qpn, .order = f->order
+			.value = f->rule.value,
+			.mask = f->rule.mask,
+			.qpn = f->qp->qpn,
+			.order = f->order,
+			.actions = (f->rule.drops ? XROCE_FLOW_DROP : 0) |
+				   (shards_more_count(f) ? XROCE_FLOW_MORE_COUNT : 0),
+			.counter = f->rule.counter ? f->rule.counter->key : 0,
 		};
 
 		err = kernel_map_put(all->maps->flow_fd, &key, &value);

@@ -32,9 +32,9 @@ static struct raw_flow **raw_place(struct engine_tables *t, u32 order)
 	return p;
 }
 
-int raw_attach(struct engine *e, struct qp *qp, const struct xroce_flow_key *value,
-	       const struct xroce_flow_key *mask, u32 order, struct raw_flow **out)
+int raw_attach(struct engine *e, struct qp *qp, const struct raw_rule *rule, struct raw_flow **out)
 {
+	const u32 order = 2 * rule->order + !rule->drops;
 	struct engine_tables *t = e->tables;
 	struct raw_flow *flow, **place;
 
@@ -44,9 +44,7 @@ int raw_attach(struct engine *e, struct qp *qp, const struct xroce_flow_key *val
 	if (!flow)
 		return -ENOMEM;
 	place = raw_place(t, order);
-	*flow = (struct raw_flow){
-		.next = *place, .qp = qp, .value = *value, .mask = *mask, .order = order
-	};
+	*flow = (struct raw_flow){ .next = *place, .qp = qp, .rule = *rule, .order = order };
 	*place = flow;
 	t->num_flows++;
 	qp->num_flows++;
@@ -77,6 +75,11 @@ u32 raw_num_flows(const struct engine *e)
 	return e->tables->num_flows;
 }
 
+static bool raw_matches(const struct raw_flow *flow, const struct xroce_flow_key *key)
+{
+	return flow_matches(key, &flow->rule.value, &flow->rule.mask);
+}
+
 /* The first flow that takes a frame; NULL: none does. */
 static const struct raw_flow *raw_find(const struct engine *e, const struct rx_frame *frame,
 				       struct xroce_flow_key *key)
@@ -85,7 +88,7 @@ static const struct raw_flow *raw_find(const struct engine *e, const struct rx_f
 
 	if (!flow || !flow_parse(frame, key))
 		return NULL;
-	while (flow && !flow_matches(key, &flow->value, &flow->mask))
+	while (flow && !raw_matches(flow, key))
 		flow = flow->next;
 	return flow;
 }
@@ -114,23 +117,38 @@ static struct qp *raw_receiver(struct qp *qp, const struct xroce_flow_key *key)
 }
 
 /* The QP takes its copy or not, for reasons of its own. */
-static enum xroce_drop raw_deliver(struct engine *e, struct qp *qp, const struct packet *p,
+static enum xroce_drop raw_deliver(struct engine *e, struct qp *qp, u32 tag, const struct packet *p,
 				   const struct xroce_rx_cqe *hint, u64 now_ns)
 {
 	const enum qp_state state = qp_state(qp);
 	struct cqe cqe = { .opcode = CQE_RECV, .byte_len = p->payload_len };
+	/* the completion has its tag from here; XDP knows the first flow alone */
+	struct xroce_rx_cqe tagged = { .rx_time_ns = hint ? hint->rx_time_ns : 0,
+				       .flow_tag = tag };
 
 	if (state < QPS_RTR || state == QPS_ERR)
 		return XROCE_DROP_qp_state;
-	return datagram_receive(e, qp, p, hint, NULL, &cqe, now_ns);
+	return datagram_receive(e, qp, p, &tagged, NULL, &cqe, now_ns);
+}
+
+/* The next flow of the same order that takes the frame; NULL: no other does. */
+static const struct raw_flow *raw_next(const struct raw_flow *flow,
+				       const struct xroce_flow_key *key)
+{
+	const u32 order = flow->order;
+
+	do
+		flow = flow->next;
+	while (flow && flow->order == order && !raw_matches(flow, key));
+	return flow && flow->order == order ? flow : NULL;
 }
 
 /* Has a flow before this one, of the same order and QP, taken the frame? */
 static bool raw_is_repeated(const struct raw_flow *first, const struct raw_flow *flow,
 			    const struct xroce_flow_key *key)
 {
-	for (; first != flow; first = first->next)
-		if (first->qp == flow->qp && flow_matches(key, &first->value, &first->mask))
+	for (; first != flow; first = raw_next(first, key))
+		if (first->qp == flow->qp)
 			return true;
 	return false;
 }
@@ -141,13 +159,23 @@ static enum xroce_drop raw_deliver_to_all(struct engine *e, const struct raw_flo
 {
 	struct copies copies = { .refused = XROCE_DROP_none };
 
-	for (const struct raw_flow *f = first; f && f->order == first->order; f = f->next) {
-		if (!flow_matches(key, &f->value, &f->mask) || raw_is_repeated(first, f, key))
-			continue;
-		copies_count(e, &copies,
-			     raw_deliver(e, raw_receiver(f->qp, key), p, hint, now_ns));
-	}
+	for (const struct raw_flow *f = first; f; f = raw_next(f, key))
+		if (!raw_is_repeated(first, f, key))
+			copies_count(e, &copies,
+				     raw_deliver(e, raw_receiver(f->qp, key), f->rule.tag, p, hint,
+						 now_ns));
 	return copies_end(e, &copies);
+}
+
+/* For each flow that takes the frame. What came by XDP is counted. */
+static void raw_count(const struct raw_flow *first, const struct xroce_flow_key *key, u32 bytes)
+{
+	for (const struct raw_flow *f = first; f; f = raw_next(f, key)) {
+		if (!f->rule.counter)
+			continue;
+		f->rule.counter->own.packets++;
+		f->rule.counter->own.bytes += bytes;
+	}
 }
 
 /* Whole, as the payload of a packet without headers. */
@@ -177,6 +205,10 @@ enum xroce_drop raw_input(struct engine *e, const struct xroce_rx_cqe *hint,
 	if (!flow)
 		return XROCE_DROP_flow;
 	p = raw_as_packet(frame, &key);
+	if (!hint)
+		raw_count(flow, &key, p.payload_len);
+	if (flow->rule.drops)
+		return XROCE_DROP_flow_drop;
 	return raw_deliver_to_all(e, flow, &key, &p, hint, now_ns);
 }
 

@@ -19,25 +19,42 @@
 #define RAW_MTU_MAX	 (PACKET_FRAME_MAX - RAW_HEADER_BYTES)
 
 /*
- * Flows in the order that frames are compared with them: by order, then by age. value has no bit
- * that mask has not.
+ * Frames that came from our own QPs: XDP counts all others (struct xroce_flow_count). May count for
+ * several flows.
+ */
+struct raw_counter {
+	u32 key; /* in xroce_flow_cnt */
+	struct xroce_flow_count own;
+};
+
+/* What a flow does with which frames. value has no bit that mask has not. */
+struct raw_rule {
+	struct xroce_flow_key value, mask;
+	u32 order;		     /* below 1 << 31; the smaller comes first */
+	u32 tag;		     /* of completions; 0: none */
+	bool drops;		     /* for nobody: not even for other flows of its order */
+	struct raw_counter *counter; /* or NULL */
+};
+
+/*
+ * Flows in the order that frames are compared with them: by order, of that first those that drop,
+ * then by age.
  */
 struct raw_flow {
 	struct raw_flow *next;
 	struct qp *qp;
-	struct xroce_flow_key value, mask;
-	u32 order;
+	struct raw_rule rule;
+	u32 order; /* no two of one order differ in whether they drop */
 };
 
 struct engine;
 
 /*
- * [all] Frames that match are the QP's, unless they match a flow of a smaller order. Returns 0,
- * -EINVAL: it is no raw packet QP, or a work queue; or -ENOMEM: no memory, or XROCE_MAX_FLOW are
- * there.
+ * [all] Frames that match are the QP's, or dropped, unless they match a flow of a smaller order.
+ * Returns 0, -EINVAL: it is no raw packet QP, or a work queue; or -ENOMEM: no memory, or
+ * XROCE_MAX_FLOW are there.
  */
-int raw_attach(struct engine *e, struct qp *qp, const struct xroce_flow_key *value,
-	       const struct xroce_flow_key *mask, u32 order, struct raw_flow **out);
+int raw_attach(struct engine *e, struct qp *qp, const struct raw_rule *rule, struct raw_flow **out);
 /* [all] No more. The flow is freed. */
 void raw_detach(struct engine *e, struct raw_flow *flow);
 

@@ -183,6 +183,10 @@ static void context_set_ops(struct verbs_context *v)
 	v->destroy_wq = destroy_wq_op;
 	v->create_rwq_ind_table = create_rwq_ind_table_op;
 	v->destroy_rwq_ind_table = destroy_rwq_ind_table_op;
+	v->create_counters = create_counters_op;
+	v->destroy_counters = destroy_counters_op;
+	v->attach_counters_point_flow = attach_counters_point_flow_op;
+	v->read_counters = read_counters_op;
 	v->create_srq_ex = create_srq_ex_op;
 	v->get_srq_num = get_srq_num_op;
 	v->post_srq_ops = post_srq_ops_op;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * ibv_create_flow(3): specifications of headers become one masked comparison each, which XDP and
- * the transport make of every frame that is no RoCEv2 packet for this device. What they cannot
- * compare or do (tunnels, actions, sniffers, rules that do not trap) is EOPNOTSUPP.
+ * the transport make of every frame that is no RoCEv2 packet for this device; actions say what they
+ * do with what matches. What they cannot compare or do (tunnels, sniffers, rules that do not trap)
+ * is EOPNOTSUPP.
  */
 #include <stdlib.h>
 
@@ -28,6 +29,12 @@ static size_t spec_size(u32 type)
 	case IBV_FLOW_SPEC_TCP:
 	case IBV_FLOW_SPEC_UDP:
 		return sizeof(struct ibv_flow_spec_tcp_udp);
+	case IBV_FLOW_SPEC_ACTION_TAG:
+		return sizeof(struct ibv_flow_spec_action_tag);
+	case IBV_FLOW_SPEC_ACTION_DROP:
+		return sizeof(struct ibv_flow_spec_action_drop);
+	case IBV_FLOW_SPEC_ACTION_COUNT:
+		return sizeof(struct ibv_flow_spec_counter_action);
 	default:
 		return 0;
 	}
@@ -57,8 +64,15 @@ static bool spec_is_known(u32 type)
 	}
 }
 
+/* A rule as it is read. */
+struct rule {
+	struct raw_rule raw;
+	bool has_match, has_eth, has_tag, has_counters;
+	struct ibv_counters *counters;
+};
+
 /* The frame must be of that kind: twice the same, or two that exclude each other, is no rule. */
-static bool rule_is_of(struct flow_rule *rule, u32 kind, u32 excluded)
+static bool rule_is_of(struct raw_rule *rule, u32 kind, u32 excluded)
 {
 	if (rule->mask.kinds & (kind | excluded))
 		return false;
@@ -68,7 +82,7 @@ static bool rule_is_of(struct flow_rule *rule, u32 kind, u32 excluded)
 }
 
 /* All fields are as on the wire. A filter that names a tag is for tagged frames. */
-static void rule_add_eth(struct flow_rule *rule, const struct ibv_flow_spec_eth *spec)
+static void rule_add_eth(struct raw_rule *rule, const struct ibv_flow_spec_eth *spec)
 {
 	_Static_assert(offsetof(struct xroce_flow_key, vlan_tci) ==
 			       offsetof(struct ibv_flow_eth_filter, vlan_tag),
@@ -107,18 +121,20 @@ static void key_set_ports(struct xroce_flow_key *key, const struct ibv_flow_tcp_
 	key->dport = filter->dst_port;
 }
 
-/* Returns 0 or a positive errno. spec is as long as its type is. */
-static int rule_add(struct flow_rule *rule, const struct ibv_flow_spec *spec, bool *has_eth)
+/* Returns 0 or a positive errno, as those below. spec is as long as its type is. */
+static int rule_add_match(struct rule *read, const struct ibv_flow_spec *spec)
 {
+	struct raw_rule *rule = &read->raw;
 	const u32 ip = XROCE_FLOW_IPV4 | XROCE_FLOW_IPV6, l4 = XROCE_FLOW_UDP | XROCE_FLOW_TCP;
 	struct ibv_flow_ipv4_ext_filter val, mask;
 	u32 kind;
 
+	read->has_match = true;
 	switch ((u32)spec->hdr.type) {
 	case IBV_FLOW_SPEC_ETH:
-		if (*has_eth)
+		if (read->has_eth)
 			return EINVAL;
-		*has_eth = true;
+		read->has_eth = true;
 		rule_add_eth(rule, &spec->eth);
 		return 0;
 	case IBV_FLOW_SPEC_IPV4:
@@ -153,14 +169,39 @@ static int rule_add(struct flow_rule *rule, const struct ibv_flow_spec *spec, bo
 	}
 }
 
+/* One of each. A rule that drops may have a tag, which nobody sees. */
+static int rule_add(struct rule *rule, const struct ibv_flow_spec *spec)
+{
+	switch ((u32)spec->hdr.type) {
+	case IBV_FLOW_SPEC_ACTION_TAG:
+		if (rule->has_tag)
+			return EINVAL;
+		rule->has_tag = true;
+		rule->raw.tag = spec->flow_tag.tag_id;
+		return 0;
+	case IBV_FLOW_SPEC_ACTION_DROP:
+		if (rule->raw.drops)
+			return EINVAL;
+		rule->raw.drops = true;
+		return 0;
+	case IBV_FLOW_SPEC_ACTION_COUNT:
+		if (rule->has_counters)
+			return EINVAL;
+		rule->has_counters = true;
+		rule->counters = spec->flow_count.counters;
+		return 0;
+	default:
+		return rule_add_match(rule, spec);
+	}
+}
+
 /*
  * The specs behind the attributes, each of its own size. attr->size is not looked at, as by
  * rdma-core, and programs leave it wrong (pyverbs). Returns 0 or a positive errno.
  */
-static int rule_read_specs(struct flow_rule *rule, const struct ibv_flow_attr *attr)
+static int rule_read_specs(struct rule *rule, const struct ibv_flow_attr *attr)
 {
 	const u8 *at = (const u8 *)(attr + 1);
-	bool has_eth = false;
 	int err = 0;
 
 	for (u32 i = 0; !err && i < attr->num_of_specs; i++) {
@@ -176,13 +217,13 @@ static int rule_read_specs(struct flow_rule *rule, const struct ibv_flow_attr *a
 		if (spec.hdr.size != size)
 			return EINVAL;
 		memcpy(&spec, at, size);
-		err = rule_add(rule, &spec, &has_eth);
+		err = rule_add(rule, &spec);
 		at += size;
 	}
 	return err;
 }
 
-static void rule_mask_value(struct flow_rule *rule)
+static void rule_mask_value(struct raw_rule *rule)
 {
 	u8 *value = (u8 *)&rule->value;
 	const u8 *mask = (const u8 *)&rule->mask;
@@ -205,33 +246,49 @@ static int attr_check(const struct ibv_flow_attr *attr)
 	return attr->flags || attr->type == IBV_FLOW_ATTR_SNIFFER ? EOPNOTSUPP : 0;
 }
 
-static int rule_read(struct flow_rule *rule, const struct ibv_flow_attr *attr)
+static int rule_read(struct rule *rule, const struct ibv_flow_attr *attr)
 {
 	int err = attr_check(attr);
 
-	*rule = (struct flow_rule){ .order = attr->priority, .macs = NETDEV_ONE_MAC };
+	*rule = (struct rule){ .raw.order = attr->priority };
+	if (!err)
+		err = rule_read_specs(rule, attr);
 	if (err)
 		return err;
-	if (attr->type != IBV_FLOW_ATTR_NORMAL) {
-		/* they have no specs: they are for all, or for all multicast */
-		if (attr->num_of_specs)
-			return EINVAL;
-		rule->order |= ORDER_DEFAULT;
-		rule->macs = NETDEV_ALL_MACS;
-	}
-	if (attr->type == IBV_FLOW_ATTR_MC_DEFAULT) {
-		rule->value.kinds = rule->mask.kinds = XROCE_FLOW_MULTICAST;
-		rule->macs = NETDEV_ALL_MULTICAST;
-	}
-	err = rule_read_specs(rule, attr);
-	rule_mask_value(rule);
+	rule_mask_value(&rule->raw);
+	if (attr->type == IBV_FLOW_ATTR_NORMAL)
+		return 0;
+	rule->raw.order |= ORDER_DEFAULT;
+	if (attr->type == IBV_FLOW_ATTR_MC_DEFAULT)
+		rule->raw.value.kinds = rule->raw.mask.kinds = XROCE_FLOW_MULTICAST;
+	/* they have actions alone: they are for all, or for all multicast */
+	return rule->has_match ? EINVAL : 0;
+}
+
+/* Returns 0 or a positive errno. */
+static int flow_make(struct vflow *vflow, const struct rule *rule, enum ibv_flow_attr_type type)
+{
+	struct flow_rule made = { .raw = rule->raw,
+				  .macs = type == IBV_FLOW_ATTR_NORMAL     ? NETDEV_ONE_MAC :
+					  type == IBV_FLOW_ATTR_MC_DEFAULT ? NETDEV_ALL_MULTICAST :
+									     NETDEV_ALL_MACS };
+	struct vqp *vqp = vflow->vqp;
+	int err = 0;
+
+	if (rule->has_counters)
+		err = counters_bind(rule->counters, vqp, &vflow->counters, &made.raw.counter);
+	if (err)
+		return err;
+	err = limit_errno(port_create_flow(vqp->port, vqp->qp, &made, &vflow->flow));
+	if (err)
+		counters_unbind(vflow->counters);
 	return err;
 }
 
 struct ibv_flow *create_flow_op(struct ibv_qp *qp, struct ibv_flow_attr *attr)
 {
 	struct vqp *vqp = to_vqp(qp);
-	struct flow_rule rule;
+	struct rule rule;
 	struct vflow *vflow;
 	int err;
 
@@ -245,7 +302,8 @@ struct ibv_flow *create_flow_op(struct ibv_qp *qp, struct ibv_flow_attr *attr)
 	vflow = calloc(1, sizeof(*vflow));
 	if (!vflow)
 		return verb_fail(ENOMEM);
-	err = limit_errno(port_create_flow(vqp->port, vqp->qp, &rule, &vflow->flow));
+	vflow->vqp = vqp;
+	err = flow_make(vflow, &rule, attr->type);
 	if (err) {
 		free(vflow);
 		return verb_fail(err);
@@ -253,7 +311,6 @@ struct ibv_flow *create_flow_op(struct ibv_qp *qp, struct ibv_flow_attr *attr)
 	vflow->ibv.context = qp->context;
 	vflow->ibv.handle = new_handle();
 	object_know(vflow);
-	vflow->vqp = vqp;
 	return &vflow->ibv;
 }
 
@@ -264,6 +321,7 @@ int destroy_flow_op(struct ibv_flow *flow)
 	if (!object_is_known(vflow))
 		return verb_report(EINVAL);
 	port_destroy_flow(vflow->vqp->port, vflow->flow);
+	counters_unbind(vflow->counters);
 	free(vflow);
 	return 0;
 }

@@ -373,6 +373,7 @@ struct vflow {
 	struct vid id;
 	struct vqp *vqp;
 	struct port_flow *flow;
+	struct vcounters *counters; /* that it counts with, or NULL */
 };
 
 struct vah {
@@ -649,6 +650,23 @@ int table_make_rss(const struct ibv_context *context, const struct ibv_qp_init_a
 /* flow.c */
 struct ibv_flow *create_flow_op(struct ibv_qp *qp, struct ibv_flow_attr *attr);
 int destroy_flow_op(struct ibv_flow *flow);
+
+/* counters.c */
+struct vcounters;
+struct ibv_counters *create_counters_op(struct ibv_context *context,
+					struct ibv_counters_init_attr *attr);
+int destroy_counters_op(struct ibv_counters *counters);
+int attach_counters_point_flow_op(struct ibv_counters *counters,
+				  struct ibv_counter_attach_attr *attr, struct ibv_flow *flow);
+int read_counters_op(struct ibv_counters *counters, uint64_t *values, uint32_t num, uint32_t flags);
+/*
+ * A flow of a QP of that context and port is to count with them: in *raw. Returns 0 or a positive
+ * errno: EINVAL if they are no such, or have no points.
+ */
+int counters_bind(struct ibv_counters *counters, struct vqp *vqp, struct vcounters **out,
+		  struct raw_counter **raw);
+/* The flow is no more, or was not made. */
+void counters_unbind(struct vcounters *c);
 
 /* post.c, wr.c */
 int post_send_op(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
