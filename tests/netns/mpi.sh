@@ -9,8 +9,7 @@
 #
 # `as_it_comes` has none of that: MPI on two hosts, after `xroce run --` and without any variable.
 #
-# XROCE_MPI_RANKS: how many ranks, instead of 2, 4 and 8. 16 were run by hand: on two processors
-# Open MPI's, which never sleep, then take minutes.
+# XROCE_MPI_RANKS: how many ranks, instead of 2, 4 and 8, and 16 on one host.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/counted.sh"
@@ -142,7 +141,9 @@ declare -A comes=([openmpi]=4 [mpich]=2)
 for hosts in one two near; do
 	[ $hosts != near ] || near_up
 	for mpi in openmpi mpich; do
-		for ranks in ${XROCE_MPI_RANKS:-2 4 8}; do
+		some="2 4 8 16"
+		[ $hosts != two ] || some="2 4 8"
+		for ranks in ${XROCE_MPI_RANKS:-$some}; do
 			# UCX connects its RC queue pairs over UD
 			run_case ${mpi}_${hosts}_rc_$ranks data $mpi $hosts $ranks rc_verbs,ud_verbs:aux,self
 			[ "$ranks" != 4 ] || run_case ${mpi}_${hosts}_ud_$ranks data $mpi $hosts $ranks ud_verbs,self
