@@ -396,8 +396,8 @@ walk_qp_rights    | user/transport/responder.c | s/if (!is_granted(qp, qp_grante
 walk_mr_pd        | user/transport/mr.c      | s/return mr_key(mr) == key \&\& mr->pd == pd/return mr_key(mr) == key/ | random_walk
 walk_mr_busy      | user/verbs/mr.c          | /^static int mr_leave/,/^}/s/	if (!busy)$/	if (1)/ | random_walk
 rights_uc_qp      | user/transport/responder.c | s/return is_granted(qp, MR_REMOTE_WRITE) ?/return qp->transport == XROCE_UC || is_granted(qp, MR_REMOTE_WRITE) ?/ | rights
-rights_uc_key     | user/transport/mr.c      | s/return mr_key(mr) == key \&\& mr->pd == pd \&\& (mr->access \& access) == access;/return mr_key(mr) == key \&\& mr->pd == pd;/ | rights
-rights_uc_mw_qp   | user/transport/mr.c      | s/(!mw->qpn || mw->qpn == qpn)/true/ | rights_mw
+rights_key        | user/transport/mr.c      | s/return mr_key(mr) == key \&\& mr->pd == pd \&\& (mr->access \& access) == access;/return mr_key(mr) == key \&\& mr->pd == pd;/ | rights
+rights_mw_qp      | user/transport/mr.c      | s/(!mw->qpn || mw->qpn == qpn)/true/ | rights_mw
 rights_xrc_pd     | user/transport/responder.c | s/resp->pd = srq->pd;/;/ | rights_xrc
 rights_xrc_domain | user/transport/responder.c | s/srq->xrcd != qp->xrcd/false/ | rights_xrc
 other_end_ready   | user/transport/engine.c  | s/return state >= QPS_RTR \&\& state != QPS_ERR;/return state >= QPS_RTR;/ | other_ends
