@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What a client may send: RoCEv2 packets from the interface's addresses, from its own QPs, and no
- * privileged ones. All that decides is read here from memory of the kernel's, after the client's
- * last write to it. Reads packets and maps, and changes nothing but notes on connections (conn.h).
+ * What a client may send: RoCEv2 packets from the interface's addresses, from its own QPs, with the
+ * P_Keys of the broker's table, and no privileged ones. All that decides is read here from memory
+ * of the kernel's, after the client's last write to it. Reads packets and maps, and changes nothing
+ * but notes on connections (conn.h).
  *
  * A super-packet is cut by the kernel, or by a receiver that takes its identification and checksum
  * for what they say (parse_count_segments()). Both must find the same packets in a frame as are
@@ -227,6 +228,12 @@ static __always_inline enum xroce_egress_reason egress_check_deth(struct egress 
 	return XROCE_EGRESS_none;
 }
 
+/* The default P_Key is in every table. */
+static __always_inline bool egress_has_pkey(__u32 pkey)
+{
+	return pkey == ROCE_DEFAULT_PKEY || bpf_map_lookup_elem(&xroce_pkey, &pkey);
+}
+
 /* A packet whose BTH is bth, at offset at of the frame. */
 static __always_inline enum xroce_egress_reason egress_check_packet(struct egress *e,
 								    const struct bth *bth, __u32 at)
@@ -357,6 +364,9 @@ egress_check_packets(struct __sk_buff *skb, const struct packet *p, const struct
 
 	if (bpf_skb_load_bytes(skb, e.at, &e.first, sizeof(e.first)))
 		return XROCE_EGRESS_not_roce;
+	/* of all packets: in a super-packet they are alike */
+	if (!egress_has_pkey(bpf_ntohs(e.first.pkey)))
+		return XROCE_EGRESS_pkey;
 	if (p->segments == 1 && egress_is_from_cm(&e))
 		return egress_check_mad(skb, p, e.at, tap->place);
 	e.reason = egress_check_packet(&e, &e.first, e.at);

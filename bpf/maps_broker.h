@@ -83,6 +83,13 @@ struct {
 } xroce_tap SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, XROCE_MAX_PKEY);
+	__type(key, __u32);
+	__type(value, __u32);
+} xroce_pkey SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, __u32);

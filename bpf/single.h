@@ -53,12 +53,14 @@ static __always_inline bool single_leaves(const struct packet *p)
 	       !bpf_map_lookup_elem(&xroce_near, &p->dst);
 }
 
-/* As egress_check_packet(). From QP 1 nothing is: MADs are xroce_egress's to judge. */
+/* As egress_check_packets(). From QP 1 nothing is: MADs are xroce_egress's to judge. */
 static __always_inline bool single_is_allowed(const struct packet *p, const struct xroce_tap *tap)
 {
 	const struct xroce_owner *owner;
 
 	if (p->qpn == XROCE_CM_QPN && !tap->privileged)
+		return false;
+	if (!egress_has_pkey(p->pkey))
 		return false;
 	if (!(p->flags & OP_DETH))
 		return true;

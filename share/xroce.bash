@@ -92,12 +92,12 @@ _xroce_serve() {
 	# shellcheck disable=SC2207 # none of the words has a space
 	-g | --group) COMPREPLY=($(compgen -g -- "$cur")) ;;
 	-n | --netns) _xroce_words "$(ip netns list 2>/dev/null | cut -d' ' -f1)" "$cur" ;;
-	--max-*) COMPREPLY=() ;;
+	--pkey | --max-*) COMPREPLY=() ;;
 	*)
 		case $cur in
 		-*)
 			_xroce_words "--mode --group --netns --background --while-used \
-				--max-clients --max-qps --max-rings --max-services --help" "$cur"
+				--pkey --max-clients --max-qps --max-rings --max-services --help" "$cur"
 			;;
 		*) _xroce_interfaces "$cur" ;;
 		esac

@@ -620,6 +620,12 @@ struct xroce_wire {
 };
 
 /*
+ * xroce_pkey (HASH, key: a P_Key): its index in the port's P_Key table. A client sends with no
+ * other. The broker writes once, xroce_egress and xroce_single read.
+ */
+#define XROCE_MAX_PKEY 32
+
+/*
  * xroce_tap (HASH, key: the TAP's ifindex): the client that sends by it, and what it has sent. The
  * broker writes the first three, xroce_egress counts.
  */
@@ -655,6 +661,7 @@ struct xroce_tap {
 	X(segments, "super-packet whose packets are not alike, or not cut as it says")             \
 	X(qp1, "to QP 1, and not from the sender's QP 1")                                          \
 	X(qkey, "a privileged Q_Key")                                                              \
+	X(pkey, "a P_Key that is not in the table")                                                \
 	X(src_qpn, "source QP number is not the sender's")                                         \
 	X(mtu, "longer than the interface takes")                                                  \
 	X(mad, "from QP 1 to QP 1, and not a whole MAD of the CM")                                 \
@@ -741,6 +748,7 @@ struct xroce_tx_frame {
 #define XROCE_MAP_MEMBERS      "xroce_members"
 #define XROCE_MAP_WIRE	       "xroce_wire"
 #define XROCE_MAP_TAP	       "xroce_tap"
+#define XROCE_MAP_PKEY	       "xroce_pkey"
 #define XROCE_MAP_NEAR	       "xroce_near"
 #define XROCE_MAP_REFUSED      "xroce_refused"
 

@@ -20,6 +20,7 @@
 #define ROCE_PSN_MASK	      0xffffffu
 #define ROCE_MULTICAST_QPN    0xffffffu
 #define ROCE_DEFAULT_PKEY     0xffff
+#define ROCE_PKEY_BASE	      0x7fff /* the partition; the bit above is full membership */
 #define ROCE_GRH_BYTES	      40
 #define ROCE_MESSAGE_MAX      (1u << 31)
 
@@ -287,7 +288,7 @@ static inline __u32 roce_ext_bytes(__u32 flags)
  */
 static inline int roce_pkey_matches(__u16 a, __u16 b)
 {
-	return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000);
+	return ((a ^ b) & ROCE_PKEY_BASE) == 0 && ((a | b) & 0x8000);
 }
 
 #endif

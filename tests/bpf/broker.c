@@ -103,8 +103,17 @@ static void put_gids(const struct bpf_map *gids, const struct bpf_map *engines)
 	put(engines, &zero, &engine);
 }
 
+static void put_pkeys(void)
+{
+	static const uint32_t pkeys[] = { ROCE_DEFAULT_PKEY, BROKER_PKEY, BROKER_PKEY_LIMITED };
+
+	for (uint32_t i = 0; i < sizeof(pkeys) / sizeof(pkeys[0]); i++)
+		put(broker->skel->maps.xroce_pkey, &pkeys[i], &i);
+}
+
 void broker_reset(const uint8_t peer[16])
 {
+	put_pkeys();
 	put_gids(broker->skel->maps.xroce_gid, broker->skel->maps.xroce_engine);
 	for (int c = 0; c < BROKER_CLIENTS; c++) {
 		struct xroce_bpf *skel = broker->client[c].skel;

@@ -15,6 +15,9 @@
 #define BROKER_RC(c)	  (0x100u * ((c) + 1) + 1)
 #define BROKER_UD(c)	  (0x100u * ((c) + 1) + 2)
 #define BROKER_QKEY	  0x11111111u
+/* beside the default one */
+#define BROKER_PKEY	  0x8001
+#define BROKER_PKEY_LIMITED 0x0002
 
 struct broker_client {
 	struct xroce_bpf *skel;

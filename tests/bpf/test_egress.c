@@ -705,6 +705,38 @@ static void privileged_qkey(struct frame_spec *s)
 	frame_put32(s->ext, 0x80010000);
 }
 
+static void another_pkey(struct frame_spec *s)
+{
+	s->pkey = BROKER_PKEY ^ 3;
+}
+
+/* Of a partition that the table has, as the member that it does not have. */
+static void pkey_not_limited(struct frame_spec *s)
+{
+	s->pkey = BROKER_PKEY & 0x7fff;
+}
+
+static void pkey_not_full(struct frame_spec *s)
+{
+	s->pkey = BROKER_PKEY_LIMITED | 0x8000;
+}
+
+static void default_limited(struct frame_spec *s)
+{
+	s->pkey = 0x7fff;
+}
+
+static void no_pkey(struct frame_spec *s)
+{
+	s->pkey = 0;
+}
+
+static void ud_pkey(struct frame_spec *s)
+{
+	ud(s);
+	another_pkey(s);
+}
+
 static void src_of_other(struct frame_spec *s)
 {
 	ud(s);
@@ -813,6 +845,12 @@ static const struct row {
 	  .right_of_other = true },
 	{ "a datagram to QP 1", XROCE_EGRESS_qp1, .before = ud_qp1 },
 	{ "privileged Q_Key", XROCE_EGRESS_qkey, .before = privileged_qkey },
+	{ "another P_Key", XROCE_EGRESS_pkey, .before = another_pkey },
+	{ "the P_Key of a limited member", XROCE_EGRESS_pkey, .before = pkey_not_limited },
+	{ "the P_Key of a full member", XROCE_EGRESS_pkey, .before = pkey_not_full },
+	{ "the default P_Key, limited", XROCE_EGRESS_pkey, .before = default_limited },
+	{ "no P_Key", XROCE_EGRESS_pkey, .before = no_pkey },
+	{ "a datagram with another P_Key", XROCE_EGRESS_pkey, .before = ud_pkey },
 	{ "another client's source QPN", XROCE_EGRESS_src_qpn, .before = src_of_other,
 	  .right_of_other = true },
 	{ "nobody's source QPN", XROCE_EGRESS_src_qpn, .before = src_of_nobody },
@@ -890,6 +928,28 @@ static void egress__to_the_wire(void **state)
 	s.ext_len = 16;
 	frame_build(&f, &s);
 	expect_wire("flow control");
+}
+
+static void egress__pkeys_of_the_table(void **state)
+{
+	struct frame_spec s = spec();
+
+	reset();
+	s.pkey = BROKER_PKEY;
+	frame_build(&f, &s);
+	expect_wire("a full member's");
+	s.pkey = BROKER_PKEY_LIMITED;
+	frame_build(&f, &s);
+	expect_wire("a limited member's");
+	ud(&s);
+	frame_build(&f, &s);
+	expect_wire("a limited member's datagram");
+	/* nobody is above the table */
+	s = spec();
+	another_pkey(&s);
+	frame_build(&f, &s);
+	expect_refused_by(PRIVILEGED, "a privileged client's", XROCE_EGRESS_pkey, &plain, f.bytes,
+			  f.len);
 }
 
 /* The headers need not lie where the kernel reads them: the client says how much does. */
@@ -1236,6 +1296,10 @@ static void super__others_are_checked(void **state)
 	size = super_build(&s, 50, 0);
 	expect_super_refused("all to QP 1", XROCE_EGRESS_qp1, size);
 	s = spec();
+	another_pkey(&s);
+	size = super_build(&s, 50, 0);
+	expect_super_refused("all with another P_Key", XROCE_EGRESS_pkey, size);
+	s = spec();
 	size = super_build(&s, 5, 12);
 	expect_super_refused("the last is no packet", XROCE_EGRESS_segments, size);
 	ud(&s);
@@ -1415,6 +1479,7 @@ int main(void)
 	const struct CMUnitTest single[] = {
 		cmocka_unit_test(egress__every_reason_has_a_test),
 		cmocka_unit_test(egress__to_the_wire),
+		cmocka_unit_test(egress__pkeys_of_the_table),
 		cmocka_unit_test(egress__headers_in_pieces),
 		cmocka_unit_test(egress__round),
 		cmocka_unit_test(egress__near),

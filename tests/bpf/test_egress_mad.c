@@ -266,6 +266,10 @@ static void mad__other_ways(void **state)
 	build(CM_REQ, ID(OWN));
 	expect("no datagram", XROCE_EGRESS_qp1);
 	s = whole;
+	s.pkey = 0x8003;
+	build(CM_REQ, ID(OWN));
+	expect("another P_Key", XROCE_EGRESS_pkey);
+	s = whole;
 	s.src[15] ^= 0x40;
 	build(CM_REQ, ID(OWN));
 	expect("another source", XROCE_EGRESS_source);

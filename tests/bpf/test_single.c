@@ -222,6 +222,28 @@ static void single__privileged(void **state)
 	expect_left("Q_Key");
 }
 
+static void single__pkey(void **state)
+{
+	s.pkey = BROKER_PKEY;
+	make();
+	expect_out("a P_Key of the table");
+	s.pkey = BROKER_PKEY_LIMITED;
+	make();
+	expect_out("a limited member's");
+	s.pkey = BROKER_PKEY_LIMITED | 0x8000;
+	make();
+	expect_left("a full member's, of that partition");
+	s.pkey = 0x7fff;
+	make();
+	expect_left("the default P_Key, limited");
+	s.pkey = 0x8003;
+	ud(BROKER_UD(CLIENT), BROKER_QKEY);
+	expect_left("a datagram with another P_Key");
+	put_tap(true);
+	expect_left("a privileged client's with another P_Key");
+	put_tap(false);
+}
+
 static void single__owner(void **state)
 {
 	const uint32_t ifindex = LOOPBACK;
@@ -243,6 +265,7 @@ int main(void)
 		cmocka_unit_test_setup(single__near, reset),
 		cmocka_unit_test_setup(single__form, reset),
 		cmocka_unit_test_setup(single__privileged, reset),
+		cmocka_unit_test_setup(single__pkey, reset),
 		cmocka_unit_test_setup(single__owner, reset),
 	};
 

@@ -179,7 +179,8 @@ u32 faked_taps(void)
 
 /* ---- user/broker/mux.c ---- */
 
-int mux_make(struct mux *m, const struct netdev *dev, const struct mux_heirloom *heirloom)
+int mux_make(struct mux *m, const struct netdev *dev, const struct pkey_table *pkeys,
+	     const struct mux_heirloom *heirloom)
 {
 	faked.broker = container_of(m, struct broker, mux);
 	faked.generation++;

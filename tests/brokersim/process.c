@@ -243,6 +243,7 @@ static int open_port(struct process *p)
 		return err;
 	}
 	must(port.privileged == !process_uid(p->index));
+	must(!memcmp(&port.pkeys, &FAKED_PKEYS, sizeof(port.pkeys)));
 	for (u32 i = 0; i < ASK_FDS; i++)
 		must(fds[i] >= 0 && fds[i] < m->asker.fd);
 	for (u32 i = 0; i < ASK_FDS; i++)
@@ -365,6 +366,7 @@ static bool ask_for_more(struct process *p)
 {
 	struct asker *a = &p->port.made.asker;
 	struct ask_client client;
+	struct pkey_table pkeys;
 	const bool root = !process_uid(p->index);
 	int fd = ask_ring(a), err;
 
@@ -373,6 +375,8 @@ static bool ask_for_more(struct process *p)
 	must(fd >= 0 || ask_is_over(fd) || fd == -ENOMEM);
 	err = ask_list(a, 0, &client);
 	must(err || client.uid == process_uid(p->index) || root);
+	err = ask_pkeys(a, &pkeys);
+	must(err ? ask_is_over(err) : !memcmp(&pkeys, &FAKED_PKEYS, sizeof(pkeys)));
 	look(p);
 	/* a number of its own choice */
 	p->rests = false;

@@ -25,6 +25,7 @@
 #define GENERATIONS 64	       /* of each in a run, at most */
 #define NETNS	 5	       /* no network namespace has this number */
 #define PLACES	 (XROCE_CM_PLACE_FIRST + 1)
+#define FAKED_PKEYS ((struct pkey_table){ 3, { 0xffff, 0x8001, 0x0002 } })
 
 /* ---- a run ---- */
 

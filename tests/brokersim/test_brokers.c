@@ -46,7 +46,8 @@ static void broker_main(void *arg)
 {
 	const struct broker_options options = { .mode = 0666, .group = (gid_t)-1,
 						.max_clients = 2, .max_qps = 7, .max_rings = 8,
-						.max_services = 3 };
+						.max_services = 3,
+						.pkeys = FAKED_PKEYS };
 	const struct netdev dev = { .ifindex = 1, .name = "sim0", .mtu = 4500 };
 	struct brokers *all;
 

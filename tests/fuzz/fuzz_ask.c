@@ -400,6 +400,7 @@ static void write_seed(const char *dir)
 		{ ASK_VERSION, ASK_CLAIM, XROCE_MAX_QP + 7, 0, { 0 } },
 		{ ASK_VERSION, ASK_ATTACH, 1, 0, { .address = { 0xff, 0x15 } } },
 		{ ASK_VERSION, ASK_DETACH, 1, 0, { .address = { 0xff, 0x15 } } },
+		{ ASK_VERSION, ASK_PKEYS, 0, 0, { 0 } },
 	};
 	char path[512];
 

@@ -66,9 +66,13 @@ static int teardown(void **state)
 
 static struct reply yes(u32 what, u32 fds)
 {
-	return (struct reply){ .answer = { .version = ASK_VERSION, .what = what, .num_fds = fds },
-			       .len = sizeof(struct ask_answer),
-			       .fds = fds };
+	struct reply r = { .answer = { .version = ASK_VERSION, .what = what, .num_fds = fds },
+			   .len = sizeof(struct ask_answer),
+			   .fds = fds };
+
+	if (what == ASK_HELLO)
+		r.answer.port.pkeys = PKEY_TABLE_DEFAULT;
+	return r;
 }
 
 static void say(struct talk *t, const struct reply *r)
@@ -131,7 +135,8 @@ static void ask_hello__takes_port_and_descriptors(void **state)
 	struct ask_port port;
 	int fds[ASK_FDS];
 
-	r.answer.port = (struct ask_port){ .client = 3, .ifindex = 5, .prog_id = 11 };
+	r.answer.port = (struct ask_port){ .client = 3, .ifindex = 5, .prog_id = 11,
+					   .pkeys = { 3, { 0xffff, 0x8001, 0x0002 } } };
 	say(t, &r);
 	assert_int_equal(ask_hello(&t->asker, &port, fds), 0);
 	heard(t, ASK_HELLO, 0);
@@ -288,6 +293,26 @@ static void ask_question__has_the_brokers_answer(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
+static void ask_pkeys__takes_the_table(void **state)
+{
+	struct talk *t = *state;
+	struct reply r = yes(ASK_PKEYS, 0);
+	struct pkey_table pkeys;
+
+	r.answer.pkeys = (struct pkey_table){ 3, { 0xffff, 0x8001, 0x0001 } };
+	say(t, &r);
+	assert_int_equal(ask_pkeys(&t->asker, &pkeys), 0);
+	heard(t, ASK_PKEYS, 0);
+	assert_memory_equal(&pkeys, &r.answer.pkeys, sizeof(pkeys));
+	for (u32 i = 0; i < XROCE_MAX_PKEY; i++)
+		r.answer.pkeys.key[i] = (u16)(0xffff - i);
+	r.answer.pkeys.num = XROCE_MAX_PKEY;
+	say(t, &r);
+	assert_int_equal(ask_pkeys(&t->asker, &pkeys), 0);
+	heard(t, ASK_PKEYS, 0);
+	assert_int_equal(pkeys.key[XROCE_MAX_PKEY - 1], 0xffff - (XROCE_MAX_PKEY - 1));
+}
+
 /* ---- what is no answer ---- */
 
 static void hello_fails(struct talk *t, const struct reply *r, int want)
@@ -378,6 +403,45 @@ static void ask_check__refuses_more_descriptors(void **state)
 	struct reply r = yes(ASK_HELLO, ASK_FDS + 1);
 
 	hello_fails(*state, &r, -EPROTO);
+}
+
+/* A table that is taken is read up to its length, and has the default P_Key where QP 1 finds it. */
+static const struct pkey_table no_pkeys[] = {
+	{ 0, { 0 } },
+	{ 0, { 0xffff } },
+	{ XROCE_MAX_PKEY + 1, { 0xffff } },
+	{ ~0u, { 0xffff } },
+	{ 1, { 0x8001 } },
+	{ 1, { 0x7fff } },
+	{ 2, { 0x8001, 0xffff } },
+	{ 2, { 0xffff, 0x0000 } },
+	{ 2, { 0xffff, 0x8000 } },
+	{ 2, { 0xffff, 0xffff } },
+	{ 3, { 0xffff, 0x8001, 0x8001 } },
+	{ 1, { 0xffff, 0x8001 } },
+};
+
+static void ask_check__refuses_what_is_no_table(void **state)
+{
+	for (u32 i = 0; i < ARRAY_SIZE(no_pkeys); i++) {
+		struct talk *t;
+		struct reply r = yes(ASK_PKEYS, 0);
+		struct pkey_table pkeys = { .num = 77 };
+
+		assert_int_equal(setup((void **)&t), 0);
+		r.answer.pkeys = no_pkeys[i];
+		say(t, &r);
+		assert_int_equal(ask_pkeys(&t->asker, &pkeys), -EPROTO);
+		assert_int_equal(pkeys.num, 77);
+		is_over(t);
+		teardown((void **)&t);
+
+		assert_int_equal(setup((void **)&t), 0);
+		r = yes(ASK_HELLO, ASK_FDS);
+		r.answer.port.pkeys = no_pkeys[i];
+		hello_fails(t, &r, -EPROTO);
+		teardown((void **)&t);
+	}
 }
 
 static void ask_check__refuses_more_descriptors_than_it_says(void **state)
@@ -753,6 +817,8 @@ int main(void)
 		TEST(ask_question__ends_with_the_broker),
 		TEST(ask_question__ends_with_a_broker_that_hears_and_ends),
 		TEST(ask_question__is_bounded_in_time),
+		TEST(ask_pkeys__takes_the_table),
+		TEST(ask_check__refuses_what_is_no_table),
 		TEST(ask_hello__is_bounded_in_time),
 		cmocka_unit_test(ask_question__has_nobody_to_ask),
 		TEST(ask_question__threads_have_each_its_own_answer),

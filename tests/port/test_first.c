@@ -120,7 +120,8 @@ static bool broker_answer(const struct ask *ask, enum turn turn)
 		a.number = QPN + 1;
 	if (ask->what == ASK_JOIN && !a.err) {
 		a.num_fds = ASK_JOIN_FDS - (turn == FORGETS_FDS);
-		a.port = (struct ask_port){ .client = 3, .ifindex = dev.ifindex };
+		a.port = (struct ask_port){ .client = 3, .ifindex = dev.ifindex,
+					    .pkeys = PKEY_TABLE_DEFAULT };
 		msg.msg_control = &control;
 		msg.msg_controllen = CMSG_SPACE(a.num_fds * sizeof(int));
 		control.align = (struct cmsghdr){ .cmsg_level = SOL_SOCKET,

@@ -8,6 +8,7 @@
 #include "../unit/unit.h"
 
 #include <bpf/bpf.h>
+#include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -84,7 +85,8 @@ static int tap(short flags)
 static void broker_init(struct broker *b)
 {
 	*b = (struct broker){ .port = { .client = 1, .ifindex = dev.ifindex, .prog_id = PROG_ID,
-					.ring_bytes = RING_BYTES, .native = 1 },
+					.ring_bytes = RING_BYTES, .native = 1,
+					.pkeys = { 2, { 0xffff, 0x8001 } } },
 			      .version = ASK_VERSION };
 	b->fd[ASK_FD_QP] = map(BPF_MAP_TYPE_HASH, 4, sizeof(struct xroce_qp), XROCE_MAX_QP);
 	b->fd[ASK_FD_CQ] = map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct xroce_cq), XROCE_MAX_CQ);
@@ -106,6 +108,7 @@ static void broker_init(struct broker *b)
 	b->fd[ASK_FD_WAKE] = map(BPF_MAP_TYPE_RINGBUF, 0, 0, XROCE_RING_BYTES);
 	b->fd[ASK_FD_TAP] = tap(IFF_TAP | IFF_NO_PI | IFF_VNET_HDR);
 	b->fd[ASK_FD_SINGLE] = tap(IFF_TAP | IFF_NO_PI);
+	b->fd[ASK_FD_DROP] = map(BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(struct xroce_drops), 1);
 }
 
 static void broker_replace(struct broker *b, enum ask_fd which, int fd)
@@ -234,6 +237,22 @@ static void is_refused(struct broker *b, int want)
 	broker_end(b);
 }
 
+/* On whichever CPU. */
+static void drops_are_counted(struct broker *b, struct attachment *m)
+{
+	const int cpus = libbpf_num_possible_cpus();
+	struct xroce_drops *of = calloc((size_t)cpus, sizeof(*of)), sum;
+
+	for (int cpu = 0; cpu < cpus; cpu++)
+		of[cpu] = (struct xroce_drops){ .pkey = 3 + (u64)cpu, .qkey = 1 };
+	assert_int_equal(bpf_map_update_elem(b->fd[ASK_FD_DROP], &(u32){ 0 }, of, BPF_ANY), 0);
+	free(of);
+	attach_drops(m, &sum);
+	assert_int_equal(sum.pkey, 3 * cpus + cpus * (cpus - 1) / 2);
+	assert_int_equal(sum.qkey, cpus);
+	assert_int_equal(sum.icrc, 0);
+}
+
 static void attach_make__is_by_the_broker(void **state)
 {
 	struct broker *b = *state;
@@ -257,6 +276,9 @@ static void attach_make__is_by_the_broker(void **state)
 	assert_int_equal(cq.channel, 5);
 	assert_int_equal(m.io[0].xsks.count, 1);
 	assert_non_null(m.io[0].tx);
+	assert_int_equal(m.info.pkeys.num, 2);
+	assert_int_equal(m.info.pkeys.key[1], 0x8001);
+	drops_are_counted(b, &m);
 	/* questions */
 	assert_int_equal(attach_draw(&m, &qpn), 0);
 	assert_int_equal(qpn, 0x1234);
@@ -428,6 +450,16 @@ static void attach_make__refuses_a_wake_ring_of_another_size(void **state)
 	is_refused(b, -EPROTO);
 }
 
+/* The kernel copies the values of all CPUs to who reads: as many bytes as the map's. */
+static void attach_make__refuses_other_drops(void **state)
+{
+	struct broker *b = *state;
+
+	broker_replace(b, ASK_FD_DROP,
+		       map(BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(struct xroce_drops) + 64, 1));
+	is_refused(b, -EPROTO);
+}
+
 static void attach_make__refuses_what_is_no_tap(void **state)
 {
 	struct broker *b = *state;
@@ -503,6 +535,7 @@ int main(void)
 		TEST(attach_make__is_not_permitted_bpf),
 		TEST(attach_make__refuses_a_ring_of_another_size),
 		TEST(attach_make__refuses_a_wake_ring_of_another_size),
+		TEST(attach_make__refuses_other_drops),
 		TEST(attach_make__refuses_what_is_no_tap),
 		TEST(attach_make__refuses_a_tap_without_headers),
 		TEST(attach_make__refuses_single_frames_with_headers),

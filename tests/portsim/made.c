@@ -96,7 +96,8 @@ int attach_make(const struct netdev *dev, struct attachment *m)
 	int err = 0;
 
 	*m = (struct attachment){ .holder_fd = -1, .link_fd = (int)number };
-	m->info = (struct port_info){ .native = true, .multibuffer = true,
+	m->info = (struct port_info){ .native = true, .pkeys = PKEY_TABLE_DEFAULT,
+				      .multibuffer = true,
 				      .queues = options.queues, .shards = options.shards,
 				      .path_mtu = options.path_mtu };
 	m->maps = nic_maps(n)->shared;
@@ -135,6 +136,16 @@ void attach_unmake(struct attachment *m)
 
 void attach_follow(struct attachment *m)
 {
+}
+
+void attach_drops(const struct attachment *m, struct xroce_drops *sum)
+{
+	sched_fail("nobody asks for violations here");
+}
+
+void ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys)
+{
+	sched_fail("nobody asks for P_Keys here");
 }
 
 int attach_draw(struct attachment *m, u32 *qpn)

@@ -121,6 +121,7 @@ void side_init(struct side *s, const struct pair_options *o)
 	struct qp_attr attr;
 	u32 mask = side_attr(o, QPS_INIT, &attr);
 
+	attr.pkey_index = o->pkey_index[s->node->index & 1];
 	step_to(s, &attr, mask);
 }
 

@@ -41,6 +41,7 @@ struct pair_options {
 	bool one_cq;		/* sends and receives of a side complete in one CQ */
 	u32 cq_capacity;
 	u32 access;		/* of remote requests, both sides */
+	u16 pkey_index[2];	/* of each side */
 	u32 pd;
 	u32 xrcd;		/* XRC: the target's domain */
 	bool xrc_target;	/* XRC: this end is one; pair_connect() makes side 1 the target */

@@ -112,6 +112,7 @@ struct world *world_create_with(u32 num_nodes, u64 seed, const struct world_opti
 						.drops = &n->drops,
 						.disable = o->disable[i],
 						.ecn = o->ecn,
+						.pkeys = o->pkeys[i],
 						.line_rate = o->line_rate };
 
 		config.expect = n->expect = calloc(XROCE_MAX_QP, sizeof(*n->expect));

@@ -144,6 +144,7 @@ struct world_options {
 	u32 disable[WORLD_MAX_NODES]; /* ENGINE_NO_*: parts of each engine that are turned off */
 	bool ecn;		      /* packets go out ECN-capable */
 	u64 line_rate;		      /* bytes/s, for the rate limit; 0 = the default */
+	const struct pkey_table *pkeys[WORLD_MAX_NODES]; /* NULL: the default P_Key alone */
 	u32 num_engines;	      /* of each node; 0 = XROCE_SIM_ENGINES, or one */
 };
 struct world *world_create_with(u32 num_nodes, u64 seed, const struct world_options *o);

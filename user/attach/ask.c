@@ -192,6 +192,22 @@ static bool ask_is_number(u32 qpn)
 	return qpn > 1 && qpn < ROCE_MULTICAST_QPN;
 }
 
+/* Is what it says of the port such as there can be? */
+static bool ask_is_plausible(const struct ask_answer *answer)
+{
+	switch (answer->what) {
+	case ASK_DRAW:
+		return ask_is_number(answer->number);
+	case ASK_HELLO:
+	case ASK_JOIN:
+		return pkey_table_valid(&answer->port.pkeys);
+	case ASK_PKEYS:
+		return pkey_table_valid(&answer->pkeys);
+	default:
+		return true;
+	}
+}
+
 /* Is it an answer to that question, with want descriptors if it says yes? */
 static int ask_check(const struct ask_answer *answer, const struct ask_came *came, u32 what,
 		     u32 want)
@@ -203,7 +219,7 @@ static int ask_check(const struct ask_answer *answer, const struct ask_came *cam
 		return -EPROTO;
 	if (answer->version != ASK_VERSION)
 		return -EPROTONOSUPPORT;
-	if (what == ASK_DRAW && !answer->err && !ask_is_number(answer->number))
+	if (!answer->err && !ask_is_plausible(answer))
 		return -EPROTO;
 	if (answer->what != what || answer->err > 0 || answer->err < -ERRNO_MAX ||
 	    ask_is_over(answer->err) || answer->num_fds != came->num_fds ||
@@ -380,6 +396,28 @@ void ask_leave(struct asker *a)
 
 	if (a->fd >= 0)
 		send(a->fd, &ask, sizeof(ask), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+int ask_pkeys(struct asker *a, struct pkey_table *pkeys)
+{
+	struct ask_answer answer;
+	int err = ask_question(a, ASK_PKEYS, 0, &answer, NULL, 0);
+
+	if (!err)
+		*pkeys = answer.pkeys;
+	return err;
+}
+
+void ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys)
+{
+	struct asker asker;
+
+	*pkeys = PKEY_TABLE_DEFAULT;
+	ask_init(&asker);
+	asker.max_ns = ASK_PKEYS_NS;
+	if (!ask_connect(&asker, netns, ifindex))
+		ask_pkeys(&asker, pkeys);
+	ask_close(&asker);
 }
 
 int ask_list(struct asker *a, u32 n, struct ask_client *client)

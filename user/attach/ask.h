@@ -69,6 +69,15 @@ int ask_open(struct asker *a);
 /* Nothing is answered. A conversation that is over, or has not begun, is ignored. */
 void ask_leave(struct asker *a);
 
+/* The P_Key table of the interface, for whoever has no port yet. */
+int ask_pkeys(struct asker *a, struct pkey_table *pkeys);
+/*
+ * The same in a conversation of its own. Where nobody says anything else within ASK_PKEYS_NS, the
+ * table has the default P_Key alone: a process that has the interface alone hangs up.
+ */
+#define ASK_PKEYS_NS (2 * NSEC_PER_SEC)
+void ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys);
+
 /* For `xroce list` and `xroce stop`. */
 int ask_list(struct asker *a, u32 n, struct ask_client *client);
 int ask_stop(struct asker *a);

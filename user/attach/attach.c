@@ -94,6 +94,7 @@ static int attach_load(const struct netdev *dev, struct attachment *m)
 	m->maps.flows_fd = bpf_map__fd(m->bpf->maps.xroce_flows);
 	m->maps.flow_count_fd = bpf_map__fd(m->bpf->maps.xroce_flow_cnt);
 	m->maps.channel_fd = bpf_map__fd(m->bpf->maps.xroce_channel);
+	m->maps.drop_fd = bpf_map__fd(m->bpf->maps.xroce_drop);
 	return 0;
 }
 
@@ -223,7 +224,9 @@ static int attach_alone(const struct netdev *dev, struct attachment *m, struct h
 
 static void attach_init(const struct netdev *dev, struct attachment *m)
 {
-	*m = (struct attachment){ .ifindex = dev->ifindex, .holder_fd = -1, .link_fd = -1 };
+	*m = (struct attachment){ .ifindex = dev->ifindex, .holder_fd = -1, .link_fd = -1,
+				  .info = { .pkeys = PKEY_TABLE_DEFAULT },
+				  .maps = { .drop_fd = -1 } };
 	for (u32 i = 0; i < XROCE_MAX_SHARD; i++)
 		m->io[i].ring_fd = m->io[i].umem.fd = -1;
 	for (u32 i = 0; i < ASK_FDS; i++)
@@ -317,6 +320,21 @@ void attach_follow(struct attachment *m)
 {
 	if (!m->info.shared)
 		hook_follow(m);
+}
+
+/* Each counter is one that there was, not all of one moment. */
+void attach_drops(const struct attachment *m, struct xroce_drops *sum)
+{
+	const int cpus = m->maps.drop_fd < 0 ? 0 : libbpf_num_possible_cpus();
+	struct xroce_drops *of = cpus > 0 ? calloc((size_t)cpus, sizeof(*of)) : NULL;
+	const u32 first = 0;
+
+	*sum = (struct xroce_drops){ 0 };
+	if (of && !bpf_map_lookup_elem(m->maps.drop_fd, &first, of))
+		for (int cpu = 0; cpu < cpus; cpu++)
+			for (u32 i = 0; i < XROCE_DROP_COUNT; i++)
+				((u64 *)sum)[i] += ((const u64 *)&of[cpu])[i];
+	free(of);
 }
 
 /* ---- what the broker is asked while the port is at work ---- */
@@ -473,5 +491,6 @@ void attach_abandon(struct attachment *m)
 	first_abandon(m);
 	hook_abandon(m);
 	ask_abandon(&m->asker);
+	m->maps.drop_fd = -1;
 	close_everything(m);
 }

@@ -78,6 +78,11 @@ static inline int attach_lifeline(const struct attachment *m)
 {
 	return m->info.shared ? m->asker.fd : -1;
 }
+/*
+ * What the port's XDP program has dropped, on all CPUs, by reason. Zeros in a forked child, and
+ * where it cannot be read: without /sys nobody knows how many CPUs there are. Any thread's.
+ */
+void attach_drops(const struct attachment *m, struct xroce_drops *sum);
 /* The interface's hook has another program than before: ours stays a descriptor of this process. */
 void attach_follow(struct attachment *m);
 /*

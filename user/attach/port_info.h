@@ -3,7 +3,7 @@
 #ifndef ATTACH_PORT_INFO_H
 #define ATTACH_PORT_INFO_H
 
-#include "../transport/types.h"
+#include "../transport/pkey.h"
 
 /* How XDP is attached and what the sockets can do; for `xroce list` and messages. */
 struct port_info {
@@ -16,6 +16,7 @@ struct port_info {
 	u32 shards;
 	u32 prog_id;
 	u32 path_mtu;	    /* largest, with what this port has */
+	struct pkey_table pkeys;
 };
 
 #endif

@@ -27,6 +27,7 @@ static const struct shared_kind {
 	[ASK_FD_QP] = { BPF_MAP_TYPE_HASH, 4, sizeof(struct xroce_qp), XROCE_MAX_QP },
 	[ASK_FD_CHANNEL] = { BPF_MAP_TYPE_ARRAY_OF_MAPS, 4, 4, XROCE_MAX_CHANNEL },
 	[ASK_FD_GID] = { BPF_MAP_TYPE_HASH, sizeof(struct xroce_gid_key), 4, XROCE_MAX_GID },
+	[ASK_FD_DROP] = { BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(struct xroce_drops), 1 },
 	[ASK_FD_WAKE] = { BPF_MAP_TYPE_RINGBUF, 0, 0, XROCE_RING_BYTES },
 #define X(name, map, fd, n) \
 	[fd] = { BPF_MAP_TYPE_ARRAY, 4, sizeof(*((struct xdp_maps *)0)->name), n },
@@ -156,6 +157,7 @@ static int shared_map_all(const struct netdev *dev, struct attachment *m)
 	m->maps.group_fd = -1;
 	m->maps.flow_fd = m->maps.flows_fd = m->maps.flow_count_fd = -1;
 	m->maps.channel_fd = m->fd[ASK_FD_CHANNEL];
+	m->maps.drop_fd = m->fd[ASK_FD_DROP];
 	return 0;
 }
 
@@ -208,6 +210,7 @@ int attach_shared(const struct netdev *dev, struct attachment *m)
 		.shards = 1,
 		.prog_id = port.prog_id,
 		.path_mtu = netdev_path_mtu(dev->mtu, true),
+		.pkeys = port.pkeys,
 	};
 	err = shared_map_all(dev, m);
 	return err ? err : shared_open(dev, m, &port);

@@ -10,9 +10,9 @@
 #ifndef BASE_ASK_H
 #define BASE_ASK_H
 
-#include "../transport/types.h"
+#include "../transport/pkey.h"
 
-#define ASK_VERSION 4u
+#define ASK_VERSION 5u
 /* %llu: inode of the network namespace; %u: index of the interface in it */
 #define ASK_PATH    "/run/xroce/%llu-%u.sock"
 #define ASK_PARENT  "/run"
@@ -63,8 +63,9 @@ enum ask_what {
 	 * without an answer. A connection of it that ends without this is its own end.
 	 */
 	ASK_LEAVE,
+	ASK_PKEYS, /* the P_Key table, which each port has: whoever has none may ask */
 };
-#define ASK_WHAT_MAX ASK_LEAVE
+#define ASK_WHAT_MAX ASK_PKEYS
 /*
  * A process that has the interface alone, and cannot start a broker, answers ASK_HELLO by -EBUSY.
  *
@@ -90,6 +91,7 @@ enum ask_fd {
 	ASK_FD_WAKE, /* of the service thread: in slot 0 of xroce_channel already */
 	ASK_FD_TAP,
 	ASK_FD_SINGLE, /* the TAP device for single frames; the other's has IFF_VNET_HDR */
+	ASK_FD_DROP,   /* xroce_drop: what its program has dropped, to be read */
 	ASK_FDS
 };
 
@@ -127,6 +129,7 @@ struct ask_port {
 	u32 ring_bytes; /* of ASK_FD_RX */
 	u32 native;
 	u32 privileged;
+	struct pkey_table pkeys;
 };
 
 struct ask_client {
@@ -149,6 +152,7 @@ struct ask_answer {
 	union {
 		struct ask_port port;
 		struct ask_client client;
+		struct pkey_table pkeys;
 		u32 number;
 		u8 room[112];
 	};

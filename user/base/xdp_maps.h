@@ -14,6 +14,7 @@ struct xdp_maps {
 	int group_fd;			  /* -1: the broker steers groups */
 	/* -1: there are no flows with a broker */
 	int flow_fd, flows_fd, flow_count_fd;
+	int drop_fd;			  /* -1: in a forked child */
 	struct xroce_cq *cq;		  /* XROCE_MAX_CQ arm words */
 	struct xroce_expect *expect;	  /* XROCE_MAX_QP */
 	struct xroce_engine *engine;

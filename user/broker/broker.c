@@ -263,7 +263,7 @@ static int broker_begin(struct broker *b)
 	int err = inherits ? first_begin(b) : broker_hold(b);
 
 	if (!err && !inherits)
-		err = mux_make(&b->mux, &b->dev, NULL);
+		err = mux_make(&b->mux, &b->dev, &b->options.pkeys, NULL);
 	if (!err) {
 		err = broker_make_books(b);
 		if (err)

@@ -16,7 +16,7 @@
 
 #include "../attach/inherit.h"
 #include "../netdev/netdev.h"
-#include "../transport/types.h"
+#include "../transport/pkey.h"
 
 #define BROKER_SERVICES (XROCE_MAX_SERVICE / 2) /* of all users: each has two keys at most */
 
@@ -27,6 +27,7 @@ struct broker_options {
 	mode_t mode;	/* of the socket */
 	gid_t group;	/* of the socket; -1: the caller's */
 	u32 max_clients, max_qps, max_rings, max_services; /* of each user but root */
+	struct pkey_table pkeys; /* that clients' QPs can use */
 	bool while_used; /* it ends a moment after its last client has gone */
 	bool inherits;	 /* from a process that has the interface alone: */
 	int inherited[INHERITS]; /* -1: not that */

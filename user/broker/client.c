@@ -124,7 +124,8 @@ static int client_give(struct client *c, const struct instance *i)
 			  .prog_id = i->prog_id,
 			  .ring_bytes = i->ring_bytes,
 			  .native = c->broker->mux.native,
-			  .privileged = c->privileged },
+			  .privileged = c->privileged,
+			  .pkeys = c->broker->options.pkeys },
 	};
 	int fd[ASK_FDS];
 
@@ -284,6 +285,15 @@ static void client_join(struct client *c, bool native)
 	close(fd[ASK_JOIN_TAP]);
 }
 
+/* ---- for whoever has no port ---- */
+
+static void client_pkeys(struct client *c)
+{
+	struct ask_answer answer = { .what = ASK_PKEYS, .pkeys = c->broker->options.pkeys };
+
+	client_send(c, &answer, NULL);
+}
+
 /* ---- for `xroce list` and `xroce stop` ---- */
 
 /* The nth client that this one may see: its user's own; root sees all. */
@@ -375,6 +385,9 @@ static void client_ask(struct client *c, const struct ask *ask)
 		return;
 	case ASK_LEAVE:
 		client_end(c);
+		return;
+	case ASK_PKEYS:
+		client_pkeys(c);
 		return;
 	case ASK_BIND:
 		client_reply(c, ASK_BIND, client_cm_bind(c, &ask->service));

@@ -18,7 +18,7 @@ int first_begin(struct broker *b)
 	b->first_prog_fd = fd[INHERIT_PROGRAM];
 	err = netdev_take_over(b->holder_fd);
 	return err ? attach_failed(&b->dev, "take over the interface", err) :
-		     mux_make(&b->mux, &b->dev, &heirloom);
+		     mux_make(&b->mux, &b->dev, &b->options.pkeys, &heirloom);
 }
 
 int first_welcome(struct broker *b)
@@ -75,7 +75,8 @@ int first_join(struct client *c, bool native, struct ask_port *port, int fd[ASK_
 				   .ifindex = b->dev.ifindex,
 				   .prog_id = c->prog_id,
 				   .native = native,
-				   .privileged = true };
+				   .privileged = true,
+				   .pkeys = b->options.pkeys };
 	return 0;
 }
 

@@ -133,6 +133,7 @@ void instance_fds(const struct instance *i, int fd[ASK_FDS])
 	fd[ASK_FD_WAKE] = i->wake_fd;
 	fd[ASK_FD_TAP] = i->tap_fd;
 	fd[ASK_FD_SINGLE] = i->single_fd;
+	fd[ASK_FD_DROP] = bpf_map__fd(i->bpf->maps.xroce_drop);
 }
 
 void instance_close(struct instance *i)

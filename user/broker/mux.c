@@ -124,6 +124,18 @@ static int mux_say_out(struct mux *m)
 				   BPF_ANY);
 }
 
+static int mux_say_pkeys(struct mux *m, const struct pkey_table *pkeys)
+{
+	int err = 0;
+
+	for (u32 i = 0; !err && i < pkeys->num; i++) {
+		const u32 pkey = pkeys->key[i];
+
+		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_pkey), &pkey, &i, BPF_ANY);
+	}
+	return err;
+}
+
 /* The other end of a veth pair may come into this network namespace, or leave it. */
 static int mux_say_pair(struct mux *m, const struct netdev *dev)
 {
@@ -157,7 +169,8 @@ static int mux_attach(struct mux *m, const struct mux_heirloom *heirloom)
 	return m->link_fd < 0 ? m->link_fd : 0;
 }
 
-int mux_make(struct mux *m, const struct netdev *dev, const struct mux_heirloom *heirloom)
+int mux_make(struct mux *m, const struct netdev *dev, const struct pkey_table *pkeys,
+	     const struct mux_heirloom *heirloom)
 {
 	const char *step = "delete TAP devices that are left";
 	int err = 0;
@@ -188,6 +201,8 @@ int mux_make(struct mux *m, const struct netdev *dev, const struct mux_heirloom 
 			err = mux_say_out(m);
 		if (!err)
 			err = mux_say_pair(m, dev);
+		if (!err)
+			err = mux_say_pkeys(m, pkeys);
 	}
 	err = err ? attach_failed(dev, step, err) : mux_attach(m, heirloom);
 	if (err)

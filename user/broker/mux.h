@@ -29,7 +29,7 @@ struct mux {
 
 /*
  * Loads, and attaches to the interface by a bpf_link. Returns 0, or -errno after a line on standard
- * error; nothing is left then. No address is published yet.
+ * error; nothing is left then. No address is published yet. Clients may send with those P_Keys.
  *
  * heirloom: NULL, or of a process that has the interface alone: its link, on which its own program
  * stays until it puts the mux there, and the hairpin of an earlier broker of it, or -1. Both are
@@ -38,7 +38,8 @@ struct mux {
 struct mux_heirloom {
 	int link_fd, hairpin_fd;
 };
-int mux_make(struct mux *m, const struct netdev *dev, const struct mux_heirloom *heirloom);
+int mux_make(struct mux *m, const struct netdev *dev, const struct pkey_table *pkeys,
+	     const struct mux_heirloom *heirloom);
 /* Is it the mux that the link holds to the interface? */
 bool mux_is_attached(const struct mux *m);
 /* In place of the program of a process that has ended. Returns 0 or -errno. */

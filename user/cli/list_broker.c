@@ -54,6 +54,19 @@ static void list_client(const struct ask_client *c)
 	list_listeners(c->prog_id, c->pid);
 }
 
+/* Beside the default, which all have. */
+static void list_pkeys(struct asker *asker)
+{
+	struct pkey_table pkeys;
+
+	if (ask_pkeys(asker, &pkeys) || pkeys.num == 1)
+		return;
+	printf("  P_Keys   ");
+	for (u32 i = 0; i < pkeys.num; i++)
+		printf(" 0x%04x", pkeys.key[i]);
+	putchar('\n');
+}
+
 /* Returns false if there is no broker yet: who listens has the interface alone. */
 static bool list_clients(struct asker *asker)
 {
@@ -71,6 +84,7 @@ static bool list_clients(struct asker *asker)
 	}
 	printf("  broker    pid %d (%s)%s\n", (int)pid, comm,
 	       geteuid() ? ", with these clients of this user:" : "");
+	list_pkeys(asker);
 	for (; !err; err = ask_list(asker, ++n, &client))
 		list_client(&client);
 	if (!n)

@@ -91,6 +91,38 @@ static int serve_group(const char *name, gid_t *group)
 	return EXIT_OK;
 }
 
+static int serve_pkey(struct pkey_table *pkeys, const char *text)
+{
+	u32 pkey;
+	int err = -EINVAL;
+
+	if (serve_number(text, 0, 0, UINT16_MAX, &pkey))
+		/* that is there already, and where it is to be */
+		err = pkey == ROCE_DEFAULT_PKEY ? 0 : pkey_table_add(pkeys, (u16)pkey);
+	switch (err) {
+	case 0:
+		return EXIT_OK;
+	case -EEXIST:
+		return usage_error(&command_serve, "--pkey '%s' is given twice", text);
+	case -ENOSPC:
+		return usage_error(&command_serve, "--pkey: more than %u P_Keys with 0xffff",
+				   XROCE_MAX_PKEY);
+	default:
+		return usage_error(&command_serve, "--pkey '%s' is not a P_Key, as 0x8001", text);
+	}
+}
+
+/* A list with commas, of which each is one more entry. */
+static int serve_pkeys(struct pkey_table *pkeys, char *list)
+{
+	int ret = EXIT_OK;
+	char *one;
+
+	while (!ret && (one = strsep(&list, ",")))
+		ret = serve_pkey(pkeys, one);
+	return ret;
+}
+
 static int serve_option(struct serve *s, int opt, char **argv)
 {
 	u32 mode;
@@ -118,6 +150,8 @@ static int serve_option(struct serve *s, int opt, char **argv)
 	case 'u':
 		s->options.while_used = true;
 		return EXIT_OK;
+	case 'p':
+		return serve_pkeys(&s->options.pkeys, optarg);
 	case 'c':
 		return serve_limit("max-clients", optarg, XROCE_MAX_CLIENT,
 				   &s->options.max_clients);
@@ -282,6 +316,7 @@ static int serve_main(int argc, char **argv)
 		{ "background", no_argument, NULL, 'b' },
 		{ "while-used", no_argument, NULL, 'u' },
 		{ "inherit", required_argument, NULL, 'i' }, /* attach/spawn.c's, and no user's */
+		{ "pkey", required_argument, NULL, 'p' },
 		{ "max-clients", required_argument, NULL, 'c' },
 		{ "max-qps", required_argument, NULL, 'q' },
 		{ "max-rings", required_argument, NULL, 'r' },
@@ -293,7 +328,8 @@ static int serve_main(int argc, char **argv)
 					.max_clients = SERVE_CLIENTS,
 					.max_qps = SERVE_QPS,
 					.max_rings = SERVE_RINGS,
-					.max_services = SERVE_SERVICES } };
+					.max_services = SERVE_SERVICES,
+					.pkeys = PKEY_TABLE_DEFAULT } };
 	int opt, ret;
 
 	for (u32 i = 0; i < INHERITS; i++)
@@ -337,6 +373,8 @@ const struct command command_serve = {
 		"own\n"
 		"  --while-used       it ends a second after its last client has gone, or when "
 		"none has come for ten\n"
+		"  --pkey KEY[,...]   P_Keys of the table behind the default 0xffff, up to 31, as "
+		"0x8001 for full members, 0x0001 limited\n"
 		"  --max-clients N    processes with a port that a user may have, otherwise 128; "
 		"1024 in all\n"
 		"  --max-qps N        QPs of a user, otherwise 4096\n"
@@ -353,6 +391,7 @@ const struct command command_serve = {
 		"Examples:\n"
 		"  xroce serve eth0 &\n"
 		"  xroce serve --group rdma --mode 0660 eth0 eth1\n"
+		"  xroce serve --pkey 0x8001,0x0002 eth0\n"
 		"  systemctl enable --now xroce@eth0\n",
 };
 

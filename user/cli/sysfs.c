@@ -16,6 +16,7 @@
 #include <xroce/version.h>
 #include <xroce/wire.h>
 
+#include "../attach/ask.h"
 #include "../netdev/identity.h"
 #include "cli.h"
 #include "view.h"
@@ -135,6 +136,19 @@ static void sysfs_rate(struct sysfs_dir *d, const struct netdev *dev)
 		   s.mbps % 1000 ? ".5" : "", s.width == 1 ? 1 : 4, name);
 }
 
+static void sysfs_pkeys(struct sysfs_dir *d, const struct netdev *dev)
+{
+	struct pkey_table pkeys;
+	char name[64];
+
+	ask_pkeys_of(netdev_netns(), dev->ifindex, &pkeys);
+	sysfs_mkdir(d, "ports/1/pkeys");
+	for (u32 i = 0; i < pkeys.num; i++) {
+		snprintf(name, sizeof(name), "ports/1/pkeys/%u", i);
+		sysfs_file(d, name, "0x%04x\n", pkeys.key[i]);
+	}
+}
+
 static void sysfs_port(struct sysfs_dir *d, const struct netdev *dev)
 {
 	const enum port_phys_state phys = netdev_phys_state(dev);
@@ -153,8 +167,7 @@ static void sysfs_port(struct sysfs_dir *d, const struct netdev *dev)
 	sysfs_file(d, "ports/1/sm_lid", "0x0\n");
 	sysfs_file(d, "ports/1/sm_sl", "0\n");
 	sysfs_file(d, "ports/1/cap_mask", "0x%08x\n", PORT_CAPABILITIES);
-	sysfs_mkdir(d, "ports/1/pkeys");
-	sysfs_file(d, "ports/1/pkeys/0", "0x%04x\n", ROCE_DEFAULT_PKEY);
+	sysfs_pkeys(d, dev);
 	sysfs_gids(d, dev);
 }
 

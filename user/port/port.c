@@ -65,6 +65,13 @@ const struct port_info *port_info(const struct port *port)
 	return &port->made.info;
 }
 
+void port_ask_pkeys(const struct netdev *dev, struct pkey_table *pkeys)
+{
+	*pkeys = PKEY_TABLE_DEFAULT;
+	if (options_share() != SHARE_NEVER)
+		ask_pkeys_of(netdev_netns(), dev->ifindex, pkeys);
+}
+
 struct engine *port_engine(struct port *port)
 {
 	return port->shards.shard[0].engine;
@@ -111,7 +118,7 @@ static void port_free(struct port *port)
 	free(port);
 }
 
-static int port_make_shard(struct shard *s, const struct netdev *dev)
+static int port_make_shard(struct port *port, struct shard *s, const struct netdev *dev)
 {
 	struct engine_config config = {
 		.random = random_u64,
@@ -123,6 +130,7 @@ static int port_make_shard(struct shard *s, const struct netdev *dev)
 		.receive_frames = xsk_receive_frames(&s->io->xsks),
 		.sibling = s->all->shard[0].engine,
 		.number = s->number,
+		.pkeys = &port->made.info.pkeys,
 	};
 	int err;
 
@@ -171,7 +179,7 @@ static int port_make_shards(struct port *port, const struct netdev *dev)
 	}
 	all->num = n;
 	for (u32 i = 0; !err && i < n; i++)
-		err = port_make_shard(&all->shard[i], dev);
+		err = port_make_shard(port, &all->shard[i], dev);
 	return err ? err : migration_init(all);
 }
 

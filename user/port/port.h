@@ -42,6 +42,20 @@ void port_put(struct port *port);
 u32 port_preferred_mtu(const struct netdev *dev, u32 path_mtu);
 const struct port_info *port_info(const struct port *port);
 /*
+ * The P_Key table that a port of the interface would have now: what its broker says, else the
+ * default P_Key alone. May wait for the broker, as ask_pkeys_of(): no lock held.
+ */
+void port_ask_pkeys(const struct netdev *dev, struct pkey_table *pkeys);
+
+/*
+ * Frames to this port's QPs that were dropped for their P_Key, and for their Q_Key: by XDP, and
+ * packets by the engines. Since the port was made. Any thread's.
+ */
+struct port_violations {
+	u64 pkey, qkey;
+};
+void port_violations(const struct port *port, struct port_violations *v);
+/*
  * An engine of the port, by which all that its engines share is reached; it owns all QPs of XRC and
  * tag matching.
  */

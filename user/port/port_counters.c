@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * XROCE_COUNTERS: a line of what a port has done, when it ends or the process does. The maps say
- * more, but only while the port is there (docs/maps.md). Nothing on the data path is counted for
- * it.
+ * What a port has counted, for its own process. XROCE_COUNTERS: a line of what it has done, when it
+ * ends or the process does. The maps say more, but only while the port is there (docs/maps.md).
+ * Nothing on the data path is counted for it.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -37,4 +37,20 @@ void port_say_counters(const struct port *port)
 		qps[XROCE_XRC], (uint64_t)sum.rx_packets, (uint64_t)sum.tx_packets,
 		(uint64_t)sum.loopback_packets, (uint64_t)sum.rx_writes, (uint64_t)sum.rx_reads,
 		(uint64_t)sum.rx_atomics);
+}
+
+/* ---- what was refused for its keys ---- */
+
+void port_violations(const struct port *port, struct port_violations *v)
+{
+	struct xroce_drops xdp;
+
+	attach_drops(&port->made, &xdp);
+	*v = (struct port_violations){ .pkey = xdp.pkey, .qkey = xdp.qkey };
+	for (u32 i = 0; i < port->shards.num; i++) {
+		const struct xroce_drops *d = port->shards.shard[i].io->drops;
+
+		v->pkey += d->pkey;
+		v->qkey += d->qkey;
+	}
 }

@@ -30,6 +30,7 @@ int engine_create(const struct engine_config *config, struct engine **out)
 	icrc_table_init(&e->icrc);
 	e->stats = config->stats;
 	e->drops = config->drops;
+	e->pkeys = config->pkeys ? *config->pkeys : PKEY_TABLE_DEFAULT;
 	e->window = config->window_packets ? config->window_packets : REQUESTER_WINDOW_DEFAULT;
 	e->cq_due_ns = NSEC_NEVER;
 	atomic_store_explicit(&e->earliest_ns, NSEC_NEVER, memory_order_relaxed);

@@ -21,6 +21,7 @@
 #include "cq.h"
 #include "mr.h"
 #include "packet.h"
+#include "pkey.h"
 #include "qp.h"
 #include "raw.h"
 #include "rq.h"
@@ -66,6 +67,8 @@ struct engine_config {
 	/* an engine of the same device, or NULL: the first, number 0 */
 	struct engine *sibling;
 	u32 number;			/* 0 .. ENGINE_MAX - 1, among the device's */
+	/* the device's, copied; NULL: the default P_Key alone */
+	const struct pkey_table *pkeys;
 };
 
 /*

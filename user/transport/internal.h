@@ -100,6 +100,7 @@ struct engine {
 	struct mr_table *mrs;
 	u32 number;
 	u32 window;
+	struct pkey_table pkeys;
 	struct held *held_pool, *held_free;
 	u32 num_held; /* of all its QPs */
 	u32 passed;   /* engines that doorbells were passed on to: see owner.c */

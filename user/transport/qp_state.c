@@ -160,9 +160,10 @@ static bool rate_limit_valid(const struct rate_limit *l, u32 path_mtu)
 	       (!l->burst_bytes || l->burst_bytes >= rate_typical_bytes(l, path_mtu));
 }
 
-static bool ranges_valid(const struct qp *qp, const struct qp_attr *a, u32 mask)
+static bool ranges_valid(const struct engine *e, const struct qp *qp, const struct qp_attr *a,
+			 u32 mask)
 {
-	return !((mask & PKEY && a->pkey_index != 0) || (mask & PORT && a->port != 1) ||
+	return !((mask & PKEY && a->pkey_index >= e->pkeys.num) || (mask & PORT && a->port != 1) ||
 		 (mask & MTU && !pmtu_valid(a->path_mtu)) || (mask & TIMEOUT && a->timeout > 31) ||
 		 (mask & RETRY && a->retry_cnt > 7) || (mask & RNR_RETRY && a->rnr_retry > 7) ||
 		 (mask & RNR && a->min_rnr_timer > 31) ||
@@ -179,7 +180,7 @@ static void qp_apply_attributes(const struct engine *e, struct qp *qp, const str
 	struct qp_attr *cur = &qp->attr;
 
 	if (mask & PKEY)
-		cur->pkey_index = a->pkey_index, qp->pkey = ROCE_DEFAULT_PKEY;
+		cur->pkey_index = a->pkey_index, qp->pkey = e->pkeys.key[a->pkey_index];
 	if (mask & PORT)
 		cur->port = a->port;
 	if (mask & ACCESS)
@@ -290,7 +291,7 @@ int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 m
 		return -EINVAL;
 	if (mask & CUR && attr->cur_state != from)
 		return -EINVAL;
-	if (!ranges_valid(qp, attr, mask))
+	if (!ranges_valid(e, qp, attr, mask))
 		return -EINVAL;
 	err = rd_atomic_reserve(qp, mask & RD ? attr->max_rd_atomic : 0,
 				mask & DEST_RD ? attr->max_dest_rd_atomic : 0);

@@ -532,6 +532,12 @@ static inline bool context_interface_gone(struct ibv_context *context)
 int context_netdev(struct ibv_context *context, struct netdev *nd);
 /* With its carrier, speed and queues, for which the kernel is asked each time. */
 int context_netdev_link(struct ibv_context *context, struct netdev *nd);
+/* The context's port, or NULL: none was made yet. */
+static inline struct port *context_made_port(struct vcontext *ctx)
+{
+	/* acquire: pairs with the release in context_port() */
+	return atomic_load_explicit(shared_word(&ctx->port), memory_order_acquire);
+}
 /*
  * The port of the context's device, made at the first call. Returns 0 or a positive errno; the port
  * said why on standard error.

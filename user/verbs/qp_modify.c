@@ -73,7 +73,7 @@ static int mask_reduce(enum ibv_qp_type type, int mask)
 }
 
 /* Attributes that are wrong whatever the state. Returns 0 or a positive errno. */
-static int attr_check(const struct ibv_qp_attr *attr, int mask)
+static int attr_check(const struct port *port, const struct ibv_qp_attr *attr, int mask)
 {
 	const int known = (IBV_QP_DEST_QPN << 1) - 1;
 
@@ -90,7 +90,7 @@ static int attr_check(const struct ibv_qp_attr *attr, int mask)
 		return EINVAL;
 	if (mask & IBV_QP_PORT && attr->port_num != VERBS_PORT)
 		return EINVAL;
-	if (mask & IBV_QP_PKEY_INDEX && attr->pkey_index != 0)
+	if (mask & IBV_QP_PKEY_INDEX && attr->pkey_index >= port_info(port)->pkeys.num)
 		return EINVAL;
 	if (mask & IBV_QP_ACCESS_FLAGS &&
 	    attr->qp_access_flags & ~(unsigned int)(ACCESS_FLAGS_ALL | IBV_ACCESS_OPTIONAL_RANGE))
@@ -158,7 +158,7 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	bool reset;
 	int err = !object_is_known(vqp)	      ? ENOENT
 		  : context_gone(qp->context) ? EIO
-					      : attr_check(attr, mask);
+					      : attr_check(vqp->port, attr, mask);
 
 	mask = mask_reduce(qp->qp_type, mask);
 	if (!err)

@@ -20,10 +20,27 @@ enum gid_type_sysfs { GID_TYPE_SYSFS_IB_ROCE_V1, GID_TYPE_SYSFS_ROCE_V2 };
 EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 			      enum gid_type_sysfs *type);
 
+/* Before there is a port: that which one would have now. Returns 0 or a positive errno. */
+static int context_pkeys(struct vcontext *ctx, struct pkey_table *pkeys)
+{
+	const struct port *port = context_made_port(ctx);
+
+	if (context_interface_gone(&ctx->v.context))
+		return EIO;
+	if (port)
+		*pkeys = port_info(port)->pkeys;
+	else
+		port_ask_pkeys(&ctx->dev->nd, pkeys);
+	return 0;
+}
+
 EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	if (context_interface_gone(context))
-		return verb_report(EIO);
+	struct pkey_table pkeys;
+	int err = context_pkeys(to_vcontext(context), &pkeys);
+
+	if (err)
+		return verb_report(err);
 	memset(attr, 0, sizeof(*attr));
 	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", XROCE_VERSION);
 	attr->node_guid = ibv_get_device_guid(context->device);
@@ -57,7 +74,7 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 	attr->max_srq = VERBS_MAX_SRQ;
 	attr->max_srq_wr = VERBS_MAX_SRQ_WR;
 	attr->max_srq_sge = RQ_MAX_SGE;
-	attr->max_pkeys = 1;
+	attr->max_pkeys = (u16)pkeys.num;
 	attr->local_ca_ack_delay = 15;
 	attr->phys_port_cnt = 1;
 	return 0;
@@ -115,12 +132,9 @@ int query_rt_values_op(struct ibv_context *context, struct ibv_values_ex *values
 
 u32 device_path_mtu(struct vcontext *ctx, const struct netdev *nd)
 {
-	struct port *port;
+	const struct port *port = context_made_port(ctx);
 	bool multibuffer;
 
-	pthread_mutex_lock(&ctx->lock);
-	port = ctx->port;
-	pthread_mutex_unlock(&ctx->lock);
 	multibuffer = port ? port_info(port)->multibuffer : netdev_kernel_multibuffer();
 	return netdev_path_mtu(nd->mtu, multibuffer);
 }
@@ -134,16 +148,32 @@ enum ibv_mtu mtu_to_enum(u32 bytes)
 	return mtu;
 }
 
+/* As PortInfo has them: of 16 bits, and they stay at the largest. 0 before there is a port. */
+static void query_violations(struct vcontext *ctx, struct ibv_port_attr *attr)
+{
+	const struct port *port = context_made_port(ctx);
+	struct port_violations v;
+
+	if (!port)
+		return;
+	port_violations(port, &v);
+	attr->bad_pkey_cntr = v.pkey < UINT16_MAX ? (u32)v.pkey : UINT16_MAX;
+	attr->qkey_viol_cntr = v.qkey < UINT16_MAX ? (u32)v.qkey : UINT16_MAX;
+}
+
 int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
 		  size_t len)
 {
 	struct vcontext *ctx = to_vcontext(context);
 	struct ibv_port_attr full = { 0 };
+	struct pkey_table pkeys;
 	struct port_speed speed;
 	struct netdev nd;
 	int err;
 
 	err = port_num == VERBS_PORT ? context_netdev_link(context, &nd) : EINVAL;
+	if (!err)
+		err = context_pkeys(ctx, &pkeys);
 	if (err)
 		return verb_report(err);
 	full.state = nd.is_up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
@@ -152,7 +182,8 @@ int query_port_op(struct ibv_context *context, uint8_t port_num, struct ibv_port
 	full.gid_tbl_len = XROCE_MAX_GID;
 	full.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
 	full.max_msg_sz = VERBS_MAX_MESSAGE;
-	full.pkey_tbl_len = 1;
+	full.pkey_tbl_len = (u16)pkeys.num;
+	query_violations(ctx, &full);
 	full.max_vl_num = 1;
 	full.phys_state = netdev_phys_state(&nd);
 	full.link_layer = IBV_LINK_LAYER_ETHERNET;
@@ -264,19 +295,26 @@ EXPORT int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, uns
 	return 0;
 }
 
-/* ---- P_Keys: one, the default with full membership ---- */
+/* ---- P_Keys ---- */
 
 EXPORT int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
 {
-	if (port_num != VERBS_PORT || index != 0)
-		return verb_fail_int(EINVAL);
-	*pkey = htobe16(ROCE_DEFAULT_PKEY);
+	struct pkey_table pkeys;
+	int err = port_num == VERBS_PORT ? context_pkeys(to_vcontext(context), &pkeys) : EINVAL;
+
+	if (!err && (index < 0 || (u32)index >= pkeys.num))
+		err = EINVAL;
+	if (err)
+		return verb_fail_int(err);
+	*pkey = htobe16(pkeys.key[index]);
 	return 0;
 }
 
 EXPORT int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
 {
-	if (port_num != VERBS_PORT || pkey != htobe16(ROCE_DEFAULT_PKEY))
-		return verb_fail_int(EINVAL);
-	return 0;
+	struct pkey_table pkeys;
+	int err = port_num == VERBS_PORT ? context_pkeys(to_vcontext(context), &pkeys) : EINVAL;
+	const int index = err ? -1 : pkey_table_find(&pkeys, be16toh(pkey));
+
+	return index < 0 ? verb_fail_int(err ? err : EINVAL) : index;
 }

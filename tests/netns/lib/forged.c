@@ -373,6 +373,28 @@ static void qp1_each(void)
 	for (u32 i = 0; i < f.packets; i++)
 		put24(bth_of(i) + 5, 1);
 }
+/* The broker has no other than the default one; QP 1's messages are no exception. */
+static void pkey_each(u32 pkey)
+{
+	for (u32 i = 0; i < f.packets; i++)
+		put16(bth_of(i) + 2, pkey);
+}
+static void pkey_other(void)
+{
+	pkey_each(0x8001);
+}
+static void pkey_limited(void)
+{
+	pkey_each(0x7fff);
+}
+static void pkey_zero(void)
+{
+	pkey_each(0);
+}
+static void pkey_last(void)
+{
+	put16(bth_of(f.packets - 1) + 2, 0x8001);
+}
 static void qkey_top(void)
 {
 	bth_of(f.packets - 1)[12] = 0x80;
@@ -541,6 +563,14 @@ const struct kind kinds[] = {
 	{ "qkey_v6", false, 1, 1, 1, 80, qkey_top, NULL },
 	{ "qkey_gsi", false, 0, 1, 1, 80, qkey_gsi, NULL },
 	{ "qkey_super", false, 0, 1, 6, 80, qkey_top, NULL },
+	{ "pkey", false, 0, 0, 1, 80, pkey_other, NULL },
+	{ "pkey_v6", false, 1, 0, 1, 80, pkey_other, NULL },
+	{ "pkey_ud", false, 0, 1, 1, 80, pkey_other, NULL },
+	{ "pkey_limited", false, 0, 0, 1, 80, pkey_limited, NULL },
+	{ "pkey_zero", false, 0, 0, 1, 80, pkey_zero, NULL },
+	{ "pkey_super", false, 0, 0, 6, 80, pkey_other, NULL },
+	{ "pkey_super_ud", false, 0, 1, 6, 80, pkey_other, NULL },
+	{ "pkey_super_last", false, 0, 0, 6, 80, pkey_last, NULL },
 	{ "source_qpn_none", false, 0, 1, 1, 80, source_qpn_none, NULL },
 	{ "source_qpn_none_super", false, 0, 1, 6, 80, source_qpn_none, NULL },
 	{ "source_qpn_one", false, 0, 1, 1, 80, source_qpn_one, NULL },

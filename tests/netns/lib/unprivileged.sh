@@ -19,14 +19,16 @@ broker_answers() { in_ns "$1" "$XROCE" list "$2" | grep -q "broker *pid ${3:-}";
 has_no_broker() { ! in_ns "$1" "$XROCE" list "$2" | grep -qE '^  (broker|in use) '; }
 
 # serve NS IFACE...: a broker, once each interface of it answers; its pid is in $broker. It ends
-# with the test. One that was started by need is waited for: it ends a second after its last client.
+# with the test, and has serve_options. One that was started by need is waited for: it ends a second
+# after its last client.
+serve_options=()
 serve() {
 	local ns=$1 i
 	shift
 	for i in "$@"; do
 		wait_until 10 has_no_broker "$ns" "$i" || { fail "$i has a broker"; return 1; }
 	done
-	start "broker_$1" "$ns" "$XROCE" serve "$@"
+	start "broker_$1" "$ns" "$XROCE" serve "${serve_options[@]}" "$@"
 	broker=$child
 	for i in "$@"; do
 		wait_until 10 broker_answers "$ns" "$i" "$broker " || { fail "no broker on $i"; show "broker_$1"; return 1; }
