@@ -6,6 +6,7 @@
  *
  *	raw_rss send IFACE [OPTION...]		a packet socket
  *	raw_rss recv DEVICE [OPTION...]		a QP with a table
+ *	raw_rss refused DEVICE			prints what making a work queue and such a QP say
  *
  *	-k KIND		udp4, udp6, tcp4, tcp6, vlan (a tagged udp4), frag (fragments of udp4, whose
  *			later ones have other bytes in the place of ports), eth
@@ -18,6 +19,7 @@
  *
  * recv prints "ready" when it can be sent to, and "received COUNT in WQS" when all have come.
  */
+#define _GNU_SOURCE /* strerrorname_np() */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -399,6 +401,30 @@ static void send_all(const char *iface)
 	printf("sent %u\n", o.count);
 }
 
+/* Two errno values; "made" where there is none. */
+static void refused(const char *device)
+{
+	struct ibv_wq_init_attr w = { .wq_type = IBV_WQT_RQ, .max_wr = 1, .max_sge = 1 };
+	struct ibv_rwq_ind_table_init_attr t = { .ind_tbl = wq };
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_RAW_PACKET,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_IND_TABLE |
+			     IBV_QP_INIT_ATTR_RX_HASH,
+		.rx_hash_conf = { IBV_RX_HASH_FUNC_TOEPLITZ, KEY, key, 0 },
+	};
+
+	ctx = open_device(device);
+	must((w.pd = init.pd = ibv_alloc_pd(ctx)), "ibv_alloc_pd");
+	must((w.cq = ibv_create_cq(ctx, 16, NULL, NULL, 0)), "ibv_create_cq");
+	wq[0] = ibv_create_wq(ctx, &w);
+	if (!wq[0]) {
+		printf("%s\n", strerrorname_np(errno));
+		return;
+	}
+	must((init.rwq_ind_tbl = ibv_create_rwq_ind_table(ctx, &t)), "a table");
+	printf("made %s\n", ibv_create_qp_ex(ctx, &init) ? "made" : strerrorname_np(errno));
+}
+
 int main(int argc, char **argv)
 {
 	int c;
@@ -424,6 +450,8 @@ int main(int argc, char **argv)
 		key[i] = (unsigned char)(i * 89 + 0x5a);
 	if (!strcmp(argv[1], "send"))
 		send_all(argv[2]);
+	else if (!strcmp(argv[1], "refused"))
+		refused(argv[2]);
 	else
 		recv_all(argv[2]);
 	return 0;

@@ -46,4 +46,17 @@ run_case events_of_each spread '200 in 4' -e -c 4 --
 run_case events_of_sixteen spread '400 in 16' -e -w 16 -t 6 -c 16 -- -n 400
 # one is in ERR: the others go on
 run_case without_the_second spread '[0-9]+ in 3' -b -- -n 300
+
+# refused_as WHAT COMMAND...: what making a work queue, a table and a QP with it says.
+refused_as() {
+	local want=$1
+	shift
+	start_on refused a "$@" "$RSS" refused $DEV_A
+	finish "$child" 30
+	need_line refused "^$want\$"
+}
+run_case without_privilege refused_as EPERM setpriv --bounding-set=-net_raw --inh-caps=-net_raw
+run_case alone_again refused_as 'made made'
+# last, as the broker stays a while
+run_case with_a_broker refused_as EOPNOTSUPP env XROCE_SHARE=always
 finish_cases

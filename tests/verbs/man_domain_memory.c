@@ -286,6 +286,41 @@ static bool of_tag_matching(void)
 	return close_domain();
 }
 
+static struct ibv_wq *domain_wq(struct ibv_cq *cq)
+{
+	struct ibv_wq_init_attr a = {
+		.wq_type = IBV_WQT_RQ, .max_wr = 3, .max_sge = 1, .pd = d.parent, .cq = cq
+	};
+
+	return ibv_create_wq(ctx, &a);
+}
+
+/* ibv_create_wq(3): a receive queue as a QP's. */
+static bool of_work_queues(void)
+{
+	struct ibv_cq *plain = ibv_create_cq(ctx, 10, NULL, NULL, 0);
+	struct ibv_wq_attr rdy = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY };
+	struct ibv_sge sge = { (uintptr_t)d.buf, 1, 0 };
+	struct ibv_recv_wr rr = { .wr_id = 0x30b70001, .sg_list = &sge, .num_sge = 1 }, *bad;
+	struct ibv_wq *wq;
+
+	MUST(plain && open_domain());
+	MUST(wq = domain_wq(plain));
+	MUST(d.calls == 1 && held(RECV_QUEUE) == 1);
+	MUST_EQ(ibv_modify_wq(wq, &rdy), 0);
+	MUST_EQ(ibv_post_wq_recv(wq, &rr, &bad), 0);
+	MUST(holds(RECV_QUEUE, rr.wr_id));
+	MUST_EQ(ibv_destroy_wq(wq), 0);
+	MUST_EQ(held(0), 0);
+	d.answer[RECV_QUEUE] = REFUSE;
+	MUST_FAIL(domain_wq(plain), ENOMEM);
+	d.answer[RECV_QUEUE] = DEFAULT;
+	MUST(wq = domain_wq(plain));
+	MUST_EQ(ibv_destroy_wq(wq), 0);
+	MUST_EQ(ibv_destroy_cq(plain), 0);
+	return close_domain();
+}
+
 /* "NULL to designate an error": of the verb, and what it had got before goes back. */
 static bool null_is_an_error(void)
 {
@@ -547,6 +582,7 @@ const struct test_case man_cases[] = {
 	CASE(who_asks),
 	CASE(queues_lie_there),
 	CASE(of_tag_matching),
+	CASE(of_work_queues),
 	CASE(null_is_an_error),
 	CASE(use_default),
 	CASE(misaligned_is_refused),
