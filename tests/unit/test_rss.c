@@ -429,6 +429,38 @@ static void raw_input__receive_too_short(void **state)
 	assert_int_equal(events, EVENT_QP_FATAL | EVENT_QP_STATE);
 }
 
+/* Where its CQ has overrun a work queue ends, with its event; another one of the table goes on. */
+static void raw_input__cq_overrun(void **state)
+{
+	struct qp *wq[] = { make_wq_on(&other_cq), make_wq() }, *qp;
+	struct engine_event event;
+	u8 frame[FRAME_BYTES];
+	u32 events = 0;
+	struct cqe cqe;
+
+	qp = make_rss_qp(wq, 2, all_ipv4);
+	assert_int_equal(wq_modify(engine, wq[0], WQS_RDY, 0), 0);
+	/* 0x323e8fc2 */
+	make_frame(frame, "66.9.149.187", "161.142.100.80", 1, 2);
+	for (u32 i = 0; wq_state(wq[0]) == WQS_RDY && i < 100; i++) {
+		post_receive(wq[0], 0, 0, SLOT);
+		input(frame);
+		while (engine_next_event(engine, &event))
+			if (event.qp == wq[0])
+				events |= event.type;
+	}
+	assert_true(cq_has_overrun(&other_cq));
+	assert_int_equal(wq_state(wq[0]), WQS_ERR);
+	assert_int_equal(events, EVENT_QP_FATAL | EVENT_QP_STATE);
+	assert_int_not_equal(qp_state(qp), QPS_ERR);
+	/* 0x5d1809c5 */
+	make_frame(frame, "153.39.163.191", "202.188.127.2", 1, 2);
+	post_receive(wq[1], 1, 0, SLOT);
+	assert_int_equal(input(frame), XROCE_DROP_none);
+	assert_true(take_cqe(&cqe));
+	assert_int_equal(cqe.qpn, wq[1]->qpn);
+}
+
 /* ---- work queues ---- */
 
 /* ibv_modify_wq(3): what is not here stays as it is. */
@@ -525,6 +557,7 @@ int main(void)
 		CASE(raw_input__without_fields),
 		CASE(raw_input__states),
 		CASE(raw_input__receive_too_short),
+		CASE(raw_input__cq_overrun),
 		CASE(wq_modify__each_pair),
 		CASE(wq_modify__err_and_reset),
 		CASE(qp_create__refused),

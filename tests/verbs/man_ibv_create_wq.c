@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* ibv_create_wq(3), which is ibv_destroy_wq(3) as well, and ibv_modify_wq(3) */
+#include <sys/wait.h>
+
 #include "held.h"
 #include "man.h"
 
@@ -308,6 +310,50 @@ static bool come_and_go(void)
 	return end();
 }
 
+/* What a child of fork() answers of its copy: docs/verbs.md, "fork()". */
+static bool in_the_child(struct ibv_wq *wq)
+{
+	struct ibv_rwq_ind_table_init_attr t = { .ind_tbl = &wq };
+	struct ibv_recv_wr *bad;
+
+	MUST_EQ(post(wq, 1, 1, &bad), EIO);
+	MUST(bad);
+	MUST_EQ(move(wq, IBV_WQS_RESET), EIO);
+	MUST_FAIL(make(), EIO);
+	MUST_FAIL(ibv_create_rwq_ind_table(ctx, &t), EIO);
+	MUST_EQ(ibv_destroy_wq(wq), 0);
+	return true;
+}
+
+/* ... and the parent notices nothing. */
+static bool forked(void)
+{
+	struct ibv_recv_wr *bad;
+	struct ibv_wq *wq;
+	int status;
+	pid_t pid;
+
+	MUST(begin());
+	MUST(wq = make());
+	MUST_EQ(move(wq, IBV_WQS_RDY), 0);
+	MUST_EQ(post(wq, 21, 1, &bad), 0);
+	fflush(stdout);
+	pid = fork();
+	MUST(pid >= 0);
+	if (!pid) {
+		bool good = in_the_child(wq);
+
+		fflush(stdout);
+		_exit(!good);
+	}
+	MUST(waitpid(pid, &status, 0) == pid);
+	MUST_EQ(status, 0);
+	MUST_EQ(move(wq, IBV_WQS_ERR), 0);
+	MUST(take_flushed(wq, 21));
+	MUST_EQ(ibv_destroy_wq(wq), 0);
+	return end();
+}
+
 const struct test_case man_cases[] = {
 	CASE(makes_and_destroys),
 	CASE(einval),
@@ -319,5 +365,6 @@ const struct test_case man_cases[] = {
 	CASE(flushes),
 	CASE(as_many_as_there_may_be),
 	CASE(come_and_go),
+	CASE(forked),
 	{ 0 },
 };
