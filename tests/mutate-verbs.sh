@@ -232,7 +232,7 @@ hash_posts        | user/verbs/post.c        | s/ || qp->transport == XROCE_XRC 
 hash_sends_err    | user/verbs/post.c        | s/ || vqp->qp->xrc_target || vqp->table ? EINVAL/ || vqp->qp->xrc_target ? EINVAL/ | ibv_create_rwq_ind_table
 hash_ops          | user/verbs/qp.c          | s/target || attr->comp_mask & table ? 0/target ? 0/ | ibv_create_rwq_ind_table
 rss_state         | user/shard/steer.c       | s/value->receiving = qp_state(qp) != QPS_ERR;/;/ | netns-raw_rss
-rss_wake          | bpf/flow.h               | s/^		wake_engine(.*/		;/ | netns-raw_rss
+rss_wake          | user/shard/steer.c       | s/^	if (cq)$/	if (0)/ | netns-raw_rss
 grh_offset        | user/transport/datagram.c | s/!responder_scatter(e, qp, p, 0, before)/!responder_scatter(e, qp, p, 0, 0)/ | ibv_post_srq_recv
 last_wqe_missing  | user/verbs/async.c       | /{ EVENT_QP_LAST_WQE,/d | ibv_post_srq_recv
 qp_fatal_missing  | user/verbs/async.c       | /{ EVENT_QP_FATAL,/d | ibv_poll_cq

@@ -19,6 +19,8 @@ spread() {
 	start_on receiver a "$RSS" recv $DEV_A "${own[@]}" "${common[@]}"
 	local receiver=$child
 	wait_until 20 is_ready || { stop "$receiver"; fail "the receiver is not ready"; show receiver; return; }
+	drop_maps receiver
+	keep_maps "$receiver" receiver || fail "the receiver has no maps of ours"
 	start sender b "$RSS" send $IF_B "${common[@]}"
 	finish "$child" 30 || { fail "the sender failed"; show sender; }
 	finish "$receiver" 30 || { fail "the receiver failed"; show receiver; return 1; }
@@ -41,8 +43,16 @@ run_case other_protocol spread '200 in 1' -F 0x30 -- -k udp4
 run_case one_in_all_places spread '200 in 1' -w 1 -t 4 --
 run_case three_in_sixteen_places spread '200 in 3' -w 3 -t 4 --
 run_case a_cq_for_each spread '200 in 4' -c 4 --
-run_case events_of_one_cq spread '200 in 4' -e --
-run_case events_of_each spread '200 in 4' -e -c 4 --
+
+# XDP wakes for one CQ, which it is told of; which of several it cannot know.
+woken() {
+	spread '200 in 4' -e -c "$1" --
+	local by_xdp
+	by_xdp=$(kept receiver xroce_rx cq_wakeups)
+	[ $((by_xdp > 0)) = "$2" ] || fail "XDP has woken a CQ $by_xdp times"
+}
+run_case events_of_one_cq woken 1 1
+run_case events_of_each woken 4 0
 run_case events_of_sixteen spread '400 in 16' -e -w 16 -t 6 -c 16 -- -n 400
 # one is in ERR: the others go on
 run_case without_the_second spread '[0-9]+ in 3' -b -- -n 300
