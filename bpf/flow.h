@@ -27,6 +27,7 @@ FLOW_INLINE bool flow_load(FLOW_FRAME frame, __u32 at, void *to, __u32 bytes)
 /* A frame on its way through the flows. */
 struct flow_walk {
 	struct xroce_flow_key key;
+	struct xroce_flow_tunnel tunnel;
 	__u32 len;
 	__u32 first;	/* key in xroce_flow: the flow that is looked at first */
 	/* of the one that takes it: */
@@ -38,12 +39,19 @@ struct flow_walk {
 	bool taken;
 };
 
+static __always_inline bool flow_takes(const struct xroce_flow *flow, const struct flow_walk *walk)
+{
+	return flow_matches(&walk->key, &flow->value, &flow->mask) &&
+	       (!(flow->mask.kinds & XROCE_FLOW_TUNNEL) ||
+		flow_tunnel_matches(&walk->tunnel, &flow->tunnel_value, &flow->tunnel_mask));
+}
+
 static long flow_look_at(__u64 i, struct flow_walk *walk)
 {
 	const __u32 at = walk->first + (__u32)i;
 	const struct xroce_flow *flow = bpf_map_lookup_elem(&xroce_flow, &at);
 
-	if (!flow || !flow_matches(&walk->key, &flow->value, &flow->mask))
+	if (!flow || !flow_takes(flow, walk))
 		return 0;
 	walk->place = (__u32)i;
 	walk->qpn = flow->qpn;
@@ -72,7 +80,7 @@ static __attribute__((noinline)) bool flow_find(struct xdp_md *ctx, struct flow_
 	first = READ_ONCE(flows->num[0]);
 	second = READ_ONCE(flows->num[1]);
 	num = half ? second : first;
-	if (!num || !flow_parse(ctx, &walk->key))
+	if (!num || !flow_parse(ctx, &walk->key, &walk->tunnel))
 		return false;
 	walk->first = half * XROCE_MAX_FLOW;
 	bpf_loop(num < XROCE_MAX_FLOW ? num : XROCE_MAX_FLOW, flow_look_at, walk, 0);
@@ -102,7 +110,7 @@ static long flow_count_at(__u64 i, struct flow_walk *walk)
 
 	if (!flow || flow->order != walk->order)
 		return 1;
-	if (flow->counter && flow_matches(&walk->key, &flow->value, &flow->mask))
+	if (flow->counter && flow_takes(flow, walk))
 		flow_count_in(flow->counter, walk->len);
 	/* further on there are none that count */
 	return !(flow->actions & XROCE_FLOW_MORE_COUNT);

@@ -184,7 +184,11 @@ srq_unlocked      | user/verbs/post.c        | /^static int rq_post/,/^}/s/vlock
 flow_port         | user/verbs/flow.c        | s/attr->port != VERBS_PORT/false/ | ibv_create_flow
 flow_flags        | user/verbs/flow.c        | s/attr->flags & ~known/false/ | ibv_create_flow
 flow_size         | user/verbs/flow.c        | s/if (spec.hdr.size != size)/if (false)/ | ibv_create_flow
-flow_layers       | user/verbs/flow.c        | s/if (rule->mask.kinds & (kind | excluded))/if (false)/ | ibv_create_flow
+flow_layers       | user/verbs/flow.c        | s/if (w->mask->kinds & (kind | excluded))/if (false)/ | ibv_create_flow
+flow_two_tunnels  | user/verbs/flow.c        | s/XROCE_FLOW_GRE, tunnels) ? 0 : EINVAL/XROCE_FLOW_GRE, 0) ? 0 : EINVAL/ | ibv_create_flow
+flow_vni          | user/verbs/flow.c        | s/return !(be32toh(mask->id) >> 24) \&\&/return true \&\&/ | ibv_create_flow
+flow_inner_eth    | user/verbs/flow.c        | s/		if (\*has_eth)/		if (0)/ | ibv_create_flow
+flow_tunnels      | user/shard/steer.c       | s/.tunnel_mask = f->rule.tunnel_mask,// | netns-flows
 flow_tags         | user/verbs/flow.c        | s/if (rule->has_tag)/if (false)/ | ibv_create_flow
 flow_drops        | user/verbs/flow.c        | s/if (rule->raw.drops)/if (false)/ | ibv_create_flow
 flow_default      | user/verbs/flow.c        | s/return rule->has_match ? EINVAL : 0;/return 0;/ | ibv_create_flow

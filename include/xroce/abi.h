@@ -226,6 +226,10 @@ enum {
 	XROCE_FLOW_IPV6 = 1 << 3,
 	XROCE_FLOW_UDP = 1 << 4,
 	XROCE_FLOW_TCP = 1 << 5,
+	XROCE_FLOW_VXLAN = 1 << 6,
+	XROCE_FLOW_GRE = 1 << 7,
+	XROCE_FLOW_TUNNEL = 1 << 8,   /* one of these two */
+	XROCE_FLOW_ETHERNET = 1 << 9, /* inner headers alone: they begin with a MAC header */
 };
 
 /* IPv4 flags of a key, with the values that the kernel gives adapters (enum ib_ipv4_flags). */
@@ -250,6 +254,17 @@ struct xroce_flow_key {
 _Static_assert(sizeof(struct xroce_flow_key) == 64, "whole words, none padded");
 
 /*
+ * What lies behind the headers of a key that is of kind XROCE_FLOW_TUNNEL: flows without that kind
+ * are not compared with it.
+ */
+struct xroce_flow_tunnel {
+	__be32 id;		/* VXLAN: the VNI; GRE: the key, 0 without one */
+	__be16 gre_flags, gre_protocol;
+	struct xroce_flow_key inner; /* without MACs if the frame in it has none */
+};
+_Static_assert(sizeof(struct xroce_flow_tunnel) == 72, "whole words, none padded");
+
+/*
  * xroce_flow (ARRAY of 2 * XROCE_MAX_FLOW): the flows of raw packet QPs, in the order that frames
  * are compared with them, in one half of the map; xroce_flows (ARRAY of 1) says in which. User
  * space writes the other half and then moves the generation, so that XDP finds each order whole.
@@ -263,8 +278,9 @@ struct xroce_flow {
 	__u32 order;		/* the smaller comes first; flows of one order each have a copy */
 	__u32 actions;		/* XROCE_FLOW_* */
 	__u32 counter;		/* key in xroce_flow_cnt; 0: it is not counted */
+	struct xroce_flow_tunnel tunnel_value, tunnel_mask;
 };
-_Static_assert(sizeof(struct xroce_flow) == 144, "xroce_flow");
+_Static_assert(sizeof(struct xroce_flow) == 288, "xroce_flow");
 
 enum {
 	XROCE_FLOW_DROP = 1 << 0,      /* what it takes is dropped */

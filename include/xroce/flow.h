@@ -25,6 +25,7 @@
 #endif
 
 #define FLOW_ETHERNET_BYTES 14u
+#define FLOW_UDP_BYTES	    8u
 #define FLOW_TAGS_MAX	    2
 #define FLOW_TYPE_VLAN	    FLOW_BE16(0x8100)
 #define FLOW_TYPE_QINQ	    FLOW_BE16(0x88a8)
@@ -32,6 +33,14 @@
 #define FLOW_TYPE_IPV6	    FLOW_BE16(0x86dd)
 #define FLOW_PROTO_TCP	    6
 #define FLOW_PROTO_UDP	    17
+#define FLOW_PROTO_GRE	    47
+#define FLOW_PORT_VXLAN	    FLOW_BE16(4789)
+#define FLOW_VXLAN_VNI	    FLOW_BE32(0x08000000u) /* the flag: there is one */
+#define FLOW_TYPE_BRIDGED   FLOW_BE16(0x6558)	     /* GRE: an Ethernet frame */
+#define FLOW_GRE_CHECKSUM   FLOW_BE16(0x8000)
+#define FLOW_GRE_KEY	    FLOW_BE16(0x2000)
+#define FLOW_GRE_SEQUENCE   FLOW_BE16(0x1000)
+#define FLOW_GRE_OTHER	    FLOW_BE16(0x4007) /* routing, version: another layout */
 #define FLOW_LABEL_MASK	    FLOW_BE32(0xfffffu)
 
 struct flow_tag {
@@ -47,6 +56,11 @@ struct flow_ipv4 {
 	__u8 proto;
 	__be16 check;
 	__u32 src, dst;
+};
+
+struct flow_vxlan {
+	__be32 flags;
+	__be32 vni; /* and 8 bits behind it */
 };
 
 struct flow_ipv6 {
@@ -71,17 +85,20 @@ FLOW_INLINE void flow_parse_ports(FLOW_FRAME frame, __u32 at, struct xroce_flow_
 	key->kinds |= key->proto == FLOW_PROTO_UDP ? XROCE_FLOW_UDP : XROCE_FLOW_TCP;
 }
 
-/* Of a fragment but the first there are no ports to be seen. */
-FLOW_INLINE void flow_parse_ipv4(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key)
+/*
+ * Of a fragment but the first there are no ports to be seen, and nothing behind. Returns where the
+ * header ends, or 0, as flow_parse_ipv6().
+ */
+FLOW_INLINE __u32 flow_parse_ipv4(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key)
 {
 	struct flow_ipv4 ip;
 	__u32 header;
 
 	if (!flow_load(frame, at, &ip, sizeof(ip)) || ip.version_ihl >> 4 != 4)
-		return;
+		return 0;
 	header = (ip.version_ihl & 0xf) * 4u;
 	if (header < sizeof(ip))
-		return;
+		return 0;
 	key->kinds |= XROCE_FLOW_IPV4;
 	key->src[0] = ip.src;
 	key->dst[0] = ip.dst;
@@ -90,18 +107,17 @@ FLOW_INLINE void flow_parse_ipv4(FLOW_FRAME frame, __u32 at, struct xroce_flow_k
 	key->ttl = ip.ttl;
 	key->ip_flags = (ip.fragment & FLOW_BE16(0x4000) ? XROCE_FLOW_DONT_FRAGMENT : 0) |
 			(ip.fragment & FLOW_BE16(0x2000) ? XROCE_FLOW_MORE_FRAGMENTS : 0);
-	if (!(ip.fragment & FLOW_BE16(0x1fff)))
-		flow_parse_ports(frame, at + header, key);
+	return ip.fragment & FLOW_BE16(0x1fff) ? 0 : at + header;
 }
 
 /* Extension headers are not gone through: the next header is the first one's number. */
-FLOW_INLINE void flow_parse_ipv6(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key)
+FLOW_INLINE __u32 flow_parse_ipv6(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key)
 {
 	struct flow_ipv6 ip;
 
 	if (!flow_load(frame, at, &ip, sizeof(ip)) ||
 	    (ip.version_class_label & FLOW_BE32(0xf0000000u)) != FLOW_BE32(0x60000000u))
-		return;
+		return 0;
 	key->kinds |= XROCE_FLOW_IPV6;
 	for (int i = 0; i < 4; i++) {
 		key->src[i] = ip.src[i];
@@ -111,31 +127,42 @@ FLOW_INLINE void flow_parse_ipv6(FLOW_FRAME frame, __u32 at, struct xroce_flow_k
 	key->tos = (__u8)(FLOW_BE32(ip.version_class_label) >> 20);
 	key->ttl = ip.hop_limit;
 	key->flow_label = ip.version_class_label & FLOW_LABEL_MASK;
-	flow_parse_ports(frame, at + (__u32)sizeof(ip), key);
+	return at + (__u32)sizeof(ip);
+}
+
+/* By the EtherType. Returns where the header behind IP begins, or 0: there is none to be seen. */
+FLOW_INLINE __u32 flow_parse_ip(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key)
+{
+	if (key->ether_type == FLOW_TYPE_IPV4)
+		at = flow_parse_ipv4(frame, at, key);
+	else
+		at = key->ether_type == FLOW_TYPE_IPV6 ? flow_parse_ipv6(frame, at, key) : 0;
+	if (at)
+		flow_parse_ports(frame, at, key);
+	return at;
 }
 
 /*
- * The tag is the first one's, the EtherType what follows the last (ibv_create_flow(3)). False: it
- * is no Ethernet frame.
+ * The tag is the first one's, the EtherType what follows the last (ibv_create_flow(3)). Returns
+ * where the header behind them begins; 0: it is no Ethernet frame.
  */
-FLOW_INLINE _Bool flow_parse(FLOW_FRAME frame, struct xroce_flow_key *key)
+FLOW_INLINE __u32 flow_parse_ethernet(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key)
 {
-	__u32 at = FLOW_ETHERNET_BYTES;
 	struct flow_tag tag;
 
 	_Static_assert(offsetof(struct xroce_flow_key, ether_type) + sizeof(key->ether_type) ==
 			       FLOW_ETHERNET_BYTES,
 		       "a key begins as a frame does");
-	__builtin_memset(key, 0, sizeof(*key));
-	if (!flow_load(frame, 0, key, FLOW_ETHERNET_BYTES))
+	if (!flow_load(frame, at, key, FLOW_ETHERNET_BYTES))
 		return 0;
+	at += FLOW_ETHERNET_BYTES;
 	if (key->dst_mac[0] & 1)
 		key->kinds |= XROCE_FLOW_MULTICAST;
 	for (int i = 0; i < FLOW_TAGS_MAX; i++) {
 		if (key->ether_type != FLOW_TYPE_VLAN && key->ether_type != FLOW_TYPE_QINQ)
 			break;
 		if (!flow_load(frame, at, &tag, sizeof(tag)))
-			return 1;
+			break;
 		if (!i) {
 			key->vlan_tci = tag.tci;
 			key->kinds |= XROCE_FLOW_VLAN;
@@ -143,26 +170,111 @@ FLOW_INLINE _Bool flow_parse(FLOW_FRAME frame, struct xroce_flow_key *key)
 		key->ether_type = tag.type;
 		at += (__u32)sizeof(tag);
 	}
-	if (key->ether_type == FLOW_TYPE_IPV4)
-		flow_parse_ipv4(frame, at, key);
-	else if (key->ether_type == FLOW_TYPE_IPV6)
-		flow_parse_ipv6(frame, at, key);
+	return at;
+}
+
+/* Returns where the inner frame begins, an Ethernet one; 0: it is no such header. */
+FLOW_INLINE __u32 flow_parse_vxlan(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key,
+				   struct xroce_flow_tunnel *tunnel)
+{
+	struct flow_vxlan vxlan;
+
+	at += FLOW_UDP_BYTES;
+	if (!flow_load(frame, at, &vxlan, sizeof(vxlan)) || !(vxlan.flags & FLOW_VXLAN_VNI))
+		return 0;
+	key->kinds |= XROCE_FLOW_VXLAN | XROCE_FLOW_TUNNEL;
+	tunnel->id = FLOW_BE32(FLOW_BE32(vxlan.vni) >> 8);
+	return at + (__u32)sizeof(vxlan);
+}
+
+/* Returns where what is within begins; 0: nothing of it can be seen. */
+FLOW_INLINE __u32 flow_parse_gre(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key,
+				 struct xroce_flow_tunnel *tunnel)
+{
+	_Static_assert(offsetof(struct xroce_flow_tunnel, gre_protocol) ==
+			       offsetof(struct xroce_flow_tunnel, gre_flags) + 2,
+		       "both are loaded at once");
+
+	if (!flow_load(frame, at, &tunnel->gre_flags, 4))
+		return 0;
+	key->kinds |= XROCE_FLOW_GRE | XROCE_FLOW_TUNNEL;
+	if (tunnel->gre_flags & FLOW_GRE_OTHER)
+		return 0;
+	at += tunnel->gre_flags & FLOW_GRE_CHECKSUM ? 8 : 4;
+	if (tunnel->gre_flags & FLOW_GRE_KEY) {
+		if (!flow_load(frame, at, &tunnel->id, sizeof(tunnel->id)))
+			return 0;
+		at += (__u32)sizeof(tunnel->id);
+	}
+	return at + (tunnel->gre_flags & FLOW_GRE_SEQUENCE ? 4 : 0);
+}
+
+/* What a tunnel's header and the headers within say; at: behind the outer IP header. */
+FLOW_INLINE void flow_parse_tunnel(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key,
+				   struct xroce_flow_tunnel *tunnel)
+{
+	struct xroce_flow_key *inner = &tunnel->inner;
+
+	if (key->proto == FLOW_PROTO_GRE) {
+		at = flow_parse_gre(frame, at, key, tunnel);
+		inner->ether_type = tunnel->gre_protocol;
+	} else if (key->proto == FLOW_PROTO_UDP && key->dport == FLOW_PORT_VXLAN) {
+		at = flow_parse_vxlan(frame, at, key, tunnel);
+		inner->ether_type = FLOW_TYPE_BRIDGED;
+	} else {
+		return;
+	}
+	if (at && inner->ether_type == FLOW_TYPE_BRIDGED) {
+		at = flow_parse_ethernet(frame, at, inner);
+		inner->kinds |= at ? XROCE_FLOW_ETHERNET : 0;
+	}
+	if (at)
+		flow_parse_ip(frame, at, inner);
+}
+
+/* False: it is no Ethernet frame. */
+FLOW_INLINE _Bool flow_parse(FLOW_FRAME frame, struct xroce_flow_key *key,
+			     struct xroce_flow_tunnel *tunnel)
+{
+	__u32 at;
+
+	__builtin_memset(key, 0, sizeof(*key));
+	__builtin_memset(tunnel, 0, sizeof(*tunnel));
+	at = flow_parse_ethernet(frame, 0, key);
+	if (!at)
+		return 0;
+	at = flow_parse_ip(frame, at, key);
+	if (at)
+		flow_parse_tunnel(frame, at, key, tunnel);
 	return 1;
 }
 
 typedef __u64 __attribute__((may_alias)) flow_word;
 
 /* All bits of mask have the value's; the value has no others. */
+FLOW_INLINE _Bool flow_words_match(const void *key, const void *value, const void *mask,
+				   __u32 bytes)
+{
+	const flow_word *k = key, *v = value, *m = mask;
+	__u64 other = 0;
+
+	for (__u32 i = 0; i < bytes / sizeof(*k); i++)
+		other |= (k[i] & m[i]) ^ v[i];
+	return !other;
+}
+
 FLOW_INLINE _Bool flow_matches(const struct xroce_flow_key *key, const struct xroce_flow_key *value,
 			       const struct xroce_flow_key *mask)
 {
-	const flow_word *k = (const flow_word *)key, *v = (const flow_word *)value,
-			*m = (const flow_word *)mask;
-	__u64 other = 0;
+	return flow_words_match(key, value, mask, sizeof(*key));
+}
 
-	for (unsigned int i = 0; i < sizeof(*key) / sizeof(*k); i++)
-		other |= (k[i] & m[i]) ^ v[i];
-	return !other;
+/* Asked where the mask is of kind XROCE_FLOW_TUNNEL. */
+FLOW_INLINE _Bool flow_tunnel_matches(const struct xroce_flow_tunnel *tunnel,
+				      const struct xroce_flow_tunnel *value,
+				      const struct xroce_flow_tunnel *mask)
+{
+	return flow_words_match(tunnel, value, mask, sizeof(*tunnel));
 }
 
 #endif

@@ -305,6 +305,38 @@ static void flow__counts(void **state)
 	assert_int_equal(now.packets - last.packets, 1);
 }
 
+/* The code is the library's; that XDP compares what is within, and only where it is asked for. */
+static void flow__tunnels(void **state)
+{
+	static const uint8_t vxlan[] = { 8, 0, 0, 0, 0x12, 0x34, 0x56, 0 };
+	struct xroce_flow flow = { .qpn = RAW_QPN };
+	static uint8_t inner[256];
+	const uint32_t at = 14 + 20 + 8 + sizeof(vxlan);
+
+	reset();
+	memcpy(inner, f.bytes, 14 + 20 + 8);
+	memcpy(f.bytes + 14 + 20 + 8, vxlan, sizeof(vxlan));
+	memcpy(f.bytes + at, inner, 14 + 20 + 8);
+	f.len = at + 14 + 20 + 8;
+	frame_put16(f.bytes + 14 + 20 + 2, 4789);
+	flow.tunnel_value.id = htobe32(0x123456);
+	flow.tunnel_mask.id = ~0u;
+	flow.tunnel_value.inner.dport = htobe16(OTHER_PORT + 1);
+	flow.tunnel_mask.inner.dport = 0xffff;
+	put(0, &flow);
+	put_flows(0, 1, 0);
+	expect_taken("no tunnel is asked for");
+	flow.value.kinds = flow.mask.kinds = XROCE_FLOW_TUNNEL;
+	put(0, &flow);
+	bench_expect_pass("another inner port", f.bytes, f.len, false);
+	flow.tunnel_value.inner.dport = htobe16(OTHER_PORT);
+	put(0, &flow);
+	put_qp(true);
+	expect_taken("the inner port");
+	f.bytes[at - 2] ^= 1;
+	bench_expect_pass("another VNI", f.bytes, f.len, false);
+}
+
 /* What passes, as it is too long, is not counted. */
 static void flow__counts_what_it_takes(void **state)
 {
@@ -344,6 +376,7 @@ int main(void)
 		cmocka_unit_test(flow__first_of_two_decides),
 		cmocka_unit_test(flow__counts),
 		cmocka_unit_test(flow__counts_what_it_takes),
+		cmocka_unit_test(flow__tunnels),
 	};
 
 	return cmocka_run_group_tests(tests, bench_setup, bench_teardown);

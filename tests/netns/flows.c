@@ -9,6 +9,7 @@
  *
  *	port=PORT	UDP to that port, from the sender's MAC (raw.c); without it all is meant
  *	qp=N		the QP, 0 without it
+ *	vni=N, key=N	in a VXLAN or a GRE tunnel: the port is the inner one, from any MAC
  *	prio=N
  *	tag=N
  *	drop
@@ -41,8 +42,8 @@
 #define LAST_TAG 0x1a57
 
 struct spec {
-	unsigned int port, qp, priority, tag, counters;
-	bool has_port, has_tag, drop, has_counters;
+	unsigned int port, vni, key, qp, priority, tag, counters;
+	bool has_port, has_vni, has_key, has_tag, drop, has_counters;
 };
 
 static const unsigned char sender[6] = { 2, 0, 0, 0x77, 0, 9 };
@@ -118,6 +119,10 @@ static struct spec read_spec(char *text)
 	for (char *at = strtok(text, ","); at; at = strtok(NULL, ",")) {
 		if (sscanf(at, "port=%u", &s.port) == 1)
 			s.has_port = true;
+		else if (sscanf(at, "vni=%u", &s.vni) == 1)
+			s.has_vni = true;
+		else if (sscanf(at, "key=%u", &s.key) == 1)
+			s.has_key = true;
 		else if (sscanf(at, "tag=%u", &s.tag) == 1)
 			s.has_tag = true;
 		else if (sscanf(at, "count=%u", &s.counters) == 1)
@@ -158,6 +163,29 @@ static void append_match(struct ibv_flow_attr *attr, unsigned int port)
 	udp->mask.dst_port = 0xffff;
 }
 
+/* The kernel sends GRE with a key as the only field. */
+static void append_tunnel(struct ibv_flow_attr *attr, const struct spec *s)
+{
+	struct ibv_flow_spec_tcp_udp *udp;
+
+	if (s->has_vni) {
+		struct ibv_flow_spec_tunnel *vxlan =
+			append(attr, IBV_FLOW_SPEC_VXLAN_TUNNEL, sizeof(*vxlan));
+
+		vxlan->val.tunnel_id = htonl(s->vni);
+		vxlan->mask.tunnel_id = htonl(0xffffff);
+	} else {
+		struct ibv_flow_spec_gre *gre = append(attr, IBV_FLOW_SPEC_GRE, sizeof(*gre));
+
+		gre->val = (struct ibv_flow_gre_filter){ htons(0x2000), htons(0x0800),
+							 htonl(s->key) };
+		memset(&gre->mask, 0xff, sizeof(gre->mask));
+	}
+	udp = append(attr, IBV_FLOW_SPEC_UDP | IBV_FLOW_SPEC_INNER, sizeof(*udp));
+	udp->val.dst_port = htons((uint16_t)s->port);
+	udp->mask.dst_port = 0xffff;
+}
+
 static struct ibv_flow *add_flow(const struct spec *s)
 {
 	static _Alignas(8) char room[512];
@@ -167,7 +195,9 @@ static struct ibv_flow *add_flow(const struct spec *s)
 	*attr = (struct ibv_flow_attr){ .size = sizeof(*attr),
 					.port = 1,
 					.priority = (uint16_t)s->priority };
-	if (s->has_port)
+	if (s->has_vni || s->has_key)
+		append_tunnel(attr, s);
+	else if (s->has_port)
 		append_match(attr, s->port);
 	else
 		attr->type = IBV_FLOW_ATTR_ALL_DEFAULT;

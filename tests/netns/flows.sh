@@ -109,4 +109,50 @@ counts() {
 }
 run_case counts counts
 
+# tunnelled vxlan|gre ID PORT COUNT: inner UDP packets of 100 bytes to that port.
+tunnelled() {
+	in_b python3 - $IF_B "$@" <<-'PYTHON' || fail "cannot send by $1"
+		import socket, struct, sys
+		iface, kind, number, port, count = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
+		def ip(proto, payload):
+		    header = struct.pack('!BBHHHBBH4s4s', 0x45, 0, 20 + len(payload), 0, 0, 64, proto, 0,
+		                         bytes([10, 77, 1, 9]), bytes([10, 77, 1, 8]))
+		    total = sum(struct.unpack('!10H', header))
+		    total = (total & 0xffff) + (total >> 16)
+		    return header[:10] + struct.pack('!H', ~total & 0xffff) + header[12:] + payload
+		def udp(dport, payload):
+		    return ip(17, struct.pack('!HHHH', 4000, dport, 8 + len(payload), 0) + payload)
+		def ethernet(packet):
+		    return bytes.fromhex('020000770001' '020000770009' '0800') + packet
+		inner = udp(port, bytes(72))
+		if kind == 'vxlan':
+		    frame = ethernet(udp(4789, struct.pack('!II', 0x08000000, number << 8) + ethernet(inner)))
+		else:
+		    frame = ethernet(ip(47, struct.pack('!HHI', 0x2000, 0x0800, number) + inner))
+		s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+		s.bind((iface, 0))
+		for i in range(count):
+		    s.send(frame)
+	PYTHON
+}
+
+# By VNI or key and the inner port; others are not counted.
+tunnels() {
+	receiver vni=7,port=5000,tag=7 key=9,port=5000,tag=9,count=0 vni=8,port=5001,drop,count=1 || return
+	tunnelled vxlan 7 5000 50
+	tunnelled vxlan 7 5001 50
+	tunnelled vxlan 8 5000 50
+	tunnelled vxlan 8 5001 30
+	tunnelled gre 9 5000 40
+	tunnelled gre 9 5001 50
+	tunnelled gre 7 5000 50
+	ended
+	# 64 bytes are in front of the inner packet in VXLAN, 42 in GRE
+	says 'qp 0 frames 50 bytes 8200 tag 7'
+	says 'qp 0 frames 40 bytes 5680 tag 9'
+	says 'counters 0 packets 40 bytes 5680'
+	says 'counters 1 packets 30 bytes 4920'
+}
+run_case tunnels tunnels
+
 finish_cases

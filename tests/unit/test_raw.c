@@ -420,6 +420,115 @@ static void raw_input__drops(void **state)
 	expect_cqe(qp, 0, len);
 }
 
+/* ---- tunnels ---- */
+
+#define OUTER_BYTES 34u /* Ethernet and IPv4 */
+
+/* These bytes behind the outer IP header, then the inner frame from byte skip on. */
+static u32 make_tunnel(u8 *frame, u8 proto, u16 dport, const u8 *header, u32 bytes, u32 tags,
+		       u32 skip)
+{
+	u8 inner[128];
+	const u32 len = make_frame(inner, tags) - skip;
+	u8 *at = frame + OUTER_BYTES;
+
+	make_frame(frame, 0);
+	frame[23] = proto;
+	if (proto != 47) {
+		at[2] = (u8)(dport >> 8);
+		at[3] = (u8)dport;
+		at += 8;
+	}
+	memcpy(at, header, bytes);
+	memcpy(at + bytes, inner + skip, len);
+	return (u32)(at - frame) + bytes + len;
+}
+
+static const u8 vxlan[] = { 8, 0, 0, 0, 0x12, 0x34, 0x56, 0x99 }, no_vni[8] = { 0 },
+		gre[] = { 0, 0, 8, 0 }, gre_bridged[] = { 0, 0, 0x65, 0x58 },
+		gre_all[] = { 0xb0, 0, 8, 0, 1, 1, 0, 0, 0x11, 0x22, 0x33, 0x44, 0, 0, 0, 5 },
+		gre_pptp[] = { 0x20, 1, 8, 0, 0x11, 0x22, 0x33, 0x44 };
+
+/* What such a frame is, looked for by one thing at a time. */
+enum {
+	IS_TUNNEL = 1, IS_VXLAN = 2, IS_GRE = 4, HAS_VNI = 8, HAS_KEY = 16, GRE_OF_IP = 32,
+	INNER_ETHERNET = 64, INNER_VLAN = 128, INNER_UDP = 256, INNER_PORT = 512, INNER_MAC = 1024,
+	INNER_TYPE = 2048, LOOKED_FOR = 4096
+};
+
+static struct raw_rule tunnel_rule(u32 what)
+{
+	struct raw_rule r = { .mask.kinds = XROCE_FLOW_TUNNEL };
+	struct xroce_flow_tunnel *v = &r.tunnel_value, *m = &r.tunnel_mask;
+
+	switch (what) {
+	case IS_VXLAN: r.mask.kinds |= XROCE_FLOW_VXLAN; break;
+	case IS_GRE: r.mask.kinds |= XROCE_FLOW_GRE; break;
+	case HAS_VNI: v->id = htobe32(0x123456), m->id = ~0u; break;
+	case HAS_KEY: v->id = htobe32(0x11223344), m->id = ~0u; break;
+	case GRE_OF_IP: v->gre_protocol = htobe16(0x0800), m->gre_protocol = 0xffff; break;
+	case INNER_ETHERNET: v->inner.kinds = m->inner.kinds = XROCE_FLOW_ETHERNET; break;
+	case INNER_VLAN: v->inner.kinds = m->inner.kinds = XROCE_FLOW_VLAN; break;
+	case INNER_UDP: v->inner.kinds = m->inner.kinds = XROCE_FLOW_UDP; break;
+	case INNER_PORT: v->inner.dport = htobe16(5000), m->inner.dport = 0xffff; break;
+	case INNER_MAC: memset(v->inner.src_mac, 4, 6), memset(m->inner.src_mac, 255, 6); break;
+	case INNER_TYPE: v->inner.ether_type = htobe16(0x0800), m->inner.ether_type = 0xffff; break;
+	}
+	r.value.kinds = r.mask.kinds;
+	return r;
+}
+
+static void raw_input__tunnels(void **state)
+{
+	enum { IP = INNER_UDP | INNER_PORT | INNER_TYPE, MACS = INNER_ETHERNET | INNER_MAC };
+	static const struct {
+		const u8 *header;
+		u32 bytes, tags, skip, cut, is;
+		u16 dport;
+		u8 proto, fragment;
+	} rows[] = {
+		{ vxlan, 8, 0, 0, 0, IS_TUNNEL | IS_VXLAN | HAS_VNI | IP | MACS, 4789, 17, 0 },
+		{ vxlan, 8, 1, 0, 0, IS_TUNNEL | IS_VXLAN | HAS_VNI | IP | MACS | INNER_VLAN, 4789,
+		  17, 0 },
+		{ vxlan, 8, 0, 0, 0, 0, 4790, 17, 0 },
+		{ vxlan, 8, 0, 0, 0, 0, 4789, 6, 0 },
+		{ vxlan, 8, 0, 0, 0, 0, 4789, 17, 1 },
+		{ no_vni, 8, 0, 0, 0, 0, 4789, 17, 0 },
+		/* cut within: its header, the inner MACs, the inner IP header, before the ports */
+		{ vxlan, 8, 0, 0, 49, 0, 4789, 17, 0 },
+		{ vxlan, 8, 0, 0, 63, IS_TUNNEL | IS_VXLAN | HAS_VNI, 4789, 17, 0 },
+		{ vxlan, 8, 0, 0, 83, IS_TUNNEL | IS_VXLAN | HAS_VNI | MACS | INNER_TYPE, 4789, 17,
+		  0 },
+		{ vxlan, 8, 0, 0, 87, IS_TUNNEL | IS_VXLAN | HAS_VNI | MACS | INNER_TYPE, 4789, 17,
+		  0 },
+		{ gre, 4, 0, 14, 0, IS_TUNNEL | IS_GRE | GRE_OF_IP | IP, 0, 47, 0 },
+		{ gre_bridged, 4, 0, 0, 0, IS_TUNNEL | IS_GRE | IP | MACS, 0, 47, 0 },
+		{ gre_all, 16, 0, 14, 0, IS_TUNNEL | IS_GRE | GRE_OF_IP | HAS_KEY | IP, 0, 47, 0 },
+		{ gre_pptp, 8, 0, 14, 0, IS_TUNNEL | IS_GRE | GRE_OF_IP | INNER_TYPE, 0, 47, 0 },
+		{ gre, 4, 0, 14, 37, 0, 0, 47, 0 },
+		{ gre_all, 16, 0, 14, 45, IS_TUNNEL | IS_GRE | GRE_OF_IP | INNER_TYPE, 0, 47, 0 },
+	};
+	struct qp *qp = make_raw();
+
+	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
+		u8 frame[256];
+		u32 len = make_tunnel(frame, rows[i].proto, rows[i].dport, rows[i].header,
+				      rows[i].bytes, rows[i].tags, rows[i].skip);
+
+		frame[21] = rows[i].fragment;
+		len = rows[i].cut ? rows[i].cut : len;
+		for (u32 what = 1; what < LOOKED_FOR; what *= 2) {
+			const struct raw_rule rule = tunnel_rule(what);
+			struct raw_flow *flow = attach_rule(qp, &rule);
+			const bool taken = input(frame, len) == XROCE_DROP_no_receive;
+
+			if (taken != !!(rows[i].is & what))
+				fail_msg("row %u, %u: %staken", i, what, taken ? "" : "not ");
+			raw_detach(engine, flow);
+		}
+	}
+}
+
 static void expect_tag(u32 qpn, u32 tag)
 {
 	struct cqe cqe;
@@ -598,6 +707,7 @@ int main(void)
 		CASE(raw_input__our_own),
 		CASE(raw_takes_frame__if_any_flow_does),
 		CASE(raw_input__drops),
+		CASE(raw_input__tunnels),
 		CASE(raw_input__tags),
 		CASE(raw_input__counts_own_frames),
 		CASE(raw_attach__refused),

@@ -125,14 +125,73 @@ static bool eopnotsupp(void)
 	MUST_FAIL(WITH(attr.flags, IBV_FLOW_ATTR_FLAGS_EGRESS), EOPNOTSUPP);
 	MUST_FAIL(WITH(attr.type, IBV_FLOW_ATTR_SNIFFER), EOPNOTSUPP);
 	MUST_FAIL(WITH(eth.type, IBV_FLOW_SPEC_MPLS), EOPNOTSUPP);
-	MUST_FAIL(WITH(eth.type, IBV_FLOW_SPEC_GRE), EOPNOTSUPP);
-	MUST_FAIL(WITH(eth.type, IBV_FLOW_SPEC_VXLAN_TUNNEL), EOPNOTSUPP);
 	MUST_FAIL(WITH(eth.type, IBV_FLOW_SPEC_ESP), EOPNOTSUPP);
-	MUST_FAIL(WITH(eth.type, IBV_FLOW_SPEC_ETH | IBV_FLOW_SPEC_INNER), EOPNOTSUPP);
+	/* a tunnel in a tunnel */
+	MUST_FAIL(WITH(eth.type, IBV_FLOW_SPEC_GRE | IBV_FLOW_SPEC_INNER), EOPNOTSUPP);
+	MUST_FAIL(WITH(eth.type, IBV_FLOW_SPEC_VXLAN_TUNNEL | IBV_FLOW_SPEC_INNER), EOPNOTSUPP);
 	MUST_FAIL(WITH(udp.type, IBV_FLOW_SPEC_ACTION_HANDLE), EOPNOTSUPP);
 	return end(qp);
 }
 #undef WITH
+
+struct tunnel_rule {
+	struct ibv_flow_attr attr;
+	struct ibv_flow_spec_tunnel vxlan;
+	struct ibv_flow_spec_eth eth, inner;
+	struct ibv_flow_spec_tcp_udp udp, inner_udp;
+	struct ibv_flow_spec_gre gre;
+};
+
+static struct tunnel_rule tunnel_rule(unsigned int specs)
+{
+	return (struct tunnel_rule){
+		.attr = { .size = sizeof(struct tunnel_rule),
+			  .num_of_specs = (uint8_t)specs,
+			  .port = 1 },
+		.vxlan = { IBV_FLOW_SPEC_VXLAN_TUNNEL, sizeof(struct ibv_flow_spec_tunnel),
+			   { htonl(7) }, { htonl(0xffffff) } },
+		.eth = { .type = IBV_FLOW_SPEC_ETH, .size = sizeof(struct ibv_flow_spec_eth) },
+		.inner = { .type = IBV_FLOW_SPEC_ETH | IBV_FLOW_SPEC_INNER,
+			   .size = sizeof(struct ibv_flow_spec_eth) },
+		.udp = { .type = IBV_FLOW_SPEC_UDP, .size = sizeof(struct ibv_flow_spec_tcp_udp) },
+		.inner_udp = { .type = IBV_FLOW_SPEC_UDP | IBV_FLOW_SPEC_INNER,
+			       .size = sizeof(struct ibv_flow_spec_tcp_udp) },
+		.gre = { .type = IBV_FLOW_SPEC_GRE, .size = sizeof(struct ibv_flow_spec_gre) },
+	};
+}
+
+/* "L2/L3/L4 specifications to be applied on the inner header": each layer once, inside too. */
+static bool takes_tunnels(void)
+{
+	struct tunnel_rule r = tunnel_rule(5);
+	struct ibv_flow *flow;
+	struct ibv_qp *qp;
+
+	MUST(begin(&qp));
+	MUST(flow = ibv_create_flow(qp, &r.attr));
+	MUST_EQ(ibv_destroy_flow(flow), 0);
+	/* inner headers of any tunnel */
+	r.vxlan.type = IBV_FLOW_SPEC_UDP;
+	r.attr.num_of_specs = 3;
+	MUST(flow = ibv_create_flow(qp, &r.attr));
+	MUST_EQ(ibv_destroy_flow(flow), 0);
+	/* two tunnels; two inner ones of a layer; a VNI of 25 bits */
+	r = tunnel_rule(6);
+	MUST_FAIL(ibv_create_flow(qp, &r.attr), EINVAL);
+	r = tunnel_rule(5);
+	r.eth.type = r.inner.type;
+	MUST_FAIL(ibv_create_flow(qp, &r.attr), EINVAL);
+	r = tunnel_rule(5);
+	r.udp.type = IBV_FLOW_SPEC_TCP | IBV_FLOW_SPEC_INNER;
+	MUST_FAIL(ibv_create_flow(qp, &r.attr), EINVAL);
+	r = tunnel_rule(5);
+	r.vxlan.mask.tunnel_id = htonl(0x1000000);
+	MUST_FAIL(ibv_create_flow(qp, &r.attr), EINVAL);
+	r = tunnel_rule(1);
+	r.attr.type = IBV_FLOW_ATTR_ALL_DEFAULT;
+	MUST_FAIL(ibv_create_flow(qp, &r.attr), EINVAL);
+	return end(qp);
+}
 
 /* A rule of actions alone. */
 struct actions {
@@ -322,6 +381,7 @@ const struct test_case man_cases[] = {
 	CASE(makes_and_destroys),
 	CASE(einval),
 	CASE(eopnotsupp),
+	CASE(takes_tunnels),
 	CASE(takes_actions),
 	CASE(as_many_as_there_may_be),
 	CASE(is_claimed),

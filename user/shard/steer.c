@@ -114,6 +114,8 @@ static int shards_write_flows(const struct shards *all, u32 key)
 		const struct xroce_flow value = {
 			.value = f->rule.value,
 			.mask = f->rule.mask,
+			.tunnel_value = f->rule.tunnel_value,
+			.tunnel_mask = f->rule.tunnel_mask,
 			.qpn = f->qp->qpn,
 			.order = f->order,
 			.actions = (f->rule.drops ? XROCE_FLOW_DROP : 0) |

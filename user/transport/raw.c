@@ -75,29 +75,39 @@ u32 raw_num_flows(const struct engine *e)
 	return e->tables->num_flows;
 }
 
-static bool raw_matches(const struct raw_flow *flow, const struct xroce_flow_key *key)
+/* What a frame is compared by. */
+struct raw_headers {
+	struct xroce_flow_key key;
+	struct xroce_flow_tunnel tunnel;
+};
+
+static bool raw_matches(const struct raw_flow *flow, const struct raw_headers *in)
 {
-	return flow_matches(key, &flow->rule.value, &flow->rule.mask);
+	const struct raw_rule *rule = &flow->rule;
+
+	return flow_matches(&in->key, &rule->value, &rule->mask) &&
+	       (!(rule->mask.kinds & XROCE_FLOW_TUNNEL) ||
+		flow_tunnel_matches(&in->tunnel, &rule->tunnel_value, &rule->tunnel_mask));
 }
 
 /* The first flow that takes a frame; NULL: none does. */
 static const struct raw_flow *raw_find(const struct engine *e, const struct rx_frame *frame,
-				       struct xroce_flow_key *key)
+				       struct raw_headers *in)
 {
 	const struct raw_flow *flow = e->tables->flows;
 
-	if (!flow || !flow_parse(frame, key))
+	if (!flow || !flow_parse(frame, &in->key, &in->tunnel))
 		return NULL;
-	while (flow && !raw_matches(flow, key))
+	while (flow && !raw_matches(flow, in))
 		flow = flow->next;
 	return flow;
 }
 
 bool raw_takes_frame(const struct engine *e, const struct rx_frame *frame)
 {
-	struct xroce_flow_key key;
+	struct raw_headers in;
 
-	return raw_find(e, frame, &key);
+	return raw_find(e, frame, &in);
 }
 
 bool raw_any(const struct engine *e)
@@ -133,44 +143,44 @@ static enum xroce_drop raw_deliver(struct engine *e, struct qp *qp, u32 tag, con
 
 /* The next flow of the same order that takes the frame; NULL: no other does. */
 static const struct raw_flow *raw_next(const struct raw_flow *flow,
-				       const struct xroce_flow_key *key)
+				       const struct raw_headers *in)
 {
 	const u32 order = flow->order;
 
 	do
 		flow = flow->next;
-	while (flow && flow->order == order && !raw_matches(flow, key));
+	while (flow && flow->order == order && !raw_matches(flow, in));
 	return flow && flow->order == order ? flow : NULL;
 }
 
 /* Has a flow before this one, of the same order and QP, taken the frame? */
 static bool raw_is_repeated(const struct raw_flow *first, const struct raw_flow *flow,
-			    const struct xroce_flow_key *key)
+			    const struct raw_headers *in)
 {
-	for (; first != flow; first = raw_next(first, key))
+	for (; first != flow; first = raw_next(first, in))
 		if (first->qp == flow->qp)
 			return true;
 	return false;
 }
 
 static enum xroce_drop raw_deliver_to_all(struct engine *e, const struct raw_flow *first,
-					  const struct xroce_flow_key *key, const struct packet *p,
+					  const struct raw_headers *in, const struct packet *p,
 					  const struct xroce_rx_cqe *hint, u64 now_ns)
 {
 	struct copies copies = { .refused = XROCE_DROP_none };
 
-	for (const struct raw_flow *f = first; f; f = raw_next(f, key))
-		if (!raw_is_repeated(first, f, key))
+	for (const struct raw_flow *f = first; f; f = raw_next(f, in))
+		if (!raw_is_repeated(first, f, in))
 			copies_count(e, &copies,
-				     raw_deliver(e, raw_receiver(f->qp, key), f->rule.tag, p, hint,
-						 now_ns));
+				     raw_deliver(e, raw_receiver(f->qp, &in->key), f->rule.tag, p,
+						 hint, now_ns));
 	return copies_end(e, &copies);
 }
 
 /* For each flow that takes the frame. What came by XDP is counted. */
-static void raw_count(const struct raw_flow *first, const struct xroce_flow_key *key, u32 bytes)
+static void raw_count(const struct raw_flow *first, const struct raw_headers *in, u32 bytes)
 {
-	for (const struct raw_flow *f = first; f; f = raw_next(f, key)) {
+	for (const struct raw_flow *f = first; f; f = raw_next(f, in)) {
 		if (!f->rule.counter)
 			continue;
 		f->rule.counter->own.packets++;
@@ -179,13 +189,13 @@ static void raw_count(const struct raw_flow *first, const struct xroce_flow_key 
 }
 
 /* Whole, as the payload of a packet without headers. */
-static struct packet raw_as_packet(const struct rx_frame *frame, const struct xroce_flow_key *key)
+static struct packet raw_as_packet(const struct rx_frame *frame, const struct raw_headers *in)
 {
 	return (struct packet){
 		.payload_len = frame->len + frame->frag_len,
-		.tos = key->tos,
-		.has_vlan = key->kinds & XROCE_FLOW_VLAN,
-		.vlan_tci = be16toh(key->vlan_tci),
+		.tos = in->key.tos,
+		.has_vlan = in->key.kinds & XROCE_FLOW_VLAN,
+		.vlan_tci = be16toh(in->key.vlan_tci),
 		.payload = frame->data,
 		.end = frame->data + frame->len,
 		.frag = frame->frag,
@@ -196,20 +206,20 @@ enum xroce_drop raw_input(struct engine *e, const struct xroce_rx_cqe *hint,
 			  const struct rx_frame *frame, u64 now_ns)
 {
 	const struct raw_flow *flow;
-	struct xroce_flow_key key;
+	struct raw_headers in;
 	struct packet p;
 
 	if (e->number)
 		return XROCE_DROP_not_handed;
-	flow = raw_find(e, frame, &key);
+	flow = raw_find(e, frame, &in);
 	if (!flow)
 		return XROCE_DROP_flow;
-	p = raw_as_packet(frame, &key);
+	p = raw_as_packet(frame, &in);
 	if (!hint)
-		raw_count(flow, &key, p.payload_len);
+		raw_count(flow, &in, p.payload_len);
 	if (flow->rule.drops)
 		return XROCE_DROP_flow_drop;
-	return raw_deliver_to_all(e, flow, &key, &p, hint, now_ns);
+	return raw_deliver_to_all(e, flow, &in, &p, hint, now_ns);
 }
 
 /* ---- frames out ---- */

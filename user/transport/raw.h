@@ -32,6 +32,7 @@ struct raw_rule {
 	struct xroce_flow_key value, mask;
 	u32 order;		     /* below 1 << 31; the smaller comes first */
 	u32 tag;		     /* of completions; 0: none */
+	struct xroce_flow_tunnel tunnel_value, tunnel_mask; /* of kind XROCE_FLOW_TUNNEL */
 	bool drops;		     /* for nobody: not even for other flows of its order */
 	struct raw_counter *counter; /* or NULL */
 };

@@ -2,8 +2,8 @@
 /*
  * ibv_create_flow(3): specifications of headers become one masked comparison each, which XDP and
  * the transport make of every frame that is no RoCEv2 packet for this device; actions say what they
- * do with what matches. What they cannot compare or do (tunnels, sniffers, rules that do not trap)
- * is EOPNOTSUPP.
+ * do with what matches. What they cannot compare or do (ESP, MPLS, tunnels in tunnels, sniffers,
+ * rules that do not trap) is EOPNOTSUPP.
  */
 #include <stdlib.h>
 
@@ -18,6 +18,18 @@
 static size_t spec_size(u32 type)
 {
 	switch (type) {
+	case IBV_FLOW_SPEC_VXLAN_TUNNEL:
+		return sizeof(struct ibv_flow_spec_tunnel);
+	case IBV_FLOW_SPEC_GRE:
+		return sizeof(struct ibv_flow_spec_gre);
+	case IBV_FLOW_SPEC_ACTION_TAG:
+		return sizeof(struct ibv_flow_spec_action_tag);
+	case IBV_FLOW_SPEC_ACTION_DROP:
+		return sizeof(struct ibv_flow_spec_action_drop);
+	case IBV_FLOW_SPEC_ACTION_COUNT:
+		return sizeof(struct ibv_flow_spec_counter_action);
+	}
+	switch (type & ~(u32)IBV_FLOW_SPEC_INNER) {
 	case IBV_FLOW_SPEC_ETH:
 		return sizeof(struct ibv_flow_spec_eth);
 	case IBV_FLOW_SPEC_IPV4:
@@ -29,12 +41,6 @@ static size_t spec_size(u32 type)
 	case IBV_FLOW_SPEC_TCP:
 	case IBV_FLOW_SPEC_UDP:
 		return sizeof(struct ibv_flow_spec_tcp_udp);
-	case IBV_FLOW_SPEC_ACTION_TAG:
-		return sizeof(struct ibv_flow_spec_action_tag);
-	case IBV_FLOW_SPEC_ACTION_DROP:
-		return sizeof(struct ibv_flow_spec_action_drop);
-	case IBV_FLOW_SPEC_ACTION_COUNT:
-		return sizeof(struct ibv_flow_spec_counter_action);
 	default:
 		return 0;
 	}
@@ -67,32 +73,40 @@ static bool spec_is_known(u32 type)
 /* A rule as it is read. */
 struct rule {
 	struct raw_rule raw;
-	bool has_match, has_eth, has_tag, has_counters;
+	bool has_match, has_eth, has_inner_eth, has_tag, has_counters;
 	struct ibv_counters *counters;
 };
 
-/* The frame must be of that kind: twice the same, or two that exclude each other, is no rule. */
-static bool rule_is_of(struct raw_rule *rule, u32 kind, u32 excluded)
+/* Headers, outer or inner ones, as a rule wants them. */
+struct wanted {
+	struct xroce_flow_key *value, *mask;
+};
+
+static void wanted_add_kind(const struct wanted *w, u32 kind)
 {
-	if (rule->mask.kinds & (kind | excluded))
+	w->value->kinds |= kind;
+	w->mask->kinds |= kind;
+}
+
+/* The frame must be of that kind: twice the same, or two that exclude each other, is no rule. */
+static bool wanted_is_of(const struct wanted *w, u32 kind, u32 excluded)
+{
+	if (w->mask->kinds & (kind | excluded))
 		return false;
-	rule->value.kinds |= kind;
-	rule->mask.kinds |= kind;
+	wanted_add_kind(w, kind);
 	return true;
 }
 
 /* All fields are as on the wire. A filter that names a tag is for tagged frames. */
-static void rule_add_eth(struct raw_rule *rule, const struct ibv_flow_spec_eth *spec)
+static void wanted_add_eth(const struct wanted *w, const struct ibv_flow_spec_eth *spec)
 {
 	_Static_assert(offsetof(struct xroce_flow_key, vlan_tci) ==
 			       offsetof(struct ibv_flow_eth_filter, vlan_tag),
 		       "a key begins as the filter does");
-	memcpy(&rule->value, &spec->val, sizeof(spec->val));
-	memcpy(&rule->mask, &spec->mask, sizeof(spec->mask));
-	if (!spec->mask.vlan_tag)
-		return;
-	rule->value.kinds |= XROCE_FLOW_VLAN;
-	rule->mask.kinds |= XROCE_FLOW_VLAN;
+	memcpy(w->value, &spec->val, sizeof(spec->val));
+	memcpy(w->mask, &spec->mask, sizeof(spec->mask));
+	if (spec->mask.vlan_tag)
+		wanted_add_kind(w, XROCE_FLOW_VLAN);
 }
 
 static void key_set_ipv4(struct xroce_flow_key *key, const struct ibv_flow_ipv4_ext_filter *filter)
@@ -122,51 +136,93 @@ static void key_set_ports(struct xroce_flow_key *key, const struct ibv_flow_tcp_
 }
 
 /* Returns 0 or a positive errno, as those below. spec is as long as its type is. */
-static int rule_add_match(struct rule *read, const struct ibv_flow_spec *spec)
+static int wanted_add(const struct wanted *w, const struct ibv_flow_spec *spec)
 {
-	struct raw_rule *rule = &read->raw;
 	const u32 ip = XROCE_FLOW_IPV4 | XROCE_FLOW_IPV6, l4 = XROCE_FLOW_UDP | XROCE_FLOW_TCP;
+	const u32 type = (u32)spec->hdr.type & ~(u32)IBV_FLOW_SPEC_INNER;
 	struct ibv_flow_ipv4_ext_filter val, mask;
-	u32 kind;
 
-	read->has_match = true;
-	switch ((u32)spec->hdr.type) {
+	switch (type) {
 	case IBV_FLOW_SPEC_ETH:
-		if (read->has_eth)
-			return EINVAL;
-		read->has_eth = true;
-		rule_add_eth(rule, &spec->eth);
+		wanted_add_eth(w, &spec->eth);
 		return 0;
 	case IBV_FLOW_SPEC_IPV4:
-		if (!rule_is_of(rule, XROCE_FLOW_IPV4, ip))
+		if (!wanted_is_of(w, XROCE_FLOW_IPV4, ip))
 			return EINVAL;
 		val = (struct ibv_flow_ipv4_ext_filter){ .src_ip = spec->ipv4.val.src_ip,
 							 .dst_ip = spec->ipv4.val.dst_ip };
 		mask = (struct ibv_flow_ipv4_ext_filter){ .src_ip = spec->ipv4.mask.src_ip,
 							  .dst_ip = spec->ipv4.mask.dst_ip };
-		key_set_ipv4(&rule->value, &val);
-		key_set_ipv4(&rule->mask, &mask);
+		key_set_ipv4(w->value, &val);
+		key_set_ipv4(w->mask, &mask);
 		return 0;
 	case IBV_FLOW_SPEC_IPV4_EXT:
-		if (!rule_is_of(rule, XROCE_FLOW_IPV4, ip))
+		if (!wanted_is_of(w, XROCE_FLOW_IPV4, ip))
 			return EINVAL;
-		key_set_ipv4(&rule->value, &spec->ipv4_ext.val);
-		key_set_ipv4(&rule->mask, &spec->ipv4_ext.mask);
+		key_set_ipv4(w->value, &spec->ipv4_ext.val);
+		key_set_ipv4(w->mask, &spec->ipv4_ext.mask);
 		return 0;
 	case IBV_FLOW_SPEC_IPV6:
-		if (!rule_is_of(rule, XROCE_FLOW_IPV6, ip))
+		if (!wanted_is_of(w, XROCE_FLOW_IPV6, ip))
 			return EINVAL;
-		key_set_ipv6(&rule->value, &spec->ipv6.val);
-		key_set_ipv6(&rule->mask, &spec->ipv6.mask);
+		key_set_ipv6(w->value, &spec->ipv6.val);
+		key_set_ipv6(w->mask, &spec->ipv6.mask);
 		return 0;
 	default: /* TCP, UDP */
-		kind = spec->hdr.type == IBV_FLOW_SPEC_UDP ? XROCE_FLOW_UDP : XROCE_FLOW_TCP;
-		if (!rule_is_of(rule, kind, l4))
+		if (!wanted_is_of(w, type == IBV_FLOW_SPEC_UDP ? XROCE_FLOW_UDP : XROCE_FLOW_TCP,
+				  l4))
 			return EINVAL;
-		key_set_ports(&rule->value, &spec->tcp_udp.val);
-		key_set_ports(&rule->mask, &spec->tcp_udp.mask);
+		key_set_ports(w->value, &spec->tcp_udp.val);
+		key_set_ports(w->mask, &spec->tcp_udp.mask);
 		return 0;
 	}
+}
+
+/* One tunnel: VXLAN, or GRE. A VNI has 24 bits. */
+static int rule_add_tunnel(struct rule *rule, const struct ibv_flow_spec *spec)
+{
+	const struct wanted outer = { &rule->raw.value, &rule->raw.mask };
+	struct xroce_flow_tunnel *value = &rule->raw.tunnel_value, *mask = &rule->raw.tunnel_mask;
+	const u32 tunnels = XROCE_FLOW_VXLAN | XROCE_FLOW_GRE;
+
+	if (spec->hdr.type == IBV_FLOW_SPEC_VXLAN_TUNNEL) {
+		value->id = spec->tunnel.val.tunnel_id;
+		mask->id = spec->tunnel.mask.tunnel_id;
+		return !(be32toh(mask->id) >> 24) &&
+				       wanted_is_of(&outer, XROCE_FLOW_VXLAN, tunnels) ?
+			       0 :
+			       EINVAL;
+	}
+	value->id = spec->gre.val.key;
+	mask->id = spec->gre.mask.key;
+	value->gre_flags = spec->gre.val.c_ks_res0_ver;
+	mask->gre_flags = spec->gre.mask.c_ks_res0_ver;
+	value->gre_protocol = spec->gre.val.protocol;
+	mask->gre_protocol = spec->gre.mask.protocol;
+	return wanted_is_of(&outer, XROCE_FLOW_GRE, tunnels) ? 0 : EINVAL;
+}
+
+static int rule_add_match(struct rule *rule, const struct ibv_flow_spec *spec)
+{
+	const u32 type = (u32)spec->hdr.type;
+	const bool is_inner = type & IBV_FLOW_SPEC_INNER;
+	const struct wanted outer = { &rule->raw.value, &rule->raw.mask },
+			    inner = { &rule->raw.tunnel_value.inner, &rule->raw.tunnel_mask.inner };
+	bool *has_eth = is_inner ? &rule->has_inner_eth : &rule->has_eth;
+
+	rule->has_match = true;
+	if (type == IBV_FLOW_SPEC_VXLAN_TUNNEL || type == IBV_FLOW_SPEC_GRE || is_inner)
+		wanted_add_kind(&outer, XROCE_FLOW_TUNNEL);
+	if (type == IBV_FLOW_SPEC_VXLAN_TUNNEL || type == IBV_FLOW_SPEC_GRE)
+		return rule_add_tunnel(rule, spec);
+	if ((type & ~(u32)IBV_FLOW_SPEC_INNER) == IBV_FLOW_SPEC_ETH) {
+		if (*has_eth)
+			return EINVAL;
+		*has_eth = true;
+		if (is_inner)
+			wanted_add_kind(&inner, XROCE_FLOW_ETHERNET);
+	}
+	return wanted_add(is_inner ? &inner : &outer, spec);
 }
 
 /* One of each. A rule that drops may have a tag, which nobody sees. */
@@ -223,13 +279,16 @@ static int rule_read_specs(struct rule *rule, const struct ibv_flow_attr *attr)
 	return err;
 }
 
+static void mask_bytes(void *value, const void *mask, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		((u8 *)value)[i] &= ((const u8 *)mask)[i];
+}
+
 static void rule_mask_value(struct raw_rule *rule)
 {
-	u8 *value = (u8 *)&rule->value;
-	const u8 *mask = (const u8 *)&rule->mask;
-
-	for (size_t i = 0; i < sizeof(rule->value); i++)
-		value[i] &= mask[i];
+	mask_bytes(&rule->value, &rule->mask, sizeof(rule->value));
+	mask_bytes(&rule->tunnel_value, &rule->tunnel_mask, sizeof(rule->tunnel_value));
 }
 
 /* What does not depend on the specs. Returns 0 or a positive errno. */
