@@ -317,7 +317,7 @@ static int rule_read(struct rule *rule, const struct ibv_flow_attr *attr)
 	rule_mask_value(&rule->raw);
 	if (attr->type == IBV_FLOW_ATTR_NORMAL)
 		return 0;
-	rule->raw.order |= ORDER_DEFAULT;
+	rule->raw.order = ORDER_DEFAULT;
 	if (attr->type == IBV_FLOW_ATTR_MC_DEFAULT)
 		rule->raw.value.kinds = rule->raw.mask.kinds = XROCE_FLOW_MULTICAST;
 	/* they have actions alone: they are for all, or for all multicast */
