@@ -196,6 +196,9 @@ flow_counters     | user/verbs/flow.c        | s/if (rule->has_counters)$/if (0)
 flow_unbound      | user/verbs/flow.c        | s/counters_unbind(vflow->counters);/;/ | ibv_create_counters
 flow_counts_more  | user/shard/steer.c       | s/(shards_more_count(f) ? XROCE_FLOW_MORE_COUNT : 0)/0/ | netns-flows
 flow_dropped      | user/shard/steer.c       | s/(f->rule.drops ? XROCE_FLOW_DROP : 0)/0/ | netns-flows
+flow_equal        | user/verbs/flow.c        | s/rule->raw.order = ORDER_DEFAULT;/rule->raw.order |= ORDER_DEFAULT;/ | netns-raw_model
+flow_first_tag    | include/xroce/flow.h     | s/^		if (!i) {/		if (1) {/ | netns-raw_model
+flow_fragment     | include/xroce/flow.h     | s/return ip.fragment & FLOW_BE16(0x1fff) ? 0 : at + header;/return at + header;/ | netns-raw_model
 counter_key_taken | user/port/port_flow_counter.c | s/port->counters.c->raw.key. = true;/;/ | ibv_create_counters
 counter_before    | user/port/port_flow_counter.c | s/ - c->before.packets//;s/ - c->before.bytes// | ibv_create_counters
 counter_own       | user/port/port_flow_counter.c | s/ + counter->own.packets//;s/ + counter->own.bytes// | ibv_create_counters

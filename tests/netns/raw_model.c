@@ -1,0 +1,414 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Flows against a model of ibv_create_flow(3): rules of several QPs come and go, drawn at random,
+ * with masks of any bits, priorities and actions; of each frame the model says which QPs have a
+ * copy, with which tag, whether the kernel has it, and what the counters are.
+ *
+ *	raw_model DEVICE NETNS PEER ROUNDS SEED
+ *
+ * NETNS and PEER are the other end of the cable, where a packet socket sends.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/ctl.h"
+#include "lib/raw_side.h"
+
+#define QPS	5
+#define LAST	(&raw_queues[QPS])
+#define OBJECTS 3
+#define FLOWS	24
+#define FRAMES	48
+#define NONE	UINT32_MAX
+/* of the default rules: behind all others */
+#define PRIORITY_DEFAULT 0x10000u
+#define ETH_BYTES	 16
+#define IPV4_BYTES	 8
+#define IPV4_EXT_BYTES	 12
+#define IPV6_BYTES	 39
+#define PORTS_BYTES	 4
+
+/* Filters as ibv_create_flow(3) lays them out, all of them of one frame or of one rule. */
+struct filters {
+	struct ibv_flow_eth_filter eth;
+	struct ibv_flow_ipv4_ext_filter ipv4; /* begins as the filter without the extension */
+	struct ibv_flow_ipv6_filter ipv6;
+	struct ibv_flow_tcp_udp_filter ports;
+};
+
+struct rule {
+	struct ibv_flow *flow;
+	enum ibv_flow_attr_type type;
+	uint32_t qp, priority;
+	bool eth;
+	uint32_t l3, l4; /* spec types, or 0 */
+	struct filters value, mask;
+	bool drop;
+	uint32_t tag;	  /* 0: none */
+	uint32_t counter; /* or NONE */
+};
+
+static struct rule rules[FLOWS]; /* in the order they were made */
+static uint32_t num_rules;
+static struct ibv_counters *objects[OBJECTS];
+static uint64_t packets[OBJECTS], bytes[OBJECTS];
+
+static void filters_of(struct filters *k, const struct frame_fields *f)
+{
+	memset(k, 0, sizeof(*k));
+	memcpy(k->eth.dst_mac, f->dst_mac, 6);
+	memcpy(k->eth.src_mac, f->src_mac, 6);
+	k->eth.ether_type = htons(f->ether_type);
+	k->eth.vlan_tag = htons(f->vlan_tag);
+	k->ipv4.src_ip = htonl(f->src4);
+	k->ipv4.dst_ip = htonl(f->dst4);
+	memcpy(k->ipv6.src_ip, f->src6, 16);
+	memcpy(k->ipv6.dst_ip, f->dst6, 16);
+	k->ipv6.flow_label = htonl(f->flow_label);
+	k->ipv4.proto = k->ipv6.next_hdr = f->proto;
+	k->ipv4.tos = k->ipv6.traffic_class = f->tos;
+	k->ipv4.ttl = k->ipv6.hop_limit = f->ttl;
+	k->ipv4.flags = f->ip_flags;
+	k->ports.src_port = htons(f->sport);
+	k->ports.dst_port = htons(f->dport);
+}
+
+static bool differs(const void *key, const void *value, const void *mask, uint32_t len)
+{
+	const uint8_t *k = key, *v = value, *m = mask;
+
+	for (uint32_t i = 0; i < len; i++)
+		if ((k[i] ^ v[i]) & m[i])
+			return true;
+	return false;
+}
+
+static bool rule_takes(const struct rule *r, const struct frame_fields *f)
+{
+	const bool is_ip[2] = { f->is_ipv4, f->is_ipv6 };
+	const struct filters *v = &r->value, *m = &r->mask;
+	struct filters k;
+
+	if (r->type == IBV_FLOW_ATTR_MC_DEFAULT)
+		return f->dst_mac[0] & 1;
+	filters_of(&k, f);
+	if (r->eth &&
+	    (differs(&k.eth, &v->eth, &m->eth, ETH_BYTES) || (m->eth.vlan_tag && !f->is_tagged)))
+		return false;
+	if (r->l3 && !is_ip[r->l3 == IBV_FLOW_SPEC_IPV6])
+		return false;
+	if ((r->l3 == IBV_FLOW_SPEC_IPV4 && differs(&k.ipv4, &v->ipv4, &m->ipv4, IPV4_BYTES)) ||
+	    (r->l3 == IBV_FLOW_SPEC_IPV4_EXT &&
+	     differs(&k.ipv4, &v->ipv4, &m->ipv4, IPV4_EXT_BYTES)) ||
+	    (r->l3 == IBV_FLOW_SPEC_IPV6 && differs(&k.ipv6, &v->ipv6, &m->ipv6, IPV6_BYTES)))
+		return false;
+	return !r->l4 || (f->has_ports && f->proto == (r->l4 == IBV_FLOW_SPEC_TCP ? 6 : 17) &&
+			  !differs(&k.ports, &v->ports, &m->ports, PORTS_BYTES));
+}
+
+/* All bits, none or some; mostly none of fields of which few values would be left. */
+static void mask_draw(void *mask, uint32_t len, bool seldom)
+{
+	uint32_t how = seldom && draw(2) ? 9 : draw(10);
+	uint8_t *m = mask;
+
+	for (uint32_t i = 0; i < len; i++)
+		m[i] = how < 5 ? 0xff : how < 8 ? (uint8_t)(draw(256) & draw(256)) : 0;
+}
+
+static void masks_draw(struct filters *m)
+{
+	memset(m, 0, sizeof(*m));
+	mask_draw(m->eth.dst_mac, 6, true);
+	mask_draw(m->eth.src_mac, 6, true);
+	mask_draw(&m->eth.ether_type, 2, false);
+	mask_draw(&m->eth.vlan_tag, 2, true);
+	mask_draw(&m->ipv4.src_ip, 4, true);
+	mask_draw(&m->ipv4.dst_ip, 4, true);
+	mask_draw(m->ipv6.src_ip, 16, true);
+	mask_draw(m->ipv6.dst_ip, 16, true);
+	mask_draw(&m->ipv6.flow_label, 4, true);
+	m->ipv6.flow_label &= htonl(0xfffff);
+	mask_draw(&m->ipv4.proto, 1, true);
+	mask_draw(&m->ipv4.tos, 1, true);
+	mask_draw(&m->ipv4.ttl, 1, true);
+	m->ipv4.flags = draw(2) ? 0 : (uint8_t)(2 * draw(4));
+	m->ipv6.next_hdr = m->ipv4.proto;
+	m->ipv6.traffic_class = m->ipv4.tos;
+	m->ipv6.hop_limit = m->ipv4.ttl;
+	mask_draw(&m->ports, 2, false);
+	mask_draw((uint8_t *)&m->ports + 2, 2, true);
+}
+
+static void rule_draw_match(struct rule *r)
+{
+	static const uint32_t l3[] = { 0, IBV_FLOW_SPEC_IPV4, IBV_FLOW_SPEC_IPV4_EXT,
+				       IBV_FLOW_SPEC_IPV6 };
+	static const uint32_t l4[] = { 0, IBV_FLOW_SPEC_TCP, IBV_FLOW_SPEC_UDP };
+	struct frame_fields f;
+
+	r->eth = draw(3) > 0;
+	r->l3 = l3[draw(4)];
+	r->l4 = l4[draw(3)];
+	draw_fields(&f, false);
+	/* what the other specs say as well: another EtherType or protocol would be refused */
+	f.ether_type = r->l3 == IBV_FLOW_SPEC_IPV6 || (!r->l3 && draw(2)) ? 0x86dd : 0x0800;
+	f.proto = r->l4 == IBV_FLOW_SPEC_TCP ? 6 : 17;
+	f.ip_flags = (uint8_t)(2 * draw(4));
+	filters_of(&r->value, &f);
+	masks_draw(&r->mask);
+}
+
+static void rule_draw(struct rule *r)
+{
+	uint32_t how = draw(16);
+
+	memset(r, 0, sizeof(*r));
+	r->qp = draw(QPS);
+	/* default rules: any number, which means nothing */
+	r->priority = 1 + draw(4);
+	if (how > 1)
+		rule_draw_match(r);
+	else
+		r->type = how ? IBV_FLOW_ATTR_ALL_DEFAULT : IBV_FLOW_ATTR_MC_DEFAULT;
+	r->drop = !draw(8);
+	r->tag = r->drop || draw(2) ? 0 : 1 + draw(UINT32_MAX);
+	r->counter = draw(2) ? NONE : draw(OBJECTS);
+}
+
+static void spec_add(struct ibv_flow_attr *attr, const void *spec, uint16_t len)
+{
+	memcpy((uint8_t *)attr + attr->size, spec, len);
+	attr->size += len;
+	attr->num_of_specs++;
+}
+
+static void spec_eth(struct ibv_flow_attr *attr, const struct rule *r)
+{
+	struct ibv_flow_spec_eth spec = { IBV_FLOW_SPEC_ETH, sizeof(spec), r->value.eth,
+					  r->mask.eth };
+
+	if (r->eth)
+		spec_add(attr, &spec, sizeof(spec));
+}
+
+static void spec_l3(struct ibv_flow_attr *attr, const struct rule *r)
+{
+	struct ibv_flow_spec_ipv4 ipv4 = { .type = r->l3, .size = sizeof(ipv4) };
+	struct ibv_flow_spec_ipv4_ext ext = { r->l3, sizeof(ext), r->value.ipv4, r->mask.ipv4 };
+	struct ibv_flow_spec_ipv6 ipv6 = { r->l3, sizeof(ipv6), r->value.ipv6, r->mask.ipv6 };
+
+	memcpy(&ipv4.val, &r->value.ipv4, IPV4_BYTES);
+	memcpy(&ipv4.mask, &r->mask.ipv4, IPV4_BYTES);
+	if (r->l3 == IBV_FLOW_SPEC_IPV4)
+		spec_add(attr, &ipv4, sizeof(ipv4));
+	if (r->l3 == IBV_FLOW_SPEC_IPV4_EXT)
+		spec_add(attr, &ext, sizeof(ext));
+	if (r->l3 == IBV_FLOW_SPEC_IPV6)
+		spec_add(attr, &ipv6, sizeof(ipv6));
+}
+
+static void spec_l4(struct ibv_flow_attr *attr, const struct rule *r)
+{
+	struct ibv_flow_spec_tcp_udp spec = { r->l4, sizeof(spec), r->value.ports, r->mask.ports };
+
+	if (r->l4)
+		spec_add(attr, &spec, sizeof(spec));
+}
+
+static void spec_actions(struct ibv_flow_attr *attr, const struct rule *r)
+{
+	struct ibv_flow_spec_action_drop drop = { IBV_FLOW_SPEC_ACTION_DROP, sizeof(drop) };
+	struct ibv_flow_spec_action_tag tag = { IBV_FLOW_SPEC_ACTION_TAG, sizeof(tag), r->tag };
+	struct ibv_flow_spec_counter_action count = { IBV_FLOW_SPEC_ACTION_COUNT, sizeof(count),
+						      NULL };
+
+	if (r->drop)
+		spec_add(attr, &drop, sizeof(drop));
+	if (r->tag)
+		spec_add(attr, &tag, sizeof(tag));
+	if (r->counter != NONE) {
+		count.counters = objects[r->counter];
+		spec_add(attr, &count, sizeof(count));
+	}
+}
+
+static void rule_make(struct rule *r)
+{
+	static void (*const add[])(struct ibv_flow_attr *, const struct rule *) = {
+		spec_eth,
+		spec_l3,
+		spec_l4,
+		spec_actions,
+	};
+	union {
+		struct ibv_flow_attr attr;
+		uint8_t room[512];
+	} u = { .attr = { .type = r->type, .priority = (uint16_t)r->priority, .port = 1 } };
+	uint32_t first = draw(4);
+
+	u.attr.size = sizeof(u.attr);
+	/* in any order: from any of them on, up or down */
+	for (uint32_t i = 0, step = draw(2) ? 1 : 3; i < 4; i++)
+		add[(first + i * step) % 4](&u.attr, r);
+	r->flow = ibv_create_flow(raw_queues[r->qp].qp, &u.attr);
+	must(r->flow, "ibv_create_flow: %s", strerror(errno));
+	if (r->type != IBV_FLOW_ATTR_NORMAL)
+		r->priority = PRIORITY_DEFAULT;
+}
+
+static void rule_end(uint32_t i)
+{
+	must(!ibv_destroy_flow(rules[i].flow), "ibv_destroy_flow");
+	memmove(&rules[i], &rules[i + 1], (--num_rules - i) * sizeof(rules[0]));
+}
+
+static void rules_change(void)
+{
+	if (num_rules && (num_rules == FLOWS || draw(2))) {
+		rule_end(draw(num_rules));
+		return;
+	}
+	rule_draw(&rules[num_rules]);
+	rule_make(&rules[num_rules]);
+	num_rules++;
+}
+
+/* What the model says of a frame: tags of QPs that have a copy. */
+struct verdict {
+	bool copies[RAW_QUEUES + 1];
+	uint32_t tags[RAW_QUEUES];
+};
+
+static void verdict_find(struct verdict *v, const struct frame *frame)
+{
+	uint32_t best = NONE;
+	bool drop = false;
+
+	memset(v, 0, sizeof(*v));
+	for (uint32_t i = 0; i < num_rules; i++)
+		if (rules[i].priority < best && rule_takes(&rules[i], &frame->f))
+			best = rules[i].priority;
+	for (uint32_t i = 0; i < num_rules; i++)
+		drop |= rules[i].drop && rules[i].priority == best &&
+			rule_takes(&rules[i], &frame->f);
+	v->copies[RAW_KERNEL] = best == NONE;
+	for (uint32_t i = 0; i < num_rules; i++) {
+		const struct rule *r = &rules[i];
+
+		/* those that drop come before the others, which do not count then */
+		if (r->priority != best || r->drop != drop || !rule_takes(r, &frame->f))
+			continue;
+		if (r->counter != NONE) {
+			packets[r->counter]++;
+			bytes[r->counter] += frame->len;
+		}
+		if (drop)
+			continue;
+		/* of several flows of a QP, the first one's */
+		if (!v->copies[r->qp])
+			v->tags[r->qp] = r->tag;
+		v->copies[r->qp] = true;
+	}
+}
+
+static void rules_print(const struct frame_fields *f)
+{
+	for (uint32_t i = 0; i < num_rules; i++)
+		printf("# %s rule of QP %u: type %d priority %x eth %d l3 %x l4 %x drop %d tag %x "
+		       "counter %d\n",
+		       rule_takes(&rules[i], f) ? "its" : "no", rules[i].qp, rules[i].type,
+		       rules[i].priority, rules[i].eth, rules[i].l3, rules[i].l4, rules[i].drop,
+		       rules[i].tag, (int)rules[i].counter);
+	fflush(stdout);
+}
+
+static void frame_check(const struct raw_frame *f)
+{
+	const struct frame_fields *at = &f->frame.f;
+	struct verdict v;
+
+	verdict_find(&v, &f->frame);
+	for (uint32_t i = 0; i <= RAW_QUEUES; i++) {
+		if (f->copies[i] == v.copies[i] &&
+		    (i == RAW_KERNEL || !v.copies[i] || f->tags[i] == v.tags[i]))
+			continue;
+		rules_print(at);
+		die("%u copies at %u, not %d, of a frame with EtherType %x, tagged %d, protocol "
+		    "%u, fragment %d",
+		    f->copies[i], i, v.copies[i], at->ether_type, at->is_tagged, at->proto,
+		    at->is_fragment);
+	}
+}
+
+static void objects_make(void)
+{
+	for (int i = 0; i < OBJECTS; i++) {
+		struct ibv_counters_init_attr init = { 0 };
+		struct ibv_counter_attach_attr points[2] = {
+			{ .counter_desc = IBV_COUNTER_PACKETS, .index = 0 },
+			{ .counter_desc = IBV_COUNTER_BYTES, .index = 1 },
+		};
+
+		objects[i] = ibv_create_counters(raw_ctx, &init);
+		must(objects[i], "ibv_create_counters: %s", strerror(errno));
+		for (int k = 0; k < 2; k++)
+			must(!ibv_attach_counters_point_flow(objects[i], &points[k], NULL),
+			     "no point");
+	}
+}
+
+/* Nobody else sends: the test sees to it. */
+static void objects_check(void)
+{
+	for (int i = 0; i < OBJECTS; i++) {
+		uint64_t value[2];
+
+		must(!ibv_read_counters(objects[i], value, 2, 0), "ibv_read_counters");
+		must(value[0] == packets[i] && value[1] == bytes[i],
+		     "counters %d: %lu packets, not %lu, %lu bytes, not %lu", i,
+		     (unsigned long)value[0], (unsigned long)packets[i], (unsigned long)value[1],
+		     (unsigned long)bytes[i]);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	uint32_t rounds, by_kernel = 0, copies = 0;
+	struct ibv_flow *last;
+
+	must(argc == 6, "usage: raw_model DEVICE NETNS PEER ROUNDS SEED");
+	rounds = (uint32_t)atoi(argv[4]);
+	frame_seed = strtoull(argv[5], NULL, 0);
+	raw_open(argv[1], argv[2], argv[3]);
+	for (int i = 0; i <= QPS; i++)
+		raw_add_qp(&raw_queues[i]);
+	last = raw_flow_type(LAST->qp, FRAME_TYPE_LAST);
+	objects_make();
+	for (uint32_t round = 0; round < rounds; round++) {
+		for (uint32_t i = draw(4); i < 4; i++)
+			rules_change();
+		raw_round(FRAMES, false, LAST);
+		for (uint32_t i = 0; i < FRAMES; i++) {
+			frame_check(&raw_frames[i]);
+			by_kernel += raw_frames[i].copies[RAW_KERNEL];
+			for (int q = 0; q < QPS; q++)
+				copies += raw_frames[i].copies[q];
+		}
+		objects_check();
+		/* few rules, that more than the default rules are seen */
+		while (round % 32 == 31 && num_rules)
+			rule_end(num_rules - 1);
+	}
+	while (num_rules)
+		rule_end(0);
+	must(!ibv_destroy_flow(last), "ibv_destroy_flow");
+	for (int i = 0; i < OBJECTS; i++)
+		must(!ibv_destroy_counters(objects[i]), "ibv_destroy_counters");
+	printf("model: %u frames, %u of the kernel, %u copies\n", rounds * FRAMES, by_kernel,
+	       copies);
+	return 0;
+}
