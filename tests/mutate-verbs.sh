@@ -443,7 +443,6 @@ rs_iov_count      | user/rdmacm/rsocket.c    | s/if (iovcnt < 0 || iovcnt > IOV_
 rs_bind_twice     | user/rdmacm/bind.c       | /^int addr_bind/,/^}/s/if (id->state != ID_IDLE)/if (0)/ | rdmacm-rsocket_refused
 rs_name_connected | user/rdmacm/rsocket.c    | /^RSOCKET_EXPORT int rgetpeername/,/^}/s/err = s->state != .* ? -ENOTCONN :/err =/ | rdmacm-rsocket_refused
 rs_send_elsewhere | user/rdmacm/rsocket.c    | s/if (msg->msg_name || msg->msg_namelen)/if (0)/ | rdmacm-rsocket_refused
-pkey_index        | user/verbs/qp_modify.c   | s/attr->pkey_index >= port_info(port)->pkeys.num/attr->pkey_index > 1/ | ibv_modify_qp
 pkey_past         | user/verbs/query.c       | s/index < 0 || (u32)index >= pkeys.num/(u32)index > XROCE_MAX_PKEY/ | ibv_query_pkey
 pkey_find         | user/verbs/query.c       | s/pkey_table_find(&pkeys, be16toh(pkey))/pkey_table_find(\&pkeys, pkey)/ | netns-partitions
 pkey_asked        | user/port/port.c         | s/if (options_share() != SHARE_NEVER)/if (0)/ | netns-partitions

@@ -4,9 +4,10 @@
  *
  *	partition table DEVICE		the table, before there is a port and with it, and what is
  *					refused
- *	partition receive DEVICE INDEX QKEY
+ *	partition receive DEVICE INDEX QKEY N
  *					a UD QP with that P_Key; its number, and at its end, by
- *					TERM, what came and the port's violation counters
+ *					TERM when N have been sent, what came and the port's
+ *					violation counters
  *	partition send DEVICE GID-INDEX ADDRESS QPN INDEX QKEY N
  *					N datagrams, one after the other
  */
@@ -126,13 +127,29 @@ static void post(void)
 	must(!ibv_post_recv(qp, &wr, &bad), "ibv_post_recv");
 }
 
-static void receive(uint16_t index, uint32_t qkey)
+/* What has come by now. */
+static unsigned int take_all(void)
+{
+	unsigned int came = 0;
+	struct ibv_wc wc;
+	int n;
+
+	while ((n = ibv_poll_cq(cq, 1, &wc)) > 0) {
+		must(wc.status == IBV_WC_SUCCESS && wc.byte_len == 40 + BYTES, "%s",
+		     ibv_wc_status_str(wc.status));
+		came++;
+		post();
+	}
+	must(n == 0, "ibv_poll_cq");
+	return came;
+}
+
+static void receive(uint16_t index, uint32_t qkey, unsigned int n)
 {
 	const struct sigaction sa = { .sa_handler = on_signal };
 	struct ibv_port_attr port;
 	unsigned int came = 0;
-	struct ibv_wc wc;
-	int n;
+	uint64_t end = 0;
 
 	sigaction(SIGTERM, &sa, NULL);
 	make();
@@ -142,17 +159,14 @@ static void receive(uint16_t index, uint32_t qkey)
 		post();
 	printf("qpn %u\n", qp->qp_num);
 	fflush(stdout);
-	while (!stop) {
-		while ((n = ibv_poll_cq(cq, 1, &wc)) > 0) {
-			must(wc.status == IBV_WC_SUCCESS && wc.byte_len == 40 + BYTES, "%s",
-			     ibv_wc_status_str(wc.status));
-			came++;
-			post();
-		}
-		must(n == 0, "ibv_poll_cq");
+	/* the last may still be on their way when the sender has ended */
+	do {
 		usleep(200);
-	}
-	must(!ibv_query_port(ctx, 1, &port), "ibv_query_port");
+		came += take_all();
+		if (stop && !end)
+			end = now_ms() + WAIT_MS / 4;
+		must(!ibv_query_port(ctx, 1, &port), "ibv_query_port");
+	} while (!stop || (came + port.bad_pkey_cntr + port.qkey_viol_cntr < n && now_ms() < end));
 	printf("received %u bad_pkey %u qkey_viol %u\n", came, port.bad_pkey_cntr,
 	       port.qkey_viol_cntr);
 }
@@ -202,8 +216,9 @@ int main(int argc, char **argv)
 	ctx = open_device(argc > 2 ? argv[2] : NULL);
 	if (!strcmp(what, "table") && argc == 3)
 		table();
-	else if (!strcmp(what, "receive") && argc == 5)
-		receive((uint16_t)atoi(argv[3]), (uint32_t)strtoul(argv[4], NULL, 0));
+	else if (!strcmp(what, "receive") && argc == 6)
+		receive((uint16_t)atoi(argv[3]), (uint32_t)strtoul(argv[4], NULL, 0),
+			(unsigned int)atoi(argv[5]));
 	else if (!strcmp(what, "send") && argc == 9)
 		send_all(argv + 3);
 	else

@@ -73,7 +73,7 @@ static int mask_reduce(enum ibv_qp_type type, int mask)
 }
 
 /* Attributes that are wrong whatever the state. Returns 0 or a positive errno. */
-static int attr_check(const struct port *port, const struct ibv_qp_attr *attr, int mask)
+static int attr_check(const struct ibv_qp_attr *attr, int mask)
 {
 	const int known = (IBV_QP_DEST_QPN << 1) - 1;
 
@@ -89,8 +89,6 @@ static int attr_check(const struct port *port, const struct ibv_qp_attr *attr, i
 	    ((int)attr->cur_qp_state < IBV_QPS_RESET || attr->cur_qp_state > IBV_QPS_ERR))
 		return EINVAL;
 	if (mask & IBV_QP_PORT && attr->port_num != VERBS_PORT)
-		return EINVAL;
-	if (mask & IBV_QP_PKEY_INDEX && attr->pkey_index >= port_info(port)->pkeys.num)
 		return EINVAL;
 	if (mask & IBV_QP_ACCESS_FLAGS &&
 	    attr->qp_access_flags & ~(unsigned int)(ACCESS_FLAGS_ALL | IBV_ACCESS_OPTIONAL_RANGE))
@@ -158,7 +156,7 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	bool reset;
 	int err = !object_is_known(vqp)	      ? ENOENT
 		  : context_gone(qp->context) ? EIO
-					      : attr_check(vqp->port, attr, mask);
+					      : attr_check(attr, mask);
 
 	mask = mask_reduce(qp->qp_type, mask);
 	if (!err)
