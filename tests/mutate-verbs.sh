@@ -200,7 +200,7 @@ flow_equal        | user/verbs/flow.c        | s/rule->raw.order = ORDER_DEFAULT
 flow_first_tag    | include/xroce/flow.h     | s/^		if (!i) {/		if (1) {/ | netns-raw_model
 flow_fragment     | include/xroce/flow.h     | s/return ip.fragment & FLOW_BE16(0x1fff) ? 0 : at + header;/return at + header;/ | netns-raw_model
 counter_key_taken | user/port/port_flow_counter.c | s/port->counters.c->raw.key. = true;/;/ | ibv_create_counters
-counter_before    | user/port/port_flow_counter.c | s/ - c->before.packets//;s/ - c->before.bytes// | ibv_create_counters
+counter_before    | user/port/port_flow_counter.c | s/ - c->before.packets//;s/ - c->before.bytes// | netns-flows
 counter_own       | user/port/port_flow_counter.c | s/ + counter->own.packets//;s/ + counter->own.bytes// | ibv_create_counters
 counter_cpus      | user/base/kernel.c       | s/sums.i % words. += values.i./sums[i % words] = values[i]/ | netns-flows
 counters_busy     | user/verbs/counters.c    | s/	if (flows)/	if (0)/ | ibv_create_counters

@@ -284,12 +284,29 @@ static void report(void)
 	}
 }
 
+/* Whoever is given what another counted with finds it cleared. */
+static void check_cleared(void)
+{
+	const struct spec s = { .port = LAST + 1, .has_port = true, .has_counters = true };
+	struct ibv_flow *made;
+	uint64_t values[2];
+
+	counters[0] = NULL;
+	made = add_flow(&s);
+	must(!ibv_read_counters(counters[0], values, 2, 0), "ibv_read_counters");
+	must(!values[0] && !values[1], "%lu packets are there before any has come",
+	     (unsigned long)values[1]);
+	must(!ibv_destroy_flow(made), "ibv_destroy_flow");
+	must(!ibv_destroy_counters(counters[0]), "ibv_destroy_counters");
+}
+
 static void close_all(unsigned int flows)
 {
 	for (unsigned int i = 0; i < flows; i++)
 		must(!ibv_destroy_flow(flow[i]), "ibv_destroy_flow");
 	for (unsigned int n = 0; n < OBJECTS; n++)
 		must(!counters[n] || !ibv_destroy_counters(counters[n]), "ibv_destroy_counters");
+	check_cleared();
 	for (unsigned int q = 0; q < QPS; q++)
 		must(!qp[q] || !ibv_destroy_qp(qp[q]), "ibv_destroy_qp");
 }
