@@ -106,9 +106,17 @@ nothing_was_lost() {
 
 # still_at_work: messages go on arriving at both; none of the two has said anything
 arrived() {
+	# before the program itself runs, the signal would end it: `xroce run` may have to wait
+	wait_until 20 catches "${!1}" || return
 	kill -USR1 "${!1}" || return
 	# what it says comes with the next event at the latest
 	wait_until 5 said_more "$1" "$2" || return 1
+}
+# Of signals bit 9 is SIGUSR1.
+catches() {
+	local caught
+	caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
+	[ -n "$caught" ] && [ $((0x$caught >> 9 & 1)) = 1 ]
 }
 said_more() { [ "$(grep -c '^at ' "$WORK/$1.out")" -gt "$2" ]; }
 messages() {
