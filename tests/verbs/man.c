@@ -4,6 +4,7 @@
  * nothing of this project.
  */
 #include <sched.h>
+#include <sys/wait.h>
 #include <time.h>
 
 #include "man.h"
@@ -202,6 +203,27 @@ struct ibv_srq *tag_srq(struct ibv_pd *pd, struct ibv_cq *cq)
 					  .tm_cap = { .max_num_tags = 4, .max_ops = 4 } };
 
 	return ibv_create_srq_ex(ctx, &a);
+}
+
+bool in_a_child(bool (*body)(void *arg), void *arg)
+{
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	MUST(pid >= 0);
+	if (!pid) {
+		bool good;
+
+		alarm(CHILD_S);
+		good = body(arg);
+		fflush(stdout);
+		_exit(!good);
+	}
+	MUST_EQ(waitpid(pid, &status, 0), pid);
+	MUST_EQ(status, 0);
+	return true;
 }
 
 int main(int argc, char **argv)

@@ -54,6 +54,10 @@ bool loops_drop(struct loops *l, int i);
 /* All that were not dropped. */
 bool loops_close(struct loops *l);
 
+/* body(arg) in a forked child, which must come to its end in CHILD_S seconds and return true. */
+#define CHILD_S 20
+bool in_a_child(bool (*body)(void *arg), void *arg);
+
 /* What the count is when it has reached n or WAIT_MS are over. */
 int counted_to(atomic_int *count, int n);
 

@@ -6,13 +6,11 @@
  */
 #define _GNU_SOURCE
 #include <dirent.h>
-#include <sys/wait.h>
 
 #include "man.h"
 
 #define BYTES	 4096u
 #define CYCLES	 10000
-#define CHILD_S	 20 /* a child that hangs is ended */
 #define ALL	 (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | \
 		  IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED)
 
@@ -350,11 +348,19 @@ static bool imports(void)
 
 /* ---- fork ---- */
 
+struct inherited {
+	struct ibv_pd *pd;
+	struct ibv_dm *dm;
+	struct ibv_mr *mr;
+};
+
 /* In the child: its copy of what the parent has, and device memory of its own. */
-static bool in_child(struct ibv_pd *pd, struct ibv_dm *dm, struct ibv_mr *mr)
+static bool in_child(void *arg)
 {
+	struct ibv_mr *mr = ((struct inherited *)arg)->mr;
+	struct ibv_dm *dm = ((struct inherited *)arg)->dm, *mine;
+	struct ibv_pd *pd = ((struct inherited *)arg)->pd;
 	struct ibv_context *own;
-	struct ibv_dm *mine;
 	uint64_t word = 0;
 
 	MUST_EQ(ibv_memcpy_from_dm(&word, dm, 0, sizeof(word)), 0);
@@ -379,7 +385,7 @@ static bool in_child(struct ibv_pd *pd, struct ibv_dm *dm, struct ibv_mr *mr)
 }
 
 /* All there is; a forked child has as much for itself, whatever it inherited and does with it. */
-static bool child_at_the_limit(struct ibv_dm *inherited)
+static bool child_at_the_limit(void *inherited)
 {
 	struct ibv_context *own = ibv_open_device(ctx->device);
 	struct ibv_alloc_dm_attr all = { .length = max_bytes() }, one = { .length = 1 };
@@ -399,23 +405,9 @@ static bool child_at_the_limit(struct ibv_dm *inherited)
 static bool forked_at_the_limit(void)
 {
 	struct ibv_dm *dm = alloc(ctx, max_bytes());
-	int status;
-	pid_t pid;
 
 	MUST(dm);
-	fflush(stdout);
-	pid = fork();
-	MUST(pid >= 0);
-	if (!pid) {
-		bool good;
-
-		alarm(CHILD_S);
-		good = child_at_the_limit(dm);
-		fflush(stdout);
-		_exit(!good);
-	}
-	MUST_EQ(waitpid(pid, &status, 0), pid);
-	MUST_EQ(status, 0);
+	MUST(in_a_child(child_at_the_limit, dm));
 	MUST_FAIL(alloc(ctx, 1), ENOMEM);
 	MUST_EQ(ibv_free_dm(dm), 0);
 	return true;
@@ -427,25 +419,11 @@ static bool forked(void)
 	struct ibv_dm *dm = alloc(ctx, BYTES);
 	struct ibv_mr *mr;
 	uint64_t word = 1;
-	int status;
-	pid_t pid;
 
 	MUST(pd && dm);
 	MUST(mr = ibv_reg_dm_mr(pd, dm, 0, BYTES, ALL));
 	MUST_EQ(ibv_memcpy_to_dm(dm, 0, &word, sizeof(word)), 0);
-	fflush(stdout);
-	pid = fork();
-	MUST(pid >= 0);
-	if (!pid) {
-		bool good;
-
-		alarm(CHILD_S);
-		good = in_child(pd, dm, mr);
-		fflush(stdout);
-		_exit(!good);
-	}
-	MUST_EQ(waitpid(pid, &status, 0), pid);
-	MUST_EQ(status, 0);
+	MUST(in_a_child(in_child, &(struct inherited){ pd, dm, mr }));
 	MUST_EQ(ibv_memcpy_from_dm(&word, dm, 0, sizeof(word)), 0);
 	MUST_EQ(word, 1);
 	MUST_RETURN(ibv_free_dm(dm), EBUSY);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* ibv_create_wq(3), which is ibv_destroy_wq(3) as well, and ibv_modify_wq(3) */
-#include <sys/wait.h>
-
 #include "held.h"
 #include "man.h"
 
@@ -311,8 +309,9 @@ static bool come_and_go(void)
 }
 
 /* What a child of fork() answers of its copy: docs/verbs.md, "fork()". */
-static bool in_the_child(struct ibv_wq *wq)
+static bool in_the_child(void *arg)
 {
+	struct ibv_wq *wq = arg;
 	struct ibv_rwq_ind_table_init_attr t = { .ind_tbl = &wq };
 	struct ibv_recv_wr *bad;
 
@@ -330,24 +329,12 @@ static bool forked(void)
 {
 	struct ibv_recv_wr *bad;
 	struct ibv_wq *wq;
-	int status;
-	pid_t pid;
 
 	MUST(begin());
 	MUST(wq = make());
 	MUST_EQ(move(wq, IBV_WQS_RDY), 0);
 	MUST_EQ(post(wq, 21, 1, &bad), 0);
-	fflush(stdout);
-	pid = fork();
-	MUST(pid >= 0);
-	if (!pid) {
-		bool good = in_the_child(wq);
-
-		fflush(stdout);
-		_exit(!good);
-	}
-	MUST(waitpid(pid, &status, 0) == pid);
-	MUST_EQ(status, 0);
+	MUST(in_a_child(in_the_child, wq));
 	MUST_EQ(move(wq, IBV_WQS_ERR), 0);
 	MUST(take_flushed(wq, 21));
 	MUST_EQ(ibv_destroy_wq(wq), 0);

@@ -9,11 +9,9 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 
 #include "man.h"
 
-#define CHILD_S 20 /* a child that hangs is ended */
 
 /* Everything that there is, made before the fork. */
 struct all {
@@ -127,26 +125,22 @@ static bool all_close(struct all *a)
 	return pair_close(&a->p);
 }
 
+struct call {
+	bool (*body)(struct all *a);
+	struct all *a;
+};
+
+static bool call_run(void *arg)
+{
+	const struct call *call = arg;
+
+	return call->body(call->a);
+}
+
 /* Runs body in a child, which must come to its end and find all as it must. */
 static bool in_child(bool (*body)(struct all *a), struct all *a)
 {
-	int status;
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	MUST(pid >= 0);
-	if (!pid) {
-		bool good;
-
-		alarm(CHILD_S);
-		good = body(a);
-		fflush(stdout);
-		_exit(!good);
-	}
-	MUST_EQ(waitpid(pid, &status, 0), pid);
-	MUST_EQ(status, 0);
-	return true;
+	return in_a_child(call_run, &(struct call){ body, a });
 }
 
 static bool with_child(bool (*body)(struct all *a))
