@@ -330,9 +330,11 @@ static void *destroyer(void *arg)
 static bool destroy_under_events(void)
 {
 	struct rdma_event_channel *ch = rdma_create_event_channel();
+	/* of its own: a request may come to it when the next id has begun */
+	struct rdma_event_channel *asked = rdma_create_event_channel();
 	struct rdma_cm_id *listen;
 
-	MUST(ch && (listen = listener(ch, RDMA_PS_TCP, own(AF_INET, 0), 16)));
+	MUST(ch && asked && (listen = listener(asked, RDMA_PS_TCP, own(AF_INET, 0), 16)));
 	for (int n = 0; n < 60; n++) {
 		union address to = own(AF_INET, ntohs(rdma_get_src_port(listen)));
 		struct rdma_cm_event *e;
@@ -358,9 +360,9 @@ static bool destroy_under_events(void)
 		MUST_EQ(pthread_create(&thread, NULL, destroyer, id), 0);
 		MUST_EQ(pthread_join(thread, &how), 0);
 		MUST(!how);
-		/* What is left is the listener's. */
-		while (readable(ch->fd, 0)) {
-			MUST_EQ(rdma_get_cm_event(ch, &e), 0);
+		MUST(!readable(ch->fd, 0));
+		while (readable(asked->fd, 0)) {
+			MUST_EQ(rdma_get_cm_event(asked, &e), 0);
 			MUST_EQ(e->event, RDMA_CM_EVENT_CONNECT_REQUEST);
 			id = e->id;
 			MUST_EQ(rdma_ack_cm_event(e), 0);
@@ -368,6 +370,7 @@ static bool destroy_under_events(void)
 		}
 	}
 	MUST_EQ(rdma_destroy_id(listen), 0);
+	rdma_destroy_event_channel(asked);
 	rdma_destroy_event_channel(ch);
 	return true;
 }
