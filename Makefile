@@ -101,6 +101,7 @@ CM_SRC        := $(wildcard user/cm/*.c)
 RDMACM_SRC    := $(wildcard user/rdmacm/*.c)
 RSPRELOAD_SRC := $(wildcard user/rspreload/*.c)
 CLI_SRC       := $(wildcard user/cli/*.c)
+BENCH_SRC     := $(wildcard user/bench/*.c)
 
 LIB   := $(BUILD)/lib/libibverbs.so.1
 RDMACM := $(BUILD)/lib/librdmacm.so.1
@@ -189,7 +190,7 @@ $(LIB): $(call objs,$(VERBS_SRC)) $(BUILD)/libport.a $(BUILD)/libtransport.a $(M
 
 # Compiled, not linked: for a C library that has not all that is linked (tests/ship/trial/musl.sh).
 objects: $(BUILD)/libport.a $(BUILD)/libtransport.a $(BUILD)/libcm.a \
-	$(call objs,$(VERBS_SRC) $(RDMACM_SRC) $(CLI_SRC))
+	$(call objs,$(VERBS_SRC) $(RDMACM_SRC) $(CLI_SRC) $(BENCH_SRC))
 
 $(BUILD)/lib/libibverbs.so: $(LIB)
 	$(Q)ln -sf libibverbs.so.1 $@
@@ -215,9 +216,14 @@ $(RSPRELOAD): $(call objs,$(RSPRELOAD_SRC)) $(RDMACM) $(LIB) $(RSPRELOAD_MAP)
 	$(LINK) -shared -Wl,--version-script=$(RSPRELOAD_MAP) -Wl,--no-undefined -Wl,-z,nodelete \
 		$(filter %.o,$^) $(RDMACM) $(LIB) $(SANITIZE) -ldl -o $@
 
-$(TOOL): $(call objs,$(CLI_SRC)) $(BUILD)/libport.a $(BUILD)/libcm.a $(BUILD)/libtransport.a
+# Of the command what measures: its pure files are tested alone (tests/measure).
+$(BUILD)/libbench.a: $(call objs,$(BENCH_SRC))
+	$(call say,AR,$@)rm -f $@ && $(AR) qcs $@ $^
+
+$(TOOL): $(call objs,$(CLI_SRC)) $(BUILD)/libbench.a $(BUILD)/libport.a $(BUILD)/libcm.a \
+		$(BUILD)/libtransport.a
 	@mkdir -p $(@D)
-	$(LINK) $(INPUTS) $(LIBS) -o $@
+	$(LINK) $(INPUTS) $(LIBS) -ldl -lm -o $@
 
 # ---- what to do with it ----
 

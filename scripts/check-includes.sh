@@ -28,6 +28,7 @@ declare -A rooms=(
 	[rdmacm]='transport|base|netdev|cm'
 	[rspreload]='none'
 	[cli]='transport|base|netdev|xsk|tx|attach|broker|port'
+	[bench]='transport|base|netdev|cm|cli'
 )
 # The skeletons of BPF programs, each for the room that loads it.
 declare -A skeletons=([attach]='xroce' [tx]='xroce_tx' [broker]='(xroce|xroce_broker)')
@@ -51,9 +52,10 @@ declare -A never=(
 )
 # Of the verbs only what is for it, and of the network interfaces only what changes nothing.
 may[user/rdmacm]+='|"\.\./verbs/xroce_cm\.h"'
+may[user/bench]+='|"\.\./verbs/xroce_cm\.h"'
 never[user/rdmacm]=${never[user/verbs]}
 for room in "${!rooms[@]}"; do
-	[[ $room =~ ^(verbs|rdmacm|rspreload)$ ]] || never[user/$room]='<infiniband/|<rdma/'
+	[[ $room =~ ^(verbs|rdmacm|rspreload|bench)$ ]] || never[user/$room]='<infiniband/|<rdma/'
 done
 
 bad=0 seen=0

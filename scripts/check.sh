@@ -72,8 +72,9 @@ part_tree() {
 }
 
 part_unit() {
-	built build-unit unit-tests || return
+	built build-unit unit-tests measure-tests || return
 	cmocka_kind pool unit "$BUILD" ""
+	cmocka_kind pool measure "$BUILD" ""
 }
 
 part_sim() {
@@ -113,9 +114,11 @@ part_model() {
 }
 
 part_san() {
-	BUILD=$BUILD-san built build-san SAN=1 unit-tests sim-tests cm-tests || return
+	BUILD=$BUILD-san built build-san SAN=1 unit-tests measure-tests sim-tests cm-tests ||
+		return
 	cmocka_kind pool sim "$BUILD-san" -san
 	cmocka_kind pool unit "$BUILD-san" -san
+	cmocka_kind pool measure "$BUILD-san" -san
 	cmocka_kind pool cm "$BUILD-san" -san
 }
 

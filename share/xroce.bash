@@ -105,17 +105,44 @@ _xroce_serve() {
 	esac
 }
 
+_xroce_ping() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+
+	if [ "$cur" = = ]; then
+		cur=
+	elif [ "$prev" = = ]; then
+		prev=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	case $prev in
+	-d | --dev) _xroce_interfaces "$cur" ;;
+	-c | -i | -s | -W | -w | --count | --interval | --size | --timeout | --deadline) COMPREPLY=() ;;
+	*)
+		case $cur in
+		-*)
+			_xroce_words "--count --interval --size --timeout --deadline --dev --quiet \
+				--json --server --help" "$cur"
+			;;
+		*) _xroce_hosts "$cur" ;;
+		esac
+		;;
+	esac
+}
+
+# shellcheck disable=SC2207 # none of the words has a space
+_xroce_hosts() { COMPREPLY=($(compgen -A hostname -- "$1")); }
+
 _xroce() {
 	local cur=${COMP_WORDS[COMP_CWORD]}
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xroce_words "run serve stop list doctor help --help --version" "$cur"
+		_xroce_words "run serve stop list doctor ping help --help --version" "$cur"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
 	run) _xroce_run ;;
 	serve) _xroce_serve ;;
+	ping) _xroce_ping ;;
 	stop | list | doctor)
 		[ "$COMP_CWORD" -eq 2 ] || return
 		case $cur in
@@ -123,7 +150,7 @@ _xroce() {
 		*) _xroce_interfaces "$cur" ;;
 		esac
 		;;
-	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor" "$cur" ;;
+	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping" "$cur" ;;
 	esac
 }
 

@@ -4,9 +4,9 @@
 # Would the tests notice? mutate.sh [-n EVERY] [-o OFFSET] [TABLE]: applies the mutations of TABLE
 # (tests/mutations.txt) one at a time to a copy of the tree, builds it, and runs the tests of
 # tests/unit and tests/sim until one fails, or of tests/bpf (as root) where the file is one of bpf/,
-# of tests/cm or tests/rdmacm where it is one of user/cm or user/rdmacm, tests/port (as root) and,
-# for what the simulators of ports and of brokers have, tests/portsim and tests/brokersim above the
-# transport.
+# of tests/cm, tests/rdmacm or tests/measure where it is one of user/cm, user/rdmacm or user/bench,
+# tests/port (as root) and, for what the simulators of ports and of brokers have, tests/portsim and
+# tests/brokersim above the transport.
 #
 # Prints `killed`, with what failed, `HUNG` (a program ran into its time limit, which a loaded
 # machine may do to a sound one as well: a test that fails by an assertion is missing), `SURVIVED`
@@ -82,6 +82,7 @@ kind_of() {
 	bpf/*) echo bpf ;;
 	user/transport/*) ;;
 	user/cm/*) echo cm ;;
+	user/bench/*) echo measure ;;
 	user/rdmacm/*) echo rdmacm ;;
 	user/wake/* | user/shard/* | user/service/* | user/port/port_cq.c) echo portsim port ;;
 	user/xsk/*) echo port portsim ;;

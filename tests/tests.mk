@@ -3,7 +3,7 @@
 # The programs of the tests, included by the Makefile. Each test_*.c is a program; what those of a
 # directory share lies beside them, what all share in common/.
 
-.PHONY: tests unit-tests sim-tests cm-tests rdmacm-tests bpf-tests port-tests portsim-tests brokersim-tests \
+.PHONY: tests unit-tests measure-tests sim-tests cm-tests rdmacm-tests bpf-tests port-tests portsim-tests brokersim-tests \
 	netns-tools vm-tools bench-tools fuzzers
 
 programs = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1)))
@@ -13,6 +13,12 @@ TEST_CFLAGS := -Itests/common -DXROCE_GOLDEN_DIR='"$(CURDIR)/tests/golden"'
 $(BUILD)/obj/tests/%.o: ALL_CFLAGS += $(TEST_CFLAGS)
 
 $(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_COMMON) $(BUILD)/libtransport.a
+	@mkdir -p $(@D)
+	$(LINK) $(INPUTS) -lcmocka $(LIBS) -lm -o $@
+
+# Of the command what measures, its pure files.
+$(BUILD)/tests/measure/%: $(BUILD)/obj/tests/measure/%.o $(call objs,user/cli/json.c) \
+		$(BUILD)/libbench.a $(BUILD)/libcm.a $(BUILD)/libtransport.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) -lm -o $@
 
@@ -175,6 +181,7 @@ fuzzers: $(addprefix $(BUILD)/tests/fuzz/fuzz_,packet segments engine ask cm)
 # ---- all of them ----
 
 unit-tests: $(call programs,tests/unit/test_*.c)
+measure-tests: $(call programs,tests/measure/test_*.c)
 sim-tests: $(call programs,tests/sim/test_*.c)
 cm-tests: $(call programs,tests/cm/test_*.c)
 rdmacm-tests: $(call programs,tests/rdmacm/test_*.c)
@@ -186,5 +193,5 @@ netns-tools: $(call programs,tests/netns/*.c)
 vm-tools: $(call programs,tests/vm/*.c)
 bench-tools: $(call programs,tests/bench/*.c) \
 	$(addprefix $(BUILD)/tests/netns/,idle_qps threads connections)
-tests: unit-tests sim-tests cm-tests rdmacm-tests bpf-tests port-tests portsim-tests brokersim-tests \
+tests: unit-tests measure-tests sim-tests cm-tests rdmacm-tests bpf-tests port-tests portsim-tests brokersim-tests \
 	netns-tools vm-tools

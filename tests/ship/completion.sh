@@ -46,6 +46,16 @@ completion__options_are_those_of_serve() {
 		offers xroce serve --mode = 0600 l && grep -qw lo "$work/got"
 }
 
+completion__options_are_those_of_ping() {
+	local want
+
+	want=$(options_of ping | sort | paste -sd' ')
+	offers xroce ping - && is "$want" &&
+		offers xroce ping --dev l && grep -qw lo "$work/got" &&
+		offers xroce ping --dev = l && grep -qw lo "$work/got" &&
+		offers xroce ping --count "" && is ""
+}
+
 completion__words_are_those_that_run_takes() {
 	local option word
 

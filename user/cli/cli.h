@@ -24,6 +24,8 @@ struct command {
 };
 
 extern const struct command command_run, command_serve, command_stop, command_list, command_doctor;
+/* user/bench */
+extern const struct command command_ping;
 
 /* All of its help, on standard output. */
 void command_help(const struct command *command);

@@ -11,7 +11,8 @@
 #include "cli.h"
 
 static const struct command *const commands[] = { &command_run, &command_serve, &command_stop,
-						  &command_list, &command_doctor };
+						  &command_list, &command_doctor,
+						  &command_ping };
 
 static void print_help(FILE *out)
 {

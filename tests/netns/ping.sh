@@ -1,0 +1,231 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# xroce ping: who answers and who does not, what is lost, sizes and the path MTU, its exit codes,
+# and its JSON. Between the ends lies a cable that loses what it is told to.
+. "$(dirname "$0")/lib/case.sh"
+netns_chain 4500
+. "$here/tests/netns/lib/unprivileged.sh"
+. "$here/tests/netns/lib/cm.sh"
+. "$here/tests/netns/lib/cable.sh"
+
+# ping_from STATUS NS OPTION...: it ends so; its output is that of `ping`.
+ping_from() {
+	local want=$1 ns=$2 rc
+	shift 2
+	start ping "$ns" "$XROCE" ping "$@"
+	finish "$child" 30
+	rc=$?
+	[ $rc -eq "$want" ] || { fail "xroce ping $* ends with $rc, not $want"; show ping; }
+}
+
+# answers WORD...: a server on A, by that command; its pid is in $server.
+answers() {
+	start server a "$@"
+	server=$child
+	wait_until 20 grep -q '^xroce ping: answers on' "$WORK/server.out" && return
+	stop "$server"
+	fail "no server: $*"
+	show server
+	return 1
+}
+server_ends() {
+	kill "$server"
+	finish "$server" 10 || { fail "the server ended with $?"; show server; }
+}
+
+by_server() {
+	cm_family "$1"
+	answers "$XROCE" ping --server --dev $IF_A || return
+	ping_from 0 b -c 4 -i 0.05 $server_ip
+	need_line ping '^256 bytes from .*: seq=4 time=[0-9.]+ ms$'
+	need_line ping '^4 sent, 4 received, 0% loss, '
+	need_line ping '^rtt min/avg/max/mdev = [0-9.]+/[0-9.]+/[0-9.]+/[0-9.]+ ms$'
+	need_line ping '^path MTU 4096: datagrams of that size came back, and the interface \(MTU 4500\)'
+	ping_from 0 b -q -c 20 -i 0.01 -s 4096 $server_ip
+	need_line ping '^20 sent, 20 received, 0% loss, '
+	need_no_line ping 'seq='
+	ping_from 0 b -q -c 2 -i 0.01 -s 24 $server_ip
+	server_ends
+	# as many as there were, and the tries of sizes
+	need_line server '^[4-9] answered, 0 others refused, 2[4-9] datagrams echoed$'
+}
+
+# A program of rdma_cm answers for its process, as the kernel's connection manager does.
+by_rdma_cm() {
+	cm_place=between
+	cm_family "$1"
+	cm_serve rping -s -a "$server_ip" || return
+	ping_from 0 b -c 3 -i 0.05 $server_ip
+	need_line ping '^3 sent, 3 received, 0% loss, '
+	need_line ping '^path MTU 4096 at most, by the MTUs of the interface \(4500\) and the kernel.s route \(4500\)'
+	ping_from 2 b -c 3 -s 64 $server_ip
+	need_line ping "has no 'xroce ping --server', which -s needs"
+	stop "$cm_server"
+}
+
+# Nothing, a program of verbs alone: no answer, and no error.
+by_nobody() {
+	local one
+	ping_from 1 b -c 2 -i 0.05 -W 0.2 $IP4_A
+	need_line ping '^2 sent, 0 received, 100% loss, '
+	need_line ping '^nobody answers there'
+	ping_from 1 b -c 2 -s 64 $IP4_A
+	need_line ping '^xroce ping: no answer from '
+	start_on one a ibv_rc_pingpong -d $DEV_A -g 0
+	one=$child
+	wait_until 10 listens_or_gone a 18515 "$one"
+	ping_from 1 b -c 2 -i 0.05 -W 0.2 $IP4_A
+	stop "$one"
+}
+
+# Two that ping each other answer each other, and one answers itself.
+each_other() {
+	local first
+	start first a "$XROCE" ping -c 100000 -i 0.02 -q $IP4_B
+	first=$child
+	wait_until 10 grep -q '^xroce ping ' "$WORK/first.out"
+	ping_from 0 b -c 3 -i 0.05 $IP4_A
+	kill -INT "$first"
+	finish "$first" 10 || { fail "the first ended with $?"; show first; }
+	need_line first '^[0-9]+ sent, [1-9][0-9]* received, '
+	ping_from 0 b -c 3 -i 0.05 $IP4_B
+	need_line ping '^3 sent, 3 received, 0% loss, '
+}
+
+# A broker's interface: the server and a client there are of a user without privileges.
+by_broker() {
+	serve a $IF_A || return
+	# a broker alone answers nobody
+	ping_from 1 b -c 2 -i 0.05 -W 0.2 $IP4_A
+	answers "${NOBODY[@]}" "$OWN/bin/xroce" ping --server --dev $IF_A || return
+	ping_from 0 b -c 3 -i 0.05 $IP4_A
+	need_line ping '^3 sent, 3 received, 0% loss, '
+	need_line ping '^path MTU 4096: '
+	# and from one of its clients to another
+	start ping a "${NOBODY[@]}" "$OWN/bin/xroce" ping -c 3 -i 0.05 $IP4_A
+	finish "$child" 20 || fail "within: $?"
+	need_line ping '^3 sent, 3 received, 0% loss, '
+	# a second server is refused, the first goes on
+	start second a "${NOBODY[@]}" "$OWN/bin/xroce" ping --server --dev $IF_A
+	finish "$child" 20
+	need_equal "the second server's status" $? 2
+	need_line second "another 'xroce ping --server' is there"
+	server_ends
+	stop "$broker"
+}
+
+# The cable drops the first request and the answer to the second: MADs 0 and 2.
+losses() {
+	answers "$XROCE" ping --server --dev $IF_A || return
+	cable_with -m 5
+	ping_from 0 b -c 8 -i 0.1 $IP4_A
+	need_no_line ping 'seq=[12] '
+	need_line ping 'seq=3 '
+	need_line ping '^8 sent, 6 received, 25% loss, '
+	# a repetition is told from an answer
+	cable_with -u 1000
+	ping_from 0 b -c 5 -i 0.05 $IP4_A
+	need_line ping 'DUP!'
+	need_line ping '^5 sent, 5 received, [1-9][0-9]* duplicates, 0% loss, '
+	cable_with
+	server_ends
+}
+
+# A way that is narrower than the client's own interface.
+narrow() {
+	ip -n $NS_A link set $IF_A mtu 1500
+	answers "$XROCE" ping --server --dev $IF_A &&
+		ping_from 0 b -c 2 -i 0.05 $IP4_A &&
+		need_line ping '^path MTU 1024: datagrams of that size came back, larger ones did not$'
+	server_ends
+	ip -n $NS_A link set $IF_A mtu 4500
+	ip -n $NS_B link set $IF_B mtu 1500
+	ping_from 2 b -c 2 -s 1025 $IP4_A
+	need_line ping 'a datagram has 1024 bytes at most'
+	ip -n $NS_B link set $IF_B mtu 4500
+}
+
+# json_has EXPRESSION: of the document d in `ping`.
+json_has() {
+	python3 -c 'import json, sys
+d = json.load(open(sys.argv[1]))
+sys.exit(0 if eval(sys.argv[2]) else 1)' "$WORK/ping.out" "$1" || { fail "JSON has not: $1"; show ping; }
+}
+json() {
+	answers "$XROCE" ping --server --dev $IF_A || return
+	ping_from 0 b --json -c 50 -i 0.005 $IP4_A
+	json_has 'd["peer"] == "10.77.0.1" and d["from"] == "10.77.0.2" and d["interface"] == "vb"'
+	json_has 'd["sent"] == 50 and d["received"] == 50 and d["loss_percent"] == 0'
+	json_has 'd["answered_by"] == "xroce ping --server" and d["bytes"] == 256'
+	json_has '0 < d["rtt_ns"]["min"] <= d["rtt_ns"]["p50"] <= d["rtt_ns"]["p99"] <= d["rtt_ns"]["max"]'
+	json_has 'd["rtt_ns"]["min"] <= d["rtt_ns"]["avg"] <= d["rtt_ns"]["max"]'
+	json_has 'd["path_mtu"] == dict(found=4096, at_most=4096, interface_mtu=4500, route_mtu=4500)'
+	server_ends
+	ping_from 1 b --json -c 2 -i 0.005 -W 0.1 $IP4_A
+	json_has 'd["received"] == 0 and d["path_mtu"]["found"] is None and "rtt_ns" not in d'
+}
+
+errors() {
+	local words
+	while read -ra words; do
+		ping_from 2 b "${words[@]}"
+		need_line ping '^xroce ping: '
+	done <<-END
+		-c 0 $IP4_A
+		-c -1 $IP4_A
+		-c x $IP4_A
+		-i 0.0001 $IP4_A
+		-i nan $IP4_A
+		-i 1e3 $IP4_A
+		-W inf $IP4_A
+		-s 23 $IP4_A
+		-s 4097 $IP4_A
+		-x $IP4_A
+		-c
+		$IP4_A $IP4_B
+		--server $IP4_A
+		--dev nosuch $IP4_A
+		198.51.100.1
+		-6 $IP4_A
+		no.such.host.invalid
+	END
+	ping_from 2 b
+	# no neighbour
+	ping_from 1 b -c 1 10.77.0.99
+	need_line ping '^xroce ping: no way to 10.77.0.99 by vb: '
+	ping_from 1 b -w 0.3 $IP4_A
+	# without privileges and without a broker
+	start ping b "${NOBODY[@]}" "$OWN/bin/xroce" ping -c 1 $IP4_A
+	finish "$child" 20
+	need_equal "an unprivileged user's status" $? 2
+	need_line ping '^xroce ping: vb: '
+}
+
+# Killed at any time: nothing of it stays on the interface.
+killed() {
+	answers "$XROCE" ping --server --dev $IF_A || return
+	start first b "$XROCE" ping -i 0.01 -q $IP4_A
+	wait_until 10 grep -q '^xroce ping ' "$WORK/first.out"
+	kill -9 "$child" "$server"
+	finish "$child" 5
+	finish "$server" 5
+	wait_until 10 is_detached a $IF_A || fail "XDP stays on A"
+	wait_until 10 is_detached b $IF_B || fail "XDP stays on B"
+}
+is_detached() { ! ip -n "$([ "$1" = a ] && echo $NS_A || echo $NS_B)" link show "$2" | grep -q xdp; }
+
+cable_with
+for family in v4 v6; do
+	run_case by_server_$family by_server $family
+	run_case by_rdma_cm_$family by_rdma_cm $family
+done
+run_case by_nobody by_nobody
+run_case each_other each_other
+run_case by_broker by_broker
+run_case losses losses
+run_case narrow narrow
+run_case json json
+run_case errors errors
+run_case killed killed
+finish_cases

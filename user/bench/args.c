@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Numbers, sizes, times and peers of a command line. */
+#define _GNU_SOURCE
+#include "args.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <math.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Any port: the kernel's answer is about the path. */
+#define SOME_PORT 4791
+
+/* At text: a number, of which *end is what follows. */
+static bool args_digits(const char *text, char **end, u64 *out)
+{
+	errno = 0;
+	*out = strtoull(text, end, 10);
+	return isdigit((unsigned char)*text) && !errno;
+}
+
+bool args_number(const char *text, u64 least, u64 most, u64 *out)
+{
+	char *end;
+
+	return args_digits(text, &end, out) && !*end && *out >= least && *out <= most;
+}
+
+bool args_size(const char *text, u64 least, u64 most, u64 *out)
+{
+	u32 shift = 0;
+	char *end;
+
+	if (!args_digits(text, &end, out))
+		return false;
+	if (*end == 'k' || *end == 'K')
+		shift = 10;
+	else if (*end == 'M')
+		shift = 20;
+	if (shift && (*++end || *out > UINT64_MAX >> shift))
+		return false;
+	*out <<= shift;
+	return !*end && *out >= least && *out <= most;
+}
+
+bool args_seconds(const char *text, u64 least_ns, u64 most_ns, u64 *out_ns)
+{
+	double value;
+	char *end;
+
+	if (strspn(text, "0123456789.") != strlen(text))
+		return false;
+	value = strtod(text, &end) * 1e9;
+	if (!*text || *end || !isfinite(value) || value < (double)least_ns ||
+	    value > (double)most_ns)
+		return false;
+	*out_ns = (u64)value;
+	return true;
+}
+
+/* ---- peers ---- */
+
+const char *gid_text(const struct gid *gid, char text[ADDRESS_TEXT])
+{
+	const bool is_ipv4 = gid_is_ipv4(gid);
+
+	if (!inet_ntop(is_ipv4 ? AF_INET : AF_INET6, gid->raw + (is_ipv4 ? 12 : 0), text,
+		       ADDRESS_TEXT))
+		*text = 0;
+	return text;
+}
+
+struct gid gid_of_address(const struct sockaddr_storage *address)
+{
+	struct gid gid = { { 0 } };
+
+	if (address->ss_family == AF_INET6) {
+		memcpy(gid.raw, &((const struct sockaddr_in6 *)address)->sin6_addr, 16);
+		return gid;
+	}
+	gid.raw[10] = gid.raw[11] = 0xff;
+	memcpy(gid.raw + 12, &((const struct sockaddr_in *)address)->sin_addr, 4);
+	return gid;
+}
+
+static int peer_look_up(const struct command *command, const char *name, int family,
+			struct peer *p)
+{
+	const struct addrinfo hints = { .ai_family = family, .ai_socktype = SOCK_STREAM };
+	struct addrinfo *found;
+	int err = getaddrinfo(name, NULL, &hints, &found);
+
+	if (err) {
+		fprintf(stderr, "xroce %s: %s: %s\n", command->name, name,
+			err == EAI_SYSTEM ? strerror(errno) : gai_strerror(err));
+		return EXIT_USAGE;
+	}
+	memcpy(&p->address, found->ai_addr, found->ai_addrlen);
+	p->address_len = found->ai_addrlen;
+	freeaddrinfo(found);
+	p->gid = gid_of_address(&p->address);
+	gid_text(&p->gid, p->text);
+	return EXIT_OK;
+}
+
+static int peer_no_way(const struct command *command, const struct peer *p, const char *iface,
+		       int err)
+{
+	fprintf(stderr, "xroce %s: no way to %s%s%s by a device: %s\n", command->name, p->text,
+		iface ? " over " : "", iface ? iface : "", strerror(-err));
+	return EXIT_USAGE;
+}
+
+int peer_find(const struct command *command, const char *name, int family, const char *iface,
+	      struct peer *out)
+{
+	struct netdev_route route;
+	u32 ifindex = 0;
+	int ret, err;
+
+	*out = (struct peer){ 0 };
+	ret = peer_look_up(command, name, family, out);
+	if (!ret && iface)
+		ret = find_device(command, iface, &out->dev);
+	if (ret)
+		return ret;
+	if (iface)
+		ifindex = out->dev.ifindex;
+	else if (out->address.ss_family == AF_INET6)
+		ifindex = ((const struct sockaddr_in6 *)&out->address)->sin6_scope_id;
+	err = netdev_route(NULL, &out->gid, NULL, ifindex, &route);
+	if (err)
+		return peer_no_way(command, out, iface, err);
+	out->local = route.local;
+	gid_text(&out->local, out->local_text);
+	out->dev.ifindex = route.ifindex;
+	if (!if_indextoname(route.ifindex, out->dev.name))
+		return peer_no_way(command, out, iface, -errno);
+	return find_device(command, out->dev.name, &out->dev);
+}
+
+u32 peer_route_mtu(const struct peer *peer)
+{
+	const bool is_ipv4 = peer->address.ss_family == AF_INET;
+	struct sockaddr_storage to = peer->address;
+	socklen_t len = sizeof(int);
+	int mtu = 0, fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return 0;
+	if (is_ipv4)
+		((struct sockaddr_in *)&to)->sin_port = htons(SOME_PORT);
+	else
+		((struct sockaddr_in6 *)&to)->sin6_port = htons(SOME_PORT);
+	if (connect(fd, (const struct sockaddr *)&to, peer->address_len) ||
+	    getsockopt(fd, is_ipv4 ? IPPROTO_IP : IPPROTO_IPV6, is_ipv4 ? IP_MTU : IPV6_MTU, &mtu,
+		       &len))
+		mtu = 0;
+	close(fd);
+	return mtu > 0 ? (u32)mtu : 0;
+}

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* xroce ping: its command line. */
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+
+#include "ping.h"
+
+#define LEAST_INTERVAL_NS NSEC_PER_MSEC
+#define MOST_SECONDS	  (86400 * NSEC_PER_SEC)
+
+static _Atomic bool stopped;
+
+static void ping_on_signal(int sig)
+{
+	atomic_store_explicit(&stopped, true, memory_order_relaxed);
+}
+
+bool ping_stopped(void)
+{
+	return atomic_load_explicit(&stopped, memory_order_relaxed);
+}
+
+void ping_catch_signals(void)
+{
+	const struct sigaction action = { .sa_handler = ping_on_signal };
+
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+}
+
+/* ---- options ---- */
+
+static bool is_server;
+
+static int ping_bad(const char *option, const char *text, const char *wants)
+{
+	return usage_error(&command_ping, "%s '%s' is not %s", option, text, wants);
+}
+
+static int ping_option(struct ping_options *o, int opt)
+{
+	u64 number;
+
+	switch (opt) {
+	case 'c':
+		return args_number(optarg, 1, UINT32_MAX, &o->count) ?
+			       EXIT_OK :
+			       ping_bad("-c", optarg, "a number from 1 on");
+	case 'i':
+		return args_seconds(optarg, LEAST_INTERVAL_NS, MOST_SECONDS, &o->interval_ns) ?
+			       EXIT_OK :
+			       ping_bad("-i", optarg, "a time of 0.001 s at least");
+	case 'W':
+		return args_seconds(optarg, LEAST_INTERVAL_NS, MOST_SECONDS, &o->timeout_ns) ?
+			       EXIT_OK :
+			       ping_bad("-W", optarg, "a time of 0.001 s at least");
+	case 'w':
+		return args_seconds(optarg, LEAST_INTERVAL_NS, MOST_SECONDS, &o->deadline_ns) ?
+			       EXIT_OK :
+			       ping_bad("-w", optarg, "a time of 0.001 s at least");
+	case 's':
+		if (!args_number(optarg, sizeof(struct ping_header), DATAGRAM_MOST, &number))
+			return ping_bad("-s", optarg, "a number of bytes from 24 to 4096");
+		o->size = (u32)number;
+		return EXIT_OK;
+	case 'd':
+		o->iface = optarg;
+		return EXIT_OK;
+	case '4':
+		o->family = AF_INET;
+		return EXIT_OK;
+	case '6':
+		o->family = AF_INET6;
+		return EXIT_OK;
+	case 'q':
+		o->quiet = true;
+		return EXIT_OK;
+	case 'j':
+		o->json = o->quiet = true;
+		return EXIT_OK;
+	default:
+		is_server = true;
+		return EXIT_OK;
+	}
+}
+
+static int ping_main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "count", required_argument, NULL, 'c' },
+		{ "interval", required_argument, NULL, 'i' },
+		{ "size", required_argument, NULL, 's' },
+		{ "timeout", required_argument, NULL, 'W' },
+		{ "deadline", required_argument, NULL, 'w' },
+		{ "dev", required_argument, NULL, 'd' },
+		{ "quiet", no_argument, NULL, 'q' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "server", no_argument, NULL, 'S' },
+		{ "help", no_argument, NULL, 'h' },
+		{ 0 },
+	};
+	struct ping_options o = {
+		.iface = getenv(NETDEV_ENV),
+		.family = AF_UNSPEC,
+		.interval_ns = NSEC_PER_SEC,
+		.timeout_ns = NSEC_PER_SEC,
+	};
+	int opt, ret;
+
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":c:i:s:W:w:d:46qh", options, NULL)) != -1) {
+		if (opt == ':')
+			return usage_error(&command_ping, "option '%s' needs an argument",
+					   argv[optind - 1]);
+		if (opt == '?')
+			return usage_error(&command_ping, "unknown option '%s'", argv[optind - 1]);
+		if (opt == 'h') {
+			command_help(&command_ping);
+			return EXIT_OK;
+		}
+		ret = ping_option(&o, opt);
+		if (ret)
+			return ret;
+	}
+	if (o.iface && !*o.iface)
+		o.iface = NULL;
+	if (is_server)
+		return optind == argc ? ping_server(&o) :
+					usage_error(&command_ping, "a server has no peer");
+	if (optind + 1 != argc)
+		return usage_error(&command_ping, optind == argc ? "no peer given" :
+								   "more than one peer");
+	o.peer = argv[optind];
+	return ping_client(&o);
+}
+
+const struct command command_ping = {
+	.name = "ping",
+	.summary = "measure round trips to a peer's RDMA device",
+	.main = ping_main,
+	.help = "usage: xroce ping [OPTION...] PEER | xroce ping --server [--dev IFACE]\n"
+		"\n"
+		"Sends messages of the connection manager (256 bytes, QP 1 to QP 1) to PEER's RDMA "
+		"device and\n"
+		"measures how long their answers take. PEER needs something that answers there:\n"
+		"  - the kernel's connection manager: Soft-RoCE, an adapter, with rdma_cm loaded;\n"
+		"  - with xroce a program that uses rdma_cm, or 'xroce ping --server'. A program "
+		"that uses\n"
+		"    verbs alone, and a broker without clients, answer nobody.\n"
+		"\n"
+		"  -c, --count N        stop after N\n"
+		"  -i, --interval S     seconds from one to the next, 0.001 at least; otherwise 1\n"
+		"  -s, --size BYTES     datagrams of 24 to 4096 bytes, which 'xroce ping --server' "
+		"echoes\n"
+		"  -W, --timeout S      how long the last answer is waited for; otherwise 1\n"
+		"  -w, --deadline S     stop after so many seconds\n"
+		"  -d, --dev IFACE      send from this interface\n"
+		"  -4, -6               the first IPv4 or IPv6 address of PEER's name\n"
+		"  -q, --quiet          the summary alone\n"
+		"  --json               the summary alone, as JSON\n"
+		"  --server             answer others and echo their datagrams until interrupted\n"
+		"  -h, --help           this text\n"
+		"\n"
+		"The path MTU is tried out where a server answers; else an upper bound is said.\n"
+		"\n"
+		"Exit status, as of ping(8): 0 if there was an answer, 1 if none, 2 for errors.\n"
+		"\n"
+		"Examples:\n"
+		"  xroce ping -c 5 192.0.2.7\n"
+		"  xroce ping -s 1024 -i 0.01 -c 1000 -q 192.0.2.7\n",
+};
