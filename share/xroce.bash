@@ -131,18 +131,36 @@ _xroce_ping() {
 # shellcheck disable=SC2207 # none of the words has a space
 _xroce_hosts() { COMPREPLY=($(compgen -A hostname -- "$1")); }
 
+# Options alone, and the words of those that have any.
+_xroce_look() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} options=$1
+
+	if [ "$cur" = = ]; then
+		cur=
+	elif [ "$prev" = = ]; then
+		prev=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	case $prev in
+	-d | --dev) _xroce_interfaces "$cur" ;;
+	-s | --state) _xroce_words "reset init rtr rts sqd sqe err" "$cur" ;;
+	-[pqPwnol] | --pid | --qpn | --peer | --watch | --count | --sort | --listen) COMPREPLY=() ;;
+	*) _xroce_words "$options --help" "$cur" ;;
+	esac
+}
+
 _xroce() {
 	local cur=${COMP_WORDS[COMP_CWORD]}
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xroce_words "run serve stop list doctor ping help --help --version" "$cur"
+		_xroce_words "run serve stop list doctor ping clients help --help --version" "$cur"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
 	run) _xroce_run ;;
 	serve) _xroce_serve ;;
 	ping) _xroce_ping ;;
+	clients) _xroce_look "--dev --pid --json" ;;
 	stop | list | doctor)
 		[ "$COMP_CWORD" -eq 2 ] || return
 		case $cur in
@@ -150,7 +168,7 @@ _xroce() {
 		*) _xroce_interfaces "$cur" ;;
 		esac
 		;;
-	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping" "$cur" ;;
+	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping clients" "$cur" ;;
 	esac
 }
 

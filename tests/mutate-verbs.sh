@@ -354,6 +354,15 @@ draw_once         | user/port/port_qp.c      | s/draws < DRAWS_MAX/draws < 1/ | 
 sysfs_newline     | user/verbs/compat.c      | s/buf\[--len\] = 0;/len = len;/ | netns-sysfs
 sysfs_is_there    | user/verbs/device.c      | s/!atomic_exchange_explicit(&is_told, true, memory_order_relaxed)/1/ | netns-sysfs
 sysfs_guid        | user/netdev/identity.c   | s/mac\[0\] ^ 2/mac[0]/ | netns-sysfs
+look_writable     | user/broker/shown.c      | s/BPF_F_RDONLY/0/ | netns-look
+look_any_map      | user/broker/shown.c      | s/ \&\& shown_map_is(map.name))/)/ | netns-look
+look_others       | user/broker/client.c     | s/if (c \&\& (!asking->uid || c->uid == asking->uid) \&\& !n--)/if (c \&\& !n--)/ | netns-look
+look_skips_none   | user/broker/shown.c      | s/if (skipped++ < first)/if (0)/ | netns-look
+look_pid          | user/cli/look.c          | s/if (l->has_pid \&\& p->pid != l->pid)/if (0)/ | netns-look
+look_hidden       | user/cli/look.c          | s/	if (l->is_hidden) {/	if (0) {/ | netns-look
+json_escapes      | user/cli/json.c          | s/if (\*c == .". || \*c == .\\\\.)/if (0)/ | unit-table
+table_sorts       | user/cli/table.c         | s/return is_descending ? cmp >= 0 : cmp <= 0;/return is_descending ? cmp > 0 : cmp < 0;/ | unit-table
+table_cuts        | user/cli/table.c         | s/if (line->width \&\& line->at == line->width)/if (0)/ | unit-table
 sysfs_state       | user/cli/sysfs.c         | s/dev->is_up ? "4: ACTIVE/1 ? "4: ACTIVE/ | netns-sysfs
 sysfs_empty_gids  | user/cli/sysfs.c         | s/i < XROCE_MAX_GID; i++/i < XROCE_MAX_GID - 1; i++/ | netns-sysfs
 sysfs_caps        | user/cli/sysfs.c         | s/1u << 16 | 1u << 26/1u << 16/ | netns-sysfs

@@ -22,6 +22,9 @@ $(BUILD)/tests/measure/%: $(BUILD)/obj/tests/measure/%.o $(call objs,user/cli/js
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) -lm -o $@
 
+# What the command prints with.
+$(BUILD)/tests/unit/test_table: $(call objs,user/cli/json.c user/cli/table.c)
+
 $(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call shared,sim) $(TEST_COMMON) \
 		$(BUILD)/libtransport.a
 	@mkdir -p $(@D)

@@ -13,6 +13,8 @@
  *	claims FIRST N		so many: how many were given, and the first other answer
  *	draws N			so many numbers, all different: how many, and the first other answer
  *	ring, list N, stop
+ *	maps N FIRST		of the nth client: how many came, how many could be written to, and
+ *				mapped for that, and their names
  *	rings N			until one is refused: how many were given
  *	raw N HEX		a message of N bytes that begins with these
  *	rights N		a claim that brings N descriptors
@@ -35,6 +37,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <linux/if_tun.h>
 #include <linux/sockios.h>
 #include <poll.h>
@@ -42,7 +45,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -237,6 +242,55 @@ static void list(u32 n)
 	else
 		printf("list 0 client %u pid %u uid %u qps %u %.16s\n", a.client.client,
 		       a.client.pid, a.client.uid, a.client.qps, a.client.command);
+}
+
+/* As whoever was given descriptors to read by would like to have more of them. */
+static bool may_write(int fd)
+{
+	static unsigned char key[64], value[65536];
+	union bpf_attr attr = { .map_fd = (u32)fd,
+				.key = (uintptr_t)key,
+				.value = (uintptr_t)value };
+
+	return !syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &attr, sizeof(attr));
+}
+
+static bool may_map_to_write(int fd)
+{
+	void *area = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (area == MAP_FAILED)
+		return false;
+	munmap(area, 4096);
+	return true;
+}
+
+static void maps(u32 nth, u32 first)
+{
+	const struct ask_answer a = ask("maps", ASK_MAPS, ASK_MAPS_OF(nth, first));
+	u32 written = 0, mapped = 0;
+
+	if (a.err) {
+		printf("maps %s\n", error_name(a.err));
+		return;
+	}
+	for (u32 i = 0; i < num_given; i++) {
+		written += may_write(given[i]);
+		mapped += may_map_to_write(given[i]);
+	}
+	printf("maps 0 fds %u written %u mapped %u names", num_given, written, mapped);
+	for (u32 i = 0; i < num_given; i++) {
+		struct bpf_map_info info = { 0 };
+		union bpf_attr attr = { .info = { .bpf_fd = (u32)given[i],
+						  .info_len = sizeof(info),
+						  .info = (uintptr_t)&info } };
+
+		if (syscall(SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, &attr, sizeof(attr)))
+			die("bpf");
+		printf(" %s", info.name);
+	}
+	putchar('\n');
+	let_go();
 }
 
 static void raw(u32 n, const char *hex)
@@ -511,6 +565,8 @@ int main(int argc, char **argv)
 				rings(n);
 			else if (!strcmp(what, "list"))
 				list(n);
+			else if (!strcmp(what, "maps"))
+				maps(n, (u32)strtoul(argv[++i], NULL, 0));
 			else if (!strcmp(what, "raw"))
 				raw(n, argv[++i]);
 			else if (!strcmp(what, "rights"))

@@ -208,6 +208,14 @@ static bool ask_is_plausible(const struct ask_answer *answer)
 	}
 }
 
+/* As many descriptors as the answer says, up to ASK_FDS. */
+#define ASK_SOME ~0u
+
+static bool ask_is_as_many(u32 num_fds, u32 want)
+{
+	return want == ASK_SOME ? num_fds <= ASK_FDS : num_fds == want;
+}
+
 /* Is it an answer to that question, with want descriptors if it says yes? */
 static int ask_check(const struct ask_answer *answer, const struct ask_came *came, u32 what,
 		     u32 want)
@@ -223,7 +231,7 @@ static int ask_check(const struct ask_answer *answer, const struct ask_came *cam
 		return -EPROTO;
 	if (answer->what != what || answer->err > 0 || answer->err < -ERRNO_MAX ||
 	    ask_is_over(answer->err) || answer->num_fds != came->num_fds ||
-	    came->num_fds != (answer->err ? 0 : want))
+	    !ask_is_as_many(came->num_fds, answer->err ? 0 : want))
 		return -EPROTO;
 	return 0;
 }
@@ -246,8 +254,8 @@ static int ask_exchange(const struct asker *a, const struct ask *ask, struct ask
 		ask_close_fds(came.fds, came.num_fds);
 		return err ? err : answer->err;
 	}
-	if (want)
-		memcpy(fds, came.fds, want * sizeof(*fds));
+	if (came.num_fds)
+		memcpy(fds, came.fds, came.num_fds * sizeof(*fds));
 	return 0;
 }
 
@@ -428,6 +436,17 @@ int ask_list(struct asker *a, u32 n, struct ask_client *client)
 	if (!err)
 		*client = answer.client;
 	return err;
+}
+
+int ask_maps(struct asker *a, u32 n, u32 first, struct ask_client *client, int fds[ASK_FDS])
+{
+	struct ask_answer answer;
+	int err = ask_question(a, ASK_MAPS, ASK_MAPS_OF(n, first), &answer, fds, ASK_SOME);
+
+	if (err)
+		return err;
+	*client = answer.client;
+	return (int)answer.num_fds;
 }
 
 int ask_stop(struct asker *a)

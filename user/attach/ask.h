@@ -78,9 +78,14 @@ int ask_pkeys(struct asker *a, struct pkey_table *pkeys);
 #define ASK_PKEYS_NS (2 * NSEC_PER_SEC)
 void ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys);
 
-/* For `xroce list` and `xroce stop`. */
+/* For `xroce list`, `xroce stop` and what looks into processes. */
 int ask_list(struct asker *a, u32 n, struct ask_client *client);
 int ask_stop(struct asker *a);
+/*
+ * Of that client, descriptors of maps, to be read: the first-th and those behind it. Returns how
+ * many came, up to ASK_FDS; 0: there are no more; or as the others.
+ */
+int ask_maps(struct asker *a, u32 n, u32 first, struct ask_client *client, int fds[ASK_FDS]);
 /* The broker's process; 0: not of this pid namespace, or it cannot be told. */
 pid_t ask_server(const struct asker *a);
 

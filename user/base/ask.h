@@ -64,8 +64,19 @@ enum ask_what {
 	 */
 	ASK_LEAVE,
 	ASK_PKEYS, /* the P_Key table, which each port has: whoever has none may ask */
+	/*
+	 * Maps of one of the clients that ASK_LIST tells of, for whoever looks into them: number is
+	 * ASK_MAPS_OF(which client, as of ASK_LIST; first map). The answer has its struct
+	 * ask_client and descriptors of its further maps (base/shown_maps.h), ASK_FDS at most, by
+	 * which they can be read, and not written; none: there are no more.
+	 */
+	ASK_MAPS,
 };
-#define ASK_WHAT_MAX ASK_PKEYS
+#define ASK_WHAT_MAX ASK_MAPS
+
+#define ASK_MAPS_OF(nth, first) ((nth) | (first) << 16)
+#define ASK_MAPS_NTH(number)	((number)&0xffff)
+#define ASK_MAPS_FIRST(number)	((number) >> 16)
 /*
  * A process that has the interface alone, and cannot start a broker, answers ASK_HELLO by -EBUSY.
  *

@@ -13,6 +13,7 @@
 #include "client_group.h"
 #include "first.h"
 #include "message.h"
+#include "shown.h"
 
 #define DISOWN_BATCH 64
 
@@ -294,11 +295,16 @@ static void client_pkeys(struct client *c)
 	client_send(c, &answer, NULL);
 }
 
-/* ---- for `xroce list` and `xroce stop` ---- */
+/* ---- for `xroce list`, `xroce stop` and what looks into clients ---- */
 
-/* The nth client that this one may see: its user's own; root sees all. */
+/*
+ * The nth client that this one may see: its user's own; root sees all. Users without a number in
+ * the broker's user namespace cannot be told from each other.
+ */
 static struct client *client_nth(const struct client *asking, u32 n)
 {
+	if (process_is_outside_uid(asking->uid))
+		return NULL;
 	for (u32 i = 0; i < XROCE_MAX_CLIENT; i++) {
 		struct client *c = asking->broker->of[i];
 
@@ -308,31 +314,57 @@ static struct client *client_nth(const struct client *asking, u32 n)
 	return NULL;
 }
 
+static struct ask_client client_describe(const struct client *c)
+{
+	struct ask_client described = { .client = c->number,
+					.pid = c->pid,
+					.uid = c->uid,
+					.qps = c->qps,
+					.prog_id = c->prog_id,
+					.tap = c->tap[0],
+					.sockets = c == c->broker->first,
+					.services = c->services };
+	struct xroce_tap sent = { 0 };
+
+	mux_sent(&c->broker->mux, c->tap, &sent);
+	described.frames = sent.frames;
+	described.hairpin = sent.hairpin;
+	described.bytes = sent.bytes;
+	described.refused = sent.refused;
+	memcpy(described.command, c->command, sizeof(described.command));
+	return described;
+}
+
 static void client_list(struct client *c, u32 n)
 {
 	struct ask_answer answer = { .what = ASK_LIST };
 	const struct client *other = client_nth(c, n);
-	struct xroce_tap sent = { 0 };
 
 	if (!other) {
 		client_reply(c, ASK_LIST, -ENOENT);
 		return;
 	}
-	mux_sent(&c->broker->mux, other->tap, &sent);
-	answer.client = (struct ask_client){ .client = other->number,
-					     .pid = other->pid,
-					     .uid = other->uid,
-					     .qps = other->qps,
-					     .prog_id = other->prog_id,
-					     .tap = other->tap[0],
-					     .sockets = other == other->broker->first,
-					     .services = other->services,
-					     .frames = sent.frames,
-					     .hairpin = sent.hairpin,
-					     .bytes = sent.bytes,
-					     .refused = sent.refused };
-	memcpy(answer.client.command, other->command, sizeof(answer.client.command));
+	answer.client = client_describe(other);
 	client_send(c, &answer, NULL);
+}
+
+/* What is given can be read and no more, and is the user's own; root reads all. */
+static void client_maps(struct client *c, u32 number)
+{
+	struct ask_answer answer = { .what = ASK_MAPS };
+	const struct client *other = client_nth(c, ASK_MAPS_NTH(number));
+	int fd[ASK_FDS], n = other ? client_check_read(c) : -ENOENT;
+
+	if (!n)
+		n = shown_open(other->prog_id, ASK_MAPS_FIRST(number), fd);
+	if (n < 0) {
+		client_reply(c, ASK_MAPS, n);
+		return;
+	}
+	answer.client = client_describe(other);
+	answer.num_fds = (u32)n;
+	client_send(c, &answer, fd);
+	shown_close(fd, n);
 }
 
 static void client_stop(struct client *c)
@@ -388,6 +420,9 @@ static void client_ask(struct client *c, const struct ask *ask)
 		return;
 	case ASK_PKEYS:
 		client_pkeys(c);
+		return;
+	case ASK_MAPS:
+		client_maps(c, ask->number);
 		return;
 	case ASK_BIND:
 		client_reply(c, ASK_BIND, client_cm_bind(c, &ask->service));

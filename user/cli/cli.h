@@ -23,7 +23,8 @@ struct command {
 	int (*main)(int argc, char **argv); /* argv[0] is the subcommand; returns the exit code */
 };
 
-extern const struct command command_run, command_serve, command_stop, command_list, command_doctor;
+extern const struct command command_run, command_serve, command_stop, command_list, command_doctor,
+	command_clients;
 /* user/bench */
 extern const struct command command_ping;
 

@@ -10,9 +10,10 @@
 
 #include "cli.h"
 
-static const struct command *const commands[] = { &command_run, &command_serve, &command_stop,
-						  &command_list, &command_doctor,
-						  &command_ping };
+static const struct command *const commands[] = {
+	&command_run, &command_serve, &command_stop, &command_list, &command_doctor,
+	&command_ping, &command_clients,
+};
 
 static void print_help(FILE *out)
 {

@@ -1,0 +1,119 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The subcommands that look into processes: what they show is what the processes are and did, as a
+# table and as JSON; filters; root sees all, and a user its own and nothing else.
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 4500
+. "$here/tests/netns/lib/unprivileged.sh"
+
+# A second user without privileges.
+USER_=(setpriv --reuid=12345 --regid=12346 --clear-groups --inh-caps=-all --bounding-set=-all)
+
+# show_as WHO SUBCOMMAND...: in A; output in `shown`. Returns its status.
+show_as() {
+	local who=() name=$1
+	case $name in nobody) who=("${NOBODY[@]}") ;; user) who=("${USER_[@]}") ;; esac
+	shift
+	in_a timeout 30 "${who[@]}" "$OWN/bin/xroce" "$@" >"$WORK/shown.out" 2>"$WORK/said.out"
+}
+# json EXPRESSION: of the document in `shown`, which must be valid, a Python expression of d.
+json() {
+	python3 -c 'import json, sys
+d = json.load(open(sys.argv[1]))
+print(eval(sys.argv[2]))' "$WORK/shown.out" "$1" 2>&1
+}
+
+# waiting NAME PORT [WHO]: a server on A that waits for its client; its pid is in $waiting.
+waiting() {
+	local who=()
+	case ${3:-root} in nobody) who=("${NOBODY[@]}") ;; user) who=("${USER_[@]}") ;; esac
+	start "$1" a "${who[@]}" "$OWN/bin/xroce" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0 -p "$2"
+	waiting=$child
+	wait_until 10 listens_or_gone a "$2" "$waiting"
+	listens a "$2" || { fail "$1 does not listen"; show "$1"; return 1; }
+}
+
+# ---- clients ----
+
+clients_nobody_there() {
+	show_as root clients || fail "exit status $?"
+	need_equal "lines" "$(wc -l <"$WORK/shown.out")" 1
+	show_as root clients --json || fail "exit status $?"
+	need_equal "clients" "$(json 'd')" "{'clients': []}"
+	show_as root clients --pid 1
+	need_equal "exit status of a filter that finds nothing" $? 1
+	need_line said '^xroce clients: there is no such process$'
+}
+
+clients_alone() {
+	waiting server 18520 || return
+	show_as root clients || fail "exit status $?"
+	need_line shown "^$IF_A +alone +- +$waiting +ibv_rc_pingpong +root +1 "
+	show_as root clients --json --pid "$waiting" --dev $DEV_A || fail "exit status $?"
+	need_equal "the process" "$(json '[(c["dev"], c["pid"], c["uid"], c["kind"], c["client"], c["qps"]) for c in d["clients"]]')" \
+		"[('$IF_A', $waiting, 0, 'alone', None, 1)]"
+	show_as nobody clients
+	need_equal "exit status of one that may see nothing" $? 1
+	need_line said 'there are processes that only root may look into'
+	need_equal "lines" "$(wc -l <"$WORK/shown.out")" 1
+	stop "$waiting"
+}
+
+# Behind a broker each user sees its own, by descriptors that it is given.
+clients_of_broker() {
+	local of_nobody of_user of_root who
+	serve a $IF_A || return
+	waiting one 18521 nobody && of_nobody=$waiting
+	waiting two 18522 user && of_user=$waiting
+	waiting three 18523 root && of_root=$waiting
+	for who in nobody user; do
+		local own=of_$who
+		show_as $who clients --json || fail "$who: exit status $?"
+		need_equal "what $who sees" "$(json '[(c["pid"], c["kind"], c["qps"]) for c in d["clients"]]')" "[(${!own}, 'client', 1)]"
+	done
+	show_as root clients --json || fail "exit status $?"
+	need_equal "what root sees" "$(json 'sorted(c["pid"] for c in d["clients"])')" \
+		"$(printf '%s\n' "$of_nobody" "$of_user" "$of_root" | sort -n | paste -sd, | sed 's/,/, /g; s/.*/[&]/')"
+	show_as nobody clients --pid "$of_user"
+	need_equal "exit status for another's" $? 1
+	stop "$of_nobody"; stop "$of_user"; stop "$of_root"
+	stop "$broker"
+}
+
+# What the broker gives can be read and not written, and is of the shown maps alone.
+maps_are_read_only() {
+	serve a $IF_A || return
+	waiting one 18524 nobody || return
+	install -m 755 "$TOOLS/asker" "$OWN/bin/"
+	local socket
+	socket=/run/xroce/$(stat -L -c %i /run/netns/$NS_A)-$(ip -n $NS_A -o link show $IF_A | cut -d: -f1).sock
+	in_a timeout 20 "${NOBODY[@]}" "$OWN/bin/asker" "$socket" maps 0 0 maps 0 3 maps 0 999 maps 1 0 >"$WORK/asked.out" 2>&1
+	need_line asked '^maps 0 fds 1[0-9] written 0 mapped 0 names .*xroce_qp( |$)'
+	need_no_line asked 'xroce_(xsk|turn|others|ring|channel)'
+	need_line asked '^maps 0 fds 0 written 0 mapped 0 names$'
+	need_line asked '^maps ENOENT$'
+	in_a timeout 20 "${USER_[@]}" "$OWN/bin/asker" "$socket" maps 0 0 maps 1 0 >"$WORK/other.out" 2>&1
+	need_equal "what another is told" "$(sort -u "$WORK/other.out")" "maps ENOENT"
+	stop "$waiting"
+	stop "$broker"
+}
+
+wrong_usage() {
+	local option
+	for option in --nosuch --pid=x --pid=-1 --pid more -d; do
+		show_as root clients $option
+		need_equal "exit status with $option" $? 2
+	done
+	show_as root clients --dev nosuch
+	need_equal "exit status with no such interface" $? 2
+	show_as root clients --help || fail "--help"
+	need_line shown '^usage: xroce clients '
+}
+
+run_case clients_nobody_there clients_nobody_there
+run_case clients_alone clients_alone
+run_case clients_of_broker clients_of_broker
+run_case maps_are_read_only maps_are_read_only
+run_case wrong_usage wrong_usage
+finish_cases

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the command prints: JSON that a reader takes, tables whose columns stand in line. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "../../user/cli/table.h"
+
+static char *text;
+static size_t text_bytes;
+
+static FILE *begin(void)
+{
+	free(text);
+	text = NULL;
+	return open_memstream(&text, &text_bytes);
+}
+
+static void printed(FILE *out, const char *expected)
+{
+	fclose(out);
+	assert_string_equal(text, expected);
+}
+
+static void json__nested(void **state)
+{
+	FILE *out = begin();
+	struct json j;
+
+	json_begin(&j, out);
+	json_object(&j, NULL);
+	json_number(&j, "most", ~0ull);
+	json_signed(&j, "least", -5);
+	json_array(&j, "list");
+	json_text(&j, NULL, "a");
+	json_null(&j, "ignored");
+	json_object(&j, NULL);
+	json_close(&j);
+	json_close(&j);
+	json_bool(&j, "no", false);
+	json_close(&j);
+	json_end(&j);
+	printed(out, "{\n  \"most\": 18446744073709551615,\n  \"least\": -5,\n  \"list\": [\n"
+		     "    \"a\",\n    null,\n    {}\n  ],\n  \"no\": false\n}\n");
+}
+
+static void json__compact(void **state)
+{
+	FILE *out = begin();
+	struct json j;
+
+	json_begin(&j, out);
+	j.is_compact = true;
+	for (u32 i = 0; i < 2; i++) {
+		json_array(&j, NULL);
+		json_real(&j, NULL, 1.25, 1);
+		json_real(&j, NULL, 0.0 / 0.0, 1);
+		json_object(&j, NULL);
+		json_number(&j, "n", i);
+		json_close(&j);
+		json_close(&j);
+		json_end(&j);
+	}
+	printed(out, "[1.2,null,{\"n\":0}]\n[1.2,null,{\"n\":1}]\n");
+}
+
+static void json_text__escapes(void **state)
+{
+	FILE *out = begin();
+	struct json j;
+
+	json_begin(&j, out);
+	json_text(&j, NULL, "a\"b\\c\n\001\177\xff/");
+	json_end(&j);
+	printed(out, "\"a\\\"b\\\\c\\u000a\\u0001\\u007f\\ufffd/\"\n");
+}
+
+static const struct column columns[] = {
+	COLUMN_TEXT("name", "NAME"),
+	COLUMN("count", "N"),
+	COLUMN_JSON("hidden"),
+	COLUMN_TEXT("last", "LAST"),
+};
+
+static void fill(struct table *t)
+{
+	table_begin(t, columns, ARRAY_SIZE(columns));
+	table_text(t, "a");
+	table_number(t, 7);
+	table_number(t, 1);
+	table_text(t, "x");
+	table_text(t, "long-name");
+	table_number_as(t, 1000, "1k");
+	table_bool(t, true);
+	table_text(t, "y");
+	table_mark_bad(t);
+	table_text(t, "b");
+	table_number(t, 7);
+	table_none(t);
+	table_none(t);
+}
+
+static void table_print__in_line(void **state)
+{
+	FILE *out = begin();
+	struct table t;
+
+	fill(&t);
+	table_print(&t, out, 0, 0, false);
+	table_end(&t);
+	printed(out, "NAME        N  LAST\n"
+		     "a           7  x\n"
+		     "long-name  1k  y\n"
+		     "b           7  -\n");
+}
+
+static void table_print__cut_and_coloured(void **state)
+{
+	FILE *out = begin();
+	struct table t;
+
+	fill(&t);
+	table_print(&t, out, 2, 12, false);
+	table_print(&t, out, 2, 0, true);
+	table_end(&t);
+	printed(out, "NAME        \n"
+		     "a           \n"
+		     "long-name  1\n"
+		     "\033[1mNAME\033[0m        \033[1mN\033[0m  \033[1mLAST\033[0m\n"
+		     "a           7  x\n"
+		     "long-name  1k  \033[31my\033[0m\n");
+}
+
+static void table_sort__stable(void **state)
+{
+	FILE *out = begin();
+	struct table t;
+
+	fill(&t);
+	table_sort(&t, 1, true);
+	table_print(&t, out, 0, 0, false);
+	table_sort(&t, 0, false);
+	table_print(&t, out, 1, 0, false);
+	table_end(&t);
+	printed(out, "NAME        N  LAST\n"
+		     "long-name  1k  y\n"
+		     "a           7  x\n"
+		     "b           7  -\n"
+		     "NAME  N  LAST\n"
+		     "a     7  x\n");
+}
+
+static void table_json__all_columns(void **state)
+{
+	FILE *out = begin();
+	struct table t;
+	struct json j;
+
+	fill(&t);
+	json_begin(&j, out);
+	j.is_compact = true;
+	json_object(&j, NULL);
+	table_json(&t, &j, "rows");
+	json_close(&j);
+	json_end(&j);
+	table_end(&t);
+	printed(out, "{\"rows\":[{\"name\":\"a\",\"count\":7,\"hidden\":1,\"last\":\"x\"},"
+		     "{\"name\":\"long-name\",\"count\":1000,\"hidden\":true,\"last\":\"y\"},"
+		     "{\"name\":\"b\",\"count\":7,\"hidden\":null,\"last\":null}]}\n");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(json__nested),
+		cmocka_unit_test(json__compact),
+		cmocka_unit_test(json_text__escapes),
+		cmocka_unit_test(table_print__in_line),
+		cmocka_unit_test(table_print__cut_and_coloured),
+		cmocka_unit_test(table_sort__stable),
+		cmocka_unit_test(table_json__all_columns),
+	};
+	const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+
+	free(text);
+	return failed;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The maps of a process that are made for reading: `xroce qp` and the like read them, and a broker
+ * gives them to the process's own user. Not here: maps that processes share (xroce_turn,
+ * xroce_others), and those by which frames come.
+ */
+#ifndef BASE_SHOWN_MAPS_H
+#define BASE_SHOWN_MAPS_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include <xroce/abi.h>
+
+static inline bool shown_map_is(const char *name)
+{
+	static const char *const shown[] = {
+		XROCE_MAP_QP,	XROCE_MAP_CQ,	 XROCE_MAP_VECTOR,     XROCE_MAP_ENGINE,
+		XROCE_MAP_GID,	XROCE_MAP_GROUP, XROCE_MAP_FLOW_COUNT, XROCE_MAP_DROP,
+		XROCE_MAP_RX,	XROCE_MAP_SOCK,	 XROCE_MAP_ENGINE_STAT, XROCE_MAP_ENGINE_DROP,
+		"xroce_qp_stat", "xroce_cq_stat", "xroce_srq_stat",     "xroce_mr_stat",
+	};
+
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+		if (!strcmp(name, shown[i]))
+			return true;
+	return false;
+}
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the subcommands that look into processes share: their options, which say what is shown and
+ * how, and the ports that are looked at (observe.h).
+ */
+#ifndef CLI_LOOK_H
+#define CLI_LOOK_H
+
+#include "cli.h"
+#include "observe.h"
+#include "table.h"
+
+struct look {
+	const struct command *command;
+	const char *dev;   /* NULL: all */
+	bool has_pid, has_qpn, has_peer, has_state;
+	u32 pid, qpn, state; /* enum xroce_qp_state */
+	struct gid peer;
+	bool json;
+	u32 interval_ms;   /* 0: once */
+	u32 count;	   /* so often; 0: for ever */
+	const char *sort;  /* a column; NULL: as they come */
+	const char *listen;
+	bool is_hidden;	   /* there is something that this user may not see */
+	struct observer observer;
+};
+
+/*
+ * Reads the options that the letters of allowed name (dpqPsjwnol), and begins to observe. argc and
+ * argv are moved on to what is no option. Returns EXIT_OK, then look_end(); or EXIT_USAGE,
+ * EXIT_FAILED after a line on standard error.
+ */
+int look_begin(struct look *l, const struct command *command, const char *allowed, int *argc,
+	       char ***argv);
+void look_end(struct look *l);
+
+/* Calls fn for each port that --dev and --pid let through, while its maps are open. */
+void look_each(struct look *l, void (*fn)(void *arg, const struct observed *p), void *arg);
+/*
+ * The exit code when so many were found: EXIT_FAILED, and on standard error why, if there are none
+ * though some were asked for, or this user may not see what there is.
+ */
+int look_ends(const struct look *l, u32 found, const char *what);
+/* Prints the table, or the JSON document {name: [...]}. */
+void look_print(const struct look *l, const struct table *t, const char *name);
+
+/* A line for each option of allowed, for help. */
+void look_print_options(const char *allowed);
+
+/* Names, for tables: "?" of numbers that are none. */
+const char *look_state(u32 state);
+const char *look_transport(u32 transport);
+/* An IPv4 address as such; "-" of zeros. */
+const char *look_gid(const u8 gid[16], char text[46]);
+
+#endif

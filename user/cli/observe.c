@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Finding the ports: by the XDP hooks of the interfaces, and by what their brokers tell. */
+#include <bpf/bpf.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../base/process.h"
+#include "cli.h"
+#include "observe.h"
+
+/* ---- interfaces ---- */
+
+static void observed_iface_set(struct observed_iface *iface, const struct netdev *dev)
+{
+	*iface = (struct observed_iface){ .ifindex = dev->ifindex,
+					  .mtu = dev->mtu,
+					  .is_up = dev->is_up };
+	snprintf(iface->name, sizeof(iface->name), "%s", dev->name);
+	ask_init(&iface->asker);
+}
+
+int observer_begin(struct observer *o, const char *dev)
+{
+	static const char prefix[] = "xroce_";
+	struct netdev one, *list = &one;
+	int n = 1;
+
+	*o = (struct observer){ 0 };
+	if (dev) {
+		int err = netdev_find(dev, &one);
+
+		if (err == -ENODEV && !strncmp(dev, prefix, sizeof(prefix) - 1))
+			err = netdev_find(dev + sizeof(prefix) - 1, &one);
+		if (err)
+			return err;
+	} else {
+		n = netdev_list(&list);
+		if (n < 0)
+			return n;
+	}
+	o->ifaces = calloc(n ? (size_t)n : 1, sizeof(*o->ifaces));
+	for (int i = 0; o->ifaces && i < n; i++)
+		observed_iface_set(&o->ifaces[o->num_ifaces++], &list[i]);
+	if (list != &one)
+		free(list);
+	return o->ifaces ? 0 : -ENOMEM;
+}
+
+static void observer_forget(struct observer *o)
+{
+	for (u32 i = 0; i < o->num; i++)
+		observed_close(&o->ports[i]);
+	o->num = 0;
+}
+
+void observer_end(struct observer *o)
+{
+	observer_forget(o);
+	for (u32 i = 0; i < o->num_ifaces; i++)
+		ask_close(&o->ifaces[i].asker);
+	free(o->ifaces);
+	free(o->ports);
+	*o = (struct observer){ 0 };
+}
+
+/* ---- ports ---- */
+
+static struct observed *observer_add(struct observer *o, struct observed_iface *iface,
+				     enum observed_kind kind, u32 prog_id)
+{
+	struct observed *p;
+
+	if (o->num == o->room) {
+		o->room = o->room ? 2 * o->room : 16;
+		o->ports = reallocarray(o->ports, o->room, sizeof(*o->ports));
+		if (!o->ports) {
+			fprintf(stderr, "xroce: no memory\n");
+			exit(EXIT_FAILED);
+		}
+	}
+	p = &o->ports[o->num++];
+	*p = (struct observed){ .iface = iface, .kind = kind, .prog_id = prog_id, .uid = ~0u };
+	return p;
+}
+
+static u32 process_uid(u32 pid)
+{
+	char path[32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	return pid && !stat(path, &st) ? st.st_uid : ~0u;
+}
+
+/* The process that has the interface without a broker. */
+static void observer_add_alone(struct observer *o, struct observed_iface *iface, u32 prog_id)
+{
+	struct observed *p = observer_add(o, iface, OBSERVED_ALONE, prog_id);
+	pid_t pid = 0;
+
+	netdev_holder(iface->ifindex, &pid, p->command, sizeof(p->command));
+	p->pid = (u32)pid;
+	p->uid = process_uid(p->pid);
+	if (pid)
+		process_name(pid, p->command, sizeof(p->command));
+	else
+		snprintf(p->command, sizeof(p->command), "?");
+}
+
+static void observer_add_client(struct observer *o, struct observed_iface *iface, u32 nth,
+				const struct ask_client *c)
+{
+	struct observed *p = observer_add(o, iface, c->sockets ? OBSERVED_FIRST : OBSERVED_CLIENT,
+					  c->prog_id);
+
+	p->nth = nth;
+	p->client = c->client;
+	p->pid = c->pid;
+	p->uid = c->uid;
+	p->qps = c->qps;
+	p->services = c->services;
+	p->sent = *c;
+	snprintf(p->command, sizeof(p->command), "%.*s", (int)sizeof(c->command) - 1, c->command);
+}
+
+static void observer_add_broker(struct observer *o, struct observed_iface *iface)
+{
+	struct observed *p = observer_add(o, iface, OBSERVED_BROKER, iface->broker_prog_id);
+
+	p->pid = (u32)iface->broker_pid;
+	p->uid = process_uid(p->pid);
+	process_name(iface->broker_pid, p->command, sizeof(p->command));
+}
+
+/* Its clients. Returns 0, or -errno: there is no broker that tells. */
+static int observer_ask(struct observer *o, struct observed_iface *iface)
+{
+	struct ask_client client;
+	u32 nth = 0;
+	int err = 0;
+
+	if (!iface->asks) {
+		ask_close(&iface->asker);
+		ask_init(&iface->asker);
+		err = ask_connect(&iface->asker, netdev_netns(), iface->ifindex);
+		iface->is_hidden = err == -EACCES;
+	}
+	for (; !err && nth < XROCE_MAX_CLIENT; nth++) {
+		err = ask_list(&iface->asker, nth, &client);
+		if (!err)
+			observer_add_client(o, iface, nth, &client);
+	}
+	iface->asks = !err || err == -ENOENT;
+	if (iface->asks)
+		iface->broker_pid = ask_server(&iface->asker);
+	return iface->asks && nth ? 0 : err ? err : -ENOENT;
+}
+
+static void observer_look(struct observer *o, struct observed_iface *iface)
+{
+	struct xdp_hook hook;
+
+	iface->broker_prog_id = 0;
+	iface->broker_pid = 0;
+	iface->is_hidden = false;
+	if (xdp_hook_query(iface->ifindex, &hook) || !hook.prog_id)
+		return;
+	if (hook.ours_id && !hook.is_broker) {
+		observer_add_alone(o, iface, hook.ours_id);
+		return;
+	}
+	/* without the privilege to ask for a name it may be anything */
+	if (*hook.prog_name && !hook.is_broker)
+		return;
+	observer_ask(o, iface);
+	if (hook.is_broker) {
+		iface->broker_prog_id = hook.prog_id;
+		observer_add_broker(o, iface);
+	} else if (!iface->asks) {
+		iface->is_hidden = true;
+	}
+}
+
+int observer_list(struct observer *o)
+{
+	observer_forget(o);
+	for (u32 i = 0; i < o->num_ifaces; i++)
+		observer_look(o, &o->ifaces[i]);
+	return 0;
+}

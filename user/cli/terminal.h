@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What standard output is: a terminal with colours and a width, or a pipe or file with neither. */
+#ifndef CLI_TERMINAL_H
+#define CLI_TERMINAL_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "../transport/types.h"
+
+/* A terminal that can show colours, and whose user has not asked for none (NO_COLOR). */
+bool terminal_is_coloured(FILE *out);
+/* In columns and lines; 0: it is no terminal. */
+void terminal_size(FILE *out, u32 *columns, u32 *lines);
+
+#endif
