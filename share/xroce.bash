@@ -153,7 +153,7 @@ _xroce() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xroce_words "run serve stop list doctor ping clients help --help --version" "$cur"
+		_xroce_words "run serve stop list doctor ping stat clients help --help --version" "$cur"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -161,6 +161,7 @@ _xroce() {
 	serve) _xroce_serve ;;
 	ping) _xroce_ping ;;
 	clients) _xroce_look "--dev --pid --json" ;;
+	stat) _xroce_look "--dev --pid --watch --count --json" ;;
 	stop | list | doctor)
 		[ "$COMP_CWORD" -eq 2 ] || return
 		case $cur in
@@ -168,7 +169,7 @@ _xroce() {
 		*) _xroce_interfaces "$cur" ;;
 		esac
 		;;
-	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping clients" "$cur" ;;
+	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping stat clients" "$cur" ;;
 	esac
 }
 
