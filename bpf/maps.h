@@ -6,6 +6,8 @@
 #ifndef BPF_MAPS_H
 #define BPF_MAPS_H
 
+#include <xroce/stat.h>
+
 #include "maps_device.h"
 
 /* The sockets: XROCE_MAX_QUEUE slots for each owner, one a receive queue. */
@@ -133,5 +135,13 @@ struct {
 	__type(key, __u32);
 	__type(value, struct xroce_drops);
 } xroce_eng_drop SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, XROCE_QP_STATS);
+	__type(key, __u32);
+	__type(value, struct xroce_qp_stat);
+} xroce_qp_stat SEC(".maps");
 
 #endif

@@ -99,6 +99,25 @@ int shards_steer(struct shards *all, const struct qp *qp)
 	return 0;
 }
 
+void shards_unsteer(struct shards *all, u32 qpn)
+{
+}
+
+struct engine *port_engine(struct port *port)
+{
+	return port->shards.shard[0].engine;
+}
+
+/* Nobody looks. */
+struct xroce_qp_stat *port_take_qp_stat(struct port *port)
+{
+	return NULL;
+}
+
+void port_give_qp_stat(struct port *port, struct xroce_qp_stat *stat)
+{
+}
+
 bool shard_turn(struct shard *s)
 {
 	struct engine_event event;

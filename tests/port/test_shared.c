@@ -109,6 +109,8 @@ static void broker_init(struct broker *b)
 	b->fd[ASK_FD_TAP] = tap(IFF_TAP | IFF_NO_PI | IFF_VNET_HDR);
 	b->fd[ASK_FD_SINGLE] = tap(IFF_TAP | IFF_NO_PI);
 	b->fd[ASK_FD_DROP] = map(BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(struct xroce_drops), 1);
+	b->fd[ASK_FD_QP_STAT] =
+		map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct xroce_qp_stat), XROCE_QP_STATS);
 }
 
 static void broker_replace(struct broker *b, enum ask_fd which, int fd)

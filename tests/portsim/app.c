@@ -385,8 +385,7 @@ void app_end_free(struct app_end *e)
 		if (t->end[i] == e)
 			t->end[i--] = t->end[--t->num_ends];
 	port_lock(e->port);
-	port_unsteer(e->port, e->qp->qpn);
-	qp_destroy(port_engine(e->port), e->qp);
+	port_destroy_qp(e->port, e->qp);
 	mr_remove(engine_mr_table(port_engine(e->port)), e->mr);
 	port_unlock(e->port);
 	free(e->bytes);

@@ -13,7 +13,8 @@
 	X(vector, xroce_vector, ASK_FD_VECTOR, XROCE_MAX_QUEUE)        \
 	X(sock, xroce_sock, ASK_FD_SOCK, XROCE_MAX_QUEUE)              \
 	X(stats, xroce_eng_stat, ASK_FD_STATS, XROCE_MAX_SHARD)        \
-	X(drops, xroce_eng_drop, ASK_FD_DROPS, XROCE_MAX_SHARD)
+	X(drops, xroce_eng_drop, ASK_FD_DROPS, XROCE_MAX_SHARD)        \
+	X(qp_stat, xroce_qp_stat, ASK_FD_QP_STAT, XROCE_QP_STATS)
 
 /* The map's memory, shared with XDP and with programs that dump the map; NULL with errno set. */
 static inline void *shared_map(int map_fd, size_t bytes)

@@ -7,7 +7,7 @@
 #ifndef BASE_XDP_MAPS_H
 #define BASE_XDP_MAPS_H
 
-#include <xroce/abi.h>
+#include <xroce/stat.h>
 
 struct xdp_maps {
 	int qp_fd, gid_fd, channel_fd;
@@ -22,6 +22,7 @@ struct xdp_maps {
 	struct xroce_sock *sock;	  /* XROCE_MAX_QUEUE */
 	struct xroce_engine_stats *stats; /* XROCE_MAX_SHARD */
 	struct xroce_drops *drops;	  /* XROCE_MAX_SHARD */
+	struct xroce_qp_stat *qp_stat;	  /* XROCE_QP_STATS */
 };
 
 #endif

@@ -436,8 +436,3 @@ int port_steer(struct port *port, const struct qp *qp)
 {
 	return shards_steer(&port->shards, qp);
 }
-
-void port_unsteer(struct port *port, u32 qpn)
-{
-	shards_unsteer(&port->shards, qpn);
-}

@@ -107,7 +107,12 @@ void port_run_locked(struct port *port);
  * another -errno. May wait for the broker: no lock held.
  */
 int port_create_qp(struct port *port, struct engine *e, struct qp_init *init, struct qp **out);
-/* The number is any process's again: after qp_destroy(). No lock held. */
+/*
+ * Out of the steering map, and qp_destroy(): as that, with the port's lock and its CQs' consumer
+ * sides held.
+ */
+void port_destroy_qp(struct port *port, struct qp *qp);
+/* The number is any process's again: after port_destroy_qp(). No lock held. */
 void port_release(struct port *port, u32 qpn);
 
 /* ---- the connection manager's: services.c ---- */
@@ -143,8 +148,6 @@ int port_lifeline(const struct port *port);
  * Returns 0 or -errno.
  */
 int port_steer(struct port *port, const struct qp *qp);
-/* Take qp out of the steering map (lock held), before qp_destroy(). */
-void port_unsteer(struct port *port, u32 qpn);
 
 /* ---- multicast groups ---- */
 

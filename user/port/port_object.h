@@ -28,6 +28,7 @@ struct port {
 	u64 netns;		/* inode of the network namespace */
 	/* by transport, but QP 1; under the lock of all shards */
 	u32 qps_made[XROCE_RAW + 1];
+	u64 qp_stats[XROCE_QP_STATS / 64]; /* port_stat.c: the elements that are taken */
 	struct attachment made;
 	struct watch *watch;	/* follow.c */
 	/* under all shards' locks */
@@ -56,6 +57,15 @@ int port_limited(struct port *port, enum port_limit limit, int err);
 /* ---- port_counters.c ---- */
 /* Says what the port has done, on standard error, if XROCE_COUNTERS asks for it. Any thread's. */
 void port_say_counters(const struct port *port);
+
+/* ---- port_stat.c: elements of the maps that show what a process has ---- */
+/*
+ * One for a QP that is about to be made, until it is given back; NULL: there is none left, and
+ * nobody sees the QP there. With the port's lock.
+ */
+struct xroce_qp_stat *port_take_qp_stat(struct port *port);
+/* After qp_destroy(). NULL: nothing. */
+void port_give_qp_stat(struct port *port, struct xroce_qp_stat *stat);
 
 /* ---- port_group.c ---- */
 /* The port ends, or is a forked child's. */

@@ -40,11 +40,12 @@ static int port_draw(struct port *port, u32 *qpn)
 }
 
 /* Known to XDP from here on. With the port's lock. */
-static int port_make_qp(struct port *port, struct engine *e, const struct qp_init *init,
-			struct qp **out)
+static int port_make_qp(struct port *port, struct engine *e, struct qp_init *init, struct qp **out)
 {
-	int err = qp_create(e, init, out);
+	int err;
 
+	init->stat = port_take_qp_stat(port);
+	err = qp_create(e, init, out);
 	if (!err) {
 		err = shards_steer(&port->shards, *out);
 		if (err)
@@ -52,11 +53,22 @@ static int port_make_qp(struct port *port, struct engine *e, const struct qp_ini
 	}
 	if (!err && init->qpn != XROCE_CM_QPN)
 		port->qps_made[init->transport]++;
+	if (err)
+		port_give_qp_stat(port, init->stat);
 	return err;
 }
 
+void port_destroy_qp(struct port *port, struct qp *qp)
+{
+	struct xroce_qp_stat *stat = qp->stat_own ? NULL : qp->stat;
+
+	shards_unsteer(&port->shards, qp->qpn);
+	qp_destroy(port_engine(port), qp);
+	port_give_qp_stat(port, stat);
+}
+
 /* With a number that is this process's, which it is no more if that fails. */
-static int port_make_numbered(struct port *port, struct engine *e, const struct qp_init *init,
+static int port_make_numbered(struct port *port, struct engine *e, struct qp_init *init,
 			      struct qp **out)
 {
 	int err;
@@ -70,7 +82,7 @@ static int port_make_numbered(struct port *port, struct engine *e, const struct 
 }
 
 /* QP 1, of which each process has its own. The broker is told: MADs come to those that have one. */
-static int port_make_qp1(struct port *port, struct engine *e, const struct qp_init *init,
+static int port_make_qp1(struct port *port, struct engine *e, struct qp_init *init,
 			 struct qp **out)
 {
 	int err = port->shards.dead ? 0 : attach_claim(&port->made, XROCE_CM_QPN);

@@ -43,6 +43,7 @@ static per_packet void completer_progress(struct engine *e, struct qp *qp, u32 b
 {
 	struct requester *req = &qp->req;
 
+	stat_psns(qp);
 	congestion_progress(e, qp, (u32)psn_diff(req->unacked_psn, before), now_ns);
 
 	req->retries_left = req->retry_cnt;
@@ -113,7 +114,7 @@ static void completer_imply_nak(struct engine *e, struct qp *qp, u64 now_ns)
 
 	if (req->loss & LOSS_NAKED)
 		return;
-	e->stats->implied_naks++;
+	engine_count(e, qp, implied_naks);
 	recovery_start(e, qp, req->unacked_psn, VERR_SEQUENCE_RETRY, now_ns);
 }
 
@@ -131,6 +132,18 @@ static enum xroce_drop completer_fail_memory(struct engine *e, struct qp *qp,
 		      list_error(e, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, MR_LOCAL_WRITE),
 		      now_ns);
 	return XROCE_DROP_none;
+}
+
+/* It came before its turn. */
+static rare enum xroce_drop completer_hold(struct engine *e, struct qp *qp, const struct packet *p,
+					   u64 now_ns)
+{
+	const bool held = reorder_hold(e, &qp->req.early, qp->req.unacked_psn, p, NULL);
+
+	if (held)
+		qp->stat->rx_held++;
+	completer_imply_nak(e, qp, now_ns);
+	return held ? XROCE_DROP_none : XROCE_DROP_psn_ahead;
 }
 
 /*
@@ -152,10 +165,7 @@ static struct send_wqe *completer_answered_wqe(struct engine *e, struct qp *qp,
 		}
 	}
 	if (!completer_ack_before(e, qp, p->psn, now_ns)) {
-		*drop = reorder_hold(e, &qp->req.early, qp->req.unacked_psn, p, NULL) ?
-				XROCE_DROP_none :
-				XROCE_DROP_psn_ahead;
-		completer_imply_nak(e, qp, now_ns);
+		*drop = completer_hold(e, qp, p, now_ns);
 		return NULL;
 	}
 	return sq_at(&qp->sq, sq_cons(&qp->sq));
@@ -244,7 +254,7 @@ static enum xroce_drop completer_rnr_nak(struct engine *e, struct qp *qp, u32 ps
 {
 	struct requester *req = &qp->req;
 
-	e->stats->rx_rnr_naks++;
+	engine_count(e, qp, rx_rnr_naks);
 	/*
 	 * a second one for the same request, or one for what has been taken back, says nothing new
 	 */
@@ -282,7 +292,7 @@ static enum xroce_drop completer_nak(struct engine *e, struct qp *qp, u32 psn, u
 	u8 code = syndrome & AETH_VALUE_MASK;
 
 	if (code == NAK_PSN_SEQUENCE) {
-		e->stats->rx_sequence_naks++;
+		engine_count(e, qp, rx_sequence_naks);
 		if (qp->req.loss & LOSS_NAKED) /* its repair is on its way */
 			return XROCE_DROP_psn_duplicate;
 		recovery_start(e, qp, psn, VERR_SEQUENCE_RETRY, now_ns);

@@ -64,6 +64,7 @@ void congestion_loss(struct engine *e, struct qp *qp)
 
 	qp->req.cwnd = qp->req.cwnd / 2 > floor ? qp->req.cwnd / 2 : floor;
 	congestion_untime(qp);
+	stat_limits(e, qp);
 }
 
 /* ---- adaptive time-out ---- */
@@ -102,12 +103,16 @@ void congestion_progress(struct engine *e, struct qp *qp, u32 packets, u64 now_n
 		/* the time that this process did not run is not the path's */
 		if (!timeout_is_late(timeout_due_ns(req), now_ns))
 			take_sample(rtt, (u32)min_u64(now_ns - rtt->sample_start_ns, RTT_MAX_NS));
+		qp->stat->rtt_ns = rtt->smoothed_ns;
+		qp->stat->rtt_variation_ns = rtt->variation_ns;
 		rtt->sample_start_ns = 0;
 	}
 	/* one packet more for each window's worth that arrived */
-	if (unlikely(req->cwnd < e->window * CWND_UNIT))
+	if (unlikely(req->cwnd < e->window * CWND_UNIT)) {
 		req->cwnd = min_u32(req->cwnd + packets * CWND_UNIT / (req->cwnd / CWND_UNIT + 1),
 				    e->window * CWND_UNIT);
+		stat_limits(e, qp);
+	}
 }
 
 void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns)
@@ -134,7 +139,7 @@ void rate_marked(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct rate *r = &qp->rate;
 
-	e->stats->rx_ce++;
+	engine_count(e, qp, rx_ce);
 	if (r->cnp_sent_ns && now_ns - r->cnp_sent_ns < CNP_INTERVAL_NS)
 		return;
 	r->cnp_sent_ns = now_ns;
@@ -189,7 +194,7 @@ enum xroce_drop rate_cut(struct engine *e, struct qp *qp, u64 now_ns)
 
 	if (!cnp_is_plausible(qp, now_ns))
 		return XROCE_DROP_cnp;
-	e->stats->rx_cnps++;
+	engine_count(e, qp, rx_cnps);
 	if (!r->reduced)
 		rate_reduce(e, qp, now_ns);
 	if (r->cut_ns && now_ns - r->cut_ns < period_ns)
@@ -201,6 +206,7 @@ enum xroce_drop rate_cut(struct engine *e, struct qp *qp, u64 now_ns)
 	r->alpha += (ALPHA_ONE - r->alpha) >> ALPHA_GAIN_SHIFT;
 	r->stage = 0;
 	r->alpha_ns = r->increase_ns = r->cut_ns = now_ns;
+	stat_limits(e, qp);
 	return XROCE_DROP_none;
 }
 
@@ -237,8 +243,10 @@ bool rate_allows_now(struct engine *e, struct qp *qp, u64 now_ns)
 	struct rate *r = &qp->rate;
 	u64 ahead_ns;
 
-	if (r->reduced)
+	if (r->reduced) {
 		rate_recover(e, qp, now_ns);
+		stat_limits(e, qp);
+	}
 	ahead_ns = rate_ahead_ns(r);
 	if (!qp->rate_limited || r->next_ns <= now_ns + ahead_ns)
 		return true;

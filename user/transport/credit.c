@@ -56,10 +56,10 @@ bool credit_covers(const struct qp *qp, const struct send_wqe *wqe, u32 index)
 	return !req->credits_used || !consumes || psn_diff(message, req->credit_limit) <= 0;
 }
 
-bool credit_allows(struct engine *e, const struct qp *qp, const struct send_wqe *wqe, u32 index)
+bool credit_allows(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 index)
 {
 	if (credit_covers(qp, wqe, index) || qp->req.next_psn == qp->req.unacked_psn)
 		return true;
-	e->stats->credit_waits++;
+	engine_count(e, qp, credit_waits);
 	return false;
 }

@@ -84,7 +84,7 @@ enum xroce_drop duplicate_answer(struct engine *e, struct qp *qp, const struct p
 	u64 offset;
 	u32 skip;
 
-	e->stats->duplicate_requests++;
+	engine_count(e, qp, duplicate_requests);
 	if (!(p->flags & OP_ANSWERED)) {
 		duplicate_acknowledge(e, qp, p);
 		return XROCE_DROP_none;

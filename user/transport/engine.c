@@ -97,6 +97,7 @@ static void engine_unready(struct engine *e, struct qp *qp)
 /* The first has had its turn: it goes to the end if it has more to send, else it goes. */
 static void engine_next_turn(struct engine *e, struct qp *qp)
 {
+	stat_psns(qp);
 	e->ready_head++;
 	e->burst = 0;
 	if (qp->ready)
@@ -155,6 +156,13 @@ static u32 engine_count_output(struct engine *e, u32 len)
 	return len;
 }
 
+static u32 engine_count_output_of(struct engine *e, struct qp *qp, u32 len)
+{
+	qp->stat->tx_packets++;
+	qp->stat->tx_bytes += len;
+	return engine_count_output(e, len);
+}
+
 static u32 engine_output_single(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 {
 	u32 len;
@@ -166,6 +174,7 @@ static u32 engine_output_single(struct engine *e, struct qp *qp, u8 *frame, u64 
 		return 0;
 	/* it is counted as so many bytes: here, so that others need not look for it */
 	e->stats->tx_bytes -= ENGINE_RAW;
+	qp->stat->tx_bytes -= ENGINE_RAW;
 	return len | ENGINE_RAW;
 }
 
@@ -195,7 +204,7 @@ static u32 engine_output_frame(struct engine *e, u8 *frame, u64 now_ns)
 			engine_next_turn(e, qp);
 		if (!len)
 			continue;
-		return engine_count_output(e, len);
+		return engine_count_output_of(e, qp, len);
 	}
 	return 0;
 }
@@ -369,11 +378,23 @@ static rare enum xroce_drop engine_refuse(struct engine *e, const struct packet 
 					  u64 now_ns)
 {
 	if (drop == XROCE_DROP_qp_unknown)
-		drop = group_input(e, p, hint, now_ns);
+		drop = group_input(e, p, frame, hint, now_ns);
 	else if (drop == XROCE_DROP_not_roce && raw_num_flows(e) &&
 		 (!hint || raw_is_hinted(hint)))
 		drop = raw_input(e, hint, frame, now_ns);
 	return drop == XROCE_DROP_not_handed ? drop : engine_count_input(e, drop);
+}
+
+/* It was for a QP of this engine, by its number. */
+static rare void engine_refuse_for(struct engine *e, const struct peek *look,
+				   const struct rx_frame *frame, enum xroce_drop drop)
+{
+	struct qp *qp = look->qp;
+
+	if (!qp || qp->qpn != look->qpn || qp_engine(qp) != e)
+		return;
+	stat_input(qp, frame);
+	stat_drop_of(qp, drop);
 }
 
 /* XROCE_DROP_not_handed is not counted yet: the caller may hand the frame to the QP's owner. */
@@ -393,24 +414,18 @@ static per_packet enum xroce_drop engine_input_frame(struct engine *e,
 		bth = header_in_match(look->kept, frame);
 	drop = likely(bth) ? engine_check_alike(e, frame, look, bth, &p, &done, now_ns) :
 			     check_frame(e, frame, hint, &p, &qp);
-	if (unlikely(drop != XROCE_DROP_none))
+	if (unlikely(drop != XROCE_DROP_none)) {
+		engine_refuse_for(e, look, frame, drop);
 		return engine_refuse(e, &p, frame, hint, drop, now_ns);
+	}
+	stat_input(qp, frame);
 	if (!done)
 		drop = unlikely(p.flags & OP_FLOW) ? flow_input(e, qp, &p, frame->data, now_ns) :
 						     engine_dispatch(e, qp, &p, hint, now_ns);
-	return engine_count_input(e, drop);
-}
-
-enum xroce_drop engine_input(struct engine *e, const struct xroce_rx_cqe *hint,
-			     const struct rx_frame *frame, u64 now_ns)
-{
-	enum xroce_drop drop;
-	struct peek look;
-
-	engine_peek(e, frame, &look);
-	drop = engine_input_frame(e, hint, frame, &look, now_ns);
-	engine_take_arms(e);
-	return drop == XROCE_DROP_not_handed ? engine_count_input(e, drop) : drop;
+	e->stats->rx_packets++;
+	if (unlikely(drop != XROCE_DROP_none))
+		stat_drop(e, qp, drop);
+	return drop;
 }
 
 /* Of frames in a row for one QP the first fetches for all. */
@@ -455,13 +470,19 @@ static inline void engine_fetch_wqe(const struct peek *look, u32 i)
  * What a frame will touch is fetched into the cache while others before it are worked on: its QP's
  * lines first, then where the next WQE lies, which is in one of those. A few frames ahead are as
  * long as memory takes; more at once than it can be asked for would wait in turn.
+ *
+ * *last: why the last of those that were dropped was. One function for one frame and for many:
+ * what each frame passes is inlined into it, once.
  */
-u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns,
-		       u64 *away)
+static __attribute__((noinline)) u32
+engine_input_frames(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns,
+		    u64 *away, enum xroce_drop *last)
 {
 	struct peek look[AHEAD_MAX];
 	enum xroce_drop drop;
 	u32 dropped = 0;
+
+	*last = XROCE_DROP_none;
 
 	for (u32 i = 0; i < n && i < AHEAD_QP; i++)
 		engine_fetch_qp(e, frames, look, i);
@@ -476,6 +497,7 @@ u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 
 					  now_ns);
 		if (likely(drop == XROCE_DROP_none))
 			continue;
+		*last = drop;
 		if (drop != XROCE_DROP_not_handed)
 			dropped++;
 		else if (away)
@@ -485,6 +507,24 @@ u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 
 	}
 	engine_take_arms(e);
 	return dropped;
+}
+
+u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns,
+		       u64 *away)
+{
+	enum xroce_drop last;
+
+	return engine_input_frames(e, frames, n, now_ns, away, &last);
+}
+
+enum xroce_drop engine_input(struct engine *e, const struct xroce_rx_cqe *hint,
+			     const struct rx_frame *frame, u64 now_ns)
+{
+	const struct engine_frame one = { .frame = *frame, .hint = hint };
+	enum xroce_drop drop;
+
+	engine_input_frames(e, &one, 1, now_ns, NULL, &drop);
+	return drop;
 }
 
 /* ---- time ---- */
@@ -706,8 +746,10 @@ static void engine_fail_overrun_qps(struct engine *e)
 			if (qp->srq)
 				engine_check_srq(e, qp->srq);
 			if ((qp->send_cq && cq_has_overrun(qp->send_cq)) ||
-			    (qp->recv_cq && cq_has_overrun(qp->recv_cq)) || qp->resp.overran)
+			    (qp->recv_cq && cq_has_overrun(qp->recv_cq)) || qp->resp.overran) {
+				stat_error(e, qp, CQE_SUCCESS, XROCE_REASON_CQ_OVERRUN);
 				engine_qp_error(e, qp, EVENT_QP_FATAL);
+			}
 		}
 	}
 }
@@ -715,8 +757,10 @@ static void engine_fail_overrun_qps(struct engine *e)
 void engine_fail(struct engine *e)
 {
 	for (u32 i = 0; i < XROCE_MAX_QP; i++)
-		if (e->qp[i] && qp_engine(e->qp[i]) == e)
+		if (e->qp[i] && qp_engine(e->qp[i]) == e) {
+			stat_error(e, e->qp[i], CQE_SUCCESS, XROCE_REASON_PORT_LOST);
 			engine_qp_error(e, e->qp[i], 0);
+		}
 }
 
 static bool take_bit(u32 *events, enum engine_event_type *type)

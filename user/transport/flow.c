@@ -217,7 +217,7 @@ static enum turn flow_wait_turn(struct engine *e, struct qp *qp, u64 now_ns)
 
 	if (!f->blocked_ns) {
 		f->blocked_ns = now_ns | 1;
-		e->stats->flow_waits++;
+		engine_count(e, qp, flow_waits);
 	}
 	if (now_ns - min_u64(f->blocked_ns, now_ns) >= patience_ns) {
 		flow_set_free(e, qp, now_ns);

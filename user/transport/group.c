@@ -127,8 +127,8 @@ bool group_takes_frame(const struct engine *e, const struct rx_frame *frame)
 
 /* Each member takes its copy or not, for reasons of its own. */
 static enum xroce_drop group_deliver(struct engine *e, const struct group *g,
-				     const struct packet *p, const struct xroce_rx_cqe *hint,
-				     u64 now_ns)
+				     const struct packet *p, const struct rx_frame *frame,
+				     const struct xroce_rx_cqe *hint, u64 now_ns)
 {
 	struct copies copies = { .refused = XROCE_DROP_none };
 	enum xroce_drop drop;
@@ -137,15 +137,19 @@ static enum xroce_drop group_deliver(struct engine *e, const struct group *g,
 		struct qp *qp = g->member[i];
 
 		drop = engine_check_copy(qp, p);
+		stat_input(qp, frame);
 		if (drop == XROCE_DROP_none)
 			drop = datagram_input(e, qp, p, hint, now_ns);
+		if (drop != XROCE_DROP_none)
+			stat_drop_of(qp, drop);
 		copies_count(e, &copies, drop);
 	}
 	return copies_end(e, &copies);
 }
 
 enum xroce_drop group_input(struct engine *e, const struct packet *p,
-			    const struct xroce_rx_cqe *hint, u64 now_ns)
+			    const struct rx_frame *frame, const struct xroce_rx_cqe *hint,
+			    u64 now_ns)
 {
 	const struct group *g =
 		p->dest_qpn == ROCE_MULTICAST_QPN ? group_find(e, &p->dst) : NULL;
@@ -156,5 +160,5 @@ enum xroce_drop group_input(struct engine *e, const struct packet *p,
 		return XROCE_DROP_not_handed;
 	if (OPCODE_TRANSPORT(p->opcode) != XROCE_UD)
 		return XROCE_DROP_qp_transport;
-	return packet_icrc_ok(p) ? group_deliver(e, g, p, hint, now_ns) : XROCE_DROP_icrc;
+	return packet_icrc_ok(p) ? group_deliver(e, g, p, frame, hint, now_ns) : XROCE_DROP_icrc;
 }

@@ -11,7 +11,7 @@
  *   congestion.c window, adaptive time-out, DCQCN            credit.c     end-to-end credits
  *   flow.c       flow control of UC and UD
  *   template.c   headers kept, to copy and to compare
- *   expect.c     which responses XDP wakes for
+ *   expect.c     which responses XDP wakes for          stat.c       what a QP shows of itself
  *   datagram.c   UD, both ways                             moderation.c events of moderated CQs
  *   owner.c       several engines of a device
  *   group.c      multicast groups: a packet for each member
@@ -183,6 +183,46 @@ static inline enum xroce_drop copies_end(struct engine *e, const struct copies *
 	if (c->refused != XROCE_DROP_none)
 		engine_drop(e, c->refused);
 	return XROCE_DROP_none;
+}
+
+/*
+ * One more of what both the engine and the QP count under that name: plain words, which the owner
+ * engine alone writes.
+ */
+#define engine_count(e, qp, field)      \
+	do {                            \
+		(e)->stats->field++;    \
+		(qp)->stat->field++;    \
+	} while (0)
+
+/* stat.c: what a QP's element of xroce_qp_stat says beside what is counted. */
+/* Memory for it. Returns 0 or -ENOMEM; and its end, after which the element is free. */
+int stat_init(struct qp *qp, const struct qp_init *init);
+void stat_free(struct qp *qp);
+/* It was made, modified or moved: whose it is and how it is set up. */
+void stat_describe(struct qp *qp);
+/* The engine has changed its state; why, before that. */
+void stat_state(struct qp *qp);
+void stat_error(struct engine *e, struct qp *qp, enum cqe_status status, enum xroce_reason why);
+/* The limits of congestion.c have changed. */
+void stat_limits(const struct engine *e, struct qp *qp);
+/* A packet for the QP was dropped: it counts that, and with the first its engine. */
+rare void stat_drop(struct engine *e, struct qp *qp, enum xroce_drop drop);
+rare void stat_drop_of(struct qp *qp, enum xroce_drop drop);
+static inline void stat_input(struct qp *qp, const struct rx_frame *frame)
+{
+	qp->stat->rx_packets++;
+	qp->stat->rx_bytes += frame->len + frame->frag_len;
+}
+/* unacked_psn or next_psn has moved. */
+static inline void stat_psns(const struct qp *qp)
+{
+	const u32 next = qp->req.next_psn, unacked = qp->req.unacked_psn;
+	struct xroce_qp_stat *stat = qp->stat;
+
+	stat->sq_psn = next;
+	stat->unacked_psn = unacked;
+	stat->outstanding = (next - unacked) & ROCE_PSN_MASK;
 }
 
 /* engine.c */
@@ -536,7 +576,7 @@ void credit_update(struct engine *e, struct qp *qp, u8 syndrome, u32 msn);
 /* The peer has said that it has a receive WQE for this message, or the message needs none. */
 bool credit_covers(const struct qp *qp, const struct send_wqe *wqe, u32 index);
 /* May this message start? A wait is counted. */
-bool credit_allows(struct engine *e, const struct qp *qp, const struct send_wqe *wqe, u32 index);
+bool credit_allows(struct engine *e, struct qp *qp, const struct send_wqe *wqe, u32 index);
 
 /* flow.c */
 /* With the QP: 0 or -ENOMEM; and its end. */
@@ -653,7 +693,8 @@ static inline bool reply_pending(const struct qp *qp)
  * XROCE_DROP_not_handed: it is engine number 0's.
  */
 enum xroce_drop group_input(struct engine *e, const struct packet *p,
-			    const struct xroce_rx_cqe *hint, u64 now_ns);
+			    const struct rx_frame *frame, const struct xroce_rx_cqe *hint,
+			    u64 now_ns);
 
 /* raw.c */
 /*

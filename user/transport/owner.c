@@ -175,6 +175,7 @@ void owner_take_qp(struct engine *e, struct qp *qp)
 	owner_join_cq(qp->recv_cq, e);
 	if (qp->srq)
 		qp->srq->shared = users_add(&qp->srq->users, e->number);
+	qp->stat->engine = e->number;
 }
 
 void owner_release_qp(struct engine *e, struct qp *qp)

@@ -250,8 +250,11 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	if (!err)
 		err = flow_peers_init(qp);
 	if (!err)
+		err = stat_init(qp, init);
+	if (!err)
 		err = qpn_take(e, qp, init->qpn);
 	if (err) {
+		stat_free(qp);
 		flow_free(qp);
 		rq_free(&qp->rq);
 		shared_sends_free(qp);
@@ -267,6 +270,7 @@ int qp_create(struct engine *e, const struct qp_init *init, struct qp **out)
 	qp->rss = init->rss;
 	e->tables->num_raw += raw;
 	owner_take_qp(e, qp);
+	stat_describe(qp);
 	*out = qp;
 	return 0;
 }
@@ -275,6 +279,7 @@ void qp_abandon(struct qp *qp)
 {
 	atomic_store_explicit(&qp->state, QPS_ERR, memory_order_relaxed);
 	qp->attr.state = QPS_ERR;
+	stat_state(qp);
 }
 
 void qp_purge_completions(struct engine *e, struct qp *qp)
@@ -306,6 +311,7 @@ void qp_destroy(struct engine *e, struct qp *qp)
 	rq_free(&qp->rq);
 	shared_sends_free(qp);
 	sq_free(&qp->sq);
+	stat_free(qp);
 	free(qp);
 }
 
@@ -422,9 +428,14 @@ void engine_qp_error(struct engine *e, struct qp *qp, u32 events)
 {
 	if (qp_state(qp) == QPS_ERR || qp_state(qp) == QPS_RESET)
 		return;
+	if (events & EVENT_QP_REQ_ERR)
+		stat_error(e, qp, CQE_REM_INV_REQ_ERR, XROCE_REASON_PEER_INVALID);
+	else if (events & EVENT_QP_ACCESS_ERR)
+		stat_error(e, qp, CQE_LOC_ACCESS_ERR, XROCE_REASON_PEER_ACCESS);
 	/* pairs with the load in qp_state(), and by the fence in qp_flush() with rq_publish() */
 	atomic_store_explicit(&qp->state, QPS_ERR, memory_order_seq_cst);
 	qp->attr.state = QPS_ERR;
+	stat_state(qp);
 	if (!fatal_nak_due(&qp->resp))
 		reply_forget(qp);
 	timer_cancel(e, qp);
@@ -441,6 +452,7 @@ void engine_qp_error(struct engine *e, struct qp *qp, u32 events)
 void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr,
 		   u64 now_ns)
 {
+	stat_error(e, qp, status, (enum xroce_reason)verr);
 	sq_complete(e, qp, status, verr, now_ns);
 	if (is_reliable(qp)) {
 		engine_qp_error(e, qp, 0);
@@ -450,6 +462,7 @@ void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum
 	/* pairs as in engine_qp_error() */
 	atomic_store_explicit(&qp->state, QPS_SQE, memory_order_seq_cst);
 	qp->attr.state = QPS_SQE;
+	stat_state(qp);
 	qp_flush(e, qp);
 	engine_qp_event(e, qp, EVENT_QP_STATE);
 }

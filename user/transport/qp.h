@@ -16,6 +16,8 @@
 #ifndef TRANSPORT_QP_H
 #define TRANSPORT_QP_H
 
+#include <xroce/stat.h>
+
 #include "cq.h"
 #include "flow.h"
 #include "mr.h"
@@ -225,6 +227,12 @@ struct qp_init {
 	 * with any contents, lent until qp_destroy(); NULL: the QP's own
 	 */
 	void *sq_lent, *rq_lent;
+	/*
+	 * where the QP counts, lent until qp_destroy(), zeros but for what the lender knows (pid,
+	 * made_ns): may be a shared map, and nothing is read from it that matters. NULL: the QP's
+	 * own
+	 */
+	struct xroce_qp_stat *stat;
 	void *owner;			/* the verbs layer's object */
 };
 
@@ -468,7 +476,7 @@ struct qp {
 	u32 dest_qpn;
 	struct cq *send_cq, *recv_cq;
 	struct srq *srq;
-	struct qp *doorbell_next; /* of the thread that pushes it, then of the one that takes it */
+	struct xroce_qp_stat *stat; /* the engine writes, anyone reads */
 	struct sq sq;
 	struct requester req;
 	struct rq rq cache_aligned;
@@ -487,6 +495,8 @@ struct qp {
 	u32 num_flows;		     /* raw packets: its flows */
 	struct rss *rss;	     /* raw packets: to whose work queues it hands them, or NULL */
 	struct shared_sends *shared; /* with tag_matching, else NULL */
+	struct qp *doorbell_next; /* of the thread that pushes it, then of the one that takes it */
+	struct xroce_qp_stat *stat_own; /* or NULL: it is lent */
 	void *owner;
 	struct qp_attr attr;	 /* as last set, for query */
 	/* what XDP is told of responses, by expect.c */

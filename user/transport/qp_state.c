@@ -304,6 +304,8 @@ int qp_modify(struct engine *e, struct qp *qp, const struct qp_attr *attr, u32 m
 	qp_forget_headers(qp);
 	if (mask & QP_ATTR_STATE)
 		qp_enter_state(e, qp, from, to);
+	stat_describe(qp);
+	stat_limits(e, qp);
 	return 0;
 }
 

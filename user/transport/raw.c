@@ -132,13 +132,18 @@ static enum xroce_drop raw_deliver(struct engine *e, struct qp *qp, u32 tag, con
 {
 	const enum qp_state state = qp_state(qp);
 	struct cqe cqe = { .opcode = CQE_RECV, .byte_len = p->payload_len };
+	enum xroce_drop drop = XROCE_DROP_qp_state;
 	/* the completion has its tag from here; XDP knows the first flow alone */
 	struct xroce_rx_cqe tagged = { .rx_time_ns = hint ? hint->rx_time_ns : 0,
 				       .flow_tag = tag };
 
-	if (state < QPS_RTR || state == QPS_ERR)
-		return XROCE_DROP_qp_state;
-	return datagram_receive(e, qp, p, &tagged, NULL, &cqe, now_ns);
+	qp->stat->rx_packets++;
+	qp->stat->rx_bytes += p->payload_len;
+	if (state >= QPS_RTR && state != QPS_ERR)
+		drop = datagram_receive(e, qp, p, &tagged, NULL, &cqe, now_ns);
+	if (drop != XROCE_DROP_none)
+		stat_drop_of(qp, drop);
+	return drop;
 }
 
 /* The next flow of the same order that takes the frame; NULL: no other does. */

@@ -65,7 +65,7 @@ static struct resp_resource *reply_next_pending(struct responder *resp)
 /* What a READ names is not there any more: its region went away, or the memory did. */
 static u32 reply_refuse_resource(struct engine *e, struct qp *qp, u32 psn)
 {
-	e->stats->remote_errors++;
+	engine_count(e, qp, remote_errors);
 	reply_forget(qp);
 	reply_ack(e, qp, AETH_NAK | NAK_REMOTE_ACCESS, psn);
 	engine_qp_error(e, qp, EVENT_QP_ACCESS_ERR);
@@ -142,7 +142,7 @@ static u32 reply_output_cnp(struct engine *e, struct qp *qp, u8 *frame)
 			    .becn = true };
 
 	qp->cnp_due = false;
-	e->stats->tx_cnps++;
+	engine_count(e, qp, tx_cnps);
 	return packet_seal(frame, packet_put_headers(frame, &qp->path, &p), 0);
 }
 
@@ -160,8 +160,10 @@ u32 reply_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 			return 0;
 		len = reply_output_resource(e, qp, r, frame);
 		rate_sent(e, qp, len, now_ns);
-		if (again)
+		if (again) {
 			e->stats->tx_retransmitted_bytes += len;
+			qp->stat->tx_retransmitted_bytes += len;
+		}
 	}
 	/* behind all others; or the NAK that a region which went away leaves of them */
 	if (!len && qp->resp.ack_due)

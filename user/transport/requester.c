@@ -16,6 +16,7 @@ void requester_start(struct qp *qp, u32 sq_psn)
 	req->next_psn = req->unacked_psn = req->sent_psn = sq_psn;
 	req->tx = req->assigned = sq_cons(&qp->sq);
 	req->tx_packet = 0;
+	stat_psns(qp);
 	req->first_index = req->tx;
 	expect_none(qp);
 	req->ack_deadline_ns = NSEC_NEVER;
@@ -49,6 +50,7 @@ void requester_seek(struct engine *e, struct qp *qp, u32 psn)
 	}
 	req->tx = index;
 	req->next_psn = psn;
+	stat_psns(qp);
 	/* requests from psn on will be made again */
 	while (req->rd_atomic_out) {
 		u32 last = (req->rd_atomic_head + req->rd_atomic_out - 1) & req->rd_atomic_mask;
@@ -184,8 +186,9 @@ static void requester_count_sent(struct engine *e, struct qp *qp, const struct p
 	struct requester *req = &qp->req;
 
 	if (again) {
-		e->stats->tx_retransmitted++;
+		engine_count(e, qp, tx_retransmitted);
 		e->stats->tx_retransmitted_bytes += len;
+		qp->stat->tx_retransmitted_bytes += len;
 	}
 	rate_sent(e, qp, len, now_ns);
 	if (!is_reliable(qp) || !req->timeout)

@@ -386,7 +386,7 @@ static enum verdict execute_write(struct engine *e, struct qp *qp, const struct 
 			return REMOTE_ACCESS;
 	}
 	if (p->flags & OP_START)
-		e->stats->rx_writes++;
+		engine_count(e, qp, rx_writes);
 	seq->offset = (p->flags & OP_START ? 0 : seq->offset) + p->payload_len;
 	seq->va = va + p->payload_len;
 	seq->rkey = rkey;
@@ -422,7 +422,7 @@ static void execute_read(struct engine *e, struct qp *qp, const struct packet *p
 {
 	struct resp_resource *r = responder_take_resource(qp, p);
 
-	e->stats->rx_reads++;
+	engine_count(e, qp, rx_reads);
 	r->num_psn = psn_count(p->dma_len, qp->path_mtu);
 	reply_resource(e, qp, r, 0, r->num_psn);
 }
@@ -454,7 +454,7 @@ execute_atomic(struct engine *e, struct qp *qp, const struct packet *p)
 	r = responder_take_resource(qp, p);
 	r->atomic = true;
 	r->original = original;
-	e->stats->rx_atomics++;
+	engine_count(e, qp, rx_atomics);
 	reply_resource(e, qp, r, 0, 1);
 	return ACCEPT;
 }
@@ -497,7 +497,7 @@ static void responder_request_again(struct engine *e, struct qp *qp)
 	struct resp_sequence *seq = &qp->resp.seq;
 
 	seq->nak_sent = true;
-	e->stats->tx_sequence_naks++;
+	engine_count(e, qp, tx_sequence_naks);
 	reply_ack(e, qp, AETH_NAK | NAK_PSN_SEQUENCE, seq->expected_psn);
 }
 
@@ -545,10 +545,10 @@ static enum verdict responder_execute(struct engine *e, struct qp *qp, const str
 		return v;
 	seq->in_message = !(p->flags & OP_END);
 	seq->message_kind = (u8)(p->flags & (OP_SEND | OP_WRITE));
-	seq->expected_psn = psn_add(p->psn, psns);
+	qp->stat->rq_psn = seq->expected_psn = psn_add(p->psn, psns);
 	seq->migreq |= p->migreq;
 	if (p->flags & OP_END)
-		seq->msn = psn_add(seq->msn, 1);
+		qp->stat->msn = seq->msn = psn_add(seq->msn, 1);
 	if (is_reliable(qp))
 		responder_acknowledge(e, qp, p);
 	return ACCEPT;
@@ -560,6 +560,7 @@ static rare void responder_fail_receive(struct engine *e, struct qp *qp, const s
 {
 	struct cqe cqe = { .status = status, .vendor_err = verr };
 
+	stat_error(e, qp, status, (enum xroce_reason)verr);
 	cqe.opcode = tag_abandon(qp);
 	if (qp->resp.seq.have_recv)
 		responder_complete(e, qp, p, NULL, &cqe, now_ns);
@@ -580,7 +581,7 @@ static void responder_fail_memory(struct engine *e, struct qp *qp, const struct 
 static enum xroce_drop responder_fail(struct engine *e, struct qp *qp, const struct packet *p,
 				      u8 code, u32 event)
 {
-	e->stats->remote_errors++;
+	engine_count(e, qp, remote_errors);
 	reply_ack(e, qp, AETH_NAK | code, p->psn);
 	engine_qp_error(e, qp, event);
 	return XROCE_DROP_none;
@@ -600,7 +601,7 @@ static rare enum xroce_drop responder_refuse(struct engine *e, struct qp *qp,
 		return duplicate_answer(e, qp, p);
 	case RNR:
 		seq->nak_sent = true;
-		e->stats->tx_rnr_naks++;
+		engine_count(e, qp, tx_rnr_naks);
 		reply_ack(e, qp, AETH_RNR_NAK | qp->resp.min_rnr_timer, p->psn);
 		return XROCE_DROP_none;
 	case INVALID_REQUEST:
@@ -647,7 +648,7 @@ static enum xroce_drop responder_abandon_message(struct engine *e, struct qp *qp
 
 	seq->in_message = false;
 	seq->dropping = true;
-	seq->expected_psn = psn_add(p->psn, 1);
+	qp->stat->rq_psn = seq->expected_psn = psn_add(p->psn, 1);
 	if (v == RECV_BAD_LKEY) {
 		responder_fail_memory(e, qp, p, now_ns);
 		engine_qp_error(e, qp, 0);
@@ -750,6 +751,7 @@ enum xroce_drop responder_input(struct engine *e, struct qp *qp, const struct pa
 		responder_process_late_repair(e, qp, p, now_ns);
 	if (v == NAK_SEQUENCE &&
 	    reorder_hold(e, &qp->resp.early, qp->resp.seq.expected_psn, p, hint)) {
+		qp->stat->rx_held++;
 		responder_refuse(e, qp, p, v, now_ns);
 		return XROCE_DROP_none;
 	}

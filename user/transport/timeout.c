@@ -28,7 +28,7 @@ static bool timeout_put_off(struct engine *e, struct qp *qp, bool adaptive, u64 
 
 	if (!timeout_is_late(deadline_ns, now_ns) || (req->loss & limit) == limit)
 		return false;
-	e->stats->late_deadlines++;
+	engine_count(e, qp, late_deadlines);
 	if (adaptive) {
 		req->loss |= LOSS_LATE;
 	} else {
@@ -47,11 +47,11 @@ static void timeout_of_ack(struct engine *e, struct qp *qp, bool adaptive, u64 n
 		/* the repair may be lost as well: a NAK may ask for it again */
 		req->loss &= (u8)~(LOSS_NAKED | LOSS_LATE);
 		if (adaptive) {
-			e->stats->rto_probes++;
+			engine_count(e, qp, rto_probes);
 			req->rtt.backoff++;
 			recovery_probe(e, qp);
 		} else {
-			e->stats->timeouts++;
+			engine_count(e, qp, timeouts);
 			recovery_start(e, qp, req->unacked_psn, VERR_TIMEOUT, now_ns);
 		}
 	}

@@ -137,10 +137,8 @@ static void qp_take_away(struct vqp *vqp)
 	cq_lock_two(send_cq, recv_cq);
 	port_lock(vqp->port);
 	last = !sibling_leave(vqp);
-	if (last) {
-		port_unsteer(vqp->port, qpn);
-		qp_destroy(port_engine(vqp->port), vqp->qp);
-	}
+	if (last)
+		port_destroy_qp(vqp->port, vqp->qp);
 	port_unlock(vqp->port);
 	cq_unlock_two(send_cq, recv_cq);
 	if (last)

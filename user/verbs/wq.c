@@ -171,8 +171,7 @@ int destroy_wq_op(struct ibv_wq *wq)
 	number = vwq->qp->qpn;
 	vlock_take(&vcq->lock);
 	port_lock(vwq->port);
-	port_unsteer(vwq->port, number);
-	qp_destroy(port_engine(vwq->port), vwq->qp);
+	port_destroy_qp(vwq->port, vwq->qp);
 	port_unlock(vwq->port);
 	vlock_drop(&vcq->lock);
 	port_release(vwq->port, number);

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a QP shows of itself in its element of xroce_qp_stat. What changes with each packet is
+ * stored where it changes; here is what changes with the QP's state, or seldom.
+ *
+ * The element may lie in a map that others can write to: nothing here reads from it what matters.
+ */
+#include <stdlib.h>
+
+#include "internal.h"
+
+#define X(name, number, text)                                                         \
+	_Static_assert((int)XROCE_REASON_##name == (int)VERR_##name, "the same number");
+VENDOR_ERRORS(X)
+#undef X
+_Static_assert((int)XROCE_QPS_RESET == (int)QPS_RESET && (int)XROCE_QPS_ERR == (int)QPS_ERR &&
+		       (int)XROCE_QPS_SQE == (int)QPS_SQE,
+	       "the same numbers");
+_Static_assert((int)XROCE_STATUS_LOC_PROT_ERR == (int)CQE_LOC_PROT_ERR &&
+		       (int)XROCE_STATUS_RNR_RETRY_EXC_ERR == (int)CQE_RNR_RETRY_EXC_ERR &&
+		       (int)XROCE_STATUS_TM_RNDV_INCOMPLETE == (int)CQE_TM_RNDV_INCOMPLETE,
+	       "the same numbers");
+
+int stat_init(struct qp *qp, const struct qp_init *init)
+{
+	if (!init->stat)
+		qp->stat_own = calloc(1, sizeof(*qp->stat_own));
+	qp->stat = init->stat ? init->stat : qp->stat_own;
+	return qp->stat ? 0 : -ENOMEM;
+}
+
+void stat_free(struct qp *qp)
+{
+	free(qp->stat_own);
+	qp->stat = qp->stat_own = NULL;
+}
+
+static u32 stat_cq(const struct cq *cq)
+{
+	return cq ? cq->index : XROCE_NO_CQ;
+}
+
+void stat_describe(struct qp *qp)
+{
+	struct xroce_qp_stat *stat = qp->stat;
+
+	stat->qpn = qp->qpn;
+	stat->transport = (enum xroce_transport)qp->transport;
+	stat->peer_qpn = qp->dest_qpn;
+	stat->path_mtu = qp->path_mtu;
+	stat->pd = qp->pd;
+	stat->pkey = qp->pkey;
+	if (qp->transport != XROCE_UD) {
+		memcpy(stat->local, &qp->path.local, sizeof(stat->local));
+		memcpy(stat->peer, &qp->path.peer, sizeof(stat->peer));
+	}
+	stat->send_cq = stat_cq(qp->send_cq);
+	stat->recv_cq = stat_cq(qp->recv_cq);
+	stat->srq = qp->srq ? qp->srq->number : 0;
+	stat->rq_psn = qp->resp.seq.expected_psn;
+	stat->msn = qp->resp.seq.msn;
+	stat_psns(qp);
+	stat_state(qp);
+}
+
+void stat_state(struct qp *qp)
+{
+	qp->stat->state = (enum xroce_qp_state)qp_state(qp);
+}
+
+void stat_error(struct engine *e, struct qp *qp, enum cqe_status status, enum xroce_reason why)
+{
+	/* what comes after the first is its consequence */
+	if (qp_state(qp) == QPS_ERR || qp_state(qp) == QPS_RESET)
+		return;
+	qp->stat->error_ns = e->now_ns;
+	qp->stat->error = (enum xroce_status)status;
+	qp->stat->error_reason = why;
+}
+
+void stat_limits(const struct engine *e, struct qp *qp)
+{
+	struct xroce_qp_stat *stat = qp->stat;
+
+	stat->window = is_reliable(qp) ? congestion_window(e, &qp->req) : 0;
+	stat->rtt_ns = qp->req.rtt.smoothed_ns;
+	stat->rtt_variation_ns = qp->req.rtt.variation_ns;
+	stat->rate_limit = qp->rate.limit;
+	stat->rate = qp->rate.reduced ? qp->rate.current : 0;
+}
+
+void stat_drop(struct engine *e, struct qp *qp, enum xroce_drop drop)
+{
+	engine_drop(e, drop);
+	stat_drop_of(qp, drop);
+}
+
+void stat_drop_of(struct qp *qp, enum xroce_drop drop)
+{
+	qp->stat->rx_dropped++;
+	qp->stat->icrc_errors += drop == XROCE_DROP_icrc;
+	qp->stat->last_drop = drop;
+}
