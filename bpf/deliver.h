@@ -6,51 +6,16 @@
 #ifndef BPF_DELIVER_H
 #define BPF_DELIVER_H
 
+#include "copy.h"
 #include "count.h"
 #include "cqe.h"
 #include "maps.h"
 #include "parse.h"
+#include "trace.h"
 #include "wake.h"
 
 /* Set before the program is loaded, by the broker: it is a client's (xroce/abi.h). */
 const volatile bool xroce_shared = false;
-
-/*
- * Records are reserved in these sizes of frame, as their size must be a constant: what a frame of
- * 64 bytes of payload, of each path MTU with the longest headers, and a super-packet need. A record
- * and the kernel's 8 bytes before it are whole cache lines.
- */
-#define DELIVER_SIZES(X)                                                                           \
-	X(80) X(144) X(400) X(656) X(1168) X(2192) X(4240) X(8144) X(12240) X(16336) X(24528)      \
-	X(32720) X(49104) X(65616)
-#define DELIVER_RECORD(bytes) (sizeof(struct xroce_rx_record) + (bytes))
-#define DELIVER_HEADER	      8 /* BPF_RINGBUF_HDR_SZ */
-#define DELIVER_LOAD_MAX      0xffffu
-#define X(bytes)                                                                                   \
-	_Static_assert((DELIVER_HEADER + DELIVER_RECORD(bytes)) % 64 == 0, "whole cache lines");
-DELIVER_SIZES(X)
-#undef X
-
-/* A record with room for a frame of len bytes; NULL: there is none, or no frame is so long. */
-static __always_inline struct xroce_rx_record *deliver_reserve(__u32 len)
-{
-#define X(bytes)                                                                                   \
-	if (len <= (bytes))                                                                        \
-		return bpf_ringbuf_reserve(&xroce_ring, DELIVER_RECORD(bytes), 0);
-	DELIVER_SIZES(X)
-#undef X
-	return NULL;
-}
-
-/* A call of bpf_xdp_load_bytes() copies no more than 65535 bytes. */
-static __always_inline long deliver_load(struct xdp_md *ctx, struct xroce_rx_record *r, __u32 len)
-{
-	if (len <= DELIVER_LOAD_MAX)
-		return bpf_xdp_load_bytes(ctx, 0, r->frame, len);
-	return bpf_xdp_load_bytes(ctx, 0, r->frame, DELIVER_LOAD_MAX) ||
-	       bpf_xdp_load_bytes(ctx, DELIVER_LOAD_MAX, r->frame + DELIVER_LOAD_MAX,
-				  len - DELIVER_LOAD_MAX);
-}
 
 /* A record with the frame in it; NULL: *drop says why not. */
 static __always_inline struct xroce_rx_record *
@@ -58,12 +23,13 @@ deliver_frame(struct xdp_md *ctx, const struct packet *p, enum xroce_drop *drop)
 {
 	const __u32 len = p->frame_len;
 	/* a length of 0 is what the verifier of Linux 6.1 cannot exclude by len alone */
-	struct xroce_rx_record *r = len >= sizeof(struct ethhdr) ? deliver_reserve(len) : NULL;
+	struct xroce_rx_record *r =
+		len >= sizeof(struct ethhdr) ? copy_reserve(&xroce_ring, len) : NULL;
 
 	*drop = XROCE_DROP_ring_full;
 	if (!r)
 		return NULL;
-	if (deliver_load(ctx, r, len)) {
+	if (copy_load(ctx, r->frame, len)) {
 		bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);
 		*drop = XROCE_DROP_multibuffer;
 		return NULL;
@@ -111,8 +77,11 @@ static __attribute__((noinline)) int deliver(struct xdp_md *ctx, struct packet *
 	enum xroce_drop drop;
 	struct xroce_rx_record *r = deliver_frame(ctx, p, &drop);
 
-	if (!r)
+	if (!r) {
+		trace_dropped(ctx, p, drop);
 		return count_qp_drop(qp, drop);
+	}
+	trace_received(ctx, p);
 	/* pairs with the addition in service_watch() (user/shard/attendance.c) */
 	count_received(qp, p);
 	if (deliver_record(r, p, qp))
@@ -127,8 +96,11 @@ static __attribute__((noinline)) int deliver_to_group(struct xdp_md *ctx, struct
 	enum xroce_drop drop;
 	struct xroce_rx_record *r = deliver_frame(ctx, p, &drop);
 
-	if (!r)
+	if (!r) {
+		trace_dropped(ctx, p, drop);
 		return count_drop(drop);
+	}
+	trace_received(ctx, p);
 	/* as in deliver() */
 	count_received_by_all(p);
 	if (deliver_record(r, p, as))

@@ -16,6 +16,7 @@
 #include "count.h"
 #include "parse.h"
 #include "steer.h"
+#include "trace.h"
 #include "turn.h"
 #include "cqe.h"
 #include "deliver.h"
@@ -64,15 +65,24 @@ static __always_inline bool steer_is_left_behind(void)
 	return xroce_in_dispatcher && !bpf_map_lookup_elem(&xroce_xsk, &zero);
 }
 
+/* Counts a drop, and shows it to whoever looks. Returns the verdict. */
+static __always_inline int steer_drop(struct xdp_md *ctx, const struct packet *p,
+				      struct xroce_qp *qp, enum xroce_drop drop)
+{
+	trace_dropped(ctx, p, drop);
+	return count_qp_drop(qp, drop);
+}
+
 /* A packet to a group of ours, to the sockets. Returns the verdict. */
 static __attribute__((noinline)) int steer_redirect_to_group(struct xdp_md *ctx, struct packet *p)
 {
 	if (!steer_is_local(ctx) && wake_is_watched(ctx->rx_queue_index))
 		p->rx_flags |= XROCE_RX_UNANNOUNCED;
 	if (!cqe_write(ctx, p, &group_as_qp))
-		return count_drop(XROCE_DROP_metadata);
+		return steer_drop(ctx, p, NULL, XROCE_DROP_metadata);
 	if (!steer_redirect(ctx, &group_as_qp))
-		return count_drop(XROCE_DROP_no_socket);
+		return steer_drop(ctx, p, NULL, XROCE_DROP_no_socket);
+	trace_received(ctx, p);
 	group_count(p);
 	if (!(p->rx_flags & XROCE_RX_UNANNOUNCED) || !wake_count_unannounced(ctx->rx_queue_index))
 		wake_sleepers_of_group(p, ctx->rx_queue_index);
@@ -100,7 +110,7 @@ static __attribute__((noinline)) int steer_to_group(struct xdp_md *ctx, struct p
 	if (drop == XROCE_DROP_none)
 		drop = group_check(p);
 	if (drop != XROCE_DROP_none)
-		return count_drop(drop);
+		return steer_drop(ctx, p, NULL, drop);
 	return xroce_shared ? deliver_to_group(ctx, p, &group_as_qp) :
 			      steer_redirect_to_group(ctx, p);
 }
@@ -131,16 +141,17 @@ int xroce_xdp(struct xdp_md *ctx)
 	if (drop == XROCE_DROP_none)
 		drop = steer_check(&p, qp);
 	if (drop != XROCE_DROP_none || !qp)
-		return count_qp_drop(qp, drop);
+		return steer_drop(ctx, &p, qp, drop);
 
 	if (xroce_shared)
 		return deliver(ctx, &p, qp);
 	if (!steer_is_local(ctx) && wake_is_watched(ctx->rx_queue_index))
 		p.rx_flags |= XROCE_RX_UNANNOUNCED;
 	if (!cqe_write(ctx, &p, qp))
-		return count_qp_drop(qp, XROCE_DROP_metadata);
+		return steer_drop(ctx, &p, qp, XROCE_DROP_metadata);
 	if (!steer_redirect(ctx, qp))
-		return count_qp_drop(qp, XROCE_DROP_no_socket);
+		return steer_drop(ctx, &p, qp, XROCE_DROP_no_socket);
+	trace_received(ctx, &p);
 	count_received(qp, &p);
 	if (!(p.rx_flags & XROCE_RX_UNANNOUNCED) || !wake_count_unannounced(ctx->rx_queue_index))
 		wake_sleepers(ctx, qp, &p, ctx->rx_queue_index);

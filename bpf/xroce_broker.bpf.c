@@ -27,6 +27,7 @@
 #include "mux_group.h"
 #include "mux_mad.h"
 #include "pair.h"
+#include "trace.h"
 
 /* ---- receiving ---- */
 
@@ -41,6 +42,14 @@ static __always_inline const struct xroce_owner *mux_owner(struct xdp_md *ctx,
 		return NULL;
 	qpn = load_be32(&bth->ecn_qpn) & ROCE_QPN_MASK;
 	return bpf_map_lookup_elem(&xroce_owner, &qpn);
+}
+
+/* As steer_drop() (xroce.bpf.c). */
+static __always_inline int mux_drop(struct xdp_md *ctx, const struct packet *p,
+				    enum xroce_drop drop)
+{
+	trace_dropped(ctx, p, drop);
+	return count_drop(drop);
 }
 
 /* What is to a client's QP that client's program checks, and counts; the rest is counted here. */
@@ -75,7 +84,7 @@ int xroce_mux(struct xdp_md *ctx)
 				bpf_tail_call(ctx, &xroce_client, client);
 		}
 	}
-	return count_drop(drop == XROCE_DROP_none ? XROCE_DROP_qp_unknown : drop);
+	return mux_drop(ctx, &p, drop == XROCE_DROP_none ? XROCE_DROP_qp_unknown : drop);
 }
 
 /* ---- sending ---- */

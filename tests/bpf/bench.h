@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include <linux/bpf.h>
-#include <xroce/abi.h>
+#include <xroce/trace.h>
 
 #include "frame.h"
 #include "xroce.skel.h"

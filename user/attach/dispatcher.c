@@ -11,6 +11,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 #include <xdp/libxdp.h>
+#include <xroce/trace.h>
 
 #include "../base/options.h"
 #include "../base/privilege.h"

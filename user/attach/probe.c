@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <xroce/trace.h>
 #include <linux/if_link.h>
 #include <linux/if_xdp.h>
 #include <net/if.h>

@@ -8,6 +8,7 @@
 #define BASE_XDP_MAPS_H
 
 #include <xroce/stat.h>
+#include <xroce/trace.h>
 
 struct xdp_maps {
 	int qp_fd, gid_fd, channel_fd;

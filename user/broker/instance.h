@@ -6,6 +6,8 @@
 #ifndef BROKER_INSTANCE_H
 #define BROKER_INSTANCE_H
 
+#include <xroce/trace.h>
+
 #include "../base/ask.h"
 
 #define INSTANCE_TAPS 2

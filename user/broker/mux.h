@@ -7,7 +7,7 @@
 #ifndef BROKER_MUX_H
 #define BROKER_MUX_H
 
-#include <xroce/abi.h>
+#include <xroce/trace.h>
 
 #include "../netdev/netdev.h"
 #include "bindings.h"

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Copies of packets for whoever looks (xroce/trace.h). Decides nothing about a packet, and changes
+ * nothing of it. A tracer's ring is never waited for, and never wakes anybody: it is looked at.
+ */
+#ifndef BPF_TRACE_H
+#define BPF_TRACE_H
+
+#include <xroce/trace.h>
+
+#include "copy.h"
+#include "parse.h"
+
+/* Not const: tracers write it by its map. */
+struct xroce_trace xroce_trace SEC(XROCE_MAP_TRACE);
+
+/* Rings of other sizes than the prototype's may be put in. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, XROCE_TRACERS);
+	__type(key, __u32);
+	__array(values, struct {
+		__uint(type, BPF_MAP_TYPE_RINGBUF);
+		__uint(max_entries, XROCE_RING_BYTES);
+	});
+} xroce_tracer SEC(".maps");
+
+static __always_inline bool trace_is_on(void)
+{
+	return __builtin_expect(xroce_trace.listening, 0);
+}
+
+/* What of a packet its record says, and what it is chosen by. */
+struct trace_note {
+	struct xroce_rx_cqe cqe; /* but for the time */
+	union address peer;
+	__u32 want;	/* the one of XROCE_TRACE_* that it is */
+	__u8 kind, drop; /* as in struct xroce_record */
+	__u8 pad[2];
+};
+
+/* Those of tracers that have gone are given back. */
+static __always_inline bool trace_is_leased(const struct xroce_tracer *t, __u32 place)
+{
+	if (bpf_ktime_get_ns() < t->until_ns)
+		return true;
+	__sync_fetch_and_and(&xroce_trace.listening, ~(1u << place));
+	return false;
+}
+
+static __always_inline bool trace_is_wanted(const struct xroce_tracer *t,
+					    const struct trace_note *note)
+{
+	const union address *peer = (const void *)t->peer;
+
+	return t->what & note->want && (!t->qpn || t->qpn == note->cqe.qpn) &&
+	       (!t->has_peer ||
+		(peer->half[0] == note->peer.half[0] && peer->half[1] == note->peer.half[1]));
+}
+
+/*
+ * A record with as much of the frame as is wanted. Returns 0, or 1: there is no room. A function
+ * of its own: without CAP_PERFMON the verifier wants no place on the stack that holds a pointer now
+ * and a number then, as clang makes them where there are too few registers.
+ */
+static __attribute__((noinline)) int trace_copy(struct xdp_md *ctx, void *ring,
+						const struct trace_note *note, __u32 wanted)
+{
+	const __u32 all = bpf_xdp_get_buff_len(ctx), len = all < wanted ? all : wanted;
+	struct xroce_record *r = len >= sizeof(struct ethhdr) ? copy_reserve(ring, len) : NULL;
+
+	if (!r)
+		return 1;
+	if (copy_load(ctx, r->data, len)) {
+		bpf_ringbuf_discard(r, BPF_RB_NO_WAKEUP);
+		return 1;
+	}
+	r->len = all;
+	r->cqe = note->cqe;
+	r->cqe.rx_time_ns = bpf_ktime_get_ns();
+	r->kind = note->kind;
+	r->drop = note->drop;
+	r->queue = (__u16)ctx->rx_queue_index;
+	bpf_ringbuf_submit(r, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/*
+ * The tracer at that place may want the packet. A global function, which the verifier checks once:
+ * not for each drop reason and place.
+ */
+__attribute__((noinline)) int trace_show(struct xdp_md *ctx, const struct trace_note *note,
+					 __u32 place)
+{
+	struct xroce_tracer *t;
+	void *ring;
+
+	if (!note || place >= XROCE_TRACERS)
+		return 0;
+	t = &xroce_trace.tracer[place];
+	if (!trace_is_leased(t, place) || !trace_is_wanted(t, note))
+		return 0;
+	ring = bpf_map_lookup_elem(&xroce_tracer, &place);
+	if (!ring || trace_copy(ctx, ring, note, t->bytes))
+		__sync_fetch_and_add(&t->lost, 1);
+	else
+		__sync_fetch_and_add(&t->recorded, 1);
+	return 0;
+}
+
+static __always_inline void trace_show_all(struct xdp_md *ctx, const struct trace_note *note)
+{
+	const __u32 in_use = xroce_trace.listening;
+
+	for (__u32 place = 0; place < XROCE_TRACERS; place++)
+		if (in_use & 1u << place)
+			trace_show(ctx, note, place);
+}
+
+static __attribute__((noinline)) int trace_note_received(struct xdp_md *ctx,
+							 const struct packet *p)
+{
+	struct trace_note note = {
+		.cqe = { .qpn = p->qpn, .src_qpn = p->src_qpn, .imm = p->imm,
+			 .byte_len = p->byte_len, .vlan_tci = p->vlan_tci, .opcode = p->opcode,
+			 .flags = p->rx_flags, .tos = p->tos, .l3_offset = p->l3 },
+		.peer = p->src,
+		.want = XROCE_TRACE_RECEIVED,
+		.kind = XROCE_RECORD_RECEIVED,
+	};
+
+	trace_show_all(ctx, &note);
+	return 0;
+}
+
+/* why: the reason, and above its 8 bits the QPN. */
+static __attribute__((noinline)) int trace_note_dropped(struct xdp_md *ctx, const struct packet *p,
+							__u32 why)
+{
+	struct trace_note note = {
+		.cqe = { .qpn = why >> 8, .flags = p->rx_flags, .l3_offset = p->l3 },
+		.peer = p->src,
+		.want = XROCE_TRACE_DROPPED,
+		.kind = XROCE_RECORD_DROPPED,
+		.drop = (__u8)why,
+	};
+
+	trace_show_all(ctx, &note);
+	return 0;
+}
+
+/* A packet that is handed on to its QP: it can no longer be refused. */
+static __always_inline void trace_received(struct xdp_md *ctx, const struct packet *p)
+{
+	if (trace_is_on())
+		trace_note_received(ctx, p);
+}
+
+static __always_inline void trace_dropped(struct xdp_md *ctx, const struct packet *p,
+					  enum xroce_drop drop)
+{
+	if (trace_is_on())
+		trace_note_dropped(ctx, p, (p->has_bth ? p->qpn << 8 : 0) | (__u32)drop);
+}
+
+#endif

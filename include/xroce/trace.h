@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What is recorded while somebody looks (`xroce capture`, `xroce trace`): shared by the XDP
+ * programs, the library, and the tracer, which is another process.
+ *
+ * Nobody looks: XDP loads one word for each packet, the library one for each batch, and no memory
+ * is there for it. A tracer takes one of XROCE_TRACERS places, makes a ring buffer of its own and
+ * puts it into xroce_tracer; then it sets the place's bit in the word. Records that find no room
+ * are lost and counted: nobody waits for a tracer.
+ *
+ * A place is leased. A tracer that was killed moves until_ns no more, and whoever finds that it has
+ * passed takes the bit out of the word.
+ */
+#ifndef XROCE_TRACE_H
+#define XROCE_TRACE_H
+
+#include <xroce/abi.h>
+
+#define XROCE_MAP_TRACE	  ".data.trace"
+#define XROCE_MAP_TRACER  "xroce_tracer"
+#define XROCE_TRACERS	  4
+#define XROCE_TRACE_LEASE 2000000000ull /* ns; a tracer renews it several times as often */
+
+/* What a tracer wants. */
+enum {
+	XROCE_TRACE_RECEIVED = 1 << 0, /* packets that XDP handed on to a QP */
+	XROCE_TRACE_DROPPED = 1 << 1,  /* and those that it dropped */
+	XROCE_TRACE_SENT = 1 << 2,
+	XROCE_TRACE_EVENTS = 1 << 3,   /* of the engine */
+};
+
+/* A place. The tracer writes all but recorded and lost, the traced read. */
+struct xroce_tracer {
+	__u64 until_ns;	/* CLOCK_MONOTONIC */
+	__u32 owner;	/* the tracer's pid; 0: free */
+	__u32 what;	/* XROCE_TRACE_* */
+	__u32 qpn;	/* of this QP alone; 0: of all */
+	__u32 bytes;	/* of each packet, at most */
+	__u32 has_peer;	/* of packets from or to this address alone */
+	__u32 pad;
+	__u8 peer[16];
+	__u64 recorded;	/* records that found room, */
+	__u64 lost;	/* and that did not. XDP counts */
+};
+_Static_assert(sizeof(struct xroce_tracer) == 64, "a cache line each");
+
+/* In the map XROCE_MAP_TRACE, which is one page of memory. */
+struct xroce_trace {
+	__u32 listening; /* a bit for each place that is in use */
+	__u32 pad[15];
+	struct xroce_tracer tracer[XROCE_TRACERS];
+};
+
+/* xroce_tracer (ARRAY_OF_MAPS of XROCE_TRACERS): the ring buffer of each tracer. */
+
+/* What a record is. */
+enum {
+	XROCE_RECORD_RECEIVED = 1,
+	XROCE_RECORD_DROPPED,
+};
+
+/*
+ * A record: of a packet, its CQE, in which rx_time_ns is always set, and its bytes. Of a dropped
+ * one qpn is set if it was read, flags and l3_offset, and no more. There are as many bytes as the
+ * record has room for, len at most: the rest was not wanted.
+ */
+struct xroce_record {
+	struct xroce_rx_cqe cqe;
+	__u32 len;	/* of the whole packet */
+	__u8 kind;	/* XROCE_RECORD_* */
+	__u8 drop;	/* enum xroce_drop; 0 unless dropped */
+	__u16 queue;	/* that it came by */
+	__u8 data[];
+};
+_Static_assert(sizeof(struct xroce_record) == 40, "as xroce_rx_record");
+
+#endif
