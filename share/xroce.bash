@@ -148,12 +148,37 @@ _xroce_look() {
 	esac
 }
 
+_xroce_capture() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+
+	if [ "$cur" = = ]; then
+		cur=
+	elif [ "$prev" = = ]; then
+		prev=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	case $prev in
+	# shellcheck disable=SC2207
+	-w | --write) COMPREPLY=($(compgen -f -- "$cur")) ;;
+	-C | -W | -c | -d | -s | -q | -p | --file-size | --files | --count | --duration | \
+		--snaplen | --qp | --pid | --peer | --buffer) COMPREPLY=() ;;
+	*)
+		case $cur in
+		-*)
+			_xroce_words "--write --file-size --files --count --duration --snaplen --qp \
+				--pid --peer --drops --buffer --help" "$cur"
+			;;
+		*) _xroce_interfaces "$cur" ;;
+		esac
+		;;
+	esac
+}
+
 _xroce() {
 	local cur=${COMP_WORDS[COMP_CWORD]}
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xroce_words "run serve stop list doctor ping stat clients help --help --version" "$cur"
+		_xroce_words "run serve stop list doctor ping clients capture help --help --version" "$cur"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -161,7 +186,7 @@ _xroce() {
 	serve) _xroce_serve ;;
 	ping) _xroce_ping ;;
 	clients) _xroce_look "--dev --pid --json" ;;
-	stat) _xroce_look "--dev --pid --watch --count --json" ;;
+	capture) _xroce_capture ;;
 	stop | list | doctor)
 		[ "$COMP_CWORD" -eq 2 ] || return
 		case $cur in
@@ -169,7 +194,7 @@ _xroce() {
 		*) _xroce_interfaces "$cur" ;;
 		esac
 		;;
-	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping stat clients" "$cur" ;;
+	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping clients capture" "$cur" ;;
 	esac
 }
 

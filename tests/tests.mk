@@ -24,6 +24,8 @@ $(BUILD)/tests/measure/%: $(BUILD)/obj/tests/measure/%.o $(call objs,user/cli/js
 
 # What the command prints with.
 $(BUILD)/tests/unit/test_table: $(call objs,user/cli/json.c user/cli/table.c)
+# Files of the command that need nothing else.
+$(BUILD)/tests/unit/test_pcapng: $(call objs,user/cli/pcapng.c)
 
 $(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call shared,sim) $(TEST_COMMON) \
 		$(BUILD)/libtransport.a

@@ -56,6 +56,15 @@ completion__options_are_those_of_ping() {
 		offers xroce ping --count "" && is ""
 }
 
+completion__options_are_those_of_capture() {
+	local want
+
+	want=$({ options_of capture; echo --help; } | sort -u | paste -sd' ')
+	offers xroce capture - && is "$want" &&
+		offers xroce capture --count "" && is "" &&
+		offers xroce capture l && grep -qw lo "$work/got"
+}
+
 completion__words_are_those_that_run_takes() {
 	local option word
 

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What `xroce capture` writes, and where to. */
+#ifndef CLI_CAPTURE_H
+#define CLI_CAPTURE_H
+
+#include "pcapng.h"
+#include "tracers.h"
+
+#define CAPTURE_IFACES 64 /* of one file */
+
+struct capture_file {
+	const char *path;	/* "-": standard output */
+	u64 max_bytes;		/* then the next file begins; 0: never */
+	u32 max_files;		/* then the first is written over; 0: never */
+	u32 nth;		/* file, from 0 */
+	struct pcapng out;
+	/* of this file */
+	struct {
+		char name[IF_NAMESIZE];
+		u64 packets;
+	} iface[CAPTURE_IFACES];
+	u32 ifaces;
+	u32 snaplen;
+	u64 lost_told;		/* by packets and statistics */
+	char opened[4096];	/* the path of this one */
+};
+
+/* Opens the first. Returns 0 or -errno. */
+int capture_file_open(struct capture_file *f);
+/*
+ * A packet that came by, or left by, that interface; lost: records that found no room so far. The
+ * next file begins first if this one is full. Returns 0 or -errno.
+ */
+int capture_file_put(struct capture_file *f, const char *iface, struct pcapng_packet *packet,
+		     u64 lost);
+/* What was written is where others can read it. */
+int capture_file_flush(struct capture_file *f);
+/* Ends it with what was lost. Returns 0 or -errno. */
+int capture_file_close(struct capture_file *f, u64 lost);
+
+#endif

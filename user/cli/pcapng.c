@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include "pcapng.h"
+
+#define LINKTYPE_ETHERNET 1
+#define SECTION_MAGIC	  0x1a2b3c4du
+
+enum {
+	BLOCK_SECTION = 0x0a0d0d0a,
+	BLOCK_INTERFACE = 1,
+	BLOCK_STATISTICS = 5,
+	BLOCK_PACKET = 6,
+};
+
+enum {
+	OPTION_END = 0,
+	OPTION_COMMENT = 1,
+	SECTION_APPLICATION = 4,
+	INTERFACE_NAME = 2,
+	INTERFACE_RESOLUTION = 9,
+	PACKET_FLAGS = 2,
+	PACKET_LOST = 4,
+	STATISTICS_RECEIVED = 4,
+	STATISTICS_LOST = 5,
+};
+
+#define RESOLUTION_NS 9	/* 10^-9 s */
+/* More than all options of a block take. */
+#define OPTIONS_MAX   (PCAPNG_COMMENT_MAX + 256)
+
+/* A block's options, before its length can be written. */
+struct options {
+	u8 bytes[OPTIONS_MAX];
+	u32 len;
+};
+
+static u32 padded(u32 len)
+{
+	return (len + 3) & ~3u;
+}
+
+static void option_put(struct options *o, u16 code, const void *value, u32 len)
+{
+	const u16 head[2] = { code, (u16)len };
+
+	if (o->len + sizeof(head) + padded(len) + sizeof(head) > sizeof(o->bytes))
+		return;
+	memcpy(o->bytes + o->len, head, sizeof(head));
+	memcpy(o->bytes + o->len + sizeof(head), value, len);
+	memset(o->bytes + o->len + sizeof(head) + len, 0, padded(len) - len);
+	o->len += (u32)sizeof(head) + padded(len);
+}
+
+static void option_text(struct options *o, u16 code, const char *text)
+{
+	size_t len = text ? strlen(text) : 0;
+
+	if (len)
+		option_put(o, code, text, len < PCAPNG_COMMENT_MAX ? (u32)len : PCAPNG_COMMENT_MAX);
+}
+
+/* Of counters. */
+static void option_number(struct options *o, u16 code, u64 value)
+{
+	option_put(o, code, &value, sizeof(value));
+}
+
+static void options_end(struct options *o)
+{
+	if (o->len)
+		option_put(o, OPTION_END, "", 0);
+}
+
+static void pcapng_write(struct pcapng *p, const void *data, size_t n)
+{
+	if (p->err || !n)
+		return;
+	errno = 0;
+	if (fwrite(data, 1, n, p->out) != n)
+		p->err = errno ? -errno : -EIO;
+	p->bytes += n;
+}
+
+/* type, length, the fixed part, the data and its padding, the options, the length again. */
+static int pcapng_block(struct pcapng *p, u32 type, const void *fixed, u32 fixed_len,
+			const u8 *data, u32 len, struct options *o)
+{
+	const u32 zero = 0, head_len = 3 * (u32)sizeof(u32);
+	u32 head[2] = { type };
+
+	options_end(o);
+	head[1] = head_len + fixed_len + padded(len) + o->len;
+	pcapng_write(p, head, sizeof(head));
+	pcapng_write(p, fixed, fixed_len);
+	pcapng_write(p, data, len);
+	pcapng_write(p, &zero, padded(len) - len);
+	pcapng_write(p, o->bytes, o->len);
+	pcapng_write(p, &head[1], sizeof(head[1]));
+	return p->err;
+}
+
+int pcapng_begin(struct pcapng *p, FILE *out, const char *application)
+{
+	const struct {
+		u32 magic;
+		u16 major, minor;
+		s64 section_len;
+	} section = { SECTION_MAGIC, 1, 0, -1 };
+	struct options o = { .len = 0 };
+
+	*p = (struct pcapng){ .out = out };
+	option_text(&o, SECTION_APPLICATION, application);
+	return pcapng_block(p, BLOCK_SECTION, &section, sizeof(section), NULL, 0, &o);
+}
+
+int pcapng_interface(struct pcapng *p, const char *name, u32 snaplen)
+{
+	const struct {
+		u16 link_type, reserved;
+		u32 snaplen;
+	} interface = { LINKTYPE_ETHERNET, 0, snaplen };
+	const u8 resolution = RESOLUTION_NS;
+	struct options o = { .len = 0 };
+
+	p->interfaces++;
+	option_text(&o, INTERFACE_NAME, name);
+	option_put(&o, INTERFACE_RESOLUTION, &resolution, sizeof(resolution));
+	return pcapng_block(p, BLOCK_INTERFACE, &interface, sizeof(interface), NULL, 0, &o);
+}
+
+int pcapng_packet(struct pcapng *p, const struct pcapng_packet *packet)
+{
+	const struct {
+		u32 interface, time_high, time_low, captured, len;
+	} head = { packet->interface, (u32)(packet->time_ns >> 32), (u32)packet->time_ns,
+		   packet->captured, packet->len };
+	const u32 flags = packet->direction;
+	struct options o = { .len = 0 };
+
+	option_text(&o, OPTION_COMMENT, packet->comment);
+	if (flags)
+		option_put(&o, PACKET_FLAGS, &flags, sizeof(flags));
+	if (packet->lost)
+		option_number(&o, PACKET_LOST, packet->lost);
+	return pcapng_block(p, BLOCK_PACKET, &head, sizeof(head), packet->data, packet->captured,
+			    &o);
+}
+
+int pcapng_statistics(struct pcapng *p, u32 interface, u64 time_ns, u64 received, u64 lost)
+{
+	const u32 head[3] = { interface, (u32)(time_ns >> 32), (u32)time_ns };
+	struct options o = { .len = 0 };
+
+	option_number(&o, STATISTICS_RECEIVED, received);
+	option_number(&o, STATISTICS_LOST, lost);
+	return pcapng_block(p, BLOCK_STATISTICS, head, sizeof(head), NULL, 0, &o);
+}

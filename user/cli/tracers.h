@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Looking at all programs of ours on some interfaces, also those of processes that come later:
+ * records of all of them, in the order of their times.
+ */
+#ifndef CLI_TRACERS_H
+#define CLI_TRACERS_H
+
+#include <net/if.h>
+
+#include "../netdev/netdev.h"
+#include "tracer.h"
+
+/* A process's port on an interface, or the broker's part of it. */
+struct traced {
+	struct tracer tracer;
+	u32 prog_id;
+	u32 ifindex;
+	char iface[IF_NAMESIZE];
+	u32 pid;	/* 0: unknown */
+	char command[32];
+	bool is_broker;	/* what was nobody's is dropped there */
+	bool seen;	/* when was last looked for ports */
+	u64 lost_told;	/* of tracer_lost(): what tracers_lost() has said */
+	struct traced *next;
+	struct tracers *all;
+};
+
+/* r has size bytes of which no other copy changes; it is the caller's until this returns. */
+typedef void traced_fn(void *arg, struct traced *from, struct xroce_record *r, u32 size);
+
+struct traced_record {
+	u64 time_ns;
+	u64 at;		/* where its copy begins */
+	u32 size;
+	struct traced *from;
+};
+
+struct tracers {
+	struct tracer_want want;
+	const char *dev;  /* an interface; NULL: all */
+	u32 pid;	  /* of this process alone; 0: of all */
+	struct traced *first;
+	u64 look_ns;	  /* when to look for ports again */
+	u64 lost_before;  /* of those that have ended */
+	u64 interrupted;
+	int err;	  /* why the last one could not be looked at */
+	/* what has been read in this round */
+	struct traced_record *record;
+	u32 num, room;
+	u8 *bytes;
+	u64 used, bytes_room;
+};
+
+/* Nothing is looked at yet. */
+void tracers_begin(struct tracers *t, const struct tracer_want *want, const char *dev, u32 pid);
+/*
+ * A round: looks for ports, if it is time, renews the leases, and calls fn for each record that
+ * there is. Returns how many there were; -ENOMEM, -errno.
+ */
+int tracers_round(struct tracers *t, traced_fn *fn, void *arg);
+/* Ports that are looked at. */
+u32 tracers_num(const struct tracers *t);
+/* Records that found no room, of all ports that there have been. */
+u64 tracers_lost(const struct tracers *t);
+/* No more are written; those that there are come with the next tracers_round(). */
+void tracers_stop(struct tracers *t);
+void tracers_end(struct tracers *t);
+
+#endif
