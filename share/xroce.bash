@@ -178,7 +178,7 @@ _xroce() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xroce_words "run serve stop list doctor ping clients capture help --help --version" "$cur"
+		_xroce_words "run serve stop list doctor ping stat clients capture help --help --version" "$cur"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -187,6 +187,7 @@ _xroce() {
 	ping) _xroce_ping ;;
 	clients) _xroce_look "--dev --pid --json" ;;
 	capture) _xroce_capture ;;
+	stat) _xroce_look "--dev --pid --watch --count --json" ;;
 	stop | list | doctor)
 		[ "$COMP_CWORD" -eq 2 ] || return
 		case $cur in
@@ -194,7 +195,7 @@ _xroce() {
 		*) _xroce_interfaces "$cur" ;;
 		esac
 		;;
-	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping clients capture" "$cur" ;;
+	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping stat clients capture" "$cur" ;;
 	esac
 }
 

@@ -359,6 +359,9 @@ look_any_map      | user/broker/shown.c      | s/ \&\& shown_map_is(map.name))/)
 look_others       | user/broker/client.c     | s/if (c \&\& (!asking->uid || c->uid == asking->uid) \&\& !n--)/if (c \&\& !n--)/ | netns-look
 look_skips_none   | user/broker/shown.c      | s/if (skipped++ < first)/if (0)/ | netns-look
 look_pid          | user/cli/look.c          | s/if (l->has_pid \&\& p->pid != l->pid)/if (0)/ | netns-look
+stat_rate         | user/cli/stat.c          | s/return a > b ? a - b : 0;/return a;/ | netns-look
+stat_engines      | user/cli/observe_maps.c  | s/sum\[k\] += value/sum[k] = value/ | netns-look
+stat_zeros        | user/cli/stat.c          | s/else if (s->has_before .*since : value)/else/ | netns-look
 look_hidden       | user/cli/look.c          | s/	if (l->is_hidden) {/	if (0) {/ | netns-look
 json_escapes      | user/cli/json.c          | s/if (\*c == .". || \*c == .\\\\.)/if (0)/ | unit-table
 table_sorts       | user/cli/table.c         | s/return is_descending ? cmp >= 0 : cmp <= 0;/return is_descending ? cmp > 0 : cmp < 0;/ | unit-table

@@ -34,6 +34,9 @@ waiting() {
 	listens a "$2" || { fail "$1 does not listen"; show "$1"; return 1; }
 }
 
+# value COUNTER: of the one process in the JSON that `stat` has shown
+value() { json "d[\"ports\"][0][\"counters\"][\"$1\"]"; }
+
 # ---- clients ----
 
 clients_nobody_there() {
@@ -99,8 +102,47 @@ maps_are_read_only() {
 	stop "$broker"
 }
 
+# ---- stat ----
+
+# Of two processes that have come to their ends together and stay: what each has counted is what the
+# maps have, and what one has sent the other has received.
+stat_of_two() {
+	local server client name maps
+	start server a "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0 -n 1000000000
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	start client b "$XROCE" run --dev $IF_B -- ibv_rc_pingpong -d $DEV_B -g 0 -n 1000000000 $IP4_A
+	client=$child
+	wait_until 10 has_counted rx_packets 1000 || fail "nothing is counted"
+	# both are stopped: what is counted stays as it is
+	kill -STOP "$server" "$client"
+	show_as root stat --json --pid "$server" || fail "exit status $?"
+	for name in rx_packets tx_packets tx_bytes tx_acks rx_acks; do
+		maps=$(bpftool map dump id "$(map_id "$server" xroce_eng_stat)" | field $name)
+		need_equal "$name" "$(value $name)" "$maps"
+	done
+	need_equal "redirected" "$(value xdp_redirected)" "$(bpftool map dump id "$(map_id "$server" xroce_rx)" | field redirected)"
+	show_as root stat --pid "$server" || fail "exit status $?"
+	need_line shown "^$IF_A +$server +ibv_rc_pingpong +tx_packets +[1-9][0-9]* +- +packets sent"
+	need_no_line shown ' rx_atomics '
+	show_as root stat --json --watch 0.1 --count 3 --pid "$server" || fail "exit status $?"
+	need_equal "documents" "$(wc -l <"$WORK/shown.out")" 3
+	tail -1 "$WORK/shown.out" >"$WORK/last" && mv "$WORK/last" "$WORK/shown.out"
+	need_equal "packets per second of one that is stopped" "$(json 'd["ports"][0]["per_second"]["tx_packets"]')" 0.0
+	kill -CONT "$server" "$client"
+	show_as root stat --json --watch 0.2 --count 2 --pid "$server" || fail "exit status $?"
+	tail -1 "$WORK/shown.out" >"$WORK/last" && mv "$WORK/last" "$WORK/shown.out"
+	need_equal "packets per second of one that runs are some" "$(json 'd["ports"][0]["per_second"]["tx_packets"] > 0')" True
+	stop "$client"; stop "$server"
+}
+has_counted() { show_as root stat --json --dev $IF_A && [ "$(value "$1")" -ge "$2" ] 2>/dev/null; }
+
 wrong_usage() {
 	local option
+	for option in --watch=0 --watch=x --count=0 --qpn=1; do
+		show_as root stat $option
+		need_equal "exit status of stat with $option" $? 2
+	done
 	for option in --nosuch --pid=x --pid=-1 --pid more -d; do
 		show_as root clients $option
 		need_equal "exit status with $option" $? 2
@@ -115,5 +157,6 @@ run_case clients_nobody_there clients_nobody_there
 run_case clients_alone clients_alone
 run_case clients_of_broker clients_of_broker
 run_case maps_are_read_only maps_are_read_only
+run_case stat_of_two stat_of_two
 run_case wrong_usage wrong_usage
 finish_cases

@@ -293,6 +293,15 @@ int look_ends(const struct look *l, u32 found, const char *what)
 	return EXIT_FAILED;
 }
 
+int look_column(const struct look *l, const struct column *columns, u32 num)
+{
+	for (u32 i = 0; i < num; i++)
+		if (!strcmp(columns[i].name, l->sort))
+			return (int)i;
+	usage_error(l->command, "there is no column '%s'", l->sort);
+	return -1;
+}
+
 void look_print(const struct look *l, const struct table *t, const char *name)
 {
 	struct json j;

@@ -44,6 +44,9 @@ int look_ends(const struct look *l, u32 found, const char *what);
 /* Prints the table, or the JSON document {name: [...]}. */
 void look_print(const struct look *l, const struct table *t, const char *name);
 
+/* The column that --sort names; -1 after a line that says that there is none. */
+int look_column(const struct look *l, const struct column *columns, u32 num);
+
 /* A line for each option of allowed, for help. */
 void look_print_options(const char *allowed);
 
