@@ -178,7 +178,7 @@ _xroce() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xroce_words "run serve stop list doctor ping stat clients capture help --help --version" "$cur"
+		_xroce_words "run serve stop list doctor ping stat qp clients capture help --help --version" "$cur"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -186,6 +186,7 @@ _xroce() {
 	serve) _xroce_serve ;;
 	ping) _xroce_ping ;;
 	clients) _xroce_look "--dev --pid --json" ;;
+	qp) _xroce_look "--dev --pid --qpn --peer --state --sort --json" ;;
 	capture) _xroce_capture ;;
 	stat) _xroce_look "--dev --pid --watch --count --json" ;;
 	stop | list | doctor)
@@ -195,7 +196,7 @@ _xroce() {
 		*) _xroce_interfaces "$cur" ;;
 		esac
 		;;
-	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping stat clients capture" "$cur" ;;
+	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping stat qp clients capture" "$cur" ;;
 	esac
 }
 

@@ -362,6 +362,9 @@ look_pid          | user/cli/look.c          | s/if (l->has_pid \&\& p->pid != l
 stat_rate         | user/cli/stat.c          | s/return a > b ? a - b : 0;/return a;/ | netns-look
 stat_engines      | user/cli/observe_maps.c  | s/sum\[k\] += value/sum[k] = value/ | netns-look
 stat_zeros        | user/cli/stat.c          | s/else if (s->has_before .*since : value)/else/ | netns-look
+qp_state          | user/cli/qp_view.c       | s/v->has_stat \&\& v->stat.state == l->state/true/ | netns-look
+qp_peer           | user/cli/qp_view.c       | s/(!l->has_peer ||/(true ||/ | netns-look
+qp_joined         | user/cli/qp_view.c       | s/last->steer = all->v\[i\].steer;/;/ | netns-look
 look_hidden       | user/cli/look.c          | s/	if (l->is_hidden) {/	if (0) {/ | netns-look
 json_escapes      | user/cli/json.c          | s/if (\*c == .". || \*c == .\\\\.)/if (0)/ | unit-table
 table_sorts       | user/cli/table.c         | s/return is_descending ? cmp >= 0 : cmp <= 0;/return is_descending ? cmp > 0 : cmp < 0;/ | unit-table

@@ -135,6 +135,63 @@ stat_of_two() {
 	need_equal "packets per second of one that runs are some" "$(json 'd["ports"][0]["per_second"]["tx_packets"] > 0')" True
 	stop "$client"; stop "$server"
 }
+
+# ---- qp ----
+
+qp_waiting() {
+	waiting server 18525 || return
+	show_as root qp || fail "exit status $?"
+	need_line shown "^$IF_A +0x[0-9a-f]{6} +RC +init +$waiting +ibv_rc_pingpong "
+	show_as root qp --state init --json || fail "exit status $?"
+	need_equal "the QP" "$(json '[(q["type"], q["state"], q["pid"], q["error"]) for q in d["qps"]]')" "[('RC', 'init', $waiting, None)]"
+	show_as root qp --state rts
+	need_equal "exit status for a state that none has" $? 1
+	need_line said '^xroce qp: there is no such queue pair$'
+	stop "$waiting"
+}
+
+# Both ends of a connection say the same of it, and what the maps have.
+qp_of_two() {
+	local server client qpn_a qpn_b i
+	start server a "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0 -n 1000000000
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	start client b "$XROCE" run --dev $IF_B -- ibv_rc_pingpong -d $DEV_B -g 0 -n 1000000000 $IP4_A
+	client=$child
+	wait_until 10 has_counted rx_packets 1000 || fail "nothing is counted"
+	kill -STOP "$server" "$client"
+	qpn_a=$(bpftool map dump id "$(map_id "$server" xroce_qp_stat)" | field qpn)
+	qpn_b=$(bpftool map dump id "$(map_id "$client" xroce_qp_stat)" | field qpn)
+	show_as root qp --json --qpn "$qpn_a" || fail "exit status $?"
+	need_equal "the QP" "$(json '[(q["qpn"], q["peer_qpn"], q["state"], q["peer"], q["local"], q["path_mtu"]) for q in d["qps"]]')" \
+		"[($qpn_a, $qpn_b, 'rts', '$IP4_B', '$IP4_A', 1024)]"
+	for i in tx_packets rx_packets tx_bytes sq_psn rq_psn msn; do
+		need_equal "$i" "$(json "d['qps'][0]['$i']")" "$(bpftool map dump id "$(map_id "$server" xroce_qp_stat)" | field $i)"
+	done
+	need_equal "packets by XDP" "$(json 'd["qps"][0]["xdp_packets"]')" "$(bpftool map dump id "$(map_id "$server" xroce_qp)" | field rx_packets)"
+	show_as root qp --peer $IP4_B || fail "by its peer: exit status $?"
+	show_as root qp --peer $IP4_A
+	need_equal "exit status for a peer that none has" $? 1
+	show_as nobody qp
+	need_equal "exit status of one that may see nothing" $? 1
+	kill -CONT "$server" "$client"
+	stop "$client"; stop "$server"
+}
+
+# A user sees the queue pairs of its own processes.
+qp_of_broker() {
+	local of_nobody of_user
+	serve a $IF_A || return
+	waiting one 18526 nobody && of_nobody=$waiting
+	waiting two 18527 user && of_user=$waiting
+	show_as nobody qp --json || fail "exit status $?"
+	need_equal "what nobody sees" "$(json '[(q["pid"], q["state"]) for q in d["qps"]]')" "[($of_nobody, 'init')]"
+	show_as user qp --json || fail "exit status $?"
+	need_equal "what the user sees" "$(json '[(q["pid"], q["state"]) for q in d["qps"]]')" "[($of_user, 'init')]"
+	stop "$of_nobody"; stop "$of_user"
+	stop "$broker"
+}
+
 has_counted() { show_as root stat --json --dev $IF_A && [ "$(value "$1")" -ge "$2" ] 2>/dev/null; }
 
 wrong_usage() {
@@ -142,6 +199,10 @@ wrong_usage() {
 	for option in --watch=0 --watch=x --count=0 --qpn=1; do
 		show_as root stat $option
 		need_equal "exit status of stat with $option" $? 2
+	done
+	for option in --qpn=0x1000000 --peer=x --state=x --sort=x; do
+		show_as root qp $option
+		need_equal "exit status of qp with $option" $? 2
 	done
 	for option in --nosuch --pid=x --pid=-1 --pid more -d; do
 		show_as root clients $option
@@ -158,5 +219,8 @@ run_case clients_alone clients_alone
 run_case clients_of_broker clients_of_broker
 run_case maps_are_read_only maps_are_read_only
 run_case stat_of_two stat_of_two
+run_case qp_waiting qp_waiting
+run_case qp_of_two qp_of_two
+run_case qp_of_broker qp_of_broker
 run_case wrong_usage wrong_usage
 finish_cases
