@@ -144,4 +144,28 @@ struct {
 	__type(value, struct xroce_qp_stat);
 } xroce_qp_stat SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, XROCE_CQ_STATS);
+	__type(key, __u32);
+	__type(value, struct xroce_cq_stat);
+} xroce_cq_stat SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, XROCE_SRQ_STATS);
+	__type(key, __u32);
+	__type(value, struct xroce_srq_stat);
+} xroce_srq_stat SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, XROCE_MR_STATS);
+	__type(key, __u32);
+	__type(value, struct xroce_mr_stat);
+} xroce_mr_stat SEC(".maps");
+
 #endif

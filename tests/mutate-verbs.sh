@@ -61,7 +61,7 @@ rereg_length      | user/verbs/mr.c          | s/(!addr || !length)/(!addr)/ | i
 rereg_access      | user/verbs/mr.c          | s/(access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))/false/ | ibv_rereg_mr
 rereg_foreign     | user/verbs/mr.c          | s/if (!new_pd || new_pd->context != vmr->ibv.context)/if (!new_pd)/ | ibv_rereg_mr
 rereg_pd          | user/verbs/mr.c          | s/to_vpd(new_pd)->number,$/to_vpd(mr->pd)->number,/ | ibv_rereg_mr
-rereg_keys        | user/verbs/mr.c          | s/atomic_store_explicit(&mr->key, key, memory_order_relaxed);/;/ | ibv_rereg_mr
+rereg_keys        | user/transport/mr.c      | /^void mr_replace/,/^}/s/atomic_store_explicit(&mr->key, key, memory_order_relaxed);/;/ | ibv_rereg_mr
 rereg_rights      | user/verbs/mr.c          | s/new_addr, new_length, iova, new_access);/new_addr, new_length, iova, vmr->access);/ | ibv_rereg_mr
 byte_len          | user/verbs/cq.c          | s/wc->byte_len = e->byte_len;/wc->byte_len = e->byte_len + 1;/ | ibv_poll_cq
 byte_len_ex       | user/verbs/cq_ex.c       | s/current->byte_len;/current->byte_len + 1;/ | ibv_create_cq_ex

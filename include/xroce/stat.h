@@ -4,17 +4,18 @@
  * path reads. Their owner writes plain words, without locks or atomics, as it goes; anyone reads,
  * and may see a word of now beside one of a moment ago.
  *
- * Elements are handed out densely: one in use has a pid. A process has a small map of each kind
- * from the beginning, and further ones of the same name when it makes more objects. Times are
- * CLOCK_MONOTONIC.
+ * Elements are handed out densely: one in use has a pid. Times are CLOCK_MONOTONIC.
  */
 #ifndef XROCE_STAT_H
 #define XROCE_STAT_H
 
 #include <xroce/abi.h>
 
-/* Elements of the map that each process has. */
-#define XROCE_QP_STATS 128
+/* Elements of the maps that each process has: so many objects are seen, and no more. */
+#define XROCE_QP_STATS	512
+#define XROCE_CQ_STATS	512
+#define XROCE_SRQ_STATS 128
+#define XROCE_MR_STATS	512
 
 /* QP states, with the values of enum ibv_qp_state. */
 enum xroce_qp_state {
@@ -149,6 +150,62 @@ struct xroce_qp_stat {
 _Static_assert(sizeof(struct xroce_qp_stat) % 64 == 0, "whole cache lines");
 _Static_assert(__builtin_offsetof(struct xroce_qp_stat, qpn) == 64, "a line for each packet");
 
-#define XROCE_MAP_QP_STAT "xroce_qp_stat"
+/*
+ * xroce_cq_stat (ARRAY, mmapable): a CQ that QPs can complete in. The engine writes once for all
+ * completions of a batch; of several engines the one that holds the CQ's lock.
+ */
+struct xroce_cq_stat {
+	__u32 pid;		/* 0: the element is free */
+	__u32 cq;		/* key in xroce_cq, which has XDP's wake-ups */
+	__u32 entries;		/* room */
+	__u32 waiting;		/* not polled yet, */
+	__u32 most_waiting;	/* and the most that ever were, when the engine looked */
+	__u32 overruns;
+	__u64 completions;	/* pushed */
+	__u64 events;		/* raised, as it was armed */
+	__u32 vector;
+	__u32 has_channel;
+	__u64 unused[2];
+};
+_Static_assert(sizeof(struct xroce_cq_stat) == 64, "a cache line each");
+
+/* xroce_srq_stat (ARRAY, mmapable): an SRQ with QPs on it. Written as xroce_cq_stat. */
+struct xroce_srq_stat {
+	__u32 pid;		/* 0: the element is free */
+	__u32 srq;		/* number; 0: it has none, as no XRC SRQ */
+	__u32 entries;
+	__u32 waiting;		/* posted and not taken, when one was taken last */
+	__u64 taken;		/* receives */
+	__u64 limit_events;	/* SRQ_LIMIT_REACHED */
+	__u32 pd;
+	__u32 xrcd;		/* 0: no XRC SRQ */
+	__u64 unused[3];
+};
+_Static_assert(sizeof(struct xroce_srq_stat) == 64, "a cache line each");
+
+enum xroce_mr_kind { XROCE_MR_REGION, XROCE_MR_NULL, XROCE_MR_WINDOW_1, XROCE_MR_WINDOW_2 };
+
+/*
+ * xroce_mr_stat (ARRAY, mmapable): a region of memory that a key opens, or a window. Written when
+ * it is made or changed.
+ */
+struct xroce_mr_stat {
+	__u32 pid;		/* 0: the element is free */
+	__u32 key;		/* L_Key and R_Key */
+	__u64 addr;		/* in the process */
+	__u64 length;		/* bytes; of a window 0: it is not bound */
+	__u64 iova;		/* what remote addresses begin at */
+	__u32 access;		/* of enum ibv_access_flags */
+	__u32 pd;
+	enum xroce_mr_kind kind;
+	__u32 qpn;		/* of a bound window of type 2: the QP that it opens for */
+	__u64 unused[2];
+};
+_Static_assert(sizeof(struct xroce_mr_stat) == 64, "a cache line each");
+
+#define XROCE_MAP_QP_STAT  "xroce_qp_stat"
+#define XROCE_MAP_CQ_STAT  "xroce_cq_stat"
+#define XROCE_MAP_SRQ_STAT "xroce_srq_stat"
+#define XROCE_MAP_MR_STAT  "xroce_mr_stat"
 
 #endif

@@ -118,6 +118,14 @@ void port_give_qp_stat(struct port *port, struct xroce_qp_stat *stat)
 {
 }
 
+void port_show_srq(struct port *port, struct srq *srq)
+{
+}
+
+void port_hide_srq(struct port *port, struct srq *srq)
+{
+}
+
 bool shard_turn(struct shard *s)
 {
 	struct engine_event event;

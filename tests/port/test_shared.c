@@ -111,6 +111,12 @@ static void broker_init(struct broker *b)
 	b->fd[ASK_FD_DROP] = map(BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(struct xroce_drops), 1);
 	b->fd[ASK_FD_QP_STAT] =
 		map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct xroce_qp_stat), XROCE_QP_STATS);
+	b->fd[ASK_FD_CQ_STAT] =
+		map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct xroce_cq_stat), XROCE_CQ_STATS);
+	b->fd[ASK_FD_SRQ_STAT] =
+		map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct xroce_srq_stat), XROCE_SRQ_STATS);
+	b->fd[ASK_FD_MR_STAT] =
+		map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct xroce_mr_stat), XROCE_MR_STATS);
 }
 
 static void broker_replace(struct broker *b, enum ask_fd which, int fd)

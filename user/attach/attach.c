@@ -86,6 +86,9 @@ static int attach_load(const struct netdev *dev, struct attachment *m)
 	bpf_prog_bind_map(prog_fd, bpf_map__fd(m->bpf->maps.xroce_eng_drop), NULL);
 	bpf_prog_bind_map(prog_fd, bpf_map__fd(m->bpf->maps.xroce_sock), NULL);
 	bpf_prog_bind_map(prog_fd, bpf_map__fd(m->bpf->maps.xroce_qp_stat), NULL);
+	bpf_prog_bind_map(prog_fd, bpf_map__fd(m->bpf->maps.xroce_cq_stat), NULL);
+	bpf_prog_bind_map(prog_fd, bpf_map__fd(m->bpf->maps.xroce_srq_stat), NULL);
+	bpf_prog_bind_map(prog_fd, bpf_map__fd(m->bpf->maps.xroce_mr_stat), NULL);
 	if (bpf_obj_get_info_by_fd(prog_fd, &info, &len) == 0)
 		m->info.prog_id = info.id;
 	m->maps.qp_fd = bpf_map__fd(m->bpf->maps.xroce_qp);

@@ -14,7 +14,10 @@
 	X(sock, xroce_sock, ASK_FD_SOCK, XROCE_MAX_QUEUE)              \
 	X(stats, xroce_eng_stat, ASK_FD_STATS, XROCE_MAX_SHARD)        \
 	X(drops, xroce_eng_drop, ASK_FD_DROPS, XROCE_MAX_SHARD)        \
-	X(qp_stat, xroce_qp_stat, ASK_FD_QP_STAT, XROCE_QP_STATS)
+	X(qp_stat, xroce_qp_stat, ASK_FD_QP_STAT, XROCE_QP_STATS)      \
+	X(cq_stat, xroce_cq_stat, ASK_FD_CQ_STAT, XROCE_CQ_STATS)      \
+	X(srq_stat, xroce_srq_stat, ASK_FD_SRQ_STAT, XROCE_SRQ_STATS)  \
+	X(mr_stat, xroce_mr_stat, ASK_FD_MR_STAT, XROCE_MR_STATS)
 
 /* The map's memory, shared with XDP and with programs that dump the map; NULL with errno set. */
 static inline void *shared_map(int map_fd, size_t bytes)

@@ -12,7 +12,7 @@
 
 #include "../transport/pkey.h"
 
-#define ASK_VERSION 6u
+#define ASK_VERSION 7u
 /* %llu: inode of the network namespace; %u: index of the interface in it */
 #define ASK_PATH    "/run/xroce/%llu-%u.sock"
 #define ASK_PARENT  "/run"
@@ -104,6 +104,9 @@ enum ask_fd {
 	ASK_FD_SINGLE, /* the TAP device for single frames; the other's has IFF_VNET_HDR */
 	ASK_FD_DROP,   /* xroce_drop: what its program has dropped, to be read */
 	ASK_FD_QP_STAT,
+	ASK_FD_CQ_STAT,
+	ASK_FD_SRQ_STAT,
+	ASK_FD_MR_STAT,
 	ASK_FDS
 };
 

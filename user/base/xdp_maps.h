@@ -24,6 +24,9 @@ struct xdp_maps {
 	struct xroce_engine_stats *stats; /* XROCE_MAX_SHARD */
 	struct xroce_drops *drops;	  /* XROCE_MAX_SHARD */
 	struct xroce_qp_stat *qp_stat;	  /* XROCE_QP_STATS */
+	struct xroce_cq_stat *cq_stat;	  /* XROCE_CQ_STATS */
+	struct xroce_srq_stat *srq_stat;  /* XROCE_SRQ_STATS */
+	struct xroce_mr_stat *mr_stat;	  /* XROCE_MR_STATS */
 };
 
 #endif

@@ -43,6 +43,9 @@ static int instance_load(struct instance *i, const struct instance_plan *plan)
 	bpf_prog_bind_map(prog_fd, bpf_map__fd(i->bpf->maps.xroce_eng_drop), NULL);
 	bpf_prog_bind_map(prog_fd, bpf_map__fd(i->bpf->maps.xroce_sock), NULL);
 	bpf_prog_bind_map(prog_fd, bpf_map__fd(i->bpf->maps.xroce_qp_stat), NULL);
+	bpf_prog_bind_map(prog_fd, bpf_map__fd(i->bpf->maps.xroce_cq_stat), NULL);
+	bpf_prog_bind_map(prog_fd, bpf_map__fd(i->bpf->maps.xroce_srq_stat), NULL);
+	bpf_prog_bind_map(prog_fd, bpf_map__fd(i->bpf->maps.xroce_mr_stat), NULL);
 	i->ring_bytes = plan->ring_bytes;
 	err = bpf_obj_get_info_by_fd(prog_fd, &info, &len);
 	i->prog_id = info.id;
@@ -136,6 +139,9 @@ void instance_fds(const struct instance *i, int fd[ASK_FDS])
 	fd[ASK_FD_SINGLE] = i->single_fd;
 	fd[ASK_FD_DROP] = bpf_map__fd(i->bpf->maps.xroce_drop);
 	fd[ASK_FD_QP_STAT] = bpf_map__fd(i->bpf->maps.xroce_qp_stat);
+	fd[ASK_FD_CQ_STAT] = bpf_map__fd(i->bpf->maps.xroce_cq_stat);
+	fd[ASK_FD_SRQ_STAT] = bpf_map__fd(i->bpf->maps.xroce_srq_stat);
+	fd[ASK_FD_MR_STAT] = bpf_map__fd(i->bpf->maps.xroce_mr_stat);
 }
 
 void instance_close(struct instance *i)

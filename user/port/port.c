@@ -6,6 +6,7 @@
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "../base/kernel.h"
 #include "../base/options.h"
@@ -180,6 +181,9 @@ static int port_make_shards(struct port *port, const struct netdev *dev)
 	all->num = n;
 	for (u32 i = 0; !err && i < n; i++)
 		err = port_make_shard(port, &all->shard[i], dev);
+	if (!err)
+		mr_table_show(engine_mr_table(all->shard[0].engine), port->made.maps.mr_stat,
+			      (u32)getpid());
 	return err ? err : migration_init(all);
 }
 

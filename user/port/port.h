@@ -115,6 +115,10 @@ void port_destroy_qp(struct port *port, struct qp *qp);
 /* The number is any process's again: after port_destroy_qp(). No lock held. */
 void port_release(struct port *port, u32 qpn);
 
+/* An XRC SRQ, which the engine knows: it is seen from here on; not any more. Lock held. */
+void port_show_srq(struct port *port, struct srq *srq);
+void port_hide_srq(struct port *port, struct srq *srq);
+
 /* ---- the connection manager's: services.c ---- */
 
 /* *num_ids communication ids, from *first_id on, that no other process of the interface has. */

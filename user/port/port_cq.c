@@ -49,7 +49,12 @@ int port_cq_add(struct port *port, struct cq *cq, struct port_channel *ch, u32 v
 	err = wake_add(wake, cq, ch, vector);
 	if (err && ch)
 		channel_leave(ch, cq);
-	return err;
+	if (err)
+		return err;
+	port_lock(port);
+	port_show_cq(port, cq, vector % wake->num_vectors, ch != NULL);
+	port_unlock(port);
+	return 0;
 }
 
 /*
@@ -72,6 +77,7 @@ void port_cq_remove(struct port *port, struct cq *cq)
 	port_lock(port);
 	engine_cq_forget(port_engine(port), cq);
 	ch = wake_remove(wake, cq);
+	port_hide_cq(port, cq);
 	port_unlock(port);
 	/* a forked child's channels have no CQs */
 	if (!ch || port->shards.dead)

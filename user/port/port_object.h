@@ -28,7 +28,10 @@ struct port {
 	u64 netns;		/* inode of the network namespace */
 	/* by transport, but QP 1; under the lock of all shards */
 	u32 qps_made[XROCE_RAW + 1];
-	u64 qp_stats[XROCE_QP_STATS / 64]; /* port_stat.c: the elements that are taken */
+	/* port_stat.c: the elements that are taken */
+	struct {
+		u64 qp[XROCE_QP_STATS / 64], cq[XROCE_CQ_STATS / 64], srq[XROCE_SRQ_STATS / 64];
+	} stats;
 	struct attachment made;
 	struct watch *watch;	/* follow.c */
 	/* under all shards' locks */
@@ -66,6 +69,9 @@ void port_say_counters(const struct port *port);
 struct xroce_qp_stat *port_take_qp_stat(struct port *port);
 /* After qp_destroy(). NULL: nothing. */
 void port_give_qp_stat(struct port *port, struct xroce_qp_stat *stat);
+/* A CQ that has its index is seen from here on, if there is room; not any more. */
+void port_show_cq(struct port *port, struct cq *cq, u32 vector, bool has_channel);
+void port_hide_cq(struct port *port, struct cq *cq);
 
 /* ---- port_group.c ---- */
 /* The port ends, or is a forked child's. */

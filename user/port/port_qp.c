@@ -55,16 +55,22 @@ static int port_make_qp(struct port *port, struct engine *e, struct qp_init *ini
 		port->qps_made[init->transport]++;
 	if (err)
 		port_give_qp_stat(port, init->stat);
+	else if (init->srq)
+		port_show_srq(port, init->srq);
 	return err;
 }
 
 void port_destroy_qp(struct port *port, struct qp *qp)
 {
 	struct xroce_qp_stat *stat = qp->stat_own ? NULL : qp->stat;
+	struct srq *srq = qp->srq;
 
 	shards_unsteer(&port->shards, qp->qpn);
 	qp_destroy(port_engine(port), qp);
 	port_give_qp_stat(port, stat);
+	/* an XRC SRQ is the engine's until it goes */
+	if (srq && !srq->xrcd && !users_engines(&srq->users))
+		port_hide_srq(port, srq);
 }
 
 /* With a number that is this process's, which it is no more if that fails. */

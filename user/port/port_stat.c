@@ -8,7 +8,9 @@
 #include "../base/clock.h"
 #include "port_object.h"
 
-_Static_assert(XROCE_QP_STATS % 64 == 0, "whole words of the set");
+_Static_assert(XROCE_QP_STATS % 64 == 0 && XROCE_CQ_STATS % 64 == 0 &&
+		       XROCE_SRQ_STATS % 64 == 0 && XROCE_MR_STATS % 64 == 0,
+	       "whole words of the sets");
 
 /* The first that is free is taken. Returns its number; num: there is none. */
 static u32 stat_take_bit(u64 *taken, u32 num)
@@ -23,9 +25,14 @@ static u32 stat_take_bit(u64 *taken, u32 num)
 	return num;
 }
 
+static void stat_give_bit(u64 *taken, u64 i)
+{
+	taken[i / 64] &= ~(1ull << i % 64);
+}
+
 struct xroce_qp_stat *port_take_qp_stat(struct port *port)
 {
-	const u32 i = stat_take_bit(port->qp_stats, XROCE_QP_STATS);
+	const u32 i = stat_take_bit(port->stats.qp, XROCE_QP_STATS);
 	struct xroce_qp_stat *stat;
 
 	if (i == XROCE_QP_STATS)
@@ -37,10 +44,60 @@ struct xroce_qp_stat *port_take_qp_stat(struct port *port)
 
 void port_give_qp_stat(struct port *port, struct xroce_qp_stat *stat)
 {
-	const u64 i = stat ? (u64)(stat - port->made.maps.qp_stat) : XROCE_QP_STATS;
-
-	if (i >= XROCE_QP_STATS)
+	if (!stat)
 		return;
 	*stat = (struct xroce_qp_stat){ 0 };
-	port->qp_stats[i / 64] &= ~(1ull << i % 64);
+	stat_give_bit(port->stats.qp, (u64)(stat - port->made.maps.qp_stat));
+}
+
+void port_show_cq(struct port *port, struct cq *cq, u32 vector, bool has_channel)
+{
+	const u32 i = stat_take_bit(port->stats.cq, XROCE_CQ_STATS);
+
+	if (i == XROCE_CQ_STATS)
+		return;
+	cq->stat = &port->made.maps.cq_stat[i];
+	*cq->stat = (struct xroce_cq_stat){ .pid = (u32)getpid(),
+					    .cq = cq->index,
+					    .entries = cq->capacity,
+					    .vector = vector,
+					    .has_channel = has_channel };
+}
+
+void port_hide_cq(struct port *port, struct cq *cq)
+{
+	struct xroce_cq_stat *stat = cq->stat;
+
+	if (!stat)
+		return;
+	cq->stat = NULL;
+	*stat = (struct xroce_cq_stat){ 0 };
+	stat_give_bit(port->stats.cq, (u64)(stat - port->made.maps.cq_stat));
+}
+
+void port_show_srq(struct port *port, struct srq *srq)
+{
+	const u32 i = srq->stat ? XROCE_SRQ_STATS :
+				  stat_take_bit(port->stats.srq, XROCE_SRQ_STATS);
+
+	if (i == XROCE_SRQ_STATS)
+		return;
+	srq->stat = &port->made.maps.srq_stat[i];
+	*srq->stat = (struct xroce_srq_stat){ .pid = (u32)getpid(),
+					      .srq = srq->number,
+					      .entries = srq->rq.max_wr,
+					      .waiting = rq_posted(&srq->rq),
+					      .pd = srq->pd,
+					      .xrcd = srq->xrcd };
+}
+
+void port_hide_srq(struct port *port, struct srq *srq)
+{
+	struct xroce_srq_stat *stat = srq->stat;
+
+	if (!stat)
+		return;
+	srq->stat = NULL;
+	*stat = (struct xroce_srq_stat){ 0 };
+	stat_give_bit(port->stats.srq, (u64)(stat - port->made.maps.srq_stat));
 }

@@ -325,5 +325,7 @@ int cq_resize(struct cq *cq, u32 capacity, void **lent)
 	cq->lent = memory != NULL;
 	cq->mask = mask;
 	cq->capacity = capacity;
+	if (cq->stat)
+		cq->stat->entries = capacity;
 	return 0;
 }

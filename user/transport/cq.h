@@ -16,6 +16,8 @@
 #ifndef TRANSPORT_CQ_H
 #define TRANSPORT_CQ_H
 
+#include <xroce/stat.h>
+
 #include "spin.h"
 #include "types.h"
 #include "users.h"
@@ -155,6 +157,8 @@ struct cq {
 	bool with_flow_tag;
 	bool with_channel; /* XDP may wake its reader */
 	bool lent;	   /* the ring's memory is the user's: cq_free() leaves it alone */
+	/* where the engine counts, the owner's memory; NULL: nowhere. Of several, under the lock */
+	struct xroce_cq_stat *stat;
 	void *owner;	   /* the verbs layer's object */
 	u32 index;	   /* key in the arm-word map; kept for the owner */
 	/* QPs that complete here, twice those that do so with sends and receives */

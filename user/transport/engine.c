@@ -588,6 +588,8 @@ static void engine_check_limit(struct engine *e, struct srq *srq)
 	if (!srq->limit || rq_posted(&srq->rq) >= srq->limit)
 		return;
 	srq->limit = 0;
+	if (srq->stat)
+		srq->stat->limit_events++;
 	engine_srq_event(e, srq, EVENT_SRQ_LIMIT);
 }
 
@@ -603,8 +605,10 @@ bool engine_take_receive(struct engine *e, struct qp *qp)
 	taken = qp->resp.seq.have_recv = rq_take(srq ? &srq->rq : &qp->rq, &qp->resp.recv);
 	qp->resp.recv.pd = srq ? srq->pd : qp->pd;
 	if (srq) {
-		if (taken)
+		if (taken) {
+			stat_srq(srq);
 			engine_check_limit(e, srq);
+		}
 		spin_unlock_if(srq->shared, &srq->lock);
 	}
 	return taken;
@@ -623,6 +627,8 @@ void engine_cq_event(struct engine *e, struct cq *cq, u32 events)
 	struct cq_part *part = &cq->part[e->number];
 
 	part->events |= events;
+	if (cq->stat && events & EVENT_COMPLETION)
+		cq->stat->events++;
 	if (part->event_queued)
 		return;
 	part->event_queued = true;
@@ -640,6 +646,8 @@ static void engine_lose_completion(struct engine *e, struct cq *cq)
 		return;
 	cq->failed = true;
 	e->stats->cq_overruns++;
+	if (cq->stat)
+		cq->stat->overruns++;
 	owner_report_overrun(e, cq);
 	engine_cq_event(e, cq, EVENT_CQ_ERR | (cq_take_event(cq, true) ? EVENT_COMPLETION : 0));
 }
@@ -661,8 +669,10 @@ void engine_complete_end(struct engine *e, struct cq *cq, struct cqe *cqe, bool 
 	else
 		engine_lose_completion(e, cq);
 	spin_unlock_if(cq->shared, &cq->lock);
-	if (!wakes)
+	if (!wakes) {
+		stat_cq(cq);
 		return;
+	}
 	part->pushed_solicited |= solicited || failed;
 	if (part->pushed)
 		return;
@@ -683,6 +693,7 @@ void engine_take_arms(struct engine *e)
 
 		e->pushed = part->pushed_next;
 		spin_lock_if(cq->shared, &cq->lock);
+		stat_cq(cq);
 		if (cq_take_event(cq, part->pushed_solicited)) {
 			cq->withheld = 0;
 			engine_cq_event(e, cq, EVENT_COMPLETION);

@@ -206,6 +206,16 @@ void stat_state(struct qp *qp);
 void stat_error(struct engine *e, struct qp *qp, enum cqe_status status, enum xroce_reason why);
 /* The limits of congestion.c have changed. */
 void stat_limits(const struct engine *e, struct qp *qp);
+/* Completions were pushed, as many as that may be. Under its lock. */
+void stat_cq(struct cq *cq);
+/* A receive was taken. */
+static inline void stat_srq(struct srq *srq)
+{
+	if (!srq->stat)
+		return;
+	srq->stat->taken++;
+	srq->stat->waiting = rq_posted(&srq->rq);
+}
 /* A packet for the QP was dropped: it counts that, and with the first its engine. */
 rare void stat_drop(struct engine *e, struct qp *qp, enum xroce_drop drop);
 rare void stat_drop_of(struct qp *qp, enum xroce_drop drop);

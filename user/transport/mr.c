@@ -89,6 +89,57 @@ struct mr *mw_find(const struct mr_table *t, u32 key)
 	return mw && mr_is_window(mw) ? mw : NULL;
 }
 
+void mr_table_show(struct mr_table *t, struct xroce_mr_stat *stat, u32 pid)
+{
+	t->stat = stat;
+	t->pid = pid;
+}
+
+/* An element that is free; NULL: there is none. */
+static struct xroce_mr_stat *mr_take_stat(struct mr_table *t)
+{
+	for (u32 i = 0; t->stat && i < XROCE_MR_STATS; i++) {
+		const u32 at = t->next_stat++ % XROCE_MR_STATS;
+
+		if (t->taken[at / 64] & 1ull << at % 64)
+			continue;
+		t->taken[at / 64] |= 1ull << at % 64;
+		t->stat[at].pid = t->pid;
+		return &t->stat[at];
+	}
+	return NULL;
+}
+
+static void mr_give_stat(struct mr_table *t, struct mr *mr)
+{
+	const u64 at = mr->stat ? (u64)(mr->stat - t->stat) : XROCE_MR_STATS;
+
+	if (at >= XROCE_MR_STATS)
+		return;
+	*mr->stat = (struct xroce_mr_stat){ 0 };
+	t->taken[at / 64] &= ~(1ull << at % 64);
+}
+
+_Static_assert((int)XROCE_MR_NULL == (int)MR_NULL && (int)XROCE_MR_WINDOW_2 == (int)MR_WINDOW_2,
+	       "the same numbers");
+
+/* It was made, or has changed. */
+static void mr_show(const struct mr *mr)
+{
+	struct xroce_mr_stat *stat = mr->stat;
+
+	if (!stat)
+		return;
+	stat->key = mr_key(mr);
+	stat->addr = (uintptr_t)mr->addr;
+	stat->length = mr->length;
+	stat->iova = mr->iova;
+	stat->access = mr->access;
+	stat->pd = mr->pd;
+	stat->kind = (enum xroce_mr_kind)mr->kind;
+	stat->qpn = mr->qpn;
+}
+
 /* Give the object a key of its own and put it into the table. */
 static int mr_insert(struct mr_table *t, const struct mr *init, struct mr **out)
 {
@@ -112,6 +163,8 @@ static int mr_insert(struct mr_table *t, const struct mr *init, struct mr **out)
 	t->used += !t->slot[at];
 	t->live++;
 	t->slot[at] = mr;
+	mr->stat = mr_take_stat(t);
+	mr_show(mr);
 	*out = mr;
 	return 0;
 }
@@ -148,6 +201,7 @@ static void mw_unbind(struct mr *mw)
 	mw->access = 0;
 	mw->length = 0;
 	mw->qpn = 0;
+	mr_show(mw);
 }
 
 void mr_remove(struct mr_table *t, struct mr *mr)
@@ -160,7 +214,20 @@ void mr_remove(struct mr_table *t, struct mr *mr)
 	t->live--;
 	if (mr_is_window(mr))
 		mw_unbind(mr);
+	mr_give_stat(t, mr);
 	free(mr);
+}
+
+void mr_replace(struct mr_table *t, struct mr *mr, struct mr *fresh)
+{
+	struct xroce_mr_stat *stat = mr->stat;
+	const u32 key = mr_key(mr);
+
+	*mr = *fresh;
+	mr->stat = stat;
+	atomic_store_explicit(&mr->key, key, memory_order_relaxed);
+	mr_show(mr);
+	mr_remove(t, fresh);
 }
 
 /* Unbind it, and bind it to length bytes of region; of none, it stays unbound. */
@@ -179,6 +246,7 @@ static void mw_set(struct mr *mw, struct mr *region, u32 new_key, u64 addr, u64 
 	mw->length = length;
 	mw->access = access;
 	mw->qpn = mw->kind == MR_WINDOW_2 ? qpn : 0;
+	mr_show(mw);
 }
 
 int mw_add(struct mr_table *t, u32 pd, enum mr_kind kind, struct mr **out)

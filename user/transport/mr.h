@@ -12,6 +12,8 @@
 #ifndef TRANSPORT_MR_H
 #define TRANSPORT_MR_H
 
+#include <xroce/stat.h>
+
 #include "spin.h"
 #include "types.h"
 
@@ -59,6 +61,7 @@ struct mr {
 	_Atomic u32 windows; /* region: windows bound to it; it cannot go before they do */
 	struct mr *region; /* window: what it is bound to, or NULL: then it opens nothing */
 	struct spin lock; /* window: of all in it but kind and pd, in a shared table */
+	struct xroce_mr_stat *stat; /* what the table shows of it; NULL: nothing */
 };
 
 static inline bool mr_is_window(const struct mr *mr)
@@ -89,11 +92,20 @@ struct mr_table {
 	bool shared;	/* by several engines: changes with all of them held */
 	u64 (*random)(void *arg);
 	void *random_arg;
+	/* mr_table_show(): memory of the caller's, whose pid it says, and what is taken of it */
+	struct xroce_mr_stat *stat;
+	u32 pid, next_stat;
+	u64 taken[XROCE_MR_STATS / 64];
 };
 
 /* random must be unguessable outside tests: it makes the keys. Returns 0 or -ENOMEM. */
 int mr_table_init(struct mr_table *t, u64 (*random)(void *arg), void *arg);
 void mr_table_destroy(struct mr_table *t);
+/*
+ * Show what is in it from here on in XROCE_MR_STATS elements of the caller's, which outlive all
+ * that is shown. What finds no element is not seen.
+ */
+void mr_table_show(struct mr_table *t, struct xroce_mr_stat *stat, u32 pid);
 
 /*
  * Add a region of length bytes at addr. Returns 0, or -EINVAL (iova + length or addr + length
@@ -112,6 +124,12 @@ int mr_add_null(struct mr_table *t, u32 pd, struct mr **out);
  * A region, or a window: that is unbound first. The caller has refused a region that has windows.
  */
 void mr_remove(struct mr_table *t, struct mr *mr);
+
+/*
+ * mr, a region without windows, becomes what fresh is, under its own key, and fresh goes. With all
+ * engines held.
+ */
+void mr_replace(struct mr_table *t, struct mr *mr, struct mr *fresh);
 
 /* A window that is bound to nothing. Returns 0 or -ENOMEM. */
 int mw_add(struct mr_table *t, u32 pd, enum mr_kind kind, struct mr **out);

@@ -11,6 +11,8 @@
 #ifndef TRANSPORT_RQ_H
 #define TRANSPORT_RQ_H
 
+#include <xroce/stat.h>
+
 #include "mr.h"
 #include "spin.h"
 #include "types.h"
@@ -105,6 +107,7 @@ struct srq {
 	struct spin lock;  /* of what changes in it while engines run, with shared */
 	bool shared;	   /* QPs of several engines are on it: changes with all of them held */
 	bool failed;	   /* its own CQ has overrun, and SRQ_ERR was reported */
+	struct xroce_srq_stat *stat; /* where the engine counts, lent; NULL: nowhere */
 	struct srq_part {
 		struct srq *event_next;
 		u32 events;   /* EVENT_* to report */

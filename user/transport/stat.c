@@ -35,7 +35,7 @@ void stat_free(struct qp *qp)
 	qp->stat = qp->stat_own = NULL;
 }
 
-static u32 stat_cq(const struct cq *cq)
+static u32 stat_cq_number(const struct cq *cq)
 {
 	return cq ? cq->index : XROCE_NO_CQ;
 }
@@ -54,8 +54,8 @@ void stat_describe(struct qp *qp)
 		memcpy(stat->local, &qp->path.local, sizeof(stat->local));
 		memcpy(stat->peer, &qp->path.peer, sizeof(stat->peer));
 	}
-	stat->send_cq = stat_cq(qp->send_cq);
-	stat->recv_cq = stat_cq(qp->recv_cq);
+	stat->send_cq = stat_cq_number(qp->send_cq);
+	stat->recv_cq = stat_cq_number(qp->recv_cq);
 	stat->srq = qp->srq ? qp->srq->number : 0;
 	stat->rq_psn = qp->resp.seq.expected_psn;
 	stat->msn = qp->resp.seq.msn;
@@ -87,6 +87,21 @@ void stat_limits(const struct engine *e, struct qp *qp)
 	stat->rtt_variation_ns = qp->req.rtt.variation_ns;
 	stat->rate_limit = qp->rate.limit;
 	stat->rate = qp->rate.reduced ? qp->rate.current : 0;
+}
+
+void stat_cq(struct cq *cq)
+{
+	const u32 prod = cq_next_index(cq);
+	const u32 waiting = prod - atomic_load_explicit(&cq->cons, memory_order_relaxed);
+	struct xroce_cq_stat *stat = cq->stat;
+
+	if (!stat)
+		return;
+	/* prod is what has been pushed, in 32 bits */
+	stat->completions += (u32)(prod - (u32)stat->completions);
+	stat->waiting = waiting;
+	if (waiting > stat->most_waiting)
+		stat->most_waiting = waiting;
 }
 
 void stat_drop(struct engine *e, struct qp *qp, enum xroce_drop drop)

@@ -262,7 +262,7 @@ EXPORT int ibv_dereg_mr(struct ibv_mr *mr)
  * Change a region in place, all at once for the engine; not under a window. The new one is added
  * for a moment under another key: the table checks it as it checks any.
  */
-static int mr_replace(struct vcontext *ctx, struct mr *mr, u32 pd, void *addr, size_t length,
+static int mr_change(struct vcontext *ctx, struct mr *mr, u32 pd, void *addr, size_t length,
 		      u64 iova, unsigned int access)
 {
 	struct mr_table *table = engine_mr_table(port_engine(ctx->port));
@@ -275,13 +275,8 @@ static int mr_replace(struct vcontext *ctx, struct mr *mr, u32 pd, void *addr, s
 	else
 		err = -mr_add(table, pd, addr, odp_bytes(length), iova, access & MR_ACCESS_ENGINE,
 			      &fresh);
-	if (!err) {
-		u32 key = mr_key(mr);
-
-		*mr = *fresh;
-		atomic_store_explicit(&mr->key, key, memory_order_relaxed);
-		mr_remove(table, fresh);
-	}
+	if (!err)
+		mr_replace(table, mr, fresh);
 	port_unlock(ctx->port);
 	return err;
 }
@@ -330,7 +325,7 @@ EXPORT int ibv_rereg_mr(struct ibv_mr *mr, int flags, struct ibv_pd *pd, void *a
 	if (!err)
 		err = mr_check(new_addr, new_length, iova, new_access);
 	if (!err)
-		err = mr_replace(to_vcontext(mr->context), vmr->mr, to_vpd(new_pd)->number,
+		err = mr_change(to_vcontext(mr->context), vmr->mr, to_vpd(new_pd)->number,
 				 new_addr, new_length, iova, new_access);
 	if (err) {
 		errno = err;

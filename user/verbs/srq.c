@@ -119,6 +119,8 @@ static int srq_enter(struct vsrq *vsrq, struct vxrcd *xrcd, struct vcq *cq)
 	vsrq->srq.xrcd = xrcd_number(xrcd);
 	port_lock(vsrq->port);
 	err = -engine_srq_add(port_engine(vsrq->port), &vsrq->srq);
+	if (!err)
+		port_show_srq(vsrq->port, &vsrq->srq);
 	port_unlock(vsrq->port);
 	return err;
 }
@@ -302,6 +304,7 @@ EXPORT int ibv_destroy_srq(struct ibv_srq *srq)
 	if (vsrq->xrcd) {
 		port_lock(vsrq->port);
 		engine_srq_remove(port_engine(vsrq->port), &vsrq->srq);
+		port_hide_srq(vsrq->port, &vsrq->srq);
 		port_unlock(vsrq->port);
 		users_count(&vsrq->xrcd->users, -1);
 	}
