@@ -66,6 +66,7 @@ part_tree() {
 	step errno scripts/check-errno.sh
 	step licences scripts/check-licences.sh
 	step documents scripts/check-docs.sh
+	step counters scripts/check-counters.sh
 	step width scripts/check-width.sh
 	step mutations tests/mutate.sh -c
 	step mutations-verbs tests/mutate-verbs.sh -c

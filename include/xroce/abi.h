@@ -478,8 +478,21 @@ struct xroce_engine_stats {
 	__u64 rx_writes;	/* RDMA WRITE, of UC too, with immediate data or not */
 	__u64 rx_reads;		/* RDMA READ: a long one may come as several requests */
 	__u64 rx_atomics;	/* compare and swap, fetch and add */
+	/* work requests that ended in error; of sends, each for the reason of the error first */
+	__u64 req_errors;
+	__u64 req_retry_exceeded;
+	__u64 req_rnr_exceeded;
+	__u64 req_remote_access; /* the peer refused the access, */
+	__u64 req_remote_invalid; /* the request, */
+	__u64 req_remote_operation; /* or could not execute it */
+	__u64 req_flushed;	/* sends and */
+	__u64 resp_flushed;	/* receives that were flushed */
+	__u64 resp_errors;	/* receives that ended in error */
+	__u64 resp_length;	/* of these: shorter than the message */
+	__u64 resp_access;	/* QPs that a peer's request stopped: without the right, */
+	__u64 resp_invalid;	/* or none that there is */
 	/* each engine's in cache lines of their own; a further counter takes from here */
-	__u64 unused[4];
+	__u64 unused[8];
 };
 _Static_assert(sizeof(struct xroce_engine_stats) % 64 == 0, "whole cache lines");
 

@@ -104,6 +104,9 @@ maps_are_read_only() {
 
 # ---- stat ----
 
+# has_come_to_rest PID: it is given no packets any more.
+has_come_to_rest() { local n; n=$(counter "$1" xroce_eng_stat rx_packets) && [ "$n" = "$(counter "$1" xroce_eng_stat rx_packets)" ]; }
+
 # Of two processes that have come to their ends together and stay: what each has counted is what the
 # maps have, and what one has sent the other has received.
 stat_of_two() {
@@ -114,14 +117,30 @@ stat_of_two() {
 	start client b "$XROCE" run --dev $IF_B -- ibv_rc_pingpong -d $DEV_B -g 0 -n 1000000000 $IP4_A
 	client=$child
 	wait_until 10 has_counted rx_packets 1000 || fail "nothing is counted"
-	# both are stopped: what is counted stays as it is
-	kill -STOP "$server" "$client"
+	# both are stopped: what is counted stays as it is; the server between two packets
+	kill -STOP "$client"
+	wait_until 10 has_come_to_rest "$server"
+	kill -STOP "$server"
 	show_as root stat --json --pid "$server" || fail "exit status $?"
 	for name in rx_packets tx_packets tx_bytes tx_acks rx_acks; do
 		maps=$(bpftool map dump id "$(map_id "$server" xroce_eng_stat)" | field $name)
 		need_equal "$name" "$(value $name)" "$maps"
 	done
 	need_equal "redirected" "$(value xdp_redirected)" "$(bpftool map dump id "$(map_id "$server" xroce_rx)" | field redirected)"
+	# the same under other names, and by the QP's own counters: it is the only one
+	need_equal "rxe's sent_pkts" "$(json 'd["ports"][0]["rxe"]["sent_pkts"]')" "$(value tx_packets)"
+	need_equal "packets of the port" "$(json '[d["ports"][0]["port"][k] for k in ("port_rcv_packets", "port_xmit_packets")]')" \
+		"[$(($(value xdp_redirected) - $(value xdp_super_packets) + $(value xdp_super_segments))), $(value tx_packets)]"
+	need_equal "words received" "$(json 'd["ports"][0]["port"]["port_rcv_data"]')" $(($(value xdp_redirected_bytes) / 4))
+	need_equal "mlx5's rx_icrc_encapsulated" "$(json 'd["ports"][0]["mlx5"]["rx_icrc_encapsulated"]')" 0
+	for name in rx_packets tx_packets tx_bytes tx_retransmitted rx_sequence_naks; do
+		need_equal "$name of the QP" "$(counter "$server" xroce_qp_stat $name)" "$(value $name)"
+	done
+	for name in '"pid": '"$server" '"state": "XROCE_QPS_RTS"' '"transport": "XROCE_RC"' '"path_mtu": 1024' '"error_reason": "XROCE_REASON_NONE"'; do
+		bpftool map dump id "$(map_id "$server" xroce_qp_stat)" | grep -q "$name" || fail "the QP does not show $name"
+	done
+	need_equal "bytes of memory regions" "$(counter "$server" xroce_mr_stat length)" 4096
+	need_least "completions" "$(counter "$server" xroce_cq_stat completions)" 500
 	show_as root stat --pid "$server" || fail "exit status $?"
 	need_line shown "^$IF_A +$server +ibv_rc_pingpong +tx_packets +[1-9][0-9]* +- +packets sent"
 	need_no_line shown ' rx_atomics '

@@ -174,6 +174,12 @@ static void stat__last_error(void **state)
 	check_eq(w, s.b->qp->stat->error, XROCE_STATUS_LOC_ACCESS_ERR);
 	check_eq(w, s.b->qp->stat->error_reason, XROCE_REASON_PEER_ACCESS);
 	check_eq(w, s.b->qp->stat->remote_errors, 1);
+	check_eq(w, s.a->node->stats.req_errors, 1);
+	check_eq(w, s.a->node->stats.req_remote_access, 1);
+	check_eq(w, s.a->node->stats.req_flushed, 1);
+	check_eq(w, s.b->node->stats.req_errors + s.b->node->stats.req_flushed, 0);
+	check_eq(w, s.b->node->stats.resp_access, 1);
+	check_eq(w, s.b->node->stats.resp_invalid, 0);
 	check_eq(w, s.b->qp->stat->error_ns > 0, true);
 	check_eq(w, s.a->qp->stat->error_ns > s.b->qp->stat->error_ns, true);
 	scene_end(&s);
@@ -193,7 +199,30 @@ static void stat__peer_that_is_gone(void **state)
 	check_eq(w, a->error_reason, XROCE_REASON_TIMEOUT);
 	check_eq(w, a->timeouts, s.a->node->stats.timeouts);
 	check_eq(w, a->timeouts > 0, true);
+	check_eq(w, s.a->node->stats.req_errors, 1);
+	check_eq(w, s.a->node->stats.req_retry_exceeded, 1);
+	check_eq(w, s.a->node->stats.req_rnr_exceeded, 0);
 	check_eq(w, a->outstanding, 1);
+	scene_end(&s);
+}
+
+/* A receive that is shorter than the message, and what is flushed with it. */
+static void stat__receive_too_short(void **state)
+{
+	struct world *w = world_create(2, 26);
+	struct pair_options o = pair_defaults();
+	struct scene s = scene_in(w, &o, 4096);
+
+	post_recv_buffer(s.b, 1, s.remote, 0, 4);
+	post_recv_buffer(s.b, 2, s.remote, 0, 4);
+	scene_post(&s, 1, WR_SEND, 8);
+	world_run(w);
+	check_eq(w, s.b->node->stats.resp_errors, 1);
+	check_eq(w, s.b->node->stats.resp_length, 1);
+	check_eq(w, s.b->node->stats.resp_flushed, 1);
+	check_eq(w, s.a->node->stats.req_remote_invalid, 1);
+	check_eq(w, s.b->qp->stat->error, XROCE_STATUS_LOC_LEN_ERR);
+	check_eq(w, s.b->qp->stat->error_reason, XROCE_REASON_RECV_TOO_SHORT);
 	scene_end(&s);
 }
 
@@ -255,6 +284,7 @@ int main(void)
 		cmocka_unit_test(stat__marks_and_rate),
 		cmocka_unit_test(stat__last_error),
 		cmocka_unit_test(stat__peer_that_is_gone),
+		cmocka_unit_test(stat__receive_too_short),
 		cmocka_unit_test(stat__completions_and_regions),
 	};
 

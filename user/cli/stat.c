@@ -5,6 +5,7 @@
 
 #include "../base/clock.h"
 #include "look.h"
+#include "names.h"
 #include "sums.h"
 #include "terminal.h"
 
@@ -96,6 +97,19 @@ static void stat_identify(struct json *j, const struct observed *p)
 	json_number(j, "program_id", p->prog_id);
 }
 
+/* Under the names that tools for adapters know. */
+static void stat_names(struct json *j, const struct sums *now)
+{
+	for (u32 f = 0; f < NAME_FAMILIES; f++) {
+		json_object(j, counter_family((enum name_family)f));
+		for (u32 i = 0; i < counter_num_names; i++)
+			if (counter_names[i].family == f)
+				json_number(j, counter_names[i].name,
+					    counter_value(now, &counter_names[i]));
+		json_close(j);
+	}
+}
+
 static void stat_port(void *arg, const struct observed *p)
 {
 	struct stat *s = arg;
@@ -121,6 +135,7 @@ static void stat_port(void *arg, const struct observed *p)
 	if (s->table)
 		return;
 	json_close(&s->json);
+	stat_names(&s->json, now);
 	if (s->has_before) {
 		json_object(&s->json, "per_second");
 		for (u32 i = 0; i < sums_num_fields; i++)

@@ -26,6 +26,7 @@ static void datagram_fail_receive(struct engine *e, struct qp *qp, const struct 
 {
 	struct cqe cqe = { .status = status, .opcode = CQE_RECV, .vendor_err = verr };
 
+	stat_receive_error(e, status);
 	stat_error(e, qp, status, (enum xroce_reason)verr);
 	responder_complete(e, qp, p, hint, &cqe, now_ns);
 	/* of a work queue ibv_get_async_event(3) has an event for that */

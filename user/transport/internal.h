@@ -204,6 +204,9 @@ void stat_describe(struct qp *qp);
 /* The engine has changed its state; why, before that. */
 void stat_state(struct qp *qp);
 void stat_error(struct engine *e, struct qp *qp, enum cqe_status status, enum xroce_reason why);
+/* A send request, or a receive, ends in error, and was not flushed. */
+void stat_send_error(struct engine *e, enum cqe_status status);
+void stat_receive_error(struct engine *e, enum cqe_status status);
 /* The limits of congestion.c have changed. */
 void stat_limits(const struct engine *e, struct qp *qp);
 /* Completions were pushed, as many as that may be. Under its lock. */

@@ -375,7 +375,7 @@ void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum v
 
 static void flush_sends(struct engine *e, struct qp *qp)
 {
-	while (sq_cons(&qp->sq) != sq_prod(&qp->sq))
+	for (; sq_cons(&qp->sq) != sq_prod(&qp->sq); e->stats->req_flushed++)
 		sq_complete(e, qp, CQE_WR_FLUSH_ERR, VERR_FLUSHED, 0);
 	qp->req.tx = qp->req.assigned = sq_cons(&qp->sq);
 	qp->req.tx_packet = 0;
@@ -402,6 +402,7 @@ static void flush_receives(struct engine *e, struct qp *qp)
 		qp->resp.seq.have_recv = false;
 		qp->resp.recv_srq = NULL;
 		engine_complete(e, cq, &cqe, false);
+		e->stats->resp_flushed++;
 	}
 }
 
@@ -428,6 +429,8 @@ void engine_qp_error(struct engine *e, struct qp *qp, u32 events)
 {
 	if (qp_state(qp) == QPS_ERR || qp_state(qp) == QPS_RESET)
 		return;
+	e->stats->resp_invalid += !!(events & EVENT_QP_REQ_ERR);
+	e->stats->resp_access += !!(events & EVENT_QP_ACCESS_ERR);
 	if (events & EVENT_QP_REQ_ERR)
 		stat_error(e, qp, CQE_REM_INV_REQ_ERR, XROCE_REASON_PEER_INVALID);
 	else if (events & EVENT_QP_ACCESS_ERR)
@@ -452,6 +455,7 @@ void engine_qp_error(struct engine *e, struct qp *qp, u32 events)
 void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr,
 		   u64 now_ns)
 {
+	stat_send_error(e, status);
 	stat_error(e, qp, status, (enum xroce_reason)verr);
 	sq_complete(e, qp, status, verr, now_ns);
 	if (is_reliable(qp)) {

@@ -562,8 +562,10 @@ static rare void responder_fail_receive(struct engine *e, struct qp *qp, const s
 
 	stat_error(e, qp, status, (enum xroce_reason)verr);
 	cqe.opcode = tag_abandon(qp);
-	if (qp->resp.seq.have_recv)
-		responder_complete(e, qp, p, NULL, &cqe, now_ns);
+	if (!qp->resp.seq.have_recv)
+		return;
+	stat_receive_error(e, status);
+	responder_complete(e, qp, p, NULL, &cqe, now_ns);
 }
 
 /* The same where its own memory is why. */

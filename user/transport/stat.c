@@ -78,6 +78,24 @@ void stat_error(struct engine *e, struct qp *qp, enum cqe_status status, enum xr
 	qp->stat->error_reason = why;
 }
 
+void stat_send_error(struct engine *e, enum cqe_status status)
+{
+	struct xroce_engine_stats *stats = e->stats;
+
+	stats->req_errors++;
+	stats->req_retry_exceeded += status == CQE_RETRY_EXC_ERR;
+	stats->req_rnr_exceeded += status == CQE_RNR_RETRY_EXC_ERR;
+	stats->req_remote_access += status == CQE_REM_ACCESS_ERR;
+	stats->req_remote_invalid += status == CQE_REM_INV_REQ_ERR;
+	stats->req_remote_operation += status == CQE_REM_OP_ERR;
+}
+
+void stat_receive_error(struct engine *e, enum cqe_status status)
+{
+	e->stats->resp_errors++;
+	e->stats->resp_length += status == CQE_LOC_LEN_ERR;
+}
+
 void stat_limits(const struct engine *e, struct qp *qp)
 {
 	struct xroce_qp_stat *stat = qp->stat;
