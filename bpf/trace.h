@@ -34,9 +34,10 @@ static __always_inline bool trace_is_on(void)
 struct trace_note {
 	struct xroce_rx_cqe cqe; /* but for the time */
 	union address peer;
-	__u32 want;	/* the one of XROCE_TRACE_* that it is */
+	__u32 want;	/* the ones of XROCE_TRACE_* that it is */
+	__u32 count;	/* records in it */
 	__u8 kind, drop; /* as in struct xroce_record */
-	__u8 pad[2];
+	__u8 pad[6];
 };
 
 /* Those of tracers that have gone are given back. */
@@ -53,7 +54,12 @@ static __always_inline bool trace_is_wanted(const struct xroce_tracer *t,
 {
 	const union address *peer = (const void *)t->peer;
 
-	return t->what & note->want && (!t->qpn || t->qpn == note->cqe.qpn) &&
+	if (!(t->what & note->want))
+		return false;
+	/* of several QPs: its reader chooses */
+	if (note->kind == XROCE_RECORD_TALE)
+		return true;
+	return (!t->qpn || t->qpn == note->cqe.qpn) &&
 	       (!t->has_peer ||
 		(peer->half[0] == note->peer.half[0] && peer->half[1] == note->peer.half[1]));
 }
@@ -94,6 +100,7 @@ __attribute__((noinline)) int trace_show(struct xdp_md *ctx, const struct trace_
 {
 	struct xroce_tracer *t;
 	void *ring;
+	__u32 bytes;
 
 	if (!note || place >= XROCE_TRACERS)
 		return 0;
@@ -101,10 +108,11 @@ __attribute__((noinline)) int trace_show(struct xdp_md *ctx, const struct trace_
 	if (!trace_is_leased(t, place) || !trace_is_wanted(t, note))
 		return 0;
 	ring = bpf_map_lookup_elem(&xroce_tracer, &place);
-	if (!ring || trace_copy(ctx, ring, note, t->bytes))
-		__sync_fetch_and_add(&t->lost, 1);
+	bytes = note->kind == XROCE_RECORD_TALE ? ~0u : t->bytes;
+	if (!ring || trace_copy(ctx, ring, note, bytes))
+		__sync_fetch_and_add(&t->lost, note->count);
 	else
-		__sync_fetch_and_add(&t->recorded, 1);
+		__sync_fetch_and_add(&t->recorded, note->count);
 	return 0;
 }
 
@@ -126,6 +134,7 @@ static __attribute__((noinline)) int trace_note_received(struct xdp_md *ctx,
 			 .flags = p->rx_flags, .tos = p->tos, .l3_offset = p->l3 },
 		.peer = p->src,
 		.want = XROCE_TRACE_RECEIVED,
+		.count = 1,
 		.kind = XROCE_RECORD_RECEIVED,
 	};
 
@@ -141,6 +150,7 @@ static __attribute__((noinline)) int trace_note_dropped(struct xdp_md *ctx, cons
 		.cqe = { .qpn = why >> 8, .flags = p->rx_flags, .l3_offset = p->l3 },
 		.peer = p->src,
 		.want = XROCE_TRACE_DROPPED,
+		.count = 1,
 		.kind = XROCE_RECORD_DROPPED,
 		.drop = (__u8)why,
 	};
@@ -161,6 +171,19 @@ static __always_inline void trace_dropped(struct xdp_md *ctx, const struct packe
 {
 	if (trace_is_on())
 		trace_note_dropped(ctx, p, (p->has_bth ? p->qpn << 8 : 0) | (__u32)drop);
+}
+
+/* What the library tells, which is the frame that the program is run with. */
+static __always_inline int trace_tale(struct xdp_md *ctx)
+{
+	struct trace_note note = {
+		.want = XROCE_TRACE_SENT | XROCE_TRACE_EVENTS,
+		.kind = XROCE_RECORD_TALE,
+	};
+
+	if (!bpf_xdp_load_bytes(ctx, 0, &note.count, sizeof(note.count)))
+		trace_show_all(ctx, &note);
+	return XDP_DROP;
 }
 
 #endif

@@ -158,4 +158,14 @@ int xroce_xdp(struct xdp_md *ctx)
 	return XDP_REDIRECT;
 }
 
+/*
+ * Attached nowhere: the library runs it (BPF_PROG_RUN) while somebody looks, with what it has sent
+ * as the frame (user/shard/tell.c). So that comes into the tracers' rings as what was received does.
+ */
+SEC("xdp.frags")
+int xroce_tell(struct xdp_md *ctx)
+{
+	return trace_tale(ctx);
+}
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -159,13 +159,14 @@ _xroce_capture() {
 	case $prev in
 	# shellcheck disable=SC2207
 	-w | --write) COMPREPLY=($(compgen -f -- "$cur")) ;;
+	-Q | --direction) _xroce_words "in out" "$cur" ;;
 	-C | -W | -c | -d | -s | -q | -p | --file-size | --files | --count | --duration | \
 		--snaplen | --qp | --pid | --peer | --buffer) COMPREPLY=() ;;
 	*)
 		case $cur in
 		-*)
 			_xroce_words "--write --file-size --files --count --duration --snaplen --qp \
-				--pid --peer --drops --buffer --help" "$cur"
+				--pid --direction --peer --drops --buffer --help" "$cur"
 			;;
 		*) _xroce_interfaces "$cur" ;;
 		esac

@@ -57,7 +57,74 @@ struct xroce_trace {
 enum {
 	XROCE_RECORD_RECEIVED = 1,
 	XROCE_RECORD_DROPPED,
+	/*
+	 * what the library told in one piece (XROCE_TOLD_BYTES at most): struct xroce_tale and so
+	 * many of struct xroce_told
+	 */
+	XROCE_RECORD_TALE,
+	/* the reader makes these of that: cqe.qpn is the QP's, src_qpn its peer's */
+	XROCE_RECORD_SENT,
+	XROCE_RECORD_LOOPED, /* sent to this process itself: it never left */
+	XROCE_RECORD_EVENT,  /* drop: enum xroce_event; data: struct xroce_told */
 };
+
+/*
+ * What an engine tells of a QP, beside its packets: a line makes the number and the text. Those
+ * that are counted have the name of their counter (struct xroce_engine_stats).
+ */
+#define XROCE_EVENTS(X)                                                                            \
+	X(implied_naks, "an answer came for a later request: those before it are lost")            \
+	X(rx_rnr_naks, "RNR NAK received: the peer has no receive WQE")                            \
+	X(rx_sequence_naks, "sequence NAK received: the peer misses packets")                      \
+	X(rx_ce, "packet received that met congestion")                                            \
+	X(rx_cnps, "CNP received: the rate is cut")                                                \
+	X(credit_waits, "waits for the peer's credits")                                            \
+	X(duplicate_requests, "request received again")                                            \
+	X(flow_waits, "waits to hear what the receiver can take")                                  \
+	X(remote_errors, "NAK sent: the peer's request is refused")                                \
+	X(tx_cnps, "CNP sent")                                                                     \
+	X(tx_retransmitted, "request sent again")                                                  \
+	X(rx_writes, "RDMA WRITE executed")                                                        \
+	X(rx_reads, "RDMA READ executed")                                                          \
+	X(rx_atomics, "atomic executed")                                                           \
+	X(tx_sequence_naks, "sequence NAK sent: packets are missing")                              \
+	X(tx_rnr_naks, "RNR NAK sent: no receive WQE")                                             \
+	X(late_deadlines, "time-out noticed late, and put off")                                    \
+	X(rto_probes, "no answer: the oldest request is sent again, before the time-out")          \
+	X(timeouts, "time-out")                                                                    \
+	X(state, "state")                                                                          \
+	X(error, "error")
+
+enum xroce_event {
+	XROCE_EVENT_none,
+#define X(name, text) XROCE_EVENT_##name,
+	XROCE_EVENTS(X)
+#undef X
+	XROCE_EVENT_END
+};
+
+#define XROCE_TOLD_BYTES 61440u
+
+struct xroce_tale {
+	__u32 records;
+	__u32 pad;
+};
+
+/* The process that is looked at writes it: a reader checks all of it. */
+struct xroce_told {
+	__u64 time_ns;	/* when the batch began that it is of */
+	__u32 qpn;
+	__u32 peer_qpn;	/* 0 of UD */
+	__u16 size;	/* bytes of data; what follows begins at a multiple of 8 */
+	__u8 kind;	/* XROCE_RECORD_SENT, LOOPED, EVENT */
+	__u8 event;	/* enum xroce_event */
+	/* of an event: the oldest PSN not acknowledged, the next that is expected; or */
+	__u32 value;	/* of state: the new one; of error: enum xroce_status */
+	__u32 more;	/* of error: enum xroce_reason */
+	__u32 pad;
+	__u8 data[];	/* of a packet: it, whole */
+};
+_Static_assert(sizeof(struct xroce_told) == 32, "whole words");
 
 /*
  * A record: of a packet, its CQE, in which rx_time_ns is always set, and its bytes. Of a dropped

@@ -46,8 +46,9 @@ all_is_there() {
 	XROCE_TX=$tx keep=1 client_server 18600 60 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t "$t" -m 1024 -n 40 -s 9 -- \
 		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t "$t" -m 1024 -n 40 -s 9 $IP4_A || return
 	captured whole "$capa"
-	need_equal "wrong ICRCs" "$(packets whole '^in wrong')" 0
+	need_equal "wrong ICRCs" "$(packets whole '^(in|out) wrong')" 0
 	need_equal "packets without a direction" "$(packets whole '^none')" 0
+	need_equal "packets sent" "$(packets whole '^out icrc .* sent by QP [1-9]')" "$(($(kept server xroce_eng_stat tx_packets) - $(kept server xroce_eng_stat flow_answers)))"
 	need_equal "packets captured" "$(packets whole '^in icrc')" "$(kept server xroce_eng_stat rx_packets)"
 	need_line whole ' 0 records lost'
 	[ "$tx" != gso ] || [ "$family" = v6 ] || need_least "packets of super-packets" "$(packets whole 'of a super-packet')" 10
@@ -91,7 +92,7 @@ drops_and_filters() {
 	need_equal "packets beside them" "$(packets drops '^(in|out|none)')" 7
 	need_equal "packets of another QP" "$(packets nobody '^(in|out|none)')" 0
 	need_equal "packets of the peer, cut off" "$(packets peer '^in short .* dropped: no such QP')" 7
-	need_line drops '^xroce capture: 0 packets received, 7 dropped by a check; 0 records lost'
+	need_line drops '^xroce capture: 0 packets received, 7 dropped by a check, 0 sent; 0 records lost'
 	looked_at 0 || fail "their places are not given back"
 	stop "$server"
 }

@@ -92,6 +92,8 @@ struct port_maps *xdp_maps_new(void)
 	m->shared.qp_fd = fd_open(FD_MAP, m);
 	m->shared.gid_fd = fd_open(FD_MAP, m);
 	m->shared.channel_fd = fd_open(FD_MAP, m);
+	m->shared.trace = new_map(sizeof(*m->shared.trace));
+	m->shared.tell_fd = -1;
 	m->shared.group_fd = -1;
 	m->shared.flow_fd = m->shared.flows_fd = m->shared.flow_count_fd = -1;
 	return m;
@@ -104,6 +106,7 @@ void xdp_maps_free(struct port_maps *m)
 	free(m->shared.sock);
 	free(m->shared.stats);
 	free(m->shared.drops);
+	free(m->shared.trace);
 	free(m);
 }
 
@@ -259,6 +262,12 @@ bool xdp_run(struct port_maps *m, struct xdp_packet *p, u32 queue, u32 number)
 struct packet_ring *xdp_packets(void)
 {
 	return cpu_running()->maps->packets;
+}
+
+/* Nobody looks here. */
+int kernel_program_run(int program, const void *frame, u32 len)
+{
+	sched_fail("a program is run");
 }
 
 /* ---- maps as user space reaches them ---- */

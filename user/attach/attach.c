@@ -99,6 +99,7 @@ static int attach_load(const struct netdev *dev, struct attachment *m)
 	m->maps.flow_count_fd = bpf_map__fd(m->bpf->maps.xroce_flow_cnt);
 	m->maps.channel_fd = bpf_map__fd(m->bpf->maps.xroce_channel);
 	m->maps.drop_fd = bpf_map__fd(m->bpf->maps.xroce_drop);
+	m->maps.tell_fd = bpf_program__fd(m->bpf->progs.xroce_tell);
 	return 0;
 }
 
@@ -230,7 +231,7 @@ static void attach_init(const struct netdev *dev, struct attachment *m)
 {
 	*m = (struct attachment){ .ifindex = dev->ifindex, .holder_fd = -1, .link_fd = -1,
 				  .info = { .pkeys = PKEY_TABLE_DEFAULT },
-				  .maps = { .drop_fd = -1 } };
+				  .maps = { .drop_fd = -1, .tell_fd = -1 } };
 	for (u32 i = 0; i < XROCE_MAX_SHARD; i++)
 		m->io[i].ring_fd = m->io[i].umem.fd = -1;
 	for (u32 i = 0; i < ASK_FDS; i++)
@@ -495,6 +496,6 @@ void attach_abandon(struct attachment *m)
 	first_abandon(m);
 	hook_abandon(m);
 	ask_abandon(&m->asker);
-	m->maps.drop_fd = -1;
+	m->maps.drop_fd = m->maps.tell_fd = -1;
 	close_everything(m);
 }

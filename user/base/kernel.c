@@ -192,6 +192,15 @@ void kernel_ring_unmap(const struct ring_memory *memory)
 	munmap((void *)(uintptr_t)memory->producer, ring_readable_bytes(memory->bytes));
 }
 
+/* ---- programs ---- */
+
+int kernel_program_run(int program, const void *frame, u32 len)
+{
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame, .data_size_in = len, .repeat = 1);
+
+	return bpf_prog_test_run_opts(program, &run);
+}
+
 /* ---- maps ---- */
 
 int kernel_map_get(int map, const void *key, void *value)

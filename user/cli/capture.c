@@ -31,7 +31,7 @@ struct capture {
 	u32 snaplen;
 	u64 max_packets; /* 0: for ever */
 	u64 until_ns;
-	u64 received, dropped;
+	u64 received, dropped, sent;
 	s64 real_ns;	/* CLOCK_REALTIME less CLOCK_MONOTONIC */
 	struct tracers tracers;
 	struct packets packets;
@@ -101,8 +101,11 @@ static void capture_say(const struct capture *c, const struct traced *from,
 	if (r->kind == XROCE_RECORD_DROPPED) {
 		why = capture_drop_text(r->drop, &name);
 		snprintf(what, sizeof(what), "dropped: %s (%s)", why, name);
-	} else {
+	} else if (r->kind == XROCE_RECORD_RECEIVED) {
 		capture_say_cqe(r, what, sizeof(what));
+	} else {
+		snprintf(what, sizeof(what), "sent by QP %u%s", r->cqe.qpn,
+			 r->kind == XROCE_RECORD_LOOPED ? " to a QP of this process" : "");
 	}
 	if (from->is_broker)
 		snprintf(who, sizeof(who), "; of no process");
@@ -118,17 +121,18 @@ static void capture_say(const struct capture *c, const struct traced *from,
 
 static bool capture_is_full(const struct capture *c)
 {
-	return c->max_packets && c->received + c->dropped >= c->max_packets;
+	return c->max_packets && c->received + c->dropped + c->sent >= c->max_packets;
 }
 
 static void capture_record(void *arg, struct traced *from, struct xroce_record *r, u32 size)
 {
 	const bool dropped = r->kind == XROCE_RECORD_DROPPED;
+	const bool received = r->kind == XROCE_RECORD_RECEIVED;
 	struct capture *c = arg;
 	struct one_packet one;
 	char text[PCAPNG_COMMENT_MAX];
 
-	if (c->err || (r->kind != XROCE_RECORD_RECEIVED && !dropped))
+	if (c->err || r->kind == XROCE_RECORD_EVENT || r->kind == XROCE_RECORD_TALE)
 		return;
 	packets_begin(&c->packets, r, size);
 	while (!c->err && !capture_is_full(c) && packets_next(&c->packets, &one)) {
@@ -137,7 +141,7 @@ static void capture_record(void *arg, struct traced *from, struct xroce_record *
 			.data = one.data,
 			.captured = min_u32(one.have, c->snaplen),
 			.len = one.len,
-			.direction = PCAPNG_INBOUND,
+			.direction = dropped || received ? PCAPNG_INBOUND : PCAPNG_OUTBOUND,
 			.comment = text,
 		};
 
@@ -146,8 +150,10 @@ static void capture_record(void *arg, struct traced *from, struct xroce_record *
 					  tracers_lost(&c->tracers));
 		if (dropped)
 			c->dropped++;
-		else
+		else if (received)
 			c->received++;
+		else
+			c->sent++;
 	}
 }
 
@@ -250,10 +256,10 @@ static int capture_main_run(struct capture *c)
 	/* whoever reads standard output may have enough of it */
 	if (c->err && c->err != -EPIPE)
 		ret = capture_failed("write the file", c->err);
-	fprintf(stderr, "xroce capture: %llu packets received, %llu dropped by a check; %llu "
-			"records lost as the ring was full\n",
+	fprintf(stderr, "xroce capture: %llu packets received, %llu dropped by a check, %llu sent; "
+			"%llu records lost as the ring was full\n",
 		(unsigned long long)c->received, (unsigned long long)c->dropped,
-		(unsigned long long)lost);
+		(unsigned long long)c->sent, (unsigned long long)lost);
 	if (interrupted)
 		fprintf(stderr, "xroce capture: it was stopped %llu times for longer than %llu s: "
 				"what came then is not there, and not counted\n",
@@ -282,6 +288,18 @@ static bool capture_peer(const char *text, struct gid *gid)
 
 enum { OPTION_PEER = 256, OPTION_DROPS, OPTION_BUFFER };
 
+/* in, out */
+static bool capture_direction(const char *text, u32 *what)
+{
+	if (!strcmp(text, "in"))
+		*what = XROCE_TRACE_RECEIVED | XROCE_TRACE_DROPPED;
+	else if (!strcmp(text, "out"))
+		*what = XROCE_TRACE_SENT;
+	else
+		return false;
+	return true;
+}
+
 static const struct option capture_options[] = {
 	{ "write", required_argument, NULL, 'w' },
 	{ "file-size", required_argument, NULL, 'C' },
@@ -291,6 +309,7 @@ static const struct option capture_options[] = {
 	{ "snaplen", required_argument, NULL, 's' },
 	{ "qp", required_argument, NULL, 'q' },
 	{ "pid", required_argument, NULL, 'p' },
+	{ "direction", required_argument, NULL, 'Q' },
 	{ "peer", required_argument, NULL, OPTION_PEER },
 	{ "drops", no_argument, NULL, OPTION_DROPS },
 	{ "buffer", required_argument, NULL, OPTION_BUFFER },
@@ -329,6 +348,7 @@ static int capture_option(struct capture *c, int opt, char **argv)
 		ok = capture_number(optarg, INT_MAX, &n);
 		c->pid = (u32)n;
 		break;
+	case 'Q': ok = capture_direction(optarg, &c->want.what); break;
 	case OPTION_PEER:
 		ok = c->want.has_peer = capture_peer(optarg, &c->want.peer);
 		break;
@@ -348,7 +368,7 @@ static int capture_option(struct capture *c, int opt, char **argv)
 static int capture_main(int argc, char **argv)
 {
 	static struct capture c = {
-		.want = { .what = XROCE_TRACE_RECEIVED | XROCE_TRACE_DROPPED,
+		.want = { .what = XROCE_TRACE_RECEIVED | XROCE_TRACE_DROPPED | XROCE_TRACE_SENT,
 			  .bytes = SNAPLEN_ALL,
 			  .ring_bytes = RING_BYTES },
 		.snaplen = SNAPLEN_ALL,
@@ -357,7 +377,7 @@ static int capture_main(int argc, char **argv)
 	struct netdev dev;
 	int opt, ret;
 
-	while ((opt = getopt_long(argc, argv, "+:w:C:W:c:d:s:q:p:", capture_options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "+:w:C:W:c:d:s:q:p:Q:", capture_options, NULL)) != -1) {
 		ret = capture_option(&c, opt, argv);
 		if (ret)
 			return ret;
@@ -405,9 +425,10 @@ const struct command command_capture = {
 		"  -c, --count N        end after so many packets\n"
 		"  -d, --duration N     end after so many seconds\n"
 		"  -s, --snaplen N      write so many bytes of each packet at most (64 or more)\n"
-		"  -q, --qp N           packets to this queue pair alone\n"
+		"  -q, --qp N           packets to and from this queue pair of a process alone\n"
 		"  -p, --pid N          of this process alone\n"
-		"  --peer ADDRESS       from this address alone\n"
+		"  -Q, --direction D    in: those received; out: those sent\n"
+		"  --peer ADDRESS       from and to this address alone\n"
 		"  --drops              those alone that a check of XDP's dropped\n"
 		"  --buffer N           room for N MiB between XDP and the file (default 32), for "
 		"each process\n"

@@ -4,6 +4,7 @@
 #include "../attach/ask.h"
 #include "../base/clock.h"
 #include "../base/process.h"
+#include "../transport/packet.h"
 #include "cli.h"
 #include "tracers.h"
 
@@ -37,21 +38,84 @@ static bool tracers_make_room(struct tracers *t, u32 size)
 	return true;
 }
 
-/* Aligned as a struct xroce_record. */
-static int tracers_take(void *arg, const struct xroce_record *r, u32 size)
+/* A copy of a record that is a header and bytes of data; aligned as a struct xroce_record. */
+static int tracers_put(struct traced *from, const struct xroce_record *head, const void *data,
+		       u32 bytes)
 {
-	struct traced *from = arg;
+	const u32 size = (u32)sizeof(*head) + bytes;
 	struct tracers *t = from->all;
 
 	if (!tracers_make_room(t, size + 8)) {
 		t->err = -ENOMEM;
 		return -ENOMEM;
 	}
-	memcpy(t->bytes + t->used, r, size);
+	memcpy(t->bytes + t->used, head, sizeof(*head));
+	memcpy(t->bytes + t->used + sizeof(*head), data, bytes);
 	t->record[t->num++] =
-		(struct traced_record){ r->cqe.rx_time_ns, t->used, size, from };
+		(struct traced_record){ head->cqe.rx_time_ns, t->used, size, from };
 	t->used += (size + 7) & ~7u;
-	return t->used > ROUND_BYTES ? -ENOBUFS : 0;
+	return 0;
+}
+
+/* Is it one of the QP and the peer that are wanted? XDP has not looked. */
+static bool tracers_wants(const struct tracers *t, const struct xroce_told *told, const u8 *data)
+{
+	const struct rx_frame frame = { .data = data, .len = told->size };
+	const bool event = told->kind == XROCE_RECORD_EVENT;
+	struct packet p;
+
+	if (!(t->want.what & (event ? XROCE_TRACE_EVENTS : XROCE_TRACE_SENT)) ||
+	    (t->want.qpn && t->want.qpn != told->qpn))
+		return false;
+	if (event || !t->want.has_peer)
+		return true;
+	return packet_parse(&p, &frame) == XROCE_DROP_none && gid_equal(&p.dst, &t->want.peer);
+}
+
+/*
+ * What a process told: size bytes, which it may have filled with anything. Each record that is
+ * whole and of a kind that can be is taken; the first that is not ends it.
+ */
+static int tracers_take_tale(struct traced *from, const u8 *tale, u32 size)
+{
+	u32 at = sizeof(struct xroce_tale);
+	struct xroce_told told;
+	int err = 0;
+
+	while (!err && at + sizeof(told) <= size) {
+		const u8 *data = tale + at + sizeof(told);
+		struct xroce_record head = { .len = 0 };
+
+		memcpy(&told, tale + at, sizeof(told));
+		at += (u32)(sizeof(told) + told.size + 7) & ~7u;
+		if (at > size || told.kind < XROCE_RECORD_SENT || told.kind > XROCE_RECORD_EVENT ||
+		    (told.kind == XROCE_RECORD_EVENT) != !told.size ||
+		    told.size > PACKET_FRAME_MAX)
+			break;
+		if (!tracers_wants(from->all, &told, data))
+			continue;
+		head.cqe.rx_time_ns = told.time_ns;
+		head.cqe.qpn = told.qpn;
+		head.cqe.src_qpn = told.peer_qpn;
+		head.kind = told.kind;
+		head.drop = told.event;
+		head.len = told.size;
+		err = told.kind == XROCE_RECORD_EVENT ?
+			      tracers_put(from, &head, &told, sizeof(told)) :
+			      tracers_put(from, &head, data, told.size);
+	}
+	return err;
+}
+
+static int tracers_take(void *arg, const struct xroce_record *r, u32 size)
+{
+	struct traced *from = arg;
+	const u32 bytes = size - (u32)sizeof(*r);
+	const int err = r->kind == XROCE_RECORD_TALE ?
+				tracers_take_tale(from, r->data, min_u32(bytes, r->len)) :
+				tracers_put(from, r, r->data, bytes);
+
+	return !err && from->all->used > ROUND_BYTES ? -ENOBUFS : err;
 }
 
 static int tracers_compare(const void *a, const void *b)

@@ -12,6 +12,7 @@
 #include "../base/options.h"
 #include "../service/service.h"
 #include "../shard/fault.h"
+#include "../shard/tell.h"
 #include "../transport/aligned.h"
 #include "../tx/tx_probe.h"
 #include "port_object.h"
@@ -107,6 +108,7 @@ static void port_free(struct port *port)
 		struct shard *s = &port->shards.shard[i];
 
 		handover_free(s);
+		tell_end(s);
 		if (s->engine)
 			engine_destroy(s->engine);
 		pthread_mutex_destroy(&s->lock);

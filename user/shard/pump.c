@@ -14,6 +14,7 @@
 #include "../base/clock.h"
 #include "fault.h"
 #include "shard.h"
+#include "tell.h"
 
 #define TX_BATCH	 128u /* what is queued for ourselves meanwhile fits, too */
 _Static_assert(TX_BATCH <= XSK_TX_SLOTS, "struct shard's loop");
@@ -335,6 +336,8 @@ static enum sent pump_send_batch(struct shard *s, u64 now_ns, u32 *moved)
 			break;
 		}
 		++*moved;
+		if (unlikely(s->telling))
+			tell_sent(s, frame, len, pump_is_to_ourselves(s, frame, len));
 		if (pump_is_to_ourselves(s, frame, len))
 			pump_loop(s, frame, len);
 		else if (unlikely(frame[0] & 1))
@@ -344,6 +347,9 @@ static enum sent pump_send_batch(struct shard *s, u64 now_ns, u32 *moved)
 		else
 			tx_commit(tx, frame, len);
 	}
+	/* before the frames, whose answers may come at once */
+	if (unlikely(s->telling))
+		tell_all(s);
 	return pump_flush(s) ? result : SENT_BLOCKED;
 }
 
@@ -385,6 +391,7 @@ static bool pump_take_in(struct shard *s, u64 now_ns)
 {
 	u32 received, handed;
 
+	tell_begin(s, now_ns);
 	if (s->handover.lent)
 		handover_take_back(s);
 	received = pump_receive(s, now_ns);

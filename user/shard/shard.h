@@ -76,6 +76,7 @@ struct shard {
 	u32 to_run;
 	struct migration migration;
 	struct segments segments; /* of the super-packet that is being cut */
+	struct telling *telling;  /* NULL: nobody looks (tell.h) */
 
 	struct defer defer cache_aligned;
 	struct handover handover;

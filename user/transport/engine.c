@@ -160,6 +160,8 @@ static u32 engine_count_output_of(struct engine *e, struct qp *qp, u32 len)
 {
 	qp->stat->tx_packets++;
 	qp->stat->tx_bytes += len;
+	if (unlikely(e->notes))
+		note_output(e, qp);
 	return engine_count_output(e, len);
 }
 

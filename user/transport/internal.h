@@ -27,6 +27,7 @@
 #include "engine.h"
 #include "group.h"
 #include "guard.h"
+#include "note.h"
 #include "raw.h"
 #include "rss.h"
 
@@ -127,6 +128,7 @@ struct engine {
 	struct cq *cq_due;
 	u64 cq_due_ns;
 	u64 now_ns;		/* of the call that is running */
+	struct engine_notes *notes; /* NULL: nobody looks */
 	struct qp *qp_events;
 	struct srq *srq_events;
 
@@ -185,14 +187,26 @@ static inline enum xroce_drop copies_end(struct engine *e, const struct copies *
 	return XROCE_DROP_none;
 }
 
+/* note.c: for whoever looks. */
+rare void note_add(struct engine *e, const struct qp *qp, enum xroce_event event, u32 value,
+		   u32 more);
+/* That QP has written a packet. */
+rare void note_output(struct engine *e, const struct qp *qp);
+static inline void note_event(struct engine *e, const struct qp *qp, enum xroce_event event)
+{
+	if (unlikely(e->notes))
+		note_add(e, qp, event, qp->stat->unacked_psn, qp->stat->rq_psn);
+}
+
 /*
  * One more of what both the engine and the QP count under that name: plain words, which the owner
  * engine alone writes.
  */
-#define engine_count(e, qp, field)      \
-	do {                            \
-		(e)->stats->field++;    \
-		(qp)->stat->field++;    \
+#define engine_count(e, qp, field)                                \
+	do {                                                      \
+		(e)->stats->field++;                              \
+		(qp)->stat->field++;                              \
+		note_event(e, qp, XROCE_EVENT_##field);           \
 	} while (0)
 
 /* stat.c: what a QP's element of xroce_qp_stat says beside what is counted. */

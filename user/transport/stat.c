@@ -65,7 +65,13 @@ void stat_describe(struct qp *qp)
 
 void stat_state(struct qp *qp)
 {
-	qp->stat->state = (enum xroce_qp_state)qp_state(qp);
+	const enum xroce_qp_state state = (enum xroce_qp_state)qp_state(qp);
+	struct engine *e = qp_engine(qp);
+	const bool changed = qp->stat->state != state;
+
+	qp->stat->state = state;
+	if (unlikely(e && e->notes && changed))
+		note_add(e, qp, XROCE_EVENT_state, (u32)qp->stat->state, 0);
 }
 
 void stat_error(struct engine *e, struct qp *qp, enum cqe_status status, enum xroce_reason why)
@@ -76,6 +82,8 @@ void stat_error(struct engine *e, struct qp *qp, enum cqe_status status, enum xr
 	qp->stat->error_ns = e->now_ns;
 	qp->stat->error = (enum xroce_status)status;
 	qp->stat->error_reason = why;
+	if (unlikely(e->notes))
+		note_add(e, qp, XROCE_EVENT_error, (u32)status, (u32)why);
 }
 
 void stat_send_error(struct engine *e, enum cqe_status status)

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What a shard tells of itself to whoever looks (xroce/trace.h): the packets that it sends, by
+ * whatever way they leave, and what its engine notes. Gathered for a batch, and put into the
+ * tracers' rings by running xroce_tell once. Nobody looks: nothing is allocated, and a batch costs
+ * a load. Under the shard's lock.
+ */
+#ifndef SHARD_TELL_H
+#define SHARD_TELL_H
+
+#include "shard.h"
+
+struct telling;
+
+/* Who looks, and are they still there? From here on s->telling is NULL, or what is to be told. */
+void tell_look(struct shard *s, u64 now_ns);
+/* A packet that the engine has written; looped: to ourselves. */
+void tell_sent(struct shard *s, const u8 *frame, u32 len, bool looped);
+/* All of it is shown. */
+void tell_all(struct shard *s);
+/* The shard's end, or that of its lookers. */
+void tell_end(struct shard *s);
+
+/* At the begin of a turn. */
+static inline void tell_begin(struct shard *s, u64 now_ns)
+{
+	const struct xroce_trace *t = s->all->maps->trace;
+
+	if (unlikely(atomic_load_explicit(shared_word(&((struct xroce_trace *)t)->listening),
+					  memory_order_relaxed) ||
+		     s->telling))
+		tell_look(s, now_ns);
+}
+
+#endif
