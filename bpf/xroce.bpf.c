@@ -160,7 +160,8 @@ int xroce_xdp(struct xdp_md *ctx)
 
 /*
  * Attached nowhere: the library runs it (BPF_PROG_RUN) while somebody looks, with what it has sent
- * as the frame (user/shard/tell.c). So that comes into the tracers' rings as what was received does.
+ * as the frame (user/shard/tell.c). That comes into the tracers' rings so, as what was received
+ * does.
  */
 SEC("xdp.frags")
 int xroce_tell(struct xdp_md *ctx)

@@ -174,12 +174,35 @@ _xroce_capture() {
 	esac
 }
 
+_xroce_trace() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+
+	if [ "$cur" = = ]; then
+		cur=
+	elif [ "$prev" = = ]; then
+		prev=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	case $prev in
+	-Q | --direction) _xroce_words "in out" "$cur" ;;
+	-q | -p | -o | -c | -d | --qp | --pid | --opcode | --count | --duration) COMPREPLY=() ;;
+	*)
+		case $cur in
+		-*)
+			_xroce_words "--qp --pid --opcode --direction --events --errors --count \
+				--duration --json --help" "$cur"
+			;;
+		*) _xroce_interfaces "$cur" ;;
+		esac
+		;;
+	esac
+}
+
 _xroce() {
 	local cur=${COMP_WORDS[COMP_CWORD]}
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xroce_words "run serve stop list doctor ping stat qp clients capture help --help --version" "$cur"
+		_xroce_words "run serve stop list doctor ping stat qp clients capture trace help --help --version" "$cur"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -190,6 +213,7 @@ _xroce() {
 	qp) _xroce_look "--dev --pid --qpn --peer --state --sort --json" ;;
 	capture) _xroce_capture ;;
 	stat) _xroce_look "--dev --pid --watch --count --json" ;;
+	trace) _xroce_trace ;;
 	stop | list | doctor)
 		[ "$COMP_CWORD" -eq 2 ] || return
 		case $cur in
@@ -197,7 +221,7 @@ _xroce() {
 		*) _xroce_interfaces "$cur" ;;
 		esac
 		;;
-	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping stat qp clients capture" "$cur" ;;
+	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping stat qp clients capture trace" "$cur" ;;
 	esac
 }
 

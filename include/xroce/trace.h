@@ -31,8 +31,8 @@ enum {
 
 /* A place. The tracer writes all but recorded and lost, the traced read. */
 struct xroce_tracer {
-	__u64 until_ns;	/* CLOCK_MONOTONIC */
-	__u32 owner;	/* the tracer's pid; 0: free */
+	__u64 until_ns;	/* CLOCK_MONOTONIC; 0: the place is free */
+	__u32 owner;	/* the tracer's pid */
 	__u32 what;	/* XROCE_TRACE_* */
 	__u32 qpn;	/* of this QP alone; 0: of all */
 	__u32 bytes;	/* of each packet, at most */

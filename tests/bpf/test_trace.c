@@ -251,6 +251,38 @@ static void trace__all_places(void **state)
 		assert_int_equal(records_of(i), i != 2);
 }
 
+/* What the library tells comes whole, whatever of packets is wanted, and is counted as it says. */
+static void trace__tale(void **state)
+{
+	static struct {
+		struct xroce_tale tale;
+		uint8_t rest[5000];
+	} told = { .tale = { .records = 3 } };
+	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = &told, .data_size_in = sizeof(told),
+		    .repeat = 1);
+	const int prog = bpf_program__fd(bench->skel->progs.xroce_tell);
+
+	for (uint32_t i = 0; i < sizeof(told.rest); i++)
+		told.rest[i] = (uint8_t)(7 * i);
+	reset();
+	look(0);
+	assert_int_equal(bpf_prog_test_run_opts(prog, &run), 0);
+	assert_int_equal(records_of(0), 0); /* it is not wanted */
+	trace->tracer[0].what = XROCE_TRACE_EVENTS;
+	trace->tracer[0].qpn = BENCH_UD_QPN;
+	trace->tracer[0].bytes = 80;
+	assert_int_equal(bpf_prog_test_run_opts(prog, &run), 0);
+	assert_int_equal(records_of(0), 1);
+	assert_int_equal(got.head.kind, XROCE_RECORD_TALE);
+	assert_int_equal(got.head.len, sizeof(told));
+	assert_memory_equal(got.data, &told, sizeof(told));
+	assert_int_equal(trace->tracer[0].recorded, 3);
+	for (uint32_t i = 0; i < 40; i++)
+		assert_int_equal(bpf_prog_test_run_opts(prog, &run), 0);
+	assert_int_equal(trace->tracer[0].recorded + trace->tracer[0].lost, 3 * 41);
+	assert_true(trace->tracer[0].lost && trace->tracer[0].lost % 3 == 0);
+}
+
 /* Whoever was killed takes no more copies, and others go on. */
 static void trace__lease_passes(void **state)
 {
@@ -285,7 +317,8 @@ int main(void)
 		cmocka_unit_test(trace__received),   cmocka_unit_test(trace__dropped),
 		cmocka_unit_test(trace__nobody_looks), cmocka_unit_test(trace__filters),
 		cmocka_unit_test(trace__bytes),	     cmocka_unit_test(trace__lost),
-		cmocka_unit_test(trace__all_places), cmocka_unit_test(trace__lease_passes),
+		cmocka_unit_test(trace__all_places), cmocka_unit_test(trace__tale),
+		cmocka_unit_test(trace__lease_passes),
 	};
 
 	return cmocka_run_group_tests(tests, setup, bench_teardown);

@@ -194,6 +194,32 @@ bounds() {
 	need_equal "status of a file that cannot be made" $? 1
 }
 
+# A client of a broker shows what it sends and receives as well, and its QPs' events.
+by_a_broker() {
+	local broker watch capa
+	gids_once v4 || return
+	start broker a "$XROCE" serve $IF_A
+	broker=$child
+	wait_until 20 sh -c "nsenter --net=/run/netns/$NS_A $XROCE list $IF_A | grep -q '^  broker'" || fail "no broker"
+	start shared a "$XROCE" trace $IF_A
+	watch=$child
+	capture client a $IF_A
+	capa=$child
+	client_server 18600 60 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t rc -m 1024 -n 20 -s 3 -- \
+		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t rc -m 1024 -n 20 -s 3 $IP4_A || return
+	strangers
+	captured client "$capa"
+	kill -INT "$watch"
+	finish "$watch" 10 || fail "trace ends with $?"
+	need_equal "wrong ICRCs" "$(packets client '^(in|out) wrong .*(CQE|sent by)')" 0
+	need_equal "packets received" "$(packets client '^in icrc .* CQE: QP')" "$(grep -cE ' vdata\[[0-9]+\] QP [0-9]+ < ' "$WORK/shared.out")"
+	need_equal "packets sent" "$(packets client '^out icrc .* sent by QP')" "$(grep -cE ' vdata\[[0-9]+\] QP [0-9]+ > ' "$WORK/shared.out")"
+	need_least "packets sent" "$(packets client '^out icrc .* sent by QP .*\(vdata\)')" 100
+	need_equal "packets of nobody" "$(packets client '^in .* dropped: no such QP .*; of no process')" 7
+	need_line shared ' vdata\[[0-9]+\] QP [0-9]+ \* state'
+	stop "$broker"
+}
+
 for family in v4 v6; do
 	for t in rc uc ud; do run_case whole_${t}_$family all_is_there $family $t auto; done
 	run_case whole_rc_${family}_gso all_is_there $family rc gso
@@ -202,5 +228,6 @@ run_case drops_and_filters drops_and_filters
 run_case under_load under_load
 run_case rotating rotating
 run_case bounds bounds
+run_case by_a_broker by_a_broker
 run_case ends ends
 finish_cases

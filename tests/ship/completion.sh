@@ -65,6 +65,13 @@ completion__options_are_those_of_capture() {
 		offers xroce capture l && grep -qw lo "$work/got"
 }
 
+completion__options_are_those_of_trace() {
+	local want
+
+	want=$({ options_of trace; echo --help; } | sort -u | paste -sd' ')
+	offers xroce trace - && is "$want" && offers xroce trace -Q "" && is "in out"
+}
+
 completion__words_are_those_that_run_takes() {
 	local option word
 

@@ -12,7 +12,7 @@
 
 #include "../transport/pkey.h"
 
-#define ASK_VERSION 7u
+#define ASK_VERSION 8u
 /* %llu: inode of the network namespace; %u: index of the interface in it */
 #define ASK_PATH    "/run/xroce/%llu-%u.sock"
 #define ASK_PARENT  "/run"

@@ -82,7 +82,7 @@ int kernel_map_sum(int map, u32 key, u64 *sums, u32 words);
 int kernel_map_put_all(int map, const void *keys, const void *values, u32 n);
 void kernel_map_remove(int map, const void *key);
 
-/* Runs an XDP program that is attached nowhere, with these bytes as its frame. Returns 0 or -errno. */
+/* Runs an XDP program that is attached nowhere, with a frame of so many bytes. 0 or -errno. */
 int kernel_program_run(int program, const void *frame, u32 len);
 
 /* ---- AF_XDP sockets ---- */

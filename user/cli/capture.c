@@ -9,12 +9,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "../base/clock.h"
 #include "capture.h"
 #include "cli.h"
+#include "decode.h"
 #include "packets.h"
 
 #define SNAPLEN_ALL   65616u
@@ -46,22 +46,6 @@ static void capture_end(int sig)
 }
 
 /* ---- a record ---- */
-
-static const char *capture_drop_text(u8 drop, const char **name)
-{
-	static const char *const texts[][2] = {
-#define X(reason, text) { #reason, text },
-		XROCE_DROP_REASONS(X)
-#undef X
-	};
-
-	if (!drop || XROCE_DROP_INDEX(drop) >= ARRAY_SIZE(texts)) {
-		*name = "unknown";
-		return "for a reason that is not known here";
-	}
-	*name = texts[XROCE_DROP_INDEX(drop)][0];
-	return texts[XROCE_DROP_INDEX(drop)][1];
-}
 
 /* What the CQE says, in front of which the packet lay. */
 static void capture_say_cqe(const struct xroce_record *r, char *text, size_t n)
@@ -99,7 +83,7 @@ static void capture_say(const struct capture *c, const struct traced *from,
 	const char *name, *why;
 
 	if (r->kind == XROCE_RECORD_DROPPED) {
-		why = capture_drop_text(r->drop, &name);
+		why = decode_drop(r->drop, &name);
 		snprintf(what, sizeof(what), "dropped: %s (%s)", why, name);
 	} else if (r->kind == XROCE_RECORD_RECEIVED) {
 		capture_say_cqe(r, what, sizeof(what));
@@ -159,15 +143,6 @@ static void capture_record(void *arg, struct traced *from, struct xroce_record *
 
 /* ---- the whole ---- */
 
-static s64 capture_real_ns(void)
-{
-	struct timespec real;
-	const u64 now_ns = clock_now_ns();
-
-	clock_gettime(CLOCK_REALTIME, &real);
-	return (s64)((u64)real.tv_sec * NSEC_PER_SEC + (u64)real.tv_nsec - now_ns);
-}
-
 static int capture_failed(const char *what, int err)
 {
 	if (err == -EPERM || err == -EACCES)
@@ -200,7 +175,7 @@ static int capture_run(struct capture *c)
 	u32 idle_ms = BUSY_MS;
 	int told = 0, n = 0;
 
-	c->real_ns = capture_real_ns();
+	c->real_ns = tracers_real_ns();
 	while (n >= 0 && !c->err) {
 		n = tracers_round(&c->tracers, capture_record, c);
 		if (n > 0 && !c->err)
@@ -269,16 +244,6 @@ static int capture_main_run(struct capture *c)
 
 /* ---- options ---- */
 
-/* A number of at least 1; false: it is none. */
-static bool capture_number(const char *text, u64 max, u64 *out)
-{
-	char *end;
-
-	errno = 0;
-	*out = strtoull(text, &end, 0);
-	return !errno && end != text && !*end && *out && *out <= max && *text != '-';
-}
-
 static bool capture_peer(const char *text, struct gid *gid)
 {
 	*gid = (struct gid){ .raw = { [10] = 0xff, [11] = 0xff } };
@@ -287,18 +252,6 @@ static bool capture_peer(const char *text, struct gid *gid)
 }
 
 enum { OPTION_PEER = 256, OPTION_DROPS, OPTION_BUFFER };
-
-/* in, out */
-static bool capture_direction(const char *text, u32 *what)
-{
-	if (!strcmp(text, "in"))
-		*what = XROCE_TRACE_RECEIVED | XROCE_TRACE_DROPPED;
-	else if (!strcmp(text, "out"))
-		*what = XROCE_TRACE_SENT;
-	else
-		return false;
-	return true;
-}
 
 static const struct option capture_options[] = {
 	{ "write", required_argument, NULL, 'w' },
@@ -324,37 +277,37 @@ static int capture_option(struct capture *c, int opt, char **argv)
 	switch (opt) {
 	case 'w': c->file.path = optarg; break;
 	case 'C':
-		ok = capture_number(optarg, 1u << 20, &n);
+		ok = tracers_number(optarg, 1u << 20, &n);
 		c->file.max_bytes = n * 1000000;
 		break;
 	case 'W':
-		ok = capture_number(optarg, 1u << 20, &n);
+		ok = tracers_number(optarg, 1u << 20, &n);
 		c->file.max_files = (u32)n;
 		break;
-	case 'c': ok = capture_number(optarg, UINT64_MAX, &c->max_packets); break;
+	case 'c': ok = tracers_number(optarg, UINT64_MAX, &c->max_packets); break;
 	case 'd':
-		ok = capture_number(optarg, 1u << 30, &n);
+		ok = tracers_number(optarg, 1u << 30, &n);
 		c->until_ns = clock_now_ns() + n * NSEC_PER_SEC;
 		break;
 	case 's':
-		ok = capture_number(optarg, SNAPLEN_ALL, &n) && n >= 64;
+		ok = tracers_number(optarg, SNAPLEN_ALL, &n) && n >= 64;
 		c->snaplen = (u32)n;
 		break;
 	case 'q':
-		ok = capture_number(optarg, ROCE_QPN_MASK, &n);
+		ok = tracers_number(optarg, ROCE_QPN_MASK, &n);
 		c->want.qpn = (u32)n;
 		break;
 	case 'p':
-		ok = capture_number(optarg, INT_MAX, &n);
+		ok = tracers_number(optarg, INT_MAX, &n);
 		c->pid = (u32)n;
 		break;
-	case 'Q': ok = capture_direction(optarg, &c->want.what); break;
+	case 'Q': ok = tracers_direction(optarg, &c->want.what); break;
 	case OPTION_PEER:
 		ok = c->want.has_peer = capture_peer(optarg, &c->want.peer);
 		break;
 	case OPTION_DROPS: c->want.what = XROCE_TRACE_DROPPED; break;
 	case OPTION_BUFFER:
-		ok = capture_number(optarg, RING_BYTES_MAX >> 20, &n);
+		ok = tracers_number(optarg, RING_BYTES_MAX >> 20, &n);
 		c->want.ring_bytes = roundup_pow2((u32)n) << 20;
 		break;
 	case ':': return usage_error(&command_capture, "%s needs a value", argv[optind - 1]);
@@ -377,7 +330,8 @@ static int capture_main(int argc, char **argv)
 	struct netdev dev;
 	int opt, ret;
 
-	while ((opt = getopt_long(argc, argv, "+:w:C:W:c:d:s:q:p:Q:", capture_options, NULL)) != -1) {
+	while ((opt = getopt_long(argc, argv, "+:w:C:W:c:d:s:q:p:Q:", capture_options, NULL)) !=
+	       -1) {
 		ret = capture_option(&c, opt, argv);
 		if (ret)
 			return ret;

@@ -75,23 +75,27 @@ static void tracer_listen(const struct tracer *t, bool on)
 		atomic_fetch_and_explicit(word, ~bit, memory_order_seq_cst);
 }
 
-/* A free place, or one whose tracer has been gone for as long as a lease. */
+/*
+ * A free place, or one whose tracer has been gone for as long as a lease. Of several that want it
+ * the one has it that moves until_ns on from what all have read.
+ */
 static int tracer_take(struct tracer *t)
 {
 	const u64 now_ns = clock_now_ns();
 
 	for (t->place = 0; t->place < XROCE_TRACERS; t->place++) {
 		struct xroce_tracer *p = tracer_place(t);
-		u32 owner = atomic_load_explicit(shared_word(&p->owner), memory_order_relaxed);
-		const u64 until_ns =
-			atomic_load_explicit(shared_word(&p->until_ns), memory_order_relaxed);
+		u64 until_ns = atomic_load_explicit(shared_word(&p->until_ns),
+						    memory_order_relaxed);
 
-		if (owner && now_ns < until_ns + XROCE_TRACE_LEASE)
+		if (until_ns && now_ns < until_ns + XROCE_TRACE_LEASE)
 			continue;
-		if (atomic_compare_exchange_strong_explicit(shared_word(&p->owner), &owner,
-							    (u32)getpid(), memory_order_seq_cst,
-							    memory_order_relaxed))
-			return 0;
+		if (!atomic_compare_exchange_strong_explicit(
+			    shared_word(&p->until_ns), &until_ns, now_ns + XROCE_TRACE_LEASE,
+			    memory_order_seq_cst, memory_order_relaxed))
+			continue;
+		atomic_store_explicit(shared_word(&p->owner), (u32)getpid(), memory_order_relaxed);
+		return 0;
 	}
 	return -EBUSY;
 }
@@ -216,8 +220,10 @@ void tracer_close(struct tracer *t)
 	if (tracer_is_owner(t)) {
 		tracer_listen(t, false);
 		bpf_map_delete_elem(t->places_fd, &t->place);
-		/* release: the place is as it was found */
 		atomic_store_explicit(shared_word(&tracer_place(t)->owner), 0,
+				      memory_order_relaxed);
+		/* release: pairs with the exchange in tracer_take(); the place is empty */
+		atomic_store_explicit(shared_word(&tracer_place(t)->until_ns), 0,
 				      memory_order_release);
 	}
 	if (t->ring)

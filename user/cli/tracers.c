@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <stdlib.h>
+#include <time.h>
 
 #include "../attach/ask.h"
 #include "../base/clock.h"
@@ -315,4 +316,32 @@ void tracers_end(struct tracers *t)
 	free(t->bytes);
 	t->record = NULL;
 	t->bytes = NULL;
+}
+
+/* ---- what the commands have in common ---- */
+
+s64 tracers_real_ns(void)
+{
+	struct timespec real;
+	const u64 now_ns = clock_now_ns();
+
+	clock_gettime(CLOCK_REALTIME, &real);
+	return (s64)((u64)real.tv_sec * NSEC_PER_SEC + (u64)real.tv_nsec - now_ns);
+}
+
+bool tracers_number(const char *text, u64 max, u64 *out)
+{
+	char *end;
+
+	errno = 0;
+	*out = strtoull(text, &end, 0);
+	return !errno && end != text && !*end && *out && *out <= max && *text != '-';
+}
+
+bool tracers_direction(const char *text, u32 *what)
+{
+	const bool in = !strcmp(text, "in"), out = !strcmp(text, "out");
+
+	*what = in ? XROCE_TRACE_RECEIVED | XROCE_TRACE_DROPPED : XROCE_TRACE_SENT;
+	return in || out;
 }

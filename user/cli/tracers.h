@@ -67,4 +67,10 @@ u64 tracers_lost(const struct tracers *t);
 void tracers_stop(struct tracers *t);
 void tracers_end(struct tracers *t);
 
+/* CLOCK_REALTIME less CLOCK_MONOTONIC, now: for the times of records. */
+s64 tracers_real_ns(void);
+/* Options: a number from 1 to max; "in" or "out" as XROCE_TRACE_*. False: it is none. */
+bool tracers_number(const char *text, u64 max, u64 *out);
+bool tracers_direction(const char *text, u32 *what);
+
 #endif

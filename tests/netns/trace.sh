@@ -1,0 +1,98 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# xroce trace: each event that the process counts has a line, each packet too; filters; what a
+# dead peer leads to.
+. "$(dirname "$0")/lib/case.sh"
+netns_chain 4500
+start cable p "$TOOLS/impair" -s 7 -l 30 -u 10 -r 10 pa pb
+wait_until 5 grep -q forwarding "$WORK/cable.out" || netns_die "no forwarder"
+
+# trace NAME OPTION...: on A, in the background, its pid in $child; it looks before this returns.
+trace() {
+	local name=$1
+	shift
+	start "$name" a "$XROCE" trace "$@" $IF_A
+	wait_until 10 grep -q waiting "$WORK/$name.out" || fail "$name does not begin"
+}
+traced() {
+	kill -INT "$2" 2>/dev/null
+	finish "$2" 20 || { fail "$1 ends with $?"; show "$1"; }
+	need_no_line "$1" 'records lost'
+}
+lines() { grep -cE -- "$2" "$WORK/$1.out"; }
+
+# Over a lossy cable: every counter of the process that an event has, to one.
+events_are_counted() {
+	local all errors field
+	gids_once v4 || return
+	trace all --json
+	all=$child
+	trace errors -e -j
+	errors=$child
+	keep=1 client_server 18600 60 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t rc -m 1024 -n 60 -s 3 -- \
+		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t rc -m 1024 -n 60 -s 3 $IP4_A || return
+	traced all "$all"
+	traced errors "$errors"
+	for field in tx_retransmitted timeouts rto_probes duplicate_requests tx_sequence_naks rx_sequence_naks tx_rnr_naks rx_rnr_naks implied_naks rx_writes rx_reads rx_atomics; do
+		need_equal "events $field" "$(lines all "\"event\":\"$field\"")" "$(kept server xroce_eng_stat $field)"
+	done
+	need_least "retransmissions" "$(lines all '"event":"tx_retransmitted"')" 1
+	need_equal "packets received" "$(lines all '"kind":"received"')" "$(kept server xroce_eng_stat rx_packets)"
+	need_equal "packets sent" "$(lines all '"kind":"sent"')" "$(($(kept server xroce_eng_stat tx_packets) - $(kept server xroce_eng_stat flow_answers)))"
+	need_equal "retransmissions among errors" "$(lines errors '"event":"tx_retransmitted"')" "$(kept server xroce_eng_stat tx_retransmitted)"
+	need_equal "NAKs sent among errors" "$(lines errors '"kind":"sent".*NAK: PSN sequence')" "$(lines all '"kind":"sent".*NAK: PSN sequence')"
+	need_no_line errors '"syndrome":"ACK"|"event":"rx_writes"|RC SEND'
+	python3 -c "import json, sys; [json.loads(line) for line in open('$WORK/all.out') if line.startswith('{')]" || fail "a line is no JSON"
+	drop_maps server
+}
+
+filters() {
+	local reads events out
+	gids_once v4 || return
+	trace reads -o read
+	reads=$child
+	trace out -Q out -c 5
+	out=$child
+	trace events --events
+	events=$child
+	client_server 18600 60 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t rc -m 1024 -n 10 -s 3 -- \
+		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t rc -m 1024 -n 10 -s 3 $IP4_A || return
+	finish "$out" 10 || fail "-c ends with $?"
+	traced reads "$reads"
+	traced events "$events"
+	need_equal "sent packets" "$(lines out ' > ')" 5
+	need_equal "lines beside them" "$(lines out ' QP [0-9]+ [<*]')" 0
+	need_line reads ' < RC READ_REQUEST .* R_Key 0x'
+	need_equal "packets that are no READs" "$(grep -E ' QP [0-9]+ [<>*]' "$WORK/reads.out" | grep -vcE ' RC READ_')" 0
+	need_line events ' \* state RTS$'
+	need_equal "packets among events" "$(lines events ' QP [0-9]+ [<>]')" 0
+}
+
+# A peer that is killed: time-outs, the error with its reason, the state.
+dead_peer() {
+	local watch server client
+	gids_once v4 || return
+	trace dead -e
+	watch=$child
+	start_on server a ibv_rc_pingpong -d $DEV_A -g "$gid_a" -n 100000000 -s 1024
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	start_on client b ibv_rc_pingpong -d $DEV_B -g "$gid_b" -n 100000000 -s 1024 $IP4_A
+	client=$child
+	wait_until 10 grep -q 'remote address' "$WORK/server.out"
+	read -r -t 0.3 <> <(:)
+	kill -9 "$client"
+	finish "$client" 5
+	wait_until 30 is_gone_or_zombie "$server" || fail "the server does not end"
+	finish "$server" 1
+	traced dead "$watch"
+	need_line dead ' \* time-out; '
+	need_line dead ' \* error RETRY_EXC_ERR: retry_cnt time-outs without an answer \(3\)$'
+	need_line dead ' \* state ERR$'
+}
+
+run_case events_are_counted events_are_counted
+run_case filters filters
+run_case dead_peer dead_peer
+finish_cases
