@@ -182,6 +182,9 @@ static void stat__last_error(void **state)
 	check_eq(w, s.b->node->stats.resp_invalid, 0);
 	check_eq(w, s.b->qp->stat->error_ns > 0, true);
 	check_eq(w, s.a->qp->stat->error_ns > s.b->qp->stat->error_ns, true);
+	/* what comes later is not why */
+	engine_fail(qp_engine(s.a->qp));
+	check_eq(w, s.a->qp->stat->error_reason, XROCE_REASON_NAK_REMOTE_ACCESS);
 	scene_end(&s);
 }
 
@@ -203,6 +206,19 @@ static void stat__peer_that_is_gone(void **state)
 	check_eq(w, s.a->node->stats.req_retry_exceeded, 1);
 	check_eq(w, s.a->node->stats.req_rnr_exceeded, 0);
 	check_eq(w, a->outstanding, 1);
+	scene_end(&s);
+}
+
+static void stat__interface_that_is_gone(void **state)
+{
+	struct world *w = world_create(2, 27);
+	struct pair_options o = pair_defaults();
+	struct scene s = scene_in(w, &o, 4096);
+
+	engine_fail(qp_engine(s.a->qp));
+	check_eq(w, s.a->qp->stat->state, XROCE_QPS_ERR);
+	check_eq(w, s.a->qp->stat->error, XROCE_STATUS_SUCCESS);
+	check_eq(w, s.a->qp->stat->error_reason, XROCE_REASON_PORT_LOST);
 	scene_end(&s);
 }
 
@@ -284,6 +300,7 @@ int main(void)
 		cmocka_unit_test(stat__marks_and_rate),
 		cmocka_unit_test(stat__last_error),
 		cmocka_unit_test(stat__peer_that_is_gone),
+		cmocka_unit_test(stat__interface_that_is_gone),
 		cmocka_unit_test(stat__receive_too_short),
 		cmocka_unit_test(stat__completions_and_regions),
 	};

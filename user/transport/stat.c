@@ -7,6 +7,7 @@
  */
 #include <stdlib.h>
 
+#include "aligned.h"
 #include "internal.h"
 
 #define X(name, number, text)                                                         \
@@ -24,7 +25,7 @@ _Static_assert((int)XROCE_STATUS_LOC_PROT_ERR == (int)CQE_LOC_PROT_ERR &&
 int stat_init(struct qp *qp, const struct qp_init *init)
 {
 	if (!init->stat)
-		qp->stat_own = calloc(1, sizeof(*qp->stat_own));
+		qp->stat_own = aligned_zero(sizeof(*qp->stat_own));
 	qp->stat = init->stat ? init->stat : qp->stat_own;
 	return qp->stat ? 0 : -ENOMEM;
 }
