@@ -128,6 +128,36 @@ _xroce_ping() {
 	esac
 }
 
+_xroce_bench() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+
+	if [ "$cur" = = ]; then
+		cur=
+	elif [ "$prev" = = ]; then
+		prev=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+	case $prev in
+	-d | --dev) _xroce_interfaces "$cur" ;;
+	-t | --transport) _xroce_words "send write read ud udp tcp" "$cur" ;;
+	--only) _xroce_words "latency bandwidth" "$cur" ;;
+	-m | --mtu) _xroce_words "256 512 1024 2048 4096" "$cur" ;;
+	-s | -D | -r | -p | --sizes | --duration | --rounds | --port) COMPREPLY=() ;;
+	--svg) _xroce_files "$cur" ;;
+	*)
+		case "$cur ${COMP_WORDS[*]}" in
+		-*)
+			_xroce_words "--transport --sizes --only --duration --rounds --events --mtu \
+				--dev --port --quiet --json --svg --server --once --compare --help" "$cur"
+			;;
+		*--compare*) _xroce_files "$cur" ;;
+		*) _xroce_hosts "$cur" ;;
+		esac
+		;;
+	esac
+}
+
+_xroce_files() { mapfile -t COMPREPLY < <(compgen -f -- "$1"); }
+
 # shellcheck disable=SC2207 # none of the words has a space
 _xroce_hosts() { COMPREPLY=($(compgen -A hostname -- "$1")); }
 
@@ -214,6 +244,7 @@ _xroce() {
 	capture) _xroce_capture ;;
 	stat) _xroce_look "--dev --pid --watch --count --json" ;;
 	trace) _xroce_trace ;;
+	bench) _xroce_bench ;;
 	stop | list | doctor)
 		[ "$COMP_CWORD" -eq 2 ] || return
 		case $cur in

@@ -72,6 +72,17 @@ completion__options_are_those_of_trace() {
 	offers xroce trace - && is "$want" && offers xroce trace -Q "" && is "in out"
 }
 
+completion__options_are_those_of_bench() {
+	local want
+
+	want=$(options_of bench | sort | paste -sd' ')
+	offers xroce bench - && is "$want" &&
+		offers xroce bench --transport u && is "ud udp" &&
+		offers xroce bench --only = l && is latency &&
+		offers xroce bench --compare README.m && is README.md &&
+		offers xroce bench --sizes "" && is ""
+}
+
 completion__words_are_those_that_run_takes() {
 	local option word
 

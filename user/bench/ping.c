@@ -1,33 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* xroce ping: its command line. */
 #include <getopt.h>
-#include <signal.h>
 #include <stdlib.h>
 
 #include "ping.h"
 
 #define LEAST_INTERVAL_NS NSEC_PER_MSEC
 #define MOST_SECONDS	  (86400 * NSEC_PER_SEC)
-
-static _Atomic bool stopped;
-
-static void ping_on_signal(int sig)
-{
-	atomic_store_explicit(&stopped, true, memory_order_relaxed);
-}
-
-bool ping_stopped(void)
-{
-	return atomic_load_explicit(&stopped, memory_order_relaxed);
-}
-
-void ping_catch_signals(void)
-{
-	const struct sigaction action = { .sa_handler = ping_on_signal };
-
-	sigaction(SIGINT, &action, NULL);
-	sigaction(SIGTERM, &action, NULL);
-}
 
 /* ---- options ---- */
 

@@ -13,6 +13,7 @@
 #include "args.h"
 #include "datagrams.h"
 #include "histogram.h"
+#include "stop.h"
 
 /* Locally administered (its first byte is 2), and not of an IP port space. */
 #define PING_SERVICE 0x0258524f43450001ull
@@ -71,9 +72,5 @@ struct ping_result {
 
 void ping_print(const struct ping_options *options, const struct peer *peer,
 		const struct ping_result *result);
-
-/* SIGINT or SIGTERM came. */
-bool ping_stopped(void);
-void ping_catch_signals(void);
 
 #endif

@@ -164,7 +164,7 @@ static bool ping_is_over(const struct ping *p, u64 begun_ns, u64 last_ns, u64 no
 {
 	const struct ping_options *o = p->options;
 
-	if (ping_stopped() || (o->deadline_ns && now_ns - begun_ns >= o->deadline_ns))
+	if (stop_requested() || (o->deadline_ns && now_ns - begun_ns >= o->deadline_ns))
 		return true;
 	return o->count && p->result.sent == o->count &&
 	       (p->result.received >= o->count || now_ns - last_ns >= o->timeout_ns);
@@ -217,7 +217,7 @@ static int ping_await(struct ping *p, bool by_mads, u64 want)
 	u32 bytes;
 	int n;
 
-	while ((now_ns = clock_now_ns()) < end_ns && !ping_stopped()) {
+	while ((now_ns = clock_now_ns()) < end_ns && !stop_requested()) {
 		while ((n = ping_next(p, by_mads, &seq, &bytes)) > 0)
 			if (seq == want)
 				return 1;
@@ -236,7 +236,7 @@ static int ping_find_server(struct ping *p)
 {
 	int n = 0;
 
-	for (u32 i = 0; i < TRIES && n == 0 && !ping_stopped(); i++) {
+	for (u32 i = 0; i < TRIES && n == 0 && !stop_requested(); i++) {
 		n = ping_send_mad(p, ASIDE + i);
 		if (!n)
 			n = ping_await(p, true, ASIDE + i);
@@ -249,7 +249,7 @@ static int ping_try(struct ping *p, u32 bytes, u64 *seq)
 {
 	int n = 0;
 
-	for (u32 i = 0; i < TRIES && n == 0 && !ping_stopped(); i++) {
+	for (u32 i = 0; i < TRIES && n == 0 && !stop_requested(); i++) {
 		n = ping_send_datagram(p, ++*seq, bytes);
 		if (!n)
 			n = ping_await(p, false, *seq);
@@ -379,7 +379,7 @@ int ping_client(const struct ping_options *options)
 		free(p);
 		return ret;
 	}
-	ping_catch_signals();
+	stop_catch_signals();
 	p->options = options;
 	if (!peer_find(&command_ping, options->peer, options->family, options->iface, &p->peer) &&
 	    !setenv(NETDEV_ENV, p->peer.dev.name, 1) && !verbs_load(&command_ping) &&

@@ -108,7 +108,7 @@ static int ping_serve(struct ping_server *s)
 	struct datagram mad = { .data = NULL }, data = { .data = NULL };
 	int n = 0, m = 0;
 
-	while (!ping_stopped()) {
+	while (!stop_requested()) {
 		n = datagrams_take(&s->mads, &mad);
 		if (n > 0)
 			ping_take_mad(s, &mad);
@@ -180,7 +180,7 @@ int ping_server(const struct ping_options *options)
 
 	if (!s)
 		return ret;
-	ping_catch_signals();
+	stop_catch_signals();
 	if (!ping_choose(options, &s->netdev) && !setenv(NETDEV_ENV, s->netdev.name, 1) &&
 	    !verbs_load(&command_ping) &&
 	    !device_open(&command_ping, s->netdev.name, &s->netdev.gid[0].gid, &s->dev) &&

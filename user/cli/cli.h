@@ -26,7 +26,7 @@ struct command {
 extern const struct command command_run, command_serve, command_stop, command_list, command_doctor,
 	command_clients, command_stat, command_qp, command_capture, command_trace;
 /* user/bench */
-extern const struct command command_ping;
+extern const struct command command_bench, command_ping;
 
 /* All of its help, on standard output. */
 void command_help(const struct command *command);

@@ -13,7 +13,7 @@
 static const struct command *const commands[] = {
 	&command_run, &command_serve, &command_stop, &command_list, &command_doctor,
 	&command_ping, &command_stat, &command_qp, &command_clients, &command_capture,
-	&command_trace,
+	&command_trace, &command_bench,
 };
 
 static void print_help(FILE *out)

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Messages of the control connection: one packed layout for all, and the one place where what a
+ * peer says is checked. Pure.
+ */
+#include "bench.h"
+
+#include <stdlib.h>
+
+#define MAGIC	0x5852424eu /* XRBN */
+#define VERSION 1
+
+struct bench_wire {
+	__be32 magic;
+	__be16 version;
+	u8 type, way, measure, events;
+	__be16 port;
+	__be32 size, depth, path_mtu, status, qpn, psn, rkey;
+	__be64 duration_ns, va, token, messages, bytes, elapsed_ns;
+	u8 gid[16];
+	u8 zero[56];
+} __attribute__((packed));
+_Static_assert(sizeof(struct bench_wire) == BENCH_WIRE_BYTES, "as on the wire");
+
+void bench_encode(u8 wire[BENCH_WIRE_BYTES], const struct bench_message *m)
+{
+	struct bench_wire w = {
+		.magic = htobe32(MAGIC),
+		.version = htobe16(VERSION),
+		.type = (u8)m->type,
+		.way = (u8)m->test.way,
+		.measure = (u8)m->test.measure,
+		.events = m->test.events,
+		.port = htobe16(m->port),
+		.size = htobe32(m->test.size),
+		.depth = htobe32(m->test.depth),
+		.path_mtu = htobe32(m->type == BENCH_SETUP ? m->test.path_mtu : m->path_mtu),
+		.status = htobe32(m->status),
+		.qpn = htobe32(m->qpn),
+		.psn = htobe32(m->psn),
+		.rkey = htobe32(m->rkey),
+		.duration_ns = htobe64(m->test.duration_ns),
+		.va = htobe64(m->va),
+		.token = htobe64(m->token),
+		.messages = htobe64(m->messages),
+		.bytes = htobe64(m->bytes),
+		.elapsed_ns = htobe64(m->elapsed_ns),
+	};
+
+	memcpy(w.gid, m->gid.raw, sizeof(w.gid));
+	memcpy(wire, &w, sizeof(w));
+}
+
+static bool is_path_mtu(u32 mtu)
+{
+	return mtu >= 256 && mtu <= 4096 && !(mtu & (mtu - 1));
+}
+
+/* A test that a peer asks for: memory and time that it takes are bounded by these. */
+static const char *bench_check_test(const struct bench_test *t)
+{
+	if (t->size < BENCH_LEAST_SIZE || t->size > BENCH_MOST_SIZE)
+		return "a size out of bounds";
+	if (!t->depth || t->depth > bench_depth(t->size))
+		return "a depth out of bounds";
+	if (!t->duration_ns || t->duration_ns > BENCH_MOST_NS)
+		return "a duration out of bounds";
+	if (!is_path_mtu(t->path_mtu))
+		return "no path MTU";
+	if (t->size > bench_way_most(t->way, t->path_mtu))
+		return "a message too large for its way";
+	return NULL;
+}
+
+const char *bench_decode(struct bench_message *m, const u8 wire[BENCH_WIRE_BYTES])
+{
+	struct bench_wire w;
+
+	memcpy(&w, wire, sizeof(w));
+	if (be32toh(w.magic) != MAGIC)
+		return "it is no xroce bench";
+	if (be16toh(w.version) != VERSION)
+		return "an xroce bench of another version";
+	if (w.type >= BENCH_TYPE_END || w.way >= BENCH_WAY_END || w.measure >= BENCH_MEASURE_END ||
+	    w.events > 1)
+		return "a field with no meaning";
+	*m = (struct bench_message){
+		.type = w.type,
+		.test = { .way = w.way,
+			  .measure = w.measure,
+			  .events = w.events,
+			  .size = be32toh(w.size),
+			  .depth = be32toh(w.depth),
+			  .path_mtu = be32toh(w.path_mtu),
+			  .duration_ns = be64toh(w.duration_ns) },
+		.path_mtu = be32toh(w.path_mtu),
+		.status = be32toh(w.status),
+		.qpn = be32toh(w.qpn),
+		.psn = be32toh(w.psn),
+		.rkey = be32toh(w.rkey),
+		.va = be64toh(w.va),
+		.port = be16toh(w.port),
+		.token = be64toh(w.token),
+		.messages = be64toh(w.messages),
+		.bytes = be64toh(w.bytes),
+		.elapsed_ns = be64toh(w.elapsed_ns),
+	};
+	memcpy(m->gid.raw, w.gid, sizeof(w.gid));
+	if (m->qpn > 0xffffff || m->psn > 0xffffff)
+		return "a number of more than 24 bits";
+	if (m->type == BENCH_FAILED && (!m->status || m->status > 4095))
+		return "no errno";
+	return m->type == BENCH_SETUP ? bench_check_test(&m->test) : NULL;
+}
+
+u32 bench_way_most(enum bench_way way, u32 path_mtu)
+{
+	/* of a datagram over IPv4; of one over IPv6 some bytes more */
+	return way == BENCH_UD ? path_mtu : way == BENCH_UDP ? 65507 : BENCH_MOST_SIZE;
+}
+
+#define MOST_MEMORY (4u << 20)
+
+u32 bench_depth(u32 size)
+{
+	const u32 fit = MOST_MEMORY / size;
+
+	return fit < 2 ? 2 : min_u32(fit, BENCH_MOST_DEPTH);
+}
+
+static int bench_compare_doubles(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+struct bench_spread bench_spread(const double *round, u32 rounds)
+{
+	double sorted[BENCH_MOST_ROUNDS];
+
+	rounds = min_u32(rounds, BENCH_MOST_ROUNDS);
+	if (!rounds)
+		return (struct bench_spread){ 0 };
+	memcpy(sorted, round, rounds * sizeof(*sorted));
+	qsort(sorted, rounds, sizeof(*sorted), bench_compare_doubles);
+	return (struct bench_spread){
+		.min = sorted[0],
+		.median = (sorted[(rounds - 1) / 2] + sorted[rounds / 2]) / 2,
+		.max = sorted[rounds - 1],
+	};
+}

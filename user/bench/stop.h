@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* SIGINT and SIGTERM end a command in order: what it has measured is printed. */
+#ifndef BENCH_STOP_H
+#define BENCH_STOP_H
+
+#include <stdbool.h>
+
+void stop_catch_signals(void);
+bool stop_requested(void);
+
+#endif
