@@ -93,6 +93,10 @@ struct port_maps *xdp_maps_new(void)
 	m->shared.gid_fd = fd_open(FD_MAP, m);
 	m->shared.channel_fd = fd_open(FD_MAP, m);
 	m->shared.trace = new_map(sizeof(*m->shared.trace));
+	m->shared.qp_stat = new_map(XROCE_QP_STATS * sizeof(*m->shared.qp_stat));
+	m->shared.cq_stat = new_map(XROCE_CQ_STATS * sizeof(*m->shared.cq_stat));
+	m->shared.srq_stat = new_map(XROCE_SRQ_STATS * sizeof(*m->shared.srq_stat));
+	m->shared.mr_stat = new_map(XROCE_MR_STATS * sizeof(*m->shared.mr_stat));
 	m->shared.tell_fd = -1;
 	m->shared.group_fd = -1;
 	m->shared.flow_fd = m->shared.flows_fd = m->shared.flow_count_fd = -1;
@@ -107,6 +111,10 @@ void xdp_maps_free(struct port_maps *m)
 	free(m->shared.stats);
 	free(m->shared.drops);
 	free(m->shared.trace);
+	free(m->shared.qp_stat);
+	free(m->shared.cq_stat);
+	free(m->shared.srq_stat);
+	free(m->shared.mr_stat);
 	free(m);
 }
 
