@@ -87,6 +87,20 @@ struct {
 } xroce_flow_cnt SEC(".maps");
 
 /*
+ * What copies of frames are received by (sniff.h): none until the process has flows that ask for
+ * them.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__array(values, struct {
+		__uint(type, BPF_MAP_TYPE_RINGBUF);
+		__uint(max_entries, XROCE_RING_BYTES);
+	});
+} xroce_copies SEC(".maps");
+
+/*
  * The wake-up rings, made and put in by user space; rings of other sizes than the prototype's may
  * be put in.
  */

@@ -191,6 +191,9 @@ flow_inner_eth    | user/verbs/flow.c        | s/		if (\*has_eth)/		if (0)/ | ib
 flow_tunnels      | user/shard/steer.c       | s/.tunnel_mask = f->rule.tunnel_mask,// | netns-flows
 flow_tags         | user/verbs/flow.c        | s/if (rule->has_tag)/if (false)/ | ibv_create_flow
 flow_drops        | user/verbs/flow.c        | s/if (rule->raw.drops)/if (false)/ | ibv_create_flow
+flow_copies_drop  | user/verbs/flow.c        | s/if (rule->raw.copies \&\& rule->raw.drops)/if (false)/ | ibv_create_flow
+flow_sniffs_sent  | user/shard/pump.c        | s/if (unlikely(copies))/if (false)/ | netns-sniffer
+flow_copying      | user/shard/steer.c       | s/copying = raw_has_copies(all->shard\[0\].engine);/copying = 0;/ | netns-sniffer
 flow_default      | user/verbs/flow.c        | s/return rule->has_match ? EINVAL : 0;/return 0;/ | ibv_create_flow
 flow_counters     | user/verbs/flow.c        | s/if (rule->has_counters)$/if (0)/ | ibv_create_counters
 flow_unbound      | user/verbs/flow.c        | s/counters_unbind(vflow->counters);/;/ | ibv_create_counters

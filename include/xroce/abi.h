@@ -268,14 +268,19 @@ _Static_assert(sizeof(struct xroce_flow_tunnel) == 72, "whole words, none padded
  * xroce_flow (ARRAY of 2 * XROCE_MAX_FLOW): the flows of raw packet QPs, in the order that frames
  * are compared with them, in one half of the map; xroce_flows (ARRAY of 1) says in which. User
  * space writes the other half and then moves the generation, so that XDP finds each order whole.
- * XDP goes through them for frames that are no RoCEv2 packets for this device. It redirects or
- * drops what one of them takes, and counts it; for which QPs it is, the engine says, which compares
- * again.
+ * XDP goes through them for frames that are no RoCEv2 packets for this device, and through those
+ * that have copies alone for packets that are. It redirects or drops what one of them takes, copies
+ * what others match before that, and counts it; for which QPs it is, the engine says, which
+ * compares again.
  */
 struct xroce_flow {
 	struct xroce_flow_key value, mask;
 	__u32 qpn;		/* whose CQ is woken: of several flows, the first one's */
-	__u32 order;		/* the smaller comes first; flows of one order each have a copy */
+	/*
+	 * the smaller comes first; flows of one order each have a copy, and only all of them have
+	 * XROCE_FLOW_COPY
+	 */
+	__u32 order;
 	__u32 actions;		/* XROCE_FLOW_* */
 	__u32 counter;		/* key in xroce_flow_cnt; 0: it is not counted */
 	struct xroce_flow_tunnel tunnel_value, tunnel_mask;
@@ -285,6 +290,21 @@ _Static_assert(sizeof(struct xroce_flow) == 288, "xroce_flow");
 enum {
 	XROCE_FLOW_DROP = 1 << 0,      /* what it takes is dropped */
 	XROCE_FLOW_MORE_COUNT = 1 << 1, /* so do flows behind it, of its order */
+	XROCE_FLOW_COPY = 1 << 2,	/* it has a copy, and the frame goes on */
+};
+
+/*
+ * xroce_copies (ARRAY_OF_MAPS of 1): the ring buffer for copies of frames that flows with
+ * XROCE_FLOW_COPY match, which then go on as if there were none: made when the first such flow is,
+ * and read to the process's end. XDP writes struct xroce_rx_record, with a CQE that has the time,
+ * the kind in place of the opcode, and of a RoCEv2 packet for this device XROCE_RX_GSO and the IP
+ * header's offset. What flows redirect to the socket is not there: the engine makes those copies.
+ */
+#define XROCE_COPY_RING_BYTES (4u << 20)
+
+enum {
+	XROCE_COPY_OTHER = 1, /* it passed to the kernel, or a flow dropped it */
+	XROCE_COPY_OWN = 2,   /* a RoCEv2 packet for this device, whatever became of it */
 };
 
 /*
@@ -385,6 +405,8 @@ struct xroce_rx_stats {
 	__u64 engine_wakeups;
 	__u64 super_packets;	/* of redirected: UDP super-packets that nothing had cut yet */
 	__u64 super_segments;	/* RoCEv2 packets in these */
+	__u64 copied;		/* frames of which xroce_copies has a copy, */
+	__u64 copies_lost;	/* or has not, as they found no room there or were too long */
 };
 
 /*
@@ -762,6 +784,7 @@ struct xroce_tx_frame {
 #define XROCE_MAP_FLOW	       "xroce_flow"
 #define XROCE_MAP_FLOWS	       "xroce_flows"
 #define XROCE_MAP_FLOW_COUNT   "xroce_flow_cnt"
+#define XROCE_MAP_COPIES       "xroce_copies"
 #define XROCE_MAP_DROP	       "xroce_drop"
 #define XROCE_MAP_RX	       "xroce_rx"
 #define XROCE_MAP_SOCK	       "xroce_sock"

@@ -100,6 +100,7 @@ struct port_maps *xdp_maps_new(void)
 	m->shared.tell_fd = -1;
 	m->shared.group_fd = -1;
 	m->shared.flow_fd = m->shared.flows_fd = m->shared.flow_count_fd = -1;
+	m->shared.copies_fd = m->shared.copying_fd = -1;
 	return m;
 }
 
@@ -372,6 +373,12 @@ void kernel_map_remove(int fd, const void *key)
 }
 
 /* ---- ring buffers ---- */
+
+/* for copies, of which there are none here: no flows */
+int kernel_ring_make_of(u32 bytes)
+{
+	return -EOPNOTSUPP;
+}
 
 int kernel_ring_make(void)
 {

@@ -111,6 +111,7 @@ static bool einval(void)
 				     .port = 1 } };
 	MUST_FAIL(ibv_create_flow(qp, &r.attr), EINVAL);
 	MUST_FAIL(WITH(attr.type, IBV_FLOW_ATTR_MC_DEFAULT), EINVAL);
+	MUST_FAIL(WITH(attr.type, IBV_FLOW_ATTR_SNIFFER), EINVAL);
 	return end(qp);
 }
 
@@ -121,9 +122,7 @@ static bool eopnotsupp(void)
 	struct ibv_qp *qp;
 
 	MUST(begin(&qp));
-	MUST_FAIL(WITH(attr.flags, IBV_FLOW_ATTR_FLAGS_DONT_TRAP), EOPNOTSUPP);
 	MUST_FAIL(WITH(attr.flags, IBV_FLOW_ATTR_FLAGS_EGRESS), EOPNOTSUPP);
-	MUST_FAIL(WITH(attr.type, IBV_FLOW_ATTR_SNIFFER), EOPNOTSUPP);
 	MUST_FAIL(WITH(eth.type, IBV_FLOW_SPEC_MPLS), EOPNOTSUPP);
 	MUST_FAIL(WITH(eth.type, IBV_FLOW_SPEC_ESP), EOPNOTSUPP);
 	/* a tunnel in a tunnel */
@@ -209,6 +208,38 @@ static struct actions actions(void)
 		.drop = { IBV_FLOW_SPEC_ACTION_DROP, sizeof(struct ibv_flow_spec_action_drop) },
 		.again = { IBV_FLOW_SPEC_ACTION_DROP, sizeof(struct ibv_flow_spec_action_drop) },
 	};
+}
+
+/* Sniffers have actions alone; no copy of what is dropped. Both may be one QP's. */
+static bool takes_copies(void)
+{
+	struct actions a = actions();
+	struct rule r = example();
+	struct ibv_flow *sniffer, *copies;
+	struct ibv_qp *qp;
+
+	MUST(begin(&qp));
+	a.attr.type = IBV_FLOW_ATTR_SNIFFER;
+	MUST(sniffer = ibv_create_flow(qp, &a.attr));
+	r.attr.flags = IBV_FLOW_ATTR_FLAGS_DONT_TRAP;
+	MUST(copies = ibv_create_flow(qp, &r.attr));
+	MUST_EQ(ibv_destroy_qp(qp), EBUSY);
+	MUST_EQ(ibv_destroy_flow(sniffer), 0);
+	MUST_EQ(ibv_destroy_flow(copies), 0);
+	/* again, with a tag */
+	a.attr.num_of_specs = 1;
+	MUST(sniffer = ibv_create_flow(qp, &a.attr));
+	MUST_EQ(ibv_destroy_flow(sniffer), 0);
+	a.tag.type = IBV_FLOW_SPEC_ACTION_DROP;
+	a.tag.size = sizeof(a.drop);
+	MUST_FAIL(ibv_create_flow(qp, &a.attr), EINVAL);
+	a = actions();
+	a.attr.flags = IBV_FLOW_ATTR_FLAGS_DONT_TRAP;
+	a.attr.num_of_specs = 1;
+	a.tag.type = IBV_FLOW_SPEC_ACTION_DROP;
+	a.tag.size = sizeof(a.drop);
+	MUST_FAIL(ibv_create_flow(qp, &a.attr), EINVAL);
+	return end(qp);
 }
 
 /*
@@ -382,6 +413,7 @@ const struct test_case man_cases[] = {
 	CASE(einval),
 	CASE(eopnotsupp),
 	CASE(takes_tunnels),
+	CASE(takes_copies),
 	CASE(takes_actions),
 	CASE(as_many_as_there_may_be),
 	CASE(is_claimed),

@@ -96,6 +96,9 @@ static int attach_load(const struct netdev *dev, struct attachment *m)
 	m->maps.group_fd = bpf_map__fd(m->bpf->maps.xroce_group);
 	m->maps.flow_fd = bpf_map__fd(m->bpf->maps.xroce_flow);
 	m->maps.flows_fd = bpf_map__fd(m->bpf->maps.xroce_flows);
+	m->maps.copies_fd = bpf_map__fd(m->bpf->maps.xroce_copies);
+	_Static_assert(sizeof(*m->bpf->bss) == sizeof(u32), "xroce_copying alone");
+	m->maps.copying_fd = bpf_map__fd(m->bpf->maps.bss);
 	m->maps.flow_count_fd = bpf_map__fd(m->bpf->maps.xroce_flow_cnt);
 	m->maps.channel_fd = bpf_map__fd(m->bpf->maps.xroce_channel);
 	m->maps.drop_fd = bpf_map__fd(m->bpf->maps.xroce_drop);

@@ -156,6 +156,7 @@ static int shared_map_all(const struct netdev *dev, struct attachment *m)
 	m->maps.gid_fd = m->fd[ASK_FD_GID];
 	m->maps.group_fd = -1;
 	m->maps.flow_fd = m->maps.flows_fd = m->maps.flow_count_fd = -1;
+	m->maps.copies_fd = m->maps.copying_fd = -1;
 	m->maps.channel_fd = m->fd[ASK_FD_CHANNEL];
 	m->maps.drop_fd = m->fd[ASK_FD_DROP];
 	m->maps.tell_fd = m->fd[ASK_FD_TELL];

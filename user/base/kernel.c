@@ -133,10 +133,15 @@ void kernel_yield(void)
 
 /* ---- wake-up records ---- */
 
-int kernel_ring_make(void)
+int kernel_ring_make_of(u32 bytes)
 {
 	/* libbpf makes map descriptors close-on-exec; bpf_map_create() gives -errno. */
-	return bpf_map_create(BPF_MAP_TYPE_RINGBUF, "xroce_ring", 0, 0, XROCE_RING_BYTES, NULL);
+	return bpf_map_create(BPF_MAP_TYPE_RINGBUF, "xroce_ring", 0, 0, bytes, NULL);
+}
+
+int kernel_ring_make(void)
+{
+	return kernel_ring_make_of(XROCE_RING_BYTES);
 }
 
 int kernel_ring_open(int fd, kernel_record_fn *fn, void *arg, struct ring_buffer **out)

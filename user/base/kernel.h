@@ -55,6 +55,8 @@ struct ring_buffer;
 typedef int kernel_record_fn(void *arg, void *data, size_t len);
 /* A ring for XROCE_RING_BYTES of records, close-on-exec, or -errno. */
 int kernel_ring_make(void);
+/* One for that many bytes of records, a power of two. Returns it, close-on-exec, or -errno. */
+int kernel_ring_make_of(u32 bytes);
 /* fn is told what is written to a ring from here on. Returns 0 or -errno. */
 int kernel_ring_open(int fd, kernel_record_fn *fn, void *arg, struct ring_buffer **out);
 /* The ring's descriptor stays. */

@@ -15,6 +15,8 @@ struct xdp_maps {
 	int group_fd;			  /* -1: the broker steers groups */
 	/* -1: there are no flows with a broker */
 	int flow_fd, flows_fd, flow_count_fd;
+	/* -1 likewise; copying_fd: the map of a word, the program's xroce_copying */
+	int copies_fd, copying_fd;
 	int drop_fd;			  /* -1: in a forked child */
 	int tell_fd;			  /* a program, xroce_tell; -1: likewise */
 	struct xroce_cq *cq;		  /* XROCE_MAX_CQ arm words */

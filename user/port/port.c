@@ -226,6 +226,7 @@ static void port_destroy(struct port *port)
 			pump_take_handed(&port->shards.shard[i], clock_now_ns());
 		port_say_counters(port);
 		attach_unmake(&port->made);
+		port_close_copies(port);
 		port_close_groups(port);
 	}
 	/* a dead port's private mappings stay: the engine still counts there */
@@ -327,6 +328,7 @@ static void port_after_fork_child(void)
 		port->shards.dead = true;
 		service_abandon(&port->shards);
 		attach_abandon(&port->made);
+		port_close_copies(port);
 		port_close_groups(port);
 		port_abandon_flows(port);
 		rings_close(&port->shards.wake.rings);

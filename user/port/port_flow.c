@@ -61,8 +61,10 @@ int port_create_flow(struct port *port, struct qp *qp, const struct flow_rule *r
 	port_lock(port);
 	wants_macs = port_flow_wants_macs(port, rule, &macs);
 	port_unlock(port);
-	flow->fd = wants_macs ? netdev_take_macs(port->ifindex, &macs) : -1;
-	if (wants_macs && flow->fd < 0)
+	if (rule->raw.copies)
+		err = port_open_copies(port);
+	flow->fd = !err && wants_macs ? netdev_take_macs(port->ifindex, &macs) : -1;
+	if (!err && wants_macs && flow->fd < 0)
 		err = flow->fd;
 	port_lock(port);
 	if (!err)

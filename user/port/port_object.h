@@ -20,6 +20,13 @@ struct services {
 	u32 num, room;
 };
 
+/* port_copies.c: made under the lock of the numbers, then as any set of the first shard's. */
+struct port_copies {
+	struct xsk_set set;
+	struct xroce_sock counted; /* by nobody read: XDP counts copies */
+	int fd;
+};
+
 struct port {
 	struct shards shards;
 	/* port.c's, under the lock of the list */
@@ -44,7 +51,8 @@ struct port {
 	pthread_mutex_t listeners; /* of listener[] and listeners in made.maps.engine */
 	struct port_group *groups; /* port_group.c, under that lock */
 	struct port_flow *flows;   /* port_flow.c, under all shards' locks */
-	/* port_flow_counter.c, under these: the keys of xroce_flow_cnt that are taken */
+	struct port_copies copies;
+	/* port_flow_counter.c, under these locks: the keys of xroce_flow_cnt that are taken */
 	bool counters[XROCE_MAX_COUNTER];
 	/* share.c, of the watch thread */
 	struct watch_input share_input;
@@ -80,6 +88,12 @@ void port_close_groups(struct port *port);
  * A broker has come: it is told of those that there are. With the lock of the numbers; 0 or -errno.
  */
 int port_tell_groups(struct port *port);
+
+/* ---- port_copies.c ---- */
+/* XDP can copy frames from here on. Returns 0 or -errno. No lock held. */
+int port_open_copies(struct port *port);
+/* Nobody uses the sets of the first shard any more, or this is a forked child. */
+void port_close_copies(struct port *port);
 
 /* ---- port_flow.c ---- */
 /* A forked child's: what the interface takes is not for its sake. */

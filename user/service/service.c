@@ -136,9 +136,9 @@ static void service_sleep(struct shard *sh, bool standby, u64 tick_ns, u64 since
 	}
 	if (!standby && !atomic_load_explicit(&sh->all->gone, memory_order_relaxed))
 		n += xsk_polls(set, fds + n);
-	else if (sleepers && xsk_local(set))
-		/* they may have gone to sleep before it was there */
-		fds[n++] = (struct pollfd){ .fd = xsk_local(set)->xsk->fd, .events = POLLIN };
+	else if (sleepers)
+		/* they may have gone to sleep before those were there */
+		n += xsk_local_polls(set, fds + n);
 	woken = kernel_await(fds, n, until_ns) != 0;
 	if (!standby)
 		service_adapt_spin(s, clock_now_ns() - since_ns);

@@ -72,9 +72,14 @@ static void free_entry(struct shard *from, struct handover_ring *r, u32 at)
 	const struct rx_frame *frame = &r->frame[at].frame;
 	const struct xsk_set *local = xsk_local(&from->io->xsks);
 
-	if (r->looped[at])
+	if (r->looped[at]) {
 		tx_give_back(from->io->tx, (u8 *)frame->data);
-	else if (local && umem_has(local->umem, frame->data))
+		return;
+	}
+	/* a ring buffer lends nothing */
+	while (local && (xsk_is_ring(local) || !umem_has(local->umem, frame->data)))
+		local = xsk_local(local);
+	if (local)
 		umem_rx_release_frame(local->umem, frame);
 	else
 		umem_rx_release_frame(&from->io->umem, frame);

@@ -36,8 +36,19 @@ struct input {
 static void pump_input_handed(void *arg, const struct engine_frame *frames, u32 n)
 {
 	const struct input *in = arg;
+	struct engine *e = in->s->engine;
+	u32 given = 0;
 
-	engine_input_batch(in->s->engine, frames, n, in->now_ns, NULL);
+	for (u32 i = 0; i < n; i++) {
+		const enum raw_copy copy = raw_hinted_copy(frames[i].hint);
+
+		if (likely(copy == RAW_COPY_NONE))
+			continue;
+		engine_input_batch(e, frames + given, i - given, in->now_ns, NULL);
+		raw_copy(e, copy, 0, &frames[i].frame, in->now_ns);
+		given = i + 1;
+	}
+	engine_input_batch(e, frames + given, n - given, in->now_ns, NULL);
 }
 
 /*
@@ -149,6 +160,45 @@ static u32 pump_receive_from(const struct input *in, struct xsk_set *set, struct
 	return taken;
 }
 
+/* A copy of a super-packet: its packets, as they are received. */
+static void pump_cut_copy(const struct input *in, const struct xsk_batch *b, u32 i)
+{
+	const struct xroce_rx_cqe *hint = b->frame[i].hint;
+	struct segments *super = &in->s->segments;
+	struct rx_frame frame;
+
+	if (!b->odd_parts[i] || !hint)
+		return;
+	super->part[0] = b->part[b->odd_first[i]];
+	super->parts = 1;
+	if (!segments_begin(super, hint->l3_offset))
+		return;
+	while (segments_next(super, &frame))
+		raw_copy(in->s->engine, (enum raw_copy)hint->opcode, hint->rx_time_ns, &frame,
+			 in->now_ns);
+}
+
+/* Copies that XDP has made (bpf/sniff.h): the frames themselves went elsewhere. */
+static u32 pump_receive_copies(const struct input *in, struct xsk_set *set)
+{
+	struct xsk_batch b;
+	const u32 taken = xsk_peek(set, set->xsk, &b);
+
+	if (!taken)
+		return 0;
+	for (u32 i = 0; i < b.n; i++) {
+		const struct engine_frame *f = &b.frame[i];
+
+		if (b.odd >> i & 1)
+			pump_cut_copy(in, &b, i);
+		else
+			raw_copy(in->s->engine, (enum raw_copy)f->hint->opcode, f->hint->rx_time_ns,
+				 &f->frame, in->now_ns);
+	}
+	xsk_release(set, set->xsk, &b);
+	return taken;
+}
+
 static u32 pump_receive(struct shard *s, u64 now_ns)
 {
 	const struct input in = { s, now_ns };
@@ -157,8 +207,9 @@ static u32 pump_receive(struct shard *s, u64 now_ns)
 
 	for (u32 i = 0; i < set->count; i++)
 		n += pump_receive_from(&in, set, &set->xsk[i]);
-	if (unlikely(local != NULL))
-		n += pump_receive_from(&in, local, local->xsk);
+	for (; unlikely(local != NULL); local = xsk_local(local))
+		n += xsk_is_ring(local) ? pump_receive_copies(&in, local) :
+					  pump_receive_from(&in, local, local->xsk);
 	return n;
 }
 
@@ -170,7 +221,21 @@ bool pump_take_handed(struct shard *s, u64 now_ns)
 	return handover_take(s, pump_input_handed, &in) > 0;
 }
 
-/* Frames to ourselves, in the order they were sent. */
+/* A copy of a frame that was sent: the first shard has the raw packet QPs. */
+static void pump_give_copy(const struct input *in, const struct loop_frame *loop)
+{
+	const struct xroce_rx_cqe hint = { .opcode = (u8)loop->copy };
+	const struct rx_frame frame = { .data = loop->frame, .len = loop->len };
+
+	if (in->s->number) {
+		handover_give(in->s, in->s->all->shard, &frame, &hint, true);
+		return;
+	}
+	raw_copy(in->s->engine, loop->copy, 0, &frame, in->now_ns);
+	tx_give_back(in->s->io->tx, loop->frame);
+}
+
+/* Frames to ourselves, and copies of what leaves, in the order they were sent. */
 static void pump_receive_looped(struct shard *s, u64 now_ns)
 {
 	const struct input in = { s, now_ns };
@@ -180,13 +245,17 @@ static void pump_receive_looped(struct shard *s, u64 now_ns)
 							   .len = s->loop[i].len } };
 		u64 away = 0;
 
+		if (unlikely(s->loop[i].copy != RAW_COPY_NONE)) {
+			pump_give_copy(&in, &s->loop[i]);
+			continue;
+		}
+		s->io->stats->loopback_packets++;
 		engine_input_batch(s->engine, &f, 1, now_ns, &away);
 		if (away)
 			pump_hand_over(&in, &f.frame, NULL, true);
 		else
 			tx_give_back(s->io->tx, s->loop[i].frame);
 	}
-	s->io->stats->loopback_packets += s->loop_count;
 	s->loop_count = 0;
 }
 
@@ -226,7 +295,22 @@ static void pump_send_locally(struct shard *s, u8 *frame, u32 len)
 
 static void pump_loop(struct shard *s, u8 *frame, u32 len)
 {
-	s->loop[s->loop_count++] = (struct loop_frame){ frame, len };
+	s->loop[s->loop_count++] = (struct loop_frame){ frame, len, RAW_COPY_NONE };
+}
+
+/*
+ * For sniffers; and of what is to ourselves, for all flows that have copies. Returns how many
+ * frames more were taken.
+ */
+static u32 pump_copy(struct shard *s, const u8 *frame, u32 len, enum raw_copy kind)
+{
+	u8 *copy = tx_frame(s->io->tx);
+
+	if (!copy)
+		return 0;
+	memcpy(copy, frame, len);
+	s->loop[s->loop_count++] = (struct loop_frame){ copy, len, kind };
+	return 1;
 }
 
 /* Does what is sent to a multicast group come back to us only if we loop it? */
@@ -275,6 +359,7 @@ static u32 pump_send_raw(struct shard *s, u8 *frame, u32 len)
 {
 	const struct rx_frame rx = { .data = frame, .len = len };
 	u8 *copy = NULL;
+	u32 more = 0;
 
 	if (s->all->loopback || pump_has_own_address(s, frame)) {
 		pump_loop(s, frame, len);
@@ -282,19 +367,23 @@ static u32 pump_send_raw(struct shard *s, u8 *frame, u32 len)
 	}
 	if (frame[0] & 1 && raw_takes_frame(s->engine, &rx))
 		copy = tx_frame(s->io->tx);
+	else if (raw_has_copies(s->engine))
+		more = pump_copy(s, frame, len, RAW_COPY_SENT);
 	if (copy) {
 		memcpy(copy, frame, len);
 		pump_loop(s, copy, len);
 	}
 	tx_commit_as_is(s->io->tx, frame, len);
-	return copy != NULL;
+	return more + (copy != NULL);
 }
 
 static u32 pump_room(struct shard *s, u64 now_ns)
 {
 	const u32 room = min_u32(tx_room(s->io->tx, now_ns), TX_BATCH);
 
-	/* the last one's copy, if it is to a group, or to flows */
+	/* the last one's copies, if it is to a group, and to flows */
+	if (unlikely(raw_has_copies(s->engine)))
+		return room > 2 ? room - 2 : 0;
 	if (pump_loops_groups(s) || unlikely(raw_num_flows(s->engine)))
 		return room ? room - 1 : 0;
 	return likely(!s->io->local_tx) ? room :
@@ -317,6 +406,7 @@ enum sent { SENT_ALL, SENT_BATCH, SENT_BLOCKED };
 static enum sent pump_send_batch(struct shard *s, u64 now_ns, u32 *moved)
 {
 	struct tx *tx = s->io->tx;
+	const bool copies = raw_has_copies(s->engine);
 	u32 room = pump_room(s, now_ns);
 	enum sent result = room ? SENT_BATCH : SENT_BLOCKED;
 
@@ -338,6 +428,11 @@ static enum sent pump_send_batch(struct shard *s, u64 now_ns, u32 *moved)
 		++*moved;
 		if (unlikely(s->telling))
 			tell_sent(s, frame, len, pump_is_to_ourselves(s, frame, len));
+		if (unlikely(copies))
+			n += pump_copy(s, frame, len,
+				       s->all->loopback || pump_has_own_address(s, frame) ?
+					       RAW_COPY_LOOPED :
+					       RAW_COPY_SENT);
 		if (pump_is_to_ourselves(s, frame, len))
 			pump_loop(s, frame, len);
 		else if (unlikely(frame[0] & 1))

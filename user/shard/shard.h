@@ -16,6 +16,7 @@
 #include <pthread.h>
 
 #include "../transport/engine.h"
+#include "../transport/raw.h"
 #include "../transport/segments.h"
 #include "../wake/wake.h"
 #include "defer.h"
@@ -29,6 +30,7 @@ struct ring_buffer;
 struct loop_frame {
 	u8 *frame;
 	u32 len;
+	enum raw_copy copy; /* or RAW_COPY_NONE: the frame itself */
 };
 
 /*

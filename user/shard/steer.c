@@ -119,6 +119,7 @@ static int shards_write_flows(const struct shards *all, u32 key)
 			.qpn = f->qp->qpn,
 			.order = f->order,
 			.actions = (f->rule.drops ? XROCE_FLOW_DROP : 0) |
+				   (f->rule.copies ? XROCE_FLOW_COPY : 0) |
 				   (shards_more_count(f) ? XROCE_FLOW_MORE_COUNT : 0),
 			.counter = f->rule.counter ? f->rule.counter->key : 0,
 		};
@@ -126,6 +127,14 @@ static int shards_write_flows(const struct shards *all, u32 key)
 		err = kernel_map_put(all->maps->flow_fd, &key, &value);
 	}
 	return err;
+}
+
+/* Our own packets are compared with flows only while some have copies: bpf/sniff.h. */
+static int shards_steer_copies(const struct shards *all)
+{
+	const u32 zero = 0, copying = raw_has_copies(all->shard[0].engine);
+
+	return kernel_map_put(all->maps->copying_fd, &zero, &copying);
 }
 
 /* The half that does not count is written whole before it does: flow_find() in bpf/flow.h. */
@@ -149,5 +158,7 @@ int shards_steer_flows(struct shards *all)
 	flows.longest = shards_longest_frame(all);
 	err = kernel_map_put(all->maps->flows_fd, &zero, &flows);
 	flows.generation++;
-	return err ? err : kernel_map_put(all->maps->flows_fd, &zero, &flows);
+	if (!err)
+		err = kernel_map_put(all->maps->flows_fd, &zero, &flows);
+	return err ? err : shards_steer_copies(all);
 }

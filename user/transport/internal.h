@@ -87,6 +87,7 @@ struct engine_tables {
 	u32 num_raw;   /* raw packet QPs */
 	u32 num_flows; /* theirs: see raw.h */
 	struct raw_flow *flows;
+	u32 num_copies; /* flows that have copies */
 	struct srq *srq[ENGINE_MAX_SRQ];
 	struct qp *qp[XROCE_MAX_QP];
 };

@@ -34,7 +34,7 @@ static struct raw_flow **raw_place(struct engine_tables *t, u32 order)
 
 int raw_attach(struct engine *e, struct qp *qp, const struct raw_rule *rule, struct raw_flow **out)
 {
-	const u32 order = 2 * rule->order + !rule->drops;
+	const u32 order = 3 * rule->order + (rule->copies ? 0 : rule->drops ? 1 : 2);
 	struct engine_tables *t = e->tables;
 	struct raw_flow *flow, **place;
 
@@ -47,6 +47,7 @@ int raw_attach(struct engine *e, struct qp *qp, const struct raw_rule *rule, str
 	*flow = (struct raw_flow){ .next = *place, .qp = qp, .rule = *rule, .order = order };
 	*place = flow;
 	t->num_flows++;
+	t->num_copies += rule->copies;
 	qp->num_flows++;
 	*out = flow;
 	return 0;
@@ -61,6 +62,7 @@ void raw_detach(struct engine *e, struct raw_flow *flow)
 		p = &(*p)->next;
 	*p = flow->next;
 	t->num_flows--;
+	t->num_copies -= flow->rule.copies;
 	flow->qp->num_flows--;
 	free(flow);
 }
@@ -73,6 +75,11 @@ const struct raw_flow *raw_flows(const struct engine *e)
 u32 raw_num_flows(const struct engine *e)
 {
 	return e->tables->num_flows;
+}
+
+bool raw_has_copies(const struct engine *e)
+{
+	return e->tables->num_copies;
 }
 
 /* What a frame is compared by. */
@@ -90,24 +97,28 @@ static bool raw_matches(const struct raw_flow *flow, const struct raw_headers *i
 		flow_tunnel_matches(&in->tunnel, &rule->tunnel_value, &rule->tunnel_mask));
 }
 
-/* The first flow that takes a frame; NULL: none does. */
-static const struct raw_flow *raw_find(const struct engine *e, const struct rx_frame *frame,
-				       struct raw_headers *in)
+/* From flow on the first that the frame matches; NULL: none. */
+static const struct raw_flow *raw_find(const struct raw_flow *flow, const struct raw_headers *in)
 {
-	const struct raw_flow *flow = e->tables->flows;
-
-	if (!flow || !flow_parse(frame, &in->key, &in->tunnel))
-		return NULL;
 	while (flow && !raw_matches(flow, in))
 		flow = flow->next;
 	return flow;
+}
+
+/* The first of all; NULL likewise, or it is no frame. */
+static const struct raw_flow *raw_first(const struct engine *e, const struct rx_frame *frame,
+					struct raw_headers *in)
+{
+	const struct raw_flow *flow = e->tables->flows;
+
+	return flow && flow_parse(frame, &in->key, &in->tunnel) ? raw_find(flow, in) : NULL;
 }
 
 bool raw_takes_frame(const struct engine *e, const struct rx_frame *frame)
 {
 	struct raw_headers in;
 
-	return raw_find(e, frame, &in);
+	return raw_first(e, frame, &in);
 }
 
 bool raw_any(const struct engine *e)
@@ -128,14 +139,13 @@ static struct qp *raw_receiver(struct qp *qp, const struct xroce_flow_key *key)
 
 /* The QP takes its copy or not, for reasons of its own. */
 static enum xroce_drop raw_deliver(struct engine *e, struct qp *qp, u32 tag, const struct packet *p,
-				   const struct xroce_rx_cqe *hint, u64 now_ns)
+				   u64 rx_time_ns, u64 now_ns)
 {
 	const enum qp_state state = qp_state(qp);
 	struct cqe cqe = { .opcode = CQE_RECV, .byte_len = p->payload_len };
 	enum xroce_drop drop = XROCE_DROP_qp_state;
 	/* the completion has its tag from here; XDP knows the first flow alone */
-	struct xroce_rx_cqe tagged = { .rx_time_ns = hint ? hint->rx_time_ns : 0,
-				       .flow_tag = tag };
+	struct xroce_rx_cqe tagged = { .rx_time_ns = rx_time_ns, .flow_tag = tag };
 
 	qp->stat->rx_packets++;
 	qp->stat->rx_bytes += p->payload_len;
@@ -168,28 +178,43 @@ static bool raw_is_repeated(const struct raw_flow *first, const struct raw_flow 
 	return false;
 }
 
-static enum xroce_drop raw_deliver_to_all(struct engine *e, const struct raw_flow *first,
-					  const struct raw_headers *in, const struct packet *p,
-					  const struct xroce_rx_cqe *hint, u64 now_ns)
+/* The first flow of a larger order that the frame matches; NULL: none. */
+static const struct raw_flow *raw_behind(const struct raw_flow *first, const struct raw_headers *in)
 {
-	struct copies copies = { .refused = XROCE_DROP_none };
+	const struct raw_flow *flow = first;
 
-	for (const struct raw_flow *f = first; f; f = raw_next(f, in))
-		if (!raw_is_repeated(first, f, in))
-			copies_count(e, &copies,
-				     raw_deliver(e, raw_receiver(f->qp, &in->key), f->rule.tag, p,
-						 hint, now_ns));
-	return copies_end(e, &copies);
+	while (flow && flow->order == first->order)
+		flow = flow->next;
+	return raw_find(flow, in);
 }
 
-/* For each flow that takes the frame. What came by XDP is counted. */
-static void raw_count(const struct raw_flow *first, const struct raw_headers *in, u32 bytes)
+/* A frame on its way to those that have it. */
+struct raw_input {
+	struct raw_headers in;
+	struct packet p;
+	u64 rx_time_ns;
+	bool count; /* XDP has not */
+	struct copies copies;
+};
+
+static void raw_deliver_to_all(struct engine *e, const struct raw_flow *first, struct raw_input *r,
+			       u64 now_ns)
 {
-	for (const struct raw_flow *f = first; f; f = raw_next(f, in)) {
+	for (const struct raw_flow *f = first; f; f = raw_next(f, &r->in))
+		if (!raw_is_repeated(first, f, &r->in))
+			copies_count(e, &r->copies,
+				     raw_deliver(e, raw_receiver(f->qp, &r->in.key), f->rule.tag,
+						 &r->p, r->rx_time_ns, now_ns));
+}
+
+/* For each flow of the first one's order that the frame matches. What came by XDP is counted. */
+static void raw_count(const struct raw_flow *first, const struct raw_input *r)
+{
+	for (const struct raw_flow *f = first; r->count && f; f = raw_next(f, &r->in)) {
 		if (!f->rule.counter)
 			continue;
 		f->rule.counter->own.packets++;
-		f->rule.counter->own.bytes += bytes;
+		f->rule.counter->own.bytes += r->p.payload_len;
 	}
 }
 
@@ -211,20 +236,71 @@ enum xroce_drop raw_input(struct engine *e, const struct xroce_rx_cqe *hint,
 			  const struct rx_frame *frame, u64 now_ns)
 {
 	const struct raw_flow *flow;
-	struct raw_headers in;
-	struct packet p;
+	struct raw_input r;
 
 	if (e->number)
 		return XROCE_DROP_not_handed;
-	flow = raw_find(e, frame, &in);
+	flow = raw_first(e, frame, &r.in);
 	if (!flow)
 		return XROCE_DROP_flow;
-	p = raw_as_packet(frame, &in);
-	if (!hint)
-		raw_count(flow, &in, p.payload_len);
-	if (flow->rule.drops)
-		return XROCE_DROP_flow_drop;
-	return raw_deliver_to_all(e, flow, &in, &p, hint, now_ns);
+	r.p = raw_as_packet(frame, &r.in);
+	r.rx_time_ns = hint ? hint->rx_time_ns : 0;
+	r.count = !hint;
+	r.copies = (struct copies){ .refused = XROCE_DROP_none };
+	/* those that have copies, then those that take it */
+	for (; flow && flow->rule.copies; flow = raw_behind(flow, &r.in)) {
+		raw_count(flow, &r);
+		raw_deliver_to_all(e, flow, &r, now_ns);
+	}
+	if (flow)
+		raw_count(flow, &r);
+	if (flow && flow->rule.drops) {
+		copies_count(e, &r.copies, XROCE_DROP_flow_drop);
+		return copies_end(e, &r.copies);
+	}
+	if (flow)
+		raw_deliver_to_all(e, flow, &r, now_ns);
+	return copies_end(e, &r.copies);
+}
+
+/* Does a flow that the frame matches have a copy of such a one? *last: none behind it has. */
+static bool raw_has_copy(const struct raw_flow *flow, enum raw_copy kind, bool *last)
+{
+	if (kind == RAW_COPY_SENT)
+		*last = !flow->rule.sniffs;
+	else
+		*last = kind == RAW_COPY_OTHER && !flow->rule.copies;
+	return flow->rule.copies && !*last;
+}
+
+void raw_copy(struct engine *e, enum raw_copy kind, u64 rx_time_ns, const struct rx_frame *frame,
+	      u64 now_ns)
+{
+	const struct raw_flow *flow;
+	enum xroce_drop drop;
+	struct raw_input r;
+	bool last = false;
+
+	if (e->number || kind < RAW_COPY_OTHER || kind > RAW_COPY_SENT)
+		return;
+	e->now_ns = now_ns;
+	flow = raw_first(e, frame, &r.in);
+	if (!flow)
+		return;
+	r.copies = (struct copies){ .refused = XROCE_DROP_none };
+	r.p = raw_as_packet(frame, &r.in);
+	r.rx_time_ns = rx_time_ns;
+	r.count = kind == RAW_COPY_LOOPED || kind == RAW_COPY_SENT;
+	for (; flow && !last; flow = raw_behind(flow, &r.in)) {
+		if (!raw_has_copy(flow, kind, &last))
+			continue;
+		raw_count(flow, &r);
+		raw_deliver_to_all(e, flow, &r, now_ns);
+	}
+	drop = copies_end(e, &r.copies);
+	if (drop != XROCE_DROP_none)
+		engine_drop(e, drop);
+	engine_take_arms(e);
 }
 
 /* ---- frames out ---- */

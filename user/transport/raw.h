@@ -30,22 +30,24 @@ struct raw_counter {
 /* What a flow does with which frames. value has no bit that mask has not. */
 struct raw_rule {
 	struct xroce_flow_key value, mask;
-	u32 order;		     /* below 1 << 31; the smaller comes first */
+	u32 order;		     /* below 1 << 30; the smaller comes first */
 	u32 tag;		     /* of completions; 0: none */
 	struct xroce_flow_tunnel tunnel_value, tunnel_mask; /* of kind XROCE_FLOW_TUNNEL */
 	bool drops;		     /* for nobody: not even for other flows of its order */
+	bool copies;		     /* the QP has a copy, and the frame goes on */
+	bool sniffs;		     /* with copies: what is sent as well */
 	struct raw_counter *counter; /* or NULL */
 };
 
 /*
- * Flows in the order that frames are compared with them: by order, of that first those that drop,
- * then by age.
+ * Flows in the order that frames are compared with them: by order, of that first those that have
+ * copies, then those that drop, then by age.
  */
 struct raw_flow {
 	struct raw_flow *next;
 	struct qp *qp;
 	struct raw_rule rule;
-	u32 order; /* no two of one order differ in whether they drop */
+	u32 order; /* no two of one order differ in whether they have copies, or drop */
 };
 
 struct engine;
@@ -64,6 +66,26 @@ const struct raw_flow *raw_flows(const struct engine *e);
 u32 raw_num_flows(const struct engine *e);
 /* Does any flow take the frame? */
 bool raw_takes_frame(const struct engine *e, const struct rx_frame *frame);
+/* Are there flows that have copies? */
+bool raw_has_copies(const struct engine *e);
+
+/* What a frame is that some flows have a copy of; the first two as XDP says it. */
+enum raw_copy {
+	RAW_COPY_NONE,
+	RAW_COPY_OTHER = XROCE_COPY_OTHER,
+	RAW_COPY_OWN = XROCE_COPY_OWN,
+	RAW_COPY_LOOPED, /* the same, from a QP of this device */
+	RAW_COPY_SENT,	 /* it leaves by the wire */
+};
+
+/*
+ * [engine number 0] The QPs of flows that have copies get theirs, and nothing else is done with the
+ * frame: of what is RAW_COPY_OTHER those before the first flow that takes it, of what is sent
+ * sniffers. Refusals are counted as drops, the frame is not.
+ */
+void raw_copy(struct engine *e, enum raw_copy kind, u64 rx_time_ns, const struct rx_frame *frame,
+	      u64 now_ns);
+
 /* Are there raw packet QPs? */
 bool raw_any(const struct engine *e);
 
@@ -71,6 +93,12 @@ bool raw_any(const struct engine *e);
 static inline bool raw_is_hinted(const struct xroce_rx_cqe *hint)
 {
 	return hint && !hint->l3_offset;
+}
+
+/* What shards hand over as a copy; RAW_COPY_NONE: the frame itself. */
+static inline enum raw_copy raw_hinted_copy(const struct xroce_rx_cqe *hint)
+{
+	return raw_is_hinted(hint) ? (enum raw_copy)hint->opcode : RAW_COPY_NONE;
 }
 
 #endif

@@ -2,8 +2,8 @@
 /*
  * ibv_create_flow(3): specifications of headers become one masked comparison each, which XDP and
  * the transport make of every frame that is no RoCEv2 packet for this device; actions say what they
- * do with what matches. What they cannot compare or do (ESP, MPLS, tunnels in tunnels, sniffers,
- * rules that do not trap) is EOPNOTSUPP.
+ * do with what matches. What they cannot compare or do (ESP, MPLS, tunnels in tunnels, what is
+ * sent) is EOPNOTSUPP.
  */
 #include <stdlib.h>
 
@@ -11,8 +11,10 @@
 
 #include "objects.h"
 
-/* Rules with a type of the default ones come behind all others. */
-#define ORDER_DEFAULT (1u << 16)
+/* Sniffers come before all other rules, those with a type of the default ones behind them. */
+#define ORDER_SNIFFER	0u
+#define ORDER_NORMAL(n) (1u + (n))
+#define ORDER_DEFAULT	ORDER_NORMAL(1u << 16)
 
 /* What a spec of that type is as long as; 0: there is none such. */
 static size_t spec_size(u32 type)
@@ -302,22 +304,32 @@ static int attr_check(const struct ibv_flow_attr *attr)
 	/* only normal rules may leave a frame to others: ibv_create_flow(3) */
 	if (attr->flags & IBV_FLOW_ATTR_FLAGS_DONT_TRAP && attr->type != IBV_FLOW_ATTR_NORMAL)
 		return EINVAL;
-	return attr->flags || attr->type == IBV_FLOW_ATTR_SNIFFER ? EOPNOTSUPP : 0;
+	return attr->flags & IBV_FLOW_ATTR_FLAGS_EGRESS ? EOPNOTSUPP : 0;
 }
 
 static int rule_read(struct rule *rule, const struct ibv_flow_attr *attr)
 {
 	int err = attr_check(attr);
 
-	*rule = (struct rule){ .raw.order = attr->priority };
+	*rule = (struct rule){
+		.raw.order = ORDER_NORMAL(attr->priority),
+		.raw.sniffs = attr->type == IBV_FLOW_ATTR_SNIFFER,
+		.raw.copies = attr->flags & IBV_FLOW_ATTR_FLAGS_DONT_TRAP ||
+			      attr->type == IBV_FLOW_ATTR_SNIFFER,
+	};
 	if (!err)
 		err = rule_read_specs(rule, attr);
 	if (err)
 		return err;
+	/* what it drops would not go on */
+	if (rule->raw.copies && rule->raw.drops)
+		return EINVAL;
 	rule_mask_value(&rule->raw);
 	if (attr->type == IBV_FLOW_ATTR_NORMAL)
 		return 0;
 	rule->raw.order = ORDER_DEFAULT;
+	if (rule->raw.sniffs)
+		rule->raw.order = ORDER_SNIFFER;
 	if (attr->type == IBV_FLOW_ATTR_MC_DEFAULT)
 		rule->raw.value.kinds = rule->raw.mask.kinds = XROCE_FLOW_MULTICAST;
 	/* they have actions alone: they are for all, or for all multicast */
@@ -329,6 +341,7 @@ static int flow_make(struct vflow *vflow, const struct rule *rule, enum ibv_flow
 {
 	struct flow_rule made = { .raw = rule->raw,
 				  .macs = type == IBV_FLOW_ATTR_NORMAL     ? NETDEV_ONE_MAC :
+					  type == IBV_FLOW_ATTR_SNIFFER	   ? NETDEV_OWN_MAC :
 					  type == IBV_FLOW_ATTR_MC_DEFAULT ? NETDEV_ALL_MULTICAST :
 									     NETDEV_ALL_MACS };
 	struct vqp *vqp = vflow->vqp;

@@ -278,16 +278,22 @@ void xsk_refill(struct xsk_set *s)
 		xsk_refill(xsk_local(s));
 }
 
+u32 xsk_local_polls(const struct xsk_set *s, struct pollfd *fds)
+{
+	u32 n = 0;
+
+	for (s = xsk_local(s); s && n < XSK_LOCALS; s = xsk_local(s))
+		fds[n++] = (struct pollfd){ .fd = s->xsk->fd, .events = POLLIN };
+	return n;
+}
+
 u32 xsk_polls(const struct xsk_set *s, struct pollfd *fds)
 {
-	const struct xsk_set *local = xsk_local(s);
 	u32 n = 0;
 
 	for (u32 i = 0; i < s->count; i++)
 		fds[n++] = (struct pollfd){ .fd = s->xsk[i].fd, .events = POLLIN };
-	if (local)
-		fds[n++] = (struct pollfd){ .fd = local->xsk->fd, .events = POLLIN };
-	return n;
+	return n + xsk_local_polls(s, fds + n);
 }
 
 void xsk_mark(struct xsk_set *s)

@@ -45,8 +45,9 @@ struct xsk_set {
 	struct xsk *xsk; /* count of them; [0] sends */
 	struct rx_ring ring; /* in place of sockets: xsk_is_ring() */
 	/*
-	 * The set by which packets of other processes of the interface come, with a UMEM of its
-	 * own; NULL: none has come yet. It stays until this one is closed. Any thread reads it
+	 * Another set, of one queue, and by its own another: that by which packets of other
+	 * processes of the interface come, with a UMEM of its own, and the ring buffer of copies.
+	 * NULL: none has come yet. They stay until this one is closed. Any thread reads it
 	 */
 	struct xsk_set *_Atomic local;
 	bool zero_copy;
@@ -109,7 +110,7 @@ static inline void xsk_before_need_wakeup(const struct xsk_set *s)
 		atomic_thread_fence(memory_order_seq_cst);
 }
 
-/* A look at the receive rings, as a hint; the local set's are not among them. [any thread] */
+/* A look at the receive rings, as a hint; the local sets' are not among them. [any thread] */
 static inline bool xsk_has_own_input(const struct xsk_set *s)
 {
 	for (u32 i = 0; i < s->count; i++)
@@ -124,7 +125,10 @@ static inline bool xsk_has_local_input(const struct xsk_set *s)
 {
 	const struct xsk_set *local = xsk_local(s);
 
-	return unlikely(local != NULL) && xsk_has_own_input(local);
+	for (; unlikely(local != NULL); local = xsk_local(local))
+		if (xsk_has_own_input(local))
+			return true;
+	return false;
 }
 
 static inline bool xsk_has_input(const struct xsk_set *s)
@@ -133,26 +137,37 @@ static inline bool xsk_has_input(const struct xsk_set *s)
 }
 
 /*
- * Packets of other processes of the interface come by that set from here on, under the shard's
- * lock. It is closed after s.
+ * Packets of other processes of the interface, or copies, come by that set from here on, under the
+ * shard's lock; it may be one of its sets already. It is closed after s.
  */
 static inline void xsk_join(struct xsk_set *s, struct xsk_set *local)
 {
-	/* release: pairs with the acquire in xsk_local() */
-	atomic_store_explicit(&s->local, local, memory_order_release);
+	struct xsk_set *next;
+
+	for (; s != local; s = next) {
+		next = xsk_local(s);
+		if (next)
+			continue;
+		/* release: pairs with the acquire in xsk_local() */
+		atomic_store_explicit(&s->local, local, memory_order_release);
+		return;
+	}
 }
 
 /*
  * The descriptors that are readable when something has come, and POLLIN: at most XSK_POLLS of them.
  * Returns how many. [any thread]
  */
-#define XSK_POLLS (XROCE_MAX_QUEUE + 1)
+#define XSK_POLLS (XROCE_MAX_QUEUE + XSK_LOCALS)
+#define XSK_LOCALS 2u /* sets beside it at most */
 struct pollfd;
 u32 xsk_polls(const struct xsk_set *s, struct pollfd *fds);
+/* Of its local sets alone, which are XSK_LOCALS at most. */
+u32 xsk_local_polls(const struct xsk_set *s, struct pollfd *fds);
 
 /*
  * What lies in the receive rings now is marked; has all that was marked been taken? These and those
- * below are of the local set as well.
+ * below are of the local sets as well.
  */
 void xsk_mark(struct xsk_set *s);
 bool xsk_is_past_mark(const struct xsk_set *s);
