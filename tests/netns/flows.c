@@ -138,14 +138,14 @@ static struct spec read_spec(char *text)
 	return s;
 }
 
-/* A spec behind those that are there. */
+/* A spec behind those that are there: at a multiple of 4, so one with a pointer is copied there. */
 static void *append(struct ibv_flow_attr *attr, unsigned int type, size_t size)
 {
-	struct ibv_flow_spec *spec = (void *)((char *)attr + attr->size);
+	struct ibv_flow_spec_action_drop *spec = (void *)((char *)attr + attr->size);
 
 	memset(spec, 0, size);
-	spec->hdr.type = (enum ibv_flow_spec_type)type;
-	spec->hdr.size = (uint16_t)size;
+	spec->type = (enum ibv_flow_spec_type)type;
+	spec->size = (uint16_t)size;
 	attr->size = (uint16_t)(attr->size + size);
 	attr->num_of_specs++;
 	return spec;
@@ -210,12 +210,13 @@ static struct ibv_flow *add_flow(const struct spec *s)
 	if (s->drop)
 		append(attr, IBV_FLOW_SPEC_ACTION_DROP, sizeof(struct ibv_flow_spec_action_drop));
 	if (s->has_counters) {
-		struct ibv_flow_spec_counter_action *count =
-			append(attr, IBV_FLOW_SPEC_ACTION_COUNT, sizeof(*count));
+		struct ibv_flow_spec_counter_action count = { .type = IBV_FLOW_SPEC_ACTION_COUNT,
+							      .size = sizeof(count) };
 
 		if (!counters[s->counters])
 			make_counters(s->counters);
-		count->counters = counters[s->counters];
+		count.counters = counters[s->counters];
+		memcpy(append(attr, count.type, sizeof(count)), &count, sizeof(count));
 	}
 	if (!qp[s->qp])
 		make_qp(s->qp);
