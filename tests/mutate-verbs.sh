@@ -215,7 +215,7 @@ counters_since    | user/verbs/counters.c    | s/ - p->before;/;/ | ibv_create_c
 counters_far      | user/verbs/counters.c    | s/if (p->index < num)/if (p->index < num + 1)/ | ibv_create_counters
 counters_summed   | user/verbs/counters.c    | s/values.p->index. += count_of/values[p->index] = count_of/ | ibv_create_counters
 flow_busy         | user/verbs/qp.c          | s/attached |= vqp->qp->num_flows != 0;/;/ | ibv_create_flow
-flow_qp_type      | user/verbs/flow.c        | s/qp->qp_type == IBV_QPT_RAW_PACKET ? rule_read(&rule, attr) : EINVAL/rule_read(\&rule, attr)/ | ibv_create_flow
+flow_qp_type      | user/verbs/flow.c        | s/qp->qp_type == IBV_QPT_RAW_PACKET ? rule_read(&rule, &attr, specs) : EINVAL/rule_read(\&rule, \&attr, specs)/ | ibv_create_flow
 wq_type           | user/verbs/wq.c          | s/ || attr->wq_type != IBV_WQT_RQ ||/ ||/ | ibv_create_wq
 wq_comp_mask      | user/verbs/wq.c          | s/attr->comp_mask >= IBV_WQ_INIT_ATTR_RESERVED/false/ | ibv_create_wq
 wq_no_receives    | user/verbs/wq.c          | s/!attr->max_wr || //  | ibv_create_wq

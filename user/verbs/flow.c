@@ -257,9 +257,8 @@ static int rule_add(struct rule *rule, const struct ibv_flow_spec *spec)
  * The specs behind the attributes, each of its own size. attr->size is not looked at, as by
  * rdma-core, and programs leave it wrong (pyverbs). Returns 0 or a positive errno.
  */
-static int rule_read_specs(struct rule *rule, const struct ibv_flow_attr *attr)
+static int rule_read_specs(struct rule *rule, const struct ibv_flow_attr *attr, const u8 *at)
 {
-	const u8 *at = (const u8 *)(attr + 1);
 	int err = 0;
 
 	for (u32 i = 0; !err && i < attr->num_of_specs; i++) {
@@ -307,7 +306,7 @@ static int attr_check(const struct ibv_flow_attr *attr)
 	return attr->flags & IBV_FLOW_ATTR_FLAGS_EGRESS ? EOPNOTSUPP : 0;
 }
 
-static int rule_read(struct rule *rule, const struct ibv_flow_attr *attr)
+static int rule_read(struct rule *rule, const struct ibv_flow_attr *attr, const u8 *specs)
 {
 	int err = attr_check(attr);
 
@@ -318,7 +317,7 @@ static int rule_read(struct rule *rule, const struct ibv_flow_attr *attr)
 			      attr->type == IBV_FLOW_ATTR_SNIFFER,
 	};
 	if (!err)
-		err = rule_read_specs(rule, attr);
+		err = rule_read_specs(rule, attr, specs);
 	if (err)
 		return err;
 	/* what it drops would not go on */
@@ -357,16 +356,20 @@ static int flow_make(struct vflow *vflow, const struct rule *rule, enum ibv_flow
 	return err;
 }
 
-struct ibv_flow *create_flow_op(struct ibv_qp *qp, struct ibv_flow_attr *attr)
+struct ibv_flow *create_flow_op(struct ibv_qp *qp, struct ibv_flow_attr *user_attr)
 {
+	const u8 *specs = (const u8 *)user_attr + sizeof(*user_attr);
 	struct vqp *vqp = to_vqp(qp);
+	struct ibv_flow_attr attr;
 	struct rule rule;
 	struct vflow *vflow;
 	int err;
 
 	if (!object_is_known(vqp))
 		return verb_fail(ENOENT);
-	err = qp->qp_type == IBV_QPT_RAW_PACKET ? rule_read(&rule, attr) : EINVAL;
+	/* the page's example is packed: it may begin at any address */
+	memcpy(&attr, (const void *)user_attr, sizeof(attr));
+	err = qp->qp_type == IBV_QPT_RAW_PACKET ? rule_read(&rule, &attr, specs) : EINVAL;
 	if (!err && context_gone(qp->context))
 		err = EIO;
 	if (err)
@@ -375,7 +378,7 @@ struct ibv_flow *create_flow_op(struct ibv_qp *qp, struct ibv_flow_attr *attr)
 	if (!vflow)
 		return verb_fail(ENOMEM);
 	vflow->vqp = vqp;
-	err = flow_make(vflow, &rule, attr->type);
+	err = flow_make(vflow, &rule, attr.type);
 	if (err) {
 		free(vflow);
 		return verb_fail(err);
