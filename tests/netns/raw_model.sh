@@ -28,8 +28,14 @@ hash() {
 	need_line raw_hash '^hash: [0-9]+ frames, [1-9][0-9]* hashed$'
 }
 
+tunnels() {
+	against raw_tunnels 200 "$1" || return
+	need_line raw_tunnels '^tunnels: [0-9]+ frames, [1-9][0-9]* taken$'
+}
+
 for seed in ${XROCE_MODEL_SEEDS:-1 2 3}; do
 	run_case flows_$seed flows "$seed"
 	run_case hash_$seed hash "$seed"
+	run_case tunnels_$seed tunnels "$seed"
 done
 finish_cases

@@ -17,7 +17,7 @@ failed=0
 sanitized() {
 	local to=$BUILD-$1
 	"${MAKE:-make}" --no-print-directory -C "$here" BUILD="$to" "$2=1" -j"$(nproc)" "$to/bin/xroce" "$to/lib/libibverbs.so.1" \
-		"$to/tests/netns/raw" "$to/tests/netns/raw_rss" "$to/tests/netns/raw_model" "$to/tests/netns/raw_hash" "$to/tests/netns/flows" >"$WORK/make.out" 2>&1 && return
+		"$to/tests/netns/raw" "$to/tests/netns/raw_rss" "$to/tests/netns/raw_model" "$to/tests/netns/raw_hash" "$to/tests/netns/raw_tunnels" "$to/tests/netns/flows" >"$WORK/make.out" 2>&1 && return
 	cat "$WORK/make.out"
 	exit 1
 }

@@ -158,7 +158,7 @@ static void put_ipv6(struct frame *frame, uint32_t payload)
 	put_bytes(frame, f->dst6, 16);
 }
 
-static void put_number(struct frame *frame, uint32_t number)
+void frame_put_number(struct frame *frame, uint32_t number)
 {
 	put32(frame, MAGIC);
 	put32(frame, number);
@@ -185,7 +185,7 @@ void frame_make(struct frame *frame, uint32_t number, bool any_fields)
 	put16(frame, frame->f.dport);
 	while (rest--)
 		put8(frame, draw(256));
-	put_number(frame, number);
+	frame_put_number(frame, number);
 }
 
 void frame_make_last(struct frame *frame, uint32_t number)
@@ -194,7 +194,7 @@ void frame_make_last(struct frame *frame, uint32_t number)
 	put_bytes(frame, dst_macs[0], 6);
 	put_bytes(frame, src_macs[0], 6);
 	put16(frame, FRAME_TYPE_LAST);
-	put_number(frame, number);
+	frame_put_number(frame, number);
 }
 
 bool frame_number(const uint8_t *bytes, uint32_t len, uint32_t *number)
@@ -206,6 +206,6 @@ bool frame_number(const uint8_t *bytes, uint32_t len, uint32_t *number)
 	bytes += len - 8;
 	*number = (uint32_t)bytes[4] << 24 | (uint32_t)bytes[5] << 16 | (uint32_t)bytes[6] << 8 |
 		  bytes[7];
-	put_number(&end, *number);
+	frame_put_number(&end, *number);
 	return !memcmp(end.bytes, bytes, 8);
 }

@@ -42,6 +42,8 @@ uint32_t draw(uint32_t below);
 void frame_make(struct frame *frame, uint32_t number, bool any_fields);
 /* Such a frame's fields: whatever they are of, all have values. */
 void draw_fields(struct frame_fields *f, bool any);
+/* The number at the end of a frame that was made otherwise, behind its bytes so far. */
+void frame_put_number(struct frame *frame, uint32_t number);
 /* The one that ends a round. */
 void frame_make_last(struct frame *frame, uint32_t number);
 /* False: it is no frame of ours. */

@@ -251,7 +251,7 @@ static void frame_send(const struct frame *frame)
 		must(errno == ENOBUFS || errno == EINTR, "send: %s", strerror(errno));
 }
 
-void raw_round(uint32_t count, bool any_fields, const struct raw_queue *last)
+void raw_round_of(uint32_t count, raw_make_fn *make, const struct raw_queue *last)
 {
 	uint64_t end = now_ms() + WAIT_MS;
 
@@ -260,7 +260,7 @@ void raw_round(uint32_t count, bool any_fields, const struct raw_queue *last)
 	must(frames <= RAW_FRAMES, "a long round");
 	memset(raw_frames, 0, sizeof(raw_frames));
 	for (uint32_t i = 0; i < count; i++)
-		frame_make(&raw_frames[i].frame, base + i, any_fields);
+		make(&raw_frames[i].frame, i, base + i);
 	frame_make_last(&raw_frames[count].frame, base + count);
 	for (uint32_t i = 0; i < frames; i++)
 		frame_send(&raw_frames[i].frame);
@@ -270,4 +270,21 @@ void raw_round(uint32_t count, bool any_fields, const struct raw_queue *last)
 	}
 	/* what came before it is there */
 	take_all();
+}
+
+static void make_of_any_fields(struct frame *frame, uint32_t i, uint32_t number)
+{
+	(void)i;
+	frame_make(frame, number, true);
+}
+
+static void make_of_few_values(struct frame *frame, uint32_t i, uint32_t number)
+{
+	(void)i;
+	frame_make(frame, number, false);
+}
+
+void raw_round(uint32_t count, bool any_fields, const struct raw_queue *last)
+{
+	raw_round_of(count, any_fields ? make_of_any_fields : make_of_few_values, last);
 }

@@ -57,5 +57,8 @@ struct ibv_flow *raw_flow_default(struct ibv_qp *qp, enum ibv_flow_attr_type typ
  * the queue `last`.
  */
 void raw_round(uint32_t count, bool any_fields, const struct raw_queue *last);
+/* The same with frames that make(frame, i, number) makes, the i-th of the round. */
+typedef void raw_make_fn(struct frame *frame, uint32_t i, uint32_t number);
+void raw_round_of(uint32_t count, raw_make_fn *make, const struct raw_queue *last);
 
 #endif
