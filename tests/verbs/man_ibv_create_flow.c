@@ -89,6 +89,9 @@ static bool einval(void)
 	MUST(ud = qp_of(IBV_QPT_RC));
 	r = example();
 	MUST_FAIL(ibv_create_flow(ud, &r.attr), EINVAL);
+	/* the QP is looked at first */
+	r.attr.flags = IBV_FLOW_ATTR_FLAGS_EGRESS;
+	MUST_FAIL(ibv_create_flow(ud, &r.attr), EINVAL);
 	MUST_EQ(ibv_destroy_qp(ud), 0);
 #define WITH(field, value) (r = example(), r.field = (value), ibv_create_flow(qp, &r.attr))
 	MUST_FAIL(WITH(attr.port, 0), EINVAL);
