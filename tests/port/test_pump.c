@@ -268,6 +268,10 @@ static void send_one(struct qp *qp)
 	assert_int_equal(num_sent, 1);
 }
 
+/* Nobody looks. */
+static struct xroce_trace trace;
+static struct xdp_maps maps = { .trace = &trace, .tell_fd = -1 };
+
 static int setup(void **state)
 {
 	struct engine_config config = {
@@ -279,7 +283,7 @@ static int setup(void **state)
 	memset(&stats, 0, sizeof(stats));
 	memset(&sock, 0, sizeof(sock));
 	memset(&drops, 0, sizeof(drops));
-	all = (struct shards){ .num = 1, .shard = &shard };
+	all = (struct shards){ .num = 1, .shard = &shard, .maps = &maps };
 	memset(all.mac, 0xee, sizeof(all.mac));
 	io.tx = &tx;
 	io.stats = &stats;
