@@ -232,7 +232,7 @@ _xroce() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xroce_words "run serve stop list doctor ping stat qp clients capture trace help --help --version" "$cur"
+		_xroce_words "run serve stop list doctor ping bench stat qp cq srq mr clients capture trace help --help --version" "$cur"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -240,6 +240,7 @@ _xroce() {
 	serve) _xroce_serve ;;
 	ping) _xroce_ping ;;
 	clients) _xroce_look "--dev --pid --json" ;;
+	cq | srq | mr) _xroce_look "--dev --pid --sort --json" ;;
 	qp) _xroce_look "--dev --pid --qpn --peer --state --sort --json" ;;
 	capture) _xroce_capture ;;
 	stat) _xroce_look "--dev --pid --watch --count --json" ;;
@@ -252,7 +253,7 @@ _xroce() {
 		*) _xroce_interfaces "$cur" ;;
 		esac
 		;;
-	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping stat qp clients capture trace" "$cur" ;;
+	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping bench stat qp cq srq mr clients capture trace" "$cur" ;;
 	esac
 }
 

@@ -197,6 +197,36 @@ qp_of_two() {
 	stop "$client"; stop "$server"
 }
 
+# The CQ, the region and, of srq_pingpong, the SRQ of both ends: what the programs made, and what
+# the maps have.
+objects_of_two() {
+	local server client
+	start server a "$XROCE" run --dev $IF_A -- ibv_srq_pingpong -e -d $DEV_A -g 0 -q 2 -r 37 -s 8192 -n 1000000000
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	start client b "$XROCE" run --dev $IF_B -- ibv_srq_pingpong -e -d $DEV_B -g 0 -q 2 -r 37 -s 8192 -n 1000000000 $IP4_A
+	client=$child
+	wait_until 10 has_counted rx_packets 1000 || fail "nothing is counted"
+	kill -STOP "$server" "$client"
+	show_as root cq --json --pid "$server" || fail "exit status $?"
+	need_equal "the CQ" "$(json '[(c["pid"], c["entries"] >= 37 + 2, c["has_channel"], c["overruns"], c["events"] > 0) for c in d["cqs"]]')" \
+		"[($server, True, True, 0, True)]"
+	need_equal "its completions" "$(json 'd["cqs"][0]["completions"]')" "$(bpftool map dump id "$(map_id "$server" xroce_cq_stat)" | field completions)"
+	show_as root srq --json || fail "exit status $?"
+	need_equal "the SRQ" "$(json '[(s["pid"], s["entries"], s["waiting"] < 37, s["xrcd"]) for s in d["srqs"]]')" "[($server, 37, True, None)]"
+	need_equal "receives taken" "$(json 'd["srqs"][0]["taken"]')" "$(bpftool map dump id "$(map_id "$server" xroce_srq_stat)" | field taken)"
+	show_as root mr --json || fail "exit status $?"
+	need_equal "the region" "$(json '[(m["pid"], m["kind"], m["length"], m["rights"]) for m in d["mrs"]]')" "[($server, 'region', 8192, 'write')]"
+	bpftool map dump id "$(map_id "$server" xroce_mr_stat)" >"$WORK/dump.out"
+	need_line dump "\"key\": $(json 'd["mrs"][0]["key"]'),\$"
+	show_as root mr --sort length || fail "sorted: exit status $?"
+	need_line shown "^$IF_A +$server +ibv_srq_pingpon +0x[0-9a-f]{8} +region +0x[0-9a-f]+ +8192 +write "
+	show_as nobody cq
+	need_equal "exit status of one that may see nothing" $? 1
+	kill -CONT "$server" "$client"
+	stop "$client"; stop "$server"
+}
+
 # A user sees the queue pairs of its own processes.
 qp_of_broker() {
 	local of_nobody of_user
@@ -223,6 +253,10 @@ wrong_usage() {
 		show_as root qp $option
 		need_equal "exit status of qp with $option" $? 2
 	done
+	for option in --qpn=1 --sort=x more; do
+		show_as root cq $option
+		need_equal "exit status of cq with $option" $? 2
+	done
 	for option in --nosuch --pid=x --pid=-1 --pid more -d; do
 		show_as root clients $option
 		need_equal "exit status with $option" $? 2
@@ -240,6 +274,7 @@ run_case maps_are_read_only maps_are_read_only
 run_case stat_of_two stat_of_two
 run_case qp_waiting qp_waiting
 run_case qp_of_two qp_of_two
+run_case objects_of_two objects_of_two
 run_case qp_of_broker qp_of_broker
 run_case wrong_usage wrong_usage
 finish_cases

@@ -24,7 +24,8 @@ struct command {
 };
 
 extern const struct command command_run, command_serve, command_stop, command_list, command_doctor,
-	command_clients, command_stat, command_qp, command_capture, command_trace;
+	command_clients, command_stat, command_qp, command_cq, command_srq, command_mr,
+	command_capture, command_trace;
 /* user/bench */
 extern const struct command command_bench, command_ping;
 

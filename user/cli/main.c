@@ -12,8 +12,8 @@
 
 static const struct command *const commands[] = {
 	&command_run, &command_serve, &command_stop, &command_list, &command_doctor,
-	&command_ping, &command_stat, &command_qp, &command_clients, &command_capture,
-	&command_trace, &command_bench,
+	&command_ping, &command_bench, &command_stat, &command_qp, &command_cq,
+	&command_srq, &command_mr, &command_clients, &command_capture, &command_trace,
 };
 
 static void print_help(FILE *out)
