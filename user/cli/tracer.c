@@ -85,8 +85,8 @@ static int tracer_take(struct tracer *t)
 
 	for (t->place = 0; t->place < XROCE_TRACERS; t->place++) {
 		struct xroce_tracer *p = tracer_place(t);
-		u64 until_ns = atomic_load_explicit(shared_word(&p->until_ns),
-						    memory_order_relaxed);
+		__u64 until_ns = atomic_load_explicit(shared_word(&p->until_ns),
+						      memory_order_relaxed);
 
 		if (until_ns && now_ns < until_ns + XROCE_TRACE_LEASE)
 			continue;
