@@ -164,6 +164,11 @@ refused() {
 
 # Root of the host has no number in there, and so its directory is the proof: with one that others
 # may write to, there is none.
+# The socket is there, in a mount namespace of its own: in ours one may lie that was left behind.
+has_own_door() {
+	[ "$(readlink "/proc/$1/ns/mnt")" != "$(readlink /proc/self/ns/mnt)" ] &&
+		mountpoint -q "/proc/$1/root/run" && [ -S "/proc/$1/root$2" ]
+}
 open_to_all() {
 	local opener path
 	possible user || return 77
@@ -172,7 +177,7 @@ open_to_all() {
 	start opener b unshare --mount sh -c \
 		"mount -t tmpfs -o mode=755 none /run && exec '$XROCE' serve $IF_B"
 	opener=$child
-	wait_until 10 test -S "/proc/$opener/root$path" || { fail "no broker"; show opener; }
+	wait_until 10 has_own_door "$opener" "$path" || { fail "no broker"; show opener; }
 	words=("${NOBODY[@]}" unshare --user --map-root-user "$OWN/bin/xroce" list $IF_B)
 	nsenter -t "$opener" --mount --net "${words[@]}" </dev/null >"$WORK/closed.out" 2>&1
 	chmod 777 "/proc/$opener/root/run/xroce"
