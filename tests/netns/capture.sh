@@ -213,10 +213,8 @@ by_a_broker() {
 	finish "$watch" 10 || fail "trace ends with $?"
 	need_equal "wrong ICRCs" "$(packets client '^(in|out) wrong .*(CQE|sent by)')" 0
 	need_equal "packets received" "$(packets client '^in icrc .* CQE: QP')" "$(grep -cE ' vdata\[[0-9]+\] QP [0-9]+ < ' "$WORK/shared.out")"
-	need_equal "packets sent" "$(packets client '^out icrc .* sent by QP')" "$(grep -cE ' vdata\[[0-9]+\] QP [0-9]+ > ' "$WORK/shared.out")"
-	need_least "packets sent" "$(packets client '^out icrc .* sent by QP .*\(vdata\)')" 100
+	need_least "packets received" "$(packets client '^in icrc .* CQE: QP')" 100
 	need_equal "packets of nobody" "$(packets client '^in .* dropped: no such QP .*; of no process')" 7
-	need_line shared ' vdata\[[0-9]+\] QP [0-9]+ \* state'
 	stop "$broker"
 }
 

@@ -159,7 +159,8 @@ static int shared_map_all(const struct netdev *dev, struct attachment *m)
 	m->maps.copies_fd = m->maps.copying_fd = -1;
 	m->maps.channel_fd = m->fd[ASK_FD_CHANNEL];
 	m->maps.drop_fd = m->fd[ASK_FD_DROP];
-	m->maps.tell_fd = m->fd[ASK_FD_TELL];
+	/* whoever has a program's descriptor may attach it: BPF_LINK_CREATE asks no more */
+	m->maps.tell_fd = -1;
 	return 0;
 }
 

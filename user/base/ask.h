@@ -107,8 +107,7 @@ enum ask_fd {
 	ASK_FD_CQ_STAT,
 	ASK_FD_SRQ_STAT,
 	ASK_FD_MR_STAT,
-	ASK_FD_TRACE, /* .data.trace: who looks at it; */
-	ASK_FD_TELL,  /* and the program that shows them what it sends */
+	ASK_FD_TRACE, /* .data.trace: who looks at it */
 	ASK_FDS
 };
 

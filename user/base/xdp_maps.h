@@ -18,7 +18,7 @@ struct xdp_maps {
 	/* -1 likewise; copying_fd: the map of a word, the program's xroce_copying */
 	int copies_fd, copying_fd;
 	int drop_fd;			  /* -1: in a forked child */
-	int tell_fd;			  /* a program, xroce_tell; -1: likewise */
+	int tell_fd;			  /* xroce_tell; -1: likewise, or shared */
 	struct xroce_cq *cq;		  /* XROCE_MAX_CQ arm words */
 	struct xroce_expect *expect;	  /* XROCE_MAX_QP */
 	struct xroce_engine *engine;

@@ -143,7 +143,6 @@ void instance_fds(const struct instance *i, int fd[ASK_FDS])
 	fd[ASK_FD_SRQ_STAT] = bpf_map__fd(i->bpf->maps.xroce_srq_stat);
 	fd[ASK_FD_MR_STAT] = bpf_map__fd(i->bpf->maps.xroce_mr_stat);
 	fd[ASK_FD_TRACE] = bpf_map__fd(i->bpf->maps.data_trace);
-	fd[ASK_FD_TELL] = bpf_program__fd(i->bpf->progs.xroce_tell);
 }
 
 void instance_close(struct instance *i)
