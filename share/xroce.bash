@@ -31,6 +31,16 @@ _xroce_command() {
 	fi
 }
 
+# Of `--option=value` bash makes three words: the caller's cur and prev are what they would be
+# without the `=`.
+_xroce_equals() {
+	if [ "$cur" = = ]; then
+		cur=
+	elif [ "$prev" = = ]; then
+		prev=${COMP_WORDS[COMP_CWORD - 2]}
+	fi
+}
+
 _xroce_run() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} i
 
@@ -54,11 +64,7 @@ _xroce_run() {
 			;;
 		esac
 	done
-	if [ "$cur" = = ]; then
-		cur=
-	elif [ "$prev" = = ]; then
-		prev=${COMP_WORDS[COMP_CWORD - 2]}
-	fi
+	_xroce_equals
 	case $prev in
 	-d | --dev) _xroce_interfaces "$cur" ;;
 	-t | --tx) _xroce_words "auto xsk tap live gso" "$cur" ;;
@@ -82,11 +88,7 @@ _xroce_run() {
 _xroce_serve() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 
-	if [ "$cur" = = ]; then
-		cur=
-	elif [ "$prev" = = ]; then
-		prev=${COMP_WORDS[COMP_CWORD - 2]}
-	fi
+	_xroce_equals
 	case $prev in
 	-m | --mode) _xroce_words "0666 0660 0600" "$cur" ;;
 	# shellcheck disable=SC2207 # none of the words has a space
@@ -108,11 +110,7 @@ _xroce_serve() {
 _xroce_ping() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 
-	if [ "$cur" = = ]; then
-		cur=
-	elif [ "$prev" = = ]; then
-		prev=${COMP_WORDS[COMP_CWORD - 2]}
-	fi
+	_xroce_equals
 	case $prev in
 	-d | --dev) _xroce_interfaces "$cur" ;;
 	-c | -i | -s | -W | -w | --count | --interval | --size | --timeout | --deadline) COMPREPLY=() ;;
@@ -131,11 +129,7 @@ _xroce_ping() {
 _xroce_bench() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 
-	if [ "$cur" = = ]; then
-		cur=
-	elif [ "$prev" = = ]; then
-		prev=${COMP_WORDS[COMP_CWORD - 2]}
-	fi
+	_xroce_equals
 	case $prev in
 	-d | --dev) _xroce_interfaces "$cur" ;;
 	-t | --transport) _xroce_words "send write read ud udp tcp" "$cur" ;;
@@ -165,15 +159,11 @@ _xroce_hosts() { COMPREPLY=($(compgen -A hostname -- "$1")); }
 _xroce_look() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]} options=$1
 
-	if [ "$cur" = = ]; then
-		cur=
-	elif [ "$prev" = = ]; then
-		prev=${COMP_WORDS[COMP_CWORD - 2]}
-	fi
+	_xroce_equals
 	case $prev in
 	-d | --dev) _xroce_interfaces "$cur" ;;
 	-s | --state) _xroce_words "reset init rtr rts sqd sqe err" "$cur" ;;
-	-[pqPwnol] | --pid | --qpn | --peer | --watch | --count | --sort | --listen) COMPREPLY=() ;;
+	-[pqPwno] | --pid | --qpn | --peer | --watch | --count | --sort) COMPREPLY=() ;;
 	*) _xroce_words "$options --help" "$cur" ;;
 	esac
 }
@@ -181,11 +171,7 @@ _xroce_look() {
 _xroce_capture() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 
-	if [ "$cur" = = ]; then
-		cur=
-	elif [ "$prev" = = ]; then
-		prev=${COMP_WORDS[COMP_CWORD - 2]}
-	fi
+	_xroce_equals
 	case $prev in
 	# shellcheck disable=SC2207
 	-w | --write) COMPREPLY=($(compgen -f -- "$cur")) ;;
@@ -207,11 +193,7 @@ _xroce_capture() {
 _xroce_trace() {
 	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
 
-	if [ "$cur" = = ]; then
-		cur=
-	elif [ "$prev" = = ]; then
-		prev=${COMP_WORDS[COMP_CWORD - 2]}
-	fi
+	_xroce_equals
 	case $prev in
 	-Q | --direction) _xroce_words "in out" "$cur" ;;
 	-q | -p | -o | -c | -d | --qp | --pid | --opcode | --count | --duration) COMPREPLY=() ;;

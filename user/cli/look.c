@@ -25,7 +25,6 @@ static const struct look_option {
 	  "again and again, so far apart: what has come since" },
 	{ { "count", required_argument, NULL, 'n' }, "N", "so many times, not for ever" },
 	{ { "sort", required_argument, NULL, 'o' }, "COLUMN", "the largest of that column first" },
-	{ { "listen", required_argument, NULL, 'l' }, "ADDR", "address and port to answer at" },
 	{ { "json", no_argument, NULL, 'j' }, NULL, "JSON, for programs" },
 	{ { "help", no_argument, NULL, 'h' }, NULL, "this text" },
 };
@@ -161,9 +160,6 @@ static int look_set(struct look *l, int letter, const char *text)
 		break;
 	case 'o':
 		l->sort = text;
-		break;
-	case 'l':
-		l->listen = text;
 		break;
 	case 'j':
 		l->json = true;

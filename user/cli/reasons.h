@@ -7,11 +7,8 @@
 
 #include "../transport/types.h"
 
-/* Why a QP stopped working (enum xroce_reason); drops' names and texts (enum xroce_drop). */
+/* Why a QP stopped working (enum xroce_reason); the names of drops (enum xroce_drop). */
 const char *reason_text(u32 reason);
 const char *drop_name(u32 drop);
-const char *drop_text(u32 drop);
-/* As ibv_wc_status_str() has it. */
-const char *status_text(u32 status);
 
 #endif
