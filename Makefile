@@ -288,7 +288,9 @@ $(BUILD)/places:
 
 # Texts with the version, the places, and the drop reasons and vendor errors as the headers have
 # them.
-SHARED := $(addprefix $(BUILD)/share/,xroce.7 xroce-rdmacm.7 xroce.8 xroce.pc xroce@.service)
+MAN7   := $(notdir $(wildcard man/*.7))
+MAN8   := $(notdir $(wildcard man/*.8))
+SHARED := $(addprefix $(BUILD)/share/,$(MAN7) $(MAN8) xroce.pc xroce@.service)
 $(BUILD)/share/drop_reasons: include/xroce/abi.h
 	@mkdir -p $(@D)
 	$(Q)sed -nE 's/^\tX\(([a-z_]+), "([^"]*)"\).*/.It Li \1\n\2/p' $< >$@
@@ -316,9 +318,8 @@ install: all texts
 	install -m 644 $(BUILD)/share/xroce.pc $(DESTDIR)$(LIBDIR)/pkgconfig/xroce.pc
 	install -m 644 share/xroce.bash $(DESTDIR)$(COMPDIR)/xroce
 	install -m 644 $(BUILD)/share/xroce@.service $(DESTDIR)$(UNITDIR)/xroce@.service
-	install -m 644 $(BUILD)/share/xroce.7 $(DESTDIR)$(MANDIR)/man7/xroce.7
-	install -m 644 $(BUILD)/share/xroce-rdmacm.7 $(DESTDIR)$(MANDIR)/man7/xroce-rdmacm.7
-	install -m 644 $(BUILD)/share/xroce.8 $(DESTDIR)$(MANDIR)/man8/xroce.8
+	install -m 644 $(addprefix $(BUILD)/share/,$(MAN7)) $(DESTDIR)$(MANDIR)/man7
+	install -m 644 $(addprefix $(BUILD)/share/,$(MAN8)) $(DESTDIR)$(MANDIR)/man8
 	install -m 644 README.md CHANGELOG.md $(DESTDIR)$(DOCDIR)
 	install -m 644 $(wildcard docs/*.md) $(DESTDIR)$(DOCDIR)/docs
 	install -m 644 $(wildcard LICENSES/*.txt) $(DESTDIR)$(DOCDIR)/LICENSES
@@ -327,8 +328,8 @@ install: all texts
 uninstall:
 	rm -rf $(addprefix $(DESTDIR),$(OURS) $(DOCDIR))
 	rm -f $(addprefix $(DESTDIR),$(BINDIR)/xroce $(LIBDIR)/pkgconfig/xroce.pc $(COMPDIR)/xroce \
-		$(UNITDIR)/xroce@.service $(MANDIR)/man8/xroce.8 \
-		$(addprefix $(MANDIR)/man7/,xroce.7 xroce-rdmacm.7))
+		$(UNITDIR)/xroce@.service $(addprefix $(MANDIR)/man7/,$(MAN7)) \
+		$(addprefix $(MANDIR)/man8/,$(MAN8)))
 
 clean:
 	rm -rf $(BUILD)

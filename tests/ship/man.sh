@@ -6,10 +6,12 @@
 . "$(dirname "$0")/lib/case.sh"
 
 man7=$BUILD/share/xroce.7
-man8=$BUILD/share/xroce.8
 man_cm=$BUILD/share/xroce-rdmacm.7
-make_here -s "$man7" "$man_cm" "$man8" || exit 1
-page() { mandoc -Tutf8 "$BUILD/share/xroce.$1" | col -b; }
+mapfile -t pages < <(ls man/*.[78] | sed "s,^man/,$BUILD/share/,")
+make_here -s "${pages[@]}" || exit 1
+page() { mandoc -Tutf8 "$BUILD/share/$1" | col -b; }
+# of_subcommand NAME: the page that tells about it
+of_subcommand() { [ -e "man/xroce-$1.8" ] && echo "xroce-$1.8" || echo xroce.8; }
 
 # is_complete SEEN LEAST MISSING: as many were looked for as there are at least; none is missing.
 is_complete() {
@@ -17,29 +19,29 @@ is_complete() {
 }
 
 man__lint() {
-	mandoc -Tlint -W warning "$man7" "$man_cm" "$man8" >"$work/lint" && [ ! -s "$work/lint" ] || show lint
+	mandoc -Tlint -W warning "${pages[@]}" >"$work/lint" && [ ! -s "$work/lint" ] || show lint
 }
 
-man__nothing_left_to_fill_in() { ! grep -n '@[A-Z_]*@' "$man7" "$man_cm" "$man8"; }
+man__nothing_left_to_fill_in() { ! grep -n '@[A-Z_]*@' "${pages[@]}"; }
 
 man__every_subcommand_and_option() {
 	local word missing=
 
-	page 8 >"$work/page"
 	for word in $(subcommands); do
-		grep -qE "^ +$word " "$work/page" || missing+=" $word"
+		page "$(of_subcommand "$word")" >"$work/page"
+		grep -qE "^ +(xroce )?$word( |\$)" "$work/page" || missing+=" $word"
 		for option in $(options_of "$word"); do
 			grep -qE -e "^[[:space:]]+(-., )?$option( |\$)" "$work/page" || missing+=" $word:$option"
 		done
 	done
-	[ -z "$missing" ] || { note "not in xroce(8):$missing"; return 1; }
-	grep -qE -e '-x, --xdp' "$work/page" # the search finds what is there
+	[ -z "$missing" ] || { note "not in the pages:$missing"; return 1; }
+	page "$(of_subcommand run)" | grep -qE -e '-x, --xdp' # the search finds what is there
 }
 
 man__every_variable() {
 	local name missing= seen=0
 
-	page 7 >"$work/page"
+	page xroce.7 >"$work/page"
 	for name in $(grep -rhoE '"XROCE_[A-Z_]+"' user | tr -d '"' | sort -u); do
 		seen=$((seen + 1))
 		grep -qE "^ +$name\$" "$work/page" || missing+=" $name"
@@ -52,7 +54,7 @@ man__every_word() {
 	local variable word missing= seen=0
 
 	for variable in XROCE_TX XROCE_XDP; do
-		page 7 | sed -n "/^ *$variable\$/,/^ *XROCE_[^TX]/p" >"$work/page"
+		page xroce.7 | sed -n "/^ *$variable\$/,/^ *XROCE_[^TX]/p" >"$work/page"
 		for word in $("$BUILD/bin/xroce" run --help | sed -n "s/.*: \(.*\) ($variable)/\1/p" |
 			sed 's/,//g; s/ or / /'); do
 			seen=$((seen + 1))

@@ -28,7 +28,7 @@ package__holds_what_is_installed() {
 
 	dpkg-deb -c "$deb" >"$work/files" || return
 	for file in bin/xroce 'lib/[^/]*/xroce/lib'{ibverbs,rdmacm}.so.1 'lib/[^/]*/pkgconfig/xroce.pc' \
-		share/man/man8/xroce.8.gz share/man/man7/xroce{,-rdmacm}.7.gz \
+		$(man_pages .gz) \
 		share/doc/xroce/copyright \
 		share/bash-completion/completions/xroce lib/systemd/system/xroce@.service; do
 		grep -qE " \./usr/$file\$" "$work/files" ||

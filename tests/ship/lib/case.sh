@@ -23,6 +23,9 @@ subcommands() { "$BUILD/bin/xroce" --help | sed -n '/^Commands:/,/^$/s/^  \([a-z
 options_of() { "$BUILD/bin/xroce" "$1" --help | sed -nE 's/^  (-., )?(--[a-z-]+).*/\2/p'; }
 make_here() { "${MAKE:-make}" --no-print-directory -C "$here" BUILD="$BUILD" "$@"; }
 
+# man_pages [SUFFIX]: where each manual page is installed, below the prefix.
+man_pages() { (cd man && ls -- *.[78]) | sed -E "s,.*\.([78])\$,share/man/man\1/&${1:-},"; }
+
 # skip REASON: this case cannot be run here.
 skip() {
 	echo "$*" >"$work/skip"
