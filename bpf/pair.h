@@ -17,6 +17,8 @@
 #define PAIR_UP	      1u	/* IFF_UP */
 #define PAIR_NDO_XMIT (1u << 2) /* NETDEV_XDP_ACT_NDO_XMIT */
 #define PAIR_TO_HOST  0		/* PACKET_HOST */
+/* the bit of a feature of the device is that of the gso_type that needs it, so much higher */
+#define PAIR_GSO_SHIFT 16	/* NETIF_F_GSO_SHIFT */
 
 /*
  * The interface, if it is such an end; else empty. Only looked through: no frame is redirected by
@@ -40,6 +42,7 @@ struct netdev_queue___xroce {
 
 struct net_device___xroce {
 	unsigned int flags, xdp_features;
+	unsigned long long features;
 	struct netdev_queue___xroce *_tx;
 	struct Qdisc___xroce *qdisc;
 	void *tcx_egress, *miniq_egress, *nf_hooks_egress;
@@ -86,12 +89,18 @@ static __always_inline bool pair_has_no_queue(const struct net_device___xroce *d
 	return qdisc == dev->_tx->qdisc && !qdisc->enqueue;
 }
 
+/* Super-packets leave it whole. Of one that does not (ethtool -K tx off) the kernel cuts them. */
+static __always_inline bool pair_takes_supers(const struct net_device___xroce *dev)
+{
+	return dev->features & (unsigned long long)SKB_GSO_UDP_L4 << PAIR_GSO_SHIFT;
+}
+
 /*
  * That way there is nothing that a frame would miss: no filter and no queue on the way out, no
  * native XDP program (or GRO) at the other end. Where that is so, the interface takes redirected
  * frames, which the kernel says from 6.3 on.
  */
-static __always_inline bool pair_is_plain(void)
+static __always_inline bool pair_is_plain(bool is_super)
 {
 	const struct net_device___xroce *dev = NULL;
 
@@ -99,7 +108,8 @@ static __always_inline bool pair_is_plain(void)
 		return false;
 	dev = pair_wire();
 	return dev->flags & PAIR_UP && !(dev->xdp_features & PAIR_NDO_XMIT) &&
-	       !pair_is_looked_at(dev) && pair_has_no_queue(dev);
+	       (!is_super || pair_takes_supers(dev)) && !pair_is_looked_at(dev) &&
+	       pair_has_no_queue(dev);
 }
 
 /*
@@ -124,7 +134,7 @@ static __always_inline bool pair_address(struct __sk_buff *skb, const struct xro
 /* Returns the verdict, or TC_ACT_UNSPEC: the frame does not cross. */
 static __always_inline int pair_cross(struct __sk_buff *skb, const struct xroce_wire *wire)
 {
-	if (!pair_is_plain() || !pair_address(skb, wire))
+	if (!pair_is_plain(skb->gso_size) || !pair_address(skb, wire))
 		return TC_ACT_UNSPEC;
 	/* it came from the client as somebody else's */
 	bpf_skb_change_type(skb, PAIR_TO_HOST);

@@ -206,6 +206,7 @@ netns_chain() {
 	netns_host $NS_A $IF_A $MAC_A $IP4_A $IP6_A
 	netns_host $NS_B $IF_B $MAC_B $IP4_B $IP6_B
 	netns_wait_ready no-path
+	netns_serve
 }
 
 # ---- what our programs hold in the kernel ----
