@@ -65,6 +65,18 @@ lossy() {
 	cable_did dropped reordered
 }
 
+# The kernel's connection manager answers: `xroce ping` needs no program there.
+ping_kernel() {
+	local ip=$IP4_B
+	[ "$1" = v4 ] || ip=$IP6_B
+	guest_do guest ucm "modprobe rdma_ucm" || { fail "no rdma_ucm in the guest"; show ucm; return 1; }
+	peer_capture pb
+	in_a timeout 60 "$XROCE" ping --dev $IF_A -c 10 -i 0.05 -W 10 $ip >"$WORK/ping.out" 2>&1 || fail "xroce ping ended with $?"
+	peer_judge 1024
+	need_line ping '^10 sent, 10 received, 0% loss' || return
+	need_line ping '^path MTU [0-9]* at most'
+}
+
 # Every opcode was sent, by them and by us.
 all_opcodes() {
 	local who op
@@ -94,6 +106,9 @@ for transport in rc uc ud; do
 	run_case data_${transport}_v4 data $transport v4 2048
 done
 run_case data_rc_v6 data rc v6 1024
+for family in v4 v6; do
+	run_case ping_$family ping_kernel $family
+done
 run_case all_opcodes all_opcodes
 guest_unbridge
 in_a ethtool -K $IF_A tx off tso off gso off gro off >/dev/null
