@@ -240,8 +240,11 @@ anonymous() {
 	ip -n $NS_B link del cb
 	stop "$holder"
 }
+# Its own: it begins in ours, and passes through B's.
 other_namespace() {
-	[ "$(readlink "/proc/$holder/ns/net")" != "$(in_b readlink /proc/self/ns/net)" ]
+	local is
+	is=$(readlink "/proc/$holder/ns/net") && [ "$is" != "$(readlink /proc/self/ns/net)" ] &&
+		[ "$is" != "$(in_b readlink /proc/self/ns/net)" ]
 }
 anonymous_answers() { nsenter -t "$holder" --net "$XROCE" list ca | grep -q 'broker *pid'; }
 anonymous_listens() { nsenter -t "$holder" --net ss -Hltn 'sport = :18515' | grep -q .; }
