@@ -286,20 +286,31 @@ $(BUILD)/places:
 	@mkdir -p $(@D)
 	@echo '$(PLACES_NOW)' >$@
 
-# Texts with the version, the places, and the drop reasons and vendor errors as the headers have
-# them.
+# Texts with the version, the places, and lists as the sources have them: each is put where a page has
+# its name, as in @DROP_REASONS@.
 MAN7   := $(notdir $(wildcard man/*.7))
 MAN8   := $(notdir $(wildcard man/*.8))
 SHARED := $(addprefix $(BUILD)/share/,$(MAN7) $(MAN8) xroce.pc xroce@.service)
-$(BUILD)/share/drop_reasons: include/xroce/abi.h
+LISTS  := DROP_REASONS VENDOR_ERRORS COUNTERS NAMES_MLX5 NAMES_RXE NAMES_PORT
+$(BUILD)/share/DROP_REASONS: include/xroce/abi.h
 	@mkdir -p $(@D)
 	$(Q)sed -nE 's/^\tX\(([a-z_]+), "([^"]*)"\).*/.It Li \1\n\2/p' $< >$@
-$(BUILD)/share/vendor_errors: user/transport/vendor_err.h
+$(BUILD)/share/VENDOR_ERRORS: user/transport/vendor_err.h
 	@mkdir -p $(@D)
 	$(Q)sed -nE 's/^\tX\([A-Z_]+, ([0-9]+), "([^"]*)"\).*/.It \1\n\2/p' $< >$@
-$(BUILD)/share/%: man/% $(BUILD)/share/drop_reasons $(BUILD)/share/vendor_errors $(BUILD)/places
-	$(call say,GEN,$@)sed -e '/@DROP_REASONS@/{r $(BUILD)/share/drop_reasons' -e 'd}' \
-		-e '/@VENDOR_ERRORS@/{r $(BUILD)/share/vendor_errors' -e 'd}' \
+$(BUILD)/share/COUNTERS: user/cli/sums.c
+	@mkdir -p $(@D)
+	$(Q)sed -nE -e 's/^\t(ENGINE|GAUGE)\(([a-z_]+), "(.*)"\),/.It Li \2\n\3/p' \
+		-e 's/^\tXDP\(([a-z_]+), "(.*)"\),/.It Li xdp_\1\n\2/p' \
+		-e 's/^\tSOCK\(([a-z_]+), "(.*)"\),/.It Li sock_\1\n\2/p' $< | \
+		sed 's/\\"/"/g' >$@
+$(BUILD)/share/NAMES_%: user/cli/names.c
+	@mkdir -p $(@D)
+	$(Q)sed -nE '/\{ NAME_$*,/{N;s/.*, "([a-z_0-9]+)", "([^"]+)",\n\t  "(.*)",/.It Li \1\n\3\n.Pq \2/p}' $< | \
+		sed 's/\\"/"/g' >$@
+$(BUILD)/share/%: man/% $(addprefix $(BUILD)/share/,$(LISTS)) $(BUILD)/places
+	$(call say,GEN,$@)sed \
+		$(foreach l,$(LISTS),-e '/@$l@/{r $(BUILD)/share/$l' -e 'd}') \
 		$(foreach v,VERSION PREFIX LIBDIR,-e 's|@$v@|$($v)|') $< >$@
 $(BUILD)/share/%: share/%.in $(BUILD)/places
 	@mkdir -p $(@D)

@@ -15,7 +15,7 @@ of_subcommand() { [ -e "man/xroce-$1.8" ] && echo "xroce-$1.8" || echo xroce.8; 
 
 # is_complete SEEN LEAST MISSING: as many were looked for as there are at least; none is missing.
 is_complete() {
-	[ "$1" -ge "$2" ] && [ -z "$3" ] || { note "not in xroce(7), of $1:$3"; return 1; }
+	[ "$1" -ge "$2" ] && [ -z "$3" ] || { note "not in the page, of $1:$3"; return 1; }
 }
 
 man__lint() {
@@ -72,6 +72,20 @@ man__every_drop_reason() {
 		grep -qx "\.It Li $name" "$man7" || missing+=" $name"
 	done
 	is_complete $seen 30 "$missing"
+}
+
+# xroce-counters(7) has each row of both tables, none of it twice.
+man__every_counter() {
+	local name missing= seen=0
+
+	page xroce-counters.7 | grep -oE '^ +[a-z_0-9]+' | tr -d ' ' >"$work/page"
+	for name in $(sed -nE -e 's/^\t(ENGINE|GAUGE)\(([a-z_]+),.*/\2/p' \
+		-e 's/^\t(XDP|SOCK)\(([a-z_]+),.*/\L\1_\E\2/p' user/cli/sums.c) \
+		$(sed -nE 's/^\t\{ NAME_[A-Z0-9]+, "([a-z_0-9]+)".*/\1/p' user/cli/names.c); do
+		seen=$((seen + 1))
+		grep -qx "$name" "$work/page" || missing+=" $name"
+	done
+	is_complete $seen 110 "$missing"
 }
 
 # Each map that xroce(7) names is one.
