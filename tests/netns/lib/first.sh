@@ -179,13 +179,21 @@ remember() {
 		done
 	done
 }
-id_is_gone() { ! bpftool "$1" show id "$2"; }
+# Those that are still there, in left_ids.
+ids_are_gone() {
+	local kind id
+	left_ids=
+	while read -r kind id; do
+		[ -z "$kind" ] || ! bpftool "$kind" show id "$id" >/dev/null 2>&1 || left_ids+="$kind $id"$'\n'
+	done <<<"$kept_ids"
+	[ -z "$left_ids" ]
+}
 all_forgotten() {
 	local kind id
+	wait_until 20 ids_are_gone && return
 	while read -r kind id; do
-		[ -z "$kind" ] || wait_until 10 id_is_gone "$kind" "$id" ||
-			fail "$kind $id is left: $(bpftool "$kind" show id "$id" | head -n 1)"
-	done <<<"$kept_ids"
+		fail "$kind $id is left: $(bpftool "$kind" show id "$id" 2>&1 | head -n 1)"
+	done <<<"${left_ids%$'\n'}"
 }
 
 # end [LINES]: both sides come to an end, having received all; nothing is left. No lines of the
