@@ -37,6 +37,9 @@ PKG_CONFIG ?= pkg-config
 PKGS      := libbpf libxdp libmnl libisal
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null)
+# The command alone: it serves the counters as files.
+FUSE_CFLAGS := $(shell $(PKG_CONFIG) --cflags fuse3 2>/dev/null)
+FUSE_LIBS   := $(shell $(PKG_CONFIG) --libs fuse3 2>/dev/null)
 
 # A line a file: $(call say,CC,file) begins a command that is not echoed; with V=1 it is, and with
 # make -s nothing is said.
@@ -220,10 +223,11 @@ $(RSPRELOAD): $(call objs,$(RSPRELOAD_SRC)) $(RDMACM) $(LIB) $(RSPRELOAD_MAP)
 $(BUILD)/libbench.a: $(call objs,$(BENCH_SRC))
 	$(call say,AR,$@)rm -f $@ && $(AR) qcs $@ $^
 
+$(BUILD)/obj/user/cli/counters_fs.o: ALL_CFLAGS += $(FUSE_CFLAGS)
 $(TOOL): $(call objs,$(CLI_SRC)) $(BUILD)/libbench.a $(BUILD)/libport.a $(BUILD)/libcm.a \
 		$(BUILD)/libtransport.a
 	@mkdir -p $(@D)
-	$(LINK) $(INPUTS) $(LIBS) -ldl -lm -o $@
+	$(LINK) $(INPUTS) $(LIBS) $(FUSE_LIBS) -ldl -lm -o $@
 
 # ---- what to do with it ----
 

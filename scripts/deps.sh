@@ -11,7 +11,7 @@ set -u
 packages=(
 	# build
 	gcc binutils make pkg-config clang libc6-dev linux-libc-dev bpftool
-	libbpf-dev libxdp-dev libisal-dev libmnl-dev libibverbs-dev librdmacm-dev
+	libbpf-dev libxdp-dev libfuse3-dev libisal-dev libmnl-dev libibverbs-dev librdmacm-dev
 	# tests
 	libcmocka-dev ibverbs-utils infiniband-diags rdmacm-utils perftest ucx-utils libucx-dev qperf fio
 	libfabric-bin dapl2-utils libdapl2 libgloo-dev g++ python3-pyverbs

@@ -172,13 +172,20 @@ static int set_variable(const struct option_spec *spec, const char *value)
 static void show_files(bool verbose)
 {
 	struct netdev *devs;
-	int n = netdev_list(&devs), err;
+	int n = netdev_list(&devs), err, counters_err;
 
 	if (n <= 0)
 		return;
-	err = view_enter(devs, (u32)n);
+	err = view_enter(devs, (u32)n, &counters_err);
 	free(devs);
-	if (err && (verbose || options_is_set(OPTION_DEBUG)))
+	if (!verbose && !options_is_set(OPTION_DEBUG))
+		return;
+	if (!err && counters_err)
+		fprintf(stderr,
+			"xroce run: no counters in the files of the devices, as no file system "
+			"can be served by /dev/fuse: %s\n",
+			strerror(-counters_err));
+	if (err)
 		fprintf(stderr,
 			"xroce run: no files of the devices in /sys/class/infiniband and "
 			"/dev/infiniband, as no mount namespace can be made: %s\n",

@@ -44,14 +44,30 @@ static bool view_may_enter_user_namespace(void)
 	       !view_has_a_capability() && view_is_roots(ASK_PARENT) && view_is_roots(ASK_DIR);
 }
 
-static int view_enter_both(const struct netdev *devs, u32 n)
+/* counters_err NULL: without the counters, whose process would be started for nothing. */
+static int view_make(const struct netdev *devs, u32 n, int *counters_err)
+{
+	struct view_counters c = { .fuse_fd = -1, .begin_fd = -1 };
+	int err;
+
+	if (counters_err)
+		c.err = view_counters_begin(&c, devs, n);
+	err = unshare(CLONE_NEWNS) ? -errno :
+				     view_mount(devs, n, counters_err && !c.err ? &c : NULL);
+	view_counters_end(&c);
+	if (counters_err)
+		*counters_err = c.err;
+	return err;
+}
+
+static int view_enter_both(const struct netdev *devs, u32 n, int *counters_err)
 {
 	const int lock = user_namespace_enter();
 	int err;
 
 	if (lock < 0)
 		return lock;
-	err = unshare(CLONE_NEWNS) ? -errno : view_mount(devs, n);
+	err = view_make(devs, n, counters_err);
 	close(lock);
 	return err;
 }
@@ -69,7 +85,7 @@ static int view_try(const struct netdev *devs, u32 n)
 		return -errno;
 	pid = fork();
 	if (pid == 0) {
-		err = view_enter_both(devs, n);
+		err = view_enter_both(devs, n, NULL);
 		_exit(write(fds[1], &err, sizeof(err)) != sizeof(err));
 	}
 	if (pid < 0)
@@ -84,14 +100,15 @@ static int view_try(const struct netdev *devs, u32 n)
 	return err;
 }
 
-int view_enter(const struct netdev *devs, u32 n)
+int view_enter(const struct netdev *devs, u32 n, int *counters_err)
 {
 	int err;
 
+	*counters_err = 0;
 	if (privilege_has(privilege_caps(), CAP_SYS_ADMIN))
-		return unshare(CLONE_NEWNS) ? -errno : view_mount(devs, n);
+		return view_make(devs, n, counters_err);
 	if (!view_may_enter_user_namespace())
 		return -EPERM;
 	err = view_try(devs, n);
-	return err ? err : view_enter_both(devs, n);
+	return err ? err : view_enter_both(devs, n, counters_err);
 }

@@ -10,22 +10,46 @@
 
 #include "../netdev/netdev.h"
 
+/* Counters that move, as a file system that a process of its own serves: view_counters.c. */
+struct view_counters {
+	int fuse_fd, begin_fd; /* -1: it is mounted, or cannot be */
+	bool is_mounted;
+	int err; /* why it is not */
+};
+
 /*
  * view.c: this process and what it becomes see the files of n devices, and no other process does. A
  * process with CAP_SYS_ADMIN gets a mount namespace. One of a user without any capability gets it
  * in a user namespace in which it has its own user and group and, after execve(2), no capability.
  * Returns 0, or -errno where it may do neither: then nothing has changed.
+ * *counters_err: 0, or -errno why there are no counters among the files.
  */
-int view_enter(const struct netdev *devs, u32 n);
+int view_enter(const struct netdev *devs, u32 n, int *counters_err);
 
 /*
  * view_mount.c: mounts the files, in a mount namespace of this process's own. Returns 0, also if it
  * could make but those of one of the two directories, as each is of use without the other; or
- * -errno. What could not be made is as it was before.
+ * -errno. What could not be made is as it was before. c: as it was begun, or NULL for files without
+ * counters.
  */
-int view_mount(const struct netdev *devs, u32 n);
+int view_mount(const struct netdev *devs, u32 n, struct view_counters *c);
 /* What /proc/PID/mountinfo calls the file systems of view_mount(). */
 #define VIEW_SOURCE "xroce"
+
+/*
+ * view_counters.c: begins the process that serves the counters of n devices, in the user namespace
+ * and before the mount namespace of the files is entered; it ends with that, or if nothing is
+ * mounted. Returns 0, or -errno: there are none. Then comes view_counters_end().
+ */
+int view_counters_begin(struct view_counters *c, const struct netdev *devs, u32 n);
+void view_counters_end(struct view_counters *c);
+/*
+ * In the directory of the devices: mounted there under a name of their own, shown in the directory
+ * of a device, taken from that name. Return 0 or -errno.
+ */
+int view_counters_mount(struct view_counters *c, const char *rdma);
+int view_counters_show(const struct view_counters *c, const char *rdma, const struct netdev *dev);
+void view_counters_unmount(struct view_counters *c, const char *rdma);
 
 /*
  * user_namespace.c: a user namespace of the caller's user and group alone. One that view_enter()

@@ -142,10 +142,22 @@ struct place {
 	const char *parent;
 	int (*make)(const char *dir, const struct netdev *dev);
 	unsigned long flags; /* as the file system has them that it covers */
+	bool has_counters;
 };
 
+/* The files are of use without them: no error of the caller's. */
+static void mount_counters(struct view_counters *c, const char *rdma, const struct netdev *devs,
+			   u32 n)
+{
+	c->err = view_counters_mount(c, rdma);
+	for (u32 i = 0; !c->err && i < n; i++)
+		c->err = view_counters_show(c, rdma, &devs[i]);
+	if (c->is_mounted)
+		view_counters_unmount(c, rdma);
+}
+
 static int mount_fill(const struct place *p, int old_fd, const char *cover, const char *rdma,
-		      const struct netdev *devs, u32 n)
+		      const struct netdev *devs, u32 n, struct view_counters *c)
 {
 	const bool is_rdma = !strcmp(cover, rdma);
 	int err = mount_show_all(old_fd, cover, is_rdma);
@@ -154,6 +166,8 @@ static int mount_fill(const struct place *p, int old_fd, const char *cover, cons
 		err = -errno;
 	for (u32 i = 0; !err && i < n; i++)
 		err = p->make(rdma, &devs[i]);
+	if (!err && c && p->has_counters)
+		mount_counters(c, rdma, devs, n);
 	/* what was bound hears of its source's mounts, and not the other way round */
 	if (!err && mount(NULL, cover, NULL, MS_SLAVE | MS_REC, NULL))
 		err = -errno;
@@ -162,7 +176,8 @@ static int mount_fill(const struct place *p, int old_fd, const char *cover, cons
 	return err;
 }
 
-static int mount_place(const struct place *p, const struct netdev *devs, u32 n)
+static int mount_place(const struct place *p, const struct netdev *devs, u32 n,
+		       struct view_counters *c)
 {
 	char rdma[PATH_MAX];
 	const char *cover;
@@ -178,7 +193,7 @@ static int mount_place(const struct place *p, const struct netdev *devs, u32 n)
 	if (!err && mount(VIEW_SOURCE, cover, "tmpfs", MS_NOSUID, "mode=0755"))
 		err = -errno;
 	if (!err) {
-		err = mount_fill(p, old_fd, cover, rdma, devs, n);
+		err = mount_fill(p, old_fd, cover, rdma, devs, n, c);
 		if (err)
 			umount2(cover, MNT_DETACH);
 	}
@@ -186,11 +201,11 @@ static int mount_place(const struct place *p, const struct netdev *devs, u32 n)
 	return err;
 }
 
-int view_mount(const struct netdev *devs, u32 n)
+int view_mount(const struct netdev *devs, u32 n, struct view_counters *c)
 {
 	static const struct place places[] = {
-		{ SYS_CLASS, mount_sysfs, MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY },
-		{ DEV, mount_node, MS_NOSUID | MS_NOEXEC },
+		{ SYS_CLASS, mount_sysfs, MS_NOSUID | MS_NODEV | MS_NOEXEC | MS_RDONLY, true },
+		{ DEV, mount_node, MS_NOSUID | MS_NOEXEC, false },
 	};
 	/* whatever user the program becomes is to read them */
 	const mode_t mask = umask(0);
@@ -198,7 +213,7 @@ int view_mount(const struct netdev *devs, u32 n)
 	int err, first = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
-		err = mount_place(&places[i], devs, n);
+		err = mount_place(&places[i], devs, n, c);
 		some |= !err;
 		if (!first)
 			first = err;

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../base/privilege.h"
+#include "outlive.h"
+
+static bool outlive_would_be_adopted(void)
+{
+	int adopts = 0;
+
+	return getpid() == 1 || (!prctl(PR_GET_CHILD_SUBREAPER, &adopts, 0, 0, 0) && adopts);
+}
+
+/* Those that are kept are the caller's: their numbers stay. False: some may be open. */
+static bool outlive_close_others(const int *keep, u32 n)
+{
+	unsigned int from = 0, next;
+	bool closed = true;
+
+	for (;;) {
+		next = UINT_MAX;
+		for (u32 i = 0; i < n; i++)
+			if ((unsigned int)keep[i] >= from && (unsigned int)keep[i] < next)
+				next = (unsigned int)keep[i];
+		if (next != from)
+			closed &= !syscall(SYS_close_range, from,
+					   next == UINT_MAX ? UINT_MAX : next - 1, 0);
+		if (next == UINT_MAX)
+			return closed;
+		from = next + 1;
+	}
+}
+
+/* In place of the standard ones, that nothing else that is opened comes there. */
+static bool outlive_open_standard(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd < STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+	return fd >= 0;
+}
+
+/* Of a user namespace that it was put into; what the user has outside stays. */
+static void outlive_drop_privileges(void)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { 0 };
+
+	if (!privilege_in_first_user_namespace())
+		syscall(SYS_capset, &header, none);
+}
+
+/* The signals that the program blocks or ignores are not for it. */
+static void outlive_reset_signals(void)
+{
+	sigset_t none;
+
+	for (int sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/*
+ * The words of `xroce run`, its program's among them, are not this process's: whoever looks for
+ * that program by its words (pkill -f) is not to find this one. They lie between two addresses that
+ * /proc/self/stat has as fields 48 and 49.
+ */
+static void outlive_set_name(const char *name)
+{
+	char line[2048], *at;
+	unsigned long from = 0, to = 0;
+	FILE *f = fopen("/proc/self/stat", "re");
+
+	prctl(PR_SET_NAME, name);
+	if (!f)
+		return;
+	/* behind the name, which may have anything in it, comes field 3 */
+	at = fgets(line, sizeof(line), f) ? strrchr(line, ')') : NULL;
+	fclose(f);
+	for (int field = 2; at && field < 48; field++)
+		at = strchr(at + 1, ' ');
+	if (!at || sscanf(at, " %lu %lu", &from, &to) != 2 || !from || to <= from)
+		return;
+	memset((void *)from, 0, to - from);
+	memcpy((void *)from, name, strnlen(name, to - from - 1));
+}
+
+__attribute__((noreturn))
+static void outlive_begin(const char *name, void (*work)(void *arg), void *arg, const int *keep,
+			  u32 n)
+{
+	outlive_drop_privileges();
+	outlive_reset_signals();
+	outlive_set_name(name);
+	if (outlive_close_others(keep, n) && outlive_open_standard() && !chdir("/"))
+		work(arg);
+	_exit(0);
+}
+
+/*
+ * The one in between ends at once, which leaves its child to whoever adopts orphans. Its end is
+ * waited for here: the program is to find no child that it has not made.
+ */
+int outlive(const char *name, void (*work)(void *arg), void *arg, const int *keep, u32 n)
+{
+	pid_t pid;
+
+	if (outlive_would_be_adopted())
+		return -ECHILD;
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (!pid) {
+		setsid();
+		pid = fork();
+		if (pid)
+			_exit(pid < 0);
+		outlive_begin(name, work, arg, keep, n);
+	}
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return 0;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A process that outlives the program which `xroce run` becomes. It is no child of that program,
+ * has none of its descriptors and is in a session of its own, so that neither the program nor the
+ * terminal notices it. It runs no program of its own: it is this one, forked.
+ */
+#ifndef CLI_OUTLIVE_H
+#define CLI_OUTLIVE_H
+
+#include "../transport/types.h"
+
+/*
+ * Forks it; there it calls work(arg), by whose return it ends. Of its descriptors it keeps the n of
+ * keep[], and the standard ones are /dev/null. name: what ps(1) shows. In a user namespace of the
+ * user's it has no capability. Returns 0; -ECHILD: it would be a child of the program, which
+ * adopts orphans (the first process of a PID namespace, or a subreaper); or -errno.
+ */
+int outlive(const char *name, void (*work)(void *arg), void *arg, const int *keep, u32 n);
+
+#endif
