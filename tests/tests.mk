@@ -117,6 +117,7 @@ $(BUILD)/tests/netns/%: $(BUILD)/obj/tests/netns/%.o $(NETNS_SHARED)
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -libverbs $(TOOL_LIBS) $(SANITIZE) -o $@
 $(BUILD)/tests/netns/cm_addr: TOOL_LIBS := -lrdmacm
+$(BUILD)/tests/netns/pin_reader: TOOL_LIBS := $(PKG_LIBS)
 # These build and read packets, by the transport's codec.
 PACKET_TOOLS := $(addprefix $(BUILD)/tests/netns/,attack mad_peer rogue tagged segments supers)
 $(PACKET_TOOLS): $(BUILD)/libtransport.a

@@ -18,6 +18,7 @@
 #include "../../user/attach/hold.h"
 #include "../../user/base/kernel.h"
 #include "../../user/base/process.h"
+#include "../../user/broker/pinned.h"
 #include "../../user/broker/shown.h"
 #include "../../user/broker/first.h"
 #include "../../user/broker/orphans.h"
@@ -460,6 +461,25 @@ void instance_close(struct instance *i)
 	}
 	i->bpf = NULL;
 	faked.instances--;
+}
+
+/* ---- user/broker/pinned.c: nothing is pinned ---- */
+
+int pinned_begin(struct broker *b)
+{
+	return 0;
+}
+
+void pinned_end(struct broker *b)
+{
+}
+
+void pinned_client(struct client *c, const struct instance *i)
+{
+}
+
+void pinned_client_end(struct client *c)
+{
 }
 
 /* ---- user/broker/shown.c: nobody looks into a client here ---- */

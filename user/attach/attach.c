@@ -19,6 +19,7 @@
 
 #include "../base/kernel.h"
 #include "../base/options.h"
+#include "../base/shown_maps.h"
 #include "attach.h"
 #include "complain.h"
 #include "hold.h"
@@ -211,6 +212,23 @@ static int open_sockets(const struct netdev *dev, struct attachment *m)
 	return err;
 }
 
+/* What is asked for by a variable is no reason to fail. */
+static void attach_pin(const struct netdev *dev, struct attachment *m)
+{
+	const char *dir = options_pin();
+	int err;
+
+	if (!dir) {
+		pins_sweep(PIN_DIR);
+		return;
+	}
+	if (pins_begin(&m->pins, dir, dev, "alone", (gid_t)-1))
+		return;
+	err = pin_maps(&m->pins, &m->pins.own, m->bpf->obj, shown_map_is);
+	if (err)
+		attach_failed(dev, "pin the maps", err);
+}
+
 static int attach_alone(const struct netdev *dev, struct attachment *m, struct hold *hold)
 {
 	int err = attach_hold(dev, m, hold);
@@ -227,7 +245,11 @@ static int attach_alone(const struct netdev *dev, struct attachment *m, struct h
 		err = map_maps(dev, m);
 	if (!err)
 		err = open_sockets(dev, m);
-	return err ? err : make_rings(dev, m);
+	if (!err)
+		err = make_rings(dev, m);
+	if (!err)
+		attach_pin(dev, m);
+	return err;
 }
 
 static void attach_init(const struct netdev *dev, struct attachment *m)
@@ -241,6 +263,7 @@ static void attach_init(const struct netdev *dev, struct attachment *m)
 		m->fd[i] = -1;
 	ask_init(&m->asker);
 	first_init(m);
+	m->pins = PINS_NONE;
 }
 
 /* There is no broker. One that another process starts at the same time will do. */
@@ -320,6 +343,7 @@ void attach_detach(struct attachment *m)
 	/* of a shared port the broker detaches it, when the process has let go of the port */
 	if (m->info.shared)
 		return;
+	pins_end(&m->pins);
 	first_detach(m);
 	hook_detach(m);
 }
@@ -497,6 +521,7 @@ void attach_abandon(struct attachment *m)
 	SHARED_MAPS(X)
 #undef X
 	first_abandon(m);
+	pins_abandon(&m->pins);
 	hook_abandon(m);
 	ask_abandon(&m->asker);
 	m->maps.drop_fd = m->maps.tell_fd = -1;

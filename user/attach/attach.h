@@ -12,6 +12,7 @@
 #include "../shard/shard_io.h"
 #include "ask.h"
 #include "first.h"
+#include "pin.h"
 #include "port_info.h"
 
 struct xroce_bpf;
@@ -29,6 +30,7 @@ struct attachment {
 	struct asker asker;
 	int fd[ASK_FDS]; /* info.shared: what it gave; -1: another's by now */
 	struct first first;
+	struct pins pins; /* of a port alone */
 };
 
 /*

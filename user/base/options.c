@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "options.h"
 
+#include <limits.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -93,6 +94,10 @@ const struct option_spec option_table[NUM_OPTIONS] = {
 		"XROCE_COUNTERS", NULL, 0, "1", OPTION_IS_FLAG,
 		.help = "a line of what an interface did, when the program lets go of it",
 	},
+	[OPTION_PIN] = {
+		"XROCE_PIN", NULL, 0, "DIR", OPTION_IS_PATH,
+		.help = "the directory of a BPF file system in which maps are pinned",
+	},
 };
 
 /* ---- text ---- */
@@ -166,6 +171,8 @@ bool option_is_valid(const struct option_spec *spec, const char *text)
 		return option_cpus_are_valid(spec, text);
 	case OPTION_IS_FLAG:
 		return true;
+	case OPTION_IS_PATH:
+		return *text == '/' && strlen(text) < PATH_MAX;
 	}
 	return false;
 }
@@ -180,6 +187,8 @@ char *option_wants(const struct option_spec *spec, char *text, size_t n)
 		snprintf(text, n, "a list of CPUs, as in 2,3");
 	else if (spec->kind == OPTION_IS_FLAG)
 		snprintf(text, n, "1");
+	else if (spec->kind == OPTION_IS_PATH)
+		snprintf(text, n, "the absolute name of a directory");
 	for (u32 i = 0; spec->words && spec->words[i] && used < n; i++)
 		used += (size_t)snprintf(text + used, n - used, "%s%s",
 					 !i ? "" : spec->words[i + 1] ? ", " : " or ",
@@ -248,6 +257,11 @@ u32 options_number(enum option_id option)
 bool options_is_set(enum option_id option)
 {
 	return getenv(option_table[option].variable) != NULL;
+}
+
+const char *options_pin(void)
+{
+	return secure_getenv(option_table[OPTION_PIN].variable) ? option_text(OPTION_PIN) : NULL;
 }
 
 int options_cpu(u32 n)

@@ -25,6 +25,7 @@ enum option_id {
 	OPTION_QUIET,
 	OPTION_DEBUG,
 	OPTION_COUNTERS,
+	OPTION_PIN,
 	NUM_OPTIONS,
 };
 
@@ -34,6 +35,7 @@ enum option_kind {
 	OPTION_IS_WORDS,   /* any of words, commas between them */
 	OPTION_IS_CPUS,	   /* numbers, commas between them */
 	OPTION_IS_FLAG,	   /* "1": on */
+	OPTION_IS_PATH,	   /* the absolute name of a directory */
 };
 
 struct option_spec {
@@ -70,6 +72,8 @@ enum share_choice options_share(void);
 u32 options_number(enum option_id option);
 /* XROCE_QUIET, XROCE_DEBUG, XROCE_COUNTERS: set to anything. */
 bool options_is_set(enum option_id option);
+/* XROCE_PIN: the directory; NULL: none, or it is not this user's to choose (secure_getenv(3)). */
+const char *options_pin(void);
 /* XROCE_VECTOR_CPUS: the n-th of its CPUs; -1: it has not so many, or is not set. */
 int options_cpu(u32 n);
 /* XROCE_OFF, XROCE_ECN: fill in what they choose of an engine. */

@@ -27,4 +27,19 @@ static inline bool shown_map_is(const char *name)
 	return false;
 }
 
+/* Of a broker: what it says and counts, and nothing by which packets find their way. */
+static inline bool shown_map_is_brokers(const char *name)
+{
+	static const char *const shown[] = {
+		XROCE_MAP_OWNER,   XROCE_MAP_RX,   XROCE_MAP_DROP,    XROCE_MAP_REFUSED,
+		XROCE_MAP_TAP,	   XROCE_MAP_PKEY, XROCE_MAP_SERVICE, XROCE_MAP_MEMBERS,
+		XROCE_MAP_ENGINE, XROCE_MAP_GID,
+	};
+
+	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
+		if (!strcmp(name, shown[i]))
+			return true;
+	return false;
+}
+
 #endif

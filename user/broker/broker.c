@@ -16,6 +16,7 @@
 #include "client.h"
 #include "first.h"
 #include "orphans.h"
+#include "pinned.h"
 
 /* A broker that is wanted while it is used: from its start to its first client, */
 #define UNUSED_FIRST_NS (10 * NSEC_PER_SEC)
@@ -271,6 +272,8 @@ static int broker_begin(struct broker *b)
 		err = broker_make_stock(b);
 	}
 	if (!err)
+		err = pinned_begin(b);
+	if (!err)
 		err = inherits ? first_welcome(b) : broker_open_door(b);
 	return err ? err : broker_listen(b);
 }
@@ -304,6 +307,7 @@ static void broker_end(struct broker *b)
 	orphans_free(b);
 	speaker_close(&b->speaker);
 	stock_empty(&b->stock);
+	pinned_end(b);
 	mux_unmake(&b->mux);
 	numbers_unmake(&b->numbers);
 	bindings_unmake(&b->bindings);
@@ -332,6 +336,7 @@ int brokers_add(struct brokers *all, const struct netdev *dev, const struct brok
 	b->holder_fd = b->stopper_fd = b->door.fd = b->news.fd = b->mux.link_fd = -1;
 	b->mux.hairpin_fd = b->mux.hairpin_link_fd = b->visitor_fd = b->first_prog_fd = -1;
 	b->speaker.fd = -1;
+	b->pins = PINS_NONE;
 	b->reserve_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	err = broker_begin(b);
 	if (err) {

@@ -28,6 +28,8 @@ struct broker_options {
 	gid_t group;	/* of the socket; -1: the caller's */
 	u32 max_clients, max_qps, max_rings, max_services; /* of each user but root */
 	struct pkey_table pkeys; /* that clients' QPs can use */
+	const char *pin; /* the directory that maps are pinned in (attach/pin.h), or NULL */
+	gid_t pin_group; /* that may read them; -1: none */
 	bool while_used; /* it ends a moment after its last client has gone */
 	bool inherits;	 /* from a process that has the interface alone: */
 	int inherited[INHERITS]; /* -1: not that */

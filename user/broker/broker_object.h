@@ -6,6 +6,7 @@
 #include "../netdev/news.h"
 #include "broker.h"
 #include "../attach/door.h"
+#include "../attach/pin.h"
 #include "bindings.h"
 #include "groups.h"
 #include "loop.h"
@@ -39,6 +40,7 @@ struct client {
 	u32 services;
 	u32 bound;	/* its list in bindings */
 	u32 groups;	/* multicast groups, client_group.c's */
+	struct pin pin;	/* pinned.c's */
 };
 
 struct broker {
@@ -55,6 +57,7 @@ struct broker {
 	struct source news_source;
 	bool has_news;	/* of this interface */
 	bool has_near_news;
+	struct pins pins;
 	struct stock stock;
 	struct numbers numbers;
 	struct bindings bindings;

@@ -13,6 +13,7 @@
 #include "client_group.h"
 #include "first.h"
 #include "message.h"
+#include "pinned.h"
 #include "shown.h"
 
 #define DISOWN_BATCH 64
@@ -165,6 +166,7 @@ void client_serve(struct client *c)
 		if (err) {
 			stock_return(&b->stock, &i);
 		} else {
+			pinned_client(c, &i);
 			/* the rest is the client's: its end ends it */
 			c->single_link_fd = i.single_link_fd;
 			i.single_link_fd = -1;
@@ -498,6 +500,7 @@ int client_make(struct broker *b, const struct visitor *v)
 				      .privileged = v->uid == 0,
 				      .number = CLIENT_NONE,
 				      .single_link_fd = -1,
+				      .pin = PIN_NONE,
 				      .qpns = NUMBERS_NONE,
 				      .bound = BINDINGS_NONE };
 		process_name((pid_t)v->pid, c->command, sizeof(c->command));
@@ -559,6 +562,7 @@ void client_end(struct client *c)
 	client_group_end(c);
 	if (c->number != CLIENT_NONE || c->waiting)
 		quota_give(&b->quota, c->user, QUOTA_CLIENTS, 1);
+	pinned_client_end(c);
 	if (c->number != CLIENT_NONE) {
 		client_leave(c);
 		stock_doom(&b->stock, c->tap, c->single_link_fd, clock_now_ns());

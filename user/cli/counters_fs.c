@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../base/clock.h"
 #include "counters_fs.h"
 #include "names.h"
 
@@ -17,8 +18,17 @@ const char *const counters_dirs[COUNTERS_DIRS] = { "counters", "hw_counters" };
 
 #define COUNTERS_KEPT_S 86400.0 /* nodes, in the kernel */
 
+/* A broker, or a process that has the interface, that does not answer: so long, */
+#define COUNTERS_MAX_NS	   (2 * NSEC_PER_SEC)
+#define COUNTERS_SILENT_NS (5 * NSEC_PER_SEC) /* and not asked again before that */
+
+struct counters_dev {
+	const struct netdev *dev;
+	u64 silent_ns; /* not asked before */
+};
+
 struct counters_fs {
-	const struct netdev *devs;
+	struct counters_dev *devs;
 	u32 num;
 };
 
@@ -68,7 +78,7 @@ static const char *node_next(const struct counters_fs *fs, struct node at, u32 *
 		return NULL;
 	if (!at.dev) {
 		next->dev = ++*i;
-		return next->dev <= fs->num ? fs->devs[next->dev - 1].name : NULL;
+		return next->dev <= fs->num ? fs->devs[next->dev - 1].dev->name : NULL;
 	}
 	if (!at.dir) {
 		next->dir = ++*i;
@@ -97,21 +107,30 @@ static struct stat node_stat(struct node n)
 
 /* ---- values ---- */
 
-/* The sum of what `xroce stat --json` says of each process. Returns 0 or -errno. */
-static int counters_read(const struct netdev *dev, const struct counter_name *c, u64 *value)
+/*
+ * The sum of what `xroce stat --json` says of each process. Returns 0, or -errno: without an answer
+ * of the broker the sum would be wrong. A program that reads all files waits for that once.
+ */
+static int counters_add_up(struct counters_dev *d, const struct counter_name *c, u64 *value)
 {
+	const struct netdev *dev = d->dev;
 	struct observer o;
 	struct sums s;
-	int err = observer_begin(&o, dev->name);
+	int err = clock_now_ns() < d->silent_ns ? -ETIMEDOUT : observer_begin(&o, dev->name);
 
 	*value = 0;
 	if (err)
 		return err;
+	o.max_ns = COUNTERS_MAX_NS;
 	/* another has its name by now */
 	if (o.ifaces[0].ifindex != dev->ifindex)
 		err = -ENODEV;
 	if (!err)
 		err = observer_list(&o);
+	if (!err && o.ifaces[0].is_silent) {
+		d->silent_ns = clock_now_ns() + COUNTERS_SILENT_NS;
+		err = -ETIMEDOUT;
+	}
 	for (u32 i = 0; !err && i < o.num; i++) {
 		if (observed_open(&o.ports[i]))
 			continue;
@@ -129,11 +148,10 @@ struct counters_file {
 	u32 len;
 };
 
-static int counters_file_fill(const struct counters_fs *fs, struct node n,
-			      struct counters_file *f)
+static int counters_file_fill(struct counters_fs *fs, struct node n, struct counters_file *f)
 {
 	u64 value;
-	int err = counters_read(&fs->devs[n.dev - 1], &counter_names[n.name - 1], &value);
+	int err = counters_add_up(&fs->devs[n.dev - 1], &counter_names[n.name - 1], &value);
 
 	if (!err)
 		f->len = (u32)snprintf(f->text, sizeof(f->text), "%" PRIu64 "\n", (uint64_t)value);
@@ -142,7 +160,7 @@ static int counters_file_fill(const struct counters_fs *fs, struct node n,
 
 /* ---- what the kernel asks; what it names is a node that it was told of ---- */
 
-static const struct counters_fs *fs_of(fuse_req_t req)
+static struct counters_fs *fs_of(fuse_req_t req)
 {
 	return fuse_req_userdata(req);
 }
@@ -242,11 +260,14 @@ static const struct fuse_lowlevel_ops fs_ops = {
 
 void counters_fs_serve(int fd, const struct netdev *devs, u32 n)
 {
-	struct counters_fs fs = { devs, n };
+	struct counters_fs fs = { calloc(n, sizeof(*fs.devs)), n };
 	struct fuse_args args = FUSE_ARGS_INIT(1, ((char *[]){ "xroce", NULL }));
-	struct fuse_session *session = fuse_session_new(&args, &fs_ops, sizeof(fs_ops), &fs);
+	struct fuse_session *session =
+		fs.devs ? fuse_session_new(&args, &fs_ops, sizeof(fs_ops), &fs) : NULL;
 	char place[32];
 
+	for (u32 i = 0; session && i < n; i++)
+		fs.devs[i].dev = &devs[i];
 	/* what libfuse takes for a mount that is made already */
 	snprintf(place, sizeof(place), "/dev/fd/%d", fd);
 	if (session && !fuse_session_mount(session, place))
@@ -254,4 +275,5 @@ void counters_fs_serve(int fd, const struct netdev *devs, u32 n)
 	if (session)
 		fuse_session_destroy(session);
 	fuse_opt_free_args(&args);
+	free(fs.devs);
 }

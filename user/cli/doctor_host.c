@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../base/privilege.h"
+#include "../attach/pin.h"
 #include "../attach/probe.h"
 #include "../tx/tx_probe.h"
 #include "../tx/tx_redirect.h"
@@ -241,6 +242,17 @@ static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 			"AF_XDP takes no frames of several buffers: path MTU up to 2048");
 }
 
+static void check_pins(struct doctor *d)
+{
+	char why[256];
+
+	if (pins_try(PIN_DIR, why, sizeof(why)))
+		finding(d, LEVEL_OK, "pinned maps", NULL, "not possible: %s", why);
+	else
+		finding(d, LEVEL_OK, "pinned maps", NULL,
+			"possible in " PIN_DIR ": `xroce serve --pin`, `xroce run --pin`");
+}
+
 static void check_library(struct doctor *d)
 {
 	char dir[2 * PATH_MAX + 64];
@@ -276,6 +288,7 @@ void doctor_host(struct doctor *d)
 				strerror(-ret));
 		else
 			check_probe(d, &probe, caps);
+		check_pins(d);
 	} else if (!d->brokered) {
 		finding(d, LEVEL_WARN, "BPF and AF_XDP", "run `xroce doctor` with them",
 			"not tried, for want of privileges");

@@ -143,6 +143,8 @@ static int observer_ask(struct observer *o, struct observed_iface *iface)
 	if (!iface->asks) {
 		ask_close(&iface->asker);
 		ask_init(&iface->asker);
+		if (o->max_ns)
+			iface->asker.max_ns = o->max_ns;
 		err = ask_connect(&iface->asker, netdev_netns(), iface->ifindex);
 		iface->is_hidden = err == -EACCES;
 	}
@@ -152,6 +154,7 @@ static int observer_ask(struct observer *o, struct observed_iface *iface)
 			observer_add_client(o, iface, nth, &client);
 	}
 	iface->asks = !err || err == -ENOENT;
+	iface->is_silent = err == -ETIMEDOUT;
 	if (iface->asks)
 		iface->broker_pid = ask_server(&iface->asker);
 	return iface->asks && nth ? 0 : err ? err : -ENOENT;
@@ -163,7 +166,7 @@ static void observer_look(struct observer *o, struct observed_iface *iface)
 
 	iface->broker_prog_id = 0;
 	iface->broker_pid = 0;
-	iface->is_hidden = false;
+	iface->is_hidden = iface->is_silent = false;
 	if (xdp_hook_query(iface->ifindex, &hook) || !hook.prog_id)
 		return;
 	if (hook.ours_id && !hook.is_broker) {

@@ -27,6 +27,7 @@ struct observed_iface {
 	u32 broker_prog_id; /* 0: it has no broker, or it cannot be seen */
 	pid_t broker_pid;   /* 0: none */
 	bool is_hidden;	    /* somebody has it whose maps this user may not see */
+	bool is_silent;	    /* and was asked, and did not answer in time */
 	bool asks;	    /* asker is a conversation with its broker */
 	struct asker asker;
 };
@@ -64,6 +65,7 @@ struct observer {
 	struct observed_iface *ifaces;
 	u32 num, room;
 	struct observed *ports;
+	u64 max_ns; /* for an answer of a broker; 0: as long as ask.h has it */
 };
 
 /*

@@ -6,13 +6,18 @@
 #define _GNU_SOURCE
 #include <getopt.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "../attach/pin.h"
 #include "../base/options.h"
+#include "../base/privilege.h"
 #include "cli.h"
+#include "outlive.h"
 #include "view.h"
 
 /* As env(1), nohup(1) and the shells have it. */
@@ -192,12 +197,44 @@ static void show_files(bool verbose)
 			strerror(-err));
 }
 
+/*
+ * The maps that the program pins, and a program of its children's, do not go with it if it is
+ * killed: a process that outlives it takes them away.
+ */
+static void keep_pins_work(void *arg)
+{
+	struct pollfd p = { .fd = *(int *)arg, .events = POLLIN };
+
+	while (poll(&p, 1, -1) < 0 && errno == EINTR)
+		;
+	pins_sweep(options_pin());
+}
+
+static void keep_pins(bool verbose)
+{
+	int fd, err;
+
+	/* of a broker's client the broker does it */
+	if (!options_pin() || !privilege_may_attach())
+		return;
+	fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	err = fd < 0 ? -errno : outlive("xroce-pins", keep_pins_work, &fd, &fd, 1);
+	if (fd >= 0)
+		close(fd);
+	if (err && (verbose || options_is_set(OPTION_DEBUG)))
+		fprintf(stderr,
+			"xroce run: pinned maps stay until the next use of xroce if the program "
+			"is killed: %s\n",
+			strerror(-err));
+}
+
 /* Our own options, and those of the table. */
 static void add_options(struct option *options, char *letters)
 {
 	static const struct option own[] = {
 		{ "dev", required_argument, NULL, 'd' },
 		{ "no-mounts", no_argument, NULL, 'N' },
+		{ "pin", optional_argument, NULL, 'P' },
 		{ "rsockets", no_argument, NULL, 'r' },
 		{ "verbose", no_argument, NULL, 'v' },
 		{ "help", no_argument, NULL, 'h' },
@@ -237,7 +274,7 @@ static void run_print_options(void)
 
 static int run_main(int argc, char **argv)
 {
-	struct option options[NUM_OPTIONS + 6];
+	struct option options[NUM_OPTIONS + 7];
 	char letters[10 + 2 * NUM_OPTIONS];
 	const struct option_spec *spec;
 	const char *dev_name = NULL;
@@ -254,6 +291,11 @@ static int run_main(int argc, char **argv)
 			break;
 		case 'N':
 			with_files = false;
+			break;
+		case 'P':
+			ret = set_variable(&option_table[OPTION_PIN], optarg ? optarg : PIN_DIR);
+			if (ret)
+				return ret;
 			break;
 		case 'r':
 			with_rsockets = true;
@@ -304,6 +346,7 @@ static int run_main(int argc, char **argv)
 			with_rsockets ? getenv("LD_PRELOAD") : "", with_rsockets ? " " : "",
 			only ? NETDEV_ENV "=" : "", only ? only : "", only ? " " : "", argv[0]);
 	}
+	keep_pins(verbose);
 	if (with_files)
 		show_files(verbose);
 
@@ -339,6 +382,9 @@ const struct command command_run = {
 	.print_options = run_print_options,
 	.help_end = "  -N, --no-mounts  leave COMMAND in its caller's namespaces, without these "
 		    "files\n"
+		    "  --pin[=DIR]      pin the maps of interfaces that COMMAND has alone in DIR of "
+		    "a BPF file system (sets XROCE_PIN),\n"
+		    "                   otherwise " PIN_DIR "\n"
 		    "  -r, --rsockets   COMMAND's stream and datagram sockets are rsockets, over "
 		    "RDMA (sets LD_PRELOAD; rsocket(7))\n"
 		    "  -v, --verbose    say on standard error what is run, and with which library\n"

@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "../attach/ask.h"
+#include "../attach/pin.h"
+#include "../base/options.h"
 #include "../broker/broker.h"
 #include "cli.h"
 
@@ -152,6 +154,15 @@ static int serve_option(struct serve *s, int opt, char **argv)
 		return EXIT_OK;
 	case 'p':
 		return serve_pkeys(&s->options.pkeys, optarg);
+	case 'P':
+		if (optarg && *optarg != '/')
+			return usage_error(&command_serve,
+					   "--pin '%s' is not the absolute name of a directory",
+					   optarg);
+		s->options.pin = optarg ? optarg : PIN_DIR;
+		return EXIT_OK;
+	case 'G':
+		return serve_group(optarg, &s->options.pin_group);
 	case 'c':
 		return serve_limit("max-clients", optarg, XROCE_MAX_CLIENT,
 				   &s->options.max_clients);
@@ -317,6 +328,8 @@ static int serve_main(int argc, char **argv)
 		{ "while-used", no_argument, NULL, 'u' },
 		{ "inherit", required_argument, NULL, 'i' }, /* attach/spawn.c's, and no user's */
 		{ "pkey", required_argument, NULL, 'p' },
+		{ "pin", optional_argument, NULL, 'P' },
+		{ "pin-group", required_argument, NULL, 'G' },
 		{ "max-clients", required_argument, NULL, 'c' },
 		{ "max-qps", required_argument, NULL, 'q' },
 		{ "max-rings", required_argument, NULL, 'r' },
@@ -325,6 +338,8 @@ static int serve_main(int argc, char **argv)
 	};
 	struct serve s = { .options = { .mode = SERVE_MODE,
 					.group = (gid_t)-1,
+					.pin = options_pin(),
+					.pin_group = (gid_t)-1,
 					.max_clients = SERVE_CLIENTS,
 					.max_qps = SERVE_QPS,
 					.max_rings = SERVE_RINGS,
@@ -342,6 +357,8 @@ static int serve_main(int argc, char **argv)
 	}
 	if (optind == argc)
 		return usage_error(&command_serve, "no interface given");
+	if (s.options.pin_group != (gid_t)-1 && !s.options.pin)
+		return usage_error(&command_serve, "--pin-group without --pin");
 	ret = serve_inherit(&s, argc - optind);
 	if (!ret && s.netns)
 		ret = serve_enter(s.netns);
@@ -375,6 +392,10 @@ const struct command command_serve = {
 		"none has come for ten\n"
 		"  --pkey KEY[,...]   P_Keys of the table behind the default 0xffff, up to 31, as "
 		"0x8001 for full members, 0x0001 limited\n"
+		"  --pin[=DIR]        pins the maps that are made for reading, the broker's and "
+		"its clients', in DIR of a BPF file\n"
+		"                     system, otherwise " PIN_DIR "\n"
+		"  --pin-group GROUP  may read them; otherwise root alone\n"
 		"  --max-clients N    processes with a port that a user may have, otherwise 128; "
 		"1024 in all\n"
 		"  --max-qps N        QPs of a user, otherwise 4096\n"
@@ -427,21 +448,43 @@ static int stop_broker(const struct netdev *dev)
 	return err;
 }
 
+/* What brokers that were killed have left: true if there was some. */
+static bool stop_sweep(const char *dir)
+{
+	const int swept = pins_sweep(dir);
+
+	if (swept > 0)
+		fprintf(stderr,
+			"xroce stop: took away the pinned maps of %d process%s that had been "
+			"killed, in %s\n",
+			swept, swept == 1 ? "" : "es", dir);
+	return swept > 0;
+}
+
 static int stop_main(int argc, char **argv)
 {
+	static const struct option options[] = { { "pin", optional_argument, NULL, 'P' }, { 0 } };
+	const char *dir = options_pin();
 	struct netdev dev;
-	int err, ret;
+	int err, ret, opt;
+	bool swept;
 
-	if (argc > 1 && argv[1][0] == '-')
-		return usage_error(&command_stop, "unknown option '%s'", argv[1]);
-	if (argc != 2)
-		return usage_error(&command_stop, "%s", argc < 2 ? "no interface given" :
-								   "more than one interface");
-	ret = find_device(&command_stop, argv[1], &dev);
+	opterr = 0;
+	while ((opt = getopt_long(argc, argv, ":", options, NULL)) != -1) {
+		if (opt != 'P')
+			return usage_error(&command_stop, "unknown option '%s'", argv[optind - 1]);
+		dir = optarg;
+	}
+	if (argc - optind != 1)
+		return usage_error(&command_stop, "%s",
+				   argc == optind ? "no interface given" :
+						    "more than one interface");
+	ret = find_device(&command_stop, argv[optind], &dev);
 	if (ret)
 		return ret;
 	err = stop_broker(&dev);
-	if (!err)
+	swept = stop_sweep(dir ? dir : PIN_DIR);
+	if (!err || (err == -ENOENT && swept))
 		return EXIT_OK;
 	fprintf(stderr, "xroce stop: %s: %s\n", dev.name,
 		err == -ENOENT ? "no broker here" :
@@ -454,11 +497,15 @@ const struct command command_stop = {
 	.name = "stop",
 	.summary = "end the broker of an interface",
 	.main = stop_main,
-	.help = "usage: xroce stop IFACE\n"
+	.help = "usage: xroce stop [--pin=DIR] IFACE\n"
 		"\n"
 		"Ends what 'xroce serve' does for IFACE, and returns when all of it has gone. Its "
 		"clients have a fatal event, and their work is\n"
 		"flushed. For root, and the user that serves.\n"
+		"\n"
+		"  --pin[=DIR]  the directory in which to take away the maps that processes "
+		"which were killed have left pinned,\n"
+		"               otherwise " PIN_DIR "\n"
 		"\n"
 		"Exit status: 0 if it has ended, 1 if there is no broker or it may not be ended, 2 "
 		"for wrong usage or no such interface.\n",

@@ -1,0 +1,378 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# The counters among the files that `xroce run` shows: what they say when they are read is what
+# `xroce stat --json` says and what the maps have, of the processes that the user may see; the
+# process that serves them is none of the program's, and nothing of it stays, whoever is killed.
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 4500
+. "$here/tests/netns/lib/unprivileged.sh"
+
+RUN=("$OWN/bin/xroce" run --dev $IF_A --)
+USER_=(setpriv --reuid=12345 --regid=12346 --clear-groups --inh-caps=-all --bounding-set=-all)
+declare -A as=([root]='' [user]="${USER_[*]}" [nobody]="${NOBODY[*]}")
+PORT=/sys/class/infiniband/$DEV_A/ports/1
+
+# look WHO COMMAND...: in A, as that user; output in `looked`. Returns the command's status.
+look() {
+	local who=$1
+	shift
+	# shellcheck disable=SC2086 # several words
+	in_a timeout 60 ${as[$who]} "$@" >"$WORK/looked.out" 2>&1 </dev/null
+}
+see() { look "$@" || { fail "it ended with $?: $*"; show looked; return 1; }; }
+
+# The processes that serve counters in this network namespace: no other test's.
+servers() {
+	local ours p
+	ours=net:[$(stat -L -c %i /run/netns/$NS_A)]
+	for p in /proc/[0-9]*; do
+		[ "$(cat "$p/comm" 2>/dev/null)" = xroce-counters ] || continue
+		[ "$(readlink "$p/ns/net" 2>/dev/null)" = "$ours" ] && echo "${p#/proc/}"
+	done
+}
+has_servers() { [ "$(servers | wc -l)" -eq "$1" ]; }
+no_servers() {
+	wait_until 10 has_servers 0 || fail "processes are left: $(servers | tr '\n' ' ')"
+	need_equal "mounts of others" "$(grep -F fuse.xroce /proc/self/mountinfo)" ''
+}
+
+# ---- what is in them ----
+
+# agree WHO: each file that WHO sees has the sum of what stat tells WHO, of processes that are
+# stopped. The values are in `looked`, a line "NAME VALUE" each.
+agree() {
+	# shellcheck disable=SC2016 # the inner shell's
+	see "$1" "${RUN[@]}" sh -c 'cd "$0" && for f in counters/* hw_counters/*; do echo "$f $(cat $f)"; done' $PORT || return
+	# shellcheck disable=SC2086
+	in_a timeout 30 ${as[$1]} "$OWN/bin/xroce" stat --json --dev $IF_A >"$WORK/stat.out" 2>/dev/null
+	python3 - "$WORK/stat.out" "$WORK/looked.out" >"$WORK/differ.out" 2>&1 <<-'END' || { fail "$1: not what stat says"; show differ; }
+		import json, sys
+		ports = json.load(open(sys.argv[1]))["ports"]
+		want = {}
+		for family, directory in ("port", "counters"), ("mlx5", "hw_counters"), ("rxe", "hw_counters"):
+		    for p in ports:
+		        for name in p[family]:
+		            want.setdefault(f"{directory}/{name}", {}).setdefault(family, 0)
+		            want[f"{directory}/{name}"][family] += p[family][name]
+		got = dict(line.split() for line in open(sys.argv[2]))
+		bad = 0
+		for name in sorted(set(want) | set(got)):
+		    values = set(want.get(name, {}).values()) if ports else {0}
+		    if values != {int(got.get(name, -1))}:
+		        bad = 1
+		        print(name, got.get(name), want.get(name))
+		sys.exit(bad)
+	END
+}
+of_file() { sed -n "s|^$1 ||p" "$WORK/looked.out"; }
+
+# traffic WHO [CLIENT]: a pingpong that has gone on for a while, and is stopped; the pids are in
+# $server and $client.
+traffic() {
+	# shellcheck disable=SC2086
+	start server a ${as[$1]} "${RUN[@]}" ibv_rc_pingpong -d $DEV_A -g 0 -n 1000000000 -p "$2"
+	server=$child
+	wait_until 10 listens_or_gone a "$2" "$server"
+	# shellcheck disable=SC2086
+	start client b ${as[${3:-root}]} "$OWN/bin/xroce" run --dev $IF_B -- ibv_rc_pingpong -d $DEV_B -g 0 -n 1000000000 -p "$2" $IP4_A
+	client=$child
+	wait_until 10 has_sent "$server" 1000 || { fail "no traffic"; show server; show client; return 1; }
+	kill -STOP "$client" "$server"
+}
+end_traffic() {
+	kill -CONT "$server" "$client"
+	stop "$client"
+	stop "$server"
+}
+# sent PID: packets that stat, as root, says a process on A has sent
+sent() { in_a "$XROCE" stat --json --pid "$1" 2>/dev/null | python3 -c 'import json, sys
+print(json.load(sys.stdin)["ports"][0]["counters"][sys.argv[1]])' "${2:-tx_packets}"; }
+has_sent() { local n; n=$(sent "$1") && [ "${n:-0}" -ge "$2" ]; }
+
+# One process that has the interface alone: stat, the files and bpftool say one thing; to a user
+# that may not look into it nothing has been sent.
+agree_alone() {
+	traffic root 18610 || return
+	agree root
+	need_equal "packets sent, of bpftool" "$(of_file hw_counters/sent_pkts)" "$(counter "$server" xroce_eng_stat tx_packets)"
+	need_equal "words received, of bpftool" "$(of_file counters/port_rcv_data)" $(($(counter "$server" xroce_rx redirected_bytes) / 4))
+	need_least "packets received" "$(of_file counters/port_rcv_packets)" 1000
+	# it would have to say whose it is
+	look user "${RUN[@]}" sh -c "cat $PORT/counters/* $PORT/hw_counters/*" && fail "one that does not answer is read"
+	need_equal "reads that failed" "$(grep -c 'Connection timed out' "$WORK/looked.out")" "$(names_of_doc | wc -l)"
+	kill -CONT "$server" "$client"
+	agree user
+	need_equal "packets sent, to a user" "$(of_file hw_counters/sent_pkts)" 0
+	end_traffic
+}
+
+# Behind a broker: each user sees the sum of its own, root that of all.
+agree_shared() {
+	local of_nobody of_root all
+	traffic nobody 18611 nobody || return
+	local one=$server other=$client
+	traffic user 18612 user || return
+	agree nobody
+	of_nobody=$(of_file hw_counters/sent_pkts)
+	need_equal "packets sent of nobody's" "$of_nobody" "$(sent "$one")"
+	agree user
+	need_equal "packets sent of the user's" "$(of_file hw_counters/sent_pkts)" "$(sent "$server")"
+	agree root
+	of_root=$(of_file hw_counters/sent_pkts)
+	all=$(($(sent "$one") + $(sent "$server")))
+	need_equal "packets sent of all" "$of_root" "$all"
+	end_traffic
+	server=$one client=$other
+	end_traffic
+}
+
+# They move: read twice by one shell while there is traffic.
+live() {
+	traffic root 18613 || return
+	# shellcheck disable=SC2016
+	start reader a "${RUN[@]}" sh -c 'cd "$0"/counters; cat port_xmit_packets; read -r go <"$1"; cat port_xmit_packets
+		exec 3<port_xmit_packets; cat <&3; cat <&3' $PORT "$OWN/go"
+	local reader=$child before
+	before=$(sent "$server")
+	wait_until 10 grep -q . "$WORK/reader.out" || fail "nothing is read"
+	kill -CONT "$server" "$client"
+	wait_until 10 has_sent "$server" $((before + 1000)) || fail "no more traffic"
+	kill -STOP "$client" "$server"
+	echo >"$OWN/go"
+	finish "$reader" 20 || fail "the reader ended with $?"
+	need_equal "what it read" "$(cat "$WORK/reader.out")" "$before
+$(sent "$server")
+$(sent "$server")"
+	end_traffic
+}
+
+# As sysfs has them, and nothing but the numbers can be had of them.
+form() {
+	# shellcheck disable=SC2016
+	see "$1" "${RUN[@]}" bash -c 'cd "$0" && stat -c "%a %s %F" counters/* hw_counters/* | sort -u
+		stat -c "%a %F" counters hw_counters; ls -1 counters hw_counters | grep -vc :
+		for f in counters/* hw_counters/*; do od -An -c $f; done | grep -vcE "^ +[0-9]( +[0-9])* +.n$"
+		dd if=counters/port_rcv_data bs=1 count=1 skip=9 2>/dev/null | wc -c
+		: 2>/dev/null >counters/port_rcv_data || echo "not written"
+		: 2>/dev/null >counters/mine || echo "not made"; rm -f counters/port_rcv_data 2>/dev/null || echo "not removed"
+		cat counters/mine 2>/dev/null || echo "none of that name"' $PORT
+	printf '444 %s regular file\n755 directory\n755 directory\n%s\n0\n0\nnot written\nnot made\nnot removed\nnone of that name\n' \
+		"$(getconf PAGESIZE)" $(($(names_of_doc | wc -l) + 1)) | diff - "$WORK/looked.out" >"$WORK/diff.out" ||
+		{ fail "not of that form"; show diff; }
+}
+# the names of the page, each once in its directory; and the blank line between two directories
+names_of_doc() {
+	awk '/^## /{ port = /port/ } /^\| `/ { gsub(/[|`]/, ""); print port, $1 }' "$here/docs/counters.md" | sort -u
+}
+
+# A user that root becomes reads what root may see.
+becomes_nobody() {
+	traffic root 18614 || return
+	see root "${RUN[@]}" "${NOBODY[@]}" cat $PORT/hw_counters/sent_pkts
+	need_equal "packets sent" "$(cat "$WORK/looked.out")" "$(sent "$server")"
+	end_traffic
+}
+
+# ---- the process that serves them ----
+
+# The program has no child, no descriptor and no word of it; it has no privilege of the user's.
+unseen() {
+	local of_server
+	# shellcheck disable=SC2016 # shellcheck disable=SC2086
+	start program a ${as[$1]} sh -c 'exec "$@" 9<&- 8<&- 7<&-' - "${RUN[@]}" \
+		bash -c 'echo "children $(cat /proc/$$/task/$$/children)."; wait -n; echo "wait $?"
+			ls -l /proc/$$/fd; cat "$0"/counters/port_rcv_data; read -r <>"$1"' $PORT "$OWN/never"
+	local program=$child
+	wait_until 10 grep -q '^0$' "$WORK/program.out" || { fail "it does not read"; show program; }
+	# that of ls is cat's and ls's own
+	need_line program '^children [0-9]* ?\.$'
+	need_line program '^wait 127$'
+	need_no_line program 'fuse|socket:'
+	has_servers 1 || fail "there are $(servers | wc -l) processes that serve"
+	of_server=$(servers)
+	need_equal "its session" "$(ps -o sid= -p "$of_server" | grep -cx " *$(ps -o sid= -p "$program" | tr -d ' ')")" 0
+	need_equal "its words" "$(tr '\0' ' ' <"/proc/$of_server/cmdline" | tr -d ' ')" xroce-counters
+	need_equal "its descriptors" "$(readlink "/proc/$of_server/fd/"* | sort -u | tr '\n' ' ')" "/dev/fuse /dev/null "
+	need_equal "its directory" "$(readlink "/proc/$of_server/cwd")" /
+	[ "$1" = root ] || grep -qE '^CapEff:[[:space:]]+0+$' "/proc/$of_server/status" || fail "it has capabilities"
+	[ "$(readlink "/proc/$of_server/ns/mnt")" != "$(readlink "/proc/$program/ns/mnt")" ] || fail "it is in the program's mount namespace"
+	kill "$program"
+	finish "$program" 10
+	no_servers
+}
+
+killed_program() {
+	# shellcheck disable=SC2086
+	start program a ${as[$1]} "${RUN[@]}" sleep 60
+	wait_until 10 grep -q '^sleep$' "/proc/$child/comm" || fail "it does not run"
+	wait_until 10 has_servers 1 || fail "nothing serves"
+	kill -KILL "$child"
+	finish "$child" 10
+	no_servers
+}
+
+# Its child that goes on has the files still.
+killed_parent() {
+	# shellcheck disable=SC2016
+	start program a "${RUN[@]}" sh -c '(trap "" HUP; read -r go <"$1"; exec cat "$0"/counters/port_rcv_data >"$2") & exec sleep 60' \
+		$PORT "$OWN/go" "$WORK/child.out"
+	wait_until 10 grep -q '^sleep$' "/proc/$child/comm" || fail "it does not run"
+	kill -KILL "$child"
+	finish "$child" 10
+	has_servers 1 || fail "nothing serves the child"
+	echo >"$OWN/go"
+	wait_until 10 grep -qx 0 "$WORK/child.out" || { fail "the child reads nothing"; show child; }
+	no_servers
+}
+
+# A read of a file without its process fails at once, the program goes on, and so does its traffic.
+killed_server() {
+	traffic root 18615 || return
+	# the pingpong's own files, by its mount namespace
+	local before of_server
+	for of_server in $(servers); do kill -KILL "$of_server"; done
+	wait_until 5 has_servers 0
+	in_a timeout 20 nsenter -t "$server" -m cat $PORT/counters/port_rcv_data >"$WORK/looked.out" 2>&1
+	need_equal "exit status of a read" $? 1
+	need_line looked 'Transport endpoint is not connected'
+	in_a timeout 20 nsenter -t "$server" -m cat $PORT/state >"$WORK/looked.out" 2>&1
+	need_equal "another file" "$(cat "$WORK/looked.out")" "4: ACTIVE"
+	before=$(sent "$server")
+	kill -CONT "$server" "$client"
+	wait_until 10 has_sent "$server" $((before + 1000)) || fail "the program does not go on"
+	stop "$client"
+	stop "$server"
+	no_servers
+}
+
+# An inner one has its own; where it cannot, as for users, it has the outer one's.
+nested() {
+	local inner=1
+	[ "$1" = root ] && inner=2
+	# shellcheck disable=SC2016 # shellcheck disable=SC2086
+	start program a ${as[$1]} "${RUN[@]}" bash -c '
+		"${@:3}" bash -c "cat $0/counters/port_rcv_data; echo inner; read -r go <$1/go"
+		cat $0/hw_counters/sent_pkts; echo outer; read -r go <$1/go' $PORT "$OWN" - "${RUN[@]}"
+	local program=$child
+	wait_until 10 grep -qx inner "$WORK/program.out" || { fail "the inner one"; show program; }
+	wait_until 5 has_servers $inner || fail "there are $(servers | wc -l) processes, not $inner"
+	echo >"$OWN/go"
+	wait_until 10 grep -qx outer "$WORK/program.out" || { fail "the outer one"; show program; }
+	wait_until 10 has_servers 1 || fail "there are $(servers | wc -l) processes, not 1"
+	echo >"$OWN/go"
+	finish "$program" 10 || fail "it ended with $?"
+	need_equal "what they read" "$(grep -c '^0$' "$WORK/program.out")" 2
+	no_servers
+}
+
+# in_server WHAT: descriptors, or KiB of data, of the one process that serves
+in_server() {
+	local p
+	p=$(servers)
+	case $1 in
+	descriptors) find "/proc/$p/fd" -mindepth 1 | wc -l ;;
+	memory) sed -n 's/^VmRSS:[[:space:]]*\([0-9]*\) kB/\1/p' "/proc/$p/status" ;;
+	esac
+}
+
+thousand_reads() {
+	local fds memory of_broker
+	traffic nobody 18616 nobody || return
+	local busy="$server $client"
+	local of_server
+	for of_server in $(servers); do kill -KILL "$of_server"; done
+	wait_until 5 has_servers 0
+	# shellcheck disable=SC2016 # shellcheck disable=SC2086
+	start reader a ${as[nobody]} "${RUN[@]}" bash -c 'cd "$0"/hw_counters
+		many() { for ((i = 0; i < $1; i++)); do read -r n <sent_pkts; ((n)) || echo "it is $n"; done; }
+		many 100; echo begun; read -r go <"$1"; many 1000; echo "all $n"; read -r go <"$1"' $PORT "$OWN/go"
+	local reader=$child
+	wait_until 20 grep -qx begun "$WORK/reader.out" || { fail "it does not read"; show reader; }
+	fds=$(in_server descriptors) memory=$(in_server memory)
+	of_broker=$(find "/proc/$broker_of_a/fd" -mindepth 1 | wc -l)
+	echo >"$OWN/go"
+	wait_until 60 grep -q '^all' "$WORK/reader.out" || { fail "they do not come to an end"; show reader; }
+	need_line reader "^all $(sent "${busy%% *}")\$"
+	need_no_line reader '^it is'
+	need_equal "descriptors after a thousand reads" "$(in_server descriptors)" "$fds"
+	need_least "KiB left of 64" $((memory + 64 - $(in_server memory))) 0
+	need_equal "descriptors of the broker" "$(find "/proc/$broker_of_a/fd" -mindepth 1 | wc -l)" "$of_broker"
+	echo >"$OWN/go"
+	finish "$reader" 10 || fail "it ended with $?"
+	end_traffic
+	no_servers
+}
+
+# ---- where there are none ----
+
+without() {
+	need_line looked '^node_type$'
+	need_no_line looked '^(hw_)?counters$'
+	has_servers 0 || fail "a process serves"
+}
+not_wanted() {
+	see "$1" "$OWN/bin/xroce" run --no-mounts --dev $IF_A -- bash -c "test ! -e $PORT"
+	has_servers 0 || fail "a process serves"
+}
+# no_device WHO NODE SAID: /dev/fuse is another node
+no_device() {
+	local list="ls /sys/class/infiniband/$DEV_A $PORT"
+	# shellcheck disable=SC2086
+	in_a unshare -m sh -c 'mount --bind "$0" /dev/fuse && exec "$@"' "$2" ${as[$1]} env XROCE_DEBUG=1 "${RUN[@]}" $list \
+		>"$WORK/looked.out" 2>&1 || fail "it ended with $?"
+	need_line looked "no counters in the files of the devices.*$3"
+	without
+	# shellcheck disable=SC2086
+	in_a unshare -m sh -c 'mount --bind "$0" /dev/fuse && exec "$@"' "$2" ${as[$1]} "${RUN[@]}" $list >"$WORK/looked.out" 2>&1
+	need_no_line looked '^xroce'
+}
+# The program would be the parent of the process that serves.
+first_process() {
+	in_a unshare -fp --mount-proc env XROCE_DEBUG=1 "${RUN[@]}" sh -c "ls /sys/class/infiniband/$DEV_A $PORT; cat /proc/1/task/1/children" \
+		>"$WORK/looked.out" 2>&1 || fail "it ended with $?"
+	need_line looked 'no counters in the files of the devices'
+	without
+}
+
+# An interface that has gone, or has another's name by now.
+interface_gone() {
+	ip -n $NS_A link add gone type veth peer name other || { fail "no interface"; return; }
+	# shellcheck disable=SC2016
+	start reader a "$OWN/bin/xroce" run -- sh -c 'cd /sys/class/infiniband/xroce_gone/ports/1/counters; cat port_rcv_data; read -r go <"$0"
+		cat port_rcv_data; read -r go <"$0"; cat port_rcv_data' "$OWN/go"
+	local reader=$child
+	wait_until 10 grep -qx 0 "$WORK/reader.out" || fail "nothing is read"
+	ip -n $NS_A link del gone
+	echo >"$OWN/go"
+	wait_until 10 grep -q 'No such device' "$WORK/reader.out" || { fail "a read of what has gone"; show reader; }
+	ip -n $NS_A link add gone type veth peer name other
+	echo >"$OWN/go"
+	finish "$reader" 10
+	need_equal "reads that failed" "$(grep -c 'No such device' "$WORK/reader.out")" 2
+	ip -n $NS_A link del gone
+}
+
+mkfifo -m 666 "$OWN/go" "$OWN/never"
+mknod -m 600 "$OWN/closed" c 10 229
+
+for who in root user nobody; do
+	run_case form_$who form $who
+	run_case unseen_$who unseen $who
+	run_case killed_program_$who killed_program $who
+	run_case nested_$who nested $who
+	run_case not_wanted_$who not_wanted $who
+	run_case no_device_$who no_device $who /dev/null 'Invalid argument'
+done
+run_case may_not_open no_device user "$OWN/closed" 'Permission denied'
+run_case first_process first_process
+run_case agree_alone agree_alone
+run_case live live
+run_case becomes_nobody becomes_nobody
+run_case killed_parent killed_parent
+run_case killed_server killed_server
+run_case interface_gone interface_gone
+serve a $IF_A && broker_of_a=$broker && serve b $IF_B || { cat "$WORK/case.notes"; exit 1; }
+run_case agree_shared agree_shared
+run_case thousand_reads thousand_reads
+finish_cases
