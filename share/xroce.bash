@@ -77,7 +77,7 @@ _xroce_run() {
 		case $cur in
 		-*)
 			_xroce_words "--dev --spin --cpus --shards --tx --xdp --attach --share \
-				--no-mounts --rsockets --verbose --help --" "$cur"
+				--no-mounts --pin --rsockets --verbose --help --" "$cur"
 			;;
 		*) _xroce_command "$COMP_CWORD" ;;
 		esac
@@ -92,14 +92,14 @@ _xroce_serve() {
 	case $prev in
 	-m | --mode) _xroce_words "0666 0660 0600" "$cur" ;;
 	# shellcheck disable=SC2207 # none of the words has a space
-	-g | --group) COMPREPLY=($(compgen -g -- "$cur")) ;;
+	-g | --group | --pin-group) COMPREPLY=($(compgen -g -- "$cur")) ;;
 	-n | --netns) _xroce_words "$(ip netns list 2>/dev/null | cut -d' ' -f1)" "$cur" ;;
 	--pkey | --max-*) COMPREPLY=() ;;
 	*)
 		case $cur in
 		-*)
 			_xroce_words "--mode --group --netns --background --while-used \
-				--pkey --max-clients --max-qps --max-rings --max-services --help" "$cur"
+				--pkey --pin --pin-group --max-clients --max-qps --max-rings --max-services --help" "$cur"
 			;;
 		*) _xroce_interfaces "$cur" ;;
 		esac

@@ -31,7 +31,7 @@ man__every_subcommand_and_option() {
 		page "$(of_subcommand "$word")" >"$work/page"
 		grep -qE "^ +(xroce )?$word( |\$)" "$work/page" || missing+=" $word"
 		for option in $(options_of "$word"); do
-			grep -qE -e "^[[:space:]]+(-., )?$option( |\$)" "$work/page" || missing+=" $word:$option"
+			grep -qE -e "^[[:space:]]+(-., )?$option( |\[=|\$)" "$work/page" || missing+=" $word:$option"
 		done
 	done
 	[ -z "$missing" ] || { note "not in the pages:$missing"; return 1; }

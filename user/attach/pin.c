@@ -394,7 +394,7 @@ void pins_end(struct pins *p)
 		pins_close(p);
 		return;
 	}
-	/* without it nothing is taken from under one that begins: directories may stay, and empty */
+	/* without it nothing is taken from under one that begins: empty directories may stay */
 	err = pin_lock(p->dir_fd);
 	if (p->own.fd >= 0)
 		pin_empty(p->iface_fd, p->own.name, p->own.fd);

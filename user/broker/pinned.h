@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* The maps of a broker and of its clients in a BPF file system (attach/pin.h), if that is wanted. */
+/* The maps of a broker and its clients in a BPF file system (attach/pin.h), if that is wanted. */
 #ifndef BROKER_PINNED_H
 #define BROKER_PINNED_H
 

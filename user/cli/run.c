@@ -382,9 +382,9 @@ const struct command command_run = {
 	.print_options = run_print_options,
 	.help_end = "  -N, --no-mounts  leave COMMAND in its caller's namespaces, without these "
 		    "files\n"
-		    "  --pin[=DIR]      pin the maps of interfaces that COMMAND has alone in DIR of "
-		    "a BPF file system (sets XROCE_PIN),\n"
-		    "                   otherwise " PIN_DIR "\n"
+		    "  --pin[=DIR]      pin the maps of interfaces that COMMAND has alone in DIR "
+		    "of a BPF file system\n"
+		    "                   (sets XROCE_PIN), otherwise " PIN_DIR "\n"
 		    "  -r, --rsockets   COMMAND's stream and datagram sockets are rsockets, over "
 		    "RDMA (sets LD_PRELOAD; rsocket(7))\n"
 		    "  -v, --verbose    say on standard error what is run, and with which library\n"
