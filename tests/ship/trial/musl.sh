@@ -20,7 +20,7 @@ export XROCE_SIM_SEEDS=${XROCE_SIM_SEEDS:-300} XROCE_SIM_PACKETS=${XROCE_SIM_PAC
 
 # The headers of the kernel and of libraries, without glibc's beside them.
 rm -rf "$headers" "$libraries" && mkdir -p "$headers" "$libraries" || exit 1
-for h in cmocka.h isa-l bpf xdp libmnl infiniband rdma linux asm-generic x86_64-linux-gnu/asm; do
+for h in cmocka.h isa-l bpf xdp libmnl fuse3 infiniband rdma linux asm-generic x86_64-linux-gnu/asm; do
 	ln -s "/usr/include/$h" "$headers/"
 done
 for l in cmocka isal; do
@@ -34,6 +34,7 @@ musl-gcc -O2 -fPIC -shared -Wl,-soname,ld-linux-x86-64.so.2 tests/ship/trial/mus
 
 if make --no-print-directory -k -j"$(nproc)" BUILD="$dir/build" WERROR=1 \
 	CC="musl-gcc -idirafter $headers" PKG_CONFIG=true PKG_LIBS=-lisal \
+	FUSE_CFLAGS="-idirafter $headers/fuse3" \
 	LDFLAGS="-L$libraries -Wl,--allow-shlib-undefined" objects unit-tests sim-tests cm-tests >"$log" 2>&1; then
 	echo "ok arch_musl__compiles"
 else
