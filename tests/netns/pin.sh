@@ -65,7 +65,7 @@ alone() {
 	need_pinned "$dir" "$MAPS"
 	start client b "$XROCE" run --dev $IF_B -- ibv_rc_pingpong -d $DEV_B -g 0 -n 1000000000 -p 18630 $IP4_A
 	client=$child
-	wait_until 10 has_sent "$dir" 1000 || { fail "nothing is counted"; show program; show client; }
+	wait_until 30 has_sent "$dir" 1000 || { fail "nothing is counted"; show program; show client; }
 	kill -STOP "$program" "$client"
 	in_a "$XROCE" stat --json --pid "$program" >"$WORK/stat.out"
 	for name in tx_packets tx_bytes rx_packets; do

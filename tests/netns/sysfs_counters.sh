@@ -77,7 +77,7 @@ traffic() {
 	# shellcheck disable=SC2086
 	start client b ${as[${3:-root}]} "$OWN/bin/xroce" run --dev $IF_B -- ibv_rc_pingpong -d $DEV_B -g 0 -n 1000000000 -p "$2" $IP4_A
 	client=$child
-	wait_until 10 has_sent "$server" 1000 || { fail "no traffic"; show server; show client; return 1; }
+	wait_until 30 has_sent "$server" 1000 || { fail "no traffic"; show server; show client; return 1; }
 	kill -STOP "$client" "$server"
 }
 end_traffic() {
@@ -137,7 +137,7 @@ live() {
 	before=$(sent "$server")
 	wait_until 10 grep -q . "$WORK/reader.out" || fail "nothing is read"
 	kill -CONT "$server" "$client"
-	wait_until 10 has_sent "$server" $((before + 1000)) || fail "no more traffic"
+	wait_until 30 has_sent "$server" $((before + 1000)) || fail "no more traffic"
 	kill -STOP "$client" "$server"
 	echo >"$OWN/go"
 	finish "$reader" 20 || fail "the reader ended with $?"
@@ -240,7 +240,7 @@ killed_server() {
 	need_equal "another file" "$(cat "$WORK/looked.out")" "4: ACTIVE"
 	before=$(sent "$server")
 	kill -CONT "$server" "$client"
-	wait_until 10 has_sent "$server" $((before + 1000)) || fail "the program does not go on"
+	wait_until 30 has_sent "$server" $((before + 1000)) || fail "the program does not go on"
 	stop "$client"
 	stop "$server"
 	no_servers
