@@ -127,12 +127,16 @@ agree_shared() {
 	end_traffic
 }
 
-# They move: read twice by one shell while there is traffic.
+# They move: read twice by one program while there is traffic, by one descriptor and by another.
 live() {
 	traffic root 18613 || return
-	# shellcheck disable=SC2016
-	start reader a "${RUN[@]}" sh -c 'cd "$0"/counters; cat port_xmit_packets; read -r go <"$1"; cat port_xmit_packets
-		exec 3<port_xmit_packets; cat <&3; cat <&3' $PORT "$OWN/go"
+	start reader a "${RUN[@]}" python3 -uc 'import os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+print(int(os.pread(fd, 4096, 0)))
+open(sys.argv[2]).read()
+print(int(os.pread(fd, 4096, 0)))
+print(int(open(sys.argv[1]).read()))
+print(len(os.pread(fd, 4096, 1)), len(os.pread(fd, 4096, 4095)))' $PORT/counters/port_xmit_packets "$OWN/go"
 	local reader=$child before
 	before=$(sent "$server")
 	wait_until 10 grep -q . "$WORK/reader.out" || fail "nothing is read"
@@ -143,7 +147,8 @@ live() {
 	finish "$reader" 20 || fail "the reader ended with $?"
 	need_equal "what it read" "$(cat "$WORK/reader.out")" "$before
 $(sent "$server")
-$(sent "$server")"
+$(sent "$server")
+$(sent "$server" | wc -c | awk '{ print $1 - 1 }') 0"
 	end_traffic
 }
 
