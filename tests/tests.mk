@@ -25,6 +25,9 @@ $(BUILD)/tests/measure/%: $(BUILD)/obj/tests/measure/%.o $(call objs,user/cli/js
 # What the command prints with.
 $(BUILD)/tests/unit/test_table: $(call objs,user/cli/json.c user/cli/table.c)
 # Files of the command that need nothing else.
+$(BUILD)/tests/unit/test_screen: $(call objs,user/cli/screen.c user/cli/spark.c)
+$(BUILD)/tests/unit/test_top: $(call objs,$(addprefix user/cli/,json.c screen.c spark.c table.c \
+	top_draw.c top_fields.c top_keys.c top_model.c))
 $(BUILD)/tests/unit/test_pcapng: $(call objs,user/cli/pcapng.c)
 
 $(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call shared,sim) $(TEST_COMMON) \

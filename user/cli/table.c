@@ -76,6 +76,17 @@ void table_real(struct table *t, double value)
 	table_add(t, CELL_REAL)->real = value;
 }
 
+void table_real_as(struct table *t, double value, const char *fmt, ...)
+{
+	struct cell *cell = table_add(t, CELL_REAL);
+	va_list ap;
+
+	cell->real = value;
+	va_start(ap, fmt);
+	table_say(cell, fmt, ap);
+	va_end(ap);
+}
+
 void table_bool(struct table *t, bool value)
 {
 	table_add(t, CELL_BOOL)->number = value;
@@ -197,7 +208,8 @@ static void line_put(struct line *line, const char *text)
 				return;
 			line->at++;
 		}
-		fputc(*text, line->out);
+		/* names are what others chose; a terminal would obey what is in them */
+		fputc((unsigned char)*text < ' ' || *text == 127 ? '?' : *text, line->out);
 	}
 }
 

@@ -49,6 +49,8 @@ void table_number(struct table *t, u64 value);
 void table_number_as(struct table *t, u64 value, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void table_real(struct table *t, double value); /* the table has one digit behind the point */
+void table_real_as(struct table *t, double value, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
 void table_bool(struct table *t, bool value);
 void table_none(struct table *t);	/* "-", null */
 void table_mark_bad(struct table *t);	/* the last value */
