@@ -16,7 +16,7 @@ packages=(
 	libcmocka-dev ibverbs-utils infiniband-diags rdmacm-utils perftest ucx-utils libucx-dev qperf fio
 	libfabric-bin dapl2-utils libdapl2 libgloo-dev g++ python3-pyverbs
 	iperf3 curl python3 tshark gnuplot-nox
-	iproute2 nftables iputils-ping ethtool strace util-linux procps
+	iproute2 nftables iputils-ping ethtool strace util-linux procps tmux
 	openmpi-bin libopenmpi-dev mpich libmpich-dev runc systemd-container
 	mandoc man-db bsdextrautils debhelper dpkg-dev lintian
 	spin

@@ -163,6 +163,7 @@ _xroce_look() {
 	case $prev in
 	-d | --dev) _xroce_interfaces "$cur" ;;
 	-s | --state) _xroce_words "reset init rtr rts sqd sqe err" "$cur" ;;
+	-v | --view) _xroce_words "qps processes cqs interfaces" "$cur" ;;
 	-[pqPwno] | --pid | --qpn | --peer | --watch | --count | --sort) COMPREPLY=() ;;
 	*) _xroce_words "$options --help" "$cur" ;;
 	esac
@@ -214,7 +215,7 @@ _xroce() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xroce_words "run serve stop list doctor ping bench stat qp cq srq mr clients capture trace help --help --version" "$cur"
+		_xroce_words "run serve stop list doctor ping bench stat top qp cq srq mr clients capture trace help --help --version" "$cur"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -226,6 +227,7 @@ _xroce() {
 	qp) _xroce_look "--dev --pid --qpn --peer --state --sort --json" ;;
 	capture) _xroce_capture ;;
 	stat) _xroce_look "--dev --pid --watch --count --json" ;;
+	top) _xroce_look "--dev --pid --qpn --peer --state --watch --count --sort --view --batch --json" ;;
 	trace) _xroce_trace ;;
 	bench) _xroce_bench ;;
 	stop | list | doctor)
@@ -235,7 +237,7 @@ _xroce() {
 		*) _xroce_interfaces "$cur" ;;
 		esac
 		;;
-	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping bench stat qp cq srq mr clients capture trace" "$cur" ;;
+	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping bench stat top qp cq srq mr clients capture trace" "$cur" ;;
 	esac
 }
 

@@ -56,6 +56,13 @@ completion__options_are_those_of_ping() {
 		offers xroce ping --count "" && is ""
 }
 
+completion__options_are_those_of_top() {
+	local want
+
+	want=$(options_of top | sort -u | paste -sd' ')
+	offers xroce top - && is "$want" && offers xroce top --view "" && is "cqs interfaces processes qps"
+}
+
 completion__options_are_those_of_capture() {
 	local want
 

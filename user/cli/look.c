@@ -25,6 +25,8 @@ static const struct look_option {
 	  "again and again, so far apart: what has come since" },
 	{ { "count", required_argument, NULL, 'n' }, "N", "so many times, not for ever" },
 	{ { "sort", required_argument, NULL, 'o' }, "COLUMN", "the largest of that column first" },
+	{ { "view", required_argument, NULL, 'v' }, "VIEW", "what is shown" },
+	{ { "batch", no_argument, NULL, 'b' }, NULL, "tables, as if this were no terminal" },
 	{ { "json", no_argument, NULL, 'j' }, NULL, "JSON, for programs" },
 	{ { "help", no_argument, NULL, 'h' }, NULL, "this text" },
 };
@@ -160,6 +162,12 @@ static int look_set(struct look *l, int letter, const char *text)
 		break;
 	case 'o':
 		l->sort = text;
+		break;
+	case 'v':
+		l->view = text;
+		break;
+	case 'b':
+		l->is_batch = true;
 		break;
 	case 'j':
 		l->json = true;

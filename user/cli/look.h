@@ -20,12 +20,14 @@ struct look {
 	u32 interval_ms;   /* 0: once */
 	u32 count;	   /* so often; 0: for ever */
 	const char *sort;  /* a column; NULL: as they come */
+	const char *view;  /* of `xroce top`; NULL: the first */
+	bool is_batch;	   /* as if it were no terminal */
 	bool is_hidden;	   /* there is something that this user may not see */
 	struct observer observer;
 };
 
 /*
- * Reads the options that the letters of allowed name (dpqPsjwno), and begins to observe. argc and
+ * Reads the options that the letters of allowed name (dpqPsjwnovb), and begins to observe. argc and
  * argv are moved on to what is no option. Returns EXIT_OK, then look_end(); or EXIT_USAGE,
  * EXIT_FAILED after a line on standard error.
  */

@@ -13,4 +13,10 @@ bool terminal_is_coloured(FILE *out);
 /* In columns and lines; 0: it is no terminal. */
 void terminal_size(FILE *out, u32 *columns, u32 *lines);
 
+/*
+ * What is being done, for what takes long: a line on standard error if that is a terminal, which
+ * the next one replaces; NULL: none any more.
+ */
+void terminal_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 #endif
