@@ -231,9 +231,15 @@ _xroce() {
 	trace) _xroce_trace ;;
 	bench) _xroce_bench ;;
 	stop | list | doctor)
-		[ "$COMP_CWORD" -eq 2 ] || return
+		[ "$COMP_CWORD" -eq 2 ] || [[ $COMP_CWORD -eq 3 && ${COMP_WORDS[2]} == -* ]] || return
 		case $cur in
-		-*) _xroce_words "--help" "$cur" ;;
+		-*)
+			if [ "${COMP_WORDS[1]}" = stop ]; then
+				_xroce_words "--help" "$cur"
+			else
+				_xroce_words "--json --help" "$cur"
+			fi
+			;;
 		*) _xroce_interfaces "$cur" ;;
 		esac
 		;;

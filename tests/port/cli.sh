@@ -199,6 +199,77 @@ list_sent() {
 list_says() { try 0 "$XROCE" list $IF_A && grep -qE "$1" "$WORK/cli.out"; }
 
 # The TAP device that frames are redirected from: tried out, and what is lost without it.
+# json EXPRESSION: of the document that was printed, d
+json() {
+	python3 -c 'import json, sys
+d = json.load(open(sys.argv[1]))
+print(eval(sys.argv[2]))' "$WORK/cli.out" "$1" 2>&1
+}
+
+# The same as the lines have.
+list_json() {
+	try 0 "$XROCE" list --json $IF_A
+	need_equal "the device" "$(json '[(v["name"], v["interface"], v["up"], v["speed_mbps"], v["mtu"], v["path_mtu"], v["rx_queues"]) for v in d["devices"]]')" \
+		"[('$DEV_A', '$IF_A', True, 10000, 4500, 4096, 1)]"
+	need_equal "its MAC" "$(json 'd["devices"][0]["mac"]')" "$MAC_A"
+	need_equal "its first GID" "$(json 'd["devices"][0]["gids"][0]')" "::ffff:$IP4_A"
+	need_equal "nothing attached" "$(json '(d["devices"][0]["xdp"]["program_id"], d["devices"][0]["xdp"]["mode"], "in_use" in d["devices"][0])')" "(None, 'generic', False)"
+	try 0 "$XROCE" list -j
+	need_equal "all devices" "$(json "sorted(v['interface'] for v in d['devices'])")" "['$IF_A']"
+	try 1 env XROCE_DEV=nosuch "$XROCE" list --json
+	start server a "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0 -p 18599
+	local server=$child
+	wait_until 10 listens_or_gone a 18599 "$server"
+	try 0 "$XROCE" list --json $IF_A
+	need_equal "in use" "$(json '(d["devices"][0]["sharing"]["pid"], d["devices"][0]["sharing"]["command"])')" "($server, 'ibv_rc_pingpong')"
+	need_equal "what it received" "$(json 'd["devices"][0]["received"]["frames"]')" 0
+	need_equal "our program" "$(json 'd["devices"][0]["xdp"]["xroce_program_id"] == d["devices"][0]["xdp"]["program_id"]')" True
+	need_equal "who listens" "$(json 'd["devices"][0]["listeners"]')" "[]"
+	stop "$server"
+	start broker a "$XROCE" serve $IF_A
+	local broker=$child
+	wait_until 10 has_broker
+	start server a "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0 -p 18598
+	server=$child
+	wait_until 10 listens_or_gone a 18598 "$server"
+	try 0 "$XROCE" list --json $IF_A
+	need_equal "the broker and its client" "$(json '(d["devices"][0]["broker"]["pid"], [(c["pid"], c["qps"]) for c in d["devices"][0]["broker"]["clients"]])')" "($broker, [($server, 1)])"
+	stop "$server"
+	stop "$broker"
+}
+has_broker() { in_a "$XROCE" list $IF_A | grep -q 'broker *pid'; }
+
+doctor_json() {
+	try 0 "$XROCE" doctor --json $IF_A
+	need_equal "failures" "$(json 'd["failures"]')" 0
+	need_equal "of the interface" "$(json '[f["level"] for f in d["findings"] if f.get("interface") == "'$IF_A'" and f["what"] == "link"]')" "['ok']"
+	need_equal "a finding of the host" "$(json '[f["level"] for f in d["findings"] if "interface" not in f and f["what"] == "privileges"]')" "['ok']"
+	cp "$WORK/cli.out" "$WORK/doctor.json"
+	try 0 "$XROCE" doctor $IF_A
+	need_equal "as many as there are lines" "$(wc -l <"$WORK/cli.out")" "$(grep -c '"level"' "$WORK/doctor.json")"
+	in_a ip link set $IF_A mtu 100
+	try 1 "$XROCE" doctor $IF_A -j
+	need_equal "what fails" "$(json '[(f["what"], f["remedy"] != "") for f in d["findings"] if f["level"] == "fail"][0]')" "('MTU', True)"
+	need_equal "failures" "$(json 'd["failures"] > 0')" True
+	mtu 4500
+	try 2 "$XROCE" doctor --nosuch
+	try 2 "$XROCE" list --json $IF_A lo
+}
+
+# What takes long says so on a terminal, and nowhere else.
+progress_on_a_terminal() {
+	try 0 script -qec "$XROCE capture -d 1 -w $WORK/none.pcapng $IF_A" "$WORK/typed"
+	grep -qaP '\r\x1b\[K0 packets received, 0 dropped, 0 sent; ' "$WORK/typed" || fail "capture says nothing on a terminal"
+	grep -qaP 'ends it\r\x1b\[Kxroce capture: 0 packets received' "$WORK/typed" || fail "the line stays"
+	in_a "$XROCE" capture -d 1 -w "$WORK/none.pcapng" $IF_A >"$WORK/cli.out" 2>&1
+	need_no_line cli 'ends it'
+	grep -qP '\x1b' "$WORK/cli.out" && fail "escape codes in a file"
+	start typing a script -qefc "$XROCE serve $IF_A" "$WORK/typed"
+	wait_until 10 grep -qaF "serves $IF_A; ^C ends it" "$WORK/typed" || fail "serve says nothing on a terminal"
+	try 0 "$XROCE" stop $IF_A
+	finish "$child" 10 || fail "serve ends with $?"
+}
+
 doctor_redirection() {
 	local -x XROCE_XDP=native
 	try 0 "$XROCE" doctor $IF_A
@@ -371,6 +442,9 @@ run_case run_installed run_installed
 run_case list_link list_link
 run_case list_sends list_sends
 run_case list_sent list_sent
+run_case list_json list_json
+run_case doctor_json doctor_json
+run_case progress_on_a_terminal progress_on_a_terminal
 run_case doctor_healthy doctor_healthy
 run_case doctor_redirection doctor_redirection
 run_case doctor_unprivileged doctor_unprivileged

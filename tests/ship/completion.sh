@@ -104,6 +104,15 @@ completion__words_are_those_that_run_takes() {
 	offers xroce run -t l && is live
 }
 
+completion__options_are_those_of_list_and_doctor() {
+	local word
+
+	for word in list doctor; do
+		offers xroce $word - && is "$(options_of $word | sort | paste -sd' ')" &&
+			offers xroce $word --json l && grep -qw lo "$work/got" || return
+	done
+}
+
 completion__interfaces() {
 	offers xroce list l && grep -qw lo "$work/got" &&
 		offers xroce run --dev l && grep -qw lo "$work/got" &&

@@ -7,6 +7,7 @@
 #include <sys/random.h>
 
 #include "../base/clock.h"
+#include "../cli/terminal.h"
 #include "ping.h"
 
 /* Round trips under way whose times are remembered; an answer to an older one counts as lost. */
@@ -181,6 +182,10 @@ static int ping_round_trips(struct ping *p, bool by_mads)
 	while (n >= 0 && !ping_is_over(p, begun_ns, last_ns, now_ns)) {
 		const bool more = !o->count || p->result.sent < o->count;
 
+		if (o->quiet)
+			terminal_say("xroce ping: %llu sent, %llu received",
+				     (unsigned long long)p->result.sent,
+				     (unsigned long long)p->result.received);
 		if (more && now_ns >= next_ns) {
 			last_ns = now_ns;
 			next_ns = max_u64(next_ns + o->interval_ns, now_ns);
@@ -264,10 +269,12 @@ static int ping_find_mtu(struct ping *p)
 	int n = 1;
 
 	for (u32 mtu = 256; mtu <= p->dev.mtu && n > 0; mtu *= 2) {
+		terminal_say("xroce ping: tries datagrams of %u bytes", mtu);
 		n = ping_try(p, mtu, &seq);
 		if (n > 0)
 			p->result.path_mtu = mtu;
 	}
+	terminal_say(NULL);
 	return n < 0 ? n : 0;
 }
 
@@ -357,6 +364,7 @@ static int ping_run(struct ping *p)
 	}
 	err = ping_round_trips(p, r->by_mads);
 	r->has_server = p->server_qpn;
+	terminal_say(NULL);
 	r->link_mtu = p->peer.dev.mtu;
 	r->route_mtu = peer_route_mtu(&p->peer);
 	r->path_mtu_most = min_u32(p->dev.mtu, netdev_path_mtu(r->route_mtu ? r->route_mtu : 65535,

@@ -16,6 +16,7 @@
 #include "cli.h"
 #include "decode.h"
 #include "packets.h"
+#include "terminal.h"
 
 #define SNAPLEN_ALL   65616u
 #define RING_BYTES    (32u << 20)
@@ -153,6 +154,15 @@ static int capture_failed(const char *what, int err)
 	return EXIT_FAILED;
 }
 
+/* Not beside packets that somebody prints on the same terminal. */
+static void capture_progress(const struct capture *c)
+{
+	if (strcmp(c->file.path, "-") != 0)
+		terminal_say("%llu packets received, %llu dropped, %llu sent; ^C ends it",
+			     (unsigned long long)c->received, (unsigned long long)c->dropped,
+			     (unsigned long long)c->sent);
+}
+
 /* What cannot be looked at is said once. */
 static void capture_complain(const struct capture *c, int *told)
 {
@@ -161,6 +171,7 @@ static void capture_complain(const struct capture *c, int *told)
 	if (!err || err == *told)
 		return;
 	*told = err;
+	terminal_say(NULL);
 	if (err == -EBUSY)
 		fprintf(stderr, "xroce capture: a process is looked at by %u others already, which "
 				"is as many as can be\n",
@@ -194,9 +205,11 @@ static int capture_run(struct capture *c)
 			stopped = true;
 			continue;
 		}
+		capture_progress(c);
 		idle_ms = n ? BUSY_MS : min_u32(2 * idle_ms, IDLE_MS);
 		poll(NULL, 0, (int)idle_ms);
 	}
+	terminal_say(NULL);
 	if (n < 0)
 		return capture_failed("look at the processes", n);
 	return told == -EPERM ? EXIT_FAILED : EXIT_OK;

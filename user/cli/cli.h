@@ -37,6 +37,13 @@ int usage_error(const struct command *command, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /*
+ * The command line of a subcommand that takes --json and an interface at most: NULL if there is
+ * none. Returns EXIT_OK or EXIT_USAGE, then the reason is printed.
+ */
+int iface_arguments(const struct command *command, int argc, char **argv, const char **iface,
+		    bool *json);
+
+/*
  * The interface of that name, or one clear line on standard error. Returns EXIT_OK, EXIT_USAGE (no
  * such device) or EXIT_FAILED.
  */
@@ -47,15 +54,6 @@ int find_device(const struct command *command, const char *name, struct netdev *
  * Returns 0, -ENOENT (*dir is where it was looked for) or -errno.
  */
 int library_dir(char *dir, size_t n);
-
-/* list_broker.c: prints the interface's broker and its clients. False: it has none. */
-bool list_broker(const struct netdev *dev);
-
-/*
- * list_listener.c: prints what the process of our program prog_id listens to by rdma_cm, if this
- * user may see it. pid 0: as the process itself knows it.
- */
-void list_listeners(u32 prog_id, u32 pid);
 
 /* ---- xdp.c: the XDP hook of an interface ---- */
 

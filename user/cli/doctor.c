@@ -5,6 +5,30 @@
 
 #include "../tx/tx_probe.h"
 #include "doctor.h"
+#include "terminal.h"
+
+/* The interface is a member of its own, and what was found of it has not its name. */
+static void finding_json(struct doctor *d, const char *level, const char *what, const char *remedy,
+			 const char *fmt, va_list ap)
+{
+	const size_t n = d->iface ? strlen(d->iface) : 0;
+	struct json *j = d->json;
+	char text[1024];
+
+	vsnprintf(text, sizeof(text), fmt, ap);
+	json_object(j, NULL);
+	json_text(j, "level", level);
+	if (d->iface)
+		json_text(j, "interface", d->iface);
+	json_text(j, "what", n && !strncmp(what, d->iface, n) && what[n] == ' ' ? what + n + 1 :
+										what);
+	json_text(j, "finding", text);
+	if (remedy)
+		json_text(j, "remedy", remedy);
+	json_close(j);
+	/* the probes fork, and would write it once more */
+	fflush(j->out);
+}
 
 void finding(struct doctor *d, enum level level, const char *what, const char *remedy,
 	     const char *fmt, ...)
@@ -15,13 +39,15 @@ void finding(struct doctor *d, enum level level, const char *what, const char *r
 	va_list ap;
 
 	d->failures += level == LEVEL_FAIL;
-	printf("%-4s  %s: ", word[level], what);
 	va_start(ap, fmt);
-	vprintf(fmt, ap);
+	if (d->json) {
+		finding_json(d, level == LEVEL_FAIL ? "fail" : word[level], what, remedy, fmt, ap);
+	} else {
+		printf("%-4s  %s: ", word[level], what);
+		vprintf(fmt, ap);
+		printf("%s%s\n", remedy ? " -> " : "", remedy ? remedy : "");
+	}
 	va_end(ap);
-	if (remedy)
-		printf(" -> %s", remedy);
-	putchar('\n');
 }
 
 /* What the interfaces are that it looks at: *n of them in *list, to be freed. An exit code. */
@@ -55,7 +81,11 @@ static void doctor_look(struct doctor *d, const char *name, const struct netdev 
 	for (int i = 0; i < n; i++) {
 		if (!doctor_looks_at(name, &list[i]))
 			continue;
+		d->iface = list[i].name;
+		if (d->json)
+			terminal_say("xroce doctor: looks at %s", d->iface);
 		doctor_iface(d, &list[i]);
+		d->iface = NULL;
 		usable++;
 	}
 	if (!usable)
@@ -64,22 +94,41 @@ static void doctor_look(struct doctor *d, const char *name, const struct netdev 
 			"none that is up and has an address, but for lo");
 }
 
+static void doctor_json(struct doctor *d, const char *name, const struct netdev *list, int n)
+{
+	struct json j;
+
+	d->json = &j;
+	json_begin(&j, stdout);
+	json_object(&j, NULL);
+	json_array(&j, "findings");
+	fflush(stdout);
+	doctor_look(d, name, list, n);
+	json_close(&j);
+	json_number(&j, "failures", d->failures);
+	json_close(&j);
+	json_end(&j);
+	terminal_say(NULL);
+}
+
 static int doctor_main(int argc, char **argv)
 {
-	const char *name = argc > 1 ? argv[1] : NULL;
 	struct netdev *list = NULL;
 	struct doctor d = { 0 };
-	int ret, n;
+	const char *name;
+	bool is_json;
+	int ret = iface_arguments(&command_doctor, argc, argv, &name, &is_json), n;
 
-	if (name && name[0] == '-')
-		return usage_error(&command_doctor, "unknown option '%s'", name);
-	if (argc > 2)
-		return usage_error(&command_doctor, "more than one interface");
+	if (ret)
+		return ret;
 	ret = doctor_interfaces(name, &list, &n);
 	if (!ret) {
 		/* The probes fork: what is buffered would be written twice, and lines come late. */
 		setvbuf(stdout, NULL, _IOLBF, 0);
-		doctor_look(&d, name, list, n);
+		if (is_json)
+			doctor_json(&d, name, list, n);
+		else
+			doctor_look(&d, name, list, n);
 		ret = d.failures ? EXIT_FAILED : EXIT_OK;
 	}
 	free(list);
@@ -90,7 +139,7 @@ const struct command command_doctor = {
 	.name = "doctor",
 	.summary = "check what xroce needs, and say what to do where it is missing",
 	.main = doctor_main,
-	.help = "usage: xroce doctor [IFACE]\n"
+	.help = "usage: xroce doctor [OPTION] [IFACE]\n"
 		"\n"
 		"Checks this process's privileges, the kernel, and IFACE, or every interface that "
 		"is up and has an address, and prints a line\n"
@@ -114,6 +163,9 @@ const struct command command_doctor = {
 		"It changes nothing: what needs trying out is tried in a network namespace of its "
 		"own. Run it as the user, and in the network\n"
 		"namespace, that programs will run in: the answers are theirs.\n"
+		"\n"
+		"  -j, --json  JSON, for programs: level, interface, what, finding, remedy\n"
+		"  -h, --help  this text\n"
 		"\n"
 		"Exit status: 0 if nothing failed, 1 if something did, 2 for wrong usage or no "
 		"such interface.\n",

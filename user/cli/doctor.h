@@ -4,11 +4,14 @@
 #define CLI_DOCTOR_H
 
 #include "cli.h"
+#include "json.h"
 
 enum level { LEVEL_OK, LEVEL_WARN, LEVEL_FAIL };
 
 struct doctor {
 	u32 failures;
+	struct json *json;  /* NULL: lines */
+	const char *iface;  /* that it looks at; NULL: the host */
 	bool brokered;	  /* an interface that is looked at has a broker for this user */
 	bool may_bpf;	  /* CAP_BPF and CAP_NET_ADMIN where they count: BPF can be asked */
 	bool multibuffer; /* AF_XDP takes frames of several buffers */

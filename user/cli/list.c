@@ -7,7 +7,7 @@
 #include "../base/options.h"
 #include "../tx/tx_probe.h"
 #include "../netdev/xdp_mode.h"
-#include "cli.h"
+#include "list.h"
 
 static void print_link(const struct netdev *dev)
 {
@@ -206,32 +206,44 @@ static void print_device(const struct netdev *dev)
 	print_gids(dev);
 }
 
+static void list_json(const struct netdev *list, int n)
+{
+	struct json j;
+
+	json_begin(&j, stdout);
+	json_object(&j, NULL);
+	json_array(&j, "devices");
+	for (int i = 0; i < n; i++)
+		list_json_device(&j, &list[i]);
+	json_close(&j);
+	json_close(&j);
+	json_end(&j);
+}
+
 static int list_main(int argc, char **argv)
 {
-	struct netdev one, *list;
-	int n, ret;
+	struct netdev one, *list = &one;
+	const char *name;
+	bool is_json;
+	int n = 1, ret = iface_arguments(&command_list, argc, argv, &name, &is_json);
 
-	if (argc > 1 && argv[1][0] == '-')
-		return usage_error(&command_list, "unknown option '%s'", argv[1]);
-	if (argc > 2)
-		return usage_error(&command_list, "more than one interface");
-	if (argc == 2) {
-		ret = find_device(&command_list, argv[1], &one);
-		if (ret)
-			return ret;
-		print_device(&one);
-		return EXIT_OK;
-	}
-
-	n = netdev_list(&list);
+	if (!ret && name)
+		ret = find_device(&command_list, name, &one);
+	if (ret)
+		return ret;
+	if (!name)
+		n = netdev_list(&list);
 	if (n < 0) {
 		fprintf(stderr, "xroce list: cannot read the network interfaces: %s\n",
 			strerror(-n));
 		return EXIT_FAILED;
 	}
-	for (int i = 0; i < n; i++)
+	if (is_json)
+		list_json(list, n);
+	for (int i = 0; !is_json && i < n; i++)
 		print_device(&list[i]);
-	free(list);
+	if (list != &one)
+		free(list);
 	return n ? EXIT_OK : EXIT_FAILED;
 }
 
@@ -239,13 +251,16 @@ const struct command command_list = {
 	.name = "list",
 	.summary = "show the devices, their GIDs, MTU and link",
 	.main = list_main,
-	.help = "usage: xroce list [IFACE]\n"
+	.help = "usage: xroce list [OPTION] [IFACE]\n"
 		"\n"
 		"Shows the RDMA devices that a program has under 'xroce run', in the order in "
 		"which it finds them: every Ethernet interface of this\n"
 		"network namespace, those that are up and have addresses first; lo is one only "
 		"where XROCE_DEV or --dev asks for it. With IFACE,\n"
 		"that one. It opens and attaches nothing.\n"
+		"\n"
+		"  -j, --json  JSON, for programs: the same by name\n"
+		"  -h, --help  this text\n"
 		"\n"
 		"  link      state, speed if the driver tells, MTU, receive queues in use\n"
 		"  path MTU  the largest payload of a packet, which the link MTU bounds; and the "

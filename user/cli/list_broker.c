@@ -5,7 +5,7 @@
 
 #include "../attach/ask.h"
 #include "../base/process.h"
-#include "cli.h"
+#include "list.h"
 
 static void list_user(u32 uid, char *text, size_t n)
 {

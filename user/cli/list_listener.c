@@ -4,7 +4,7 @@
 
 #include "../base/ask.h"
 #include "../base/process.h"
-#include "cli.h"
+#include "list.h"
 
 /* RDMA_PS_*, the upper bits of the service id of a port. */
 static const struct port_space {
@@ -12,44 +12,53 @@ static const struct port_space {
 	const char *name;
 } port_spaces[] = { { 0x0002, "IPOIB" }, { 0x0106, "TCP" }, { 0x0111, "UDP" }, { 0x013f, "IB" } };
 
-static void listener_print_service(u64 service)
+static void listener_service(u64 service, char *text, size_t n)
 {
 	for (u32 i = 0; i < sizeof(port_spaces) / sizeof(port_spaces[0]); i++)
 		if (service >> 16 == port_spaces[i].number) {
-			printf("%s port %u", port_spaces[i].name, (unsigned int)(service & 0xffff));
+			snprintf(text, n, "%s port %u", port_spaces[i].name,
+				 (unsigned int)(service & 0xffff));
 			return;
 		}
-	printf("service 0x%016llx", (unsigned long long)service);
+	snprintf(text, n, "service 0x%016llx", (unsigned long long)service);
 }
 
-static void listener_print_address(const struct xroce_listener *l)
+static void listener_address(const struct xroce_listener *l, char *said, size_t n)
 {
 	static const u8 any[16], mapped[12] = { [10] = 0xff, 0xff };
 	char text[INET6_ADDRSTRLEN];
 
 	if (!memcmp(l->address, any, sizeof(any)))
-		printf("any%s address", l->families == ASK_IPV4	  ? " IPv4" :
-					l->families == ASK_IPV6 ? " IPv6" :
-								    "");
+		snprintf(said, n, "any%s address",
+			 l->families == ASK_IPV4 ? " IPv4" :
+			 l->families == ASK_IPV6 ? " IPv6" :
+						   "");
 	else if (!memcmp(l->address, mapped, sizeof(mapped)))
-		printf("%s", inet_ntop(AF_INET, l->address + sizeof(mapped), text, sizeof(text)));
+		snprintf(said, n, "%s",
+			 inet_ntop(AF_INET, l->address + sizeof(mapped), text, sizeof(text)));
 	else
-		printf("%s", inet_ntop(AF_INET6, l->address, text, sizeof(text)));
+		snprintf(said, n, "%s", inet_ntop(AF_INET6, l->address, text, sizeof(text)));
+}
+
+union listener_map {
+	struct xroce_engine engine;
+	u64 words[sizeof(struct xroce_engine) / sizeof(u64)];
+};
+
+/* One element: the sum over all is the element itself. */
+static bool listener_read(u32 prog_id, union listener_map *map)
+{
+	return !xdp_counters(prog_id, XROCE_MAP_ENGINE, map->words,
+			     sizeof(map->words) / sizeof(map->words[0]));
 }
 
 void list_listeners(u32 prog_id, u32 pid)
 {
-	union {
-		struct xroce_engine engine;
-		u64 words[sizeof(struct xroce_engine) / sizeof(u64)];
-	} map;
-	char comm[32];
+	char comm[32], service[48], address[INET6_ADDRSTRLEN + 16];
+	union listener_map map;
 	u32 shown = 0;
 
-	/* one element: the sum over all is the element itself */
-	if (xdp_counters(prog_id, XROCE_MAP_ENGINE, map.words,
-			 sizeof(map.words) / sizeof(map.words[0])) ||
-	    !map.engine.listeners)
+	if (!listener_read(prog_id, &map) || !map.engine.listeners)
 		return;
 	if (!pid)
 		pid = map.engine.pid;
@@ -60,13 +69,34 @@ void list_listeners(u32 prog_id, u32 pid)
 		if (!l->families)
 			continue;
 		shown++;
-		printf("  listens   pid %u (%s): ", pid, comm);
-		listener_print_service(l->service);
-		printf(" at ");
-		listener_print_address(l);
-		putchar('\n');
+		listener_service(l->service, service, sizeof(service));
+		listener_address(l, address, sizeof(address));
+		printf("  listens   pid %u (%s): %s at %s\n", pid, comm, service, address);
 	}
 	if (map.engine.listeners > shown)
 		printf("  listens   pid %u (%s): %u more\n", pid, comm,
 		       map.engine.listeners - shown);
+}
+
+void list_json_listeners(struct json *j, u32 prog_id)
+{
+	char service[48], address[INET6_ADDRSTRLEN + 16];
+	union listener_map map;
+
+	if (!listener_read(prog_id, &map))
+		return;
+	json_array(j, "listeners");
+	for (u32 i = 0; i < XROCE_LISTENERS; i++) {
+		const struct xroce_listener *l = &map.engine.listener[i];
+
+		if (!l->families)
+			continue;
+		listener_service(l->service, service, sizeof(service));
+		listener_address(l, address, sizeof(address));
+		json_object(j, NULL);
+		json_text(j, "service", service);
+		json_text(j, "address", address);
+		json_close(j);
+	}
+	json_close(j);
 }

@@ -2,6 +2,7 @@
 /*
  * The xroce command: picks the subcommand. One file a subcommand; nothing here knows what they do.
  */
+#include <getopt.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
@@ -74,6 +75,29 @@ int usage_error(const struct command *command, const char *fmt, ...)
 	fprintf(stderr, "\n%.*s\n'xroce %s --help' tells more\n", (int)strcspn(command->help, "\n"),
 		command->help, command->name);
 	return EXIT_USAGE;
+}
+
+int iface_arguments(const struct command *command, int argc, char **argv, const char **iface,
+		    bool *json)
+{
+	static const struct option options[] = { { "json", no_argument, NULL, 'j' },
+						 { "help", no_argument, NULL, 'h' },
+						 { NULL, 0, NULL, 0 } };
+	int opt;
+
+	opterr = 0;
+	*json = false;
+	while ((opt = getopt_long(argc, argv, "jh", options, NULL)) != -1) {
+		switch (opt) {
+		case 'j': *json = true; break;
+		case 'h': command_help(command); exit(EXIT_OK);
+		default: return usage_error(command, "unknown option '%s'", argv[optind - 1]);
+		}
+	}
+	if (argc - optind > 1)
+		return usage_error(command, "more than one interface");
+	*iface = argv[optind];
+	return EXIT_OK;
 }
 
 int find_device(const struct command *command, const char *name, struct netdev *dev)

@@ -19,6 +19,7 @@
 #include "../base/options.h"
 #include "../broker/broker.h"
 #include "cli.h"
+#include "terminal.h"
 
 #define SERVE_MODE     0666
 #define SERVE_CLIENTS  128
@@ -267,6 +268,13 @@ static void serve_tell(int ready_fd)
 		close(ready_fd);
 }
 
+/* To a user who waits in front of it. */
+static void serve_say(char **names)
+{
+	for (; *names; names++)
+		terminal_note("xroce serve: serves %s; ^C ends it", *names);
+}
+
 /* ready_fd: somebody waits for a byte from it, or -1. */
 static int serve_run(const struct serve *s, char **names, int ready_fd)
 {
@@ -282,6 +290,8 @@ static int serve_run(const struct serve *s, char **names, int ready_fd)
 	if (!ret) {
 		serve_notify("READY=1");
 		serve_tell(ready_fd);
+		if (ready_fd < 0 && !s->inherits && !s->options.while_used)
+			serve_say(names);
 		ret = brokers_run(all, end_fd) ? EXIT_FAILED : EXIT_OK;
 		serve_notify("STOPPING=1");
 	}

@@ -5,7 +5,10 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "../base/clock.h"
 #include "terminal.h"
+
+#define SAY_NS (100 * NSEC_PER_MSEC)
 
 bool terminal_is_coloured(FILE *out)
 {
@@ -25,19 +28,43 @@ void terminal_size(FILE *out, u32 *columns, u32 *lines)
 	*lines = size.ws_row;
 }
 
+/* A line that replaces another one needs more than a terminal. */
+static bool terminal_can_replace(void)
+{
+	const char *term = getenv("TERM");
+
+	return isatty(fileno(stderr)) && term && *term && strcmp(term, "dumb") != 0;
+}
+
 void terminal_say(const char *fmt, ...)
 {
 	static bool is_said;
-	const char *term = getenv("TERM");
+	static u64 last_ns;
+	const u64 now_ns = clock_now_ns();
 	va_list ap;
 
-	if (!isatty(fileno(stderr)) || (!fmt && !is_said) || !term || !strcmp(term, "dumb"))
-		return;
-	fputs("\r\033[K", stderr);
-	is_said = fmt;
+	if (!fmt && is_said)
+		fputs("\r\033[K", stderr);
 	if (!fmt)
+		is_said = false;
+	if (!fmt || (is_said && now_ns - last_ns < SAY_NS) || !terminal_can_replace())
+		return;
+	is_said = true;
+	last_ns = now_ns;
+	fputs("\r\033[K", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+}
+
+void terminal_note(const char *fmt, ...)
+{
+	va_list ap;
+
+	if (!isatty(fileno(stderr)))
 		return;
 	va_start(ap, fmt);
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
+	fputc('\n', stderr);
 }

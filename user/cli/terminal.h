@@ -15,8 +15,10 @@ void terminal_size(FILE *out, u32 *columns, u32 *lines);
 
 /*
  * What is being done, for what takes long: a line on standard error if that is a terminal, which
- * the next one replaces; NULL: none any more.
+ * the next one replaces, ten times a second at most; NULL: none any more.
  */
 void terminal_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* The same as a line of its own, which stays. */
+void terminal_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -183,7 +183,7 @@ static void trace_say_lost(struct trace *t)
 
 static int trace_run(struct trace *t)
 {
-	bool waits = false, stopped = false;
+	bool waits = false, stopped = false, noted = false;
 	int n;
 
 	for (;;) {
@@ -197,6 +197,11 @@ static int trace_run(struct trace *t)
 				t->dev ? t->dev : "an interface");
 			waits = true;
 		}
+		if (!noted && tracers_num(&t->tracers))
+			terminal_note("xroce trace: looks at %u process%s; ^C ends it",
+				      tracers_num(&t->tracers),
+				      tracers_num(&t->tracers) == 1 ? "" : "es");
+		noted |= tracers_num(&t->tracers) != 0;
 		if (atomic_load_explicit(&trace_ended, memory_order_relaxed) ||
 		    clock_now_ns() >= t->until_ns) {
 			tracers_stop(&t->tracers);
