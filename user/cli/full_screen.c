@@ -36,6 +36,7 @@ static struct {
 	sigset_t mask_before;
 	char *left; /* of a frame, what the terminal did not take */
 	size_t left_len, left_at;
+	bool has_missed; /* a newer frame came before that was taken */
 } screen = { .fd = -1 };
 
 static volatile sig_atomic_t has_ended, has_stopped, has_continued, has_resized;
@@ -159,7 +160,7 @@ int full_screen_begin(void)
 	for (size_t i = 0; i < ARRAY_SIZE(caught); i++)
 		sigaddset(&mask, caught[i]);
 	sigprocmask(SIG_BLOCK, &mask, &screen.mask_before);
-	/* if the shell has a signal ignored, as for nohup, it stays so */
+	/* let in by ppoll(), also if they were blocked before */
 	for (size_t i = 0; i < ARRAY_SIZE(caught); i++)
 		sigdelset(&screen.mask_before, caught[i]);
 	for (size_t i = 0; i < ARRAY_SIZE(caught); i++)
@@ -232,7 +233,8 @@ void full_screen_show(const char *bytes, size_t len)
 {
 	char *left;
 
-	if (screen.left_at < screen.left_len)
+	screen.has_missed = screen.left_at < screen.left_len;
+	if (screen.has_missed)
 		return;
 	left = realloc(screen.left, len);
 	if (!left)
@@ -292,6 +294,10 @@ u32 full_screen_wait(u64 until_ns)
 			continue; /* a signal */
 		if (poll_fd.revents & POLLOUT)
 			screen_flush();
+		if (screen.has_missed && screen.left_at == screen.left_len) {
+			screen.has_missed = false;
+			return FULL_SCREEN_SHOW;
+		}
 		if (poll_fd.revents & POLLIN)
 			return FULL_SCREEN_KEYS;
 		if (poll_fd.revents & (POLLHUP | POLLERR | POLLNVAL))

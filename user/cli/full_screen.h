@@ -19,14 +19,15 @@ void full_screen_end(void); /* also at exit(); it may be called twice */
 
 enum full_screen_event {
 	FULL_SCREEN_KEYS = 1,  /* full_screen_read() */
-	FULL_SCREEN_SHOW = 2,  /* it was resized, or taken again: a frame is due */
+	/* it was resized, or taken again, or takes frames again: one is due */
+	FULL_SCREEN_SHOW = 2,
 	FULL_SCREEN_ENDED = 4, /* a signal, or the terminal is gone */
 };
 /* Waits until then at most (CLOCK_MONOTONIC), and sends what is left of the last frame. */
 u32 full_screen_wait(u64 until_ns);
 u32 full_screen_read(u8 *bytes, u32 size);
 void full_screen_size(u32 *columns, u32 *lines);
-/* Shows it with one write, if the terminal takes it; a frame that still waits is left out. */
+/* Shows it with one write, if the terminal takes it; while an older one waits it is left out. */
 void full_screen_show(const char *bytes, size_t len);
 
 #endif
