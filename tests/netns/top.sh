@@ -126,7 +126,7 @@ paused_stays() {
 	end_pair
 }
 
-longest_line() { screen | awk '{ if (length($0) > n) n = length($0) } END { print n }'; }
+longest_line() { screen | LC_ALL=C.UTF-8 wc -L; }
 resized() {
 	pair || return
 	terminal || return
