@@ -119,7 +119,7 @@ struct xroce_qp_stat {
 	enum xroce_status error;
 	enum xroce_reason error_reason;
 	enum xroce_drop last_drop; /* of rx_dropped, the last one's */
-	__u32 pad;
+	__u32 resent_psn;	/* the oldest request packet when it was sent again last, */
 
 	__u64 tx_retransmitted;	/* request packets sent again, of tx_packets */
 	/* of whole frames: requests sent again, READ responses to duplicates */
@@ -145,7 +145,8 @@ struct xroce_qp_stat {
 	__u64 rx_writes;	/* requests of the peer's that were executed, each once */
 	__u64 rx_reads;
 	__u64 rx_atomics;
-	__u64 unused[1];
+	__u32 resent_bytes;	/* its frame, */
+	__u32 resent_times;	/* and how often by then */
 };
 _Static_assert(sizeof(struct xroce_qp_stat) % 64 == 0, "whole cache lines");
 _Static_assert(__builtin_offsetof(struct xroce_qp_stat, qpn) == 64, "a line for each packet");

@@ -206,6 +206,40 @@ static void stat__peer_that_is_gone(void **state)
 	check_eq(w, s.a->node->stats.req_retry_exceeded, 1);
 	check_eq(w, s.a->node->stats.req_rnr_exceeded, 0);
 	check_eq(w, a->outstanding, 1);
+	check_eq(w, a->resent_psn, a->unacked_psn);
+	check_eq(w, a->resent_times, a->tx_retransmitted);
+	check_eq(w, a->resent_times > 1, true);
+	scene_end(&s);
+}
+
+/* The oldest packet, each time that it is sent again; of others nothing. */
+static void stat__oldest_sent_again(void **state)
+{
+	struct world *w = world_create(2, 28);
+	struct pair_options o = pair_defaults();
+	struct scene s = scene_in(w, &o, 3 * o.pmtu);
+	const struct xroce_qp_stat *a = s.a->qp->stat;
+	const u32 psn = a->sq_psn;
+
+	w->keep_frames = true;
+	w->node[0].to[1].drop = 3 << 1;
+	scene_post(&s, 1, WR_WRITE, 3 * o.pmtu);
+	world_run(w);
+	check_eq(w, a->resent_psn, psn + 1);
+	check_eq(w, a->resent_times, 1);
+	check_eq(w, a->resent_bytes, w->sent[1].len);
+	check_eq(w, a->resent_bytes > o.pmtu, true);
+	/* a short one, which is lost until it has been sent three times */
+	w->node[0].to[1].dead = true;
+	scene_post(&s, 2, WR_WRITE, 8);
+	for (u32 i = 0; i < 100000 && (a->resent_times < 2 || a->resent_psn != psn + 3); i++)
+		world_run_for(w, 10 * NSEC_PER_USEC);
+	check_eq(w, a->resent_psn, psn + 3);
+	check_eq(w, a->resent_bytes < 100, true);
+	check_eq(w, a->resent_times, 2);
+	w->node[0].to[1].dead = false;
+	world_run(w);
+	check_eq(w, a->state, XROCE_QPS_RTS);
 	scene_end(&s);
 }
 
@@ -300,6 +334,7 @@ int main(void)
 		cmocka_unit_test(stat__marks_and_rate),
 		cmocka_unit_test(stat__last_error),
 		cmocka_unit_test(stat__peer_that_is_gone),
+		cmocka_unit_test(stat__oldest_sent_again),
 		cmocka_unit_test(stat__interface_that_is_gone),
 		cmocka_unit_test(stat__receive_too_short),
 		cmocka_unit_test(stat__completions_and_regions),

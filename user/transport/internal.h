@@ -237,6 +237,8 @@ static inline void stat_srq(struct srq *srq)
 /* A packet for the QP was dropped: it counts that, and with the first its engine. */
 rare void stat_drop(struct engine *e, struct qp *qp, enum xroce_drop drop);
 rare void stat_drop_of(struct qp *qp, enum xroce_drop drop);
+/* The oldest request packet was sent again, in a frame of that length. */
+rare void stat_resent(struct qp *qp, u32 len);
 static inline void stat_input(struct qp *qp, const struct rx_frame *frame)
 {
 	qp->stat->rx_packets++;

@@ -189,6 +189,8 @@ static void requester_count_sent(struct engine *e, struct qp *qp, const struct p
 		engine_count(e, qp, tx_retransmitted);
 		e->stats->tx_retransmitted_bytes += len;
 		qp->stat->tx_retransmitted_bytes += len;
+		if (p->psn == req->unacked_psn)
+			stat_resent(qp, len);
 	}
 	rate_sent(e, qp, len, now_ns);
 	if (!is_reliable(qp) || !req->timeout)

@@ -143,3 +143,15 @@ void stat_drop_of(struct qp *qp, enum xroce_drop drop)
 	qp->stat->icrc_errors += drop == XROCE_DROP_icrc;
 	qp->stat->last_drop = drop;
 }
+
+void stat_resent(struct qp *qp, u32 len)
+{
+	struct xroce_qp_stat *stat = qp->stat;
+	const u32 psn = qp->req.unacked_psn;
+
+	stat->resent_times = stat->resent_times && stat->resent_psn == psn ?
+				     stat->resent_times + 1 :
+				     1;
+	stat->resent_psn = psn;
+	stat->resent_bytes = len;
+}
