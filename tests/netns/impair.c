@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A bad cable: forwards frames between two interfaces and drops, duplicates and reorders RoCEv2
- * packets on the way, some of a thousand, by a seed. Everything else (ARP, neighbour discovery,
- * TCP) passes untouched.
+ * packets on the way, marks them "congestion experienced" or spoils a byte of them, some of a
+ * thousand, by a seed. Everything else (ARP, neighbour discovery, TCP) passes untouched.
  *
- *	impair [-s SEED] [-l LOSS] [-u DUPLICATES] [-r REORDERED] [-m MASK] IFACE IFACE
+ *	impair [-s SEED] [-l LOSS] [-u DUPLICATES] [-r REORDERED] [-e MARKED] [-c SPOILED]
+ *		[-b BYTES] [-m MASK] IFACE IFACE
  *
+ * Frames of more than BYTES are dropped, as by a link of a smaller MTU. Packets that are not
+ * ECN-capable are not marked.
  * Bit n of MASK drops the nth packet to a QP 1 (a MAD of a connection), counted from 0 and both
  * ways together.
  *
@@ -18,6 +21,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/checksum.h"
 #include "lib/ctl.h"
 #include "lib/wire.h"
 
@@ -31,9 +35,10 @@ struct cable {
 };
 
 static struct {
-	unsigned long forwarded, roce, mads, dropped, duplicated, reordered;
+	unsigned long forwarded, roce, mads, dropped, duplicated, reordered, marked, spoiled;
 } did;
 static unsigned int mad_mask;
+static size_t longest = WIRE_FRAME_MAX;
 
 static volatile sig_atomic_t stop;
 static uint64_t dice;
@@ -72,8 +77,27 @@ static bool mad_is_dropped(const uint8_t *frame, size_t len, size_t ip, bool ipv
 	return n < 32 && mad_mask >> n & 1;
 }
 
-static void forward(struct cable *c, const uint8_t *frame, size_t len,
-		    const unsigned int permille[3])
+/* ip: where the IP header begins */
+static void mark(uint8_t *frame, size_t ip, bool ipv6)
+{
+	uint8_t *h = frame + ip;
+	uint32_t sum;
+
+	if (ipv6 ? !(h[1] & 0x30) : !(h[1] & 3))
+		return;
+	did.marked++;
+	if (ipv6) {
+		h[1] |= 0x30;
+		return;
+	}
+	h[1] |= 3;
+	h[10] = h[11] = 0;
+	sum = ~sum16(h, 20, 0);
+	h[10] = (uint8_t)(sum >> 8);
+	h[11] = (uint8_t)sum;
+}
+
+static void forward(struct cable *c, uint8_t *frame, size_t len, const unsigned int permille[5])
 {
 	bool ipv6;
 	size_t ip = wire_roce_ip(frame, len, &ipv6);
@@ -84,9 +108,15 @@ static void forward(struct cable *c, const uint8_t *frame, size_t len,
 		return;
 	}
 	did.roce++;
-	if (mad_is_dropped(frame, len, ip, ipv6) || roll() < permille[0]) {
+	if (mad_is_dropped(frame, len, ip, ipv6) || len > longest || roll() < permille[0]) {
 		did.dropped++;
 		return;
+	}
+	if (permille[3] && roll() < permille[3])
+		mark(frame, ip, ipv6);
+	if (permille[4] && roll() < permille[4]) {
+		frame[len - 5] ^= 1; /* in front of the ICRC */
+		did.spoiled++;
 	}
 	if (!c->held && roll() < permille[2]) {
 		memcpy(c->frame, frame, len);
@@ -118,17 +148,20 @@ int main(int argc, char **argv)
 	static uint8_t frame[WIRE_FRAME_MAX];
 	struct pollfd pfd[2] = { { .events = POLLIN }, { .events = POLLIN } };
 	struct sigaction sa = { .sa_handler = on_signal };
-	unsigned int permille[3] = { 0 };
+	unsigned int permille[5] = { 0 };
 	int c, i, n;
 	size_t len;
 
 	dice = 1;
-	while ((c = getopt(argc, argv, "s:l:u:r:m:")) != -1) {
+	while ((c = getopt(argc, argv, "s:l:u:r:e:c:b:m:")) != -1) {
 		switch (c) {
 		case 's': dice = number(optarg, 1000000) + 1; break;
 		case 'l': permille[0] = number(optarg, 1000); break;
 		case 'u': permille[1] = number(optarg, 1000); break;
 		case 'r': permille[2] = number(optarg, 1000); break;
+		case 'e': permille[3] = number(optarg, 1000); break;
+		case 'c': permille[4] = number(optarg, 1000); break;
+		case 'b': longest = number(optarg, WIRE_FRAME_MAX); break;
 		case 'm': mad_mask = number(optarg, UINT32_MAX); break;
 		default: return 1;
 		}
@@ -152,7 +185,9 @@ int main(int argc, char **argv)
 				release(&cable[i]);
 		}
 	}
-	printf("forwarded %lu roce %lu dropped %lu duplicated %lu reordered %lu\n", did.forwarded,
-	       did.roce, did.dropped, did.duplicated, did.reordered);
+	printf("forwarded %lu roce %lu dropped %lu duplicated %lu reordered %lu marked %lu spoiled "
+	       "%lu\n",
+	       did.forwarded, did.roce, did.dropped, did.duplicated, did.reordered, did.marked,
+	       did.spoiled);
 	return 0;
 }

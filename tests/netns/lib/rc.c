@@ -20,12 +20,13 @@ void rc_connect(struct ibv_qp *qp, const struct rc_address *own, const struct rc
 	const bool is_rc = qp->qp_type == IBV_QPT_RC;
 	struct ibv_qp_attr a = { .qp_state = IBV_QPS_INIT,
 				 .port_num = 1,
+				 .pkey_index = o->pkey_index,
 				 .qp_access_flags = RC_ACCESS };
 
 	rc_modify(qp, &a, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 	a = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTR,
-		.path_mtu = IBV_MTU_1024,
+		.path_mtu = o->path_mtu ? o->path_mtu : IBV_MTU_1024,
 		.dest_qp_num = peer->qpn,
 		.rq_psn = peer->psn,
 		.max_dest_rd_atomic = 8,

@@ -19,6 +19,8 @@ struct rc_address {
 struct rc_options {
 	uint8_t gid_index;
 	uint8_t timeout, retry_cnt, rnr_retry; /* as in ibv_modify_qp(3) */
+	uint16_t pkey_index;
+	enum ibv_mtu path_mtu; /* 0: 1024 bytes */
 };
 
 /* RESET to RTS against the peer; depth 8 of READs and atomics. Also a UC QP. Dies if refused. */
