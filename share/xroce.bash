@@ -164,7 +164,7 @@ _xroce_look() {
 	-d | --dev) _xroce_interfaces "$cur" ;;
 	-s | --state) _xroce_words "reset init rtr rts sqd sqe err" "$cur" ;;
 	-v | --view) _xroce_words "qps processes cqs interfaces" "$cur" ;;
-	-[pqPwno] | --pid | --qpn | --peer | --watch | --count | --sort) COMPREPLY=() ;;
+	-[pqPwnoi] | --pid | --qpn | --peer | --watch | --count | --sort | --interval) COMPREPLY=() ;;
 	*) _xroce_words "$options --help" "$cur" ;;
 	esac
 }
@@ -215,7 +215,7 @@ _xroce() {
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xroce_words "run serve stop list doctor ping bench stat top qp cq srq mr clients capture trace help --help --version" "$cur"
+		_xroce_words "run serve stop list doctor ping bench stat top qp cq srq mr clients capture trace explain help --help --version" "$cur"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -226,6 +226,7 @@ _xroce() {
 	cq | srq | mr) _xroce_look "--dev --pid --sort --json" ;;
 	qp) _xroce_look "--dev --pid --qpn --peer --state --sort --json" ;;
 	capture) _xroce_capture ;;
+	explain) _xroce_look "--dev --pid --qpn --peer --interval --json" ;;
 	stat) _xroce_look "--dev --pid --watch --count --json" ;;
 	top) _xroce_look "--dev --pid --qpn --peer --state --watch --count --sort --view --batch --json" ;;
 	trace) _xroce_trace ;;
@@ -243,7 +244,7 @@ _xroce() {
 		*) _xroce_interfaces "$cur" ;;
 		esac
 		;;
-	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping bench stat top qp cq srq mr clients capture trace" "$cur" ;;
+	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping bench stat top qp cq srq mr clients capture trace explain" "$cur" ;;
 	esac
 }
 

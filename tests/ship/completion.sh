@@ -79,6 +79,13 @@ completion__options_are_those_of_trace() {
 	offers xroce trace - && is "$want" && offers xroce trace -Q "" && is "in out"
 }
 
+completion__options_are_those_of_explain() {
+	local want
+
+	want=$({ options_of explain; echo --help; } | sort -u | paste -sd' ')
+	offers xroce explain - && is "$want" && offers xroce explain --interval "" && is ""
+}
+
 completion__options_are_those_of_bench() {
 	local want
 

@@ -88,6 +88,16 @@ man__every_counter() {
 	is_complete $seen 110 "$missing"
 }
 
+man__every_finding_of_explain() {
+	local name missing= seen=0
+
+	for name in $(sed -nE 's/^\tX\([a-z_]+, "([a-z-]+)".*/\1/p' user/cli/explain_rule.h); do
+		seen=$((seen + 1))
+		grep -qE "^\.It Li (.* )?$name( |\$)" man/xroce-explain.8 || missing+=" $name"
+	done
+	is_complete $seen 30 "$missing"
+}
+
 # Each map that xroce(7) names is one.
 man__every_map_is_one() {
 	local name seen=0

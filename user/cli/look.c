@@ -23,6 +23,8 @@ static const struct look_option {
 	  "in that state: reset, init, rtr, rts, sqd, sqe, err" },
 	{ { "watch", required_argument, NULL, 'w' }, "SECONDS",
 	  "again and again, so far apart: what has come since" },
+	{ { "interval", required_argument, NULL, 'i' }, "SECONDS",
+	  "between the two looks; 1 if it is not said" },
 	{ { "count", required_argument, NULL, 'n' }, "N", "so many times, not for ever" },
 	{ { "sort", required_argument, NULL, 'o' }, "COLUMN", "the largest of that column first" },
 	{ { "view", required_argument, NULL, 'v' }, "VIEW", "what is shown" },
@@ -155,6 +157,7 @@ static int look_set(struct look *l, int letter, const char *text)
 		l->has_state = good = look_find_state(text, &l->state);
 		break;
 	case 'w':
+	case 'i':
 		good = look_seconds(text, &l->interval_ms);
 		break;
 	case 'n':

@@ -17,7 +17,7 @@ struct look {
 	u32 pid, qpn, state; /* enum xroce_qp_state */
 	struct gid peer;
 	bool json;
-	u32 interval_ms;   /* 0: once */
+	u32 interval_ms;   /* of -w, 0: once; or of -i, 0: not said */
 	u32 count;	   /* so often; 0: for ever */
 	const char *sort;  /* a column; NULL: as they come */
 	const char *view;  /* of `xroce top`; NULL: the first */
@@ -27,7 +27,7 @@ struct look {
 };
 
 /*
- * Reads the options that the letters of allowed name (dpqPsjwnovb), and begins to observe. argc and
+ * Reads the options that the letters of allowed name (dpqPsjwnovbi), and begins to observe. argc and
  * argv are moved on to what is no option. Returns EXIT_OK, then look_end(); or EXIT_USAGE,
  * EXIT_FAILED after a line on standard error.
  */

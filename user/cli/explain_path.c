@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Rules about what the path does to packets that do come through: loss, delay, congestion. */
+#include "explain_rule.h"
+
+/* ---- congestion ---- */
+
+bool explain_congested(const struct explain_case *c, struct finding *f)
+{
+	const u64 n = QP_GROWN(c->own, rx_cnps);
+
+	if (!n)
+		return false;
+	finding_say(f,
+		    "The network is congested on the way to the peer: it has notified this QP of "
+		    "marked packets %llu times (CNP) in %.1f s",
+		    (unsigned long long)n, c->seconds);
+	if (QP(c->own, rate))
+		finding_say(f,
+			    ", and its rate is down to %.1f MB/s",
+			    (double)QP(c->own, rate) / 1e6);
+	finding_say(f, ".");
+	finding_advise(f, "Find the link that is full: a switch port with several senders, a "
+			  "slower link on the way. Fewer senders at once, or more bandwidth there; "
+			  "ECN thresholds of the switch that are too low do the same.");
+	QP_COUNT(c, f, c->own, rx_cnps);
+	finding_number(f, "rate", QP(c->own, rate));
+	QP_COUNT(c, f, c->own, tx_packets);
+	return true;
+}
+
+bool explain_marked(const struct explain_case *c, struct finding *f)
+{
+	const u64 n = QP_GROWN(c->own, rx_ce);
+
+	if (!n)
+		return false;
+	finding_say(f,
+		    "Packets come marked \"congestion experienced\": %llu of %llu in %.1f s. The "
+		    "path towards here is full, and the peer is told to slow down (%llu CNPs).",
+		    (unsigned long long)n, (unsigned long long)QP_GROWN(c->own, rx_packets),
+		    c->seconds, (unsigned long long)QP_GROWN(c->own, tx_cnps));
+	finding_advise(f, "Several senders share a link to this host, or it is slower than they "
+			  "are: spread them, or send less at once.");
+	QP_COUNT(c, f, c->own, rx_ce);
+	QP_COUNT(c, f, c->own, tx_cnps);
+	QP_COUNT(c, f, c->own, rx_packets);
+	return true;
+}
+
+/* ---- loss ---- */
+
+/* Fewer in all are not worth a word. */
+#define LOSS_LEAST 5
+
+/* A packet behind the one that is missing has shown that. */
+static u64 qp_gaps(const struct explain_end *e)
+{
+	return QP_GROWN(*e, rx_sequence_naks) + QP_GROWN(*e, implied_naks);
+}
+
+u64 qp_timeouts(const struct explain_end *e)
+{
+	return QP_GROWN(*e, rto_probes) + QP_GROWN(*e, timeouts);
+}
+
+bool qp_repairs(const struct explain_end *e)
+{
+	const u64 again = QP_GROWN(*e, tx_retransmitted);
+
+	return qp_sends(e->qp[1]) && !qp_gets_no_answer(e) && again >= LOSS_LEAST &&
+	       share(again, QP_GROWN(*e, tx_packets)) >= LOSS_SHARE;
+}
+
+bool explain_loss(const struct explain_case *c, struct finding *f)
+{
+	const u64 again = QP_GROWN(c->own, tx_retransmitted), sent = QP_GROWN(c->own, tx_packets),
+		  gaps = qp_gaps(&c->own);
+
+	if (!qp_repairs(&c->own) || gaps < LOSS_LEAST)
+		return false;
+	finding_say(f,
+		    "Packets get lost between this QP and its peer: in %.1f s %llu of %llu packets "
+		    "were sent again (%.1f %%), and %llu times an answer showed a gap.",
+		    c->seconds, (unsigned long long)again, (unsigned long long)sent,
+		    100 * share(again, sent), (unsigned long long)gaps);
+	finding_advise(f, "Is it at the peer's end? There 'xroce explain' tells of rings that "
+			  "overflow. Else find the place: 'xroce ping PEER' measures the loss, 'ip "
+			  "-s link', 'ethtool -S' and the switch's port counters show who drops.");
+	QP_COUNT(c, f, c->own, tx_retransmitted);
+	QP_COUNT(c, f, c->own, rx_sequence_naks);
+	QP_COUNT(c, f, c->own, implied_naks);
+	QP_COUNT(c, f, c->own, rto_probes);
+	QP_COUNT(c, f, c->own, timeouts);
+	QP_COUNT(c, f, c->own, tx_packets);
+	return true;
+}
+
+/* Nothing has shown a gap: each time the only packet, or the last one, was not answered in time. */
+bool explain_late(const struct explain_case *c, struct finding *f)
+{
+	const u64 n = qp_timeouts(&c->own);
+
+	if (!qp_repairs(&c->own) || qp_gaps(&c->own) >= LOSS_LEAST || n < LOSS_LEAST)
+		return false;
+	finding_say(f,
+		    "Answers come late, or not at all: in %.1f s %llu requests were sent again, as "
+		    "no answer had come in time.",
+		    c->seconds, (unsigned long long)n);
+	if (c->has_peer && QP_GROWN(c->peer, duplicate_requests) >= n / 2)
+		finding_guess(
+			f,
+			"The peer had had most of them (%llu duplicates), so nothing is lost: one "
+			"of both processes waits for a CPU.",
+			(unsigned long long)QP_GROWN(c->peer, duplicate_requests));
+	else
+		finding_guess(f, "Either the peer's process waits for a CPU, or packets are lost.");
+	finding_advise(f, "See whether both have the CPU time that they want (top; 'xroce explain' "
+			  "at the peer); else 'xroce ping PEER' measures the loss.");
+	QP_COUNT(c, f, c->own, rto_probes);
+	QP_COUNT(c, f, c->own, timeouts);
+	QP_COUNT(c, f, c->own, late_deadlines);
+	QP_COUNT(c, f, c->own, tx_packets);
+	if (c->has_peer) {
+		QP_COUNT(c, f, c->peer, duplicate_requests);
+		finding_is_peers(f);
+	}
+	return true;
+}
+
+bool explain_loss_in(const struct explain_case *c, struct finding *f)
+{
+	const u64 early = QP_GROWN(c->own, rx_held), naks = QP_GROWN(c->own, tx_sequence_naks),
+		  came = QP_GROWN(c->own, rx_packets), twice = QP_GROWN(c->own, duplicate_requests);
+
+	if (!c->own.qp[1]->has_stat || naks < LOSS_LEAST || share(naks, came) < LOSS_SHARE / 4)
+		return false;
+	finding_say(f,
+		    "Packets of the peer's are lost, or overtaken, on the way here: in %.1f s this "
+		    "QP asked for missing ones %llu times; %llu came ahead of one that was "
+		    "missing, %llu twice.",
+		    c->seconds, (unsigned long long)naks, (unsigned long long)early,
+		    (unsigned long long)twice);
+	finding_advise(f, "If no ring of this process overflows, the path loses them: 'xroce ping "
+			  "PEER', 'ip -s link', 'ethtool -S', the switch's counters.");
+	QP_COUNT(c, f, c->own, tx_sequence_naks);
+	QP_COUNT(c, f, c->own, rx_held);
+	QP_COUNT(c, f, c->own, duplicate_requests);
+	QP_COUNT(c, f, c->own, rx_packets);
+	return true;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Rules about the other end and the path to it: why nothing, or not all, comes through. */
+#include "explain_rule.h"
+
+bool explain_mtu_here(const struct explain_case *c, struct finding *f)
+{
+	const struct explain_port *p = c->own.port[1];
+	const struct explain_qp *q = c->own.qp[1];
+
+	if (!p->has_iface || !q->has_stat || !qp_is_connected(q) || q->link_mtu <= p->mtu)
+		return false;
+	finding_say(f,
+		    "The path MTU of this QP is too large for its interface: packets of %u bytes "
+		    "need a link MTU of %u, and that of %s is %u (now). Large messages do not "
+		    "leave.",
+		    q->stat.path_mtu, q->link_mtu, p->dev, p->mtu);
+	finding_advise(f,
+		       "ip link set %s mtu %u, at both ends and between them; or connect with a "
+		       "smaller path_mtu.",
+		       p->dev, q->link_mtu);
+	finding_number(f, "path_mtu", q->stat.path_mtu);
+	finding_number(f, "mtu", p->mtu);
+	return true;
+}
+
+/*
+ * Of packets sent for the first time, without those that are still under way: has the path ever
+ * carried any of about that length?
+ */
+static bool qp_carried(const struct xroce_qp_stat *s, u32 bytes)
+{
+	const u64 packets = grown(s->tx_retransmitted + s->outstanding, s->tx_packets);
+	const u64 rest = s->tx_retransmitted_bytes + (u64)s->outstanding * bytes;
+
+	return packets && grown(rest, s->tx_bytes) / packets > bytes / 2;
+}
+
+/* Bytes of frames that any path carries, and that nearly all do. */
+#define MTU_LEAST  600u
+#define MTU_COMMON 1300u
+
+static bool qp_is_too_large(const struct explain_end *e)
+{
+	const struct xroce_qp_stat *s = &e->qp[1]->stat;
+
+	return qp_gets_no_answer(e) && s->resent_times >= 2 && s->resent_psn == s->unacked_psn &&
+	       s->resent_bytes > MTU_LEAST && !qp_carried(s, s->resent_bytes);
+}
+
+static u32 qp_ping_bytes(const struct xroce_qp_stat *s)
+{
+	/* Ethernet, IPv4 and ICMP headers */
+	return s->resent_bytes - 42;
+}
+
+bool explain_mtu_path(const struct explain_case *c, struct finding *f)
+{
+	const struct xroce_qp_stat *s = &c->own.qp[1]->stat;
+
+	/* smaller ones came through: the peer is there */
+	if (!qp_is_too_large(&c->own) || !s->rx_packets)
+		return false;
+	finding_say(f,
+		    "The path to the peer does not carry frames as long as this QP's: a packet of "
+		    "%u bytes was sent again %u times and never acknowledged, none of that length "
+		    "ever was, and short ones are (%llu packets came from the peer). Some link or "
+		    "forwarder on the way has a smaller MTU than the path MTU %u needs.",
+		    s->resent_bytes, s->resent_times, (unsigned long long)s->rx_packets,
+		    s->path_mtu);
+	finding_advise(f,
+		       "Try it: ping -M do -s %u PEER; 'xroce ping PEER' measures the path MTU. "
+		       "Then raise the MTU of every link on the way to %u, or connect with a "
+		       "smaller path_mtu.",
+		       qp_ping_bytes(s), c->own.qp[1]->link_mtu);
+	finding_number(f, "resent_bytes", s->resent_bytes);
+	finding_number(f, "resent_times", s->resent_times);
+	finding_number(f, "path_mtu", s->path_mtu);
+	QP_COUNT(c, f, c->own, rx_packets);
+	QP_COUNT(c, f, c->own, tx_retransmitted);
+	return true;
+}
+
+bool explain_pkey(const struct explain_case *c, struct finding *f)
+{
+	const struct explain_qp *q = c->own.qp[1];
+	u64 dropped;
+
+	if (c->has_peer && q->has_stat && c->peer.qp[1]->has_stat &&
+	    !roce_pkey_matches((u16)q->stat.pkey, (u16)QP(c->peer, pkey))) {
+		finding_say(f,
+			    "The P_Keys of both ends do not match: 0x%04x here, 0x%04x there. Each "
+			    "drops what the other sends. They match if their lower 15 bits are the "
+			    "same, and one of them at least has the upper bit (a full member).",
+			    q->stat.pkey & 0xffff, QP(c->peer, pkey) & 0xffff);
+		finding_number(f, "pkey", q->stat.pkey & 0xffff);
+		finding_number(f, "pkey", QP(c->peer, pkey) & 0xffff);
+		finding_is_peers(f);
+		SUM_COUNT(c, f, c->own, "drop_pkey", xdp.pkey);
+		SUM_COUNT(c, f, c->peer, "drop_pkey", xdp.pkey);
+		finding_is_peers(f);
+	} else {
+		dropped = SUM(c->own, xdp.pkey);
+		/* none was taken, so that all that were dropped may be for that reason */
+		if (!dropped || !q->has_steer || !q->steer.rx_dropped ||
+		    (q->steer.rx_packets && !SUM_GROWN(c->own, xdp.pkey)))
+			return false;
+		finding_say(f,
+			    "Packets come for this QP with a P_Key that does not match its own, "
+			    "0x%04x, and XDP drops them: the peer's QP is of another partition.",
+			    (q->has_stat ? q->stat.pkey : q->steer.pkey) & 0xffff);
+		SUM_COUNT(c, f, c->own, "drop_pkey", xdp.pkey);
+		finding_count(c, f, "xdp_dropped", c->own.qp[0]->steer.rx_dropped,
+			      q->steer.rx_dropped);
+		finding_number(f, "xdp_packets", q->steer.rx_packets);
+	}
+	finding_advise(f, "Choose the pkey_index of a P_Key that both tables have (ibv_query_pkey; "
+			  "'xroce list' shows the table, 'xroce serve --pkey' makes it).");
+	return true;
+}
+
+bool explain_peer_gone(const struct explain_case *c, struct finding *f)
+{
+	const struct xroce_qp_stat *s = &c->own.qp[1]->stat;
+
+	if (!c->is_peer_gone)
+		return false;
+	finding_say(f,
+		    "The peer's queue pair is not there any more: its address is of this host, and "
+		    "no process here has a QP 0x%06x. The peer's process has ended or was killed, "
+		    "or destroyed the QP.",
+		    s->peer_qpn & 0xffffff);
+	finding_advise(f, "Start the peer again and connect anew; look for why it ended (its exit "
+			  "status, dmesg for the OOM killer).");
+	/* nothing is wrong with a QP that has nothing to say to it */
+	if (!qp_gets_no_answer(&c->own))
+		f->severity = EXPLAIN_SLOW;
+	finding_number(f, "peer_qpn", s->peer_qpn & 0xffffff);
+	QP_COUNT(c, f, c->own, timeouts);
+	QP_COUNT(c, f, c->own, rto_probes);
+	QP_COUNT(c, f, c->own, rx_packets);
+	return true;
+}
+
+bool explain_peer_link(const struct explain_case *c, struct finding *f)
+{
+	const struct explain_port *p = c->has_peer ? c->peer.port[1] : NULL;
+
+	if (!p || !p->has_iface || p->is_up || !strcmp(p->dev, c->own.port[1]->dev))
+		return false;
+	finding_say(f, "The peer's interface %s, on this host, is down.", p->dev);
+	finding_advise(f, "ip link set %s up; then look at its other end.", p->dev);
+	finding_number(f, "is_up", 0);
+	finding_is_peers(f);
+	return true;
+}
+
+bool explain_peer_stopped(const struct explain_case *c, struct finding *f)
+{
+	const struct explain_port *p = c->has_peer ? c->peer.port[1] : NULL;
+
+	if (!p || p->pid == c->own.port[1]->pid || !port_is_stopped(p))
+		return false;
+	finding_say(f,
+		    "The peer's process %u (%s), on this host, is stopped (by SIGSTOP, ^Z or a "
+		    "debugger): it answers nothing.",
+		    p->pid, p->command);
+	finding_advise(f, "kill -CONT %u", p->pid);
+	finding_number(f, "threads_stopped", p->process.stopped);
+	finding_is_peers(f);
+	QP_COUNT(c, f, c->own, timeouts);
+	QP_COUNT(c, f, c->own, rto_probes);
+	return true;
+}
+
+bool explain_peer_error(const struct explain_case *c, struct finding *f)
+{
+	const struct explain_qp *q = c->has_peer ? c->peer.qp[1] : NULL;
+
+	if (!q || !q->has_stat || q->stat.state != XROCE_QPS_ERR ||
+	    c->own.qp[1]->stat.state == XROCE_QPS_ERR)
+		return false;
+	finding_say(f,
+		    "The peer's queue pair, 0x%06x of process %u (%s) on this host, is in error: "
+		    "it takes nothing any more.",
+		    q->qpn, c->peer.port[1]->pid, c->peer.port[1]->command);
+	finding_advise(f, "xroce explain 0x%06x tells why.", q->qpn);
+	finding_number(f, "error_reason", q->stat.error_reason);
+	finding_is_peers(f);
+	return true;
+}
+
+bool explain_peer_starved(const struct explain_case *c, struct finding *f)
+{
+	const struct explain_port *p = c->has_peer ? c->peer.port[1] : NULL;
+
+	if (!p || p->pid == c->own.port[1]->pid || port_is_stopped(p) ||
+	    !port_is_starved(&c->peer, c->seconds))
+		return false;
+	finding_say(f,
+		    "The peer's process %u (%s), on this host, gets hardly any CPU time, and so "
+		    "answers late.",
+		    p->pid, p->command);
+	finding_advise(f, "Give it a CPU; xroce explain %u tells more.", p->pid);
+	finding_count(c, f, "ran_ns", c->peer.port[0]->process.ran_ns, p->process.ran_ns);
+	finding_is_peers(f);
+	finding_count(c, f, "waited_ns", c->peer.port[0]->process.waited_ns, p->process.waited_ns);
+	finding_is_peers(f);
+	finding_number(f, "threads_ready", p->process.ready);
+	finding_is_peers(f);
+	return true;
+}
+
+bool explain_peer_ring(const struct explain_case *c, struct finding *f)
+{
+	const struct explain_port *p = c->has_peer ? c->peer.port[1] : NULL;
+
+	if (!p || p->pid == c->own.port[1]->pid || !port_ring_overflows(&c->peer))
+		return false;
+	finding_say(f,
+		    "The receive ring of the peer's process %u (%s), on this host, overflows: what "
+		    "is lost is lost there, not on the way.",
+		    p->pid, p->command);
+	finding_advise(f, "xroce explain %u tells more.", p->pid);
+	SUM_COUNT(c, f, c->peer, "sock_rx_ring_full", sock.rx_ring_full);
+	finding_is_peers(f);
+	SUM_COUNT(c, f, c->peer, "drop_ring_full", xdp.ring_full);
+	finding_is_peers(f);
+	finding_number(f, "frames_not_taken", port_backlog(p));
+	finding_is_peers(f);
+	return true;
+}
+
+/* What may be, in the order of what the numbers make likely. */
+static void silent_causes(const struct explain_case *c, struct finding *f)
+{
+	const struct xroce_qp_stat *s = &c->own.qp[1]->stat;
+	const u64 icmp = grown(c->own.port[0]->unreachable, c->own.port[1]->unreachable);
+
+	if (icmp)
+		finding_guess(f,
+			      "Its host lives and says that nobody listens there (%llu ICMP "
+			      "\"unreachable\" came meanwhile): the peer's process has ended.",
+			      (unsigned long long)icmp);
+	else if (s->rx_packets)
+		finding_guess(f,
+			      "It did answer before (%llu packets), so most likely its process has "
+			      "ended, was killed or stopped; else its host or the path is down.",
+			      (unsigned long long)s->rx_packets);
+	else
+		finding_guess(
+			f, "It never sent anything to this QP: the address or the QP number is "
+			   "wrong, its QP is not in RTR yet, its P_Key is another, or a firewall "
+			   "drops UDP port 4791.");
+	if (!icmp && qp_is_too_large(&c->own) && !s->rx_packets && s->resent_bytes > MTU_COMMON)
+		finding_guess(f,
+			      " Or the path is too narrow: each try was a frame of %u bytes, and "
+			      "none that long was ever acknowledged.",
+			      s->resent_bytes);
+}
+
+bool explain_silent(const struct explain_case *c, struct finding *f)
+{
+	const struct xroce_qp_stat *s = &c->own.qp[1]->stat;
+
+	if (!qp_gets_no_answer(&c->own))
+		return false;
+	if (s->state == XROCE_QPS_ERR)
+		finding_say(f,
+			    "The peer did not answer: retry_cnt time-outs went by, and the QP is "
+			    "in error.");
+	else
+		finding_say(f,
+			    "The peer does not answer: %u packets wait for an acknowledgement, and "
+			    "in %.1f s nothing came from it.",
+			    s->outstanding, c->seconds);
+	silent_causes(c, f);
+	finding_advise(f, "At the peer: does its process run ('xroce qp', 'xroce explain')? From "
+			  "here: 'xroce ping PEER', ");
+	if (s->resent_bytes > MTU_LEAST)
+		finding_advise(f, "'ping -M do -s %u PEER', ", qp_ping_bytes(s));
+	finding_advise(f, "'xroce trace -e'.");
+	QP_COUNT(c, f, c->own, timeouts);
+	QP_COUNT(c, f, c->own, rto_probes);
+	finding_number(f, "resent_times", s->resent_times);
+	finding_number(f, "resent_bytes", s->resent_bytes);
+	QP_COUNT(c, f, c->own, tx_packets);
+	QP_COUNT(c, f, c->own, rx_packets);
+	return true;
+}
