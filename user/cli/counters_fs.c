@@ -121,7 +121,7 @@ static int counters_add_up(struct counters_dev *d, const struct counter_name *c,
 	*value = 0;
 	if (err)
 		return err;
-	o.max_ns = COUNTERS_MAX_NS;
+	o.ask_ns = COUNTERS_MAX_NS;
 	/* another has its name by now */
 	if (o.ifaces[0].ifindex != dev->ifindex)
 		err = -ENODEV;

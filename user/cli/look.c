@@ -197,8 +197,7 @@ static void look_spell(const char *allowed, struct option *options, char *letter
 	*letters = 0;
 }
 
-/* A descriptor for each map of each process that is looked at. */
-static void look_raise_limit(void)
+void look_raise_limit(void)
 {
 	struct rlimit limit;
 

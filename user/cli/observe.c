@@ -143,8 +143,8 @@ static int observer_ask(struct observer *o, struct observed_iface *iface)
 	if (!iface->asks) {
 		ask_close(&iface->asker);
 		ask_init(&iface->asker);
-		if (o->max_ns)
-			iface->asker.max_ns = o->max_ns;
+		if (o->ask_ns)
+			iface->asker.max_ns = o->ask_ns;
 		err = ask_connect(&iface->asker, netdev_netns(), iface->ifindex);
 		iface->is_hidden = err == -EACCES;
 	}

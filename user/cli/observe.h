@@ -65,7 +65,7 @@ struct observer {
 	struct observed_iface *ifaces;
 	u32 num, room;
 	struct observed *ports;
-	u64 max_ns; /* for an answer of a broker; 0: as long as ask.h has it */
+	u64 ask_ns; /* how long a broker may take for an answer; 0: as long as programs wait */
 };
 
 /*

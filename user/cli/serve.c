@@ -10,8 +10,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/signalfd.h>
-#include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "../attach/ask.h"
@@ -19,6 +17,7 @@
 #include "../base/options.h"
 #include "../broker/broker.h"
 #include "cli.h"
+#include "notify.h"
 #include "terminal.h"
 
 #define SERVE_MODE     0666
@@ -27,29 +26,6 @@
 #define SERVE_RINGS    4096
 #define SERVE_SERVICES 2048
 #define SERVE_MOST_QPS 65536
-
-/* ---- readiness, as sd_notify(3) has it ---- */
-
-static void serve_notify(const char *state)
-{
-	const char *path = getenv("NOTIFY_SOCKET");
-	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	size_t len;
-	int fd;
-
-	if (!path || (*path != '/' && *path != '@') || strlen(path) >= sizeof(to.sun_path))
-		return;
-	len = strlen(path);
-	memcpy(to.sun_path, path, len);
-	if (*path == '@')
-		to.sun_path[0] = 0;
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return;
-	sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&to,
-	       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len));
-	close(fd);
-}
 
 /* ---- options ---- */
 
@@ -288,12 +264,12 @@ static int serve_run(const struct serve *s, char **names, int ready_fd)
 	}
 	ret = serve_all(all, s, names);
 	if (!ret) {
-		serve_notify("READY=1");
+		notify_systemd("READY=1");
 		serve_tell(ready_fd);
 		if (ready_fd < 0 && !s->inherits && !s->options.while_used)
 			serve_say(names);
 		ret = brokers_run(all, end_fd) ? EXIT_FAILED : EXIT_OK;
-		serve_notify("STOPPING=1");
+		notify_systemd("STOPPING=1");
 	}
 	brokers_unmake(all);
 	close(end_fd);

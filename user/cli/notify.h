@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#ifndef CLI_NOTIFY_H
+#define CLI_NOTIFY_H
+
+/* Tells systemd, as sd_notify(3) has it; nothing where it does not ask. */
+void notify_systemd(const char *state);
+
+#endif
