@@ -37,9 +37,10 @@ PKG_CONFIG ?= pkg-config
 PKGS      := libbpf libxdp libmnl libisal
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null)
-# The command alone: it serves the counters as files.
+# Of the command alone: the libraries are not to bring them into programs.
+TOOL_PKGS := fuse3 libmicrohttpd
+TOOL_PKG_LIBS := $(shell $(PKG_CONFIG) --libs $(TOOL_PKGS) 2>/dev/null)
 FUSE_CFLAGS := $(shell $(PKG_CONFIG) --cflags fuse3 2>/dev/null)
-FUSE_LIBS   := $(shell $(PKG_CONFIG) --libs fuse3 2>/dev/null)
 
 # A line a file: $(call say,CC,file) begins a command that is not echoed; with V=1 it is, and with
 # make -s nothing is said.
@@ -105,6 +106,7 @@ RDMACM_SRC    := $(wildcard user/rdmacm/*.c)
 RSPRELOAD_SRC := $(wildcard user/rspreload/*.c)
 CLI_SRC       := $(wildcard user/cli/*.c)
 BENCH_SRC     := $(wildcard user/bench/*.c)
+EXPORT_SRC    := $(wildcard user/export/*.c)
 
 LIB   := $(BUILD)/lib/libibverbs.so.1
 RDMACM := $(BUILD)/lib/librdmacm.so.1
@@ -128,7 +130,7 @@ BPF_FLAGS   = -target $(BPF_TARGET) -mcpu=v3 -O2 -g -Wall -Wextra -Wno-unused-pa
 # ---- what compiles differently is compiled again: the flags of the last build ----
 
 FLAGS_NOW := $(strip $(CC) $(CC_SAYS) $(ALL_CFLAGS) | $(AS_ONE) | $(TEST_CFLAGS) | $(CLANG) \
-	$(BPF_FLAGS) | $(FUZZ_FLAGS) | $(PORTSIM_CALLS) | $(ALL_LDFLAGS) $(LIBS))
+	$(BPF_FLAGS) | $(FUZZ_FLAGS) | $(PORTSIM_CALLS) | $(ALL_LDFLAGS) $(LIBS) $(TOOL_PKG_LIBS))
 ifneq ($(file <$(BUILD)/flags),$(FLAGS_NOW))
 $(BUILD)/flags: FORCE
 endif
@@ -193,7 +195,7 @@ $(LIB): $(call objs,$(VERBS_SRC)) $(BUILD)/libport.a $(BUILD)/libtransport.a $(M
 
 # Compiled, not linked: for a C library that has not all that is linked (tests/ship/trial/musl.sh).
 objects: $(BUILD)/libport.a $(BUILD)/libtransport.a $(BUILD)/libcm.a \
-	$(call objs,$(VERBS_SRC) $(RDMACM_SRC) $(CLI_SRC) $(BENCH_SRC))
+	$(call objs,$(VERBS_SRC) $(RDMACM_SRC) $(CLI_SRC) $(BENCH_SRC) $(EXPORT_SRC))
 
 $(BUILD)/lib/libibverbs.so: $(LIB)
 	$(Q)ln -sf libibverbs.so.1 $@
@@ -224,10 +226,10 @@ $(BUILD)/libbench.a: $(call objs,$(BENCH_SRC))
 	$(call say,AR,$@)rm -f $@ && $(AR) qcs $@ $^
 
 $(BUILD)/obj/user/cli/counters_fs.o: ALL_CFLAGS += $(FUSE_CFLAGS)
-$(TOOL): $(call objs,$(CLI_SRC)) $(BUILD)/libbench.a $(BUILD)/libport.a $(BUILD)/libcm.a \
-		$(BUILD)/libtransport.a
+$(TOOL): $(call objs,$(CLI_SRC) $(EXPORT_SRC)) $(BUILD)/libbench.a $(BUILD)/libport.a \
+		$(BUILD)/libcm.a $(BUILD)/libtransport.a
 	@mkdir -p $(@D)
-	$(LINK) $(INPUTS) $(LIBS) $(FUSE_LIBS) -ldl -lm -o $@
+	$(LINK) $(INPUTS) $(LIBS) $(TOOL_PKG_LIBS) -ldl -lm -o $@
 
 # ---- what to do with it ----
 

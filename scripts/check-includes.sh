@@ -29,6 +29,7 @@ declare -A rooms=(
 	[rspreload]='none'
 	[cli]='transport|base|netdev|xsk|tx|attach|broker|port'
 	[bench]='transport|base|netdev|cm|cli'
+	[export]='transport|base|netdev|cli'
 )
 # The skeletons of BPF programs, each for the room that loads it.
 declare -A skeletons=([attach]='xroce' [tx]='xroce_tx' [broker]='(xroce|xroce_broker)')

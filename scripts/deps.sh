@@ -12,12 +12,14 @@ packages=(
 	# build
 	gcc binutils make pkg-config clang libc6-dev linux-libc-dev bpftool
 	libbpf-dev libxdp-dev libfuse3-dev libisal-dev libmnl-dev libibverbs-dev librdmacm-dev
+	libmicrohttpd-dev
 	# tests
 	libcmocka-dev ibverbs-utils infiniband-diags rdmacm-utils perftest ucx-utils libucx-dev qperf fio
 	libfabric-bin dapl2-utils libdapl2 libgloo-dev g++ python3-pyverbs
 	iperf3 curl python3 tshark gnuplot-nox
 	iproute2 nftables iputils-ping ethtool strace util-linux procps tmux
 	openmpi-bin libopenmpi-dev mpich libmpich-dev runc systemd-container
+	prometheus python3-prometheus-client valgrind
 	mandoc man-db bsdextrautils debhelper dpkg-dev lintian
 	spin
 )
@@ -56,6 +58,24 @@ find_missing() {
 # The fuzzers' runtime is a package of its own, named after the version of clang that Debian has.
 runtime() { echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"; }
 
+# Of what is installed here no service is to start, now or when the machine starts next: where
+# nothing says so already, the packages are told while they are installed.
+policy=/usr/sbin/policy-rc.d
+start_nothing() {
+	[ -e $policy ] && return
+	printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy
+	trap 'rm -f $policy' EXIT
+}
+start_as_ever() {
+	local p
+	for p in "${missing[@]}"; do
+		[ "$p" != prometheus ] || systemctl disable --quiet prometheus.service 2>/dev/null
+	done
+	# ours, and nobody else's
+	[ -z "$(trap -p EXIT)" ] || rm -f $policy
+	trap - EXIT
+}
+
 updated=
 install_missing() {
 	if [ "$(id -u)" -ne 0 ]; then
@@ -68,7 +88,9 @@ install_missing() {
 	if [ -z "$updated" ]; then
 		apt_get update && updated=yes
 	fi
+	start_nothing
 	apt_get install --no-install-recommends "${missing[@]}"
+	start_as_ever
 	if find_missing "${missing[@]}"; then
 		echo "deps: apt-get could not install: ${missing[*]}" >&2
 		exit 1

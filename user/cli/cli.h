@@ -26,8 +26,8 @@ struct command {
 extern const struct command command_run, command_serve, command_stop, command_list, command_doctor,
 	command_clients, command_stat, command_qp, command_cq, command_srq, command_mr,
 	command_capture, command_trace, command_top, command_explain;
-/* user/bench */
-extern const struct command command_bench, command_ping;
+/* user/bench, user/export */
+extern const struct command command_bench, command_ping, command_export;
 
 /* All of its help, on standard output. */
 void command_help(const struct command *command);

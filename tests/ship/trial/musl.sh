@@ -20,7 +20,7 @@ export XROCE_SIM_SEEDS=${XROCE_SIM_SEEDS:-300} XROCE_SIM_PACKETS=${XROCE_SIM_PAC
 
 # The headers of the kernel and of libraries, without glibc's beside them.
 rm -rf "$headers" "$libraries" && mkdir -p "$headers" "$libraries" || exit 1
-for h in cmocka.h isa-l bpf xdp libmnl fuse3 infiniband rdma linux asm-generic x86_64-linux-gnu/asm; do
+for h in cmocka.h microhttpd.h isa-l bpf xdp libmnl fuse3 infiniband rdma linux asm-generic x86_64-linux-gnu/asm; do
 	ln -s "/usr/include/$h" "$headers/"
 done
 for l in cmocka isal; do

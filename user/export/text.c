@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text.h"
+
+#define TEXT_ROOM 65536u
+
+/* ---- memory ---- */
+
+static bool text_make_room(struct text *t, size_t more)
+{
+	size_t room = t->room ? t->room : TEXT_ROOM;
+	char *at;
+
+	if (t->is_full)
+		return false;
+	while (room - t->len < more)
+		if (__builtin_mul_overflow(room, (size_t)2, &room)) {
+			t->is_full = true;
+			return false;
+		}
+	if (room == t->room)
+		return true;
+	at = realloc(t->at, room);
+	if (!at) {
+		t->is_full = true;
+		return false;
+	}
+	t->at = at;
+	t->room = room;
+	return true;
+}
+
+static void text_bytes(struct text *t, const char *bytes, size_t n)
+{
+	if (!text_make_room(t, n))
+		return;
+	memcpy(t->at + t->len, bytes, n);
+	t->len += n;
+}
+
+static void text_put(struct text *t, const char *s)
+{
+	text_bytes(t, s, strlen(s));
+}
+
+static void text_char(struct text *t, char c)
+{
+	text_bytes(t, &c, 1);
+}
+
+void text_begin(struct text *t, enum text_format format)
+{
+	*t = (struct text){ .format = format };
+}
+
+int text_end(struct text *t)
+{
+	if (t->format == TEXT_OPENMETRICS)
+		text_put(t, "# EOF\n");
+	return t->is_full ? -ENOMEM : 0;
+}
+
+/* ---- characters ---- */
+
+/*
+ * The bytes of the character that s begins with, 0 if it is not UTF-8 (RFC 3629: the shortest form,
+ * no surrogates, at most U+10FFFF). Never reads beyond the 0 that ends s.
+ */
+static u32 utf8_length(const unsigned char *s)
+{
+	u32 n, code, least;
+
+	if (s[0] < 0x80)
+		return 1;
+	if (s[0] >= 0xc2 && s[0] < 0xe0) {
+		n = 2, code = s[0] & 0x1f, least = 0x80;
+	} else if (s[0] >= 0xe0 && s[0] < 0xf0) {
+		n = 3, code = s[0] & 0x0f, least = 0x800;
+	} else if (s[0] >= 0xf0 && s[0] < 0xf5) {
+		n = 4, code = s[0] & 0x07, least = 0x10000;
+	} else {
+		return 0;
+	}
+	for (u32 i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (s[i] & 0x3f);
+	}
+	return code >= least && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? n : 0;
+}
+
+/* C0 but for the newline, DEL, and C1, which is U+0080 to U+009F. */
+static bool utf8_is_control(const unsigned char *s)
+{
+	return (s[0] < 0x20 && s[0] != '\n') || s[0] == 0x7f || (s[0] == 0xc2 && s[1] < 0xa0);
+}
+
+static const char replacement[] = "\xef\xbf\xbd"; /* U+FFFD */
+
+/* The next character of s as it may be shown: its bytes are at *out. Moves s on. */
+static u32 utf8_next(const unsigned char **s, const char **out)
+{
+	const u32 n = utf8_length(*s);
+
+	*out = (const char *)*s;
+	if (!n || utf8_is_control(*s)) {
+		*s += n ? n : 1;
+		*out = replacement;
+		return sizeof(replacement) - 1;
+	}
+	*s += n;
+	return n;
+}
+
+void text_clean(char *to, size_t size, const char *text)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	size_t len = 0;
+	const char *c;
+
+	while (*s) {
+		const u32 n = utf8_next(&s, &c);
+
+		if (size - len <= n)
+			break;
+		memcpy(to + len, c, n);
+		len += n;
+	}
+	to[len] = 0;
+}
+
+/* Between quotes, and in HELP, where the older format knows no escape for quotes. */
+static void text_escaped(struct text *t, const char *text, bool has_quotes)
+{
+	const unsigned char *s = (const unsigned char *)text;
+	const char *c;
+
+	while (*s) {
+		const u32 n = utf8_next(&s, &c);
+
+		if (*c == '\n') {
+			text_put(t, "\\n");
+		} else {
+			if (*c == '\\' || (*c == '"' && has_quotes))
+				text_char(t, '\\');
+			text_bytes(t, c, n);
+		}
+	}
+}
+
+/* ---- families ---- */
+
+static void text_meta(struct text *t, const char *what, const char *name)
+{
+	text_put(t, "# ");
+	text_put(t, what);
+	text_char(t, ' ');
+	text_put(t, name);
+	text_char(t, ' ');
+}
+
+/* OpenMetrics names a family without the suffix that its samples have, the older format with it. */
+void text_family(struct text *t, enum text_type type, const char *name, const char *unit,
+		 const char *help)
+{
+	static const struct {
+		const char *suffix, *type, *older;
+	} types[] = {
+		[TEXT_GAUGE] = { "", "gauge", "gauge" },
+		[TEXT_COUNTER] = { "_total", "counter", "counter" },
+		[TEXT_INFO] = { "_info", "info", "gauge" },
+	};
+	const bool is_older = t->format == TEXT_PROMETHEUS;
+	char family[sizeof(t->name)];
+
+	snprintf(family, sizeof(family), "%s%s%s", name, unit ? "_" : "", unit ? unit : "");
+	snprintf(t->name, sizeof(t->name), "%s%s%s%s", name, unit ? "_" : "", unit ? unit : "",
+		 types[type].suffix);
+	if (is_older)
+		memcpy(family, t->name, sizeof(family));
+	text_meta(t, "HELP", family);
+	text_escaped(t, help, !is_older);
+	text_char(t, '\n');
+	text_meta(t, "TYPE", family);
+	text_put(t, is_older ? types[type].older : types[type].type);
+	text_char(t, '\n');
+	if (unit && !is_older) {
+		text_meta(t, "UNIT", family);
+		text_put(t, unit);
+		text_char(t, '\n');
+	}
+}
+
+static void text_sample_lead(struct text *t, const struct text_label *labels, u32 num)
+{
+	text_put(t, t->name);
+	for (u32 i = 0; i < num; i++) {
+		text_char(t, i ? ',' : '{');
+		text_put(t, labels[i].name);
+		text_put(t, "=\"");
+		text_escaped(t, labels[i].value, true);
+		text_char(t, '"');
+	}
+	text_put(t, num ? "} " : " ");
+}
+
+void text_sample(struct text *t, const struct text_label *labels, u32 num, u64 value)
+{
+	char number[24];
+
+	text_sample_lead(t, labels, num);
+	snprintf(number, sizeof(number), "%llu\n", (unsigned long long)value);
+	text_put(t, number);
+}
+
+void text_sample_real(struct text *t, const struct text_label *labels, u32 num, double value)
+{
+	char number[40];
+
+	text_sample_lead(t, labels, num);
+	snprintf(number, sizeof(number), "%.9g\n", value);
+	text_put(t, number);
+}
+
+const char *text_content_type(enum text_format format)
+{
+	return format == TEXT_OPENMETRICS ?
+		       "application/openmetrics-text; version=1.0.0; charset=utf-8" :
+		       "text/plain; version=0.0.4; charset=utf-8";
+}
