@@ -31,6 +31,8 @@ $(BUILD)/tests/unit/test_top: $(call objs,$(addprefix user/cli/,json.c screen.c 
 $(BUILD)/tests/unit/test_pcapng: $(call objs,user/cli/pcapng.c)
 $(BUILD)/tests/unit/test_explain: $(call objs,$(patsubst %,user/cli/%.c,explain_error \
 	explain_path explain_peer explain_port explain_qp explain_rules reasons))
+$(BUILD)/tests/unit/test_export_text: $(call objs,user/export/text.c user/export/accept.c)
+$(BUILD)/tests/unit/test_export_shares: $(call objs,user/export/shares.c user/export/listen.c)
 
 $(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call shared,sim) $(TEST_COMMON) \
 		$(BUILD)/libtransport.a
