@@ -13,7 +13,7 @@
 # make bench-vm   as root: instructions an operation, beside Soft-RoCE and TCP, in a virtual machine
 #                 (both: KERNELS=6.12 for one guest kernel of 6.1 and 6.12)
 # make install    DESTDIR= PREFIX= LIBDIR=  install the library (in a directory of its own), the
-#                 command, its completion, unit, manual pages, xroce.pc and the documents
+#                 command, its completion, units, dashboard, alerts, manual pages, xroce.pc and the documents
 # make uninstall  the same variables: take all of that away
 #
 # V=1 shows whole commands; WERROR=1 makes warnings errors; BUILD=dir builds elsewhere; SAN=1 builds
@@ -278,6 +278,7 @@ DOCDIR  := $(PREFIX)/share/doc/xroce
 MANDIR  := $(PREFIX)/share/man
 COMPDIR := $(PREFIX)/share/bash-completion/completions
 UNITDIR := $(PREFIX)/lib/systemd/system
+DATADIR := $(PREFIX)/share/xroce
 
 # The command finds the library from where it lies itself, so an installation can be moved.
 $(BUILD)/obj/user/attach/spawn.o: ALL_CFLAGS += -DXROCE_BINDIR='"$(BINDIR)"'
@@ -296,7 +297,7 @@ $(BUILD)/places:
 # its name, as in @DROP_REASONS@.
 MAN7   := $(notdir $(wildcard man/*.7))
 MAN8   := $(notdir $(wildcard man/*.8))
-SHARED := $(addprefix $(BUILD)/share/,$(MAN7) $(MAN8) xroce.pc xroce@.service)
+SHARED := $(addprefix $(BUILD)/share/,$(MAN7) $(MAN8) xroce.pc xroce@.service xroce-export.service)
 LISTS  := DROP_REASONS VENDOR_ERRORS COUNTERS NAMES_MLX5 NAMES_RXE NAMES_PORT
 $(BUILD)/share/DROP_REASONS: include/xroce/abi.h
 	@mkdir -p $(@D)
@@ -325,7 +326,8 @@ $(BUILD)/share/%: share/%.in $(BUILD)/places
 texts: $(SHARED)
 install: all texts
 	install -d $(addprefix $(DESTDIR),$(OURS) $(LIBDIR)/pkgconfig $(BINDIR) $(COMPDIR) \
-		$(UNITDIR) $(MANDIR)/man7 $(MANDIR)/man8 $(DOCDIR)/docs $(DOCDIR)/LICENSES)
+		$(UNITDIR) $(MANDIR)/man7 $(MANDIR)/man8 $(DOCDIR)/docs $(DOCDIR)/LICENSES \
+		$(DATADIR)/grafana $(DATADIR)/prometheus)
 	install -m 755 $(LIB) $(DESTDIR)$(OURS)/libibverbs.so.1
 	ln -sf libibverbs.so.1 $(DESTDIR)$(OURS)/libibverbs.so
 	install -m 755 $(RDMACM) $(DESTDIR)$(OURS)/librdmacm.so.1
@@ -334,7 +336,10 @@ install: all texts
 	install -m 755 $(TOOL) $(DESTDIR)$(BINDIR)/xroce
 	install -m 644 $(BUILD)/share/xroce.pc $(DESTDIR)$(LIBDIR)/pkgconfig/xroce.pc
 	install -m 644 share/xroce.bash $(DESTDIR)$(COMPDIR)/xroce
-	install -m 644 $(BUILD)/share/xroce@.service $(DESTDIR)$(UNITDIR)/xroce@.service
+	install -m 644 $(BUILD)/share/xroce@.service $(BUILD)/share/xroce-export.service \
+		$(DESTDIR)$(UNITDIR)
+	install -m 644 share/grafana/xroce.json $(DESTDIR)$(DATADIR)/grafana
+	install -m 644 share/prometheus/xroce.rules.yml $(DESTDIR)$(DATADIR)/prometheus
 	install -m 644 $(addprefix $(BUILD)/share/,$(MAN7)) $(DESTDIR)$(MANDIR)/man7
 	install -m 644 $(addprefix $(BUILD)/share/,$(MAN8)) $(DESTDIR)$(MANDIR)/man8
 	install -m 644 README.md CHANGELOG.md $(DESTDIR)$(DOCDIR)
@@ -343,9 +348,9 @@ install: all texts
 
 # The directories that are ours alone go whole; others may have files of others.
 uninstall:
-	rm -rf $(addprefix $(DESTDIR),$(OURS) $(DOCDIR))
+	rm -rf $(addprefix $(DESTDIR),$(OURS) $(DOCDIR) $(DATADIR))
 	rm -f $(addprefix $(DESTDIR),$(BINDIR)/xroce $(LIBDIR)/pkgconfig/xroce.pc $(COMPDIR)/xroce \
-		$(UNITDIR)/xroce@.service $(addprefix $(MANDIR)/man7/,$(MAN7)) \
+		$(UNITDIR)/xroce@.service $(UNITDIR)/xroce-export.service $(addprefix $(MANDIR)/man7/,$(MAN7)) \
 		$(addprefix $(MANDIR)/man8/,$(MAN8)))
 
 clean:

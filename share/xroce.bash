@@ -210,12 +210,24 @@ _xroce_trace() {
 	esac
 }
 
+_xroce_export() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+
+	_xroce_equals
+	case $prev in
+	-d | --dev) _xroce_interfaces "$cur" ;;
+	--format) _xroce_words "prometheus openmetrics" "$cur" ;;
+	-l | --listen | --max-*) COMPREPLY=() ;;
+	*) _xroce_words "--listen --once --format --dev --max-qps --max-processes --help" "$cur" ;;
+	esac
+}
+
 _xroce() {
 	local cur=${COMP_WORDS[COMP_CWORD]}
 
 	COMPREPLY=()
 	if [ "$COMP_CWORD" -eq 1 ]; then
-		_xroce_words "run serve stop list doctor ping bench stat top qp cq srq mr clients capture trace explain help --help --version" "$cur"
+		_xroce_words "run serve stop list doctor ping bench stat top qp cq srq mr clients capture trace explain export help --help --version" "$cur"
 		return
 	fi
 	case ${COMP_WORDS[1]} in
@@ -230,6 +242,7 @@ _xroce() {
 	stat) _xroce_look "--dev --pid --watch --count --json" ;;
 	top) _xroce_look "--dev --pid --qpn --peer --state --watch --count --sort --view --batch --json" ;;
 	trace) _xroce_trace ;;
+	export) _xroce_export ;;
 	bench) _xroce_bench ;;
 	stop | list | doctor)
 		[ "$COMP_CWORD" -eq 2 ] || [[ $COMP_CWORD -eq 3 && ${COMP_WORDS[2]} == -* ]] || return
@@ -244,7 +257,7 @@ _xroce() {
 		*) _xroce_interfaces "$cur" ;;
 		esac
 		;;
-	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping bench stat top qp cq srq mr clients capture trace explain" "$cur" ;;
+	help) [ "$COMP_CWORD" -eq 2 ] && _xroce_words "run serve stop list doctor ping bench stat top qp cq srq mr clients capture trace explain export" "$cur" ;;
 	esac
 }
 

@@ -20,10 +20,10 @@ usage() {
 
 	try 2 "$XROCE"
 	try 0 "$XROCE" --help
-	for word in run serve stop list doctor ping bench stat top qp cq srq mr clients capture trace explain; do
+	for word in run serve stop list doctor ping bench stat top qp cq srq mr clients capture trace explain export; do
 		need_line cli "^  $word "
 	done
-	for word in run serve stop list doctor ping bench stat top qp clients capture trace explain; do
+	for word in run serve stop list doctor ping bench stat top qp clients capture trace explain export; do
 		try 0 "$XROCE" $word --help
 		need_line cli "^usage: xroce $word"
 		try 0 "$XROCE" help $word

@@ -86,6 +86,16 @@ completion__options_are_those_of_explain() {
 	offers xroce explain - && is "$want" && offers xroce explain --interval "" && is ""
 }
 
+completion__options_are_those_of_export() {
+	local want
+
+	want=$(options_of export | sort | paste -sd' ')
+	offers xroce export - && is "$want" &&
+		offers xroce export --format o && is openmetrics &&
+		offers xroce export --dev = l && grep -qw lo "$work/got" &&
+		offers xroce export --listen "" && is ""
+}
+
 completion__options_are_those_of_bench() {
 	local want
 

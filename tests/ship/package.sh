@@ -30,7 +30,8 @@ package__holds_what_is_installed() {
 	for file in bin/xroce 'lib/[^/]*/xroce/lib'{ibverbs,rdmacm}.so.1 'lib/[^/]*/pkgconfig/xroce.pc' \
 		$(man_pages .gz) \
 		share/doc/xroce/copyright \
-		share/bash-completion/completions/xroce lib/systemd/system/xroce@.service; do
+		share/bash-completion/completions/xroce lib/systemd/system/xroce{@,-export}.service \
+		share/xroce/grafana/xroce.json share/xroce/prometheus/xroce.rules.yml; do
 		grep -qE " \./usr/$file\$" "$work/files" ||
 			{ note "not in the package: $file"; return 1; }
 	done
