@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -96,12 +97,16 @@ int listen_parse(const char *text, struct listen_at *at)
 static int listen_bind_unix(int fd, const struct listen_at *at)
 {
 	const struct sockaddr_un *sun = (const struct sockaddr_un *)&at->addr;
+	struct stat st;
 	int probe, err = 0;
 
 	if (!bind(fd, (const struct sockaddr *)sun, at->len))
 		return 0;
 	if (errno != EADDRINUSE)
 		return -errno;
+	/* connect() refuses a file as it does a socket without a listener */
+	if (lstat(sun->sun_path, &st) || !S_ISSOCK(st.st_mode))
+		return -EADDRINUSE;
 	probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (probe < 0)
 		return -errno;
