@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Flows against a model of ibv_create_flow(3): rules of several QPs come and go, drawn at random,
- * with masks of any bits, priorities and actions; of each frame the model says which QPs have a
- * copy, with which tag, whether the kernel has it, and what the counters are.
+ * with masks of any bits, priorities and actions, sniffers and rules that do not trap among them;
+ * of each frame the model says which QPs have how many copies, with which tag, whether the kernel
+ * has it, and what the counters are.
  *
  *	raw_model DEVICE NETNS PEER ROUNDS SEED
  *
@@ -22,8 +23,13 @@
 #define OBJECTS 3
 #define FLOWS	24
 #define FRAMES	48
+#define FIXED	3 /* rules for the frames that end a round */
+#define ROUND	(FRAMES + 2)
 #define NONE	UINT32_MAX
-/* of the default rules: behind all others */
+/* in the order of frames: sniffers, normal rules of priority 0 and more, default rules */
+#define PRIORITY_SNIFFER 0u
+#define PRIORITY_FIRST	 1u
+#define PRIORITY_MAX	 5u /* of those that are drawn */
 #define PRIORITY_DEFAULT 0x10000u
 #define ETH_BYTES	 16
 #define IPV4_BYTES	 8
@@ -46,6 +52,7 @@ struct rule {
 	bool eth;
 	uint32_t l3, l4; /* spec types, or 0 */
 	struct filters value, mask;
+	bool copies; /* a sniffer, or it does not trap: the frame goes on */
 	bool drop;
 	uint32_t tag;	  /* 0: none */
 	uint32_t counter; /* or NONE */
@@ -164,17 +171,23 @@ static void rule_draw_match(struct rule *r)
 
 static void rule_draw(struct rule *r)
 {
+	static const enum ibv_flow_attr_type types[] = {
+		IBV_FLOW_ATTR_MC_DEFAULT, IBV_FLOW_ATTR_ALL_DEFAULT, IBV_FLOW_ATTR_SNIFFER
+	};
 	uint32_t how = draw(16);
 
 	memset(r, 0, sizeof(*r));
 	r->qp = draw(QPS);
-	/* default rules: any number, which means nothing */
-	r->priority = 1 + draw(4);
-	if (how > 1)
+	/* default rules and sniffers: any number, which means nothing */
+	r->priority = PRIORITY_FIRST + 1 + draw(PRIORITY_MAX - PRIORITY_FIRST);
+	if (how > 2)
 		rule_draw_match(r);
 	else
-		r->type = how ? IBV_FLOW_ATTR_ALL_DEFAULT : IBV_FLOW_ATTR_MC_DEFAULT;
-	r->drop = !draw(8);
+		r->type = types[how];
+	/* "only normal rules": DONT_TRAP; "sniffer": all traffic, none of which it takes */
+	r->copies = r->type == IBV_FLOW_ATTR_SNIFFER ||
+		    (r->type == IBV_FLOW_ATTR_NORMAL && !draw(4));
+	r->drop = !r->copies && !draw(8);
 	r->tag = r->drop || draw(2) ? 0 : 1 + draw(UINT32_MAX);
 	r->counter = draw(2) ? NONE : draw(OBJECTS);
 }
@@ -247,16 +260,22 @@ static void rule_make(struct rule *r)
 	union {
 		struct ibv_flow_attr attr;
 		uint8_t room[512];
-	} u = { .attr = { .type = r->type, .priority = (uint16_t)r->priority, .port = 1 } };
+	} u = { .attr = { .type = r->type,
+			  .priority = (uint16_t)(r->priority - PRIORITY_FIRST),
+			  .port = 1 } };
 	uint32_t first = draw(4);
 
 	u.attr.size = sizeof(u.attr);
+	if (r->copies && r->type == IBV_FLOW_ATTR_NORMAL)
+		u.attr.flags = IBV_FLOW_ATTR_FLAGS_DONT_TRAP;
 	/* in any order: from any of them on, up or down */
 	for (uint32_t i = 0, step = draw(2) ? 1 : 3; i < 4; i++)
 		add[(first + i * step) % 4](&u.attr, r);
 	r->flow = ibv_create_flow(raw_queues[r->qp].qp, &u.attr);
 	must(r->flow, "ibv_create_flow: %s", strerror(errno));
-	if (r->type != IBV_FLOW_ATTR_NORMAL)
+	if (r->type == IBV_FLOW_ATTR_SNIFFER)
+		r->priority = PRIORITY_SNIFFER;
+	else if (r->type != IBV_FLOW_ATTR_NORMAL)
 		r->priority = PRIORITY_DEFAULT;
 }
 
@@ -268,8 +287,8 @@ static void rule_end(uint32_t i)
 
 static void rules_change(void)
 {
-	if (num_rules && (num_rules == FLOWS || draw(2))) {
-		rule_end(draw(num_rules));
+	if (num_rules > FIXED && (num_rules == FLOWS || draw(2))) {
+		rule_end(FIXED + draw(num_rules - FIXED));
 		return;
 	}
 	rule_draw(&rules[num_rules]);
@@ -277,11 +296,64 @@ static void rules_change(void)
 	num_rules++;
 }
 
-/* What the model says of a frame: tags of QPs that have a copy. */
+/* Before all but sniffers, and for LAST alone: see raw_ends_with_copy. */
+static void rules_make_fixed(void)
+{
+	static const struct {
+		uint16_t ether_type;
+		bool copies, drop;
+	} fixed[FIXED] = {
+		{ FRAME_TYPE_LAST, false, false },
+		{ FRAME_TYPE_LAST_COPY, true, false },
+		{ FRAME_TYPE_LAST_COPY, false, true },
+	};
+
+	for (; num_rules < FIXED; num_rules++) {
+		struct rule *r = &rules[num_rules];
+
+		*r = (struct rule){ .qp = QPS,
+				    .priority = PRIORITY_FIRST,
+				    .eth = true,
+				    .value.eth.ether_type = htons(fixed[num_rules].ether_type),
+				    .mask.eth.ether_type = 0xffff,
+				    .copies = fixed[num_rules].copies,
+				    .drop = fixed[num_rules].drop,
+				    .counter = NONE };
+		rule_make(r);
+	}
+	raw_ends_with_copy = true;
+}
+
+/* What the model says of a frame: who has how many copies, and the last one's tag. */
 struct verdict {
-	bool copies[RAW_QUEUES + 1];
+	uint32_t copies[RAW_QUEUES + 1];
 	uint32_t tags[RAW_QUEUES];
 };
+
+/* Of those of a priority that have copies, or of the others: how many QPs are there that have one? */
+static void verdict_add(struct verdict *v, const struct frame *frame, uint32_t priority,
+			bool copies, bool drop)
+{
+	bool has[QPS + 1] = { false };
+
+	for (uint32_t i = 0; i < num_rules; i++) {
+		const struct rule *r = &rules[i];
+
+		if (r->priority != priority || r->copies != copies || r->drop != drop ||
+		    !rule_takes(r, &frame->f))
+			continue;
+		if (r->counter != NONE) {
+			packets[r->counter]++;
+			bytes[r->counter] += frame->len;
+		}
+		/* of several flows of a QP, the first one's */
+		if (drop || has[r->qp])
+			continue;
+		has[r->qp] = true;
+		v->copies[r->qp]++;
+		v->tags[r->qp] = r->tag;
+	}
+}
 
 static void verdict_find(struct verdict *v, const struct frame *frame)
 {
@@ -290,39 +362,28 @@ static void verdict_find(struct verdict *v, const struct frame *frame)
 
 	memset(v, 0, sizeof(*v));
 	for (uint32_t i = 0; i < num_rules; i++)
-		if (rules[i].priority < best && rule_takes(&rules[i], &frame->f))
+		if (!rules[i].copies && rules[i].priority < best &&
+		    rule_takes(&rules[i], &frame->f))
 			best = rules[i].priority;
+	/* those that drop come before the others, which do not count then */
 	for (uint32_t i = 0; i < num_rules; i++)
 		drop |= rules[i].drop && rules[i].priority == best &&
 			rule_takes(&rules[i], &frame->f);
+	/* and those that do not trap before both: a copy for each priority up to that one */
+	for (uint32_t p = PRIORITY_SNIFFER; p <= PRIORITY_MAX && p <= best; p++)
+		verdict_add(v, frame, p, true, false);
 	v->copies[RAW_KERNEL] = best == NONE;
-	for (uint32_t i = 0; i < num_rules; i++) {
-		const struct rule *r = &rules[i];
-
-		/* those that drop come before the others, which do not count then */
-		if (r->priority != best || r->drop != drop || !rule_takes(r, &frame->f))
-			continue;
-		if (r->counter != NONE) {
-			packets[r->counter]++;
-			bytes[r->counter] += frame->len;
-		}
-		if (drop)
-			continue;
-		/* of several flows of a QP, the first one's */
-		if (!v->copies[r->qp])
-			v->tags[r->qp] = r->tag;
-		v->copies[r->qp] = true;
-	}
+	verdict_add(v, frame, best, false, drop);
 }
 
 static void rules_print(const struct frame_fields *f)
 {
 	for (uint32_t i = 0; i < num_rules; i++)
-		printf("# %s rule of QP %u: type %d priority %x eth %d l3 %x l4 %x drop %d tag %x "
-		       "counter %d\n",
+		printf("# %s rule of QP %u: type %d priority %x eth %d l3 %x l4 %x copies %d drop "
+		       "%d tag %x counter %d\n",
 		       rule_takes(&rules[i], f) ? "its" : "no", rules[i].qp, rules[i].type,
-		       rules[i].priority, rules[i].eth, rules[i].l3, rules[i].l4, rules[i].drop,
-		       rules[i].tag, (int)rules[i].counter);
+		       rules[i].priority, rules[i].eth, rules[i].l3, rules[i].l4, rules[i].copies,
+		       rules[i].drop, rules[i].tag, (int)rules[i].counter);
 	fflush(stdout);
 }
 
@@ -378,7 +439,6 @@ static void objects_check(void)
 int main(int argc, char **argv)
 {
 	uint32_t rounds, by_kernel = 0, copies = 0;
-	struct ibv_flow *last;
 
 	must(argc == 6, "usage: raw_model DEVICE NETNS PEER ROUNDS SEED");
 	rounds = (uint32_t)atoi(argv[4]);
@@ -386,13 +446,13 @@ int main(int argc, char **argv)
 	raw_open(argv[1], argv[2], argv[3]);
 	for (int i = 0; i <= QPS; i++)
 		raw_add_qp(&raw_queues[i]);
-	last = raw_flow_type(LAST->qp, FRAME_TYPE_LAST);
+	rules_make_fixed();
 	objects_make();
 	for (uint32_t round = 0; round < rounds; round++) {
 		for (uint32_t i = draw(4); i < 4; i++)
 			rules_change();
 		raw_round(FRAMES, false, LAST);
-		for (uint32_t i = 0; i < FRAMES; i++) {
+		for (uint32_t i = 0; i < ROUND; i++) {
 			frame_check(&raw_frames[i]);
 			by_kernel += raw_frames[i].copies[RAW_KERNEL];
 			for (int q = 0; q < QPS; q++)
@@ -400,12 +460,11 @@ int main(int argc, char **argv)
 		}
 		objects_check();
 		/* few rules, that more than the default rules are seen */
-		while (round % 32 == 31 && num_rules)
+		while (round % 32 == 31 && num_rules > FIXED)
 			rule_end(num_rules - 1);
 	}
 	while (num_rules)
 		rule_end(0);
-	must(!ibv_destroy_flow(last), "ibv_destroy_flow");
 	for (int i = 0; i < OBJECTS; i++)
 		must(!ibv_destroy_counters(objects[i]), "ibv_destroy_counters");
 	printf("model: %u frames, %u of the kernel, %u copies\n", rounds * FRAMES, by_kernel,

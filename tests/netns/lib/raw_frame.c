@@ -188,12 +188,15 @@ void frame_make(struct frame *frame, uint32_t number, bool any_fields)
 	frame_put_number(frame, number);
 }
 
-void frame_make_last(struct frame *frame, uint32_t number)
+void frame_make_last(struct frame *frame, uint16_t type, uint32_t number)
 {
 	memset(frame, 0, sizeof(*frame));
-	put_bytes(frame, dst_macs[0], 6);
-	put_bytes(frame, src_macs[0], 6);
-	put16(frame, FRAME_TYPE_LAST);
+	memcpy(frame->f.dst_mac, dst_macs[0], 6);
+	memcpy(frame->f.src_mac, src_macs[0], 6);
+	frame->f.ether_type = type;
+	put_bytes(frame, frame->f.dst_mac, 6);
+	put_bytes(frame, frame->f.src_mac, 6);
+	put16(frame, type);
 	frame_put_number(frame, number);
 }
 

@@ -11,7 +11,8 @@
 
 #define FRAME_BYTES 512
 /* of frames that say that all before them have come */
-#define FRAME_TYPE_LAST 0x88b6
+#define FRAME_TYPE_LAST	     0x88b6
+#define FRAME_TYPE_LAST_COPY 0x88b7
 
 struct frame_fields {
 	uint8_t dst_mac[6], src_mac[6];
@@ -44,8 +45,8 @@ void frame_make(struct frame *frame, uint32_t number, bool any_fields);
 void draw_fields(struct frame_fields *f, bool any);
 /* The number at the end of a frame that was made otherwise, behind its bytes so far. */
 void frame_put_number(struct frame *frame, uint32_t number);
-/* The one that ends a round. */
-void frame_make_last(struct frame *frame, uint32_t number);
+/* One that ends a round, of that EtherType. */
+void frame_make_last(struct frame *frame, uint16_t type, uint32_t number);
 /* False: it is no frame of ours. */
 bool frame_number(const uint8_t *bytes, uint32_t len, uint32_t *number);
 

@@ -22,6 +22,7 @@ struct ibv_context *raw_ctx;
 struct ibv_pd *raw_pd;
 struct raw_queue raw_queues[RAW_QUEUES];
 struct raw_frame raw_frames[RAW_FRAMES];
+bool raw_ends_with_copy;
 
 static int wire, tap;
 /* the number of raw_frames[0], and how many there are */
@@ -254,19 +255,24 @@ static void frame_send(const struct frame *frame)
 void raw_round_of(uint32_t count, raw_make_fn *make, const struct raw_queue *last)
 {
 	uint64_t end = now_ms() + WAIT_MS;
+	uint32_t taken = 0;
 
 	base += frames;
-	frames = count + 1;
+	frames = count + 1 + raw_ends_with_copy;
 	must(frames <= RAW_FRAMES, "a long round");
 	memset(raw_frames, 0, sizeof(raw_frames));
 	for (uint32_t i = 0; i < count; i++)
 		make(&raw_frames[i].frame, i, base + i);
-	frame_make_last(&raw_frames[count].frame, base + count);
+	frame_make_last(&raw_frames[count].frame, FRAME_TYPE_LAST, base + count);
+	if (raw_ends_with_copy)
+		frame_make_last(&raw_frames[count + 1].frame, FRAME_TYPE_LAST_COPY,
+				base + count + 1);
 	for (uint32_t i = 0; i < frames; i++)
 		frame_send(&raw_frames[i].frame);
-	while (!raw_frames[count].copies[last - raw_queues]) {
+	while (count + taken < frames) {
 		must(now_ms() < end, "a round's last frame does not come");
 		take_all();
+		taken += raw_frames[count + taken].copies[last - raw_queues] > 0;
 	}
 	/* what came before it is there */
 	take_all();

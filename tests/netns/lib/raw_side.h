@@ -16,7 +16,7 @@
 /* as a receiver's number: this host's kernel */
 #define RAW_KERNEL RAW_QUEUES
 #define RAW_FRAMES 64
-#define RAW_RECVS  256
+#define RAW_RECVS  512
 
 struct raw_queue {
 	struct ibv_qp *qp; /* one of the two */
@@ -39,6 +39,11 @@ extern struct ibv_context *raw_ctx;
 extern struct ibv_pd *raw_pd;
 extern struct raw_queue raw_queues[RAW_QUEUES]; /* those without a cq are none */
 extern struct raw_frame raw_frames[RAW_FRAMES];
+/*
+ * Set: flows have copies, which come by a way of their own. A round ends with a frame of
+ * FRAME_TYPE_LAST_COPY, too, of which `last` has a copy and which goes nowhere else.
+ */
+extern bool raw_ends_with_copy;
 
 /* The device, and sockets at both ends of its interface's cable. */
 void raw_open(const char *device, const char *netns, const char *peer);
