@@ -46,9 +46,13 @@ __attribute__((noinline)) int flow_read(struct xdp_md *ctx, struct flow_headers 
 struct flow_walk {
 	struct flow_headers in;
 	__u32 len;
+	/* of a UDP super-packet that is cut: its packets, and the bytes of all their frames */
+	__u32 packets;
+	__u32 bytes;
 	__u32 first;	/* key in xroce_flow: the flow that is looked at first */
 	__u32 num;	/* flows from there on */
-	__u32 own;	/* a packet for this device: no flow takes it */
+	/* a packet for this device, where its IP header is: no flow takes it. 0: not so */
+	__u32 own;
 	/* of all that have a copy: their actions, and a bit that any counter's key has */
 	__u32 copied;
 	__u32 copies_counter;
@@ -91,6 +95,16 @@ static long flow_look_at(__u64 i, struct flow_walk *walk)
 	return 1;
 }
 
+/* A super-packet's packets have the headers up to UDP each: they lie in it once. */
+static __always_inline void flow_weigh(struct flow_walk *walk)
+{
+	const __u32 headers = walk->own + sizeof(struct iphdr) + sizeof(struct udphdr);
+
+	walk->bytes = walk->len;
+	if (walk->packets > 1)
+		walk->bytes += (walk->packets - 1) * headers;
+}
+
 /*
  * The first flow that takes the frame names the QP in walk; and does any before it have a copy?
  * False: neither.
@@ -105,6 +119,7 @@ static __attribute__((noinline)) bool flow_find(struct xdp_md *ctx, struct flow_
 	walk->copied = walk->copies_counter = 0;
 	walk->qpn = walk->order = walk->actions = walk->counter = 0;
 	walk->len = bpf_xdp_get_buff_len(ctx);
+	flow_weigh(walk);
 	if (!flows)
 		return false;
 	/* its half is whole: user space moves it last, in shards_steer_flows() */
@@ -129,14 +144,14 @@ static __attribute__((noinline)) bool flow_find(struct xdp_md *ctx, struct flow_
 	return (walk->taken || walk->copied) && READ_ONCE(flows->generation) - generation < 2;
 }
 
-static __always_inline void flow_count_in(__u32 counter, __u32 len)
+static __always_inline void flow_count_in(__u32 counter, const struct flow_walk *walk)
 {
 	struct xroce_flow_count *count = bpf_map_lookup_elem(&xroce_flow_cnt, &counter);
 
 	if (!count)
 		return;
-	count->packets++;
-	count->bytes += len;
+	count->packets += walk->packets;
+	count->bytes += walk->bytes;
 }
 
 /* A flow before the one that takes the frame: those that match have copies. */
@@ -146,7 +161,7 @@ static long flow_count_copy_at(__u64 i, struct flow_walk *walk)
 	const struct xroce_flow *flow = bpf_map_lookup_elem(&xroce_flow, &at);
 
 	if (flow && flow->counter && flow->actions & XROCE_FLOW_COPY && flow_takes(flow, walk))
-		flow_count_in(flow->counter, walk->len);
+		flow_count_in(flow->counter, walk);
 	return 0;
 }
 
@@ -159,7 +174,7 @@ static long flow_count_at(__u64 i, struct flow_walk *walk)
 	if (!flow || flow->order != walk->order)
 		return 1;
 	if (flow->counter && flow_takes(flow, walk))
-		flow_count_in(flow->counter, walk->len);
+		flow_count_in(flow->counter, walk);
 	/* further on there are none that count */
 	return !(flow->actions & XROCE_FLOW_MORE_COUNT);
 }
@@ -172,7 +187,7 @@ static __attribute__((noinline)) void flow_count(struct flow_walk *walk)
 	if (!walk->taken)
 		return;
 	if (walk->counter)
-		flow_count_in(walk->counter, walk->len);
+		flow_count_in(walk->counter, walk);
 	if (walk->actions & XROCE_FLOW_MORE_COUNT)
 		bpf_loop(XROCE_MAX_FLOW, flow_count_at, walk, 0);
 }
@@ -238,13 +253,13 @@ static __always_inline int flow_end(struct xdp_md *ctx, const struct flow_walk *
 /*
  * A frame that is nobody's else, l3 0. Returns the verdict: XDP_PASS if no flow takes it. Copies of
  * what is redirected are the engine's to make. Or, while some flow has copies, a RoCEv2 packet for
- * this device, whatever becomes of it, with flags and l3 as in struct packet: then it is copied at
- * most.
+ * this device, whatever becomes of it, with flags, l3 and segments as in struct packet: then it is
+ * copied at most.
  *
  * A global function, which the verifier goes through once, and not at all in a process without
  * flows.
  */
-__attribute__((noinline)) int flow_steer(struct xdp_md *ctx, __u32 flags, __u32 l3)
+__attribute__((noinline)) int flow_steer(struct xdp_md *ctx, __u32 flags, __u32 l3, __u32 segments)
 {
 	struct flow_walk walk;
 	int verdict;
@@ -252,6 +267,7 @@ __attribute__((noinline)) int flow_steer(struct xdp_md *ctx, __u32 flags, __u32 
 	if (xroce_shared)
 		return XDP_PASS;
 	walk.own = l3;
+	walk.packets = flags & XROCE_RX_GSO ? segments : 1;
 	if (!flow_find(ctx, &walk))
 		return XDP_PASS;
 	flow_count(&walk);

@@ -215,6 +215,7 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
 	p->l3 = sizeof(*eth);
 	p->vlan_tci = 0;
 	p->rx_flags = 0;
+	p->segments = 1;
 	p->has_bth = false;
 	if (parse_is_vlan(proto)) {
 		if ((void *)(tag + 1) > data_end)
@@ -291,7 +292,8 @@ static __always_inline enum xroce_drop parse_roce(struct xdp_md *ctx, struct pac
 		return XROCE_DROP_bth_short;
 	if (ext > data_end)
 		return XROCE_DROP_multibuffer;
-	p->segments = udp->check ? parse_count_segments(p, udp->check, udp->len) : 1;
+	if (udp->check)
+		p->segments = parse_count_segments(p, udp->check, udp->len);
 	len -= sizeof(*bth) + ROCE_ICRC_BYTES;
 	p->sport = bpf_ntohs(udp->source);
 	p->opcode = bth->opcode;

@@ -92,7 +92,7 @@ static __attribute__((noinline)) int steer_redirect_to_group(struct xdp_md *ctx,
 /* RoCEv2 for somebody else; a flow may want to see it. Returns the verdict. */
 static __always_inline int steer_to_others(struct xdp_md *ctx)
 {
-	const int verdict = xroce_shared ? XDP_PASS : flow_steer(ctx, 0, 0);
+	const int verdict = xroce_shared ? XDP_PASS : flow_steer(ctx, 0, 0, 1);
 
 	return verdict == XDP_PASS ? count_pass() : verdict;
 }
@@ -108,7 +108,7 @@ static __attribute__((noinline)) int steer_to_group(struct xdp_md *ctx, struct p
 	if (!group_is_ours(p, xroce_shared))
 		return steer_to_others(ctx);
 	if (READ_ONCE(xroce_copying))
-		flow_steer(ctx, p->rx_flags, p->l3);
+		flow_steer(ctx, p->rx_flags, p->l3, p->segments);
 	if (drop == XROCE_DROP_none)
 		drop = group_check(p);
 	if (drop != XROCE_DROP_none)
@@ -125,7 +125,7 @@ int xroce_xdp(struct xdp_md *ctx)
 	struct packet p;
 
 	if (!parse_ip(ctx, &p, &drop))
-		return xroce_shared || steer_is_left_behind() ? XDP_PASS : flow_steer(ctx, 0, 0);
+		return xroce_shared || steer_is_left_behind() ? XDP_PASS : flow_steer(ctx, 0, 0, 1);
 	if (steer_is_left_behind())
 		return XDP_PASS;
 	if (drop == XROCE_DROP_none)
@@ -141,7 +141,7 @@ int xroce_xdp(struct xdp_md *ctx)
 		return verdict;
 	}
 	if (READ_ONCE(xroce_copying))
-		flow_steer(ctx, p.rx_flags, p.l3);
+		flow_steer(ctx, p.rx_flags, p.l3, p.segments);
 	if (drop == XROCE_DROP_none)
 		drop = steer_check(&p, qp);
 	if (drop != XROCE_DROP_none || !qp)

@@ -169,7 +169,7 @@ part_netns() {
 		XROCE_XDP=native shell_test "netns-$t-native" bash "tests/netns/$t.sh" "$BUILD"
 	done
 	# And with two receive queues, each with a shard.
-	for t in data loss wake events crash tags port_events bursts memory lost; do
+	for t in data loss wake events crash tags port_events bursts memory lost sniffer; do
 		XROCE_TEST_QUEUES=2 shell_test "netns-$t-shards" bash "tests/netns/$t.sh" "$BUILD"
 	done
 	XROCE_TEST_QUEUES=2 XROCE_FIRST_TIMES=5 \

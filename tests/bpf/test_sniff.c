@@ -162,18 +162,25 @@ static void reset(void)
 	frame_put16(f.bytes + 14 + 20 + 2, OTHER_PORT);
 }
 
-static uint64_t counted(uint32_t counter)
+/* Of all CPUs. */
+static struct xroce_flow_count counted(uint32_t counter)
 {
-	struct xroce_flow_count values[512];
+	struct xroce_flow_count values[512], sum = { 0 };
 	const int fd = bpf_map__fd(bench->skel->maps.xroce_flow_cnt);
 	const int cpus = libbpf_num_possible_cpus();
-	uint64_t sum = 0;
 
 	assert_in_range(cpus, 1, 512);
 	assert_int_equal(bpf_map_lookup_elem(fd, &counter, values), 0);
-	for (int i = 0; i < cpus; i++)
-		sum += values[i].packets;
+	for (int i = 0; i < cpus; i++) {
+		sum.packets += values[i].packets;
+		sum.bytes += values[i].bytes;
+	}
 	return sum;
+}
+
+static uint64_t packets(uint32_t counter)
+{
+	return counted(counter).packets;
 }
 
 /* One record more, of this frame, and nothing behind it. */
@@ -290,7 +297,9 @@ static void sniff__own_packets(void **state)
 static void sniff__super_packets(void **state)
 {
 	const uint32_t many = 60;
+	const struct xroce_flow sniffer = flow_of(XROCE_FLOW_COPY, 0, false, 1);
 	struct frame_spec s = bench_spec();
+	struct xroce_flow_count counted_before;
 	struct bench_counts before;
 
 	reset();
@@ -299,11 +308,16 @@ static void sniff__super_packets(void **state)
 	frame_put16(f.bytes + f.l3 + 4, SEGMENT);
 	bench_sum_super(&f);
 	assert_true(f.len > LONGEST);
+	put_flow(0, &sniffer);
+	counted_before = counted(1);
 	before = bench_count();
 	assert_int_equal(bench_run(f.bytes, f.len), XDP_REDIRECT);
 	assert_true(bench->cqe.flags & XROCE_RX_GSO);
 	expect_copy("a super-packet", f.bytes, f.len, XROCE_COPY_OWN, XROCE_RX_GSO, f.l3);
 	expect_copies("a super-packet", &before, 1, 0);
+	/* counted as what it is cut into */
+	assert_int_equal(counted(1).packets, counted_before.packets + many);
+	assert_int_equal(counted(1).bytes, counted_before.bytes + many * (f.l4 + 8 + SEGMENT));
 }
 
 /* Of a multicast group that this process is no member of: somebody else's. */
@@ -398,16 +412,16 @@ static void sniff__no_flow_takes_own_packets(void **state)
 
 	reset();
 	frame_build(&f, &s);
-	behind_before = counted(3);
-	taken_before = counted(2);
+	behind_before = packets(3);
+	taken_before = packets(2);
 	put_flow(0, &takes);
 	put_flow(1, &drops);
 	put_flow(2, &behind);
 	put_flows(3);
 	bench_expect_redirect("RoCEv2", f.bytes, f.len, BENCH_RC_QPN);
 	expect_copy("RoCEv2", f.bytes, f.len, XROCE_COPY_OWN, 0, f.l3);
-	assert_int_equal(counted(2), taken_before);
-	assert_int_equal(counted(3), behind_before + 1);
+	assert_int_equal(packets(2), taken_before);
+	assert_int_equal(packets(3), behind_before + 1);
 }
 
 /*
@@ -428,21 +442,21 @@ static void sniff__counts(void **state)
 		put_flow(i, &flow[i]);
 	put_flows(5);
 	for (uint32_t i = 1; i < 5; i++)
-		before[i] = counted(i);
+		before[i] = packets(i);
 	assert_int_equal(bench_run(f.bytes, f.len), XDP_REDIRECT);
-	assert_int_equal(counted(1), before[1] + 2);
-	assert_int_equal(counted(2), before[2] + 1);
-	assert_int_equal(counted(3), before[3] + 1);
-	assert_int_equal(counted(4), before[4]);
+	assert_int_equal(packets(1), before[1] + 2);
+	assert_int_equal(packets(2), before[2] + 1);
+	assert_int_equal(packets(3), before[3] + 1);
+	assert_int_equal(packets(4), before[4]);
 	expect_no_copy("the engine's to copy");
 	/* nobody takes another port's: the last one has it too, and there is one record */
 	frame_put16(f.bytes + 14 + 20 + 2, OTHER_PORT + 1);
 	bench_expect_pass("another port", f.bytes, f.len, false);
 	expect_copy("another port", f.bytes, f.len, XROCE_COPY_OTHER, 0, 0);
-	assert_int_equal(counted(1), before[1] + 4);
-	assert_int_equal(counted(2), before[2] + 1);
-	assert_int_equal(counted(3), before[3] + 1);
-	assert_int_equal(counted(4), before[4] + 1);
+	assert_int_equal(packets(1), before[1] + 4);
+	assert_int_equal(packets(2), before[2] + 1);
+	assert_int_equal(packets(3), before[3] + 1);
+	assert_int_equal(packets(4), before[4] + 1);
 }
 
 /*

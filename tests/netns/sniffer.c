@@ -3,8 +3,10 @@
  * Sniffers, and flows that do not trap, beside a UD queue pair that sends back what it receives:
  * who has how many copies of what.
  *
- *	sniffer [-s N] [-t PORT] [-f PORT] [-d PORT] [-e] DEVICE
+ *	sniffer [-r N] [-s N] [-t PORT] [-f PORT] [-d PORT] [-e] DEVICE
  *
+ *	-r N	QPs named behind it have a table of so many work queues, 4 at most, a power of 2, and a
+ *		hash of addresses and ports
  *	-s N	so many sniffers, each a QP of its own, with a counter
  *	-t PORT	one more QP, with a flow for UDP to that port that does not trap
  *	-f PORT	one more, with a flow that takes UDP to that port
@@ -12,8 +14,8 @@
  *	-e	sleep for events instead of polling
  *
  * It prints "ready QPN" of the UD queue pair. A frame to UDP port 9999, taken by a flow of QP 0,
- * ends it. Then it prints "WHO N roce N sent N udp N arp N tcp N" of each QP, "WHO counted N", and
- * "ud N".
+ * ends it. Then it prints "WHO roce N sent N udp N arp N tcp N" of each QP, "WHO all N in N" with
+ * the number of work queues that had any, and "ud N".
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -28,6 +30,7 @@
 #include "lib/device.h"
 
 #define QPS   8
+#define WQS   4
 #define SLOTS 1024
 #define SLOT  2048
 #define LAST  9999
@@ -37,9 +40,12 @@
 struct sniffed {
 	char who;
 	struct ibv_qp *qp;
+	struct ibv_rwq_ind_table *table; /* of the first wqs work queues */
+	struct ibv_wq *wq[WQS];
+	unsigned int wqs;
 	struct ibv_flow *flow;
 	struct ibv_counters *counters;
-	unsigned int roce, sent, udp, arp, tcp;
+	unsigned int roce, sent, udp, arp, tcp, all, in_wq[WQS];
 };
 
 static struct ibv_context *ctx;
@@ -48,7 +54,7 @@ static struct ibv_cq *cq;
 static struct ibv_comp_channel *channel;
 static struct ibv_mr *mr, *ud_mr;
 static struct sniffed sniffed[QPS];
-static unsigned int num, ud_num;
+static unsigned int num, ud_num, wqs;
 static struct ibv_qp *ud;
 static struct ibv_ah *ah;
 static unsigned char slots[QPS][SLOTS][SLOT], ud_slots[SLOTS][SLOT];
@@ -58,7 +64,9 @@ static void post(unsigned int q, unsigned int slot)
 	struct ibv_sge sge = { (uintptr_t)slots[q][slot], SLOT, mr->lkey };
 	struct ibv_recv_wr wr = { .wr_id = q * SLOTS + slot, .sg_list = &sge, .num_sge = 1 }, *bad;
 
-	must(!ibv_post_recv(sniffed[q].qp, &wr, &bad), "ibv_post_recv");
+	must(!(sniffed[q].wqs ? ibv_post_wq_recv(sniffed[q].wq[slot % sniffed[q].wqs], &wr, &bad) :
+				ibv_post_recv(sniffed[q].qp, &wr, &bad)),
+	     "posting a receive");
 }
 
 static void post_ud(unsigned int slot)
@@ -88,6 +96,50 @@ static struct ibv_qp *make_qp(enum ibv_qp_type type)
 	a.qp_state = IBV_QPS_RTS;
 	must(!is_ud || !ibv_modify_qp(qp, &a, IBV_QP_STATE | IBV_QP_SQ_PSN), "RTS");
 	return qp;
+}
+
+static struct ibv_wq *make_wq(unsigned int depth)
+{
+	struct ibv_wq_init_attr init = { .wq_type = IBV_WQT_RQ,
+					 .max_wr = depth,
+					 .max_sge = 1,
+					 .pd = pd,
+					 .cq = cq };
+	struct ibv_wq_attr a = { .attr_mask = IBV_WQ_ATTR_STATE, .wq_state = IBV_WQS_RDY };
+	struct ibv_wq *wq = ibv_create_wq(ctx, &init);
+
+	must(wq && !ibv_modify_wq(wq, &a), "a work queue: %s", strerror(errno));
+	return wq;
+}
+
+/* A QP of a table, whose receives are its work queues'. */
+static void make_spread(struct sniffed *s)
+{
+	static uint8_t key[40];
+	struct ibv_rwq_ind_table_init_attr of = { .ind_tbl = s->wq };
+	struct ibv_qp_init_attr_ex init = {
+		.qp_type = IBV_QPT_RAW_PACKET,
+		.comp_mask = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_RX_HASH |
+			     IBV_QP_INIT_ATTR_IND_TABLE,
+		.pd = pd,
+		.rx_hash_conf = { .rx_hash_function = IBV_RX_HASH_FUNC_TOEPLITZ,
+				  .rx_hash_key_len = sizeof(key),
+				  .rx_hash_key = key,
+				  .rx_hash_fields_mask = 0xff },
+	};
+
+	for (unsigned int i = 0; i < sizeof(key); i++)
+		key[i] = (uint8_t)(i * 151 + 89);
+	s->wqs = wqs;
+	for (unsigned int i = 0; i < wqs; i++)
+		s->wq[i] = make_wq(SLOTS / wqs);
+	while (1u << of.log_ind_tbl_size < wqs)
+		of.log_ind_tbl_size++;
+	s->table = ibv_create_rwq_ind_table(ctx, &of);
+	must(s->table, "ibv_create_rwq_ind_table: %s", strerror(errno));
+	init.rwq_ind_tbl = s->table;
+	s->qp = ibv_create_qp_ex(ctx, &init);
+	must(s->qp, "ibv_create_qp_ex: %s", strerror(errno));
 }
 
 static struct ibv_counters *make_counters(void)
@@ -144,7 +196,10 @@ static void add(char who, unsigned int port)
 
 	must(num < QPS, "too many");
 	s->who = who;
-	s->qp = make_qp(IBV_QPT_RAW_PACKET);
+	if (wqs)
+		make_spread(s);
+	else
+		s->qp = make_qp(IBV_QPT_RAW_PACKET);
 	for (unsigned int slot = 0; slot < SLOTS; slot++)
 		post(num, slot);
 	s->flow = add_flow(num, who, port);
@@ -210,6 +265,9 @@ static bool take(const struct ibv_wc *wc)
 		echo(wc);
 		return false;
 	}
+	sniffed[q].all++;
+	if (sniffed[q].wqs)
+		sniffed[q].in_wq[wc->wr_id % sniffed[q].wqs]++;
 	last = take_frame(&sniffed[q], slots[q][wc->wr_id % SLOTS], wc->byte_len);
 	post(q, (unsigned int)wc->wr_id % SLOTS);
 	return last;
@@ -244,9 +302,13 @@ static void report(void)
 
 	for (unsigned int q = 0; q < num; q++) {
 		const struct sniffed *s = &sniffed[q];
+		unsigned int in = 0;
 
 		printf("%c roce %u sent %u udp %u arp %u tcp %u\n", s->who, s->roce, s->sent,
 		       s->udp, s->arp, s->tcp);
+		for (unsigned int i = 0; i < s->wqs; i++)
+			in += s->in_wq[i] > 0;
+		printf("%c all %u in %u\n", s->who, s->all, in);
 		if (!s->counters)
 			continue;
 		must(!ibv_read_counters(s->counters, &counted, 1, 0), "ibv_read_counters");
@@ -256,9 +318,18 @@ static void report(void)
 	printf("ud %u\n", ud_num);
 }
 
+static void end(struct sniffed *s)
+{
+	must(!ibv_destroy_flow(s->flow), "ibv_destroy_flow");
+	must(!ibv_destroy_qp(s->qp), "ibv_destroy_qp");
+	must(!s->counters || !ibv_destroy_counters(s->counters), "ibv_destroy_counters");
+	must(!s->table || !ibv_destroy_rwq_ind_table(s->table), "ibv_destroy_rwq_ind_table");
+	for (unsigned int i = 0; i < s->wqs; i++)
+		must(!ibv_destroy_wq(s->wq[i]), "ibv_destroy_wq");
+}
+
 int main(int argc, char **argv)
 {
-	struct ibv_flow *last;
 	int c;
 
 	must(argc >= 2, "sniffer [OPTION...] DEVICE");
@@ -275,20 +346,22 @@ int main(int argc, char **argv)
 	for (unsigned int slot = 0; slot < SLOTS; slot++)
 		post_ud(slot);
 	add('l', LAST);
-	while ((c = getopt(argc, argv, "s:t:f:d:e")) != -1) {
+	while ((c = getopt(argc, argv, "r:s:t:f:d:e")) != -1) {
 		must(c != '?', "no such option");
+		if (c == 'r') {
+			wqs = (unsigned int)atoi(optarg);
+			must(wqs <= WQS && !(wqs & (wqs - 1)), "-r %s", optarg);
+		}
 		for (int i = 0; c == 's' && i < atoi(optarg); i++)
 			add('s', 0);
 		if (c == 't' || c == 'f' || c == 'd')
 			add((char)c, (unsigned int)atoi(optarg));
 	}
-	last = sniffed[0].flow;
 	printf("ready %u\n", ud->qp_num);
 	fflush(stdout);
 	receive();
 	report();
-	for (unsigned int q = 1; q < num; q++)
-		must(!ibv_destroy_flow(sniffed[q].flow), "ibv_destroy_flow");
-	must(!ibv_destroy_flow(last), "ibv_destroy_flow");
+	while (num)
+		end(&sniffed[--num]);
 	return 0;
 }
