@@ -187,7 +187,7 @@ static void *broker_main(void *arg)
 }
 
 /* In place of user/attach/spawn.c. */
-int spawn_heir(const struct netdev *d, const int *fd, u32 n)
+int spawn_heir(const struct netdev *d, const struct pkey_table *pkeys, const int *fd, u32 n)
 {
 	struct bpf_link_info info = { 0 };
 	u32 len = sizeof(info);
@@ -212,7 +212,7 @@ bool spawn_may(void)
 	return broker.script->spawn_err != -EPERM;
 }
 
-int spawn_broker(const struct netdev *d)
+int spawn_broker(const struct netdev *d, const struct pkey_table *pkeys)
 {
 	return -ENOENT;
 }

@@ -143,7 +143,7 @@ void attach_drops(const struct attachment *m, struct xroce_drops *sum)
 	sched_fail("nobody asks for violations here");
 }
 
-void ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys)
+bool ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys)
 {
 	sched_fail("nobody asks for P_Keys here");
 }

@@ -416,16 +416,18 @@ int ask_pkeys(struct asker *a, struct pkey_table *pkeys)
 	return err;
 }
 
-void ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys)
+bool ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys)
 {
 	struct asker asker;
+	int err;
 
-	*pkeys = PKEY_TABLE_DEFAULT;
 	ask_init(&asker);
 	asker.max_ns = ASK_PKEYS_NS;
-	if (!ask_connect(&asker, netns, ifindex))
-		ask_pkeys(&asker, pkeys);
+	err = ask_connect(&asker, netns, ifindex);
+	if (err != -ENOENT && (err || ask_pkeys(&asker, pkeys)))
+		*pkeys = PKEY_TABLE_DEFAULT;
 	ask_close(&asker);
+	return err != -ENOENT;
 }
 
 int ask_list(struct asker *a, u32 n, struct ask_client *client)

@@ -72,11 +72,12 @@ void ask_leave(struct asker *a);
 /* The P_Key table of the interface, for whoever has no port yet. */
 int ask_pkeys(struct asker *a, struct pkey_table *pkeys);
 /*
- * The same in a conversation of its own. Where nobody says anything else within ASK_PKEYS_NS, the
- * table has the default P_Key alone: a process that has the interface alone hangs up.
+ * The same in a conversation of its own, with a broker or a process that has the interface alone.
+ * Where they say nothing within ASK_PKEYS_NS, the table has the default P_Key alone. Returns false
+ * if nobody is there: then the table is *pkeys, as it was.
  */
 #define ASK_PKEYS_NS (2 * NSEC_PER_SEC)
-void ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys);
+bool ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys);
 
 /* For `xroce list`, `xroce stop` and what looks into processes. */
 int ask_list(struct asker *a, u32 n, struct ask_client *client);

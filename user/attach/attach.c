@@ -255,7 +255,7 @@ static int attach_alone(const struct netdev *dev, struct attachment *m, struct h
 static void attach_init(const struct netdev *dev, struct attachment *m)
 {
 	*m = (struct attachment){ .ifindex = dev->ifindex, .holder_fd = -1, .link_fd = -1,
-				  .info = { .pkeys = PKEY_TABLE_DEFAULT },
+				  .info = { .pkeys = options_pkeys() },
 				  .maps = { .drop_fd = -1, .tell_fd = -1 } };
 	for (u32 i = 0; i < XROCE_MAX_SHARD; i++)
 		m->io[i].ring_fd = m->io[i].umem.fd = -1;
@@ -269,7 +269,7 @@ static void attach_init(const struct netdev *dev, struct attachment *m)
 /* There is no broker. One that another process starts at the same time will do. */
 static int attach_with_broker(const struct netdev *dev, struct attachment *m)
 {
-	int err = spawn_broker(dev);
+	int err = spawn_broker(dev, &m->info.pkeys);
 
 	if (err && err != -EIO) {
 		attach_complain(dev, "no broker on %s: as root, `xroce serve %s`", dev->name,

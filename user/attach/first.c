@@ -73,25 +73,41 @@ int first_fd(const struct attachment *m)
 	return m->first.joined ? m->asker.fd : m->first.door.fd;
 }
 
-/* What `xroce list` and the like ask is a broker's to answer: they find it hung up. */
-static bool first_wants_port(int fd)
+/* The question, which stays unread; false: none has come in time. */
+static bool first_hear(int fd, struct ask *ask)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
-	struct ask ask;
 
 	return kernel_await(&p, 1, clock_now_ns() + KNOCK_NS) > 0 &&
-	       recv(fd, &ask, sizeof(ask), MSG_PEEK | MSG_DONTWAIT) == sizeof(ask) &&
-	       ask.version == ASK_VERSION && ask.what == ASK_HELLO;
+	       recv(fd, ask, sizeof(*ask), MSG_PEEK | MSG_DONTWAIT) == sizeof(*ask) &&
+	       ask->version == ASK_VERSION;
+}
+
+/* Read and answered. An unread question would make the answer a reset of the connection. */
+static void first_say(int fd, const struct ask_answer *answer)
+{
+	struct ask ask;
+
+	if (recv(fd, &ask, sizeof(ask), MSG_DONTWAIT) == sizeof(ask))
+		send(fd, answer, sizeof(*answer), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 int first_answer(struct attachment *m)
 {
+	const struct ask_answer pkeys = { .version = ASK_VERSION, .what = ASK_PKEYS,
+					  .pkeys = m->info.pkeys };
 	struct visitor v;
+	struct ask ask;
+	bool heard;
 
 	if (door_take(&m->first.door, &v))
 		return -EAGAIN;
-	if (first_wants_port(v.fd))
+	heard = first_hear(v.fd, &ask);
+	if (heard && ask.what == ASK_HELLO)
 		return v.fd;
+	/* all else that is asked is a broker's to answer: they find it hung up */
+	if (heard && ask.what == ASK_PKEYS)
+		first_say(v.fd, &pkeys);
 	close(v.fd);
 	return -EAGAIN;
 }
@@ -100,11 +116,8 @@ void first_refuse(int visitor_fd)
 {
 	const struct ask_answer answer = { .version = ASK_VERSION, .what = ASK_HELLO,
 					   .err = -EBUSY };
-	struct ask ask;
 
-	/* unread, it would make the answer a reset of the connection */
-	if (recv(visitor_fd, &ask, sizeof(ask), MSG_DONTWAIT) == sizeof(ask))
-		send(visitor_fd, &answer, sizeof(answer), MSG_NOSIGNAL | MSG_DONTWAIT);
+	first_say(visitor_fd, &answer);
 }
 
 /* ---- joining a broker ---- */
@@ -118,7 +131,7 @@ static int first_spawn(const struct netdev *dev, struct attachment *m, int visit
 	ask_begin(&m->asker, pair[0]);
 	m->asker.ends_quietly = true;
 	m->first.door_is_lent = true;
-	err = spawn_heir(dev,
+	err = spawn_heir(dev, &m->info.pkeys,
 			 (const int[]){ [INHERIT_DOOR] = m->first.door.fd,
 					[INHERIT_HOLDER] = m->holder_fd,
 					[INHERIT_LINK] = first_link_fd(m),

@@ -206,11 +206,22 @@ bool spawn_may(void)
 	return privilege_has(caps, CAP_NET_ADMIN) && privilege_has(caps, CAP_BPF);
 }
 
-static int spawn_serve(const struct netdev *dev, const int *fd, u32 n)
+#define PKEYS_BYTES (XROCE_MAX_PKEY * sizeof("0xffff,"))
+
+/* As the option has it; text has PKEYS_BYTES. */
+static void spawn_print_pkeys(char *text, const struct pkey_table *pkeys)
 {
-	char path[PATH_MAX], name[IF_NAMESIZE], number[12];
-	char *const argv[] = { "xroce", "serve", "--background", "--while-used", "--inherit",
-			       number, name, NULL };
+	for (u32 i = 0; i < pkeys->num && i < XROCE_MAX_PKEY; i++)
+		text += sprintf(text, "%s0x%04x", i ? "," : "", pkeys->key[i]);
+}
+
+/* With the P_Key table of the process, which has read its environment once. */
+static int spawn_serve(const struct netdev *dev, const struct pkey_table *pkeys, const int *fd,
+		       u32 n)
+{
+	char path[PATH_MAX], name[IF_NAMESIZE], number[12], keys[PKEYS_BYTES] = "";
+	char *const argv[] = { "xroce", "serve", "--background", "--while-used", "--pkey", keys,
+			       "--inherit", number, name, NULL };
 	int err;
 
 	if (!spawn_may())
@@ -220,16 +231,17 @@ static int spawn_serve(const struct netdev *dev, const int *fd, u32 n)
 		return err;
 	memcpy(name, dev->name, sizeof(name));
 	snprintf(number, sizeof(number), "%u", n);
+	spawn_print_pkeys(keys, pkeys);
 	return spawn_run(path, argv, fd, n);
 }
 
-int spawn_broker(const struct netdev *dev)
+int spawn_broker(const struct netdev *dev, const struct pkey_table *pkeys)
 {
-	return spawn_serve(dev, NULL, 0);
+	return spawn_serve(dev, pkeys, NULL, 0);
 }
 
 /* Copies that lie behind those that they are to become: none is overwritten before it is copied. */
-int spawn_heir(const struct netdev *dev, const int *fd, u32 n)
+int spawn_heir(const struct netdev *dev, const struct pkey_table *pkeys, const int *fd, u32 n)
 {
 	int copy[INHERITS] = { 0 }, err = 0;
 	u32 made = 0;
@@ -240,7 +252,7 @@ int spawn_heir(const struct netdev *dev, const int *fd, u32 n)
 			err = -errno;
 	}
 	if (!err)
-		err = spawn_serve(dev, copy, n);
+		err = spawn_serve(dev, pkeys, copy, n);
 	while (made--)
 		if (copy[made] >= 0)
 			close(copy[made]);

@@ -74,6 +74,10 @@ const struct option_spec option_table[NUM_OPTIONS] = {
 		"XROCE_SHARE", "share", 'S', "HOW", OPTION_IS_WORD, share_words,
 		.help = "whether the interface is used through its broker, with other processes",
 	},
+	[OPTION_PKEY] = {
+		"XROCE_PKEY", "pkey", 'p', "LIST", OPTION_IS_PKEYS,
+		.help = "P_Keys behind 0xffff of a process that has its interface alone",
+	},
 	[OPTION_OFF] = {
 		"XROCE_OFF", NULL, 0, "PARTS", OPTION_IS_WORDS, off_words,
 		.help = "parts of the transport that are turned off",
@@ -156,8 +160,38 @@ static bool option_cpus_are_valid(const struct option_spec *spec, const char *te
 	return text && !text[-1];
 }
 
+int option_add_pkey(struct pkey_table *pkeys, const char *text, size_t len)
+{
+	char number[8], *end;
+	unsigned long n;
+
+	if (len >= sizeof(number) || *text < '0' || *text > '9')
+		return -EINVAL;
+	memcpy(number, text, len);
+	number[len] = 0;
+	n = strtoul(number, &end, 0);
+	if (*end || n > UINT16_MAX)
+		return -EINVAL;
+	return n == ROCE_DEFAULT_PKEY ? 0 : pkey_table_add(pkeys, (u16)n);
+}
+
+static bool option_pkeys_are_valid(const char *text, struct pkey_table *pkeys)
+{
+	*pkeys = PKEY_TABLE_DEFAULT;
+	for (;; text++) {
+		const size_t len = strcspn(text, ",");
+
+		if (option_add_pkey(pkeys, text, len))
+			return false;
+		text += len;
+		if (!*text)
+			return true;
+	}
+}
+
 bool option_is_valid(const struct option_spec *spec, const char *text)
 {
+	struct pkey_table pkeys;
 	u32 n;
 
 	switch (spec->kind) {
@@ -169,6 +203,8 @@ bool option_is_valid(const struct option_spec *spec, const char *text)
 		return option_words_are_valid(spec, text);
 	case OPTION_IS_CPUS:
 		return option_cpus_are_valid(spec, text);
+	case OPTION_IS_PKEYS:
+		return option_pkeys_are_valid(text, &pkeys);
 	case OPTION_IS_FLAG:
 		return true;
 	case OPTION_IS_PATH:
@@ -185,6 +221,9 @@ char *option_wants(const struct option_spec *spec, char *text, size_t n)
 		snprintf(text, n, "a number from %u to %u", spec->least, spec->most);
 	else if (spec->kind == OPTION_IS_CPUS)
 		snprintf(text, n, "a list of CPUs, as in 2,3");
+	else if (spec->kind == OPTION_IS_PKEYS)
+		snprintf(text, n, "a list of up to %u P_Keys, as in 0x8001,0x0002",
+			 XROCE_MAX_PKEY - 1);
 	else if (spec->kind == OPTION_IS_FLAG)
 		snprintf(text, n, "1");
 	else if (spec->kind == OPTION_IS_PATH)
@@ -242,6 +281,16 @@ enum attach_choice options_attach(void)
 enum share_choice options_share(void)
 {
 	return (enum share_choice)options_word(OPTION_SHARE);
+}
+
+struct pkey_table options_pkeys(void)
+{
+	const char *text = option_text(OPTION_PKEY);
+	struct pkey_table pkeys = PKEY_TABLE_DEFAULT;
+
+	if (text)
+		option_pkeys_are_valid(text, &pkeys);
+	return pkeys;
 }
 
 u32 options_number(enum option_id option)

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #include "../transport/engine.h"
+#include "../transport/pkey.h"
 
 enum option_id {
 	OPTION_SPIN_US,
@@ -20,6 +21,7 @@ enum option_id {
 	OPTION_XDP,
 	OPTION_ATTACH,
 	OPTION_SHARE,
+	OPTION_PKEY,
 	OPTION_OFF,
 	OPTION_ECN,
 	OPTION_QUIET,
@@ -34,6 +36,7 @@ enum option_kind {
 	OPTION_IS_WORD,	   /* one of words */
 	OPTION_IS_WORDS,   /* any of words, commas between them */
 	OPTION_IS_CPUS,	   /* numbers, commas between them */
+	OPTION_IS_PKEYS,   /* as option_add_pkey() takes them, commas between them */
 	OPTION_IS_FLAG,	   /* "1": on */
 	OPTION_IS_PATH,	   /* the absolute name of a directory */
 };
@@ -56,6 +59,13 @@ bool option_is_valid(const struct option_spec *spec, const char *text);
 /* What it takes, in words: "a number from 1 to 8". Returns text, of n bytes. */
 char *option_wants(const struct option_spec *spec, char *text, size_t n);
 
+/*
+ * One more entry of a P_Key table: a number of len characters, in decimal, or in hexadecimal behind
+ * 0x. 0xffff is there already, where it is to be. Returns 0 or -errno as pkey_table_add(); -EINVAL:
+ * it is no such number.
+ */
+int option_add_pkey(struct pkey_table *pkeys, const char *text, size_t len);
+
 /* XROCE_TX: the way that frames leave. */
 enum tx_choice { TX_AUTO, TX_XSK, TX_TAP, TX_LIVE, TX_GSO };
 enum tx_choice options_tx(void);
@@ -68,6 +78,8 @@ enum attach_choice options_attach(void);
 /* XROCE_SHARE: whether it is used through a broker, with other processes. */
 enum share_choice { SHARE_AUTO, SHARE_NEVER, SHARE_ALWAYS };
 enum share_choice options_share(void);
+/* XROCE_PKEY: the table of a process that has its interface alone. */
+struct pkey_table options_pkeys(void);
 /* XROCE_SHARDS, XROCE_SPIN_US. */
 u32 options_number(enum option_id option);
 /* XROCE_QUIET, XROCE_DEBUG, XROCE_COUNTERS: set to anything. */

@@ -72,13 +72,7 @@ static int serve_group(const char *name, gid_t *group)
 
 static int serve_pkey(struct pkey_table *pkeys, const char *text)
 {
-	u32 pkey;
-	int err = -EINVAL;
-
-	if (serve_number(text, 0, 0, UINT16_MAX, &pkey))
-		/* that is there already, and where it is to be */
-		err = pkey == ROCE_DEFAULT_PKEY ? 0 : pkey_table_add(pkeys, (u16)pkey);
-	switch (err) {
+	switch (option_add_pkey(pkeys, text, strlen(text))) {
 	case 0:
 		return EXIT_OK;
 	case -EEXIST:

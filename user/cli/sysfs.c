@@ -17,6 +17,7 @@
 #include <xroce/wire.h>
 
 #include "../attach/ask.h"
+#include "../base/options.h"
 #include "../netdev/identity.h"
 #include "cli.h"
 #include "view.h"
@@ -138,7 +139,7 @@ static void sysfs_rate(struct sysfs_dir *d, const struct netdev *dev)
 
 static void sysfs_pkeys(struct sysfs_dir *d, const struct netdev *dev)
 {
-	struct pkey_table pkeys;
+	struct pkey_table pkeys = options_pkeys();
 	char name[64];
 
 	ask_pkeys_of(netdev_netns(), dev->ifindex, &pkeys);

@@ -69,7 +69,7 @@ const struct port_info *port_info(const struct port *port)
 
 void port_ask_pkeys(const struct netdev *dev, struct pkey_table *pkeys)
 {
-	*pkeys = PKEY_TABLE_DEFAULT;
+	*pkeys = options_pkeys();
 	if (options_share() != SHARE_NEVER)
 		ask_pkeys_of(netdev_netns(), dev->ifindex, pkeys);
 }
