@@ -330,7 +330,7 @@ struct verdict {
 	uint32_t tags[RAW_QUEUES];
 };
 
-/* Of those of a priority that have copies, or of the others: how many QPs are there that have one? */
+/* Of a priority the rules that have copies, or those that take it, or drop it. */
 static void verdict_add(struct verdict *v, const struct frame *frame, uint32_t priority,
 			bool copies, bool drop)
 {

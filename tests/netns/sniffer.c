@@ -5,8 +5,8 @@
  *
  *	sniffer [-r N] [-s N] [-t PORT] [-f PORT] [-d PORT] [-e] DEVICE
  *
- *	-r N	QPs named behind it have a table of so many work queues, 4 at most, a power of 2, and a
- *		hash of addresses and ports
+ *	-r N	QPs named behind it have a table of so many work queues, a power of 2 up to 4, and
+ *		a hash of addresses and ports
  *	-s N	so many sniffers, each a QP of its own, with a counter
  *	-t PORT	one more QP, with a flow for UDP to that port that does not trap
  *	-f PORT	one more, with a flow that takes UDP to that port

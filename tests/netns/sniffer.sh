@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Sniffers and flows that do not trap: RoCEv2, what flows take and drop, and what passes to the
-# kernel, all of it copied, and none of it missing where it goes. XROCE_TEST_QUEUES=2: packets of our
-# QPs come to two shards, and all copies to the first.
+# kernel, all of it copied, and none of it missing where it goes. XROCE_TEST_QUEUES=2: packets of
+# our QPs come to two shards, and all copies to the first.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 1500
 
