@@ -600,6 +600,30 @@ static void share__without_privileges_any_more(void **state)
 	assert_int_equal(open_fds(), before);
 }
 
+/* Its P_Keys it says itself, without a broker: whoever has no port yet wants to know them. */
+static void share__pkeys_are_told(void **state)
+{
+	static const struct script willing = { .name = "willing" };
+	struct pkey_table pkeys = PKEY_TABLE_DEFAULT;
+	struct port *port;
+
+	setenv("XROCE_PKEY", "0x8001,2", 1);
+	port = port_with_a_qp(&willing);
+	/* as they were */
+	setenv("XROCE_PKEY", "0x8003", 1);
+	assert_true(ask_pkeys_of(netdev_netns(), dev.ifindex, &pkeys));
+	assert_int_equal(pkeys.num, 3);
+	assert_int_equal(pkeys.key[1], 0x8001);
+	assert_int_equal(pkeys.key[2], 2);
+	assert_int_equal(broker.starts, 0);
+	is_alone(port, true);
+	port_put(port);
+	unsetenv("XROCE_PKEY");
+	/* nobody is there: the table stays */
+	assert_false(ask_pkeys_of(netdev_netns(), dev.ifindex, &pkeys));
+	assert_int_equal(pkeys.num, 3);
+}
+
 /* Only a port is worth a broker. */
 static void share__is_not_asked_for(void **state)
 {
@@ -664,6 +688,7 @@ int main(void)
 		cmocka_unit_test(share__ends_with_the_port),
 		cmocka_unit_test(share__ends_with_the_broker),
 		cmocka_unit_test(share__without_privileges_any_more),
+		cmocka_unit_test(share__pkeys_are_told),
 		cmocka_unit_test(share__is_not_asked_for),
 		cmocka_unit_test(share__never),
 		cmocka_unit_test(share__not_on_lo),

@@ -416,7 +416,10 @@ int ask_pkeys(struct asker *a, struct pkey_table *pkeys)
 	return err;
 }
 
-bool ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys)
+#define PKEYS_TRIES 5
+
+/* Sets *there: somebody listens. Returns 0 or -errno. */
+static int ask_pkeys_once(u64 netns, u32 ifindex, struct pkey_table *pkeys, bool *there)
 {
 	struct asker asker;
 	int err;
@@ -424,10 +427,27 @@ bool ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys)
 	ask_init(&asker);
 	asker.max_ns = ASK_PKEYS_NS;
 	err = ask_connect(&asker, netns, ifindex);
-	if (err != -ENOENT && (err || ask_pkeys(&asker, pkeys)))
-		*pkeys = PKEY_TABLE_DEFAULT;
+	*there = err != -ENOENT;
+	if (!err)
+		err = ask_pkeys(&asker, pkeys);
 	ask_close(&asker);
-	return err != -ENOENT;
+	return err;
+}
+
+bool ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys)
+{
+	bool there;
+	int err;
+
+	/* a process that is alone hangs up if the question comes late, as on a busy machine */
+	for (u32 i = 0; i < PKEYS_TRIES; i++) {
+		err = ask_pkeys_once(netns, ifindex, pkeys, &there);
+		if (!ask_is_over(err))
+			break;
+	}
+	if (err && there)
+		*pkeys = PKEY_TABLE_DEFAULT;
+	return there;
 }
 
 int ask_list(struct asker *a, u32 n, struct ask_client *client)
