@@ -230,6 +230,8 @@ enum {
 	XROCE_FLOW_GRE = 1 << 7,
 	XROCE_FLOW_TUNNEL = 1 << 8,   /* one of these two */
 	XROCE_FLOW_ETHERNET = 1 << 9, /* inner headers alone: they begin with a MAC header */
+	XROCE_FLOW_ESP = 1 << 10,
+	XROCE_FLOW_MPLS = 1 << 11, /* right behind the MAC header, or in GRE */
 };
 
 /* IPv4 flags of a key, with the values that the kernel gives adapters (enum ib_ipv4_flags). */
@@ -248,10 +250,11 @@ struct xroce_flow_key {
 	__u8 proto;		/* IPv6: next header of the first header */
 	__u8 tos, ttl;		/* traffic class, hop limit */
 	__u8 ip_flags;		/* XROCE_FLOW_*_FRAGMENT* */
-	__be32 flow_label;
+	__be32 flow_label;	/* of IPv6; of MPLS the whole first entry */
 	__u32 kinds;		/* XROCE_FLOW_* */
+	__be32 spi, seq;	/* of ESP */
 };
-_Static_assert(sizeof(struct xroce_flow_key) == 64, "whole words, none padded");
+_Static_assert(sizeof(struct xroce_flow_key) == 72, "whole words, none padded");
 
 /*
  * What lies behind the headers of a key that is of kind XROCE_FLOW_TUNNEL: flows without that kind
@@ -262,7 +265,7 @@ struct xroce_flow_tunnel {
 	__be16 gre_flags, gre_protocol;
 	struct xroce_flow_key inner; /* without MACs if the frame in it has none */
 };
-_Static_assert(sizeof(struct xroce_flow_tunnel) == 72, "whole words, none padded");
+_Static_assert(sizeof(struct xroce_flow_tunnel) == 80, "whole words, none padded");
 
 /*
  * xroce_flow (ARRAY of 2 * XROCE_MAX_FLOW): the flows of raw packet QPs, in the order that frames
@@ -285,7 +288,7 @@ struct xroce_flow {
 	__u32 counter;		/* key in xroce_flow_cnt; 0: it is not counted */
 	struct xroce_flow_tunnel tunnel_value, tunnel_mask;
 };
-_Static_assert(sizeof(struct xroce_flow) == 288, "xroce_flow");
+_Static_assert(sizeof(struct xroce_flow) == 320, "xroce_flow");
 
 enum {
 	XROCE_FLOW_DROP = 1 << 0,      /* what it takes is dropped */

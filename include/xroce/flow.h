@@ -31,9 +31,12 @@
 #define FLOW_TYPE_QINQ	    FLOW_BE16(0x88a8)
 #define FLOW_TYPE_IPV4	    FLOW_BE16(0x0800)
 #define FLOW_TYPE_IPV6	    FLOW_BE16(0x86dd)
+#define FLOW_TYPE_MPLS	    FLOW_BE16(0x8847)
+#define FLOW_TYPE_MPLS_MC   FLOW_BE16(0x8848)
 #define FLOW_PROTO_TCP	    6
 #define FLOW_PROTO_UDP	    17
 #define FLOW_PROTO_GRE	    47
+#define FLOW_PROTO_ESP	    50
 #define FLOW_PORT_VXLAN	    FLOW_BE16(4789)
 #define FLOW_VXLAN_VNI	    FLOW_BE32(0x08000000u) /* the flag: there is one */
 #define FLOW_TYPE_BRIDGED   FLOW_BE16(0x6558)	     /* GRE: an Ethernet frame */
@@ -71,13 +74,21 @@ struct flow_ipv6 {
 	__u32 src[4], dst[4];
 };
 
-/* The ports behind an IP header, of the two protocols that have them at their start. */
+/* The ports behind an IP header, of the two protocols that have them at their start; or ESP's. */
 FLOW_INLINE void flow_parse_ports(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key)
 {
 	_Static_assert(offsetof(struct xroce_flow_key, dport) ==
 			       offsetof(struct xroce_flow_key, sport) + sizeof(key->sport),
 		       "both are loaded at once");
+	_Static_assert(offsetof(struct xroce_flow_key, seq) ==
+			       offsetof(struct xroce_flow_key, spi) + sizeof(key->spi),
+		       "both are loaded at once");
 
+	if (key->proto == FLOW_PROTO_ESP) {
+		if (flow_load(frame, at, &key->spi, 2 * sizeof(key->spi)))
+			key->kinds |= XROCE_FLOW_ESP;
+		return;
+	}
 	if (key->proto != FLOW_PROTO_UDP && key->proto != FLOW_PROTO_TCP)
 		return;
 	if (!flow_load(frame, at, &key->sport, 2 * sizeof(key->sport)))
@@ -130,9 +141,20 @@ FLOW_INLINE __u32 flow_parse_ipv6(FLOW_FRAME frame, __u32 at, struct xroce_flow_
 	return at + (__u32)sizeof(ip);
 }
 
+/* The first entry of the label stack; what lies behind the last one nothing says. */
+FLOW_INLINE void flow_parse_mpls(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key)
+{
+	if (flow_load(frame, at, &key->flow_label, sizeof(key->flow_label)))
+		key->kinds |= XROCE_FLOW_MPLS;
+}
+
 /* By the EtherType. Returns where the header behind IP begins, or 0: there is none to be seen. */
 FLOW_INLINE __u32 flow_parse_ip(FLOW_FRAME frame, __u32 at, struct xroce_flow_key *key)
 {
+	if (key->ether_type == FLOW_TYPE_MPLS || key->ether_type == FLOW_TYPE_MPLS_MC) {
+		flow_parse_mpls(frame, at, key);
+		return 0;
+	}
 	if (key->ether_type == FLOW_TYPE_IPV4)
 		at = flow_parse_ipv4(frame, at, key);
 	else

@@ -36,6 +36,8 @@
 #define IPV4_EXT_BYTES	 12
 #define IPV6_BYTES	 39
 #define PORTS_BYTES	 4
+#define ESP_BYTES	 8
+#define MPLS_BYTES	 4
 
 /* Filters as ibv_create_flow(3) lays them out, all of them of one frame or of one rule. */
 struct filters {
@@ -43,6 +45,8 @@ struct filters {
 	struct ibv_flow_ipv4_ext_filter ipv4; /* begins as the filter without the extension */
 	struct ibv_flow_ipv6_filter ipv6;
 	struct ibv_flow_tcp_udp_filter ports;
+	struct ibv_flow_esp_filter esp;
+	struct ibv_flow_mpls_filter mpls;
 };
 
 struct rule {
@@ -50,7 +54,7 @@ struct rule {
 	enum ibv_flow_attr_type type;
 	uint32_t qp, priority;
 	bool eth;
-	uint32_t l3, l4; /* spec types, or 0 */
+	uint32_t l3, l4; /* spec types, or 0; MPLS is one of l3 */
 	struct filters value, mask;
 	bool copies; /* a sniffer, or it does not trap: the frame goes on */
 	bool drop;
@@ -81,6 +85,9 @@ static void filters_of(struct filters *k, const struct frame_fields *f)
 	k->ipv4.flags = f->ip_flags;
 	k->ports.src_port = htons(f->sport);
 	k->ports.dst_port = htons(f->dport);
+	k->esp.spi = htonl(f->spi);
+	k->esp.seq = htonl(f->seq);
+	k->mpls.label = htonl(f->mpls);
 }
 
 static bool differs(const void *key, const void *value, const void *mask, uint32_t len)
@@ -105,6 +112,8 @@ static bool rule_takes(const struct rule *r, const struct frame_fields *f)
 	if (r->eth &&
 	    (differs(&k.eth, &v->eth, &m->eth, ETH_BYTES) || (m->eth.vlan_tag && !f->is_tagged)))
 		return false;
+	if (r->l3 == IBV_FLOW_SPEC_MPLS)
+		return f->is_mpls && !differs(&k.mpls, &v->mpls, &m->mpls, MPLS_BYTES);
 	if (r->l3 && !is_ip[r->l3 == IBV_FLOW_SPEC_IPV6])
 		return false;
 	if ((r->l3 == IBV_FLOW_SPEC_IPV4 && differs(&k.ipv4, &v->ipv4, &m->ipv4, IPV4_BYTES)) ||
@@ -112,6 +121,8 @@ static bool rule_takes(const struct rule *r, const struct frame_fields *f)
 	     differs(&k.ipv4, &v->ipv4, &m->ipv4, IPV4_EXT_BYTES)) ||
 	    (r->l3 == IBV_FLOW_SPEC_IPV6 && differs(&k.ipv6, &v->ipv6, &m->ipv6, IPV6_BYTES)))
 		return false;
+	if (r->l4 == IBV_FLOW_SPEC_ESP)
+		return f->is_esp && !differs(&k.esp, &v->esp, &m->esp, ESP_BYTES);
 	return !r->l4 || (f->has_ports && f->proto == (r->l4 == IBV_FLOW_SPEC_TCP ? 6 : 17) &&
 			  !differs(&k.ports, &v->ports, &m->ports, PORTS_BYTES));
 }
@@ -148,22 +159,28 @@ static void masks_draw(struct filters *m)
 	m->ipv6.hop_limit = m->ipv4.ttl;
 	mask_draw(&m->ports, 2, false);
 	mask_draw((uint8_t *)&m->ports + 2, 2, true);
+	mask_draw(&m->esp.spi, 4, false);
+	mask_draw(&m->esp.seq, 4, true);
+	mask_draw(&m->mpls, 4, false);
 }
 
 static void rule_draw_match(struct rule *r)
 {
 	static const uint32_t l3[] = { 0, IBV_FLOW_SPEC_IPV4, IBV_FLOW_SPEC_IPV4_EXT,
-				       IBV_FLOW_SPEC_IPV6 };
-	static const uint32_t l4[] = { 0, IBV_FLOW_SPEC_TCP, IBV_FLOW_SPEC_UDP };
+				       IBV_FLOW_SPEC_IPV6, IBV_FLOW_SPEC_MPLS };
+	static const uint32_t l4[] = { 0, IBV_FLOW_SPEC_TCP, IBV_FLOW_SPEC_UDP,
+				       IBV_FLOW_SPEC_ESP };
 	struct frame_fields f;
 
 	r->eth = draw(3) > 0;
-	r->l3 = l3[draw(4)];
-	r->l4 = l4[draw(3)];
+	r->l3 = l3[draw(5)];
+	r->l4 = r->l3 == IBV_FLOW_SPEC_MPLS ? 0 : l4[draw(4)];
 	draw_fields(&f, false);
 	/* what the other specs say as well: another EtherType or protocol would be refused */
 	f.ether_type = r->l3 == IBV_FLOW_SPEC_IPV6 || (!r->l3 && draw(2)) ? 0x86dd : 0x0800;
-	f.proto = r->l4 == IBV_FLOW_SPEC_TCP ? 6 : 17;
+	if (r->l3 == IBV_FLOW_SPEC_MPLS)
+		f.ether_type = 0x8847;
+	f.proto = r->l4 == IBV_FLOW_SPEC_TCP ? 6 : r->l4 == IBV_FLOW_SPEC_ESP ? 50 : 17;
 	f.ip_flags = (uint8_t)(2 * draw(4));
 	filters_of(&r->value, &f);
 	masks_draw(&r->mask);
@@ -213,6 +230,7 @@ static void spec_l3(struct ibv_flow_attr *attr, const struct rule *r)
 	struct ibv_flow_spec_ipv4 ipv4 = { .type = r->l3, .size = sizeof(ipv4) };
 	struct ibv_flow_spec_ipv4_ext ext = { r->l3, sizeof(ext), r->value.ipv4, r->mask.ipv4 };
 	struct ibv_flow_spec_ipv6 ipv6 = { r->l3, sizeof(ipv6), r->value.ipv6, r->mask.ipv6 };
+	struct ibv_flow_spec_mpls mpls = { r->l3, sizeof(mpls), r->value.mpls, r->mask.mpls };
 
 	memcpy(&ipv4.val, &r->value.ipv4, IPV4_BYTES);
 	memcpy(&ipv4.mask, &r->mask.ipv4, IPV4_BYTES);
@@ -222,13 +240,18 @@ static void spec_l3(struct ibv_flow_attr *attr, const struct rule *r)
 		spec_add(attr, &ext, sizeof(ext));
 	if (r->l3 == IBV_FLOW_SPEC_IPV6)
 		spec_add(attr, &ipv6, sizeof(ipv6));
+	if (r->l3 == IBV_FLOW_SPEC_MPLS)
+		spec_add(attr, &mpls, sizeof(mpls));
 }
 
 static void spec_l4(struct ibv_flow_attr *attr, const struct rule *r)
 {
 	struct ibv_flow_spec_tcp_udp spec = { r->l4, sizeof(spec), r->value.ports, r->mask.ports };
+	struct ibv_flow_spec_esp esp = { r->l4, sizeof(esp), r->value.esp, r->mask.esp };
 
-	if (r->l4)
+	if (r->l4 == IBV_FLOW_SPEC_ESP)
+		spec_add(attr, &esp, sizeof(esp));
+	else if (r->l4)
 		spec_add(attr, &spec, sizeof(spec));
 }
 

@@ -38,6 +38,7 @@ static inline int setup(void **state)
 	int err = make_engine(state);
 
 	memset(memory, 0, sizeof(memory));
+	memset(&drops, 0, sizeof(drops));
 	return err ? err :
 		     mr_add(engine_mr_table(engine), 1, memory, sizeof(memory),
 			    (u64)(uintptr_t)memory, MR_LOCAL_WRITE, &mr);

@@ -154,6 +154,81 @@ static void raw_input__other_protocol(void **state)
 	expect_no_ports(9, 132); /* SCTP */
 }
 
+/* SPI and sequence number where ports would be; of a packet cut there, of a later fragment: none. */
+static void raw_input__esp(void **state)
+{
+	static const struct {
+		u32 spi, seq, spi_mask, seq_mask;
+		bool taken;
+	} rows[] = {
+		{ 0x0fa01388, 0, ~0u, 0, true },     { 0x0fa01389, 0, ~0u, 0, false },
+		{ 0, 0x11223344, 0, ~0u, true },     { 0, 0x11223345, 0, ~0u, false },
+		{ 0x0fa00000, 0, 0xffff0000, 0, true }, { 0, 0, 0, 0, true },
+	};
+	struct qp *qp = make_raw();
+	u8 frame[128];
+	const u32 len = make_frame(frame, 0);
+
+	frame[14 + 9] = 50;
+	frame[38] = 0x11, frame[39] = 0x22, frame[40] = 0x33, frame[41] = 0x44;
+	for (u32 i = 0; i < ARRAY_SIZE(rows); i++) {
+		const struct xroce_flow_key mask = { .kinds = XROCE_FLOW_ESP,
+						     .spi = htobe32(rows[i].spi_mask),
+						     .seq = htobe32(rows[i].seq_mask) };
+		const struct xroce_flow_key value = { .kinds = XROCE_FLOW_ESP,
+						      .spi = htobe32(rows[i].spi),
+						      .seq = htobe32(rows[i].seq) };
+		struct raw_flow *flow = attach(qp, &value, &mask, 0);
+
+		if ((input(frame, len) == XROCE_DROP_no_receive) != rows[i].taken)
+			fail_msg("row %u", i);
+		raw_detach(engine, flow);
+		frame[21] = 1;
+		flow = attach(qp, &value, &mask, 0);
+		assert_int_equal(input(frame, len), XROCE_DROP_flow);
+		frame[21] = 0;
+		assert_int_equal(input(frame, 41), XROCE_DROP_flow);
+		raw_detach(engine, flow);
+	}
+}
+
+/* The first entry behind the tags, of either EtherType, whole; nothing behind it. */
+static void raw_input__mpls(void **state)
+{
+	const struct xroce_flow_key value = { .kinds = XROCE_FLOW_MPLS,
+					      .flow_label = htobe32(0x12345140) },
+				    mask = { .kinds = XROCE_FLOW_MPLS, .flow_label = ~0u },
+				    upper = { .kinds = XROCE_FLOW_MPLS,
+					      .flow_label = htobe32(0xfffff000) },
+				    ip = { .kinds = XROCE_FLOW_IPV4 };
+	struct xroce_flow_key label = value;
+	struct qp *qp = make_raw();
+	u8 frame[128];
+
+	label.flow_label &= upper.flow_label;
+	for (u32 tags = 0; tags < 3; tags++) {
+		u32 len = make_frame(frame, tags), at = 12 + 4 * tags;
+		struct raw_flow *flow;
+
+		frame[at] = 0x88;
+		frame[at + 1] = 0x47 + (tags & 1);
+		memmove(frame + at + 6, frame + at + 2, len - at - 6);
+		frame[at + 2] = 0x12, frame[at + 3] = 0x34, frame[at + 4] = 0x51, frame[at + 5] = 0x40;
+		flow = attach(qp, &value, &mask, 0);
+		assert_int_equal(input(frame, len), XROCE_DROP_no_receive);
+		assert_int_equal(input(frame, at + 5), XROCE_DROP_flow);
+		frame[at + 5]++;
+		assert_int_equal(input(frame, len), XROCE_DROP_flow);
+		raw_detach(engine, flow);
+		flow = attach(qp, &label, &upper, 0);
+		assert_int_equal(input(frame, len), XROCE_DROP_no_receive);
+		raw_detach(engine, flow);
+		flow = attach(qp, &ip, &ip, 0);
+		assert_int_equal(input(frame, len), XROCE_DROP_flow);
+		raw_detach(engine, flow);
+	}
+}
+
 static void raw_input__the_smaller_order_first(void **state)
 {
 	struct qp *behind = make_raw(), *first = make_raw();
@@ -553,6 +628,8 @@ int main(void)
 		CASE(raw_input__cut_short),
 		CASE(raw_input__later_fragment),
 		CASE(raw_input__other_protocol),
+		CASE(raw_input__esp),
+		CASE(raw_input__mpls),
 		CASE(raw_input__the_smaller_order_first),
 		CASE(raw_input__a_copy_for_each),
 		CASE(raw_input__receive_too_short),

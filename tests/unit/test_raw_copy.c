@@ -16,7 +16,6 @@ static u32 len;
 static int begin(void **state)
 {
 	len = make_frame(frame, 0);
-	memset(&drops, 0, sizeof(drops));
 	return setup(state);
 }
 

@@ -86,6 +86,11 @@ static bool einval(void)
 	struct ibv_qp *qp, *ud;
 
 	MUST(begin(&qp));
+	MUST(ud = qp_of(IBV_QPT_UD));
+	r = example();
+	/* docs/raw.md, "Rules" */
+	MUST_FAIL(ibv_create_flow(ud, &r.attr), EINVAL);
+	MUST_EQ(ibv_destroy_qp(ud), 0);
 	MUST(ud = qp_of(IBV_QPT_RC));
 	r = example();
 	MUST_FAIL(ibv_create_flow(ud, &r.attr), EINVAL);
@@ -126,8 +131,6 @@ static bool eopnotsupp(void)
 
 	MUST(begin(&qp));
 	MUST_FAIL(WITH(attr.flags, IBV_FLOW_ATTR_FLAGS_EGRESS), EOPNOTSUPP);
-	MUST_FAIL(WITH(eth.type, IBV_FLOW_SPEC_MPLS), EOPNOTSUPP);
-	MUST_FAIL(WITH(eth.type, IBV_FLOW_SPEC_ESP), EOPNOTSUPP);
 	/* a tunnel in a tunnel */
 	MUST_FAIL(WITH(eth.type, IBV_FLOW_SPEC_GRE | IBV_FLOW_SPEC_INNER), EOPNOTSUPP);
 	MUST_FAIL(WITH(eth.type, IBV_FLOW_SPEC_VXLAN_TUNNEL | IBV_FLOW_SPEC_INNER), EOPNOTSUPP);
@@ -135,6 +138,96 @@ static bool eopnotsupp(void)
 	return end(qp);
 }
 #undef WITH
+
+struct esp_rule {
+	struct ibv_flow_attr attr;
+	struct ibv_flow_spec_eth eth;
+	struct ibv_flow_spec_esp esp, another;
+};
+
+static struct ibv_flow *make_esp(struct ibv_qp *qp, unsigned int specs, unsigned int inner,
+				 unsigned int size)
+{
+	struct esp_rule r = {
+		.attr = { .size = sizeof(r), .num_of_specs = (uint8_t)specs, .port = 1 },
+		.eth = { .type = IBV_FLOW_SPEC_ETH, .size = sizeof(r.eth) },
+		.esp = { .type = (enum ibv_flow_spec_type)(IBV_FLOW_SPEC_ESP | inner),
+			 .size = (uint16_t)size,
+			 .val = { htonl(7), htonl(9) },
+			 .mask = { ~0u, ~0u } },
+	};
+
+	r.another = r.esp;
+	return ibv_create_flow(qp, &r.attr);
+}
+
+/* "IBV_FLOW_SPEC_ESP": one, outer or inner. */
+static bool takes_esp(void)
+{
+	struct ibv_flow *flow;
+	struct ibv_qp *qp;
+
+	MUST(begin(&qp));
+	MUST(flow = make_esp(qp, 2, 0, sizeof(struct ibv_flow_spec_esp)));
+	MUST_EQ(ibv_destroy_flow(flow), 0);
+	MUST(flow = make_esp(qp, 2, IBV_FLOW_SPEC_INNER, sizeof(struct ibv_flow_spec_esp)));
+	MUST_EQ(ibv_destroy_flow(flow), 0);
+	MUST_FAIL(make_esp(qp, 3, 0, sizeof(struct ibv_flow_spec_esp)), EINVAL);
+	MUST_FAIL(make_esp(qp, 2, 0, sizeof(struct ibv_flow_spec_esp) - 4), EINVAL);
+	return end(qp);
+}
+
+struct mpls_rule {
+	struct ibv_flow_attr attr;
+	uint8_t specs[128];
+	size_t bytes;
+};
+
+static void mpls_add(struct mpls_rule *r, const void *spec, size_t size)
+{
+	memcpy(r->specs + r->bytes, spec, size);
+	r->bytes += size;
+	r->attr.num_of_specs++;
+}
+
+/* A rule of one or two specs. */
+static struct ibv_flow *make_mpls(struct ibv_qp *qp, const void *first, size_t bytes,
+				  const void *second, size_t second_bytes)
+{
+	struct mpls_rule r = { .attr = { .size = sizeof(r.attr), .port = 1 } };
+
+	mpls_add(&r, first, bytes);
+	if (second)
+		mpls_add(&r, second, second_bytes);
+	return ibv_create_flow(qp, &r.attr);
+}
+
+/* "place this spec according to its exact location": the first entry, and nothing within. */
+static bool takes_mpls(void)
+{
+	struct ibv_flow_spec_mpls mpls = { IBV_FLOW_SPEC_MPLS, sizeof(mpls),
+					   { htonl(0x12345000) }, { htonl(0xfffff000) } };
+	struct ibv_flow_spec_ipv4 ipv4 = { .type = IBV_FLOW_SPEC_IPV4, .size = sizeof(ipv4) };
+	struct ibv_flow_spec_eth eth = { .type = IBV_FLOW_SPEC_ETH, .size = sizeof(eth) };
+	struct ibv_flow *flow;
+	struct ibv_qp *qp;
+
+	MUST(begin(&qp));
+	MUST(flow = make_mpls(qp, &eth, sizeof(eth), &mpls, sizeof(mpls)));
+	MUST_EQ(ibv_destroy_flow(flow), 0);
+	MUST(flow = make_mpls(qp, &mpls, sizeof(mpls), &eth, sizeof(eth)));
+	MUST_EQ(ibv_destroy_flow(flow), 0);
+	/* IP within it, it within IP, a second entry */
+	MUST_FAIL(make_mpls(qp, &mpls, sizeof(mpls), &ipv4, sizeof(ipv4)), EOPNOTSUPP);
+	MUST_FAIL(make_mpls(qp, &ipv4, sizeof(ipv4), &mpls, sizeof(mpls)), EOPNOTSUPP);
+	MUST_FAIL(make_mpls(qp, &mpls, sizeof(mpls), &mpls, sizeof(mpls)), EOPNOTSUPP);
+	mpls.type = (enum ibv_flow_spec_type)(IBV_FLOW_SPEC_MPLS | IBV_FLOW_SPEC_INNER);
+	MUST(flow = make_mpls(qp, &mpls, sizeof(mpls), NULL, 0));
+	MUST_EQ(ibv_destroy_flow(flow), 0);
+	mpls.size--;
+	MUST_FAIL(make_mpls(qp, &mpls, sizeof(mpls), NULL, 0), EINVAL);
+	return end(qp);
+}
 
 struct tunnel_rule {
 	struct ibv_flow_attr attr;
@@ -415,6 +508,8 @@ const struct test_case man_cases[] = {
 	CASE(makes_and_destroys),
 	CASE(einval),
 	CASE(eopnotsupp),
+	CASE(takes_esp),
+	CASE(takes_mpls),
 	CASE(takes_tunnels),
 	CASE(takes_copies),
 	CASE(takes_actions),

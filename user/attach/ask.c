@@ -442,7 +442,7 @@ bool ask_pkeys_of(u64 netns, u32 ifindex, struct pkey_table *pkeys)
 	/* a process that is alone hangs up if the question comes late, as on a busy machine */
 	for (u32 i = 0; i < PKEYS_TRIES; i++) {
 		err = ask_pkeys_once(netns, ifindex, pkeys, &there);
-		if (!ask_is_over(err))
+		if (!ask_is_over(err) || err == -ETIMEDOUT)
 			break;
 	}
 	if (err && there)

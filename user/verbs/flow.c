@@ -2,7 +2,7 @@
 /*
  * ibv_create_flow(3): specifications of headers become one masked comparison each, which XDP and
  * the transport make of every frame that is no RoCEv2 packet for this device; actions say what they
- * do with what matches. What they cannot compare or do (ESP, MPLS, tunnels in tunnels, what is
+ * do with what matches. What they cannot compare or do (MPLS behind IP, tunnels in tunnels, what is
  * sent) is EOPNOTSUPP.
  */
 #include <stdlib.h>
@@ -43,6 +43,10 @@ static size_t spec_size(u32 type)
 	case IBV_FLOW_SPEC_TCP:
 	case IBV_FLOW_SPEC_UDP:
 		return sizeof(struct ibv_flow_spec_tcp_udp);
+	case IBV_FLOW_SPEC_ESP:
+		return sizeof(struct ibv_flow_spec_esp);
+	case IBV_FLOW_SPEC_MPLS:
+		return sizeof(struct ibv_flow_spec_mpls);
 	default:
 		return 0;
 	}
@@ -89,6 +93,10 @@ static void wanted_add_kind(const struct wanted *w, u32 kind)
 	w->value->kinds |= kind;
 	w->mask->kinds |= kind;
 }
+
+#define KINDS_L3     (XROCE_FLOW_IPV4 | XROCE_FLOW_IPV6)
+#define KINDS_L4     (XROCE_FLOW_UDP | XROCE_FLOW_TCP | XROCE_FLOW_ESP)
+#define KINDS_BEHIND (KINDS_L3 | KINDS_L4)
 
 /* The frame must be of that kind: twice the same, or two that exclude each other, is no rule. */
 static bool wanted_is_of(const struct wanted *w, u32 kind, u32 excluded)
@@ -137,13 +145,36 @@ static void key_set_ports(struct xroce_flow_key *key, const struct ibv_flow_tcp_
 	key->dport = filter->dst_port;
 }
 
+static void key_set_esp(struct xroce_flow_key *key, const struct ibv_flow_esp_filter *filter)
+{
+	key->spi = filter->spi;
+	key->seq = filter->seq;
+}
+
+/*
+ * A frame is compared by one entry, the first, and by nothing behind it: several entries, headers
+ * within, and MPLS in IP or UDP (the page has the position say so) are no rule of this device's.
+ */
+static int wanted_add_mpls(const struct wanted *w, const struct ibv_flow_mpls_filter *val,
+			   const struct ibv_flow_mpls_filter *mask)
+{
+	if (!wanted_is_of(w, XROCE_FLOW_MPLS, KINDS_BEHIND))
+		return EOPNOTSUPP;
+	w->value->flow_label = val->label;
+	w->mask->flow_label = mask->label;
+	return 0;
+}
+
 /* Returns 0 or a positive errno, as those below. spec is as long as its type is. */
 static int wanted_add(const struct wanted *w, const struct ibv_flow_spec *spec)
 {
-	const u32 ip = XROCE_FLOW_IPV4 | XROCE_FLOW_IPV6, l4 = XROCE_FLOW_UDP | XROCE_FLOW_TCP;
+	const u32 ip = KINDS_L3, l4 = KINDS_L4;
 	const u32 type = (u32)spec->hdr.type & ~(u32)IBV_FLOW_SPEC_INNER;
 	struct ibv_flow_ipv4_ext_filter val, mask;
 
+	/* within MPLS */
+	if (w->mask->kinds & XROCE_FLOW_MPLS && type != IBV_FLOW_SPEC_ETH)
+		return EOPNOTSUPP;
 	switch (type) {
 	case IBV_FLOW_SPEC_ETH:
 		wanted_add_eth(w, &spec->eth);
@@ -170,6 +201,14 @@ static int wanted_add(const struct wanted *w, const struct ibv_flow_spec *spec)
 		key_set_ipv6(w->value, &spec->ipv6.val);
 		key_set_ipv6(w->mask, &spec->ipv6.mask);
 		return 0;
+	case IBV_FLOW_SPEC_ESP:
+		if (!wanted_is_of(w, XROCE_FLOW_ESP, l4))
+			return EINVAL;
+		key_set_esp(w->value, &spec->esp.val);
+		key_set_esp(w->mask, &spec->esp.mask);
+		return 0;
+	case IBV_FLOW_SPEC_MPLS:
+		return wanted_add_mpls(w, &spec->mpls.val, &spec->mpls.mask);
 	default: /* TCP, UDP */
 		if (!wanted_is_of(w, type == IBV_FLOW_SPEC_UDP ? XROCE_FLOW_UDP : XROCE_FLOW_TCP,
 				  l4))

@@ -23,8 +23,9 @@ static const uint8_t addrs6[][16] = {
 	{ 0xfd, 0x77, [15] = 2 },
 	{ 0x20, 1, 0xd, 0xb8, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12 },
 };
-static const uint8_t protos4[] = { 6, 17, 6, 17, 1, 47 };
-static const uint8_t protos6[] = { 6, 17, 6, 17, 58, 0, 44, 60 };
+static const uint8_t protos4[] = { 6, 17, 6, 17, 1, 47, 50, 50 };
+static const uint8_t protos6[] = { 6, 17, 6, 17, 58, 0, 44, 60, 50 };
+static const uint32_t few[] = { 7, 0x12345140, 0xfedcba98 };
 static const uint16_t ports[] = { 1000, 2000, 443, 4790, 0xffff };
 
 uint32_t draw(uint32_t below)
@@ -65,6 +66,9 @@ void draw_fields(struct frame_fields *f, bool any)
 	f->ttl = draw(2) ? 64 : 1;
 	f->sport = draw_port(any);
 	f->dport = draw_port(any);
+	f->spi = few[draw(COUNT(few))];
+	f->seq = few[draw(COUNT(few))];
+	f->mpls = few[draw(COUNT(few))];
 }
 
 static void put8(struct frame *frame, uint32_t v)
@@ -129,6 +133,7 @@ static void put_ipv4(struct frame *frame, uint32_t payload)
 	}
 	f->is_fragment = offset || f->ip_flags & 4;
 	f->has_ports = has_ports(f->proto) && !offset;
+	f->is_esp = f->proto == 50 && !offset;
 	put8(frame, 0x40 | words);
 	put8(frame, f->tos);
 	put16(frame, words * 4 + payload);
@@ -150,6 +155,7 @@ static void put_ipv6(struct frame *frame, uint32_t payload)
 	f->is_ipv6 = true;
 	f->proto = protos6[draw(COUNT(protos6))];
 	f->has_ports = has_ports(f->proto);
+	f->is_esp = f->proto == 50;
 	put32(frame, 6u << 28 | (uint32_t)f->tos << 20 | f->flow_label);
 	put16(frame, payload);
 	put8(frame, f->proto);
@@ -166,7 +172,8 @@ void frame_put_number(struct frame *frame, uint32_t number)
 
 void frame_make(struct frame *frame, uint32_t number, bool any_fields)
 {
-	static const uint16_t types[] = { 0x0800, 0x0800, 0x0800, 0x86dd, 0x86dd, 0x0806, 0x88b5 };
+	static const uint16_t types[] = { 0x0800, 0x0800, 0x0800, 0x0800, 0x86dd,
+					  0x86dd, 0x0806, 0x88b5, 0x8847, 0x8848 };
 	uint32_t rest = 16 + draw(64);
 
 	frame->len = 0;
@@ -180,9 +187,18 @@ void frame_make(struct frame *frame, uint32_t number, bool any_fields)
 		put_ipv4(frame, 4 + rest + 8);
 	else if (frame->f.ether_type == 0x86dd)
 		put_ipv6(frame, 4 + rest + 8);
+	frame->f.is_mpls = frame->f.ether_type >> 4 == 0x884;
+	if (frame->f.is_mpls)
+		put32(frame, frame->f.mpls);
 	/* ports, or what others have there */
-	put16(frame, frame->f.sport);
-	put16(frame, frame->f.dport);
+	if (frame->f.is_esp) {
+		put32(frame, frame->f.spi);
+		put32(frame, frame->f.seq);
+		rest -= 4;
+	} else {
+		put16(frame, frame->f.sport);
+		put16(frame, frame->f.dport);
+	}
 	while (rest--)
 		put8(frame, draw(256));
 	frame_put_number(frame, number);

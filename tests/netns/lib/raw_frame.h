@@ -17,13 +17,14 @@
 struct frame_fields {
 	uint8_t dst_mac[6], src_mac[6];
 	uint16_t ether_type, vlan_tag;
-	bool is_tagged, is_ipv4, is_ipv6, is_fragment, has_ports;
+	bool is_tagged, is_ipv4, is_ipv6, is_fragment, has_ports, is_esp, is_mpls;
 	uint32_t src4, dst4;
 	uint8_t src6[16], dst6[16];
 	uint32_t flow_label;
 	uint8_t proto, tos, ttl;
 	uint8_t ip_flags; /* 2: DF, 4: MF, as the kernel's enum ib_ipv4_flags */
 	uint16_t sport, dport;
+	uint32_t spi, seq, mpls;
 };
 
 struct frame {
