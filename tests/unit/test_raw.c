@@ -154,16 +154,19 @@ static void raw_input__other_protocol(void **state)
 	expect_no_ports(9, 132); /* SCTP */
 }
 
-/* SPI and sequence number where ports would be; of a packet cut there, of a later fragment: none. */
+/* SPI and sequence number where ports would be; of a later fragment, or cut there: none. */
 static void raw_input__esp(void **state)
 {
 	static const struct {
 		u32 spi, seq, spi_mask, seq_mask;
 		bool taken;
 	} rows[] = {
-		{ 0x0fa01388, 0, ~0u, 0, true },     { 0x0fa01389, 0, ~0u, 0, false },
-		{ 0, 0x11223344, 0, ~0u, true },     { 0, 0x11223345, 0, ~0u, false },
-		{ 0x0fa00000, 0, 0xffff0000, 0, true }, { 0, 0, 0, 0, true },
+		{ 0x0fa01388, 0, ~0u, 0, true },
+		{ 0x0fa01389, 0, ~0u, 0, false },
+		{ 0, 0x11223344, 0, ~0u, true },
+		{ 0, 0x11223345, 0, ~0u, false },
+		{ 0x0fa00000, 0, 0xffff0000, 0, true },
+		{ 0, 0, 0, 0, true },
 	};
 	struct qp *qp = make_raw();
 	u8 frame[128];
@@ -213,7 +216,8 @@ static void raw_input__mpls(void **state)
 		frame[at] = 0x88;
 		frame[at + 1] = 0x47 + (tags & 1);
 		memmove(frame + at + 6, frame + at + 2, len - at - 6);
-		frame[at + 2] = 0x12, frame[at + 3] = 0x34, frame[at + 4] = 0x51, frame[at + 5] = 0x40;
+		frame[at + 2] = 0x12, frame[at + 3] = 0x34;
+		frame[at + 4] = 0x51, frame[at + 5] = 0x40;
 		flow = attach(qp, &value, &mask, 0);
 		assert_int_equal(input(frame, len), XROCE_DROP_no_receive);
 		assert_int_equal(input(frame, at + 5), XROCE_DROP_flow);
