@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Raw packets, their flows, counters and work queues with frames on the wire, under sanitizers:
+# Raw packets, their flows, sniffers, counters and work queues with frames on the wire, under
+# sanitizers:
 # raw_san.sh BUILD. Library and programs are built in BUILD-san with ASan and UBSan, where leaks
 # count too, and in BUILD-tsan with ThreadSanitizer; a report fails the case in which it was made.
 # Case names begin with the build's and the script's. XROCE_MODEL_ROUNDS and XROCE_MODEL_SEEDS as in
@@ -17,7 +18,7 @@ failed=0
 sanitized() {
 	local to=$BUILD-$1
 	"${MAKE:-make}" --no-print-directory -C "$here" BUILD="$to" "$2=1" -j"$(nproc)" "$to/bin/xroce" "$to/lib/libibverbs.so.1" \
-		"$to/tests/netns/raw" "$to/tests/netns/raw_rss" "$to/tests/netns/raw_model" "$to/tests/netns/raw_hash" "$to/tests/netns/raw_tunnels" "$to/tests/netns/flows" >"$WORK/make.out" 2>&1 && return
+		"$to/tests/netns/raw" "$to/tests/netns/raw_rss" "$to/tests/netns/raw_model" "$to/tests/netns/raw_hash" "$to/tests/netns/raw_tunnels" "$to/tests/netns/flows" "$to/tests/netns/sniffer" "$to/tests/netns/supers" >"$WORK/make.out" 2>&1 && return
 	cat "$WORK/make.out"
 	exit 1
 }
@@ -35,6 +36,7 @@ cases() {
 all() {
 	cases "$1" flows "${@:2}"
 	XROCE_MODEL_SEEDS=${XROCE_MODEL_SEEDS:-1} XROCE_MODEL_ROUNDS=${XROCE_MODEL_ROUNDS:-50} cases "$1" raw_model "${@:2}"
+	XROCE_CASE='@(everything*|own_packets|spread*|super_packets*|full)' cases "$1" sniffer "${@:2}"
 	XROCE_CASE='@(udp4|tagged|fragments_by_address|events_*|without_*|with_*)' cases "$1" raw_rss "${@:2}"
 }
 
