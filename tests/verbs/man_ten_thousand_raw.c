@@ -22,7 +22,7 @@ static bool cycles_of(bool (*cycle)(int i), int n)
 	return true;
 }
 
-/* A case of so many cycles: a part of all where each makes several. */
+/* A case of so many cycles: a part of all where each asks the kernel several times. */
 #define TEN_THOUSAND(name, part)                                                                   \
 	static bool name(void)                                                                     \
 	{                                                                                          \
@@ -135,7 +135,7 @@ static bool flows_cycle(int i)
 	}
 	return true;
 }
-TEN_THOUSAND(flows, 1)
+TEN_THOUSAND(flows, 4)
 
 /* Two work queues, a table of them, a QP with it, and on every tenth a sniffer that spreads. */
 static bool tables_cycle(int i)
@@ -176,7 +176,7 @@ static bool tables_cycle(int i)
 	MUST_EQ(ibv_destroy_wq(wq[1]), 0);
 	return true;
 }
-TEN_THOUSAND(tables, 2)
+TEN_THOUSAND(tables, 4)
 
 const struct test_case man_cases[] = {
 	CASE(counters),
