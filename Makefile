@@ -356,4 +356,4 @@ uninstall:
 clean:
 	rm -rf $(BUILD)
 
--include $(shell find $(BUILD)/obj $(BUILD)/bpf $(BUILD)/fuzz-obj -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD)/obj $(BUILD)/bpf $(BUILD)/fuzz-obj $(BUILD)/unseen -name '*.d' 2>/dev/null)

@@ -162,6 +162,23 @@ $(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libtransport.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) $(LIBS) -o $@
 
+# The engine without what QPs, CQs and SRQs show of themselves: what that costs is the difference.
+UNSEEN := $(patsubst %,$(BUILD)/unseen/%.o,$(basename $(TRANSPORT_SRC)))
+$(UNSEEN): ALL_CFLAGS += $(AS_ONE) -DXROCE_NO_QP_STAT
+$(BUILD)/unseen/%.o: %.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(ALL_CFLAGS) -c $< -o $@
+$(BUILD)/unseen/%.o: %.S $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call say,AS,$<)$(CC) $(ALL_CFLAGS) -c $< -o $@
+$(BUILD)/unseen/transport.o: $(UNSEEN)
+	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(AS_ONE) $(if $(AS_ONE),-flinker-output=nolto-rel) \
+		-r -nostdlib $^ -o $@
+$(BUILD)/tests/bench/engine_unseen: $(BUILD)/obj/tests/bench/engine.o $(BUILD)/unseen/transport.o
+	@mkdir -p $(@D)
+	$(LINK) $(INPUTS) $(LIBS) -o $@
+bench-tools: $(BUILD)/tests/bench/engine_unseen
+
 # ---- fuzzing: libFuzzer with the golden captures as corpus; scripts/fuzz.sh runs them for a
 # bounded time. Everything is compiled once more, by clang, with its instrumentation. ----
 

@@ -43,6 +43,7 @@ struct end {
 	struct xroce_engine_stats stats;
 	struct xroce_drops drops;
 	struct cq cq;
+	struct xroce_cq_stat cq_stat;
 	struct mr *mr;
 	u8 *memory;
 	struct qp **qp;
@@ -108,6 +109,7 @@ static void end_open(struct end *end, u32 index, u32 size, const struct end *fir
 	memcpy(end->mac, (u8[]){ 2, 0, 0, 0, 0, (u8)(index + 1) }, sizeof(end->mac));
 	if (engine_create(&config, &end->engine) || cq_init(&end->cq, 1 << 17))
 		die("no memory");
+	end->cq.stat = &end->cq_stat;
 	if (first) {
 		end->memory = first->memory;
 		end->mr = first->mr;

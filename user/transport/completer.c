@@ -43,7 +43,6 @@ static per_packet void completer_progress(struct engine *e, struct qp *qp, u32 b
 {
 	struct requester *req = &qp->req;
 
-	stat_psns(qp);
 	congestion_progress(e, qp, (u32)psn_diff(req->unacked_psn, before), now_ns);
 
 	req->retries_left = req->retry_cnt;

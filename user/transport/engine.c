@@ -97,7 +97,8 @@ static void engine_unready(struct engine *e, struct qp *qp)
 /* The first has had its turn: it goes to the end if it has more to send, else it goes. */
 static void engine_next_turn(struct engine *e, struct qp *qp)
 {
-	stat_psns(qp);
+	if (qp->ready & READY_REQUESTS)
+		stat_psns(qp);
 	e->ready_head++;
 	e->burst = 0;
 	if (qp->ready)
@@ -158,8 +159,7 @@ static u32 engine_count_output(struct engine *e, u32 len)
 
 static u32 engine_count_output_of(struct engine *e, struct qp *qp, u32 len)
 {
-	qp->stat->tx_packets++;
-	qp->stat->tx_bytes += len;
+	stat_output(qp, len);
 	if (unlikely(e->notes))
 		note_output(e, qp);
 	return engine_count_output(e, len);
@@ -176,7 +176,8 @@ static u32 engine_output_single(struct engine *e, struct qp *qp, u8 *frame, u64 
 		return 0;
 	/* it is counted as so many bytes: here, so that others need not look for it */
 	e->stats->tx_bytes -= ENGINE_RAW;
-	qp->stat->tx_bytes -= ENGINE_RAW;
+	if (STAT_SHOWN)
+		qp->stat->tx_bytes -= ENGINE_RAW;
 	return len | ENGINE_RAW;
 }
 
@@ -197,8 +198,10 @@ static u32 engine_output_frame(struct engine *e, u8 *frame, u64 now_ns)
 		if (!len && qp->ready & READY_REQUESTS) {
 			len = qp->sends_single ? engine_output_single(e, qp, frame, now_ns) :
 						 requester_output(e, qp, frame, now_ns);
-			if (!len)
+			if (!len) {
 				qp->ready &= (u8)~READY_REQUESTS;
+				stat_psns(qp);
+			}
 		}
 		if (len)
 			e->burst++;
@@ -395,7 +398,7 @@ static rare void engine_refuse_for(struct engine *e, const struct peek *look,
 
 	if (!qp || qp->qpn != look->qpn || qp_engine(qp) != e)
 		return;
-	stat_input(qp, frame);
+	stat_input(qp, frame->len + frame->frag_len);
 	stat_drop_of(qp, drop);
 }
 
@@ -414,14 +417,19 @@ static per_packet enum xroce_drop engine_input_frame(struct engine *e,
 	e->now_ns = now_ns;
 	if (qp && qp->qpn == look->qpn && likely(qp_engine(qp) == e))
 		bth = header_in_match(look->kept, frame);
-	drop = likely(bth) ? engine_check_alike(e, frame, look, bth, &p, &done, now_ns) :
-			     check_frame(e, frame, hint, &p, &qp);
-	if (unlikely(drop != XROCE_DROP_none)) {
-		engine_refuse_for(e, look, frame, drop);
-		return engine_refuse(e, &p, frame, hint, drop, now_ns);
+	if (likely(bth)) {
+		stat_row(e, qp, look->kept, frame);
+		drop = engine_check_alike(e, frame, look, bth, &p, &done, now_ns);
+	} else {
+		drop = check_frame(e, frame, hint, &p, &qp);
+		if (unlikely(drop != XROCE_DROP_none)) {
+			stat_row_end(e);
+			engine_refuse_for(e, look, frame, drop);
+			return engine_refuse(e, &p, frame, hint, drop, now_ns);
+		}
+		stat_row(e, qp, engine_kept_header(qp, p.opcode), frame);
 	}
-	stat_input(qp, frame);
-	if (!done)
+	if (likely(drop == XROCE_DROP_none) && !done)
 		drop = unlikely(p.flags & OP_FLOW) ? flow_input(e, qp, &p, frame->data, now_ns) :
 						     engine_dispatch(e, qp, &p, hint, now_ns);
 	e->stats->rx_packets++;
@@ -507,6 +515,7 @@ engine_input_frames(struct engine *e, const struct engine_frame *frames, u32 n, 
 		else
 			dropped += engine_count_input(e, drop) != XROCE_DROP_none;
 	}
+	stat_row_end(e);
 	engine_take_arms(e);
 	return dropped;
 }

@@ -137,7 +137,7 @@ static enum xroce_drop group_deliver(struct engine *e, const struct group *g,
 		struct qp *qp = g->member[i];
 
 		drop = engine_check_copy(qp, p);
-		stat_input(qp, frame);
+		stat_input(qp, frame->len + frame->frag_len);
 		if (drop == XROCE_DROP_none)
 			drop = datagram_input(e, qp, p, hint, now_ns);
 		if (drop != XROCE_DROP_none)

@@ -129,6 +129,16 @@ struct engine {
 	struct cq *cq_due;
 	u64 cq_due_ns;
 	u64 now_ns;		/* of the call that is running */
+	/*
+	 * Frames in a row for one QP, of requests or of responses: it shows what has come of them
+	 * when the row ends, at the latest with the call.
+	 */
+	struct {
+		struct qp *qp;
+		const struct header_in *kept; /* of the QP and kind; NULL: no row has begun */
+		u64 before;		      /* packets that the engine had counted then */
+		u64 bytes;
+	} row;
 	struct engine_notes *notes; /* NULL: nobody looks */
 	struct qp *qp_events;
 	struct srq *srq_events;
@@ -196,7 +206,7 @@ rare void note_output(struct engine *e, const struct qp *qp);
 static inline void note_event(struct engine *e, const struct qp *qp, enum xroce_event event)
 {
 	if (unlikely(e->notes))
-		note_add(e, qp, event, qp->stat->unacked_psn, qp->stat->rq_psn);
+		note_add(e, qp, event, qp->req.unacked_psn, qp->resp.seq.expected_psn);
 }
 
 /*
@@ -209,6 +219,16 @@ static inline void note_event(struct engine *e, const struct qp *qp, enum xroce_
 		(qp)->stat->field++;                              \
 		note_event(e, qp, XROCE_EVENT_##field);           \
 	} while (0)
+
+/*
+ * What QPs, CQs and SRQs show of themselves as packets pass. `make bench-tools` builds the engine
+ * once more without it, to measure what it costs.
+ */
+#ifdef XROCE_NO_QP_STAT
+#define STAT_SHOWN false
+#else
+#define STAT_SHOWN true
+#endif
 
 /* stat.c: what a QP's element of xroce_qp_stat says beside what is counted. */
 /* Memory for it. Returns 0 or -ENOMEM; and its end, after which the element is free. */
@@ -229,7 +249,7 @@ void stat_cq(struct cq *cq);
 /* A receive was taken. */
 static inline void stat_srq(struct srq *srq)
 {
-	if (!srq->stat)
+	if (!STAT_SHOWN || !srq->stat)
 		return;
 	srq->stat->taken++;
 	srq->stat->waiting = rq_posted(&srq->rq);
@@ -239,10 +259,36 @@ rare void stat_drop(struct engine *e, struct qp *qp, enum xroce_drop drop);
 rare void stat_drop_of(struct qp *qp, enum xroce_drop drop);
 /* The oldest request packet was sent again, in a frame of that length. */
 rare void stat_resent(struct qp *qp, u32 len);
-static inline void stat_input(struct qp *qp, const struct rx_frame *frame)
+static inline void stat_output(struct qp *qp, u32 len)
 {
-	qp->stat->rx_packets++;
-	qp->stat->rx_bytes += frame->len + frame->frag_len;
+	struct xroce_qp_stat *stat = qp->stat;
+
+	if (!STAT_SHOWN)
+		return;
+	stat->tx_packets++;
+	stat->tx_bytes += len;
+}
+/* The row of packets in goes on or ends, and with the next one another begins. */
+rare void stat_row_begin(struct engine *e, struct qp *qp, const struct header_in *kept);
+void stat_row_end(struct engine *e);
+static inline void stat_row(struct engine *e, struct qp *qp, const struct header_in *kept,
+			    const struct rx_frame *frame)
+{
+	if (!STAT_SHOWN)
+		return;
+	if (unlikely(e->row.kept != kept))
+		stat_row_begin(e, qp, kept);
+	e->row.bytes += frame->len + frame->frag_len;
+}
+/* A packet that is in no row. */
+static inline void stat_input(struct qp *qp, u32 len)
+{
+	struct xroce_qp_stat *stat = qp->stat;
+
+	if (!STAT_SHOWN)
+		return;
+	stat->rx_packets++;
+	stat->rx_bytes += len;
 }
 /* unacked_psn or next_psn has moved. */
 static inline void stat_psns(const struct qp *qp)
@@ -250,9 +296,19 @@ static inline void stat_psns(const struct qp *qp)
 	const u32 next = qp->req.next_psn, unacked = qp->req.unacked_psn;
 	struct xroce_qp_stat *stat = qp->stat;
 
+	if (!STAT_SHOWN)
+		return;
 	stat->sq_psn = next;
 	stat->unacked_psn = unacked;
 	stat->outstanding = (next - unacked) & ROCE_PSN_MASK;
+}
+/* expected_psn or msn has. */
+static inline void stat_responder(const struct qp *qp)
+{
+	if (!STAT_SHOWN)
+		return;
+	qp->stat->rq_psn = qp->resp.seq.expected_psn;
+	qp->stat->msn = qp->resp.seq.msn;
 }
 
 /* engine.c */

@@ -147,8 +147,7 @@ static enum xroce_drop raw_deliver(struct engine *e, struct qp *qp, u32 tag, con
 	/* the completion has its tag from here; XDP knows the first flow alone */
 	struct xroce_rx_cqe tagged = { .rx_time_ns = rx_time_ns, .flow_tag = tag };
 
-	qp->stat->rx_packets++;
-	qp->stat->rx_bytes += p->payload_len;
+	stat_input(qp, p->payload_len);
 	if (state >= QPS_RTR && state != QPS_ERR)
 		drop = datagram_receive(e, qp, p, &tagged, NULL, &cqe, now_ns);
 	if (drop != XROCE_DROP_none)

@@ -545,10 +545,10 @@ static enum verdict responder_execute(struct engine *e, struct qp *qp, const str
 		return v;
 	seq->in_message = !(p->flags & OP_END);
 	seq->message_kind = (u8)(p->flags & (OP_SEND | OP_WRITE));
-	qp->stat->rq_psn = seq->expected_psn = psn_add(p->psn, psns);
+	seq->expected_psn = psn_add(p->psn, psns);
 	seq->migreq |= p->migreq;
 	if (p->flags & OP_END)
-		qp->stat->msn = seq->msn = psn_add(seq->msn, 1);
+		seq->msn = psn_add(seq->msn, 1);
 	if (is_reliable(qp))
 		responder_acknowledge(e, qp, p);
 	return ACCEPT;
@@ -650,7 +650,7 @@ static enum xroce_drop responder_abandon_message(struct engine *e, struct qp *qp
 
 	seq->in_message = false;
 	seq->dropping = true;
-	qp->stat->rq_psn = seq->expected_psn = psn_add(p->psn, 1);
+	seq->expected_psn = psn_add(p->psn, 1);
 	if (v == RECV_BAD_LKEY) {
 		responder_fail_memory(e, qp, p, now_ns);
 		engine_qp_error(e, qp, 0);

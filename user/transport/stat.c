@@ -58,8 +58,7 @@ void stat_describe(struct qp *qp)
 	stat->send_cq = stat_cq_number(qp->send_cq);
 	stat->recv_cq = stat_cq_number(qp->recv_cq);
 	stat->srq = qp->srq ? qp->srq->number : 0;
-	stat->rq_psn = qp->resp.seq.expected_psn;
-	stat->msn = qp->resp.seq.msn;
+	stat_responder(qp);
 	stat_psns(qp);
 	stat_state(qp);
 }
@@ -122,13 +121,37 @@ void stat_cq(struct cq *cq)
 	const u32 waiting = prod - atomic_load_explicit(&cq->cons, memory_order_relaxed);
 	struct xroce_cq_stat *stat = cq->stat;
 
-	if (!stat)
+	if (!STAT_SHOWN || !stat)
 		return;
 	/* prod is what has been pushed, in 32 bits */
 	stat->completions += (u32)(prod - (u32)stat->completions);
 	stat->waiting = waiting;
 	if (waiting > stat->most_waiting)
 		stat->most_waiting = waiting;
+}
+
+void stat_row_end(struct engine *e)
+{
+	struct qp *qp = e->row.qp;
+
+	if (!e->row.kept)
+		return;
+	qp->stat->rx_packets += e->stats->rx_packets - e->row.before;
+	qp->stat->rx_bytes += e->row.bytes;
+	if (e->row.kept == &qp->req.response)
+		stat_psns(qp);
+	else
+		stat_responder(qp);
+	e->row.kept = NULL;
+}
+
+rare void stat_row_begin(struct engine *e, struct qp *qp, const struct header_in *kept)
+{
+	stat_row_end(e);
+	e->row.qp = qp;
+	e->row.kept = kept;
+	e->row.before = e->stats->rx_packets;
+	e->row.bytes = 0;
 }
 
 void stat_drop(struct engine *e, struct qp *qp, enum xroce_drop drop)
