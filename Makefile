@@ -7,7 +7,7 @@
 # make check-arch as root: cross compile for arm64 and s390x, their tests under emulation; musl
 # make bench      as root: measure against raw AF_XDP, UDP and TCP between two namespaces
 #                 (scripts/bench.sh --quick: in 3 minutes; --sharing: processes that share one;
-#                 --connecting: connections of librdmacm)
+#                 --connecting: connections of librdmacm; --observing: what looking costs)
 # make interop    as root: everything against the kernel's Soft-RoCE in virtual machines (half an
 #                 hour)
 # make bench-vm   as root: instructions an operation, beside Soft-RoCE and TCP, in a virtual machine

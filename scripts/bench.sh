@@ -3,14 +3,15 @@
 #
 # Measures xroce side by side with raw AF_XDP, UDP and TCP on the same veth pair between two
 # namespaces, and prints the ratios beside their targets:
-# bench.sh [--quick | --scaling | --sharing | --connecting] [BUILD]. --scaling: only what several
-# threads and shards make of two receive queues. --sharing: only what processes have that share an
-# interface, beside one that has it alone. --connecting: only connections of librdmacm, made, held
-# and ended. What ends in _n is with XDP in native mode at both ends (XROCE_XDP=native), all else as
-# it comes, in generic mode, but for sharded_*, which several queues put in native mode. Every
-# repetition runs everything once, so that what is compared shares the machine's moods. TSV and SVG
-# go to BUILD/bench/. Never part of the tests: figures decide nothing. The exit status is 1 only if
-# a program failed.
+# bench.sh [--quick | --scaling | --sharing | --connecting | --observing] [BUILD]. --scaling: only
+# what several threads and shards make of two receive queues. --sharing: only what processes have
+# that share an interface, beside one that has it alone. --connecting: only connections of
+# librdmacm, made, held and ended. --observing: only what looking costs, each way of it beside none.
+# What ends in _n is with XDP in native mode at both ends (XROCE_XDP=native), all else as it comes,
+# in generic mode, but for sharded_*, which several queues put in native mode. Every repetition runs
+# everything once, so that what is compared shares the machine's moods. TSV and SVG go to
+# BUILD/bench/. Never part of the tests: figures decide nothing. The exit status is 1 only if a
+# program failed.
 set -u
 
 top=$(cd "$(dirname "$0")/.." && pwd) || exit 1
@@ -20,7 +21,7 @@ case ${1:-} in
 	repeats=2 quick=1
 	shift
 	;;
---scaling | --sharing | --connecting)
+--scaling | --sharing | --connecting | --observing)
 	sections=${1#--}
 	shift
 	;;
@@ -222,6 +223,49 @@ sharing() {
 	brokers stop
 }
 
+# observed NAME [COMMAND...]: what one process makes of the interface while that looks, at A.
+observer=
+observed() {
+	local name=$1
+	shift
+	if [ $# -gt 0 ]; then
+		start observer a "$XROCE" "$@"
+		observer=$child
+	fi
+	perftest "${name}_send_64" msg/s 5 ib_send_bw -s 64 -n 200000
+	perftest "${name}_write_64k" Gbit/s 4 ib_write_bw -s 65536 -n 4000
+	perftest "${name}_send_lat" us 5 ib_send_lat -s 64 -n 5000
+	[ -z "$observer" ] || stop "$observer"
+	observer=
+	rm -f "$WORK/observed"
+}
+
+# A QP number that no QP has here: the filter says no to each packet.
+observing() {
+	queues 1
+	observed off
+	observed stat stat -w 0.1 -d $IF_A
+	observed trace_other trace -q 2 $IF_A
+	observed trace_all trace $IF_A
+	observed capture capture -s 128 -w "$WORK/observed" $IF_A
+	observed capture_small capture -s 128 --buffer 1 -w "$WORK/observed" $IF_A
+}
+
+# Each way of looking against none in the same repetition: median, least and most of the ratios.
+observing_table() {
+	awk -F'\t' '{ n = ++seen[$1]; v[$1, n] = $2; unit[$1] = $3; if (n == 1) order[++names] = $1 }
+		END { for (k = 1; k <= names; k++) {
+			name = order[k]; what = name
+			if (!sub(/.*_(send_64|write_64k|send_lat)$/, "", what)) continue
+			match(name, /(send_64|write_64k|send_lat)$/)
+			base = "off_" substr(name, RSTART)
+			m = 0
+			for (i = 1; i <= seen[name]; i++) if (v[base, i] > 0) r[++m] = v[name, i] / v[base, i]
+			for (i = 2; i <= m; i++) for (j = i; j > 1 && r[j] < r[j - 1]; j--) { t = r[j]; r[j] = r[j - 1]; r[j - 1] = t }
+			if (m) printf "%s\t%.3f\t%.3f\t%.3f\t%d repetitions\n", name, r[int((m + 1) / 2)], r[1], r[m], m
+		} }' "$OUT/raw.tsv"
+}
+
 # connection_server COMMAND...: its listener shows in no table of the kernel, but in ours.
 connection_ends=
 connection_server() {
@@ -364,7 +408,12 @@ for ((i = 1; i <= repeats; i++)); do
 	case $sections in all | scaling) scaling ;; esac
 	case $sections in all | sharing) sharing ;; esac
 	case $sections in all | connecting) connecting ;; esac
+	case $sections in observing) observing ;; esac
 done
+if [ $sections = observing ]; then
+	observing_table | tee "$OUT/observing.tsv"
+	exit $failed
+fi
 if [ $sections = all ]; then
 	idle
 	[ $quick = 1 ] || { curves; latencies; }

@@ -29,6 +29,11 @@
 
 struct cable {
 	int to;		/* socket of the interface that frames leave by */
+	const char *from;
+	/* to packets of this way; marked: of those that carry data, each as often as it left */
+	struct {
+		unsigned long roce, dropped, duplicated, spoiled, marked, reordered;
+	} did;
 	size_t held;	/* length of the frame that is waiting to be overtaken; 0 = none */
 	uint64_t until_ms;
 	uint8_t frame[WIRE_FRAME_MAX];
@@ -78,28 +83,37 @@ static bool mad_is_dropped(const uint8_t *frame, size_t len, size_t ip, bool ipv
 }
 
 /* ip: where the IP header begins */
-static void mark(uint8_t *frame, size_t ip, bool ipv6)
+static bool mark(uint8_t *frame, size_t ip, bool ipv6)
 {
 	uint8_t *h = frame + ip;
 	uint32_t sum;
 
 	if (ipv6 ? !(h[1] & 0x30) : !(h[1] & 3))
-		return;
+		return false;
 	did.marked++;
 	if (ipv6) {
 		h[1] |= 0x30;
-		return;
+		return true;
 	}
 	h[1] |= 3;
 	h[10] = h[11] = 0;
 	sum = ~sum16(h, 20, 0);
 	h[10] = (uint8_t)(sum >> 8);
 	h[11] = (uint8_t)sum;
+	return true;
+}
+
+/* No READ request, acknowledgement, atomic, CNP, or packet of flow control. */
+static bool has_data(const uint8_t *bth)
+{
+	const unsigned int op = bth[0] & 0x1f;
+
+	return bth[0] < 0x80 && op != 12 && (op < 17 || op > 20);
 }
 
 static void forward(struct cable *c, uint8_t *frame, size_t len, const unsigned int permille[5])
 {
-	bool ipv6;
+	bool ipv6, marked = false, spoiled = false;
 	size_t ip = wire_roce_ip(frame, len, &ipv6);
 
 	did.forwarded++;
@@ -108,27 +122,37 @@ static void forward(struct cable *c, uint8_t *frame, size_t len, const unsigned 
 		return;
 	}
 	did.roce++;
+	c->did.roce++;
 	if (mad_is_dropped(frame, len, ip, ipv6) || len > longest || roll() < permille[0]) {
 		did.dropped++;
+		c->did.dropped++;
 		return;
 	}
 	if (permille[3] && roll() < permille[3])
-		mark(frame, ip, ipv6);
+		marked = mark(frame, ip, ipv6) && has_data(frame + ip + (ipv6 ? 48 : 28));
 	if (permille[4] && roll() < permille[4]) {
 		frame[len - 5] ^= 1; /* in front of the ICRC */
 		did.spoiled++;
+		c->did.spoiled++;
+		spoiled = true;
 	}
+	marked = marked && !spoiled;
+	c->did.marked += marked;
 	if (!c->held && roll() < permille[2]) {
 		memcpy(c->frame, frame, len);
 		c->held = len;
 		c->until_ms = now_ms() + HOLD_MS;
 		did.reordered++;
+		c->did.reordered++;
 		return;
 	}
 	wire_send(c->to, frame, len);
 	if (roll() < permille[1]) {
 		wire_send(c->to, frame, len);
 		did.duplicated++;
+		c->did.duplicated++;
+		c->did.spoiled += spoiled;
+		c->did.marked += marked;
 	}
 	release(c);
 }
@@ -168,8 +192,10 @@ int main(int argc, char **argv)
 	}
 	dice *= 0x9e3779b97f4a7c15ull;
 	must(argc - optind == 2, "impair: two interfaces, please");
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < 2; i++) {
 		pfd[i].fd = cable[!i].to = wire_open(argv[optind + i], true);
+		cable[i].from = argv[optind + i];
+	}
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGINT, &sa, NULL);
 	printf("forwarding\n");
@@ -189,5 +215,11 @@ int main(int argc, char **argv)
 	       "%lu\n",
 	       did.forwarded, did.roce, did.dropped, did.duplicated, did.reordered, did.marked,
 	       did.spoiled);
+	for (i = 0; i < 2; i++)
+		printf("from %s: roce %lu dropped %lu duplicated %lu spoiled %lu marked %lu "
+		       "reordered %lu\n",
+		       cable[i].from, cable[i].did.roce, cable[i].did.dropped,
+		       cable[i].did.duplicated, cable[i].did.spoiled, cable[i].did.marked,
+		       cable[i].did.reordered);
 	return 0;
 }
