@@ -77,9 +77,9 @@ enum xroce_reason {
 };
 
 /*
- * xroce_qp_stat (ARRAY, mmapable): a QP. Its owner engine writes at each packet what is in the
- * first line of cache, the rest as it happens or when the QP is made or modified. PSNs are of 24
- * bits; bytes are of whole Ethernet frames.
+ * xroce_qp_stat (ARRAY, mmapable): a QP. Its owner engine writes at each packet, or for a row of
+ * them, what is in the first line of cache, the rest as it happens or when the QP is made or
+ * modified. PSNs are of 24 bits; bytes are of whole Ethernet frames.
  */
 struct xroce_qp_stat {
 	/* all that it sent: requests, responses, ACKs, CNPs; and all that came to its engine */
