@@ -37,6 +37,7 @@ refuse "volatile: use READ_ONCE()" '^[^c]*\bvolatile\b' $(ls bpf/* | grep -v '^b
 # The headers that are made of the XDP programs must be in BUILD.
 clang -fsyntax-only -Wno-everything -Watomic-implicit-seq-cst -Werror -std=gnu11 \
 	-DXROCE_LIBDIR='""' -DXROCE_BINDIR='""' -Iinclude -I"$build/gen" \
+	$(pkg-config --cflags fuse3) \
 	$(ls user/*/*.c | grep -v '^user/rspreload/') || bad=1
 echo "${#files[@]} files looked at"
 exit $((bad || !${#files[@]}))

@@ -11,6 +11,8 @@
 #include <locale.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <termios.h>
@@ -39,15 +41,25 @@ static struct {
 	bool has_missed; /* a newer frame came before that was taken */
 } screen = { .fd = -1 };
 
-static volatile sig_atomic_t has_ended, has_stopped, has_continued, has_resized;
+static _Atomic bool has_ended, has_stopped, has_continued, has_resized;
+
+static void signal_set(_Atomic bool *flag, bool value)
+{
+	atomic_store_explicit(flag, value, memory_order_relaxed);
+}
+
+static bool signal_came(const _Atomic bool *flag)
+{
+	return atomic_load_explicit(flag, memory_order_relaxed);
+}
 
 static void screen_signal(int sig)
 {
 	switch (sig) {
-	case SIGTSTP: has_stopped = 1; break;
-	case SIGCONT: has_continued = 1; break;
-	case SIGWINCH: has_resized = 1; break;
-	default: has_ended = 1;
+	case SIGTSTP: signal_set(&has_stopped, true); break;
+	case SIGCONT: signal_set(&has_continued, true); break;
+	case SIGWINCH: signal_set(&has_resized, true); break;
+	default: signal_set(&has_ended, true);
 	}
 }
 
@@ -112,7 +124,7 @@ static int screen_enter(void)
 	raw.c_cc[VMIN] = 1;
 	raw.c_cc[VTIME] = 0;
 	while (tcsetattr(screen.fd, TCSANOW, &raw))
-		if (errno != EINTR || has_ended)
+		if (errno != EINTR || signal_came(&has_ended))
 			return -errno;
 	screen.is_entered = true;
 	screen.left_len = screen.left_at = 0;
@@ -221,7 +233,7 @@ static void screen_flush(void)
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n <= 0) {
-			has_ended = 1;
+			signal_set(&has_ended, true);
 			return;
 		}
 		screen.left_at += (size_t)n;
@@ -250,25 +262,25 @@ static u32 screen_events(void)
 {
 	u32 events = 0;
 
-	if (has_ended)
+	if (signal_came(&has_ended))
 		return FULL_SCREEN_ENDED;
-	if (has_stopped) {
-		has_stopped = 0;
+	if (signal_came(&has_stopped)) {
+		signal_set(&has_stopped, false);
 		screen_stop();
-		has_continued = 1;
+		signal_set(&has_continued, true);
 	}
-	if (has_continued) {
-		has_continued = 0;
+	if (signal_came(&has_continued)) {
+		signal_set(&has_continued, false);
 		/* the shell may have changed the modes meanwhile */
 		if (screen_enter())
-			has_ended = 1;
+			signal_set(&has_ended, true);
 		events |= FULL_SCREEN_SHOW;
 	}
-	if (has_resized) {
-		has_resized = 0;
+	if (signal_came(&has_resized)) {
+		signal_set(&has_resized, false);
 		events |= FULL_SCREEN_SHOW;
 	}
-	return has_ended ? FULL_SCREEN_ENDED : events;
+	return signal_came(&has_ended) ? FULL_SCREEN_ENDED : events;
 }
 
 u32 full_screen_wait(u64 until_ns)
@@ -314,7 +326,7 @@ u32 full_screen_read(u8 *bytes, u32 size)
 	if (n > 0)
 		return (u32)n;
 	if (n == 0 || (errno != EAGAIN && errno != EINTR))
-		has_ended = 1;
+		signal_set(&has_ended, true);
 	return 0;
 }
 

@@ -27,8 +27,8 @@ struct look {
 };
 
 /*
- * Reads the options that the letters of allowed name (dpqPsjwnovbi), and begins to observe. argc and
- * argv are moved on to what is no option. Returns EXIT_OK, then look_end(); or EXIT_USAGE,
+ * Reads the options that the letters of allowed name (dpqPsjwnovbi), and begins to observe. argc
+ * and argv are moved on to what is no option. Returns EXIT_OK, then look_end(); or EXIT_USAGE,
  * EXIT_FAILED after a line on standard error.
  */
 int look_begin(struct look *l, const struct command *command, const char *allowed, int *argc,

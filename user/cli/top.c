@@ -3,6 +3,7 @@
 #define _GNU_SOURCE /* ppoll() */
 #include <poll.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -100,11 +101,16 @@ static int top_live(struct top *t)
 
 /* ---- as tables, or JSON ---- */
 
-static volatile sig_atomic_t batch_ended;
+static _Atomic bool batch_ended;
+
+static bool batch_has_ended(void)
+{
+	return atomic_load_explicit(&batch_ended, memory_order_relaxed);
+}
 
 static void batch_end(int sig)
 {
-	batch_ended = 1;
+	atomic_store_explicit(&batch_ended, true, memory_order_relaxed);
 }
 
 /* The rows of a view, sorted. */
@@ -168,7 +174,7 @@ static bool batch_wait(u64 until_ns, const sigset_t *mask)
 {
 	u64 now_ns = clock_now_ns();
 
-	while (!batch_ended && now_ns < until_ns) {
+	while (!batch_has_ended() && now_ns < until_ns) {
 		const struct timespec time = {
 			.tv_sec = (time_t)((until_ns - now_ns) / NSEC_PER_SEC),
 			.tv_nsec = (long)((until_ns - now_ns) % NSEC_PER_SEC)
@@ -177,7 +183,7 @@ static bool batch_wait(u64 until_ns, const sigset_t *mask)
 		ppoll(NULL, 0, &time, mask);
 		now_ns = clock_now_ns();
 	}
-	return !batch_ended;
+	return !batch_has_ended();
 }
 
 /* The first round begins the first interval, and has no rates: it is not printed. */
