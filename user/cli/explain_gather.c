@@ -284,7 +284,7 @@ static void gather_foreign(struct gathering *to, u32 prog_id)
 		.iface = &nowhere, .kind = OBSERVED_ALONE, .prog_id = prog_id, .command = "?"
 	};
 
-	ask_init(&nowhere.asker);
+	/* there is no conversation: nothing of it asks */
 	if (observed_open(&p))
 		return;
 	foreign_owner(&p);

@@ -11,40 +11,74 @@
 
 /* ---- interfaces ---- */
 
-static void observed_iface_set(struct observed_iface *iface, const struct netdev *dev)
+static int observed_iface_set(struct observed_iface *iface, const struct netdev *dev)
 {
 	*iface = (struct observed_iface){ .ifindex = dev->ifindex,
 					  .mtu = dev->mtu,
-					  .is_up = dev->is_up };
+					  .is_up = dev->is_up,
+					  .asker = malloc(sizeof(*iface->asker)) };
+	if (!iface->asker)
+		return -ENOMEM;
 	snprintf(iface->name, sizeof(iface->name), "%s", dev->name);
-	ask_init(&iface->asker);
+	ask_init(iface->asker);
+	return 0;
+}
+
+static void observed_iface_unset(struct observed_iface *iface)
+{
+	ask_close(iface->asker);
+	free(iface->asker);
+}
+
+/* Those that dev names: how many, in *list, which is *one or to be freed; or -errno. */
+static int observer_find(const char *dev, struct netdev *one, struct netdev **list)
+{
+	static const char prefix[] = "xroce_";
+	int err;
+
+	*list = one;
+	if (!dev)
+		return netdev_list(list);
+	err = netdev_find(dev, one);
+	if (err == -ENODEV && !strncmp(dev, prefix, sizeof(prefix) - 1))
+		err = netdev_find(dev + sizeof(prefix) - 1, one);
+	return err ? err : 1;
+}
+
+static bool observer_has(const struct observer *o, u32 ifindex)
+{
+	for (u32 i = 0; i < o->num_ifaces; i++)
+		if (o->ifaces[i].ifindex == ifindex)
+			return true;
+	return false;
+}
+
+int observer_follow(struct observer *o, const char *dev)
+{
+	struct netdev one, *list;
+	const int n = observer_find(dev, &one, &list);
+	struct observed_iface *more;
+	int err = n < 0 ? n : 0;
+
+	for (int i = 0; !err && i < n; i++) {
+		if (observer_has(o, list[i].ifindex))
+			continue;
+		more = reallocarray(o->ifaces, o->num_ifaces + 1, sizeof(*o->ifaces));
+		if (more)
+			o->ifaces = more;
+		err = more ? observed_iface_set(&more[o->num_ifaces], &list[i]) : -ENOMEM;
+		if (!err)
+			o->num_ifaces++;
+	}
+	if (n >= 0 && list != &one)
+		free(list);
+	return err;
 }
 
 int observer_begin(struct observer *o, const char *dev)
 {
-	static const char prefix[] = "xroce_";
-	struct netdev one, *list = &one;
-	int n = 1;
-
 	*o = (struct observer){ 0 };
-	if (dev) {
-		int err = netdev_find(dev, &one);
-
-		if (err == -ENODEV && !strncmp(dev, prefix, sizeof(prefix) - 1))
-			err = netdev_find(dev + sizeof(prefix) - 1, &one);
-		if (err)
-			return err;
-	} else {
-		n = netdev_list(&list);
-		if (n < 0)
-			return n;
-	}
-	o->ifaces = calloc(n ? (size_t)n : 1, sizeof(*o->ifaces));
-	for (int i = 0; o->ifaces && i < n; i++)
-		observed_iface_set(&o->ifaces[o->num_ifaces++], &list[i]);
-	if (list != &one)
-		free(list);
-	return o->ifaces ? 0 : -ENOMEM;
+	return observer_follow(o, dev);
 }
 
 static void observer_forget(struct observer *o)
@@ -58,7 +92,7 @@ void observer_end(struct observer *o)
 {
 	observer_forget(o);
 	for (u32 i = 0; i < o->num_ifaces; i++)
-		ask_close(&o->ifaces[i].asker);
+		observed_iface_unset(&o->ifaces[i]);
 	free(o->ifaces);
 	free(o->ports);
 	*o = (struct observer){ 0 };
@@ -141,22 +175,22 @@ static int observer_ask(struct observer *o, struct observed_iface *iface)
 	int err = 0;
 
 	if (!iface->asks) {
-		ask_close(&iface->asker);
-		ask_init(&iface->asker);
+		ask_close(iface->asker);
+		ask_init(iface->asker);
 		if (o->ask_ns)
-			iface->asker.max_ns = o->ask_ns;
-		err = ask_connect(&iface->asker, netdev_netns(), iface->ifindex);
+			iface->asker->max_ns = o->ask_ns;
+		err = ask_connect(iface->asker, netdev_netns(), iface->ifindex);
 		iface->is_hidden = err == -EACCES;
 	}
 	for (; !err && nth < XROCE_MAX_CLIENT; nth++) {
-		err = ask_list(&iface->asker, nth, &client);
+		err = ask_list(iface->asker, nth, &client);
 		if (!err)
 			observer_add_client(o, iface, nth, &client);
 	}
 	iface->asks = !err || err == -ENOENT;
 	iface->is_silent = err == -ETIMEDOUT;
 	if (iface->asks)
-		iface->broker_pid = ask_server(&iface->asker);
+		iface->broker_pid = ask_server(iface->asker);
 	return iface->asks && nth ? 0 : err ? err : -ENOENT;
 }
 

@@ -29,7 +29,7 @@ struct observed_iface {
 	bool is_hidden;	    /* somebody has it whose maps this user may not see */
 	bool is_silent;	    /* and was asked, and did not answer in time */
 	bool asks;	    /* asker is a conversation with its broker */
-	struct asker asker;
+	struct asker *asker; /* stays where it is until observer_end() */
 };
 
 enum observed_kind {
@@ -73,6 +73,11 @@ struct observer {
  * -ENODEV, -EOPNOTSUPP or -errno as netdev_find().
  */
 int observer_begin(struct observer *o, const char *dev);
+/*
+ * Interfaces that have come since: none that there were moves or goes, but no struct observed_iface
+ * stays where it was. Returns as observer_begin().
+ */
+int observer_follow(struct observer *o, const char *dev);
 void observer_end(struct observer *o);
 /* The ports that there are now; those of before are forgotten. Returns 0 or -errno. */
 int observer_list(struct observer *o);
