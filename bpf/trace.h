@@ -35,7 +35,7 @@ struct trace_note {
 	struct xroce_rx_cqe cqe; /* but for the time */
 	union address peer;
 	__u32 want;	/* the ones of XROCE_TRACE_* that it is */
-	__u32 count;	/* records in it */
+	__u32 count;	/* packets in it */
 	__u8 kind, drop; /* as in struct xroce_record */
 	__u8 pad[6];
 };
@@ -56,9 +56,6 @@ static __always_inline bool trace_is_wanted(const struct xroce_tracer *t,
 
 	if (!(t->what & note->want))
 		return false;
-	/* of several QPs: its reader chooses */
-	if (note->kind == XROCE_RECORD_TALE)
-		return true;
 	return (!t->qpn || t->qpn == note->cqe.qpn) &&
 	       (!t->has_peer ||
 		(peer->half[0] == note->peer.half[0] && peer->half[1] == note->peer.half[1]));
@@ -100,7 +97,6 @@ __attribute__((noinline)) int trace_show(struct xdp_md *ctx, const struct trace_
 {
 	struct xroce_tracer *t;
 	void *ring;
-	__u32 bytes;
 
 	if (!note || place >= XROCE_TRACERS)
 		return 0;
@@ -108,8 +104,7 @@ __attribute__((noinline)) int trace_show(struct xdp_md *ctx, const struct trace_
 	if (!trace_is_leased(t, place) || !trace_is_wanted(t, note))
 		return 0;
 	ring = bpf_map_lookup_elem(&xroce_tracer, &place);
-	bytes = note->kind == XROCE_RECORD_TALE ? ~0u : t->bytes;
-	if (!ring || trace_copy(ctx, ring, note, bytes))
+	if (!ring || trace_copy(ctx, ring, note, t->bytes))
 		__sync_fetch_and_add(&t->lost, note->count);
 	else
 		__sync_fetch_and_add(&t->recorded, note->count);
@@ -134,7 +129,7 @@ static __attribute__((noinline)) int trace_note_received(struct xdp_md *ctx,
 			 .flags = p->rx_flags, .tos = p->tos, .l3_offset = p->l3 },
 		.peer = p->src,
 		.want = XROCE_TRACE_RECEIVED,
-		.count = 1,
+		.count = p->segments,
 		.kind = XROCE_RECORD_RECEIVED,
 	};
 
@@ -150,7 +145,8 @@ static __attribute__((noinline)) int trace_note_dropped(struct xdp_md *ctx, cons
 		.cqe = { .qpn = why >> 8, .flags = p->rx_flags, .l3_offset = p->l3 },
 		.peer = p->src,
 		.want = XROCE_TRACE_DROPPED,
-		.count = 1,
+		/* what is not known to be several is written as one */
+		.count = p->rx_flags & XROCE_RX_GSO ? p->segments : 1,
 		.kind = XROCE_RECORD_DROPPED,
 		.drop = (__u8)why,
 	};
@@ -173,17 +169,62 @@ static __always_inline void trace_dropped(struct xdp_md *ctx, const struct packe
 		trace_note_dropped(ctx, p, (p->has_bth ? p->qpn << 8 : 0) | (__u32)drop);
 }
 
-/* What the library tells, which is the frame that the program is run with. */
-static __always_inline int trace_tale(struct xdp_md *ctx)
-{
-	struct trace_note note = {
-		.want = XROCE_TRACE_SENT | XROCE_TRACE_EVENTS,
-		.kind = XROCE_RECORD_TALE,
-	};
+/* ---- what the library tells ---- */
 
-	if (!bpf_xdp_load_bytes(ctx, 0, &note.count, sizeof(note.count)))
-		trace_show_all(ctx, &note);
-	return XDP_DROP;
+/* Of its packets and events, as many as that tracer wants. */
+static __always_inline __u64 trace_count(const struct xroce_tracer *t, __u32 packets, __u32 events)
+{
+	return (t->what & XROCE_TRACE_SENT ? packets : 0) +
+	       (t->what & XROCE_TRACE_EVENTS ? events : 0);
+}
+
+/* Of which QPs and peers they are its reader looks. Returns what of them it wants. */
+static __always_inline __u32 trace_tell_one(struct xroce_telling *told, __u32 bytes, __u32 place)
+{
+	struct xroce_tracer *t = &xroce_trace.tracer[place];
+	const struct xroce_tale *tale = &told->tale;
+	__u64 lost = trace_count(t, tale->lost_packets, tale->lost_events);
+	const __u64 count = trace_count(t, tale->packets, tale->events);
+	const __u32 what = t->what & (XROCE_TRACE_SENT | XROCE_TRACE_EVENTS);
+	void *ring;
+
+	if (!what || !trace_is_leased(t, place))
+		return 0;
+	ring = bpf_map_lookup_elem(&xroce_tracer, &place);
+	if (!ring || bpf_ringbuf_output(ring, told, sizeof(struct xroce_record) +
+					sizeof(*tale) + bytes, BPF_RB_NO_WAKEUP))
+		lost += count;
+	else
+		__sync_fetch_and_add(&t->recorded, count);
+	if (lost)
+		__sync_fetch_and_add(&t->lost, lost);
+	return what;
+}
+
+/*
+ * To all of them, as one record. Returns what they want. A global function: to it told is memory,
+ * in which a length may be counted off that is only known now; the context of a program is not
+ * (from Linux 6.1).
+ */
+__attribute__((noinline)) int trace_tell(struct xroce_telling *told)
+{
+	__u32 in_use = xroce_trace.listening, bytes, wanted = 0;
+	struct xroce_record *r;
+
+	if (!told)
+		return 0;
+	bytes = told->tale.bytes;
+	if (bytes > XROCE_TOLD_BYTES)
+		return 0;
+	r = (void *)told->head;
+	__builtin_memset(r, 0, sizeof(*r));
+	r->cqe.rx_time_ns = bpf_ktime_get_ns();
+	r->kind = XROCE_RECORD_TALE;
+	r->len = sizeof(told->tale) + bytes;
+	for (__u32 place = 0; place < XROCE_TRACERS; place++)
+		if (in_use & 1u << place)
+			wanted |= trace_tell_one(told, bytes, place);
+	return (int)wanted;
 }
 
 #endif

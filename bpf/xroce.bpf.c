@@ -163,14 +163,14 @@ int xroce_xdp(struct xdp_md *ctx)
 }
 
 /*
- * Attached nowhere: the library runs it (BPF_PROG_RUN) while somebody looks, with what it has sent
- * as the frame (user/shard/tell.c). That comes into the tracers' rings so, as what was received
- * does.
+ * The library runs it (BPF_PROG_RUN) while somebody looks, with what it has sent
+ * (user/shard/tell.c). That comes into the tracers' rings so, as what was received does. Clients of
+ * a broker have its descriptor: a program of this type can be attached to nothing.
  */
-SEC("xdp.frags")
-int xroce_tell(struct xdp_md *ctx)
+SEC("syscall")
+int xroce_tell(struct xroce_telling *told)
 {
-	return trace_tale(ctx);
+	return trace_tell(told);
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

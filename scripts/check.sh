@@ -131,6 +131,7 @@ part_fuzz() {
 	pool step fuzz-packet scripts/fuzz.sh "$BUILD" packet "${seconds:-20}"
 	pool step fuzz-ask scripts/fuzz.sh "$BUILD" ask "${seconds:-10}"
 	pool step fuzz-cm scripts/fuzz.sh "$BUILD" cm "${seconds:-15}"
+	pool step fuzz-record scripts/fuzz.sh "$BUILD" record "${seconds:-15}"
 	pool step fuzz-segments scripts/fuzz.sh "$BUILD" segments "${seconds:-15}"
 }
 

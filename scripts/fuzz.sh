@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# fuzz.sh BUILD packet|segments|engine|ask|cm SECONDS: runs a fuzzer on the golden captures
+# fuzz.sh BUILD packet|segments|engine|ask|cm|record SECONDS: runs a fuzzer on the golden captures
 # (segments: on super-packets, ask: on messages of its own) for a bounded time. What it finds is
 # kept as an input under BUILD/fuzz/, which replays it: BUILD/tests/fuzz/fuzz_NAME FILE. Exit status
 # 0 only if nothing was found.
@@ -11,12 +11,13 @@ build=$1 name=$2 seconds=$3
 dir=$build/fuzz/$name
 fuzzer=$build/tests/fuzz/fuzz_$name
 longest=16384
-[ "$name" = segments ] && longest=65000
+case $name in segments | record) longest=65000 ;; esac
 mkdir -p "$dir/seeds" "$dir/corpus"
 
 case $name in
 packet) XROCE_SEED_DIR=$dir/seeds "$fuzzer" -max_len=4400 ;;
 segments) XROCE_SEED_DIR=$dir/seeds "$fuzzer" -max_len=65000 ;;
+record) XROCE_SEED_DIR=$dir/seeds "$fuzzer" -max_len=65000 ;;
 cm) XROCE_SEED_DIR=$dir/seeds "$fuzzer" -max_len=8192 ;;
 ask) XROCE_SEED_DIR=$dir/seeds "$fuzzer" -max_len=4096 ;;
 engine) XROCE_FUZZ_CORPUS=$dir/seeds "$fuzzer" -max_len=16384 ;;

@@ -103,7 +103,7 @@ $(BUILD)/tests/portsim/%: $(BUILD)/obj/portsim/tests/portsim/%.o \
 # Brokers and clients as actors (tests/brokersim/sim.h): their code as it is shipped, linked with
 # system calls that are steps.
 BROKERSIM_CODE := $(addprefix user/,$(addprefix broker/,bindings.c broker.c client.c client_cm.c \
-	client_group.c groups.c loop.c message.c numbers.c orphans.c quota.c stock.c) attach/ask.c \
+	client_group.c client_trace.c groups.c loop.c message.c numbers.c orphans.c quota.c stock.c) attach/ask.c \
 	port/follow.c port/port_qp.c)
 BROKERSIM_WRAPS := $(shell grep -ohE '__wrap_[a-zA-Z0-9_]+' tests/brokersim/calls.c | sort -u | \
 	sed 's/__wrap_/-Wl,--wrap=/')
@@ -124,7 +124,7 @@ $(BUILD)/tests/netns/%: $(BUILD)/obj/tests/netns/%.o $(NETNS_SHARED)
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -libverbs $(TOOL_LIBS) $(SANITIZE) -o $@
 $(BUILD)/tests/netns/cm_addr: TOOL_LIBS := -lrdmacm
-$(BUILD)/tests/netns/pin_reader: TOOL_LIBS := $(PKG_LIBS)
+$(addprefix $(BUILD)/tests/netns/,attacher pin_reader): TOOL_LIBS := $(PKG_LIBS)
 # These build and read packets, by the transport's codec.
 PACKET_TOOLS := $(addprefix $(BUILD)/tests/netns/,attack mad_peer rogue tagged segments supers)
 $(PACKET_TOOLS): $(BUILD)/libtransport.a
@@ -199,6 +199,8 @@ $(BUILD)/tests/fuzz/fuzz_packet: $(call fuzz_objs,tests/common/golden.c $(codec)
 $(BUILD)/tests/fuzz/fuzz_segments: $(call fuzz_objs,user/transport/segments.c $(codec))
 $(BUILD)/tests/fuzz/fuzz_ask: $(call fuzz_objs,$(addprefix user/broker/,bindings.c message.c \
 	groups.c numbers.c quota.c))
+$(BUILD)/tests/fuzz/fuzz_record: $(call fuzz_objs,tests/common/golden.c $(addprefix user/cli/,decode.c \
+	json.c packets.c tale.c) $(addprefix user/transport/,segments.c) $(codec))
 $(BUILD)/tests/fuzz/fuzz_cm: $(call fuzz_objs,tests/common/golden.c $(CM_SRC))
 $(BUILD)/tests/fuzz/fuzz_engine: $(call fuzz_objs,$(addprefix tests/,common/golden.c sim/world.c \
 	sim/world_link.c sim/world_deliver.c sim/pair.c) $(TRANSPORT_SRC))
@@ -206,7 +208,7 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/fuzz-obj/tests/fuzz/%.o
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CLANG) $(FUZZ_SANITIZE) $(INPUTS) -lcmocka -lisal -o $@
 
-fuzzers: $(addprefix $(BUILD)/tests/fuzz/fuzz_,packet segments engine ask cm)
+fuzzers: $(addprefix $(BUILD)/tests/fuzz/fuzz_,packet segments engine ask cm record)
 
 # ---- all of them ----
 

@@ -160,7 +160,10 @@ struct xroce_engine {
 	 */
 	__u8 gid[16];
 	struct xroce_listener listener[XROCE_LISTENERS];
+	__u32 traced;	/* XROCE_TRACED: xroce/trace.h */
+	__u32 pad;
 };
+_Static_assert(sizeof(struct xroce_engine) <= 4096, "a page");
 
 /*
  * xroce_vector (ARRAY of XROCE_MAX_QUEUE, mmapable): the receive queues and the completion vectors

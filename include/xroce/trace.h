@@ -5,11 +5,14 @@
  *
  * Nobody looks: XDP loads one word for each packet, the library one for each batch, and no memory
  * is there for it. A tracer takes one of XROCE_TRACERS places, makes a ring buffer of its own and
- * puts it into xroce_tracer; then it sets the place's bit in the word. Records that find no room
- * are lost and counted: nobody waits for a tracer.
+ * puts it into xroce_tracer; then it sets the place's bit in listening, XDP's word, and changes
+ * traced, the library's. Records that find no room are lost and counted: nobody waits for a tracer.
  *
- * A place is leased. A tracer that was killed moves until_ns no more, and whoever finds that it has
- * passed takes the bit out of the word.
+ * A place is leased. A tracer that was killed moves until_ns no more, and XDP, or xroce_tell, which
+ * finds that it has passed, takes the bit out of the word.
+ *
+ * What XDP goes by no client of a broker can write, nor read: none can keep its user or root from
+ * looking. traced is in memory of the client's own.
  */
 #ifndef XROCE_TRACE_H
 #define XROCE_TRACE_H
@@ -29,7 +32,14 @@ enum {
 	XROCE_TRACE_EVENTS = 1 << 3,   /* of the engine */
 };
 
-/* A place. The tracer writes all but recorded and lost, the traced read. */
+/*
+ * traced of struct xroce_engine: somebody may look. A tracer adds 2 to it and sets the bit; the
+ * library takes the bit out if nobody wants what it tells, and no tracer has come since it looked.
+ */
+#define XROCE_TRACED	  1u
+#define XROCE_TRACED_STEP 2u
+
+/* A place. The tracer writes all but recorded and lost, XDP and xroce_tell read. */
 struct xroce_tracer {
 	__u64 until_ns;	/* CLOCK_MONOTONIC; 0: the place is free */
 	__u32 owner;	/* the tracer's pid */
@@ -39,8 +49,9 @@ struct xroce_tracer {
 	__u32 has_peer;	/* of packets from or to this address alone */
 	__u32 pad;
 	__u8 peer[16];
-	__u64 recorded;	/* records that found room, */
-	__u64 lost;	/* and that did not. XDP counts */
+	/* packets and events that found room, and that did not: the programs count */
+	__u64 recorded;
+	__u64 lost;
 };
 _Static_assert(sizeof(struct xroce_tracer) == 64, "a cache line each");
 
@@ -58,8 +69,8 @@ enum {
 	XROCE_RECORD_RECEIVED = 1,
 	XROCE_RECORD_DROPPED,
 	/*
-	 * what the library told in one piece (XROCE_TOLD_BYTES at most): struct xroce_tale and so
-	 * many of struct xroce_told
+	 * what the library told in one piece: struct xroce_tale, and so many of struct xroce_told
+	 * as it says
 	 */
 	XROCE_RECORD_TALE,
 	/* the reader makes these of that: cqe.qpn is the QP's, src_qpn its peer's */
@@ -103,12 +114,27 @@ enum xroce_event {
 	XROCE_EVENT_END
 };
 
-#define XROCE_TOLD_BYTES 61440u
-
+/* Whoever is looked at writes it, and counts what of it was lost before. */
 struct xroce_tale {
-	__u32 records;
+	__u32 packets, events;
+	__u32 lost_packets, lost_events;
+	__u32 bytes;	/* of struct xroce_told, behind it */
 	__u32 pad;
 };
+
+/*
+ * What xroce_tell is run with (BPF_PROG_RUN), which the kernel copies both ways: 16 KiB, which is
+ * room for three packets of the longest. It returns which of XROCE_TRACE_SENT and _EVENTS somebody
+ * wants; 0: nobody.
+ */
+#define XROCE_TOLD_BYTES (16384u - 40 - (__u32)sizeof(struct xroce_tale))
+
+struct xroce_telling {
+	__u64 head[5];	/* the struct xroce_record: the program writes it */
+	struct xroce_tale tale;
+	__u8 told[XROCE_TOLD_BYTES];
+};
+_Static_assert(sizeof(struct xroce_telling) == 16384, "whole pages");
 
 /* The process that is looked at writes it: a reader checks all of it. */
 struct xroce_told {

@@ -251,36 +251,78 @@ static void trace__all_places(void **state)
 		assert_int_equal(records_of(i), i != 2);
 }
 
-/* What the library tells comes whole, whatever of packets is wanted, and is counted as it says. */
+/*
+ * What the library tells comes whole, whatever of packets is wanted, and is counted as it says: the
+ * packets for whoever wants what is sent, the events for whoever wants these.
+ */
 static void trace__tale(void **state)
 {
-	static struct {
-		struct xroce_tale tale;
-		uint8_t rest[5000];
-	} told = { .tale = { .records = 3 } };
-	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = &told, .data_size_in = sizeof(told),
-		    .repeat = 1);
+	static struct xroce_telling told;
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &told, .ctx_size_in = sizeof(told));
 	const int prog = bpf_program__fd(bench->skel->progs.xroce_tell);
+	const uint32_t bytes = 5000, size = (uint32_t)sizeof(told.tale) + bytes;
 
-	for (uint32_t i = 0; i < sizeof(told.rest); i++)
-		told.rest[i] = (uint8_t)(7 * i);
+	told.tale = (struct xroce_tale){ .packets = 3, .events = 2, .lost_packets = 5,
+					 .lost_events = 7, .bytes = bytes };
+	for (uint32_t i = 0; i < bytes; i++)
+		told.told[i] = (uint8_t)(7 * i);
+	memset(told.head, 0xff, sizeof(told.head));
 	reset();
 	look(0);
 	assert_int_equal(bpf_prog_test_run_opts(prog, &run), 0);
+	assert_int_equal(run.retval, 0);
 	assert_int_equal(records_of(0), 0); /* it is not wanted */
+	assert_int_equal(trace->tracer[0].lost, 0);
+	look(2);
 	trace->tracer[0].what = XROCE_TRACE_EVENTS;
 	trace->tracer[0].qpn = BENCH_UD_QPN;
 	trace->tracer[0].bytes = 80;
+	trace->tracer[2].what = XROCE_TRACE_SENT;
 	assert_int_equal(bpf_prog_test_run_opts(prog, &run), 0);
+	assert_int_equal(run.retval, XROCE_TRACE_EVENTS | XROCE_TRACE_SENT);
+	assert_int_equal(records_of(2), 1);
 	assert_int_equal(records_of(0), 1);
+	assert_int_equal(got.size, sizeof(got.head) + size);
 	assert_int_equal(got.head.kind, XROCE_RECORD_TALE);
-	assert_int_equal(got.head.len, sizeof(told));
-	assert_memory_equal(got.data, &told, sizeof(told));
-	assert_int_equal(trace->tracer[0].recorded, 3);
+	assert_int_equal(got.head.drop, 0);
+	assert_int_equal(got.head.cqe.qpn, 0);
+	assert_int_equal(got.head.len, size);
+	assert_memory_equal(got.data, &told.tale, size);
+	assert_int_equal(trace->tracer[0].recorded, 2);
+	assert_int_equal(trace->tracer[0].lost, 7);
+	assert_int_equal(trace->tracer[2].recorded, 3);
+	assert_int_equal(trace->tracer[2].lost, 5);
+	told.tale.lost_packets = told.tale.lost_events = 0;
 	for (uint32_t i = 0; i < 40; i++)
 		assert_int_equal(bpf_prog_test_run_opts(prog, &run), 0);
-	assert_int_equal(trace->tracer[0].recorded + trace->tracer[0].lost, 3 * 41);
-	assert_true(trace->tracer[0].lost && trace->tracer[0].lost % 3 == 0);
+	assert_int_equal(trace->tracer[0].recorded + trace->tracer[0].lost, 2 * 41 + 7);
+	assert_true(trace->tracer[0].lost > 7 && trace->tracer[0].lost % 2 == 1);
+}
+
+/* The longest there can be; one that says that it is longer; a context that is shorter. */
+static void trace__tale_of_any_length(void **state)
+{
+	static struct xroce_telling told = { .tale = { .packets = 1, .bytes = XROCE_TOLD_BYTES } };
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &told, .ctx_size_in = sizeof(told));
+	const int prog = bpf_program__fd(bench->skel->progs.xroce_tell);
+	const uint32_t wrong[] = { XROCE_TOLD_BYTES + 1, 1u << 30, ~0u };
+
+	reset();
+	look(1);
+	trace->tracer[1].what = XROCE_TRACE_SENT;
+	assert_int_equal(bpf_prog_test_run_opts(prog, &run), 0);
+	assert_int_equal(records_of(1), 1);
+	assert_int_equal(got.size, sizeof(told));
+	for (uint32_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		told.tale.bytes = wrong[i];
+		assert_int_equal(bpf_prog_test_run_opts(prog, &run), 0);
+		assert_int_equal(records_of(1), 0);
+	}
+	told.tale.bytes = 0;
+	run.ctx_size_in = sizeof(told) - 1;
+	assert_true(bpf_prog_test_run_opts(prog, &run) < 0);
+	assert_int_equal(trace->tracer[1].recorded, 1);
+	assert_int_equal(trace->tracer[1].lost, 0);
 }
 
 /* Whoever was killed takes no more copies, and others go on. */
@@ -311,6 +353,26 @@ static void trace__lease_passes(void **state)
 	assert_int_equal(records_of(1), 0);
 }
 
+/* The same if it is the library that finds it so. */
+static void trace__lease_passes_for_the_library(void **state)
+{
+	static struct xroce_telling told = { .tale = { .packets = 1 } };
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = &told, .ctx_size_in = sizeof(told));
+	const int prog = bpf_program__fd(bench->skel->progs.xroce_tell);
+
+	reset();
+	look(1);
+	trace->tracer[1].what = XROCE_TRACE_SENT;
+	assert_int_equal(bpf_prog_test_run_opts(prog, &run), 0);
+	assert_int_equal(run.retval, XROCE_TRACE_SENT);
+	trace->tracer[1].until_ns = now_ns();
+	assert_int_equal(bpf_prog_test_run_opts(prog, &run), 0);
+	assert_int_equal(run.retval, 0);
+	assert_int_equal(trace->listening, 0);
+	assert_int_equal(trace->tracer[1].recorded, 1);
+	assert_int_equal(trace->tracer[1].lost, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,7 +380,9 @@ int main(void)
 		cmocka_unit_test(trace__nobody_looks), cmocka_unit_test(trace__filters),
 		cmocka_unit_test(trace__bytes),	     cmocka_unit_test(trace__lost),
 		cmocka_unit_test(trace__all_places), cmocka_unit_test(trace__tale),
+		cmocka_unit_test(trace__tale_of_any_length),
 		cmocka_unit_test(trace__lease_passes),
+		cmocka_unit_test(trace__lease_passes_for_the_library),
 	};
 
 	return cmocka_run_group_tests(tests, setup, bench_teardown);

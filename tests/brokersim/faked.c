@@ -16,6 +16,7 @@
 
 #include "../../user/attach/complain.h"
 #include "../../user/attach/hold.h"
+#include "../../user/attach/place.h"
 #include "../../user/base/kernel.h"
 #include "../../user/base/process.h"
 #include "../../user/broker/pinned.h"
@@ -491,6 +492,54 @@ int shown_open(u32 prog_id, u32 first, int fd[ASK_FDS])
 
 void shown_close(const int *fd, int n)
 {
+}
+
+/* ---- user/attach/place.c: and nobody at one's packets ---- */
+
+const struct place place_none = { .rings_fd = -1, .number = XROCE_TRACERS };
+
+int place_find(struct place *p, u32 prog_id)
+{
+	return -ENOENT;
+}
+
+int place_take(struct place *p, u32 owner, bool for_user, u64 lease_ns)
+{
+	return -EBUSY;
+}
+
+int place_begin(struct place *p, const struct ask_trace *want, int ring_fd, u64 lease_ns)
+{
+	return -ENOENT;
+}
+
+bool place_renew(struct place *p, u64 lease_ns)
+{
+	return false;
+}
+
+u64 place_lost(const struct place *p)
+{
+	return 0;
+}
+
+void place_stop(struct place *p)
+{
+}
+
+u64 place_leave(struct place *p)
+{
+	return 0;
+}
+
+int place_make_ring(u32 bytes)
+{
+	return -ENOMEM;
+}
+
+int place_open_page(const struct place *p)
+{
+	return -ENOENT;
 }
 
 /* Each once. */

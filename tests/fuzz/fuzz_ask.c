@@ -45,6 +45,7 @@ struct client {
 	struct ask_service service[CAPACITY];
 	u32 groups;
 	struct gid group[CAPACITY];
+	u32 pieces; /* of rings, of those that it looks at others by */
 };
 
 static struct bindings bindings;
@@ -60,13 +61,15 @@ static const struct quota_limits limits = {
 		  [QUOTA_QPS] = 9,
 		  [QUOTA_RINGS] = 2,
 		  [QUOTA_SERVICES] = 6,
-		  [QUOTA_GROUPS] = 5 },
+		  [QUOTA_GROUPS] = 5,
+		  [QUOTA_TRACES] = 16 },
 	.all = { [QUOTA_CONNECTIONS] = QUOTA_SPARE + 5,
 		 [QUOTA_CLIENTS] = 5,
 		 [QUOTA_QPS] = CAPACITY,
 		 [QUOTA_RINGS] = 9,
 		 [QUOTA_SERVICES] = CAPACITY,
-		 [QUOTA_GROUPS] = CAPACITY },
+		 [QUOTA_GROUPS] = CAPACITY,
+		 [QUOTA_TRACES] = 40 },
 };
 
 static void must(bool holds)
@@ -124,6 +127,7 @@ static void end_client(struct client *c)
 	}
 	must(n == c->num);
 	quota_give(&quota, c->user, QUOTA_QPS, n);
+	quota_give(&quota, c->user, QUOTA_TRACES, c->pieces);
 	if (c->has_port)
 		quota_give(&quota, c->user, QUOTA_CLIENTS, 1);
 	quota_give(&quota, c->user, QUOTA_CONNECTIONS, 1);
@@ -310,6 +314,27 @@ static void serve_detach(struct client *c, const struct gid *group)
 	*mine = c->group[--c->groups];
 }
 
+/* All that is left can be had, and not one more. */
+static void serve_trace(struct client *c, u32 pieces)
+{
+	const u32 left = quota_left(&quota, c->user, QUOTA_TRACES);
+	const u32 used = c->user->used[QUOTA_TRACES];
+
+	if (!pieces)
+		return;
+	must(!quota_take_some(&quota, c->user, QUOTA_TRACES, pieces) == (pieces <= left));
+	must(c->user->used[QUOTA_TRACES] == used + (pieces <= left ? pieces : 0));
+	c->pieces += pieces <= left ? pieces : 0;
+}
+
+static void serve_untrace(struct client *c, u32 pieces)
+{
+	const u32 n = min_u32(pieces, c->pieces);
+
+	quota_give(&quota, c->user, QUOTA_TRACES, n);
+	c->pieces -= n;
+}
+
 static void serve(struct client *c, const struct ask *ask)
 {
 	struct gid group;
@@ -342,6 +367,13 @@ static void serve(struct client *c, const struct ask *ask)
 		if (c->has_port)
 			serve_attach(c, &group);
 		check_members(&group, ask->number % CLIENTS);
+		break;
+	case ASK_TRACE:
+		must(!ask->trace.pad);
+		serve_trace(c, ask->trace.ring_bytes);
+		break;
+	case ASK_UNTRACE:
+		serve_untrace(c, ask->number);
 		break;
 	case ASK_DETACH:
 		serve_detach(c, &group);
@@ -389,18 +421,26 @@ static void move(const struct move *m, const u8 *message, size_t len)
 static void write_seed(const char *dir)
 {
 	static const struct ask asks[] = {
-		{ ASK_VERSION, ASK_HELLO, 0, 0, { 0 } },    { ASK_VERSION, ASK_CLAIM, 5, 0, { 0 } },
-		{ ASK_VERSION, ASK_CLAIM, 6, 0, { 0 } },
-		{ ASK_VERSION, ASK_RELEASE, 5, 0, { 0 } },
-		{ ASK_VERSION, ASK_CLAIM, 1, 0, { 0 } },    { ASK_VERSION, ASK_RING, 0, 0, { 0 } },
-		{ ASK_VERSION, ASK_LIST, 0, 0, { 0 } },     { ASK_VERSION, ASK_DRAW, 7, 0, { 0 } },
-		{ ASK_VERSION + 1, ASK_HELLO, 0, 0, { 0 } },
-		{ ASK_VERSION, ASK_BIND, 0, 0, { 0x01060010, { 0 }, 3, 0 } },
-		{ ASK_VERSION, ASK_UNBIND, 0, 0, { 0x01060010, { 0 }, 3, 0 } },
-		{ ASK_VERSION, ASK_CLAIM, XROCE_MAX_QP + 7, 0, { 0 } },
-		{ ASK_VERSION, ASK_ATTACH, 1, 0, { .address = { 0xff, 0x15 } } },
-		{ ASK_VERSION, ASK_DETACH, 1, 0, { .address = { 0xff, 0x15 } } },
-		{ ASK_VERSION, ASK_PKEYS, 0, 0, { 0 } },
+		{ ASK_VERSION, ASK_HELLO, 0, 0, { { 0 } } },
+		{ ASK_VERSION, ASK_CLAIM, 5, 0, { { 0 } } },
+		{ ASK_VERSION, ASK_CLAIM, 6, 0, { { 0 } } },
+		{ ASK_VERSION, ASK_RELEASE, 5, 0, { { 0 } } },
+		{ ASK_VERSION, ASK_CLAIM, 1, 0, { { 0 } } },
+		{ ASK_VERSION, ASK_RING, 0, 0, { { 0 } } },
+		{ ASK_VERSION, ASK_LIST, 0, 0, { { 0 } } },
+		{ ASK_VERSION, ASK_DRAW, 7, 0, { { 0 } } },
+		{ ASK_VERSION + 1, ASK_HELLO, 0, 0, { { 0 } } },
+		{ ASK_VERSION, ASK_BIND, 0, 0, { { 0x01060010, { 0 }, 3, 0 } } },
+		{ ASK_VERSION, ASK_UNBIND, 0, 0, { { 0x01060010, { 0 }, 3, 0 } } },
+		{ ASK_VERSION, ASK_CLAIM, XROCE_MAX_QP + 7, 0, { { 0 } } },
+		{ ASK_VERSION, ASK_ATTACH, 1, 0, { { .address = { 0xff, 0x15 } } } },
+		{ ASK_VERSION, ASK_DETACH, 1, 0, { { .address = { 0xff, 0x15 } } } },
+		{ ASK_VERSION, ASK_PKEYS, 0, 0, { { 0 } } },
+		{ ASK_VERSION, ASK_MAPS, ASK_MAPS_OF(1, 15), 0, { { 0 } } },
+		{ ASK_VERSION, ASK_TRACE, 0, 0, { .trace = { .ring_bytes = 5, .what = 15 } } },
+		{ ASK_VERSION, ASK_TRACE, 1, 0,
+		  { .trace = { .peer = { 10 }, .qpn = 7, .ring_bytes = ~0u, .has_peer = 1 } } },
+		{ ASK_VERSION, ASK_UNTRACE, 2, 0, { { 0 } } },
 	};
 	char path[512];
 
@@ -461,7 +501,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 			end_client(&client[i]);
 	check_sums();
 	must(!quota.used[QUOTA_CONNECTIONS] && !quota.used[QUOTA_QPS] &&
-	     !quota.used[QUOTA_SERVICES] && !quota.used[QUOTA_GROUPS] && !groups.num);
+	     !quota.used[QUOTA_SERVICES] && !quota.used[QUOTA_TRACES] &&
+	     !quota.used[QUOTA_GROUPS] && !groups.num);
 	groups_free(&groups);
 	bindings_unmake(&bindings);
 	numbers_unmake(&numbers);

@@ -395,7 +395,7 @@ malformed() {
 		long raw 49 ${v}0000000200000005000000
 		very_long raw 65536 ${v}0000000200000005000000
 		no_ask raw 48 ${v}00000000000000
-		beyond_the_last raw 48 ${v}00000011000000
+		beyond_the_last raw 48 ${v}00000013000000
 		huge raw 48 ${v}000000ffffffffffffffff
 		padding raw 48 ${v}000000020000000500000001
 		a_service_of_no_bind raw 48 ${v}00000002000000050000000000000001
@@ -406,6 +406,11 @@ malformed() {
 	need_line bad '^raw EPERM$'
 	ask bad hello raw 48 ${v}00000009000000
 	need_line bad '^raw EPERM$'
+	# To look at a client, for nothing that there is; to end what has not begun.
+	ask bad hello raw 48 ${v}000000110000000000000000000000
+	need_line bad '^raw EINVAL$'
+	ask bad hello raw 48 ${v}000000120000000100000000000000
+	need_line bad '^raw ENOENT$'
 	ask bad raw 16 02000000010000000000000000000000
 	need_line bad '^raw EPROTONOSUPPORT$'
 	ask bad raw 4 ffffffff

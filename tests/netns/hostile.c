@@ -504,10 +504,14 @@ static void messages(const char *path, u32 n)
 		for (u32 k = 0; k < count; k++) {
 			u32 len = draw() % 4 ? sizeof(struct ask) : draw() % sizeof(bytes);
 			struct ask ask = { .version = draw() % 8 ? ASK_VERSION : draw(),
-					   .what = draw() % 8 ? draw() % 8 : draw(),
+					   .what = draw() % 8 ? draw() % (ASK_WHAT_MAX + 2) :
+								draw(),
 					   .number = draw() % 2 ? draw() % 64 : draw(),
 					   .pad = draw() % 16 ? 0 : draw() };
 
+			/* what belongs to a service or a trace, and what may not be there */
+			for (u32 j = 0; draw() % 2 && j < sizeof(ask.trace); j++)
+				((u8 *)&ask.trace)[j] = draw() % 3 ? 0 : (u8)draw();
 			for (u32 j = 0; j < len; j++)
 				bytes[j] = (u8)draw();
 			memcpy(bytes, &ask, sizeof(ask));

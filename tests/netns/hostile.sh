@@ -12,7 +12,7 @@ netns_pair 4500
 SINK4=10.77.0.99 SINK6=fd77::99
 chmod 755 "$WORK"
 mkdir -p "$WORK/own/bin" "$WORK/own/lib"
-install -m 755 "$XROCE" "$TOOLS"/{hostile,forger,vdata,asker} "$WORK/own/bin"
+install -m 755 "$XROCE" "$TOOLS"/{hostile,attacher,forger,vdata,asker} "$WORK/own/bin"
 install -m 755 "$BUILD/lib/libibverbs.so.1" "$WORK/own/lib/libibverbs.so.1"
 OWN=$WORK/own/bin
 index_a=$(ip -n $NS_A -o link show $IF_A | cut -d: -f1)
@@ -80,6 +80,26 @@ own_maps_only() {
 	need_no_line commands '(^| )(0|5|6|7|8|9|1[0-9]|20|23|28|29|3[0-9]|[4-6][0-9]) '
 	need_line commands '^1 2 '
 	[ ! -e /sys/fs/bpf/xroce-hostile ] || { fail "pinned"; rm -f /sys/fs/bpf/xroce-hostile; }
+	honest_goes_on
+}
+
+# The one program that a client is given can be run, and attached to nothing, though it may attach
+# what it likes in a network namespace of its own. What can be attached, others are, by the same
+# calls.
+own_program_only() {
+	start attacher a "${HOSTILE[@]}" "$OWN/attacher" client "$SOCKET"
+	finish "$child" 60 || { fail "attacher ended with $?"; show attacher; }
+	need_line attacher '^ran$'
+	need_line attacher '^done$'
+	need_no_line attacher '^did'
+	start attached b unshare -n "$OWN/attacher" xdp
+	finish "$child" 60 || { fail "attacher xdp ended with $?"; show attached; }
+	need_line attached '^did link 37 as root$'
+	need_line attached '^did netlink_xdp 2 as root$'
+	start attached b unshare -n "$OWN/attacher" cls
+	finish "$child" 60 || { fail "attacher cls ended with $?"; show attached; }
+	need_line attached '^did netlink_tc 0 as root$'
+	need_line attached '^did map_of 3 as root$'
 	honest_goes_on
 }
 
@@ -196,6 +216,7 @@ wait_until 10 settles
 memory=$(anonymous)
 
 run_case hostile_bpf own_maps_only
+run_case hostile_program own_program_only
 run_case hostile_ioctl own_device_only
 run_case hostile_mmap mappings
 run_case hostile_words shared_words

@@ -269,8 +269,8 @@ static void send_one(struct qp *qp)
 }
 
 /* Nobody looks. */
-static struct xroce_trace trace;
-static struct xdp_maps maps = { .trace = &trace, .tell_fd = -1 };
+static struct xroce_engine device;
+static struct xdp_maps maps = { .engine = &device, .tell_fd = -1 };
 
 static int setup(void **state)
 {

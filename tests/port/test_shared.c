@@ -117,7 +117,8 @@ static void broker_init(struct broker *b)
 		map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct xroce_srq_stat), XROCE_SRQ_STATS);
 	b->fd[ASK_FD_MR_STAT] =
 		map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct xroce_mr_stat), XROCE_MR_STATS);
-	b->fd[ASK_FD_TRACE] = map(BPF_MAP_TYPE_ARRAY, 4, sizeof(struct xroce_trace), 1);
+	/* a program, which is run only for those who look */
+	b->fd[ASK_FD_TELL] = map(BPF_MAP_TYPE_ARRAY, 4, 4, 1);
 }
 
 static void broker_replace(struct broker *b, enum ask_fd which, int fd)

@@ -92,7 +92,6 @@ struct port_maps *xdp_maps_new(void)
 	m->shared.qp_fd = fd_open(FD_MAP, m);
 	m->shared.gid_fd = fd_open(FD_MAP, m);
 	m->shared.channel_fd = fd_open(FD_MAP, m);
-	m->shared.trace = new_map(sizeof(*m->shared.trace));
 	m->shared.qp_stat = new_map(XROCE_QP_STATS * sizeof(*m->shared.qp_stat));
 	m->shared.cq_stat = new_map(XROCE_CQ_STATS * sizeof(*m->shared.cq_stat));
 	m->shared.srq_stat = new_map(XROCE_SRQ_STATS * sizeof(*m->shared.srq_stat));
@@ -111,7 +110,6 @@ void xdp_maps_free(struct port_maps *m)
 	free(m->shared.sock);
 	free(m->shared.stats);
 	free(m->shared.drops);
-	free(m->shared.trace);
 	free(m->shared.qp_stat);
 	free(m->shared.cq_stat);
 	free(m->shared.srq_stat);
@@ -274,7 +272,7 @@ struct packet_ring *xdp_packets(void)
 }
 
 /* Nobody looks here. */
-int kernel_program_run(int program, const void *frame, u32 len)
+int kernel_program_run(int program, void *context, u32 bytes)
 {
 	sched_fail("a program is run");
 }

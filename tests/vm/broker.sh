@@ -61,6 +61,17 @@ wire() {
 	guest_wait guest server 10 || { fail "the server ended with $?"; show server; }
 }
 
+# Its user looks at it meanwhile: what it sends is told by a program of BPF_PROG_TYPE_SYSCALL.
+traced() {
+	guest_start guest watch "setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all
+		/xroce/bin/xroce trace -c 3000 eth0"
+	wire ibv_rc_pingpong -g 0 -n 2000 -c
+	guest_wait guest watch 20 || fail "trace ended with $?"
+	need_least "packets received" "$(grep -c ' ibv_rc_pingpong.* QP [0-9]* < ' "$WORK/watch.out")" 500
+	need_least "packets sent" "$(grep -c ' ibv_rc_pingpong.* QP [0-9]* > ' "$WORK/watch.out")" 500
+	need_line watch ' \* state '
+}
+
 ends() {
 	guest_do guest stop "/xroce/bin/xroce stop eth0" || { fail "stop ends with $?"; show stop; }
 	guest_wait guest broker 10 || { fail "the broker ended with $?"; show broker; }
@@ -88,6 +99,7 @@ for kernel in "${kernels[@]}"; do
 	run_case ${kernel}_near_events near ibv_rc_pingpong -g 0 -n 100 -c -e
 	run_case ${kernel}_near_write near ib_write_bw -x 0 -s 65536 -n 20 -F
 	run_case ${kernel}_wire_write wire ib_write_bw -x 0 -s 65536 -n 20 -F
+	run_case ${kernel}_traced traced
 	run_case ${kernel}_ends ends
 	guest_off guest
 done

@@ -15,6 +15,7 @@
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <xroce/trace.h>
 #include <xroce/wire.h>
 
 #include "../base/process.h"
@@ -203,6 +204,8 @@ static bool ask_is_plausible(const struct ask_answer *answer)
 		return pkey_table_valid(&answer->port.pkeys);
 	case ASK_PKEYS:
 		return pkey_table_valid(&answer->pkeys);
+	case ASK_TRACE:
+		return answer->traced.place < XROCE_TRACERS;
 	default:
 		return true;
 	}
@@ -477,6 +480,31 @@ int ask_stop(struct asker *a)
 
 	return ask_question(a, ASK_STOP, 0, &answer, NULL, 0);
 }
+
+int ask_trace(struct asker *a, u32 n, const struct ask_trace *want, struct ask_traced *traced,
+	      int fds[ASK_TRACE_FDS])
+{
+	const struct ask ask = {
+		.version = ASK_VERSION, .what = ASK_TRACE, .number = n, .trace = *want
+	};
+	struct ask_answer answer;
+	int err = ask_whole(a, &ask, &answer, fds, ASK_TRACE_FDS);
+
+	if (!err)
+		*traced = answer.traced;
+	return err;
+}
+
+int ask_untrace(struct asker *a, u32 prog_id, u64 *lost)
+{
+	struct ask_answer answer;
+	int err = ask_question(a, ASK_UNTRACE, prog_id, &answer, NULL, 0);
+
+	if (!err)
+		*lost = answer.traced.lost;
+	return err;
+}
+
 
 pid_t ask_server(const struct asker *a)
 {

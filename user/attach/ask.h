@@ -87,6 +87,13 @@ int ask_stop(struct asker *a);
  * many came, up to ASK_FDS; 0: there are no more; or as the others.
  */
 int ask_maps(struct asker *a, u32 n, u32 first, struct ask_client *client, int fds[ASK_FDS]);
+/*
+ * Packets and events of that client come to a ring buffer; no longer. Of ASK_UNTRACE *lost is what
+ * is said of the whole.
+ */
+int ask_trace(struct asker *a, u32 n, const struct ask_trace *want, struct ask_traced *traced,
+	      int fds[ASK_TRACE_FDS]);
+int ask_untrace(struct asker *a, u32 prog_id, u64 *lost);
 /* The broker's process; 0: not of this pid namespace, or it cannot be told. */
 pid_t ask_server(const struct asker *a);
 

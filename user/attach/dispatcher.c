@@ -16,6 +16,7 @@
 #include "../base/options.h"
 #include "../base/privilege.h"
 #include "dispatcher.h"
+#include "program.h"
 #include "xroce.skel.h"
 
 #define PATH_BYTES 256
@@ -272,7 +273,7 @@ static int dispatcher_try_bpffs(void)
 int dispatcher_try(const char **step)
 {
 	const struct prints before = dispatcher_hush();
-	struct xroce_bpf *target = xroce_bpf__open(), *slot = xroce_bpf__open();
+	struct xroce_bpf *target = program_open(), *slot = program_open();
 	int err = -ENOMEM;
 
 	*step = "replacing a function of an XDP program (freplace)";

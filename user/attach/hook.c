@@ -13,6 +13,7 @@
 #include "complain.h"
 #include "dispatcher.h"
 #include "hook.h"
+#include "program.h"
 #include "xroce.skel.h"
 
 #define HOOK_BUSY_MS 200
@@ -22,7 +23,7 @@ static int hook_open(struct attachment *m)
 {
 	if (m->bpf)
 		xroce_bpf__destroy(m->bpf);
-	m->bpf = xroce_bpf__open();
+	m->bpf = program_open();
 	return m->bpf ? 0 : -errno;
 }
 

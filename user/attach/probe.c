@@ -22,6 +22,7 @@
 
 #include "dispatcher.h"
 #include "probe.h"
+#include "program.h"
 #include "../tx/tx_gso.h"
 #include "../tx/tx_redirect.h"
 #include "xroce.skel.h"
@@ -96,7 +97,7 @@ static void probe_trial(struct probe *p)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, opts, .flags = XDP_FLAGS_SKB_MODE);
 	const struct rlimit unlimited = { RLIM_INFINITY, RLIM_INFINITY };
-	struct xroce_bpf *bpf = xroce_bpf__open();
+	struct xroce_bpf *bpf = program_open();
 	struct tx_redirect redirect;
 	struct tx_gso gso;
 	int fd;

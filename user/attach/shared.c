@@ -159,8 +159,7 @@ static int shared_map_all(const struct netdev *dev, struct attachment *m)
 	m->maps.copies_fd = m->maps.copying_fd = -1;
 	m->maps.channel_fd = m->fd[ASK_FD_CHANNEL];
 	m->maps.drop_fd = m->fd[ASK_FD_DROP];
-	/* whoever has a program's descriptor may attach it: BPF_LINK_CREATE asks no more */
-	m->maps.tell_fd = -1;
+	m->maps.tell_fd = m->fd[ASK_FD_TELL];
 	return 0;
 }
 

@@ -17,8 +17,7 @@
 	X(qp_stat, xroce_qp_stat, ASK_FD_QP_STAT, XROCE_QP_STATS)      \
 	X(cq_stat, xroce_cq_stat, ASK_FD_CQ_STAT, XROCE_CQ_STATS)      \
 	X(srq_stat, xroce_srq_stat, ASK_FD_SRQ_STAT, XROCE_SRQ_STATS)  \
-	X(mr_stat, xroce_mr_stat, ASK_FD_MR_STAT, XROCE_MR_STATS)      \
-	X(trace, data_trace, ASK_FD_TRACE, 1)
+	X(mr_stat, xroce_mr_stat, ASK_FD_MR_STAT, XROCE_MR_STATS)
 
 /* The map's memory, shared with XDP and with programs that dump the map; NULL with errno set. */
 static inline void *shared_map(int map_fd, size_t bytes)

@@ -12,7 +12,7 @@
 
 #include "../transport/pkey.h"
 
-#define ASK_VERSION 8u
+#define ASK_VERSION 9u
 /* %llu: inode of the network namespace; %u: index of the interface in it */
 #define ASK_PATH    "/run/xroce/%llu-%u.sock"
 #define ASK_PARENT  "/run"
@@ -71,8 +71,23 @@ enum ask_what {
 	 * which they can be read, and not written; none: there are no more.
 	 */
 	ASK_MAPS,
+	/*
+	 * Packets and events of the number-th of those clients, as of ASK_LIST, from here on: trace
+	 * says of which. The answer has struct ask_traced and ASK_TRACE_FDS descriptors. -EALREADY:
+	 * this connection has them; -EBUSY: as many look at the client as can; -EINVAL: it asks for
+	 * nothing that there is; -EPERM: not with a broker that lacks CAP_SYS_ADMIN.
+	 */
+	ASK_TRACE,
+	/*
+	 * No more of those of the client that has, or had, the program of that number: struct
+	 * ask_traced; -ENOENT: there were none. What the ring has can be read yet. The end of the
+	 * connection, or of the client, is the same.
+	 */
+	ASK_UNTRACE,
 };
-#define ASK_WHAT_MAX ASK_MAPS
+#define ASK_WHAT_MAX ASK_UNTRACE
+/* ns; longer than the broker is ever busy: it renews it several times a second */
+#define ASK_LEASE 20000000000ull
 
 #define ASK_MAPS_OF(nth, first) ((nth) | (first) << 16)
 #define ASK_MAPS_NTH(number)	((number)&0xffff)
@@ -107,7 +122,7 @@ enum ask_fd {
 	ASK_FD_CQ_STAT,
 	ASK_FD_SRQ_STAT,
 	ASK_FD_MR_STAT,
-	ASK_FD_TRACE, /* .data.trace: who looks at it */
+	ASK_FD_TELL, /* the program that shows what it sends to those who look */
 	ASK_FDS
 };
 
@@ -120,6 +135,13 @@ enum ask_join_fd {
 	ASK_JOIN_FDS
 };
 
+/* The descriptors of ASK_TRACE. */
+enum ask_trace_fd {
+	ASK_TRACE_RING, /* of struct xroce_record */
+	ASK_TRACE_PAGE, /* struct xroce_trace, the element 0 of a map that can be looked up */
+	ASK_TRACE_FDS
+};
+
 enum { ASK_IPV4 = 1, ASK_IPV6 = 2 };
 
 /* A service of the connection manager. */
@@ -130,12 +152,25 @@ struct ask_service {
 	u32 pad;
 };
 
+/* What is wanted of a client's packets: as in struct xroce_tracer. */
+struct ask_trace {
+	u8 peer[16];
+	u32 qpn, bytes;
+	u32 ring_bytes; /* the ring is of so many at most, a user's of fewer */
+	u8 what;
+	u8 has_peer;
+	u16 pad;
+};
+
 struct ask {
 	u32 version;
 	u32 what; /* enum ask_what */
 	u32 number;
 	u32 pad;
-	struct ask_service service; /* of ASK_BIND to ASK_DETACH, else 0 */
+	union { /* else 0 */
+		struct ask_service service; /* of ASK_BIND to ASK_DETACH */
+		struct ask_trace trace;	    /* of ASK_TRACE */
+	};
 };
 
 struct ask_port {
@@ -160,6 +195,13 @@ struct ask_client {
 	u64 frames, hairpin, bytes, refused; /* of struct xroce_tap, both devices' */
 };
 
+struct ask_traced {
+	struct ask_client client; /* of ASK_TRACE */
+	u32 place;		  /* in struct xroce_trace */
+	u32 pad;
+	u64 lost; /* what this place's counter says, at the beginning and at the end */
+};
+
 struct ask_answer {
 	u32 version;
 	u32 what;     /* as asked */
@@ -168,6 +210,7 @@ struct ask_answer {
 	union {
 		struct ask_port port;
 		struct ask_client client;
+		struct ask_traced traced;
 		struct pkey_table pkeys;
 		u32 number;
 		u8 room[112];

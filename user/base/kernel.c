@@ -199,11 +199,12 @@ void kernel_ring_unmap(const struct ring_memory *memory)
 
 /* ---- programs ---- */
 
-int kernel_program_run(int program, const void *frame, u32 len)
+int kernel_program_run(int program, void *context, u32 bytes)
 {
-	LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame, .data_size_in = len, .repeat = 1);
+	LIBBPF_OPTS(bpf_test_run_opts, run, .ctx_in = context, .ctx_size_in = bytes);
+	const int err = bpf_prog_test_run_opts(program, &run);
 
-	return bpf_prog_test_run_opts(program, &run);
+	return err ? err : (int)run.retval;
 }
 
 /* ---- maps ---- */

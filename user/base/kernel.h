@@ -84,8 +84,11 @@ int kernel_map_sum(int map, u32 key, u64 *sums, u32 words);
 int kernel_map_put_all(int map, const void *keys, const void *values, u32 n);
 void kernel_map_remove(int map, const void *key);
 
-/* Runs an XDP program that is attached nowhere, with a frame of so many bytes. 0 or -errno. */
-int kernel_program_run(int program, const void *frame, u32 len);
+/*
+ * Runs a program of BPF_PROG_TYPE_SYSCALL with that context, which it may change. Returns what it
+ * does, which must not be below 0, or -errno: it has not run.
+ */
+int kernel_program_run(int program, void *context, u32 bytes);
 
 /* ---- AF_XDP sockets ---- */
 /* Look at the transmit ring; at the fill ring. Does not wait. */

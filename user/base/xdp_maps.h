@@ -18,7 +18,7 @@ struct xdp_maps {
 	/* -1 likewise; copying_fd: the map of a word, the program's xroce_copying */
 	int copies_fd, copying_fd;
 	int drop_fd;			  /* -1: in a forked child */
-	int tell_fd;			  /* xroce_tell; -1: likewise, or shared */
+	int tell_fd;			  /* xroce_tell; -1: likewise, or before Linux 6.1 */
 	struct xroce_cq *cq;		  /* XROCE_MAX_CQ arm words */
 	struct xroce_expect *expect;	  /* XROCE_MAX_QP */
 	struct xroce_engine *engine;
@@ -26,7 +26,6 @@ struct xdp_maps {
 	struct xroce_sock *sock;	  /* XROCE_MAX_QUEUE */
 	struct xroce_engine_stats *stats; /* XROCE_MAX_SHARD */
 	struct xroce_drops *drops;	  /* XROCE_MAX_SHARD */
-	struct xroce_trace *trace;	  /* who looks */
 	struct xroce_qp_stat *qp_stat;	  /* XROCE_QP_STATS */
 	struct xroce_cq_stat *cq_stat;	  /* XROCE_CQ_STATS */
 	struct xroce_srq_stat *srq_stat;  /* XROCE_SRQ_STATS */

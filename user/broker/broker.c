@@ -14,6 +14,7 @@
 #include "../base/kernel.h"
 #include "../base/process.h"
 #include "client.h"
+#include "client_trace.h"
 #include "first.h"
 #include "orphans.h"
 #include "pinned.h"
@@ -197,13 +198,15 @@ static int broker_make_books(struct broker *b)
 			  [QUOTA_QPS] = b->options.max_qps,
 			  [QUOTA_RINGS] = b->options.max_rings,
 			  [QUOTA_SERVICES] = b->options.max_services,
-			  [QUOTA_GROUPS] = GROUPS_OF_USER },
+			  [QUOTA_GROUPS] = GROUPS_OF_USER,
+			  [QUOTA_TRACES] = CLIENT_TRACE_OF_USER },
 		.all = { [QUOTA_CONNECTIONS] = QUOTA_CONNECTIONS_MAX,
 			 [QUOTA_CLIENTS] = XROCE_MAX_CLIENT,
 			 [QUOTA_QPS] = max_qps,
 			 [QUOTA_RINGS] = UINT_MAX,
 			 [QUOTA_SERVICES] = BROKER_SERVICES,
-			 [QUOTA_GROUPS] = XROCE_MAX_MEMBERS * XROCE_GROUP_CLIENTS },
+			 [QUOTA_GROUPS] = XROCE_MAX_MEMBERS * XROCE_GROUP_CLIENTS,
+			 [QUOTA_TRACES] = CLIENT_TRACE_OF_ALL },
 	};
 	u64 seed[2];
 	int err;
@@ -304,6 +307,8 @@ static void broker_end(struct broker *b)
 		mux_detach(&b->mux);
 	while (b->clients)
 		client_end(b->clients);
+	while (client_trace_bury(b))
+		;
 	orphans_free(b);
 	speaker_close(&b->speaker);
 	stock_empty(&b->stock);
@@ -374,8 +379,12 @@ static void broker_look_at_use(struct broker *b, u64 now_ns)
 /* One thing that takes its time, and that is due. False: there is none. */
 static bool broker_work_slowly(struct broker *b, u64 now_ns, bool idle)
 {
-	struct client *c = client_waiting(b);
+	struct client *c;
 
+	/* first: whoever asks again and again for a ring finds those gone that it had */
+	if (client_trace_bury(b))
+		return true;
+	c = client_waiting(b, false);
 	if (c)
 		client_serve(c);
 	else if (stock_is_due(&b->stock, now_ns))
@@ -393,21 +402,24 @@ static bool broker_work_slowly(struct broker *b, u64 now_ns, bool idle)
  */
 static void broker_work(struct broker *b, u64 now_ns, bool idle)
 {
-	struct client *c = b->stock.spares ? client_waiting(b) : NULL;
+	struct client *c = b->stock.spares ? client_waiting(b, true) : NULL;
 
 	if (c)
 		client_serve(c);
 	else if ((idle || now_ns >= b->slow_ns) && broker_work_slowly(b, now_ns, idle))
 		b->slow_ns = clock_now_ns() + SLOW_NS;
 	orphans_tell(b, now_ns);
+	client_trace_renew(b, now_ns);
 	broker_look_at_use(b, now_ns);
 }
 
 static u64 broker_next_ns(struct broker *b)
 {
-	const u64 next_ns = min_u64(orphans_next_ns(b), b->unused_ns);
+	u64 next_ns = min_u64(orphans_next_ns(b), b->unused_ns);
 
-	return client_waiting(b) ? 0 : min_u64(stock_next_ns(&b->stock), next_ns);
+	next_ns = min_u64(next_ns, client_trace_next_ns(b));
+	next_ns = min_u64(next_ns, stock_next_ns(&b->stock));
+	return b->dead_traces || client_waiting(b, false) ? 0 : next_ns;
 }
 
 static int brokers_timeout_ms(const struct brokers *all)

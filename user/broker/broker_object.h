@@ -26,7 +26,8 @@ struct client {
 	u32 pid, uid;
 	char command[16];
 	bool privileged;
-	bool waiting;	/* for its port */
+	bool waiting;	/* for its port, or what else takes its time: for the answer to */
+	struct ask asked;
 	u32 number;	/* with a port: key in xroce_client; else CLIENT_NONE */
 	u32 tap[INSTANCE_TAPS]; /* its devices */
 	int single_link_fd; /* of the XDP program on the second; -1: none */
@@ -41,6 +42,7 @@ struct client {
 	u32 bound;	/* its list in bindings */
 	u32 groups;	/* multicast groups, client_group.c's */
 	struct pin pin;	/* pinned.c's */
+	struct client_trace *traces; /* clients that it looks at, client_trace.c's */
 };
 
 struct broker {
@@ -72,9 +74,14 @@ struct broker {
 	struct client *clients;	/* all connections, the newest first */
 	struct client *of[XROCE_MAX_CLIENT]; /* by number */
 	u32 last_number;
-	u64 served;	/* ports made */
+	u64 served;	/* ports made, and other answers that took time */
 	u64 slow_ns;	/* when slow work may be done again though somebody asks */
 	u64 unused_ns;	/* when it ends for want of a client; NSEC_NEVER: not for that */
+	/* client_trace.c's */
+	u32 traces;	/* of clients that have not ended */
+	struct client_trace *dead_traces; /* of askers that have */
+	u64 trace_ns;	/* when to renew them */
+	u32 trace_serial;
 	int stopper_fd;	/* whoever asked for the end hears of it when all is gone */
 	bool ended;
 	/* first.c's: the process that had the interface alone, and the socket is its own as well */

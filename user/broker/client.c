@@ -11,6 +11,7 @@
 #include "client.h"
 #include "client_cm.h"
 #include "client_group.h"
+#include "client_trace.h"
 #include "first.h"
 #include "message.h"
 #include "pinned.h"
@@ -49,7 +50,20 @@ static int client_check_read(const struct client *c)
 	return message_is_unread(c->source.fd) ? -EBUSY : 0;
 }
 
-static void client_hello(struct client *c)
+/* Its turn comes: client_serve(). Until then what else it sends stays where it is. */
+static void client_wait(struct client *c, const struct ask *ask)
+{
+	c->waiting = true;
+	c->asked = *ask;
+	loop_listen(c->broker->loop, &c->source, false);
+}
+
+static bool client_waits_for_port(const struct client *c)
+{
+	return c->waiting && c->asked.what == ASK_HELLO;
+}
+
+static void client_hello(struct client *c, const struct ask *ask)
 {
 	int err = c->waiting || c->number != CLIENT_NONE ? -EALREADY : client_check_read(c);
 
@@ -59,17 +73,16 @@ static void client_hello(struct client *c)
 		client_reply(c, ASK_HELLO, err);
 		return;
 	}
-	/* its turn comes: client_serve(). Until then what else it sends stays where it is */
-	c->waiting = true;
-	loop_listen(c->broker->loop, &c->source, false);
+	client_wait(c, ask);
 }
 
-struct client *client_waiting(struct broker *b)
+struct client *client_waiting(struct broker *b, bool for_port)
 {
 	struct client *found = NULL;
 
 	for (struct client *c = b->clients; c; c = c->next)
-		if (c->waiting && (!found || c->user->served <= found->user->served))
+		if ((for_port ? client_waits_for_port(c) : c->waiting) &&
+		    (!found || c->user->served <= found->user->served))
 			found = c;
 	return found;
 }
@@ -149,16 +162,13 @@ static int client_connect(struct client *c, const struct instance *i)
 	return err;
 }
 
-void client_serve(struct client *c)
+static void client_serve_port(struct client *c)
 {
 	struct broker *b = c->broker;
 	struct instance i;
 	const char *step;
 	int err = stock_take(&b->stock, clock_now_ns(), &i, &step);
 
-	c->waiting = false;
-	c->user->served = ++b->served;
-	loop_listen(b->loop, &c->source, true);
 	if (err) {
 		fprintf(stderr, "xroce: %s: cannot %s: %s\n", b->dev.name, step, strerror(-err));
 	} else {
@@ -369,6 +379,33 @@ static void client_maps(struct client *c, u32 number)
 	shown_close(fd, n);
 }
 
+/* Its user's own, as the maps; root's too, who can look without us. */
+static void client_trace(struct client *c, const struct ask *ask)
+{
+	struct ask_answer answer = { .what = ASK_TRACE, .num_fds = ASK_TRACE_FDS };
+	struct client *other = client_nth(c, ask->number);
+	int fd[ASK_TRACE_FDS], err = other ? client_check_read(c) : -ENOENT;
+
+	if (!err)
+		err = client_trace_begin(c, other, &ask->trace, &answer.traced, fd);
+	if (err) {
+		client_reply(c, ASK_TRACE, err);
+		return;
+	}
+	answer.traced.client = client_describe(other);
+	client_send(c, &answer, fd);
+	for (u32 i = 0; i < ASK_TRACE_FDS; i++)
+		close(fd[i]);
+}
+
+static void client_untrace(struct client *c, u32 prog_id)
+{
+	struct ask_answer answer = { .what = ASK_UNTRACE };
+
+	answer.err = client_trace_end(c, prog_id, &answer.traced);
+	client_send(c, &answer, NULL);
+}
+
 static void client_stop(struct client *c)
 {
 	struct broker *b = c->broker;
@@ -385,13 +422,32 @@ static void client_stop(struct client *c)
 		b->stopper_fd = fcntl(c->source.fd, F_DUPFD_CLOEXEC, 0);
 }
 
+/* ---- what takes its time ---- */
+
+void client_serve(struct client *c)
+{
+	c->waiting = false;
+	c->user->served = ++c->broker->served;
+	loop_listen(c->broker->loop, &c->source, true);
+	switch (c->asked.what) {
+	case ASK_TRACE:
+		client_trace(c, &c->asked);
+		return;
+	case ASK_UNTRACE:
+		client_untrace(c, c->asked.number);
+		return;
+	default:
+		client_serve_port(c);
+	}
+}
+
 /* ---- what comes in ---- */
 
 static void client_ask(struct client *c, const struct ask *ask)
 {
 	switch ((enum ask_what)ask->what) {
 	case ASK_HELLO:
-		client_hello(c);
+		client_hello(c, ask);
 		return;
 	case ASK_DRAW:
 		client_draw(c);
@@ -425,6 +481,10 @@ static void client_ask(struct client *c, const struct ask *ask)
 		return;
 	case ASK_MAPS:
 		client_maps(c, ask->number);
+		return;
+	case ASK_TRACE:
+	case ASK_UNTRACE:
+		client_wait(c, ask);
 		return;
 	case ASK_BIND:
 		client_reply(c, ASK_BIND, client_cm_bind(c, &ask->service));
@@ -560,7 +620,7 @@ void client_end(struct client *c)
 	client_disown(c);
 	client_cm_end(c);
 	client_group_end(c);
-	if (c->number != CLIENT_NONE || c->waiting)
+	if (c->number != CLIENT_NONE || client_waits_for_port(c))
 		quota_give(&b->quota, c->user, QUOTA_CLIENTS, 1);
 	pinned_client_end(c);
 	if (c->number != CLIENT_NONE) {
@@ -578,6 +638,7 @@ void client_dismiss(struct client *c)
 {
 	struct broker *b = c->broker;
 
+	client_trace_dismiss(c);
 	/* nobody finds it any more, though it may have its place */
 	if (c->number != CLIENT_NONE)
 		b->of[c->number] = NULL;

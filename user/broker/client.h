@@ -20,10 +20,11 @@ int client_enter(struct client *c, int prog_fd, u32 prog_id, const u32 tap[INSTA
 void client_welcome(struct broker *b);
 
 /*
- * The client that waits for its port longest, of the user that was served least recently; NULL.
+ * The client that waits for its port, or for any answer that takes its time, longest, of the user
+ * that was served least recently; NULL.
  */
-struct client *client_waiting(struct broker *b);
-/* Gives it its port, or says why not. */
+struct client *client_waiting(struct broker *b, bool for_port);
+/* Gives it that, or says why not. */
 void client_serve(struct client *c);
 
 /* All that it has is taken back, in this order: numbers, packets, TAP, place. */

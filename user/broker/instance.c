@@ -3,6 +3,7 @@
 #include <linux/if_link.h>
 #include <unistd.h>
 
+#include "../attach/program.h"
 #include "../base/kernel.h"
 #include "../base/privilege.h"
 #include "instance.h"
@@ -24,7 +25,7 @@ static int instance_load(struct instance *i, const struct instance_plan *plan)
 	u32 len = sizeof(info);
 	int err, prog_fd;
 
-	i->bpf = xroce_bpf__open();
+	i->bpf = program_open();
 	if (!i->bpf)
 		return -errno;
 	i->bpf->rodata->xroce_shared = true;
@@ -142,7 +143,10 @@ void instance_fds(const struct instance *i, int fd[ASK_FDS])
 	fd[ASK_FD_CQ_STAT] = bpf_map__fd(i->bpf->maps.xroce_cq_stat);
 	fd[ASK_FD_SRQ_STAT] = bpf_map__fd(i->bpf->maps.xroce_srq_stat);
 	fd[ASK_FD_MR_STAT] = bpf_map__fd(i->bpf->maps.xroce_mr_stat);
-	fd[ASK_FD_TRACE] = bpf_map__fd(i->bpf->maps.data_trace);
+	fd[ASK_FD_TELL] = bpf_program__fd(i->bpf->progs.xroce_tell);
+	/* a kernel that has no such program: what cannot be run */
+	if (fd[ASK_FD_TELL] < 0)
+		fd[ASK_FD_TELL] = fd[ASK_FD_MR_STAT];
 }
 
 void instance_close(struct instance *i)

@@ -10,7 +10,11 @@ static bool message_is_plain(const struct ask *ask)
 {
 	static const struct ask_service none;
 
-	if (ask->pad || ask->service.pad)
+	if (ask->pad)
+		return false;
+	if (ask->what == ASK_TRACE)
+		return !ask->trace.pad;
+	if (ask->service.pad)
 		return false;
 	return (ask->what >= ASK_BIND && ask->what <= ASK_DETACH) ||
 	       !memcmp(&ask->service, &none, sizeof(none));

@@ -24,7 +24,15 @@ struct quota_user *quota_find(struct quota *q, u32 uid)
 	return found;
 }
 
-int quota_take(struct quota *q, struct quota_user *user, enum quota_kind kind)
+u32 quota_left(const struct quota *q, const struct quota_user *user, enum quota_kind kind)
+{
+	const u32 all = q->limits.all[kind] - min_u32(q->limits.all[kind], q->used[kind]);
+	const u32 own = q->limits.user[kind] - min_u32(q->limits.user[kind], user->used[kind]);
+
+	return user->uid ? min_u32(all, own) : all;
+}
+
+int quota_take_some(struct quota *q, struct quota_user *user, enum quota_kind kind, u32 n)
 {
 	const bool is_root = user->uid == 0;
 	u32 all = q->limits.all[kind];
@@ -32,13 +40,19 @@ int quota_take(struct quota *q, struct quota_user *user, enum quota_kind kind)
 	/* so that root can end a broker whose clients are all others' */
 	if (kind == QUOTA_CONNECTIONS && !is_root)
 		all -= min_u32(all, QUOTA_SPARE);
-	if (q->used[kind] >= all)
+	if (q->used[kind] >= all || all - q->used[kind] < n)
 		return -ENOSPC;
-	if (!is_root && user->used[kind] >= q->limits.user[kind])
+	if (!is_root && (user->used[kind] >= q->limits.user[kind] ||
+			 q->limits.user[kind] - user->used[kind] < n))
 		return -EDQUOT;
-	q->used[kind]++;
-	user->used[kind]++;
+	q->used[kind] += n;
+	user->used[kind] += n;
 	return 0;
+}
+
+int quota_take(struct quota *q, struct quota_user *user, enum quota_kind kind)
+{
+	return quota_take_some(q, user, kind, 1);
 }
 
 void quota_give(struct quota *q, struct quota_user *user, enum quota_kind kind, u32 n)

@@ -17,6 +17,7 @@ enum quota_kind {
 	QUOTA_RINGS,
 	QUOTA_SERVICES,
 	QUOTA_GROUPS,	   /* of each of its clients */
+	QUOTA_TRACES,	   /* pieces of rings, of those that look at clients */
 	QUOTA_KINDS
 };
 
@@ -33,7 +34,7 @@ struct quota_limits {
 struct quota_user {
 	u32 uid;
 	u32 used[QUOTA_KINDS]; /* no connection: the place is free */
-	u64 served;	       /* when its last port was made, in ports */
+	u64 served;	       /* when it had its last, as of struct broker */
 };
 
 struct quota {
@@ -52,6 +53,10 @@ struct quota_user *quota_find(struct quota *q, u32 uid);
 
 /* Returns 0, -EDQUOT (the user has all that it may) or -ENOSPC (there is no more). */
 int quota_take(struct quota *q, struct quota_user *user, enum quota_kind kind);
+/* The same with n of them, or none. */
+int quota_take_some(struct quota *q, struct quota_user *user, enum quota_kind kind, u32 n);
+/* How many it could take, at most. */
+u32 quota_left(const struct quota *q, const struct quota_user *user, enum quota_kind kind);
 void quota_give(struct quota *q, struct quota_user *user, enum quota_kind kind, u32 n);
 
 #endif

@@ -147,8 +147,8 @@ static void capture_record(void *arg, struct traced *from, struct xroce_record *
 static int capture_failed(const char *what, int err)
 {
 	if (err == -EPERM || err == -EACCES)
-		fprintf(stderr, "xroce capture: cannot %s: %s; it takes root\n", what,
-			strerror(-err));
+		fprintf(stderr, "xroce capture: cannot %s: %s; it takes root, or a broker (xroce "
+				"serve) for one's own processes\n", what, strerror(-err));
 	else
 		fprintf(stderr, "xroce capture: cannot %s: %s\n", what, strerror(-err));
 	return EXIT_FAILED;
@@ -173,9 +173,7 @@ static void capture_complain(const struct capture *c, int *told)
 	*told = err;
 	terminal_say(NULL);
 	if (err == -EBUSY)
-		fprintf(stderr, "xroce capture: a process is looked at by %u others already, which "
-				"is as many as can be\n",
-			XROCE_TRACERS);
+		fprintf(stderr, "xroce capture: as many others as can look at a process already\n");
 	else
 		capture_failed("look at a process", err);
 }
@@ -192,7 +190,7 @@ static int capture_run(struct capture *c)
 		if (n > 0 && !c->err)
 			c->err = capture_file_flush(&c->file);
 		capture_complain(c, &told);
-		if (told == -EPERM || stopped || capture_is_full(c))
+		if (told == -EPERM || (stopped && !n) || capture_is_full(c))
 			break;
 		if (!waits && !tracers_num(&c->tracers)) {
 			fprintf(stderr, "xroce capture: no process has %s open yet; waiting\n",
@@ -201,7 +199,8 @@ static int capture_run(struct capture *c)
 		}
 		if (atomic_load_explicit(&capture_ended, memory_order_relaxed) ||
 		    clock_now_ns() >= c->until_ns) {
-			tracers_stop(&c->tracers);
+			if (!stopped)
+				tracers_stop(&c->tracers);
 			stopped = true;
 			continue;
 		}
@@ -218,7 +217,7 @@ static int capture_run(struct capture *c)
 static int capture_main_run(struct capture *c)
 {
 	struct sigaction action = { .sa_handler = capture_end };
-	u64 lost, interrupted = 0;
+	u64 lost, interrupted;
 	int ret;
 
 	sigaction(SIGINT, &action, NULL);
@@ -232,11 +231,9 @@ static int capture_main_run(struct capture *c)
 		return capture_failed(c->file.opened, ret);
 	tracers_begin(&c->tracers, &c->want, c->dev, c->pid);
 	ret = capture_run(c);
-	for (const struct traced *p = c->tracers.first; p; p = p->next)
-		interrupted += p->tracer.interrupted;
-	interrupted += c->tracers.interrupted;
-	lost = tracers_lost(&c->tracers);
 	tracers_end(&c->tracers);
+	lost = tracers_lost(&c->tracers);
+	interrupted = c->tracers.interrupted;
 	if (c->err)
 		capture_file_close(&c->file, lost);
 	else
@@ -245,7 +242,7 @@ static int capture_main_run(struct capture *c)
 	if (c->err && c->err != -EPIPE)
 		ret = capture_failed("write the file", c->err);
 	fprintf(stderr, "xroce capture: %llu packets received, %llu dropped by a check, %llu sent; "
-			"%llu records lost as the ring was full\n",
+			"%llu packets lost as the ring was full\n",
 		(unsigned long long)c->received, (unsigned long long)c->dropped,
 		(unsigned long long)c->sent, (unsigned long long)lost);
 	if (interrupted)
@@ -400,6 +397,6 @@ const struct command command_capture = {
 		"  --buffer N           room for N MiB between XDP and the file (default 32), for "
 		"each process\n"
 		"\n"
-		"Needs root. Exit status: 0; 1 if it failed; 2 for wrong usage or no such "
-		"interface.\n",
+		"Needs root; of one's own processes, a broker (xroce serve) and nothing else.\n"
+		"Exit status: 0; 1 if it failed; 2 for wrong usage or no such interface.\n",
 };

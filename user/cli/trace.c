@@ -188,7 +188,7 @@ static int trace_run(struct trace *t)
 
 	for (;;) {
 		n = tracers_round(&t->tracers, trace_record, t);
-		if (fflush(stdout) || n < 0 || t->tracers.err == -EPERM || stopped ||
+		if (fflush(stdout) || n < 0 || t->tracers.err == -EPERM || (stopped && !n) ||
 		    trace_is_full(t))
 			break;
 		trace_say_lost(t);
@@ -204,7 +204,8 @@ static int trace_run(struct trace *t)
 		noted |= tracers_num(&t->tracers) != 0;
 		if (atomic_load_explicit(&trace_ended, memory_order_relaxed) ||
 		    clock_now_ns() >= t->until_ns) {
-			tracers_stop(&t->tracers);
+			if (!stopped)
+				tracers_stop(&t->tracers);
 			stopped = true;
 			continue;
 		}
@@ -215,7 +216,8 @@ static int trace_run(struct trace *t)
 		const int err = n < 0 ? n : t->tracers.err;
 
 		fprintf(stderr, "xroce trace: cannot look at a process: %s%s\n", strerror(-err),
-			err == -EPERM ? "; it takes root" :
+			err == -EPERM ? "; it takes root, or a broker (xroce serve) for one's own "
+					"processes" :
 			err == -EBUSY ? ": as many look at it as can be" :
 					"");
 		return EXIT_FAILED;
@@ -334,6 +336,6 @@ const struct command command_trace = {
 		"  -d, --duration N   end after so many seconds\n"
 		"  -j, --json         a JSON object a line\n"
 		"\n"
-		"Needs root. Exit status: 0; 1 if it failed; 2 for wrong usage or no such "
-		"interface.\n",
+		"Needs root; of one's own processes, a broker (xroce serve) and nothing else.\n"
+		"Exit status: 0; 1 if it failed; 2 for wrong usage or no such interface.\n",
 };

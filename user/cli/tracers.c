@@ -2,15 +2,15 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "../attach/ask.h"
 #include "../base/clock.h"
-#include "../base/process.h"
+#include "../base/privilege.h"
 #include "../transport/packet.h"
 #include "cli.h"
+#include "tale.h"
 #include "tracers.h"
 
 #define LOOK_NS	    (25 * NSEC_PER_MSEC) /* from one look for ports to the next */
-/* for a broker's answer: leases have to be renewed meanwhile */
+/* for a broker's answer: leases that are ours have to be renewed meanwhile */
 #define ASK_NS	    (300 * NSEC_PER_MSEC)
 #define ROUND_BYTES (64u << 20)		  /* that are read before they are passed on */
 
@@ -73,34 +73,25 @@ static bool tracers_wants(const struct tracers *t, const struct xroce_told *told
 	return packet_parse(&p, &frame) == XROCE_DROP_none && gid_equal(&p.dst, &t->want.peer);
 }
 
-/*
- * What a process told: size bytes, which it may have filled with anything. Each record that is
- * whole and of a kind that can be is taken; the first that is not ends it.
- */
-static int tracers_take_tale(struct traced *from, const u8 *tale, u32 size)
+/* What a process told, as the records that it would have been. */
+static int tracers_take_tale(struct traced *from, const u8 *bytes, u32 size)
 {
-	u32 at = sizeof(struct xroce_tale);
 	struct xroce_told told;
+	struct tale tale;
+	const u8 *data;
 	int err = 0;
 
-	while (!err && at + sizeof(told) <= size) {
-		const u8 *data = tale + at + sizeof(told);
-		struct xroce_record head = { .len = 0 };
+	tale_begin(&tale, bytes, size);
+	while (!err && tale_next(&tale, &told, &data)) {
+		const struct xroce_record head = { .cqe = { .rx_time_ns = told.time_ns,
+							    .qpn = told.qpn,
+							    .src_qpn = told.peer_qpn },
+						   .kind = told.kind,
+						   .drop = told.event,
+						   .len = told.size };
 
-		memcpy(&told, tale + at, sizeof(told));
-		at += (u32)(sizeof(told) + told.size + 7) & ~7u;
-		if (at > size || told.kind < XROCE_RECORD_SENT || told.kind > XROCE_RECORD_EVENT ||
-		    (told.kind == XROCE_RECORD_EVENT) != !told.size ||
-		    told.size > PACKET_FRAME_MAX)
-			break;
 		if (!tracers_wants(from->all, &told, data))
 			continue;
-		head.cqe.rx_time_ns = told.time_ns;
-		head.cqe.qpn = told.qpn;
-		head.cqe.src_qpn = told.peer_qpn;
-		head.kind = told.kind;
-		head.drop = told.event;
-		head.len = told.size;
 		err = told.kind == XROCE_RECORD_EVENT ?
 			      tracers_put(from, &head, &told, sizeof(told)) :
 			      tracers_put(from, &head, data, told.size);
@@ -138,24 +129,33 @@ static struct traced *tracers_find(struct tracers *t, u32 prog_id)
 	return NULL;
 }
 
-static void tracers_add(struct tracers *t, const struct netdev *dev, u32 prog_id, u32 pid,
-			bool is_broker)
+static int tracers_open(struct tracers *t, struct traced *p, const struct observed *o)
 {
-	struct traced *p = tracers_find(t, prog_id);
+	if (!t->asks)
+		return tracer_open(&p->tracer, p->prog_id, &t->want, tracers_take, p);
+	return tracer_ask(&p->tracer, o->iface->asker, o->nth, p->prog_id, &t->want,
+			  tracers_take, p);
+}
+
+static void tracers_add(struct tracers *t, const struct observed *o)
+{
+	struct traced *p = tracers_find(t, o->prog_id);
+	const bool is_broker = o->kind == OBSERVED_BROKER;
 	int err;
 
 	if (p)
 		p->seen = true;
-	if (p || !prog_id || (t->pid && (is_broker || t->pid != pid)))
+	if (p || !o->prog_id || (t->pid && (is_broker || t->pid != o->pid)))
 		return;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return;
-	*p = (struct traced){ .prog_id = prog_id, .ifindex = dev->ifindex, .pid = pid,
-			      .is_broker = is_broker, .seen = true, .all = t };
-	snprintf(p->iface, sizeof(p->iface), "%s", dev->name);
-	process_name((pid_t)pid, p->command, sizeof(p->command));
-	err = tracer_open(&p->tracer, prog_id, &t->want, tracers_take, p);
+	*p = (struct traced){ .prog_id = o->prog_id, .ifindex = o->iface->ifindex,
+			      .pid = is_broker ? 0 : o->pid, .is_broker = is_broker, .seen = true,
+			      .all = t };
+	snprintf(p->iface, sizeof(p->iface), "%s", o->iface->name);
+	snprintf(p->command, sizeof(p->command), "%s", o->command);
+	err = tracers_open(t, p, o);
 	if (err) {
 		/* it may have ended just now */
 		t->err = err == -ENOENT ? t->err : err;
@@ -173,6 +173,7 @@ static void tracers_remove(struct tracers *t, struct traced *p)
 	while (*at != p)
 		at = &(*at)->next;
 	*at = p->next;
+	tracer_stop(&p->tracer);
 	t->lost_before += tracer_lost(&p->tracer);
 	t->interrupted += p->tracer.interrupted;
 	tracer_close(&p->tracer);
@@ -180,62 +181,41 @@ static void tracers_remove(struct tracers *t, struct traced *p)
 }
 
 /*
- * Each client of a broker has a program; what is nobody's the broker's own drops. One that does not
- * answer may have the clients that it had.
+ * A broker that does not answer may have the clients that it had, but with it goes what it let us
+ * look at. An interface that this user may not look at is complained of if there is no other.
  */
-static void tracers_look_at_broker(struct tracers *t, const struct netdev *dev)
+static void tracers_look_at(struct tracers *t)
 {
-	struct ask_client client;
-	struct asker asker;
-	int err;
+	const struct observer *o = &t->observer;
+	bool any = false, hidden = false;
 
-	ask_init(&asker);
-	asker.max_ns = ASK_NS;
-	err = ask_connect(&asker, netdev_netns(), dev->ifindex);
-	for (u32 n = 0; !err; n++) {
-		err = ask_list(&asker, n, &client);
-		if (!err)
-			tracers_add(t, dev, client.prog_id, client.pid, false);
+	for (u32 i = 0; i < o->num_ifaces; i++) {
+		const struct observed_iface *iface = &o->ifaces[i];
+		const bool silent = iface->broker_prog_id && !iface->asks && !t->asks;
+
+		any |= iface->asks;
+		hidden |= iface->is_hidden;
+		for (struct traced *p = t->first; p; p = p->next)
+			p->seen |= p->ifindex == iface->ifindex && silent;
 	}
-	ask_close(&asker);
-	if (err == -ENOENT)
-		return;
-	for (struct traced *p = t->first; p; p = p->next)
-		p->seen |= p->ifindex == dev->ifindex;
-}
-
-static void tracers_look_at(struct tracers *t, const struct netdev *dev)
-{
-	struct xdp_hook hook;
-	char comm[32];
-	pid_t pid = 0;
-
-	if (xdp_hook_query(dev->ifindex, &hook) || !hook.prog_id)
-		return;
-	if (hook.is_broker) {
-		tracers_add(t, dev, hook.prog_id, 0, true);
-		tracers_look_at_broker(t, dev);
-	} else if (hook.ours_id) {
-		if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)))
-			pid = 0;
-		tracers_add(t, dev, hook.ours_id, (u32)pid, false);
-	}
+	for (u32 i = 0; i < o->num; i++)
+		tracers_add(t, &o->ports[i]);
+	if (hidden && !any && !t->first)
+		t->err = -EPERM;
 }
 
 static int tracers_look(struct tracers *t)
 {
-	struct netdev one, *list = NULL;
-	int n = t->dev ? netdev_find(t->dev, &one) : netdev_list(&list);
+	int err = t->observer.ifaces ? observer_follow(&t->observer, t->dev) :
+				       observer_begin(&t->observer, t->dev);
 
-	if (n < 0)
-		return n == -ENODEV && t->first ? 0 : n;
+	if (err)
+		return err == -ENODEV && t->first ? 0 : err;
+	t->observer.ask_ns = t->asks ? ASK_MAX_NS : ASK_NS;
 	for (struct traced *p = t->first; p; p = p->next)
 		p->seen = false;
-	if (t->dev)
-		tracers_look_at(t, &one);
-	for (int i = 0; !t->dev && i < n; i++)
-		tracers_look_at(t, &list[i]);
-	free(list);
+	observer_list(&t->observer);
+	tracers_look_at(t);
 	return 0;
 }
 
@@ -251,7 +231,8 @@ static void tracers_sweep(struct tracers *t)
 
 void tracers_begin(struct tracers *t, const struct tracer_want *want, const char *dev, u32 pid)
 {
-	*t = (struct tracers){ .want = *want, .dev = dev, .pid = pid };
+	*t = (struct tracers){ .want = *want, .dev = dev, .pid = pid,
+			       .asks = !privilege_has(privilege_caps(), CAP_SYS_ADMIN) };
 }
 
 int tracers_round(struct tracers *t, traced_fn *fn, void *arg)
@@ -312,6 +293,7 @@ void tracers_end(struct tracers *t)
 {
 	while (t->first)
 		tracers_remove(t, t->first);
+	observer_end(&t->observer);
 	free(t->record);
 	free(t->bytes);
 	t->record = NULL;

@@ -8,7 +8,7 @@
 
 #include <net/if.h>
 
-#include "../netdev/netdev.h"
+#include "observe.h"
 #include "tracer.h"
 
 /* A process's port on an interface, or the broker's part of it. */
@@ -40,6 +40,8 @@ struct tracers {
 	struct tracer_want want;
 	const char *dev;  /* an interface; NULL: all */
 	u32 pid;	  /* of this process alone; 0: of all */
+	bool asks;	  /* brokers, for what only root may */
+	struct observer observer;
 	struct traced *first;
 	u64 look_ns;	  /* when to look for ports again */
 	u64 lost_before;  /* of those that have ended */

@@ -519,6 +519,11 @@ bool netdev_kernel_multibuffer(void)
 	return kernel_is_at_least(6, 6);
 }
 
+bool netdev_kernel_syscall_context(void)
+{
+	return kernel_is_at_least(6, 1);
+}
+
 bool netdev_kernel_generic_frags(void)
 {
 	return kernel_is_at_least(6, 9);

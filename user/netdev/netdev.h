@@ -95,6 +95,8 @@ u32 netdev_link_mtu_for(u32 path_mtu);
 
 /* True if this kernel can receive frames of several buffers on AF_XDP (by its release: >= 6.6). */
 bool netdev_kernel_multibuffer(void);
+/* True if a program of BPF_PROG_TYPE_SYSCALL can hand its context on as memory (>= 6.1). */
+bool netdev_kernel_syscall_context(void);
 /* True if it hands long packets to generic XDP as they are (by its release: >= 6.9). */
 bool netdev_kernel_generic_frags(void);
 

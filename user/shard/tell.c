@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <errno.h>
 #include <stdlib.h>
 
 #include "../base/kernel.h"
@@ -8,47 +9,20 @@
 struct telling {
 	struct engine_notes notes;
 	u64 now_ns; /* of the turn */
-	u32 used, records;
-	/* struct xroce_tale, and records of struct xroce_told */
-	u8 bytes[XROCE_TOLD_BYTES] __attribute__((aligned(8)));
+	u32 traced; /* of struct xroce_engine, at its beginning */
+	/* which the program's run changes, but for what is told */
+	struct xroce_telling what;
+	struct xroce_tale tale;
 };
 
-_Static_assert(sizeof(struct xroce_tale) + sizeof(struct xroce_told) + PACKET_FRAME_MAX + 8 <=
-		       XROCE_TOLD_BYTES,
+_Static_assert(sizeof(struct xroce_told) + PACKET_FRAME_MAX + 8 <= XROCE_TOLD_BYTES,
 	       "a packet fits");
-
-/*
- * What those want who are still there. A tracer's place is memory that XDP and it write as well:
- * each word is read once, and a wrong one has us tell too much or nothing.
- */
-static u32 tell_wanted(struct xroce_trace *t, u64 now_ns)
-{
-	const u32 listening =
-		atomic_load_explicit(shared_word(&t->listening), memory_order_relaxed);
-	u32 what = 0;
-
-	for (u32 i = 0; i < XROCE_TRACERS; i++) {
-		struct xroce_tracer *p = &t->tracer[i];
-
-		if (!(listening & 1u << i))
-			continue;
-		/* relaxed: a hint; as XDP does, trace_is_leased() in bpf/trace.h */
-		if (atomic_load_explicit(shared_word(&p->until_ns), memory_order_relaxed) > now_ns)
-			what |= atomic_load_explicit(shared_word(&p->what), memory_order_relaxed);
-		else
-			atomic_fetch_and_explicit(shared_word(&t->listening), ~(1u << i),
-						  memory_order_relaxed);
-	}
-	return what;
-}
 
 void tell_look(struct shard *s, u64 now_ns)
 {
-	const bool wanted = s->all->maps->tell_fd >= 0 &&
-			    tell_wanted(s->all->maps->trace, now_ns) &
-				    (XROCE_TRACE_SENT | XROCE_TRACE_EVENTS);
+	const u32 traced = tell_traced(s);
 
-	if (!wanted) {
+	if (!(traced & XROCE_TRACED) || s->all->maps->tell_fd < 0) {
 		tell_end(s);
 		return;
 	}
@@ -56,10 +30,11 @@ void tell_look(struct shard *s, u64 now_ns)
 		s->telling = calloc(1, sizeof(*s->telling));
 		if (!s->telling)
 			return;
-		s->telling->used = sizeof(struct xroce_tale);
 		engine_set_notes(s->engine, &s->telling->notes);
 	}
-	s->telling->now_ns = now_ns;
+	/* a turn that waited for the lock may have looked at the clock before the last one did */
+	s->telling->now_ns = max_u64(now_ns, s->telling->now_ns);
+	s->telling->traced = traced;
 	/* what has been noted since the last turn: states that the application has changed */
 	tell_all(s);
 }
@@ -73,32 +48,53 @@ void tell_end(struct shard *s)
 	s->telling = NULL;
 }
 
-/* It is shown, or nobody is there any more: what is lost the program counts. */
+/* Nobody looks, unless a tracer has come meanwhile: the next turn will see. */
+static void tell_leave(struct shard *s)
+{
+	u32 traced = s->telling->traced;
+
+	atomic_compare_exchange_strong_explicit(shared_word(&s->all->maps->engine->traced),
+						&traced, traced & ~XROCE_TRACED,
+						memory_order_relaxed, memory_order_relaxed);
+}
+
+/* It is shown, or lost, which the program is told with the next tale and counts. */
 static void tell_flush(struct shard *s)
 {
 	struct telling *t = s->telling;
-	const struct xroce_tale tale = { .records = t->records };
+	struct xroce_tale *tale = &t->tale, next = { 0 };
+	int wanted;
 
-	if (!t->records)
+	if (!tale->packets && !tale->events)
 		return;
-	memcpy(t->bytes, &tale, sizeof(tale));
-	kernel_program_run(s->all->maps->tell_fd, t->bytes, t->used);
-	t->used = sizeof(tale);
-	t->records = 0;
+	t->what.tale = *tale;
+	wanted = kernel_program_run(s->all->maps->tell_fd, &t->what, sizeof(t->what));
+	if (wanted == -ENOMEM) {
+		next.lost_packets = tale->lost_packets + tale->packets;
+		next.lost_events = tale->lost_events + tale->events;
+	} else if (wanted <= 0) {
+		tell_leave(s);
+	}
+	*tale = next;
 }
 
 static void tell_add(struct shard *s, const struct xroce_told *told, const u8 *data)
 {
 	struct telling *t = s->telling;
 	const u32 bytes = (sizeof(*told) + told->size + 7) & ~7u;
+	u8 *at;
 
-	if (t->used + bytes > sizeof(t->bytes))
+	if (t->tale.bytes + bytes > sizeof(t->what.told))
 		tell_flush(s);
-	memcpy(t->bytes + t->used, told, sizeof(*told));
+	at = t->what.told + t->tale.bytes;
+	memcpy(at, told, sizeof(*told));
 	if (told->size)
-		memcpy(t->bytes + t->used + sizeof(*told), data, told->size);
-	t->used += bytes;
-	t->records++;
+		memcpy(at + sizeof(*told), data, told->size);
+	t->tale.bytes += bytes;
+	if (told->kind == XROCE_RECORD_EVENT)
+		t->tale.events++;
+	else
+		t->tale.packets++;
 }
 
 static void tell_notes(struct shard *s)
@@ -118,7 +114,8 @@ static void tell_notes(struct shard *s)
 					       .more = note->more },
 			 NULL);
 	}
-	n->num = 0;
+	s->telling->tale.lost_events += n->lost;
+	n->num = n->lost = 0;
 }
 
 void tell_sent(struct shard *s, const u8 *frame, u32 len, bool looped)

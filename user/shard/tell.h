@@ -2,8 +2,8 @@
 /*
  * What a shard tells of itself to whoever looks (xroce/trace.h): the packets that it sends, by
  * whatever way they leave, and what its engine notes. Gathered for a batch, and put into the
- * tracers' rings by running xroce_tell once. Nobody looks: nothing is allocated, and a batch costs
- * a load. Under the shard's lock.
+ * tracers' rings by running xroce_tell, which says whether somebody is still there. Nobody looks:
+ * nothing is allocated, and a batch costs a load. Under the shard's lock.
  */
 #ifndef SHARD_TELL_H
 #define SHARD_TELL_H
@@ -12,7 +12,7 @@
 
 struct telling;
 
-/* Who looks, and are they still there? From here on s->telling is NULL, or what is to be told. */
+/* From here on s->telling is NULL, or what is to be told. */
 void tell_look(struct shard *s, u64 now_ns);
 /* A packet that the engine has written; looped: to ourselves. */
 void tell_sent(struct shard *s, const u8 *frame, u32 len, bool looped);
@@ -21,14 +21,17 @@ void tell_all(struct shard *s);
 /* The shard's end, or that of its lookers. */
 void tell_end(struct shard *s);
 
+/* Somebody may look: XROCE_TRACED in it. Relaxed: a hint. */
+static inline u32 tell_traced(const struct shard *s)
+{
+	return atomic_load_explicit(shared_word(&s->all->maps->engine->traced),
+				    memory_order_relaxed);
+}
+
 /* At the begin of a turn. */
 static inline void tell_begin(struct shard *s, u64 now_ns)
 {
-	const struct xroce_trace *t = s->all->maps->trace;
-
-	if (unlikely(atomic_load_explicit(shared_word(&((struct xroce_trace *)t)->listening),
-					  memory_order_relaxed) ||
-		     s->telling))
+	if (unlikely(tell_traced(s) & XROCE_TRACED || s->telling))
 		tell_look(s, now_ns);
 }
 

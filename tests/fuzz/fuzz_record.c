@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * libFuzzer target: what a tracer reads from its ring (struct xroce_record), in which a process may
+ * have told anything, to the text, the JSON and the packets that `xroce trace` and `xroce capture`
+ * make of it. Looks for memory errors, and that what a tale gives lies in it, one behind the other;
+ * that packets are no longer than what they are cut from; that texts end, in printable characters;
+ * that JSON closes what it opens.
+ *
+ * scripts/fuzz.sh BUILD record SECONDS runs it. An input is one record.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "../../user/cli/decode.h"
+#include "../../user/cli/packets.h"
+#include "../../user/cli/tale.h"
+#include "golden.h"
+
+#define REQUIRE(condition)                                                                         \
+	do {                                                                                       \
+		if (!(condition)) {                                                                \
+			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);            \
+			abort();                                                                   \
+		}                                                                                  \
+	} while (0)
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+
+/* ---- seeds ---- */
+
+static void seed(const char *dir, const char *name, size_t number, const struct xroce_record *head,
+		 const void *data, size_t bytes)
+{
+	char path[4096];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s-%zu", dir, name, number);
+	f = fopen(path, "wb");
+	if (!f || fwrite(head, sizeof(*head), 1, f) != 1 || fwrite(data, bytes, 1, f) != 1 ||
+	    fclose(f)) {
+		perror(path);
+		exit(1);
+	}
+}
+
+static u32 seed_told(u8 *at, struct xroce_told told, const void *data)
+{
+	memcpy(at, &told, sizeof(told));
+	if (told.size)
+		memcpy(at + sizeof(told), data, told.size);
+	return (u32)(sizeof(told) + told.size + 7) & ~7u;
+}
+
+/* Each packet as received, and told, with an event behind it. */
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	const char *dir = getenv("XROCE_SEED_DIR");
+	static u8 tale[16384];
+	struct golden golden;
+
+	if (!dir)
+		return 0;
+	if (golden_load(&golden))
+		exit(1);
+	for (size_t i = 0; i < golden.count; i++) {
+		const struct golden_packet *p = &golden.packets[i];
+		struct xroce_record head = { .cqe = { .l3_offset = 14 }, .len = p->len,
+					     .kind = XROCE_RECORD_RECEIVED };
+		u32 n = sizeof(struct xroce_tale);
+
+		seed(dir, "received", i, &head, p->frame, p->len);
+		n += seed_told(tale + n,
+			       (struct xroce_told){ .qpn = 7, .size = (u16)p->len,
+						    .kind = XROCE_RECORD_SENT },
+			       p->frame);
+		n += seed_told(tale + n,
+			       (struct xroce_told){ .qpn = 7, .kind = XROCE_RECORD_EVENT,
+						    .event = (u8)(i % XROCE_EVENT_END),
+						    .value = (u32)i, .more = (u32)i },
+			       NULL);
+		head.kind = XROCE_RECORD_TALE;
+		head.len = n;
+		seed(dir, "told", i, &head, tale, n);
+	}
+	golden_free(&golden);
+	exit(0);
+}
+
+/* ---- one record ---- */
+
+static void check_text(const char *text, size_t room)
+{
+	const size_t n = strnlen(text, room);
+
+	REQUIRE(n < room);
+	for (size_t i = 0; i < n; i++)
+		REQUIRE(text[i] >= ' ' && text[i] <= '~');
+}
+
+static FILE *line_file;
+static char *line_text;
+static size_t line_bytes;
+
+static void open_json(struct json *j)
+{
+	line_file = open_memstream(&line_text, &line_bytes);
+	REQUIRE(line_file);
+	json_begin(j, line_file);
+	j->is_compact = true;
+	json_object(j, NULL);
+}
+
+/* A line of its own: braces and brackets outside of strings close, each once. */
+static void close_json(struct json *j)
+{
+	bool quoted = false;
+	int depth = 0;
+
+	json_close(j);
+	json_end(j);
+	REQUIRE(!fclose(line_file));
+	REQUIRE(line_bytes && line_text[line_bytes - 1] == '\n');
+	for (size_t i = 0; i + 1 < line_bytes; i++) {
+		const char c = line_text[i];
+
+		REQUIRE(c >= ' ' && c <= '~');
+		if (quoted && c == '\\')
+			i++;
+		else if (c == '"')
+			quoted = !quoted;
+		else if (!quoted)
+			depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+		REQUIRE(depth > 0 || i + 2 == line_bytes);
+	}
+	REQUIRE(!quoted && !depth);
+	free(line_text);
+}
+
+static void read_event(const struct xroce_told *told)
+{
+	char text[DECODE_TEXT];
+	struct json j;
+
+	decode_event(told, text, sizeof(text));
+	check_text(text, sizeof(text));
+	decode_event_is_trouble(told);
+	open_json(&j);
+	decode_event_json(told, &j);
+	close_json(&j);
+}
+
+static void read_packet(const u8 *data, u32 len)
+{
+	char text[DECODE_TEXT];
+	struct packet p;
+	struct json j;
+
+	if (!decode_parse(data, len, &p))
+		return;
+	decode_text(&p, text, sizeof(text));
+	check_text(text, sizeof(text));
+	decode_is_trouble(&p);
+	open_json(&j);
+	decode_json(&p, &j);
+	close_json(&j);
+}
+
+static void read_packets(struct xroce_record *r, u32 size)
+{
+	static struct packets packets;
+	const u32 have = min_u32(size - (u32)sizeof(*r), r->len);
+	struct one_packet one;
+	const char *name;
+	u32 n = 0;
+
+	check_text(decode_drop(r->drop, &name), DECODE_TEXT);
+	check_text(name, DECODE_TEXT);
+	packets_begin(&packets, r, size);
+	while (packets_next(&packets, &one)) {
+		REQUIRE(one.nth == ++n && n <= packets.num);
+		REQUIRE(one.have <= have);
+		read_packet(one.data, one.have);
+	}
+	REQUIRE(n <= packets.num);
+}
+
+static void read_tale(const u8 *bytes, u32 size)
+{
+	u32 before = sizeof(struct xroce_tale);
+	struct xroce_told told;
+	struct tale tale;
+	const u8 *data;
+
+	tale_begin(&tale, bytes, size);
+	while (tale_next(&tale, &told, &data)) {
+		const u32 at = (u32)(data - bytes);
+
+		REQUIRE(at == before + sizeof(told) && at + told.size <= size);
+		before = (at + told.size + 7) & ~7u;
+		if (told.kind == XROCE_RECORD_EVENT) {
+			REQUIRE(!told.size);
+			read_event(&told);
+			continue;
+		}
+		REQUIRE(told.kind == XROCE_RECORD_SENT || told.kind == XROCE_RECORD_LOOPED);
+		REQUIRE(told.size && told.size <= PACKET_FRAME_MAX);
+		read_packet(data, told.size);
+	}
+	REQUIRE(!tale_next(&tale, &told, &data));
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	struct xroce_record *r;
+
+	if (size < sizeof(*r))
+		return 0;
+	/* what is read beyond it is found */
+	r = malloc(size);
+	REQUIRE(r);
+	memcpy(r, data, size);
+	if (r->kind == XROCE_RECORD_TALE)
+		read_tale(r->data, min_u32((u32)(size - sizeof(*r)), r->len));
+	else
+		read_packets(r, (u32)size);
+	free(r);
+	return 0;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A place among those that look at one program of ours (xroce/trace.h): found by the program's
+ * number, taken, leased, given back. `xroce capture` and `xroce trace` have it as root, and a
+ * broker has it for a user's. It needs CAP_SYS_ADMIN.
+ *
+ * The memory may be the traced process's own, which then writes into it what it likes: whatever is
+ * read from it is a number, and bounds nothing.
+ */
+#ifndef ATTACH_PLACE_H
+#define ATTACH_PLACE_H
+
+#include <xroce/trace.h>
+
+#include "../base/ask.h"
+
+/* What users get through a broker; the rest is root's. */
+#define PLACE_USERS (XROCE_TRACERS / 2)
+
+struct place {
+	struct xroce_trace *trace;   /* NULL: not found */
+	struct xroce_engine *engine; /* of the traced process: its hint */
+	int rings_fd;
+	u32 page_id;	/* of the map that trace is */
+	u32 number;	/* XROCE_TRACERS: none is taken */
+	u32 owner;	/* what it has in it while it is ours */
+	u64 lost_before;
+};
+
+extern const struct place place_none;
+
+/* Returns 0; -ENOENT: no program of ours, of this version, has the number; -EPERM; -errno. */
+int place_find(struct place *p, u32 prog_id);
+/*
+ * A free one, or one whose tracer has been gone for as long as a lease; owner is of nobody else's.
+ * Root takes the last ones first, users have the first PLACE_USERS. Returns 0 or -EBUSY.
+ */
+int place_take(struct place *p, u32 owner, bool for_user, u64 lease_ns);
+/* From here on records come to the ring. Waits as place_leave(). Returns 0 or -errno. */
+int place_begin(struct place *p, const struct ask_trace *want, int ring_fd, u64 lease_ns);
+/* False: the lease had passed. The place may be ours still, and is not used. */
+bool place_renew(struct place *p, u64 lease_ns);
+bool place_is_ours(const struct place *p);
+/* Packets and events that found no room, since it was taken; 0 if it is not ours. */
+u64 place_lost(const struct place *p);
+/* No more records come. */
+void place_stop(struct place *p);
+/*
+ * And the place is free, if it was ours; *p is place_none. Waits until no CPU uses the ring any
+ * more. Returns what place_lost() says then.
+ */
+u64 place_leave(struct place *p);
+
+/* A ring buffer of so many bytes, a power of two and whole pages. A descriptor or -errno. */
+int place_make_ring(u32 bytes);
+/* The page of places, to be read by lookups: a descriptor or -errno. */
+int place_open_page(const struct place *p);
+
+#endif

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "../attach/place.h"
+#include "../base/clock.h"
+#include "client_trace.h"
+
+#define RENEW_NS (500 * NSEC_PER_MSEC)
+
+struct client_trace {
+	struct client_trace *next;
+	struct client *of; /* NULL: it has ended, and the ring may be read yet */
+	u32 prog_id;
+	u32 pieces;
+	u64 lost, lost_before; /* of the place's counter; lost once nobody writes any more */
+	struct place place;
+};
+
+/*
+ * At most a quarter of what the user has left, so that more of its processes can be looked at: a
+ * power of two, one at least.
+ */
+static u32 client_trace_pieces(const struct client *c, u32 ring_bytes)
+{
+	const u32 left = quota_left(&c->broker->quota, c->user, QUOTA_TRACES);
+	u32 pieces = 1;
+
+	while (pieces < CLIENT_TRACE_OF_ALL / 4 && 2 * pieces * CLIENT_TRACE_PIECE <= ring_bytes &&
+	       4 * 2 * pieces <= left)
+		pieces *= 2;
+	return pieces;
+}
+
+static bool client_trace_is_possible(const struct ask_trace *want)
+{
+	const u32 all = XROCE_TRACE_RECEIVED | XROCE_TRACE_DROPPED | XROCE_TRACE_SENT |
+			XROCE_TRACE_EVENTS;
+
+	return want->what && !(want->what & ~all) && want->has_peer <= 1;
+}
+
+static struct client_trace **client_trace_find(struct client *c, u32 prog_id)
+{
+	struct client_trace **at = &c->traces;
+
+	while (*at && (*at)->prog_id != prog_id)
+		at = &(*at)->next;
+	return at;
+}
+
+/* The place and the ring in it, and what the asker has of both. */
+static int client_trace_open(struct client_trace *t, const struct ask_trace *want,
+			     const struct client *c, int fd[ASK_TRACE_FDS])
+{
+	/* of a broker's: no pid has the top bit */
+	const u32 owner = 1u << 31 | ++c->broker->trace_serial;
+	int err = place_find(&t->place, t->prog_id);
+
+	fd[ASK_TRACE_RING] = fd[ASK_TRACE_PAGE] = -1;
+	if (err)
+		return err;
+	err = place_take(&t->place, owner, c->uid != 0, ASK_LEASE);
+	if (err)
+		return err;
+	t->lost_before = t->place.lost_before;
+	fd[ASK_TRACE_RING] = place_make_ring(t->pieces * CLIENT_TRACE_PIECE);
+	if (fd[ASK_TRACE_RING] < 0)
+		return fd[ASK_TRACE_RING];
+	fd[ASK_TRACE_PAGE] = place_open_page(&t->place);
+	if (fd[ASK_TRACE_PAGE] < 0)
+		return fd[ASK_TRACE_PAGE];
+	return place_begin(&t->place, want, fd[ASK_TRACE_RING], ASK_LEASE);
+}
+
+int client_trace_begin(struct client *c, struct client *other, const struct ask_trace *want,
+		       struct ask_traced *traced, int fd[ASK_TRACE_FDS])
+{
+	struct broker *b = c->broker;
+	struct client_trace *t;
+	u32 pieces;
+	int err;
+
+	if (!client_trace_is_possible(want))
+		return -EINVAL;
+	if (*client_trace_find(c, other->prog_id))
+		return -EALREADY;
+	pieces = client_trace_pieces(c, want->ring_bytes);
+	err = quota_take_some(&b->quota, c->user, QUOTA_TRACES, pieces);
+	if (err)
+		return err;
+	t = malloc(sizeof(*t));
+	if (t) {
+		*t = (struct client_trace){ .next = c->traces, .of = other,
+					    .prog_id = other->prog_id, .pieces = pieces,
+					    .place = place_none };
+		err = client_trace_open(t, want, c, fd);
+	}
+	if (!t || err) {
+		for (u32 i = 0; t && i < ASK_TRACE_FDS; i++)
+			if (fd[i] >= 0)
+				close(fd[i]);
+		if (t)
+			place_leave(&t->place);
+		free(t);
+		quota_give(&b->quota, c->user, QUOTA_TRACES, pieces);
+		return err ? err : -ENOMEM;
+	}
+	traced->place = t->place.number;
+	traced->lost = t->lost_before;
+	c->traces = t;
+	if (!b->traces++)
+		b->trace_ns = clock_now_ns() + RENEW_NS;
+	return 0;
+}
+
+/* Nothing more comes, and others get the place soon; what came is the asker's to read. */
+static void client_trace_stop(struct broker *b, struct client_trace *t)
+{
+	if (!t->of)
+		return;
+	place_stop(&t->place);
+	t->lost = t->lost_before + place_lost(&t->place);
+	t->of = NULL;
+	b->traces--;
+}
+
+static void client_trace_free(struct client_trace *t)
+{
+	place_leave(&t->place);
+	free(t);
+}
+
+static struct client_trace *client_trace_take_out(struct client *c, struct client_trace **at)
+{
+	struct client_trace *t = *at;
+
+	*at = t->next;
+	quota_give(&c->broker->quota, c->user, QUOTA_TRACES, t->pieces);
+	return t;
+}
+
+int client_trace_end(struct client *c, u32 prog_id, struct ask_traced *traced)
+{
+	struct client_trace **at = client_trace_find(c, prog_id), *t;
+
+	if (!*at)
+		return -ENOENT;
+	t = client_trace_take_out(c, at);
+	if (t->of) {
+		client_trace_stop(c->broker, t);
+		t->lost = t->lost_before + place_leave(&t->place);
+	}
+	traced->lost = t->lost;
+	client_trace_free(t);
+	return 0;
+}
+
+void client_trace_dismiss(struct client *c)
+{
+	struct broker *b = c->broker;
+
+	while (c->traces) {
+		struct client_trace *t = client_trace_take_out(c, &c->traces);
+
+		client_trace_stop(b, t);
+		t->next = b->dead_traces;
+		b->dead_traces = t;
+	}
+	for (struct client *asker = b->traces ? b->clients : NULL; asker; asker = asker->next)
+		for (struct client_trace *t = asker->traces; t; t = t->next)
+			if (t->of == c)
+				client_trace_stop(b, t);
+}
+
+bool client_trace_bury(struct broker *b)
+{
+	struct client_trace *t = b->dead_traces;
+
+	if (!t)
+		return false;
+	b->dead_traces = t->next;
+	client_trace_free(t);
+	return true;
+}
+
+void client_trace_renew(struct broker *b, u64 now_ns)
+{
+	if (!b->traces || now_ns < b->trace_ns)
+		return;
+	b->trace_ns = now_ns + RENEW_NS;
+	for (struct client *c = b->clients; c; c = c->next)
+		for (struct client_trace *t = c->traces; t; t = t->next)
+			if (t->of)
+				place_renew(&t->place, ASK_LEASE);
+}
+
+u64 client_trace_next_ns(const struct broker *b)
+{
+	return b->traces ? b->trace_ns : NSEC_NEVER;
+}
