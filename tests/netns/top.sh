@@ -75,7 +75,7 @@ keys_and_views() {
 	live -w 0.2 || return
 	need_equal "another page, no cursor, no wrap" "$(modes | head -1)" "1 0 0"
 	sees "^$IF_A +$qpn RC +rts +$server ibv_rc_pingpong $IP4_B +[0-9.]+[kMG] +[0-9.]+[kMG] " "the queue pair"
-	sees "^$IF_A +rx +[0-9.]+[kMG]b/s +[0-9.]+k?p/s +tx .* drops +0/s \\(0\\)  lost +0/s" "the interface"
+	sees "^$IF_A +rx +[0-9.]+[kMG]b/s +[0-9.]+k?p/s +tx .* drops +[0-9.]+k?/s \\([0-9]+\\)  lost +0/s" "the interface"
 	sees "^$IF_A .*[▁▂▃▄▅▆▇█]{3}" "a spark line"
 	sees "^xroce top +[0-9:]+ +queue pairs 1  by RATE  every 0.2 s" "the head"
 	keys p; sees '^xroce top .* processes 1  by RATE' "p"
