@@ -36,6 +36,17 @@ void command_help(const struct command *command);
 int usage_error(const struct command *command, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
+/* ---- output.c ---- */
+
+/* Before any descriptor is opened: those of standard input and output are taken. */
+void output_begin(void);
+/* Returns status, or EXIT_FAILED after a line that says that not all could be written. */
+int output_end(int status);
+
+#define OUTPUT_NAME 32
+/* A name of an interface, in which the kernel allows what a terminal obeys, as it is printed. */
+const char *output_name(const char *name, char text[OUTPUT_NAME]);
+
 /*
  * The command line of a subcommand that takes --json and an interface at most: NULL if there is
  * none. Returns EXIT_OK or EXIT_USAGE, then the reason is printed.

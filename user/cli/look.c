@@ -237,7 +237,7 @@ int look_begin(struct look *l, const struct command *command, const char *allowe
 	while ((letter = getopt_long(*argc, *argv, letters, options, NULL)) != -1) {
 		if (letter == 'h') {
 			command_help(command);
-			exit(EXIT_OK);
+			exit(output_end(EXIT_OK));
 		}
 		if (letter == ':')
 			return usage_error(command, "option '%s' needs an argument",

@@ -136,6 +136,7 @@ int main(int argc, char **argv)
 {
 	const struct command *command;
 
+	output_begin();
 	if (argc < 2) {
 		print_help(stderr);
 		return EXIT_USAGE;
@@ -146,11 +147,11 @@ int main(int argc, char **argv)
 			command_help(command);
 		else
 			print_help(stdout);
-		return EXIT_OK;
+		return output_end(EXIT_OK);
 	}
 	if (!strcmp(argv[1], "--version") || !strcmp(argv[1], "-V")) {
 		printf("xroce " XROCE_VERSION "\n");
-		return EXIT_OK;
+		return output_end(EXIT_OK);
 	}
 	command = find_command(argv[1]);
 	if (!command) {
@@ -160,9 +161,9 @@ int main(int argc, char **argv)
 	}
 	if (argc > 2 && is_help(argv[2])) {
 		command_help(command);
-		return EXIT_OK;
+		return output_end(EXIT_OK);
 	}
 	/* What libbpf has to say about a probe that fails is the answer, and said by us. */
 	libbpf_set_print(NULL);
-	return command->main(argc - 1, argv + 1);
+	return output_end(command->main(argc - 1, argv + 1));
 }

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Standard output: that there is one, that all of it was written, and what of names goes there. */
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+/*
+ * A descriptor that the caller has closed would be that of the first file or socket that is opened,
+ * and what is printed would go there. It is taken such that reading or writing it fails, and is
+ * closed again in a command that this process becomes.
+ */
+void output_begin(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+			(void)!open("/dev/null",
+				    (fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+}
+
+/* A reader of a pipe that has gone has had what it wanted. */
+static bool output_is_unread(void)
+{
+	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
+
+	return poll(&out, 1, 0) == 1 && out.revents & POLLERR;
+}
+
+int output_end(int status)
+{
+	bool failed = ferror(stdout);
+	int err = 0;
+
+	errno = 0;
+	if (fflush(stdout)) {
+		failed = true;
+		err = errno;
+	}
+	if (!failed || output_is_unread() || status != EXIT_OK)
+		return status;
+	fprintf(stderr, "xroce: standard output is not written%s%s\n", err ? ": " : "",
+		err ? strerror(err) : "");
+	return EXIT_FAILED;
+}
+
+const char *output_name(const char *name, char text[OUTPUT_NAME])
+{
+	size_t n = 0;
+
+	for (; name[n] && n < OUTPUT_NAME - 1; n++) {
+		const unsigned char c = (unsigned char)name[n];
+
+		text[n] = (char)(c < 0x20 || c >= 0x7f ? '?' : c);
+	}
+	text[n] = 0;
+	return text;
+}
