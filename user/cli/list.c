@@ -78,7 +78,8 @@ static void print_sent(u32 prog_id)
 /* How frames will leave when a program opens it. */
 static void print_way_out(const struct netdev *dev, const struct xdp_driver *driver)
 {
-	const char *name = *driver->name ? driver->name : dev->name;
+	char text[OUTPUT_NAME];
+	const char *name = output_name(*driver->name ? driver->name : dev->name, text);
 	const char *sockets = tx_may_gso(dev) ? "UDP super-packets and AF_XDP" : "AF_XDP";
 
 	switch (tx_probe(dev->ifindex)) {
@@ -163,17 +164,19 @@ static u32 print_xdp(const struct netdev *dev)
 	return 0;
 }
 
-static void print_holder(const struct netdev *dev)
+/* Returns its number, 0 if it has none here. */
+static pid_t print_holder(const struct netdev *dev)
 {
 	char comm[32];
-	pid_t pid;
+	pid_t pid = 0;
 
 	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)))
-		return;
+		return 0;
 	if (pid)
 		printf("  in use    by %s (pid %d)\n", comm, (int)pid);
 	else
 		printf("  in use    by a process that cannot be seen from here\n");
+	return pid;
 }
 
 static void print_gids(const struct netdev *dev)
@@ -189,19 +192,22 @@ static void print_gids(const struct netdev *dev)
 
 static void print_device(const struct netdev *dev)
 {
+	char name[OUTPUT_NAME];
 	u32 ours_id;
+	pid_t pid;
 
-	printf("xroce_%s\n", dev->name);
-	printf("  interface %s, index %u, MAC %02x:%02x:%02x:%02x:%02x:%02x\n", dev->name,
+	output_name(dev->name, name);
+	printf("xroce_%s\n", name);
+	printf("  interface %s, index %u, MAC %02x:%02x:%02x:%02x:%02x:%02x\n", name,
 	       dev->ifindex, dev->mac[0], dev->mac[1], dev->mac[2], dev->mac[3], dev->mac[4],
 	       dev->mac[5]);
 	print_link(dev);
 	print_path_mtu(dev);
 	ours_id = print_xdp(dev);
 	if (!list_broker(dev)) {
-		print_holder(dev);
+		pid = print_holder(dev);
 		if (ours_id)
-			list_listeners(ours_id, 0);
+			list_listeners(ours_id, (u32)pid);
 	}
 	print_gids(dev);
 }

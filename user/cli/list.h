@@ -11,7 +11,7 @@ bool list_broker(const struct netdev *dev);
 
 /*
  * list_listener.c: prints what the process of our program prog_id listens to by rdma_cm, if this
- * user may see it. pid 0: as the process itself knows it.
+ * user may see it. pid 0: it has none here; what it says of itself is not believed.
  */
 void list_listeners(u32 prog_id, u32 pid);
 /* The same as an array of the object that is open; nothing if this user may not see it. */

@@ -54,15 +54,17 @@ static bool listener_read(u32 prog_id, union listener_map *map)
 
 void list_listeners(u32 prog_id, u32 pid)
 {
-	char comm[32], service[48], address[INET6_ADDRSTRLEN + 16];
+	char who[64] = "a process that cannot be seen from here", comm[32];
+	char service[48], address[INET6_ADDRSTRLEN + 16];
 	union listener_map map;
 	u32 shown = 0;
 
 	if (!listener_read(prog_id, &map) || !map.engine.listeners)
 		return;
-	if (!pid)
-		pid = map.engine.pid;
-	process_name((pid_t)pid, comm, sizeof(comm));
+	if (pid) {
+		process_name((pid_t)pid, comm, sizeof(comm));
+		snprintf(who, sizeof(who), "pid %u (%s)", pid, comm);
+	}
 	for (u32 i = 0; i < XROCE_LISTENERS; i++) {
 		const struct xroce_listener *l = &map.engine.listener[i];
 
@@ -71,11 +73,10 @@ void list_listeners(u32 prog_id, u32 pid)
 		shown++;
 		listener_service(l->service, service, sizeof(service));
 		listener_address(l, address, sizeof(address));
-		printf("  listens   pid %u (%s): %s at %s\n", pid, comm, service, address);
+		printf("  listens   %s: %s at %s\n", who, service, address);
 	}
 	if (map.engine.listeners > shown)
-		printf("  listens   pid %u (%s): %u more\n", pid, comm,
-		       map.engine.listeners - shown);
+		printf("  listens   %s: %u more\n", who, map.engine.listeners - shown);
 }
 
 void list_json_listeners(struct json *j, u32 prog_id)

@@ -44,14 +44,14 @@ static void trace_print_head(const struct trace *t, const struct traced *from,
 {
 	const u64 ns = r->cqe.rx_time_ns + (u64)t->real_ns;
 	const time_t seconds = (time_t)(ns / NSEC_PER_SEC);
+	char clock[16], name[OUTPUT_NAME];
 	struct tm tm;
-	char clock[16];
 
 	localtime_r(&seconds, &tm);
 	strftime(clock, sizeof(clock), "%H:%M:%S", &tm);
 	printf("%s.%06u %s %s[%u] QP %u %s ", clock, (unsigned int)(ns % NSEC_PER_SEC / 1000),
-	       from->iface, from->is_broker ? "nobody" : from->command, from->pid, r->cqe.qpn,
-	       arrow);
+	       output_name(from->iface, name), from->is_broker ? "nobody" : from->command,
+	       from->pid, r->cqe.qpn, arrow);
 }
 
 static void trace_json_head(const struct trace *t, const struct traced *from,
