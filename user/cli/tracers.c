@@ -103,9 +103,18 @@ static int tracers_take(void *arg, const struct xroce_record *r, u32 size)
 {
 	struct traced *from = arg;
 	const u32 bytes = size - (u32)sizeof(*r);
-	const int err = r->kind == XROCE_RECORD_TALE ?
-				tracers_take_tale(from, r->data, min_u32(bytes, r->len)) :
-				tracers_put(from, r, r->data, bytes);
+	int err = 0;
+
+	/* XDP writes three kinds; the others are made of the third */
+	switch (r->kind) {
+	case XROCE_RECORD_RECEIVED:
+	case XROCE_RECORD_DROPPED:
+		err = tracers_put(from, r, r->data, bytes);
+		break;
+	case XROCE_RECORD_TALE:
+		err = tracers_take_tale(from, r->data, min_u32(bytes, r->len));
+		break;
+	}
 
 	return !err && from->all->used > ROUND_BYTES ? -ENOBUFS : err;
 }
@@ -254,7 +263,9 @@ int tracers_round(struct tracers *t, traced_fn *fn, void *arg)
 			tracer_renew(&p->tracer);
 		tracer_read(&p->tracer);
 	}
-	qsort(t->record, t->num, sizeof(*t->record), tracers_compare);
+	/* NULL before there has been any */
+	if (t->num)
+		qsort(t->record, t->num, sizeof(*t->record), tracers_compare);
 	for (u32 i = 0; i < t->num; i++)
 		fn(arg, t->record[i].from, (struct xroce_record *)(t->bytes + t->record[i].at),
 		   t->record[i].size);
