@@ -8,9 +8,10 @@
 #include "../base/shown_maps.h"
 #include "observe.h"
 
-#define OBSERVED_IDS	   1024 /* maps of a program; more are not looked at */
-#define OBSERVED_VALUE_MAX 65536u
-#define OBSERVED_BATCH	   256u
+#define OBSERVED_IDS	     1024 /* maps of a program; more are not looked at */
+#define OBSERVED_VALUE_MAX   65536u
+#define OBSERVED_BATCH	     256u
+#define OBSERVED_ENTRIES_MAX 65536u /* no map of ours has more */
 
 /* ---- opening ---- */
 
@@ -22,6 +23,7 @@ static int observed_take(struct observed *p, int fd)
 	struct observed_map *maps;
 
 	if (bpf_obj_get_info_by_fd(fd, &info, &len) || info.value_size > OBSERVED_VALUE_MAX ||
+	    info.max_entries > OBSERVED_ENTRIES_MAX ||
 	    info.key_size > sizeof(struct xroce_service_key) || !shown_map_is(info.name)) {
 		close(fd);
 		return 0;
