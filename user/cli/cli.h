@@ -43,6 +43,9 @@ void output_begin(void);
 /* Returns status, or EXIT_FAILED after a line that says that not all could be written. */
 int output_end(int status);
 
+/* What is no printable ASCII becomes '?': names and arguments may have what a terminal obeys. */
+void output_clean(char *text);
+
 #define OUTPUT_NAME 32
 /* A name of an interface, in which the kernel allows what a terminal obeys, as it is printed. */
 const char *output_name(const char *name, char text[OUTPUT_NAME]);

@@ -67,14 +67,15 @@ void command_help(const struct command *command)
 
 int usage_error(const struct command *command, const char *fmt, ...)
 {
+	char why[512];
 	va_list ap;
 
-	fprintf(stderr, "xroce %s: ", command->name);
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
-	fprintf(stderr, "\n%.*s\n'xroce %s --help' tells more\n", (int)strcspn(command->help, "\n"),
-		command->help, command->name);
+	output_clean(why);
+	fprintf(stderr, "xroce %s: %s\n%.*s\n'xroce %s --help' tells more\n", command->name, why,
+		(int)strcspn(command->help, "\n"), command->help, command->name);
 	return EXIT_USAGE;
 }
 
@@ -103,8 +104,10 @@ int iface_arguments(const struct command *command, int argc, char **argv, const 
 
 int find_device(const struct command *command, const char *name, struct netdev *dev)
 {
-	int ret = netdev_find(name, dev);
+	const int ret = netdev_find(name, dev);
+	char shown[OUTPUT_NAME];
 
+	name = output_name(name, shown);
 	switch (ret) {
 	case 0:
 		return EXIT_OK;
@@ -135,6 +138,7 @@ static bool is_help(const char *arg)
 int main(int argc, char **argv)
 {
 	const struct command *command;
+	char name[OUTPUT_NAME];
 
 	output_begin();
 	if (argc < 2) {
@@ -155,7 +159,7 @@ int main(int argc, char **argv)
 	}
 	command = find_command(argv[1]);
 	if (!command) {
-		fprintf(stderr, "xroce: unknown command '%s'\n\n", argv[1]);
+		fprintf(stderr, "xroce: unknown command '%s'\n\n", output_name(argv[1], name));
 		print_help(stderr);
 		return EXIT_USAGE;
 	}

@@ -44,15 +44,16 @@ int output_end(int status)
 	return EXIT_FAILED;
 }
 
+void output_clean(char *text)
+{
+	for (; *text; text++)
+		if ((unsigned char)*text < 0x20 || (unsigned char)*text >= 0x7f)
+			*text = '?';
+}
+
 const char *output_name(const char *name, char text[OUTPUT_NAME])
 {
-	size_t n = 0;
-
-	for (; name[n] && n < OUTPUT_NAME - 1; n++) {
-		const unsigned char c = (unsigned char)name[n];
-
-		text[n] = (char)(c < 0x20 || c >= 0x7f ? '?' : c);
-	}
-	text[n] = 0;
+	snprintf(text, OUTPUT_NAME, "%s", name);
+	output_clean(text);
 	return text;
 }
