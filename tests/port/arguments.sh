@@ -39,8 +39,8 @@ of_no_value() {
 			n=$((n + 1))
 			# the last word, without its value
 			ends 2 "$c" "${base[@]}" "$option"
-			# no text is empty but TEXT
-			[ "$kind" = TEXT ] || ends 2 "$c" "$option=" "${base[@]}"
+			# nothing is empty but TEXT, and a FILE which then cannot be made
+			[ "$kind" = TEXT ] || [ "$kind" = FILE ] || ends 2 "$c" "$option=" "${base[@]}"
 		done < <(options "$c")
 	done
 	need_least "options" $n 45

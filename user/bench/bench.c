@@ -108,7 +108,7 @@ static int bench_option(struct bench_line *line, int opt)
 		return ret;
 	case 'd':
 		o->iface = optarg;
-		return ret;
+		return *optarg ? ret : bench_bad("-d", optarg, "an interface");
 	case '4':
 		o->family = AF_INET;
 		return ret;

@@ -45,7 +45,7 @@ static int ping_option(struct ping_options *o, int opt)
 		return EXIT_OK;
 	case 'd':
 		o->iface = optarg;
-		return EXIT_OK;
+		return *optarg ? EXIT_OK : ping_bad("-d", optarg, "an interface");
 	case '4':
 		o->family = AF_INET;
 		return EXIT_OK;
