@@ -18,7 +18,9 @@ install -m 755 "$TOOLS/hostile_maps" "$OWN/bin/"
 
 # spawn COMMAND...: in A; its pid in $spawned
 spawn() {
-	in_a "$@" </dev/null >"$WORK/spawned.out" 2>&1 &
+	: >"$WORK/spawned.out"
+	# no function: that would be a shell's pid
+	nsenter --net=/run/netns/$NS_A "$@" </dev/null >"$WORK/spawned.out" 2>&1 &
 	spawned=$!
 }
 kill_spawned() { kill "-$1" "$2" 2>/dev/null; wait "$2" 2>/dev/null; }
