@@ -128,7 +128,7 @@ client() {
 	done
 	need_line liar '^xroce_qp updated$'
 	look_at root "$honest" "$liar" "$broker"
-	look_at nobody 0 "$liar"
+	look_at nobody 0 "$liar" "$broker"
 	lies_still "$liar"
 	stop "$liar"; stop "$honest"
 	stop "$broker"
