@@ -141,8 +141,9 @@ first() {
 	local first=$liar
 	lying honest user $IF_A 0 && honest=$liar || return
 	honest_rows user "$honest"
-	look_at root 0 "$first" "$honest" "$(pgrep -P 1 -x xroce | paste -sd,)"
-	look_at user "$honest"
+	broker=$(in_a "$XROCE" list $IF_A | sed -n 's/^  broker *pid \([0-9]*\) .*/\1/p')
+	look_at root 0 "$first" "$honest" "$broker"
+	look_at user "$honest" "$honest" "$broker"
 	lies_still "$first"
 	stop "$first"; stop "$honest"
 }
