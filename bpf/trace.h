@@ -178,18 +178,28 @@ static __always_inline __u64 trace_count(const struct xroce_tracer *t, __u32 pac
 	       (t->what & XROCE_TRACE_EVENTS ? events : 0);
 }
 
-/* Of which QPs and peers they are its reader looks. Returns what of them it wants. */
-static __always_inline __u32 trace_tell_one(struct xroce_telling *told, __u32 bytes, __u32 place)
+/*
+ * Of which QPs and peers they are its reader looks. Returns what of them it wants. A global
+ * function: the verifier knows nothing of place then but what is checked here. Without CAP_PERFMON
+ * it wants each place to be found alike, which it is not for the constants of a loop.
+ */
+__attribute__((noinline)) int trace_tell_one(struct xroce_telling *told, __u32 bytes, __u32 place)
 {
-	struct xroce_tracer *t = &xroce_trace.tracer[place];
-	const struct xroce_tale *tale = &told->tale;
-	__u64 lost = trace_count(t, tale->lost_packets, tale->lost_events);
-	const __u64 count = trace_count(t, tale->packets, tale->events);
-	const __u32 what = t->what & (XROCE_TRACE_SENT | XROCE_TRACE_EVENTS);
+	const struct xroce_tale *tale;
+	struct xroce_tracer *t;
+	__u64 lost, count;
+	__u32 what;
 	void *ring;
 
+	if (!told || bytes > XROCE_TOLD_BYTES || place >= XROCE_TRACERS)
+		return 0;
+	t = &xroce_trace.tracer[place];
+	tale = &told->tale;
+	what = t->what & (XROCE_TRACE_SENT | XROCE_TRACE_EVENTS);
 	if (!what || !trace_is_leased(t, place))
 		return 0;
+	lost = trace_count(t, tale->lost_packets, tale->lost_events);
+	count = trace_count(t, tale->packets, tale->events);
 	ring = bpf_map_lookup_elem(&xroce_tracer, &place);
 	if (!ring || bpf_ringbuf_output(ring, told, sizeof(struct xroce_record) +
 					sizeof(*tale) + bytes, BPF_RB_NO_WAKEUP))
@@ -198,7 +208,7 @@ static __always_inline __u32 trace_tell_one(struct xroce_telling *told, __u32 by
 		__sync_fetch_and_add(&t->recorded, count);
 	if (lost)
 		__sync_fetch_and_add(&t->lost, lost);
-	return what;
+	return (int)what;
 }
 
 /*
@@ -223,7 +233,7 @@ __attribute__((noinline)) int trace_tell(struct xroce_telling *told)
 	r->len = sizeof(told->tale) + bytes;
 	for (__u32 place = 0; place < XROCE_TRACERS; place++)
 		if (in_use & 1u << place)
-			wanted |= trace_tell_one(told, bytes, place);
+			wanted |= (__u32)trace_tell_one(told, bytes, place);
 	return (int)wanted;
 }
 

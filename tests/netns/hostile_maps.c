@@ -271,16 +271,21 @@ static void map_update(struct map *m)
 /* Tales: struct xroce_tale and records of no shape that it has. */
 static void tell(void)
 {
-	static u8 tale[XROCE_TOLD_BYTES];
-	const struct xroce_tale head = { .records = draw() & 1 ? (u32)(draw() % 4) : word() };
-	const u32 len = draw() & 3 ? 64 + (u32)(draw() % 2000) : (u32)(draw() % sizeof(tale));
-	size_t at = sizeof(head);
+	static struct xroce_telling telling;
+	const u32 whole = draw() & 1 ? (u32)(draw() % 4) : word();
+	size_t at = 0;
 
 	if (!num_tellers)
 		return;
-	words_write(tale, sizeof(tale), (enum style)(draw() % STYLES));
-	memcpy(tale, &head, sizeof(head));
-	while (at + sizeof(struct xroce_told) + 256 < sizeof(tale)) {
+	words_write((u8 *)&telling, sizeof(telling), (enum style)(draw() % STYLES));
+	telling.tale = (struct xroce_tale){ .packets = whole,
+					    .events = draw() & 1 ? whole : word(),
+					    .lost_packets = word(),
+					    .lost_events = word(),
+					    .bytes = draw() & 3 ? (u32)(draw() %
+									sizeof(telling.told)) :
+								  word() };
+	while (at + sizeof(struct xroce_told) + 256 < sizeof(telling.told)) {
 		const struct xroce_told t = { .time_ns = draw(),
 					      .qpn = word(),
 					      .peer_qpn = word(),
@@ -291,20 +296,15 @@ static void tell(void)
 					      .value = word(),
 					      .more = word() };
 
-		memcpy(tale + at, &t, sizeof(t));
+		memcpy(telling.told + at, &t, sizeof(t));
 		at += sizeof(t) + (draw() & 3 ? (t.size + 7u) / 8 * 8 : 8 * (draw() % 4));
 	}
 	for (u32 i = 0; i < num_tellers; i++) {
 		union bpf_attr attr = { .test = { .prog_fd = (u32)teller[i],
-						  .data_in = (uintptr_t)tale,
-						  .data_size_in = len < 64 ? 64 : len,
-						  .repeat = 1 } };
-		union bpf_attr call = { .test = { .prog_fd = (u32)teller[i],
-						  .ctx_in = (uintptr_t)tale,
-						  .ctx_size_in = len } };
+						  .ctx_in = (uintptr_t)&telling,
+						  .ctx_size_in = sizeof(telling) } };
 
-		if (bpf(BPF_PROG_RUN, &attr))
-			bpf(BPF_PROG_RUN, &call);
+		bpf(BPF_PROG_RUN, &attr);
 	}
 }
 
