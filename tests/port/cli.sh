@@ -34,6 +34,19 @@ usage() {
 	try 0 "$XROCE" --version
 	need_line cli '^xroce [0-9]+\.[0-9]+'
 	try 2 "$XROCE" nosuch
+	try 2 "$XROCE" help nosuch
+	need_line cli "^xroce: unknown command 'nosuch'"
+	# a value that is refused is said with its option, however that is written
+	for word in trace 'capture -w -'; do
+		# shellcheck disable=SC2086 # words
+		try 2 "$XROCE" $word -d x
+		need_line cli "'x' is not what -d takes"
+		# shellcheck disable=SC2086
+		try 2 "$XROCE" $word --duration x
+		need_line cli "'x' is not what --duration takes"
+	done
+	try 1 "$XROCE" capture -w "$WORK/nosuch/file"
+	need_line cli "^xroce capture: cannot open $WORK/nosuch/file: No such file or directory"
 	try 2 "$XROCE" list $IF_A lo
 	try 2 "$XROCE" doctor $IF_A lo
 	try 2 "$XROCE" run --dev

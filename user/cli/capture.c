@@ -218,6 +218,7 @@ static int capture_main_run(struct capture *c)
 {
 	struct sigaction action = { .sa_handler = capture_end };
 	u64 lost, interrupted;
+	char what[sizeof(c->file.opened) + sizeof("open ")];
 	int ret;
 
 	sigaction(SIGINT, &action, NULL);
@@ -225,10 +226,13 @@ static int capture_main_run(struct capture *c)
 	signal(SIGPIPE, SIG_IGN);
 	c->file.snaplen = c->snaplen;
 	ret = capture_file_open(&c->file);
-	if (!ret)
-		ret = capture_file_flush(&c->file);
+	if (ret) {
+		snprintf(what, sizeof(what), "open %s", c->file.opened);
+		return capture_failed(what, ret);
+	}
+	ret = capture_file_flush(&c->file);
 	if (ret)
-		return capture_failed(c->file.opened, ret);
+		return capture_failed("write the file", ret);
 	tracers_begin(&c->tracers, &c->want, c->dev, c->pid);
 	ret = capture_run(c);
 	tracers_end(&c->tracers);
@@ -323,8 +327,9 @@ static int capture_option(struct capture *c, int opt, char **argv)
 	case ':': return usage_error(&command_capture, "%s needs a value", argv[optind - 1]);
 	default: return usage_error(&command_capture, "unknown option '%s'", argv[optind - 1]);
 	}
+	/* of `-s 10` the option is the argument before the value, of `-s10` it is the same one */
 	return ok ? EXIT_OK : usage_error(&command_capture, "'%s' is not what %s takes", optarg,
-					  argv[optind - 2] == optarg ? argv[optind - 2] :
+					  argv[optind - 1] == optarg ? argv[optind - 2] :
 								       argv[optind - 1]);
 }
 

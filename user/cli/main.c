@@ -135,10 +135,18 @@ static bool is_help(const char *arg)
 	return !strcmp(arg, "--help") || !strcmp(arg, "-h");
 }
 
+static int unknown_command(const char *word)
+{
+	char name[OUTPUT_NAME];
+
+	fprintf(stderr, "xroce: unknown command '%s'\n\n", output_name(word, name));
+	print_help(stderr);
+	return EXIT_USAGE;
+}
+
 int main(int argc, char **argv)
 {
 	const struct command *command;
-	char name[OUTPUT_NAME];
 
 	output_begin();
 	if (argc < 2) {
@@ -147,6 +155,8 @@ int main(int argc, char **argv)
 	}
 	if (is_help(argv[1]) || !strcmp(argv[1], "help")) {
 		command = argc > 2 ? find_command(argv[2]) : NULL;
+		if (argc > 2 && !command && !is_help(argv[1]))
+			return unknown_command(argv[2]);
 		if (command)
 			command_help(command);
 		else
@@ -158,11 +168,8 @@ int main(int argc, char **argv)
 		return output_end(EXIT_OK);
 	}
 	command = find_command(argv[1]);
-	if (!command) {
-		fprintf(stderr, "xroce: unknown command '%s'\n\n", output_name(argv[1], name));
-		print_help(stderr);
-		return EXIT_USAGE;
-	}
+	if (!command)
+		return unknown_command(argv[1]);
 	if (argc > 2 && is_help(argv[2])) {
 		command_help(command);
 		return output_end(EXIT_OK);

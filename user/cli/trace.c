@@ -265,8 +265,9 @@ static int trace_option(struct trace *t, int opt, char **argv)
 	case ':': return usage_error(&command_trace, "%s needs a value", argv[optind - 1]);
 	default: return usage_error(&command_trace, "unknown option '%s'", argv[optind - 1]);
 	}
-	return ok ? EXIT_OK : usage_error(&command_trace, "'%s' is not what the option takes",
-					  optarg);
+	return ok ? EXIT_OK : usage_error(&command_trace, "'%s' is not what %s takes", optarg,
+					  argv[optind - 1] == optarg ? argv[optind - 2] :
+								       argv[optind - 1]);
 }
 
 static int trace_main(int argc, char **argv)
