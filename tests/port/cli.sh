@@ -45,6 +45,10 @@ usage() {
 		try 2 "$XROCE" $word --duration x
 		need_line cli "'x' is not what --duration takes"
 	done
+	try 1 "$XROCE" explain
+	need_line cli '^xroce explain: no process uses an interface here'
+	try 1 "$XROCE" explain 1
+	need_line cli '^xroce explain: there is no such queue pair or process'
 	try 1 "$XROCE" capture -w "$WORK/nosuch/file"
 	need_line cli "^xroce capture: cannot open $WORK/nosuch/file: No such file or directory"
 	try 2 "$XROCE" list $IF_A lo
@@ -256,7 +260,8 @@ doctor_json() {
 	try 0 "$XROCE" doctor --json $IF_A
 	need_equal "failures" "$(json 'd["failures"]')" 0
 	need_equal "of the interface" "$(json '[f["level"] for f in d["findings"] if f.get("interface") == "'$IF_A'" and f["what"] == "link"]')" "['ok']"
-	need_equal "a finding of the host" "$(json '[f["level"] for f in d["findings"] if "interface" not in f and f["what"] == "privileges"]')" "['ok']"
+	need_equal "a finding of the host" "$(json '[f["level"] for f in d["findings"] if f["interface"] is None and f["what"] == "privileges"]')" "['ok']"
+	need_equal "names" "$(json '{tuple(f) for f in d["findings"]}')" "{('level', 'interface', 'what', 'finding', 'remedy')}"
 	cp "$WORK/cli.out" "$WORK/doctor.json"
 	try 0 "$XROCE" doctor $IF_A
 	need_equal "as many as there are lines" "$(wc -l <"$WORK/cli.out")" "$(grep -c '"level"' "$WORK/doctor.json")"

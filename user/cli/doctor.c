@@ -20,11 +20,15 @@ static void finding_json(struct doctor *d, const char *level, const char *what, 
 	json_text(j, "level", level);
 	if (d->iface)
 		json_text(j, "interface", d->iface);
+	else
+		json_null(j, "interface");
 	json_text(j, "what", n && !strncmp(what, d->iface, n) && what[n] == ' ' ? what + n + 1 :
 										what);
 	json_text(j, "finding", text);
 	if (remedy)
 		json_text(j, "remedy", remedy);
+	else
+		json_null(j, "remedy");
 	json_close(j);
 	/* the probes fork, and would write it once more */
 	fflush(j->out);

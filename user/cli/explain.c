@@ -215,10 +215,15 @@ static void explain_wait(u32 ms)
 
 static int explain_ends(const struct explain *x)
 {
-	const char *name = x->look->command->name;
+	const struct look *l = x->look;
+	const char *name = l->command->name;
 
 	if (x->found)
 		return x->worst > EXPLAIN_NOTE ? EXIT_FOUND : EXIT_OK;
+	if (x->before.is_whole && !l->has_pid && !l->has_qpn && !l->has_peer) {
+		fprintf(stderr, "xroce %s: no process uses an interface here\n", name);
+		return EXIT_FAILED;
+	}
 	fprintf(stderr, "xroce %s: there is no such queue pair or process%s\n", name,
 		x->before.is_whole ? "" : ", or none that this user may look into");
 	return EXIT_FAILED;
