@@ -127,13 +127,23 @@ static u32 process_uid(u32 pid)
 	return pid && !stat(path, &st) ? st.st_uid : ~0u;
 }
 
-/* The process that has the interface without a broker. */
+/*
+ * The process that has the interface without a broker. It is asked for once as long as its program
+ * is there: each question waits in the queue of a socket that it never reads, and when that is full
+ * nobody is told its pid any more.
+ */
 static void observer_add_alone(struct observer *o, struct observed_iface *iface, u32 prog_id)
 {
 	struct observed *p = observer_add(o, iface, OBSERVED_ALONE, prog_id);
 	pid_t pid = 0;
 
-	netdev_holder(iface->ifindex, &pid, p->command, sizeof(p->command));
+	if (iface->alone_pid && iface->alone_prog_id == prog_id) {
+		pid = iface->alone_pid;
+	} else {
+		netdev_holder(iface->ifindex, &pid, p->command, sizeof(p->command));
+		iface->alone_prog_id = prog_id;
+		iface->alone_pid = pid;
+	}
 	p->pid = (u32)pid;
 	p->uid = process_uid(p->pid);
 	if (pid)

@@ -26,6 +26,8 @@ struct observed_iface {
 	bool is_up;
 	u32 broker_prog_id; /* 0: it has no broker, or it cannot be seen */
 	pid_t broker_pid;   /* 0: none */
+	u32 alone_prog_id;  /* the program of the process that was found alone last, */
+	pid_t alone_pid;    /* and whose it is */
 	bool is_hidden;	    /* somebody has it whose maps this user may not see */
 	bool is_silent;	    /* and was asked, and did not answer in time */
 	bool asks;	    /* asker is a conversation with its broker */
