@@ -336,7 +336,7 @@ tables() {
 	shown --peer $IP4_B -n 1 -w 0.1 || fail "its peer: exit status $?"
 	shown --peer $IP4_A -n 1 -w 0.1
 	need_equal "exit status for a peer that none has" $? 1
-	need_line said 'there is no such one'
+	need_line said 'there is no such queue pair or process'
 	shown --pid "$server" --dev $IF_A --state rts --json -n 1 -w 0.1 || fail "filters: exit status $?"
 	need_equal "what filters leave" "$(json '[(len(r["qps"]), len(r["processes"]), len(r["cqs"]), len(r["interfaces"])) for r in d]')" "[(1, 1, 1, 1)]"
 	shown --qpn 1 --json -n 1 -w 0.1

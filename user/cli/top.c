@@ -266,7 +266,7 @@ static int top_main(int argc, char **argv)
 	}
 	if (l->is_batch || l->json || !full_screen_can()) {
 		err = top_batch(&t);
-		ret = look_ends(l, t.found != 0, "one");
+		ret = look_ends(l, t.found != 0, "queue pair or process");
 	} else {
 		t.ui.is_blocks = full_screen_has_blocks();
 		err = top_live(&t);
