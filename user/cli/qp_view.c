@@ -67,7 +67,8 @@ static void views_join(struct qp_views *all)
 {
 	u32 n = 0;
 
-	qsort(all->v, all->num, sizeof(*all->v), view_compare);
+	if (all->num)
+		qsort(all->v, all->num, sizeof(*all->v), view_compare);
 	for (u32 i = 0; i < all->num; i++) {
 		struct qp_view *last = n ? &all->v[n - 1] : NULL;
 

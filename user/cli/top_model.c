@@ -57,7 +57,8 @@ static void samples_join(struct top_model *m)
 {
 	u32 n = 0;
 
-	qsort(m->samples, m->num_samples, sizeof(*m->samples), sample_compare);
+	if (m->num_samples)
+		qsort(m->samples, m->num_samples, sizeof(*m->samples), sample_compare);
 	for (u32 i = 0; i < m->num_samples; i++) {
 		struct top_sample *last = n ? &m->samples[n - 1] : NULL;
 

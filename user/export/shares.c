@@ -173,7 +173,8 @@ static void shares_merge(struct shares *s)
 
 	for (u32 i = 0; i < l->num; i++)
 		l->items[i].values = l->values + (size_t)i * s->words;
-	qsort(l->items, l->num, sizeof(*l->items), share_by_key);
+	if (l->num)
+		qsort(l->items, l->num, sizeof(*l->items), share_by_key);
 	for (u32 i = 0; i < l->num; i++) {
 		struct share *last = n ? &l->items[n - 1] : NULL;
 
