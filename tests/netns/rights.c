@@ -2,8 +2,8 @@
 /*
  * Rights between two hosts: every combination of a region's access flags (ibv_reg_mr(3)), plain, on
  * demand and with relaxed ordering, of a memory window's of both types (ibv_bind_mw(3)), and of a
- * QP's (ibv_modify_qp(3)) against every RDMA operation of the other end. What is right is worked out
- * from those pages at both ends.
+ * QP's (ibv_modify_qp(3)) against every RDMA operation of the other end. What is right is worked
+ * out from those pages at both ends.
  *
  *	rights DEVICE GID-INDEX [HOST]
  *

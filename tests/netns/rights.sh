@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # Rights of regions, memory windows and QPs between two hosts (rights.c): every combination against
-# every operation, with regions on demand and with relaxed ordering too. tests/verbs has those of one
-# process, and what a bind is refused for.
+# every operation, with regions on demand and with relaxed ordering too. tests/verbs has those of
+# one process, and what a bind is refused for.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -16,11 +16,11 @@ need_both() {
 rights() {
 	gids_for "$1" || return
 	client_server 18650 120 "$TOOLS/rights" $DEV_A "$gid_a" -- "$TOOLS/rights" $DEV_B "$gid_b" $IP4_A || return
-	# 3 kinds, 20 regions that may be (16 with local write, and without it 4), 16 QPs, 7 operations.
-	# Of the 20, 8 have the right of WRITE, with immediate and not, and of ATOMIC WRITE; 8 that of
+	# 3 kinds, 20 regions that may be (16 with local write, 4 without), 16 QPs, 7 operations. Of
+	# the 20, 8 have the right of WRITE, with immediate and not, and of ATOMIC WRITE; 8 that of
 	# both atomics; 10 that of READ, and 10 that of FLUSH; of the 16 QPs half have it
 	need_both rights $((3 * 20 * 16 * 7)) $((3 * (3 * 8 + 2 * 8 + 10 + 10) * 8))
-	# 2 types, 2 regions, 8 windows; 4 of them have the right of an operation, but none that of FLUSH
+	# 2 types, 2 regions, 8 windows; 4 have the right of an operation, and none that of FLUSH
 	need_both windows $((2 * 2 * 8 * 16 * 7)) $((2 * 2 * 6 * 4 * 8))
 }
 run_case rights_v4 rights v4

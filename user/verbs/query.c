@@ -50,7 +50,8 @@ EXPORT int ibv_query_device(struct ibv_context *context, struct ibv_device_attr 
 	attr->vendor_id = 0xffffff; /* nobody's OUI, as the kernel's software devices say it */
 	attr->max_qp = ENGINE_MAX_QP;
 	attr->max_qp_wr = QP_MAX_WR;
-	attr->device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
+	attr->device_cap_flags = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
+				 IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_SYS_IMAGE_GUID |
 				 IBV_DEVICE_RC_RNR_NAK_GEN | IBV_DEVICE_PORT_ACTIVE_EVENT |
 				 IBV_DEVICE_SRQ_RESIZE | IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
 				 IBV_DEVICE_MEM_WINDOW_TYPE_2B |
