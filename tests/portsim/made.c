@@ -215,7 +215,17 @@ int netdev_join(u32 ifindex, const struct gid *group)
 	sched_fail("nobody joins a group here");
 }
 
-int netdev_take_macs(u32 ifindex, const struct netdev_macs *macs)
+int netdev_open_macs(void)
+{
+	sched_fail("nobody has flows here");
+}
+
+int netdev_take_macs(int fd, u32 ifindex, const struct netdev_macs *macs)
+{
+	sched_fail("nobody has flows here");
+}
+
+void netdev_leave_macs(int fd, u32 ifindex, const struct netdev_macs *macs)
 {
 	sched_fail("nobody has flows here");
 }

@@ -15,6 +15,7 @@ struct held {
 	long entries; /* of the process's BPF hash maps: QPs, addresses, multicast groups */
 	long kernel;  /* bytes of memory that the kernel counts for its BPF maps */
 	long groups;  /* that the kernel has joined in this network namespace */
+	long promiscuity; /* how often interfaces were asked to take all frames */
 };
 
 bool held_now(struct held *h);

@@ -149,8 +149,12 @@ struct netdev_macs {
 	u8 mac[6]; /* NETDEV_ONE_MAC */
 };
 
-/* Returns a descriptor, with whose last copy that ends, or -errno. which is not NETDEV_OWN_MAC. */
-int netdev_take_macs(u32 ifindex, const struct netdev_macs *macs);
+/* A descriptor to ask by, or -errno. What was asked by it ends with its last copy. */
+int netdev_open_macs(void);
+/* Of those that are the same, each is left once. which is not NETDEV_OWN_MAC. 0 or -errno. */
+int netdev_take_macs(int fd, u32 ifindex, const struct netdev_macs *macs);
+/* An interface that has gone has forgotten it. */
+void netdev_leave_macs(int fd, u32 ifindex, const struct netdev_macs *macs);
 /* May this process send what it likes (CAP_NET_RAW in its network namespace)? 0 or -errno. */
 int netdev_may_send_raw(void);
 

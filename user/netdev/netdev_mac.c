@@ -2,6 +2,9 @@
 /*
  * Frames to MACs that are not the interface's own: it takes them for as long as a packet socket has
  * asked for that, which receives none itself. Needs CAP_NET_RAW, as any packet socket does.
+ *
+ * To close a packet socket waits for an RCU grace period, milliseconds. So one serves many
+ * requests, of which each can be taken back at once.
  */
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
@@ -42,20 +45,28 @@ static int packet_membership(const struct netdev_macs *macs)
 	}
 }
 
-int netdev_take_macs(u32 ifindex, const struct netdev_macs *macs)
+/* option: PACKET_ADD_MEMBERSHIP or PACKET_DROP_MEMBERSHIP. */
+static int packet_member(int fd, u32 ifindex, const struct netdev_macs *macs, int option)
 {
 	struct packet_mreq mreq = { .mr_ifindex = (int)ifindex,
 				    .mr_type = (unsigned short)packet_membership(macs),
 				    .mr_alen = ETH_ALEN };
-	const int fd = open_packet_socket();
-	int err;
 
-	if (fd < 0)
-		return fd;
 	memcpy(mreq.mr_address, macs->mac, sizeof(macs->mac));
-	if (!setsockopt(fd, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &mreq, sizeof(mreq)))
-		return fd;
-	err = -errno;
-	close(fd);
-	return err;
+	return setsockopt(fd, SOL_PACKET, option, &mreq, sizeof(mreq)) ? -errno : 0;
+}
+
+int netdev_open_macs(void)
+{
+	return open_packet_socket();
+}
+
+int netdev_take_macs(int fd, u32 ifindex, const struct netdev_macs *macs)
+{
+	return packet_member(fd, ifindex, macs, PACKET_ADD_MEMBERSHIP);
+}
+
+void netdev_leave_macs(int fd, u32 ifindex, const struct netdev_macs *macs)
+{
+	packet_member(fd, ifindex, macs, PACKET_DROP_MEMBERSHIP);
 }

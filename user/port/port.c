@@ -228,6 +228,7 @@ static void port_destroy(struct port *port)
 		attach_unmake(&port->made);
 		port_close_copies(port);
 		port_close_groups(port);
+		port_close_macs(port);
 	}
 	/* a dead port's private mappings stay: the engine still counts there */
 	port_free(port);
@@ -273,6 +274,7 @@ static int port_create(const struct netdev *dev, u64 netns, struct port **out)
 	port->shards.last_put = port_last_put;
 	port->netns = netns;
 	atomic_store_explicit(&port->shards.refs, 1, memory_order_relaxed);
+	port->macs_fd = -1;
 	wake_init(&port->shards.wake);
 	pthread_mutex_init(&port->numbers, NULL);
 	pthread_mutex_init(&port->listeners, NULL);
@@ -330,7 +332,7 @@ static void port_after_fork_child(void)
 		attach_abandon(&port->made);
 		port_close_copies(port);
 		port_close_groups(port);
-		port_abandon_flows(port);
+		port_close_macs(port);
 		rings_close(&port->shards.wake.rings);
 		for (u32 i = 0; i < port->shards.num; i++)
 			shard_init_lock(&port->shards.shard[i]);

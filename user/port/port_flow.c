@@ -11,7 +11,8 @@
 struct port_flow {
 	struct port_flow *next;
 	struct raw_flow *raw;
-	int fd; /* by which the interface takes frames to its MACs; -1: it does anyway */
+	struct netdev_macs macs;
+	bool takes_macs; /* which the interface was asked to take; else it does anyway */
 };
 
 /* Which the interface takes or not without this: only whole addresses are asked for. */
@@ -48,31 +49,80 @@ static int port_flow_add(struct port *port, struct qp *qp, const struct flow_rul
 	return 0;
 }
 
+/* The port's, from the first flow on. Returns it or -errno. */
+static int port_open_macs(struct port *port)
+{
+	int fd, spare = -1;
+
+	port_lock(port);
+	fd = port->shards.dead ? -EIO : port->macs_fd;
+	port_unlock(port);
+	if (fd != -1)
+		return fd;
+	fd = netdev_open_macs();
+	if (fd < 0)
+		return fd;
+	port_lock(port);
+	if (port->macs_fd >= 0)
+		spare = fd;
+	else
+		port->macs_fd = fd;
+	fd = port->macs_fd;
+	port_unlock(port);
+	/* another thread was first */
+	if (spare >= 0)
+		kernel_close(spare);
+	return fd;
+}
+
+void port_close_macs(struct port *port)
+{
+	if (port->macs_fd >= 0)
+		kernel_close(port->macs_fd);
+	port->macs_fd = -1;
+}
+
+/* The interface takes frames to the flow's MACs. Returns 0 or -errno. */
+static int port_flow_take_macs(struct port *port, struct port_flow *flow)
+{
+	int fd = port_open_macs(port), err;
+
+	if (fd < 0)
+		return fd;
+	err = netdev_take_macs(fd, port->ifindex, &flow->macs);
+	flow->takes_macs = !err;
+	return err;
+}
+
+static void port_flow_leave_macs(const struct port *port, const struct port_flow *flow)
+{
+	/* a forked child's port has no such socket */
+	if (flow->takes_macs && port->macs_fd >= 0)
+		netdev_leave_macs(port->macs_fd, port->ifindex, &flow->macs);
+}
+
 int port_create_flow(struct port *port, struct qp *qp, const struct flow_rule *rule,
 		     struct port_flow **out)
 {
 	struct port_flow *flow = calloc(1, sizeof(*flow));
-	struct netdev_macs macs;
 	bool wants_macs;
 	int err = 0;
 
 	if (!flow)
 		return -ENOMEM;
 	port_lock(port);
-	wants_macs = port_flow_wants_macs(port, rule, &macs);
+	wants_macs = port_flow_wants_macs(port, rule, &flow->macs);
 	port_unlock(port);
 	if (rule->raw.copies)
 		err = port_open_copies(port);
-	flow->fd = !err && wants_macs ? netdev_take_macs(port->ifindex, &macs) : -1;
-	if (!err && wants_macs && flow->fd < 0)
-		err = flow->fd;
+	if (!err && wants_macs)
+		err = port_flow_take_macs(port, flow);
 	port_lock(port);
 	if (!err)
 		err = port->shards.dead ? -EIO : port_flow_add(port, qp, rule, flow);
 	port_unlock(port);
 	if (err) {
-		if (flow->fd >= 0)
-			kernel_close(flow->fd);
+		port_flow_leave_macs(port, flow);
 		free(flow);
 		return err;
 	}
@@ -92,16 +142,6 @@ void port_destroy_flow(struct port *port, struct port_flow *flow)
 	/* one flow less needs no memory of the kernel's */
 	shards_steer_flows(&port->shards);
 	port_unlock(port);
-	if (flow->fd >= 0)
-		kernel_close(flow->fd);
+	port_flow_leave_macs(port, flow);
 	free(flow);
-}
-
-void port_abandon_flows(struct port *port)
-{
-	for (struct port_flow *flow = port->flows; flow; flow = flow->next) {
-		if (flow->fd >= 0)
-			kernel_close(flow->fd);
-		flow->fd = -1;
-	}
 }

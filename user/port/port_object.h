@@ -50,7 +50,9 @@ struct port {
 	struct services services;
 	pthread_mutex_t listeners; /* of listener[] and listeners in made.maps.engine */
 	struct port_group *groups; /* port_group.c, under that lock */
-	struct port_flow *flows;   /* port_flow.c, under all shards' locks */
+	/* port_flow.c, under all shards' locks */
+	struct port_flow *flows;
+	int macs_fd;		/* by which the interface is asked to take frames to MACs, or -1 */
 	struct port_copies copies;
 	/* port_flow_counter.c, under these locks: the keys of xroce_flow_cnt that are taken */
 	bool counters[XROCE_MAX_COUNTER];
@@ -96,8 +98,8 @@ int port_open_copies(struct port *port);
 void port_close_copies(struct port *port);
 
 /* ---- port_flow.c ---- */
-/* A forked child's: what the interface takes is not for its sake. */
-void port_abandon_flows(struct port *port);
+/* The port ends, or is a forked child's, for whose sake the interface takes nothing. */
+void port_close_macs(struct port *port);
 
 /* ---- follow.c ---- */
 /*
