@@ -176,7 +176,7 @@ part_netns() {
 	XROCE_TEST_QUEUES=2 XROCE_FIRST_TIMES=5 \
 		shell_test netns-first-shards bash tests/netns/first.sh "$BUILD"
 	# And by brokers at both ends.
-	for t in data tags fields loss wake event_ways bursts memory; do
+	for t in data tags fields loss wake event_ways bursts memory counted; do
 		XROCE_TEST_BROKER=1 shell_test "netns-$t-shared" bash "tests/netns/$t.sh" "$BUILD"
 	done
 }

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # A bad cable that counts what it does, and the counters of both ends: to the packet, by the
-# equations of docs/maps.md and docs/counters.md.
+# equations of docs/maps.md and docs/counters.md. While both ends rest, all that tells of counters
+# says the same: the maps, xroce stat, qp and export, and the files of `xroce run`.
 . "$(dirname "$0")/lib/case.sh"
 . "$here/tests/netns/lib/cable.sh"
 export XROCE_ECN=1
@@ -12,20 +13,41 @@ netns_chain 4500
 of_cable() {
 	awk -v from="$1:" -v what="$2" '$1 == "from" && $2 == from {
 		for (i = 3; i < NF; i++) if ($i == what) { print $(i + 1); seen = 1 } }
-		END { exit !seen }' "$WORK/cable.out"
+		END { exit !seen }' "$WORK/did.out"
 }
 
-# keep_live PID TAG: hold its counters from when it has them; it is stopped meanwhile.
-keep_live() {
-	local rc
-	until map_id "$1" xroce_eng_drop >/dev/null; do
-		is_gone_or_zombie "$1" && return 1
-	done
-	kill -STOP "$1"
-	keep_maps "$1" "$2"
-	rc=$?
-	kill -CONT "$1"
-	return $rc
+# rests NAME: the program has done all, and what it has is there still.
+rests() { grep -q '^rests$' "$WORK/$1.out"; }
+rests_or_gone() { rests "$1" || is_gone_or_zombie "$2"; }
+# let_go NAME: an open of its FIFO for writing, and no wait for one that has gone.
+let_go() { : <>"$WORK/$1.fifo"; }
+
+# settled TAG: all that XDP has handed over has come to an engine, and the sockets' own counters
+# were read.
+settled() {
+	[ "$(kept "$1" xroce_eng_stat rx_packets)" -eq $(($(kept_packets "$1") + $(kept "$1" xroce_eng_stat loopback_packets))) ] &&
+		[ "$(kept "$1" xroce_rx redirected)" -eq $(($(kept "$1" xroce_sock rx_frames) + $(kept "$1" xroce_sock rx_left))) ]
+}
+
+# agrees NAME NS DEVICE PID: what every tool tells of it is what its maps have (lib/agree.py).
+agrees() {
+	local at=$WORK/$1.d dev=xroce_$3 name id
+	rm -rf "$at"
+	mkdir "$at"
+	while read -r name id; do
+		case $name in xroce_rx | xroce_drop | xroce_sock | xroce_eng_* | xroce_qp | xroce_qp_stat)
+			bpftool -j map dump id "$id" >"$at/$name.json" ;;
+		esac
+	done < <(maps_of "$4")
+	in_ns "$2" timeout 20 "$XROCE" stat --json --dev "$3" >"$at/stat.json" &&
+		in_ns "$2" timeout 20 "$XROCE" qp --json --dev "$3" >"$at/qp.json" &&
+		in_ns "$2" timeout 20 "$XROCE" export --once --dev "$3" >"$at/metrics" ||
+		{ fail "xroce tells nothing of $1"; return 1; }
+	# shellcheck disable=SC2016 # the inner shell's
+	in_ns "$2" timeout 60 "$XROCE" run --dev "$3" -- sh -c 'cd "$0" && for f in counters/* hw_counters/*; do echo "$f $(cat "$f")"; done' \
+		"/sys/class/infiniband/$dev/ports/1" >"$at/files" || { fail "no files of $dev"; return 1; }
+	/usr/bin/python3 -B "$here/tests/netns/lib/agree.py" "$at" "$4" "$here/docs/counters.md" "$3" "$gids_are" >"$WORK/$1-agrees.out" 2>&1 ||
+		{ fail "not all say the same of the $1"; show "$1-agrees"; }
 }
 
 # sent_is TAG IFACE: each packet that left by the interface is one that the cable saw.
@@ -52,23 +74,49 @@ came_is() {
 	[ "$3" = no ] || need_equal "marks at $1" "$(kept "$1" xroce_eng_stat rx_ce)" "$(of_cable "$2" marked)"
 }
 
-# counted FAMILY TRANSPORT MARKS OPTION-OF-IMPAIR...
+# both_rest: wait for it, and hold their counters.
+both_rest() {
+	local name pid
+	for name in server client; do
+		pid=${!name}
+		wait_until 60 rests_or_gone $name "$pid"
+		rests $name || { fail "the $name does not rest"; show $name; return 1; }
+		keep_maps "$pid" $name || { fail "no counters of the $name"; return 1; }
+	done
+}
+
+# counted FAMILY MARKS PROGRAM... -- OPTION-OF-IMPAIR...
 counted() {
-	local transport=$2 marks=$3 server client
+	local marks=$2 server client name program impaired
 	gids_once "$1" || return
-	cable_with "${@:4}" || return
-	drop_maps server
-	drop_maps client
-	start_on server a "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t "$transport" -m 1024 -n 40 -s 5
+	split_words program impaired "${@:3}"
+	cable_with "${impaired[@]}" || return
+	rm -f "$WORK/did.out"
+	for name in server client; do
+		drop_maps $name
+		rm -f "$WORK/$name.fifo"
+		mkfifo "$WORK/$name.fifo"
+	done
+	start_on server a "$TOOLS/${program[0]}" "${program[@]:1}" -g "$gid_a" -q "$WORK/server.fifo" -d $DEV_A
 	server=$child
 	wait_until 10 listens_or_gone a 18600 "$server"
-	start_on client b "$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t "$transport" -m 1024 -n 40 -s 5 $IP4_A
+	start_on client b "$TOOLS/${program[0]}" "${program[@]:1}" -g "$gid_b" -q "$WORK/client.fifo" -d $DEV_B $IP4_A
 	client=$child
-	keep_live "$server" server || fail "no counters of the server"
-	keep_live "$client" client || fail "no counters of the client"
-	finish "$client" 60 || { fail "the client ends with $?"; show client; }
+	if both_rest; then
+		cable_did
+		cp "$WORK/cable.out" "$WORK/did.out"
+		wait_until 10 settled server
+		wait_until 10 settled client
+		agrees server a $IF_A "$server"
+		agrees client b $IF_B "$client"
+	fi
+	# a good one, by which they end
+	cable_with
+	let_go server
+	let_go client
+	finish "$client" 20 || { fail "the client ends with $?"; show client; }
 	finish "$server" 20 || { fail "the server ends with $?"; show server; }
-	cable_did
+	[ -e "$WORK/did.out" ] || return
 	sent_is server pa
 	sent_is client pb
 	came_is client pa "$marks"
@@ -76,13 +124,18 @@ counted() {
 	[ ! -s "$WORK/case.notes" ] || {
 		kept_dump server xroce_drop | sed 's/^/# server drop /'
 		kept_dump client xroce_drop | sed 's/^/# client drop /'
-		show cable
+		show did
 	} >>"$WORK/case.notes"
 }
 
-run_case counted_rc_v4 counted v4 rc yes -s 3 -l 20 -u 20 -r 20 -c 20 -e 200
-run_case counted_rc_v6 counted v6 rc yes -s 4 -l 20 -u 20 -r 20 -c 20 -e 200
-XROCE_TX=gso run_case counted_rc_gso counted v4 rc yes -s 7 -l 20 -u 20 -r 20 -c 20 -e 200
-run_case counted_uc counted v4 uc yes -s 5 -e 200
-run_case counted_ud counted v4 ud no -s 6
+VDATA=(vdata -m 1024 -n 40 -s 5 -t)
+ALL=(-l 20 -u 20 -r 20 -c 20 -e 200)
+run_case counted_rc_v4 counted v4 yes "${VDATA[@]}" rc -- -s 3 "${ALL[@]}"
+run_case counted_rc_v6 counted v6 yes "${VDATA[@]}" rc -- -s 4 "${ALL[@]}"
+XROCE_TX=gso run_case counted_rc_gso counted v4 yes "${VDATA[@]}" rc -- -s 7 "${ALL[@]}"
+run_case counted_uc counted v4 yes "${VDATA[@]}" uc -- -s 5 -e 200
+run_case counted_ud counted v4 no "${VDATA[@]}" ud -- -s 6
+run_case counted_uc_lossy counted v4 yes lossy -t uc -n 2000 -- -s 8 "${ALL[@]}"
+run_case counted_ud_lossy counted v4 yes lossy -t ud -n 2000 -- -s 9 "${ALL[@]}"
+run_case counted_ud_lossy_v6 counted v6 yes lossy -t ud -n 2000 -- -s 10 "${ALL[@]}"
 finish_cases

@@ -211,6 +211,8 @@ int main(int argc, char **argv)
 				release(&cable[i]);
 		}
 	}
+	for (i = 0; i < 2; i++)
+		release(&cable[i]);
 	printf("forwarded %lu roce %lu dropped %lu duplicated %lu reordered %lu marked %lu spoiled "
 	       "%lu\n",
 	       did.forwarded, did.roce, did.dropped, did.duplicated, did.reordered, did.marked,

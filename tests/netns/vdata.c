@@ -27,6 +27,7 @@ struct options {
 	const char *port;
 	const char *host;
 	const char *keep;
+	const char *rest;
 	uint32_t rounds;
 	uint32_t sleep_ms;
 	bool loopback;
@@ -34,11 +35,12 @@ struct options {
 
 static const char *const usage_text =
 	"vdata [-d DEVICE] [-g GID-INDEX] [-t rc|uc|ud] [-m PATH-MTU] [-n ROUNDS] [-s SEED] [-x "
-	"LONGEST] [-e] [-o] [-D] [-A] [-k FILE] [-w MS] [-T TIMEOUT] [-y RETRIES] [-p PORT] [-L | "
-	"HOST]\n"
+	"LONGEST] [-e] [-o] [-D] [-A] [-k FILE] [-w MS] [-T TIMEOUT] [-y RETRIES] [-p PORT] "
+	"[-q FIFO] [-L | HOST]\n"
 	"  -e  sleep on completion events   -o  one CQ for sends and receives   -k FILE  more "
 	"rounds while there is FILE\n"
 	"  -w MS  also: sleep until the peer sends after MS, CPU time measured\n"
+	"  -q FIFO  when all is done, rest until it is opened\n"
 	"  -D  regions that page on demand   -A  of the whole address space\n";
 
 static uint32_t number(const char *text, uint32_t least, uint32_t most)
@@ -55,7 +57,7 @@ static void parse(int argc, char **argv, struct options *o)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "d:g:t:m:n:s:x:eoDAk:w:T:y:p:L")) != -1) {
+	while ((c = getopt(argc, argv, "d:g:t:m:n:s:x:eoDAk:w:T:y:p:q:L")) != -1) {
 		switch (c) {
 		case 'd': o->side.device = optarg; break;
 		case 'g': o->side.gid_index = number(optarg, 0, 255); break;
@@ -73,6 +75,7 @@ static void parse(int argc, char **argv, struct options *o)
 		case 'T': o->side.timeout = number(optarg, 0, 31); break;
 		case 'y': o->side.retry_cnt = number(optarg, 0, 7); break;
 		case 'p': o->port = optarg; break;
+		case 'q': o->rest = optarg; break;
 		case 'L': o->loopback = true; break;
 		default: die("%s", usage_text);
 		}
@@ -212,6 +215,8 @@ int main(int argc, char **argv)
 	if (o.sleep_ms)
 		run_sleep(&o, &a, ctl);
 	report(&o, &a);
+	if (o.rest)
+		ctl_rest(o.rest);
 	side_close(&a);
 	/*
 	 * Neither leaves before the other has taken its resources down: nothing of ours is on the

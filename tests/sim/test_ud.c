@@ -157,6 +157,27 @@ static void receive__missing_is_counted(void **state)
  * One that is too short for the datagram and its GRH ends in error, as on adapters, and the others
  * are flushed.
  */
+/* A mark is counted; the sender of a datagram has no rate that a CNP would cut. */
+static void mark__is_counted(void **state)
+{
+	for (u32 is_ipv6 = 0; is_ipv6 < 2; is_ipv6++) {
+		struct scene s = scene_make("mark", is_ipv6);
+		struct send send = datagram(&s, 1, 100);
+
+		for (u32 i = 0; i < 3; i++) {
+			/* ECN-capable, marked, not ECN-capable */
+			s.path.tos = (u8)((s.path.tos & ~3u) | (i == 0 ? 2 : i == 1 ? 3 : 0));
+			post_recv_buffer(s.b, i, s.remote, 0, 140);
+			post_send(s.a, &send);
+			world_run(s.w);
+			check_eq(s.w, s.b->recv->n, i + 1);
+			check_eq(s.w, s.b->node->stats.rx_ce, i >= 1);
+			check_eq(s.w, s.b->qp->stat->rx_ce, i >= 1);
+		}
+		end_in_silence(&s);
+	}
+}
+
 static void receive__too_short_is_an_error(void **state)
 {
 	struct scene s = scene_make("short receive", false);
@@ -287,6 +308,7 @@ int main(void)
 		cmocka_unit_test(grh__may_be_split_over_sges),
 		cmocka_unit_test(qkey__must_match),
 		cmocka_unit_test(receive__missing_is_counted),
+		cmocka_unit_test(mark__is_counted),
 		cmocka_unit_test(receive__too_short_is_an_error),
 		cmocka_unit_test(send__longer_than_the_mtu),
 		cmocka_unit_test(send__each_its_own_path),

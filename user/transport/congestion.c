@@ -140,6 +140,9 @@ void rate_marked(struct engine *e, struct qp *qp, u64 now_ns)
 	struct rate *r = &qp->rate;
 
 	engine_count(e, qp, rx_ce);
+	/* a datagram's sender has no rate to be cut */
+	if (qp->transport == XROCE_UD)
+		return;
 	if (r->cnp_sent_ns && now_ns - r->cnp_sent_ns < CNP_INTERVAL_NS)
 		return;
 	r->cnp_sent_ns = now_ns;

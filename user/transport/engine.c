@@ -330,7 +330,7 @@ static per_packet enum xroce_drop engine_dispatch(struct engine *e, struct qp *q
 {
 	if (unlikely(p->flags & OP_CNP))
 		return qp->transport == XROCE_UD ? XROCE_DROP_none : rate_cut(e, qp, now_ns);
-	if (unlikely((p->tos & 3) == 3) && p->flags & OP_PAYLOAD && qp->transport != XROCE_UD)
+	if (unlikely((p->tos & 3) == 3) && p->flags & OP_PAYLOAD)
 		rate_marked(e, qp, now_ns);
 	if (qp->transport == XROCE_UD)
 		return datagram_input(e, qp, p, hint, now_ns);

@@ -3,6 +3,7 @@
 #include "ctl.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -94,4 +95,17 @@ void ctl_barrier(int fd, uint32_t tag)
 
 	ctl_swap(fd, &tag, &theirs, sizeof(tag));
 	must(theirs == tag, "the other side is at step %#x, this one at %#x", theirs, tag);
+}
+
+void ctl_rest(const char *fifo)
+{
+	int fd;
+
+	printf("rests\n");
+	fflush(stdout);
+	do {
+		fd = open(fifo, O_RDONLY);
+	} while (fd < 0 && errno == EINTR);
+	must(fd >= 0, "%s: %s", fifo, strerror(errno));
+	close(fd);
 }

@@ -34,5 +34,10 @@ int ctl_open(const char *host, const char *port);
 void ctl_swap(int fd, const void *mine, void *theirs, size_t len);
 /* Both sides are at the same point: tag must be equal. */
 void ctl_barrier(int fd, uint32_t tag);
+/*
+ * Say "rests", and keep all there is until somebody opens the FIFO for writing: what it has counted
+ * can be read meanwhile.
+ */
+void ctl_rest(const char *fifo);
 
 #endif
