@@ -159,10 +159,18 @@ static u32 engine_count_output(struct engine *e, u32 len)
 
 static u32 engine_count_output_of(struct engine *e, struct qp *qp, u32 len)
 {
-	stat_output(qp, len);
+	struct xroce_qp_stat *stat = qp->stat;
+
+	/* in this order, or GCC makes vectors of neighbours: five instructions more for a pair */
+	if (STAT_SHOWN)
+		stat->tx_packets++;
+	e->stats->tx_packets++;
+	if (STAT_SHOWN)
+		stat->tx_bytes += len;
+	e->stats->tx_bytes += len;
 	if (unlikely(e->notes))
 		note_output(e, qp);
-	return engine_count_output(e, len);
+	return len;
 }
 
 static u32 engine_output_single(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
@@ -418,7 +426,7 @@ static per_packet enum xroce_drop engine_input_frame(struct engine *e,
 	if (qp && qp->qpn == look->qpn && likely(qp_engine(qp) == e))
 		bth = header_in_match(look->kept, frame);
 	if (likely(bth)) {
-		stat_row(e, qp, look->kept, frame);
+		stat_row(e, qp, look->kept);
 		drop = engine_check_alike(e, frame, look, bth, &p, &done, now_ns);
 	} else {
 		drop = check_frame(e, frame, hint, &p, &qp);
@@ -427,7 +435,7 @@ static per_packet enum xroce_drop engine_input_frame(struct engine *e,
 			engine_refuse_for(e, look, frame, drop);
 			return engine_refuse(e, &p, frame, hint, drop, now_ns);
 		}
-		stat_row(e, qp, engine_kept_header(qp, p.opcode), frame);
+		stat_row_unlike(e, qp, engine_kept_header(qp, p.opcode), frame);
 	}
 	if (likely(drop == XROCE_DROP_none) && !done)
 		drop = unlikely(p.flags & OP_FLOW) ? flow_input(e, qp, &p, frame->data, now_ns) :

@@ -137,7 +137,8 @@ struct engine {
 		struct qp *qp;
 		const struct header_in *kept; /* of the QP and kind; NULL: no row has begun */
 		u64 before;		      /* packets that the engine had counted then */
-		u64 bytes;
+		u64 bytes;		      /* beyond frame_len of each, modulo 2^64 */
+		u32 frame_len;		      /* that kept has */
 	} row;
 	struct engine_notes *notes; /* NULL: nobody looks */
 	struct qp *qp_events;
@@ -259,26 +260,24 @@ rare void stat_drop(struct engine *e, struct qp *qp, enum xroce_drop drop);
 rare void stat_drop_of(struct qp *qp, enum xroce_drop drop);
 /* The oldest request packet was sent again, in a frame of that length. */
 rare void stat_resent(struct qp *qp, u32 len);
-static inline void stat_output(struct qp *qp, u32 len)
-{
-	struct xroce_qp_stat *stat = qp->stat;
-
-	if (!STAT_SHOWN)
-		return;
-	stat->tx_packets++;
-	stat->tx_bytes += len;
-}
 /* The row of packets in goes on or ends, and with the next one another begins. */
 rare void stat_row_begin(struct engine *e, struct qp *qp, const struct header_in *kept);
 void stat_row_end(struct engine *e);
-static inline void stat_row(struct engine *e, struct qp *qp, const struct header_in *kept,
-			    const struct rx_frame *frame)
+/* A frame like the last one of its kind, and as long: only how many there are is counted. */
+static inline void stat_row(struct engine *e, struct qp *qp, const struct header_in *kept)
+{
+	if (STAT_SHOWN && unlikely(e->row.kept != kept))
+		stat_row_begin(e, qp, kept);
+}
+/* Another, which is what the next ones are compared with if it was learned. */
+static inline void stat_row_unlike(struct engine *e, struct qp *qp, const struct header_in *kept,
+				   const struct rx_frame *frame)
 {
 	if (!STAT_SHOWN)
 		return;
-	if (unlikely(e->row.kept != kept))
+	if (e->row.kept != kept || e->row.frame_len != kept->frame_len)
 		stat_row_begin(e, qp, kept);
-	e->row.bytes += frame->len + frame->frag_len;
+	e->row.bytes += (u64)frame->len + frame->frag_len - e->row.frame_len;
 }
 /* A packet that is in no row. */
 static inline void stat_input(struct qp *qp, u32 len)

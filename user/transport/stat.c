@@ -132,12 +132,13 @@ void stat_cq(struct cq *cq)
 
 void stat_row_end(struct engine *e)
 {
+	const u64 packets = e->stats->rx_packets - e->row.before;
 	struct qp *qp = e->row.qp;
 
 	if (!e->row.kept)
 		return;
-	qp->stat->rx_packets += e->stats->rx_packets - e->row.before;
-	qp->stat->rx_bytes += e->row.bytes;
+	qp->stat->rx_packets += packets;
+	qp->stat->rx_bytes += packets * e->row.frame_len + e->row.bytes;
 	if (e->row.kept == &qp->req.response)
 		stat_psns(qp);
 	else
@@ -151,6 +152,7 @@ rare void stat_row_begin(struct engine *e, struct qp *qp, const struct header_in
 	e->row.qp = qp;
 	e->row.kept = kept;
 	e->row.before = e->stats->rx_packets;
+	e->row.frame_len = kept->frame_len;
 	e->row.bytes = 0;
 }
 

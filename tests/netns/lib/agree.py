@@ -79,6 +79,8 @@ need("tx_packets of the QPs, and answers", sum(q["tx_packets"] for q in qps.valu
 need("tx_bytes of the QPs, and answers",
      sum(q["tx_bytes"] for q in qps.values()) + answers * {"v4": 74, "v6": 94}[gids],
      engine["tx_bytes"])
+if not rx["super_packets"]:
+    need("rx_bytes of the QPs", sum(q["rx_bytes"] for q in qps.values()), rx["redirected_bytes"])
 for field in ("rx_packets", "tx_retransmitted", "tx_retransmitted_bytes",
               "timeouts", "rto_probes", "late_deadlines", "tx_sequence_naks", "rx_sequence_naks",
               "implied_naks", "tx_rnr_naks", "rx_rnr_naks", "remote_errors", "duplicate_requests",
