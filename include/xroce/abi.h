@@ -519,8 +519,9 @@ struct xroce_engine_stats {
 	__u64 resp_length;	/* of these: shorter than the message */
 	__u64 resp_access;	/* QPs that a peer's request stopped: without the right, */
 	__u64 resp_invalid;	/* or none that there is */
+	__u64 tx_copies_lost;	/* of what was sent, for flows and groups here: no room for one */
 	/* each engine's in cache lines of their own; a further counter takes from here */
-	__u64 unused[8];
+	__u64 unused[7];
 };
 _Static_assert(sizeof(struct xroce_engine_stats) % 64 == 0, "whole cache lines");
 

@@ -10,6 +10,7 @@
 #include "../../user/shard/shard.h"
 #include "../../user/transport/engine.h"
 #include "../../user/transport/gso.h"
+#include "../../user/transport/internal.h"
 
 #define FRAMES 1024u
 #define ROOM   256u /* in front of a packet, as AF_XDP has it */
@@ -34,8 +35,9 @@ static struct {
 } fill_ring;
 static struct rx_ring_memory ring;
 static u32 num_put; /* into the ring buffer */
-static u8 sent[UMEM_TX_SLOT_BYTES];
+static u8 sent[2][UMEM_TX_SLOT_BYTES];
 static u32 num_sent;
+static u32 num_taken, none_at; /* transmit frames; there is none at that time, from 1; 0: never */
 
 /* In place of the library's. */
 u64 clock_now_ns(void)
@@ -57,7 +59,7 @@ static u32 room(struct tx *tx, u64 at_ns)
 
 static u8 *frame(struct tx *tx)
 {
-	return sent;
+	return ++num_taken == none_at ? NULL : sent[num_taken % 2];
 }
 
 static void give_back(struct tx *tx, u8 *buf)
@@ -325,6 +327,25 @@ static int teardown_ring(void **state)
 
 /* ---- the tests ---- */
 
+/* A copy for sniffers of what is sent: without a transmit frame it is lost, and counted. */
+static void pump_run__copy_without_a_frame(void **state)
+{
+	struct qp *qp = make_qp();
+
+	num_taken = 0;
+	send_one(qp);
+	/* what is sent, and one that the engine had nothing for */
+	assert_int_equal(num_taken, 2);
+	shard.engine->tables->num_copies = 1;
+	for (none_at = 0; none_at <= 2; none_at += 2) {
+		num_taken = 0;
+		send_one(qp);
+		assert_int_equal(stats.tx_copies_lost, none_at == 2);
+	}
+	none_at = 0;
+	shard.engine->tables->num_copies = 0;
+}
+
 /*
  * Frames come as fast as they are taken: a QP that has waited for too long is seen to when all has
  * been taken that lay in the ring when its time was over, and not before.
@@ -540,6 +561,7 @@ int main(void)
 		BY_SOCKET(pump_run__account),
 		BY_SOCKET(pump_run__own_address),
 		BY_SOCKET(pump_run__own_qp1),
+		BY_SOCKET(pump_run__copy_without_a_frame),
 		BY_RING(pump_run__flood),
 		BY_RING(pump_run__backlog),
 		BY_RING(pump_run__backlog_anew),

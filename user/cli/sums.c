@@ -64,6 +64,7 @@ const struct sums_field sums_fields[] = {
 	ENGINE(resp_length, "of these: shorter than the message"),
 	ENGINE(resp_access, "QPs stopped by a peer's request without the right to it"),
 	ENGINE(resp_invalid, "QPs stopped by a peer's invalid request"),
+	ENGINE(tx_copies_lost, "copies of what was sent, for flows and groups here, without room"),
 	XDP(redirected, "frames that XDP handed to this process"),
 	XDP(redirected_bytes, "bytes of these"),
 	XDP(dropped, "frames that XDP dropped"),

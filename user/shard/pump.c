@@ -299,15 +299,17 @@ static void pump_loop(struct shard *s, u8 *frame, u32 len)
 }
 
 /*
- * For sniffers; and of what is to ourselves, for all flows that have copies. Returns how many
- * frames more were taken.
+ * A copy that stays here, in a transmit frame of its own. Without one it is lost, and counted.
+ * Returns how many frames more were taken.
  */
 static u32 pump_copy(struct shard *s, const u8 *frame, u32 len, enum raw_copy kind)
 {
 	u8 *copy = tx_frame(s->io->tx);
 
-	if (!copy)
+	if (unlikely(!copy)) {
+		s->io->stats->tx_copies_lost++;
 		return 0;
+	}
 	memcpy(copy, frame, len);
 	s->loop[s->loop_count++] = (struct loop_frame){ copy, len, kind };
 	return 1;
@@ -328,7 +330,7 @@ static u32 pump_send_to_group(struct shard *s, u8 *frame, u32 len)
 {
 	const struct rx_frame rx = { .data = frame, .len = len };
 	const bool ours = pump_loops_groups(s) && group_takes_frame(s->engine, &rx);
-	u8 *copy;
+	u32 more = 0;
 
 	if (s->io->local_tx) {
 		pump_send_locally(s, frame, len);
@@ -341,13 +343,10 @@ static u32 pump_send_to_group(struct shard *s, u8 *frame, u32 len)
 			tx_give_back(s->io->tx, frame);
 		return 0;
 	}
-	copy = ours ? tx_frame(s->io->tx) : NULL;
-	if (copy) {
-		memcpy(copy, frame, len);
-		pump_loop(s, copy, len);
-	}
+	if (ours)
+		more = pump_copy(s, frame, len, RAW_COPY_NONE);
 	tx_commit(s->io->tx, frame, len);
-	return copy != NULL;
+	return more;
 }
 
 /*
@@ -358,7 +357,6 @@ static u32 pump_send_to_group(struct shard *s, u8 *frame, u32 len)
 static u32 pump_send_raw(struct shard *s, u8 *frame, u32 len)
 {
 	const struct rx_frame rx = { .data = frame, .len = len };
-	u8 *copy = NULL;
 	u32 more = 0;
 
 	if (s->all->loopback || pump_has_own_address(s, frame)) {
@@ -366,15 +364,11 @@ static u32 pump_send_raw(struct shard *s, u8 *frame, u32 len)
 		return 0;
 	}
 	if (frame[0] & 1 && raw_takes_frame(s->engine, &rx))
-		copy = tx_frame(s->io->tx);
+		more = pump_copy(s, frame, len, RAW_COPY_NONE);
 	else if (raw_has_copies(s->engine))
 		more = pump_copy(s, frame, len, RAW_COPY_SENT);
-	if (copy) {
-		memcpy(copy, frame, len);
-		pump_loop(s, copy, len);
-	}
 	tx_commit_as_is(s->io->tx, frame, len);
-	return more + (copy != NULL);
+	return more;
 }
 
 static u32 pump_room(struct shard *s, u64 now_ns)
