@@ -245,6 +245,7 @@ observing() {
 	queues 1
 	observed off
 	observed stat stat -w 0.1 -d $IF_A
+	observed top top --batch -w 0.1 -d $IF_A
 	observed trace_other trace -q 2 $IF_A
 	observed trace_all trace $IF_A
 	observed capture capture -s 128 -w "$WORK/observed" $IF_A
