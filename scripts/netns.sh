@@ -122,6 +122,7 @@ netns_cleanup() {
 		umount "$WORK/bpf"
 	fi
 	for ns in "${netns_made[@]}"; do
+		netns_forget_sockets "$ns"
 		ip netns del "$ns"
 	done
 	netns_made=()
@@ -137,9 +138,14 @@ netns_die() {
 	exit 1
 }
 
+# What processes that were killed there have left: the kernel gives a namespace's number to a later
+# one, in which a test would take such a socket for a broker's.
+netns_forget_sockets() { rm -f "/run/xroce/$(stat -L -c %i "/run/netns/$1")"-*.sock; }
+
 netns_add() {
 	ip netns add "$1" || netns_die "cannot make a network namespace: run as root"
 	netns_made+=("$1")
+	netns_forget_sockets "$1"
 	ip -n "$1" link set lo up
 }
 
