@@ -221,8 +221,8 @@ rotating() {
 	gids_once v4 || return
 	capture turn a -C 1 -W 3
 	capa=$child
-	client_server 18515 60 ib_send_bw -d $DEV_A -x "$gid_a" -s 65536 -n 150 -F -- \
-		ib_send_bw -d $DEV_B -x "$gid_b" -s 65536 -n 150 -F $IP4_A || return
+	client_server 18515 60 ib_send_bw -d $DEV_A -x "$gid_a" -s 65536 -n 10000 -F -- \
+		ib_send_bw -d $DEV_B -x "$gid_b" -s 65536 -n 10000 -F $IP4_A || return
 	kill -INT "$capa"
 	finish "$capa" 10 || fail "it ends with $?"
 	for f in "$WORK"/turn.pcapng[0-2]; do
