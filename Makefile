@@ -297,7 +297,8 @@ $(BUILD)/places:
 # its name, as in @DROP_REASONS@.
 MAN7   := $(notdir $(wildcard man/*.7))
 MAN8   := $(notdir $(wildcard man/*.8))
-SHARED := $(addprefix $(BUILD)/share/,$(MAN7) $(MAN8) xroce.pc xroce@.service xroce-export.service)
+SHARED := $(addprefix $(BUILD)/share/,$(MAN7) $(MAN8) xroce.pc xroce@.service xroce-export.service \
+	xroce-files.conf)
 LISTS  := DROP_REASONS VENDOR_ERRORS COUNTERS NAMES_MLX5 NAMES_RXE NAMES_PORT
 $(BUILD)/share/DROP_REASONS: include/xroce/abi.h
 	@mkdir -p $(@D)
@@ -338,6 +339,7 @@ install: all texts
 	install -m 644 share/xroce.bash $(DESTDIR)$(COMPDIR)/xroce
 	install -m 644 $(BUILD)/share/xroce@.service $(BUILD)/share/xroce-export.service \
 		$(DESTDIR)$(UNITDIR)
+	install -m 644 $(BUILD)/share/xroce-files.conf $(DESTDIR)$(DATADIR)/files.conf
 	install -m 644 share/grafana/xroce.json $(DESTDIR)$(DATADIR)/grafana
 	install -m 644 share/prometheus/xroce.rules.yml $(DESTDIR)$(DATADIR)/prometheus
 	install -m 644 $(addprefix $(BUILD)/share/,$(MAN7)) $(DESTDIR)$(MANDIR)/man7

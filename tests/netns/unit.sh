@@ -16,6 +16,7 @@ fi
 # unit PREFIX FILE: as make install writes it. No udev is in the container, and so no unit of the
 # interface: the lines that wait for it are left out there.
 unit() { sed "s#@PREFIX@#$1#" "$here/share/xroce@.service.in" >"$2"; }
+drop_in() { mkdir -p "$2" && sed "s#@PREFIX@#$1#" "$here/share/xroce-files.conf.in" >"$2/files.conf"; }
 
 verified() {
 	mkdir -p "$WORK/man/man8" && cp "$here/man/xroce.8" "$WORK/man/man8/" || return
@@ -23,6 +24,11 @@ verified() {
 	MANPATH=$WORK/man systemd-analyze verify "$WORK/xroce@$IF_A.service" >"$WORK/verify.out" 2>&1 ||
 		{ fail "systemd-analyze verify ends with $?"; show verify; }
 	need_equal "what it says" "$(cat "$WORK/verify.out")" ""
+	drop_in "$OWN" "$WORK/xroce@.service.d"
+	MANPATH=$WORK/man systemd-analyze verify "$WORK/xroce@$IF_A.service" >"$WORK/verify.out" 2>&1 ||
+		{ fail "systemd-analyze verify ends with $? with the drop-in"; show verify; }
+	need_equal "what it says of the drop-in" "$(cat "$WORK/verify.out")" ""
+	rm -r "$WORK/xroce@.service.d"
 	# "OK" ends at 4.9; most of what is left of it is CAP_NET_ADMIN and the host's network
 	systemd-analyze security --offline=true --threshold=35 "$WORK/xroce@$IF_A.service" >"$WORK/security.out" 2>&1 ||
 		{ fail "it is more exposed than 3.5"; show security; }
@@ -43,7 +49,7 @@ boot() {
 	ln -s /lib/systemd/system/multi-user.target "$ROOT/etc/systemd/system/default.target"
 	systemd-nspawn -q -D "$ROOT" --boot --register=no --keep-unit --kill-signal=SIGRTMIN+3 \
 		--network-namespace-path=/run/netns/$NS_A --capability=all \
-		--system-call-filter='bpf perf_event_open' --bind-ro=/usr --bind=/dev/net/tun \
+		--system-call-filter='bpf perf_event_open' --bind-ro=/usr --bind=/dev/net/tun --bind=/dev/fuse \
 		--bind-ro="$OWN:/own" </dev/null >"$WORK/nspawn.out" 2>&1 &
 	nspawn=$!
 	netns_children+=("$nspawn")
@@ -109,6 +115,24 @@ stopped() {
 	inside_answers || fail "started, and no broker"
 }
 
+# With the drop-in: all of the machine see the files, also after the broker was killed.
+files() {
+	local before
+	drop_in /own "$ROOT/etc/systemd/system/xroce@.service.d" && ctl daemon-reload && ctl restart xroce@$IF_A ||
+		{ fail "it does not start"; ctl status xroce@$IF_A >"$WORK/status.out" 2>&1; show status; return; }
+	has_files || { fail "no files"; ctl status xroce@$IF_A >"$WORK/status.out" 2>&1; show status; return; }
+	need_equal "sent" "$(inside cat /sys/class/infiniband/$DEV_A/ports/1/counters/port_xmit_packets)" 0
+	pingpong
+	before=$(unit_pid)
+	ctl kill -s KILL --kill-who=main xroce@$IF_A
+	wait_until 30 other_pid "$before" || fail "it does not come back"
+	wait_until 10 has_files || fail "they do not come back"
+	ctl stop xroce@$IF_A || fail "systemctl stop ends with $?"
+	need_equal "how it ended" "$(ctl show -p Result --value xroce@$IF_A)" success
+	need_equal "what is left" "$(inside sh -c "ls -d /sys/class/infiniband /dev/infiniband /run/xroce/files; grep ' xroce ' /proc/self/mountinfo" 2>/dev/null)" ''
+}
+has_files() { inside test -e /sys/class/infiniband/$DEV_A/node_type && inside test -c /dev/infiniband/$DEV_A; }
+
 run_case verified verified
 gids_for v4 || { cat "$WORK/case.notes"; exit 1; }
 boot || { echo "skip unit systemd does not run in a container here: $(tail -1 "$WORK/nspawn.out")"; exit 0; }
@@ -116,6 +140,7 @@ run_case serves serves
 run_case programs pingpong
 run_case restarted restarted
 run_case stopped stopped
+run_case files files
 kill -s RTMIN+3 "$init"
 finish "$nspawn" 30
 finish_cases

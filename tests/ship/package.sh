@@ -31,7 +31,7 @@ package__holds_what_is_installed() {
 		$(man_pages .gz) \
 		share/doc/xroce/copyright \
 		share/bash-completion/completions/xroce lib/systemd/system/xroce{@,-export}.service \
-		share/xroce/grafana/xroce.json share/xroce/prometheus/xroce.rules.yml; do
+		share/xroce/grafana/xroce.json share/xroce/prometheus/xroce.rules.yml share/xroce/files.conf; do
 		grep -qE " \./usr/$file\$" "$work/files" ||
 			{ note "not in the package: $file"; return 1; }
 	done

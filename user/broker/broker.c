@@ -305,6 +305,8 @@ static void broker_end(struct broker *b)
 	broker_close(&b->visitor_fd);
 	if (b->mux.bpf)
 		mux_detach(&b->mux);
+	if (b->options.ends)
+		b->options.ends(b->options.ends_arg, &b->dev);
 	while (b->clients)
 		client_end(b->clients);
 	while (client_trace_bury(b))

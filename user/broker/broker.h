@@ -31,6 +31,9 @@ struct broker_options {
 	const char *pin; /* the directory that maps are pinned in (attach/pin.h), or NULL */
 	gid_t pin_group; /* that may read them; -1: none */
 	bool while_used; /* it ends a moment after its last client has gone */
+	/* NULL, or called when one ends, before its clients and whoever ends it hear of that */
+	void (*ends)(void *arg, const struct netdev *dev);
+	void *ends_arg;
 	bool inherits;	 /* from a process that has the interface alone: */
 	int inherited[INHERITS]; /* -1: not that */
 };

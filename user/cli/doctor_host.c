@@ -15,6 +15,7 @@
 #include "../tx/tx_redirect.h"
 #include "../xsk/xsk.h"
 #include "doctor.h"
+#include "everyone.h"
 
 /* Packet memory of a port, which the kernel counts as locked. */
 static u64 packet_memory(u32 queues)
@@ -253,6 +254,21 @@ static void check_pins(struct doctor *d)
 			"possible in " PIN_DIR ": `xroce serve --pin`, `xroce run --pin`");
 }
 
+static void check_files(struct doctor *d)
+{
+	const u32 left = everyone_sweep(true);
+
+	if (left)
+		finding(d, LEVEL_WARN, "files",
+			"`xroce stop`; the next `xroce serve` does it as well",
+			"those of %u device%s are left, whose broker was killed", left,
+			left == 1 ? "" : "s");
+	else
+		finding(d, LEVEL_OK, "files", NULL,
+			"/sys/class/infiniband, /dev/infiniband: `xroce run` shows them to what it "
+			"runs, `xroce serve --files` to all processes");
+}
+
 static void check_library(struct doctor *d)
 {
 	char dir[2 * PATH_MAX + 64];
@@ -293,5 +309,6 @@ void doctor_host(struct doctor *d)
 		finding(d, LEVEL_WARN, "BPF and AF_XDP", "run `xroce doctor` with them",
 			"not tried, for want of privileges");
 	}
+	check_files(d);
 	check_library(d);
 }

@@ -78,9 +78,9 @@ static void outlive_reset_signals(void)
 }
 
 /*
- * The words of `xroce run`, its program's among them, are not this process's: whoever looks for
- * that program by its words (pkill -f) is not to find this one. They lie between two addresses that
- * /proc/self/stat has as fields 48 and 49.
+ * The words of `xroce run` or `serve`, a program's among them, are not this process's: whoever
+ * looks for that one by its words (pkill -f) is not to find this one. They lie between two
+ * addresses that /proc/self/stat has as fields 48 and 49.
  */
 static void outlive_set_name(const char *name)
 {
@@ -137,4 +137,17 @@ int outlive(const char *name, void (*work)(void *arg), void *arg, const int *kee
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	return 0;
+}
+
+int outlive_as_child(const char *name, void (*work)(void *arg), void *arg, const int *keep, u32 n)
+{
+	const pid_t pid = fork();
+
+	if (pid < 0)
+		return -errno;
+	if (!pid) {
+		setsid();
+		outlive_begin(name, work, arg, keep, n);
+	}
+	return pid;
 }

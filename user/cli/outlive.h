@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A process that outlives the program which `xroce run` becomes. It is no child of that program,
- * has none of its descriptors and is in a session of its own, so that neither the program nor the
- * terminal notices it. It runs no program of its own: it is this one, forked.
+ * A process that outlives the program which `xroce run` becomes, or a broker. It has none of their
+ * descriptors and is in a session of its own, so that the terminal does not notice it, and is no
+ * child of the program, so that this does not either. It runs no program of its own: it is this
+ * one, forked.
  */
 #ifndef CLI_OUTLIVE_H
 #define CLI_OUTLIVE_H
@@ -16,5 +17,7 @@
  * adopts orphans (the first process of a PID namespace, or a subreaper); or -errno.
  */
 int outlive(const char *name, void (*work)(void *arg), void *arg, const int *keep, u32 n);
+/* The same, but a child of the caller's, which may have some. Returns its pid or -errno. */
+int outlive_as_child(const char *name, void (*work)(void *arg), void *arg, const int *keep, u32 n);
 
 #endif

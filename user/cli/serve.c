@@ -17,6 +17,7 @@
 #include "../base/options.h"
 #include "../broker/broker.h"
 #include "cli.h"
+#include "everyone.h"
 #include "notify.h"
 #include "terminal.h"
 
@@ -33,6 +34,8 @@ struct serve {
 	struct broker_options options;
 	const char *netns;
 	bool background;
+	bool files; /* of the devices, for everyone */
+	struct everyone everyone;
 	u32 inherits; /* so many descriptors, of enum inherit */
 };
 
@@ -123,6 +126,9 @@ static int serve_option(struct serve *s, int opt, char **argv)
 	case 'u':
 		s->options.while_used = true;
 		return EXIT_OK;
+	case 'f':
+		s->files = true;
+		return EXIT_OK;
 	case 'p':
 		return serve_pkeys(&s->options.pkeys, optarg);
 	case 'P':
@@ -212,17 +218,38 @@ static int serve_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int serve_all(struct brokers *all, const struct serve *s, char **names)
+static void serve_ends(void *arg, const struct netdev *dev)
 {
-	struct netdev dev;
-	int ret = EXIT_OK;
+	struct serve *s = arg;
 
-	for (; *names && !ret; names++) {
-		ret = find_device(&command_serve, *names, &dev);
-		if (!ret && brokers_add(all, &dev, &s->options))
+	everyone_drop(&s->everyone, dev->ifindex);
+}
+
+static int serve_devices(struct brokers *all, struct serve *s, char **names, u32 n)
+{
+	struct netdev *devs = calloc(n, sizeof(*devs));
+	int ret = devs ? EXIT_OK : EXIT_FAILED;
+
+	for (u32 i = 0; i < n && !ret; i++) {
+		ret = find_device(&command_serve, names[i], &devs[i]);
+		if (!ret && brokers_add(all, &devs[i], &s->options))
 			ret = EXIT_FAILED;
 	}
+	if (!ret && s->files && everyone_begin(&s->everyone, devs, n, &s->options.pkeys))
+		ret = EXIT_FAILED;
+	free(devs);
 	return ret;
+}
+
+static int serve_all(struct brokers *all, struct serve *s, char **names)
+{
+	u32 n = 0;
+
+	while (names[n])
+		n++;
+	/* of one that was killed */
+	everyone_sweep(false);
+	return serve_devices(all, s, names, n);
 }
 
 /*
@@ -246,7 +273,7 @@ static void serve_say(char **names)
 }
 
 /* ready_fd: somebody waits for a byte from it, or -1. */
-static int serve_run(const struct serve *s, char **names, int ready_fd)
+static int serve_run(struct serve *s, char **names, int ready_fd)
 {
 	const int end_fd = serve_signals();
 	struct brokers *all;
@@ -265,6 +292,7 @@ static int serve_run(const struct serve *s, char **names, int ready_fd)
 		ret = brokers_run(all, end_fd) ? EXIT_FAILED : EXIT_OK;
 		notify_systemd("STOPPING=1");
 	}
+	everyone_end(&s->everyone);
 	brokers_unmake(all);
 	close(end_fd);
 	return ret;
@@ -274,7 +302,7 @@ static int serve_run(const struct serve *s, char **names, int ready_fd)
  * The child serves, in a session of its own; this process ends once it listens, or has said why it
  * does not.
  */
-static int serve_in_background(const struct serve *s, char **names)
+static int serve_in_background(struct serve *s, char **names)
 {
 	int ready[2], null_fd;
 	char byte;
@@ -306,6 +334,7 @@ static int serve_main(int argc, char **argv)
 		{ "netns", required_argument, NULL, 'n' },
 		{ "background", no_argument, NULL, 'b' },
 		{ "while-used", no_argument, NULL, 'u' },
+		{ "files", no_argument, NULL, 'f' },
 		{ "inherit", required_argument, NULL, 'i' }, /* attach/spawn.c's, and no user's */
 		{ "pkey", required_argument, NULL, 'p' },
 		{ "pin", optional_argument, NULL, 'P' },
@@ -316,7 +345,8 @@ static int serve_main(int argc, char **argv)
 		{ "max-services", required_argument, NULL, 's' },
 		{ 0 },
 	};
-	struct serve s = { .options = { .mode = SERVE_MODE,
+	struct serve s = { .everyone = EVERYONE_NONE,
+			   .options = { .mode = SERVE_MODE,
 					.group = (gid_t)-1,
 					.pin = options_pin(),
 					.pin_group = (gid_t)-1,
@@ -329,6 +359,8 @@ static int serve_main(int argc, char **argv)
 
 	for (u32 i = 0; i < INHERITS; i++)
 		s.options.inherited[i] = -1;
+	s.options.ends = serve_ends;
+	s.options.ends_arg = &s;
 	opterr = 0;
 	while ((opt = getopt_long(argc, argv, ":m:g:n:b", options, NULL)) != -1) {
 		ret = serve_option(&s, opt, argv);
@@ -339,6 +371,9 @@ static int serve_main(int argc, char **argv)
 		return usage_error(&command_serve, "no interface given");
 	if (s.options.pin_group != (gid_t)-1 && !s.options.pin)
 		return usage_error(&command_serve, "--pin-group without --pin");
+	if (s.files && s.netns)
+		return usage_error(&command_serve,
+				   "--files and --netns: those files are for processes here");
 	ret = serve_inherit(&s, argc - optind);
 	if (!ret && s.netns)
 		ret = serve_enter(s.netns);
@@ -376,6 +411,9 @@ const struct command command_serve = {
 		"its clients', in DIR of a BPF file\n"
 		"                     system, otherwise " PIN_DIR "\n"
 		"  --pin-group GROUP  may read them; otherwise root alone\n"
+		"  --files            all processes see the devices in /sys/class/infiniband and "
+		"/dev/infiniband, as `xroce run` shows\n"
+		"                     them to one, until it has ended\n"
 		"  --max-clients N    processes with a port that a user may have, otherwise 128; "
 		"1024 in all\n"
 		"  --max-qps N        QPs of a user, otherwise 4096\n"
@@ -432,13 +470,19 @@ static int stop_broker(const struct netdev *dev)
 static bool stop_sweep(const char *dir)
 {
 	const int swept = pins_sweep(dir);
+	const u32 files = everyone_sweep(false);
 
 	if (swept > 0)
 		fprintf(stderr,
 			"xroce stop: took away the pinned maps of %d process%s that had been "
 			"killed, in %s\n",
 			swept, swept == 1 ? "" : "es", dir);
-	return swept > 0;
+	if (files)
+		fprintf(stderr,
+			"xroce stop: took away the files of %u device%s whose broker had been "
+			"killed\n",
+			files, files == 1 ? "" : "s");
+	return swept > 0 || files;
 }
 
 static int stop_main(int argc, char **argv)

@@ -3,7 +3,8 @@
  * A directory as /sys/class/infiniband/NAME, in files of the forms that the kernel has
  * (Documentation/ABI/stable/sysfs-class-infiniband). What it says is true when it is written; what
  * would be false a moment later, the counters, is not there. The verbs say the same
- * (user/verbs/query.c; tests/netns/sysfs.sh compares).
+ * (user/verbs/query.c; tests/netns/sysfs.sh compares). Written again, only files that say something
+ * else by then are replaced, each at once: whoever reads one sees the old text or the new.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -16,8 +17,6 @@
 #include <xroce/version.h>
 #include <xroce/wire.h>
 
-#include "../attach/ask.h"
-#include "../base/options.h"
 #include "../netdev/identity.h"
 #include "cli.h"
 #include "view.h"
@@ -27,9 +26,13 @@
 
 #define CLASS_NET "/sys/class/net"
 
+/* In the directory of a device, while a file of it is replaced. */
+#define REPLACEMENT ".new"
+
 /* A directory that is being written; the first error stays in err. */
 struct sysfs_dir {
 	int fd;
+	bool is_new;
 	int err;
 };
 
@@ -39,9 +42,23 @@ static void sysfs_fail(struct sysfs_dir *d)
 		d->err = -errno;
 }
 
+static bool sysfs_says(const struct sysfs_dir *d, const char *name, const char *text, size_t len)
+{
+	char old[160];
+	const int fd = openat(d->fd, name, O_RDONLY | O_CLOEXEC);
+	bool says;
+
+	if (fd < 0)
+		return false;
+	says = read(fd, old, sizeof(old)) == (ssize_t)len && !memcmp(old, text, len);
+	close(fd);
+	return says;
+}
+
 __attribute__((format(printf, 3, 4)))
 static void sysfs_file(struct sysfs_dir *d, const char *name, const char *fmt, ...)
 {
+	const char *at = d->is_new ? name : REPLACEMENT;
 	char text[160];
 	va_list ap;
 	int fd, len;
@@ -49,8 +66,13 @@ static void sysfs_file(struct sysfs_dir *d, const char *name, const char *fmt, .
 	va_start(ap, fmt);
 	len = vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fd = openat(d->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	if (!d->is_new && sysfs_says(d, name, text, (size_t)len))
+		return;
+	fd = openat(d->fd, at, O_WRONLY | O_CREAT | (d->is_new ? O_EXCL : O_TRUNC) | O_CLOEXEC,
+		    0444);
 	if (fd < 0 || write(fd, text, (size_t)len) != len)
+		sysfs_fail(d);
+	else if (at != name && renameat(d->fd, at, d->fd, name))
 		sysfs_fail(d);
 	if (fd >= 0)
 		close(fd);
@@ -58,7 +80,7 @@ static void sysfs_file(struct sysfs_dir *d, const char *name, const char *fmt, .
 
 static void sysfs_mkdir(struct sysfs_dir *d, const char *name)
 {
-	if (mkdirat(d->fd, name, 0755))
+	if (mkdirat(d->fd, name, 0755) && (d->is_new || errno != EEXIST))
 		sysfs_fail(d);
 }
 
@@ -81,6 +103,27 @@ static void sysfs_gid(struct sysfs_dir *d, u32 index, const u8 *raw)
 	for (u32 i = 0; i < 16; i += 2)
 		at += sprintf(at, "%s%02x%02x", i ? ":" : "", raw[i], raw[i + 1]);
 	sysfs_file(d, name, "%s\n", text);
+}
+
+static void sysfs_remove(struct sysfs_dir *d, const char *name)
+{
+	if (unlinkat(d->fd, name, 0) && errno != ENOENT)
+		sysfs_fail(d);
+}
+
+/* Slots that had an address: what a new directory does not have. */
+static void sysfs_forget_gids(struct sysfs_dir *d, u32 first)
+{
+	static const u8 zeros[16];
+	char name[64];
+
+	for (u32 i = first; i < XROCE_MAX_GID; i++) {
+		sysfs_gid(d, i, zeros);
+		snprintf(name, sizeof(name), "ports/1/gid_attrs/types/%u", i);
+		sysfs_remove(d, name);
+		snprintf(name, sizeof(name), "ports/1/gid_attrs/ndevs/%u", i);
+		sysfs_remove(d, name);
+	}
 }
 
 /* An empty slot reads as zeros: one file with a name for each. */
@@ -116,7 +159,10 @@ static void sysfs_gids(struct sysfs_dir *d, const struct netdev *dev)
 		snprintf(name, sizeof(name), "ports/1/gid_attrs/ndevs/%u", i);
 		sysfs_file(d, name, "%s\n", dev->name);
 	}
-	sysfs_empty_gids(d, dev->num_gids);
+	if (d->is_new)
+		sysfs_empty_gids(d, dev->num_gids);
+	else
+		sysfs_forget_gids(d, dev->num_gids);
 }
 
 /* As ib_port_sysfs has it: "100 Gb/sec (4X EDR)". */
@@ -137,20 +183,19 @@ static void sysfs_rate(struct sysfs_dir *d, const struct netdev *dev)
 		   s.mbps % 1000 ? ".5" : "", s.width == 1 ? 1 : 4, name);
 }
 
-static void sysfs_pkeys(struct sysfs_dir *d, const struct netdev *dev)
+static void sysfs_pkeys(struct sysfs_dir *d, const struct pkey_table *pkeys)
 {
-	struct pkey_table pkeys = options_pkeys();
 	char name[64];
 
-	ask_pkeys_of(netdev_netns(), dev->ifindex, &pkeys);
 	sysfs_mkdir(d, "ports/1/pkeys");
-	for (u32 i = 0; i < pkeys.num; i++) {
+	for (u32 i = 0; i < pkeys->num; i++) {
 		snprintf(name, sizeof(name), "ports/1/pkeys/%u", i);
-		sysfs_file(d, name, "0x%04x\n", pkeys.key[i]);
+		sysfs_file(d, name, "0x%04x\n", pkeys->key[i]);
 	}
 }
 
-static void sysfs_port(struct sysfs_dir *d, const struct netdev *dev)
+static void sysfs_port(struct sysfs_dir *d, const struct netdev *dev,
+		       const struct pkey_table *pkeys)
 {
 	const enum port_phys_state phys = netdev_phys_state(dev);
 
@@ -168,7 +213,7 @@ static void sysfs_port(struct sysfs_dir *d, const struct netdev *dev)
 	sysfs_file(d, "ports/1/sm_lid", "0x0\n");
 	sysfs_file(d, "ports/1/sm_sl", "0\n");
 	sysfs_file(d, "ports/1/cap_mask", "0x%08x\n", PORT_CAPABILITIES);
-	sysfs_pkeys(d, dev);
+	sysfs_pkeys(d, pkeys);
 	sysfs_gids(d, dev);
 }
 
@@ -217,15 +262,18 @@ static void sysfs_device(struct sysfs_dir *d, const struct netdev *dev)
 	sysfs_mkdir(d, path);
 }
 
-int sysfs_write(const char *dir, const struct netdev *dev)
+int sysfs_write(const char *dir, const struct netdev *dev, const struct pkey_table *pkeys)
 {
 	char path[PATH_MAX];
-	struct sysfs_dir d = { 0 };
+	struct sysfs_dir d = { .is_new = true };
 
 	snprintf(path, sizeof(path), "%s/" NETDEV_DEVICE_PREFIX "%s", dir, dev->name);
-	if (mkdir(path, 0755))
-		return -errno;
-	d.fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (mkdir(path, 0755)) {
+		if (errno != EEXIST)
+			return -errno;
+		d.is_new = false;
+	}
+	d.fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (d.fd < 0)
 		return -errno;
 	sysfs_guid(&d, "node_guid", dev);
@@ -236,8 +284,9 @@ int sysfs_write(const char *dir, const struct netdev *dev)
 	sysfs_file(&d, "hw_rev", "0\n");
 	sysfs_file(&d, "hca_type", "xroce\n");
 	sysfs_file(&d, "board_id", "xroce\n");
-	sysfs_port(&d, dev);
-	sysfs_device(&d, dev);
+	sysfs_port(&d, dev, pkeys);
+	if (d.is_new)
+		sysfs_device(&d, dev);
 	close(d.fd);
 	return d.err;
 }

@@ -51,7 +51,7 @@ static int view_make(const struct netdev *devs, u32 n, int *counters_err)
 	int err;
 
 	if (counters_err)
-		c.err = view_counters_begin(&c, devs, n);
+		c.err = view_counters_begin(&c, devs, n, false);
 	err = unshare(CLONE_NEWNS) ? -errno :
 				     view_mount(devs, n, counters_err && !c.err ? &c : NULL);
 	view_counters_end(&c);

@@ -3,17 +3,18 @@
  * The files of RDMA devices that programs look for beside libibverbs: /sys/class/infiniband/NAME
  * and the character device /dev/infiniband/NAME. The kernel makes them for its own devices; for
  * ours this process has them in a mount namespace of its own, which ends with its last process.
- * Everything else that was there is there still.
+ * Everything else that was there is there still. For all processes of a machine: everyone.h.
  */
 #ifndef CLI_VIEW_H
 #define CLI_VIEW_H
 
 #include "../netdev/netdev.h"
+#include "../transport/pkey.h"
 
 /* Counters that move, as a file system that a process of its own serves: view_counters.c. */
 struct view_counters {
 	int fuse_fd, begin_fd; /* -1: it is mounted, or cannot be */
-	bool is_mounted;
+	bool is_bound, is_mounted;
 	int err; /* why it is not */
 };
 
@@ -39,17 +40,22 @@ int view_mount(const struct netdev *devs, u32 n, struct view_counters *c);
 /*
  * view_counters.c: begins the process that serves the counters of n devices, in the user namespace
  * and before the mount namespace of the files is entered; it ends with that, or if nothing is
- * mounted. Returns 0, or -errno: there are none. Then comes view_counters_end().
+ * mounted. is_bound: or with the caller, where both are in that mount namespace, which would never
+ * end otherwise. Returns 0, or -errno: there are none. Then comes view_counters_end(), if it is
+ * bound as the last thing.
  */
-int view_counters_begin(struct view_counters *c, const struct netdev *devs, u32 n);
+int view_counters_begin(struct view_counters *c, const struct netdev *devs, u32 n, bool is_bound);
 void view_counters_end(struct view_counters *c);
 /*
- * In the directory of the devices: mounted there under a name of their own, shown in the directory
- * of a device, taken from that name. Return 0 or -errno.
+ * Mounted at the directory hidden; shown in those directories of a device that are in dir, where
+ * they have been made; taken from hidden, which leaves what is shown. Return 0 or -errno.
  */
-int view_counters_mount(struct view_counters *c, const char *rdma);
-int view_counters_show(const struct view_counters *c, const char *rdma, const struct netdev *dev);
-void view_counters_unmount(struct view_counters *c, const char *rdma);
+int view_counters_mount(struct view_counters *c, const char *hidden);
+int view_counters_show(const char *hidden, const char *dir, const struct netdev *dev);
+void view_counters_unmount(struct view_counters *c, const char *hidden);
+/* The directories of a device that they are shown in, and their end. */
+int view_counters_mkdir(const char *dir, const struct netdev *dev);
+void view_counters_rmdir(const char *dir, const struct netdev *dev);
 
 /*
  * user_namespace.c: a user namespace of the caller's user and group alone. One that view_enter()
@@ -62,9 +68,9 @@ void view_counters_unmount(struct view_counters *c, const char *rdma);
 int user_namespace_enter(void);
 
 /*
- * sysfs.c: writes the directory of a device, as the kernel shows one, into an existing directory.
- * Returns 0 or -errno.
+ * sysfs.c: writes the directory of a device, as the kernel shows one, into an existing directory;
+ * or again, with what has changed. Returns 0 or -errno.
  */
-int sysfs_write(const char *dir, const struct netdev *dev);
+int sysfs_write(const char *dir, const struct netdev *dev, const struct pkey_table *pkeys);
 
 #endif

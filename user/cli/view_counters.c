@@ -8,6 +8,7 @@
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -21,16 +22,24 @@
 #include "view.h"
 
 #define FUSE_DEVICE "/dev/fuse"
-/* In the tmpfs, while the directories are bound; the kernel's devices have no such name. */
-#define HIDDEN	    ".xroce-counters"
 
 /* ---- the process ---- */
 
 struct view_server {
 	int fuse_fd, begin_fd;
+	bool is_bound;
 	const struct netdev *devs;
 	u32 n;
 };
+
+/* When the other end of the socket hangs up, the kernel sends SIGIO, which ends this process. */
+static bool server_bind(int fd)
+{
+	struct pollfd p = { .fd = fd };
+
+	return !fcntl(fd, F_SETOWN, getpid()) && !fcntl(fd, F_SETFL, O_ASYNC) &&
+	       poll(&p, 1, 0) == 0;
+}
 
 /* By a read before the mount, the kernel would say that there is none. */
 static void server_work(void *arg)
@@ -40,13 +49,16 @@ static void server_work(void *arg)
 
 	if (recv(s->begin_fd, &byte, 1, 0) != 1)
 		return;
-	close(s->begin_fd);
+	if (!s->is_bound)
+		close(s->begin_fd);
+	else if (!server_bind(s->begin_fd))
+		return;
 	counters_fs_serve(s->fuse_fd, s->devs, s->n);
 }
 
-int view_counters_begin(struct view_counters *c, const struct netdev *devs, u32 n)
+int view_counters_begin(struct view_counters *c, const struct netdev *devs, u32 n, bool is_bound)
 {
-	struct view_server s = { .devs = devs, .n = n };
+	struct view_server s = { .is_bound = is_bound, .devs = devs, .n = n };
 	int pair[2], err;
 
 	*c = (struct view_counters){ .fuse_fd = -1, .begin_fd = -1 };
@@ -61,7 +73,9 @@ int view_counters_begin(struct view_counters *c, const struct netdev *devs, u32 
 	s.begin_fd = pair[1];
 	err = outlive("xroce-counters", server_work, &s, (const int[]){ s.fuse_fd, pair[1] }, 2);
 	close(pair[1]);
-	*c = (struct view_counters){ .fuse_fd = s.fuse_fd, .begin_fd = pair[0] };
+	*c = (struct view_counters){ .is_bound = is_bound,
+				     .fuse_fd = s.fuse_fd,
+				     .begin_fd = pair[0] };
 	if (err)
 		view_counters_end(c);
 	return err;
@@ -82,14 +96,9 @@ void view_counters_end(struct view_counters *c)
 
 /* ---- the mounts ---- */
 
-static void counters_hidden(const char *rdma, char path[PATH_MAX])
-{
-	snprintf(path, PATH_MAX, "%s/" HIDDEN, rdma);
-}
-
 /*
- * From here on the other process alone has the descriptor: if that one has gone, a look-up fails
- * at once.
+ * From here on the other process alone has the descriptor of the file system: if that one has gone,
+ * a look-up fails at once.
  */
 static int counters_mount(struct view_counters *c, const char *path)
 {
@@ -104,51 +113,69 @@ static int counters_mount(struct view_counters *c, const char *path)
 		err = -errno;
 	else if (send(c->begin_fd, "", 1, MSG_NOSIGNAL) != 1)
 		err = -errno;
-	view_counters_end(c);
+	if (c->is_bound && !err)
+		counters_close(&c->fuse_fd);
+	else
+		view_counters_end(c);
 	return err;
 }
 
-int view_counters_mount(struct view_counters *c, const char *rdma)
+int view_counters_mount(struct view_counters *c, const char *hidden)
 {
-	char path[PATH_MAX];
-	int err;
+	int err = counters_mount(c, hidden);
 
-	counters_hidden(rdma, path);
-	if (mkdir(path, 0700))
-		return -errno;
-	err = counters_mount(c, path);
-	c->is_mounted = !err;
+	c->is_mounted = true;
 	if (err)
-		view_counters_unmount(c, rdma);
+		view_counters_unmount(c, hidden);
 	return err;
 }
 
-/* What is bound stays. */
-void view_counters_unmount(struct view_counters *c, const char *rdma)
+void view_counters_unmount(struct view_counters *c, const char *hidden)
 {
-	char path[PATH_MAX];
-
-	counters_hidden(rdma, path);
-	umount2(path, MNT_DETACH);
-	rmdir(path);
+	umount2(hidden, MNT_DETACH);
+	c->is_mounted = false;
 }
 
-int view_counters_show(const struct view_counters *c, const char *rdma, const struct netdev *dev)
+/* One of a device's directories in dir. */
+static void counters_path(char path[PATH_MAX + 64], const char *dir, const struct netdev *dev,
+			  u32 i)
 {
-	char hidden[PATH_MAX], from[PATH_MAX + 64], to[PATH_MAX + 64];
+	snprintf(path, PATH_MAX + 64, "%s/" NETDEV_DEVICE_PREFIX "%s/ports/1/%s", dir, dev->name,
+		 counters_dirs[i]);
+}
+
+int view_counters_mkdir(const char *dir, const struct netdev *dev)
+{
+	char path[PATH_MAX + 64];
+
+	for (u32 i = 0; i < COUNTERS_DIRS; i++) {
+		counters_path(path, dir, dev, i);
+		if (mkdir(path, 0755) && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
+
+void view_counters_rmdir(const char *dir, const struct netdev *dev)
+{
+	char path[PATH_MAX + 64];
+
+	for (u32 i = 0; i < COUNTERS_DIRS; i++) {
+		counters_path(path, dir, dev, i);
+		rmdir(path);
+	}
+}
+
+int view_counters_show(const char *hidden, const char *dir, const struct netdev *dev)
+{
+	char from[PATH_MAX + 64], to[PATH_MAX + 64];
 	int err = 0;
 
-	counters_hidden(rdma, hidden);
 	for (u32 i = 0; !err && i < COUNTERS_DIRS; i++) {
 		snprintf(from, sizeof(from), "%s/%s/%s", hidden, dev->name, counters_dirs[i]);
-		snprintf(to, sizeof(to), "%s/" NETDEV_DEVICE_PREFIX "%s/ports/1/%s", rdma,
-			 dev->name, counters_dirs[i]);
-		if (mkdir(to, 0755)) {
+		counters_path(to, dir, dev, i);
+		if (mount(from, to, NULL, MS_BIND, NULL))
 			err = -errno;
-		} else if (mount(from, to, NULL, MS_BIND, NULL)) {
-			err = -errno;
-			rmdir(to);
-		}
 	}
 	return err;
 }

@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../attach/ask.h"
+#include "../base/options.h"
 #include "../netdev/identity.h"
 #include "cli.h"
 #include "view.h"
@@ -21,6 +23,8 @@
 #define DEV	  "/dev"
 #define RDMA	  "infiniband"
 #define NODE	  "/dev/null" /* what our character devices are: nothing is read of them */
+/* In the tmpfs, while the counters are bound; the kernel's devices have no such name. */
+#define HIDDEN	  ".xroce-counters"
 
 /*
  * What is mounted on path is seen by nobody outside of this mount namespace: the mount that has
@@ -124,7 +128,10 @@ static int mount_show_all(int old_fd, const char *cover, bool is_rdma)
 
 static int mount_sysfs(const char *dir, const struct netdev *dev)
 {
-	return sysfs_write(dir, dev);
+	struct pkey_table pkeys = options_pkeys();
+
+	ask_pkeys_of(netdev_netns(), dev->ifindex, &pkeys);
+	return sysfs_write(dir, dev, &pkeys);
 }
 
 static int mount_node(const char *dir, const struct netdev *dev)
@@ -145,15 +152,31 @@ struct place {
 	bool has_counters;
 };
 
+/* What is not shown is not there. */
+static int mount_counters_of(const char *hidden, const char *rdma, const struct netdev *dev)
+{
+	int err = view_counters_mkdir(rdma, dev);
+
+	if (!err)
+		err = view_counters_show(hidden, rdma, dev);
+	if (err)
+		view_counters_rmdir(rdma, dev);
+	return err;
+}
+
 /* The files are of use without them: no error of the caller's. */
 static void mount_counters(struct view_counters *c, const char *rdma, const struct netdev *devs,
 			   u32 n)
 {
-	c->err = view_counters_mount(c, rdma);
+	char hidden[PATH_MAX + sizeof(HIDDEN) + 1];
+
+	snprintf(hidden, sizeof(hidden), "%s/" HIDDEN, rdma);
+	c->err = mkdir(hidden, 0700) ? -errno : view_counters_mount(c, hidden);
 	for (u32 i = 0; !c->err && i < n; i++)
-		c->err = view_counters_show(c, rdma, &devs[i]);
+		c->err = mount_counters_of(hidden, rdma, &devs[i]);
 	if (c->is_mounted)
-		view_counters_unmount(c, rdma);
+		view_counters_unmount(c, hidden);
+	rmdir(hidden);
 }
 
 static int mount_fill(const struct place *p, int old_fd, const char *cover, const char *rdma,

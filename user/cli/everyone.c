@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The keeper of everyone.h, and the caller's two words with it. */
+#define _GNU_SOURCE
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../netdev/news.h"
+#include "cli.h"
+#include "everyone.h"
+#include "outlive.h"
+#include "view.h"
+
+#define KEEPER_NAME "xroce-files"
+
+#define SETTLE_MS 50	/* news come in bursts: so long after the last one, */
+#define LATEST_MS 500	/* but no longer after the first */
+#define END_MS	  10000 /* the caller waits for the keeper's end */
+
+/* What the keeper says when it has begun, or cannot. */
+struct keeper_word {
+	int err;	  /* 0: the files are there */
+	int counters_err; /* 0, or -errno: without counters */
+	char device[IF_NAMESIZE]; /* of which it failed, or "" */
+};
+
+struct keeper {
+	int fd; /* to the caller: its hang-up is the end */
+	struct everyone_device *devices;
+	u32 n;
+	struct pkey_table pkeys;
+	struct view_counters counters;
+	struct news *news;
+	int events_fd;
+};
+
+/* ---- beginning ---- */
+
+static int keeper_show_counters(struct keeper *k, const struct everyone_dir *d)
+{
+	struct view_counters *c = &k->counters;
+	char hidden[PATH_MAX];
+	int err;
+
+	if (c->err)
+		return c->err;
+	snprintf(hidden, sizeof(hidden), "%s/counters", d->path);
+	err = view_counters_mount(c, hidden);
+	for (u32 i = 0; !err && i < k->n; i++)
+		err = view_counters_show(hidden, EVERYONE_SHOWN, &k->devices[i].dev);
+	if (c->is_mounted)
+		view_counters_unmount(c, hidden);
+	return err;
+}
+
+/* Directories that nothing is mounted on would be empty. */
+static void keeper_hide_counters(struct keeper *k, const struct everyone_dir *d)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/class/infiniband", d->path);
+	for (u32 i = 0; i < k->n; i++)
+		view_counters_rmdir(path, &k->devices[i].dev);
+	everyone_mount_again();
+}
+
+static void keeper_make(struct keeper *k, struct keeper_word *word)
+{
+	struct everyone_dir d;
+
+	everyone_sweep(false);
+	word->err = everyone_enter(&d, true);
+	if (word->err)
+		return;
+	for (u32 i = 0; !word->err && i < k->n; i++) {
+		word->err = everyone_add(&d, &k->devices[i], &k->pkeys);
+		if (word->err)
+			snprintf(word->device, sizeof(word->device), "%s", k->devices[i].dev.name);
+	}
+	if (!word->err) {
+		word->counters_err = keeper_show_counters(k, &d);
+		if (word->counters_err)
+			keeper_hide_counters(k, &d);
+	}
+	for (u32 i = 0; word->err && i < k->n; i++)
+		everyone_remove(&d, &k->devices[i]);
+	everyone_leave(&d);
+}
+
+/* ---- what changes ---- */
+
+/* Of an interface that has gone, or has another name now, nothing stays. */
+static void keeper_write_one(struct keeper *k, struct everyone_dir *d, struct everyone_device *e)
+{
+	struct netdev now = e->dev;
+	const int err = netdev_refresh(&now);
+
+	if (err == -ENODEV || (!err && strcmp(now.name, e->dev.name) != 0)) {
+		everyone_remove(d, e);
+		return;
+	}
+	if (err)
+		return;
+	e->dev = now;
+	everyone_write(d, e, &k->pkeys);
+}
+
+static void keeper_write(struct keeper *k)
+{
+	struct everyone_dir d;
+
+	if (everyone_enter(&d, false))
+		return;
+	for (u32 i = 0; i < k->n; i++)
+		if (k->devices[i].owner_fd >= 0)
+			keeper_write_one(k, &d, &k->devices[i]);
+	everyone_mount_again();
+	everyone_leave(&d);
+}
+
+/* ifindex 0: of all devices. */
+static void keeper_remove(struct keeper *k, u32 ifindex)
+{
+	struct everyone_dir d;
+
+	if (everyone_enter(&d, false))
+		return;
+	for (u32 i = 0; i < k->n; i++)
+		if (!ifindex || k->devices[i].dev.ifindex == ifindex)
+			everyone_remove(&d, &k->devices[i]);
+	everyone_leave(&d);
+}
+
+/* The caller's word is the number of an interface, and is answered. False: it has ended. */
+static bool keeper_obey(struct keeper *k)
+{
+	u32 ifindex;
+
+	if (recv(k->fd, &ifindex, sizeof(ifindex), 0) != sizeof(ifindex))
+		return false;
+	keeper_remove(k, ifindex);
+	return send(k->fd, &ifindex, sizeof(ifindex), MSG_NOSIGNAL) == sizeof(ifindex);
+}
+
+struct heard {
+	const struct keeper *keeper;
+	bool ours;
+};
+
+static void keeper_hear(void *arg, enum news_kind kind, u32 ifindex, const struct nlmsghdr *nlh)
+{
+	struct heard *h = arg;
+
+	h->ours |= kind == NEWS_LOST;
+	for (u32 i = 0; i < h->keeper->n; i++)
+		h->ours |= h->keeper->devices[i].dev.ifindex == ifindex;
+}
+
+/* False: the caller has ended. *some: files may have to be written. */
+static bool keeper_wait(struct keeper *k, int timeout_ms, bool *some)
+{
+	struct heard heard = { .keeper = k };
+	struct pollfd p[] = {
+		{ .fd = k->fd, .events = POLLIN },
+		{ .fd = k->news->fd, .events = POLLIN },
+		{ .fd = k->events_fd, .events = POLLIN },
+	};
+
+	*some = false;
+	if (poll(p, ARRAY_SIZE(p), timeout_ms) <= 0)
+		return true;
+	if (p[0].revents)
+		return keeper_obey(k);
+	if (p[1].revents)
+		news_take(k->news, keeper_hear, &heard);
+	*some = heard.ours;
+	if (p[2].revents)
+		*some |= everyone_hear(k->events_fd);
+	return true;
+}
+
+static void keeper_run(struct keeper *k)
+{
+	bool some;
+
+	while (keeper_wait(k, -1, &some)) {
+		bool goes_on = true;
+
+		if (!some)
+			continue;
+		for (int ms = 0; goes_on && some && ms < LATEST_MS; ms += SETTLE_MS)
+			goes_on = keeper_wait(k, SETTLE_MS, &some);
+		if (!goes_on)
+			return;
+		keeper_write(k);
+	}
+}
+
+/* Whoever ends a service ends all of its processes: this one ends when the broker has. */
+static void keeper_ignore_signals(void)
+{
+	static const int signals[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE };
+
+	for (size_t i = 0; i < ARRAY_SIZE(signals); i++)
+		signal(signals[i], SIG_IGN);
+}
+
+static void keeper_work(void *arg)
+{
+	struct keeper *k = arg;
+	struct keeper_word word = { 0 };
+	struct netdev *devs = calloc(k->n, sizeof(*devs));
+
+	umask(0);
+	k->news = calloc(1, sizeof(*k->news));
+	word.err = devs && k->news ? news_open(k->news) : -ENOMEM;
+	k->events_fd = word.err ? -1 : everyone_listen();
+	for (u32 i = 0; devs && i < k->n; i++)
+		devs[i] = k->devices[i].dev;
+	if (!word.err) {
+		/* before the signals: that process is to end as any */
+		k->counters.err = view_counters_begin(&k->counters, devs, k->n, true);
+		keeper_ignore_signals();
+		keeper_make(k, &word);
+	}
+	if (send(k->fd, &word, sizeof(word), MSG_NOSIGNAL) == sizeof(word) && !word.err)
+		keeper_run(k);
+	if (!word.err)
+		keeper_remove(k, 0);
+}
+
+/* ---- the caller ---- */
+
+static int everyone_explain(const struct keeper_word *w)
+{
+	const char *why = w->err == -EPERM || w->err == -EACCES ?
+				  "that takes root, with CAP_SYS_ADMIN and CAP_MKNOD" :
+			  w->err == -ENODEV ? "the kernel has no overlay file systems" :
+			  w->err == -EEXIST ? "there are files of a device of that name" :
+					      strerror(-w->err);
+
+	fprintf(stderr,
+		"xroce serve: no files in " EVERYONE_SHOWN " and " EVERYONE_NODES "%s%s: %s\n",
+		*w->device ? " of " NETDEV_DEVICE_PREFIX : "", w->device, why);
+	return w->err;
+}
+
+int everyone_begin(struct everyone *e, const struct netdev *devs, u32 n,
+		   const struct pkey_table *pkeys)
+{
+	struct keeper k = { .n = n, .pkeys = *pkeys, .events_fd = -1 };
+	struct keeper_word word = { .err = -EIO };
+	int pair[2], pid;
+
+	*e = EVERYONE_NONE;
+	k.devices = calloc(n, sizeof(*k.devices));
+	if (!k.devices || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+		word.err = k.devices ? -errno : -ENOMEM;
+		free(k.devices);
+		return everyone_explain(&word);
+	}
+	for (u32 i = 0; i < n; i++)
+		k.devices[i] = (struct everyone_device){ .dev = devs[i], .owner_fd = -1 };
+	k.fd = pair[1];
+	pid = outlive_as_child(KEEPER_NAME, keeper_work, &k, &pair[1], 1);
+	close(pair[1]);
+	free(k.devices);
+	*e = (struct everyone){ .keeper = pid > 0 ? pid : 0, .fd = pair[0] };
+	if (pid < 0)
+		word.err = pid;
+	else if (recv(e->fd, &word, sizeof(word), 0) != sizeof(word))
+		word.err = -EIO;
+	if (word.err) {
+		everyone_end(e);
+		return everyone_explain(&word);
+	}
+	if (word.counters_err)
+		fprintf(stderr,
+			"xroce serve: no counters among the files, as no file system can be served "
+			"by /dev/fuse: %s\n",
+			strerror(-word.counters_err));
+	return 0;
+}
+
+void everyone_drop(struct everyone *e, u32 ifindex)
+{
+	struct pollfd p = { .fd = e->fd, .events = POLLIN };
+
+	if (e->fd < 0 || send(e->fd, &ifindex, sizeof(ifindex), MSG_NOSIGNAL) != sizeof(ifindex))
+		return;
+	if (poll(&p, 1, END_MS) == 1)
+		recv(e->fd, &ifindex, sizeof(ifindex), MSG_DONTWAIT);
+}
+
+void everyone_end(struct everyone *e)
+{
+	struct pollfd p = { .fd = e->fd, .events = POLLIN };
+
+	if (e->fd < 0)
+		return;
+	shutdown(e->fd, SHUT_WR);
+	/* its end of the socket goes with it */
+	poll(&p, 1, END_MS);
+	close(e->fd);
+	if (e->keeper)
+		waitpid(e->keeper, NULL, WNOHANG);
+	/* of one that was killed */
+	everyone_sweep(false);
+	*e = EVERYONE_NONE;
+}

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the keeper of everyone.h has in EVERYONE_DIR, and the files of a device. */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "counters_fs.h"
+#include "everyone.h"
+#include "view.h"
+
+#define LOCK_MS 2000 /* it is held for as long as some mounts take */
+#define AGAIN	10   /* NS went as it was opened: so often */
+
+#define NODE makedev(1, 3) /* as in view_mount.c: nothing is read of it */
+
+/* ---- directories ---- */
+
+/* Root's, or this user's, and nobody else's to write to. */
+static int dir_check(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	if (!st.st_nlink)
+		return -ESTALE;
+	return (!st.st_uid || st.st_uid == geteuid()) && !(st.st_mode & (S_IWGRP | S_IWOTH)) ?
+		       0 :
+		       -EPERM;
+}
+
+static int dir_open(const char *path, bool make)
+{
+	int fd, err;
+
+	if (make && mkdir(path, 0755) && errno != EEXIST)
+		return -errno;
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return make && errno == ENOENT ? -ESTALE : -errno;
+	err = dir_check(fd);
+	if (!err)
+		return fd;
+	close(fd);
+	return err;
+}
+
+static int dir_lock(int fd)
+{
+	for (int ms = 0; flock(fd, LOCK_EX | LOCK_NB); ms++) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (ms >= LOCK_MS)
+			return -EBUSY;
+		poll(NULL, 0, 1);
+	}
+	return 0;
+}
+
+static int dir_remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
+{
+	remove(path);
+	return 0;
+}
+
+/* Nothing that is mounted in it is gone into. */
+static void dir_remove(const char *path)
+{
+	nftw(path, dir_remove_entry, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+}
+
+static void dir_name(const struct everyone_dir *d, const char *name, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%s/%s", d->path, name);
+}
+
+/* The number of NS of the caller. */
+static unsigned long dir_namespace(void)
+{
+	struct stat st;
+
+	return stat("/proc/self/ns/mnt", &st) ? 0 : (unsigned long)st.st_ino;
+}
+
+/* -ESTALE: another has taken it away meanwhile. */
+static int dir_try_enter(struct everyone_dir *d, bool make)
+{
+	int fd = dir_open(ASK_DIR, make), err;
+
+	if (fd < 0)
+		return fd;
+	close(fd);
+	fd = dir_open(EVERYONE_DIR, make);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	d->fd = dir_open(d->path, make);
+	if (d->fd < 0)
+		return d->fd;
+	err = dir_lock(d->fd);
+	if (!err)
+		err = dir_check(d->fd);
+	if (!err)
+		return 0;
+	close(d->fd);
+	d->fd = -1;
+	return err;
+}
+
+static int dir_make_all(const struct everyone_dir *d)
+{
+	static const char *const names[] = { "owner", "counters", "class", "class/infiniband" };
+	char path[PATH_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		dir_name(d, names[i], path);
+		if (mkdir(path, 0755) && errno != EEXIST)
+			return -errno;
+	}
+	return 0;
+}
+
+static int dir_enter(struct everyone_dir *d, unsigned long namespace, bool make)
+{
+	int err = -ESTALE;
+
+	d->fd = -1;
+	snprintf(d->path, sizeof(d->path), EVERYONE_DIR "/%lu", namespace);
+	for (int i = 0; i < AGAIN && err == -ESTALE; i++)
+		err = dir_try_enter(d, make);
+	if (!err && make)
+		err = dir_make_all(d);
+	if (err && d->fd >= 0) {
+		close(d->fd);
+		d->fd = -1;
+	}
+	return err;
+}
+
+int everyone_enter(struct everyone_dir *d, bool make)
+{
+	return dir_enter(d, dir_namespace(), make);
+}
+
+static bool dir_has_devices(const struct everyone_dir *d)
+{
+	char path[PATH_MAX];
+	struct dirent *e;
+	bool has = false;
+	DIR *dir;
+
+	dir_name(d, "owner", path);
+	dir = opendir(path);
+	while (dir && (e = readdir(dir)))
+		has |= *e->d_name != '.';
+	if (dir)
+		closedir(dir);
+	return has;
+}
+
+/* is_ours: it is that of the caller's mount namespace. */
+static void dir_leave(struct everyone_dir *d, bool is_ours)
+{
+	if (!dir_has_devices(d)) {
+		if (is_ours)
+			everyone_unmount();
+		dir_remove(d->path);
+		rmdir(EVERYONE_DIR);
+	}
+	close(d->fd);
+	d->fd = -1;
+}
+
+void everyone_leave(struct everyone_dir *d)
+{
+	dir_leave(d, true);
+}
+
+/* ---- a device ---- */
+
+static int node_make(const char *name)
+{
+	char path[PATH_MAX];
+
+	if (mkdir(EVERYONE_NODES, 0755) && errno != EEXIST)
+		return -errno;
+	snprintf(path, sizeof(path), EVERYONE_NODES "/%s", name);
+	if (mknod(path, S_IFCHR | 0666, NODE))
+		return -errno;
+	return chmod(path, 0666) ? -errno : 0;
+}
+
+/* One that is another device's is not ours. */
+static void node_remove(const char *name)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), EVERYONE_NODES "/%s", name);
+	if (!lstat(path, &st) && S_ISCHR(st.st_mode) && st.st_rdev == NODE)
+		unlink(path);
+	rmdir(EVERYONE_NODES);
+}
+
+/* name: of the device, as xroce_eth0. */
+static void device_remove(const struct everyone_dir *d, const char *name, bool is_ours)
+{
+	char path[PATH_MAX], under[NAME_MAX + 64];
+
+	for (u32 i = 0; is_ours && i < COUNTERS_DIRS; i++) {
+		snprintf(path, sizeof(path), EVERYONE_SHOWN "/%s/ports/1/%s", name,
+			 counters_dirs[i]);
+		umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
+	}
+	node_remove(name);
+	snprintf(under, sizeof(under), "class/infiniband/%s", name);
+	dir_name(d, under, path);
+	dir_remove(path);
+	snprintf(under, sizeof(under), "owner/%s", name);
+	dir_name(d, under, path);
+	unlink(path);
+	if (is_ours)
+		everyone_mount_again();
+}
+
+static void device_name(const struct everyone_device *device, char name[NAME_MAX])
+{
+	snprintf(name, NAME_MAX, NETDEV_DEVICE_PREFIX "%s", device->dev.name);
+}
+
+/* Whoever has the lock has the device. */
+static int device_own(const struct everyone_dir *d, struct everyone_device *device)
+{
+	char name[NAME_MAX], under[NAME_MAX + 8], path[PATH_MAX];
+	int err;
+
+	device_name(device, name);
+	snprintf(under, sizeof(under), "owner/%s", name);
+	dir_name(d, under, path);
+	device->owner_fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (device->owner_fd < 0)
+		return -errno;
+	if (!flock(device->owner_fd, LOCK_EX | LOCK_NB))
+		return 0;
+	err = errno == EWOULDBLOCK ? -EEXIST : -errno;
+	close(device->owner_fd);
+	device->owner_fd = -1;
+	return err;
+}
+
+int everyone_write(struct everyone_dir *d, struct everyone_device *device,
+		   const struct pkey_table *pkeys)
+{
+	char path[PATH_MAX];
+
+	dir_name(d, "class/infiniband", path);
+	return sysfs_write(path, &device->dev, pkeys);
+}
+
+/* Its directories are there before the overlay looks: mounts are made in that. */
+static int device_show(struct everyone_dir *d, struct everyone_device *device,
+		       const struct pkey_table *pkeys)
+{
+	char name[NAME_MAX], path[PATH_MAX];
+	int err = everyone_write(d, device, pkeys);
+
+	device_name(device, name);
+	dir_name(d, "class/infiniband", path);
+	if (!err)
+		err = view_counters_mkdir(path, &device->dev);
+	if (!err)
+		err = everyone_mount(d);
+	return err ? err : node_make(name);
+}
+
+int everyone_add(struct everyone_dir *d, struct everyone_device *device,
+		 const struct pkey_table *pkeys)
+{
+	char name[NAME_MAX], path[PATH_MAX];
+	int err;
+
+	device_name(device, name);
+	/* one that was left has gone by now: everyone_sweep() */
+	snprintf(path, sizeof(path), EVERYONE_SHOWN "/%s", name);
+	if (!access(path, F_OK))
+		return -EEXIST;
+	err = device_own(d, device);
+	if (err)
+		return err;
+	err = device_show(d, device, pkeys);
+	if (err)
+		everyone_remove(d, device);
+	return err;
+}
+
+void everyone_remove(struct everyone_dir *d, struct everyone_device *device)
+{
+	char name[NAME_MAX];
+
+	if (device->owner_fd < 0)
+		return;
+	device_name(device, name);
+	device_remove(d, name, true);
+	close(device->owner_fd);
+	device->owner_fd = -1;
+}
+
+/* ---- what was left ---- */
+
+static u32 sweep_dir(struct everyone_dir *d, bool is_ours, bool look)
+{
+	char path[PATH_MAX];
+	struct dirent *e;
+	u32 swept = 0;
+	DIR *dir;
+
+	dir_name(d, "owner", path);
+	dir = opendir(path);
+	while (dir && (e = readdir(dir))) {
+		int fd;
+
+		if (*e->d_name == '.')
+			continue;
+		fd = openat(dirfd(dir), e->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+		if (fd < 0)
+			continue;
+		if (!flock(fd, LOCK_EX | LOCK_NB)) {
+			swept++;
+			if (!look)
+				device_remove(d, e->d_name, is_ours);
+		}
+		close(fd);
+	}
+	if (dir)
+		closedir(dir);
+	return swept;
+}
+
+/*
+ * Is a process in that mount namespace? Then what is mounted there is for one of it to take away,
+ * with the files.
+ */
+static bool namespace_lives(unsigned long namespace)
+{
+	char path[64], at[64], want[64];
+	DIR *dir = opendir("/proc");
+	bool lives = !dir;
+	struct dirent *e;
+
+	snprintf(want, sizeof(want), "mnt:[%lu]", namespace);
+	while (!lives && (e = readdir(dir))) {
+		ssize_t len;
+
+		if (!isdigit((unsigned char)*e->d_name) ||
+		    snprintf(path, sizeof(path), "/proc/%s/ns/mnt", e->d_name) >= (int)sizeof(path))
+			continue;
+		len = readlink(path, at, sizeof(at) - 1);
+		at[len > 0 ? len : 0] = 0;
+		lives = !strcmp(at, want);
+	}
+	if (dir)
+		closedir(dir);
+	return lives;
+}
+
+u32 everyone_sweep(bool look)
+{
+	const unsigned long ours = dir_namespace();
+	DIR *dir = geteuid() ? NULL : opendir(EVERYONE_DIR);
+	struct everyone_dir d;
+	unsigned long namespace;
+	struct dirent *e;
+	u32 swept = 0;
+	char behind;
+
+	while (dir && (e = readdir(dir))) {
+		if (sscanf(e->d_name, "%lu%c", &namespace, &behind) != 1 ||
+		    (namespace != ours && namespace_lives(namespace)) ||
+		    dir_enter(&d, namespace, false))
+			continue;
+		swept += sweep_dir(&d, namespace == ours, look);
+		if (look)
+			close(d.fd);
+		else
+			dir_leave(&d, namespace == ours);
+	}
+	if (dir)
+		closedir(dir);
+	return swept;
+}

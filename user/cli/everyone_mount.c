@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The overlay of everyone.h. It is not written to, so there is one thing that it keeps and that can
+ * be wrong: that a name was not there, or was another file. A remount makes it forget that.
+ */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "everyone.h"
+#include "view.h"
+
+#define SYS	  "/sys"
+#define SYS_CLASS SYS "/class"
+#define MOUNTED	  "overlay " VIEW_SOURCE " " /* in /proc/self/mountinfo, behind " - " */
+#define FLAGS	  (MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
+
+/* Where ours is: NULL if nowhere. */
+static const char *everyone_mounted(void)
+{
+	const char *at = NULL;
+	char line[4096], where[256];
+	FILE *f = fopen("/proc/self/mountinfo", "re");
+
+	while (f && fgets(line, sizeof(line), f)) {
+		const char *kind = strstr(line, " - ");
+
+		if (!kind || strncmp(kind + 3, MOUNTED, strlen(MOUNTED)) ||
+		    sscanf(line, "%*u %*u %*s %*s %255s", where) != 1)
+			continue;
+		if (!strcmp(where, EVERYONE_SHOWN))
+			at = EVERYONE_SHOWN;
+		else if (!strcmp(where, SYS_CLASS))
+			at = SYS_CLASS;
+	}
+	if (f)
+		fclose(f);
+	return at;
+}
+
+/* ---- classes with files that can be written to ---- */
+
+/* A class is a directory of links, but for a few that have attributes (zram-control/hot_add). */
+static bool class_has_attributes(int fd)
+{
+	const int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *e;
+	bool has = false;
+
+	if (!dir) {
+		if (copy >= 0)
+			close(copy);
+		return false;
+	}
+	while (!has && (e = readdir(dir)))
+		has = e->d_type == DT_REG;
+	closedir(dir);
+	return has;
+}
+
+/* The class, as the kernel's file system has it, in the overlay: once. */
+static void class_show(int class_fd, const char *name)
+{
+	char at[sizeof(SYS_CLASS) + NAME_MAX + 1];
+	struct stat kernels, shown;
+	const int fd = openat(class_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int tree;
+
+	if (fd < 0)
+		return;
+	snprintf(at, sizeof(at), SYS_CLASS "/%s", name);
+	if (class_has_attributes(fd) && !fstat(fd, &kernels) && !stat(at, &shown) &&
+	    kernels.st_dev != shown.st_dev) {
+		tree = (int)syscall(SYS_open_tree, fd, "",
+				    AT_EMPTY_PATH | OPEN_TREE_CLONE | O_CLOEXEC);
+		if (tree >= 0) {
+			syscall(SYS_move_mount, tree, "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH);
+			close(tree);
+		}
+	}
+	close(fd);
+}
+
+/*
+ * Through an overlay that is read-only nobody could write to their attributes. The kernel's own
+ * file system is found beneath all mounts, by a copy of that on /sys alone.
+ */
+static void classes_show(void)
+{
+	const int sys = (int)syscall(SYS_open_tree, AT_FDCWD, SYS, OPEN_TREE_CLONE | O_CLOEXEC);
+	const int class_fd =
+		sys < 0 ? -1 : openat(sys, "class", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const int copy = class_fd < 0 ? -1 : dup(class_fd);
+	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir)))
+		if (*e->d_name != '.')
+			class_show(class_fd, e->d_name);
+	if (dir)
+		closedir(dir);
+	else if (copy >= 0)
+		close(copy);
+	if (class_fd >= 0)
+		close(class_fd);
+	if (sys >= 0)
+		close(sys);
+}
+
+/* ---- the overlay ---- */
+
+int everyone_mount(const struct everyone_dir *d)
+{
+	const char *at = everyone_mounted();
+	char options[256];
+	struct stat st;
+	bool kernels;
+
+	if (at)
+		return everyone_mount_again();
+	kernels = !stat(EVERYONE_SHOWN, &st) && S_ISDIR(st.st_mode);
+	at = kernels ? EVERYONE_SHOWN : SYS_CLASS;
+	snprintf(options, sizeof(options), "lowerdir=%s/class%s:%s", d->path,
+		 kernels ? "/infiniband" : "", at);
+	if (mount(VIEW_SOURCE, at, "overlay", FLAGS, options))
+		return -errno;
+	if (!kernels)
+		classes_show();
+	return 0;
+}
+
+int everyone_mount_again(void)
+{
+	const char *at = everyone_mounted();
+
+	if (!at)
+		return -ENOENT;
+	if (mount(NULL, at, NULL, MS_REMOUNT | FLAGS, NULL))
+		return -errno;
+	if (!strcmp(at, SYS_CLASS))
+		classes_show();
+	return 0;
+}
+
+void everyone_unmount(void)
+{
+	const char *at;
+
+	while ((at = everyone_mounted()))
+		if (umount2(at, MNT_DETACH))
+			return;
+}
+
+/* ---- what the kernel says of classes and devices (kobject uevents) ---- */
+
+int everyone_listen(void)
+{
+	const struct sockaddr_nl kernel = { .nl_family = AF_NETLINK, .nl_groups = 1 };
+	const int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_KOBJECT_UEVENT);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	if (!bind(fd, (const struct sockaddr *)&kernel, sizeof(kernel)))
+		return fd;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+bool everyone_hear(int fd)
+{
+	struct sockaddr_nl from;
+	char text[8192];
+	bool heard = false;
+	ssize_t len;
+
+	for (;;) {
+		socklen_t from_len = sizeof(from);
+
+		len = recvfrom(fd, text, sizeof(text) - 1, MSG_DONTWAIT, (struct sockaddr *)&from,
+			       &from_len);
+		if (len < 0 && errno == ENOBUFS) {
+			heard = true;
+			continue;
+		}
+		if (len < 0)
+			return heard;
+		text[len] = 0;
+		/* "add@/class/NAME", "add@/devices/.../infiniband/NAME": the first of its words */
+		if (!from.nl_pid && (strstr(text, "@/class/") || strstr(text, "/infiniband/")))
+			heard = true;
+	}
+}
