@@ -176,6 +176,42 @@ s.accept()
 	end_server
 }
 
+# Sockets of killed processes: one of a network namespace that is gone goes; one of a namespace that
+# is there, a young one, one that somebody listens on and a file of another kind do not.
+dead_sockets() {
+	local dir=/run/xroce gone=4999999991 who name left
+	mkdir -p $dir
+	python3 - $dir $gone "$(stat -L -c %i /run/netns/$NS_B)" >"$WORK/dead.out" 2>&1 <<-'END' &
+		import os, socket, sys, time
+		d, gone, here = sys.argv[1:]
+		kept = []
+		for name, listens, age in ((f"{gone}-1", 0, 999), (f"{gone}-2", 0, 0), (f"{gone}-3", 1, 999), (f"{here}-999999", 0, 999)):
+		    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+		    s.bind(f"{d}/{name}.sock")
+		    if listens:
+		        s.listen()
+		        kept.append(s)
+		    else:
+		        s.close()
+		    os.utime(f"{d}/{name}.sock", (time.time() - age,) * 2)
+		for name in (f"{gone}-4.sock", f"{gone}-5.sockets"):
+		    open(f"{d}/{name}", "w").close()
+		    os.utime(f"{d}/{name}", (0, 0))
+		print("made", flush=True)
+		time.sleep(60)
+	END
+	who=$!
+	netns_children+=("$who")
+	wait_until 10 grep -q made "$WORK/dead.out" || { fail "no sockets"; show dead; }
+	serve
+	for name in $gone-1.sock $gone-2.sock $gone-3.sock $gone-4.sock $gone-5.sockets "$(stat -L -c %i /run/netns/$NS_B)-999999.sock"; do
+		[ ! -e "$dir/$name" ] || left+="${name/#$gone/gone} "
+		rm -f "${dir:?}/$name"
+	done
+	need_equal "what is left" "${left% *[0-9]-999999.sock }" 'gone-2.sock gone-3.sock gone-4.sock gone-5.sockets'
+	stop "$server"
+	stop "$who"
+}
 stale_socket() {
 	serve
 	keep client hello
@@ -638,6 +674,7 @@ run_case broker_wrong_usage wrong_usage
 run_case broker_second second
 run_case broker_given_back given_back
 run_case broker_stale_socket stale_socket
+run_case broker_dead_sockets dead_sockets
 run_case broker_left_by_a_killed_one left_by_a_killed_one
 run_case broker_interface_goes interface_goes
 run_case broker_addresses addresses

@@ -8,10 +8,12 @@ if [ -z "${XROCE_APART:-}" ]; then
 	XROCE_APART=1 exec unshare -m --propagation private bash "$0" "$@"
 fi
 . "$(dirname "$0")/lib/case.sh"
-# A /dev of the test's own, which other tests do not see; `shown` is what was in the machine's.
+# A /dev of the test's own, which other tests do not see.
 mkdir "$WORK/dev" && mount -t tmpfs -o mode=0755 none "$WORK/dev" && cp -a /dev/{null,zero,random,urandom,tty,full,fd,fuse} "$WORK/dev" &&
 	mkdir "$WORK/dev"/{net,pts,shm} && cp -a /dev/net/tun "$WORK/dev/net" && mount --rbind /dev/pts "$WORK/dev/pts" &&
 	mount --bind /dev/shm "$WORK/dev/shm" && mount --rbind "$WORK/dev" /dev || exit 1
+# Nor do other tests find names of its network namespaces, which lead nowhere for them.
+mkdir -p /run/netns && mount -t tmpfs none /run/netns || exit 1
 trap 'umount -R -l /dev; umount -R -l "$WORK/dev"; netns_cleanup' EXIT
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"

@@ -64,6 +64,31 @@ clients_alone() {
 }
 
 # Behind a broker each user sees its own, by descriptors that it is given.
+# So many have asked that the queue of its name's socket, which it never reads, is full.
+clients_asked_often() {
+	waiting server 18521 || return
+	in_a python3 -c 'import os, socket, sys
+n = 0
+while n < 10000:
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    s.setblocking(False)
+    try:
+        s.connect("\0xroce/" + sys.argv[1])
+    except BlockingIOError:
+        break
+    s.close()
+    n += 1
+print("full after", n)' "$(ip -n $NS_A -o link show dev $IF_A | cut -d: -f1)" >"$WORK/full.out" 2>&1
+	need_line full '^full after [1-9][0-9]*$'
+	show_as root clients || fail "exit status $?"
+	need_line shown "^$IF_A +alone +- +$waiting +ibv_rc_pingpong +root +1 "
+	show_as root list $IF_A || fail "exit status $?"
+	need_line shown "^  in use +by ibv_rc_pingpong \\(pid $waiting\\)"
+	show_as root list --json $IF_A || fail "exit status $?"
+	need_equal "whose it is" "$(json 'd["devices"][0]["in_use"]["pid"]')" "$waiting"
+	stop "$waiting"
+}
+
 clients_of_broker() {
 	local of_nobody of_user of_root who
 	serve a $IF_A || return
@@ -269,6 +294,7 @@ wrong_usage() {
 
 run_case clients_nobody_there clients_nobody_there
 run_case clients_alone clients_alone
+run_case clients_asked_often clients_asked_often
 run_case clients_of_broker clients_of_broker
 run_case maps_are_read_only maps_are_read_only
 run_case stat_of_two stat_of_two

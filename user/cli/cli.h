@@ -51,6 +51,11 @@ void output_clean(char *text);
 const char *output_name(const char *name, char text[OUTPUT_NAME]);
 
 /*
+ * holder.c: the process that has an interface, a broker or alone, as netdev_holder() says it.
+ */
+int iface_holder(u32 ifindex, pid_t *pid, char *comm, size_t n);
+
+/*
  * The command line of a subcommand that takes --json and an interface at most: NULL if there is
  * none. Returns EXIT_OK or EXIT_USAGE, then the reason is printed.
  */

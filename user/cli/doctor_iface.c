@@ -224,7 +224,7 @@ static void check_hook(struct doctor *d, const struct netdev *dev)
 	/*
 	 * A holder of another user's proves nothing: the hook shows whether it has the interface.
 	 */
-	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0) {
+	if (iface_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0) {
 		/*
 		 * In use is as it should be: no failure of the machine's, but of whoever comes
 		 * second.

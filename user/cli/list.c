@@ -170,7 +170,7 @@ static pid_t print_holder(const struct netdev *dev)
 	char comm[32];
 	pid_t pid = 0;
 
-	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)))
+	if (iface_holder(dev->ifindex, &pid, comm, sizeof(comm)))
 		return 0;
 	if (pid)
 		printf("  in use    by %s (pid %d)\n", comm, (int)pid);

@@ -168,7 +168,7 @@ static void list_json_users(struct json *j, const struct netdev *dev, u32 ours_i
 	if (!err)
 		list_json_clients(j, &asker);
 	ask_close(&asker);
-	if (!netdev_holder(dev->ifindex, &pid, comm, sizeof(comm))) {
+	if (!iface_holder(dev->ifindex, &pid, comm, sizeof(comm))) {
 		json_object(j, "in_use");
 		list_json_known(j, "pid", pid > 0 ? (u64)pid : 0);
 		json_text(j, "command", pid ? comm : "?");

@@ -129,8 +129,8 @@ static u32 process_uid(u32 pid)
 
 /*
  * The process that has the interface without a broker. It is asked for once as long as its program
- * is there: each question waits in the queue of a socket that it never reads, and when that is full
- * nobody is told its pid any more.
+ * is there: of one that lets nobody in each question waits in the queue of a socket that it never
+ * reads, and when that is full nobody is told its pid any more.
  */
 static void observer_add_alone(struct observer *o, struct observed_iface *iface, u32 prog_id)
 {
@@ -140,7 +140,7 @@ static void observer_add_alone(struct observer *o, struct observed_iface *iface,
 	if (iface->alone_pid && iface->alone_prog_id == prog_id) {
 		pid = iface->alone_pid;
 	} else {
-		netdev_holder(iface->ifindex, &pid, p->command, sizeof(p->command));
+		iface_holder(iface->ifindex, &pid, p->command, sizeof(p->command));
 		iface->alone_prog_id = prog_id;
 		iface->alone_pid = pid;
 	}

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "../attach/ask.h"
+#include "../attach/door.h"
 #include "../attach/pin.h"
 #include "../base/options.h"
 #include "../broker/broker.h"
@@ -247,8 +248,9 @@ static int serve_all(struct brokers *all, struct serve *s, char **names)
 
 	while (names[n])
 		n++;
-	/* of one that was killed */
+	/* of those that were killed */
 	everyone_sweep(false);
+	door_bury_dead();
 	return serve_devices(all, s, names, n);
 }
 
@@ -472,6 +474,7 @@ static bool stop_sweep(const char *dir)
 	const int swept = pins_sweep(dir);
 	const u32 files = everyone_sweep(false);
 
+	door_bury_dead();
 	if (swept > 0)
 		fprintf(stderr,
 			"xroce stop: took away the pinned maps of %d process%s that had been "

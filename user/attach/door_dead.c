@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What processes that were killed have left in the directory of the sockets. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "door.h"
+
+/* A younger one may be that of a process which has just begun. */
+#define DEAD_AGE_S 60
+
+#define NETNS_NAMES "/run/netns"
+
+static bool netns_of_process(DIR *proc, u64 netns)
+{
+	struct dirent *e;
+	struct stat st;
+	char path[NAME_MAX + 16];
+
+	while ((e = readdir(proc))) {
+		if (*e->d_name < '0' || *e->d_name > '9')
+			continue;
+		snprintf(path, sizeof(path), "%s/ns/net", e->d_name);
+		if (!fstatat(dirfd(proc), path, &st, 0) && st.st_ino == netns)
+			return true;
+	}
+	return false;
+}
+
+static bool netns_of_name(DIR *names, u64 netns)
+{
+	struct dirent *e;
+	struct stat st;
+
+	while ((e = readdir(names)))
+		if (!fstatat(dirfd(names), e->d_name, &st, 0) && st.st_ino == netns)
+			return true;
+	return false;
+}
+
+/* A process is in it, or it has a name. What cannot be told lives. */
+static bool netns_lives(u64 netns)
+{
+	DIR *proc = opendir("/proc"), *names = opendir(NETNS_NAMES);
+	const bool lives = !proc || netns_of_process(proc, netns) ||
+			   (names && netns_of_name(names, netns));
+
+	if (proc)
+		closedir(proc);
+	if (names)
+		closedir(names);
+	return lives;
+}
+
+static bool dead_listens(const char *name)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool listens;
+
+	snprintf(at.sun_path, sizeof(at.sun_path), ASK_DIR "/%.64s", name);
+	listens = fd < 0 || !connect(fd, (const struct sockaddr *)&at, sizeof(at)) ||
+		  errno != ECONNREFUSED;
+	if (fd >= 0)
+		close(fd);
+	return listens;
+}
+
+static bool dead_is_old(int dir, const char *name)
+{
+	struct stat st;
+
+	return !fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) && S_ISSOCK(st.st_mode) &&
+	       time(NULL) - st.st_mtime >= DEAD_AGE_S;
+}
+
+void door_bury_dead(void)
+{
+	DIR *dir = opendir(ASK_DIR);
+	unsigned long long netns;
+	struct dirent *e;
+	u32 ifindex;
+	int end;
+
+	while (dir && (e = readdir(dir))) {
+		end = 0;
+		if (sscanf(e->d_name, "%llu-%u.sock%n", &netns, &ifindex, &end) != 2 || !end ||
+		    e->d_name[end])
+			continue;
+		if (dead_is_old(dirfd(dir), e->d_name) && !netns_lives(netns) &&
+		    !dead_listens(e->d_name))
+			unlinkat(dirfd(dir), e->d_name, 0);
+	}
+	if (dir)
+		closedir(dir);
+}
