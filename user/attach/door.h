@@ -47,8 +47,8 @@ void door_leave(struct door *d);
 /* and after that, before this one lets go of the interface: the path goes with the last copy. */
 void door_sweep(const struct door *d, u32 ifindex);
 /*
- * door_dead.c: the sockets of processes that were killed go, of network namespaces that are gone: of
- * others the next holder of the interface puts its own in place of it.
+ * door_dead.c: the sockets of processes that were killed go, of network namespaces that are gone:
+ * of others the next holder of the interface puts its own in place of it.
  */
 void door_bury_dead(void);
 /*
