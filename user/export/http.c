@@ -83,7 +83,7 @@ static void http_on_connection(void *arg, struct MHD_Connection *connection, voi
 		*c->to = c->next;
 		if (c->next)
 			c->next->to = c->to;
-		h->counts.connections--;
+		h->has_room |= h->counts.connections-- == HTTP_CONNECTIONS;
 		free(c);
 		*context = NULL;
 	}
@@ -223,10 +223,16 @@ int http_fd(const struct http *h)
 	return info ? info->epoll_fd : -1;
 }
 
+/*
+ * While there are as many connections as there may be, libmicrohttpd does not listen. It looks
+ * whether it may again when it is called next, for which nothing gives a reason if those that ended
+ * were all.
+ */
 int http_run(struct http *h)
 {
 	const u64 now_ns = clock_now_ns();
 
+	h->has_room = false;
 	for (struct http_connection *c = h->first; c; c = c->next)
 		if (now_ns - c->since_ns > HTTP_MOST_NS)
 			connection_cut(h, c);
@@ -239,6 +245,8 @@ int http_wait_ms(const struct http *h)
 	u64 wait_ms = INT_MAX;
 	MHD_UNSIGNED_LONG_LONG theirs;
 
+	if (h->has_room)
+		return 0;
 	for (const struct http_connection *c = h->first; c; c = c->next) {
 		const u64 end_ns = c->since_ns + HTTP_MOST_NS;
 		const u64 left_ms = end_ns > now_ns ? (end_ns - now_ns) / NSEC_PER_MSEC + 1 : 0;

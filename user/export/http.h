@@ -40,6 +40,7 @@ struct http {
 	http_page_fn *page;
 	void *arg;
 	struct http_connection *first;
+	bool has_room; /* since libmicrohttpd looked last: http_run() */
 	struct http_counts counts;
 	struct http_answer {
 		struct MHD_Response *response;

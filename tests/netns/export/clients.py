@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# Clients of an HTTP server, well-behaved and not. clients.py PORT|PATH WHAT [N]
+# Clients of an HTTP server, well-behaved and not. clients.py PORT|PATH WHAT [N [PID]]
 #   parallel N   N requests at once: each is answered with 200, a whole text and its length
 #   slow N       N connections that send a byte now and then, until each has been cut off; prints
 #                how many were, and how many requests of others were answered meanwhile
 #   garbage      what is no request, or one that is too long; prints the answers' status codes
+#   gone N       N connections that are closed at the same moment, while the process PID stands
+#                still; prints whether the request of another one that came before is answered
 #   deaf         four that ask, and take nothing of the answer, until they are cut off: at a Unix
 #                socket, which takes less than an answer; TCP's end would not come through
+import os
 import random
 import select
+import signal
 import socket
 import sys
 import time
@@ -137,8 +141,24 @@ def deaf():
     print(len(gone), "short" if not any(map(is_whole, map(answer, sockets))) else "whole")
 
 
+def gone(n, pid):
+    sockets = [connect() for _ in range(n)]
+    time.sleep(0.5)
+    s = connect()
+    s.sendall(GET)
+    time.sleep(0.2)
+    os.kill(pid, signal.SIGSTOP)
+    for one in sockets:
+        one.close()
+    time.sleep(0.2)
+    os.kill(pid, signal.SIGCONT)
+    print(is_whole(answer(s)))
+
+
 what = sys.argv[2]
-if what in ("parallel", "slow"):
+if what == "gone":
+    gone(int(sys.argv[3]), int(sys.argv[4]))
+elif what in ("parallel", "slow"):
     globals()[what](int(sys.argv[3]))
 else:
     globals()[what]()
