@@ -21,6 +21,10 @@ unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 # rdmacm-SUBJECT (of rdmacm/man.sh)
 mutations() {
 	cat <<'TABLE'
+inv_too_early     | user/transport/responder.c | s/mw_can_invalidate(e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ?/!mw_invalidate(e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ?/ | windows_under_way
+dealloc_leaves    | user/verbs/mw.c          | /^int dealloc_mw_op/,/^}/s/mr_remove(.*);/;/ | windows_under_way
+write_opens_once  | user/transport/responder.c | /return mr_allows(e->mrs, qp->resp.pd, qp->qpn, seq->rkey/s/mr_allows/true || mr_allows/;s/dst = mr_open(e->mrs, qp->resp.pd, qp->qpn, rkey, va, len, MR_REMOTE_WRITE);/static u8 *first; & if (p->flags \& OP_START) first = dst.at; else dst.at = first += p->payload_len;/ | windows_under_way
+overrun_ex        | user/verbs/cq_ex.c       | s/return err ? err : ENOENT;/return ENOENT;/ | loose_ends
 wr_setter_alone   | user/verbs/wr.c          | /^static struct send_wqe \*wr_to_set_data/,/^}/s/wr_fail(vqp, EINVAL);/;/ | wr_batches
 wr_address_alone  | user/verbs/wr.c          | /^static struct send_wqe \*wr_to_set(/,/^}/s/wr_fail(vqp, EINVAL);/;/ | wr_batches
 wr_data_unfit     | user/verbs/wr.c          | s/ \&\& !(WITHOUT_DATA >> wqe->opcode \& 1)// | wr_matrix

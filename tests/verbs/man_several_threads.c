@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * libibverbs is thread safe (rdma-core's documentation of it): threads make and unmake objects of
- * every kind at once, of one PD and on one CQ, while QPs carry messages, and while the other end of
- * a QP changes its state or goes away.
+ * every kind at once, of one PD and on one CQ, and flows for the same MACs, while QPs carry
+ * messages, and while the other end of a QP changes its state or goes away.
  */
 #include "man.h"
 
@@ -236,6 +236,53 @@ static bool queue_pairs_come_and_go(void)
 	return world_close();
 }
 
+/* ---- flows, for whose MACs the threads ask the interface ---- */
+
+static struct ibv_qp *raw_qp;
+
+static struct ibv_flow *make_flow(uint8_t number, bool is_group)
+{
+	struct {
+		struct ibv_flow_attr attr;
+		struct ibv_flow_spec_eth eth;
+	} rule = {
+		.attr = { .size = sizeof(rule), .num_of_specs = 1, .port = 1 },
+		.eth = { .type = IBV_FLOW_SPEC_ETH,
+			 .size = sizeof(rule.eth),
+			 .val = { .dst_mac = { is_group, 0x11, 0x22, 0x33, 0x44, number } },
+			 .mask = { .dst_mac = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff } } },
+	};
+
+	return ibv_create_flow(raw_qp, &rule.attr);
+}
+
+/* Two at a time: one for a MAC that all threads have flows for, one for its own. */
+static bool makes_flows(long i)
+{
+	struct ibv_flow *own, *common;
+
+	pthread_barrier_wait(&w.together);
+	for (int n = 0; n < 100; n++) {
+		MUST(common = make_flow(0, n % 2));
+		MUST(own = make_flow((uint8_t)(1 + i), n % 2));
+		MUST_EQ(ibv_destroy_flow(common), 0);
+		MUST_EQ(ibv_destroy_flow(own), 0);
+	}
+	return true;
+}
+
+static bool flows_come_and_go(void)
+{
+	struct ibv_qp_init_attr init = { .qp_type = IBV_QPT_RAW_PACKET, .cap = { 1, 1, 1, 1, 0 } };
+
+	MUST(world_open());
+	init.send_cq = init.recv_cq = w.cq;
+	MUST(raw_qp = ibv_create_qp(w.pd, &init));
+	MUST(threads_run(makes_flows));
+	MUST_EQ(ibv_destroy_qp(raw_qp), 0);
+	return world_close();
+}
+
 /* ---- the other end of a QP that is at work ---- */
 
 /* QPs of one end and the other; a time-out of the first is short. */
@@ -348,6 +395,7 @@ const struct test_case man_cases[] = {
 	CASE(the_same_kind),
 	CASE(different_kinds),
 	CASE(queue_pairs_come_and_go),
+	CASE(flows_come_and_go),
 	CASE(reads_while_the_target_enters_rts),
 	CASE(the_target_is_destroyed),
 	{ 0 },

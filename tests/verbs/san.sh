@@ -19,4 +19,5 @@ export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export XROCE_CYCLES=${XROCE_CYCLES:-1000} XROCE_WALK_STEPS=${XROCE_WALK_STEPS:-5000}
 XROCE_MAN_SANITIZE=address,undefined exec bash "$here/tests/verbs/man.sh" "$san" caps dm dm_traffic \
 	ibv_advise_mr ibv_alloc_null_mr ibv_create_counters ibv_create_flow ibv_create_rwq_ind_table \
-	ibv_create_wq odd_requests on_demand other_ends random_walk several_threads ten_thousand ten_thousand_raw
+	ibv_create_wq loose_ends odd_requests on_demand other_ends random_walk several_threads ten_thousand \
+	ten_thousand_raw windows_under_way

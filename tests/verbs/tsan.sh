@@ -10,7 +10,7 @@ BUILD=${1:?usage: tsan.sh BUILD}
 case $BUILD in /*) ;; *) BUILD=$here/$BUILD ;; esac
 . "$here/scripts/netns.sh"
 
-PAGES="ibv_poll_cq ibv_resize_cq ibv_modify_cq ibv_get_cq_event ibv_req_notify_cq ibv_post_srq_recv ibv_modify_srq ibv_post_srq_ops tag_matching ibv_get_async_event dm_traffic thread_domain on_demand several_threads odd_requests ibv_create_wq ibv_create_rwq_ind_table ibv_create_counters"
+PAGES="ibv_poll_cq ibv_resize_cq ibv_modify_cq ibv_get_cq_event ibv_req_notify_cq ibv_post_srq_recv ibv_modify_srq ibv_post_srq_ops tag_matching ibv_get_async_event dm_traffic thread_domain on_demand several_threads odd_requests ibv_create_wq ibv_create_rwq_ind_table ibv_create_counters windows_under_way"
 tsan=$BUILD-tsan
 flags="-std=gnu11 -O1 -g -Wall -Wextra -Wno-unused-parameter -Werror -pthread -fsanitize=thread"
 

@@ -5,7 +5,7 @@
  *
  * A piece of device memory is whole pages, one behind the other: what mmap(2) gives of a BPF array
  * with BPF_F_MMAPABLE. So it can become such a map without a program's notice; docs/memory.md says
- * why it is none today.
+ * how, and why it is none today.
  *
  * The memory lives as long as a handle or a region of it does. Handles are the one that
  * ibv_alloc_dm() returned and those of ibv_import_dm(); ibv_free_dm() by any of them ends the
