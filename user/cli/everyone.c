@@ -68,7 +68,7 @@ static void keeper_hide_counters(struct keeper *k, const struct everyone_dir *d)
 	snprintf(path, sizeof(path), "%s/class/infiniband", d->path);
 	for (u32 i = 0; i < k->n; i++)
 		view_counters_rmdir(path, &k->devices[i].dev);
-	everyone_mount_again();
+	everyone_mount_again(d);
 }
 
 static void keeper_make(struct keeper *k, struct keeper_word *word)
@@ -112,28 +112,39 @@ static void keeper_write_one(struct keeper *k, struct everyone_dir *d, struct ev
 	everyone_write(d, e, &k->pkeys);
 }
 
-static void keeper_write(struct keeper *k)
+/* False: not now, as another has the directory. */
+static bool keeper_write(struct keeper *k)
 {
 	struct everyone_dir d;
+	const int err = everyone_enter(&d, false);
 
-	if (everyone_enter(&d, false))
-		return;
+	if (err)
+		return err != -EBUSY;
 	for (u32 i = 0; i < k->n; i++)
 		if (k->devices[i].owner_fd >= 0)
 			keeper_write_one(k, &d, &k->devices[i]);
-	everyone_mount_again();
+	everyone_mount_again(&d);
 	everyone_leave(&d);
+	return true;
 }
 
-/* ifindex 0: of all devices. */
+static bool keeper_has(const struct keeper *k, u32 i, u32 ifindex)
+{
+	return k->devices[i].owner_fd >= 0 && (!ifindex || k->devices[i].dev.ifindex == ifindex);
+}
+
+/* ifindex 0: of all devices. A directory that somebody has removed is made again for that. */
 static void keeper_remove(struct keeper *k, u32 ifindex)
 {
 	struct everyone_dir d;
+	u32 n = 0;
 
-	if (everyone_enter(&d, false))
+	for (u32 i = 0; i < k->n; i++)
+		n += keeper_has(k, i, ifindex);
+	if (!n || everyone_enter(&d, true))
 		return;
 	for (u32 i = 0; i < k->n; i++)
-		if (!ifindex || k->devices[i].dev.ifindex == ifindex)
+		if (keeper_has(k, i, ifindex))
 			everyone_remove(&d, &k->devices[i]);
 	everyone_leave(&d);
 }
@@ -188,18 +199,18 @@ static bool keeper_wait(struct keeper *k, int timeout_ms, bool *some)
 
 static void keeper_run(struct keeper *k)
 {
-	bool some;
+	bool some, written = true;
 
-	while (keeper_wait(k, -1, &some)) {
+	while (keeper_wait(k, written ? -1 : LATEST_MS, &some)) {
 		bool goes_on = true;
 
-		if (!some)
+		if (!some && written)
 			continue;
 		for (int ms = 0; goes_on && some && ms < LATEST_MS; ms += SETTLE_MS)
 			goes_on = keeper_wait(k, SETTLE_MS, &some);
 		if (!goes_on)
 			return;
-		keeper_write(k);
+		written = keeper_write(k);
 	}
 }
 
@@ -230,6 +241,9 @@ static void keeper_work(void *arg)
 		keeper_ignore_signals();
 		keeper_make(k, &word);
 	}
+	/* what the caller knows of them is from before the news */
+	if (!word.err)
+		keeper_write(k);
 	if (send(k->fd, &word, sizeof(word), MSG_NOSIGNAL) == sizeof(word) && !word.err)
 		keeper_run(k);
 	if (!word.err)
@@ -289,25 +303,42 @@ int everyone_begin(struct everyone *e, const struct netdev *devs, u32 n,
 	return 0;
 }
 
-void everyone_drop(struct everyone *e, u32 ifindex)
+/*
+ * Its word, or its end, with which its end of the socket goes. One that is stopped does neither: it
+ * is killed. False: it has been.
+ */
+static bool everyone_wait(const struct everyone *e)
 {
 	struct pollfd p = { .fd = e->fd, .events = POLLIN };
 
+	if (poll(&p, 1, END_MS))
+		return true;
+	fprintf(stderr,
+		"xroce serve: process %d, " KEEPER_NAME ", has not answered for %d s: it is "
+		"killed, and the files in " EVERYONE_SHOWN " and " EVERYONE_NODES
+		" are taken away\n",
+		e->keeper, END_MS / 1000);
+	kill(e->keeper, SIGKILL);
+	poll(&p, 1, END_MS);
+	return false;
+}
+
+void everyone_drop(struct everyone *e, u32 ifindex)
+{
 	if (e->fd < 0 || send(e->fd, &ifindex, sizeof(ifindex), MSG_NOSIGNAL) != sizeof(ifindex))
 		return;
-	if (poll(&p, 1, END_MS) == 1)
+	if (everyone_wait(e))
 		recv(e->fd, &ifindex, sizeof(ifindex), MSG_DONTWAIT);
+	else
+		everyone_end(e);
 }
 
 void everyone_end(struct everyone *e)
 {
-	struct pollfd p = { .fd = e->fd, .events = POLLIN };
-
 	if (e->fd < 0)
 		return;
 	shutdown(e->fd, SHUT_WR);
-	/* its end of the socket goes with it */
-	poll(&p, 1, END_MS);
+	everyone_wait(e);
 	close(e->fd);
 	if (e->keeper)
 		waitpid(e->keeper, NULL, WNOHANG);

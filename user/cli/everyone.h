@@ -11,6 +11,9 @@
  *
  * Of each device the keeper holds a lock (flock(2)) on EVERYONE_DIR/NS/owner/NAME. One whose lock
  * is free was left where both were killed, and goes with the next that begins or everyone_sweep().
+ * What is in it says in which directory its node was made: other mount namespaces have the same
+ * /dev or another, and a node of that name there may be somebody else's. NS/nodes says it of the
+ * directory, if that was made.
  * NS itself is locked while anything in it changes.
  */
 #ifndef CLI_EVERYONE_H
@@ -55,7 +58,10 @@ struct everyone_dir {
 
 /* Returns 0, -ENOENT (not make: there is none), -EPERM (not root's) or -errno. */
 int everyone_enter(struct everyone_dir *d, bool make);
-/* Without any device in it NS goes, and what is mounted. */
+/*
+ * Without any device in it NS goes, and what is mounted. Both stay while what others have mounted
+ * covers it.
+ */
 void everyone_leave(struct everyone_dir *d);
 /*
  * With NS locked. Adding: -EEXIST: somebody else's device has that name. Writing: what has changed.
@@ -80,9 +86,10 @@ u32 everyone_sweep(bool look);
 
 /* What d has is in front of what is there. Again: what has changed below is seen. 0 or -errno. */
 int everyone_mount(const struct everyone_dir *d);
-int everyone_mount_again(void);
-/* All of it. */
-void everyone_unmount(void);
+int everyone_mount_again(const struct everyone_dir *d);
+/* All of it. False: some is left, as others have mounted something over it. */
+bool everyone_unmount(const struct everyone_dir *d);
+bool everyone_is_mounted(const struct everyone_dir *d);
 /* The kernel tells of devices that come and go: a descriptor, or -errno. */
 int everyone_listen(void);
 /* All that it has told is taken; has a class come, or a device of the kernel's with such files? */

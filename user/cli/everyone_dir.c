@@ -125,7 +125,10 @@ static int dir_make_all(const struct everyone_dir *d)
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
 		dir_name(d, names[i], path);
-		if (mkdir(path, 0755) && errno != EEXIST)
+		if (!mkdir(path, 0755))
+			/* what is mounted is of one that somebody has removed */
+			everyone_unmount(d);
+		else if (errno != EEXIST)
 			return -errno;
 	}
 	return 0;
@@ -172,11 +175,17 @@ static bool dir_has_devices(const struct everyone_dir *d)
 /* is_ours: it is that of the caller's mount namespace. */
 static void dir_leave(struct everyone_dir *d, bool is_ours)
 {
+	char path[PATH_MAX];
+
 	if (!dir_has_devices(d)) {
+		/* of a keeper that was killed as it mounted */
+		dir_name(d, "counters", path);
 		if (is_ours)
-			everyone_unmount();
-		dir_remove(d->path);
-		rmdir(EVERYONE_DIR);
+			umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
+		if (!is_ours || everyone_unmount(d)) {
+			dir_remove(d->path);
+			rmdir(EVERYONE_DIR);
+		}
 	}
 	close(d->fd);
 	d->fd = -1;
@@ -189,32 +198,110 @@ void everyone_leave(struct everyone_dir *d)
 
 /* ---- a device ---- */
 
-static int node_make(const char *name)
+/* Which directory EVERYONE_NODES is. */
+static int nodes_identify(char text[64])
+{
+	struct stat st;
+
+	if (stat(EVERYONE_NODES, &st))
+		return -errno;
+	snprintf(text, 64, "%llu %llu\n", (unsigned long long)st.st_dev,
+		 (unsigned long long)st.st_ino);
+	return 0;
+}
+
+static int nodes_write(int fd)
+{
+	char text[64];
+	int err = nodes_identify(text);
+
+	if (err)
+		return err;
+	return pwrite(fd, text, strlen(text), 0) == (ssize_t)strlen(text) ? 0 : -EIO;
+}
+
+/* Is it the directory that is there? */
+static bool nodes_match(int fd)
+{
+	char text[64] = "", said[64] = "";
+
+	return !nodes_identify(text) && pread(fd, said, sizeof(said) - 1, 0) > 0 &&
+	       !strcmp(text, said);
+}
+
+/* fd < 0: it was there before us. */
+static int nodes_open(const struct everyone_dir *d, int flags)
 {
 	char path[PATH_MAX];
 
-	if (mkdir(EVERYONE_NODES, 0755) && errno != EEXIST)
-		return -errno;
+	dir_name(d, "nodes", path);
+	return open(path, flags | O_NOFOLLOW | O_CLOEXEC, 0644);
+}
+
+static int nodes_make(const struct everyone_dir *d)
+{
+	int fd, err;
+
+	if (mkdir(EVERYONE_NODES, 0755))
+		return errno == EEXIST ? 0 : -errno;
+	fd = nodes_open(d, O_RDWR | O_CREAT | O_TRUNC);
+	err = fd < 0 ? -errno : nodes_write(fd);
+	if (fd >= 0)
+		close(fd);
+	if (err)
+		rmdir(EVERYONE_NODES);
+	return err;
+}
+
+static void nodes_remove(const struct everyone_dir *d)
+{
+	const int fd = nodes_open(d, O_RDONLY);
+
+	if (fd < 0)
+		return;
+	if (nodes_match(fd))
+		rmdir(EVERYONE_NODES);
+	close(fd);
+}
+
+/* What is said of it comes first, so that one who is killed leaves nothing of which it is not. */
+static int node_make(const struct everyone_dir *d, int owner_fd, const char *name)
+{
+	char path[PATH_MAX];
+	struct stat st;
+	int err = nodes_make(d);
+
+	if (err)
+		return err;
 	snprintf(path, sizeof(path), EVERYONE_NODES "/%s", name);
-	if (mknod(path, S_IFCHR | 0666, NODE))
-		return -errno;
-	return chmod(path, 0666) ? -errno : 0;
+	if (!lstat(path, &st))
+		return -EEXIST;
+	err = nodes_write(owner_fd);
+	if (!err && mknod(path, S_IFCHR | 0666, NODE)) {
+		err = -errno;
+		/* somebody else's */
+		if (ftruncate(owner_fd, 0))
+			return -EIO;
+	}
+	return err ? err : chmod(path, 0666) ? -errno : 0;
 }
 
 /* One that is another device's is not ours. */
-static void node_remove(const char *name)
+static void node_remove(const struct everyone_dir *d, int owner_fd, const char *name)
 {
 	char path[PATH_MAX];
 	struct stat st;
 
 	snprintf(path, sizeof(path), EVERYONE_NODES "/%s", name);
-	if (!lstat(path, &st) && S_ISCHR(st.st_mode) && st.st_rdev == NODE)
+	if (nodes_match(owner_fd) && !lstat(path, &st) && S_ISCHR(st.st_mode) &&
+	    st.st_rdev == NODE)
 		unlink(path);
-	rmdir(EVERYONE_NODES);
+	nodes_remove(d);
 }
 
 /* name: of the device, as xroce_eth0. */
-static void device_remove(const struct everyone_dir *d, const char *name, bool is_ours)
+static void device_remove(const struct everyone_dir *d, int owner_fd, const char *name,
+			  bool is_ours)
 {
 	char path[PATH_MAX], under[NAME_MAX + 64];
 
@@ -223,7 +310,7 @@ static void device_remove(const struct everyone_dir *d, const char *name, bool i
 			 counters_dirs[i]);
 		umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
 	}
-	node_remove(name);
+	node_remove(d, owner_fd, name);
 	snprintf(under, sizeof(under), "class/infiniband/%s", name);
 	dir_name(d, under, path);
 	dir_remove(path);
@@ -231,7 +318,7 @@ static void device_remove(const struct everyone_dir *d, const char *name, bool i
 	dir_name(d, under, path);
 	unlink(path);
 	if (is_ours)
-		everyone_mount_again();
+		everyone_mount_again(d);
 }
 
 static void device_name(const struct everyone_device *device, char name[NAME_MAX])
@@ -281,7 +368,7 @@ static int device_show(struct everyone_dir *d, struct everyone_device *device,
 		err = view_counters_mkdir(path, &device->dev);
 	if (!err)
 		err = everyone_mount(d);
-	return err ? err : node_make(name);
+	return err ? err : node_make(d, device->owner_fd, name);
 }
 
 int everyone_add(struct everyone_dir *d, struct everyone_device *device,
@@ -311,7 +398,7 @@ void everyone_remove(struct everyone_dir *d, struct everyone_device *device)
 	if (device->owner_fd < 0)
 		return;
 	device_name(device, name);
-	device_remove(d, name, true);
+	device_remove(d, device->owner_fd, name, true);
 	close(device->owner_fd);
 	device->owner_fd = -1;
 }
@@ -338,7 +425,7 @@ static u32 sweep_dir(struct everyone_dir *d, bool is_ours, bool look)
 		if (!flock(fd, LOCK_EX | LOCK_NB)) {
 			swept++;
 			if (!look)
-				device_remove(d, e->d_name, is_ours);
+				device_remove(d, fd, e->d_name, is_ours);
 		}
 		close(fd);
 	}
@@ -374,16 +461,32 @@ static bool namespace_lives(unsigned long namespace)
 	return lives;
 }
 
+/* A mount whose directory somebody has removed. */
+static void sweep_mount(unsigned long ours)
+{
+	struct everyone_dir d;
+
+	snprintf(d.path, sizeof(d.path), EVERYONE_DIR "/%lu", ours);
+	if (!access(d.path, F_OK) || !everyone_is_mounted(&d) || dir_enter(&d, ours, true))
+		return;
+	dir_leave(&d, true);
+}
+
 u32 everyone_sweep(bool look)
 {
 	const unsigned long ours = dir_namespace();
-	DIR *dir = geteuid() ? NULL : opendir(EVERYONE_DIR);
 	struct everyone_dir d;
 	unsigned long namespace;
 	struct dirent *e;
 	u32 swept = 0;
 	char behind;
+	DIR *dir;
 
+	if (geteuid())
+		return 0;
+	if (!look)
+		sweep_mount(ours);
+	dir = opendir(EVERYONE_DIR);
 	while (dir && (e = readdir(dir))) {
 		if (sscanf(e->d_name, "%lu%c", &namespace, &behind) != 1 ||
 		    (namespace != ours && namespace_lives(namespace)) ||

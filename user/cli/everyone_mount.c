@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "everyone.h"
@@ -23,18 +24,35 @@
 #define MOUNTED	  "overlay " VIEW_SOURCE " " /* in /proc/self/mountinfo, behind " - " */
 #define FLAGS	  (MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC)
 
-/* Where ours is: NULL if nowhere. */
-static const char *everyone_mounted(void)
+/* Is what a path leads to that file system, with nothing of others on top? */
+static bool mount_is_on_top(const char *at, unsigned int major, unsigned int minor)
+{
+	struct stat st;
+
+	return !stat(at, &st) && st.st_dev == makedev(major, minor);
+}
+
+/*
+ * Where that of d is: NULL if nowhere. One of another mount namespace, of which this one is a copy,
+ * is none of ours. What is mounted or unmounted by a path is the mount on top there: on_top leaves
+ * out one that others have mounted something over.
+ */
+static const char *everyone_mounted(const struct everyone_dir *d, bool on_top)
 {
 	const char *at = NULL;
-	char line[4096], where[256];
+	char line[4096], where[256], lower[sizeof(d->path) + 32];
 	FILE *f = fopen("/proc/self/mountinfo", "re");
+	unsigned int major, minor;
+
+	snprintf(lower, sizeof(lower), "lowerdir=%s/", d->path);
 
 	while (f && fgets(line, sizeof(line), f)) {
 		const char *kind = strstr(line, " - ");
 
 		if (!kind || strncmp(kind + 3, MOUNTED, strlen(MOUNTED)) ||
-		    sscanf(line, "%*u %*u %*s %*s %255s", where) != 1)
+		    !strstr(kind, lower) ||
+		    sscanf(line, "%*u %*u %u:%u %*s %255s", &major, &minor, where) != 3 ||
+		    (on_top && !mount_is_on_top(where, major, minor)))
 			continue;
 		if (!strcmp(where, EVERYONE_SHOWN))
 			at = EVERYONE_SHOWN;
@@ -120,13 +138,13 @@ static void classes_show(void)
 
 int everyone_mount(const struct everyone_dir *d)
 {
-	const char *at = everyone_mounted();
+	const char *at = everyone_mounted(d, true);
 	char options[256];
 	struct stat st;
 	bool kernels;
 
 	if (at)
-		return everyone_mount_again();
+		return everyone_mount_again(d);
 	kernels = !stat(EVERYONE_SHOWN, &st) && S_ISDIR(st.st_mode);
 	at = kernels ? EVERYONE_SHOWN : SYS_CLASS;
 	snprintf(options, sizeof(options), "lowerdir=%s/class%s:%s", d->path,
@@ -138,9 +156,9 @@ int everyone_mount(const struct everyone_dir *d)
 	return 0;
 }
 
-int everyone_mount_again(void)
+int everyone_mount_again(const struct everyone_dir *d)
 {
-	const char *at = everyone_mounted();
+	const char *at = everyone_mounted(d, true);
 
 	if (!at)
 		return -ENOENT;
@@ -151,13 +169,19 @@ int everyone_mount_again(void)
 	return 0;
 }
 
-void everyone_unmount(void)
+bool everyone_unmount(const struct everyone_dir *d)
 {
 	const char *at;
 
-	while ((at = everyone_mounted()))
+	while ((at = everyone_mounted(d, true)))
 		if (umount2(at, MNT_DETACH))
-			return;
+			return false;
+	return !everyone_is_mounted(d);
+}
+
+bool everyone_is_mounted(const struct everyone_dir *d)
+{
+	return everyone_mounted(d, false);
 }
 
 /* ---- what the kernel says of classes and devices (kobject uevents) ---- */
