@@ -267,7 +267,7 @@ static void flow_mark_probe(struct engine *e, struct qp *qp, u64 now_ns)
 		f->probing = true;
 	}
 	f->probe_ns = now_ns + (f->free ? FLOW_FREE_NS : f->retry_ns);
-	f->retry_ns = min_u64(2 * f->retry_ns,
+	f->retry_ns = min_u64(f->retry_ns + f->retry_ns / FLOW_RETRY_SLOWER,
 			      f->known ? FLOW_RETRY_MAX_NS : FLOW_RETRY_STRANGER_NS);
 }
 

@@ -30,8 +30,13 @@
 /* of an engine, that have not left yet: each is one frame in for one frame out */
 #define FLOW_ANSWERS	64u
 
-/* a probe without an answer goes again, and then twice as late each time, */
+/*
+ * A probe without an answer goes again, each time after a quarter more of the time before. If it
+ * were twice the time before, most of a wait would be that for the last of several tries; and where
+ * every other packet is lost, three of four tries fail.
+ */
 #define FLOW_RETRY_NS	    (1 * NSEC_PER_MSEC)
+#define FLOW_RETRY_SLOWER   4
 #define FLOW_RETRY_MAX_NS   (128 * NSEC_PER_MSEC) /* up to this, */
 /* or this, if the peer has never answered and is not waited for so long */
 #define FLOW_RETRY_STRANGER_NS (16 * NSEC_PER_MSEC)

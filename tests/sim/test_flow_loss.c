@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * UC and UD over a path that loses data, probes and answers, and towards receivers that post few
+ * receives or none: how long a message waits before it leaves, and how often is asked for it.
+ */
+#include "../../user/transport/internal.h"
+#include "scene.h"
+
+#include <setjmp.h>
+#include <cmocka.h>
+
+#define LEN	 64u
+#define GRH	 40u
+#define POSTS	 1024u
+#define WARM	 100u /* enough that the sender has asked */
+#define STEP_NS	 (10 * NSEC_PER_USEC)
+#define PACKETS_OF_ALL 65536u /* a rate of struct faults */
+
+static struct scene scene_of(enum xroce_transport transport, u64 seed)
+{
+	struct world *w = world_create(2, seed);
+	struct pair_options o = pair_defaults();
+
+	world_label(w, "test_flow_loss, transport %u, seed %llu", transport,
+		    (unsigned long long)seed);
+	o.transport = transport;
+	o.max_send_wr = o.max_recv_wr = o.cq_capacity = POSTS;
+	return scene_in(w, &o, 8192);
+}
+
+static void post_to(struct scene *s, struct side *from, const struct side *to, u32 n)
+{
+	for (u32 i = 0; i < n; i++) {
+		const bool is_back = from->node->index == 1;
+		struct send send = request_between(is_back ? s->remote : s->local,
+						   is_back ? s->local : s->remote, i, WR_SEND, LEN);
+		struct path path = world_path(s->w, is_back, !is_back, false);
+
+		if (s->o.transport == XROCE_UD) {
+			send.path = &path;
+			send.remote_qpn = to->qp->qpn;
+			send.remote_qkey = PAIR_QKEY;
+			send.remote_addr = send.rkey = 0;
+		}
+		post_send(from, &send);
+	}
+}
+
+static void post(struct scene *s, u32 n)
+{
+	post_to(s, s->a, s->b, n);
+}
+
+static void post_receives(struct scene *s, struct side *at, u32 n)
+{
+	for (u32 i = 0; i < n; i++)
+		post_recv_buffer(at, i, at->node->index ? s->remote : s->local, 0, GRH + LEN);
+}
+
+/* The sender has asked and has had an answer: from here on what it sends is held to answers. */
+static void warm_up(struct scene *s, u32 receives)
+{
+	post_receives(s, s->b, WARM + receives);
+	post(s, WARM);
+	world_run(s->w);
+	check_eq(s->w, s->b->recv->n, WARM);
+	check(s->w, s->a->qp->flow->known);
+}
+
+/* Runs until node 0 has sent so many; returns how long that took, 0 if longer than limit_ns. */
+static u64 time_to_send(struct scene *s, u32 n, u64 limit_ns)
+{
+	const u64 start_ns = s->w->now_ns;
+
+	while (s->a->send->n < n) {
+		if (s->w->now_ns - start_ns >= limit_ns)
+			return 0;
+		world_run_for(s->w, STEP_NS);
+	}
+	return s->w->now_ns - start_ns;
+}
+
+/*
+ * One message at a time, each to a receiver that has no more than a few receives posted and posts
+ * the next one as one is used up, while every other packet is lost: each probe has one chance of
+ * four. What a message waits is a few tries.
+ */
+static void probes__are_lost_at_random(void **state)
+{
+	static const enum xroce_transport transports[] = { XROCE_UC, XROCE_UD };
+
+	for (u32 t = 0; t < ARRAY_SIZE(transports); t++) {
+		u64 all_ns = 0, longest_ns = 0;
+		u32 waits = 0;
+
+		for (u64 seed = 1; seed <= 20; seed++) {
+			struct scene s = scene_of(transports[t], seed);
+			u32 taken;
+
+			warm_up(&s, 2);
+			s.a->node->to[1].drop_rate = PACKETS_OF_ALL / 2;
+			s.b->node->to[0].drop_rate = PACKETS_OF_ALL / 2;
+			taken = s.b->recv->n;
+			for (u32 i = 0; i < 50; i++) {
+				const u64 waits_before = s.a->node->stats.flow_waits;
+				u64 took_ns;
+
+				post(&s, 1);
+				took_ns = time_to_send(&s, WARM + i + 1, FLOW_PATIENCE_NS);
+				check(s.w, took_ns || s.a->send->n == WARM + i + 1);
+				world_run_for(s.w, STEP_NS);
+				post_receives(&s, s.b, s.b->recv->n - taken);
+				taken = s.b->recv->n;
+				waits += s.a->node->stats.flow_waits != waits_before;
+				all_ns += took_ns;
+				longest_ns = max_u64(longest_ns, took_ns);
+			}
+			scene_end(&s);
+		}
+		assert_true(waits > 100);
+		assert_true(all_ns / waits < 20 * NSEC_PER_MSEC);
+		assert_true(longest_ns < NSEC_PER_SEC);
+	}
+}
+
+/* What a link loses: probes, answers, all else, or several of these. */
+enum { LOSES_DATA = 1, LOSES_PROBES = 2, LOSES_ANSWERS = 4, LOSES_ALL = 7 };
+
+static bool is_of_kind(const struct sent_frame *f, void *arg)
+{
+	const u32 loses = *(const u32 *)arg;
+
+	if (!(f->packet.flags & OP_FLOW))
+		return loses & LOSES_DATA;
+	return loses & (f->packet.opcode == OPCODE_FLOW_PROBE ? LOSES_PROBES : LOSES_ANSWERS);
+}
+
+/* Both programs for so long: each posts a receive again, and node 1 echoes what has come. */
+static void talk(struct scene *s, u64 ns)
+{
+	const u32 came = s->a->recv->n, asked = s->b->recv->n;
+
+	world_run_for(s->w, ns);
+	post_receives(s, s->a, s->a->recv->n - came);
+	post_receives(s, s->b, s->b->recv->n - asked);
+	post_to(s, s->b, s->a, s->b->recv->n - asked);
+}
+
+/* A request: returns whether an echo came within so long. */
+static bool request(struct scene *s, u64 limit_ns)
+{
+	const u64 start_ns = s->w->now_ns;
+	const u32 had = s->a->recv->n;
+
+	post(s, 1);
+	while (s->a->recv->n == had && s->w->now_ns - start_ns < limit_ns)
+		talk(s, s->w->now_ns - start_ns < NSEC_PER_MSEC ? STEP_NS : NSEC_PER_MSEC);
+	return s->a->recv->n > had;
+}
+
+/*
+ * Requests and echoes, some of which are lost for a while in one direction or both, with receivers
+ * that post few receives or many: when nothing is lost any more, the next echo comes after one more
+ * try of a probe at the latest, and those behind it at once.
+ */
+static void echoes(enum xroce_transport transport, u32 receives, u32 loses, u32 links)
+{
+	struct scene s = scene_of(transport, 1);
+
+	world_label(s.w, "test_flow_loss, echoes of %u, %u receives, loses %x on %x", transport,
+		    receives, loses, links);
+	post_receives(&s, s.a, receives);
+	post_receives(&s, s.b, receives);
+	for (u32 i = 0; i < WARM; i++)
+		check(s.w, request(&s, NSEC_PER_MSEC));
+	s.a->node->to[1].drops = links & 1 ? is_of_kind : NULL;
+	s.b->node->to[0].drops = links & 2 ? is_of_kind : NULL;
+	s.a->node->to[1].drops_arg = s.b->node->to[0].drops_arg = &loses;
+	for (u32 i = 0; i < 10; i++)
+		request(&s, FLOW_PATIENCE_NS / 12);
+	loses = 0;
+	check(s.w, request(&s, FLOW_RETRY_MAX_NS + 2 * NSEC_PER_MSEC));
+	/* what had to wait, and is echoed too */
+	for (u32 i = 0; i < 100; i++)
+		talk(&s, NSEC_PER_MSEC / 10);
+	for (u32 i = 0; i < 5; i++)
+		check(s.w, request(&s, NSEC_PER_MSEC));
+	scene_end(&s);
+}
+
+static void echoes__after_losses(void **state)
+{
+	static const u32 receives[] = { 1, 4, 16, 200 };
+
+	for (u32 loses = 1; loses <= LOSES_ALL; loses++)
+		for (u32 links = 1; links <= 3; links++)
+			for (u32 r = 0; r < ARRAY_SIZE(receives); r++) {
+				echoes(XROCE_UD, receives[r], loses, links);
+				echoes(XROCE_UC, receives[r], loses, links);
+			}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(probes__are_lost_at_random),
+		cmocka_unit_test(echoes__after_losses),
+	};
+
+	return cmocka_run_group_tests_name("flow_loss", tests, NULL, NULL);
+}
