@@ -123,6 +123,45 @@ static void probes__are_lost_at_random(void **state)
 	}
 }
 
+/*
+ * What nothing is posted for over there waits, and goes at last. It is asked for often at first,
+ * and later less and less.
+ */
+static void receives__none_for_long(void **state)
+{
+	struct scene s = scene_of(XROCE_UD, 1);
+	u64 probes, took_ns;
+
+	warm_up(&s, 0);
+	probes = s.a->node->stats.flow_probes;
+	post(&s, 1);
+	took_ns = time_to_send(&s, WARM + 1, 2 * FLOW_PATIENCE_NS);
+	check(s.w, took_ns >= FLOW_PATIENCE_NS && took_ns < FLOW_PATIENCE_NS + 2 * STEP_NS);
+	check(s.w, s.a->node->stats.flow_probes - probes < 150);
+	check_eq(s.w, s.b->recv->n, WARM);
+	scene_end(&s);
+}
+
+/* And when one is posted, it is soon known: in a sixteenth of the time that was waited. */
+static void receives__come_late(void **state)
+{
+	for (u64 late_ns = 100 * NSEC_PER_USEC; late_ns < FLOW_PATIENCE_NS; late_ns *= 3) {
+		struct scene s = scene_of(XROCE_UD, 1);
+		u64 took_ns;
+
+		warm_up(&s, 0);
+		post(&s, 1);
+		world_run_for(s.w, late_ns);
+		check_eq(s.w, s.a->send->n, WARM);
+		post_receives(&s, s.b, 1);
+		took_ns = time_to_send(&s, WARM + 1, FLOW_PATIENCE_NS);
+		check(s.w, took_ns && took_ns <= FLOW_LOOK_MAX_NS + late_ns / 16 + 2 * STEP_NS);
+		world_run(s.w);
+		check_eq(s.w, s.b->recv->n, WARM + 1);
+		scene_end(&s);
+	}
+}
+
 /* What a link loses: probes, answers, all else, or several of these. */
 enum { LOSES_DATA = 1, LOSES_PROBES = 2, LOSES_ANSWERS = 4, LOSES_ALL = 7 };
 
@@ -204,6 +243,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(probes__are_lost_at_random),
+		cmocka_unit_test(receives__none_for_long),
+		cmocka_unit_test(receives__come_late),
 		cmocka_unit_test(echoes__after_losses),
 	};
 

@@ -320,6 +320,14 @@ void flow_expire(struct engine *e, struct qp *qp)
 	engine_ready(e, qp, READY_REQUESTS);
 }
 
+/* How long after an answer that did not help the next probe leaves. */
+static u64 flow_look_again_ns(const struct flow_control *f, u64 now_ns)
+{
+	const u64 waited_ns = f->blocked_ns ? now_ns - min_u64(f->blocked_ns, now_ns) : 0;
+
+	return max_u64(f->look_ns, waited_ns / FLOW_LOOK_PART);
+}
+
 static enum xroce_drop flow_take_answer(struct engine *e, struct qp *qp, const struct packet *p,
 					u64 now_ns)
 {
@@ -341,7 +349,7 @@ static enum xroce_drop flow_take_answer(struct engine *e, struct qp *qp, const s
 	 * it counts if there are no receives, and so nothing may be sent that another probe would
 	 * follow
 	 */
-	f->probe_ns = now_ns + f->look_ns;
+	f->probe_ns = now_ns + flow_look_again_ns(f, now_ns);
 	f->look_ns = min_u64(2 * f->look_ns, FLOW_LOOK_MAX_NS);
 	engine_ready(e, qp, READY_REQUESTS);
 	return XROCE_DROP_none;

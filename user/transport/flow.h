@@ -40,9 +40,11 @@
 #define FLOW_RETRY_MAX_NS   (128 * NSEC_PER_MSEC) /* up to this, */
 /* or this, if the peer has never answered and is not waited for so long */
 #define FLOW_RETRY_STRANGER_NS (16 * NSEC_PER_MSEC)
-/* a receiver without posted receives is asked again, and later each time, */
+/* a receiver without posted receives is asked again, and later each time up to a millisecond, */
 #define FLOW_LOOK_NS	    (20 * NSEC_PER_USEC)
 #define FLOW_LOOK_MAX_NS    (1 * NSEC_PER_MSEC)
+/* and after this part of the time that has been waited, if that is more */
+#define FLOW_LOOK_PART	    16
 /* the longest wait for a peer that has never answered */
 #define FLOW_STRANGER_NS    (250 * NSEC_PER_MSEC)
 /* and for one that has: its threads may wait that long for a processor */
