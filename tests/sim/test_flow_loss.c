@@ -14,9 +14,11 @@
 #define POSTS	 1024u
 #define WARM	 100u /* enough that the sender has asked */
 #define STEP_NS	 (10 * NSEC_PER_USEC)
+#define SENDERS	 8u
 #define PACKETS_OF_ALL 65536u /* a rate of struct faults */
 
-static struct scene scene_of(enum xroce_transport transport, u64 seed)
+static struct scene scene_of(enum xroce_transport transport, u64 seed,
+			     struct srq *(*make_srq)(struct node *))
 {
 	struct world *w = world_create(2, seed);
 	struct pair_options o = pair_defaults();
@@ -25,6 +27,8 @@ static struct scene scene_of(enum xroce_transport transport, u64 seed)
 		    (unsigned long long)seed);
 	o.transport = transport;
 	o.max_send_wr = o.max_recv_wr = o.cq_capacity = POSTS;
+	if (make_srq)
+		o.srq[1] = make_srq(&w->node[1]);
 	return scene_in(w, &o, 8192);
 }
 
@@ -94,7 +98,7 @@ static void probes__are_lost_at_random(void **state)
 		u32 waits = 0;
 
 		for (u64 seed = 1; seed <= 20; seed++) {
-			struct scene s = scene_of(transports[t], seed);
+			struct scene s = scene_of(transports[t], seed, NULL);
 			u32 taken;
 
 			warm_up(&s, 2);
@@ -129,7 +133,7 @@ static void probes__are_lost_at_random(void **state)
  */
 static void receives__none_for_long(void **state)
 {
-	struct scene s = scene_of(XROCE_UD, 1);
+	struct scene s = scene_of(XROCE_UD, 1, NULL);
 	u64 probes, took_ns;
 
 	warm_up(&s, 0);
@@ -146,7 +150,7 @@ static void receives__none_for_long(void **state)
 static void receives__come_late(void **state)
 {
 	for (u64 late_ns = 100 * NSEC_PER_USEC; late_ns < FLOW_PATIENCE_NS; late_ns *= 3) {
-		struct scene s = scene_of(XROCE_UD, 1);
+		struct scene s = scene_of(XROCE_UD, 1, NULL);
 		u64 took_ns;
 
 		warm_up(&s, 0);
@@ -204,7 +208,7 @@ static bool request(struct scene *s, u64 limit_ns)
  */
 static void echoes(enum xroce_transport transport, u32 receives, u32 loses, u32 links)
 {
-	struct scene s = scene_of(transport, 1);
+	struct scene s = scene_of(transport, 1, NULL);
 
 	world_label(s.w, "test_flow_loss, echoes of %u, %u receives, loses %x on %x", transport,
 		    receives, loses, links);
@@ -239,6 +243,85 @@ static void echoes__after_losses(void **state)
 			}
 }
 
+static struct srq *srq_of_many(struct node *n)
+{
+	return world_srq(n, SENDERS * POSTS);
+}
+
+static void post_shared(struct scene *s, u32 n)
+{
+	const struct sge sge = buffer_sge(s->remote, 0, GRH + LEN);
+
+	for (u32 i = 0; i < n; i++)
+		post_srq_recv(s->o.srq[1], i, &sge, 1);
+}
+
+static struct {
+	struct scene s;
+	struct side *from[SENDERS], *to[SENDERS];
+	struct pair more[SENDERS - 1];
+	u32 taken;
+} t;
+
+/* As many receives are posted again as were used; returns how many messages have left. */
+static u32 shared_sent(void)
+{
+	u32 sent = 0, taken = 0;
+
+	for (u32 i = 0; i < SENDERS; i++) {
+		sent += t.from[i]->send->n;
+		taken += t.to[i]->recv->n;
+	}
+	post_shared(&t.s, taken - t.taken);
+	t.taken = taken;
+	return sent;
+}
+
+/* All of them send at once, with so many receives in the SRQ. */
+static void share(u32 receives)
+{
+	const u32 n = SENDERS * WARM;
+	u64 start_ns;
+
+	t.s = scene_of(XROCE_UD, 1, srq_of_many);
+	t.from[0] = t.s.a;
+	t.to[0] = t.s.b;
+	for (u32 i = 1; i < SENDERS; i++) {
+		t.more[i - 1] = pair_connect(t.s.w, &t.s.o);
+		t.from[i] = &t.more[i - 1].side[0];
+		t.to[i] = &t.more[i - 1].side[1];
+	}
+	post_shared(&t.s, n + receives);
+	t.taken = n;
+	for (u32 round = 0; round < 2; round++) {
+		world_run(t.s.w);
+		for (u32 i = 0; i < SENDERS; i++)
+			post_to(&t.s, t.from[i], t.to[i], WARM);
+	}
+	start_ns = t.s.w->now_ns;
+	while (shared_sent() < 2 * n) {
+		check(t.s.w, t.s.w->now_ns - start_ns < FLOW_PATIENCE_NS / 4);
+		world_run_for(t.s.w, STEP_NS);
+	}
+	world_run(t.s.w);
+	shared_sent();
+	/* those that had promises of the first round as well */
+	check(t.s.w, t.taken - n > n / 2);
+	for (u32 i = 1; i < SENDERS; i++)
+		pair_destroy(&t.more[i - 1]);
+	side_destroy(t.s.a);
+	side_destroy(t.s.b);
+	world_srq_destroy(t.s.o.srq[1]);
+	world_destroy(t.s.w);
+}
+
+/* More senders than receives are posted to an SRQ: those that are posted are used, and no more. */
+static void srq__fewer_than_senders(void **state)
+{
+	for (u32 receives = 1; receives <= 2 * SENDERS; receives++)
+		share(receives);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +329,7 @@ int main(void)
 		cmocka_unit_test(receives__none_for_long),
 		cmocka_unit_test(receives__come_late),
 		cmocka_unit_test(echoes__after_losses),
+		cmocka_unit_test(srq__fewer_than_senders),
 	};
 
 	return cmocka_run_group_tests_name("flow_loss", tests, NULL, NULL);

@@ -475,13 +475,25 @@ static struct path flow_path_back(const struct qp *qp, const struct packet *p, c
 	return path;
 }
 
+/*
+ * The receives that one of so many senders may count on: its share of an SRQ's. What does not
+ * divide goes to one and then to another, as cookies count the probes of each: if all were told of
+ * none where there are fewer than senders, all would wait.
+ */
+static u32 flow_receives_of(const struct qp *qp, u32 senders, u32 cookie)
+{
+	const u32 posted = rq_posted(qp->srq ? &qp->srq->rq : &qp->rq);
+	const u32 sharers = qp->srq ? senders : 1;
+
+	return min_u32((posted + cookie % sharers) / sharers, 0xffff);
+}
+
 static enum xroce_drop flow_give_answer(struct engine *e, struct qp *qp, const struct packet *p,
 					const u8 *eth, u64 now_ns)
 {
 	struct flow_answers *a = &e->answers;
 	const bool connected = qp->transport == XROCE_UC;
-	const struct rq *rq = qp->srq ? &qp->srq->rq : &qp->rq;
-	u32 senders, receives, window;
+	u32 senders, window;
 	struct flow_ledger *l;
 
 	/* Only the peer sends to a connected QP. A forged probe would have a share of the ring. */
@@ -493,7 +505,6 @@ static enum xroce_drop flow_give_answer(struct engine *e, struct qp *qp, const s
 	l = flow_lock(e);
 	window = flow_promise_window(e, l, qp, flow_sender_id(qp, p), &senders, now_ns);
 	flow_unlock(e);
-	receives = min_u32(rq_posted(rq) / (qp->srq ? senders : 1), 0xffff);
 	a->answer[(a->head + a->count++) % FLOW_ANSWERS] = (struct flow_answer){
 		.path = connected ? qp->path : flow_path_back(qp, p, eth),
 		.dest_qpn = connected ? qp->dest_qpn : p->src_qpn,
@@ -501,7 +512,7 @@ static enum xroce_drop flow_give_answer(struct engine *e, struct qp *qp, const s
 		.qkey = p->qkey,
 		.pkey = qp->pkey,
 		.cookie = p->flow_cookie,
-		.allowance = window << 16 | receives,
+		.allowance = window << 16 | flow_receives_of(qp, senders, p->flow_cookie),
 	};
 	return XROCE_DROP_none;
 }
