@@ -127,6 +127,27 @@ static void probes__are_lost_at_random(void **state)
 	}
 }
 
+/* One that has not answered yet is soon asked again, for it is not waited for long. */
+static void probes__to_a_stranger(void **state)
+{
+	for (u64 lost_ns = 20 * NSEC_PER_MSEC; lost_ns + FLOW_RETRY_STRANGER_NS < FLOW_STRANGER_NS;
+	     lost_ns += 7 * NSEC_PER_MSEC) {
+		struct scene s = scene_of(XROCE_UD, 1, NULL);
+
+		post_receives(&s, s.b, 2 * FLOW_START);
+		post(&s, FLOW_START);
+		s.b->node->to[0].dead = true;
+		post(&s, FLOW_START);
+		world_run_for(s.w, lost_ns);
+		check_eq(s.w, s.a->send->n, FLOW_START);
+		s.b->node->to[0].dead = false;
+		check(s.w, time_to_send(&s, 2 * FLOW_START,
+					FLOW_RETRY_STRANGER_NS + NSEC_PER_MSEC));
+		check_eq(s.w, s.b->node->drops.no_receive, 0);
+		scene_end(&s);
+	}
+}
+
 /*
  * What nothing is posted for over there waits, and goes at last. It is asked for often at first,
  * and later less and less.
@@ -326,6 +347,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(probes__are_lost_at_random),
+		cmocka_unit_test(probes__to_a_stranger),
 		cmocka_unit_test(receives__none_for_long),
 		cmocka_unit_test(receives__come_late),
 		cmocka_unit_test(echoes__after_losses),
