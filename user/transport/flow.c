@@ -267,7 +267,7 @@ static void flow_mark_probe(struct engine *e, struct qp *qp, u64 now_ns)
 		f->probing = true;
 	}
 	f->probe_ns = now_ns + (f->free ? FLOW_FREE_NS : f->retry_ns);
-	f->retry_ns = min_u64(2 * f->retry_ns,
+	f->retry_ns = min_u64(f->retry_ns + f->retry_ns / FLOW_RETRY_SLOWER,
 			      f->known ? FLOW_RETRY_MAX_NS : FLOW_RETRY_STRANGER_NS);
 }
 
@@ -320,6 +320,14 @@ void flow_expire(struct engine *e, struct qp *qp)
 	engine_ready(e, qp, READY_REQUESTS);
 }
 
+/* How long after an answer that did not help the next probe leaves. */
+static u64 flow_look_again_ns(const struct flow_control *f, u64 now_ns)
+{
+	const u64 waited_ns = f->blocked_ns ? now_ns - min_u64(f->blocked_ns, now_ns) : 0;
+
+	return max_u64(f->look_ns, waited_ns / FLOW_LOOK_PART);
+}
+
 static enum xroce_drop flow_take_answer(struct engine *e, struct qp *qp, const struct packet *p,
 					u64 now_ns)
 {
@@ -341,7 +349,7 @@ static enum xroce_drop flow_take_answer(struct engine *e, struct qp *qp, const s
 	 * it counts if there are no receives, and so nothing may be sent that another probe would
 	 * follow
 	 */
-	f->probe_ns = now_ns + f->look_ns;
+	f->probe_ns = now_ns + flow_look_again_ns(f, now_ns);
 	f->look_ns = min_u64(2 * f->look_ns, FLOW_LOOK_MAX_NS);
 	engine_ready(e, qp, READY_REQUESTS);
 	return XROCE_DROP_none;
@@ -467,13 +475,25 @@ static struct path flow_path_back(const struct qp *qp, const struct packet *p, c
 	return path;
 }
 
+/*
+ * The receives that one of so many senders may count on: its share of an SRQ's. What does not
+ * divide goes to one and then to another, as cookies count the probes of each: if all were told of
+ * none where there are fewer than senders, all would wait.
+ */
+static u32 flow_receives_of(const struct qp *qp, u32 senders, u32 cookie)
+{
+	const u32 posted = rq_posted(qp->srq ? &qp->srq->rq : &qp->rq);
+	const u32 sharers = qp->srq ? senders : 1;
+
+	return min_u32((posted + cookie % sharers) / sharers, 0xffff);
+}
+
 static enum xroce_drop flow_give_answer(struct engine *e, struct qp *qp, const struct packet *p,
 					const u8 *eth, u64 now_ns)
 {
 	struct flow_answers *a = &e->answers;
 	const bool connected = qp->transport == XROCE_UC;
-	const struct rq *rq = qp->srq ? &qp->srq->rq : &qp->rq;
-	u32 senders, receives, window;
+	u32 senders, window;
 	struct flow_ledger *l;
 
 	/* Only the peer sends to a connected QP. A forged probe would have a share of the ring. */
@@ -485,7 +505,6 @@ static enum xroce_drop flow_give_answer(struct engine *e, struct qp *qp, const s
 	l = flow_lock(e);
 	window = flow_promise_window(e, l, qp, flow_sender_id(qp, p), &senders, now_ns);
 	flow_unlock(e);
-	receives = min_u32(rq_posted(rq) / (qp->srq ? senders : 1), 0xffff);
 	a->answer[(a->head + a->count++) % FLOW_ANSWERS] = (struct flow_answer){
 		.path = connected ? qp->path : flow_path_back(qp, p, eth),
 		.dest_qpn = connected ? qp->dest_qpn : p->src_qpn,
@@ -493,7 +512,7 @@ static enum xroce_drop flow_give_answer(struct engine *e, struct qp *qp, const s
 		.qkey = p->qkey,
 		.pkey = qp->pkey,
 		.cookie = p->flow_cookie,
-		.allowance = window << 16 | receives,
+		.allowance = window << 16 | flow_receives_of(qp, senders, p->flow_cookie),
 	};
 	return XROCE_DROP_none;
 }

@@ -30,14 +30,21 @@
 /* of an engine, that have not left yet: each is one frame in for one frame out */
 #define FLOW_ANSWERS	64u
 
-/* a probe without an answer goes again, and then twice as late each time, */
+/*
+ * A probe without an answer goes again, each time after a quarter more of the time before. If it
+ * were twice the time before, most of a wait would be that for the last of several tries; and where
+ * every other packet is lost, three of four tries fail.
+ */
 #define FLOW_RETRY_NS	    (1 * NSEC_PER_MSEC)
+#define FLOW_RETRY_SLOWER   4
 #define FLOW_RETRY_MAX_NS   (128 * NSEC_PER_MSEC) /* up to this, */
 /* or this, if the peer has never answered and is not waited for so long */
 #define FLOW_RETRY_STRANGER_NS (16 * NSEC_PER_MSEC)
-/* a receiver without posted receives is asked again, and later each time, */
+/* a receiver without posted receives is asked again, and later each time up to a millisecond, */
 #define FLOW_LOOK_NS	    (20 * NSEC_PER_USEC)
 #define FLOW_LOOK_MAX_NS    (1 * NSEC_PER_MSEC)
+/* and after this part of the time that has been waited, if that is more */
+#define FLOW_LOOK_PART	    16
 /* the longest wait for a peer that has never answered */
 #define FLOW_STRANGER_NS    (250 * NSEC_PER_MSEC)
 /* and for one that has: its threads may wait that long for a processor */
