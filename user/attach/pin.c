@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "../base/directory.h"
 #include "complain.h"
 #include "pin.h"
 
@@ -43,20 +43,9 @@ static bool pin_is_bpffs(int fd)
 	return !fstatfs(fd, &fs) && fs.f_type == BPF_FS_MAGIC;
 }
 
-/* Root's, or this user's that has the privileges, and nobody else's to write to. */
 static int pin_check(int fd)
 {
-	struct stat st;
-
-	if (!pin_is_bpffs(fd))
-		return -ENODEV;
-	if (fstat(fd, &st))
-		return -errno;
-	if (!st.st_nlink)
-		return -ESTALE;
-	return (!st.st_uid || st.st_uid == geteuid()) && !(st.st_mode & (S_IWGRP | S_IWOTH)) ?
-		       0 :
-		       -EPERM;
+	return pin_is_bpffs(fd) ? directory_check(fd) : -ENODEV;
 }
 
 /*
@@ -94,18 +83,6 @@ static int pin_make_dir(const char *path)
 	return err == -EEXIST ? 0 : err;
 }
 
-static int pin_lock(int fd)
-{
-	for (int ms = 0; flock(fd, LOCK_EX | LOCK_NB); ms++) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return -errno;
-		if (ms >= PIN_LOCK_MS)
-			return -EBUSY;
-		poll(NULL, 0, 1);
-	}
-	return 0;
-}
-
 /* The path as one without a '/' at the end, which names something; or NULL. */
 static char *pin_path(const char *dir)
 {
@@ -138,7 +115,7 @@ static int pin_try_enter(const char *path, bool make)
 	/* before the lock too: nobody waits for one of another's */
 	err = pin_check(fd);
 	if (!err)
-		err = pin_lock(fd);
+		err = directory_lock(fd, PIN_LOCK_MS);
 	if (!err)
 		err = pin_check(fd);
 	if (!err)
@@ -395,7 +372,7 @@ void pins_end(struct pins *p)
 		return;
 	}
 	/* without it nothing is taken from under one that begins: empty directories may stay */
-	err = pin_lock(p->dir_fd);
+	err = directory_lock(p->dir_fd, PIN_LOCK_MS);
 	if (p->own.fd >= 0)
 		pin_empty(p->iface_fd, p->own.name, p->own.fd);
 	if (!err) {
@@ -417,7 +394,7 @@ int pins_add(struct pins *p, const char *name, struct pin *out)
 	*out = PIN_NONE;
 	if (p->dir_fd < 0)
 		return -ENOENT;
-	err = pin_lock(p->dir_fd);
+	err = directory_lock(p->dir_fd, PIN_LOCK_MS);
 	if (err)
 		return err;
 	err = pins_make_owner(p, name, out);

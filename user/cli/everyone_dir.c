@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -15,6 +14,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "../base/directory.h"
 #include "counters_fs.h"
 #include "everyone.h"
 #include "view.h"
@@ -26,20 +26,6 @@
 
 /* ---- directories ---- */
 
-/* Root's, or this user's, and nobody else's to write to. */
-static int dir_check(int fd)
-{
-	struct stat st;
-
-	if (fstat(fd, &st))
-		return -errno;
-	if (!st.st_nlink)
-		return -ESTALE;
-	return (!st.st_uid || st.st_uid == geteuid()) && !(st.st_mode & (S_IWGRP | S_IWOTH)) ?
-		       0 :
-		       -EPERM;
-}
-
 static int dir_open(const char *path, bool make)
 {
 	int fd, err;
@@ -49,23 +35,11 @@ static int dir_open(const char *path, bool make)
 	fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return make && errno == ENOENT ? -ESTALE : -errno;
-	err = dir_check(fd);
+	err = directory_check(fd);
 	if (!err)
 		return fd;
 	close(fd);
 	return err;
-}
-
-static int dir_lock(int fd)
-{
-	for (int ms = 0; flock(fd, LOCK_EX | LOCK_NB); ms++) {
-		if (errno != EWOULDBLOCK && errno != EINTR)
-			return -errno;
-		if (ms >= LOCK_MS)
-			return -EBUSY;
-		poll(NULL, 0, 1);
-	}
-	return 0;
 }
 
 static int dir_remove_entry(const char *path, const struct stat *st, int flag, struct FTW *ftw)
@@ -108,9 +82,9 @@ static int dir_try_enter(struct everyone_dir *d, bool make)
 	d->fd = dir_open(d->path, make);
 	if (d->fd < 0)
 		return d->fd;
-	err = dir_lock(d->fd);
+	err = directory_lock(d->fd, LOCK_MS);
 	if (!err)
-		err = dir_check(d->fd);
+		err = directory_check(d->fd);
 	if (!err)
 		return 0;
 	close(d->fd);
