@@ -49,6 +49,28 @@ ucx() {
 	nothing_is_left "after the end"
 }
 
+# Two hosts, of which each sees the files of the other as well; programs are on the library alone.
+ucx_chooses() {
+	local first server
+	skip_reason="ucx_perftest is not installed (package ucx-utils)"
+	command -v ucx_perftest >/dev/null || return 77
+	with_files a $IF_A || return
+	first=$broker
+	with_files b $IF_B || return
+	start server b "${ALONE[@]}" ucx_perftest -t tag_bw -n 500 -s 65536
+	server=$child
+	wait_until 10 listens_or_gone b 13337 "$server"
+	start client a "${ALONE[@]}" UCX_LOG_LEVEL=info ucx_perftest $IP4_B -t tag_bw -n 500 -s 65536
+	finish "$child" 60 ||
+		{ fail "the client ended with $?"; show client; stop "$server"; show server; return; }
+	finish "$server" 10 || { fail "the server ended with $?"; show server; }
+	need_line client '^Final: +500 '
+	need_line client "(rc|ud)_verbs/$DEV_A:1"
+	stop "$first"
+	stop "$broker"
+	nothing_is_left "after the end"
+}
+
 # What is looked for in vain before it comes, too.
 follows() {
 	local state=$SYS/$DEV_A/ports/1/state
@@ -337,6 +359,7 @@ wrong_usage() {
 
 run_case files files
 run_case ucx ucx
+run_case ucx_chooses ucx_chooses
 run_case follows follows
 run_case counters counters
 run_case counters_killed counters_killed
