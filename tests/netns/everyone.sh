@@ -84,11 +84,14 @@ follows() {
 	ip -n $NS_A addr del fd78::9/64 dev $IF_A
 	compare $DEV_A
 	need_equal "its state" "$(cat $state)" '4: ACTIVE'
+	# whoever has it open keeps the others from nothing
+	exec 9<$state
 	ip -n $NS_B link set $IF_B down
 	wait_until 10 grep -q '^1: DOWN' $state || fail "that the link goes down is not seen"
 	compare $DEV_A
 	ip -n $NS_B link set $IF_B up
 	wait_until 10 grep -q '^4: ACTIVE' $state || fail "that it comes is not seen"
+	exec 9<&-
 	ip -n $NS_B addr add $IP6_B/64 dev $IF_B nodad
 	netns_wait_ready
 	compare $DEV_A

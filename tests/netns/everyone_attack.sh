@@ -87,7 +87,7 @@ another_dev() {
 	in_b unshare -m --propagation private bash -c '
 		mkdir "$2" && mount -t tmpfs none "$2" && cp -a /dev/{null,fuse} "$2" && mkdir "$2/net" && cp -a /dev/net/tun "$2/net" && mount --bind "$2" /dev || exit
 		"$0" serve --files "$1" & broker=$!
-		until [ -c /dev/infiniband/xroce_$1 ]; do kill -0 $broker || exit; read -rt 0.05 <> <(:); done
+		until [ -c /dev/infiniband/xroce_$1 ]; do kill -0 $broker || exit; sleep 0.05; done
 		for p in $(pgrep -x xroce-files); do [ "$(readlink /proc/$p/ns/mnt)" = "$(readlink /proc/self/ns/mnt)" ] && kill -9 $p; done
 		kill -9 $broker; wait $broker; echo left' "$XROCE" $IF_A "$WORK/another" >"$WORK/left.out" 2>&1
 	need_line left '^left$'

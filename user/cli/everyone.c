@@ -68,7 +68,6 @@ static void keeper_hide_counters(struct keeper *k, const struct everyone_dir *d)
 	snprintf(path, sizeof(path), "%s/class/infiniband", d->path);
 	for (u32 i = 0; i < k->n; i++)
 		view_counters_rmdir(path, &k->devices[i].dev);
-	everyone_mount_again(d);
 }
 
 static void keeper_make(struct keeper *k, struct keeper_word *word)

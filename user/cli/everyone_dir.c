@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "../base/directory.h"
-#include "counters_fs.h"
 #include "everyone.h"
 #include "view.h"
 
@@ -279,11 +278,10 @@ static void device_remove(const struct everyone_dir *d, int owner_fd, const char
 {
 	char path[PATH_MAX], under[NAME_MAX + 64];
 
-	for (u32 i = 0; is_ours && i < COUNTERS_DIRS; i++) {
-		snprintf(path, sizeof(path), EVERYONE_SHOWN "/%s/ports/1/%s", name,
-			 counters_dirs[i]);
+	snprintf(path, sizeof(path), EVERYONE_SHOWN "/%s", name);
+	/* with the counters in it */
+	if (is_ours)
 		umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
-	}
 	node_remove(d, owner_fd, name);
 	snprintf(under, sizeof(under), "class/infiniband/%s", name);
 	dir_name(d, under, path);
@@ -329,6 +327,25 @@ int everyone_write(struct everyone_dir *d, struct everyone_device *device,
 	return sysfs_write(path, &device->dev, pkeys);
 }
 
+/*
+ * The overlay has its name, and that is all: of a file that somebody has open it would show to
+ * others what was in it, as long as that one has it open.
+ */
+static int device_bind(const struct everyone_dir *d, const char *name)
+{
+	char under[NAME_MAX + 64], path[PATH_MAX], at[PATH_MAX];
+
+	snprintf(under, sizeof(under), "class/infiniband/%s", name);
+	dir_name(d, under, path);
+	snprintf(at, sizeof(at), EVERYONE_SHOWN "/%s", name);
+	if (mount(path, at, NULL, MS_BIND, NULL))
+		return -errno;
+	return mount(NULL, at, NULL,
+		     MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) ?
+		       -errno :
+		       0;
+}
+
 /* Its directories are there before the overlay looks: mounts are made in that. */
 static int device_show(struct everyone_dir *d, struct everyone_device *device,
 		       const struct pkey_table *pkeys)
@@ -342,6 +359,8 @@ static int device_show(struct everyone_dir *d, struct everyone_device *device,
 		err = view_counters_mkdir(path, &device->dev);
 	if (!err)
 		err = everyone_mount(d);
+	if (!err)
+		err = device_bind(d, name);
 	return err ? err : node_make(d, device->owner_fd, name);
 }
 
