@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
 # The broker on other kernels: in a guest, two programs of a user without privileges on its
-# interface, with each other and with a process outside. broker.sh BUILD [KERNEL...]
+# interface, with each other and with a process outside; and its files beside those of the kernel's
+# own devices, and before the kernel has the class. broker.sh BUILD [KERNEL...]
 . "$(dirname "$0")/../netns/lib/case.sh"
 . "$here/tests/vm/lib/guest.sh"
 . "$here/tests/vm/lib/ends.sh"
@@ -78,6 +79,54 @@ ends() {
 	guest_do guest left "ip -o link show type tun" && [ ! -s "$WORK/left.out" ] || { fail "TAP devices are left"; show left; }
 }
 
+# ---- files for all: tests/netns/everyone.sh has what they say ----
+
+files_begin() {
+	guest_start guest broker "/xroce/bin/xroce serve --files eth0"
+	wait_until 30 broker_answers || { fail "no broker in the guest"; show broker; show list; return 1; }
+	guest_do guest shown "until test -c /dev/infiniband/xroce_eth0; do sleep 0.1; done; cd /sys/class/infiniband/xroce_eth0/ports/1 &&
+		cat state counters/port_xmit_packets gids/0 && : >/dev/infiniband/xroce_eth0" || { fail "no files"; show broker; show shown; return 1; }
+	need_equal "what they say" "$(tr '\n' ' ' <"$WORK/shown.out")" '4: ACTIVE 0 0000:0000:0000:0000:0000:ffff:0a4d:0002 '
+}
+# at [COMMAND]: what is in the class's directory, after it
+devices() {
+	guest_do guest devices "${1:-true}; ls /sys/class/infiniband"
+	tr '\n' ' ' <"$WORK/devices.out"
+}
+files_end() {
+	ends
+	guest_do guest files "ls -d /dev/infiniband/xroce_eth0 /run/xroce/files 2>/dev/null; grep ' xroce ' /proc/self/mountinfo" &&
+		{ fail "something is left"; show files; }
+	need_equal "what is left" "$(cat "$WORK/files.out")" ''
+}
+# One that is looked for in vain is there when it comes, and gone when it goes.
+files_beside_kernels() {
+	guest_do guest setup "modprobe overlay; modprobe fuse; modprobe rdma_rxe; rdma link add rxe0 type rxe netdev lo" || { fail "no rxe"; show setup; return 1; }
+	need_equal "devices before" "$(devices)" 'rxe0 '
+	files_begin || return
+	need_equal "devices" "$(devices)" 'rxe0 xroce_eth0 '
+	need_equal "one that comes" "$(devices 'ls -d /sys/class/infiniband/rxe1 2>/dev/null; rdma link add rxe1 type rxe netdev eth0;
+		for i in 1 2 3 4 5 6 7 8 9 10; do ls -d /sys/class/infiniband/rxe1 2>/dev/null && break; sleep 0.2; done')" '/sys/class/infiniband/rxe1 rxe0 rxe1 xroce_eth0 '
+	need_equal "one that goes" "$(devices 'rdma link del rxe1')" 'rxe0 xroce_eth0 '
+	guest_do guest mounted "sed -n 's/.* \(\/sys[^ ]*\) .* - overlay xroce .*/\1/p' /proc/self/mountinfo"
+	need_equal "what is covered" "$(cat "$WORK/mounted.out")" /sys/class/infiniband
+	files_end
+	need_equal "devices after" "$(devices)" 'rxe0 '
+}
+# A class that a module adds is there, and what is written to one's attribute arrives.
+files_without_class() {
+	guest_do guest setup "rdma link del rxe0; rmmod rdma_rxe; rmmod ib_uverbs; rmmod ib_core; ! test -e /sys/class/infiniband" ||
+		{ fail "the kernel has the class"; show setup; return 1; }
+	files_begin || return
+	need_equal "devices" "$(devices)" 'xroce_eth0 '
+	guest_do guest class "ls -d /sys/class/net/bonding_masters 2>/dev/null; modprobe bonding; ip link del bond0 2>/dev/null; sleep 1;
+		echo +b7 >/sys/class/net/bonding_masters && cat /sys/class/net/bonding_masters && ip -o link show dev b7 && echo -b7 >/sys/class/net/bonding_masters"
+	need_equal "a class's attribute is written" $? 0 || show class
+	need_line class '^b7'
+	files_end
+	guest_do guest after "! test -e /sys/class/infiniband && test -e /sys/class/net/bonding_masters" || fail "the class is as it was not"
+}
+
 if ! guest_possible; then
 	echo "skip broker $skip_reason"
 	exit 0
@@ -101,6 +150,8 @@ for kernel in "${kernels[@]}"; do
 	run_case ${kernel}_wire_write wire ib_write_bw -x 0 -s 65536 -n 20 -F
 	run_case ${kernel}_traced traced
 	run_case ${kernel}_ends ends
+	run_case ${kernel}_files_beside_kernels files_beside_kernels
+	run_case ${kernel}_files_without_class files_without_class
 	guest_off guest
 done
 finish_cases

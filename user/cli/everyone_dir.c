@@ -93,7 +93,8 @@ static int dir_try_enter(struct everyone_dir *d, bool make)
 
 static int dir_make_all(const struct everyone_dir *d)
 {
-	static const char *const names[] = { "owner", "counters", "class", "class/infiniband" };
+	static const char *const names[] = { "owner", "counters", "sys", "class",
+					     "class/infiniband" };
 	char path[PATH_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
@@ -148,13 +149,15 @@ static bool dir_has_devices(const struct everyone_dir *d)
 /* is_ours: it is that of the caller's mount namespace. */
 static void dir_leave(struct everyone_dir *d, bool is_ours)
 {
+	static const char *const mounted[] = { "counters", "sys" };
 	char path[PATH_MAX];
 
 	if (!dir_has_devices(d)) {
 		/* of a keeper that was killed as it mounted */
-		dir_name(d, "counters", path);
-		if (is_ours)
+		for (size_t i = 0; is_ours && i < ARRAY_SIZE(mounted); i++) {
+			dir_name(d, mounted[i], path);
 			umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
+		}
 		if (!is_ours || everyone_unmount(d)) {
 			dir_remove(d->path);
 			rmdir(EVERYONE_DIR);

@@ -6,13 +6,13 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/netlink.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -66,18 +66,21 @@ static const char *everyone_mounted(const struct everyone_dir *d, bool on_top)
 
 /* ---- classes with files that can be written to ---- */
 
-/* A class is a directory of links, but for a few that have attributes (zram-control/hot_add). */
-static bool class_has_attributes(int fd)
+/*
+ * A class is a directory of links, but for a few that have attributes (zram-control/hot_add). All
+ * of them come with the class, but for net's, to which bonding adds one.
+ */
+static bool class_has_attributes(const char *name, int fd)
 {
 	const int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
 	struct dirent *e;
-	bool has = false;
+	bool has = !strcmp(name, "net");
 
 	if (!dir) {
 		if (copy >= 0)
 			close(copy);
-		return false;
+		return has;
 	}
 	while (!has && (e = readdir(dir)))
 		has = e->d_type == DT_REG;
@@ -86,52 +89,44 @@ static bool class_has_attributes(int fd)
 }
 
 /* The class, as the kernel's file system has it, in the overlay: once. */
-static void class_show(int class_fd, const char *name)
+static void class_show(const char *from, const char *name)
 {
-	char at[sizeof(SYS_CLASS) + NAME_MAX + 1];
+	char path[PATH_MAX], at[sizeof(SYS_CLASS) + NAME_MAX + 1];
 	struct stat kernels, shown;
-	const int fd = openat(class_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	int tree;
+	int fd;
 
+	snprintf(path, sizeof(path), "%s/%s", from, name);
+	snprintf(at, sizeof(at), SYS_CLASS "/%s", name);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return;
-	snprintf(at, sizeof(at), SYS_CLASS "/%s", name);
-	if (class_has_attributes(fd) && !fstat(fd, &kernels) && !stat(at, &shown) &&
-	    kernels.st_dev != shown.st_dev) {
-		tree = (int)syscall(SYS_open_tree, fd, "",
-				    AT_EMPTY_PATH | OPEN_TREE_CLONE | O_CLOEXEC);
-		if (tree >= 0) {
-			syscall(SYS_move_mount, tree, "", AT_FDCWD, at, MOVE_MOUNT_F_EMPTY_PATH);
-			close(tree);
-		}
-	}
+	if (class_has_attributes(name, fd) && !fstat(fd, &kernels) && !stat(at, &shown) &&
+	    kernels.st_dev != shown.st_dev)
+		mount(path, at, NULL, MS_BIND, NULL);
 	close(fd);
 }
 
 /*
  * Through an overlay that is read-only nobody could write to their attributes. The kernel's own
- * file system is found beneath all mounts, by a copy of that on /sys alone.
+ * file system is found beneath all mounts, by a bind mount of /sys alone.
  */
-static void classes_show(void)
+static void classes_show(const struct everyone_dir *d)
 {
-	const int sys = (int)syscall(SYS_open_tree, AT_FDCWD, SYS, OPEN_TREE_CLONE | O_CLOEXEC);
-	const int class_fd =
-		sys < 0 ? -1 : openat(sys, "class", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const int copy = class_fd < 0 ? -1 : dup(class_fd);
-	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	char sys[sizeof(d->path) + sizeof("/sys")], from[sizeof(sys) + sizeof("/class")];
 	struct dirent *e;
+	DIR *dir;
 
+	snprintf(sys, sizeof(sys), "%s/sys", d->path);
+	snprintf(from, sizeof(from), "%s/class", sys);
+	if (mount(SYS, sys, NULL, MS_BIND, NULL))
+		return;
+	dir = opendir(from);
 	while (dir && (e = readdir(dir)))
 		if (*e->d_name != '.')
-			class_show(class_fd, e->d_name);
+			class_show(from, e->d_name);
 	if (dir)
 		closedir(dir);
-	else if (copy >= 0)
-		close(copy);
-	if (class_fd >= 0)
-		close(class_fd);
-	if (sys >= 0)
-		close(sys);
+	umount2(sys, MNT_DETACH);
 }
 
 /* ---- the overlay ---- */
@@ -152,7 +147,7 @@ int everyone_mount(const struct everyone_dir *d)
 	if (mount(VIEW_SOURCE, at, "overlay", FLAGS, options))
 		return -errno;
 	if (!kernels)
-		classes_show();
+		classes_show(d);
 	return 0;
 }
 
@@ -165,7 +160,7 @@ int everyone_mount_again(const struct everyone_dir *d)
 	if (mount(NULL, at, NULL, MS_REMOUNT | FLAGS, NULL))
 		return -errno;
 	if (!strcmp(at, SYS_CLASS))
-		classes_show();
+		classes_show(d);
 	return 0;
 }
 
