@@ -111,18 +111,22 @@ static void keeper_write_one(struct keeper *k, struct everyone_dir *d, struct ev
 	everyone_write(d, e, &k->pkeys);
 }
 
+/* What has been heard: of interfaces; of the kernel's classes and devices. */
+enum { HEARD_NEWS = 1, HEARD_EVENTS = 2 };
+
 /* False: not now, as another has the directory. */
-static bool keeper_write(struct keeper *k)
+static bool keeper_write(struct keeper *k, u32 heard)
 {
 	struct everyone_dir d;
 	const int err = everyone_enter(&d, false);
 
 	if (err)
 		return err != -EBUSY;
-	for (u32 i = 0; i < k->n; i++)
+	for (u32 i = 0; heard & HEARD_NEWS && i < k->n; i++)
 		if (k->devices[i].owner_fd >= 0)
 			keeper_write_one(k, &d, &k->devices[i]);
-	everyone_mount_again(&d);
+	if (heard & HEARD_EVENTS)
+		everyone_mount_again(&d);
 	everyone_leave(&d);
 	return true;
 }
@@ -161,55 +165,56 @@ static bool keeper_obey(struct keeper *k)
 
 struct heard {
 	const struct keeper *keeper;
-	bool ours;
+	u32 what;
 };
 
 static void keeper_hear(void *arg, enum news_kind kind, u32 ifindex, const struct nlmsghdr *nlh)
 {
 	struct heard *h = arg;
 
-	h->ours |= kind == NEWS_LOST;
+	if (kind == NEWS_LOST)
+		h->what |= HEARD_NEWS;
 	for (u32 i = 0; i < h->keeper->n; i++)
-		h->ours |= h->keeper->devices[i].dev.ifindex == ifindex;
+		if (h->keeper->devices[i].dev.ifindex == ifindex)
+			h->what |= HEARD_NEWS;
 }
 
-/* False: the caller has ended. *some: files may have to be written. */
-static bool keeper_wait(struct keeper *k, int timeout_ms, bool *some)
+/* False: the caller has ended. *heard: 0, or what files may have to be written for. */
+static bool keeper_wait(struct keeper *k, int timeout_ms, u32 *heard)
 {
-	struct heard heard = { .keeper = k };
+	struct heard h = { .keeper = k };
 	struct pollfd p[] = {
 		{ .fd = k->fd, .events = POLLIN },
 		{ .fd = k->news->fd, .events = POLLIN },
 		{ .fd = k->events_fd, .events = POLLIN },
 	};
 
-	*some = false;
+	*heard = 0;
 	if (poll(p, ARRAY_SIZE(p), timeout_ms) <= 0)
 		return true;
 	if (p[0].revents)
 		return keeper_obey(k);
 	if (p[1].revents)
-		news_take(k->news, keeper_hear, &heard);
-	*some = heard.ours;
-	if (p[2].revents)
-		*some |= everyone_hear(k->events_fd);
+		news_take(k->news, keeper_hear, &h);
+	if (p[2].revents && everyone_hear(k->events_fd))
+		h.what |= HEARD_EVENTS;
+	*heard = h.what;
 	return true;
 }
 
 static void keeper_run(struct keeper *k)
 {
-	bool some, written = true;
+	u32 due = 0, heard;
 
-	while (keeper_wait(k, written ? -1 : LATEST_MS, &some)) {
-		bool goes_on = true;
-
-		if (!some && written)
-			continue;
-		for (int ms = 0; goes_on && some && ms < LATEST_MS; ms += SETTLE_MS)
-			goes_on = keeper_wait(k, SETTLE_MS, &some);
-		if (!goes_on)
-			return;
-		written = keeper_write(k);
+	while (keeper_wait(k, due ? LATEST_MS : -1, &heard)) {
+		due |= heard;
+		for (int ms = 0; heard && ms < LATEST_MS; ms += SETTLE_MS) {
+			if (!keeper_wait(k, SETTLE_MS, &heard))
+				return;
+			due |= heard;
+		}
+		if (due && keeper_write(k, due))
+			due = 0;
 	}
 }
 
@@ -242,7 +247,7 @@ static void keeper_work(void *arg)
 	}
 	/* what the caller knows of them is from before the news */
 	if (!word.err)
-		keeper_write(k);
+		keeper_write(k, HEARD_NEWS);
 	if (send(k->fd, &word, sizeof(word), MSG_NOSIGNAL) == sizeof(word) && !word.err)
 		keeper_run(k);
 	if (!word.err)
