@@ -95,23 +95,27 @@ dead_peer() {
 # questions NS IFINDEX: what waits at the socket of the process that has the interface alone.
 questions() { in_ns "$1" ss -Hxl | awk -v name="@xroce/$2" '$5 == name { print $3; found = 1 } END { exit !found }'; }
 
-# Whose an interface is that one process has alone is asked once, however long the look: the process
-# never reads these questions, and when its queue is full nobody is told its pid.
-asks_once() {
+# asks SHARE TIMES: whose an interface is that one process has alone is asked so often, however
+# long the look, where nothing is ever taken from the queue: when that is full nobody is told its
+# pid. One that lets others in is asked where it lets them in.
+asks() {
 	local server ifindex before
 	gids_once v4 || return
-	start_on server b ibv_rc_pingpong -d $DEV_B -g "$gid_b" -n 100000000
+	start server b "$XROCE" run --dev $IF_B --share "$1" -- ibv_rc_pingpong -d $DEV_B -g "$gid_b" -n 100000000
 	server=$child
 	wait_until 10 listens_or_gone b 18515 "$server"
 	ifindex=$(ip -n $NS_B -o link show dev $IF_B | cut -d: -f1)
 	before=$(questions b "$ifindex") || { fail "no such socket"; stop "$server"; return; }
 	in_b timeout 20 "$XROCE" trace -E -d 1 >"$WORK/once.out" 2>&1 || fail "trace ends with $?"
-	need_equal "questions of one trace" "$(($(questions b "$ifindex") - before))" 1
+	need_equal "questions of one trace" "$(($(questions b "$ifindex") - before))" "$2"
 	stop "$server"
 }
 
 run_case events_are_counted events_are_counted
 run_case filters filters
 run_case dead_peer dead_peer
-[ -n "${XROCE_TEST_BROKER:-}" ] || run_case asks_once asks_once
+if [ -z "${XROCE_TEST_BROKER:-}" ]; then
+	run_case asks_once asks never 1
+	run_case asks_at_the_door asks auto 0
+fi
 finish_cases
