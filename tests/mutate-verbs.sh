@@ -389,6 +389,14 @@ view_not_tried    | user/cli/view.c          | s/err = view_try(devs, n);/err = 
 view_set_uid      | user/cli/run.c           | s/with_files = false; \/\* it/with_files = true; \/* it/ | netns-sysfs
 user_ns_each      | user/cli/user_namespace.c | s/if (namespace_join()) {/if (0) {/ | netns-sysfs
 user_ns_group     | user/cli/user_namespace.c | s/!map_is_identity(pid, "gid_map", getegid())/0/ | netns-sysfs
+everyone_bind     | user/cli/everyone_dir.c  | s/err = device_bind(d, name);/;/ | netns-everyone
+everyone_news     | user/cli/everyone.c      | s/h->what |= HEARD_NEWS;/;/ | netns-everyone
+everyone_renamed  | user/cli/everyone.c      | s/ || (!err \&\& strcmp(now.name, e->dev.name) != 0)// | netns-everyone
+everyone_classes  | user/cli/everyone_mount.c | s/mount(path, at, NULL, MS_BIND, NULL);/;/ | netns-everyone
+everyone_on_top   | user/cli/everyone_mount.c | s/ \&\& st.st_dev == makedev(major, minor);/;/ | netns-everyone_attack
+holder_door       | user/cli/holder.c        | s/pid = err ? 0 : ask_server(&asker);/pid = 0;/ | netns-look
+dead_socket_lives | user/attach/door_dead.c  | s/ \&\& !netns_lives(netns) \&\&/ \&\&/ | netns-broker
+export_room       | user/export/http.c       | s/h->has_room |= h->counts.connections-- == HTTP_CONNECTIONS;/h->counts.connections--;/ | netns-export
 root_unknown      | user/netdev/netdev_holder.c | s/ || process_is_outside_uid(cred->uid);/;/ | netns-sysfs
 no_capability     | user/attach/complain.c   | s/ \&\& privilege_caps() \&\&/ \&\&/ | netns-sysfs
 limits_qp_wr      | user/verbs/query.c       | s/max_qp_wr = QP_MAX_WR/max_qp_wr = QP_MAX_WR - 1/ | limits
