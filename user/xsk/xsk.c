@@ -23,7 +23,12 @@
 #define XDP_PKT_CONTD 1
 #endif
 
-#define XSK_BUSY_MS	    200
+/*
+ * The kernel lets go of the queue of a closed socket later, in a worker that waits for RTNL: on a
+ * machine where interfaces come and go that has taken more than 200 ms.
+ */
+#define XSK_BUSY_MS	    1000
+#define XSK_BUSY_LOOK_MS    32 /* from one try to the next, at most */
 /*
  * Places are given back to the fill ring this many at a time: each submission takes a cache line
  * from the CPU that receives, and back.
@@ -136,15 +141,18 @@ static void close_all(struct xsk_set *s)
 
 static int open_when_free(struct xsk_set *s, const char *ifname, u16 bind_flags)
 {
+	const u64 end_ns = clock_now_ns() + XSK_BUSY_MS * NSEC_PER_MSEC;
+	u64 now_ns;
 	int err;
 
-	for (u32 ms = 0;; ms++) {
+	for (u32 ms = 1;; ms = min_u32(2 * ms, XSK_BUSY_LOOK_MS)) {
 		err = open_all(s, ifname, bind_flags);
 		if (err)
 			close_all(s);
-		if (err != -EBUSY || ms == XSK_BUSY_MS)
+		now_ns = clock_now_ns();
+		if (err != -EBUSY || now_ns >= end_ns)
 			return err;
-		kernel_await(NULL, 0, clock_now_ns() + NSEC_PER_MSEC);
+		kernel_await(NULL, 0, now_ns + ms * NSEC_PER_MSEC);
 	}
 }
 
