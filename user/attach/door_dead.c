@@ -3,13 +3,13 @@
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "../base/process.h"
 #include "door.h"
 
 /* A younger one may be that of a process which has just begun. */
@@ -17,45 +17,23 @@
 
 #define NETNS_NAMES "/run/netns"
 
-static bool netns_of_process(DIR *proc, u64 netns)
+static bool netns_has_name(u64 netns)
 {
+	DIR *names = opendir(NETNS_NAMES);
 	struct dirent *e;
 	struct stat st;
-	char path[NAME_MAX + 16];
+	bool has = false;
 
-	while ((e = readdir(proc))) {
-		if (*e->d_name < '0' || *e->d_name > '9')
-			continue;
-		snprintf(path, sizeof(path), "%s/ns/net", e->d_name);
-		if (!fstatat(dirfd(proc), path, &st, 0) && st.st_ino == netns)
-			return true;
-	}
-	return false;
-}
-
-static bool netns_of_name(DIR *names, u64 netns)
-{
-	struct dirent *e;
-	struct stat st;
-
-	while ((e = readdir(names)))
-		if (!fstatat(dirfd(names), e->d_name, &st, 0) && st.st_ino == netns)
-			return true;
-	return false;
-}
-
-/* A process is in it, or it has a name. What cannot be told lives. */
-static bool netns_lives(u64 netns)
-{
-	DIR *proc = opendir("/proc"), *names = opendir(NETNS_NAMES);
-	const bool lives = !proc || netns_of_process(proc, netns) ||
-			   (names && netns_of_name(names, netns));
-
-	if (proc)
-		closedir(proc);
+	while (!has && names && (e = readdir(names)))
+		has = !fstatat(dirfd(names), e->d_name, &st, 0) && st.st_ino == netns;
 	if (names)
 		closedir(names);
-	return lives;
+	return has;
+}
+
+static bool netns_lives(u64 netns)
+{
+	return process_in_namespace("net", netns) || netns_has_name(netns);
 }
 
 static bool dead_listens(const char *name)

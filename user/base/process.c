@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <ctype.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "process.h"
@@ -60,4 +64,23 @@ bool process_is_outside_uid(uid_t uid)
 bool process_is_own_uid(uid_t uid)
 {
 	return uid == geteuid() && uid != process_overflow_uid();
+}
+
+bool process_in_namespace(const char *which, u64 inode)
+{
+	DIR *proc = opendir("/proc");
+	char path[NAME_MAX + 32];
+	bool found = !proc;
+	struct dirent *e;
+	struct stat st;
+
+	while (!found && (e = readdir(proc))) {
+		if (!isdigit((unsigned char)*e->d_name))
+			continue;
+		snprintf(path, sizeof(path), "%s/ns/%s", e->d_name, which);
+		found = !fstatat(dirfd(proc), path, &st, 0) && st.st_ino == inode;
+	}
+	if (proc)
+		closedir(proc);
+	return found;
 }

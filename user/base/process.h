@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "../transport/types.h"
+
 /*
  * The name of a process; "?" if it cannot be read. Any process may choose its name: what is not
  * printable becomes '?'.
@@ -21,5 +23,11 @@ bool process_is_own_uid(uid_t uid);
 
 /* Is it the number of a user who has none in this user namespace, and so no other's? */
 bool process_is_outside_uid(uid_t uid);
+
+/*
+ * Is a process in that namespace, by its inode? which: a name in /proc/PID/ns. True if it cannot be
+ * told, as /proc is not to be read; of a process that may not be looked into nothing is known.
+ */
+bool process_in_namespace(const char *which, u64 inode);
 
 #endif

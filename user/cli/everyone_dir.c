@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* What the keeper of everyone.h has in EVERYONE_DIR, and the files of a device. */
 #define _GNU_SOURCE
-#include <ctype.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -15,6 +14,7 @@
 #include <unistd.h>
 
 #include "../base/directory.h"
+#include "../base/process.h"
 #include "everyone.h"
 #include "view.h"
 
@@ -430,33 +430,6 @@ static u32 sweep_dir(struct everyone_dir *d, bool is_ours, bool look)
 	return swept;
 }
 
-/*
- * Is a process in that mount namespace? Then what is mounted there is for one of it to take away,
- * with the files.
- */
-static bool namespace_lives(unsigned long namespace)
-{
-	char path[64], at[64], want[64];
-	DIR *dir = opendir("/proc");
-	bool lives = !dir;
-	struct dirent *e;
-
-	snprintf(want, sizeof(want), "mnt:[%lu]", namespace);
-	while (!lives && (e = readdir(dir))) {
-		ssize_t len;
-
-		if (!isdigit((unsigned char)*e->d_name) ||
-		    snprintf(path, sizeof(path), "/proc/%s/ns/mnt", e->d_name) >= (int)sizeof(path))
-			continue;
-		len = readlink(path, at, sizeof(at) - 1);
-		at[len > 0 ? len : 0] = 0;
-		lives = !strcmp(at, want);
-	}
-	if (dir)
-		closedir(dir);
-	return lives;
-}
-
 /* A mount whose directory somebody has removed. */
 static void sweep_mount(unsigned long ours)
 {
@@ -484,8 +457,9 @@ u32 everyone_sweep(bool look)
 		sweep_mount(ours);
 	dir = opendir(EVERYONE_DIR);
 	while (dir && (e = readdir(dir))) {
+		/* where a process is, what is mounted is for one there to take away */
 		if (sscanf(e->d_name, "%lu%c", &namespace, &behind) != 1 ||
-		    (namespace != ours && namespace_lives(namespace)) ||
+		    (namespace != ours && process_in_namespace("mnt", namespace)) ||
 		    dir_enter(&d, namespace, false))
 			continue;
 		swept += sweep_dir(&d, namespace == ours, look);
