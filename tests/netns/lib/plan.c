@@ -2,6 +2,7 @@
 /* See plan.h. */
 #include "plan.h"
 
+#include <endian.h>
 #include <string.h>
 
 #define GAP 16	/* poison between two spans */
@@ -122,49 +123,68 @@ bool plan_is_late(const struct plan *plan, uint32_t round)
 	return plan->transport == PLAN_RC && mix(plan->seed ^ mix(round)) % 4 == 0;
 }
 
-static uint8_t content_byte(uint64_t key, uint32_t i)
+/* What a message of this key has from one offset on, len bytes of it: 8 of one draw. */
+static void content(uint64_t key, uint32_t from, uint8_t *bytes, uint32_t len)
 {
-	return (uint8_t)(mix(key + i / 8) >> (i % 8 * 8));
+	while (len) {
+		uint32_t at = from % 8, n = len < 8 - at ? len : 8 - at, i;
+		uint64_t eight = mix(key + from / 8), bytes_of = htole64(eight);
+
+		if (n == 8)
+			memcpy(bytes, &bytes_of, 8);
+		else
+			for (i = 0; i < n; i++)
+				bytes[i] = (uint8_t)(eight >> ((at + i) * 8));
+		bytes += n;
+		from += n;
+		len -= n;
+	}
 }
 
 void slot_fill(uint8_t *slot, const struct span *spans, unsigned int n, uint32_t skip,
 	       const struct message *m)
 {
-	uint32_t done = 0, i;
+	uint32_t done = 0;
 
 	for (; n; n--, spans++) {
-		for (i = 0; i < spans->len && done < m->len; i++) {
-			if (skip) {
-				skip--;
-				continue;
-			}
-			slot[spans->offset + i] = content_byte(m->key, done++);
-		}
+		uint32_t past = skip < spans->len ? skip : spans->len, len = spans->len - past;
+
+		skip -= past;
+		if (len > m->len - done)
+			len = m->len - done;
+		content(m->key, done, slot + spans->offset + past, len);
+		done += len;
 	}
 }
 
-void slot_poison(uint8_t *slot)
+void slot_wipe(uint8_t *slot, const struct span *spans, unsigned int n)
 {
-	memset(slot, POISON, SLOT_BYTES);
+	for (; n; n--, spans++)
+		memset(slot + spans->offset, POISON, spans->len);
 }
 
 bool slot_is_right(const uint8_t *slot, const struct span *spans, unsigned int n, uint32_t skip,
 		   const struct message *m, uint32_t *where)
 {
+	/* Poison between two calls: making it so each time would cost more than all the rest. */
 	static uint8_t want[SLOT_BYTES];
 	uint32_t left = skip, i;
 	unsigned int s;
+	bool is_right;
 
-	slot_poison(want);
+	if (want[0] != POISON)
+		memset(want, POISON, SLOT_BYTES);
 	for (s = 0; s < n && left; s++)
 		for (i = 0; i < spans[s].len && left; i++, left--)
 			want[spans[s].offset + i] = slot[spans[s].offset + i];
 	slot_fill(want, spans, n, skip, m);
-	if (memcmp(slot, want, SLOT_BYTES) == 0)
-		return true;
-	/* what is still arriving may have become right meanwhile */
-	for (i = 0; i < SLOT_BYTES - 1 && slot[i] == want[i]; i++)
-		;
-	*where = i;
-	return false;
+	is_right = memcmp(slot, want, SLOT_BYTES) == 0;
+	if (!is_right) {
+		/* what is still arriving may have become right meanwhile */
+		for (i = 0; i < SLOT_BYTES - 1 && slot[i] == want[i]; i++)
+			;
+		*where = i;
+	}
+	slot_wipe(want, spans, n);
+	return is_right;
 }

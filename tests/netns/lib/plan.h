@@ -81,8 +81,8 @@ extern const char *const op_names[PLAN_OPS];
  */
 void slot_fill(uint8_t *slot, const struct span *spans, unsigned int n, uint32_t skip,
 	       const struct message *m);
-/* Poison a whole slot. */
-void slot_poison(uint8_t *slot);
+/* Poison again what the spans hold. */
+void slot_wipe(uint8_t *slot, const struct span *spans, unsigned int n);
 /*
  * True if the slot holds exactly the message's content in the spans from position skip on and
  * poison everywhere else (the first skip bytes may be anything). Else *where is the first wrong

@@ -271,19 +271,14 @@ void side_prepare(struct side *s, uint32_t round)
 	s->num_mine = plan_round(s->plan, round, s->number, s->mine);
 	s->num_theirs = plan_round(s->plan, round, !s->number, s->theirs);
 	s->next_send = s->next_recv = s->num_receives = 0;
-	for (i = 0; i < s->num_mine; i++) {
-		slot_poison(slot(s->tx, i));
+	for (i = 0; i < s->num_mine; i++)
 		if (s->mine[i].op != PLAN_READ)
 			slot_fill(slot(s->tx, i), s->mine[i].local, s->mine[i].num_local, 0,
 				  &s->mine[i]);
-	}
 	for (i = 0; i < s->num_theirs; i++) {
 		const struct message *m = &s->theirs[i];
 		struct span whole = { m->remote_offset, m->len };
 
-		slot_poison(slot(s->rx, i));
-		slot_poison(slot(s->written, i));
-		slot_poison(slot(s->read, i));
 		if (m->op == PLAN_READ)
 			slot_fill(slot(s->read, i), &whole, 1, 0, m);
 		s->num_receives += op_takes_receive(m->op);
@@ -453,6 +448,7 @@ static void must_hold(const struct side *s, const char *what, uint8_t *area, uns
 	}
 }
 
+/* What was just seen to be poison stays it: only what the messages held is poisoned again. */
 void side_verify(struct side *s)
 {
 	struct message nothing = { .len = 0 };
@@ -473,13 +469,20 @@ void side_verify(struct side *s)
 			  m->op == PLAN_READ ? m : &nothing);
 		if (is_ud)
 			judge_grh(s, slot(s->rx, i), m);
+		slot_wipe(slot(s->rx, i), m->recv, m->num_recv);
+		slot_wipe(slot(s->written, i), &whole, 1);
+		slot_wipe(slot(s->read, i), &whole, 1);
 		s->bytes += m->len;
 		s->messages++;
 	}
-	for (i = 0; i < s->num_mine; i++)
-		if (!s->mine[i].is_inline)
-			must_hold(s, "the requester's buffer", s->tx, i, s->mine[i].local,
-				  s->mine[i].num_local, 0, &s->mine[i]);
+	for (i = 0; i < s->num_mine; i++) {
+		const struct message *m = &s->mine[i];
+
+		if (!m->is_inline)
+			must_hold(s, "the requester's buffer", s->tx, i, m->local, m->num_local, 0,
+				  m);
+		slot_wipe(slot(s->tx, i), m->local, m->num_local);
+	}
 }
 
 /* ---- sleeping ---- */

@@ -73,12 +73,12 @@ void side_close(struct side *s);
  * A round in its steps; between them the caller sees to it that both sides have done the step
  * before.
  */
-/* buffers filled and poisoned; receives posted unless the round is late */
+/* buffers filled, between poison; receives posted unless the round is late */
 void side_prepare(struct side *s, uint32_t round);
 void side_post(struct side *s);			   /* own requests posted (and late receives) */
 /* until every completion of the round has come and was right */
 void side_complete(struct side *s);
-void side_verify(struct side *s);		   /* every byte of every buffer */
+void side_verify(struct side *s);		   /* every byte; all is poison again */
 
 /*
  * Post one receive; wait for it by sleeping on the channel. Returns by out-parameters how long that
