@@ -71,14 +71,16 @@ server_on_a() {
 	server=$child
 	wait_until 10 listens_or_gone a 18515 "$server"
 }
-# The word that says who looks at $server: of the map that its xroce_tell has, and no client of a
-# broker has itself.
-looked_at() {
+# The word that says who looks at $server, and whether a process does: of the map that its
+# xroce_tell has, and no client of a broker has itself.
+looked_at() { trace_has '"listening": *'"$1"'\b'; }
+looks() { trace_has '"owner": *'"$1"'\b'; }
+trace_has() {
 	local prog map
 	for prog in $(bpf_ids "$server" prog); do
 		for map in $(bpftool -j prog show id "$prog" | python3 -c 'import json, sys; print(*json.load(sys.stdin).get("map_ids", []))'); do
 			bpftool -j map show id "$map" | grep -q '"name":"\.data\.trace"' || continue
-			bpftool -j map dump id "$map" 2>/dev/null | grep -qE "\"listening\": *$1\b" && return
+			bpftool -j map dump id "$map" 2>/dev/null | grep -qE "$1" && return
 		done
 	done
 	return 1
@@ -117,7 +119,7 @@ ends() {
 	finish "$child" 5
 	capture second a
 	capa=$child
-	wait_until 10 looked_at '[0-9]*[48]' || fail "the second does not look"
+	wait_until 10 looks "$capa" || fail "the second does not look"
 	sleep_until_lease_passes
 	strangers
 	wait_until 10 looked_at '[48]' || fail "the place of one that was killed is in use"
