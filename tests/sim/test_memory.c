@@ -395,6 +395,84 @@ static void memory__behind_a_window(void **state)
 	}
 }
 
+/*
+ * A READ that is refused half-way, when a response before the refusal is lost or late: the
+ * responder is in error and says it once. The READ ends as refused, not as one that nobody
+ * answered.
+ */
+static void memory__refused_half_way(void **state)
+{
+	const struct request r = { .name = "refused half-way",
+				   .opcode = WR_READ,
+				   .len = LONG,
+				   .bad = REMOTE,
+				   .transport = XROCE_RC };
+
+	landing_install();
+	for (u32 k = 0; k < 8; k++) {
+		struct srq *srq = NULL;
+		struct scene s = memory_scene(&r, SPOIL_UNMAP, &srq);
+		struct faults *back = &s.b->node->to[0];
+		const bool is_second = k & 2;
+		struct send send;
+		struct bad bad;
+
+		bad_make(&bad, s.b->node, SPOIL_UNMAP);
+		/* two responses are good: the refusal is what comes third, or behind a READ's */
+		*(k & 1 ? &back->hold : &back->drop) = is_second ? 2 : 1;
+		if (k & 4) {
+			scene_post(&s, 1, WR_WRITE, 64);
+			back->drop <<= 1;
+			back->hold <<= 1;
+		}
+		back->hold_packets = 4;
+		send = memory_request(&s, &r, &bad);
+		spoil_from(&bad.memory, 1);
+		post_send(s.a, &send);
+		world_run(s.w);
+		check_eq(s.w, s.a->send->n, k & 4 ? 2 : 1);
+		check_eq(s.w, s.a->send->log[!!(k & 4)].status, CQE_REM_ACCESS_ERR);
+		check_eq(s.w, s.a->send->log[!!(k & 4)].vendor_err, VERR_NAK_REMOTE_ACCESS);
+		/* at once where nothing is missing: what came before its turn is asked for again */
+		if (k & 1 && is_second)
+			check_eq(s.w, s.a->node->stats.timeouts, 0);
+		check_eq(s.w, qp_state(s.a->qp), QPS_ERR);
+		check_eq(s.w, qp_state(s.b->qp), QPS_ERR);
+		others_go_on(&s);
+		bad_end(&bad);
+		scene_end(&s);
+	}
+}
+
+/* What is refused is behind a READ whose responses are lost: of that one nothing is known. */
+static void memory__refused_behind_what_is_lost(void **state)
+{
+	const struct request r = { .name = "refused behind",
+				   .opcode = WR_READ,
+				   .len = LONG,
+				   .bad = REMOTE,
+				   .transport = XROCE_RC };
+	struct srq *srq = NULL;
+	struct scene s = memory_scene(&r, SPOIL_UNMAP, &srq);
+	struct send send;
+	struct bad bad;
+
+	landing_install();
+	bad_make(&bad, s.b->node, SPOIL_UNMAP);
+	s.b->node->to[0].drop = 1;
+	scene_post(&s, 1, WR_READ, 64);
+	send = memory_request(&s, &r, &bad);
+	spoil_from(&bad.memory, 1);
+	post_send(s.a, &send);
+	world_run(s.w);
+	check_eq(s.w, s.a->send->n, 2);
+	check_eq(s.w, s.a->send->log[0].status, CQE_RETRY_EXC_ERR);
+	check_eq(s.w, s.a->send->log[1].status, CQE_WR_FLUSH_ERR);
+	others_go_on(&s);
+	bad_end(&bad);
+	scene_end(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -403,6 +481,8 @@ int main(void)
 		cmocka_unit_test(memory__gone_before_it_is_sent_again),
 		cmocka_unit_test(memory__gone_under_the_second_buffer),
 		cmocka_unit_test(memory__behind_a_window),
+		cmocka_unit_test(memory__refused_half_way),
+		cmocka_unit_test(memory__refused_behind_what_is_lost),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -277,17 +277,24 @@ static enum xroce_drop completer_rnr_nak(struct engine *e, struct qp *qp, u32 ps
 	return XROCE_DROP_none;
 }
 
-static enum xroce_drop completer_nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome,
-				     u64 now_ns)
+/* The responder refuses the oldest WQE. */
+static void completer_refused(struct engine *e, struct qp *qp, u8 code, u64 now_ns)
 {
 	static const struct {
 		enum cqe_status status;
 		enum vendor_err verr;
-	} fatal[] = {
+	} fatal[NAK_REMOTE_OPERATION + 1] = {
 		[NAK_INVALID_REQUEST] = { CQE_REM_INV_REQ_ERR, VERR_NAK_INVALID_REQUEST },
 		[NAK_REMOTE_ACCESS] = { CQE_REM_ACCESS_ERR, VERR_NAK_REMOTE_ACCESS },
 		[NAK_REMOTE_OPERATION] = { CQE_REM_OP_ERR, VERR_NAK_REMOTE_OPERATION },
 	};
+
+	qp_send_error(e, qp, fatal[code].status, fatal[code].verr, now_ns);
+}
+
+static enum xroce_drop completer_nak(struct engine *e, struct qp *qp, u32 psn, u8 syndrome,
+				     u64 now_ns)
+{
 	u8 code = syndrome & AETH_VALUE_MASK;
 
 	if (code == NAK_PSN_SEQUENCE) {
@@ -297,10 +304,52 @@ static enum xroce_drop completer_nak(struct engine *e, struct qp *qp, u32 psn, u
 		recovery_start(e, qp, psn, VERR_SEQUENCE_RETRY, now_ns);
 		return XROCE_DROP_none;
 	}
-	if (code >= ARRAY_SIZE(fatal))
+	if (code > NAK_REMOTE_OPERATION)
 		return XROCE_DROP_unexpected_response;
-	qp_send_error(e, qp, fatal[code].status, fatal[code].verr, now_ns);
+	completer_refused(e, qp, code, now_ns);
 	return XROCE_DROP_none;
+}
+
+/*
+ * A NAK that came before responses which it follows. Of one that refuses, the responder says it
+ * once and is in error then, so it is remembered until they have come or are given up.
+ */
+static void completer_remember_nak(struct requester *req, u32 psn, u8 syndrome)
+{
+	u8 code = syndrome & AETH_VALUE_MASK;
+
+	if ((syndrome & AETH_CLASS_MASK) == AETH_NAK && code <= NAK_REMOTE_OPERATION) {
+		req->refusal = code; /* 0, of a sequence error, is nothing to remember */
+		req->refused_psn = psn;
+	}
+}
+
+/* A response has come: it may be what such a NAK waited for. */
+static rare void completer_take_refusal(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+	enum qp_state state = qp_state(qp);
+	u8 code = req->refusal;
+
+	if (state != QPS_RTS && state != QPS_SQD)
+		return;
+	if (psn_diff(req->refused_psn, req->unacked_psn) >= 0 &&
+	    !completer_ack_before(e, qp, req->refused_psn, now_ns))
+		return;
+	req->refusal = 0;
+	if (req->refused_psn == req->unacked_psn)
+		completer_refused(e, qp, code, now_ns);
+}
+
+void completer_give_up(struct engine *e, struct qp *qp, enum vendor_err verr, u64 now_ns)
+{
+	const struct requester *req = &qp->req;
+
+	if (req->refusal && psn_diff(req->refused_psn, req->unacked_psn) >= 0 &&
+	    requester_wqe(qp, req->refused_psn) == sq_at(&qp->sq, sq_cons(&qp->sq)))
+		completer_refused(e, qp, req->refusal, now_ns);
+	else
+		qp_send_error(e, qp, CQE_RETRY_EXC_ERR, verr, now_ns);
 }
 
 /*
@@ -375,6 +424,7 @@ static enum xroce_drop completer_take_ack(struct engine *e, struct qp *qp, u32 p
 	/* an ACK covers its own PSN, a NAK all before it */
 	if (unlikely(!completer_ack_before(e, qp, class == AETH_ACK ? psn_add(psn, 1) : psn,
 					   now_ns))) {
+		completer_remember_nak(&qp->req, psn, syndrome);
 		completer_imply_nak(e, qp, now_ns);
 		return XROCE_DROP_none;
 	}
@@ -438,5 +488,7 @@ enum xroce_drop completer_input(struct engine *e, struct qp *qp, const struct pa
 	drop = completer_response(e, qp, p, &repair, now_ns);
 	if (reorder_holds(e, &qp->req.early))
 		completer_take_early(e, qp, repair, now_ns);
+	if (unlikely(qp->req.refusal))
+		completer_take_refusal(e, qp, now_ns);
 	return drop;
 }

@@ -717,6 +717,8 @@ enum xroce_drop completer_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndr
 			      u64 now_ns);
 enum xroce_drop completer_input(struct engine *e, struct qp *qp, const struct packet *p,
 				u64 now_ns);
+/* No retry is left. verr: of what for, if the peer has not said why it is silent. */
+void completer_give_up(struct engine *e, struct qp *qp, enum vendor_err verr, u64 now_ns);
 /* Complete local work requests at the queue's head that are done. */
 void completer_local(struct engine *e, struct qp *qp, u64 now_ns);
 /* Report SQ_DRAINED if the queue is drained and the application asked. */

@@ -412,7 +412,9 @@ struct requester {
 	u64 rnr_until_ns;
 	u32 *rd_atomic_last;	 /* ring of rd_atomic_mask + 1: few, or allocated */
 	u8 rd_atomic_mask;
-	u8 align[7];
+	u8 refusal;		 /* code of a NAK that came before its turn, or 0 */
+	u8 align[2];
+	u32 refused_psn;	 /* its PSN */
 	u32 few[QP_OWN_RD_ATOMIC];
 	struct header_in response; /* of the last response */
 	struct header_out header; /* of the last request */

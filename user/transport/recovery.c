@@ -66,7 +66,7 @@ void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err ve
 	/* every time-out of the user's uses a retry, and of the NAKs the first of a loss */
 	if (is_timeout || is_first) {
 		if (!req->retries_left) {
-			qp_send_error(e, qp, CQE_RETRY_EXC_ERR, verr, now_ns);
+			completer_give_up(e, qp, verr, now_ns);
 			return;
 		}
 		req->retries_left--;
