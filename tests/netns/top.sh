@@ -300,7 +300,7 @@ colours_and_locale() {
 	live -w 0.1 || return
 	sees '[▁▂▃▄▅▆▇█]{3}' "blocks"
 	keys q; sees '^ready' "q"
-	grep -qaP '\033\[36m' "$WORK/raw" || fail "no colour"
+	wait_until 10 grep -qaP '\033\[36m' "$WORK/raw" || fail "no colour"
 	terminal LC_ALL=C || return
 	live -w 0.1 || return
 	sees '[-_.:=+*#]{4}$' "a spark line in ASCII"
