@@ -43,8 +43,9 @@ all_is_there() {
 	gids_for "$family" || return
 	capture whole a $IF_A
 	capa=$child
-	XROCE_TX=$tx keep=1 client_server 18600 60 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t "$t" -m 1024 -n 40 -s 9 -- \
-		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t "$t" -m 1024 -n 40 -s 9 $IP4_A || return
+	before_client=capa_looks XROCE_TX=$tx keep=1 client_server 18600 60 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t "$t" -m 1024 -n 40 -s 9 -- \
+		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t "$t" -m 1024 -n 40 -s 9 $IP4_A ||
+		{ captured whole "$capa"; return 1; }
 	captured whole "$capa"
 	need_equal "wrong ICRCs" "$(packets whole '^(in|out) wrong')" 0
 	need_equal "packets without a direction" "$(packets whole '^none')" 0
@@ -54,6 +55,12 @@ all_is_there() {
 	[ "$tx" != gso ] || [ "$family" = v6 ] || need_least "packets of super-packets" "$(packets whole 'of a super-packet')" 10
 	tshark_agrees whole
 	drop_maps server
+}
+
+# Each process is found when it is looked for.
+capa_looks() {
+	server=$server_pid
+	wait_until 10 looks "$capa" || fail "it does not look"
 }
 
 # A program on A that receives what B sends to no QP of it: 7 packets, each dropped.

@@ -121,6 +121,7 @@ keep_of_running() {
 # client_server PORT SECONDS SERVER... -- CLIENT...: the server on A, the client on B once the
 # server listens on the TCP port; both must exit with 0 in time. Outputs are those of `server` and
 # `client`. With keep=1 the server's counters are kept as `server`, the client's not.
+# $before_client, if set, is called before the client starts.
 client_server() {
 	local port=$1 bound=$2 server client has_kept=0 rc
 	split_words server client "${@:3}"
@@ -137,6 +138,7 @@ client_server() {
 	if [ "${keep:-0}" = 1 ] && keep_maps "$server_pid" server; then
 		has_kept=1
 	fi
+	${before_client:-:}
 	start_on client b "${client[@]}"
 	client_pid=$child
 	[ "${keep:-0}" = 0 ] || [ $has_kept = 1 ] || keep_of_running "$server_pid" || fail "the server has no maps of ours"

@@ -163,6 +163,23 @@ void slot_wipe(uint8_t *slot, const struct span *spans, unsigned int n)
 		memset(slot + spans->offset, POISON, spans->len);
 }
 
+/*
+ * Each byte is read once: what is still arriving may change meanwhile, and memcmp(3) looks again at
+ * the first byte that differs.
+ */
+static bool slots_are_equal(const uint8_t *a, const uint8_t *b)
+{
+	uint64_t differ = 0, x, y;
+	uint32_t i;
+
+	for (i = 0; i < SLOT_BYTES; i += sizeof(x)) {
+		memcpy(&x, a + i, sizeof(x));
+		memcpy(&y, b + i, sizeof(y));
+		differ |= x ^ y;
+	}
+	return !differ;
+}
+
 bool slot_is_right(const uint8_t *slot, const struct span *spans, unsigned int n, uint32_t skip,
 		   const struct message *m, uint32_t *where)
 {
@@ -178,7 +195,7 @@ bool slot_is_right(const uint8_t *slot, const struct span *spans, unsigned int n
 		for (i = 0; i < spans[s].len && left; i++, left--)
 			want[spans[s].offset + i] = slot[spans[s].offset + i];
 	slot_fill(want, spans, n, skip, m);
-	is_right = memcmp(slot, want, SLOT_BYTES) == 0;
+	is_right = slots_are_equal(slot, want);
 	if (!is_right) {
 		/* what is still arriving may have become right meanwhile */
 		for (i = 0; i < SLOT_BYTES - 1 && slot[i] == want[i]; i++)
