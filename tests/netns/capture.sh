@@ -38,13 +38,14 @@ tshark_agrees() {
 
 # The process counts each packet that it is handed, as many as were captured; ICRCs are right.
 all_is_there() {
-	local family=$1 t=$2 tx=$3 capa
+	local family=$1 t=$2 tx=$3 capa data
 	shift 3
+	data=("$TOOLS/vdata" -t "$t" -m 1024 -n 40 -s 9)
 	gids_for "$family" || return
 	capture whole a $IF_A
 	capa=$child
-	before_client=capa_looks XROCE_TX=$tx keep=1 client_server 18600 60 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t "$t" -m 1024 -n 40 -s 9 -- \
-		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t "$t" -m 1024 -n 40 -s 9 $IP4_A ||
+	before_client=capa_looks XROCE_TX=$tx keep=1 client_server 18600 60 \
+		"${data[@]}" -d $DEV_A -g "$gid_a" -- "${data[@]}" -d $DEV_B -g "$gid_b" $IP4_A ||
 		{ captured whole "$capa"; return 1; }
 	captured whole "$capa"
 	need_equal "wrong ICRCs" "$(packets whole '^(in|out) wrong')" 0

@@ -7,23 +7,9 @@
 # are in native mode, which takes redirected frames, unless a case says otherwise.
 export XROCE_XDP=native
 . "$(dirname "$0")/lib/case.sh"
+. "$(dirname "$0")/lib/paths.sh"
 netns_pair 4500 2
 in_a ethtool -L $IF_A rx 1 tx 1 >/dev/null && in_b ethtool -L $IF_B rx 1 tx 1 >/dev/null || netns_die "cannot set the number of queues"
-
-# left_by WAY: the server's frames did, but for those that left before the peer was there, or while
-# the thread that asks whether it is had to wait for a processor; nothing was lost on the way out.
-left_by() {
-	local way=$1 other n all
-	all=$(kept server xroce_eng_stat tx_packets)
-	n=$(kept server xroce_eng_stat "tx_$way")
-	need_least "frames in all" "$all" 100
-	need_least "frames that left by $way, of $all," "$n" $((all / 4))
-	[ "$way" = xsk ] || need_equal "and by AF_XDP" $((n + $(kept server xroce_eng_stat tx_xsk))) "$all"
-	for other in tap live gso; do
-		[ $other = "$way" ] || need_equal "frames that left by $other" "$(kept server xroce_eng_stat tx_$other)" 0
-	done
-	need_equal "frames lost on their way out" "$(kept server xroce_eng_stat tx_lost)" 0
-}
 
 # data TRANSPORT FAMILY MTU ROUNDS SEED [OPTION...]: the server's counters are kept.
 data() {
@@ -43,6 +29,8 @@ way_data() {
 	shift
 	XROCE_TX=$way data "$@" || return
 	left_by "$way"
+	need_least "frames in all" "$(kept server xroce_eng_stat tx_packets)" 100
+	need_equal "frames lost on their way out" "$(kept server xroce_eng_stat tx_lost)" 0
 }
 
 # Packets that follow each other leave as one. What the peer, which has native XDP, receives are

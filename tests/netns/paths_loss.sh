@@ -5,6 +5,7 @@
 # ends take redirected frames as they have GRO.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/cable.sh"
+. "$(dirname "$0")/lib/paths.sh"
 . "$(dirname "$0")/lib/perf.sh"
 netns_chain 4500
 in_p ethtool -K pa gro on >/dev/null && in_p ethtool -K pb gro on >/dev/null || netns_die "cannot switch GRO on"
@@ -21,16 +22,6 @@ bad_cable() {
 	left_by "$way"
 	drop_maps server
 	cable_did dropped duplicated reordered
-}
-
-# left_by WAY: but for those by AF_XDP, before the peer is there and whenever the kernel's word on
-# the interface is late, as it is on a busy machine.
-left_by() {
-	local other
-	need_least "frames that left by $1" "$(kept server xroce_eng_stat "tx_$1")" $(($(kept server xroce_eng_stat tx_packets) / 4))
-	for other in tap live gso; do
-		[ $other = "$1" ] || need_equal "frames that left by $other" "$(kept server xroce_eng_stat tx_$other)" 0
-	done
 }
 
 # perf's options: TOOL SIZE ITERATIONS [OPTION...]

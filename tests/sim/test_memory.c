@@ -395,6 +395,13 @@ static void memory__behind_a_window(void **state)
 	}
 }
 
+/* A READ of which the first two responses are good. */
+static const struct request half_good = { .name = "half good",
+					  .opcode = WR_READ,
+					  .len = LONG,
+					  .bad = REMOTE,
+					  .transport = XROCE_RC };
+
 /*
  * A READ that is refused half-way, when a response before the refusal is lost or late: the
  * responder is in error and says it once. The READ ends as refused, not as one that nobody
@@ -402,39 +409,33 @@ static void memory__behind_a_window(void **state)
  */
 static void memory__refused_half_way(void **state)
 {
-	const struct request r = { .name = "refused half-way",
-				   .opcode = WR_READ,
-				   .len = LONG,
-				   .bad = REMOTE,
-				   .transport = XROCE_RC };
-
 	landing_install();
 	for (u32 k = 0; k < 8; k++) {
 		struct srq *srq = NULL;
-		struct scene s = memory_scene(&r, SPOIL_UNMAP, &srq);
+		struct scene s = memory_scene(&half_good, SPOIL_UNMAP, &srq);
 		struct faults *back = &s.b->node->to[0];
-		const bool is_second = k & 2;
+		const bool is_late = k & 1, is_second = k & 2;
+		const u32 before = !!(k & 4); /* requests */
 		struct send send;
 		struct bad bad;
 
 		bad_make(&bad, s.b->node, SPOIL_UNMAP);
-		/* two responses are good: the refusal is what comes third, or behind a READ's */
-		*(k & 1 ? &back->hold : &back->drop) = is_second ? 2 : 1;
-		if (k & 4) {
+		*(is_late ? &back->hold : &back->drop) = is_second ? 2 : 1;
+		if (before) {
 			scene_post(&s, 1, WR_WRITE, 64);
 			back->drop <<= 1;
 			back->hold <<= 1;
 		}
 		back->hold_packets = 4;
-		send = memory_request(&s, &r, &bad);
+		send = memory_request(&s, &half_good, &bad);
 		spoil_from(&bad.memory, 1);
 		post_send(s.a, &send);
 		world_run(s.w);
-		check_eq(s.w, s.a->send->n, k & 4 ? 2 : 1);
-		check_eq(s.w, s.a->send->log[!!(k & 4)].status, CQE_REM_ACCESS_ERR);
-		check_eq(s.w, s.a->send->log[!!(k & 4)].vendor_err, VERR_NAK_REMOTE_ACCESS);
+		check_eq(s.w, s.a->send->n, before + 1);
+		check_eq(s.w, s.a->send->log[before].status, CQE_REM_ACCESS_ERR);
+		check_eq(s.w, s.a->send->log[before].vendor_err, VERR_NAK_REMOTE_ACCESS);
 		/* at once where nothing is missing: what came before its turn is asked for again */
-		if (k & 1 && is_second)
+		if (is_late && is_second)
 			check_eq(s.w, s.a->node->stats.timeouts, 0);
 		check_eq(s.w, qp_state(s.a->qp), QPS_ERR);
 		check_eq(s.w, qp_state(s.b->qp), QPS_ERR);
@@ -447,13 +448,8 @@ static void memory__refused_half_way(void **state)
 /* What is refused is behind a READ whose responses are lost: of that one nothing is known. */
 static void memory__refused_behind_what_is_lost(void **state)
 {
-	const struct request r = { .name = "refused behind",
-				   .opcode = WR_READ,
-				   .len = LONG,
-				   .bad = REMOTE,
-				   .transport = XROCE_RC };
 	struct srq *srq = NULL;
-	struct scene s = memory_scene(&r, SPOIL_UNMAP, &srq);
+	struct scene s = memory_scene(&half_good, SPOIL_UNMAP, &srq);
 	struct send send;
 	struct bad bad;
 
@@ -461,7 +457,7 @@ static void memory__refused_behind_what_is_lost(void **state)
 	bad_make(&bad, s.b->node, SPOIL_UNMAP);
 	s.b->node->to[0].drop = 1;
 	scene_post(&s, 1, WR_READ, 64);
-	send = memory_request(&s, &r, &bad);
+	send = memory_request(&s, &half_good, &bad);
 	spoil_from(&bad.memory, 1);
 	post_send(s.a, &send);
 	world_run(s.w);

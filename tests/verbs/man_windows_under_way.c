@@ -220,7 +220,7 @@ static bool ends_under_way(struct window *w, enum ibv_wr_opcode op, enum ending 
 		MUST(take_next(w));
 	/*
 	 * Of a READ whose answer is half sent the responder says so once, and is in error then: if
-	 * a packet of the answer is lost before that, the requester asks again in vain.
+	 * that is lost, the requester asks again in vain.
 	 */
 	if (op != IBV_WR_RDMA_READ || w->status != IBV_WC_RETRY_EXC_ERR)
 		MUST_EQ(w->status, IBV_WC_REM_ACCESS_ERR);

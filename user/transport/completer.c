@@ -333,8 +333,7 @@ static rare void completer_take_refusal(struct engine *e, struct qp *qp, u64 now
 
 	if (state != QPS_RTS && state != QPS_SQD)
 		return;
-	if (psn_diff(req->refused_psn, req->unacked_psn) >= 0 &&
-	    !completer_ack_before(e, qp, req->refused_psn, now_ns))
+	if (!completer_ack_before(e, qp, req->refused_psn, now_ns))
 		return;
 	req->refusal = 0;
 	if (req->refused_psn == req->unacked_psn)

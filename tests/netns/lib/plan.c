@@ -127,14 +127,10 @@ bool plan_is_late(const struct plan *plan, uint32_t round)
 static void content(uint64_t key, uint32_t from, uint8_t *bytes, uint32_t len)
 {
 	while (len) {
-		uint32_t at = from % 8, n = len < 8 - at ? len : 8 - at, i;
-		uint64_t eight = mix(key + from / 8), bytes_of = htole64(eight);
+		uint32_t at = from % 8, n = len < 8 - at ? len : 8 - at;
+		uint64_t eight = htole64(mix(key + from / 8));
 
-		if (n == 8)
-			memcpy(bytes, &bytes_of, 8);
-		else
-			for (i = 0; i < n; i++)
-				bytes[i] = (uint8_t)(eight >> ((at + i) * 8));
+		memcpy(bytes, (const uint8_t *)&eight + at, n);
 		bytes += n;
 		from += n;
 		len -= n;
@@ -184,13 +180,11 @@ bool slot_is_right(const uint8_t *slot, const struct span *spans, unsigned int n
 		   const struct message *m, uint32_t *where)
 {
 	/* Poison between two calls: making it so each time would cost more than all the rest. */
-	static uint8_t want[SLOT_BYTES];
+	static uint8_t want[SLOT_BYTES] = { [0 ... SLOT_BYTES - 1] = POISON };
 	uint32_t left = skip, i;
 	unsigned int s;
 	bool is_right;
 
-	if (want[0] != POISON)
-		memset(want, POISON, SLOT_BYTES);
 	for (s = 0; s < n && left; s++)
 		for (i = 0; i < spans[s].len && left; i++, left--)
 			want[spans[s].offset + i] = slot[spans[s].offset + i];
