@@ -41,6 +41,9 @@ static struct {
 	struct sockaddr_in own, to;
 	uint32_t own_id; /* another one each time */
 	uint32_t id;	 /* of the other end */
+	/* how often something of this kind may still come, as we had said a thing that often more */
+	enum cm_kind answer;
+	int more_answers;
 } peer;
 
 /* ---- packets ---- */
@@ -92,11 +95,19 @@ static bool receive_mad(struct cm_mad *m, u8 mad[CM_MAD_BYTES], int ms)
 	return true;
 }
 
+/* What was said again before its answer came is answered again: those come before all else. */
+static bool is_answer_again(const struct cm_mad *m, enum cm_kind kind)
+{
+	return m->kind == peer.answer && m->kind != kind && peer.more_answers-- > 0;
+}
+
 static struct cm_mad wait_for(enum cm_kind kind, u8 mad[CM_MAD_BYTES])
 {
 	struct cm_mad m;
 
-	must(receive_mad(&m, mad, WAIT_MS), "no MAD of kind %#x", (unsigned int)kind);
+	do
+		must(receive_mad(&m, mad, WAIT_MS), "no MAD of kind %#x", (unsigned int)kind);
+	while (is_answer_again(&m, kind));
 	must(m.kind == kind, "a MAD of kind %#x, instead of %#x", (unsigned int)m.kind,
 	     (unsigned int)kind);
 	return m;
@@ -110,8 +121,10 @@ static struct cm_mad repeat_until(const struct cm_mad *m, enum cm_kind kind)
 
 	for (int i = 0; i < WAIT_MS / REPEAT_MS; i++) {
 		send_mad(m);
-		if (receive_mad(&got, mad, REPEAT_MS)) {
+		if (receive_mad(&got, mad, REPEAT_MS) && !is_answer_again(&got, kind)) {
 			must(got.kind == kind, "a MAD of kind %#x", (unsigned int)got.kind);
+			peer.answer = kind;
+			peer.more_answers = i;
 			return got;
 		}
 	}
