@@ -26,6 +26,8 @@ MAC_A=02:00:00:77:00:01 MAC_B=02:00:00:77:00:02
 netns_made=()
 netns_children=()
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/xroce.XXXXXX") || exit 1
+# Nobody writes there: to read it for a time is a sleep that starts no process.
+mkfifo "$WORK/quiet" || exit 1
 
 in_a() { nsenter --net=/run/netns/$NS_A "$@"; }
 in_b() { nsenter --net=/run/netns/$NS_B "$@"; }
@@ -52,7 +54,7 @@ wait_until() {
 	shift
 	until "$@" >/dev/null 2>&1; do
 		[ $SECONDS -ge $end ] && return 1
-		read -r -t 0.02 <> <(:)
+		read -r -t 0.02 <>"$WORK/quiet"
 	done
 	return 0
 }
@@ -72,7 +74,14 @@ start() {
 }
 
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
-is_gone_or_zombie() { local s; s=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null); [ -z "$s" ] || [ "$s" = Z ]; }
+# Polled by all that wait for an end, so it starts no process. The state follows the name, which is
+# in parentheses and may have any character.
+is_gone_or_zombie() {
+	local stat=
+	read -r -d '' stat 2>/dev/null <"/proc/$1/stat"
+	stat=${stat##*) }
+	[[ $stat == [ZX]* ]] || { [ -z "$stat" ] && is_gone "$1"; }
+}
 
 # finish PID SECONDS: wait for a child that was started; its exit status, or 124 after killing it
 # when the time is up.
@@ -91,8 +100,22 @@ finish() {
 }
 
 # listens NS TCP-PORT
-listens() { in_ns "$1" ss -Hltn "sport = :$2" | grep -q .; }
-listens_or_gone() { listens "$1" "$2" || is_gone_or_zombie "$3"; }
+listens() { [ -n "$(in_ns "$1" ss -Hltn "sport = :$2")" ]; }
+# listens_by NS TCP-PORT PID: the same, without a process, by a process that is or will be there. 0A
+# is a socket that listens.
+listens_by() {
+	local ns port file at state
+	case $1 in a) ns=$NS_A ;; b) ns=$NS_B ;; p) ns=$NS_P ;; esac
+	[ "/proc/$3/ns/net" -ef "/run/netns/$ns" ] || return
+	printf -v port '%04X' "$2"
+	for file in tcp tcp6; do
+		while read -r _ at _ state _; do
+			[ "${at##*:}-$state" != "$port-0A" ] || return 0
+		done 2>/dev/null <"/proc/$3/net/$file"
+	done
+	return 1
+}
+listens_or_gone() { listens_by "$@" || is_gone_or_zombie "$3"; }
 
 netns_forget() {
 	local pid left=()
@@ -242,12 +265,14 @@ program_maps() {
 # maps_of PID: "name id" of each map that the process has a descriptor of, and of its program's.
 # Names are not unique in a machine, descriptors are.
 maps_of() {
-	{
-		bpf_ids "$1" map
-		[ -z "${XROCE_TEST_BROKER:-}" ] || program_maps "$1"
-		bpftool map show
-	} |
-		awk 'NF == 1 { mine[$1 ":"] = 1 } $1 in mine { for (i = 2; i < NF; i++) if ($i == "name") { sub(":", "", $1); print $(i + 1), $1 } }'
+	local ids
+	ids=$(bpf_ids "$1" map; [ -z "${XROCE_TEST_BROKER:-}" ] || program_maps "$1")
+	[ -n "$ids" ] || return 0
+	# A machine may have many maps; all of them only if one of ours has just gone.
+	# shellcheck disable=SC2086 # a word a map
+	{ printf 'map show id %s\n' $ids | bpftool batch file - 2>/dev/null || bpftool map show; } |
+		awk -v ids="${ids//$'\n'/ }" 'BEGIN { n = split(ids, id); for (i = 1; i <= n; i++) mine[id[i] ":"] = 1 }
+			$1 in mine { delete mine[$1]; for (i = 2; i < NF; i++) if ($i == "name") { sub(":", "", $1); print $(i + 1), $1 } }'
 }
 
 # map_id PID NAME: the id of the process's map of that name.
@@ -277,17 +302,13 @@ counter() {
 # keep_maps PID TAG: hold the process's counters beyond its end, by pinning them in a bpffs of our
 # own. kept TAG MAP FIELD reads one.
 keep_maps() {
-	local name id kept=0
+	local pins
 	if [ ! -d "$WORK/bpf" ]; then
 		mkdir "$WORK/bpf" && mount -t bpf bpf "$WORK/bpf" || return 1
 	fi
-	while read -r name id; do
-		case $name in xroce_rx | xroce_drop | xroce_sock | xroce_eng_stat | xroce_eng_drop)
-			bpftool map pin id "$id" "$WORK/bpf/$2-$name" && kept=$((kept + 1))
-			;;
-		esac
-	done < <(maps_of "$1")
-	[ $kept -eq 5 ]
+	mapfile -t pins < <(maps_of "$1" | awk -v to="$WORK/bpf/$2-" \
+		'/^xroce_(rx|drop|sock|eng_stat|eng_drop) / && !seen[$1]++ { print "map pin id", $2, to $1 }')
+	[ ${#pins[@]} -eq 5 ] && printf '%s\n' "${pins[@]}" | bpftool batch file - >/dev/null
 }
 kept() { bpftool map dump pinned "$WORK/bpf/$1-$2" | field "$3"; }
 # kept_of TAG MAP KEY FIELD: of that element alone.
@@ -299,4 +320,7 @@ kept_packets() {
 		echo $((redirected - supers + segments))
 }
 kept_dump() { bpftool map dump pinned "$WORK/bpf/$1-$2" | nonzero; }
-drop_maps() { rm -f "$WORK/bpf/$1-"*; }
+drop_maps() {
+	local pins=("$WORK/bpf/$1-"*)
+	[ ! -e "${pins[0]}" ] || rm -f "${pins[@]}"
+}

@@ -15,7 +15,7 @@ tests=(rc_{bi_bw,bw,lat} rc_rdma_{read,write}_{bw,lat} rc_rdma_write_poll_lat
 run_qperf() {
 	cm_start server server qperf
 	local server=$child
-	wait_until 10 listens a $QPERF_PORT || fail "no server"
+	wait_until 10 listens_by a $QPERF_PORT "$server" || fail "no server"
 	cm_start client client qperf -cm1 -t 1 "$server_ip" "${tests[@]}"
 	cm_end client "$child" 120 || show server
 	stop "$server"

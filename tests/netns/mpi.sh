@@ -14,11 +14,12 @@
 netns_pair 4500
 . "$here/tests/netns/lib/counted.sh"
 . "$here/tests/netns/lib/unprivileged.sh"
+. "$here/tests/netns/lib/ucx_small.sh"
 
 export HOME=$OWN/home TMPDIR=$OWN/home
 # One core for many ranks: whoever waits lets others run.
 export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none
-export OMPI_MCA_pml=ucx OMPI_MCA_osc=ucx OMPI_MCA_btl=^openib,vader,tcp
+export OMPI_MCA_pml=ucx OMPI_MCA_osc=ucx OMPI_MCA_btl=^openib,vader,tcp,ofi,uct
 export MPIR_CVAR_NOLOCAL=1
 
 IF_NEAR=wa IP4_NEAR=10.77.0.3
@@ -35,6 +36,7 @@ export XROCE_COUNTERS=1
 tls=\$1
 shift
 [ "\$tls" != any ] || exec "$OWN/bin/xroce" run --dev \$dev -- "\$@"
+export ${ucx_small[*]}
 export UCX_TLS=\$tls UCX_NET_DEVICES=xroce_\$dev:1 UCX_IB_GID_INDEX=0 UCX_WARN_UNUSED_ENV_VARS=n
 exec "$OWN/bin/xroce" run --dev \$dev --share always -- "\$@"
 END
@@ -133,7 +135,7 @@ data() {
 serve a $IF_A && serve b $IF_B || { cat "$WORK/case.notes"; exit 1; }
 for mpi in openmpi mpich; do
 	if command -v "mpicc.$mpi" >/dev/null; then
-		"mpicc.$mpi" -O1 -w -o "$OWN/bin/data.$mpi" "$here/tests/netns/mpi/data.c" || exit 1
+		"mpicc.$mpi" -O2 -w -o "$OWN/bin/data.$mpi" "$here/tests/netns/mpi/data.c" || exit 1
 	fi
 done
 # Of MPICH one a host: its own shared memory between two fails, without us too (docs/frameworks.md).

@@ -22,7 +22,7 @@ ucx() {
 	gids_for "$2" || return
 	start_ucx server b "$1" "$gid_b" -t tag_lat -n "$messages" -w 10 -s "$4"
 	server=$child
-	wait_until 10 listens b 13337 || { fail "the server does not listen"; show server; return; }
+	wait_until 10 listens_by b 13337 "$server" || { fail "the server does not listen"; show server; return; }
 	start_ucx client a "$1" "$gid_a" $IP4_B -t tag_lat -n "$messages" -w 10 -s "$4"
 	client=$child
 	finish "$client" 60 || { fail "the client ended with $?"; show client; }

@@ -104,10 +104,25 @@ gids_for() {
 gids_are=
 gids_once() { [ "$gids_are" = "$1" ] || gids_for "$1"; }
 
+# holds_a_map PID: the process has any. Asked often, so it starts no process.
+holds_a_map() {
+	local file info
+	for file in "/proc/$1/fdinfo/"*; do
+		info=
+		read -r -d '' info 2>/dev/null <"$file"
+		[[ $info != *map_id:* ]] || return 0
+	done
+	return 1
+}
+
 # Some servers make their queue pair, and so the maps, only when the client has called. It is
 # stopped while we take hold of them: a short run must not be over before.
 keep_of_running() {
 	local rc
+	until holds_a_map "$1"; do
+		is_gone_or_zombie "$1" && return 1
+		read -r -t 0.003 <>"$WORK/quiet"
+	done
 	until map_id "$1" xroce_eng_drop >/dev/null; do
 		is_gone_or_zombie "$1" && return 1
 	done
@@ -127,8 +142,8 @@ client_server() {
 	split_words server client "${@:3}"
 	start_on server a "${server[@]}"
 	server_pid=$child
-	wait_until 10 listens_or_gone a "$port" "$server_pid"
-	if ! listens a "$port"; then
+	wait_until 30 listens_or_gone a "$port" "$server_pid"
+	if ! listens_by a "$port" "$server_pid"; then
 		stop "$server_pid"
 		fail "the server does not listen: ${server[*]}"
 		show server

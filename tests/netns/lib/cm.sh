@@ -54,8 +54,8 @@ CM_RUN=()
 cm_listens() {
 	local ns=${2:-a} dev=$IF_A who=$1
 	[ "$ns" = b ] && dev=$IF_B
-	[ "$who" = any ] && who='[0-9]*'
-	in_ns "$ns" "$XROCE" list $dev | grep -q "^  listens   pid $who "
+	[ "$who" = any ] && who='[0-9]+'
+	[[ $'\n'$(in_ns "$ns" "$XROCE" list $dev) =~ $'\n  listens   pid '$who' ' ]]
 }
 cm_listens_or_gone() { is_gone_or_zombie "$1" || cm_listens "$@"; }
 

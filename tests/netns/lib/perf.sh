@@ -3,6 +3,8 @@
 #
 # One run of a perftest tool, for the tests that go through all of them. Sourced behind case.sh.
 
+. "$(dirname "${BASH_SOURCE[0]}")/perf_clock.sh"
+
 # has_results NAME BYTES ITERATIONS: in that program's output; with -b the tool counts both ways.
 has_results() {
 	awk -v s="$2" -v n="$3" '$1 == s && $2 % n == 0 && NF >= 5 && $4 + 0 >= 0 { found = 1 } END { exit !found }' "$WORK/$1.out" ||
@@ -16,7 +18,7 @@ perf() {
 	local sized=(-s "$size")
 	case $tool in ib_atomic_*) sized=() ;; esac
 	gids_once v4 || return
-	client_server 18515 90 "$tool" -d $DEV_A -x "$gid_a" "${sized[@]}" -n "$n" -u 14 -F "$@" -- \
+	with_quick_clock client_server 18515 90 "$tool" -d $DEV_A -x "$gid_a" "${sized[@]}" -n "$n" -u 14 -F "$@" -- \
 		"$tool" -d $DEV_B -x "$gid_b" "${sized[@]}" -n "$n" -u 14 -F "$@" $IP4_A || return
 	has_results client "$size" "$n"
 }
