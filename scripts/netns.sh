@@ -26,6 +26,8 @@ MAC_A=02:00:00:77:00:01 MAC_B=02:00:00:77:00:02
 netns_made=()
 netns_children=()
 WORK=$(mktemp -d "${TMPDIR:-/tmp}/xroce.XXXXXX") || exit 1
+# Nobody writes there: to read it for a time is a sleep that starts no process.
+mkfifo "$WORK/quiet" || exit 1
 
 in_a() { nsenter --net=/run/netns/$NS_A "$@"; }
 in_b() { nsenter --net=/run/netns/$NS_B "$@"; }
@@ -52,7 +54,7 @@ wait_until() {
 	shift
 	until "$@" >/dev/null 2>&1; do
 		[ $SECONDS -ge $end ] && return 1
-		read -r -t 0.02 <> <(:)
+		read -r -t 0.02 <>"$WORK/quiet"
 	done
 	return 0
 }
@@ -72,7 +74,14 @@ start() {
 }
 
 is_gone() { ! kill -0 "$1" 2>/dev/null; }
-is_gone_or_zombie() { local s; s=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null); [ -z "$s" ] || [ "$s" = Z ]; }
+# Polled by all that wait for an end, so it starts no process. The state follows the name, which is
+# in parentheses and may have any character.
+is_gone_or_zombie() {
+	local stat=
+	read -r -d '' stat 2>/dev/null <"/proc/$1/stat"
+	stat=${stat##*) }
+	[ -z "$stat" ] || [[ $stat == [ZX]* ]]
+}
 
 # finish PID SECONDS: wait for a child that was started; its exit status, or 124 after killing it
 # when the time is up.
@@ -91,8 +100,22 @@ finish() {
 }
 
 # listens NS TCP-PORT
-listens() { in_ns "$1" ss -Hltn "sport = :$2" | grep -q .; }
-listens_or_gone() { listens "$1" "$2" || is_gone_or_zombie "$3"; }
+listens() { [ -n "$(in_ns "$1" ss -Hltn "sport = :$2")" ]; }
+# listens_by NS TCP-PORT PID: the same, without a process, by a process that is or will be there. 0A
+# is a socket that listens.
+listens_by() {
+	local ns port file at state
+	case $1 in a) ns=$NS_A ;; b) ns=$NS_B ;; p) ns=$NS_P ;; esac
+	[ "/proc/$3/ns/net" -ef "/run/netns/$ns" ] || return
+	printf -v port '%04X' "$2"
+	for file in tcp tcp6; do
+		while read -r _ at _ state _; do
+			[ "${at##*:}-$state" != "$port-0A" ] || return 0
+		done 2>/dev/null <"/proc/$3/net/$file"
+	done
+	return 1
+}
+listens_or_gone() { listens_by "$@" || is_gone_or_zombie "$3"; }
 
 netns_forget() {
 	local pid left=()
