@@ -160,8 +160,8 @@ static void *work(void *arg)
 			break;
 		if (sleeps)
 			sleep_for_event(w);
-		else
-			poll_cq(w->cq);
+		else if (!poll_cq(w->cq) && config.check)
+			sched_yield(); /* what it waits for may wait for this processor */
 		change_cpu(w);
 	}
 	if (!w->end_ns)

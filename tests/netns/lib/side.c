@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -421,8 +422,11 @@ void side_complete(struct side *s)
 		     "round %u: no completion in %d ms (%u of %u sends, %u of %u requests of the "
 		     "peer done)",
 		     s->round, WAIT_MS, s->next_send, s->num_mine, s->next_recv, s->num_theirs);
-		if (!s->events)
+		if (!s->events) {
+			/* the peer, or what is between, may wait for this processor */
+			sched_yield();
 			continue;
+		}
 		/* Arm, look once more (what came before arming raises no event), then sleep. */
 		arm_both(s);
 		if (!poll_both(s) && !round_is_complete(s))
