@@ -12,7 +12,7 @@ netns_pair 4500
 all_arrives() {
 	local tool=$1 taken
 	shift
-	gids_for v4 || return
+	gids_once v4 || return
 	keep=1 client_server 18515 60 "$tool" -d $DEV_A -x "$gid_a" -F "$@" -- "$tool" -d $DEV_B -x "$gid_b" -F "$@" $IP4_A || return
 	need_line client '^[[:space:]]*[0-9]+[[:space:]]+[0-9]+[[:space:]]+[0-9.]+[[:space:]]+[0-9.]+[[:space:]]+[0-9.]+'
 	taken=$(($(kept server xroce_eng_stat rx_packets) - $(kept server xroce_eng_stat loopback_packets)))

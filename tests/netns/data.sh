@@ -10,7 +10,7 @@ netns_pair 4500
 data() {
 	local t=$1 family=$2 mtu=$3 rounds=$4 seed=$5
 	shift 5
-	gids_for "$family" || return
+	gids_once "$family" || return
 	keep=1 client_server 18600 90 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t "$t" -m "$mtu" -n "$rounds" -s "$seed" "$@" -- \
 		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t "$t" -m "$mtu" -n "$rounds" -s "$seed" "$@" $IP4_A || return
 	need_line server "^vdata: $t seed $seed side 0: [0-9]+ messages, [0-9]+ bytes right"
@@ -27,7 +27,7 @@ tx_packets() { ip -n $NS_A -s -o link show $IF_A | sed -n 's/.*TX: [^\\]*\\ *[0-
 loopback() {
 	local t=$1 family=$2 rounds=$3 before after
 	shift 3
-	gids_for "$family" || return
+	gids_once "$family" || return
 	before=$(tx_packets)
 	start_on loop a "$TOOLS/vdata" -L -d $DEV_A -g "$gid_a" -t "$t" -m 4096 -n "$rounds" -s 11 "$@"
 	finish "$child" 60 || { fail "vdata -L ends with $?"; show loop; }

@@ -11,7 +11,7 @@ pingpong() {
 	local what=$1 size=$2 n=$3
 	shift 3
 	cable_with "$@"
-	gids_for v4 || return
+	gids_once v4 || return
 	client_server 18515 120 ibv_rc_pingpong -d $DEV_A -g "$gid_a" -s "$size" -n "$n" -c -- \
 		ibv_rc_pingpong -d $DEV_B -g "$gid_b" -s "$size" -n "$n" -c $IP4_A
 	need_line client "^$((size * n * 2)) bytes in "
@@ -24,7 +24,7 @@ data() {
 	local what=$1 family=$2 seed=$3 rounds=$4
 	shift 4
 	cable_with -s "$seed" "$@"
-	gids_for $family || return
+	gids_once $family || return
 	client_server 18600 150 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -n "$rounds" -s "$seed" -- \
 		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -n "$rounds" -s "$seed" $IP4_A
 	need_line server '^vdata: rc .* bytes right'
@@ -36,7 +36,7 @@ data() {
 tags() {
 	local seed=$1 rounds=$2
 	cable_with -s "$seed" -l 10 -u 10 -r 10
-	gids_for v4 || return
+	gids_once v4 || return
 	client_server 18610 150 "$TOOLS/tags" -d $DEV_A -g "$gid_a" -n "$rounds" -s "$seed" -- \
 		"$TOOLS/tags" -d $DEV_B -g "$gid_b" -n "$rounds" -s "$seed" $IP4_A
 	need_line server '^tags: .* fetched by the device'

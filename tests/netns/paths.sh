@@ -16,7 +16,7 @@ data() {
 	local t=$1 family=$2 mtu=$3 rounds=$4 seed=$5
 	shift 5
 	drop_maps server
-	gids_for "$family" || return
+	gids_once "$family" || return
 	keep=1 client_server 18600 60 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t "$t" -m "$mtu" -n "$rounds" -s "$seed" "$@" -- \
 		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t "$t" -m "$mtu" -n "$rounds" -s "$seed" "$@" $IP4_A || return
 	need_line server "^vdata: $t seed $seed side 0: [0-9]+ messages, [0-9]+ bytes right"
@@ -100,7 +100,7 @@ auto_long() {
 # a program that asks for 4096 has it.
 ends_differ() {
 	local pid
-	gids_for v4 || return
+	gids_once v4 || return
 	XROCE_TX=xsk start_on server a ib_write_bw -d $DEV_A -x "$gid_a" -s 65536 -n 100 -F
 	server=$child
 	wait_until 10 listens_or_gone a 18515 "$server"
@@ -124,7 +124,7 @@ ends_differ() {
 
 # start_data WAY: vdata runs, for as long as $WORK/go is there; pids in $server and $client.
 start_data() {
-	gids_for v4 || return
+	gids_once v4 || return
 	: >"$WORK/go"
 	XROCE_TX=$1 start_on server a "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -m 1024 -n 10 -s 7 -k "$WORK/go"
 	server=$child
@@ -180,6 +180,7 @@ losses_seen() {
 	wait_until 10 is_at_large "$server" || fail "the sender stays slow"
 	comes_to_move redirected "the losses"
 	end_data
+	gids_are= # IPv6 addresses went and came
 }
 # Again and again, and each time for less than a connection takes to give up.
 is_slowed_by_losses() {

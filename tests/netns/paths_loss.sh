@@ -14,7 +14,7 @@ in_p ethtool -K pa gro on >/dev/null && in_p ethtool -K pb gro on >/dev/null || 
 bad_cable() {
 	local way=$1 family=$2 seed=$3 rounds=$4 mtu=$5
 	cable_with -s "$seed" -l 10 -u 10 -r 10
-	gids_for "$family" || return
+	gids_once "$family" || return
 	XROCE_TX=$way keep=1 client_server 18600 60 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -m "$mtu" -n "$rounds" -s "$seed" -- \
 		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -m "$mtu" -n "$rounds" -s "$seed" $IP4_A || return
 	need_line server '^vdata: rc .* bytes right'

@@ -118,19 +118,19 @@ sharing() { run_case "$1_own" "${@:2}"; run_case "$1_one_cq" "${@:2}" -C; run_ca
 over_the_pair() {
 	local t op way
 	for t in 2 4; do
-		sharing send_$t data -T $t -o send -n $((40000 / t)) -s 200
-		run_case send_sleeping_$t data -T $t -n $((40000 / t)) -s 200 -e
+		sharing send_$t data -T $t -o send -n $((20000 / t)) -s 200
+		run_case send_sleeping_$t data -T $t -n $((20000 / t)) -s 200 -e
 		run_case send_one_channel_$t data -T $t -n $((20000 / t)) -s 200 -E
 		run_case send_one_cq_sleeping_$t data -T $t -n $((20000 / t)) -s 200 -e -C -R
 		for op in write read; do
-			run_case ${op}_$t data -T $t -o $op -n $((6000 / t)) -s 20000
-			run_case ${op}_one_cq_$t data -T $t -o $op -n $((6000 / t)) -s 20000 -C
-			run_case ${op}_sleeping_$t data -T $t -o $op -n $((6000 / t)) -s 20000 -e
+			run_case ${op}_$t data -T $t -o $op -n $((2000 / t)) -s 20000
+			run_case ${op}_one_cq_$t data -T $t -o $op -n $((2000 / t)) -s 20000 -C
+			run_case ${op}_sleeping_$t data -T $t -o $op -n $((2000 / t)) -s 20000 -e
 		done
 		run_case add_$t data -T $t -o add -n $((20000 / t))
 		run_case add_sleeping_$t data -T $t -o add -n $((20000 / t)) -E
-		run_case ud_$t data -T $t -o ud -n $((20000 / t)) -s 1000
-		run_case uc_$t data -T $t -o uc -n $((20000 / t)) -s 5000 -R
+		run_case ud_$t data -T $t -o ud -n $((10000 / t)) -s 1000
+		run_case uc_$t data -T $t -o uc -n $((10000 / t)) -s 5000 -R
 	done
 	run_case many_qps data -T 4 -q 16 -n 1000 -s 300 -C -R
 	run_case fork data -T 2 -n 20000 -s 2000 -F 5
@@ -141,7 +141,7 @@ over_the_pair() {
 	for way in auto tap live; do
 		run_case changing_cpu_$way changing -T 2 -q 2 -n 10000 -s 300 -e
 		run_case changing_cpu_one_cq_one_srq_$way changing -T 4 -n 10000 -s 300 -e -C -R
-		run_case changing_cpu_read_$way changing -T 2 -o read -n 10000 -s 3000 -e
+		run_case changing_cpu_read_$way changing -T 2 -o read -n 5000 -s 3000 -e
 		run_case changing_cpu_add_$way changing -T 2 -q 4 -o add -n 5000 -e
 	done
 	way=auto

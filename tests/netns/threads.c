@@ -48,7 +48,8 @@
 
 #include "threads/threads.h"
 
-#define MEGABYTE (1u << 20)
+#define MEGABYTE    (1u << 20)
+#define EMPTY_POLLS 500 /* of a thread, before it lets others run */
 
 const struct operation ops[OPS] = {
 	[OP_SEND] = { "send", "send", IBV_QPT_RC, IBV_WR_SEND, true, false },
@@ -148,6 +149,7 @@ static void *work(void *arg)
 {
 	struct worker *w = arg;
 	const unsigned int first = w->index * config.qps;
+	unsigned int empty = 0;
 
 	if (num_cpus)
 		go_to(w, w->index);
@@ -160,8 +162,10 @@ static void *work(void *arg)
 			break;
 		if (sleeps)
 			sleep_for_event(w);
-		else
-			poll_cq(w->cq);
+		else if (poll_cq(w->cq))
+			empty = 0;
+		else if (config.check && !(++empty % EMPTY_POLLS))
+			sched_yield(); /* what it waits for may wait for this processor */
 		change_cpu(w);
 	}
 	if (!w->end_ns)

@@ -24,7 +24,7 @@ nothing_is_lost() {
 many() {
 	local batch=$1 server client
 	shift
-	gids_for v4 || return
+	gids_once v4 || return
 	start_on server a "$TOOLS/ud_bulk" -g "$gid_a" "$@" $DEV_A
 	server=$child
 	wait_until 10 listens_or_gone a $PORT "$server" || { fail "the server does not listen"; show server; return; }
@@ -56,7 +56,7 @@ has_maps() { map_id "$1" xroce_eng_drop; }
 ucx() {
 	local batch=$1 server client
 	shift
-	gids_for v4 || return
+	gids_once v4 || return
 	start_ucx server b -t "$1" -s "$2" -n "$3"
 	server=$child
 	wait_until 10 listens b 13337 || { fail "the server does not listen"; show server; return; }
