@@ -96,7 +96,7 @@ programs() {
 
 ask() { in_a timeout 60 "$OWN/bin/asker" "$SOCKET" "$@"; }
 held() {
-	messages first >/dev/null
+	messages first
 	sed -n 's/^at [0-9]* held //p' "$WORK/first.out" | tail -n 1
 }
 draws() { [ "$(grep -c '^drawn' "$WORK/first.out")" -gt "$1" ]; }
@@ -134,7 +134,7 @@ numbers() {
 	traffic peer b -p 18601 -k "$GO" $IP4_A:18600 || return
 	peer=$child
 	wait_until 5 listens_alone || { fail "nobody listens for others"; return; }
-	messages peer >/dev/null
+	messages peer
 	mine=$(held) gone=$(drawn | cut -d' ' -f1-50)
 	need_equal "QPs of the first" "$(wc -w <<<"$mine")" 9
 	# shellcheck disable=SC2086 # words
