@@ -179,7 +179,7 @@ starts() {
 	finish "$child" 30 || { fail "starts end with $?"; show warm; }
 	none=$(settled_now) memory=$(anonymous)
 	crowd starts -s "$STARTS"
-	finish "$child" $((30 + STARTS / 2)) || { fail "starts end with $?"; show starts; }
+	finish "$child" $((60 + STARTS)) || { fail "starts end with $?"; show starts; }
 	need_line starts "^crowded: $STARTS one after the other"
 	wait_until 20 has_settled_at "$none" || fail "left: $(has), before: $none"
 	need_least "memory before, and 300 KiB" $((memory + 300)) "$(anonymous)"
