@@ -34,6 +34,17 @@ come_and_go() {
 
 # The same, of programs as they are: pingpongs and perftest between two processes of a user, while
 # the first is a pingpong over the wire that has no end.
+if command -v gcc >/dev/null; then
+	gcc -O2 -shared -fPIC -o "$WORK/paced.so" "$here/tests/netns/first/paced.c" || exit 1
+fi
+# paced COMMAND...: without a compiler it takes the processors
+paced() {
+	if [ -e "$WORK/paced.so" ]; then
+		LD_PRELOAD=$WORK/paced.so "$@"
+	else
+		"$@"
+	fi
+}
 flows() { [ "$(counter "$1" xroce_rx redirected)" -gt "$2" ]; }
 still_flows() {
 	local n
@@ -61,11 +72,11 @@ programs() {
 	local t port=18590 peer_share=$1
 	: >"$OWN/started"
 	by_root $IF_A auto
-	start first a "${words[@]}" ibv_rc_pingpong -d $DEV_A -g 0 -n 100000000 -e
+	paced start first a "${words[@]}" ibv_rc_pingpong -d $DEV_A -g 0 -n 100000000 -e
 	first=$child
 	wait_until 10 listens_or_gone a 18515 "$first"
 	by_root $IF_B "$peer_share"
-	start peer b "${words[@]}" ibv_rc_pingpong -d $DEV_B -g 0 -n 100000000 -e $IP4_A
+	paced start peer b "${words[@]}" ibv_rc_pingpong -d $DEV_B -g 0 -n 100000000 -e $IP4_A
 	peer=$child
 	wait_until 10 flows "$first" 100 || { fail "nothing flows"; show first; return; }
 	for t in rc uc ud srq; do
