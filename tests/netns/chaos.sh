@@ -19,17 +19,23 @@ SHARED=("${NOBODY[@]}" "$OWN/xroce" run --share always --dev $IF_A --)
 
 answers() { in_ns "$1" "$XROCE" list | grep -q 'broker *pid'; }
 taps() { ip -n $NS_A -o link show type tun | grep -c "xrt$index_a\\."; }
-descriptors() { find "/proc/$broker/fd" -type l | wc -l; }
+descriptors() { local fd=("/proc/$broker/fd/"*); echo ${#fd[@]}; }
 anonymous() { sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$broker/status"; }
-numbers() { bpftool map dump id "$(map_id "$broker" xroce_owner | sort -n | head -1)" | grep -c '"key":'; }
+numbers() { bpftool map dump id "$owners" | grep -c '"key":'; }
 has() { echo "$(descriptors) $(bpf_ids "$broker" prog | wc -l) $(bpf_ids "$broker" map | wc -l) $(taps) $(numbers)"; }
-settles() { settled=$(has); read -r -t 0.3 <> <(:); [ "$settled" = "$(has)" ]; }
-has_settled_at() { [ "$(has)" = "$1" ]; }
+settled=
+settles() {
+	local before=$settled
+	settled=$(has)
+	[ "$settled" = "$before" ] || { read -r -t 0.3 <> <(:); false; }
+}
+has_settled_at() { [ "$(descriptors)" = "${1%% *}" ] && [ "$(has)" = "$1" ]; }
 
 serve() {
 	start broker a "$XROCE" serve $IF_A
 	broker=$child
 	wait_until 10 answers a || { fail "no broker"; show broker; }
+	owners=$(map_id "$broker" xroce_owner | sort -n | head -1)
 }
 
 # What a stopped broker leaves, if it was not killed.
@@ -42,10 +48,11 @@ serve_no_more() {
 }
 
 # pair NAME PORT NS: two processes that exchange checked data while there is $WORK/own/go, the first
-# on A, their pids in first and second.
+# on A, their pids in first and second. They rest between two rounds, so that 18 of them leave the
+# processors something, until they are hurried: whoever is killed has work under way.
 pair() {
 	local name=$1 port=$2 ns=$3 client=("${SHARED[@]}") dev=$DEV_A gid=$gid_a
-	local options=(-e -n 1 -x 20000 -k "$WORK/own/go" -p "$port" -s "$port" -T 16)
+	local options=(-e -n 1 -x 20000 -i 30 -k "$WORK/own/go" -p "$port" -s "$port" -T 16)
 	if [ "$ns" = b ]; then
 		client=("${NOBODY[@]}" "$OWN/xroce" run --share always --dev $IF_B --)
 		dev=$DEV_B gid=$gid_b
@@ -55,6 +62,12 @@ pair() {
 	wait_until 20 listens_or_gone a "$port" "$first"
 	start "$name-client" "$ns" "${client[@]}" "$OWN/vdata" -d $dev -g "$gid" "${options[@]}" $IP4_A
 	second=$child
+}
+
+# One that is beginning still is ended by it, as it is by what follows.
+hurry() {
+	kill -USR1 "$@" 2>/dev/null
+	read -r -t 0.03 <> <(:)
 }
 
 # end PID HOW: its status does not matter
@@ -87,6 +100,7 @@ killed_clients() {
 	memory=$(anonymous)
 	for ((k = 0; k < KILLS; k++)); do
 		i=$((k % 5)) how=${ways[k % 3]}
+		hurry "${firsts[i]}" "${seconds[i]}"
 		if [ $((k / 5 % 2)) = 0 ]; then
 			end "${firsts[i]}" $how
 			end "${seconds[i]}" KILL
@@ -98,6 +112,7 @@ killed_clients() {
 		firsts[i]=$first seconds[i]=$second
 		read -r -t 0.1 <> <(:)
 	done
+	hurry "${firsts[@]}" "${seconds[@]}"
 	for i in 0 1 2 3 4; do
 		end "${firsts[i]}" KILL
 		end "${seconds[i]}" KILL
@@ -120,7 +135,7 @@ killed_clients() {
 	serve_no_more
 	stop "$there"
 }
-settled_now() { wait_until 10 settles; echo "$(has)"; }
+settled_now() { wait_until 10 settles; echo "$settled"; }
 
 crowd() { start "$1" a "${SHARED[@]}" "$OWN/crowded" -d $DEV_A -g "$gid_a" "${@:2}"; }
 
@@ -164,7 +179,7 @@ starts() {
 	finish "$child" 30 || { fail "starts end with $?"; show warm; }
 	none=$(settled_now) memory=$(anonymous)
 	crowd starts -s "$STARTS"
-	finish "$child" $((30 + STARTS / 2)) || { fail "starts end with $?"; show starts; }
+	finish "$child" $((60 + STARTS)) || { fail "starts end with $?"; show starts; }
 	need_line starts "^crowded: $STARTS one after the other"
 	wait_until 20 has_settled_at "$none" || fail "left: $(has), before: $none"
 	need_least "memory before, and 300 KiB" $((memory + 300)) "$(anonymous)"

@@ -8,13 +8,12 @@ netns_pair 4500
 
 gids_for v4 || netns_die "no GID"
 
-map_is_gone() { ! bpftool map show id "$1"; }
-prog_is_gone() { ! bpftool prog show id "$1"; }
-link_is_gone() { ! bpftool link show id "$1"; }
+# ids_of KIND: of the server and of the client, as bpf_left takes them
+ids_of() { { bpf_ids "$server" "$1"; bpf_ids "$client" "$1"; } | sed "s/^/$1 /"; }
 
 # leaves_nothing SIGNAL: both ends of a running exchange are ended by it.
 leaves_nothing() {
-	local server client maps progs links id
+	local server client maps progs links left
 	start_on server a ibv_rc_pingpong -d $DEV_A -g "$gid_a" -n 100000000
 	server=$child
 	wait_until 10 listens_or_gone a 18515 "$server"
@@ -23,13 +22,13 @@ leaves_nothing() {
 	wait_until 10 packets_flow "$server" || { fail "no packets flow"; show server; show client; }
 	xdp_on $NS_A $IF_A || fail "XDP is not attached on $IF_A"
 	xdp_on $NS_B $IF_B || fail "XDP is not attached on $IF_B"
-	maps=$(bpf_ids "$server" map; bpf_ids "$client" map)
-	progs=$(bpf_ids "$server" prog; bpf_ids "$client" prog)
-	links=$(bpf_ids "$server" link; bpf_ids "$client" link)
-	need_least "number of maps" "$(wc -w <<<"$maps")" 10
+	mapfile -t maps < <(ids_of map)
+	mapfile -t progs < <(ids_of prog)
+	mapfile -t links < <(ids_of link)
+	need_least "number of maps" ${#maps[@]} 10
 	# with those of the way out, which is a TAP device in a namespace of its own
-	need_least "number of programs" "$(wc -w <<<"$progs")" 6
-	need_least "number of links" "$(wc -w <<<"$links")" 4
+	need_least "number of programs" ${#progs[@]} 6
+	need_least "number of links" ${#links[@]} 4
 	grep -q '^iff:' "/proc/$server/fdinfo/"* || fail "the server has no TAP device"
 	in_a ip -o link show | grep -q ': xroce[0-9]' && fail "the TAP device is in sight"
 	kill -"$1" "$server" "$client"
@@ -37,15 +36,7 @@ leaves_nothing() {
 	finish "$client" 5
 	wait_until 5 xdp_off $NS_A $IF_A || fail "XDP stays on $IF_A"
 	wait_until 5 xdp_off $NS_B $IF_B || fail "XDP stays on $IF_B"
-	for id in $maps; do
-		wait_until 5 map_is_gone "$id" || fail "map $id stays: $(bpftool map show id "$id" | head -n 1)"
-	done
-	for id in $progs; do
-		wait_until 5 prog_is_gone "$id" || fail "program $id stays"
-	done
-	for id in $links; do
-		wait_until 5 link_is_gone "$id" || fail "link $id stays"
-	done
+	left=$("$TOOLS/bpf_left" 20 "${maps[@]}" "${progs[@]}" "${links[@]}") || fail "it stays: $left"
 }
 
 packets_flow() { local n; n=$(counter "$1" xroce_rx redirected) && [ "$n" -gt 1000 ]; }

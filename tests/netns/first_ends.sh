@@ -30,7 +30,6 @@ kill_guests() {
 	finish "$guest" 5
 	finish "$third" 5
 }
-has_broker() { [ -n "$(brokers)" ]; }
 kill_brokers() {
 	local p
 	for p in $(brokers); do
@@ -73,7 +72,7 @@ broker_dies_at_once() {
 
 # No broker is started for a second after one was that failed: those that came then come again.
 brought_a_broker() {
-	has_broker && return
+	broker_lives && return
 	is_gone_or_zombie "$guest" && { kill_guests; begin_guests; }
 	return 1
 }
@@ -249,7 +248,7 @@ both_end() {
 	begin -x || return
 	# they stay, or it might be ending already
 	guests 100000000 -x || return
-	has_broker || { fail "no broker is left to end"; return; }
+	[ -n "$(brokers)" ] || { fail "no broker is left to end"; return; }
 	remember
 	kill_brokers STOP
 	kill_brokers TERM

@@ -38,6 +38,9 @@
 #define DRAWN	  200
 #define DESTROYED 12
 #define STALL	  25 /* seconds without any message, of those in which the process ran */
+#define BATCHES	  3
+/* Between batches: what counts is that messages are under way at every moment, not how many. */
+#define PACE_MS 5
 
 struct host {
 	struct sockaddr_in at;
@@ -175,15 +178,12 @@ static struct place *place_of(uint64_t wr_id)
 	return NULL;
 }
 
-static bool take_completions(void)
+/* Returns how many, or -1: the device is lost. */
+static int take_batch(void)
 {
 	struct ibv_wc wc[32];
 	int n = ibv_poll_cq(port.cq, 32, wc);
 
-	if (n < 0) {
-		port.lost = true;
-		return false;
-	}
 	for (int i = 0; i < n; i++) {
 		/* of a link that was closed: a QP's completions go with it, unless they have been
 		 * taken before */
@@ -196,7 +196,20 @@ static bool take_completions(void)
 			     wc[i].status == IBV_WC_WR_FLUSH_ERR,
 		     "a completion with status %d: %s", wc[i].status, p->link->broken);
 	}
-	return n > 0;
+	return n;
+}
+
+/* Not without an end: a link with itself always has more. */
+static bool take_completions(void)
+{
+	int n = 1;
+	unsigned int i;
+
+	for (i = 0; i < BATCHES && n > 0; i++)
+		n = take_batch();
+	if (n < 0)
+		port.lost = true;
+	return i > 1 || n > 0;
 }
 
 static void take_event(void)
@@ -351,20 +364,17 @@ static void run(void)
 	uint64_t second = now_ms();
 	unsigned int links = 1;
 
-	for (unsigned int n = 0; links || (keep && !asked_end) ||
-				 (listener >= 0 && !num_hosts && !num_accepted && !asked_end);
-	     n++) {
+	while (links || (keep && !asked_end) ||
+	       (listener >= 0 && !num_hosts && !num_accepted && !asked_end)) {
 		const bool found = take_completions();
 
 		if (port.lost)
 			wait_until_lost();
-		if (!found || n % 8 == 0)
-			links = serve_partners(found || polls ? 0 : 200);
+		links = serve_partners(found || polls ? 0 : 200);
 		if (!found && polls)
 			sched_yield();
-		/* others want the processors as well */
-		if (found && !polls && n % 4 == 0)
-			poll(NULL, 0, 1);
+		if (found && !polls)
+			poll(NULL, 0, PACE_MS);
 		serve_signals();
 		if (now_ms() >= second + 1000) {
 			second = now_ms();

@@ -45,6 +45,8 @@ typedef uint64_t u64;
 #define PIDS	  8
 #define VALUE_MAX (1u << 20)
 #define ROUND_NS  5000000
+/* Of a map in a round: the readers want the processors too, and rounds are many. */
+#define ROUND_BYTES 65536
 
 struct map {
 	struct bpf_map_info info;
@@ -210,7 +212,14 @@ static void map_rewrite_mapping(struct map *m)
 	/* all of it now and then, else every few elements, so that others stay a while */
 	const u32 step = draw() % 8 ? 1 + (u32)(draw() % 7) : 1;
 
-	for (size_t at = 0; at + m->value <= m->bytes; at += m->value * step)
+	size_t at = 0, end = m->bytes;
+
+	/* what a reader comes to first, or anywhere */
+	if (m->bytes > ROUND_BYTES) {
+		at = draw() & 1 ? draw() % (m->bytes / m->value) * m->value : 0;
+		end = at + ROUND_BYTES < m->bytes ? at + ROUND_BYTES : m->bytes;
+	}
+	for (; at + m->value <= end; at += m->value * step)
 		value_write(m, m->mapped + at, m->value, style);
 }
 
@@ -232,9 +241,10 @@ static void map_update(struct map *m)
 				m->info.type == BPF_MAP_TYPE_HASH_OF_MAPS;
 	const enum style style = (enum style)(draw() % STYLES);
 	const size_t each = (m->info.value_size + 7) / 8 * 8;
+	const u32 most = 1 + ROUND_BYTES / (m->info.value_size + 1), times = most < 24 ? most : 24;
 	bool is_done = false;
 
-	for (u32 i = 0; i < 24; i++) {
+	for (u32 i = 0; i < times; i++) {
 		union bpf_attr attr = { .map_fd = (u32)m->fd,
 					.key = (uintptr_t)key,
 					.value = (uintptr_t)value };
@@ -252,10 +262,10 @@ static void map_update(struct map *m)
 
 			memcpy(value, &fd, 4);
 		} else {
-			const size_t bytes = is_per_cpu ? each : m->info.value_size;
+			const size_t len = is_per_cpu ? each : m->info.value_size;
 
 			for (long c = 0; c < (is_per_cpu ? cpus : 1); c++)
-				value_write(m, value + (size_t)c * each, bytes, style);
+				value_write(m, value + (size_t)c * each, len, style);
 		}
 		is_done |= !bpf(BPF_MAP_UPDATE_ELEM, &attr);
 		/* the first of a hash, so that it does not fill up */

@@ -39,6 +39,12 @@ install -m 755 "$BUILD"/lib/lib*.so* "$WORK/san/lib/"
 install -m 755 "$TOOLS/hostile_maps" "$OWN/bin/"
 export ASAN_OPTIONS=detect_leaks=1:exitcode=99 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:exitcode=99
 
+# One process judges all commands.
+coproc LOOKER {
+	exec nsenter --net=/run/netns/$NS_A python3 "$here/tests/netns/lib/looker.py" - 2>&1
+}
+netns_children+=("$LOOKER_PID")
+
 # lying NAME WHO DEVICE SEED [PID...]: a process of hostile_maps.c, in $liar. Seed 0: an honest one.
 lying() {
 	local name=$1 who=() dev=$3 seed=$4
@@ -52,15 +58,17 @@ lies_still() { ! is_gone_or_zombie "$1" || { fail "the process that lies has end
 
 # judged WHO KIND OPTION... -- WORD...: a command, and what it prints
 judged() {
-	local who=() options=() words=() as=$1 kind=$2
+	local who=() options=() words=() as=$1 kind=$2 line
 	case $as in nobody) who=("${NOBODY[@]}") ;; user) who=("${USER_[@]}") ;; esac
 	shift 2
 	split_words options words "$@"
 	looked=$((looked + 1))
-	in_a python3 "$here/tests/netns/lib/looker.py" "$kind" "${options[@]}" -- "${who[@]}" "$SAN" "${words[@]}" >"$WORK/judged.out" 2>&1 && return
-	while IFS= read -r line; do
+	{ printf '%q ' "$kind" "${options[@]}" -- "${who[@]}" "$SAN" "${words[@]}"; echo; } >&"${LOOKER[1]}"
+	while IFS= read -r line <&"${LOOKER[0]}"; do
+		[ "$line" != . ] || return 0
 		fail "$as: xroce ${words[*]}: $line"
-	done <"$WORK/judged.out"
+	done
+	fail "looker.py has ended"
 }
 
 # honest_rows WHO PID: what each table says of that process, before anybody lies

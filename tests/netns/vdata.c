@@ -11,6 +11,7 @@
  * transferred; exit status 1 and one line on standard error if anything was wrong, with the seed
  * that replays it.
  */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,12 +37,28 @@ struct options {
 static const char *const usage_text =
 	"vdata [-d DEVICE] [-g GID-INDEX] [-t rc|uc|ud] [-m PATH-MTU] [-n ROUNDS] [-s SEED] [-x "
 	"LONGEST] [-e] [-o] [-D] [-A] [-k FILE] [-w MS] [-T TIMEOUT] [-y RETRIES] [-p PORT] "
-	"[-q FIFO] [-L | HOST]\n"
+	"[-q FIFO] [-i MS] [-L | HOST]\n"
 	"  -e  sleep on completion events   -o  one CQ for sends and receives   -k FILE  more "
 	"rounds while there is FILE\n"
 	"  -w MS  also: sleep until the peer sends after MS, CPU time measured\n"
+	"  -i MS  idle between two rounds, until SIGUSR1: from then on none\n"
 	"  -q FIFO  when all is done, rest until it is opened\n"
 	"  -D  regions that page on demand   -A  of the whole address space\n";
+
+static volatile sig_atomic_t idle_ms;
+
+static void on_signal(int s)
+{
+	(void)s;
+	idle_ms = 0;
+}
+
+static void be_idle(void)
+{
+	const struct timespec t = { idle_ms / 1000, idle_ms % 1000 * 1000000l };
+
+	nanosleep(&t, NULL);
+}
 
 static uint32_t number(const char *text, uint32_t least, uint32_t most)
 {
@@ -57,7 +74,7 @@ static void parse(int argc, char **argv, struct options *o)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "d:g:t:m:n:s:x:eoDAk:w:T:y:p:q:L")) != -1) {
+	while ((c = getopt(argc, argv, "d:g:t:m:n:s:x:eoDAk:w:T:y:p:q:i:L")) != -1) {
 		switch (c) {
 		case 'd': o->side.device = optarg; break;
 		case 'g': o->side.gid_index = number(optarg, 0, 255); break;
@@ -76,6 +93,7 @@ static void parse(int argc, char **argv, struct options *o)
 		case 'y': o->side.retry_cnt = number(optarg, 0, 7); break;
 		case 'p': o->port = optarg; break;
 		case 'q': o->rest = optarg; break;
+		case 'i': idle_ms = (sig_atomic_t)number(optarg, 1, 5000); break;
 		case 'L': o->loopback = true; break;
 		default: die("%s", usage_text);
 		}
@@ -127,6 +145,8 @@ static void run_pair(const struct options *o, struct side *s, int ctl)
 		ctl_barrier(ctl, round << 2 | 1);
 		side_verify(s);
 		ctl_barrier(ctl, round << 2 | 2);
+		if (idle_ms)
+			be_idle();
 	}
 }
 
@@ -199,6 +219,8 @@ int main(int argc, char **argv)
 	int ctl;
 
 	parse(argc, argv, &o);
+	if (idle_ms)
+		signal(SIGUSR1, on_signal);
 	if (o.loopback) {
 		side_open(&a, &o.plan, 0, &o.side);
 		side_open(&b, &o.plan, 1, &o.side);

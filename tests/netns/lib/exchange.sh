@@ -4,6 +4,8 @@
 # Two unmodified programs that talk to each other, each of a user without privileges by a broker, or
 # of root with the interface alone. Sourced behind unprivileged.sh and, for measure(), perf.sh.
 
+. "$(dirname "${BASH_SOURCE[0]}")/perf_clock.sh"
+
 iface_of() { if [ "$1" = a ]; then echo $IF_A; else echo $IF_B; fi; }
 
 # as_nobody SHARE NS: in words what stands before a program of that user.
@@ -60,7 +62,7 @@ measure() {
 	local sized=(-s "$size")
 	case $tool in ib_atomic_*) sized=() ;; esac
 	gids_once "$family" || return
-	exchange "${who[@]}" 90 "$tool" "${sized[@]}" -n "$n" -F "$@" || return
+	with_quick_clock exchange "${who[@]}" 90 "$tool" "${sized[@]}" -n "$n" -F "$@" || return
 	has_results client "$size" "$n"
 }
 

@@ -16,11 +16,12 @@ install -m 755 "$XROCE" "$OWN/bin/xroce.bin"
 install -m 755 "$TOOLS"/{first_traffic,asker,sharer} "$OWN/bin"
 install -m 755 "$BUILD/lib/libibverbs.so.1" "$OWN/lib/libibverbs.so.1"
 
-# What the library finds beside itself and starts as a broker. A line in `started` each time: when
-# its process began, in clock ticks as the kernel has it, however late that comes to run; what `how`
-# says happens to it.
+# What the library finds beside itself and starts as a broker. A line in `pids` and in `started`
+# each time: its process, and when that began, in clock ticks as the kernel has it, however late
+# that comes to run; what `how` says happens to it.
 cat >"$OWN/bin/xroce" <<END
 #!/bin/sh
+echo \$\$ >>$OWN/pids
 cut -d' ' -f22 /proc/\$\$/stat >>$OWN/started
 case "\$(cat $OWN/how 2>/dev/null)" in
 kill) kill -9 \$\$ ;;
@@ -30,13 +31,21 @@ esac
 exec $OWN/bin/xroce.bin "\$@"
 END
 chmod 755 "$OWN/bin/xroce"
+: >"$OWN/pids"
 started() { wc -l <"$OWN/started"; }
 has_started() { [ "$(started)" -ge "$1" ]; }
 
 by_root() { words=("$OWN/bin/xroce.bin" run --dev "$1" --share "$2" --); }
 by_user() { words=("${NOBODY[@]}" "$OWN/bin/xroce.bin" run --dev "$1" --share "$2" --); }
 
-said() { grep -q "$2" "$WORK/$1.out"; }
+# What is polled below starts no processes while the answer is no.
+said() {
+	local line
+	while IFS= read -r line || [ -n "$line" ]; do
+		[[ ! $line =~ $2 ]] || return 0
+	done <"$WORK/$1.out"
+	return 1
+}
 said_or_gone() { said "$1" "$2" || is_gone_or_zombie "$3"; }
 
 # traffic NAME NS WORDS... -- ARGUMENT...: one that is ready; its pid in $child
@@ -55,6 +64,7 @@ begin() {
 	guests_died=
 	: >"$GO"
 	: >"$OWN/started"
+	: >"$OWN/pids"
 	rm -f "$OWN/how"
 	by_root $IF_A auto
 	traffic first a -p 18600 -k "$GO" "$@" $IP4_A:18600 || return
@@ -93,15 +103,22 @@ guests_end() {
 # the adaptive time-out are no loss: on a busy machine an answer may be late. Nor are time-outs of
 # what was sent to guests that were killed.
 nothing_was_lost() {
-	local side f timeouts=timeouts
+	local side f maps timeouts=timeouts
 	[ "${XROCE_TEST_QUEUES:-1}" = 1 ] || return 0
 	[ -z "${guests_died:-}" ] || timeouts=
 	for side in first peer; do
+		maps=$(maps_of "${!side}")
+		dump_map xroce_eng_stat
 		for f in $timeouts tx_sequence_naks rx_sequence_naks implied_naks tx_lost; do
-			need_equal "$f of $side" "$(counter "${!side}" xroce_eng_stat $f)" 0
+			need_equal "$f of $side" "$(field $f <"$WORK/dump")" 0
 		done
-		need_equal "PSNs of $side that came too early" "$(counter "${!side}" xroce_eng_drop psn_ahead)" 0
+		dump_map xroce_eng_drop
+		need_equal "PSNs of $side that came too early" "$(field psn_ahead <"$WORK/dump")" 0
 	done
+}
+# of those in $maps, to a file
+dump_map() {
+	bpftool map dump id "$(awk -v name="$1" '$1 == name { print $2 }' <<<"$maps")" >"$WORK/dump"
 }
 
 # still_at_work: messages go on arriving at both; none of the two has said anything
@@ -114,21 +131,30 @@ arrived() {
 }
 # Of signals bit 9 is SIGUSR1.
 catches() {
-	local caught
-	caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null)
+	local word caught=
+	while read -r word caught && [ "$word" != SigCgt: ]; do :; done 2>/dev/null <"/proc/$1/status"
 	[ -n "$caught" ] && [ $((0x$caught >> 9 & 1)) = 1 ]
 }
-said_more() { [ "$(grep -c '^at ' "$WORK/$1.out")" -gt "$2" ]; }
-messages() {
-	local lines
-	lines=$(grep -c '^at ' "$WORK/$1.out")
-	arrived "$1" "$lines"
-	sed -n 's/^at \([0-9]*\) .*/\1/p' "$WORK/$1.out" | tail -n 1
+# count_at NAME: the lines `at MESSAGES ...` that it has written, in $at_lines; the last, in $count.
+count_at() {
+	local word n _
+	at_lines=0 count=
+	while read -r word n _; do
+		[ "$word" != at ] || { count=$n; at_lines=$((at_lines + 1)); }
+	done <"$WORK/$1.out"
 }
-has_more() { [ "$(messages "$1")" -gt "$2" ]; }
+said_more() { count_at "$1"; [ "$at_lines" -gt "$2" ]; }
+# messages NAME: so many by now, in $count
+messages() {
+	count_at "$1"
+	arrived "$1" "$at_lines"
+	count_at "$1"
+}
+has_more() { messages "$1"; [ "$count" -gt "$2" ]; }
 # goes_on NAME MESSAGES: so many more arrive there
 goes_on() {
-	wait_until 60 has_more "$1" $(($(messages "$1") + $2)) ||
+	messages "$1"
+	wait_until 60 has_more "$1" $((count + $2)) ||
 		{ fail "$1 stands still"; show "$1"; }
 }
 still_at_work() {
@@ -146,11 +172,21 @@ brokers() {
 		tr '\0' ' ' 2>/dev/null <"/proc/$p/cmdline" | grep -q 'serve .*--while-used' && echo "$p"
 	done
 }
+# Whether one of those in `pids` is there: what brokers() finds, but one that nobody has started, in
+# less time.
+broker_lives() {
+	local p words
+	while read -r p; do
+		mapfile -d '' -t words 2>/dev/null <"/proc/$p/cmdline" || continue
+		[[ ! ${words[*]} =~ serve\ .*--while-used ]] || return 0
+	done <"$OWN/pids"
+	return 1
+}
 # Those of clients; the hairpin that a broker made stays the first's, until that ends.
 taps() { ip -n $NS_A -o link show type tun | grep -c ": xrt$index_a\."; }
 devices() { ip -n $NS_A -o link show type tun | wc -l; }
 has_no_clients() { [ -z "$(brokers)" ] && [ "$(taps)" = 0 ] && [ "$(devices)" -le 1 ]; }
-is_alone() { has_no_clients && [ -S "$SOCKET" ]; }
+is_alone() { ! broker_lives && has_no_clients && [ -S "$SOCKET" ]; }
 what_is_there() {
 	echo "brokers '$(brokers)', $(devices) TAP devices, socket: $(ls "$SOCKET" 2>&1)," \
 		"XDP $(xdp_on $NS_A $IF_A && echo on || echo off)"
@@ -159,41 +195,24 @@ alone_again() {
 	wait_until 15 is_alone || fail "not alone again: $(what_is_there)"
 }
 
-runs_nothing() { [ -z "$(brokers)" ] && [ "$(devices)" = 0 ] && xdp_off $NS_A $IF_A; }
-nothing_is_there() { runs_nothing && [ ! -e "$SOCKET" ]; }
+runs_nothing() { ! broker_lives && [ -z "$(brokers)" ] && [ "$(devices)" = 0 ] && xdp_off $NS_A $IF_A; }
+nothing_is_there() { [ ! -e "$SOCKET" ] && runs_nothing; }
 nothing_left() {
 	wait_until 15 nothing_is_there || fail "left: $(what_is_there)"
 }
 # What the first and its partner have in the kernel, and later whether it has gone. No arrays of
-# programs, whose programs tell: the kernel empties one when its last descriptor is closed, and one
-# that is opened and closed again before it has come to that, only to look, stays for ever (Linux
-# 6.18, prog_array_map_clear()).
+# programs (type 3), whose programs tell: the kernel empties one when its last descriptor is closed,
+# and one that is opened and closed again before it has come to that, only to look, stays for ever
+# (Linux 6.18, prog_array_map_clear()).
 remember() {
-	local kind side id
-	kept_ids=
-	for side in first peer; do
-		for kind in map prog link; do
-			for id in $(bpf_ids "${!side}" $kind); do
-				bpftool $kind show id "$id" | grep -q ': prog_array ' || kept_ids+="$kind $id"$'\n'
-			done
-		done
-	done
-}
-# Those that are still there, in left_ids.
-ids_are_gone() {
-	local kind id
-	left_ids=
-	while read -r kind id; do
-		[ -z "$kind" ] || ! bpftool "$kind" show id "$id" >/dev/null 2>&1 || left_ids+="$kind $id"$'\n'
-	done <<<"$kept_ids"
-	[ -z "$left_ids" ]
+	mapfile -t kept_ids < <(cat "/proc/$first/fdinfo/"* "/proc/$peer/fdinfo/"* 2>/dev/null |
+		awk '$1 == "map_type:" { type = $2 }
+			$1 == "map_id:" && type != 3 || $1 == "prog_id:" || $1 == "link_id:" {
+				sub("_id:", "", $1); print $1, $2 }' | sort -u)
 }
 all_forgotten() {
-	local kind id
-	wait_until 20 ids_are_gone && return
-	while read -r kind id; do
-		fail "$kind $id is left: $(bpftool "$kind" show id "$id" 2>&1 | head -n 1)"
-	done <<<"${left_ids%$'\n'}"
+	local left
+	left=$("$TOOLS/bpf_left" 20 "${kept_ids[@]}") || fail "of BPF is left: $left"
 }
 
 # end [LINES]: both sides come to an end, having received all; nothing is left. No lines of the

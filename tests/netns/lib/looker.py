@@ -3,6 +3,7 @@
 that reads it would suffer from it.
 
 looker.py KIND [OPTION...] -- COMMAND...
+looker.py -		such words, quoted as for a shell, in lines of standard input
 
 KIND: text, json (one document), lines (a document a line), binary (not looked at).
   --seconds N     it must have ended after that; otherwise 60
@@ -13,7 +14,8 @@ KIND: text, json (one document), lines (a document a line), binary (not looked a
   --rows P FILE   the rows of that process in JSON are those in FILE; they are written to it if it
                   is not there
 
-A line on standard output for each thing that is wrong, and then exit status 1.
+A line on standard output for each thing that is wrong, and then exit status 1. Of those on standard
+input a line `.` comes after each.
 """
 import argparse
 import fcntl
@@ -21,8 +23,8 @@ import json
 import os
 import pty
 import re
-import resource
 import select
+import shlex
 import signal
 import struct
 import sys
@@ -42,7 +44,8 @@ def complain(text):
 
 
 def run(command, tty, seconds):
-    """Returns the wait status (None: it had to be killed), standard output, standard error."""
+    """Returns the wait status (None: it had to be killed), standard output, standard error, and the
+    most memory that a process of it has had, in MiB."""
     err_r, err_w = os.pipe()
     if tty:
         out_r, out_w = pty.openpty()
@@ -78,8 +81,10 @@ def run(command, tty, seconds):
             break
     if reading:
         os.killpg(pid, signal.SIGKILL)
-    status = os.waitpid(pid, 0)[1]
-    return None if reading else status, got[out_r], got[err_r]
+    _, status, usage = os.wait4(pid, 0)
+    os.close(out_r)
+    os.close(err_r)
+    return None if reading else status, got[out_r], got[err_r], usage.ru_maxrss // 1024
 
 
 def judge_text(what, data, tty):
@@ -153,8 +158,10 @@ def judge_rows(rows, pids, victim, file):
         complain(f"process {victim} has {len(own)} rows, not {len(before)}")
 
 
-def main():
-    at = sys.argv.index("--")
+def judge(words):
+    """Prints what is wrong, and returns whether anything is."""
+    wrong.clear()
+    at = words.index("--")
     parser = argparse.ArgumentParser()
     parser.add_argument("kind", choices=["text", "json", "lines", "binary"])
     parser.add_argument("--seconds", type=float, default=60)
@@ -163,14 +170,13 @@ def main():
     parser.add_argument("--tty", action="store_true")
     parser.add_argument("--pids", default="")
     parser.add_argument("--rows", nargs=2, default=(0, ""))
-    o = parser.parse_args(sys.argv[1:at])
-    status, out, err = run(sys.argv[at + 1 :], o.tty, o.seconds)
+    o = parser.parse_args(words[:at])
+    status, out, err, mib = run(words[at + 1 :], o.tty, o.seconds)
 
     if status is not None and os.WIFSIGNALED(status):
         complain(f"is ended by signal {os.WTERMSIG(status)}")
     elif status is not None and str(os.WEXITSTATUS(status)) not in o.status.split(","):
         complain(f"exits with {os.WEXITSTATUS(status)}, not {o.status}: {err[-300:]!r}")
-    mib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss // 1024
     if mib > o.mib:
         complain(f"has had {mib} MiB of memory")
     for word in (b"AddressSanitizer", b"LeakSanitizer", b"runtime error:"):
@@ -197,7 +203,15 @@ def main():
         judge_rows(list(rows_of(d)), pids, int(o.rows[0]), o.rows[1])
     for line in wrong:
         print(line)
-    sys.exit(1 if wrong else 0)
+    return bool(wrong)
+
+
+def main():
+    if sys.argv[1:] != ["-"]:
+        sys.exit(judge(sys.argv[1:]))
+    for line in sys.stdin:
+        judge(shlex.split(line))
+        print(".", flush=True)
 
 
 main()
