@@ -45,7 +45,7 @@ no_servers() {
 # stopped. The values are in `looked`, a line "NAME VALUE" each.
 agree() {
 	# shellcheck disable=SC2016 # the inner shell's
-	see "$1" "${RUN[@]}" sh -c 'cd "$0" && for f in counters/* hw_counters/*; do echo "$f $(cat $f)"; done' $PORT || return
+	see "$1" "${RUN[@]}" sh -c 'cd "$0" && grep "" counters/* hw_counters/* | sed "s/:/ /"' $PORT || return
 	# shellcheck disable=SC2086
 	in_a timeout 30 ${as[$1]} "$OWN/bin/xroce" stat --json --dev $IF_A >"$WORK/stat.out" 2>/dev/null
 	python3 - "$WORK/stat.out" "$WORK/looked.out" >"$WORK/differ.out" 2>&1 <<-'END' || { fail "$1: not what stat says"; show differ; }
