@@ -5,6 +5,7 @@
 # each ICRC right; drops come with their reasons; what was lost is said; nothing is left of it, also
 # after kill -9.
 . "$(dirname "$0")/lib/case.sh"
+. "$(dirname "$0")/lib/python.sh"
 netns_pair 4500
 
 # capture NAME NS OPTION...: in the background, its pid in $child; it looks before this returns.
@@ -30,10 +31,11 @@ packets() { grep -cE -- "$2" "$WORK/$1.packets"; }
 tshark_agrees() {
 	local name=$1 n
 	command -v tshark >/dev/null || return 0
-	n=$(HOME=$WORK tshark -n -r "$WORK/$name.pcapng" -Y infiniband -T fields -e infiniband.bth.opcode 2>"$WORK/$name.err" | wc -l)
+	HOME=$WORK tshark -n -r "$WORK/$name.pcapng" -Y infiniband -T fields -e infiniband.bth.opcode -e frame.comment \
+		>"$WORK/$name.tshark" 2>"$WORK/$name.err"
+	n=$(wc -l <"$WORK/$name.tshark")
 	need_equal "packets that tshark finds" "$n" "$(packets "$name" '^(in|out|none) ')"
-	n=$(HOME=$WORK tshark -n -r "$WORK/$name.pcapng" -Y 'frame.comment contains "CQE: QP"' 2>/dev/null | wc -l)
-	need_least "packets with a comment" "$n" 1
+	need_least "packets with a comment" "$(grep -c 'CQE: QP' "$WORK/$name.tshark")" 1
 }
 
 # The process counts each packet that it is handed, as many as were captured; ICRCs are right.
@@ -85,11 +87,12 @@ looked_at() { trace_has '"listening": *'"$1"'\b'; }
 looks() { trace_has '"owner": *'"$1"'\b'; }
 trace_has() {
 	local prog map
-	for prog in $(bpf_ids "$server" prog); do
-		for map in $(bpftool -j prog show id "$prog" | python3 -c 'import json, sys; print(*json.load(sys.stdin).get("map_ids", []))'); do
-			bpftool -j map show id "$map" | grep -q '"name":"\.data\.trace"' || continue
-			bpftool -j map dump id "$map" 2>/dev/null | grep -qE "$1" && return
-		done
+	for map in $({
+		for prog in $(bpf_ids "$server" prog); do bpftool prog show id "$prog"; done
+		bpftool map show
+	} | awk '{ for (i = 1; i < NF; i++) if ($i == "map_ids") { n = split($(i + 1), id, ","); while (n) mine[id[n--] ":"] } }
+		$1 in mine && / name \.data\.trace / { sub(":", "", $1); print $1 }'); do
+		bpftool -j map dump id "$map" 2>/dev/null | grep -qE "$1" && return
 	done
 	return 1
 }
@@ -231,8 +234,8 @@ rotating() {
 	gids_once v4 || return
 	capture turn a -C 1 -W 3
 	capa=$child
-	client_server 18515 60 ib_send_bw -d $DEV_A -x "$gid_a" -s 65536 -n 10000 -F -- \
-		ib_send_bw -d $DEV_B -x "$gid_b" -s 65536 -n 10000 -F $IP4_A || return
+	client_server 18515 60 ib_send_bw -d $DEV_A -x "$gid_a" -s 65536 -n 2000 -F -- \
+		ib_send_bw -d $DEV_B -x "$gid_b" -s 65536 -n 2000 -F $IP4_A || return
 	kill -INT "$capa"
 	finish "$capa" 10 || fail "it ends with $?"
 	for f in "$WORK"/turn.pcapng[0-2]; do

@@ -44,7 +44,7 @@ agrees() {
 		in_ns "$2" timeout 20 "$XROCE" export --once --dev "$3" >"$at/metrics" ||
 		{ fail "xroce tells nothing of $1"; return 1; }
 	# shellcheck disable=SC2016 # the inner shell's
-	in_ns "$2" timeout 60 "$XROCE" run --dev "$3" -- sh -c 'cd "$0" && for f in counters/* hw_counters/*; do echo "$f $(cat "$f")"; done' \
+	in_ns "$2" timeout 60 "$XROCE" run --dev "$3" -- sh -c 'cd "$0" && grep "" counters/* hw_counters/* | sed "s/:/ /"' \
 		"/sys/class/infiniband/$dev/ports/1" >"$at/files" || { fail "no files of $dev"; return 1; }
 	/usr/bin/python3 -B "$here/tests/netns/lib/agree.py" "$at" "$4" "$here/docs/counters.md" "$3" "$gids_are" >"$WORK/$1-agrees.out" 2>&1 ||
 		{ fail "not all say the same of the $1"; show "$1-agrees"; }

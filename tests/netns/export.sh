@@ -25,8 +25,18 @@ scrape() {
 	in_a curl -sf -m 30 -H 'Accept: application/openmetrics-text; version=1.0.0' "$@" \
 		"http://127.0.0.1:$port/metrics" >"$WORK/scraped.out"
 }
-# say EXPRESSION: of `scraped` (metrics.py).
-say() { "${PYTHON[@]}" "$HELP/metrics.py" "$WORK/scraped.out" "$1" 2>&1 | tail -n 1; }
+# say EXPRESSION: of `scraped` (metrics.py), which one program reads for all questions.
+mkfifo "$WORK/questions" "$WORK/answers"
+"${PYTHON[@]}" "$HELP/metrics.py" "$WORK/scraped.out" "$WORK/questions" "$WORK/answers" >/dev/null &
+netns_children+=("$!")
+# what is asked before it has opened its FIFO would be lost
+read -r -t 60 _ <>"$WORK/answers" || netns_die "metrics.py does not begin"
+say() {
+	local said
+	printf '%s\n' "$1" 1<>"$WORK/questions"
+	IFS= read -r -t 60 said <>"$WORK/answers" || said="nothing in a minute: ${said:-}"
+	printf '%s\n' "$said"
+}
 is_valid() { need_equal "OpenMetrics, strictly" "$(say valid)" True; }
 once() { in_a "$XROCE" export --once --format openmetrics "$@" >"$WORK/scraped.out" || fail "--once ends with $?"; }
 
@@ -46,13 +56,13 @@ end_exporter() {
 
 # ---- processes ----
 
-# two [PORT]: a server on A and its client on B; pids in $server and $client.
+# two [PORT]: a server on A and its client on B, without end; pids in $server and $client.
 two() {
 	local at=${1:-18515}
-	start server a "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0 -p "$at" -n 1000000000
+	start server a "$XROCE" run --dev $IF_A -- "$TOOLS/steady_pingpong" -d $DEV_A -g 0 -p "$at"
 	server=$child
 	wait_until 10 listens_or_gone a "$at" "$server"
-	start client b "$XROCE" run --dev $IF_B -- ibv_rc_pingpong -d $DEV_B -g 0 -p "$at" -n 1000000000 $IP4_A
+	start client b "$XROCE" run --dev $IF_B -- "$TOOLS/steady_pingpong" -d $DEV_B -g 0 -p "$at" $IP4_A
 	client=$child
 	wait_until 20 has_done 1000 || { fail "nothing is counted"; show server; return 1; }
 }
@@ -452,7 +462,7 @@ dashboard() {
 	start prometheus a prometheus --config.file="$WORK/prometheus.yml" --storage.tsdb.path="$WORK/tsdb" \
 		--web.listen-address=127.0.0.1:9790 --log.level=warn
 	wait_until 60 prometheus_is_ready || { fail "Prometheus is not ready"; show prometheus; return 1; }
-	in_a timeout 120 "${PYTHON[@]}" "$HELP/dashboard.py" "$here/share/grafana/xroce.json" 9790 $IF_A ibv_rc_pingpong >"$WORK/queries.out" 2>&1 ||
+	in_a timeout 120 "${PYTHON[@]}" "$HELP/dashboard.py" "$here/share/grafana/xroce.json" 9790 $IF_A steady_pingpong >"$WORK/queries.out" 2>&1 ||
 		fail "dashboard.py ends with $?"
 	need_line queries '^[1-9][0-9]* queries, 0 without data$'
 	need_equal "how Prometheus takes it" "$(in_a curl -s 'http://127.0.0.1:9790/api/v1/targets' | python3 -c 'import json, sys

@@ -4,6 +4,7 @@
 # The subcommands that look into processes: what they show is what the processes are and did, as a
 # table and as JSON; filters; root sees all, and a user its own and nothing else.
 . "$(dirname "$0")/lib/case.sh"
+. "$(dirname "$0")/lib/python.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
 
@@ -136,10 +137,10 @@ has_come_to_rest() { local n; n=$(counter "$1" xroce_eng_stat rx_packets) && [ "
 # maps have, and what one has sent the other has received.
 stat_of_two() {
 	local server client name maps
-	start server a "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0 -n 1000000000
+	start server a "$XROCE" run --dev $IF_A -- "$TOOLS/steady_pingpong" -d $DEV_A -g 0
 	server=$child
 	wait_until 10 listens_or_gone a 18515 "$server"
-	start client b "$XROCE" run --dev $IF_B -- ibv_rc_pingpong -d $DEV_B -g 0 -n 1000000000 $IP4_A
+	start client b "$XROCE" run --dev $IF_B -- "$TOOLS/steady_pingpong" -d $DEV_B -g 0 $IP4_A
 	client=$child
 	wait_until 10 has_counted rx_packets 1000 || fail "nothing is counted"
 	# both are stopped: what is counted stays as it is; the server between two packets
@@ -167,7 +168,7 @@ stat_of_two() {
 	need_equal "bytes of memory regions" "$(counter "$server" xroce_mr_stat length)" 4096
 	need_least "completions" "$(counter "$server" xroce_cq_stat completions)" 500
 	show_as root stat --pid "$server" || fail "exit status $?"
-	need_line shown "^$IF_A +$server +ibv_rc_pingpong +tx_packets +[1-9][0-9]* +- +packets sent"
+	need_line shown "^$IF_A +$server +steady_pingpong +tx_packets +[1-9][0-9]* +- +packets sent"
 	need_no_line shown ' rx_atomics '
 	show_as root stat --json --watch 0.1 --count 3 --pid "$server" || fail "exit status $?"
 	need_equal "documents" "$(wc -l <"$WORK/shown.out")" 3
@@ -197,10 +198,10 @@ qp_waiting() {
 # Both ends of a connection say the same of it, and what the maps have.
 qp_of_two() {
 	local server client qpn_a qpn_b i
-	start server a "$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0 -n 1000000000
+	start server a "$XROCE" run --dev $IF_A -- "$TOOLS/steady_pingpong" -d $DEV_A -g 0
 	server=$child
 	wait_until 10 listens_or_gone a 18515 "$server"
-	start client b "$XROCE" run --dev $IF_B -- ibv_rc_pingpong -d $DEV_B -g 0 -n 1000000000 $IP4_A
+	start client b "$XROCE" run --dev $IF_B -- "$TOOLS/steady_pingpong" -d $DEV_B -g 0 $IP4_A
 	client=$child
 	wait_until 10 has_counted rx_packets 1000 || fail "nothing is counted"
 	kill -STOP "$server" "$client"

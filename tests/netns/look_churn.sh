@@ -6,6 +6,7 @@
 # stays, however it ended. A new command goes into one of the two lists. XROCE_CHURN_ROUNDS=200 for
 # long.
 . "$(dirname "$0")/lib/case.sh"
+. "$(dirname "$0")/lib/python.sh"
 LOOKS=(list clients stat qp cq srq mr 'stat --json' 'qp --json' 'clients --json' 'stat -w 0.01 -n 3' doctor)
 STREAMS=('trace --json' "capture -w $WORK/captured")
 ROUNDS=${XROCE_CHURN_ROUNDS:-30}

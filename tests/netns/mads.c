@@ -2,12 +2,13 @@
 /*
  * Exchanges MADs of the connection manager over QP 1, with others of its kind:
  *
- *	mads [-s SERVICE[@ADDRESS]]... [-c SERVICE@ADDRESS] [-n COUNT] [-f] [-g FILE] [-x] [-w]
- *	     DEVICE GID-INDEX
+ *	mads [-s SERVICE[@ADDRESS]]... [-c SERVICE@ADDRESS] [-n COUNT] [-i PAUSE-US] [-f] [-g FILE]
+ *	     [-x] [-w] DEVICE GID-INDEX
  *
  *   -s	bind the service, at the address or at any, and answer each REQ for it by a REP. What cannot
  *	be bound is said and passed over
  *   -c	send COUNT REQs for the service there, each again until its REP has come
+ *   -i	sleep so long before each REQ but the first
  *   -f	fork first: nothing of it is the child's
  *   -g	begin to ask when FILE is there
  *   -x	before that send the same address what no client of a broker may send from QP 1: whoever
@@ -73,6 +74,7 @@ static struct {
 	uint64_t service, tid; /* of the first; no other process's are near it */
 	uint32_t count, done, repeated;
 	uint64_t sent_ms;
+	useconds_t pause_us;
 } asking = { .count = 1 };
 static uint64_t served;
 
@@ -283,8 +285,11 @@ static void take_rep(const struct cm_mad *m, const union ibv_gid *from)
 	must(m->tid == asking.tid + asking.done, "a REP of another transaction");
 	for (unsigned int i = 0; i < 92; i++)
 		must(m->data[i] == (uint8_t)(i + asking.done), "byte %u of the data", i);
-	if (++asking.done < asking.count)
-		send_req();
+	if (++asking.done == asking.count)
+		return;
+	if (asking.pause_us)
+		usleep(asking.pause_us);
+	send_req();
 }
 
 /*
@@ -448,11 +453,12 @@ int main(int argc, char **argv)
 	uint64_t end;
 	int c;
 
-	while ((c = getopt(argc, argv, "s:c:n:g:fxw")) != -1)
+	while ((c = getopt(argc, argv, "s:c:n:i:g:fxw")) != -1)
 		switch (c) {
 		case 's': parse_service(optarg); break;
 		case 'c': ask = optarg; break;
 		case 'n': asking.count = (uint32_t)atoi(optarg); break;
+		case 'i': asking.pause_us = (useconds_t)atoi(optarg); break;
 		case 'f': forks = true; break;
 		case 'g': go = optarg; break;
 		case 'x': hostile = true; break;
@@ -460,7 +466,7 @@ int main(int argc, char **argv)
 		default: return 2;
 		}
 	must(argc == optind + 2, "mads [-s SERVICE[@ADDRESS]]... [-c SERVICE@ADDRESS] [-n COUNT] "
-				 "[-f] [-g FILE] [-x] [-w] DEVICE GID-INDEX");
+				 "[-i PAUSE-US] [-f] [-g FILE] [-x] [-w] DEVICE GID-INDEX");
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGUSR1, &sa, NULL);
 	own.gid_index = (uint32_t)atoi(argv[optind + 1]);

@@ -10,7 +10,8 @@ netns_pair 4500
 install -m 755 "$TOOLS/mads" "$OWN/bin"
 
 TIMES=${XROCE_FIRST_TIMES:-5}
-MADS=1000000000 # without end
+# Without end. Who comes or goes takes many times as long: there are MADs under way each time.
+MADS=(-n 1000000000 -i 2000)
 
 # mads NAME NS WORDS... -- ARGUMENT...: one that is ready; its pid in $child
 mads() {
@@ -65,11 +66,11 @@ come_and_go() {
 	rm -f "$OWN/how"
 	: >"$OWN/started"
 	by_root $IF_A auto
-	mads first a -w -s 0x01064000 -s "0x01064001@$IP4_A" -c "0x01064003@$IP4_B" -n $MADS \
+	mads first a -w -s 0x01064000 -s "0x01064001@$IP4_A" -c "0x01064003@$IP4_B" "${MADS[@]}" \
 		-g "$OWN/go" || return
 	first=$child
 	by_root $IF_B never
-	mads peer b -w -s 0x01064003 -c "0x01064001@$IP4_A" -n $MADS || return
+	mads peer b -w -s 0x01064003 -c "0x01064001@$IP4_A" "${MADS[@]}" || return
 	peer=$child
 	: >"$OWN/go"
 	need_line first '^place 0x7ff$'
@@ -94,10 +95,10 @@ broker_dies() {
 	gids_for v4 || return
 	: >"$OWN/started"
 	by_root $IF_A auto
-	mads first a -w -s 0x01064000 -s "0x01064001@$IP4_A" -c "0x01064003@$IP4_B" -n $MADS || return
+	mads first a -w -s 0x01064000 -s "0x01064001@$IP4_A" -c "0x01064003@$IP4_B" "${MADS[@]}" || return
 	first=$child
 	by_root $IF_B never
-	mads peer b -w -s 0x01064003 -c "0x01064001@$IP4_A" -n $MADS || return
+	mads peer b -w -s 0x01064003 -c "0x01064001@$IP4_A" "${MADS[@]}" || return
 	peer=$child
 	by_user $IF_A auto
 	mads guest a -w -s 0x01064002 || return

@@ -4,9 +4,10 @@
 # Pinned maps (user/attach/pin.h): what is pinned, for whom, that it is what the process counts;
 # that it goes with the process, however that ends; and directories in which nothing is pinned.
 . "$(dirname "$0")/lib/case.sh"
+. "$(dirname "$0")/lib/python.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
-install -m 755 "$TOOLS/pin_reader" "$OWN/bin/"
+install -m 755 "$TOOLS"/{pin_reader,steady_pingpong} "$OWN/bin/"
 
 BPF=$WORK/bpf
 PINS=$BPF/pins
@@ -41,7 +42,7 @@ need_empty() { need_equal "what is in the file system" "$(find "$BPF" -mindepth 
 server() {
 	local name=$1 ns=$2 dev=$IF_A
 	[ "$ns" = b ] && dev=$IF_B
-	start "$name" "$ns" "${@:4}" ibv_rc_pingpong -d xroce_$dev -g 0 -n 1000000000 -p "$3"
+	start "$name" "$ns" "${@:4}" "$OWN/bin/steady_pingpong" -d xroce_$dev -g 0 -p "$3"
 	wait_until 10 listens_or_gone "$ns" "$3" "$child"
 	listens "$ns" "$3" || { fail "$name does not listen"; show "$name"; return 1; }
 }
@@ -64,7 +65,7 @@ alone() {
 	local program=$child
 	dir=$(at a $IF_A "alone-$program")
 	need_pinned "$dir" "$MAPS"
-	start client b "$XROCE" run --dev $IF_B -- ibv_rc_pingpong -d $DEV_B -g 0 -n 1000000000 -p 18630 $IP4_A
+	start client b "$XROCE" run --dev $IF_B -- "$OWN/bin/steady_pingpong" -d $DEV_B -g 0 -p 18630 $IP4_A
 	client=$child
 	wait_until 30 has_sent "$dir" 1000 || { fail "nothing is counted"; show program; show client; }
 	kill -STOP "$program" "$client"
@@ -199,10 +200,10 @@ killed_alone() {
 }
 # of this network namespace
 has_no_keeper() {
-	local p ours
+	local p ours name
 	ours=net:[$NET_A]
 	for p in /proc/[0-9]*; do
-		[ "$(cat "$p/comm" 2>/dev/null)" = xroce-pins ] && [ "$(readlink "$p/ns/net" 2>/dev/null)" = "$ours" ] && return 1
+		{ read -r name <"$p/comm"; } 2>/dev/null && [ "$name" = xroce-pins ] && [ "$(readlink "$p/ns/net" 2>/dev/null)" = "$ours" ] && return 1
 	done
 	return 0
 }

@@ -8,7 +8,7 @@
  * Without HOST it is the responder. Both send each other a short message first, but for FAULT
  * pkey. Then, of the requester:
  *
- *	bulk	long WRITEs for ever
+ *	bulk	long WRITEs for ever, as many as keep a path busy and no processor
  *	pkey	the same
  *	key	a WRITE with a wrong R_Key
  *	invalid	a SEND that is longer than the receive
@@ -34,7 +34,8 @@
 #define CQ_ENTRIES 8
 #define SHORT	   64u
 #define LONG	   65536u
-#define BULK	   8 /* WRITEs under way */
+#define BULK	   8	/* WRITEs under way at first */
+#define PAUSE_US   5000 /* before each of the later ones */
 
 static volatile sig_atomic_t stop;
 static struct ibv_qp *qp;
@@ -120,7 +121,7 @@ static void begin(const char *fault)
 		request(IBV_WR_RDMA_WRITE, LONG, peer.rkey);
 }
 
-/* Until TERM. As each WRITE ends another one begins, until one fails. */
+/* Until TERM. A while after each WRITE has ended another one begins, until one fails. */
 static void go_on(bool is_bulk)
 {
 	struct ibv_wc wc;
@@ -134,6 +135,7 @@ static void go_on(bool is_bulk)
 			fflush(stdout);
 			has_failed = true;
 		} else if (n && is_bulk && !has_failed) {
+			usleep(PAUSE_US);
 			request(IBV_WR_RDMA_WRITE, LONG, peer.rkey);
 		} else if (!n) {
 			usleep(200);

@@ -5,8 +5,10 @@
 # `xroce stat --json` says and what the maps have, of the processes that the user may see; the
 # process that serves them is none of the program's, and nothing of it stays, whoever is killed.
 . "$(dirname "$0")/lib/case.sh"
+. "$(dirname "$0")/lib/python.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
+install -m 755 "$TOOLS/steady_pingpong" "$OWN/bin/"
 
 RUN=("$OWN/bin/xroce" run --dev $IF_A --)
 USER_=(setpriv --reuid=12345 --regid=12346 --clear-groups --inh-caps=-all --bounding-set=-all)
@@ -24,10 +26,10 @@ see() { look "$@" || { fail "it ended with $?: $*"; show looked; return 1; }; }
 
 # The processes that serve counters in this network namespace: no other test's.
 servers() {
-	local ours p
+	local ours p name
 	ours=net:[$(stat -L -c %i /run/netns/$NS_A)]
 	for p in /proc/[0-9]*; do
-		[ "$(cat "$p/comm" 2>/dev/null)" = xroce-counters ] || continue
+		{ read -r name <"$p/comm"; } 2>/dev/null && [ "$name" = xroce-counters ] || continue
 		[ "$(readlink "$p/ns/net" 2>/dev/null)" = "$ours" ] && echo "${p#/proc/}"
 	done
 }
@@ -43,7 +45,7 @@ no_servers() {
 # stopped. The values are in `looked`, a line "NAME VALUE" each.
 agree() {
 	# shellcheck disable=SC2016 # the inner shell's
-	see "$1" "${RUN[@]}" sh -c 'cd "$0" && for f in counters/* hw_counters/*; do echo "$f $(cat $f)"; done' $PORT || return
+	see "$1" "${RUN[@]}" sh -c 'cd "$0" && grep "" counters/* hw_counters/* | sed "s/:/ /"' $PORT || return
 	# shellcheck disable=SC2086
 	in_a timeout 30 ${as[$1]} "$OWN/bin/xroce" stat --json --dev $IF_A >"$WORK/stat.out" 2>/dev/null
 	python3 - "$WORK/stat.out" "$WORK/looked.out" >"$WORK/differ.out" 2>&1 <<-'END' || { fail "$1: not what stat says"; show differ; }
@@ -71,11 +73,11 @@ of_file() { sed -n "s|^$1 ||p" "$WORK/looked.out"; }
 # $server and $client.
 traffic() {
 	# shellcheck disable=SC2086
-	start server a ${as[$1]} "${RUN[@]}" ibv_rc_pingpong -d $DEV_A -g 0 -n 1000000000 -p "$2"
+	start server a ${as[$1]} "${RUN[@]}" "$OWN/bin/steady_pingpong" -d $DEV_A -g 0 -p "$2"
 	server=$child
 	wait_until 10 listens_or_gone a "$2" "$server"
 	# shellcheck disable=SC2086
-	start client b ${as[${3:-root}]} "$OWN/bin/xroce" run --dev $IF_B -- ibv_rc_pingpong -d $DEV_B -g 0 -n 1000000000 -p "$2" $IP4_A
+	start client b ${as[${3:-root}]} "$OWN/bin/xroce" run --dev $IF_B -- "$OWN/bin/steady_pingpong" -d $DEV_B -g 0 -p "$2" $IP4_A
 	client=$child
 	wait_until 30 has_sent "$server" 1000 || { fail "no traffic"; show server; show client; return 1; }
 	kill -STOP "$client" "$server"

@@ -5,6 +5,7 @@
 # come and are killed; names that a terminal must not obey. As tables and JSON: no escape codes, and
 # rates that add up to the counters that `xroce stat` shows; a user sees its own.
 . "$(dirname "$0")/lib/case.sh"
+. "$(dirname "$0")/lib/python.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
 
@@ -52,11 +53,11 @@ live() {
 
 # pair NAME [PROGRAM]: an endless pingpong between A and B; pids in $server and $client
 pair() {
-	local program=${1:-ibv_rc_pingpong}
-	start server a "$XROCE" run --dev $IF_A -- "$program" -d $DEV_A -g 0 -n 1000000000
+	local program=${1:-$TOOLS/steady_pingpong}
+	start server a "$XROCE" run --dev $IF_A -- "$program" -d $DEV_A -g 0
 	server=$child
 	wait_until 10 listens_or_gone a 18515 "$server"
-	start client b "$XROCE" run --dev $IF_B -- ibv_rc_pingpong -d $DEV_B -g 0 -n 1000000000 $IP4_A
+	start client b "$XROCE" run --dev $IF_B -- "$TOOLS/steady_pingpong" -d $DEV_B -g 0 $IP4_A
 	client=$child
 	wait_until 10 has_counted 1000 || { fail "nothing is counted"; show server; show client; return 1; }
 }
@@ -74,14 +75,14 @@ keys_and_views() {
 	before=$(modes)
 	live -w 0.2 || return
 	need_equal "another page, no cursor, no wrap" "$(modes | head -1)" "1 0 0"
-	sees "^$IF_A +$qpn RC +rts +$server ibv_rc_pingpong $IP4_B +[0-9.]+[kMG] +[0-9.]+[kMG] " "the queue pair"
+	sees "^$IF_A +$qpn RC +rts +$server steady_pingpong $IP4_B +[0-9.]+[kMG] +[0-9.]+[kMG] " "the queue pair"
 	sees "^$IF_A +rx +[0-9.]+[kMG]b/s +[0-9.]+k?p/s +tx .* drops +[0-9.]+k?/s \\([0-9]+\\)  lost +0/s" "the interface"
 	sees "^$IF_A .*[▁▂▃▄▅▆▇█]{3}" "a spark line"
 	sees "^xroce top +[0-9:]+ +queue pairs 1  by RATE  every 0.2 s" "the head"
 	keys p; sees '^xroce top .* processes 1  by RATE' "p"
-	sees "^$IF_A +$server ibv_rc_pingpong +1 " "p: the process"
+	sees "^$IF_A +$server steady_pingpong +1 " "p: the process"
 	keys c; sees '^xroce top .* completion queues 1  by COMP' "c"
-	sees "^$IF_A +[0-9]+ +$server ibv_rc_pingpong +[0-9.]+k?" "c: the CQ"
+	sees "^$IF_A +[0-9]+ +$server steady_pingpong +[0-9.]+k?" "c: the CQ"
 	keys i; sees '^xroce top .* interfaces [0-9]+  by RATE' "i"
 	sees "^$IF_A +1 +1 +[0-9.]+[kMG]" "i: the interface"
 	keys Q; sees '^xroce top .* queue pairs 1  by RATE' "Q"
@@ -119,7 +120,7 @@ paused_stays() {
 	live -w 0.1 || return
 	keys Space; sees paused "space"
 	row=$(screen | grep "^$IF_A +*0x")
-	wait_until 10 has_counted $(($(counter "$server" xroce_eng_stat rx_packets) + 5000))
+	wait_until 10 has_counted $(($(counter "$server" xroce_eng_stat rx_packets) + 2000))
 	keys r; sees reversed "r while it is paused"
 	need_equal "the row" "$(screen | grep "^$IF_A +*0x")" "$row"
 	keys q
@@ -248,13 +249,13 @@ watched_is_killed() {
 	live -w 0.1 || return
 	sees '^ No queue pairs' "nobody"
 	pair || return
-	sees " $server ibv_rc_pingpong" "a program that has come"
+	sees " $server steady_pingpong" "a program that has come"
 	{ kill -9 "$server"; finish "$server" 5; } 2>/dev/null
 	old=$server
-	sees_not " $server ibv_rc_pingpong" "a program that was killed"
+	sees_not " $server steady_pingpong" "a program that was killed"
 	stop "$client"
 	pair || return
-	sees " $server ibv_rc_pingpong" "the next one"
+	sees " $server steady_pingpong" "the next one"
 	[ "$server" != "$old" ] || fail "the same pid"
 	keys q; sees '^ready' "q"
 	end_pair
@@ -275,7 +276,7 @@ interface_comes() {
 hostile_name() {
 	local evil
 	evil=$WORK/$(printf 'a\033[31m\xe4\xb8\xad\007')
-	install -m 755 "$(command -v ibv_rc_pingpong)" "$evil"
+	install -m 755 "$TOOLS/steady_pingpong" "$evil"
 	pair "$evil" || return
 	terminal NO_COLOR=1 || return
 	t pipe-pane "cat >$WORK/raw"
@@ -328,9 +329,9 @@ tables() {
 	shown -n 3 -w 0.1 || fail "exit status $?"
 	grep -qP '[\x00-\x09\x0b-\x1f\x7f-\xff]' "$WORK/shown.out" && fail "more than printable ASCII in a pipe"
 	need_equal "tables" "$(grep -c '^DEV .*QPN' "$WORK/shown.out")" 3
-	need_line shown "^$IF_A +0x[0-9a-f]{6} +RC +rts +$server +ibv_rc_pingpong +$IP4_B +[0-9.]+[kMG] "
+	need_line shown "^$IF_A +0x[0-9a-f]{6} +RC +rts +$server +steady_pingpong +$IP4_B +[0-9.]+[kMG] "
 	shown --view processes --batch -n 1 -w 0.1 || fail "exit status $?"
-	need_line shown "^$IF_A +$server +ibv_rc_pingpong +1 +[0-9.]+[kMG] "
+	need_line shown "^$IF_A +$server +steady_pingpong +1 +[0-9.]+[kMG] "
 	shown --view cqs -n 1 -w 0.1 && need_line shown '^DEV +CQ +PID'
 	shown --view interfaces -n 1 -w 0.1 && need_line shown "^$IF_A +1 +1 "
 	shown --peer $IP4_B -n 1 -w 0.1 || fail "its peer: exit status $?"

@@ -4,6 +4,7 @@
 # xroce trace: each event that the process counts has a line, each packet too; filters; what a
 # dead peer leads to.
 . "$(dirname "$0")/lib/case.sh"
+. "$(dirname "$0")/lib/python.sh"
 netns_chain 4500
 start cable p "$TOOLS/impair" -s 7 -l 30 -u 10 -r 10 pa pb
 wait_until 5 grep -q forwarding "$WORK/cable.out" || netns_die "no forwarder"

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# metrics.py FILE EXPRESSION: reads OpenMetrics by prometheus_client's parser, which takes nothing
-# else, and prints what the expression is. It knows
+# metrics.py FILE QUESTIONS ANSWERS: for each line of QUESTIONS, a FIFO, reads the OpenMetrics in
+# FILE by prometheus_client's parser, which takes nothing else, and writes what the expression in
+# that line is, or what went wrong, as a line to ANSWERS, another one, which has "ready" first. It
+# knows
 #   v(name, label=value...)  the one sample of these, an error if there is not exactly one
 #   s(name, label=value...)  all that match, as (labels, value)
 #   total(name, ...)         their sum
@@ -9,17 +11,28 @@
 #   families                 by name
 # and that what else is to be held of any exposition is: `valid` is True, or it has been raised.
 import json
+import os
 import re
 import sys
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-text = open(sys.argv[1], encoding="utf-8", newline="").read()
-families = {f.name: f for f in text_string_to_metric_families(text)}
-samples = {}
-for family in families.values():
-    for sample in family.samples:
-        samples.setdefault(sample.name, []).append((sample.labels, sample.value))
+path, questions, answers = sys.argv[1:]
+text, families, samples, valid = None, {}, {}, False
+
+
+def parse(new):
+    """Of a text that is the last one's, what is known of it holds."""
+    global text, families, samples, valid
+    if valid and new == text:
+        return
+    text, valid = new, False
+    families = {f.name: f for f in text_string_to_metric_families(text)}
+    samples = {}
+    for family in families.values():
+        for sample in family.samples:
+            samples.setdefault(sample.name, []).append((sample.labels, sample.value))
+    valid = check()
 
 
 def s(name, **labels):
@@ -64,5 +77,22 @@ def check():
     return True
 
 
-valid = check()
-print(eval(sys.argv[2]))
+def answer(expression):
+    try:
+        with open(path, encoding="utf-8", newline="") as f:
+            parse(f.read())
+        return str(eval(expression, globals()))
+    except Exception as e:
+        return f"{type(e).__name__}: {e}"
+
+
+def write(said):
+    with open(answers, "w", encoding="utf-8") as f:
+        print(said.replace("\n", " "), file=f)
+
+
+# opened both ways, it never ends
+with open(os.open(questions, os.O_RDWR), encoding="utf-8") as asked:
+    write("ready")
+    for line in asked:
+        write(answer(line.rstrip("\n")))
