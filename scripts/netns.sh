@@ -48,12 +48,19 @@ split_words() {
 	second_=("${@:2}")
 }
 
-# wait_until SECONDS COMMAND...: poll the command until it succeeds. Returns 1 when the time is up.
+# More wait for a processor than two for each that there is.
+netns_processors=$(getconf _NPROCESSORS_ONLN)
+netns_is_busy() { local load; read -r load _ </proc/loadavg; [ "${load%.*}" -gt $((2 * netns_processors)) ]; }
+
+# wait_until SECONDS COMMAND...: poll the command until it succeeds. Returns 1 when the time is up;
+# that is up to three times as long while the machine has much else to do.
 wait_until() {
-	local end=$((SECONDS + $1 + 1))
+	local end=$((SECONDS + $1 + 1)) last=$((SECONDS + 3 * $1 + 1))
 	shift
 	until "$@" >/dev/null 2>&1; do
-		[ $SECONDS -ge $end ] && return 1
+		if [ $SECONDS -ge $end ]; then
+			[ $SECONDS -lt $last ] && netns_is_busy || return 1
+		fi
 		read -r -t 0.02 <>"$WORK/quiet"
 	done
 	return 0

@@ -663,7 +663,7 @@ nothing_leaks() {
 spares_settle() {
 	settled_fds=$(descriptors)
 	settled_bpf="$(bpf_ids "$server" prog | wc -l) $(bpf_ids "$server" map | wc -l)"
-	read -r -t 0.2 <> <(:)
+	read -r -t 0.2 <>"$WORK/quiet"
 	[ "$settled_fds" = "$(descriptors)" ]
 }
 

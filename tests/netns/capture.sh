@@ -147,7 +147,7 @@ ends() {
 }
 sleep_until_lease_passes() {
 	local until=$(($(date +%s%N) + 2100000000))
-	while [ "$(date +%s%N)" -lt $until ]; do read -r -t 0.05 <> <(:); done
+	while [ "$(date +%s%N)" -lt $until ]; do read -r -t 0.05 <>"$WORK/quiet"; done
 }
 netns_end_captures() {
 	local pid

@@ -27,7 +27,7 @@ settled=
 settles() {
 	local before=$settled
 	settled=$(has)
-	[ "$settled" = "$before" ] || { read -r -t 0.3 <> <(:); false; }
+	[ "$settled" = "$before" ] || { read -r -t 0.3 <>"$WORK/quiet"; false; }
 }
 has_settled_at() { [ "$(descriptors)" = "${1%% *}" ] && [ "$(has)" = "$1" ]; }
 
@@ -67,12 +67,12 @@ pair() {
 # One that is beginning still is ended by it, as it is by what follows.
 hurry() {
 	kill -USR1 "$@" 2>/dev/null
-	read -r -t 0.03 <> <(:)
+	read -r -t 0.03 <>"$WORK/quiet"
 }
 
 # end PID HOW: its status does not matter
 end() {
-	[ "$2" != STOP ] || { kill -STOP "$1"; read -r -t 0.02 <> <(:); set -- "$1" KILL; }
+	[ "$2" != STOP ] || { kill -STOP "$1"; read -r -t 0.02 <>"$WORK/quiet"; set -- "$1" KILL; }
 	kill -"$2" "$1" 2>/dev/null
 	finish "$1" 5 2>/dev/null
 }
@@ -110,7 +110,7 @@ killed_clients() {
 		fi
 		pair victim$i $((18720 + i)) a
 		firsts[i]=$first seconds[i]=$second
-		read -r -t 0.1 <> <(:)
+		read -r -t 0.1 <>"$WORK/quiet"
 	done
 	hurry "${firsts[@]}" "${seconds[@]}"
 	for i in 0 1 2 3 4; do

@@ -158,11 +158,11 @@ killed_anywhere() {
 		broker=$child
 		if [ $((i % 3)) != 0 ]; then
 			# as it begins
-			read -r -t 0.0$((RANDOM % 90 + 10)) <> <(:)
+			read -r -t 0.0$((RANDOM % 90 + 10)) <>"$WORK/quiet"
 		else
 			wait_until 10 test -c $NODES/$DEV_A
 			kill -TERM "$broker"
-			read -r -t 0.00$((RANDOM % 10)) <> <(:)
+			read -r -t 0.00$((RANDOM % 10)) <>"$WORK/quiet"
 		fi
 		kill_both
 		in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1

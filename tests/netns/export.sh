@@ -21,7 +21,7 @@ done
 # scrape [CURL-OPTION...]: the exporter's OpenMetrics, in `scraped`.
 scrape() {
 	# requests within 100 ms are answered by one text: this one is of now
-	read -r -t 0.11 <> <(:)
+	read -r -t 0.11 <>"$WORK/quiet"
 	in_a curl -sf -m 30 -H 'Accept: application/openmetrics-text; version=1.0.0' "$@" \
 		"http://127.0.0.1:$port/metrics" >"$WORK/scraped.out"
 }

@@ -12,7 +12,7 @@ TIMES=${XROCE_FIRST_TIMES:-8}
 guests_died=
 
 # pause MS: a moment of death, nothing that is waited for
-pause() { read -r -t "$(printf '0.%03d' "$1")" <> <(:); }
+pause() { read -r -t "$(printf '0.%03d' "$1")" <>"$WORK/quiet"; }
 moment() { echo $(($1 * $1 * 3 % 400)); }
 
 # begin_guests: they come, and may be told anything; $guest and $third

@@ -31,7 +31,7 @@ taps_are() { [ "$(taps)" = "$1" ]; }
 descriptors() { find "/proc/$broker/fd" -type l | wc -l; }
 anonymous() { sed -n 's/^RssAnon:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$broker/status"; }
 has() { echo "$(descriptors) $(bpf_ids "$broker" prog | wc -l) $(bpf_ids "$broker" map | wc -l) $(taps)"; }
-settles() { settled=$(has); read -r -t 0.3 <> <(:); [ "$settled" = "$(has)" ]; }
+settles() { settled=$(has); read -r -t 0.3 <>"$WORK/quiet"; [ "$settled" = "$(has)" ]; }
 has_settled_at() { [ "$(has)" = "$1" ]; }
 
 # hostile SECONDS COMMAND...: to its end, in $WORK/hostile.out
@@ -48,7 +48,7 @@ pair() {
 	local name=$1 port=$2 ns=$3 client=("${HONEST[@]}" "$OWN/xroce" run --share always)
 	local dev=$IF_A gid=$gid_a server
 	[ "$ns" = b ] && client=("$XROCE" run --share never) dev=$IF_B gid=$gid_b
-	local options=(-n 1 -x 20000 -k "$WORK/own/go" -p "$port" -s "$port" -m 4096)
+	local options=(-n 1 -x 20000 -k "$WORK/own/go" -p "$port" -s "$port" -m 4096 -T 16)
 	start "$name-server" a "${HONEST[@]}" "$OWN/xroce" run --share always --dev $IF_A -- \
 		"$OWN/vdata" -d $DEV_A -g "$gid_a" "${options[@]}"
 	server=$child

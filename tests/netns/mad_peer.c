@@ -41,7 +41,7 @@ static struct {
 	struct sockaddr_in own, to;
 	uint32_t own_id; /* another one each time */
 	uint32_t id;	 /* of the other end */
-	/* how often something of this kind may still come, as we had said a thing that often more */
+	/* how often more this may come, as what it answers was said again */
 	enum cm_kind answer;
 	int more_answers;
 } peer;

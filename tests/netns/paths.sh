@@ -126,10 +126,10 @@ ends_differ() {
 start_data() {
 	gids_once v4 || return
 	: >"$WORK/go"
-	XROCE_TX=$1 start_on server a "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -m 1024 -n 10 -s 7 -k "$WORK/go"
+	XROCE_TX=$1 start_on server a "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -m 1024 -n 10 -s 7 -T 16 -k "$WORK/go"
 	server=$child
 	wait_until 10 listens_or_gone a 18600 "$server"
-	XROCE_TX=$1 start_on client b "$TOOLS/vdata" -d $DEV_B -g "$gid_b" -m 1024 -n 10 -s 7 -k "$WORK/go" $IP4_A
+	XROCE_TX=$1 start_on client b "$TOOLS/vdata" -d $DEV_B -g "$gid_b" -m 1024 -n 10 -s 7 -T 16 -k "$WORK/go" $IP4_A
 	client=$child
 }
 
@@ -142,7 +142,7 @@ end_data() {
 		rc=$?
 		need_equal "exit status of vdata" $rc 0
 	done
-	need_line server "^vdata: rc seed 7 side 0: [0-9]+ messages, [0-9]+ bytes right" || return
+	need_line server "^vdata: rc seed 7 side 0: [0-9]+ messages, [0-9]+ bytes right"
 	need_line client "^vdata: rc seed 7 side 1: [0-9]+ messages, [0-9]+ bytes right"
 }
 
@@ -185,7 +185,7 @@ losses_seen() {
 # Again and again, and each time for less than a connection takes to give up.
 is_slowed_by_losses() {
 	in_b ip link set $IF_B mtu 600
-	read -r -t 0.12 <> <(:)
+	read -r -t 0.12 <>"$WORK/quiet"
 	in_b ip link set $IF_B mtu 4500
 	is_slowed "$@"
 }

@@ -56,7 +56,7 @@ pinned() {
 
 # Nothing happens, so nobody wakes; what the last event left behind is over when two looks in a row
 # agree.
-asleep() { local n; n=$(switches "$1"); read -r -t 0.3 <> <(:); [ "$n" = "$(switches "$1")" ]; }
+asleep() { local n; n=$(switches "$1"); read -r -t 0.3 <>"$WORK/quiet"; [ "$n" = "$(switches "$1")" ]; }
 idle() {
 	run_vector 1 50 || return
 	wait_until 10 asleep "$child" || fail "the threads do not fall asleep"
