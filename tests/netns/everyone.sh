@@ -312,7 +312,11 @@ both_killed() {
 namespace_gone() {
 	in_a unshare -m --propagation private bash -c '"$0" serve --files "$1" & broker=$!
 		until [ -c /dev/infiniband/xroce_$1 ]; do kill -0 $broker || exit; sleep 0.05; done
-		for p in $(pgrep -x xroce-files); do [ "$(readlink /proc/$p/ns/mnt)" = "$(readlink /proc/self/ns/mnt)" ] && kill -9 $p; done
+		for p in $(pgrep -x xroce-files); do
+			[ "$(readlink /proc/$p/ns/mnt)" = "$(readlink /proc/self/ns/mnt)" ] || continue
+			kill -9 $p
+			while readlink /proc/$p/ns/mnt >/dev/null; do sleep 0.02; done
+		done
 		kill -9 $broker; wait $broker; [ -c /dev/infiniband/xroce_$1 ] && echo left' "$XROCE" $IF_A >"$WORK/left.out" 2>&1
 	need_line left '^left$'
 	in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1 || fail "exit status $?"
