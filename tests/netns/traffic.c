@@ -3,9 +3,10 @@
  * Ordinary traffic beside RoCEv2: a TCP stream or UDP datagrams with known content, counted and
  * compared at the receiver.
  *
- *	traffic tcp PORT [HOST]		server without HOST; 16 MiB from the client to the server,
- *every byte compared traffic udp PORT [HOST]		1000 datagrams echoed one at a time, content
- *compared; none may be missing
+ *	traffic tcp PORT [HOST]	 16 MiB from the client to the server, every byte compared
+ *	traffic udp PORT [HOST]	 1000 datagrams echoed one at a time; none may be missing
+ *
+ * Without HOST it is the server.
  */
 #include <errno.h>
 #include <netdb.h>

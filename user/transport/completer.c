@@ -328,10 +328,9 @@ static void completer_remember_nak(struct requester *req, u32 psn, u8 syndrome)
 static rare void completer_take_refusal(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct requester *req = &qp->req;
-	enum qp_state state = qp_state(qp);
 	u8 code = req->refusal;
 
-	if (state != QPS_RTS && state != QPS_SQD)
+	if (!requests_go_on(qp_state(qp)))
 		return;
 	if (!completer_ack_before(e, qp, req->refused_psn, now_ns))
 		return;
@@ -357,9 +356,8 @@ void completer_give_up(struct engine *e, struct qp *qp, enum vendor_err verr, u6
 static inline enum xroce_drop completer_check_response(const struct qp *qp, u32 psn)
 {
 	const struct requester *req = &qp->req;
-	enum qp_state state = qp_state(qp);
 
-	if (!is_reliable(qp) || qp->xrc_target || (state != QPS_RTS && state != QPS_SQD) ||
+	if (!is_reliable(qp) || qp->xrc_target || !requests_go_on(qp_state(qp)) ||
 	    psn_diff(psn, req->sent_psn) >= 0)
 		return XROCE_DROP_unexpected_response;
 	return psn_diff(psn, req->unacked_psn) < 0 ? XROCE_DROP_psn_duplicate : XROCE_DROP_none;

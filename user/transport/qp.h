@@ -40,6 +40,12 @@
 /* QP states, with the values of enum ibv_qp_state. */
 enum qp_state { QPS_RESET, QPS_INIT, QPS_RTR, QPS_RTS, QPS_SQD, QPS_SQE, QPS_ERR };
 
+/* Whether requests that were begun go on: in SQD they are finished, and none is begun. */
+static inline bool requests_go_on(enum qp_state state)
+{
+	return state == QPS_RTS || state == QPS_SQD;
+}
+
 /* Send work request opcodes, with the values of enum ibv_wr_opcode. */
 enum wr_opcode {
 	WR_WRITE = 0,

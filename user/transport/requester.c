@@ -154,7 +154,7 @@ static struct send_wqe *requester_current_wqe(struct engine *e, struct qp *qp, u
 		struct send_wqe *wqe;
 
 		/* in SQD what was begun is finished and nothing else is begun */
-		if ((state != QPS_RTS && state != QPS_SQD) ||
+		if (!requests_go_on(state) ||
 		    req->tx == (state == QPS_SQD ? req->assigned : sq_prod(&qp->sq)))
 			return NULL;
 		wqe = sq_at(&qp->sq, req->tx);
@@ -413,14 +413,13 @@ static bool requester_unreliable_allowed(struct engine *e, struct qp *qp,
 u32 requester_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
 {
 	struct requester *req = &qp->req;
-	enum qp_state state = qp_state(qp);
 	bool reliable = is_reliable(qp);
 	struct packet p;
 	struct send_wqe *wqe;
 	u32 window, n = 1, len;
 	bool again, last, pauses;
 
-	if ((state != QPS_RTS && state != QPS_SQD) || req->rnr_wait || !rate_allows(e, qp, now_ns))
+	if (!requests_go_on(qp_state(qp)) || req->rnr_wait || !rate_allows(e, qp, now_ns))
 		return 0;
 	if (req->recovery.hole) {
 		len = recovery_output(e, qp, frame, now_ns);

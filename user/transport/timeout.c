@@ -61,12 +61,11 @@ static void timeout_of_ack(struct engine *e, struct qp *qp, bool adaptive, u64 n
 void timeout_expire(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct requester *req = &qp->req;
-	enum qp_state state = qp_state(qp);
 
 	if (qp->rate_limited) /* it may have waited for its rate */
 		engine_ready(e, qp, READY_REQUESTS | READY_REPLIES);
 	flow_expire(e, qp);
-	if (state != QPS_RTS && state != QPS_SQD)
+	if (!requests_go_on(qp_state(qp)))
 		return;
 	if (req->rnr_wait) {
 		if (req->rnr_until_ns <= now_ns) {
