@@ -48,7 +48,7 @@ pair() {
 	local name=$1 port=$2 ns=$3 client=("${HONEST[@]}" "$OWN/xroce" run --share always)
 	local dev=$IF_A gid=$gid_a server
 	[ "$ns" = b ] && client=("$XROCE" run --share never) dev=$IF_B gid=$gid_b
-	local options=(-n 1 -x 20000 -k "$WORK/own/go" -p "$port" -s "$port" -m 4096 -T 16)
+	local options=(-n 1 -x 20000 -k "$WORK/own/go" -p "$port" -s "$port" -m 4096 -T 16 -i 5)
 	start "$name-server" a "${HONEST[@]}" "$OWN/xroce" run --share always --dev $IF_A -- \
 		"$OWN/vdata" -d $DEV_A -g "$gid_a" "${options[@]}"
 	server=$child

@@ -25,9 +25,9 @@
 
 /*
  * The kernel lets go of the queue of a closed socket later, in a worker that waits for RTNL: on a
- * machine where interfaces come and go that has taken more than 200 ms.
+ * machine where interfaces come and go that has taken more than a second.
  */
-#define XSK_BUSY_MS	    1000
+#define XSK_BUSY_MS	    4000
 #define XSK_BUSY_LOOK_MS    32 /* from one try to the next, at most */
 /*
  * Places are given back to the fill ring this many at a time: each submission takes a cache line
