@@ -109,7 +109,11 @@ broker_ends() {
 			in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1 ||
 				{ fail "stop ends with $?"; show stop; }
 			;;
-		*) kill_brokers "$1" ;;
+		*)
+			# until they have seen it they answer nobody
+			guests_died=yes
+			kill_brokers "$1"
+			;;
 		esac
 		for side in guest third; do
 			finish "${!side}" 20
