@@ -6,7 +6,6 @@
 # and that the packets came through XDP, is.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/kept.sh"
-. "$(dirname "$0")/lib/perf_clock.sh"
 netns_pair 4500
 
 # perf TOOL FAMILY SIZE ITERATIONS [OPTION...]: server on A. What the server receives is data (send,
@@ -20,7 +19,7 @@ perf() {
 	gids_once "$family" || return
 	# The server makes its maps when the client has called, and is held for a moment then: -u 18
 	# lets a retry wait for a second.
-	keep=1 with_quick_clock client_server 18515 90 "$tool" -d $DEV_A -x "$gid_a" "${sized[@]}" -n "$n" -u 18 -F "$@" -- \
+	keep=1 client_server 18515 90 "$tool" -d $DEV_A -x "$gid_a" "${sized[@]}" -n "$n" -u 18 -F "$@" -- \
 		"$tool" -d $DEV_B -x "$gid_b" "${sized[@]}" -n "$n" -u 18 -F "$@" $IP4_A || return
 	# Bandwidth: bytes, iterations, peak, average, rate; latency: bytes, iterations, min, max,
 	# typical, average, ...
