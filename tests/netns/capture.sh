@@ -66,6 +66,20 @@ capa_looks() {
 	wait_until 10 looks "$capa" || fail "it does not look"
 }
 
+# Both do while data comes: the near one from the beginning, the far one before the end.
+ends_look() {
+	capa=$near
+	capa_looks
+	(
+		trap - EXIT
+		wait_until 20 looks_anywhere "$far"
+		rc=$?
+		rm -f "$WORK/go"
+		exit $rc
+	) &
+	waiter=$!
+}
+
 # A program on A that receives what B sends to no QP of it: 7 packets, each dropped.
 strangers() {
 	in_b python3 -c "
@@ -85,6 +99,14 @@ server_on_a() {
 # xroce_tell has, and no client of a broker has itself.
 looked_at() { trace_has '"listening": *'"$1"'\b'; }
 looks() { trace_has '"owner": *'"$1"'\b'; }
+# At any process of the machine.
+looks_anywhere() {
+	local map
+	for map in $(bpftool map show | awk '/ name \.data\.trace / { sub(":", "", $1); print $1 }'); do
+		bpftool -j map dump id "$map" 2>/dev/null | grep -qE '"owner": *'"$1"'\b' && return
+	done
+	return 1
+}
 trace_has() {
 	local prog map
 	for map in $({
@@ -179,14 +201,17 @@ under_load() {
 # seen at once, A has sent, as often at least (a busy machine loses some), also where the kernel
 # carried them as super-packets.
 both_ends() {
-	local family=$1 tx=$2 near far end
+	local family=$1 tx=$2 near far end waiter data capa
+	data=("$TOOLS/vdata" -t rc -m 1024 -n 40 -s 5 -k "$WORK/go")
 	gids_for "$family" || return
+	: >"$WORK/go"
 	capture near a $IF_A
 	near=$child
 	capture far b $IF_B
 	far=$child
-	XROCE_TX=$tx client_server 18600 60 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t rc -m 1024 -n 40 -s 5 -- \
-		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t rc -m 1024 -n 40 -s 5 $IP4_A || { stop "$near"; stop "$far"; return 1; }
+	before_client=ends_look XROCE_TX=$tx client_server 18600 60 "${data[@]}" -d $DEV_A -g "$gid_a" -- \
+		"${data[@]}" -d $DEV_B -g "$gid_b" $IP4_A || { stop "$near"; stop "$far"; return 1; }
+	wait "$waiter" || fail "the far one does not look"
 	captured near "$near"
 	captured far "$far"
 	for end in near far; do

@@ -250,6 +250,48 @@ siblings() {
 	exec 3<&-
 }
 
+# lock_of WHO: that user holds what the processes of all users begin under, until it is stopped; its
+# pid in $holder.
+lock_of() {
+	# shellcheck disable=SC2086
+	start holder a ${as[$1]} /usr/bin/python3 -c 'import fcntl, time
+lock = open("/proc/self/ns/user")
+fcntl.flock(lock, fcntl.LOCK_EX)
+print("held", flush=True)
+time.sleep(60)'
+	holder=$child
+	wait_until 10 grep -q held "$WORK/holder.out" || { fail "the lock is not to be had"; show holder; }
+}
+
+# One of the user's own is waited for, however long it needs: those that begin meanwhile have one
+# user namespace.
+own_lock() {
+	local i
+	lock_of user
+	for i in 1 2 3 4; do
+		start program$i a "${USER_[@]}" "${RUN[@]}" --dev $IF_A -- sh -c 'readlink /proc/self/ns/user; exec sleep 60'
+		pids[i]=$child
+	done
+	read -r -t 8 <>"$WORK/quiet"
+	need_equal "programs that did not wait" "$(cat "$WORK"/program[1-4].out | grep -c '^user:')" 0
+	stop "$holder"
+	for i in 1 2 3 4; do
+		wait_until 10 grep -q '^user:' "$WORK/program$i.out" || { fail "program $i does not run"; show program$i; }
+	done
+	need_equal "user namespaces" "$(cat "$WORK"/program[1-4].out | sort -u | grep -c '^user:')" 1
+	for i in 1 2 3 4; do
+		stop "${pids[i]}"
+	done
+}
+
+# Another user's keeps nobody from running.
+others_lock() {
+	lock_of nobody
+	see user "${RUN[@]}" --dev $IF_A -- ls /dev/infiniband/$DEV_A
+	is_gone_or_zombie "$holder" && fail "the lock was not held"
+	stop "$holder"
+}
+
 nested() {
 	see "$1" "${RUN[@]}" -- "${RUN[@]}" --dev $IF_A -- \
 		sh -c "$OWN/bin/sysfs $DEV_A &&
@@ -392,6 +434,8 @@ run_case files_down files_down
 run_case files_umask files_umask
 run_case mounts_apart mounts_apart
 run_case siblings siblings
+run_case own_lock own_lock
+run_case others_lock others_lock
 run_case broker_of_group broker_of_group
 run_case no_broker no_broker
 run_case root_has_it root_has_it

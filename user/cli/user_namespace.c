@@ -14,14 +14,53 @@
 #include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "../base/clock.h"
 #include "cli.h"
 #include "view.h"
 
 #define NS_USER	   "/proc/self/ns/user"
-/* For the lock: any user can hold it, so it is waited for no longer; then there are two. */
-#define LOCK_MS	   2000
+/*
+ * For the lock, which any user can hold: another's is waited for no longer, and then there may be
+ * two namespaces. Of this user's processes many may begin at once.
+ */
+#define LOCK_MS	    2000
+#define LOCK_OWN_MS 30000
+#define LOCK_LOOK_MS 10 /* from one look to the next, after a first ms */
+
+/* The process that holds the lock, by /proc/locks, or 0. */
+static pid_t lock_holder(int fd)
+{
+	FILE *f = fopen("/proc/locks", "re");
+	unsigned int major_, minor_;
+	unsigned long long inode;
+	char line[256];
+	struct stat st;
+	int found = 0, pid;
+
+	if (!f)
+		return 0;
+	while (!fstat(fd, &st) && !found && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%*d: FLOCK %*s WRITE %d %x:%x:%llu", &pid, &major_, &minor_,
+			   &inode) == 4 &&
+		    makedev(major_, minor_) == st.st_dev && inode == st.st_ino)
+			found = pid;
+	fclose(f);
+	return (pid_t)found;
+}
+
+static bool lock_is_own(int fd)
+{
+	const pid_t pid = lock_holder(fd);
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
+	/* of one that has just let go nothing is known */
+	return pid <= 0 || (!stat(path, &st) && st.st_uid == geteuid());
+}
 
 /*
  * Taken on the user namespace that all begin in, so nothing remains of it; gone with its
@@ -29,12 +68,17 @@
  */
 static int lock_take(void)
 {
+	const u64 begin_ns = clock_now_ns();
 	const int fd = open(NS_USER, O_RDONLY | O_CLOEXEC);
+	u64 waited_ms = 0;
 
 	if (fd < 0)
 		return -errno;
-	for (int ms = 0; ms < LOCK_MS && flock(fd, LOCK_EX | LOCK_NB); ms++)
-		poll(NULL, 0, 1);
+	while (flock(fd, LOCK_EX | LOCK_NB) &&
+	       (waited_ms < LOCK_MS || (waited_ms < LOCK_OWN_MS && lock_is_own(fd)))) {
+		poll(NULL, 0, waited_ms ? LOCK_LOOK_MS : 1);
+		waited_ms = (clock_now_ns() - begin_ns) / NSEC_PER_MSEC;
+	}
 	return fd;
 }
 
@@ -79,6 +123,19 @@ static bool process_has_view(pid_t pid)
 	return has;
 }
 
+static bool process_is_trial(pid_t pid)
+{
+	FILE *f = proc_open(pid, "comm");
+	char name[32] = "";
+	bool is;
+
+	if (!f)
+		return true; /* it has gone */
+	is = !fgets(name, sizeof(name), f) || !strcmp(name, VIEW_TRIAL "\n");
+	fclose(f);
+	return is;
+}
+
 /* Was it made by this user, in the namespace that `here` is? */
 static bool namespace_is_child(int ns, const struct stat *here)
 {
@@ -111,7 +168,8 @@ static int namespace_of(pid_t pid, const struct stat *here)
 		return -1;
 	if (fstat(ns, &st) || st.st_ino == here->st_ino || !namespace_is_child(ns, here) ||
 	    !map_is_identity(pid, "uid_map", geteuid()) ||
-	    !map_is_identity(pid, "gid_map", getegid()) || !process_has_view(pid)) {
+	    !map_is_identity(pid, "gid_map", getegid()) || !process_has_view(pid) ||
+	    process_is_trial(pid)) {
 		close(ns);
 		return -1;
 	}

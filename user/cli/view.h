@@ -36,6 +36,11 @@ int view_enter(const struct netdev *devs, u32 n, int *counters_err);
 int view_mount(const struct netdev *devs, u32 n, struct view_counters *c);
 /* What /proc/PID/mountinfo calls the file systems of view_mount(). */
 #define VIEW_SOURCE "xroce"
+/*
+ * The name (comm) of a child that only finds out whether all this works: its user namespace is
+ * nobody's to join, as it goes with it.
+ */
+#define VIEW_TRIAL "xroce-trial"
 
 /*
  * view_counters.c: begins the process that serves the counters of n devices, in the user namespace
