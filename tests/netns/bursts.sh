@@ -7,7 +7,7 @@
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
-# Frames that the kernel did not hand to the other interface: veth's ring has 256 places, and whoever
+# Frames that the kernel did not hand to the other interface: a ring of veth has 256 places, and who
 # empties it waits for a processor at times.
 path_drops() { { in_a cat /proc/net/dev && in_b cat /proc/net/dev; } | awk '$1 ~ /^v[ab]:/ { n += $13 } END { print n + 0 }'; }
 
