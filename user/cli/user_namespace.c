@@ -21,20 +21,22 @@
 #include "cli.h"
 #include "view.h"
 
-#define NS_USER	   "/proc/self/ns/user"
+#define NS_USER "/proc/self/ns/user"
 /*
  * For the lock, which any user can hold: another's is waited for no longer, and then there may be
  * two namespaces. Of this user's processes many may begin at once.
  */
-#define LOCK_MS	    2000
-#define LOCK_OWN_MS 30000
+#define LOCK_MS	     2000
+#define LOCK_OWN_MS  30000
 #define LOCK_LOOK_MS 10 /* from one look to the next, after a first ms */
+/* so many looks that find no holder of this user's: one may have let go between two */
+#define LOCK_STRANGE 3
 
 /* The process that holds the lock, by /proc/locks, or 0. */
 static pid_t lock_holder(int fd)
 {
 	FILE *f = fopen("/proc/locks", "re");
-	unsigned int major_, minor_;
+	unsigned int dev_major, dev_minor;
 	unsigned long long inode;
 	char line[256];
 	struct stat st;
@@ -42,13 +44,15 @@ static pid_t lock_holder(int fd)
 
 	if (!f)
 		return 0;
-	while (!fstat(fd, &st) && !found && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%*d: FLOCK %*s WRITE %d %x:%x:%llu", &pid, &major_, &minor_,
+	if (fstat(fd, &st))
+		st = (struct stat){ 0 };
+	while (!found && fgets(line, sizeof(line), f))
+		if (sscanf(line, "%*d: FLOCK %*s WRITE %d %x:%x:%llu", &pid, &dev_major, &dev_minor,
 			   &inode) == 4 &&
-		    makedev(major_, minor_) == st.st_dev && inode == st.st_ino)
+		    makedev(dev_major, dev_minor) == st.st_dev && inode == st.st_ino)
 			found = pid;
 	fclose(f);
-	return (pid_t)found;
+	return found;
 }
 
 static bool lock_is_own(int fd)
@@ -58,8 +62,7 @@ static bool lock_is_own(int fd)
 	struct stat st;
 
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	/* of one that has just let go nothing is known */
-	return pid <= 0 || (!stat(path, &st) && st.st_uid == geteuid());
+	return pid > 0 && !stat(path, &st) && st.st_uid == geteuid();
 }
 
 /*
@@ -71,11 +74,15 @@ static int lock_take(void)
 	const u64 begin_ns = clock_now_ns();
 	const int fd = open(NS_USER, O_RDONLY | O_CLOEXEC);
 	u64 waited_ms = 0;
+	u32 strange = 0;
 
 	if (fd < 0)
 		return -errno;
-	while (flock(fd, LOCK_EX | LOCK_NB) &&
-	       (waited_ms < LOCK_MS || (waited_ms < LOCK_OWN_MS && lock_is_own(fd)))) {
+	while (flock(fd, LOCK_EX | LOCK_NB)) {
+		if (waited_ms >= LOCK_MS)
+			strange = lock_is_own(fd) ? 0 : strange + 1;
+		if (waited_ms >= LOCK_OWN_MS || strange == LOCK_STRANGE)
+			break;
 		poll(NULL, 0, waited_ms ? LOCK_LOOK_MS : 1);
 		waited_ms = (clock_now_ns() - begin_ns) / NSEC_PER_MSEC;
 	}
