@@ -250,6 +250,29 @@ siblings() {
 	exec 3<&-
 }
 
+# sleeper NAME COMMAND...: a program by that command, which says its user namespace; pid in $child
+sleeper() {
+	start "$1" a "${@:2}" "${USER_[@]}" "${RUN[@]}" --dev $IF_A -- sh -c 'readlink /proc/self/ns/user; exec sleep 60'
+	wait_until 10 grep -q '^user:' "$WORK/$1.out" || { fail "$1 does not run"; show "$1"; }
+}
+# A container's, which those outside see and which does not see them, is not theirs.
+container_apart() {
+	local pid pids=()
+	# its first process stays root's: one that becomes another's outlives unshare
+	sleeper apart unshare --pid --fork --kill-child --mount-proc sh -c '"$@" & wait' -
+	pids+=("$child")
+	sleeper program1
+	pids+=("$child")
+	sleeper program2
+	pids+=("$child")
+	need_equal "user namespaces outside" "$(cat "$WORK"/program[12].out | sort -u | grep -c '^user:')" 1
+	need_equal "user namespaces" "$(cat "$WORK"/{apart,program[12]}.out | sort -u | grep -c '^user:')" 2
+	for pid in "${pids[@]}"; do
+		kill -9 "$pid"
+		finish "$pid" 5 || :
+	done
+}
+
 # lock_of WHO: that user holds what the processes of all users begin under, until it is stopped; its
 # pid in $holder.
 lock_of() {
@@ -434,6 +457,7 @@ run_case files_down files_down
 run_case files_umask files_umask
 run_case mounts_apart mounts_apart
 run_case siblings siblings
+run_case container_apart container_apart
 run_case own_lock own_lock
 run_case others_lock others_lock
 run_case broker_of_group broker_of_group

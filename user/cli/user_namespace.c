@@ -159,6 +159,20 @@ static bool namespace_is_child(int ns, const struct stat *here)
 	return is;
 }
 
+/*
+ * Is it in this PID namespace? One of a container's is seen from outside, but sees none outside: so
+ * those in there have made a user namespace of their own, and those out here one for each other.
+ */
+static bool process_is_beside(pid_t pid)
+{
+	char path[64];
+	struct stat own, its;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/pid", (int)pid);
+	return !stat("/proc/self/ns/pid", &own) && !stat(path, &its) && own.st_ino == its.st_ino &&
+	       own.st_dev == its.st_dev;
+}
+
 /* Returns the process's user namespace, if it is one to join, or -1. */
 static int namespace_of(pid_t pid, const struct stat *here)
 {
@@ -167,7 +181,7 @@ static int namespace_of(pid_t pid, const struct stat *here)
 	int ns;
 
 	snprintf(path, sizeof(path), "/proc/%d", (int)pid);
-	if (stat(path, &st) || st.st_uid != geteuid())
+	if (stat(path, &st) || st.st_uid != geteuid() || !process_is_beside(pid))
 		return -1;
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", (int)pid);
 	ns = open(path, O_RDONLY | O_CLOEXEC);
