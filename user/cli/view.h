@@ -64,7 +64,7 @@ void view_counters_rmdir(const char *dir, const struct netdev *dev);
 
 /*
  * user_namespace.c: a user namespace of the caller's user and group alone. One that view_enter()
- * made for another process of the same user and group is joined: processes of different user
+ * made for another process of them and of this PID namespace is joined: processes of different user
  * namespaces may not look into each other's memory (process_vm_readv(2), /proc/PID/fd), by which
  * MPI and UCX hand over data on one host. Returns a descriptor to close when the files are mounted,
  * by which this namespace is found: until then others wait before they make one; or -errno. An
