@@ -239,7 +239,7 @@ static int attach_alone(const struct netdev *dev, struct attachment *m, struct h
 	/* now, so that whoever comes meanwhile waits there, and does not find the name taken */
 	first_listen(dev, m);
 	err = attach_load(dev, m);
-	if (!err && m->in_dispatcher)
+	if (!err && hook_is_in_dispatcher(m))
 		first_forbid(m);
 	if (!err)
 		err = map_maps(dev, m);

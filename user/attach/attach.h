@@ -22,7 +22,8 @@ struct attachment {
 	u32 ifindex;
 	int holder_fd;
 	_Atomic int link_fd; /* what holds the program to the interface */
-	bool in_dispatcher; /* beside other programs (dispatcher.h), else alone */
+	/* beside other programs (dispatcher.h), else alone; relaxed: hook_is_in_dispatcher() */
+	_Atomic bool in_dispatcher;
 	struct xroce_bpf *bpf;
 	struct xdp_maps maps;
 	struct shard_io io[XROCE_MAX_SHARD]; /* info.shards of them */

@@ -171,7 +171,7 @@ static int hook_attach_into(const struct netdev *dev, struct attachment *m, bool
 		return attach_failed(dev, "put the XDP program into the dispatcher", fd);
 	m->info.native = native;
 	atomic_store_explicit(&m->link_fd, fd, memory_order_relaxed);
-	m->in_dispatcher = true;
+	atomic_store_explicit(&m->in_dispatcher, true, memory_order_relaxed);
 	return 0;
 }
 
@@ -187,7 +187,7 @@ static bool hook_attach_first(const struct netdev *dev, struct attachment *m)
 	}
 	if (fd >= 0) {
 		atomic_store_explicit(&m->link_fd, fd, memory_order_relaxed);
-		m->in_dispatcher = true;
+		atomic_store_explicit(&m->in_dispatcher, true, memory_order_relaxed);
 		return true;
 	}
 	if (!options_is_set(OPTION_QUIET))
@@ -226,7 +226,8 @@ static void hook_hold(struct attachment *m, int link_fd)
 
 void hook_follow(struct attachment *m)
 {
-	int fd = m->in_dispatcher ? dispatcher_follow(m->ifindex, hook_prog_fd(m)) : -ENOENT;
+	int fd = hook_is_in_dispatcher(m) ? dispatcher_follow(m->ifindex, hook_prog_fd(m)) :
+					    -ENOENT;
 
 	if (fd >= 0)
 		hook_hold(m, fd);
@@ -235,13 +236,12 @@ void hook_follow(struct attachment *m)
 void hook_detach(struct attachment *m)
 {
 	hook_hold(m, -1);
-	if (m->in_dispatcher)
+	if (atomic_exchange_explicit(&m->in_dispatcher, false, memory_order_relaxed))
 		dispatcher_leave(m->ifindex, hook_prog_fd(m));
-	m->in_dispatcher = false;
 }
 
 void hook_abandon(struct attachment *m)
 {
-	m->in_dispatcher = false;
+	atomic_store_explicit(&m->in_dispatcher, false, memory_order_relaxed);
 	hook_detach(m);
 }

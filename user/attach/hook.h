@@ -26,6 +26,12 @@ void hook_detach(struct attachment *m);
 /* The hook has another program: in a dispatcher anew, ours is held by this process again. */
 void hook_follow(struct attachment *m);
 
+/* Beside other programs. Any thread: one that detaches as the process ends may be at it. */
+static inline bool hook_is_in_dispatcher(const struct attachment *m)
+{
+	return atomic_load_explicit(&m->in_dispatcher, memory_order_relaxed);
+}
+
 /* Let go of it in a forked child: the parent's program stays where it is. */
 void hook_abandon(struct attachment *m);
 
