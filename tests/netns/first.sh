@@ -34,17 +34,9 @@ come_and_go() {
 
 # The same, of programs as they are: pingpongs and perftest between two processes of a user, while
 # the first is a pingpong over the wire that has no end.
-if command -v gcc >/dev/null; then
-	gcc -O2 -shared -fPIC -o "$WORK/paced.so" "$here/tests/netns/first/paced.c" || exit 1
-fi
-# paced COMMAND...: without a compiler it takes the processors
-paced() {
-	if [ -e "$WORK/paced.so" ]; then
-		LD_PRELOAD=$WORK/paced.so "$@"
-	else
-		"$@"
-	fi
-}
+. "$(dirname "$0")/lib/preload.sh"
+preload_make paced first/paced.c
+paced() { preloaded paced "$@"; }
 flows() { [ "$(counter "$1" xroce_rx redirected)" -gt "$2" ]; }
 still_flows() {
 	local n

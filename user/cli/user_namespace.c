@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "../base/clock.h"
+#include "../base/process.h"
 #include "cli.h"
 #include "view.h"
 
@@ -130,17 +131,13 @@ static bool process_has_view(pid_t pid)
 	return has;
 }
 
+/* Also of one that has gone. */
 static bool process_is_trial(pid_t pid)
 {
-	FILE *f = proc_open(pid, "comm");
-	char name[32] = "";
-	bool is;
+	char name[16]; /* what the kernel has of any */
 
-	if (!f)
-		return true; /* it has gone */
-	is = !fgets(name, sizeof(name), f) || !strcmp(name, VIEW_TRIAL "\n");
-	fclose(f);
-	return is;
+	process_name(pid, name, sizeof(name));
+	return !strcmp(name, VIEW_TRIAL) || !strcmp(name, "?");
 }
 
 /* Was it made by this user, in the namespace that `here` is? */

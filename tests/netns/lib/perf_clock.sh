@@ -5,13 +5,6 @@
 # each measures the processor's clock (perftest/clock.c). Without a compiler they take their time.
 # Sourced behind case.sh.
 
-if command -v gcc >/dev/null; then
-	gcc -O2 -shared -fPIC -o "$WORK/clock.so" "$here/tests/netns/perftest/clock.c" || exit 1
-fi
-with_quick_clock() {
-	if [ -e "$WORK/clock.so" ]; then
-		LD_PRELOAD=$WORK/clock.so "$@"
-	else
-		"$@"
-	fi
-}
+. "$(dirname "${BASH_SOURCE[0]}")/preload.sh"
+preload_make clock perftest/clock.c
+with_quick_clock() { preloaded clock "$@"; }
