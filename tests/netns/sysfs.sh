@@ -218,6 +218,14 @@ same_process() {
 	fi
 }
 
+# sleeper NAME COMMAND...: a program by that command, which says its user namespace; pid in $child
+sleeper() {
+	start "$1" a "${@:2}" "${USER_[@]}" "${RUN[@]}" --dev $IF_A -- sh -c 'readlink /proc/self/ns/user; exec sleep 60'
+}
+sleeps() { wait_until 10 grep -q '^user:' "$WORK/$1.out" || { fail "$1 does not run"; show "$1"; }; }
+# user_namespaces NAME...: how many those have
+user_namespaces() { cat "${@/%/.out}" | sort -u | grep -c '^user:'; }
+
 # Any process of it and its children see each other as before: `exe` is shown to those that may
 # look into a process's memory. Eight that begin at once have one user namespace.
 siblings() {
@@ -234,7 +242,7 @@ siblings() {
 		wait_until 10 grep -q '^sleep$' "/proc/${pids[i]}/comm" ||
 			{ fail "program $i does not run"; show program$i; }
 	done
-	need_equal "user namespaces" "$(cat "$WORK"/program[1-8].out | sort -u | grep -c '^user:')" 1
+	need_equal "user namespaces" "$(user_namespaces "$WORK"/program{1,2,3,4,5,6,7,8})" 1
 	see user "${RUN[@]}" --dev $IF_A -- readlink "/proc/$first/exe"
 	# one of another group has another
 	in_a setpriv --reuid=12345 --regid=12347 --clear-groups --inh-caps=-all --bounding-set=-all \
@@ -250,23 +258,20 @@ siblings() {
 	exec 3<&-
 }
 
-# sleeper NAME COMMAND...: a program by that command, which says its user namespace; pid in $child
-sleeper() {
-	start "$1" a "${@:2}" "${USER_[@]}" "${RUN[@]}" --dev $IF_A -- sh -c 'readlink /proc/self/ns/user; exec sleep 60'
-	wait_until 10 grep -q '^user:' "$WORK/$1.out" || { fail "$1 does not run"; show "$1"; }
-}
 # A container's, which those outside see and which does not see them, is not theirs.
 container_apart() {
-	local pid pids=()
+	local i pid pids=()
 	# its first process stays root's: one that becomes another's outlives unshare
 	sleeper apart unshare --pid --fork --kill-child --mount-proc sh -c '"$@" & wait' -
 	pids+=("$child")
-	sleeper program1
-	pids+=("$child")
-	sleeper program2
-	pids+=("$child")
-	need_equal "user namespaces outside" "$(cat "$WORK"/program[12].out | sort -u | grep -c '^user:')" 1
-	need_equal "user namespaces" "$(cat "$WORK"/{apart,program[12]}.out | sort -u | grep -c '^user:')" 2
+	sleeps apart
+	for i in 1 2; do
+		sleeper program$i
+		pids+=("$child")
+		sleeps program$i
+	done
+	need_equal "user namespaces outside" "$(user_namespaces "$WORK"/program{1,2})" 1
+	need_equal "user namespaces" "$(user_namespaces "$WORK"/{apart,program1,program2})" 2
 	for pid in "${pids[@]}"; do
 		kill -9 "$pid"
 		finish "$pid" 5 || :
@@ -292,16 +297,16 @@ own_lock() {
 	local i
 	lock_of user
 	for i in 1 2 3 4; do
-		start program$i a "${USER_[@]}" "${RUN[@]}" --dev $IF_A -- sh -c 'readlink /proc/self/ns/user; exec sleep 60'
+		sleeper program$i
 		pids[i]=$child
 	done
 	read -r -t 8 <>"$WORK/quiet"
 	need_equal "programs that did not wait" "$(cat "$WORK"/program[1-4].out | grep -c '^user:')" 0
 	stop "$holder"
 	for i in 1 2 3 4; do
-		wait_until 10 grep -q '^user:' "$WORK/program$i.out" || { fail "program $i does not run"; show program$i; }
+		sleeps program$i
 	done
-	need_equal "user namespaces" "$(cat "$WORK"/program[1-4].out | sort -u | grep -c '^user:')" 1
+	need_equal "user namespaces" "$(user_namespaces "$WORK"/program{1,2,3,4})" 1
 	for i in 1 2 3 4; do
 		stop "${pids[i]}"
 	done
