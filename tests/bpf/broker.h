@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The broker's programs as shipped and those of two clients, with their maps, as a broker puts them
- * together; for test_mux.c and test_egress.c. Each client has an RC and a UD QP.
+ * together; for test_mux*.c and test_egress*.c. Each client has an RC and a UD QP.
  */
 #ifndef TESTS_BPF_BROKER_H
 #define TESTS_BPF_BROKER_H
