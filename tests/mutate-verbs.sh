@@ -393,6 +393,7 @@ everyone_bind     | user/cli/everyone_dir.c  | s/err = device_bind(d, name);/;/ 
 everyone_news     | user/cli/everyone.c      | s/h->what |= HEARD_NEWS;/;/ | netns-everyone
 everyone_renamed  | user/cli/everyone.c      | s/ || (!err \&\& strcmp(now.name, e->dev.name) != 0)// | netns-everyone
 everyone_classes  | user/cli/everyone_mount.c | s/mount(path, at, NULL, MS_BIND, NULL);/;/ | netns-everyone
+everyone_tmpfs    | user/cli/everyone_dir.c  | s/err = dir_mount_class(d);/;/ | netns-everyone_attack
 everyone_on_top   | user/cli/everyone_mount.c | s/ \&\& st.st_dev == makedev(major, minor);/;/ | netns-everyone_attack
 holder_door       | user/cli/holder.c        | s/pid = err ? 0 : ask_server(&asker);/pid = 0;/ | netns-look
 dead_socket_lives | user/attach/door_dead.c  | s/ \&\& !netns_lives(netns) \&\&/ \&\&/ | netns-broker

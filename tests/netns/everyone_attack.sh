@@ -271,6 +271,21 @@ come_and_go() {
 	done
 	reader_ends
 }
+# Whoever has the directory open as the files go finds all classes in it.
+kept_open() {
+	local classes
+	with_files a $IF_A || return
+	classes=$(ls /sys/class)
+	exec 9</sys/class
+	case $1 in
+	stopped) stop_ends $IF_A ;;
+	killed) kill_both && in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1 ;;
+	esac
+	finish "$broker" 10 2>/dev/null
+	need_equal "classes" "$(ls /dev/fd/9/)" "$classes"
+	exec 9<&-
+	nothing_is_left "after $1"
+}
 # The kernel allows all but a slash, a colon and blanks.
 odd_names() {
 	local name
@@ -304,5 +319,8 @@ run_case killed_anywhere killed_anywhere
 run_case changes changes
 run_case changes_first changes_first
 run_case come_and_go come_and_go
+for how in stopped killed; do
+	run_case kept_open_$how kept_open $how
+done
 run_case odd_names odd_names
 finish_cases

@@ -5,10 +5,10 @@
  * writes again what changes, and takes them away when the caller has ended, however it did.
  *
  * /sys/class/infiniband/NAME comes by an overlay file system: above what is there, read-only, with
- * EVERYONE_DIR/NS/class or its `infiniband` in front, NS the inode of the mount namespace. It is
- * mounted over /sys/class/infiniband where the kernel has that, and over /sys/class otherwise: a
- * class that a module adds later is in it. A device's directory in it is a bind mount of the one in
- * NS. /dev/infiniband/NAME is a node of its own.
+ * EVERYONE_DIR/NS/class, a tmpfs, or its `infiniband` in front, NS the inode of the mount
+ * namespace. It is mounted over /sys/class/infiniband where the kernel has that, and over
+ * /sys/class otherwise: a class that a module adds later is in it. A device's directory in it is a
+ * bind mount of the one in NS. /dev/infiniband/NAME is a node of its own.
  *
  * Of each device the keeper holds a lock (flock(2)) on EVERYONE_DIR/NS/owner/NAME. One whose lock
  * is free was left where both were killed, and goes with the next that begins or everyone_sweep().

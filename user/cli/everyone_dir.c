@@ -23,6 +23,8 @@
 
 #define NODE makedev(1, 3) /* as in view_mount.c: nothing is read of it */
 
+#define SOURCE "xroce-files" /* VIEW_SOURCE is that of a program's own view */
+
 /* ---- directories ---- */
 
 static int dir_open(const char *path, bool make)
@@ -91,21 +93,48 @@ static int dir_try_enter(struct everyone_dir *d, bool make)
 	return err;
 }
 
-static int dir_make_all(const struct everyone_dir *d)
+static int dir_make(const struct everyone_dir *d, const char *name)
 {
-	static const char *const names[] = { "owner", "counters", "sys", "class",
-					     "class/infiniband" };
 	char path[PATH_MAX];
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		dir_name(d, names[i], path);
-		if (!mkdir(path, 0755))
-			/* what is mounted is of one that somebody has removed */
-			everyone_unmount(d);
-		else if (errno != EEXIST)
-			return -errno;
-	}
+	dir_name(d, name, path);
+	if (!mkdir(path, 0755))
+		/* what is mounted is of one that somebody has removed */
+		everyone_unmount(d);
+	else if (errno != EEXIST)
+		return -errno;
 	return 0;
+}
+
+/*
+ * A file system of its own: whoever has what is shown of it open keeps it as it was, also when it
+ * is mounted no more. Of a directory that has been removed an overlay lists nothing.
+ */
+static int dir_mount_class(const struct everyone_dir *d)
+{
+	char path[PATH_MAX];
+	struct stat ours, at;
+
+	dir_name(d, "class", path);
+	if (fstat(d->fd, &ours) || lstat(path, &at))
+		return -errno;
+	if (at.st_dev != ours.st_dev)
+		return 0;
+	return mount(SOURCE, path, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755") ?
+		       -errno :
+		       0;
+}
+
+static int dir_make_all(const struct everyone_dir *d)
+{
+	static const char *const names[] = { "owner", "counters", "sys", "class" };
+	int err = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names) && !err; i++)
+		err = dir_make(d, names[i]);
+	if (!err)
+		err = dir_mount_class(d);
+	return err ? err : dir_make(d, "class/infiniband");
 }
 
 static int dir_enter(struct everyone_dir *d, unsigned long namespace, bool make)
@@ -159,6 +188,8 @@ static void dir_leave(struct everyone_dir *d, bool is_ours)
 			umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
 		}
 		if (!is_ours || everyone_unmount(d)) {
+			dir_name(d, "class", path);
+			umount2(path, MNT_DETACH | UMOUNT_NOFOLLOW);
 			dir_remove(d->path);
 			rmdir(EVERYONE_DIR);
 		}
@@ -269,8 +300,7 @@ static void node_remove(const struct everyone_dir *d, int owner_fd, const char *
 	struct stat st;
 
 	snprintf(path, sizeof(path), EVERYONE_NODES "/%s", name);
-	if (nodes_match(owner_fd) && !lstat(path, &st) && S_ISCHR(st.st_mode) &&
-	    st.st_rdev == NODE)
+	if (nodes_match(owner_fd) && !lstat(path, &st) && S_ISCHR(st.st_mode) && st.st_rdev == NODE)
 		unlink(path);
 	nodes_remove(d);
 }

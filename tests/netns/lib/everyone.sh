@@ -42,7 +42,7 @@ processes() {
 }
 has_processes() { [ "$(processes "$1" | wc -l)" -eq "$2" ]; }
 is_not_there() { [ ! -e "$1" ]; }
-our_mounts() { grep -E ' - (overlay|fuse\.xroce|tmpfs) xroce |/sys/class' /proc/self/mountinfo; }
+our_mounts() { grep -E ' - (overlay|fuse\.xroce|tmpfs) xroce(-files)? |/sys/class' /proc/self/mountinfo; }
 
 # The state of the machine that nothing of ours is to be left in.
 # bdi: of each file system that is mounted, by whomever
