@@ -6,7 +6,7 @@
 # as it is, one process a test; each_test.py says what is printed, pyverbs-skips.txt which tests are
 # skipped and why. PATTERNs are parts of tests' names, for instance test_mr.
 #
-# Huge pages are taken for as long as it runs, if the kernel gives them.
+# Eight huge pages more are there for as long as it runs, if the kernel gives them.
 here=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
 BUILD=${1:-build}
 shift $(($# > 0))
@@ -21,8 +21,19 @@ fi
 cp -r $suite "$WORK/tests" && find "$WORK/tests" -name '*.gz' -exec gunzip {} + || exit 1
 
 huge=/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages
-before=$(cat $huge 2>/dev/null) && { echo $((before + 8)) >$huge; } 2>/dev/null &&
-	trap 'echo $before >$huge; netns_cleanup' EXIT
+# more_huge_pages N: than there are now; another run may change their number as well. How many more
+# there are.
+more_huge_pages() {
+	local before
+	flock 9
+	before=$(cat $huge)
+	echo $((before + $1)) >$huge
+	echo $(($(cat $huge) - before))
+} 9<$huge
+if [ -w $huge ]; then
+	taken=$(more_huge_pages 8 2>/dev/null)
+	trap 'more_huge_pages -$((taken)) >/dev/null 2>&1; netns_cleanup' EXIT
+fi
 netns_pair 4500
 
 in_a env PYTHONDONTWRITEBYTECODE=1 "$BUILD/bin/xroce" run -- /usr/bin/python3 \
