@@ -77,9 +77,14 @@ long_frames() {
 }
 
 # The choice between the ways: small batches and large ones, and AF_XDP for what comes before the
-# peer is there.
+# peer is there: all, if the thread that asks whether it is has waited so long for a processor. Then
+# again, twice at most.
 auto_data() {
-	data rc v4 2048 80 6 || return
+	local try
+	for try in 1 2 3; do
+		data rc v4 2048 80 6 || return
+		[ "$(kept server xroce_eng_stat tx_xsk)" -eq "$(kept server xroce_eng_stat tx_packets)" ] || break
+	done
 	for way in tap live; do
 		need_least "frames that left by $way" "$(kept server xroce_eng_stat tx_$way)" 1
 	done

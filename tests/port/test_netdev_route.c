@@ -46,6 +46,10 @@ static int setup(void **state)
 	sh("ip addr add 2001:db8::a/64 dev va nodad; ip addr add fe80::a/64 dev va nodad");
 	sh("ip addr add 10.9.1.1/24 dev vc");
 	sh("ip addr add 2001:db8:1::c/64 dev vc nodad; ip addr add fe80::c/64 dev vc nodad");
+	/* local when the kernel has seen that the cables are in, a while later if it is busy */
+	sh("for i in $(seq 200); do "
+	   "[ $(ip -6 route show table local type local | grep -c '::[ac] dev v[ac] ') = 4 ] && "
+	   "exit; sleep 0.05; done; exit 1");
 	sh("ip addr add 10.9.9.9/32 dev lo");
 	sh("ip route add default via 10.9.0.254; ip -6 route add default via fe80::fe dev vc");
 	sh("ip route add 192.0.2.0/24 via 10.9.1.254 hoplimit 9");
