@@ -387,6 +387,8 @@ view_umask_stays  | user/cli/view_mount.c    | s/^	umask(mask);/	(void)mask;/ | 
 view_capability   | user/cli/view.c          | s/!view_has_a_capability() && view/view/ | netns-sysfs
 view_not_tried    | user/cli/view.c          | s/err = view_try(devs, n);/err = 0;/ | netns-sysfs
 view_set_uid      | user/cli/run.c           | s/with_files = false; \/\* it/with_files = true; \/* it/ | netns-sysfs
+parting_modified  | user/verbs/qp_modify.c   | s/port_catch_up(vqp->port);/;/ | netns-parting
+parting_destroyed | user/port/port_qp.c      | s/port_catch_up(port);/;/ | netns-parting
 user_ns_each      | user/cli/user_namespace.c | s/if (namespace_join()) {/if (0) {/ | netns-sysfs
 user_ns_group     | user/cli/user_namespace.c | s/!map_is_identity(pid, "gid_map", getegid())/0/ | netns-sysfs
 everyone_bind     | user/cli/everyone_dir.c  | s/err = device_bind(d, name);/;/ | netns-everyone

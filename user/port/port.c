@@ -437,6 +437,11 @@ void port_run_locked(struct port *port)
 	shards_run_locked(&port->shards);
 }
 
+void port_catch_up(struct port *port)
+{
+	shards_catch_up(&port->shards);
+}
+
 int port_lifeline(const struct port *port)
 {
 	return attach_lifeline(&port->made);

@@ -96,6 +96,12 @@ void port_poll_cq(struct port *port, struct cq *cq);
 void port_post(struct port *port, struct qp *qp);
 /* The same with the lock held by the caller (between port_lock() and port_unlock()). */
 void port_run_locked(struct port *port);
+/*
+ * Also with the lock held: all that has come by now is taken and answered. For a QP that is about
+ * to fail, be reset or go: an adapter has taken an ACK or a message when it came, however long ago
+ * the program polled.
+ */
+void port_catch_up(struct port *port);
 
 /* ---- the numbers of QPs, which all processes of an interface share ---- */
 

@@ -23,7 +23,6 @@ _Static_assert(TX_BATCH <= XSK_TX_SLOTS, "struct shard's loop");
 #define BLOCKED_MIN_NS	 (20 * NSEC_PER_USEC)
 #define LENT_NS		 NSEC_PER_MSEC /* until another look for frames that others still have */
 #define BLOCKED_MAX_NS	 (5 * NSEC_PER_MSEC)
-#define SETTLE_ROUNDS	 256 /* more than the rings hold */
 /* from a packet to a look at what the sockets have lost */
 #define ACCOUNT_NS	 (100 * NSEC_PER_MSEC)
 

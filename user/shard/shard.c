@@ -226,6 +226,27 @@ void shards_run_locked(struct shards *all)
 	}
 }
 
+void shards_catch_up(struct shards *all)
+{
+	bool behind = true, moved = true;
+
+	if (all->dead)
+		return;
+	for (u32 i = 0; i < all->num; i++)
+		xsk_mark(&all->shard[i].io->xsks);
+	for (u32 round = 0; behind && moved && round < SETTLE_ROUNDS; round++) {
+		behind = moved = false;
+		for (u32 i = 0; i < all->num; i++) {
+			service_app_came(&all->shard[i]);
+			moved |= shard_turn(&all->shard[i]);
+		}
+		/* one shard's turn may hand to those before it */
+		for (u32 i = 0; i < all->num; i++)
+			behind |= !xsk_is_past_mark(&all->shard[i].io->xsks) ||
+				  handover_waits(&all->shard[i].handover);
+	}
+}
+
 /*
  * What a poll is for, seen without the lock; a hint. Time-outs are not among it: for those, every
  * so many polls is a whole one.

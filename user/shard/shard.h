@@ -162,17 +162,21 @@ void shards_lock(struct shards *all);
 void shards_unlock(struct shards *all);
 /* Called as port_event_fn in port.h says. */
 void shards_set_event_handler(void (*fn)(const struct engine_event *event));
-/* What port_poll(), port_poll_cq(), port_post() and port_run_locked() of port.h do. */
+/* What port_poll(), port_poll_cq(), port_post() and others of port.h do. */
 void shards_poll(struct shards *all);
 void shards_poll_cq(struct shards *all, struct cq *cq);
 void shards_post(struct shards *all, struct qp *qp);
 void shards_run_locked(struct shards *all);
+void shards_catch_up(struct shards *all);
 
 /*
  * A turn of the lock's holder: reads the clock, behind the lock so that no engine's time goes back,
  * and runs the pump. True if anything moved.
  */
 bool shard_turn(struct shard *s);
+
+/* Turns in which all that the rings hold has been taken. */
+#define SETTLE_ROUNDS 256
 
 /* ---- pump.c: under the shard's lock, at a time that was read behind it ---- */
 /* Once round; true if anything moved. */

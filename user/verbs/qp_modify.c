@@ -183,6 +183,9 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	if (reset)
 		cq_lock_two(send_cq, recv_cq);
 	port_lock(vqp->port);
+	if (mask & IBV_QP_STATE &&
+	    (attr->qp_state == IBV_QPS_ERR || attr->qp_state == IBV_QPS_RESET))
+		port_catch_up(vqp->port);
 	err = -qp_modify(port_engine(vqp->port), vqp->qp, &a, (u32)mask, clock_now_ns());
 	if (!err) {
 		if (mask & IBV_QP_AV)

@@ -1,0 +1,19 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+#
+# What has come before a QP fails, is reset or destroyed is taken, and answered, first (parting.c).
+# parting.sh BUILD
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 4500
+
+parting() {
+	local how
+	gids_for v4 || return
+	client_server 18670 100 "$TOOLS/parting" -d $DEV_A -g "$gid_a" -- "$TOOLS/parting" -d $DEV_B -g "$gid_b" $IP4_A || return
+	for how in 'sender to ERR' 'receiver to ERR' 'receiver to RESET' 'receiver destroys'; do
+		need_line client "^$how: 25 of 25$"
+	done
+}
+
+run_case parting parting
+finish_cases
