@@ -359,7 +359,9 @@ root_has_it() {
 # ---- where it is not to be had ----
 
 # Root without capabilities; a user with one; a user in a chroot, whom the kernel gives no user
-# namespace, and one who cannot write to /proc, and so has no number in one.
+# namespace, and one who cannot write to /proc, and so has no number in one. Each is a user of this
+# run alone, or that of another test's would do.
+one=("${USER_[@]/12345/$((20000 + $$ % 40000))}")
 cat >"$OWN/bin/rooted" <<'END'
 #!/bin/bash
 mkdir -p "$1" && mount --rbind / "$1" || exit 1
@@ -372,8 +374,8 @@ exec "$@"
 END
 chmod 755 "$OWN/bin/rooted" "$OWN/bin/numberless"
 as[bounded]="setpriv --inh-caps=-all --bounding-set=-all"
-as[rooted]="unshare -m --propagation private $OWN/bin/rooted $OWN/root ${USER_[*]}"
-as[numberless]="unshare -m --propagation private $OWN/bin/numberless ${USER_[*]}"
+as[rooted]="unshare -m --propagation private $OWN/bin/rooted $OWN/root ${one[*]}"
+as[numberless]="unshare -m --propagation private $OWN/bin/numberless ${one[*]}"
 as[capable]="setpriv --reuid=12345 --regid=12346 --clear-groups --inh-caps=+net_raw"
 as[capable]+=" --ambient-caps=+net_raw"
 refused() {
