@@ -170,13 +170,13 @@ part_netns() {
 		XROCE_XDP=native shell_test "netns-$t-native" bash "tests/netns/$t.sh" "$BUILD"
 	done
 	# And with two receive queues, each with a shard.
-	for t in data loss wake events crash tags port_events bursts memory lost sniffer; do
+	for t in data loss wake events crash tags port_events bursts memory lost sniffer parting; do
 		XROCE_TEST_QUEUES=2 shell_test "netns-$t-shards" bash "tests/netns/$t.sh" "$BUILD"
 	done
 	XROCE_TEST_QUEUES=2 XROCE_FIRST_TIMES=5 \
 		shell_test netns-first-shards bash tests/netns/first.sh "$BUILD"
 	# And by brokers at both ends.
-	for t in data tags fields loss wake event_ways bursts memory counted; do
+	for t in data tags fields loss wake event_ways bursts memory counted parting; do
 		XROCE_TEST_BROKER=1 shell_test "netns-$t-shared" bash "tests/netns/$t.sh" "$BUILD"
 	done
 }
