@@ -372,8 +372,9 @@ users_own() {
 
 # What a user may have of that: half of a process's places, a bounded ring, and only its own. What
 # it had goes with it, also by kill -9.
+no_map() { ! bpftool map show id "$1" >/dev/null 2>&1; }
 users_bounds() {
-	local broker first second third ended
+	local broker first second third ended rings
 	local nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all)
 	gids_once v4 || return
 	start broker a "$XROCE" serve $IF_A
@@ -399,17 +400,18 @@ users_bounds() {
 	wait_until 10 looked_at 11 || fail "root does not look"
 	captured roots "$third"
 	wait_until 10 looked_at 3 || fail "root's place is not given back"
+	rings=("$(map_id "$first" xroce_trace)" "$(map_id "$second" xroce_trace)") || fail "they have no rings"
 	# by one that is killed, at once: no lease is waited for
 	kill -9 "$first"
 	finish "$first" 5
 	wait_until 1 looked_at '[12]' || fail "the place of one that was killed is in use"
-	wait_until 10 sh -c "[ \$(bpftool -j map show name xroce_trace | grep -o '\"id\"' | wc -l) -le 1 ]" || fail "its ring is there"
+	wait_until 10 no_map "${rings[0]}" || fail "its ring is there"
 	# its process ends: it goes on, for others that come
 	kill -9 "$server"
 	finish "$server" 5
 	kill -INT "$second"
 	finish "$second" 10 || { fail "trace ends with $?"; show second; }
-	wait_until 10 sh -c "[ \$(bpftool -j map show name xroce_trace | grep -o '\"id\"' | wc -l) -eq 0 ]" || fail "a ring is left"
+	wait_until 10 no_map "${rings[1]}" || fail "a ring is left"
 	stop "$broker"
 	# without a broker: not for a user
 	server_on_a || return
