@@ -392,6 +392,7 @@ parting_destroyed | user/port/port_qp.c      | s/port_catch_up(port);/;/ | netns
 user_ns_each      | user/cli/user_namespace.c | s/if (namespace_join()) {/if (0) {/ | netns-sysfs
 user_ns_group     | user/cli/user_namespace.c | s/!map_is_identity(pid, "gid_map", getegid())/0/ | netns-sysfs
 everyone_bind     | user/cli/everyone_dir.c  | s/err = device_bind(d, name);/;/ | netns-everyone
+counters_told     | user/cli/view_counters.c | s/if (!server_is_bound())/if (1)/ | netns-everyone
 everyone_news     | user/cli/everyone.c      | s/h->what |= HEARD_NEWS;/;/ | netns-everyone
 everyone_renamed  | user/cli/everyone.c      | s/ || (!err \&\& strcmp(now.name, e->dev.name) != 0)// | netns-everyone
 everyone_classes  | user/cli/everyone_mount.c | s/mount(path, at, NULL, MS_BIND, NULL);/;/ | netns-everyone

@@ -131,6 +131,19 @@ counters_killed() {
 	stop "$broker"
 	nothing_is_left "after the end"
 }
+# SIGIO tells the process that serves them that the keeper has gone, and may come without that.
+counters_told() {
+	local served
+	with_files a $IF_A || return
+	served=$(processes xroce-counters)
+	kill -IO "$served"
+	compare $DEV_A
+	need_equal "who serves the counters" "$(processes xroce-counters)" "$served"
+	kill -9 "$(keepers)"
+	wait_until 5 has_processes xroce-counters 0 || fail "it stays behind the keeper"
+	stop "$broker"
+	nothing_is_left "after the end"
+}
 without_fuse() {
 	mount --bind /dev/null /dev/fuse
 	with_files a $IF_A || { umount /dev/fuse; return; }
@@ -264,6 +277,7 @@ ends_all() {
 }
 in_background() {
 	in_a "$XROCE" serve --files --background $IF_A >"$WORK/serve.out" 2>&1 || { fail "it ends with $?"; show serve; return; }
+	need_no_line serve 'no counters'
 	compare $DEV_A
 	in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1 || fail "stop ends with $?"
 	nothing_is_left "after stop"
@@ -370,6 +384,7 @@ run_case ucx_chooses ucx_chooses
 run_case follows follows
 run_case counters counters
 run_case counters_killed counters_killed
+run_case counters_told counters_told
 run_case without_fuse without_fuse
 run_case rest_is_as_before rest_is_as_before
 run_case beside_kernels beside_kernels

@@ -6,9 +6,11 @@
  * to where it belongs.
  */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/mount.h>
 #include <sys/socket.h>
@@ -32,13 +34,33 @@ struct view_server {
 	u32 n;
 };
 
-/* When the other end of the socket hangs up, the kernel sends SIGIO, which ends this process. */
+static int server_bound_fd;
+
+static bool server_is_bound(void)
+{
+	struct pollfd p = { .fd = server_bound_fd };
+
+	return poll(&p, 1, 0) == 0;
+}
+
+/* Perhaps for the byte that this process began with: a sender that is slow tells of it late. */
+static void server_end_unbound(int sig)
+{
+	const int err = errno;
+
+	if (!server_is_bound())
+		_exit(0);
+	errno = err;
+}
+
+/* When the other end of the socket hangs up, the kernel sends SIGIO, and this process ends. */
 static bool server_bind(int fd)
 {
-	struct pollfd p = { .fd = fd };
+	const struct sigaction end = { .sa_handler = server_end_unbound, .sa_flags = SA_RESTART };
 
-	return !fcntl(fd, F_SETOWN, getpid()) && !fcntl(fd, F_SETFL, O_ASYNC) &&
-	       poll(&p, 1, 0) == 0;
+	server_bound_fd = fd;
+	return !sigaction(SIGIO, &end, NULL) && !fcntl(fd, F_SETOWN, getpid()) &&
+	       !fcntl(fd, F_SETFL, O_ASYNC) && server_is_bound();
 }
 
 /* By a read before the mount, the kernel would say that there is none. */
