@@ -34,9 +34,7 @@ rping_client() {
 	program "$2" "$ns"
 	shift 4
 	start "$name" "$ns" "${words[@]}" rping -c -a "$address" -p $PORT "$@"
-	finish "$child" 30 && return
-	fail "$name ended with $?"
-	show "$name"
+	cm_end "$name" "$child" 30
 }
 
 # ping SERVER-WHO SERVER-NS CLIENT-WHO CLIENT-NS ADDRESS
@@ -44,7 +42,7 @@ ping() {
 	rping_server server "$1" "$2" "$5" -v -V -C 50
 	rping_listens server "$2" || return
 	rping_client client "$3" "$4" "$5" -v -V -C 50
-	finish "$pid" 10 || { fail "the server ended with $?"; show server; }
+	cm_end server "$pid" 10
 	need_equal "lines of the server" "$(grep -c 'server ping data: rdma-ping-' "$WORK/server.out")" 50
 	need_equal "lines of the client" "$(grep -c 'ping data: rdma-ping-' "$WORK/client.out")" 50
 }

@@ -73,12 +73,19 @@ cm_serve() {
 	return 1
 }
 
+# rping destroys its event channel while its other thread may be about to ask for one more event,
+# which then ends the program: with 255, when all is done. NAME STATUS
+rping_was_done() {
+	[ "$2" -eq 255 ] && grep -q 'ping data: rdma-ping-' "$WORK/$1.out" &&
+		grep -q '^rdma_get_cm_event: Bad file descriptor$' "$WORK/$1.out"
+}
+
 # cm_end NAME PID SECONDS: it must end with 0.
 cm_end() {
 	local rc
 	finish "$2" "$3"
 	rc=$?
-	[ $rc -eq 0 ] || { fail "$1 ended with $rc"; show "$1"; return 1; }
+	[ $rc -eq 0 ] || rping_was_done "$1" $rc || { fail "$1 ended with $rc"; show "$1"; return 1; }
 }
 
 cm_pair() {
