@@ -43,7 +43,7 @@ not_valid() {
 
 # comer SHARE-OF-THE-FIRST: what a process of nobody's has that comes to one of root's.
 comer() {
-	local first
+	local first stays
 	wait_until 10 no_brokers || fail "there are brokers"
 	share=$1 before_program a
 	start first a "${words[@]}" "$OWN/bin/partition" receive $DEV_A 1 0x77 0
@@ -53,8 +53,14 @@ comer() {
 	finish "$child" 30 || { fail "the comer ended with $?"; show comer; }
 	need_line comer "^before: $TABLE_A\$"
 	need_line comer "^with a port: $TABLE_A\$"
+	# the broker ends a second after the last that came
+	start stays a "${NOBODY[@]}" "$OWN/bin/xroce" run --dev $IF_A -- "$OWN/bin/partition" receive $DEV_A 1 0x77 0
+	stays=$child
+	wait_until 10 said_or_gone stays '^qpn ' "$stays"
 	in_a "$XROCE" list $IF_A >"$WORK/list.out"
 	need_line list "^  P_Keys    $TABLE_A\$"
+	kill -TERM "$stays"
+	finish "$stays" 10 || { fail "the one that stays ended with $?"; show stays; }
 	kill -TERM "$first"
 	finish "$first" 10 || { fail "the first ended with $?"; show first; }
 }
