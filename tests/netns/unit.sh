@@ -57,7 +57,7 @@ boot() {
 }
 booted() {
 	is_gone_or_zombie "$nspawn" && return 1
-	init=$(ps -o pid= --ppid "$nspawn" -C systemd | head -1 | tr -d ' ')
+	init=$(pgrep -P "$nspawn" -x systemd)
 	[ -n "$init" ] && ctl is-active multi-user.target
 }
 inside() { nsenter -t "$init" --mount --net --pid "$@"; }
