@@ -282,6 +282,8 @@ maps_of() {
 			$1 in mine { delete mine[$1]; for (i = 2; i < NF; i++) if ($i == "name") { sub(":", "", $1); print $(i + 1), $1 } }'
 }
 
+# no_map ID: there is none of that id.
+no_map() { ! bpftool map show id "$1" >/dev/null 2>&1; }
 # map_id PID NAME: the id of the process's map of that name.
 map_id() { maps_of "$1" | awk -v name="$2" '$1 == name { print $2; found = 1 } END { exit !found }'; }
 

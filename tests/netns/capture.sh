@@ -372,7 +372,6 @@ users_own() {
 
 # What a user may have of that: half of a process's places, a bounded ring, and only its own. What
 # it had goes with it, also by kill -9.
-no_map() { ! bpftool map show id "$1" >/dev/null 2>&1; }
 users_bounds() {
 	local broker first second third ended rings
 	local nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all)

@@ -99,7 +99,6 @@ killed() {
 	done
 	data -T 2 -n 2000
 }
-no_map() { ! bpftool map show id "$1"; }
 
 # Both shards stop with it, and all queue pairs are in error. Last, as there is no pair any more.
 gone() {

@@ -300,7 +300,8 @@ static void node_remove(const struct everyone_dir *d, int owner_fd, const char *
 	struct stat st;
 
 	snprintf(path, sizeof(path), EVERYONE_NODES "/%s", name);
-	if (nodes_match(owner_fd) && !lstat(path, &st) && S_ISCHR(st.st_mode) && st.st_rdev == NODE)
+	if (nodes_match(owner_fd) && !lstat(path, &st) && S_ISCHR(st.st_mode) &&
+	    st.st_rdev == NODE)
 		unlink(path);
 	nodes_remove(d);
 }
