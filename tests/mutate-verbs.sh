@@ -129,21 +129,21 @@ memory_resized_srq | user/verbs/srq.c        | s/memory_give_back(to_vpd(srq->pd
 ignore_overrun    | user/verbs/cq_ex.c       | s/vcq->cq.ignore_overrun = .*/vcq->cq.ignore_overrun = false;/ | ibv_create_cq_ex
 comp_vector       | user/verbs/cq.c          | s/vector >= (u32)context->num_comp_vectors/vector > (u32)context->num_comp_vectors/ | ibv_create_cq_ex
 end_poll_keeps    | user/verbs/cq_ex.c       | /^static void cq_ex_end/,/^}/s/cq_pop(&vcq->cq);/;/ | ibv_create_cq_ex
-overrun_silent    | user/transport/engine.c  | s/engine_cq_event(e, cq, EVENT_CQ_ERR | /engine_cq_event(e, cq, 0 | / | ibv_poll_cq
+overrun_silent    | user/transport/event.c   | s/engine_cq_event(e, cq, EVENT_CQ_ERR | /engine_cq_event(e, cq, 0 | / | ibv_poll_cq
 overrun_usable    | user/verbs/cq.c          | s/if (cq_has_overrun(&vcq->cq))/if (0)/ | ibv_poll_cq
-overrun_keeps_qps | user/transport/engine.c  | s/engine_qp_error(e, qp, EVENT_QP_FATAL);/;/ | ibv_poll_cq
+overrun_keeps_qps | user/transport/event.c   | s/engine_qp_error(e, qp, EVENT_QP_FATAL);/;/ | ibv_poll_cq
 overrun_early     | user/transport/cq.c      | s/prod - cons >= cq->capacity/prod - cons + 1 >= cq->capacity/ | ibv_poll_cq
 event_for_nothing | user/verbs/cq.c          | /^int req_notify_cq_op/,/^}/s/port_cq_arm(ctx->port, &vcq->cq, solicited_only);/port_cq_arm(ctx->port, \&vcq->cq, solicited_only); channel_event(vcq);/ | ibv_req_notify_cq
 not_one_shot      | user/transport/cq.c      | s/&cq->armed, &armed, CQ_DISARMED,/\&cq->armed, \&armed, armed,/ | ibv_req_notify_cq
 solicited_ignored | user/verbs/cq.c          | s/port_cq_arm(ctx->port, &vcq->cq, solicited_only);/port_cq_arm(ctx->port, \&vcq->cq, 0);/ | ibv_req_notify_cq
-solicited_always  | user/transport/engine.c  | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | ibv_req_notify_cq
+solicited_always  | user/transport/event.c   | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | ibv_req_notify_cq
 arm_narrowed      | user/wake/wake.c         | s/if (want == XROCE_CQ_ARMED_ANY)/if (true)/ | ibv_req_notify_cq
 lost_no_fence     | user/transport/cq.h      | s/^	atomic_thread_fence(memory_order_seq_cst);/	;/ | unit-cq
 lost_descriptor   | user/verbs/channel.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | ibv_get_cq_event
 lost_requeue      | user/verbs/channel.c     | s/if (--vcq->events_pending) {/vcq->events_pending = 0; if (0) {/ | ibv_get_cq_event
 no_wait_for_acks  | user/verbs/channel.c     | s/while (vcq->ibv.comp_events_completed != delivered \&\&/while (0 \&\&/ | ibv_get_cq_event
 ack_counts_one    | user/verbs/channel.c     | s/cq->comp_events_completed += nevents;/cq->comp_events_completed += 1;/ | ibv_get_cq_event
-event_before_push | user/transport/engine.c  | /^void engine_complete_end/,/^}/s/if (likely(cq_push_end(cq, cqe)))/bool take = !atomic_load_explicit(\&cq->moderate_count, memory_order_relaxed) \&\& cq_take_event(cq, solicited || failed);\n	&/;/^void engine_complete_end/,/^}/s/if (!wakes)/if (take)\n		engine_cq_event(e, cq, EVENT_COMPLETION);\n	if (true)/ | unit-engine
+event_before_push | user/transport/event.c   | /^void engine_complete_end/,/^}/s/if (likely(cq_push_end(cq, cqe)))/bool take = !atomic_load_explicit(\&cq->moderate_count, memory_order_relaxed) \&\& cq_take_event(cq, solicited || failed);\n	&/;/^void engine_complete_end/,/^}/s/if (!wakes)/if (take)\n		engine_cq_event(e, cq, EVENT_COMPLETION);\n	if (true)/ | unit-engine
 resize_iteration  | user/verbs/cq.c          | s/vcq->current = cq_hold(&vcq->cq);/;/ | ibv_resize_cq
 readable_nothing  | user/verbs/channel.c     | s/port_channel_extra(ch->pc);/;/ | netns-arming
 unseen_wakes      | bpf/wake.h               | s/ends &= ~ENDS_SEND;/;/ | netns-arming
@@ -262,7 +262,7 @@ req_err_missing   | user/verbs/async.c       | /{ EVENT_QP_REQ_ERR,/d | ibv_get_
 srq_err_missing   | user/verbs/async.c       | s/async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_ERR, &vsrq->ibv);/;/ | ibv_get_async_event
 async_no_wait     | user/verbs/async.c       | s/while (\*completed != wait_for \&\& !ctx->inherited)/while (0)/ | ibv_get_async_event
 async_left_behind | user/verbs/async.c       | /^void async_forget/,/^}/s/if (n->event.element.qp == object)/if (0)/ | ibv_get_async_event
-error_unsolicited | user/transport/engine.c  | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | netns-event_ways
+error_unsolicited | user/transport/event.c   | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | netns-event_ways
 event_each_time   | user/transport/cq.c      | s/&cq->armed, &armed, CQ_DISARMED,/\&cq->armed, \&armed, armed,/ | netns-event_ways
 lost_of_several   | user/verbs/channel.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | netns-event_ways
 modify_cur_state  | user/transport/qp_state.c | s/if (mask & CUR \&\& attr->cur_state != from)/if (0)/ | ibv_modify_qp
@@ -441,7 +441,7 @@ rights_key        | user/transport/mr.c      | s/return mr_key(mr) == key \&\& m
 rights_mw_qp      | user/transport/mr.c      | s/(!mw->qpn || mw->qpn == qpn)/true/ | rights_mw
 rights_xrc_pd     | user/transport/responder.c | s/resp->pd = srq->pd;/;/ | rights_xrc
 rights_xrc_domain | user/transport/responder.c | s/srq->xrcd != qp->xrcd/false/ | rights_xrc
-other_end_ready   | user/transport/engine.c  | s/return state >= QPS_RTR \&\& state != QPS_ERR;/return state >= QPS_RTR;/ | other_ends
+other_end_ready   | user/transport/input.c   | s/return state >= QPS_RTR \&\& state != QPS_ERR;/return state >= QPS_RTR;/ | other_ends
 limit_errno       | user/verbs/objects.h     | s/return err == -ENOSPC ? ENOMEM : -err;/return -err;/ | netns-limits
 cm_destroy_waits  | user/rdmacm/id.c         | /^EXPORT int rdma_destroy_id/,/^}/s/while (id->acked != id->delivered)/while (0)/ | rdmacm-teardown
 cm_destroy_silent | user/rdmacm/id.c         | /^void id_silence/,/^}/s/	conn_close(id);/	;/ | rdmacm-teardown

@@ -2,7 +2,8 @@
 /*
  * What the engine's own files know of each other; no file outside user/transport includes this.
  *
- *   engine.c     demux, ready list, doorbells, events        timer.c      deadlines
+ *   engine.c     making it, ready list, receive WQEs         timer.c      deadlines
+ *   input.c      demux, checks, many packets at once         event.c      completions and events
  *   qp.c         making QPs, their send queue, flushing      qp_state.c   ibv_modify_qp's table
  *   requester.c  WQEs to request packets                     completer.c  responses to completions
  *   timeout.c    what the requester does when nothing comes
@@ -318,6 +319,25 @@ static inline void stat_responder(const struct qp *qp)
 enum { READY_REQUESTS = 1 << 0, READY_REPLIES = 1 << 1 };
 void engine_ready(struct engine *e, struct qp *qp, u8 what);
 /*
+ * [all] Forget what is queued about qp: doorbell, ready list, timer, events; without the doorbell.
+ * e is its owner.
+ */
+void engine_forget_qp(struct engine *e, struct qp *qp);
+void engine_detach_qp(struct engine *e, struct qp *qp);
+/* The XRC SRQ of that number, or NULL. */
+struct srq *engine_find_srq(const struct engine *e, u32 number);
+/*
+ * Take a receive WQE from the QP's queue or SRQ into qp->resp.recv, if none is held; false when
+ * there is none.
+ */
+bool engine_take_receive(struct engine *e, struct qp *qp);
+
+/* input.c */
+/* May the QP have this packet, which is not to its number? */
+enum xroce_drop engine_check_copy(const struct qp *qp, const struct packet *p);
+
+/* event.c */
+/*
  * Push a completion, in two steps: all of it is written where the first says, and nothing else is
  * done to any CQ until the second. If the CQ is armed for it, engine_take_arms() takes the event.
  */
@@ -334,29 +354,19 @@ static per_packet void engine_complete(struct engine *e, struct cq *cq, const st
 }
 /*
  * Take the arm words of the CQs that were pushed to, and their events: at the end of each call from
- * outside.
+ * outside. That none was is the common case, and costs a look.
  */
-void engine_take_arms(struct engine *e);
+void engine_take_arms_of_pushed(struct engine *e);
+static inline void engine_take_arms(struct engine *e)
+{
+	if (e->pushed)
+		engine_take_arms_of_pushed(e);
+}
 void engine_cq_event(struct engine *e, struct cq *cq, u32 events);
 void engine_qp_event(struct engine *e, struct qp *qp, u32 events);
 void engine_srq_event(struct engine *e, struct srq *srq, u32 events);
 /* An SRQ whose own CQ has overrun delivers nothing any more: SRQ_ERR, once. */
 void engine_check_srq(struct engine *e, struct srq *srq);
-/*
- * [all] Forget what is queued about qp: doorbell, ready list, timer, events; without the doorbell.
- * e is its owner.
- */
-void engine_forget_qp(struct engine *e, struct qp *qp);
-void engine_detach_qp(struct engine *e, struct qp *qp);
-/* May the QP have this packet, which is not to its number? */
-enum xroce_drop engine_check_copy(const struct qp *qp, const struct packet *p);
-/* The XRC SRQ of that number, or NULL. */
-struct srq *engine_find_srq(const struct engine *e, u32 number);
-/*
- * Take a receive WQE from the QP's queue or SRQ into qp->resp.recv, if none is held; false when
- * there is none.
- */
-bool engine_take_receive(struct engine *e, struct qp *qp);
 
 /* owner.c */
 /*

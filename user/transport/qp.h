@@ -511,7 +511,7 @@ struct qp {
 	struct xroce_expect *expect; /* NULL: nothing */
 	u32 expect_index;	 /* in sq: the WQE of which it tells, */
 	bool expect_set;	 /* if any */
-	/* what is to be reported, by engine.c */
+	/* what is to be reported, by event.c */
 	u32 events;		 /* EVENT_* bits to report */
 	bool event_queued;
 	struct qp *event_next;
