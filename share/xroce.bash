@@ -47,8 +47,8 @@ _xroce_run() {
 	# Over the options and their arguments, to the program if it begins before this word.
 	for ((i = 2; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		-d | -s | -c | -n | -t | -x | -a | -S | -p | --dev | --spin | --cpus | --shards | \
-			--tx | --xdp | --attach | --share | --pkey)
+		-d | -s | -y | -c | -n | -t | -x | -a | -S | -p | --dev | --spin | --yield | --cpus | \
+			--shards | --tx | --xdp | --attach | --share | --pkey)
 			i=$((i + 1))
 			# --dev=IFACE is three words
 			[ "${COMP_WORDS[i]}" = = ] && i=$((i + 1))
@@ -72,11 +72,11 @@ _xroce_run() {
 	-a | --attach) _xroce_words "auto dispatcher exclusive" "$cur" ;;
 	-S | --share) _xroce_words "auto never always" "$cur" ;;
 	-n | --shards) _xroce_words "1 2 3 4 5 6 7 8" "$cur" ;;
-	-s | --spin | -c | --cpus | -p | --pkey) COMPREPLY=() ;;
+	-s | --spin | -y | --yield | -c | --cpus | -p | --pkey) COMPREPLY=() ;;
 	*)
 		case $cur in
 		-*)
-			_xroce_words "--dev --spin --cpus --shards --tx --xdp --attach --share --pkey \
+			_xroce_words "--dev --spin --yield --cpus --shards --tx --xdp --attach --share --pkey \
 				--no-mounts --pin --rsockets --verbose --help --" "$cur"
 			;;
 		*) _xroce_command "$COMP_CWORD" ;;

@@ -67,6 +67,8 @@ rereg_foreign     | user/verbs/mr.c          | s/if (!new_pd || new_pd->context 
 rereg_pd          | user/verbs/mr.c          | s/to_vpd(new_pd)->number,$/to_vpd(mr->pd)->number,/ | ibv_rereg_mr
 rereg_keys        | user/transport/mr.c      | /^void mr_replace/,/^}/s/atomic_store_explicit(&mr->key, key, memory_order_relaxed);/;/ | ibv_rereg_mr
 rereg_rights      | user/verbs/mr.c          | s/new_addr, new_length, iova, new_access);/new_addr, new_length, iova, vmr->access);/ | ibv_rereg_mr
+yield_later       | user/verbs/cq.c          | s/if (vain_polls < yield_polls)/if (vain_polls <= yield_polls)/ | yield
+yield_after_found | user/verbs/cq.c          | s/vain_polls = e ? 0 : vain_polls + 1;/vain_polls++;/ | yield
 byte_len          | user/verbs/cq.c          | s/wc->byte_len = e->byte_len;/wc->byte_len = e->byte_len + 1;/ | ibv_poll_cq
 byte_len_ex       | user/verbs/cq_ex.c       | s/current->byte_len;/current->byte_len + 1;/ | ibv_create_cq_ex
 opcode            | user/verbs/cq.c          | s/(enum ibv_wc_opcode)e->opcode/(enum ibv_wc_opcode)(e->opcode \& ~1u)/ | ibv_poll_cq

@@ -48,6 +48,11 @@ const struct option_spec option_table[NUM_OPTIONS] = {
 		.least = 0, .most = 1000000, .fallback = 100,
 		.help = "microseconds that a service thread spins after work, at most",
 	},
+	[OPTION_YIELD] = {
+		"XROCE_YIELD", "yield", 'y', "POLLS", OPTION_IS_NUMBER,
+		.least = 0, .most = 1000000, .fallback = 0,
+		.help = "polls in vain in a row, after which a thread yields; 0: never",
+	},
 	[OPTION_VECTOR_CPUS] = {
 		"XROCE_VECTOR_CPUS", "cpus", 'c', "LIST", OPTION_IS_CPUS,
 		.most = CPU_SETSIZE - 1,

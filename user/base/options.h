@@ -15,6 +15,7 @@
 
 enum option_id {
 	OPTION_SPIN_US,
+	OPTION_YIELD,
 	OPTION_VECTOR_CPUS,
 	OPTION_SHARDS,
 	OPTION_TX,
@@ -80,7 +81,7 @@ enum share_choice { SHARE_AUTO, SHARE_NEVER, SHARE_ALWAYS };
 enum share_choice options_share(void);
 /* XROCE_PKEY: the table of a process that has its interface alone. */
 struct pkey_table options_pkeys(void);
-/* XROCE_SHARDS, XROCE_SPIN_US. */
+/* XROCE_SHARDS, XROCE_SPIN_US, XROCE_YIELD. */
 u32 options_number(enum option_id option);
 /* XROCE_QUIET, XROCE_DEBUG, XROCE_COUNTERS: set to anything. */
 bool options_is_set(enum option_id option);

@@ -4,6 +4,8 @@
  * transport's ring; who finds it empty runs the engine once and looks again. A CQ joins its port's
  * arm-word map with its first QP.
  */
+#include "../base/kernel.h"
+#include "../base/options.h"
 #include "objects.h"
 
 /*
@@ -70,6 +72,7 @@ struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context,
 		pd_use(domain);
 	vcq->cq.owner = vcq;
 	vcq->cq.with_channel = channel != NULL;
+	vcq->yield_polls = options_number(OPTION_YIELD);
 	vcq->vector = vector;
 	vcq->ibv.context = context;
 	vcq->ibv.channel = channel;
@@ -254,16 +257,40 @@ static void cq_run(struct vcq *vcq)
 		port_poll_cq(port, &vcq->cq);
 }
 
+/*
+ * Of the thread that polls: calls in a row that found nothing. What it waits for may wait for its
+ * processor, where more threads spin than there are; so, if that is asked for, it is let go before
+ * the engine runs, and what has come meanwhile is found.
+ */
+static __thread u32 vain_polls __attribute__((tls_model("initial-exec")));
+
+static rare void cq_yield(u32 yield_polls)
+{
+	if (vain_polls < yield_polls)
+		return;
+	vain_polls = 0;
+	kernel_yield();
+}
+
+static const struct cqe *cq_found(const struct vcq *vcq, const struct cqe *e)
+{
+	if (unlikely(vcq->yield_polls))
+		vain_polls = e ? 0 : vain_polls + 1;
+	return e;
+}
+
 const struct cqe *cq_peek_or_run(struct vcq *vcq)
 {
 	const struct cqe *e = cq_peek(&vcq->cq);
 
 	if (e)
-		return e;
+		return cq_found(vcq, e);
 	vlock_drop(&vcq->lock);
+	if (unlikely(vcq->yield_polls))
+		cq_yield(vcq->yield_polls);
 	cq_run(vcq);
 	vlock_take(&vcq->lock);
-	return cq_peek(&vcq->cq);
+	return cq_found(vcq, cq_peek(&vcq->cq));
 }
 
 /*

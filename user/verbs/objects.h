@@ -283,6 +283,7 @@ struct vcq {
 	struct vid id;
 	struct cq cq;
 	struct vlock lock;
+	u32 yield_polls;	   /* XROCE_YIELD */
 	struct vchannel *channel;
 	u32 vector;		   /* completion vector: < num_comp_vectors */
 	const struct cqe *current; /* between start_poll and end_poll */
