@@ -19,6 +19,7 @@
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -39,6 +40,7 @@ struct broker {
 	s32 hello_err, draw_err;
 	u32 version;
 	bool hangs_up; /* in place of an answer */
+	bool is_silent;
 	/* what was asked */
 	_Atomic u32 hellos, draws, releases, rings;
 	_Atomic u32 last_number;
@@ -183,7 +185,8 @@ static void *broker_main(void *arg)
 
 	while ((client = accept4(b->listener, NULL, NULL, SOCK_CLOEXEC)) >= 0) {
 		while (!b->hangs_up && recv(client, &ask, sizeof(ask), 0) == sizeof(ask))
-			broker_answer(b, client, &ask);
+			if (!b->is_silent)
+				broker_answer(b, client, &ask);
 		close(client);
 	}
 	return NULL;
@@ -321,6 +324,60 @@ static void attach_make__is_over_with_the_broker(void **state)
 	assert_int_equal(attach_draw(&m, &qpn), -EIO);
 	assert_int_equal(attach_ring(&m), -EIO);
 	attach_release(&m, 7);
+	attach_unmake(&m);
+	broker_end(b);
+}
+
+/* What a draw in vain says on standard error, in a buffer of n bytes. */
+static void draw_in_vain(struct attachment *m, char *said, size_t n)
+{
+	const int err = dup(STDERR_FILENO), file = memfd_create("said", MFD_CLOEXEC);
+	ssize_t len;
+	u32 qpn;
+
+	assert_true(err >= 0 && file >= 0 && dup2(file, STDERR_FILENO) == STDERR_FILENO);
+	assert_int_equal(attach_draw(m, &qpn), -EIO);
+	assert_true(dup2(err, STDERR_FILENO) == STDERR_FILENO && !close(err));
+	len = pread(file, said, n - 1, 0);
+	assert_true(len >= 0);
+	said[len] = '\0';
+	close(file);
+}
+
+/* One that is there and is not heard: the process has lost the device, and is told why, once. */
+static void attach_draw__tells_of_a_broker_that_is_not_heard(void **state)
+{
+	struct broker *b = *state;
+	struct attachment m;
+	char said[200];
+
+	broker_start(b);
+	assert_int_equal(attach_make(&dev, &m), 0);
+	m.asker.max_ns = 1 * NSEC_PER_SEC;
+	b->is_silent = true;
+	draw_in_vain(&m, said, sizeof(said));
+	assert_string_equal(said, "xroce: shared0: its broker has not answered for 1 s; "
+				  "this process has lost the device\n");
+	draw_in_vain(&m, said, sizeof(said));
+	assert_string_equal(said, "");
+	attach_unmake(&m);
+	broker_end(b);
+}
+
+static void attach_draw__tells_of_an_answer_that_is_none(void **state)
+{
+	struct broker *b = *state;
+	struct attachment m;
+	char said[200];
+
+	broker_start(b);
+	assert_int_equal(attach_make(&dev, &m), 0);
+	b->draw_err = 1;
+	draw_in_vain(&m, said, sizeof(said));
+	assert_string_equal(said, "xroce: shared0: its broker has given what is no answer; "
+				  "this process has lost the device\n");
+	draw_in_vain(&m, said, sizeof(said));
+	assert_string_equal(said, "");
 	attach_unmake(&m);
 	broker_end(b);
 }
@@ -532,6 +589,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(attach_make__is_by_the_broker),
 		TEST(attach_make__is_over_with_the_broker),
+		TEST(attach_draw__tells_of_a_broker_that_is_not_heard),
+		TEST(attach_draw__tells_of_an_answer_that_is_none),
 		TEST(attach_make__says_what_the_broker_says),
 		TEST(attach_make__says_that_the_user_has_enough),
 		TEST(attach_make__refuses_another_version),

@@ -372,6 +372,25 @@ void attach_drops(const struct attachment *m, struct xroce_drops *sum)
 /* ---- what the broker is asked while the port is at work ---- */
 
 /*
+ * The device is lost with its broker. That one has hung up, the device's event says; nothing else
+ * tells of one that is there and is not heard any more.
+ */
+static int attach_lost(const struct attachment *m, int err)
+{
+	char name[IF_NAMESIZE] = "?";
+
+	if_indextoname(m->ifindex, name);
+	if (err == -ETIMEDOUT)
+		fprintf(stderr, "xroce: %s: its broker has not answered for %llu s; "
+			"this process has lost the device\n",
+			name, (unsigned long long)(m->asker.max_ns / NSEC_PER_SEC));
+	else if (err != -EPIPE)
+		fprintf(stderr, "xroce: %s: its broker has given what is no answer; "
+			"this process has lost the device\n", name);
+	return -EIO;
+}
+
+/*
  * What the broker said; of one that has ended, what that means: a process that was there before the
  * broker is there after it, and alone then. Its watch thread may not have heard yet, and what the
  * caller makes is to get its packets from here on.
@@ -381,7 +400,7 @@ static int attach_answer(struct attachment *m, int err)
 	if (!ask_is_over(err))
 		return err;
 	if (m->info.shared)
-		return -EIO;
+		return attach_lost(m, err);
 	first_put_program_back(m);
 	return 0;
 }
@@ -446,7 +465,7 @@ int attach_ring(struct attachment *m)
 {
 	const int fd = ask_ring(&m->asker);
 
-	return ask_is_over(fd) ? -EIO : fd;
+	return ask_is_over(fd) ? attach_lost(m, fd) : fd;
 }
 
 int attach_open_local(const struct netdev *dev, struct attachment *m, u32 i)

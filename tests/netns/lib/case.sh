@@ -24,13 +24,13 @@ fail() {
 	return 1
 }
 
-# show NAME: add a program's output to the case's notes. What it said on standard error may stand
-# first, as that is not buffered.
+# show NAME: add a program's output to the case's notes; of a long one its ends and xroce's lines.
+# What it said on standard error may stand first, as that is not buffered.
 show() {
 	[ -f "$WORK/$1.out" ] || return 0
 	{
 		echo "# output of $1:"
-		awk '{ l[NR] = $0 } END { for (i = 1; i <= NR; i++) if (i <= 12 || i > NR - 12) print "#   " l[i]; else if (i == 13) print "#   ..." }' "$WORK/$1.out"
+		awk '{ l[NR] = $0 } END { for (i = 1; i <= NR; i++) if (i <= 12 || i > NR - 12 || l[i] ~ /xroce: /) print "#   " l[i]; else if (i == 13) print "#   ..." }' "$WORK/$1.out"
 	} >>"$WORK/case.notes"
 }
 
