@@ -4,6 +4,8 @@
  * the engine does with it, the request ends as one whose key is bad, at both ends, and other queue
  * pairs go on.
  */
+#include "../../user/transport/internal.h"
+#include "attack.h"
 #include "landing.h"
 #include "scene.h"
 #include "spoil.h"
@@ -445,6 +447,35 @@ static void memory__refused_half_way(void **state)
 	}
 }
 
+/* The refusal waits for a response that is lost, and an older NAK of a sequence error comes. */
+static void memory__a_sequence_nak_hides_no_refusal(void **state)
+{
+	struct srq *srq = NULL;
+	struct scene s = memory_scene(&half_good, SPOIL_UNMAP, &srq);
+	struct packet nak = { .opcode = OPCODE(XROCE_RC, OP5_ACKNOWLEDGE),
+			      .syndrome = AETH_NAK | NAK_PSN_SEQUENCE };
+	struct send send;
+	struct bad bad;
+
+	landing_install();
+	bad_make(&bad, s.b->node, SPOIL_UNMAP);
+	s.b->node->to[0].drop = 1;
+	send = memory_request(&s, &half_good, &bad);
+	spoil_from(&bad.memory, 1);
+	post_send(s.a, &send);
+	world_run_for(s.w, 3 * WORLD_LATENCY_NS);
+	check_eq(s.w, s.b->node->stats.remote_errors, 1);
+	check_eq(s.w, s.a->send->n, 0);
+	nak.psn = psn_add(s.a->qp->req.unacked_psn, 1);
+	attack_deliver(s.w, s.a, 1, nak, NULL, 0);
+	world_run(s.w);
+	check_eq(s.w, s.a->send->n, 1);
+	check_eq(s.w, s.a->send->log[0].status, CQE_REM_ACCESS_ERR);
+	others_go_on(&s);
+	bad_end(&bad);
+	scene_end(&s);
+}
+
 /* What is refused is behind a READ whose responses are lost: of that one nothing is known. */
 static void memory__refused_behind_what_is_lost(void **state)
 {
@@ -478,6 +509,7 @@ int main(void)
 		cmocka_unit_test(memory__gone_under_the_second_buffer),
 		cmocka_unit_test(memory__behind_a_window),
 		cmocka_unit_test(memory__refused_half_way),
+		cmocka_unit_test(memory__a_sequence_nak_hides_no_refusal),
 		cmocka_unit_test(memory__refused_behind_what_is_lost),
 	};
 

@@ -312,14 +312,16 @@ static enum xroce_drop completer_nak(struct engine *e, struct qp *qp, u32 psn, u
 
 /*
  * A NAK that came before responses which it follows. Of one that refuses, the responder says it
- * once and is in error then, so it is remembered until they have come or are given up.
+ * once and is in error then, so it is remembered until they have come or are given up. One of a
+ * sequence error comes again, and may be older than a refusal.
  */
 static void completer_remember_nak(struct requester *req, u32 psn, u8 syndrome)
 {
 	u8 code = syndrome & AETH_VALUE_MASK;
 
-	if ((syndrome & AETH_CLASS_MASK) == AETH_NAK && code <= NAK_REMOTE_OPERATION) {
-		req->refusal = code; /* 0, of a sequence error, is nothing to remember */
+	if ((syndrome & AETH_CLASS_MASK) == AETH_NAK && code != NAK_PSN_SEQUENCE &&
+	    code <= NAK_REMOTE_OPERATION) {
+		req->refusal = code;
 		req->refused_psn = psn;
 	}
 }
