@@ -387,7 +387,7 @@ view_not_replaced | user/cli/view_mount.c    | s/(is_rdma \&\& mount_is_ours(e->
 view_umask        | user/cli/view_mount.c    | s/mask = umask(0);/mask = umask(077);/ | netns-sysfs
 view_umask_stays  | user/cli/view_mount.c    | s/^	umask(mask);/	(void)mask;/ | netns-sysfs
 view_capability   | user/cli/view.c          | s/!view_has_a_capability() && view/view/ | netns-sysfs
-view_not_tried    | user/cli/view.c          | s/err = view_try(devs, n);/err = 0;/ | netns-sysfs
+view_not_tried    | user/cli/view.c          | s/err = view_try(devs, n, begin_ns);/err = 0;/ | netns-sysfs
 view_set_uid      | user/cli/run.c           | s/with_files = false; \/\* it/with_files = true; \/* it/ | netns-sysfs
 parting_modified  | user/verbs/qp_modify.c   | s/port_catch_up(vqp->port);/;/ | netns-parting
 parting_destroyed | user/port/port_qp.c      | s/port_catch_up(port);/;/ | netns-parting

@@ -103,6 +103,7 @@ few_capabilities() {
 	on_b timeout 20 ibv_rc_pingpong -d $DEV_B -g "$gid_b" -n 10 $IP4_A >"$WORK/bad.out" 2>&1 || { fail "pingpong ends with $?"; show bad; }
 	finish "$child" 10 || { fail "its server ends with $?"; show server; }
 	[ "$(grep -c . "$WORK/server.out")" -le 8 ] || { fail "it says too much"; show server; }
+	need_line server 'loading the transmit program: .*run with CAP_PERFMON'
 	need_no_line server 'libbpf'
 	in_a setpriv --bounding-set=$caps timeout 20 "$XROCE" doctor $IF_A >"$WORK/bad.out" 2>&1
 	need_line bad 'redirection: .*CAP_PERFMON'

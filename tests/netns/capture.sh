@@ -399,7 +399,10 @@ users_bounds() {
 	wait_until 10 looked_at 11 || fail "root does not look"
 	captured roots "$third"
 	wait_until 10 looked_at 3 || fail "root's place is not given back"
-	rings=("$(map_id "$first" xroce_trace)" "$(map_id "$second" xroce_trace)") || fail "they have no rings"
+	rings=("$(map_id "$first" xroce_trace)" "$(map_id "$second" xroce_trace)")
+	for id in "${rings[@]}"; do
+		bpftool map show id "$id" >/dev/null || fail "no ring '$id'"
+	done
 	# by one that is killed, at once: no lease is waited for
 	kill -9 "$first"
 	finish "$first" 5

@@ -322,21 +322,36 @@ both_killed() {
 	in_a "$XROCE" doctor $IF_A >"$WORK/doctor.out" 2>&1
 	need_line doctor '^ok +files: .*serve --files'
 }
-# In a mount namespace that goes with what it had.
+# namespace_gone [again]: in a mount namespace that goes with what it had. Again: another has its
+# number by now.
 namespace_gone() {
+	local other= gone its
+	# killed are the keeper and the broker; the process that has the counters ends by itself
 	in_a unshare -m --propagation private bash -c '"$0" serve --files "$1" & broker=$!
+		here() {
+			for p in $(pgrep -x "$1"); do
+				[ "$(readlink /proc/$p/ns/mnt)" != "$(readlink /proc/self/ns/mnt)" ] || echo $p
+			done
+		}
 		until [ -c /dev/infiniband/xroce_$1 ]; do kill -0 $broker || exit; sleep 0.05; done
-		for p in $(pgrep -x xroce-files); do
-			[ "$(readlink /proc/$p/ns/mnt)" = "$(readlink /proc/self/ns/mnt)" ] || continue
-			kill -9 $p
-			while readlink /proc/$p/ns/mnt >/dev/null; do sleep 0.02; done
-		done
+		kill -9 $(here xroce-files)
+		until [ -z "$(here "xroce-(files|counters)")" ]; do sleep 0.02; done
 		kill -9 $broker; wait $broker; [ -c /dev/infiniband/xroce_$1 ] && echo left' "$XROCE" $IF_A >"$WORK/left.out" 2>&1
 	need_line left '^left$'
+	if [ "${1:-}" ]; then
+		start other a unshare -m --propagation private sleep 60
+		other=$child
+		wait_until 5 is_apart "$other" || fail "no other namespace"
+		gone=$(echo /run/xroce/files/*) its=/run/xroce/files/$(stat -L -c %i "/proc/$other/ns/mnt")
+		# it may have the number by itself
+		[ "$gone" = "$its" ] || mv "$gone" "$its"
+	fi
 	in_a "$XROCE" stop $IF_A >"$WORK/stop.out" 2>&1 || fail "exit status $?"
 	need_line stop 'took away the files of 1 device'
 	nothing_is_left "after it"
+	[ -z "$other" ] || stop "$other"
 }
+is_apart() { [ "$(cat "/proc/$1/comm")" = sleep ] && [ "$(readlink "/proc/$1/ns/mnt")" != "$(readlink /proc/self/ns/mnt)" ]; }
 
 # ---- where they are not to be had ----
 
@@ -405,6 +420,7 @@ for how in stop serve files; do
 	run_case both_killed_$how both_killed $how
 done
 run_case namespace_gone namespace_gone
+run_case namespace_number_again namespace_gone again
 run_case unprivileged unprivileged
 run_case read_only_dev read_only_dev
 run_case there_already there_already

@@ -3,7 +3,8 @@
  * A process that asks its broker for more than there is:
  *
  *	limited DEVICE qps N		so many QPs, and one more
- *	limited DEVICE channels N	so many channels that each have a CQ with a QP, and one more
+ *	limited DEVICE channels N	so many channels that each have a CQ with a QP, and one
+ *					more: its CQ is refused, or its QP if that is older
  *	limited DEVICE hold		has a QP; says `holds`, sleeps
  *	limited DEVICE port		has no port: an error
  *
@@ -39,6 +40,14 @@ static struct ibv_cq *make_cq(struct ibv_comp_channel *channel)
 	return cq;
 }
 
+static struct ibv_comp_channel *make_channel(void)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(ctx);
+
+	must(channel, "ibv_create_comp_channel: %s", strerror(errno));
+	return channel;
+}
+
 static void refused(struct ibv_cq *cq)
 {
 	for (int i = 0; i < 2; i++)
@@ -59,15 +68,17 @@ static void qps(int n)
 
 static void channels(int n)
 {
+	struct ibv_comp_channel *channel = make_channel();
+	struct ibv_cq *before = make_cq(channel), *cq = NULL;
 	struct ibv_qp *qp = NULL;
-	struct ibv_cq *cq = NULL;
 
 	for (int i = 0; i <= n; i++) {
-		struct ibv_comp_channel *channel = ibv_create_comp_channel(ctx);
-
-		must(channel, "ibv_create_comp_channel: %s", strerror(errno));
+		channel = make_channel();
 		if (i == n) {
-			refused(make_cq(channel));
+			refused(before);
+			for (int k = 0; k < 2; k++)
+				must(!ibv_create_cq(ctx, 4, NULL, channel, 0) && errno == ENOMEM,
+				     "one more: %s", strerror(errno));
 			/* its ring is had again */
 			must(!ibv_destroy_qp(qp) && !ibv_destroy_cq(cq), "destroy");
 		}

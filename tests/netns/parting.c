@@ -29,8 +29,8 @@ static struct ibv_qp *qp;
 static struct ibv_mr *mr;
 static char buffer[4096];
 static struct rc_address own, peer;
-/* a request that is not answered fails in a tenth of a second */
-static struct rc_options options = { .timeout = 12, .retry_cnt = 5, .rnr_retry = 7 };
+/* a request that is not answered fails in half a second */
+static struct rc_options options = { .timeout = 14, .retry_cnt = 5, .rnr_retry = 7 };
 
 enum how { SENDER_TO_ERR, RECEIVER_TO_ERR, RECEIVER_TO_RESET, RECEIVER_DESTROYS, HOW_END };
 static const char *const names[HOW_END] = { "sender to ERR", "receiver to ERR", "receiver to RESET",

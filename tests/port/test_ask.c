@@ -520,6 +520,18 @@ static void ask_question__is_bounded_in_time(void **state)
 	is_over(t);
 }
 
+/* The process was stopped until long after the deadline, and the answer has come meanwhile. */
+static void ask_question__looks_once_more(void **state)
+{
+	struct talk *t = *state;
+	struct reply r = yes(ASK_CLAIM, 0);
+
+	say(t, &r);
+	t->asker.max_ns = 0;
+	assert_int_equal(ask_claim(&t->asker, 7), 0);
+	heard(t, ASK_CLAIM, 7);
+}
+
 static void ask_hello__is_bounded_in_time(void **state)
 {
 	struct talk *t = *state;
@@ -817,6 +829,7 @@ int main(void)
 		TEST(ask_question__ends_with_the_broker),
 		TEST(ask_question__ends_with_a_broker_that_hears_and_ends),
 		TEST(ask_question__is_bounded_in_time),
+		TEST(ask_question__looks_once_more),
 		TEST(ask_pkeys__takes_the_table),
 		TEST(ask_check__refuses_what_is_no_table),
 		TEST(ask_hello__is_bounded_in_time),

@@ -550,6 +550,37 @@ static void netdev_hold__a_name_is_no_proof(void **state)
 	close(down[0]);
 }
 
+/* The errno of netdev_holder() to a user who is nobody, who holds it first if that is wanted. */
+static int holder_to_nobody(u32 ifindex, bool holds)
+{
+	const pid_t child = fork();
+	char comm[32];
+	int status;
+	pid_t pid;
+
+	if (child == 0) {
+		if (setresuid(65534, 65534, 65534) || (holds && netdev_hold(ifindex) < 0))
+			_exit(255);
+		_exit(-netdev_holder(ifindex, &pid, comm, sizeof(comm)));
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+static void netdev_hold__roots_and_ones_own_count(void **state)
+{
+	const u32 ifindex = if_nametoindex("va");
+	int fd;
+
+	assert_int_equal(holder_to_nobody(ifindex, true), 0);
+	fd = netdev_hold(ifindex);
+	assert_true(fd >= 0);
+	assert_int_equal(holder_to_nobody(ifindex, false), 0);
+	close(fd);
+	assert_int_equal(holder_to_nobody(ifindex, false), ENOENT);
+}
+
 /* ---- netdev_link.c ---- */
 
 static void netdev_xdp_features__veth_and_lo(void **state)
@@ -646,6 +677,7 @@ int main(void)
 		cmocka_unit_test(netdev_resolve__after_failure),
 		cmocka_unit_test(netdev_hold__one_at_a_time),
 		cmocka_unit_test(netdev_hold__a_name_is_no_proof),
+		cmocka_unit_test(netdev_hold__roots_and_ones_own_count),
 		cmocka_unit_test(netdev_xdp_features__veth_and_lo),
 		cmocka_unit_test(netdev_driver__names),
 		cmocka_unit_test(nl_parse__lengths),

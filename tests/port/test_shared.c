@@ -328,15 +328,25 @@ static void attach_make__is_over_with_the_broker(void **state)
 	broker_end(b);
 }
 
-/* What a draw in vain says on standard error, in a buffer of n bytes. */
-static void draw_in_vain(struct attachment *m, char *said, size_t n)
+/* What it is to give back does not say whether that was heard. */
+static void draw(struct attachment *m)
+{
+	u32 qpn;
+
+	assert_int_equal(attach_draw(m, &qpn), -EIO);
+}
+static void release(struct attachment *m) { attach_release(m, 7); }
+static void unbind(struct attachment *m) { attach_unbind(m, &(struct ask_service){ 0 }); }
+static void leave_group(struct attachment *m) { attach_leave_group(m, &(struct gid){ 0 }); }
+
+/* What that, in vain, says on standard error, in a buffer of n bytes. */
+static void in_vain(void (*ask)(struct attachment *), struct attachment *m, char *said, size_t n)
 {
 	const int err = dup(STDERR_FILENO), file = memfd_create("said", MFD_CLOEXEC);
 	ssize_t len;
-	u32 qpn;
 
 	assert_true(err >= 0 && file >= 0 && dup2(file, STDERR_FILENO) == STDERR_FILENO);
-	assert_int_equal(attach_draw(m, &qpn), -EIO);
+	ask(m);
 	assert_true(dup2(err, STDERR_FILENO) == STDERR_FILENO && !close(err));
 	len = pread(file, said, n - 1, 0);
 	assert_true(len >= 0);
@@ -345,22 +355,26 @@ static void draw_in_vain(struct attachment *m, char *said, size_t n)
 }
 
 /* One that is there and is not heard: the process has lost the device, and is told why, once. */
-static void attach_draw__tells_of_a_broker_that_is_not_heard(void **state)
+static void attach__tells_of_a_broker_that_is_not_heard(void **state)
 {
+	void (*const asks[])(struct attachment *) = { draw, release, unbind, leave_group };
 	struct broker *b = *state;
 	struct attachment m;
 	char said[200];
 
 	broker_start(b);
-	assert_int_equal(attach_make(&dev, &m), 0);
-	m.asker.max_ns = 1 * NSEC_PER_SEC;
-	b->is_silent = true;
-	draw_in_vain(&m, said, sizeof(said));
-	assert_string_equal(said, "xroce: shared0: its broker has not answered for 1 s; "
-				  "this process has lost the device\n");
-	draw_in_vain(&m, said, sizeof(said));
-	assert_string_equal(said, "");
-	attach_unmake(&m);
+	for (size_t i = 0; i < ARRAY_SIZE(asks); i++) {
+		assert_int_equal(attach_make(&dev, &m), 0);
+		m.asker.max_ns = 1 * NSEC_PER_SEC;
+		b->is_silent = true;
+		in_vain(asks[i], &m, said, sizeof(said));
+		assert_string_equal(said, "xroce: shared0: its broker has not answered for 1 s; "
+					  "this process has lost the device\n");
+		in_vain(asks[i], &m, said, sizeof(said));
+		assert_string_equal(said, "");
+		attach_unmake(&m);
+		b->is_silent = false;
+	}
 	broker_end(b);
 }
 
@@ -373,10 +387,10 @@ static void attach_draw__tells_of_an_answer_that_is_none(void **state)
 	broker_start(b);
 	assert_int_equal(attach_make(&dev, &m), 0);
 	b->draw_err = 1;
-	draw_in_vain(&m, said, sizeof(said));
+	in_vain(draw, &m, said, sizeof(said));
 	assert_string_equal(said, "xroce: shared0: its broker has given what is no answer; "
 				  "this process has lost the device\n");
-	draw_in_vain(&m, said, sizeof(said));
+	in_vain(draw, &m, said, sizeof(said));
 	assert_string_equal(said, "");
 	attach_unmake(&m);
 	broker_end(b);
@@ -589,7 +603,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(attach_make__is_by_the_broker),
 		TEST(attach_make__is_over_with_the_broker),
-		TEST(attach_draw__tells_of_a_broker_that_is_not_heard),
+		TEST(attach__tells_of_a_broker_that_is_not_heard),
 		TEST(attach_draw__tells_of_an_answer_that_is_none),
 		TEST(attach_make__says_what_the_broker_says),
 		TEST(attach_make__says_that_the_user_has_enough),

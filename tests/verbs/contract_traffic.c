@@ -319,6 +319,8 @@ static bool states_body(struct pair *p)
 	MUST_EQ(ibv_post_recv(p->qp[0], &rr, &bad_rr), 0);
 	MUST_EQ(ibv_query_qp(p->qp[0], &a, IBV_QP_STATE, &init), 0);
 	MUST_EQ(a.qp_state, IBV_QPS_INIT);
+	MUST_EQ(qp_to_rtr(p->qp[0], p->qp[1]->qp_num), 0);
+	MUST_EQ(post_send(p, 37, 0, 10, 0), EINVAL);
 	return true;
 }
 

@@ -145,22 +145,26 @@ static void ask_take_fds(struct msghdr *msg, struct ask_came *came)
 		memcpy(came->fds, CMSG_DATA(c), came->num_fds * sizeof(int));
 }
 
-/* Until the deadline. Returns 0, -ETIMEDOUT or -errno. */
+/*
+ * Until the deadline. A process that was stopped meanwhile notices that late, and looks once more
+ * before it says so. Returns 0, -ETIMEDOUT or -errno.
+ */
 static int ask_await(int fd, u64 until_ns)
 {
 	struct pollfd p = { .fd = fd, .events = POLLIN };
 
 	for (;;) {
 		const u64 now_ns = clock_now_ns();
-		int n;
+		const bool is_late = now_ns >= until_ns;
+		const int n = poll(
+			&p, 1, is_late ? 0 : (int)((until_ns - now_ns) / NSEC_PER_MSEC) + 1);
 
-		if (now_ns >= until_ns)
-			return -ETIMEDOUT;
-		n = poll(&p, 1, (int)((until_ns - now_ns) / NSEC_PER_MSEC) + 1);
 		if (n > 0)
 			return 0;
 		if (n < 0 && errno != EINTR)
 			return -errno;
+		if (n == 0 && is_late)
+			return -ETIMEDOUT;
 	}
 }
 

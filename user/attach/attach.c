@@ -390,6 +390,13 @@ static int attach_lost(const struct attachment *m, int err)
 	return -EIO;
 }
 
+/* Of what is given back: a broker that has ended has it. */
+static void attach_gave(const struct attachment *m, int err)
+{
+	if (m->info.shared && ask_is_over(err))
+		attach_lost(m, err);
+}
+
 /*
  * What the broker said; of one that has ended, what that means: a process that was there before the
  * broker is there after it, and alone then. Its watch thread may not have heard yet, and what the
@@ -426,9 +433,8 @@ int attach_claim(struct attachment *m, u32 qpn)
 
 void attach_release(struct attachment *m, u32 qpn)
 {
-	/* the broker may have ended: then nothing is claimed any more */
 	if (m->info.shared || m->first.joined)
-		ask_release(&m->asker, qpn);
+		attach_gave(m, ask_release(&m->asker, qpn));
 }
 
 int attach_bind(struct attachment *m, const struct ask_service *service)
@@ -443,7 +449,7 @@ int attach_bind(struct attachment *m, const struct ask_service *service)
 void attach_unbind(struct attachment *m, const struct ask_service *service)
 {
 	if (m->info.shared || m->first.joined)
-		ask_unbind(&m->asker, service);
+		attach_gave(m, ask_unbind(&m->asker, service));
 }
 
 int attach_group(struct attachment *m, const struct gid *group)
@@ -458,7 +464,7 @@ int attach_group(struct attachment *m, const struct gid *group)
 void attach_leave_group(struct attachment *m, const struct gid *group)
 {
 	if (m->info.shared || m->first.joined)
-		ask_detach(&m->asker, group);
+		attach_gave(m, ask_detach(&m->asker, group));
 }
 
 int attach_ring(struct attachment *m)

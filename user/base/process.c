@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -66,7 +67,26 @@ bool process_is_own_uid(uid_t uid)
 	return uid == geteuid() && uid != process_overflow_uid();
 }
 
-bool process_in_namespace(const char *which, u64 inode)
+/* Is a word in its list of mounts? */
+static bool process_has_mount(const char *pid, const char *word)
+{
+	char path[NAME_MAX + 32], *line = NULL;
+	bool has = false;
+	size_t n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%s/mountinfo", pid);
+	f = fopen(path, "re");
+	while (f && !has && getline(&line, &n, f) > 0)
+		has = strstr(line, word);
+	free(line);
+	if (f)
+		fclose(f);
+	return has;
+}
+
+/* mount: NULL, or a word that it must have in its list of mounts. */
+static bool process_any(const char *which, u64 inode, const char *mount)
 {
 	DIR *proc = opendir("/proc");
 	char path[NAME_MAX + 32];
@@ -78,9 +98,20 @@ bool process_in_namespace(const char *which, u64 inode)
 		if (!isdigit((unsigned char)*e->d_name))
 			continue;
 		snprintf(path, sizeof(path), "%s/ns/%s", e->d_name, which);
-		found = !fstatat(dirfd(proc), path, &st, 0) && st.st_ino == inode;
+		found = !fstatat(dirfd(proc), path, &st, 0) && st.st_ino == inode &&
+			(!mount || process_has_mount(e->d_name, mount));
 	}
 	if (proc)
 		closedir(proc);
 	return found;
+}
+
+bool process_in_namespace(const char *which, u64 inode)
+{
+	return process_any(which, inode, NULL);
+}
+
+bool process_sees_mount(u64 inode, const char *word)
+{
+	return process_any("mnt", inode, word);
 }

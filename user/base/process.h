@@ -30,4 +30,10 @@ bool process_is_outside_uid(uid_t uid);
  */
 bool process_in_namespace(const char *which, u64 inode);
 
+/*
+ * The same of a mount namespace where the list of mounts has that word in it. The number of one
+ * that has gone is soon another's, which has not.
+ */
+bool process_sees_mount(u64 inode, const char *word);
+
 #endif

@@ -151,18 +151,6 @@ static void check_bpf_types(struct doctor *d)
 }
 
 /* By what tx_redirect_open() was at. */
-static const char *redirect_remedy(const char *step)
-{
-	if (!strcmp(step, TX_STEP_NAMESPACE))
-		return "run with CAP_SYS_ADMIN besides the others, to make a network namespace for "
-		       "the TAP device";
-	if (!strcmp(step, TX_STEP_PROGRAM))
-		return "run with CAP_PERFMON (which CAP_SYS_ADMIN has in it) besides the others";
-	if (!strcmp(step, TX_STEP_TAP))
-		return "`modprobe tun`; give a container " TX_TUN_DEVICE;
-	return NULL;
-}
-
 static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 {
 	/*
@@ -215,7 +203,7 @@ static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 			"a TAP device can be made: frames leave by XDP where the interface takes "
 			"them so");
 	else if (p->redirect != -ENODATA)
-		finding(d, LEVEL_WARN, "redirection", redirect_remedy(p->redirect_step),
+		finding(d, LEVEL_WARN, "redirection", tx_redirect_remedy(p->redirect_step),
 			"not possible, so frames leave another way, which is slower: %s: %s",
 			p->redirect_step, strerror(-p->redirect));
 

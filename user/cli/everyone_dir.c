@@ -472,6 +472,15 @@ static void sweep_mount(unsigned long ours)
 	dir_leave(&d, true);
 }
 
+/* Where a process has the directory's file systems, they are for one there to take away. */
+static bool dir_is_mounted_in(unsigned long namespace)
+{
+	char word[sizeof(((struct everyone_dir *)0)->path) + 1];
+
+	snprintf(word, sizeof(word), EVERYONE_DIR "/%lu/", namespace);
+	return process_sees_mount(namespace, word);
+}
+
 u32 everyone_sweep(bool look)
 {
 	const unsigned long ours = dir_namespace();
@@ -488,9 +497,8 @@ u32 everyone_sweep(bool look)
 		sweep_mount(ours);
 	dir = opendir(EVERYONE_DIR);
 	while (dir && (e = readdir(dir))) {
-		/* where a process is, what is mounted is for one there to take away */
 		if (sscanf(e->d_name, "%lu%c", &namespace, &behind) != 1 ||
-		    (namespace != ours && process_in_namespace("mnt", namespace)) ||
+		    (namespace != ours && dir_is_mounted_in(namespace)) ||
 		    dir_enter(&d, namespace, false))
 			continue;
 		swept += sweep_dir(&d, namespace == ours, look);

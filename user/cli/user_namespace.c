@@ -70,15 +70,15 @@ static bool lock_is_own(int fd)
  * Taken on the user namespace that all begin in, so nothing remains of it; gone with its
  * descriptor. Also a descriptor if it was not to be had.
  */
-static int lock_take(void)
+static int lock_take(u64 begin_ns)
 {
-	const u64 begin_ns = clock_now_ns();
 	const int fd = open(NS_USER, O_RDONLY | O_CLOEXEC);
-	u64 waited_ms = 0;
+	u64 waited_ms;
 	u32 strange = 0;
 
 	if (fd < 0)
 		return -errno;
+	waited_ms = (clock_now_ns() - begin_ns) / NSEC_PER_MSEC;
 	while (flock(fd, LOCK_EX | LOCK_NB)) {
 		if (waited_ms >= LOCK_MS)
 			strange = lock_is_own(fd) ? 0 : strange + 1;
@@ -256,9 +256,9 @@ static int namespace_make(void)
 	return err;
 }
 
-int user_namespace_enter(void)
+int user_namespace_enter(u64 begin_ns)
 {
-	const int lock = lock_take();
+	const int lock = lock_take(begin_ns);
 	int err;
 
 	if (lock < 0)

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "../base/ask.h"
+#include "../base/clock.h"
 #include "../base/privilege.h"
 #include "cli.h"
 #include "view.h"
@@ -62,9 +63,10 @@ static int view_make(const struct netdev *devs, u32 n, int *counters_err)
 	return err;
 }
 
-static int view_enter_both(const struct netdev *devs, u32 n, int *counters_err)
+/* begin_ns: since when the lock is waited for. */
+static int view_enter_both(const struct netdev *devs, u32 n, u64 begin_ns, int *counters_err)
 {
-	const int lock = user_namespace_enter();
+	const int lock = user_namespace_enter(begin_ns);
 	int err;
 
 	if (lock < 0)
@@ -80,7 +82,7 @@ static int view_enter_both(const struct netdev *devs, u32 n, int *counters_err)
  * What comes of view_enter_both(), found out by a child: a process that has entered a user
  * namespace does not come out again, and a security module may refuse all mounts in one.
  */
-static int view_try(const struct netdev *devs, u32 n)
+static int view_try(const struct netdev *devs, u32 n, u64 begin_ns)
 {
 	int fds[2], err = -EIO;
 	pid_t pid;
@@ -90,7 +92,7 @@ static int view_try(const struct netdev *devs, u32 n)
 	pid = fork();
 	if (pid == 0) {
 		prctl(PR_SET_NAME, VIEW_TRIAL);
-		err = view_enter_both(devs, n, NULL);
+		err = view_enter_both(devs, n, begin_ns, NULL);
 		_exit(write(fds[1], &err, sizeof(err)) != sizeof(err));
 	}
 	if (pid < 0)
@@ -107,6 +109,7 @@ static int view_try(const struct netdev *devs, u32 n)
 
 int view_enter(const struct netdev *devs, u32 n, int *counters_err)
 {
+	const u64 begin_ns = clock_now_ns();
 	int err;
 
 	*counters_err = 0;
@@ -114,6 +117,6 @@ int view_enter(const struct netdev *devs, u32 n, int *counters_err)
 		return view_make(devs, n, counters_err);
 	if (!view_may_enter_user_namespace())
 		return -EPERM;
-	err = view_try(devs, n);
-	return err ? err : view_enter_both(devs, n, counters_err);
+	err = view_try(devs, n, begin_ns);
+	return err ? err : view_enter_both(devs, n, begin_ns, counters_err);
 }

@@ -68,9 +68,10 @@ void view_counters_rmdir(const char *dir, const struct netdev *dev);
  * namespaces may not look into each other's memory (process_vm_readv(2), /proc/PID/fd), by which
  * MPI and UCX hand over data on one host. Returns a descriptor to close when the files are mounted,
  * by which this namespace is found: until then others wait before they make one; or -errno. An
- * error can leave the process in a user namespace: call it in a child first.
+ * error can leave the process in a user namespace: call it in a child first. begin_ns: when the
+ * first of these calls began, as they wait no longer together than one.
  */
-int user_namespace_enter(void);
+int user_namespace_enter(u64 begin_ns);
 
 /*
  * sysfs.c: writes the directory of a device, as the kernel shows one, into an existing directory;

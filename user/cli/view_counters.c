@@ -39,8 +39,13 @@ static int server_bound_fd;
 static bool server_is_bound(void)
 {
 	struct pollfd p = { .fd = server_bound_fd };
+	int n;
 
-	return poll(&p, 1, 0) == 0;
+	/* the late signal may come while this looks */
+	do
+		n = poll(&p, 1, 0);
+	while (n < 0 && errno == EINTR);
+	return n == 0;
 }
 
 /* Perhaps for the byte that this process began with: a sender that is slow tells of it late. */

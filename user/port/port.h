@@ -97,9 +97,9 @@ void port_post(struct port *port, struct qp *qp);
 /* The same with the lock held by the caller (between port_lock() and port_unlock()). */
 void port_run_locked(struct port *port);
 /*
- * Also with the lock held: all that has come by now is taken and answered. For a QP that is about
- * to fail, be reset or go: an adapter has taken an ACK or a message when it came, however long ago
- * the program polled.
+ * Also with the lock held: all that has come by now is taken and answered, as far as there is room
+ * to send. For a QP that is about to fail, be reset or go: an adapter has taken an ACK or a message
+ * when it came, however long ago the program polled.
  */
 void port_catch_up(struct port *port);
 

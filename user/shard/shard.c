@@ -226,24 +226,34 @@ void shards_run_locked(struct shards *all)
 	}
 }
 
+static bool shards_are_past_mark(const struct shards *all)
+{
+	for (u32 i = 0; i < all->num; i++)
+		if (!xsk_is_past_mark(&all->shard[i].io->xsks))
+			return false;
+	return true;
+}
+
+/*
+ * Of traffic that goes on there is no end: what counts is what lay there in the beginning. Once all
+ * of that is taken, one turn more of each shard takes what the others have handed to it, and
+ * answers.
+ */
 void shards_catch_up(struct shards *all)
 {
-	bool behind = true, moved = true;
+	bool is_last = false, moved = true;
 
 	if (all->dead)
 		return;
 	for (u32 i = 0; i < all->num; i++)
 		xsk_mark(&all->shard[i].io->xsks);
-	for (u32 round = 0; behind && moved && round < SETTLE_ROUNDS; round++) {
-		behind = moved = false;
+	for (u32 round = 0; !is_last && moved && round < SETTLE_ROUNDS; round++) {
+		is_last = shards_are_past_mark(all);
+		moved = false;
 		for (u32 i = 0; i < all->num; i++) {
 			service_app_came(&all->shard[i]);
 			moved |= shard_turn(&all->shard[i]);
 		}
-		/* one shard's turn may hand to those before it */
-		for (u32 i = 0; i < all->num; i++)
-			behind |= !xsk_is_past_mark(&all->shard[i].io->xsks) ||
-				  handover_waits(&all->shard[i].handover);
 	}
 }
 

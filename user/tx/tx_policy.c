@@ -390,13 +390,14 @@ static const struct tx_ops ops = {
 	.close = policy_close,
 };
 
-/* A way that cannot be had. Returns false. */
+/* A way that cannot be had, for what helps (if not NULL). Returns false. */
 static bool policy_miss(const struct tx_policy *t, const struct netdev *dev, const char *way,
-		 const char *why, int err)
+			const char *why, int err, const char *remedy)
 {
 	if (!t->quiet && !options_is_set(OPTION_QUIET))
-		fprintf(stderr, "xroce: %s: sending without %s, which is slower: %s: %s\n",
-			dev->name, way, why, strerror(-err));
+		fprintf(stderr, "xroce: %s: sending without %s, which is slower: %s: %s%s%s\n",
+			dev->name, way, why, strerror(-err), remedy ? "; " : "",
+			remedy ? remedy : "");
 	return false;
 }
 
@@ -405,7 +406,8 @@ static bool open_redirection(struct tx_policy *t, const struct netdev *dev, int 
 	const char *why = "watching the interface";
 	int err = watch_err ? watch_err : tx_redirect_open(&t->redirect, dev->ifindex, &why);
 
-	return err ? policy_miss(t, dev, "XDP redirection", why, err) : true;
+	return err ? policy_miss(t, dev, "XDP redirection", why, err, tx_redirect_remedy(why)) :
+		     true;
 }
 
 static bool open_gso(struct tx_policy *t, const struct netdev *dev)
@@ -414,7 +416,7 @@ static bool open_gso(struct tx_policy *t, const struct netdev *dev)
 	int err = tx_gso_open(&t->gso, dev->ifindex, &why);
 
 	t->gso.tell = t->quiet || options_is_set(OPTION_QUIET) ? NULL : t->name;
-	return err ? policy_miss(t, dev, "UDP segmentation offload", why, err) : true;
+	return err ? policy_miss(t, dev, "UDP segmentation offload", why, err, NULL) : true;
 }
 
 static bool get_frames(struct tx_policy *t, const struct netdev *dev)
@@ -423,7 +425,8 @@ static bool get_frames(struct tx_policy *t, const struct netdev *dev)
 							 calloc(XROCE_TX_FRAMES, sizeof(*frame));
 
 	if (!frame)
-		return policy_miss(t, dev, "UDP segmentation offload", "getting memory", -ENOMEM);
+		return policy_miss(t, dev, "UDP segmentation offload", "getting memory", -ENOMEM,
+				   NULL);
 	tx_pool_init(&t->pool, frame);
 	return true;
 }

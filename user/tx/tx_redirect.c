@@ -152,6 +152,18 @@ static int fill_devmaps(struct tx_redirect *r, u32 ifindex)
 	return err;
 }
 
+const char *tx_redirect_remedy(const char *step)
+{
+	if (!strcmp(step, TX_STEP_NAMESPACE))
+		return "run with CAP_SYS_ADMIN besides the others, to make a network namespace for "
+		       "the TAP device";
+	if (!strcmp(step, TX_STEP_PROGRAM))
+		return "run with CAP_PERFMON (which CAP_SYS_ADMIN has in it) besides the others";
+	if (!strcmp(step, TX_STEP_TAP))
+		return "`modprobe tun`; give a container " TX_TUN_DEVICE;
+	return NULL;
+}
+
 static int redirect_load(struct tx_redirect *r, u32 ifindex, const char **why)
 {
 	libbpf_print_fn_t before;

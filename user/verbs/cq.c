@@ -37,6 +37,20 @@ static void cq_in_child(struct fork_entry *entry)
 	vcq->events_pending = 0;
 }
 
+/*
+ * One with a channel, where there is a port already: the channel's ring, of which a broker gives
+ * its user so many, is missing here and not with the first QP.
+ */
+static int cq_join_early(struct vcq *vcq)
+{
+	struct vcontext *ctx = to_vcontext(vcq->ibv.context);
+	/* acquire: pairs with the release in context_port() */
+	struct port *port =
+		atomic_load_explicit(shared_word(&ctx->port), memory_order_acquire);
+
+	return port ? cq_join(vcq, port) : 0;
+}
+
 struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context,
 		   struct ibv_comp_channel *channel, u32 vector, struct vpd *domain)
 {
@@ -89,7 +103,11 @@ struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context,
 	}
 	context_get(to_vcontext(context));
 	fork_add(&vcq->forks, cq_in_child);
-	return vcq;
+	err = channel ? cq_join_early(vcq) : 0;
+	if (!err)
+		return vcq;
+	ibv_destroy_cq(&vcq->ibv);
+	return verb_fail(err);
 }
 
 EXPORT struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
