@@ -291,6 +291,7 @@ int kernel_map_get(int fd, const void *key, void *value)
 
 	sched_point("lookup");
 	sched_drain();
+	m->lookups++;
 	sim_check(fd == m->shared.qp_fd);
 	qp = qp_value(m, *(const u32 *)key);
 	if (!qp)

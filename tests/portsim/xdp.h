@@ -37,6 +37,7 @@ struct port_maps {
 	/* the program's counters */
 	struct xroce_rx_stats rx;
 	struct xroce_drops drop;
+	__u64 lookups; /* of QPs, by user space */
 };
 
 struct port_maps *xdp_maps_new(void);
