@@ -206,37 +206,56 @@ impaired() {
 
 # ---- our library in the guest ----
 
-# A guest's devices, before our library uses them: what kind of XDP the driver takes is in the row.
+# Soft-RoCE in a second guest, beside whatever the first one's card is. second_rxe COMMAND...: that too.
+second_rxe() {
+	ip -n $NS_P link del pc 2>/dev/null
+	guest_tap pc
+	VM_MODEL='' VM_QUEUES=1 VM_CARD=$VM_PLAIN VM_TAP=pc VM_MAC=52:54:00:00:77:04 guest_boot second "$kernel" 1 "${programs[@]}" &&
+		VM_MODEL='' guest_up second pc 10.77.0.3 fd77::3 4500 "rdma link add rxe0 type rxe netdev eth0; $*"
+}
+
+# What our library makes of a guest's card, while a program has it: by which kind of XDP it
+# receives, and how it sends.
+show_device() {
+	end_gid guest/xroce_eth0 v4 || return
+	guest_start guest holder "/xroce/bin/xroce run --dev eth0 -- ibv_rc_pingpong -d xroce_eth0 -g $end_gid"
+	wait_until 20 end_listens guest/xroce_eth0 18515 holder
+	guest_do guest device "/xroce/bin/xroce doctor eth0; /xroce/bin/xroce list eth0; killall ibv_rc_pingpong"
+	guest_wait guest holder 10
+	sed 's/^/# /' "$WORK/device.out"
+}
+
 ours_in_guest() {
 	local what=$1 queues=$2
 	end_gids=()
 	tap_again "$([ "$queues" -gt 1 ] && echo multi_queue)"
 	VM_QUEUES=$queues guest_boot guest "$kernel" 2 "${programs[@]}" &&
 		guest_up guest pb $IP4_B $IP6_B 4500 "modprobe tun" || { no_guest "$what"; return 1; }
-	guest_do guest doctor "/xroce/bin/xroce doctor eth0; /xroce/bin/xroce list"
-	sed 's/^/# /' "$WORK/doctor.out"
+	show_device
 	everything host guest/xroce_eth0 1024 "ours in the guest on $what, ours outside"
 	pingpongs guest/xroce_eth0 host "ours in the guest on $what, ours outside"
 	perftests host guest/xroce_eth0 "ours in the guest on $what, ours outside"
+	if second_rxe; then
+		everything second/rxe0 guest/xroce_eth0 1024 "ours in the guest on $what, rxe in another"
+		guest_off second
+	else
+		no_guest "$what, rxe in another"
+	fi
 	guest_off guest
 }
 
 # With a second guest, whose Soft-RoCE is on eth0 and behind VLAN 5.
 stacked() {
-	local kind guest_ip6=fd77::3
+	local kind
 	tap_again
-	guest_tap pc
 	end_gids=()
 	guest_boot guest "$kernel" 2 "${programs[@]}" &&
 		guest_up guest pb $IP4_B $IP6_B 4500 "modprobe tun; modprobe 8021q; modprobe bonding max_bonds=0;
 			modprobe macvlan; modprobe bridge" &&
-		VM_TAP=pc VM_MAC=52:54:00:00:77:04 guest_boot second "$kernel" 1 "${programs[@]}" &&
-		guest_up second pc 10.77.0.3 $guest_ip6 4500 "modprobe 8021q; rdma link add rxe0 type rxe netdev eth0;
-			ip link add link eth0 name eth0.5 type vlan id 5; ip addr add 10.78.0.3/24 dev eth0.5;
+		second_rxe "modprobe 8021q; ip link add link eth0 name eth0.5 type vlan id 5; ip addr add 10.78.0.3/24 dev eth0.5;
 			echo 0 >/proc/sys/net/ipv6/conf/eth0.5/accept_dad; ip link set eth0.5 up;
 			ip addr add fd77:5::3/64 dev eth0.5 nodad" ||
 		{ no_guest stacked; return 1; }
-	everything second/rxe0 guest/xroce_eth0 1024 "ours in the guest on virtio_net, rxe in another"
 	guest_do guest stack "ip link add link eth0 name eth0.5 type vlan id 5; ip addr add 10.78.0.2/24 dev eth0.5;
 		echo 0 >/proc/sys/net/ipv6/conf/eth0.5/accept_dad; ip link set eth0.5 up; ip addr add fd77:5::2/64 dev eth0.5 nodad"
 	everything second/rxe0 guest/xroce_eth0.5 1024 "ours in the guest on a VLAN interface, rxe with a VLAN in another" 'vlan4 vlan6'
