@@ -206,7 +206,7 @@ impaired() {
 
 # ---- our library in the guest ----
 
-# Soft-RoCE in a second guest, beside whatever the first one's card is. second_rxe COMMAND...: that too.
+# second_rxe COMMAND...: Soft-RoCE in a second guest, whatever the first one's card is.
 second_rxe() {
 	ip -n $NS_P link del pc 2>/dev/null
 	guest_tap pc
