@@ -446,7 +446,7 @@ rights_xrc_domain | user/transport/responder.c | s/srq->xrcd != qp->xrcd/false/ 
 other_end_ready   | user/transport/input.c   | s/return state >= QPS_RTR \&\& state != QPS_ERR;/return state >= QPS_RTR;/ | other_ends
 late_ring         | user/verbs/cq.c          | s/err = channel ? cq_join_early(vcq) : 0;/;/ | netns-limits
 post_in_rtr       | user/verbs/post.c        | s/qp_state(vqp->qp) < QPS_RTS/qp_state(vqp->qp) <= QPS_INIT/ | contract
-perfmon_unnamed   | user/tx/tx_redirect.c    | s/return "run with CAP_PERFMON/return 0; return "run/ | netns-badinput
+perfmon_unnamed   | user/tx/tx_redirect.c    | s/"run with CAP_PERFMON/"run with it/ | netns-badinput
 everyone_again    | user/cli/everyone_dir.c  | s/process_sees_mount(namespace, word)/process_in_namespace("mnt", namespace)/ | netns-everyone
 limit_errno       | user/verbs/objects.h     | s/return err == -ENOSPC ? ENOMEM : -err;/return -err;/ | netns-limits
 cm_destroy_waits  | user/rdmacm/id.c         | /^EXPORT int rdma_destroy_id/,/^}/s/while (id->acked != id->delivered)/while (0)/ | rdmacm-teardown

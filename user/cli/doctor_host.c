@@ -203,7 +203,7 @@ static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 			"a TAP device can be made: frames leave by XDP where the interface takes "
 			"them so");
 	else if (p->redirect != -ENODATA)
-		finding(d, LEVEL_WARN, "redirection", tx_redirect_remedy(p->redirect_step),
+		finding(d, LEVEL_WARN, "redirection", tx_redirect_remedy(p->redirect_step, caps),
 			"not possible, so frames leave another way, which is slower: %s: %s",
 			p->redirect_step, strerror(-p->redirect));
 

@@ -34,6 +34,7 @@
 #include <stdlib.h>
 
 #include "../base/options.h"
+#include "../base/privilege.h"
 #include "../netdev/netdev.h"
 #include "tx.h"
 #include "tx_gso.h"
@@ -406,7 +407,8 @@ static bool open_redirection(struct tx_policy *t, const struct netdev *dev, int 
 	const char *why = "watching the interface";
 	int err = watch_err ? watch_err : tx_redirect_open(&t->redirect, dev->ifindex, &why);
 
-	return err ? policy_miss(t, dev, "XDP redirection", why, err, tx_redirect_remedy(why)) :
+	return err ? policy_miss(t, dev, "XDP redirection", why, err,
+				 tx_redirect_remedy(why, privilege_caps())) :
 		     true;
 }
 

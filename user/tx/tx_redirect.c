@@ -4,6 +4,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/if_link.h>
 #include <linux/if_tun.h>
 #include <net/if.h>
@@ -152,13 +153,16 @@ static int fill_devmaps(struct tx_redirect *r, u32 ifindex)
 	return err;
 }
 
-const char *tx_redirect_remedy(const char *step)
+const char *tx_redirect_remedy(const char *step, u64 caps)
 {
 	if (!strcmp(step, TX_STEP_NAMESPACE))
 		return "run with CAP_SYS_ADMIN besides the others, to make a network namespace for "
 		       "the TAP device";
 	if (!strcmp(step, TX_STEP_PROGRAM))
-		return "run with CAP_PERFMON (which CAP_SYS_ADMIN has in it) besides the others";
+		return privilege_has(caps, CAP_PERFMON) || privilege_has(caps, CAP_SYS_ADMIN) ?
+			       "a kernel of 6.3 or later; XROCE_DEBUG=1 shows what this one says" :
+			       "run with CAP_PERFMON (which CAP_SYS_ADMIN has in it) besides the "
+			       "others";
 	if (!strcmp(step, TX_STEP_TAP))
 		return "`modprobe tun`; give a container " TX_TUN_DEVICE;
 	return NULL;

@@ -42,8 +42,8 @@ struct tx_redirect {
  */
 int tx_redirect_open(struct tx_redirect *r, u32 ifindex, const char **why);
 void tx_redirect_close(struct tx_redirect *r);
-/* What helps where that step failed, or NULL. */
-const char *tx_redirect_remedy(const char *step);
+/* What helps a process of such capabilities (privilege.h) where that step failed, or NULL. */
+const char *tx_redirect_remedy(const char *step, u64 caps);
 
 /*
  * Frames leave by the queue of the CPU that sends them. The next batch: by this CPU only, -1: by
