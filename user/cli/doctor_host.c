@@ -150,7 +150,6 @@ static void check_bpf_types(struct doctor *d)
 			"memory");
 }
 
-/* By what tx_redirect_open() was at. */
 static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 {
 	/*

@@ -391,7 +391,7 @@ static const struct tx_ops ops = {
 	.close = policy_close,
 };
 
-/* A way that cannot be had, for what helps (if not NULL). Returns false. */
+/* A way that cannot be had. remedy: what helps, or NULL. Returns false. */
 static bool policy_miss(const struct tx_policy *t, const struct netdev *dev, const char *way,
 			const char *why, int err, const char *remedy)
 {
