@@ -173,12 +173,13 @@ netns_end_captures() {
 # More than the file takes: each packet that the process counts, both ways, is there or counted as
 # lost, to one.
 under_load() {
-	local capa lost kept_packets counted
+	local capa lost kept_packets counted data
+	data=("$TOOLS/vdata" -m 4096 -x 60000 -n 600 -s 7)
 	gids_once v4 || return
 	capture load a --buffer 1
 	capa=$child
-	keep=1 client_server 18515 60 ib_send_bw -d $DEV_A -x "$gid_a" -s 65536 -n 3000 -F -- \
-		ib_send_bw -d $DEV_B -x "$gid_b" -s 65536 -n 3000 -F $IP4_A || return
+	before_client=capa_looks keep=1 client_server 18600 60 "${data[@]}" -d $DEV_A -g "$gid_a" -- \
+		"${data[@]}" -d $DEV_B -g "$gid_b" $IP4_A || return
 	captured load "$capa"
 	need_equal "wrong ICRCs" "$(packets load '^(in|out) wrong')" 0
 	lost=$(sed -n 's/.* \([0-9]*\) packets lost.*/\1/p' "$WORK/load.out")
