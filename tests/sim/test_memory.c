@@ -476,6 +476,34 @@ static void memory__a_sequence_nak_hides_no_refusal(void **state)
 	scene_end(&s);
 }
 
+/* What a refusal says is kept as well; here responses are lost, and the memory is good. */
+static void memory__a_refusal_before_its_turn_says_which(void **state)
+{
+	static const struct {
+		u8 code;
+		enum cqe_status status;
+	} said[] = { { NAK_INVALID_REQUEST, CQE_REM_INV_REQ_ERR },
+		     { NAK_REMOTE_ACCESS, CQE_REM_ACCESS_ERR },
+		     { NAK_REMOTE_OPERATION, CQE_REM_OP_ERR } };
+
+	for (u32 i = 0; i < ARRAY_SIZE(said); i++) {
+		struct pair_options o = pair_defaults();
+		struct scene s = scene_in(world_create(2, 77), &o, SPOIL_PAGE);
+		struct packet nak = { .opcode = OPCODE(XROCE_RC, OP5_ACKNOWLEDGE),
+				      .syndrome = AETH_NAK | said[i].code };
+
+		s.b->node->to[0].dead = true;
+		scene_post(&s, 1, WR_READ, 2 * o.pmtu);
+		world_run_for(s.w, WORLD_LATENCY_NS / 2);
+		nak.psn = psn_add(s.a->qp->req.unacked_psn, 1);
+		attack_deliver(s.w, s.a, 1, nak, NULL, 0);
+		world_run(s.w);
+		check_eq(s.w, s.a->send->n, 1);
+		check_eq(s.w, s.a->send->log[0].status, said[i].status);
+		scene_end(&s);
+	}
+}
+
 /* What is refused is behind a READ whose responses are lost: of that one nothing is known. */
 static void memory__refused_behind_what_is_lost(void **state)
 {
@@ -510,6 +538,7 @@ int main(void)
 		cmocka_unit_test(memory__behind_a_window),
 		cmocka_unit_test(memory__refused_half_way),
 		cmocka_unit_test(memory__a_sequence_nak_hides_no_refusal),
+		cmocka_unit_test(memory__a_refusal_before_its_turn_says_which),
 		cmocka_unit_test(memory__refused_behind_what_is_lost),
 	};
 
