@@ -333,7 +333,8 @@ namespace_gone() {
 				[ "$(readlink /proc/$p/ns/mnt)" != "$(readlink /proc/self/ns/mnt)" ] || echo $p
 			done
 		}
-		until [ -c /dev/infiniband/xroce_$1 ]; do kill -0 $broker || exit; sleep 0.05; done
+		# it answers when its keeper has told it of the files
+		until "$0" list "$1" 2>/dev/null | grep -q "^  broker"; do kill -0 $broker || exit; sleep 0.05; done
 		kill -9 $(here xroce-files)
 		until [ -z "$(here "xroce-(files|counters)")" ]; do sleep 0.02; done
 		kill -9 $broker; wait $broker; [ -c /dev/infiniband/xroce_$1 ] && echo left' "$XROCE" $IF_A >"$WORK/left.out" 2>&1
