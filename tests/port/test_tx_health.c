@@ -37,6 +37,7 @@ static void tx_health_refused__many_and_for_long(void **state)
 static void tx_health_refused__one_accepted_begins_anew(void **state)
 {
 	struct tx_health h = { 0 };
+	u32 refused = 1;
 
 	for (u32 i = 0; i < 1000; i++) {
 		assert_int_equal(tx_health_refused(&h, BEGIN_NS + i * NSEC_PER_SEC), TX_HEALTHY);
@@ -45,6 +46,11 @@ static void tx_health_refused__one_accepted_begins_anew(void **state)
 		else
 			tx_health_sent(&h, 0); /* frames alone say nothing */
 	}
+	h = (struct tx_health){ 0 };
+	while (tx_health_refused(&h, BEGIN_NS + refused * NSEC_PER_SEC) == TX_HEALTHY &&
+	       refused++ < 1000)
+		tx_health_sent(&h, 0);
+	assert_int_equal(refused, TX_HEALTH_REFUSALS);
 }
 
 static void tx_health_look__half_is_dropped_again_and_again(void **state)
@@ -57,6 +63,11 @@ static void tx_health_look__half_is_dropped_again_and_again(void **state)
 	assert_int_equal(tx_health_look(&h, dropped, BEGIN_NS), TX_HEALTHY);
 	for (u32 i = 0; i < 10; i++)
 		assert_int_equal(tx_health_look(&h, dropped += 1000, BEGIN_NS), TX_HEALTHY);
+	/* ... nor is it the first of several looks */
+	tx_health_sent(&h, TX_HEALTH_SENDS);
+	assert_int_equal(tx_health_look(&h, dropped += TX_HEALTH_SENDS, BEGIN_NS), TX_HEALTHY);
+	tx_health_sent(&h, 50);
+	assert_int_equal(tx_health_look(&h, dropped, BEGIN_NS), TX_HEALTHY);
 	/* less than half, and half but not in a row */
 	for (u32 i = 0; i < 10; i++) {
 		tx_health_sent(&h, 50);
