@@ -24,7 +24,8 @@ data() {
 	need_equal "packets with a wrong ICRC" "$(kept server xroce_eng_drop icrc)" 0
 }
 
-way_data() {
+way_data() { redirecting "$1" way_once "$@"; }
+way_once() {
 	local way=$1
 	shift
 	XROCE_TX=$way data "$@" || return
@@ -64,7 +65,8 @@ auto_generic() {
 
 # A program may ask for more than active_mtu, which is 2048 here. Frames that are too long to be
 # redirected go by AF_XDP; the short ones do not.
-long_frames() {
+long_frames() { redirecting "$1" long_once "$@"; }
+long_once() {
 	local mean
 	XROCE_TX=$1 on_a timeout 10 ibv_devinfo -v | grep -q 'active_mtu:.*2048 ' || fail "active_mtu is not 2048"
 	XROCE_TX=$1 data "$2" v4 4096 60 5 || return
@@ -77,14 +79,11 @@ long_frames() {
 }
 
 # The choice between the ways: small batches and large ones, and AF_XDP for what comes before the
-# peer is there: all, if the thread that asks whether it is has waited so long for a processor. Then
-# again, twice at most.
-auto_data() {
-	local try
-	for try in 1 2 3; do
-		data rc v4 2048 80 6 || return
-		[ "$(kept server xroce_eng_stat tx_xsk)" -eq "$(kept server xroce_eng_stat tx_packets)" ] || break
-	done
+# peer is there.
+auto_data() { redirecting auto auto_once; }
+auto_once() {
+	local way
+	data rc v4 2048 80 6 || return
 	for way in tap live; do
 		need_least "frames that left by $way" "$(kept server xroce_eng_stat tx_$way)" 1
 	done
@@ -93,7 +92,8 @@ auto_data() {
 
 # Frames too long to be redirected leave as super-packets, which the kernel cuts for this peer; the
 # others are redirected.
-auto_long() {
+auto_long() { redirecting auto auto_long_once "$@"; }
+auto_long_once() {
 	data "$@" || return
 	need_least "frames that left as super-packets" "$(kept server xroce_eng_stat tx_gso)" 100
 	need_least "frames in these" "$(kept server xroce_eng_stat tx_gso)" $(($(kept server xroce_eng_stat tx_gso_sends) * 3 / 2))

@@ -11,8 +11,10 @@ netns_chain 4500
 in_p ethtool -K pa gro on >/dev/null && in_p ethtool -K pb gro on >/dev/null || netns_die "cannot switch GRO on"
 
 # bad_cable WAY FAMILY SEED ROUNDS PATH-MTU
-bad_cable() {
+bad_cable() { redirecting "$1" bad_once "$@"; }
+bad_once() {
 	local way=$1 family=$2 seed=$3 rounds=$4 mtu=$5
+	drop_maps server
 	cable_with -s "$seed" -l 10 -u 10 -r 10
 	gids_once "$family" || return
 	XROCE_TX=$way keep=1 client_server 18600 60 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -m "$mtu" -n "$rounds" -s "$seed" -- \
@@ -20,7 +22,6 @@ bad_cable() {
 	need_line server '^vdata: rc .* bytes right'
 	need_line client '^vdata: rc .* bytes right'
 	left_by "$way"
-	drop_maps server
 	cable_did dropped duplicated reordered
 }
 
