@@ -62,7 +62,8 @@ measure() {
 	local sized=(-s "$size")
 	case $tool in ib_atomic_*) sized=() ;; esac
 	gids_once "$family" || return
-	with_quick_clock exchange "${who[@]}" 90 "$tool" "${sized[@]}" -n "$n" -F "$@" || return
+	# -u: with 14 a busy machine, where an end waits half a second for a processor, ends them
+	with_quick_clock exchange "${who[@]}" 90 "$tool" "${sized[@]}" -n "$n" -u 16 -F "$@" || return
 	has_results client "$size" "$n"
 }
 
