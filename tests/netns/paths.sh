@@ -131,10 +131,10 @@ ends_differ() {
 start_data() {
 	gids_once v4 || return
 	: >"$WORK/go"
-	XROCE_TX=$1 start_on server a "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -m 1024 -n 10 -s 7 -T 16 -k "$WORK/go"
+	XROCE_TX=$1 start_on server a "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -m 1024 -n 10 -s 7 -T 18 -k "$WORK/go"
 	server=$child
 	wait_until 10 listens_or_gone a 18600 "$server"
-	XROCE_TX=$1 start_on client b "$TOOLS/vdata" -d $DEV_B -g "$gid_b" -m 1024 -n 10 -s 7 -T 16 -k "$WORK/go" $IP4_A
+	XROCE_TX=$1 start_on client b "$TOOLS/vdata" -d $DEV_B -g "$gid_b" -m 1024 -n 10 -s 7 -T 18 -k "$WORK/go" $IP4_A
 	client=$child
 }
 
