@@ -550,7 +550,7 @@ static void netdev_hold__a_name_is_no_proof(void **state)
 	close(down[0]);
 }
 
-/* The errno of netdev_holder() to a user who is nobody, who holds it first if that is wanted. */
+/* The errno of netdev_holder() to the user nobody. holds: it is that user that holds it. */
 static int holder_to_nobody(u32 ifindex, bool holds)
 {
 	const pid_t child = fork();

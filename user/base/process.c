@@ -67,15 +67,14 @@ bool process_is_own_uid(uid_t uid)
 	return uid == geteuid() && uid != process_overflow_uid();
 }
 
-/* Is a word in its list of mounts? */
-static bool process_has_mount(const char *pid, const char *word)
+bool process_has_mount(pid_t pid, const char *word)
 {
-	char path[NAME_MAX + 32], *line = NULL;
+	char path[32], *line = NULL;
 	bool has = false;
 	size_t n = 0;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%s/mountinfo", pid);
+	snprintf(path, sizeof(path), "/proc/%d/mountinfo", (int)pid);
 	f = fopen(path, "re");
 	while (f && !has && getline(&line, &n, f) > 0)
 		has = strstr(line, word);
@@ -99,7 +98,7 @@ static bool process_any(const char *which, u64 inode, const char *mount)
 			continue;
 		snprintf(path, sizeof(path), "%s/ns/%s", e->d_name, which);
 		found = !fstatat(dirfd(proc), path, &st, 0) && st.st_ino == inode &&
-			(!mount || process_has_mount(e->d_name, mount));
+			(!mount || process_has_mount((pid_t)atol(e->d_name), mount));
 	}
 	if (proc)
 		closedir(proc);

@@ -24,6 +24,9 @@ bool process_is_own_uid(uid_t uid);
 /* Is it the number of a user who has none in this user namespace, and so no other's? */
 bool process_is_outside_uid(uid_t uid);
 
+/* Is a word in the process's list of mounts? Not if that may not be read. */
+bool process_has_mount(pid_t pid, const char *word);
+
 /*
  * Is a process in that namespace, by its inode? which: a name in /proc/PID/ns. True if it cannot be
  * told, as /proc is not to be read; of a process that may not be looked into nothing is known.

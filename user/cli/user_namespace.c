@@ -118,17 +118,7 @@ static bool map_is_identity(pid_t pid, const char *file, unsigned int id)
 /* Has `xroce run` made its mounts? */
 static bool process_has_view(pid_t pid)
 {
-	FILE *f = proc_open(pid, "mountinfo");
-	char *line = NULL;
-	size_t n = 0;
-	bool has = false;
-
-	while (f && !has && getline(&line, &n, f) > 0)
-		has = strstr(line, " - tmpfs " VIEW_SOURCE " ");
-	free(line);
-	if (f)
-		fclose(f);
-	return has;
+	return process_has_mount(pid, " - tmpfs " VIEW_SOURCE " ");
 }
 
 /* Also of one that has gone. */
