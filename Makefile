@@ -2,8 +2,11 @@
 #
 # make            build everything (no root, nothing attached)
 # make demo       as root: install what is needed, build, show it working between two namespaces
-# make check      as root: install what is needed, build, run every test; its parts alone:
-#                 check-tree portsim model unit sim cm san fuzz ship bpf verbs port netns vm
+# make check      as root: install what is needed, build, run the core of the tests (a quarter of an
+#                 hour on two processors)
+# make check-all  the same, and the long tests: guests, frameworks, sanitizers, long runs
+# make check-PART all tests of one part: tree portsim model unit sim cm san fuzz ship bpf verbs port
+#                 netns vm
 # make check-arch as root: cross compile for arm64 and s390x, their tests under emulation; musl
 # make bench      as root: measure against raw AF_XDP, UDP and TCP between two namespaces
 #                 (scripts/bench.sh --quick: in 3 minutes; --sharing: processes that share one;
@@ -17,7 +20,7 @@
 # make uninstall  the same variables: take all of that away
 #
 # V=1 shows whole commands; WERROR=1 makes warnings errors; BUILD=dir builds elsewhere; SAN=1 builds
-# with ASan and UBSan (for tests/unit and tests/sim), TSAN=1 with TSan (tests/verbs/tsan.sh). What a
+# with ASan and UBSan (for tests/unit and tests/sim), TSAN=1 with TSan (the mode `tsan` of tests). What a
 # developer always wants can be in local.mk, which git ignores (WERROR := 1).
 
 -include local.mk
@@ -238,16 +241,24 @@ deps:
 demo: deps
 	$(MAKE) all
 	scripts/demo.sh $(BUILD)
-check check-vm: deps
+check: deps
+	scripts/check.sh --build $(BUILD)
+# Programs of the long tier for LONG_SECONDS, in an order that begins elsewhere with each commit.
+LONG_SECONDS := 1500
+check-turn: deps
 	scripts/deps.sh vm
-	scripts/check.sh $(BUILD) $(patsubst check-%,%,$(filter check-%,$@))
+	scripts/check.sh --build $(BUILD) --tier long --turn $$(git rev-parse HEAD) \
+		--seconds $(LONG_SECONDS)
+check-all check-vm: deps
+	scripts/deps.sh vm
+	scripts/check.sh --build $(BUILD) $(if $(filter check-vm,$@),--part vm,--tier all)
 CHECKS := $(addprefix check-,tree portsim model unit sim cm san fuzz ship bpf verbs port netns)
-.PHONY: check-vm check-arch $(CHECKS)
+.PHONY: check-all check-turn check-vm check-arch $(CHECKS)
 check-arch: deps
 	scripts/deps.sh arch
-	scripts/check.sh $(BUILD) arch
+	scripts/check.sh --build $(BUILD) --part arch
 $(CHECKS): deps
-	scripts/check.sh $(BUILD) $(@:check-%=%)
+	scripts/check.sh --build $(BUILD) --part $(@:check-%=%)
 
 bench:
 	scripts/deps.sh bench

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# fuzz.sh BUILD packet|segments|engine|ask|cm|record SECONDS: runs a fuzzer on the golden captures
-# (segments: on super-packets, ask: on messages of its own) for a bounded time. What it finds is
-# kept as an input under BUILD/fuzz/, which replays it: BUILD/tests/fuzz/fuzz_NAME FILE. Exit status
-# 0 only if nothing was found.
+# fuzz.sh BUILD packet|segments|engine|ask|cm|record [SECONDS]: runs a fuzzer on the golden captures
+# (segments: on super-packets, ask: on messages of its own) for SECONDS, by default those of
+# XROCE_FUZZ_SECONDS or 20. An input that fails is kept under BUILD/fuzz/, and replays the fault:
+# BUILD/tests/fuzz/fuzz_NAME FILE. Exit status 0 only if none failed.
 set -eu
 
-build=$1 name=$2 seconds=$3
+build=$1 name=$2 seconds=${3:-${XROCE_FUZZ_SECONDS:-20}}
 dir=$build/fuzz/$name
 fuzzer=$build/tests/fuzz/fuzz_$name
 longest=16384

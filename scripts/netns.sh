@@ -48,22 +48,36 @@ split_words() {
 	second_=("${@:2}")
 }
 
-# More wait for a processor than two for each that there is.
-netns_processors=$(getconf _NPROCESSORS_ONLN)
-netns_is_busy() { local load; read -r load _ </proc/loadavg; [ "${load%.*}" -gt $((2 * netns_processors)) ]; }
+# The time of the program ends then, in $SECONDS, less what the cleanup takes.
+netns_last=$((SECONDS + 300))
+if [ -n "${XROCE_TEST_ENDS:-}" ]; then
+	printf -v netns_now '%(%s)T' -1
+	netns_last=$((SECONDS + XROCE_TEST_ENDS - netns_now - 20))
+fi
 
-# wait_until SECONDS COMMAND...: poll the command until it succeeds. Returns 1 when the time is up;
-# that is up to three times as long while the machine has much else to do.
+# wait_until SECONDS COMMAND...: polls the command until it succeeds. SECONDS is what that should
+# take at most: a longer wait is noted in $WORK/case.slow. Returns 1 when the time of the whole
+# program is up.
 wait_until() {
-	local end=$((SECONDS + $1 + 1)) last=$((SECONDS + 3 * $1 + 1))
+	local seconds=$1 began=$SECONDS
 	shift
 	until "$@" >/dev/null 2>&1; do
-		if [ $SECONDS -ge $end ]; then
-			[ $SECONDS -lt $last ] && netns_is_busy || return 1
-		fi
+		[ $SECONDS -lt $netns_last ] || return 1
 		read -r -t 0.02 <>"$WORK/quiet"
 	done
+	[ $((SECONDS - began)) -le "$seconds" ] ||
+		echo "waited $((SECONDS - began)) s, not $seconds s: $*" >>"$WORK/case.slow"
 	return 0
+}
+
+# wait_at_most SECONDS COMMAND...: the same, but returns 1 after SECONDS.
+wait_at_most() {
+	local end=$((SECONDS + $1 + 1))
+	shift
+	until "$@" >/dev/null 2>&1; do
+		[ $SECONDS -lt $end ] || return 1
+		read -r -t 0.02 <>"$WORK/quiet"
+	done
 }
 
 # start NAME NS COMMAND...: run in the background, output in $WORK/NAME.out; its pid, and that of
@@ -90,19 +104,22 @@ is_gone_or_zombie() {
 	[[ $stat == [ZX]* ]] || { [ -z "$stat" ] && is_gone "$1"; }
 }
 
-# finish PID SECONDS: wait for a child that was started; its exit status, or 124 after killing it
-# when the time is up.
-finish() {
+# finish PID SECONDS: waits for a child that was started, as wait_until does. Returns its exit
+# status, or 124 after killing it when the time of the whole program is up.
+finish() { finish_by wait_until "$@"; }
+# finish_at_most PID SECONDS: the same, but kills it after SECONDS.
+finish_at_most() { finish_by wait_at_most "$@"; }
+finish_by() {
 	local rc
-	if ! wait_until "$2" is_gone_or_zombie "$1"; then
-		kill -9 "$1" 2>/dev/null
-		wait "$1" 2>/dev/null
+	if ! "$1" "$3" is_gone_or_zombie "$2"; then
+		kill -9 "$2" 2>/dev/null
+		wait "$2" 2>/dev/null
 		rc=124
 	else
-		wait "$1" 2>/dev/null
+		wait "$2" 2>/dev/null
 		rc=$?
 	fi
-	netns_forget "$1"
+	netns_forget "$2"
 	return $rc
 }
 
@@ -135,7 +152,7 @@ netns_forget() {
 # stop PID: end a child that was started, by TERM and, if it stays, by KILL.
 stop() {
 	kill "$1" 2>/dev/null
-	finish "$1" 5
+	finish_at_most "$1" 5
 	return 0
 }
 
@@ -146,7 +163,7 @@ netns_cleanup() {
 		kill "$pid" 2>/dev/null
 	done
 	for pid in "${netns_children[@]}"; do
-		finish "$pid" 3
+		finish_at_most "$pid" 3
 	done
 	if mountpoint -q "$WORK/bpf" 2>/dev/null; then
 		umount "$WORK/bpf"

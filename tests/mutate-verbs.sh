@@ -505,10 +505,16 @@ run_test() {
 			timeout 120 "$tree/build/tests/unit/test_${1#unit-}" 2>&1 || return
 		done
 		;;
-	tsan) bash "$tree/src/tests/verbs/tsan.sh" "$tree/build" ;;
+	tsan) (cd "$tree/src" && scripts/check.sh --build "$tree/build" '*-tsan') ;;
 	netns-*) bash "$tree/src/tests/netns/${1#netns-}.sh" "$tree/build" ;;
-	rdmacm-*) XROCE_MAN_TIMEOUT=30 bash "$tree/src/tests/rdmacm/man.sh" "$tree/build" "${1#rdmacm-}" ;;
-	*) XROCE_MAN_TIMEOUT=40 bash "$tree/src/tests/verbs/man.sh" "$tree/build" "$1" ;;
+	rdmacm-*)
+		build "$tree/build/tests/rdmacm/man_${1#rdmacm-}" || return
+		XROCE_MAN_TIMEOUT=30 bash "$tree/src/tests/rdmacm/man.sh" "$tree/build" "${1#rdmacm-}"
+		;;
+	*)
+		build "$tree/build/tests/verbs/man_$1" || return
+		XROCE_MAN_TIMEOUT=40 bash "$tree/src/tests/verbs/man.sh" "$tree/build" "$1"
+		;;
 	esac
 }
 

@@ -4,7 +4,7 @@
 # directory share lies beside them, what all share in common/.
 
 .PHONY: tests unit-tests measure-tests sim-tests cm-tests rdmacm-tests bpf-tests port-tests portsim-tests brokersim-tests \
-	netns-tools vm-tools bench-tools fuzzers
+	verbs-pages rdmacm-pages netns-tools vm-tools bench-tools fuzzers
 
 programs = $(patsubst %.c,$(BUILD)/%,$(wildcard $(1)))
 shared   = $(call objs,$(filter-out $(wildcard tests/$(1)/test_*.c),$(wildcard tests/$(1)/*.c)))
@@ -56,6 +56,20 @@ $(BUILD)/tests/bpf/%: $(BUILD)/obj/tests/bpf/%.o $(call shared,bpf) $(TEST_COMMO
 		$(BUILD)/libcm.a $(BUILD)/libtransport.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) -o $@
+
+# Manual pages as specification (tests/verbs/man.sh, tests/rdmacm/man.sh): programs that are linked
+# with the installed libraries and run on ours. They look up their own functions by name.
+PAGES := $(patsubst %,$(BUILD)/%,$(basename $(wildcard tests/verbs/man_*.c tests/rdmacm/man_*.c)))
+PAGE_OBJS := $(call objs,$(addprefix tests/verbs/,man.c pair.c tm.c wr.c rights.c held.c limits.c \
+	walk_model.c walk_objects.c walk_requests.c))
+CM_PAGE_OBJS := $(call objs,tests/rdmacm/man.c tests/verbs/pair.c tests/verbs/held.c)
+$(PAGES) $(PAGE_OBJS) $(CM_PAGE_OBJS): ALL_CFLAGS += -fvisibility=default
+$(BUILD)/tests/verbs/man_%: $(BUILD)/obj/tests/verbs/man_%.o $(PAGE_OBJS)
+	@mkdir -p $(@D)
+	$(LINK) $(INPUTS) -rdynamic -libverbs $(SANITIZE) -o $@
+$(BUILD)/tests/rdmacm/man_%: $(BUILD)/obj/tests/rdmacm/man_%.o $(CM_PAGE_OBJS)
+	@mkdir -p $(@D)
+	$(LINK) $(INPUTS) -lrdmacm -libverbs $(SANITIZE) -o $@
 
 # What the rooms between transport and verbs do to a real kernel, in namespaces of the tests' own.
 $(BUILD)/tests/port/%: $(BUILD)/obj/tests/port/%.o $(BUILD)/libport.a $(BUILD)/libtransport.a
@@ -217,6 +231,8 @@ measure-tests: $(call programs,tests/measure/test_*.c)
 sim-tests: $(call programs,tests/sim/test_*.c)
 cm-tests: $(call programs,tests/cm/test_*.c)
 rdmacm-tests: $(call programs,tests/rdmacm/test_*.c)
+verbs-pages: $(filter $(BUILD)/tests/verbs/%,$(PAGES))
+rdmacm-pages: $(filter $(BUILD)/tests/rdmacm/%,$(PAGES))
 bpf-tests: $(call programs,tests/bpf/test_*.c)
 port-tests: $(call programs,tests/port/test_*.c)
 portsim-tests: $(call programs,tests/portsim/test_*.c)
@@ -226,4 +242,4 @@ vm-tools: $(call programs,tests/vm/*.c)
 bench-tools: $(call programs,tests/bench/*.c) \
 	$(addprefix $(BUILD)/tests/netns/,idle_qps threads connections)
 tests: unit-tests measure-tests sim-tests cm-tests rdmacm-tests bpf-tests port-tests portsim-tests brokersim-tests \
-	netns-tools vm-tools
+	verbs-pages rdmacm-pages netns-tools vm-tools

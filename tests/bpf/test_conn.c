@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * What the broker's programs note of connections (xroce_conn, xroce_asked), for the broker to end
  * those of a client that has gone: from what a client says (xroce_egress), and of the first client

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * The XDP program of a process without sockets: a packet's hint and frame come into its ring
  * buffer, whole, and threads that sleep on that are woken. All that decides on the packet is as

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * The XDP program as it is in a dispatcher, where it may outlive its process: while that has its
  * socket on the first queue all is as ever; without it every packet passes.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * Every reason that the XDP program drops a packet for: a row spoils one thing of a good packet and
  * names the one counter that must move, by one, and the QP that counts it too. A reason of the XDP

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * The program behind a client's TAP device (xroce_egress), with devices as a broker makes them.
  * What a client writes comes out of the interface or into the ring of the process here that it is

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * What a client may send from QP 1 (xroce_egress, xroce_single): whole MADs of the connection
  * manager, to QP 1, with a communication id of its own or in answer for those that nobody has. The

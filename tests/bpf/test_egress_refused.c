@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * What a client may not send (xroce_egress): of each frame that is spoiled in one place, that it is
  * refused, for the one right reason, and that the same frame unspoiled goes out.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * Super-packets that a client sends (xroce_egress), and what it asks the kernel to do to a frame:
  * each packet in one is checked as if it came alone, and nothing is written into what was checked.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * Frames by flows of raw packet QPs: what one takes is redirected with its QP's number, what none
  * takes passes untouched, and no RoCEv2 packet for this device ever comes to one. Which frames

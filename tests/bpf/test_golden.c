@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * The XDP program against what a real RoCEv2 peer sent: every packet of every capture, whole and
  * cut at every length. What is expected comes from decode.txt and from the addresses in the frame,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * Packets to multicast groups: those to QP number 0xffffff and to an address that has members here
  * go to the socket; all else that has a multicast address, the host's own, passes untouched.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * The program in front of the clients' (xroce_mux): which packets are for the interface, which
  * client's program runs, and what becomes of those that are nobody's.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * Multicast groups of a shared interface: xroce_mux has each client with members take a copy, one
  * after the other, and passes what is to no group of theirs.

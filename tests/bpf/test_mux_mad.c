@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * MADs to QP 1 of an interface that several clients share (xroce_mux): each comes to the client
  * that cm_mad_names() says it is for, what is nobody's to the one that refuses it, and what is no

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * The way across a veth pair between two network namespaces (bpf/pair.h): a frame that crosses
  * keeps the client's Ethernet header, one that the kernel sends has another. Where either end has

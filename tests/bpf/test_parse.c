@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * What the XDP program takes and what it leaves alone: other traffic byte for byte, VLAN tags,
  * IPv6, every opcode, frames in two buffers.

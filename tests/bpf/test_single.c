@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * The program of a client's TAP device for single frames (xroce_single): what it sends to the
  * interface itself, and what it leaves to xroce_egress, which refuses it or sends it by the kernel.

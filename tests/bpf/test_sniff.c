@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * Copies of frames for sniffers and for flows that do not trap: a record of each frame that the
  * process would not see otherwise, byte for byte, and the frame's own way as it is without them.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * UDP super-packets, which nothing on the way had to cut: told by their checksum and
  * identification, handed over whole.

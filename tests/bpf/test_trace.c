@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * Copies of packets for whoever looks (xroce/trace.h): what is in a record, which packets have one,
  * that a place whose lease has passed is given back, and that nothing of a packet's way changes.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * The transmit program as shipped, run by BPF_PROG_RUN without live frames: what becomes of one
  * frame, by what the ring says; the ring's contents are the other side's, and may be anything. The

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * Whom a packet wakes: arm words taken, records written, both once. The receive CQ and the send CQ
  * of the QPs have rings of their own, of differing sizes, and the engine has a third.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * A broker and three clients, of whom each dies at every step that it makes, in several orders of
  * the others' steps. After each step: a number has one owner, which is the one that the broker's

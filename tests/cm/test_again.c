@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /* A peer where nobody listens yet is asked again, as often as the user says. */
 #include "bench.h"
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /* What answers a REQ or REP must bring; anything else is dropped. */
 #include "bench.h"
 

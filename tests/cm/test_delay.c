@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * A program that takes its time: a MRA that is prepared goes when the peer repeats itself, not
  * before, and what is said afterwards reaches a peer that waits longer for it.

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * The enhanced connection establishment on the wire, where the kernel has it: the options are the
  * MAD header's attribute modifier; the vendor is bytes 29 to 31 of a REQ, and 39, 43 and 47 of a

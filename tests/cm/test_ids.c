@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /* Communication ids: each of the range once in a turn, in an order that only the keys tell. */
 #include <setjmp.h>
 #include <stdarg.h>

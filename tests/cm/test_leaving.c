@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /* What each end is told when one leaves, by the state that it leaves. */
 #include "bench.h"
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * Listeners: which one a request is for, by port space, port and address; what keeps requests that
  * are too many, or do not say the truth about their addresses, from harm.

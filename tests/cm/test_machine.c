@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * The state machine, MAD by MAD: what each state takes, answers again, drops and for which reason;
  * what of two ends crosses.

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * The codec of the connection manager's MADs: the kernel's, captured, decode to what they say and
  * encode to the same bytes; every field has bits of its own and takes all of them; what is hostile

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /* Ids and tids of connections: of the range, drawn anew, and none left. */
 #include "bench.h"
 

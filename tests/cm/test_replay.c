@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * The state machine against the kernel's CM: of each golden capture one side's MADs go in, with the
  * calls that its program made, and what comes out must be the other side's, byte for byte. Both

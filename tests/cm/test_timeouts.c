@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /* Time-outs to the nanosecond: what is said again, how often, and the end of it. */
 #include "bench.h"
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * Random worlds: hosts with several processes and listeners, programs that connect, accept, reject,
  * delay, disconnect, leave in any state and forget; processes that die and begin anew; MADs that

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core XROCE_FUZZ_SECONDS=8 */
+/* tier: long long XROCE_FUZZ_SECONDS=60 */
 /*
  * libFuzzer target: what clients of a broker send, of any length and content, up to what the broker
  * decides of it. Looks for memory errors, and holds numbers, services, groups and quotas to a plain

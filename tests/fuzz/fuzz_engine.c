@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core XROCE_FUZZ_SECONDS=8 */
+/* tier: long long XROCE_FUZZ_SECONDS=60 */
 /*
  * libFuzzer target: frames into an engine with a connected QP of each transport, receives posted
  * and requests outstanding. Looks for memory errors, undefined behaviour, engines that never stop

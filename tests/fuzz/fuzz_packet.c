@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core XROCE_FUZZ_SECONDS=8 */
+/* tier: long long XROCE_FUZZ_SECONDS=60 */
 /*
  * libFuzzer on the packet codec: any frame, split into two buffers at any place. Besides what the
  * sanitizers see, an accepted packet must add up, be independent of the split, and, built again

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core XROCE_FUZZ_SECONDS=8 */
+/* tier: long long XROCE_FUZZ_SECONDS=60 */
 /*
  * libFuzzer target: what a tracer reads from its ring (struct xroce_record), in which a process may
  * have told anything, to the text, the JSON and the packets that `xroce trace` and `xroce capture`

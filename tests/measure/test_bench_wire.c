@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * The control connection's messages: what is sent is read, and what a peer may not ask for is
  * refused; the spread of rounds, and when two results differ.

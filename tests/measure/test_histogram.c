@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /* Bins of times, and the percentiles that come of them, against all times sorted. */
 #include <math.h>
 

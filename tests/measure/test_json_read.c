@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /* The JSON reader: what is JSON, what is not, and what a writer of ours has written. */
 #include "../unit/unit.h"
 

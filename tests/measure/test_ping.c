@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /* Datagrams of xroce ping: what was filled is found right, and anything else is not. */
 #include "../unit/unit.h"
 

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Checks the models of the port's hand-overs with spin, every reachable state of each:
 # run.sh [BUILD [MODEL...]]. Prints `ok MODEL` if none breaks the model's property, and

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # A readable channel has an event, however it is read, and an arming lasts until a completion:
 # arming.c.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # How the XDP program is attached (XROCE_ATTACH) where there can be no dispatcher: alone, which is
 # said. A dispatcher needs a kernel with freplace: tests/vm/rxe.sh has those cases.

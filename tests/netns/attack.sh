@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # An attacker on the path (attack.c) sends changed copies of valid packets with right ICRCs, ahead
 # of the genuine ones: every byte and completion is right all the same, the connection lives, and

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # What goes wrong says so in one clear line that names the remedy, with the errno of the man page,
 # and leaves nothing behind.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # xroce bench: every way over both families, polling and asleep; its JSON, pictures and comparison;
 # peers that say what they should not, from either end. How fast it was decides nothing.

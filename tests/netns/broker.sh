@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # The broker itself: its command, its socket, what it gives and takes back, whatever a client does.
 # Its clients here are asker.c, which sends no packet; what programs do over it is shared.sh's.

@@ -1,5 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
+# tier: long native XROCE_XDP=native
+# tier: long shards XROCE_TEST_QUEUES=2
+# tier: long shared XROCE_TEST_BROKER=1
 #
 # UC and UD lose nothing on a path that loses nothing: perftest with its defaults, whose bursts are
 # several times what the receiver's ring holds, ends with all its data, because a sender waits for

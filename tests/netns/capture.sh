@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # xroce capture: what it writes is what was sent, by an own reader (lib/pcapng.py) and by tshark,
 # each ICRC right; drops come with their reasons; what was lost is said; nothing is left of it, also

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Clients of a broker that are killed at any moment, beside others that must not notice; the broker
 # killed under their traffic; many starts and ends. XROCE_CHAOS_KILLS and XROCE_CHAOS_STARTS make it

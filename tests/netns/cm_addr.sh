@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Addresses of rdma_cm where there are two interfaces: routes, neighbours that come late or never,
 # interfaces that come, go and change, loopback addresses, groups.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # librdmacm's calls and events (cm_calls.c), both families.
 . "$(dirname "$0")/lib/case.sh"

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Debian's rdmacm-utils, unmodified, that send datagrams: udaddy, whose queue pairs SIDR makes known
 # to each other, and mckey, whose members of a group, each a process, receive what one of them

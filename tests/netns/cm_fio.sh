@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # fio's rdma engine, which connects by librdmacm: memory semantics (write, read), channel semantics
 # (send), of which the server verifies what it got. The server takes no --bindname, of which fio

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # A process that is killed leaves connections: a broker tells their peers, which are no device that
 # could find out (mad_peer.c), processes of the same interface, and such at the other end.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # libfabric's fi_pingpong over its verbs provider, which connects by librdmacm: message end points,
 # and reliable datagrams made of them (ofi_rxm); datagrams of UD, and reliable ones made of those

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # 10,000 connections of librdmacm between two processes, held at once, each of which carries a
 # message; and thousands that are made and ended. None of them has the kernel list addresses or

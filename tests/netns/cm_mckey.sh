@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Multicast groups by rdma_cm, as mckey uses them: a member and a sender, one that only sends,
 # several QPs. What a member did not get it waits for in vain.

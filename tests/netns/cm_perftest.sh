@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # perftest whose queue pairs librdmacm connects: ib_* -R. What it measures is not judged; that it
 # ends, and reports all its iterations, is. perftest 4.5 resolves IPv4 addresses only with -R.

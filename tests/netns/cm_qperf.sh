@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # qperf, whose queue pairs librdmacm connects with -cm1: all its tests of RC, which are those that
 # have that option; one server for them all, as qperf is used. It resolves IPv4 addresses only.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # rsockets by the programs of rdmacm-utils: streams in each of their modes, mapped buffers, files,
 # datagrams; between two namespaces and within one; and programs that know nothing of rsockets, by

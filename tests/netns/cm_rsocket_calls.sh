@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # What the calls of rsocket(7) answer, and what hostile peers get: tests/netns/rsockets.c, both ends
 # in one process.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # rsockets of a user without any privilege, on an interface that a broker shares, over both
 # families: streams and mapped buffers of several sizes, files; by the preload library a

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Programs that know nothing of rsockets, with librspreload.so (`xroce run --rsockets`): select()
 # and poll(), copies of descriptors, threads, a server that forks; a peer without rsockets.

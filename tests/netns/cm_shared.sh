@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Programs of librdmacm on a shared interface: processes of a user without privileges that connect
 # to each other, to the other end of the cable and from there, each with a QP 1 and communication

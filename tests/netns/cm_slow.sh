@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Programs on librdmacm that take their time to answer, and what their peer reads on the wire
 # (mad_peer.c, which is no device): a MRA as soon as it repeats itself, the bytes of ECE; and the

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # UCX whose end points connect by librdmacm: io_demo, which checks what it reads and writes, and the
 # package's example of client and server.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Debian's rdmacm-utils, unmodified, that connect queue pairs: rping, ucmatose, rdma_server and its
 # kin, cmtime.

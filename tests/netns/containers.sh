@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Containers that use an interface through its broker, which serves from outside: user, PID, mount,
 # IPC and UTS namespaces of an unprivileged user (unshare), and runc without a capability, on a root

@@ -1,5 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
+# tier: long shared XROCE_TEST_BROKER=1
 #
 # A bad cable that counts what it does, and the counters of both ends: to the packet, by the
 # equations of docs/maps.md and docs/counters.md. While both ends rest, all that tells of counters

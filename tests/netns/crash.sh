@@ -1,5 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
+# tier: long shards XROCE_TEST_QUEUES=2
 #
 # However a program ends, nothing of ours stays: no program on the hook, no map, no program in the
 # kernel, and the next one can start.

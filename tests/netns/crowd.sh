@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Many processes of short life that come to an interface at the same moment, as the first and as
 # those that come after it: whoever is the first ends while others are being let in. All must come

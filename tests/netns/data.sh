@@ -1,5 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
+# tier: long native XROCE_XDP=native
+# tier: long shards XROCE_TEST_QUEUES=2
+# tier: long shared XROCE_TEST_BROKER=1
 #
 # Data of every kind, every byte and completion judged (vdata.c): RC, UC, UD; two processes and
 # loopback to the own GID; polling and events; memory that pages on demand.

@@ -1,5 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
+# tier: long native XROCE_XDP=native
+# tier: long shared XROCE_TEST_BROKER=1
 #
 # Completion events over a real path and within one process: exactly one where one is due, none
 # where none is, for each operation and way of waiting (event_matrix.c); and 8 CQs on one channel

@@ -1,5 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
+# tier: long native XROCE_XDP=native
+# tier: long shards XROCE_TEST_QUEUES=2
 #
 # Who waits for a completion event sleeps: CPU time of the whole process against time that passed,
 # over a wait that is forced. That it is XDP that wakes is counted in arming.sh.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # The files of devices for all processes (`xroce serve --files`): what they say is what the verbs
 # say, also when that changes; what else is in /sys/class and /dev is as before; and nothing of them

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # The files of devices for all processes (`xroce serve --files`) where others are in the way: mounts
 # over ours and beneath them, nodes and directories that are theirs, a directory of ours that is

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # `xroce explain` names what is wrong: faults are staged with programs that then stay as they are,
 # through a forwarder that loses, marks, spoils or cuts off what is too long; and of healthy pairs

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # xroce export: what it says is OpenMetrics by a strict parser and promtool, and what xroce stat,
 # qp, cq and the maps say; totals outlive processes; series are bounded; clients that are many, slow

@@ -1,5 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
+# tier: long shared XROCE_TEST_BROKER=1
 #
 # Receive-side fields of extended CQs over a real path: the VLAN tag as it was on the wire, the
 # service level (the tag's priority; without a tag the upper three bits of the traffic class; of a

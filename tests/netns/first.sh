@@ -1,5 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
+# tier: long shards XROCE_TEST_QUEUES=2 XROCE_FIRST_TIMES=5
 #
 # A process that has its interface alone becomes one of several when others come, and has it alone
 # again when they have gone; what it exchanges meanwhile with a host elsewhere is checked, message

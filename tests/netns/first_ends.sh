@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Processes that die while an interface becomes one of several processes', or is one: the broker,
 # the process that was first, those that came. XROCE_FIRST_TIMES: how many moments of death; 100 by

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # A process that has its interface alone, and others that come: when they come at the same moment,
 # when they may not, cannot, or only want to disturb.

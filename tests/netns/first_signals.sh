@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # The first process of an interface does not notice that the library starts a broker when another
 # comes: its waits go on, it has no signal and no child, whatever it does with SIGCHLD.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Whoever reads what the first process writes, standard error too, is told of its end when it ends,
 # though the broker that it started serves others on.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # What flows do with the frames that they take: tags, drops, counters; all of them counted at both
 # ends. Frames come from a packet socket, or from the QP's own interface. Which frames match, raw.sh

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Frameworks between two hosts as they come, that have no test of their own: gloo's ibverbs, the way
 # that NCCL loads and uses verbs (nccl.c), uDAPL. Data is checked, and by xroce's counters that it

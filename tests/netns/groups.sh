@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Multicast groups, each process alone on its interface: every attached QP has one copy of each
 # message, also at the sender's; no other QP has one; the host's own multicast goes on.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Multicast groups of several processes on one interface, of a user without privileges: each
 # process with members has a copy of each message, whoever sends it: a process of the same

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # A client of the broker that does what it can against the others: with the descriptors that it is
 # given (hostile.c), by what it sends (forger.c), at the broker's socket. Meanwhile two pairs of

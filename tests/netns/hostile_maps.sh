@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Processes that lie (hostile_maps.c): they rewrite every map that they have a descriptor of, while
 # each command looks into them, as root and as users, into files and on a terminal. The commands are

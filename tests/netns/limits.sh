@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # What a user may have of a broker: processes, QPs, completion channels. One too many is an errno of
 # the man page and one line that names the limit; what the process has goes on.

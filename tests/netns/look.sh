@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # The subcommands that look into processes: what they show is what the processes are and did, as a
 # table and as JSON; filters; root sees all, and a user its own and nothing else.

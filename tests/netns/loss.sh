@@ -1,5 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
+# tier: long native XROCE_XDP=native
+# tier: long shards XROCE_TEST_QUEUES=2
+# tier: long shared XROCE_TEST_BROKER=1
 #
 # RC over a bad cable: packets are lost, come twice, come in another order, and every byte and
 # completion is right all the same.

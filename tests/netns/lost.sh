@@ -1,5 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
+# tier: long shards XROCE_TEST_QUEUES=2
 #
 # A receiver that is stopped while packets of all kinds come: its rings fill, and each frame that
 # XDP redirected is counted once, as taken by an engine or as lost in the socket. So it is at the

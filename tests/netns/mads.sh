@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # MADs from QP 1 to QP 1 of processes that have their interfaces alone: within one process, and
 # between two namespaces, both ways at once.

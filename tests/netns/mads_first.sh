@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # A process that has its interface alone exchanges MADs with a host elsewhere while others come and
 # go: its QP 1 and its services become one client's of several, and its own again. Nobody may take

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # MADs of processes that share an interface, each with a QP 1 of its own: unprivileged ones of a
 # broker, with each other and with a host elsewhere; whose a MAD is; services that are taken; one

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Malformed packets, thousands of kinds, at an interface in the middle of an exchange: counted drops
 # by their reason, and nothing else.

@@ -1,5 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# crashes: memory python3
+# tier: core
+# tier: long shards XROCE_TEST_QUEUES=2
+# tier: long shared XROCE_TEST_BROKER=1
 #
 # Memory that is unmapped, protected, made read-only or truncated while it is registered (memory.c):
 # requests fail, processes live. Between two processes and within one; with all signals blocked,

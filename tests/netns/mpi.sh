@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # MPI without root: ranks of Open MPI and MPICH over UCX, which a user without privileges starts.
 # On one interface they talk to each other through its broker, on two of one host (`near`) through

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Two interfaces of one network namespace, unmodified programs on each. Where both have brokers,
 # what they send each other turns round at the hairpins and never leaves the machine; to an

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # A broker that is started by need (XROCE_SHARE=always): by the first process that may, for all that
 # come, until the last of them has gone.

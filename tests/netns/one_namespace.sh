@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Both interfaces in one network namespace: the destination is an address of the kernel's own, and
 # is reached by the wire all the same.

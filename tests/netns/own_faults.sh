@@ -1,5 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# crashes: own_faults
+# tier: core
 #
 # A program's own SIGSEGV and SIGBUS do what sigaction(2) says (own_faults.c), with the library's
 # handlers in place. What these are for: memory.sh.

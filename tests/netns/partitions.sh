@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # P_Keys: brokers on both interfaces, each with a table of its own (`xroce serve --pkey`), and
 # processes of a user without any privilege. What the table is; that QPs of a partition talk, by the

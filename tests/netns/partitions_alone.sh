@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # P_Keys without a broker: a process of root that has its interface alone has the table of
 # `xroce run --pkey`. The same checks as of brokers' tables (partitions.sh); and who comes to its

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Every way that frames can leave (XROCE_TX=xsk|tap|live|gso, auto): data of every kind arrives
 # right, and the counters say that the frames did go that way. Where the interface takes no

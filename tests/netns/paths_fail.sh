@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Where the fast ways out cannot be had, the program says so in one line and sends by what there is.
 # However a program ends, what they are made of ends with it, also when it has a child, and with

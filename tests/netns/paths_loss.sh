@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # loss.sh and perftest_bad_cable.sh on every way that frames can leave: RC over a bad cable, whose
 # ends take redirected frames as they have GRO.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # A process that does not run for longer than its time-outs does not take its own silence for its
 # peer's. The pause of 2 s is what is tested; nothing here waits for a time to pass.

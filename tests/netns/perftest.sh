@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Unmodified perftest over RC: bandwidth and latency of SEND, WRITE and READ, 64 bytes and 64 KiB,
 # both address families. What it measures is not judged; that it ends, reports all its iterations,

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Every perftest tool over every transport service that it knows, from 1 byte to 8 MiB, with its
 # ways of using verbs (events, SRQ, several queue pairs, both directions). What it measures is not

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Every perftest tool over the reliable services, on a cable that loses, repeats and reorders 1 % of
 # the packets: each ends and reports all its iterations. That the bytes are right under the same is

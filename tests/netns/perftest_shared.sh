@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # perftest between two processes of one interface, of a user without privileges: each tool with
 # each transport, and with the ways to complete, directions, numbers of queue pairs and sizes that

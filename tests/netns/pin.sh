@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Pinned maps (user/attach/pin.h): what is pinned, for whom, that it is what the process counts;
 # that it goes with the process, however that ends; and directories in which nothing is pinned.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # xroce ping: who answers and who does not, what is lost, sizes and the path MTU, its exit codes,
 # and its JSON. Between the ends lies a cable that loses what it is told to.

@@ -1,5 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
+# tier: long native XROCE_XDP=native
 #
 # The five unmodified pingpongs between two namespaces: both address families, sleeping and polling,
 # small and large, two path MTUs. All but the XRC one look at their buffers (-c); that every packet

@@ -1,5 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
+# tier: long shards XROCE_TEST_QUEUES=2
 #
 # Asynchronous events of the port and of the device, while ip(8) changes the interface:
 # port_events.c. What each case leaves is looked at here.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Queries: ibv_devinfo and `xroce list` say what the interface has, and touch nothing on it.
 . "$(dirname "$0")/lib/case.sh"

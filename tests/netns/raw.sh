@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Raw packet QPs: whole frames, both ways, between two of them and with the kernel's packet sockets,
 # every byte compared; which flow takes a frame, what passes to the kernel, who else may have the

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Raw packet QPs by what their man pages say and nothing else: flows that come and go at random,
 # their masks, priorities and actions, against a model (raw_model.c); receive side scaling against

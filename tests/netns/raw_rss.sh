@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Receive side scaling: the frames of a raw packet QP in the work queues of its table, each in the
 # one that the hash of its headers says and in no other, by polling and by events. On two receive

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Raw packets, their flows, sniffers, counters and work queues with frames on the wire, under
 # sanitizers:
@@ -47,7 +48,7 @@ export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 all san
 
 sanitized tsan TSAN
-# As tests/verbs/tsan.sh has them. A program that asks for a broker forks one.
+# As tests/common/sanitized.sh has them. A program that asks for a broker forks one.
 printf 'race:%s\n' kernel_event_make kernel_set_make >"$WORK/suppressions"
 export TSAN_OPTIONS="halt_on_error=0 exitcode=66 die_after_fork=0 suppressions=$WORK/suppressions print_suppressions=0"
 all tsan setarch -R

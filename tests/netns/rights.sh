@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Rights of regions, memory windows and QPs between two hosts (rights.c): every combination against
 # every operation, with regions on demand and with relaxed ordering too. tests/verbs has those of

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # A peer that completes connections and then breaks the protocol's rules (rogue.c; its kinds are in
 # rogue.h): each request of ours ends with the status that the rule has, a QP lives where it must,

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Super-packets (XROCE_TX=gso) that the kernel has to cut are RoCEv2 packets like any others behind
 # it: a bystander on the wire checks each, UDP checksum included, which a single frame does without.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # An interface with two receive queues has two shards, each with an engine: threads.c, which checks
 # every byte, over all that threads may share, by every way that frames leave, over a bad cable,

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Two shards over a bad cable, which spreads packets over the queues by their flow: what shards.sh
 # sees on a good one.

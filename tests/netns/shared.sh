@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Many processes on one interface, without root: unmodified programs of a user without any
 # privilege, two on the interface of A that talk to each other, and one there that talks over the

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # What shared.sh has, with both ends of the wire shared: unmodified programs of a user without any
 # privilege on A's interface and on B's.

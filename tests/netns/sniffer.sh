@@ -1,5 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
+# tier: long shards XROCE_TEST_QUEUES=2
 #
 # Sniffers and flows that do not trap: RoCEv2, what flows take and drop, and what passes to the
 # kernel, all of it copied, and none of it missing where it goes. XROCE_TEST_QUEUES=2: packets of

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Single frames that look like super-packets, from a stranger and in the peer's name, at a queue
 # pair that is at work: XDP judges them by the first packet, and of what it lets through the engine

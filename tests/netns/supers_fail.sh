@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Where super-packets do not get through, frames leave another way before a connection dies of it,
 # and that is said once. Interfaces that hand packets to others get none by default.

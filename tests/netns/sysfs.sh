@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # The files that programs look for: /sys/class/infiniband and /dev/infiniband, which `xroce run`
 # shows what it runs, in a mount namespace, as root and as a user without privileges (there in a

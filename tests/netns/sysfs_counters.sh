@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # The counters among the files that `xroce run` shows: what they say when they are read is what
 # `xroce stat --json` says and what the maps have, of the processes that the user may see; the

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # xroce top in a terminal (tmux): each key, another size, ^Z, each way that it ends; programs that
 # come and are killed; names that a terminal must not obey. As tables and JSON: no escape codes, and

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # xroce trace: each event that the process counts has a line, each packet too; filters; what a
 # dead peer leads to.

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Other traffic crosses an interface that we are attached to as if we were not there.
 . "$(dirname "$0")/lib/case.sh"

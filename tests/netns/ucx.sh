@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # UCX between two hosts, as a program that reads what adapters put into completions: over UD it
 # looks in `sl` for where a datagram's addresses are, and drops what says otherwise.

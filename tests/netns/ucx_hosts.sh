@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # UCX between two hosts as it comes, after `xroce run --` and without any variable: what it chooses
 # is this device, over RC; and over UD, when it is told so. ucx_perftest's tests of the upper level,

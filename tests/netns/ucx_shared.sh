@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # UCX between two processes of one interface, of a user without privileges: what UCX itself
 # measures, each test over both transports that it has for verbs. On the lower level (UCT) a

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Bulk data in datagrams, on a path that loses nothing: all of it arrives, from one queue pair to
 # one or to many, also when the receiver stands still meanwhile; and it leaves in batches, also

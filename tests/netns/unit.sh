@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # The systemd unit as it stands, by a systemd that is the first process of a container
 # (systemd-nspawn) on a root file system that is this machine's /usr: with its capabilities, system

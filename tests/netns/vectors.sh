@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # Completion vectors on an interface with two receive queues: a CQ's vector chooses the shard in
 # which its QP begins, and so the thread that raises its events; XDP wakes that of the queue that a

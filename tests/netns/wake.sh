@@ -1,5 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
+# tier: long native XROCE_XDP=native
+# tier: long shards XROCE_TEST_QUEUES=2
+# tier: long shared XROCE_TEST_BROKER=1
 #
 # No wake-up is lost: wake_stress.c, and the two examples of ibv_get_cq_event(3) as they stand there
 # (cq_example.c), over a real path.

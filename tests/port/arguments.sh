@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # What the commands that look and measure make of arguments that nobody means, and of output that
 # cannot be written: the exit status of the manual page, no crash, nothing that a terminal obeys.

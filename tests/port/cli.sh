@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # The xroce command itself: what run sets and returns, what list and doctor say of interfaces in
 # every condition, and that neither changes one.

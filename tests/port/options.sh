@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # The variables of user/base/options.c are in the documents and, where they have a flag, in the
 # help of `xroce run`; and the documents name no others. The same of vendor errors.

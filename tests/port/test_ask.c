@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * user/attach/ask.c, with the test as the broker: at the other end of a socket pair it has answered
  * before it is asked, in every way that it must not. An answer that is refused leaves no

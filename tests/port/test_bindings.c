@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * Clients bound to services (user/broker/bindings.c): what overlaps, whose it is, and the keys
  * that requests are looked up by; then the same held against a plain list, at random.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * What a broker decides without the kernel: what a message is, whose a QP number is, what a user
  * may have.

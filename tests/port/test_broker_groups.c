@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* Which clients have members of which groups (user/broker/groups.c), against a plain table. */
 #include <errno.h>
 #include <setjmp.h>

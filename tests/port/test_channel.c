@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * A channel's records while XDP writes them, with the test as the ring buffer: libbpf's functions
  * below take the place of the library's. A ring is readable from the moment that a record is

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* When posts may wait (user/shard/defer.h). */
 #include "../../user/shard/defer.h"
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* crashes: test_fault */
+/* tier: core */
 /*
  * The handler of SIGSEGV and SIGBUS beside the program's own, each case in a process of its own:
  * guarded accesses fail and the process goes on; the program's faults end it, or are mended,

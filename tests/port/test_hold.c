@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * user/attach/hold.c and door.c, user/netdev/netdev_holder.c: who has an interface, whether it lets
  * others in, and what becomes of its names and of its socket when it ends. In a network namespace

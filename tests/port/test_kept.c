@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * user/netdev/kept.c: what is kept of an interface is true at once after any change. In a network
  * namespace of the test's own; needs root and `ip`.

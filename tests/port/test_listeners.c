@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* The listeners of rdma_cm that a process shows in its xroce_engine (user/port/services.c). */
 #include "../unit/unit.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * user/netdev against a real kernel, in two network namespaces of the test's own: this process's,
  * and a child's at the other end

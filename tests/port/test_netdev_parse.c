@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * The netlink parsers of user/netdev against messages that the kernel would not send: real ones,
  * cut at every length and with

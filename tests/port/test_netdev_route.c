@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * user/netdev/netdev_route.c against a real kernel, in a network namespace of the test's own: two
  * interfaces with routes over each. Needs root and `ip`.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * The pump on a shard of this test's own making: the receive and fill rings are memory, or the ring
  * buffer is, what is sent is thrown away, the clock is a variable.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * user/wake/rings.c where rings come from a broker, which gives so many and no more. The test is
  * the map: libbpf's functions below take the place of the library's.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * xsk_peek() and xsk_release() on a ring buffer in this test's memory: each record is in a batch
  * once, whatever lengths are in it, and nothing is read beyond it or written to it.

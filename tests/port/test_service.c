@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* How long service threads spin, by the environment and by how many processors there are. */
 #include "../unit/unit.h"
 

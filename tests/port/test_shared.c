@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * user/attach/shared.c, with a broker of the test's own that hands over real maps and a real TAP
  * device, or something else in place of one of them. In a network namespace of the test's own;

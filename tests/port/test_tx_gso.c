@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * What tx_gso.c hands to its packet socket, in whose place a pair of Unix sockets shows each packet
  * as it is: what the kernel is told of it, the order, and what becomes of frames when there is no

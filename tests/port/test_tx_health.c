@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* When super-packets are given up, for how long, and what does not suffice for that. */
 #include <setjmp.h>
 #include <stdarg.h>

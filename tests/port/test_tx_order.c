@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* Which frames must keep their order, by all headers that the engine puts in front of them. */
 #include "../unit/packets.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * user/tx/tx_pacer.c and the watch thread's jobs: the kernel is asked about an interface
  * without anybody waiting for it. In a network namespace of the test's own; needs root, `ip` and

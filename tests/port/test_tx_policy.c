@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * Which way frames leave by, on a TAP device that nobody reads; AF_XDP is a maker of the test's
  * own. Needs root.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * The way out of a process that shares the interface, on a TAP device in a network namespace of the
  * test's own: what a packet socket on the device sees come in; what becomes of frames when the

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * user/netdev/watch.c: a watch that ends with the process at the other end of a socket. In a
  * network namespace of the test's own; needs root and `ip`.

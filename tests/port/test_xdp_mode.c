@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* In which mode XDP would be attached (user/netdev/xdp_mode.c); nothing is attached. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * xsk_peek() and xsk_release() on rings that are this test's own memory, with the test as the
  * kernel: each packet that it puts into the receive ring is in a batch once, and each buffer comes

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * xsk_open_ring() on a ring buffer of the kernel's: what a program writes to it comes out once, in
  * its order, and the kernel gets its places back.

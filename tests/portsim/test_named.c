@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * Orders of events that a seed meets seldom or never, told step by step: an actor is held where it
  * stands (sched_hold_at()) until the others are where they must be. Each has its row in

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * Many runs of ports, of each kind: run.c has what is drawn of a run, inspect.c what must hold. A
  * run that is wrong ends the program with the line that replays it:

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* The simulator of ports itself: what it is to show, it shows. */
 #include <setjmp.h>
 #include <stdarg.h>

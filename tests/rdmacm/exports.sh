@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # What librdmacm.so.1 exports against exports.tsv, which was taken from rdma-core 44's: every symbol
 # under its version node, nothing else; its name, and that it runs on our libibverbs.so.1.

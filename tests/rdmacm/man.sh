@@ -1,41 +1,19 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# librdmacm's man pages as specification: man.sh BUILD [SUBJECT...] runs man_SUBJECT.c for each
-# subject on one interface, against itself. Each result's name begins with its subject's. The
-# programs are linked with the installed libraries and run on ours. XROCE_MAN_SPLIT=1 runs each case
-# in a process of its own, so that none is lost behind one that hangs or crashes.
-# XROCE_MAN_SANITIZE=address,undefined or thread builds the programs with these sanitizers, for a
-# BUILD that was made so (SAN=1, TSAN=1).
+# The manual pages of librdmacm as specification: man.sh BUILD SUBJECT... runs
+# BUILD/tests/rdmacm/man_SUBJECT (`make rdmacm-pages`) for each subject, on one interface, against
+# itself. The name of each result begins with its subject. XROCE_MAN_SPLIT=1 runs each case in a
+# process of its own, so that a case that hangs or crashes takes no other with it.
 here=$(cd "$(dirname "$0")/../.." && pwd) || exit 1
-BUILD=${1:?usage: man.sh BUILD [SUBJECT...]}
+BUILD=${1:?usage: man.sh BUILD SUBJECT...}
 shift
 case $BUILD in /*) ;; *) BUILD=$here/$BUILD ;; esac
 XROCE=$BUILD/bin/xroce
 . "$here/scripts/netns.sh"
 cd "$here/tests/rdmacm" || exit 1
-
 subjects=("$@")
-if [ ${#subjects[@]} -eq 0 ]; then
-	for f in man_*.c; do
-		f=${f#man_}
-		subjects+=("${f%.c}")
-	done
-fi
-
-CFLAGS="-std=gnu11 -O1 -g -Wall -Wextra -Wno-unused-parameter -Werror -pthread"
-sanitize=${XROCE_MAN_SANITIZE:-}
-CFLAGS+="${sanitize:+ -fsanitize=$sanitize -fno-omit-frame-pointer}"
-# TSan's shadow wants the address space where it was before 32 bits of it were random.
-on=()
-[ "$sanitize" != thread ] || on=(setarch -R)
-for f in man ../verbs/pair ../verbs/held; do
-	# shellcheck disable=SC2086
-	"${CC:-gcc}" $CFLAGS -c $f.c -o "$WORK/${f##*/}.o" || exit 1
-done
-# shellcheck disable=SC2086
-printf '%s\n' "${subjects[@]}" | xargs -P "$(nproc)" -I SUBJECT "${CC:-gcc}" $CFLAGS man_SUBJECT.c \
-	"$WORK/man.o" "$WORK/pair.o" "$WORK/held.o" -lrdmacm -libverbs -o "$WORK/man_SUBJECT" || exit 1
+. "$here/tests/common/sanitized.sh"
 netns_pair 4500
 
 # An address that resolves, to a neighbour that nobody is.
@@ -53,8 +31,8 @@ cases_of() { grep -oE '\bCASE\([a-z0-9_]+\)' "$1" | sed -E 's/CASE\((.*)\)/\1/';
 run() {
 	local subject=$1 ns=$2 cases printed rc
 	shift 2
-	in_ns "$ns" timeout --kill-after=5 "${XROCE_MAN_TIMEOUT:-200}" "${on[@]}" \
-		env LD_LIBRARY_PATH="$BUILD/lib" "$WORK/man_$subject" "$@" >"$WORK/$subject.out" 2>&1
+	in_ns "$ns" timeout --kill-after=5 "${XROCE_MAN_TIMEOUT:-200}" "${sanitized[@]}" \
+		env LD_LIBRARY_PATH="$BUILD/lib" "$BUILD/tests/rdmacm/man_$subject" "$@" >"$WORK/$subject.out" 2>&1
 	rc=$?
 	shift 2
 	sed -E "s/^(ok|not ok|skip) /\1 ${subject}__/" "$WORK/$subject.out"

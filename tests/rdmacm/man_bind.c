@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * rdma_bind_addr(3), rdma_get_src_port(3), rdma_get_local_addr(3), rdma_listen(3) as far as it
  * binds, and rdma_set_option(3)'s RDMA_OPTION_ID_REUSEADDR and RDMA_OPTION_ID_AFONLY.

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
 /* rdma_connect(3), rdma_accept(3), and the connection's events of rdma_get_cm_event(3). */
 #include "man.h"
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
+/* tier: long tsan */
 /*
  * rdma_create_event_channel(3), rdma_get_cm_event(3), rdma_ack_cm_event(3), rdma_event_str(3),
  * rdma_migrate_id(3): what does not depend on a kind of event.

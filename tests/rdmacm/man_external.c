@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
 /*
  * QPs that are not the id's: rdma_init_qp_attr(3), RDMA_CM_EVENT_CONNECT_RESPONSE,
  * rdma_establish(3), rdma_notify(3), rdma_set_local_ece(3), rdma_get_remote_ece(3).

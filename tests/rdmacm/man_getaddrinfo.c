@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* rdma_getaddrinfo(3), rdma_freeaddrinfo(). */
 #include <netdb.h>
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* rdma_listen(3): many requests of one listener, its backlog, several listeners. */
 #include "man.h"
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
 /*
  * rdma_join_multicast(3), rdma_join_multicast_ex(3), rdma_leave_multicast(3). Linux has no IPv6
  * groups on RoCE v2 (errno 524), so for these the pages' word stands alone.

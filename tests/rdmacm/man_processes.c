@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * Two processes: what one of them sees of the other's connects, ends and sudden death; ports
  * between them; rdma_cm in a child that was forked before the library was used, and after it.

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
 /*
  * rdma_create_qp(3), rdma_create_srq(3): what is made, by default too, and what the QPs of a
  * connection are set to.

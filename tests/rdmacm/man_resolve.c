@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* rdma_resolve_addr(3), rdma_resolve_route(3), and what else tells of addresses. */
 #include <ifaddrs.h>
 #include <net/if.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
 /* rsocket(7): the calls "match the behavior of corresponding socket calls, except where noted". */
 #include <fcntl.h>
 #include <netinet/tcp.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * rsocket(7): what the calls refuse, as the sockets' do: a second rbind(), names of what is not
  * connected, vectors and timeouts out of range. Each case of streams and sockets of the kernel is

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * No page's sentence but what all of them take for granted: thousands of ids and connections, many
  * threads, descriptors that run out, calls that make no sense. Nothing leaks, hangs or crashes.

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
 /*
  * Synchronous operation (rdma_create_id(3) without a channel), rdma_create_ep(3),
  * rdma_get_request(3), rdma_destroy_ep(3), and the inline verbs of <rdma/rdma_verbs.h>.

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
+/* tier: long tsan */
 /* rdma_disconnect(3), rdma_reject(3), and rdma_destroy_id(3) in each state of a connection. */
 #include "man.h"
 

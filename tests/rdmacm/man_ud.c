@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
 /*
  * Datagram services: rdma_connect(3), rdma_accept(3) and rdma_reject(3) of RDMA_PS_UDP (SIDR), the
  * UD data of rdma_get_cm_event(3), rdma_post_ud_send(3).

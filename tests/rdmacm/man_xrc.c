@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * XRC by end points, as rdma_xclient(1) and rdma_xserver(1) do it, and AF_IB without IB ports.
  * Soft-RoCE has no XRC: where the device has none, creating an end point fails.

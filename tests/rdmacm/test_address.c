@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* Addresses of programs, and what is computed with. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* The CM thread: its start, timers in their order, inputs that are removed. */
 #define _GNU_SOURCE
 #include <dlfcn.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* Which ids may share a port, which may listen, which ports are drawn. */
 #include <setjmp.h>
 #include <stdarg.h>

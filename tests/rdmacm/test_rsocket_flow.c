@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * Two ends of a stream, without a network: what one posts is written into the other's memory and
  * its message delivered, now or later. A byte arrives once, at its place; nobody sends more than

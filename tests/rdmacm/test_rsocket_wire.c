@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* What rsockets say, byte for byte, and what is no such thing. */
 #include <setjmp.h>
 #include <stdarg.h>

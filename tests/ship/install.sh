@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # make install into an empty directory: each file is there and does its work, and make uninstall
 # leaves nothing. As root. install.sh [BUILD]

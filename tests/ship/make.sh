@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # What the Makefile promises: what is compiled again after which change, what it prints, which
 # warnings are errors; and that clang compiles all of it as gcc does. make.sh [BUILD]

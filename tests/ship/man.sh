@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # The manual pages: well-formed, and complete as seen from the command and the library.
 # man.sh [BUILD]

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # What `xroce run` puts into a program's environment. run.sh [BUILD]
 . "$(dirname "$0")/lib/case.sh"

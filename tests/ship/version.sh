@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # One version in one place, and all who say one say that. version.sh [BUILD]
 . "$(dirname "$0")/lib/case.sh"

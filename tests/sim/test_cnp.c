@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * Congestion notifications that nobody's congestion caused. A CNP carries nothing that proves it,
  * so what forged ones can cost is bounded: nothing where packets are not ECN-capable or none is in

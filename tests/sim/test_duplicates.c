@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * What a requester that goes back, as rxe does, is told of SENDs and WRITEs that were executed
  * before. It takes a plain ACK at an atomic's PSN for the atomic's response.

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * Several engines of a device: what QPs that live in different ones share, and what goes with a QP
  * that moves. That all else is as with one engine is shown by the other tests under

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * What XDP is told of responses (expect.c): the first PSN whose acknowledgement completes something
  * in the send CQ. That none is missed is checked with every packet of every test, in

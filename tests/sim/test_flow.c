@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * Flow control of UC and UD: a sender never has more on the wire than the receiver allowed, all of
  * a burst arrives, and nothing that is lost, forged or missing stops a queue for longer than flow.h

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * One UD queue pair that sends to several in turn: what it knows of each stays, so all that is
  * under way fits into the ring that they share, and one that is gone stops the others once.

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * Our responder against the kernel's rdma_rxe: the requests of each golden capture go into an
  * engine that stands where the capture's server stood, and what it answers is compared field by

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * Every loss mask of 16 packets, in each direction, for exchanges of 16 packets: the right
  * completions, once each, the right bytes and counters that add up. First the other direction is

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * Memory that goes bad after it was registered: unmapped, protected, read-only, truncated. Whatever
  * the engine does with it, the request ends as one whose key is bad, at both ends, and other queue

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /* A NAK whose PSN is the next one to be sent: an ACK of everything before it, and nothing else. */
 #include "attack.h"
 #include "scene.h"

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * The null region (ibv_alloc_null_mr(3)): a scatter/gather element of it reads as zeros and drops
  * what is written, whatever its address; nothing else that takes a key takes its.

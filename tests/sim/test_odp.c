@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * Regions that page on demand: memory that is mapped after its region was made, by a region of its
  * own or by one of the whole address space, through each service; and what a peer may ask for that

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * Partitions: the P_Key that a QP's index picks is what it sends with, on both ends of a
  * connection, and packets of another partition, or between two limited members, are dropped and

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * Random workloads over bad links against an oracle: up to three connections of RC, XRC and UC at
  * once, all their operations, own and shared receive queues, windows, errors of every kind, drained

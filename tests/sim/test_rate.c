@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * ibv_modify_qp_rate_limit(3): packets are counted against the clock. "The rate_limit defines the
  * MAX send rate this QP will send as long as the link in not blocked and there are work requests in

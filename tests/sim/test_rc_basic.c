@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * RC on a link that loses nothing: every operation, at every size where a packet begins or ends,
  * for every path MTU.

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * 128 READs and atomics outstanding, and the memory that they take: rings that ibv_modify_qp(3)
  * allocates for a QP that asks for more than QP_OWN_RD_ATOMIC.

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * Errors where adapters report them: a request that the service lacks, or of a length that it
  * cannot have, is posted and completes in error in its turn; an unaligned atomic and a bad R_Key

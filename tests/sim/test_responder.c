@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * The RC responder under packets made by hand: what a request must be, by itself and within its
  * message, and what becomes of one that is not. Each case fails when its one check is taken out of

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * The RC responder and the PSN, under packets made by hand: what is expected, what is ahead, what
  * is a duplicate, and answers in order. Each case fails when its one check is taken out of the

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * What uses up retry_cnt, and what a requester sends after a time-out. A loss costs one retry when
  * it is noticed, and one for each of the user's time-outs; probes and repeated NAKs cost none, and

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * Access rights on UC, which has no NAK (IBTA 9.9.3): a WRITE without its right is dropped and
  * counted, once for its message; nothing of it is written, no receive is consumed, both QPs go on,

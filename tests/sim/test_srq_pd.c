@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * An SRQ of another protection domain than the QPs on it: the L_Keys of its receives must be of the
  * SRQ's domain, the R_Keys of what a peer asks for of the QP's.

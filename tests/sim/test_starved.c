@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * A process that does not run for longer than its time-outs: the silence is its own. It uses no
  * retry for it and sends nothing for it, and yet finds out about a peer that is dead.

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * Tag matching: eager messages, those that are not matched, what goes wrong, and every small
  * pattern of losses. XROCE_SIM_MASK=forward:backward (hexadecimal) runs one mask.

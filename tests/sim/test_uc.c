@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /* UC: what is lost is lost with its message, the next one is fine, and nobody says a word. */
 #include "raw.h"
 #include "scene.h"

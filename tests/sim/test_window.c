@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * Memory windows, and the work requests that send nothing (BIND_MW, LOCAL_INV): what a window opens
  * and for whom, what a bind may not do, how a window is closed from here and from afar, and that a

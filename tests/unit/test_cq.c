@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
+/* tier: long tsan */
 /*
  * The completion ring: order and content across many wraps, overrun, arming, purging and resizing;
  * and the two sides on two threads.

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* crashes: test_cq_claim */
+/* tier: core */
+/* tier: core san */
 /*
  * A CQ with ignore_overrun whose reader is at the oldest entry while the engine takes that entry
  * away and writes another in its place. The ring is a page that cannot be read: the reader is

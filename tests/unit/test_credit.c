@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * Credit codes of the AETH, recomputed from what they are: 0, 1, 2, 3, and from then on each twice
  * the one before the last.

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* crashes: test_engine */
+/* tier: core */
+/* tier: core san */
+/* tier: long tsan */
 /*
  * The engine against an application that arms a CQ: engine_complete() pushes the completion before
  * it takes the arm word, so that either the application finds the completion when it looks once

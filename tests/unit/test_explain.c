@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * The rules of `xroce explain`: each is given two looks that it must find something in, and the
  * same without what makes it so.

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /* Metrics as text: families and samples in both formats, and labels of any bytes. */
 #include <errno.h>
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * The codec against the captures of tests/golden: what another implementation (Linux's rdma_rxe)
  * sent decodes to the fields of decode.txt, its ICRC recomputes, and encoding it again gives the

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * Super-packets: which packets share one, and what becomes of it when it is cut as the kernel cuts
  * UDP segmentation offload: each segment gets the headers of the whole with lengths and IPv4

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* crashes: test_guard */
+/* tier: core */
+/* tier: core san */
 /*
  * The guarded accesses: they do what memcpy() and the atomic operations do, to the byte; and where
  * a page is missing at either end, at any place of the copy, they say so and nothing else happens.

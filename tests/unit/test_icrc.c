@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * The ICRC against a second implementation that goes bit by bit (reference.h), against published
  * values of CRC-32, and against the rule which bits do not count.

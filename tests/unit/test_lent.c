@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * Rings in memory that is lent: in that memory, of no more bytes than were said, and never freed;
  * a resize says what is to be taken back. The pieces are the C library's, so a second free() of one

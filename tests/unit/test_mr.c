@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * Memory regions and scatter/gather lists: which bytes a key opens, for whom, with which rights,
  * and not one byte more.

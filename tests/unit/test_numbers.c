@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * Numbers of QPs and SRQs: none tells of another, none is given twice or too soon, and all slots
  * can be had.

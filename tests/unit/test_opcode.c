@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * The opcode table against the protocol sheet: the expected rows are typed in from its tables of
  * opcodes and headers, not taken from wire.h.

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * Several engines of a device, and doorbells where objects end and QPs move: who rang may have
  * found the locks taken by whoever does that, and left it to them to see the bell. So until an

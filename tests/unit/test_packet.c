@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * The packet codec on packets of its own making: every opcode there and back, the bytes of what no
  * capture has, every reason to refuse, and no read beyond a frame's end.

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /* The P_Key table: what can be added, what is found, what another process may say. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * The circle of packet sequence numbers, against the definition: the difference modulo 2^24, taken
  * as a signed 24-bit number.

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * Queue pairs as objects: limits, numbers, the send queue's slots, and which work requests a QP may
  * carry.

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * QP 1: what it sends is what the kernel sends (tests/golden, v4-cm-*), what it gets is delivered
  * as a UD QP's, and nothing but MADs leaves.

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * ibv_modify_qp(3): every pair of states on every transport service against a table that is typed
  * in here from the man page and the protocol sheet, every attribute of every transition given and

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * Raw packet QPs in the engine: which flows take a frame, whose copy it is, what a receive holds;
  * what is sent, and how long it may be. Frames come as XDP hands them over, and as our own.

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * Flows that have copies (sniffers, and those that do not trap) in the engine: of frames that flows
  * take, and of those that XDP or the pump show it and that go elsewhere. Nobody misses a frame that

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * Packets that came before their turn: which are kept, in what order they come out, and that
  * neither a QP nor all of them take more than their share.

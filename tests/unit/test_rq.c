@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * Receive queues: room, order and content across wraps, hostile slots, reset; and the two sides on
  * two threads.

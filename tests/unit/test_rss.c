@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * Work queues and receive side scaling: the Toeplitz hash against the vectors that Microsoft
  * publishes and against the definition, which work queue has a frame, and a work queue's states.

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /* The grid of a frame and its bytes, spark lines, numbers in few columns. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * Super-packets in buffers of every shape, cut: what comes out is what would have come one by one,
  * the ICRC included. Each buffer is an allocation of its own, so that a sanitizer sees a step

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /* What the command prints: JSON that a reader takes, tables whose columns stand in line. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /*
  * Headers that are kept: what is built from them is what packet_put_headers() and packet_seal()
  * build, and a frame matches them only if packet_parse() would say the same of it as of the one

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
+/* tier: long tsan */
 /*
  * Two engines of a device, each driven by a thread of its own under its own lock, as user/shard
  * does it; QPs of both share CQs, an SRQ, a PD and its regions. Other
@@ -12,7 +15,7 @@
  *	nobody is at work behind a closed window
  *   type 2 windows come and go: a region's count of windows ends at 0
  *
- * Built with TSAN=1 (tests/verbs/tsan.sh) it shows races as well.
+ * Built with TSAN=1 (its mode tsan) it shows races as well.
  */
 #include <pthread.h>
 #include <sched.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: core san */
 /* What `xroce top` makes of samples: rates, histories, order, frames; and of keys. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # The verbs contract on one interface, against itself: contract.sh BUILD. The program is linked with
 # the installed libibverbs and run on ours.

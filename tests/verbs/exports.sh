@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: core
 #
 # What the library exports against exports.tsv, which was taken from rdma-core 44's, and has below
 # that what our librdmacm uses: every symbol under its version node, of its type, nothing else; and

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * Short pages: ibv_query_rt_values_ex(3), ibv_query_qp_data_in_order(3), ibv_query_ece(3) and
  * ibv_set_ece(3), ibv_import_device(3), ibv_import_pd(3) and ibv_import_mr(3) (that of device

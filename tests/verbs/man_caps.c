@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
 /*
  * The flags of ibv_query_device(3) and ibv_query_device_ex(3) that say what a device can do: each
  * that is set works, and what belongs to one that is not set is refused.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * ibv_resize_cq(3) and ibv_destroy_qp(3) under traffic: one thread resizes a CQ, another makes QPs
  * on it, flushes their receives and destroys or resets them, while messages complete there and the

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * CQs at their edges: what ibv_create_cq_ex(3), ibv_resize_cq(3), ibv_create_qp(3),
  * ibv_create_srq_ex(3) and ibv_req_notify_cq(3) say between them, and what adapters do.

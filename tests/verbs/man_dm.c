@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
 /*
  * ibv_alloc_dm(3), ibv_import_dm(3), and max_dm_size of ibv_query_device_ex(3): allocating device
  * memory, copies to and from it, its regions and its handles. What its keys open is in

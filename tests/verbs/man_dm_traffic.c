@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
+/* tier: long tsan */
 /*
  * ibv_alloc_dm(3): device memory "inside sge when posting receive or sending work request", by a
  * byte offset "from the beginning of the region", and what its R_Key opens to the peer. Both ends'

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * ibv_reg_dmabuf_mr() of ibv_reg_mr(3). Where there is no /dev/udmabuf, the kernel makes no dma-buf
  * without a device: then a memfd stands for one, of which this program's fstatfs() says to the

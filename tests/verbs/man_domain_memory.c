@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * ibv_alloc_parent_domain(3): "Custom memory allocation function for this parent domain". Who asks
  * for how much, that the queues lie there, and that what was given is given back once: after use,

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
 /* ibv_advise_mr(3). What is present is asked of the kernel: mincore(2), /proc/self/pagemap. */
 #include <sys/mman.h>
 

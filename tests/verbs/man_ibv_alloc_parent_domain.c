@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* ibv_alloc_parent_domain(3), as far as CQs, QPs and SRQs may be made on one */
 #include "man.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* ibv_attach_mcast(3), which is ibv_detach_mcast(3) as well */
 #include "man.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * ibv_bind_mw(3), ibv_alloc_mw(3), ibv_inc_rkey(3), and windows of type 2 by ibv_post_send(3): what
  * a window's R_Key opens, for how long, and what it may be bound to. Beside it the region stays

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
+/* tier: long tsan */
 /*
  * ibv_create_counters(3), which is ibv_destroy_counters(3) as well; ibv_read_counters(3),
  * ibv_attach_counters_point_flow(3); the action of ibv_create_flow(3). Frames are the interface's

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* ibv_create_cq_ex(3) */
 #define _GNU_SOURCE /* _Fork() */
 #include <arpa/inet.h>

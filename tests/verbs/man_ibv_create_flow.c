@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
 /* ibv_create_flow(3), which is ibv_destroy_flow(3) as well; of ibv_create_qp(3) raw packets */
 #include <arpa/inet.h>
 

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
+/* tier: long tsan */
 /*
  * ibv_create_rwq_ind_table(3), which is ibv_destroy_rwq_ind_table(3); of ibv_create_qp_ex(3)
  * a QP with a table and a hash; of ibv_get_async_event(3) a work queue's event

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* ibv_create_srq(3), ibv_destroy_srq(3) */
 #include "man.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * ibv_create_srq_ex(3): the three types, and what is refused. XRC QPs and their traffic are in
  * contract_xrc.c.

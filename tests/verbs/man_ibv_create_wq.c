@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
+/* tier: long tsan */
 /* ibv_create_wq(3), which is ibv_destroy_wq(3) as well, and ibv_modify_wq(3) */
 #include "held.h"
 #include "man.h"

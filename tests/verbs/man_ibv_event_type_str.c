@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /* ibv_event_type_str(3): the names of events, and of node types and port states. */
 #include "man.h"
 

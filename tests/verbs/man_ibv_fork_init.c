@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * ibv_fork_init(3): "It is not necessary to use this function if all parent process threads are
  * always blocked until all child processes end or change address spaces via an exec() operation."

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long tsan */
 /*
  * ibv_get_async_event(3), ibv_ack_async_event(3): each event that a QP, CQ or SRQ of this device
  * can have. Those of port and device: tests/netns/port_events.c.

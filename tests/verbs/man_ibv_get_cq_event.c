@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long tsan */
 /*
  * ibv_get_cq_event(3), ibv_ack_cq_events(3). The page's two examples run over a real path:
  * tests/netns/cq_example.c.

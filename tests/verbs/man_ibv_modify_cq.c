@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long tsan */
 /*
  * ibv_modify_cq(3): cq_count is the "number of completions per event", cq_period is "in micro
  * seconds". A count below 2 or a period of 0 is no moderation; errors are not withheld.

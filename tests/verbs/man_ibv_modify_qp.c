@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * ibv_modify_qp(3): "modifies the attributes of QP qp with the attributes in attr according to the
  * mask attr_mask": every pair of states, every attribute of every transition left out or added,

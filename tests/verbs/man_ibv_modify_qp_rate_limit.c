@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * ibv_modify_qp_rate_limit(3), with what ibv_query_device_ex(3) says of it and IBV_QP_RATE_LIMIT of
  * ibv_modify_qp(3). That packets keep to it is tests/sim/test_rate.c's; here only that traffic with

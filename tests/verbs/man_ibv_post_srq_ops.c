@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long tsan */
 /*
  * ibv_post_srq_ops(3), and what rdma-core's tag_matching.md says of the messages.
  */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * ibv_query_pkey(3), ibv_get_pkey_index(3), and bad_pkey_cntr and qkey_viol_cntr of
  * ibv_query_port(3), of a process that has the interface alone: its table is the default P_Key. The

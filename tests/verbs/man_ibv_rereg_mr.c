@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * ibv_rereg_mr(3): every combination of its flags, between messages whose data is checked, and
  * while messages are under way; what each of its errors leaves.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * The maxima of ibv_query_device(3), ibv_query_device_ex(3) and ibv_query_port(3) that say how
  * large one object may be: each is reached, and carries traffic, and one more is refused. Here

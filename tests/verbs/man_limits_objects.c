@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * The maxima of ibv_query_device(3) that say how many objects there may be, beyond what contract
  * (limit__of_each_kind) and ibv_attach_mcast have, where each kind is made alone and once: kinds

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * The maxima of a port, of messages and of regions (see limits): tables, path MTUs, max_msg_sz,
  * max_mr_size.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * The maxima of CQs and SRQs (see limits): max_cqe, max_srq_wr, max_srq_sge, tm_caps.
  *

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
 /*
  * What is left over: entries of an extended CQ that overran, receives that reach beyond their
  * region or have none any more, address handles that go behind their requests, receives of one SRQ

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * ibv_create_comp_channel(3): "a user can create as many completion channels as it wants".
  * Descriptors and memory bound them, and where these end is said by ibv_create_cq(3), not by what

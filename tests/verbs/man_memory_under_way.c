@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * ibv_dereg_mr(3), and mprotect(2) and munmap(2) of registered memory, while WRITEs and READs of it
  * are under way, at either end: the requests end with the status of ibv_poll_cq(3) that names that

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
+/* tier: long tsan */
 /*
  * What a program may ask, and seldom does: lists that never end, queues of no size, a state that
  * changes while another thread posts, answers in pieces, windows of no length. By ibv_post_send(3),

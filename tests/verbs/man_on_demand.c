@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
+/* tier: long tsan */
 /*
  * On-demand paging, of ibv_reg_mr(3) and ibv_query_device_ex(3): regions of memory that is mapped
  * later or goes meanwhile, and of the whole address space, through each service that the device

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
 /*
  * What a request meets at its other end: a QP in each of its states, one of another service, one
  * that is not there, and address handles that carry what they were told. Requests of RC that nobody

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 XROCE_WALK_STEPS=5000 */
 /*
  * A random walk over the verbs beside a model of them: objects come and go in any order, QPs change
  * their states, and requests name any key, live or stale, in bounds or not. What each call returns,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * Access rights: every combination of a region's and a QP's flags against every operation, on RC,
  * UC and XRC. What must happen is computed from the definition: ibv_reg_mr(3) for what can be

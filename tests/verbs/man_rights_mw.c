@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * Access rights of memory windows of both types on RC, UC and XRC, from ibv_bind_mw(3): every
  * combination of the region's flags with the window's, each operation against what was bound, and

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * Whose rights count on XRC: ibv_create_srq_ex(3), ibv_open_xrcd(3) and the IBTA's annex A14. Each
  * request names an SRQ of the target QP's domain; keys are looked up in that SRQ's PD, and what the

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
+/* tier: long tsan */
 /*
  * libibverbs is thread safe (rdma-core's documentation of it): threads make and unmake objects of
  * every kind at once, of one PD and on one CQ, and flows for the same MACs, while QPs carry

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * One SRQ of several QPs, of RC and UC and of another protection domain: ibv_modify_srq(3), "once
  * the number of WRs in the SRQ drops below srq_limit, the SRQ will generate an [...] event", at the

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long tsan */
 /*
  * rdma-core's tag_matching.md of the rendezvous, and threads that change the list meanwhile.
  */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
 /*
  * Each object of libibverbs comes and goes 10,000 times, every 100th used, or left with work under
  * way: what is destroyed leaves nothing behind (held.h). Device memory is in dm, what

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
 /*
  * What raw packet QPs have comes and goes 10,000 times, and leaves nothing behind (held.h): the
  * QPs, flows of each type, sniffers among them, counters, work queues, tables.

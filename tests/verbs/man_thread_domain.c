@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long tsan */
 /*
  * ibv_alloc_td(3): "any objects created under this thread domain will disable internal locking
  * designed to protect against concurrent access to that object from multiple user threads". The

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
+/* tier: long san XROCE_CYCLES=1000 */
+/* tier: long tsan */
 /*
  * Windows that end while peers use them: ibv_dealloc_mw(3), ibv_bind_mw(3), LOCAL_INV and SEND with
  * invalidate of ibv_post_send(3), and what becomes of a window whose QP goes. End 1 owns the

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * ibv_wr_post(3), all but the table: "No work is executed to the queue until ibv_wr_complete()
  * returns success. ibv_wr_abort() will discard all work prepared", "If a failure is detected during

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * ibv_wr_post(3) and ibv_create_qp_ex(3), creation: "If the QP does not support all the requested
  * work request types then QP creation will fail", and "Select which QP send ops will be defined in

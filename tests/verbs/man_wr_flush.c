@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * FLUSH and ATOMIC WRITE by the verbs of rdma-core 45 and later: ibv_wr_flush(), which Debian 12's
  * header lacks (wr.h declares what it needs), and ibv_wr_atomic_write(). The rules are those of the

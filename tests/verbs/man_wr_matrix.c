@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * ibv_wr_post(3), the table "WORK REQUESTS" and what is said of setters: every operation of every
  * service with every setter, the QP specific one before the data and behind it. What the page

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* tier: core */
 /*
  * xroce(7), XROCE_YIELD: "after how many calls in a row that found no completion a thread that
  * polls lets its processor go to others (sched_yield(2)) [...] 0, which is never". The library's

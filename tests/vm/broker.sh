@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: long
 #
 # The broker on other kernels: in a guest, two programs of a user without privileges on its
 # interface, with each other and with a process outside; and its files beside those of the kernel's

@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# What every test of tests/netns shares: the topology, the build's paths, and one line a case on
-# standard output: `ok NAME`, `not ok NAME` (what went wrong follows in lines with `# `) or `skip
-# NAME reason`. Sourced, with the build directory as the script's first argument.
+# Shared by every test of tests/netns: the topology, the paths of the build, and the lines of
+# results on standard output. Sourced, with the build directory as the first argument of the script.
+#
+#   ok NAME             the case holds
+#   not ok NAME         it does not; the reasons follow in lines with `# `
+#   late NAME DETAIL    an event came after its deadline, so the case could not be judged
+#   skip NAME REASON    it cannot run here
+#   slow NAME DETAIL    it holds, and waited longer than it should
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
 BUILD=${1:-$here/build}
@@ -24,6 +29,13 @@ fail() {
 	return 1
 }
 
+# late MESSAGE: the running case waited for an event that came after its deadline, so that the rest
+# cannot be judged. Returns 1. A case that notes a failed assertion as well has failed.
+late() {
+	echo "$*" >>"$WORK/case.late"
+	return 1
+}
+
 # show NAME: add a program's output to the case's notes; of a long one its ends and xroce's lines.
 # What it said on standard error may stand first, as that is not buffered.
 show() {
@@ -34,21 +46,26 @@ show() {
 	} >>"$WORK/case.notes"
 }
 
-# run_case NAME FUNCTION [ARG...]: the case holds if the function made no fail() and returned 0; 77
-# means skipped, reason in $skip_reason. XROCE_CASE, if set, is a pattern: only cases whose names
-# match it are run.
+# run_case NAME FUNCTION [ARG...]: the case holds if the function made no fail() and returned 0. 77
+# means skipped, with the reason in $skip_reason. XROCE_CASE, if set, is a pattern: only cases whose
+# names match it are run.
 run_case() {
-	local name=$1 rc
+	local name=$1 rc line
 	shift
 	# shellcheck disable=SC2053 # a pattern
 	[[ $name == ${XROCE_CASE:-*} ]] || return 0
 	case_ran=1
 	: >"$WORK/case.notes"
+	: >"$WORK/case.late"
+	: >"$WORK/case.slow"
 	skip_reason=
 	"$@"
 	rc=$?
 	if [ $rc -eq 77 ]; then
 		echo "skip $name $skip_reason"
+	elif [ -s "$WORK/case.late" ] && [ ! -s "$WORK/case.notes" ]; then
+		echo "late $name $(tr '\n' ' ' <"$WORK/case.late")"
+		case_failed=1
 	elif [ $rc -eq 0 ] && [ ! -s "$WORK/case.notes" ]; then
 		echo "ok $name"
 	else
@@ -57,6 +74,9 @@ run_case() {
 		cat "$WORK/case.notes"
 		case_failed=1
 	fi
+	while read -r line; do
+		echo "slow $name $line"
+	done <"$WORK/case.slow"
 }
 
 # skip_all REASON: nothing of the test can run here.

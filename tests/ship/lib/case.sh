@@ -7,6 +7,7 @@
 set -u
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+self=$(realpath "$0")
 cd "$here" || exit 1
 BUILD=${1:-build}
 program=$(basename "$0" .sh)
@@ -34,7 +35,7 @@ skip() {
 
 run_cases() {
 	local name rc bad=0
-	for name in $(grep -oE "^${program}__[a-z0-9_]+" "$0"); do
+	for name in $(grep -oE "^${program}__[a-z0-9_]+" "$self"); do
 		(
 			"$name"
 		) >"$work/output" 2>&1

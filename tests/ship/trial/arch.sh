@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: long
 #
 # Another machine: arch.sh BUILD arm64|s390x compiles everything with Debian's cross compiler for it
 # and runs the unit and simulator tests under QEMU's user mode. s390x is big-endian. The libraries

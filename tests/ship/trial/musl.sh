@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: long
 #
 # Another C library: musl.sh BUILD compiles everything against musl, and links and runs the unit and
 # simulator tests. What they use of Debian's libraries is built against glibc: musl's loader takes
