@@ -46,10 +46,21 @@ show() {
 	} >>"$WORK/case.notes"
 }
 
+# run_long_case NAME FUNCTION [ARG...]: as run_case, for a case of the long tier. XROCE_CASES=core
+# runs the cases of run_case alone, XROCE_CASES=long those of run_long_case; by default all are run.
+# The head of the script then has `tier: core XROCE_CASES=core`, `tier: long long XROCE_CASES=long`.
+run_long_case() {
+	[ "${XROCE_CASES:-}" != core ] || return 0
+	judge_case "$@"
+}
 # run_case NAME FUNCTION [ARG...]: the case holds if the function made no fail() and returned 0. 77
 # means skipped, with the reason in $skip_reason. XROCE_CASE, if set, is a pattern: only cases whose
 # names match it are run.
 run_case() {
+	[ "${XROCE_CASES:-}" != long ] || return 0
+	judge_case "$@"
+}
+judge_case() {
 	local name=$1 rc line
 	shift
 	# shellcheck disable=SC2053 # a pattern
