@@ -146,6 +146,10 @@ class Check:
             text = f.read()
         reports = read_reports(f'{self.reports}/{program.name}')
         verdict = judge(program.kind, ended.status, ended.hung, text, reports)
+        if ended.left and not ended.hung:
+            verdict.failed = max(verdict.failed, 1)
+            verdict.kind = 'leak'
+            verdict.note = 'left behind: ' + ', '.join(ended.left)
         first = self.tried_again.get(program.name)
         is_build = program.name.startswith('build')
         if verdict.kind == 'late' and self.may_try_again(program, verdict):

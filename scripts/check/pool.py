@@ -7,6 +7,7 @@ does not fit yet is passed, so a program that needs the machine alone comes last
 is ended with all its children, and its output is kept in LOGS/NAME.log.
 """
 
+import glob
 import os
 import signal
 import subprocess
@@ -15,6 +16,7 @@ from collections import deque
 from dataclasses import dataclass
 
 GRACE_S = 20    # from SIGTERM to SIGKILL: a script takes its namespaces away
+LINGER_S = 10   # what children may take to exit after the program
 POLL_S = 0.05
 
 
@@ -24,6 +26,7 @@ class Ended:
     program: object
     status: int         # as of os.waitstatus_to_exitcode()
     hung: bool          # its time ran out
+    left: list          # what it left behind: processes, network namespaces
     seconds: float
     cpu: float          # seconds of processor time, with its children
     log: str            # the path of its output
@@ -37,6 +40,35 @@ class Running:
     bound: float
     log: str
     hung: bool = False
+    status: int = None      # once the program itself has exited
+    ended: float = 0.0
+    cpu: float = 0.0
+
+
+def members(group):
+    """Returns the processes of a process group, each as `process PID NAME`; none that exited."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return []
+    except PermissionError:
+        pass
+    found = []
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            with open(f'/proc/{pid}/stat', encoding='utf-8', errors='replace') as f:
+                name, rest = f.read().split('(', 1)[1].rsplit(')', 1)
+        except OSError:
+            continue
+        state, _, its_group = rest.split()[:3]
+        if int(its_group) == group and state not in 'ZX':
+            found.append(f'process {pid} {name}')
+    return found
+
+
+def namespaces(pid):
+    """Returns the network namespaces that a script left (scripts/netns.sh names them)."""
+    return [f'namespace {os.path.basename(n)}' for n in glob.glob(f'/run/netns/xr{pid}[abp]')]
 
 
 class Pool:
@@ -118,7 +150,9 @@ class Pool:
 
     def reap(self, ended):
         now = time.monotonic()
-        for r in list(self.running.values()):
+        for r in self.running.values():
+            if r.status is not None:
+                continue
             if now > r.began + r.bound + GRACE_S:
                 self.signal(r, signal.SIGKILL)
             elif now > r.began + r.bound and not r.hung:
@@ -127,19 +161,25 @@ class Pool:
         if not self.running:
             return
         reaped = False
-        for pid in list(self.running):
-            got, status, usage = os.wait4(pid, os.WNOHANG)
-            if got == 0:
+        for pid, r in list(self.running.items()):
+            if r.status is None:
+                got, status, usage = os.wait4(pid, os.WNOHANG)
+                if got == 0:
+                    continue
+                r.status = r.process.returncode = os.waitstatus_to_exitcode(status)
+                r.ended, r.cpu = time.monotonic(), usage.ru_utime + usage.ru_stime
+            # Its children may take a moment to exit.
+            left = members(pid)
+            if left and not r.hung and time.monotonic() < r.ended + LINGER_S:
                 continue
+            if left:
+                self.signal(r, signal.SIGKILL)
             reaped = True
-            r = self.running.pop(pid)
-            r.process.returncode = os.waitstatus_to_exitcode(status)
-            if r.hung:
-                self.signal(r, signal.SIGKILL)  # what did not end by SIGTERM
+            del self.running[pid]
             if r.program.name.startswith('build'):
-                self.built[r.program.name] = r.process.returncode == 0
-            ended(Ended(r.program, r.process.returncode, r.hung, time.monotonic() - r.began,
-                        usage.ru_utime + usage.ru_stime, r.log))
+                self.built[r.program.name] = r.status == 0
+            ended(Ended(r.program, r.status, r.hung, left + namespaces(pid), r.ended - r.began,
+                        r.cpu, r.log))
         if not reaped:
             time.sleep(POLL_S)
 

@@ -146,6 +146,15 @@ check__a_fault_is_never_tried_again() {
 	ends '0 passed, 1 failed, 0 skipped' netns-plain
 }
 
+# Children may take a moment to exit; after that they are ended, and the program has failed.
+check__processes_left_behind() {
+	script leaves '# tier: core' "sleep 100 & echo \$! >$work/left" 'echo ok one'
+	ends '1 passed, 1 failed, 0 skipped' netns-leaves && says 'leak .left behind: process [0-9]+ sleep' &&
+		! readlink "/proc/$(cat "$work/left")/exe" || return
+	script lingers '# tier: core' 'sleep 1 &' 'echo ok one'
+	ends '1 passed, 0 failed, 0 skipped' netns-lingers
+}
+
 check__slow_program_fails() {
 	script slow '# tier: core' 'sleep 2' 'echo ok one'
 	script slow_long '# tier: long' 'sleep 2' 'echo ok one'
