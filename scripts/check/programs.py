@@ -9,8 +9,8 @@ A head is the comment at the top of a source or script. One line describes one r
     # needs: systemd                            locks, held while the program runs
     # crashes: victim                           names of processes that crash on purpose
 
-`core` is what `make check` runs, `long` is the rest of `make check-all`. The mode `san` runs a
-program of the build with ASan and UBSan. Programs that name the same lock never run at the same
+`core` is what `make check` runs, `long` is the rest of `make check-all`. The modes `san` and
+`san_...` run a program of the build with ASan and UBSan, `tsan` one of the build with TSan. Programs that name the same lock never run at the same
 time; `alone` runs beside no other program, `processors` counts as two.
 """
 
@@ -28,7 +28,7 @@ CMOCKA = {'unit': 'unit', 'measure': 'unit', 'sim': 'sim', 'cm': 'cm', 'portsim'
           'brokersim': 'portsim', 'bpf': 'bpf', 'port': 'port', 'rdmacm': 'verbs'}
 # Directories of scripts, *.sh.
 SCRIPTS = {'model': 'model', 'ship': 'ship', 'check': 'tree', 'verbs': 'verbs', 'rdmacm': 'verbs',
-           'port': 'port', 'netns': 'netns', 'foreign': 'netns'}
+           'port': 'port', 'netns': 'netns', 'foreign': 'netns', 'pyverbs': 'verbs'}
 # Scripts of other directories: path, name, part and arguments.
 OTHERS = (
     ('tests/vm/rxe.sh', 'vm-rxe', 'vm', ()),
@@ -105,7 +105,7 @@ HEAD_LINES = 80
 TIER = re.compile(r'^(?:#|/\*) tier: (.*?)(?: \*/)?$')
 NEEDS = re.compile(r'^(?:#|/\*) needs: (.*?)(?: \*/)?$')
 CRASHES = re.compile(r'^(?:#|/\*) crashes: (.*?)(?: \*/)?$')
-LOCK = re.compile(r'^[a-z/]+$')
+LOCK = re.compile(r'^[a-z/-]+$')
 MODE = re.compile(r'^[a-z_0-9]+$')
 VARIABLE = re.compile(r'^([A-Z_]+)=(.*)$')
 
@@ -162,11 +162,12 @@ def program(path, name, part, kind, argv):
     for tier, mode, variables in runs:
         one = Program(name + (mode and '-' + mode), part, tier, kind, tuple(argv), variables,
                       needs - {'processors'}, crashes, 'build', weight)
-        if mode in SANITIZERS:
-            words = tuple(a.replace('{build}', '{build}-' + mode) for a in argv)
-            if mode == 'tsan' and kind == 'cmocka':     # needs the address space as it was
+        sanitizer = mode.split('_')[0]
+        if sanitizer in SANITIZERS:
+            words = tuple(a.replace('{build}', '{build}-' + sanitizer) for a in argv)
+            if sanitizer == 'tsan' and kind == 'cmocka':     # needs the address space as it was
                 words = ('setarch', '-R', *words)
-            one = replace(one, part='san', argv=words, after='build-' + mode, weight=2)
+            one = replace(one, part='san', argv=words, after='build-' + sanitizer, weight=2)
         elif part == 'fuzz':
             one = replace(one, after='build-fuzz')
         yield one
