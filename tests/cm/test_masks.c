@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
-/* tier: core san */
+/* tier: long san */
 /*
  * Two CMs and a whole connection between them: connect, transfer, disconnect, in every way that one
  * can go, with every mask of lost MADs among the first ones that are sent, and with masks of MADs

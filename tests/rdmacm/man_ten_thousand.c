@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* tier: core */
+/* tier: core XROCE_CYCLES=3000 */
+/* tier: long long */
 /* tier: long san XROCE_CYCLES=1000 */
 /*
  * Each object of librdmacm comes and goes 10,000 times and leaves nothing behind

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* tier: core */
+/* tier: long */
 /*
  * RDMA_CM_EVENT_UNREACHABLE, "the remote server is not reachable": of both services, to an address
  * whose packets nobody gets. It takes the CM's 15 repetitions, a minute or more: so all of it at

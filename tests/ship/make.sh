@@ -3,7 +3,7 @@
 # tier: core
 #
 # What the Makefile promises: what is compiled again after which change, what it prints, which
-# warnings are errors; and that clang compiles all of it as gcc does. make.sh [BUILD]
+# warnings are errors. make.sh [BUILD]
 . "$(dirname "$0")/lib/case.sh"
 
 # says ARG...: what `make -n` in the finished build would do, one "CC file" a line.
@@ -48,11 +48,6 @@ make__says_a_line_a_file() {
 		grep -q -e '-c user/transport/guard_x86_64.S' "$work/out" || show out
 	make_here -s BUILD="$work/d" "$work/d/obj/user/transport/guard_x86_64.o" >"$work/out" &&
 		[ ! -s "$work/out" ] || show out
-}
-
-# The objects are left beside the build: the next time only what has changed is compiled.
-make__clang_compiles_all_without_a_warning() {
-	make_here -s -j"$(nproc)" CC=clang WERROR=1 BUILD="$BUILD-clang" all unit-tests netns-tools
 }
 
 run_cases

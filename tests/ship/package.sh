@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: long
 #
 # The Debian package: it builds from what git has, lintian finds no error, and unpacked it runs.
 # chroot.sh installs it on a system of its own. package.sh [BUILD]

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
-/* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
+/* tier: long san */
+/* tier: long san_engines XROCE_SIM_ENGINES=3 */
 /*
  * UC and UD over a path that loses data, probes and answers, and towards receivers that post few
  * receives or none: how long a message waits before it leaves, and how often is asked for it.

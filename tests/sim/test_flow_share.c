@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
-/* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
+/* tier: long san */
+/* tier: long san_engines XROCE_SIM_ENGINES=3 */
 /*
  * Several senders of UC to one ring: together they never have more on their way than the ring
  * holds, by a good margin, whenever they begin and however long the receiver did not run.

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
-/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: core san XROCE_SIM_PACKETS=6 XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
+/* tier: long san_long */
+/* tier: long san_engines XROCE_SIM_ENGINES=3 */
 /*
  * Every 8-bit loss mask of a three-packet exchange, in both directions at once, and every mask of
  * duplicates, late and damaged packets: the right completions, exactly once each, and the right

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
-/* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
+/* tier: long san */
+/* tier: long san_engines XROCE_SIM_ENGINES=3 */
 /*
  * FLUSH and ATOMIC WRITE: what each may name, what the answer looks like, and that an ATOMIC WRITE
  * happens once, in its turn, under every 8-bit loss mask of both directions.

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* tier: core */
-/* tier: core san */
+/* tier: core XROCE_SIM_SEEDS=3000 */
+/* tier: core san XROCE_SIM_SEEDS=300 */
+/* tier: long long */
+/* tier: long san_long */
 /*
  * Random workloads over bad links against an oracle: up to three connections of RC, XRC and UC at
  * once, all their operations, own and shared receive queues, windows, errors of every kind, drained

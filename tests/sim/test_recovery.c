@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
-/* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
+/* tier: long san */
+/* tier: long san_engines XROCE_SIM_ENGINES=3 */
 /*
  * Loss recovery beyond go-back-N: what was lost is sent again and nothing else, whoever the peer
  * is; the adaptive time-out; credits; the response to congestion. Each part is compared with an

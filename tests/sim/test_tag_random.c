@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
-/* tier: core san XROCE_SIM_ENGINES=3 */
+/* tier: core san XROCE_SIM_SEEDS=30 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
+/* tier: long san_long XROCE_SIM_ENGINES=3 */
 /*
  * Random tag matching over bad links, with an application that does its half: it matches what the
  * engine did not, deletes what it matched from the engine's list, and says how far it is.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
-/* tier: core san XROCE_SIM_ENGINES=3 */
 /* tier: long engines XROCE_SIM_ENGINES=3 */
+/* tier: long san */
+/* tier: long san_engines XROCE_SIM_ENGINES=3 */
 /*
  * XRC: one target QP, several SRQs of its domain, each with a PD and a CQ of its own. Each request
  * names the SRQ; where its completion lands, whose keys count and what is refused follow from that

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* tier: core */
+/* tier: core XROCE_CYCLES=2000 */
+/* tier: long long */
 /* tier: long san XROCE_CYCLES=1000 */
 /*
  * What raw packet QPs have comes and goes 10,000 times, and leaves nothing behind (held.h): the
