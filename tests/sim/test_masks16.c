@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* tier: core XROCE_SIM_PACKETS=12 */
-/* tier: core san XROCE_SIM_PACKETS=6 */
-/* tier: long long */
-/* tier: long san_long */
+/* tier: core san */
+/* tier: long */
 /*
  * Every loss mask of 16 packets, in each direction, for exchanges of 16 packets: the right
  * completions, once each, the right bytes and counters that add up. First the other direction is

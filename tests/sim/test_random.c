@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* tier: core XROCE_SIM_SEEDS=3000 */
+/* tier: core XROCE_SIM_SEEDS=1500 */
 /* tier: core san XROCE_SIM_SEEDS=300 */
 /* tier: long long */
 /* tier: long san_long */
