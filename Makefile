@@ -243,7 +243,7 @@ demo: deps
 	scripts/demo.sh $(BUILD)
 check: deps
 	scripts/check.sh --build $(BUILD)
-# Programs of the long tier for LONG_SECONDS, in an order that begins elsewhere with each commit.
+# Programs of the long tier for LONG_SECONDS, shuffled by the hash of the commit.
 LONG_SECONDS := 1500
 check-turn: deps
 	scripts/deps.sh vm

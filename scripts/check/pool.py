@@ -3,21 +3,26 @@
 
 The capacity is two for each processor. A program that keeps a processor busy takes two of it, one
 that waits for packets takes one. Programs start in the order in which they were added, but one that
-does not fit yet is passed, so a program that needs the machine alone comes last. Each program has a session, so that a program whose time ran out
-is ended with all its children, and its output is kept in LOGS/NAME.log.
+does not fit yet is passed; after PATIENCE_S nothing passes it any more. Each has a session, and a
+variable of the environment by which all its descendants are found: they are ended with a program
+whose time ran out, and reported if they outlive it. Output is kept in LOGS/NAME.log.
 """
 
+import fcntl
 import glob
 import os
 import signal
 import subprocess
+import tempfile
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-GRACE_S = 20    # from SIGTERM to SIGKILL: a script takes its namespaces away
-LINGER_S = 10   # what children may take to exit after the program
+GRACE_S = 20        # from SIGTERM to SIGKILL: a script takes its namespaces away
+LINGER_S = 10       # what descendants may take to exit after the program
+PATIENCE_S = 60     # how long later programs may pass one
 POLL_S = 0.05
+TOKEN = 'XROCE_TEST_RUN'
 
 
 @dataclass
@@ -36,39 +41,54 @@ class Ended:
 class Running:
     program: object
     process: subprocess.Popen
+    token: str
     began: float
     bound: float
     log: str
+    locks: list = field(default_factory=list)   # open files, locked
     hung: bool = False
     status: int = None      # once the program itself has exited
     ended: float = 0.0
     cpu: float = 0.0
 
 
-def members(group):
-    """Returns the processes of a process group, each as `process PID NAME`; none that exited."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return []
-    except PermissionError:
-        pass
-    found = []
+def descendants(token):
+    """Returns {pid: name} of the processes whose environment has `token`; none that exited."""
+    want = f'{TOKEN}={token}'.encode()
+    found = {}
     for pid in filter(str.isdigit, os.listdir('/proc')):
         try:
+            with open(f'/proc/{pid}/environ', 'rb') as f:
+                if want not in f.read().split(b'\0'):
+                    continue
             with open(f'/proc/{pid}/stat', encoding='utf-8', errors='replace') as f:
                 name, rest = f.read().split('(', 1)[1].rsplit(')', 1)
         except OSError:
             continue
-        state, _, its_group = rest.split()[:3]
-        if int(its_group) == group and state not in 'ZX':
-            found.append(f'process {pid} {name}')
+        if rest.split()[0] not in 'ZX':
+            found[int(pid)] = name
     return found
 
 
 def namespaces(pid):
     """Returns the network namespaces that a script left (scripts/netns.sh names them)."""
     return [f'namespace {os.path.basename(n)}' for n in glob.glob(f'/run/netns/xr{pid}[abp]')]
+
+
+def take_locks(names):
+    """Locks each name against other checks on the machine. Returns the open files, or None."""
+    files = []
+    for name in sorted(names):
+        path = os.path.join(tempfile.gettempdir(), 'xroce-check-' + name.replace('/', '-'))
+        f = open(path, 'a', encoding='ascii')   # pylint: disable=consider-using-with
+        files.append(f)
+        try:
+            fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            for f in files:
+                f.close()
+            return None
+    return files
 
 
 class Pool:
@@ -84,8 +104,10 @@ class Pool:
         self.bound = bound
         self.environment = environment
         self.queue = deque()
+        self.passed_since = {}      # by name
         self.running = {}
         self.built = {'': True}     # by name of the build, once it has ended
+        self.left = []
 
     def add(self, program, first=False):
         if first:
@@ -96,57 +118,65 @@ class Pool:
     def run(self, ended, may_start=lambda: True):
         """Runs all that was added. Calls `ended` with each Ended; it may add more programs.
 
-        Starts nothing more once `may_start` returns false. Returns the programs that were not
-        started: those, and those whose build failed."""
-        left = []
+        Starts nothing more once `may_start` returns false. Programs that were not started are then
+        in `left`: those, and those whose build failed."""
         try:
             while self.queue or self.running:
                 if not may_start():
-                    left += self.queue
+                    self.left += self.queue
                     self.queue.clear()
-                self.start_what_fits(left)
+                self.start_what_fits()
                 self.reap(ended)
         finally:
             self.end_all()
-        return left
 
-    def start_what_fits(self, left):
+    def start_what_fits(self):
         waiting = deque()
         while self.queue:
             program = self.queue.popleft()
             if self.built.get(program.after) is False:
-                left.append(program)
-            elif self.fits(program):
-                self.start(program)
-            else:
-                waiting.append(program)
+                self.left.append(program)
+                if program.is_build:
+                    self.built[program.name] = False
+                continue
+            locks = take_locks(program.needs - {'alone'}) if self.fits(program) else None
+            if locks is not None:
+                self.start(program, locks)
+                continue
+            waiting.append(program)
+            since = self.passed_since.setdefault(program.name, time.monotonic())
+            if program.after in self.built and time.monotonic() > since + PATIENCE_S:
+                waiting += self.queue
+                break
         self.queue = waiting
 
     def fits(self, program):
         if program.after not in self.built:
             return False
-        if not self.running:
-            return True
         others = [r.program for r in self.running.values()]
+        if not others:
+            return True
         if 'alone' in program.needs or any('alone' in o.needs for o in others):
-            return False
-        if any(program.needs & o.needs for o in others):
             return False
         return sum(o.weight for o in others) + program.weight <= self.capacity
 
-    def start(self, program):
+    def start(self, program, locks):
         log = os.path.join(self.logs, program.name + '.log')
         argv = [a.replace('{build}', self.build) for a in program.argv]
         bound = self.bound(program)
+        token = f'{os.getpid()}-{program.name}'
+        env = self.environment(program, bound)
+        env[TOKEN] = token
         with open(log, 'wb') as out:
             try:
                 process = subprocess.Popen(
                     argv, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT,
-                    start_new_session=True, env=self.environment(program, bound))
-            except OSError as error:
-                out.write(f'cannot run {argv[0]}: {error.strerror}\n'.encode())
+                    start_new_session=True, env=env)
+            except (OSError, ValueError) as error:
+                out.write(f'cannot run {argv[0]}: {error}\n'.encode())
                 process = subprocess.Popen(['false'], start_new_session=True)
-        self.running[process.pid] = Running(program, process, time.monotonic(), bound, log)
+        self.running[process.pid] = Running(program, process, token, time.monotonic(), bound, log,
+                                            locks)
 
     def reap(self, ended):
         now = time.monotonic()
@@ -154,12 +184,10 @@ class Pool:
             if r.status is not None:
                 continue
             if now > r.began + r.bound + GRACE_S:
-                self.signal(r, signal.SIGKILL)
+                self.kill(r)
             elif now > r.began + r.bound and not r.hung:
                 r.hung = True
                 self.signal(r, signal.SIGTERM)
-        if not self.running:
-            return
         reaped = False
         for pid, r in list(self.running.items()):
             if r.status is None:
@@ -168,23 +196,26 @@ class Pool:
                     continue
                 r.status = r.process.returncode = os.waitstatus_to_exitcode(status)
                 r.ended, r.cpu = time.monotonic(), usage.ru_utime + usage.ru_stime
-            # Its children may take a moment to exit.
-            left = members(pid)
+            left = descendants(r.token)
             if left and not r.hung and time.monotonic() < r.ended + LINGER_S:
                 continue
-            if left:
-                self.signal(r, signal.SIGKILL)
+            self.kill(r)
             reaped = True
             del self.running[pid]
-            if r.program.name.startswith('build'):
+            for f in r.locks:
+                f.close()
+            if r.program.is_build:
                 self.built[r.program.name] = r.status == 0
-            ended(Ended(r.program, r.status, r.hung, left + namespaces(pid), r.ended - r.began,
-                        r.cpu, r.log))
+            ended(Ended(r.program, r.status, r.hung,
+                        [f'process {p} {name}' for p, name in left.items()] + namespaces(pid),
+                        r.ended - r.began, r.cpu, r.log))
         if not reaped:
             time.sleep(POLL_S)
 
     def end_all(self):
-        """Ends what still runs, as after an interrupt."""
+        """Ends what still runs, as after an interrupt. A second interrupt changes nothing."""
+        handlers = {n: signal.signal(n, signal.SIG_IGN)
+                    for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         for r in self.running.values():
             self.signal(r, signal.SIGTERM)
         last = time.monotonic() + GRACE_S
@@ -192,13 +223,26 @@ class Pool:
             try:
                 r.process.wait(max(0.1, last - time.monotonic()))
             except subprocess.TimeoutExpired:
-                self.signal(r, signal.SIGKILL)
-                r.process.wait()
+                pass
+            self.kill(r)
+            r.process.wait()
+            self.left.append(r.program)
         self.running.clear()
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+
+    def kill(self, running):
+        """Kills the program, if it runs, and its descendants."""
+        self.signal(running, signal.SIGKILL)
+        for pid in descendants(running.token):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
 
     @staticmethod
     def signal(running, number):
         try:
             os.killpg(running.process.pid, number)
-        except ProcessLookupError:
+        except (ProcessLookupError, PermissionError):
             pass

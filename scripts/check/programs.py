@@ -7,11 +7,12 @@ A head is the comment at the top of a source or script. One line describes one r
     # tier: long shards XROCE_TEST_QUEUES=2     NAME-shards, with that variable in its environment
     /* tier: core XROCE_FUZZ_SECONDS=8 */       the name of the program, and a variable
     # needs: systemd                            locks, held while the program runs
-    # crashes: victim                           names of processes that crash on purpose
+    # crashes: victim                           names of its processes that crash on purpose
 
 `core` is what `make check` runs, `long` is the rest of `make check-all`. The modes `san` and
-`san_...` run a program of the build with ASan and UBSan, `tsan` one of the build with TSan. Programs that name the same lock never run at the same
-time; `alone` runs beside no other program, `processors` counts as two.
+`san_...` run a program of the build with ASan and UBSan, `tsan` one of the build with TSan.
+Programs that name the same lock never run at the same time, on the whole machine; `alone` runs
+beside no other program of the run, `processors` counts as two.
 """
 
 import os
@@ -98,6 +99,7 @@ class Program:
     needs: frozenset = field(default_factory=frozenset)
     crashes: frozenset = field(default_factory=frozenset)
     after: str = 'build'        # the build that must have succeeded
+    is_build: bool = False      # no test, but what tests need
     weight: int = 1             # of the capacity of the pool, which is two for each processor
 
 
@@ -105,14 +107,14 @@ HEAD_LINES = 80
 TIER = re.compile(r'^(?:#|/\*) tier: (.*?)(?: \*/)?$')
 NEEDS = re.compile(r'^(?:#|/\*) needs: (.*?)(?: \*/)?$')
 CRASHES = re.compile(r'^(?:#|/\*) crashes: (.*?)(?: \*/)?$')
-LOCK = re.compile(r'^[a-z/-]+$')
+LOCKS = {'alone', 'processors', 'hugepages', 'systemd', '/run/xroce', 'build-san'}
 MODE = re.compile(r'^[a-z_0-9]+$')
 VARIABLE = re.compile(r'^([A-Z_]+)=(.*)$')
 
 
 def read_head(path):
-    """Returns the runs of the program `path`, (tier, mode, variables) each, its locks, and the names
-    of its processes that crash on purpose.
+    """Returns the runs of the program `path`, (tier, mode, variables) each, its locks, and the
+    names of its processes that crash on purpose.
 
     Raises HeadError if there is no `tier:` line or a line cannot be read."""
     runs, needs, crashes = [], set(), set()
@@ -150,8 +152,8 @@ def read_tier(words, where):
 
 def read_needs(text, where):
     needs = {word.strip() for word in text.split('|')}
-    if not all(LOCK.match(word) for word in needs):
-        raise HeadError(f'{where}: needs: names joined by "|"')
+    if not needs <= LOCKS:
+        raise HeadError(f'{where}: needs: some of {", ".join(sorted(LOCKS))}, joined by "|"')
     return needs
 
 
@@ -161,7 +163,7 @@ def program(path, name, part, kind, argv):
     weight = 2 if part in BUSY or 'processors' in needs else 1
     for tier, mode, variables in runs:
         one = Program(name + (mode and '-' + mode), part, tier, kind, tuple(argv), variables,
-                      needs - {'processors'}, crashes, 'build', weight)
+                      needs - {'processors'}, crashes, 'build', weight=weight)
         sanitizer = mode.split('_')[0]
         if sanitizer in SANITIZERS:
             words = tuple(a.replace('{build}', '{build}-' + sanitizer) for a in argv)
@@ -234,7 +236,7 @@ def builds(programs, make, jobs):
     if goals and 'build' in wanted:
         result.append(Program('build', 'tree', 'core', 'step',
                               (*base, f'-j{jobs}', 'BUILD={build}', *goals), after='',
-                              weight=2 * jobs))
+                              is_build=True, weight=2 * jobs))
     # Beside each other and the first programs.
     for mode, variable in SANITIZERS.items():
         mine = [p for p in programs if p.after == 'build-' + mode]
@@ -242,9 +244,9 @@ def builds(programs, make, jobs):
             result.append(Program('build-' + mode, 'san', 'core', 'step',
                                   (*base, f'BUILD={{build}}-{mode}', variable,
                                    *sorted({g for p in mine for g in goals_of(p, mode)})),
-                                  after='build' if result else '', weight=2))
+                                  after='build' if result else '', is_build=True, weight=2))
     if 'build-fuzz' in wanted:
         result.append(Program('build-fuzz', 'fuzz', 'core', 'step',
                               (*base, 'BUILD={build}', 'fuzzers'),
-                              after='build' if result else '', weight=2))
+                              after='build' if result else '', is_build=True, weight=2))
     return result

@@ -66,7 +66,7 @@ check__crash() {
 	ends '1 passed, 1 failed, 0 skipped' unit-test_crash || return
 	# the script does not look
 	[ -r /dev/kmsg ] || skip "/dev/kmsg is not readable"
-	script silent '# tier: core' "$work/planted & wait" 'echo ok silent'
+	script silent '# tier: core' "sh -c $work/planted >/dev/null 2>&1" 'echo ok silent'
 	XROCE_KMSG=/dev/kmsg run netns-silent && return 1
 	grep -q '^passed netns-silent' "$work/out" && says '^CRASH .*planted'
 }
@@ -101,35 +101,109 @@ check__says_too_little() {
 	ends '0 passed, 1 failed, 0 skipped' unit-test_absent
 }
 
-# once NAME LINE...: a script of LINEs that passes the second time, and keeps its XROCE_CASE then.
+# once NAME LINE...: a script of LINEs. The second time it prints `ok` for the cases that XROCE_CASE
+# asks for, and keeps that.
 once() {
 	script "$1" '# tier: core' \
-		"[ -e $work/$1 ] && { echo ok again; echo \"\$XROCE_CASE\" >$work/$1; exit 0; }" \
+		"[ -e $work/$1 ] && { echo \"\$XROCE_CASE\" >$work/$1; tr -d '@()\\\\' <$work/$1 | tr '|' '\n' | sed 's/^/ok /'; exit 0; }" \
 		": >$work/$1" "${@:2}"
 }
 
 check__late_case_is_tried_once() {
-	once late 'echo ok other' 'echo "late slept it came after 3 s"' 'exit 1'
+	once late 'echo ok other' 'echo "late slept it came after 3 s"' 'exit 75'
 	ends '2 passed, 0 failed, 0 skipped' netns-late && says 'netns-late slept: it came after 3 s' &&
 		[ "$(cat "$work/late")" = '@(slept)' ] || return
 	# late again
-	script later '# tier: core' 'echo "late slept for 4 s"' 'exit 1'
+	script later '# tier: core' 'echo "late slept for 4 s"' 'exit 75'
 	ends '0 passed, 1 failed, 0 skipped' netns-later && says '^FAILED netns-later: .*late' || return
-	# in the long tier it is listed and does not count
-	script longer '# tier: long' "[ -n \"\${XROCE_CASE:-}\" ] || echo ok one" 'echo "late slept for 4 s"' 'exit 1'
-	ends '1 passed, 0 failed, 1 skipped' netns-longer && says 'netns-longer slept: for 4 s' || return
-	grep -q $'\tnetns-longer\tslept\tlate\t' b/check-some/ledger.tsv
+	# in a turn it is listed and does not count
+	script longer '# tier: long' "[ -n \"\${XROCE_CASE:-}\" ] || echo ok one" 'echo "late slept for 4 s"' 'exit 75'
+	ends '1 passed, 1 failed, 0 skipped' netns-longer || return
+	ends '1 passed, 0 failed, 1 skipped' --turn 1234567 netns-longer && says 'netns-longer slept: for 4 s' || return
+	grep -q $'\tnetns-longer\tslept\tlate\t' b/check/ledger.tsv
 }
 
 check__two_late_cases_at_most() {
 	local i
 	for i in 1 2 3; do
-		once l$i "echo 'late case$i x'" 'exit 1'
+		once l$i "echo 'late case$i x'" 'exit 75'
 	done
 	ends '2 passed, 1 failed, 0 skipped' --jobs 1 netns-l1 netns-l2 netns-l3 || return
 	rm "$work"/l?
-	once l4 "echo 'late a x'; echo 'late b x'; echo 'late c x'" 'exit 1'
+	once l4 "echo 'late a x'; echo 'late b x'; echo 'late c x'" 'exit 75'
 	ends '0 passed, 3 failed, 0 skipped' netns-l4
+}
+
+# The second run must judge the late cases, and those alone; the first must have come to its end.
+check__second_run_judges_the_late_cases() {
+	local second status
+	for second in 'echo ok other' 'echo ok b; echo ok other' 'echo "skip b no"' 'echo "not ok b"; exit 1' \
+		'echo ok b; exit 3' 'kill -SEGV $$' ':'; do
+		rm -f "$work/second"
+		script second '# tier: core' "[ -e $work/second ] && { $second; exit; }" ": >$work/second" 'echo "late b x"' 'exit 75'
+		run netns-second && { note "green with: $second"; return 1; }
+	done
+	for status in 0 1 3 127 139; do
+		once early$status 'echo "late b x"' "exit $status"
+		run netns-early$status && { note "green with status $status"; return 1; }
+		[ ! -s "$work/early$status" ] || { note "tried again with status $status"; return 1; }
+	done
+	once named 'echo "late a*[1]|b x"' 'exit 75'
+	run netns-named
+	[ "$(cat "$work/named")" = '@(a\*\[1\]\|b)' ] || note "asked for $(cat "$work/named")"
+}
+
+# What it prints is looked at also where all results are ok.
+check__output_tells_of_a_fault() {
+	local text
+	for text in '==1==ERROR: AddressSanitizer: heap-use-after-free' 'a.c:3:4: runtime error: signed integer overflow' \
+		'WARNING: ThreadSanitizer: data race' '*** stack smashing detected ***: terminated' \
+		'line 3: 77 Segmentation fault      ./x' 'free(): double free detected'; do
+		script text '# tier: core' "echo '$text'" 'echo ok one'
+		ends '1 passed, 1 failed, 0 skipped' netns-text || return
+	done
+	script text '# tier: core' 'printf "ok one\n  not ok two\nnot ok\n"'
+	ends '1 passed, 2 failed, 0 skipped' netns-text
+}
+
+check__expected_crash_is_of_its_program() {
+	local log=$work/kmsg
+	: >"$log"
+	script other $'# tier: core\n# crashes: victim' 'echo ok one'
+	script mine $'# tier: core\n# crashes: victim' "echo '6,1,1,-;victim[7]: segfault at 8' >>$log" 'echo ok one'
+	script notmine '# tier: core' "echo '6,1,1,-;victim[7]: segfault at 8' >>$log" 'echo ok one'
+	XROCE_KMSG=$log ends '1 passed, 0 failed, 0 skipped' netns-mine || return
+	XROCE_KMSG=$log ends '1 passed, 1 failed, 0 skipped' netns-notmine && says '^CRASH  victim' || return
+	script spaced '# tier: core' "echo '6,1,1,-;a b[7]: segfault at 8' >>$log" 'echo ok one'
+	XROCE_KMSG=$log ends '1 passed, 1 failed, 0 skipped' netns-spaced
+}
+
+check__failed_build() {
+	script some '# tier: core' 'echo ok one'
+	cmocka any "printf '[==========] Running 1 test(s).\n[       OK ] a\n'"
+	echo '/* tier: core san */' >>tests/unit/test_any.c
+	MAKE=false ends '0 passed, 1 failed, 0 skipped' netns-some unit-test_any unit-test_any-san &&
+		says '4 programs were not run: their build failed|3 programs were not run'
+}
+
+# Two checks of one build keep out of each other's way.
+check__two_at_once() {
+	script slow_one '# tier: core' 'sleep 1' 'echo ok one'
+	script quick '# tier: core' 'echo ok one'
+	scripts/check.sh --build b netns-slow_one >"$work/one" 2>&1 &
+	ends '1 passed, 0 failed, 0 skipped' netns-quick
+	wait $! && [ "$(tail -n 1 "$work/one")" = '1 passed, 0 failed, 0 skipped' ] || show one
+}
+
+check__reader_that_leaves() {
+	script lots '# tier: core' 'echo ok one' 'echo ok two'
+	scripts/check.sh --build b netns-lots 2>&1 | true
+	[ "$(cat b/check-some/count)" = '2 passed, 0 failed, 0 skipped' ]
+}
+
+check__odd_signal() {
+	script odd '# tier: core' 'echo ok one' 'kill -40 $$'
+	ends '1 passed, 1 failed, 0 skipped' netns-odd
 }
 
 check__a_fault_is_never_tried_again() {
@@ -140,7 +214,7 @@ check__a_fault_is_never_tried_again() {
 	once hung 'echo "late a x"' 'while :; do sleep 0.1; done'
 	XROCE_TEST_TIMEOUT=1 ends '0 passed, 2 failed, 0 skipped' netns-hung || return
 	compiled leak2 -fsanitize=address <<<'int main(void) { volatile char *p = __builtin_malloc(4); p = 0; }' || return
-	once report "$work/leak2 >/dev/null 2>&1" 'echo "late a x"' 'exit 1'
+	once report "$work/leak2 >/dev/null 2>&1" 'echo "late a x"' 'exit 75'
 	ends '0 passed, 2 failed, 0 skipped' netns-report || return
 	once plain 'echo "not ok a"' 'exit 1'
 	ends '0 passed, 1 failed, 0 skipped' netns-plain
@@ -149,8 +223,10 @@ check__a_fault_is_never_tried_again() {
 # Children may take a moment to exit; after that they are ended, and the program has failed.
 check__processes_left_behind() {
 	script leaves '# tier: core' "sleep 100 & echo \$! >$work/left" 'echo ok one'
-	ends '1 passed, 1 failed, 0 skipped' netns-leaves && says 'leak .left behind: process [0-9]+ sleep' &&
+	ends '1 passed, 1 failed, 0 skipped' netns-leaves && says 'leak: left behind: process [0-9]+ sleep' &&
 		! readlink "/proc/$(cat "$work/left")/exe" || return
+	script session '# tier: core' "setsid sleep 100 & echo \$! >$work/left" 'echo ok one'
+	ends '1 passed, 1 failed, 0 skipped' netns-session && ! readlink "/proc/$(cat "$work/left")/exe" || return
 	script lingers '# tier: core' 'sleep 1 &' 'echo ok one'
 	ends '1 passed, 0 failed, 0 skipped' netns-lingers
 }
@@ -166,7 +242,7 @@ check__slow_program_fails() {
 check__case_that_waited_is_listed() {
 	script waits '# tier: core' 'echo ok a' 'echo "slow a waited 7 s, not 5 s: x"'
 	ends '1 passed, 0 failed, 0 skipped' netns-waits && says 'netns-waits a: waited 7 s' &&
-		grep -q $'\tnetns-waits\ta\twaited\t' b/check-some/ledger.tsv
+		grep -q $'\tnetns-waits\ta\twaited\t' b/check/ledger.tsv
 }
 
 check__head_is_needed() {
@@ -212,24 +288,24 @@ check__pool_loses_no_result() {
 
 # Each program of the long tier comes in some turn, and a turn ends in time.
 check__turn() {
-	local i first=
-	rm -f tests/*/*.sh
-	for i in 1 2 3 4 5; do
-		script t$i '# tier: long' 'sleep 0.7' 'echo ok t'
+	local i
+	rm -f tests/*/*.sh tests/unit/*
+	for i in 1 2 3 4; do
+		script t$i '# tier: long' 'sleep 1.2' 'echo ok t'
 	done
-	for i in 0 1 2 3 4; do
-		run --jobs 1 --tier long --turn 0000000$i --seconds 1 || { show out; return; }
-		first+=$(sed -n 's/^passed netns-t\(.\).*/\1/p' "$work/out" | sort | head -n 1)
-		says 'not started: the time was up' || return
+	for i in 1 2 3 4 5 6; do
+		run --jobs 1 --tier long --turn 000000$i --seconds 1 || { show out; return; }
+		says 'programs were not run: netns-t' || return
+		cp "$work/out" "$work/turn$i"
 	done
-	[ "$(fold -w 1 <<<"$first" | sort -u | wc -l)" -ge 4 ] || note "began with $first"
+	[ "$(sed -n 's/^passed \(netns-t.\):.*/\1/p' "$work"/turn? | sort -u | wc -l)" -eq 4 ] || note "not all came"
 }
 
 check__repeat_under_load() {
 	script again '# tier: core' "echo x >>$work/times" 'echo ok one'
 	ends '3 passed, 0 failed, 0 skipped' --repeat 3 --load 2 netns-again && [ "$(wc -l <"$work/times")" -eq 3 ] || return
-	once late_again 'echo "late a x"' 'exit 1'
-	ends '1 passed, 1 failed, 0 skipped' --repeat 2 netns-late_again
+	script late_again '# tier: core' 'echo "late a x"' 'exit 75'
+	ends '0 passed, 2 failed, 0 skipped' --repeat 2 netns-late_again
 }
 
 check__interrupt_ends_programs() {
@@ -243,7 +319,7 @@ check__interrupt_ends_programs() {
 
 check__wrong_arguments() {
 	local a
-	for a in --part=none --repeat=0 no-such-program --tier=x --nonsense; do
+	for a in --part=none --repeat=0 --seconds=0 --turn=none no-such-program --tier=x --nonsense; do
 		run "$a" && { note "$a is taken"; return 1; }
 	done
 	return 0

@@ -15,7 +15,8 @@ COMMANDS=(list doctor stat qp cq srq mr clients trace capture ping bench)
 PRINT=(list doctor stat qp cq srq mr clients)
 
 netns_pair 4500
-export ASAN_OPTIONS=exitcode=99 UBSAN_OPTIONS=halt_on_error=1:exitcode=99
+export ASAN_OPTIONS="${ASAN_OPTIONS:-}:exitcode=99"
+export UBSAN_OPTIONS="${UBSAN_OPTIONS:-}:halt_on_error=1:exitcode=99"
 
 # ends STATUSES COMMAND...: with one of these, in time, and with nothing but text printed
 ends() {

@@ -20,7 +20,7 @@ TOOLS=$BUILD/tests/netns
 export LC_ALL=C
 unset XROCE_DEV LD_LIBRARY_PATH
 
-case_failed=0 case_ran=0
+case_failed=0 case_late=0 case_ran=0
 
 # fail MESSAGE: note a failed assertion of the running case, and go on. Returns 1, so that `||
 # return` can end the case.
@@ -76,7 +76,7 @@ judge_case() {
 		echo "skip $name $skip_reason"
 	elif [ -s "$WORK/case.late" ] && [ ! -s "$WORK/case.notes" ]; then
 		echo "late $name $(tr '\n' ' ' <"$WORK/case.late")"
-		case_failed=1
+		case_late=1
 	elif [ $rc -eq 0 ] && [ ! -s "$WORK/case.notes" ]; then
 		echo "ok $name"
 	else
@@ -93,9 +93,10 @@ judge_case() {
 # skip_all REASON: nothing of the test can run here.
 skip_all() { echo "skip $(basename "$0" .sh) $*"; exit 0; }
 
-# The last line of each test.
+# The last line of each test. The status 75 says that all cases ended, some late and none failed.
 finish_cases() {
 	[ $case_ran = 1 ] || { echo "not ok no case is named ${XROCE_CASE:-}"; exit 1; }
+	[ $case_failed = 1 ] || [ $case_late = 0 ] || exit 75
 	exit $case_failed
 }
 
