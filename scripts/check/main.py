@@ -159,11 +159,13 @@ class Check:
 
     def run(self):
         pool = Pool(2 * self.args.jobs, self.logs, self.args.build, self.bound, self.environment)
-        for build in builds(self.programs, self.make, self.args.jobs):
-            pool.add(build)
-        if not any(b.name == 'build' for b in pool.queue):     # nothing to build
+        needed = {b.name: b for b in builds(self.programs, self.make, self.args.jobs)}
+        if 'build' not in needed:   # nothing to build
             pool.built['build'] = True
         for program in self.programs:
+            for name in ('build', program.after):
+                if name in needed and program.after:
+                    pool.add(needed.pop(name))
             pool.add(program)
         self.pool = pool
         pool.run(self.ended, self.may_start)

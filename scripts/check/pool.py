@@ -3,7 +3,7 @@
 
 The capacity is two for each processor. A program that keeps a processor busy takes two of it, one
 that waits for packets takes one. Programs start in the order in which they were added, but one that
-does not fit yet is passed; after PATIENCE_S nothing passes it any more. Each has a session, and a
+does not fit yet is passed by the next LOOKAHEAD ones; after PATIENCE_S nothing passes it any more. Each has a session, and a
 variable of the environment by which all its descendants are found: they are ended with a program
 whose time ran out, and reported if they outlive it. Output is kept in LOGS/NAME.log.
 """
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 
 GRACE_S = 20        # from SIGTERM to SIGKILL: a script takes its namespaces away
 LINGER_S = 10       # what descendants may take to exit after the program
+LOOKAHEAD = 16
 PATIENCE_S = 60     # how long later programs may pass one
 POLL_S = 0.05
 TOKEN = 'XROCE_TEST_RUN'
@@ -132,7 +133,7 @@ class Pool:
 
     def start_what_fits(self):
         waiting = deque()
-        while self.queue:
+        while self.queue and len(waiting) < LOOKAHEAD:
             program = self.queue.popleft()
             if self.built.get(program.after) is False:
                 self.left.append(program)
@@ -146,9 +147,8 @@ class Pool:
             waiting.append(program)
             since = self.passed_since.setdefault(program.name, time.monotonic())
             if program.after in self.built and time.monotonic() > since + PATIENCE_S:
-                waiting += self.queue
                 break
-        self.queue = waiting
+        self.queue.extendleft(reversed(waiting))
 
     def fits(self, program):
         if program.after not in self.built:
