@@ -119,7 +119,11 @@ cm_run() {
 			shift 3
 			for family in $families; do
 				cm_family $family
-				run_case "${name}_${place}_$family" "$@"
+				if [ -n "$core_cases" ]; then
+					tier_case "${name}_${place}_$family" "$@"
+				else
+					run_case "${name}_${place}_$family" "$@"
+				fi
 			done
 		done
 	done
