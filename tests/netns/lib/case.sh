@@ -181,18 +181,6 @@ keep_of_running() {
 	return $rc
 }
 
-# again_if WHY COMMAND...: the command of a case, and again, twice at most, where it fails and WHY,
-# a function, knows of a reason that is nobody's fault.
-again_if() {
-	local why=$1 try
-	shift
-	for try in 1 2 3; do
-		"$@" && [ ! -s "$WORK/case.notes" ] && return
-		[ $try -lt 3 ] && "$why" || return 1
-		: >"$WORK/case.notes"
-	done
-}
-
 # client_server PORT SECONDS SERVER... -- CLIENT...: the server on A, the client on B once the
 # server listens on the TCP port; both must exit with 0 in time. Outputs are those of `server` and
 # `client`. With keep=1 the server's counters are kept as `server`, the client's not.
