@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 # tier: long native XROCE_XDP=native
 # tier: long shards XROCE_TEST_QUEUES=2
 # tier: long shared XROCE_TEST_BROKER=1
@@ -42,17 +43,6 @@ all_arrives() {
 	drop_maps server
 }
 
-# on_path CASE...: again, twice at most, if it fails and the path has lost something.
-on_path() {
-	local before try
-	for try in 1 2 3; do
-		before=$(path_drops)
-		"$@" && [ ! -s "$WORK/case.notes" ] && return
-		[ $try -lt 3 ] && [ "$(path_drops)" -gt "$before" ] || return
-		: >"$WORK/case.notes"
-	done
-}
-
 # ib_send_bw, while its threads are moved to and fro between two CPUs. Frames leave by the queue of
 # the CPU where there are several, and those of UC must not overtake each other.
 cat >"$WORK/moved" <<-'END'
@@ -62,16 +52,16 @@ cat >"$WORK/moved" <<-'END'
 END
 chmod +x "$WORK/moved"
 
-run_case uc_send on_path all_arrives ib_send_bw -c UC
-run_case uc_send_small on_path all_arrives ib_send_bw -c UC -s 64 -n 20000
-run_case uc_send_qps on_path all_arrives ib_send_bw -c UC -q 4
-run_case uc_send_8_qps on_path all_arrives ib_send_bw -c UC -q 8 -b
-run_case uc_send_moved on_path all_arrives "$WORK/moved" -c UC -n 5000
-run_case uc_send_events on_path all_arrives ib_send_bw -c UC -e
-run_case uc_write on_path all_arrives ib_write_bw -c UC
-run_case uc_write_large on_path all_arrives ib_write_bw -c UC -s 1048576 -n 100
-run_case ud_send on_path all_arrives ib_send_bw -c UD -n 5000
-run_case ud_send_8_qps on_path all_arrives ib_send_bw -c UD -q 8 -b
-run_case ud_send_small on_path all_arrives ib_send_bw -c UD -s 64 -n 20000
-run_case ud_send_both on_path all_arrives ib_send_bw -c UD -b
+run_case uc_send all_arrives ib_send_bw -c UC
+run_long_case uc_send_small all_arrives ib_send_bw -c UC -s 64 -n 20000
+run_long_case uc_send_qps all_arrives ib_send_bw -c UC -q 4
+run_long_case uc_send_8_qps all_arrives ib_send_bw -c UC -q 8 -b
+run_long_case uc_send_moved all_arrives "$WORK/moved" -c UC -n 5000
+run_long_case uc_send_events all_arrives ib_send_bw -c UC -e
+run_long_case uc_write all_arrives ib_write_bw -c UC
+run_case uc_write_large all_arrives ib_write_bw -c UC -s 1048576 -n 100
+run_long_case ud_send all_arrives ib_send_bw -c UD -n 5000
+run_long_case ud_send_8_qps all_arrives ib_send_bw -c UD -q 8 -b
+run_long_case ud_send_small all_arrives ib_send_bw -c UD -s 64 -n 20000
+run_case ud_send_both all_arrives ib_send_bw -c UD -b
 finish_cases

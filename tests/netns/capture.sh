@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # xroce capture: what it writes is what was sent, by an own reader (lib/pcapng.py) and by tshark,
 # each ICRC right; drops come with their reasons; what was lost is said; nothing is left of it, also
@@ -107,7 +108,7 @@ trace_has() {
 	for map in $({
 		for prog in $(bpf_ids "$server" prog); do bpftool prog show id "$prog"; done
 		bpftool map show
-	} | awk '{ for (i = 1; i < NF; i++) if ($i == "map_ids") { n = split($(i + 1), id, ","); while (n) mine[id[n--] ":"] } }
+	} 2>/dev/null | awk '{ for (i = 1; i < NF; i++) if ($i == "map_ids") { n = split($(i + 1), id, ","); while (n) mine[id[n--] ":"] } }
 		$1 in mine && / name \.data\.trace / { sub(":", "", $1); print $1 }'); do
 		bpftool -j map dump id "$map" 2>/dev/null | grep -qE "$1" && return
 	done
@@ -171,29 +172,39 @@ netns_end_captures() {
 	for pid in "${netns_children[@]}"; do stop "$pid"; done
 }
 
-# More than the file takes: each packet that the process counts, both ways, is there or counted as
-# lost, to one. Where none is lost it shows nothing, and is run again.
-under_load() { again_if none_lost load_once; }
-none_lost() { [ "$(lost_of load)" = 0 ] && [ "$(wc -l <"$WORK/case.notes")" -eq 1 ]; }
-lost_of() { sed -n 's/.* \([0-9]*\) packets lost.*/\1/p' "$WORK/$1.out"; }
-load_once() {
-	local capa lost kept_packets counted data
-	data=("$TOOLS/vdata" -m 4096 -x 60000 -n 600 -s 7)
+# More than the file takes, until some of it is lost: each packet that the process counts, both
+# ways, is there or counted as lost, to one.
+under_load() {
+	local capa lost kept_packets counted data waiter=
+	data=("$TOOLS/vdata" -m 4096 -x 60000 -n 40 -s 7 -k "$WORK/go")
 	gids_once v4 || return
+	: >"$WORK/go"
 	capture load a --buffer 1
 	capa=$child
-	before_client=capa_looks keep=1 client_server 18600 60 "${data[@]}" -d $DEV_A -g "$gid_a" -- \
-		"${data[@]}" -d $DEV_B -g "$gid_b" $IP4_A || return
+	before_client=go_on_until_lost keep=1 client_server 18600 60 "${data[@]}" -d $DEV_A -g "$gid_a" -- \
+		"${data[@]}" -d $DEV_B -g "$gid_b" $IP4_A || { captured load "$capa"; return 1; }
+	wait "$waiter"
 	captured load "$capa"
 	need_equal "wrong ICRCs" "$(packets load '^(in|out) wrong')" 0
-	lost=$(lost_of load)
+	lost=$(sed -n 's/.* \([0-9]*\) packets lost.*/\1/p' "$WORK/load.out")
+	need_least "packets lost" "$lost" 1
 	need_equal "packets lost in the statistics" "$(sed -n 's/^lost \([0-9]*\) .*/\1/p' "$WORK/load.packets")" "$lost"
 	kept_packets=$(packets load '^(in|out) icrc')
 	counted=$(($(kept server xroce_eng_stat rx_packets) + $(kept server xroce_eng_stat tx_packets) - $(kept server xroce_eng_stat flow_answers)))
 	need_equal "packets that are there, and lost ones" $((kept_packets + lost)) $counted
 	drop_maps server
-	need_least "packets lost" "$lost" 1
 }
+go_on_until_lost() {
+	capa_looks
+	(
+		trap - EXIT
+		wait_until 20 lost_or_gone
+		rm -f "$WORK/go"
+	) &
+	waiter=$!
+}
+has_lost() { trace_has '"lost": *[1-9]'; }
+lost_or_gone() { has_lost || is_gone_or_zombie "$server_pid"; }
 
 # Seen from both ends: each packet that came to B, which begins when it is looked for and so is not
 # seen at once, A has sent, as often at least (a busy machine loses some), also where the kernel
@@ -427,18 +438,19 @@ users_bounds() {
 	stop "$server"
 }
 
+core_cases='whole_ud_v6 both_ends_v4_gso tagged_v6'
 for family in v4 v6; do
-	for t in rc uc ud; do run_case whole_${t}_$family all_is_there $family $t auto; done
-	run_case whole_rc_${family}_gso all_is_there $family rc gso
-	for tx in auto gso; do run_case both_ends_${family}_$tx both_ends $family $tx; done
-	run_case tagged_$family tagged $family
+	for t in rc uc ud; do tier_case whole_${t}_$family all_is_there $family $t auto; done
+	tier_case whole_rc_${family}_gso all_is_there $family rc gso
+	for tx in auto gso; do tier_case both_ends_${family}_$tx both_ends $family $tx; done
+	tier_case tagged_$family tagged $family
 done
 run_case drops_and_filters drops_and_filters
 run_case under_load under_load
-run_case rotating rotating
-run_case bounds bounds
-run_case by_a_broker by_a_broker
+run_long_case rotating rotating
+run_long_case bounds bounds
+run_long_case by_a_broker by_a_broker
 run_case users_own users_own
-run_case users_bounds users_bounds
-run_case ends ends
+run_long_case users_bounds users_bounds
+run_long_case ends ends
 finish_cases

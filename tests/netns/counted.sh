@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 # tier: long shared XROCE_TEST_BROKER=1
 #
 # A bad cable that counts what it does, and the counters of both ends: to the packet, by the
@@ -130,14 +131,15 @@ counted() {
 	} >>"$WORK/case.notes"
 }
 
+core_cases='counted_rc_v4 counted_uc_lossy counted_ud_lossy_v6'
 VDATA=(vdata -m 1024 -n 40 -s 5 -t)
 ALL=(-l 20 -u 20 -r 20 -c 20 -e 200)
-run_case counted_rc_v4 counted v4 yes "${VDATA[@]}" rc -- -s 3 "${ALL[@]}"
-run_case counted_rc_v6 counted v6 yes "${VDATA[@]}" rc -- -s 4 "${ALL[@]}"
-XROCE_TX=gso run_case counted_rc_gso counted v4 yes "${VDATA[@]}" rc -- -s 7 "${ALL[@]}"
-run_case counted_uc counted v4 yes "${VDATA[@]}" uc -- -s 5 -e 200
-run_case counted_ud counted v4 no "${VDATA[@]}" ud -- -s 6
-run_case counted_uc_lossy counted v4 yes lossy -t uc -n 2000 -- -s 8 "${ALL[@]}"
-run_case counted_ud_lossy counted v4 yes lossy -t ud -n 2000 -- -s 9 "${ALL[@]}"
-run_case counted_ud_lossy_v6 counted v6 yes lossy -t ud -n 2000 -- -s 10 "${ALL[@]}"
+tier_case counted_rc_v4 counted v4 yes "${VDATA[@]}" rc -- -s 3 "${ALL[@]}"
+tier_case counted_rc_v6 counted v6 yes "${VDATA[@]}" rc -- -s 4 "${ALL[@]}"
+XROCE_TX=gso tier_case counted_rc_gso counted v4 yes "${VDATA[@]}" rc -- -s 7 "${ALL[@]}"
+tier_case counted_uc counted v4 yes "${VDATA[@]}" uc -- -s 5 -e 200
+tier_case counted_ud counted v4 no "${VDATA[@]}" ud -- -s 6
+tier_case counted_uc_lossy counted v4 yes lossy -t uc -n 2000 -- -s 8 "${ALL[@]}"
+tier_case counted_ud_lossy counted v4 yes lossy -t ud -n 2000 -- -s 9 "${ALL[@]}"
+tier_case counted_ud_lossy_v6 counted v6 yes lossy -t ud -n 2000 -- -s 10 "${ALL[@]}"
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 # tier: long native XROCE_XDP=native
 # tier: long shards XROCE_TEST_QUEUES=2
 # tier: long shared XROCE_TEST_BROKER=1
@@ -41,17 +42,20 @@ loopback() {
 	[ -n "$before" ] && [ $((after - before)) -lt "$rounds" ] || fail "$((after - before)) packets went out on $IF_A"
 }
 
+# Each transport, family, way of waiting and kind of memory once; the rest are their combinations.
+core_cases='rc_1024_v4 uc_4096_v6 ud_256_one_cq_v4 rc_events_v6 ud_events_one_cq_v6'
+core_cases+=' uc_loopback_v4 rc_loopback_events_v6 rc_on_demand_v4 uc_whole_space_v4'
 for family in v4 v6; do
 	for t in rc uc ud; do
-		run_case ${t}_1024_$family data $t $family 1024 150 1
-		run_case ${t}_4096_$family data $t $family 4096 150 2
-		run_case ${t}_256_one_cq_$family data $t $family 256 60 3 -o -x 20000
-		run_case ${t}_events_$family data $t $family 1024 150 4 -e
-		run_case ${t}_events_one_cq_$family data $t $family 4096 100 5 -e -o
-		run_case ${t}_loopback_$family loopback $t $family 100
-		run_case ${t}_loopback_events_$family loopback $t $family 60 -e
-		run_case ${t}_on_demand_$family data $t $family 1024 60 6 -D
-		run_case ${t}_whole_space_$family data $t $family 4096 60 7 -A
+		tier_case ${t}_1024_$family data $t $family 1024 150 1
+		tier_case ${t}_4096_$family data $t $family 4096 150 2
+		tier_case ${t}_256_one_cq_$family data $t $family 256 60 3 -o -x 20000
+		tier_case ${t}_events_$family data $t $family 1024 150 4 -e
+		tier_case ${t}_events_one_cq_$family data $t $family 4096 100 5 -e -o
+		tier_case ${t}_loopback_$family loopback $t $family 100
+		tier_case ${t}_loopback_events_$family loopback $t $family 60 -e
+		tier_case ${t}_on_demand_$family data $t $family 1024 60 6 -D
+		tier_case ${t}_whole_space_$family data $t $family 4096 60 7 -A
 	done
 done
 finish_cases

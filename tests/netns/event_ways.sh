@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 # tier: long native XROCE_XDP=native
 # tier: long shared XROCE_TEST_BROKER=1
 #
@@ -48,7 +49,7 @@ circle() {
 run_case matrix matrix
 run_case matrix_loopback matrix_loopback
 run_case circle_block circle -w block
-run_case circle_poll circle -w poll
-run_case circle_edge circle -w edge
-run_case circle_edge_solicited circle -w edge -s
+run_long_case circle_poll circle -w poll
+run_long_case circle_edge circle -w edge
+run_long_case circle_edge_solicited circle -w edge -s
 finish_cases

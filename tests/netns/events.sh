@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 # tier: long native XROCE_XDP=native
 # tier: long shards XROCE_TEST_QUEUES=2
 #
@@ -26,9 +27,10 @@ not_woken_when_polling() {
 	drop_maps server
 }
 
+core_cases='rc_sleeps_v6 ud_sleeps'
 for t in rc uc ud; do
-	run_case ${t}_sleeps sleeps $t v4
+	tier_case ${t}_sleeps sleeps $t v4
 done
-run_case rc_sleeps_v6 sleeps rc v6
+tier_case rc_sleeps_v6 sleeps rc v6
 run_case not_woken_when_polling not_woken_when_polling
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 # tier: long shared XROCE_TEST_BROKER=1
 #
 # Receive-side fields of extended CQs over a real path: the VLAN tag as it was on the wire, the
@@ -91,9 +92,10 @@ times() {
 	done
 }
 
+core_cases='ud_v4 ud_times rc_v6'
 for t in ud rc; do
-	run_case ${t}_v4 fields $t v4
-	run_case ${t}_v6 fields $t v6
-	run_case ${t}_times times $t
+	tier_case ${t}_v4 fields $t v4
+	tier_case ${t}_v6 fields $t v6
+	tier_case ${t}_times times $t
 done
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Multicast groups, each process alone on its interface: every attached QP has one copy of each
 # message, also at the sender's; no other QP has one; the host's own multicast goes on.
@@ -58,18 +59,19 @@ both_mckeys() {
 	need_line receiver 'data transfers complete'
 }
 
+core_cases='members_v6 sender_is_member_v4 events_v4 event_loop_v6 perftest_bw'
 for family in v4 v6; do
-	run_case members_$family to_members $family -m 2 -o 2 -- -m 0
-	run_case sender_is_member_$family to_members $family -m 2 -- -m 2
-	run_case events_$family to_members $family -e -m 3 -- -m 1 -e
-	run_case event_loop_$family to_members $family -p -m 1 -- -m 1 -p
+	tier_case members_$family to_members $family -m 2 -o 2 -- -m 0
+	tier_case sender_is_member_$family to_members $family -m 2 -- -m 2
+	tier_case events_$family to_members $family -e -m 3 -- -m 1 -e
+	tier_case event_loop_$family to_members $family -p -m 1 -- -m 1 -p
 done
-run_case perftest_bw perftest ib_send_bw
-run_case perftest_lat perftest ib_send_lat
+tier_case perftest_bw perftest ib_send_bw
+tier_case perftest_lat perftest ib_send_lat
 if command -v mckey >/dev/null; then
-	run_case mckey_v4 both_mckeys $IP4_A $IP4_B $GROUP_v4
-	run_case mckey_v6 both_mckeys $IP6_A $IP6_B $GROUP_v6
-	run_case mckey_send_only both_mckeys $IP4_A $IP4_B $GROUP_v4 -o
+	tier_case mckey_v4 both_mckeys $IP4_A $IP4_B $GROUP_v4
+	tier_case mckey_v6 both_mckeys $IP6_A $IP6_B $GROUP_v6
+	tier_case mckey_send_only both_mckeys $IP4_A $IP4_B $GROUP_v4 -o
 else
 	echo "skip mckey it is not installed"
 fi

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Multicast groups of several processes on one interface, of a user without privileges: each
 # process with members has a copy of each message, whoever sends it: a process of the same
@@ -107,19 +108,21 @@ first_sends() {
 
 no_broker() { ! in_ns a "$XROCE" list | grep -q 'broker *pid'; }
 
+core_cases='within_sender_is_member_v4 elsewhere_v6 some_go first_receives_v6'
+core_cases+=' first_with_others_v4'
 XROCE_SHARE=
 serve a $IF_A
 for family in v4 v6; do
-	run_case within_$family from_within $family 0
-	run_case within_sender_is_member_$family from_within $family 2
-	run_case elsewhere_$family from_elsewhere $family
+	tier_case within_$family from_within $family 0
+	tier_case within_sender_is_member_$family from_within $family 2
+	tier_case elsewhere_$family from_elsewhere $family
 done
-run_case some_go some_go
+tier_case some_go some_go
 stop "$broker"
 for family in v4 v6; do
-	run_case first_receives_$family first_receives $family
+	tier_case first_receives_$family first_receives $family
 	wait_until 10 no_broker
-	run_case first_with_others_$family first_sends $family
+	tier_case first_with_others_$family first_sends $family
 	wait_until 10 no_broker
 done
 finish_cases

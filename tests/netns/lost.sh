@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 # tier: long shards XROCE_TEST_QUEUES=2
 #
 # A receiver that is stopped while packets of all kinds come: its rings fill, and each frame that
@@ -111,9 +112,9 @@ netns_pair 9000
 ports=(49152)
 if [ "${XROCE_TEST_QUEUES:-1}" -eq 1 ]; then
 	run_case asleep stopped
-	run_case polling stopped -p
-	run_case ended ended
-	run_case exited ended -x
+	run_long_case polling stopped -p
+	run_long_case ended ended
+	run_long_case exited ended -x
 else
 	XROCE_XDP=native run_case handed_over handed_over
 	XROCE_XDP=native run_case handed_over_polling handed_over -p

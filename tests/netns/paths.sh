@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Every way that frames can leave (XROCE_TX=xsk|tap|live|gso, auto): data of every kind arrives
 # right, and the counters say that the frames did go that way. Where the interface takes no
@@ -12,38 +13,22 @@ export XROCE_XDP=native
 netns_pair 4500 2
 in_a ethtool -L $IF_A rx 1 tx 1 >/dev/null && in_b ethtool -L $IF_B rx 1 tx 1 >/dev/null || netns_die "cannot set the number of queues"
 
-# data TRANSPORT FAMILY MTU ROUNDS SEED [OPTION...]: the server's counters are kept.
-data() {
-	local t=$1 family=$2 mtu=$3 rounds=$4 seed=$5
-	shift 5
-	drop_maps server
-	gids_once "$family" || return
-	keep=1 client_server 18600 60 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t "$t" -m "$mtu" -n "$rounds" -s "$seed" "$@" -- \
-		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t "$t" -m "$mtu" -n "$rounds" -s "$seed" "$@" $IP4_A || return
-	need_line server "^vdata: $t seed $seed side 0: [0-9]+ messages, [0-9]+ bytes right"
-	need_line client "^vdata: $t seed $seed side 1: [0-9]+ messages, [0-9]+ bytes right"
-	need_equal "packets with a wrong ICRC" "$(kept server xroce_eng_drop icrc)" 0
-}
-
-way_data() { redirecting "$1" way_once "$@"; }
-way_once() {
-	local way=$1
-	shift
-	XROCE_TX=$way data "$@" || return
+# way_data WAY DATA...: all of it leaves by that way.
+way_data() { way_until "has_left_by $1" "$@"; }
+# way_until STATE WAY DATA...
+way_until() {
+	local state=$1 way=$2
+	shift 2
+	XROCE_TX=$way data_until "$state" "$@" || return
 	left_by "$way"
-	need_least "frames in all" "$(kept server xroce_eng_stat tx_packets)" 100
-	need_equal "frames lost on their way out" "$(kept server xroce_eng_stat tx_lost)" 0
+	need_equal "frames lost on their way out" "$(sent lost)" 0
 }
 
 # Packets that follow each other leave as one. What the peer, which has native XDP, receives are
 # packets again, so their ICRCs are right.
-in_groups() {
-	local frames sends
-	way_data gso "$@" || return
-	frames=$(kept server xroce_eng_stat tx_gso) sends=$(kept server xroce_eng_stat tx_gso_sends)
-	need_least "packets that $frames frames left as" "$sends" 1
-	need_least "frames that left as $sends packets" "$frames" $((sends * 3 / 2))
-}
+in_groups() { way_until has_left_in_groups gso "$@"; }
+# Three frames to two packets, on average.
+has_left_in_groups() { has_left_by gso && [ $(($(sent gso) * 2)) -ge $(($(sent gso_sends) * 3)) ]; }
 
 # Both ends in generic mode, which receives super-packets as they are.
 generic() {
@@ -55,51 +40,40 @@ generic() {
 
 # The choice between the sockets there: by the batch.
 auto_generic() {
-	local way
 	XROCE_XDP=generic on_a timeout 10 ibv_devinfo -v | grep -q 'active_mtu:.*4096 ' || fail "active_mtu is not 4096"
-	XROCE_XDP=generic data "$@" || return
-	for way in xsk gso; do
-		need_least "frames that left by $way" "$(kept server xroce_eng_stat tx_$way)" 1
-	done
-	need_equal "frames that left otherwise" $(($(kept server xroce_eng_stat tx_packets) - $(kept server xroce_eng_stat tx_xsk) - $(kept server xroce_eng_stat tx_gso))) 0
+	XROCE_XDP=generic data_until "has_sent 1 xsk gso" "$@" || return
+	need_equal "frames that left otherwise" $(($(sent) - $(sent xsk) - $(sent gso))) 0
 }
 
 # A program may ask for more than active_mtu, which is 2048 here. Frames that are too long to be
 # redirected go by AF_XDP; the short ones do not.
-long_frames() { redirecting "$1" long_once "$@"; }
-long_once() {
-	local mean
-	XROCE_TX=$1 on_a timeout 10 ibv_devinfo -v | grep -q 'active_mtu:.*2048 ' || fail "active_mtu is not 2048"
-	XROCE_TX=$1 data "$2" v4 4096 60 5 || return
-	need_least "frames that left by AF_XDP" "$(kept server xroce_eng_stat tx_xsk)" 100
-	need_least "frames that left by $1" "$(kept server xroce_eng_stat "tx_$1")" 1
-	mean=$(($(kept server xroce_eng_stat tx_bytes) / $(kept server xroce_eng_stat tx_packets)))
+long_frames() {
+	local way=$1 t=$2 mean
+	XROCE_TX=$way on_a timeout 10 ibv_devinfo -v | grep -q 'active_mtu:.*2048 ' || fail "active_mtu is not 2048"
+	XROCE_TX=$way data_until "has_long_frames $way" "$t" v4 4096 60 5 || return
+	mean=$(($(sent bytes) / $(sent)))
 	# 2200 and more on an idle machine; on a busy one there are more ACKs, of 62 bytes
-	[ "$2" = ud ] || need_least "mean of the frames, in bytes" $mean 1500
-	need_equal "frames lost on their way out" "$(kept server xroce_eng_stat tx_lost)" 0
+	[ "$t" = ud ] || need_least "mean of the frames, in bytes" $mean 1500
+	need_equal "frames lost on their way out" "$(sent lost)" 0
 }
+has_long_frames() { has_sent 100 xsk && has_sent 1 "$1"; }
 
 # The choice between the ways: small batches and large ones, and AF_XDP for what comes before the
 # peer is there.
-auto_data() { redirecting auto auto_once; }
-auto_once() {
-	local way
-	data rc v4 2048 80 6 || return
-	for way in tap live; do
-		need_least "frames that left by $way" "$(kept server xroce_eng_stat tx_$way)" 1
-	done
-	need_equal "frames lost on their way out" "$(kept server xroce_eng_stat tx_lost)" 0
+auto_data() {
+	data_until "has_sent 1 tap live" rc v4 2048 80 6 || return
+	need_equal "frames lost on their way out" "$(sent lost)" 0
 }
 
 # Frames too long to be redirected leave as super-packets, which the kernel cuts for this peer; the
 # others are redirected.
-auto_long() { redirecting auto auto_long_once "$@"; }
-auto_long_once() {
-	data "$@" || return
-	need_least "frames that left as super-packets" "$(kept server xroce_eng_stat tx_gso)" 100
-	need_least "frames in these" "$(kept server xroce_eng_stat tx_gso)" $(($(kept server xroce_eng_stat tx_gso_sends) * 3 / 2))
-	need_least "frames that were redirected" $(($(kept server xroce_eng_stat tx_tap) + $(kept server xroce_eng_stat tx_live))) 1
-	need_equal "frames lost on their way out" "$(kept server xroce_eng_stat tx_lost)" 0
+auto_long() {
+	data_until has_long_groups "$@" || return
+	need_equal "frames lost on their way out" "$(sent lost)" 0
+}
+has_long_groups() {
+	has_sent 100 gso && [ $(($(sent gso) * 2)) -ge $(($(sent gso_sends) * 3)) ] &&
+		[ $(($(sent tap) + $(sent live))) -ge 1 ]
 }
 
 # One end is told an active_mtu of 4096, the other of 2048: perftest agrees on the smaller one, and
@@ -238,7 +212,7 @@ threaded() {
 # refuses is sent later.
 queue_full() {
 	in_a tc qdisc add dev $IF_A root tbf rate 50mbit burst 80k limit 90k 2>/dev/null || { skip_reason="no tbf in this kernel"; return 77; }
-	XROCE_XDP=generic way_data "$@" && need_least "times that there was no room" "$(kept server xroce_eng_stat tx_no_room)" 1
+	XROCE_XDP=generic way_data "$@" && need_least "times that there was no room" "$(sent no_room)" 1
 	in_a tc qdisc del dev $IF_A root
 }
 
@@ -284,47 +258,51 @@ no_native() {
 	in_b ethtool -L $IF_B tx 1
 }
 
-run_case mode_auto mode generic auto auto
-run_case mode_auto_tap mode native auto tap
-run_case mode_native mode native native auto
-run_case mode_generic mode generic generic auto
+core_cases='mode_auto_tap mode_no_native tap_rc_v4 live_uc_v6 tap_ud_long_frames'
+core_cases+=' tap_switching live_ring_full auto auto_long ends_differ auto_losses_seen'
+core_cases+=' gso_groups gso_generic_rc auto_generic_uc gso_queue_full auto_queue_order'
+core_cases+=' auto_rps'
+tier_case mode_auto mode generic auto auto
+tier_case mode_auto_tap mode native auto tap
+tier_case mode_native mode native native auto
+tier_case mode_generic mode generic generic auto
 in_a ethtool -L $IF_A rx 2 >/dev/null
-run_case mode_two_queues mode native auto auto
+tier_case mode_two_queues mode native auto auto
 in_a ethtool -L $IF_A rx 1 >/dev/null
-run_case mode_no_native no_native
+tier_case mode_no_native no_native
 for way in xsk tap live gso; do
 	for t in rc uc ud; do
-		run_case ${way}_${t}_v4 way_data $way $t v4 2048 80 1
-		run_case ${way}_${t}_v6 way_data $way $t v6 1024 60 2 -e
+		tier_case ${way}_${t}_v4 way_data $way $t v4 2048 80 1
+		tier_case ${way}_${t}_v6 way_data $way $t v6 1024 60 2 -e
 	done
-	run_case ${way}_rc_small_mtu way_data $way rc v4 256 60 3 -o -x 20000
+	tier_case ${way}_rc_small_mtu way_data $way rc v4 256 60 3 -o -x 20000
 done
 for way in tap live; do
 	for t in rc ud; do
-		run_case ${way}_${t}_long_frames long_frames $way $t
+		tier_case ${way}_${t}_long_frames long_frames $way $t
 	done
-	run_case ${way}_switching switching $way
-	run_case ${way}_losses_seen losses_seen $way
-	run_case ${way}_ring_full ring_full $way
+	tier_case ${way}_switching switching $way
+	tier_case ${way}_losses_seen losses_seen $way
+	tier_case ${way}_ring_full ring_full $way
 done
-run_case auto auto_data
-run_case auto_long auto_long rc v4 4096 80 19
-run_case ends_differ ends_differ auto
-run_case auto_switching switching auto
-run_case auto_losses_seen losses_seen auto
-run_case auto_ring_full ring_full auto
-run_case xsk_ring_full ring_full xsk
-run_case gso_groups in_groups rc v4 256 80 10
-run_case gso_groups_long in_groups rc v4 4096 80 10
-run_case gso_ring_full ring_full gso
+tier_case auto auto_data
+tier_case auto_long auto_long rc v4 4096 80 19
+tier_case ends_differ ends_differ auto
+tier_case auto_switching switching auto
+tier_case auto_losses_seen losses_seen auto
+tier_case auto_ring_full ring_full auto
+tier_case xsk_ring_full ring_full xsk
+tier_case gso_groups in_groups rc v4 256 80 10
+tier_case gso_groups_long in_groups rc v4 4096 80 10
+tier_case gso_ring_full ring_full gso
 for t in rc uc ud; do
-	run_case gso_generic_$t generic gso $t v4 2048 80 11
-	run_case auto_generic_$t auto_generic $t v4 1024 80 12
+	tier_case gso_generic_$t generic gso $t v4 2048 80 11
+	tier_case auto_generic_$t auto_generic $t v4 1024 80 12
 done
-run_case gso_generic_long generic gso rc v4 4096 80 13
-run_case gso_generic_v6 generic gso rc v6 1024 60 14
-run_case auto_generic_long auto_generic rc v4 4096 80 15
-run_case gso_queue_full queue_full gso rc v4 1024 80 16
-run_case auto_queue_order queue_order rc v4 1024 80 17
-run_case auto_rps rps rc v4 1024 80 18
+tier_case gso_generic_long generic gso rc v4 4096 80 13
+tier_case gso_generic_v6 generic gso rc v6 1024 60 14
+tier_case auto_generic_long auto_generic rc v4 4096 80 15
+tier_case gso_queue_full queue_full gso rc v4 1024 80 16
+tier_case auto_queue_order queue_order rc v4 1024 80 17
+tier_case auto_rps rps rc v4 1024 80 18
 finish_cases

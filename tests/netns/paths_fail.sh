@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Where the fast ways out cannot be had, the program says so in one line and sends by what there is.
 # However a program ends, what they are made of ends with it, also when it has a child, and with
@@ -41,11 +42,17 @@ quiet() {
 taps() { cat "/proc/$1/fdinfo/"* 2>/dev/null | grep -c '^iff:'; }
 ids() { bpf_ids "$1" map; bpf_ids "$1" prog; bpf_ids "$1" link; }
 no_ids_of() { ! ids "$1" | grep -q .; }
-is_gone_from_kernel() { ! bpftool "$1" show id "$2"; }
+# are_gone KIND ID...: the kernel has none of these. One listing: a call for each takes seconds.
+are_gone() {
+	local kind=$1
+	shift
+	bpftool "$kind" show | awk -v ids="$*" 'BEGIN { n = split(ids, id, " "); while (n) mine[id[n--] ":"] = 1 }
+		$1 in mine { found = 1 } END { exit found }'
+}
 
 # Ports on several interfaces; a child by fork() holds none of them up when the parent is killed.
 many_ports() {
-	local i parent offspring n=6 kind id
+	local i parent offspring n=6 kind
 	for ((i = 1; i < n; i++)); do
 		ip link add ma$i netns $NS_A type veth peer name mb$i netns $NS_B && ip -n $NS_A link set ma$i up && ip -n $NS_B link set mb$i up
 	done
@@ -65,9 +72,8 @@ many_ports() {
 	finish "$parent" 5
 	kill -0 "$offspring" || fail "the child has gone, too"
 	for kind in map prog link; do
-		for id in ${held[$kind]}; do
-			wait_until 5 is_gone_from_kernel "$kind" "$id" || fail "$kind $id stays"
-		done
+		# shellcheck disable=SC2086 # a word an id
+		wait_until 5 are_gone $kind ${held[$kind]} || fail "not all of these $kind ids are gone: ${held[$kind]}"
 	done
 	kill "$offspring"
 	for ((i = 1; i < n; i++)); do
@@ -77,9 +83,10 @@ many_ports() {
 }
 said_or_gone() { grep -q '^[0-9]* ports' "$WORK/many.out" || is_gone_or_zombie "$1"; }
 
-run_case no_tun no_tun
-run_case wrong_tun wrong_tun
-run_case no_sys_admin no_sys_admin
-run_case quiet quiet
-run_case many_ports many_ports
+core_cases='no_tun no_sys_admin quiet many_ports'
+tier_case no_tun no_tun
+tier_case wrong_tun wrong_tun
+tier_case no_sys_admin no_sys_admin
+tier_case quiet quiet
+tier_case many_ports many_ports
 finish_cases

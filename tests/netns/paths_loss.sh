@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # loss.sh and perftest_bad_cable.sh on every way that frames can leave: RC over a bad cable, whose
 # ends take redirected frames as they have GRO.
@@ -12,16 +13,10 @@ netns_chain 4500
 in_p ethtool -K pa gro on >/dev/null && in_p ethtool -K pb gro on >/dev/null || netns_die "cannot switch GRO on"
 
 # bad_cable WAY FAMILY SEED ROUNDS PATH-MTU
-bad_cable() { redirecting "$1" bad_once "$@"; }
-bad_once() {
+bad_cable() {
 	local way=$1 family=$2 seed=$3 rounds=$4 mtu=$5
-	drop_maps server
 	cable_with -s "$seed" -l 10 -u 10 -r 10
-	gids_once "$family" || return
-	XROCE_TX=$way keep=1 client_server 18600 60 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -m "$mtu" -n "$rounds" -s "$seed" -- \
-		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -m "$mtu" -n "$rounds" -s "$seed" $IP4_A || return
-	need_line server '^vdata: rc .* bytes right'
-	need_line client '^vdata: rc .* bytes right'
+	XROCE_TX=$way data_until "has_left_by $way" rc "$family" "$mtu" "$rounds" "$seed" || return
 	left_by "$way"
 	cable_did dropped duplicated reordered
 }
@@ -35,15 +30,16 @@ bad_cable_perf() {
 	cable_did dropped duplicated reordered
 }
 
+core_cases='tap_data_v4 live_data_v6 gso_data_v4 tap_read_bw live_atomic gso_events'
 # All of it by AF_XDP is in those two, whose cable takes no redirected frames.
-run_case xsk_data_v4 bad_cable xsk v4 41 40 1024
+tier_case xsk_data_v4 bad_cable xsk v4 41 40 1024
 for way in tap live gso; do
-	run_case ${way}_data_v4 bad_cable $way v4 41 40 1024
-	run_case ${way}_data_v6 bad_cable $way v6 42 30 2048
+	tier_case ${way}_data_v4 bad_cable $way v4 41 40 1024
+	tier_case ${way}_data_v6 bad_cable $way v6 42 30 2048
 	for tool in send_bw write_bw read_bw; do
-		run_case ${way}_$tool bad_cable_perf $way ib_$tool 65536 100
+		tier_case ${way}_$tool bad_cable_perf $way ib_$tool 65536 100
 	done
-	run_case ${way}_atomic bad_cable_perf $way ib_atomic_bw 8 300 -A FETCH_AND_ADD
-	run_case ${way}_events bad_cable_perf $way ib_send_bw 4096 1000 -e
+	tier_case ${way}_atomic bad_cable_perf $way ib_atomic_bw 8 300 -A FETCH_AND_ADD
+	tier_case ${way}_events bad_cable_perf $way ib_send_bw 4096 1000 -e
 done
 finish_cases

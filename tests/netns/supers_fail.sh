@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Where super-packets do not get through, frames leave another way before a connection dies of it,
 # and that is said once. Interfaces that hand packets to others get none by default.
@@ -90,15 +91,16 @@ macvlan_data() {
 	drop_maps server
 }
 
+core_cases='taken_ud refused_rc listed stacked macvlan_data'
 for transport in rc uc ud; do
-	run_case taken_$transport taken
+	tier_case taken_$transport taken
 	# a datagram that is refused is lost, and so is its round: only what is sent again can be
 	# judged
-	[ $transport != rc ] || run_case refused_$transport refused
+	[ $transport != rc ] || tier_case refused_$transport refused
 done
 transport=rc
-run_case quiet quiet
-run_case listed listed
-run_case stacked stacked
-run_case macvlan_data macvlan_data
+tier_case quiet quiet
+tier_case listed listed
+tier_case stacked stacked
+tier_case macvlan_data macvlan_data
 finish_cases

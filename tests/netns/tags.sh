@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 # tier: long shards XROCE_TEST_QUEUES=2
 # tier: long shared XROCE_TEST_BROKER=1
 #
@@ -23,10 +24,11 @@ tags() {
 	drop_maps server
 }
 
+core_cases='tags_256_v6 tags_events_v4'
 for family in v4 v6; do
-	run_case tags_256_$family tags $family 256 60 1
-	run_case tags_1024_$family tags $family 1024 100 2
-	run_case tags_4096_$family tags $family 4096 100 3
-	run_case tags_events_$family tags $family 1024 100 4 -e
+	tier_case tags_256_$family tags $family 256 60 1
+	tier_case tags_1024_$family tags $family 1024 100 2
+	tier_case tags_4096_$family tags $family 4096 100 3
+	tier_case tags_events_$family tags $family 1024 100 4 -e
 done
 finish_cases

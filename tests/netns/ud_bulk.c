@@ -15,6 +15,7 @@
  *	-r		of each message another number, up to that
  *	-a		the sender arms its CQ for solicited completions, and polls it all the same
  *	-z TIMES	the receiver is stopped so often, by a signal, for 30 ms each
+ *	-k FILE		the same once more while FILE exists
  */
 #include <errno.h>
 #include <infiniband/verbs.h>
@@ -37,12 +38,13 @@
 #define SENDS	 128
 #define GRH	 40
 #define LONGEST	 4096
-#define QUIET_MS 3000 /* nothing more will come */
+#define QUIET_MS 30000 /* after that nothing more will come, also on a busy machine */
 
 static struct {
 	uint32_t messages, qps, burst, longest, stops;
 	int gid_index;
 	bool arms, drawn, sends;
+	const char *keep;
 } o = { .messages = 20000, .qps = 1, .burst = 64, .longest = LONGEST };
 
 struct hello {
@@ -194,7 +196,7 @@ static void poll_sends(void)
 static void send_all(void)
 {
 	uint32_t next[QPS_MAX] = { 0 };
-	const uint64_t total = (uint64_t)o.messages * o.qps;
+	const uint64_t total = sent + (uint64_t)o.messages * o.qps;
 
 	if (o.arms)
 		must(!ibv_req_notify_cq(cq, 1), "ibv_req_notify_cq");
@@ -209,7 +211,6 @@ static void send_all(void)
 	while (completed != total)
 		poll_sends();
 	ctl_barrier(ctl, 1);
-	printf("sent %llu\n", (unsigned long long)sent);
 }
 
 /* ---- receiving ---- */
@@ -270,12 +271,15 @@ static void stop_now_and_then(uint64_t total, uint64_t all)
 	stopped[1]++;
 }
 
+static uint64_t received_in_all;
+
 static void receive_all(void)
 {
 	const uint64_t all = (uint64_t)o.messages * o.qps;
 	uint64_t total = 0, last_ms = now_ms();
 	struct ibv_wc wc[32];
 
+	memset(received, 0, sizeof(received));
 	while (total < all) {
 		const int n = ibv_poll_cq(cq, 32, wc);
 
@@ -289,8 +293,17 @@ static void receive_all(void)
 		     (unsigned long long)total, (unsigned long long)all);
 		stop_now_and_then(total, all);
 	}
+	received_in_all += total;
 	ctl_barrier(ctl, 1);
-	printf("received %llu\n", (unsigned long long)total);
+}
+
+/* Returns whether all is to be sent once more: either side may see the file go first. */
+static bool has_round(void)
+{
+	uint32_t more = o.keep && access(o.keep, F_OK) == 0, peer_more;
+
+	ctl_swap(ctl, &more, &peer_more, sizeof(more));
+	return more || peer_more;
 }
 
 static void end(void)
@@ -316,7 +329,7 @@ int main(int argc, char **argv)
 {
 	int c;
 
-	while ((c = getopt(argc, argv, "g:n:q:b:s:raz:")) != -1) {
+	while ((c = getopt(argc, argv, "g:n:q:b:s:raz:k:")) != -1) {
 		switch (c) {
 		case 'g': o.gid_index = (int)number(optarg, 255); break;
 		case 'n': o.messages = number(optarg, 100000000); break;
@@ -326,6 +339,7 @@ int main(int argc, char **argv)
 		case 'r': o.drawn = true; break;
 		case 'a': o.arms = true; break;
 		case 'z': o.stops = number(optarg, 1000); break;
+		case 'k': o.keep = optarg; break;
 		default: return 1;
 		}
 	}
@@ -336,10 +350,14 @@ int main(int argc, char **argv)
 		stopper_start();
 	make(argv[optind]);
 	meet(argv[optind + 1]);
-	if (o.sends)
-		send_all();
-	else
-		receive_all();
+	do {
+		if (o.sends)
+			send_all();
+		else
+			receive_all();
+	} while (has_round());
+	printf("%s %llu\n", o.sends ? "sent" : "received",
+	       (unsigned long long)(o.sends ? sent : received_in_all));
 	end();
 	if (!o.sends && o.stops)
 		wait(NULL);

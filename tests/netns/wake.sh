@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 # tier: long native XROCE_XDP=native
 # tier: long shards XROCE_TEST_QUEUES=2
 # tier: long shared XROCE_TEST_BROKER=1
@@ -33,7 +34,7 @@ example() {
 }
 
 run_case example_blocking example blocking
-run_case example_nonblocking example nonblocking
-run_case stress_v4 stress v4 "${XROCE_WAKE_HOPS:-40000}" 1
+run_long_case example_nonblocking example nonblocking
 run_case stress_v6 stress v6 2000 2
+run_long_case stress_v4 stress v4 "${XROCE_WAKE_HOPS:-40000}" 1
 finish_cases

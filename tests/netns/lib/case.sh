@@ -60,6 +60,19 @@ run_case() {
 	[ "${XROCE_CASES:-}" != long ] || return 0
 	judge_case "$@"
 }
+# tier_case NAME FUNCTION [ARG...]: as run_case if $core_cases, a list of names, has NAME, else as
+# run_long_case. For loops of which the core has some cases.
+core_cases=
+tier_case() {
+	case " $core_cases " in
+	*" $1 "*)
+		core_found+=" $1 "
+		run_case "$@"
+		;;
+	*) run_long_case "$@" ;;
+	esac
+}
+core_found=
 judge_case() {
 	local name=$1 rc line
 	shift
@@ -95,6 +108,10 @@ skip_all() { echo "skip $(basename "$0" .sh) $*"; exit 0; }
 
 # The last line of each test. The status 75 says that all cases ended, some late and none failed.
 finish_cases() {
+	local name
+	for name in $core_cases; do
+		[[ $core_found == *" $name "* ]] || { echo "not ok no case is named $name"; exit 1; }
+	done
 	[ $case_ran = 1 ] || { echo "not ok no case is named ${XROCE_CASE:-}"; exit 1; }
 	[ $case_failed = 1 ] || [ $case_late = 0 ] || exit 75
 	exit $case_failed
@@ -163,18 +180,6 @@ keep_of_running() {
 	rc=$?
 	kill -CONT "$1"
 	return $rc
-}
-
-# again_if WHY COMMAND...: the command of a case, and again, twice at most, where it fails and WHY,
-# a function, knows of a reason that is nobody's fault.
-again_if() {
-	local why=$1 try
-	shift
-	for try in 1 2 3; do
-		"$@" && [ ! -s "$WORK/case.notes" ] && return
-		[ $try -lt 3 ] && "$why" || return 1
-		: >"$WORK/case.notes"
-	done
 }
 
 # client_server PORT SECONDS SERVER... -- CLIENT...: the server on A, the client on B once the

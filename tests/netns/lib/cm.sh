@@ -109,6 +109,8 @@ cm_case() { cm_cases+=("$(printf '%q ' "$@")"); }
 cm_everywhere() { cm_case "between within user" "v4 v6" "$@"; }
 cm_run() {
 	local place families name case
+	# of the core's cases, those of other places are not looked for
+	[ -z "${CM_PLACES:-}" ] || core_found=" $core_cases "
 	for place in ${CM_PLACES:-between within user}; do
 		: >"$WORK/case.notes"
 		cm_place $place || { echo "not ok the place $place"; cat "$WORK/case.notes"; case_failed=1; continue; }
@@ -119,7 +121,11 @@ cm_run() {
 			shift 3
 			for family in $families; do
 				cm_family $family
-				run_case "${name}_${place}_$family" "$@"
+				if [ -n "$core_cases" ]; then
+					tier_case "${name}_${place}_$family" "$@"
+				else
+					run_case "${name}_${place}_$family" "$@"
+				fi
 			done
 		done
 	done

@@ -1,32 +1,60 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Which way the frames of a case left. Sourced after case.sh.
+# Data whose sender has several ways out, and which of them its frames took. Sourced after case.sh.
+#
+# A thread asks whether the peer takes redirected frames, and may have to wait for a processor
+# before it has an answer. So data flows until the counters of the server have come to the state
+# that the case is about, however long that takes.
 
-# left_by WAY: the server's frames did, but for those by AF_XDP before the peer was there, or while
-# the thread that asks whether it is had to wait for a processor.
-left_by() {
-	local way=$1 other n all xsk
-	all=$(kept server xroce_eng_stat tx_packets)
-	n=$(kept server xroce_eng_stat "tx_$way")
-	xsk=$(kept server xroce_eng_stat tx_xsk)
-	need_least "frames that left by $way, of $all," "$n" $((all / 4))
-	[ "$way" = xsk ] || need_equal "and by AF_XDP" $((n + xsk)) "$all"
-	for other in tap live gso; do
-		[ $other = "$way" ] || need_equal "frames that left by $other" "$(kept server xroce_eng_stat tx_$other)" 0
+# sent [WAY]: frames of the server by that way, or in all.
+sent() { kept server xroce_eng_stat "tx_${1:-packets}"; }
+
+# has_sent LEAST WAY...: the server has sent as many frames at least by each of these ways.
+has_sent() {
+	local way n
+	for way in "${@:2}"; do
+		n=$(sent "$way") && [ "$n" -ge "$1" ] || return 1
 	done
 }
 
-# Why next to none was redirected: the thread that asks whether the peer takes such frames had no
-# answer in time, for want of a processor or because the kernel was at others' interfaces.
-was_late() {
-	local all=$(kept server xroce_eng_stat tx_packets)
-	[ $(($(kept server xroce_eng_stat tx_tap) + $(kept server xroce_eng_stat tx_live))) -lt $((all / 4)) ]
+# has_left_by WAY: a hundred frames of the server, and a quarter of all, left by that way.
+has_left_by() { has_sent 100 "$1" && [ $(($(sent "$1") * 4)) -ge "$(sent)" ]; }
+
+# data_until STATE TRANSPORT FAMILY MTU ROUNDS SEED [OPTION...]: vdata between B and A, ROUNDS of it
+# and more until STATE, a command in one word, holds. The counters of the server are kept.
+data_until() {
+	local data_state=$1 t=$2 family=$3 mtu=$4 rounds=$5 seed=$6 waiter=
+	shift 6
+	gids_once "$family" || return
+	: >"$WORK/go"
+	before_client=go_on_until keep=1 client_server 18600 60 \
+		"$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t "$t" -m "$mtu" -n "$rounds" -s "$seed" -k "$WORK/go" "$@" -- \
+		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t "$t" -m "$mtu" -n "$rounds" -s "$seed" -k "$WORK/go" "$@" $IP4_A || return
+	wait "$waiter" || fail "it never came to this: $data_state: $(kept_dump server xroce_eng_stat | tr '\n' ' ')"
+	need_line server "^vdata: $t seed $seed side 0: [0-9]+ messages, [0-9]+ bytes right"
+	need_line client "^vdata: $t seed $seed side 1: [0-9]+ messages, [0-9]+ bytes right"
+	need_equal "packets with a wrong ICRC" "$(kept server xroce_eng_drop icrc)" 0
 }
-# redirecting WAY COMMAND...: again where that was so and the way is one of redirection.
-redirecting() {
-	case $1 in
-	tap | live | auto) again_if was_late "${@:2}" ;;
-	*) "${@:2}" ;;
-	esac
+# Takes the file away, in the background, when the state has come or the server has gone.
+go_on_until() {
+	(
+		trap - EXIT
+		has_come=1
+		wait_until 20 state_or_gone
+		rm -f "$WORK/go"
+		exit $has_come
+	) &
+	waiter=$!
+}
+state_or_gone() { { $data_state && has_come=0; } || is_gone_or_zombie "$server_pid"; }
+
+# left_by WAY: no frame of the server left by another way, but by AF_XDP before it was known that
+# the peer takes redirected frames.
+left_by() {
+	local way=$1 other
+	[ "$way" = xsk ] || need_equal "frames that left by $way and AF_XDP" $(($(sent "$way") + $(sent xsk))) "$(sent)"
+	for other in tap live gso; do
+		[ $other = "$way" ] || need_equal "frames that left by $other" "$(sent $other)" 0
+	done
 }
