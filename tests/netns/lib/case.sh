@@ -60,6 +60,17 @@ run_case() {
 	[ "${XROCE_CASES:-}" != long ] || return 0
 	judge_case "$@"
 }
+# run_listed_case NAME FUNCTION [ARG...]: as run_case if the array core_cases has the name, and as
+# run_long_case if not.
+core_cases=() core_listed=0
+run_listed_case() {
+	if [[ " ${core_cases[*]} " == *" $1 "* ]]; then
+		core_listed=$((core_listed + 1))
+		run_case "$@"
+	else
+		run_long_case "$@"
+	fi
+}
 judge_case() {
 	local name=$1 rc line
 	shift
@@ -95,6 +106,8 @@ skip_all() { echo "skip $(basename "$0" .sh) $*"; exit 0; }
 
 # The last line of each test.
 finish_cases() {
+	[ $core_listed = ${#core_cases[@]} ] ||
+		{ echo "not ok of ${#core_cases[@]} names in core_cases there are $core_listed"; exit 1; }
 	[ $case_ran = 1 ] || { echo "not ok no case is named ${XROCE_CASE:-}"; exit 1; }
 	exit $case_failed
 }
