@@ -92,6 +92,6 @@ run_long_case nccl_large nccl 20 4194304
 run_case nccl_without_files nccl_without
 run_long_case gloo_2 gloo 2 200000
 run_long_case gloo_4 gloo 4 50000
-run_case dapl_cma dapl daplofa "$IF_A 0" "$IF_B 0"
+run_long_case dapl_cma dapl daplofa "$IF_A 0" "$IF_B 0"
 run_long_case dapl_scm dapl daploscm "$DEV_A 1" "$DEV_B 1"
 finish_cases
