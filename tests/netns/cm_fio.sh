@@ -43,6 +43,6 @@ for verb in write read send; do
 done
 cm_case "$all" v4 verify try_fio send --verify=crc32c
 cm_case between v4 verify_fails try_unmarked
-core_cases=(write_between_v4 verify_within_v4 read_user_v4)
+core_cases=(write_between_v4 verify_user_v4)
 cm_run
 finish_cases

@@ -25,9 +25,8 @@ connected() {
 }
 
 core_cases=(
-	between_send_bw_65536 between_read_lat_65536 between_send_bw_65536_events
-	between_write_bw_65536_qps within_write_bw_65536_both within_send_lat_1024_ud
-	user_read_bw_65536 user_atomic_bw_8
+	between_send_bw_65536_events between_write_bw_65536_qps within_write_bw_65536_both
+	within_send_lat_1024_ud user_read_lat_65536 user_atomic_bw_8
 )
 for place in between within user; do
 	cm_place $place || { cat "$WORK/case.notes"; netns_die "no broker"; }

@@ -138,11 +138,13 @@ run_case no_broker no_broker
 run_case in_use in_use
 serve a $IF_A || { cat "$WORK/case.notes"; exit 1; }
 broker_a=$broker
+core_cases=(
+	near_rc_v4 near_ud_events_v6 wire_uc_events_v6 wire_srq_large
+	wire_write_bw_65536_both wire_read_lat_64
+)
 pingpong_cases near user user a
 pingpong_cases wire user alone b
-core_cases=(wire_write_bw_65536_both wire_read_lat_64)
 perftest_cases mixed wire_ measure user alone b
-run_long_case wire_from_root pingpong user alone b v4 ibv_rc_pingpong 4096 300 -c
 run_case forks forks
 run_case numbers numbers
 run_case useless_numbers useless_numbers

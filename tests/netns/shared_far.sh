@@ -14,7 +14,10 @@ netns_pair 4500
 . "$here/tests/netns/lib/exchange.sh"
 
 serve a $IF_A && serve b $IF_B || { cat "$WORK/case.notes"; exit 1; }
+core_cases=(
+	far_rc_events_v6 far_ud far_srq_large
+	far_send_bw_65536 far_read_lat_64 far_atomic_bw_8 far_send_bw_4096_qps
+)
 pingpong_cases far user user b
-core_cases=(far_send_bw_65536 far_read_lat_64 far_atomic_bw_8 far_send_bw_4096_qps)
 perftest_cases far far_ measure user user b
 finish_cases

@@ -96,7 +96,7 @@ all() {
 	done
 }
 
-core_cases=(rc_tag_sync_bw_1048576_2 rc_ucp_fadd_8_2 ud_ucp_am_bw_65536_2)
+core_cases=(rc_tag_sync_bw_1048576_2 ud_ucp_am_bw_65536_2)
 list=few
 [ -z "${XROCE_UCX_ALL:-}" ] || list=all core_cases=()
 while read -r pairs tl test n size; do

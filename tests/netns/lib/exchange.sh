@@ -67,24 +67,19 @@ measure() {
 	has_results client "$size" "$n"
 }
 
-# pingpong_cases NAME SERVER CLIENT NS: makes the cases of the pingpongs. The core has one of each
-# tool.
+# pingpong_cases NAME SERVER CLIENT NS: makes the cases of the pingpongs, of which core_cases has
+# those of the core.
 pingpong_cases() {
 	local name=$1 who=("${@:2}") t
-	run_case ${name}_rc_v4 pingpong "${who[@]}" v4 ibv_rc_pingpong 4096 300 -c
-	run_case ${name}_uc_events_v6 pingpong "${who[@]}" v6 ibv_uc_pingpong 4096 300 -c -e
-	run_case ${name}_srq_large pingpong "${who[@]}" v4 ibv_srq_pingpong 65536 60 -c -m 4096
-	run_case ${name}_ud_events_v6 pingpong "${who[@]}" v6 ibv_ud_pingpong 2048 300 -c -e
-	run_long_case ${name}_ud pingpong "${who[@]}" v4 ibv_ud_pingpong 2048 300 -c
-	for t in uc srq; do
-		run_long_case ${name}_${t}_v4 pingpong "${who[@]}" v4 ibv_${t}_pingpong 4096 300 -c
-	done
-	for t in rc srq; do
-		run_long_case ${name}_${t}_events_v6 \
+	for t in rc uc srq; do
+		run_listed_case ${name}_${t}_v4 \
+			pingpong "${who[@]}" v4 ibv_${t}_pingpong 4096 300 -c
+		run_listed_case ${name}_${t}_events_v6 \
 			pingpong "${who[@]}" v6 ibv_${t}_pingpong 4096 300 -c -e
-	done
-	for t in rc uc; do
-		run_long_case ${name}_${t}_large \
+		run_listed_case ${name}_${t}_large \
 			pingpong "${who[@]}" v4 ibv_${t}_pingpong 65536 60 -c -m 4096
 	done
+	run_listed_case ${name}_ud pingpong "${who[@]}" v4 ibv_ud_pingpong 2048 300 -c
+	run_listed_case ${name}_ud_events_v6 \
+		pingpong "${who[@]}" v6 ibv_ud_pingpong 2048 300 -c -e
 }
