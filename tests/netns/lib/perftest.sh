@@ -68,7 +68,7 @@ two:ud_qps:send_bw:64:v4:-q 8 -c UD
 wire:srq:send_bw:64:v4:--use-srq
 wire:srq:send_lat:4096:v4:--use-srq
 wire:srq_qps:send_bw:4096:v4:--use-srq -q 4
-wire:list:write_bw:64:v4:-l 8
+wire:list:write_bw:64:v4:-l 10
 wire:old_post:write_bw:64:v4:--use_old_post_send
 wire:inline:write_lat:64:v4:-I 64
 between:tos:send_bw:65536:v4:-T 8
