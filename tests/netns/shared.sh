@@ -139,8 +139,7 @@ run_case in_use in_use
 serve a $IF_A || { cat "$WORK/case.notes"; exit 1; }
 broker_a=$broker
 core_cases=(
-	near_rc_v4 near_ud_events_v6 wire_uc_events_v6 wire_srq_large
-	wire_write_bw_65536_both wire_read_lat_64
+	near_rc_v4 near_ud_events_v6 wire_uc_events_v6 wire_write_bw_65536_both wire_read_lat_64
 )
 pingpong_cases near user user a
 pingpong_cases wire user alone b
@@ -149,6 +148,6 @@ run_case forks forks
 run_case numbers numbers
 run_case useless_numbers useless_numbers
 run_case refused_numbers_full refused_numbers full
-run_case refused_numbers_garbage refused_numbers garbage
+run_long_case refused_numbers_garbage refused_numbers garbage
 run_case broker_lost broker_lost
 finish_cases
