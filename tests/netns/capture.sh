@@ -438,7 +438,7 @@ users_bounds() {
 	stop "$server"
 }
 
-core_cases='whole_ud_v6 both_ends_v4_gso tagged_v6'
+core_cases=(whole_ud_v6 both_ends_v4_gso tagged_v6)
 for family in v4 v6; do
 	for t in rc uc ud; do tier_case whole_${t}_$family all_is_there $family $t auto; done
 	tier_case whole_rc_${family}_gso all_is_there $family rc gso

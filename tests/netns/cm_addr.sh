@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Addresses of rdma_cm where there are two interfaces: routes, neighbours that come late or never,
 # interfaces that come, go and change, loopback addresses, groups.
@@ -229,19 +230,19 @@ memberships() {
 in_a ip addr add fe80::a/64 dev va nodad
 in_b ip addr add fe80::b/64 dev vb nodad
 run_case addr_resolves resolves
-run_case addr_resolves_not resolves_not
+run_long_case addr_resolves_not resolves_not
 run_case addr_late_neighbour_v4 late_neighbour 10.77.0.50 24 10.77.0.1
-run_case addr_late_neighbour_v6 late_neighbour fd77::50 64 fd77::1 nodad
-run_case addr_resolves_again resolves_again
+run_long_case addr_late_neighbour_v6 late_neighbour fd77::50 64 fd77::1 nodad
+run_long_case addr_resolves_again resolves_again
 run_case addr_binds binds
-run_case addr_wildcards wildcards
+run_long_case addr_wildcards wildcards
 run_case addr_one_address one_address
-run_case addr_loopback loopback
+run_long_case addr_loopback loopback
 run_case addr_processes processes 10.77.0.1 0.0.0.0 10.78.0.1 "bound xroce_vc" "bound xroce_va"
 taken="rdma_bind_addr: EADDRINUSE"
-run_case addr_processes_any processes 0.0.0.0 10.77.0.1 127.0.0.1 "$taken" "bound -"
-run_case addr_interfaces_come interfaces_come
+run_long_case addr_processes_any processes 0.0.0.0 10.77.0.1 127.0.0.1 "$taken" "bound -"
+run_long_case addr_interfaces_come interfaces_come
 run_case addr_change addresses_change
 run_case addr_member_v4 memberships 239.1.2.3 10.77.0.1
-run_case addr_member_v6 memberships ff15::77 fd77::1
+run_long_case addr_member_v6 memberships ff15::77 fd77::1
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # librdmacm's calls and events (cm_calls.c), both families.
 . "$(dirname "$0")/lib/case.sh"
@@ -17,7 +18,7 @@ for c in fields rejected nobody_listens disconnected without_qp datagrams channe
 	run_case ${c}_v4 calls $IP4_A $c
 done
 for c in fields datagrams disconnected; do
-	run_case ${c}_v6 calls $IP6_A $c
+	run_long_case ${c}_v6 calls $IP6_A $c
 done
 
 said() { grep -q "$2" "$WORK/$1.out"; }
@@ -41,8 +42,8 @@ stress() {
 	start stress a timeout 100 "$TOOLS/cm_stress" $IP4_A 60 "$1"
 	finish "$child" 110 || { show stress; fail "it failed, or stood still"; }
 }
-run_case stress_1 stress 1
-run_case stress_2 stress 2
+run_long_case stress_1 stress 1
+run_long_case stress_2 stress 2
 
 # COUNT connections at once from B to A, and their end.
 hold() {
@@ -54,5 +55,5 @@ hold() {
 	finish "$child" 110 || { show client; show server; fail "it failed"; }
 	stop "$pid"
 }
-run_case hold_500 hold 500
+run_long_case hold_500 hold 500
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Debian's rdmacm-utils, unmodified, that send datagrams: udaddy, whose queue pairs SIDR makes known
 # to each other, and mckey, whose members of a group, each a process, receive what one of them
@@ -44,5 +45,6 @@ cm_case "between within user" v4 udaddy_large try_udaddy -S 2000
 cm_case user "v4 v6" mckey try_mckey 1
 cm_case user "v4 v6" mckey_members try_mckey 3
 cm_case user v4 mckey_send_only try_mckey 2 -o
+core_cases=(udaddy_between_v6 udaddy_large_user_v4 mckey_members_user_v4)
 cm_run
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # fio's rdma engine, which connects by librdmacm: memory semantics (write, read), channel semantics
 # (send), of which the server verifies what it got. The server takes no --bindname, of which fio
@@ -42,5 +43,6 @@ for verb in write read send; do
 done
 cm_case "$all" v4 verify try_fio send --verify=crc32c
 cm_case between v4 verify_fails try_unmarked
+core_cases=(write_between_v4 verify_user_v4)
 cm_run
 finish_cases

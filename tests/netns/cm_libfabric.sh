@@ -47,7 +47,7 @@ was_flushed_at_the_end() {
 	grep -q '^1m ' "$WORK/$1.out" && grep -q 'cq_readerr: Work Request Flushed Error' "$WORK/$1.out"
 }
 
-core_cases='msg_user_v4 rxm_between_v4 dgram_between_v4'
+core_cases=(msg_user_v4 rxm_between_v4 dgram_between_v4)
 cm_case "between within user" v4 msg pingpong verbs msg
 cm_case "between within user" v4 rxm pingpong 'verbs;ofi_rxm' rdm was_flushed_at_the_end
 # of UD alone nothing is sent again, here nothing is lost

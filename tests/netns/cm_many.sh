@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # 10,000 connections of librdmacm between two processes, held at once, each of which carries a
 # message; and thousands that are made and ended. None of them has the kernel list addresses or
@@ -22,5 +23,6 @@ try_many() {
 
 cm_case between v4 held try_many '10000 held' -k -n 10000
 cm_case between "v4 v6" ended try_many '3000 made and ended' -n 3000
+core_cases=(ended_between_v6)
 cm_run
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Multicast groups by rdma_cm, as mckey uses them: a member and a sender, one that only sends,
 # several QPs. What a member did not get it waits for in vain.
@@ -46,10 +47,11 @@ group() {
 	done
 }
 
+core_cases=(mckey_qps_v4)
 for family in v4 v6; do
 	[ $family = v4 ] && group=239.1.2.3 || group=ff15::77
-	run_case mckey_$family group $family $group 1 1 50
-	run_case mckey_send_only_$family group $family $group 1 1 50 -o
-	run_case mckey_qps_$family group $family $group 1 4 20 -o
+	tier_case mckey_$family group $family $group 1 1 50
+	tier_case mckey_send_only_$family group $family $group 1 1 50 -o
+	tier_case mckey_qps_$family group $family $group 1 4 20 -o
 done
 finish_cases

@@ -1,44 +1,35 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
-# perftest whose queue pairs librdmacm connects: ib_* -R. What it measures is not judged; that it
-# ends, and reports all its iterations, is. perftest 4.5 resolves IPv4 addresses only with -R.
+# perftest whose queue pairs librdmacm connects: ib_* -R. The results are not judged. A tool has to
+# exit with 0 and to report all its iterations. perftest 4.5 resolves only IPv4 addresses with -R.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/perf.sh"
+. "$(dirname "$0")/lib/perftest.sh"
 command -v ib_send_bw >/dev/null || skip_all "perftest is not installed"
 netns_pair 4500
 . "$(dirname "$0")/lib/unprivileged.sh"
 . "$(dirname "$0")/lib/cm.sh"
 
-# try_perf TOOL SIZE ITERATIONS [OPTION...]
-try_perf() {
-	local tool=$1 size=$2 n=$3 sized=(-s "$2")
-	shift 3
+# connected FAMILY TOOL SIZE ITERATIONS [OPTION...]
+connected() {
+	local family=$1 tool=$2 size=$3 n=$4 sized=(-s "$3")
+	shift 4
 	case $tool in ib_atomic_*) sized=() ;; esac
-	with_quick_clock cm_pair 60 "$tool" -R "${sized[@]}" -n "$n" -F "$@" -- "$tool" -R "${sized[@]}" -n "$n" -F "$@" "$server_ip" ||
-		return
+	cm_family "$family"
+	with_quick_clock cm_pair 60 "$tool" -R "${sized[@]}" -n "$n" -F "$@" -- \
+		"$tool" -R "${sized[@]}" -n "$n" -F "$@" "$server_ip" || return
 	has_results client "$size" "$n"
 }
 
-all="between within user"
-for tool in send_bw write_bw read_bw send_lat write_lat read_lat; do
-	# one message at a time, of which the 30th is as the tenth
-	n=100
-	[[ $tool == *_bw ]] || n=30
-	cm_case "$all" v4 $tool try_perf ib_$tool 65536 $n
+core_cases=(
+	between_send_bw_65536_events between_write_bw_65536_qps within_write_bw_65536_both
+	within_send_lat_1024_ud user_read_lat_65536 user_atomic_bw_8
+)
+for place in between within user; do
+	cm_place $place || { cat "$WORK/case.notes"; netns_die "no broker"; }
+	perftest_cases $place ${place}_ connected
 done
-for tool in atomic_bw atomic_lat; do
-	cm_case "$all" v4 $tool try_perf ib_$tool 8 100
-done
-for tool in send_bw send_lat; do
-	cm_case "$all" v4 ${tool}_ud try_perf ib_$tool 1024 100 -c UD
-done
-for tool in send_bw write_bw read_bw; do
-	cm_case between v4 ${tool}_qps try_perf ib_$tool 65536 20 -q 8
-	cm_case within v4 ${tool}_both try_perf ib_$tool 65536 100 -b
-done
-cm_case between v4 send_bw_events try_perf ib_send_bw 65536 100 -e
-cm_case between v4 send_bw_tos try_perf ib_send_bw 65536 100 -T 8
-cm_run
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # qperf, whose queue pairs librdmacm connects with -cm1: all its tests of RC, which are those that
 # have that option; one server for them all, as qperf is used. It resolves IPv4 addresses only.
@@ -13,11 +14,12 @@ QPERF_PORT=19765
 tests=(rc_{bi_bw,bw,lat} rc_rdma_{read,write}_{bw,lat} rc_rdma_write_poll_lat
 	rc_{compare_swap,fetch_add}_mr ver_rc_{compare_swap,fetch_add})
 
+# run_qperf TEST...
 run_qperf() {
 	cm_start server server qperf
 	local server=$child
 	wait_until 10 listens_by a $QPERF_PORT "$server" || fail "no server"
-	cm_start client client qperf -cm1 -t 1 "$server_ip" "${tests[@]}"
+	cm_start client client qperf -cm1 -t 1 "$server_ip" "$@"
 	cm_end client "$child" 120 || show server
 	stop "$server"
 }
@@ -29,12 +31,19 @@ has_value() {
 	show client
 }
 
+# Each test takes a second; the core has two.
+cm_family v4
+core_cases=(qperf_two rc_bi_bw_two ver_rc_fetch_add_two)
+tier_case qperf_two run_qperf rc_bi_bw ver_rc_fetch_add
+for test in rc_bi_bw ver_rc_fetch_add; do
+	tier_case ${test}_two has_value $test
+done
 for place in between within user; do
 	cm_place $place || netns_die "no broker"
 	cm_family v4
-	run_case qperf_$place run_qperf
+	tier_case qperf_$place run_qperf "${tests[@]}"
 	for test in "${tests[@]}"; do
-		run_case ${test}_$place has_value $test
+		tier_case ${test}_$place has_value $test
 	done
 done
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # rsockets by the programs of rdmacm-utils: streams in each of their modes, mapped buffers, files,
 # datagrams; between two namespaces and within one; and programs that know nothing of rsockets, by
@@ -64,19 +65,25 @@ datagrams() {
 	stop "$server"
 }
 
+run_case stream_b both rstream b $IP4_A -T b -T v -S 10000 -C 100
+run_case stream_v6_a both rstream a $IP6_A -T v -S 10000 -C 100
+run_case mapped_b both riostream b $IP4_A -T v -S 10000 -C 20
+run_case file_b rcopy_file b $IP4_A
+run_case datagrams_a datagrams a $IP4_A -S 1000 -C 1000
+run_long_case stream_b_a both rstream a $IP4_A -T b -T v -S 10000 -C 100
+run_long_case stream_v6_b both rstream b $IP6_A -T v -S 10000 -C 100
+run_long_case mapped_a both riostream a $IP4_A -T v -S 10000 -C 20
+run_long_case file_a rcopy_file a $IP4_A
+run_long_case datagrams_b datagrams b $IP4_A -S 1000 -C 1000
 for where in b a; do
-	for mode in b a n r; do
-		run_case stream_${mode}_$where both rstream $where $IP4_A -T $mode -T v -S 10000 -C 100
+	for mode in a n r; do
+		run_long_case stream_${mode}_$where both rstream $where $IP4_A -T $mode -T v -S 10000 -C 100
 	done
-	run_case stream_v6_$where both rstream $where $IP6_A -T v -S 10000 -C 100
-	run_case stream_large_$where both rstream $where $IP4_A -T v -S 3000000 -C 4
-	run_case stream_small_buffer_$where both rstream $where $IP4_A -T v -B 5000 -S 300000 -C 2
-	run_case stream_no_inline_$where both rstream $where $IP4_A -T v -i 0 -S 300000 -C 4
-	run_case stream_keepalive_$where both rstream $where $IP4_A -k 1 -S 1000 -C 100
-	run_case mapped_$where both riostream $where $IP4_A -T v -S 10000 -C 20
-	run_case file_$where rcopy_file $where $IP4_A
-	run_case datagrams_$where datagrams $where $IP4_A -S 1000 -C 1000
-	run_case datagrams_v6_$where datagrams $where $IP6_A -S 1000 -C 1000
+	run_long_case stream_large_$where both rstream $where $IP4_A -T v -S 3000000 -C 4
+	run_long_case stream_small_buffer_$where both rstream $where $IP4_A -T v -B 5000 -S 300000 -C 2
+	run_long_case stream_no_inline_$where both rstream $where $IP4_A -T v -i 0 -S 300000 -C 4
+	run_long_case stream_keepalive_$where both rstream $where $IP4_A -k 1 -S 1000 -C 100
+	run_long_case datagrams_v6_$where datagrams $where $IP6_A -S 1000 -C 1000
 done
 # Without -C the programs exchange 100,000 messages of a size, both ends in a loop that never
 # sleeps: minutes, on a machine that does other things.
@@ -95,6 +102,6 @@ datagram_sizes() {
 		[ ! -s "$WORK/case.notes" ] || return
 	done
 }
-run_case stream_all_sizes stream_sizes
-run_case datagrams_all_sizes datagram_sizes
+run_long_case stream_all_sizes stream_sizes
+run_long_case datagrams_all_sizes datagram_sizes
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # rsockets of a user without any privilege, on an interface that a broker shares, over both
 # families: streams and mapped buffers of several sizes, files; by the preload library a
@@ -63,5 +64,6 @@ cm_case user "v4 v6" mapped both riostream -T v -S 10000 -C 20 -I 20
 cm_case user "v4 v6" mapped_sizes sizes riostream
 cm_case user v4 file file
 cm_case user "v4 v6" forks forks
+core_cases=(stream_user_v4 mapped_user_v6 file_user_v4 forks_user_v4)
 cm_run
 finish_cases

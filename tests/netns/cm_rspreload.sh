@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Programs that know nothing of rsockets, with librspreload.so (`xroce run --rsockets`): select()
 # and poll(), copies of descriptors, threads, a server that forks; a peer without rsockets.
@@ -145,14 +146,14 @@ web() {
 }
 
 run_case select_v4 transfer $IP4_A
-run_case select_v6 transfer $IP6_A
-run_case select_reverse transfer $IP4_A -R
-run_case select_streams transfer $IP4_A -P 4
-run_case poll sockets -T a -S 10000 -C 100
-run_case blocking sockets -T b -S 10000 -C 100
+run_long_case select_v6 transfer $IP6_A
+run_long_case select_reverse transfer $IP4_A -R
+run_long_case select_streams transfer $IP4_A -P 4
+run_long_case poll sockets -T a -S 10000 -C 100
+run_long_case blocking sockets -T b -S 10000 -C 100
 run_case datagrams datagrams
 run_case forks forks
-run_case forks_late forks_late
+run_long_case forks_late forks_late
 run_case web web
-run_case without without
+run_long_case without without
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # UCX whose end points connect by librdmacm: io_demo, which checks what it reads and writes, and the
 # package's example of client and server.
@@ -63,5 +64,6 @@ if [ -s $example_source ]; then
 else
 	echo "skip example no ucp_client_server.c (package libucx-dev)"
 fi
+core_cases=(io_demo_am_between_v4 example_within_v6)
 cm_run
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Debian's rdmacm-utils, unmodified, that connect queue pairs: rping, ucmatose, rdma_server and its
 # kin, cmtime.
@@ -101,5 +102,9 @@ cm_case "between within user" v4 xserver_xrc try_xserver x
 cm_case "between within" v4 ucmatose_1000 try_ucmatose 1000 -C 1
 cm_case "between within" v4 cmtime try_cmtime 1000
 cm_case between v4 cmtime_back try_cmtime_back 1000
+core_cases=(
+	rping_between_v4 rping_own_qp_within_v6 rping_refused_user_v4 ucmatose_between_v6
+	ucmatose_migrate_user_v6 server_client_within_v4 xserver_xrc_between_v4
+)
 cm_run
 finish_cases

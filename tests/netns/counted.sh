@@ -131,7 +131,7 @@ counted() {
 	} >>"$WORK/case.notes"
 }
 
-core_cases='counted_rc_v4 counted_uc_lossy counted_ud_lossy_v6'
+core_cases=(counted_rc_v4 counted_uc_lossy counted_ud_lossy_v6)
 VDATA=(vdata -m 1024 -n 40 -s 5 -t)
 ALL=(-l 20 -u 20 -r 20 -c 20 -e 200)
 tier_case counted_rc_v4 counted v4 yes "${VDATA[@]}" rc -- -s 3 "${ALL[@]}"

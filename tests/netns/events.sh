@@ -27,7 +27,7 @@ not_woken_when_polling() {
 	drop_maps server
 }
 
-core_cases='rc_sleeps_v6 ud_sleeps'
+core_cases=(rc_sleeps_v6 ud_sleeps)
 for t in rc uc ud; do
 	tier_case ${t}_sleeps sleeps $t v4
 done

@@ -92,7 +92,7 @@ times() {
 	done
 }
 
-core_cases='ud_v4 ud_times rc_v6'
+core_cases=(ud_v4 ud_times rc_v6)
 for t in ud rc; do
 	tier_case ${t}_v4 fields $t v4
 	tier_case ${t}_v6 fields $t v6

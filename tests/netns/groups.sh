@@ -59,7 +59,7 @@ both_mckeys() {
 	need_line receiver 'data transfers complete'
 }
 
-core_cases='members_v6 sender_is_member_v4 events_v4 event_loop_v6 perftest_bw'
+core_cases=(members_v6 sender_is_member_v4 events_v4 event_loop_v6 perftest_bw)
 for family in v4 v6; do
 	tier_case members_$family to_members $family -m 2 -o 2 -- -m 0
 	tier_case sender_is_member_$family to_members $family -m 2 -- -m 2

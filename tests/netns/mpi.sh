@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # MPI without root: ranks of Open MPI and MPICH over UCX, which a user without privileges starts.
 # On one interface they talk to each other through its broker, on two of one host (`near`) through
@@ -82,15 +83,19 @@ launch() {
 	esac
 }
 
-# near_up: a second interface of A, which has a broker of its own, and is of the same network: UCX
-# does not look for a way between two.
+# near_up: makes the second interface of A at its first use. The interface has a broker of its own,
+# and is of the same network, because UCX does not look for a way between two networks.
+near_broker=
 near_up() {
+	[ -z "$near_broker" ] || return 0
 	ip -n $NS_A link add $IF_NEAR mtu 4500 type veth peer name wb mtu 4500 &&
 		ip -n $NS_A link set wb up && ip -n $NS_A link set $IF_NEAR up &&
-		ip -n $NS_A addr add $IP4_NEAR/24 dev $IF_NEAR && serve a $IF_NEAR || { cat "$WORK/case.notes"; exit 1; }
+		ip -n $NS_A addr add $IP4_NEAR/24 dev $IF_NEAR &&
+		serve a $IF_NEAR && near_broker=$broker
 }
 near_down() {
-	stop "$broker"
+	[ -n "$near_broker" ] || return 0
+	stop "$near_broker"
 	ip -n $NS_A link del $IF_NEAR
 }
 
@@ -98,7 +103,11 @@ near_down() {
 data() {
 	local mpi=$1 hosts=$2 RANKS=$3 tls=$4 words answer rc line count=1 part=2
 	skip_reason="mpicc.$mpi is not installed (packages libopenmpi-dev, mpich)"
-	[ -x "$OWN/bin/data.$mpi" ] || return 77
+	command -v "mpicc.$mpi" >/dev/null || return 77
+	[ -x "$OWN/bin/data.$mpi" ] ||
+		"mpicc.$mpi" -O2 -w -o "$OWN/bin/data.$mpi" "$here/tests/netns/mpi/data.c" ||
+		{ fail "mpicc.$mpi cannot compile data.c"; return; }
+	[ "$hosts" != near ] || near_up || { fail "no interface $IF_NEAR"; return; }
 	if [ "$hosts" = two ]; then
 		rm -f "$OWN/home/calls"
 		mkfifo -m 666 "$OWN/home/calls"
@@ -134,24 +143,22 @@ data() {
 }
 
 serve a $IF_A && serve b $IF_B || { cat "$WORK/case.notes"; exit 1; }
-for mpi in openmpi mpich; do
-	if command -v "mpicc.$mpi" >/dev/null; then
-		"mpicc.$mpi" -O2 -w -o "$OWN/bin/data.$mpi" "$here/tests/netns/mpi/data.c" || exit 1
-	fi
-done
+[ -n "${XROCE_MPI_RANKS:-}" ] || core_cases=(openmpi_one_rc_2 mpich_two_rc_2)
 # Of MPICH one a host: its own shared memory between two fails, without us too (docs/frameworks.md).
 declare -A comes=([openmpi]=4 [mpich]=2)
 for hosts in one two near; do
-	[ $hosts != near ] || near_up
 	for mpi in openmpi mpich; do
 		some="2 4 8 16"
 		[ $hosts != two ] || some="2 4 8"
 		for ranks in ${XROCE_MPI_RANKS:-$some}; do
 			# UCX connects its RC queue pairs over UD
-			run_case ${mpi}_${hosts}_rc_$ranks data $mpi $hosts $ranks rc_verbs,ud_verbs:aux,self
-			[ "$ranks" != 4 ] || run_case ${mpi}_${hosts}_ud_$ranks data $mpi $hosts $ranks ud_verbs,self
+			tier_case ${mpi}_${hosts}_rc_$ranks \
+				data $mpi $hosts $ranks rc_verbs,ud_verbs:aux,self
+			[ "$ranks" != 4 ] || tier_case ${mpi}_${hosts}_ud_$ranks \
+				data $mpi $hosts $ranks ud_verbs,self
 		done
-		[ $hosts != two ] || run_case ${mpi}_as_it_comes data $mpi $hosts "${comes[$mpi]}" any
+		[ $hosts != two ] || tier_case ${mpi}_as_it_comes \
+			data $mpi $hosts "${comes[$mpi]}" any
 	done
 done
 near_down

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Two interfaces of one network namespace, unmodified programs on each. Where both have brokers,
 # what they send each other turns round at the hairpins and never leaves the machine; to an
@@ -14,24 +15,27 @@ netns_host $NS_A $IF_B $MAC_B $IP4_B $IP6_B
 netns_wait_ready
 . "$here/tests/netns/lib/unprivileged.sh"
 . "$here/tests/netns/lib/perf.sh"
+. "$here/tests/netns/lib/perftest.sh"
 . "$here/tests/netns/lib/exchange.sh"
 
+# all_programs NAME SERVER CLIENT: the core has one pingpong and the runs of core_cases.
 all_programs() {
 	local name=$1 who=("$2" "$3" b) family t
+	run_case ${name}_rc_v6 pingpong "${who[@]}" v6 ibv_rc_pingpong 4096 300 -c
+	run_long_case ${name}_rc_v4 pingpong "${who[@]}" v4 ibv_rc_pingpong 4096 300 -c
 	for family in v4 v6; do
-		for t in rc uc srq; do
-			run_case ${name}_${t}_$family pingpong "${who[@]}" $family ibv_${t}_pingpong 4096 300 -c
-			run_case ${name}_${t}_large_$family pingpong "${who[@]}" $family ibv_${t}_pingpong 65536 60 -c -m 4096 -e
+		for t in uc srq; do
+			run_long_case ${name}_${t}_$family \
+				pingpong "${who[@]}" $family ibv_${t}_pingpong 4096 300 -c
 		done
-		run_case ${name}_ud_$family pingpong "${who[@]}" $family ibv_ud_pingpong 2048 300 -c
-		run_case ${name}_send_bw_ud_$family measure "${who[@]}" $family ib_send_bw 1024 500 -c UD -e
-		run_case ${name}_read_bw_$family measure "${who[@]}" $family ib_read_bw 65536 100
+		for t in rc uc srq; do
+			run_long_case ${name}_${t}_large_$family \
+				pingpong "${who[@]}" $family ibv_${t}_pingpong 65536 60 -c -m 4096 -e
+		done
+		run_long_case ${name}_ud_$family \
+			pingpong "${who[@]}" $family ibv_ud_pingpong 2048 300 -c
 	done
-	for t in send_bw write_bw read_lat; do
-		run_case ${name}_${t}_64 measure "${who[@]}" v4 ib_$t 64 500
-	done
-	run_case ${name}_send_bw_65536 measure "${who[@]}" v4 ib_send_bw 65536 100
-	run_case ${name}_atomic measure "${who[@]}" v4 ib_atomic_bw 8 500
+	perftest_cases near ${name}_ measure "${who[@]}"
 }
 
 sent() { ip -n $NS_A -s -j link show dev "$1" | grep -oE '"tx":\{"bytes":[0-9]+' | grep -oE '[0-9]+$'; }
@@ -42,11 +46,16 @@ both_served() {
 	before=$(($(sent $IF_A) + $(sent $IF_B)))
 	all_programs "$1" user user
 	wire=$(($(sent $IF_A) + $(sent $IF_B) - before))
-	run_case "$1"_not_by_wire little_by_wire
+	# of both tiers
+	judge_case "$1"_not_by_wire little_by_wire
 }
 little_by_wire() { [ "$wire" -lt 100000 ] || fail "$wire bytes left by the interfaces"; }
 
 serve a $IF_A $IF_B || { cat "$WORK/case.notes"; exit 1; }
+core_cases=(
+	one_process_write_bw_64 one_process_send_bw_1024_ud_events_v6 to_shared_read_bw_65536
+	two_processes_read_bw_65536 two_processes_atomic_bw_8 to_exclusive_send_bw_65536
+)
 both_served one_process
 stop $broker
 serve a $IF_A || { cat "$WORK/case.notes"; exit 1; }

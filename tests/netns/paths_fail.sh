@@ -83,7 +83,7 @@ many_ports() {
 }
 said_or_gone() { grep -q '^[0-9]* ports' "$WORK/many.out" || is_gone_or_zombie "$1"; }
 
-core_cases='no_tun no_sys_admin quiet many_ports'
+core_cases=(no_tun no_sys_admin quiet many_ports)
 tier_case no_tun no_tun
 tier_case wrong_tun wrong_tun
 tier_case no_sys_admin no_sys_admin

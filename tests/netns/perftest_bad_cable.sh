@@ -1,28 +1,25 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
-# Every perftest tool over the reliable services, on a cable that loses, repeats and reorders 1 % of
-# the packets: each ends and reports all its iterations. That the bytes are right under the same is
-# shown by loss.sh.
+# Every perftest tool over the reliable services, on a cable that drops, duplicates and reorders 1 %
+# of the packets: each exits with 0 and reports all its iterations. loss.sh checks the bytes on the
+# same cable.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/perf.sh"
+. "$(dirname "$0")/lib/perftest.sh"
 netns_chain 4500
 start cable p "$TOOLS/impair" -s 5 -l 10 -u 10 -r 10 pa pb
 cable=$child
-wait_until 5 grep -q forwarding "$WORK/cable.out" || echo "not ok cable"
-for tool in send_bw write_bw read_bw send_lat write_lat read_lat; do
-	run_case bad_cable_rc_$tool perf ib_$tool 65536 100
-	run_case bad_cable_xrc_$tool perf ib_$tool 4096 200 -c XRC
-done
-run_case bad_cable_qps perf ib_write_bw 65536 50 -q 4 -b
-run_case bad_cable_atomic perf ib_atomic_bw 8 300 -A FETCH_AND_ADD
-# Not ib_send_lat: docs/limits.md, "Programs of others".
-run_case bad_cable_events_bw perf ib_send_bw 4096 500 -e
-run_case bad_cable_events_lat perf ib_read_lat 4096 200 -e
+wait_until 5 grep -q forwarding "$WORK/cable.out" || netns_die "the cable does not forward"
+# Without ib_send_lat -e: docs/limits.md, "Programs of others".
+core_cases=(send_bw_65536 read_bw_65536 write_lat_4096_xrc atomic_bw_8_add send_bw_4096_events)
+perftest_cases cable "" perf_of
 kill "$cable"
 finish "$cable" 5
+# of both tiers
 for what in dropped duplicated reordered; do
-	run_case bad_cable_$what need_line cable "$what [1-9]"
+	judge_case $what need_line cable "$what [1-9]"
 done
 finish_cases

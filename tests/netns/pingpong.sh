@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
-# tier: long native XROCE_XDP=native
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
+# tier: long native XROCE_XDP=native XROCE_CASES=core
 #
 # The five unmodified pingpongs between two namespaces: both address families, sleeping and polling,
 # small and large, two path MTUs. All but the XRC one look at their buffers (-c); that every packet
@@ -59,35 +60,46 @@ xrc() {
 	by_xdp $((n * packets))
 }
 
+# Each tool polling and with events; a message of 64 packets.
+core_cases=(
+	rc_1_1024_v4 rc_4096_1024_events_v6 uc_4096_4096_v6 uc_1_1024_events_v4
+	srq_4096_1024_v4 srq_1_4096_events_v6 ud_2048_v6 ud_1_events_v4 xsrq_4096_v4
+	xsrq_1_events_v6 rc_65536_1024_v6
+)
 for family in v4 v6; do
 	for e in "" -e; do
 		suffix=${e:+_events}_$family
 		for mtu in 1024 4096; do
 			for tool in rc uc srq; do
 				n=100
-				run_case ${tool}_1_$mtu$suffix pingpong ibv_${tool}_pingpong $family 1 $n 1 -m $mtu $e
-				run_case ${tool}_4096_$mtu$suffix pingpong ibv_${tool}_pingpong $family 4096 $n $((4096 / mtu)) -m $mtu $e
+				tier_case ${tool}_1_$mtu$suffix \
+					pingpong ibv_${tool}_pingpong $family 1 $n 1 -m $mtu $e
+				tier_case ${tool}_4096_$mtu$suffix \
+					pingpong ibv_${tool}_pingpong $family 4096 $n $((4096 / mtu)) -m $mtu $e
 				# UC has no retransmission: what is in flight at once is what one
 				# exchange takes.
-				run_case ${tool}_65536_$mtu$suffix pingpong ibv_${tool}_pingpong $family 65536 $((n / 4)) $((65536 / mtu)) -m $mtu $e
+				tier_case ${tool}_65536_$mtu$suffix \
+					pingpong ibv_${tool}_pingpong $family 65536 $((n / 4)) $((65536 / mtu)) -m $mtu $e
 			done
 		done
 		for size in 1 4096 65536; do
-			run_case xsrq_$size$suffix xrc $family $size 100 $(((size + 1023) / 1024)) -m 1024 $e
+			tier_case xsrq_$size$suffix xrc $family $size 100 $(((size + 1023) / 1024)) -m 1024 $e
 		done
 		for size in 1 2048; do
-			run_case ud_$size$suffix pingpong ibv_ud_pingpong $family $size 100 1 $e
+			tier_case ud_$size$suffix \
+				pingpong ibv_ud_pingpong $family $size 100 1 $e
 		done
 		# The tool wants active_mtu for its message, which is 2048 where frames are
 		# redirected.
-		XROCE_TX=xsk run_case ud_4096$suffix pingpong ibv_ud_pingpong $family 4096 100 1 $e
+		XROCE_TX=xsk tier_case ud_4096$suffix \
+			pingpong ibv_ud_pingpong $family 4096 100 1 $e
 	done
 done
 # Time stamps with the completions, and the extended posting API.
-run_case rc_timestamps_v4 pingpong ibv_rc_pingpong v4 4096 100 4 -t
+run_long_case rc_timestamps_v4 pingpong ibv_rc_pingpong v4 4096 100 4 -t
 run_case rc_timestamps_events_v4 pingpong ibv_rc_pingpong v4 4096 100 4 -t -e
 run_case rc_new_send_v4 pingpong ibv_rc_pingpong v4 4096 100 4 -N
 # Memory that pages on demand, and brought by ibv_advise_mr(3) first.
 run_case rc_on_demand_v4 pingpong ibv_rc_pingpong v4 4096 100 4 -o
-run_case rc_prefetched_v4 pingpong ibv_rc_pingpong v4 4096 100 4 -o -P
+run_long_case rc_prefetched_v4 pingpong ibv_rc_pingpong v4 4096 100 4 -o -P
 finish_cases

@@ -18,7 +18,7 @@ data() {
 	cable_did dropped duplicated reordered
 }
 
-core_cases='send_2-C write_4 add_4'
+core_cases=(send_2-C write_4 add_4)
 seed=0
 for t in 2 4; do
 	for sharing in "" -C -R "-C -R" -E; do

@@ -1,15 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Many processes on one interface, without root: unmodified programs of a user without any
 # privilege, two on the interface of A that talk to each other, and one there that talks over the
-# wire to B, whose interface one process has alone.
+# wire to B, whose interface one process has alone. perftest_shared.sh has perftest between two
+# processes on one interface.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
 . "$here/tests/netns/lib/unprivileged.sh"
 . "$here/tests/netns/lib/perf.sh"
+. "$here/tests/netns/lib/perftest.sh"
 . "$here/tests/netns/lib/exchange.sh"
 
 # ---- who needs a broker is told so ----
@@ -135,13 +138,16 @@ run_case no_broker no_broker
 run_case in_use in_use
 serve a $IF_A || { cat "$WORK/case.notes"; exit 1; }
 broker_a=$broker
-all_programs near user user a
-all_programs wire user alone b
-run_case wire_from_root pingpong user alone b v4 ibv_rc_pingpong 4096 300 -c
+core_cases=(
+	near_rc_v4 near_ud_events_v6 wire_uc_events_v6 wire_write_bw_65536_both wire_read_lat_64
+)
+pingpong_cases near user user a
+pingpong_cases wire user alone b
+perftest_cases mixed wire_ measure user alone b
 run_case forks forks
 run_case numbers numbers
 run_case useless_numbers useless_numbers
 run_case refused_numbers_full refused_numbers full
-run_case refused_numbers_garbage refused_numbers garbage
+run_long_case refused_numbers_garbage refused_numbers garbage
 run_case broker_lost broker_lost
 finish_cases

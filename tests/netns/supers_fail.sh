@@ -91,7 +91,7 @@ macvlan_data() {
 	drop_maps server
 }
 
-core_cases='taken_ud refused_rc listed stacked macvlan_data'
+core_cases=(taken_ud refused_rc listed stacked macvlan_data)
 for transport in rc uc ud; do
 	tier_case taken_$transport taken
 	# a datagram that is refused is lost, and so is its round: only what is sent again can be

@@ -24,7 +24,7 @@ tags() {
 	drop_maps server
 }
 
-core_cases='tags_256_v6 tags_events_v4'
+core_cases=(tags_256_v6 tags_events_v4)
 for family in v4 v6; do
 	tier_case tags_256_$family tags $family 256 60 1
 	tier_case tags_1024_$family tags $family 1024 100 2

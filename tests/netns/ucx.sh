@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # UCX between two hosts, as a program that reads what adapters put into completions: over UD it
 # looks in `sl` for where a datagram's addresses are, and drops what says otherwise.
@@ -38,8 +39,8 @@ if ! command -v ucx_perftest >/dev/null; then
 	exit 0
 fi
 run_case ud_v4 ucx ud_verbs v4 1000 8
-run_case ud_v6 ucx ud_verbs v6 1000 8
-run_case ud_long ucx ud_verbs v4 50 100000
+run_long_case ud_v6 ucx ud_verbs v6 1000 8
+run_long_case ud_long ucx ud_verbs v4 50 100000
 # UCX connects its RC queue pairs over UD
 run_case rc_v4 ucx rc_verbs,ud_verbs:aux v4 1000 8
 finish_cases

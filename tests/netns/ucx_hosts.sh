@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # UCX between two hosts as it comes, after `xroce run --` and without any variable: what it chooses
 # is this device, over RC; and over UD, when it is told so. ucx_perftest's tests of the upper level,
@@ -95,9 +96,11 @@ all() {
 	done
 }
 
+core_cases=(rc_tag_sync_bw_1048576_2 ud_ucp_am_bw_65536_2)
 list=few
-[ -z "${XROCE_UCX_ALL:-}" ] || list=all
+[ -z "${XROCE_UCX_ALL:-}" ] || list=all core_cases=()
 while read -r pairs tl test n size; do
-	run_case "${tl}_${test}_${size}_$((2 * pairs))" ucx "$pairs" "$tl" "$test" "$n" "$size"
+	tier_case "${tl}_${test}_${size}_$((2 * pairs))" \
+		ucx "$pairs" "$tl" "$test" "$n" "$size"
 done < <($list)
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # UCX between two processes of one interface, of a user without privileges: what UCX itself
 # measures, each test over both transports that it has for verbs. On the lower level (UCT) a
@@ -26,17 +27,23 @@ if ! command -v ucx_perftest >/dev/null; then
 fi
 serve a $IF_A && gids_for v4 || { cat "$WORK/case.notes"; exit 1; }
 
+# of the core, in which UCX is more often between two hosts (ucx.sh, ucx_hosts.sh)
+core_cases=(
+	rc_tag_lat_8 ud_ucp_put_bw_65536 rc_ucp_get_65536 ud_ucp_fadd
+	uct_rc_verbs_put_bw_65536_zcopy
+)
+
 # UCX connects its RC queue pairs over UD
 while read -r name tls; do
 	for test in tag_lat tag_bw tag_sync_lat stream_lat stream_bw ucp_am_lat ucp_am_bw ucp_put_lat ucp_put_bw ucp_get; do
 		# one message at a time, of which the 60th is as the tenth
 		n=300
 		[[ $test == *_bw ]] || n=60
-		run_case ${name}_${test}_8 ucx "$tls" $test $n 8
-		run_case ${name}_${test}_65536 ucx "$tls" $test 50 65536
+		tier_case ${name}_${test}_8 ucx "$tls" $test $n 8
+		tier_case ${name}_${test}_65536 ucx "$tls" $test 50 65536
 	done
 	for test in ucp_add ucp_fadd ucp_swap ucp_cswap; do
-		run_case ${name}_${test} ucx "$tls" $test 60 8
+		tier_case ${name}_${test} ucx "$tls" $test 60 8
 	done
 done <<'END'
 rc rc_verbs,ud_verbs:aux
@@ -48,7 +55,8 @@ while read -r tl test size options; do
 	n=300
 	[[ $test != *_lat ]] || n=60
 	# shellcheck disable=SC2086 # several words
-	run_case uct_${tl}_${test}_${size}${options:+_${options#-D }} ucx all $test $n "$size" -x $tl -d $DEV_A:1 $options
+	tier_case uct_${tl}_${test}_${size}${options:+_${options#-D }} \
+		ucx all $test $n "$size" -x $tl -d $DEV_A:1 $options
 done <<'END'
 rc_verbs am_lat 8
 rc_verbs am_lat 4096 -D zcopy

@@ -83,7 +83,7 @@ ucx() {
 	need_least "packets in batches" "$(in_batches)" 2
 }
 
-core_cases='one_armed several'
+core_cases=(one_armed several)
 tier_case one many 2000
 tier_case one_armed many 2000 -a
 tier_case one_small many 2000 -a -s 64

@@ -60,19 +60,18 @@ run_case() {
 	[ "${XROCE_CASES:-}" != long ] || return 0
 	judge_case "$@"
 }
-# tier_case NAME FUNCTION [ARG...]: as run_case if $core_cases, a list of names, has NAME, else as
-# run_long_case. For loops of which the core has some cases.
-core_cases=
+# tier_case NAME FUNCTION [ARG...]: as run_case if the array core_cases has the name, and as
+# run_long_case if not. finish_cases fails for a name in the list that no case has.
+core_cases=()
+declare -A core_found=()
 tier_case() {
-	case " $core_cases " in
-	*" $1 "*)
-		core_found+=" $1 "
+	if [[ " ${core_cases[*]} " == *" $1 "* ]]; then
+		core_found[$1]=1
 		run_case "$@"
-		;;
-	*) run_long_case "$@" ;;
-	esac
+	else
+		run_long_case "$@"
+	fi
 }
-core_found=
 judge_case() {
 	local name=$1 rc line
 	shift
@@ -109,8 +108,8 @@ skip_all() { echo "skip $(basename "$0" .sh) $*"; exit 0; }
 # The last line of each test. The status 75 says that all cases ended, some late and none failed.
 finish_cases() {
 	local name
-	for name in $core_cases; do
-		[[ $core_found == *" $name "* ]] || { echo "not ok no case is named $name"; exit 1; }
+	for name in "${core_cases[@]}"; do
+		[ -n "${core_found[$name]:-}" ] || { echo "not ok no case is named $name"; exit 1; }
 	done
 	[ $case_ran = 1 ] || { echo "not ok no case is named ${XROCE_CASE:-}"; exit 1; }
 	[ $case_failed = 1 ] || [ $case_late = 0 ] || exit 75

@@ -102,16 +102,17 @@ cm_pair() {
 	cm_end server "$cm_server" 20
 }
 
-# cm_case PLACES FAMILIES NAME FUNCTION...: a case for each place and family, of which cm_run runs
-# all of one place before those of the next: a broker stays. CM_PLACES: only these places.
+# cm_case PLACES FAMILIES NAME FUNCTION...: adds the case NAME_PLACE_FAMILY of each place and
+# family. If the script has core_cases, the others are of the long tier.
 cm_cases=()
 cm_case() { cm_cases+=("$(printf '%q ' "$@")"); }
 cm_everywhere() { cm_case "between within user" "v4 v6" "$@"; }
+
+# cm_run: runs all cases of one place before those of the next, so that a broker stays.
 cm_run() {
-	local place families name case
-	# of the core's cases, those of other places are not looked for
-	[ -z "${CM_PLACES:-}" ] || core_found=" $core_cases "
-	for place in ${CM_PLACES:-between within user}; do
+	local place families name case run=run_case
+	[ ${#core_cases[@]} = 0 ] || run=tier_case
+	for place in between within user; do
 		: >"$WORK/case.notes"
 		cm_place $place || { echo "not ok the place $place"; cat "$WORK/case.notes"; case_failed=1; continue; }
 		for case in "${cm_cases[@]}"; do
@@ -121,11 +122,7 @@ cm_run() {
 			shift 3
 			for family in $families; do
 				cm_family $family
-				if [ -n "$core_cases" ]; then
-					tier_case "${name}_${place}_$family" "$@"
-				else
-					run_case "${name}_${place}_$family" "$@"
-				fi
+				$run "${name}_${place}_$family" "$@"
 			done
 		done
 	done

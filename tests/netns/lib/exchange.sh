@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 #
 # Two unmodified programs that talk to each other, each of a user without privileges by a broker, or
-# of root with the interface alone. Sourced behind unprivileged.sh and, for measure(), perf.sh.
+# of root with the interface alone. Sourced after unprivileged.sh and, for measure(), perf.sh.
 
 . "$(dirname "${BASH_SOURCE[0]}")/perf_clock.sh"
 
@@ -62,28 +62,24 @@ measure() {
 	local sized=(-s "$size")
 	case $tool in ib_atomic_*) sized=() ;; esac
 	gids_once "$family" || return
-	# -u: with 14 a busy machine, where an end waits half a second for a processor, ends them
-	with_quick_clock exchange "${who[@]}" 90 "$tool" "${sized[@]}" -n "$n" -u 16 -F "$@" || return
+	with_quick_clock exchange "${who[@]}" 90 \
+		"$tool" "${sized[@]}" -n "$n" -u "$perf_timeout" -F "$@" || return
 	has_results client "$size" "$n"
 }
 
-# all_programs NAME SERVER CLIENT NS: a case for each
-all_programs() {
+# pingpong_cases NAME SERVER CLIENT NS: makes the cases of the pingpongs, of which core_cases has
+# those of the core.
+pingpong_cases() {
 	local name=$1 who=("${@:2}") t
 	for t in rc uc srq; do
-		run_case ${name}_${t}_v4 pingpong "${who[@]}" v4 ibv_${t}_pingpong 4096 300 -c
-		run_case ${name}_${t}_events_v6 pingpong "${who[@]}" v6 ibv_${t}_pingpong 4096 300 -c -e
-		run_case ${name}_${t}_large pingpong "${who[@]}" v4 ibv_${t}_pingpong 65536 60 -c -m 4096
+		tier_case ${name}_${t}_v4 \
+			pingpong "${who[@]}" v4 ibv_${t}_pingpong 4096 300 -c
+		tier_case ${name}_${t}_events_v6 \
+			pingpong "${who[@]}" v6 ibv_${t}_pingpong 4096 300 -c -e
+		tier_case ${name}_${t}_large \
+			pingpong "${who[@]}" v4 ibv_${t}_pingpong 65536 60 -c -m 4096
 	done
-	run_case ${name}_ud pingpong "${who[@]}" v4 ibv_ud_pingpong 2048 300 -c
-	run_case ${name}_ud_events_v6 pingpong "${who[@]}" v6 ibv_ud_pingpong 2048 300 -c -e
-	for t in send_bw write_bw read_bw send_lat write_lat read_lat; do
-		run_case ${name}_${t}_64 measure "${who[@]}" v4 ib_$t 64 500
-		run_case ${name}_${t}_65536 measure "${who[@]}" v4 ib_$t 65536 100
-	done
-	run_case ${name}_atomic measure "${who[@]}" v4 ib_atomic_bw 8 500
-	run_case ${name}_send_bw_events measure "${who[@]}" v4 ib_send_bw 64 500 -e
-	run_case ${name}_send_bw_qps measure "${who[@]}" v4 ib_send_bw 4096 500 -q 8
-	run_case ${name}_write_bw_both measure "${who[@]}" v4 ib_write_bw 65536 100 -b
-	run_case ${name}_send_lat_ud measure "${who[@]}" v4 ib_send_lat 64 500 -c UD
+	tier_case ${name}_ud pingpong "${who[@]}" v4 ibv_ud_pingpong 2048 300 -c
+	tier_case ${name}_ud_events_v6 \
+		pingpong "${who[@]}" v6 ibv_ud_pingpong 2048 300 -c -e
 }

@@ -11,16 +11,26 @@
 # host_make NS: its namespaces are those of a process that stays, as a broker that one program
 # starts has to outlive that: the first process of a PID namespace takes all others with it.
 declare -A host_pid
+host_outer=()
 host_make() {
 	local outer
 	start "host_$1" "$1" unshare --ipc --uts --fork --kill-child --mount-proc --pid \
 		sh -c "hostname host-$1 && echo up && exec sleep infinity"
 	outer=$child
+	host_outer+=("$outer")
 	wait_until 10 grep -q up "$WORK/host_$1.out" || netns_die "no namespaces for host $1"
 	read -r "host_pid[$1]" _ <"/proc/$outer/task/$outer/children"
 }
 host_make a
 host_make b
+
+# hosts_end: kills the processes that hold the namespaces. unshare(1) ignores SIGTERM, so that
+# netns_cleanup would wait for each for seconds.
+hosts_end() {
+	kill -9 "${host_outer[@]}" 2>/dev/null
+	host_outer=()
+}
+trap 'hosts_end; netns_cleanup' EXIT
 
 # on_host NAME NS COMMAND...: in the background, its pid in $child.
 on_host() {
