@@ -44,7 +44,7 @@ loopback() {
 
 # Each transport, family, way of waiting and kind of memory once; the rest are their combinations.
 core_cases=(rc_1024_v4 uc_4096_v6 ud_256_one_cq_v4 rc_events_v6 ud_events_one_cq_v6)
-core_cases+=' uc_loopback_v4 rc_loopback_events_v6 rc_on_demand_v4 uc_whole_space_v4'
+core_cases+=(uc_loopback_v4 rc_loopback_events_v6 rc_on_demand_v4 uc_whole_space_v4)
 for family in v4 v6; do
 	for t in rc uc ud; do
 		tier_case ${t}_1024_$family data $t $family 1024 150 1

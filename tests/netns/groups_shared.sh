@@ -109,7 +109,7 @@ first_sends() {
 no_broker() { ! in_ns a "$XROCE" list | grep -q 'broker *pid'; }
 
 core_cases=(within_sender_is_member_v4 elsewhere_v6 some_go first_receives_v6)
-core_cases+=' first_with_others_v4'
+core_cases+=(first_with_others_v4)
 XROCE_SHARE=
 serve a $IF_A
 for family in v4 v6; do

@@ -259,9 +259,9 @@ no_native() {
 }
 
 core_cases=(mode_auto_tap mode_no_native tap_rc_v4 live_uc_v6 tap_ud_long_frames)
-core_cases+=' tap_switching live_ring_full auto auto_long ends_differ auto_losses_seen'
-core_cases+=' gso_groups gso_generic_rc auto_generic_uc gso_queue_full auto_queue_order'
-core_cases+=' auto_rps'
+core_cases+=(tap_switching live_ring_full auto auto_long ends_differ auto_losses_seen)
+core_cases+=(gso_groups gso_generic_rc auto_generic_uc gso_queue_full auto_queue_order)
+core_cases+=(auto_rps)
 tier_case mode_auto mode generic auto auto
 tier_case mode_auto_tap mode native auto tap
 tier_case mode_native mode native native auto
