@@ -123,7 +123,7 @@ nobody_listens() {
 	stop "$pid"
 }
 
-run_case cm_shared_listed_alone listed alone
+run_long_case cm_shared_listed_alone listed alone
 serve a $IF_A
 brokers=$broker
 run_case cm_shared_within_v4 ping user a user a $IP4_A
