@@ -115,8 +115,8 @@ gone() {
 }
 
 # What the core runs: each mechanism once, with two threads.
-CORE=' send_2_own send_2_one_cq_one_srq send_sleeping_2 write_2 read_2 add_2 ud_2 uc_2 fork
- by_cpu_auto changing_cpu_auto changing_cpu_one_cq_one_srq_auto one_shard one_shard_at_one_end
+CORE=' send_2_one_cq_one_srq send_sleeping_2 write_2 read_2 add_2 ud_2 fork
+ by_cpu_auto changing_cpu_auto one_shard one_shard_at_one_end
  killed gone '
 CORE=${CORE//$'\n'/}
 each() { if [[ $CORE == *" $1 "* ]]; then run_case "$@"; else run_long_case "$@"; fi; }
