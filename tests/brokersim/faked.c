@@ -47,6 +47,7 @@ static struct {
 	struct {
 		u32 client, pid;
 	} owner[NUMBERS * GENERATIONS];
+	u32 owner_end; /* no later one has been written in this run */
 	bool program[XROCE_MAX_CLIENT];
 	struct {
 		struct gid address;
@@ -126,6 +127,15 @@ struct broker *faked_broker(void)
 u32 faked_generation(void)
 {
 	return faked.generation;
+}
+
+u32 faked_owned(void)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < faked.owner_end; i++)
+		n += faked.owner[i].client != ~0u;
+	return n;
 }
 
 u32 faked_owner(u32 qpn, u32 *pid)
@@ -264,6 +274,7 @@ int mux_own(struct mux *m, u32 qpn, u32 client, u32 pid)
 	must(qpn && faked.owner[faked_at(qpn)].client == ~0u && faked.program[client]);
 	if (fails(FAULT_OWN))
 		return -E2BIG;
+	faked.owner_end = faked_at(qpn) < faked.owner_end ? faked.owner_end : faked_at(qpn) + 1;
 	faked.owner[faked_at(qpn)].client = client;
 	faked.owner[faked_at(qpn)].pid = pid;
 	return 0;

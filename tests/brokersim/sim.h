@@ -118,6 +118,8 @@ struct broker *faked_broker(void);
 u32 faked_generation(void);
 /* Whose a number is, as the broker's program sees it: ~0: nobody's. */
 u32 faked_owner(u32 qpn, u32 *pid);
+/* Returns how many numbers have an owner there. */
+u32 faked_owned(void);
 /* The client that has a place of communication ids, ~0: none; how many places are taken. */
 u32 faked_place(u32 place);
 u32 faked_places(void);

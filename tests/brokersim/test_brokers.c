@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* tier: core */
+/* tier: core XROCE_BROKERSIM_ORDERS=1 XROCE_BROKERSIM_DRAWN=80 */
+/* tier: long long */
 /*
  * A broker and three clients, of whom each dies at every step that it makes, in several orders of
  * the others' steps. After each step: a number has one owner, which is the one that the broker's
@@ -8,7 +9,11 @@
  * descriptor, no memory, no device.
  *
  * A run that fails says what it was: test_brokers SEED DEATH... repeats it.
+ *
+ * XROCE_BROKERSIM_ORDERS: orders of the steps in which each actor dies at each step, and each call
+ * fails. XROCE_BROKERSIM_DRAWN: runs in which several actors die at steps that are drawn.
  */
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -22,14 +27,15 @@
 #include "sim.h"
 
 #define IN_TURNS  3u  /* seeds that are no draw */
-#define SEEDS	  6u /* of runs in which one dies at each step */
-#define TWO_SEEDS 2000u
+#define ORDERS	  6u /* unless the environment has other numbers */
+#define DRAWN	  2000u
 
 struct outcome outcome;
 static struct run run;
 static int end_fd;
 static u32 begun;   /* brokers */
 static bool ending; /* of the run: the broker was told so */
+static u32 orders, drawn;
 
 void sim_fail(const char *file, int line, const char *what)
 {
@@ -66,10 +72,8 @@ static void broker_main(void *arg)
 
 static void check_numbers(const struct broker *b)
 {
-	u32 owned = 0, listed = 0, pid;
+	u32 listed = 0, pid;
 
-	for (u32 i = 0; i < NUMBERS * GENERATIONS; i++)
-		owned += faked_owner(i / NUMBERS * XROCE_MAX_QP + i % NUMBERS, &pid) != ~0u;
 	for (const struct client *c = b->clients; c; c = c->next) {
 		u32 n = 0;
 
@@ -82,7 +86,7 @@ static void check_numbers(const struct broker *b)
 		must(n == c->qps);
 		listed += n;
 	}
-	must(listed == owned && listed == b->quota.used[QUOTA_QPS]);
+	must(listed == faked_owned() && listed == b->quota.used[QUOTA_QPS]);
 }
 
 /* The clients with a QP 1, the one that answers for nobody, and whose the services are. */
@@ -245,9 +249,10 @@ void sim_run(const struct run *r)
 
 static void undisturbed(void **state)
 {
+	const u32 runs = drawn < 40 ? 4 : drawn / 10;
 	u32 told = 0;
 
-	for (u64 seed = 0; seed < 200; seed++) {
+	for (u64 seed = 0; seed < runs; seed++) {
 		sim_run(&(struct run){ .seed = seed });
 		assert_int_equal(outcome.lost, 0);
 		told += outcome.told;
@@ -255,7 +260,7 @@ static void undisturbed(void **state)
 			assert_true(outcome.steps[i] > 40);
 	}
 	/* each of a hundred, four times, unless another client has the place by then */
-	assert_true(told > 200 * 100);
+	assert_true(told > runs * 100);
 }
 
 /* What the kernel refuses once, at each time that it is asked; without the broker's lines of it. */
@@ -265,7 +270,7 @@ static void fails_at_each_call(void **state)
 
 	dup2(nothing, STDERR_FILENO);
 	for (u32 fault = FAULT_NONE + 1; fault < FAULTS; fault++)
-		for (u64 seed = 0; seed < SEEDS; seed++) {
+		for (u64 seed = 0; seed < orders; seed++) {
 			struct run r = { .seed = seed, .fault = (enum fault)fault };
 
 			do {
@@ -284,7 +289,7 @@ static void dies_everywhere(u32 actor)
 {
 	u32 lost = 0;
 
-	for (u64 seed = 0; seed < SEEDS; seed++) {
+	for (u64 seed = 0; seed < orders; seed++) {
 		u32 at = 0;
 
 		do {
@@ -296,7 +301,7 @@ static void dies_everywhere(u32 actor)
 		} while (outcome.died[actor]);
 		assert_true(at > 40);
 	}
-	assert_true(actor == BROKER ? lost > 40 * SEEDS : !lost);
+	assert_true(actor == BROKER ? lost > 40 * orders : !lost);
 }
 
 static void client_dies_at_each_step(void **state)
@@ -315,7 +320,7 @@ static void several_die(void **state)
 {
 	u32 died = 0, refused = 0, in_vain = 0, in_use = 0;
 
-	for (u64 seed = IN_TURNS; seed < TWO_SEEDS; seed++) {
+	for (u64 seed = IN_TURNS; seed < IN_TURNS + drawn; seed++) {
 		struct run r = { .seed = seed };
 
 		for (u32 i = 0; i < ACTORS; i++)
@@ -328,17 +333,22 @@ static void several_die(void **state)
 		in_use += outcome.in_use;
 	}
 	/* or the runs have not been where they are meant to be */
-	assert_true(died > TWO_SEEDS && refused > TWO_SEEDS / 4 && in_vain && in_use > TWO_SEEDS);
+	assert_true(died > drawn && refused > drawn / 4 && in_vain && in_use > drawn);
 }
 
-/* A client forks, at each of its steps: to all others it is as if it had not. */
+/*
+ * A client forks, at each of its steps: to all others it is as if it had not. With fewer orders at
+ * each fourth step: a fork costs as much as a run.
+ */
 static void client_forks_at_each_step(void **state)
 {
-	for (u64 seed = 0; seed < IN_TURNS; seed++) {
+	const u32 stride = orders < IN_TURNS ? 4 : 1;
+
+	for (u64 seed = 0; seed < min_u32(IN_TURNS, orders); seed++) {
 		struct run r = { .seed = seed };
 
 		do {
-			r.forks++;
+			r.forks += stride;
 			sim_run(&r);
 		} while (outcome.forked);
 		assert_true(r.forks > 40);
@@ -357,6 +367,15 @@ static void a_run_replays(void **state)
 	assert_memory_equal(&first, &outcome, sizeof(first));
 }
 
+/* Returns the number that the environment has under `name`, at least 1, or `unset`. */
+static u32 number_of(const char *name, u32 unset)
+{
+	const char *text = getenv(name);
+	const u32 number = text ? (u32)strtoul(text, NULL, 0) : unset;
+
+	return number ? number : 1;
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -369,6 +388,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_run_replays),
 	};
 
+	/* the next run takes the memory of the last one: fresh pages cost a quarter of a run */
+	mallopt(M_MMAP_THRESHOLD, 256 << 20);
+	mallopt(M_TRIM_THRESHOLD, 1 << 30);
 	if (argc > 8) {
 		u32 v[9];
 
@@ -378,5 +400,7 @@ int main(int argc, char **argv)
 				       .forks = v[6], .fault = (enum fault)v[7], .nth = v[8] });
 		return 0;
 	}
+	orders = number_of("XROCE_BROKERSIM_ORDERS", ORDERS);
+	drawn = number_of("XROCE_BROKERSIM_DRAWN", DRAWN);
 	return cmocka_run_group_tests_name("brokers", tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # An attacker on the path (attack.c) sends changed copies of valid packets with right ICRCs, ahead
 # of the genuine ones: every byte and completion is right all the same, the connection lives, and
@@ -101,10 +102,12 @@ one_kind() {
 	attacked_by "$1"
 }
 
-run_case everything_v4 everything v4 1 "$seconds" events -r 200
-run_case everything_v6 everything_v6 v6 2 $((seconds / 4)) polls -r 200
-for kind in repeated early replay nak lookalike; do
-	run_case $kind one_kind $kind
+run_long_case everything_v4 everything v4 1 "$seconds" events -r 200
+run_long_case everything_v6 everything_v6 v6 2 $((seconds / 4)) polls -r 200
+run_case replay one_kind replay
+run_case nak one_kind nak
+for kind in repeated early lookalike; do
+	run_long_case $kind one_kind $kind
 done
 [ -z "$attacker" ] || stop "$attacker"
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # The broker itself: its command, its socket, what it gives and takes back, whatever a client does.
 # Its clients here are asker.c, which sends no packet; what programs do over it is shared.sh's.
@@ -673,26 +674,26 @@ run_case broker_signals signals
 run_case broker_modes modes
 run_case broker_wrong_usage wrong_usage
 run_case broker_second second
-run_case broker_given_back given_back
+run_long_case broker_given_back given_back
 run_case broker_stale_socket stale_socket
-run_case broker_dead_sockets dead_sockets
+run_long_case broker_dead_sockets dead_sockets
 run_case broker_left_by_a_killed_one left_by_a_killed_one
 run_case broker_interface_goes interface_goes
 run_case broker_addresses addresses
-run_case broker_two_interfaces two_interfaces
-run_case broker_interface_beside interface_beside
-run_case broker_other_namespace other_namespace
+run_long_case broker_two_interfaces two_interfaces
+run_long_case broker_interface_beside interface_beside
+run_long_case broker_other_namespace other_namespace
 run_case broker_few_capabilities few_capabilities
-run_case broker_shown shown
-run_case broker_malformed malformed
-run_case broker_flood flood
-run_case broker_unread unread
-run_case broker_crowd crowd
+run_long_case broker_shown shown
+run_long_case broker_malformed malformed
+run_long_case broker_flood flood
+run_long_case broker_unread unread
+run_long_case broker_crowd crowd
 run_case broker_numbers numbers
-run_case broker_services services
-run_case broker_limits limits
+run_long_case broker_services services
+run_long_case broker_limits limits
 run_case broker_orphans orphans
-run_case broker_many many
-run_case broker_nothing_leaks nothing_leaks
+run_long_case broker_many many
+run_long_case broker_nothing_leaks nothing_leaks
 run_case broker_pair pair
 finish_cases

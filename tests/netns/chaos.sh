@@ -1,10 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Clients of a broker that are killed at any moment, beside others that must not notice; the broker
 # killed under their traffic; many starts and ends. XROCE_CHAOS_KILLS and XROCE_CHAOS_STARTS make it
 # longer: 600 and 1000 by hand.
+#
+# The deaths of clients at each of their steps are brokersim's (tests/brokersim). Only here the
+# kernel closes what a process that was killed had, with packets under way.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -188,9 +192,9 @@ starts() {
 }
 
 gids_for v4 || netns_die "no GID"
-run_case chaos_killed_clients killed_clients
+run_long_case chaos_killed_clients killed_clients
 run_case chaos_killed_broker killed_broker
-run_case chaos_crowd crowds
-run_case chaos_starts starts
+run_long_case chaos_crowd crowds
+run_long_case chaos_starts starts
 [ -z "${XROCE_CHAOS_SHOW:-}" ] || grep -h '^crowded' "$WORK"/*.out
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Programs of librdmacm on a shared interface: processes of a user without privileges that connect
 # to each other, to the other end of the cable and from there, each with a QP 1 and communication
@@ -122,20 +123,20 @@ nobody_listens() {
 	stop "$pid"
 }
 
-run_case cm_shared_listed_alone listed alone
+run_long_case cm_shared_listed_alone listed alone
 serve a $IF_A
 brokers=$broker
-for family in v4 v6; do
-	[ $family = v4 ] && at_a=$IP4_A at_b=$IP4_B || at_a=$IP6_A at_b=$IP6_B
-	run_case cm_shared_within_$family ping user a user a $at_a
-	run_case cm_shared_to_it_$family ping user a alone b $at_a
-	run_case cm_shared_from_it_$family ping alone b user a $at_b
-done
+run_case cm_shared_within_v4 ping user a user a $IP4_A
+run_long_case cm_shared_to_it_v4 ping user a alone b $IP4_A
+run_case cm_shared_from_it_v4 ping alone b user a $IP4_B
+run_long_case cm_shared_within_v6 ping user a user a $IP6_A
+run_case cm_shared_to_it_v6 ping user a alone b $IP6_A
+run_long_case cm_shared_from_it_v6 ping alone b user a $IP6_B
 serve b $IF_B
 run_case cm_shared_both ping user a user b $IP4_A
 run_case cm_shared_ports ports
-run_case cm_shared_listed listed user
-run_case cm_shared_nobody_listens nobody_listens
+run_long_case cm_shared_listed listed user
+run_long_case cm_shared_nobody_listens nobody_listens
 stop "$brokers"
 stop "$broker"
 finish_cases

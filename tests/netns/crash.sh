@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 # tier: long shards XROCE_TEST_QUEUES=2
 #
 # However a program ends, nothing of ours stays: no program on the hook, no map, no program in the
@@ -71,7 +72,7 @@ peer_notices() {
 
 run_case leaves_nothing_kill leaves_nothing KILL
 run_case starts_again_after_kill starts_again
-run_case leaves_nothing_term leaves_nothing TERM
-run_case starts_again_after_term starts_again
+run_long_case leaves_nothing_term leaves_nothing TERM
+run_long_case starts_again_after_term starts_again
 run_case peer_notices peer_notices
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Many processes of short life that come to an interface at the same moment, as the first and as
 # those that come after it: whoever is the first ends while others are being let in. All must come
@@ -24,11 +25,12 @@ begin_server() {
 
 nothing_is_left() { xdp_off $NS_A $IF_A && [ ! -e "$SOCKET" ]; }
 
-# crowds WORDS...: before the command
+# crowds ROUNDS WORDS...: WORDS stand before the command
 crowds() {
-	local round i rc pids
+	local round i rc pids rounds=$1
+	shift
 	begin_server || return
-	for ((round = 1; round <= ROUNDS; round++)); do
+	for ((round = 1; round <= rounds; round++)); do
 		pids=()
 		for ((i = 0; i < CROWD; i++)); do
 			start crowd$i a "$@" "$OWN/bin/xroce" run --dev $IF_A -- \
@@ -49,7 +51,7 @@ crowds() {
 
 # No broker but those that they start themselves; the last one ends and leaves nothing.
 crowd_of_root() {
-	crowds
+	crowds "$1"
 	wait_until 20 nothing_is_left || fail "left: $(ls "$SOCKET" 2>&1)"
 }
 
@@ -73,7 +75,7 @@ closed() { [ ! -e "$SOCKET" ]; }
 
 crowd_of_user() {
 	serve a $IF_A || return
-	crowds "${NOBODY[@]}"
+	crowds $ROUNDS "${NOBODY[@]}"
 	stop "$broker"
 }
 
@@ -88,7 +90,8 @@ connect_often() {
 }
 
 run_case connect_often_between connect_often a $IF_A
-run_case crowd_root crowd_of_root
-run_case crowd_then_serve serve_after_crowd
-run_case crowd_user crowd_of_user
+run_case crowd_root_once crowd_of_root 1
+run_long_case crowd_root crowd_of_root $ROUNDS
+run_long_case crowd_then_serve serve_after_crowd
+run_long_case crowd_user crowd_of_user
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 # tier: long shards XROCE_TEST_QUEUES=2 XROCE_FIRST_TIMES=5
 #
 # A process that has its interface alone becomes one of several when others come, and has it alone
@@ -180,13 +181,15 @@ forks() {
 }
 
 for m in $MODES; do
-	first_case "come_and_go_$m" come_and_go $m
+	first_long_case "come_and_go_$m" come_and_go $m
 done
+TIMES=2
+first_case come_and_go_twice come_and_go native
 TIMES=3
-first_case come_and_go_polling come_and_go native -P
+first_long_case come_and_go_polling come_and_go native -P
 unset XROCE_XDP
-first_case programs programs never
-first_case programs_both_ends programs auto
-first_case numbers numbers
+first_long_case programs programs never
+first_long_case programs_both_ends programs auto
+first_long_case numbers numbers
 first_case forks forks
 finish_cases

@@ -1,10 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Processes that die while an interface becomes one of several processes', or is one: the broker,
 # the process that was first, those that came. XROCE_FIRST_TIMES: how many moments of death; 100 by
 # hand.
+#
+# That clients and brokers die at each of their steps is brokersim's (tests/brokersim), which has no
+# process that was first and no kernel. Here the core has one death of each with packets under way.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 . "$here/tests/netns/lib/first.sh"
@@ -96,12 +100,12 @@ broker_dies_soon() {
 # The third has nobody left when the guest has gone, which may be told first: then it is through.
 is_without_partner() { [ "$1" = third ] && grep -q ', 1 lost$' "$WORK/third.out"; }
 
-# broker_ends HOW: under traffic of all. Its clients are told that their device is lost; the first
-# is not.
+# broker_ends HOW TIMES: under traffic of all. Its clients are told that their device is lost; the
+# first is not.
 broker_ends() {
 	local i side rc
 	begin -x || return
-	for i in 1 2 3; do
+	for ((i = 0; i < $2; i++)); do
 		guests 100000000 -x || return
 		wait_until 20 has_more guest 300 || { fail "the guest stands still"; show guest; }
 		wait_until 20 has_more third 0 || { fail "the third stands still"; show third; }
@@ -305,20 +309,21 @@ first_stops() {
 	end
 }
 
-first_case broker_dies_at_once broker_dies_at_once
-first_case broker_dies_soon broker_dies_soon
-first_case broker_is_killed broker_ends KILL
-first_case broker_is_told_to_end broker_ends stop
-first_case hairpin_is_taken hairpin_is_taken
-first_case broker_stops broker_stops
-first_case guest_dies_waiting guest_dies_waiting
-first_case guest_dies guest_dies
-first_case first_ends_alone first_ends_alone TERM
-first_case first_is_killed_alone first_ends_alone KILL
-first_case first_ends first_ends TERM
+first_long_case broker_dies_at_once broker_dies_at_once
+first_long_case broker_dies_soon broker_dies_soon
+first_case broker_is_killed broker_ends KILL 1
+first_long_case broker_is_killed_thrice broker_ends KILL 3
+first_long_case broker_is_told_to_end broker_ends stop 3
+first_long_case hairpin_is_taken hairpin_is_taken
+first_long_case broker_stops broker_stops
+first_long_case guest_dies_waiting guest_dies_waiting
+first_long_case guest_dies guest_dies
+first_long_case first_ends_alone first_ends_alone TERM
+first_long_case first_is_killed_alone first_ends_alone KILL
+first_long_case first_ends first_ends TERM
 first_case first_is_killed first_ends KILL
-first_case first_dies_joining first_dies_joining
-first_case both_end both_end
-first_case first_dies_soon first_dies_soon
-first_case first_stops first_stops
+first_long_case first_dies_joining first_dies_joining
+first_long_case both_end both_end
+first_long_case first_dies_soon first_dies_soon
+first_long_case first_stops first_stops
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # A process that has its interface alone, and others that come: when they come at the same moment,
 # when they may not, cannot, or only want to disturb.
@@ -11,14 +12,15 @@ install -m 755 "$TOOLS/first_knock" "$OWN/bin"
 
 # ---- at the same moment ----
 
-# together N: so many processes of root; each has a link with itself and one with the peer
+# together N ROUNDS: N processes of root at a time, each with a link with itself and one with the
+# peer.
 together() {
-	local round i rc pids peer
+	local round i rc pids peer rounds=$2
 	: >"$GO"
 	by_root $IF_B never
 	traffic peer b -p 18601 -k "$GO" || return
 	peer=$child
-	for round in 1 2 3 4; do
+	for ((round = 1; round <= rounds; round++)); do
 		pids=()
 		by_root $IF_A auto
 		for ((i = 0; i < $1; i++)); do
@@ -175,17 +177,18 @@ hostile() {
 	end
 }
 
-first_case two_together together 2
-first_case five_together together 5
+first_case two_together together 2 1
+first_long_case two_together_often together 2 4
+first_long_case five_together together 5 4
 first_case never_shares never_shares
-first_case never_asks never_asks
+first_long_case never_asks never_asks
 first_case no_privileges no_privileges
-first_case no_command no_command
+first_long_case no_command no_command
 first_case command_fails command_fails
 first_case no_place no_place
-first_case hostile_silent hostile silent 100
-first_case hostile_half hostile half 20
-first_case hostile_garbage hostile garbage 20
-first_case hostile_flood hostile flood 8
-first_case hostile_comes_and_goes hostile come 1000
+first_long_case hostile_silent hostile silent 100
+first_long_case hostile_half hostile half 20
+first_long_case hostile_garbage hostile garbage 20
+first_long_case hostile_flood hostile flood 8
+first_long_case hostile_comes_and_goes hostile come 1000
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # What flows do with the frames that they take: tags, drops, counters; all of them counted at both
 # ends. Frames come from a packet socket, or from the QP's own interface. Which frames match, raw.sh
@@ -154,6 +155,6 @@ tunnels() {
 	says 'counters 0 packets 40 bytes 5680'
 	says 'counters 1 packets 30 bytes 4920'
 }
-run_case tunnels tunnels
+run_long_case tunnels tunnels
 
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # A client of the broker that does what it can against the others: with the descriptors that it is
 # given (hostile.c), by what it sends (forger.c), at the broker's socket. Meanwhile two pairs of
@@ -220,10 +221,11 @@ run_case hostile_bpf own_maps_only
 run_case hostile_program own_program_only
 run_case hostile_ioctl own_device_only
 run_case hostile_mmap mappings
-run_case hostile_words shared_words
+run_long_case hostile_words shared_words
 run_case hostile_numbers others_numbers
 run_case hostile_forged forged
 run_case hostile_messages random_messages
 run_case hostile_crowd crowds
-run_case hostile_honest honest_ends
+# In both tiers: no honest process has been disturbed by what was run before.
+judge_case hostile_honest honest_ends
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # A process that has its interface alone exchanges MADs with a host elsewhere while others come and
 # go: its QP 1 and its services become one client's of several, and its own again. Nobody may take
@@ -61,6 +62,7 @@ asks() {
 	need_line third '^asked 50, '
 }
 
+# come_and_go FAMILY TIMES
 come_and_go() {
 	local i
 	gids_for "$1" || return
@@ -76,7 +78,7 @@ come_and_go() {
 	: >"$OWN/go"
 	need_line first '^place 0x7ff$'
 	flows || return
-	for ((i = 1; i <= TIMES; i++)); do
+	for ((i = 1; i <= $2; i++)); do
 		guests $([ $((i % 2)) = 0 ] && echo KILL || echo TERM) || { fail "the ${i}th time"; return; }
 		alone_again
 		flows || return
@@ -122,6 +124,7 @@ broker_dies() {
 	nothing_left
 }
 
-first_case come_and_go come_and_go v4
-first_case broker_dies broker_dies
+first_case come_and_go_once come_and_go v4 1
+first_long_case come_and_go come_and_go v4 "$TIMES"
+first_long_case broker_dies broker_dies
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # MADs of processes that share an interface, each with a QP 1 of its own: unprivileged ones of a
 # broker, with each other and with a host elsewhere; whose a MAD is; services that are taken; one
@@ -124,8 +125,8 @@ hostile() {
 
 serve a $IF_A || { cat "$WORK/case.notes"; exit 1; }
 run_case v4 of_family v4 $IP4_A $IP4_B
-run_case v6 of_family v6 $IP6_A $IP6_B
-run_case at_once at_once
+run_long_case v6 of_family v6 $IP6_A $IP6_B
+run_long_case at_once at_once
 run_case taken taken
 run_case hostile hostile
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Both interfaces in one network namespace: the destination is an address of the kernel's own, and
 # is reached by the wire all the same.
@@ -37,11 +38,16 @@ on_the_wire() {
 	need_least "packets by XDP" "$(kept_packets server)" 20
 }
 
+# all_ways KIND: the core has each family and each transport once on each kind.
 all_ways() {
 	local family transport
 	for family in v4 v6; do
 		for transport in rc ud; do
-			run_case "$1_${family}_$transport" on_the_wire $family $transport
+			case $1-$family-$transport in
+			veth-v4-rc | veth-v6-ud | macvlan-v4-ud | macvlan-v6-rc)
+				run_case "$1_${family}_$transport" on_the_wire $family $transport ;;
+			*) run_long_case "$1_${family}_$transport" on_the_wire $family $transport ;;
+			esac
 		done
 	done
 }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # P_Keys: brokers on both interfaces, each with a table of its own (`xroce serve --pkey`), and
 # processes of a user without any privilege. What the table is; that QPs of a partition talk, by the
@@ -47,17 +48,17 @@ serve_options=(--pkey 0x8001,2 --pkey 0xffff,0x8003)
 serve b $IF_B || exit 1
 run_case partitions_tables tables
 run_case partitions_sysfs in_sysfs
-run_case partitions_default_wire works b 0 0
+run_long_case partitions_default_wire works b 0 0
 run_case partitions_full_wire works b 1 1
 run_case partitions_full_near works a 1 1
 run_case partitions_limited_near fails a 2 2
-run_case partitions_other_wire fails b 1 3
+run_long_case partitions_other_wire fails b 1 3
 run_case partitions_default_limited works b 3 0
 run_case partitions_datagrams_wire datagrams b 1 1 0x77 'received 20 bad_pkey 0 qkey_viol 0'
-run_case partitions_datagrams_other datagrams b 1 3 0x77 'received 0 bad_pkey 20 qkey_viol 0'
-run_case partitions_datagrams_default datagrams b 1 0 0x77 'received 0 bad_pkey 20 qkey_viol 0'
+run_long_case partitions_datagrams_other datagrams b 1 3 0x77 'received 0 bad_pkey 20 qkey_viol 0'
+run_long_case partitions_datagrams_default datagrams b 1 0 0x77 'received 0 bad_pkey 20 qkey_viol 0'
 run_case partitions_datagrams_limited datagrams b 2 2 0x77 'received 0 bad_pkey 20 qkey_viol 0'
 run_case partitions_datagrams_qkey datagrams b 1 1 0x78 'received 0 bad_pkey 0 qkey_viol 20'
 run_case partitions_datagrams_near datagrams a 1 2 0x77 'received 0 bad_pkey 20 qkey_viol 0'
-run_case partitions_datagrams_near_qkey datagrams a 1 1 0x78 'received 0 bad_pkey 0 qkey_viol 20'
+run_long_case partitions_datagrams_near_qkey datagrams a 1 1 0x78 'received 0 bad_pkey 0 qkey_viol 20'
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # P_Keys without a broker: a process of root that has its interface alone has the table of
 # `xroce run --pkey`. The same checks as of brokers' tables (partitions.sh); and who comes to its
@@ -84,22 +85,22 @@ asked() {
 }
 
 run_case partitions_alone_tables tables auto
-run_case partitions_alone_never tables never
+run_long_case partitions_alone_never tables never
 run_case partitions_alone_always tables always
 run_case partitions_alone_not_valid not_valid
 run_case partitions_alone_sysfs in_sysfs
-run_case partitions_alone_default_wire works b 0 0
+run_long_case partitions_alone_default_wire works b 0 0
 run_case partitions_alone_full_wire works b 1 1
 run_case partitions_alone_other_wire fails b 1 3
 run_case partitions_alone_default_limited works b 3 0
-run_case partitions_alone_datagrams_wire datagrams b 1 1 0x77 'received 20 bad_pkey 0 qkey_viol 0'
+run_long_case partitions_alone_datagrams_wire datagrams b 1 1 0x77 'received 20 bad_pkey 0 qkey_viol 0'
 run_case partitions_alone_datagrams_other datagrams b 1 3 0x77 'received 0 bad_pkey 20 qkey_viol 0'
-run_case partitions_alone_datagrams_default datagrams b 1 0 0x77 'received 0 bad_pkey 20 qkey_viol 0'
-run_case partitions_alone_datagrams_limited datagrams b 2 2 0x77 'received 0 bad_pkey 20 qkey_viol 0'
+run_long_case partitions_alone_datagrams_default datagrams b 1 0 0x77 'received 0 bad_pkey 20 qkey_viol 0'
+run_long_case partitions_alone_datagrams_limited datagrams b 2 2 0x77 'received 0 bad_pkey 20 qkey_viol 0'
 run_case partitions_alone_datagrams_qkey datagrams b 1 1 0x78 'received 0 bad_pkey 0 qkey_viol 20'
 run_case partitions_alone_asked asked
 run_case partitions_alone_comer comer auto
-run_case partitions_alone_comer_to_broker comer always
-run_case partitions_alone_near works a 1 1
+run_long_case partitions_alone_comer_to_broker comer always
+run_long_case partitions_alone_near works a 1 1
 run_case partitions_alone_near_limited fails a 2 2
 finish_cases

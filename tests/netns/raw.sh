@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Raw packet QPs: whole frames, both ways, between two of them and with the kernel's packet sockets,
 # every byte compared; which flow takes a frame, what passes to the kernel, who else may have the
@@ -56,25 +57,25 @@ both=()
 run_case raw_to_raw exchange raw raw mac
 run_case raw_to_wire exchange raw wire mac
 run_case wire_to_raw exchange wire raw mac
-run_case shortest exchange raw raw mac -k eth -l 14
-run_case longest exchange raw raw mac -k udp4 -l 1514 -a
+run_long_case shortest exchange raw raw mac -k eth -l 14
+run_long_case longest exchange raw raw mac -k udp4 -l 1514 -a
 run_case longest_tagged exchange raw raw vlan -k vlan -l 1518 -a
-run_case udp4 exchange wire raw udp4
+run_long_case udp4 exchange wire raw udp4
 run_case udp6 exchange wire raw udp6 -k udp6
 run_case tcp exchange wire raw tcp -k tcp4
 run_case source_network exchange wire raw src4
 run_case vlan exchange wire raw vlan -k vlan
-run_case vlan_to_wire exchange raw wire mac -k vlan
-run_case any_ethertype exchange wire raw mac -k eth
+run_long_case vlan_to_wire exchange raw wire mac -k vlan
+run_long_case any_ethertype exchange wire raw mac -k eth
 run_case events exchange raw raw mac -e
 run_case inline_wr_send exchange raw wire mac -i
-run_case other_mac exchange wire raw mac -d 02:00:00:99:00:01
+run_long_case other_mac exchange wire raw mac -d 02:00:00:99:00:01
 run_case multicast exchange wire raw mac -d 01:00:5e:01:02:03
 run_case foreign_roce exchange wire raw mac -k roce
 both=(-q 3)
 run_case copies exchange wire raw mac
 both=(-x)
-run_case priority exchange wire raw mac
+run_long_case priority exchange wire raw mac
 both=()
 
 # defaults FLOW MAC: a default rule takes what nobody else has.
@@ -158,8 +159,8 @@ perf() {
 	finish "$server" 20 || { fail "the server failed"; show server; }
 	need_line client '^ *[0-9]+ +[0-9]+ +[0-9.]+'
 }
-run_case perftest_bw perf raw_ethernet_bw -s 1000 -n 100
-run_case perftest_lat perf raw_ethernet_lat -s 64 -n 100
+run_long_case perftest_bw perf raw_ethernet_bw -s 1000 -n 100
+run_long_case perftest_lat perf raw_ethernet_lat -s 64 -n 100
 # last, as the broker stays a while
-run_case with_a_broker refused_as EOPNOTSUPP env XROCE_SHARE=always
+run_long_case with_a_broker refused_as EOPNOTSUPP env XROCE_SHARE=always
 finish_cases

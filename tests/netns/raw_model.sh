@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Raw packet QPs by what their man pages say and nothing else: flows that come and go at random,
 # their masks, priorities and actions, against a model (raw_model.c); receive side scaling against
@@ -34,9 +35,12 @@ tunnels() {
 	need_line raw_tunnels '^tunnels: [0-9]+ frames, [1-9][0-9]* taken$'
 }
 
+# The first seed is the core's.
+run=run_case
 for seed in ${XROCE_MODEL_SEEDS:-1 2 3}; do
-	run_case flows_$seed flows "$seed"
-	run_case hash_$seed hash "$seed"
-	run_case tunnels_$seed tunnels "$seed"
+	$run flows_$seed flows "$seed"
+	$run hash_$seed hash "$seed"
+	$run tunnels_$seed tunnels "$seed"
+	run=run_long_case
 done
 finish_cases

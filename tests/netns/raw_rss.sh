@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Receive side scaling: the frames of a raw packet QP in the work queues of its table, each in the
 # one that the hash of its headers says and in no other, by polling and by events. On two receive
@@ -31,19 +32,19 @@ spread() {
 run_case udp4 spread '200 in 4' --
 run_case udp6 spread '200 in 4' -- -k udp6
 run_case tcp4 spread '200 in 4' -- -k tcp4
-run_case tcp6 spread '200 in 4' -- -k tcp6
+run_long_case tcp6 spread '200 in 4' -- -k tcp6
 run_case tagged spread '200 in 4' -- -k vlan
 # fields: 0x3 both IPv4 addresses, 0x4 an IPv6 source, 0x80 a UDP destination port
 run_case addresses spread '200 in 4' -F 0x3 --
-run_case one_address spread '200 in 4' -F 0x4 -- -k udp6
+run_long_case one_address spread '200 in 4' -F 0x4 -- -k udp6
 run_case one_port spread '200 in 4' -F 0x80 --
 run_case fragments_by_address spread '200 in 4' -- -k frag
 # what has none of the fields is the first one's
 run_case no_ip spread '200 in 1' -- -k eth
-run_case other_protocol spread '200 in 1' -F 0x30 -- -k udp4
+run_long_case other_protocol spread '200 in 1' -F 0x30 -- -k udp4
 run_case one_in_all_places spread '200 in 1' -w 1 -t 4 --
 run_case three_in_sixteen_places spread '200 in 3' -w 3 -t 4 --
-run_case a_cq_for_each spread '200 in 4' -c 4 --
+run_long_case a_cq_for_each spread '200 in 4' -c 4 --
 
 # XDP wakes for one CQ, which it is told of; which of several it cannot know.
 woken() {
@@ -54,7 +55,7 @@ woken() {
 }
 run_case events_of_one_cq woken 1 1
 run_case events_of_each woken 4 0
-run_case events_of_sixteen spread '400 in 16' -e -w 16 -t 6 -c 16 -- -n 400
+run_long_case events_of_sixteen spread '400 in 16' -e -w 16 -t 6 -c 16 -- -n 400
 # one is in ERR: the others go on
 run_case without_the_second spread '[0-9]+ in 3' -b -- -n 300
 
@@ -67,7 +68,7 @@ refused_as() {
 	need_line refused "^$want\$"
 }
 run_case without_privilege refused_as EPERM setpriv --bounding-set=-net_raw --inh-caps=-net_raw
-run_case alone_again refused_as 'made made'
+run_long_case alone_again refused_as 'made made'
 # last, as the broker stays a while
 run_case with_a_broker refused_as EOPNOTSUPP env XROCE_SHARE=always
 finish_cases

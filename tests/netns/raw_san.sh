@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: long
 #
 # Raw packets, their flows, sniffers, counters and work queues with frames on the wire, under
 # sanitizers:

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Super-packets (XROCE_TX=gso) that the kernel has to cut are RoCEv2 packets like any others behind
 # it: a bystander on the wire checks each, UDP checksum included, which a single frame does without.
@@ -29,8 +30,10 @@ all_right() {
 	stop "$cable"
 }
 
-for mtu in 256 1024 4096; do
-	run_case rc_$mtu all_right rc $mtu 40
-	run_case ud_$mtu all_right ud $mtu 40
-done
+run_case rc_256 all_right rc 256 40
+run_long_case ud_256 all_right ud 256 40
+run_long_case rc_1024 all_right rc 1024 40
+run_long_case ud_1024 all_right ud 1024 40
+run_long_case rc_4096 all_right rc 4096 40
+run_case ud_4096 all_right ud 4096 40
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # An interface with two receive queues has two shards, each with an engine: threads.c, which checks
 # every byte, over all that threads may share, by every way that frames leave, over a bad cable,
@@ -113,47 +114,53 @@ gone() {
 	grep -qE 'ended with status 5 |: -5$|Input/output error' "$WORK/server.out" || { fail "the server's queue pairs are not in error"; show server; }
 }
 
-sharing() { run_case "$1_own" "${@:2}"; run_case "$1_one_cq" "${@:2}" -C; run_case "$1_one_srq" "${@:2}" -R; run_case "$1_one_cq_one_srq" "${@:2}" -C -R; }
+# What the core runs: each mechanism once, with two threads.
+CORE=' send_2_one_cq_one_srq send_sleeping_2 write_2 read_2 add_2 ud_2 fork
+ by_cpu_auto changing_cpu_auto one_shard one_shard_at_one_end
+ killed gone '
+CORE=${CORE//$'\n'/}
+each() { if [[ $CORE == *" $1 "* ]]; then run_case "$@"; else run_long_case "$@"; fi; }
+sharing() { each "$1_own" "${@:2}"; each "$1_one_cq" "${@:2}" -C; each "$1_one_srq" "${@:2}" -R; each "$1_one_cq_one_srq" "${@:2}" -C -R; }
 
 over_the_pair() {
 	local t op way
 	for t in 2 4; do
 		sharing send_$t data -T $t -o send -n $((20000 / t)) -s 200
-		run_case send_sleeping_$t data -T $t -n $((20000 / t)) -s 200 -e
-		run_case send_one_channel_$t data -T $t -n $((20000 / t)) -s 200 -E
-		run_case send_one_cq_sleeping_$t data -T $t -n $((20000 / t)) -s 200 -e -C -R
+		each send_sleeping_$t data -T $t -n $((20000 / t)) -s 200 -e
+		each send_one_channel_$t data -T $t -n $((20000 / t)) -s 200 -E
+		each send_one_cq_sleeping_$t data -T $t -n $((20000 / t)) -s 200 -e -C -R
 		for op in write read; do
-			run_case ${op}_$t data -T $t -o $op -n $((2000 / t)) -s 20000
-			run_case ${op}_one_cq_$t data -T $t -o $op -n $((2000 / t)) -s 20000 -C
-			run_case ${op}_sleeping_$t data -T $t -o $op -n $((2000 / t)) -s 20000 -e
+			each ${op}_$t data -T $t -o $op -n $((2000 / t)) -s 20000
+			each ${op}_one_cq_$t data -T $t -o $op -n $((2000 / t)) -s 20000 -C
+			each ${op}_sleeping_$t data -T $t -o $op -n $((2000 / t)) -s 20000 -e
 		done
-		run_case add_$t data -T $t -o add -n $((20000 / t))
-		run_case add_sleeping_$t data -T $t -o add -n $((20000 / t)) -E
-		run_case ud_$t data -T $t -o ud -n $((10000 / t)) -s 1000
-		run_case uc_$t data -T $t -o uc -n $((10000 / t)) -s 5000 -R
+		each add_$t data -T $t -o add -n $((20000 / t))
+		each add_sleeping_$t data -T $t -o add -n $((20000 / t)) -E
+		each ud_$t data -T $t -o ud -n $((10000 / t)) -s 1000
+		each uc_$t data -T $t -o uc -n $((10000 / t)) -s 5000 -R
 	done
-	run_case many_qps data -T 4 -q 16 -n 1000 -s 300 -C -R
-	run_case fork data -T 2 -n 20000 -s 2000 -F 5
-	run_case fork_sleeping data -T 2 -n 20000 -s 2000 -F 5 -e
+	each many_qps data -T 4 -q 16 -n 1000 -s 300 -C -R
+	each fork data -T 2 -n 20000 -s 2000 -F 5
+	each fork_sleeping data -T 2 -n 20000 -s 2000 -F 5 -e
 	for way in auto xsk tap live; do
-		run_case by_cpu_$way by_cpu -T 2 -q 2 -n 10000 -s 300 -e
+		each by_cpu_$way by_cpu -T 2 -q 2 -n 10000 -s 300 -e
 	done
 	for way in auto tap live; do
-		run_case changing_cpu_$way changing -T 2 -q 2 -n 10000 -s 300 -e
-		run_case changing_cpu_one_cq_one_srq_$way changing -T 4 -n 10000 -s 300 -e -C -R
-		run_case changing_cpu_read_$way changing -T 2 -o read -n 5000 -s 3000 -e
-		run_case changing_cpu_add_$way changing -T 2 -q 4 -o add -n 5000 -e
+		each changing_cpu_$way changing -T 2 -q 2 -n 10000 -s 300 -e
+		each changing_cpu_one_cq_one_srq_$way changing -T 4 -n 10000 -s 300 -e -C -R
+		each changing_cpu_read_$way changing -T 2 -o read -n 5000 -s 3000 -e
+		each changing_cpu_add_$way changing -T 2 -q 4 -o add -n 5000 -e
 	done
 	way=auto
-	run_case one_shard one_shard -T 2 -n 10000 -s 300 -e
-	run_case one_shard_at_one_end unlike -T 2 -q 2 -n 10000 -s 300 -e
+	each one_shard one_shard -T 2 -n 10000 -s 300 -e
+	each one_shard_at_one_end unlike -T 2 -q 2 -n 10000 -s 300 -e
 }
 
 netns_pair 4500 2
 for ((round = 0; round < ${XROCE_SHARDS_ROUNDS:-1}; round++)); do
 	over_the_pair
 done
-run_case killed killed -T 2 -e
-run_case killed_polling killed -T 4 -C -R
-run_case gone gone -T 2 -e
+each killed killed -T 2 -e
+each killed_polling killed -T 4 -C -R
+each gone gone -T 2 -e
 finish_cases

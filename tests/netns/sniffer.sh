@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 # tier: long shards XROCE_TEST_QUEUES=2
 #
 # Sniffers and flows that do not trap: RoCEv2, what flows take and drop, and what passes to the
@@ -98,7 +99,7 @@ everything() {
 	says 'd roce 0 sent 0 udp 0 arp 0 tcp 0'
 	says 'ud 100'
 }
-run_case everything everything
+run_long_case everything everything
 run_case everything_by_events everything -e
 
 # A flow that does not trap has our own QPs' packets as well, and they go on.
@@ -136,8 +137,8 @@ spread() {
 	says 's all [0-9]+ in 2'
 	says 'ud 50'
 }
-run_case spread spread
-run_case spread_by_events spread -e
+run_long_case spread spread
+run_long_case spread_by_events spread -e
 
 # super COUNT: frames of SEGMENTS datagrams each to the UD queue pair.
 super() {
@@ -161,7 +162,7 @@ super_packets() {
 	need_equal "copies lost" "$(kept receiver xroce_rx copies_lost)" 0
 	set_mtu 1500
 }
-run_case super_packets super_packets
+run_long_case super_packets super_packets
 run_case super_packets_spread super_packets -r 2
 
 copies_lost() { kept receiver xroce_rx copies_lost; }
@@ -199,7 +200,7 @@ full() {
 	refused=$(kept receiver xroce_eng_drop no_receive)
 	need_equal "copies received or refused" $(($(sed -n 's/^s all \([0-9]*\) in 0$/\1/p' "$WORK/receiver.out") + refused)) "$copied"
 }
-run_case full full
+run_long_case full full
 
 # kill -9 takes all of it.
 is_bare() { ! in_a ip -d link show $IF_A | grep -q 'prog/xdp\|xdpgeneric\|promiscuity [1-9]'; }

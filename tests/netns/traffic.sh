@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Other traffic crosses an interface that we are attached to as if we were not there.
 . "$(dirname "$0")/lib/case.sh"
@@ -67,8 +68,8 @@ run_case attached attached
 run_case ping_v4 pings $IP4_A
 run_case ping_v6 pings $IP6_A
 run_case tcp_v4 traffic tcp $IP4_A
-run_case tcp_v6 traffic tcp $IP6_A
-run_case udp_v4 traffic udp $IP4_A
+run_long_case tcp_v6 traffic tcp $IP6_A
+run_long_case udp_v4 traffic udp $IP4_A
 run_case udp_v6 traffic udp $IP6_A
 run_case neighbours neighbours
 run_case foreign_roce_passes foreign_roce

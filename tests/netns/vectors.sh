@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Completion vectors on an interface with two receive queues: a CQ's vector chooses the shard in
 # which its QP begins, and so the thread that raises its events; XDP wakes that of the queue that a
@@ -90,10 +91,10 @@ stress() {
 	need_line server "^wake_stress: seed 3: [0-9]+ events for [0-9]+ completions"
 }
 
-run_case raised_by_vector_0 raised_by 0
+run_long_case raised_by_vector_0 raised_by 0
 run_case raised_by_vector_1 raised_by 1
 run_case pinned pinned
 run_case idle idle
 run_case both_queues both_queues
-run_case stress stress
+run_long_case stress stress
 finish_cases

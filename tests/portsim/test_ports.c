@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* tier: core */
+/* tier: core XROCE_PORTSIM_SEEDS=2500 */
+/* tier: long long */
 /*
  * Many runs of ports, of each kind: run.c has what is drawn of a run, inspect.c what must hold. A
  * run that is wrong ends the program with the line that replays it:

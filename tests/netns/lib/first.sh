@@ -254,6 +254,12 @@ first_case() {
 	shift
 	run_case "$name" tidied "$@"
 }
+# first_long_case NAME FUNCTION [ARG...]: as first_case, for a case of the long tier.
+first_long_case() {
+	local name=$1
+	shift
+	run_long_case "$name" tidied "$@"
+}
 tidied() {
 	local rc
 	"$@"
