@@ -9,4 +9,5 @@
 #   check.sh --part netns                          all programs of a part
 #   check.sh --tier all                            everything
 cd "$(dirname "$0")/.." || exit 1
-exec python3 scripts/check/main.py "$@"
+# The interpreter itself, where python3 is a script that looks for it.
+exec "$(command -v /usr/bin/python3 || echo python3)" scripts/check/main.py "$@"

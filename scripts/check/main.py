@@ -82,8 +82,10 @@ def select(args, programs):
         chosen = named
     if args.turn:
         return shuffled(chosen, args.turn)
-    # A program that needs the machine alone would hold up the others.
-    chosen.sort(key=lambda p: ('alone' in p.needs, PARTS.index(p.part)))
+    # A program that needs the machine alone would hold up the others, as would one whose build has
+    # not ended.
+    chosen.sort(key=lambda p: ('alone' in p.needs, p.after not in ('', 'build'),
+                               PARTS.index(p.part)))
     return chosen
 
 
@@ -162,6 +164,9 @@ class Check:
         needed = {b.name: b for b in builds(self.programs, self.make, self.args.jobs)}
         if 'build' not in needed:   # nothing to build
             pool.built['build'] = True
+        if not self.args.turn:      # the programs of the first build keep the machine busy
+            for name in list(needed):
+                pool.add(needed.pop(name))
         for program in self.programs:
             for name in ('build', program.after):
                 if name in needed and program.after:

@@ -19,8 +19,8 @@ from collections import deque
 from dataclasses import dataclass, field
 
 GRACE_S = 20        # from SIGTERM to SIGKILL: a script takes its namespaces away
-LINGER_S = 10       # what descendants may take to exit after the program
-LOOKAHEAD = 16
+LINGER_S = float(os.environ.get('XROCE_LINGER_S', 10))     # of descendants, after the program
+LOOKAHEAD = 24
 PATIENCE_S = 60     # how long later programs may pass one
 POLL_S = 0.05
 TOKEN = 'XROCE_TEST_RUN'

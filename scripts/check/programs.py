@@ -167,7 +167,7 @@ def program(path, name, part, kind, argv):
         sanitizer = mode.split('_')[0]
         if sanitizer in SANITIZERS:
             words = tuple(a.replace('{build}', '{build}-' + sanitizer) for a in argv)
-            if sanitizer == 'tsan' and kind == 'cmocka':     # needs the address space as it was
+            if sanitizer == 'tsan':     # needs the address space without its random bits
                 words = ('setarch', '-R', *words)
             one = replace(one, part='san', argv=words, after='build-' + sanitizer, weight=2)
         elif part == 'fuzz':
@@ -223,7 +223,7 @@ def goals_of(program, mode):
                  f'{build}/bin/xroce']
     if directory in PAGES:
         return libraries + [f'{build}/tests/{directory}/man_{program.argv[-1]}']
-    return libraries + [f'{build}/tests/netns/wake_stress']
+    return libraries + ['netns-tools']
 
 
 def builds(programs, make, jobs):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Sets up programs of a build with sanitizers, BUILD-san or BUILD-tsan: their options, and in the
-# array `sanitized` the words before each program. Needs $BUILD and $WORK.
+# Sets the options of sanitizers for programs of BUILD-san or BUILD-tsan. A script that runs programs
+# of BUILD-tsan is started with `setarch -R`: TSan needs the address space without the 32 random
+# bits. Needs $BUILD and $WORK.
 
-sanitized=()
 case ${BUILD:?} in
 *-san)
 	# The library has its own handler of SIGSEGV (docs/memory.md).
@@ -12,10 +12,10 @@ case ${BUILD:?} in
 	;;
 *-tsan)
 	# TSan does not see that the library closes descriptors by the system call itself: the next
-	# descriptor of that number looks like the one before. It needs the address space without
-	# the 32 random bits.
+	# descriptor of that number looks like the one before. A program that asks for a broker
+	# forks one.
 	printf 'race:%s\n' kernel_event_make kernel_set_make >"${WORK:?}/suppressions"
-	export TSAN_OPTIONS="${TSAN_OPTIONS:-exitcode=66}:suppressions=$WORK/suppressions:print_suppressions=0"
-	sanitized=(setarch -R)
+	export TSAN_OPTIONS="${TSAN_OPTIONS:-exitcode=66}:die_after_fork=0:print_suppressions=0"
+	TSAN_OPTIONS+=":suppressions=$WORK/suppressions"
 	;;
 esac

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
+# tier: long san
+# tier: long tsan
 #
 # What flows do with the frames that they take: tags, drops, counters; all of them counted at both
 # ends. Frames come from a packet socket, or from the QP's own interface. Which frames match, raw.sh

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
+# tier: long san XROCE_MODEL_SEEDS=1 XROCE_MODEL_ROUNDS=50
+# tier: long tsan XROCE_MODEL_SEEDS=1 XROCE_MODEL_ROUNDS=50
 #
 # Raw packet QPs by what their man pages say and nothing else: flows that come and go at random,
 # their masks, priorities and actions, against a model (raw_model.c); receive side scaling against

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
+# tier: long san XROCE_CASE=@(udp4|tagged|fragments_by_address|events_*|without_*|with_*)
+# tier: long tsan XROCE_CASE=@(udp4|tagged|fragments_by_address|events_*|without_*|with_*)
 #
 # Receive side scaling: the frames of a raw packet QP in the work queues of its table, each in the
 # one that the hash of its headers says and in no other, by polling and by events. On two receive

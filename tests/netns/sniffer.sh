@@ -3,6 +3,8 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 # tier: long shards XROCE_TEST_QUEUES=2
+# tier: long san XROCE_CASE=@(everything*|own_packets|spread*|super_packets*|full)
+# tier: long tsan XROCE_CASE=@(everything*|own_packets|spread*|super_packets*|full)
 #
 # Sniffers and flows that do not trap: RoCEv2, what flows take and drop, and what passes to the
 # kernel, all of it copied, and none of it missing where it goes. XROCE_TEST_QUEUES=2: packets of

@@ -31,8 +31,8 @@ cases_of() { grep -oE '\bCASE\([a-z0-9_]+\)' "$1" | sed -E 's/CASE\((.*)\)/\1/';
 run() {
 	local subject=$1 ns=$2 cases printed rc
 	shift 2
-	in_ns "$ns" timeout --kill-after=5 "${XROCE_MAN_TIMEOUT:-200}" "${sanitized[@]}" \
-		env LD_LIBRARY_PATH="$BUILD/lib" "$BUILD/tests/rdmacm/man_$subject" "$@" >"$WORK/$subject.out" 2>&1
+	in_ns "$ns" timeout --kill-after=5 "${XROCE_MAN_TIMEOUT:-200}" env LD_LIBRARY_PATH="$BUILD/lib" \
+		"$BUILD/tests/rdmacm/man_$subject" "$@" >"$WORK/$subject.out" 2>&1
 	rc=$?
 	shift 2
 	sed -E "s/^(ok|not ok|skip) /\1 ${subject}__/" "$WORK/$subject.out"

@@ -18,7 +18,7 @@ failed=0
 for page in "$@"; do
 	# A program that exits early has printed too few results.
 	cases=$(grep -cE '^	CASE\(' "$here/tests/verbs/man_$page.c")
-	in_a timeout --kill-after=5 "${XROCE_MAN_TIMEOUT:-300}" "${sanitized[@]}" env LD_LIBRARY_PATH="$BUILD/lib" \
+	in_a timeout --kill-after=5 "${XROCE_MAN_TIMEOUT:-300}" env LD_LIBRARY_PATH="$BUILD/lib" \
 		XROCE_TEST_QUEUES=$QUEUES "$BUILD/tests/verbs/man_$page" $DEV_A >"$WORK/out" 2>&1
 	rc=$?
 	sed -E "s/^(ok|not ok|skip) /\1 ${page}__/" "$WORK/out"

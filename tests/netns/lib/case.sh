@@ -17,6 +17,7 @@ GOLDEN=$here/tests/golden
 XROCE=$BUILD/bin/xroce
 TOOLS=$BUILD/tests/netns
 . "$here/scripts/netns.sh"
+. "$here/tests/common/sanitized.sh"
 export LC_ALL=C
 unset XROCE_DEV LD_LIBRARY_PATH
 
