@@ -29,9 +29,19 @@ $(BUILD)/tests/unit/test_screen: $(call objs,user/cli/screen.c user/cli/spark.c)
 $(BUILD)/tests/unit/test_top: $(call objs,$(addprefix user/cli/,json.c screen.c spark.c table.c \
 	top_draw.c top_fields.c top_keys.c top_model.c))
 $(BUILD)/tests/unit/test_pcapng: $(call objs,user/cli/pcapng.c)
-$(BUILD)/tests/unit/test_explain: $(call objs,$(patsubst %,user/cli/%.c,explain_error \
-	explain_path explain_peer explain_port explain_qp explain_rules reasons))
+$(patsubst %,$(BUILD)/tests/unit/%,test_explain test_explain_recorded): $(call objs,$(patsubst \
+	%,user/cli/%.c,explain_error explain_path explain_peer explain_port explain_qp \
+	explain_rules reasons))
 $(BUILD)/tests/unit/test_export_text: $(call objs,user/export/text.c user/export/accept.c)
+# The exporter without what finds ports and asks the kernel (tests/unit/recorded_maps.h).
+$(BUILD)/tests/unit/test_export_metrics: $(call objs,$(addprefix user/export/,collect.c families.c \
+	metrics.c metrics_shares.c shares.c text.c watched.c) $(addprefix user/cli/,names.c \
+	observe_maps.c qp_view.c sums.c))
+# The same of the commands that read maps.
+$(BUILD)/tests/unit/test_hostile_maps: $(call objs,$(addprefix user/cli/,explain.c explain_error.c \
+	explain_gather.c explain_path.c explain_peer.c explain_port.c explain_print.c explain_qp.c \
+	explain_rules.c json.c look.c names.c objects.c observe_maps.c output.c qp.c qp_view.c \
+	reasons.c stat.c sums.c table.c terminal.c))
 $(BUILD)/tests/unit/test_export_shares: $(call objs,user/export/shares.c user/export/listen.c)
 
 $(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call shared,sim) $(TEST_COMMON) \

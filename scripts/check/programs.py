@@ -107,7 +107,7 @@ HEAD_LINES = 80
 TIER = re.compile(r'^(?:#|/\*) tier: (.*?)(?: \*/)?$')
 NEEDS = re.compile(r'^(?:#|/\*) needs: (.*?)(?: \*/)?$')
 CRASHES = re.compile(r'^(?:#|/\*) crashes: (.*?)(?: \*/)?$')
-LOCKS = {'alone', 'processors', 'hugepages', 'systemd', '/run/xroce', 'build-san'}
+LOCKS = {'alone', 'processors', 'hugepages', 'systemd', '/run/xroce', 'build-san', 'userns'}
 MODE = re.compile(r'^[a-z_0-9]+$')
 VARIABLE = re.compile(r'^([A-Z_]+)=(.*)$')
 

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
+# needs: hugepages
 #
 # rdma-core's own test-suite, pyverbs, under `xroce run`, on one interface against itself:
 # pyverbs.sh [BUILD [PATTERN...]]. It is Debian's (packages rdma-core and python3-pyverbs) and runs

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # xroce bench: every way over both families, polling and asleep; its JSON, pictures and comparison;
 # peers that say what they should not, from either end. How fast it was decides nothing.
@@ -368,17 +369,18 @@ errors() {
 	need_line server '^xroce bench: 10.77.0.2: 4 tests$'
 }
 
+run_case ways_v4 ways v4
+run_long_case ways_v6 ways v6
 for family in v4 v6; do
-	run_case ways_$family ways $family
-	run_case ways_events_$family ways $family -e True
+	run_long_case ways_events_$family ways $family -e True
 done
-run_case tables tables
-run_case by_brokers by_brokers
-run_case picture picture
+run_long_case tables tables
+run_long_case by_brokers by_brokers
+run_long_case picture picture
 run_case no_gnuplot no_gnuplot
-run_case compare compare
-run_case hostile_clients hostile_clients
-run_case hostile_servers hostile_servers
+run_long_case compare compare
+run_long_case hostile_clients hostile_clients
+run_long_case hostile_servers hostile_servers
 run_case killed killed
-run_case errors errors
+run_long_case errors errors
 finish_cases

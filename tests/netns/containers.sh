@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Containers that use an interface through its broker, which serves from outside: user, PID, mount,
 # IPC and UTS namespaces of an unprivileged user (unshare), and runc without a capability, on a root
@@ -252,16 +253,19 @@ anonymous_listens() { nsenter -t "$holder" --net ss -Hltn 'sport = :18515' | gre
 in_anonymous() { possible "$1" || return 77; anonymous "$1"; }
 
 serve_outside $NS_A $IF_A answers_a && gids_for v4 || { cat "$WORK/case.notes"; exit 1; }
+run_case user_calls pingpong outside user
+run_case runc_serves pingpong runc outside
+run_case runc_listed listed runc
+run_long_case user_serves pingpong user outside
+run_long_case runc_calls pingpong outside runc
+run_long_case user_listed listed user
 for kind in user runc; do
-	run_case ${kind}_serves pingpong $kind outside
-	run_case ${kind}_calls pingpong outside $kind
-	run_case ${kind}_listed listed $kind
-	run_case ${kind}_not_mounted not_mounted ${kind}_none
-	run_case ${kind}_restarted restarted $kind
-	run_case ${kind}_by_pid in_anonymous $kind
+	run_long_case ${kind}_not_mounted not_mounted ${kind}_none
+	run_long_case ${kind}_restarted restarted $kind
+	run_long_case ${kind}_by_pid in_anonymous $kind
 done
-run_case two_containers pingpong runc runc
-run_case user_and_runc pingpong user runc
+run_long_case two_containers pingpong runc runc
+run_long_case user_and_runc pingpong user runc
 run_case bpf_refused refused
 run_case open_to_all open_to_all
 [ ! -d "$WORK/runc" ] || for c in "$WORK/runc"/*; do runc --root "$WORK/runc" delete -f "${c##*/}" 2>/dev/null; done

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # The files of devices for all processes (`xroce serve --files`): what they say is what the verbs
 # say, also when that changes; what else is in /sys/class and /dev is as before; and nothing of them
@@ -396,36 +397,36 @@ wrong_usage() {
 }
 
 run_case files files
-run_case ucx ucx
-run_case ucx_chooses ucx_chooses
-run_case follows follows
-run_case counters counters
-run_case counters_killed counters_killed
-run_case counters_told counters_told
-run_case without_fuse without_fuse
-run_case rest_is_as_before rest_is_as_before
-run_case beside_kernels beside_kernels
-run_case others_nodes others_nodes
+run_long_case ucx ucx
+run_long_case ucx_chooses ucx_chooses
+run_long_case follows follows
+run_long_case counters counters
+run_long_case counters_killed counters_killed
+run_long_case counters_told counters_told
+run_long_case without_fuse without_fuse
+run_long_case rest_is_as_before rest_is_as_before
+run_long_case beside_kernels beside_kernels
+run_long_case others_nodes others_nodes
 run_case under_run under_run
-run_case two_brokers_first two_brokers first
-run_case two_brokers_second two_brokers second
+run_long_case two_brokers_first two_brokers first
+run_long_case two_brokers_second two_brokers second
 for how in stopped gone renamed; do
-	run_case two_interfaces_$how two_interfaces $how
+	run_long_case two_interfaces_$how two_interfaces $how
 done
 for how in stop TERM INT KILL; do
-	run_case ends_$how ends $how
+	run_long_case ends_$how ends $how
 done
 run_case ends_all ends_all
-run_case in_background in_background
+run_long_case in_background in_background
 run_case keeper_killed keeper_killed
 for how in stop serve files; do
-	run_case both_killed_$how both_killed $how
+	run_long_case both_killed_$how both_killed $how
 done
-run_case namespace_gone namespace_gone
-run_case namespace_number_again namespace_gone again
+run_long_case namespace_gone namespace_gone
+run_long_case namespace_number_again namespace_gone again
 run_case unprivileged unprivileged
 run_case read_only_dev read_only_dev
-run_case there_already there_already
+run_long_case there_already there_already
 run_case not_ours not_ours
 run_case wrong_usage wrong_usage
 finish_cases

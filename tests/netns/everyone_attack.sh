@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # The files of devices for all processes (`xroce serve --files`) where others are in the way: mounts
 # over ours and beneath them, nodes and directories that are theirs, a directory of ours that is
@@ -304,24 +305,24 @@ odd_names() {
 	done
 }
 
-for how in stopped killed; do
-	run_case covered_$how covered $how
-done
+run_case covered_stopped covered stopped
+run_long_case covered_killed covered killed
 run_case unmounted unmounted
 run_case nested nested
-run_case another_dev another_dev
+run_long_case another_dev another_dev
 run_case null_node null_node
 run_case empty_directory empty_directory
-for how in stop killed serve; do
-	run_case removed_$how removed $how
+run_case removed_killed removed killed
+for how in stop serve; do
+	run_long_case removed_$how removed $how
 done
-run_case keeper_stopped keeper_stopped
-run_case killed_anywhere killed_anywhere
-run_case changes changes
-run_case changes_first changes_first
-run_case come_and_go come_and_go
+run_long_case keeper_stopped keeper_stopped
+run_long_case killed_anywhere killed_anywhere
+run_long_case changes changes
+run_long_case changes_first changes_first
+run_long_case come_and_go come_and_go
 for how in stopped killed; do
-	run_case kept_open_$how kept_open $how
+	run_long_case kept_open_$how kept_open $how
 done
-run_case odd_names odd_names
+run_long_case odd_names odd_names
 finish_cases

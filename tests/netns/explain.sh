@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # `xroce explain` names what is wrong: faults are staged with programs that then stay as they are,
 # through a forwarder that loses, marks, spoils or cuts off what is too long; and of healthy pairs
@@ -435,28 +436,28 @@ usage() {
 }
 
 path_with -l 0
-run_case usage usage
-run_case healthy_pingpong healthy_pingpong
-run_case healthy_bulk healthy_bulk
+run_long_case usage usage
+run_long_case healthy_pingpong healthy_pingpong
+run_long_case healthy_bulk healthy_bulk
 run_case idle idle
-run_case waiting_for_a_peer waiting_for_a_peer
+run_long_case waiting_for_a_peer waiting_for_a_peer
 run_case wrong_key wrong_key
-run_case invalid_request invalid_request
-run_case cq_overrun cq_overrun
-run_case rnr_for_ever rnr_for_ever
-run_case peer_killed peer_killed
-run_case peer_gone_here peer_gone_here
-run_case peer_stopped peer_stopped
-run_case starved starved
-run_case link_down link_down
-run_case pkey_mismatch pkey_mismatch
-run_case mtu_of_path mtu_of_path
+run_long_case invalid_request invalid_request
+run_long_case cq_overrun cq_overrun
+run_long_case rnr_for_ever rnr_for_ever
+run_long_case peer_killed peer_killed
+run_long_case peer_gone_here peer_gone_here
+run_long_case peer_stopped peer_stopped
+run_long_case starved starved
+run_long_case link_down link_down
+run_long_case pkey_mismatch pkey_mismatch
+run_long_case mtu_of_path mtu_of_path
 run_case mtu_of_interface mtu_of_interface
-run_case loss loss
-run_case congestion congestion
-run_case spoiled spoiled
-run_case forged forged
-run_case ring_overflow ring_overflow
-run_case ring_overflow_starved ring_overflow_starved
+run_long_case loss loss
+run_long_case congestion congestion
+run_long_case spoiled spoiled
+run_long_case forged forged
+run_long_case ring_overflow ring_overflow
+run_long_case ring_overflow_starved ring_overflow_starved
 stop "$cable"
 finish_cases

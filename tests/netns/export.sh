@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # xroce export: what it says is OpenMetrics by a strict parser and promtool, and what xroce stat,
 # qp, cq and the maps say; totals outlive processes; series are bounded; clients that are many, slow
@@ -488,19 +489,19 @@ unit() {
 
 run_case nobody_there nobody_there
 run_case values values
-run_case text_format text_format
-run_case totals_outlive totals_outlive
-run_case first_becomes_one_of_several first_becomes_one_of_several
-run_case bounded bounded
-run_case hostile_names hostile_names
-run_case unprivileged unprivileged
-run_case broker_stands_still broker_stands_still
+run_long_case text_format text_format
+run_long_case totals_outlive totals_outlive
+run_long_case first_becomes_one_of_several first_becomes_one_of_several
+run_long_case bounded bounded
+run_long_case hostile_names hostile_names
+run_long_case unprivileged unprivileged
+run_long_case broker_stands_still broker_stands_still
 run_case http http
-run_case addresses addresses
-run_case clients clients
-run_case deaf_readers deaf_readers
-run_case memory memory
-run_case rules rules
-run_case dashboard dashboard
+run_long_case addresses addresses
+run_long_case clients clients
+run_long_case deaf_readers deaf_readers
+run_long_case memory memory
+run_long_case rules rules
+run_long_case dashboard dashboard
 run_case unit unit
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Processes that lie (hostile_maps.c): they rewrite every map that they have a descriptor of, while
 # each command looks into them, as root and as users, into files and on a terminal. The commands are
@@ -8,7 +9,9 @@
 # what a terminal obeys, or JSON that is none (lib/looker.py); and no row is one of another process
 # than whose the map is: those of an honest process are there as before.
 #
-# A new command goes into one of the four lists. XROCE_HOSTILE_ROUNDS=50 for long.
+# A new command goes into one of the four lists. XROCE_HOSTILE_ROUNDS=50 for more in the long tier.
+# The core looks with few commands, without sanitizers; tests/unit/test_hostile_maps.c reads maps of
+# any bytes there.
 . "$(dirname "$0")/lib/case.sh"
 
 # all that exist also have --json, and filters --dev and --pid
@@ -20,6 +23,7 @@ STREAMS=(trace)
 # neither, as they stand
 OTHERS=(list "list $IF_A" doctor "capture -d 1 -w $WORK/capture" "capture -d 1 -w -")
 ROUNDS=${XROCE_HOSTILE_ROUNDS:-1}
+is_core() { [ "${XROCE_CASES:-}" = core ]; }
 
 netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
@@ -34,8 +38,13 @@ ip link add $SECOND mtu 4500 netns $NS_A type veth peer name vd mtu 4500 netns $
 # The commands under sanitizers, where every user may read them.
 SAN=$WORK/san/bin/xroce
 mkdir -p "$WORK/san/bin" "$WORK/san/lib"
-"${MAKE:-make}" --no-print-directory -C "$here" BUILD="$BUILD-san" SAN=1 -j"$(nproc)" "$BUILD-san/bin/xroce" >"$WORK/make.out" 2>&1 || { cat "$WORK/make.out"; exit 1; }
-install -m 755 "$BUILD-san/bin/xroce" "$SAN"
+if is_core; then
+	install -m 755 "$XROCE" "$SAN"
+	TABLES=(qp) WATCHED=() STREAMS=() OTHERS=("list $IF_A")
+else
+	"${MAKE:-make}" --no-print-directory -C "$here" BUILD="$BUILD-san" SAN=1 -j"$(nproc)" "$BUILD-san/bin/xroce" >"$WORK/make.out" 2>&1 || { cat "$WORK/make.out"; exit 1; }
+	install -m 755 "$BUILD-san/bin/xroce" "$SAN"
+fi
 install -m 755 "$BUILD"/lib/lib*.so* "$WORK/san/lib/"
 install -m 755 "$TOOLS/hostile_maps" "$OWN/bin/"
 export ASAN_OPTIONS=detect_leaks=1:exitcode=99 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:exitcode=99

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # The subcommands that look into processes: what they show is what the processes are and did, as a
 # table and as JSON; filters; root sees all, and a user its own and nothing else.
@@ -295,15 +296,15 @@ wrong_usage() {
 	need_line shown '^usage: xroce clients '
 }
 
-run_case clients_nobody_there clients_nobody_there
-run_case clients_alone clients_alone
-run_case clients_asked_often clients_asked_often
+run_long_case clients_nobody_there clients_nobody_there
+run_long_case clients_alone clients_alone
+run_long_case clients_asked_often clients_asked_often
 run_case clients_of_broker clients_of_broker
 run_case maps_are_read_only maps_are_read_only
-run_case stat_of_two stat_of_two
+run_long_case stat_of_two stat_of_two
 run_case qp_waiting qp_waiting
-run_case qp_of_two qp_of_two
-run_case objects_of_two objects_of_two
-run_case qp_of_broker qp_of_broker
+run_long_case qp_of_two qp_of_two
+run_long_case objects_of_two objects_of_two
+run_long_case qp_of_broker qp_of_broker
 run_case wrong_usage wrong_usage
 finish_cases

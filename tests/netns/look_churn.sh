@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: long
 #
 # The commands that look into processes while these start, end and are killed, brokers come and go,
 # and interfaces are renamed and deleted: each ends as the manual page says, and nothing of a tracer

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # Pinned maps (user/attach/pin.h): what is pinned, for whom, that it is what the process counts;
 # that it goes with the process, however that ends; and directories in which nothing is pinned.
@@ -359,21 +360,21 @@ wrong_usage() {
 	XROCE_PIN=x in_a "$XROCE" run --dev $IF_A -- ibv_devinfo >"$WORK/run.out" 2>&1 || fail "a variable is no reason to fail"
 }
 
-run_case alone alone
+run_long_case alone alone
 run_case shared shared
-run_case grouped grouped
-run_case two_namespaces two_namespaces
-run_case dotted dotted
-run_case joined joined
+run_long_case grouped grouped
+run_long_case two_namespaces two_namespaces
+run_long_case dotted dotted
+run_long_case joined joined
 run_case killed_alone killed_alone
-run_case left_behind_alone left_behind alone
-run_case left_behind_broker left_behind broker
+run_long_case left_behind_alone left_behind alone
+run_long_case left_behind_broker left_behind broker
 run_case left_behind_stop left_behind stop
-run_case killed_broker killed_broker
-run_case spares_others spares_others
+run_long_case killed_broker killed_broker
+run_long_case spares_others spares_others
 run_case keeps_directory keeps_directory
-run_case hostile hostile
+run_long_case hostile hostile
 run_case not_mounted not_mounted
-run_case default_directory default_directory
+run_long_case default_directory default_directory
 run_case wrong_usage wrong_usage
 finish_cases

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # xroce ping: who answers and who does not, what is lost, sizes and the path MTU, its exit codes,
 # and its JSON. Between the ends lies a cable that loses what it is told to.
@@ -217,16 +218,16 @@ killed() {
 is_detached() { ! ip -n "$([ "$1" = a ] && echo $NS_A || echo $NS_B)" link show "$2" | grep -q xdp; }
 
 cable_with
-for family in v4 v6; do
-	run_case by_server_$family by_server $family
-	run_case by_rdma_cm_$family by_rdma_cm $family
-done
-run_case by_nobody by_nobody
-run_case each_other each_other
-run_case by_broker by_broker
-run_case losses losses
-run_case narrow narrow
-run_case json json
-run_case errors errors
+run_case by_server_v4 by_server v4
+run_case by_rdma_cm_v6 by_rdma_cm v6
+run_long_case by_server_v6 by_server v6
+run_long_case by_rdma_cm_v4 by_rdma_cm v4
+run_long_case by_nobody by_nobody
+run_long_case each_other each_other
+run_long_case by_broker by_broker
+run_long_case losses losses
+run_long_case narrow narrow
+run_long_case json json
+run_long_case errors errors
 run_case killed killed
 finish_cases

@@ -1,6 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
+# needs: userns
 #
 # The files that programs look for: /sys/class/infiniband and /dev/infiniband, which `xroce run`
 # shows what it runs, in a mount namespace, as root and as a user without privileges (there in a
@@ -451,33 +453,35 @@ ucx_chooses() {
 }
 
 for who in root user nobody; do
-	run_case files_$who files $who
-	run_case ibstat_$who ibstat_says $who
-	run_case keeps_all_$who keeps_all $who
-	run_case devices_beside_$who devices_beside $who
-	run_case ends_$who leaves_nothing $who TERM
-	run_case killed_$who leaves_nothing $who KILL
-	run_case same_process_$who same_process $who
-	run_case nested_$who nested $who
-	run_case not_wanted_$who not_wanted $who
+	run=run_case
+	[ $who != nobody ] || run=run_long_case
+	$run files_$who files $who
+	run_long_case ibstat_$who ibstat_says $who
+	run_long_case keeps_all_$who keeps_all $who
+	run_long_case devices_beside_$who devices_beside $who
+	run_long_case ends_$who leaves_nothing $who TERM
+	$run killed_$who leaves_nothing $who KILL
+	run_long_case same_process_$who same_process $who
+	run_long_case nested_$who nested $who
+	run_long_case not_wanted_$who not_wanted $who
 done
-run_case files_down files_down
-run_case files_umask files_umask
+run_long_case files_down files_down
+run_long_case files_umask files_umask
 run_case mounts_apart mounts_apart
-run_case siblings siblings
-run_case container_apart container_apart
-run_case own_lock own_lock
-run_case others_lock others_lock
-run_case broker_of_group broker_of_group
+run_long_case siblings siblings
+run_long_case container_apart container_apart
+run_long_case own_lock own_lock
+run_long_case others_lock others_lock
+run_long_case broker_of_group broker_of_group
 run_case no_broker no_broker
-run_case root_has_it root_has_it
+run_long_case root_has_it root_has_it
 for who in bounded rooted numberless capable; do
-	run_case refused_$who refused $who
+	run_long_case refused_$who refused $who
 done
 run_case set_uid set_uid
-run_case library_alone library_alone
+run_long_case library_alone library_alone
 run_case doctor_knows doctor_knows
-run_case ucx_root ucx_chooses root
+run_long_case ucx_root ucx_chooses root
 serve a $IF_A && serve b $IF_B || { cat "$WORK/case.notes"; exit 1; }
-run_case ucx_user ucx_chooses user
+run_long_case ucx_user ucx_chooses user
 finish_cases

@@ -1,6 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
+# needs: userns
 #
 # The counters among the files that `xroce run` shows: what they say when they are read is what
 # `xroce stat --json` says and what the maps have, of the processes that the user may see; the
@@ -365,22 +367,26 @@ mkfifo -m 666 "$OWN/go" "$OWN/never"
 mknod -m 600 "$OWN/closed" c 10 229
 
 for who in root user nobody; do
-	run_case form_$who form $who
-	run_case unseen_$who unseen $who
-	run_case killed_program_$who killed_program $who
-	run_case nested_$who nested $who
-	run_case not_wanted_$who not_wanted $who
-	run_case no_device_$who no_device $who /dev/null 'Invalid argument'
+	run=run_case
+	[ $who != nobody ] || run=run_long_case
+	$run form_$who form $who
+	run_long_case unseen_$who unseen $who
+	$run killed_program_$who killed_program $who
+	run_long_case nested_$who nested $who
+	run_long_case not_wanted_$who not_wanted $who
+	run_long_case no_device_$who no_device $who /dev/null 'Invalid argument'
 done
 run_case may_not_open no_device user "$OWN/closed" 'Permission denied'
 run_case first_process first_process
-run_case agree_alone agree_alone
+run_long_case agree_alone agree_alone
 run_case live live
-run_case becomes_nobody becomes_nobody
+run_long_case becomes_nobody becomes_nobody
 run_case killed_parent killed_parent
-run_case killed_server killed_server
-run_case interface_gone interface_gone
-serve a $IF_A && broker_of_a=$broker && serve b $IF_B || { cat "$WORK/case.notes"; exit 1; }
-run_case agree_shared agree_shared
-run_case thousand_reads thousand_reads
+run_long_case killed_server killed_server
+run_long_case interface_gone interface_gone
+if [ "${XROCE_CASES:-}" != core ]; then
+	serve a $IF_A && broker_of_a=$broker && serve b $IF_B || { cat "$WORK/case.notes"; exit 1; }
+fi
+run_long_case agree_shared agree_shared
+run_long_case thousand_reads thousand_reads
 finish_cases

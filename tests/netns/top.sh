@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # xroce top in a terminal (tmux): each key, another size, ^Z, each way that it ends; programs that
 # come and are killed; names that a terminal must not obey. As tables and JSON: no escape codes, and
@@ -433,19 +434,19 @@ wrong_usage() {
 }
 
 run_case keys_and_views keys_and_views
-run_case paused_stays paused_stays
-run_case resized resized
-run_case stopped stopped
-run_case ends_give_back ends_give_back
+run_long_case paused_stays paused_stays
+run_long_case resized resized
+run_long_case stopped stopped
+run_long_case ends_give_back ends_give_back
 run_case terminal_gone terminal_gone
-run_case terminal_hangs terminal_hangs
-run_case one_write_a_frame one_write_a_frame
-run_case watched_is_killed watched_is_killed
-run_case interface_comes interface_comes
+run_long_case terminal_hangs terminal_hangs
+run_long_case one_write_a_frame one_write_a_frame
+run_long_case watched_is_killed watched_is_killed
+run_long_case interface_comes interface_comes
 run_case hostile_name hostile_name
-run_case colours_and_locale colours_and_locale
-run_case tables tables
-run_case rates_are_counters rates_are_counters
-run_case own_and_others own_and_others
+run_long_case colours_and_locale colours_and_locale
+run_long_case tables tables
+run_long_case rates_are_counters rates_are_counters
+run_long_case own_and_others own_and_others
 run_case wrong_usage wrong_usage
 finish_cases

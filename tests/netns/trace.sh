@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # xroce trace: each event that the process counts has a line, each packet too; filters; what a
 # dead peer leads to.
@@ -113,11 +114,11 @@ asks() {
 	stop "$server"
 }
 
-run_case events_are_counted events_are_counted
+run_long_case events_are_counted events_are_counted
 run_case filters filters
 run_case dead_peer dead_peer
 if [ -z "${XROCE_TEST_BROKER:-}" ]; then
-	run_case asks_once asks never 1
+	run_long_case asks_once asks never 1
 	run_case asks_at_the_door asks auto 0
 fi
 finish_cases

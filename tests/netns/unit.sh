@@ -1,6 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
+# needs: systemd
 #
 # The systemd unit as it stands, by a systemd that is the first process of a container
 # (systemd-nspawn) on a root file system that is this machine's /usr: with its capabilities, system
@@ -135,13 +137,14 @@ files() {
 has_files() { inside test -e /sys/class/infiniband/$DEV_A/node_type && inside test -c /dev/infiniband/$DEV_A; }
 
 run_case verified verified
+[ "${XROCE_CASES:-}" != core ] || finish_cases
 gids_for v4 || { cat "$WORK/case.notes"; exit 1; }
 boot || { echo "skip unit systemd does not run in a container here: $(tail -1 "$WORK/nspawn.out")"; exit 0; }
-run_case serves serves
-run_case programs pingpong
-run_case restarted restarted
-run_case stopped stopped
-run_case files files
+run_long_case serves serves
+run_long_case programs pingpong
+run_long_case restarted restarted
+run_long_case stopped stopped
+run_long_case files files
 kill -s RTMIN+3 "$init"
 finish "$nspawn" 30
 finish_cases
