@@ -1,12 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_PYVERBS_EVERY=4
+# tier: long long
 # needs: hugepages
 #
 # rdma-core's own test-suite, pyverbs, under `xroce run`, on one interface against itself:
 # pyverbs.sh [BUILD [PATTERN...]]. It is Debian's (packages rdma-core and python3-pyverbs) and runs
 # as it is, one process a test; each_test.py says what is printed, pyverbs-skips.txt which tests are
-# skipped and why. PATTERNs are parts of tests' names, for instance test_mr.
+# skipped and why. PATTERNs are parts of tests' names, for instance test_mr. XROCE_PYVERBS_EVERY=4
+# runs one test in four.
 #
 # Eight huge pages more are there for as long as it runs, if the kernel gives them.
 here=$(cd "$(dirname "$0")/../.." && pwd) || exit 1

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
-# tier: core
+# tier: core XROCE_CASES=core
+# tier: long long XROCE_CASES=long
 #
 # What the commands that look and measure make of arguments that nobody means, and of output that
 # cannot be written: the exit status of the manual page, no crash, nothing that a terminal obeys.
@@ -195,8 +196,8 @@ run_case arguments_of_no_value of_no_value
 run_case arguments_numbers numbers
 run_case arguments_words words
 run_case arguments_interfaces interfaces
-run_case arguments_strange_interface strange_interface
+run_long_case arguments_strange_interface strange_interface
 run_case arguments_repeated repeated
-run_case output_cannot_be_written cannot_be_written
+run_long_case output_cannot_be_written cannot_be_written
 run_case output_nobody_reads nobody_reads
 finish_cases

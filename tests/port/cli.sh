@@ -2,19 +2,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
 #
-# The xroce command itself: what run sets and returns, what list and doctor say of interfaces in
-# every condition, and that neither changes one.
-. "$(dirname "$0")/../netns/lib/case.sh"
-netns_pair 4500
-
-# try STATUS COMMAND...: run it on A, bounded; output in cli.out.
-try() {
-	local want=$1 status
-	shift
-	in_a timeout 30 "$@" >"$WORK/cli.out" 2>&1
-	status=$?
-	[ $status -eq "$want" ] || { fail "$* ends with $status, not $want"; show cli; }
-}
+# The xroce command itself: its usage, the environment and status of `xroce run`, and what `xroce
+# list` prints of an interface in every condition.
+. "$(dirname "$0")/lib/cli.sh"
 
 usage() {
 	local word
@@ -130,12 +120,6 @@ run_installed() {
 	need_line cli 'colon'
 }
 
-# mtu N: on both ends.
-mtu() {
-	in_a ip link set $IF_A mtu "$1"
-	in_b ip link set $IF_B mtu "$1"
-}
-
 list_link() {
 	try 0 "$XROCE" list $IF_A
 	need_line cli "^$DEV_A\$"
@@ -216,13 +200,6 @@ list_sent() {
 }
 list_says() { try 0 "$XROCE" list $IF_A && grep -qE "$1" "$WORK/cli.out"; }
 
-# The TAP device that frames are redirected from: tried out, and what is lost without it.
-# json EXPRESSION: of the document that was printed, d
-json() {
-	python3 -c 'import json, sys
-d = json.load(open(sys.argv[1]))
-print(eval(sys.argv[2]))' "$WORK/cli.out" "$1" 2>&1
-}
 
 # The same as the lines have.
 list_json() {
@@ -255,202 +232,6 @@ list_json() {
 	stop "$server"
 	stop "$broker"
 }
-has_broker() { in_a "$XROCE" list $IF_A | grep -q 'broker *pid'; }
-
-doctor_json() {
-	try 0 "$XROCE" doctor --json $IF_A
-	need_equal "failures" "$(json 'd["failures"]')" 0
-	need_equal "of the interface" "$(json '[f["level"] for f in d["findings"] if f.get("interface") == "'$IF_A'" and f["what"] == "link"]')" "['ok']"
-	need_equal "a finding of the host" "$(json '[f["level"] for f in d["findings"] if f["interface"] is None and f["what"] == "privileges"]')" "['ok']"
-	need_equal "names" "$(json '{tuple(f) for f in d["findings"]}')" "{('level', 'interface', 'what', 'finding', 'remedy')}"
-	cp "$WORK/cli.out" "$WORK/doctor.json"
-	try 0 "$XROCE" doctor $IF_A
-	need_equal "as many as there are lines" "$(wc -l <"$WORK/cli.out")" "$(grep -c '"level"' "$WORK/doctor.json")"
-	in_a ip link set $IF_A mtu 100
-	try 1 "$XROCE" doctor $IF_A -j
-	need_equal "what fails" "$(json '[(f["what"], f["remedy"] != "") for f in d["findings"] if f["level"] == "fail"][0]')" "('MTU', True)"
-	need_equal "failures" "$(json 'd["failures"] > 0')" True
-	mtu 4500
-	try 2 "$XROCE" doctor --nosuch
-	try 2 "$XROCE" list --json $IF_A lo
-}
-
-# What takes long says so on a terminal, and nowhere else.
-progress_on_a_terminal() {
-	try 0 script -qec "$XROCE capture -d 1 -w $WORK/none.pcapng $IF_A" "$WORK/typed"
-	grep -qaP '\r\x1b\[K0 packets received, 0 dropped, 0 sent; ' "$WORK/typed" || fail "capture says nothing on a terminal"
-	grep -qaP 'ends it\r\x1b\[Kxroce capture: 0 packets received' "$WORK/typed" || fail "the line stays"
-	in_a "$XROCE" capture -d 1 -w "$WORK/none.pcapng" $IF_A >"$WORK/cli.out" 2>&1
-	need_no_line cli 'ends it'
-	grep -qP '\x1b' "$WORK/cli.out" && fail "escape codes in a file"
-	start typing a script -qefc "$XROCE serve $IF_A" "$WORK/typed"
-	wait_until 10 grep -qaF "serves $IF_A; ^C ends it" "$WORK/typed" || fail "serve says nothing on a terminal"
-	try 0 "$XROCE" stop $IF_A
-	finish "$child" 10 || fail "serve ends with $?"
-}
-
-doctor_redirection() {
-	local -x XROCE_XDP=native
-	try 0 "$XROCE" doctor $IF_A
-	need_line cli '^ok    redirection: '
-	need_line cli "^ok    $IF_A MTU: 4500 gives path MTU 4096; programs are told 2048"
-	try 0 unshare --mount sh -c 'mount -t tmpfs tmpfs /dev/net && exec "$1" doctor "$2"' - "$XROCE" $IF_A
-	need_line cli '^warn  redirection: .*another way, which is slower: making a TAP device: No such file.* -> .modprobe tun.'
-	need_line cli "^ok    $IF_A MTU: 4500 gives path MTU 4096\$"
-	try 0 setpriv --bounding-set -sys_admin "$XROCE" doctor $IF_A
-	need_line cli '^warn  redirection: .*making a network namespace: .* -> run with CAP_SYS_ADMIN'
-	in_a ip -o link show | grep -q 'xroce[0-9]' && fail "doctor leaves a TAP device"
-	return 0
-}
-
-doctor_healthy() {
-	try 0 "$XROCE" doctor $IF_A
-	need_no_line cli '^(FAIL|warn)'
-	need_line cli '^ok    XDP program: loads'
-	need_line cli '^ok    bpf_link: '
-	need_line cli '^ok    AF_XDP: '
-	need_line cli '^ok    segmentation: '
-	need_line cli "^ok    $IF_A XDP mode: generic: what veth sends"
-	need_line cli "^ok    $IF_A XDP hook: free"
-	need_line cli "^ok    $IF_A MTU: 4500 gives path MTU 4096"
-	try 0 "$XROCE" doctor
-	need_line cli "^ok    $IF_A link: up"
-	need_no_line cli ' lo link'
-	try 0 "$XROCE" doctor lo
-	need_line cli '^ok    lo XDP mode: generic'
-	try 0 env XROCE_XDP=native "$XROCE" doctor $IF_A
-	need_line cli "^ok    $IF_A XDP mode: native \\(veth"
-	xdp_off $NS_A $IF_A || fail "doctor leaves XDP attached"
-}
-
-# Without capabilities, and as another user without any right to look around.
-doctor_unprivileged() {
-	mkdir -p "$WORK/open/bin" && cp "$XROCE" "$WORK/open/bin/" && chmod a+x "$WORK" "$WORK/open" "$WORK/open/bin"
-	try 1 setpriv --bounding-set -all "$XROCE" doctor $IF_A
-	need_line cli '^FAIL  privileges: missing CAP_NET_ADMIN CAP_BPF CAP_NET_RAW -> run as root'
-	need_line cli "^ok    $IF_A link"
-	try 1 setpriv --reuid 65534 --regid 65534 --clear-groups "$WORK/open/bin/xroce" doctor $IF_A
-	need_line cli '^FAIL  privileges'
-	need_line cli "^ok    $IF_A XDP hook: free"
-	try 0 setpriv --reuid 65534 --regid 65534 --clear-groups "$WORK/open/bin/xroce" list $IF_A
-	need_line cli "GID 0 +::ffff:$IP4_A"
-	try 1 setpriv --bounding-set -net_raw "$XROCE" doctor $IF_A
-	need_line cli '^FAIL  privileges: missing CAP_NET_RAW '
-	# No way to make a namespace: the rest is told by what can be tried without.
-	try 0 setpriv --bounding-set=-all,+net_admin,+bpf,+perfmon,+net_raw,+ipc_lock "$XROCE" doctor $IF_A
-	need_line cli '^ok    XDP program: loads'
-	need_line cli '^ok    AF_XDP: sockets can be made'
-	# Only what the verifier says of the program can tell whether it wants a capability more:
-	# doctor names it, or all is well.
-	in_a setpriv --bounding-set=-all,+net_admin,+bpf,+net_raw,+ipc_lock "$XROCE" doctor $IF_A >"$WORK/cli.out" 2>&1
-	need_line cli '^(ok    XDP program: loads|FAIL  XDP program: .* -> run as root, or with CAP_PERFMON)'
-	# Root of a user namespace only.
-	try 1 unshare --user --map-root-user "$XROCE" doctor $IF_A
-	need_line cli '^FAIL  privileges: those of a user namespace'
-}
-
-# locked BYTES: how a program runs that may lock no more than that.
-locked() { echo prlimit --memlock="$1:$1" setpriv --bounding-set -ipc_lock,-sys_resource; }
-
-doctor_limits() {
-	# shellcheck disable=SC2046
-	try 1 $(locked 65536) "$XROCE" doctor $IF_A
-	need_line cli '^FAIL  locked memory: 64 KiB'
-	need_line cli '^FAIL  AF_XDP: sockets do not bind: .* -> raise'
-}
-
-doctor_limits_lifted() {
-	skip_reason='no CAP_SYS_RESOURCE here'
-	prlimit --memlock=unlimited:unlimited true 2>/dev/null || return 77
-	# shellcheck disable=SC2046
-	try 0 $(locked unlimited) "$XROCE" doctor $IF_A
-	need_line cli '^ok    locked memory: not limited$'
-	try 0 prlimit --memlock=65536:65536 setpriv --bounding-set -ipc_lock "$XROCE" doctor $IF_A
-	need_line cli '^ok    locked memory: not limited .CAP_SYS_RESOURCE'
-	need_line cli '^ok    AF_XDP: sockets bind'
-}
-
-doctor_mtu() {
-	mtu 1500
-	try 0 "$XROCE" doctor $IF_A
-	need_line cli "^warn  $IF_A MTU: 1500 gives path MTU 1024; path MTU 4096 needs 4184 -> .ip link set $IF_A mtu 4500"
-	mtu 300
-	try 1 "$XROCE" doctor $IF_A
-	need_line cli "^FAIL  $IF_A MTU: 300 is too small"
-	try 0 "$XROCE" list $IF_A
-	need_line cli 'path MTU +none'
-	mtu 4500
-	# A small MTU switches IPv6 off.
-	in_a ip addr replace $IP6_A/64 dev $IF_A nodad
-	in_b ip addr replace $IP6_B/64 dev $IF_B nodad
-}
-
-doctor_link_and_addresses() {
-	in_b ip link set $IF_B down
-	try 1 "$XROCE" doctor $IF_A
-	need_line cli "^FAIL  $IF_A link: down -> "
-	in_b ip link set $IF_B up
-	in_a ip link add bare type bridge
-	in_a ip link set bare addrgenmode none
-	try 1 "$XROCE" doctor bare
-	need_line cli '^FAIL  bare addresses: none, so no GID -> .ip address add'
-	need_line cli '^warn  bare XDP mode: generic: bridge has no native XDP'
-	in_a ip link del bare
-	unshare --net "$XROCE" doctor >"$WORK/cli.out" 2>&1
-	need_equal "exit status" $? 1
-	need_line cli '^FAIL  interfaces: none'
-}
-
-# hook_taken OPTION MODE OFF: another program on the hook, put there by ip(8).
-hook_taken() {
-	local option=$1 mode=$2 off=$3
-
-	printf '__attribute__((section("xdp"), used)) int other(void *ctx) { return 2; }\nchar l[] __attribute__((section("license"), used)) = "GPL";\n' \
-		>"$WORK/other.c"
-	clang -target bpf -O2 -g -c "$WORK/other.c" -o "$WORK/other.o" || return
-	mtu 1500 # what a program without xdp.frags takes
-	# ip mounts bpffs when it loads a program, and leaves it: in a mount namespace of its own it
-	# goes with it.
-	in_a unshare --mount ip link set $IF_A "$option" obj "$WORK/other.o" sec xdp || return
-	try 1 "$XROCE" doctor $IF_A
-	need_line cli "^FAIL  $IF_A XDP hook: taken by another program, id [0-9]+, other, $mode mode -> .*ip link set dev $IF_A $off off"
-	try 0 "$XROCE" list $IF_A
-	need_line cli "XDP +$mode, program [0-9]+ other\$"
-	xdp_on $NS_A $IF_A || fail "the other program is gone"
-	in_a ip link set $IF_A "$option" off
-	mtu 4500
-}
-
-# The holder of an interface is known by an abstract socket, whoever binds it; and not by another
-# interface's.
-held() {
-	local ifindex
-
-	ifindex=$(in_a ip -o link show dev $IF_A | cut -d: -f1)
-	start holder a perl -MSocket -e 'socket(S, AF_UNIX, SOCK_STREAM, 0) && bind(S, pack_sockaddr_un("\0xroce/$ARGV[0]")) && listen(S, 9) or die;
-		$| = 1; print "listens\n"; sleep 60' "$ifindex"
-	wait_until 10 grep -q listens "$WORK/holder.out" || fail "no holder"
-	try 0 "$XROCE" doctor $IF_A
-	need_line cli "^warn  $IF_A XDP hook: in use by perl \\(pid $child\\)"
-	try 0 "$XROCE" list $IF_A
-	need_line cli "in use +by perl \\(pid $child\\)"
-	try 0 "$XROCE" doctor lo
-	need_line cli '^ok    lo XDP hook: free'
-	stop "$child"
-}
-
-# The kernel's own RDMA devices, as sysfs would show them.
-kernel_rdma() {
-	local gid=$WORK/class/infiniband/rxe7/ports/1/gid_attrs/ndevs
-
-	mkdir -p "$gid" && echo $IF_A >"$gid/0" && mkdir -p "$WORK/class/infiniband/mlx5_0/ports/1/gid_attrs/ndevs"
-	# and one of ours, as `xroce run` shows it
-	cp -r "$WORK/class/infiniband/rxe7" "$WORK/class/infiniband/$DEV_A"
-	try 0 unshare --mount sh -c 'mount --bind "$1" /sys/class && exec "$2" doctor "$3"' - "$WORK/class" "$XROCE" $IF_A
-	need_line cli "^warn  $IF_A kernel RDMA: rxe7 is on this interface too.*rdma link delete rxe7"
-	need_no_line cli mlx5_0
-	need_no_line cli "rdma link delete $DEV_A"
-}
 
 run_case usage usage
 run_case run_environment run_environment
@@ -462,17 +243,4 @@ run_case list_link list_link
 run_case list_sends list_sends
 run_case list_sent list_sent
 run_case list_json list_json
-run_case doctor_json doctor_json
-run_case progress_on_a_terminal progress_on_a_terminal
-run_case doctor_healthy doctor_healthy
-run_case doctor_redirection doctor_redirection
-run_case doctor_unprivileged doctor_unprivileged
-run_case doctor_limits doctor_limits
-run_case doctor_limits_lifted doctor_limits_lifted
-run_case doctor_mtu doctor_mtu
-run_case doctor_link_and_addresses doctor_link_and_addresses
-run_case hook_taken_native hook_taken xdpdrv native xdp
-run_case hook_taken_generic hook_taken xdpgeneric generic xdpgeneric
-run_case held held
-run_case kernel_rdma kernel_rdma
 finish_cases

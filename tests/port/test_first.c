@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* tier: core */
+/* tier: long */
 /*
  * user/port/share.c and user/attach/first.c: a port that is alone on its interface becomes one of
  * several and alone again, with a broker of the test's own in place of `xroce serve`, which keeps
