@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* tier: core */
 /* ibv_event_type_str(3): the names of events, and of node types and port states. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+
 #include "man.h"
 
 #define ENUM_MAX 64
@@ -84,9 +87,29 @@ static bool port_states(void)
 	return describes(port_name, values, sizeof(values) / sizeof(values[0]));
 }
 
+/* A private symbol of rdma-core 53 and later, which verbs.h of 44 does not declare. */
+static const char *(*opcode_str)(int value);
+
+static bool opcodes(void)
+{
+	static const int values[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM, IBV_WR_SEND,
+				      IBV_WR_SEND_WITH_IMM, IBV_WR_RDMA_READ,
+				      IBV_WR_ATOMIC_CMP_AND_SWP, IBV_WR_ATOMIC_FETCH_AND_ADD,
+				      IBV_WR_LOCAL_INV, IBV_WR_BIND_MW, IBV_WR_SEND_WITH_INV,
+				      IBV_WR_TSO, IBV_WR_DRIVER1, 14, IBV_WR_ATOMIC_WRITE };
+
+	opcode_str = dlvsym(RTLD_DEFAULT, "ibv_wr_opcode_str", "IBVERBS_PRIVATE_34");
+	MUST(opcode_str);
+	MUST(!strcmp(opcode_str(IBV_WR_RDMA_WRITE), "rdma-write"));
+	MUST(!strcmp(opcode_str(IBV_WR_ATOMIC_FETCH_AND_ADD), "atomic-fetch-and-add"));
+	MUST(!strcmp(opcode_str(12), "unknown"));
+	return describes(opcode_str, values, sizeof(values) / sizeof(values[0]));
+}
+
 const struct test_case man_cases[] = {
 	CASE(events),
 	CASE(node_types),
 	CASE(port_states),
+	CASE(opcodes),
 	{ 0 },
 };

@@ -96,3 +96,27 @@ EXPORT const char *ibv_wc_status_str(enum ibv_wc_status status)
 
 	return NAME(names, status);
 }
+
+/* A private symbol of rdma-core 53 and later, declared by its verbs.h alone. */
+EXPORT const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode);
+EXPORT const char *ibv_wr_opcode_str(enum ibv_wr_opcode opcode)
+{
+	static const char *const names[] = {
+		[IBV_WR_RDMA_WRITE] = "rdma-write",
+		[IBV_WR_RDMA_WRITE_WITH_IMM] = "rdma-write-with-imm",
+		[IBV_WR_SEND] = "send",
+		[IBV_WR_SEND_WITH_IMM] = "send-with-imm",
+		[IBV_WR_RDMA_READ] = "rdma-read",
+		[IBV_WR_ATOMIC_CMP_AND_SWP] = "atomic-cmp-and-swp",
+		[IBV_WR_ATOMIC_FETCH_AND_ADD] = "atomic-fetch-and-add",
+		[IBV_WR_LOCAL_INV] = "local-inv",
+		[IBV_WR_BIND_MW] = "bind-mw",
+		[IBV_WR_SEND_WITH_INV] = "send-with-inv",
+		[IBV_WR_TSO] = "tso",
+		[IBV_WR_DRIVER1] = "driver1",
+		[14] = "flush", /* IBV_WR_FLUSH, which rdma-core 44 does not have */
+		[IBV_WR_ATOMIC_WRITE] = "atomic-write",
+	};
+
+	return NAME(names, opcode);
+}
