@@ -393,6 +393,7 @@ static bool devices(void)
 		MUST(again[i] == list[i]);
 	rdma_free_devices(again);
 	rdma_free_devices(list);
+	rdma_free_devices(NULL);
 	MUST_EQ(rdma_destroy_id(id), 0);
 	rdma_destroy_event_channel(ch);
 	return true;

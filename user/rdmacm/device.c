@@ -404,6 +404,9 @@ EXPORT struct ibv_context **rdma_get_devices(int *num_devices)
 
 EXPORT void rdma_free_devices(struct ibv_context **list)
 {
+	/* Ceph frees a list that it did not get; rdma-core's returns. */
+	if (!list)
+		return;
 	rdmacm_enter();
 	for (u32 i = 0; list[i]; i++)
 		for (struct rdmacm_device *dev = devices; dev; dev = dev->next)
