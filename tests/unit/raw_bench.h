@@ -82,7 +82,7 @@ static inline struct raw_flow *attach(struct qp *qp, const struct xroce_flow_key
 			       const struct xroce_flow_key *mask, u32 order)
 {
 	const struct raw_rule rule = { .value = *value, .mask = *mask, .order = order };
-	struct raw_flow *flow;
+	struct raw_flow *flow = NULL; /* as gcc 14 wants it */
 
 	assert_int_equal(raw_attach(engine, qp, &rule, &flow), 0);
 	return flow;
@@ -131,7 +131,7 @@ static inline enum xroce_drop input(const u8 *frame, u32 len)
 
 static inline struct raw_flow *attach_rule(struct qp *qp, const struct raw_rule *rule)
 {
-	struct raw_flow *flow;
+	struct raw_flow *flow = NULL; /* as gcc 14 wants it */
 
 	assert_int_equal(raw_attach(engine, qp, rule, &flow), 0);
 	return flow;
