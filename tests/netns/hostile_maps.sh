@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core XROCE_CASES=core
-# tier: long long XROCE_CASES=long
+# tier: long long
+# needs: build-san
 #
 # Processes that lie (hostile_maps.c): they rewrite every map that they have a descriptor of, while
 # each command looks into them, as root and as users, into files and on a terminal. The commands are
@@ -47,7 +48,8 @@ else
 fi
 install -m 755 "$BUILD"/lib/lib*.so* "$WORK/san/lib/"
 install -m 755 "$TOOLS/hostile_maps" "$OWN/bin/"
-export ASAN_OPTIONS=detect_leaks=1:exitcode=99 UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1:exitcode=99
+export ASAN_OPTIONS="${ASAN_OPTIONS:-detect_leaks=1}:exitcode=99"
+export UBSAN_OPTIONS="${UBSAN_OPTIONS:-print_stacktrace=1:halt_on_error=1}:exitcode=99"
 
 # One process judges all commands.
 coproc LOOKER {
