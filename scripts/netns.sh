@@ -173,7 +173,7 @@ netns_cleanup() {
 		ip netns del "$ns"
 	done
 	netns_made=()
-	rm -rf "$WORK"
+	rm -rf --one-file-system "$WORK"
 }
 trap netns_cleanup EXIT
 trap 'exit 129' HUP

@@ -12,7 +12,8 @@ cd "$here" || exit 1
 BUILD=${1:-build}
 program=$(basename "$0" .sh)
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+# Never into what a test may have mounted there.
+trap 'rm -rf --one-file-system "$work"' EXIT
 unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 export LC_ALL=C
 

@@ -14,7 +14,7 @@ deb=$(realpath "${1:-/nonexistent}")
 set --
 . "$(dirname "$0")/../lib/case.sh"
 . scripts/netns.sh
-trap 'umount -R "$root" 2>/dev/null; rm -rf "$work"; netns_cleanup' EXIT
+trap 'umount -lR "$root" 2>/dev/null; rm -rf --one-file-system "$work"; netns_cleanup' EXIT
 
 mirror=$(scripts/mirror.sh)
 release=$(. /etc/os-release && echo "$VERSION_CODENAME")
