@@ -16,8 +16,10 @@ capture() {
 	shift 2
 	rm -f "$WORK/$name.pcapng"*
 	start "$name" "$ns" "$XROCE" capture -w "$WORK/$name.pcapng" "$@"
-	wait_until 10 test -s "$WORK/$name.pcapng" || wait_until 1 test -s "$WORK/$name.pcapng0" || fail "$name does not begin"
+	wait_until 10 has_begun "$name" || fail "$name does not begin"
 }
+# With -C the first file has a number.
+has_begun() { [ -s "$WORK/$1.pcapng" ] || [ -s "$WORK/$1.pcapng0" ]; }
 
 # captured NAME: it ends by itself or is ended; what it wrote is in $WORK/NAME.packets
 captured() {
