@@ -13,7 +13,8 @@ case ${BUILD:?} in
 *-tsan)
 	# TSan does not see that the library closes descriptors by the system call itself: the next
 	# descriptor of that number looks like the one before. A program that asks for a broker
-	# forks one.
+	# forks one, by a helper that shares the memory of the process: TSan loses the order of
+	# events there, so programs of this build find a broker that serves already.
 	printf 'race:%s\n' kernel_event_make kernel_set_make >"${WORK:?}/suppressions"
 	export TSAN_OPTIONS="${TSAN_OPTIONS:-exitcode=66}:die_after_fork=0:print_suppressions=0"
 	TSAN_OPTIONS+=":suppressions=$WORK/suppressions"

@@ -3,7 +3,8 @@
 # tier: core XROCE_CASES=core
 # tier: long long XROCE_CASES=long
 # tier: long san XROCE_CASE=@(udp4|tagged|fragments_by_address|events_*|without_*|with_*)
-# tier: long tsan XROCE_CASE=@(udp4|tagged|fragments_by_address|events_*|without_*|with_*)
+# tier: long tsan XROCE_CASE=@(udp4|tagged|fragments_by_address|events_*|without_*)
+# tier: long tsan_broker XROCE_CASE=with_a_broker XROCE_TEST_BROKER=1
 #
 # Receive side scaling: the frames of a raw packet QP in the work queues of its table, each in the
 # one that the hash of its headers says and in no other, by polling and by events. On two receive
