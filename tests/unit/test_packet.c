@@ -561,7 +561,8 @@ static void packet_parse__ipv6_fragment_header(void **state)
 
 static u32 add_tag(u8 *frame, u32 len, u16 type, u16 tci)
 {
-	if (len < 12 || len > PACKET_FRAME_MAX - 4) /* gcc 14 sees that the subtraction could wrap */
+	/* gcc 14 sees that the subtraction could wrap */
+	if (len < 12 || len > PACKET_FRAME_MAX - 4)
 		fail();
 	memmove(frame + 16, frame + 12, len - 12);
 	frame[12] = (u8)(type >> 8);
