@@ -228,6 +228,8 @@ class Pool:
             r.process.wait()
             self.left.append(r.program)
         self.running.clear()
+        self.left += self.queue
+        self.queue.clear()
         for number, handler in handlers.items():
             signal.signal(number, handler)
 
