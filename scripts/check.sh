@@ -5,7 +5,7 @@
 # any it runs the core.
 #
 #   check.sh netns-data                            one program
-#   check.sh --repeat 20 --load 4 netns-data       20 times, beside four busy processes
+#   check.sh --repeat 20 --load 4 netns-data       20 times, under the load of four processes
 #   check.sh --part netns                          all programs of a part
 #   check.sh --tier all                            everything
 cd "$(dirname "$0")/.." || exit 1

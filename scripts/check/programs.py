@@ -237,7 +237,7 @@ def builds(programs, make, jobs):
         result.append(Program('build', 'tree', 'core', 'step',
                               (*base, f'-j{jobs}', 'BUILD={build}', *goals), after='',
                               is_build=True, weight=2 * jobs))
-    # Beside each other and the first programs.
+    # At the same time as each other and the first programs.
     for mode, variable in SANITIZERS.items():
         mine = [p for p in programs if p.after == 'build-' + mode]
         if mine:

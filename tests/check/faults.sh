@@ -63,7 +63,7 @@ faults__says_too_little() {
 	ends '0 passed, 1 failed, 0 skipped' unit-test_absent
 }
 
-# What it prints is looked at also where all results are ok.
+# The output of a program is searched also if all its results are ok.
 faults__output_tells_of_a_fault() {
 	local text
 	for text in '==1==ERROR: AddressSanitizer: heap-use-after-free' 'a.c:3:4: runtime error: signed integer overflow' \

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # tier: core
 #
-# What the check runs, beside what, and when a case is tried again. runs.sh [BUILD]
+# Which programs the check runs at the same time, and when it tries a case again. runs.sh [BUILD]
 . "$(dirname "$0")/lib/tree.sh"
 
 runs__late_case_is_tried_once() {
@@ -30,7 +30,7 @@ runs__two_late_cases_at_most() {
 	ends '0 passed, 3 failed, 0 skipped' netns-l4
 }
 
-# The second run must judge the late cases, and those alone; the first must have come to its end.
+# The second run must judge the late cases and no others; the first must have ended with status 75.
 runs__second_run_judges_the_late_cases() {
 	local second status
 	for second in 'echo ok other' 'echo ok b; echo ok other' 'echo "skip b no"' 'echo "not ok b"; exit 1' \
@@ -105,7 +105,7 @@ runs__modes_and_variables() {
 long netns    netns-modes-two XROCE_X=2" ]
 }
 
-# Two that hold a lock never run at the same time; one that needs the machine alone beside no other.
+# Programs that need one lock never run at the same time. `alone` runs without any other program.
 runs__locks() {
 	local i lines="exec 9>$work/lock; flock -n 9 || { echo 'not ok lock'; exit 1; }; sleep 0.3; echo ok lock"
 	for i in 1 2 3; do

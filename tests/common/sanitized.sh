@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 # shellcheck shell=bash
 #
-# Sets the options of sanitizers for programs of BUILD-san or BUILD-tsan. A script that runs those
-# of BUILD-tsan is started with `setarch -R`: TSan needs the address space without the 32 random
-# bits. Needs $BUILD and $WORK.
+# Sets the options of sanitizers for programs of BUILD-san or BUILD-tsan. A script of the mode tsan
+# is started with `setarch -R`: TSan needs the address space without the 32 random bits. Needs
+# $BUILD and $WORK.
 
 case ${BUILD:?} in
 *-san)

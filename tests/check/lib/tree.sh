@@ -28,7 +28,7 @@ cmocka() {
 	printf '#!/bin/bash\n%s\n' "$2" >"b/tests/unit/test_$1"
 	chmod +x "b/tests/unit/test_$1"
 }
-# run ARGUMENT...: its output in $work/out. The status is that of the check.
+# run ARGUMENT...: runs the check, its output in $work/out. Returns its exit status.
 run() { scripts/check.sh --build b "$@" >"$work/out" 2>&1; }
 # ends COUNTS [ARGUMENT...]: the last line of a run is COUNTS; red if something failed.
 ends() {

@@ -48,7 +48,7 @@ show() {
 }
 
 # run_long_case NAME FUNCTION [ARG...]: as run_case, for a case of the long tier. XROCE_CASES=core
-# runs the cases of run_case alone, XROCE_CASES=long those of run_long_case; by default all are run.
+# runs the cases of run_case alone, XROCE_CASES=long the cases of run_long_case; the default is all.
 # The head of the script then has `tier: core XROCE_CASES=core`, `tier: long long XROCE_CASES=long`.
 run_long_case() {
 	[ "${XROCE_CASES:-}" != core ] || return 0
