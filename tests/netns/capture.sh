@@ -333,17 +333,22 @@ by_a_broker() {
 	stop "$broker"
 }
 
+# Copies the command, its library and the tools to where every user may read them.
+copy_for_users() {
+	chmod 755 "$WORK"
+	mkdir -p "$WORK/own/bin" "$WORK/own/lib" "$WORK/own/files"
+	chmod 777 "$WORK/own/files"
+	install -m 755 "$XROCE" "$TOOLS"/{vdata,asker} "$WORK/own/bin"
+	install -m 755 "$BUILD/lib/libibverbs.so.1" "$WORK/own/lib/libibverbs.so.1"
+}
+
 # A user's programs under a broker, whom it may look at and who looks on: all that root sees of
 # them, and none of another user's.
 users_own() {
 	local broker watch capa roots other
 	local nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all)
 	gids_once v4 || return
-	chmod 755 "$WORK"
-	mkdir -p "$WORK/own/bin" "$WORK/own/lib" "$WORK/own/files"
-	chmod 777 "$WORK/own/files"
-	install -m 755 "$XROCE" "$TOOLS"/{vdata,asker} "$WORK/own/bin"
-	install -m 755 "$BUILD/lib/libibverbs.so.1" "$WORK/own/lib/libibverbs.so.1"
+	copy_for_users
 	start broker a "$XROCE" serve $IF_A
 	broker=$child
 	wait_until 20 sh -c "nsenter --net=/run/netns/$NS_A $XROCE list $IF_A | grep -q '^  broker'" || fail "no broker"
@@ -393,6 +398,7 @@ users_bounds() {
 	local broker first second third ended rings
 	local nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all)
 	gids_once v4 || return
+	copy_for_users
 	start broker a "$XROCE" serve $IF_A
 	broker=$child
 	wait_until 20 sh -c "nsenter --net=/run/netns/$NS_A $XROCE list $IF_A | grep -q '^  broker'" || fail "no broker"
