@@ -115,7 +115,7 @@ gone() {
 }
 
 # What the core runs: each mechanism once, with two threads.
-CORE=' send_2_one_cq_one_srq send_sleeping_2 write_2 read_2 add_2 ud_2 fork
+CORE=' send_sleeping_2 write_2 read_2 add_2 ud_2 fork
  by_cpu_auto changing_cpu_auto one_shard one_shard_at_one_end
  killed gone '
 CORE=${CORE//$'\n'/}
