@@ -114,53 +114,53 @@ gone() {
 	grep -qE 'ended with status 5 |: -5$|Input/output error' "$WORK/server.out" || { fail "the server's queue pairs are not in error"; show server; }
 }
 
-# What the core runs: each mechanism once, with two threads.
-CORE=' send_sleeping_2 write_2 read_2 add_2 ud_2 fork
- by_cpu_auto changing_cpu_auto one_shard one_shard_at_one_end
- killed gone '
-CORE=${CORE//$'\n'/}
-each() { if [[ $CORE == *" $1 "* ]]; then run_case "$@"; else run_long_case "$@"; fi; }
-sharing() { each "$1_own" "${@:2}"; each "$1_one_cq" "${@:2}" -C; each "$1_one_srq" "${@:2}" -R; each "$1_one_cq_one_srq" "${@:2}" -C -R; }
+# Each mechanism once, with two threads.
+core_cases=(
+	send_sleeping_2 write_2 read_2 add_2 ud_2 fork
+	by_cpu_auto changing_cpu_auto one_shard one_shard_at_one_end
+	killed gone
+)
+sharing() { tier_case "$1_own" "${@:2}"; tier_case "$1_one_cq" "${@:2}" -C; tier_case "$1_one_srq" "${@:2}" -R; tier_case "$1_one_cq_one_srq" "${@:2}" -C -R; }
 
 over_the_pair() {
 	local t op way
 	for t in 2 4; do
 		sharing send_$t data -T $t -o send -n $((20000 / t)) -s 200
-		each send_sleeping_$t data -T $t -n $((20000 / t)) -s 200 -e
-		each send_one_channel_$t data -T $t -n $((20000 / t)) -s 200 -E
-		each send_one_cq_sleeping_$t data -T $t -n $((20000 / t)) -s 200 -e -C -R
+		tier_case send_sleeping_$t data -T $t -n $((20000 / t)) -s 200 -e
+		tier_case send_one_channel_$t data -T $t -n $((20000 / t)) -s 200 -E
+		tier_case send_one_cq_sleeping_$t data -T $t -n $((20000 / t)) -s 200 -e -C -R
 		for op in write read; do
-			each ${op}_$t data -T $t -o $op -n $((2000 / t)) -s 20000
-			each ${op}_one_cq_$t data -T $t -o $op -n $((2000 / t)) -s 20000 -C
-			each ${op}_sleeping_$t data -T $t -o $op -n $((2000 / t)) -s 20000 -e
+			tier_case ${op}_$t data -T $t -o $op -n $((2000 / t)) -s 20000
+			tier_case ${op}_one_cq_$t data -T $t -o $op -n $((2000 / t)) -s 20000 -C
+			tier_case ${op}_sleeping_$t data -T $t -o $op -n $((2000 / t)) -s 20000 -e
 		done
-		each add_$t data -T $t -o add -n $((20000 / t))
-		each add_sleeping_$t data -T $t -o add -n $((20000 / t)) -E
-		each ud_$t data -T $t -o ud -n $((10000 / t)) -s 1000
-		each uc_$t data -T $t -o uc -n $((10000 / t)) -s 5000 -R
+		tier_case add_$t data -T $t -o add -n $((20000 / t))
+		tier_case add_sleeping_$t data -T $t -o add -n $((20000 / t)) -E
+		tier_case ud_$t data -T $t -o ud -n $((10000 / t)) -s 1000
+		tier_case uc_$t data -T $t -o uc -n $((10000 / t)) -s 5000 -R
 	done
-	each many_qps data -T 4 -q 16 -n 1000 -s 300 -C -R
-	each fork data -T 2 -n 20000 -s 2000 -F 5
-	each fork_sleeping data -T 2 -n 20000 -s 2000 -F 5 -e
+	tier_case many_qps data -T 4 -q 16 -n 1000 -s 300 -C -R
+	tier_case fork data -T 2 -n 20000 -s 2000 -F 5
+	tier_case fork_sleeping data -T 2 -n 20000 -s 2000 -F 5 -e
 	for way in auto xsk tap live; do
-		each by_cpu_$way by_cpu -T 2 -q 2 -n 10000 -s 300 -e
+		tier_case by_cpu_$way by_cpu -T 2 -q 2 -n 10000 -s 300 -e
 	done
 	for way in auto tap live; do
-		each changing_cpu_$way changing -T 2 -q 2 -n 10000 -s 300 -e
-		each changing_cpu_one_cq_one_srq_$way changing -T 4 -n 10000 -s 300 -e -C -R
-		each changing_cpu_read_$way changing -T 2 -o read -n 5000 -s 3000 -e
-		each changing_cpu_add_$way changing -T 2 -q 4 -o add -n 5000 -e
+		tier_case changing_cpu_$way changing -T 2 -q 2 -n 10000 -s 300 -e
+		tier_case changing_cpu_one_cq_one_srq_$way changing -T 4 -n 10000 -s 300 -e -C -R
+		tier_case changing_cpu_read_$way changing -T 2 -o read -n 5000 -s 3000 -e
+		tier_case changing_cpu_add_$way changing -T 2 -q 4 -o add -n 5000 -e
 	done
 	way=auto
-	each one_shard one_shard -T 2 -n 10000 -s 300 -e
-	each one_shard_at_one_end unlike -T 2 -q 2 -n 10000 -s 300 -e
+	tier_case one_shard one_shard -T 2 -n 10000 -s 300 -e
+	tier_case one_shard_at_one_end unlike -T 2 -q 2 -n 10000 -s 300 -e
 }
 
 netns_pair 4500 2
 for ((round = 0; round < ${XROCE_SHARDS_ROUNDS:-1}; round++)); do
 	over_the_pair
 done
-each killed killed -T 2 -e
-each killed_polling killed -T 4 -C -R
-each gone gone -T 2 -e
+tier_case killed killed -T 2 -e
+tier_case killed_polling killed -T 4 -C -R
+tier_case gone gone -T 2 -e
 finish_cases
