@@ -494,9 +494,13 @@ int main(int argc, char **argv)
 	printf("asked %u, repeated %u, served %llu\n", asking.done, asking.repeated,
 	       (unsigned long long)served);
 	unbind_services();
+	must(!ibv_destroy_qp(own.qp), "ibv_destroy_qp");
 	if (asking.ah)
 		must(!ibv_destroy_ah(asking.ah), "ibv_destroy_ah");
-	must(!ibv_destroy_qp(own.qp) && !ibv_destroy_cq(own.cq) &&
+	/* of the answers whose completions have not been taken */
+	for (unsigned int i = 0; i < SLOTS; i++)
+		must(!own.busy[i] || !own.ah[i] || !ibv_destroy_ah(own.ah[i]), "ibv_destroy_ah");
+	must(!ibv_destroy_cq(own.cq) &&
 		     !ibv_destroy_comp_channel(own.channel) && !ibv_dereg_mr(own.mr) &&
 		     !ibv_dealloc_pd(own.pd) && !ibv_close_device(own.ctx),
 	     "the end");
