@@ -78,6 +78,7 @@ wait_at_most() {
 		[ $SECONDS -lt $end ] || return 1
 		read -r -t 0.02 <>"$WORK/quiet"
 	done
+	return 0
 }
 
 # start NAME NS COMMAND...: run in the background, output in $WORK/NAME.out; its pid, and that of
