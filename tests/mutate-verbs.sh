@@ -469,6 +469,7 @@ cm_two_qps        | user/rdmacm/qp.c         | s/if (pub->qp || !id->device/if (
 cm_option_bytes   | user/rdmacm/option.c     | s/if (len != (is_byte/if (0 \&\& len != (is_byte/ | rdmacm-bind
 cm_accept_over    | user/cm/connect.c        | /^int cm_accept/,/^}/s/c->state != CM_REQ_RCVD || // | rdmacm-external
 cm_rejected_qp    | user/rdmacm/conn_event.c | s/if (ev->pub.event == RDMA_CM_EVENT_REJECTED)/if (0)/ | rdmacm-teardown
+cm_error_purges   | user/transport/qp_state.c | s/engine_qp_error(e, qp, 0);/qp_purge_completions(e, qp); &/ | rdmacm-teardown
 cm_backlog        | user/rdmacm/listen.c     | s/backlog > 0 \&\& backlog < CONN_BACKLOG_MAX/0/ | rdmacm-listen
 cm_afonly         | user/rdmacm/listen.c     | s/if (cm_is_any(&service.address) \&\& !id->afonly)/if (cm_is_any(\&service.address))/ | rdmacm-listen
 cm_afonly_late    | user/rdmacm/option.c     | s/id->binding->use.family_only = on;/;/ | rdmacm-bind

@@ -80,6 +80,52 @@ static bool flush_body(struct link *l, int family)
 }
 ON_LINK(disconnect_flushes, flush_body)
 
+/*
+ * A message that is acknowledged is in the receiver's CQ by then, so that the sender's disconnect
+ * cannot overtake it. It stays there while the QP goes to the error state, before the work requests
+ * that are flushed.
+ */
+static bool keeps_body(struct link *l, int family)
+{
+	enum { SENT = 3, FLUSHED = 2 };
+	static char buf[2][SENT * 16];
+	struct ibv_mr *mr[2];
+	struct ibv_wc wc;
+
+	MUST(link_up(l, family));
+	for (int i = 0; i < 2; i++)
+		MUST(mr[i] = rdma_reg_msgs(l->id[i], buf[i], sizeof(buf[i])));
+	for (uintptr_t k = 0; k < SENT + FLUSHED; k++)
+		MUST_EQ(rdma_post_recv(l->id[1], (void *)(k + 1), buf[1] + k % SENT * 16, 16,
+				       mr[1]),
+			0);
+	for (unsigned int k = 0; k < SENT; k++) {
+		memset(buf[0], (int)k + 'a', 16);
+		MUST_EQ(rdma_post_send(l->id[0], NULL, buf[0], k + 4, mr[0], IBV_SEND_SIGNALED), 0);
+		MUST(wait_wc(l->id[0]->send_cq, &wc));
+		MUST_EQ(wc.status, IBV_WC_SUCCESS);
+	}
+	MUST_EQ(rdma_disconnect(l->id[0]), 0);
+	MUST(take(l->ch[1], l->id[1], RDMA_CM_EVENT_DISCONNECTED));
+	for (unsigned int k = 0; k < SENT + FLUSHED; k++) {
+		/* without the engine, which a poll of an empty CQ runs */
+		MUST_EQ(ibv_poll_cq(l->id[1]->recv_cq, 1, &wc), 1);
+		MUST_EQ(wc.wr_id, k + 1);
+		MUST_EQ(wc.status, k < SENT ? IBV_WC_SUCCESS : IBV_WC_WR_FLUSH_ERR);
+		if (k < SENT) {
+			MUST_EQ(wc.byte_len, k + 4);
+			MUST_EQ(buf[1][k * 16 + 3], (int)k + 'a');
+		}
+		if (k == 0)
+			MUST_EQ(rdma_disconnect(l->id[1]), 0);
+	}
+	MUST_EQ(ibv_poll_cq(l->id[1]->recv_cq, 1, &wc), 0);
+	for (int i = 0; i < 2; i++)
+		MUST_EQ(rdma_dereg_mr(mr[i]), 0);
+	return true;
+}
+ON_LINK(disconnect_keeps_messages, keeps_body)
+
 /* Again, and on ids that have no connection. */
 static bool again_body(struct link *l, int family)
 {
@@ -381,6 +427,8 @@ const struct test_case man_cases[] = {
 	CASE(disconnect_both_v6),
 	CASE(disconnect_flushes_v4),
 	CASE(disconnect_flushes_v6),
+	CASE(disconnect_keeps_messages_v4),
+	CASE(disconnect_keeps_messages_v6),
 	CASE(disconnect_again_v4),
 	CASE(disconnect_again_v6),
 	CASE(reject_v4),
