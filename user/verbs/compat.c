@@ -47,8 +47,8 @@ EXPORT const char *ibv_get_sysfs_path(void)
 
 /*
  * The files of our devices are there for programs that `xroce run` has started (user/cli/view.h).
- * Returns the bytes of text, without a newline at its end and with a zero behind it if there is
- * room, or -1 with errno.
+ * Returns the bytes of text, without a newline at its end and with a zero after them. Returns -1
+ * if `buf` has no room for the zero, or if the file cannot be read, with errno.
  */
 EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, size_t size)
 {
@@ -71,6 +71,8 @@ EXPORT int ibv_read_sysfs_file(const char *dir, const char *file, char *buf, siz
 		buf[--len] = 0;
 	else if ((size_t)len < size)
 		buf[len] = 0;
+	else if (len > 0)
+		return -1;
 	return (int)len;
 }
 
