@@ -272,19 +272,17 @@ EXPORT int ibv_close_device(struct ibv_context *context)
 }
 
 /*
- * A descriptor that is none is EBADF, one that no context has EINVAL. The descriptor is the
- * context's to close only if there is one.
+ * A descriptor that no context has is EINVAL, also a closed one. The descriptor is the context's to
+ * close only if there is one.
  */
 EXPORT struct ibv_context *ibv_import_device(int cmd_fd)
 {
 	struct ibv_context *context = NULL;
 	struct ibv_device **list;
-	ssize_t got;
 	u32 ifindex;
 
-	got = pread(cmd_fd, &ifindex, sizeof(ifindex), 0);
-	if (got != sizeof(ifindex))
-		return verb_fail(got < 0 && errno == EBADF ? EBADF : EINVAL);
+	if (pread(cmd_fd, &ifindex, sizeof(ifindex), 0) != sizeof(ifindex))
+		return verb_fail(EINVAL);
 	list = ibv_get_device_list(NULL);
 	if (!list)
 		return NULL;
