@@ -87,7 +87,7 @@ int query_device_ex_op(struct ibv_context *context, const struct ibv_query_devic
 	struct ibv_device_attr_ex full = { 0 };
 	int err;
 
-	if (input && input->comp_mask)
+	if ((input && input->comp_mask) || size < sizeof(attr->orig_attr))
 		return verb_report(EINVAL);
 	err = ibv_query_device(context, &full.orig_attr);
 	if (err)
@@ -242,13 +242,22 @@ EXPORT int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int inde
 	return 0;
 }
 
+/* The kernel's answers hold all fields of an entry, and name their size by 16 bits. */
+static bool entry_size_ok(size_t size)
+{
+	return size >= offsetof(struct ibv_gid_entry, ndev_ifindex) + sizeof(u32) &&
+	       size <= UINT16_MAX;
+}
+
 EXPORT int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t gid_index,
 			     struct ibv_gid_entry *entry, uint32_t flags, size_t entry_size)
 {
 	struct ibv_gid_entry full;
 	int err;
 
-	err = flags ? EOPNOTSUPP : gid_entry(context, port_num, gid_index, &full);
+	err = flags			    ? EOPNOTSUPP :
+	      !entry_size_ok(entry_size) ? EINVAL :
+					   gid_entry(context, port_num, gid_index, &full);
 	if (err)
 		return verb_report(err);
 	memset(entry, 0, entry_size);
@@ -264,6 +273,8 @@ EXPORT ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_
 
 	if (flags)
 		return -EOPNOTSUPP;
+	if (!max_entries || !entry_size_ok(entry_size))
+		return -EINVAL;
 	err = context_netdev(context, &nd);
 	if (err)
 		return -err;
