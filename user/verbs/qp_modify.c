@@ -163,7 +163,8 @@ static int modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		err = transition_check(vqp->qp, attr, mask);
 	if (err)
 		return err;
-	attr_convert(attr, &a);
+	/* without a flag there may be no attributes, as with rdma-core */
+	attr_convert(mask ? attr : &(struct ibv_qp_attr){ 0 }, &a);
 	if (mask & IBV_QP_PATH_MTU) {
 		err = path_mtu_check(ctx, vqp->port, attr->path_mtu, &a.path_mtu);
 		if (err)
@@ -244,6 +245,7 @@ EXPORT int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 
 EXPORT int ibv_query_ece(struct ibv_qp *qp, struct ibv_ece *ece)
 {
-	memset(ece, 0, sizeof(*ece));
+	if (ece)
+		memset(ece, 0, sizeof(*ece));
 	return verb_report(EOPNOTSUPP);
 }
