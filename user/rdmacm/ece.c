@@ -42,10 +42,11 @@ EXPORT int rdma_get_remote_ece(struct rdma_cm_id *cm_id, struct ibv_ece *ece)
 {
 	const struct rdmacm_id *id;
 
-	if (!cm_id || cm_id->qp || !ece || ece->comp_mask)
+	if (!cm_id || cm_id->qp || !ece)
 		return rdmacm_report(-EINVAL);
 	id = to_id(cm_id);
 	ece->vendor_id = id->remote_ece.vendor_id;
 	ece->options = id->remote_ece.options;
+	ece->comp_mask = 0;
 	return 0;
 }
