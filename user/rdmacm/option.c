@@ -70,7 +70,7 @@ EXPORT int rdma_set_option(struct rdma_cm_id *cm_id, int level, int name, void *
 
 	if (!err && len > OPTION_BYTES_MAX)
 		err = -EINVAL;
-	if (!err && !value)
+	if (!err && !value && len)
 		err = -EFAULT;
 	if (err)
 		return rdmacm_report(err);
