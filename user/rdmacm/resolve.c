@@ -417,9 +417,6 @@ static int resolve_start(struct rdmacm_id *id, const struct sockaddr *src,
 		return -EINVAL;
 	if (!address_get(&to, dst))
 		return dst->sa_family == AF_INET6 ? -ENETUNREACH : -ENODEV;
-	/* an address of no family is none */
-	if (src && !src->sa_family)
-		src = NULL;
 	err = resolve_prepare(id, src, dst, &to);
 	if (err)
 		return err;
