@@ -28,6 +28,10 @@ exported() {
 }
 
 same_symbols() { diff <(tail -n +2 "$table" | sort) <(exported); }
+# named_in FILE: each symbol of the table is a word there.
+named_in() {
+	! tail -n +2 "$table" | cut -f1 | grep -vxFf <(grep -oE '[A-Za-z_0-9]+' "$1")
+}
 count_is() { [ "$(exported | wc -l)" -eq "$1" ]; }
 # One without a version would be one that the map forgot to hide; the nodes themselves are absolute.
 nothing_unversioned() {
