@@ -13,6 +13,7 @@ table=$here/exports.tsv nodes=RDMACM
 . "$here/../common/exports.sh" || exit 1
 
 check exports__are_those_of_the_table same_symbols
+check exports__each_with_bad_arguments named_in "$here/man_arguments.c"
 check exports__count count_is 68
 check exports__none_without_a_version nothing_unversioned
 check exports__soname soname_is librdmacm.so.1
