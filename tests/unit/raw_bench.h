@@ -139,7 +139,7 @@ static inline struct raw_flow *attach_rule(struct qp *qp, const struct raw_rule 
 
 static inline void expect_cqe(const struct qp *qp, u32 slot, u32 len)
 {
-	struct cqe cqe;
+	struct cqe cqe = { 0 }; /* as gcc 14 wants it */
 
 	assert_true(poll_cq(&cqe));
 	assert_int_equal(cqe.status, CQE_SUCCESS);
