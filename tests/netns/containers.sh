@@ -169,6 +169,23 @@ has_own_door() {
 	[ "$(stat -c %d "/proc/$1/root/run")" != "$(stat -c %d /run)" ] && [ -S "/proc/$1/root$2" ]
 }
 
+# Without /proc namespaces have other numbers, and each its own: interfaces of one index are not
+# taken for each other.
+without_proc() { in_ns "$1" unshare --mount sh -c 'umount --lazy /proc && exec "$@"' sh "$XROCE" "${@:2}"; }
+is_listed_there() { without_proc b list $IF_B >"$WORK/there.out" 2>&1; grep -q '^  broker ' "$WORK/there.out"; }
+no_proc() {
+	local served
+	need_equal "the index" "$(ip -n $NS_A -o link show dev $IF_A | cut -d: -f1)" \
+		"$(ip -n $NS_B -o link show dev $IF_B | cut -d: -f1)"
+	start served b unshare --mount sh -c 'umount --lazy /proc && exec "$@"' sh "$XROCE" serve $IF_B
+	served=$child
+	wait_at_most 10 is_listed_there || { fail "no broker"; show there; show served; }
+	without_proc a list $IF_A >"$WORK/elsewhere.out" 2>&1
+	need_line elsewhere 'interface va'
+	need_no_line elsewhere '^  broker '
+	stop "$served"
+}
+
 # Root of the host has no number in there, and so its directory is the proof: with one that others
 # may write to, there is none.
 open_to_all() {
@@ -268,5 +285,6 @@ run_long_case two_containers pingpong runc runc
 run_long_case user_and_runc pingpong user runc
 run_case bpf_refused refused
 run_case open_to_all open_to_all
+run_case no_proc no_proc
 [ ! -d "$WORK/runc" ] || for c in "$WORK/runc"/*; do runc --root "$WORK/runc" delete -f "${c##*/}" 2>/dev/null; done
 finish_cases

@@ -89,6 +89,8 @@ int ask_connect(struct asker *a, u64 netns, u32 ifindex)
 	struct sockaddr_un sun = { .sun_family = AF_UNIX };
 	int fd, err;
 
+	if (!netns)
+		return -ENOENT;
 	snprintf(sun.sun_path, sizeof(sun.sun_path), ASK_PATH, (unsigned long long)netns, ifindex);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (fd < 0)

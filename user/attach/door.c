@@ -120,7 +120,7 @@ int door_listen(const struct door *d)
 int door_open(struct door *d, u32 ifindex, mode_t mode, gid_t group)
 {
 	const int off = 0;
-	int err = door_make_directory();
+	int err = netdev_netns() ? door_make_directory() : -ENOENT;
 	struct sockaddr_un at;
 	mode_t mask;
 

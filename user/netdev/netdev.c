@@ -8,6 +8,7 @@
 #include <linux/rtnetlink.h>
 #include <net/if_arp.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 
@@ -22,6 +23,11 @@
 	 sizeof(struct imm_dt) + ROCE_ICRC_BYTES)
 /* What fits one AF_XDP buffer with all headers. */
 #define PATH_MTU_ONE_BUFFER 2048
+
+#ifndef SO_NETNS_COOKIE
+#define SO_NETNS_COOKIE 71 /* from 5.14 on; younger than some headers */
+#endif
+#define NETNS_BY_COOKIE (1ull << 63)
 
 /* The order of the GID table. */
 enum address_class {
@@ -483,11 +489,26 @@ int netdev_refresh_addresses(struct netdev_session *session, struct netdev *dev)
 	return ret;
 }
 
+/* The number by which processes without /proc know a namespace; inodes are of 32 bits. */
+static u64 netns_cookie(void)
+{
+	u64 cookie = 0;
+	socklen_t len = sizeof(cookie);
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int err;
+
+	if (fd < 0)
+		return 0;
+	err = getsockopt(fd, SOL_SOCKET, SO_NETNS_COOKIE, &cookie, &len);
+	close(fd);
+	return err ? 0 : NETNS_BY_COOKIE | cookie;
+}
+
 u64 netdev_netns(void)
 {
 	struct stat st;
 
-	return stat("/proc/thread-self/ns/net", &st) ? 0 : (u64)st.st_ino;
+	return stat("/proc/thread-self/ns/net", &st) ? netns_cookie() : (u64)st.st_ino;
 }
 
 u32 netdev_path_mtu(u32 link_mtu, bool multibuffer)

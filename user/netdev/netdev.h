@@ -63,7 +63,10 @@ int netdev_list(struct netdev **out);
  */
 int netdev_find(const char *name, struct netdev *out);
 
-/* The calling thread's network namespace, as a number that no other has; 0 if it cannot be told. */
+/*
+ * The calling thread's network namespace, as a number that no other has: its inode, or without
+ * /proc its cookie and the top bit; 0 if neither can be told (no /proc, and a kernel before 5.14).
+ */
 u64 netdev_netns(void);
 
 /* Read one interface anew. Returns 0, -ENODEV or -errno. */
