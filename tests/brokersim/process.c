@@ -268,6 +268,7 @@ static int open_port(struct process *p)
 	p->generation = faked_generation();
 	ask_init(&m->asker);
 	ask_begin(&m->asker, err);
+	m->asker.has_proved = false;
 	err = ask_hello(&m->asker, &port, fds);
 	if (err) {
 		ask_close(&m->asker);

@@ -99,7 +99,7 @@ static const struct client *account_owner(u32 qpn)
 static void connect_client(struct client *c)
 {
 	const u32 uid = (u32)(c - client) % USERS;
-	struct quota_user *user = quota_find(&quota, uid);
+	struct quota_user *user = quota_find(&quota, uid, uid == 0);
 
 	if (user && !quota_take(&quota, user, QUOTA_CONNECTIONS))
 		*c = (struct client){ .user = user, .list = NUMBERS_NONE, .bound = BINDINGS_NONE };

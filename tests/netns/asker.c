@@ -52,7 +52,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../user/base/ask.h"
+#include "lib/asked.h"
 
 static const char *path;
 static int sock;
@@ -73,6 +73,8 @@ static int reach(void)
 	strncpy(at.sun_path, path, sizeof(at.sun_path) - 1);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&at, sizeof(at)))
 		die(path);
+	/* one that is turned away finds that out by its first question */
+	asked_prove(fd);
 	return fd;
 }
 
@@ -421,23 +423,26 @@ static u32 answered(const int *fd, u32 n)
 static void crowd(u32 n)
 {
 	int *fd = calloc(n, sizeof(*fd));
-	const int own = sock;
+	const int own = sock, other = reach();
 	u32 before;
 
 	/* whose a connection is the kernel notes when it is made */
 	if (!fd || seteuid(65534))
 		die("crowd");
-	for (u32 i = 0; i < n; i++) {
-		sock = fd[i] = reach();
-		tell(ASK_HELLO, 0);
-	}
+	for (u32 i = 0; i < n; i++)
+		fd[i] = reach();
 	if (seteuid(0))
 		die("crowd");
+	/* all at once: each has proved what it may do by now */
+	for (u32 i = 0; i < n; i++) {
+		sock = fd[i];
+		tell(ASK_HELLO, 0);
+	}
 	sock = own;
 	if (ask("crowd", ASK_CLAIM, 12345).err)
 		die("claim");
 	before = answered(fd, n);
-	sock = reach();
+	sock = other;
 	if (ask("crowd", ASK_HELLO, 0).err)
 		die("hello");
 	printf("crowd %u %u\n", before, answered(fd, n));

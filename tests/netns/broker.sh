@@ -433,7 +433,7 @@ malformed() {
 		long raw 49 ${v}0000000200000005000000
 		very_long raw 65536 ${v}0000000200000005000000
 		no_ask raw 48 ${v}00000000000000
-		beyond_the_last raw 48 ${v}00000013000000
+		beyond_the_last raw 48 ${v}00000015000000
 		huge raw 48 ${v}000000ffffffffffffffff
 		padding raw 48 ${v}000000020000000500000001
 		a_service_of_no_bind raw 48 ${v}00000002000000050000000000000001

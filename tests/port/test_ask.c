@@ -239,6 +239,78 @@ static void ask_draw__has_a_number(void **state)
 	}
 }
 
+/* A challenge, and the answer to its proof. */
+static void say_challenge(struct talk *t, s32 err)
+{
+	struct reply r = yes(ASK_PROVE, 0);
+
+	r.answer.challenge = (struct ask_challenge){ .nonce = 0x12345678, .first_port = 1024 };
+	say(t, &r);
+	r = yes(ASK_PROOF, 0);
+	r.answer.err = err;
+	say(t, &r);
+}
+
+static void heard_proof(struct talk *t, bool for_port)
+{
+	struct ask ask;
+
+	heard(t, ASK_PROVE, for_port);
+	assert_int_equal(recv(t->broker, &ask, sizeof(ask), 0), sizeof(ask));
+	assert_int_equal(ask.what, ASK_PROOF);
+	assert_in_range(ask.number, 1, UINT16_MAX);
+}
+
+static void ask_question__follows_one_proof(void **state)
+{
+	struct talk *t = *state;
+	struct reply r = yes(ASK_DRAW, 0);
+	const u32 before = open_fds();
+	u32 qpn;
+
+	t->asker.has_proved = false;
+	r.answer.number = 5;
+	say_challenge(t, 0);
+	say(t, &r);
+	assert_int_equal(ask_draw(&t->asker, &qpn), 0);
+	say(t, &r);
+	assert_int_equal(ask_draw(&t->asker, &qpn), 0);
+	heard_proof(t, false);
+	heard(t, ASK_DRAW, 0);
+	heard(t, ASK_DRAW, 0);
+	assert_int_equal(open_fds(), before);
+}
+
+/* Whoever asks for a port says so: a process that has the interface alone starts a broker then. */
+static void ask_hello__says_so_before_the_proof(void **state)
+{
+	struct talk *t = *state;
+	struct ask_port port;
+	int fds[ASK_FDS];
+
+	t->asker.has_proved = false;
+	say_challenge(t, -ENONET);
+	assert_int_equal(ask_hello(&t->asker, &port, fds), -ENONET);
+	heard_proof(t, true);
+	/* nothing is asked then, and the next question has a proof of its own */
+	say_challenge(t, -ENONET);
+	assert_int_equal(ask_ring(&t->asker), -ENONET);
+	heard_proof(t, false);
+}
+
+static void ask_pkeys__takes_no_proof(void **state)
+{
+	struct talk *t = *state;
+	struct reply r = yes(ASK_PKEYS, 0);
+	struct pkey_table pkeys;
+
+	t->asker.has_proved = false;
+	r.answer.pkeys = PKEY_TABLE_DEFAULT;
+	say(t, &r);
+	assert_int_equal(ask_pkeys(&t->asker, &pkeys), 0);
+	heard(t, ASK_PKEYS, 0);
+}
+
 /* The whole of it, and nothing of it in other questions. */
 static void ask_bind__names_the_service(void **state)
 {
@@ -810,6 +882,9 @@ int main(void)
 		TEST(ask_hello__finds_no_room_for_descriptors),
 		TEST(ask_hello__has_no_descriptor_left),
 		TEST(ask_draw__has_a_number),
+		TEST(ask_question__follows_one_proof),
+		TEST(ask_hello__says_so_before_the_proof),
+		TEST(ask_pkeys__takes_no_proof),
 		TEST(ask_bind__names_the_service),
 		TEST(ask_question__has_the_brokers_answer),
 		TEST(ask_check__refuses_what_is_too_short),

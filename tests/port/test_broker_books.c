@@ -302,14 +302,15 @@ static const struct quota_limits few = {
 };
 static struct quota quota;
 
-static struct quota_user *come(u32 uid)
+static struct quota_user *come_as(u32 uid, bool admin)
 {
-	struct quota_user *u = quota_find(&quota, uid);
+	struct quota_user *u = quota_find(&quota, uid, admin);
 
 	assert_non_null(u);
 	assert_int_equal(quota_take(&quota, u, QUOTA_CONNECTIONS), 0);
 	return u;
 }
+static struct quota_user *come(u32 uid) { return come_as(uid, false); }
 
 static void quota__a_user(void **state)
 {
@@ -317,8 +318,8 @@ static void quota__a_user(void **state)
 
 	quota_init(&quota, &few);
 	u = come(1000);
-	assert_ptr_equal(quota_find(&quota, 1000), u);
-	assert_ptr_not_equal(quota_find(&quota, 1001), u);
+	assert_ptr_equal(quota_find(&quota, 1000, false), u);
+	assert_ptr_not_equal(quota_find(&quota, 1001, false), u);
 	for (u32 i = 0; i < 3; i++)
 		assert_int_equal(quota_take(&quota, u, QUOTA_QPS), 0);
 	assert_int_equal(quota_take(&quota, u, QUOTA_QPS), -EDQUOT);
@@ -330,12 +331,26 @@ static void quota__a_user(void **state)
 	assert_int_equal(quota_take(&quota, come(1001), QUOTA_RINGS), 0);
 }
 
-static void quota__root_and_all(void **state)
+/* Root of a container may have no capability: it is a user like others. */
+static void quota__uid_0_is_a_user(void **state)
+{
+	struct quota_user *u;
+
+	quota_init(&quota, &few);
+	u = come(0);
+	assert_ptr_not_equal(come_as(0, true), u);
+	for (u32 i = 0; i < 3; i++)
+		assert_int_equal(quota_take(&quota, u, QUOTA_QPS), 0);
+	assert_int_equal(quota_take(&quota, u, QUOTA_QPS), -EDQUOT);
+	assert_int_equal(quota_left(&quota, u, QUOTA_QPS), 0);
+}
+
+static void quota__admins_and_all(void **state)
 {
 	struct quota_user *root, *u;
 
 	quota_init(&quota, &few);
-	root = come(0);
+	root = come_as(0, true);
 	u = come(1000);
 	for (u32 i = 0; i < 50; i++)
 		assert_int_equal(quota_take(&quota, root, QUOTA_QPS), 0);
@@ -357,7 +372,7 @@ static void quota__room_for_root(void **state)
 		u = come(1000 + i);
 	assert_int_equal(quota_take(&quota, u, QUOTA_CONNECTIONS), -ENOSPC);
 	for (u32 i = 0; i < QUOTA_SPARE; i++)
-		root = come(0);
+		root = come_as(0, i % 2);
 	assert_int_equal(quota_take(&quota, root, QUOTA_CONNECTIONS), -ENOSPC);
 }
 
@@ -371,11 +386,11 @@ static void quota_find__a_place_each(void **state)
 	quota.limits.all[QUOTA_CONNECTIONS] = ~0u;
 	for (uid = 1; uid <= QUOTA_CONNECTIONS_MAX; uid++)
 		come(uid);
-	assert_null(quota_find(&quota, uid));
-	u = quota_find(&quota, 5);
+	assert_null(quota_find(&quota, uid, false));
+	u = quota_find(&quota, 5, false);
 	u->served = 99;
 	quota_give(&quota, u, QUOTA_CONNECTIONS, 1);
-	assert_ptr_equal(quota_find(&quota, uid), u);
+	assert_ptr_equal(quota_find(&quota, uid, false), u);
 	assert_int_equal(u->uid, uid);
 	assert_int_equal(u->served, 0);
 }
@@ -411,7 +426,8 @@ int main(void)
 		cmocka_unit_test(numbers_draw__no_more),
 		cmocka_unit_test(numbers__as_an_array),
 		cmocka_unit_test(quota__a_user),
-		cmocka_unit_test(quota__root_and_all),
+		cmocka_unit_test(quota__uid_0_is_a_user),
+		cmocka_unit_test(quota__admins_and_all),
 		cmocka_unit_test(quota__room_for_root),
 		cmocka_unit_test(quota_find__a_place_each),
 		cmocka_unit_test(tap_is_hairpin__names),

@@ -20,6 +20,7 @@
 
 #include "../base/process.h"
 #include "ask.h"
+#include "prove.h"
 
 #define ERRNO_MAX 4095
 /* More than any answer has: a message with more is cut by the kernel, and refused. */
@@ -29,13 +30,14 @@ void ask_init(struct asker *a)
 {
 	a->fd = -1;
 	a->max_ns = ASK_MAX_NS;
-	a->ends_quietly = false;
+	a->ends_quietly = a->has_proved = false;
 	pthread_mutex_init(&a->lock, NULL);
 }
 
 void ask_begin(struct asker *a, int fd)
 {
 	a->fd = fd;
+	a->has_proved = true;
 }
 
 /* Is it root's, as far as that has a number here, and can nobody else write to it? */
@@ -102,7 +104,7 @@ int ask_connect(struct asker *a, u64 netns, u32 ifindex)
 		close(fd);
 		return err;
 	}
-	ask_begin(a, fd);
+	a->fd = fd;
 	return 0;
 }
 
@@ -268,6 +270,34 @@ static int ask_exchange(const struct asker *a, const struct ask *ask, struct ask
 	return 0;
 }
 
+/* Locked. The first question is preceded by the proof, which the answers of some depend on. */
+static int ask_prove(struct asker *a, bool for_port)
+{
+	struct ask ask = { .version = ASK_VERSION, .what = ASK_PROVE, .number = for_port };
+	struct ask_answer answer;
+	int fd, err = ask_exchange(a, &ask, &answer, NULL, 0);
+
+	if (err)
+		return err;
+	fd = prove_open(&answer.challenge, &ask.number);
+	if (fd < 0)
+		return fd;
+	ask.what = ASK_PROOF;
+	err = ask_exchange(a, &ask, &answer, NULL, 0);
+	close(fd);
+	a->has_proved = !err;
+	return err;
+}
+
+static int ask_in_turn(struct asker *a, const struct ask *ask, struct ask_answer *answer, int *fds,
+		       u32 want)
+{
+	int err = a->has_proved || ask->what == ASK_PKEYS ? 0 :
+							    ask_prove(a, ask->what == ASK_HELLO);
+
+	return err ? err : ask_exchange(a, ask, answer, fds, want);
+}
+
 static int ask_whole(struct asker *a, const struct ask *ask, struct ask_answer *answer, int *fds,
 		     u32 want)
 {
@@ -276,7 +306,7 @@ static int ask_whole(struct asker *a, const struct ask *ask, struct ask_answer *
 	/* a thread that is cancelled half-way would leave its answer to the next one */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	pthread_mutex_lock(&a->lock);
-	err = a->fd < 0 ? -EPIPE : ask_exchange(a, ask, answer, fds, want);
+	err = a->fd < 0 ? -EPIPE : ask_in_turn(a, ask, answer, fds, want);
 	/* whoever watches our end finds it hung up; and so does the broker, or when it answers */
 	if (ask_is_over(err) && a->fd >= 0)
 		shutdown(a->fd, a->ends_quietly ? SHUT_RD : SHUT_RDWR);

@@ -25,6 +25,7 @@ struct asker {
 	u64 max_ns;	      /* ASK_MAX_NS */
 	/* the broker is not to hear of the end of the conversation before it is closed */
 	bool ends_quietly;
+	bool has_proved; /* under lock: what this process may do, or it need not (base/proof.h) */
 	pthread_mutex_t lock; /* from a question to its answer */
 };
 
@@ -35,7 +36,7 @@ void ask_init(struct asker *a);
  * -EPERM: its socket is neither root's nor this user's; -ETIMEDOUT, -errno.
  */
 int ask_connect(struct asker *a, u64 netns, u32 ifindex);
-/* The descriptor, connected already, is *a's. */
+/* The descriptor, connected already to a broker of this process's, is *a's. */
 void ask_begin(struct asker *a, int fd);
 /* The broker takes back all that it has given. A conversation that has not begun is ignored. */
 void ask_close(struct asker *a);

@@ -103,7 +103,7 @@ int first_answer(struct attachment *m)
 	if (door_take(&m->first.door, &v))
 		return -EAGAIN;
 	heard = first_hear(v.fd, &ask);
-	if (heard && ask.what == ASK_HELLO)
+	if (heard && (ask.what == ASK_HELLO || (ask.what == ASK_PROVE && ask.number)))
 		return v.fd;
 	/* all else that is asked is a broker's to answer: they find it hung up */
 	if (heard && ask.what == ASK_PKEYS)
@@ -114,9 +114,12 @@ int first_answer(struct attachment *m)
 
 void first_refuse(int visitor_fd)
 {
-	const struct ask_answer answer = { .version = ASK_VERSION, .what = ASK_HELLO,
-					   .err = -EBUSY };
+	struct ask_answer answer = { .version = ASK_VERSION, .err = -EBUSY };
+	struct ask ask;
 
+	if (!first_hear(visitor_fd, &ask))
+		return;
+	answer.what = ask.what;
 	first_say(visitor_fd, &answer);
 }
 

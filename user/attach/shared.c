@@ -102,6 +102,9 @@ static int shared_complain(const struct netdev *dev, int err)
 				"process %d (%s), which has the interface, does not answer; have "
 				"it go on, or end it",
 				(int)pid, comm);
+	else if (err == -ENONET)
+		attach_complain(dev, "the broker serves another network namespace than this "
+				     "process's");
 	else if (err == -EPROTONOSUPPORT)
 		attach_complain(dev,
 				"the broker is of another version of xroce; as root, `xroce stop "

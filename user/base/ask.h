@@ -12,7 +12,7 @@
 
 #include "../transport/pkey.h"
 
-#define ASK_VERSION 9u
+#define ASK_VERSION 10u
 /* %llu: inode of the network namespace; %u: index of the interface in it */
 #define ASK_PATH    "/run/xroce/%llu-%u.sock"
 #define ASK_PARENT  "/run"
@@ -35,7 +35,7 @@ enum ask_what {
 	 * are no more
 	 */
 	ASK_LIST,
-	ASK_STOP, /* the broker ends; -EPERM but for root and the broker's own user */
+	ASK_STOP, /* the broker ends; -EPERM but for CAP_NET_ADMIN and the broker's own user */
 	/*
 	 * Of the process that has started the broker and had the interface alone until now
 	 * (attach/first.h): a place among the clients; number says whether XDP is native. The
@@ -84,8 +84,21 @@ enum ask_what {
 	 * connection, or of the client, is the same.
 	 */
 	ASK_UNTRACE,
+	/*
+	 * A challenge: the answer has struct ask_challenge, by which the asker makes a socket that
+	 * proves its network namespace and its capabilities (base/proof.h). number is 1 if a port is
+	 * asked for next: a process that has the interface alone starts a broker for that.
+	 */
+	ASK_PROVE,
+	/*
+	 * The socket of the last challenge has this port, in number: 0, or -ENONET, it is not in the
+	 * network namespace of the interface. -EINVAL: there is no challenge, which can be answered
+	 * once; -EALREADY: the asker has a port. All questions but ASK_PROVE, ASK_PROOF, ASK_PKEYS
+	 * and those of the first process are answered by -ENONET before.
+	 */
+	ASK_PROOF,
 };
-#define ASK_WHAT_MAX ASK_UNTRACE
+#define ASK_WHAT_MAX ASK_PROOF
 /* ns; longer than the broker is ever busy: it renews it several times a second */
 #define ASK_LEASE 20000000000ull
 
@@ -179,7 +192,7 @@ struct ask_port {
 	u32 prog_id;	/* of its own program */
 	u32 ring_bytes; /* of ASK_FD_RX */
 	u32 native;
-	u32 privileged;
+	u32 privileged;	/* it may send from QP 1 and by privileged Q_Keys as it likes */
 	struct pkey_table pkeys;
 };
 
@@ -202,6 +215,11 @@ struct ask_traced {
 	u64 lost; /* what this place's counter says, at the beginning and at the end */
 };
 
+struct ask_challenge {
+	u32 nonce;
+	u32 first_port; /* the lowest one that takes no capability */
+};
+
 struct ask_answer {
 	u32 version;
 	u32 what;     /* as asked */
@@ -212,6 +230,7 @@ struct ask_answer {
 		struct ask_client client;
 		struct ask_traced traced;
 		struct pkey_table pkeys;
+		struct ask_challenge challenge;
 		u32 number;
 		u8 room[112];
 	};

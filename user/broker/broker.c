@@ -264,8 +264,11 @@ static int broker_listen(struct broker *b)
 static int broker_begin(struct broker *b)
 {
 	const bool inherits = b->options.inherits;
-	int err = inherits ? first_begin(b) : broker_hold(b);
+	int err = proof_possible();
 
+	if (err)
+		return attach_failed(&b->dev, "tell what clients may do (sock_diag(7) of UDP)", err);
+	err = inherits ? first_begin(b) : broker_hold(b);
 	if (!err && !inherits)
 		err = mux_make(&b->mux, &b->dev, &b->options.pkeys, NULL);
 	if (!err) {

@@ -12,6 +12,7 @@
 #include "loop.h"
 #include "mux.h"
 #include "numbers.h"
+#include "proof.h"
 #include "quota.h"
 #include "speaker.h"
 #include "stock.h"
@@ -25,7 +26,8 @@ struct client {
 	struct quota_user *user;
 	u32 pid, uid;
 	char command[16];
-	bool privileged;
+	struct rights rights;
+	struct ask_challenge challenge; /* of nonce 0: none is to be answered */
 	bool waiting;	/* for its port, or what else takes its time: for the answer to */
 	struct ask asked;
 	u32 number;	/* with a port: key in xroce_client; else CLIENT_NONE */

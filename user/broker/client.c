@@ -102,7 +102,7 @@ static u32 client_number(struct broker *b)
 int client_enter(struct client *c, int prog_fd, u32 prog_id, const u32 tap[INSTANCE_TAPS])
 {
 	struct broker *b = c->broker;
-	struct mux_client sender = { .privileged = c->privileged };
+	struct mux_client sender = { .privileged = c->rights.raw };
 	int err;
 
 	c->number = client_number(b);
@@ -139,7 +139,7 @@ static int client_give(struct client *c, const struct instance *i)
 			  .prog_id = i->prog_id,
 			  .ring_bytes = i->ring_bytes,
 			  .native = c->broker->mux.native,
-			  .privileged = c->privileged,
+			  .privileged = c->rights.raw,
 			  .pkeys = c->broker->options.pkeys },
 	};
 	int fd[ASK_FDS];
@@ -243,7 +243,7 @@ static int client_claim(struct client *c, u32 qpn)
 	if (!err && qpn == XROCE_CM_QPN)
 		return client_cm_claim(c);
 	if (!err)
-		err = c->privileged ? numbers_check(qpn) : -EPERM;
+		err = c->rights.admin ? numbers_check(qpn) : -EPERM;
 	return err ? err : client_take(c, &qpn);
 }
 
@@ -310,17 +310,23 @@ static void client_pkeys(struct client *c)
 /* ---- for `xroce list`, `xroce stop` and what looks into clients ---- */
 
 /*
- * The nth client that this one may see: its user's own; root sees all. Users without a number in
- * the broker's user namespace cannot be told from each other.
+ * With CAP_NET_ADMIN all; else the user's own, but those that may do more than it: root of a
+ * container may have no capability. Users without a number in the broker's user namespace cannot be
+ * told from each other.
  */
+static bool client_may_see(const struct client *asking, const struct client *c)
+{
+	return asking->rights.admin || (c->uid == asking->uid && !c->rights.admin &&
+					!process_is_outside_uid(asking->uid));
+}
+
+/* The nth client that this one may see. */
 static struct client *client_nth(const struct client *asking, u32 n)
 {
-	if (process_is_outside_uid(asking->uid))
-		return NULL;
 	for (u32 i = 0; i < XROCE_MAX_CLIENT; i++) {
 		struct client *c = asking->broker->of[i];
 
-		if (c && (!asking->uid || c->uid == asking->uid) && !n--)
+		if (c && client_may_see(asking, c) && !n--)
 			return c;
 	}
 	return NULL;
@@ -360,7 +366,7 @@ static void client_list(struct client *c, u32 n)
 	client_send(c, &answer, NULL);
 }
 
-/* What is given can be read and no more, and is the user's own; root reads all. */
+/* What is given can be read and no more. */
 static void client_maps(struct client *c, u32 number)
 {
 	struct ask_answer answer = { .what = ASK_MAPS };
@@ -411,7 +417,7 @@ static void client_stop(struct client *c)
 	struct broker *b = c->broker;
 	struct ask_answer answer = { .what = ASK_STOP };
 
-	if (c->uid && c->uid != geteuid()) {
+	if (!c->rights.admin && (!geteuid() || c->uid != geteuid())) {
 		client_reply(c, ASK_STOP, -EPERM);
 		return;
 	}
@@ -420,6 +426,53 @@ static void client_stop(struct client *c)
 	b->ended = true;
 	if (b->stopper_fd < 0)
 		b->stopper_fd = fcntl(c->source.fd, F_DUPFD_CLOEXEC, 0);
+}
+
+/* ---- what a client may do ---- */
+
+static void client_challenge(struct client *c)
+{
+	struct ask_answer answer = { .what = ASK_PROVE };
+
+	do
+		answer.challenge.nonce = client_random(c->broker);
+	while (!answer.challenge.nonce);
+	answer.challenge.first_port = mux_first_port(&c->broker->mux);
+	c->challenge = answer.challenge;
+	client_send(c, &answer, NULL);
+}
+
+/* Its connection is counted where it belongs from now on; the place that it gives is enough. */
+static void client_move_to_admins(struct client *c)
+{
+	struct quota *q = &c->broker->quota;
+
+	quota_give(q, c->user, QUOTA_CONNECTIONS, 1);
+	c->user = quota_find(q, c->uid, true);
+	quota_take(q, c->user, QUOTA_CONNECTIONS);
+}
+
+static int client_prove(struct client *c, u32 port)
+{
+	const struct ask_challenge challenge = c->challenge;
+	struct rights rights;
+	int err;
+
+	/* its rights are in maps already */
+	if (c->number != CLIENT_NONE || c->waiting)
+		return -EALREADY;
+	c->challenge.nonce = 0;
+	if (!challenge.nonce)
+		return -EINVAL;
+	err = proof_read(&challenge, port, &rights);
+	if (err || !rights.here)
+		return err ? err : -ENONET;
+	if (rights.admin && !c->rights.admin)
+		client_move_to_admins(c);
+	/* what was proved once stays, like the rights of a descriptor */
+	if (!c->rights.admin)
+		c->rights = rights;
+	return 0;
 }
 
 /* ---- what takes its time ---- */
@@ -443,8 +496,17 @@ void client_serve(struct client *c)
 
 /* ---- what comes in ---- */
 
+static bool client_may_ask(const struct client *c, u32 what)
+{
+	return c->rights.here || what == ASK_PROVE || what == ASK_PROOF || what == ASK_PKEYS;
+}
+
 static void client_ask(struct client *c, const struct ask *ask)
 {
+	if (!client_may_ask(c, ask->what)) {
+		client_reply(c, ask->what, -ENONET);
+		return;
+	}
 	switch ((enum ask_what)ask->what) {
 	case ASK_HELLO:
 		client_hello(c, ask);
@@ -498,6 +560,12 @@ static void client_ask(struct client *c, const struct ask *ask)
 	case ASK_DETACH:
 		client_reply(c, ASK_DETACH, client_group_detach(c, &ask->service));
 		return;
+	case ASK_PROVE:
+		client_challenge(c);
+		return;
+	case ASK_PROOF:
+		client_reply(c, ASK_PROOF, client_prove(c, ask->number));
+		return;
 	}
 }
 
@@ -543,7 +611,7 @@ static void client_ready(struct source *s, u32 events)
 
 int client_make(struct broker *b, const struct visitor *v)
 {
-	struct quota_user *user = quota_find(&b->quota, v->uid);
+	struct quota_user *user = quota_find(&b->quota, v->uid, false);
 	struct client *c;
 	int err = user ? quota_take(&b->quota, user, QUOTA_CONNECTIONS) : -ENOSPC;
 
@@ -557,7 +625,6 @@ int client_make(struct broker *b, const struct visitor *v)
 				      .user = user,
 				      .pid = v->pid,
 				      .uid = v->uid,
-				      .privileged = v->uid == 0,
 				      .number = CLIENT_NONE,
 				      .single_link_fd = -1,
 				      .pin = PIN_NONE,

@@ -17,7 +17,7 @@ static struct xroce_place client_cm_describe(const struct client *c)
 		.client = c->number,
 		.pid = c->pid,
 		.serial = c->cm_serial,
-		.first_port = c->privileged ? 0 : mux_first_port(&c->broker->mux),
+		.first_port = c->rights.low_ports ? 0 : mux_first_port(&c->broker->mux),
 	};
 }
 
@@ -38,10 +38,10 @@ static void client_cm_set_refuser(struct broker *b, struct client *c)
 
 static bool client_cm_is_better(const struct client *c, const struct client *than)
 {
-	return !than || (c->privileged && !than->privileged);
+	return !than || (c->rights.low_ports && !than->rights.low_ports);
 }
 
-/* A client with a QP 1, privileged if there is one. */
+/* A client with a QP 1, which may be bound to any port if there is such a one. */
 static void client_cm_find_refuser(struct broker *b)
 {
 	struct client *found = NULL;
@@ -101,7 +101,7 @@ int client_cm_bind(struct client *c, const struct ask_service *s)
 
 	if (c->number == CLIENT_NONE)
 		return -ENOTCONN;
-	if (!c->privileged && binding_is_privileged(s, mux_first_port(&b->mux)))
+	if (!c->rights.low_ports && binding_is_privileged(s, mux_first_port(&b->mux)))
 		return -EACCES;
 	err = quota_take(&b->quota, c->user, QUOTA_SERVICES);
 	if (err)

@@ -60,7 +60,7 @@ static int client_trace_open(struct client_trace *t, const struct ask_trace *wan
 	fd[ASK_TRACE_RING] = fd[ASK_TRACE_PAGE] = -1;
 	if (err)
 		return err;
-	err = place_take(&t->place, owner, c->uid != 0, ASK_LEASE);
+	err = place_take(&t->place, owner, !c->rights.admin, ASK_LEASE);
 	if (err)
 		return err;
 	t->lost_before = t->place.lost_before;

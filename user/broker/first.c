@@ -33,7 +33,7 @@ int first_welcome(struct broker *b)
 	if (err)
 		return attach_failed(&b->dev, "serve the process that has the interface", err);
 	b->first = b->clients;
-	b->first->privileged = true;
+	b->first->rights = (struct rights){ true, true, true, true };
 	return 0;
 }
 

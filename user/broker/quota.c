@@ -7,20 +7,20 @@ void quota_init(struct quota *q, const struct quota_limits *limits)
 	q->limits = *limits;
 }
 
-struct quota_user *quota_find(struct quota *q, u32 uid)
+struct quota_user *quota_find(struct quota *q, u32 uid, bool admin)
 {
 	struct quota_user *found = NULL;
 
 	for (u32 i = 0; i < QUOTA_CONNECTIONS_MAX; i++) {
 		struct quota_user *u = &q->user[i];
 
-		if (u->used[QUOTA_CONNECTIONS] && u->uid == uid)
+		if (u->used[QUOTA_CONNECTIONS] && u->uid == uid && u->admin == admin)
 			return u;
 		if (!u->used[QUOTA_CONNECTIONS] && !found)
 			found = u;
 	}
 	if (found)
-		*found = (struct quota_user){ .uid = uid };
+		*found = (struct quota_user){ .uid = uid, .admin = admin };
 	return found;
 }
 
@@ -29,20 +29,19 @@ u32 quota_left(const struct quota *q, const struct quota_user *user, enum quota_
 	const u32 all = q->limits.all[kind] - min_u32(q->limits.all[kind], q->used[kind]);
 	const u32 own = q->limits.user[kind] - min_u32(q->limits.user[kind], user->used[kind]);
 
-	return user->uid ? min_u32(all, own) : all;
+	return user->admin ? all : min_u32(all, own);
 }
 
 int quota_take_some(struct quota *q, struct quota_user *user, enum quota_kind kind, u32 n)
 {
-	const bool is_root = user->uid == 0;
 	u32 all = q->limits.all[kind];
 
-	/* so that root can end a broker whose clients are all others' */
-	if (kind == QUOTA_CONNECTIONS && !is_root)
+	/* so that root can end a broker whose clients are all others'; it has proved nothing yet */
+	if (kind == QUOTA_CONNECTIONS && !user->admin && user->uid)
 		all -= min_u32(all, QUOTA_SPARE);
 	if (q->used[kind] >= all || all - q->used[kind] < n)
 		return -ENOSPC;
-	if (!is_root && (user->used[kind] >= q->limits.user[kind] ||
+	if (!user->admin && (user->used[kind] >= q->limits.user[kind] ||
 			 q->limits.user[kind] - user->used[kind] < n))
 		return -EDQUOT;
 	q->used[kind] += n;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What each user has of a broker, and may have. Root has no limit of its own; what there is in all
- * bounds it too. Pure: no system call.
+ * What each user has of a broker, and may have. Clients that have proved CAP_NET_ADMIN have no limit
+ * of their own, and are counted apart from their user's others; what there is in all bounds them
+ * too. Pure: no system call.
  */
 #ifndef BROKER_QUOTA_H
 #define BROKER_QUOTA_H
@@ -21,7 +22,7 @@ enum quota_kind {
 	QUOTA_KINDS
 };
 
-/* Connections that a user may have beside its clients, and root beside all others'. */
+/* Connections that a user may have beside its clients, and uid 0 beside all others'. */
 #define QUOTA_SPARE	  8
 #define QUOTA_CONNECTIONS_MAX (XROCE_MAX_CLIENT + QUOTA_SPARE)
 
@@ -33,6 +34,7 @@ struct quota_limits {
 
 struct quota_user {
 	u32 uid;
+	bool admin;
 	u32 used[QUOTA_KINDS]; /* no connection: the place is free */
 	u64 served;	       /* when it had its last, as of struct broker */
 };
@@ -49,7 +51,7 @@ void quota_init(struct quota *q, const struct quota_limits *limits);
  * The entry of a user, NULL if there is no room. It is the user's from its first connection taken
  * to its last one given back.
  */
-struct quota_user *quota_find(struct quota *q, u32 uid);
+struct quota_user *quota_find(struct quota *q, u32 uid, bool admin);
 
 /* Returns 0, -EDQUOT (the user has all that it may) or -ENOSPC (there is no more). */
 int quota_take(struct quota *q, struct quota_user *user, enum quota_kind kind);

@@ -8,8 +8,10 @@
 
 #include "../../../user/base/ask.h"
 
-/* A connection to the broker, or -errno. */
+/* A connection to the broker that has proved what this process may do, or -errno. */
 int asked_reach(const char *path);
+/* The proof alone (user/base/proof.h): its error, -EPIPE when the broker has hung up. */
+s32 asked_prove(int sock);
 /*
  * Ask one thing and take its answer; its error, or -EPIPE when the broker has hung up. The
  * descriptors that came are in fds, which has room for `room`; their number in *count.

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <arpa/inet.h>
+#include <limits.h>
+#include <linux/inet_diag.h>
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "../attach/prove.h"
+#include "../base/proof.h"
+#include "../netdev/netdev_nl.h"
+#include "proof.h"
+
+/* Can a process without CAP_NET_ADMIN set as large a receive buffer (net.core.rmem_max)? */
+static bool proof_size_is_free(void)
+{
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), forced = PROOF_FORCED_MIN;
+	int bytes = INT_MAX;
+	socklen_t len = sizeof(bytes);
+
+	if (fd < 0)
+		return true;
+	/* what is too large is set to the maximum; the kernel doubles it */
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &forced, sizeof(forced));
+	getsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, &len);
+	close(fd);
+	return bytes / 2 >= PROOF_FORCED_MIN;
+}
+
+struct described {
+	const struct ask_challenge *challenge;
+	u32 port;
+	struct rights *rights;
+};
+
+static int proof_cb(const struct nlmsghdr *nlh, void *arg)
+{
+	const struct described *d = arg;
+	const u32 nonce = d->challenge->nonce;
+	const struct nlattr *tb[INET_DIAG_MARK + 1];
+	const struct inet_diag_msg *m = mnl_nlmsg_get_payload(nlh);
+	u32 mark = 0, size, memory[SK_MEMINFO_VARS] = { 0 };
+
+	if (mnl_nlmsg_get_payload_len(nlh) < sizeof(*m))
+		return MNL_CB_OK;
+	nl_parse(nlh, sizeof(*m), tb, INET_DIAG_MARK);
+	if (m->idiag_family != AF_INET || m->id.idiag_sport != htons((u16)d->port) ||
+	    m->id.idiag_src[0] != htonl(PROOF_ADDRESS(nonce)) ||
+	    !nl_get(tb[INET_DIAG_SKMEMINFO], memory, sizeof(memory)))
+		return MNL_CB_OK;
+	size = memory[SK_MEMINFO_RCVBUF];
+	d->rights->here = size == 2 * (u32)PROOF_FORCED(nonce) ||
+			  size == 2 * (u32)PROOF_RCVBUF(nonce);
+	if (!d->rights->here)
+		return MNL_CB_OK;
+	d->rights->admin = size == 2 * (u32)PROOF_FORCED(nonce) && !proof_size_is_free();
+	d->rights->raw = d->rights->admin || (nl_get(tb[INET_DIAG_MARK], &mark, sizeof(mark)) &&
+					      mark == nonce);
+	d->rights->low_ports = d->port < d->challenge->first_port || d->challenge->first_port <= 1;
+	return MNL_CB_OK;
+}
+
+int proof_read(const struct ask_challenge *challenge, u32 port, struct rights *rights)
+{
+	char buf[NL_REQUEST_BYTES] __attribute__((aligned(8))) = { 0 };
+	struct described d = { challenge, port, rights };
+	struct nlmsghdr *nlh = mnl_nlmsg_put_header(buf);
+	struct inet_diag_req_v2 *req;
+	int err;
+
+	*rights = (struct rights){ 0 };
+	nlh->nlmsg_type = SOCK_DIAG_BY_FAMILY;
+	req = mnl_nlmsg_put_extra_header(nlh, sizeof(*req));
+	req->sdiag_family = AF_INET;
+	req->sdiag_protocol = IPPROTO_UDP;
+	req->idiag_ext = 1u << (INET_DIAG_SKMEMINFO - 1);
+	req->idiag_states = ~0u;
+	/* of one socket, asked for as the receiver of a packet, the kernel takes the two ends the
+	 * other way round */
+	req->id.idiag_dport = htons((u16)port);
+	req->id.idiag_dst[0] = htonl(PROOF_ADDRESS(challenge->nonce));
+	req->id.idiag_cookie[0] = req->id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
+	err = port && port <= UINT16_MAX ? nl_request(NETLINK_SOCK_DIAG, nlh, proof_cb, &d) : 0;
+	/* no such socket; a kernel without udp_diag says the same: proof_possible() */
+	return err == -ENOENT ? 0 : err;
+}
+
+int proof_possible(void)
+{
+	const struct ask_challenge challenge = { .nonce = (u32)getpid() | 1u << 31 };
+	struct rights rights;
+	u32 port;
+	int fd = prove_open(&challenge, &port), err;
+
+	if (fd < 0)
+		return fd;
+	err = proof_read(&challenge, port, &rights);
+	close(fd);
+	return err ? err : rights.here ? 0 : -EOPNOTSUPP;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* Capabilities over the network namespace of this thread, as a client has proved them. */
+#ifndef BROKER_PROOF_H
+#define BROKER_PROOF_H
+
+#include "../base/ask.h"
+
+struct rights {
+	bool here;	/* in the network namespace: without it the rest is false */
+	bool admin;	/* CAP_NET_ADMIN */
+	bool raw;	/* CAP_NET_RAW or CAP_NET_ADMIN */
+	bool low_ports; /* CAP_NET_BIND_SERVICE, or there are no low ports */
+};
+
+/*
+ * Reads what the client's socket for that challenge proves (base/proof.h); port is the client's
+ * word. Returns 0, also if there is no such socket, or -errno.
+ */
+int proof_read(const struct ask_challenge *challenge, u32 port, struct rights *rights);
+
+/* Can this kernel describe such a socket? Returns 0, -EOPNOTSUPP (CONFIG_INET_UDP_DIAG) or -errno. */
+int proof_possible(void);
+
+#endif
