@@ -10,5 +10,5 @@ case $BUILD in /*) ;; *) BUILD=$here/$BUILD ;; esac
 . "$here/scripts/netns.sh"
 netns_pair 4500
 
-in_a env PYTHONDONTWRITEBYTECODE=1 "$BUILD/bin/xroce" run -- /usr/bin/python3 \
-	"$here/tests/pyverbs/run.py" $DEV_A "${2:-*}"
+in_a env PYTHONDONTWRITEBYTECODE=1 XROCE="$BUILD/bin/xroce" "$BUILD/bin/xroce" run -- \
+	/usr/bin/python3 "$here/tests/pyverbs/run.py" $DEV_A "${2:-*}"

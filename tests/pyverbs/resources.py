@@ -3,8 +3,11 @@
 
 All are on one device and close with the test. A wait ends when the time of the whole program is up.
 """
+import json
 import os
+import subprocess
 import time
+import traceback
 
 from pyverbs.addr import AHAttr, GlobalRoute
 from pyverbs.cq import CQ
@@ -21,6 +24,30 @@ EVERY_ACCESS = (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_RE
 GID_INDEX = 0
 PORT = 1
 ENDS = int(os.environ.get('XROCE_TEST_ENDS') or time.time() + 120)
+
+
+def shown_qp(number):
+    """Returns the QP of that number as `xroce qp --json` shows it, without its age."""
+    shown = subprocess.run([os.environ['XROCE'], 'qp', '--qpn', hex(number), '--json'], check=True,
+                           stdout=subprocess.PIPE).stdout
+    qp = json.loads(shown)['qps'][0]
+    del qp['age_s']
+    return qp
+
+
+def in_child(function):
+    """Runs `function` in a forked child. Raises if that fails."""
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            function()
+            status = 0
+        except Exception:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 class RcEnd:

@@ -347,7 +347,16 @@ static void port_after_fork_child(void)
 
 __attribute__((constructor)) static void port_register_fork(void)
 {
-	pthread_atfork(port_before_fork, port_after_fork_parent, port_after_fork_child);
+	pthread_atfork(port_before_fork, port_after_fork_parent, NULL);
+}
+
+/*
+ * Registered first of the library's constructors: in a child handlers run in the order of their
+ * registration, and those of other files write to objects whose memory is shared until then.
+ */
+__attribute__((constructor(101))) static void port_register_fork_child(void)
+{
+	pthread_atfork(NULL, NULL, port_after_fork_child);
 }
 
 /*
