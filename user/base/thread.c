@@ -2,18 +2,84 @@
 #define _GNU_SOURCE
 #include "thread.h"
 
+#include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../transport/types.h"
+
+struct start {
+	void *(*fn)(void *arg);
+	void *arg;
+	pthread_mutex_t setting; /* held by the maker until the thread may run fn, and end */
+};
+
+static void *thread_main(void *arg)
+{
+	const struct start start = *(struct start *)arg;
+
+	pthread_mutex_lock(&((struct start *)arg)->setting);
+	pthread_mutex_unlock(&((struct start *)arg)->setting);
+	pthread_mutex_destroy(&((struct start *)arg)->setting);
+	free(arg);
+	return start.fn(start.arg);
+}
+
+/*
+ * Only real-time policies are replaced: leaving SCHED_IDLE may take a privilege. The kernel is
+ * asked for the maker's: pthread_getschedparam() does not see what chrt(1) changed meanwhile.
+ */
+static void thread_set_policy(pthread_t thread)
+{
+	const struct sched_param none = { .sched_priority = 0 };
+	const int policy = sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+
+	if (policy == SCHED_FIFO || policy == SCHED_RR)
+		pthread_setschedparam(thread, SCHED_OTHER, &none);
+}
+
+/*
+ * The kernel leaves out the CPUs that the control group does not allow. If none is left, since the
+ * maker's is the only one, the kernel refuses and the thread stays on that CPU.
+ */
+static void thread_set_cpus(pthread_t thread)
+{
+	cpu_set_t makers, cpus;
+
+	if (pthread_getaffinity_np(pthread_self(), sizeof(makers), &makers))
+		return;
+	memset(&cpus, 0xff, sizeof(cpus));
+	if (CPU_COUNT(&makers) == 1)
+		CPU_XOR(&cpus, &cpus, &makers);
+	pthread_setaffinity_np(thread, sizeof(cpus), &cpus);
+}
 
 int thread_start(pthread_t *thread, void *(*fn)(void *arg), void *arg)
 {
+	struct start *start = malloc(sizeof(*start));
 	sigset_t all, before;
 	int err;
 
+	if (!start)
+		return -ENOMEM;
+	*start = (struct start){ .fn = fn, .arg = arg };
+	pthread_mutex_init(&start->setting, NULL);
 	sigfillset(&all);
 	sigdelset(&all, SIGSEGV);
 	sigdelset(&all, SIGBUS);
+	pthread_mutex_lock(&start->setting);
 	pthread_sigmask(SIG_BLOCK, &all, &before);
-	err = -pthread_create(thread, NULL, fn, arg);
+	err = -pthread_create(thread, NULL, thread_main, start);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (!err) {
+		thread_set_policy(*thread);
+		thread_set_cpus(*thread);
+	}
+	pthread_mutex_unlock(&start->setting);
+	if (err) {
+		pthread_mutex_destroy(&start->setting);
+		free(start);
+	}
 	return err;
 }

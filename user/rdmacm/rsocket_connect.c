@@ -7,12 +7,12 @@
  * the stream, waits.
  */
 #define _GNU_SOURCE
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "../base/thread.h"
 #include "rsocket_stream.h"
 
 enum { RESOLVE_MS = 1000, RESOLVE_TRIES = 4 };
@@ -223,22 +223,16 @@ static void connect_once(void)
 	pthread_atfork(NULL, NULL, connect_fork);
 }
 
-/* Its own threads are not for the program's signals. */
 static int connect_thread(struct rdma_event_channel *from)
 {
-	sigset_t all, old;
 	pthread_t thread;
-	int err;
+	const int err = thread_start(&thread, connect_run, from);
 
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&thread, NULL, connect_run, from);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (!err) {
 		pthread_setname_np(thread, "rsocket");
 		pthread_detach(thread);
 	}
-	return -err;
+	return err;
 }
 
 /* Under start_lock. */

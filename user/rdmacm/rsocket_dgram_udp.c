@@ -6,10 +6,11 @@
 #define _GNU_SOURCE
 #include "rsocket_dgram.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+
+#include "../base/thread.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t idle = PTHREAD_COND_INITIALIZER;
@@ -112,19 +113,15 @@ static void udp_once(void)
 
 static int udp_start(void)
 {
-	sigset_t all, old;
 	pthread_t thread;
 	int fd = epoll_create1(EPOLL_CLOEXEC), err;
 
 	if (fd < 0)
 		return -errno;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &old);
-	err = pthread_create(&thread, NULL, udp_run, (void *)(intptr_t)fd);
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	err = thread_start(&thread, udp_run, (void *)(intptr_t)fd);
 	if (err) {
 		close(fd);
-		return -err;
+		return err;
 	}
 	pthread_setname_np(thread, "rsocket-udp");
 	pthread_detach(thread);
