@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The kernel as it is; see kernel.h. System calls are made by syscall() where the C library's
- * functions would be cancellation points.
+ * functions would be cancellation points. libbpf's functions for rings call close(), which is one.
  */
 #define _GNU_SOURCE
 #include "kernel.h"
@@ -10,6 +10,7 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -147,17 +148,23 @@ int kernel_ring_make(void)
 int kernel_ring_open(int fd, kernel_record_fn *fn, void *arg, struct ring_buffer **out)
 {
 	libbpf_print_fn_t before = privilege_hush_libbpf();
-	int err;
+	int err, cancel;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	*out = ring_buffer__new(fd, fn, arg, NULL);
 	err = *out ? 0 : -errno;
+	pthread_setcancelstate(cancel, NULL);
 	libbpf_set_print(before);
 	return err;
 }
 
 void kernel_ring_close(struct ring_buffer *ring)
 {
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	ring_buffer__free(ring);
+	pthread_setcancelstate(cancel, NULL);
 }
 
 void kernel_ring_consume(struct ring_buffer *ring)

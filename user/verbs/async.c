@@ -7,8 +7,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "../base/kernel.h"
 #include "../base/signals.h"
@@ -46,18 +44,17 @@ void async_abandon(struct vcontext *ctx)
 
 /*
  * Under async_lock: the descriptor is readable exactly while the queue is not empty, and always
- * once the device has gone.
+ * once the device has gone. Not a cancellation point.
  */
 static void async_set_readable(struct vcontext *ctx, bool readable)
 {
 	struct pollfd p = { .fd = ctx->v.context.async_fd, .events = POLLIN };
-	bool is = poll(&p, 1, 0) == 1;
-	eventfd_t value;
+	const bool is = kernel_await(&p, 1, 0) == 1;
 
 	if (readable && !is)
-		eventfd_write(p.fd, 1);
+		kernel_event_raise(p.fd);
 	else if (!readable && is)
-		eventfd_read(p.fd, &value);
+		kernel_event_clear(p.fd);
 }
 
 /* Under async_lock. */
@@ -218,6 +215,7 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 {
 	struct vcontext *ctx = to_vcontext(context);
 
+	pthread_testcancel();
 	for (;;) {
 		struct pollfd p = { .fd = context->async_fd, .events = POLLIN };
 		const bool gone = context_gone(context); /* no event comes after this look */
@@ -231,6 +229,7 @@ EXPORT int ibv_get_async_event(struct ibv_context *context, struct ibv_async_eve
 			return -1;
 		if (flags & O_NONBLOCK)
 			return verb_fail_int(EAGAIN);
+		/* a thread may be cancelled here, with no event in hand and no lock held */
 		if (poll(&p, 1, -1) < 0 && !(errno == EINTR && signals_restart()))
 			return -1;
 	}
@@ -282,6 +281,21 @@ EXPORT void ibv_ack_async_event(struct ibv_async_event *event)
 	}
 }
 
+void events_await_acks(const struct vcontext *ctx, pthread_mutex_t *mutex, pthread_cond_t *cond,
+		       const uint32_t *completed, u32 delivered)
+{
+	int cancel;
+
+	/* half of the object is gone: a cancelled thread would leave the rest to nobody */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(mutex);
+	/* a forked child has none in hand */
+	while (*completed != delivered && !ctx->inherited)
+		pthread_cond_wait(cond, mutex);
+	pthread_mutex_unlock(mutex);
+	pthread_setcancelstate(cancel, NULL);
+}
+
 void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered,
 		  pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed)
 {
@@ -304,10 +318,5 @@ void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered
 		async_set_readable(ctx, false);
 	wait_for = *delivered;
 	pthread_mutex_unlock(&ctx->async_lock);
-
-	pthread_mutex_lock(mutex);
-	/* a forked child has none in hand */
-	while (*completed != wait_for && !ctx->inherited)
-		pthread_cond_wait(cond, mutex);
-	pthread_mutex_unlock(mutex);
+	events_await_acks(ctx, mutex, cond, completed, wait_for);
 }

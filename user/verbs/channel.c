@@ -165,6 +165,7 @@ EXPORT int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq
 	struct vchannel *ch = to_vchannel(channel);
 	struct vcq *vcq;
 
+	pthread_testcancel();
 	for (;;) {
 		/* no event comes after this look */
 		const bool gone = context_gone(channel->context);
@@ -233,10 +234,6 @@ void channel_forget(struct vcq *vcq)
 	delivered = vcq->comp_delivered;
 	pthread_mutex_unlock(&ch->lock);
 
-	pthread_mutex_lock(&vcq->ibv.mutex);
-	/* a forked child has none in hand */
-	while (vcq->ibv.comp_events_completed != delivered &&
-	       !to_vcontext(vcq->ibv.context)->inherited)
-		pthread_cond_wait(&vcq->ibv.cond, &vcq->ibv.mutex);
-	pthread_mutex_unlock(&vcq->ibv.mutex);
+	events_await_acks(to_vcontext(vcq->ibv.context), &vcq->ibv.mutex, &vcq->ibv.cond,
+			  &vcq->ibv.comp_events_completed, delivered);
 }

@@ -633,6 +633,12 @@ void async_device_fatal(struct vcontext *ctx);
  */
 void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered,
 		  pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed);
+/*
+ * Waits until the public count of acknowledgements, under its public mutex, is delivered. Not a
+ * cancellation point.
+ */
+void events_await_acks(const struct vcontext *ctx, pthread_mutex_t *mutex, pthread_cond_t *cond,
+		       const uint32_t *completed, u32 delivered);
 
 /* qp.c, qp_modify.c */
 struct ibv_qp *create_qp_ex_op(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
