@@ -47,11 +47,11 @@ static void thread_set_cpus(pthread_t thread)
 {
 	cpu_set_t makers, cpus;
 
-	if (pthread_getaffinity_np(pthread_self(), sizeof(makers), &makers))
+	if (pthread_getaffinity_np(pthread_self(), sizeof(makers), &makers) ||
+	    CPU_COUNT(&makers) != 1)
 		return;
 	memset(&cpus, 0xff, sizeof(cpus));
-	if (CPU_COUNT(&makers) == 1)
-		CPU_XOR(&cpus, &cpus, &makers);
+	CPU_XOR(&cpus, &cpus, &makers);
 	pthread_setaffinity_np(thread, sizeof(cpus), &cpus);
 }
 

@@ -10,10 +10,10 @@
  * blocked in this one, except SIGSEGV and SIGBUS, by which a fault of its own is known (see
  * shard/fault.h).
  *
- * The policy and the CPUs of the thread that calls are not inherited: an application thread that
- * spins at a real-time priority would keep this one from running. The policy becomes SCHED_OTHER
- * instead of a real-time one. The CPUs become all that the process may use, except the caller's if
- * the caller is bound to a single one.
+ * A real-time policy and a single CPU of the thread that calls are not inherited: an application
+ * thread that spins at a real-time priority would keep this one from running. The policy becomes
+ * SCHED_OTHER. If the caller is bound to a single CPU, the CPUs become all others that the process
+ * may use; a wider mask is inherited.
  *
  * Returns 0 or -errno. The caller joins or detaches the thread.
  */
