@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
 #
-# fuzz.sh BUILD packet|segments|engine|ask|cm|record [SECONDS]: runs a fuzzer on the golden captures
-# (segments: on super-packets, ask: on messages of its own) for SECONDS, by default those of
-# XROCE_FUZZ_SECONDS or 20. An input that fails is kept under BUILD/fuzz/, and replays the fault:
+# fuzz.sh BUILD NAME [SECONDS]: runs the fuzzer tests/fuzz/fuzz_NAME.c on the inputs that it writes
+# first (golden captures, or messages of its own) for SECONDS, by default XROCE_FUZZ_SECONDS or 20.
+# An input that fails is kept in BUILD/fuzz/NAME, and replays the fault:
 # BUILD/tests/fuzz/fuzz_NAME FILE. Exit status 0 only if none failed.
 set -eu
 
@@ -12,17 +12,10 @@ dir=$build/fuzz/$name
 fuzzer=$build/tests/fuzz/fuzz_$name
 longest=16384
 case $name in segments | record) longest=65000 ;; esac
+[ -x "$fuzzer" ] || { echo "unknown fuzzer $name" >&2; exit 2; }
 mkdir -p "$dir/seeds" "$dir/corpus"
 
-case $name in
-packet) XROCE_SEED_DIR=$dir/seeds "$fuzzer" -max_len=4400 ;;
-segments) XROCE_SEED_DIR=$dir/seeds "$fuzzer" -max_len=65000 ;;
-record) XROCE_SEED_DIR=$dir/seeds "$fuzzer" -max_len=65000 ;;
-cm) XROCE_SEED_DIR=$dir/seeds "$fuzzer" -max_len=8192 ;;
-ask) XROCE_SEED_DIR=$dir/seeds "$fuzzer" -max_len=4096 ;;
-engine) XROCE_FUZZ_CORPUS=$dir/seeds "$fuzzer" -max_len=16384 ;;
-*) echo "unknown fuzzer $name" >&2; exit 2 ;;
-esac >/dev/null 2>&1
+XROCE_SEED_DIR=$dir/seeds "$fuzzer" >/dev/null 2>&1
 [ -n "$(ls "$dir/seeds")" ] || { echo "no seeds were written" >&2; exit 1; }
 
 "$fuzzer" -max_len="$longest" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -print_final_stats=1 \

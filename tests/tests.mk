@@ -203,8 +203,8 @@ $(BUILD)/tests/bench/engine_unseen: $(BUILD)/obj/tests/bench/engine.o $(BUILD)/u
 	$(LINK) $(INPUTS) $(LIBS) -o $@
 bench-tools: $(BUILD)/tests/bench/engine_unseen
 
-# ---- fuzzing: libFuzzer with the golden captures as corpus; scripts/fuzz.sh runs them for a
-# bounded time. Everything is compiled once more, by clang, with its instrumentation. ----
+# ---- fuzzing: libFuzzer; scripts/fuzz.sh runs each for a bounded time. Everything is compiled once
+# more, by clang, with its instrumentation. ----
 
 FUZZ_SANITIZE := -fsanitize=fuzzer,address,undefined
 FUZZ_FLAGS := -std=gnu11 -g -O1 -fsanitize=fuzzer-no-link,address,undefined \
@@ -232,7 +232,7 @@ $(BUILD)/tests/fuzz/%: $(BUILD)/fuzz-obj/tests/fuzz/%.o
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CLANG) $(FUZZ_SANITIZE) $(INPUTS) -lcmocka -lisal -o $@
 
-fuzzers: $(addprefix $(BUILD)/tests/fuzz/fuzz_,packet segments engine ask cm record)
+fuzzers: $(call programs,tests/fuzz/fuzz_*.c)
 
 # ---- all of them ----
 

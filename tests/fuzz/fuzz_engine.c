@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* tier: core XROCE_FUZZ_SECONDS=8 */
+/* tier: core XROCE_FUZZ_SECONDS=7 */
 /* tier: long long XROCE_FUZZ_SECONDS=60 */
 /*
  * libFuzzer target: frames into an engine with a connected QP of each transport, receives posted
@@ -13,7 +13,7 @@
  *     tests/sim/world.c tests/sim/pair.c tests/common/golden.c \
  *     user/transport/[a-z]*.c -lcmocka -lisal -o fuzz_engine
  *   # writes each golden capture as one input
- *   mkdir -p corpus && XROCE_FUZZ_CORPUS=corpus ./fuzz_engine
+ *   mkdir -p corpus && XROCE_SEED_DIR=corpus ./fuzz_engine
  *   ./fuzz_engine -max_len=16384 -max_total_time=300 corpus
  *
  * An input is a row of records of four bytes (struct record) and, for a frame, its bytes.
@@ -281,8 +281,8 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	if (getenv("XROCE_FUZZ_CORPUS"))
-		write_corpus(getenv("XROCE_FUZZ_CORPUS"));
+	if (getenv("XROCE_SEED_DIR"))
+		write_corpus(getenv("XROCE_SEED_DIR"));
 	world = world_create(2, 1);
 	world_label(world, "fuzz_engine");
 	world->node[1].to[0].dead = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* tier: core XROCE_FUZZ_SECONDS=8 */
+/* tier: core XROCE_FUZZ_SECONDS=7 */
 /* tier: long long XROCE_FUZZ_SECONDS=60 */
 /*
  * libFuzzer on the packet codec: any frame, split into two buffers at any place. Besides what the
@@ -11,46 +11,23 @@
  *
  * The first two bytes of an input say where the linear part ends; the rest is the frame.
  */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "../../user/transport/packet.h"
+#include "fuzz.h"
 #include "golden.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-
-#define REQUIRE(condition)                                                                         \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);            \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	const char *dir = getenv("XROCE_SEED_DIR");
 	struct golden golden;
 
-	if (!dir)
+	if (!fuzz_seed_dir())
 		return 0;
 	if (golden_load(&golden))
 		exit(1);
-	for (size_t i = 0; i < golden.count; i++) {
-		char path[4096];
-		FILE *f;
-
-		snprintf(path, sizeof(path), "%s/golden-%zu", dir, i);
-		f = fopen(path, "wb");
-		if (!f || fwrite("\xff\xff", 2, 1, f) != 1 ||
-		    fwrite(golden.packets[i].frame, golden.packets[i].len, 1, f) != 1 ||
-		    fclose(f)) {
-			perror(path);
-			exit(1);
-		}
-	}
+	for (size_t i = 0; i < golden.count; i++)
+		fuzz_seed("golden", i, "\xff\xff", 2, golden.packets[i].frame,
+			  golden.packets[i].len);
 	golden_free(&golden);
 	exit(0);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* tier: core XROCE_FUZZ_SECONDS=8 */
+/* tier: core XROCE_FUZZ_SECONDS=7 */
 /* tier: long long XROCE_FUZZ_SECONDS=60 */
 /*
  * libFuzzer target: what a tracer reads from its ring (struct xroce_record), in which a process may
@@ -10,41 +10,13 @@
  *
  * scripts/fuzz.sh BUILD record SECONDS runs it. An input is one record.
  */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "../../user/cli/decode.h"
 #include "../../user/cli/packets.h"
 #include "../../user/cli/tale.h"
+#include "fuzz.h"
 #include "golden.h"
 
-#define REQUIRE(condition)                                                                         \
-	do {                                                                                       \
-		if (!(condition)) {                                                                \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);            \
-			abort();                                                                   \
-		}                                                                                  \
-	} while (0)
-
-int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-
 /* ---- seeds ---- */
-
-static void seed(const char *dir, const char *name, size_t number, const struct xroce_record *head,
-		 const void *data, size_t bytes)
-{
-	char path[4096];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "%s/%s-%zu", dir, name, number);
-	f = fopen(path, "wb");
-	if (!f || fwrite(head, sizeof(*head), 1, f) != 1 || fwrite(data, bytes, 1, f) != 1 ||
-	    fclose(f)) {
-		perror(path);
-		exit(1);
-	}
-}
 
 static u32 seed_told(u8 *at, struct xroce_told told, const void *data)
 {
@@ -57,11 +29,10 @@ static u32 seed_told(u8 *at, struct xroce_told told, const void *data)
 /* Each packet as received, and told, with an event behind it. */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	const char *dir = getenv("XROCE_SEED_DIR");
 	static u8 tale[16384];
 	struct golden golden;
 
-	if (!dir)
+	if (!fuzz_seed_dir())
 		return 0;
 	if (golden_load(&golden))
 		exit(1);
@@ -71,7 +42,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 					     .kind = XROCE_RECORD_RECEIVED };
 		u32 n = sizeof(struct xroce_tale);
 
-		seed(dir, "received", i, &head, p->frame, p->len);
+		fuzz_seed("received", i, &head, sizeof(head), p->frame, p->len);
 		n += seed_told(tale + n,
 			       (struct xroce_told){ .qpn = 7, .size = (u16)p->len,
 						    .kind = XROCE_RECORD_SENT },
@@ -83,7 +54,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 			       NULL);
 		head.kind = XROCE_RECORD_TALE;
 		head.len = n;
-		seed(dir, "told", i, &head, tale, n);
+		fuzz_seed("told", i, &head, sizeof(head), tale, n);
 	}
 	golden_free(&golden);
 	exit(0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* tier: core XROCE_FUZZ_SECONDS=8 */
+/* tier: core XROCE_FUZZ_SECONDS=7 */
 /* tier: long long XROCE_FUZZ_SECONDS=60 */
 /*
  * libFuzzer target: super-packets of any shape into the cutter, and what comes out of it into the
