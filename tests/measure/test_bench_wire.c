@@ -103,6 +103,24 @@ static void bench_decode__bounds_of_a_test(void **state)
 	assert_non_null(judge(&m, &got));
 }
 
+/* The client runs its tests with the path MTU of the server's HELLO. */
+static void bench_decode__path_mtu_of_hello(void **state)
+{
+	static const u32 good[] = { 0, 256, 1024, 4096 };
+	static const u32 bad[] = { 1, 128, 300, 4095, 4097, 8192, UINT32_MAX };
+	struct bench_message m = { .type = BENCH_HELLO }, got;
+
+	for (u32 i = 0; i < ARRAY_SIZE(good); i++) {
+		m.path_mtu = good[i];
+		assert_null(judge(&m, &got));
+		assert_int_equal(got.path_mtu, good[i]);
+	}
+	for (u32 i = 0; i < ARRAY_SIZE(bad); i++) {
+		m.path_mtu = bad[i];
+		assert_non_null(judge(&m, &got));
+	}
+}
+
 /* Memory of an end: a slot more than the depth has, of any size that is taken. */
 static void bench_depth__is_bounded(void **state)
 {
@@ -162,6 +180,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bench_decode__what_was_sent),
 		cmocka_unit_test(bench_decode__bounds_of_a_test),
+		cmocka_unit_test(bench_decode__path_mtu_of_hello),
 		cmocka_unit_test(bench_depth__is_bounded),
 		cmocka_unit_test(bench_decode__foreign),
 		cmocka_unit_test(bench_spread__of_rounds),

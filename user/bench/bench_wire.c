@@ -110,6 +110,9 @@ const char *bench_decode(struct bench_message *m, const u8 wire[BENCH_WIRE_BYTES
 		return "a number of more than 24 bits";
 	if (m->type == BENCH_FAILED && (!m->status || m->status > 4095))
 		return "no errno";
+	/* 0 in the client's */
+	if (m->type == BENCH_HELLO && m->path_mtu && !is_path_mtu(m->path_mtu))
+		return "no path MTU";
 	return m->type == BENCH_SETUP ? bench_check_test(&m->test) : NULL;
 }
 
