@@ -56,7 +56,7 @@ static void json_read__values(void **state)
 
 	assert_non_null(v);
 	assert_true(json_number_of(v, "n", 0) == -25);
-	assert_string_equal(json_text_of(v, "t"), "a\nB?");
+	assert_string_equal(json_text_of(v, "t"), "a?B?");
 	assert_true(json_member(v, "b")->is_true);
 	assert_int_equal(l->kind, JSON_ARRAY);
 	assert_true(l->first->number == 1);
@@ -67,6 +67,18 @@ static void json_read__values(void **state)
 	assert_string_equal(json_text_of(v, "n"), "");
 	assert_null(json_member(l, "n"));
 	assert_null(json_member(NULL, "n"));
+	json_read_free(v);
+}
+
+/* No character of a foreign text controls a terminal. */
+static void json_read__text_is_printable(void **state)
+{
+	struct json_value *v = read_text("{\"a\\u001b[2J\":\"~ \\u0000\\u001b\\b\\u007f"
+					 "\x7f\x9b\xc3\xa9\"}");
+
+	assert_non_null(v);
+	assert_string_equal(v->first->name, "a?[2J");
+	assert_string_equal(v->first->text, "~ ????????");
 	json_read_free(v);
 }
 
@@ -108,7 +120,7 @@ static void json_read__what_we_write(void **state)
 	fclose(out);
 	v = json_read(text, len, &at);
 	assert_non_null(v);
-	assert_string_equal(json_text_of(v, "name \"x\""), "a\tb\\");
+	assert_string_equal(json_text_of(v, "name \"x\""), "a?b\\");
 	assert_true(json_member(v, "list")->first->number == 1.25);
 	json_read_free(v);
 	for (size_t n = 0; n < len && text[n] != 0; n++) {
@@ -128,6 +140,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(json_read__documents),
 		cmocka_unit_test(json_read__values),
+		cmocka_unit_test(json_read__text_is_printable),
 		cmocka_unit_test(json_read__depth),
 		cmocka_unit_test(json_read__what_we_write),
 	};

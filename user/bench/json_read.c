@@ -86,11 +86,11 @@ static bool json_read_escape(struct json_cursor *c, char *out)
 						 *c->at - '0' :
 						 (*c->at | 0x20) - 'a' + 10);
 	}
-	*out = code && code < 0x80 ? (char)code : '?';
+	*out = code < 0x80 ? (char)code : '?';
 	return true;
 }
 
-/* A string; NULL: it is none. */
+/* Returns a string of printable ASCII, '?' for other characters. NULL: no string, or no memory. */
 static char *json_read_string(struct json_cursor *c)
 {
 	const char *begin = c->at;
@@ -112,6 +112,9 @@ static char *json_read_string(struct json_cursor *c)
 		return NULL;
 	}
 	*to++ = 0;
+	for (char *at = out; at < to - 1; at++)
+		if (*at < ' ' || *at > '~')
+			*at = '?';
 	begin = realloc(out, (size_t)(to - out));
 	return begin ? (char *)begin : out;
 }

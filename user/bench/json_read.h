@@ -2,6 +2,9 @@
 /*
  * Reads JSON (RFC 8259) into a tree, strictly: what no writer may write is refused. Bounded in
  * depth and in bytes. Pure but for malloc().
+ *
+ * A file may come from another host, and its text is printed: no character of it controls a
+ * terminal.
  */
 #ifndef BENCH_JSON_READ_H
 #define BENCH_JSON_READ_H
@@ -17,8 +20,8 @@ struct json_value {
 	enum json_kind kind;
 	bool is_true;		   /* BOOL */
 	double number;		   /* NUMBER */
-	char *text;		   /* TEXT; escapes above ASCII are '?', of no use here */
-	char *name;		   /* in an object, else NULL */
+	char *text;		   /* TEXT: printable ASCII, '?' for other characters */
+	char *name;		   /* the same, in an object, else NULL */
 	struct json_value *first;  /* of ARRAY and OBJECT */
 	struct json_value *next;
 };
