@@ -229,6 +229,7 @@ $(BUILD)/tests/fuzz/fuzz_wire: $(call fuzz_objs,user/rdmacm/rsocket_wire.c \
 	user/bench/bench_wire.c user/bench/ping_wire.c)
 $(BUILD)/tests/fuzz/fuzz_rsocket: $(call fuzz_objs,$(addprefix user/rdmacm/,rsocket_wire.c \
 	rsocket_flow.c))
+$(BUILD)/tests/fuzz/fuzz_json: $(call fuzz_objs,user/bench/json_read.c user/cli/json.c)
 $(BUILD)/tests/fuzz/fuzz_cm: $(call fuzz_objs,tests/common/golden.c $(CM_SRC))
 $(BUILD)/tests/fuzz/fuzz_engine: $(call fuzz_objs,$(addprefix tests/,common/golden.c sim/world.c \
 	sim/world_link.c sim/world_deliver.c sim/pair.c) $(TRANSPORT_SRC))
