@@ -230,12 +230,15 @@ $(BUILD)/tests/fuzz/fuzz_wire: $(call fuzz_objs,user/rdmacm/rsocket_wire.c \
 $(BUILD)/tests/fuzz/fuzz_rsocket: $(call fuzz_objs,$(addprefix user/rdmacm/,rsocket_wire.c \
 	rsocket_flow.c))
 $(BUILD)/tests/fuzz/fuzz_json: $(call fuzz_objs,user/bench/json_read.c user/cli/json.c)
+$(BUILD)/tests/fuzz/fuzz_http: $(call fuzz_objs,$(addprefix user/export/,accept.c http.c text.c) \
+	user/base/clock.c)
+$(BUILD)/tests/fuzz/fuzz_http: FUZZ_LIBS := -lmicrohttpd
 $(BUILD)/tests/fuzz/fuzz_cm: $(call fuzz_objs,tests/common/golden.c $(CM_SRC))
 $(BUILD)/tests/fuzz/fuzz_engine: $(call fuzz_objs,$(addprefix tests/,common/golden.c sim/world.c \
 	sim/world_link.c sim/world_deliver.c sim/pair.c) $(TRANSPORT_SRC))
 $(BUILD)/tests/fuzz/%: $(BUILD)/fuzz-obj/tests/fuzz/%.o
 	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CLANG) $(FUZZ_SANITIZE) $(INPUTS) -lcmocka -lisal -o $@
+	$(call say,LINK,$@)$(CLANG) $(FUZZ_SANITIZE) $(INPUTS) -lcmocka -lisal $(FUZZ_LIBS) -o $@
 
 fuzzers: $(call programs,tests/fuzz/fuzz_*.c)
 
