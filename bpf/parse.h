@@ -138,6 +138,9 @@ static __always_inline bool parse_ipv4(struct xdp_md *ctx, struct packet *p, str
 	if (header < sizeof(*ip) || (ip->frag_off & bpf_htons(IPV4_FRAGMENT_OFFSET)))
 		return false;
 	p->l4 = p->l3 + header;
+	if (ip->frag_off & bpf_htons(IPV4_MORE_FRAGMENTS))
+		*fault = XROCE_DROP_ip_fragment;
+	/* options are the first reason, as in packet_parse() (user/transport/packet.c) */
 	if (header == sizeof(*ip)) {
 		if ((void *)(udp + 1) > data_end)
 			return false;
@@ -156,8 +159,6 @@ static __always_inline bool parse_ipv4(struct xdp_md *ctx, struct packet *p, str
 	p->src.word[2] = p->dst.word[2] = bpf_htonl(0xffff);
 	p->src.word[3] = ip->saddr;
 	p->dst.word[3] = ip->daddr;
-	if (ip->frag_off & bpf_htons(IPV4_MORE_FRAGMENTS))
-		*fault = XROCE_DROP_ip_fragment;
 	return true;
 }
 

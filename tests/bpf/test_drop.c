@@ -334,6 +334,8 @@ static const struct row {
 } rows[] = {
 	{ "options", XROCE_DROP_ip_options, .before = options },
 	{ "40 bytes of options", XROCE_DROP_ip_options, .before = most_options },
+	{ "options of a first fragment", XROCE_DROP_ip_options, .before = options,
+	  .after = first_fragment },
 	{ "first fragment", XROCE_DROP_ip_fragment, .after = first_fragment },
 	{ "first IPv6 fragment", XROCE_DROP_ip_fragment, .before = ipv6, .after = ipv6_fragment },
 	{ "IP length one too long", XROCE_DROP_ip_length, .after = ip_length_plus_1 },
