@@ -233,6 +233,10 @@ $(BUILD)/tests/fuzz/fuzz_json: $(call fuzz_objs,user/bench/json_read.c user/cli/
 $(BUILD)/tests/fuzz/fuzz_http: $(call fuzz_objs,$(addprefix user/export/,accept.c http.c text.c) \
 	user/base/clock.c)
 $(BUILD)/tests/fuzz/fuzz_http: FUZZ_LIBS := -lmicrohttpd
+# Headers of BPF programs, which load words from any address.
+$(BUILD)/fuzz-obj/tests/fuzz/fuzz_xdp.o: FUZZ_FLAGS += -fno-sanitize=alignment
+$(BUILD)/tests/fuzz/fuzz_xdp: $(call fuzz_objs,tests/common/golden.c \
+	user/transport/segments.c $(CM_SRC) $(codec))
 $(BUILD)/tests/fuzz/fuzz_cm: $(call fuzz_objs,tests/common/golden.c $(CM_SRC))
 $(BUILD)/tests/fuzz/fuzz_engine: $(call fuzz_objs,$(addprefix tests/,common/golden.c sim/world.c \
 	sim/world_link.c sim/world_deliver.c sim/pair.c) $(TRANSPORT_SRC))
