@@ -234,8 +234,9 @@ $(BUILD)/tests/fuzz/fuzz_http: $(call fuzz_objs,$(addprefix user/export/,accept.
 	user/base/clock.c)
 $(BUILD)/tests/fuzz/fuzz_http: FUZZ_LIBS := -lmicrohttpd
 # Headers of BPF programs, which load words from any address.
-$(BUILD)/fuzz-obj/tests/fuzz/fuzz_xdp.o: FUZZ_FLAGS += -fno-sanitize=alignment
-$(BUILD)/tests/fuzz/fuzz_xdp: $(call fuzz_objs,tests/common/golden.c \
+$(addprefix $(BUILD)/fuzz-obj/tests/fuzz/,fuzz_xdp.o fuzz_egress.o): \
+	FUZZ_FLAGS += -fno-sanitize=alignment
+$(addprefix $(BUILD)/tests/fuzz/,fuzz_xdp fuzz_egress): $(call fuzz_objs,tests/common/golden.c \
 	user/transport/segments.c $(CM_SRC) $(codec))
 $(BUILD)/tests/fuzz/fuzz_cm: $(call fuzz_objs,tests/common/golden.c $(CM_SRC))
 $(BUILD)/tests/fuzz/fuzz_engine: $(call fuzz_objs,$(addprefix tests/,common/golden.c sim/world.c \
