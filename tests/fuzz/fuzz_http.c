@@ -221,7 +221,8 @@ static void seed_all(void)
 		"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
 		"HEAD /metrics HTTP/1.0\r\nAccept: */*\r\nAccept: text/plain\r\n\r\n",
 		"POST /metrics HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\nabc",
-		"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+		"PUT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n"
+		"\r\n",
 		"GET /%6detrics?a=%00&b HTTP/1.1\r\nHost: a\r\nCookie: a=b; c\r\nExpect: "
 		"100-continue\r\nConnection: keep-alive\r\n\r\n",
 		"GET / HTTP/2.0\r\n\r\n", "\r\n\r\nGET\r\n folded\r\n",

@@ -314,7 +314,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 						       .list = { 0x10000, 7, WIRE_SLOTS },
 						       .buffer = { 0x20000, 8, 1024 } });
 	for (u32 i = 0; i < ARRAY_SIZE(input.moves); i++)
-		input.moves[i] = (struct move){ .what = (u8)(i * 7 % MOVES + (i % MOVES == MESSAGE)),
+		input.moves[i] = (struct move){ .what = (u8)(i * 7 % MOVES),
 						.which = (u8)(6 + i / MOVES % 2),
 						.n = (u16)(i * 37),
 						.value = i * 64 };
