@@ -15,9 +15,9 @@ PINGPONG_PORT=47592
 messages=100
 [ "${XROCE_CASES:-}" != core ] || messages=20
 
-# pingpong PROVIDER END-POINT [EXCUSE]: one end may exit with an error, or not at all, if EXCUSE NAME
-# PID STATUS holds; the other one must exit with 0. Output comes by lines, so that an end that is
-# killed has shown its results.
+# pingpong PROVIDER END-POINT [EXCUSE]: one end may exit with an error, or not at all, if EXCUSE
+# NAME PID STATUS holds; the other one must exit with 0. Output comes by lines, so that an end that
+# is killed has shown its results.
 pingpong() {
 	local server client name largest=1m
 	[ "$2" != dgram ] || largest=4k

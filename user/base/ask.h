@@ -86,15 +86,15 @@ enum ask_what {
 	ASK_UNTRACE,
 	/*
 	 * A challenge: the answer has struct ask_challenge, by which the asker makes a socket that
-	 * proves its network namespace and its capabilities (base/proof.h). number is 1 if a port is
-	 * asked for next: a process that has the interface alone starts a broker for that.
+	 * proves its network namespace and its capabilities (base/proof.h). number is 1 if a port
+	 * is asked for next: a process that has the interface alone starts a broker for that.
 	 */
 	ASK_PROVE,
 	/*
-	 * The socket of the last challenge has this port, in number: 0, or -ENONET, it is not in the
-	 * network namespace of the interface. -EINVAL: there is no challenge, which can be answered
-	 * once; -EALREADY: the asker has a port. All questions but ASK_PROVE, ASK_PROOF, ASK_PKEYS
-	 * and those of the first process are answered by -ENONET before.
+	 * The socket of the last challenge has this port, in number: 0, or -ENONET, it is not in
+	 * the network namespace of the interface. -EINVAL: there is no challenge, which can be
+	 * answered once; -EALREADY: the asker has a port. All questions but ASK_PROVE, ASK_PROOF,
+	 * ASK_PKEYS and those of the first process are answered by -ENONET before.
 	 */
 	ASK_PROOF,
 };

@@ -2,9 +2,9 @@
 /*
  * How a process proves to a broker its network namespace and its capabilities. A user ID proves
  * neither: root of a container may have no capability, and a process's capabilities as /proc shows
- * them are those of whatever it executes at that moment. So the kernel checks them: the broker draws
- * a nonce for the connection, and the process makes a UDP socket that only it could make for that
- * nonce. The broker has the kernel describe the socket (sock_diag(7)). No descriptor is sent.
+ * them are those of whatever it executes at that moment. So the kernel checks them: the broker
+ * draws a nonce for the connection, and the process makes a UDP socket that only it could make for
+ * that nonce. The broker has the kernel describe the socket (sock_diag(7)). No descriptor is sent.
  *
  *   bound to PROOF_ADDRESS, any port   the socket is in the broker's network namespace
  *   a port below the first free one    CAP_NET_BIND_SERVICE

@@ -267,7 +267,8 @@ static int broker_begin(struct broker *b)
 	int err = proof_possible();
 
 	if (err)
-		return attach_failed(&b->dev, "tell what clients may do (sock_diag(7) of UDP)", err);
+		return attach_failed(&b->dev, "tell what clients may do (sock_diag(7) of UDP)",
+				     err);
 	err = inherits ? first_begin(b) : broker_hold(b);
 	if (!err && !inherits)
 		err = mux_make(&b->mux, &b->dev, &b->options.pkeys, NULL);

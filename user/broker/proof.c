@@ -76,8 +76,7 @@ int proof_read(const struct ask_challenge *challenge, u32 port, struct rights *r
 	req->sdiag_protocol = IPPROTO_UDP;
 	req->idiag_ext = 1u << (INET_DIAG_SKMEMINFO - 1);
 	req->idiag_states = ~0u;
-	/* of one socket, asked for as the receiver of a packet, the kernel takes the two ends the
-	 * other way round */
+	/* the kernel looks for the receiver of a packet from src to dst */
 	req->id.idiag_dport = htons((u16)port);
 	req->id.idiag_dst[0] = htonl(PROOF_ADDRESS(challenge->nonce));
 	req->id.idiag_cookie[0] = req->id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;

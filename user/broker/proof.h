@@ -18,7 +18,9 @@ struct rights {
  */
 int proof_read(const struct ask_challenge *challenge, u32 port, struct rights *rights);
 
-/* Can this kernel describe such a socket? Returns 0, -EOPNOTSUPP (CONFIG_INET_UDP_DIAG) or -errno. */
+/*
+ * Can this kernel describe such a socket? Returns 0, -EOPNOTSUPP (CONFIG_INET_UDP_DIAG) or -errno.
+ */
 int proof_possible(void);
 
 #endif

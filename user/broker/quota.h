@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What each user has of a broker, and may have. Clients that have proved CAP_NET_ADMIN have no limit
- * of their own, and are counted apart from their user's others; what there is in all bounds them
- * too. Pure: no system call.
+ * What each user has of a broker, and may have. Clients that have proved CAP_NET_ADMIN have no
+ * limit of their own, and are counted apart from their user's others; what there is in all bounds
+ * them too. Pure: no system call.
  */
 #ifndef BROKER_QUOTA_H
 #define BROKER_QUOTA_H
