@@ -169,16 +169,23 @@ compare() {
 	result near 1015 10
 	result other 1 0
 	sed -i 's/"tcp"/"ud"/; s/"send"/"read"/; s/"udp"/"write"/' "$WORK/other"
-	bench_from 0 --compare "$WORK/one" "$WORK/two"
+	bench_from 1 --compare "$WORK/one" "$WORK/two"
+	need_line bench '^xroce bench: 1 of 3 medians are worse in .*/two$'
 	cp "$WORK/bench.json" "$WORK/table.out"
 	need_line table '^note: kernel is k before, kk after$'
 	need_line table '^ +64  send +1\.0 +2\.0 us +2 x  worse$'
 	need_line table '^ +4096  tcp +1000\.0 +2000\.0 Mbit/s +2 x  better$'
-	bench_from 0 --json --compare "$WORK/two" "$WORK/one"
+	bench_from 1 --json --compare "$WORK/two" "$WORK/one"
 	json_has '[(p["way"], p["ratio"], p["verdict"]) for p in d] ==
 		[("send", 0.5, "better"), ("tcp", 0.5, "worse"), ("udp", 1, "within the rounds")]'
 	bench_from 0 --json --compare "$WORK/one" "$WORK/near"
 	json_has '[p["verdict"] for p in d] == 3 * ["within the rounds"]'
+	# a shorter round trip alone is no failure
+	result better 500 10
+	sed -i 's/"tcp"/"ud"/' "$WORK/better"
+	bench_from 0 --json --compare "$WORK/one" "$WORK/better"
+	json_has '[p["verdict"] for p in d] == ["better", "within the rounds"]'
+	need_equal "what it says" "$(cat "$WORK/bench.out")" ""
 	bench_from 1 --compare "$WORK/one" "$WORK/other"
 	need_line bench 'no way and size in common'
 	bench_from 2 --compare "$WORK/one"

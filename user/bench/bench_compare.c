@@ -74,9 +74,9 @@ static const struct json_value *compare_find(const struct json_value *array,
 /* ---- all of them ---- */
 
 static void compare_print(struct json *j, enum bench_measure m, const struct json_value *point,
-			  const struct bench_spread *a, const struct bench_spread *b)
+			  const struct bench_spread *a, const struct bench_spread *b,
+			  enum compare_verdict verdict)
 {
-	const enum compare_verdict verdict = compare_points(a, b, measures[m].less_is_better);
 	const double scale = measures[m].scale;
 
 	if (!j) {
@@ -97,30 +97,39 @@ static void compare_print(struct json *j, enum bench_measure m, const struct jso
 	json_close(j);
 }
 
-/* Returns how many points both have. */
-static u32 compare_measure(struct json *j, enum bench_measure m, const struct json_value *before,
-			   const struct json_value *after)
+/* The points that both results have, and those that are worse in the second. */
+struct compare_counts {
+	u32 points, worse;
+};
+
+/* Prints the points of a measure that both results have, and adds them to counts. */
+static void compare_measure(struct json *j, enum bench_measure m, const struct json_value *before,
+			    const struct json_value *after, struct compare_counts *counts)
 {
 	const struct json_value *first = json_member(before, measures[m].array);
 	const struct json_value *second = json_member(after, measures[m].array);
 	struct bench_spread a, b;
-	u32 n = 0;
+	bool has_title = false;
 
 	if (!first || first->kind != JSON_ARRAY)
-		return 0;
+		return;
 	for (const struct json_value *p = first->first; p; p = p->next) {
 		const struct json_value *q = compare_find(second, p);
+		enum compare_verdict verdict;
 
 		if (!compare_spread(p, measures[m].spread, &a) ||
 		    !compare_spread(q, measures[m].spread, &b))
 			continue;
-		if (!n++ && !j)
+		if (!has_title && !j)
 			printf("\n%s, medians\n"
 			       "   bytes  way        before      after             after/before\n",
 			       m == BENCH_LATENCY ? "Round trip" : "Bandwidth");
-		compare_print(j, m, p, &a, &b);
+		has_title = true;
+		verdict = compare_points(&a, &b, measures[m].less_is_better);
+		compare_print(j, m, p, &a, &b, verdict);
+		counts->points++;
+		counts->worse += verdict == COMPARE_WORSE;
 	}
-	return n;
 }
 
 /* What is to be the same in both, said where it is not: the numbers then compare that. */
@@ -190,8 +199,8 @@ static struct json_value *compare_load(const char *file)
 int bench_compare(const char *before, const char *after, bool as_json)
 {
 	struct json_value *a = compare_load(before), *b = a ? compare_load(after) : NULL;
+	struct compare_counts counts = { 0 };
 	struct json j;
-	u32 n = 0;
 
 	if (b && as_json) {
 		json_begin(&j, stdout);
@@ -203,14 +212,17 @@ int bench_compare(const char *before, const char *after, bool as_json)
 		compare_conditions(a, b);
 	}
 	for (u32 m = 0; b && m < BENCH_MEASURE_END; m++)
-		n += compare_measure(as_json ? &j : NULL, m, a, b);
+		compare_measure(as_json ? &j : NULL, m, a, b, &counts);
 	if (b && as_json) {
 		json_close(&j);
 		json_end(&j);
 	}
-	if (b && !n)
+	if (b && !counts.points)
 		fprintf(stderr, "xroce bench: they have no way and size in common\n");
+	if (counts.worse)
+		fprintf(stderr, "xroce bench: %u of %u medians are worse in %s\n", counts.worse,
+			counts.points, after);
 	json_read_free(a);
 	json_read_free(b);
-	return n ? EXIT_OK : EXIT_FAILED;
+	return counts.points && !counts.worse ? EXIT_OK : EXIT_FAILED;
 }
