@@ -255,17 +255,35 @@ unprivileged() {
 	is_valid
 	need_equal "what nobody sees" "$(say '[(int(l["pid"]), l["uid"]) for l, _ in s("xroce_process_info")]')" "[($own, '65534')]"
 	need_equal "its queue pairs" "$(say '[int(l["pid"]) for l, _ in s("xroce_qp_info")]')" "[$own]"
+	need_equal "what is hidden" "$(say 'v("xroce_device_hidden")')" 1
 	once
 	need_equal "what root sees" "$(say "sorted(int(l['pid']) for l, _ in s('xroce_process_info', kind='client')) == sorted(($own, $other))")" True
+	need_equal "what is hidden from root" "$(say 'v("xroce_device_hidden")')" 0
 	stop "$own"; stop "$other"; stop "$broker"
 	# one that has the interface alone shows nobody anything
 	waiting alone 18521 "$XROCE" run --dev $IF_A -- ibv_rc_pingpong || return
+	in_a "${NOBODY[@]}" "$OWN/bin/xroce" export --once --format openmetrics >"$WORK/scraped.out" || fail "ends with $?"
+	need_equal "what is hidden" "$(say '(v("xroce_device_hidden"), s("xroce_process_info"))')" "(1, [])"
+	stop "$waiting"
+	# nor does one that lets nobody in, and has no socket
+	waiting alone 18524 "$XROCE" run --dev $IF_A --share never -- ibv_rc_pingpong || return
 	in_a "${NOBODY[@]}" "$OWN/bin/xroce" export --once --format openmetrics >"$WORK/scraped.out" || fail "ends with $?"
 	need_equal "what is hidden" "$(say '(v("xroce_device_hidden"), s("xroce_process_info"))')" "(1, [])"
 	# and the capability that the unit has is enough
 	in_a setpriv --bounding-set=-all,+sys_admin --inh-caps=-all "$XROCE" export --once --format openmetrics >"$WORK/scraped.out"
 	need_equal "by CAP_SYS_ADMIN alone" "$(say "(v('xroce_device_hidden'), [int(l['pid']) for l, _ in s('xroce_qp_info')])")" "(0, [$waiting])"
 	stop "$waiting"
+}
+
+# An XDP program that is not xroce's hides no process.
+foreign_program() {
+	printf '__attribute__((section("xdp"), used)) int other(void *ctx) { return 2; }\nchar l[] __attribute__((section("license"), used)) = "GPL";\n' >"$WORK/other.bpf.c"
+	clang -target bpf -O2 -g -c "$WORK/other.bpf.c" -o "$WORK/other.o" || { fail "clang ends with $?"; return; }
+	# ip mounts bpffs, and leaves it in a mount namespace of its own
+	in_a unshare --mount ip link set $IF_A xdpgeneric obj "$WORK/other.o" sec xdp || { fail "ip link set xdp ends with $?"; return; }
+	in_a "${NOBODY[@]}" "$OWN/bin/xroce" export --once --format openmetrics >"$WORK/scraped.out" || fail "ends with $?"
+	need_equal "what is hidden" "$(say 's("xroce_device_hidden")')" "[]"
+	in_a ip link set $IF_A xdpgeneric off
 }
 
 # A broker that does not answer is waited for two seconds, and what its clients had stays.
@@ -495,6 +513,7 @@ run_long_case first_becomes_one_of_several first_becomes_one_of_several
 run_long_case bounded bounded
 run_long_case hostile_names hostile_names
 run_long_case unprivileged unprivileged
+run_long_case foreign_program foreign_program
 run_long_case broker_stands_still broker_stands_still
 run_case http http
 run_long_case addresses addresses

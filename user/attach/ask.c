@@ -496,6 +496,7 @@ int ask_list(struct asker *a, u32 n, struct ask_client *client)
 
 	if (!err)
 		*client = answer.client;
+	a->withholds = err == -ENOENT && answer.number;
 	return err;
 }
 

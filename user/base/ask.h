@@ -32,7 +32,8 @@ enum ask_what {
 	ASK_RING,
 	/*
 	 * the number-th client, of those that this user may see: struct ask_client; -ENOENT: there
-	 * are no more
+	 * are no more, and number is 1 if clients of other users would not be listed (whether there
+	 * are any is not said), 0 with CAP_NET_ADMIN
 	 */
 	ASK_LIST,
 	ASK_STOP, /* the broker ends; -EPERM but for CAP_NET_ADMIN and the broker's own user */
@@ -223,7 +224,7 @@ struct ask_challenge {
 struct ask_answer {
 	u32 version;
 	u32 what;     /* as asked */
-	s32 err;      /* 0 or -errno; without a meaning for the rest then */
+	s32 err;      /* 0 or -errno; the rest then has no meaning but after ASK_LIST */
 	u32 num_fds;
 	union {
 		struct ask_port port;

@@ -358,11 +358,12 @@ static void client_list(struct client *c, u32 n)
 	struct ask_answer answer = { .what = ASK_LIST };
 	const struct client *other = client_nth(c, n);
 
-	if (!other) {
-		client_reply(c, ASK_LIST, -ENOENT);
-		return;
+	if (other) {
+		answer.client = client_describe(other);
+	} else {
+		answer.err = -ENOENT;
+		answer.number = !c->rights.admin;
 	}
-	answer.client = client_describe(other);
 	client_send(c, &answer, NULL);
 }
 

@@ -191,6 +191,10 @@ static int observer_ask(struct observer *o, struct observed_iface *iface)
 			iface->asker->max_ns = o->ask_ns;
 		err = ask_connect(iface->asker, netdev_netns(), iface->ifindex);
 		iface->is_hidden = err == -EACCES;
+		iface->is_silent = err == -ETIMEDOUT;
+		/* -ENOENT of a question is the end of a list, and here that there is no broker */
+		if (err)
+			return err;
 	}
 	for (; !err && nth < XROCE_MAX_CLIENT; nth++) {
 		err = ask_list(iface->asker, nth, &client);
@@ -198,6 +202,7 @@ static int observer_ask(struct observer *o, struct observed_iface *iface)
 			observer_add_client(o, iface, nth, &client);
 	}
 	iface->asks = !err || err == -ENOENT;
+	iface->is_partial = iface->asks && iface->asker->withholds;
 	iface->is_silent = err == -ETIMEDOUT;
 	if (iface->asks)
 		iface->broker_pid = ask_server(iface->asker);
@@ -210,7 +215,7 @@ static void observer_look(struct observer *o, struct observed_iface *iface)
 
 	iface->broker_prog_id = 0;
 	iface->broker_pid = 0;
-	iface->is_hidden = iface->is_silent = false;
+	iface->is_hidden = iface->is_silent = iface->is_partial = false;
 	if (xdp_hook_query(iface->ifindex, &hook) || !hook.prog_id)
 		return;
 	if (hook.ours_id && !hook.is_broker) {
@@ -225,7 +230,7 @@ static void observer_look(struct observer *o, struct observed_iface *iface)
 		iface->broker_prog_id = hook.prog_id;
 		observer_add_broker(o, iface);
 	} else if (!iface->asks) {
-		iface->is_hidden = true;
+		iface->is_hidden |= netdev_is_held(iface->ifindex);
 	}
 }
 

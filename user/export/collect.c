@@ -112,10 +112,10 @@ static void collector_take_iface(struct collector *c, const struct observed_ifac
 	d->is_up = iface->is_up;
 	d->is_listed = true;
 	d->is_shared = iface->broker_prog_id || iface->asks;
-	d->is_hidden = iface->is_hidden;
+	d->is_hidden = iface->is_hidden || iface->is_partial;
 	d->is_whole = !iface->is_hidden && !(iface->broker_prog_id && !iface->asks);
 	d->is_shown |= d->is_hidden;
-	if (!d->is_whole && !d->is_hidden)
+	if (!d->is_whole && !iface->is_hidden)
 		c->errors[COLLECT_BROKER]++;
 }
 

@@ -26,7 +26,7 @@ struct device {
 	char name[IF_NAMESIZE];
 	bool is_listed, is_up;
 	bool is_whole;	  /* all of its ports could be listed */
-	bool is_hidden;	  /* this user may not see all of them */
+	bool is_hidden;	  /* this user might not see all of them */
 	bool is_shown;	  /* somebody uses it, or did, or it was asked for */
 	bool is_shared, is_alone; /* it has a broker; a process has it alone */
 	u32 ports;	  /* but for the broker */

@@ -167,7 +167,7 @@ static void metrics_device_state(struct text *t, const struct collector *c)
 	metrics_family(t, TEXT_GAUGE, "device", "mtu_bytes", "MTU of the link");
 	metrics_devices(t, c, device_u32, &mtu);
 	metrics_family(t, TEXT_GAUGE, "device", "hidden",
-		       "1 if there are processes that the exporter may not look into");
+		       "1 if processes of other users are not shown to the exporter");
 	metrics_devices(t, c, device_bool, &hidden);
 	metrics_family(t, TEXT_GAUGE, "device", "processes", "processes that use the interface");
 	metrics_devices(t, c, device_u32, &ports);

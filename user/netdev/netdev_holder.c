@@ -149,6 +149,24 @@ int netdev_holder(u32 ifindex, pid_t *pid, char *comm, size_t n)
 	return holder_counts(&cred) ? 0 : -EPERM;
 }
 
+/* By the list of sockets: a connection would stay in the holder's queue. */
+bool netdev_is_held(u32 ifindex)
+{
+	char line[512], want[32];
+	FILE *f = fopen("/proc/net/unix", "re");
+	bool is_held = !f;
+
+	snprintf(want, sizeof(want), " @" HOLDER_NAME "\n", ifindex);
+	while (!is_held && fgets(line, sizeof(line), f)) {
+		const size_t len = strlen(line), tail = strlen(want);
+
+		is_held = len > tail && !strcmp(line + len - tail, want);
+	}
+	if (f)
+		fclose(f);
+	return is_held;
+}
+
 int netdev_meet_holder(u32 ifindex)
 {
 	return holder_of(HOLDER_NAME, ifindex);
