@@ -304,6 +304,37 @@ broker_stands_still() {
 	end_exporter
 	stop "$waiting"; stop "$broker"
 }
+# A broker that is killed is reported, by an exporter that comes later as well, until another
+# serves; one that is stopped is not. Nor is a process that had the interface alone.
+broker_killed() {
+	serve a $IF_A || return
+	exporter || return
+	scrape || fail "no answer"
+	need_equal "lost while it serves" "$(say 'v("xroce_device_broker_lost")')" 0
+	kill -9 "$broker"
+	finish "$broker" 10
+	wait_until 10 xdp_off $NS_A $IF_A
+	scrape || fail "no answer"
+	is_valid
+	need_equal "lost after kill -9" "$(say 'v("xroce_device_broker_lost")')" 1
+	once
+	need_equal "lost to a second exporter" "$(say 'v("xroce_device_broker_lost")')" 1
+	serve a $IF_A || return
+	scrape || fail "no answer"
+	need_equal "lost while another serves" "$(say 'v("xroce_device_broker_lost")')" 0
+	stop "$broker"
+	wait_until 10 xdp_off $NS_A $IF_A
+	scrape || fail "no answer"
+	need_equal "lost after its end" "$(say 'v("xroce_device_broker_lost")')" 0
+	waiting alone 18523 "$XROCE" run --dev $IF_A -- ibv_rc_pingpong || return
+	scrape || fail "no answer"
+	kill -9 "$waiting"
+	finish "$waiting" 10
+	wait_until 10 xdp_off $NS_A $IF_A
+	scrape || fail "no answer"
+	need_equal "lost after one that was alone" "$(say 'v("xroce_device_broker_lost")')" 0
+	end_exporter
+}
 answers_again() { scrape && [ "$(say 'v("xroce_device_processes")')" = 1 ]; }
 
 # ---- HTTP ----
@@ -515,6 +546,7 @@ run_long_case hostile_names hostile_names
 run_long_case unprivileged unprivileged
 run_long_case foreign_program foreign_program
 run_long_case broker_stands_still broker_stands_still
+run_long_case broker_killed broker_killed
 run_case http http
 run_long_case addresses addresses
 run_long_case clients clients

@@ -53,6 +53,20 @@ int door_holder(u32 ifindex, pid_t *pid)
 	return err;
 }
 
+bool door_is_left(u32 ifindex)
+{
+	struct sockaddr_un at;
+	const int fd = door_socket();
+	bool is_left;
+
+	if (fd < 0)
+		return false;
+	door_path(ifindex, &at);
+	is_left = connect(fd, (const struct sockaddr *)&at, sizeof(at)) && errno == ECONNREFUSED;
+	close(fd);
+	return is_left;
+}
+
 /* Only we may put sockets into it: a client trusts a path in it, and so do we at the end. */
 static int door_make_directory(void)
 {

@@ -33,6 +33,11 @@ void door_path(u32 ifindex, struct sockaddr_un *at);
  * broker's), or -errno.
  */
 int door_holder(u32 ifindex, pid_t *pid);
+/*
+ * Tells whether the socket of the interface is there and no process listens at it: the process that
+ * had the interface was killed. False if this user may not connect to it.
+ */
+bool door_is_left(u32 ifindex);
 
 /*
  * Listens, in place of whatever socket there is: for who has the interface. Makes the directory.

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "../attach/door.h"
 #include "../base/process.h"
 #include "cli.h"
 #include "observe.h"
@@ -216,8 +217,11 @@ static void observer_look(struct observer *o, struct observed_iface *iface)
 	iface->broker_prog_id = 0;
 	iface->broker_pid = 0;
 	iface->is_hidden = iface->is_silent = iface->is_partial = false;
-	if (xdp_hook_query(iface->ifindex, &hook) || !hook.prog_id)
+	iface->is_left = false;
+	if (xdp_hook_query(iface->ifindex, &hook) || !hook.prog_id) {
+		iface->is_left = door_is_left(iface->ifindex);
 		return;
+	}
 	if (hook.ours_id && !hook.is_broker) {
 		observer_add_alone(o, iface, hook.ours_id);
 		return;

@@ -31,6 +31,7 @@ struct observed_iface {
 	bool is_hidden;	    /* somebody has it whose maps this user may not see */
 	bool is_silent;	    /* and was asked, and did not answer in time */
 	bool asks;	    /* asker is a conversation with its broker */
+	bool is_left;	    /* its broker, or the process that had it alone, was killed */
 	bool is_partial;    /* its broker lists no clients of other users to this one */
 	struct asker *asker; /* stays where it is until observer_end() */
 };

@@ -113,10 +113,24 @@ static void collector_take_iface(struct collector *c, const struct observed_ifac
 	d->is_listed = true;
 	d->is_shared = iface->broker_prog_id || iface->asks;
 	d->is_hidden = iface->is_hidden || iface->is_partial;
+	d->is_left = iface->is_left;
 	d->is_whole = !iface->is_hidden && !(iface->broker_prog_id && !iface->asks);
 	d->is_shown |= d->is_hidden;
 	if (!d->is_whole && !iface->is_hidden)
 		c->errors[COLLECT_BROKER]++;
+}
+
+/*
+ * Decides whether the broker of an interface was killed. A process that has the interface alone
+ * leaves the same socket: of what was killed before the first collection it is not known which it
+ * was, and a broker is assumed.
+ */
+static void device_look_for_loss(struct device *d)
+{
+	if (d->is_shared || d->is_alone || d->is_hidden)
+		d->was_alone = !d->is_shared;
+	d->is_lost = d->is_left && !d->was_alone;
+	d->is_shown |= d->is_lost;
 }
 
 /* The interfaces that have gone, and what is known of them. */
@@ -408,6 +422,8 @@ void collector_collect(struct collector *c)
 	for (u32 i = 0; !c->is_up && i < c->num_devices; i++)
 		c->devices[i].is_listed = true, c->devices[i].is_whole = false;
 	collector_drop_devices(c);
+	for (u32 i = 0; c->is_up && i < c->num_devices; i++)
+		device_look_for_loss(&c->devices[i]);
 	collector_read_ports(c, begun_ns);
 	for (u32 i = 0; i < c->num_devices; i++)
 		device_name_counters(&c->devices[i]);

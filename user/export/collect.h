@@ -29,6 +29,9 @@ struct device {
 	bool is_hidden;	  /* this user might not see all of them */
 	bool is_shown;	  /* somebody uses it, or did, or it was asked for */
 	bool is_shared, is_alone; /* it has a broker; a process has it alone */
+	bool is_left;	  /* the socket of a process that was killed is there, unused */
+	bool was_alone;	  /* a process had it alone when it was last seen in use */
+	bool is_lost;	  /* its broker was killed, and no process has it since */
 	u32 ports;	  /* but for the broker */
 	struct counts total;
 	u64 names[COLLECT_NAMES]; /* as counter_names, and none falls */

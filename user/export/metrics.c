@@ -157,6 +157,7 @@ static void metrics_device_state(struct text *t, const struct collector *c)
 	static const size_t up = offsetof(struct device, is_up),
 			    mtu = offsetof(struct device, mtu),
 			    hidden = offsetof(struct device, is_hidden),
+			    lost = offsetof(struct device, is_lost),
 			    ports = offsetof(struct device, ports);
 
 	text_family(t, TEXT_INFO, "xroce_device", NULL,
@@ -169,6 +170,9 @@ static void metrics_device_state(struct text *t, const struct collector *c)
 	metrics_family(t, TEXT_GAUGE, "device", "hidden",
 		       "1 if processes of other users are not shown to the exporter");
 	metrics_devices(t, c, device_bool, &hidden);
+	metrics_family(t, TEXT_GAUGE, "device", "broker_lost",
+		       "1 if the broker was killed and no process has the interface since");
+	metrics_devices(t, c, device_bool, &lost);
 	metrics_family(t, TEXT_GAUGE, "device", "processes", "processes that use the interface");
 	metrics_devices(t, c, device_u32, &ports);
 }
