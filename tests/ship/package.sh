@@ -38,6 +38,20 @@ package__holds_what_is_installed() {
 	done
 }
 
+package__holds_maintainer_scripts() {
+	local name
+
+	dpkg-deb -e "$deb" "$work/control" || return
+	for name in postinst prerm postrm; do
+		[ -x "$work/control/$name" ] && sh -n "$work/control/$name" &&
+			! grep -q '#DEBHELPER#' "$work/control/$name" || { note "no $name"; return 1; }
+	done
+	# dh_installsystemd would enable and start the exporter
+	! grep -q 'deb-systemd-helper' "$work/control"/p* &&
+		grep -q 'deb-systemd-invoke restart' "$work/control/postinst" &&
+		grep -q 'deb-systemd-invoke stop' "$work/control/prerm"
+}
+
 package__unpacked_runs() {
 	dpkg-deb -x "$deb" "$work/root" && "$work/root/usr/bin/xroce" --version || return
 	XROCE_DEV=lo "$work/root/usr/bin/xroce" run -- ibv_devinfo >"$work/out"
