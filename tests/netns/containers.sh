@@ -162,6 +162,11 @@ refused() {
 	run_inside program runc_refused xroce run --dev $IF_A -- \
 		ibv_rc_pingpong -d $DEV_A -g 0 && fail "it works"
 	need_line program 'bpf\(\) is not permitted here'
+	run_inside doctor runc_refused xroce doctor $IF_A && fail "doctor finds no fault"
+	need_line doctor "^FAIL  $IF_A port: bpf\(\) is not permitted here"
+	# and finds none where a program gets its port
+	run_inside doctor runc xroce doctor $IF_A || { fail "doctor ends with $?"; show doctor; }
+	need_line doctor "^ok    $IF_A port: "
 }
 
 # The socket is there, in a /run of its own: in ours one may lie that was left behind.

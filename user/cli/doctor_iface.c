@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The doctor's findings about one interface. */
+#define _GNU_SOURCE /* pipe2() */
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "../attach/ask.h"
+#include "../attach/shared.h"
+#include "../base/options.h"
 #include "../base/process.h"
 #include "../netdev/identity.h"
 #include "../netdev/xdp_mode.h"
@@ -132,38 +138,101 @@ static void check_mode(struct doctor *d, const struct netdev *dev)
 			"%s takes no frames of several buffers in native mode", name);
 }
 
-/* Returns 0 and the broker's process, or as ask_connect(). */
-static int ask_for_broker(const struct netdev *dev, pid_t *pid)
+/*
+ * Returns 0 and the process that lets others in, or as ask_connect(). *is_broker: not one that has
+ * the interface alone, which hangs up on the question, and would start a broker for a port.
+ */
+static int ask_for_broker(const struct netdev *dev, pid_t *pid, bool *is_broker)
 {
+	struct ask_client client;
 	struct asker asker;
 	int err;
 
 	ask_init(&asker);
 	err = ask_connect(&asker, netdev_netns(), dev->ifindex);
 	*pid = err ? 0 : ask_server(&asker);
+	*is_broker = !err && ask_list(&asker, 0, &client) != -EPIPE;
 	ask_close(&asker);
 	return err;
 }
 
-bool doctor_has_broker(const struct netdev *dev)
+/* Makes a port as attach_make() does where there is a broker; the exit of the process ends it. */
+static int make_port(const struct netdev *dev)
 {
+	struct attachment m = { .ifindex = dev->ifindex };
+
+	for (u32 i = 0; i < ASK_FDS; i++)
+		m.fd[i] = -1;
+	ask_init(&m.asker);
+	return attach_shared(dev, &m);
+}
+
+/*
+ * Makes a port as a program does, in a child: the broker takes it back at the child's exit. text is
+ * what the library printed on standard error, without its newline. Returns true if it was made.
+ */
+static bool try_port(const struct netdev *dev, char *text, size_t n)
+{
+	int fds[2], status = 1;
+	size_t len = 0;
+	ssize_t got;
 	pid_t pid;
 
-	return !ask_for_broker(dev, &pid);
+	*text = 0;
+	if (pipe2(fds, O_CLOEXEC))
+		return false;
+	pid = fork();
+	if (pid == 0)
+		_exit(dup2(fds[1], STDERR_FILENO) < 0 || make_port(dev));
+	close(fds[1]);
+	while (pid > 0 && len < n - 1 && (got = read(fds[0], text + len, n - 1 - len)) > 0)
+		len += (size_t)got;
+	close(fds[0]);
+	if (pid < 0 || waitpid(pid, &status, 0) != pid)
+		return false;
+	text[len] = 0;
+	text[strcspn(text, "\n")] = 0;
+	return !status;
+}
+
+static void check_port(struct doctor *d, const struct netdev *dev)
+{
+	char text[512], prefix[IF_NAMESIZE + 16];
+	size_t skip;
+
+	if (try_port(dev, text, sizeof(text))) {
+		finding(d, LEVEL_OK, iface_subject(dev, "port"), NULL, "a program gets one");
+		return;
+	}
+	snprintf(prefix, sizeof(prefix), "xroce: %s: ", dev->name);
+	skip = strncmp(text, prefix, strlen(prefix)) ? 0 : strlen(prefix);
+	finding(d, LEVEL_FAIL, iface_subject(dev, "port"), NULL, "%s",
+		text[skip] ? text + skip : "the library cannot make one");
+}
+
+bool doctor_has_broker(const struct netdev *dev)
+{
+	bool is_broker;
+	pid_t pid;
+
+	return !ask_for_broker(dev, &pid, &is_broker);
 }
 
 /* Returns true if there is one: the hook is its own. */
 static bool check_broker(struct doctor *d, const struct netdev *dev)
 {
 	char remedy[128], comm[32];
+	bool is_broker;
 	pid_t pid;
-	const int err = ask_for_broker(dev, &pid);
+	const int err = ask_for_broker(dev, &pid, &is_broker);
 
 	if (!err) {
 		process_name(pid, comm, sizeof(comm));
 		finding(d, LEVEL_OK, iface_subject(dev, "broker"), NULL,
 			"process %d (%s): any number of processes can use the interface", (int)pid,
 			comm);
+		if (is_broker && options_share() != SHARE_NEVER)
+			check_port(d, dev);
 	} else if (err == -EACCES) {
 		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"),
 			"as root, `xroce serve` with another --mode or --group; or join the group "
