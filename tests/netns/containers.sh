@@ -154,7 +154,12 @@ not_mounted() {
 	possible "$1" || return 77
 	run_inside program "$1" xroce run --dev $IF_A --share always -- \
 		ibv_rc_pingpong -d $DEV_A -g 0 && fail "it works"
-	need_line program "xroce serve $IF_A"
+	need_line program "$IF_A: .*mount the host's /run/xroce"
+	# without --share as well
+	run_inside program "$1" xroce run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0 && fail "it works"
+	need_line program "$IF_A: .*mount the host's /run/xroce"
+	run_inside doctor "$1" xroce doctor $IF_A && fail "doctor finds no fault"
+	need_line doctor "^FAIL  $IF_A broker: .* -> mount the host's /run/xroce"
 }
 
 refused() {

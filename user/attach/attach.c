@@ -272,8 +272,9 @@ static int attach_with_broker(const struct netdev *dev, struct attachment *m)
 	int err = spawn_broker(dev, &m->info.pkeys);
 
 	if (err && err != -EIO) {
-		attach_complain(dev, "no broker on %s: as root, `xroce serve %s`", dev->name,
-				dev->name);
+		if (!attach_complain_of_mount(dev))
+			attach_complain(dev, "no broker on %s: as root, `xroce serve %s`",
+					dev->name, dev->name);
 		return -ENODEV;
 	}
 	err = attach_shared(dev, m);

@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include "../base/options.h"
 #include "../base/privilege.h"
 #include "complain.h"
+#include "door.h"
 
 void attach_complain(const struct netdev *dev, const char *format, ...)
 {
@@ -18,6 +20,28 @@ void attach_complain(const struct netdev *dev, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	fprintf(stderr, "xroce: %s: %s\n", dev->name, text);
+}
+
+/* A holder that begins, or ends, has no socket either: on the host it has a PID. */
+bool attach_lacks_mount(const struct netdev *dev)
+{
+	struct sockaddr_un at;
+	char comm[32];
+	pid_t pid = 0;
+
+	door_path(dev->ifindex, &at);
+	if (!access(at.sun_path, F_OK) || !netdev_lets_in(dev->ifindex))
+		return false;
+	netdev_holder(dev->ifindex, &pid, comm, sizeof(comm));
+	return !pid || access(ASK_DIR, F_OK);
+}
+
+bool attach_complain_of_mount(const struct netdev *dev)
+{
+	if (!attach_lacks_mount(dev))
+		return false;
+	attach_complain(dev, "its broker's socket is not in " ASK_DIR " here; " ATTACH_MOUNT);
+	return true;
 }
 
 int attach_limited(const char *name, const char *what, const char *option, int err)
@@ -49,20 +73,23 @@ static void complain_memlock(const struct netdev *dev, const char *step)
 
 int attach_failed(const struct netdev *dev, const char *step, int err)
 {
+	const bool is_refused = err == -EPERM || err == -EACCES;
+
+	if (is_refused && options_share() != SHARE_NEVER && attach_complain_of_mount(dev))
+		return -EPERM;
 	/* without a capability it is not the namespace that it fails for (`xroce run` makes one) */
-	if ((err == -EPERM || err == -EACCES) && privilege_caps() &&
-	    !privilege_in_first_user_namespace())
+	if (is_refused && privilege_caps() && !privilege_in_first_user_namespace())
 		attach_complain(dev,
 			 "not permitted to %s: the privileges of a user namespace are not enough, "
 			 "the kernel asks for those of the first one; with a broker none are "
 			 "needed (`xroce serve %s` as its root)",
 			 step, dev->name);
-	else if ((err == -EPERM || err == -EACCES) && options_share() == SHARE_NEVER)
+	else if (is_refused && options_share() == SHARE_NEVER)
 		attach_complain(dev,
 				"not permitted to %s; run as root, or with CAP_NET_ADMIN, CAP_BPF "
 				"and CAP_NET_RAW",
 				step);
-	else if (err == -EPERM || err == -EACCES)
+	else if (is_refused)
 		attach_complain(dev,
 				"not permitted to %s, and no broker on %s: as root, `xroce serve "
 				"%s`; or run as root, or with CAP_NET_ADMIN, CAP_BPF and "
@@ -89,6 +116,8 @@ int attach_in_use(const struct netdev *dev)
 	char comm[32] = "?", who[64] = "another process";
 	pid_t pid = 0;
 
+	if (attach_complain_of_mount(dev))
+		return -EBUSY;
 	if (netdev_holder(dev->ifindex, &pid, comm, sizeof(comm)) == 0 && pid > 0)
 		snprintf(who, sizeof(who), "process %d (%s)", (int)pid, comm);
 	attach_complain(dev,

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "../attach/ask.h"
+#include "../attach/complain.h"
 #include "../attach/shared.h"
 #include "../base/options.h"
 #include "../base/process.h"
@@ -241,6 +242,9 @@ static bool check_broker(struct doctor *d, const struct netdev *dev)
 	} else if (err != -ENOENT) {
 		finding(d, LEVEL_WARN, iface_subject(dev, "broker"), NULL, "cannot be asked: %s",
 			strerror(-err));
+	} else if (attach_lacks_mount(dev)) {
+		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"), ATTACH_MOUNT,
+			"there is one, whose socket is not in " ASK_DIR " here");
 	} else if (d->may_bpf) {
 		finding(d, LEVEL_OK, iface_subject(dev, "broker"), NULL,
 			"none: the first process starts one when another comes");

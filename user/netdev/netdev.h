@@ -175,6 +175,8 @@ int netdev_take_over(int holder_fd);
 int netdev_holder(u32 ifindex, pid_t *pid, char *comm, size_t n);
 /* Tells whether a process, of any user, is the holder. True if it cannot be found out. */
 bool netdev_is_held(u32 ifindex);
+/* Tells whether the holder lets others in. False if it cannot be found out. */
+bool netdev_lets_in(u32 ifindex);
 /*
  * A connection to the holder, which hangs up when it ends, however it does; -ENOENT: there is none;
  * -EPERM: it proves nothing; or -errno.

@@ -149,22 +149,38 @@ int netdev_holder(u32 ifindex, pid_t *pid, char *comm, size_t n)
 	return holder_counts(&cred) ? 0 : -EPERM;
 }
 
-/* By the list of sockets: a connection would stay in the holder's queue. */
+/*
+ * Looks for a name in the list of sockets: a connection would stay in the queue of the holder.
+ * Returns 1, 0 or -errno.
+ */
+static int holder_is_listed(const char *name, u32 ifindex)
+{
+	char line[512], want[48] = " @";
+	FILE *f = fopen("/proc/net/unix", "re");
+	int found = 0;
+
+	if (!f)
+		return -errno;
+	snprintf(want + 2, sizeof(want) - 2, name, ifindex);
+	while (!found && fgets(line, sizeof(line), f)) {
+		const size_t tail = strlen(want), len = strcspn(line, "\n");
+
+		line[len] = 0;
+		found = len > tail && !strcmp(line + len - tail, want);
+	}
+	fclose(f);
+	return found;
+}
+
 bool netdev_is_held(u32 ifindex)
 {
-	char line[512], want[32];
-	FILE *f = fopen("/proc/net/unix", "re");
-	bool is_held = !f;
+	return holder_is_listed(HOLDER_NAME, ifindex) != 0;
+}
 
-	snprintf(want, sizeof(want), " @" HOLDER_NAME "\n", ifindex);
-	while (!is_held && fgets(line, sizeof(line), f)) {
-		const size_t len = strlen(line), tail = strlen(want);
-
-		is_held = len > tail && !strcmp(line + len - tail, want);
-	}
-	if (f)
-		fclose(f);
-	return is_held;
+bool netdev_lets_in(u32 ifindex)
+{
+	return holder_is_listed(HOLDER_NAME, ifindex) > 0 &&
+	       holder_is_listed(ALONE_NAME, ifindex) == 0;
 }
 
 int netdev_meet_holder(u32 ifindex)
