@@ -205,7 +205,12 @@ unseen() {
 	need_equal "its words" "$(tr '\0' ' ' <"/proc/$of_server/cmdline" | tr -d ' ')" xroce-counters
 	need_equal "its descriptors" "$(readlink "/proc/$of_server/fd/"* | sort -u | tr '\n' ' ')" "/dev/fuse /dev/null "
 	need_equal "its directory" "$(readlink "/proc/$of_server/cwd")" /
-	[ "$1" = root ] || grep -qE '^CapEff:[[:space:]]+0+$' "/proc/$of_server/status" || fail "it has capabilities"
+	local set caps=0000000000000000
+	# CAP_SYS_ADMIN, to open the maps of other processes
+	[ "$1" != root ] || caps=0000000000200000
+	for set in CapEff CapPrm; do
+		need_equal "its $set" "$(sed -n "s/^$set:[[:space:]]*//p" "/proc/$of_server/status")" $caps
+	done
 	[ "$(readlink "/proc/$of_server/ns/mnt")" != "$(readlink "/proc/$program/ns/mnt")" ] || fail "it is in the program's mount namespace"
 	kill "$program"
 	finish "$program" 10

@@ -56,14 +56,23 @@ static bool outlive_open_standard(void)
 	return fd >= 0;
 }
 
-/* Of a user namespace that it was put into; what the user has outside stays. */
-static void outlive_drop_privileges(void)
+/* Keeps of the capabilities those of keep, a bit each; none in a user namespace of the user's. */
+static void outlive_drop_privileges(u64 keep)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
-	struct __user_cap_data_struct none[2] = { 0 };
+	struct __user_cap_data_struct data[2] = { 0 };
 
 	if (!privilege_in_first_user_namespace())
-		syscall(SYS_capset, &header, none);
+		keep = 0;
+	if (keep == OUTLIVE_ALL_CAPS || syscall(SYS_capget, &header, data))
+		return;
+	for (u32 i = 0; i < 2; i++) {
+		data[i].effective &= (u32)(keep >> 32 * i);
+		data[i].permitted &= (u32)(keep >> 32 * i);
+		data[i].inheritable = 0;
+	}
+	syscall(SYS_capset, &header, data);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
 /* The signals that the program blocks or ignores are not for it. */
@@ -103,10 +112,10 @@ static void outlive_set_name(const char *name)
 }
 
 __attribute__((noreturn))
-static void outlive_begin(const char *name, void (*work)(void *arg), void *arg, const int *keep,
-			  u32 n)
+static void outlive_begin(const char *name, u64 caps, void (*work)(void *arg), void *arg,
+			  const int *keep, u32 n)
 {
-	outlive_drop_privileges();
+	outlive_drop_privileges(caps);
 	outlive_reset_signals();
 	outlive_set_name(name);
 	if (outlive_close_others(keep, n) && outlive_open_standard() && !chdir("/"))
@@ -118,7 +127,7 @@ static void outlive_begin(const char *name, void (*work)(void *arg), void *arg, 
  * The one in between ends at once, which leaves its child to whoever adopts orphans. Its end is
  * waited for here: the program is to find no child that it has not made.
  */
-int outlive(const char *name, void (*work)(void *arg), void *arg, const int *keep, u32 n)
+int outlive(const char *name, u64 caps, void (*work)(void *arg), void *arg, const int *keep, u32 n)
 {
 	pid_t pid;
 
@@ -132,7 +141,7 @@ int outlive(const char *name, void (*work)(void *arg), void *arg, const int *kee
 		pid = fork();
 		if (pid)
 			_exit(pid < 0);
-		outlive_begin(name, work, arg, keep, n);
+		outlive_begin(name, caps, work, arg, keep, n);
 	}
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
@@ -147,7 +156,7 @@ int outlive_as_child(const char *name, void (*work)(void *arg), void *arg, const
 		return -errno;
 	if (!pid) {
 		setsid();
-		outlive_begin(name, work, arg, keep, n);
+		outlive_begin(name, OUTLIVE_ALL_CAPS, work, arg, keep, n);
 	}
 	return pid;
 }

@@ -218,7 +218,7 @@ static void keep_pins(bool verbose)
 	if (!options_pin() || !privilege_may_attach())
 		return;
 	fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-	err = fd < 0 ? -errno : outlive("xroce-pins", keep_pins_work, &fd, &fd, 1);
+	err = fd < 0 ? -errno : outlive("xroce-pins", 0, keep_pins_work, &fd, &fd, 1);
 	if (fd >= 0)
 		close(fd);
 	if (err && (verbose || options_is_set(OPTION_DEBUG)))

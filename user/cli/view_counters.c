@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -98,7 +99,9 @@ int view_counters_begin(struct view_counters *c, const struct netdev *devs, u32 
 		return err;
 	}
 	s.begin_fd = pair[1];
-	err = outlive("xroce-counters", server_work, &s, (const int[]){ s.fuse_fd, pair[1] }, 2);
+	/* maps of other processes are opened by their numbers */
+	err = outlive("xroce-counters", 1ull << CAP_SYS_ADMIN, server_work, &s,
+		      (const int[]){ s.fuse_fd, pair[1] }, 2);
 	close(pair[1]);
 	*c = (struct view_counters){ .is_bound = is_bound,
 				     .fuse_fd = s.fuse_fd,
