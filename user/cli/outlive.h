@@ -15,11 +15,15 @@
 /*
  * Forks it; there it calls work(arg), by whose return it ends. Of its descriptors it keeps the n of
  * keep[], and the standard ones are /dev/null. name: what ps(1) shows. It keeps the capabilities
- * caps, a bit each, and in a user namespace of the user's none. Returns 0; -ECHILD: it would be a child of the program, which
- * adopts orphans (the first process of a PID namespace, or a subreaper); or -errno.
+ * caps, a bit each, and in a user namespace of the user's none. Returns 0; -ECHILD: it would be a
+ * child of the program, which adopts orphans (the first process of a PID namespace, or a
+ * subreaper); or -errno.
  */
 int outlive(const char *name, u64 caps, void (*work)(void *arg), void *arg, const int *keep, u32 n);
-/* The same with all capabilities, but a child of the caller's, which may have some. Returns its pid or -errno. */
+/*
+ * The same with all capabilities, but a child of the caller's, which may have some. Returns its pid
+ * or -errno.
+ */
 int outlive_as_child(const char *name, void (*work)(void *arg), void *arg, const int *keep, u32 n);
 
 #endif
