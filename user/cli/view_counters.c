@@ -26,6 +26,9 @@
 
 #define FUSE_DEVICE "/dev/fuse"
 
+/* To open maps of other processes by their numbers; to have a broker list all of its clients. */
+#define SERVER_CAPS (1ull << CAP_SYS_ADMIN | 1ull << CAP_NET_ADMIN)
+
 /* ---- the process ---- */
 
 struct view_server {
@@ -99,8 +102,7 @@ int view_counters_begin(struct view_counters *c, const struct netdev *devs, u32 
 		return err;
 	}
 	s.begin_fd = pair[1];
-	/* maps of other processes are opened by their numbers */
-	err = outlive("xroce-counters", 1ull << CAP_SYS_ADMIN, server_work, &s,
+	err = outlive("xroce-counters", SERVER_CAPS, server_work, &s,
 		      (const int[]){ s.fuse_fd, pair[1] }, 2);
 	close(pair[1]);
 	*c = (struct view_counters){ .is_bound = is_bound,
