@@ -24,6 +24,7 @@ LOOKAHEAD = 24
 PATIENCE_S = 60     # how long later programs may pass one
 POLL_S = 0.05
 TOKEN = 'XROCE_TEST_RUN'
+INTERRUPTS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass
@@ -109,6 +110,7 @@ class Pool:
         self.running = {}
         self.built = {'': True}     # by name of the build, once it has ended
         self.left = []
+        self.interrupted = False
 
     def add(self, program, first=False):
         if first:
@@ -120,9 +122,15 @@ class Pool:
         """Runs all that was added. Calls `ended` with each Ended; it may add more programs.
 
         Starts nothing more once `may_start` returns false. Programs that were not started are then
-        in `left`: those, and those whose build failed."""
+        in `left`: those, and those whose build failed. After SIGINT, SIGTERM or SIGHUP it ends what
+        runs and raises KeyboardInterrupt."""
+        handlers = {n: signal.signal(n, self.interrupt) for n in INTERRUPTS}
         try:
             while self.queue or self.running:
+                # Looked at here alone: between the start of a program and its entry in `running`,
+                # an exception would lose the program.
+                if self.interrupted:
+                    raise KeyboardInterrupt
                 if not may_start():
                     self.left += self.queue
                     self.queue.clear()
@@ -130,6 +138,11 @@ class Pool:
                 self.reap(ended)
         finally:
             self.end_all()
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+    def interrupt(self, _number, _frame):
+        self.interrupted = True
 
     def start_what_fits(self):
         waiting = deque()
@@ -214,8 +227,6 @@ class Pool:
 
     def end_all(self):
         """Ends what still runs, as after an interrupt. A second interrupt changes nothing."""
-        handlers = {n: signal.signal(n, signal.SIG_IGN)
-                    for n in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         for r in self.running.values():
             self.signal(r, signal.SIGTERM)
         last = time.monotonic() + GRACE_S
@@ -230,8 +241,6 @@ class Pool:
         self.running.clear()
         self.left += self.queue
         self.queue.clear()
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
 
     def kill(self, running):
         """Kills the program, if it runs, and its descendants."""

@@ -158,6 +158,29 @@ runs__interrupt_ends_programs() {
 	[ -e "$work/gone" ] && says 'interrupted' && says '^0 passed, 1 failed, 0 skipped'
 }
 
+# The signal comes before the check knows that the program has started.
+runs__interrupt_at_a_start() {
+	mkdir "$work/site"
+	cat >"$work/site/sitecustomize.py" <<-EOF
+		import os, signal, subprocess, time
+
+		class Popen(subprocess.Popen):
+		    def __init__(self, *args, **kwargs):
+		        super().__init__(*args, **kwargs)
+		        if 'starts.sh' not in str(args):
+		            return
+		        while not os.path.exists('$work/trapped'):
+		            time.sleep(0.01)
+		        os.kill(os.getpid(), signal.SIGTERM)
+
+		subprocess.Popen = Popen
+	EOF
+	script starts '# tier: core' "trap 'echo gone >$work/ended; exit 1' TERM; echo \$\$ >$work/trapped" \
+		'while :; do sleep 0.1; done'
+	PYTHONPATH=$work/site ends '0 passed, 1 failed, 0 skipped' netns-starts && says 'interrupted' || return
+	[ -e "$work/ended" ] || { kill "$(cat "$work/trapped")"; return 1; }
+}
+
 runs__wrong_arguments() {
 	local a
 	for a in --part=none --repeat=0 --seconds=0 --turn=none no-such-program --tier=x --nonsense; do
