@@ -100,7 +100,7 @@ PORTSIM_CALLS := -fsanitize=thread -Wno-tsan --param tsan-instrument-func-entry-
 endif
 # A checked longjmp() would not leave a stack for another, a checked read() would not be ours.
 PORTSIM_FLAGS = $(filter-out -D_FORTIFY_SOURCE=% -flto%,$(ALL_CFLAGS)) -U_FORTIFY_SOURCE \
-	-Itests/portsim
+	-Itests/portsim -DGUARD_PLAIN
 portsim_objs = $(patsubst %,$(BUILD)/obj/portsim/%.o,$(basename $(1)))
 PORTSIM_PROGRAM := tests/portsim/program.c
 PORTSIM_OWN := $(filter-out $(PORTSIM_PROGRAM) $(wildcard tests/portsim/test_*.c), \

@@ -53,10 +53,10 @@ static void guarded_accesses_fail(void)
 	unsigned char buf[64] = { 0 };
 	u64 word;
 
-	MUST(!guard_copy(buf, bad, sizeof(buf)));
-	MUST(!guard_copy(bad, buf, sizeof(buf)));
+	MUST(!guard_read(buf, bad, sizeof(buf)));
+	MUST(!guard_write(bad, buf, sizeof(buf)));
 	MUST(!guard_fetch_add((u64 *)bad, 1, &word));
-	MUST(!guard_copy(buf, beyond, sizeof(buf)));
+	MUST(!guard_read(buf, beyond, sizeof(buf)));
 }
 
 static void own_fault(void)
@@ -492,10 +492,10 @@ static bool handler_takes(int code)
 	ucontext_t context = { 0 };
 
 	info.si_addr = bad;
-	context.uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)guard_copy;
+	context.uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)guard_read;
 	sigaction(SIGSEGV, NULL, &action);
 	action.sa_sigaction(SIGSEGV, &info, &context);
-	return context.uc_mcontext.gregs[REG_RIP] != (greg_t)(uintptr_t)guard_copy;
+	return context.uc_mcontext.gregs[REG_RIP] != (greg_t)(uintptr_t)guard_read;
 }
 
 /*

@@ -7,35 +7,16 @@
 
 #ifdef GUARD_BY_ADDRESS
 
-#include <cpuid.h>
-
 /* guard_x86_64.S: the accesses lie between the first two; all may return at the third. */
 #define HIDDEN __attribute__((visibility("hidden")))
 extern const char guard_begin[] HIDDEN, guard_end[] HIDDEN, guard_fail[] HIDDEN;
-/*
- * Properties of the processor, written once, before main(): 32-byte registers; from how many bytes
- * on `rep movsb` is faster.
- */
+/* Registers of 32 bytes: a property of the processor, written once, before main(). */
 extern u8 guard_has_avx HIDDEN;
-extern u64 guard_string_bytes HIDDEN;
-
-/*
- * Measured on a processor that announces "fast short rep movsb": as fast as AVX at 2048 bytes, at
- * 4096 up to a fifth faster.
- */
-#define STRING_BYTES	  3072
-#define CPUID_7_EDX_FSRM  (1u << 4)
 
 __attribute__((constructor)) static void guard_choose(void)
 {
-	u32 eax, ebx, ecx, edx;
-
 	__builtin_cpu_init();
 	guard_has_avx = __builtin_cpu_supports("avx2") != 0;
-	guard_string_bytes =
-		__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) && edx & CPUID_7_EDX_FSRM ?
-			STRING_BYTES :
-			UINT64_MAX;
 }
 
 uintptr_t guard_landing(uintptr_t pc, uintptr_t addr)
@@ -47,6 +28,14 @@ uintptr_t guard_landing(uintptr_t pc, uintptr_t addr)
 #else
 
 #include <setjmp.h>
+
+/* tests/portsim, which makes a step of its simulator of each atomic access, and none of payload */
+#ifdef GUARD_PLAIN
+#define guard_read_units  memcpy
+#define guard_write_units memcpy
+#else
+#include "guard_units.h"
+#endif
 
 /* The access that this thread is at. */
 struct attempt {
@@ -117,9 +106,14 @@ uintptr_t guard_landing(uintptr_t pc, uintptr_t addr)
 	atomic_store_explicit(&current, NULL, memory_order_relaxed);                               \
 	return done
 
-bool guard_copy(void *dst, const void *src, size_t len)
+bool guard_read(void *dst, const void *src, size_t len)
 {
-	GUARD(dst, src, len, memcpy(dst, src, len));
+	GUARD(dst, src, len, guard_read_units((u8 *)a.dst, (const u8 *)a.src, a.len));
+}
+
+bool guard_write(void *dst, const void *src, size_t len)
+{
+	GUARD(dst, src, len, guard_write_units((u8 *)a.dst, (const u8 *)a.src, a.len));
 }
 
 bool guard_fetch_add(u64 *word, u64 add, u64 *original)

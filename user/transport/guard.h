@@ -35,10 +35,21 @@
 #endif
 
 /*
- * Copy len bytes, as memcpy() does; one of dst and src is the application's. False: a part of that
- * memory cannot be accessed so, and any part of dst may have been written.
+ * Copy len bytes from the application's memory, or to it. dst and src must not overlap. Return
+ * false if a part of that memory cannot be accessed so; any part of dst may have been written then.
+ *
+ * Threads of the application may access the memory meanwhile. An aligned word of 2, 4 or 8 bytes in
+ * the range is loaded or stored once, as a whole. guard_write() stores each byte once, in the order
+ * of the addresses. Other threads see these stores in order if GUARD_ORDERED, else the last word
+ * after all others.
  */
-bool guard_copy(void *dst, const void *src, size_t len) GUARD_SYMBOL("copy");
+bool guard_read(void *dst, const void *src, size_t len) GUARD_SYMBOL("read");
+bool guard_write(void *dst, const void *src, size_t len) GUARD_SYMBOL("write");
+#if defined(__x86_64__) || defined(__s390x__)
+#define GUARD_ORDERED 1
+#else
+#define GUARD_ORDERED 0
+#endif
 
 /*
  * The aligned word at word, atomically against everybody. *original is what it was. False: as

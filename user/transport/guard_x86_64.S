@@ -5,10 +5,15 @@
  * on top of the stack. So a thread that faulted anywhere in there can be sent to guard_fail, which
  * returns false.
  *
- * The copy is the usual one: up to four registers from each end, which overlap; longer ones in a
- * loop of four registers a round on the destination's grid, with the ends' registers loaded before
- * and stored around it; and the longest, where the processor is good at it, by its own string
- * instruction.
+ * A copy moves naturally aligned units of the application's memory, each once, in the order of
+ * their addresses: guard_read() loads and guard_write() stores aligned. The frame's side lies
+ * anywhere. A head of 1, 2, 4 and 8 bytes leads to a multiple of 16. A loop moves 64 bytes a round.
+ * A tail is of 1 to 64 bytes, in units of 16, 8, 4, 2 and 1.
+ *
+ * Processors keep the order of stores, and with AVX an aligned access of 16 bytes is atomic (Intel
+ * SDM volume 3, 9.1.1; AMD APM volume 2, 7.3.2). The accesses of 32 bytes in the loop are not, but
+ * no known processor splits an aligned word of 8 bytes. The last byte is always in the tail. The
+ * stores of `rep movsb` are in no order, so it is not used.
  */
 #ifdef __x86_64__
 
@@ -19,13 +24,6 @@
 	.size	guard_has_avx, 1
 guard_has_avx:
 	.zero	1
-	.globl	guard_string_bytes
-	.hidden	guard_string_bytes
-	.type	guard_string_bytes, @object
-	.size	guard_string_bytes, 8
-	.p2align 3
-guard_string_bytes:
-	.zero	8
 
 	.text
 	.globl	guard_begin
@@ -54,120 +52,157 @@ guard_string_bytes:
 	ret
 .endm
 
-/*
- * A register of V bytes from each end, for V to 2 * V bytes; two from each end, for 2 * V to 4 * V.
- */
-.macro ENDS_2 mov, first, last, V
-	\mov	(%rsi), \first
-	\mov	-\V(%rsi,%rdx), \last
-	\mov	\first, (%rdi)
-	\mov	\last, -\V(%rdi,%rdx)
-.endm
-.macro ENDS_4 mov, r, V
-	\mov	(%rsi), %\r\()0
-	\mov	\V(%rsi), %\r\()1
-	\mov	-\V(%rsi,%rdx), %\r\()2
-	\mov	-2*\V(%rsi,%rdx), %\r\()3
-	\mov	%\r\()0, (%rdi)
-	\mov	%\r\()1, \V(%rdi)
-	\mov	%\r\()2, -\V(%rdi,%rdx)
-	\mov	%\r\()3, -2*\V(%rdi,%rdx)
+/* Moves one unit, by a register under the two names that its load and its store have for it. */
+.macro MOVE load, to, store, from, bytes
+	\load	(%rsi), \to
+	\store	\from, (%rdi)
+	addq	$\bytes, %rsi
+	addq	$\bytes, %rdi
 .endm
 
-/* More than 4 * V bytes. */
-.macro LONG mov, mova, r, V
-	\mov	(%rsi), %\r\()4
-	\mov	-\V(%rsi,%rdx), %\r\()5
-	\mov	-2*\V(%rsi,%rdx), %\r\()6
-	\mov	-3*\V(%rsi,%rdx), %\r\()7
-	\mov	-4*\V(%rsi,%rdx), %\r\()8
-	leaq	(%rdi,%rdx), %rcx		/* behind the last byte */
-	leaq	\V(%rdi), %rax
-	andq	$-\V, %rax			/* the grid's first place behind the first byte */
-	subq	%rdi, %rsi			/* how far the source is from the destination */
-	leaq	-4*\V(%rcx), %rdx		/* from here on the last registers do it */
-	\mov	%\r\()4, (%rdi)
-	cmpq	%rdx, %rax
-	jae	2f
+.macro MOVE_1
+	MOVE	movzbl, %eax, movb, %al, 1
+.endm
+.macro MOVE_2
+	MOVE	movzwl, %eax, movw, %ax, 2
+.endm
+.macro MOVE_4
+	MOVE	movl, %eax, movl, %eax, 4
+.endm
+.macro MOVE_8
+	MOVE	movq, %rax, movq, %rax, 8
+.endm
+
+/* Moves a unit if the application's address has this bit; if it is too long, goes to the tail. */
+.macro HEAD bytes, app, tail
+	testl	$\bytes, \app
+	jz	1f
+	cmpq	$\bytes, %rdx
+	jb	\tail
+	MOVE_\bytes
+	subq	$\bytes, %rdx
+1:
+.endm
+
+/* Returns if the tail has no lower bits than this unit's, else goes on below it. */
+.macro NEXT bytes, below
+	testl	$\bytes-1, %edx
+	jnz	\below
+	SUCCESS
+.endm
+
+/*
+ * A copy by these loads and stores of 16 and of 32 bytes; \app is the register of the application's
+ * address. The units of the tail stand aside: a copy of one unit takes one branch.
+ */
+.macro COPY name, load, store, load_32, store_32, app
+	testl	$15, \app
+	jnz	.Lhead_\name
+.Lbody_\name:
+	cmpq	$64, %rdx
+	jae	.Llong_\name
+.Ltail_\name:
+	testl	$32, %edx
+	jnz	.Ltail_32_\name
+.Lbelow_32_\name:
+	testl	$16, %edx
+	jnz	.Ltail_16_\name
+.Lbelow_16_\name:
+	testl	$8, %edx
+	jnz	.Ltail_8_\name
+.Lbelow_8_\name:
+	testl	$4, %edx
+	jnz	.Ltail_4_\name
+.Lbelow_4_\name:
+	testl	$2, %edx
+	jnz	.Ltail_2_\name
+	testl	$1, %edx
+	jz	1f
+.Lbelow_2_\name:
+	movzbl	(%rsi), %eax
+	movb	%al, (%rdi)
+1:	SUCCESS
+
+.Ltail_32_\name:
+	MOVE	\load, %xmm0, \store, %xmm0, 16
+	MOVE	\load, %xmm0, \store, %xmm0, 16
+	NEXT	32, .Lbelow_32_\name
+.Ltail_16_\name:
+	MOVE	\load, %xmm0, \store, %xmm0, 16
+	NEXT	16, .Lbelow_16_\name
+.Ltail_8_\name:
+	MOVE_8
+	NEXT	8, .Lbelow_8_\name
+.Ltail_4_\name:
+	MOVE_4
+	NEXT	4, .Lbelow_4_\name
+.Ltail_2_\name:
+	MOVE_2
+	NEXT	2, .Lbelow_2_\name
+
+.Llong_\name:
+	je	.Llong_16_\name
+	cmpb	$0, guard_has_avx(%rip)
+	je	.Llong_16_\name
+	testl	$16, \app
+	jz	1f
+	MOVE	\load, %xmm0, \store, %xmm0, 16
+	subq	$16, %rdx
+	cmpq	$64, %rdx
+	jbe	.Lbody_\name
 	.p2align 5
-1:	\mov	(%rax,%rsi), %\r\()0
-	\mov	\V(%rax,%rsi), %\r\()1
-	\mov	2*\V(%rax,%rsi), %\r\()2
-	\mov	3*\V(%rax,%rsi), %\r\()3
-	\mova	%\r\()0, (%rax)
-	\mova	%\r\()1, \V(%rax)
-	\mova	%\r\()2, 2*\V(%rax)
-	\mova	%\r\()3, 3*\V(%rax)
-	addq	$4*\V, %rax
-	cmpq	%rdx, %rax
-	jb	1b
-2:	\mov	%\r\()5, -\V(%rcx)
-	\mov	%\r\()6, -2*\V(%rcx)
-	\mov	%\r\()7, -3*\V(%rcx)
-	\mov	%\r\()8, -4*\V(%rcx)
+1:	\load_32	(%rsi), %ymm0
+	\load_32	32(%rsi), %ymm1
+	\store_32 %ymm0, (%rdi)
+	\store_32 %ymm1, 32(%rdi)
+	addq	$64, %rsi
+	addq	$64, %rdi
+	subq	$64, %rdx
+	cmpq	$64, %rdx
+	ja	1b			/* 64 bytes are left to the tail */
+	vzeroupper
+	jb	.Ltail_\name
+	/* 64 bytes, or a processor without AVX */
+.Llong_16_\name:
+	\load	(%rsi), %xmm0
+	\load	16(%rsi), %xmm1
+	\load	32(%rsi), %xmm2
+	\load	48(%rsi), %xmm3
+	\store	%xmm0, (%rdi)
+	\store	%xmm1, 16(%rdi)
+	\store	%xmm2, 32(%rdi)
+	\store	%xmm3, 48(%rdi)
+	addq	$64, %rsi
+	addq	$64, %rdi
+	subq	$64, %rdx
+	jz	1f
+	cmpq	$64, %rdx
+	jae	.Llong_16_\name
+	jmp	.Ltail_\name
+1:	SUCCESS
+
+.Lhead_\name:
+	testl	$7, \app
+	jz	2f
+	HEAD	1, \app, .Ltail_\name
+	HEAD	2, \app, .Ltail_\name
+	HEAD	4, \app, .Ltail_\name
+2:	HEAD	8, \app, .Ltail_\name
+	jmp	.Lbody_\name
 .endm
 
 	.p2align 6
 guard_begin:
 
-/* bool guard_copy(void *dst, const void *src, size_t len) */
-FUNCTION guard_x86_copy
-	cmpq	$16, %rdx
-	jb	.Lbelow_16
-	cmpq	$32, %rdx
-	ja	.Labove_32
-	ENDS_2	movups, %xmm0, %xmm1, 16
-	SUCCESS
-.Labove_32:
-	cmpq	$64, %rdx
-	ja	.Labove_64
-	ENDS_4	movups, xmm, 16
-	SUCCESS
-.Labove_64:
-	cmpb	$0, guard_has_avx(%rip)
-	je	.Lwithout_avx
-	cmpq	$128, %rdx
-	ja	.Labove_128
-	ENDS_4	vmovdqu, ymm, 32
-	vzeroupper
-	SUCCESS
-.Labove_128:
-	cmpq	guard_string_bytes(%rip), %rdx
-	jae	.Lstring
-	LONG	vmovdqu, vmovdqa, ymm, 32
-	vzeroupper
-	SUCCESS
-.Lstring:
-	movq	%rdx, %rcx
-	rep movsb
-	SUCCESS
-.Lwithout_avx:
-	LONG	movups, movaps, xmm, 16
-	SUCCESS
-.Lbelow_16:
-	cmpl	$8, %edx
-	jb	.Lbelow_8
-	ENDS_2	movq, %rax, %rcx, 8
-	SUCCESS
-.Lbelow_8:
-	cmpl	$4, %edx
-	jb	.Lbelow_4
-	ENDS_2	movl, %eax, %ecx, 4
-	SUCCESS
-.Lbelow_4:
-	testl	%edx, %edx
-	jz	1f
-	/* the first, the middle and the last byte: one, two or three */
-	movzbl	(%rsi), %eax
-	movl	%edx, %r8d
-	shrl	%r8d
-	movzbl	(%rsi,%r8), %ecx
-	movzbl	-1(%rsi,%rdx), %esi
-	movb	%al, (%rdi)
-	movb	%cl, (%rdi,%r8)
-	movb	%sil, -1(%rdi,%rdx)
-1:	SUCCESS
-END guard_x86_copy
+/* bool guard_read(void *dst, const void *src, size_t len) */
+FUNCTION guard_x86_read
+	COPY	read, movaps, movups, vmovdqa, vmovdqu, %esi
+END guard_x86_read
+
+/* bool guard_write(void *dst, const void *src, size_t len) */
+FUNCTION guard_x86_write
+	COPY	write, movups, movaps, vmovdqu, vmovdqa, %edi
+END guard_x86_write
 
 /* bool guard_fetch_add(u64 *word, u64 add, u64 *original) */
 FUNCTION guard_x86_fetch_add

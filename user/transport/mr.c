@@ -453,8 +453,8 @@ static inline bool sge_walk(const struct mr_table *t, u32 pd, const struct sge *
 		if (unlikely(!p)) {
 			if (!sge_copy_null(t, pd, &sge[i], to_list ? NULL : buf, piece))
 				return false;
-		} else if (unlikely(!(to_list ? guard_copy(p, buf, piece) :
-						guard_copy(buf, p, piece)))) {
+		} else if (unlikely(!(to_list ? guard_write(p, buf, piece) :
+						guard_read(buf, p, piece)))) {
 			return false;
 		}
 		buf += piece;

@@ -472,10 +472,10 @@ bool packet_place_payload(const struct packet *p, void *dst)
 	size_t linear;
 
 	if (likely(!p->frag_len))
-		return guard_copy(dst, p->payload, p->payload_len);
+		return guard_write(dst, p->payload, p->payload_len);
 	linear = min_u64(p->payload_len, (u64)(p->end - p->payload));
-	return guard_copy(dst, p->payload, linear) &&
-	       guard_copy((u8 *)dst + linear, p->frag, p->payload_len - linear);
+	return guard_write(dst, p->payload, linear) &&
+	       guard_write((u8 *)dst + linear, p->frag, p->payload_len - linear);
 }
 
 /* ---- building ---- */

@@ -103,7 +103,7 @@ static u32 reply_output_resource(struct engine *e, struct qp *qp, struct resp_re
 	}
 	header_out(&qp->resp.header, &e->icrc, &qp->path, &p, frame, &u);
 	if (src.at) {
-		there = guard_copy(u.payload, src.at, p.payload_len);
+		there = guard_read(u.payload, src.at, p.payload_len);
 		mr_close(src);
 		if (unlikely(!there))
 			return reply_refuse_resource(e, qp, p.psn);
