@@ -264,11 +264,40 @@ static void guard_read__whole_units(void **state)
 	every_copy(read_once);
 }
 
+/* The packet's second buffer begins at each byte of the copy. */
+static void guard_write_from__two_places(void **state)
+{
+	u8 *more = exact_copy(frame, sizeof(frame));
+
+	fill_frame();
+	for (u32 len = 1; len < 40; len++)
+		for (u32 cut = 0; cut <= len; cut++)
+			for (u32 at = 0; at < 8; at++) {
+				if (len != 5 + 2 * at && !getenv("XROCE_STEPS_ALL"))
+					continue;
+				struct guard_bytes src = { .at = frame, .len = MARGIN + cut };
+				bool done;
+
+				memcpy(more, frame + src.len, sizeof(frame) - src.len);
+				src.more = more;
+				memset(app_memory, FILLER, sizeof(app_memory));
+				copy_begin(look_at_write, MARGIN + at, len);
+				steps_begin();
+				done = guard_write_from(app_memory + copy.app, &src, MARGIN, len);
+				steps_end();
+				check(&ways[1], "across");
+				assert_true(done);
+				assert_int_equal(copy.stored, len);
+			}
+	free(more);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(guard_write__rises_by_whole_units),
 		cmocka_unit_test(guard_read__whole_units),
+		cmocka_unit_test(guard_write_from__two_places),
 	};
 
 	return cmocka_run_group_tests(tests, install, NULL);

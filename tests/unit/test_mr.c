@@ -466,19 +466,30 @@ static void sge_gather__checks_the_pieces_it_reads(void **state)
 	assert_false(sge_gather(&table, PD, pieces, PIECES, 0, out, TOTAL));
 }
 
+/* The bytes lie in two places, cut somewhere. */
+static bool scatter(u32 offset, const u8 *data, u32 len)
+{
+	const u32 cut = (u32)next_random(&seed) % (len + 1);
+	u8 *first = exact_copy(data, cut), *rest = exact_copy(data + cut, len - cut);
+	const struct guard_bytes bytes = { .at = first, .more = rest, .len = cut };
+	const bool done = sge_scatter(&table, PD, pieces, PIECES, offset, &bytes, len);
+
+	free(first);
+	free(rest);
+	return done;
+}
+
 static void sge_scatter__every_range(void **state)
 {
 	make_pieces(MR_LOCAL_WRITE);
 	for (u32 offset = 0; offset <= TOTAL; offset++)
 		for (u32 len = 0; len <= TOTAL - offset; len++) {
-			u8 data[TOTAL], before[64], all[TOTAL], *exact;
+			u8 data[TOTAL], before[64], all[TOTAL];
 
 			fill_random(&seed, data, sizeof(data));
-			exact = exact_copy(data, len);
 			assert_true(sge_gather(&table, PD, pieces, PIECES, 0, all, TOTAL));
 			memcpy(before, memory, sizeof(before));
-			assert_true(sge_scatter(&table, PD, pieces, PIECES, offset, exact, len));
-			free(exact);
+			assert_true(scatter(offset, data, len));
 			memcpy(all + offset, data, len);
 			assert_true(sge_gather(&table, PD, pieces, PIECES, 0, in_order, TOTAL));
 			assert_memory_equal(in_order, all, TOTAL);
@@ -491,21 +502,23 @@ static void sge_scatter__every_range(void **state)
 
 static void sge_scatter__beyond_the_list(void **state)
 {
-	u8 data[TOTAL + 1] = { 0 };
+	const u8 data[TOTAL + 1] = { 0 };
+	const struct guard_bytes bytes = { .at = data, .len = sizeof(data) };
 
 	make_pieces(MR_LOCAL_WRITE);
-	assert_false(sge_scatter(&table, PD, pieces, PIECES, 0, data, TOTAL + 1));
-	assert_false(sge_scatter(&table, PD, pieces, PIECES, TOTAL, data, 1));
-	assert_false(sge_scatter(&table, OTHER_PD, pieces, PIECES, 0, data, 1));
+	assert_false(sge_scatter(&table, PD, pieces, PIECES, 0, &bytes, TOTAL + 1));
+	assert_false(sge_scatter(&table, PD, pieces, PIECES, TOTAL, &bytes, 1));
+	assert_false(sge_scatter(&table, OTHER_PD, pieces, PIECES, 0, &bytes, 1));
 }
 
 static void sge_scatter__needs_local_write(void **state)
 {
 	u8 data[TOTAL] = { 0 }, before[64];
+	const struct guard_bytes bytes = { .at = data, .len = sizeof(data) };
 
 	make_pieces(MR_REMOTE_READ);
 	memcpy(before, memory, sizeof(before));
-	assert_false(sge_scatter(&table, PD, pieces, PIECES, 0, data, TOTAL));
+	assert_false(sge_scatter(&table, PD, pieces, PIECES, 0, &bytes, TOTAL));
 	assert_memory_equal(memory, before, sizeof(before));
 }
 

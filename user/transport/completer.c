@@ -209,7 +209,7 @@ static enum xroce_drop completer_read_response(struct engine *e, struct qp *qp,
 {
 	enum xroce_drop drop;
 	struct send_wqe *wqe = completer_answered_wqe(e, qp, p, now_ns, &drop);
-	u32 linear = (u32)min_u64(p->payload_len, (u64)(p->end - p->payload));
+	const struct guard_bytes payload = packet_payload(p);
 	u64 offset;
 
 	if (!wqe)
@@ -220,10 +220,8 @@ static enum xroce_drop completer_read_response(struct engine *e, struct qp *qp,
 		    p->payload_len != min_u64(wqe->length - offset, qp->path_mtu) :
 		    (wqe->opcode != WR_FLUSH && wqe->opcode != WR_ATOMIC_WRITE) || p->payload_len)
 		return completer_fail_response(e, qp, now_ns);
-	if (!sge_scatter(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, offset, p->payload,
-			 linear) ||
-	    !sge_scatter(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, offset + linear, p->frag,
-			 p->payload_len - linear))
+	if (!sge_scatter(e->mrs, wqe_pd(qp, wqe), wqe->sge, wqe->num_sge, offset, &payload,
+			 p->payload_len))
 		return completer_fail_memory(e, qp, wqe, now_ns);
 	if (reorder_holds(e, &qp->req.early))
 		*repair = completer_is_repair(e, &qp->req, wqe, p);
@@ -234,6 +232,8 @@ static enum xroce_drop completer_read_response(struct engine *e, struct qp *qp,
 static enum xroce_drop completer_atomic_response(struct engine *e, struct qp *qp,
 						 const struct packet *p, u64 now_ns)
 {
+	const struct guard_bytes original = { .at = (const u8 *)&p->original,
+					      .len = sizeof(p->original) };
 	enum xroce_drop drop;
 	struct send_wqe *wqe = completer_answered_wqe(e, qp, p, now_ns, &drop);
 
@@ -241,7 +241,7 @@ static enum xroce_drop completer_atomic_response(struct engine *e, struct qp *qp
 		return drop;
 	if (wqe->opcode != WR_CMP_SWAP && wqe->opcode != WR_FETCH_ADD)
 		return completer_fail_response(e, qp, now_ns);
-	if (!sge_scatter(e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, &p->original,
+	if (!sge_scatter(e->mrs, qp->pd, wqe->sge, wqe->num_sge, 0, &original,
 			 sizeof(p->original)))
 		return completer_fail_memory(e, qp, wqe, now_ns);
 	completer_finish_answered(e, qp, wqe, p->psn, now_ns);

@@ -41,6 +41,7 @@ enum xroce_drop datagram_receive(struct engine *e, struct qp *qp, const struct p
 				 u64 now_ns)
 {
 	const u32 before = grh ? ROCE_GRH_BYTES : 0;
+	const struct guard_bytes header = { .at = grh, .len = before };
 	struct recv_work *recv = &qp->resp.recv;
 
 	if (!engine_take_receive(e, qp))
@@ -49,7 +50,7 @@ enum xroce_drop datagram_receive(struct engine *e, struct qp *qp, const struct p
 		datagram_fail_receive(e, qp, p, hint, CQE_LOC_LEN_ERR, VERR_RECV_TOO_SHORT, now_ns);
 		return XROCE_DROP_receive_short;
 	}
-	if ((grh && !sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, 0, grh, before)) ||
+	if ((grh && !sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, 0, &header, before)) ||
 	    !responder_scatter(e, qp, p, 0, before)) {
 		datagram_fail_receive(
 			e, qp, p, hint, CQE_LOC_PROT_ERR,

@@ -138,3 +138,19 @@ bool guard_store(u64 *word, u64 value)
 }
 
 #endif
+
+bool guard_write_across(void *dst, const struct guard_bytes *src, u32 offset, u32 len)
+{
+	u8 *to = dst, word[sizeof(u64)];
+	const u32 first = src->len - offset, rest = len - first;
+	/* of the word that the boundary cuts, at most: bytes on this side of it, and beyond */
+	const u32 cut = (u32)((uintptr_t)(to + first) % sizeof(word));
+	const u32 before = min_u32(cut, first);
+	const u32 after = cut ? min_u32(sizeof(word) - cut, rest) : 0;
+
+	memcpy(word, src->at + src->len - before, before);
+	memcpy(word + before, src->more, after);
+	return guard_write(to, src->at + offset, first - before) &&
+	       guard_write(to + first - before, word, before + after) &&
+	       guard_write(to + first + after, src->more + after, rest - after);
+}

@@ -51,6 +51,25 @@ bool guard_write(void *dst, const void *src, size_t len) GUARD_SYMBOL("write");
 #define GUARD_ORDERED 0
 #endif
 
+/* Bytes in two places: the first `len` of them at `at`, the others at `more`. */
+struct guard_bytes {
+	const u8 *at, *more;
+	u32 len;
+};
+
+/* Writes len of the bytes, from number `offset` on, where these lie across the two places. */
+bool guard_write_across(void *dst, const struct guard_bytes *src, u32 offset, u32 len);
+
+/* Does the same wherever these bytes lie. A word across the two places is stored as a whole. */
+static inline bool guard_write_from(void *dst, const struct guard_bytes *src, u32 offset, u32 len)
+{
+	if (likely((u64)offset + len <= src->len))
+		return guard_write(dst, src->at + offset, len);
+	if (offset >= src->len)
+		return guard_write(dst, src->more + (offset - src->len), len);
+	return guard_write_across(dst, src, offset, len);
+}
+
 /*
  * The aligned word at word, atomically against everybody. *original is what it was. False: as
  * above; nothing has changed.

@@ -431,18 +431,19 @@ static u8 *sge_piece(const struct mr_table *t, u32 pd, const struct sge *sge, u6
 	return mr_translate(t, pd, sge->lkey, sge->addr + offset, *len, access);
 }
 
-/* Both directions walk alike: skip to offset, then piece by piece. */
+/*
+ * Both directions walk alike: skip to offset, then piece by piece. The other side of the copy is
+ * to, or where that is NULL from.
+ */
 static inline bool sge_walk(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge,
-			    u64 offset, u8 *buf, u32 len, u32 access, bool to_list)
+			    u64 offset, u8 *to, const struct guard_bytes *from, u32 len, u32 access)
 {
-	u32 i = 0;
+	u32 i = 0, done = 0;
 
-	if (!len) /* most packets have no second buffer */
-		return true;
 	while (i < num_sge && offset >= sge[i].length)
 		offset -= sge[i++].length;
-	for (; len; i++, offset = 0) {
-		u32 piece = len;
+	for (; done < len; i++, offset = 0) {
+		u32 piece = len - done;
 		u8 *p;
 
 		if (i == num_sge)
@@ -451,14 +452,13 @@ static inline bool sge_walk(const struct mr_table *t, u32 pd, const struct sge *
 			continue;
 		p = sge_piece(t, pd, &sge[i], offset, &piece, access);
 		if (unlikely(!p)) {
-			if (!sge_copy_null(t, pd, &sge[i], to_list ? NULL : buf, piece))
+			if (!sge_copy_null(t, pd, &sge[i], to ? to + done : NULL, piece))
 				return false;
-		} else if (unlikely(!(to_list ? guard_write(p, buf, piece) :
-						guard_read(buf, p, piece)))) {
+		} else if (unlikely(!(to ? guard_read(to + done, p, piece) :
+					   guard_write_from(p, from, done, piece)))) {
 			return false;
 		}
-		buf += piece;
-		len -= piece;
+		done += piece;
 	}
 	return true;
 }
@@ -466,12 +466,11 @@ static inline bool sge_walk(const struct mr_table *t, u32 pd, const struct sge *
 bool sge_gather(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset,
 		void *dst, u32 len)
 {
-	return sge_walk(t, pd, sge, num_sge, offset, dst, len, 0, false);
+	return sge_walk(t, pd, sge, num_sge, offset, dst, NULL, len, 0);
 }
 
 bool sge_scatter(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset,
-		 const void *src, u32 len)
+		 const struct guard_bytes *src, u32 len)
 {
-	/* the walk writes to the list only */
-	return sge_walk(t, pd, sge, num_sge, offset, (u8 *)src, len, MR_LOCAL_WRITE, true);
+	return sge_walk(t, pd, sge, num_sge, offset, NULL, src, len, MR_LOCAL_WRITE);
 }

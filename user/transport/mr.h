@@ -14,6 +14,7 @@
 
 #include <xroce/stat.h>
 
+#include "guard.h"
 #include "spin.h"
 #include "types.h"
 
@@ -202,13 +203,13 @@ bool sge_check(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_
 u64 sge_length(const struct sge *sge, u32 num_sge);
 
 /*
- * Copy len bytes between a buffer and [offset, offset + len) of the list. False if a key fails, the
- * list is too short, or the memory is not there (guard.h); then some bytes may have been copied
- * already.
+ * Copies len bytes between a buffer and [offset, offset + len) of the list, each element's part as
+ * guard_read() and guard_write() do. Returns false if a key fails, the list is too short, or the
+ * memory cannot be accessed; then some bytes may have been copied already.
  */
 bool sge_gather(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset,
 		void *dst, u32 len);
 bool sge_scatter(const struct mr_table *t, u32 pd, const struct sge *sge, u32 num_sge, u64 offset,
-		 const void *src, u32 len);
+		 const struct guard_bytes *src, u32 len);
 
 #endif

@@ -469,13 +469,9 @@ void packet_copy_payload(const struct packet *p, u32 offset, void *dst, u32 len)
 
 bool packet_place_payload(const struct packet *p, void *dst)
 {
-	size_t linear;
+	const struct guard_bytes payload = packet_payload(p);
 
-	if (likely(!p->frag_len))
-		return guard_write(dst, p->payload, p->payload_len);
-	linear = min_u64(p->payload_len, (u64)(p->end - p->payload));
-	return guard_write(dst, p->payload, linear) &&
-	       guard_write((u8 *)dst + linear, p->frag, p->payload_len - linear);
+	return guard_write_from(dst, &payload, 0, p->payload_len);
 }
 
 /* ---- building ---- */

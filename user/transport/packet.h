@@ -9,6 +9,7 @@
 
 #include <xroce/abi.h>
 
+#include "guard.h"
 #include "types.h"
 
 /*
@@ -121,6 +122,14 @@ bool packet_icrc_ok(const struct packet *p);
  * boundary. The range must lie inside payload_len.
  */
 void packet_copy_payload(const struct packet *p, u32 offset, void *dst, u32 len);
+/* Its payload, in one place or two. */
+static inline struct guard_bytes packet_payload(const struct packet *p)
+{
+	return (struct guard_bytes){ .at = p->payload,
+				     .more = p->frag,
+				     .len = (u32)min_u64(p->payload_len,
+							 (u64)(p->end - p->payload)) };
+}
 /* All of it, to memory of the application's. False if that is not there (guard.h). */
 bool packet_place_payload(const struct packet *p, void *dst);
 

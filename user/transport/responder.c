@@ -264,17 +264,17 @@ bool responder_scatter(struct engine *e, struct qp *qp, const struct packet *p, 
 		       u64 offset)
 {
 	const struct recv_work *recv = &qp->resp.recv;
-	u32 linear = (u32)min_u64(p->payload_len, (u64)(p->end - p->payload));
-	u32 frag = p->payload_len - linear, first = min_u32(skip, linear);
-	const u8 *from = skip > linear ? p->frag + (skip - linear) : p->frag;
+	struct guard_bytes payload = packet_payload(p);
 
-	linear -= first;
-	frag -= skip - first;
-	if (!sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, offset, p->payload + first,
-			 linear))
-		return false;
-	return likely(!frag) ||
-	       sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, offset + linear, from, frag);
+	if (likely(skip <= payload.len)) {
+		payload.at += skip;
+		payload.len -= skip;
+	} else {
+		payload.more += skip - payload.len;
+		payload.len = 0;
+	}
+	return sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, offset, &payload,
+			   p->payload_len - skip);
 }
 
 /* cqe: what is not the same for all receives. */

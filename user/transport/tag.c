@@ -297,9 +297,10 @@ bool tag_scatter_headers(struct engine *e, struct qp *qp, const struct packet *p
 {
 	const struct recv_work *recv = &qp->resp.recv;
 	struct tag_header h;
+	const struct guard_bytes bytes = { .at = (const u8 *)&h, .len = sizeof(h) };
 
 	packet_copy_payload(p, 0, &h, sizeof(h));
-	return sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, 0, &h,
+	return sge_scatter(e->mrs, recv->pd, recv->sge, recv->num_sge, 0, &bytes,
 			   (u32)min_u64(sizeof(h), recv->length));
 }
 
