@@ -48,6 +48,8 @@ rate_queried      | user/verbs/qp.c          | s/attr->rate_limit = a.rate_limit
 rate_burst_passed | user/verbs/qp_modify.c   | s/.burst_bytes = attr->max_burst_sz,/.burst_bytes = 0,/ | ibv_modify_qp_rate_limit
 rt_values_mask    | user/verbs/query.c       | s/if (values->comp_mask & ~(u32)IBV/if (0 \& ~(u32)IBV/ | answers
 data_in_order     | user/verbs/qp.c          | /^EXPORT int ibv_query_qp_data_in_order/,/^}/s/return 0;/return 1;/ | answers
+data_in_order_caps | user/verbs/qp.c         | s/return flags ? IN_ORDER_WHOLE_MSG | IN_ORDER_ALIGNED_128 : 1;/return 1;/ | answers
+data_in_order_ud  | user/verbs/qp.c          | s/return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_XRC_RECV;/return true;/ | answers
 ece_zeros         | user/verbs/qp_modify.c   | s/memset(ece, 0, sizeof(.ece));/;/ | answers
 alternate_path    | user/verbs/qp_modify.c   | s/(IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE | IBV_QP_CAP)/(IBV_QP_CAP)/ | answers
 import_other_file | user/verbs/pd.c          | s/to_vcontext(p->ibv.context)->file_id == to_vcontext(context)->file_id/true/ | answers

@@ -35,15 +35,49 @@ static bool rt_values_are_those_asked_for(void)
 	return true;
 }
 
-/* "Returns 1 if the data is guaranteed to be written in-order, 0 otherwise." Here it is not. */
+/*
+ * "Returns 1 if the data is guaranteed to be written in-order, 0 otherwise." Newer pages have a
+ * flag 1, which asks for capabilities: 1 of whole messages, 2 of aligned blocks of 128 bytes.
+ */
 static bool order_body(struct pair *p)
 {
-	static const enum ibv_wr_opcode ops[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
-						  IBV_WR_SEND, IBV_WR_RDMA_READ };
+	static const enum ibv_wr_opcode data[] = { IBV_WR_RDMA_WRITE, IBV_WR_RDMA_WRITE_WITH_IMM,
+						   IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
+						   IBV_WR_SEND_WITH_INV, IBV_WR_RDMA_READ },
+					other[] = { IBV_WR_ATOMIC_CMP_AND_SWP,
+						    IBV_WR_ATOMIC_FETCH_AND_ADD, IBV_WR_LOCAL_INV,
+						    IBV_WR_BIND_MW, IBV_WR_TSO };
+#if defined(__x86_64__) || defined(__s390x__)
+	const int yes = 1, capabilities = 1 | 2;
+#else
+	const int yes = 0, capabilities = 0;
+#endif
 
-	for (int i = 0; i < 4; i++)
+	for (unsigned int i = 0; i < sizeof(data) / sizeof(data[0]); i++) {
+		MUST_EQ(ibv_query_qp_data_in_order(p->qp[0], data[i], 0), yes);
+		MUST_EQ(ibv_query_qp_data_in_order(p->qp[0], data[i], 1), capabilities);
+		MUST_EQ(ibv_query_qp_data_in_order(p->qp[0], data[i], 2), 0);
+	}
+	for (unsigned int i = 0; i < sizeof(other) / sizeof(other[0]); i++)
 		for (uint32_t flags = 0; flags < 2; flags++)
-			MUST_EQ(ibv_query_qp_data_in_order(p->qp[0], ops[i], flags), 0);
+			MUST_EQ(ibv_query_qp_data_in_order(p->qp[0], other[i], flags), 0);
+	return true;
+}
+
+/* A UD QP receives datagrams, and neither a WRITE nor a READ's answer. */
+static bool order_of_datagrams_body(struct pair *p)
+{
+	const int send = ibv_query_qp_data_in_order(p->qp[0], IBV_WR_SEND, 0);
+	struct ibv_qp_init_attr init = { .send_cq = p->cq[0], .recv_cq = p->cq[0],
+					 .qp_type = IBV_QPT_UD,
+					 .cap = { 1, 1, 1, 1, 0 } };
+	struct ibv_qp *qp = ibv_create_qp(p->qp[0]->pd, &init);
+
+	MUST(qp);
+	MUST_EQ(ibv_query_qp_data_in_order(qp, IBV_WR_SEND, 0), send);
+	MUST_EQ(ibv_query_qp_data_in_order(qp, IBV_WR_RDMA_WRITE, 0), 0);
+	MUST_EQ(ibv_query_qp_data_in_order(qp, IBV_WR_RDMA_READ, 1), 0);
+	MUST_EQ(ibv_destroy_qp(qp), 0);
 	return true;
 }
 
@@ -191,7 +225,8 @@ static bool handles_body(struct pair *p)
 	return true;
 }
 
-ON_PAIR(no_order_within_a_packet, order_body)
+ON_PAIR(data_is_in_order, order_body)
+ON_PAIR(datagrams_are_in_order, order_of_datagrams_body)
 ON_PAIR(ece_is_not_supported, ece_body)
 ON_PAIR(alternate_paths_are_refused, paths_body)
 ON_PAIR(imported_objects_work, imported_body)
@@ -199,7 +234,8 @@ ON_PAIR(import_wants_a_handle_of_its_kind, handles_body)
 
 const struct test_case man_cases[] = {
 	CASE(rt_values_are_those_asked_for),
-	CASE(no_order_within_a_packet),
+	CASE(data_is_in_order),
+	CASE(datagrams_are_in_order),
 	CASE(ece_is_not_supported),
 	CASE(alternate_paths_are_refused),
 	CASE(import_device_refuses),

@@ -494,13 +494,38 @@ EXPORT int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int attr_ma
 	return 0;
 }
 
+/* Newer headers than rdma-core 44's have these. */
+#define IN_ORDER_RETURN_CAPS (1u << 0) /* IBV_QUERY_QP_DATA_IN_ORDER_RETURN_CAPS */
+#define IN_ORDER_WHOLE_MSG   1	       /* IBV_QUERY_QP_DATA_IN_ORDER_WHOLE_MSG */
+#define IN_ORDER_ALIGNED_128 2	       /* IBV_QUERY_QP_DATA_IN_ORDER_ALIGNED_128_BYTES */
+
+/* Returns true if messages of the operation are written to memory at this end of such a QP. */
+static bool qp_writes_here(enum ibv_qp_type type, enum ibv_wr_opcode op)
+{
+	switch (op) {
+	case IBV_WR_SEND:
+	case IBV_WR_SEND_WITH_IMM:
+	case IBV_WR_SEND_WITH_INV:
+		return type != IBV_QPT_XRC_SEND;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		return type == IBV_QPT_RC || type == IBV_QPT_UC || type == IBV_QPT_XRC_RECV;
+	case IBV_WR_RDMA_READ:
+		return type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND;
+	default:
+		return false;
+	}
+}
+
 /*
- * Packets are written in their order, but not the bytes of one: the C library's copies may begin at
- * a packet's end. A reader that polls for the last byte could find those before it missing.
+ * A message's packets are written in the order of their PSNs: early ones wait for their turn, and
+ * duplicates are not written. guard_write() writes the bytes of a packet in order.
  */
 EXPORT int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
-	return 0;
+	if (!GUARD_ORDERED || flags & ~IN_ORDER_RETURN_CAPS || !qp_writes_here(qp->qp_type, op))
+		return 0;
+	return flags ? IN_ORDER_WHOLE_MSG | IN_ORDER_ALIGNED_128 : 1;
 }
 
 /* To a multicast group, or flows to it: ibv_destroy_qp(3) fails then. */
