@@ -4,8 +4,9 @@
 # Installs what building and testing need, from Debian's packages and nothing else. When everything
 # is there it does nothing and touches no network. It never removes or upgrades a package.
 # `deps.sh bench`: also what is measured beside it. `deps.sh arch`: cross compilers, QEMU's user
-# mode and musl, for make check-arch. `deps.sh vm`: what tests/vm needs; those are skipped without,
-# so that it cannot be had is no error.
+# mode and musl, for make check-arch. `deps.sh vm`: for tests/vm and tests/ship/debian13.sh, which
+# are skipped without these packages, so a missing one is no error. `deps.sh print` prints all names
+# but the optional ones, and installs nothing.
 set -u
 
 packages=(
@@ -37,8 +38,9 @@ if [ "${1:-}" = bench ]; then
 	packages+=(iperf3 sockperf python3)
 fi
 
-# a virtual machine with Soft-RoCE, and what looks at the packets between it and us
-vm_packages=(qemu-system-x86 busybox-static cpio xz-utils tcpdump ibverbs-providers xdp-tools)
+# a virtual machine with Soft-RoCE, and what looks at the packets between it and us; a chroot
+vm_packages=(qemu-system-x86 busybox-static cpio xz-utils tcpdump ibverbs-providers xdp-tools
+	mmdebstrap)
 
 installed() {
 	[ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
@@ -60,6 +62,11 @@ find_missing() {
 
 # The fuzzers' runtime is a package of its own, named after the version of clang that Debian has.
 runtime() { echo "libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"; }
+
+if [ "${1:-}" = print ]; then
+	echo "${packages[@]}" "${vm_packages[@]}" "$(runtime)"
+	exit 0
+fi
 
 # Of what is installed here no service is to start, now or when the machine starts next: where
 # nothing says so already, the packages are told while they are installed.
