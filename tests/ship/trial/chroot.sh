@@ -14,11 +14,11 @@ deb=$(realpath "${1:-/nonexistent}")
 set --
 . "$(dirname "$0")/../lib/case.sh"
 . scripts/netns.sh
-trap 'umount -lR "$root" 2>/dev/null; rm -rf --one-file-system "$work"; netns_cleanup' EXIT
+. tests/ship/lib/chroot.sh
+trap 'chroot_end; netns_cleanup' EXIT
 
 mirror=$(scripts/mirror.sh)
 release=$(. /etc/os-release && echo "$VERSION_CODENAME")
-root=$work/root
 if [ ! -s "$deb" ]; then
 	mkdir "$work/xroce"
 	git ls-files -z | xargs -0 cp -P --parents -t "$work/xroce"
@@ -26,9 +26,6 @@ if [ ! -s "$deb" ]; then
 		{ tail -n 30 "$work/build"; echo "not ok chroot__package"; exit 1; }
 	deb=$(echo "$work"/xroce_*.deb)
 fi
-mkdir "$root"
-# In a file system of its own: whatever else goes wrong, it does not outlive the namespace.
-mount -t tmpfs -o mode=755 xroce-trial "$root" || exit 1
 mmdebstrap --variant=minbase --include=ibverbs-utils,man-db,bash-completion,mandoc \
 	--dpkgopt='path-include=/usr/share/man/*' --customize-hook="copy-in $deb /" \
 	--customize-hook="chroot \"\$1\" apt-get -qy install --no-install-recommends /${deb##*/}" \
@@ -39,8 +36,7 @@ mmdebstrap --variant=minbase --include=ibverbs-utils,man-db,bash-completion,mand
 	echo "not ok chroot__bootstrap"
 	exit 1
 }
-mkdir -p "$root/dev" "$root/proc" "$root/sys"
-mount -t proc proc "$root/proc" && mount --rbind /dev "$root/dev" && mount --rbind /sys "$root/sys"
+chroot_mounts || exit 1
 netns_pair 4500
 # inside NS COMMAND...: in the chroot, in that network namespace.
 inside() { local ns=$1; shift; in_ns "$ns" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin chroot "$root" "$@"; }
