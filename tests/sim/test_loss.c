@@ -324,9 +324,14 @@ static void retransmission__only_after_a_loss(void **state)
 	check_eq(s.w, s.w->node[0].stats.timeouts, 0);
 	check_eq(s.w, s.w->node[1].stats.tx_sequence_naks, 1);
 	check_eq(s.w, s.w->node[0].stats.rx_sequence_naks, 1);
-	/* The last one lost: nobody notices but the timer. */
+	/*
+	 * The last one lost: only the timer notices. A probe with the first packet, then the last
+	 * one again, and no retry.
+	 */
 	run_one(&s, EX_SEND, (struct faults){ .drop = 4 }, (struct faults){ 0 }, true);
-	check_eq(s.w, s.w->node[0].stats.timeouts, 1);
+	check_eq(s.w, s.w->node[0].stats.rto_probes, 1);
+	check_eq(s.w, s.w->node[0].stats.timeouts, 0);
+	check_eq(s.w, s.w->node[0].stats.tx_retransmitted, 1 + 2);
 	world_destroy(s.w);
 }
 

@@ -34,9 +34,10 @@ static struct scene scene_make(const struct world_options *wo, u8 timeout, u8 re
 	return scene_in(w, &o, LENGTH);
 }
 
+/* The user's time-out: four times the attribute, which is 14 or less here. */
 static u64 timeout_ns(const struct scene *s)
 {
-	return 4096ull << s->o.timeout;
+	return 4 * (4096ull << s->o.timeout);
 }
 
 /* Two round trips are measured, so that the adaptive time-out runs. */
@@ -102,14 +103,14 @@ static void outage(struct scene *s, u64 ns)
 static void retry_cnt__probes_and_implied_naks_use_none(void **state)
 {
 	static const struct {
-		u32 disable, timeouts;
+		u32 disable, timeouts, half_timeouts_long;
 	} parts[] = {
-		{ 0, 6 },
-		/* one more, for the WRITEs whose ACKs came while the READ was open */
-		{ ENGINE_NO_ADAPTIVE_RTO, 7 },
 		/* a probe comes first when the outage is over */
-		{ ENGINE_NO_SELECTIVE, 5 },
-		{ ENGINE_NO_REORDER, 6 },
+		{ 0, 6, 13 },
+		{ ENGINE_NO_SELECTIVE, 6, 13 },
+		{ ENGINE_NO_REORDER, 6, 13 },
+		/* one more, for the WRITEs whose ACKs came while the READ was open */
+		{ ENGINE_NO_ADAPTIVE_RTO, 7, 11 },
 	};
 
 	for (u32 i = 0; i < ARRAY_SIZE(parts); i++) {
@@ -117,7 +118,7 @@ static void retry_cnt__probes_and_implied_naks_use_none(void **state)
 		    &(struct world_options){ .disable = { parts[i].disable } }, 14, 7, "outage");
 
 		warm_up(&s);
-		outage(&s, 11 * timeout_ns(&s) / 2);
+		outage(&s, parts[i].half_timeouts_long * timeout_ns(&s) / 2);
 		world_run(s.w);
 		check_eq(s.w, qp_state(s.a->qp), QPS_RTS);
 		check_eq(s.w, s.a->node->stats.timeouts, parts[i].timeouts);

@@ -13,7 +13,7 @@
 
 #define LENGTH	   8192
 #define TIMEOUT	   14
-#define TIMEOUT_NS (4096ull << TIMEOUT)
+#define TIMEOUT_NS (4 * (4096ull << TIMEOUT)) /* of the user: four times so short an attribute */
 #define PAUSE_NS   (2 * NSEC_PER_SEC)
 
 static struct pair_options options(u8 retry_cnt)
@@ -148,8 +148,8 @@ static void stopped__a_dead_peer_is_found_out(void **state)
 	scene_post(&s, 0, WR_WRITE, 8);
 	world_settle(s.w);
 	while (!s.a->send->n && wakes < 100) {
-		world_stop(s.a->node, 250 * NSEC_PER_MSEC);
-		world_run_for(s.w, 250 * NSEC_PER_MSEC);
+		world_stop(s.a->node, NSEC_PER_SEC);
+		world_run_for(s.w, NSEC_PER_SEC);
 		wakes++;
 	}
 	check_eq(s.w, s.a->send->n, 1);

@@ -8,12 +8,14 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#define LENGTH 8192
+
 static struct scene scene_make(const struct pair_options *o, const char *name)
 {
 	struct world *w = world_create(2, 3);
 
 	world_label(w, "test_timeout %s, timeout %u, retry_cnt %u", name, o->timeout, o->retry_cnt);
-	return scene_in(w, o, 8192);
+	return scene_in(w, o, LENGTH);
 }
 
 static void post_unsignaled(struct scene *s, u64 wr_id, enum wr_opcode opcode)
@@ -24,36 +26,42 @@ static void post_unsignaled(struct scene *s, u64 wr_id, enum wr_opcode opcode)
 	post_send(s->a, &send);
 }
 
-static u64 timeout_ns(u32 code)
+static u64 attribute_ns(u32 code)
 {
 	return 4096ull << code;
 }
 
-/* 1 + retry_cnt transmissions, no two closer than the timeout; then RETRY_EXC_ERR. */
+/* Transmissions for each retry: the user's time-out in units of the attribute, at most 268 ms. */
+static u32 transmissions(u32 code)
+{
+	return code <= 14 ? 4 : code == 15 ? 2 : 1;
+}
+
+/* One transmission in each attribute, 1 + retry_cnt time-outs; then RETRY_EXC_ERR. */
 static void retry_cnt__transmissions(enum wr_opcode opcode, u8 timeout, u8 retry_cnt)
 {
+	const u32 total = (1u + retry_cnt) * transmissions(timeout);
 	struct pair_options o = pair_defaults();
 	struct scene s;
+	u64 start;
 
 	o.timeout = timeout;
 	o.retry_cnt = retry_cnt;
 	s = scene_make(&o, "transmissions");
+	start = s.w->now_ns;
 	s.a->node->to[1].dead = true;
 	scene_post(&s, 1, opcode, 8);
 	world_run(s.w);
-	check_eq(s.w, s.w->num_sent, 1u + retry_cnt);
+	check_eq(s.w, s.w->num_sent, total);
 	for (u32 i = 0; i < s.w->num_sent; i++) {
 		check_eq(s.w, s.w->sent[i].packet.psn, o.psn[0]);
 		check_eq(s.w, s.w->sent[i].packet.ackreq || opcode == WR_READ, 1);
+		check_eq(s.w, s.w->sent[i].time_ns - start, i * attribute_ns(timeout));
 	}
-	for (u32 i = 1; i < s.w->num_sent; i++) {
-		u64 gap = s.w->sent[i].time_ns - s.w->sent[i - 1].time_ns;
-
-		check(s.w, gap >= timeout_ns(timeout) && gap <= 4 * timeout_ns(timeout));
-	}
-	check(s.w, s.w->now_ns - s.w->sent[retry_cnt].time_ns >= timeout_ns(timeout));
+	check_eq(s.w, s.w->now_ns - start, total * attribute_ns(timeout));
 	check_eq(s.w, s.a->node->stats.timeouts, 1u + retry_cnt);
-	check_eq(s.w, s.a->node->stats.tx_retransmitted, retry_cnt);
+	check_eq(s.w, s.a->node->stats.rto_probes, total - (1u + retry_cnt));
+	check_eq(s.w, s.a->node->stats.tx_retransmitted, total - 1);
 	check_eq(s.w, s.a->send->n, 1);
 	expect(s.w, s.a->send, 0, .wr_id = 1, .status = CQE_RETRY_EXC_ERR,
 	       .vendor_err = VERR_TIMEOUT, .qpn = s.a->qp->qpn);
@@ -76,6 +84,110 @@ static void timeout__every_code(void **state)
 {
 	for (u32 code = 1; code <= 31; code++)
 		retry_cnt__transmissions(WR_WRITE, (u8)code, 1);
+}
+
+/* A peer that is silent for a second ends nothing, whether requests reach the peer or not. */
+static void timeout__outlives_a_silence_of_a_second(void **state)
+{
+	static const enum wr_opcode opcodes[] = { WR_SEND, WR_WRITE, WR_READ, WR_FETCH_ADD };
+
+	for (u32 i = 0; i < 4 * ARRAY_SIZE(opcodes); i++) {
+		const bool is_dead = i & 1, is_measured = i & 2;
+		struct pair_options o = pair_defaults(); /* 14, and 7 retries */
+		struct scene s = scene_make(&o, is_dead ? "path is dead" : "peer is stopped");
+		const u64 start = s.w->now_ns;
+
+		if (is_measured) {
+			scene_post(&s, 1, WR_WRITE, 8);
+			world_run_for(s.w, 2 * WORLD_LATENCY_NS);
+		}
+		post_recv_buffer(s.b, 1, s.remote, 0, 64);
+		s.a->node->to[1].dead = is_dead;
+		if (!is_dead)
+			world_stop(s.b->node, NSEC_PER_SEC);
+		scene_post(&s, 2, opcodes[i / 4], 8);
+		world_run_for(s.w, NSEC_PER_SEC);
+		check_eq(s.w, qp_state(s.a->qp), QPS_RTS);
+		check_eq(s.w, s.a->send->n, is_measured);
+		s.a->node->to[1].dead = false;
+		/* probes go on, so the next transmission is no more than the attribute away */
+		world_run_for(s.w, attribute_ns(o.timeout) + 2 * WORLD_LATENCY_NS);
+		check_eq(s.w, s.a->send->n, 1u + is_measured);
+		scene_post(&s, 3, WR_WRITE, 8);
+		world_run(s.w);
+		check_eq(s.w, s.a->send->n, 2u + is_measured);
+		for (u32 k = 0; k < s.a->send->n; k++)
+			check_eq(s.w, s.a->send->log[k].status, CQE_SUCCESS);
+		check(s.w, s.a->node->stats.timeouts <= NSEC_PER_SEC / (4 * attribute_ns(14)));
+		check(s.w, s.w->now_ns - start < 2 * NSEC_PER_SEC);
+		scene_end(&s);
+	}
+}
+
+/*
+ * The first packet is lost before any round trip has been measured: sent again after the attribute,
+ * and where the user's time-out is longer than that, without a retry.
+ */
+static void timeout__first_loss_is_repaired_after_the_attribute(void **state)
+{
+	for (u32 code = 1; code <= 31; code++) {
+		const bool is_probed = transmissions(code) > 1;
+		struct pair_options o = pair_defaults();
+		struct scene s;
+
+		o.timeout = (u8)code;
+		o.retry_cnt = is_probed ? 0 : 1;
+		s = scene_make(&o, "first loss");
+		s.a->node->to[1].drop = 1;
+		scene_post(&s, 1, WR_WRITE, 8);
+		world_run(s.w);
+		expect(s.w, s.a->send, 0, .wr_id = 1, .opcode = CQE_WRITE, .byte_len = 8,
+		       .qpn = s.a->qp->qpn);
+		check_eq(s.w, world_count_sent(s.w, 0, OP5_WRITE_ONLY), 2);
+		check_eq(s.w, world_sent(s.w, 0, OP5_WRITE_ONLY, 1)->time_ns -
+				      world_sent(s.w, 0, OP5_WRITE_ONLY, 0)->time_ns,
+			 attribute_ns(code));
+		check_eq(s.w, s.a->node->stats.timeouts, !is_probed);
+		check_eq(s.w, s.a->node->stats.rto_probes, is_probed);
+		scene_end(&s);
+	}
+}
+
+/* With a measured round trip, too, no pause between transmissions exceeds the attribute. */
+static void no_pause_exceeds_the_attribute(u8 code, enum wr_opcode opcode, u32 disable)
+{
+	const struct world_options wo = { .disable = { disable } };
+	struct pair_options o = pair_defaults();
+	struct scene s;
+	u64 start;
+
+	o.timeout = code;
+	s = scene_in(world_create_with(2, 3, &wo), &o, LENGTH);
+	world_label(s.w, "test_timeout pauses, timeout %u, opcode %u, disable %x", code, opcode,
+		    disable);
+	scene_post(&s, 1, WR_WRITE, 8);
+	world_run(s.w);
+	world_forget_sent(s.w);
+	s.a->node->to[1].dead = true;
+	start = s.w->now_ns;
+	scene_post(&s, 2, opcode, LENGTH);
+	world_run(s.w);
+	for (u32 i = 1; i < s.w->num_sent; i++)
+		check(s.w, s.w->sent[i].time_ns - s.w->sent[i - 1].time_ns <= attribute_ns(code));
+	check_eq(s.w, s.a->node->stats.timeouts, 8);
+	check_eq(s.w, s.w->now_ns - start, 8ull * transmissions(code) * attribute_ns(code));
+	scene_end(&s);
+}
+
+static void timeout__no_pause_exceeds_the_attribute(void **state)
+{
+	static const u32 disable[] = { 0, ENGINE_NO_SELECTIVE };
+
+	for (u32 code = 8; code <= 15; code++)
+		for (u32 i = 0; i < ARRAY_SIZE(disable); i++) {
+			no_pause_exceeds_the_attribute((u8)code, WR_WRITE, disable[i]);
+			no_pause_exceeds_the_attribute((u8)code, WR_READ, disable[i]);
+		}
 }
 
 static void timeout__zero_is_none(void **state)
@@ -180,6 +292,7 @@ static void retry_cnt__starts_again_on_progress(void **state)
 	struct pair_options o = pair_defaults();
 	struct scene s;
 
+	o.timeout = 17; /* long enough to have no probes */
 	o.retry_cnt = 2;
 	s = scene_make(&o, "progress");
 	/* Two of three transmissions of every message are lost. */
@@ -200,6 +313,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(timeout__exactly_retry_cnt),
 		cmocka_unit_test(timeout__every_code),
+		cmocka_unit_test(timeout__outlives_a_silence_of_a_second),
+		cmocka_unit_test(timeout__first_loss_is_repaired_after_the_attribute),
+		cmocka_unit_test(timeout__no_pause_exceeds_the_attribute),
 		cmocka_unit_test(timeout__zero_is_none),
 		cmocka_unit_test(timeout__idle_has_no_deadline),
 		cmocka_unit_test(timeout__flushes_in_order),

@@ -64,7 +64,7 @@ static per_packet void completer_progress(struct engine *e, struct qp *qp, u32 b
 		timer_stop(e, qp);
 	} else {
 		if (req->next_psn != req->unacked_psn && req->timeout)
-			req->ack_deadline_ns = now_ns + (4096ull << req->timeout);
+			req->ack_deadline_ns = now_ns + timeout_ns(req);
 		congestion_rearm(e, qp, now_ns);
 		timer_put_off(e, qp, timeout_due_ns(req));
 	}

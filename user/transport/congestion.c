@@ -3,8 +3,9 @@
  * How much and how fast a QP sends.
  *
  * Window: packets in flight, never more than the engine's window, halved at a loss, widened by one
- * packet a round. Time-out: from the measured round trip (as TCP does it, RFC 6298), never longer
- * than the user's. It only probes: what counts against retry_cnt is the user's time-out alone.
+ * packet a round. Time-out: from the measured round trip (as TCP does it, RFC 6298), the attribute
+ * until one has been measured, always shorter than the user's time-out. It only probes: the user's
+ * time-out alone uses retries.
  * Rate: what the application allows (ibv_modify_qp_rate_limit(3)), and DCQCN. Packets marked CE are
  * answered by notifications, at most one in CNP_INTERVAL; a notification cuts the rate by alpha/2,
  * quiet time lets alpha decay and the rate climb back. The intervals are the paper's times six: a
@@ -118,16 +119,21 @@ void congestion_progress(struct engine *e, struct qp *qp, u32 packets, u64 now_n
 void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns)
 {
 	struct requester *req = &qp->req;
+	const u64 attribute_ns = timeout_attribute_ns(req);
 	struct rtt *rtt = &req->rtt;
 	u64 rto;
 
 	rtt->deadline_ns = NSEC_NEVER;
-	if (e->config.disable & ENGINE_NO_ADAPTIVE_RTO || !rtt->smoothed_ns || !req->timeout ||
-	    req->next_psn == req->unacked_psn || req->rnr_wait)
+	/* sent_psn: after next_psn went back, packets are unacknowledged all the same */
+	if (e->config.disable & ENGINE_NO_ADAPTIVE_RTO || !req->timeout ||
+	    req->sent_psn == req->unacked_psn || req->rnr_wait)
 		return;
-	rto = rtt->smoothed_ns + 4ull * rtt->variation_ns;
-	rto = (rto > RTO_MIN_NS ? rto : RTO_MIN_NS) << rtt->backoff;
-	if (rto >= 4096ull << req->timeout) /* the user's comes first */
+	rto = attribute_ns;
+	if (rtt->smoothed_ns)
+		rto = max_u64(rtt->smoothed_ns + 4ull * rtt->variation_ns, RTO_MIN_NS);
+	/* doubled up to the attribute: a longer time-out is no reason to repair later */
+	rto = max_u64(rto, min_u64(rto << rtt->backoff, attribute_ns));
+	if (rto >= timeout_ns(req)) /* the user's comes first */
 		return;
 	rtt->deadline_ns = now_ns + rto;
 	timer_set(e, qp, rtt->deadline_ns);

@@ -706,6 +706,23 @@ enum xroce_drop flow_input(struct engine *e, struct qp *qp, const struct packet 
 u32 flow_answer_output(struct engine *e, u8 *frame);
 
 /* timeout.c */
+/* The time that the attribute stands for; IBTA 9.7.6 calls it T_tr. */
+static inline u64 timeout_attribute_ns(const struct requester *req)
+{
+	return 4096ull << req->timeout;
+}
+#define TIMEOUT_SHORT_NS (4096ull << 16) /* shorter attributes are made longer, 268 ms */
+/*
+ * The user's time-out: the wait for an answer before a retry is used. IBTA 9.7.6 permits one to
+ * four times the attribute. A short attribute is made longer, since a process on a busy host waits
+ * hundreds of milliseconds for a processor. Meanwhile the adaptive time-out probes.
+ */
+static inline u64 timeout_ns(const struct requester *req)
+{
+	const u64 least_ns = timeout_attribute_ns(req);
+
+	return min_u64(4 * least_ns, max_u64(least_ns, TIMEOUT_SHORT_NS));
+}
 /* When the requester is to be looked at again. */
 static inline u64 timeout_due_ns(const struct requester *req)
 {

@@ -198,7 +198,7 @@ static void requester_count_sent(struct engine *e, struct qp *qp, const struct p
 	if (!again)
 		congestion_sent(e, qp, p->psn, p->ackreq, now_ns);
 	if (req->ack_deadline_ns == NSEC_NEVER) {
-		req->ack_deadline_ns = now_ns + (4096ull << req->timeout);
+		req->ack_deadline_ns = now_ns + timeout_ns(req);
 		/* the earlier one first: the other is nothing to do then */
 		congestion_rearm(e, qp, now_ns);
 		timer_set(e, qp, req->ack_deadline_ns);

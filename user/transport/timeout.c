@@ -13,9 +13,11 @@
  */
 #include "internal.h"
 
+#define BACKOFF_MAX 24 /* 1 ms, doubled that often, exceeds the longest attribute */
+
 static u64 timeout_grace_ns(const struct requester *req)
 {
-	return max_u64((4096ull << req->timeout) / 4, TIMEOUT_LATE_NS);
+	return max_u64(timeout_ns(req) / 4, TIMEOUT_LATE_NS);
 }
 
 /* The deadline has passed: true if it is put off, as it was noticed late. */
@@ -48,14 +50,15 @@ static void timeout_of_ack(struct engine *e, struct qp *qp, bool adaptive, u64 n
 		req->loss &= (u8)~(LOSS_NAKED | LOSS_LATE);
 		if (adaptive) {
 			engine_count(e, qp, rto_probes);
-			req->rtt.backoff++;
+			req->rtt.backoff = (u8)min_u32(req->rtt.backoff + 1u, BACKOFF_MAX);
 			recovery_probe(e, qp);
 		} else {
 			engine_count(e, qp, timeouts);
 			recovery_start(e, qp, req->unacked_psn, VERR_TIMEOUT, now_ns);
 		}
 	}
-	congestion_rearm(e, qp, now_ns);
+	if (requests_go_on(qp_state(qp))) /* not after the last retry */
+		congestion_rearm(e, qp, now_ns);
 }
 
 void timeout_expire(struct engine *e, struct qp *qp, u64 now_ns)
