@@ -205,7 +205,7 @@ static void cm_take__makes_room_in_the_backlog(void **state)
 
 static void input_req__half_open_of_one_peer(void **state)
 {
-	struct cm_mad req = { .kind = CM_SIDR_REQ, .tid = 9, .local_id = PEER };
+	struct cm_mad req = { .kind = CM_SIDR_REQ, .tid = 9, .local_id = PEER }, dropped;
 	struct cm_conn *c;
 	struct bench b;
 	struct gid other;
@@ -217,9 +217,10 @@ static void input_req__half_open_of_one_peer(void **state)
 	bench_event(&b, CM_EVENT_SIDR_REQUEST);
 	bench_accepted(&b, PEER + 1);
 	c = bench_accepted(&b, PEER + 2);
-	req = bench_req(&b, PEER + 3);
-	assert_int_equal(bench_input(&b, &req), CM_DROP_resources);
-	assert_int_equal(bench_sent(&b, CM_REJ).rej.reason, CM_REJ_NO_RESOURCES);
+	dropped = bench_req(&b, PEER + 3);
+	assert_int_equal(bench_input(&b, &dropped), CM_DROP_half_open);
+	bench_sent_nothing(&b);
+	bench_dropped(&b, CM_DROP_half_open, 1);
 	assert_int_equal(cm_stats(b.cm)->half_open, 3);
 	/* others are not concerned */
 	other = b.path.remote;
@@ -230,7 +231,10 @@ static void input_req__half_open_of_one_peer(void **state)
 	req = bench_mad(CM_RTU, b.tid - 3, PEER + 2, cm_conn_id(c));
 	assert_int_equal(bench_input(&b, &req), CM_DROP_none);
 	bench_event(&b, CM_EVENT_ESTABLISHED);
-	bench_requested(&b, PEER + 4);
+	assert_int_equal(cm_stats(b.cm)->half_open, 3);
+	/* the peer repeats the request that was dropped */
+	assert_int_equal(bench_input(&b, &dropped), CM_DROP_none);
+	bench_event(&b, CM_EVENT_REQUEST);
 	assert_int_equal(cm_stats(b.cm)->half_open, 4);
 	bench_unmake(&b);
 }

@@ -226,12 +226,15 @@ static bool conn_make_room(struct cm *cm, bool passive)
 	return true;
 }
 
-bool conn_admits(struct cm *cm, const struct cm_path *path)
+bool conn_peer_is_full(const struct cm *cm, const struct cm_path *path)
 {
 	const struct cm_peer *p = peer_find(cm, path);
 
-	if (p && p->half_open >= cm->options.half_open)
-		return false;
+	return p && p->half_open >= cm->options.half_open;
+}
+
+bool conn_admits(struct cm *cm)
+{
 	return cm->stats.incoming < cm->options.incoming || conn_make_room(cm, true);
 }
 

@@ -113,8 +113,10 @@ void conn_enter(struct cm *cm, struct cm_conn *c, enum cm_state state);
 void conn_set_timer(struct cm *cm, struct cm_conn *c, u64 deadline_ns);
 /* The connection with the next deadline; NULL: no timer runs. */
 struct cm_conn *conn_next_due(const struct cm *cm);
-/* May a peer with this address begin one more? */
-bool conn_admits(struct cm *cm, const struct cm_path *path);
+/* Whether this address has as many half-open connections as it may have. */
+bool conn_peer_is_full(const struct cm *cm, const struct cm_path *path);
+/* Whether a peer may begin one connection more; may end one that is over. */
+bool conn_admits(struct cm *cm);
 struct cm_conn *conn_by_id(const struct cm *cm, u32 id);
 /* space: NAME_REMOTE, NAME_SIDR, NAME_QPN */
 struct cm_conn *conn_by_remote(const struct cm *cm, const struct cm_path *path,

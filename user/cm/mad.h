@@ -49,7 +49,8 @@ enum cm_kind {
 	X(state, "nothing that its connection waits for")                                \
 	X(duplicate, "seen before, and answered again if that was asked")                \
 	X(backlog, "the listener's backlog is full: the peer repeats it")                \
-	X(resources, "refused: too many connections, or too many half-open of that peer")
+	X(half_open, "too many half-open connections of that address: the peer repeats it") \
+	X(resources, "refused: too many connections")
 
 enum cm_drop {
 #define CM_DROP_ENUM(name, text) CM_DROP_##name,

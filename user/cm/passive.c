@@ -51,7 +51,9 @@ enum cm_drop passive_admit(struct cm *cm, const struct cm_path *path, const stru
 		return send_refusal_of(cm, path, m);
 	if (listener_is_full(event->listener))
 		return CM_DROP_backlog;
-	if (!conn_admits(cm, path)) {
+	if (conn_peer_is_full(cm, path))
+		return CM_DROP_half_open;
+	if (!conn_admits(cm)) {
 		refuse_with(cm, path, m, CM_REJ_NO_RESOURCES, CM_SIDR_REJECTED);
 		return CM_DROP_resources;
 	}

@@ -18,6 +18,11 @@
 /* Connections at once, half of what the smallest range of ids allows; and services. */
 #define CONNECTIONS_MAX 65536
 #define LISTENERS_MAX	1024
+/*
+ * Half-open connections of one address. Each may have a QP with two completion channels: they leave
+ * room below the usual limit of 1,024 descriptors.
+ */
+#define HALF_OPEN_MAX	384
 #define RECENT_NS	(20 * NSEC_PER_MSEC)
 
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -255,7 +260,9 @@ static void device_timer(struct loop_timer *timer)
 
 static int device_make_cm(struct rdmacm_device *dev, struct cm **out)
 {
-	struct cm_options options = { .random = device_random, .listeners = LISTENERS_MAX };
+	struct cm_options options = { .random = device_random,
+				      .listeners = LISTENERS_MAX,
+				      .half_open = HALF_OPEN_MAX };
 	int err = -xroce_cm_place(dev->own, &options.id_first, &options.id_count);
 
 	if (err)
