@@ -378,7 +378,9 @@ struct xroce_flows {
 	X(mad, "to QP 1 of a shared interface, and not a whole MAD of the CM")                     \
 	X(mad_port, "MAD for a privileged port that no process has, and none may answer for")     \
 	X(flow, "frame that no flow takes any more")                                               \
-	X(flow_drop, "frame that a flow drops (IBV_FLOW_SPEC_ACTION_DROP)")
+	X(flow_drop, "frame that a flow drops (IBV_FLOW_SPEC_ACTION_DROP)")                        \
+	X(mad_silent, "connection message from an address with no known MAC")                      \
+	X(mad_half_open, "connection request of an address with too many half-open ones")
 
 enum xroce_drop {
 	XROCE_DROP_none,

@@ -291,7 +291,7 @@ static int resolve(const char *dev_name, const char *local, const char *peer, in
 	if (!session)
 		assert_int_equal(netdev_session_open(&session), 0);
 	memset(out, 0x5a, sizeof(*out));
-	return netdev_resolve(session, &dev, &l, &p, timeout_ms, out);
+	return netdev_resolve(session, &dev, &l, &p, timeout_ms, NULL, out);
 }
 
 static void netdev_resolve__reaches(void **state)
@@ -328,6 +328,34 @@ static void netdev_resolve__reaches(void **state)
 		assert_int_equal(path.hop_limit, 0x5a);
 		assert_int_equal(path.tos, 0x5a);
 	}
+}
+
+/* Asks once, without waiting; the MAC that was heard is for a neighbour that is not known. */
+static void netdev_resolve__heard(void **state)
+{
+	static const u8 heard[6] = { 2, 0, 0, 0, 0, 0x77 }, b[6] = { 2, 0, 0, 0, 0, 0x0b };
+	const struct gid local = gid_of("10.9.0.1"), silent = gid_of("10.9.0.78"),
+			 known = gid_of("10.9.0.41"), nowhere = gid_of("203.0.113.1");
+	struct netdev dev = get("va");
+	struct path path;
+
+	sh("ip neigh add 10.9.0.41 lladdr 02:00:00:00:00:0b dev va nud permanent");
+	/* a look has the kernel ask nobody */
+	assert_int_equal(netdev_resolve(NULL, &dev, &local, &silent, NETDEV_LOOK, NULL, &path),
+			 -EHOSTUNREACH);
+	sh("! ip neigh show dev va | grep -q '^10.9.0.78 '");
+	assert_int_equal(netdev_resolve(NULL, &dev, &local, &silent, 0, NULL, &path),
+			 -EHOSTUNREACH);
+	sh("ip neigh show dev va | grep -q '^10.9.0.78 '");
+	assert_int_equal(netdev_resolve(NULL, &dev, &local, &silent, RESOLVE_MS, heard, &path), 0);
+	assert_memory_equal(path.dmac, heard, 6);
+	/* what the kernel knows comes first, and what it refuses is refused */
+	assert_int_equal(netdev_resolve(NULL, &dev, &local, &known, RESOLVE_MS, heard, &path), 0);
+	assert_memory_equal(path.dmac, b, 6);
+	assert_int_equal(netdev_resolve(NULL, &dev, &local, &known, NETDEV_LOOK, NULL, &path), 0);
+	assert_memory_equal(path.dmac, b, 6);
+	assert_int_equal(netdev_resolve(NULL, &dev, &local, &nowhere, 0, heard, &path),
+			 -ENETUNREACH);
 }
 
 /* What an unprivileged process gets where the kernel has no entry yet; nobody has the last. */
@@ -670,6 +698,7 @@ int main(void)
 		cmocka_unit_test(netdev_refresh__follows),
 		cmocka_unit_test(netdev_path_mtu__table),
 		cmocka_unit_test(netdev_resolve__reaches),
+		cmocka_unit_test(netdev_resolve__heard),
 		cmocka_unit_test(netdev_resolve__needs_no_privilege),
 		cmocka_unit_test(netdev_resolve__own_gid_is_own_mac),
 		cmocka_unit_test(netdev_resolve__another_interface),

@@ -17,7 +17,8 @@
  *     ibv_dealloc_pd, ibv_dereg_mr, ibv_destroy_ah, ibv_destroy_comp_channel, ibv_destroy_cq,
  *     ibv_destroy_qp, ibv_destroy_srq
  *
- * Our librdmacm alone calls xroce_cm_bind, xroce_cm_hide, xroce_cm_place, xroce_cm_show,
+ * Our librdmacm alone calls xroce_cm_bind, xroce_cm_count, xroce_cm_create_ah, xroce_cm_heard,
+ * xroce_cm_hide, xroce_cm_place, xroce_cm_show,
  * xroce_cm_unbind, xroce_create_qp1 and xroce_device_ifindex. verbs_allow_disassociate_destroy is
  * a variable.
  */

@@ -125,20 +125,29 @@ int netdev_route(struct netdev_session *s, const struct gid *peer, const struct 
 /*
  * Resolve where packets from local (a GID of dev) to peer go: fills dmac, smac, local, peer,
  * is_ipv6, has_vlan = false. A peer that is one of dev's own GIDs gets the own MAC: the port loops
- * such frames back. Asks the kernel for the neighbour and waits up to timeout_ms. Returns 0,
+ * such frames back. Asks the kernel for the neighbour and waits up to timeout_ms: 0 asks without
+ * waiting, NETDEV_LOOK neither asks nor waits. heard: NULL, or the MAC to use, without waiting, if
+ * the kernel does not know the neighbour at the moment. Returns 0,
  * -EHOSTUNREACH (no answer, or a neighbour without a MAC), -ENETUNREACH (no route over dev),
  * -EINVAL (local is not a GID of dev; families differ; peer is unspecified or a broadcast address),
  * another -errno. A multicast peer gets the multicast MAC.
  */
+#define NETDEV_LOOK (-1)
 int netdev_resolve(struct netdev_session *s, const struct netdev *dev, const struct gid *local,
-		   const struct gid *peer, int timeout_ms, struct path *out);
+		   const struct gid *peer, int timeout_ms, const u8 *heard, struct path *out);
 
 /*
- * For those that ask with a time-out of 0, and again when some neighbour has changed: a descriptor
- * that is readable then, or -errno. What has changed is skipped.
+ * For a caller that asks with a time-out of 0, and again when a neighbour has answered: a
+ * descriptor that is readable when any neighbour changes, or -errno.
  */
 int netdev_neighbour_news(void);
-bool netdev_neighbour_news_skip(int fd); /* false: there was nothing */
+enum netdev_news {
+	NETDEV_NO_NEWS,
+	NETDEV_CHANGED,	 /* neighbours have changed, and none of them has answered */
+	NETDEV_ANSWERED, /* the MAC of some neighbour may be used now */
+};
+/* Takes all messages from the descriptor. */
+enum netdev_news netdev_neighbour_news_take(int fd);
 
 /*
  * The interface becomes a member of a multicast group. Returns a descriptor, with whose last copy

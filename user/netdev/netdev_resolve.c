@@ -196,11 +196,40 @@ static bool hop_is_neighbouring_interface(u32 ifindex, const struct hop *hop, u8
 	return netdev_holder_of(&gid, ifindex, mac) == 0;
 }
 
-static int neighbour_resolve(struct netdev_session *s, u32 ifindex, const struct hop *hop,
-			     int timeout_ms, u8 mac[6])
+/* Asks and waits up to timeout_ms. Returns 0, -EHOSTUNREACH or -errno. */
+static int neighbour_wait(struct netdev_session *s, u32 ifindex, const struct hop *hop,
+			  int timeout_ms, struct neighbour *n)
 {
 	const u64 deadline_ns = clock_now_ns() + (u64)timeout_ms * NSEC_PER_MSEC;
 	struct mnl_socket *events;
+	int ret = 0;
+
+	/* Listen before asking, so that the answer cannot be missed. */
+	events = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
+	if (!events)
+		return -errno;
+	if (mnl_socket_bind(events, RTMGRP_NEIGH, MNL_SOCKET_AUTOPID) < 0)
+		ret = -errno;
+	else
+		ret = neighbour_await(s, events, ifindex, hop, deadline_ns, n);
+	mnl_socket_close(events);
+	return ret;
+}
+
+/* Asks without waiting. Returns 0 if the answer was there at once, -EHOSTUNREACH or -errno. */
+static int neighbour_ask(struct netdev_session *s, u32 ifindex, const struct hop *hop,
+			 struct neighbour *n)
+{
+	int ret = neighbour_use(s, ifindex, hop);
+
+	if (!ret)
+		ret = neighbour_get(s, ifindex, hop, n);
+	return ret || (n->state & NUD_USABLE) ? ret : -EHOSTUNREACH;
+}
+
+static int neighbour_resolve(struct netdev_session *s, u32 ifindex, const struct hop *hop,
+			     int timeout_ms, u8 mac[6])
+{
 	struct neighbour n;
 	int ret;
 
@@ -210,15 +239,9 @@ static int neighbour_resolve(struct netdev_session *s, u32 ifindex, const struct
 	if (!(n.state & NUD_USABLE)) {
 		if (hop_is_neighbouring_interface(ifindex, hop, mac))
 			return 0;
-		/* Listen before asking, so that the answer cannot be missed. */
-		events = mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC);
-		if (!events)
-			return -errno;
-		if (mnl_socket_bind(events, RTMGRP_NEIGH, MNL_SOCKET_AUTOPID) < 0)
-			ret = -errno;
-		else
-			ret = neighbour_await(s, events, ifindex, hop, deadline_ns, &n);
-		mnl_socket_close(events);
+		ret = timeout_ms > 0	 ? neighbour_wait(s, ifindex, hop, timeout_ms, &n) :
+		      timeout_ms < 0 ? -EHOSTUNREACH :
+				       neighbour_ask(s, ifindex, hop, &n);
 		if (ret)
 			return ret;
 	} else if (n.state & NUD_STALE) {
@@ -246,21 +269,42 @@ int netdev_neighbour_news(void)
 	return fd < 0 ? -errno : fd;
 }
 
-bool netdev_neighbour_news_skip(int fd)
+/* True if any of these messages says that a neighbour's MAC may be used. */
+static bool news_are_usable(const void *messages, size_t len)
 {
-	char buf[4096];
-	bool any = false;
+	const struct nlmsghdr *nlh = messages;
+	int left = (int)len;
 
-	/* an overrun (ENOBUFS) is a change too */
-	while (recv(fd, buf, sizeof(buf), MSG_DONTWAIT | MSG_TRUNC) >= 0 || errno == ENOBUFS)
-		any = true;
-	return any;
+	for (; mnl_nlmsg_ok(nlh, left); nlh = mnl_nlmsg_next(nlh, &left)) {
+		const struct ndmsg *ndm = mnl_nlmsg_get_payload(nlh);
+
+		if (nlh->nlmsg_type == RTM_NEWNEIGH &&
+		    mnl_nlmsg_get_payload_len(nlh) >= sizeof(*ndm) && ndm->ndm_state & NUD_USABLE)
+			return true;
+	}
+	return false;
+}
+
+enum netdev_news netdev_neighbour_news_take(int fd)
+{
+	_Alignas(struct nlmsghdr) char buf[4096];
+	enum netdev_news news = NETDEV_NO_NEWS;
+	ssize_t n;
+
+	/* after an overrun (ENOBUFS) any neighbour may have answered */
+	while ((n = recv(fd, buf, sizeof(buf), MSG_DONTWAIT)) >= 0 || errno == ENOBUFS) {
+		if (n < 0 || news_are_usable(buf, (size_t)n))
+			news = NETDEV_ANSWERED;
+		else if (news == NETDEV_NO_NEWS)
+			news = NETDEV_CHANGED;
+	}
+	return news;
 }
 
 /* ---- both ---- */
 
 int netdev_resolve(struct netdev_session *s, const struct netdev *dev, const struct gid *local,
-		   const struct gid *peer, int timeout_ms, struct path *out)
+		   const struct gid *peer, int timeout_ms, const u8 *heard, struct path *out)
 {
 	struct hop src = hop_of_gid(local), dst = hop_of_gid(peer), next;
 	u8 dmac[6];
@@ -276,8 +320,11 @@ int netdev_resolve(struct netdev_session *s, const struct netdev *dev, const str
 		ret = dev->is_loopback ? -ENETUNREACH :
 					 hop_next(s, dev->ifindex, &src, &dst, &next);
 		if (!ret)
-			ret = neighbour_resolve(s, dev->ifindex, &next, timeout_ms, dmac);
-		if (ret)
+			ret = neighbour_resolve(s, dev->ifindex, &next, heard ? 0 : timeout_ms,
+						dmac);
+		if (ret == -EHOSTUNREACH && heard)
+			memcpy(dmac, heard, 6);
+		else if (ret)
 			return ret;
 	}
 

@@ -55,6 +55,8 @@ struct port_violations {
 	u64 pkey, qkey;
 };
 void port_violations(const struct port *port, struct port_violations *v);
+/* Counts a MAD that the process does not answer with its first engine. Without the port's lock. */
+void port_count_drop(struct port *port, enum xroce_drop reason);
 /*
  * An engine of the port, by which all that its engines share is reached; it owns all QPs of XRC and
  * tag matching.

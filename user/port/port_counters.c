@@ -39,6 +39,13 @@ void port_say_counters(const struct port *port)
 		(uint64_t)sum.rx_atomics);
 }
 
+void port_count_drop(struct port *port, enum xroce_drop reason)
+{
+	port_lock(port);
+	((__u64 *)port->shards.shard[0].io->drops)[XROCE_DROP_INDEX(reason)]++;
+	port_unlock(port);
+}
+
 /* ---- what was refused for its keys ---- */
 
 void port_violations(const struct port *port, struct port_violations *v)

@@ -136,7 +136,8 @@ static int resolve_try(const struct addr_resolve *r)
 
 	if (!err)
 		err = interfaces_session(&session);
-	return err ? err : netdev_resolve(session, &nd, &r->route.local, &r->to.ip, 0, &path);
+	return err ? err :
+		     netdev_resolve(session, &nd, &r->route.local, &r->to.ip, 0, NULL, &path);
 }
 
 /*
@@ -218,9 +219,10 @@ static void neighbours_ask(void)
 /* Under the lock. */
 static void neighbours_hear(void)
 {
+	const enum netdev_news news = netdev_neighbour_news_take(neighbours.input.fd);
 	bool is_waited_for = false;
 
-	if (!netdev_neighbour_news_skip(neighbours.input.fd))
+	if (news == NETDEV_NO_NEWS)
 		return;
 	known_forget();
 	for (struct rdmacm_id *id = id_all; id; id = id->all_next) {
@@ -229,7 +231,8 @@ static void neighbours_hear(void)
 		id->resolve->changed = true;
 		is_waited_for |= !id->resolve->asked;
 	}
-	if (is_waited_for)
+	/* a failure, of which a flood from silent addresses makes many, helps no waiter */
+	if (is_waited_for && news == NETDEV_ANSWERED)
 		neighbours_ask();
 }
 

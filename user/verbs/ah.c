@@ -12,6 +12,7 @@
 
 #include "../base/options.h"
 #include "objects.h"
+#include "xroce_cm.h"
 
 #define DEFAULT_HOP_LIMIT 64
 
@@ -51,7 +52,45 @@ static void ah_set_header(struct path *path, const struct ibv_global_route *grh)
 	path->flow_label = grh->flow_label & IB_GRH_FLOWLABEL_MASK;
 }
 
-int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path *path)
+/* ---- MACs that librdmacm has heard of: xroce_cm_heard() ---- */
+
+#define HEARD_NS NSEC_PER_SEC
+
+static u64 ah_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
+}
+
+/* The last one, in the thread that resolves the address vector next. */
+static _Thread_local struct {
+	struct gid peer;
+	u8 mac[6];
+	u64 until_ns;
+} ah_heard;
+
+EXPORT void xroce_cm_heard(const union ibv_gid *peer, const uint8_t mac[6])
+{
+	memcpy(ah_heard.peer.raw, peer->raw, sizeof(ah_heard.peer.raw));
+	memcpy(ah_heard.mac, mac, sizeof(ah_heard.mac));
+	ah_heard.until_ns = ah_now_ns() + HEARD_NS;
+}
+
+/* Returns the MAC that this thread has heard of, or NULL. */
+static const u8 *ah_heard_mac(const struct gid *peer)
+{
+	return ah_heard.until_ns && ah_now_ns() < ah_heard.until_ns &&
+			       gid_equal(&ah_heard.peer, peer) ?
+		       ah_heard.mac :
+		       NULL;
+}
+
+/* ---- resolution ---- */
+
+int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout_ms,
+	       struct path *path)
 {
 	struct gid local, peer;
 	struct netdev nd;
@@ -72,7 +111,8 @@ int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path
 	local = nd.gid[attr->grh.sgid_index].gid;
 	memcpy(peer.raw, attr->grh.dgid.raw, sizeof(peer.raw));
 	memset(path, 0, sizeof(*path));
-	err = netdev_resolve(kept_session(ctx->kept), &nd, &local, &peer, RESOLVE_TIMEOUT_MS, path);
+	err = netdev_resolve(kept_session(ctx->kept), &nd, &local, &peer, timeout_ms,
+			     ah_heard_mac(&peer), path);
 	if (err)
 		return -err;
 	ah_set_header(path, &attr->grh);
@@ -80,14 +120,6 @@ int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path
 }
 
 #define AH_CACHE_NS (NSEC_PER_SEC / 10)
-
-static u64 ah_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (u64)now.tv_sec * NSEC_PER_SEC + (u64)now.tv_nsec;
-}
 
 /* The same destination, whatever the headers: each connection has a flow label of its own. */
 static bool ah_goes_to(const struct ibv_ah_attr *a, const struct ibv_ah_attr *b)
@@ -105,7 +137,8 @@ static struct ah_cached *ah_cache_place(struct vcontext *ctx, const struct ibv_a
 	return &ctx->ah_cache.at[(raw[15] ^ raw[14] * 7u) % ARRAY_SIZE(ctx->ah_cache.at)];
 }
 
-int ah_resolve_often(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path *path)
+int ah_resolve_often(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout_ms,
+		     struct path *path)
 {
 	struct ah_cached *c = ah_cache_place(ctx, attr);
 	u64 now_ns = ah_now_ns();
@@ -123,7 +156,7 @@ int ah_resolve_often(struct vcontext *ctx, const struct ibv_ah_attr *attr, struc
 		ah_set_header(path, &attr->grh);
 		return 0;
 	}
-	err = ah_resolve(ctx, attr, path);
+	err = ah_resolve(ctx, attr, timeout_ms, path);
 	if (err)
 		return err;
 	pthread_mutex_lock(&ctx->ah_cache.lock);
@@ -142,7 +175,7 @@ void ah_cache_forget(struct vcontext *ctx)
 	pthread_mutex_unlock(&ctx->ah_cache.lock);
 }
 
-EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+static struct ibv_ah *create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr, int timeout_ms)
 {
 	struct vcontext *ctx = to_vcontext(pd->context);
 	struct vah *ah;
@@ -151,7 +184,7 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	if (err)
 		return verb_fail(err);
 	ah = calloc(1, sizeof(*ah));
-	err = ah ? ah_resolve_often(ctx, attr, &ah->path) : ENOMEM;
+	err = ah ? ah_resolve_often(ctx, attr, timeout_ms, &ah->path) : ENOMEM;
 	if (err) {
 		device_give(pd->context, LIMIT_AH);
 		free(ah);
@@ -163,6 +196,21 @@ EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	pd_use(to_vpd(pd));
 	context_get(ctx);
 	return &ah->ibv;
+}
+
+EXPORT struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
+{
+	return create_ah(pd, attr, RESOLVE_TIMEOUT_MS);
+}
+
+EXPORT struct ibv_ah *xroce_cm_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr,
+					 bool ask, uint8_t mac[6])
+{
+	struct ibv_ah *ah = create_ah(pd, attr, ask ? 0 : NETDEV_LOOK);
+
+	if (ah)
+		memcpy(mac, to_vah(ah)->path.dmac, 6);
+	return ah;
 }
 
 EXPORT int ibv_destroy_ah(struct ibv_ah *ibah)
@@ -260,11 +308,23 @@ EXPORT int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, st
 EXPORT struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc,
 					    struct ibv_grh *grh, uint8_t port_num)
 {
+	struct vcontext *ctx = to_vcontext(pd->context);
 	struct ibv_ah_attr attr;
+	struct ibv_ah *ah;
+	bool rests;
 
 	if (ibv_init_ah_from_wc(pd->context, port_num, wc, grh, &attr))
 		return NULL;
-	return ibv_create_ah(pd, &attr);
+	pthread_mutex_lock(&ctx->ah_cache.lock);
+	rests = ah_now_ns() < ctx->ah_cache.silent_until_ns;
+	pthread_mutex_unlock(&ctx->ah_cache.lock);
+	ah = create_ah(pd, &attr, rests ? 0 : SENDER_TIMEOUT_MS);
+	if (!ah && errno == EHOSTUNREACH && !rests) {
+		pthread_mutex_lock(&ctx->ah_cache.lock);
+		ctx->ah_cache.silent_until_ns = ah_now_ns() + SENDER_REST_MS * NSEC_PER_MSEC;
+		pthread_mutex_unlock(&ctx->ah_cache.lock);
+	}
+	return ah;
 }
 
 /* vid is 0xffff where there is no VLAN. */
@@ -272,7 +332,7 @@ EXPORT int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_a
 				       uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
 	struct path path;
-	int err = ah_resolve(to_vcontext(context), attr, &path);
+	int err = ah_resolve(to_vcontext(context), attr, RESOLVE_TIMEOUT_MS, &path);
 
 	if (err)
 		return verb_fail_int(err);

@@ -67,6 +67,16 @@ EXPORT int xroce_cm_hide(struct ibv_context *context, const struct xroce_cm_serv
 	return cm_call(context, service, port_hide_listener);
 }
 
+EXPORT void xroce_cm_count(struct ibv_context *context, enum xroce_cm_count what)
+{
+	struct port *port;
+
+	if (context_port(to_vcontext(context), &port))
+		return;
+	port_count_drop(port, what == XROCE_CM_SILENT ? XROCE_DROP_mad_silent :
+							XROCE_DROP_mad_half_open);
+}
+
 EXPORT int xroce_device_ifindex(struct ibv_device *device)
 {
 	return device_is_known(device) ? (int)to_vdevice(device)->nd.ifindex : 0;

@@ -44,7 +44,14 @@
 #define VERBS_MAX_SRQ_WR QP_MAX_WR
 #define VERBS_MAX_MESSAGE ROCE_MESSAGE_MAX
 #define VERBS_PORT    1		     /* a device has one port, numbered from 1 */
+/* The longest that a verb waits for a neighbour. Three requests of ARP, one a second. */
 #define RESOLVE_TIMEOUT_MS 3000
+/*
+ * The same for the sender of a datagram, which may be forged. After one that did not answer none is
+ * waited for within SENDER_REST_MS.
+ */
+#define SENDER_TIMEOUT_MS 100
+#define SENDER_REST_MS	  3000
 
 /* A spin lock that can be switched off for objects that one thread uses. */
 struct vlock {
@@ -168,6 +175,7 @@ struct ah_cached {
 struct ah_cache {
 	pthread_mutex_t lock;
 	u32 changes; /* of the interface that were reported */
+	u64 silent_until_ns; /* no sender of a datagram is waited for; under lock */
 	struct ah_cached at[64];
 };
 
@@ -702,10 +710,15 @@ u64 wr_supported_ops(enum xroce_transport transport);
 void wr_set_ops(struct vqp *vqp, u64 ops);
 
 /* ah.c */
-/* Check an address vector and resolve it. Returns 0 or a positive errno. */
-int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path *path);
+/*
+ * Checks an address vector and resolves it. timeout_ms as of netdev_resolve(). Returns 0 or a
+ * positive errno. Holds no lock while it waits for a neighbour.
+ */
+int ah_resolve(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout_ms,
+	       struct path *path);
 /* The same, or what it said of the same attributes just now. */
-int ah_resolve_often(struct vcontext *ctx, const struct ibv_ah_attr *attr, struct path *path);
+int ah_resolve_often(struct vcontext *ctx, const struct ibv_ah_attr *attr, int timeout_ms,
+		     struct path *path);
 /* The interface has changed: what was resolved before holds no more. */
 void ah_cache_forget(struct vcontext *ctx);
 

@@ -13,6 +13,7 @@
 #define VERBS_XROCE_CM_H
 
 #include <infiniband/verbs.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* The Q_Key of QP 1: what its QP is given (ibv_modify_qp(3)), and what its work requests say. */
@@ -59,6 +60,23 @@ int xroce_cm_unbind(struct ibv_context *context, const struct xroce_cm_service *
  */
 int xroce_cm_show(struct ibv_context *context, const struct xroce_cm_service *service);
 int xroce_cm_hide(struct ibv_context *context, const struct xroce_cm_service *service);
+
+/*
+ * As ibv_create_ah(3) without waiting for the neighbour: EHOSTUNREACH if the kernel does not know
+ * the neighbour now. ask: the kernel is to resolve the neighbour then. mac: the next hop's.
+ */
+struct ibv_ah *xroce_cm_create_ah(struct ibv_pd *pd, const struct ibv_ah_attr *attr, bool ask,
+				  uint8_t mac[6]);
+
+/*
+ * The peer's next hop has had this MAC. For a second, an address vector of this peer that the
+ * calling thread resolves takes it, without waiting, if the kernel does not know the neighbour.
+ */
+void xroce_cm_heard(const union ibv_gid *peer, const uint8_t mac[6]);
+
+/* Counts a MAD that librdmacm did not answer, in the maps of the context's port. */
+enum xroce_cm_count { XROCE_CM_SILENT, XROCE_CM_HALF_OPEN };
+void xroce_cm_count(struct ibv_context *context, enum xroce_cm_count what);
 
 /* The index of the device's interface, 0 if the device is not this library's. */
 int xroce_device_ifindex(struct ibv_device *device);
