@@ -58,6 +58,8 @@ void claim_drop(struct addr_claim *claims);
 /* Is it claimed at that device? Under the lock. */
 bool claim_is_at(const struct addr_binding *b, const struct rdmacm_device *dev);
 
+/* resolve.c: the CM thread hears of neighbours from here on. Under the lock. 0 or -errno. */
+int neighbours_open(void);
 /* resolve.c: an id ends, or resolves anew; under the lock. */
 void resolve_forget(struct rdmacm_id *id);
 /* multicast.c: an id ends; under the lock. */

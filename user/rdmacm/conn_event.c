@@ -8,6 +8,7 @@
 
 #include "../base/clock.h"
 #include "conn.h"
+#include "qp1.h"
 #include "route.h"
 
 void conn_close(struct rdmacm_id *id)
@@ -134,6 +135,7 @@ static struct rdmacm_id *request_new_id(struct rdmacm_id *listener, struct rdmac
 	id->device = dev;
 	device_hold(dev);
 	id->path = ev->path;
+	qp1_mac(dev->qp1, &ev->path, id->peer_mac);
 	id->tos = listener->tos;
 	id->tos_set = listener->tos_set;
 	route_sockaddr(&id->src, &ev->ip.destination, route_port(&listener->src), dev->ifindex);

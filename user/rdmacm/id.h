@@ -65,7 +65,8 @@ struct rdmacm_id {
 	struct addr_resolve *resolve;
 	struct addr_binding *binding;
 	struct rdmacm_multicast *memberships;
-	u8 mac[6]; /* of the device's interface */
+	u8 mac[6];	/* of the device's interface */
+	u8 peer_mac[6]; /* of the next hop to the peer, as it was last resolved; 0: not known */
 	u32 pins;  /* threads of ours that look at it without the lock */
 
 	/* ---- options ---- */

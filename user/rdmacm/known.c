@@ -12,6 +12,7 @@ static struct {
 	struct {
 		u32 ifindex;
 		struct gid local, to;
+		u8 mac[6];
 		u64 until_ns; /* 0: none */
 	} at[64];
 } known;
@@ -21,13 +22,18 @@ static u32 known_place(const struct gid *to)
 	return (to->raw[15] ^ to->raw[14] * 7u) % ARRAY_SIZE(known.at);
 }
 
-bool known_has(const struct netdev_route *route, const struct gid *to)
+bool known_has(const struct netdev_route *route, const struct gid *to, u8 mac[6])
 {
 	const u32 i = known_place(to);
+	const bool has = known.generation == rdmacm_generation &&
+			 clock_now_ns() < known.at[i].until_ns &&
+			 known.at[i].ifindex == route->ifindex &&
+			 gid_equal(&known.at[i].local, &route->local) &&
+			 gid_equal(&known.at[i].to, to);
 
-	return known.generation == rdmacm_generation && clock_now_ns() < known.at[i].until_ns &&
-	       known.at[i].ifindex == route->ifindex &&
-	       gid_equal(&known.at[i].local, &route->local) && gid_equal(&known.at[i].to, to);
+	if (has)
+		memcpy(mac, known.at[i].mac, sizeof(known.at[i].mac));
+	return has;
 }
 
 void known_forget(void)
@@ -36,7 +42,7 @@ void known_forget(void)
 	known.generation = rdmacm_generation;
 }
 
-void known_add(const struct netdev_route *route, const struct gid *to)
+void known_add(const struct netdev_route *route, const struct gid *to, const u8 mac[6])
 {
 	const u32 i = known_place(to);
 
@@ -45,5 +51,6 @@ void known_add(const struct netdev_route *route, const struct gid *to)
 	known.at[i].ifindex = route->ifindex;
 	known.at[i].local = route->local;
 	known.at[i].to = *to;
+	memcpy(known.at[i].mac, mac, sizeof(known.at[i].mac));
 	known.at[i].until_ns = clock_now_ns() + KNOWN_NS;
 }

@@ -9,9 +9,9 @@
 
 #include "../netdev/netdev.h"
 
-/* Of the next hop to that address by that interface, from that address of ours. */
-bool known_has(const struct netdev_route *route, const struct gid *to);
-void known_add(const struct netdev_route *route, const struct gid *to);
+/* Of the next hop to that address by that interface, from that address of ours: its MAC. */
+bool known_has(const struct netdev_route *route, const struct gid *to, u8 mac[6]);
+void known_add(const struct netdev_route *route, const struct gid *to, const u8 mac[6]);
 void known_forget(void); /* all */
 
 #endif

@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Address handles of those that MADs go to. A handle is made on another thread, as the kernel may
- * have to ask for the neighbour; a MAD waits for it meanwhile. What cannot be resolved is dropped:
- * its sender repeats it. One serves all connections with that peer, whatever flow labels these
- * have, and has none itself. A flood of requests from made-up addresses costs this table its
- * contents and no more.
+ * Address handles of the peers of QP 1. Another thread looks a peer up: it asks the kernel and
+ * never waits for a neighbour. Both the MADs to a new peer and the MADs received from it wait
+ * for the look-up, so the CM sees no request before the way back to its sender is known. MADs
+ * beyond a bound are dropped, and received ones are counted: their senders repeat them.
+ *
+ * The kernel resolves a neighbour that it does not know, within three seconds; the peer is
+ * pending until resolve.c hears of the answer. A flood from silent addresses occupies no thread,
+ * and replaces at most one known peer in each set.
+ *
+ * One handle serves all connections with a peer, with any flow label. All fields are guarded by
+ * rdmacm_lock.
  */
 #ifndef RDMACM_PEERS_H
 #define RDMACM_PEERS_H
 
 #include "../cm/cm.h"
+#include "loop.h"
 #include "rdmacm.h"
 
 #define PEER_SETS 64u
@@ -21,31 +28,49 @@ struct peers_waiting;
 struct peer {
 	struct cm_path path;
 	struct ibv_ah *ah;
+	u8 mac[6];    /* of the next hop, with ah */
 	u64 made_ns, used_ns;
+	u64 asked_ns; /* time of the question to the kernel; 0: none */
+	u32 waiting;  /* MADs */
 	bool used, making;
+	bool changed; /* some neighbour has answered since making began */
 };
 
 struct peers {
 	struct rdmacm_device *dev;
 	struct ibv_pd *pd;
 	struct peer peer[PEER_SETS][PEER_WAYS];
-	struct peers_waiting *waiting, *ready, **ready_tail;
-	u32 num_waiting;
-	u32 making; /* on another thread */
+	struct peers_waiting *waiting, **waiting_tail, *ready, **ready_tail;
+	u32 num_waiting, num_sends; /* MADs; of these in waiting: to be sent */
+	u32 making;	   /* on another thread */
+	u32 asks;	   /* of the kernel, since asks_since_ns */
+	u64 asks_since_ns;
+	struct loop_timer expiry; /* of pending peers */
 	pthread_cond_t made;
 };
 
 void peers_init(struct peers *p, struct rdmacm_device *dev, struct ibv_pd *pd);
-/* Without rdmacm_lock; waits for handles that are being made. */
+/* Under rdmacm_lock: no timer runs after this. */
+void peers_stop(struct peers *p);
+/* Without rdmacm_lock, after peers_stop(); waits for handles that are being made. */
 void peers_free(struct peers *p);
 
 /*
- * Under rdmacm_lock, which it lets go of meanwhile: what waits for a handle has gone, or 100 ms are
- * over. Not when many wait, as in a flood from made-up addresses.
+ * Waits until no MAD to be sent waits for a look-up, at most 100 ms, and never for a pending peer.
+ * Under rdmacm_lock, which it releases during the wait.
  */
 void peers_flush(struct peers *p);
 /* Under rdmacm_lock. The handle; or NULL: the MAD waits for it, or is dropped. */
 struct ibv_ah *peers_find(struct peers *p, const struct cm_send *send);
+/*
+ * Under rdmacm_lock. Returns whether the way back to a received MAD's sender is known. If not, the
+ * MAD waits and is passed to qp1_input() later, or is dropped and counted.
+ */
+bool peers_admit(struct peers *p, const struct cm_path *path, const u8 mad[CM_MAD_BYTES]);
+/* Under rdmacm_lock: the MAC of the next hop to a peer, if it is known. */
+void peers_mac(struct peers *p, const struct cm_path *path, u8 mac[6]);
+/* Under rdmacm_lock: the kernel says that some neighbour has answered. */
+void peers_hear(struct peers *p);
 /* Under rdmacm_lock. A MAD that has waited long enough: true, with its handle. */
 bool peers_next_waiting(struct peers *p, struct cm_send *send, struct ibv_ah **ah);
 

@@ -80,6 +80,30 @@ static bool qp1_path_of(const u8 *grh, struct cm_path *path)
 	return true;
 }
 
+/* A MAD whose answer can leave. */
+static void qp1_hand_in(struct qp1 *q, const struct cm_path *path, const u8 *mad, u32 len,
+			u64 now_ns)
+{
+	if (cm_input(q->dev->cm, path, mad, len, now_ns) == CM_DROP_half_open)
+		xroce_cm_count(q->dev->own, XROCE_CM_HALF_OPEN);
+}
+
+void qp1_input(struct qp1 *q, const struct cm_path *path, const u8 *mad, u32 len)
+{
+	qp1_hand_in(q, path, mad, len, clock_now_ns());
+	device_turn(q->dev);
+}
+
+void qp1_mac(struct qp1 *q, const struct cm_path *path, u8 mac[6])
+{
+	peers_mac(&q->peers, path, mac);
+}
+
+void qp1_hear(struct qp1 *q)
+{
+	peers_hear(&q->peers);
+}
+
 static void qp1_take(struct qp1 *q, const struct ibv_wc *wc, u64 now_ns)
 {
 	const u8 *packet = q->receives[wc->wr_id];
@@ -89,7 +113,9 @@ static void qp1_take(struct qp1 *q, const struct ibv_wc *wc, u64 now_ns)
 	    !qp1_path_of(packet, &path))
 		return;
 	path.life = RDMACM_PACKET_LIFE;
-	cm_input(q->dev->cm, &path, packet + GRH_BYTES, wc->byte_len - GRH_BYTES, now_ns);
+	/* of another length it is dropped, and answered by nothing */
+	if (wc->byte_len != RECEIVE_BYTES || peers_admit(&q->peers, &path, packet + GRH_BYTES))
+		qp1_hand_in(q, &path, packet + GRH_BYTES, wc->byte_len - GRH_BYTES, now_ns);
 }
 
 /* A batch; false: there is none. Events are handed on, so that there is room for the next one's. */
@@ -316,6 +342,7 @@ int qp1_start(struct qp1 *q)
 void qp1_stop(struct qp1 *q)
 {
 	q->stopped = true;
+	peers_stop(&q->peers);
 	loop_remove(&q->input);
 	loop_clear_timer(&q->retry);
 }

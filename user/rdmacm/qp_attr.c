@@ -37,6 +37,9 @@ static int attr_init(const struct rdmacm_id *id, struct ibv_qp_attr *attr, int *
 
 static int attr_rtr(const struct rdmacm_id *id, struct ibv_qp_attr *attr, int *mask)
 {
+	static const u8 no_mac[6];
+	int err;
+
 	*attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = id->param.mtu,
@@ -48,7 +51,11 @@ static int attr_rtr(const struct rdmacm_id *id, struct ibv_qp_attr *attr, int *m
 		attr->max_dest_rd_atomic = id->param.responder_resources;
 		*mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	}
-	return route_ah_attr(id, &attr->ah_attr);
+	err = route_ah_attr(id, &attr->ah_attr);
+	/* the program's thread moves the QP next, and does not wait for a silent peer */
+	if (!err && memcmp(id->peer_mac, no_mac, sizeof(no_mac)))
+		xroce_cm_heard(&attr->ah_attr.grh.dgid, id->peer_mac);
+	return err;
 }
 
 static int attr_rts(const struct rdmacm_id *id, struct ibv_qp_attr *attr, int *mask)

@@ -14,6 +14,7 @@
 #include "interfaces.h"
 #include "known.h"
 #include "loop.h"
+#include "qp1.h"
 #include "route.h"
 
 struct addr_resolve {
@@ -22,6 +23,7 @@ struct addr_resolve {
 	struct netdev_route route;
 	struct rdmacm_device *device; /* a reference of its own */
 	u8 mac[6];
+	u8 peer_mac[6]; /* of the next hop; 0: a loopback address */
 	struct loop_timer deadline;
 	bool pending; /* it is in ID_ADDR_QUERY for this */
 	bool asked;   /* a thread asks for the neighbour now */
@@ -75,6 +77,7 @@ static void resolve_use(struct rdmacm_id *id, struct addr_resolve *r)
 		r->device = NULL;
 	}
 	memcpy(id->mac, r->mac, sizeof(id->mac));
+	memcpy(id->peer_mac, r->peer_mac, sizeof(id->peer_mac));
 }
 
 /* Under the lock: the program is told. status: 0 or -errno. */
@@ -127,7 +130,7 @@ void resolve_forget(struct rdmacm_id *id)
 /* ---- neighbours ---- */
 
 /* Asks once. 0, -EHOSTUNREACH: not yet; or what the kernel refuses. Without the lock. */
-static int resolve_try(const struct addr_resolve *r)
+static int resolve_try(struct addr_resolve *r)
 {
 	struct netdev_session *session;
 	struct netdev nd;
@@ -136,8 +139,11 @@ static int resolve_try(const struct addr_resolve *r)
 
 	if (!err)
 		err = interfaces_session(&session);
-	return err ? err :
-		     netdev_resolve(session, &nd, &r->route.local, &r->to.ip, 0, NULL, &path);
+	if (!err)
+		err = netdev_resolve(session, &nd, &r->route.local, &r->to.ip, 0, NULL, &path);
+	if (!err)
+		memcpy(r->peer_mac, path.dmac, sizeof(r->peer_mac));
+	return err;
 }
 
 /*
@@ -157,7 +163,7 @@ static int resolve_ask(struct addr_resolve *r)
 	} while (err == -EHOSTUNREACH && r->changed && r->pending);
 	r->asked = false;
 	if (!err && !r->changed)
-		known_add(&r->route, &r->to.ip);
+		known_add(&r->route, &r->to.ip, r->peer_mac);
 	return err;
 }
 
@@ -232,8 +238,13 @@ static void neighbours_hear(void)
 		is_waited_for |= !id->resolve->asked;
 	}
 	/* a failure, of which a flood from silent addresses makes many, helps no waiter */
-	if (is_waited_for && news == NETDEV_ANSWERED)
+	if (news != NETDEV_ANSWERED)
+		return;
+	if (is_waited_for)
 		neighbours_ask();
+	for (struct rdmacm_device *dev = devices_first(); dev; dev = dev->next)
+		if (dev->qp1 && !dev->gone)
+			qp1_hear(dev->qp1);
 }
 
 static void neighbours_readable(struct loop_input *input)
@@ -242,8 +253,7 @@ static void neighbours_readable(struct loop_input *input)
 	neighbours_hear();
 }
 
-/* Under the lock. 0 or -errno. */
-static int neighbours_open(void)
+int neighbours_open(void)
 {
 	int fd, err;
 
@@ -365,7 +375,7 @@ static int resolve_begin(struct rdmacm_id *id, struct addr_resolve *r, u32 timeo
 	if (!err && !told && !address_is_any(&r->to)) {
 		neighbours_hear();
 		addr_pin(id);
-		err = known_has(&r->route, &r->to.ip) ? 0 : resolve_ask(r);
+		err = known_has(&r->route, &r->to.ip, r->peer_mac) ? 0 : resolve_ask(r);
 		addr_unpin(id);
 	}
 	if (err == -EHOSTUNREACH) {

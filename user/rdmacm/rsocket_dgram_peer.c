@@ -8,6 +8,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include "../verbs/xroce_cm.h"
+
 bool dgram_address_equal(const union dgram_address *a, const union dgram_address *b)
 {
 	if (a->any.sa_family != b->any.sa_family)
@@ -364,6 +366,7 @@ void dgram_peer_learn(struct dgram *d, const union dgram_address *address, u32 q
 	struct ibv_ah *ah, *old = NULL;
 	struct dgram_peer *peer;
 	struct ibv_pd *pd;
+	u8 mac[6];
 
 	pthread_mutex_lock(&d->rs.lock);
 	if (dgram_peer_get(d, address, &peer) || (peer->ah && peer->qpn == qpn)) {
@@ -374,8 +377,12 @@ void dgram_peer_learn(struct dgram *d, const union dgram_address *address, u32 q
 	attr.port_num = peer->path->id->port_num;
 	pd = peer->path->id->pd;
 	pthread_mutex_unlock(&d->rs.lock);
-	/* Its neighbour may have to be resolved. Paths last as long as the socket. */
-	ah = ibv_create_ah(pd, &attr);
+	/*
+	 * Without waiting for a neighbour, as other peers' datagrams are next: until the handle is
+	 * made, datagrams go by UDP, and each that comes tries again. Paths last as long as the
+	 * socket.
+	 */
+	ah = xroce_cm_create_ah(pd, &attr, true, mac);
 	if (!ah)
 		return;
 	pthread_mutex_lock(&d->rs.lock);
