@@ -10,6 +10,8 @@
  *	mad_peer OWN-IPV4 HOST stays PORT	connects, says "connected", and waits for a DREQ
  *	mad_peer OWN-IPV4 HOST waits PORT	asks, says "asked" when it was heard, and waits for
  *						a REJ
+ *	mad_peer OWN-IPV4 HOST calls PORT [N]	asks N times, each for another connection, and is
+ *						silent then
  *
  * Where the options and the vendor of the enhanced connection establishment lie is checked byte by
  * byte: in the MAD header's attribute modifier; in bytes 29 to 31 of a REQ, 39, 43 and 47 of a REP.
@@ -277,13 +279,25 @@ static void waits(u16 port)
 	     "a REJ about %u for %u", m.rej.about, m.rej.reason);
 }
 
+static void calls(u16 port, int times)
+{
+	struct cm_mad req = make_req(port);
+
+	for (int i = 0; i < times; i++) {
+		req.local_id++;
+		req.tid++;
+		req.req.qpn = SLOW_PEER_QPN + (u32)i;
+		send_mad(&req);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const int on = 1, df = IP_PMTUDISC_DO;
 	u16 port;
 
-	must(argc == 4 || argc == 5, "usage: mad_peer OWN-IPV4 HOST CASE [PORT]");
-	port = argc == 5 ? (u16)atoi(argv[4]) : 0;
+	must(argc >= 4 && argc <= 6, "usage: mad_peer OWN-IPV4 HOST CASE [PORT [N]]");
+	port = argc >= 5 ? (u16)atoi(argv[4]) : 0;
 	peer.own = (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(ROCE_PORT) };
 	peer.to = peer.own;
 	peer.own_id = 0x00a00000u | ((u32)getpid() & 0xfffff);
@@ -303,6 +317,8 @@ int main(int argc, char **argv)
 		stays(port);
 	else if (!strcmp(argv[3], "waits"))
 		waits(port);
+	else if (!strcmp(argv[3], "calls"))
+		calls(port, argc == 6 ? atoi(argv[5]) : 1);
 	else
 		die("no case %s", argv[3]);
 	say("done");
