@@ -61,7 +61,7 @@ EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
 	channel_await_waiter(to_channel(channel));
 	to_channel(channel)->head = NULL;
-	close(channel->fd);
+	kernel_close(channel->fd);
 	free(to_channel(channel));
 }
 
@@ -132,15 +132,18 @@ static struct rdmacm_event *channel_take(struct rdmacm_channel *ch)
 /* Closed between fcntl() and poll(), a moment before the thread would have been asleep there. */
 static int channel_outlived(void)
 {
+	cancel_open();
 	do
 		pause();
 	while (signals_restart());
+	cancel_shut();
 	return -EINTR;
 }
 
 /*
  * Until an event is there: 0, or -errno. Nothing is looked at after that but by whoever gets an
  * event: programs destroy the channel while a thread of theirs waits here, and go on to exit().
+ * A thread may be cancelled while it waits; like one that never returns, it stays counted.
  */
 static int channel_wait(struct rdmacm_channel *ch)
 {
@@ -153,9 +156,11 @@ static int channel_wait(struct rdmacm_channel *ch)
 		return -errno;
 	if (blocks)
 		atomic_fetch_add_explicit(&ch->waiting, 1, memory_order_relaxed);
+	cancel_open();
 	do
 		n = poll(&p, 1, blocks ? -1 : 0);
 	while (n < 0 && errno == EINTR && signals_restart());
+	cancel_shut();
 	if (blocks && n > 0 && (p.revents & POLLNVAL))
 		return channel_outlived();
 	/* without an event the channel may be gone; one too many is never missed */
@@ -164,23 +169,20 @@ static int channel_wait(struct rdmacm_channel *ch)
 	return n < 0 ? -errno : !n ? -EAGAIN : p.revents & POLLNVAL ? -EBADF : 0;
 }
 
-EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+int channel_get(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
-	struct rdmacm_channel *ch;
+	struct rdmacm_channel *ch = to_channel(channel);
 	struct rdmacm_event *ev;
 	int err;
 
-	if (!channel || !event)
-		return rdmacm_report(-EINVAL);
-	ch = to_channel(channel);
 	if (ch->generation != rdmacm_generation)
-		return rdmacm_report(-EIO);
+		return -EIO;
 	for (;;) {
 		ev = channel_take(ch);
 		if (!ev) { /* none, or another thread has it */
 			err = channel_wait(ch);
 			if (err)
-				break;
+				return err;
 			continue;
 		}
 		if (!ev->deliver || !ev->deliver(ev)) {
@@ -189,5 +191,17 @@ EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_
 		}
 		rdma_ack_cm_event(&ev->pub);
 	}
+}
+
+EXPORT int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+{
+	int err;
+
+	if (!channel || !event)
+		return rdmacm_report(-EINVAL);
+	pthread_testcancel();
+	cancel_hold();
+	err = channel_get(channel, event);
+	cancel_release();
 	return rdmacm_report(err);
 }

@@ -30,6 +30,11 @@ static inline struct rdmacm_channel *to_channel(struct rdma_event_channel *chann
 void channel_append(struct rdmacm_channel *ch, struct rdmacm_event *ev);
 /* Under the lock: the calling thread is done with an event of it. */
 void channel_acked(struct rdmacm_channel *ch);
+/*
+ * rdma_get_cm_event(), in a hold of the caller's (cancel.h): with a single one the thread may be
+ * cancelled until there is an event. Returns 0 or -errno.
+ */
+int channel_get(struct rdma_event_channel *channel, struct rdma_cm_event **event);
 /* Under the lock: takes the events of an id away, in their order. */
 struct rdmacm_event *channel_remove(struct rdmacm_channel *ch, const struct rdmacm_id *id);
 

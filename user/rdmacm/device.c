@@ -28,6 +28,18 @@
 static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct rdmacm_device *devices;
 
+static void devices_enter(void)
+{
+	cancel_hold();
+	pthread_mutex_lock(&devices_lock);
+}
+
+static void devices_leave(void)
+{
+	pthread_mutex_unlock(&devices_lock);
+	cancel_release();
+}
+
 /* ---- opening ---- */
 
 static void device_removed(struct rdmacm_device *dev)
@@ -166,11 +178,11 @@ int device_get(u32 ifindex, struct rdmacm_device **out)
 	struct ibv_device **list;
 	int err = -ENODEV;
 
-	pthread_mutex_lock(&devices_lock);
+	devices_enter();
 	devices_reap();
 	if (device_find(ifindex)) {
 		err = device_get_locked(NULL, ifindex, out);
-		pthread_mutex_unlock(&devices_lock);
+		devices_leave();
 		return err;
 	}
 	list = ibv_get_device_list(NULL);
@@ -179,7 +191,7 @@ int device_get(u32 ifindex, struct rdmacm_device **out)
 			err = device_get_locked(*d, ifindex, out);
 	if (list)
 		ibv_free_device_list(list);
-	pthread_mutex_unlock(&devices_lock);
+	devices_leave();
 	return err;
 }
 
@@ -188,7 +200,7 @@ int device_get_all(struct rdmacm_device ***out)
 	struct ibv_device **list;
 	int count = 0, n = 0, err = -ENODEV, failed;
 
-	pthread_mutex_lock(&devices_lock);
+	devices_enter();
 	devices_reap();
 	list = ibv_get_device_list(&count);
 	*out = list ? calloc((size_t)count + 1, sizeof(**out)) : NULL;
@@ -202,7 +214,7 @@ int device_get_all(struct rdmacm_device ***out)
 	}
 	if (list)
 		ibv_free_device_list(list);
-	pthread_mutex_unlock(&devices_lock);
+	devices_leave();
 	if (n)
 		return n;
 	free(*out);
@@ -229,12 +241,12 @@ int device_xrcd(struct rdmacm_device *dev, struct ibv_xrcd **out)
 	};
 	int err = 0;
 
-	pthread_mutex_lock(&devices_lock);
+	devices_enter();
 	if (!dev->xrcd) {
 		dev->xrcd = ibv_open_xrcd(dev->verbs, &attr);
 		err = dev->xrcd ? 0 : -errno;
 	}
-	pthread_mutex_unlock(&devices_lock);
+	devices_leave();
 	*out = dev->xrcd;
 	return err;
 }
@@ -333,10 +345,10 @@ int device_start(struct rdmacm_device *dev)
 {
 	int err = loop_start();
 
-	pthread_mutex_lock(&devices_lock);
+	devices_enter();
 	if (!err)
 		err = device_start_locked(dev);
-	pthread_mutex_unlock(&devices_lock);
+	devices_leave();
 	return err;
 }
 

@@ -122,14 +122,15 @@ EXPORT int rdma_get_request(struct rdma_cm_id *listen, struct rdma_cm_id **id)
 		rdma_ack_cm_event(listen->event);
 		listen->event = NULL;
 	}
-	if (rdma_get_cm_event(listen->channel, &ev))
-		return -1;
-	err = ep_take_request(listener, ev);
-	if (err) {
-		listen->event = ev;
-		return rdmacm_report(err);
+	pthread_testcancel();
+	cancel_hold();
+	err = channel_get(listen->channel, &ev);
+	if (!err) {
+		err = ep_take_request(listener, ev);
+		*(err ? &listen->event : &ev->id->event) = ev;
 	}
-	ev->id->event = ev;
-	*id = ev->id;
-	return 0;
+	if (!err)
+		*id = ev->id;
+	cancel_release();
+	return rdmacm_report(err);
 }

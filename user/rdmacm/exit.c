@@ -23,8 +23,11 @@ __attribute__((destructor)) static void exit_close_all(void)
 		until.tv_nsec -= NSEC_PER_SEC;
 		until.tv_sec++;
 	}
-	if (pthread_mutex_timedlock(&rdmacm_lock, &until))
+	cancel_hold();
+	if (pthread_mutex_timedlock(&rdmacm_lock, &until)) {
+		cancel_release();
 		return;
+	}
 	for (struct rdmacm_id *id = id_all; id; id = id->all_next)
 		conn_close(id);
 	rdmacm_leave();

@@ -21,6 +21,7 @@ static void fork_child(void)
 	work_after_fork();
 	interfaces_after_fork();
 	pthread_mutex_init(&rdmacm_lock, NULL);
+	cancel_release();
 }
 
 static void fork_before(void)

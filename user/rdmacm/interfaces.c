@@ -39,6 +39,7 @@ static int interfaces_kept(struct kept **out)
 {
 	int err = 0;
 
+	cancel_hold();
 	pthread_mutex_lock(&lock);
 	if (cache.kept && cache.generation != rdmacm_generation) {
 		kept_free(cache.kept);
@@ -52,6 +53,7 @@ static int interfaces_kept(struct kept **out)
 	cache.generation = rdmacm_generation;
 	*out = cache.kept;
 	pthread_mutex_unlock(&lock);
+	cancel_release();
 	return err;
 }
 

@@ -13,6 +13,8 @@
  * The public fields of a struct rdma_cm_id belong to the program: only calls of the program and
  * rdma_get_cm_event() write them (an event's deliver function, event.h), never the CM thread.
  *
+ * No thread is cancelled while it has a lock (cancel.h).
+ *
  * Inside, errors are negative errnos. A program gets -1 and errno.
  *
  * In a forked child everything that was inherited is dead: calls on it answer EIO, what it holds is
@@ -25,6 +27,7 @@
 #include <rdma/rdma_cma.h>
 
 #include "../transport/types.h"
+#include "cancel.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -36,12 +39,14 @@ extern pthread_mutex_t rdmacm_lock;
 
 static inline void rdmacm_enter(void)
 {
+	cancel_hold();
 	pthread_mutex_lock(&rdmacm_lock);
 }
 
 static inline void rdmacm_leave(void)
 {
 	pthread_mutex_unlock(&rdmacm_lock);
+	cancel_release();
 }
 
 /* How often this process's ancestors have forked since they loaded the library (fork.c). */

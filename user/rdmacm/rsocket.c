@@ -12,19 +12,23 @@
 #include "rsocket_dgram.h"
 #include "rsocket_stream.h"
 
+/* Begins a call, with a reference and a hold (cancel.h). NULL with errno set. */
 static struct rsocket *rsocket_find(int socket)
 {
 	struct rsocket *rs = rsocket_get(socket);
 
-	if (!rs)
+	if (rs)
+		cancel_hold();
+	else
 		errno = EBADF;
 	return rs;
 }
 
-/* What a call returns, whose reference goes. */
+/* Ends a call and returns its value. */
 static ssize_t rsocket_return(struct rsocket *rs, ssize_t value)
 {
 	rsocket_put(rs);
+	cancel_release();
 	if (value >= 0)
 		return value;
 	errno = (int)-value;
@@ -120,21 +124,25 @@ RSOCKET_EXPORT int rsocket(int domain, int type, int protocol)
 {
 	int kind = type & ~(SOCK_CLOEXEC | SOCK_NONBLOCK), fd = -ENOTSUP;
 
+	cancel_hold();
 	if (domain == AF_INET || domain == AF_INET6) {
 		if (kind == SOCK_STREAM && (!protocol || protocol == IPPROTO_TCP))
 			fd = rsocket_make_stream(domain, type);
 		else if (kind == SOCK_DGRAM && (!protocol || protocol == IPPROTO_UDP))
 			fd = rsocket_make_dgram(domain, type);
 	}
+	cancel_release();
 	if (fd >= 0)
 		return fd;
 	errno = -fd;
 	return -1;
 }
 
+/* Not a cancellation point: the descriptor is the program's no more. */
 RSOCKET_EXPORT int rclose(int socket)
 {
 	struct rsocket *rs = rsocket_remove(socket);
+	int cancel;
 
 	if (!rs) {
 		errno = EBADF;
@@ -142,12 +150,14 @@ RSOCKET_EXPORT int rclose(int socket)
 	}
 	if (rs == &rsocket_inherited)
 		return close(socket);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (rs->type == SOCK_DGRAM)
 		dgram_close(dgram_of(rs));
 	else
 		stream_close(stream_of(rs));
 	close(socket);
 	rsocket_put(rs);
+	pthread_setcancelstate(cancel, NULL);
 	return 0;
 }
 
@@ -495,9 +505,9 @@ RSOCKET_EXPORT size_t riowrite(int socket, const void *buf, size_t count, off_t 
 	if (!rs)
 		return (size_t)-1;
 	if (rs->type == SOCK_STREAM) {
-		pthread_mutex_lock(&rs->sending);
+		rsocket_take_turn(&rs->sending);
 		written = iomap_write(stream_of(rs), buf, count, (u64)offset, flags);
-		pthread_mutex_unlock(&rs->sending);
+		rsocket_end_turn(&rs->sending);
 	}
 	return (size_t)rsocket_return(rs, written);
 }

@@ -25,6 +25,7 @@
 #include <sys/uio.h>
 
 #include "../transport/types.h"
+#include "cancel.h"
 
 #define RSOCKET_EXPORT __attribute__((visibility("default")))
 
@@ -112,13 +113,20 @@ void waiter_reset(struct waiter *waiter);
 /*
  * Sleeps until one of the descriptors is readable, as poll() does. restart: -EINTR only if a
  * handler is installed without SA_RESTART. Returns how many have events, 0: none until the
- * deadline.
+ * deadline. In a single hold the thread may be cancelled meanwhile: then cancelled(arg) runs, with
+ * no lock held but those of rsocket_take_turn().
  */
-int waiter_sleep(struct pollfd *fds, nfds_t n, s64 deadline, bool restart);
+int waiter_sleep(struct pollfd *fds, nfds_t n, s64 deadline, bool restart,
+		 void (*cancelled)(void *arg), void *arg);
+
+/* Takes `sending` or `receiving` for the rest of the call. A thread that is cancelled ends it. */
+void rsocket_take_turn(pthread_mutex_t *turn);
+void rsocket_end_turn(pthread_mutex_t *turn);
 
 /*
  * Waits, under the lock, until ready() or closed. 0, -EAGAIN: not until the deadline (0: now),
- * -EINTR, -EBADF: closed.
+ * -EINTR, -EBADF: closed. A thread that is cancelled meanwhile gives back the turn and the
+ * reference of its call.
  */
 int rsocket_wait(struct rsocket *rs, bool (*ready)(struct rsocket *rs), s64 deadline);
 bool rsocket_nonblocking(const struct rsocket *rs, int flags);

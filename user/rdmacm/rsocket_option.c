@@ -367,6 +367,7 @@ static int option_get(struct rsocket *rs, int level, int name, void *value, sock
 static int option_report(struct rsocket *rs, int err)
 {
 	rsocket_put(rs);
+	cancel_release();
 	if (!err)
 		return 0;
 	errno = -err;
@@ -377,7 +378,9 @@ static struct rsocket *option_rsocket(int socket)
 {
 	struct rsocket *rs = rsocket_get(socket);
 
-	if (!rs)
+	if (rs)
+		cancel_hold();
+	else
 		errno = EBADF;
 	return rs;
 }

@@ -137,6 +137,17 @@ static int set_look_again(struct poll_set *set)
 	return found;
 }
 
+static void set_freed(void *arg)
+{
+	set_free(arg);
+}
+
+static void set_cancelled(void *arg)
+{
+	set_leave(arg, false);
+	set_free(arg);
+}
+
 static int set_sleep(struct poll_set *set, s64 deadline)
 {
 	s64 until = rsocket_now() + rsocket_config()->wake_up_ms * (s64)NSEC_PER_MSEC;
@@ -147,7 +158,7 @@ static int set_sleep(struct poll_set *set, s64 deadline)
 	found = set_look_again(set);
 	if (!found) {
 		err = waiter_sleep(set->sleep, set->n + 1, until < deadline ? until : deadline,
-				   false);
+				   false, set_cancelled, set);
 		slept = true;
 	}
 	set_leave(set, slept);
@@ -158,12 +169,14 @@ RSOCKET_EXPORT int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 {
 	s64 start = rsocket_now(), spin, deadline;
 	struct poll_set set;
-	int err = set_make(&set, fds, nfds);
+	int err;
 
+	cancel_hold();
+	err = set_make(&set, fds, nfds);
 	deadline = timeout < 0 ? FOREVER : start + timeout * (s64)NSEC_PER_MSEC;
 	spin = start + rsocket_config()->polling_us * (s64)NSEC_PER_USEC;
 	if (!err && set.rsockets == 0)
-		err = poll(fds, nfds, timeout) < 0 ? -errno : 0;
+		err = waiter_sleep(fds, nfds, deadline, false, set_freed, &set);
 	if (!err && set.rsockets) {
 		do
 			err = set_look(&set);
@@ -178,13 +191,9 @@ RSOCKET_EXPORT int rpoll(struct pollfd *fds, nfds_t nfds, int timeout)
 			if (!err && rsocket_now() >= deadline)
 				break;
 		}
-	} else if (!err) {
-		nfds_t i;
-
-		for (i = 0; i < nfds; i++)
-			err += fds[i].revents != 0;
 	}
 	set_free(&set);
+	cancel_release();
 	if (err >= 0)
 		return err;
 	errno = -err;
@@ -230,6 +239,17 @@ static int select_tell(const struct pollfd *p, fd_set *reads, fd_set *writes, fd
 	return n;
 }
 
+/* rpoll(); a thread that is cancelled there frees fds. */
+static int select_poll(struct pollfd *fds, nfds_t n, int ms)
+{
+	int found;
+
+	pthread_cleanup_push(free, fds);
+	found = rpoll(fds, n, ms);
+	pthread_cleanup_pop(0);
+	return found;
+}
+
 RSOCKET_EXPORT int rselect(int nfds, fd_set *reads, fd_set *writes, fd_set *excepts,
 			   struct timeval *timeout)
 {
@@ -254,7 +274,7 @@ RSOCKET_EXPORT int rselect(int nfds, fd_set *reads, fd_set *writes, fd_set *exce
 		if (any)
 			fds[n++] = (struct pollfd){ .fd = fd, .events = wants };
 	}
-	err = rpoll(fds, (nfds_t)n, ms);
+	err = select_poll(fds, (nfds_t)n, ms);
 	for (i = 0; err > 0 && i < n; i++) {
 		if (fds[i].revents & POLLNVAL) {
 			errno = EBADF;

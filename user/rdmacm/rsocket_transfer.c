@@ -168,7 +168,7 @@ ssize_t stream_send(struct stream *s, const struct iovec *iov, int n, int flags)
 		return -EINVAL;
 	if (flags & MSG_OOB)
 		return -EOPNOTSUPP;
-	pthread_mutex_lock(&s->rs.sending);
+	rsocket_take_turn(&s->rs.sending);
 	pthread_mutex_lock(&s->rs.lock);
 	deadline = transfer_deadline(s, &s->rs.send_timeout, flags);
 	err = transfer_ready(s, deadline);
@@ -186,11 +186,15 @@ ssize_t stream_send(struct stream *s, const struct iovec *iov, int n, int flags)
 			err = stream_error(s, -ECONNRESET);
 			break;
 		}
+		if (left == total)
+			cancel_hold(); /* the caller learns how many bytes were sent */
 		left -= now;
 		most = min_u32(2 * most, MOST_BYTES);
 	}
+	if (left < total)
+		cancel_release();
 	pthread_mutex_unlock(&s->rs.lock);
-	pthread_mutex_unlock(&s->rs.sending);
+	rsocket_end_turn(&s->rs.sending);
 	return left == total && err ? err : (ssize_t)(total - left);
 }
 
@@ -228,6 +232,7 @@ ssize_t stream_receive(struct stream *s, const struct iovec *iov, int n, int fla
 {
 	struct cursor c = { .iov = iov, .n = n };
 	size_t total = cursor_total(iov, n), got = 0;
+	bool some = false;
 	s64 deadline;
 	int err;
 
@@ -235,7 +240,7 @@ ssize_t stream_receive(struct stream *s, const struct iovec *iov, int n, int fla
 		return -EINVAL;
 	if (flags & (MSG_OOB | MSG_ERRQUEUE))
 		return -EOPNOTSUPP;
-	pthread_mutex_lock(&s->rs.receiving);
+	rsocket_take_turn(&s->rs.receiving);
 	pthread_mutex_lock(&s->rs.lock);
 	deadline = transfer_deadline(s, &s->rs.receive_timeout, flags);
 	err = transfer_ready(s, deadline);
@@ -249,6 +254,9 @@ ssize_t stream_receive(struct stream *s, const struct iovec *iov, int n, int fla
 			err = stream_error(s, 0);
 			break;
 		}
+		if (!some)
+			cancel_hold(); /* the caller gets the bytes that were taken */
+		some = true;
 		got += transfer_copy(s, &c, total - got, flags & MSG_PEEK);
 		/* credits for what was read */
 		stream_progress(s);
@@ -256,6 +264,8 @@ ssize_t stream_receive(struct stream *s, const struct iovec *iov, int n, int fla
 			break;
 	}
 	pthread_mutex_unlock(&s->rs.lock);
-	pthread_mutex_unlock(&s->rs.receiving);
+	rsocket_end_turn(&s->rs.receiving);
+	if (some)
+		cancel_release();
 	return err && !got ? err : (ssize_t)got;
 }

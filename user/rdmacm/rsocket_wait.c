@@ -175,7 +175,7 @@ static bool signals_interrupt(void)
 	return false;
 }
 
-int waiter_sleep(struct pollfd *fds, nfds_t n, s64 deadline, bool restart)
+static int waiter_poll(struct pollfd *fds, nfds_t n, s64 deadline, bool restart)
 {
 	int err;
 
@@ -200,6 +200,54 @@ int waiter_sleep(struct pollfd *fds, nfds_t n, s64 deadline, bool restart)
 	}
 }
 
+int waiter_sleep(struct pollfd *fds, nfds_t n, s64 deadline, bool restart,
+		 void (*cancelled)(void *arg), void *arg)
+{
+	int err;
+
+	pthread_cleanup_push(cancelled, arg);
+	cancel_open();
+	err = waiter_poll(fds, n, deadline, restart);
+	cancel_shut();
+	pthread_cleanup_pop(0);
+	return err;
+}
+
+/* ---- a call that waits ---- */
+
+static __thread pthread_mutex_t *turn_of_call; /* NULL: the call has none */
+
+void rsocket_take_turn(pthread_mutex_t *turn)
+{
+	pthread_mutex_lock(turn);
+	turn_of_call = turn;
+}
+
+void rsocket_end_turn(pthread_mutex_t *turn)
+{
+	turn_of_call = NULL;
+	pthread_mutex_unlock(turn);
+}
+
+struct call {
+	struct rsocket *rs;
+	struct waiter *waiter;
+	struct wait_link link;
+};
+
+static void wait_cancelled(void *arg)
+{
+	struct call *call = arg;
+
+	pthread_mutex_lock(&call->rs->lock);
+	waiter_leave(&call->link);
+	waiter_reset(call->waiter);
+	pthread_mutex_unlock(&call->rs->lock);
+	if (turn_of_call)
+		rsocket_end_turn(turn_of_call);
+	rsocket_put(call->rs);
+}
+
 /* Polls for a moment, as a sleep costs more: completions of a busy peer are there in microseconds.
  * The lock is let go of in between. */
 static bool wait_poll(struct rsocket *rs, bool (*ready)(struct rsocket *rs))
@@ -218,9 +266,8 @@ static bool wait_poll(struct rsocket *rs, bool (*ready)(struct rsocket *rs))
 
 int rsocket_wait(struct rsocket *rs, bool (*ready)(struct rsocket *rs), s64 deadline)
 {
-	struct wait_link link = { .place = NULL };
+	struct call call = { .rs = rs };
 	struct pollfd fds[2];
-	struct waiter *waiter;
 	int err = 0;
 
 	rsocket_progress(rs);
@@ -232,22 +279,22 @@ int rsocket_wait(struct rsocket *rs, bool (*ready)(struct rsocket *rs), s64 dead
 		return -EAGAIN;
 	if (wait_poll(rs, ready))
 		return rs->closed ? -EBADF : 0;
-	waiter = waiter_self();
-	if (!waiter)
+	call.waiter = waiter_self();
+	if (!call.waiter)
 		return -errno;
 	do {
 		fds[0] = (struct pollfd){ .fd = rsocket_arm(rs), .events = POLLIN };
-		fds[1] = (struct pollfd){ .fd = waiter->fd, .events = POLLIN };
+		fds[1] = (struct pollfd){ .fd = call.waiter->fd, .events = POLLIN };
 		/* What completed before it was armed makes no event. */
 		rsocket_progress(rs);
 		if (rs->closed || ready(rs))
 			break;
-		waiter_join(rs, &link, waiter);
+		waiter_join(rs, &call.link, call.waiter);
 		pthread_mutex_unlock(&rs->lock);
-		err = waiter_sleep(fds, 2, deadline, true);
+		err = waiter_sleep(fds, 2, deadline, true, wait_cancelled, &call);
 		pthread_mutex_lock(&rs->lock);
-		waiter_leave(&link);
-		waiter_reset(waiter);
+		waiter_leave(&call.link);
+		waiter_reset(call.waiter);
 		if (err > 0 && fds[0].revents)
 			rsocket_disarm(rs);
 		rsocket_progress(rs);
