@@ -523,7 +523,8 @@ struct xroce_engine_stats {
 	__u64 resp_invalid;	/* or none that there is */
 	__u64 tx_copies_lost;	/* of what was sent, for flows and groups here: no room for one */
 	/* each engine's in cache lines of their own; a further counter takes from here */
-	__u64 unused[7];
+	__u64 rto_spurious;	/* of rto_probes: the answer was late, and nothing lost */
+	__u64 unused[6];
 };
 _Static_assert(sizeof(struct xroce_engine_stats) % 64 == 0, "whole cache lines");
 

@@ -147,6 +147,8 @@ struct xroce_qp_stat {
 	__u64 rx_atomics;
 	__u32 resent_bytes;	/* its frame, */
 	__u32 resent_times;	/* and how often by then */
+	__u64 rto_spurious;	/* of rto_probes: the answer was late, and nothing lost */
+	__u64 unused[7];
 };
 _Static_assert(sizeof(struct xroce_qp_stat) % 64 == 0, "whole cache lines");
 _Static_assert(__builtin_offsetof(struct xroce_qp_stat, qpn) == 64, "a line for each packet");

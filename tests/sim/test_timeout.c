@@ -190,6 +190,93 @@ static void timeout__no_pause_exceeds_the_attribute(void **state)
 		}
 }
 
+/* arg: a bool, whether the next packet is lost */
+static bool drops_next(const struct sent_frame *f, void *arg)
+{
+	bool *next = arg, drops = *next;
+
+	*next = false;
+	return drops;
+}
+
+static void one_request(struct scene *s, u64 wr_id, enum wr_opcode opcode)
+{
+	const u32 before = s->a->send->n;
+
+	if (opcode == WR_SEND)
+		post_recv_buffer(s->b, wr_id, s->remote, 0, 64);
+	scene_post(s, wr_id, opcode, 8);
+	world_run(s->w);
+	check_eq(s->w, s->a->send->n, before + 1);
+	check_eq(s->w, s->a->send->log[before].status, CQE_SUCCESS);
+}
+
+/*
+ * Nothing is lost, and the peer waits for a processor before one of 20 requests: the first late
+ * answers teach the adaptive time-out to wait. Each probe is known not to have been needed.
+ */
+static void late_answers__few_probes(enum wr_opcode opcode)
+{
+	struct pair_options o = pair_defaults();
+	struct scene s = scene_make(&o, "late answers");
+	const struct xroce_engine_stats *stats = &s.a->node->stats;
+	bool next = false;
+
+	s.a->node->to[1].drops = drops_next;
+	s.a->node->to[1].drops_arg = &next;
+	for (u32 i = 0; i < 500; i++) {
+		if (i % 20 == 19)
+			world_stop(s.b->node, (2 + i % 4) * NSEC_PER_MSEC);
+		one_request(&s, i, opcode);
+	}
+	check(s.w, stats->rto_probes >= 1);
+	check(s.w, stats->rto_probes <= 5);
+	check_eq(s.w, stats->rto_spurious, stats->rto_probes);
+	check_eq(s.w, s.a->qp->stat->rto_spurious, stats->rto_spurious);
+	check_eq(s.w, stats->timeouts, 0);
+	/* ten seconds after the last one the time-out is short again: a loss shows it */
+	world_run_for(s.w, 11 * NSEC_PER_SEC);
+	for (u32 i = 0; i < 30; i++)
+		one_request(&s, 500 + i, opcode);
+	world_forget_sent(s.w);
+	next = true;
+	one_request(&s, 530, opcode);
+	check(s.w, s.w->sent[1].time_ns - s.w->sent[0].time_ns < 2 * NSEC_PER_MSEC);
+	check_eq(s.w, stats->rto_probes, stats->rto_spurious + 1);
+	scene_end(&s);
+}
+
+static void timeout__late_answers_are_not_losses(void **state)
+{
+	static const enum wr_opcode opcodes[] = { WR_SEND, WR_WRITE, WR_READ, WR_FETCH_ADD };
+
+	for (u32 i = 0; i < ARRAY_SIZE(opcodes); i++)
+		late_answers__few_probes(opcodes[i]);
+}
+
+/* A request or its answer is lost: the probe was needed. */
+static void timeout__losses_are_not_late_answers(void **state)
+{
+	static const enum wr_opcode opcodes[] = { WR_SEND, WR_WRITE, WR_READ, WR_FETCH_ADD };
+
+	for (u32 i = 0; i < 2 * ARRAY_SIZE(opcodes); i++) {
+		struct pair_options o = pair_defaults();
+		struct scene s = scene_make(&o, "losses");
+		struct faults *path = i & 1 ? &s.b->node->to[0] : &s.a->node->to[1];
+		bool next = false;
+
+		path->drops = drops_next;
+		path->drops_arg = &next;
+		for (u32 k = 0; k < 100; k++) {
+			next = k % 10 == 9;
+			one_request(&s, k, opcodes[i / 2]);
+		}
+		check_eq(s.w, s.a->node->stats.rto_probes, 10);
+		check_eq(s.w, s.a->node->stats.rto_spurious, 0);
+		scene_end(&s);
+	}
+}
+
 static void timeout__zero_is_none(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -316,6 +403,8 @@ int main(void)
 		cmocka_unit_test(timeout__outlives_a_silence_of_a_second),
 		cmocka_unit_test(timeout__first_loss_is_repaired_after_the_attribute),
 		cmocka_unit_test(timeout__no_pause_exceeds_the_attribute),
+		cmocka_unit_test(timeout__late_answers_are_not_losses),
+		cmocka_unit_test(timeout__losses_are_not_late_answers),
 		cmocka_unit_test(timeout__zero_is_none),
 		cmocka_unit_test(timeout__idle_has_no_deadline),
 		cmocka_unit_test(timeout__flushes_in_order),

@@ -73,10 +73,12 @@ bool qp_repairs(const struct explain_end *e)
 
 bool explain_loss(const struct explain_case *c, struct finding *f)
 {
-	const u64 again = QP_GROWN(c->own, tx_retransmitted), sent = QP_GROWN(c->own, tx_packets),
-		  gaps = qp_gaps(&c->own);
+	/* an answer that was only late is no loss */
+	const u64 again = grown(QP_GROWN(c->own, rto_spurious),
+				QP_GROWN(c->own, tx_retransmitted)),
+		  sent = QP_GROWN(c->own, tx_packets), gaps = qp_gaps(&c->own);
 
-	if (!qp_repairs(&c->own) || gaps < LOSS_LEAST)
+	if (!qp_repairs(&c->own) || gaps < LOSS_LEAST || share(again, sent) < LOSS_SHARE)
 		return false;
 	finding_say(f,
 		    "Packets get lost between this QP and its peer: in %.1f s %llu of %llu packets "
@@ -98,7 +100,7 @@ bool explain_loss(const struct explain_case *c, struct finding *f)
 /* Nothing has shown a gap: each time the only packet, or the last one, was not answered in time. */
 bool explain_late(const struct explain_case *c, struct finding *f)
 {
-	const u64 n = qp_timeouts(&c->own);
+	const u64 n = qp_timeouts(&c->own), spurious = QP_GROWN(c->own, rto_spurious);
 
 	if (!qp_repairs(&c->own) || qp_gaps(&c->own) >= LOSS_LEAST || n < LOSS_LEAST)
 		return false;
@@ -106,7 +108,12 @@ bool explain_late(const struct explain_case *c, struct finding *f)
 		    "Answers come late, or not at all: in %.1f s %llu requests were sent again, as "
 		    "no answer had come in time.",
 		    c->seconds, (unsigned long long)n);
-	if (c->has_peer && QP_GROWN(c->peer, duplicate_requests) >= n / 2)
+	if (spurious >= n / 2)
+		finding_guess(f,
+			      "Most of them were answered twice (%llu), so nothing is lost: one of "
+			      "both processes waits for a CPU.",
+			      (unsigned long long)spurious);
+	else if (c->has_peer && QP_GROWN(c->peer, duplicate_requests) >= n / 2)
 		finding_guess(
 			f,
 			"The peer had had most of them (%llu duplicates), so nothing is lost: one "
@@ -117,6 +124,7 @@ bool explain_late(const struct explain_case *c, struct finding *f)
 	finding_advise(f, "See whether both have the CPU time that they want (top; 'xroce explain' "
 			  "at the peer); else 'xroce ping PEER' measures the loss.");
 	QP_COUNT(c, f, c->own, rto_probes);
+	QP_COUNT(c, f, c->own, rto_spurious);
 	QP_COUNT(c, f, c->own, timeouts);
 	QP_COUNT(c, f, c->own, late_deadlines);
 	QP_COUNT(c, f, c->own, tx_packets);

@@ -224,7 +224,8 @@ bool explain_idle(const struct explain_case *c, struct finding *f)
 {
 	const struct explain_qp *q = c->own.qp[1];
 
-	if (!qp_sends(q) || q->stat.outstanding || QP_GROWN(c->own, tx_packets) ||
+	/* QP 1 is librdmacm's, and idle between connections */
+	if (q->qpn == 1 || !qp_sends(q) || q->stat.outstanding || QP_GROWN(c->own, tx_packets) ||
 	    QP_GROWN(c->own, rx_packets) || port_is_stopped(c->own.port[1]))
 		return false;
 	finding_say(f,

@@ -45,6 +45,7 @@ static const struct column columns[] = {
 	COLUMN_JSON("retransmitted_bytes"),
 	COLUMN_JSON("timeouts"),
 	COLUMN_JSON("rto_probes"),
+	COLUMN_JSON("rto_spurious"),
 	COLUMN_JSON("late_deadlines"),
 	COLUMN_JSON("tx_sequence_naks"),
 	COLUMN_JSON("rx_sequence_naks"),
@@ -157,6 +158,7 @@ static void qp_add_row(struct table *t, const struct observed *p, const struct q
 	table_number(t, s->tx_retransmitted_bytes);
 	table_number(t, s->timeouts);
 	table_number(t, s->rto_probes);
+	table_number(t, s->rto_spurious);
 	table_number(t, s->late_deadlines);
 	table_number(t, s->tx_sequence_naks);
 	table_number(t, s->rx_sequence_naks);

@@ -18,6 +18,7 @@ const struct sums_field sums_fields[] = {
 	ENGINE(tx_retransmitted_bytes, "bytes of frames sent again"),
 	ENGINE(timeouts, "time-outs of the user's (IBV_QP_TIMEOUT)"),
 	ENGINE(rto_probes, "packets sent again by the adaptive time-out before that"),
+	ENGINE(rto_spurious, "of these, not needed: the answer was late, and nothing lost"),
 	ENGINE(late_deadlines, "time-outs that were noticed late and put off"),
 	ENGINE(tx_sequence_naks, "PSN sequence error NAKs sent: a packet was missing here"),
 	ENGINE(rx_sequence_naks, "PSN sequence error NAKs received: a packet was missing there"),

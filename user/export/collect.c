@@ -26,6 +26,7 @@ const struct qp_field qp_fields[] = {
 	  offsetof(struct qp_view, stat.tx_retransmitted_bytes) },
 	STAT(timeouts, NULL, "time-outs of the user's (IBV_QP_TIMEOUT)"),
 	STAT(rto_probes, NULL, "packets sent again by the adaptive time-out before that"),
+	STAT(rto_spurious, NULL, "of these, not needed: the answer was late, and nothing lost"),
 	STAT(tx_sequence_naks, NULL, "PSN sequence error NAKs sent"),
 	STAT(rx_sequence_naks, NULL, "PSN sequence error NAKs received"),
 	STAT(implied_naks, NULL, "responses that showed that one before them is missing"),

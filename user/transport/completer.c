@@ -365,6 +365,15 @@ static inline enum xroce_drop completer_check_response(const struct qp *qp, u32 
 	return psn_diff(psn, req->unacked_psn) < 0 ? XROCE_DROP_psn_duplicate : XROCE_DROP_none;
 }
 
+/* A response that is not used, for that reason. */
+static rare enum xroce_drop completer_refuse(struct engine *e, struct qp *qp, u32 psn,
+					     enum xroce_drop drop, u64 now_ns)
+{
+	if (drop == XROCE_DROP_psn_duplicate)
+		congestion_answered_twice(e, qp, psn, now_ns);
+	return drop;
+}
+
 /* One with data. */
 static enum xroce_drop completer_response(struct engine *e, struct qp *qp, const struct packet *p,
 					  bool *repair, u64 now_ns)
@@ -468,7 +477,7 @@ enum xroce_drop completer_ack(struct engine *e, struct qp *qp, u32 psn, u8 syndr
 	else if (completer_refuses_unsent(qp, psn, syndrome))
 		drop = completer_nak_of_unsent(e, qp, psn, now_ns);
 	else
-		return drop;
+		return completer_refuse(e, qp, psn, drop, now_ns);
 	if (reorder_holds(e, &qp->req.early))
 		completer_take_early(e, qp, false, now_ns);
 	return drop;
@@ -483,7 +492,7 @@ enum xroce_drop completer_input(struct engine *e, struct qp *qp, const struct pa
 		return completer_ack(e, qp, p->psn, p->syndrome, p->msn, now_ns);
 	drop = completer_check_response(qp, p->psn);
 	if (drop != XROCE_DROP_none)
-		return drop;
+		return completer_refuse(e, qp, p->psn, drop, now_ns);
 	drop = completer_response(e, qp, p, &repair, now_ns);
 	if (reorder_holds(e, &qp->req.early))
 		completer_take_early(e, qp, repair, now_ns);

@@ -5,7 +5,9 @@
  * Window: packets in flight, never more than the engine's window, halved at a loss, widened by one
  * packet a round. Time-out: from the measured round trip (as TCP does it, RFC 6298), the attribute
  * until one has been measured, always shorter than the user's time-out. It only probes: the user's
- * time-out alone uses retries.
+ * time-out alone uses retries. A probe that was not needed is seen by its second answer: the round
+ * trip of the late first one is a sample then, and for ten seconds the time-out is no shorter than
+ * that. Else the samples between two late answers, thousands a second, would have it forgotten.
  * Rate: what the application allows (ibv_modify_qp_rate_limit(3)), and DCQCN. Packets marked CE are
  * answered by notifications, at most one in CNP_INTERVAL; a notification cuts the rate by alpha/2,
  * quiet time lets alpha decay and the rate climb back. The intervals are the paper's times six: a
@@ -25,6 +27,8 @@
 #define CWND_MIN	 8u
 #define RTO_MIN_NS	 (1 * NSEC_PER_MSEC) /* a peer's thread may have to be woken */
 #define RTT_MAX_NS	 (2 * NSEC_PER_SEC)
+#define RTO_RAISED_NS	 (10 * NSEC_PER_SEC) /* after a probe that was not needed */
+#define PROBE_KEPT_PSN	 65536 /* a second answer comes within so many packets */
 #define CNP_INTERVAL_NS	 (50 * NSEC_PER_USEC)
 #define ALPHA_ONE	 65536u
 #define ALPHA_GAIN_SHIFT 4		     /* g = 1/16 */
@@ -50,6 +54,7 @@ void congestion_start(struct engine *e, struct qp *qp)
 {
 	qp->req.cwnd = e->window * CWND_UNIT;
 	qp->req.rtt = (struct rtt){ .deadline_ns = NSEC_NEVER };
+	qp->probe = (struct rto_probe){ 0 };
 	qp->rate = (struct rate){ 0 };
 	qp->rate_limited = qp->cnp_due = false;
 }
@@ -94,12 +99,64 @@ static void take_sample(struct rtt *rtt, u32 sample_ns)
 	rtt->smoothed_ns += sample_ns / 8 - rtt->smoothed_ns / 8;
 }
 
+void congestion_probe(struct qp *qp)
+{
+	struct rtt *rtt = &qp->req.rtt;
+	struct rto_probe *probe = &qp->probe;
+
+	if (!probe->sent || probe->psn != qp->req.unacked_psn) {
+		probe->start_ns = rtt->sample_start_ns;
+		probe->sample_psn = rtt->sample_psn;
+		probe->psn = qp->req.unacked_psn;
+		probe->rtt_ns = 0;
+		probe->sent = 0;
+	}
+	probe->sent++;
+	rtt->probe = true;
+	congestion_untime(qp);
+}
+
+void congestion_answered_twice(struct engine *e, struct qp *qp, u32 psn, u64 now_ns)
+{
+	struct rto_probe *probe = &qp->probe;
+
+	if (!probe->sent || psn_diff(psn, probe->psn) < 0)
+		return;
+	engine_count(e, qp, rto_spurious);
+	/* each repetition has been answered, so the first answer was the original's */
+	if (--probe->sent || !probe->rtt_ns)
+		return;
+	take_sample(&qp->req.rtt, (u32)probe->rtt_ns);
+	probe->least_ns = min_u64(max_u64(probe->least_ns, probe->rtt_ns),
+				  timeout_attribute_ns(&qp->req) / 4);
+	probe->until_ns = now_ns + RTO_RAISED_NS;
+}
+
+/* Progress after a probe. */
+static rare void probe_progress(struct qp *qp, u64 now_ns)
+{
+	const struct requester *req = &qp->req;
+	struct rto_probe *probe = &qp->probe;
+
+	if (psn_diff(req->unacked_psn, probe->psn) > PROBE_KEPT_PSN)
+		probe->sent = 0;
+	if (probe->sent && probe->start_ns && !probe->rtt_ns &&
+	    psn_diff(req->unacked_psn, probe->sample_psn) > 0 &&
+	    !timeout_is_late(timeout_due_ns(req), now_ns))
+		probe->rtt_ns = min_u64(now_ns - probe->start_ns, RTT_MAX_NS);
+	if (now_ns > probe->until_ns)
+		probe->least_ns = 0;
+	qp->req.rtt.probe = probe->sent || probe->least_ns;
+}
+
 void congestion_progress(struct engine *e, struct qp *qp, u32 packets, u64 now_ns)
 {
 	struct requester *req = &qp->req;
 	struct rtt *rtt = &req->rtt;
 
 	rtt->backoff = 0;
+	if (unlikely(rtt->probe))
+		probe_progress(qp, now_ns);
 	if (rtt->sample_start_ns && psn_diff(req->unacked_psn, rtt->sample_psn) > 0) {
 		/* the time that this process did not run is not the path's */
 		if (!timeout_is_late(timeout_due_ns(req), now_ns))
@@ -131,6 +188,8 @@ void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns)
 	rto = attribute_ns;
 	if (rtt->smoothed_ns)
 		rto = max_u64(rtt->smoothed_ns + 4ull * rtt->variation_ns, RTO_MIN_NS);
+	if (unlikely(rtt->probe))
+		rto = max_u64(rto, qp->probe.least_ns);
 	/* doubled up to the attribute: a longer time-out is no reason to repair later */
 	rto = max_u64(rto, min_u64(rto << rtt->backoff, attribute_ns));
 	if (rto >= timeout_ns(req)) /* the user's comes first */

@@ -635,6 +635,13 @@ static inline void congestion_untime(struct qp *qp)
 {
 	qp->req.rtt.sample_start_ns = 0;
 }
+/* The adaptive time-out is about to send the oldest packet again. */
+void congestion_probe(struct qp *qp);
+/*
+ * An answer to psn has come, which had been answered before. If that shows that the last probe was
+ * not needed, the probe is counted, and the time-out becomes longer.
+ */
+rare void congestion_answered_twice(struct engine *e, struct qp *qp, u32 psn, u64 now_ns);
 /* The adaptive time-out starts again, or stops. */
 void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns);
 /*

@@ -362,6 +362,20 @@ struct rtt {
 	u32 sample_psn;
 	u32 smoothed_ns, variation_ns; /* 0 = not measured yet */
 	u8 backoff;		 /* doublings of the time-out */
+	bool probe;		 /* struct rto_probe has something to look at */
+};
+
+/*
+ * The last packet that the adaptive time-out sent again, to see whether its answer was only late;
+ * and the least time-out after such a one. See congestion.c.
+ */
+struct rto_probe {
+	u32 sent;		 /* repetitions without a second answer; 0: the next four are void */
+	u32 psn;		 /* the packet's, */
+	u32 sample_psn;		 /* and that of the one that was being timed then: */
+	u64 start_ns;		 /* when that was sent; 0 = none was */
+	u64 rtt_ns;		 /* its round trip; 0 = not answered yet */
+	u64 least_ns, until_ns;	 /* of the adaptive time-out; 0 = none */
 };
 
 /*
@@ -491,6 +505,7 @@ struct qp {
 	struct responder resp;
 	struct path path;
 	struct rate rate;
+	struct rto_probe probe;
 	struct flow_control *flow;	 /* UC and UD: to where it sends now */
 	struct flow_control flow_own;	 /* that of UC, and of UD before it has sent */
 	struct flow_peers *flow_peers;	 /* UD, else NULL */

@@ -74,6 +74,7 @@ void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err ve
 	}
 	req->loss = is_timeout ? LOSS_COUNTED : LOSS_COUNTED | LOSS_NAKED; /* graces start again */
 	r->probing = false;
+	qp->probe.sent = 0;
 	if (!r->waiting || psn_diff(psn, r->end_psn) >= 0) {
 		congestion_loss(e, qp);
 		r->end_psn = req->sent_psn;
@@ -106,9 +107,11 @@ void recovery_probe(struct engine *e, struct qp *qp)
 	struct recovery *r = &req->recovery;
 	const struct send_wqe *wqe = requester_wqe(qp, req->unacked_psn);
 
-	congestion_untime(qp);
-	if (!wqe || r->hole)
+	if (!wqe || r->hole) {
+		congestion_untime(qp);
 		return;
+	}
+	congestion_probe(qp);
 	engine_ready(e, qp, READY_REQUESTS);
 	/* went back, and what was sent then is lost as well */
 	if (req->next_psn != req->sent_psn) {

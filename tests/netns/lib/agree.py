@@ -82,9 +82,9 @@ need("tx_bytes of the QPs, and answers",
 if not rx["super_packets"]:
     need("rx_bytes of the QPs", sum(q["rx_bytes"] for q in qps.values()), rx["redirected_bytes"])
 for field in ("rx_packets", "tx_retransmitted", "tx_retransmitted_bytes",
-              "timeouts", "rto_probes", "late_deadlines", "tx_sequence_naks", "rx_sequence_naks",
-              "implied_naks", "tx_rnr_naks", "rx_rnr_naks", "remote_errors", "duplicate_requests",
-              "rx_held", "rx_ce", "tx_cnps", "rx_cnps", "credit_waits", "flow_waits", "rx_writes",
+              "timeouts", "rto_probes", "rto_spurious", "late_deadlines", "tx_sequence_naks",
+              "rx_sequence_naks", "implied_naks", "tx_rnr_naks", "rx_rnr_naks", "remote_errors",
+              "duplicate_requests", "rx_held", "rx_ce", "tx_cnps", "rx_cnps", "credit_waits", "flow_waits", "rx_writes",
               "rx_reads", "rx_atomics"):
     need(f"{field} of the QPs", sum(q[field] for q in qps.values()), engine[field])
 need("rx_dropped of the QPs", sum(q["rx_dropped"] for q in qps.values()), sum(refused.values()))
@@ -137,8 +137,8 @@ NAMED = {"retransmitted": "tx_retransmitted", "retransmitted_bytes": "tx_retrans
          "dropped": "rx_dropped"}
 METRICS = {name: name for name in
            ("tx_packets", "rx_packets", "tx_bytes", "rx_bytes", "timeouts", "rto_probes",
-            "tx_sequence_naks", "rx_sequence_naks", "implied_naks", "tx_rnr_naks", "rx_rnr_naks",
-            "remote_errors", "duplicate_requests", "icrc_errors", "rx_ce", "tx_cnps", "rx_cnps",
+            "rto_spurious", "tx_sequence_naks", "rx_sequence_naks", "implied_naks", "tx_rnr_naks",
+            "rx_rnr_naks", "remote_errors", "duplicate_requests", "icrc_errors", "rx_ce", "tx_cnps", "rx_cnps",
             "credit_waits", "flow_waits", "rx_writes", "rx_reads", "rx_atomics", "wakeups")}
 METRICS |= {"retransmitted": "tx_retransmitted_packets", "dropped": "rx_dropped_packets",
             "retransmitted_bytes": "tx_retransmitted_bytes", "xdp_dropped": "xdp_dropped_packets"}
