@@ -102,7 +102,7 @@ enum {
 	X(tx_rnr_naks, "RNR NAK sent: no receive WQE")                                             \
 	X(late_deadlines, "time-out noticed late, and put off")                                    \
 	X(rto_probes, "no answer: the oldest request is sent again, before the time-out")          \
-	X(rto_spurious, "the repetition was answered too: the answer was late, nothing lost")         \
+	X(rto_spurious, "the repetition was answered too: nothing was lost")                       \
 	X(timeouts, "time-out")                                                                    \
 	X(state, "state")                                                                          \
 	X(error, "error")

@@ -277,6 +277,51 @@ static void timeout__losses_are_not_late_answers(void **state)
 	}
 }
 
+/* A request is lost and its peer is late: one of two probes was needed, none can be timed. */
+static void timeout__late_answer_to_a_probe_is_not_timed(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct scene s = scene_make(&o, "late answer to a probe");
+	u32 rtt_ns;
+
+	for (u32 i = 0; i < 20; i++)
+		one_request(&s, i, WR_WRITE);
+	rtt_ns = s.a->qp->stat->rtt_ns;
+	s.a->node->to[1].dead = true;
+	scene_post(&s, 20, WR_WRITE, 8);
+	world_settle(s.w);
+	s.a->node->to[1].dead = false;
+	world_stop(s.b->node, 4 * NSEC_PER_MSEC); /* the probes come after 1 and 3 ms */
+	world_run(s.w);
+	check_eq(s.w, s.a->send->n, 21);
+	check_eq(s.w, s.a->node->stats.rto_probes, 2);
+	check_eq(s.w, s.a->node->stats.rto_spurious, 1);
+	one_request(&s, 21, WR_WRITE);
+	check(s.w, s.a->qp->stat->rtt_ns < 2 * rtt_ns);
+	scene_end(&s);
+}
+
+/* The answer to an earlier request comes again, behind a probe that was needed. */
+static void timeout__old_answer_says_nothing_of_a_probe(void **state)
+{
+	struct pair_options o = pair_defaults();
+	struct scene s = scene_make(&o, "old answer");
+	const struct sent_frame *answer;
+
+	one_request(&s, 1, WR_WRITE);
+	answer = &s.w->sent[1];
+	check_eq(s.w, answer->from, 1);
+	s.a->node->to[1].drop = 2;
+	scene_post(&s, 2, WR_WRITE, 8);
+	world_run_for(s.w, NSEC_PER_MSEC + WORLD_LATENCY_NS / 2);
+	check_eq(s.w, s.a->node->stats.rto_probes, 1);
+	check_eq(s.w, world_deliver(s.w, 0, answer->data, answer->len), XROCE_DROP_psn_duplicate);
+	world_run(s.w);
+	check_eq(s.w, s.a->send->n, 2);
+	check_eq(s.w, s.a->node->stats.rto_spurious, 0);
+	scene_end(&s);
+}
+
 static void timeout__zero_is_none(void **state)
 {
 	struct pair_options o = pair_defaults();
@@ -405,6 +450,8 @@ int main(void)
 		cmocka_unit_test(timeout__no_pause_exceeds_the_attribute),
 		cmocka_unit_test(timeout__late_answers_are_not_losses),
 		cmocka_unit_test(timeout__losses_are_not_late_answers),
+		cmocka_unit_test(timeout__late_answer_to_a_probe_is_not_timed),
+		cmocka_unit_test(timeout__old_answer_says_nothing_of_a_probe),
 		cmocka_unit_test(timeout__zero_is_none),
 		cmocka_unit_test(timeout__idle_has_no_deadline),
 		cmocka_unit_test(timeout__flushes_in_order),

@@ -407,6 +407,16 @@ static void explain_loss__gaps_or_lateness(void **state)
 	w.peer[1].stat.duplicate_requests = 100;
 	found();
 	assert_non_null(strstr(w.found.list[0].guess, "nothing is lost"));
+	w.peer[1].stat.duplicate_requests = 0;
+	w.qp[1].stat.rto_spurious = 60;
+	found();
+	assert_non_null(strstr(w.found.list[0].guess, "answered twice (60), so nothing is lost"));
+	assert_int_equal(number(0, "rto_spurious")->value, 60);
+	/* nor does a gap now and then make a loss of those */
+	w.qp[1].stat.rto_spurious = 90;
+	w.qp[1].stat.implied_naks = 10;
+	assert_string_equal(found(), "");
+	w.qp[1].stat.rto_spurious = w.qp[1].stat.implied_naks = 0;
 	/* the peer's ring accounts for it */
 	w.peer_port[1].sums.sock.rx_ring_full = 30;
 	assert_string_equal(found(), "slow peer-ring-overflow, (late-answers)");

@@ -252,7 +252,8 @@ bool explain_before(const struct explain_case *c, struct finding *f)
 
 	if (!qp_sends(c->own.qp[1]) || qp_is_stuck(&c->own) || qp_repairs(&c->own) ||
 	    qp_timeouts(&c->own) || QP_GROWN(c->own, rx_rnr_naks) ||
-	    (share(s->tx_retransmitted, s->tx_packets) < LOSS_SHARE && !s->timeouts &&
+	    (share(grown(s->rto_spurious, s->tx_retransmitted), s->tx_packets) < LOSS_SHARE &&
+	     !s->timeouts &&
 	     share(s->rx_rnr_naks, s->tx_packets) < LOSS_SHARE))
 		return false;
 	finding_say(f,

@@ -370,7 +370,7 @@ struct rtt {
  * and the least time-out after such a one. See congestion.c.
  */
 struct rto_probe {
-	u32 sent;		 /* repetitions without a second answer; 0: the next four are void */
+	u32 sent;		 /* repetitions not answered yet; 0: the next four are void */
 	u32 psn;		 /* the packet's, */
 	u32 sample_psn;		 /* and that of the one that was being timed then: */
 	u64 start_ns;		 /* when that was sent; 0 = none was */

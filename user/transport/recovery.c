@@ -74,7 +74,6 @@ void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err ve
 	}
 	req->loss = is_timeout ? LOSS_COUNTED : LOSS_COUNTED | LOSS_NAKED; /* graces start again */
 	r->probing = false;
-	qp->probe.sent = 0;
 	if (!r->waiting || psn_diff(psn, r->end_psn) >= 0) {
 		congestion_loss(e, qp);
 		r->end_psn = req->sent_psn;
