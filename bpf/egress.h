@@ -184,15 +184,44 @@ static __always_inline bool egress_is_multicast(const struct packet *p)
 					     p->dst.gid[12] >= IPV4_MULTICAST;
 }
 
-/*
- * Addresses that are on no wire: "this network" and loopback, and of IPv6 ::/64, where the GIDs of
- * IPv4 addresses lie too. The kernel's routing refuses them; xroce_single does not ask it.
- */
-static __always_inline bool egress_is_of_no_wire(const struct packet *p)
+static __always_inline bool egress_is_ipv6_loopback(const union address *a)
+{
+	return !a->half[0] && !a->word[2] && a->word[3] == bpf_htonl(1);
+}
+
+/* Of IPv6, ::/64 but for ::1: the GIDs of IPv4 addresses are there too. */
+static __always_inline bool egress_is_ipv6_nowhere(const union address *a)
+{
+	return !a->half[0] && !egress_is_ipv6_loopback(a);
+}
+
+/* Addresses of no interface, to which no packet is: "this network" of IPv4. */
+static __always_inline bool egress_is_nowhere(const struct packet *p)
 {
 	return p->rx_flags & XROCE_RX_IPV6 ?
-		       !p->src.half[0] || !p->dst.half[0] :
-		       !p->dst.gid[12] || p->dst.gid[12] == IPV4_LOOPBACK;
+		       egress_is_ipv6_nowhere(&p->src) || egress_is_ipv6_nowhere(&p->dst) :
+		       !p->dst.gid[12];
+}
+
+/* From or to an address that is on no wire, but may be one of lo's. */
+static __always_inline bool egress_is_loopback(const struct packet *p)
+{
+	return p->rx_flags & XROCE_RX_IPV6 ?
+		       egress_is_ipv6_loopback(&p->src) || egress_is_ipv6_loopback(&p->dst) :
+		       p->src.gid[12] == IPV4_LOOPBACK || p->dst.gid[12] == IPV4_LOOPBACK;
+}
+
+/* The kernel's routing refuses these addresses; xroce_single does not ask it. */
+static __always_inline bool egress_is_of_no_wire(const struct packet *p)
+{
+	return egress_is_nowhere(p) || egress_is_loopback(p);
+}
+
+/* To no address that a packet from here can have: those of no wire turn round, on lo. */
+static __always_inline bool egress_is_to_nobody(const struct packet *p)
+{
+	return egress_is_nowhere(p) ||
+	       (egress_is_loopback(p) && !bpf_map_lookup_elem(&xroce_gid, &p->dst));
 }
 
 /* ---- the transport headers, of each packet in the frame ---- */
@@ -385,7 +414,7 @@ egress_check(struct __sk_buff *skb, struct packet *p, const struct xroce_tap *ta
 
 	if (reason != XROCE_EGRESS_none)
 		return reason;
-	if (egress_is_of_no_wire(p))
+	if (egress_is_to_nobody(p))
 		return XROCE_EGRESS_not_roce;
 	if (!bpf_map_lookup_elem(&xroce_gid, &p->src))
 		return XROCE_EGRESS_source;

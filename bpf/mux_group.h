@@ -56,8 +56,8 @@ static __always_inline bool mux_group_may_send(struct __sk_buff *skb, const stru
 }
 
 /*
- * It goes both ways: to members here, the sender's own among them, by the hairpin, and to the
- * wire, where the kernel makes the Ethernet address of the group's; it does so for frames only
+ * It goes both ways: to members here, the sender's own among them, by the hairpin, and, but for
+ * lo, to the wire, where the kernel makes the Ethernet address of the group's; it does so for frames only
  * whose own address is no group's. Returns the verdict.
  */
 static __always_inline int mux_group_send(struct __sk_buff *skb, const struct packet *p,
@@ -75,6 +75,8 @@ static __always_inline int mux_group_send(struct __sk_buff *skb, const struct pa
 		__sync_fetch_and_add(&tap->hairpin, 1);
 		bpf_clone_redirect(skb, wire->hairpin, BPF_F_INGRESS);
 	}
+	if (wire->is_loopback)
+		return TC_ACT_SHOT;
 	if (p->rx_flags & XROCE_RX_IPV6) {
 		hop.nh_family = FAMILY_IPV6;
 		__builtin_memcpy(hop.ipv6_nh, p->dst.gid, sizeof(hop.ipv6_nh));

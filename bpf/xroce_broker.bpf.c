@@ -161,6 +161,8 @@ int xroce_egress(struct __sk_buff *skb)
 			       mux_group_send(skb, &p, wire, tap);
 	near = bpf_map_lookup_elem(&xroce_near, &p.dst);
 	hairpin = egress_hairpin(&p, wire, near);
+	if (!hairpin && wire->is_loopback)
+		return egress_refuse(tap, XROCE_EGRESS_no_wire);
 	if (!hairpin && egress_is_too_long(skb, wire->ifindex))
 		return egress_refuse(tap, XROCE_EGRESS_mtu);
 	__sync_fetch_and_add(&tap->bytes, skb->len);

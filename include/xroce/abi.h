@@ -677,7 +677,8 @@ struct xroce_wire {
 	__u32 ifindex;
 	__u32 hairpin;		/* the device on whose ingress xroce_mux runs as generic XDP */
 	__u8 mac[6];		/* the interface's, for xroce_single */
-	__u8 pad[2];
+	__u8 is_loopback;	/* it is lo, by which nothing leaves */
+	__u8 pad;
 };
 
 /*
@@ -724,6 +725,7 @@ struct xroce_tap {
 	X(qkey, "a privileged Q_Key")                                                              \
 	X(pkey, "a P_Key that is not in the table")                                                \
 	X(src_qpn, "source QP number is not the sender's")                                         \
+	X(no_wire, "to another host, by lo")                                                       \
 	X(mtu, "longer than the interface takes")                                                  \
 	X(mad, "from QP 1 to QP 1, and not a whole MAD of the CM")                                 \
 	X(mad_id, "MAD with the communication id of another process")

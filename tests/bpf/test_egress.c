@@ -268,6 +268,67 @@ static void egress__without_broker(void **state)
 	expect_wire("a broker");
 }
 
+static void put_lo(bool is_loopback)
+{
+	static const uint8_t lo4[16] = { [10] = 0xff, 0xff, 127, 0, 0, 1 }, lo6[16] = { [15] = 1 };
+	const int wires = bpf_map__fd(broker->skel->maps.xroce_wire);
+	const int gids = bpf_map__fd(broker->skel->maps.xroce_gid);
+	const int clients_gids =
+		bpf_map__fd(broker->client[EGRESS_OTHER].skel->maps.xroce_gid);
+	const uint32_t zero = 0;
+	struct xroce_wire wire;
+
+	assert_int_equal(bpf_map_lookup_elem(wires, &zero, &wire), 0);
+	wire.is_loopback = is_loopback;
+	assert_int_equal(bpf_map_update_elem(wires, &zero, &wire, BPF_ANY), 0);
+	for (int i = 0; i < 4; i++) {
+		const int fd = i & 1 ? gids : clients_gids;
+		const uint8_t *gid = i & 2 ? lo4 : lo6;
+
+		if (is_loopback)
+			assert_int_equal(bpf_map_update_elem(fd, gid, &zero, BPF_ANY), 0);
+		else
+			assert_int_equal(bpf_map_delete_elem(fd, gid), 0);
+	}
+}
+
+/* What is between addresses of lo turns round, all else is on no wire of lo's. */
+static void egress__on_lo(void **state)
+{
+	struct frame_spec s = egress_spec();
+
+	egress_reset();
+	put_lo(true);
+	egress_ud(&s);
+	s.ecn_qpn = BROKER_UD(EGRESS_OTHER);
+	memcpy(s.src + 12, (uint8_t[]){ 127, 0, 0, 1 }, 4);
+	memcpy(s.dst + 12, (uint8_t[]){ 127, 0, 0, 1 }, 4);
+	frame_build(&f, &s);
+	egress_expect_round("127.0.0.1 to itself", EGRESS_OTHER, &egress_plain, f.bytes, f.len);
+	s.dst[15] = 2;
+	frame_build(&f, &s);
+	egress_expect_refused(EGRESS_ME, "to 127.0.0.2", XROCE_EGRESS_not_roce, &egress_plain,
+			      f.bytes, f.len);
+	memcpy(s.dst, bench_peer4, 16);
+	frame_build(&f, &s);
+	egress_expect_refused(EGRESS_ME, "from 127.0.0.1 to another host", XROCE_EGRESS_not_roce,
+			      &egress_plain, f.bytes, f.len);
+	memcpy(s.src, bench_local4, 16);
+	frame_build(&f, &s);
+	egress_expect_refused(EGRESS_ME, "to another host", XROCE_EGRESS_no_wire, &egress_plain,
+			      f.bytes, f.len);
+	egress_ipv6(&s);
+	memset(s.src, 0, 16);
+	memset(s.dst, 0, 16);
+	s.src[15] = s.dst[15] = 1;
+	frame_build(&f, &s);
+	egress_expect_round("::1 to itself", EGRESS_OTHER, &egress_plain, f.bytes, f.len);
+	memcpy(s.src, bench_local6, 16);
+	frame_build(&f, &s);
+	egress_expect_round("another address to ::1", EGRESS_OTHER, &egress_plain, f.bytes, f.len);
+	put_lo(false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +339,7 @@ int main(void)
 		cmocka_unit_test(egress__near),
 		cmocka_unit_test(egress__next_hop),
 		cmocka_unit_test(egress__to_a_group),
+		cmocka_unit_test(egress__on_lo),
 		cmocka_unit_test(egress__unknown_tap),
 		cmocka_unit_test(egress__without_broker),
 	};

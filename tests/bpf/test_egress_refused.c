@@ -334,6 +334,12 @@ static void ipv6_to_loopback(struct frame_spec *s)
 	s->dst[15] = 1;
 }
 
+static void ipv6_to_nowhere(struct frame_spec *s)
+{
+	ipv6_to_loopback(s);
+	s->dst[15] = 2;
+}
+
 static void qp1(struct frame_spec *s)
 {
 	s->ecn_qpn = 1;
@@ -490,6 +496,7 @@ static const struct row {
 	{ "to 127.0.0.1", XROCE_EGRESS_not_roce, .before = to_loopback },
 	{ "to 0.0.0.0", XROCE_EGRESS_not_roce, .before = to_this_network },
 	{ "to ::1", XROCE_EGRESS_not_roce, .before = ipv6_to_loopback },
+	{ "to ::2", XROCE_EGRESS_not_roce, .before = ipv6_to_nowhere },
 	{ "the own IPv4 address in an IPv6 header", XROCE_EGRESS_not_roce, .before = egress_ipv6,
 	  .after = ipv4_source_in_ipv6 },
 	{ "marked as a super-packet", XROCE_EGRESS_segments, .after = looks_like_super },
@@ -544,7 +551,8 @@ static void egress__every_reason_has_a_test(void **state)
 		/* of devices, of what else is written with a frame, of MADs: the other
 		 * test_egress*.c */
 		bool found = reason == XROCE_EGRESS_unknown_tap || reason == XROCE_EGRESS_offload ||
-			     reason == XROCE_EGRESS_mad || reason == XROCE_EGRESS_mad_id;
+			     reason == XROCE_EGRESS_no_wire || reason == XROCE_EGRESS_mad ||
+			     reason == XROCE_EGRESS_mad_id;
 
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 			found |= (int)rows[i].reason == reason;

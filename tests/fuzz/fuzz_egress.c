@@ -187,6 +187,8 @@ static void check_mad(const struct packet *p)
 static void check_packet(const struct packet *p, bool is_single, bool is_privileged)
 {
 	REQUIRE(is_own_address(p->src.raw));
+	REQUIRE(is_own_address(p->dst.raw) ||
+		(!cm_is_loopback(&p->src) && !cm_is_loopback(&p->dst)));
 	REQUIRE(p->pkey == ROCE_DEFAULT_PKEY || is_pkey(p->pkey));
 	if (is_single && p->opcode == OPCODE(XROCE_UD, OP5_SEND_ONLY) && p->dest_qpn == 1 &&
 	    p->src_qpn == 1) {

@@ -52,11 +52,8 @@ static void first_stay_alone(struct attachment *m)
 
 void first_listen(const struct netdev *dev, struct attachment *m)
 {
-	/*
-	 * Whose name is not held cannot hand it over; and what a broker's programs let out has an
-	 * address of a wire
-	 */
-	const bool may = options_share() == SHARE_AUTO && m->holder_fd >= 0 && !dev->is_loopback;
+	/* whose name is not held cannot hand it over */
+	const bool may = options_share() == SHARE_AUTO && m->holder_fd >= 0;
 
 	if (!may || door_open(&m->first.door, dev->ifindex, FIRST_MODE, (gid_t)-1))
 		first_stay_alone(m);

@@ -109,7 +109,9 @@ static int mux_make_hairpin(struct mux *m)
 
 static int mux_say_wire(struct mux *m, const struct netdev *dev)
 {
-	struct xroce_wire wire = { .ifindex = dev->ifindex, .hairpin = m->hairpin };
+	struct xroce_wire wire = { .ifindex = dev->ifindex,
+				   .hairpin = m->hairpin,
+				   .is_loopback = dev->is_loopback };
 	const u32 first = 0;
 
 	memcpy(wire.mac, dev->mac, sizeof(wire.mac));

@@ -335,7 +335,7 @@ static u32 pump_send_to_group(struct shard *s, u8 *frame, u32 len)
 		pump_send_locally(s, frame, len);
 		return 0;
 	}
-	if (s->all->loopback) {
+	if (s->all->loopback && !s->all->shared) {
 		if (ours)
 			pump_loop(s, frame, len);
 		else
