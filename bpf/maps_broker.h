@@ -43,6 +43,12 @@ struct {
 	__type(value, struct xroce_conn);
 } xroce_conn SEC(".maps");
 
+/* MADs that are nobody's, as struct xroce_rx_record: the broker reads it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, XROCE_NOBODY_BYTES);
+} xroce_nobody SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, XROCE_MAX_CLIENT);

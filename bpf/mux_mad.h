@@ -8,12 +8,16 @@
 #define BPF_MUX_MAD_H
 
 #include "conn.h"
+#include "copy.h"
+#include "count.h"
 #include "mad.h"
 #include "maps_broker.h"
 #include "parse.h"
 #include "steer.h"
 
-#define MUX_MAD_IPV4 bpf_htonl(0xffff) /* in the third word of an IPv4 address's GID */
+#define MUX_MAD_FRAME	  400		    /* bytes of a frame, at most: one of COPY_SIZES */
+#define MUX_MAD_OF_BROKER XROCE_MAX_CLIENT  /* in place of a client: the broker refuses it */
+#define MUX_MAD_IPV4	  bpf_htonl(0xffff) /* in the third word of an IPv4 address's GID */
 
 static __always_inline bool mux_mad_is_ipv4(const union address *a)
 {
@@ -151,8 +155,8 @@ mux_mad_owner(struct xdp_md *ctx, const struct packet *p, const struct mad *m, _
 
 /*
  * A packet to QP 1 that parse_roce() found no fault with. Returns XROCE_DROP_none and the client,
- * or the drop reason. What is nobody's is for any that has a QP 1, which refuses it; but nobody
- * without privileges answers for a port that takes some.
+ * or the drop reason. What is nobody's is for any that has a QP 1, which refuses it, or for the
+ * broker where none has; but nobody without privileges answers for a port that takes some.
  */
 static __attribute__((noinline)) enum xroce_drop mux_mad_find(struct xdp_md *ctx,
 							      const struct packet *p, __u32 *client)
@@ -172,12 +176,37 @@ static __attribute__((noinline)) enum xroce_drop mux_mad_find(struct xdp_md *ctx
 		const __u64 id = bpf_be64_to_cpu(m.service_id);
 
 		to = mux_mad_place(XROCE_CM_PLACE_NOBODY);
-		if (!to)
-			return XROCE_DROP_qp_unknown;
+		if (!to) {
+			*client = MUX_MAD_OF_BROKER;
+			return XROCE_DROP_none;
+		}
 		if (mad_is_request(&m) && mad_service_is_ip(id) && (__u16)id < to->first_port)
 			return XROCE_DROP_mad_port;
 	}
 	*client = to->client;
+	return XROCE_DROP_none;
+}
+
+/* For the broker, a whole frame in a record. Returns XROCE_DROP_none or the drop reason. */
+static __attribute__((noinline)) enum xroce_drop mux_mad_show(struct xdp_md *ctx,
+							      const struct packet *p)
+{
+	const __u32 len = p->frame_len;
+	struct xroce_rx_record *r;
+
+	/* a whole MAD is never as long, unless its frame ends with padding */
+	if (len < sizeof(struct ethhdr) || len > MUX_MAD_FRAME)
+		return XROCE_DROP_mad;
+	r = bpf_ringbuf_reserve(&xroce_nobody, COPY_RECORD(MUX_MAD_FRAME), 0);
+	if (!r)
+		return XROCE_DROP_ring_full;
+	if (copy_load(ctx, r->frame, len)) {
+		bpf_ringbuf_discard(r, 0);
+		return XROCE_DROP_multibuffer;
+	}
+	r->len = len;
+	bpf_ringbuf_submit(r, 0);
+	count_received_by_all(p);
 	return XROCE_DROP_none;
 }
 

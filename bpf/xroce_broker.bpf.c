@@ -80,8 +80,13 @@ int xroce_mux(struct xdp_md *ctx)
 		drop = parse_roce(ctx, &p);
 		if (drop == XROCE_DROP_none && p.qpn == XROCE_CM_QPN) {
 			drop = mux_mad_find(ctx, &p, &client);
-			if (drop == XROCE_DROP_none)
+			if (drop == XROCE_DROP_none && client == MUX_MAD_OF_BROKER) {
+				drop = mux_mad_show(ctx, &p);
+				if (drop == XROCE_DROP_none)
+					return XDP_DROP;
+			} else if (drop == XROCE_DROP_none) {
 				bpf_tail_call(ctx, &xroce_client, client);
+			}
 		}
 	}
 	return mux_drop(ctx, &p, drop == XROCE_DROP_none ? XROCE_DROP_qp_unknown : drop);

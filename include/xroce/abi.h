@@ -628,6 +628,12 @@ struct xroce_asked {
 };
 
 /*
+ * xroce_nobody (RINGBUF): the frames of MADs that are nobody's while no client has a QP 1, as
+ * struct xroce_rx_record without its CQE. xroce_mux writes, the broker reads and refuses them.
+ */
+#define XROCE_NOBODY_BYTES 16384
+
+/*
  * xroce_conn (LRU_HASH, key: the client's communication id, host order): connections that clients
  * have, by which the broker ends those of a client that has gone. xroce_egress writes what a client
  * says, and xroce_mux what the first client is told, whose frames xroce_egress does not see.

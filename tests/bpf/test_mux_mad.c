@@ -2,8 +2,8 @@
 /* tier: core */
 /*
  * MADs to QP 1 of an interface that several clients share (xroce_mux): each comes to the client
- * that cm_mad_names() says it is for, what is nobody's to the one that refuses it, and what is no
- * MAD to none.
+ * that cm_mad_names() says it is for, what is nobody's to the one that refuses it, or to the broker,
+ * and what is no MAD to none.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -20,6 +20,7 @@
 #define PLACE(client)	 XROCE_CM_PLACE_OF((uint32_t)(client))
 #define ID(place, n)	 ((uint32_t)(place) << XROCE_CM_ID_BITS | (n))
 #define NONE		 (-1)
+#define OF_BROKER	 BROKER_CLIENTS /* in place of a client */
 #define HTTP		 cm_service_id(CM_PS_TCP, 8080)
 #define ECHO		 cm_service_id(CM_PS_TCP, 7)
 #define FIRST_PORT	 1024
@@ -29,6 +30,34 @@ static const uint8_t loopback4[16] = { [10] = 0xff, 0xff, 127, 0, 0, 1 };
 static const uint8_t loopback6[16] = { [15] = 1 };
 
 static struct frame f;
+
+/* What came to the broker since the last refused_read(). */
+static struct {
+	struct ring_buffer *reader;
+	uint32_t records, len;
+	uint8_t frame[BENCH_BYTES];
+} refused;
+
+static int on_refused(void *ctx, void *data, size_t size)
+{
+	const struct xroce_rx_record *r = data;
+
+	assert_true(size >= sizeof(*r) && r->len <= size - sizeof(*r));
+	refused.records++;
+	refused.len = r->len;
+	memcpy(refused.frame, r->frame, r->len);
+	return 0;
+}
+
+static void refused_read(void)
+{
+	if (!refused.reader)
+		refused.reader = ring_buffer__new(bpf_map__fd(broker->skel->maps.xroce_nobody),
+						  on_refused, NULL, NULL);
+	assert_non_null(refused.reader);
+	refused.records = 0;
+	assert_true(ring_buffer__consume(refused.reader) >= 0);
+}
 
 /* ---- what the broker writes ---- */
 
@@ -114,12 +143,13 @@ static int run(uint32_t linear)
 	return err ? err : (int)opts.retval;
 }
 
-/* To this client's ring (NONE: to none, for that reason), and counted so. */
+/* To this client's ring or the broker's (NONE: to none, for that reason), and counted so. */
 static void expect_in(const char *what, int client, enum xroce_drop reason, uint32_t linear)
 {
 	const struct bench_counts before = broker_count();
 	struct bench_counts after;
 
+	refused_read();
 	for (int c = 0; c < BROKER_CLIENTS; c++)
 		broker_read(c);
 	check(run(linear) == XDP_DROP, "%s: verdict", what);
@@ -134,9 +164,18 @@ static void expect_in(const char *what, int client, enum xroce_drop reason, uint
 		      "%s: client %d got %u, it is for %d", what, c, broker->client[c].records,
 		      client);
 	}
-	check(client == NONE || (broker->client[client].len == f.len &&
-				 !memcmp(broker->client[client].frame, f.bytes, f.len)),
-	      "%s: another frame", what);
+	refused_read();
+	check(refused.records == (client == OF_BROKER), "%s: the broker got %u", what,
+	      refused.records);
+	check(after.rx.redirected - before.rx.redirected == (client == OF_BROKER),
+	      "%s: the broker's counter of what it got", what);
+	if (client == OF_BROKER)
+		check(refused.len == f.len && !memcmp(refused.frame, f.bytes, f.len),
+		      "%s: another frame", what);
+	else
+		check(client == NONE || (broker->client[client].len == f.len &&
+					 !memcmp(broker->client[client].frame, f.bytes, f.len)),
+		      "%s: another frame", what);
 }
 
 static void expect(const char *what, int client)
@@ -329,11 +368,29 @@ static void mad__of_one_who_has_gone(void **state)
 	build_of(CM_DREQ, 77, ID(XROCE_CM_PLACE_NOBODY, 3));
 	expect("an id that no CM draws", 1);
 	put_place(XROCE_CM_PLACE_NOBODY, NONE, 0);
-	expect_dropped("nobody has a QP 1", XROCE_DROP_qp_unknown);
+	expect("nobody has a QP 1", OF_BROKER);
 	build_of(CM_DREQ, 77, ID(PLACE(1), 3));
 	expect("but this one", 1);
 	broker_put_program(1, false);
 	expect_dropped("it has just gone", XROCE_DROP_qp_unknown);
+}
+
+/* What finds no room in the broker's ring is dropped, and all else comes. */
+static void mad__more_than_the_broker_reads(void **state)
+{
+	const uint64_t before = broker_count().drop[XROCE_DROP_INDEX(XROCE_DROP_ring_full)];
+	uint64_t full;
+
+	put_place(XROCE_CM_PLACE_NOBODY, NONE, 0);
+	build_of(CM_DREQ, 77, ID(XROCE_CM_PLACE_NOBODY, 3));
+	refused_read();
+	for (uint32_t i = 0; i < 100; i++)
+		check(run(0) == XDP_DROP, "verdict");
+	refused_read();
+	full = broker_count().drop[XROCE_DROP_INDEX(XROCE_DROP_ring_full)] - before;
+	check(refused.records >= 16 && refused.records + full == 100, "%u came, %llu did not",
+	      refused.records, (unsigned long long)full);
+	expect("read again", OF_BROKER);
 }
 
 /* Only a client bound to it answers for a port that takes privileges to have. */
@@ -639,7 +696,7 @@ static int model_of_id(uint32_t id)
 	return NONE;
 }
 
-/* NONE, and the reason; or the client. */
+/* NONE, and the reason; or the client, or OF_BROKER. */
 static int model_find(const struct cm_path *path, const uint8_t *mad, enum xroce_drop *reason)
 {
 	struct cm_mad m;
@@ -665,8 +722,7 @@ static int model_find(const struct cm_path *path, const uint8_t *mad, enum xroce
 	if (model.nobody != NONE && names == CM_NAMES_SERVICE && cm_service_is_ip(service_id) &&
 	    (service_id & 0xffff) < FIRST_PORT)
 		return NONE;
-	*reason = XROCE_DROP_qp_unknown;
-	return model.nobody;
+	return model.nobody == NONE ? OF_BROKER : model.nobody;
 }
 
 static uint32_t random_id(void)
@@ -714,7 +770,7 @@ static void random_mad(struct cm_mad *m)
 
 static void mad__random(void **state)
 {
-	uint32_t came[BROKER_CLIENTS + 1] = { 0 };
+	uint32_t came[BROKER_CLIENTS + 2] = { 0 };
 
 	for (uint32_t world = 1; world <= 300; world++) {
 		seed = world;
@@ -754,6 +810,7 @@ int main(void)
 		cmocka_unit_test_setup(mad__by_loopback, reset),
 		cmocka_unit_test_setup(mad__again, reset),
 		cmocka_unit_test_setup(mad__of_one_who_has_gone, reset),
+		cmocka_unit_test_setup(mad__more_than_the_broker_reads, reset),
 		cmocka_unit_test_setup(mad__privileged_ports, reset),
 		cmocka_unit_test_setup(mad__dropped, reset),
 		cmocka_unit_test_setup(mad__super_packet, reset),

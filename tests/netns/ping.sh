@@ -98,8 +98,6 @@ each_other() {
 # A broker's interface: the server and a client there are of a user without privileges.
 by_broker() {
 	serve a $IF_A || return
-	# a broker alone answers nobody
-	ping_from 1 b -c 2 -i 0.05 -W 0.2 $IP4_A
 	answers "${NOBODY[@]}" "$OWN/bin/xroce" ping --server --dev $IF_A || return
 	ping_from 0 b -c 3 -i 0.05 $IP4_A
 	need_line ping '^3 sent, 3 received, 0% loss, '
@@ -114,6 +112,29 @@ by_broker() {
 	need_equal "the second server's status" $? 2
 	need_line second "another 'xroce ping --server' is there"
 	server_ends
+	stop "$broker"
+}
+
+# A broker without clients answers itself, and refuses whoever connects at once.
+by_broker_alone() {
+	local beside
+	cm_place=between
+	cm_family "$1"
+	serve a $IF_A || return
+	ping_from 0 b -c 3 -i 0.05 "$server_ip"
+	need_line ping '^3 sent, 3 received, 0% loss, '
+	ping_from 2 b -c 1 -s 64 "$server_ip"
+	need_line ping "has no 'xroce ping --server', which -s needs"
+	cm_start refused client rping -c -a "$server_ip" -C 1
+	finish_at_most "$child" 5
+	need_line refused 'RDMA_CM_EVENT_REJECTED'
+	# also beside a program of verbs alone
+	start beside a "${NOBODY[@]}" "$OWN/bin/xroce" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0
+	beside=$child
+	wait_until 10 listens_or_gone a 18515 "$beside"
+	ping_from 0 b -c 3 -i 0.05 "$server_ip"
+	need_line ping '^3 sent, 3 received, 0% loss, '
+	stop "$beside"
 	stop "$broker"
 }
 
@@ -220,6 +241,8 @@ is_detached() { ! ip -n "$([ "$1" = a ] && echo $NS_A || echo $NS_B)" link show 
 cable_with
 run_case by_server_v4 by_server v4
 run_case by_rdma_cm_v6 by_rdma_cm v6
+run_case by_broker_alone_v4 by_broker_alone v4
+run_long_case by_broker_alone_v6 by_broker_alone v6
 run_long_case by_server_v6 by_server v6
 run_long_case by_rdma_cm_v4 by_rdma_cm v4
 run_long_case by_nobody by_nobody

@@ -249,6 +249,8 @@ static int broker_listen(struct broker *b)
 	b->news_source = (struct source){ .ready = broker_news, .fd = b->news.fd };
 	if (!err)
 		err = loop_add(b->loop, &b->news_source);
+	if (!err)
+		err = nobody_open(b);
 	/* until the first says so, whoever comes waits at the door */
 	if (!err && !b->options.inherits)
 		err = loop_add(b->loop, &b->door_source);
@@ -316,6 +318,7 @@ static void broker_end(struct broker *b)
 	while (client_trace_bury(b))
 		;
 	orphans_free(b);
+	nobody_close(b);
 	speaker_close(&b->speaker);
 	stock_empty(&b->stock);
 	pinned_end(b);

@@ -11,6 +11,7 @@
 #include "groups.h"
 #include "loop.h"
 #include "mux.h"
+#include "nobody.h"
 #include "numbers.h"
 #include "proof.h"
 #include "quota.h"
@@ -69,7 +70,8 @@ struct broker {
 	u64 cm_serial;		/* QPs 1 that there have been */
 	struct orphans *orphans; /* of clients that have gone */
 	struct speaker speaker;
-	struct client *refuser; /* of those that have one: answers for nobody; NULL: none has */
+	struct client *refuser; /* of those that have one: answers for nobody; NULL: none has, */
+	struct nobody nobody;	/* and the broker does */
 	u32 random[64]; /* fetched at once: random_left of them are not used yet */
 	u32 random_left;
 	struct quota quota;

@@ -34,6 +34,11 @@ int mux_turn_fd(const struct mux *m)
 	return bpf_map__fd(m->bpf->maps.xroce_turn);
 }
 
+int mux_nobody_fd(const struct mux *m)
+{
+	return bpf_map__fd(m->bpf->maps.xroce_nobody);
+}
+
 int mux_tap_ingress_fd(const struct mux *m)
 {
 	return bpf_program__fd(m->bpf->progs.xroce_tap_in);

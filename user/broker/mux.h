@@ -112,10 +112,14 @@ void mux_take_orphans(struct mux *m, u64 serial, mux_orphan_fn *fn, void *arg);
 /* Has a client with a QP 1 that place? */
 bool mux_has_place(const struct mux *m, u32 place);
 /*
- * What is sent by that TAP of the broker's own is of this place; PLACE_NOBODY: nothing leaves.
- * Returns 0 or -errno.
+ * What is sent by that TAP of the broker's own is of this place; PLACE_NOBODY: of none, and refuses
+ * what is nobody's. Returns 0 or -errno.
  */
 int mux_speak_for(struct mux *m, u32 tap, u32 place);
+/* Nothing leaves by it. */
+void mux_silence(struct mux *m, u32 tap);
+/* The ring of MADs that are nobody's (xroce_nobody). */
+int mux_nobody_fd(const struct mux *m);
 
 /* What a client has sent. */
 void mux_sent(const struct mux *m, const u32 tap[INSTANCE_TAPS], struct xroce_tap *sent);

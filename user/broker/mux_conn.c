@@ -24,10 +24,12 @@ int mux_speak_for(struct mux *m, u32 tap, u32 place)
 	/* it has no QPs, and so sends nothing but MADs */
 	const struct xroce_tap entry = { .client = XROCE_MAX_CLIENT, .place = place };
 
-	if (place != XROCE_CM_PLACE_NOBODY)
-		return bpf_map_update_elem(fd, &tap, &entry, BPF_ANY);
-	bpf_map_delete_elem(fd, &tap);
-	return 0;
+	return bpf_map_update_elem(fd, &tap, &entry, BPF_ANY);
+}
+
+void mux_silence(struct mux *m, u32 tap)
+{
+	bpf_map_delete_elem(bpf_map__fd(m->bpf->maps.xroce_tap), &tap);
 }
 
 struct batch {

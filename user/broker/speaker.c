@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include "../attach/complain.h"
-#include "../cm/mad.h"
 #include "../transport/packet.h"
 
 #define PKEY	  0xffff
@@ -27,7 +26,7 @@ static bool speaker_is_ready(struct speaker *s)
 	return s->fd >= 0;
 }
 
-static struct cm_mad speaker_mad(const struct mux_orphan *o)
+static struct cm_mad speaker_farewell(const struct mux_orphan *o)
 {
 	struct cm_mad m = { .kind = o->is_request ? CM_REJ : CM_DREQ,
 			    .tid = o->tid,
@@ -43,9 +42,8 @@ static struct cm_mad speaker_mad(const struct mux_orphan *o)
 }
 
 /* The kernel finds the next hop, and writes the MACs. Returns the frame's length. */
-static u32 speaker_build(const struct speaker *s, const struct mux_orphan *o, u8 *frame)
+static u32 speaker_build(const struct speaker *s, const struct speech *speech, u8 *frame)
 {
-	const struct cm_mad mad = speaker_mad(o);
 	const struct packet p = { .opcode = OPCODE(XROCE_UD, OP5_SEND_ONLY),
 				  .migreq = true,
 				  .pkey = PKEY,
@@ -59,15 +57,15 @@ static u32 speaker_build(const struct speaker *s, const struct mux_orphan *o, u8
 
 	memcpy(path.smac, s->mux->dev.mac, sizeof(path.smac));
 	path.smac[0] |= XROCE_ROUTED;
-	memcpy(path.local.raw, o->conn.own_gid, sizeof(path.local.raw));
-	memcpy(path.peer.raw, o->conn.gid, sizeof(path.peer.raw));
+	path.local = speech->own;
+	path.peer = speech->peer;
 	path.is_ipv6 = !gid_is_ipv4(&path.local);
 	payload = packet_put_headers(frame, &path, &p);
-	cm_mad_encode(payload, &mad);
+	cm_mad_encode(payload, &speech->mad);
 	return packet_seal(frame, payload, CM_MAD_BYTES);
 }
 
-void speaker_tell(struct speaker *s, u32 place, const struct mux_orphan *o)
+void speaker_say(struct speaker *s, u32 place, const struct speech *speech)
 {
 	struct {
 		struct virtio_net_hdr none;
@@ -77,16 +75,25 @@ void speaker_tell(struct speaker *s, u32 place, const struct mux_orphan *o)
 
 	if (!speaker_is_ready(s) || mux_speak_for(s->mux, s->tap, place))
 		return;
-	len = speaker_build(s, o, out.frame);
-	/* one that is lost is told again */
+	len = speaker_build(s, speech, out.frame);
+	/* one that is lost is told again, or asked for */
 	if (write(s->fd, &out, sizeof(out.none) + len) < 0)
 		return;
+}
+
+void speaker_tell(struct speaker *s, u32 place, const struct mux_orphan *o)
+{
+	struct speech speech = { .mad = speaker_farewell(o) };
+
+	memcpy(speech.own.raw, o->conn.own_gid, sizeof(speech.own.raw));
+	memcpy(speech.peer.raw, o->conn.gid, sizeof(speech.peer.raw));
+	speaker_say(s, place, &speech);
 }
 
 void speaker_close(struct speaker *s)
 {
 	if (s->fd >= 0) {
-		mux_speak_for(s->mux, s->tap, XROCE_CM_PLACE_NOBODY);
+		mux_silence(s->mux, s->tap);
 		close(s->fd);
 	}
 	s->fd = -1;

@@ -6,6 +6,7 @@
 #ifndef BROKER_SPEAKER_H
 #define BROKER_SPEAKER_H
 
+#include "../cm/mad.h"
 #include "mux.h"
 
 struct speaker {
@@ -16,6 +17,13 @@ struct speaker {
 };
 
 void speaker_init(struct speaker *s, struct mux *mux, const struct instance_plan *plan);
+/* A MAD from QP 1 of an address of the interface to the peer's. */
+struct speech {
+	struct gid own, peer;
+	struct cm_mad mad;
+};
+/* Says it for that place, as mux_speak_for() has it. A line on standard error if that cannot be. */
+void speaker_say(struct speaker *s, u32 place, const struct speech *speech);
 /*
  * Tells the peer of a connection of that place that it has ended, or that its request is refused. A
  * line on standard error if that cannot be.
