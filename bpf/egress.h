@@ -220,8 +220,8 @@ static __always_inline bool egress_is_of_no_wire(const struct packet *p)
 /* To no address that a packet from here can have: those of no wire turn round, on lo. */
 static __always_inline bool egress_is_to_nobody(const struct packet *p)
 {
-	return egress_is_nowhere(p) ||
-	       (egress_is_loopback(p) && !bpf_map_lookup_elem(&xroce_gid, &p->dst));
+	return egress_is_nowhere(p) || (egress_is_loopback(p) && !egress_is_multicast(p) &&
+					!bpf_map_lookup_elem(&xroce_gid, &p->dst));
 }
 
 /* ---- the transport headers, of each packet in the frame ---- */

@@ -184,10 +184,15 @@ static void check_mad(const struct packet *p)
 	REQUIRE(place == PLACE || place == XROCE_CM_PLACE_NOBODY || !is_place(place));
 }
 
+static bool is_multicast(const struct gid *gid)
+{
+	return gid_is_ipv4(gid) ? gid->raw[12] >= IPV4_MULTICAST : gid->raw[0] == IPV6_MULTICAST;
+}
+
 static void check_packet(const struct packet *p, bool is_single, bool is_privileged)
 {
 	REQUIRE(is_own_address(p->src.raw));
-	REQUIRE(is_own_address(p->dst.raw) ||
+	REQUIRE(is_own_address(p->dst.raw) || is_multicast(&p->dst) ||
 		(!cm_is_loopback(&p->src) && !cm_is_loopback(&p->dst)));
 	REQUIRE(p->pkey == ROCE_DEFAULT_PKEY || is_pkey(p->pkey));
 	if (is_single && p->opcode == OPCODE(XROCE_UD, OP5_SEND_ONLY) && p->dest_qpn == 1 &&

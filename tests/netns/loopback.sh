@@ -9,6 +9,7 @@
 NS_B=$NS_A IF_A=lo DEV_A=xroce_lo IP4_A=127.0.0.1 IP6_A=::1
 netns_add $NS_A
 . "$here/tests/netns/lib/unprivileged.sh"
+install -m 755 "$TOOLS/group" "$OWN/bin/group"
 . "$here/tests/netns/lib/perf.sh"
 . "$here/tests/netns/lib/exchange.sh"
 . "$here/tests/netns/lib/cm.sh"
@@ -47,6 +48,20 @@ by_cm() {
 	cm_pair 30 rping -s -a "$server_ip" -C 20 -v -- rping -c -a "$server_ip" -C 20 -v -V
 }
 
+# Each of two has one copy of each message to a group.
+group_ready_or_gone() { grep -qx ready "$WORK/$1.out" || is_gone_or_zombie "$2"; }
+to_a_group() {
+	local receiver
+	as_nobody auto a
+	start receiver a "${words[@]}" "$OWN/bin/group" $DEV_A 0 239.77.1.2 100
+	receiver=$child
+	wait_until 30 group_ready_or_gone receiver "$receiver"
+	start sender a "${words[@]}" "$OWN/bin/group" -s $DEV_A 0 239.77.1.2 100
+	finish "$child" 40 || { fail "the sender ended with $?"; show sender; }
+	finish "$receiver" 40 || { fail "the receiver ended with $?"; show receiver; }
+	need_line receiver '^ok$'
+}
+
 run_case gids gids_are_lo
 run_case alone alone
 run_case need_rc_v4 by_need v4 ibv_rc_pingpong 4096 300 -c
@@ -62,6 +77,7 @@ run_case write_bw_both measure user user a v4 ib_write_bw 65536 1000 -b
 run_long_case send_bw_ud measure user user a v6 ib_send_bw 1024 1000 -c UD
 run_long_case read_lat measure user user a v4 ib_read_lat 4096 500
 run_long_case atomic_bw measure user user a v6 ib_atomic_bw 8 1000
+run_long_case to_a_group to_a_group
 run_case cm_v4 by_cm v4
 run_case cm_v6 by_cm v6
 finish_cases
