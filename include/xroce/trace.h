@@ -139,7 +139,6 @@ _Static_assert(sizeof(struct xroce_telling) == 16384, "whole pages");
 
 /* The process that is looked at writes it: a reader checks all of it. */
 struct xroce_told {
-	__u64 time_ns;	/* when the batch began that it is of */
 	__u32 qpn;
 	__u32 peer_qpn;	/* 0 of UD */
 	__u16 size;	/* bytes of data; what follows begins at a multiple of 8 */
@@ -151,10 +150,11 @@ struct xroce_told {
 	__u32 pad;
 	__u8 data[];	/* of a packet: it, whole */
 };
-_Static_assert(sizeof(struct xroce_told) == 32, "whole words");
+_Static_assert(sizeof(struct xroce_told) == 24, "whole words");
 
 /*
- * A record: of a packet, its CQE, in which rx_time_ns is always set, and its bytes. Of a dropped
+ * A record: of a packet, its CQE, in which rx_time_ns is always set, and its bytes. Of what the
+ * library told that is when it did, before the packets leave. Of a dropped
  * one qpn is set if it was read, flags and l3_offset, and no more. There are as many bytes as the
  * record has room for, len at most: the rest was not wanted.
  */

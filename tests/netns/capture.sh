@@ -333,6 +333,40 @@ by_a_broker() {
 	stop "$broker"
 }
 
+# Two clients of a broker, each with a ring of its own: no packet is received before it was sent, and
+# none has an earlier time than one in front of it. What came before a process was found is said.
+in_order() {
+	local broker capa data waiter
+	gids_once v4 || return
+	start broker a "$XROCE" serve $IF_A
+	broker=$child
+	wait_until 20 sh -c "nsenter --net=/run/netns/$NS_A $XROCE list $IF_A | grep -q '^  broker'" || fail "no broker"
+	data=("$TOOLS/vdata" -t rc -m 1024 -n 40 -s 5 -d $DEV_A -g "$gid_a" -k "$WORK/go")
+	: >"$WORK/go"
+	start_on server a "${data[@]}"
+	server=$child
+	wait_until 30 listens_or_gone a 18600 "$server"
+	start_on client a "${data[@]}" $IP4_A
+	client=$child
+	wait_until 20 sh -c "nsenter --net=/run/netns/$NS_A $XROCE stat | grep -q tx_packets" || fail "no packet"
+	capture order a $IF_A
+	capa=$child
+	wait_until 20 has_grown "$WORK/order.pcapng" 30000000 || fail "hardly anything is captured"
+	rm -f "$WORK/go"
+	finish "$client" 30 || { fail "the client ended with $?"; show client; }
+	finish "$server" 30 || { fail "the server ended with $?"; show server; }
+	captured order "$capa"
+	need_line order ' 0 packets lost'
+	need_line order "va: pid $client \\(vdata\\) had received [1-9][0-9]* packets and sent [1-9][0-9]* when the capture joined"
+	need_no_line order 'came too late'
+	grep -qx 'backwards 0' "$WORK/order.packets" || fail "times fall: $(grep backwards "$WORK/order.packets")"
+	need_equal "packets received before they were sent, of many" "$(awk '
+		/ sent by QP / { if (!(($3, $4, $5) in out)) out[$3, $4, $5] = NR }
+		/ CQE: QP / { if (!(($3, $4, $5) in came)) came[$3, $4, $5] = NR }
+		END { for (k in came) if (k in out) { n++; if (came[k] < out[k]) wrong++ } print wrong + 0, (n > 500) }' "$WORK/order.packets")" "0 1"
+	stop "$broker"
+}
+
 # Copies the command, its library and the tools to where every user may read them.
 copy_for_users() {
 	chmod 755 "$WORK"
@@ -454,6 +488,7 @@ for family in v4 v6; do
 	tier_case tagged_$family tagged $family
 done
 run_case drops_and_filters drops_and_filters
+run_case in_order in_order
 run_case under_load under_load
 run_long_case rotating rotating
 run_long_case bounds bounds

@@ -296,8 +296,7 @@ static void tell(void)
 									sizeof(telling.told)) :
 								  word() };
 	while (at + sizeof(struct xroce_told) + 256 < sizeof(telling.told)) {
-		const struct xroce_told t = { .time_ns = draw(),
-					      .qpn = word(),
+		const struct xroce_told t = { .qpn = word(),
 					      .peer_qpn = word(),
 					      .size = draw() & 1 ? (u16)(draw() % 256) :
 								   (u16)draw(),

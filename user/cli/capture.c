@@ -163,6 +163,23 @@ static void capture_progress(const struct capture *c)
 			     (unsigned long long)c->sent);
 }
 
+/* What of each process came before it was looked at is said once. */
+static void capture_say_before(struct capture *c)
+{
+	for (struct traced *p = c->tracers.first; p; p = p->next) {
+		if (p->told_before)
+			continue;
+		p->told_before = true;
+		if (!p->received && !p->sent)
+			continue;
+		terminal_say(NULL);
+		fprintf(stderr, "xroce capture: %s: pid %u (%s) had received %llu packets and sent "
+				"%llu when the capture joined\n",
+			p->iface, p->pid, p->command, (unsigned long long)p->received,
+			(unsigned long long)p->sent);
+	}
+}
+
 /* What cannot be looked at is said once. */
 static void capture_complain(const struct capture *c, int *told)
 {
@@ -189,6 +206,7 @@ static int capture_run(struct capture *c)
 		n = tracers_round(&c->tracers, capture_record, c);
 		if (n > 0 && !c->err)
 			c->err = capture_file_flush(&c->file);
+		capture_say_before(c);
 		capture_complain(c, &told);
 		if (told == -EPERM || (stopped && !n) || capture_is_full(c))
 			break;
@@ -217,7 +235,7 @@ static int capture_run(struct capture *c)
 static int capture_main_run(struct capture *c)
 {
 	struct sigaction action = { .sa_handler = capture_end };
-	u64 lost, interrupted;
+	u64 lost, interrupted, late;
 	char what[sizeof(c->file.opened) + sizeof("open ")];
 	int ret;
 
@@ -236,6 +254,7 @@ static int capture_main_run(struct capture *c)
 	tracers_begin(&c->tracers, &c->want, c->dev, c->pid);
 	ret = capture_run(c);
 	tracers_end(&c->tracers);
+	late = c->tracers.late;
 	lost = tracers_lost(&c->tracers);
 	interrupted = c->tracers.interrupted;
 	if (c->err)
@@ -249,6 +268,9 @@ static int capture_main_run(struct capture *c)
 			"%llu packets lost as the ring was full\n",
 		(unsigned long long)c->received, (unsigned long long)c->dropped,
 		(unsigned long long)c->sent, (unsigned long long)lost);
+	if (late)
+		fprintf(stderr, "xroce capture: %llu packets came too late to be written in the "
+				"order of their times\n", (unsigned long long)late);
 	if (interrupted)
 		fprintf(stderr, "xroce capture: it was stopped %llu times for longer than %llu s: "
 				"what came then is not there, and not counted\n",

@@ -6,6 +6,7 @@
 #include "../base/privilege.h"
 #include "../transport/packet.h"
 #include "cli.h"
+#include "sums.h"
 #include "tale.h"
 #include "tracers.h"
 
@@ -14,48 +15,18 @@
 #define ASK_NS	    (300 * NSEC_PER_MSEC)
 #define ROUND_BYTES (64u << 20)		  /* that are read before they are passed on */
 
-/* ---- records, until their order is known ---- */
+/* ---- what is read ---- */
 
-static bool tracers_make_room(struct tracers *t, u32 size)
-{
-	if (t->num == t->room) {
-		const u32 room = t->room ? 2 * t->room : 1024;
-		struct traced_record *more = realloc(t->record, room * sizeof(*more));
-
-		if (!more)
-			return false;
-		t->record = more;
-		t->room = room;
-	}
-	if (t->used + size > t->bytes_room) {
-		const u64 room = 2 * (t->bytes_room + size);
-		u8 *more = realloc(t->bytes, room);
-
-		if (!more)
-			return false;
-		t->bytes = more;
-		t->bytes_room = room;
-	}
-	return true;
-}
-
-/* A copy of a record that is a header and bytes of data; aligned as a struct xroce_record. */
 static int tracers_put(struct traced *from, const struct xroce_record *head, const void *data,
 		       u32 bytes)
 {
-	const u32 size = (u32)sizeof(*head) + bytes;
 	struct tracers *t = from->all;
+	int err = records_put(&t->records, from, head, data, bytes);
 
-	if (!tracers_make_room(t, size + 8)) {
-		t->err = -ENOMEM;
-		return -ENOMEM;
-	}
-	memcpy(t->bytes + t->used, head, sizeof(*head));
-	memcpy(t->bytes + t->used + sizeof(*head), data, bytes);
-	t->record[t->num++] =
-		(struct traced_record){ head->cqe.rx_time_ns, t->used, size, from };
-	t->used += (size + 7) & ~7u;
-	return 0;
+	if (err)
+		t->err = err;
+	t->read_bytes += bytes;
+	return err;
 }
 
 /* Is it one of the QP and the peer that are wanted? XDP has not looked. */
@@ -73,8 +44,8 @@ static bool tracers_wants(const struct tracers *t, const struct xroce_told *told
 	return packet_parse(&p, &frame) == XROCE_DROP_none && gid_equal(&p.dst, &t->want.peer);
 }
 
-/* What a process told, as the records that it would have been. */
-static int tracers_take_tale(struct traced *from, const u8 *bytes, u32 size)
+/* What a process told at that time, as the records that it would have been. */
+static int tracers_take_tale(struct traced *from, u64 time_ns, const u8 *bytes, u32 size)
 {
 	struct xroce_told told;
 	struct tale tale;
@@ -83,7 +54,7 @@ static int tracers_take_tale(struct traced *from, const u8 *bytes, u32 size)
 
 	tale_begin(&tale, bytes, size);
 	while (!err && tale_next(&tale, &told, &data)) {
-		const struct xroce_record head = { .cqe = { .rx_time_ns = told.time_ns,
+		const struct xroce_record head = { .cqe = { .rx_time_ns = time_ns,
 							    .qpn = told.qpn,
 							    .src_qpn = told.peer_qpn },
 						   .kind = told.kind,
@@ -112,20 +83,12 @@ static int tracers_take(void *arg, const struct xroce_record *r, u32 size)
 		err = tracers_put(from, r, r->data, bytes);
 		break;
 	case XROCE_RECORD_TALE:
-		err = tracers_take_tale(from, r->data, min_u32(bytes, r->len));
+		err = tracers_take_tale(from, r->cqe.rx_time_ns, r->data,
+					min_u32(bytes, r->len));
 		break;
 	}
 
-	return !err && from->all->used > ROUND_BYTES ? -ENOBUFS : err;
-}
-
-static int tracers_compare(const void *a, const void *b)
-{
-	const struct traced_record *x = a, *y = b;
-
-	if (x->time_ns != y->time_ns)
-		return x->time_ns < y->time_ns ? -1 : 1;
-	return x->at < y->at ? -1 : 1;
+	return !err && from->all->read_bytes > ROUND_BYTES ? -ENOBUFS : err;
 }
 
 /* ---- the ports ---- */
@@ -133,7 +96,7 @@ static int tracers_compare(const void *a, const void *b)
 static struct traced *tracers_find(struct tracers *t, u32 prog_id)
 {
 	for (struct traced *p = t->first; p; p = p->next)
-		if (p->prog_id == prog_id)
+		if (p->prog_id == prog_id && !p->ended_ns)
 			return p;
 	return NULL;
 }
@@ -146,7 +109,20 @@ static int tracers_open(struct tracers *t, struct traced *p, const struct observ
 			  tracers_take, p);
 }
 
-static void tracers_add(struct tracers *t, const struct observed *o)
+/* The counters of when it had begun to be looked at. */
+static void tracers_count_before(struct traced *p, struct observed *o)
+{
+	struct sums s;
+
+	if (p->is_broker || observed_open(o))
+		return;
+	sums_read(o, &s);
+	observed_close(o);
+	p->received = s.engine.rx_packets;
+	p->sent = s.engine.tx_packets;
+}
+
+static void tracers_add(struct tracers *t, struct observed *o)
 {
 	struct traced *p = tracers_find(t, o->prog_id);
 	const bool is_broker = o->kind == OBSERVED_BROKER;
@@ -171,6 +147,7 @@ static void tracers_add(struct tracers *t, const struct observed *o)
 		free(p);
 		return;
 	}
+	tracers_count_before(p, o);
 	p->next = t->first;
 	t->first = p;
 }
@@ -182,11 +159,17 @@ static void tracers_remove(struct tracers *t, struct traced *p)
 	while (*at != p)
 		at = &(*at)->next;
 	*at = p->next;
+	tracer_close(&p->tracer);
+	free(p);
+}
+
+/* It is looked at no more; what has been read of it is held yet. */
+static void tracers_leave(struct tracers *t, struct traced *p, u64 now_ns)
+{
 	tracer_stop(&p->tracer);
 	t->lost_before += tracer_lost(&p->tracer);
 	t->interrupted += p->tracer.interrupted;
-	tracer_close(&p->tracer);
-	free(p);
+	p->ended_ns = now_ns;
 }
 
 /*
@@ -228,12 +211,14 @@ static int tracers_look(struct tracers *t)
 	return 0;
 }
 
-/* Those that have ended, after their last records have been read. */
-static void tracers_sweep(struct tracers *t)
+/* Those that have ended, after their last records have been read, and then given. */
+static void tracers_sweep(struct tracers *t, u64 now_ns, u64 given_ns)
 {
 	for (struct traced *p = t->first, *next; p; p = next) {
 		next = p->next;
-		if (!p->seen)
+		if (!p->ended_ns && !p->seen)
+			tracers_leave(t, p, now_ns);
+		else if (p->ended_ns && p->ended_ns < given_ns)
 			tracers_remove(t, p);
 	}
 }
@@ -248,6 +233,7 @@ int tracers_round(struct tracers *t, traced_fn *fn, void *arg)
 {
 	const u64 now_ns = clock_now_ns();
 	const bool looks = now_ns >= t->look_ns;
+	u64 given_ns;
 	int err = 0, n;
 
 	if (looks) {
@@ -256,22 +242,19 @@ int tracers_round(struct tracers *t, traced_fn *fn, void *arg)
 	}
 	if (err)
 		return err;
-	t->num = 0;
-	t->used = 0;
+	t->read_bytes = 0;
 	for (struct traced *p = t->first; p; p = p->next) {
+		if (p->ended_ns)
+			continue;
 		if (t->look_ns != NSEC_NEVER)
 			tracer_renew(&p->tracer);
 		tracer_read(&p->tracer);
 	}
-	/* NULL before there has been any */
-	if (t->num)
-		qsort(t->record, t->num, sizeof(*t->record), tracers_compare);
-	for (u32 i = 0; i < t->num; i++)
-		fn(arg, t->record[i].from, (struct xroce_record *)(t->bytes + t->record[i].at),
-		   t->record[i].size);
-	n = (int)t->num;
+	/* no more come once they are stopped */
+	given_ns = t->look_ns == NSEC_NEVER ? NSEC_NEVER : now_ns - RECORDS_WINDOW_NS;
+	n = (int)records_give(&t->records, given_ns, fn, arg);
 	if (looks)
-		tracers_sweep(t);
+		tracers_sweep(t, now_ns, given_ns);
 	return t->err == -ENOMEM ? -ENOMEM : n;
 }
 
@@ -280,7 +263,7 @@ u32 tracers_num(const struct tracers *t)
 	u32 n = 0;
 
 	for (const struct traced *p = t->first; p; p = p->next)
-		n++;
+		n += !p->ended_ns;
 	return n;
 }
 
@@ -289,7 +272,8 @@ u64 tracers_lost(const struct tracers *t)
 	u64 lost = t->lost_before;
 
 	for (const struct traced *p = t->first; p; p = p->next)
-		lost += tracer_lost(&p->tracer);
+		if (!p->ended_ns)
+			lost += tracer_lost(&p->tracer);
 	return lost;
 }
 
@@ -297,18 +281,20 @@ void tracers_stop(struct tracers *t)
 {
 	t->look_ns = NSEC_NEVER;
 	for (struct traced *p = t->first; p; p = p->next)
-		tracer_stop(&p->tracer);
+		if (!p->ended_ns)
+			tracer_stop(&p->tracer);
 }
 
 void tracers_end(struct tracers *t)
 {
-	while (t->first)
-		tracers_remove(t, t->first);
+	t->late = t->records.late;
+	records_free(&t->records);
+	for (struct traced *p = t->first; p; p = t->first) {
+		if (!p->ended_ns)
+			tracers_leave(t, p, 1);
+		tracers_remove(t, p);
+	}
 	observer_end(&t->observer);
-	free(t->record);
-	free(t->bytes);
-	t->record = NULL;
-	t->bytes = NULL;
 }
 
 /* ---- what the commands have in common ---- */

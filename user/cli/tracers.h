@@ -9,6 +9,7 @@
 #include <net/if.h>
 
 #include "observe.h"
+#include "records.h"
 #include "tracer.h"
 
 /* A process's port on an interface, or the broker's part of it. */
@@ -21,19 +22,12 @@ struct traced {
 	char command[32];
 	bool is_broker;	/* what was nobody's is dropped there */
 	bool seen;	/* when was last looked for ports */
-	u64 lost_told;	/* of tracer_lost(): what tracers_lost() has said */
+	u64 ended_ns;	/* when it was found gone; its last records are still held. 0: not */
+	/* packets that it had received and sent when it was first looked at: they are not there */
+	u64 received, sent;
+	bool told_before; /* the reader has said so */
 	struct traced *next;
 	struct tracers *all;
-};
-
-/* r has size bytes of which no other copy changes; it is the caller's until this returns. */
-typedef void traced_fn(void *arg, struct traced *from, struct xroce_record *r, u32 size);
-
-struct traced_record {
-	u64 time_ns;
-	u64 at;		/* where its copy begins */
-	u32 size;
-	struct traced *from;
 };
 
 struct tracers {
@@ -47,18 +41,16 @@ struct tracers {
 	u64 lost_before;  /* of those that have ended */
 	u64 interrupted;
 	int err;	  /* why the last one could not be looked at */
-	/* what has been read in this round */
-	struct traced_record *record;
-	u32 num, room;
-	u8 *bytes;
-	u64 used, bytes_room;
+	struct records records;
+	u64 read_bytes;	  /* in this round */
+	u64 late;	  /* records that came too late for their order, once all has ended */
 };
 
 /* Nothing is looked at yet. */
 void tracers_begin(struct tracers *t, const struct tracer_want *want, const char *dev, u32 pid);
 /*
- * A round: looks for ports, if it is time, renews the leases, and calls fn for each record that
- * there is. Returns how many there were; -ENOMEM, -errno.
+ * A round: looks for ports, if it is time, renews the leases, reads what there is, and calls fn for
+ * each record whose turn has come (records.h). Returns how many there were; -ENOMEM, -errno.
  */
 int tracers_round(struct tracers *t, traced_fn *fn, void *arg);
 /* Ports that are looked at. */

@@ -479,7 +479,7 @@ static bool pump_take_in(struct shard *s, u64 now_ns)
 {
 	u32 received, handed;
 
-	tell_begin(s, now_ns);
+	tell_begin(s);
 	if (s->handover.lent)
 		handover_take_back(s);
 	received = pump_receive(s, now_ns);

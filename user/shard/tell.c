@@ -8,7 +8,6 @@
 
 struct telling {
 	struct engine_notes notes;
-	u64 now_ns; /* of the turn */
 	u32 traced; /* of struct xroce_engine, at its beginning */
 	/* which the program's run changes, but for what is told */
 	struct xroce_telling what;
@@ -18,7 +17,7 @@ struct telling {
 _Static_assert(sizeof(struct xroce_told) + PACKET_FRAME_MAX + 8 <= XROCE_TOLD_BYTES,
 	       "a packet fits");
 
-void tell_look(struct shard *s, u64 now_ns)
+void tell_look(struct shard *s)
 {
 	const u32 traced = tell_traced(s);
 
@@ -32,8 +31,6 @@ void tell_look(struct shard *s, u64 now_ns)
 			return;
 		engine_set_notes(s->engine, &s->telling->notes);
 	}
-	/* a turn that waited for the lock may have looked at the clock before the last one did */
-	s->telling->now_ns = max_u64(now_ns, s->telling->now_ns);
 	s->telling->traced = traced;
 	/* what has been noted since the last turn: states that the application has changed */
 	tell_all(s);
@@ -105,8 +102,7 @@ static void tell_notes(struct shard *s)
 		const struct engine_note *note = &n->note[i];
 
 		tell_add(s,
-			 &(struct xroce_told){ .time_ns = s->telling->now_ns,
-					       .qpn = note->qpn,
+			 &(struct xroce_told){ .qpn = note->qpn,
 					       .peer_qpn = note->peer_qpn,
 					       .kind = XROCE_RECORD_EVENT,
 					       .event = (u8)note->event,
@@ -125,8 +121,7 @@ void tell_sent(struct shard *s, const u8 *frame, u32 len, bool looped)
 	/* what was noted of it comes first */
 	tell_notes(s);
 	tell_add(s,
-		 &(struct xroce_told){ .time_ns = s->telling->now_ns,
-				       .qpn = n->output_qpn,
+		 &(struct xroce_told){ .qpn = n->output_qpn,
 				       .peer_qpn = n->output_peer_qpn,
 				       .size = (u16)len,
 				       .kind = looped ? XROCE_RECORD_LOOPED : XROCE_RECORD_SENT },

@@ -13,7 +13,7 @@
 struct telling;
 
 /* From here on s->telling is NULL, or what is to be told. */
-void tell_look(struct shard *s, u64 now_ns);
+void tell_look(struct shard *s);
 /* A packet that the engine has written; looped: to ourselves. */
 void tell_sent(struct shard *s, const u8 *frame, u32 len, bool looped);
 /* All of it is shown. */
@@ -29,10 +29,10 @@ static inline u32 tell_traced(const struct shard *s)
 }
 
 /* At the begin of a turn. */
-static inline void tell_begin(struct shard *s, u64 now_ns)
+static inline void tell_begin(struct shard *s)
 {
 	if (unlikely(tell_traced(s) & XROCE_TRACED || s->telling))
-		tell_look(s, now_ns);
+		tell_look(s);
 }
 
 #endif

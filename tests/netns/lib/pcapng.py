@@ -3,7 +3,8 @@
 
 pcapng.py FILE: a line a packet: its direction (in, out, none), whether its ICRC is right (icrc,
 wrong, short), opcode, destination QPN, PSN, length, VLAN tags, and the comment. At the end a
-line `lost N in N`: what the interfaces' statistics say. Exit status 1 if it is no pcapng file.
+line `lost N in N`: what the interfaces' statistics say, and before it `backwards N`: packets whose
+time is less than that of one before. Exit status 1 if it is no pcapng file.
 """
 import struct
 import sys
@@ -63,12 +64,14 @@ def describe(frame, length):
 
 def main():
     data = open(sys.argv[1], "rb").read()
-    lost = received = 0
+    lost = received = latest = backwards = 0
     for kind, body in blocks(data):
         if kind == 0x0A0D0D0A and struct.unpack_from("=I", body)[0] != 0x1A2B3C4D:
             sys.exit("another byte order")
         if kind == 6:
-            captured, length = struct.unpack_from("=II", body, 12)
+            high, low, captured, length = struct.unpack_from("=IIII", body, 4)
+            backwards += high << 32 | low < latest
+            latest = max(latest, high << 32 | low)
             said = options(body[20 + (captured + 3) // 4 * 4 :])
             flags = struct.unpack("=I", said[2])[0] & 3 if 2 in said else 0
             print(("none", "in", "out")[flags], *describe(body[20 : 20 + captured], length), said.get(1, b"").decode())
@@ -76,6 +79,7 @@ def main():
             said = options(body[12:])
             received += struct.unpack("=Q", said[4])[0]
             lost += struct.unpack("=Q", said[5])[0]
+    print("backwards", backwards)
     print("lost", lost, "in", received)
 
 
