@@ -30,6 +30,7 @@ $(BUILD)/tests/unit/test_top: $(call objs,$(addprefix user/cli/,json.c screen.c 
 	top_draw.c top_fields.c top_keys.c top_model.c))
 $(BUILD)/tests/unit/test_pcapng: $(call objs,user/cli/pcapng.c)
 $(BUILD)/tests/unit/test_records: $(call objs,user/cli/records.c)
+$(BUILD)/tests/unit/test_adopter: $(call objs,user/cli/adopter.c)
 $(patsubst %,$(BUILD)/tests/unit/%,test_explain test_explain_recorded): $(call objs,$(patsubst \
 	%,user/cli/%.c,explain_error explain_path explain_peer explain_port explain_qp \
 	explain_rules reasons))

@@ -217,6 +217,50 @@ unseen() {
 	no_servers
 }
 
+# A first process of a PID namespace that waits for no child, or blocks SIGCHLD and waits for all. It
+# starts the command three times, and says what has become of the processes that serve counters.
+cat >"$OWN/first.py" <<'END'
+import os, signal, sys, time
+def stat(pid):
+    try:
+        name, rest = open(f"/proc/{pid}/stat").read().rsplit(")", 1)
+        return name.split("(", 1)[1], rest.split()[0]
+    except OSError:
+        return None
+def wait():
+    while sys.argv[1] == "waits":
+        try:
+            if os.waitpid(-1, os.WNOHANG)[0] == 0:
+                break
+        except ChildProcessError:
+            break
+def servers(dead):
+    found = [stat(p) for p in os.listdir("/proc") if p.isdigit()]
+    return sum(s is not None and s[0] == "xroce-counters" and (s[1] == "Z") == dead for s in found)
+if sys.argv[1] == "waits":
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCHLD])
+for _ in range(3):
+    pid = os.fork()
+    if not pid:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+        os.execvp(sys.argv[2], sys.argv[2:])
+    while (stat(pid) or "ZZ")[1] != "Z":
+        time.sleep(0.01)
+    wait()
+while servers(dead=False):
+    time.sleep(0.01)
+wait()
+print("zombies", servers(dead=True))
+END
+by_first() {
+	in_a unshare --pid --fork --kill-child --mount-proc /usr/bin/python3 "$OWN/first.py" "$1" \
+		"${RUN[@]}" sh -c '[ ! -d "$0/counters" ] || cat "$0/counters/port_rcv_data"; echo ran' $PORT \
+		>"$WORK/looked.out" 2>&1
+	need_equal "programs that ran" "$(grep -c '^ran$' "$WORK/looked.out")" 3
+	need_equal "programs with counters" "$(grep -c '^[0-9]*$' "$WORK/looked.out")" "$2"
+	need_line looked '^zombies 0$'
+}
+
 killed_program() {
 	# shellcheck disable=SC2086
 	start program a ${as[$1]} "${RUN[@]}" sleep 60
@@ -383,6 +427,8 @@ for who in root user nobody; do
 done
 run_case may_not_open no_device user "$OWN/closed" 'Permission denied'
 run_case first_process first_process
+run_case first_waits by_first waits 3
+run_case first_waits_not by_first not 0
 run_long_case agree_alone agree_alone
 run_case live live
 run_long_case becomes_nobody becomes_nobody

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "../base/privilege.h"
+#include "adopter.h"
 #include "outlive.h"
 
 static bool outlive_would_be_adopted(void)
@@ -131,7 +132,7 @@ int outlive(const char *name, u64 caps, void (*work)(void *arg), void *arg, cons
 {
 	pid_t pid;
 
-	if (outlive_would_be_adopted())
+	if (outlive_would_be_adopted() || !adopter_reaps())
 		return -ECHILD;
 	pid = fork();
 	if (pid < 0)

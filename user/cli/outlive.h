@@ -17,7 +17,7 @@
  * keep[], and the standard ones are /dev/null. name: what ps(1) shows. It keeps the capabilities
  * caps, a bit each, and in a user namespace of the user's none. Returns 0; -ECHILD: it would be a
  * child of the program, which adopts orphans (the first process of a PID namespace, or a
- * subreaper); or -errno.
+ * subreaper), or stay as a zombie, as the first process waits for none (adopter.h); or -errno.
  */
 int outlive(const char *name, u64 caps, void (*work)(void *arg), void *arg, const int *keep, u32 n);
 /*

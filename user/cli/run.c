@@ -173,6 +173,14 @@ static int set_variable(const struct option_spec *spec, const char *value)
 	return EXIT_FAILED;
 }
 
+/* Why there is no process that outlives the program. */
+static const char *outlive_strerror(int err)
+{
+	return err == -ECHILD ? "the first process of this PID namespace is this one, or is not "
+				"known to wait for orphans as an init does" :
+				strerror(-err);
+}
+
 /* Without the files most programs run as well: no error. */
 static void show_files(bool verbose)
 {
@@ -189,7 +197,7 @@ static void show_files(bool verbose)
 		fprintf(stderr,
 			"xroce run: no counters in the files of the devices, as no file system "
 			"can be served by /dev/fuse: %s\n",
-			strerror(-counters_err));
+			outlive_strerror(counters_err));
 	if (err)
 		fprintf(stderr,
 			"xroce run: no files of the devices in /sys/class/infiniband and "
@@ -225,7 +233,7 @@ static void keep_pins(bool verbose)
 		fprintf(stderr,
 			"xroce run: pinned maps stay until the next use of xroce if the program "
 			"is killed: %s\n",
-			strerror(-err));
+			outlive_strerror(err));
 }
 
 /* Our own options, and those of the table. */
