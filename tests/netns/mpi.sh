@@ -17,6 +17,7 @@ netns_pair 4500
 . "$here/tests/netns/lib/counted.sh"
 . "$here/tests/netns/lib/unprivileged.sh"
 . "$here/tests/netns/lib/ucx_small.sh"
+. "$here/tests/netns/lib/agent.sh"
 
 export HOME=$OWN/home TMPDIR=$OWN/home
 # One core for many ranks: whoever waits lets others run.
@@ -42,28 +43,7 @@ export ${ucx_small[*]}
 export UCX_TLS=\$tls UCX_NET_DEVICES=xroce_\$dev:1 UCX_IB_GID_INDEX=0 UCX_WARN_UNUSED_ENV_VARS=n
 exec "$OWN/bin/xroce" run --dev \$dev --share always -- "\$@"
 END
-
-# In place of a remote shell. `agent HOST COMMAND...` has a shell of the same user in namespace B
-# run the command, and ends as it does.
-cat >"$OWN/bin/agent" <<END
-#!/bin/bash
-ended=$OWN/home/ended.\$\$
-[ "\$1" = -x ] && shift
-shift
-mkfifo "\$ended" || exit 1
-echo "{ \$*; } </dev/null; echo \\\$? >\$ended" >"$OWN/home/calls"
-read -r rc <"\$ended"
-rm "\$ended"
-exit "\$rc"
-END
-cat >"$OWN/bin/answer" <<END
-#!/bin/bash
-exec 3<>"$OWN/home/calls"
-while IFS= read -r line <&3; do
-	bash -c "\$line" 3>&- &
-done
-END
-chmod 755 "$OWN/bin/rank" "$OWN/bin/agent" "$OWN/bin/answer"
+chmod 755 "$OWN/bin/rank"
 
 # launch MPI HOSTS: the words that start RANKS ranks there
 launch() {
@@ -72,12 +52,12 @@ launch() {
 		words=(mpirun.openmpi --oversubscribe --mca plm_rsh_agent false -n "$RANKS")
 		;;
 	openmpi-two)
-		words=(mpirun.openmpi --oversubscribe --map-by node --mca plm_rsh_agent "$OWN/bin/agent"
+		words=(mpirun.openmpi --oversubscribe --map-by node --mca plm_rsh_agent "$AGENT"
 			--host $IP4_A:$RANKS,$IP4_B:$RANKS -n "$RANKS")
 		;;
 	mpich-one | mpich-near) words=(mpiexec.hydra -launcher fork -n "$RANKS") ;;
 	mpich-two)
-		words=(mpiexec.hydra -launcher ssh -launcher-exec "$OWN/bin/agent" -localhost $IP4_A
+		words=(mpiexec.hydra -launcher ssh -launcher-exec "$AGENT" -localhost $IP4_A
 			-hosts $IP4_A,$IP4_B -n "$RANKS")
 		;;
 	esac
@@ -101,22 +81,14 @@ near_down() {
 
 # data MPI HOSTS RANKS TRANSPORTS
 data() {
-	local mpi=$1 hosts=$2 RANKS=$3 tls=$4 words answer rc line count=1 part=2
+	local mpi=$1 hosts=$2 RANKS=$3 tls=$4 words rc line count=1 part=2
 	skip_reason="mpicc.$mpi is not installed (packages libopenmpi-dev, mpich)"
 	command -v "mpicc.$mpi" >/dev/null || return 77
 	[ -x "$OWN/bin/data.$mpi" ] ||
 		"mpicc.$mpi" -O2 -w -o "$OWN/bin/data.$mpi" "$here/tests/netns/mpi/data.c" ||
 		{ fail "mpicc.$mpi cannot compile data.c"; return; }
 	[ "$hosts" != near ] || near_up || { fail "no interface $IF_NEAR"; return; }
-	if [ "$hosts" = two ]; then
-		rm -f "$OWN/home/calls"
-		mkfifo -m 666 "$OWN/home/calls"
-		# A host has a name of its own, and no memory that it shares with another. Its
-		# first process stays root's: one that becomes another's outlives unshare.
-		start answer b unshare --uts --ipc --pid --fork --kill-child \
-			--mount-proc sh -c 'hostname "$0"; "$@" & wait' "host-$IF_B" "${NOBODY[@]}" "$OWN/bin/answer"
-		answer=$child
-	fi
+	[ "$hosts" != two ] || agent_start
 	rm -f "$OWN/home/used."*
 	launch "$mpi" "$hosts"
 	if [ "$tls" = any ]; then
@@ -127,7 +99,7 @@ data() {
 	finish "$child" 120
 	rc=$?
 	[ $rc -eq 0 ] || { fail "it ended with $rc"; show mpi; show answer; }
-	[ "$hosts" != two ] || { kill -9 "$answer"; finish "$answer" 5; count=2 part=4; }
+	[ "$hosts" != two ] || { agent_stop; count=2 part=4; }
 	[ "$hosts" != near ] || need_equal "interfaces that ranks had" \
 		"$(cd "$OWN/home" && echo used.*)" "used.$IF_A used.$IF_NEAR"
 	need_line mpi "^data ok: $RANKS ranks on $count hosts, [0-9]+ bytes checked" || return
