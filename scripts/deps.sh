@@ -25,8 +25,8 @@ packages=(
 	spin
 )
 
-# for tests of programs that newer releases of Debian do not have
-optional=(dapl2-utils libdapl2)
+# for tests of programs that other releases of Debian do not have
+optional=(dapl2-utils libdapl2 librpma-dev)
 
 # other machines: make check-arch
 if [ "${1:-}" = arch ]; then
