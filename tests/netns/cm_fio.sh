@@ -37,12 +37,34 @@ try_unmarked() {
 	need_line server 'bad magic header|verify type mismatch'
 }
 
+# A client whose server is killed gets an error completion. fio then waits for an event that cannot
+# come (docs/limits.md), so it is killed.
+try_server_killed() {
+	local client
+	cm_serve "${SERVER[@]}" --size=800g || return
+	cm_start client client "${CLIENT[@]}" --size=800g --rate_iops=500 --hostname="$server_ip" \
+		--verb="$1"
+	client=$child
+	wait_until 20 is_busy || fail "no connection"
+	kill -9 "$cm_server"
+	finish "$cm_server" 5
+	wait_at_most 30 grep -q 'cq completion status 12' "$WORK/client.out" ||
+		{ fail "the client was not told"; show client; }
+	kill -9 "$client"
+	finish "$client" 5
+	return 0
+}
+is_busy() { [[ $(in_b "$XROCE" qp) =~ ' RC '+rts ]]; }
+
 all="between within user"
 for verb in write read send; do
 	cm_case "$all" v4 $verb try_fio $verb
 done
 cm_case "$all" v4 verify try_fio send --verify=crc32c
 cm_case between v4 verify_fails try_unmarked
+for verb in write send; do
+	cm_case between v4 ${verb}_server_killed try_server_killed $verb
+done
 core_cases=(write_between_v4 verify_user_v4)
 cm_run
 finish_cases
