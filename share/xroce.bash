@@ -99,7 +99,7 @@ _xroce_serve() {
 		case $cur in
 		-*)
 			_xroce_words "--mode --group --netns --background --while-used \
-				--pkey --pin --pin-group --files --max-clients --max-qps --max-rings --max-services --help" "$cur"
+				--pkey --pin --pin-group --files --max-clients --max-qps --max-rings --max-services --max-memory --help" "$cur"
 			;;
 		*) _xroce_interfaces "$cur" ;;
 		esac

@@ -53,7 +53,7 @@ static void broker_main(void *arg)
 {
 	const struct broker_options options = { .mode = 0666, .group = (gid_t)-1,
 						.max_clients = 2, .max_qps = 7, .max_rings = 8,
-						.max_services = 3,
+						.max_services = 3, .max_memory_mib = 32,
 						.pkeys = FAKED_PKEYS };
 	const struct netdev dev = { .ifindex = 1, .name = "sim0", .mtu = 4500 };
 	struct brokers *all;
@@ -136,14 +136,17 @@ static void check_groups(const struct broker *b)
 
 static void check_user(const struct broker *b, const struct quota_user *u)
 {
-	u32 used[QUOTA_KINDS] = { 0 };
+	u32 used[QUOTA_KINDS] = { 0 }, unread = 0;
 
 	for (const struct client *c = b->clients; c; c = c->next) {
 		if (c->user != u)
 			continue;
 		must(c->uid == u->uid && c->rights.admin == u->admin);
 		used[QUOTA_CONNECTIONS]++;
-		used[QUOTA_CLIENTS] += c->number != CLIENT_NONE || c->waiting;
+		used[QUOTA_CLIENTS] += c->number != CLIENT_NONE ||
+				       (c->waiting && c->asked.what == ASK_HELLO);
+		used[QUOTA_MEMORY] += c->memory_kib;
+		unread += c->unread_ns != NSEC_NEVER;
 		used[QUOTA_QPS] += c->qps;
 		used[QUOTA_RINGS] += c->rings;
 		used[QUOTA_SERVICES] += c->services;
@@ -151,6 +154,7 @@ static void check_user(const struct broker *b, const struct quota_user *u)
 	}
 	for (u32 k = 0; k < QUOTA_KINDS; k++)
 		must(used[k] == u->used[k] && (u->admin || used[k] <= b->quota.limits.user[k]));
+	must(unread == u->unread && unread <= 1);
 }
 
 static void check_quota(const struct broker *b)

@@ -18,8 +18,12 @@
  *	rings N			until one is refused: how many were given
  *	raw N HEX		a message of N bytes that begins with these
  *	rights N		a claim that brings N descriptors
- *	unread N		a port, then N rings, before any answer is read: how many of each
- *				came, and the last error
+ *	unread N		a port, then N rings, of which none is asked for later than the first
+ *				answer is read: how many of each came, and the last error
+ *	hoard N			N connections of user 65534 that ask for a port and do not read: how
+ *				many are answered before this user's next port; what another process
+ *				of root may pass meanwhile; of how many the port came once they read
+ *	silent N		such N connections: how many are ended
  *	flood N			N asks, of which no answer is read; `full` when no more go in
  *	halves			half an ask, and the other half
  *	again N			N connections, one after the other, that get a port and end
@@ -38,6 +42,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/capability.h>
 #include <linux/if_tun.h>
 #include <linux/sockios.h>
 #include <poll.h>
@@ -46,9 +51,11 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -339,15 +346,12 @@ static void unread(u32 n)
 {
 	struct ask_answer a = { 0 };
 	u32 ports = 0, got = 0;
-	int left;
 
 	tell(ASK_HELLO, 0);
 	for (u32 i = 0; i < n; i++)
 		tell(ASK_RING, 0);
 	tell(ASK_LIST, 1 << 30);
-	/* until the broker has taken the last */
-	while (!ioctl(sock, SIOCOUTQ, &left) && left)
-		poll(NULL, 0, 1);
+	poll(&(struct pollfd){ .fd = sock, .events = POLLIN }, 1, -1);
 	for (u32 i = 0; i < n + 2; i++) {
 		struct ask_answer next;
 
@@ -420,25 +424,113 @@ static u32 answered(const int *fd, u32 n)
 	return count;
 }
 
-static void crowd(u32 n)
+/* Connections of user 65534 that have asked for a port, all at once. The caller's, by free(). */
+static int *reach_many(u32 n)
 {
 	int *fd = calloc(n, sizeof(*fd));
-	const int own = sock, other = reach();
-	u32 before;
+	const int own = sock;
 
 	/* whose a connection is the kernel notes when it is made */
 	if (!fd || seteuid(65534))
-		die("crowd");
+		die("reach_many");
 	for (u32 i = 0; i < n; i++)
 		fd[i] = reach();
 	if (seteuid(0))
-		die("crowd");
-	/* all at once: each has proved what it may do by now */
+		die("reach_many");
+	/* each has proved what it may do by now */
 	for (u32 i = 0; i < n; i++) {
 		sock = fd[i];
 		tell(ASK_HELLO, 0);
 	}
 	sock = own;
+	return fd;
+}
+
+/*
+ * What a process of root without capabilities finds when it passes descriptors, of which it may
+ * have 100: 0 or an errno.
+ */
+static int passes(void)
+{
+	const struct rlimit lim = { 100, 100 };
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	const struct __user_cap_data_struct none[2] = { 0 };
+	int status, pair[2];
+	const pid_t pid = fork();
+
+	if (!pid) {
+		union {
+			struct cmsghdr header;
+			char room[CMSG_SPACE(sizeof(int))];
+		} control = { .header = { CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
+		struct iovec iov = { .iov_base = &status, .iov_len = 1 };
+		struct msghdr msg = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &control,
+				      .msg_controllen = sizeof(control) };
+
+		if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) || setrlimit(RLIMIT_NOFILE, &lim) ||
+		    syscall(SYS_capset, &head, none))
+			_exit(255);
+		memcpy(CMSG_DATA(&control.header), &pair[1], sizeof(int));
+		_exit(sendmsg(pair[0], &msg, 0) == 1 ? 0 : errno);
+	}
+	if (pid < 0 || waitpid(pid, &status, 0) != pid || !WIFEXITED(status))
+		die("passes");
+	return WEXITSTATUS(status);
+}
+
+static void hoard(u32 n)
+{
+	int *fd = reach_many(n), passed;
+	const int own = sock;
+	u32 before, got = 0;
+
+	if (ask("hoard", ASK_HELLO, 0).err)
+		die("hello");
+	let_go();
+	/* longer than it takes to make as many */
+	usleep(n * 30000);
+	before = answered(fd, n);
+	passed = passes();
+	for (u32 left = n; left; left--) {
+		struct ask_answer a;
+		u32 at = 0;
+
+		while (at < n && (fd[at] < 0 || !answered(fd + at, 1)))
+			at = (at + 1) % n;
+		sock = fd[at];
+		if (!hear(&a))
+			die("hoard");
+		got += !a.err && a.num_fds == ASK_FDS;
+		let_go();
+		close(fd[at]);
+		fd[at] = -1;
+	}
+	sock = own;
+	printf("hoard %u %s %u\n", before, error_name(-passed), got);
+	free(fd);
+}
+
+/* One that never reads is ended after five seconds, and the next has its port. */
+static void silent(u32 n)
+{
+	int *fd = reach_many(n);
+	u32 ended = 0;
+
+	for (u32 i = 0; i < n; i++) {
+		struct pollfd p = { .fd = fd[i] };
+
+		ended += poll(&p, 1, -1) == 1 && p.revents & POLLHUP;
+	}
+	printf("silent %u\n", ended);
+	free(fd);
+}
+
+static void crowd(u32 n)
+{
+	const int other = reach();
+	int *fd = reach_many(n);
+	u32 before;
+
 	if (ask("crowd", ASK_CLAIM, 12345).err)
 		die("claim");
 	before = answered(fd, n);
@@ -584,6 +676,10 @@ int main(int argc, char **argv)
 				again(n);
 			else if (!strcmp(what, "crowd"))
 				crowd(n);
+			else if (!strcmp(what, "hoard"))
+				hoard(n);
+			else if (!strcmp(what, "silent"))
+				silent(n);
 			else if (!strcmp(what, "times"))
 				times(n);
 			else

@@ -127,7 +127,7 @@ modes() {
 
 wrong_usage() {
 	local option
-	for option in --mode=888 --mode=01777 --mode= --mode=x --group=nosuchgroup --max-clients=0 --max-clients=1025 --max-qps=65537 --max-rings=-1 --max-services=8193 --max-qps=1x --nosuch; do
+	for option in --mode=888 --mode=01777 --mode= --mode=x --group=nosuchgroup --max-clients=0 --max-clients=1025 --max-qps=65537 --max-rings=-1 --max-services=8193 --max-memory=0 --max-qps=1x --nosuch; do
 		in_a timeout 10 "$XROCE" serve "$option" $IF_A >"$WORK/usage.out" 2>&1
 		need_equal "exit status with $option" $? 2
 	done
@@ -404,7 +404,7 @@ shown() {
 	in_a "$XROCE" list $IF_A >"$WORK/list.out"
 	need_line list 'program [0-9]+ xroce_mux, of a broker$'
 	need_line list "^  broker    pid $server \\(xroce\\)$"
-	need_line list "^  client    [0-9]+: pid $kept \\(asker\\) of root, 3 QPs; received 0 frames by its ring; sent by TAP device 0, and 0 to processes here$"
+	need_line list "^  client    [0-9]+: pid $kept \\(asker\\) of root, 3 QPs; received 0 frames by its ring; sent by TAP device 0, and 0 to processes here; takes 10.0 MiB of the kernel's memory$"
 	need_line list "^  client    [0-9]+: pid $child \\(asker\\) of [a-z]+, 1 QP;"
 	need_no_line list 'in use'
 	nobody "$WORK/open/xroce" list $IF_A >"$WORK/list.out"
@@ -486,13 +486,18 @@ flood() {
 	end_server
 }
 
-# Descriptors in flight count against the broker's limit: a client that reads nothing has one
-# answer's, and one that reads has what it asks for.
+# Descriptors in flight count against the limits of all that are the broker's user: those of one
+# unread answer are, for each user of the broker. One that reads has what it asks for.
 unread() {
 	serve
 	ask_nobody other unread 30 ring
-	need_line other '^unread 1 0 EBUSY$'
+	need_line other '^unread 1 30 0$'
 	need_line other '^ring 0 fds 1$'
+	ask hoard hoard 16
+	need_line hoard '^hoard 1 0 16$'
+	# each in its turn, five seconds after the one before it
+	ask silent silent 2
+	need_line silent '^silent 2$'
 	end_server
 }
 
@@ -590,6 +595,24 @@ limits() {
 	kill -9 "$child"
 	finish "$child" 5
 	wait_until 5 nobody_comes_in || fail "a dead client counts"
+	end_server
+}
+# What they take of the kernel's memory: a port and eleven rings.
+memory() {
+	serve --max-memory 11
+	keep root hello
+	ask_nobody other hello rings 100 list 0
+	need_line other '^rings 85 EDQUOT$'
+	start one a setpriv --reuid 65534 --regid 65534 --clear-groups "$ASKER" "$SOCKET" hello hold
+	wait_until 5 grep -q '^hold' "$WORK/one.out" || fail "no port"
+	ask_nobody other hello
+	need_line other '^hello EDQUOT$'
+	need_equal "shown" "$(in_a "$XROCE" list $IF_A | grep -c '^  client .*; takes 10.0 MiB of the kernel')" 2
+	need_equal "shown as JSON" "$(in_a "$XROCE" list --json $IF_A | grep -oE '"memory": *10485760' | wc -l)" 2
+	stop "$child"
+	wait_until 5 nobody_comes_in || fail "a dead client counts"
+	kill -9 "$kept"
+	finish "$kept" 5
 	end_server
 }
 nobody_comes_in() { ask_nobody other hello && grep -q '^hello 0' "$WORK/other.out"; }
@@ -692,6 +715,7 @@ run_long_case broker_crowd crowd
 run_case broker_numbers numbers
 run_long_case broker_services services
 run_long_case broker_limits limits
+run_case broker_memory memory
 run_case broker_orphans orphans
 run_long_case broker_many many
 run_long_case broker_nothing_leaks nothing_leaks

@@ -86,7 +86,8 @@ static int shared_complain(const struct netdev *dev, int err)
 				"root, `xroce serve %s`",
 				dev->name);
 	else if (err == -EDQUOT || err == -ENOSPC)
-		err = attach_limited(dev->name, "processes", "--max-clients", err);
+		err = attach_limited(dev->name, "processes",
+				     "--max-memory MIB --max-clients", err);
 	else if (err == -EOPNOTSUPP)
 		attach_complain(dev,
 				"bpf() is not permitted here: the seccomp profile of a container "

@@ -12,7 +12,7 @@
 
 #include "../transport/pkey.h"
 
-#define ASK_VERSION 10u
+#define ASK_VERSION 11u
 /* %llu: inode of the network namespace; %u: index of the interface in it */
 #define ASK_PATH    "/run/xroce/%llu-%u.sock"
 #define ASK_PARENT  "/run"
@@ -111,8 +111,9 @@ enum ask_what {
  *
  * A limit: -EDQUOT, the user has all that it may have; -ENOSPC, there is no more. Without a port,
  * ASK_DRAW, ASK_CLAIM, ASK_RING, ASK_BIND and ASK_ATTACH are answered by -ENOTCONN. Several asks
- * may be under way; answers come in their order. With an answer unread, one that asks for
- * descriptors is answered by -EBUSY.
+ * may be under way; answers come in their order. An answer with descriptors comes when no other
+ * connection of the user has one unread; what is asked after it is heard once it is read. One that
+ * is unread for five seconds ends its connection.
  */
 
 /* The descriptors of ASK_HELLO, in this order: the client's own maps, rings and TAP devices. */
@@ -207,6 +208,7 @@ struct ask_client {
 	u32 services;	/* that it is bound to */
 	char command[16];
 	u64 frames, hairpin, bytes, refused; /* of struct xroce_tap, both devices' */
+	u64 memory; /* bytes of the kernel's that count for its user: its port and rings */
 };
 
 struct ask_traced {

@@ -199,14 +199,16 @@ static int broker_make_books(struct broker *b)
 			  [QUOTA_RINGS] = b->options.max_rings,
 			  [QUOTA_SERVICES] = b->options.max_services,
 			  [QUOTA_GROUPS] = GROUPS_OF_USER,
-			  [QUOTA_TRACES] = CLIENT_TRACE_OF_USER },
+			  [QUOTA_TRACES] = CLIENT_TRACE_OF_USER,
+			  [QUOTA_MEMORY] = b->options.max_memory_mib << 10 },
 		.all = { [QUOTA_CONNECTIONS] = QUOTA_CONNECTIONS_MAX,
 			 [QUOTA_CLIENTS] = XROCE_MAX_CLIENT,
 			 [QUOTA_QPS] = max_qps,
 			 [QUOTA_RINGS] = UINT_MAX,
 			 [QUOTA_SERVICES] = BROKER_SERVICES,
 			 [QUOTA_GROUPS] = XROCE_MAX_MEMBERS * XROCE_GROUP_CLIENTS,
-			 [QUOTA_TRACES] = CLIENT_TRACE_OF_ALL },
+			 [QUOTA_TRACES] = CLIENT_TRACE_OF_ALL,
+			 [QUOTA_MEMORY] = UINT_MAX },
 	};
 	u64 seed[2];
 	int err;
@@ -411,8 +413,10 @@ static bool broker_work_slowly(struct broker *b, u64 now_ns, bool idle)
  */
 static void broker_work(struct broker *b, u64 now_ns, bool idle)
 {
-	struct client *c = b->stock.spares ? client_waiting(b, true) : NULL;
+	struct client *c;
 
+	client_end_silent(b, now_ns);
+	c = client_waiting(b, true);
 	if (c)
 		client_serve(c);
 	else if ((idle || now_ns >= b->slow_ns) && broker_work_slowly(b, now_ns, idle))
@@ -427,6 +431,7 @@ static u64 broker_next_ns(struct broker *b)
 	u64 next_ns = min_u64(orphans_next_ns(b), b->unused_ns);
 
 	next_ns = min_u64(next_ns, client_trace_next_ns(b));
+	next_ns = min_u64(next_ns, client_unread_ns(b));
 	next_ns = min_u64(next_ns, stock_next_ns(&b->stock));
 	return b->dead_traces || client_waiting(b, false) ? 0 : next_ns;
 }

@@ -27,6 +27,7 @@ struct broker_options {
 	mode_t mode;	/* of the socket */
 	gid_t group;	/* of the socket; -1: the caller's */
 	u32 max_clients, max_qps, max_rings, max_services; /* of each user but root */
+	u32 max_memory_mib; /* of each user but root: kernel memory for its clients */
 	struct pkey_table pkeys; /* that clients' QPs can use */
 	const char *pin; /* the directory that maps are pinned in (attach/pin.h), or NULL */
 	gid_t pin_group; /* that may read them; -1: none */

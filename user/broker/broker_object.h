@@ -29,8 +29,10 @@ struct client {
 	char command[16];
 	struct rights rights;
 	struct ask_challenge challenge; /* of nonce 0: none is to be answered */
-	bool waiting;	/* for its port, or what else takes its time: for the answer to */
+	bool waiting;	/* for its port, or another answer of client_serve(): to */
 	struct ask asked;
+	u64 unread_ns;	/* until when its answer with descriptors may be unread; NSEC_NEVER: none */
+	u32 memory_kib; /* of the kernel's, that is counted for its port and rings */
 	u32 number;	/* with a port: key in xroce_client; else CLIENT_NONE */
 	u32 tap[INSTANCE_TAPS]; /* its devices */
 	int single_link_fd; /* of the XDP program on the second; -1: none */

@@ -19,13 +19,45 @@
 
 #define DISOWN_BATCH 64
 
+/* The time that an answer with descriptors may lie unread: an asker waits ASK_MAX_NS for its own */
+#define UNREAD_NS (5 * NSEC_PER_SEC)
+
 /* ---- answers ---- */
+
+/*
+ * Descriptors that lie unread in a socket are counted by the kernel against all of the broker's
+ * user, root as a rule. So one answer's are under way for each user of the broker, and c is not
+ * listened to until it has read this one.
+ */
+static void client_expect_read(struct client *c)
+{
+	c->unread_ns = clock_now_ns() + UNREAD_NS;
+	c->user->unread++;
+	loop_listen(c->broker->loop, &c->source, LOOP_READ);
+}
+
+static void client_has_read(struct client *c)
+{
+	c->unread_ns = NSEC_NEVER;
+	c->user->unread--;
+}
+
+/* Sends an answer. Returns 0 or -errno. */
+static int client_answer(struct client *c, struct ask_answer *answer, const int *fds)
+{
+	int err;
+
+	answer->version = ASK_VERSION;
+	err = message_answer(c->source.fd, answer, fds);
+	if (!err && answer->num_fds)
+		client_expect_read(c);
+	return err;
+}
 
 /* A client that does not take its answer is not waited for. False: it has ended. */
 static bool client_send(struct client *c, struct ask_answer *answer, const int *fds)
 {
-	answer->version = ASK_VERSION;
-	if (!message_answer(c->source.fd, answer, fds))
+	if (!client_answer(c, answer, fds))
 		return true;
 	client_end(c);
 	return false;
@@ -39,23 +71,14 @@ static void client_reply(struct client *c, u32 what, int err)
 	client_send(c, &answer, NULL);
 }
 
-/* ---- a port ---- */
-
-/*
- * Descriptors that lie unread in a socket are counted by the kernel against the broker's limit. So
- * a client has one answer's under way.
- */
-static int client_check_read(const struct client *c)
-{
-	return message_is_unread(c->source.fd) ? -EBUSY : 0;
-}
+/* ---- waiting ---- */
 
 /* Its turn comes: client_serve(). Until then what else it sends stays where it is. */
 static void client_wait(struct client *c, const struct ask *ask)
 {
 	c->waiting = true;
 	c->asked = *ask;
-	loop_listen(c->broker->loop, &c->source, false);
+	loop_listen(c->broker->loop, &c->source, LOOP_HANGUP);
 }
 
 static bool client_waits_for_port(const struct client *c)
@@ -63,28 +86,71 @@ static bool client_waits_for_port(const struct client *c)
 	return c->waiting && c->asked.what == ASK_HELLO;
 }
 
-static void client_hello(struct client *c, const struct ask *ask)
+/* Its answer takes no time, and has not to wait for another answer to be read. */
+static bool client_is_quick(const struct client *c)
 {
-	int err = c->waiting || c->number != CLIENT_NONE ? -EALREADY : client_check_read(c);
+	return c->asked.what == ASK_RING || c->asked.what == ASK_MAPS ||
+	       (c->asked.what == ASK_HELLO && c->broker->stock.spares);
+}
+
+/* The answer to ASK_UNTRACE is the one of these that has no descriptors. */
+static bool client_can_be_served(const struct client *c)
+{
+	return c->waiting && (!c->user->unread || c->asked.what == ASK_UNTRACE);
+}
+
+struct client *client_waiting(struct broker *b, bool quick)
+{
+	struct client *found = NULL;
+
+	for (struct client *c = b->clients; c; c = c->next)
+		if (client_can_be_served(c) && (!quick || client_is_quick(c)) &&
+		    (!found || c->user->served <= found->user->served))
+			found = c;
+	return found;
+}
+
+/* ---- memory ---- */
+
+/* Counts that kernel memory for the client's user. Returns 0, -EDQUOT or -ENOSPC. */
+static int client_take_memory(struct client *c, u32 kib)
+{
+	int err = quota_take_some(&c->broker->quota, c->user, QUOTA_MEMORY, kib);
 
 	if (!err)
-		err = quota_take(&c->broker->quota, c->user, QUOTA_CLIENTS);
+		c->memory_kib += kib;
+	return err;
+}
+
+static void client_give_memory(struct client *c, u32 kib)
+{
+	quota_give(&c->broker->quota, c->user, QUOTA_MEMORY, kib);
+	c->memory_kib -= kib;
+}
+
+/* ---- a port ---- */
+
+static int client_take_port(struct client *c)
+{
+	int err = quota_take(&c->broker->quota, c->user, QUOTA_CLIENTS);
+
+	if (err)
+		return err;
+	err = client_take_memory(c, INSTANCE_KIB);
+	if (err)
+		quota_give(&c->broker->quota, c->user, QUOTA_CLIENTS, 1);
+	return err;
+}
+
+static void client_hello(struct client *c, const struct ask *ask)
+{
+	int err = c->waiting || c->number != CLIENT_NONE ? -EALREADY : client_take_port(c);
+
 	if (err) {
 		client_reply(c, ASK_HELLO, err);
 		return;
 	}
 	client_wait(c, ask);
-}
-
-struct client *client_waiting(struct broker *b, bool for_port)
-{
-	struct client *found = NULL;
-
-	for (struct client *c = b->clients; c; c = c->next)
-		if ((for_port ? client_waits_for_port(c) : c->waiting) &&
-		    (!found || c->user->served <= found->user->served))
-			found = c;
-	return found;
 }
 
 /* The number that was free longest: a packet on its way to its last owner's finds nobody. */
@@ -131,7 +197,6 @@ static void client_leave(struct client *c)
 static int client_give(struct client *c, const struct instance *i)
 {
 	struct ask_answer answer = {
-		.version = ASK_VERSION,
 		.what = ASK_HELLO,
 		.num_fds = ASK_FDS,
 		.port = { .client = c->number,
@@ -145,7 +210,7 @@ static int client_give(struct client *c, const struct instance *i)
 	int fd[ASK_FDS];
 
 	instance_fds(i, fd);
-	return message_answer(c->source.fd, &answer, fd);
+	return client_answer(c, &answer, fd);
 }
 
 /* Its packets go to its program, and it has the descriptors; or neither. */
@@ -184,6 +249,7 @@ static void client_serve_port(struct client *c)
 		}
 	}
 	if (err) {
+		client_give_memory(c, INSTANCE_KIB);
 		quota_give(&b->quota, c->user, QUOTA_CLIENTS, 1);
 		client_reply(c, ASK_HELLO, err);
 	}
@@ -261,24 +327,39 @@ static int client_release(struct client *c, u32 qpn)
 	return 0;
 }
 
+/* One more ring, which is counted for the client. Returns its descriptor or -errno. */
+static int client_make_ring(struct client *c)
+{
+	struct quota *q = &c->broker->quota;
+	int fd, err = quota_take(q, c->user, QUOTA_RINGS);
+
+	if (err)
+		return err;
+	err = client_take_memory(c, CLIENT_RING_KIB);
+	if (!err) {
+		fd = kernel_ring_make();
+		if (fd >= 0) {
+			c->rings++;
+			return fd;
+		}
+		err = fd;
+		client_give_memory(c, CLIENT_RING_KIB);
+	}
+	quota_give(q, c->user, QUOTA_RINGS, 1);
+	return err;
+}
+
 static void client_ring(struct client *c)
 {
-	struct broker *b = c->broker;
 	struct ask_answer answer = { .what = ASK_RING, .num_fds = 1 };
-	int fd = -1, err = c->number == CLIENT_NONE ? -ENOTCONN : client_check_read(c);
+	const int fd = c->number == CLIENT_NONE ? -ENOTCONN : client_make_ring(c);
 
-	if (!err)
-		err = quota_take(&b->quota, c->user, QUOTA_RINGS);
-	if (!err) {
-		c->rings++;
-		fd = kernel_ring_make();
-		err = fd < 0 ? fd : 0;
+	if (fd < 0) {
+		client_reply(c, ASK_RING, fd);
+		return;
 	}
-	if (err)
-		answer = (struct ask_answer){ .what = ASK_RING, .err = err };
 	client_send(c, &answer, &fd);
-	if (fd >= 0)
-		close(fd);
+	close(fd);
 }
 
 /* ---- the first one's ---- */
@@ -341,7 +422,8 @@ static struct ask_client client_describe(const struct client *c)
 					.prog_id = c->prog_id,
 					.tap = c->tap[0],
 					.sockets = c == c->broker->first,
-					.services = c->services };
+					.services = c->services,
+					.memory = (u64)c->memory_kib << 10 };
 	struct xroce_tap sent = { 0 };
 
 	mux_sent(&c->broker->mux, c->tap, &sent);
@@ -372,9 +454,9 @@ static void client_maps(struct client *c, u32 number)
 {
 	struct ask_answer answer = { .what = ASK_MAPS };
 	const struct client *other = client_nth(c, ASK_MAPS_NTH(number));
-	int fd[ASK_FDS], n = other ? client_check_read(c) : -ENOENT;
+	int fd[ASK_FDS], n = -ENOENT;
 
-	if (!n)
+	if (other)
 		n = shown_open(other->prog_id, ASK_MAPS_FIRST(number), fd);
 	if (n < 0) {
 		client_reply(c, ASK_MAPS, n);
@@ -391,9 +473,9 @@ static void client_trace(struct client *c, const struct ask *ask)
 {
 	struct ask_answer answer = { .what = ASK_TRACE, .num_fds = ASK_TRACE_FDS };
 	struct client *other = client_nth(c, ask->number);
-	int fd[ASK_TRACE_FDS], err = other ? client_check_read(c) : -ENOENT;
+	int fd[ASK_TRACE_FDS], err = -ENOENT;
 
-	if (!err)
+	if (other)
 		err = client_trace_begin(c, other, &ask->trace, &answer.traced, fd);
 	if (err) {
 		client_reply(c, ASK_TRACE, err);
@@ -476,14 +558,20 @@ static int client_prove(struct client *c, u32 port)
 	return 0;
 }
 
-/* ---- what takes its time ---- */
+/* ---- those that wait ---- */
 
 void client_serve(struct client *c)
 {
 	c->waiting = false;
 	c->user->served = ++c->broker->served;
-	loop_listen(c->broker->loop, &c->source, true);
+	loop_listen(c->broker->loop, &c->source, LOOP_INPUT);
 	switch (c->asked.what) {
+	case ASK_RING:
+		client_ring(c);
+		return;
+	case ASK_MAPS:
+		client_maps(c, c->asked.number);
+		return;
 	case ASK_TRACE:
 		client_trace(c, &c->asked);
 		return;
@@ -521,9 +609,6 @@ static void client_ask(struct client *c, const struct ask *ask)
 	case ASK_RELEASE:
 		client_reply(c, ASK_RELEASE, client_release(c, ask->number));
 		return;
-	case ASK_RING:
-		client_ring(c);
-		return;
 	case ASK_LIST:
 		client_list(c, ask->number);
 		return;
@@ -542,9 +627,8 @@ static void client_ask(struct client *c, const struct ask *ask)
 	case ASK_PKEYS:
 		client_pkeys(c);
 		return;
+	case ASK_RING:
 	case ASK_MAPS:
-		client_maps(c, ask->number);
-		return;
 	case ASK_TRACE:
 	case ASK_UNTRACE:
 		client_wait(c, ask);
@@ -597,6 +681,13 @@ static void client_ready(struct source *s, u32 events)
 		client_hung_up(c);
 		return;
 	}
+	if (c->unread_ns != NSEC_NEVER) {
+		if (!message_is_unread(s->fd)) {
+			client_has_read(c);
+			loop_listen(c->broker->loop, s, LOOP_INPUT);
+		}
+		return;
+	}
 	got = message_read(s->fd, &ask);
 	if (got > 0) {
 		client_ask(c, &ask);
@@ -606,6 +697,24 @@ static void client_ready(struct source *s, u32 events)
 		client_refuse_version(c);
 	if (got)
 		client_end(c);
+}
+
+u64 client_unread_ns(const struct broker *b)
+{
+	u64 next_ns = NSEC_NEVER;
+
+	for (const struct client *c = b->clients; c; c = c->next)
+		next_ns = min_u64(next_ns, c->unread_ns);
+	return next_ns;
+}
+
+void client_end_silent(struct broker *b, u64 now_ns)
+{
+	for (struct client *c = b->clients, *next; c; c = next) {
+		next = c->next;
+		if (now_ns >= c->unread_ns)
+			client_end(c);
+	}
 }
 
 /* ---- beginning and end ---- */
@@ -628,6 +737,7 @@ int client_make(struct broker *b, const struct visitor *v)
 				      .uid = v->uid,
 				      .number = CLIENT_NONE,
 				      .single_link_fd = -1,
+				      .unread_ns = NSEC_NEVER,
 				      .pin = PIN_NONE,
 				      .qpns = NUMBERS_NONE,
 				      .bound = BINDINGS_NONE };
@@ -696,6 +806,7 @@ void client_end(struct client *c)
 		stock_doom(&b->stock, c->tap, c->single_link_fd, clock_now_ns());
 	}
 	quota_give(&b->quota, c->user, QUOTA_RINGS, c->rings);
+	client_give_memory(c, c->memory_kib);
 	quota_give(&b->quota, c->user, QUOTA_CONNECTIONS, 1);
 	if (c == b->first)
 		first_gone(b);
@@ -706,6 +817,8 @@ void client_dismiss(struct client *c)
 {
 	struct broker *b = c->broker;
 
+	if (c->unread_ns != NSEC_NEVER)
+		client_has_read(c);
 	client_trace_dismiss(c);
 	/* nobody finds it any more, though it may have its place */
 	if (c->number != CLIENT_NONE)

@@ -19,13 +19,20 @@ int client_enter(struct client *c, int prog_fd, u32 prog_id, const u32 tap[INSTA
 /* Takes one new connection, or refuses it. */
 void client_welcome(struct broker *b);
 
+/* Kernel memory of a ring of ASK_RING: its page of data, and two of positions. */
+#define CLIENT_RING_KIB 12u
+
 /*
- * The client that waits for its port, or for any answer that takes its time, longest, of the user
- * that was served least recently; NULL.
+ * The client that waits longest for an answer that can be given now, of the user that was served
+ * least recently; NULL. quick: of those whose answer takes no time.
  */
-struct client *client_waiting(struct broker *b, bool for_port);
+struct client *client_waiting(struct broker *b, bool quick);
 /* Gives it that, or says why not. */
 void client_serve(struct client *c);
+/* When the next unread answer has been so for too long; NSEC_NEVER. */
+u64 client_unread_ns(const struct broker *b);
+/* Ends the clients whose answers have. */
+void client_end_silent(struct broker *b, u64 now_ns);
 
 /* All that it has is taken back, in this order: numbers, packets, TAP, place. */
 void client_end(struct client *c);

@@ -23,13 +23,37 @@ struct client_trace {
  */
 static u32 client_trace_pieces(const struct client *c, u32 ring_bytes)
 {
-	const u32 left = quota_left(&c->broker->quota, c->user, QUOTA_TRACES);
+	const struct quota *q = &c->broker->quota;
+	const u32 left = min_u32(quota_left(q, c->user, QUOTA_TRACES),
+				 quota_left(q, c->user, QUOTA_MEMORY) / CLIENT_TRACE_KIB);
 	u32 pieces = 1;
 
 	while (pieces < CLIENT_TRACE_OF_ALL / 4 && 2 * pieces * CLIENT_TRACE_PIECE <= ring_bytes &&
 	       4 * 2 * pieces <= left)
 		pieces *= 2;
 	return pieces;
+}
+
+/* Returns 0, -EDQUOT or -ENOSPC. */
+static int client_trace_take_room(const struct client *c, u32 pieces)
+{
+	struct quota *q = &c->broker->quota;
+	int err = quota_take_some(q, c->user, QUOTA_TRACES, pieces);
+
+	if (err)
+		return err;
+	err = quota_take_some(q, c->user, QUOTA_MEMORY, pieces * CLIENT_TRACE_KIB);
+	if (err)
+		quota_give(q, c->user, QUOTA_TRACES, pieces);
+	return err;
+}
+
+static void client_trace_give_room(const struct client *c, u32 pieces)
+{
+	struct quota *q = &c->broker->quota;
+
+	quota_give(q, c->user, QUOTA_TRACES, pieces);
+	quota_give(q, c->user, QUOTA_MEMORY, pieces * CLIENT_TRACE_KIB);
 }
 
 static bool client_trace_is_possible(const struct ask_trace *want)
@@ -86,7 +110,7 @@ int client_trace_begin(struct client *c, struct client *other, const struct ask_
 	if (*client_trace_find(c, other->prog_id))
 		return -EALREADY;
 	pieces = client_trace_pieces(c, want->ring_bytes);
-	err = quota_take_some(&b->quota, c->user, QUOTA_TRACES, pieces);
+	err = client_trace_take_room(c, pieces);
 	if (err)
 		return err;
 	t = malloc(sizeof(*t));
@@ -103,7 +127,7 @@ int client_trace_begin(struct client *c, struct client *other, const struct ask_
 		if (t)
 			place_leave(&t->place);
 		free(t);
-		quota_give(&b->quota, c->user, QUOTA_TRACES, pieces);
+		client_trace_give_room(c, pieces);
 		return err ? err : -ENOMEM;
 	}
 	traced->place = t->place.number;
@@ -136,7 +160,7 @@ static struct client_trace *client_trace_take_out(struct client *c, struct clien
 	struct client_trace *t = *at;
 
 	*at = t->next;
-	quota_give(&c->broker->quota, c->user, QUOTA_TRACES, t->pieces);
+	client_trace_give_room(c, t->pieces);
 	return t;
 }
 

@@ -7,6 +7,7 @@
 
 /* Rings are counted in pieces of so many bytes, which is the shortest one. */
 #define CLIENT_TRACE_PIECE 262144u
+#define CLIENT_TRACE_KIB   (CLIENT_TRACE_PIECE >> 10)
 #define CLIENT_TRACE_OF_USER 256u /* pieces */
 #define CLIENT_TRACE_OF_ALL  4096u
 

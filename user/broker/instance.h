@@ -11,6 +11,7 @@
 #include "../base/ask.h"
 
 #define INSTANCE_TAPS 2
+#define INSTANCE_KIB  10240u /* of the kernel's memory, at most */
 
 struct xroce_bpf;
 

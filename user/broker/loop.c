@@ -29,9 +29,11 @@ void loop_remove(struct loop *loop, struct source *s)
 	epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, s->fd, NULL);
 }
 
-void loop_listen(struct loop *loop, struct source *s, bool input)
+void loop_listen(struct loop *loop, struct source *s, enum loop_event what)
 {
-	struct epoll_event event = { .events = input ? EPOLLIN : 0, .data.ptr = s };
+	static const u32 events[] = { [LOOP_INPUT] = EPOLLIN, [LOOP_HANGUP] = 0,
+				      [LOOP_READ] = EPOLLOUT | EPOLLET };
+	struct epoll_event event = { .events = events[what], .data.ptr = s };
 
 	epoll_ctl(loop->epoll_fd, EPOLL_CTL_MOD, s->fd, &event);
 }

@@ -20,8 +20,12 @@ int loop_make(struct loop *loop);
 void loop_unmake(struct loop *loop);
 int loop_add(struct loop *loop, struct source *s);
 void loop_remove(struct loop *loop, struct source *s);
-/* Wait for its input, or for its hang-up alone. */
-void loop_listen(struct loop *loop, struct source *s, bool input);
+/*
+ * What of a socket is waited for. Each has the hang-up; LOOP_READ is called once at first, and each
+ * time that the peer has read a message.
+ */
+enum loop_event { LOOP_INPUT, LOOP_HANGUP, LOOP_READ };
+void loop_listen(struct loop *loop, struct source *s, enum loop_event what);
 
 /*
  * Waits until one source is ready and calls it: the one that was called least recently, so that no

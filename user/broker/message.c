@@ -72,10 +72,13 @@ int message_answer(int fd, const struct ask_answer *answer, const int *fds)
 	return n == (ssize_t)sizeof(*answer) ? 0 : n < 0 ? -errno : -EIO;
 }
 
-/* The memory of what was sent is the sender's until it is taken. */
+/*
+ * The memory of what was sent is the sender's until it is taken. The kernel reports that before it
+ * has given the last byte back.
+ */
 bool message_is_unread(int fd)
 {
 	int bytes = 0;
 
-	return ioctl(fd, SIOCOUTQ, &bytes) || bytes;
+	return ioctl(fd, SIOCOUTQ, &bytes) || bytes > 1;
 }

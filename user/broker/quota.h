@@ -19,6 +19,7 @@ enum quota_kind {
 	QUOTA_SERVICES,
 	QUOTA_GROUPS,	   /* of each of its clients */
 	QUOTA_TRACES,	   /* pieces of rings, of those that look at clients */
+	QUOTA_MEMORY,	   /* KiB of the kernel's: ports, rings, rings of those that look */
 	QUOTA_KINDS
 };
 
@@ -37,6 +38,7 @@ struct quota_user {
 	bool admin;
 	u32 used[QUOTA_KINDS]; /* no connection: the place is free */
 	u64 served;	       /* when it had its last, as of struct broker */
+	u32 unread;	       /* connections with an unread answer that has descriptors */
 };
 
 struct quota {

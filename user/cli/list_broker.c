@@ -50,6 +50,8 @@ static void list_client(const struct ask_client *c)
 		       (unsigned long long)c->frames, (unsigned long long)c->hairpin);
 	if (c->refused)
 		printf(", %llu refused", (unsigned long long)c->refused);
+	if (c->memory)
+		printf("; takes %.1f MiB of the kernel's memory", (double)c->memory / 1048576);
 	putchar('\n');
 	list_listeners(c->prog_id, c->pid);
 }

@@ -122,6 +122,7 @@ static void list_json_client(struct json *j, const struct ask_client *c)
 	json_number(j, "sent", c->frames);
 	json_number(j, "sent_here", c->hairpin);
 	json_number(j, "refused", c->refused);
+	json_number(j, "memory", c->memory);
 	list_json_listeners(j, c->prog_id);
 	json_close(j);
 }

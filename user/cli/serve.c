@@ -26,6 +26,8 @@
 #define SERVE_QPS      4096
 #define SERVE_RINGS    4096
 #define SERVE_SERVICES 2048
+#define SERVE_MIB      1024
+#define SERVE_MOST_MIB 1048576
 #define SERVE_MOST_QPS 65536
 
 /* ---- options ---- */
@@ -150,6 +152,9 @@ static int serve_option(struct serve *s, int opt, char **argv)
 	case 's':
 		return serve_limit("max-services", optarg, BROKER_SERVICES,
 				   &s->options.max_services);
+	case 'M':
+		return serve_limit("max-memory", optarg, SERVE_MOST_MIB,
+				   &s->options.max_memory_mib);
 	case ':':
 		return usage_error(&command_serve, "option '%s' needs an argument",
 				   argv[optind - 1]);
@@ -344,6 +349,7 @@ static int serve_main(int argc, char **argv)
 		{ "max-qps", required_argument, NULL, 'q' },
 		{ "max-rings", required_argument, NULL, 'r' },
 		{ "max-services", required_argument, NULL, 's' },
+		{ "max-memory", required_argument, NULL, 'M' },
 		{ 0 },
 	};
 	struct serve s = { .everyone = EVERYONE_NONE,
@@ -355,6 +361,7 @@ static int serve_main(int argc, char **argv)
 					.max_qps = SERVE_QPS,
 					.max_rings = SERVE_RINGS,
 					.max_services = SERVE_SERVICES,
+					.max_memory_mib = SERVE_MIB,
 					.pkeys = PKEY_TABLE_DEFAULT } };
 	int opt, ret;
 
@@ -421,6 +428,8 @@ const struct command command_serve = {
 		"  --max-rings N      completion channels of a user, otherwise 4096\n"
 		"  --max-services N   services of the connection manager (bound ports) of a user, "
 		"otherwise 2048; 8192 in all\n"
+		"  --max-memory MIB   kernel memory that the ports, channels and tracers of a user "
+		"take, otherwise 1024\n"
 		"\n"
 		"Limits are for each interface, and not for root. With $NOTIFY_SOCKET it tells "
 		"systemd when it is ready: xroce@.service.\n"

@@ -23,7 +23,8 @@ int port_limited(struct port *port, enum port_limit limit, int err)
 	static const struct {
 		const char *what, *option;
 	} limits[] = { [PORT_QPS] = { "QPs", "--max-qps" },
-		       [PORT_RINGS] = { "completion channels", "--max-rings" } };
+		       [PORT_RINGS] = { "completion channels",
+				       "--max-memory MIB --max-rings" } };
 	const bool met = err == -EDQUOT || err == -ENOSPC;
 
 	if (!met || !port->shards.shared)
