@@ -509,12 +509,9 @@ void pinned_client_end(struct client *c)
 
 /* ---- user/broker/shown.c: nobody looks into a client here ---- */
 
-int shown_open(u32 prog_id, u32 first, int fd[ASK_FDS])
-{
-	return 0;
-}
+const struct shown shown_none;
 
-void shown_close(const int *fd, int n)
+void shown_close(struct shown *s)
 {
 }
 
@@ -522,7 +519,7 @@ void shown_close(const int *fd, int n)
 
 const struct place place_none = { .rings_fd = -1, .number = XROCE_TRACERS };
 
-int place_find(struct place *p, u32 prog_id)
+int place_use(struct place *p, const struct place_maps *maps)
 {
 	return -ENOENT;
 }
@@ -559,11 +556,6 @@ u64 place_leave(struct place *p)
 int place_make_ring(u32 bytes)
 {
 	return -ENOMEM;
-}
-
-int place_open_page(const struct place *p)
-{
-	return -ENOENT;
 }
 
 /* Each once. */

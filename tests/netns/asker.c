@@ -16,6 +16,8 @@
  *	maps N FIRST		of the nth client: how many came, how many could be written to, and
  *				mapped for that, and their names
  *	rings N			until one is refused: how many were given
+ *	freeze			a port, and BPF_MAP_FREEZE of each of its descriptors: how many
+ *				that is done to, and the error of xroce_engine
  *	raw N HEX		a message of N bytes that begins with these
  *	rights N		a claim that brings N descriptors
  *	unread N		a port, then N rings, of which none is asked for later than the first
@@ -300,6 +302,24 @@ static void maps(u32 nth, u32 first)
 	}
 	putchar('\n');
 	let_go();
+}
+
+static void freeze(void)
+{
+	u32 frozen = 0;
+	int engine = 0;
+
+	if (ask("freeze", ASK_HELLO, 0).err)
+		die("freeze");
+	for (u32 i = 0; i < num_given; i++) {
+		union bpf_attr attr = { .map_fd = (u32)given[i] };
+		const int err = syscall(SYS_bpf, BPF_MAP_FREEZE, &attr, sizeof(attr)) ? -errno : 0;
+
+		frozen += !err;
+		if (i == ASK_FD_ENGINE)
+			engine = err;
+	}
+	printf("freeze %u engine %s\n", frozen, error_name(engine));
 }
 
 static void raw(u32 n, const char *hex)
@@ -641,6 +661,8 @@ int main(int argc, char **argv)
 			halves();
 		} else if (!strcmp(what, "orphan")) {
 			orphan();
+		} else if (!strcmp(what, "freeze")) {
+			freeze();
 		} else if (!strcmp(what, "hold")) {
 			hold();
 		} else {

@@ -381,19 +381,52 @@ other_namespace() {
 	finish "$server" 5 || fail "it ends with $?"
 }
 
-# As the unit has it: these capabilities and no others.
+# looks NAME PID WHO...: as WHO, at that process, in which nothing happens.
+looks() {
+	local name=$1 pid=$2 rc
+	shift 2
+	in_a timeout 20 "$@" "$WORK/open/xroce" trace -d 1 -p "$pid" $IF_A >"$WORK/$name.out" 2>&1
+	rc=$?
+	need_equal "status and words of trace, $name" "$rc $(cat "$WORK/$name.out")" "0 "
+	in_a timeout 20 "$@" "$WORK/open/xroce" stat --json --pid "$pid" >"$WORK/$name.out" 2>&1 || fail "stat ends with $?"
+	need_line "$name" "\"pid\": *$pid[,}]"
+}
+
+# As the unit has it: these capabilities and no others, and the BPF file system of its machine. All
+# that looks into clients works; what is looked through is read-only.
 few_capabilities() {
-	local bounding=-all,+net_admin,+bpf,+perfmon,+chown
-	start serve a setpriv --bounding-set=$bounding "$XROCE" serve --group 65534 --mode 0660 $IF_A
+	local bounding=-all,+net_admin,+bpf,+perfmon,+chown as=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+	start serve a unshare -m sh -c 'mount -t bpf -o mode=0700 bpf /sys/fs/bpf && exec "$@"' sh \
+		setpriv --bounding-set=$bounding "$XROCE" serve --group 65534 --mode 0660 $IF_A
 	server=$child
 	wait_until 5 socket_is_there || { fail "it does not serve"; show serve; }
 	ask_nobody other hello draws 5 ring
 	need_line other '^hello 0 '
 	need_line other '^draws 5 0$'
 	need_line other '^ring 0 fds 1$'
+	start other a "${as[@]}" "$ASKER" "$SOCKET" hello maps 0 0 hold
+	wait_until 5 grep -q '^hold' "$WORK/other.out" || fail "no port"
+	need_line other '^maps 0 fds 16 written 0 mapped 0 names .*xroce_qp( |$)'
+	looked=$child
+	looks own "$looked" "${as[@]}"
+	need_equal "names that are left" "$(nsenter -t "$server" -m ls /sys/fs/bpf | grep -c xroce)" 0
+	stop "$looked"
 	in_a "$XROCE" stop $IF_A || fail "stop ends with $?"
 	finish "$server" 5 || fail "it ends with $?"
 	nothing_left || fail "something is left"
+}
+
+# A client that freezes what it can of its maps is looked at as any other.
+frozen() {
+	serve
+	start other a setpriv --reuid 65534 --regid 65534 --clear-groups "$ASKER" "$SOCKET" freeze hold
+	wait_until 5 grep -q '^hold' "$WORK/other.out" || fail "no port"
+	looked=$child
+	need_line other '^freeze [0-9]+ engine EBUSY$'
+	looks root "$looked" env
+	looks own "$looked" setpriv --reuid 65534 --regid 65534 --clear-groups
+	stop "$looked"
+	end_server
 }
 
 shown() {
@@ -707,6 +740,7 @@ run_long_case broker_two_interfaces two_interfaces
 run_long_case broker_interface_beside interface_beside
 run_long_case broker_other_namespace other_namespace
 run_case broker_few_capabilities few_capabilities
+run_case broker_frozen frozen
 run_long_case broker_shown shown
 run_long_case broker_malformed malformed
 run_long_case broker_flood flood

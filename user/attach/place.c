@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <bpf/bpf.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "../base/clock.h"
 #include "place.h"
 
-#define PLACE_MAPS 64 /* more than any program of ours has */
+#define PLACE_IDS 64 /* more maps than any program of ours has */
 
 const struct place place_none = { .rings_fd = -1, .number = XROCE_TRACERS };
 
@@ -14,12 +15,12 @@ const struct place place_none = { .rings_fd = -1, .number = XROCE_TRACERS };
 
 struct place_ids {
 	u32 num;
-	u32 id[PLACE_MAPS];
+	u32 id[PLACE_IDS];
 };
 
 static int place_list(u32 prog_id, struct place_ids *ids)
 {
-	struct bpf_prog_info prog = { .nr_map_ids = PLACE_MAPS, .map_ids = (uintptr_t)ids->id };
+	struct bpf_prog_info prog = { .nr_map_ids = PLACE_IDS, .map_ids = (uintptr_t)ids->id };
 	u32 len = sizeof(prog);
 	const int fd = bpf_prog_get_fd_by_id(prog_id);
 	int err;
@@ -28,13 +29,12 @@ static int place_list(u32 prog_id, struct place_ids *ids)
 		return fd;
 	err = bpf_obj_get_info_by_fd(fd, &prog, &len);
 	close(fd);
-	ids->num = min_u32(prog.nr_map_ids, PLACE_MAPS);
+	ids->num = min_u32(prog.nr_map_ids, PLACE_IDS);
 	return err;
 }
 
-/* The map of that name, if it is of that kind. A descriptor; -ENOENT or -errno. */
-static int place_map(const struct place_ids *ids, const char *name, u32 type, u32 value_size,
-		     u32 *id)
+/* Returns a descriptor of the map of that name; -ENOENT or -errno. */
+static int place_map(const struct place_ids *ids, const char *name)
 {
 	for (u32 i = 0; i < ids->num; i++) {
 		struct bpf_map_info info = { 0 };
@@ -45,31 +45,45 @@ static int place_map(const struct place_ids *ids, const char *name, u32 type, u3
 			return fd;
 		if (fd < 0)
 			continue;
-		if (!bpf_obj_get_info_by_fd(fd, &info, &len) && !strcmp(info.name, name) &&
-		    info.type == type && info.value_size == value_size) {
-			*id = info.id;
+		if (!bpf_obj_get_info_by_fd(fd, &info, &len) && !strcmp(info.name, name))
 			return fd;
-		}
 		close(fd);
 	}
 	return -ENOENT;
 }
 
-static int place_map_memory(const struct place_ids *ids, const char *name, u32 bytes, u32 *id,
-			    void **out)
+void place_maps_close(struct place_maps *maps)
 {
-	const int fd = place_map(ids, name, BPF_MAP_TYPE_ARRAY, bytes, id);
-	void *memory;
-	int err;
+	const int fd[] = { maps->trace_fd, maps->engine_fd, maps->rings_fd, maps->page_fd };
 
-	if (fd < 0)
-		return fd;
+	for (u32 i = 0; i < ARRAY_SIZE(fd); i++)
+		if (fd[i] >= 0)
+			close(fd[i]);
+	*maps = (struct place_maps)PLACE_MAPS_NONE;
+}
+
+/* Returns 0; -ENOENT: the map is of another kind, as another version's; -errno. */
+static int place_check(int fd, u32 type, u32 value_size)
+{
+	struct bpf_map_info info = { 0 };
+	u32 len = sizeof(info);
+	int err = bpf_obj_get_info_by_fd(fd, &info, &len);
+
+	return err ? err : info.type == type && info.value_size == value_size ? 0 : -ENOENT;
+}
+
+static int place_map_memory(int fd, u32 bytes, void **out)
+{
+	int err = place_check(fd, BPF_MAP_TYPE_ARRAY, bytes);
+	void *memory;
+
+	if (err)
+		return err;
 	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	err = memory == MAP_FAILED ? -errno : 0;
-	close(fd);
-	if (!err)
-		*out = memory;
-	return err;
+	if (memory == MAP_FAILED)
+		return -errno;
+	*out = memory;
+	return 0;
 }
 
 static void place_forget(struct place *p)
@@ -83,27 +97,39 @@ static void place_forget(struct place *p)
 	*p = place_none;
 }
 
-int place_find(struct place *p, u32 prog_id)
+int place_use(struct place *p, const struct place_maps *maps)
 {
-	struct place_ids ids;
-	u32 id;
 	int err;
 
 	*p = place_none;
-	err = place_list(prog_id, &ids);
+	err = place_map_memory(maps->trace_fd, sizeof(*p->trace), (void **)&p->trace);
 	if (!err)
-		err = place_map_memory(&ids, XROCE_MAP_TRACE, sizeof(*p->trace), &p->page_id,
-				       (void **)&p->trace);
+		err = place_map_memory(maps->engine_fd, sizeof(*p->engine), (void **)&p->engine);
 	if (!err)
-		err = place_map_memory(&ids, XROCE_MAP_ENGINE, sizeof(*p->engine), &id,
-				       (void **)&p->engine);
+		err = place_check(maps->rings_fd, BPF_MAP_TYPE_ARRAY_OF_MAPS, sizeof(u32));
 	if (!err) {
-		p->rings_fd = place_map(&ids, XROCE_MAP_TRACER, BPF_MAP_TYPE_ARRAY_OF_MAPS,
-					sizeof(u32), &id);
-		err = p->rings_fd < 0 ? p->rings_fd : 0;
+		p->rings_fd = fcntl(maps->rings_fd, F_DUPFD_CLOEXEC, 0);
+		err = p->rings_fd < 0 ? -errno : 0;
 	}
 	if (err)
 		place_forget(p);
+	return err;
+}
+
+int place_find(struct place *p, u32 prog_id)
+{
+	struct place_maps maps = PLACE_MAPS_NONE;
+	struct place_ids ids;
+	int err = place_list(prog_id, &ids);
+
+	*p = place_none;
+	if (err)
+		return err;
+	maps.trace_fd = place_map(&ids, XROCE_MAP_TRACE);
+	maps.engine_fd = maps.trace_fd < 0 ? maps.trace_fd : place_map(&ids, XROCE_MAP_ENGINE);
+	maps.rings_fd = maps.engine_fd < 0 ? maps.engine_fd : place_map(&ids, XROCE_MAP_TRACER);
+	err = maps.rings_fd < 0 ? maps.rings_fd : place_use(p, &maps);
+	place_maps_close(&maps);
 	return err;
 }
 
@@ -253,11 +279,4 @@ u64 place_leave(struct place *p)
 int place_make_ring(u32 bytes)
 {
 	return bpf_map_create(BPF_MAP_TYPE_RINGBUF, "xroce_trace", 0, 0, bytes, NULL);
-}
-
-int place_open_page(const struct place *p)
-{
-	LIBBPF_OPTS(bpf_get_fd_by_id_opts, opts, .open_flags = BPF_F_RDONLY);
-
-	return bpf_map_get_fd_by_id_opts(p->page_id, &opts);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A place among those that look at one program of ours (xroce/trace.h): found by the program's
- * number, taken, leased, given back. `xroce capture` and `xroce trace` have it as root, and a
- * broker has it for a user's. It needs CAP_SYS_ADMIN.
+ * number or by its maps, taken, leased, given back. `xroce capture` and `xroce trace` have it as
+ * root, and a broker has it for a user's.
  *
  * The memory may be the traced process's own, which then writes into it what it likes: whatever is
  * read from it is a number, and bounds nothing.
@@ -17,11 +17,18 @@
 /* What users get through a broker; the rest is root's. */
 #define PLACE_USERS (XROCE_TRACERS / 2)
 
+/* The maps by which a program is traced: descriptors, -1: none. */
+struct place_maps {
+	int trace_fd, engine_fd, rings_fd;
+	int page_fd; /* of the first, to be read: for a tracer that is another user's */
+};
+
+#define PLACE_MAPS_NONE { -1, -1, -1, -1 }
+
 struct place {
 	struct xroce_trace *trace;   /* NULL: not found */
 	struct xroce_engine *engine; /* of the traced process: its hint */
 	int rings_fd;
-	u32 page_id;	/* of the map that trace is */
 	u32 number;	/* XROCE_TRACERS: none is taken */
 	u32 owner;	/* what it has in it while it is ours */
 	u64 lost_before;
@@ -29,8 +36,14 @@ struct place {
 
 extern const struct place place_none;
 
-/* Returns 0; -ENOENT: no program of ours, of this version, has the number; -EPERM; -errno. */
+/*
+ * Finds the maps by the number of the program, which takes CAP_SYS_ADMIN. Returns 0; -ENOENT: no
+ * program of ours, of this version, has the number; -EPERM; -errno.
+ */
 int place_find(struct place *p, u32 prog_id);
+/* Uses these maps, which stay the caller's and may be closed before the place is left. As above. */
+int place_use(struct place *p, const struct place_maps *maps);
+void place_maps_close(struct place_maps *maps);
 /*
  * A free one, or one whose tracer has been gone for as long as a lease; owner is of nobody else's.
  * Root takes the last ones first, users have the first PLACE_USERS. Returns 0 or -EBUSY.
@@ -53,7 +66,4 @@ u64 place_leave(struct place *p);
 
 /* A ring buffer of so many bytes, a power of two and whole pages. A descriptor or -errno. */
 int place_make_ring(u32 bytes);
-/* The page of places, to be read by lookups: a descriptor or -errno. */
-int place_open_page(const struct place *p);
-
 #endif

@@ -69,14 +69,15 @@ enum ask_what {
 	 * Maps of one of the clients that ASK_LIST tells of, for whoever looks into them: number is
 	 * ASK_MAPS_OF(which client, as of ASK_LIST; first map). The answer has its struct
 	 * ask_client and descriptors of its further maps (base/shown_maps.h), ASK_FDS at most, by
-	 * which they can be read, and not written; none: there are no more.
+	 * which they can be read, and not written; none: there are no more. -EPERM: the broker
+	 * could not open them so (user/broker/shown.h).
 	 */
 	ASK_MAPS,
 	/*
 	 * Packets and events of the number-th of those clients, as of ASK_LIST, from here on: trace
 	 * says of which. The answer has struct ask_traced and ASK_TRACE_FDS descriptors. -EALREADY:
 	 * this connection has them; -EBUSY: as many look at the client as can; -EINVAL: it asks for
-	 * nothing that there is; -EPERM: not with a broker that lacks CAP_SYS_ADMIN.
+	 * nothing that there is; -EPERM: as of ASK_MAPS.
 	 */
 	ASK_TRACE,
 	/*

@@ -35,6 +35,7 @@ struct client {
 	u32 memory_kib; /* of the kernel's, that is counted for its port and rings */
 	u32 number;	/* with a port: key in xroce_client; else CLIENT_NONE */
 	u32 tap[INSTANCE_TAPS]; /* its devices */
+	struct shown shown; /* for those that look at it */
 	int single_link_fd; /* of the XDP program on the second; -1: none */
 	u32 prog_id;
 	u32 rings;

@@ -15,7 +15,6 @@
 #include "first.h"
 #include "message.h"
 #include "pinned.h"
-#include "shown.h"
 
 #define DISOWN_BATCH 64
 
@@ -245,6 +244,8 @@ static void client_serve_port(struct client *c)
 			/* the rest is the client's: its end ends it */
 			c->single_link_fd = i.single_link_fd;
 			i.single_link_fd = -1;
+			c->shown = i.shown;
+			i.shown = shown_none;
 			instance_close(&i);
 		}
 	}
@@ -454,18 +455,17 @@ static void client_maps(struct client *c, u32 number)
 {
 	struct ask_answer answer = { .what = ASK_MAPS };
 	const struct client *other = client_nth(c, ASK_MAPS_NTH(number));
-	int fd[ASK_FDS], n = -ENOENT;
+	const int err = other ? other->shown.err : -ENOENT;
+	u32 first;
 
-	if (other)
-		n = shown_open(other->prog_id, ASK_MAPS_FIRST(number), fd);
-	if (n < 0) {
-		client_reply(c, ASK_MAPS, n);
+	if (err) {
+		client_reply(c, ASK_MAPS, err);
 		return;
 	}
+	first = min_u32(ASK_MAPS_FIRST(number), other->shown.num);
 	answer.client = client_describe(other);
-	answer.num_fds = (u32)n;
-	client_send(c, &answer, fd);
-	shown_close(fd, n);
+	answer.num_fds = min_u32(other->shown.num - first, ASK_FDS);
+	client_send(c, &answer, other->shown.fd + first);
 }
 
 /* Its user's own, as the maps; root's too, who can look without us. */
@@ -739,6 +739,7 @@ int client_make(struct broker *b, const struct visitor *v)
 				      .single_link_fd = -1,
 				      .unread_ns = NSEC_NEVER,
 				      .pin = PIN_NONE,
+				      .shown = shown_none,
 				      .qpns = NUMBERS_NONE,
 				      .bound = BINDINGS_NONE };
 		process_name((pid_t)v->pid, c->command, sizeof(c->command));
@@ -820,6 +821,7 @@ void client_dismiss(struct client *c)
 	if (c->unread_ns != NSEC_NEVER)
 		client_has_read(c);
 	client_trace_dismiss(c);
+	shown_close(&c->shown);
 	/* nobody finds it any more, though it may have its place */
 	if (c->number != CLIENT_NONE)
 		b->of[c->number] = NULL;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -75,11 +76,12 @@ static struct client_trace **client_trace_find(struct client *c, u32 prog_id)
 
 /* The place and the ring in it, and what the asker has of both. */
 static int client_trace_open(struct client_trace *t, const struct ask_trace *want,
-			     const struct client *c, int fd[ASK_TRACE_FDS])
+			     const struct client *c, const struct shown *shown,
+			     int fd[ASK_TRACE_FDS])
 {
 	/* of a broker's: no pid has the top bit */
 	const u32 owner = 1u << 31 | ++c->broker->trace_serial;
-	int err = place_find(&t->place, t->prog_id);
+	int err = shown->err ? shown->err : place_use(&t->place, &shown->place);
 
 	fd[ASK_TRACE_RING] = fd[ASK_TRACE_PAGE] = -1;
 	if (err)
@@ -91,9 +93,9 @@ static int client_trace_open(struct client_trace *t, const struct ask_trace *wan
 	fd[ASK_TRACE_RING] = place_make_ring(t->pieces * CLIENT_TRACE_PIECE);
 	if (fd[ASK_TRACE_RING] < 0)
 		return fd[ASK_TRACE_RING];
-	fd[ASK_TRACE_PAGE] = place_open_page(&t->place);
+	fd[ASK_TRACE_PAGE] = fcntl(shown->place.page_fd, F_DUPFD_CLOEXEC, 0);
 	if (fd[ASK_TRACE_PAGE] < 0)
-		return fd[ASK_TRACE_PAGE];
+		return -errno;
 	return place_begin(&t->place, want, fd[ASK_TRACE_RING], ASK_LEASE);
 }
 
@@ -118,7 +120,7 @@ int client_trace_begin(struct client *c, struct client *other, const struct ask_
 		*t = (struct client_trace){ .next = c->traces, .of = other,
 					    .prog_id = other->prog_id, .pieces = pieces,
 					    .place = place_none };
-		err = client_trace_open(t, want, c, fd);
+		err = client_trace_open(t, want, c, &other->shown, fd);
 	}
 	if (!t || err) {
 		for (u32 i = 0; t && i < ASK_TRACE_FDS; i++)

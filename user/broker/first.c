@@ -46,7 +46,13 @@ static int first_enter(struct client *c, u32 tap)
 	const u32 taps[INSTANCE_TAPS] = { tap };
 	int err = bpf_obj_get_info_by_fd(c->broker->first_prog_fd, &info, &len);
 
-	return err ? err : client_enter(c, c->broker->first_prog_fd, info.id, taps);
+	if (!err)
+		err = shown_open_program(&c->shown, info.id);
+	if (!err)
+		err = client_enter(c, c->broker->first_prog_fd, info.id, taps);
+	if (err)
+		shown_close(&c->shown);
+	return err;
 }
 
 int first_join(struct client *c, bool native, struct ask_port *port, int fd[ASK_JOIN_FDS])

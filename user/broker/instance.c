@@ -11,7 +11,8 @@
 #include "xroce.skel.h"
 
 static const struct instance instance_none = {
-	.wake_fd = -1, .tap_fd = -1, .single_fd = -1, .single_link_fd = -1
+	.wake_fd = -1, .tap_fd = -1, .single_fd = -1, .single_link_fd = -1,
+	.shown = { .place = PLACE_MAPS_NONE }
 };
 
 int instance_prog_fd(const struct instance *i)
@@ -106,6 +107,10 @@ int instance_make(struct instance *i, const struct instance_plan *plan, const ch
 	*step = "load a client's program";
 	err = instance_load(i, plan);
 	if (!err) {
+		*step = "open a client's maps for observers";
+		err = shown_open(&i->shown, i->bpf->obj);
+	}
+	if (!err) {
 		*step = "make a client's ring buffer";
 		err = instance_make_wake(i);
 	}
@@ -158,6 +163,7 @@ void instance_close(struct instance *i)
 	for (u32 n = 0; n < ARRAY_SIZE(fd); n++)
 		if (fd[n] >= 0)
 			close(fd[n]);
+	shown_close(&i->shown);
 	xroce_bpf__destroy(i->bpf);
 	*i = instance_none;
 }

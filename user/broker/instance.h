@@ -9,6 +9,7 @@
 #include <xroce/trace.h>
 
 #include "../base/ask.h"
+#include "shown.h"
 
 #define INSTANCE_TAPS 2
 #define INSTANCE_KIB  10240u /* of the kernel's memory, at most */
@@ -21,6 +22,7 @@ struct instance {
 	int tap_fd, single_fd;
 	u32 tap, single;       /* these devices */
 	int single_link_fd;    /* of the XDP program on the second */
+	struct shown shown;
 	u32 prog_id;
 	u32 ring_bytes;
 };

@@ -1,67 +1,150 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "../attach/pin.h"
 #include "../base/shown_maps.h"
 #include "shown.h"
 
 #define SHOWN_IDS 1024 /* maps of a program; more are not looked at */
 
-/* Of the program's maps; returns how many, or -errno. */
-static int shown_ids(u32 prog_id, u32 ids[SHOWN_IDS])
-{
-	struct bpf_prog_info prog = { .nr_map_ids = SHOWN_IDS, .map_ids = (uintptr_t)ids };
-	u32 len = sizeof(prog);
-	int fd = bpf_prog_get_fd_by_id(prog_id), err;
+const struct shown shown_none = { .place = PLACE_MAPS_NONE };
 
-	if (fd < 0)
+/* ---- descriptors to read ---- */
+
+/*
+ * By a name in the BPF file system, which takes the right to write to its root. The name is the
+ * broker's user's alone, and is removed at once.
+ */
+static int shown_reopen_by_name(int map_fd, u32 id)
+{
+	LIBBPF_OPTS(bpf_obj_get_opts, opts, .file_flags = BPF_F_RDONLY);
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), PIN_MOUNT "/xroce-shown-%u", id);
+	fd = bpf_obj_pin(map_fd, path);
+	if (fd)
 		return fd;
-	err = bpf_obj_get_info_by_fd(fd, &prog, &len);
-	close(fd);
-	return err ? err : (int)(prog.nr_map_ids < SHOWN_IDS ? prog.nr_map_ids : SHOWN_IDS);
+	fd = bpf_obj_get_opts(path, &opts);
+	unlink(path);
+	return fd;
 }
 
-/* -ENOENT: it is none of those that are shown. */
-static int shown_open_one(u32 id)
+/* Returns a descriptor of the same map that cannot be written by, or -errno. */
+static int shown_reopen(int map_fd, u32 id)
 {
 	LIBBPF_OPTS(bpf_get_fd_by_id_opts, opts, .open_flags = BPF_F_RDONLY);
-	struct bpf_map_info map = { 0 };
-	u32 len = sizeof(map);
 	const int fd = bpf_map_get_fd_by_id_opts(id, &opts);
 
-	if (fd < 0)
-		return fd;
-	if (!bpf_obj_get_info_by_fd(fd, &map, &len) && shown_map_is(map.name))
-		return fd;
-	close(fd);
-	return -ENOENT;
+	/* without CAP_SYS_ADMIN */
+	return fd == -EPERM ? shown_reopen_by_name(map_fd, id) : fd;
 }
 
-int shown_open(u32 prog_id, u32 first, int fd[ASK_FDS])
+/* Returns 0 or -errno. */
+static int shown_copy(int fd, int *to)
 {
-	u32 ids[SHOWN_IDS], skipped = 0;
-	const int all = shown_ids(prog_id, ids);
-	int n = 0, one;
+	*to = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	return *to < 0 ? -errno : 0;
+}
 
-	for (int i = 0; i < all && n < ASK_FDS; i++) {
-		one = shown_open_one(ids[i]);
-		if (one == -EMFILE || one == -ENFILE || one == -ENOMEM) {
-			shown_close(fd, n);
-			return one;
-		}
-		if (one < 0)
-			continue;
-		if (skipped++ < first)
-			close(one);
-		else
-			fd[n++] = one;
+/* What cannot be opened for reading is noted: clients do without observers. */
+static int shown_note(struct shown *s, int fd)
+{
+	if (fd < 0 && !s->err)
+		s->err = fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM ? fd : -EPERM;
+	return fd;
+}
+
+/* ---- a map ---- */
+
+static int shown_add_engine(struct shown *s, int fd)
+{
+	s->engine = mmap(NULL, sizeof(*s->engine), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (s->engine == MAP_FAILED) {
+		s->engine = NULL;
+		return -errno;
 	}
-	return all < 0 ? all : n;
+	return shown_copy(fd, &s->place.engine_fd);
 }
 
-void shown_close(const int *fd, int n)
+static int shown_add_page(struct shown *s, int fd, u32 id)
 {
-	for (int i = 0; i < n; i++)
-		close(fd[i]);
+	s->place.page_fd = shown_note(s, shown_reopen(fd, id));
+	return shown_copy(fd, &s->place.trace_fd);
+}
+
+/* The descriptor stays the caller's. Returns 0 or -errno. */
+static int shown_add(struct shown *s, int fd)
+{
+	struct bpf_map_info map = { 0 };
+	u32 len = sizeof(map);
+	int err = bpf_obj_get_info_by_fd(fd, &map, &len), one;
+
+	if (!err && shown_map_is(map.name) && s->num < SHOWN_MAPS) {
+		one = shown_note(s, shown_reopen(fd, map.id));
+		if (one >= 0)
+			s->fd[s->num++] = one;
+	}
+	if (!err && !strcmp(map.name, XROCE_MAP_ENGINE) && !s->engine)
+		err = shown_add_engine(s, fd);
+	else if (!err && !strcmp(map.name, XROCE_MAP_TRACE) && s->place.trace_fd < 0)
+		err = shown_add_page(s, fd, map.id);
+	else if (!err && !strcmp(map.name, XROCE_MAP_TRACER) && s->place.rings_fd < 0)
+		err = shown_copy(fd, &s->place.rings_fd);
+	return err;
+}
+
+/* ---- all of them ---- */
+
+int shown_open(struct shown *s, const struct bpf_object *object)
+{
+	const struct bpf_map *map;
+	int err = 0;
+
+	*s = shown_none;
+	bpf_object__for_each_map(map, object) {
+		if (!err && bpf_map__fd(map) >= 0)
+			err = shown_add(s, bpf_map__fd(map));
+	}
+	if (err)
+		shown_close(s);
+	return err;
+}
+
+int shown_open_program(struct shown *s, u32 prog_id)
+{
+	u32 ids[SHOWN_IDS], len = sizeof(struct bpf_prog_info);
+	struct bpf_prog_info prog = { .nr_map_ids = SHOWN_IDS, .map_ids = (uintptr_t)ids };
+	int fd = bpf_prog_get_fd_by_id(prog_id), err;
+
+	*s = shown_none;
+	if (shown_note(s, fd) < 0)
+		return 0;
+	err = bpf_obj_get_info_by_fd(fd, &prog, &len);
+	close(fd);
+	for (u32 i = 0; !err && i < prog.nr_map_ids && i < SHOWN_IDS; i++) {
+		fd = bpf_map_get_fd_by_id(ids[i]);
+		if (fd < 0)
+			continue;
+		err = shown_add(s, fd);
+		close(fd);
+	}
+	if (err)
+		shown_close(s);
+	return err;
+}
+
+void shown_close(struct shown *s)
+{
+	for (u32 i = 0; i < s->num; i++)
+		close(s->fd[i]);
+	if (s->engine)
+		munmap(s->engine, sizeof(*s->engine));
+	place_maps_close(&s->place);
+	*s = shown_none;
 }
