@@ -57,6 +57,8 @@ boot() {
 	nspawn=$!
 	netns_children+=("$nspawn")
 	wait_until 60 booted || { fail "systemd does not start"; show nspawn; }
+	# on a machine systemd mounts it, and not in a container
+	inside mount -t bpf -o mode=0700 bpf /sys/fs/bpf && ctl restart xroce@$IF_A
 }
 booted() {
 	is_gone_or_zombie "$nspawn" && return 1
@@ -96,6 +98,27 @@ pingpong() {
 	[ $rc -eq 0 ] || { fail "the client ended with $rc"; show client; stop "$server"; show server; return 1; }
 	finish "$server" 10 || { fail "the server ended with $?"; show server; }
 	need_line client '^2457600 bytes in '
+}
+
+# A user looks at a process of its own: every command that root has for that.
+looked() {
+	local server name rc
+	start server a nsenter -t "$init" --mount --pid "${NOBODY[@]}" /own/bin/xroce run --dev $IF_A \
+		--share always -- ibv_rc_pingpong -d $DEV_A -g "$gid_a" -n 1
+	server=$child
+	wait_until 20 listens_or_gone a 18515 "$server"
+	for name in "qp" "cq" "mr" "stat" "explain" "trace -d 1" "capture -d 1 -w /dev/null"; do
+		# shellcheck disable=SC2086
+		inside timeout 30 "${NOBODY[@]}" /own/bin/xroce $name >"$WORK/looked.out" 2>&1
+		rc=$?
+		need_equal "status of $name" "$rc" 0
+		need_no_line looked 'only root|not permitted'
+		case $name in qp | cq | mr | stat) need_line looked ibv_rc_pingpong ;; esac
+	done
+	start client a nsenter -t "$init" --mount --pid "${NOBODY[@]}" /own/bin/xroce run --dev $IF_A \
+		--share always -- ibv_rc_pingpong -d $DEV_A -g "$gid_a" -n 1 $IP4_A
+	finish "$child" 30 || fail "the client ended with $?"
+	finish "$server" 10 || fail "the server ended with $?"
 }
 
 restarted() {
@@ -142,6 +165,7 @@ gids_for v4 || { cat "$WORK/case.notes"; exit 1; }
 boot || { echo "skip unit systemd does not run in a container here: $(tail -1 "$WORK/nspawn.out")"; exit 0; }
 run_long_case serves serves
 run_long_case programs pingpong
+run_long_case looked looked
 run_long_case restarted restarted
 run_long_case stopped stopped
 run_long_case files files
