@@ -20,8 +20,8 @@
  *				that is done to, and the error of xroce_engine
  *	raw N HEX		a message of N bytes that begins with these
  *	rights N		a claim that brings N descriptors
- *	unread N		a port, then N rings, of which none is asked for later than the first
- *				answer is read: how many of each came, and the last error
+ *	unread N		a port and N rings, all asked for before the first answer is
+ *				read: how many of each came, and the last error
  *	hoard N			N connections of user 65534 that ask for a port and do not read: how
  *				many are answered before this user's next port; what another process
  *				of root may pass meanwhile; of how many the port came once they read
