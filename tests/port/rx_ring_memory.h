@@ -39,7 +39,7 @@ static inline void rx_ring_memory_make(struct rx_ring_memory *m, u32 bytes, unsi
 
 static inline void rx_ring_memory_free(struct rx_ring_memory *m)
 {
-	kernel_memory_free(m->data, m->bytes, -1);
+	kernel_memory_free(m->data, m->bytes);
 	munmap((void *)(uintptr_t)m->reader.data, 2ul * m->bytes);
 }
 

@@ -374,7 +374,7 @@ void *kernel_memory_make(u64 bytes, int *fd)
 	sched_fail("no memory for a UMEM is left");
 }
 
-void kernel_memory_free(void *area, u64 bytes, int fd)
+void kernel_memory_free(void *area, u64 bytes)
 {
 	for (u32 i = 0; i < ARRAY_SIZE(memories); i++)
 		if (memories[i].at == area)

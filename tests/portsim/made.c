@@ -53,7 +53,6 @@ static int make_shared(struct attachment *m, struct shard_io *s)
 {
 	const int fd = shared_ring_make(nic_of(m), options.ring_bytes);
 
-	s->umem.fd = -1;
 	s->tx = shared_tx_open(nic_of(m));
 	return xsk_open_ring(&s->xsks, fd, options.ring_bytes, m->maps.sock);
 }

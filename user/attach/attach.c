@@ -29,6 +29,20 @@
 #include "spawn.h"
 #include "xroce.skel.h"
 
+/* The descriptors of a port alone, beside its sockets' and rings'. */
+#define KEPT_FDS(m)                                                                            \
+	&(m)->prog_fd, &(m)->xsk_fd, &(m)->engine_fd, &(m)->maps.qp_fd, &(m)->maps.gid_fd,     \
+		&(m)->maps.group_fd, &(m)->maps.flow_fd, &(m)->maps.flows_fd,                  \
+		&(m)->maps.flow_count_fd, &(m)->maps.copies_fd, &(m)->maps.copying_fd,         \
+		&(m)->maps.channel_fd, &(m)->maps.drop_fd, &(m)->maps.tell_fd
+
+static void close_fd(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
 static int attach_take_at_once(const struct netdev *dev)
 {
 	struct hold hold;
@@ -212,6 +226,41 @@ static int open_sockets(const struct netdev *dev, struct attachment *m)
 	return err;
 }
 
+/*
+ * Of the descriptors that the loader has made, those that are used later become m's own, and the
+ * others are closed: of the maps that are memory the mappings hold them. Returns 0 or -errno.
+ */
+static int keep_descriptors(const struct netdev *dev, struct attachment *m)
+{
+	int *const kept[] = { KEPT_FDS(m) };
+	int fd[ARRAY_SIZE(kept)], err = 0;
+	u32 n;
+
+	m->prog_fd = hook_prog_fd(m);
+	m->xsk_fd = bpf_map__fd(m->bpf->maps.xroce_xsk);
+	/* mapped, and kept to be seen: it says whose the program is (foreign_owner()) */
+	m->engine_fd = bpf_map__fd(m->bpf->maps.xroce_engine);
+	for (n = 0; n < ARRAY_SIZE(kept); n++) {
+		/* of a kernel without it: -1, or libbpf's -errno */
+		fd[n] = *kept[n] < 0 ? -1 : fcntl(*kept[n], F_DUPFD_CLOEXEC, 0);
+		if (fd[n] < 0 && *kept[n] >= 0) {
+			err = -errno;
+			break;
+		}
+	}
+	if (err) {
+		while (n)
+			close_fd(&fd[--n]);
+		m->prog_fd = m->xsk_fd = m->engine_fd = -1;
+		return attach_failed(dev, "copy a descriptor", err);
+	}
+	for (n = 0; n < ARRAY_SIZE(kept); n++)
+		*kept[n] = fd[n];
+	xroce_bpf__destroy(m->bpf);
+	m->bpf = NULL;
+	return 0;
+}
+
 /* What is asked for by a variable is no reason to fail. */
 static void attach_pin(const struct netdev *dev, struct attachment *m)
 {
@@ -249,16 +298,17 @@ static int attach_alone(const struct netdev *dev, struct attachment *m, struct h
 		err = make_rings(dev, m);
 	if (!err)
 		attach_pin(dev, m);
-	return err;
+	return err ? err : keep_descriptors(dev, m);
 }
 
 static void attach_init(const struct netdev *dev, struct attachment *m)
 {
 	*m = (struct attachment){ .ifindex = dev->ifindex, .holder_fd = -1, .link_fd = -1,
+				  .prog_fd = -1, .xsk_fd = -1, .engine_fd = -1,
 				  .info = { .pkeys = options_pkeys() },
 				  .maps = { .drop_fd = -1, .tell_fd = -1 } };
 	for (u32 i = 0; i < XROCE_MAX_SHARD; i++)
-		m->io[i].ring_fd = m->io[i].umem.fd = -1;
+		m->io[i].ring_fd = -1;
 	for (u32 i = 0; i < ASK_FDS; i++)
 		m->fd[i] = -1;
 	ask_init(&m->asker);
@@ -324,13 +374,6 @@ int attach_make(const struct netdev *dev, struct attachment *m)
 	if (err)
 		attach_unmake(m);
 	return err;
-}
-
-static void close_fd(int *fd)
-{
-	if (*fd >= 0)
-		close(*fd);
-	*fd = -1;
 }
 
 static void attach_unmap(void *p, size_t bytes)
@@ -498,6 +541,14 @@ void attach_close_local(struct attachment *m, u32 i)
 	s->local_tx = NULL;
 }
 
+static void close_kept(struct attachment *m)
+{
+	int *const kept[] = { KEPT_FDS(m) };
+
+	for (u32 i = 0; i < ARRAY_SIZE(kept); i++)
+		close_fd(kept[i]);
+}
+
 static void close_everything(struct attachment *m)
 {
 	attach_detach(m);
@@ -515,6 +566,8 @@ static void close_everything(struct attachment *m)
 	first_close(m);
 	if (m->bpf)
 		xroce_bpf__destroy(m->bpf);
+	else if (m->prog_fd >= 0)
+		close_kept(m);
 	m->bpf = NULL;
 	for (u32 i = 0; i < ASK_FDS; i++)
 		close_fd(&m->fd[i]);
@@ -550,6 +603,6 @@ void attach_abandon(struct attachment *m)
 	pins_abandon(&m->pins);
 	hook_abandon(m);
 	ask_abandon(&m->asker);
-	m->maps.drop_fd = m->maps.tell_fd = -1;
 	close_everything(m);
+	m->maps.drop_fd = m->maps.tell_fd = -1;
 }

@@ -24,7 +24,9 @@ struct attachment {
 	_Atomic int link_fd; /* what holds the program to the interface */
 	/* beside other programs (dispatcher.h), else alone; relaxed: hook_is_in_dispatcher() */
 	_Atomic bool in_dispatcher;
-	struct xroce_bpf *bpf;
+	struct xroce_bpf *bpf;	/* NULL once the port is made */
+	/* our program, its xroce_xsk and xroce_engine; -1: in bpf, or there is none */
+	int prog_fd, xsk_fd, engine_fd;
 	struct xdp_maps maps;
 	struct shard_io io[XROCE_MAX_SHARD]; /* info.shards of them */
 	/* the broker, if it is asked: info.shared, or when others have come (first.joined) */

@@ -10,8 +10,8 @@
 #include "../base/kernel.h"
 #include "../base/options.h"
 #include "attach.h"
+#include "hook.h"
 #include "spawn.h"
-#include "xroce.skel.h"
 
 /* From a connection to its first question. */
 #define KNOCK_NS (20 * NSEC_PER_MSEC)
@@ -25,11 +25,6 @@ static void first_close_fd(int *fd)
 	*fd = -1;
 }
 
-static int first_prog_fd(const struct attachment *m)
-{
-	return bpf_program__fd(m->bpf->progs.xroce_xdp);
-}
-
 static int first_link_fd(const struct attachment *m)
 {
 	return atomic_load_explicit(&((struct attachment *)m)->link_fd, memory_order_relaxed);
@@ -40,7 +35,7 @@ static int first_link_fd(const struct attachment *m)
 void first_init(struct attachment *m)
 {
 	m->first = (struct first){ .door.fd = -1, .tap_fd = -1, .clients_fd = -1, .mux_fd = -1,
-				   .hairpin_fd = -1, .alone_fd = -1, .umem.fd = -1 };
+				   .hairpin_fd = -1, .alone_fd = -1 };
 }
 
 /* First of all: whoever finds no socket is to know why. */
@@ -135,7 +130,7 @@ static int first_spawn(const struct netdev *dev, struct attachment *m, int visit
 			 (const int[]){ [INHERIT_DOOR] = m->first.door.fd,
 					[INHERIT_HOLDER] = m->holder_fd,
 					[INHERIT_LINK] = first_link_fd(m),
-					[INHERIT_PROGRAM] = first_prog_fd(m),
+					[INHERIT_PROGRAM] = hook_prog_fd(m),
 					[INHERIT_FIRST] = pair[1],
 					[INHERIT_VISITOR] = visitor_fd,
 					[INHERIT_HAIRPIN] = m->first.hairpin_fd },
@@ -181,7 +176,7 @@ static int first_open_local(struct attachment *m)
 		return err;
 	err = xsk_open(&f->local, &f->umem, ifr.ifr_name, 0, 1, 1, false, stats);
 	if (!err) {
-		err = bpf_map_update_elem(bpf_map__fd(m->bpf->maps.xroce_xsk), &slot,
+		err = bpf_map_update_elem(m->xsk_fd, &slot,
 					  &f->local.xsk->fd, BPF_ANY);
 		if (err)
 			xsk_close(&f->local);
@@ -229,7 +224,7 @@ int first_tell_numbers(struct attachment *m)
 int first_change_program(struct attachment *m)
 {
 	LIBBPF_OPTS(bpf_link_update_opts, replace, .flags = BPF_F_REPLACE,
-		    .old_prog_fd = (u32)first_prog_fd(m));
+		    .old_prog_fd = (u32)hook_prog_fd(m));
 
 	return bpf_link_update(first_link_fd(m), m->first.mux_fd, &replace);
 }
@@ -244,7 +239,7 @@ int first_open(struct attachment *m)
 void first_put_program_back(struct attachment *m)
 {
 	/* whatever is there: ours already, if it has not come to that */
-	bpf_link_update(first_link_fd(m), first_prog_fd(m), NULL);
+	bpf_link_update(first_link_fd(m), hook_prog_fd(m), NULL);
 }
 
 void first_put_back(struct attachment *m)

@@ -27,9 +27,9 @@ static int hook_open(struct attachment *m)
 	return m->bpf ? 0 : -errno;
 }
 
-static int hook_prog_fd(const struct attachment *m)
+int hook_prog_fd(const struct attachment *m)
 {
-	return bpf_program__fd(m->bpf->progs.xroce_xdp);
+	return m->bpf ? bpf_program__fd(m->bpf->progs.xroce_xdp) : m->prog_fd;
 }
 
 static void hook_complain_busy(const struct netdev *dev)

@@ -20,6 +20,9 @@ int hook_attach(const struct netdev *dev, struct attachment *m);
  */
 int hook_attach_link(const struct netdev *dev, int prog_fd, bool *native);
 
+/* Our program, a descriptor of m's. */
+int hook_prog_fd(const struct attachment *m);
+
 /* The program sees no more packets; it stays loaded. */
 void hook_detach(struct attachment *m);
 

@@ -291,12 +291,10 @@ void *kernel_memory_make(u64 bytes, int *fd)
 	return area == MAP_FAILED ? NULL : area;
 }
 
-void kernel_memory_free(void *area, u64 bytes, int fd)
+void kernel_memory_free(void *area, u64 bytes)
 {
 	if (area)
 		munmap(area, bytes);
-	if (fd >= 0)
-		close(fd);
 }
 
 void kernel_random(void *to, size_t bytes)

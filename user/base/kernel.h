@@ -102,7 +102,7 @@ void kernel_xsk_tune(int fd);
 /* ---- the rest ---- */
 /* Shared memory of that size, all of it there; NULL with errno set. *fd: it, close-on-exec. */
 void *kernel_memory_make(u64 bytes, int *fd);
-void kernel_memory_free(void *area, u64 bytes, int fd);
+void kernel_memory_free(void *area, u64 bytes);
 void kernel_random(void *to, size_t bytes);
 /* Of the calling thread. */
 u32 kernel_thread_id(void);

@@ -190,14 +190,33 @@ static int redirect_load(struct tx_redirect *r, u32 ifindex, const char **why)
 	return fill_devmaps(r, ifindex);
 }
 
+static const struct tx_redirect tx_redirect_none = {
+	.tap_fd = -1, .link_fd = -1, .program_fd = -1
+};
+
+/* The program has all else: of what the loader made its descriptor stays open alone. */
+static int redirect_keep_program(struct tx_redirect *r, const char **why)
+{
+	r->program_fd =
+		fcntl(bpf_program__fd(r->bpf->progs.xroce_transmit), F_DUPFD_CLOEXEC, 0);
+	*why = "copying a descriptor";
+	if (r->program_fd < 0)
+		return -errno;
+	xroce_tx_bpf__destroy(r->bpf);
+	r->bpf = NULL;
+	return 0;
+}
+
 int tx_redirect_open(struct tx_redirect *r, u32 ifindex, const char **why)
 {
 	int err;
 
-	*r = (struct tx_redirect){ .tap_fd = -1, .link_fd = -1 };
+	*r = tx_redirect_none;
 	err = redirect_load(r, ifindex, why);
 	if (!err)
 		err = open_tap_elsewhere(r, why);
+	if (!err)
+		err = redirect_keep_program(r, why);
 	if (err)
 		tx_redirect_close(r);
 	return err;
@@ -213,8 +232,10 @@ void tx_redirect_close(struct tx_redirect *r)
 		munmap(r->ring, sizeof(*r->ring));
 	if (r->frame)
 		munmap(r->frame, XROCE_TX_FRAMES * sizeof(*r->frame));
+	if (r->program_fd >= 0)
+		close(r->program_fd);
 	xroce_tx_bpf__destroy(r->bpf);
-	*r = (struct tx_redirect){ .tap_fd = -1, .link_fd = -1 };
+	*r = tx_redirect_none;
 }
 
 /* ---- sending ---- */
@@ -296,8 +317,7 @@ u32 tx_redirect_live(struct tx_redirect *r, u32 n, u32 *lost)
 		LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = zeroes, .data_size_in = longest,
 			    .repeat = (int)(n - next), .flags = BPF_F_TEST_XDP_LIVE_FRAMES,
 			    .batch_size = LIVE_BATCH);
-		const int fd = bpf_program__fd(r->bpf->progs.xroce_transmit);
-		const int err = bpf_prog_test_run_opts(fd, &opts);
+		const int err = bpf_prog_test_run_opts(r->program_fd, &opts);
 		const u32 now =
 			atomic_load_explicit(shared_word(&r->ring->next), memory_order_relaxed);
 

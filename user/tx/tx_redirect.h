@@ -20,8 +20,8 @@
 struct xroce_tx_bpf;
 
 struct tx_redirect {
-	struct xroce_tx_bpf *bpf;
-	int tap_fd, link_fd;
+	struct xroce_tx_bpf *bpf; /* while it is opened */
+	int tap_fd, link_fd, program_fd;
 	/*
 	 * bytes in one write of several frames; the owner sets it: by the link MTU, and no more
 	 * than TX_TAP_BYTES

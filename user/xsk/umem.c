@@ -31,10 +31,9 @@ static int allocate_lists(struct umem *u)
 
 int umem_create(struct umem *u, u32 rx_frames, u32 tx_slots)
 {
-	int err;
+	int err, fd;
 
 	*u = (struct umem){
-		.fd = -1,
 		.rx_frames = rx_frames,
 		.tx_slots = tx_slots,
 		.bytes = (u64)rx_frames * UMEM_CHUNK + (u64)tx_slots * UMEM_TX_SLOT_BYTES,
@@ -43,11 +42,13 @@ int umem_create(struct umem *u, u32 rx_frames, u32 tx_slots)
 	if (err)
 		goto fail;
 
-	u->area = kernel_memory_make(u->bytes, &u->fd);
-	if (!u->area) {
-		err = -errno;
+	u->area = kernel_memory_make(u->bytes, &fd);
+	err = u->area ? 0 : -errno;
+	/* the mapping holds it */
+	if (fd >= 0)
+		kernel_close(fd);
+	if (err)
 		goto fail;
-	}
 	return 0;
 
 fail:
@@ -57,13 +58,13 @@ fail:
 
 void umem_destroy(struct umem *u)
 {
-	kernel_memory_free(u->area, u->bytes, u->fd);
+	kernel_memory_free(u->area, u->bytes);
 	free(u->rx_owner);
 	free(u->tx_owner);
 	free(u->tx_pending);
 	free(u->rx_free);
 	free(u->tx_free);
-	*u = (struct umem){ .fd = -1 };
+	*u = (struct umem){ 0 };
 }
 
 u64 umem_rx_take(struct umem *u)

@@ -33,10 +33,8 @@
 _Static_assert(PACKET_FRAME_MAX <= UMEM_TX_SLOT_BYTES, "a slot holds any frame in one piece");
 
 struct umem {
-	/* a shared mapping of fd: fork() leaves it alone and another process can be given it */
-	u8 *area;
+	u8 *area; /* a shared mapping: fork() leaves it alone */
 	u64 bytes;
-	int fd;
 	u32 rx_frames;	 /* chunks 0 .. rx_frames - 1 */
 	u32 tx_slots;	 /* the chunks behind them, two each */
 	u8 *rx_owner;	 /* enum umem_owner of each receive frame */
