@@ -208,6 +208,7 @@ __attribute__((noinline)) int flow_redirect(struct xdp_md *ctx, __u32 qpn, __u32
 {
 	const __u32 queue = ctx->rx_queue_index;
 	struct xroce_qp *qp = bpf_map_lookup_elem(&xroce_qp, &qpn);
+	struct xroce_vector *vector;
 	struct packet p;
 
 	/* a frame of a flow that has just gone is nobody's */
@@ -231,8 +232,9 @@ __attribute__((noinline)) int flow_redirect(struct xdp_md *ctx, __u32 qpn, __u32
 		return count_qp_drop(qp, XROCE_DROP_no_socket);
 	count_received(qp, &p);
 	if (!(p.rx_flags & XROCE_RX_UNANNOUNCED) || !wake_count_unannounced(queue)) {
-		wake_cq(qp, qp->recv_cq, qpn, false);
-		wake_engine(bpf_map_lookup_elem(&xroce_vector, &queue), qpn);
+		vector = bpf_map_lookup_elem(&xroce_vector, &queue);
+		wake_cq(qp, qp->recv_cq, qpn, false, vector);
+		wake_engine(vector, qpn);
 	}
 	return XDP_REDIRECT;
 }

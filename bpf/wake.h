@@ -33,28 +33,36 @@
 #define NO_CQ	   (~0u)
 #define NO_SLOT	   (~0u)
 
-/* The ring whose slot *channel has now; NULL: none, and none is what no slot has. */
-static __always_inline void *wake_ring(const __u32 *channel, __u32 none)
+/*
+ * The ring whose slot *channel has now, or the one of the vector where that is
+ * XROCE_CHANNEL_SERVICE. NULL: there is none; none is a value that no slot has.
+ */
+static __always_inline void *wake_ring(const __u32 *channel, __u32 none,
+				       const struct xroce_vector *vector)
 {
-	const __u32 slot = READ_ONCE(*channel);
+	__u32 slot = READ_ONCE(*channel);
 
-	return slot == none ? NULL : bpf_map_lookup_elem(&xroce_channel, &slot);
+	if (slot == none)
+		return NULL;
+	if (slot == XROCE_CHANNEL_SERVICE && vector)
+		slot = READ_ONCE(vector->ring);
+	return bpf_map_lookup_elem(&xroce_channel, &slot);
 }
 
 /*
  * Takes *word and writes the record. Returns true if this packet did so. The exchange pairs with
  * wake_set_word() in user/wake/wake.c and service_set_asleep() in user/shard/attendance.c.
  */
-static __always_inline bool wake_once(__u32 *word, const __u32 *channel, __u32 none, __u32 cq,
-				      __u32 qpn)
+static __always_inline bool wake_once(__u32 *word, const __u32 *channel, __u32 none,
+				      const struct xroce_vector *vector, __u32 cq, __u32 qpn)
 {
 	struct xroce_wakeup record = { .cq = cq, .qpn = qpn };
-	void *before = wake_ring(channel, none), *ring;
+	void *before = wake_ring(channel, none, vector), *ring;
 
 	if (!before || !__sync_lock_test_and_set(word, 0))
 		return false;
 	/* behind the exchange: the word may be that of the next CQ with this index by now */
-	ring = wake_ring(channel, none);
+	ring = wake_ring(channel, none, vector);
 	/* A full ring has unread records: its reader is awake already, or about to be. */
 	if (ring)
 		bpf_ringbuf_output(ring, &record, sizeof(record), BPF_RB_FORCE_WAKEUP);
@@ -62,12 +70,12 @@ static __always_inline bool wake_once(__u32 *word, const __u32 *channel, __u32 n
 }
 
 /*
- * The packet completes work on CQ key: wake its channel if it is armed for that. urgent: the
- * completion is of a solicited message, or an error, and so fires a solicited-only arm as well
- * (ibv_req_notify_cq(3)).
+ * The packet, which came by the vector's queue, completes work on CQ key: wake its channel if it is
+ * armed for that. urgent: the completion is of a solicited message, or an error, and so fires a
+ * solicited-only arm as well (ibv_req_notify_cq(3)).
  */
 static __attribute__((noinline)) void wake_cq(struct xroce_qp *qp, __u32 key, __u32 qpn,
-					      bool urgent)
+					      bool urgent, const struct xroce_vector *vector)
 {
 	struct xroce_cq *cq = bpf_map_lookup_elem(&xroce_cq, &key);
 	struct xroce_rx_stats *rx;
@@ -79,7 +87,7 @@ static __attribute__((noinline)) void wake_cq(struct xroce_qp *qp, __u32 key, __
 	if (armed != XROCE_CQ_ARMED_ANY && !(armed == XROCE_CQ_ARMED_SOLICITED && urgent))
 		return;
 	/* the channel is what wake_add() and wake_hide() store last (user/wake/wake.c) */
-	if (!wake_once(&cq->armed, &cq->channel, NO_CHANNEL, key, qpn))
+	if (!wake_once(&cq->armed, &cq->channel, NO_CHANNEL, vector, key, qpn))
 		return;
 	__sync_fetch_and_add(&cq->wakeups, 1);
 	__sync_fetch_and_add(&qp->wakeups, 1);
@@ -99,7 +107,7 @@ static __always_inline void wake_engine(struct xroce_vector *vector, __u32 qpn)
 
 	if (!vector || !READ_ONCE(vector->asleep))
 		return;
-	if (!wake_once(&vector->asleep, &vector->ring, NO_SLOT, NO_CQ, qpn))
+	if (!wake_once(&vector->asleep, &vector->ring, NO_SLOT, NULL, NO_CQ, qpn))
 		return;
 	__sync_fetch_and_add(&vector->wakeups, 1);
 	rx = count_rx_stats();
@@ -243,11 +251,11 @@ static __attribute__((noinline)) void wake_sleepers(struct xdp_md *ctx, struct x
 		ends = wake_is_armed(recv_cq) || wake_is_armed(send_cq) ? wake_ends_of_all(ctx, p) :
 									  0;
 	}
-	if (ends & ENDS_RECEIVE)
-		wake_cq(qp, recv_cq, p->qpn, ends & RECEIVE_URGENT);
-	if (ends & ENDS_SEND)
-		wake_cq(qp, send_cq, p->qpn, ends & SEND_URGENT);
 	vector = bpf_map_lookup_elem(&xroce_vector, &queue);
+	if (ends & ENDS_RECEIVE)
+		wake_cq(qp, recv_cq, p->qpn, ends & RECEIVE_URGENT, vector);
+	if (ends & ENDS_SEND)
+		wake_cq(qp, send_cq, p->qpn, ends & SEND_URGENT, vector);
 	wake_engine(vector, p->qpn);
 }
 

@@ -356,7 +356,7 @@ advise_unmapped   | user/verbs/odp.c         | s/errno == ENOMEM ? EFAULT :/errn
 advise_no_bytes   | user/verbs/odp.c         | /^static int advise_fetch/,/^}/s/if (!length)/if (0)/ | ibv_advise_mr
 advise_faults     | user/verbs/odp.c         | s/if (advice == IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)/if (0)/ | ibv_advise_mr
 advise_read_only  | user/verbs/odp.c         | s/advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE ? IBV_ACCESS_LOCAL_WRITE :/0 ? 0 :/ | ibv_advise_mr
-draw_none         | user/port/port_qp.c      | s/ : port_limited(port, PORT_QPS, attach_draw(&port->made, qpn))/ : 0/ | netns-shared
+draw_none         | user/port/port_qp.c      | s/ : port_limited(port, attach_draw(&port->made, qpn))/ : 0/ | netns-shared
 draw_kept         | user/port/port_qp.c      | s/if (err \&\& init->qpn)/if (0)/ | netns-shared
 release_none      | user/verbs/qp.c          | s/port_release(vqp->port, qpn);/;/ | netns-shared
 lost_untold       | user/verbs/context.c     | s/err = watch_until_hangup(ctx->watch, port_lifeline(\*out));/err = 0;/ | netns-shared

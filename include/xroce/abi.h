@@ -16,8 +16,11 @@
 #define XROCE_NO_CQ	   (~0u) /* XRC: a QP without that CQ */
 /* receive queues of an interface, each with a completion vector of its number */
 #define XROCE_MAX_QUEUE	   64
-/* wake-up rings: first those of the vectors, then the channels', one a CQ at most */
-#define XROCE_MAX_CHANNEL  (XROCE_MAX_QUEUE + XROCE_MAX_CQ)
+#define XROCE_MAX_RING	   64	/* completion channels of a process with a wake-up ring each */
+/* wake-up rings: first those of the vectors, then the channels' */
+#define XROCE_MAX_CHANNEL  (XROCE_MAX_QUEUE + XROCE_MAX_RING)
+/* in place of a key: XDP wakes the service thread of the queue that the packet came by */
+#define XROCE_CHANNEL_SERVICE XROCE_MAX_CHANNEL
 #define XROCE_MAX_SHARD	   8	/* engines of a device, each with receive queues of its own */
 #define XROCE_MAX_GID	   64
 #define XROCE_MAX_GROUP	   256	/* multicast groups that a process has members of */
@@ -118,7 +121,10 @@ enum { XROCE_CQ_DISARMED = 0, XROCE_CQ_ARMED_ANY = 1, XROCE_CQ_ARMED_SOLICITED =
 
 struct xroce_cq {
 	__u32 armed;		/* user space sets, XDP takes */
-	/* key in xroce_channel; 0 = no completion channel. User space writes */
+	/*
+	 * key in xroce_channel; 0 = no completion channel; XROCE_CHANNEL_SERVICE = one without a
+	 * ring of its own. User space writes
+	 */
 	__u32 channel;
 	__u64 wakeups;		/* XDP counts */
 	/* where a QP that receives to it begins: key in xroce_vector. User space writes */

@@ -450,7 +450,7 @@ static void wake_cq__makes_the_ring_readable(void **state)
 /* An arm word is never taken for nothing. */
 static void wake_cq__keeps_the_arm_without_a_ring(void **state)
 {
-	static const uint32_t channels[] = { NO_CHANNEL, 8, XROCE_MAX_CHANNEL, ~0u };
+	static const uint32_t channels[] = { NO_CHANNEL, 8, XROCE_MAX_CHANNEL + 1, ~0u };
 	struct frame_spec s = bench_spec();
 
 	reset();
@@ -463,6 +463,25 @@ static void wake_cq__keeps_the_arm_without_a_ring(void **state)
 		assert_int_equal(engine_ring->records + recv_ring->records + send_ring->records, 0);
 		assert_int_equal(bench->cq[BENCH_RECV_CQ].armed, XROCE_CQ_ARMED_ANY);
 	}
+}
+
+/* The service thread of the packet's queue is woken for the CQ. */
+static void wake_cq__of_a_channel_without_a_ring(void **state)
+{
+	struct frame_spec s = bench_spec();
+
+	reset();
+	frame_build(&f, &s);
+	bench->cq[BENCH_RECV_CQ].channel = XROCE_CHANNEL_SERVICE;
+	bench->cq[BENCH_RECV_CQ].armed = XROCE_CQ_ARMED_ANY;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(bench_run(f.bytes, f.len), XDP_REDIRECT);
+	drain();
+	assert_int_equal(engine_ring->records, 1);
+	assert_int_equal(engine_ring->last.cq, BENCH_RECV_CQ);
+	assert_int_equal(engine_ring->last.qpn, BENCH_RC_QPN);
+	assert_int_equal(recv_ring->records + send_ring->records, 0);
+	assert_int_equal(bench->cq[BENCH_RECV_CQ].armed, XROCE_CQ_DISARMED);
 }
 
 static void wake_cq__cq_number_beyond_the_map(void **state)
@@ -709,6 +728,7 @@ int main(void)
 		cmocka_unit_test(wake_cq__one_shot),
 		cmocka_unit_test(wake_cq__makes_the_ring_readable),
 		cmocka_unit_test(wake_cq__keeps_the_arm_without_a_ring),
+		cmocka_unit_test(wake_cq__of_a_channel_without_a_ring),
 		cmocka_unit_test(wake_cq__cq_number_beyond_the_map),
 		cmocka_unit_test(wake_cq__full_ring),
 		cmocka_unit_test(wake_sleepers__not_for_refused_packets),

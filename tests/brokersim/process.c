@@ -284,7 +284,7 @@ static int open_port(struct process *p)
 	m->maps.engine = &p->engine_word;
 	p->port.shards = (struct shards){ .shard = &p->shard, .num = 1, .shared = true };
 	p->shard = (struct shard){ .all = &p->port.shards };
-	memset(p->port.told, 0, sizeof(p->port.told));
+	atomic_store_explicit(&p->port.told_limit, false, memory_order_relaxed);
 	must(!engine_create(&config, &p->shard.engine) && !cq_init(&p->cq, 64));
 	p->has_port = p->rests = true;
 	return follow_start(&p->port, &dev);
@@ -370,7 +370,7 @@ static int make_qp(struct process *p)
 	}
 	p->draws = false;
 	/* a limit has its line, and root none */
-	must(err != -ENOSPC || (process_uid(p->index) && p->port.told[PORT_QPS]));
+	must(err != -ENOSPC || (process_uid(p->index) && p->port.told_limit));
 	/* ENOMEM, E2BIG: of a fault */
 	must(!err || err == -ENOSPC || err == -EIO || err == -ENOMEM || err == -E2BIG);
 	p->rests = true;

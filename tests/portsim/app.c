@@ -233,8 +233,6 @@ struct app_cq *app_cq_new(struct app_thread *t, u32 port, u32 vector)
 	cq->vector = vector;
 	cq->cq.owner = cq;
 	cq->cq.with_channel = t->channel != NULL;
-	if (t->channel)
-		sim_check(port_channel_prepare(t->channel->pc) == 0);
 	sim_check(port_cq_add(cq->port, &cq->cq, t->channel ? t->channel->pc : NULL, vector) == 0);
 	sim_check(t->num_cqs < APP_CQS);
 	t->cq[t->num_cqs++] = cq;

@@ -181,6 +181,17 @@ static bool sleeps_on(const struct app_thread *t)
 	return p && p[0].fd == fd;
 }
 
+/* A service thread sees to CQs whose channels have no ring. */
+static bool threads_have_records(const struct port *port)
+{
+	bool any = false;
+
+	for (u32 i = 0; i < port->shards.num; i++)
+		any |= ring_has_records(xdp_ring(port->shards.shard[i].io->ring_fd)) ||
+		       port->shards.shard[i].service.records;
+	return any;
+}
+
 static void check_cq(struct app_cq *cq, void *arg)
 {
 	const struct wake *wake = &cq->port->shards.wake;
@@ -188,9 +199,10 @@ static void check_cq(struct app_cq *cq, void *arg)
 	struct app_channel *ch = cq->channel;
 	bool record;
 
-	if (!ch || !ch->pc->ring)
+	if (!ch)
 		return;
-	record = ring_has_records(xdp_ring(ch->pc->ring_fd)) || ch->pc->records;
+	record = ch->pc->ring ? ring_has_records(xdp_ring(ch->pc->ring_fd)) || ch->pc->records :
+				threads_have_records(cq->port);
 	/* XDP knows that it is armed, or has said that it took the word */
 	if (cq->cq.armed && !word && !record)
 		sched_fail("CQ %u is armed, and XDP does not know", index);

@@ -42,6 +42,11 @@ void made_netdev(u32 number, struct netdev *dev)
 	dev->gid[0].gid = made_gid(number);
 }
 
+bool made_refuses_rings(void)
+{
+	return options.no_rings;
+}
+
 /* ---- user/attach ---- */
 
 static struct nic *nic_of(const struct attachment *m)
@@ -168,6 +173,10 @@ int attach_group(struct attachment *m, const struct gid *group)
 }
 
 void attach_leave_group(struct attachment *m, const struct gid *group)
+{
+}
+
+void attach_give_rings(struct attachment *m, struct rings *rings)
 {
 }
 

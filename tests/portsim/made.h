@@ -18,9 +18,12 @@ struct made_options {
 	/* the interfaces are shared with other processes: ports receive by a ring buffer */
 	bool shared;
 	u32 ring_bytes;
+	bool no_rings; /* completion channels get none */
 	struct nic_options nic;
 };
 void made_begin(const struct made_options *o);
+/* Whether rings of channels are refused. */
+bool made_refuses_rings(void);
 /* The interface of that number. */
 void made_netdev(u32 number, struct netdev *dev);
 struct gid made_gid(u32 number);

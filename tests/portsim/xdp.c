@@ -15,6 +15,7 @@
 
 #include "../../user/base/kernel.h"
 #include "machine.h"
+#include "made.h"
 
 #define CPUS	     16
 #define CPU_BYTES    16384u
@@ -327,6 +328,8 @@ static int update_qp(struct port_maps *m, u32 qpn, const void *value)
 static int update_channel(struct port_maps *m, u32 slot, int fd)
 {
 	sim_check(slot < XROCE_MAX_CHANNEL);
+	if (made_refuses_rings())
+		return -EPERM;
 	/* a grace period, in which all goes on */
 	sched_sleep("grace period", rng_below(sched_rng(), 20000));
 	m->channel[slot] = fd_object(fd, FD_RING);
@@ -393,28 +396,28 @@ struct record_ring *xdp_ring(int fd)
 	return fd_object(fd, FD_RING);
 }
 
-struct ring_buffer {
+struct ring_reader {
 	struct record_ring *ring;
 	kernel_record_fn *fn;
 	void *arg;
 };
 
-int kernel_ring_open(int fd, kernel_record_fn *fn, void *arg, struct ring_buffer **out)
+int kernel_ring_open(int fd, kernel_record_fn *fn, void *arg, struct ring_reader **out)
 {
-	struct ring_buffer *rb = malloc(sizeof(*rb));
+	struct ring_reader *rb = malloc(sizeof(*rb));
 
 	sim_check(rb);
-	*rb = (struct ring_buffer){ fd_object(fd, FD_RING), fn, arg };
+	*rb = (struct ring_reader){ fd_object(fd, FD_RING), fn, arg };
 	*out = rb;
 	return 0;
 }
 
-void kernel_ring_close(struct ring_buffer *rb)
+void kernel_ring_close(struct ring_reader *rb)
 {
 	free(rb);
 }
 
-void kernel_ring_consume(struct ring_buffer *rb)
+void kernel_ring_consume(struct ring_reader *rb)
 {
 	struct record_ring *r = rb->ring;
 

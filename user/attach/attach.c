@@ -137,16 +137,27 @@ static int map_maps(const struct netdev *dev, struct attachment *m)
 	return 0;
 }
 
+/* Of the service threads, and of the completion channels: all at the price of one. */
 static int make_rings(const struct netdev *dev, struct attachment *m)
 {
-	int err = 0;
+	u32 slot[XROCE_MAX_SHARD + RINGS_AHEAD], n = 0;
+	int fd[XROCE_MAX_SHARD + RINGS_AHEAD], err;
 
-	for (u32 i = 0; i < m->info.shards && !err; i++) {
-		m->io[i].ring_fd = kernel_ring_make();
-		if (m->io[i].ring_fd < 0)
-			return attach_failed(dev, "make a BPF ring buffer", m->io[i].ring_fd);
-		err = bpf_map_update_elem(m->maps.channel_fd, &i, &m->io[i].ring_fd, BPF_ANY);
+	for (u32 i = 0; i < m->info.shards + RINGS_AHEAD; i++) {
+		const bool service = i < m->info.shards;
+		const u32 channel = i - m->info.shards;
+		int *ring_fd = service ? &m->io[i].ring_fd : &m->ring_fd[channel];
+
+		*ring_fd = kernel_ring_make();
+		/* a channel does without one */
+		if (*ring_fd < 0 && !service)
+			break;
+		if (*ring_fd < 0)
+			return attach_failed(dev, "make a BPF ring buffer", *ring_fd);
+		slot[n] = service ? i : XROCE_MAX_QUEUE + channel;
+		fd[n++] = *ring_fd;
 	}
+	err = kernel_map_put_all(m->maps.channel_fd, slot, fd, n);
 	for (u32 queue = 0; queue < m->info.queues; queue++)
 		m->maps.vector[queue].ring = queue % m->info.shards;
 	return err ? attach_failed(dev, "publish a BPF ring buffer", err) : 0;
@@ -309,6 +320,8 @@ static void attach_init(const struct netdev *dev, struct attachment *m)
 				  .maps = { .drop_fd = -1, .tell_fd = -1 } };
 	for (u32 i = 0; i < XROCE_MAX_SHARD; i++)
 		m->io[i].ring_fd = -1;
+	for (u32 i = 0; i < RINGS_AHEAD; i++)
+		m->ring_fd[i] = -1;
 	for (u32 i = 0; i < ASK_FDS; i++)
 		m->fd[i] = -1;
 	ask_init(&m->asker);
@@ -511,6 +524,14 @@ void attach_leave_group(struct attachment *m, const struct gid *group)
 		attach_gave(m, ask_detach(&m->asker, group));
 }
 
+void attach_give_rings(struct attachment *m, struct rings *rings)
+{
+	for (u32 i = 0; i < RINGS_AHEAD && m->ring_fd[i] >= 0; i++) {
+		rings_adopt(rings, m->ring_fd[i]);
+		m->ring_fd[i] = -1;
+	}
+}
+
 int attach_ring(struct attachment *m)
 {
 	const int fd = ask_ring(&m->asker);
@@ -563,6 +584,8 @@ static void close_everything(struct attachment *m)
 		umem_destroy(&s->umem);
 		close_fd(&s->ring_fd);
 	}
+	for (u32 i = 0; i < RINGS_AHEAD; i++)
+		close_fd(&m->ring_fd[i]);
 	first_close(m);
 	if (m->bpf)
 		xroce_bpf__destroy(m->bpf);

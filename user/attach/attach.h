@@ -10,6 +10,7 @@
 #include "../base/xdp_maps.h"
 #include "../netdev/netdev.h"
 #include "../shard/shard_io.h"
+#include "../wake/rings.h"
 #include "ask.h"
 #include "first.h"
 #include "pin.h"
@@ -29,6 +30,8 @@ struct attachment {
 	int prog_fd, xsk_fd, engine_fd;
 	struct xdp_maps maps;
 	struct shard_io io[XROCE_MAX_SHARD]; /* info.shards of them */
+	/* for completion channels, in xroce_channel, until attach_give_rings(); -1: none */
+	int ring_fd[RINGS_AHEAD];
 	/* the broker, if it is asked: info.shared, or when others have come (first.joined) */
 	struct asker asker;
 	int fd[ASK_FDS]; /* info.shared: what it gave; -1: another's by now */
@@ -76,6 +79,8 @@ void attach_leave_group(struct attachment *m, const struct gid *group);
  */
 int attach_open_local(const struct netdev *dev, struct attachment *m, u32 i);
 void attach_close_local(struct attachment *m, u32 i);
+/* Those that were made beforehand: the process may give up its privileges. Once. */
+void attach_give_rings(struct attachment *m, struct rings *rings);
 /* Of a shared port: a ring buffer for wake-up records, or -errno as above. */
 int attach_ring(struct attachment *m);
 /* Hangs up when a shared port is lost; -1: the port is no other's. */

@@ -18,6 +18,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -37,6 +38,15 @@
 void kernel_close(int fd)
 {
 	syscall(SYS_close, fd);
+}
+
+u32 kernel_descriptors_max(void)
+{
+	struct rlimit limit;
+
+	return getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur > UINT32_MAX ?
+		       UINT32_MAX :
+		       (u32)limit.rlim_cur;
 }
 
 /* ---- kicking ---- */
@@ -145,33 +155,6 @@ int kernel_ring_make(void)
 	return kernel_ring_make_of(XROCE_RING_BYTES);
 }
 
-int kernel_ring_open(int fd, kernel_record_fn *fn, void *arg, struct ring_buffer **out)
-{
-	libbpf_print_fn_t before = privilege_hush_libbpf();
-	int err, cancel;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	*out = ring_buffer__new(fd, fn, arg, NULL);
-	err = *out ? 0 : -errno;
-	pthread_setcancelstate(cancel, NULL);
-	libbpf_set_print(before);
-	return err;
-}
-
-void kernel_ring_close(struct ring_buffer *ring)
-{
-	int cancel;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-	ring_buffer__free(ring);
-	pthread_setcancelstate(cancel, NULL);
-}
-
-void kernel_ring_consume(struct ring_buffer *ring)
-{
-	ring_buffer__consume(ring);
-}
-
 /* ---- the memory of a ring buffer ---- */
 
 /* The producer's page, and the data twice. */
@@ -202,6 +185,61 @@ void kernel_ring_unmap(const struct ring_memory *memory)
 {
 	munmap(memory->consumer, (size_t)sysconf(_SC_PAGESIZE));
 	munmap((void *)(uintptr_t)memory->producer, ring_readable_bytes(memory->bytes));
+}
+
+/* ---- reading records ---- */
+
+struct ring_reader {
+	struct ring_memory memory;
+	kernel_record_fn *fn;
+	void *arg;
+};
+
+int kernel_ring_open(int fd, kernel_record_fn *fn, void *arg, struct ring_reader **out)
+{
+	struct ring_reader *ring = malloc(sizeof(*ring));
+	int err;
+
+	if (!ring)
+		return -ENOMEM;
+	ring->fn = fn;
+	ring->arg = arg;
+	err = kernel_ring_map(fd, XROCE_RING_BYTES, &ring->memory);
+	if (err)
+		free(ring);
+	else
+		*out = ring;
+	return err;
+}
+
+void kernel_ring_close(struct ring_reader *ring)
+{
+	kernel_ring_unmap(&ring->memory);
+	free(ring);
+}
+
+/* A record is a header of two words, of which the first is the length and two flags; then data. */
+void kernel_ring_consume(struct ring_reader *ring)
+{
+	const struct ring_memory *m = &ring->memory;
+	unsigned long at = atomic_load_explicit(shared_word(m->consumer), memory_order_relaxed);
+
+	/* acquire: pairs with the release of the kernel's reservation */
+	while (at != atomic_load_explicit(shared_word(m->producer), memory_order_acquire)) {
+		const u8 *record = m->data + (at & (m->bytes - 1));
+		/* acquire: pairs with the kernel's commit: the data is whole */
+		const u32 len = atomic_load_explicit(shared_word((const u32 *)record),
+						     memory_order_acquire);
+		const u32 bytes = len & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
+
+		if (len & BPF_RINGBUF_BUSY_BIT)
+			return;
+		if (!(len & BPF_RINGBUF_DISCARD_BIT))
+			ring->fn(ring->arg, (u8 *)(uintptr_t)record + BPF_RINGBUF_HDR_SZ, bytes);
+		at += (bytes + BPF_RINGBUF_HDR_SZ + 7) & ~7ul;
+		/* release: pairs with the acquire of the kernel's reservation */
+		atomic_store_explicit(shared_word(m->consumer), at, memory_order_release);
+	}
 }
 
 /* ---- programs ---- */

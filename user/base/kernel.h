@@ -20,6 +20,8 @@
 
 /* ---- descriptors ---- */
 void kernel_close(int fd);
+/* As many as this process may have. */
+u32 kernel_descriptors_max(void);
 
 /* ---- kicking: a descriptor that is readable from a raise to a clear ---- */
 /* Close-on-exec, or -errno. */
@@ -50,7 +52,7 @@ int kernel_await(struct pollfd *fds, u32 n, u64 until_ns);
 void kernel_yield(void);
 
 /* ---- wake-up records: rings that XDP writes to, readable while a record is there ---- */
-struct ring_buffer;
+struct ring_reader;
 /* Called for each record, with data of len bytes; returns 0. */
 typedef int kernel_record_fn(void *arg, void *data, size_t len);
 /* A ring for XROCE_RING_BYTES of records, close-on-exec, or -errno. */
@@ -58,11 +60,11 @@ int kernel_ring_make(void);
 /* One for that many bytes of records, a power of two. Returns it, close-on-exec, or -errno. */
 int kernel_ring_make_of(u32 bytes);
 /* fn is told what is written to a ring from here on. Returns 0 or -errno. */
-int kernel_ring_open(int fd, kernel_record_fn *fn, void *arg, struct ring_buffer **out);
+int kernel_ring_open(int fd, kernel_record_fn *fn, void *arg, struct ring_reader **out);
 /* The ring's descriptor stays. */
-void kernel_ring_close(struct ring_buffer *ring);
+void kernel_ring_close(struct ring_reader *ring);
 /* Tells fn of the records that are whole. */
-void kernel_ring_consume(struct ring_buffer *ring);
+void kernel_ring_consume(struct ring_reader *ring);
 
 /* ---- the memory of a ring buffer: positions are in bytes ---- */
 struct ring_memory {

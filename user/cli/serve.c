@@ -425,7 +425,7 @@ const struct command command_serve = {
 		"  --max-clients N    processes with a port that a user may have, otherwise 128; "
 		"1024 in all\n"
 		"  --max-qps N        QPs of a user, otherwise 4096\n"
-		"  --max-rings N      completion channels of a user, otherwise 4096\n"
+		"  --max-rings N      wake-up rings of a user, otherwise 4096\n"
 		"  --max-services N   services of the connection manager (bound ports) of a user, "
 		"otherwise 2048; 8192 in all\n"
 		"  --max-memory MIB   kernel memory that the ports, channels and tracers of a user "

@@ -166,6 +166,7 @@ static int port_make_shards(struct port *port, const struct netdev *dev)
 		all->wake.rings.make = port_ask_ring;
 		all->wake.rings.make_arg = port;
 	}
+	attach_give_rings(&port->made, &all->wake.rings);
 	all->shard = aligned_zero(n * sizeof(*all->shard));
 	if (!all->shard)
 		return -ENOMEM;

@@ -210,8 +210,8 @@ int port_read_counter(struct port *port, const struct raw_counter *counter,
 
 /*
  * A CQ joins the arm-word map: cq->index is set. channel is what port_channel_create() made, or
- * NULL. Returns 0 or -ENOSPC when XROCE_MAX_CQ are in use, or when the broker gives no more rings
- * for channels, after a line. cq->owner must be set: it is passed to the event callbacks.
+ * NULL. Returns 0, -ENOSPC: XROCE_MAX_CQ are in use; -EINVAL: the channel has CQs of another port;
+ * or -ENOMEM. cq->owner must be set: it is passed to the event callbacks.
  */
 int port_cq_add(struct port *port, struct cq *cq, struct port_channel *channel, u32 vector);
 void port_cq_remove(struct port *port, struct cq *cq);

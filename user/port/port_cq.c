@@ -42,8 +42,6 @@ int port_cq_add(struct port *port, struct cq *cq, struct port_channel *ch, u32 v
 	struct wake *wake = &port->shards.wake;
 	int err = ch ? channel_join(ch, wake, cq) : 0;
 
-	if (err == -EDQUOT)
-		return port_limited(port, PORT_RINGS, err);
 	if (err)
 		return err;
 	err = wake_add(wake, cq, ch, vector);

@@ -8,9 +8,6 @@
 #include "../shard/shard.h"
 #include "port.h"
 
-/* Of the broker's limits, those that are met while the port is at work. */
-enum port_limit { PORT_QPS, PORT_RINGS, PORT_LIMITS };
-
 /* What services.c keeps, under the lock of the numbers. */
 struct services {
 	struct bound {
@@ -44,7 +41,7 @@ struct port {
 	/* under all shards' locks */
 	struct netdev dev;	/* as last published: GIDs, MAC */
 	int follow_err;		/* of publishing it */
-	_Atomic bool told[PORT_LIMITS];
+	_Atomic bool told_limit; /* of the broker, for QPs: by a line */
 	/* taken before the shards' locks: by who makes a QP or releases its number, and share.c */
 	pthread_mutex_t numbers;
 	struct services services;
@@ -63,9 +60,6 @@ struct port {
 	_Atomic u32 share_turn; /* enum share_turn */
 	bool share_told;
 };
-
-/* What the broker said to a question: of a limit there is a line, once. As attach_limited(). */
-int port_limited(struct port *port, enum port_limit limit, int err);
 
 /* ---- port_counters.c ---- */
 /* Says what the port has done, on standard error, if XROCE_COUNTERS asks for it. Any thread's. */

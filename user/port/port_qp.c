@@ -18,26 +18,22 @@
  */
 #define DRAWS_MAX (16 * XROCE_MAX_QP)
 
-int port_limited(struct port *port, enum port_limit limit, int err)
+/* The answer of the broker to a question for a QP: of a limit there is a line, once. */
+static int port_limited(struct port *port, int err)
 {
-	static const struct {
-		const char *what, *option;
-	} limits[] = { [PORT_QPS] = { "QPs", "--max-qps" },
-		       [PORT_RINGS] = { "completion channels",
-				       "--max-memory MIB --max-rings" } };
 	const bool met = err == -EDQUOT || err == -ENOSPC;
 
 	if (!met || !port->shards.shared)
 		return err;
-	if (atomic_exchange_explicit(&port->told[limit], true, memory_order_relaxed))
+	if (atomic_exchange_explicit(&port->told_limit, true, memory_order_relaxed))
 		return -ENOSPC;
-	return attach_limited(port->shards.name, limits[limit].what, limits[limit].option, err);
+	return attach_limited(port->shards.name, "QPs", "--max-qps", err);
 }
 
 static int port_draw(struct port *port, u32 *qpn)
 {
 	*qpn = 0;
-	return port->shards.dead ? 0 : port_limited(port, PORT_QPS, attach_draw(&port->made, qpn));
+	return port->shards.dead ? 0 : port_limited(port, attach_draw(&port->made, qpn));
 }
 
 /* Known to XDP from here on. With the port's lock. */

@@ -26,6 +26,9 @@
  *                   have looked before it was set, at a packet that comes to the socket only later:
  *                   so the first tick is a short one, and by its end that packet has come, to
  *                   sleepers or to the next state.
+ *   records         of CQs whose channels have no ring (channel.c): XDP takes their arm words and
+ *                   writes to this thread's ring. It then serves and, before it sleeps on the
+ *                   sockets, sets the words again of those that no event has come of.
  *   sleep_until_ns  stored here, full fence, then the deadline is read again. A thread that has run
  *                   the shard (and so moved the deadline) passes a full fence and reads it: if the
  *                   deadline is sooner, it wakes this thread by control_fd. One of the two sees the
@@ -97,6 +100,21 @@ static void service_take_wakeup(struct service *s, const struct pollfd fds[2])
 		kernel_event_clear(s->control_fd);
 	if (fds[1].revents & POLLIN)
 		kernel_ring_consume(s->ring);
+}
+
+/*
+ * CQs whose channels have no ring of their own: XDP took their words for packets that this thread
+ * has looked for. Those that are armed still are for a packet that comes at the end of the kernel's
+ * poll, which the thread is about to sleep for, or for one that the engine refused.
+ */
+static void service_rearm(struct shard *sh)
+{
+	struct service *s = &sh->service;
+
+	if (!s->records)
+		return;
+	wake_rearm(&sh->all->wake, s->record, s->records);
+	s->records = 0;
 }
 
 static u64 service_tick_ns(const struct service *s, bool sleepers, u64 tick_ns)
@@ -200,13 +218,16 @@ static void *service_main(void *arg)
 	while (!atomic_load_explicit(&s->stop, memory_order_relaxed)) {
 		u64 progress = atomic_load_explicit(&s->app_progress, memory_order_relaxed);
 		bool sleepers = service_has_sleepers(sh);
-		bool standby = progress != last_progress || sleepers || !service_is_deserted(sh);
+		/* a record of XDP's is seen to whoever drives the shard: it may be past its look */
+		bool standby = !s->records && (progress != last_progress || sleepers ||
+					       !service_is_deserted(sh));
 		u64 now_ns;
 
 		last_progress = progress;
 		if (!standby) {
 			s->tick_ns = TICK_MIN_NS;
 			service_serve(sh, progress);
+			service_rearm(sh);
 		}
 		now_ns = clock_now_ns();
 		if (standby && (service_is_late(sh, sleepers, now_ns) ||
@@ -253,8 +274,17 @@ static void service_pin(const struct shard *sh)
 	pthread_setaffinity_np(sh->service.thread, sizeof(set), &set);
 }
 
-static int ignore_record(void *arg, void *data, size_t len)
+/* Of a CQ, or of none: it has woken the thread. */
+static int service_on_record(void *arg, void *data, size_t len)
 {
+	struct service *s = arg;
+	struct xroce_wakeup w;
+
+	if (len < sizeof(w))
+		return 0;
+	memcpy(&w, data, sizeof(w));
+	if (w.cq < XROCE_MAX_CQ && s->records < RECORDS_MAX)
+		s->record[s->records++] = w.cq;
 	return 0;
 }
 
@@ -271,7 +301,7 @@ static void service_close(struct service *s)
 static int service_start_one(struct shard *sh)
 {
 	struct service *s = &sh->service;
-	int err = kernel_ring_open(sh->io->ring_fd, ignore_record, NULL, &s->ring);
+	int err = kernel_ring_open(sh->io->ring_fd, service_on_record, s, &s->ring);
 
 	if (!err)
 		err = thread_start(&s->thread, service_main, sh);

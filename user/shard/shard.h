@@ -24,7 +24,7 @@
 #include "migration.h"
 #include "shard_io.h"
 
-struct ring_buffer;
+struct ring_reader;
 
 /* A frame to ourselves between the engine's output and its input. */
 struct loop_frame {
@@ -41,7 +41,10 @@ struct service {
 	bool started;
 	pthread_t thread;
 	int control_fd;
-	struct ring_buffer *ring;
+	struct ring_reader *ring;
+	/* the thread's: CQs, each once or more, whose words XDP took for this ring's records */
+	u32 record[RECORDS_MAX];
+	u32 records;
 	u64 spin_ns;
 	u64 spin_max_ns;
 	u64 tick_ns;

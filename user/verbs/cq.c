@@ -38,8 +38,8 @@ static void cq_in_child(struct fork_entry *entry)
 }
 
 /*
- * One with a channel, where there is a port already: the channel's ring, of which a broker gives
- * its user so many, is missing here and not with the first QP.
+ * One with a channel, where there is a port already: the first CQ of a channel may wait for the
+ * kernel to publish the channel's ring, here and not with the first QP.
  */
 static int cq_join_early(struct vcq *vcq)
 {
@@ -71,8 +71,6 @@ struct vcq *cq_new(struct ibv_context *context, u32 cqe, void *cq_context,
 	err = vcq ? memory_take(domain, MEMORY_CQ, cq_bytes(cqe), &ring) : ENOMEM;
 	if (!err)
 		err = -cq_init_in(&vcq->cq, cqe, ring);
-	if (!err && channel)
-		err = -port_channel_prepare(to_vchannel(channel)->pc);
 	if (err) {
 		device_give(context, LIMIT_CQ);
 		if (vcq)

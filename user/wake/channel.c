@@ -22,6 +22,70 @@ static int on_record(void *arg, void *data, size_t len)
 	return 0;
 }
 
+/*
+ * Channels of this process that have a set. As many can have a ring: of the others XDP wakes the
+ * service thread, which raises their events. A ring's channel takes three descriptors, another's
+ * one: of the limit, SETS_PART is for channels with rings.
+ */
+static _Atomic u32 sets;
+
+#define SETS_PART 32
+
+static bool take_set(void)
+{
+	const u32 most = min_u32(kernel_descriptors_max() / SETS_PART, XROCE_MAX_RING);
+
+	/* relaxed, here and below: a count, which orders nothing */
+	if (atomic_fetch_add_explicit(&sets, 1, memory_order_relaxed) < most)
+		return true;
+	atomic_fetch_sub_explicit(&sets, 1, memory_order_relaxed);
+	return false;
+}
+
+static bool has_set(const struct port_channel *ch)
+{
+	return ch->fd != ch->event_fd;
+}
+
+/* A set, with the eventfd in it. Returns 0 or -errno; ch->fd is the set then. */
+static int make_set(struct port_channel *ch)
+{
+	const int fd = kernel_set_make();
+	int err = fd < 0 ? fd : kernel_set_add(fd, ch->event_fd);
+
+	if (!err)
+		ch->fd = fd;
+	else if (fd >= 0)
+		kernel_close(fd);
+	return err;
+}
+
+int port_channel_create(struct port_channel **out)
+{
+	struct port_channel *ch = calloc(1, sizeof(*ch));
+	int err = 0;
+
+	if (!ch)
+		return -ENOMEM;
+	ch->ring_fd = -1;
+	ch->fd = ch->event_fd = kernel_event_make();
+	if (ch->fd < 0)
+		err = ch->fd;
+	else if (take_set())
+		err = make_set(ch);
+	if (err) {
+		if (ch->event_fd >= 0) {
+			kernel_close(ch->event_fd);
+			atomic_fetch_sub_explicit(&sets, 1, memory_order_relaxed);
+		}
+		free(ch);
+		return err;
+	}
+	pthread_mutex_init(&ch->lock, NULL);
+	*out = ch;
+	return 0;
+}
+
 static void close_ring(struct port_channel *ch)
 {
 	if (ch->ring)
@@ -32,66 +96,14 @@ static void close_ring(struct port_channel *ch)
 	ch->ring_fd = -1;
 }
 
-/* What is written to ring_fd is read by this channel. Returns 0 or -errno; ring_fd stays open. */
-static int read_ring(struct port_channel *ch)
-{
-	int err = kernel_ring_open(ch->ring_fd, on_record, ch, &ch->ring);
-
-	if (err)
-		return err;
-	err = kernel_set_add(ch->epoll_fd, ch->ring_fd);
-	if (err) {
-		kernel_ring_close(ch->ring);
-		ch->ring = NULL;
-	}
-	return err;
-}
-
-/* The channel has a ring. Channel locked. Returns 0 or -errno. */
-static int open_ring(struct port_channel *ch)
-{
-	int err;
-
-	if (ch->ring)
-		return 0;
-	ch->ring_fd = kernel_ring_make();
-	if (ch->ring_fd < 0)
-		return ch->ring_fd;
-	err = read_ring(ch);
-	if (err)
-		close_ring(ch);
-	return err;
-}
-
-int port_channel_create(struct port_channel **out)
-{
-	struct port_channel *ch = calloc(1, sizeof(*ch));
-	int err;
-
-	if (!ch)
-		return -ENOMEM;
-	ch->ring_fd = -1;
-	pthread_mutex_init(&ch->lock, NULL);
-	ch->event_fd = kernel_event_make();
-	ch->epoll_fd = kernel_set_make();
-	err = ch->event_fd < 0 ? ch->event_fd :
-	      ch->epoll_fd < 0 ? ch->epoll_fd :
-				 kernel_set_add(ch->epoll_fd, ch->event_fd);
-	if (err) {
-		port_channel_destroy(ch);
-		return err;
-	}
-	*out = ch;
-	return 0;
-}
-
 void port_channel_destroy(struct port_channel *ch)
 {
 	close_ring(ch);
-	if (ch->event_fd >= 0)
-		kernel_close(ch->event_fd);
-	if (ch->epoll_fd >= 0)
-		kernel_close(ch->epoll_fd);
+	kernel_close(ch->event_fd);
+	if (has_set(ch)) {
+		kernel_close(ch->fd);
+		atomic_fetch_sub_explicit(&sets, 1, memory_order_relaxed);
+	}
 	pthread_mutex_destroy(&ch->lock);
 	free(ch->cq);
 	free(ch);
@@ -106,23 +118,13 @@ void port_channel_abandon(struct port_channel *ch)
 	ch->num_cqs = 0;
 	ch->records = 0;
 	kernel_event_replace(ch->event_fd);
-	kernel_event_replace(ch->epoll_fd);
+	if (has_set(ch))
+		kernel_event_replace(ch->fd);
 }
 
 int port_channel_fd(const struct port_channel *ch)
 {
-	return ch->epoll_fd;
-}
-
-int port_channel_prepare(struct port_channel *ch)
-{
-	int err;
-
-	pthread_mutex_lock(&ch->lock);
-	err = open_ring(ch);
-	pthread_mutex_unlock(&ch->lock);
-	/* Without the privilege nobody can open the interface either, and that will say so. */
-	return err == -EPERM || err == -EACCES ? 0 : err;
+	return ch->fd;
 }
 
 void port_channel_raise(struct port_channel *ch)
@@ -137,45 +139,50 @@ void port_channel_clear(struct port_channel *ch)
 
 /* ---- CQs ---- */
 
-/* Another ring for its own, which goes. Channel locked. Returns 0 or -errno. */
-static int change_ring(struct port_channel *ch, int fd)
+/* What is written to the ring is read by this channel. Channel locked. Returns 0 or -errno. */
+static int read_ring(struct port_channel *ch, const struct ring_slot *ring)
 {
-	close_ring(ch);
-	ch->ring_fd = fd;
-	return read_ring(ch);
-}
-
-/* The first CQ of a port joins: XDP finds the channel's ring. Channel locked. */
-static int channel_take_ring(struct port_channel *ch, struct wake *wake)
-{
-	struct ring_slot ring;
-	/* one that was not prepared has none, or it was not permitted to make one */
-	int err = rings_take(&wake->rings, ch->ring_fd, &ring);
+	int err = kernel_ring_open(ring->fd, on_record, ch, &ch->ring);
 
 	if (err)
 		return err;
-	if (ring.fd != ch->ring_fd)
-		err = change_ring(ch, ring.fd);
+	err = kernel_set_add(ch->fd, ring->fd);
 	if (err) {
-		ch->ring_fd = -1;
-		rings_give(&wake->rings, &ring);
+		kernel_ring_close(ch->ring);
+		ch->ring = NULL;
 		return err;
 	}
-	ch->slot = ring.slot;
-	ch->wake = wake;
+	ch->ring_fd = ring->fd;
+	ch->slot = ring->slot;
 	return 0;
 }
 
+/*
+ * The first CQ of a port joins. XDP finds the channel's ring; without one, whatever the reason, it
+ * wakes the service thread for the channel's CQs. Channel locked.
+ */
+static void channel_enter(struct port_channel *ch, struct wake *wake)
+{
+	struct ring_slot ring;
+
+	ch->wake = wake;
+	ch->slot = XROCE_CHANNEL_SERVICE;
+	if (has_set(ch) && !rings_take(&wake->rings, &ring) && read_ring(ch, &ring))
+		rings_give(&wake->rings, &ring);
+}
+
 /* The last CQ left: its ring is the next channel's. Channel locked. */
-static void channel_give_ring(struct port_channel *ch)
+static void channel_exit(struct port_channel *ch)
 {
 	const struct ring_slot ring = { ch->ring_fd, ch->slot };
 	struct wake *wake = ch->wake;
 
 	ch->wake = NULL;
+	if (!ch->ring)
+		return;
 	kernel_ring_consume(ch->ring);
 	kernel_ring_close(ch->ring);
-	kernel_set_remove(ch->epoll_fd, ch->ring_fd);
+	kernel_set_remove(ch->fd, ch->ring_fd);
 	ch->ring = NULL;
 	ch->ring_fd = -1;
 	ch->records = 0;
@@ -205,8 +212,10 @@ int channel_join(struct port_channel *ch, struct wake *wake, struct cq *cq)
 	pthread_mutex_lock(&ch->lock);
 	err = make_room(ch);
 	/* A channel belongs to one device, ibv_create_comp_channel(3). */
-	if (!err)
-		err = !ch->wake ? channel_take_ring(ch, wake) : ch->wake != wake ? -EINVAL : 0;
+	if (!err && ch->wake && ch->wake != wake)
+		err = -EINVAL;
+	if (!err && !ch->wake)
+		channel_enter(ch, wake);
 	if (!err)
 		ch->cq[ch->num_cqs++] = cq;
 	pthread_mutex_unlock(&ch->lock);
@@ -222,7 +231,7 @@ void channel_leave(struct port_channel *ch, struct cq *cq)
 		i++;
 	ch->cq[i] = ch->cq[--ch->num_cqs];
 	if (!ch->num_cqs)
-		channel_give_ring(ch);
+		channel_exit(ch);
 	pthread_mutex_unlock(&ch->lock);
 }
 

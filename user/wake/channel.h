@@ -12,17 +12,11 @@ struct port_channel;
 
 /*
  * A completion channel may exist before any port does (ibv_create_comp_channel(3) attaches
- * nothing): it is a pollable descriptor made
- * of an eventfd for events that user space raises and, once a CQ of a port joins it, that port's
- * ring buffer for XDP's records.
+ * nothing): it is a pollable descriptor of events that user space raises and, of the first channels
+ * of the process, of XDP's records once a CQ of a port has joined it.
+ * Returns 0 or -errno.
  */
 int port_channel_create(struct port_channel **out);
-/*
- * A CQ is to use it: what that takes of memory and descriptors is taken now, so that no CQ is
- * refused for it later. Returns 0 or -errno. (Without the privilege that a ring buffer needs, it is
- * taken when the CQ joins a port.)
- */
-int port_channel_prepare(struct port_channel *ch);
 void port_channel_destroy(struct port_channel *ch);
 /*
  * In a forked child: of no CQ any more, and its descriptor readable for good. Then only

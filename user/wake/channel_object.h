@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * A completion channel as a port's own files know it: a descriptor that is readable when there may
- * be an event, made of an eventfd and, once a CQ has joined it to a port, a ring buffer that XDP
- * writes to. channel.c makes it, service/sleep.c sleeps on it.
+ * be an event. It is an eventfd or, of the first channels, a set of an eventfd and, once a CQ has
+ * joined it to a port, a ring buffer that XDP writes to. channel.c makes it, service/sleep.c sleeps
+ * on it.
  */
 #ifndef WAKE_CHANNEL_OBJECT_H
 #define WAKE_CHANNEL_OBJECT_H
@@ -17,19 +18,20 @@
 
 struct cq;
 struct wake;
-struct ring_buffer;
+struct ring_reader;
 
 struct port_channel {
-	int epoll_fd;	/* what the application polls: event_fd and, once joined, the ring */
+	/* polled by the application: event_fd; or a set of event_fd and, once joined, the ring */
+	int fd;
 	int event_fd;
 	/* under lock */
 	pthread_mutex_t lock;
 	struct wake *wake; /* of the port whose CQs are on it; NULL: none is */
 	struct cq **cq;	/* they: num_cqs of them, room for max_cqs */
 	u32 num_cqs, max_cqs;
-	u32 slot;	/* in xroce_channel */
-	int ring_fd;	/* from port_channel_prepare() on */
-	struct ring_buffer *ring;
+	u32 slot;	/* in xroce_channel, or XROCE_CHANNEL_SERVICE: without a ring */
+	int ring_fd;
+	struct ring_reader *ring; /* NULL: none */
 	/* what kernel_ring_consume() found */
 	u32 record[RECORDS_MAX];
 	u32 records;
@@ -37,12 +39,12 @@ struct port_channel {
 };
 
 /*
- * A CQ of the port joins. Returns 0, -EINVAL where CQs of another port are on the channel, or
- * -errno. Before it goes, it leaves.
+ * A CQ of the port joins. Returns 0, -EINVAL: CQs of another port are on the channel; or -ENOMEM.
+ * Before the CQ is freed, it leaves.
  */
 int channel_join(struct port_channel *ch, struct wake *wake, struct cq *cq);
 void channel_leave(struct port_channel *ch, struct cq *cq);
-/* Its key in xroce_channel, for the CQs that are on it. */
+/* Its key in xroce_channel, or XROCE_CHANNEL_SERVICE, for the CQs that are on it. */
 static inline u32 channel_slot(const struct port_channel *ch)
 {
 	return ch->slot;

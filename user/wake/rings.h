@@ -4,8 +4,12 @@
 #define WAKE_RINGS_H
 
 #include <pthread.h>
+#include <xroce/abi.h>
 
 #include "../transport/types.h"
+
+/* Made with a port, as a process may give up its privileges; others when they are taken. */
+#define RINGS_AHEAD 16
 
 /* A ring buffer and its key in xroce_channel. */
 struct ring_slot {
@@ -18,20 +22,22 @@ struct rings {
 	/* a new ring, or -errno. rings_init(): the kernel's, which takes privileges */
 	int (*make)(void *arg);
 	void *make_arg;
-	pthread_mutex_t lock;	  /* of what follows */
-	u32 num;		  /* that have been put in: the slots from XROCE_MAX_QUEUE on */
-	struct ring_slot *spare;  /* those that no channel uses; room for all */
-	u32 num_spare, room;
+	pthread_mutex_t lock;	  /* of the fields that follow */
+	u32 num;		  /* rings in the map: the slots from XROCE_MAX_QUEUE on */
+	struct ring_slot spare[XROCE_MAX_RING]; /* num_spare rings that no channel uses */
+	u32 num_spare;
 };
 
 void rings_init(struct rings *r);
 void rings_close(struct rings *r);
+/* A ring that is in the map already, in the next slot: it becomes a spare one of *r's. */
+void rings_adopt(struct rings *r, int fd);
 /*
- * A ring that XDP finds: a spare one, and the caller closes own; or own, which is *r's from then
- * on, or where own is -1 a new one. Returns 0, -ENOSPC (the map is full) or -errno.
+ * A ring that XDP finds: a spare one, or a new one. Returns 0, -ENOSPC: all XROCE_MAX_RING are in
+ * use; or the -errno of making one or of putting it into the map.
  */
-int rings_take(struct rings *r, int own, struct ring_slot *out);
-/* It is empty, and no CQ uses it any more. */
+int rings_take(struct rings *r, struct ring_slot *out);
+/* The ring is empty, and no CQ uses it any more. */
 void rings_give(struct rings *r, const struct ring_slot *ring);
 
 #endif
