@@ -459,7 +459,7 @@ cm_migrate_waits  | user/rdmacm/id.c         | /^EXPORT int rdma_migrate_id/,/^}
 cm_migrate_events | user/rdmacm/id.c         | s/		channel_append(to_channel(channel), ev);/		channel_append(to_channel(before), ev);/;s/^	id->pub.channel = channel;/	struct rdma_event_channel *before = id->pub.channel;\n&/ | rdmacm-events
 cm_migrate_child  | user/rdmacm/id.c         | s/if (ev->pub.listen_id)/if (0)/ | rdmacm-events
 cm_sync_refused   | user/rdmacm/id.c         | /^int id_complete/,/^}/s/if (ev->event == RDMA_CM_EVENT_REJECTED)/if (0)/ | rdmacm-sync
-cm_fd_readable    | user/rdmacm/channel.c    | s/^		channel_clear_if_empty(ch);/		;/ | rdmacm-events
+cm_fd_readable    | user/rdmacm/channel.c    | s/^		channel_took(ch, 1);/		;/ | rdmacm-events
 cm_fd_blocks      | user/rdmacm/channel.c    | s/poll(&p, 1, blocks ? -1 : 0)/poll(\&p, 1, -1)/ | rdmacm-events
 cm_gone_awake     | user/rdmacm/channel.c    | s/if (blocks \&\& n > 0 \&\& (p.revents/if (0 \&\& (p.revents/ | rdmacm-events
 cm_remove_tail    | user/rdmacm/channel.c    | s/^	ch->tail = at;/	;/ | rdmacm-teardown

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Event channels. The descriptor is an eventfd: each event adds to it, so that an edge-triggered
- * epoll sees each, and the last one taken clears it.
+ * epoll sees each, and the last one taken clears it. Channels of synchronous ids may share one.
  */
 #include "channel.h"
 
@@ -14,12 +14,36 @@
 #include "../base/clock.h"
 #include "../base/kernel.h"
 #include "../base/signals.h"
+#include "common_fd.h"
 #include "id.h"
 
 /* From rdma_ack_cm_event() to rdma_get_cm_event(), on a busy machine. */
 #define RETURN_NS (50 * NSEC_PER_MSEC)
 
-EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
+/* Channels of synchronous ids that have a descriptor of their own; under the lock. */
+static u32 sync_own;
+
+static int channel_open_fd(void)
+{
+	const int fd = eventfd(0, EFD_CLOEXEC);
+
+	return fd < 0 ? -errno : fd;
+}
+
+static int channel_open_sync(struct rdmacm_channel *ch)
+{
+	int fd;
+
+	rdmacm_enter();
+	ch->common = sync_own >= kernel_descriptors_max() / COMMON_FD_PART;
+	fd = ch->common ? common_fd_get() : channel_open_fd();
+	ch->sync = fd >= 0 && !ch->common;
+	sync_own += ch->sync;
+	rdmacm_leave();
+	return fd;
+}
+
+struct rdma_event_channel *channel_new(bool sync)
 {
 	struct rdmacm_channel *ch = calloc(1, sizeof(*ch));
 
@@ -27,12 +51,18 @@ EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
 		return NULL;
 	ch->tail = &ch->head;
 	ch->generation = rdmacm_generation;
-	ch->pub.fd = eventfd(0, EFD_CLOEXEC);
+	ch->pub.fd = sync ? channel_open_sync(ch) : channel_open_fd();
 	if (ch->pub.fd < 0) {
+		errno = -ch->pub.fd;
 		free(ch);
 		return NULL;
 	}
 	return &ch->pub;
+}
+
+EXPORT struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	return channel_new(false);
 }
 
 void channel_acked(struct rdmacm_channel *ch)
@@ -59,10 +89,18 @@ static void channel_await_waiter(const struct rdmacm_channel *ch)
 
 EXPORT void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 {
-	channel_await_waiter(to_channel(channel));
-	to_channel(channel)->head = NULL;
-	kernel_close(channel->fd);
-	free(to_channel(channel));
+	struct rdmacm_channel *ch = to_channel(channel);
+
+	channel_await_waiter(ch);
+	rdmacm_enter();
+	ch->head = NULL;
+	sync_own -= ch->sync;
+	if (!ch->common)
+		kernel_close(channel->fd);
+	else if (ch->generation == rdmacm_generation)
+		common_fd_put(ch);
+	rdmacm_leave();
+	free(ch);
 }
 
 void channel_append(struct rdmacm_channel *ch, struct rdmacm_event *ev)
@@ -73,23 +111,30 @@ void channel_append(struct rdmacm_channel *ch, struct rdmacm_event *ev)
 	*ch->tail = ev;
 	ch->tail = &ev->next;
 	ev->id->queued++;
+	if (ch->common) {
+		common_fd_raise(ch);
+		return;
+	}
 	if (write(ch->pub.fd, &one, sizeof(one)) < 0)
 		return; /* the program closed it */
 }
 
-/* Under the lock, after an event was taken. The count is not 0 while the queue is not empty. */
-static void channel_clear_if_empty(struct rdmacm_channel *ch)
+/* Under the lock: n events were taken. The count is not 0 while the queue is not empty. */
+static void channel_took(struct rdmacm_channel *ch, u32 n)
 {
 	struct pollfd p = { .fd = ch->pub.fd, .events = POLLIN };
 	u64 count;
 
-	if (!ch->head && poll(&p, 1, 0) == 1 && read(ch->pub.fd, &count, sizeof(count)) < 0)
+	if (ch->common)
+		common_fd_lower(n);
+	else if (!ch->head && poll(&p, 1, 0) == 1 && read(ch->pub.fd, &count, sizeof(count)) < 0)
 		return;
 }
 
 struct rdmacm_event *channel_remove(struct rdmacm_channel *ch, const struct rdmacm_id *id)
 {
 	struct rdmacm_event **at = &ch->head, *first = NULL, **last = &first;
+	const u32 queued = id->queued;
 
 	if (!id->queued)
 		return NULL;
@@ -107,7 +152,7 @@ struct rdmacm_event *channel_remove(struct rdmacm_channel *ch, const struct rdma
 	}
 	*last = NULL;
 	ch->tail = at;
-	channel_clear_if_empty(ch);
+	channel_took(ch, queued);
 	return first;
 }
 
@@ -123,7 +168,7 @@ static struct rdmacm_event *channel_take(struct rdmacm_channel *ch)
 			ch->tail = &ch->head;
 		ev->id->queued--;
 		ev->id->delivered++;
-		channel_clear_if_empty(ch);
+		channel_took(ch, 1);
 	}
 	rdmacm_leave();
 	return ev;
@@ -154,8 +199,16 @@ static int channel_wait(struct rdmacm_channel *ch)
 
 	if (flags < 0)
 		return -errno;
+	if (ch->common && !blocks)
+		return -EAGAIN;
 	if (blocks)
 		atomic_fetch_add_explicit(&ch->waiting, 1, memory_order_relaxed);
+	if (ch->common) {
+		n = common_fd_wait(ch);
+		if (!n)
+			atomic_fetch_sub_explicit(&ch->waiting, 1, memory_order_relaxed);
+		return n;
+	}
 	cancel_open();
 	do
 		n = poll(&p, 1, blocks ? -1 : 0);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Event channels: a queue of events and a descriptor that is readable exactly while it is not
- * empty. O_NONBLOCK of the descriptor is the program's to choose.
+ * Event channels: a queue of events and a descriptor that is readable exactly while the queue is
+ * not empty, or one of the queues that share the descriptor. O_NONBLOCK of the descriptor is the
+ * program's to choose.
  */
 #ifndef RDMACM_CHANNEL_H
 #define RDMACM_CHANNEL_H
@@ -19,6 +20,8 @@ struct rdmacm_channel {
 	struct rdmacm_event *head, **tail;
 	u32 generation;
 	_Atomic u32 waiting; /* threads that wait for an event */
+	/* of a synchronous id, and the descriptor is its own; or is that of common_fd.h */
+	bool sync, common;
 };
 
 static inline struct rdmacm_channel *to_channel(struct rdma_event_channel *channel)
@@ -26,6 +29,11 @@ static inline struct rdmacm_channel *to_channel(struct rdma_event_channel *chann
 	return container_of(channel, struct rdmacm_channel, pub);
 }
 
+/*
+ * rdma_create_event_channel(), or the channel of a synchronous id. NULL with errno set. Without the
+ * lock.
+ */
+struct rdma_event_channel *channel_new(bool sync);
 /* Under the lock. */
 void channel_append(struct rdmacm_channel *ch, struct rdmacm_event *ev);
 /* Under the lock: the calling thread is done with an event of it. */

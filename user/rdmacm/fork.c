@@ -4,6 +4,7 @@
  * that was made is of an older generation: no call on it reaches the core, a device or the parent,
  * and its devices are forgotten, so that the child opens its own.
  */
+#include "common_fd.h"
 #include "device.h"
 #include "id.h"
 #include "interfaces.h"
@@ -19,6 +20,7 @@ static void fork_child(void)
 	devices_after_fork();
 	loop_after_fork();
 	work_after_fork();
+	common_fd_after_fork();
 	interfaces_after_fork();
 	pthread_mutex_init(&rdmacm_lock, NULL);
 	cancel_release();

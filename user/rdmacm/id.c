@@ -16,7 +16,7 @@ int id_new(struct rdma_event_channel *channel, void *context, enum rdma_port_spa
 
 	if (!id)
 		return -ENOMEM;
-	id->pub.channel = channel ? channel : rdma_create_event_channel();
+	id->pub.channel = channel ? channel : channel_new(true);
 	if (!id->pub.channel) {
 		free(id);
 		return -errno;
@@ -174,7 +174,7 @@ EXPORT int rdma_migrate_id(struct rdma_cm_id *cm_id, struct rdma_event_channel *
 		return rdmacm_report(-EINVAL);
 	id->sync = !channel;
 	if (!channel)
-		channel = rdma_create_event_channel();
+		channel = channel_new(true);
 	if (!channel) {
 		id->sync = was_sync;
 		return -1;
