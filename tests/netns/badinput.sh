@@ -88,6 +88,22 @@ name_taken_by_a_stranger() {
 	stop "$stranger"
 }
 
+# The usual 8 MiB are enough for one process, and not to let another in beside it: both are told.
+memlock_of_two() {
+	local first
+	local words=(prlimit --memlock=8388608:8388608
+		setpriv --inh-caps=-ipc_lock,-sys_resource --bounding-set=-ipc_lock,-sys_resource
+		"$XROCE" run --dev $IF_A -- ibv_rc_pingpong -d $DEV_A -g 0)
+	start first a "${words[@]}"
+	first=$child
+	wait_until 10 listens_or_gone a 18515 "$first"
+	start bad a "${words[@]}" -p 18516
+	finish "$child" 20 && fail "there was room for two"
+	need_line bad "in use by process $first .*\`xroce serve $IF_A\`"
+	need_line first 'limit of locked memory ..ulimit -l.. is used up; raise it, or run .xroce serve. first'
+	stop "$first"
+}
+
 # The locked memory of a user's processes is counted together: the limit and its remedy are named.
 memlock_used_up() {
 	in_a bash -c 'ulimit -l 1024; exec "$@"' - setpriv --bounding-set=-all,+net_admin,+bpf,+net_raw,+sys_admin "$XROCE" run --dev $IF_A -- \
@@ -192,6 +208,7 @@ run_case queries_without_privileges queries_without_privileges
 run_case taken_by_process taken_by_process
 run_case name_taken_by_a_stranger name_taken_by_a_stranger
 run_case memlock_used_up memlock_used_up
+run_case memlock_of_two memlock_of_two
 run_long_case few_capabilities few_capabilities
 run_case user_namespace user_namespace
 run_case no_gid no_gid

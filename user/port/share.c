@@ -144,7 +144,10 @@ static void share_complain(struct port *port, const char *step, int err)
 		fprintf(stderr,
 			"xroce: %s: cannot share the interface with another process: cannot %s: "
 			"%s\n",
-			port->shards.name, step, strerror(-err));
+			port->shards.name, step,
+			err == -ENOBUFS ? "the limit of locked memory (`ulimit -l`) is used up; "
+					  "raise it, or run `xroce serve` first" :
+					  strerror(-err));
 	port->share_told = true;
 }
 
