@@ -57,8 +57,8 @@ static __always_inline bool mux_group_may_send(struct __sk_buff *skb, const stru
 
 /*
  * It goes both ways: to members here, the sender's own among them, by the hairpin, and, but for
- * lo, to the wire, where the kernel makes the Ethernet address of the group's; it does so for frames only
- * whose own address is no group's. Returns the verdict.
+ * lo, to the wire, where the kernel makes the Ethernet address of the group's; it does so for
+ * frames only whose own address is no group's. Returns the verdict.
  */
 static __always_inline int mux_group_send(struct __sk_buff *skb, const struct packet *p,
 					  const struct xroce_wire *wire, struct xroce_tap *tap)

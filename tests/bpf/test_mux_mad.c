@@ -2,8 +2,8 @@
 /* tier: core */
 /*
  * MADs to QP 1 of an interface that several clients share (xroce_mux): each comes to the client
- * that cm_mad_names() says it is for, what is nobody's to the one that refuses it, or to the broker,
- * and what is no MAD to none.
+ * that cm_mad_names() says it is for, what is nobody's to the one that refuses it, or to the
+ * broker, and what is no MAD to none.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -333,8 +333,9 @@ by_a_broker() {
 	stop "$broker"
 }
 
-# Two clients of a broker, each with a ring of its own: no packet is received before it was sent, and
-# none has an earlier time than one in front of it. What came before a process was found is said.
+# Two clients of a broker, each with a ring of its own: no packet is received before it was sent,
+# and none has an earlier time than one in front of it. What came before a process was
+# found is said.
 in_order() {
 	local broker capa data waiter
 	gids_once v4 || return

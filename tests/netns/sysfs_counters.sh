@@ -217,8 +217,8 @@ unseen() {
 	no_servers
 }
 
-# A first process of a PID namespace that waits for no child, or blocks SIGCHLD and waits for all. It
-# starts the command three times, and says what has become of the processes that serve counters.
+# A first process of a PID namespace that waits for no child, or blocks SIGCHLD and waits for all.
+# It starts the command three times, and says what has become of the processes that serve counters.
 cat >"$OWN/first.py" <<'END'
 import os, signal, sys, time
 def stat(pid):

@@ -16,10 +16,13 @@ static void status__of_known_ones(void **state)
 		const char *name, *status;
 		bool reaps;
 	} rows[] = {
-		{ "systemd", "Name:\tsystemd\nSigBlk:\t7fe3c0fe28014a03\nSigIgn:\t0000000000001000\n"
+		{ "systemd", "Name:\tsystemd\nSigBlk:\t7fe3c0fe28014a03\n"
+			     "SigIgn:\t0000000000001000\n"
 			     "SigCgt:\t00000000000004ec\n", true },
-		{ "tini", "Name:\ttini\nSigBlk:\tfffffffe7fdbfaff\nSigIgn:\t0000000000300000\n", true },
-		{ "ignored", "Name:\tx\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000010000\n", true },
+		{ "tini", "Name:\ttini\nSigBlk:\tfffffffe7fdbfaff\n"
+			  "SigIgn:\t0000000000300000\n", true },
+		{ "ignored", "Name:\tx\nSigBlk:\t0000000000000000\n"
+			     "SigIgn:\t0000000000010000\n", true },
 		{ "sleep", "Name:\tsleep\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n"
 			   "SigCgt:\t0000000000000000\n", false },
 		{ "Go", "Name:\tapp\nSigBlk:\t0000000000000000\nSigIgn:\t0000000000000000\n"

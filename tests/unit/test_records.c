@@ -118,7 +118,7 @@ static void give__random(void **state)
 					put_++;
 				}
 			}
-			/* all that was written before it began has been read by now, but for the window */
+			/* what was written before it began has been read, but for the window */
 			given += records_give(&s, begin_ns > 60 ? begin_ns - 60 : 0, see, &seen);
 		}
 		given += records_give(&s, NSEC_NEVER, see, &seen);

@@ -9,7 +9,7 @@
 
 #define NOBODY_AT_ONCE 16u /* in a turn: clients ask meanwhile */
 
-/* The MAD of a frame that xroce_mux found to be one. False: its ICRC, or what is in it, is wrong. */
+/* The MAD of a packet that xroce_mux found to be one. False: its ICRC or its content is wrong. */
 static bool nobody_read(const struct packet *p, struct cm_mad *m)
 {
 	u8 mad[CM_MAD_BYTES];

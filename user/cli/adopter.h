@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The first process of a PID namespace, which adopts orphans. An init waits for each; in a container
- * it may be any program, which does not, and then a process that outlives the command stays as a
- * zombie until the namespace ends. No process says which it is: adopter_reaps() goes by what
- * /proc/1 shows.
+ * The first process of a PID namespace, which adopts orphans. An init waits for each. In a
+ * container it may be any program, which does not, and then a process that outlives the command
+ * stays as a zombie until the namespace ends. No process says which it is:
+ * adopter_reaps() goes by what /proc/1 shows.
  */
 #ifndef CLI_ADOPTER_H
 #define CLI_ADOPTER_H

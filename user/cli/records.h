@@ -11,7 +11,7 @@
 
 #include "../transport/types.h"
 
-/* From the time that a record says to when it can be read, at most; what takes longer comes late. */
+/* From the time that a record says to when it can be read; what takes longer comes late. */
 #define RECORDS_WINDOW_NS (50 * NSEC_PER_MSEC)
 
 struct traced;
