@@ -26,7 +26,7 @@ packages=(
 )
 
 # for tests of programs that other releases of Debian do not have
-optional=(dapl2-utils libdapl2 librpma-dev)
+optional=(dapl2-utils libdapl2 librpma-dev tgt libiscsi-bin qemu-utils qemu-block-extra)
 
 # other machines: make check-arch
 if [ "${1:-}" = arch ]; then
@@ -79,7 +79,7 @@ start_nothing() {
 start_as_ever() {
 	local p
 	for p in "${missing[@]}"; do
-		[ "$p" != prometheus ] || systemctl disable --quiet prometheus.service 2>/dev/null
+		[[ $p != @(prometheus|tgt) ]] || systemctl disable --quiet $p.service 2>/dev/null
 	done
 	# ours, and nobody else's
 	[ -z "$(trap -p EXIT)" ] || rm -f $policy
