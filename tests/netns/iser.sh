@@ -25,8 +25,8 @@ for program in iscsi-inq iscsi-readcapacity16 iscsi-test iscsi-test-2; do
 	names+=("iqn.2007-10.com.github:sahlberg:libiscsi:$program")
 done
 
-# target_start: the target at A; its file is $WORK/disk, its pid is in $target. Its control socket is
-# in a directory of its own.
+# target_start: the target at A; its file is $WORK/disk, its pid is in $target. Its control socket
+# is in a directory of its own.
 target_start() {
 	truncate -s 32M "$WORK/disk"
 	# shellcheck disable=SC2016 # the shell that it starts expands it
