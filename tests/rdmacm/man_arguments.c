@@ -11,6 +11,8 @@
  *     rdma_destroy_ep, rdma_destroy_event_channel, rdma_destroy_id, rdma_destroy_srq
  *
  * and rdma_create_event_channel has no argument.
+ *
+ * librspreload.so alone calls xroce_rsocket_stand_in, xroce_rsocket_unread and xroce_rsocket_watch.
  */
 #include <fcntl.h>
 #include <netdb.h>

@@ -12,18 +12,6 @@
 #include "rsocket_dgram.h"
 #include "rsocket_stream.h"
 
-/* Begins a call, with a reference and a hold (cancel.h). NULL with errno set. */
-static struct rsocket *rsocket_find(int socket)
-{
-	struct rsocket *rs = rsocket_get(socket);
-
-	if (rs)
-		cancel_hold();
-	else
-		errno = EBADF;
-	return rs;
-}
-
 /* Ends a call and returns its value. */
 static ssize_t rsocket_return(struct rsocket *rs, ssize_t value)
 {
@@ -155,6 +143,9 @@ RSOCKET_EXPORT int rclose(int socket)
 		dgram_close(dgram_of(rs));
 	else
 		stream_close(stream_of(rs));
+	pthread_mutex_lock(&rs->lock);
+	standin_end(rs);
+	pthread_mutex_unlock(&rs->lock);
 	close(socket);
 	rsocket_put(rs);
 	pthread_setcancelstate(cancel, NULL);
@@ -182,7 +173,7 @@ RSOCKET_EXPORT int rshutdown(int socket, int how)
 		d->shut_write |= d->connected && how != SHUT_RD;
 		waiters_wake(rs);
 	}
-	pthread_mutex_unlock(&rs->lock);
+	rsocket_unlock(rs);
 	return (int)rsocket_return(rs, err);
 }
 
@@ -218,7 +209,7 @@ RSOCKET_EXPORT int rbind(int socket, const struct sockaddr *addr, socklen_t addr
 		if (!err)
 			err = dgram_start(dgram_of(rs));
 	}
-	pthread_mutex_unlock(&rs->lock);
+	rsocket_unlock(rs);
 	return (int)rsocket_return(rs, err);
 }
 
@@ -303,7 +294,7 @@ RSOCKET_EXPORT int rgetpeername(int socket, struct sockaddr *addr, socklen_t *ad
 	stream_progress(s);
 	err = s->state != STREAM_CONNECTED && s->state != STREAM_ENDED ? -ENOTCONN :
 	      stream_name(s, rdma_get_peer_addr(s->id), addr, addrlen);
-	pthread_mutex_unlock(&rs->lock);
+	rsocket_unlock(rs);
 	return (int)rsocket_return(rs, err);
 }
 
@@ -318,7 +309,7 @@ RSOCKET_EXPORT int rgetsockname(int socket, struct sockaddr *addr, socklen_t *ad
 		return (int)rsocket_return(rs, getsockname(socket, addr, addrlen) ? -errno : 0);
 	pthread_mutex_lock(&rs->lock);
 	err = stream_name(stream_of(rs), rdma_get_local_addr(stream_of(rs)->id), addr, addrlen);
-	pthread_mutex_unlock(&rs->lock);
+	rsocket_unlock(rs);
 	return (int)rsocket_return(rs, err);
 }
 
@@ -477,7 +468,7 @@ RSOCKET_EXPORT off_t riomap(int socket, void *buf, size_t len, int prot, int fla
 	if (rs->type == SOCK_STREAM) {
 		pthread_mutex_lock(&rs->lock);
 		mapped = iomap_add(stream_of(rs), buf, len, prot, offset);
-		pthread_mutex_unlock(&rs->lock);
+		rsocket_unlock(rs);
 	}
 	return rsocket_return(rs, mapped);
 }
@@ -492,7 +483,7 @@ RSOCKET_EXPORT int riounmap(int socket, void *buf, size_t len)
 	if (rs->type == SOCK_STREAM) {
 		pthread_mutex_lock(&rs->lock);
 		err = iomap_remove(stream_of(rs), buf, len);
-		pthread_mutex_unlock(&rs->lock);
+		rsocket_unlock(rs);
 	}
 	return (int)rsocket_return(rs, err);
 }

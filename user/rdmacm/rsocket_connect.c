@@ -174,7 +174,7 @@ static void connect_handle(struct rdma_cm_event *e)
 		/* Of an id that it had before, nothing matters any more. */
 		if (!s->rs.closed && e->id == s->id && connect_event(s, e))
 			gone = s;
-		pthread_mutex_unlock(&s->rs.lock);
+		rsocket_unlock(&s->rs);
 	}
 	rdma_ack_cm_event(e);
 	if (orphan)
@@ -293,7 +293,7 @@ static int connect_anew(struct stream *s)
 		s->id = old;
 		return err;
 	}
-	pthread_mutex_unlock(&s->rs.lock);
+	rsocket_unlock(&s->rs);
 	rdma_destroy_id(old);
 	pthread_mutex_lock(&s->rs.lock);
 	s->state = STREAM_NEW;
@@ -366,7 +366,7 @@ int connect_start(struct stream *s, const struct sockaddr *address, socklen_t by
 				err = stream_error(s, -ECONNREFUSED);
 		}
 	}
-	pthread_mutex_unlock(&s->rs.lock);
+	rsocket_unlock(&s->rs);
 	return err;
 }
 
@@ -383,7 +383,7 @@ static void keepalive_send(struct stream *s)
 	stream_progress(s);
 	if (s->state == STREAM_CONNECTED && flow_control(&s->flow))
 		stream_post(s, &wr);
-	pthread_mutex_unlock(&s->rs.lock);
+	rsocket_unlock(&s->rs);
 }
 
 /* Sends what is due. Returns the milliseconds until the next, -1: none. */

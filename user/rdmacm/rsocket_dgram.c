@@ -81,6 +81,7 @@ static struct dgram_message *dgram_place(struct dgram *d, const union dgram_addr
 		return NULL;
 	m = &d->messages[(d->first + d->count++) % d->rs.receives];
 	*m = (struct dgram_message){ .from = *from };
+	d->rs.standin.arrived = true;
 	return m;
 }
 
@@ -189,7 +190,7 @@ void dgram_close(struct dgram *d)
 	d->rs.closed = true;
 	started = d->started;
 	waiters_wake(&d->rs);
-	pthread_mutex_unlock(&d->rs.lock);
+	rsocket_unlock(&d->rs);
 	if (started)
 		udp_leave(d);
 }
@@ -212,7 +213,7 @@ int dgram_connect(struct dgram *d, const struct sockaddr *address, socklen_t byt
 		if (d->connected && !err)
 			err = dgram_peer_get(d, &d->peer, &peer);
 	}
-	pthread_mutex_unlock(&d->rs.lock);
+	rsocket_unlock(&d->rs);
 	return err;
 }
 
@@ -335,6 +336,7 @@ ssize_t dgram_send(struct dgram *d, const struct iovec *iov, int n, int flags,
 	done = dgram_target(d, to, to_bytes, &peer);
 	if (!done && peer->ah && !d->free_count) {
 		done = rsocket_wait(&d->rs, dgram_has_free, deadline);
+		d->rs.standin.refused |= done == -EAGAIN;
 		/* It may be another one by now. */
 		if (!done)
 			done = dgram_target(d, to, to_bytes, &peer);
@@ -347,10 +349,10 @@ ssize_t dgram_send(struct dgram *d, const struct iovec *iov, int n, int flags,
 		udp.qpn = peer->path->id->qp->qp_num;
 		dgram_address_tell(&peer->path->address, &udp.address);
 		address = peer->address;
-		pthread_mutex_unlock(&d->rs.lock);
+		rsocket_unlock(&d->rs);
 		return dgram_send_udp(d, &address, &udp, iov, n, flags);
 	}
-	pthread_mutex_unlock(&d->rs.lock);
+	rsocket_unlock(&d->rs);
 	return done;
 }
 
@@ -390,7 +392,7 @@ ssize_t dgram_receive(struct dgram *d, struct msghdr *msg, int flags)
 	if (!done)
 		done = rsocket_wait(&d->rs, dgram_has_message, deadline);
 	if (done || !d->count) {
-		pthread_mutex_unlock(&d->rs.lock);
+		rsocket_unlock(&d->rs);
 		return done;
 	}
 	m = &d->messages[d->first];
@@ -411,7 +413,7 @@ ssize_t dgram_receive(struct dgram *d, struct msghdr *msg, int flags)
 		d->first = (d->first + 1) % d->rs.receives;
 		d->count--;
 	}
-	pthread_mutex_unlock(&d->rs.lock);
+	rsocket_unlock(&d->rs);
 	return done;
 }
 

@@ -370,13 +370,13 @@ void dgram_peer_learn(struct dgram *d, const union dgram_address *address, u32 q
 
 	pthread_mutex_lock(&d->rs.lock);
 	if (dgram_peer_get(d, address, &peer) || (peer->ah && peer->qpn == qpn)) {
-		pthread_mutex_unlock(&d->rs.lock);
+		rsocket_unlock(&d->rs);
 		return;
 	}
 	attr.grh.sgid_index = peer->path->gid_index;
 	attr.port_num = peer->path->id->port_num;
 	pd = peer->path->id->pd;
-	pthread_mutex_unlock(&d->rs.lock);
+	rsocket_unlock(&d->rs);
 	/*
 	 * Without waiting for a neighbour, as other peers' datagrams are next: until the handle is
 	 * made, datagrams go by UDP, and each that comes tries again. Paths last as long as the
@@ -394,7 +394,7 @@ void dgram_peer_learn(struct dgram *d, const union dgram_address *address, u32 q
 	} else {
 		old = ah;
 	}
-	pthread_mutex_unlock(&d->rs.lock);
+	rsocket_unlock(&d->rs);
 	if (old)
 		ibv_destroy_ah(old);
 }

@@ -30,7 +30,7 @@ static bool udp_path(struct dgram *d, const union dgram_address *to, struct wire
 		answer->qpn = peer->path->id->qp->qp_num;
 		dgram_address_tell(&peer->path->address, &answer->address);
 	}
-	pthread_mutex_unlock(&d->rs.lock);
+	rsocket_unlock(&d->rs);
 	return found;
 }
 
@@ -54,7 +54,7 @@ static void udp_one(struct dgram *d, const union dgram_address *from, const u8 *
 		return;
 	pthread_mutex_lock(&d->rs.lock);
 	dgram_deliver(d, from, data + header, bytes - header);
-	pthread_mutex_unlock(&d->rs.lock);
+	rsocket_unlock(&d->rs);
 }
 
 static void udp_read(struct dgram *d)

@@ -252,6 +252,6 @@ ssize_t iomap_write(struct stream *s, const u8 *buf, size_t n, u64 offset, int f
 		buf += now;
 		offset += now;
 	}
-	pthread_mutex_unlock(&s->rs.lock);
+	rsocket_unlock(&s->rs);
 	return left == n && err ? err : (ssize_t)(n - left);
 }

@@ -49,7 +49,7 @@ int listen_start(struct stream *s, int backlog)
 	} else if (s->state != STREAM_LISTENING) {
 		err = -EINVAL;
 	}
-	pthread_mutex_unlock(&s->rs.lock);
+	rsocket_unlock(&s->rs);
 	return err;
 }
 
@@ -126,7 +126,7 @@ struct stream *listen_asked(struct stream *l, struct rdma_cm_event *e)
 		answer = l->answered.count + l->ready.count <= l->backlog;
 		queue_add(answer ? &l->answered : &l->waiting, s);
 	}
-	pthread_mutex_unlock(&l->rs.lock);
+	rsocket_unlock(&l->rs);
 	if (!s) {
 		rdma_reject(e->id, NULL, 0);
 		return NULL;
@@ -135,7 +135,7 @@ struct stream *listen_asked(struct stream *l, struct rdma_cm_event *e)
 		rdma_reject(s->id, NULL, 0);
 		gone = listen_failed(s);
 	}
-	pthread_mutex_unlock(&s->rs.lock);
+	rsocket_unlock(&s->rs);
 	return gone ? s : NULL;
 }
 
@@ -148,9 +148,10 @@ bool listen_established(struct stream *s)
 	if (s->queue) {
 		queue_remove(s);
 		queue_add(&l->ready, s);
+		l->rs.standin.arrived = true;
 		waiters_wake(&l->rs);
 	}
-	pthread_mutex_unlock(&l->rs.lock);
+	rsocket_unlock(&l->rs);
 	return false;
 }
 
@@ -164,7 +165,7 @@ bool listen_failed(struct stream *s)
 	mine = s->queue;
 	if (mine)
 		queue_remove(s);
-	pthread_mutex_unlock(&l->rs.lock);
+	rsocket_unlock(&l->rs);
 	return mine;
 }
 
@@ -181,7 +182,7 @@ void listen_end(struct stream *l)
 			s = queues[i]->first;
 			if (s)
 				queue_remove(s);
-			pthread_mutex_unlock(&l->rs.lock);
+			rsocket_unlock(&l->rs);
 			if (!s)
 				break;
 			/* The thread of the events takes it for closed. */
@@ -189,7 +190,7 @@ void listen_end(struct stream *l)
 			s->rs.closed = true;
 			if (s->state == STREAM_ASKED)
 				rdma_reject(s->id, NULL, 0);
-			pthread_mutex_unlock(&s->rs.lock);
+			rsocket_unlock(&s->rs);
 			rsocket_put(&s->rs);
 		}
 	}
@@ -210,7 +211,7 @@ static void listen_next(struct stream *l)
 		/* Of this call, while it answers. */
 		atomic_fetch_add_explicit(&s->rs.references, 1, memory_order_relaxed);
 	}
-	pthread_mutex_unlock(&l->rs.lock);
+	rsocket_unlock(&l->rs);
 	if (!s)
 		return;
 	pthread_mutex_lock(&s->rs.lock);
@@ -218,7 +219,7 @@ static void listen_next(struct stream *l)
 		rdma_reject(s->id, NULL, 0);
 		gone = listen_failed(s);
 	}
-	pthread_mutex_unlock(&s->rs.lock);
+	rsocket_unlock(&s->rs);
 	if (gone)
 		rsocket_put(&s->rs);
 	rsocket_put(&s->rs);
@@ -247,13 +248,13 @@ int listen_accept(struct stream *l, struct stream **accepted)
 		queue_remove(s);
 	else if (!err)
 		err = -EINVAL;
-	pthread_mutex_unlock(&l->rs.lock);
+	rsocket_unlock(&l->rs);
 	if (err)
 		return err;
 	/* Its thread may still be at work on the queue. */
 	pthread_mutex_lock(&s->rs.lock);
 	s->listener = NULL;
-	pthread_mutex_unlock(&s->rs.lock);
+	rsocket_unlock(&s->rs);
 	rsocket_put(&l->rs);
 	listen_next(l);
 	*accepted = s;

@@ -35,6 +35,17 @@ struct wait_link {
 	struct waiter *waiter;
 };
 
+/* A descriptor whose readiness the kernel knows (rsocket_standin.c); under the rsocket's lock. */
+struct standin {
+	int fd;	     /* a copy of the program's; -1: none was asked for */
+	int peer;    /* the other end; -1: closed, as there was an error */
+	int channel; /* that the thread waits for; -1: none yet */
+	bool watched;
+	bool arrived; /* since the last look: there is to be an edge */
+	bool refused; /* a call found too little room: there is to be an edge when there is */
+	short shown;  /* poll events */
+};
+
 struct rsocket {
 	int fd; /* -1: nobody was told of it yet */
 	int domain, type;
@@ -47,6 +58,7 @@ struct rsocket {
 	int error;	 /* what SO_ERROR tells, positive */
 	int file_flags;	 /* F_SETFL */
 	int fd_flags;	 /* F_SETFD */
+	struct standin standin;
 
 	/* options, under lock; sizes are final once the connection or the QP is made */
 	u32 send_bytes, receive_bytes;
@@ -83,6 +95,8 @@ const struct rsocket_config *rsocket_config(void);
 /* With a reference; NULL: it is no rsocket. */
 struct rsocket *rsocket_get(int fd);
 void rsocket_put(struct rsocket *rs);
+/* Begins a call of a program, with a reference and a hold (cancel.h). NULL with errno EBADF. */
+struct rsocket *rsocket_find(int fd);
 /* A descriptor of its own becomes its number. 0 or -errno. */
 int rsocket_number(struct rsocket *rs);
 /* Its number is a descriptor that there is: the table has a reference from now on. 0 or -errno. */
@@ -92,6 +106,14 @@ int rsocket_enter(struct rsocket *rs, int fd);
 struct rsocket *rsocket_remove(int fd);
 extern struct rsocket rsocket_inherited;
 void rsocket_init(struct rsocket *rs, int domain, int type);
+
+/* ---- rsocket_standin.c: descriptors whose readiness the kernel knows ---- */
+
+void standin_init(struct rsocket *rs);
+/* In rclose(), before the descriptor of rs is closed; under the lock, or in a forked child. */
+void standin_end(struct rsocket *rs);
+/* Releases the lock. First the state of an rsocket that is watched is written to its stand-in. */
+void rsocket_unlock(struct rsocket *rs);
 
 /* ---- rsocket_wait.c: sleeping, and being woken ---- */
 

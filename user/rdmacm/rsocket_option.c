@@ -374,34 +374,23 @@ static int option_report(struct rsocket *rs, int err)
 	return -1;
 }
 
-static struct rsocket *option_rsocket(int socket)
-{
-	struct rsocket *rs = rsocket_get(socket);
-
-	if (rs)
-		cancel_hold();
-	else
-		errno = EBADF;
-	return rs;
-}
-
 RSOCKET_EXPORT int rsetsockopt(int socket, int level, int optname, const void *optval,
 			       socklen_t optlen)
 {
-	struct rsocket *rs = option_rsocket(socket);
+	struct rsocket *rs = rsocket_find(socket);
 	int err;
 
 	if (!rs)
 		return -1;
 	pthread_mutex_lock(&rs->lock);
 	err = option_set(rs, level, optname, optval, optlen);
-	pthread_mutex_unlock(&rs->lock);
+	rsocket_unlock(rs);
 	return option_report(rs, err);
 }
 
 RSOCKET_EXPORT int rgetsockopt(int socket, int level, int optname, void *optval, socklen_t *optlen)
 {
-	struct rsocket *rs = option_rsocket(socket);
+	struct rsocket *rs = rsocket_find(socket);
 	int err;
 
 	if (!rs)
@@ -409,13 +398,13 @@ RSOCKET_EXPORT int rgetsockopt(int socket, int level, int optname, void *optval,
 	pthread_mutex_lock(&rs->lock);
 	rsocket_progress(rs);
 	err = option_get(rs, level, optname, optval, optlen);
-	pthread_mutex_unlock(&rs->lock);
+	rsocket_unlock(rs);
 	return option_report(rs, err);
 }
 
 RSOCKET_EXPORT int rfcntl(int socket, int cmd, ... /* arg */)
 {
-	struct rsocket *rs = option_rsocket(socket);
+	struct rsocket *rs = rsocket_find(socket);
 	va_list args;
 	int flags = 0, value = 0, err = 0;
 
@@ -445,6 +434,6 @@ RSOCKET_EXPORT int rfcntl(int socket, int cmd, ... /* arg */)
 	default:
 		err = -ENOTSUP;
 	}
-	pthread_mutex_unlock(&rs->lock);
+	rsocket_unlock(rs);
 	return option_report(rs, err) ? -1 : value;
 }

@@ -62,7 +62,7 @@ static short set_events(struct poll_set *set, nfds_t i)
 	pthread_mutex_lock(&rs->lock);
 	rsocket_progress(rs);
 	events = rs->closed ? POLLNVAL : rsocket_events(rs, set->fds[i].events);
-	pthread_mutex_unlock(&rs->lock);
+	rsocket_unlock(rs);
 	return events;
 }
 
@@ -98,7 +98,7 @@ static void set_join(struct poll_set *set)
 		waiter_join(rs, &set->polled[i].link, set->waiter);
 		set->sleep[i].fd = rs->closed ? -1 : rsocket_arm(rs);
 		set->sleep[i].events = POLLIN;
-		pthread_mutex_unlock(&rs->lock);
+		rsocket_unlock(rs);
 	}
 	set->sleep[set->n] = (struct pollfd){ .fd = waiter_fd(set->waiter), .events = POLLIN };
 }
@@ -116,7 +116,7 @@ static void set_leave(struct poll_set *set, bool slept)
 		waiter_leave(&set->polled[i].link);
 		if (slept && set->sleep[i].fd >= 0 && set->sleep[i].revents)
 			rsocket_disarm(rs);
-		pthread_mutex_unlock(&rs->lock);
+		rsocket_unlock(rs);
 		set->sleep[i].fd = -1;
 	}
 	waiter_reset(set->waiter);

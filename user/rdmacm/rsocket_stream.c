@@ -198,6 +198,7 @@ void stream_unmake(struct stream *s)
 	s->table = NULL;
 	s->peer_used = NULL;
 	s->armed = false;
+	s->rs.standin.channel = -1;
 }
 
 void stream_destroy(struct stream *s)
@@ -266,11 +267,13 @@ static void stream_received(struct stream *s, const struct ibv_wc *wc)
 	case FLOW_DISCONNECT:
 		stream_finish(s, 0);
 		break;
+	case FLOW_DATA:
+		s->rs.standin.arrived = true;
+		break;
 	case FLOW_VIOLATION:
 		stream_finish(s, ECONNRESET);
 		break;
 	case FLOW_NOTHING:
-	case FLOW_DATA:
 	case FLOW_CREDIT:
 		break;
 	}
@@ -510,6 +513,6 @@ void stream_close(struct stream *s)
 	s->rs.closed = true;
 	connect_keepalive(s, false);
 	waiters_wake(&s->rs);
-	pthread_mutex_unlock(&s->rs.lock);
+	rsocket_unlock(&s->rs);
 	listen_end(s);
 }

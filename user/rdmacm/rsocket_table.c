@@ -34,9 +34,13 @@ static void table_fork(void)
 		struct rsocket **chunk =
 			atomic_load_explicit(&chunks[i], memory_order_relaxed);
 
-		for (j = 0; chunk && j < CHUNK; j++)
-			if (chunk[j])
-				chunk[j] = &rsocket_inherited;
+		for (j = 0; chunk && j < CHUNK; j++) {
+			if (!chunk[j] || chunk[j] == &rsocket_inherited)
+				continue;
+			/* The parent's stand-in ends with the parent's copies of it. */
+			standin_end(chunk[j]);
+			chunk[j] = &rsocket_inherited;
+		}
 	}
 }
 
@@ -77,6 +81,17 @@ struct rsocket *rsocket_get(int fd)
 	if (rs)
 		atomic_fetch_add_explicit(&rs->references, 1, memory_order_relaxed);
 	pthread_mutex_unlock(&locks[fd % LOCKS]);
+	return rs;
+}
+
+struct rsocket *rsocket_find(int fd)
+{
+	struct rsocket *rs = rsocket_get(fd);
+
+	if (rs)
+		cancel_hold();
+	else
+		errno = EBADF;
 	return rs;
 }
 
@@ -143,6 +158,7 @@ void rsocket_init(struct rsocket *rs, int domain, int type)
 	rs->receives = config->receives;
 	rs->inlined = config->inlined;
 	rs->iomap_size = config->iomap_size;
+	standin_init(rs);
 }
 
 static size_t pages_bytes(size_t bytes)

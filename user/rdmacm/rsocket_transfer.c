@@ -193,7 +193,8 @@ ssize_t stream_send(struct stream *s, const struct iovec *iov, int n, int flags)
 	}
 	if (left < total)
 		cancel_release();
-	pthread_mutex_unlock(&s->rs.lock);
+	s->rs.standin.refused |= left > 0;
+	rsocket_unlock(&s->rs);
 	rsocket_end_turn(&s->rs.sending);
 	return left == total && err ? err : (ssize_t)(total - left);
 }
@@ -263,7 +264,7 @@ ssize_t stream_receive(struct stream *s, const struct iovec *iov, int n, int fla
 		if (!(flags & MSG_WAITALL) || (flags & MSG_PEEK))
 			break;
 	}
-	pthread_mutex_unlock(&s->rs.lock);
+	rsocket_unlock(&s->rs);
 	rsocket_end_turn(&s->rs.receiving);
 	if (some)
 		cancel_release();

@@ -242,7 +242,7 @@ static void wait_cancelled(void *arg)
 	pthread_mutex_lock(&call->rs->lock);
 	waiter_leave(&call->link);
 	waiter_reset(call->waiter);
-	pthread_mutex_unlock(&call->rs->lock);
+	rsocket_unlock(call->rs);
 	if (turn_of_call)
 		rsocket_end_turn(turn_of_call);
 	rsocket_put(call->rs);
@@ -290,7 +290,7 @@ int rsocket_wait(struct rsocket *rs, bool (*ready)(struct rsocket *rs), s64 dead
 		if (rs->closed || ready(rs))
 			break;
 		waiter_join(rs, &call.link, call.waiter);
-		pthread_mutex_unlock(&rs->lock);
+		rsocket_unlock(rs);
 		err = waiter_sleep(fds, 2, deadline, true, wait_cancelled, &call);
 		pthread_mutex_lock(&rs->lock);
 		waiter_leave(&call.link);

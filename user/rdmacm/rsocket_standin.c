@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Stand-ins: descriptors whose readiness the kernel knows, for epoll(7) and SIGIO.
+ *
+ * A stand-in is one end of a pair of Unix stream sockets. Both ends stay here (the program has a
+ * copy of one), and the rsocket's state is written into the pair:
+ *
+ *	POLLIN		one byte lies in the stand-in
+ *	not POLLOUT	bytes of the stand-in lie in its peer, more than a quarter of SO_SNDBUF
+ *	POLLRDHUP	the peer does not send any more (shutdown())
+ *	POLLHUP		neither end does
+ *	POLLERR		the peer was closed with bytes unread
+ *
+ * All else is the kernel's: level and edge triggered sets, EPOLLONESHOT, EPOLLEXCLUSIVE, nested
+ * sets, dup(), F_SETOWN. An edge comes with each arrival, and with room after a call that found
+ * none: then the state is written once more.
+ *
+ * Only rsockets that are watched cost these calls. One thread of the process waits for their
+ * completions; whoever changes such an rsocket writes its state before the lock is released.
+ */
+#define _GNU_SOURCE
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "../base/thread.h"
+#include "rsocket_dgram.h"
+#include "rsocket_private.h"
+#include "rsocket_stream.h"
+
+enum { EVENTS = 64, FILLER_BYTES = 2048 };
+
+/* Of this process; a forked child makes its own. */
+static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic int channels = -1; /* epoll set of the completion channels */
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+
+/* ---- the thread ---- */
+
+static void *standin_run(void *of)
+{
+	int set = (int)(intptr_t)of, n, i;
+	struct epoll_event events[EVENTS];
+
+	for (;;) {
+		n = epoll_wait(set, events, EVENTS, -1);
+		if (n < 0 && errno != EINTR)
+			return NULL;
+		for (i = 0; i < n; i++) {
+			/* NULL: closed since. Another one of that number loses nothing. */
+			struct rsocket *rs = rsocket_get(events[i].data.fd);
+
+			if (!rs)
+				continue;
+			pthread_mutex_lock(&rs->lock);
+			rsocket_disarm(rs);
+			rsocket_progress(rs);
+			rsocket_unlock(rs);
+			rsocket_put(rs);
+		}
+	}
+}
+
+static void standin_fork(void)
+{
+	int set = atomic_load_explicit(&channels, memory_order_relaxed);
+
+	pthread_mutex_init(&start_lock, NULL);
+	if (set >= 0)
+		close(set);
+	atomic_store_explicit(&channels, -1, memory_order_relaxed);
+}
+
+static void standin_once(void)
+{
+	pthread_atfork(NULL, NULL, standin_fork);
+}
+
+/* Starts the thread unless it runs. Returns 0 or -errno. */
+static int standin_start(void)
+{
+	pthread_t thread;
+	int err = 0, set;
+
+	pthread_once(&fork_once, standin_once);
+	pthread_mutex_lock(&start_lock);
+	if (channels < 0) {
+		set = epoll_create1(EPOLL_CLOEXEC);
+		err = set < 0 ? -errno :
+				thread_start(&thread, standin_run, (void *)(intptr_t)set);
+		if (!err) {
+			pthread_setname_np(thread, "rsocket-epoll");
+			pthread_detach(thread);
+			channels = set;
+		} else if (set >= 0) {
+			close(set);
+		}
+	}
+	pthread_mutex_unlock(&start_lock);
+	return err;
+}
+
+/* ---- writing the state, under the rsocket's lock ---- */
+
+/*
+ * Arms the completion queue and has the thread wait for the channel. Completions that came before
+ * the queue was armed make no event, and are taken here.
+ */
+static void standin_attach(struct rsocket *rs)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET, .data.fd = rs->fd };
+	int channel = rsocket_arm(rs);
+
+	if (channel < 0)
+		return;
+	if (channel != rs->standin.channel &&
+	    !epoll_ctl(channels, EPOLL_CTL_ADD, channel, &event))
+		rs->standin.channel = channel;
+	rsocket_progress(rs);
+}
+
+static void standin_take(int fd, size_t n)
+{
+	u8 bytes[FILLER_BYTES];
+
+	recv(fd, bytes, n, MSG_DONTWAIT);
+}
+
+static void standin_put(int fd, size_t n)
+{
+	static const u8 bytes[FILLER_BYTES];
+
+	/* Refused only where it is full or shut, and so has that state already. */
+	send(fd, bytes, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+/* POLLHUP alone is of a stream that was never connected: it has a way back. */
+static void standin_show_end(struct rsocket *rs, short now)
+{
+	struct standin *in = &rs->standin;
+	short more = now & ~in->shown;
+
+	if (rs->error) {
+		standin_put(in->fd, 1);
+		close(in->peer);
+		in->peer = -1;
+	} else if ((now & POLLRDHUP) && (more & (POLLRDHUP | POLLHUP))) {
+		shutdown(in->peer, now & POLLHUP ? SHUT_RDWR : SHUT_WR);
+	}
+}
+
+static void standin_show_in(struct standin *in, short now)
+{
+	bool shown = in->shown & POLLIN;
+
+	/* After its end a stream is readable for good. */
+	if (now & POLLRDHUP)
+		return;
+	if ((now & POLLIN) && (!shown || in->arrived))
+		standin_put(in->peer, 1);
+	if (shown && (!(now & POLLIN) || in->arrived))
+		standin_take(in->fd, 1);
+}
+
+static void standin_show_out(struct standin *in, short now)
+{
+	bool shown = in->shown & POLLOUT;
+
+	if (shown && (!(now & POLLOUT) || in->refused)) {
+		standin_put(in->fd, FILLER_BYTES);
+		shown = false;
+	}
+	if (!shown && (now & POLLOUT)) {
+		standin_take(in->peer, FILLER_BYTES);
+		in->refused = false;
+	}
+}
+
+static void standin_show(struct rsocket *rs)
+{
+	struct standin *in = &rs->standin;
+	socklen_t bytes = sizeof(int);
+	int error;
+	short now;
+
+	standin_attach(rs);
+	now = rsocket_events(rs, POLLIN | POLLOUT | POLLRDHUP);
+	if (in->peer < 0) {
+		/* Its error was told. */
+		if (!rs->error)
+			getsockopt(in->fd, SOL_SOCKET, SO_ERROR, &error, &bytes);
+		return;
+	}
+	/* First, as a program that wakes is to see it with the rest. */
+	standin_show_end(rs, now);
+	standin_show_in(in, now);
+	standin_show_out(in, now);
+	in->arrived = false;
+	in->shown = now;
+}
+
+void rsocket_unlock(struct rsocket *rs)
+{
+	int saved = errno;
+
+	if (rs->standin.watched && !rs->closed) {
+		standin_show(rs);
+		errno = saved;
+	}
+	pthread_mutex_unlock(&rs->lock);
+}
+
+void standin_init(struct rsocket *rs)
+{
+	rs->standin = (struct standin){ .fd = -1, .peer = -1, .channel = -1 };
+}
+
+void standin_end(struct rsocket *rs)
+{
+	struct standin *in = &rs->standin;
+
+	if (in->fd >= 0 && in->fd != rs->fd)
+		close(in->fd);
+	if (in->peer >= 0)
+		close(in->peer);
+	standin_init(rs);
+}
+
+/* ---- for librspreload.so ---- */
+
+/* Ends a call that began with rsocket_find(); err: 0 or -errno. */
+static int standin_return(struct rsocket *rs, int value)
+{
+	rsocket_unlock(rs);
+	rsocket_put(rs);
+	cancel_release();
+	if (value >= 0)
+		return value;
+	errno = -value;
+	return -1;
+}
+
+/* Returns a copy of the program's descriptor, for rs: a stream's own descriptor becomes the copy, a
+ * datagram socket's is its UDP socket. -errno: none made. */
+static int standin_copy(struct rsocket *rs, int of)
+{
+	int fd = rs->type == SOCK_STREAM ? dup3(of, rs->fd, O_CLOEXEC) :
+					   fcntl(of, F_DUPFD_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+RSOCKET_EXPORT int xroce_rsocket_stand_in(int socket)
+{
+	struct rsocket *rs = rsocket_find(socket);
+	int ends[2], least = 1, copy;
+
+	if (!rs)
+		return -1;
+	pthread_mutex_lock(&rs->lock);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+		return standin_return(rs, -errno);
+	copy = standin_copy(rs, ends[0]);
+	if (copy < 0) {
+		close(ends[0]);
+		close(ends[1]);
+		return standin_return(rs, copy);
+	}
+	/* The kernel's least: the filler is more than a quarter of it. */
+	setsockopt(copy, SOL_SOCKET, SO_SNDBUF, &least, sizeof(least));
+	fcntl(ends[0], F_SETFD, 0);
+	rs->standin = (struct standin){
+		.fd = copy,
+		.peer = ends[1],
+		.channel = -1,
+		.shown = POLLOUT,
+	};
+	return standin_return(rs, ends[0]);
+}
+
+RSOCKET_EXPORT int xroce_rsocket_watch(int socket)
+{
+	struct rsocket *rs = rsocket_find(socket);
+	int err = 0;
+
+	if (!rs)
+		return -1;
+	pthread_mutex_lock(&rs->lock);
+	if (rs->standin.fd < 0)
+		err = -EINVAL;
+	else if (!rs->standin.watched)
+		err = standin_start();
+	if (!err)
+		rs->standin.watched = true;
+	return standin_return(rs, err);
+}
+
+RSOCKET_EXPORT int xroce_rsocket_unread(int socket)
+{
+	struct rsocket *rs = rsocket_find(socket);
+	int bytes = 0;
+
+	if (!rs)
+		return -1;
+	pthread_mutex_lock(&rs->lock);
+	rsocket_progress(rs);
+	if (rs->type == SOCK_STREAM)
+		bytes = (int)stream_of(rs)->flow.unread;
+	else if (dgram_of(rs)->count)
+		bytes = (int)dgram_of(rs)->messages[dgram_of(rs)->first].bytes;
+	return standin_return(rs, bytes);
+}
