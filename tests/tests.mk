@@ -163,6 +163,7 @@ $(BUILD)/tests/netns/rsockets: TOOL_LIBS := -lrdmacm
 # Programs of several files.
 $(BUILD)/tests/netns/threads: $(call objs,$(wildcard tests/netns/threads/*.c))
 $(BUILD)/tests/netns/rsockets: $(call objs,$(wildcard tests/netns/rsockets/*.c))
+$(BUILD)/tests/netns/epolls: $(call objs,$(wildcard tests/netns/epolls/*.c))
 
 # This one opens libibverbs by itself.
 $(BUILD)/tests/netns/nccl: $(BUILD)/obj/tests/netns/nccl.o

@@ -7,15 +7,21 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <infiniband/verbs.h>
+#include <linux/close_range.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <rdma/rsocket.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "../rdmacm/rsocket_private.h"
 #include "preload.h"
 
 /* What a descriptor stands for. */
@@ -30,6 +36,8 @@ static struct target target_of(int fd)
 
 	if (!entry)
 		return (struct target){ .fd = fd };
+	if (entry->inherited)
+		entry_say_inherited(fd);
 	return (struct target){ .is_rsocket = entry->kind == ENTRY_RSOCKET, .fd = entry->fd };
 }
 
@@ -101,7 +109,7 @@ EXPORT int listen(int fd, int backlog)
 		return rlisten(t.fd, backlog);
 	ret = real.listen(t.fd, backlog);
 	if (!ret && entry && entry->kind == ENTRY_FORK)
-		entry_become(entry, t.fd, ENTRY_FORK_LISTEN);
+		entry->kind = ENTRY_FORK_LISTEN;
 	return ret;
 }
 
@@ -174,7 +182,7 @@ EXPORT int connect(int fd, const struct sockaddr *address, socklen_t n)
 		return connect_kernel(entry, address, n);
 	}
 	if (entry && entry->kind == ENTRY_FORK)
-		entry_become(entry, t.fd, ENTRY_FORK_ACTIVE);
+		entry->kind = ENTRY_FORK_ACTIVE;
 	return real.connect(t.fd, address, n);
 }
 
@@ -208,6 +216,36 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *msg, int flags)
 	got = rrecvmsg(t.fd, msg, flags);
 	msg->msg_control = control;
 	return got;
+}
+
+/* As recvmmsg(2) does, looks at the time after each message alone. */
+EXPORT int recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags,
+		    struct timespec *timeout)
+{
+	struct target t = target_used(fd);
+	struct timespec start, now;
+	ssize_t got = 0;
+	unsigned int i;
+
+	if (!t.is_rsocket)
+		return real.recvmmsg(t.fd, msgs, n, flags, timeout);
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	for (i = 0; i < n; i++) {
+		got = recvmsg(fd, &msgs[i].msg_hdr, flags & ~MSG_WAITFORONE);
+		if (got < 0)
+			break;
+		msgs[i].msg_len = (unsigned int)got;
+		if (flags & MSG_WAITFORONE)
+			flags |= MSG_DONTWAIT;
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		if (timeout && (now.tv_sec - start.tv_sec > timeout->tv_sec ||
+				(now.tv_sec - start.tv_sec == timeout->tv_sec &&
+				 now.tv_nsec - start.tv_nsec >= timeout->tv_nsec))) {
+			i++;
+			break;
+		}
+	}
+	return i || got >= 0 ? (int)i : -1;
 }
 
 EXPORT ssize_t read(int fd, void *buf, size_t n)
@@ -271,11 +309,58 @@ EXPORT ssize_t send(int fd, const void *buf, size_t len, int flags)
 	return sendto(fd, buf, len, flags, NULL, 0);
 }
 
+/* Another process gets the stand-in, which is of no use there. */
+static void say_passed(const struct msghdr *msg)
+{
+	struct msghdr *of = (struct msghdr *)msg;
+	struct cmsghdr *cmsg;
+	size_t i, n;
+	int fd;
+
+	for (cmsg = CMSG_FIRSTHDR(of); cmsg; cmsg = CMSG_NXTHDR(of, cmsg)) {
+		if (cmsg->cmsg_level != SOL_SOCKET || cmsg->cmsg_type != SCM_RIGHTS)
+			continue;
+		n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(fd);
+		for (i = 0; i < n; i++) {
+			memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(fd), sizeof(fd));
+			if (target_of(fd).is_rsocket)
+				say_once(SAY_PASSED,
+					 "cannot pass descriptor %d to another process: it is an "
+					 "rsocket, which belongs to the process that made it", fd);
+		}
+	}
+}
+
 EXPORT ssize_t sendmsg(int fd, const struct msghdr *msg, int flags)
 {
 	struct target t = target_used(fd);
 
-	return t.is_rsocket ? rsendmsg(t.fd, msg, flags) : real.sendmsg(t.fd, msg, flags);
+	if (t.is_rsocket) {
+		if (msg->msg_control && msg->msg_controllen)
+			say_once(SAY_CONTROL, "cannot send control data on descriptor %d: it is an "
+				 "rsocket, which has none", fd);
+		return rsendmsg(t.fd, msg, flags);
+	}
+	if (msg->msg_control && msg->msg_controllen)
+		say_passed(msg);
+	return real.sendmsg(t.fd, msg, flags);
+}
+
+EXPORT int sendmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags)
+{
+	struct target t = target_used(fd);
+	ssize_t sent = 0;
+	unsigned int i;
+
+	if (!t.is_rsocket)
+		return real.sendmmsg(t.fd, msgs, n, flags);
+	for (i = 0; i < n; i++) {
+		sent = sendmsg(fd, &msgs[i].msg_hdr, flags);
+		if (sent < 0)
+			break;
+		msgs[i].msg_len = (unsigned int)sent;
+	}
+	return i || sent >= 0 ? (int)i : -1;
 }
 
 EXPORT ssize_t write(int fd, const void *buf, size_t n)
@@ -332,6 +417,32 @@ EXPORT ssize_t sendfile64(int out, int in, off64_t *offset, size_t count)
 	return sendfile(out, in, (off_t *)offset, count);
 }
 
+/* Programs that splice have another way for files that refuse. */
+EXPORT ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t n,
+		      unsigned int flags)
+{
+	struct target from = target_of(in), to = target_of(out);
+
+	if (!from.is_rsocket && !to.is_rsocket)
+		return real.splice(from.fd, in_at, to.fd, out_at, n, flags);
+	say_once(SAY_SPLICE, "cannot splice() descriptor %d: it is an rsocket",
+		 from.is_rsocket ? in : out);
+	errno = EINVAL;
+	return -1;
+}
+
+/* Its reads and writes are within the C library. */
+EXPORT FILE *fdopen(int fd, const char *mode)
+{
+	if (target_of(fd).is_rsocket) {
+		say_once(SAY_STDIO, "cannot make a stream of descriptor %d: it is an rsocket, which "
+			 "stdio(3) does not reach", fd);
+		errno = EINVAL;
+		return NULL;
+	}
+	return real.fdopen(fd, mode);
+}
+
 /* ---- names and options ---- */
 
 EXPORT int shutdown(int fd, int how)
@@ -355,12 +466,32 @@ EXPORT int getsockname(int fd, struct sockaddr *restrict address, socklen_t *res
 	return t.is_rsocket ? rgetsockname(t.fd, address, n) : real.getsockname(t.fd, address, n);
 }
 
+/* Options that only say how TCP is to go about it: without them all works. */
+static bool is_hint(int level, int name)
+{
+	if (level == IPPROTO_TCP)
+		return name == TCP_CORK || name == TCP_QUICKACK || name == TCP_DEFER_ACCEPT ||
+		       name == TCP_FASTOPEN || name == TCP_FASTOPEN_CONNECT ||
+		       name == TCP_NOTSENT_LOWAT || name == TCP_SYNCNT;
+	return level == SOL_SOCKET && (name == SO_PRIORITY || name == SO_BUSY_POLL ||
+				       name == SO_INCOMING_CPU);
+}
+
 EXPORT int setsockopt(int fd, int level, int name, const void *value, socklen_t n)
 {
 	struct target t = target_of(fd);
+	int ret;
 
-	return t.is_rsocket ? rsetsockopt(t.fd, level, name, value, n) :
-			      real.setsockopt(t.fd, level, name, value, n);
+	if (!t.is_rsocket)
+		return real.setsockopt(t.fd, level, name, value, n);
+	ret = rsetsockopt(t.fd, level, name, value, n);
+	if (!ret || errno != ENOTSUP)
+		return ret;
+	if (is_hint(level, name))
+		return 0;
+	say_once(SAY_OPTION, "cannot set option %d of level %d of descriptor %d: it is an rsocket, "
+		 "which has none", name, level, fd);
+	return -1;
 }
 
 EXPORT int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *restrict n)
@@ -415,11 +546,41 @@ EXPORT int dup2(int fd, int to)
 	return fd == to ? real.dup2(fd, to) : dup3(fd, to, 0);
 }
 
+EXPORT int close_range(unsigned int first, unsigned int last, int flags)
+{
+	if (!(flags & CLOSE_RANGE_CLOEXEC) && first <= last)
+		entry_close_range(first, last);
+	return real.close_range(first, last, flags);
+}
+
+EXPORT void closefrom(int first)
+{
+	close_range(first < 0 ? 0 : (unsigned int)first, ~0u, 0);
+}
+
+/* The signals of an rsocket are those of its stand-in. */
+static int set_async(int fd, int rsocket, bool on)
+{
+	if (on && xroce_rsocket_watch(rsocket))
+		return -1;
+	return real.fcntl(fd, F_SETFL, on ? O_ASYNC : 0);
+}
+
+/* Sets the status flags of an rsocket. */
+static int set_flags(int fd, int rsocket, int flags)
+{
+	int old = rfcntl(rsocket, F_GETFL);
+
+	if (old < 0 || ((old ^ flags) & O_ASYNC && set_async(fd, rsocket, flags & O_ASYNC)))
+		return -1;
+	return rfcntl(rsocket, F_SETFL, flags);
+}
+
 static int fcntl_any(int fd, int cmd, void *argument)
 {
 	struct entry *entry = entry_of(fd);
 	struct target t = target_of(fd);
-	int copy;
+	int copy, ret;
 
 	switch (cmd) {
 	case F_DUPFD:
@@ -430,10 +591,26 @@ static int fcntl_any(int fd, int cmd, void *argument)
 		return copy;
 	case F_GETFD:
 	case F_SETFD:
+	/* Of an rsocket: the stand-in's. */
+	case F_SETOWN:
+	case F_GETOWN:
+	case F_SETOWN_EX:
+	case F_GETOWN_EX:
+	case F_SETSIG:
+	case F_GETSIG:
 		return real.fcntl(fd, cmd, argument);
-	default:
-		return t.is_rsocket ? rfcntl(t.fd, cmd, argument) : real.fcntl(t.fd, cmd, argument);
+	case F_SETFL:
+		if (t.is_rsocket)
+			return set_flags(fd, t.fd, (int)(intptr_t)argument);
+		break;
 	}
+	if (!t.is_rsocket)
+		return real.fcntl(t.fd, cmd, argument);
+	ret = rfcntl(t.fd, cmd, argument);
+	if (ret < 0 && errno == ENOTSUP)
+		say_once(SAY_FCNTL, "cannot do fcntl() %d of descriptor %d: it is an rsocket", cmd,
+			 fd);
+	return ret;
 }
 
 EXPORT int fcntl(int fd, int cmd, ...)
@@ -458,18 +635,33 @@ EXPORT int fcntl64(int fd, int cmd, ...)
 	return fcntl_any(fd, cmd, argument);
 }
 
-/* How much can be read at once, by a look at it. */
-static int ioctl_readable(int rsocket, int *bytes)
+/* The requests of ioctl() that an rsocket answers; the rest is the stand-in's. */
+static int ioctl_rsocket(int fd, int rsocket, unsigned long request, void *argument)
 {
-	size_t room = 1 << 20;
-	void *look = malloc(room);
-	ssize_t n = look ? rrecv(rsocket, look, room, MSG_PEEK | MSG_DONTWAIT) : -1;
+	int flags, bytes;
 
-	free(look);
-	if (n < 0 && errno != EAGAIN)
+	switch (request) {
+	case FIONBIO:
+	case FIOASYNC:
+		flags = rfcntl(rsocket, F_GETFL);
+		if (flags < 0)
+			return -1;
+		bytes = request == FIONBIO ? O_NONBLOCK : O_ASYNC;
+		return set_flags(fd, rsocket, *(int *)argument ? flags | bytes : flags & ~bytes);
+	case FIONREAD:
+		bytes = xroce_rsocket_unread(rsocket);
+		if (bytes >= 0)
+			*(int *)argument = bytes;
+		return bytes < 0 ? -1 : 0;
+	case SIOCOUTQ:
+	case SIOCATMARK:
+		say_once(SAY_IOCTL, "cannot do ioctl() 0x%lx of descriptor %d: it is an rsocket",
+			 request, fd);
+		errno = EOPNOTSUPP;
 		return -1;
-	*bytes = n < 0 ? 0 : (int)n;
-	return 0;
+	default:
+		return real.ioctl(fd, request, argument);
+	}
 }
 
 EXPORT int ioctl(int fd, unsigned long request, ...)
@@ -477,18 +669,10 @@ EXPORT int ioctl(int fd, unsigned long request, ...)
 	struct target t = target_of(fd);
 	va_list args;
 	void *argument;
-	int flags;
 
 	va_start(args, request);
 	argument = va_arg(args, void *);
 	va_end(args);
-	if (!t.is_rsocket)
-		return real.ioctl(t.fd, request, argument);
-	if (request == FIONBIO) {
-		flags = rfcntl(t.fd, F_GETFL) & ~O_NONBLOCK;
-		return rfcntl(t.fd, F_SETFL, flags | (*(int *)argument ? O_NONBLOCK : 0));
-	}
-	if (request == FIONREAD)
-		return ioctl_readable(t.fd, argument);
-	return real.ioctl(fd, request, argument);
+	return t.is_rsocket ? ioctl_rsocket(fd, t.fd, request, argument) :
+			      real.ioctl(t.fd, request, argument);
 }

@@ -12,11 +12,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../rdmacm/rsocket_private.h"
 #include "preload.h"
 
 enum { ENTRIES = 1 << 16 };
 
 static struct entry *_Atomic table[ENTRIES];
+static int numbers; /* one more than the greatest that ever had an entry; under the lock */
 static struct entry *unused;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -55,6 +57,50 @@ static struct entry *entry_get(void)
 	return entry;
 }
 
+/* Under the lock. */
+static void entry_number(int number, struct entry *entry)
+{
+	if (number >= numbers)
+		numbers = number + 1;
+	/* release: pairs with the acquire in entry_of() */
+	atomic_store_explicit(&table[number], entry, memory_order_release);
+}
+
+/*
+ * In a forked child the parent's rsockets are closed. What stood for them is /dev/null: with a copy
+ * of the stand-in, sets of the parent would keep what the parent closed.
+ */
+static void entries_forked(void)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), number, flags;
+
+	pthread_mutex_init(&lock, NULL);
+	watches_forked();
+	for (number = 0; number < numbers; number++) {
+		struct entry *entry = entry_of(number);
+
+		if (!entry || entry->kind != ENTRY_RSOCKET)
+			continue;
+		entry->inherited = true;
+		flags = real.fcntl(number, F_GETFD);
+		if (null >= 0 && flags >= 0)
+			real.dup3(null, number, flags & FD_CLOEXEC ? O_CLOEXEC : 0);
+	}
+	if (null >= 0)
+		real.close(null);
+}
+
+static void entries_once(void)
+{
+	pthread_atfork(NULL, NULL, entries_forked);
+}
+
+/* A new descriptor of the program; -1 and errno. */
+static int stand_in(int fd, enum entry_kind kind)
+{
+	return kind == ENTRY_RSOCKET ? xroce_rsocket_stand_in(fd) : real.dup(fd);
+}
+
 static int close_either(int fd, enum entry_kind kind)
 {
 	return kind == ENTRY_RSOCKET ? rclose(fd) : real.close(fd);
@@ -62,9 +108,11 @@ static int close_either(int fd, enum entry_kind kind)
 
 int entry_open(int fd, enum entry_kind kind)
 {
-	int number = open("/dev/null", O_RDWR), saved;
+	static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
+	int number = stand_in(fd, kind), saved;
 	struct entry *entry = NULL;
 
+	pthread_once(&fork_once, entries_once);
 	if (number >= ENTRIES) {
 		real.close(number);
 		number = -1;
@@ -78,7 +126,9 @@ int entry_open(int fd, enum entry_kind kind)
 			entry->fd = fd;
 			entry->left = -1;
 			entry->references = 1;
-			atomic_store_explicit(&table[number], entry, memory_order_release);
+			entry->inherited = false;
+			entry->watches = NULL;
+			entry_number(number, entry);
 		}
 		pthread_mutex_unlock(&lock);
 	}
@@ -98,14 +148,17 @@ void entry_share(int fd, struct entry *entry)
 		return;
 	pthread_mutex_lock(&lock);
 	entry->references++;
-	atomic_store_explicit(&table[fd], entry, memory_order_release);
+	entry_number(fd, entry);
 	pthread_mutex_unlock(&lock);
 }
 
 int entry_end(struct entry *entry)
 {
-	int ret = close_either(entry->fd, entry->kind), saved = errno;
+	int ret, saved;
 
+	watches_end(entry);
+	ret = close_either(entry->fd, entry->kind);
+	saved = errno;
 	if (entry->left >= 0)
 		rclose(entry->left);
 	pthread_mutex_lock(&lock);
@@ -132,7 +185,49 @@ int entry_close(int fd)
 
 void entry_become(struct entry *entry, int fd, enum entry_kind kind)
 {
+	int copy, number, flags;
+
+	watches_check(entry);
+	copy = stand_in(fd, kind);
+	pthread_mutex_lock(&lock);
 	/* Others that use it meanwhile are told EBADF or ENOTSOCK: it is one thread's to settle. */
 	atomic_store(&entry->fd, fd);
 	atomic_store(&entry->kind, kind);
+	for (number = 0; copy >= 0 && number < numbers; number++) {
+		if (table[number] != entry)
+			continue;
+		flags = real.fcntl(number, F_GETFD);
+		real.dup3(copy, number, flags > 0 && (flags & FD_CLOEXEC) ? O_CLOEXEC : 0);
+	}
+	pthread_mutex_unlock(&lock);
+	if (copy >= 0)
+		real.close(copy);
+	watches_restore(entry);
+}
+
+void entry_say_inherited(int fd)
+{
+	say_once(SAY_FORK,
+		 "cannot use descriptor %d: it is an rsocket of the parent process, and rsockets do "
+		 "not survive fork() (a server that forks needs RDMAV_FORK_SAFE=1, and so do its "
+		 "clients)", fd);
+}
+
+int entry_watch(int fd, struct entry *entry)
+{
+	if (entry->inherited)
+		entry_say_inherited(fd);
+	return entry->kind == ENTRY_RSOCKET ? xroce_rsocket_watch(entry->fd) : 0;
+}
+
+void entry_close_range(unsigned int first, unsigned int last)
+{
+	unsigned int number;
+
+	for (number = first; number <= last && number < ENTRIES; number++) {
+		if (!entry_of((int)number))
+			continue;
+		entry_close((int)number);
+		real.close((int)number);
+	}
 }

@@ -129,7 +129,7 @@ void fork_settle(struct entry *entry)
 		return;
 	fd = kind == ENTRY_FORK_ACTIVE ? fork_connect(kernel) : fork_accept(kernel);
 	if (fd < 0) {
-		entry_become(entry, kernel, ENTRY_KERNEL);
+		entry->kind = ENTRY_KERNEL;
 		return;
 	}
 	fork_copy_options(kernel, fd);

@@ -2,9 +2,10 @@
 /*
  * librspreload.so: the socket calls of a program become those of rsocket(7), without its knowledge.
  *
- * A descriptor that the program gets is one of /dev/null, opened for its number. What it stands for
- * is an entry: an rsocket, or a socket of the kernel (where rsockets cannot, or not yet). Copies
- * that dup() makes share the entry. Descriptors without an entry are the kernel's.
+ * A descriptor that the program gets stands for an entry: an rsocket, or a socket of the kernel
+ * (where rsockets cannot, or not yet). It is an rsocket's stand-in, whose readiness the kernel
+ * knows (user/rdmacm/rsocket_standin.c), or a copy of the socket. Copies that dup() makes share the
+ * entry. Descriptors without an entry are the kernel's.
  */
 #ifndef PRELOAD_H
 #define PRELOAD_H
@@ -13,6 +14,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -52,7 +55,13 @@
 	X(int, ioctl, (int, unsigned long, ...))                                                  \
 	X(int, dup, (int))                                                                        \
 	X(int, dup2, (int, int))                                                                  \
-	X(int, dup3, (int, int, int))
+	X(int, dup3, (int, int, int))                                                             \
+	X(int, epoll_ctl, (int, int, int, struct epoll_event *))                                  \
+	X(int, close_range, (unsigned int, unsigned int, int))                                    \
+	X(FILE *, fdopen, (int, const char *))                                                    \
+	X(ssize_t, splice, (int, off64_t *, int, off64_t *, size_t, unsigned int))                \
+	X(int, sendmmsg, (int, struct mmsghdr *, unsigned int, int))                              \
+	X(int, recvmmsg, (int, struct mmsghdr *, unsigned int, int, struct timespec *))
 
 struct real_calls {
 #define REAL_MEMBER(type, name, arguments) type(*name) arguments;
@@ -75,11 +84,14 @@ enum entry_kind {
 	ENTRY_FORK_PASSIVE,
 };
 
+struct watch;
 struct entry {
 	_Atomic int kind;  /* enum entry_kind */
 	_Atomic int fd;	   /* the rsocket or the socket */
 	int left;	   /* an rsocket that is not used any more; -1 */
 	int references;	   /* under the lock of entries.c */
+	bool inherited;	   /* an rsocket of the process that forked this one */
+	struct watch *watches; /* under the lock of epoll.c */
 	struct entry *free;
 };
 
@@ -93,8 +105,31 @@ void entry_share(int fd, struct entry *entry);
 int entry_close(int fd);
 /* Closes what it stands for. */
 int entry_end(struct entry *entry);
-/* The entry stands for another one from now on. */
+/* The entry stands for another one from now on, and so do its descriptors. */
 void entry_become(struct entry *entry, int fd, enum entry_kind kind);
+/* The kernel knows the readiness of fd from now on. 0, or -1 and errno. */
+int entry_watch(int fd, struct entry *entry);
+/* The entries' descriptors from first to last are closed. */
+void entry_close_range(unsigned int first, unsigned int last);
+/* Says that an rsocket of the parent is of no use. */
+void entry_say_inherited(int fd);
+
+/* ---- epoll.c ---- */
+
+/* The entry is taken out of all sets. */
+void watches_end(struct entry *entry);
+/* Before and after the entry's descriptors become those of another file. */
+void watches_check(struct entry *entry);
+void watches_restore(struct entry *entry);
+/* In a forked child. */
+void watches_forked(void);
+
+/* ---- say.c ---- */
+
+/* Each is said once in a process. */
+enum said { SAY_FORK, SAY_PASSED, SAY_STDIO, SAY_SPLICE, SAY_FCNTL, SAY_IOCTL, SAY_CONTROL, SAY_OPTION };
+/* Writes a line to standard error; errno stays. */
+void say_once(enum said what, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- config.c ---- */
 

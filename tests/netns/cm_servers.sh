@@ -1,0 +1,126 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause
+# tier: long
+#
+# Servers with event loops, as Debian has them, under `xroce run --rsockets`, and clients likewise:
+# nginx and curl, Redis and its benchmark, Python's asyncio, PostgreSQL, which forks, and pgbench,
+# qperf's tests of TCP. A case whose packages are missing is skipped.
+. "$(dirname "$0")/lib/case.sh"
+netns_pair 4500
+. "$(dirname "$0")/lib/unprivileged.sh"
+. "$(dirname "$0")/lib/cm.sh"
+CM_RUN=(--rsockets)
+
+# has PROGRAM...: else the case is skipped.
+has() {
+	local program
+	for program in "$@"; do
+		command -v "$program" >/dev/null || { skip "no $program"; return 1; }
+	done
+}
+
+# ask SECONDS COMMAND...: a client in B, which must succeed.
+ask() {
+	local seconds=$1
+	shift
+	in_b "$XROCE" run --rsockets --dev $IF_B -- timeout "$seconds" "$@" >"$WORK/client.out" 2>&1 && return
+	fail "the client ended with $?: $*"
+	show client
+	show server
+	return 1
+}
+
+# Nothing listens at the port of TCP, and no connection of TCP was made: the rest is by rsockets.
+tcp_opens() { in_b nstat -asz TcpActiveOpens | awk '/ActiveOpens/ {print $2}'; }
+no_tcp() {
+	[ -z "$(in_a ss -Htln "sport = :$1")" ] || fail "it listens at port $1 of TCP"
+	[ "$(tcp_opens)" = "$2" ] || fail "connections were made by TCP"
+}
+
+asyncio() {
+	local opens
+	opens=$(tcp_opens)
+	cm_serve python3 "$(dirname "$0")/servers/asyncio_echo.py" serve $IP4_A 7600 || return
+	ask 60 python3 "$(dirname "$0")/servers/asyncio_echo.py" ask $IP4_A 7600
+	need_line client '^30 connections, 3000 messages$'
+	no_tcp 7600 "$opens"
+	stop "$cm_server"
+}
+
+nginx_conf() {
+	mkdir -p "$WORK/www" "$WORK/nginx"
+	chmod 755 "$WORK" "$WORK/www"
+	cat >"$WORK/nginx.conf" <<END
+daemon off;
+$1
+pid $WORK/nginx/pid;
+error_log stderr;
+events { worker_connections 200; }
+http {
+	access_log off;
+	sendfile on;
+	tcp_nopush on;
+	client_body_temp_path $WORK/nginx;
+	proxy_temp_path $WORK/nginx;
+	fastcgi_temp_path $WORK/nginx;
+	uwsgi_temp_path $WORK/nginx;
+	scgi_temp_path $WORK/nginx;
+	server {
+		listen $IP4_A:8080;
+		root $WORK/www;
+	}
+}
+END
+}
+
+# get TIMES: pages of some sizes, with and without a connection of their own.
+pages() {
+	local i
+	for i in 10 5000 3000000; do
+		head -c $i /dev/urandom >"$WORK/www/$i"
+		chmod 644 "$WORK/www/$i"
+	done
+	for i in 1 2 3; do
+		ask 60 curl -sS --parallel -o "$WORK/got_#1" "http://$IP4_A:8080/{10,5000,3000000}" || return
+		ask 60 curl -sS -o "$WORK/got_#1" "http://$IP4_A:8080/{10,5000,3000000}" || return
+	done
+	for i in 10 5000 3000000; do
+		cmp "$WORK/www/$i" "$WORK/got_$i" 2>>"$WORK/case.notes" || fail "another page of $i bytes"
+	done
+}
+
+web() {
+	local opens
+	has nginx curl || return 0
+	nginx_conf "master_process off;"
+	opens=$(tcp_opens)
+	cm_serve nginx -c "$WORK/nginx.conf" || return
+	pages
+	no_tcp 8080 "$opens"
+	stop "$cm_server"
+}
+
+# Redis and its benchmark, in single requests and in pipelines; what was stored comes back.
+redis() {
+	local opens
+	has redis-server redis-cli redis-benchmark || return 0
+	opens=$(tcp_opens)
+	cm_serve redis-server --bind $IP4_A --port 6400 --save '' --protected-mode no \
+		--dir "$WORK" || return
+	ask 60 redis-cli -h $IP4_A -p 6400 set key value
+	ask 60 redis-cli -h $IP4_A -p 6400 get key && need_line client '^value$'
+	ask 120 redis-benchmark -h $IP4_A -p 6400 -n 5000 -c 30 -t set,get,lpush -q
+	need_line client 'GET: [0-9.]+ requests per second'
+	ask 120 redis-benchmark -h $IP4_A -p 6400 -n 5000 -c 10 -P 16 -d 10000 -t set,get -q
+	need_line client 'GET: [0-9.]+ requests per second'
+	# a child that writes the database, beside connections
+	ask 60 redis-cli -h $IP4_A -p 6400 bgsave
+	ask 60 redis-cli -h $IP4_A -p 6400 get key && need_line client '^value$'
+	no_tcp 6400 "$opens"
+	stop "$cm_server"
+}
+
+run_case asyncio asyncio
+run_case nginx web
+run_case redis redis
+finish_cases

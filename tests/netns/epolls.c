@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * epoll(7) and signals of sockets, as a program has them that knows nothing of rsockets: a line a
+ * case. The same expectations hold on TCP of the kernel and under librspreload.so.
+ *
+ *	epolls ADDRESS [CASE]
+ *
+ * Both ends are in this process, at the address, which is of an interface of ours. The cases are in
+ * epolls/.
+ */
+#define _GNU_SOURCE
+#include <fnmatch.h>
+#include <netdb.h>
+
+#include "epolls/epolls.h"
+
+union address at;
+socklen_t at_bytes;
+struct ends end;
+
+bool ends_listen(void)
+{
+	socklen_t n = sizeof(at);
+	int one = 1;
+
+	at.v4.sin_port = 0;
+	end.listener = socket(at.any.sa_family, SOCK_STREAM, 0);
+	CHECK(end.listener >= 0);
+	CHECK(!setsockopt(end.listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)));
+	CHECK(!bind(end.listener, &at.any, at_bytes));
+	CHECK(!listen(end.listener, 128));
+	CHECK(!getsockname(end.listener, &at.any, &n) && at.v4.sin_port);
+	end.set = epoll_create1(EPOLL_CLOEXEC);
+	CHECK(end.set >= 0);
+	return true;
+}
+
+bool ends_connect(int *client, int *server)
+{
+	*client = socket(at.any.sa_family, SOCK_STREAM, 0);
+	CHECK(*client >= 0);
+	CHECK(!connect(*client, &at.any, at_bytes));
+	*server = accept4(end.listener, NULL, NULL, SOCK_CLOEXEC);
+	CHECK(*server >= 0);
+	return true;
+}
+
+bool ends_open(void)
+{
+	return ends_listen() && ends_connect(&end.client, &end.server);
+}
+
+static void ends_close(void)
+{
+	int *fds[] = { &end.client, &end.server, &end.listener, &end.set };
+
+	for (size_t i = 0; i < 4; i++) {
+		if (*fds[i] >= 0)
+			close(*fds[i]);
+		*fds[i] = -1;
+	}
+}
+
+int ctl(int set, int op, int fd, unsigned int events)
+{
+	return epoll_ctl(set, op, fd, &(struct epoll_event){ .events = events, .data.fd = fd });
+}
+
+unsigned int happens(int set, int fd)
+{
+	struct epoll_event events[4];
+	int n = epoll_wait(set, events, 4, SOON_MS);
+
+	if (n == 1 && events[0].data.fd == fd)
+		return events[0].events;
+	printf("# %d have events; the first is %d (%x), not %d\n", n, n > 0 ? events[0].data.fd : -1,
+	       n > 0 ? events[0].events : 0, fd);
+	return 0;
+}
+
+bool quiet(int set)
+{
+	struct epoll_event event;
+	int n = epoll_wait(set, &event, 1, NOT_MS);
+
+	if (n)
+		printf("# %d has events %x\n", event.data.fd, event.events);
+	return n == 0;
+}
+
+bool nonblocking(int fd)
+{
+	return !fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+}
+
+size_t fill(int fd)
+{
+	static const char bytes[65536];
+	size_t total = 0;
+	ssize_t n;
+
+	while ((n = send(fd, bytes, sizeof(bytes), MSG_NOSIGNAL)) > 0)
+		total += (size_t)n;
+	return errno == EAGAIN ? total : 0;
+}
+
+bool drain(int fd, size_t n)
+{
+	static char bytes[65536];
+
+	while (n) {
+		ssize_t got = recv(fd, bytes, n < sizeof(bytes) ? n : sizeof(bytes), 0);
+
+		CHECK(got > 0);
+		n -= (size_t)got;
+	}
+	return true;
+}
+
+#define CASE(name) { #name, name }
+static const struct {
+	const char *name;
+	bool (*run)(void);
+} cases[] = {
+	CASE(level_in),
+	CASE(level_out),
+	CASE(edge_in),
+	CASE(edge_out),
+	CASE(edge_after_a_short_write),
+	CASE(edge_listener),
+	CASE(oneshot),
+	CASE(half_closed),
+	CASE(closed_by_peer),
+	CASE(connecting),
+	CASE(refused),
+	CASE(datagrams),
+	CASE(ctl_errors),
+	CASE(other_descriptors),
+	CASE(closed_is_taken_out),
+	CASE(copies),
+	CASE(nested),
+	CASE(several_sets),
+	CASE(added_while_waiting),
+	CASE(threads_of_one_set),
+	CASE(ping_pong),
+	CASE(many),
+	CASE(timeouts),
+	CASE(signal_masks),
+	CASE(sigio),
+	CASE(forked),
+	CASE(other_calls),
+};
+
+int main(int argc, char **argv)
+{
+	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST }, *info;
+	const char *pattern = argc > 2 ? argv[2] : "*", *label = argc > 3 ? argv[3] : "";
+	int failures = 0;
+
+	if (argc < 2 || getaddrinfo(argv[1], NULL, &hints, &info)) {
+		fprintf(stderr, "usage: epolls ADDRESS [CASE [LABEL]]\n");
+		return 2;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	memcpy(&at, info->ai_addr, info->ai_addrlen);
+	at_bytes = info->ai_addrlen;
+	freeaddrinfo(info);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		bool ok;
+
+		if (fnmatch(pattern, cases[i].name, 0))
+			continue;
+		end.listener = end.server = end.client = end.set = -1;
+		alarm(60);
+		ok = cases[i].run();
+		ends_close();
+		printf("%s %s%s\n", ok ? "ok" : "not ok", cases[i].name, label);
+		failures += !ok;
+	}
+	return failures != 0;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What the parts of the epolls program share (tests/netns/epolls.c): the two sockets of a case,
+ * their listener and a set, and the cases.
+ */
+#ifndef NETNS_EPOLLS_H
+#define NETNS_EPOLLS_H
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* The address that cases listen at; its port is drawn. */
+extern union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+} at;
+extern socklen_t at_bytes;
+
+#define CHECK(condition)                                                                     \
+	do {                                                                                 \
+		if (!(condition)) {                                                          \
+			printf("# %s:%d: %s, errno %d (%s)\n", __FILE__, __LINE__,           \
+			       #condition, errno, strerror(errno));                          \
+			return false;                                                        \
+		}                                                                            \
+	} while (0)
+#define CHECK_ERRNO(call, number) CHECK((call) == -1 && errno == (number))
+
+enum { SOON_MS = 10000, NOT_MS = 60 };
+
+/* Closed after each case; -1: there is none. */
+extern struct ends {
+	int listener, server, client, set;
+} end;
+
+bool ends_listen(void);
+/* A client that waits in connect(), and its server. */
+bool ends_connect(int *client, int *server);
+/* A listener, both ends, and a set with neither. */
+bool ends_open(void);
+
+int ctl(int set, int op, int fd, unsigned int events);
+/* The events of fd, which alone has some, at most SOON_MS later. 0: none, or another's. */
+unsigned int happens(int set, int fd);
+/* Nothing has events for NOT_MS. */
+bool quiet(int set);
+bool nonblocking(int fd);
+/* Sends until it would block. Returns the bytes; 0: an error. */
+size_t fill(int fd);
+/* Reads n bytes. */
+bool drain(int fd, size_t n);
+
+/* ---- triggers.c ---- */
+bool level_in(void);
+bool level_out(void);
+bool edge_in(void);
+bool edge_out(void);
+bool edge_after_a_short_write(void);
+bool edge_listener(void);
+bool oneshot(void);
+bool half_closed(void);
+bool closed_by_peer(void);
+bool connecting(void);
+bool refused(void);
+bool datagrams(void);
+
+/* ---- sets.c ---- */
+bool ctl_errors(void);
+bool other_descriptors(void);
+bool closed_is_taken_out(void);
+bool copies(void);
+bool nested(void);
+bool several_sets(void);
+bool added_while_waiting(void);
+bool threads_of_one_set(void);
+bool ping_pong(void);
+bool many(void);
+bool timeouts(void);
+bool signal_masks(void);
+bool sigio(void);
+bool forked(void);
+bool other_calls(void);
+
+#endif
