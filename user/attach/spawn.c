@@ -118,17 +118,26 @@ struct spawn {
 };
 
 /*
+ * Makes `to` a copy of fd; false: errno. dup2() may be librspreload.so's, which would take the
+ * program's rsocket at `to` for closed, in the memory that the helper shares.
+ */
+static bool spawn_copy(int fd, int to)
+{
+	return fd == to || syscall(SYS_dup3, fd, to, 0) >= 0;
+}
+
+/*
  * The helper's descriptors: n of s->fd become those from INHERIT_AT on, and nothing that the
  * process has beside standard error stays open here when it ends.
  */
 static int spawn_files(const struct spawn *s)
 {
 	const int null_fd = open("/dev/null", O_RDWR);
-	bool failed = null_fd < 0 || dup2(null_fd, STDIN_FILENO) < 0 ||
-		      dup2(null_fd, STDOUT_FILENO) < 0;
+	bool failed = null_fd < 0 || !spawn_copy(null_fd, STDIN_FILENO) ||
+		      !spawn_copy(null_fd, STDOUT_FILENO);
 
 	for (u32 i = 0; !failed && i < s->n; i++)
-		failed = dup2(s->fd[i], INHERIT_AT + (int)i) < 0;
+		failed = !spawn_copy(s->fd[i], INHERIT_AT + (int)i);
 	return failed || syscall(SYS_close_range, INHERIT_AT + s->n, UINT_MAX, 0) ? -errno : 0;
 }
 
