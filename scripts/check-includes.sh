@@ -54,6 +54,7 @@ declare -A never=(
 # Of the verbs only what is for it, and of the network interfaces only what changes nothing.
 may[user/rdmacm]+='|"\.\./verbs/xroce_cm\.h"'
 may[user/bench]+='|"\.\./verbs/xroce_cm\.h"'
+may[user/rspreload]+='|"\.\./rdmacm/xroce_rsocket\.h"'
 never[user/rdmacm]=${never[user/verbs]}
 for room in "${!rooms[@]}"; do
 	[[ $room =~ ^(verbs|rdmacm|rspreload|bench)$ ]] || never[user/$room]='<infiniband/|<rdma/'

@@ -4,9 +4,10 @@
 # Installs what building and testing need, from Debian's packages and nothing else. When everything
 # is there it does nothing and touches no network. It never removes or upgrades a package.
 # `deps.sh bench`: also what is measured beside it. `deps.sh arch`: cross compilers, QEMU's user
-# mode and musl, for make check-arch. `deps.sh vm`: for tests/vm and tests/ship/debian13.sh, which
-# are skipped without these packages, so a missing one is no error. `deps.sh print` prints all names
-# but the optional ones, and installs nothing.
+# mode and musl, for make check-arch. `deps.sh vm`: for tests/vm, tests/ship/debian13.sh and
+# tests/netns/cm_servers.sh, of the long tier, which are skipped without these packages, so a
+# missing one is no error. `deps.sh print` prints all names but the optional ones, and installs
+# nothing.
 set -u
 
 packages=(
@@ -41,6 +42,8 @@ fi
 # a virtual machine with Soft-RoCE, and what looks at the packets between it and us; a chroot
 vm_packages=(qemu-system-x86 busybox-static cpio xz-utils tcpdump ibverbs-providers xdp-tools
 	mmdebstrap)
+# servers with event loops, and their clients
+vm_packages+=(nginx-light redis-server redis-tools postgresql)
 
 installed() {
 	[ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
@@ -79,7 +82,12 @@ start_nothing() {
 start_as_ever() {
 	local p
 	for p in "${missing[@]}"; do
-		[[ $p != @(prometheus|tgt) ]] || systemctl disable --quiet $p.service 2>/dev/null
+		case $p in
+		prometheus | tgt | redis-server | postgresql) ;;
+		nginx-light) p=nginx ;;
+		*) continue ;;
+		esac
+		systemctl disable --quiet "$p.service" 2>/dev/null
 	done
 	# ours, and nobody else's
 	[ -z "$(trap -p EXIT)" ] || rm -f $policy
@@ -126,6 +134,6 @@ if find_missing "$(runtime)"; then
 	install_missing
 fi
 if [ "${1:-}" = vm ] && find_missing "${vm_packages[@]}"; then
-	(install_missing) || echo "deps: the tests with a virtual machine will be skipped" >&2
+	(install_missing) || echo "deps: the tests with a virtual machine or servers will be skipped" >&2
 fi
 exit 0

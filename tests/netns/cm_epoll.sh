@@ -3,7 +3,7 @@
 # tier: core
 #
 # epoll(7), signals and other calls of event loops under librspreload.so: tests/netns/epolls.c, both
-# ends in one process, judged first on TCP of the kernel.
+# ends in one process, judged first on TCP of the kernel. What rsockets cannot do is said once.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -38,4 +38,48 @@ judge tcp in_a
 opens=$(in_a nstat -asz TcpActiveOpens | awk '/ActiveOpens/ {print $2}')
 judge rsockets in_a "$XROCE" run --rsockets --dev $IF_A --
 no_tcp_was_used "$opens"
+
+# Each twice, and one line of each kind; what the call answers is the program's to see.
+said_once() {
+	in_a "$XROCE" run --rsockets --dev $IF_A -- timeout 60 python3 -c "
+import ctypes, os, socket
+libc = ctypes.CDLL(None, use_errno=True)
+libc.fdopen.restype = ctypes.c_void_p
+s = socket.create_server(('$IP4_A', 7474))
+c = socket.create_connection(('$IP4_A', 7474))
+a, b = socket.socketpair()
+r, w = os.pipe()
+os.write(w, b'x')
+
+def refused(call, *args):
+    try:
+        call(*args)
+    except OSError:
+        return
+    raise AssertionError(args)
+
+for i in range(2):
+    assert not libc.fdopen(c.fileno(), b'r')
+    refused(os.splice, r, c.fileno(), 1)
+    refused(c.setsockopt, socket.SOL_SOCKET, socket.SO_MARK, 1)
+    socket.send_fds(a, [b'x'], [c.fileno()])
+    c.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, 1)
+child = os.fork()
+if not child:
+    refused(c.send, b'x')
+    refused(s.accept)
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+c.send(b'alive')
+assert s.accept()[0].recv(5) == b'alive'
+" >"$WORK/said.out" 2>&1 || fail "it ended with $?"
+	local what
+	for what in 'make a stream' 'splice()' 'set option' 'pass descriptor' 'use descriptor'; do
+		[ "$(grep -c "^librspreload: cannot $what.* rsocket" "$WORK/said.out")" = 1 ] ||
+			fail "not said once: cannot $what"
+	done
+	[ "$(wc -l <"$WORK/said.out")" = 5 ] || fail "more was said"
+	[ ! -s "$WORK/case.notes" ] || show said
+}
+[ "${XROCE_CASE:-said_once}" != said_once ] || run_case said_once said_once
 finish_cases

@@ -11,11 +11,12 @@ netns_pair 4500
 . "$(dirname "$0")/lib/cm.sh"
 CM_RUN=(--rsockets)
 
+skip_case() { skip_reason=$*; return 77; }
 # has PROGRAM...: else the case is skipped.
 has() {
 	local program
 	for program in "$@"; do
-		command -v "$program" >/dev/null || { skip "no $program"; return 1; }
+		command -v "$program" >/dev/null || { skip_case "no $program"; return 77; }
 	done
 }
 
@@ -91,7 +92,7 @@ pages() {
 
 web() {
 	local opens
-	has nginx curl || return 0
+	has nginx curl || return
 	nginx_conf "master_process off;"
 	opens=$(tcp_opens)
 	cm_serve nginx -c "$WORK/nginx.conf" || return
@@ -100,10 +101,44 @@ web() {
 	stop "$cm_server"
 }
 
+# Workers, of two processes that share the interface, accept what begins by TCP.
+web_workers() {
+	local octets
+	has nginx curl || return
+	nginx_conf "user root; worker_processes 2;"
+	export RDMAV_FORK_SAFE=1
+	start server a "$XROCE" run --rsockets --dev $IF_A -- nginx -c "$WORK/nginx.conf"
+	cm_server=$child
+	wait_until 20 listens_or_gone a 8080 "$cm_server"
+	pages
+	unset RDMAV_FORK_SAFE
+	octets=$(in_a nstat -asz IpExtOutOctets | awk '/OutOctets/ {print $2}')
+	[ "${octets:-0}" -lt 1000000 ] || fail "$octets bytes left by TCP"
+	stop "$cm_server"
+	need_no_line server 'librspreload: '
+}
+
+# qperf's server forks once it has been asked: that connection stays with TCP.
+qperf_tests() {
+	has qperf || return
+	export XROCE_TCP_PORTS=19765
+	start server a "$XROCE" run --rsockets --dev $IF_A -- qperf
+	cm_server=$child
+	wait_until 20 listens_or_gone a 19765 "$cm_server"
+	ask 60 qperf -t 1 $IP4_A tcp_bw tcp_lat udp_lat
+	unset XROCE_TCP_PORTS
+	need_line client ' bw +='
+	need_line client ' latency +='
+	local octets
+	octets=$(in_a nstat -asz IpExtInOctets | awk '/InOctets/ {print $2}')
+	[ "${octets:-0}" -lt 1000000 ] || fail "$octets bytes came by TCP or UDP"
+	stop "$cm_server"
+}
+
 # Redis and its benchmark, in single requests and in pipelines; what was stored comes back.
 redis() {
 	local opens
-	has redis-server redis-cli redis-benchmark || return 0
+	has redis-server redis-cli redis-benchmark || return
 	opens=$(tcp_opens)
 	cm_serve redis-server --bind $IP4_A --port 6400 --save '' --protected-mode no \
 		--dir "$WORK" || return
@@ -120,7 +155,45 @@ redis() {
 	stop "$cm_server"
 }
 
+# PostgreSQL, of a user without privileges, forks for each connection: RDMAV_FORK_SAFE=1 has
+# connections begin by TCP, and the child has the rsocket.
+pg_bin() { ls -d /usr/lib/postgresql/*/bin 2>/dev/null | tail -n 1; }
+AS_USER=("${NOBODY[@]}" env HOME="$OWN/home" RDMAV_FORK_SAFE=1)
+pg_ask() {
+	in_b "$XROCE" run --rsockets --dev $IF_B -- env RDMAV_FORK_SAFE=1 PGHOST=$IP4_A \
+		PGPORT=6500 PGUSER=tester PGSSLMODE=disable PGGSSENCMODE=disable timeout 100 "$@" \
+		>"$WORK/client.out" 2>&1 && return
+	fail "the client ended with $?: $*"
+	show client
+	show server
+	return 1
+}
+postgres() {
+	local bin data=$OWN/home/pg server octets
+	bin=$(pg_bin)
+	[ -n "$bin" ] || { skip_case "no postgresql"; return; }
+	serve a $IF_A || return
+	"${AS_USER[@]}" "$bin/initdb" -D "$data" -U tester -A trust -N >"$WORK/server.out" 2>&1 ||
+		{ fail "initdb ended with $?"; show server; return; }
+	echo "host all all $IP4_B/32 trust" >>"$data/pg_hba.conf"
+	start server a "${AS_USER[@]}" "$OWN/bin/xroce" run --rsockets --dev $IF_A -- "$bin/postgres" \
+		-D "$data" -p 6500 -h $IP4_A -k "$OWN/home" -F
+	server=$child
+	wait_until 20 listens_or_gone a 6500 "$server"
+	pg_ask psql -d postgres -At -c "select repeat('x', 300000)" -c 'select 6 * 7' &&
+		need_line client '^42$' && need_line client '^x{32767}'
+	pg_ask "$bin/pgbench" -i -q -s 1 postgres
+	pg_ask "$bin/pgbench" -c 4 -j 2 -t 50 postgres && need_line client ' 200/200$'
+	octets=$(in_a nstat -asz IpExtOutOctets | awk '/OutOctets/ {print $2}')
+	[ "${octets:-0}" -lt 200000 ] || fail "$octets bytes left by TCP"
+	stop "$server"
+	need_no_line server 'librspreload: '
+}
+
 run_case asyncio asyncio
 run_case nginx web
+run_case nginx_workers web_workers
 run_case redis redis
+run_case postgres postgres
+run_case qperf qperf_tests
 finish_cases

@@ -73,8 +73,10 @@ unsigned int happens(int set, int fd)
 
 	if (n == 1 && events[0].data.fd == fd)
 		return events[0].events;
-	printf("# %d have events; the first is %d (%x), not %d\n", n, n > 0 ? events[0].data.fd : -1,
-	       n > 0 ? events[0].events : 0, fd);
+	if (n < 1)
+		events[0] = (struct epoll_event){ .data.fd = -1 };
+	printf("# %d have events; the first is %d (%x), not %d\n", n, events[0].data.fd,
+	       events[0].events, fd);
 	return 0;
 }
 

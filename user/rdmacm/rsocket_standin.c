@@ -24,14 +24,15 @@
 
 #include "../base/thread.h"
 #include "rsocket_dgram.h"
-#include "rsocket_private.h"
+#include "xroce_rsocket.h"
 #include "rsocket_stream.h"
 
 enum { EVENTS = 64, FILLER_BYTES = 2048 };
 
 /* Of this process; a forked child makes its own. */
 static pthread_mutex_t start_lock = PTHREAD_MUTEX_INITIALIZER;
-static _Atomic int channels = -1; /* epoll set of the completion channels */
+/* Epoll set of the completion channels; written under start_lock before an rsocket is watched. */
+static int channels = -1;
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 /* ---- the thread ---- */
@@ -62,12 +63,10 @@ static void *standin_run(void *of)
 
 static void standin_fork(void)
 {
-	int set = atomic_load_explicit(&channels, memory_order_relaxed);
-
 	pthread_mutex_init(&start_lock, NULL);
-	if (set >= 0)
-		close(set);
-	atomic_store_explicit(&channels, -1, memory_order_relaxed);
+	if (channels >= 0)
+		close(channels);
+	channels = -1;
 }
 
 static void standin_once(void)

@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../rdmacm/rsocket_private.h"
+#include "../rdmacm/xroce_rsocket.h"
 #include "preload.h"
 
 /* What a descriptor stands for. */
@@ -92,10 +92,62 @@ EXPORT int socket(int domain, int type, int protocol)
 	return number;
 }
 
+/* The socket is the kernel's from now on, with what the rsocket was told. 0, or -1 and errno. */
+static int become_kernel(struct entry *entry)
+{
+	static const int options[][2] = { { SOL_SOCKET, SO_REUSEADDR },
+					  { IPPROTO_IPV6, IPV6_V6ONLY },
+					  { IPPROTO_TCP, TCP_NODELAY } };
+	int domain = AF_INET, type = SOCK_STREAM, fd, value, left = entry->fd;
+	socklen_t bytes = sizeof(int);
+	size_t i;
+
+	rgetsockopt(left, SOL_SOCKET, SO_TYPE, &type, &bytes);
+	rgetsockopt(left, SOL_SOCKET, SO_DOMAIN, &domain, &bytes);
+	fd = real.socket(domain, type, 0);
+	if (fd < 0)
+		return -1;
+	value = rfcntl(left, F_GETFL);
+	if (value > 0 && (value & O_NONBLOCK))
+		real.fcntl(fd, F_SETFL, O_NONBLOCK);
+	for (i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (!rgetsockopt(left, options[i][0], options[i][1], &value, &bytes) && value)
+			real.setsockopt(fd, options[i][0], options[i][1], &value, bytes);
+	entry->left = left;
+	entry_become(entry, fd, ENTRY_KERNEL);
+	return 0;
+}
+
+/* Is it an rsocket, or a connection that is to become one, at a port that is TCP's? */
+static bool wants_tcp(struct entry *entry, const struct sockaddr *address, socklen_t n)
+{
+	int type = SOCK_STREAM;
+	socklen_t bytes = sizeof(type);
+
+	if (!entry || entry->inherited || !config_is_tcp(address, n))
+		return false;
+	if (entry->kind == ENTRY_RSOCKET)
+		rgetsockopt(entry->fd, SOL_SOCKET, SO_TYPE, &type, &bytes);
+	return (entry->kind == ENTRY_RSOCKET || entry->kind == ENTRY_FORK) && type == SOCK_STREAM;
+}
+
+/* 0, or -1 and errno. */
+static int make_tcp(struct entry *entry)
+{
+	if (entry->kind == ENTRY_RSOCKET)
+		return become_kernel(entry);
+	entry->kind = ENTRY_KERNEL;
+	return 0;
+}
+
 EXPORT int bind(int fd, const struct sockaddr *address, socklen_t n)
 {
-	struct target t = target_of(fd);
+	struct entry *entry = entry_of(fd);
+	struct target t;
 
+	if (wants_tcp(entry, address, n) && make_tcp(entry))
+		return -1;
+	t = target_of(fd);
 	return t.is_rsocket ? rbind(t.fd, address, n) : real.bind(t.fd, address, n);
 }
 
@@ -150,36 +202,22 @@ EXPORT int accept(int fd, struct sockaddr *address, socklen_t *n)
 	return accept4(fd, address, n, 0);
 }
 
-/* The peer has no rsocket: the connection is made by TCP. */
-static int connect_kernel(struct entry *entry, const struct sockaddr *address, socklen_t n)
-{
-	int type = SOCK_STREAM, fd, value = 0, left = entry->fd;
-	socklen_t bytes = sizeof(type);
-
-	rgetsockopt(left, SOL_SOCKET, SO_TYPE, &type, &bytes);
-	fd = real.socket(address->sa_family, type, 0);
-	if (fd < 0)
-		return -1;
-	value = rfcntl(left, F_GETFL);
-	if (value > 0 && (value & O_NONBLOCK))
-		real.fcntl(fd, F_SETFL, O_NONBLOCK);
-	entry->left = left;
-	entry_become(entry, fd, ENTRY_KERNEL);
-	return real.connect(fd, address, n);
-}
-
 EXPORT int connect(int fd, const struct sockaddr *address, socklen_t n)
 {
 	struct entry *entry = entry_of(fd);
-	struct target t = target_of(fd);
+	struct target t;
 	int ret;
 
+	if (wants_tcp(entry, address, n) && make_tcp(entry))
+		return -1;
+	t = target_of(fd);
 	if (t.is_rsocket) {
 		ret = rconnect(t.fd, address, n);
 		if (!ret || errno == EINPROGRESS || errno == EALREADY || errno == EISCONN ||
 		    errno == EINTR || errno == EINVAL || errno == EFAULT)
 			return ret;
-		return connect_kernel(entry, address, n);
+		/* The peer has no rsocket: the connection is made by TCP. */
+		return become_kernel(entry) ? -1 : real.connect(entry->fd, address, n);
 	}
 	if (entry && entry->kind == ENTRY_FORK)
 		entry->kind = ENTRY_FORK_ACTIVE;
@@ -435,8 +473,8 @@ EXPORT ssize_t splice(int in, off64_t *in_at, int out, off64_t *out_at, size_t n
 EXPORT FILE *fdopen(int fd, const char *mode)
 {
 	if (target_of(fd).is_rsocket) {
-		say_once(SAY_STDIO, "cannot make a stream of descriptor %d: it is an rsocket, which "
-			 "stdio(3) does not reach", fd);
+		say_once(SAY_STDIO, "cannot make a stream of descriptor %d: it is an rsocket, "
+			 "which stdio(3) does not reach", fd);
 		errno = EINVAL;
 		return NULL;
 	}

@@ -2,7 +2,7 @@
 /*
  * What is redirected: /etc/rdma/rsocket/preload_config has lines of four words, a program (the
  * beginning of its name), a domain, a type and a protocol; "*" stands for any. Without a line all
- * sockets are.
+ * sockets are. XROCE_TCP_PORTS has the ports whose connections stay the kernel's, as "19765,22".
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -126,6 +126,23 @@ bool config_wants(int domain, int type, int protocol)
 		    (!rule->protocol || rule->protocol == protocol))
 			return true;
 	return !rules;
+}
+
+bool config_is_tcp(const struct sockaddr *address, socklen_t n)
+{
+	const char *text = getenv("XROCE_TCP_PORTS");
+	long port;
+	char *end;
+
+	if (!text || n < sizeof(struct sockaddr_in) ||
+	    (address->sa_family != AF_INET && address->sa_family != AF_INET6))
+		return false;
+	/* at the same place in either family */
+	port = ntohs(((const struct sockaddr_in *)(const void *)address)->sin_port);
+	for (; *text; text = *end ? end + 1 : end)
+		if (strtol(text, &end, 10) == port && end != text)
+			return true;
+	return false;
 }
 
 bool config_forks(void)

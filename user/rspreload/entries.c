@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "../rdmacm/rsocket_private.h"
+#include "../rdmacm/xroce_rsocket.h"
 #include "preload.h"
 
 enum { ENTRIES = 1 << 16 };
@@ -208,9 +208,9 @@ void entry_become(struct entry *entry, int fd, enum entry_kind kind)
 void entry_say_inherited(int fd)
 {
 	say_once(SAY_FORK,
-		 "cannot use descriptor %d: it is an rsocket of the parent process, and rsockets do "
-		 "not survive fork() (a server that forks needs RDMAV_FORK_SAFE=1, and so do its "
-		 "clients)", fd);
+		 "cannot use descriptor %d: it is an rsocket of the parent process, and rsockets "
+		 "do not survive fork() (a server that forks needs RDMAV_FORK_SAFE=1, and so do "
+		 "its clients)", fd);
 }
 
 int entry_watch(int fd, struct entry *entry)

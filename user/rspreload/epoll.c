@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 
-#include "../rdmacm/rsocket_private.h"
+#include "../rdmacm/xroce_rsocket.h"
 #include "preload.h"
 
 struct watch {

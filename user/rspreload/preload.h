@@ -127,7 +127,16 @@ void watches_forked(void);
 /* ---- say.c ---- */
 
 /* Each is said once in a process. */
-enum said { SAY_FORK, SAY_PASSED, SAY_STDIO, SAY_SPLICE, SAY_FCNTL, SAY_IOCTL, SAY_CONTROL, SAY_OPTION };
+enum said {
+	SAY_FORK,
+	SAY_PASSED,
+	SAY_STDIO,
+	SAY_SPLICE,
+	SAY_FCNTL,
+	SAY_IOCTL,
+	SAY_CONTROL,
+	SAY_OPTION,
+};
 /* Writes a line to standard error; errno stays. */
 void say_once(enum said what, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -135,6 +144,8 @@ void say_once(enum said what, const char *format, ...) __attribute__((format(pri
 
 /* Is a socket of this kind to be an rsocket? */
 bool config_wants(int domain, int type, int protocol);
+/* XROCE_TCP_PORTS: does it name the port of the address? */
+bool config_is_tcp(const struct sockaddr *address, socklen_t n);
 /* RDMAV_FORK_SAFE: connections are made after the fork. */
 bool config_forks(void);
 /* RS_SQ_SIZE, RS_RQ_SIZE, RS_INLINE. */
