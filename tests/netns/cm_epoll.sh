@@ -81,5 +81,34 @@ assert s.accept()[0].recv(5) == b'alive'
 	[ "$(wc -l <"$WORK/said.out")" = 5 ] || fail "more was said"
 	[ ! -s "$WORK/case.notes" ] || show said
 }
-[ "${XROCE_CASE:-said_once}" != said_once ] || run_case said_once said_once
+
+# A child of vfork() closes and copies descriptors of its own, and no rsocket of the parent. A child
+# of fork() that closes a listener takes it out of no set of the parent.
+children() {
+	in_a "$XROCE" run --rsockets --dev $IF_A -- timeout 60 python3 -c "
+import os, select, socket, subprocess
+s = socket.create_server(('$IP4_A', 7475))
+c = socket.create_connection(('$IP4_A', 7475))
+a = s.accept()[0]
+subprocess.run(['true'], check=True, stdin=a.fileno())
+subprocess.run(['true'], check=True, close_fds=False, stdin=a.fileno())
+c.send(b'alive')
+assert a.recv(5) == b'alive'
+" >"$WORK/children.out" 2>&1 || { fail "it ended with $?"; show children; }
+	RDMAV_FORK_SAFE=1 in_a "$XROCE" run --rsockets --dev $IF_A -- timeout 60 python3 -c "
+import os, select, socket
+s = socket.create_server(('$IP4_A', 7476))
+e = select.epoll()
+e.register(s, select.EPOLLIN)
+if not os.fork():
+    s.close()
+    os._exit(0)
+os.wait()
+c = socket.socket()
+c.connect(('$IP4_A', 7476))
+assert e.poll(10) == [(s.fileno(), select.EPOLLIN)]
+" >"$WORK/children.out" 2>&1 || { fail "that which forks ended with $?"; show children; }
+}
+run_case said_once said_once
+run_case children children
 finish_cases

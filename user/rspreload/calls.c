@@ -546,7 +546,7 @@ EXPORT int close(int fd)
 {
 	int ret;
 
-	if (!entry_of(fd))
+	if (!entry_owned(fd))
 		return real.close(fd);
 	/* The number is free only when the entry is not there any more. */
 	ret = entry_close(fd);
@@ -556,7 +556,7 @@ EXPORT int close(int fd)
 
 EXPORT int dup(int fd)
 {
-	struct entry *entry = entry_of(fd);
+	struct entry *entry = entry_owned(fd);
 	int copy = real.dup(fd);
 
 	if (copy >= 0 && entry)
@@ -566,12 +566,12 @@ EXPORT int dup(int fd)
 
 EXPORT int dup3(int fd, int to, int flags)
 {
-	struct entry *entry = entry_of(fd);
+	struct entry *entry = entry_owned(fd);
 	int copy;
 
 	if (fd == to)
 		return real.dup3(fd, to, flags);
-	if (entry_of(to))
+	if (entry_owned(to))
 		entry_close(to);
 	copy = real.dup3(fd, to, flags);
 	if (copy >= 0 && entry)
@@ -616,7 +616,7 @@ static int set_flags(int fd, int rsocket, int flags)
 
 static int fcntl_any(int fd, int cmd, void *argument)
 {
-	struct entry *entry = entry_of(fd);
+	struct entry *entry = entry_owned(fd);
 	struct target t = target_of(fd);
 	int copy, ret;
 

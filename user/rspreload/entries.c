@@ -18,6 +18,7 @@
 enum { ENTRIES = 1 << 16 };
 
 static struct entry *_Atomic table[ENTRIES];
+static pid_t process; /* whose table it is */
 static int numbers; /* one more than the greatest that ever had an entry; under the lock */
 static struct entry *unused;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -74,12 +75,17 @@ static void entries_forked(void)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), number, flags;
 
+	process = getpid();
 	pthread_mutex_init(&lock, NULL);
 	watches_forked();
 	for (number = 0; number < numbers; number++) {
 		struct entry *entry = entry_of(number);
 
-		if (!entry || entry->kind != ENTRY_RSOCKET)
+		if (!entry)
+			continue;
+		/* The sets are the parent's as well: nothing is taken out of them here. */
+		entry->watches = NULL;
+		if (entry->kind != ENTRY_RSOCKET)
 			continue;
 		entry->inherited = true;
 		flags = real.fcntl(number, F_GETFD);
@@ -92,7 +98,15 @@ static void entries_forked(void)
 
 static void entries_once(void)
 {
+	process = getpid();
 	pthread_atfork(NULL, NULL, entries_forked);
+}
+
+struct entry *entry_owned(int fd)
+{
+	struct entry *entry = entry_of(fd);
+
+	return entry && getpid() == process ? entry : NULL;
 }
 
 /* A new descriptor of the program; -1 and errno. */
@@ -225,7 +239,7 @@ void entry_close_range(unsigned int first, unsigned int last)
 	unsigned int number;
 
 	for (number = first; number <= last && number < ENTRIES; number++) {
-		if (!entry_of((int)number))
+		if (!entry_owned((int)number))
 			continue;
 		entry_close((int)number);
 		real.close((int)number);

@@ -97,6 +97,11 @@ struct entry {
 
 /* NULL: the kernel's. */
 struct entry *entry_of(int fd);
+/*
+ * The same for a call that changes the table. NULL in a child of vfork(), which has the parent's
+ * memory and descriptors of its own.
+ */
+struct entry *entry_owned(int fd);
 /* A new descriptor for it: its number, or -1 and errno; then fd is closed. */
 int entry_open(int fd, enum entry_kind kind);
 /* The descriptor, which is a copy of another, shares its entry. */
