@@ -5,9 +5,8 @@
 # is there it does nothing and touches no network. It never removes or upgrades a package.
 # `deps.sh bench`: also what is measured beside it. `deps.sh arch`: cross compilers, QEMU's user
 # mode and musl, for make check-arch. `deps.sh vm`: for tests/vm, tests/ship/debian13.sh and
-# tests/netns/cm_servers.sh, of the long tier, which are skipped without these packages, so a
-# missing one is no error. `deps.sh print` prints all names but the optional ones, and installs
-# nothing.
+# tests/netns/cm_servers.sh, which are skipped without these packages, so a missing one is no error.
+# `deps.sh print` prints all names but the optional ones, and installs nothing.
 set -u
 
 packages=(

@@ -488,6 +488,15 @@ rs_iov_count      | user/rdmacm/rsocket.c    | s/if (iovcnt < 0 || iovcnt > IOV_
 rs_bind_twice     | user/rdmacm/bind.c       | /^int addr_bind/,/^}/s/if (id->state != ID_IDLE)/if (0)/ | rdmacm-rsocket_refused
 rs_name_connected | user/rdmacm/rsocket.c    | /^RSOCKET_EXPORT int rgetpeername/,/^}/s/err = s->state != .* ? -ENOTCONN :/err =/ | rdmacm-rsocket_refused
 rs_send_elsewhere | user/rdmacm/rsocket.c    | s/if (msg->msg_name || msg->msg_namelen)/if (0)/ | rdmacm-rsocket_refused
+rs_edge_arrival   | user/rdmacm/rsocket_standin.c | s/(!shown || in->arrived)/!shown/ | netns-cm_epoll
+rs_shown_hup      | user/rdmacm/rsocket_standin.c | s/more & (POLLRDHUP | POLLHUP)/more \& POLLRDHUP/ | netns-cm_epoll
+rs_shown_error    | user/rdmacm/rsocket_standin.c | s/^	if (rs->error) {/	if (0) {/ | netns-cm_epoll
+rs_shown_full     | user/rdmacm/rsocket_standin.c | s/FILLER_BYTES = 2048/FILLER_BYTES = 1/ | netns-cm_epoll
+rs_accept_edge    | user/rdmacm/rsocket_listen.c | s/l->rs.standin.arrived = true;/;/ | netns-cm_epoll
+rs_closed_set     | user/rspreload/epoll.c   | s/real.epoll_ctl(watch->set, EPOLL_CTL_DEL, watch->fd, NULL);/;/ | netns-cm_epoll
+rs_vfork          | user/rspreload/entries.c | s/entry \&\& getpid() == process/entry/ | netns-cm_epoll
+rs_forked_sets    | user/rspreload/entries.c | s/^		entry->watches = NULL;/		;/ | netns-cm_epoll
+spawn_descriptors | user/attach/spawn.c      | s/syscall(SYS_dup3, fd, to, 0)/dup3(fd, to, 0)/ | netns-cm_rspreload
 pkey_past         | user/verbs/query.c       | s/index < 0 || (u32)index >= pkeys.num/(u32)index > XROCE_MAX_PKEY/ | ibv_query_pkey
 pkey_find         | user/verbs/query.c       | s/pkey_table_find(&pkeys, be16toh(pkey))/pkey_table_find(\&pkeys, pkey)/ | netns-partitions
 pkey_asked        | user/port/port.c         | s/if (options_share() != SHARE_NEVER)/if (0)/ | netns-partitions

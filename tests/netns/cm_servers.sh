@@ -48,6 +48,22 @@ asyncio() {
 	stop "$cm_server"
 }
 
+# Connections begin by TCP while they are in the loops' sets, and go on as rsockets.
+asyncio_forks() {
+	local octets
+	export RDMAV_FORK_SAFE=1
+	start server a "$XROCE" run --rsockets --dev $IF_A -- \
+		python3 "$(dirname "$0")/servers/asyncio_echo.py" serve $IP4_A 7600
+	cm_server=$child
+	wait_until 20 listens_or_gone a 7600 "$cm_server"
+	ask 60 python3 "$(dirname "$0")/servers/asyncio_echo.py" ask $IP4_A 7600
+	unset RDMAV_FORK_SAFE
+	need_line client '^30 connections, 3000 messages$'
+	octets=$(in_a nstat -az IpExtInOctets | awk '/InOctets/ {print $2}')
+	[ "${octets:-0}" -lt 100000 ] || fail "$octets bytes came by TCP"
+	stop "$cm_server"
+}
+
 nginx_conf() {
 	mkdir -p "$WORK/www" "$WORK/nginx"
 	chmod 755 "$WORK" "$WORK/www"
@@ -191,6 +207,7 @@ postgres() {
 }
 
 run_case asyncio asyncio
+run_case asyncio_forks asyncio_forks
 run_case nginx web
 run_case nginx_workers web_workers
 run_case redis redis

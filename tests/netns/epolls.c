@@ -21,12 +21,13 @@ struct ends end;
 bool ends_listen(void)
 {
 	socklen_t n = sizeof(at);
-	int one = 1;
+	int one = 1, bytes = BUFFER_BYTES;
 
 	at.v4.sin_port = 0;
 	end.listener = socket(at.any.sa_family, SOCK_STREAM, 0);
 	CHECK(end.listener >= 0);
 	CHECK(!setsockopt(end.listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one)));
+	CHECK(!setsockopt(end.listener, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)));
 	CHECK(!bind(end.listener, &at.any, at_bytes));
 	CHECK(!listen(end.listener, 128));
 	CHECK(!getsockname(end.listener, &at.any, &n) && at.v4.sin_port);
@@ -37,8 +38,11 @@ bool ends_listen(void)
 
 bool ends_connect(int *client, int *server)
 {
+	int bytes = BUFFER_BYTES;
+
 	*client = socket(at.any.sa_family, SOCK_STREAM, 0);
 	CHECK(*client >= 0);
+	CHECK(!setsockopt(*client, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)));
 	CHECK(!connect(*client, &at.any, at_bytes));
 	*server = accept4(end.listener, NULL, NULL, SOCK_CLOEXEC);
 	CHECK(*server >= 0);
@@ -150,6 +154,7 @@ static const struct {
 	CASE(signal_masks),
 	CASE(sigio),
 	CASE(forked),
+	CASE(started),
 	CASE(other_calls),
 };
 

@@ -35,7 +35,8 @@ extern socklen_t at_bytes;
 	} while (0)
 #define CHECK_ERRNO(call, number) CHECK((call) == -1 && errno == (number))
 
-enum { SOON_MS = 10000, NOT_MS = 60 };
+/* BUFFER_BYTES of both ends keep TCP from growing its buffers while a case fills them. */
+enum { SOON_MS = 10000, NOT_MS = 60, BUFFER_BYTES = 65536 };
 
 /* Closed after each case; -1: there is none. */
 extern struct ends {
@@ -88,6 +89,7 @@ bool timeouts(void);
 bool signal_masks(void);
 bool sigio(void);
 bool forked(void);
+bool started(void);
 bool other_calls(void);
 
 #endif

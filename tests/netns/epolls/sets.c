@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <sys/ioctl.h>
@@ -443,6 +444,22 @@ bool forked(void)
 	CHECK(waitpid(child, &(int){ 0 }, 0) == child);
 	close(wakes[0]);
 	close(wakes[1]);
+	return true;
+}
+
+/* So does a program that was started meanwhile, and never knew of sockets. */
+bool started(void)
+{
+	char *const args[] = { "sleep", "60", NULL };
+	pid_t child;
+
+	CHECK(ends_open());
+	CHECK(!ctl(end.set, EPOLL_CTL_ADD, end.client, EPOLLIN | EPOLLRDHUP));
+	CHECK(!posix_spawnp(&child, args[0], NULL, NULL, args, NULL));
+	CHECK(!close(end.client));
+	end.client = -1;
+	CHECK(quiet(end.set));
+	CHECK(!kill(child, SIGKILL) && waitpid(child, &(int){ 0 }, 0) == child);
 	return true;
 }
 
