@@ -5,7 +5,7 @@
 #
 # A small Ceph cluster whose messenger is async+rdma, on verbs alone: a monitor and an OSD that
 # keeps its objects in memory on A, clients on B. An object of 20 MB is written, read and compared.
-# `rados bench` is not here: 1 of 7 of its runs stands still, which has not been explained yet.
+# `rados bench` is not here: 1 of 7 of its runs stands still (docs/limits.md).
 . "$(dirname "$0")/lib/case.sh"
 for program in ceph-mon ceph-osd rados:ceph-common monmaptool:ceph-common; do
 	command -v "${program%:*}" >/dev/null ||
