@@ -16,7 +16,7 @@ import socket
 import struct
 import sys
 
-VERSION = 10
+VERSION = int(os.environ['ASK_VERSION'])
 HELLO, LIST, STOP, CLAIM, PROVE, PROOF = 1, 6, 7, 3, 19, 20
 SO_RCVBUFFORCE, IP_FREEBIND = 33, 15
 
