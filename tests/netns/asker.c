@@ -475,7 +475,7 @@ static int passes(void)
 	const struct rlimit lim = { 100, 100 };
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	const struct __user_cap_data_struct none[2] = { 0 };
-	int status, pair[2];
+	int status = 0, pair[2];
 	const pid_t pid = fork();
 
 	if (!pid) {
