@@ -36,7 +36,12 @@ agent_start() {
 		sh -c 'hostname "$0"; "$@" & wait' "host-$IF_B" "${NOBODY[@]}" "$OWN/bin/answer"
 	agent_pid=$child
 }
+# A launcher may end before its agents: those whose command ended with the host are told.
 agent_stop() {
+	local waiting
 	kill -9 "$agent_pid"
 	finish "$agent_pid" 5
+	for waiting in "$OWN/home/ended."*; do
+		[ ! -p "$waiting" ] || echo 1 1<>"$waiting"
+	done
 }
