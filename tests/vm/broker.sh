@@ -24,7 +24,7 @@ broker_answers() { guest_do guest list "/xroce/bin/xroce list eth0" && grep -q '
 
 up() {
 	guest_boot guest "$kernel" 2 "${programs[@]}" || return
-	guest_do guest setup "modprobe tun; modprobe sch_ingress; modprobe cls_bpf; chmod 755 /xroce;
+	guest_do guest setup "modprobe tun; modprobe sch_ingress; modprobe cls_bpf; modprobe udp_diag; chmod 755 /xroce;
 		ip link set eth0 mtu 4500 up; echo 0 >/proc/sys/net/ipv6/conf/eth0/accept_dad;
 		ip addr add $IP4_B/24 dev eth0; ip addr add $IP6_B/64 dev eth0 nodad" || { show setup; return 1; }
 	wait_until 10 in_a ping -q -c 1 -W 1 $IP4_B || fail "no path to the guest"

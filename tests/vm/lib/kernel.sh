@@ -12,7 +12,7 @@
 # What the guest loads at its start, and what a test may load later with modprobe.
 VM_MODULES="virtio_pci virtio_net virtio_console 9p 9pnet_virtio crc32_generic ib_uverbs rdma_rxe"
 VM_MORE_MODULES="crc32_pclmul e1000e veth tun macvlan bonding 8021q bridge dummy ifb act_mirred sch_netem
-	sch_ingress cls_bpf act_bpf cls_matchall cls_u32 xsk_diag rdma_ucm udp_tunnel ip6_udp_tunnel overlay fuse"
+	sch_ingress cls_bpf act_bpf cls_matchall cls_u32 xsk_diag udp_diag rdma_ucm udp_tunnel ip6_udp_tunnel overlay fuse"
 
 # kernel_apt SUITE COMMAND...: apt on lists of that suite alone, which lie in the build.
 kernel_apt() {
