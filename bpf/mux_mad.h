@@ -191,11 +191,15 @@ static __attribute__((noinline)) enum xroce_drop mux_mad_find(struct xdp_md *ctx
 static __attribute__((noinline)) enum xroce_drop mux_mad_show(struct xdp_md *ctx,
 							      const struct packet *p)
 {
-	const __u32 len = p->frame_len;
 	struct xroce_rx_record *r;
+	__u32 len = p->frame_len;
 
+	if (len < sizeof(struct ethhdr))
+		return XROCE_DROP_mad;
+	/* compared twice: Linux 6.1 learns no bounds from a copy less a constant */
+	barrier_var(len);
 	/* a whole MAD is never as long, unless its frame ends with padding */
-	if (len < sizeof(struct ethhdr) || len > MUX_MAD_FRAME)
+	if (len > MUX_MAD_FRAME)
 		return XROCE_DROP_mad;
 	r = bpf_ringbuf_reserve(&xroce_nobody, COPY_RECORD(MUX_MAD_FRAME), 0);
 	if (!r)
