@@ -33,6 +33,8 @@ union address wild(int family, uint16_t port);
 union address other(int family, uint8_t last, uint16_t port);
 #define SILENT 77 /* its neighbour entry is permanent, and the link address is nobody's */
 #define ABSENT 99 /* it has no neighbour entry, and nobody answers */
+/* Entries of /proc/self/fd: the descriptors of the process, and three more. */
+int descriptors(void);
 uint16_t port_of(const struct sockaddr *sa);
 /* Family and address, not the port. */
 bool same_host(const struct sockaddr *a, const union address *b);

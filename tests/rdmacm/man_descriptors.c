@@ -4,7 +4,6 @@
  * How many descriptors each object takes, to the number (docs/limits.md has them), and how many
  * endpoints of rdma_create_ep() a process has at `ulimit -n 1024`: 400, where rdma-core has 339.
  */
-#include <dirent.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -15,18 +14,6 @@
 #define RINGS	  (LIMIT / 32) /* channels that have a ring each; */
 #define AHEAD	  16	       /* made with the port */
 #define SYNC_OWN  (LIMIT / 16)
-
-static int descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		closedir(d);
-	return n;
-}
 
 static bool limit_descriptors(struct rlimit *before)
 {

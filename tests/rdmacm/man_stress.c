@@ -4,22 +4,9 @@
  * No page's sentence but what all of them take for granted: thousands of ids and connections, many
  * threads, descriptors that run out, calls that make no sense. Nothing leaks, hangs or crashes.
  */
-#include <dirent.h>
 #include <sys/resource.h>
 
 #include "man.h"
-
-static int descriptors(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		closedir(d);
-	return n;
-}
 
 /* Resident memory in KiB. */
 static long resident(void)
