@@ -10,6 +10,8 @@
 # several times what the receiver's ring holds, ends with all its data, because a sender waits for
 # what the receiver can take. Each of these hung in most runs before there was flow control.
 . "$(dirname "$0")/lib/case.sh"
+. "$(dirname "$0")/lib/preload.sh"
+preload_make halt perftest/halt.c
 netns_pair 4500
 
 # Frames that the kernel did not hand to the other interface: a ring of veth has 256 places, and who
@@ -32,7 +34,7 @@ all_arrives() {
 	local tool=$1 taken
 	shift
 	gids_once v4 || return
-	keep=1 client_server 18515 60 "$tool" -d $DEV_A -x "$gid_a" -F "$@" -- "$tool" -d $DEV_B -x "$gid_b" -F "$@" $IP4_A || { say_where; return; }
+	keep=halted client_server 18515 60 "$tool" -d $DEV_A -x "$gid_a" -F "$@" -- "$tool" -d $DEV_B -x "$gid_b" -F "$@" $IP4_A || { say_where; return; }
 	need_line client '^[[:space:]]*[0-9]+[[:space:]]+[0-9]+[[:space:]]+[0-9.]+[[:space:]]+[0-9.]+[[:space:]]+[0-9.]+'
 	taken=$(($(kept server xroce_eng_stat rx_packets) - $(kept server xroce_eng_stat loopback_packets)))
 	need_equal "packets that the engine took" "$taken" "$(kept_packets server)"

@@ -11,16 +11,14 @@
 . "$(dirname "$0")/lib/kept.sh"
 . "$(dirname "$0")/lib/perf.sh"
 . "$(dirname "$0")/lib/perftest.sh"
+preload_make halt perftest/halt.c
 netns_pair 4500
-# The server makes its maps after the client has called, and is stopped for a moment then. With 18 a
-# retry waits for a second.
-perf_timeout=18
 
 # counted_perf FAMILY TOOL SIZE ITERATIONS [OPTION...]: also judges the server's counters. The
 # server receives the data of SEND and WRITE, and requests of READs and atomics.
 counted_perf() {
 	local tool=$2 size=$3 n=$4 least=$4
-	keep=1 perf_of "$@" || return
+	keep=halted perf_of "$@" || return
 	case $tool in
 	ib_send_* | ib_write_*) [ "$size" -le 4096 ] || least=$((n * (size / 4096))) ;;
 	esac

@@ -153,29 +153,21 @@ gids_for() {
 gids_are=
 gids_once() { [ "$gids_are" = "$1" ] || gids_for "$1"; }
 
-# holds_a_map PID: the process has any. Asked often, so it starts no process.
-holds_a_map() {
-	local file info
-	for file in "/proc/$1/fdinfo/"*; do
-		info=
-		read -r -d '' info 2>/dev/null <"$file"
-		[[ $info != *map_id:* ]] || return 0
-	done
-	return 1
+# halts_or_ends SERVER CLIENT: the server has stopped or ended, or the client has ended. Asked often,
+# so it starts no process. A process's state follows its name.
+halts_or_ends() {
+	local stat=
+	read -r -d '' stat 2>/dev/null <"/proc/$1/stat"
+	[[ ${stat##*) } == T* ]] || is_gone_or_zombie "$1" || is_gone_or_zombie "${2:-$1}"
 }
 
-# Some servers make their queue pair, and so the maps, only when the client has called. It is
-# stopped while we take hold of them: a short run must not be over before.
-keep_of_running() {
+# keep_of_halted SERVER CLIENT SECONDS: of a server that makes its queue pair, and so the maps, only
+# when the client has called. halt.c stops it before it takes them away. The client may wait for its
+# last acknowledgment meanwhile.
+keep_of_halted() {
 	local rc
-	until holds_a_map "$1"; do
-		is_gone_or_zombie "$1" && return 1
-		read -r -t 0.003 <>"$WORK/quiet"
-	done
-	until map_id "$1" xroce_eng_drop >/dev/null; do
-		is_gone_or_zombie "$1" && return 1
-	done
-	kill -STOP "$1"
+	wait_until "$3" halts_or_ends "$1" "$2"
+	wait_at_most 10 halts_or_ends "$1"
 	keep_maps "$1" server
 	rc=$?
 	kill -CONT "$1"
@@ -184,12 +176,14 @@ keep_of_running() {
 
 # client_server PORT SECONDS SERVER... -- CLIENT...: the server on A, the client on B once the
 # server listens on the TCP port; both must exit with 0 in time. Outputs are those of `server` and
-# `client`. With keep=1 the server's counters are kept as `server`, the client's not.
-# $before_client, if set, is called before the client starts.
+# `client`. With keep=1 the server's counters are kept as `server`, the client's not; keep=halted is
+# for a server that has no maps yet as it begins to listen. $before_client, if set, is called before
+# the client starts.
 client_server() {
-	local port=$1 bound=$2 server client has_kept=0 rc
+	local port=$1 bound=$2 server client halt=() rc
 	split_words server client "${@:3}"
-	start_on server a "${server[@]}"
+	[ "${keep:-}" != halted ] || halt=(env "LD_PRELOAD=$WORK/halt.so${LD_PRELOAD:+:$LD_PRELOAD}")
+	start_on server a "${halt[@]}" "${server[@]}"
 	server_pid=$child
 	wait_until 30 listens_or_gone a "$port" "$server_pid"
 	if ! listens_by a "$port" "$server_pid"; then
@@ -199,13 +193,11 @@ client_server() {
 		return 1
 	fi
 	drop_maps server
-	if [ "${keep:-0}" = 1 ] && keep_maps "$server_pid" server; then
-		has_kept=1
-	fi
+	[ "${keep:-}" != 1 ] || keep_maps "$server_pid" server || fail "the server has no maps of ours"
 	${before_client:-:}
 	start_on client b "${client[@]}"
 	client_pid=$child
-	[ "${keep:-0}" = 0 ] || [ $has_kept = 1 ] || keep_of_running "$server_pid" || fail "the server has no maps of ours"
+	[ "${keep:-}" != halted ] || keep_of_halted "$server_pid" "$client_pid" "$bound" || fail "the server has no maps of ours"
 	finish "$client_pid" "$bound"
 	rc=$?
 	[ $rc -eq 0 ] || { fail "the client ended with $rc: ${client[*]}"; show client; }
