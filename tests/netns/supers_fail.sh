@@ -4,7 +4,8 @@
 # tier: long long XROCE_CASES=long
 #
 # Where super-packets do not get through, frames leave another way before a connection dies of it,
-# and that is said once. Interfaces that hand packets to others get none by default.
+# and that is said once; but not where a rule drops frames alone as well. Interfaces that hand
+# packets to others get none by default.
 . "$(dirname "$0")/lib/case.sh"
 netns_pair 4500
 
@@ -19,15 +20,57 @@ data() {
 
 said() { need_equal "lines that say so" "$(grep -c "^xroce: $IF_A: sending without UDP segmentation offload, .*: the interface $1 super-packets" "$WORK/server.out")" "$2"; }
 
-# The kernel takes none: after a moment all go by AF_XDP.
+# drops MATCH...: the kernel drops such packets of RoCEv2 on their way out of A.
+drops() {
+	in_a nft -f - <<-EOF
+		table netdev drops {
+			chain out {
+				type filter hook egress device "$IF_A" priority 0;
+				udp dport 4791 $* drop
+			}
+		}
+	EOF
+}
+drops_no_more() { in_a nft delete table netdev drops; }
+drops_supers() { drops meta length '>' 2100; }
+
+# The kernel takes none: after a moment all go by AF_XDP, but for one batch that shows that frames
+# alone are taken.
 refused() {
-	data "$TOOLS/refuse" || return
-	need_equal "frames that left as super-packets" "$(kept server xroce_eng_stat tx_gso)" 0
-	need_equal "frames that left by AF_XDP" "$(kept server xroce_eng_stat tx_xsk)" "$(kept server xroce_eng_stat tx_packets)"
+	local gso packets
+	drops_supers
+	data env || return
+	drops_no_more
+	gso=$(kept server xroce_eng_stat tx_gso) packets=$(kept server xroce_eng_stat tx_packets)
+	[ "$gso" -ge 1 ] && [ "$gso" -le 256 ] || fail "$gso frames left through the packet socket"
+	need_equal "frames that left by AF_XDP" "$(kept server xroce_eng_stat tx_xsk)" $((packets - gso))
 	need_least "times that super-packets were given up" "$(kept server xroce_eng_stat tx_gave_up)" 1
 	said refuses 1
 }
-quiet() { XROCE_QUIET=1 data "$TOOLS/refuse" && said refuses 0; }
+quiet() {
+	drops_supers
+	XROCE_QUIET=1 data env && said refuses 0
+	drops_no_more
+}
+
+# A rule that drops all is obeyed: the connection ends, and what drops is said.
+ruled() {
+	gids_for v4 || return
+	start_on server a "$@" ib_write_bw -d $DEV_A -x "$gid_a" -s 65536 -D 60 -b -F
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	start_on client b ib_write_bw -d $DEV_B -x "$gid_b" -s 65536 -D 60 -b -F $IP4_A
+	client=$child
+	wait_until 30 sends_supers || fail "no super-packets"
+	drops
+	finish_at_most "$server" 40 && fail "the server goes on"
+	finish_at_most "$client" 40 && fail "the client goes on"
+	drops_no_more
+	need_line server 'status transport retry counter exceeded|Completion with error'
+	need_equal "lines that say so" "$(grep -c "^xroce: $IF_A: the kernel drops what is sent: look for rules" "$WORK/server.out")" 1
+	said '.*' 0
+}
+sends_supers() { [ "$(in_a "$XROCE" stat --json --dev $IF_A 2>/dev/null | grep -oE '"tx_gso": [0-9]+' | grep -oE '[0-9]+$')" -gt 1000 ] 2>/dev/null; }
 
 # One that takes them does not lose them by this.
 taken() {
@@ -40,7 +83,8 @@ taken() {
 # `xroce list` shows it while the program runs.
 listed() {
 	gids_for v4 || return
-	start_on server a "$TOOLS/refuse" ib_write_bw -d $DEV_A -x "$gid_a" -s 65536 -D 60 -b -F
+	drops_supers
+	start_on server a ib_write_bw -d $DEV_A -x "$gid_a" -s 65536 -D 60 -b -F
 	server=$child
 	wait_until 10 listens_or_gone a 18515 "$server"
 	start_on client b ib_write_bw -d $DEV_B -x "$gid_b" -s 65536 -D 60 -b -F $IP4_A
@@ -48,6 +92,7 @@ listed() {
 	wait_until 30 is_listed || { fail "xroce list does not show it"; in_a "$XROCE" list >"$WORK/list.out"; show list; show server; show client; }
 	stop "$client"
 	stop "$server"
+	drops_no_more
 }
 is_listed() { in_a "$XROCE" list $IF_A | grep -q 'super-packets given up [1-9]'; }
 
@@ -82,7 +127,7 @@ macvlan_data() {
 	start server p "$XROCE" run --dev mv0 -- "$TOOLS/vdata" -d xroce_mv0 -g "$gid_m" -m 1024 -n 30 -s 22
 	server=$child
 	wait_until 10 listens_or_gone p 18600 "$server"
-	keep_maps "$server" server || keep_of_running "$server"
+	keep_maps "$server" server || fail "the server has no maps of ours"
 	start_on client b "$TOOLS/vdata" -d $DEV_B -g "$gid_b" -m 1024 -n 30 -s 22 10.77.0.3
 	finish "$child" 60 || { fail "vdata ends with $?"; show client; }
 	finish "$server" 10 || { fail "vdata ends with $?"; show server; }
@@ -91,7 +136,7 @@ macvlan_data() {
 	drop_maps server
 }
 
-core_cases=(taken_ud refused_rc listed stacked macvlan_data)
+core_cases=(taken_ud refused_rc ruled listed stacked macvlan_data)
 for transport in rc uc ud; do
 	tier_case taken_$transport taken
 	# a datagram that is refused is lost, and so is its round: only what is sent again can be
@@ -99,6 +144,8 @@ for transport in rc uc ud; do
 	[ $transport != rc ] || tier_case refused_$transport refused
 done
 transport=rc
+tier_case ruled ruled env
+tier_case ruled_gso ruled env XROCE_TX=gso
 tier_case quiet quiet
 tier_case listed listed
 tier_case stacked stacked

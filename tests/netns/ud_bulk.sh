@@ -60,6 +60,14 @@ start_ucx() {
 }
 
 has_maps() { map_id "$1" xroce_eng_drop; }
+# keep_meanwhile PID TAG: of a process that runs, which is stopped for a moment
+keep_meanwhile() {
+	local rc
+	kill -STOP "$1" && keep_maps "$1" "$2"
+	rc=$?
+	kill -CONT "$1"
+	return $rc
+}
 
 # ucx TEST BYTES MESSAGES: UCX's own window is wider than one of ours
 ucx() {
@@ -72,9 +80,9 @@ ucx() {
 	client=$child
 	drop_maps server
 	drop_maps client
-	wait_until 10 has_maps "$server" && wait_until 10 has_maps "$client" && keep_of_running "$server" &&
-		kill -STOP "$client" && keep_maps "$client" client
-	kill -CONT "$client"
+	wait_until 10 has_maps "$server" && wait_until 10 has_maps "$client" &&
+		keep_meanwhile "$server" server && keep_meanwhile "$client" client ||
+		fail "the maps are gone"
 	finish "$client" 120 || { fail "the client ended with $?"; show client; }
 	finish "$server" 10 || { fail "the server ended with $?"; show server; }
 	need_line client "^Final: +$3 " || return

@@ -28,6 +28,8 @@
 #define SHORT_FRAME 2048u
 #define SENDS_MAX   32u	      /* super-packets and single frames that are gathered */
 #define PIECES_MAX  512u      /* of memory in these */
+/* Frames alone that are dropped in a row: others' packets fill a queue for less long. */
+#define DROPS_OF_RULE 16u
 _Static_assert(PIECES_MAX > GSO_SEGMENTS_MAX && PIECES_MAX <= 1024,
 	       "room for any super-packet; the kernel's UIO_MAXIOV is for each");
 
@@ -283,6 +285,16 @@ static long gso_hand_over(const struct tx_gso *g, u32 at)
 	return sent < 0 ? -errno : sent;
 }
 
+static void gso_tell(struct tx_gso *g, const char *what)
+{
+	if (g->tell)
+		fprintf(stderr,
+			"xroce: %s: sending without UDP segmentation offload, which is slower: the "
+			"interface %s super-packets\n",
+			g->tell, what);
+	g->tell = NULL;
+}
+
 /* The kernel has taken so many from at on. Returns how many frames those are. */
 static u32 gso_count_sent(struct tx_gso *g, u32 at, u32 sent, struct xroce_engine_stats *stats)
 {
@@ -294,6 +306,12 @@ static u32 gso_count_sent(struct tx_gso *g, u32 at, u32 sent, struct xroce_engin
 		supers += count[i] > 1;
 	}
 	tx_health_sent(&g->health, supers);
+	g->is_ruled = false;
+	g->drops = 0;
+	if (unlikely(g->is_trial) && !supers) {
+		g->is_trial = false;
+		gso_tell(g, "refuses");
+	}
 	if (g->is_tap && !supers) {
 		stats->tx_tap += frames;
 		stats->tx_tap_writes += sent;
@@ -332,6 +350,7 @@ static u32 gso_send_gathered(struct tx_gso *g, struct xroce_engine_stats *stats,
 		} else if (no_room(err)) {
 			*full = true;
 			g->was_refused = err != EAGAIN && is_super;
+			g->was_full = err == ENOBUFS && !is_super && !c->once[at];
 			if (err == ENOBUFS && c->once[at]) {
 				stats->tx_lost += c->count[at];
 				done += c->count[at];
@@ -355,7 +374,7 @@ u32 tx_gso_send(struct tx_gso *g, const struct gso_frame *frame, u32 n,
 	bool full = false;
 	u32 done = 0;
 
-	g->was_refused = false;
+	g->was_refused = g->was_full = false;
 	while (done < n && !full) {
 		gso_gather(g, frame + done, n - done);
 		done += gso_send_gathered(g, stats, &full);
@@ -371,17 +390,30 @@ static void gso_judge(struct tx_gso *g, enum tx_verdict verdict, struct xroce_en
 		return;
 	g->is_off = true;
 	stats->tx_gave_up++;
-	if (g->tell)
-		fprintf(stderr,
-			"xroce: %s: sending without UDP segmentation offload, which is slower: the "
-			"interface %s super-packets\n",
-			g->tell, verdict == TX_REFUSES ? "refuses" : "drops");
-	g->tell = NULL;
+	if (verdict == TX_DROPS)
+		gso_tell(g, "drops");
+	else
+		g->is_trial = !g->is_ruled;
 }
 
 void tx_gso_refused(struct tx_gso *g, u64 now_ns, struct xroce_engine_stats *stats)
 {
 	gso_judge(g, tx_health_refused(&g->health, now_ns), stats);
+}
+
+void tx_gso_dropped(struct tx_gso *g, struct xroce_engine_stats *stats)
+{
+	stats->tx_lost++;
+	if (g->is_ruled || ++g->drops < DROPS_OF_RULE)
+		return;
+	if (g->tell)
+		fprintf(stderr,
+			"xroce: %s: the kernel drops what is sent: look for rules that do (nft "
+			"list ruleset, tc filter show dev %s egress)\n",
+			g->tell, g->tell);
+	g->tell = NULL;
+	g->is_trial = false;
+	g->is_ruled = true;
 }
 
 void tx_gso_look(struct tx_gso *g, u64 dropped, u64 now_ns, struct xroce_engine_stats *stats)

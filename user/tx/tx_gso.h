@@ -37,8 +37,14 @@ struct tx_gso {
 	bool refused;
 	/* so they do, as the interface does not take any: they are given up for a time */
 	bool is_off;
-	/* a super-packet in the last call, for want of room or for good */
-	bool was_refused;
+	/* in the last call: a super-packet, for want of room or for good; a frame, for room */
+	bool was_refused, was_full;
+	/* super-packets have just been refused: whether frames alone are sent is to be seen */
+	bool is_trial;
+	/* frames alone are refused as well, so many in a row: is_ruled from DROPS_OF_RULE on */
+	u32 drops;
+	/* a rule of the host drops what is sent, and no frame may dodge it */
+	bool is_ruled;
 	/* the interface's name, for one line on standard error when super-packets are given up */
 	const char *tell;	  /* NULL: none, or it has been written */
 	struct tx_health health;
@@ -76,6 +82,8 @@ bool tx_gso_is_idle(const struct tx_gso *g);
  * the time is over for which they were given up.
  */
 void tx_gso_refused(struct tx_gso *g, u64 now_ns, struct xroce_engine_stats *stats);
+/* In the last call a frame alone found no room, and nothing of ours was on its way: it is lost. */
+void tx_gso_dropped(struct tx_gso *g, struct xroce_engine_stats *stats);
 void tx_gso_look(struct tx_gso *g, u64 dropped, u64 now_ns, struct xroce_engine_stats *stats);
 void tx_gso_try_again(struct tx_gso *g, u64 now_ns);
 

@@ -141,6 +141,9 @@ static enum way choose_socket(struct tx_policy *t)
 		t->xsk_again_ns = t->now_ns + XSK_AGAIN_NS;
 		return NOT_YET;
 	}
+	/* a rule is met there, and by no frame of the AF_XDP socket */
+	if (t->gso.is_trial || t->gso.is_ruled)
+		return BY_GSO;
 	/* the packet socket is no refuge then */
 	if (t->gso.is_off)
 		return gso_is_idle(t) ? BY_XSK : BY_GSO;
@@ -189,7 +192,9 @@ static enum way choose_way(struct tx_policy *t)
 static bool is_pooled(const struct tx_policy *t)
 {
 	return t->pool.queued || t->gso_busy || t->choice == TX_GSO ||
-	       (takes_redirected(t) ? !is_losing(t) : t->can_gso && !t->gso.is_off);
+	       (takes_redirected(t) ? !is_losing(t) :
+				      t->can_gso && (!t->gso.is_off || t->gso.is_trial ||
+						     t->gso.is_ruled));
 }
 
 /* ---- whether super-packets arrive ---- */
@@ -325,6 +330,10 @@ static u32 send_gso(struct tx_policy *t)
 	done = tx_gso_send(&t->gso, t->pool.queue, t->pool.queued, t->stats);
 	if (unlikely(t->gso.was_refused) && tx_gso_is_idle(&t->gso))
 		tx_gso_refused(&t->gso, t->now_ns, t->stats);
+	if (unlikely(t->gso.was_full) && tx_gso_is_idle(&t->gso)) {
+		tx_gso_dropped(&t->gso, t->stats);
+		done++;
+	}
 	return done;
 }
 
