@@ -4,8 +4,8 @@
 # needs: processors
 #
 # A small Ceph cluster whose messenger is async+rdma, on verbs alone: a monitor and an OSD that
-# keeps its objects in memory on A, clients on B. An object of 20 MB is written, read and compared.
-# `rados bench` is not here: 1 of 7 of its runs stands still (docs/limits.md).
+# keeps its objects in memory on A, clients on B. An object of 20 MB is written, read and compared,
+# then `rados bench` writes objects by 8 at a time, reads them and compares them.
 . "$(dirname "$0")/lib/case.sh"
 for program in ceph-mon ceph-osd rados:ceph-common monmaptool:ceph-common; do
 	command -v "${program%:*}" >/dev/null ||
@@ -107,6 +107,19 @@ objects() {
 	cmp "$WORK/object" "$WORK/object.read" || fail "the object is not what was written"
 }
 
+# 2000 objects of 64 KiB at most: a full OSD stops all writes (docs/frameworks.md). The first bench
+# ends with its objects or its seconds, the second with the objects of the first. It compares each
+# object, and exits with an error where one differs.
+bench() {
+	client 40 rados -c "$WORK/b.conf" -p p bench 10 write -b 65536 -t 8 --max-objects 2000 \
+		--no-cleanup || return
+	need_counted client RC 2
+	need_line client 'Total writes made: +[1-9]'
+	client 60 rados -c "$WORK/b.conf" -p p bench 30 seq -t 8 || return
+	need_line client 'Total reads made: +[1-9]'
+	need_counted client in 1000
+}
+
 # The daemons are there to the end, and end when they are told to.
 ends() {
 	local pid
@@ -125,6 +138,7 @@ mon='' osd=''
 run_case cluster cluster
 if [ -n "$osd" ]; then
 	run_case objects objects
+	run_case bench bench
 	run_case ends ends
 fi
 finish_cases

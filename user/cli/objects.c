@@ -258,7 +258,8 @@ const struct command command_cq = {
 		"\n",
 	.print_options = objects_options,
 	.help_end = "\n"
-		    "  WAITING   completions that were not polled when the engine last looked\n"
+		    "  WAITING   completions not polled when the last one was written: of an\n"
+		    "            idle queue they may have been polled since\n"
 		    "  MOST      the most that ever were\n"
 		    "  EVENTS    raised on its channel\n"
 		    "  OVERRUNS  how often it had no room\n" OBJECT_EXIT("completion queue"),

@@ -153,8 +153,8 @@ gids_for() {
 gids_are=
 gids_once() { [ "$gids_are" = "$1" ] || gids_for "$1"; }
 
-# halts_or_ends SERVER CLIENT: the server has stopped or ended, or the client has ended. Asked often,
-# so it starts no process. A process's state follows its name.
+# halts_or_ends SERVER CLIENT: the server has stopped or ended, or the client has ended. Asked
+# often, so it starts no process. A process's state follows its name.
 halts_or_ends() {
 	local stat=
 	read -r -d '' stat 2>/dev/null <"/proc/$1/stat"
