@@ -53,7 +53,7 @@ const u32 count_num_fields = ARRAY_SIZE(count_fields);
 const struct count_field object_fields[] = {
 	{ "cqs", "completion queues", offsetof(struct objects_now, cqs) },
 	{ "cq_entries", "room of all completion queues", offsetof(struct objects_now, cq_entries) },
-	{ "cq_waiting", "completions that were not polled when the engines last looked",
+	{ "cq_waiting", "completions that were not polled when the last one of each came",
 	  offsetof(struct objects_now, cq_waiting) },
 	{ "srqs", "shared receive queues", offsetof(struct objects_now, srqs) },
 	{ "srq_entries", "room of all shared receive queues",
