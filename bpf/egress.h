@@ -391,6 +391,28 @@ static __always_inline bool egress_is_answer(const struct mad *m, __u32 own_plac
 	return kind == MAD_REP || kind == MAD_MRA || kind == MAD_SIDR_REP;
 }
 
+/*
+ * Does a REQ or REP, at that offset of the frame, offer another client's QP? A peer that has a
+ * connection with it would end that: the clients have one address. Programs may name QPs that
+ * nobody has.
+ */
+static __always_inline bool egress_offers_anothers(struct __sk_buff *skb, const struct mad *m,
+						   __u32 at, const struct xroce_tap *tap)
+{
+	const bool is_req = mad_kind(m) == MAD_REQ;
+	const struct xroce_owner *owner;
+	__be32 word = 0;
+	__u32 qpn;
+
+	if (!is_req && mad_kind(m) != MAD_REP)
+		return false;
+	if (is_req && bpf_skb_load_bytes(skb, at + MAD_REQ_QPN, &word, sizeof(word)))
+		return true;
+	qpn = is_req ? bpf_ntohl(word) >> 8 : mad_rep_qpn(m);
+	owner = bpf_map_lookup_elem(&xroce_owner, &qpn);
+	return owner && owner->client != tap->client;
+}
+
 /* A datagram from QP 1 to QP 1, whose BTH is at an offset of the frame and ends with it. */
 static __attribute__((noinline)) enum xroce_egress_reason
 egress_check_mad(struct __sk_buff *skb, const struct packet *p, __u32 at,
@@ -417,6 +439,8 @@ egress_check_mad(struct __sk_buff *skb, const struct packet *p, __u32 at,
 	asked = egress_asked(p, &m, tap);
 	if (!asked && egress_is_answer(&m, own_place) && !egress_is_of_broker(tap))
 		return XROCE_EGRESS_mad_answer;
+	if (egress_offers_anothers(skb, &m, at + sizeof(head), tap))
+		return XROCE_EGRESS_src_qpn;
 	if (place == own_place || mad_kind(&m) == MAD_REJ)
 		conn_said(p, &m, own_place, asked);
 	return XROCE_EGRESS_none;

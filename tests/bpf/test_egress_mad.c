@@ -179,6 +179,36 @@ static void mad__ids(void **state)
 	expect("not the first client's", XROCE_EGRESS_mad_id);
 }
 
+static void expect_qpn(uint32_t qpn, int reason)
+{
+	struct cm_mad m = { .kind = CM_REQ, .local_id = ID(OWN) };
+
+	m.req.qpn = qpn;
+	m.req.responder_resources = 0xff; /* beside it */
+	mad_frame(&f, &s, &m);
+	expect("a REQ", reason);
+	m = mad_of(CM_REP, ID(OWN), PEER_ID);
+	m.rep.qpn = qpn;
+	m.rep.vendor_id = 0xff0000; /* beside it */
+	mad_frame(&f, &s, &m);
+	expect("a REP", reason);
+}
+
+/* A peer that knows a connection of the QP would end it. */
+static void mad__qp_of_another(void **state)
+{
+	struct cm_mad m = mad_of(CM_DREQ, ID(OWN), PEER_ID);
+
+	expect_qpn(BROKER_RC(0), XROCE_EGRESS_none);
+	expect_qpn(BROKER_RC(1), XROCE_EGRESS_src_qpn);
+	expect_qpn(0xabcdef, XROCE_EGRESS_none);
+	m.dreq.qpn = BROKER_RC(1); /* the receiver's */
+	mad_frame(&f, &s, &m);
+	expect("a DREQ", XROCE_EGRESS_none);
+	put_tap(true, OWN);
+	expect_qpn(BROKER_RC(1), XROCE_EGRESS_src_qpn);
+}
+
 /* The privileged have no other ids either. */
 static void mad__of_the_privileged(void **state)
 {
@@ -319,6 +349,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(mad__ids, reset),
+		cmocka_unit_test_setup(mad__qp_of_another, reset),
 		cmocka_unit_test_setup(mad__of_the_privileged, reset),
 		cmocka_unit_test_setup(mad__to_a_process_here, reset),
 		cmocka_unit_test_setup(mad__ipv6, reset),

@@ -134,6 +134,11 @@ static bool is_own_qpn(u32 qpn)
 	return qpn != XROCE_CM_QPN && !(qpn & 6);
 }
 
+static bool is_others_qpn(u32 qpn)
+{
+	return !is_own_qpn(qpn) && qpn & 8;
+}
+
 static bool is_own_address(const u8 gid[16])
 {
 	return gid[15] % 4;
@@ -167,7 +172,7 @@ static void *host_lookup(const void *map, const void *key)
 		return is_own_address(key) ? present : NULL;
 	memcpy(&number, key, sizeof(number));
 	if (map == &xroce_owner)
-		return is_own_qpn(number) ? &own : number & 8 ? &other : NULL;
+		return is_own_qpn(number) ? &own : is_others_qpn(number) ? &other : NULL;
 	if (map == &xroce_pkey)
 		return is_pkey(number) ? present : NULL;
 	if (map == &xroce_place)
@@ -181,7 +186,8 @@ static void *host_lookup(const void *map, const void *key)
 
 /*
  * Requires an id of the client in a MAD from QP 1, or an answer for an id without an owner; and
- * that an answer whose receiver looks at its own id alone is to a MAD that the client got.
+ * that an answer whose receiver looks at its own id alone is to a MAD that the client got. A REQ
+ * and REP must not offer another client's QP.
  */
 static void check_mad(const struct packet *p)
 {
@@ -195,6 +201,11 @@ static void check_mad(const struct packet *p)
 	if (m.kind == CM_SIDR_REP) {
 		REQUIRE(is_asked(m.local_id));
 		return;
+	}
+	if (m.kind == CM_REQ || m.kind == CM_REP) {
+		const u32 qpn = m.kind == CM_REQ ? m.req.qpn : m.rep.qpn;
+
+		REQUIRE(!is_others_qpn(qpn));
 	}
 	place = XROCE_CM_PLACE(m.local_id);
 	if (m.kind == CM_REP || m.kind == CM_MRA ||
