@@ -12,23 +12,34 @@
 #include "steer.h"
 
 static __always_inline void conn_asked_key(struct xroce_asked_key *key, const union address *peer,
-					   __u32 id, bool is_reply)
+					   __be32 id, __u32 kind)
 {
 	*(union address *)key->gid = *peer;
-	key->id = id;
-	key->is_reply = is_reply;
+	key->id = bpf_ntohl(id);
+	key->kind = kind;
 }
 
-/* What that peer asked by its id, or replied with it; NULL: not known, or not of this place. */
-static __always_inline struct xroce_asked *conn_asked(const union address *peer, __be32 id,
-						      bool is_reply, __u32 place)
+/* Returns the client that was handed it, NULL if that has ended: its place may be another's. */
+static __always_inline const struct xroce_place *conn_owner(const struct xroce_asked *asked)
 {
+	const __u32 place = asked->place;
+	const struct xroce_place *owner = bpf_map_lookup_elem(&xroce_place, &place);
+
+	return owner && owner->serial == asked->serial ? owner : NULL;
+}
+
+/* The MAD of that kind that the peer sent with its id; NULL: not known, or not for the client. */
+static __always_inline struct xroce_asked *conn_asked(const union address *peer, __be32 id,
+						      __u32 kind, __u32 client)
+{
+	const struct xroce_place *owner;
 	struct xroce_asked_key key;
 	struct xroce_asked *asked;
 
-	conn_asked_key(&key, peer, bpf_ntohl(id), is_reply);
+	conn_asked_key(&key, peer, id, kind);
 	asked = bpf_map_lookup_elem(&xroce_asked, &key);
-	return asked && asked->place == place ? asked : NULL;
+	owner = asked ? conn_owner(asked) : NULL;
+	return owner && owner->client == client ? asked : NULL;
 }
 
 struct conn_ends {
@@ -53,12 +64,15 @@ static __always_inline void conn_forget(__be32 own_id)
 	bpf_map_delete_elem(&xroce_conn, &id);
 }
 
-/* A client says this: of an id of its own, but for a REJ to whom has learnt of none. */
-static __always_inline void conn_said(const struct packet *p, const struct mad *m, __u32 place)
+/*
+ * Notes what a client says: of an id of its own, but for a REJ to a peer that has learnt of none.
+ * asked: the peer's MAD that this one answers, NULL if none is known.
+ */
+static __always_inline void conn_said(const struct packet *p, const struct mad *m, __u32 place,
+				      struct xroce_asked *asked)
 {
 	const struct conn_ends ends = { &p->src, &p->dst, m->local_id, m->remote_id };
 	const __u32 kind = mad_kind(m);
-	struct xroce_asked *asked;
 
 	if (kind == MAD_DREQ || kind == MAD_DREP) {
 		conn_forget(m->local_id);
@@ -66,7 +80,6 @@ static __always_inline void conn_said(const struct packet *p, const struct mad *
 	}
 	if (kind != MAD_REP && kind != MAD_RTU && kind != MAD_REJ)
 		return;
-	asked = conn_asked(&p->dst, m->remote_id, kind == MAD_RTU, place);
 	if (asked)
 		asked->answered = 1;
 	if (kind == MAD_REJ && XROCE_CM_PLACE(bpf_ntohl(m->local_id)) == place)
@@ -84,18 +97,19 @@ static __always_inline bool conn_is_with(__be32 own_id, const union address *pee
 }
 
 /* The first client is told this: what it says itself goes by its own sockets. */
-static __always_inline void conn_heard(const struct packet *p, const struct mad *m, __u64 serial)
+static __always_inline void conn_heard(const struct packet *p, const struct mad *m,
+				       const struct xroce_place *to)
 {
 	const struct conn_ends ends = { &p->dst, &p->src, m->remote_id, m->local_id };
 	const __u32 kind = mad_kind(m);
 	const struct xroce_asked *asked;
 
 	if (kind == MAD_REP) {
-		conn_note(&ends, serial, mad_rep_qpn(m));
+		conn_note(&ends, to->serial, mad_rep_qpn(m));
 	} else if (kind == MAD_RTU) {
-		asked = conn_asked(&p->src, m->local_id, false, XROCE_CM_PLACE_FIRST);
-		if (asked && asked->serial == serial)
-			conn_note(&ends, serial, asked->qpn);
+		asked = conn_asked(&p->src, m->local_id, MAD_REQ, to->client);
+		if (asked)
+			conn_note(&ends, to->serial, asked->qpn);
 	} else if ((kind == MAD_DREQ || kind == MAD_DREP || kind == MAD_REJ) &&
 		   conn_is_with(m->remote_id, &p->src)) {
 		conn_forget(m->remote_id);

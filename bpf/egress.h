@@ -331,22 +331,95 @@ static long egress_check_some(__u32 i, void *ctx)
 
 /* ---- from QP 1 to QP 1: what every client may ---- */
 
+static __always_inline bool egress_is_of_broker(const struct xroce_tap *tap)
+{
+	return tap->client == XROCE_MAX_CLIENT;
+}
+
+/* Is the sender the client that answers for ids without owner, or the broker in its place? */
+static __always_inline bool egress_is_refuser(const struct xroce_tap *tap)
+{
+	const __u32 nobody = XROCE_CM_PLACE_NOBODY;
+	const struct xroce_place *refuser = bpf_map_lookup_elem(&xroce_place, &nobody);
+
+	return egress_is_of_broker(tap) || (refuser && refuser->client == tap->client);
+}
+
 /*
- * Refuses the sender, whose id is not its own, what belongs to none: a CM answers for those that
- * have gone by the id that the peer named (cm_refuse() in user/cm/refuse.c).
+ * May a MAD have this sender's id, which is not the sender's own? A SIDR_REP has none. A refusal
+ * has the id that the peer named (cm_refuse() in user/cm/refuse.c): none in a REQ, else that of a
+ * client that has ended.
  */
-static __always_inline bool egress_is_refusal(const struct mad *m, __u32 place)
+static __always_inline bool egress_may_have_id(const struct mad *m, const struct xroce_tap *tap)
+{
+	const __u32 kind = mad_kind(m), place = XROCE_CM_PLACE(bpf_ntohl(m->local_id));
+
+	if (kind == MAD_SIDR_REP || (kind == MAD_REJ && !m->local_id))
+		return true;
+	return (kind == MAD_REJ || kind == MAD_DREP || kind == MAD_APR) &&
+	       (place == XROCE_CM_PLACE_NOBODY || !bpf_map_lookup_elem(&xroce_place, &place)) &&
+	       egress_is_refuser(tap);
+}
+
+/* Returns the peer's MAD that this one answers, by the peer's id in it. NULL: none is known. */
+static __always_inline struct xroce_asked *
+egress_asked(const struct packet *p, const struct mad *m, const struct xroce_tap *tap)
+{
+	const __u32 kind = mad_kind(m);
+	struct xroce_asked *asked = NULL;
+
+	if (kind == MAD_SIDR_REP)
+		return conn_asked(&p->dst, m->local_id, MAD_SIDR_REQ, tap->client);
+	if (kind == MAD_REP || kind == MAD_MRA || kind == MAD_REJ)
+		asked = conn_asked(&p->dst, m->remote_id, MAD_REQ, tap->client);
+	if (!asked && (kind == MAD_RTU || kind == MAD_MRA || kind == MAD_REJ))
+		asked = conn_asked(&p->dst, m->remote_id, MAD_REP, tap->client);
+	return asked;
+}
+
+/*
+ * Does the receiver look at its own id alone? Then only the client that it asked may send it. For
+ * other MADs a receiver compares both ids, and the sender's is its own. A REJ that gives up a
+ * request has the sender's id alone.
+ */
+static __always_inline bool egress_is_answer(const struct mad *m, __u32 own_place)
 {
 	const __u32 kind = mad_kind(m);
 
-	return (kind == MAD_REJ || kind == MAD_DREP || kind == MAD_APR) &&
-	       (place == XROCE_CM_PLACE_NOBODY || !bpf_map_lookup_elem(&xroce_place, &place));
+	if (kind == MAD_REJ)
+		return m->remote_id || XROCE_CM_PLACE(bpf_ntohl(m->local_id)) != own_place;
+	return kind == MAD_REP || kind == MAD_MRA || kind == MAD_SIDR_REP;
+}
+
+/*
+ * Does a REQ or REP, at that offset of the frame, offer another client's QP? A peer that has a
+ * connection with it would end that: the clients have one address. Programs may name QPs that
+ * nobody has.
+ */
+static __always_inline bool egress_offers_anothers(struct __sk_buff *skb, const struct mad *m,
+						   __u32 at, const struct xroce_tap *tap)
+{
+	const bool is_req = mad_kind(m) == MAD_REQ;
+	const struct xroce_owner *owner;
+	__be32 word = 0;
+	__u32 qpn;
+
+	if (!is_req && mad_kind(m) != MAD_REP)
+		return false;
+	if (is_req && bpf_skb_load_bytes(skb, at + MAD_REQ_QPN, &word, sizeof(word)))
+		return true;
+	qpn = is_req ? bpf_ntohl(word) >> 8 : mad_rep_qpn(m);
+	owner = bpf_map_lookup_elem(&xroce_owner, &qpn);
+	return owner && owner->client != tap->client;
 }
 
 /* A datagram from QP 1 to QP 1, whose BTH is at an offset of the frame and ends with it. */
 static __attribute__((noinline)) enum xroce_egress_reason
-egress_check_mad(struct __sk_buff *skb, const struct packet *p, __u32 at, __u32 own_place)
+egress_check_mad(struct __sk_buff *skb, const struct packet *p, __u32 at,
+		 const struct xroce_tap *tap)
 {
+	const __u32 own_place = tap->place;
+	struct xroce_asked *asked;
 	struct {
 		struct bth bth;
 		struct deth deth;
@@ -361,10 +434,15 @@ egress_check_mad(struct __sk_buff *skb, const struct packet *p, __u32 at, __u32 
 	    !mad_is_cm(&m))
 		return XROCE_EGRESS_mad;
 	place = XROCE_CM_PLACE(bpf_ntohl(m.local_id));
-	if (place != own_place && mad_kind(&m) != MAD_SIDR_REP && !egress_is_refusal(&m, place))
+	if (place != own_place && !egress_may_have_id(&m, tap))
 		return XROCE_EGRESS_mad_id;
+	asked = egress_asked(p, &m, tap);
+	if (!asked && egress_is_answer(&m, own_place) && !egress_is_of_broker(tap))
+		return XROCE_EGRESS_mad_answer;
+	if (egress_offers_anothers(skb, &m, at + sizeof(head), tap))
+		return XROCE_EGRESS_src_qpn;
 	if (place == own_place || mad_kind(&m) == MAD_REJ)
-		conn_said(p, &m, own_place);
+		conn_said(p, &m, own_place, asked);
 	return XROCE_EGRESS_none;
 }
 
@@ -397,7 +475,7 @@ egress_check_packets(struct __sk_buff *skb, const struct packet *p, const struct
 	if (!egress_has_pkey(bpf_ntohs(e.first.pkey)))
 		return XROCE_EGRESS_pkey;
 	if (p->segments == 1 && egress_is_from_cm(&e))
-		return egress_check_mad(skb, p, e.at, tap->place);
+		return egress_check_mad(skb, p, e.at, tap);
 	e.reason = egress_check_packet(&e, &e.first, e.at);
 	if (e.reason == XROCE_EGRESS_none && p->segments > 1)
 		bpf_loop(XROCE_SEGMENTS_MAX / EGRESS_AT_ONCE, egress_check_some, &e, 0);

@@ -24,6 +24,7 @@
 /* As enum cm_kind (user/cm/mad.h). */
 enum mad_kind {
 	MAD_REQ = 0x10,
+	MAD_MRA = 0x11,
 	MAD_REJ = 0x12,
 	MAD_REP = 0x13,
 	MAD_RTU = 0x14,
@@ -83,6 +84,12 @@ static __always_inline bool mad_names_peer(const struct mad *m)
 static __always_inline __u32 mad_id(const struct mad *m)
 {
 	return bpf_ntohl(mad_kind(m) == MAD_SIDR_REP ? m->local_id : m->remote_id);
+}
+
+/* The client that is handed it is the only one that may answer. */
+static __always_inline bool mad_is_asked(const struct mad *m)
+{
+	return mad_is_request(m) || mad_kind(m) == MAD_REP;
 }
 
 /* The sender's, in a REP. */

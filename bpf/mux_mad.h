@@ -2,7 +2,8 @@
 /*
  * To which client a MAD goes that came for QP 1: the one that the id in it belongs to, that is
  * bound to the service in it, or that was asked the same before. Its own CM checks it again. Notes
- * in xroce_asked and xroce_conn (conn.h) what the broker needs for a client that dies.
+ * in xroce_asked who may answer (egress.h), and there and in xroce_conn (conn.h) what the broker
+ * needs for a client that dies.
  */
 #ifndef BPF_MUX_MAD_H
 #define BPF_MUX_MAD_H
@@ -65,17 +66,15 @@ static __always_inline const struct xroce_place *mux_mad_place(__u32 place)
 	return bpf_map_lookup_elem(&xroce_place, &place);
 }
 
-/* The client that has the peer's request of this id; NULL: it is not known, or has gone. */
+/* The client that has the peer's request of this id. NULL: none, not known, or it has ended. */
 static __always_inline const struct xroce_place *mux_mad_asked(const struct xroce_asked_key *key,
 							       const __u64 *tid)
 {
 	const struct xroce_asked *asked = bpf_map_lookup_elem(&xroce_asked, key);
-	const struct xroce_place *to;
 
-	if (!asked || (tid && asked->tid != *tid))
+	if (!asked || (tid && asked->tid != *tid) || asked->place == XROCE_CM_PLACE_NOBODY)
 		return NULL;
-	to = mux_mad_place(asked->place);
-	return to && to->serial == asked->serial ? to : NULL;
+	return conn_owner(asked);
 }
 
 /* at: of the MAD in the frame. */
@@ -87,17 +86,18 @@ static __always_inline __u32 mux_mad_req_qpn(struct xdp_md *ctx, __u32 at)
 	return bpf_ntohl(qpn) >> 8;
 }
 
-/* The QPN in it is the peer's, by which a DREQ would be told. */
-static __always_inline void mux_mad_replied(const struct packet *p, const struct mad *m,
-					    __u32 place, __u64 serial)
+/* Notes that only this client may answer. qpn: the peer's, which the broker's DREQ would name. */
+static __always_inline void mux_mad_note(const struct packet *p, const struct mad *m, __u32 place,
+					 const struct xroce_place *to, __u32 qpn)
 {
-	const struct xroce_asked reply = {
-		.tid = m->tid, .serial = serial, .place = place, .qpn = mad_rep_qpn(m),
+	struct xroce_asked asked = {
+		.tid = m->tid, .serial = to->serial, .place = place, .qpn = qpn,
 	};
 	struct xroce_asked_key key;
 
-	conn_asked_key(&key, &p->src, bpf_ntohl(m->local_id), true);
-	bpf_map_update_elem(&xroce_asked, &key, &reply, BPF_ANY);
+	*(union address *)asked.own_gid = p->dst;
+	conn_asked_key(&key, &p->src, m->local_id, mad_kind(m));
+	bpf_map_update_elem(&xroce_asked, &key, &asked, BPF_ANY);
 }
 
 /* A request: its first one is noted, so that the others find the same client. */
@@ -105,29 +105,22 @@ static __always_inline const struct xroce_place *
 mux_mad_requested(struct xdp_md *ctx, const struct packet *p, const struct mad *m, __u32 at)
 {
 	const __u64 id = bpf_be64_to_cpu(m->service_id);
-	struct xroce_asked asked = { .tid = m->tid };
+	const bool is_req = mad_kind(m) == MAD_REQ;
+	const __u64 tid = m->tid;
 	const struct xroce_service *service;
 	const struct xroce_place *to;
 	struct xroce_asked_key key;
 	union address address;
 
-	conn_asked_key(&key, &p->src, bpf_ntohl(m->local_id), false);
-	to = mux_mad_asked(&key, &asked.tid);
+	conn_asked_key(&key, &p->src, m->local_id, mad_kind(m));
+	to = mux_mad_asked(&key, &tid);
 	if (to)
 		return to;
-	*(union address *)asked.own_gid = p->dst;
-	asked.qpn = mad_kind(m) == MAD_REQ ? mux_mad_req_qpn(ctx, at) : 0;
-	at += mad_kind(m) == MAD_REQ ? MAD_REQ_DATA : MAD_SIDR_REQ_DATA;
-	mux_mad_address(ctx, p, id, at, &address);
+	mux_mad_address(ctx, p, id, at + (is_req ? MAD_REQ_DATA : MAD_SIDR_REQ_DATA), &address);
 	service = mux_mad_service(id, &address);
-	if (!service)
-		return NULL;
-	asked.place = service->place;
-	to = mux_mad_place(asked.place);
-	if (to) {
-		asked.serial = to->serial;
-		bpf_map_update_elem(&xroce_asked, &key, &asked, BPF_ANY);
-	}
+	to = service ? mux_mad_place(service->place) : NULL;
+	if (to)
+		mux_mad_note(p, m, service->place, to, is_req ? mux_mad_req_qpn(ctx, at) : 0);
 	return to;
 }
 
@@ -141,15 +134,15 @@ mux_mad_owner(struct xdp_md *ctx, const struct packet *p, const struct mad *m, _
 	if (mad_is_request(m))
 		return mux_mad_requested(ctx, p, m, at);
 	if (mad_names_peer(m)) {
-		conn_asked_key(&key, &p->src, bpf_ntohl(m->local_id), false);
+		conn_asked_key(&key, &p->src, m->local_id, MAD_REQ);
 		return mux_mad_asked(&key, NULL);
 	}
 	place = XROCE_CM_PLACE(mad_id(m));
 	to = place == XROCE_CM_PLACE_NOBODY ? NULL : mux_mad_place(place);
 	if (to && mad_kind(m) == MAD_REP)
-		mux_mad_replied(p, m, place, to->serial);
+		mux_mad_note(p, m, place, to, mad_rep_qpn(m));
 	if (to && place == XROCE_CM_PLACE_FIRST)
-		conn_heard(p, m, to->serial);
+		conn_heard(p, m, to);
 	return to;
 }
 
@@ -182,6 +175,8 @@ static __attribute__((noinline)) enum xroce_drop mux_mad_find(struct xdp_md *ctx
 		}
 		if (mad_is_request(&m) && mad_service_is_ip(id) && (__u16)id < to->first_port)
 			return XROCE_DROP_mad_port;
+		if (mad_is_asked(&m))
+			mux_mad_note(p, &m, XROCE_CM_PLACE_NOBODY, to, 0);
 	}
 	*client = to->client;
 	return XROCE_DROP_none;

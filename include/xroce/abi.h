@@ -611,24 +611,24 @@ struct xroce_service {
 };
 
 /*
- * xroce_asked (LRU_HASH): which client was handed a peer's REQ or SIDR_REQ. Its repetitions, and a
- * REJ that names the peer's id alone, are for the same one. And who was handed a REP: for the QPN
- * in it. xroce_mux writes and reads, xroce_egress reads and says that it was answered.
+ * xroce_asked (LRU_HASH): the client that was handed a peer's REQ, SIDR_REQ or REP. Repetitions of
+ * a request, and a REJ that names the peer's id alone, are for the same client. No other client may
+ * answer. xroce_mux writes and reads, xroce_egress reads and sets `answered`.
  */
 #define XROCE_MAX_ASKED 16384
 
 struct xroce_asked_key {
 	__u8 gid[16];		/* the peer's, */
 	__u32 id;		/* and its communication id, host order */
-	__u32 is_reply;		/* a REP's */
+	__u32 kind;		/* MAD_REQ, MAD_SIDR_REQ or MAD_REP (bpf/mad.h) */
 };
 
 struct xroce_asked {
-	__u64 tid;		/* of the request, as on the wire */
+	__u64 tid;		/* as on the wire */
 	__u64 serial;		/* of xroce_place: another's has taken the place if they differ */
 	__u8 own_gid[16];	/* that was asked */
-	__u32 place;
-	__u32 qpn;		/* the peer's; 0 of a SIDR_REQ */
+	__u32 place;		/* PLACE_NOBODY: of the client that refuses what is nobody's */
+	__u32 qpn;		/* the peer's; 0 of a SIDR_REQ and of PLACE_NOBODY */
 	__u32 answered;		/* the client has sent a REP or REJ */
 	__u32 pad;
 };
@@ -704,7 +704,7 @@ struct xroce_wire {
  * broker writes the first three, xroce_egress counts.
  */
 struct xroce_tap {
-	__u32 client;
+	__u32 client;		/* XROCE_MAX_CLIENT: the broker itself */
 	__u32 privileged;	/* may send to QP 1, and with privileged Q_Keys */
 	__u32 place;		/* of its communication ids */
 	__u32 pad;
@@ -740,7 +740,8 @@ struct xroce_tap {
 	X(no_wire, "to another host, by lo")                                                       \
 	X(mtu, "longer than the interface takes")                                                  \
 	X(mad, "from QP 1 to QP 1, and not a whole MAD of the CM")                                 \
-	X(mad_id, "MAD with the communication id of another process")
+	X(mad_id, "MAD with the communication id of another process")                              \
+	X(mad_answer, "answer to a MAD that was not for the sender, or is forgotten")
 
 enum xroce_egress_reason {
 	XROCE_EGRESS_none,

@@ -166,7 +166,7 @@ static void check_conn(uint32_t own_id)
 
 static struct xroce_asked asked(bool is_reply)
 {
-	struct xroce_asked_key key = { .id = PEER_ID, .is_reply = is_reply };
+	struct xroce_asked_key key = { .id = PEER_ID, .kind = is_reply ? CM_REP : CM_REQ };
 	struct xroce_asked a;
 
 	memcpy(key.gid, bench_peer4, 16);
@@ -185,6 +185,8 @@ static void conn_said__the_one_that_was_asked(void **state)
 	assert_memory_equal(asked(false).own_gid, bench_local4, 16);
 	assert_int_equal(num_conns(), 0);
 	say_of(CM_MRA, ID(OWN));
+	say_of(CM_RTU, ID(OWN)); /* it answers a REP */
+	assert_int_equal(num_conns(), 0);
 	assert_int_equal(asked(false).answered, 0);
 	say_of(CM_REP, ID(OWN));
 	check_conn(ID(OWN));
@@ -235,7 +237,8 @@ static void conn_said__of_nobody(void **state)
 	const uint32_t gone = ID(OTHER + 2);
 	struct cm_mad m;
 
-	say_of(CM_REP, ID(OWN));
+	m = mad_of(CM_REP, ID(OWN), PEER_ID);
+	say(&m, TC_ACT_SHOT);
 	say_of(CM_RTU, ID(OWN));
 	assert_int_equal(num_conns(), 0);
 	hear_rep(ID(OTHER));
@@ -251,6 +254,7 @@ static void conn_said__of_nobody(void **state)
 	say(&m, TC_ACT_SHOT);
 	check_conn(ID(OWN));
 	/* what has been left is the broker's to take: whoever refuses it does not */
+	put_place(XROCE_CM_PLACE_NOBODY, 0, SERIAL);
 	put(broker->skel->maps.xroce_conn, &gone, &left);
 	m = mad_of(CM_DREP, gone, PEER_ID);
 	say(&m, TC_ACT_REDIRECT);

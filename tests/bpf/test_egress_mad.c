@@ -2,7 +2,8 @@
 /* tier: core */
 /*
  * What a client may send from QP 1 (xroce_egress, xroce_single): whole MADs of the connection
- * manager, to QP 1, with a communication id of its own or in answer for those that nobody has. The
+ * manager, to QP 1, with a communication id of its own or, of the client that answers for nobody,
+ * one without owner. All that they answer has come; test_egress_answer.c has who was asked. The
  * programs are run on one frame at a time; test_egress.c has the devices.
  */
 #include <setjmp.h>
@@ -22,6 +23,7 @@
 #define OTHER	 XROCE_CM_PLACE_OF(1u)
 #define EMPTY	 XROCE_CM_PLACE_OF(2u) /* nobody has it */
 #define ID(p)	 ((p) << XROCE_CM_ID_BITS | 0x12345)
+#define PEER_ID	 0x77u
 
 static struct frame f;
 static struct frame_spec s;
@@ -46,6 +48,16 @@ static void put_tap(bool privileged, uint32_t place)
 	put(broker->skel->maps.xroce_tap, &ifindex, &tap);
 }
 
+/* The peer has sent this to the client at OWN. */
+static void put_asked(enum cm_kind kind, uint32_t id)
+{
+	const struct xroce_asked asked = { .place = OWN };
+	struct xroce_asked_key key = { .id = id, .kind = kind };
+
+	memcpy(key.gid, bench_peer4, sizeof(key.gid));
+	put(broker->skel->maps.xroce_asked, &key, &asked);
+}
+
 static int reset(void **state)
 {
 	const struct xroce_wire wire = { .ifindex = LOOPBACK, .hairpin = LOOPBACK };
@@ -58,6 +70,7 @@ static int reset(void **state)
 	put_place(OWN, 0);
 	put_place(OTHER, 1);
 	put_place(XROCE_CM_PLACE_NOBODY, 1);
+	put_asked(CM_REQ, PEER_ID);
 	s = mad_spec();
 	memcpy(s.src, bench_local4, 16);
 	memcpy(s.dst, bench_peer4, 16);
@@ -117,31 +130,40 @@ static void expect(const char *what, int reason)
 
 static void build(enum cm_kind kind, uint32_t local_id)
 {
-	const struct cm_mad m = mad_of(kind, local_id, 0x77);
+	const struct cm_mad m = mad_of(kind, local_id, PEER_ID);
 
 	mad_frame(&f, &s, &m);
 }
 
 /* Kinds by what they may name: nothing else decides. */
-static void mad__ids(void **state)
+static void expect_ids(bool is_refuser)
 {
 	static const uint32_t places[] = { OWN, OTHER, EMPTY, XROCE_CM_PLACE_NOBODY,
 					   XROCE_CM_PLACE_FIRST };
 
+	put_place(XROCE_CM_PLACE_NOBODY, is_refuser ? 0 : 1);
 	for (enum cm_kind kind = CM_REQ; kind < CM_KIND_END; kind++) {
 		const bool refuses = kind == CM_REJ || kind == CM_DREP || kind == CM_APR;
 
 		for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
 			const uint32_t place = places[i];
 			const bool may = place == OWN || kind == CM_SIDR_REP ||
-					 (refuses && place != OTHER);
+					 (refuses && is_refuser && place != OTHER);
 			char what[64];
 
-			snprintf(what, sizeof(what), "kind %#x, place %u", kind, place);
+			snprintf(what, sizeof(what), "kind %#x, place %u, refuser %d", kind, place,
+				 is_refuser);
+			put_asked(CM_SIDR_REQ, ID(place));
 			build(kind, ID(place));
 			expect(what, may ? XROCE_EGRESS_none : XROCE_EGRESS_mad_id);
 		}
 	}
+}
+
+static void mad__ids(void **state)
+{
+	expect_ids(true);
+	expect_ids(false);
 	build(CM_REJ, 0);
 	expect("the refusal of a REQ", XROCE_EGRESS_none);
 	build(CM_RTU, OWN << XROCE_CM_ID_BITS);
@@ -155,6 +177,36 @@ static void mad__ids(void **state)
 	expect("the first client's", XROCE_EGRESS_none);
 	build(CM_REQ, ID(OWN));
 	expect("not the first client's", XROCE_EGRESS_mad_id);
+}
+
+static void expect_qpn(uint32_t qpn, int reason)
+{
+	struct cm_mad m = { .kind = CM_REQ, .local_id = ID(OWN) };
+
+	m.req.qpn = qpn;
+	m.req.responder_resources = 0xff; /* beside it */
+	mad_frame(&f, &s, &m);
+	expect("a REQ", reason);
+	m = mad_of(CM_REP, ID(OWN), PEER_ID);
+	m.rep.qpn = qpn;
+	m.rep.vendor_id = 0xff0000; /* beside it */
+	mad_frame(&f, &s, &m);
+	expect("a REP", reason);
+}
+
+/* A peer that knows a connection of the QP would end it. */
+static void mad__qp_of_another(void **state)
+{
+	struct cm_mad m = mad_of(CM_DREQ, ID(OWN), PEER_ID);
+
+	expect_qpn(BROKER_RC(0), XROCE_EGRESS_none);
+	expect_qpn(BROKER_RC(1), XROCE_EGRESS_src_qpn);
+	expect_qpn(0xabcdef, XROCE_EGRESS_none);
+	m.dreq.qpn = BROKER_RC(1); /* the receiver's */
+	mad_frame(&f, &s, &m);
+	expect("a DREQ", XROCE_EGRESS_none);
+	put_tap(true, OWN);
+	expect_qpn(BROKER_RC(1), XROCE_EGRESS_src_qpn);
 }
 
 /* The privileged have no other ids either. */
@@ -297,6 +349,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(mad__ids, reset),
+		cmocka_unit_test_setup(mad__qp_of_another, reset),
 		cmocka_unit_test_setup(mad__of_the_privileged, reset),
 		cmocka_unit_test_setup(mad__to_a_process_here, reset),
 		cmocka_unit_test_setup(mad__ipv6, reset),

@@ -552,7 +552,7 @@ static void egress__every_reason_has_a_test(void **state)
 		 * test_egress*.c */
 		bool found = reason == XROCE_EGRESS_unknown_tap || reason == XROCE_EGRESS_offload ||
 			     reason == XROCE_EGRESS_no_wire || reason == XROCE_EGRESS_mad ||
-			     reason == XROCE_EGRESS_mad_id;
+			     reason == XROCE_EGRESS_mad_id || reason == XROCE_EGRESS_mad_answer;
 
 		for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
 			found |= (int)rows[i].reason == reason;

@@ -494,7 +494,7 @@ static void mad__dropped(void **state)
 	build(&m);
 	frame_put16(f.bytes + f.l3 + 6, 0x2000);
 	expect_dropped("a first fragment", XROCE_DROP_ip_fragment);
-	check(asked_entries() == 0, "what was dropped was noted");
+	check(asked_entries() == 1, "more was noted than the whole MAD");
 }
 
 /* Two in one super-packet may be for two clients; half of one in each is none. */
@@ -590,9 +590,10 @@ static struct {
 	} service[MODEL_SERVICES];
 	struct {
 		struct gid gid;
+		enum cm_kind kind;
 		uint32_t id;
 		uint64_t tid;
-		int client;
+		int client; /* NONE: nobody's */
 	} asked[MODEL_ASKED];
 	uint32_t num_asked;
 } model;
@@ -643,12 +644,28 @@ static int model_bound(uint64_t id, const uint8_t *address)
 	return NONE;
 }
 
-static int model_find_asked(const struct gid *from, const struct cm_mad *m)
+static int model_find_asked(const struct gid *from, enum cm_kind kind, uint32_t id)
 {
 	for (uint32_t i = 0; i < model.num_asked; i++)
-		if (gid_equal(&model.asked[i].gid, from) && model.asked[i].id == m->local_id)
+		if (gid_equal(&model.asked[i].gid, from) && model.asked[i].kind == kind &&
+		    model.asked[i].id == id)
 			return (int)i;
 	return NONE;
+}
+
+static void model_note(const struct gid *from, const struct cm_mad *m, int client)
+{
+	int i = model_find_asked(from, m->kind, m->local_id);
+
+	if (i == NONE) {
+		assert_true(model.num_asked < MODEL_ASKED);
+		i = (int)model.num_asked++;
+		model.asked[i].gid = *from;
+		model.asked[i].kind = m->kind;
+		model.asked[i].id = m->local_id;
+	}
+	model.asked[i].tid = m->tid;
+	model.asked[i].client = client;
 }
 
 /* As passive_admit() (user/cm/passive.c) finds the address that is asked for. */
@@ -667,24 +684,15 @@ static int model_listener(const struct cm_path *path, const struct cm_mad *m, ui
 
 static int model_request(const struct cm_path *path, const struct cm_mad *m, uint64_t id)
 {
-	const int i = model_find_asked(&path->remote, m);
+	const int i = model_find_asked(&path->remote, m->kind, m->local_id);
 	int client;
 
-	if (i != NONE && model.asked[i].tid == m->tid)
+	if (i != NONE && model.asked[i].tid == m->tid && model.asked[i].client != NONE)
 		return model.asked[i].client;
 	client = model_listener(path, m, id);
 	if (client == NONE || !model.of[client])
 		return NONE;
-	if (i != NONE) {
-		model.asked[i].tid = m->tid;
-		model.asked[i].client = client;
-	} else {
-		assert_true(model.num_asked < MODEL_ASKED);
-		model.asked[model.num_asked].gid = path->remote;
-		model.asked[model.num_asked].id = m->local_id;
-		model.asked[model.num_asked].tid = m->tid;
-		model.asked[model.num_asked++].client = client;
-	}
+	model_note(&path->remote, m, client);
 	return client;
 }
 
@@ -711,7 +719,7 @@ static int model_find(const struct cm_path *path, const uint8_t *mad, enum xroce
 	if (drop != CM_DROP_none && drop != CM_DROP_field)
 		return NONE;
 	names = cm_mad_names(&m, &id, (u64 *)&service_id);
-	i = model_find_asked(&path->remote, &m);
+	i = model_find_asked(&path->remote, CM_REQ, m.local_id);
 	client = names == CM_NAMES_SERVICE ? model_request(path, &m, service_id) :
 		 names == CM_NAMES_ID	   ? model_of_id(id) :
 		 i == NONE		   ? NONE :
@@ -722,7 +730,11 @@ static int model_find(const struct cm_path *path, const uint8_t *mad, enum xroce
 	if (model.nobody != NONE && names == CM_NAMES_SERVICE && cm_service_is_ip(service_id) &&
 	    (service_id & 0xffff) < FIRST_PORT)
 		return NONE;
-	return model.nobody == NONE ? OF_BROKER : model.nobody;
+	if (model.nobody == NONE)
+		return OF_BROKER;
+	if (names == CM_NAMES_SERVICE)
+		model_note(&path->remote, &m, NONE);
+	return model.nobody;
 }
 
 static uint32_t random_id(void)

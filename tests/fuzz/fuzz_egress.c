@@ -134,6 +134,11 @@ static bool is_own_qpn(u32 qpn)
 	return qpn != XROCE_CM_QPN && !(qpn & 6);
 }
 
+static bool is_others_qpn(u32 qpn)
+{
+	return !is_own_qpn(qpn) && qpn & 8;
+}
+
 static bool is_own_address(const u8 gid[16])
 {
 	return gid[15] % 4;
@@ -146,11 +151,19 @@ static bool is_pkey(u32 pkey)
 
 static bool is_place(u32 place)
 {
-	return place == XROCE_CM_PLACE_NOBODY || place % 3 == 1;
+	return place == XROCE_CM_PLACE_NOBODY || place == PLACE || place % 3 == 1;
+}
+
+/* A peer has sent the client all MADs of such ids. */
+static bool is_asked(u32 id)
+{
+	return id & 1;
 }
 
 static void *host_lookup(const void *map, const void *key)
 {
+	static struct xroce_place place = { .client = CLIENT };
+	static struct xroce_asked asked = { .place = PLACE };
 	static struct xroce_owner own = { .client = CLIENT }, other = { .client = CLIENT + 1 };
 	static u64 present[4];
 	u32 number;
@@ -159,17 +172,23 @@ static void *host_lookup(const void *map, const void *key)
 		return is_own_address(key) ? present : NULL;
 	memcpy(&number, key, sizeof(number));
 	if (map == &xroce_owner)
-		return is_own_qpn(number) ? &own : number & 8 ? &other : NULL;
+		return is_own_qpn(number) ? &own : is_others_qpn(number) ? &other : NULL;
 	if (map == &xroce_pkey)
 		return is_pkey(number) ? present : NULL;
 	if (map == &xroce_place)
-		return is_place(number) ? present : NULL;
+		return is_place(number) ? &place : NULL;
+	if (map == &xroce_asked)
+		return is_asked(((const struct xroce_asked_key *)key)->id) ? &asked : NULL;
 	return NULL;
 }
 
 /* ---- the receiver ---- */
 
-/* Requires an id of the client in a MAD from QP 1, or an answer for an id without an owner. */
+/*
+ * Requires an id of the client in a MAD from QP 1, or an answer for an id without an owner; and
+ * that an answer whose receiver looks at its own id alone is to a MAD that the client got. A REQ
+ * and REP must not offer another client's QP.
+ */
 static void check_mad(const struct packet *p)
 {
 	const u8 *mad = p->payload;
@@ -177,9 +196,21 @@ static void check_mad(const struct packet *p)
 	u32 place;
 
 	REQUIRE(p->payload_len == CM_MAD_BYTES && p->qkey == XROCE_CM_QKEY);
-	if (cm_mad_decode(&m, mad, CM_MAD_BYTES) != CM_DROP_none || m.kind == CM_SIDR_REP)
+	if (cm_mad_decode(&m, mad, CM_MAD_BYTES) != CM_DROP_none)
 		return;
+	if (m.kind == CM_SIDR_REP) {
+		REQUIRE(is_asked(m.local_id));
+		return;
+	}
+	if (m.kind == CM_REQ || m.kind == CM_REP) {
+		const u32 qpn = m.kind == CM_REQ ? m.req.qpn : m.rep.qpn;
+
+		REQUIRE(!is_others_qpn(qpn));
+	}
 	place = XROCE_CM_PLACE(m.local_id);
+	if (m.kind == CM_REP || m.kind == CM_MRA ||
+	    (m.kind == CM_REJ && (m.remote_id || place != PLACE)))
+		REQUIRE(is_asked(m.remote_id));
 	REQUIRE(place == PLACE || m.kind == CM_REJ || m.kind == CM_DREP || m.kind == CM_APR);
 	REQUIRE(place == PLACE || place == XROCE_CM_PLACE_NOBODY || !is_place(place));
 }

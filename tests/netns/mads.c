@@ -3,7 +3,7 @@
  * Exchanges MADs of the connection manager over QP 1, with others of its kind:
  *
  *	mads [-s SERVICE[@ADDRESS]]... [-c SERVICE@ADDRESS] [-n COUNT] [-i PAUSE-US] [-f] [-g FILE]
- *	     [-x] [-w] DEVICE GID-INDEX
+ *	     [-t TID] [-x] [-y PLACE:TID@ADDRESS] [-w] DEVICE GID-INDEX
  *
  *   -s	bind the service, at the address or at any, and answer each REQ for it by a REP. What cannot
  *	be bound is said and passed over
@@ -11,6 +11,9 @@
  *   -i	sleep so long before each REQ but the first
  *   -f	fork first: nothing of it is the child's
  *   -g	begin to ask when FILE is there
+ *   -t	use TID for the first REQ
+ *   -y	send COUNT times every answer to the first REQ, with that TID, of the process of that place
+ *	at ADDRESS. That process dies if one arrives
  *   -x	before that send the same address what no client of a broker may send from QP 1: whoever
  *	receives any of it dies
  *   -w	then go on serving until TERM
@@ -33,6 +36,8 @@
 #include <sys/random.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <xroce/abi.h>
 
 #include "../../user/cm/mad.h"
 #include "lib/ctl.h"
@@ -148,6 +153,26 @@ static bool send_mad(const struct cm_mad *m, struct ibv_ah *ah, bool is_answer)
 	return true;
 }
 
+static void address(const char *text, union ibv_gid *gid)
+{
+	*gid = (union ibv_gid){ 0 };
+	if (inet_pton(AF_INET6, text, gid->raw) == 1)
+		return;
+	must(inet_pton(AF_INET, text, gid->raw + 12) == 1, "no address: %s", text);
+	gid->raw[10] = gid->raw[11] = 0xff;
+}
+
+static void make_ah(const char *to)
+{
+	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1,
+				    .grh = { .sgid_index = (uint8_t)own.gid_index,
+					     .hop_limit = 64 } };
+
+	address(to, &asking.gid);
+	attr.grh.dgid = asking.gid;
+	must((asking.ah = ibv_create_ah(own.pd, &attr)), "ibv_create_ah: %s", strerror(errno));
+}
+
 /* ---- what is not to be sent ---- */
 
 #define FOREIGN_SERVICE 0x0106fffe /* bound by nobody */
@@ -172,6 +197,8 @@ static const struct forbidden {
 	{ "a MAD to QP 0", CM_MAD_BYTES, 0, 0, 1, 0 },
 	{ "a MAD to another QP", CM_MAD_BYTES, 0x123456, 0, 1, 0 },
 };
+
+#define FORGED 0xee /* each byte of the private data of an answer to another process's request */
 
 static void await_sent(void)
 {
@@ -304,6 +331,8 @@ static void take_mad(struct ibv_wc *wc, struct slot *s)
 	must(wc->byte_len == sizeof(*s) && wc->wc_flags & IBV_WC_GRH, "%u bytes", wc->byte_len);
 	must(wc->src_qp == 1 && wc->qp_num == 1 && !wc->pkey_index, "from QP %u", wc->src_qp);
 	must(cm_mad_decode(&m, s->mad, CM_MAD_BYTES) == CM_DROP_none, "not a MAD");
+	must(m.data[0] != FORGED || m.data[1] != FORGED, "a forged MAD of kind %#x",
+	     (unsigned int)m.kind);
 	if (m.kind == CM_DREQ || m.kind == CM_REJ)
 		return;
 	judge_grh(s->grh, &from);
@@ -352,16 +381,52 @@ static void wait_for_event(void)
 	must(!ibv_req_notify_cq(own.cq, 0), "ibv_req_notify_cq");
 }
 
-/* ---- the command line ---- */
+/* ---- answers to the requests of others ---- */
 
-static void address(const char *text, union ibv_gid *gid)
+#define EMPTY_PLACE (XROCE_CM_PLACE_FIRST - 1)
+
+/* Sends an answer to the REQ or SIDR_REQ `id` of the process at asking.ah, until it has left. */
+static void send_forged(enum cm_kind kind, uint32_t own_id, uint32_t id)
 {
-	*gid = (union ibv_gid){ 0 };
-	if (inet_pton(AF_INET6, text, gid->raw) == 1)
-		return;
-	must(inet_pton(AF_INET, text, gid->raw + 12) == 1, "no address: %s", text);
-	gid->raw[10] = gid->raw[11] = 0xff;
+	struct cm_mad m = { .kind = kind, .tid = asking.tid, .local_id = own_id, .remote_id = id };
+
+	if (kind == CM_SIDR_REP)
+		m.local_id = id;
+	else if (kind == CM_REP)
+		m.rep.qpn = 666;
+	else if (kind == CM_REJ)
+		m.rej.reason = CM_REJ_CONSUMER_DEFINED;
+	memset(m.data, FORGED, cm_data_room(kind));
+	must(send_mad(&m, asking.ah, false), "no room to send");
+	while (own.busy[0])
+		take_completions();
 }
+
+static void forge(const char *text)
+{
+	const uint32_t nobodys = EMPTY_PLACE << XROCE_CM_ID_BITS;
+	char *end;
+	const uint32_t id = (uint32_t)strtoul(text, &end, 0) << XROCE_CM_ID_BITS;
+
+	must(*end == ':', "no place: %s", text);
+	asking.tid = strtoull(end + 1, &end, 0);
+	must(*end == '@', "no address: %s", text);
+	make_ah(end + 1);
+	for (uint32_t i = 0; i < asking.count; i++) {
+		send_forged(CM_REP, own.first_id, id);
+		send_forged(CM_MRA, own.first_id, id);
+		send_forged(CM_SIDR_REP, 0, id);
+		send_forged(CM_REJ, own.first_id, id);
+		send_forged(CM_REJ, 0, id);
+		send_forged(CM_REJ, nobodys, id);
+		send_forged(CM_DREP, nobodys, id);
+		send_forged(CM_APR, nobodys, id);
+		usleep(asking.pause_us);
+	}
+	printf("forged %u\n", asking.count);
+}
+
+/* ---- the command line ---- */
 
 static void parse_service(const char *text)
 {
@@ -421,17 +486,14 @@ static void fork_in_vain(void)
 
 static void begin_to_ask(const char *text, bool hostile)
 {
-	struct ibv_ah_attr attr = { .is_global = 1, .port_num = 1,
-				    .grh = { .sgid_index = (uint8_t)own.gid_index,
-					     .hop_limit = 64 } };
 	const char *at = strchr(text, '@');
 
 	must(at, "no address: %s", text);
 	asking.service = strtoull(text, NULL, 0);
-	must(getrandom(&asking.tid, sizeof(asking.tid), 0) == sizeof(asking.tid), "getrandom");
-	address(at + 1, &asking.gid);
-	attr.grh.dgid = asking.gid;
-	must((asking.ah = ibv_create_ah(own.pd, &attr)), "ibv_create_ah: %s", strerror(errno));
+	if (!asking.tid)
+		must(getrandom(&asking.tid, sizeof(asking.tid), 0) == sizeof(asking.tid),
+		     "getrandom");
+	make_ah(at + 1);
 	if (hostile)
 		send_all_forbidden();
 	send_req();
@@ -449,11 +511,12 @@ int main(int argc, char **argv)
 	const struct sigaction sa = { .sa_handler = on_signal };
 	const char *ask = NULL;
 	const char *go = NULL;
+	const char *forged = NULL;
 	bool stays = false, hostile = false, begun = false, forks = false;
 	uint64_t end;
 	int c;
 
-	while ((c = getopt(argc, argv, "s:c:n:i:g:fxw")) != -1)
+	while ((c = getopt(argc, argv, "s:c:n:i:g:t:y:fxw")) != -1)
 		switch (c) {
 		case 's': parse_service(optarg); break;
 		case 'c': ask = optarg; break;
@@ -461,12 +524,15 @@ int main(int argc, char **argv)
 		case 'i': asking.pause_us = (useconds_t)atoi(optarg); break;
 		case 'f': forks = true; break;
 		case 'g': go = optarg; break;
+		case 't': asking.tid = strtoull(optarg, NULL, 0); break;
 		case 'x': hostile = true; break;
+		case 'y': forged = optarg; break;
 		case 'w': stays = true; break;
 		default: return 2;
 		}
 	must(argc == optind + 2, "mads [-s SERVICE[@ADDRESS]]... [-c SERVICE@ADDRESS] [-n COUNT] "
-				 "[-i PAUSE-US] [-f] [-g FILE] [-x] [-w] DEVICE GID-INDEX");
+				 "[-i PAUSE-US] [-f] [-g FILE] [-t TID] [-x] "
+				 "[-y PLACE:TID@ADDRESS] [-w] DEVICE GID-INDEX");
 	sigaction(SIGTERM, &sa, NULL);
 	sigaction(SIGUSR1, &sa, NULL);
 	own.gid_index = (uint32_t)atoi(argv[optind + 1]);
@@ -475,6 +541,8 @@ int main(int argc, char **argv)
 	bind_services();
 	if (forks)
 		fork_in_vain();
+	if (forged)
+		forge(forged);
 	end = now_ms() + 3 * WAIT_MS;
 	while (!stop && (stays || (ask && asking.done < asking.count))) {
 		take_completions();

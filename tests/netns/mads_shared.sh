@@ -123,10 +123,39 @@ hostile() {
 	end_servers
 }
 
+# answered_by_others NS: a process there waits for an answer of `victim`, which is stopped. Another
+# user's answers to that request must not arrive.
+answered_by_others() {
+	local asker to=$IP4_B place tid=0x1234567890abcdef
+	[ "$1" = b ] || to=$IP4_A
+	gids_for v4 || return
+	server victim a -s 0x01064000
+	kill -STOP "${servers[1]}"
+	begin asker "$1" -n 5 -t $tid -g "$OWN/asks" -c "0x01064000@$IP4_A"
+	asker=$child
+	wait_until 20 serving asker "$asker"
+	place=$(sed -n 's/^place //p' "$WORK/asker.out")
+	: >"$OWN/asks"
+	wait_until 10 is_asked $((place << 21)) || fail "no request arrives"
+	begin hostile a -n 20 -i 5000 -y "$place:$tid@$to"
+	finish "$child" 30 || { fail "the hostile client ended with $?"; show hostile; }
+	need_line hostile '^forged 20$'
+	kill -CONT "${servers[1]}"
+	finish "$asker" 30 || { fail "the asker ended with $?"; show asker; }
+	need_line asker '^asked 5, '
+	rm -f "$OWN/asks"
+	end_servers
+	need_least "refused as another's to answer" "$(counter "$broker" xroce_refused mad_answer)" 100
+}
+# is_asked ID: a request with that id has arrived
+is_asked() { bpftool map dump id "$(map_id "$broker" xroce_asked)" | grep -q "\"id\": $1,"; }
+
 serve a $IF_A || { cat "$WORK/case.notes"; exit 1; }
 run_case v4 of_family v4 $IP4_A $IP4_B
 run_long_case v6 of_family v6 $IP6_A $IP6_B
 run_long_case at_once at_once
 run_case taken taken
 run_case hostile hostile
+run_case answers_far answered_by_others b
+run_case answers_near answered_by_others a
 finish_cases

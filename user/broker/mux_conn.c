@@ -3,6 +3,7 @@
 #include <bpf/bpf.h>
 
 #include "../base/kernel.h"
+#include "../cm/mad.h"
 #include "mux.h"
 #include "xroce_broker.skel.h"
 
@@ -85,8 +86,8 @@ static void mux_take_requests(struct mux *m, u64 serial, mux_orphan_fn *fn, void
 						.tid = be64toh(asked[i].tid),
 						.conn = { .id = key[i].id } };
 
-			if (asked[i].serial != serial || key[i].is_reply || asked[i].answered ||
-			    !asked[i].qpn)
+			if (asked[i].serial != serial || key[i].kind != CM_REQ ||
+			    asked[i].answered || !asked[i].qpn)
 				continue;
 			memcpy(o.conn.gid, key[i].gid, sizeof(o.conn.gid));
 			memcpy(o.conn.own_gid, asked[i].own_gid, sizeof(o.conn.own_gid));

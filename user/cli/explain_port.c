@@ -233,8 +233,8 @@ bool explain_egress(const struct explain_case *c, struct finding *f)
 		return false;
 	finding_say(f,
 		    "The broker of %s does not let this process's frames out: %llu were refused in "
-		    "%.1f s, as their addresses, QP numbers, P_Key or length are not its own or "
-		    "not allowed.",
+		    "%.1f s, as their addresses, QP numbers, P_Key, length or messages of the "
+		    "connection manager are not its own or not allowed.",
 		    c->own.port[1]->dev, (unsigned long long)n, c->seconds);
 	finding_advise(f, "As root: 'bpftool map dump name xroce_refused' has a counter a reason. "
 			  "Was an address or the MTU of the interface changed?");
