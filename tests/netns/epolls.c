@@ -3,20 +3,15 @@
  * epoll(7) and signals of sockets, as a program has them that knows nothing of rsockets: a line a
  * case. The same expectations hold on TCP of the kernel and under librspreload.so.
  *
- *	epolls ADDRESS [CASE]
+ *	epolls ADDRESS [CASE [LABEL]]
  *
  * Both ends are in this process, at the address, which is of an interface of ours. The cases are in
  * epolls/.
  */
 #define _GNU_SOURCE
-#include <fnmatch.h>
-#include <netdb.h>
-
 #include "epolls/epolls.h"
 
-union address at;
-socklen_t at_bytes;
-struct ends end;
+struct ends end = { -1, -1, -1, -1 };
 
 bool ends_listen(void)
 {
@@ -123,11 +118,7 @@ bool drain(int fd, size_t n)
 	return true;
 }
 
-#define CASE(name) { #name, name }
-static const struct {
-	const char *name;
-	bool (*run)(void);
-} cases[] = {
+static const struct named_case cases[] = {
 	CASE(level_in),
 	CASE(level_out),
 	CASE(edge_in),
@@ -160,29 +151,10 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST }, *info;
-	const char *pattern = argc > 2 ? argv[2] : "*", *label = argc > 3 ? argv[3] : "";
-	int failures = 0;
-
-	if (argc < 2 || getaddrinfo(argv[1], NULL, &hints, &info)) {
+	if (argc < 2 || !cases_address(argv[1])) {
 		fprintf(stderr, "usage: epolls ADDRESS [CASE [LABEL]]\n");
 		return 2;
 	}
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	memcpy(&at, info->ai_addr, info->ai_addrlen);
-	at_bytes = info->ai_addrlen;
-	freeaddrinfo(info);
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		bool ok;
-
-		if (fnmatch(pattern, cases[i].name, 0))
-			continue;
-		end.listener = end.server = end.client = end.set = -1;
-		alarm(60);
-		ok = cases[i].run();
-		ends_close();
-		printf("%s %s%s\n", ok ? "ok" : "not ok", cases[i].name, label);
-		failures += !ok;
-	}
-	return failures != 0;
+	return cases_run(cases, sizeof(cases) / sizeof(cases[0]), argc > 2 ? argv[2] : "*",
+			 argc > 3 ? argv[3] : "", ends_close);
 }

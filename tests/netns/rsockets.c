@@ -9,17 +9,9 @@
  *
  * The cases are in rsockets/.
  */
-#include <fnmatch.h>
-#include <netdb.h>
-#include <unistd.h>
-
 #include "rsockets/rsockets.h"
 
-union address at;
-socklen_t at_bytes;
-struct ends pair;
-static int failures;
-static const char *pattern = "*";
+struct ends pair = { -1, -1, -1 };
 
 bool pair_listen(int backlog)
 {
@@ -69,11 +61,7 @@ short ready(int fd, short events, int ms)
 	return rpoll(&p, 1, ms) == 1 ? p.revents : 0;
 }
 
-#define CASE(name) { #name, name }
-static const struct {
-	const char *name;
-	bool (*run)(void);
-} cases[] = {
+static const struct named_case cases[] = {
 	CASE(socket_kinds),
 	CASE(connect_refused),
 	CASE(connect_nonblocking),
@@ -104,31 +92,10 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	struct addrinfo hints = { .ai_flags = AI_NUMERICHOST }, *info;
-	const char *family;
-
-	if (argc < 2 || getaddrinfo(argv[1], NULL, &hints, &info)) {
+	if (argc < 2 || !cases_address(argv[1])) {
 		fprintf(stderr, "usage: rsockets ADDRESS [CASE]\n");
 		return 2;
 	}
-	if (argc > 2)
-		pattern = argv[2];
-	setvbuf(stdout, NULL, _IOLBF, 0);
-	memcpy(&at, info->ai_addr, info->ai_addrlen);
-	at_bytes = info->ai_addrlen;
-	freeaddrinfo(info);
-	family = at.any.sa_family == AF_INET ? "v4" : "v6";
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		bool ok;
-
-		if (fnmatch(pattern, cases[i].name, 0))
-			continue;
-		pair.listener = pair.server = pair.client = -1;
-		alarm(60);
-		ok = cases[i].run();
-		pair_close();
-		printf("%s %s_%s\n", ok ? "ok" : "not ok", cases[i].name, family);
-		failures += !ok;
-	}
-	return failures != 0;
+	return cases_run(cases, sizeof(cases) / sizeof(cases[0]), argc > 2 ? argv[2] : "*",
+			 at.any.sa_family == AF_INET ? "_v4" : "_v6", pair_close);
 }

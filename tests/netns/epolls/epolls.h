@@ -6,34 +6,12 @@
 #ifndef NETNS_EPOLLS_H
 #define NETNS_EPOLLS_H
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
-/* The address that cases listen at; its port is drawn. */
-extern union address {
-	struct sockaddr any;
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
-} at;
-extern socklen_t at_bytes;
-
-#define CHECK(condition)                                                                     \
-	do {                                                                                 \
-		if (!(condition)) {                                                          \
-			printf("# %s:%d: %s, errno %d (%s)\n", __FILE__, __LINE__,           \
-			       #condition, errno, strerror(errno));                          \
-			return false;                                                        \
-		}                                                                            \
-	} while (0)
-#define CHECK_ERRNO(call, number) CHECK((call) == -1 && errno == (number))
+#include "../lib/cases.h"
 
 /* BUFFER_BYTES of both ends keep TCP from growing its buffers while a case fills them. */
 enum { SOON_MS = 10000, NOT_MS = 60, BUFFER_BYTES = 65536 };

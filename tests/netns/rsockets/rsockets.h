@@ -6,32 +6,10 @@
 #ifndef NETNS_RSOCKETS_H
 #define NETNS_RSOCKETS_H
 
-#include <arpa/inet.h>
-#include <errno.h>
 #include <poll.h>
 #include <rdma/rsocket.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
-/* Where the case listens, of either family; the port is the library's. */
-extern union address {
-	struct sockaddr any;
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
-} at;
-extern socklen_t at_bytes;
-
-/* Says what did not hold, once a case is enough. */
-#define CHECK(condition)                                                                     \
-	do {                                                                                 \
-		if (!(condition)) {                                                          \
-			printf("# %s:%d: %s, errno %d (%s)\n", __FILE__, __LINE__,           \
-			       #condition, errno, strerror(errno));                          \
-			return false;                                                        \
-		}                                                                            \
-	} while (0)
-#define CHECK_ERRNO(call, number) CHECK((call) == -1 && errno == (number))
+#include "../lib/cases.h"
 
 /* Closed after each case; -1: there is none. */
 extern struct ends {
