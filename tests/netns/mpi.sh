@@ -18,32 +18,15 @@ netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
 . "$here/tests/netns/lib/ucx_small.sh"
 . "$here/tests/netns/lib/agent.sh"
+. "$here/tests/netns/lib/ranks.sh"
 
-export HOME=$OWN/home TMPDIR=$OWN/home
-# One core for many ranks: whoever waits lets others run.
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none
-export OMPI_MCA_pml=ucx OMPI_MCA_osc=ucx OMPI_MCA_btl=^openib,vader,tcp,ofi,uct
 export MPIR_CVAR_NOLOCAL=1
 
 IF_NEAR=wa IP4_NEAR=10.77.0.3
-# A rank: on the interface that its host has, and on xroce's library; the launchers are not.
-cat >"$OWN/bin/rank" <<END
-#!/bin/bash
-dev=$IF_A
-grep -q '^ *$IF_B:' /proc/net/dev && dev=$IF_B
-# every second rank on the other interface, where there is one
-grep -q '^ *$IF_NEAR:' /proc/net/dev &&
+# Every second rank is on the other interface, where there is one. A file says which were used.
+rank_program "grep -q '^ *$IF_NEAR:' /proc/net/dev &&
 	[ \$((\${OMPI_COMM_WORLD_LOCAL_RANK:-\$PMI_RANK} % 2)) = 1 ] && dev=$IF_NEAR
-export XROCE_COUNTERS=1
-: >$OWN/home/used.\$dev
-tls=\$1
-shift
-[ "\$tls" != any ] || exec "$OWN/bin/xroce" run --dev \$dev -- "\$@"
-export ${ucx_small[*]}
-export UCX_TLS=\$tls UCX_NET_DEVICES=xroce_\$dev:1 UCX_IB_GID_INDEX=0 UCX_WARN_UNUSED_ENV_VARS=n
-exec "$OWN/bin/xroce" run --dev \$dev --share always -- "\$@"
-END
-chmod 755 "$OWN/bin/rank"
+: >$OWN/home/used.\$dev"
 
 # launch MPI HOSTS: the words that start RANKS ranks there
 launch() {

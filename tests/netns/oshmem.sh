@@ -19,25 +19,10 @@ netns_pair 4500
 . "$here/tests/netns/lib/unprivileged.sh"
 . "$here/tests/netns/lib/ucx_small.sh"
 . "$here/tests/netns/lib/agent.sh"
+. "$here/tests/netns/lib/ranks.sh"
 
-export HOME=$OWN/home TMPDIR=$OWN/home
-export OMPI_MCA_mpi_yield_when_idle=1 OMPI_MCA_hwloc_base_binding_policy=none
-export OMPI_MCA_pml=ucx OMPI_MCA_osc=ucx OMPI_MCA_btl=^openib,vader,tcp,ofi,uct
 export SHMEM_SYMMETRIC_SIZE=32M
-
-cat >"$OWN/bin/pe" <<END
-#!/bin/bash
-dev=$IF_A
-grep -q '^ *$IF_B:' /proc/net/dev && dev=$IF_B
-export XROCE_COUNTERS=1
-tls=\$1
-shift
-[ "\$tls" != any ] || exec "$OWN/bin/xroce" run --dev \$dev -- "\$@"
-export ${ucx_small[*]} UCX_TLS=\$tls UCX_NET_DEVICES=xroce_\$dev:1
-export UCX_IB_GID_INDEX=0 UCX_WARN_UNUSED_ENV_VARS=n
-exec "$OWN/bin/xroce" run --dev \$dev --share always -- "\$@"
-END
-chmod 755 "$OWN/bin/pe"
+rank_program
 
 # data HOSTS PES TRANSPORTS
 data() {
@@ -52,7 +37,7 @@ data() {
 		part=4
 		words+=(--map-by node --host "$IP4_A:$pes,$IP4_B:$pes")
 	fi
-	start oshmem a "${NOBODY[@]}" "${words[@]}" "$OWN/bin/pe" "$tls" "$OWN/bin/data"
+	start oshmem a "${NOBODY[@]}" "${words[@]}" "$OWN/bin/rank" "$tls" "$OWN/bin/data"
 	finish_at_most "$child" 60
 	rc=$?
 	[ $rc -eq 0 ] || { fail "it ended with $rc"; show oshmem; show answer; }
