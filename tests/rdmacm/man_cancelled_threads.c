@@ -6,57 +6,8 @@
  */
 #include <rdma/rsocket.h>
 
+#include "../verbs/cancelled.h"
 #include "man.h"
-
-struct cancelled {
-	pthread_t thread;
-	int (*call)(void *arg);
-	void *arg;
-	bool before; /* the thread cancels itself before the call, not another thread in it */
-	int rc;	     /* of the call, if it returned */
-	bool returned;
-};
-
-static void *cancelled_main(void *arg)
-{
-	struct cancelled *c = arg;
-
-	if (c->before)
-		pthread_cancel(pthread_self());
-	c->rc = c->call(c->arg);
-	c->returned = true;
-	pthread_testcancel();
-	return NULL;
-}
-
-static bool cancelled_joins(struct cancelled *c)
-{
-	void *end;
-
-	MUST_EQ(pthread_join(c->thread, &end), 0);
-	MUST(end == PTHREAD_CANCELED);
-	return true;
-}
-
-static bool cancelled_calls(struct cancelled *c, int (*call)(void *arg), void *arg)
-{
-	*c = (struct cancelled){ .call = call, .arg = arg, .before = true };
-	MUST_EQ(pthread_create(&c->thread, NULL, cancelled_main, c), 0);
-	return cancelled_joins(c);
-}
-
-/* Cancelled once the thread has had time to fall asleep; earlier is no fault, and tries less. */
-static bool cancelled_sleeps(int (*call)(void *arg), void *arg)
-{
-	struct cancelled c = { .call = call, .arg = arg };
-
-	MUST_EQ(pthread_create(&c.thread, NULL, cancelled_main, &c), 0);
-	usleep(50000);
-	MUST_EQ(pthread_cancel(c.thread), 0);
-	MUST(cancelled_joins(&c));
-	MUST(!c.returned);
-	return true;
-}
 
 /* ---- events ---- */
 

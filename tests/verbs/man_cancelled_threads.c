@@ -5,88 +5,39 @@
  * no event, and other threads go on with the same objects. A thread that cancels itself before the
  * call ends at the call's first cancellation point, so each of them is tried.
  */
+#include "cancelled.h"
 #include "man.h"
 
-struct cancelled {
-	pthread_t thread;
-	int (*call)(struct pair *p);
-	struct pair *p;
-	bool sleeps; /* it is cancelled by another thread, while it waits */
-	int rc;	     /* of the call, if it returned */
-	bool returned;
-};
-
-static void *cancelled_main(void *arg)
-{
-	struct cancelled *c = arg;
-
-	if (!c->sleeps)
-		pthread_cancel(pthread_self());
-	c->rc = c->call(c->p);
-	c->returned = true;
-	pthread_testcancel();
-	return NULL;
-}
-
-static bool cancelled_joins(struct cancelled *c)
-{
-	void *end;
-
-	MUST_EQ(pthread_join(c->thread, &end), 0);
-	MUST(end == PTHREAD_CANCELED);
-	return true;
-}
-
-/* The call in a thread that is cancelled before it. */
-static bool cancelled_calls(struct cancelled *c, int (*call)(struct pair *p), struct pair *p)
-{
-	*c = (struct cancelled){ .call = call, .p = p };
-	MUST_EQ(pthread_create(&c->thread, NULL, cancelled_main, c), 0);
-	return cancelled_joins(c);
-}
-
-/* The call in a thread that is cancelled at some time in it: it has nothing to return for. */
-static bool cancelled_sleeps(int (*call)(struct pair *p), struct pair *p)
-{
-	struct cancelled c = { .call = call, .p = p, .sleeps = true };
-
-	MUST_EQ(pthread_create(&c.thread, NULL, cancelled_main, &c), 0);
-	MUST_EQ(pthread_cancel(c.thread), 0);
-	MUST(cancelled_joins(&c));
-	MUST(!c.returned);
-	return true;
-}
-
-static int get_async(struct pair *p)
+static int get_async(void *arg)
 {
 	struct ibv_async_event event;
 
-	(void)p;
+	(void)arg;
 	return ibv_get_async_event(ctx, &event);
 }
 
-static int get_cq(struct pair *p)
+static int get_cq(void *channel)
 {
 	struct ibv_cq *cq;
 	void *context;
 
-	return ibv_get_cq_event(p->channel, &cq, &context);
+	return ibv_get_cq_event(channel, &cq, &context);
 }
 
 /* An event of the SRQ, raised within the call. */
-static int raise_limit(struct pair *p)
+static int raise_limit(void *srq)
 {
 	struct ibv_srq_attr a = { .srq_limit = 1 };
 
-	return ibv_modify_srq(p->srq, &a, IBV_SRQ_LIMIT);
+	return ibv_modify_srq(srq, &a, IBV_SRQ_LIMIT);
 }
 
 static bool async_waiting_body(struct pair *p)
 {
 	struct cancelled c;
 
-	MUST_EQ(raise_limit(p), 0);
-	MUST(cancelled_calls(&c, get_async, p));
+	MUST_EQ(raise_limit(p->srq), 0);
+	MUST(cancelled_calls(&c, get_async, NULL));
 	MUST(!c.returned);
 	return take_async(IBV_EVENT_SRQ_LIMIT_REACHED, p->srq) && no_async_event();
 }
@@ -97,7 +48,7 @@ static bool async_raised_body(struct pair *p)
 {
 	struct cancelled c;
 
-	MUST(cancelled_calls(&c, raise_limit, p));
+	MUST(cancelled_calls(&c, raise_limit, p->srq));
 	MUST(c.returned);
 	MUST_EQ(c.rc, 0);
 	return take_async(IBV_EVENT_SRQ_LIMIT_REACHED, p->srq) && no_async_event();
@@ -107,8 +58,8 @@ ON_PAIR(an_asynchronous_event_is_raised, async_raised_body, .srq = true)
 
 static bool async_sleeps_body(struct pair *p)
 {
-	MUST(cancelled_sleeps(get_async, p));
-	MUST_EQ(raise_limit(p), 0);
+	MUST(cancelled_sleeps(get_async, NULL));
+	MUST_EQ(raise_limit(p->srq), 0);
 	return take_async(IBV_EVENT_SRQ_LIMIT_REACHED, p->srq) && no_async_event();
 }
 
@@ -121,7 +72,7 @@ static bool cq_waiting_body(struct pair *p)
 	MUST_EQ(ibv_req_notify_cq(p->cq[1], 0), 0);
 	MUST(message(p, IBV_SEND_SIGNALED));
 	MUST(readable(p->channel->fd, WAIT_MS));
-	MUST(cancelled_calls(&c, get_cq, p));
+	MUST(cancelled_calls(&c, get_cq, p->channel));
 	MUST(!c.returned);
 	return take_cq_event(p->channel, p->cq[1]) && no_cq_event(p->channel);
 }
@@ -131,16 +82,16 @@ ON_PAIR(a_completion_event_waits, cq_waiting_body, .channel = true)
 static bool cq_sleeps_body(struct pair *p)
 {
 	MUST_EQ(ibv_req_notify_cq(p->cq[1], 0), 0);
-	MUST(cancelled_sleeps(get_cq, p));
+	MUST(cancelled_sleeps(get_cq, p->channel));
 	MUST(message(p, IBV_SEND_SIGNALED));
 	return take_cq_event(p->channel, p->cq[1]) && no_cq_event(p->channel);
 }
 
 ON_PAIR(no_completion_event_comes, cq_sleeps_body, .channel = true)
 
-static int send_message(struct pair *p)
+static int send_message(void *pair)
 {
-	return !message(p, IBV_SEND_SIGNALED);
+	return !message(pair, IBV_SEND_SIGNALED);
 }
 
 /* Posting and polling are no cancellation points. */
@@ -171,17 +122,18 @@ static bool destroy_srq_waits(void)
 {
 	struct ibv_srq_init_attr init = { .attr = { QUEUE, 1, 0 } };
 	struct ibv_async_event event;
-	struct pair p = { 0 };
 	struct destruction d;
+	struct ibv_srq *srq;
+	struct ibv_pd *pd;
 
-	MUST(p.pd = ibv_alloc_pd(ctx));
-	MUST(p.srq = ibv_create_srq(p.pd, &init));
-	MUST_EQ(raise_limit(&p), 0);
+	MUST(pd = ibv_alloc_pd(ctx));
+	MUST(srq = ibv_create_srq(pd, &init));
+	MUST_EQ(raise_limit(srq), 0);
 	MUST(next_async(&event));
-	MUST(destroy_begins(&d, destroy_srq_cancelled, p.srq));
+	MUST(destroy_begins(&d, destroy_srq_cancelled, srq));
 	ibv_ack_async_event(&event);
 	MUST(destroy_ends(&d));
-	MUST_EQ(ibv_dealloc_pd(p.pd), 0);
+	MUST_EQ(ibv_dealloc_pd(pd), 0);
 	return no_async_event();
 }
 
@@ -216,8 +168,9 @@ static bool destroy_cq_waits(void)
 
 /* ---- everything else of a QP's life ---- */
 
-static int make_and_destroy(struct pair *p)
+static int make_and_destroy(void *arg)
 {
+	struct pair *p = arg;
 	struct ibv_qp *qp = qp_to_itself(p->pd, p->cq[0], p->cq[0], NULL);
 
 	return !qp || ibv_destroy_qp(qp);
