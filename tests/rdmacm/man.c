@@ -39,6 +39,14 @@ union address own(int family, uint16_t port)
 	return a;
 }
 
+const char *own_text(int family, char *host)
+{
+	union address at = own(family, 0);
+
+	return inet_ntop(family, family == AF_INET6 ? (void *)&at.in6.sin6_addr : &at.in.sin_addr,
+			 host, INET6_ADDRSTRLEN);
+}
+
 union address wild(int family, uint16_t port)
 {
 	union address a = { .sa.sa_family = (sa_family_t)family };
@@ -177,6 +185,18 @@ struct rdma_cm_id *resolved(struct rdma_event_channel *ch, enum rdma_port_space 
 	printf("# not resolved: errno %d\n", errno);
 	rdma_destroy_id(id);
 	return NULL;
+}
+
+struct rdma_addrinfo *own_info(int family, uint16_t port, int flags, int ps, int type)
+{
+	struct rdma_addrinfo hints = { .ai_flags = flags | RAI_NUMERICHOST,
+				       .ai_port_space = ps,
+				       .ai_qp_type = type },
+			     *res;
+	char host[INET6_ADDRSTRLEN], service[8];
+
+	snprintf(service, sizeof(service), "%u", port);
+	return rdma_getaddrinfo(own_text(family, host), service, &hints, &res) ? NULL : res;
 }
 
 int create_qp(struct rdma_cm_id *id)

@@ -28,6 +28,8 @@ union address {
 
 /* Ports are in host byte order. */
 union address own(int family, uint16_t port);
+/* Writes the own address as text into host, of INET6_ADDRSTRLEN bytes. Returns host. */
+const char *own_text(int family, char *host);
 union address wild(int family, uint16_t port);
 /* An address of the device's network with this last byte. */
 union address other(int family, uint8_t last, uint16_t port);
@@ -62,6 +64,8 @@ struct rdma_cm_id *listener(struct rdma_event_channel *ch, enum rdma_port_space 
 /* Its address and its route are resolved. */
 struct rdma_cm_id *resolved(struct rdma_event_channel *ch, enum rdma_port_space ps,
 			    union address to);
+/* What rdma_getaddrinfo() finds of the own address and this port. NULL: nothing. Type 0: any. */
+struct rdma_addrinfo *own_info(int family, uint16_t port, int flags, int ps, int type);
 /* A QP of the id's type on the default PD, with CQs that the library makes. */
 int create_qp(struct rdma_cm_id *id);
 int qp_state_now(struct ibv_qp *qp);

@@ -29,23 +29,10 @@ static bool limit_descriptors(struct rlimit *before)
 
 static struct rdma_cm_id *end[ENDPOINTS];
 
-static struct rdma_addrinfo *info(uint16_t port, int flags)
-{
-	struct rdma_addrinfo hints = { .ai_flags = flags | RAI_NUMERICHOST,
-				       .ai_port_space = RDMA_PS_TCP },
-			     *res;
-	union address at = own(AF_INET, 0);
-	char host[INET6_ADDRSTRLEN], text[8];
-
-	inet_ntop(AF_INET, &at.in.sin_addr, host, sizeof(host));
-	snprintf(text, sizeof(text), "%u", port);
-	return rdma_getaddrinfo(host, text, &hints, &res) ? NULL : res;
-}
-
 static bool endpoint(struct rdma_cm_id **id, uint16_t port, int flags)
 {
 	struct ibv_qp_init_attr attr = { .qp_type = IBV_QPT_RC, .cap = { 4, 4, 1, 1, 0 } };
-	struct rdma_addrinfo *ai = info(port, flags);
+	struct rdma_addrinfo *ai = own_info(AF_INET, port, flags, RDMA_PS_TCP, 0);
 	int err;
 
 	MUST(ai);

@@ -7,21 +7,13 @@
 
 static char host[INET6_ADDRSTRLEN];
 
-static const char *own_text(int family)
-{
-	union address at = own(family, 0);
-
-	return inet_ntop(family, family == AF_INET6 ? (void *)&at.in6.sin6_addr : &at.in.sin_addr,
-			 host, sizeof(host));
-}
-
 /* The active side: the destination, and the source that the routing table gives it. */
 static bool active(int family)
 {
 	union address at = own(family, 0);
 	struct rdma_addrinfo *res;
 
-	MUST_EQ(rdma_getaddrinfo(own_text(family), "7471", NULL, &res), 0);
+	MUST_EQ(rdma_getaddrinfo(own_text(family, host), "7471", NULL, &res), 0);
 	MUST_EQ(res->ai_family, family);
 	MUST_EQ(res->ai_qp_type, IBV_QPT_RC);
 	MUST_EQ(res->ai_port_space, RDMA_PS_TCP);
@@ -44,7 +36,7 @@ static bool passive(int family)
 			     *res;
 	union address at = own(family, 0);
 
-	MUST_EQ(rdma_getaddrinfo(own_text(family), "7471", &hints, &res), 0);
+	MUST_EQ(rdma_getaddrinfo(own_text(family, host), "7471", &hints, &res), 0);
 	MUST_EQ(res->ai_family, family);
 	MUST(res->ai_flags & RAI_PASSIVE);
 	MUST_EQ(res->ai_dst_len, 0);
@@ -97,7 +89,7 @@ static bool types(int family)
 					       .ai_qp_type = row[i].type },
 				     *res;
 
-		MUST_EQ(rdma_getaddrinfo(own_text(family), "7471", &hints, &res), 0);
+		MUST_EQ(rdma_getaddrinfo(own_text(family, host), "7471", &hints, &res), 0);
 		MUST_EQ(res->ai_port_space, row[i].want_ps);
 		MUST_EQ(res->ai_qp_type, row[i].want_type);
 		rdma_freeaddrinfo(res);
@@ -140,7 +132,7 @@ static bool source_by_hints(int family)
 				       .ai_port_space = RDMA_PS_TCP },
 			     *res;
 
-	MUST_EQ(rdma_getaddrinfo(own_text(family), "7471", &hints, &res), 0);
+	MUST_EQ(rdma_getaddrinfo(own_text(family, host), "7471", &hints, &res), 0);
 	MUST_EQ(res->ai_src_len, len);
 	MUST(same_host(res->ai_src_addr, &src));
 	MUST_EQ(port_of(res->ai_dst_addr), 7471);

@@ -9,23 +9,6 @@
 
 #define BYTES 4096
 
-static char port_text[8];
-
-static struct rdma_addrinfo *info(int family, uint16_t port, int flags, int ps, int type)
-{
-	struct rdma_addrinfo hints = { .ai_flags = flags | RAI_NUMERICHOST,
-				       .ai_port_space = ps,
-				       .ai_qp_type = type },
-			     *res;
-	union address at = own(family, 0);
-	char host[INET6_ADDRSTRLEN];
-
-	inet_ntop(family, family == AF_INET6 ? (void *)&at.in6.sin6_addr : &at.in.sin_addr, host,
-		  sizeof(host));
-	snprintf(port_text, sizeof(port_text), "%u", port);
-	return rdma_getaddrinfo(host, port_text, &hints, &res) ? NULL : res;
-}
-
 static struct ibv_qp_init_attr qp_attr(void)
 {
 	return (struct ibv_qp_init_attr){ .qp_type = IBV_QPT_RC,
@@ -159,7 +142,7 @@ static bool ep_client(struct client *c)
 	struct ibv_mr *mr;
 	struct ibv_wc wc;
 
-	MUST(ai = info(c->family, c->port, 0, RDMA_PS_TCP, 0));
+	MUST(ai = own_info(c->family, c->port, 0, RDMA_PS_TCP, 0));
 	MUST_EQ(rdma_create_ep(&id, ai, NULL, &a), 0);
 	rdma_freeaddrinfo(ai);
 	MUST(id->qp && id->verbs && id->pd && id->send_cq && id->recv_cq_channel);
@@ -226,7 +209,7 @@ static bool end_points(int family)
 	struct ibv_mr *mr, *msgs;
 	struct ibv_wc wc;
 
-	MUST(ai = info(family, 0, RAI_PASSIVE, RDMA_PS_TCP, 0));
+	MUST(ai = own_info(family, 0, RAI_PASSIVE, RDMA_PS_TCP, 0));
 	MUST_EQ(rdma_create_ep(&listen, ai, NULL, &a), 0);
 	rdma_freeaddrinfo(ai);
 	MUST(!listen->qp);
@@ -285,7 +268,7 @@ static bool without_qp(int family)
 	struct rdma_cm_id *id, *with;
 	struct ibv_pd *pd;
 
-	MUST(ai = info(family, 7471, 0, RDMA_PS_TCP, 0));
+	MUST(ai = own_info(family, 7471, 0, RDMA_PS_TCP, 0));
 	MUST_EQ(rdma_create_ep(&id, ai, NULL, NULL), 0);
 	MUST(!id->qp && id->verbs);
 	MUST_EQ(create_qp(id), 0);
@@ -309,12 +292,12 @@ static bool migrated(int family)
 	struct rdma_cm_id *listen, *id;
 	struct rdma_cm_event *e;
 
-	MUST(ch && (ai = info(family, 0, RAI_PASSIVE, RDMA_PS_TCP, 0)));
+	MUST(ch && (ai = own_info(family, 0, RAI_PASSIVE, RDMA_PS_TCP, 0)));
 	MUST_EQ(rdma_create_ep(&listen, ai, NULL, NULL), 0);
 	rdma_freeaddrinfo(ai);
 	MUST_EQ(rdma_migrate_id(listen, ch), 0);
 	MUST_EQ(rdma_listen(listen, 1), 0);
-	MUST(ai = info(family, ntohs(rdma_get_src_port(listen)), 0, RDMA_PS_TCP, 0));
+	MUST(ai = own_info(family, ntohs(rdma_get_src_port(listen)), 0, RDMA_PS_TCP, 0));
 	MUST_EQ(rdma_create_ep(&id, ai, NULL, &a), 0);
 	rdma_freeaddrinfo(ai);
 	MUST_EQ(rdma_migrate_id(id, ch), 0);
@@ -346,7 +329,7 @@ static bool too_much_to_say(int family)
 	for (size_t i = 0; i < sizeof(bytes) / sizeof(bytes[0]); i++) {
 		struct ibv_qp_init_attr a = qp_attr();
 
-		MUST(ai = info(family, 7999, 0, RDMA_PS_TCP, 0));
+		MUST(ai = own_info(family, 7999, 0, RDMA_PS_TCP, 0));
 		MUST(ai->ai_connect = calloc(1, bytes[i]));
 		ai->ai_connect_len = bytes[i];
 		MUST_EQ(rdma_create_ep(&id, ai, NULL, &a), 0);

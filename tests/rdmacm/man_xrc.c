@@ -21,16 +21,7 @@ static bool has_xrc(void)
 
 static struct rdma_addrinfo *info(int flags, int type, uint16_t port)
 {
-	struct rdma_addrinfo hints = { .ai_flags = flags | RAI_NUMERICHOST,
-				       .ai_port_space = RDMA_PS_IB,
-				       .ai_qp_type = type },
-			     *res;
-	union address at = own(AF_INET, 0);
-	char host[INET_ADDRSTRLEN], service[8];
-
-	inet_ntop(AF_INET, &at.in.sin_addr, host, sizeof(host));
-	snprintf(service, sizeof(service), "%u", port);
-	return rdma_getaddrinfo(host, service, &hints, &res) ? NULL : res;
+	return own_info(AF_INET, port, flags, RDMA_PS_IB, type);
 }
 
 /* The types of both halves. */
