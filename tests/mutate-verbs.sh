@@ -258,9 +258,19 @@ comm_est_missing  | user/verbs/async.c       | /{ EVENT_COMM_EST,/d | ibv_get_as
 drained_missing   | user/verbs/async.c       | /{ EVENT_SQ_DRAINED,/d | ibv_get_async_event
 cq_err_missing    | user/verbs/async.c       | s/async_queue(to_vcontext(vcq->ibv.context), IBV_EVENT_CQ_ERR, &vcq->ibv);/;/ | ibv_poll_cq
 limit_missing     | user/verbs/async.c       | /IBV_EVENT_SRQ_LIMIT_REACHED,$/{N;s/async_queue(.*);/;/} | ibv_query_srq
-gid_change_often  | user/verbs/async.c       | s/if (type != IBV_EVENT_GID_CHANGE || !async_has(ctx, type))// | netns-port_events
+gid_change_often  | user/verbs/async.c       | s/(type != IBV_EVENT_GID_CHANGE || !async_has(ctx, type)) \&\& // | netns-port_events
 fatal_silent      | user/verbs/async.c       | /^void async_device_fatal/,/^}/s/async_append(ctx, &event);/;/ | netns-port_events
 fatal_sleepers    | user/verbs/async.c       | /^void async_device_fatal/,/^}/s/channel_wake(ch);/;/ | netns-port_events
+sigio_of_channel  | user/verbs/channel.c     | s/if (!sigio_is_asked(ch->ibv.fd))/if (1)/ | event_signals
+sigio_uncleared   | user/verbs/channel.c     | s/sigio_clear(ch->sigio);/;/ | event_signals
+sigio_set_goes    | user/wake/channel.c      | s/^	const int fd = kernel_duplicate(port_channel_fd(ch));/	const int fd = kernel_event_make();/ | event_signals
+sigio_fork        | user/verbs/channel.c     | s/if (ch->left_fd)$/if (0)/ | event_signals
+sigio_of_async    | user/verbs/async.c       | s/if (async_signals(ctx))/if (0 \&\& async_signals(ctx))/ | event_signals
+sigio_hang_up     | user/base/sigio.c        | s/^	fcntl(s->in, F_SETFL, 0);// | event_signals
+sigio_nonblock    | user/base/sigio.c        | s/(flags & O_NONBLOCK) | O_ASYNC/O_ASYNC/ | event_signals
+sigio_full        | user/base/sigio.c        | s/^	sigio_drain(s);$/	if (s->ending) sigio_drain(s);/ | event_signals
+sigio_signal      | user/base/sigio.c        | s/fcntl(fd, F_SETSIG, fcntl(kept, F_GETSIG));// | event_signals
+sigio_thread      | user/base/sigio.c        | s/pthread_join(s->thread, NULL);/pthread_detach(s->thread);/ | event_signals
 req_err_missing   | user/verbs/async.c       | /{ EVENT_QP_REQ_ERR,/d | ibv_get_async_event
 srq_err_missing   | user/verbs/async.c       | s/async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_ERR, &vsrq->ibv);/;/ | ibv_get_async_event
 async_no_wait     | user/verbs/async.c       | s/while (\*completed != delivered \&\& !ctx->inherited)/while (0)/ | ibv_get_async_event
@@ -438,7 +448,7 @@ leak_srq          | user/verbs/srq.c         | s/^	rq_free(rq);/	;/ | ten_thousa
 leak_xrcd         | user/verbs/xrcd.c        | s/^	free(vxrcd);/	;/ | ten_thousand
 leak_qp           | user/verbs/qp.c          | s/^	free(vqp);/	;/ | ten_thousand
 leak_qp_entry     | user/port/port_qp.c      | s/^	shards_unsteer(&port->shards, qp->qpn);/	;/ | ten_thousand
-leak_descriptor   | user/verbs/context.c     | s/^	close(ctx->v.context.async_fd);/	;/ | ten_thousand
+leak_descriptor   | user/verbs/async.c       | s/^	kernel_close(ctx->v.context.async_fd);/	;/ | ten_thousand
 walk_qp_rights    | user/transport/responder.c | s/if (!is_granted(qp, qp_granted(access)))/if (false)/ | random_walk
 walk_mr_pd        | user/transport/mr.c      | s/return mr_key(mr) == key \&\& mr->pd == pd/return mr_key(mr) == key/ | random_walk
 walk_mr_busy      | user/verbs/mr.c          | /^static int mr_leave/,/^}/s/	if (!busy)$/	if (1)/ | random_walk
