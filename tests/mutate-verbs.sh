@@ -270,7 +270,6 @@ sigio_hang_up     | user/base/sigio.c        | s/^	fcntl(s->in, F_SETFL, 0);// |
 sigio_nonblock    | user/base/sigio.c        | s/(flags & O_NONBLOCK) | O_ASYNC/O_ASYNC/ | event_signals
 sigio_full        | user/base/sigio.c        | s/^	sigio_drain(s);$/	if (s->ending) sigio_drain(s);/ | event_signals
 sigio_signal      | user/base/sigio.c        | s/fcntl(fd, F_SETSIG, fcntl(kept, F_GETSIG));// | event_signals
-sigio_thread      | user/base/sigio.c        | s/pthread_join(s->thread, NULL);/pthread_detach(s->thread);/ | event_signals
 req_err_missing   | user/verbs/async.c       | /{ EVENT_QP_REQ_ERR,/d | ibv_get_async_event
 srq_err_missing   | user/verbs/async.c       | s/async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_ERR, &vsrq->ibv);/;/ | ibv_get_async_event
 async_no_wait     | user/verbs/async.c       | s/while (\*completed != delivered \&\& !ctx->inherited)/while (0)/ | ibv_get_async_event
@@ -338,6 +337,9 @@ dm_rereg          | user/verbs/mr.c          | s/ || vmr->dm || vmr->mapping.at)
 dm_mr_address     | user/verbs/mr.c          | s/.addr = dm ? NULL : addr,/.addr = addr,/ | dm
 dm_mr_import      | user/verbs/mr.c          | s/vmr->dm = m->dm;/;/ | dm
 null_rkey         | user/verbs/mr.c          | s/.rkey = kind == MR_NULL ? 0 : mr_key(vmr->mr) };/.rkey = mr_key(vmr->mr) };/ | ibv_alloc_null_mr
+null_remote       | user/transport/mr.c      | s/return mr->kind == MR_NULL ? open_null(mr, pd, key, access) :/return/ | ibv_alloc_null_mr
+null_remote_pd    | user/transport/mr.c      | s/mr_key(mr) == key \&\& mr->pd == pd \&\&/mr_key(mr) == key \&\&/ | ibv_alloc_null_mr
+null_read_dirt    | user/transport/reply.c   | s/^		memset(u.payload, 0, p.payload_len);/		memset(u.payload, 1, p.payload_len);/ | ibv_alloc_null_mr
 null_rereg        | user/verbs/mr.c          | s/vmr->mr->kind != MR_REGION || vmr->dm/vmr->dm/ | ibv_alloc_null_mr
 odp_implicit_addr | user/verbs/odp.c         | s/return start || iova || access/return iova || access/ | on_demand
 odp_implicit_iova | user/verbs/odp.c         | s/return start || iova || access/return start || access/ | on_demand
