@@ -382,7 +382,7 @@ look_others       | user/broker/client.c     | s/if (c \&\& client_may_see(askin
 look_skips_none   | user/broker/client.c     | s/first = min_u32(ASK_MAPS_FIRST(number), other->shown.num);/first = 0;/ | netns-look
 look_freezable    | user/broker/shown.c      | s/PROT_READ | PROT_WRITE/PROT_READ/ | netns-broker
 look_by_number    | user/broker/shown.c      | s/return fd == -EPERM ? shown_reopen_by_name(map_fd, id) : fd;/return fd;/ | netns-broker
-unread_others     | user/broker/client.c     | s/c->user->unread++;/;/;s/c->user->unread--;/;/ | netns-broker
+unread_others     | user/broker/unread.c     | s/c->user->unread++;/;/;s/c->user->unread--;/;/ | netns-broker
 look_pid          | user/cli/look.c          | s/if (l->has_pid \&\& p->pid != l->pid)/if (0)/ | netns-look
 stat_rate         | user/cli/stat.c          | s/return a > b ? a - b : 0;/return a;/ | netns-look
 stat_engines      | user/cli/observe_maps.c  | s/sum\[k\] += value/sum[k] = value/ | netns-look
