@@ -258,9 +258,18 @@ comm_est_missing  | user/verbs/async.c       | /{ EVENT_COMM_EST,/d | ibv_get_as
 drained_missing   | user/verbs/async.c       | /{ EVENT_SQ_DRAINED,/d | ibv_get_async_event
 cq_err_missing    | user/verbs/async.c       | s/async_queue(to_vcontext(vcq->ibv.context), IBV_EVENT_CQ_ERR, &vcq->ibv);/;/ | ibv_poll_cq
 limit_missing     | user/verbs/async.c       | /IBV_EVENT_SRQ_LIMIT_REACHED,$/{N;s/async_queue(.*);/;/} | ibv_query_srq
-gid_change_often  | user/verbs/async.c       | s/if (type != IBV_EVENT_GID_CHANGE || !async_has(ctx, type))// | netns-port_events
+gid_change_often  | user/verbs/async.c       | s/(type != IBV_EVENT_GID_CHANGE || !async_has(ctx, type)) \&\& // | netns-port_events
 fatal_silent      | user/verbs/async.c       | /^void async_device_fatal/,/^}/s/async_append(ctx, &event);/;/ | netns-port_events
 fatal_sleepers    | user/verbs/async.c       | /^void async_device_fatal/,/^}/s/channel_wake(ch);/;/ | netns-port_events
+sigio_of_channel  | user/verbs/channel.c     | s/if (!sigio_is_asked(ch->ibv.fd))/if (1)/ | event_signals
+sigio_uncleared   | user/verbs/channel.c     | s/sigio_clear(ch->sigio);/;/ | event_signals
+sigio_set_goes    | user/wake/channel.c      | s/^	const int fd = kernel_duplicate(port_channel_fd(ch));/	const int fd = kernel_event_make();/ | event_signals
+sigio_fork        | user/verbs/channel.c     | s/if (ch->left_fd)$/if (0)/ | event_signals
+sigio_of_async    | user/verbs/async.c       | s/if (async_signals(ctx))/if (0 \&\& async_signals(ctx))/ | event_signals
+sigio_hang_up     | user/base/sigio.c        | s/^	fcntl(s->in, F_SETFL, 0);// | event_signals
+sigio_nonblock    | user/base/sigio.c        | s/(flags & O_NONBLOCK) | O_ASYNC/O_ASYNC/ | event_signals
+sigio_full        | user/base/sigio.c        | s/^	sigio_drain(s);$/	if (s->ending) sigio_drain(s);/ | event_signals
+sigio_signal      | user/base/sigio.c        | s/fcntl(fd, F_SETSIG, fcntl(kept, F_GETSIG));// | event_signals
 req_err_missing   | user/verbs/async.c       | /{ EVENT_QP_REQ_ERR,/d | ibv_get_async_event
 srq_err_missing   | user/verbs/async.c       | s/async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_ERR, &vsrq->ibv);/;/ | ibv_get_async_event
 async_no_wait     | user/verbs/async.c       | s/while (\*completed != delivered \&\& !ctx->inherited)/while (0)/ | ibv_get_async_event
@@ -328,6 +337,9 @@ dm_rereg          | user/verbs/mr.c          | s/ || vmr->dm || vmr->mapping.at)
 dm_mr_address     | user/verbs/mr.c          | s/.addr = dm ? NULL : addr,/.addr = addr,/ | dm
 dm_mr_import      | user/verbs/mr.c          | s/vmr->dm = m->dm;/;/ | dm
 null_rkey         | user/verbs/mr.c          | s/.rkey = kind == MR_NULL ? 0 : mr_key(vmr->mr) };/.rkey = mr_key(vmr->mr) };/ | ibv_alloc_null_mr
+null_remote       | user/transport/mr.c      | s/return mr->kind == MR_NULL ? open_null(mr, pd, key, access) :/return/ | ibv_alloc_null_mr
+null_remote_pd    | user/transport/mr.c      | s/mr_key(mr) == key \&\& mr->pd == pd \&\&/mr_key(mr) == key \&\&/ | ibv_alloc_null_mr
+null_read_dirt    | user/transport/reply.c   | s/^		memset(u.payload, 0, p.payload_len);/		memset(u.payload, 1, p.payload_len);/ | ibv_alloc_null_mr
 null_rereg        | user/verbs/mr.c          | s/vmr->mr->kind != MR_REGION || vmr->dm/vmr->dm/ | ibv_alloc_null_mr
 odp_implicit_addr | user/verbs/odp.c         | s/return start || iova || access/return iova || access/ | on_demand
 odp_implicit_iova | user/verbs/odp.c         | s/return start || iova || access/return start || access/ | on_demand
@@ -370,7 +382,7 @@ look_others       | user/broker/client.c     | s/if (c \&\& client_may_see(askin
 look_skips_none   | user/broker/client.c     | s/first = min_u32(ASK_MAPS_FIRST(number), other->shown.num);/first = 0;/ | netns-look
 look_freezable    | user/broker/shown.c      | s/PROT_READ | PROT_WRITE/PROT_READ/ | netns-broker
 look_by_number    | user/broker/shown.c      | s/return fd == -EPERM ? shown_reopen_by_name(map_fd, id) : fd;/return fd;/ | netns-broker
-unread_others     | user/broker/client.c     | s/c->user->unread++;/;/;s/c->user->unread--;/;/ | netns-broker
+unread_others     | user/broker/unread.c     | s/c->user->unread++;/;/;s/c->user->unread--;/;/ | netns-broker
 look_pid          | user/cli/look.c          | s/if (l->has_pid \&\& p->pid != l->pid)/if (0)/ | netns-look
 stat_rate         | user/cli/stat.c          | s/return a > b ? a - b : 0;/return a;/ | netns-look
 stat_engines      | user/cli/observe_maps.c  | s/sum\[k\] += value/sum[k] = value/ | netns-look
@@ -438,7 +450,7 @@ leak_srq          | user/verbs/srq.c         | s/^	rq_free(rq);/	;/ | ten_thousa
 leak_xrcd         | user/verbs/xrcd.c        | s/^	free(vxrcd);/	;/ | ten_thousand
 leak_qp           | user/verbs/qp.c          | s/^	free(vqp);/	;/ | ten_thousand
 leak_qp_entry     | user/port/port_qp.c      | s/^	shards_unsteer(&port->shards, qp->qpn);/	;/ | ten_thousand
-leak_descriptor   | user/verbs/context.c     | s/^	close(ctx->v.context.async_fd);/	;/ | ten_thousand
+leak_descriptor   | user/verbs/async.c       | s/^	kernel_close(ctx->v.context.async_fd);/	;/ | ten_thousand
 walk_qp_rights    | user/transport/responder.c | s/if (!is_granted(qp, qp_granted(access)))/if (false)/ | random_walk
 walk_mr_pd        | user/transport/mr.c      | s/return mr_key(mr) == key \&\& mr->pd == pd/return mr_key(mr) == key/ | random_walk
 walk_mr_busy      | user/verbs/mr.c          | /^static int mr_leave/,/^}/s/	if (!busy)$/	if (1)/ | random_walk

@@ -4,18 +4,21 @@
  * over which one message goes to and fro. Nothing is polled but after an event, by the steps of the
  * page (get, acknowledge, arm, empty the CQ), so that one lost event stops its message for good.
  *
- *	event_circle -d DEVICE [-g GID-INDEX] [-w block|poll|edge] [-s] [-n MESSAGES] [HOST]
+ *	event_circle -d DEVICE [-g GID-INDEX] [-w block|poll|edge|signal] [-s] [-n MESSAGES] [HOST]
  *
  *	-s	messages are solicited, and only such ones are asked for
  *	-n	that come to each side, over all CQs
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/ctl.h"
@@ -27,7 +30,7 @@
 #define DEPTH	8
 #define SEND_ID UINT64_MAX
 
-enum way { BLOCK, WAIT_POLL, WAIT_EDGE };
+enum way { BLOCK, WAIT_POLL, WAIT_EDGE, WAIT_SIGNAL };
 
 struct lane {
 	struct ibv_cq *send_cq, *cq;
@@ -141,8 +144,21 @@ static bool event_handle(bool answers_last)
 	return true;
 }
 
+static sigset_t signals; /* O_ASYNC's */
+
+static void ask_for_signals(void)
+{
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGIO);
+	must(!pthread_sigmask(SIG_BLOCK, &signals, NULL) &&
+		     !fcntl(channel->fd, F_SETOWN, getpid()) &&
+		     !fcntl(channel->fd, F_SETFL, fcntl(channel->fd, F_GETFL) | O_ASYNC),
+	     "fcntl: %s", strerror(errno));
+}
+
 static void events_await(void)
 {
+	const struct timespec most = { WAIT_MS / 1000, 0 };
 	struct pollfd pfd = { .fd = channel->fd, .events = POLLIN };
 	struct epoll_event ev;
 
@@ -151,6 +167,9 @@ static void events_await(void)
 	else if (way == WAIT_EDGE)
 		must(epoll_wait(epoll_fd, &ev, 1, WAIT_MS) == 1,
 		     "event lost after %lu messages: epoll", received);
+	else if (way == WAIT_SIGNAL)
+		must(sigtimedwait(&signals, NULL, &most) == SIGIO,
+		     "event lost after %lu messages: signal", received);
 }
 
 static void circle_run(bool answers_last)
@@ -168,9 +187,10 @@ static void circle_run(bool answers_last)
 
 		events_await();
 		any = event_handle(answers_last);
-		again += !any;
-		/* An edge is told once: all events behind it are taken. */
-		while (way == WAIT_EDGE && any && open_lanes)
+		/* the signal of an event that was taken with the one before is none too many */
+		again += !any && way != WAIT_SIGNAL;
+		/* An edge is told once: all events behind it are taken. So is a signal. */
+		while (way >= WAIT_EDGE && any && open_lanes)
 			any = event_handle(answers_last);
 	}
 	close(epoll_fd);
@@ -180,9 +200,9 @@ static void circle_run(bool answers_last)
 
 static enum way way_of(const char *name)
 {
-	static const char *const names[] = { "block", "poll", "edge" };
+	static const char *const names[] = { "block", "poll", "edge", "signal" };
 
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 4; i++)
 		if (!strcmp(name, names[i]))
 			return (enum way)i;
 	die("event_circle: no way '%s'", name);
@@ -211,6 +231,8 @@ int main(int argc, char **argv)
 	ctx = open_device(device);
 	must((channel = ibv_create_comp_channel(ctx)) && (pd = ibv_alloc_pd(ctx)), "%s",
 	     strerror(errno));
+	if (way == WAIT_SIGNAL)
+		ask_for_signals();
 	ctl = ctl_open(argv[optind], PORT);
 	for (struct lane *l = lanes; l < lanes + CQS; l++) {
 		lane_open(l, ctx, pd, o.gid_index);

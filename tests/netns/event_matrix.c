@@ -3,13 +3,14 @@
  * ibv_req_notify_cq(3): one request makes one event, of "any new completion entry", or, if only
  * solicited ones are asked for, of a receive whose sender asked for it or of an error. Held to for
  * each operation, for each way that it completes, at both ends, for both ways of arming, and for
- * each way to wait for the event on the channel's descriptor:
+ * each way to wait for the event on the channel's descriptor, the signal of O_ASYNC among them:
  *
  *	event_matrix -d DEVICE [-g GID-INDEX] [-L | HOST]	-L: both ends in this process
  *
  * After each combination one more message whose event is due on both sides: whatever came too much
  * before it is there by then, so an absent event is never waited for.
  */
+#define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "lib/ctl.h"
@@ -62,8 +64,8 @@ static const struct style {
 	{ "failing, unsignaled", 0, true },
 };
 
-enum way { BLOCKING, POLL, EPOLL, EPOLL_EDGE, WAYS };
-static const char *const ways[] = { "ibv_get_cq_event", "poll", "epoll", "epoll, edge" };
+enum way { BLOCKING, POLL, EPOLL, EPOLL_EDGE, SIGNAL, WAYS };
+static const char *const ways[] = { "ibv_get_cq_event", "poll", "epoll", "epoll, edge", "signal" };
 
 struct channel {
 	struct ibv_comp_channel *channel;
@@ -164,6 +166,35 @@ static void end_close(struct end *e)
 
 /* ---- waiting ---- */
 
+/* Of each event, to this thread, which sleeps until one comes. */
+static void ask_for_signals(int fd)
+{
+	const struct f_owner_ex me = { F_OWNER_TID, (pid_t)syscall(SYS_gettid) };
+
+	must(!fcntl(fd, F_SETOWN_EX, &me) && !fcntl(fd, F_SETSIG, SIGRTMIN) &&
+		     !fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_ASYNC),
+	     "fcntl: %s", strerror(errno));
+}
+
+static bool signal_comes(siginfo_t *info, int within_ms)
+{
+	const struct timespec t = { within_ms / 1000, within_ms % 1000 * 1000000l };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMIN);
+	return sigtimedwait(&set, info, &t) == SIGRTMIN;
+}
+
+static void await_signal(const struct channel *ch, const struct combination *c)
+{
+	siginfo_t info;
+
+	must(signal_comes(&info, WAIT_MS), "%s: no signal", c->name);
+	must(info.si_code == POLL_IN && info.si_fd == ch->channel->fd,
+	     "%s: the signal of %d, code %d", c->name, info.si_fd, info.si_code);
+}
+
 /* The channel is waited on in this way from now on. */
 static void channel_set_way(struct channel *ch, enum way way)
 {
@@ -172,6 +203,8 @@ static void channel_set_way(struct channel *ch, enum way way)
 
 	must(!fcntl(ch->channel->fd, F_SETFL, way == BLOCKING ? flags : flags | O_NONBLOCK),
 	     "fcntl: %s", strerror(errno));
+	if (way == SIGNAL)
+		ask_for_signals(ch->channel->fd);
 	ch->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	must(ch->epoll_fd >= 0 && !epoll_ctl(ch->epoll_fd, EPOLL_CTL_ADD, ch->channel->fd, &ev),
 	     "epoll: %s", strerror(errno));
@@ -182,7 +215,9 @@ static void await_readable(const struct channel *ch, const struct combination *c
 	struct pollfd pfd = { .fd = ch->channel->fd, .events = POLLIN };
 	struct epoll_event ev;
 
-	if (c->way == POLL)
+	if (c->way == SIGNAL)
+		await_signal(ch, c);
+	else if (c->way == POLL)
 		must(poll(&pfd, 1, WAIT_MS) == 1, "%s: not readable", c->name);
 	else if (c->way != BLOCKING)
 		must(epoll_wait(ch->epoll_fd, &ev, 1, WAIT_MS) == 1, "%s: not readable", c->name);
@@ -210,11 +245,13 @@ static void must_have_no_event(struct channel *ch, const struct combination *c)
 {
 	int flags = fcntl(ch->channel->fd, F_GETFL);
 	struct ibv_cq *cq;
+	siginfo_t info;
 	void *context;
 
 	fcntl(ch->channel->fd, F_SETFL, flags | O_NONBLOCK);
 	must(ibv_get_cq_event(ch->channel, &cq, &context) && errno == EAGAIN,
 	     "%s: an event too many", c->name);
+	must(c->way != SIGNAL || !signal_comes(&info, 0), "%s: a signal too many", c->name);
 	fcntl(ch->channel->fd, F_SETFL, flags);
 }
 
@@ -412,6 +449,7 @@ int main(int argc, char **argv)
 	static struct end e[2];
 	bool loopback = false;
 	pthread_t thread;
+	sigset_t set;
 	int c, ctl[2];
 
 	e[0].options = (struct rc_options){ .timeout = 14, .retry_cnt = 7, .rnr_retry = 7 };
@@ -425,6 +463,9 @@ int main(int argc, char **argv)
 	}
 	must(device, "event_matrix -d DEVICE [-g GID-INDEX] [-L | HOST]");
 	signal(SIGALRM, on_alarm);
+	sigemptyset(&set);
+	sigaddset(&set, SIGRTMIN);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	e[0].requests = loopback || argv[optind];
 	if (!loopback) {
 		e[0].ctl = ctl_open(argv[optind], PORT);

@@ -49,6 +49,7 @@ circle() {
 run_case matrix matrix
 run_case matrix_loopback matrix_loopback
 run_case circle_block circle -w block
+run_case circle_signal circle -w signal
 run_long_case circle_poll circle -w poll
 run_long_case circle_edge circle -w edge
 run_long_case circle_edge_solicited circle -w edge -s

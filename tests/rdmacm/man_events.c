@@ -45,6 +45,29 @@ static bool descriptor(void)
 	return true;
 }
 
+/* O_ASYNC is taken, as of any descriptor, and means nothing: ucma.c has no fasync operation. */
+static bool no_signals(void)
+{
+	struct rdma_event_channel *ch = rdma_create_event_channel();
+	struct rdma_cm_event *e;
+	struct rdma_cm_id *id;
+	sigset_t sigio, came;
+
+	sigemptyset(&sigio);
+	sigaddset(&sigio, SIGIO);
+	MUST(ch && !pthread_sigmask(SIG_BLOCK, &sigio, NULL));
+	MUST_EQ(fcntl(ch->fd, F_SETOWN, getpid()), 0);
+	MUST_EQ(fcntl(ch->fd, F_SETFL, fcntl(ch->fd, F_GETFL) | O_ASYNC), 0);
+	MUST(id = resolving(ch, AF_INET));
+	MUST(readable(ch->fd, WAIT_MS));
+	MUST_EQ(rdma_get_cm_event(ch, &e), 0);
+	MUST_EQ(rdma_ack_cm_event(e), 0);
+	MUST(!sigpending(&came) && !sigismember(&came, SIGIO));
+	MUST_EQ(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(ch);
+	return true;
+}
+
 /* Readable while an event is queued, and not a moment longer. */
 static bool level(int family)
 {
@@ -445,6 +468,7 @@ static bool gone_before_sleep(void)
 
 const struct test_case man_cases[] = {
 	CASE(descriptor),
+	CASE(no_signals),
 	CASE(level_v4),
 	CASE(level_v6),
 	CASE(edge_v4),

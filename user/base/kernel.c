@@ -40,6 +40,13 @@ void kernel_close(int fd)
 	syscall(SYS_close, fd);
 }
 
+int kernel_duplicate(int fd)
+{
+	const int other = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+
+	return other < 0 ? -errno : other;
+}
+
 u32 kernel_descriptors_max(void)
 {
 	struct rlimit limit;

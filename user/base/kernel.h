@@ -20,6 +20,8 @@
 
 /* ---- descriptors ---- */
 void kernel_close(int fd);
+/* Another for the same file, close-on-exec, or -errno. */
+int kernel_duplicate(int fd);
 /* As many as this process may have. */
 u32 kernel_descriptors_max(void);
 

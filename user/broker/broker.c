@@ -18,6 +18,7 @@
 #include "first.h"
 #include "orphans.h"
 #include "pinned.h"
+#include "unread.h"
 
 /* A broker that is wanted while it is used: from its start to its first client, */
 #define UNUSED_FIRST_NS (10 * NSEC_PER_SEC)
@@ -415,7 +416,7 @@ static void broker_work(struct broker *b, u64 now_ns, bool idle)
 {
 	struct client *c;
 
-	client_end_silent(b, now_ns);
+	unread_end_silent(b, now_ns);
 	c = client_waiting(b, true);
 	if (c)
 		client_serve(c);
@@ -431,7 +432,7 @@ static u64 broker_next_ns(struct broker *b)
 	u64 next_ns = min_u64(orphans_next_ns(b), b->unused_ns);
 
 	next_ns = min_u64(next_ns, client_trace_next_ns(b));
-	next_ns = min_u64(next_ns, client_unread_ns(b));
+	next_ns = min_u64(next_ns, unread_next_ns(b));
 	next_ns = min_u64(next_ns, stock_next_ns(&b->stock));
 	return b->dead_traces || client_waiting(b, false) ? 0 : next_ns;
 }

@@ -15,31 +15,11 @@
 #include "first.h"
 #include "message.h"
 #include "pinned.h"
+#include "unread.h"
 
 #define DISOWN_BATCH 64
 
-/* The time that an answer with descriptors may lie unread: an asker waits ASK_MAX_NS for its own */
-#define UNREAD_NS (5 * NSEC_PER_SEC)
-
 /* ---- answers ---- */
-
-/*
- * Descriptors that lie unread in a socket are counted by the kernel against all of the broker's
- * user, root as a rule. So one answer's are under way for each user of the broker, and c is not
- * listened to until it has read this one.
- */
-static void client_expect_read(struct client *c)
-{
-	c->unread_ns = clock_now_ns() + UNREAD_NS;
-	c->user->unread++;
-	loop_listen(c->broker->loop, &c->source, LOOP_READ);
-}
-
-static void client_has_read(struct client *c)
-{
-	c->unread_ns = NSEC_NEVER;
-	c->user->unread--;
-}
 
 /* Sends an answer. Returns 0 or -errno. */
 static int client_answer(struct client *c, struct ask_answer *answer, const int *fds)
@@ -49,7 +29,7 @@ static int client_answer(struct client *c, struct ask_answer *answer, const int 
 	answer->version = ASK_VERSION;
 	err = message_answer(c->source.fd, answer, fds);
 	if (!err && answer->num_fds)
-		client_expect_read(c);
+		unread_start(c);
 	return err;
 }
 
@@ -681,13 +661,8 @@ static void client_ready(struct source *s, u32 events)
 		client_hung_up(c);
 		return;
 	}
-	if (c->unread_ns != NSEC_NEVER) {
-		if (!message_is_unread(s->fd)) {
-			client_has_read(c);
-			loop_listen(c->broker->loop, s, LOOP_INPUT);
-		}
+	if (unread_look(c))
 		return;
-	}
 	got = message_read(s->fd, &ask);
 	if (got > 0) {
 		client_ask(c, &ask);
@@ -697,24 +672,6 @@ static void client_ready(struct source *s, u32 events)
 		client_refuse_version(c);
 	if (got)
 		client_end(c);
-}
-
-u64 client_unread_ns(const struct broker *b)
-{
-	u64 next_ns = NSEC_NEVER;
-
-	for (const struct client *c = b->clients; c; c = c->next)
-		next_ns = min_u64(next_ns, c->unread_ns);
-	return next_ns;
-}
-
-void client_end_silent(struct broker *b, u64 now_ns)
-{
-	for (struct client *c = b->clients, *next; c; c = next) {
-		next = c->next;
-		if (now_ns >= c->unread_ns)
-			client_end(c);
-	}
 }
 
 /* ---- beginning and end ---- */
@@ -818,8 +775,7 @@ void client_dismiss(struct client *c)
 {
 	struct broker *b = c->broker;
 
-	if (c->unread_ns != NSEC_NEVER)
-		client_has_read(c);
+	unread_dismiss(c);
 	client_trace_dismiss(c);
 	shown_close(&c->shown);
 	/* nobody finds it any more, though it may have its place */

@@ -29,10 +29,6 @@ void client_welcome(struct broker *b);
 struct client *client_waiting(struct broker *b, bool quick);
 /* Gives it that, or says why not. */
 void client_serve(struct client *c);
-/* When the next unread answer has been so for too long; NSEC_NEVER. */
-u64 client_unread_ns(const struct broker *b);
-/* Ends the clients whose answers have. */
-void client_end_silent(struct broker *b, u64 now_ns);
 
 /* All that it has is taken back, in this order: numbers, packets, TAP, place. */
 void client_end(struct client *c);

@@ -204,7 +204,9 @@ static u64 sleep_deadline_ns(const struct view *v)
 /* A thread may be cancelled here, and only here. Returns 0 or -EINTR. */
 static int sleep_poll_cancellable(const struct view *v, u64 until_ns)
 {
-	struct pollfd fds[1 + XSK_POLLS] = { { .fd = v->ch->fd, .events = POLLIN } };
+	/* relaxed: either number serves (channel_object.h) */
+	const int fd = atomic_load_explicit(&v->ch->fd, memory_order_relaxed);
+	struct pollfd fds[1 + XSK_POLLS] = { { .fd = fd, .events = POLLIN } };
 	const u32 n = 1 + (v->all ? sleep_add_sockets(v, fds + 1) : 0);
 	int ret;
 

@@ -347,6 +347,15 @@ static struct mr_bytes open_window(const struct mr_table *t, struct mr *mw, u32 
 	return (struct mr_bytes){ .at = bytes };
 }
 
+/* A peer's atomics are refused: zero is all that they could be told. */
+static struct mr_bytes open_null(struct mr *mr, u32 pd, u32 key, u32 access)
+{
+	const bool opens = mr_key(mr) == key && mr->pd == pd &&
+			   !(access & ~(u32)(MR_REMOTE_READ | MR_REMOTE_WRITE));
+
+	return (struct mr_bytes){ .held = opens ? mr : NULL };
+}
+
 struct mr_bytes mr_open(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u64 va, u64 len,
 			u32 access)
 {
@@ -355,7 +364,8 @@ struct mr_bytes mr_open(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u64 
 	if (!mr)
 		return (struct mr_bytes){ .at = NULL };
 	if (unlikely(mr->kind != MR_REGION))
-		return open_window(t, mr, pd, qpn, key, va, len, access);
+		return mr->kind == MR_NULL ? open_null(mr, pd, key, access) :
+					     open_window(t, mr, pd, qpn, key, va, len, access);
 	return (struct mr_bytes){ .at = bytes_at(mr, pd, key, va, len, access) };
 }
 
@@ -364,7 +374,7 @@ bool mr_allows(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u64 va, u64 l
 	struct mr_bytes bytes = mr_open(t, pd, qpn, key, va, len, access);
 
 	if (!bytes.at)
-		return false;
+		return mr_is_nothing(bytes);
 	mr_close(bytes);
 	return true;
 }

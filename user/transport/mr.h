@@ -117,8 +117,8 @@ int mr_add(struct mr_table *t, u32 pd, void *addr, u64 length, u64 iova, u32 acc
 	   struct mr **out);
 /*
  * Add a null region: each address reads as zeros, and what is written goes nowhere. It opens to
- * scatter/gather lists alone: nothing is behind it that a peer could be given or a window be bound
- * to. Returns 0 or -ENOMEM.
+ * scatter/gather lists, and to READs and WRITEs of peers; no window can be bound to it. Returns 0
+ * or -ENOMEM.
  */
 int mr_add_null(struct mr_table *t, u32 pd, struct mr **out);
 /*
@@ -170,13 +170,19 @@ u8 *mr_translate(const struct mr_table *t, u32 pd, u32 key, u64 va, u64 len, u32
 /*
  * The same for what a QP's peer asks for: a window opens as well, one of type 2 for its own QP
  * only. Unless at is NULL, mr_close() follows at once when the bytes have been looked at or copied.
+ * Where it is NULL, mr_is_nothing() says whether a null region opened: READs of it are zeros, and
+ * WRITEs are dropped.
  */
 struct mr_bytes {
 	u8 *at;
-	struct mr *held; /* the window whose lock is held, or NULL */
+	struct mr *held; /* the window that is locked; or, at NULL, the null region; or NULL */
 };
 struct mr_bytes mr_open(const struct mr_table *t, u32 pd, u32 qpn, u32 key, u64 va, u64 len,
 			u32 access);
+static inline bool mr_is_nothing(struct mr_bytes bytes)
+{
+	return !bytes.at && bytes.held;
+}
 static inline void mr_close(struct mr_bytes bytes)
 {
 	if (unlikely(bytes.held))

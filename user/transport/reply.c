@@ -98,7 +98,7 @@ static u32 reply_output_resource(struct engine *e, struct qp *qp, struct resp_re
 	if (p.payload_len) {
 		src = mr_open(e->mrs, r->pd, qp->qpn, r->rkey, r->va + offset, p.payload_len,
 			      MR_REMOTE_READ);
-		if (!src.at)
+		if (unlikely(!src.at && !mr_is_nothing(src)))
 			return reply_refuse_resource(e, qp, p.psn);
 	}
 	header_out(&qp->resp.header, &e->icrc, &qp->path, &p, frame, &u);
@@ -107,6 +107,8 @@ static u32 reply_output_resource(struct engine *e, struct qp *qp, struct resp_re
 		mr_close(src);
 		if (unlikely(!there))
 			return reply_refuse_resource(e, qp, p.psn);
+	} else if (p.payload_len) {
+		memset(u.payload, 0, p.payload_len);
 	}
 	if (++r->cursor == r->stop)
 		reply_withdraw(&qp->resp, r);

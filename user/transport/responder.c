@@ -378,12 +378,14 @@ static enum verdict execute_write(struct engine *e, struct qp *qp, const struct 
 	if (len) {
 		/* each packet anew: the region may have gone since the first */
 		dst = mr_open(e->mrs, qp->resp.pd, qp->qpn, rkey, va, len, MR_REMOTE_WRITE);
-		if (!dst.at)
+		if (unlikely(!dst.at && !mr_is_nothing(dst)))
 			return REMOTE_ACCESS;
-		there = packet_place_payload(p, dst.at);
-		mr_close(dst);
-		if (unlikely(!there))
-			return REMOTE_ACCESS;
+		if (likely(dst.at)) {
+			there = packet_place_payload(p, dst.at);
+			mr_close(dst);
+			if (unlikely(!there))
+				return REMOTE_ACCESS;
+		}
 	}
 	if (p->flags & OP_START)
 		engine_count(e, qp, rx_writes);

@@ -21,9 +21,11 @@ void async_init(struct vcontext *ctx)
 {
 	pthread_mutex_init(&ctx->async_lock, NULL);
 	ctx->async_tail = &ctx->async_head;
+	ctx->async_event_fd = ctx->v.context.async_fd;
+	ctx->async_sigio = NULL;
 }
 
-void async_free(struct vcontext *ctx)
+static void async_drop_all(struct vcontext *ctx)
 {
 	while (ctx->async_head) {
 		struct async_node *n = ctx->async_head;
@@ -32,42 +34,82 @@ void async_free(struct vcontext *ctx)
 		free(n);
 	}
 	pthread_mutex_destroy(&ctx->async_lock);
+	if (ctx->async_event_fd != ctx->v.context.async_fd)
+		kernel_close(ctx->async_event_fd);
+}
+
+void async_free(struct vcontext *ctx)
+{
+	if (ctx->async_sigio)
+		sigio_stop(ctx->async_sigio);
+	async_drop_all(ctx);
+	kernel_close(ctx->v.context.async_fd);
 }
 
 void async_abandon(struct vcontext *ctx)
 {
-	async_free(ctx);
+	if (ctx->async_sigio)
+		sigio_abandon(ctx->async_sigio);
+	async_drop_all(ctx);
 	async_init(ctx);
 	/* a wait on it ends: no event comes, and ibv_get_async_event() says so */
 	kernel_event_replace(ctx->v.context.async_fd);
 }
 
-/*
- * Under async_lock: the descriptor is readable exactly while the queue is not empty, and always
- * once the device has gone. Not a cancellation point.
- */
-static void async_set_readable(struct vcontext *ctx, bool readable)
+/* Under async_lock. Does the program want signals, by fcntl(2) at whatever time? */
+static bool async_signals(struct vcontext *ctx)
 {
-	struct pollfd p = { .fd = ctx->v.context.async_fd, .events = POLLIN };
-	const bool is = kernel_await(&p, 1, 0) == 1;
+	const int fd = ctx->v.context.async_fd;
+	int kept;
 
-	if (readable && !is)
-		kernel_event_raise(p.fd);
-	else if (!readable && is)
-		kernel_event_clear(p.fd);
+	if (ctx->async_sigio)
+		return true;
+	if (!sigio_is_asked(fd))
+		return false;
+	if (ctx->async_event_fd == fd) {
+		kept = kernel_duplicate(fd);
+		if (kept < 0)
+			return false;
+		ctx->async_event_fd = kept;
+	}
+	ctx->async_sigio = sigio_start(fd, ctx->async_event_fd);
+	return ctx->async_sigio;
 }
 
-/* Under async_lock. */
-static void async_append(struct vcontext *ctx, const struct ibv_async_event *event)
+/*
+ * Under async_lock: the descriptor is readable from the first event in the queue until the last is
+ * taken, and for good once the device has gone. Each event makes an edge for a poller that waits
+ * for edges, and a signal. Not cancellation points.
+ */
+static void async_raise(struct vcontext *ctx)
+{
+	kernel_event_raise(ctx->async_event_fd);
+	if (async_signals(ctx))
+		sigio_raise(ctx->async_sigio);
+}
+
+static void async_lower(struct vcontext *ctx)
+{
+	struct pollfd p = { .fd = ctx->async_event_fd, .events = POLLIN };
+
+	/* the program may have read it, and the eventfd blocks */
+	if (kernel_await(&p, 1, 0) == 1)
+		kernel_event_clear(p.fd);
+	if (ctx->async_sigio)
+		sigio_clear(ctx->async_sigio);
+}
+
+/* Under async_lock; async_raise() follows if it is in the queue. */
+static bool async_append(struct vcontext *ctx, const struct ibv_async_event *event)
 {
 	struct async_node *n = calloc(1, sizeof(*n));
 
 	if (!n)
-		return;
+		return false;
 	n->event = *event;
 	*ctx->async_tail = n;
 	ctx->async_tail = &n->next;
-	async_set_readable(ctx, true);
+	return true;
 }
 
 void async_queue(struct vcontext *ctx, enum ibv_event_type type, void *object)
@@ -76,7 +118,8 @@ void async_queue(struct vcontext *ctx, enum ibv_event_type type, void *object)
 	const struct ibv_async_event event = { .event_type = type, .element.qp = object };
 
 	pthread_mutex_lock(&ctx->async_lock);
-	async_append(ctx, &event);
+	if (async_append(ctx, &event))
+		async_raise(ctx);
 	pthread_mutex_unlock(&ctx->async_lock);
 }
 
@@ -98,8 +141,8 @@ void async_queue_port(struct vcontext *ctx, enum ibv_event_type type)
 	 * "The table has changed": said once to who has not looked since, so that nothing piles up
 	 * where nobody ever does.
 	 */
-	if (type != IBV_EVENT_GID_CHANGE || !async_has(ctx, type))
-		async_append(ctx, &event);
+	if ((type != IBV_EVENT_GID_CHANGE || !async_has(ctx, type)) && async_append(ctx, &event))
+		async_raise(ctx);
 	pthread_mutex_unlock(&ctx->async_lock);
 }
 
@@ -111,7 +154,7 @@ void async_device_fatal(struct vcontext *ctx)
 	async_append(ctx, &event);
 	/* release: pairs with the acquire in context_gone(): who sees it finds the event */
 	atomic_store_explicit(&ctx->gone, true, memory_order_release);
-	async_set_readable(ctx, true);
+	async_raise(ctx);
 	for (struct vchannel *ch = ctx->channels; ch; ch = ch->next)
 		channel_wake(ch);
 	pthread_mutex_unlock(&ctx->async_lock);
@@ -205,7 +248,7 @@ static bool async_next(struct vcontext *ctx, struct ibv_async_event *event)
 			++*delivered;
 	}
 	if (!ctx->async_head && !context_gone(&ctx->v.context))
-		async_set_readable(ctx, false);
+		async_lower(ctx);
 	pthread_mutex_unlock(&ctx->async_lock);
 	free(n);
 	return n != NULL;
@@ -315,7 +358,7 @@ void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered
 	}
 	ctx->async_tail = at;
 	if (!ctx->async_head && !context_gone(&ctx->v.context))
-		async_set_readable(ctx, false);
+		async_lower(ctx);
 	wait_for = *delivered;
 	pthread_mutex_unlock(&ctx->async_lock);
 	events_await_acks(ctx, mutex, cond, completed, wait_for);

@@ -6,6 +6,7 @@
  */
 #include <fcntl.h>
 
+#include "../base/kernel.h"
 #include "../base/signals.h"
 #include "objects.h"
 
@@ -17,6 +18,11 @@ static void channel_abandon(struct fork_entry *entry)
 	ch->head = NULL;
 	ch->tail = &ch->head;
 	port_channel_abandon(ch->pc);
+	if (ch->left_fd)
+		kernel_event_replace(ch->ibv.fd);
+	if (ch->sigio)
+		sigio_abandon(ch->sigio);
+	ch->sigio = NULL;
 }
 
 EXPORT struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
@@ -61,14 +67,32 @@ static void channel_delist(struct vcontext *ctx, struct vchannel *ch)
 	pthread_mutex_unlock(&ctx->async_lock);
 }
 
+/* Under ch->lock. Does the program want signals, by fcntl(2) at whatever time? */
+static bool channel_signals(struct vchannel *ch)
+{
+	if (ch->sigio)
+		return true;
+	if (!sigio_is_asked(ch->ibv.fd))
+		return false;
+	if (!ch->left_fd) {
+		ch->kept = port_channel_leave_fd(ch->pc);
+		ch->left_fd = ch->kept >= 0;
+	}
+	if (ch->left_fd)
+		ch->sigio = sigio_start(ch->ibv.fd, ch->kept);
+	return ch->sigio;
+}
+
 /*
  * Under ch->lock. Each event anew: who waits for edges (EPOLLET) gets one for each, as from an
- * adapter and from XDP's records.
+ * adapter and from XDP's records; and a signal.
  */
 static void channel_raise(struct vchannel *ch)
 {
 	port_channel_raise(ch->pc);
 	ch->raised = true;
+	if (channel_signals(ch))
+		sigio_raise(ch->sigio);
 }
 
 void channel_wake(struct vchannel *ch)
@@ -87,6 +111,8 @@ static void channel_clear(struct vchannel *ch)
 	if (!ch->raised || context_gone(ch->ibv.context))
 		return;
 	port_channel_clear(ch->pc);
+	if (ch->sigio)
+		sigio_clear(ch->sigio);
 	ch->raised = false;
 }
 
@@ -104,6 +130,10 @@ EXPORT int ibv_destroy_comp_channel(struct ibv_comp_channel *channel)
 		return verb_report(EBUSY);
 	channel_delist(ctx, ch);
 	fork_remove(&ch->forks);
+	if (ch->sigio)
+		sigio_stop(ch->sigio);
+	if (ch->left_fd)
+		kernel_close(ch->ibv.fd);
 	port_channel_destroy(ch->pc);
 	pthread_mutex_destroy(&ch->lock);
 	free(ch);

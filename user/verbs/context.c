@@ -41,7 +41,6 @@ void context_put(struct vcontext *ctx)
 	pthread_mutex_destroy(&ctx->lock);
 	pthread_mutex_destroy(&ctx->ah_cache.lock);
 	pthread_mutex_destroy(&ctx->v.context.mutex);
-	close(ctx->v.context.async_fd);
 	if (ctx->v.context.cmd_fd >= 0)
 		close(ctx->v.context.cmd_fd);
 	device_put(ctx->dev);

@@ -25,6 +25,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "../base/sigio.h"
 #include "../netdev/kept.h"
 #include "../port/port.h"
 #include "../netdev/watch.h"
@@ -194,6 +195,8 @@ struct vcontext {
 	struct kept *kept;
 	pthread_mutex_t async_lock;
 	struct async_node *async_head, **async_tail;
+	int async_event_fd;	/* the eventfd: async_fd itself until its signals are asked for */
+	struct sigio *async_sigio; /* of async_fd from then on; else NULL */
 	struct vchannel *channels; /* under async_lock */
 	struct ah_cache ah_cache;
 	/* last: the public context is its last member, and it has grown at the front only */
@@ -278,6 +281,9 @@ struct vchannel {
 	pthread_mutex_t lock; /* what is below */
 	struct vcq *head, **tail;
 	bool raised;	      /* the descriptor is readable because of the queue */
+	bool left_fd;	      /* ibv.fd is not pc's any more: port_channel_leave_fd() */
+	int kept;	      /* then: pc's descriptor */
+	struct sigio *sigio;  /* of ibv.fd, once its signals are asked for; else NULL */
 	struct fork_entry forks;
 	struct vchannel *next; /* of the context's */
 };

@@ -42,9 +42,20 @@ static bool take_set(void)
 	return false;
 }
 
+int port_channel_fd(const struct port_channel *ch)
+{
+	/* relaxed, here and in set_fd(): nothing is published by it */
+	return atomic_load_explicit(&((struct port_channel *)ch)->fd, memory_order_relaxed);
+}
+
+static void set_fd(struct port_channel *ch, int fd)
+{
+	atomic_store_explicit(&ch->fd, fd, memory_order_relaxed);
+}
+
 static bool has_set(const struct port_channel *ch)
 {
-	return ch->fd != ch->event_fd;
+	return port_channel_fd(ch) != ch->event_fd;
 }
 
 /* A set, with the eventfd in it. Returns 0 or -errno; ch->fd is the set then. */
@@ -54,7 +65,7 @@ static int make_set(struct port_channel *ch)
 	int err = fd < 0 ? fd : kernel_set_add(fd, ch->event_fd);
 
 	if (!err)
-		ch->fd = fd;
+		set_fd(ch, fd);
 	else if (fd >= 0)
 		kernel_close(fd);
 	return err;
@@ -68,9 +79,10 @@ int port_channel_create(struct port_channel **out)
 	if (!ch)
 		return -ENOMEM;
 	ch->ring_fd = -1;
-	ch->fd = ch->event_fd = kernel_event_make();
-	if (ch->fd < 0)
-		err = ch->fd;
+	ch->event_fd = kernel_event_make();
+	set_fd(ch, ch->event_fd);
+	if (ch->event_fd < 0)
+		err = ch->event_fd;
 	else if (take_set())
 		err = make_set(ch);
 	if (err) {
@@ -101,7 +113,7 @@ void port_channel_destroy(struct port_channel *ch)
 	close_ring(ch);
 	kernel_close(ch->event_fd);
 	if (has_set(ch)) {
-		kernel_close(ch->fd);
+		kernel_close(port_channel_fd(ch));
 		atomic_fetch_sub_explicit(&sets, 1, memory_order_relaxed);
 	}
 	pthread_mutex_destroy(&ch->lock);
@@ -119,12 +131,7 @@ void port_channel_abandon(struct port_channel *ch)
 	ch->records = 0;
 	kernel_event_replace(ch->event_fd);
 	if (has_set(ch))
-		kernel_event_replace(ch->fd);
-}
-
-int port_channel_fd(const struct port_channel *ch)
-{
-	return ch->fd;
+		kernel_event_replace(port_channel_fd(ch));
 }
 
 void port_channel_raise(struct port_channel *ch)
@@ -146,7 +153,7 @@ static int read_ring(struct port_channel *ch, const struct ring_slot *ring)
 
 	if (err)
 		return err;
-	err = kernel_set_add(ch->fd, ring->fd);
+	err = kernel_set_add(port_channel_fd(ch), ring->fd);
 	if (err) {
 		kernel_ring_close(ch->ring);
 		ch->ring = NULL;
@@ -163,30 +170,69 @@ static int read_ring(struct port_channel *ch, const struct ring_slot *ring)
  */
 static void channel_enter(struct port_channel *ch, struct wake *wake)
 {
+	const bool wants = has_set(ch) && !ch->has_left;
 	struct ring_slot ring;
 
 	ch->wake = wake;
 	ch->slot = XROCE_CHANNEL_SERVICE;
-	if (has_set(ch) && !rings_take(&wake->rings, &ring) && read_ring(ch, &ring))
+	if (wants && !rings_take(&wake->rings, &ring) && read_ring(ch, &ring))
 		rings_give(&wake->rings, &ring);
 }
 
-/* The last CQ left: its ring is the next channel's. Channel locked. */
+/* Nothing is read from the ring any more, and it is the next channel's. Channel locked. */
+static void give_ring(struct port_channel *ch, struct wake *wake, u32 slot)
+{
+	const struct ring_slot ring = { ch->ring_fd, slot };
+
+	kernel_ring_close(ch->ring);
+	kernel_set_remove(port_channel_fd(ch), ch->ring_fd);
+	ch->ring = NULL;
+	ch->ring_fd = -1;
+	ch->records = 0;
+	rings_give(&wake->rings, &ring);
+}
+
+/* The last CQ left. Channel locked. */
 static void channel_exit(struct port_channel *ch)
 {
-	const struct ring_slot ring = { ch->ring_fd, ch->slot };
 	struct wake *wake = ch->wake;
 
 	ch->wake = NULL;
 	if (!ch->ring)
 		return;
 	kernel_ring_consume(ch->ring);
-	kernel_ring_close(ch->ring);
-	kernel_set_remove(ch->fd, ch->ring_fd);
-	ch->ring = NULL;
-	ch->ring_fd = -1;
-	ch->records = 0;
-	rings_give(&wake->rings, &ring);
+	give_ring(ch, wake, ch->slot);
+}
+
+/*
+ * The CQs of records that are there have their words set again. XDP may be about to write one more
+ * record: the next channel's reader finds that, and sets its CQ's word again. Channel locked.
+ */
+static void leave_ring(struct port_channel *ch)
+{
+	const u32 slot = ch->slot;
+
+	wake_leave_slot(ch->wake, ch);
+	kernel_ring_consume(ch->ring);
+	wake_rearm(ch->wake, ch->record, ch->records);
+	give_ring(ch, ch->wake, slot);
+}
+
+int port_channel_leave_fd(struct port_channel *ch)
+{
+	const int fd = kernel_duplicate(port_channel_fd(ch));
+
+	if (fd < 0)
+		return fd;
+	pthread_mutex_lock(&ch->lock);
+	if (!has_set(ch))
+		ch->event_fd = fd;
+	set_fd(ch, fd);
+	ch->has_left = true;
+	if (ch->ring)
+		leave_ring(ch);
+	pthread_mutex_unlock(&ch->lock);
+	return fd;
 }
 
 /* Channel locked. */

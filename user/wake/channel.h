@@ -24,6 +24,13 @@ void port_channel_destroy(struct port_channel *ch);
  */
 void port_channel_abandon(struct port_channel *ch);
 int port_channel_fd(const struct port_channel *ch);
+/*
+ * The program's descriptor becomes another file (base/sigio.h), so the channel goes on with another
+ * descriptor of its own file, and XDP leaves its events to the service threads. Once; with that of
+ * port_channel_fd() still open, which is the caller's to close from here on. Returns the
+ * channel's new descriptor, or -errno: it stays what it was.
+ */
+int port_channel_leave_fd(struct port_channel *ch);
 
 /*
  * User space raises the channel: its descriptor becomes readable until port_channel_clear(). [any

@@ -21,15 +21,20 @@ struct wake;
 struct ring_reader;
 
 struct port_channel {
-	/* polled by the application: event_fd; or a set of event_fd and, once joined, the ring */
-	int fd;
+	/*
+	 * Polled by the application: event_fd; or a set of event_fd and, once joined, the ring.
+	 * Change under lock, in port_channel_leave_fd() only. A thread that sleeps on the number
+	 * before is woken by the events of the file that has it then.
+	 */
+	_Atomic int fd;
 	int event_fd;
 	/* under lock */
 	pthread_mutex_t lock;
 	struct wake *wake; /* of the port whose CQs are on it; NULL: none is */
 	struct cq **cq;	/* they: num_cqs of them, room for max_cqs */
 	u32 num_cqs, max_cqs;
-	u32 slot;	/* in xroce_channel, or XROCE_CHANNEL_SERVICE: without a ring */
+	u32 slot;	/* in xroce_channel, or XROCE_CHANNEL_SERVICE: without a ring; wake->lock */
+	bool has_left;	/* port_channel_leave_fd(): no ring from there on */
 	int ring_fd;
 	struct ring_reader *ring; /* NULL: none */
 	/* what kernel_ring_consume() found */

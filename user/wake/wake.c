@@ -161,11 +161,30 @@ int wake_add(struct wake *w, struct cq *cq, struct port_channel *ch, u32 vector)
 	atomic_store_explicit(shared_word(&shared->armed), XROCE_CQ_DISARMED, memory_order_relaxed);
 	atomic_store_explicit(shared_word(&shared->wakeups), 0, memory_order_relaxed);
 	atomic_store_explicit(shared_word(&shared->vector), vector, memory_order_relaxed);
+	/* locked: the channel's slot may change, wake_leave_slot() */
+	pthread_mutex_lock(&w->lock);
 	/* release: pairs with the load in wake_cq() (bpf/wake.h): with the channel it sees the rest
 	 */
 	atomic_store_explicit(shared_word(&shared->channel), ch ? channel_slot(ch) : 0,
 			      memory_order_release);
+	pthread_mutex_unlock(&w->lock);
 	return 0;
+}
+
+void wake_leave_slot(struct wake *w, struct port_channel *ch)
+{
+	pthread_mutex_lock(&w->lock);
+	for (u32 i = 0; i < XROCE_MAX_CQ; i++) {
+		u32 slot = ch->slot;
+
+		/* not of a CQ that is hidden. Relaxed: XDP may use either */
+		if (w->channel_of[i] == ch)
+			atomic_compare_exchange_strong_explicit(
+				shared_word(&w->maps->cq[i].channel), &slot, XROCE_CHANNEL_SERVICE,
+				memory_order_relaxed, memory_order_relaxed);
+	}
+	ch->slot = XROCE_CHANNEL_SERVICE;
+	pthread_mutex_unlock(&w->lock);
 }
 
 void wake_hide(struct wake *w, const struct cq *cq)

@@ -35,6 +35,8 @@ void wake_destroy(struct wake *w);
  * channel. Returns 0 or -ENOSPC: XROCE_MAX_CQ have joined.
  */
 int wake_add(struct wake *w, struct cq *cq, struct port_channel *ch, u32 vector);
+/* XDP leaves the events of the channel's CQs to the service threads. Channel locked. */
+void wake_leave_slot(struct wake *w, struct port_channel *ch);
 /* XDP takes its arm word no more. [any thread] */
 void wake_hide(struct wake *w, const struct cq *cq);
 /*
