@@ -4,7 +4,8 @@
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * The null region (ibv_alloc_null_mr(3)): a scatter/gather element of it reads as zeros and drops
- * what is written, whatever its address; nothing else that takes a key takes its.
+ * what is written, whatever its address. So do READs and WRITEs of a peer. Nothing else that takes a
+ * key takes its.
  */
 #include "landing.h"
 #include "scene.h"
@@ -190,11 +191,35 @@ static void null__takes_the_grh(void **state)
 	stage_end(&g);
 }
 
-/* Its key names nothing to a peer, in any request. */
-static void null__is_nothing_to_a_peer(void **state)
+/* A peer reads zeros from it and writes nothing, in one packet and in several. */
+static void null__opens_to_a_peer(void **state)
 {
-	static const enum wr_opcode opcodes[] = { WR_WRITE,    WR_WRITE_WITH_IMM, WR_READ,
-						  WR_FETCH_ADD, WR_CMP_SWAP,	  WR_ATOMIC_WRITE,
+	static const enum wr_opcode opcodes[] = { WR_WRITE, WR_WRITE_WITH_IMM, WR_READ };
+
+	for (u32 i = 0; i < 2 * ARRAY_SIZE(opcodes); i++) {
+		const u32 len = i % 2 ? LEN : 8;
+		struct stage g = stage_make("remote", XROCE_RC, PAIR_PD);
+		struct send send = scene_request(&g.s, 1, opcodes[i / 2], len);
+
+		send.rkey = g.null[1]->key;
+		send.remote_addr = 4096;
+		memset(g.s.remote->bytes, 0xee, LEN);
+		memset(g.s.local->bytes, 0xee, LEN);
+		post_recv_buffer(g.s.b, 50, g.s.remote, 0, LEN);
+		post_send(g.s.a, &send);
+		world_run(g.s.w);
+		check_eq(g.s.w, g.s.a->send->log[0].status, CQE_SUCCESS);
+		check(g.s.w, are_all(g.s.local->bytes, len, opcodes[i / 2] == WR_READ ? 0 : 0xee));
+		check(g.s.w, are_all(g.s.local->bytes + len, LEN - len, 0xee));
+		check(g.s.w, are_all(g.s.remote->bytes, LEN, 0xee));
+		stage_end(&g);
+	}
+}
+
+/* Its key names nothing to a peer in requests that have to know what is there. */
+static void null__has_no_word_for_a_peer(void **state)
+{
+	static const enum wr_opcode opcodes[] = { WR_FETCH_ADD, WR_CMP_SWAP, WR_ATOMIC_WRITE,
 						  WR_FLUSH };
 
 	for (u32 i = 0; i < ARRAY_SIZE(opcodes); i++) {
@@ -287,7 +312,8 @@ int main(void)
 		cmocka_unit_test(null__drops_what_is_read),
 		cmocka_unit_test(null__drops_what_an_atomic_returns),
 		cmocka_unit_test(null__takes_the_grh),
-		cmocka_unit_test(null__is_nothing_to_a_peer),
+		cmocka_unit_test(null__opens_to_a_peer),
+		cmocka_unit_test(null__has_no_word_for_a_peer),
 		cmocka_unit_test(null__is_its_own_domains),
 		cmocka_unit_test(null__is_not_what_failed),
 		cmocka_unit_test(null__binds_nothing),
