@@ -8,6 +8,9 @@
 #include "look.h"
 #include "terminal.h"
 
+/* Of one process: its maps, and those that the command has open. */
+#define LOOK_FDS 64u
+
 /* ---- options ---- */
 
 static const struct look_option {
@@ -197,22 +200,32 @@ static void look_spell(const char *allowed, struct option *options, char *letter
 	*letters = 0;
 }
 
-void look_raise_limit(void)
+int look_raise_limit(const struct command *command)
 {
 	struct rlimit limit;
 
-	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < limit.rlim_max) {
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return EXIT_OK;
+	if (limit.rlim_cur < limit.rlim_max) {
 		limit.rlim_cur = limit.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
+	if (limit.rlim_max >= LOOK_FDS)
+		return EXIT_OK;
+	fprintf(stderr, "xroce %s: cannot look at processes with at most %llu descriptors: raise "
+			"`ulimit -n` to %u\n",
+		command->name, (unsigned long long)limit.rlim_max, LOOK_FDS);
+	return EXIT_FAILED;
 }
 
 static int look_observe(struct look *l)
 {
-	int err = observer_begin(&l->observer, l->dev);
 	struct netdev dev;
+	int err;
 
-	look_raise_limit();
+	if (look_raise_limit(l->command))
+		return EXIT_FAILED;
+	err = observer_begin(&l->observer, l->dev);
 	/* for the words that all subcommands have for it */
 	if (err && l->dev)
 		return find_device(l->command, l->dev, &dev);
