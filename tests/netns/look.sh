@@ -316,7 +316,23 @@ few_descriptors() {
 	stop "$waiting"
 }
 
+# Of a broker that is stopped it is said that it does not answer; nothing is not "no clients".
+broker_is_stopped() {
+	local broker
+	start broker a "$XROCE" serve $IF_A
+	broker=$child
+	wait_until 10 netns_answers a || { fail "no broker"; return; }
+	kill -STOP "$broker"
+	in_a timeout 20 "$XROCE" clients >"$WORK/silent.out" 2>&1
+	need_equal "exit status" $? 1
+	need_line silent "^xroce clients: the broker of $IF_A does not answer"
+	kill -CONT "$broker"
+	in_a timeout 20 "$XROCE" clients >"$WORK/silent.out" 2>&1 || fail "exit status $? later"
+	stop "$broker"
+}
+
 run_case few_descriptors few_descriptors
+run_case broker_is_stopped broker_is_stopped
 run_long_case clients_nobody_there clients_nobody_there
 run_long_case clients_alone clients_alone
 run_long_case clients_asked_often clients_asked_often

@@ -153,7 +153,9 @@ static void check_bpf_types(struct doctor *d)
 /* Of a probe's -errno: what to do where descriptors were short, or else. */
 static const char *remedy_of(int err, const char *other)
 {
-	return err == -EMFILE ? "raise `ulimit -n`" : err == -ENFILE ? "raise sysctl fs.file-max" : other;
+	if (err == -EMFILE)
+		return "raise `ulimit -n`";
+	return err == -ENFILE ? "raise sysctl fs.file-max" : other;
 }
 
 static void check_probe(struct doctor *d, const struct probe *p, u64 caps)

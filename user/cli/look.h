@@ -23,6 +23,7 @@ struct look {
 	const char *view;  /* of `xroce top`; NULL: the first */
 	bool is_batch;	   /* as if it were no terminal */
 	bool is_hidden;	   /* there is something that this user may not see */
+	const char *silent; /* an interface whose broker did not answer in time; NULL: none */
 	struct observer observer;
 };
 
