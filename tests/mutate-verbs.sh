@@ -87,7 +87,7 @@ qp_num            | user/verbs/cq.c          | s/wc->qp_num = e->qpn;/wc->qp_num
 status            | user/verbs/cq.c          | s/wc->status = (enum ibv_wc_status)e->status;/wc->status = 0;/ | ibv_poll_cq
 vendor_err        | user/verbs/cq.c          | s/wc->vendor_err = e->vendor_err;/wc->vendor_err = e->status;/ | ibv_poll_cq
 unasked_field     | user/verbs/cq_ex.c       | s/wc_flags & IBV_WC_EX_WITH_CVLAN ? read_cvlan : NULL/read_cvlan/ | ibv_create_cq_ex
-timestamp         | user/verbs/cq_ex.c       | s/return to_vcq_ex(cq)->current->time_ns;/return to_vcq_ex(cq)->current->time_ns \/ 1000;/ | ibv_create_cq_ex
+timestamp         | user/verbs/cq_ex.c       | s/return clock_own_ns(to_vcq_ex(cq)->current->time_ns);/return clock_own_ns(to_vcq_ex(cq)->current->time_ns) \/ 1000;/ | ibv_create_cq_ex
 wall_clock        | user/verbs/cq_ex.c       | s/return vcq->wall_ahead_ns;/return vcq->wall_ahead_ns - 2000000;/ | ibv_create_cq_ex
 wall_clock_back   | user/verbs/cq_ex.c       | s/if (vcq->wall_ahead_ns < least .*/if (true)/;s/if (ns > vcq->wall_ns .*/if (true)/ | cq_corners
 next_poll_blind   | user/verbs/cq_ex.c       | /^static int cq_ex_next/,/^}/s/cq_peek_or_run_held(vcq)/cq_peek(\&vcq->cq)/ | cq_corners

@@ -112,6 +112,16 @@ memlock_used_up() {
 	xdp_off $NS_A $IF_A || fail "XDP is attached"
 }
 
+# A limit of the length of files (ulimit -f) is none of the memory that packets need.
+file_size() {
+	local server
+	start server a prlimit --fsize=65536 "$XROCE" run --dev $IF_A -- ib_write_bw -d $DEV_A -x "$gid_a" -n 100
+	server=$child
+	wait_until 10 listens_or_gone a 18515 "$server"
+	on_b timeout 20 ib_write_bw -d $DEV_B -x "$gid_b" -n 100 $IP4_A >"$WORK/client.out" 2>&1 || { fail "the client ends with $?"; show client; }
+	finish "$server" 10 || { fail "the server ends with $?"; show server; }
+}
+
 # With the three capabilities alone it works, and what is missing is one line, without the
 # verifier's log.
 # Without CAP_PERFMON `xroce doctor` took 3.6 s of processor time, probably because the kernel's
@@ -209,6 +219,7 @@ run_case taken_by_process taken_by_process
 run_case name_taken_by_a_stranger name_taken_by_a_stranger
 run_case memlock_used_up memlock_used_up
 run_case memlock_of_two memlock_of_two
+run_case file_size file_size
 run_long_case few_capabilities few_capabilities
 run_case user_namespace user_namespace
 run_case no_gid no_gid

@@ -296,6 +296,43 @@ wrong_usage() {
 	need_line shown '^usage: xroce clients '
 }
 
+# With too few descriptors nothing can be seen, and the limit is named. The least that is allowed is
+# enough for a process.
+few_descriptors() {
+	local command
+	for command in qp stat clients mr explain "top -n 1" "trace -d 1" "capture -d 1 -w $WORK/few" "export --once"; do
+		# shellcheck disable=SC2086 # words
+		in_a timeout 20 prlimit --nofile=10 "$XROCE" $command >"$WORK/few.out" 2>&1
+		need_equal "exit status of $command" $? 1
+		need_line few 'cannot look at processes with at most 10 descriptors: raise `ulimit -n` to 64'
+	done
+	in_a timeout 20 prlimit --nofile=10 "$XROCE" doctor >"$WORK/few.out" 2>&1 && fail "doctor finds nothing"
+	need_line few '^FAIL .*Too many open files -> raise `ulimit -n`$'
+	need_no_line few 'Too many open files -> a kernel'
+	waiting one 18515
+	in_a timeout 20 prlimit --nofile=64 "$XROCE" stat >"$WORK/few.out" 2>&1 || { fail "stat with 64"; show few; }
+	in_a timeout 20 prlimit --nofile=64 "$XROCE" qp >"$WORK/few.out" 2>&1 || { fail "qp with 64"; show few; }
+	need_line few " $waiting "
+	stop "$waiting"
+}
+
+# Of a broker that is stopped it is said that it does not answer; nothing is not "no clients".
+broker_is_stopped() {
+	local broker
+	start broker a "$XROCE" serve $IF_A
+	broker=$child
+	wait_until 10 netns_answers a || { fail "no broker"; return; }
+	kill -STOP "$broker"
+	in_a timeout 20 "$XROCE" clients >"$WORK/silent.out" 2>&1
+	need_equal "exit status" $? 1
+	need_line silent "^xroce clients: the broker of $IF_A does not answer"
+	kill -CONT "$broker"
+	in_a timeout 20 "$XROCE" clients >"$WORK/silent.out" 2>&1 || fail "exit status $? later"
+	stop "$broker"
+}
+
+run_case few_descriptors few_descriptors
+run_case broker_is_stopped broker_is_stopped
 run_long_case clients_nobody_there clients_nobody_there
 run_long_case clients_alone clients_alone
 run_long_case clients_asked_often clients_asked_often

@@ -229,6 +229,43 @@ PYTHON
 	need_line hangs '^0$'
 }
 
+# A job of the background is stopped as it takes the terminal, and ends by a signal all the same:
+# `timeout 5 xroce top`, and kill(1) of a job.
+background_ends() {
+	python3 - "$XROCE" "/run/netns/$NS_A" >"$WORK/background.out" 2>&1 <<'PYTHON'
+import os, pty, select, signal, sys
+pid, master = pty.fork()
+if not pid:
+    os.environ["TERM"] = "xterm"
+    job = os.fork()
+    if not job:
+        os.setpgid(0, 0)
+        os.execvp("nsenter", ["nsenter", "--net=" + sys.argv[2], sys.argv[1], "top"])
+    print("stopped" if os.WIFSTOPPED(os.waitpid(job, os.WUNTRACED)[1]) else "not stopped")
+    fd = os.pidfd_open(job)
+    os.kill(job, signal.SIGTERM)
+    os.kill(job, signal.SIGCONT)
+    print("ended" if select.select([fd], [], [], 10)[0] else "stays")
+    os.kill(job, signal.SIGKILL)
+    print("status", os.waitstatus_to_exitcode(os.waitpid(job, 0)[1]), flush=True)
+    os._exit(0)
+text = b""
+while True:
+    try:
+        more = os.read(master, 4096)
+    except OSError:
+        more = b""
+    if not more:
+        break
+    text += more
+print(text.decode().replace("\r", ""), end="")
+os.waitpid(pid, 0)
+PYTHON
+	need_line background '^stopped$'
+	need_line background '^ended$'
+	need_line background '^status 0$'
+}
+
 # One write a frame, and each begins where the last one began: nothing is blanked in between.
 one_write_a_frame() {
 	terminal || return
@@ -440,6 +477,7 @@ run_long_case stopped stopped
 run_long_case ends_give_back ends_give_back
 run_case terminal_gone terminal_gone
 run_long_case terminal_hangs terminal_hangs
+run_case background_ends background_ends
 run_long_case one_write_a_frame one_write_a_frame
 run_long_case watched_is_killed watched_is_killed
 run_long_case interface_comes interface_comes

@@ -4,7 +4,7 @@
 # tier: long long XROCE_CASES=long
 #
 # xroce trace: each event that the process counts has a line, each packet too; filters; what a
-# dead peer leads to.
+# dead peer leads to; observers in a time namespace.
 . "$(dirname "$0")/lib/case.sh"
 . "$(dirname "$0")/lib/python.sh"
 netns_chain 4500
@@ -114,9 +114,41 @@ asks() {
 	stop "$server"
 }
 
+# trace_ahead NAME SECONDS: trace where CLOCK_MONOTONIC is that much ahead of the other processes'.
+trace_ahead() {
+	start "$1" a unshare --time --monotonic "$2" "$XROCE" trace --json -c 20 $IF_A
+	wait_until 10 grep -q waiting "$WORK/$1.out" || fail "$1 does not begin"
+}
+
+# A time namespace changes neither what is seen nor when it was.
+time_namespaces() {
+	local before ahead behind name first
+	[ "$(readlink /proc/self/ns/time)" != "$(unshare --time readlink /proc/self/ns/time)" ] || {
+		skip_reason="no time namespaces"
+		return 77
+	}
+	gids_once v4 || return
+	trace_ahead ahead 100000
+	ahead=$child
+	trace_ahead behind -100
+	behind=$child
+	before=$EPOCHSECONDS
+	client_server 18600 60 "$TOOLS/vdata" -d $DEV_A -g "$gid_a" -t rc -m 1024 -n 10 -s 3 -- \
+		"$TOOLS/vdata" -d $DEV_B -g "$gid_b" -t rc -m 1024 -n 10 -s 3 $IP4_A || return
+	finish_at_most "$ahead" 10 || fail "trace that is ahead ends with $?"
+	finish_at_most "$behind" 10 || fail "trace that is behind ends with $?"
+	for name in ahead behind; do
+		need_equal "lines $name" "$(lines $name '^\{')" 20
+		first=$(sed -nE 's/^\{.*"time_ns":([0-9]+)[0-9]{9}\b.*/\1/p' "$WORK/$name.out" | head -n 1)
+		[ "${first:-0}" -ge $((before - 1)) ] && [ "$first" -le "$EPOCHSECONDS" ] ||
+			fail "$name: time ${first:-none}, not $before or a little later"
+	done
+}
+
 run_long_case events_are_counted events_are_counted
 run_case filters filters
 run_case dead_peer dead_peer
+run_case time_namespaces time_namespaces
 if [ -z "${XROCE_TEST_BROKER:-}" ]; then
 	run_long_case asks_once asks never 1
 	run_case asks_at_the_door asks auto 0

@@ -24,11 +24,12 @@ struct rx_ring_memory {
 static inline void rx_ring_memory_make(struct rx_ring_memory *m, u32 bytes, unsigned long start)
 {
 	u8 *view = mmap(NULL, 2ul * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	int fd;
+	const int fd = memfd_create("ring", MFD_CLOEXEC);
 
 	*m = (struct rx_ring_memory){ .bytes = bytes, .consumer = start, .producer = start };
-	m->data = kernel_memory_make(bytes, &fd);
-	assert_non_null(m->data);
+	assert_return_code(ftruncate(fd, bytes), 0);
+	m->data = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(m->data, MAP_FAILED);
 	for (u32 i = 0; i < 2; i++)
 		assert_ptr_equal(mmap(view + i * (size_t)bytes, bytes, PROT_READ,
 				      MAP_SHARED | MAP_FIXED, fd, 0),
@@ -39,7 +40,7 @@ static inline void rx_ring_memory_make(struct rx_ring_memory *m, u32 bytes, unsi
 
 static inline void rx_ring_memory_free(struct rx_ring_memory *m)
 {
-	kernel_memory_free(m->data, m->bytes);
+	munmap(m->data, m->bytes);
 	munmap((void *)(uintptr_t)m->reader.data, 2ul * m->bytes);
 }
 

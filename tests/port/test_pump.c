@@ -4,6 +4,7 @@
  * The pump on a shard of this test's own making: the receive and fill rings are memory, or the ring
  * buffer is, what is sent is thrown away, the clock is a variable.
  */
+#define _GNU_SOURCE /* memfd_create() */
 #include "../unit/packets.h"
 #include "rx_ring_memory.h"
 

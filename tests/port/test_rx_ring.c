@@ -4,6 +4,7 @@
  * xsk_peek() and xsk_release() on a ring buffer in this test's memory: each record is in a batch
  * once, whatever lengths are in it, and nothing is read beyond it or written to it.
  */
+#define _GNU_SOURCE /* memfd_create() */
 #include "rx_ring_memory.h"
 
 #include "../unit/reference.h"

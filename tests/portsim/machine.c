@@ -365,9 +365,8 @@ struct memory {
 };
 static struct memory memories[8];
 
-void *kernel_memory_make(u64 bytes, int *fd)
+void *kernel_memory_make(u64 bytes)
 {
-	*fd = -1;
 	for (u32 i = 0; i < ARRAY_SIZE(memories); i++) {
 		struct memory *m = &memories[i];
 

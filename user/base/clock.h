@@ -5,7 +5,12 @@
 
 #include "../transport/types.h"
 
-/* CLOCK_MONOTONIC in nanoseconds. Any thread; never fails. */
+/*
+ * CLOCK_MONOTONIC of the first time namespace in nanoseconds: the clock of BPF programs, and the
+ * same one in all processes. Any thread; never fails.
+ */
 u64 clock_now_ns(void);
+/* The same moment by CLOCK_MONOTONIC as this process reads it. */
+u64 clock_own_ns(u64 at_ns);
 
 #endif

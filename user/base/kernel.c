@@ -325,14 +325,12 @@ void kernel_xsk_tune(int fd)
 
 /* ---- the rest ---- */
 
-void *kernel_memory_make(u64 bytes, int *fd)
+/* No memfd: RLIMIT_FSIZE bounds its length, and SIGXFSZ ends a process that exceeds the limit. */
+void *kernel_memory_make(u64 bytes)
 {
-	void *area;
+	void *area = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 
-	*fd = memfd_create("xroce-umem", MFD_CLOEXEC);
-	if (*fd < 0 || ftruncate(*fd, (off_t)bytes))
-		return NULL;
-	area = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, *fd, 0);
 	return area == MAP_FAILED ? NULL : area;
 }
 

@@ -104,8 +104,8 @@ int kernel_xsk_count(int fd, struct xdp_statistics *out);
 void kernel_xsk_tune(int fd);
 
 /* ---- the rest ---- */
-/* Shared memory of that size, all of it there; NULL with errno set. *fd: it, close-on-exec. */
-void *kernel_memory_make(u64 bytes, int *fd);
+/* Shared memory of that size, all of it there; NULL with errno set. */
+void *kernel_memory_make(u64 bytes);
 void kernel_memory_free(void *area, u64 bytes);
 void kernel_random(void *to, size_t bytes);
 /* Of the calling thread. */

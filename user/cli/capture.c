@@ -15,6 +15,7 @@
 #include "capture.h"
 #include "cli.h"
 #include "decode.h"
+#include "look.h"
 #include "packets.h"
 #include "terminal.h"
 
@@ -237,8 +238,10 @@ static int capture_main_run(struct capture *c)
 	struct sigaction action = { .sa_handler = capture_end };
 	u64 lost, interrupted, late;
 	char what[sizeof(c->file.opened) + sizeof("open ")];
-	int ret;
+	int ret = look_raise_limit(&command_capture);
 
+	if (ret)
+		return ret;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);

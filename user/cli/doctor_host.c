@@ -150,6 +150,14 @@ static void check_bpf_types(struct doctor *d)
 			"memory");
 }
 
+/* Of a probe's -errno: what to do where descriptors were short, or else. */
+static const char *remedy_of(int err, const char *other)
+{
+	if (err == -EMFILE)
+		return "raise `ulimit -n`";
+	return err == -ENFILE ? "raise sysctl fs.file-max" : other;
+}
+
 static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 {
 	/*
@@ -163,8 +171,8 @@ static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 			"does not load: the kernel's verifier asks for CAP_PERFMON");
 	else if (p->program)
 		finding(d, LEVEL_FAIL, "XDP program",
-			"a kernel of 5.18 or later; XROCE_DEBUG=1 shows what the kernel says when "
-			"a program opens a device",
+			remedy_of(p->program, "a kernel of 5.18 or later; XROCE_DEBUG=1 shows what "
+					      "the kernel says when a program opens a device"),
 			"does not load: %s", strerror(-p->program));
 	else
 		finding(d, LEVEL_OK, "XDP program", NULL, "loads, with all of its maps");
@@ -172,7 +180,7 @@ static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 	if (p->link == 0)
 		finding(d, LEVEL_OK, "bpf_link", NULL, "attaches XDP; goes away with its process");
 	else if (p->link != -ENODATA)
-		finding(d, LEVEL_FAIL, "bpf_link", "a kernel of 5.9 or later",
+		finding(d, LEVEL_FAIL, "bpf_link", remedy_of(p->link, "a kernel of 5.9 or later"),
 			"does not attach XDP: %s", strerror(-p->link));
 
 	if (p->dispatcher == 0)
@@ -186,7 +194,8 @@ static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 
 	if (p->socket)
 		finding(d, LEVEL_FAIL, "AF_XDP",
-			p->socket == -EAFNOSUPPORT ? "a kernel with CONFIG_XDP_SOCKETS=y" : NULL,
+			p->socket == -EAFNOSUPPORT ? "a kernel with CONFIG_XDP_SOCKETS=y" :
+						     remedy_of(p->socket, NULL),
 			"no sockets: %s", strerror(-p->socket));
 	else if (p->bind == 0)
 		finding(d, LEVEL_OK, "AF_XDP", NULL, "sockets bind");
@@ -194,7 +203,8 @@ static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 		finding(d, LEVEL_OK, "AF_XDP", NULL, "sockets can be made");
 	else
 		finding(d, LEVEL_FAIL, "AF_XDP",
-			p->bind == -ENOBUFS || p->bind == -ENOMEM ? "raise `ulimit -l`" : NULL,
+			p->bind == -ENOBUFS || p->bind == -ENOMEM ? "raise `ulimit -l`" :
+								    remedy_of(p->bind, NULL),
 			"sockets do not bind: %s", strerror(-p->bind));
 
 	if (p->redirect == 0)
@@ -202,7 +212,8 @@ static void check_probe(struct doctor *d, const struct probe *p, u64 caps)
 			"a TAP device can be made: frames leave by XDP where the interface takes "
 			"them so");
 	else if (p->redirect != -ENODATA)
-		finding(d, LEVEL_WARN, "redirection", tx_redirect_remedy(p->redirect_step, caps),
+		finding(d, LEVEL_WARN, "redirection",
+			remedy_of(p->redirect, tx_redirect_remedy(p->redirect_step, caps)),
 			"not possible, so frames leave another way, which is slower: %s: %s",
 			p->redirect_step, strerror(-p->redirect));
 

@@ -218,6 +218,8 @@ static int explain_ends(const struct explain *x)
 	const struct look *l = x->look;
 	const char *name = l->command->name;
 
+	if (l->silent && !x->found)
+		return look_ends(l, 0, "queue pair or process");
 	if (x->found)
 		return x->worst > EXPLAIN_NOTE ? EXIT_FOUND : EXIT_OK;
 	if (x->before.is_whole && !l->has_pid && !l->has_qpn && !l->has_peer) {

@@ -110,10 +110,15 @@ static void screen_leave(void)
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 }
 
-/* A background job is stopped here, until it is one of the foreground (SIGTTOU). */
+/*
+ * A background job is stopped here (SIGTTOU), until it is one of the foreground, or a signal ends
+ * it. Returns 0 or -errno, -EINTR of the latter.
+ */
 static int screen_enter(void)
 {
 	struct termios raw;
+	sigset_t mask;
+	int err = 0;
 
 	/* after SIGSTOP, of which there was no notice, what was before is known */
 	if (!screen.is_entered && tcgetattr(screen.fd, &screen.before))
@@ -123,9 +128,12 @@ static int screen_enter(void)
 	raw.c_iflag &= ~(tcflag_t)(IXON | ICRNL | INLCR);
 	raw.c_cc[VMIN] = 1;
 	raw.c_cc[VTIME] = 0;
-	while (tcsetattr(screen.fd, TCSANOW, &raw))
-		if (errno != EINTR || signal_came(&has_ended))
-			return -errno;
+	sigprocmask(SIG_SETMASK, &screen.mask_before, &mask);
+	while (!err && tcsetattr(screen.fd, TCSANOW, &raw))
+		err = errno != EINTR || signal_came(&has_ended) ? -errno : 0;
+	sigprocmask(SIG_SETMASK, &mask, NULL);
+	if (err)
+		return err;
 	screen.is_entered = true;
 	screen.left_len = screen.left_at = 0;
 	screen_send(enter_bytes, sizeof(enter_bytes) - 1, LEAVE_MS);

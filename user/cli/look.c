@@ -8,6 +8,11 @@
 #include "look.h"
 #include "terminal.h"
 
+/* Of one process: its maps, and those that the command has open. */
+#define LOOK_FDS 64u
+/* What a broker has for an answer: some processes that begin at once come first. */
+#define LOOK_ASK_NS (5 * NSEC_PER_SEC)
+
 /* ---- options ---- */
 
 static const struct look_option {
@@ -197,22 +202,33 @@ static void look_spell(const char *allowed, struct option *options, char *letter
 	*letters = 0;
 }
 
-void look_raise_limit(void)
+int look_raise_limit(const struct command *command)
 {
 	struct rlimit limit;
 
-	if (!getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < limit.rlim_max) {
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return EXIT_OK;
+	if (limit.rlim_cur < limit.rlim_max) {
 		limit.rlim_cur = limit.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &limit);
 	}
+	if (limit.rlim_max >= LOOK_FDS)
+		return EXIT_OK;
+	fprintf(stderr, "xroce %s: cannot look at processes with at most %llu descriptors: raise "
+			"`ulimit -n` to %u\n",
+		command->name, (unsigned long long)limit.rlim_max, LOOK_FDS);
+	return EXIT_FAILED;
 }
 
 static int look_observe(struct look *l)
 {
-	int err = observer_begin(&l->observer, l->dev);
 	struct netdev dev;
+	int err;
 
-	look_raise_limit();
+	if (look_raise_limit(l->command))
+		return EXIT_FAILED;
+	err = observer_begin(&l->observer, l->dev);
+	l->observer.ask_ns = LOOK_ASK_NS;
 	/* for the words that all subcommands have for it */
 	if (err && l->dev)
 		return find_device(l->command, l->dev, &dev);
@@ -266,8 +282,12 @@ void look_each(struct look *l, void (*fn)(void *arg, const struct observed *p), 
 
 	observer_list(o);
 	l->is_hidden = false;
-	for (u32 i = 0; i < o->num_ifaces; i++)
+	l->silent = NULL;
+	for (u32 i = 0; i < o->num_ifaces; i++) {
 		l->is_hidden |= o->ifaces[i].is_hidden;
+		if (o->ifaces[i].is_silent)
+			l->silent = o->ifaces[i].name;
+	}
 	for (u32 i = 0; i < o->num; i++) {
 		struct observed *p = &o->ports[i];
 		int err;
@@ -286,6 +306,11 @@ int look_ends(const struct look *l, u32 found, const char *what)
 {
 	const char *name = l->command->name;
 
+	if (l->silent) {
+		fprintf(stderr, "xroce %s: the broker of %s does not answer: it is stopped, or has "
+				"no processor\n", name, l->silent);
+		return EXIT_FAILED;
+	}
 	if (found)
 		return EXIT_OK;
 	if (l->is_hidden) {

@@ -23,6 +23,7 @@ struct look {
 	const char *view;  /* of `xroce top`; NULL: the first */
 	bool is_batch;	   /* as if it were no terminal */
 	bool is_hidden;	   /* there is something that this user may not see */
+	const char *silent; /* an interface whose broker did not answer in time; NULL: none */
 	struct observer observer;
 };
 
@@ -35,8 +36,11 @@ int look_begin(struct look *l, const struct command *command, const char *allowe
 	       char ***argv);
 void look_end(struct look *l);
 
-/* There is a descriptor for each map of each process that is looked at. */
-void look_raise_limit(void);
+/*
+ * Raises the limit of descriptors, as each map of each process that is looked at takes one. Returns
+ * EXIT_OK, or EXIT_FAILED after a line that says that the limit is too low for a single process.
+ */
+int look_raise_limit(const struct command *command);
 
 /* Calls fn for each port that --dev and --pid let through, while its maps are open. */
 void look_each(struct look *l, void (*fn)(void *arg, const struct observed *p), void *arg);

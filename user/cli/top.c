@@ -96,7 +96,8 @@ static int top_live(struct top *t)
 			top_read_keys(t);
 	}
 	full_screen_end();
-	return err;
+	/* ended by a signal before it had the screen */
+	return err == -EINTR ? 0 : err;
 }
 
 /* ---- as tables, or JSON ---- */

@@ -11,6 +11,7 @@
 #include "../base/clock.h"
 #include "cli.h"
 #include "decode.h"
+#include "look.h"
 #include "packets.h"
 #include "terminal.h"
 #include "tracers.h"
@@ -296,6 +297,9 @@ static int trace_main(int argc, char **argv)
 		if (ret)
 			return ret;
 	}
+	ret = look_raise_limit(&command_trace);
+	if (ret)
+		return ret;
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGPIPE, SIG_IGN);

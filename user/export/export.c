@@ -221,9 +221,10 @@ static int export_main(int argc, char **argv)
 	/* for the words that all subcommands have for it; later it may go, and come back */
 	if (!ret && e.dev && strncmp(e.dev, "xroce_", 6))
 		ret = find_device(&command_export, e.dev, &dev);
+	if (!ret)
+		ret = look_raise_limit(&command_export);
 	if (ret)
 		return ret;
-	look_raise_limit();
 	collector_begin(&e.collector, e.dev, e.most_processes, e.most_qps);
 	ret = e.once ? export_print(&e) : export_serve(&e);
 	collector_end(&e.collector);

@@ -185,6 +185,7 @@ void interfaces_changed(void)
 		return;
 	news.work.do_work = listening_work;
 	news.work.done = listening_done;
-	news.running = !loop_work(&news.work);
+	news.running = true;
+	loop_work(&news.work);
 }
 

@@ -36,15 +36,17 @@ void loop_clear_timer(struct loop_timer *timer);
 
 /*
  * Work that may sleep: do_work runs on a thread of its own pool without the lock, then done on the
- * same thread with it. The memory is the caller's until done was called; it cannot be cancelled, so
- * whoever ends before leaves a note in it. 0 or -errno (no thread): then neither is called.
+ * same thread with it; on the CM thread if no thread can be made. The memory is the caller's until
+ * done was called; it cannot be cancelled, so whoever ends before leaves a note in it.
  */
 struct loop_work {
 	void (*do_work)(struct loop_work *work);
 	void (*done)(struct loop_work *work);
 	struct loop_work *next;
 };
-int loop_work(struct loop_work *work);
+void loop_work(struct loop_work *work);
+/* Does one piece of work that no thread has taken yet. False: there was none. The lock is held. */
+bool loop_work_here(void);
 
 /* In a forked child: there is neither thread nor timer. */
 void loop_after_fork(void);

@@ -76,8 +76,10 @@ void peers_free(struct peers *p)
 	if (!p->dev)
 		return;
 	rdmacm_enter();
+	/* no other thread may come to these look-ups */
 	while (p->making)
-		pthread_cond_wait(&p->made, &rdmacm_lock);
+		if (!loop_work_here())
+			pthread_cond_wait(&p->made, &rdmacm_lock);
 	rdmacm_leave();
 	for (u32 i = 0; i < PEER_SETS * PEER_WAYS; i++) {
 		struct peer *peer = &p->peer[i / PEER_WAYS][i % PEER_WAYS];
@@ -330,10 +332,7 @@ static bool peers_make(struct peers *p, struct peer *peer, bool ask)
 	w->path = peer->path;
 	/* its news first, so that no answer is missed */
 	w->ask = ask && peers_may_ask(p) && !neighbours_open();
-	if (loop_work(&w->work)) {
-		free(w);
-		return false;
-	}
+	loop_work(&w->work);
 	peer->making = true;
 	peer->changed = false;
 	p->making++;

@@ -219,7 +219,8 @@ static void neighbours_ask(void)
 		return;
 	neighbours.work.do_work = neighbours_work;
 	neighbours.work.done = neighbours_done;
-	neighbours.running = !loop_work(&neighbours.work);
+	neighbours.running = true;
+	loop_work(&neighbours.work);
 }
 
 /* Under the lock. */

@@ -128,7 +128,7 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *cq)
 
 static uint64_t read_completion_ts(struct ibv_cq_ex *cq)
 {
-	return to_vcq_ex(cq)->current->time_ns;
+	return clock_own_ns(to_vcq_ex(cq)->current->time_ns);
 }
 
 static u64 wall_now_ns(void)

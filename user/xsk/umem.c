@@ -31,7 +31,7 @@ static int allocate_lists(struct umem *u)
 
 int umem_create(struct umem *u, u32 rx_frames, u32 tx_slots)
 {
-	int err, fd;
+	int err;
 
 	*u = (struct umem){
 		.rx_frames = rx_frames,
@@ -42,11 +42,8 @@ int umem_create(struct umem *u, u32 rx_frames, u32 tx_slots)
 	if (err)
 		goto fail;
 
-	u->area = kernel_memory_make(u->bytes, &fd);
+	u->area = kernel_memory_make(u->bytes);
 	err = u->area ? 0 : -errno;
-	/* the mapping holds it */
-	if (fd >= 0)
-		kernel_close(fd);
 	if (err)
 		goto fail;
 	return 0;
