@@ -4,8 +4,8 @@
  * has gone; here the process itself does, as long as it ends by exit(3). One that is killed tells
  * nobody.
  */
-#include <time.h>
-
+#include "../base/clock.h"
+#include "../base/kernel.h"
 #include "conn.h"
 
 /* The lock's holder may be a thread that a signal's handler interrupted, which called exit(3). */
@@ -13,20 +13,21 @@
 
 __attribute__((destructor)) static void exit_close_all(void)
 {
-	struct timespec until;
+	u64 until_ns, now_ns;
 
 	if (!id_all)
 		return;
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += (long)WAIT_NS;
-	if ((u64)until.tv_nsec >= NSEC_PER_SEC) {
-		until.tv_nsec -= NSEC_PER_SEC;
-		until.tv_sec++;
-	}
+	now_ns = clock_now_ns();
+	until_ns = now_ns + WAIT_NS;
 	cancel_hold();
-	if (pthread_mutex_timedlock(&rdmacm_lock, &until)) {
-		cancel_release();
-		return;
+	/* tried again and again: pthread_mutex_timedlock() goes by a clock that may be set back */
+	while (pthread_mutex_trylock(&rdmacm_lock)) {
+		if (now_ns >= until_ns) {
+			cancel_release();
+			return;
+		}
+		kernel_await(NULL, 0, now_ns + NSEC_PER_MSEC);
+		now_ns = clock_now_ns();
 	}
 	for (struct rdmacm_id *id = id_all; id; id = id->all_next)
 		conn_close(id);

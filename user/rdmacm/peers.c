@@ -48,12 +48,18 @@ static void peers_expired(struct loop_timer *timer);
 
 void peers_init(struct peers *p, struct rdmacm_device *dev, struct ibv_pd *pd)
 {
+	pthread_condattr_t attr;
+
 	p->dev = dev;
 	p->pd = pd;
 	p->waiting_tail = &p->waiting;
 	p->ready_tail = &p->ready;
 	p->expiry.fn = peers_expired;
-	pthread_cond_init(&p->made, NULL);
+	pthread_condattr_init(&attr);
+	/* the wall clock may be set back while a thread waits */
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&p->made, &attr);
+	pthread_condattr_destroy(&attr);
 }
 
 void peers_stop(struct peers *p)
@@ -389,7 +395,7 @@ void peers_flush(struct peers *p)
 {
 	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &until);
+	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_nsec += (long)FLUSH_NS;
 	if ((u64)until.tv_nsec >= NSEC_PER_SEC) {
 		until.tv_nsec -= NSEC_PER_SEC;
