@@ -326,6 +326,13 @@ broker_is_stopped() {
 	in_a timeout 20 "$XROCE" clients >"$WORK/silent.out" 2>&1
 	need_equal "exit status" $? 1
 	need_line silent "^xroce clients: the broker of $IF_A does not answer"
+	in_a timeout 15 "$XROCE" list $IF_A >"$WORK/silent.out" 2>&1 || fail "list ends with $?"
+	need_line silent "^  broker    pid $broker .xroce., which does not answer"
+	in_a timeout 15 "$XROCE" list --json $IF_A >"$WORK/silent.out" 2>&1 || fail "list --json ends with $?"
+	need_line silent '"silent": true'
+	in_a timeout 15 "$XROCE" doctor $IF_A >"$WORK/silent.out" 2>&1
+	need_equal "exit status of doctor" $? 1
+	need_line silent "$IF_A.*broker.* process $broker .xroce. does not answer"
 	kill -CONT "$broker"
 	in_a timeout 20 "$XROCE" clients >"$WORK/silent.out" 2>&1 || fail "exit status $? later"
 	stop "$broker"

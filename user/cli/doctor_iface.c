@@ -17,6 +17,7 @@
 #include "../netdev/xdp_mode.h"
 #include "../tx/tx_probe.h"
 #include "doctor.h"
+#include "observe.h"
 
 /* The kernel's RDMA devices, by what each GID's network interface is called. */
 #define RDMA_CLASS "/sys/class/infiniband"
@@ -140,19 +141,21 @@ static void check_mode(struct doctor *d, const struct netdev *dev)
 }
 
 /*
- * Returns 0 and the process that lets others in, or as ask_connect(). *is_broker: not one that has
- * the interface alone, which hangs up on the question, and would start a broker for a port.
+ * Returns 0 and the process that lets others in, or as ask_connect(). *answer: 0, or -errno of a
+ * first question: -EPIPE of one that has the interface alone, which hangs up on it, and would start
+ * a broker for a port; -ETIMEDOUT of one that is silent.
  */
-static int ask_for_broker(const struct netdev *dev, pid_t *pid, bool *is_broker)
+static int ask_for_broker(const struct netdev *dev, pid_t *pid, int *answer)
 {
 	struct ask_client client;
 	struct asker asker;
 	int err;
 
 	ask_init(&asker);
+	asker.max_ns = OBSERVE_ASK_NS;
 	err = ask_connect(&asker, netdev_netns(), dev->ifindex);
 	*pid = err ? 0 : ask_server(&asker);
-	*is_broker = !err && ask_list(&asker, 0, &client) != -EPIPE;
+	*answer = err ? err : ask_list(&asker, 0, &client);
 	ask_close(&asker);
 	return err;
 }
@@ -213,26 +216,35 @@ static void check_port(struct doctor *d, const struct netdev *dev)
 
 bool doctor_has_broker(const struct netdev *dev)
 {
-	bool is_broker;
-	pid_t pid;
+	struct asker asker;
+	int err;
 
-	return !ask_for_broker(dev, &pid, &is_broker);
+	ask_init(&asker);
+	err = ask_connect(&asker, netdev_netns(), dev->ifindex);
+	ask_close(&asker);
+	return !err;
 }
 
 /* Returns true if there is one: the hook is its own. */
 static bool check_broker(struct doctor *d, const struct netdev *dev)
 {
 	char remedy[128], comm[32];
-	bool is_broker;
+	int answer;
 	pid_t pid;
-	const int err = ask_for_broker(dev, &pid, &is_broker);
+	const int err = ask_for_broker(dev, &pid, &answer);
 
-	if (!err) {
-		process_name(pid, comm, sizeof(comm));
+	process_name(pid, comm, sizeof(comm));
+	if (!err && answer == -ETIMEDOUT) {
+		snprintf(remedy, sizeof(remedy), "have it go on (kill -CONT %d), or end it",
+			 (int)pid);
+		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"), remedy,
+			"process %d (%s) does not answer: it is stopped, or gets no processor time",
+			(int)pid, comm);
+	} else if (!err) {
 		finding(d, LEVEL_OK, iface_subject(dev, "broker"), NULL,
 			"process %d (%s): any number of processes can use the interface", (int)pid,
 			comm);
-		if (is_broker && options_share() != SHARE_NEVER)
+		if (answer != -EPIPE && options_share() != SHARE_NEVER)
 			check_port(d, dev);
 	} else if (err == -EACCES) {
 		finding(d, LEVEL_FAIL, iface_subject(dev, "broker"),

@@ -6,6 +6,7 @@
 #include "../attach/ask.h"
 #include "../base/process.h"
 #include "list.h"
+#include "observe.h"
 
 static void list_user(u32 uid, char *text, size_t n)
 {
@@ -79,6 +80,10 @@ static bool list_clients(struct asker *asker)
 	int err = ask_list(asker, n, &client);
 
 	process_name(pid, comm, sizeof(comm));
+	if (err == -ETIMEDOUT) {
+		printf("  broker    pid %d (%s), which does not answer\n", (int)pid, comm);
+		return true;
+	}
 	if (ask_is_over(err)) {
 		printf("  sharing   pid %d (%s) has it alone, and lets others in\n", (int)pid,
 		       comm);
@@ -101,6 +106,7 @@ bool list_broker(const struct netdev *dev)
 	int err;
 
 	ask_init(&asker);
+	asker.max_ns = OBSERVE_ASK_NS;
 	err = ask_connect(&asker, netdev_netns(), dev->ifindex);
 	if (err == -EACCES)
 		printf("  broker    there is one, but not for this user\n");

@@ -7,6 +7,7 @@
 #include "../netdev/xdp_mode.h"
 #include "../tx/tx_probe.h"
 #include "list.h"
+#include "observe.h"
 
 /* 0: it is not known. */
 static void list_json_known(struct json *j, const char *name, u64 value)
@@ -135,7 +136,7 @@ static void list_json_clients(struct json *j, struct asker *asker)
 	u32 n = 0;
 	int err = ask_list(asker, n, &client);
 
-	if (ask_is_over(err)) {
+	if (ask_is_over(err) && err != -ETIMEDOUT) {
 		json_object(j, "sharing");
 		list_json_process(j, ask_server(asker));
 		json_close(j);
@@ -143,11 +144,12 @@ static void list_json_clients(struct json *j, struct asker *asker)
 	}
 	json_object(j, "broker");
 	list_json_process(j, ask_server(asker));
+	json_bool(j, "silent", err == -ETIMEDOUT);
 	json_array(j, "clients");
 	for (; !err && n < XROCE_MAX_CLIENT; err = ask_list(asker, ++n, &client))
 		list_json_client(j, &client);
 	json_close(j);
-	if (!ask_pkeys(asker, &pkeys)) {
+	if (err != -ETIMEDOUT && !ask_pkeys(asker, &pkeys)) {
 		json_array(j, "pkeys");
 		for (u32 i = 0; i < pkeys.num; i++)
 			json_number(j, NULL, pkeys.key[i]);
@@ -164,6 +166,7 @@ static void list_json_users(struct json *j, const struct netdev *dev, u32 ours_i
 	int err;
 
 	ask_init(&asker);
+	asker.max_ns = OBSERVE_ASK_NS;
 	err = ask_connect(&asker, netdev_netns(), dev->ifindex);
 	json_bool(j, "broker_hidden", err == -EACCES);
 	if (!err)

@@ -10,8 +10,6 @@
 
 /* Of one process: its maps, and those that the command has open. */
 #define LOOK_FDS 64u
-/* What a broker has for an answer: some processes that begin at once come first. */
-#define LOOK_ASK_NS (5 * NSEC_PER_SEC)
 
 /* ---- options ---- */
 
@@ -228,7 +226,7 @@ static int look_observe(struct look *l)
 	if (look_raise_limit(l->command))
 		return EXIT_FAILED;
 	err = observer_begin(&l->observer, l->dev);
-	l->observer.ask_ns = LOOK_ASK_NS;
+	l->observer.ask_ns = OBSERVE_ASK_NS;
 	/* for the words that all subcommands have for it */
 	if (err && l->dev)
 		return find_device(l->command, l->dev, &dev);
@@ -307,8 +305,10 @@ int look_ends(const struct look *l, u32 found, const char *what)
 	const char *name = l->command->name;
 
 	if (l->silent) {
-		fprintf(stderr, "xroce %s: the broker of %s does not answer: it is stopped, or has "
-				"no processor\n", name, l->silent);
+		fprintf(stderr,
+			"xroce %s: the broker of %s does not answer: it is stopped, or gets no "
+			"processor time\n",
+			name, l->silent);
 		return EXIT_FAILED;
 	}
 	if (found)

@@ -18,6 +18,8 @@
 #include "../netdev/netdev.h"
 
 #define OBSERVED_NAME_MAX 16 /* of a map, as the kernel keeps it */
+/* What commands give a broker for an answer: some processes that begin at once come first. */
+#define OBSERVE_ASK_NS (5 * NSEC_PER_SEC)
 
 struct observed_iface {
 	char name[IF_NAMESIZE];
