@@ -4,8 +4,8 @@
 /* tier: long engines XROCE_SIM_ENGINES=3 */
 /*
  * The null region (ibv_alloc_null_mr(3)): a scatter/gather element of it reads as zeros and drops
- * what is written, whatever its address. So do READs and WRITEs of a peer. Nothing else that takes a
- * key takes its.
+ * what is written, whatever its address. READs and WRITEs of a peer do the same. Nothing else that
+ * takes a key takes its.
  */
 #include "landing.h"
 #include "scene.h"
