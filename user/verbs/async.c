@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "../base/kernel.h"
 #include "../base/signals.h"
@@ -43,7 +44,7 @@ void async_free(struct vcontext *ctx)
 	if (ctx->async_sigio)
 		sigio_stop(ctx->async_sigio);
 	async_drop_all(ctx);
-	kernel_close(ctx->v.context.async_fd);
+	close(ctx->v.context.async_fd);
 }
 
 void async_abandon(struct vcontext *ctx)
