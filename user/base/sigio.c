@@ -20,7 +20,9 @@ struct sigio {
 	pthread_t thread;
 	pthread_mutex_t lock; /* of what follows, and held while the thread sends */
 	pthread_cond_t news;
+	pthread_cond_t sent;
 	u32 raised;	/* signals to be sent */
+	bool cleared;	/* they leave nothing to be read behind */
 	bool ending;
 };
 
@@ -64,7 +66,13 @@ static void *sigio_main(void *arg)
 		}
 		s->raised--;
 		sigio_send(s);
+		if (s->raised)
+			continue;
+		if (s->cleared)
+			sigio_drain(s);
+		pthread_cond_broadcast(&s->sent);
 	}
+	pthread_cond_broadcast(&s->sent);
 	pthread_mutex_unlock(&s->lock);
 	return NULL;
 }
@@ -108,6 +116,7 @@ struct sigio *sigio_start(int fd, int kept)
 	s->out = pair[1];
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->news, NULL);
+	pthread_cond_init(&s->sent, NULL);
 	if (thread_start(&s->thread, sigio_main, s)) {
 		sigio_free(s);
 		return NULL;
@@ -123,6 +132,7 @@ void sigio_raise(struct sigio *s)
 {
 	pthread_mutex_lock(&s->lock);
 	s->raised++;
+	s->cleared = false;
 	pthread_cond_signal(&s->news);
 	pthread_mutex_unlock(&s->lock);
 }
@@ -130,9 +140,23 @@ void sigio_raise(struct sigio *s)
 void sigio_clear(struct sigio *s)
 {
 	pthread_mutex_lock(&s->lock);
-	s->raised = 0;
+	s->cleared = true;
 	sigio_drain(s);
 	pthread_mutex_unlock(&s->lock);
+}
+
+void sigio_settle(struct sigio *s)
+{
+	int cancel;
+
+	if (!s)
+		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	pthread_mutex_lock(&s->lock);
+	while (s->raised && s->cleared && !s->ending)
+		pthread_cond_wait(&s->sent, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+	pthread_setcancelstate(cancel, NULL);
 }
 
 void sigio_stop(struct sigio *s)
@@ -147,6 +171,7 @@ void sigio_stop(struct sigio *s)
 	pthread_join(s->thread, NULL);
 	pthread_setcancelstate(cancel, NULL);
 	pthread_cond_destroy(&s->news);
+	pthread_cond_destroy(&s->sent);
 	pthread_mutex_destroy(&s->lock);
 	/* or the end of the pair would be an event */
 	fcntl(s->in, F_SETFL, 0);

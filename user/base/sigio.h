@@ -23,12 +23,16 @@ bool sigio_is_asked(int fd);
  */
 struct sigio *sigio_start(int fd, int kept);
 /*
- * fd is readable from a moment after sigio_raise() until sigio_clear(), and each raise that is not
- * cleared before sends a signal. The thread sends, so that no handler runs in a thread that holds
+ * fd is readable from a moment after sigio_raise() until sigio_clear(), and each raise sends a
+ * signal: for those that are cleared before, fd is readable for a moment, which sigio_settle()
+ * waits for. The thread sends, so that no handler runs in a thread that holds
  * locks here. Any thread; not a cancellation point.
  */
 void sigio_raise(struct sigio *s);
 void sigio_clear(struct sigio *s);
+/* The caller holds no lock that a handler of the signal may need; s may be NULL. Not a
+ * cancellation point. */
+void sigio_settle(struct sigio *s);
 /* Ends the thread. Not a cancellation point. */
 void sigio_stop(struct sigio *s);
 /* The same in a forked child, which has no such thread: the parent's stays as it is. */

@@ -235,6 +235,7 @@ static u32 *async_delivered(const struct ibv_async_event *event)
 static bool async_next(struct vcontext *ctx, struct ibv_async_event *event)
 {
 	struct async_node *n;
+	struct sigio *sigio;
 	u32 *delivered;
 
 	pthread_mutex_lock(&ctx->async_lock);
@@ -250,7 +251,9 @@ static bool async_next(struct vcontext *ctx, struct ibv_async_event *event)
 	}
 	if (!ctx->async_head && !context_gone(&ctx->v.context))
 		async_lower(ctx);
+	sigio = ctx->async_sigio;
 	pthread_mutex_unlock(&ctx->async_lock);
+	sigio_settle(sigio);
 	free(n);
 	return n != NULL;
 }
@@ -344,6 +347,7 @@ void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered
 		  pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed)
 {
 	struct async_node **at = &ctx->async_head;
+	struct sigio *sigio;
 	u32 wait_for;
 
 	pthread_mutex_lock(&ctx->async_lock);
@@ -361,6 +365,8 @@ void async_forget(struct vcontext *ctx, const void *object, const u32 *delivered
 	if (!ctx->async_head && !context_gone(&ctx->v.context))
 		async_lower(ctx);
 	wait_for = *delivered;
+	sigio = ctx->async_sigio;
 	pthread_mutex_unlock(&ctx->async_lock);
+	sigio_settle(sigio);
 	events_await_acks(ctx, mutex, cond, completed, wait_for);
 }

@@ -180,13 +180,16 @@ static struct vcq *channel_pop(struct vchannel *ch)
 
 static struct vcq *channel_next(struct vchannel *ch)
 {
+	struct sigio *sigio;
 	struct vcq *vcq;
 
 	pthread_mutex_lock(&ch->lock);
 	vcq = channel_pop(ch);
 	if (vcq)
 		vcq->comp_delivered++;
+	sigio = ch->sigio;
 	pthread_mutex_unlock(&ch->lock);
+	sigio_settle(sigio);
 	return vcq;
 }
 
@@ -244,6 +247,7 @@ EXPORT void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int nevents)
 void channel_forget(struct vcq *vcq)
 {
 	struct vchannel *ch = vcq->channel;
+	struct sigio *sigio;
 	u32 delivered;
 
 	if (!ch)
@@ -262,7 +266,9 @@ void channel_forget(struct vcq *vcq)
 			channel_clear(ch);
 	}
 	delivered = vcq->comp_delivered;
+	sigio = ch->sigio;
 	pthread_mutex_unlock(&ch->lock);
+	sigio_settle(sigio);
 
 	events_await_acks(to_vcontext(vcq->ibv.context), &vcq->ibv.mutex, &vcq->ibv.cond,
 			  &vcq->ibv.comp_events_completed, delivered);
