@@ -337,6 +337,40 @@ static bool other_waits_go_on(void)
 	return true;
 }
 
+static void *get_cq_event(void *arg)
+{
+	struct ibv_cq *cq = NULL;
+	void *context;
+
+	if (!ibv_get_cq_event(arg, &cq, &context))
+		ibv_ack_cq_events(cq, 1);
+	return cq;
+}
+
+/*
+ * A thread that sleeps in ibv_get_cq_event() since before signals were asked for has the first
+ * event, and its signal comes all the same. In a round of twenty or so it slept on.
+ */
+static bool sleeper_has_the_first(void)
+{
+	for (int i = 0; i < 60; i++) {
+		struct ibv_comp_channel *ch = ibv_create_comp_channel(ctx);
+		pthread_t sleeper;
+		struct loops l;
+		void *got;
+
+		MUST(ch && loops_open(&l) && loops_add(&l, NULL, ch, 0));
+		MUST_EQ(pthread_create(&sleeper, NULL, get_cq_event, ch), 0);
+		usleep(5000);
+		MUST(ask_for_signals(ch->fd) && loops_event(&l, 0) && signal_is_of(ch->fd));
+		MUST_EQ(pthread_join(sleeper, &got), 0);
+		MUST(got == l.cq[0] && !readable(ch->fd, 0) && no_signal());
+		MUST(loops_close(&l));
+		MUST_EQ(ibv_destroy_comp_channel(ch), 0);
+	}
+	return true;
+}
+
 /* More events than a socket holds, which nobody takes: each has a signal. */
 static bool many_that_nobody_takes(void)
 {
@@ -447,6 +481,7 @@ const struct test_case man_cases[] = {
 	CASE(what_a_call_finds_and_leaves),
 	CASE(handler_serves_its_channel),
 	CASE(other_waits_go_on),
+	CASE(sleeper_has_the_first),
 	CASE(many_that_nobody_takes),
 	CASE(asynchronous_events),
 	CASE(after_fork),

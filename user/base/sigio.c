@@ -114,6 +114,11 @@ struct sigio *sigio_start(int fd, int kept)
 	}
 	s->in = pair[0];
 	s->out = pair[1];
+	/*
+	 * Readable from the start. A thread that sleeps in poll(2) is woken by the old file, looks at
+	 * what has the number by then, and would sleep on without being woken by that.
+	 */
+	sigio_send(s);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->news, NULL);
 	pthread_cond_init(&s->sent, NULL);

@@ -19,19 +19,22 @@ bool sigio_is_asked(int fd);
 /*
  * Puts a socket in the place of fd, with its owner, signal and O_NONBLOCK, and with O_ASYNC. kept
  * is another descriptor of the file that fd was, and stays the caller's, as fd does. Starts a
- * thread. NULL: no memory, no descriptor or no thread; fd is what it was.
+ * thread. fd is readable; sigio_raise() follows. NULL: no memory, no descriptor or no thread; fd
+ * is what it was.
  */
 struct sigio *sigio_start(int fd, int kept);
 /*
  * fd is readable from a moment after sigio_raise() until sigio_clear(), and each raise sends a
  * signal: for those that are cleared before, fd is readable for a moment, which sigio_settle()
- * waits for. The thread sends, so that no handler runs in a thread that holds
- * locks here. Any thread; not a cancellation point.
+ * waits for. The thread sends, so that no handler runs in a thread that holds locks here. Any
+ * thread; not a cancellation point.
  */
 void sigio_raise(struct sigio *s);
 void sigio_clear(struct sigio *s);
-/* The caller holds no lock that a handler of the signal may need; s may be NULL. Not a
- * cancellation point. */
+/*
+ * The caller holds no lock that a handler of the signal may need; s may be NULL. Not a cancellation
+ * point.
+ */
 void sigio_settle(struct sigio *s);
 /* Ends the thread. Not a cancellation point. */
 void sigio_stop(struct sigio *s);
