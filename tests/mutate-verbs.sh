@@ -450,7 +450,7 @@ leak_srq          | user/verbs/srq.c         | s/^	rq_free(rq);/	;/ | ten_thousa
 leak_xrcd         | user/verbs/xrcd.c        | s/^	free(vxrcd);/	;/ | ten_thousand
 leak_qp           | user/verbs/qp.c          | s/^	free(vqp);/	;/ | ten_thousand
 leak_qp_entry     | user/port/port_qp.c      | s/^	shards_unsteer(&port->shards, qp->qpn);/	;/ | ten_thousand
-leak_descriptor   | user/verbs/async.c       | s/^	kernel_close(ctx->v.context.async_fd);/	;/ | ten_thousand
+leak_descriptor   | user/verbs/async.c       | s/^	close(ctx->v.context.async_fd);/	;/ | ten_thousand
 walk_qp_rights    | user/transport/responder.c | s/if (!is_granted(qp, qp_granted(access)))/if (false)/ | random_walk
 walk_mr_pd        | user/transport/mr.c      | s/return mr_key(mr) == key \&\& mr->pd == pd/return mr_key(mr) == key/ | random_walk
 walk_mr_busy      | user/verbs/mr.c          | /^static int mr_leave/,/^}/s/	if (!busy)$/	if (1)/ | random_walk

@@ -13,8 +13,8 @@ netns_chain 4500
 start cable p "$TOOLS/impair" -s 5 -l 10 -u 10 -r 10 pa pb
 cable=$child
 wait_until 5 grep -q forwarding "$WORK/cable.out" || netns_die "the cable does not forward"
-# Without ib_send_lat -e: docs/limits.md, "Programs of others".
-core_cases=(send_bw_65536 read_bw_65536 write_lat_4096_xrc atomic_bw_8_add send_bw_4096_events)
+# Without ib_send_lat -e and ib_write_lat: docs/limits.md, "Programs of others".
+core_cases=(send_bw_65536 read_bw_65536 send_lat_4096_xrc atomic_bw_8_add send_bw_4096_events)
 perftest_cases cable "" perf_of
 kill "$cable"
 finish "$cable" 5

@@ -115,8 +115,8 @@ struct sigio *sigio_start(int fd, int kept)
 	s->in = pair[0];
 	s->out = pair[1];
 	/*
-	 * Readable from the start. A thread that sleeps in poll(2) is woken by the old file, looks at
-	 * what has the number by then, and would sleep on without being woken by that.
+	 * Readable from the start: the old file wakes threads that sleep in poll(2), which then
+	 * look at what has the number by now, and would sleep on without being woken by that.
 	 */
 	sigio_send(s);
 	pthread_mutex_init(&s->lock, NULL);

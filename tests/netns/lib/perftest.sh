@@ -20,7 +20,8 @@ perftest_table() {
 wire two::send_bw write_bw read_bw send_lat write_lat read_lat:1 64 1000 4096 65536 1000000:v4:
 wire::send_bw write_bw read_bw send_lat write_lat read_lat:8388608:v4:
 wire::send_bw write_bw read_bw send_lat write_lat read_lat:64 65536:v6:
-cable between within user::send_bw write_bw read_bw send_lat write_lat read_lat:65536:v4:
+cable between within user::send_bw write_bw read_bw send_lat read_lat:65536:v4:
+between within user::write_lat:65536:v4:
 mixed far::send_bw write_bw read_bw send_lat write_lat read_lat:64 65536:v4:
 near::send_bw write_bw read_lat:64:v4:
 near::send_bw:65536:v4:
@@ -29,7 +30,7 @@ wire two:uc:send_bw write_bw send_lat write_lat:1 64 4096 65536:v4:-c UC
 wire:uc:send_bw write_bw send_lat write_lat:1000000 8388608:v4:-c UC
 wire:uc:write_lat:64:v6:-c UC
 wire:xrc:send_bw write_bw read_bw send_lat write_lat read_lat:1 4096 1000000 8388608:v4:-c XRC
-cable:xrc:send_bw write_bw read_bw send_lat write_lat read_lat:4096:v4:-c XRC
+cable:xrc:send_bw write_bw read_bw send_lat read_lat:4096:v4:-c XRC
 two:ud:send_bw:1 64 2048:v4:-c UD
 wire two:ud:send_lat:1 1024 2048:v4:-c UD
 wire:ud:send_lat:64:v6:-c UD
