@@ -67,9 +67,25 @@ int broker_teardown(void **state)
 	return 0;
 }
 
-static void put(const struct bpf_map *map, const void *key, const void *value)
+void broker_put(const struct bpf_map *map, const void *key, const void *value)
 {
 	assert_int_equal(bpf_map_update_elem(bpf_map__fd(map), key, value, BPF_ANY), 0);
+}
+
+void broker_clear(const struct bpf_map *map)
+{
+	const int fd = bpf_map__fd(map);
+	uint8_t key[32];
+
+	while (bpf_map_get_next_key(fd, NULL, key) == 0)
+		assert_int_equal(bpf_map_delete_elem(fd, key), 0);
+}
+
+void broker_put_place(uint32_t place, uint32_t client, uint64_t serial)
+{
+	const struct xroce_place p = { .client = client, .serial = serial };
+
+	broker_put(broker->skel->maps.xroce_place, &place, &p);
 }
 
 void broker_put_owner(uint32_t qpn, int client)
@@ -77,7 +93,7 @@ void broker_put_owner(uint32_t qpn, int client)
 	const struct xroce_owner owner = { .client = (uint32_t)client, .pid = 1 };
 
 	if (client >= 0)
-		put(broker->skel->maps.xroce_owner, &qpn, &owner);
+		broker_put(broker->skel->maps.xroce_owner, &qpn, &owner);
 	else
 		bpf_map_delete_elem(bpf_map__fd(broker->skel->maps.xroce_owner), &qpn);
 }
@@ -87,7 +103,7 @@ void broker_put_program(uint32_t client, bool present)
 	int fd = bpf_program__fd(broker->client[client].skel->progs.xroce_xdp);
 
 	if (present)
-		put(broker->skel->maps.xroce_client, &client, &fd);
+		broker_put(broker->skel->maps.xroce_client, &client, &fd);
 	else
 		bpf_map_delete_elem(bpf_map__fd(broker->skel->maps.xroce_client), &client);
 }
@@ -98,9 +114,9 @@ static void put_gids(const struct bpf_map *gids, const struct bpf_map *engines)
 	const uint32_t zero = 0;
 
 	memcpy(engine.gid, bench_local4, sizeof(engine.gid));
-	put(gids, bench_local4, &zero);
-	put(gids, bench_local6, &zero);
-	put(engines, &zero, &engine);
+	broker_put(gids, bench_local4, &zero);
+	broker_put(gids, bench_local6, &zero);
+	broker_put(engines, &zero, &engine);
 }
 
 static void put_pkeys(void)
@@ -108,7 +124,7 @@ static void put_pkeys(void)
 	static const uint32_t pkeys[] = { ROCE_DEFAULT_PKEY, BROKER_PKEY, BROKER_PKEY_LIMITED };
 
 	for (uint32_t i = 0; i < sizeof(pkeys) / sizeof(pkeys[0]); i++)
-		put(broker->skel->maps.xroce_pkey, &pkeys[i], &i);
+		broker_put(broker->skel->maps.xroce_pkey, &pkeys[i], &i);
 }
 
 void broker_reset(const uint8_t peer[16])
@@ -121,10 +137,10 @@ void broker_reset(const uint8_t peer[16])
 		const uint32_t rc = BROKER_RC(c), ud = BROKER_UD(c);
 
 		put_gids(skel->maps.xroce_gid, skel->maps.xroce_engine);
-		put(skel->maps.xroce_qp, &rc, &qp);
+		broker_put(skel->maps.xroce_qp, &rc, &qp);
 		qp = bench_qp(XROCE_UD, NULL, NULL);
 		qp.qkey = BROKER_QKEY;
-		put(skel->maps.xroce_qp, &ud, &qp);
+		broker_put(skel->maps.xroce_qp, &ud, &qp);
 		broker_put_owner(rc, c);
 		broker_put_owner(ud, c);
 		broker_put_program((uint32_t)c, true);

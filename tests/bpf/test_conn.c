@@ -28,27 +28,6 @@
 
 static struct frame f;
 
-static void put(const struct bpf_map *map, const void *key, const void *value)
-{
-	assert_int_equal(bpf_map_update_elem(bpf_map__fd(map), key, value, BPF_ANY), 0);
-}
-
-static void clear(const struct bpf_map *map)
-{
-	const int fd = bpf_map__fd(map);
-	uint8_t key[32];
-
-	while (bpf_map_get_next_key(fd, NULL, key) == 0)
-		assert_int_equal(bpf_map_delete_elem(fd, key), 0);
-}
-
-static void put_place(uint32_t place, uint32_t client, uint64_t serial)
-{
-	const struct xroce_place p = { .client = client, .serial = serial };
-
-	put(broker->skel->maps.xroce_place, &place, &p);
-}
-
 /* Client 0 has that place, and is bound to HTTP. */
 static void begin(uint32_t place)
 {
@@ -59,15 +38,15 @@ static void begin(uint32_t place)
 	const struct xroce_service service = { .place = place };
 
 	broker_reset(bench_peer4);
-	clear(broker->skel->maps.xroce_place);
-	clear(broker->skel->maps.xroce_asked);
-	clear(broker->skel->maps.xroce_conn);
-	put(broker->skel->maps.xroce_wire, &zero, &wire);
-	put(broker->skel->maps.xroce_tap, &ifindex, &tap);
-	put_place(place, 0, SERIAL);
-	put_place(OTHER, 1, SERIAL + 1);
+	broker_clear(broker->skel->maps.xroce_place);
+	broker_clear(broker->skel->maps.xroce_asked);
+	broker_clear(broker->skel->maps.xroce_conn);
+	broker_put(broker->skel->maps.xroce_wire, &zero, &wire);
+	broker_put(broker->skel->maps.xroce_tap, &ifindex, &tap);
+	broker_put_place(place, 0, SERIAL);
+	broker_put_place(OTHER, 1, SERIAL + 1);
 	memcpy(key.address, bench_local4, sizeof(key.address));
-	put(broker->skel->maps.xroce_service, &key, &service);
+	broker_put(broker->skel->maps.xroce_service, &key, &service);
 }
 
 static int reset(void **state)
@@ -254,8 +233,8 @@ static void conn_said__of_nobody(void **state)
 	say(&m, TC_ACT_SHOT);
 	check_conn(ID(OWN));
 	/* what has been left is the broker's to take: whoever refuses it does not */
-	put_place(XROCE_CM_PLACE_NOBODY, 0, SERIAL);
-	put(broker->skel->maps.xroce_conn, &gone, &left);
+	broker_put_place(XROCE_CM_PLACE_NOBODY, 0, SERIAL);
+	broker_put(broker->skel->maps.xroce_conn, &gone, &left);
 	m = mad_of(CM_DREP, gone, PEER_ID);
 	say(&m, TC_ACT_REDIRECT);
 	m.kind = CM_REJ;

@@ -27,46 +27,25 @@
 
 static struct frame f;
 
-static void put(const struct bpf_map *map, const void *key, const void *value)
-{
-	assert_int_equal(bpf_map_update_elem(bpf_map__fd(map), key, value, BPF_ANY), 0);
-}
-
-static void clear(const struct bpf_map *map)
-{
-	const int fd = bpf_map__fd(map);
-	uint8_t key[32];
-
-	while (bpf_map_get_next_key(fd, NULL, key) == 0)
-		assert_int_equal(bpf_map_delete_elem(fd, key), 0);
-}
-
-static void put_place(uint32_t place, uint32_t client, uint64_t serial)
-{
-	const struct xroce_place p = { .client = client, .serial = serial };
-
-	put(broker->skel->maps.xroce_place, &place, &p);
-}
-
 static int reset(void **state)
 {
 	const struct xroce_wire wire = { .ifindex = LOOPBACK, .hairpin = LOOPBACK };
 	const uint32_t zero = 0;
 
 	broker_reset(bench_peer4);
-	clear(broker->skel->maps.xroce_place);
-	clear(broker->skel->maps.xroce_service);
-	clear(broker->skel->maps.xroce_asked);
-	put(broker->skel->maps.xroce_wire, &zero, &wire);
+	broker_clear(broker->skel->maps.xroce_place);
+	broker_clear(broker->skel->maps.xroce_service);
+	broker_clear(broker->skel->maps.xroce_asked);
+	broker_put(broker->skel->maps.xroce_wire, &zero, &wire);
 	for (uint32_t c = 0; c < BROKER_CLIENTS; c++) {
 		const struct xroce_service service = { .place = PLACE(c) };
 		struct xroce_service_key key = { .id = SERVICE(c) };
 
-		put_place(PLACE(c), c, SERIAL(c));
+		broker_put_place(PLACE(c), c, SERIAL(c));
 		memcpy(key.address, bench_local4, sizeof(key.address));
-		put(broker->skel->maps.xroce_service, &key, &service);
+		broker_put(broker->skel->maps.xroce_service, &key, &service);
 	}
-	put_place(XROCE_CM_PLACE_NOBODY, REFUSER, SERIAL(REFUSER));
+	broker_put_place(XROCE_CM_PLACE_NOBODY, REFUSER, SERIAL(REFUSER));
 	return 0;
 }
 
@@ -147,7 +126,7 @@ static void expect(const char *what, const struct say *by, enum cm_kind kind, ui
 	struct frame_spec s = mad_spec();
 	int verdict;
 
-	put(broker->skel->maps.xroce_tap, &ifindex, &by->tap);
+	broker_put(broker->skel->maps.xroce_tap, &ifindex, &by->tap);
 	memcpy(s.src, bench_local4, 16);
 	memcpy(s.dst, by->to, 16);
 	mad_frame(&f, &s, &m);
@@ -226,7 +205,7 @@ static void answer__of_a_client_that_has_gone(void **state)
 	const uint32_t place = PLACE(0);
 
 	hear_req(PEER_ID, SERVICE(0));
-	put_place(place, 0, SERIAL(0) + 50);
+	broker_put_place(place, 0, SERIAL(0) + 50);
 	expect_all("the next client", &own, PEER_ID, XROCE_EGRESS_mad_answer);
 	hear_req(PEER_ID, SERVICE(0));
 	expect_all("asked itself", &own, PEER_ID, XROCE_EGRESS_none);
@@ -304,7 +283,7 @@ static void answer__bound_meanwhile(void **state)
 	hear_req(PEER_ID, SERVICE(7));
 	expect("the refuser", &refuser, CM_REJ, 0, PEER_ID, XROCE_EGRESS_none);
 	memcpy(key.address, bench_local4, sizeof(key.address));
-	put(broker->skel->maps.xroce_service, &key, &service);
+	broker_put(broker->skel->maps.xroce_service, &key, &service);
 	hear_req(PEER_ID, SERVICE(7));
 	expect_all("the listener", &own, PEER_ID, XROCE_EGRESS_none);
 	expect_all("the refuser", &refuser, PEER_ID, XROCE_EGRESS_mad_answer);

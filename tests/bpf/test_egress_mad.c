@@ -28,16 +28,11 @@
 static struct frame f;
 static struct frame_spec s;
 
-static void put(const struct bpf_map *map, const void *key, const void *value)
-{
-	assert_int_equal(bpf_map_update_elem(bpf_map__fd(map), key, value, BPF_ANY), 0);
-}
-
 static void put_place(uint32_t place, uint32_t client)
 {
 	const struct xroce_place p = { .client = client };
 
-	put(broker->skel->maps.xroce_place, &place, &p);
+	broker_put(broker->skel->maps.xroce_place, &place, &p);
 }
 
 static void put_tap(bool privileged, uint32_t place)
@@ -45,7 +40,7 @@ static void put_tap(bool privileged, uint32_t place)
 	const struct xroce_tap tap = { .privileged = privileged, .place = place };
 	const uint32_t ifindex = LOOPBACK;
 
-	put(broker->skel->maps.xroce_tap, &ifindex, &tap);
+	broker_put(broker->skel->maps.xroce_tap, &ifindex, &tap);
 }
 
 /* The peer has sent this to the client at OWN. */
@@ -55,7 +50,7 @@ static void put_asked(enum cm_kind kind, uint32_t id)
 	struct xroce_asked_key key = { .id = id, .kind = kind };
 
 	memcpy(key.gid, bench_peer4, sizeof(key.gid));
-	put(broker->skel->maps.xroce_asked, &key, &asked);
+	broker_put(broker->skel->maps.xroce_asked, &key, &asked);
 }
 
 static int reset(void **state)
@@ -64,8 +59,8 @@ static int reset(void **state)
 	const uint32_t zero = 0, out = LOOPBACK;
 
 	broker_reset(bench_peer4);
-	put(broker->skel->maps.xroce_wire, &zero, &wire);
-	put(broker->skel->maps.xroce_out, &zero, &out);
+	broker_put(broker->skel->maps.xroce_wire, &zero, &wire);
+	broker_put(broker->skel->maps.xroce_out, &zero, &out);
 	put_tap(false, OWN);
 	put_place(OWN, 0);
 	put_place(OTHER, 1);

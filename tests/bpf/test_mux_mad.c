@@ -61,11 +61,6 @@ static void refused_read(void)
 
 /* ---- what the broker writes ---- */
 
-static void put(const struct bpf_map *map, const void *key, const void *value)
-{
-	assert_int_equal(bpf_map_update_elem(bpf_map__fd(map), key, value, BPF_ANY), 0);
-}
-
 static void put_place(uint32_t place, int client, uint64_t serial)
 {
 	const struct xroce_place p = { .client = (uint32_t)client,
@@ -75,7 +70,7 @@ static void put_place(uint32_t place, int client, uint64_t serial)
 	if (client == NONE)
 		bpf_map_delete_elem(bpf_map__fd(broker->skel->maps.xroce_place), &place);
 	else
-		put(broker->skel->maps.xroce_place, &place, &p);
+		broker_put(broker->skel->maps.xroce_place, &place, &p);
 }
 
 static void put_service(uint64_t id, const uint8_t address[16], int place)
@@ -87,16 +82,7 @@ static void put_service(uint64_t id, const uint8_t address[16], int place)
 	if (place == NONE)
 		bpf_map_delete_elem(bpf_map__fd(broker->skel->maps.xroce_service), &key);
 	else
-		put(broker->skel->maps.xroce_service, &key, &s);
-}
-
-static void clear(const struct bpf_map *map)
-{
-	const int fd = bpf_map__fd(map);
-	uint8_t key[32];
-
-	while (bpf_map_get_next_key(fd, NULL, key) == 0)
-		assert_int_equal(bpf_map_delete_elem(fd, key), 0);
+		broker_put(broker->skel->maps.xroce_service, &key, &s);
 }
 
 static uint32_t asked_entries(void)
@@ -114,15 +100,15 @@ static uint32_t asked_entries(void)
 static int reset(void **state)
 {
 	broker_reset(bench_peer4);
-	clear(broker->skel->maps.xroce_place);
-	clear(broker->skel->maps.xroce_service);
-	clear(broker->skel->maps.xroce_asked);
+	broker_clear(broker->skel->maps.xroce_place);
+	broker_clear(broker->skel->maps.xroce_service);
+	broker_clear(broker->skel->maps.xroce_asked);
 	for (int c = 0; c < BROKER_CLIENTS; c++) {
 		const uint32_t qpn = XROCE_CM_QPN;
 		struct xroce_qp qp = bench_qp(XROCE_UD, NULL, NULL);
 
 		qp.qkey = XROCE_CM_QKEY;
-		put(broker->client[c].skel->maps.xroce_qp, &qpn, &qp);
+		broker_put(broker->client[c].skel->maps.xroce_qp, &qpn, &qp);
 		put_place(PLACE(c), c, 100 + (uint64_t)c);
 	}
 	put_place(XROCE_CM_PLACE_NOBODY, 1, 101);

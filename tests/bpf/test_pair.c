@@ -163,17 +163,12 @@ static int teardown(void **state)
 	return broker_teardown(state);
 }
 
-static void put(const struct bpf_map *map, const void *key, const void *value)
-{
-	assert_int_equal(bpf_map_update_elem(bpf_map__fd(map), key, value, BPF_ANY), 0);
-}
-
 static void put_pair(bool is_pair)
 {
 	const uint32_t zero = 0, ifindex = if_nametoindex("va");
 
 	if (is_pair)
-		put(broker->skel->maps.xroce_pair, &zero, &ifindex);
+		broker_put(broker->skel->maps.xroce_pair, &zero, &ifindex);
 	else
 		bpf_map_delete_elem(bpf_map__fd(broker->skel->maps.xroce_pair), &zero);
 }
@@ -249,8 +244,8 @@ static int reset(void **state)
 
 	broker_reset(bench_peer4);
 	memcpy(wire.mac, client_macs + 6, sizeof(wire.mac));
-	put(broker->skel->maps.xroce_wire, &zero, &wire);
-	put(broker->skel->maps.xroce_tap, &dev.ifindex, &tap);
+	broker_put(broker->skel->maps.xroce_wire, &zero, &wire);
+	broker_put(broker->skel->maps.xroce_tap, &dev.ifindex, &tap);
 	put_pair(true);
 	s = bench_spec();
 	memcpy(s.src, bench_local4, 16);

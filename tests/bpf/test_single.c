@@ -21,17 +21,12 @@ static const uint8_t mac[6] = { 2, 0, 0, 0, 0, 1 }, peer_mac[6] = { 2, 0, 0, 0, 
 static struct frame f;
 static struct frame_spec s;
 
-static void put(const struct bpf_map *map, const void *key, const void *value)
-{
-	assert_int_equal(bpf_map_update_elem(bpf_map__fd(map), key, value, BPF_ANY), 0);
-}
-
 static void put_tap(bool privileged)
 {
 	const struct xroce_tap tap = { .client = CLIENT, .privileged = privileged };
 	const uint32_t ifindex = LOOPBACK;
 
-	put(broker->skel->maps.xroce_tap, &ifindex, &tap);
+	broker_put(broker->skel->maps.xroce_tap, &ifindex, &tap);
 }
 
 static struct xroce_tap get_tap(void)
@@ -61,8 +56,8 @@ static int reset(void **state)
 
 	broker_reset(bench_peer4);
 	memcpy(wire.mac, mac, sizeof(wire.mac));
-	put(broker->skel->maps.xroce_wire, &zero, &wire);
-	put(broker->skel->maps.xroce_out, &zero, &out);
+	broker_put(broker->skel->maps.xroce_wire, &zero, &wire);
+	broker_put(broker->skel->maps.xroce_out, &zero, &out);
 	put_tap(false);
 	s = bench_spec();
 	memcpy(s.src, bench_local4, 16);
@@ -169,7 +164,7 @@ static void single__near(void **state)
 {
 	const struct xroce_near near = { .hairpin = LOOPBACK };
 
-	put(broker->skel->maps.xroce_near, bench_peer4, &near);
+	broker_put(broker->skel->maps.xroce_near, bench_peer4, &near);
 	expect_left("to another interface of the namespace");
 	bpf_map_delete_elem(bpf_map__fd(broker->skel->maps.xroce_near), bench_peer4);
 	expect_out("to the same address elsewhere");
