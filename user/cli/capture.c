@@ -209,7 +209,7 @@ static int capture_run(struct capture *c)
 			c->err = capture_file_flush(&c->file);
 		capture_say_before(c);
 		capture_complain(c, &told);
-		if (told == -EPERM || (stopped && !n) || capture_is_full(c))
+		if (told == -EPERM || tracers_are_read(&c->tracers) || capture_is_full(c))
 			break;
 		if (!waits && !tracers_num(&c->tracers)) {
 			fprintf(stderr, "xroce capture: no process has %s open yet; waiting\n",

@@ -189,8 +189,8 @@ static int trace_run(struct trace *t)
 
 	for (;;) {
 		n = tracers_round(&t->tracers, trace_record, t);
-		if (fflush(stdout) || n < 0 || t->tracers.err == -EPERM || (stopped && !n) ||
-		    trace_is_full(t))
+		if (fflush(stdout) || n < 0 || t->tracers.err == -EPERM ||
+		    tracers_are_read(&t->tracers) || trace_is_full(t))
 			break;
 		trace_say_lost(t);
 		if (!waits && !tracers_num(&t->tracers)) {

@@ -134,13 +134,15 @@ void tracer_renew(struct tracer *t)
 	tracer_begin(t);
 }
 
-void tracer_read(struct tracer *t)
+bool tracer_read(struct tracer *t)
 {
-	ring_buffer__consume(t->ring);
+	const bool is_whole = ring_buffer__consume(t->ring) >= 0;
+
 	if (t->asker)
 		t->lost = tracer_look_up_lost(t);
 	else if (place_is_ours(&t->place))
 		t->lost = place_lost(&t->place);
+	return is_whole;
 }
 
 u64 tracer_lost(const struct tracer *t)

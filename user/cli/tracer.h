@@ -59,8 +59,8 @@ int tracer_ask(struct tracer *t, struct asker *asker, u32 nth, u32 prog_id,
 	       const struct tracer_want *want, tracer_fn *fn, void *arg);
 /* Several times within XROCE_TRACE_LEASE. A lease that has run out is taken anew. */
 void tracer_renew(struct tracer *t);
-/* All records that there are, until fn says otherwise. */
-void tracer_read(struct tracer *t);
+/* All records that there are, until fn says otherwise. False: it did, and there may be more. */
+bool tracer_read(struct tracer *t);
 /* Packets and events that found no room, up to the last tracer_read() or tracer_stop(). */
 u64 tracer_lost(const struct tracer *t);
 /*

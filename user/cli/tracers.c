@@ -13,7 +13,7 @@
 #define LOOK_NS	    (25 * NSEC_PER_MSEC) /* from one look for ports to the next */
 /* for a broker's answer: leases that are ours have to be renewed meanwhile */
 #define ASK_NS	    (300 * NSEC_PER_MSEC)
-#define ROUND_BYTES (64u << 20)		  /* that are read before they are passed on */
+#define ROUND_BYTES (64u << 20)		  /* of all ports, read before they are passed on */
 
 /* ---- what is read ---- */
 
@@ -25,7 +25,7 @@ static int tracers_put(struct traced *from, const struct xroce_record *head, con
 
 	if (err)
 		t->err = err;
-	t->read_bytes += bytes;
+	from->read_bytes += bytes;
 	return err;
 }
 
@@ -76,6 +76,7 @@ static int tracers_take(void *arg, const struct xroce_record *r, u32 size)
 	const u32 bytes = size - (u32)sizeof(*r);
 	int err = 0;
 
+	from->last_ns = r->cqe.rx_time_ns;
 	/* XDP writes three kinds; the others are made of the third */
 	switch (r->kind) {
 	case XROCE_RECORD_RECEIVED:
@@ -87,8 +88,7 @@ static int tracers_take(void *arg, const struct xroce_record *r, u32 size)
 					min_u32(bytes, r->len));
 		break;
 	}
-
-	return !err && from->all->read_bytes > ROUND_BYTES ? -ENOBUFS : err;
+	return !err && from->read_bytes > from->all->round_bytes ? -ENOBUFS : err;
 }
 
 /* ---- the ports ---- */
@@ -96,7 +96,7 @@ static int tracers_take(void *arg, const struct xroce_record *r, u32 size)
 static struct traced *tracers_find(struct tracers *t, u32 prog_id)
 {
 	for (struct traced *p = t->first; p; p = p->next)
-		if (p->prog_id == prog_id && !p->ended_ns)
+		if (p->prog_id == prog_id && !p->has_ended)
 			return p;
 	return NULL;
 }
@@ -163,13 +163,13 @@ static void tracers_remove(struct tracers *t, struct traced *p)
 	free(p);
 }
 
-/* It is looked at no more; what has been read of it is held yet. */
-static void tracers_leave(struct tracers *t, struct traced *p, u64 now_ns)
+/* It is looked at no more; what it has written is read to the end. */
+static void tracers_leave(struct tracers *t, struct traced *p)
 {
 	tracer_stop(&p->tracer);
 	t->lost_before += tracer_lost(&p->tracer);
 	t->interrupted += p->tracer.interrupted;
-	p->ended_ns = now_ns;
+	p->has_ended = true;
 }
 
 /*
@@ -211,14 +211,14 @@ static int tracers_look(struct tracers *t)
 	return 0;
 }
 
-/* Those that have ended, after their last records have been read, and then given. */
-static void tracers_sweep(struct tracers *t, u64 now_ns, u64 given_ns)
+/* Those that have ended, once their last records have been read and given. */
+static void tracers_sweep(struct tracers *t, u64 given_ns)
 {
 	for (struct traced *p = t->first, *next; p; p = next) {
 		next = p->next;
-		if (!p->ended_ns && !p->seen)
-			tracers_leave(t, p, now_ns);
-		else if (p->ended_ns && p->ended_ns < given_ns)
+		if (!p->has_ended && !p->seen)
+			tracers_leave(t, p);
+		else if (p->has_ended && p->read_ns == NSEC_NEVER && p->last_ns < given_ns)
 			tracers_remove(t, p);
 	}
 }
@@ -227,6 +227,30 @@ void tracers_begin(struct tracers *t, const struct tracer_want *want, const char
 {
 	*t = (struct tracers){ .want = *want, .dev = dev, .pid = pid,
 			       .asks = !privilege_has(privilege_caps(), CAP_SYS_ADMIN) };
+}
+
+/*
+ * Reads of all ports, and returns up to which time everything has been read: what has fallen behind
+ * holds up the others.
+ */
+static u64 tracers_read(struct tracers *t, u64 now_ns)
+{
+	const bool is_stopped = t->look_ns == NSEC_NEVER;
+	u64 all_ns = NSEC_NEVER;
+
+	t->round_bytes = ROUND_BYTES / (1 + tracers_num(t));
+	for (struct traced *p = t->first; p; p = p->next) {
+		if (!is_stopped && !p->has_ended)
+			tracer_renew(&p->tracer);
+		p->read_bytes = 0;
+		if (!tracer_read(&p->tracer))
+			p->read_ns = p->last_ns - RECORDS_WINDOW_NS;
+		else
+			p->read_ns = is_stopped || p->has_ended ? NSEC_NEVER :
+								  now_ns - RECORDS_WINDOW_NS;
+		all_ns = min_u64(all_ns, p->read_ns);
+	}
+	return all_ns;
 }
 
 int tracers_round(struct tracers *t, traced_fn *fn, void *arg)
@@ -242,19 +266,10 @@ int tracers_round(struct tracers *t, traced_fn *fn, void *arg)
 	}
 	if (err)
 		return err;
-	t->read_bytes = 0;
-	for (struct traced *p = t->first; p; p = p->next) {
-		if (p->ended_ns)
-			continue;
-		if (t->look_ns != NSEC_NEVER)
-			tracer_renew(&p->tracer);
-		tracer_read(&p->tracer);
-	}
-	/* no more come once they are stopped */
-	given_ns = t->look_ns == NSEC_NEVER ? NSEC_NEVER : now_ns - RECORDS_WINDOW_NS;
+	given_ns = tracers_read(t, now_ns);
 	n = (int)records_give(&t->records, given_ns, fn, arg);
 	if (looks)
-		tracers_sweep(t, now_ns, given_ns);
+		tracers_sweep(t, given_ns);
 	return t->err == -ENOMEM ? -ENOMEM : n;
 }
 
@@ -263,7 +278,7 @@ u32 tracers_num(const struct tracers *t)
 	u32 n = 0;
 
 	for (const struct traced *p = t->first; p; p = p->next)
-		n += !p->ended_ns;
+		n += !p->has_ended;
 	return n;
 }
 
@@ -272,7 +287,7 @@ u64 tracers_lost(const struct tracers *t)
 	u64 lost = t->lost_before;
 
 	for (const struct traced *p = t->first; p; p = p->next)
-		if (!p->ended_ns)
+		if (!p->has_ended)
 			lost += tracer_lost(&p->tracer);
 	return lost;
 }
@@ -281,8 +296,16 @@ void tracers_stop(struct tracers *t)
 {
 	t->look_ns = NSEC_NEVER;
 	for (struct traced *p = t->first; p; p = p->next)
-		if (!p->ended_ns)
+		if (!p->has_ended)
 			tracer_stop(&p->tracer);
+}
+
+bool tracers_are_read(const struct tracers *t)
+{
+	for (const struct traced *p = t->first; p; p = p->next)
+		if (p->read_ns != NSEC_NEVER)
+			return false;
+	return t->look_ns == NSEC_NEVER;
 }
 
 void tracers_end(struct tracers *t)
@@ -290,8 +313,8 @@ void tracers_end(struct tracers *t)
 	t->late = t->records.late;
 	records_free(&t->records);
 	for (struct traced *p = t->first; p; p = t->first) {
-		if (!p->ended_ns)
-			tracers_leave(t, p, 1);
+		if (!p->has_ended)
+			tracers_leave(t, p);
 		tracers_remove(t, p);
 	}
 	observer_end(&t->observer);

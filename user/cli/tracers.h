@@ -22,7 +22,10 @@ struct traced {
 	char command[32];
 	bool is_broker;	/* what was nobody's is dropped there */
 	bool seen;	/* when was last looked for ports */
-	u64 ended_ns;	/* when it was found gone; its last records are still held. 0: not */
+	bool has_ended;	/* no more are written; its last records may still be unread, or held */
+	u64 last_ns;	/* time of the last record that was read */
+	u64 read_ns;	/* all of earlier times have been read; NSEC_NEVER: all that there will be */
+	u64 read_bytes;	/* in this round */
 	/* packets that it had received and sent when it was first looked at: they are not there */
 	u64 received, sent;
 	bool told_before; /* the reader has said so */
@@ -42,7 +45,7 @@ struct tracers {
 	u64 interrupted;
 	int err;	  /* why the last one could not be looked at */
 	struct records records;
-	u64 read_bytes;	  /* in this round */
+	u64 round_bytes;  /* that are read of each port in a round */
 	u64 late;	  /* records that came too late for their order, once all has ended */
 };
 
@@ -57,8 +60,10 @@ int tracers_round(struct tracers *t, traced_fn *fn, void *arg);
 u32 tracers_num(const struct tracers *t);
 /* Records that found no room, of all ports that there have been. */
 u64 tracers_lost(const struct tracers *t);
-/* No more are written; those that there are come with the next tracers_round(). */
+/* No more are written; those that there are come with the next rounds, */
 void tracers_stop(struct tracers *t);
+/* until this is true. */
+bool tracers_are_read(const struct tracers *t);
 void tracers_end(struct tracers *t);
 
 /* CLOCK_REALTIME less CLOCK_MONOTONIC, now: for the times of records. */
