@@ -356,7 +356,7 @@ in_order() {
 	capture order a --buffer 256 $IF_A
 	capa=$child
 	wait_until 20 has_grown "$WORK/order.pcapng" 5000000 || fail "hardly anything is captured"
-	# far behind, for less than a lease: more than it reads of one ring before it reads the other
+	# far behind, for less than a lease: more than is read of one ring before the other
 	kill -STOP "$capa"
 	sleep 0.3
 	kill -CONT "$capa"

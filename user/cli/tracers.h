@@ -24,7 +24,7 @@ struct traced {
 	bool seen;	/* when was last looked for ports */
 	bool has_ended;	/* no more are written; its last records may still be unread, or held */
 	u64 last_ns;	/* time of the last record that was read */
-	u64 read_ns;	/* all of earlier times have been read; NSEC_NEVER: all that there will be */
+	u64 read_ns;	/* all records of earlier times have been read; NSEC_NEVER: all */
 	u64 read_bytes;	/* in this round */
 	/* packets that it had received and sent when it was first looked at: they are not there */
 	u64 received, sent;
