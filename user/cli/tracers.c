@@ -11,7 +11,7 @@
 #include "tracers.h"
 
 #define LOOK_NS	    (25 * NSEC_PER_MSEC) /* from one look for ports to the next */
-/* for a broker's answer: leases that are ours have to be renewed meanwhile */
+/* For a broker's answer, while there are leases of this process to renew. */
 #define ASK_NS	    (300 * NSEC_PER_MSEC)
 #define ROUND_BYTES (64u << 20)		  /* of all ports, read before they are passed on */
 
@@ -203,7 +203,7 @@ static int tracers_look(struct tracers *t)
 
 	if (err)
 		return err == -ENODEV && t->first ? 0 : err;
-	t->observer.ask_ns = t->asks ? ASK_MAX_NS : ASK_NS;
+	t->observer.ask_ns = t->asks ? ASK_MAX_NS : t->first ? ASK_NS : OBSERVE_ASK_NS;
 	for (struct traced *p = t->first; p; p = p->next)
 		p->seen = false;
 	observer_list(&t->observer);
