@@ -18,7 +18,7 @@ packages=(
 	libcmocka-dev ibverbs-utils infiniband-diags rdmacm-utils perftest ucx-utils libucx-dev qperf fio
 	libfabric-bin libgloo-dev g++ python3-pyverbs
 	iperf3 curl python3 tshark gnuplot-nox
-	iproute2 nftables iputils-ping ethtool strace util-linux procps tmux
+	iproute2 nftables iputils-ping ethtool strace util-linux mount procps tmux
 	openmpi-bin libopenmpi-dev mpich libmpich-dev runc systemd-container
 	prometheus python3-prometheus-client valgrind
 	mandoc man-db bsdextrautils debhelper dpkg-dev lintian
