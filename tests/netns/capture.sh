@@ -358,7 +358,7 @@ in_order() {
 	wait_until 20 has_grown "$WORK/order.pcapng" 5000000 || fail "hardly anything is captured"
 	# far behind, for less than a lease: more than is read of one ring before the other
 	kill -STOP "$capa"
-	sleep 0.3
+	sleep 0.1
 	kill -CONT "$capa"
 	rm -f "$WORK/go"
 	finish "$client" 30 || { fail "the client ended with $?"; show client; }
