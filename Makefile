@@ -99,7 +99,7 @@ endif
 
 objs = $(patsubst %,$(BUILD)/obj/%.o,$(basename $(1)))
 
-TRANSPORT_SRC := $(wildcard user/transport/*.c user/transport/*.S)
+ENGINE_SRC := $(wildcard user/engine/*.c user/engine/*.S)
 # The rooms between the transport and the verbs, the lower ones first.
 PORT_ROOMS    := base netdev xsk tx wake shard service attach broker port
 PORT_SRC      := $(wildcard $(PORT_ROOMS:%=user/%/*.c))
@@ -117,7 +117,7 @@ RSPRELOAD := $(BUILD)/lib/librspreload.so
 TOOL  := $(BUILD)/bin/xroce
 SKELS := $(addprefix $(BUILD)/gen/,xroce.skel.h xroce_tx.skel.h xroce_broker.skel.h)
 
-.PHONY: all transport objects texts deps demo check bench interop bench-vm install uninstall
+.PHONY: all engine objects texts deps demo check bench interop bench-vm install uninstall
 .PHONY: clean FORCE
 .SECONDARY:
 all: $(LIB) $(BUILD)/lib/libibverbs.so $(RDMACM) $(BUILD)/lib/librdmacm.so $(RSPRELOAD) $(TOOL)
@@ -166,16 +166,16 @@ $(BUILD)/obj/%.o: %.S $(BUILD)/flags
 $(call objs,$(PORT_SRC)): | $(SKELS)
 
 ifdef AS_ONE
-$(call objs,$(TRANSPORT_SRC)): ALL_CFLAGS += $(AS_ONE)
-$(BUILD)/obj/transport.o: $(call objs,$(TRANSPORT_SRC))
+$(call objs,$(ENGINE_SRC)): ALL_CFLAGS += $(AS_ONE)
+$(BUILD)/obj/engine.o: $(call objs,$(ENGINE_SRC))
 	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(AS_ONE) -flinker-output=nolto-rel -r -nostdlib $^ \
 		-o $@
-$(BUILD)/libtransport.a: $(BUILD)/obj/transport.o
+$(BUILD)/libengine.a: $(BUILD)/obj/engine.o
 else
-$(BUILD)/libtransport.a: $(call objs,$(TRANSPORT_SRC))
+$(BUILD)/libengine.a: $(call objs,$(ENGINE_SRC))
 endif
 	$(call say,AR,$@)rm -f $@ && $(AR) qcs $@ $^
-transport: $(BUILD)/libtransport.a
+engine: $(BUILD)/libengine.a
 
 $(BUILD)/libport.a: $(call objs,$(PORT_SRC))
 	$(call say,AR,$@)rm -f $@ && $(AR) qcs $@ $^
@@ -191,13 +191,13 @@ LINK = $(call say,LINK,$@)$(CC) $(ALL_LDFLAGS)
 INPUTS = $(filter %.o,$^) $(filter %.a,$^)
 
 MAP := user/verbs/libibverbs.map
-$(LIB): $(call objs,$(VERBS_SRC)) $(BUILD)/libport.a $(BUILD)/libtransport.a $(MAP)
+$(LIB): $(call objs,$(VERBS_SRC)) $(BUILD)/libport.a $(BUILD)/libengine.a $(MAP)
 	@mkdir -p $(@D)
 	$(LINK) -shared -Wl,-soname,libibverbs.so.1 -Wl,--version-script=$(MAP) -Wl,--no-undefined \
 		-Wl,-z,nodelete $(INPUTS) $(LIBS) -o $@
 
 # Compiled, not linked: for a C library that has not all that is linked (tests/ship/trial/musl.sh).
-objects: $(BUILD)/libport.a $(BUILD)/libtransport.a $(BUILD)/libcm.a \
+objects: $(BUILD)/libport.a $(BUILD)/libengine.a $(BUILD)/libcm.a \
 	$(call objs,$(VERBS_SRC) $(RDMACM_SRC) $(CLI_SRC) $(BENCH_SRC) $(EXPORT_SRC))
 
 $(BUILD)/lib/libibverbs.so: $(LIB)
@@ -205,7 +205,7 @@ $(BUILD)/lib/libibverbs.so: $(LIB)
 
 # Of the rooms below it has what needs no port: base, netdev and the connection manager's core.
 RDMACM_MAP := user/rdmacm/librdmacm.map
-$(RDMACM): $(call objs,$(RDMACM_SRC)) $(BUILD)/libcm.a $(BUILD)/libport.a $(BUILD)/libtransport.a \
+$(RDMACM): $(call objs,$(RDMACM_SRC)) $(BUILD)/libcm.a $(BUILD)/libport.a $(BUILD)/libengine.a \
 		$(LIB) $(RDMACM_MAP)
 	@mkdir -p $(@D)
 	$(LINK) -shared -Wl,-soname,librdmacm.so.1 -Wl,--version-script=$(RDMACM_MAP) \
@@ -230,7 +230,7 @@ $(BUILD)/libbench.a: $(call objs,$(BENCH_SRC))
 
 $(BUILD)/obj/user/cli/counters_fs.o: ALL_CFLAGS += $(FUSE_CFLAGS)
 $(TOOL): $(call objs,$(CLI_SRC) $(EXPORT_SRC)) $(BUILD)/libbench.a $(BUILD)/libport.a \
-		$(BUILD)/libcm.a $(BUILD)/libtransport.a
+		$(BUILD)/libcm.a $(BUILD)/libengine.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) $(LIBS) $(TOOL_PKG_LIBS) -ldl -lm -o $@
 
@@ -314,7 +314,7 @@ LISTS  := DROP_REASONS VENDOR_ERRORS COUNTERS NAMES_MLX5 NAMES_RXE NAMES_PORT
 $(BUILD)/share/DROP_REASONS: include/xroce/abi.h
 	@mkdir -p $(@D)
 	$(Q)sed -nE 's/^\tX\(([a-z_]+), "([^"]*)"\).*/.It Li \1\n\2/p' $< >$@
-$(BUILD)/share/VENDOR_ERRORS: user/transport/vendor_err.h
+$(BUILD)/share/VENDOR_ERRORS: user/engine/vendor_err.h
 	@mkdir -p $(@D)
 	$(Q)sed -nE 's/^\tX\([A-Z_]+, ([0-9]+), "([^"]*)"\).*/.It \1\n\2/p' $< >$@
 $(BUILD)/share/COUNTERS: user/cli/sums.c

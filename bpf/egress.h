@@ -276,7 +276,7 @@ static __always_inline enum xroce_egress_reason egress_check_packet(struct egres
 	return flags & OP_DETH ? egress_check_deth(e, at + sizeof(*bth)) : XROCE_EGRESS_none;
 }
 
-/* As gso_is_for_same_qp() (user/transport/gso.c): who takes the first takes all. */
+/* As gso_is_for_same_qp() (user/engine/gso.c): who takes the first takes all. */
 static __always_inline bool egress_is_alike(const struct bth *a, const struct bth *b)
 {
 	return OPCODE_TRANSPORT(a->opcode) == OPCODE_TRANSPORT(b->opcode) && a->pkey == b->pkey &&

@@ -140,7 +140,7 @@ static __always_inline bool parse_ipv4(struct xdp_md *ctx, struct packet *p, str
 	p->l4 = p->l3 + header;
 	if (ip->frag_off & bpf_htons(IPV4_MORE_FRAGMENTS))
 		*fault = XROCE_DROP_ip_fragment;
-	/* options are the first reason, as in packet_parse() (user/transport/packet.c) */
+	/* options are the first reason, as in packet_parse() (user/engine/packet.c) */
 	if (header == sizeof(*ip)) {
 		if ((void *)(udp + 1) > data_end)
 			return false;
@@ -252,7 +252,7 @@ static __always_inline bool parse_ip(struct xdp_md *ctx, struct packet *p, enum 
  * segmentation offload may arrive before anything has cut the super-packet into datagrams (veth in
  * generic mode). Then its checksum is as the sender left it for whatever would cut it: the bare sum
  * of the pseudo-header, where RoCEv2 has none (0); and its identification is the length of a
- * segment, as user/transport/gso.h has it. What user space could not cut is one packet here, too.
+ * segment, as user/engine/gso.h has it. What user space could not cut is one packet here, too.
  */
 static __attribute__((noinline)) __u32 parse_count_segments(const struct packet *p, __be16 check,
 							    __be16 udp_len)

@@ -57,7 +57,7 @@ static __always_inline bool steer_transport_fits(const struct packet *p, const s
  * the address that the QP was connected with.
  *
  * All packets of a super-packet have one IP header, and our sender joins only packets with the same
- * QP number, transport, P_Key and Q_Key (user/transport/gso.c): so the first one's answer is that
+ * QP number, transport, P_Key and Q_Key (user/engine/gso.c): so the first one's answer is that
  * of all. The engine checks each again.
  */
 static __always_inline enum xroce_drop steer_check(const struct packet *p,

@@ -171,7 +171,7 @@ static __always_inline __u32 wake_visible_ends(__u32 ends, __u32 qpn, __u32 psn)
 	if (!(ends & ENDS_SEND) || ends & SEND_URGENT)
 		return ends;
 	expect = bpf_map_lookup_elem(&xroce_expect, &slot);
-	/* pairs with the release in expect_publish() (user/transport/expect.c) */
+	/* pairs with the release in expect_publish() (user/engine/requester.c) */
 	first = expect ? READ_ONCE(expect->psn) : 0;
 	if (ends & ENDS_BEFORE)
 		psn--;

@@ -14,22 +14,22 @@ pure='assert|cpuid|endian|errno|inttypes|limits|setjmp|stdalign|stdarg|stdatomic
 
 # The rooms of user/, lower ones first, and the rooms whose headers each may include.
 declare -A rooms=(
-	[base]='transport'
-	[netdev]='transport|base'
-	[xsk]='transport|base'
-	[tx]='transport|base|netdev|xsk'
-	[wake]='transport|base'
-	[shard]='transport|base|xsk|tx|wake'
-	[service]='transport|base|netdev|xsk|shard'
-	[attach]='transport|base|netdev|xsk|tx|wake|shard'
-	[broker]='transport|base|netdev|attach|cm'
-	[port]='transport|base|netdev|tx|wake|shard|service|attach'
-	[verbs]='transport|base|netdev|port'
-	[rdmacm]='transport|base|netdev|cm'
+	[base]='engine'
+	[netdev]='engine|base'
+	[xsk]='engine|base'
+	[tx]='engine|base|netdev|xsk'
+	[wake]='engine|base'
+	[shard]='engine|base|xsk|tx|wake'
+	[service]='engine|base|netdev|xsk|shard'
+	[attach]='engine|base|netdev|xsk|tx|wake|shard'
+	[broker]='engine|base|netdev|attach|cm'
+	[port]='engine|base|netdev|tx|wake|shard|service|attach'
+	[verbs]='engine|base|netdev|port'
+	[rdmacm]='engine|base|netdev|cm'
 	[rspreload]='none'
-	[cli]='transport|base|netdev|xsk|tx|attach|broker|port'
-	[bench]='transport|base|netdev|cm|cli'
-	[export]='transport|base|netdev|cli'
+	[cli]='engine|base|netdev|xsk|tx|attach|broker|port'
+	[bench]='engine|base|netdev|cm|cli'
+	[export]='engine|base|netdev|cli'
 )
 # The skeletons of BPF programs, each for the room that loads it.
 declare -A skeletons=([attach]='xroce' [tx]='xroce_tx' [broker]='(xroce|xroce_broker)')
@@ -40,7 +40,7 @@ declare -A may=(
 	[include/xroce]='<linux/types\.h>|<xroce/[a-z_]+\.h>'
 	[bpf]='<linux/[a-z0-9_]+\.h>|<asm/[a-z_]+\.h>|<bpf/bpf_(helpers|endian|core_read|tracing)\.h>|<stdbool\.h>|<stddef\.h>|<xroce/[a-z_]+\.h>|"[a-z0-9_]+\.h"'
 	[user/cm]="<($pure)\\.h>|\"(\\.\\./transport/types|[a-z0-9_]+)\\.h\""
-	[user/transport]="<($pure)\\.h>|<isa-l(/crc)?\\.h>|<xroce/[a-z_]+\\.h>|\"[a-z0-9_]+\\.h\""
+	[user/engine]="<($pure)\\.h>|<isa-l(/crc)?\\.h>|<xroce/[a-z_]+\\.h>|\"[a-z0-9_]+\\.h\""
 )
 for room in "${!rooms[@]}"; do
 	may[user/$room]="<[a-z0-9_/-]+\\.h>|\"[a-z0-9_]+\\.h\""

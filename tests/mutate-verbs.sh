@@ -21,9 +21,9 @@ unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES
 # rdmacm-SUBJECT (of rdmacm/man.sh)
 mutations() {
 	cat <<'TABLE'
-inv_too_early     | user/transport/responder.c | s/mw_can_invalidate(e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ?/!mw_invalidate(e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ?/ | windows_under_way
+inv_too_early     | user/engine/responder.c | s/mw_can_invalidate(e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ?/!mw_invalidate(e->mrs, qp->resp.pd, p->inv_rkey, qp->qpn) ?/ | windows_under_way
 dealloc_leaves    | user/verbs/mw.c          | /^int dealloc_mw_op/,/^}/s/mr_remove(.*);/;/ | windows_under_way
-write_opens_once  | user/transport/responder.c | /return mr_allows(e->mrs, qp->resp.pd, qp->qpn, seq->rkey/s/mr_allows/true || mr_allows/;s/dst = mr_open(e->mrs, qp->resp.pd, qp->qpn, rkey, va, len, MR_REMOTE_WRITE);/static u8 *first; & if (p->flags \& OP_START) first = dst.at; else dst.at = first += p->payload_len;/ | windows_under_way
+write_opens_once  | user/engine/responder.c | /return mr_allows(e->mrs, qp->resp.pd, qp->qpn, seq->rkey/s/mr_allows/true || mr_allows/;s/dst = mr_open(e->mrs, qp->resp.pd, qp->qpn, rkey, va, len, MR_REMOTE_WRITE);/static u8 *first; & if (p->flags \& OP_START) first = dst.at; else dst.at = first += p->payload_len;/ | windows_under_way
 overrun_ex        | user/verbs/cq_ex.c       | s/return err ? err : ENOENT;/return ENOENT;/ | loose_ends
 wr_setter_alone   | user/verbs/wr.c          | /^static struct send_wqe \*wr_to_set_data/,/^}/s/wr_fail(vqp, EINVAL);/;/ | wr_batches
 wr_address_alone  | user/verbs/wr.c          | /^static struct send_wqe \*wr_to_set(/,/^}/s/wr_fail(vqp, EINVAL);/;/ | wr_batches
@@ -66,7 +66,7 @@ rereg_length      | user/verbs/mr.c          | s/(!addr || !length)/(!addr)/ | i
 rereg_access      | user/verbs/mr.c          | s/(access && !(flags & IBV_REREG_MR_CHANGE_ACCESS))/false/ | ibv_rereg_mr
 rereg_foreign     | user/verbs/mr.c          | s/if (!new_pd || new_pd->context != vmr->ibv.context)/if (!new_pd)/ | ibv_rereg_mr
 rereg_pd          | user/verbs/mr.c          | s/to_vpd(new_pd)->number,$/to_vpd(mr->pd)->number,/ | ibv_rereg_mr
-rereg_keys        | user/transport/mr.c      | /^void mr_replace/,/^}/s/atomic_store_explicit(&mr->key, key, memory_order_relaxed);/;/ | ibv_rereg_mr
+rereg_keys        | user/engine/mr.c      | /^void mr_replace/,/^}/s/atomic_store_explicit(&mr->key, key, memory_order_relaxed);/;/ | ibv_rereg_mr
 rereg_rights      | user/verbs/mr.c          | s/new_addr, new_length, iova, new_access);/new_addr, new_length, iova, vmr->access);/ | ibv_rereg_mr
 yield_later       | user/verbs/cq.c          | s/if (vain_polls < yield_polls)/if (vain_polls <= yield_polls)/ | yield
 yield_after_found | user/verbs/cq.c          | s/vain_polls = e ? 0 : vain_polls + 1;/vain_polls++;/ | yield
@@ -94,10 +94,10 @@ next_poll_blind   | user/verbs/cq_ex.c       | /^static int cq_ex_next/,/^}/s/cq
 one_edge          | user/verbs/channel.c     | s/^	port_channel_raise(ch->pc);/	if (!ch->raised) port_channel_raise(ch->pc);/ | cq_corners
 srq_limit_said    | user/verbs/srq.c         | s/attr->srq_limit = 0;.*/;/ | cq_corners
 overrun_new_qp    | user/verbs/cq.c          | s/if (cq_has_overrun(&vcq->cq))/if (0)/ | cq_corners
-receive_time      | user/transport/responder.c | s/hint \&\& hint->rx_time_ns ? hint->rx_time_ns : now_ns/now_ns/ | netns-fields
-cvlan             | user/transport/responder.c | s/cqe->vlan_tci = p->vlan_tci;/cqe->vlan_tci = p->vlan_tci \& 0xfff;/ | netns-fields
-sl                | user/transport/responder.c | s/p->has_vlan ? p->vlan_tci >> 13 : p->tos >> 5/p->tos >> 5/ | netns-fields
-flow_tag          | user/transport/responder.c | s/cqe->flow_tag = .*;/cqe->flow_tag = 1;/ | netns-fields
+receive_time      | user/engine/responder.c | s/hint \&\& hint->rx_time_ns ? hint->rx_time_ns : now_ns/now_ns/ | netns-fields
+cvlan             | user/engine/responder.c | s/cqe->vlan_tci = p->vlan_tci;/cqe->vlan_tci = p->vlan_tci \& 0xfff;/ | netns-fields
+sl                | user/engine/responder.c | s/p->has_vlan ? p->vlan_tci >> 13 : p->tos >> 5/p->tos >> 5/ | netns-fields
+flow_tag          | user/engine/responder.c | s/cqe->flow_tag = .*;/cqe->flow_tag = 1;/ | netns-fields
 single_threaded   | user/verbs/cq_ex.c       | s/vcq->lock.off = .*/vcq->lock.off = false;/ | ibv_create_cq_ex
 foreign_domain    | user/verbs/cq_ex.c       | s/ || domain->ibv.context != context)/)/ | ibv_alloc_parent_domain
 foreign_pd        | user/verbs/pd.c          | s/if (attr->pd->context != context || /if (/ | ibv_alloc_parent_domain
@@ -113,8 +113,8 @@ domain_handle     | user/verbs/pd.c          | s/pd_new(context, attr->pd->handl
 memory_unasked    | user/verbs/memory.c      | s/if (!(attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS))/if (!attr->alloc)/ | domain_memory
 memory_half       | user/verbs/memory.c      | s/if (!attr->alloc || !attr->free)/if (!attr->alloc)/ | domain_memory
 memory_context    | user/verbs/memory.c      | s/if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)/if (1)/ | domain_memory
-memory_tags       | user/transport/rendezvous.c | s/^		    init->sq_lent))/		    NULL))/ | domain_memory
-memory_tags_kept  | user/transport/rendezvous.c | s/^		sq_free(&qp->shared->posted);/		free(qp->shared->posted.ring);/ | domain_memory
+memory_tags       | user/engine/tag.c | s/^		    init->sq_lent))/		    NULL))/ | domain_memory
+memory_tags_kept  | user/engine/tag.c | s/^		sq_free(&qp->shared->posted);/		free(qp->shared->posted.ring);/ | domain_memory
 memory_null       | user/verbs/memory.c      | s/^		return ENOMEM;/		return 0;/ | domain_memory
 memory_default    | user/verbs/memory.c      | s/if (p == IBV_ALLOCATOR_USE_DEFAULT)/if (0)/ | domain_memory
 memory_aligned    | user/verbs/memory.c      | s/if ((uintptr_t)p % CACHE_LINE) {/if (0) {/ | domain_memory
@@ -132,37 +132,37 @@ memory_resized_srq | user/verbs/srq.c        | s/memory_give_back(to_vpd(srq->pd
 ignore_overrun    | user/verbs/cq_ex.c       | s/vcq->cq.ignore_overrun = .*/vcq->cq.ignore_overrun = false;/ | ibv_create_cq_ex
 comp_vector       | user/verbs/cq.c          | s/vector >= (u32)context->num_comp_vectors/vector > (u32)context->num_comp_vectors/ | ibv_create_cq_ex
 end_poll_keeps    | user/verbs/cq_ex.c       | /^static void cq_ex_end/,/^}/s/cq_pop(&vcq->cq);/;/ | ibv_create_cq_ex
-overrun_silent    | user/transport/event.c   | s/engine_cq_event(e, cq, EVENT_CQ_ERR | /engine_cq_event(e, cq, 0 | / | ibv_poll_cq
+overrun_silent    | user/engine/event.c   | s/engine_cq_event(e, cq, EVENT_CQ_ERR | /engine_cq_event(e, cq, 0 | / | ibv_poll_cq
 overrun_usable    | user/verbs/cq.c          | s/if (cq_has_overrun(&vcq->cq))/if (0)/ | ibv_poll_cq
-overrun_keeps_qps | user/transport/event.c   | s/engine_qp_error(e, qp, EVENT_QP_FATAL);/;/ | ibv_poll_cq
-overrun_early     | user/transport/cq.c      | s/prod - cons >= cq->capacity/prod - cons + 1 >= cq->capacity/ | ibv_poll_cq
+overrun_keeps_qps | user/engine/event.c   | s/engine_qp_error(e, qp, EVENT_QP_FATAL);/;/ | ibv_poll_cq
+overrun_early     | user/engine/cq.c      | s/prod - cons >= cq->capacity/prod - cons + 1 >= cq->capacity/ | ibv_poll_cq
 event_for_nothing | user/verbs/cq.c          | /^int req_notify_cq_op/,/^}/s/port_cq_arm(ctx->port, &vcq->cq, solicited_only);/port_cq_arm(ctx->port, \&vcq->cq, solicited_only); channel_event(vcq);/ | ibv_req_notify_cq
-not_one_shot      | user/transport/cq.c      | s/&cq->armed, &armed, CQ_DISARMED,/\&cq->armed, \&armed, armed,/ | ibv_req_notify_cq
+not_one_shot      | user/engine/cq.c      | s/&cq->armed, &armed, CQ_DISARMED,/\&cq->armed, \&armed, armed,/ | ibv_req_notify_cq
 solicited_ignored | user/verbs/cq.c          | s/port_cq_arm(ctx->port, &vcq->cq, solicited_only);/port_cq_arm(ctx->port, \&vcq->cq, 0);/ | ibv_req_notify_cq
-solicited_always  | user/transport/event.c   | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | ibv_req_notify_cq
+solicited_always  | user/engine/event.c   | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | ibv_req_notify_cq
 arm_narrowed      | user/wake/wake.c         | s/if (want == XROCE_CQ_ARMED_ANY)/if (true)/ | ibv_req_notify_cq
-lost_no_fence     | user/transport/cq.h      | s/^	atomic_thread_fence(memory_order_seq_cst);/	;/ | unit-cq
+lost_no_fence     | user/engine/cq.h      | s/^	atomic_thread_fence(memory_order_seq_cst);/	;/ | unit-cq
 lost_descriptor   | user/verbs/channel.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | ibv_get_cq_event
 lost_requeue      | user/verbs/channel.c     | s/if (--vcq->events_pending) {/vcq->events_pending = 0; if (0) {/ | ibv_get_cq_event
 no_wait_for_acks  | user/verbs/channel.c     | s/^\tevents_await_acks(/\tif (0) events_await_acks(/ | ibv_get_cq_event
 ack_counts_one    | user/verbs/channel.c     | s/cq->comp_events_completed += nevents;/cq->comp_events_completed += 1;/ | ibv_get_cq_event
-event_before_push | user/transport/event.c   | /^void engine_complete_end/,/^}/s/if (likely(cq_push_end(cq, cqe)))/bool take = !atomic_load_explicit(\&cq->moderate_count, memory_order_relaxed) \&\& cq_take_event(cq, solicited || failed);\n	&/;/^void engine_complete_end/,/^}/s/if (!wakes)/if (take)\n		engine_cq_event(e, cq, EVENT_COMPLETION);\n	if (true)/ | unit-engine
+event_before_push | user/engine/event.c   | /^void engine_complete_end/,/^}/s/if (likely(cq_push_end(cq, cqe)))/bool take = !atomic_load_explicit(\&cq->moderate_count, memory_order_relaxed) \&\& cq_take_event(cq, solicited || failed);\n	&/;/^void engine_complete_end/,/^}/s/if (!wakes)/if (take)\n		engine_cq_event(e, cq, EVENT_COMPLETION);\n	if (true)/ | unit-engine
 resize_iteration  | user/verbs/cq.c          | s/vcq->current = cq_hold(&vcq->cq);/;/ | ibv_resize_cq
 readable_nothing  | user/verbs/channel.c     | s/port_channel_extra(ch->pc);/;/ | netns-arming
 unseen_wakes      | bpf/wake.h               | s/ends &= ~ENDS_SEND;/;/ | netns-arming
-moderate_count    | user/transport/moderation.c | s/cq->withheld >= count/cq->withheld > count/ | ibv_modify_cq
-moderate_early    | user/transport/moderation.c | s/e->now_ns + cq->moderate_ns/e->now_ns + cq->moderate_ns \/ 2/ | ibv_modify_cq
-moderate_lost     | user/transport/moderation.c | s/^	if (cq->withheld && cq_take_event(cq, true))/	if (0)/ | ibv_modify_cq
-limit_twice       | user/transport/engine.c  | /^static void engine_check_limit/,/^}/s/srq->limit = 0;/;/ | ibv_modify_srq
-limit_late        | user/transport/engine.c  | s/rq_posted(&srq->rq) >= srq->limit/rq_posted(\&srq->rq) + 1 >= srq->limit/ | ibv_modify_srq
-limit_early       | user/transport/engine.c  | s/rq_posted(&srq->rq) >= srq->limit/rq_posted(\&srq->rq) > srq->limit/ | ibv_modify_srq
-resize_drops      | user/transport/rq.c      | /^int rq_resize/,/^}/s/i = cons; i != prod/i = cons + 1; i < prod/ | ibv_modify_srq
+moderate_count    | user/engine/event.c | s/cq->withheld >= count/cq->withheld > count/ | ibv_modify_cq
+moderate_early    | user/engine/event.c | s/e->now_ns + cq->moderate_ns/e->now_ns + cq->moderate_ns \/ 2/ | ibv_modify_cq
+moderate_lost     | user/engine/event.c | s/^	if (cq->withheld && cq_take_event(cq, true))/	if (0)/ | ibv_modify_cq
+limit_twice       | user/engine/engine.c  | /^static void engine_check_limit/,/^}/s/srq->limit = 0;/;/ | ibv_modify_srq
+limit_late        | user/engine/engine.c  | s/rq_posted(&srq->rq) >= srq->limit/rq_posted(\&srq->rq) + 1 >= srq->limit/ | ibv_modify_srq
+limit_early       | user/engine/engine.c  | s/rq_posted(&srq->rq) >= srq->limit/rq_posted(\&srq->rq) > srq->limit/ | ibv_modify_srq
+resize_drops      | user/engine/rq.c      | /^int rq_resize/,/^}/s/i = cons; i != prod/i = cons + 1; i < prod/ | ibv_modify_srq
 resize_unlocked   | user/verbs/srq.c         | /^EXPORT int ibv_modify_srq/,/^}/s/vlock_take(&vsrq->lock);//;/^EXPORT int ibv_modify_srq/,/^}/s/vlock_drop(&vsrq->lock);// | ibv_modify_srq
-resize_cq_drops   | user/transport/cq.c      | /^int cq_resize/,/^}/s/i = cons; i != prod/i = cons + 1; i < prod/ | ibv_resize_cq
+resize_cq_drops   | user/engine/cq.c      | /^int cq_resize/,/^}/s/i = cons; i != prod/i = cons + 1; i < prod/ | ibv_resize_cq
 tm_caps           | user/verbs/query.c       | s/full.tm_caps.max_sge = TAG_MAX_SGE;/full.tm_caps.max_sge = TAG_MAX_SGE + 1;/ | ibv_post_srq_ops
 tm_caps_flags     | user/verbs/query.c       | s/full.tm_caps.flags = IBV_TM_CAP_RC;/;/ | ibv_create_srq_ex
 tm_max_tags       | user/verbs/srq.c         | s/tag_list_create(attr->tm_cap.max_num_tags,/tag_list_create(TAG_MAX_TAGS,/ | ibv_post_srq_ops
-tm_other_types    | user/transport/qp.c      | s/(tags \&\& init->transport != XROCE_RC)/(tags \&\& init->transport == XROCE_UD)/ | ibv_create_srq_ex
+tm_other_types    | user/engine/qp.c      | s/(tags \&\& init->transport != XROCE_RC)/(tags \&\& init->transport == XROCE_UD)/ | ibv_create_srq_ex
 tm_cq_busy        | user/verbs/srq.c         | /^static struct ibv_srq \*srq_ready/,/^}/s/if (vsrq->cq)/if (vsrq->xrcd)/;/^EXPORT int ibv_destroy_srq/,/^}/s/if (vsrq->cq)/if (vsrq->xrcd)/ | ibv_create_srq_ex
 tm_info_tag       | user/verbs/cq_ex.c       | s/info->tag = e->tm_tag;/info->tag = (u32)e->tm_tag;/ | ibv_post_srq_ops
 tm_info_priv      | user/verbs/cq_ex.c       | s/info->priv = e->tm_priv;/info->priv = __builtin_bswap32(e->tm_priv);/ | ibv_post_srq_ops
@@ -172,10 +172,10 @@ tm_recv_wr_id     | user/verbs/srq_ops.c     | s/.recv_wr_id = is_add ? wr->tm.a
 tm_bad_wr         | user/verbs/srq_ops.c     | s/^			\*bad_wr = wr;/			*bad_wr = wr->next;/ | ibv_post_srq_ops
 tm_num_sge        | user/verbs/srq_ops.c     | s/(u32)wr->tm.add.num_sge/(u32)wr->tm.add.num_sge \& 7/ | ibv_post_srq_ops
 tm_unlocked       | user/verbs/srq_ops.c     | s/port_lock(vsrq->port);//;s/port_unlock(vsrq->port);// | tsan
-tm_sync_ignored   | user/transport/tag.c     | s/if (op->opcode == TAG_SYNC || op->flags & TAG_OP_SYNC) {/if (0) {/ | ibv_post_srq_ops
-tm_always_in_step | user/transport/tag.c     | s/return list->unexpected == list->handled;/return true;/ | ibv_post_srq_ops
-tm_header_kept    | user/transport/tag.c     | s/kind == TAG_MATCHED ? sizeof(h.tmh) : /kind == TAG_MATCHED ? 0 : / | ibv_post_srq_ops
-tm_no_fin         | user/transport/rendezvous.c | s/^			rendezvous_send_fin(e, qp, wqe);/			;/;s/^		if (status == CQE_SUCCESS)$/		if (0)/ | tag_matching
+tm_sync_ignored   | user/engine/tag.c     | s/if (op->opcode == TAG_SYNC || op->flags & TAG_OP_SYNC) {/if (0) {/ | ibv_post_srq_ops
+tm_always_in_step | user/engine/tag.c     | s/return list->unexpected == list->handled;/return true;/ | ibv_post_srq_ops
+tm_header_kept    | user/engine/tag.c     | s/kind == TAG_MATCHED ? sizeof(h.tmh) : /kind == TAG_MATCHED ? 0 : / | ibv_post_srq_ops
+tm_no_fin         | user/engine/tag.c | s/^			rendezvous_send_fin(e, qp, wqe);/			;/;s/^		if (status == CQE_SUCCESS)$/		if (0)/ | tag_matching
 cq_busy           | user/verbs/cq.c          | /^EXPORT int ibv_destroy_cq/,/^}/s/return verb_report(EBUSY);/;/ | ibv_create_cq
 cq_size           | user/verbs/cq.c          | s/vcq->ibv.cqe = (int)cqe;/vcq->ibv.cqe = (int)cqe - 1;/ | ibv_create_cq
 cq_channel_kept   | user/verbs/cq.c          | /^EXPORT int ibv_destroy_cq/,/^}/s/cq->channel->refcnt--;/;/ | ibv_create_cq
@@ -250,7 +250,7 @@ hash_sends_err    | user/verbs/post.c        | s/ || vqp->qp->xrc_target || vqp-
 hash_ops          | user/verbs/qp.c          | s/target || attr->comp_mask & table ? 0/target ? 0/ | ibv_create_rwq_ind_table
 rss_state         | user/shard/steer.c       | s/value->receiving = qp_state(qp) != QPS_ERR;/;/ | netns-raw_rss
 rss_wake          | user/shard/steer.c       | s/^	if (cq)$/	if (0)/ | netns-raw_rss
-grh_offset        | user/transport/datagram.c | s/!responder_scatter(e, qp, p, 0, before)/!responder_scatter(e, qp, p, 0, 0)/ | ibv_post_srq_recv
+grh_offset        | user/engine/datagram.c | s/!responder_scatter(e, qp, p, 0, before)/!responder_scatter(e, qp, p, 0, 0)/ | ibv_post_srq_recv
 last_wqe_missing  | user/verbs/async.c       | /{ EVENT_QP_LAST_WQE,/d | ibv_post_srq_recv
 qp_fatal_missing  | user/verbs/async.c       | /{ EVENT_QP_FATAL,/d | ibv_poll_cq
 access_missing    | user/verbs/async.c       | /{ EVENT_QP_ACCESS_ERR,/d | ibv_get_async_event
@@ -274,24 +274,24 @@ req_err_missing   | user/verbs/async.c       | /{ EVENT_QP_REQ_ERR,/d | ibv_get_
 srq_err_missing   | user/verbs/async.c       | s/async_queue(to_vcontext(vsrq->ibv.context), IBV_EVENT_SRQ_ERR, &vsrq->ibv);/;/ | ibv_get_async_event
 async_no_wait     | user/verbs/async.c       | s/while (\*completed != delivered \&\& !ctx->inherited)/while (0)/ | ibv_get_async_event
 async_left_behind | user/verbs/async.c       | /^void async_forget/,/^}/s/if (n->event.element.qp == object)/if (0)/ | ibv_get_async_event
-error_unsolicited | user/transport/event.c   | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | netns-event_ways
-event_each_time   | user/transport/cq.c      | s/&cq->armed, &armed, CQ_DISARMED,/\&cq->armed, \&armed, armed,/ | netns-event_ways
+error_unsolicited | user/engine/event.c   | s/part->pushed_solicited |= solicited || failed;/part->pushed_solicited |= solicited;/ | netns-event_ways
+event_each_time   | user/engine/cq.c      | s/&cq->armed, &armed, CQ_DISARMED,/\&cq->armed, \&armed, armed,/ | netns-event_ways
 lost_of_several   | user/verbs/channel.c     | /^static struct vcq \*channel_pop/,/^}/s/if (!ch->head)$/if (1)/ | netns-event_ways
-modify_cur_state  | user/transport/qp_state.c | s/if (mask & CUR \&\& attr->cur_state != from)/if (0)/ | ibv_modify_qp
-modify_optional   | user/transport/qp_state.c | s/\[UC\] = { 0, AV | ACCESS | PKEY },/[UC] = { 0, ACCESS | PKEY },/ | ibv_modify_qp
+modify_cur_state  | user/engine/qp_state.c | s/if (mask & CUR \&\& attr->cur_state != from)/if (0)/ | ibv_modify_qp
+modify_optional   | user/engine/qp_state.c | s/\[UC\] = { 0, AV | ACCESS | PKEY },/[UC] = { 0, ACCESS | PKEY },/ | ibv_modify_qp
 modify_early      | user/verbs/qp_modify.c   | s/if (mask & IBV_QP_AV) {$/if (mask \& IBV_QP_AV) { set_ah_attr(vqp, \&attr->ah_attr);/ | ibv_modify_qp
-mw_old_key        | user/transport/mr.c      | s/return mr_key(mr) == key \&\& mr->pd/return mr->pd/ | ibv_bind_mw
-mw_below          | user/transport/mr.c      | s/if (va < mr->iova || va - mr->iova > mr->length || /if (/ | ibv_bind_mw
-mw_local_write    | user/transport/mr.c      | s/!(region->access & MR_LOCAL_WRITE))/0)/ | ibv_bind_mw
-mw_twice          | user/transport/mr.c      | s/refused = mw->kind == MR_WINDOW_2 && mw->region;/refused = false;/ | ibv_bind_mw
-srq_pd            | user/transport/responder.c | s/sge_scatter(e->mrs, recv->pd, recv->sge/sge_scatter(e->mrs, qp->pd, recv->sge/ | srq_of_several
-limit_of_several  | user/transport/engine.c  | s/rq_posted(&srq->rq) >= srq->limit/rq_posted(\&srq->rq) + 1 >= srq->limit/ | srq_of_several
-purge_of_others   | user/transport/cq.c      | s/if (e->valid && e->qpn != qpn && --to/if (e->valid \&\& (e->qpn > qpn || qpn == NO_QPN) \&\& --to/ | cq_churn
-ack_of_unsent     | user/transport/completer.c | s/    psn_diff(psn, req->sent_psn) >= 0)/    0)/ | netns-rogue
-read_excess       | user/transport/responder.c | s/if (!resp->max_resources || (resource_pending(resp, next) \&\& !next->replay))/if (0)/ | netns-rogue
+mw_old_key        | user/engine/mr.c      | s/return mr_key(mr) == key \&\& mr->pd/return mr->pd/ | ibv_bind_mw
+mw_below          | user/engine/mr.c      | s/if (va < mr->iova || va - mr->iova > mr->length || /if (/ | ibv_bind_mw
+mw_local_write    | user/engine/mr.c      | s/!(region->access & MR_LOCAL_WRITE))/0)/ | ibv_bind_mw
+mw_twice          | user/engine/mr.c      | s/refused = mw->kind == MR_WINDOW_2 && mw->region;/refused = false;/ | ibv_bind_mw
+srq_pd            | user/engine/responder.c | s/sge_scatter(e->mrs, recv->pd, recv->sge/sge_scatter(e->mrs, qp->pd, recv->sge/ | srq_of_several
+limit_of_several  | user/engine/engine.c  | s/rq_posted(&srq->rq) >= srq->limit/rq_posted(\&srq->rq) + 1 >= srq->limit/ | srq_of_several
+purge_of_others   | user/engine/cq.c      | s/if (e->valid && e->qpn != qpn && --to/if (e->valid \&\& (e->qpn > qpn || qpn == NO_QPN) \&\& --to/ | cq_churn
+ack_of_unsent     | user/engine/completer.c | s/    psn_diff(psn, req->sent_psn) >= 0)/    0)/ | netns-rogue
+read_excess       | user/engine/responder.c | s/if (!resp->max_resources || (resource_pending(resp, next) \&\& !next->replay))/if (0)/ | netns-rogue
 reset_hand        | user/shard/fault.c       | s/if (next->sa_flags & (int)SA_RESETHAND)/if (0)/ | netns-own_faults
 dereg_keeps_key   | user/verbs/mr.c          | /^static int mr_leave/,/^}/s/	if (!busy)$/	if (0)/ | memory_under_way
-limit_of_qps      | user/transport/qp.c      | s/t->num_qps == ENGINE_MAX_QP)/t->num_qps == ENGINE_MAX_QP - 1)/ | contract
+limit_of_qps      | user/engine/qp.c      | s/t->num_qps == ENGINE_MAX_QP)/t->num_qps == ENGINE_MAX_QP - 1)/ | contract
 fork_waits        | user/verbs/context.c     | s/ctx->inherited = true;/;/ | ibv_fork_init
 fork_gone         | user/verbs/context.c     | s/atomic_store_explicit(&ctx->gone, true, memory_order_relaxed);/;/ | ibv_fork_init
 fork_async_fd     | user/verbs/async.c       | s/kernel_event_replace(ctx->v.context.async_fd);/;/ | ibv_fork_init
@@ -337,9 +337,9 @@ dm_rereg          | user/verbs/mr.c          | s/ || vmr->dm || vmr->mapping.at)
 dm_mr_address     | user/verbs/mr.c          | s/.addr = dm ? NULL : addr,/.addr = addr,/ | dm
 dm_mr_import      | user/verbs/mr.c          | s/vmr->dm = m->dm;/;/ | dm
 null_rkey         | user/verbs/mr.c          | s/.rkey = kind == MR_NULL ? 0 : mr_key(vmr->mr) };/.rkey = mr_key(vmr->mr) };/ | ibv_alloc_null_mr
-null_remote       | user/transport/mr.c      | s/return mr->kind == MR_NULL ? open_null(mr, pd, key, access) :/return/ | ibv_alloc_null_mr
-null_remote_pd    | user/transport/mr.c      | s/mr_key(mr) == key \&\& mr->pd == pd \&\&/mr_key(mr) == key \&\&/ | ibv_alloc_null_mr
-null_read_dirt    | user/transport/reply.c   | s/^		memset(u.payload, 0, p.payload_len);/		memset(u.payload, 1, p.payload_len);/ | ibv_alloc_null_mr
+null_remote       | user/engine/mr.c      | s/return mr->kind == MR_NULL ? open_null(mr, pd, key, access) :/return/ | ibv_alloc_null_mr
+null_remote_pd    | user/engine/mr.c      | s/mr_key(mr) == key \&\& mr->pd == pd \&\&/mr_key(mr) == key \&\&/ | ibv_alloc_null_mr
+null_read_dirt    | user/engine/reply.c   | s/^		memset(u.payload, 0, p.payload_len);/		memset(u.payload, 1, p.payload_len);/ | ibv_alloc_null_mr
 null_rereg        | user/verbs/mr.c          | s/vmr->mr->kind != MR_REGION || vmr->dm/vmr->dm/ | ibv_alloc_null_mr
 odp_implicit_addr | user/verbs/odp.c         | s/return start || iova || access/return iova || access/ | on_demand
 odp_implicit_iova | user/verbs/odp.c         | s/return start || iova || access/return start || access/ | on_demand
@@ -428,8 +428,8 @@ limits_srq_sge    | user/verbs/query.c       | s/max_srq_sge = RQ_MAX_SGE/max_sr
 limits_inline     | user/verbs/qp.c          | s/return cap->max_inline_data > room ? cap->max_inline_data : room;/return room;/ | limits
 limits_tags       | user/verbs/query.c       | s/max_num_tags = TAG_MAX_TAGS;/max_num_tags = TAG_MAX_TAGS - 1;/ | limits_queues
 limits_tag_ops    | user/verbs/query.c       | s/max_ops = TAG_MAX_OPS;/max_ops = TAG_MAX_OPS - 1;/ | limits_queues
-limits_rd_atom    | user/transport/qp_state.c | s/a->max_rd_atomic > QP_MAX_RD_ATOMIC)/a->max_rd_atomic > 1 + QP_MAX_RD_ATOMIC)/ | limits
-limits_dest_rd    | user/transport/qp_state.c | s/a->max_dest_rd_atomic > QP_MAX_RD_ATOMIC)/a->max_dest_rd_atomic > 1 + QP_MAX_RD_ATOMIC)/ | limits
+limits_rd_atom    | user/engine/qp_state.c | s/a->max_rd_atomic > QP_MAX_RD_ATOMIC)/a->max_rd_atomic > 1 + QP_MAX_RD_ATOMIC)/ | limits
+limits_dest_rd    | user/engine/qp_state.c | s/a->max_dest_rd_atomic > QP_MAX_RD_ATOMIC)/a->max_dest_rd_atomic > 1 + QP_MAX_RD_ATOMIC)/ | limits
 limits_res_rd     | user/verbs/query.c       | s/max_res_rd_atom = QP_MAX_RD_ATOMIC/max_res_rd_atom = 2 * QP_MAX_RD_ATOMIC/ | limits
 limits_cqe        | user/verbs/query.c       | s/max_cqe = VERBS_MAX_CQE/max_cqe = VERBS_MAX_CQE - 1/ | limits_queues
 limits_link_mtu   | user/verbs/qp_modify.c   | s/if (\*bytes <= largest)/if (1)/ | limits_port
@@ -451,15 +451,15 @@ leak_xrcd         | user/verbs/xrcd.c        | s/^	free(vxrcd);/	;/ | ten_thousa
 leak_qp           | user/verbs/qp.c          | s/^	free(vqp);/	;/ | ten_thousand
 leak_qp_entry     | user/port/port_qp.c      | s/^	shards_unsteer(&port->shards, qp->qpn);/	;/ | ten_thousand
 leak_descriptor   | user/verbs/async.c       | s/^	close(ctx->v.context.async_fd);/	;/ | ten_thousand
-walk_qp_rights    | user/transport/responder.c | s/if (!is_granted(qp, qp_granted(access)))/if (false)/ | random_walk
-walk_mr_pd        | user/transport/mr.c      | s/return mr_key(mr) == key \&\& mr->pd == pd/return mr_key(mr) == key/ | random_walk
+walk_qp_rights    | user/engine/responder.c | s/if (!is_granted(qp, qp_granted(access)))/if (false)/ | random_walk
+walk_mr_pd        | user/engine/mr.c      | s/return mr_key(mr) == key \&\& mr->pd == pd/return mr_key(mr) == key/ | random_walk
 walk_mr_busy      | user/verbs/mr.c          | /^static int mr_leave/,/^}/s/	if (!busy)$/	if (1)/ | random_walk
-rights_uc_qp      | user/transport/responder.c | s/return is_granted(qp, MR_REMOTE_WRITE) ?/return qp->transport == XROCE_UC || is_granted(qp, MR_REMOTE_WRITE) ?/ | rights
-rights_key        | user/transport/mr.c      | s/return mr_key(mr) == key \&\& mr->pd == pd \&\& (mr->access \& access) == access;/return mr_key(mr) == key \&\& mr->pd == pd;/ | rights
-rights_mw_qp      | user/transport/mr.c      | s/(!mw->qpn || mw->qpn == qpn)/true/ | rights_mw
-rights_xrc_pd     | user/transport/responder.c | s/resp->pd = srq->pd;/;/ | rights_xrc
-rights_xrc_domain | user/transport/responder.c | s/srq->xrcd != qp->xrcd/false/ | rights_xrc
-other_end_ready   | user/transport/input.c   | s/return state >= QPS_RTR \&\& state != QPS_ERR;/return state >= QPS_RTR;/ | other_ends
+rights_uc_qp      | user/engine/responder.c | s/return is_granted(qp, MR_REMOTE_WRITE) ?/return qp->transport == XROCE_UC || is_granted(qp, MR_REMOTE_WRITE) ?/ | rights
+rights_key        | user/engine/mr.c      | s/return mr_key(mr) == key \&\& mr->pd == pd \&\& (mr->access \& access) == access;/return mr_key(mr) == key \&\& mr->pd == pd;/ | rights
+rights_mw_qp      | user/engine/mr.c      | s/(!mw->qpn || mw->qpn == qpn)/true/ | rights_mw
+rights_xrc_pd     | user/engine/responder.c | s/resp->pd = srq->pd;/;/ | rights_xrc
+rights_xrc_domain | user/engine/responder.c | s/srq->xrcd != qp->xrcd/false/ | rights_xrc
+other_end_ready   | user/engine/input.c   | s/return state >= QPS_RTR \&\& state != QPS_ERR;/return state >= QPS_RTR;/ | other_ends
 late_ring         | user/verbs/cq.c          | s/err = channel ? cq_join_early(vcq) : 0;/;/ | netns-limits
 post_in_rtr       | user/verbs/post.c        | s/qp_state(vqp->qp) < QPS_RTS/qp_state(vqp->qp) <= QPS_INIT/ | contract
 perfmon_unnamed   | user/tx/tx_redirect.c    | s/"run with CAP_PERFMON/"run with it/ | netns-badinput
@@ -485,7 +485,7 @@ cm_two_qps        | user/rdmacm/qp.c         | s/if (pub->qp || !id->device/if (
 cm_option_bytes   | user/rdmacm/option.c     | s/if (len != (is_byte/if (0 \&\& len != (is_byte/ | rdmacm-bind
 cm_accept_over    | user/cm/connect.c        | /^int cm_accept/,/^}/s/c->state != CM_REQ_RCVD || // | rdmacm-external
 cm_rejected_qp    | user/rdmacm/conn_event.c | s/if (ev->pub.event == RDMA_CM_EVENT_REJECTED)/if (0)/ | rdmacm-teardown
-cm_error_purges   | user/transport/qp_state.c | s/engine_qp_error(e, qp, 0);/qp_purge_completions(e, qp); &/ | rdmacm-teardown
+cm_error_purges   | user/engine/qp_state.c | s/engine_qp_error(e, qp, 0);/qp_purge_completions(e, qp); &/ | rdmacm-teardown
 cm_backlog        | user/rdmacm/listen.c     | s/backlog > 0 \&\& backlog < CONN_BACKLOG_MAX/0/ | rdmacm-listen
 cm_afonly         | user/rdmacm/listen.c     | s/if (cm_is_any(&service.address) \&\& !id->afonly)/if (cm_is_any(\&service.address))/ | rdmacm-listen
 cm_afonly_late    | user/rdmacm/option.c     | s/id->binding->use.family_only = on;/;/ | rdmacm-bind

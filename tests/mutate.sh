@@ -80,7 +80,7 @@ kind_of() {
 	case $1 in
 	bpf/wake.h) echo bpf portsim ;;
 	bpf/*) echo bpf ;;
-	user/transport/*) ;;
+	user/engine/*) ;;
 	user/cm/*) echo cm ;;
 	user/bench/*) echo measure ;;
 	user/rdmacm/*) echo rdmacm ;;

@@ -12,13 +12,13 @@ TEST_COMMON := $(call objs,$(wildcard tests/common/*.c))
 TEST_CFLAGS := -Itests/common -DXROCE_GOLDEN_DIR='"$(CURDIR)/tests/golden"'
 $(BUILD)/obj/tests/%.o: ALL_CFLAGS += $(TEST_CFLAGS)
 
-$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_COMMON) $(BUILD)/libtransport.a
+$(BUILD)/tests/unit/%: $(BUILD)/obj/tests/unit/%.o $(TEST_COMMON) $(BUILD)/libengine.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) -lm -o $@
 
 # Of the command what measures, its pure files.
 $(BUILD)/tests/measure/%: $(BUILD)/obj/tests/measure/%.o $(call objs,user/cli/json.c) \
-		$(BUILD)/libbench.a $(BUILD)/libcm.a $(BUILD)/libtransport.a
+		$(BUILD)/libbench.a $(BUILD)/libcm.a $(BUILD)/libengine.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) -lm -o $@
 
@@ -47,25 +47,25 @@ $(BUILD)/tests/unit/test_hostile_maps: $(call objs,$(addprefix user/cli/,explain
 $(BUILD)/tests/unit/test_export_shares: $(call objs,user/export/shares.c user/export/listen.c)
 
 $(BUILD)/tests/sim/%: $(BUILD)/obj/tests/sim/%.o $(call shared,sim) $(TEST_COMMON) \
-		$(BUILD)/libtransport.a
+		$(BUILD)/libengine.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) -lm -o $@
 
 # The connection manager, without a network as well.
 $(BUILD)/tests/cm/%: $(BUILD)/obj/tests/cm/%.o $(call shared,cm) $(TEST_COMMON) \
-		$(BUILD)/libcm.a $(BUILD)/libtransport.a
+		$(BUILD)/libcm.a $(BUILD)/libengine.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) -lm -o $@
 
 # The modules of librdmacm that are pure, linked from its objects.
 $(BUILD)/tests/rdmacm/%: $(BUILD)/obj/tests/rdmacm/%.o $(TEST_COMMON) $(BUILD)/librdmacm.a \
-		$(BUILD)/libcm.a $(BUILD)/libport.a $(BUILD)/libtransport.a $(LIB)
+		$(BUILD)/libcm.a $(BUILD)/libport.a $(BUILD)/libengine.a $(LIB)
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIB) $(LIBS) -o $@
 
 $(call objs,$(wildcard tests/bpf/*.c)): | $(SKELS)
 $(BUILD)/tests/bpf/%: $(BUILD)/obj/tests/bpf/%.o $(call shared,bpf) $(TEST_COMMON) \
-		$(BUILD)/libcm.a $(BUILD)/libtransport.a
+		$(BUILD)/libcm.a $(BUILD)/libengine.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) -o $@
 
@@ -84,14 +84,14 @@ $(BUILD)/tests/rdmacm/man_%: $(BUILD)/obj/tests/rdmacm/man_%.o $(CM_PAGE_OBJS)
 	$(LINK) $(INPUTS) -lrdmacm -libverbs $(SANITIZE) -o $@
 
 # What the rooms between transport and verbs do to a real kernel, in namespaces of the tests' own.
-$(BUILD)/tests/port/%: $(BUILD)/obj/tests/port/%.o $(BUILD)/libport.a $(BUILD)/libtransport.a
+$(BUILD)/tests/port/%: $(BUILD)/obj/tests/port/%.o $(BUILD)/libport.a $(BUILD)/libengine.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) -lcmocka $(LIBS) -o $@
 
 # Ports without a kernel (tests/portsim/machine.h). The code under test and the XDP program are
 # compiled once more, so that each atomic operation is a call (tests/portsim/atomics.c), and linked
 # with functions of the simulator in place of user/base/kernel.c and of POSIX's threads and locks.
-PORTSIM_CODE := $(TRANSPORT_SRC) user/tx/tx_xsk.c $(filter-out user/base/kernel.c \
+PORTSIM_CODE := $(ENGINE_SRC) user/tx/tx_xsk.c $(filter-out user/base/kernel.c \
 	user/base/clock.c,$(wildcard $(patsubst %,user/%/*.c,base xsk wake shard service port)))
 ifneq ($(filter __clang__,$(CC_SAYS)),)
 PORTSIM_CALLS := -fsanitize=thread -mllvm -tsan-instrument-func-entry-exit=0 \
@@ -134,7 +134,7 @@ BROKERSIM_CODE := $(addprefix user/,$(addprefix broker/,bindings.c broker.c clie
 BROKERSIM_WRAPS := $(shell grep -ohE '__wrap_[a-zA-Z0-9_]+' tests/brokersim/calls.c | sort -u | \
 	sed 's/__wrap_/-Wl,--wrap=/')
 $(BUILD)/tests/brokersim/%: $(BUILD)/obj/tests/brokersim/%.o $(call shared,brokersim) \
-		$(call objs,$(BROKERSIM_CODE)) $(BUILD)/libtransport.a
+		$(call objs,$(BROKERSIM_CODE)) $(BUILD)/libengine.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) $(BROKERSIM_WRAPS) -lcmocka $(LIBS) -o $@
 
@@ -153,7 +153,7 @@ $(BUILD)/tests/netns/cm_addr: TOOL_LIBS := -lrdmacm
 $(addprefix $(BUILD)/tests/netns/,attacher pin_reader): TOOL_LIBS := $(PKG_LIBS)
 # These build and read packets, by the transport's codec.
 PACKET_TOOLS := $(addprefix $(BUILD)/tests/netns/,attack mad_peer rogue tagged segments supers)
-$(PACKET_TOOLS): $(BUILD)/libtransport.a
+$(PACKET_TOOLS): $(BUILD)/libengine.a
 $(PACKET_TOOLS): TOOL_LIBS := $(PKG_LIBS)
 $(addprefix $(BUILD)/tests/netns/,mads mad_peer): $(BUILD)/libcm.a
 $(BUILD)/tests/netns/connections: TOOL_LIBS := -lrdmacm
@@ -180,17 +180,17 @@ netns-tools: $(BUILD)/tests/netns/memory.so
 
 # Both ends of connections with virtual machines, and the judge of what was captured (tests/vm).
 $(BUILD)/tests/vm/%: $(BUILD)/obj/tests/vm/%.o $(call objs,$(wildcard tests/vm/lib/*.c)) \
-		$(call objs,$(addprefix tests/netns/lib/,ctl.c device.c wire.c)) $(BUILD)/libtransport.a
+		$(call objs,$(addprefix tests/netns/lib/,ctl.c device.c wire.c)) $(BUILD)/libengine.a
 	@mkdir -p $(@D)
 	$(LINK) -Wl,--as-needed $(INPUTS) -libverbs $(LIBS) -o $@
 
 # Measuring programs: `make bench` runs them; never part of the tests.
-$(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libtransport.a
+$(BUILD)/tests/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libengine.a
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) $(LIBS) -o $@
 
 # The engine without what QPs, CQs and SRQs show of themselves: what that costs is the difference.
-UNSEEN := $(patsubst %,$(BUILD)/unseen/%.o,$(basename $(TRANSPORT_SRC)))
+UNSEEN := $(patsubst %,$(BUILD)/unseen/%.o,$(basename $(ENGINE_SRC)))
 $(UNSEEN): ALL_CFLAGS += $(AS_ONE) -DXROCE_NO_QP_STAT
 $(BUILD)/unseen/%.o: %.c $(BUILD)/flags
 	@mkdir -p $(@D)
@@ -198,10 +198,10 @@ $(BUILD)/unseen/%.o: %.c $(BUILD)/flags
 $(BUILD)/unseen/%.o: %.S $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,AS,$<)$(CC) $(ALL_CFLAGS) -c $< -o $@
-$(BUILD)/unseen/transport.o: $(UNSEEN)
+$(BUILD)/unseen/engine.o: $(UNSEEN)
 	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(AS_ONE) $(if $(AS_ONE),-flinker-output=nolto-rel) \
 		-r -nostdlib $^ -o $@
-$(BUILD)/tests/bench/engine_unseen: $(BUILD)/obj/tests/bench/engine.o $(BUILD)/unseen/transport.o
+$(BUILD)/tests/bench/engine_unseen: $(BUILD)/obj/tests/bench/engine.o $(BUILD)/unseen/engine.o
 	@mkdir -p $(@D)
 	$(LINK) $(INPUTS) $(LIBS) -o $@
 bench-tools: $(BUILD)/tests/bench/engine_unseen
@@ -221,13 +221,13 @@ $(BUILD)/fuzz-obj/%.o: %.S $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call say,AS,$< (fuzzing))$(CLANG) $(FUZZ_FLAGS) -c $< -o $@
 
-codec := $(addprefix user/transport/,packet.c icrc.c opcode.c guard.c)
+codec := $(addprefix user/engine/,packet.c icrc.c opcode.c guard.c)
 $(BUILD)/tests/fuzz/fuzz_packet: $(call fuzz_objs,tests/common/golden.c $(codec))
-$(BUILD)/tests/fuzz/fuzz_segments: $(call fuzz_objs,user/transport/segments.c $(codec))
+$(BUILD)/tests/fuzz/fuzz_segments: $(call fuzz_objs,user/engine/gso.c $(codec))
 $(BUILD)/tests/fuzz/fuzz_ask: $(call fuzz_objs,$(addprefix user/broker/,bindings.c message.c \
 	groups.c numbers.c quota.c))
 $(BUILD)/tests/fuzz/fuzz_record: $(call fuzz_objs,tests/common/golden.c $(addprefix user/cli/,decode.c \
-	json.c packets.c tale.c) $(addprefix user/transport/,segments.c) $(codec))
+	json.c packets.c tale.c) $(addprefix user/engine/,segments.c) $(codec))
 $(BUILD)/tests/fuzz/fuzz_wire: $(call fuzz_objs,user/rdmacm/rsocket_wire.c \
 	user/bench/bench_wire.c user/bench/ping_wire.c)
 $(BUILD)/tests/fuzz/fuzz_rsocket: $(call fuzz_objs,$(addprefix user/rdmacm/,rsocket_wire.c \
@@ -240,10 +240,10 @@ $(BUILD)/tests/fuzz/fuzz_http: FUZZ_LIBS := -lmicrohttpd
 $(addprefix $(BUILD)/fuzz-obj/tests/fuzz/,fuzz_xdp.o fuzz_egress.o): \
 	FUZZ_FLAGS += -fno-sanitize=alignment
 $(addprefix $(BUILD)/tests/fuzz/,fuzz_xdp fuzz_egress): $(call fuzz_objs,tests/common/golden.c \
-	user/transport/segments.c $(CM_SRC) $(codec))
+	user/engine/gso.c $(CM_SRC) $(codec))
 $(BUILD)/tests/fuzz/fuzz_cm: $(call fuzz_objs,tests/common/golden.c $(CM_SRC))
 $(BUILD)/tests/fuzz/fuzz_engine: $(call fuzz_objs,$(addprefix tests/,common/golden.c sim/world.c \
-	sim/world_link.c sim/world_deliver.c sim/pair.c) $(TRANSPORT_SRC))
+	sim/world_link.c sim/world_deliver.c sim/pair.c) $(ENGINE_SRC))
 $(BUILD)/tests/fuzz/%: $(BUILD)/fuzz-obj/tests/fuzz/%.o
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CLANG) $(FUZZ_SANITIZE) $(INPUTS) -lcmocka -lisal $(FUZZ_LIBS) -o $@

@@ -49,7 +49,7 @@ enum xroce_status {
 
 /*
  * Why a QP stopped working: the numbers of vendor_err that a completion would have
- * (user/transport/vendor_err.h, which has their texts), and what no completion tells.
+ * (user/engine/vendor_err.h, which has their texts), and what no completion tells.
  */
 enum xroce_reason {
 	XROCE_REASON_NONE = 0,

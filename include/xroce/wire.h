@@ -70,7 +70,7 @@ struct xrc_eth {
 	__be32 srqn;	    /* 8 reserved bits, XRC SRQ number 24 */
 } __attribute__((packed));
 
-/* Flow control between two of this library: see user/transport/flow.c. Behind a DETH. */
+/* Flow control between two of this library: see user/engine/flow.c. Behind a DETH. */
 struct flow_eth {
 	__be32 cookie;	    /* the sender's; an answer has its probe's */
 	__be32 allowance;   /* in an answer: packets 16, receive WQEs 16; else reserved */

@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../user/transport/engine.h"
+#include "../../user/engine/engine.h"
 
 #define BATCH	    32	    /* frames handed over at a time, as the pump does */
 #define FRAME_ROOM  8192

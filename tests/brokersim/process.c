@@ -15,8 +15,8 @@
 
 #include "../../user/attach/complain.h"
 #include "../../user/port/port_object.h"
-#include "../../user/transport/packet.h"
-#include "../../user/transport/qp.h"
+#include "../../user/engine/packet.h"
+#include "../../user/engine/qp.h"
 
 #define USER	 1000
 #define POSTED	 2 /* on each QP */

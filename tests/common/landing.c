@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <ucontext.h>
 
-#include "../../user/transport/guard.h"
+#include "../../user/engine/guard.h"
 
 static volatile sig_atomic_t landings;
 

@@ -10,7 +10,7 @@
 #ifndef TESTS_FUZZ_BPF_HOST_H
 #define TESTS_FUZZ_BPF_HOST_H
 
-#include "../../user/transport/ip_bytes.h"
+#include "../../user/engine/gso.h"
 
 #include <linux/bpf.h>
 #include <linux/if_ether.h>

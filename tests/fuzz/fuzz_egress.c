@@ -65,7 +65,7 @@ static long host_loop(u32 times, long (*body)(u32 i, void *arg), void *arg, u64 
 #undef packet
 
 #include "../../user/cm/internal.h"
-#include "../../user/transport/segments.h"
+#include "../../user/engine/gso.h"
 #include "golden.h"
 
 #define CLIENT 1u

@@ -11,7 +11,7 @@
  *   clang -std=gnu11 -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Itests/common \
  *     -Itests/sim -DXROCE_GOLDEN_DIR='"tests/golden"' tests/fuzz/fuzz_engine.c \
  *     tests/sim/world.c tests/sim/pair.c tests/common/golden.c \
- *     user/transport/[a-z]*.c -lcmocka -lisal -o fuzz_engine
+ *     user/engine/[a-z]*.c -lcmocka -lisal -o fuzz_engine
  *   # writes each golden capture as one input
  *   mkdir -p corpus && XROCE_SEED_DIR=corpus ./fuzz_engine
  *   ./fuzz_engine -max_len=16384 -max_total_time=300 corpus

@@ -13,7 +13,7 @@
  */
 #include <string.h>
 
-#include "../../user/transport/packet.h"
+#include "../../user/engine/packet.h"
 #include "fuzz.h"
 #include "golden.h"
 

@@ -11,8 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "../../user/transport/ip_bytes.h"
-#include "../../user/transport/segments.h"
+#include "../../user/engine/gso.h"
 
 #define SUPER_MAX 65549u /* an Ethernet header and the longest IP packet */
 #define L3	  14u

@@ -23,7 +23,7 @@
 
 #include "../../user/cm/internal.h"
 #include "../../user/cm/ip_service.h"
-#include "../../user/transport/segments.h"
+#include "../../user/engine/gso.h"
 #include "golden.h"
 
 #define LINEAR_MIN 160u /* bytes that hold all headers */

@@ -4,7 +4,7 @@
  *
  *   user/wake/wake.c         wake_arm, wake_taken, wake_rearm
  *   user/service/sleep.c     port_channel_wait
- *   user/transport/event.c   engine_take_arms_of_pushed
+ *   user/engine/event.c   engine_take_arms_of_pushed
  *   bpf/wake.h               wake_cq
  *
  *   application                    XDP                         engine, under the lock

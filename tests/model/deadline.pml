@@ -5,7 +5,7 @@
  *   user/service/service.c   service_sleep
  *   user/shard/attendance.c  service_nudge, service_due_ns
  *   user/shard/shard.c       shard_unlock, shard_unlock_once, shard_left_undone
- *   user/transport/timer.c   timer_publish
+ *   user/engine/timer.c   timer_publish
  *
  *   service thread                             whoever has run the engine
  *   read the deadline                          store the deadline (relaxed, under the lock)

@@ -2,7 +2,7 @@
 /*
  * A doorbell at a taken lock: the ringer leaves the work to the lock's holder.
  *
- *   user/transport/owner.c  engine_doorbell, owner_push_doorbell, owner_take_doorbells
+ *   user/engine/owner.c  engine_doorbell, owner_push_doorbell, owner_take_doorbells
  *   user/shard/shard.c     shard_try_to_run, shard_unlock_once, shard_left_undone
  *
  *   ringer                                     holder

@@ -5,7 +5,7 @@
  * and handover.pml: here they are seen at once.
  *
  *   user/shard/migration.c   migration_move, migration_move_qp
- *   user/transport/owner.c   engine_move_qp, owner_silence_doorbell, owner_take_doorbells,
+ *   user/engine/owner.c   engine_move_qp, owner_silence_doorbell, owner_take_doorbells,
  *                            engine_doorbell
  *   user/shard/shard.c       shards_post, shard_post_and_run, shard_unlock_once, shards_run_others
  *   user/shard/handover.c    handover_give, handover_take

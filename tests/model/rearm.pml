@@ -5,8 +5,8 @@
  *
  *   user/port/port_cq.c      port_cq_arm, cq_let_turns_end
  *   user/wake/wake.c         wake_arm
- *   user/transport/event.c   engine_take_arms_of_pushed, engine_cq_event
- *   user/transport/cq.c      cq_push
+ *   user/engine/event.c   engine_take_arms_of_pushed, engine_cq_event
+ *   user/engine/cq.c      cq_push
  *   user/shard/shard.c       shard_unlock_once
  *
  *   application                                holder of the lock, a turn

@@ -17,9 +17,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../user/transport/icrc.h"
-#include "../../user/transport/packet.h"
-#include "../../user/transport/psn.h"
+#include "../../user/engine/icrc.h"
+#include "../../user/engine/packet.h"
+#include "../../user/engine/types.h"
 #include "lib/checksum.h"
 #include "lib/ctl.h"
 #include "lib/wire.h"

@@ -27,7 +27,7 @@
 
 #include "../../user/cm/ip_service.h"
 #include "../../user/cm/mad.h"
-#include "../../user/transport/icrc.h"
+#include "../../user/engine/icrc.h"
 #include "cm_slow.h"
 #include "lib/ctl.h"
 

@@ -16,8 +16,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "../../user/transport/icrc.h"
-#include "../../user/transport/psn.h"
+#include "../../user/engine/icrc.h"
+#include "../../user/engine/types.h"
 #include "lib/ctl.h"
 #include "rogue.h"
 

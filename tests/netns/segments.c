@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../user/transport/packet.h"
+#include "../../user/engine/packet.h"
 #include "lib/checksum.h"
 #include "lib/ctl.h"
 #include "lib/wire.h"

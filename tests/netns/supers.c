@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../../user/transport/gso.h"
+#include "../../user/engine/gso.h"
 #include "lib/ctl.h"
 #include "lib/wire.h"
 

@@ -11,7 +11,7 @@
 
 #include "../unit/packets.h"
 
-#include "../../user/transport/gso.h"
+#include "../../user/engine/gso.h"
 
 #define FRAMES 120
 #define UDP_L4 5 /* VIRTIO_NET_HDR_GSO_UDP_L4 */

@@ -24,7 +24,7 @@
 #include <cmocka.h>
 
 #include "../../user/shard/fault.h"
-#include "../../user/transport/guard.h"
+#include "../../user/engine/guard.h"
 
 #define PAGE 4096
 

@@ -10,9 +10,9 @@
 
 #include "../../user/base/clock.h"
 #include "../../user/shard/shard.h"
-#include "../../user/transport/engine.h"
-#include "../../user/transport/gso.h"
-#include "../../user/transport/internal.h"
+#include "../../user/engine/engine.h"
+#include "../../user/engine/gso.h"
+#include "../../user/engine/internal.h"
 
 #define FRAMES 1024u
 #define ROOM   256u /* in front of a packet, as AF_XDP has it */

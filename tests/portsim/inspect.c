@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "../../user/port/port_object.h"
-#include "../../user/transport/internal.h"
+#include "../../user/engine/internal.h"
 
 #define SHARDS (2 * XROCE_MAX_SHARD)
 /* user/service: the longest tick; how far behind a deadline it may come where threads sleep */

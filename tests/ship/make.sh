@@ -18,20 +18,20 @@ make__does_nothing_twice() {
 }
 
 make__header_rebuilds_its_users() {
-	said=$(says -W user/transport/icrc.h all)
-	is_said "CC user/transport/icrc.c" && is_not_said "CC user/cli/main.c"
+	said=$(says -W user/engine/icrc.h all)
+	is_said "CC user/engine/icrc.c" && is_not_said "CC user/cli/main.c"
 }
 
 make__bpf_header_rebuilds_what_embeds_the_program() {
 	said=$(says -W bpf/parse.h all)
 	is_said "BPF bpf/xroce.bpf.c" && is_said "GEN $BUILD/gen/xroce.skel.h" &&
 		is_said "LINK $BUILD/lib/libibverbs.so.1" && is_said "LINK $BUILD/bin/xroce" &&
-		is_not_said "CC user/transport/"
+		is_not_said "CC user/engine/"
 }
 
 make__flags_rebuild_everything() {
 	said=$(says CFLAGS=-O1 all)
-	is_said "CC user/cli/main.c" && is_said "AS user/transport/guard_x86_64.S" &&
+	is_said "CC user/cli/main.c" && is_said "AS user/engine/guard_x86_64.S" &&
 		is_said "BPF bpf/xroce.bpf.c" && is_said "LINK $BUILD/lib/libibverbs.so.1"
 }
 
@@ -42,11 +42,11 @@ make__warnings_are_errors_if_wanted() {
 }
 
 make__says_a_line_a_file() {
-	make_here BUILD="$work/b" "$work/b/obj/user/transport/guard_x86_64.o" >"$work/out" &&
-		[ "$(cat "$work/out")" = "  AS    user/transport/guard_x86_64.S" ] || show out
-	make_here BUILD="$work/c" V=1 "$work/c/obj/user/transport/guard_x86_64.o" >"$work/out" &&
-		grep -q -e '-c user/transport/guard_x86_64.S' "$work/out" || show out
-	make_here -s BUILD="$work/d" "$work/d/obj/user/transport/guard_x86_64.o" >"$work/out" &&
+	make_here BUILD="$work/b" "$work/b/obj/user/engine/guard_x86_64.o" >"$work/out" &&
+		[ "$(cat "$work/out")" = "  AS    user/engine/guard_x86_64.S" ] || show out
+	make_here BUILD="$work/c" V=1 "$work/c/obj/user/engine/guard_x86_64.o" >"$work/out" &&
+		grep -q -e '-c user/engine/guard_x86_64.S' "$work/out" || show out
+	make_here -s BUILD="$work/d" "$work/d/obj/user/engine/guard_x86_64.o" >"$work/out" &&
 		[ ! -s "$work/out" ] || show out
 }
 

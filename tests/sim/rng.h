@@ -6,7 +6,7 @@
 #ifndef SIM_RNG_H
 #define SIM_RNG_H
 
-#include "../../user/transport/types.h"
+#include "../../user/engine/types.h"
 
 struct rng {
 	u64 state;

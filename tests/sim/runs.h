@@ -6,7 +6,7 @@
 #ifndef SIM_RUNS_H
 #define SIM_RUNS_H
 
-#include "../../user/transport/types.h"
+#include "../../user/engine/types.h"
 
 /* Loss masks of both directions, from the first one up to the end. */
 struct masks {

@@ -6,7 +6,8 @@
  * The rules by which early packets are kept, dropped and proven, one by one:
  * docs/injection.md.
  */
-#include "../../user/transport/internal.h"
+#include "../../user/engine/internal.h"
+#include "../../user/engine/reorder.h"
 #include "attack.h"
 #include "scene.h"
 

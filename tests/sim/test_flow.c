@@ -7,7 +7,7 @@
  * a burst arrives, and nothing that is lost, forged or missing stops a queue for longer than flow.h
  * says.
  */
-#include "../../user/transport/internal.h"
+#include "../../user/engine/internal.h"
 #include "raw.h"
 #include "scene.h"
 

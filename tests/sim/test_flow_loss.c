@@ -7,7 +7,7 @@
  * UC and UD over a path that loses data, probes and answers, and towards receivers that post few
  * receives or none: how long a message waits before it leaves, and how often is asked for it.
  */
-#include "../../user/transport/internal.h"
+#include "../../user/engine/internal.h"
 #include "scene.h"
 
 #include <setjmp.h>

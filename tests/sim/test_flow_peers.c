@@ -6,7 +6,7 @@
  * One UD queue pair that sends to several in turn: what it knows of each stays, so all that is
  * under way fits into the ring that they share, and one that is gone stops the others once.
  */
-#include "../../user/transport/internal.h"
+#include "../../user/engine/internal.h"
 #include "scene.h"
 
 #include <setjmp.h>

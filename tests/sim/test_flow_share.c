@@ -7,7 +7,7 @@
  * Several senders of UC to one ring: together they never have more on their way than the ring
  * holds, by a good margin, whenever they begin and however long the receiver did not run.
  */
-#include "../../user/transport/internal.h"
+#include "../../user/engine/internal.h"
 #include "scene.h"
 
 #include <setjmp.h>

@@ -9,7 +9,8 @@
  * time-out or end the connection. Excepted is what an endpoint without reordering takes as well, a
  * packet at the exact PSN that is expected, and what takes as exact a guess: see is_exact().
  */
-#include "../../user/transport/internal.h"
+#include "../../user/engine/internal.h"
+#include "../../user/engine/reorder.h"
 #include "attack.h"
 #include "scene.h"
 

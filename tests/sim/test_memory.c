@@ -7,7 +7,7 @@
  * the engine does with it, the request ends as one whose key is bad, at both ends, and other queue
  * pairs go on.
  */
-#include "../../user/transport/internal.h"
+#include "../../user/engine/internal.h"
 #include "attack.h"
 #include "landing.h"
 #include "scene.h"

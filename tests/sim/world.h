@@ -18,8 +18,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "../../user/transport/engine.h"
-#include "../../user/transport/group.h"
+#include "../../user/engine/engine.h"
+#include "../../user/engine/group.h"
 #include "rng.h"
 
 #define WORLD_MAX_NODES	 4

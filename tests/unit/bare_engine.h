@@ -8,7 +8,7 @@
 
 #include "unit.h"
 
-#include "../../user/transport/internal.h"
+#include "../../user/engine/internal.h"
 #include "reference.h"
 
 static struct engine *engine;

@@ -12,7 +12,7 @@
 
 #include "unit.h"
 
-#include "../../user/transport/cq.h"
+#include "../../user/engine/cq.h"
 
 #define DUELS	   200000
 #define LAGS	   40

@@ -5,7 +5,7 @@
 
 #include "unit.h"
 
-#include "../../user/transport/packet.h"
+#include "../../user/engine/packet.h"
 #include "reference.h"
 
 static inline u32 random_below(u64 *seed, u32 n)

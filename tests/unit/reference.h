@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * What the codec's tests measure it against: a second ICRC, bit by bit from the definition in the
- * protocol sheet, and a small generator of random numbers. Shares no code with user/transport.
+ * protocol sheet, and a small generator of random numbers. Shares no code with user/engine.
  */
 #ifndef UNIT_REFERENCE_H
 #define UNIT_REFERENCE_H

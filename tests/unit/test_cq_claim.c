@@ -13,7 +13,7 @@
 
 #include "unit.h"
 
-#include "../../user/transport/cq.h"
+#include "../../user/engine/cq.h"
 
 #define CAPACITY 4
 

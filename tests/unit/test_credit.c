@@ -5,7 +5,8 @@
  * Credit codes of the AETH, recomputed from what they are: 0, 1, 2, 3, and from then on each twice
  * the one before the last.
  */
-#include "../../user/transport/internal.h"
+#include "../../user/engine/credit.h"
+#include "../../user/engine/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,7 +8,7 @@
  */
 #include "unit.h"
 
-#include "../../user/transport/packet.h"
+#include "../../user/engine/packet.h"
 #include "golden.h"
 #include "reference.h"
 

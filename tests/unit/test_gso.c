@@ -8,7 +8,7 @@
  */
 #include "packets.h"
 
-#include "../../user/transport/gso.h"
+#include "../../user/engine/gso.h"
 
 #define FRAMES 80
 
@@ -22,17 +22,6 @@ static int setup(void **state)
 	seed = 0x650;
 	memset(&ids, 0, sizeof(ids));
 	return 0;
-}
-
-static u32 get16(const u8 *at)
-{
-	return (u32)at[0] << 8 | at[1];
-}
-
-static void put16(u8 *at, u32 v)
-{
-	at[0] = (u8)(v >> 8);
-	at[1] = (u8)v;
 }
 
 /* RFC 1071 as it stands there. */

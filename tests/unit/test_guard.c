@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../../user/transport/guard.h"
+#include "../../user/engine/guard.h"
 #include "landing.h"
 #include "spoil.h"
 

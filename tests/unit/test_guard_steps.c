@@ -16,8 +16,8 @@
 #include <signal.h>
 #include <ucontext.h>
 
-#include "../../user/transport/guard.h"
-#include "../../user/transport/guard_units.h"
+#include "../../user/engine/guard.h"
+#include "../../user/engine/guard_units.h"
 
 #define LONGEST	  4096u
 #define MARGIN	  64u

@@ -7,7 +7,7 @@
  */
 #include "unit.h"
 
-#include "../../user/transport/icrc.h"
+#include "../../user/engine/icrc.h"
 #include "reference.h"
 
 #define LEN_MAX 4400

@@ -7,7 +7,7 @@
  */
 #include "unit.h"
 
-#include "../../user/transport/mr.h"
+#include "../../user/engine/mr.h"
 #include "reference.h"
 
 enum {

@@ -7,7 +7,7 @@
  */
 #include "unit.h"
 
-#include "../../user/transport/packet.h"
+#include "../../user/engine/packet.h"
 
 /* Sizes of the extension headers, from the protocol sheet. */
 enum {

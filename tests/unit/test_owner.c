@@ -6,6 +6,7 @@
  * found the locks taken by whoever does that, and left it to them to see the bell. So until an
  * engine_output() of the QP's owner has looked at the queue, engine_has_doorbells() of it is true.
  */
+#include "../../user/engine/event.h"
 #include "bare_engine.h"
 
 static struct engine *second;

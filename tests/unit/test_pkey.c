@@ -7,7 +7,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "../../user/transport/pkey.h"
+#include "../../user/engine/pkey.h"
 
 static void pkey_table_add__until_it_is_full(void **state)
 {

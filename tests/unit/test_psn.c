@@ -7,7 +7,7 @@
  */
 #include "unit.h"
 
-#include "../../user/transport/psn.h"
+#include "../../user/engine/types.h"
 
 #define CIRCLE (1 << 24)
 

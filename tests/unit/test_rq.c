@@ -9,7 +9,7 @@
 
 #include "unit.h"
 
-#include "../../user/transport/rq.h"
+#include "../../user/engine/rq.h"
 
 static struct rq rq;
 

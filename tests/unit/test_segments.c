@@ -8,7 +8,7 @@
  */
 #include "packets.h"
 
-#include "../../user/transport/segments.h"
+#include "../../user/engine/gso.h"
 
 #define SUPER_MAX    65535
 #define L3	     14u

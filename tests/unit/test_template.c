@@ -8,7 +8,7 @@
  */
 #include "packets.h"
 
-#include "../../user/transport/template.h"
+#include "../../user/engine/template.h"
 
 static u64 seed;
 static struct icrc_table table;

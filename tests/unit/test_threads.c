@@ -24,7 +24,7 @@
 
 #include "unit.h"
 
-#include "../../user/transport/engine.h"
+#include "../../user/engine/engine.h"
 #include "reference.h"
 
 #if defined(__SANITIZE_THREAD__)

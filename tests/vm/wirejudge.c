@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../user/transport/packet.h"
+#include "../../user/engine/packet.h"
 #include "../netns/lib/checksum.h"
 #include "../netns/lib/ctl.h"
 #include "../netns/lib/wire.h"

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 struct bpf_object;
 

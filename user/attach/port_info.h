@@ -3,7 +3,7 @@
 #ifndef ATTACH_PORT_INFO_H
 #define ATTACH_PORT_INFO_H
 
-#include "../transport/pkey.h"
+#include "../engine/pkey.h"
 
 /* How XDP is attached and what the sockets can do; for `xroce list` and messages. */
 struct port_info {

@@ -4,7 +4,7 @@
 #define ATTACH_SPAWN_H
 
 #include "../netdev/netdev.h"
-#include "../transport/pkey.h"
+#include "../engine/pkey.h"
 #include "inherit.h"
 
 /* Has this process the privileges that a broker takes? It may have given them up. */

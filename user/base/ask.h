@@ -10,7 +10,7 @@
 #ifndef BASE_ASK_H
 #define BASE_ASK_H
 
-#include "../transport/pkey.h"
+#include "../engine/pkey.h"
 
 #define ASK_VERSION 11u
 /* %llu: inode of the network namespace; %u: index of the interface in it */

@@ -3,7 +3,7 @@
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 /*
  * CLOCK_MONOTONIC of the first time namespace in nanoseconds: the clock of BPF programs, and the

@@ -3,7 +3,7 @@
 #ifndef BASE_DIRECTORY_H
 #define BASE_DIRECTORY_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 /*
  * Is it root's or this user's, and nobody else's to write to? 0, -EPERM: it is not; -ESTALE: it has

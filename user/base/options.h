@@ -10,8 +10,8 @@
 
 #include <stddef.h>
 
-#include "../transport/engine.h"
-#include "../transport/pkey.h"
+#include "../engine/engine.h"
+#include "../engine/pkey.h"
 
 enum option_id {
 	OPTION_SPIN_US,

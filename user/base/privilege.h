@@ -6,7 +6,7 @@
 #include <bpf/libbpf.h>
 #include <linux/capability.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 /*
  * The effective capabilities of the calling thread, a bit each (capabilities(7)); 0 if they cannot

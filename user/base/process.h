@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 /*
  * The name of a process; "?" if it cannot be read. Any process may choose its name: what is not

@@ -16,7 +16,7 @@
 #ifndef BASE_PROOF_H
 #define BASE_PROOF_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 /* An IPv4 address in host order, of 127.64.0.0/10; packets to it stay on the host. */
 #define PROOF_ADDRESS(nonce) (127u << 24 | 1u << 22 | ((nonce) & 0x3fffff))

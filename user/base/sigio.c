@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 #include "kernel.h"
 #include "thread.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 struct start {
 	void *(*fn)(void *arg);

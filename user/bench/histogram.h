@@ -7,7 +7,7 @@
 #ifndef BENCH_HISTOGRAM_H
 #define BENCH_HISTOGRAM_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 #define HISTOGRAM_SUB	  64u
 #define HISTOGRAM_MOST_NS ((1ull << 40) - 1) /* 18 minutes; what is longer counts as that */

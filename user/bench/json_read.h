@@ -9,7 +9,7 @@
 #ifndef BENCH_JSON_READ_H
 #define BENCH_JSON_READ_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 #define JSON_READ_DEPTH 32u
 #define JSON_READ_BYTES (64u << 20)

@@ -16,7 +16,7 @@
 
 #include "../attach/inherit.h"
 #include "../netdev/netdev.h"
-#include "../transport/pkey.h"
+#include "../engine/pkey.h"
 
 #define BROKER_SERVICES (XROCE_MAX_SERVICE / 2) /* of all users: each has two keys at most */
 

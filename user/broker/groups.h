@@ -8,7 +8,7 @@
 
 #include <xroce/abi.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 #define GROUPS_BUCKETS 256u
 #define GROUPS_OF_USER 1024 /* of all its clients together: a quarter of what there are */

@@ -3,7 +3,7 @@
 #ifndef BROKER_LOOP_H
 #define BROKER_LOOP_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 /* A descriptor that is waited for; part of what it belongs to. */
 struct source {

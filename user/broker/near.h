@@ -16,7 +16,7 @@
 #include <libmnl/libmnl.h>
 #include <xroce/abi.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 struct near {
 	u32 ifindex; /* of the interface whose neighbours they are */

@@ -4,7 +4,7 @@
 #include <bpf/libbpf.h>
 
 #include "../cm/cm.h"
-#include "../transport/packet.h"
+#include "../engine/packet.h"
 #include "broker_object.h"
 
 #define NOBODY_AT_ONCE 16u /* in a turn: clients ask meanwhile */

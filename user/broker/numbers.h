@@ -6,7 +6,7 @@
 #ifndef BROKER_NUMBERS_H
 #define BROKER_NUMBERS_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 #define NUMBERS_NONE (~0u)
 

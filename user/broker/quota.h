@@ -9,7 +9,7 @@
 
 #include <xroce/abi.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 enum quota_kind {
 	QUOTA_CONNECTIONS, /* of any kind; more than clients, so that a refusal can be said */

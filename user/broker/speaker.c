@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "../attach/complain.h"
-#include "../transport/packet.h"
+#include "../engine/packet.h"
 
 #define PKEY	  0xffff
 #define HOP_LIMIT 64

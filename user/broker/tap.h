@@ -9,7 +9,7 @@
 #ifndef BROKER_TAP_H
 #define BROKER_TAP_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 /*
  * A new device for a broker of that interface, down: its hairpin, which is named xrtN after the

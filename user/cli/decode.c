@@ -5,7 +5,7 @@
 
 #include <xroce/stat.h>
 
-#include "../transport/vendor_err.h"
+#include "../engine/vendor_err.h"
 #include "decode.h"
 
 /* ---- packets ---- */

@@ -5,7 +5,7 @@
 
 #include <xroce/trace.h>
 
-#include "../transport/packet.h"
+#include "../engine/packet.h"
 #include "json.h"
 
 #define DECODE_TEXT 512

@@ -22,7 +22,7 @@
 
 #include "../base/ask.h"
 #include "../netdev/identity.h"
-#include "../transport/pkey.h"
+#include "../engine/pkey.h"
 
 #define EVERYONE_DIR ASK_DIR "/files"
 

@@ -6,7 +6,7 @@
 #ifndef CLI_FULL_SCREEN_H
 #define CLI_FULL_SCREEN_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 /* Standard input and output are a terminal that has more than lines. */
 bool full_screen_can(void);

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 #define JSON_DEPTH 16
 

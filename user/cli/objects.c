@@ -3,7 +3,7 @@
  * xroce cq, srq and mr: completion queues, shared receive queues, memory regions and windows. Of
  * each kind there is a map with an element for an object (xroce/stat.h), shown as a row.
  */
-#include "../transport/mr.h"
+#include "../engine/mr.h"
 #include "look.h"
 
 struct objects {

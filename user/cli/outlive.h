@@ -8,7 +8,7 @@
 #ifndef CLI_OUTLIVE_H
 #define CLI_OUTLIVE_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 #define OUTLIVE_ALL_CAPS (~0ull)
 

@@ -8,7 +8,7 @@
 
 #include <xroce/trace.h>
 
-#include "../transport/segments.h"
+#include "../engine/gso.h"
 
 struct packets {
 	struct xroce_record *record;

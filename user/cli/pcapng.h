@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 #define PCAPNG_COMMENT_MAX 1024 /* bytes of a comment; what is behind is cut off */
 

@@ -5,7 +5,7 @@
 
 #include <xroce/stat.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 /* Why a QP stopped working (enum xroce_reason); the names of drops (enum xroce_drop). */
 const char *reason_text(u32 reason);

@@ -9,7 +9,7 @@
 
 #include <xroce/trace.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 /* From the time that a record says to when it can be read; what takes longer comes late. */
 #define RECORDS_WINDOW_NS (50 * NSEC_PER_MSEC)

@@ -7,7 +7,7 @@
 #ifndef CLI_SCREEN_H
 #define CLI_SCREEN_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 /* A terminal may say anything of its size. */
 #define SCREEN_WIDTH_MAX  1000u

@@ -3,7 +3,7 @@
 #ifndef CLI_SPARK_H
 #define CLI_SPARK_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 /* A value that is not known. */
 #define SPARK_NONE (-1.0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-#include "../transport/packet.h"
+#include "../engine/packet.h"
 #include "tale.h"
 
 void tale_begin(struct tale *t, const u8 *bytes, u32 size)

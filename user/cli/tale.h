@@ -9,7 +9,7 @@
 
 #include <xroce/trace.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 struct tale {
 	const u8 *bytes;

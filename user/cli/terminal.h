@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 /* A terminal that can show colours, and whose user has not asked for none (NO_COLOR). */
 bool terminal_is_coloured(FILE *out);

@@ -4,7 +4,7 @@
 
 #include "../base/clock.h"
 #include "../base/privilege.h"
-#include "../transport/packet.h"
+#include "../engine/packet.h"
 #include "cli.h"
 #include "sums.h"
 #include "tale.h"

@@ -9,7 +9,7 @@
 #define CLI_VIEW_H
 
 #include "../netdev/netdev.h"
-#include "../transport/pkey.h"
+#include "../engine/pkey.h"
 
 /* Counters that move, as a file system that a process of its own serves: view_counters.c. */
 struct view_counters {

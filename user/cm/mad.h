@@ -7,7 +7,7 @@
 #ifndef CM_MAD_H
 #define CM_MAD_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 #define CM_MAD_BYTES 256u
 #define CM_QKEY	     0x80010000u /* of QP1 */

@@ -6,7 +6,7 @@
 #ifndef CM_NAMES_H
 #define CM_NAMES_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 enum cm_name_space {
 	NAME_NONE, /* not in the table */

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 #define LISTEN_PORT 9791 /* RoCEv2's UDP port and 5000 */
 

@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 #define SHARES_FADE_S 60.0
 

@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 enum text_format { TEXT_OPENMETRICS, TEXT_PROMETHEUS };
 enum text_type { TEXT_GAUGE, TEXT_COUNTER, TEXT_INFO };

@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <sys/types.h>
 
-#include "../transport/packet.h"
-#include "../transport/types.h"
+#include "../engine/packet.h"
+#include "../engine/types.h"
 
 /* One GID of the table: index 0 is routable where the interface has a routable address. */
 struct netdev_gid {

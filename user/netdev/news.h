@@ -8,7 +8,7 @@
 
 #include <libmnl/libmnl.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 struct news {
 	int fd; /* readable when there are some */

@@ -13,7 +13,7 @@
 #include "../service/service.h"
 #include "../shard/fault.h"
 #include "../shard/tell.h"
-#include "../transport/aligned.h"
+#include "../engine/types.h"
 #include "../tx/tx_probe.h"
 #include "port_object.h"
 

@@ -26,7 +26,7 @@
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 #include "cancel.h"
 
 #define EXPORT __attribute__((visibility("default")))

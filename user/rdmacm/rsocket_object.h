@@ -24,7 +24,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 #include "cancel.h"
 
 #define RSOCKET_EXPORT __attribute__((visibility("default")))

@@ -19,7 +19,7 @@
 #ifndef RSOCKET_WIRE_H
 #define RSOCKET_WIRE_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 enum wire_op { WIRE_DATA = 0, WIRE_SGL = 4, WIRE_IOMAP = 6, WIRE_CTRL = 7 };
 enum wire_ctrl { WIRE_DISCONNECT = 0, WIRE_KEEPALIVE = 1, WIRE_SHUTDOWN = 2 };

@@ -3,7 +3,7 @@
 #ifndef SERVICE_SERVICE_H
 #define SERVICE_SERVICE_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 struct shards;
 

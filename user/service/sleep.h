@@ -3,7 +3,7 @@
 #ifndef SERVICE_SLEEP_H
 #define SERVICE_SLEEP_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 struct port_channel;
 

@@ -18,7 +18,7 @@
 
 #include <stdatomic.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 #define DEFER_POSTS_MAX	     127u /* with the one that ends it: a batch */
 #define DEFER_LOOK_POSTS     8u	  /* posts between two looks at the clock */

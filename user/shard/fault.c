@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The handler of SIGSEGV and SIGBUS. It owns one thing: a fault of a guarded access
- * (transport/guard.h), told by the program counter, goes on where that access fails. Everything
+ * (engine/guard.h), told by the program counter, goes on where that access fails. Everything
  * else is passed on to what the signal's action was before, exactly: the program's own faults end
  * or mend it as if this file were not there.
  *
@@ -42,7 +42,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
-#include "../transport/guard.h"
+#include "../engine/guard.h"
 #include "fault.h"
 
 #define LOOK_NS NSEC_PER_MSEC

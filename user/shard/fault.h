@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Faults of the engine's accesses to application memory (transport/guard.h): the handler of SIGSEGV
+ * Faults of the engine's accesses to application memory (engine/guard.h): the handler of SIGSEGV
  * and SIGBUS that ends the access and not the process, in front of whatever handlers the program
  * has.
  */
 #ifndef PORT_FAULT_H
 #define PORT_FAULT_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 /*
  * When the calling thread must look again whether the handler would be called; 0 in a new thread.

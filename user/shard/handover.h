@@ -20,7 +20,7 @@
 
 #include <xroce/abi.h>
 
-#include "../transport/engine.h"
+#include "../engine/engine.h"
 
 struct shard;
 

@@ -11,8 +11,8 @@
 
 #include <xroce/abi.h>
 
-#include "../transport/engine.h"
-#include "../transport/group.h"
+#include "../engine/engine.h"
+#include "../engine/group.h"
 
 #define MIGRATION_WANTED_MAX 16u
 

@@ -15,9 +15,9 @@
 
 #include <pthread.h>
 
-#include "../transport/engine.h"
-#include "../transport/raw.h"
-#include "../transport/segments.h"
+#include "../engine/engine.h"
+#include "../engine/raw.h"
+#include "../engine/gso.h"
 #include "../wake/wake.h"
 #include "defer.h"
 #include "handover.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "../base/kernel.h"
-#include "../transport/note.h"
+#include "../engine/engine.h"
 #include "tell.h"
 
 struct telling {

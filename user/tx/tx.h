@@ -11,7 +11,7 @@
 #ifndef PORT_TX_H
 #define PORT_TX_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 struct tx;
 

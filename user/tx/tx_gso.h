@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Frames out through a packet socket or a TAP device, as super-packets where they may share one
- * (../transport/gso.h): up to 64 frames pass the kernel at the cost of one. On veth the whole
+ * (../engine/gso.h): up to 64 frames pass the kernel at the cost of one. On veth the whole
  * reaches a peer that has no native XDP; everybody else gets the frames, cut by the kernel or the
  * NIC. An interface that does not take super-packets is sent single frames for a time
  * (tx_health.h). Which way a frame goes is the business of tx_policy.c and tx_shared.c. Under the
@@ -12,7 +12,7 @@
 
 #include <xroce/abi.h>
 
-#include "../transport/gso.h"
+#include "../engine/gso.h"
 #include "tx_health.h"
 
 struct tx_gso_call;

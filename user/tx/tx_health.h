@@ -8,7 +8,7 @@
 #ifndef PORT_TX_HEALTH_H
 #define PORT_TX_HEALTH_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 #define TX_HEALTH_REFUSALS   16u		   /* in a row, */
 /* and for so long: a full ring of the other end empties sooner */

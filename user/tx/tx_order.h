@@ -8,7 +8,7 @@
 #ifndef TX_TX_ORDER_H
 #define TX_TX_ORDER_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 /* Of a frame as the engine makes it. */
 bool tx_order_matters(const u8 *frame);

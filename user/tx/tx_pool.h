@@ -9,7 +9,7 @@
 
 #include <xroce/abi.h>
 
-#include "../transport/gso.h"
+#include "../engine/gso.h"
 
 struct tx_pool {
 	struct xroce_tx_frame *frame; /* XROCE_TX_FRAMES of them; whose memory: the owner's */

@@ -11,7 +11,7 @@
 
 #include <xroce/abi.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 #define TX_TAP_BYTES 3456u /* the longest frame that a TAP hands to its XDP program in one page */
 

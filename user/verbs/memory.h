@@ -8,7 +8,7 @@
 
 #include <infiniband/verbs.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 /* The lower half of an allocator's resource_type; docs/verbs.md names them to users. */
 enum memory_kind {

@@ -29,7 +29,7 @@
 #include "../netdev/kept.h"
 #include "../port/port.h"
 #include "../netdev/watch.h"
-#include "../transport/engine.h"
+#include "../engine/engine.h"
 #include "memory.h"
 
 /* The functions behind the header's macros are defined here under their own names. */

@@ -6,7 +6,7 @@
 #ifndef WAKE_CHANNEL_H
 #define WAKE_CHANNEL_H
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 struct port_channel;
 

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <xroce/abi.h>
 
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 /* Made with a port, as a process may give up its privileges; others when they are taken. */
 #define RINGS_AHEAD 16

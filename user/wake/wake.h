@@ -10,7 +10,7 @@
 #include <pthread.h>
 
 #include "../base/xdp_maps.h"
-#include "../transport/cq.h"
+#include "../engine/cq.h"
 #include "channel_object.h"
 #include "rings.h"
 

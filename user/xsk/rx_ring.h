@@ -15,7 +15,7 @@
 #define PORT_RX_RING_H
 
 #include "../base/kernel.h"
-#include "../transport/types.h"
+#include "../engine/types.h"
 
 struct xsk_batch;
 

@@ -24,8 +24,8 @@
 #ifndef PORT_UMEM_H
 #define PORT_UMEM_H
 
-#include "../transport/packet.h"
-#include "../transport/types.h"
+#include "../engine/packet.h"
+#include "../engine/types.h"
 
 #define UMEM_CHUNK	   4096u
 #define UMEM_TX_SLOT_BYTES (2 * UMEM_CHUNK)

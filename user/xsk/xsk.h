@@ -12,8 +12,8 @@
 #include <xdp/xsk.h>
 #include <xroce/abi.h>
 
-#include "../transport/engine.h"
-#include "../transport/segments.h"
+#include "../engine/engine.h"
+#include "../engine/gso.h"
 #include "rx_ring.h"
 #include "umem.h"
 

@@ -3,7 +3,7 @@
 #ifndef NETNS_CHECKSUM_H
 #define NETNS_CHECKSUM_H
 
-#include "../../../user/transport/types.h"
+#include "../../../user/engine/types.h"
 
 static inline u32 get16(const u8 *at)
 {

@@ -8,7 +8,7 @@
 
 #include <linux/virtio_net.h>
 
-#include "../../../user/transport/types.h"
+#include "../../../user/engine/types.h"
 
 #define MARK                                                                                       \
 	"\xf0\x09\xe4"                                                                             \

@@ -7,7 +7,7 @@
 #ifndef VM_TRACK_H
 #define VM_TRACK_H
 
-#include "../../../user/transport/packet.h"
+#include "../../../user/engine/packet.h"
 
 struct track;
 

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * How much and how fast a QP sends.
+ *
+ * Window: packets in flight, never more than the engine's window, halved at a loss, widened by one
+ * packet a round. Time-out: from the measured round trip (as TCP does it, RFC 6298), the attribute
+ * until one has been measured, always shorter than the user's time-out. It only probes: the user's
+ * time-out alone uses retries. A probe that was not needed is seen by its second answer: the round
+ * trip of the late first one is a sample then, and for ten seconds the time-out is no shorter than
+ * that. Else the samples between two late answers, thousands a second, would have it forgotten.
+ * Rate: what the application allows (ibv_modify_qp_rate_limit(3)), and DCQCN. Packets marked CE are
+ * answered by notifications, at most one in CNP_INTERVAL; a notification cuts the rate by alpha/2,
+ * quiet time lets alpha decay and the rate climb back. The intervals are the paper's times six: a
+ * software sender's scheduling is that much coarser than an adapter's.
+ *
+ * The application's limit is a bucket: it fills at that rate, and packets with data that a QP
+ * sends, requests and READ responses, empty it by their length on the wire. A packet may leave
+ * while there is room for a typical one, so no burst is longer than the bucket is deep.
+ *
+ * Notifications (CNPs) prove nothing: any host that knows a QPN can forge them. One is heeded only
+ * if a packet of this QP can have caused it, and once in CNP_INTERVAL or a round trip; and the rate
+ * has a floor that is a share of the line's. What is refused is counted as dropped.
+ */
+#include "congestion.h"
+#include "recovery.h"
+#include "stat.h"
+#include "timer.h"
+
+#define CWND_UNIT	 256
+#define CWND_MIN	 8u
+#define RTO_MIN_NS	 (1 * NSEC_PER_MSEC) /* a peer's thread may have to be woken */
+#define RTT_MAX_NS	 (2 * NSEC_PER_SEC)
+#define RTO_RAISED_NS	 (10 * NSEC_PER_SEC) /* after a probe that was not needed */
+#define PROBE_KEPT_PSN	 65536 /* a second answer comes within so many packets */
+#define CNP_INTERVAL_NS	 (50 * NSEC_PER_USEC)
+#define ALPHA_ONE	 65536u
+#define ALPHA_GAIN_SHIFT 4		     /* g = 1/16 */
+#define ALPHA_PERIOD_NS	 (330 * NSEC_PER_USEC)
+#define RATE_PERIOD_NS	 (330 * NSEC_PER_USEC)
+#define RATE_FAST_STAGES 5		     /* half-way back to the target each */
+#define RATE_LINE_DEFAULT (10ull * 1000 * 1000 * 1000 / 8)
+/*
+ * The floor, as a share of the line rate. UC has neither a window nor acknowledgements to slow it.
+ */
+#define RATE_FLOOR_RELIABLE 4
+#define RATE_FLOOR_UC	    16
+/* a notification comes this long after data at most */
+#define CNP_DELAY_NS	    (2 * NSEC_PER_MSEC)
+#define RATE_BURST_NS	 (20 * NSEC_PER_USEC) /* packets may leave in groups of this much time */
+/* The default depth of an application's limit: a thread may be so late without loss of rate. */
+#define LIMIT_BURST_NS	 (200 * NSEC_PER_USEC)
+#define LIMIT_BURST_PACKETS 2
+
+/* ---- window ---- */
+
+void congestion_start(struct engine *e, struct qp *qp)
+{
+	qp->req.cwnd = e->window * CWND_UNIT;
+	qp->req.rtt = (struct rtt){ .deadline_ns = NSEC_NEVER };
+	qp->probe = (struct rto_probe){ 0 };
+	qp->rate = (struct rate){ 0 };
+	qp->rate_limited = qp->cnp_due = false;
+}
+
+u32 congestion_window(const struct engine *e, const struct requester *req)
+{
+	return e->config.disable & ENGINE_NO_CWND ? e->window : req->cwnd / CWND_UNIT;
+}
+
+void congestion_loss(struct engine *e, struct qp *qp)
+{
+	u32 floor = min_u32(CWND_MIN, e->window) * CWND_UNIT;
+
+	qp->req.cwnd = qp->req.cwnd / 2 > floor ? qp->req.cwnd / 2 : floor;
+	congestion_untime(qp);
+	stat_limits(e, qp);
+}
+
+/* ---- adaptive time-out ---- */
+
+void congestion_sent(struct engine *e, struct qp *qp, u32 psn, bool ackreq, u64 now_ns)
+{
+	struct rtt *rtt = &qp->req.rtt;
+
+	if (ackreq && !rtt->sample_start_ns) {
+		rtt->sample_start_ns = now_ns;
+		rtt->sample_psn = psn;
+	}
+}
+
+static void take_sample(struct rtt *rtt, u32 sample_ns)
+{
+	u32 error = sample_ns > rtt->smoothed_ns ? sample_ns - rtt->smoothed_ns :
+						   rtt->smoothed_ns - sample_ns;
+
+	if (!rtt->smoothed_ns) {
+		rtt->smoothed_ns = sample_ns | 1;
+		rtt->variation_ns = sample_ns / 2;
+		return;
+	}
+	rtt->variation_ns += error / 4 - rtt->variation_ns / 4;
+	rtt->smoothed_ns += sample_ns / 8 - rtt->smoothed_ns / 8;
+}
+
+void congestion_probe(struct qp *qp)
+{
+	struct rtt *rtt = &qp->req.rtt;
+	struct rto_probe *probe = &qp->probe;
+
+	if (!probe->sent || probe->psn != qp->req.unacked_psn) {
+		probe->start_ns = rtt->sample_start_ns;
+		probe->sample_psn = rtt->sample_psn;
+		probe->psn = qp->req.unacked_psn;
+		probe->rtt_ns = 0;
+		probe->sent = 0;
+	}
+	probe->sent++;
+	rtt->probe = true;
+	congestion_untime(qp);
+}
+
+void congestion_answered_twice(struct engine *e, struct qp *qp, u32 psn, u64 now_ns)
+{
+	struct rto_probe *probe = &qp->probe;
+
+	if (!probe->sent || psn_diff(psn, probe->psn) < 0)
+		return;
+	engine_count(e, qp, rto_spurious);
+	/* each repetition has been answered, so the first answer was the original's */
+	if (--probe->sent || !probe->rtt_ns)
+		return;
+	take_sample(&qp->req.rtt, (u32)probe->rtt_ns);
+	probe->least_ns = min_u64(max_u64(probe->least_ns, probe->rtt_ns),
+				  timeout_attribute_ns(&qp->req) / 4);
+	probe->until_ns = now_ns + RTO_RAISED_NS;
+}
+
+/* Progress after a probe. */
+static rare void probe_progress(struct qp *qp, u64 now_ns)
+{
+	const struct requester *req = &qp->req;
+	struct rto_probe *probe = &qp->probe;
+
+	if (psn_diff(req->unacked_psn, probe->psn) > PROBE_KEPT_PSN)
+		probe->sent = 0;
+	if (probe->sent && probe->start_ns && !probe->rtt_ns &&
+	    psn_diff(req->unacked_psn, probe->sample_psn) > 0 &&
+	    !timeout_is_late(timeout_due_ns(req), now_ns))
+		probe->rtt_ns = min_u64(now_ns - probe->start_ns, RTT_MAX_NS);
+	if (now_ns > probe->until_ns)
+		probe->least_ns = 0;
+	qp->req.rtt.probe = probe->sent || probe->least_ns;
+}
+
+void congestion_progress(struct engine *e, struct qp *qp, u32 packets, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+	struct rtt *rtt = &req->rtt;
+
+	rtt->backoff = 0;
+	if (unlikely(rtt->probe))
+		probe_progress(qp, now_ns);
+	if (rtt->sample_start_ns && psn_diff(req->unacked_psn, rtt->sample_psn) > 0) {
+		/* the time that this process did not run is not the path's */
+		if (!timeout_is_late(timeout_due_ns(req), now_ns))
+			take_sample(rtt, (u32)min_u64(now_ns - rtt->sample_start_ns, RTT_MAX_NS));
+		qp->stat->rtt_ns = rtt->smoothed_ns;
+		qp->stat->rtt_variation_ns = rtt->variation_ns;
+		rtt->sample_start_ns = 0;
+	}
+	/* one packet more for each window's worth that arrived */
+	if (unlikely(req->cwnd < e->window * CWND_UNIT)) {
+		req->cwnd = min_u32(req->cwnd + packets * CWND_UNIT / (req->cwnd / CWND_UNIT + 1),
+				    e->window * CWND_UNIT);
+		stat_limits(e, qp);
+	}
+}
+
+void congestion_rearm(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+	const u64 attribute_ns = timeout_attribute_ns(req);
+	struct rtt *rtt = &req->rtt;
+	u64 rto;
+
+	rtt->deadline_ns = NSEC_NEVER;
+	/* sent_psn: after next_psn went back, packets are unacknowledged all the same */
+	if (e->config.disable & ENGINE_NO_ADAPTIVE_RTO || !req->timeout ||
+	    req->sent_psn == req->unacked_psn || req->rnr_wait)
+		return;
+	rto = attribute_ns;
+	if (rtt->smoothed_ns)
+		rto = max_u64(rtt->smoothed_ns + 4ull * rtt->variation_ns, RTO_MIN_NS);
+	if (unlikely(rtt->probe))
+		rto = max_u64(rto, qp->probe.least_ns);
+	/* doubled up to the attribute: a longer time-out is no reason to repair later */
+	rto = max_u64(rto, min_u64(rto << rtt->backoff, attribute_ns));
+	if (rto >= timeout_ns(req)) /* the user's comes first */
+		return;
+	rtt->deadline_ns = now_ns + rto;
+	timer_set(e, qp, rtt->deadline_ns);
+}
+
+/* ---- rate ---- */
+
+void rate_marked(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct rate *r = &qp->rate;
+
+	engine_count(e, qp, rx_ce);
+	/* a datagram's sender has no rate to be cut */
+	if (qp->transport == XROCE_UD)
+		return;
+	if (r->cnp_sent_ns && now_ns - r->cnp_sent_ns < CNP_INTERVAL_NS)
+		return;
+	r->cnp_sent_ns = now_ns;
+	qp->cnp_due = true;
+	engine_ready(e, qp, READY_REPLIES);
+}
+
+/* The most that the QP may send at: the link's rate, or what the application allows of it. */
+static u64 line_rate(const struct engine *e, const struct qp *qp)
+{
+	u64 line = e->config.line_rate ? e->config.line_rate : RATE_LINE_DEFAULT;
+
+	return qp->rate.limit ? min_u64(line, qp->rate.limit) : line;
+}
+
+/*
+ * Can a packet of ours have been marked? It must be ECN-capable, and in flight: a request without
+ * an acknowledgement, or data that is not acknowledged (READ responses, UC) and has left just now.
+ */
+static bool cnp_is_plausible(const struct qp *qp, u64 now_ns)
+{
+	const struct requester *req = &qp->req;
+
+	if (!(qp->path.tos & 3))
+		return false;
+	return req->next_psn != req->unacked_psn ||
+	       (qp->rate.data_sent_ns && now_ns - qp->rate.data_sent_ns <= CNP_DELAY_NS);
+}
+
+static u64 rate_floor(const struct engine *e, const struct qp *qp)
+{
+	return line_rate(e, qp) / (is_reliable(qp) ? RATE_FLOOR_RELIABLE : RATE_FLOOR_UC);
+}
+
+static void rate_reduce(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct rate *r = &qp->rate;
+
+	if (!qp->rate_limited)
+		r->next_ns = now_ns;
+	qp->rate_limited = r->reduced = true;
+	r->current = line_rate(e, qp);
+	r->alpha = ALPHA_ONE;
+	r->cut_ns = 0;
+}
+
+enum xroce_drop rate_cut(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct rate *r = &qp->rate;
+	u64 floor = rate_floor(e, qp),
+	    period_ns = max_u64(CNP_INTERVAL_NS, qp->req.rtt.smoothed_ns);
+
+	if (!cnp_is_plausible(qp, now_ns))
+		return XROCE_DROP_cnp;
+	engine_count(e, qp, rx_cnps);
+	if (!r->reduced)
+		rate_reduce(e, qp, now_ns);
+	if (r->cut_ns && now_ns - r->cut_ns < period_ns)
+		return XROCE_DROP_none;
+	r->target = r->current;
+	r->current -= (r->current * r->alpha / ALPHA_ONE) / 2;
+	if (r->current < floor)
+		r->current = floor;
+	r->alpha += (ALPHA_ONE - r->alpha) >> ALPHA_GAIN_SHIFT;
+	r->stage = 0;
+	r->alpha_ns = r->increase_ns = r->cut_ns = now_ns;
+	stat_limits(e, qp);
+	return XROCE_DROP_none;
+}
+
+/* All the periods that have passed since the last look; a long silence ends the reduction. */
+static void rate_recover(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct rate *r = &qp->rate;
+	u64 step = line_rate(e, qp) / 200;
+
+	while (now_ns - r->alpha_ns >= ALPHA_PERIOD_NS && r->alpha >> ALPHA_GAIN_SHIFT) {
+		r->alpha -= r->alpha >> ALPHA_GAIN_SHIFT;
+		r->alpha_ns += ALPHA_PERIOD_NS;
+	}
+	while (now_ns - r->increase_ns >= RATE_PERIOD_NS) {
+		r->increase_ns += RATE_PERIOD_NS;
+		if (++r->stage > RATE_FAST_STAGES)
+			r->target += step * (r->stage > 2 * RATE_FAST_STAGES ? 10 : 1);
+		r->current = (r->current + r->target) / 2;
+		if (r->current >= line_rate(e, qp)) {
+			r->reduced = false;
+			qp->rate_limited = r->limit;
+			return;
+		}
+	}
+}
+
+static u64 rate_ahead_ns(const struct rate *r)
+{
+	return r->limit ? r->ahead_ns : RATE_BURST_NS;
+}
+
+bool rate_allows_now(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct rate *r = &qp->rate;
+	u64 ahead_ns;
+
+	if (r->reduced) {
+		rate_recover(e, qp, now_ns);
+		stat_limits(e, qp);
+	}
+	ahead_ns = rate_ahead_ns(r);
+	if (!qp->rate_limited || r->next_ns <= now_ns + ahead_ns)
+		return true;
+	/* the other half of a bucket is for a thread that is late */
+	timer_set(e, qp, r->limit ? r->next_ns - ahead_ns / 2 : r->next_ns);
+	return false;
+}
+
+static u64 rate_bytes_ns(const struct rate *r, u32 bytes)
+{
+	u64 rate = r->reduced ? r->current : r->limit;
+
+	if (r->limit && rate > r->limit)
+		rate = r->limit;
+	/* rounded up: the rate is a maximum */
+	return (bytes * NSEC_PER_SEC + rate - 1) / rate;
+}
+
+bool rate_pauses(const struct qp *qp, u64 now_ns)
+{
+	const struct rate *r = &qp->rate;
+	const u32 bytes = PACKET_HEADER_MAX + qp->path_mtu;
+
+	return max_u64(r->next_ns, now_ns) + rate_bytes_ns(r, bytes) > now_ns + rate_ahead_ns(r);
+}
+
+void rate_look_again(struct engine *e, struct qp *qp)
+{
+	engine_ready(e, qp, READY_REPLIES);
+}
+
+void rate_set_limit(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	const struct rate_limit *l = &qp->attr.rate_limit;
+	struct rate *r = &qp->rate;
+	u64 typical, burst;
+
+	r->limit = l->kbps * 125ull;
+	if (r->limit) {
+		typical = rate_typical_bytes(l, qp->path_mtu);
+		burst = max_u64(LIMIT_BURST_PACKETS * typical,
+				r->limit * LIMIT_BURST_NS / NSEC_PER_SEC);
+		if (l->burst_bytes)
+			burst = l->burst_bytes;
+		r->ahead_ns = (burst - typical) * NSEC_PER_SEC / r->limit;
+	}
+	/* what was sent so far was sent under another limit, or none */
+	r->next_ns = now_ns;
+	qp->rate_limited = r->limit || r->reduced;
+	engine_ready(e, qp, READY_REQUESTS | READY_REPLIES);
+}
+
+void rate_sent(struct engine *e, struct qp *qp, u32 bytes, u64 now_ns)
+{
+	struct rate *r = &qp->rate;
+
+	if (unlikely(e->config.ecn))
+		r->data_sent_ns = now_ns;
+	if (likely(!qp->rate_limited))
+		return;
+	if (r->next_ns < now_ns)
+		r->next_ns = now_ns;
+	r->next_ns += rate_bytes_ns(r, bytes);
+}

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A completion queue: a ring that the engine fills and the application empties.
+ *
+ *   engine (under its owner's lock, and under
+ *   this CQ's where several engines fill it)    application (one consumer at a time: its lock or
+ *                                               its promise)
+ *   cq_push: write entry, then                  cq_peek: load prod (acquire), read entry,
+ *            store prod (release)  --------->   cq_pop:  store cons (release)
+ *            load cons (acquire)   <---------
+ *
+ * Arming: the application stores the arm word, then polls once more; the engine pushes, then takes
+ * the word, once for all that one call of it has pushed, with cq_pushed_all() between. Both orders
+ * are sequentially consistent, so one of the two sees the other: no completion falls between.
+ */
+#ifndef ENGINE_CQ_H
+#define ENGINE_CQ_H
+
+#include <xroce/stat.h>
+
+#include "spin.h"
+#include "types.h"
+#include "users.h"
+#include "vendor_err.h"
+
+/* Completion status, with the values of enum ibv_wc_status. */
+enum cqe_status {
+	CQE_SUCCESS = 0,
+	CQE_LOC_LEN_ERR = 1,
+	CQE_LOC_QP_OP_ERR = 2,
+	CQE_LOC_PROT_ERR = 4,
+	CQE_WR_FLUSH_ERR = 5,
+	CQE_MW_BIND_ERR = 6,
+	CQE_BAD_RESP_ERR = 7,
+	CQE_LOC_ACCESS_ERR = 8,
+	CQE_REM_INV_REQ_ERR = 9,
+	CQE_REM_ACCESS_ERR = 10,
+	CQE_REM_OP_ERR = 11,
+	CQE_RETRY_EXC_ERR = 12,
+	CQE_RNR_RETRY_EXC_ERR = 13,
+	CQE_TM_ERR = 22,
+	CQE_TM_RNDV_INCOMPLETE = 23,
+};
+
+/* Completion opcode, with the values of enum ibv_wc_opcode. */
+enum cqe_opcode {
+	CQE_SEND = 0,
+	CQE_WRITE = 1,
+	CQE_READ = 2,
+	CQE_COMP_SWAP = 3,
+	CQE_FETCH_ADD = 4,
+	CQE_BIND_MW = 5,
+	CQE_LOCAL_INV = 6,
+	CQE_FLUSH = 8,
+	CQE_ATOMIC_WRITE = 9,
+	CQE_RECV = 1 << 7,
+	CQE_RECV_WITH_IMM = (1 << 7) + 1,
+	CQE_TM_ADD = (1 << 7) + 2,
+	CQE_TM_DEL = (1 << 7) + 3,
+	CQE_TM_SYNC = (1 << 7) + 4,
+	CQE_TM_RECV = (1 << 7) + 5,
+	CQE_TM_NO_TAG = (1 << 7) + 6,
+};
+
+/* Flags, with the values of enum ibv_wc_flags. */
+enum {
+	CQE_GRH = 1 << 0,
+	CQE_WITH_IMM = 1 << 1,
+	CQE_WITH_INV = 1 << 3,
+	CQE_TM_SYNC_REQ = 1 << 4,
+	CQE_TM_MATCH = 1 << 5,
+	CQE_TM_DATA_VALID = 1 << 6,
+};
+
+struct cqe {
+	u64 wr_id;
+	u16 status;	 /* enum cqe_status */
+	u16 opcode;	 /* enum cqe_opcode */
+	u32 vendor_err;	 /* enum vendor_err */
+	u32 byte_len;
+	/* immediate data as on the wire, or (host order) the invalidated R_Key, by flags */
+	__be32 imm;
+	u32 qpn;	 /* the local QP's */
+	u32 src_qpn;
+	u16 flags;	 /* CQE_GRH ... */
+	u16 vlan_tci;
+	/* of the message that matched a tag, with CQE_TM_MATCH; else 0, and so is tm_tag */
+	u32 tm_priv;
+	/* when the packet came (CLOCK_MONOTONIC), or the engine's time for send completions */
+	u64 time_ns;
+	u32 flow_tag;
+	/*
+	 * UD: CQE_SL_*. Else the VLAN's priority, or without one the upper bits of the traffic
+	 * class
+	 */
+	u8 sl;
+	u8 tos;
+	u8 valid;	 /* 0: by cq_mark_purged(), skipped by the consumer */
+	u8 has_vlan;
+	u64 tm_tag;
+};
+_Static_assert(sizeof(struct cqe) == 64, "one cache line a completion");
+
+/*
+ * The header that a datagram came with, as adapters say it in place of a service level: programs
+ * look there for where the addresses are in the GRH. 0 would be RoCE v1.
+ */
+enum { CQE_SL_IPV6 = 1, CQE_SL_IPV4 = 2 };
+
+enum { CQ_DISARMED = 0, CQ_ARMED_ANY = 1, CQ_ARMED_SOLICITED = 2 };
+
+/* One engine's own state of a CQ: no other reads it. */
+struct cq_part {
+	struct cq *pushed_next, *event_next;
+	u32 events;	   /* EVENT_* to report */
+	bool event_queued; /* on the engine's list of CQs with an event to report */
+	bool pushed;	   /* on the engine's list of CQs whose arm word is to be looked at */
+	bool pushed_solicited; /* for solicited completions or errors as well */
+};
+
+struct cq {
+	/* written by the engine; with shared set by each, under the lock */
+	_Atomic u32 prod cache_aligned;
+	struct spin lock;
+	_Atomic bool overrun; /* the ring was full once: CQ_ERR, no further pushes */
+	bool failed;	   /* which was reported */
+	bool shared;	   /* QPs of several engines complete here: changes with all of them held */
+	bool due_queued;   /* on an engine's list of CQs with a moderated event */
+	u32 withheld;	   /* completions since the last event, their events withheld */
+	u64 event_due_ns;  /* when it is reported at the latest */
+	struct cq *due_next;
+	struct cq_part part[ENGINE_MAX];
+	u64 newest_ns;	   /* with_time: of all that was pushed */
+	/*
+	 * written by the consumer; with ignore_overrun by the engine as well, which then takes the
+	 * oldest away
+	 */
+	_Atomic u32 cons cache_aligned;
+	/* held is the entry that cq_peek() gave; it is not in the ring any more */
+	bool holds;
+	_Atomic u32 idle_polls; /* that found nothing since it was armed; see cq_is_awaited() */
+	/* both: stored by the application, taken by the engine */
+	_Atomic u32 armed cache_aligned;
+	_Atomic u32 armed_at; /* prod when the application last stored it */
+	/* set by ibv_modify_cq(3) with the engine's lock held */
+	_Atomic u32 moderate_count; /* completions an event; 0: no moderation */
+	u64 moderate_ns;
+	/* constant */
+	struct cqe *ring cache_aligned;
+	u32 mask;
+	u32 capacity;	   /* entries that the application may rely on: <= mask + 1 */
+	bool ignore_overrun; /* a full ring loses its oldest entry, and goes on */
+	/*
+	 * its reader asks when packets came, and of which flow they were: what XDP is to find out
+	 */
+	bool with_time;
+	bool with_flow_tag;
+	bool with_channel; /* XDP may wake its reader */
+	bool lent;	   /* the ring's memory is the user's: cq_free() leaves it alone */
+	/* where the engine counts, the owner's memory; NULL: nowhere. Of several, under the lock */
+	struct xroce_cq_stat *stat;
+	void *owner;	   /* the verbs layer's object */
+	u32 index;	   /* key in the arm-word map; kept for the owner */
+	/* QPs that complete here, twice those that do so with sends and receives */
+	struct users users;
+	struct cqe aside cache_aligned; /* the engine's: see cq_push_begin() */
+	/* the consumer's */
+	struct cqe held cache_aligned;
+};
+_Static_assert(offsetof(struct cq, part[1]) <= CACHE_LINE, "one line for a device's only engine");
+
+/*
+ * Which engines' QPs complete here, a bit each by number: those that a poll of it has to run. Any
+ * thread, as a hint.
+ */
+static inline u32 cq_engines(const struct cq *cq)
+{
+	return users_engines(&cq->users);
+}
+
+static inline bool cq_has_overrun(const struct cq *cq)
+{
+	return atomic_load_explicit(&((struct cq *)cq)->overrun, memory_order_relaxed);
+}
+
+/* Bytes of a ring's memory, whole lines of cache. */
+size_t cq_bytes(u32 capacity);
+/*
+ * capacity 1 .. 2^22. Returns 0 or -ENOMEM, -EINVAL. cq_init_in() has the ring in memory of
+ * cq_bytes() that the caller lends, on a line of cache, with any contents; NULL: its own.
+ */
+int cq_init(struct cq *cq, u32 capacity);
+int cq_init_in(struct cq *cq, u32 capacity, void *lent);
+void cq_free(struct cq *cq);
+
+/*
+ * Engine side, in two steps: where all of the next completion is to be written, never NULL; and its
+ * hand-over. True if pushed. False when full: the CQ is in overrun from then on. With
+ * ignore_overrun the oldest entry makes room instead. In a CQ with_time, time_ns of an entry is not
+ * less than that of the one before.
+ */
+struct cqe *cq_push_begin(struct cq *cq);
+bool cq_push_end(struct cq *cq, struct cqe *e);
+/* Both. */
+bool cq_push(struct cq *cq, const struct cqe *e);
+
+/*
+ * Engine side: between all pushes of a call and the first look at an arm word. It costs more than a
+ * completion, so it is not a part of either.
+ */
+static inline void cq_pushed_all(void)
+{
+	/* pairs with the fence in wake_arm(): arm, then look at prod once more */
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
+/* Engine side: take the arm word if a completion with these properties must raise an event. */
+bool cq_take_event(struct cq *cq, bool solicited_or_error);
+/* Would it be taken now? */
+bool cq_would_take_event(struct cq *cq, bool solicited_or_error);
+
+/*
+ * Engines held, all of them: an event for count completions, or after period_ns. A count below 2 or
+ * a period of 0 is no moderation.
+ */
+void cq_moderate(struct cq *cq, u32 count, u64 period_ns);
+
+/*
+ * Consumer side: the oldest completion, or NULL; cq_pop() takes it away. The pointer is good until
+ * cq_pop().
+ */
+const struct cqe *cq_peek(struct cq *cq);
+void cq_pop(struct cq *cq);
+
+/*
+ * Consumer side: what cq_peek() gave is copied out of the ring. It stays good until cq_pop(),
+ * whatever happens to the ring meanwhile.
+ */
+const struct cqe *cq_hold(struct cq *cq);
+
+/* Any thread, as hints: is there nothing to take; does the application wait for an event? */
+static inline bool cq_empty(const struct cq *cq)
+{
+	return atomic_load_explicit(&((struct cq *)cq)->prod, memory_order_relaxed) ==
+	       atomic_load_explicit(&((struct cq *)cq)->cons, memory_order_relaxed);
+}
+static inline bool cq_is_armed(const struct cq *cq)
+{
+	return atomic_load_explicit(&((struct cq *)cq)->armed, memory_order_relaxed) != CQ_DISARMED;
+}
+
+/*
+ * The application arms a CQ, polls it once more, and sleeps. One that goes on polling does not
+ * sleep: the CQ is armed for a thread that comes rarely, as UCX has one for each UD QP. So many
+ * polls in vain tell the two apart.
+ */
+#define CQ_IDLE_POLLS 32u
+
+/* Any thread: a poll has found nothing. Hints, so the writers need no order. */
+static inline void cq_count_idle_poll(struct cq *cq)
+{
+	const u32 polls = atomic_load_explicit(&cq->idle_polls, memory_order_relaxed);
+
+	if (polls < CQ_IDLE_POLLS)
+		atomic_store_explicit(&cq->idle_polls, polls + 1, memory_order_relaxed);
+}
+static inline void cq_forget_idle_polls(struct cq *cq)
+{
+	atomic_store_explicit(&cq->idle_polls, 0, memory_order_relaxed);
+}
+/* Is it armed, and nobody polls it? */
+static inline bool cq_is_awaited(const struct cq *cq)
+{
+	return cq_is_armed(cq) && atomic_load_explicit(&((struct cq *)cq)->idle_polls,
+						       memory_order_relaxed) < CQ_IDLE_POLLS;
+}
+
+/*
+ * Engine side: the index that the next completion will have, and whether the consumer is past one.
+ */
+static inline u32 cq_next_index(const struct cq *cq)
+{
+	return atomic_load_explicit(&((struct cq *)cq)->prod, memory_order_relaxed);
+}
+static inline bool cq_is_past(const struct cq *cq, u32 index)
+{
+	return (s32)(atomic_load_explicit(&((struct cq *)cq)->cons, memory_order_relaxed) - index) >
+	       0;
+}
+
+/*
+ * Engine side, consumer held: of the completions of qpn that are in the ring, those with this
+ * opcode, status success, and none of these flags.
+ */
+u32 cq_count(const struct cq *cq, u32 qpn, enum cqe_opcode opcode, u32 without_flags);
+
+/*
+ * Engines held, all of them, and the consumer, which has no entry in hand but one that it holds:
+ * take away all completions of qpn (RESET and destroy take away a QP's completions). Their room is
+ * free.
+ */
+void cq_purge(struct cq *cq, u32 qpn);
+/*
+ * The same without the consumer: it passes them over, and until then they take room. At work
+ * meanwhile, it may still have taken one.
+ */
+void cq_mark_purged(struct cq *cq, u32 qpn);
+
+/*
+ * Nobody else has it any more, nor was at it: takes away all that is in it, and what the consumer
+ * held.
+ */
+void cq_abandon(struct cq *cq);
+
+/*
+ * As for cq_purge(): move all entries to a ring of at least capacity. -EINVAL if they do not fit,
+ * -ENOMEM. *lent as cq_init_in()'s; afterwards it is what the caller has to take back: the memory
+ * that was lent before, or, on failure, what it was. A NULL pointer is for CQs that never were lent
+ * any.
+ */
+int cq_resize(struct cq *cq, u32 capacity, void **lent);
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The engine's frame: making one, which QP sends next, what happens as time passes, and the receive
+ * WQEs of QPs and SRQs. What comes in is in input.c, what is reported in event.c; the protocol in
+ * requester.c, completer.c, responder.c, reply.c and datagram.c; what several engines of a device
+ * share in owner.c.
+ */
+#include <stdlib.h>
+
+#include "types.h"
+#include "datagram.h"
+#include "event.h"
+#include "flow_control.h"
+#include "recovery.h"
+#include "reorder.h"
+#include "reply.h"
+#include "requester.h"
+#include "send_queue.h"
+#include "stat.h"
+#include "tag_match.h"
+#include "timer.h"
+
+/*
+ * Packets that one QP may send in a row before the next has its turn: long enough to use its cache
+ * lines well.
+ */
+#define BURST_PACKETS 16
+
+int engine_create(const struct engine_config *config, struct engine **out)
+{
+	struct engine *e = aligned_zero(sizeof(*e));
+	int err;
+
+	if (!e)
+		return -ENOMEM;
+	e->config = *config;
+	e->number = config->number;
+	icrc_table_init(&e->icrc);
+	e->stats = config->stats;
+	e->drops = config->drops;
+	e->pkeys = config->pkeys ? *config->pkeys : PKEY_TABLE_DEFAULT;
+	e->window = config->window_packets ? config->window_packets : REQUESTER_WINDOW_DEFAULT;
+	e->cq_due_ns = NSEC_NEVER;
+	atomic_store_explicit(&e->earliest_ns, NSEC_NEVER, memory_order_relaxed);
+	err = timers_init(&e->timers) || reorder_init(e) ? -ENOMEM : owner_join(e);
+	if (err) {
+		reorder_destroy(e);
+		timers_free(&e->timers);
+		free(e);
+		return err;
+	}
+	*out = e;
+	return 0;
+}
+
+void engine_destroy(struct engine *e)
+{
+	owner_leave(e);
+	reorder_destroy(e);
+	timers_free(&e->timers);
+	free(e);
+}
+
+struct mr_table *engine_mr_table(struct engine *e)
+{
+	return e->mrs;
+}
+
+struct qp *engine_find_qp(const struct engine *e, u32 qpn)
+{
+	struct qp *qp = e->qp[qpn % XROCE_MAX_QP];
+
+	return qp && qp->qpn == qpn ? qp : NULL;
+}
+
+/* ---- the QP that sends next ---- */
+
+static struct qp **engine_ready_at(struct engine *e, u32 index)
+{
+	return &e->ready[index % XROCE_MAX_QP];
+}
+
+void engine_ready(struct engine *e, struct qp *qp, u8 what)
+{
+	if (!qp->ready)
+		*engine_ready_at(e, e->ready_tail++) = qp;
+	qp->ready |= what;
+}
+
+static void engine_unready(struct engine *e, struct qp *qp)
+{
+	u32 at = e->ready_head;
+
+	if (!qp->ready)
+		return;
+	while (*engine_ready_at(e, at) != qp)
+		at++;
+	/* the first takes its place */
+	*engine_ready_at(e, at) = *engine_ready_at(e, e->ready_head);
+	e->ready_head++;
+	e->burst = 0;
+	qp->ready = 0;
+}
+
+/* The first has had its turn: it goes to the end if it has more to send, else it goes. */
+static void engine_next_turn(struct engine *e, struct qp *qp)
+{
+	if (qp->ready & READY_REQUESTS)
+		stat_psns(qp);
+	e->ready_head++;
+	e->burst = 0;
+	if (qp->ready)
+		*engine_ready_at(e, e->ready_tail++) = qp;
+}
+
+bool engine_has_doorbells(const struct engine *e)
+{
+	/* pairs with owner_push_doorbell() and owner_report_overrun(): seen here, or by a trylock
+	 */
+	return atomic_load_explicit(&((struct engine *)e)->doorbells, memory_order_seq_cst) ||
+	       atomic_load_explicit(&((struct engine *)e)->overrun, memory_order_seq_cst);
+}
+
+void engine_posted(struct engine *e, struct qp *qp)
+{
+	if (unlikely(qp->tag_matching))
+		shared_sends_move(qp);
+	if (unlikely(qp_state(qp) == QPS_ERR || qp_state(qp) == QPS_SQE))
+		qp_flush(e, qp);
+	else
+		engine_ready(e, qp, READY_REQUESTS);
+	/* what was posted is warm, what sends it may not be */
+	__builtin_prefetch(&qp->req.rtt, 1);
+	__builtin_prefetch(&qp->req.header);
+}
+
+void engine_detach_qp(struct engine *e, struct qp *qp)
+{
+	struct qp **p;
+
+	engine_unready(e, qp);
+	timer_cancel(e, qp);
+	flow_end(e, qp);
+	reorder_purge(e, &qp->req.early);
+	reorder_purge(e, &qp->resp.early);
+	for (p = &e->qp_events; *p; p = &(*p)->event_next)
+		if (*p == qp) {
+			*p = qp->event_next;
+			break;
+		}
+	qp->event_queued = false;
+	qp->events = 0;
+}
+
+void engine_forget_qp(struct engine *e, struct qp *qp)
+{
+	owner_silence_doorbell(e, qp);
+	engine_detach_qp(e, qp);
+}
+
+static u32 engine_count_output(struct engine *e, u32 len)
+{
+	e->stats->tx_packets++;
+	e->stats->tx_bytes += len;
+	return len;
+}
+
+static u32 engine_count_output_of(struct engine *e, struct qp *qp, u32 len)
+{
+	struct xroce_qp_stat *stat = qp->stat;
+
+	/* in this order, or GCC makes vectors of neighbours: five instructions more for a pair */
+	if (STAT_SHOWN)
+		stat->tx_packets++;
+	e->stats->tx_packets++;
+	if (STAT_SHOWN)
+		stat->tx_bytes += len;
+	e->stats->tx_bytes += len;
+	if (unlikely(e->notes))
+		note_output(e, qp);
+	return len;
+}
+
+static u32 engine_output_single(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
+{
+	u32 len;
+
+	if (likely(qp->transport == XROCE_UD))
+		return datagram_output(e, qp, frame, now_ns);
+	len = raw_output(e, qp, frame, now_ns);
+	if (!len)
+		return 0;
+	/* it is counted as so many bytes: here, so that others need not look for it */
+	e->stats->tx_bytes -= ENGINE_RAW;
+	if (STAT_SHOWN)
+		qp->stat->tx_bytes -= ENGINE_RAW;
+	return len | ENGINE_RAW;
+}
+
+static u32 engine_output_frame(struct engine *e, u8 *frame, u64 now_ns)
+{
+	if (unlikely(e->answers.count))
+		return engine_count_output(e, flow_answer_output(e, frame));
+	while (e->ready_head != e->ready_tail) {
+		struct qp *qp = *engine_ready_at(e, e->ready_head);
+		u32 len = 0;
+
+		/* nothing for now: an input, a timer or a doorbell makes it ready again */
+		if (qp->ready & READY_REPLIES) {
+			len = reply_output(e, qp, frame, now_ns);
+			if (!len)
+				qp->ready &= (u8)~READY_REPLIES;
+		}
+		if (!len && qp->ready & READY_REQUESTS) {
+			len = qp->sends_single ? engine_output_single(e, qp, frame, now_ns) :
+						 requester_output(e, qp, frame, now_ns);
+			if (!len) {
+				qp->ready &= (u8)~READY_REQUESTS;
+				stat_psns(qp);
+			}
+		}
+		if (len)
+			e->burst++;
+		if (!qp->ready || e->burst >= BURST_PACKETS)
+			engine_next_turn(e, qp);
+		if (!len)
+			continue;
+		return engine_count_output_of(e, qp, len);
+	}
+	return 0;
+}
+
+u32 engine_output(struct engine *e, u8 *frame, u32 room, u64 now_ns)
+{
+	u32 len;
+
+	if (room < PACKET_FRAME_MAX)
+		return 0;
+	e->now_ns = now_ns;
+	owner_look_at_doorbells(e);
+	len = engine_output_frame(e, frame, now_ns);
+	engine_take_arms(e);
+	return len;
+}
+
+/* ---- time ---- */
+
+u64 engine_deadline_ns(const struct engine *e)
+{
+	return atomic_load_explicit(&((struct engine *)e)->earliest_ns, memory_order_relaxed);
+}
+
+void engine_expire(struct engine *e, u64 now_ns)
+{
+	struct qp *qp;
+
+	e->now_ns = now_ns;
+	while ((qp = timer_pop(e, now_ns)))
+		timeout_expire(e, qp, now_ns);
+	engine_take_arms(e);
+	moderation_expire(e, now_ns);
+}
+
+/* ---- receive WQEs ---- */
+
+int engine_srq_add(struct engine *e, struct srq *srq)
+{
+	struct engine_tables *t = e->tables;
+
+	if (t->num_srqs == ENGINE_MAX_SRQ)
+		return -ENOMEM;
+	t->num_srqs++;
+	srq->number =
+		owner_draw_number(e, (void *const *)t->srq, t->srq_generation, ENGINE_MAX_SRQ,
+				  ENGINE_MAX_SRQ /* none */);
+	t->srq[srq->number % ENGINE_MAX_SRQ] = srq;
+	owner_take_cq(e, srq->cq);
+	return 0;
+}
+
+void engine_srq_remove(struct engine *e, struct srq *srq)
+{
+	e->srq[srq->number % ENGINE_MAX_SRQ] = NULL;
+	e->tables->num_srqs--;
+	owner_release_cq(e, srq->cq);
+	/* XRC targets may hold a WQE of it for a message under way: it goes with its queue */
+	for (u32 i = 0; srq->xrcd && i < XROCE_MAX_QP; i++)
+		if (e->qp[i] && e->qp[i]->resp.recv_srq == srq) {
+			e->qp[i]->resp.recv_srq = NULL;
+			e->qp[i]->resp.seq.have_recv = false;
+		}
+}
+
+struct srq *engine_find_srq(const struct engine *e, u32 number)
+{
+	struct srq *srq = e->srq[number % ENGINE_MAX_SRQ];
+
+	return srq && srq->number == number && srq->xrcd ? srq : NULL;
+}
+
+/* SRQ_LIMIT_REACHED, once armed, if fewer than that many are left. */
+static void engine_check_limit(struct engine *e, struct srq *srq)
+{
+	if (!srq->limit || rq_posted(&srq->rq) >= srq->limit)
+		return;
+	srq->limit = 0;
+	if (srq->stat)
+		srq->stat->limit_events++;
+	engine_srq_event(e, srq, EVENT_SRQ_LIMIT);
+}
+
+bool engine_take_receive(struct engine *e, struct qp *qp)
+{
+	struct srq *srq = qp->xrc_target ? qp->resp.recv_srq : qp->srq;
+	bool taken;
+
+	if (qp->resp.seq.have_recv)
+		return true;
+	if (srq)
+		spin_lock_if(srq->shared, &srq->lock);
+	taken = qp->resp.seq.have_recv = rq_take(srq ? &srq->rq : &qp->rq, &qp->resp.recv);
+	qp->resp.recv.pd = srq ? srq->pd : qp->pd;
+	if (srq) {
+		if (taken) {
+			stat_srq(srq);
+			engine_check_limit(e, srq);
+		}
+		spin_unlock_if(srq->shared, &srq->lock);
+	}
+	return taken;
+}
+
+void engine_srq_set_limit(struct engine *e, struct srq *srq, u32 limit)
+{
+	srq->limit = limit;
+	engine_check_limit(e, srq);
+}

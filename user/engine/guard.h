@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Access to the application's memory. A region was mapped when it was registered; the program may
+ * have unmapped, protected or truncated it since. An instruction that touches such memory raises
+ * SIGSEGV or SIGBUS. Every access of the engine to a region goes through the functions below: each
+ * returns false where the memory is not there, and nothing else happens to the process.
+ *
+ * That takes a signal handler, which is not the transport's to install. The handler
+ * (user/shard/fault.c, the tests) asks guard_landing() where the thread is to go on, and puts that
+ * into the program counter that it returns to.
+ *
+ * On x86-64 the accesses are a few functions in assembler (guard_x86_64.S) that use no stack: a
+ * program counter inside them can be sent to their common end. That costs nothing while memory is
+ * good. Elsewhere, and under the address and thread sanitizers, which must see the copies, each
+ * access first notes where to come back to (sigsetjmp(3), some 20 ns).
+ */
+#ifndef ENGINE_GUARD_H
+#define ENGINE_GUARD_H
+
+#include "types.h"
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define GUARD_SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define GUARD_SANITIZED 1
+#endif
+#if defined(__x86_64__) && !defined(GUARD_SANITIZED)
+#define GUARD_BY_ADDRESS 1
+#define GUARD_SYMBOL(name) __asm__("guard_x86_" name) __attribute__((visibility("hidden")))
+#else
+#define GUARD_SYMBOL(name)
+#endif
+
+/*
+ * Copy len bytes from the application's memory, or to it. dst and src must not overlap. Return
+ * false if a part of that memory cannot be accessed so; any part of dst may have been written then.
+ *
+ * Threads of the application may access the memory meanwhile. An aligned word of 2, 4 or 8 bytes in
+ * the range is loaded or stored once, as a whole. guard_write() stores each byte once, in the order
+ * of the addresses. Other threads see these stores in order if GUARD_ORDERED, else the last word
+ * after all others.
+ */
+bool guard_read(void *dst, const void *src, size_t len) GUARD_SYMBOL("read");
+bool guard_write(void *dst, const void *src, size_t len) GUARD_SYMBOL("write");
+#if defined(__x86_64__) || defined(__s390x__)
+#define GUARD_ORDERED 1
+#else
+#define GUARD_ORDERED 0
+#endif
+
+/* Bytes in two places: the first `len` of them at `at`, the others at `more`. */
+struct guard_bytes {
+	const u8 *at, *more;
+	u32 len;
+};
+
+/* Writes len of the bytes, from number `offset` on, where these lie across the two places. */
+bool guard_write_across(void *dst, const struct guard_bytes *src, u32 offset, u32 len);
+
+/* Does the same wherever these bytes lie. A word across the two places is stored as a whole. */
+static inline bool guard_write_from(void *dst, const struct guard_bytes *src, u32 offset, u32 len)
+{
+	if (likely((u64)offset + len <= src->len))
+		return guard_write(dst, src->at + offset, len);
+	if (offset >= src->len)
+		return guard_write(dst, src->more + (offset - src->len), len);
+	return guard_write_across(dst, src, offset, len);
+}
+
+/*
+ * The aligned word at word, atomically against everybody. *original is what it was. False: as
+ * above; nothing has changed.
+ */
+bool guard_fetch_add(u64 *word, u64 add, u64 *original) GUARD_SYMBOL("fetch_add");
+bool guard_compare_swap(u64 *word, u64 compare, u64 swap, u64 *original)
+	GUARD_SYMBOL("compare_swap");
+bool guard_store(u64 *word, u64 value) GUARD_SYMBOL("store");
+
+/*
+ * For the handler of a SIGSEGV or SIGBUS that an instruction raised: pc is its address, addr what
+ * it touched (si_addr). If it is an access of this file's, returns where the thread must go on,
+ * with all other registers as they are; else 0. Async-signal-safe.
+ */
+uintptr_t guard_landing(uintptr_t pc, uintptr_t addr);
+
+#endif

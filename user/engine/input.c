@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Packets in: which QP a frame is for, whether it may have it and is intact, and which part of the
+ * protocol it goes to; many at once, with what they will touch fetched ahead.
+ */
+#include "completer.h"
+#include "congestion.h"
+#include "datagram.h"
+#include "event.h"
+#include "flow_control.h"
+#include "responder.h"
+#include "send_queue.h"
+#include "stat.h"
+
+/* Frames that engine_input_batch() fetches ahead for. */
+enum { AHEAD_QP = 6, AHEAD_WQE = 3, AHEAD_MAX = 8 };
+
+static bool engine_state_accepts(const struct qp *qp)
+{
+	enum qp_state state = qp_state(qp);
+
+	return state >= QPS_RTR && state != QPS_ERR;
+}
+
+/* CNPs and flow control are of no transport service of their own. */
+static bool engine_transport_fits(const struct qp *qp, const struct packet *p)
+{
+	if (p->flags & OP_FLOW)
+		return qp->transport == XROCE_UC || qp->transport == XROCE_UD;
+	if (p->flags & OP_CNP)
+		return qp->transport != XROCE_RAW;
+	return OPCODE_TRANSPORT(p->opcode) == (u32)qp->transport;
+}
+
+/* What the steering in XDP checks as well; here it is decided. */
+static enum xroce_drop engine_check_steering(const struct qp *qp, const struct packet *p)
+{
+	if (!engine_transport_fits(qp, p))
+		return XROCE_DROP_qp_transport;
+	if (!engine_state_accepts(qp))
+		return XROCE_DROP_qp_state;
+	if (!roce_pkey_matches(p->pkey, qp->pkey))
+		return XROCE_DROP_pkey;
+	if (qp->transport == XROCE_UD)
+		return p->qkey == qp->qkey ? XROCE_DROP_none : XROCE_DROP_qkey;
+	if (!gid_equal(&p->src, &qp->path.peer) || !gid_equal(&p->dst, &qp->path.local))
+		return XROCE_DROP_peer;
+	return XROCE_DROP_none;
+}
+
+enum xroce_drop engine_check_copy(const struct qp *qp, const struct packet *p)
+{
+	return engine_check_steering(qp, p);
+}
+
+/* Where the headers of packets of this opcode are kept. */
+static struct header_in *engine_kept_header(struct qp *qp, u8 opcode)
+{
+	return opcode_flags(opcode) & OP_RESPONSE ? &qp->req.response : &qp->resp.request;
+}
+
+/* What a frame looks like before anything is checked. */
+struct peek {
+	struct qp *qp;		/* the table's at that place, of this number or another; or NULL */
+	struct header_in *kept;	/* of it, for such an opcode */
+	u32 qpn;
+};
+
+static inline struct qp *engine_peek(const struct engine *e, const struct rx_frame *frame,
+				     struct peek *look)
+{
+	struct qp *qp = NULL;
+	u32 qpn;
+	u8 opcode;
+
+	if (likely(header_in_peek(frame, &qpn, &opcode)) && (qp = e->qp[qpn % XROCE_MAX_QP])) {
+		look->kept = engine_kept_header(qp, opcode);
+		look->qpn = qpn;
+	}
+	return look->qp = qp;
+}
+
+/*
+ * A frame that is unlike the last of its kind: which QP is it for, may it have it, and is it
+ * intact? The decoded packet, or the reason against it. XROCE_DROP_not_handed: the QP has another
+ * owner engine, which may be at work on it at this moment. XROCE_DROP_not_roce: nothing is decoded.
+ */
+static __attribute__((noinline)) enum xroce_drop
+check_frame(struct engine *e, const struct rx_frame *frame, const struct xroce_rx_cqe *hint,
+	    struct packet *p, struct qp **to)
+{
+	enum xroce_drop drop = raw_is_hinted(hint) ? XROCE_DROP_not_roce : packet_parse(p, frame);
+	struct qp *qp;
+
+	if (drop != XROCE_DROP_none)
+		return drop;
+	qp = *to = engine_find_qp(e, p->dest_qpn);
+	if (!qp)
+		return XROCE_DROP_qp_unknown;
+	if (unlikely(qp_engine(qp) != e))
+		return XROCE_DROP_not_handed;
+	drop = engine_check_steering(qp, p);
+	if (drop != XROCE_DROP_none)
+		return drop;
+	if (!packet_icrc_ok(p))
+		return XROCE_DROP_icrc;
+	if (qp->transport != XROCE_UD && !(p->flags & (OP_CNP | OP_FLOW)))
+		header_in_learn(engine_kept_header(qp, p->opcode), frame, p);
+	return XROCE_DROP_none;
+}
+
+/* A packet that is decoded and checked goes where it belongs. */
+static per_packet enum xroce_drop engine_dispatch(struct engine *e, struct qp *qp,
+						  const struct packet *p,
+						  const struct xroce_rx_cqe *hint, u64 now_ns)
+{
+	if (unlikely(p->flags & OP_CNP))
+		return qp->transport == XROCE_UD ? XROCE_DROP_none : rate_cut(e, qp, now_ns);
+	if (unlikely((p->tos & 3) == 3) && p->flags & OP_PAYLOAD)
+		rate_marked(e, qp, now_ns);
+	if (qp->transport == XROCE_UD)
+		return datagram_input(e, qp, p, hint, now_ns);
+	if (p->flags & OP_RESPONSE)
+		return completer_input(e, qp, p, now_ns);
+	return responder_input(e, qp, p, hint, now_ns);
+}
+
+/*
+ * A frame like the last one of its kind, with bth: its addresses and P_Key were checked with that.
+ * An ACK has no more to be decoded for and goes where it belongs at once: *done. All others are
+ * decoded unless they are dropped.
+ */
+static per_packet enum xroce_drop engine_check_alike(struct engine *e, const struct rx_frame *frame,
+						     const struct peek *look, const struct bth *bth,
+						     struct packet *p, bool *done, u64 now_ns)
+{
+	u32 aeth;
+
+	if (unlikely(!engine_state_accepts(look->qp)))
+		return XROCE_DROP_qp_state;
+	if (opcode_flags(bth->opcode) & OP_ACK) {
+		if (unlikely(!header_in_ack_ok(look->kept, &e->icrc, bth, &aeth)))
+			return XROCE_DROP_icrc;
+		*done = true;
+		return completer_ack(e, look->qp, be32toh(bth->ack_psn) & ROCE_PSN_MASK,
+				     (u8)(aeth >> 24), aeth & MSN_MASK, now_ns);
+	}
+	header_in_decode(look->kept, frame, bth, p);
+	return likely(header_in_icrc_ok(look->kept, &e->icrc, p)) ? XROCE_DROP_none :
+								    XROCE_DROP_icrc;
+}
+
+/* Count what became of a packet; returns it. */
+static inline enum xroce_drop engine_count_input(struct engine *e, enum xroce_drop drop)
+{
+	e->stats->rx_packets++;
+	if (unlikely(drop != XROCE_DROP_none))
+		engine_drop(e, drop);
+	return drop;
+}
+
+/*
+ * A packet that no QP may have by its number; one that is decoded may be to a multicast group. And
+ * what is none, flows may take: XDP has said so, or it comes from a QP of this device.
+ */
+static rare enum xroce_drop engine_refuse(struct engine *e, const struct packet *p,
+					  const struct rx_frame *frame,
+					  const struct xroce_rx_cqe *hint, enum xroce_drop drop,
+					  u64 now_ns)
+{
+	if (drop == XROCE_DROP_qp_unknown)
+		drop = group_input(e, p, frame, hint, now_ns);
+	else if (drop == XROCE_DROP_not_roce && raw_num_flows(e) &&
+		 (!hint || raw_is_hinted(hint)))
+		drop = raw_input(e, hint, frame, now_ns);
+	return drop == XROCE_DROP_not_handed ? drop : engine_count_input(e, drop);
+}
+
+/* It was for a QP of this engine, by its number. */
+static rare void engine_refuse_for(struct engine *e, const struct peek *look,
+				   const struct rx_frame *frame, enum xroce_drop drop)
+{
+	struct qp *qp = look->qp;
+
+	if (!qp || qp->qpn != look->qpn || qp_engine(qp) != e)
+		return;
+	stat_input(qp, frame->len + frame->frag_len);
+	stat_drop_of(qp, drop);
+}
+
+/* XROCE_DROP_not_handed is not counted yet: the caller may hand the frame to the QP's owner. */
+static per_packet enum xroce_drop engine_input_frame(struct engine *e,
+						     const struct xroce_rx_cqe *hint,
+						     const struct rx_frame *frame,
+						     const struct peek *look, u64 now_ns)
+{
+	const struct bth *bth = NULL;
+	struct qp *qp = look->qp;
+	enum xroce_drop drop;
+	bool done = false;
+	struct packet p;
+
+	e->now_ns = now_ns;
+	if (qp && qp->qpn == look->qpn && likely(qp_engine(qp) == e))
+		bth = header_in_match(look->kept, frame);
+	if (likely(bth)) {
+		stat_row(e, qp, look->kept);
+		drop = engine_check_alike(e, frame, look, bth, &p, &done, now_ns);
+	} else {
+		drop = check_frame(e, frame, hint, &p, &qp);
+		if (unlikely(drop != XROCE_DROP_none)) {
+			stat_row_end(e);
+			engine_refuse_for(e, look, frame, drop);
+			return engine_refuse(e, &p, frame, hint, drop, now_ns);
+		}
+		stat_row_unlike(e, qp, engine_kept_header(qp, p.opcode), frame);
+	}
+	if (likely(drop == XROCE_DROP_none) && !done)
+		drop = unlikely(p.flags & OP_FLOW) ? flow_input(e, qp, &p, frame->data, now_ns) :
+						     engine_dispatch(e, qp, &p, hint, now_ns);
+	e->stats->rx_packets++;
+	if (unlikely(drop != XROCE_DROP_none))
+		stat_drop(e, qp, drop);
+	return drop;
+}
+
+/* Of frames in a row for one QP the first fetches for all. */
+static inline bool is_first_of_row(const struct peek *look, u32 i)
+{
+	return !i || look[i % AHEAD_MAX].qp != look[(i - 1) % AHEAD_MAX].qp;
+}
+
+static inline void engine_fetch_qp(const struct engine *e, const struct engine_frame *frames,
+				   struct peek *look, u32 i)
+{
+	struct peek *l = &look[i % AHEAD_MAX];
+	struct qp *qp = engine_peek(e, &frames[i].frame, l);
+
+	if (!qp || !is_first_of_row(look, i))
+		return;
+	__builtin_prefetch(qp);
+	__builtin_prefetch(l->kept);
+	if (l->kept == &qp->req.response) {
+		__builtin_prefetch(&qp->sq, 1);
+		__builtin_prefetch(&qp->req.rtt, 1);
+	} else {
+		__builtin_prefetch(&qp->resp.seq, 1);
+		__builtin_prefetch(&qp->rq, 1);
+	}
+}
+
+static inline void engine_fetch_wqe(const struct peek *look, u32 i)
+{
+	const struct peek *l = &look[i % AHEAD_MAX];
+	const struct qp *qp = l->qp;
+
+	if (!qp || !is_first_of_row(look, i))
+		return;
+	if (l->kept == &qp->req.response)
+		__builtin_prefetch(&sq_at(&qp->sq, sq_cons(&qp->sq))->wr_id);
+	else if (!qp->srq)
+		__builtin_prefetch(rq_next(&qp->rq));
+}
+
+/*
+ * What a frame will touch is fetched into the cache while others before it are worked on: its QP's
+ * lines first, then where the next WQE lies, which is in one of those. A few frames ahead are as
+ * long as memory takes; more at once than it can be asked for would wait in turn.
+ *
+ * *last: why the last of those that were dropped was. One function for one frame and for many:
+ * what each frame passes is inlined into it, once.
+ */
+static __attribute__((noinline)) u32
+engine_input_frames(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns,
+		    u64 *away, enum xroce_drop *last)
+{
+	struct peek look[AHEAD_MAX];
+	enum xroce_drop drop;
+	u32 dropped = 0;
+
+	*last = XROCE_DROP_none;
+
+	for (u32 i = 0; i < n && i < AHEAD_QP; i++)
+		engine_fetch_qp(e, frames, look, i);
+	for (u32 i = 0; i < n && i < AHEAD_WQE; i++)
+		engine_fetch_wqe(look, i);
+	for (u32 i = 0; i < n; i++) {
+		if (i + AHEAD_QP < n)
+			engine_fetch_qp(e, frames, look, i + AHEAD_QP);
+		if (i + AHEAD_WQE < n)
+			engine_fetch_wqe(look, i + AHEAD_WQE);
+		drop = engine_input_frame(e, frames[i].hint, &frames[i].frame, &look[i % AHEAD_MAX],
+					  now_ns);
+		if (likely(drop == XROCE_DROP_none))
+			continue;
+		*last = drop;
+		if (drop != XROCE_DROP_not_handed)
+			dropped++;
+		else if (away)
+			*away |= 1ull << i;
+		else
+			dropped += engine_count_input(e, drop) != XROCE_DROP_none;
+	}
+	stat_row_end(e);
+	engine_take_arms(e);
+	return dropped;
+}
+
+u32 engine_input_batch(struct engine *e, const struct engine_frame *frames, u32 n, u64 now_ns,
+		       u64 *away)
+{
+	enum xroce_drop last;
+
+	return engine_input_frames(e, frames, n, now_ns, away, &last);
+}
+
+enum xroce_drop engine_input(struct engine *e, const struct xroce_rx_cqe *hint,
+			     const struct rx_frame *frame, u64 now_ns)
+{
+	const struct engine_frame one = { .frame = *frame, .hint = hint };
+	enum xroce_drop drop;
+
+	engine_input_frames(e, &one, 1, now_ns, NULL, &drop);
+	return drop;
+}

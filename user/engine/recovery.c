@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * What is sent again after a loss.
+ *
+ * A READ's missing responses are always asked for alone: any responder executes a part of a READ
+ * again. Of SENDs and WRITEs the one packet that is missing goes out again, and the queue waits for
+ * the answer, which tells the two kinds of responder apart:
+ *
+ *   it kept what came early          the answer reaches beyond the packet: repaired, or a NAK names
+ *                                    the next hole
+ *   it dropped what came early (rxe) the answer covers that packet alone: go back and send all
+ *                                    behind it again
+ *
+ * A peer that showed itself to be of the second kind is gone back for at once, but for a try now
+ * and then. On the wire it is a requester that repeats less, and says of a single packet that it
+ * sends again that it has sent others behind it: by MigReq 0, which no responder minds and ours
+ * heeds (responder.c).
+ *
+ * After a time-out one packet goes out, in either case: a peer may be slow rather than deaf, and
+ * executes each repetition. Its answer says what to send next. So it is with a NAK that repeats
+ * one.
+ */
+#include "completer.h"
+#include "congestion.h"
+#include "flow_control.h"
+#include "recovery.h"
+#include "reorder.h"
+#include "requester.h"
+#include "stat.h"
+#include "timer.h"
+
+#define GO_BACK_EVIDENCE 2 /* answers after which a peer is taken to keep nothing */
+#define RETRY_SELECTIVE	 32 /* every so many losses such a peer is tried again */
+
+void recovery_reset(struct requester *req)
+{
+	req->recovery.hole = req->recovery.waiting = req->recovery.probing = false;
+}
+
+static bool recovery_is_selective(const struct engine *e, struct qp *qp, const struct send_wqe *wqe)
+{
+	struct recovery *r = &qp->req.recovery;
+
+	if (e->config.disable & ENGINE_NO_SELECTIVE || !wqe || qp->req.next_psn != qp->req.sent_psn)
+		return false;
+	if (wqe->opcode == WR_READ || r->go_back_evidence < GO_BACK_EVIDENCE)
+		return true;
+	return ++r->losses % RETRY_SELECTIVE == 0;
+}
+
+/* Where the hole that starts at psn ends: a READ's at the first response that is here already. */
+static u32 recovery_hole_end(const struct qp *qp, const struct send_wqe *wqe, u32 psn)
+{
+	const struct held *early = qp->req.early.head;
+	u32 end = psn_add(wqe->first_psn, wqe->num_psn);
+
+	if (wqe->opcode != WR_READ)
+		return psn_add(psn, 1);
+	if (early && psn_diff(early->packet.psn, end) < 0)
+		end = early->packet.psn;
+	return psn_diff(end, qp->req.sent_psn) > 0 ? qp->req.sent_psn : end;
+}
+
+void recovery_start(struct engine *e, struct qp *qp, u32 psn, enum vendor_err verr, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+	struct recovery *r = &req->recovery;
+	const struct send_wqe *wqe = requester_wqe(qp, psn);
+	const bool is_timeout = verr == VERR_TIMEOUT, is_first = !(req->loss & LOSS_COUNTED);
+	/* one packet: what was sent for this loss before may be lost as well, or just late */
+	const bool is_probe = is_timeout || !is_first;
+
+	/* every time-out of the user's uses a retry, and of the NAKs the first of a loss */
+	if (is_timeout || is_first) {
+		if (!req->retries_left) {
+			completer_give_up(e, qp, verr, now_ns);
+			return;
+		}
+		req->retries_left--;
+		req->ack_deadline_ns = NSEC_NEVER; /* starts when a packet is out again */
+	}
+	req->loss = is_timeout ? LOSS_COUNTED : LOSS_COUNTED | LOSS_NAKED; /* graces start again */
+	r->probing = false;
+	if (!r->waiting || psn_diff(psn, r->end_psn) >= 0) {
+		congestion_loss(e, qp);
+		r->end_psn = req->sent_psn;
+	}
+	if (r->waiting && psn_diff(psn, r->hole_end) > 0)
+		r->go_back_evidence = 0;
+	if (recovery_is_selective(e, qp, wqe)) {
+		r->hole = true;
+		r->hole_psn = psn;
+		r->waiting = wqe->opcode != WR_READ;
+		r->probing = is_probe && !r->waiting;
+		r->hole_end = r->probing ? psn_add(psn, 1) : recovery_hole_end(qp, wqe, psn);
+	} else {
+		recovery_reset(req);
+		requester_seek(e, qp, psn);
+		if (is_probe)
+			req->loss |= LOSS_PROBED;
+	}
+	engine_ready(e, qp, READY_REQUESTS);
+}
+
+/*
+ * Nothing is taken back and nothing held up, since most of these time-outs only mean that a thread
+ * over there had to wait for its turn. If something was lost, what is sent after it draws a NAK,
+ * and where nothing is, the answer to the probe says so.
+ */
+void recovery_probe(struct engine *e, struct qp *qp)
+{
+	struct requester *req = &qp->req;
+	struct recovery *r = &req->recovery;
+	const struct send_wqe *wqe = requester_wqe(qp, req->unacked_psn);
+
+	if (!wqe || r->hole) {
+		congestion_untime(qp);
+		return;
+	}
+	congestion_probe(qp);
+	engine_ready(e, qp, READY_REQUESTS);
+	/* went back, and what was sent then is lost as well */
+	if (req->next_psn != req->sent_psn) {
+		requester_seek(e, qp, req->unacked_psn);
+		req->loss |= LOSS_PROBED;
+		return;
+	}
+	r->hole = true;
+	r->probing = !r->waiting; /* else it was the repair that was lost */
+	r->hole_psn = req->unacked_psn;
+	r->hole_end = psn_add(r->hole_psn, 1);
+	if (r->probing)
+		r->end_psn = req->sent_psn;
+}
+
+/*
+ * The probe was answered, others are behind it and nothing has been sent since. For itself alone:
+ * those are lost. With some of the others: it had come before, and now the oldest is another, which
+ * is probed at once.
+ */
+static void recovery_probe_answered(struct engine *e, struct qp *qp)
+{
+	struct requester *req = &qp->req;
+	struct recovery *r = &req->recovery;
+
+	if (psn_diff(req->unacked_psn, r->hole_end) < 0)
+		return;
+	r->probing = false;
+	if (psn_diff(req->unacked_psn, r->end_psn) >= 0 || r->end_psn != req->sent_psn)
+		return;
+	if (req->unacked_psn != r->hole_end) {
+		recovery_probe(e, qp);
+		return;
+	}
+	congestion_loss(e, qp);
+	requester_seek(e, qp, req->unacked_psn);
+}
+
+/* The answer that the queue waits for has come: it goes on. */
+static bool recovery_wait_ended(struct engine *e, struct qp *qp)
+{
+	struct recovery *r = &qp->req.recovery;
+
+	if (!r->waiting || psn_diff(qp->req.unacked_psn, r->hole_end) < 0)
+		return false;
+	r->waiting = r->hole = false;
+	if (qp->req.unacked_psn != r->hole_end)
+		r->go_back_evidence = 0;
+	engine_ready(e, qp, READY_REQUESTS);
+	return true;
+}
+
+void recovery_answered(struct engine *e, struct qp *qp, bool nak)
+{
+	struct requester *req = &qp->req;
+	struct recovery *r = &req->recovery;
+
+	if (r->probing && !nak)
+		recovery_probe_answered(e, qp);
+	if (nak || !recovery_wait_ended(e, qp))
+		return;
+	if (psn_diff(req->unacked_psn, r->end_psn) < 0) {
+		if (req->unacked_psn == r->hole_end && r->go_back_evidence < GO_BACK_EVIDENCE)
+			r->go_back_evidence++;
+		requester_seek(e, qp, req->unacked_psn);
+	}
+}
+
+/*
+ * A probe asked for one packet of a READ, and an answer of one packet has come. A response of
+ * several packets has other opcodes, so that one was lost, with what followed: it is asked for now.
+ */
+static void recovery_read_rest(struct engine *e, struct qp *qp)
+{
+	struct requester *req = &qp->req;
+	struct recovery *r = &req->recovery;
+	const struct send_wqe *wqe = requester_wqe(qp, req->unacked_psn);
+
+	if (!wqe || wqe->opcode != WR_READ || req->unacked_psn == wqe->first_psn ||
+	    req->next_psn != req->sent_psn)
+		return;
+	r->hole = true;
+	r->hole_psn = req->unacked_psn;
+	r->hole_end = recovery_hole_end(qp, wqe, r->hole_psn);
+	engine_ready(e, qp, READY_REQUESTS);
+}
+
+/*
+ * An atomic that was sent again is answered for itself, and a READ's response acknowledges the SEND
+ * or WRITE before it.
+ */
+void recovery_responded(struct engine *e, struct qp *qp, bool is_only)
+{
+	struct requester *req = &qp->req;
+	struct recovery *r = &req->recovery;
+
+	if (r->probing && psn_diff(req->unacked_psn, r->hole_end) >= 0) {
+		r->probing = false;
+		if (is_only && req->unacked_psn == r->hole_end &&
+		    psn_diff(req->unacked_psn, r->end_psn) < 0)
+			recovery_read_rest(e, qp);
+	}
+	/* each has its own answer: no evidence of what became of the others */
+	if (recovery_wait_ended(e, qp) && req->unacked_psn == r->hole_end &&
+	    psn_diff(req->unacked_psn, r->end_psn) < 0)
+		requester_seek(e, qp, req->unacked_psn);
+}
+
+u32 recovery_output(struct engine *e, struct qp *qp, u8 *frame, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+	struct recovery *r = &req->recovery;
+	u32 next, len;
+
+	/* what was answered meanwhile is no longer missing */
+	if (psn_diff(req->unacked_psn, r->hole_psn) > 0)
+		r->hole_psn = req->unacked_psn;
+	if (psn_diff(r->hole_psn, r->hole_end) >= 0) {
+		r->hole = false;
+		return 0;
+	}
+	len = requester_rebuild(e, qp, r->hole_psn, r->hole_end, frame, &next, now_ns);
+	if (!len) { /* its memory is gone: the ordinary way says so, in order */
+		recovery_reset(req);
+		requester_seek(e, qp, req->unacked_psn);
+		return 0;
+	}
+	r->hole_psn = next;
+	r->hole = psn_diff(next, r->hole_end) < 0;
+	return len;
+}
+
+/*
+ * What the requester does when nothing comes: the user's time-out, which uses a retry; the adaptive
+ * one, which only probes (congestion.c says when); the end of an RNR wait. What is sent is
+ * recovery.c's.
+ *
+ * A deadline may be noticed late: threads wait for a processor, or the process was stopped. The
+ * silence until then was not the peer's alone, for answers may be on their way to the engine that
+ * its caller could not yet take in. So such a deadline is put off by a short grace in which the
+ * process has run: an adaptive one by its own time, once; the user's by a quarter of it, at most
+ * three times in a row, so that a peer that is dead is found out even by a process that is always
+ * late. Nothing is sent and no retry is used.
+ */
+
+#define BACKOFF_MAX 24 /* 1 ms, doubled that often, exceeds the longest attribute */
+
+static u64 timeout_grace_ns(const struct requester *req)
+{
+	return max_u64(timeout_ns(req) / 4, TIMEOUT_LATE_NS);
+}
+
+/* The deadline has passed: true if it is put off, as it was noticed late. */
+static bool timeout_put_off(struct engine *e, struct qp *qp, bool adaptive, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+
+	const u64 deadline_ns = adaptive ? req->rtt.deadline_ns : req->ack_deadline_ns;
+	const u8 limit = adaptive ? LOSS_LATE : LOSS_GRACES;
+
+	if (!timeout_is_late(deadline_ns, now_ns) || (req->loss & limit) == limit)
+		return false;
+	engine_count(e, qp, late_deadlines);
+	if (adaptive) {
+		req->loss |= LOSS_LATE;
+	} else {
+		req->loss += LOSS_GRACE;
+		req->ack_deadline_ns = now_ns + timeout_grace_ns(req);
+	}
+	congestion_untime(qp);
+	return true;
+}
+
+static void timeout_of_ack(struct engine *e, struct qp *qp, bool adaptive, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+
+	if (!timeout_put_off(e, qp, adaptive, now_ns)) {
+		/* the repair may be lost as well: a NAK may ask for it again */
+		req->loss &= (u8)~(LOSS_NAKED | LOSS_LATE);
+		if (adaptive) {
+			engine_count(e, qp, rto_probes);
+			req->rtt.backoff = (u8)min_u32(req->rtt.backoff + 1u, BACKOFF_MAX);
+			recovery_probe(e, qp);
+		} else {
+			engine_count(e, qp, timeouts);
+			recovery_start(e, qp, req->unacked_psn, VERR_TIMEOUT, now_ns);
+		}
+	}
+	if (requests_go_on(qp_state(qp))) /* not after the last retry */
+		congestion_rearm(e, qp, now_ns);
+}
+
+void timeout_expire(struct engine *e, struct qp *qp, u64 now_ns)
+{
+	struct requester *req = &qp->req;
+
+	if (qp->rate_limited) /* it may have waited for its rate */
+		engine_ready(e, qp, READY_REQUESTS | READY_REPLIES);
+	flow_expire(e, qp);
+	if (!requests_go_on(qp_state(qp)))
+		return;
+	if (req->rnr_wait) {
+		if (req->rnr_until_ns <= now_ns) {
+			req->rnr_wait = false;
+			engine_ready(e, qp, READY_REQUESTS);
+		}
+	} else if (req->ack_deadline_ns <= now_ns) {
+		timeout_of_ack(e, qp, false, now_ns);
+	} else if (req->rtt.deadline_ns <= now_ns) {
+		timeout_of_ack(e, qp, true, now_ns);
+	}
+	/* those that were put off since they were set */
+	timer_set(e, qp, timeout_due_ns(req));
+}

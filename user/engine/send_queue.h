@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The send queue of a QP, its outstanding READs and atomics, and flushing. Private to
+ * user/engine.
+ */
+#ifndef ENGINE_SEND_QUEUE_H
+#define ENGINE_SEND_QUEUE_H
+
+#include "internal.h"
+
+/* qp.c */
+static inline struct send_wqe *sq_at(const struct sq *sq, u32 index)
+{
+	/* relaxed: it moves only while the queue is empty, ordered by prod and cons */
+	u32 first = atomic_load_explicit(&((struct sq *)sq)->first, memory_order_relaxed);
+
+	return (struct send_wqe *)(sq->ring + (size_t)((index - first) & sq->mask) * sq->stride);
+}
+static inline u32 sq_prod(const struct sq *sq)
+{
+	/* acquire: pairs with the store in sq_publish() */
+	return atomic_load_explicit(&((struct sq *)sq)->prod, memory_order_acquire);
+}
+static inline u32 sq_cons(const struct sq *sq)
+{
+	return atomic_load_explicit(&((struct sq *)sq)->cons, memory_order_relaxed);
+}
+/* Its memory is what is lent, of sq_bytes(), or its own. Returns 0 or -ENOMEM. */
+int sq_init(struct sq *sq, u32 max_wr, u32 max_sge, u32 max_inline, void *lent);
+void sq_free(struct sq *sq);
+/* Complete the oldest WQE of the send queue and free its slot. */
+void sq_complete(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr,
+		 u64 now_ns);
+void qp_flush(struct engine *e, struct qp *qp);
+/*
+ * Take away what the QP has in its CQs, whose consumer sides are held, and an XRC target in those
+ * of its domain's SRQs.
+ */
+void qp_purge_completions(struct engine *e, struct qp *qp);
+/*
+ * The oldest send WQE failed: its completion, then ERR (or SQE on UC and UD) and all others
+ * flushed.
+ */
+void qp_send_error(struct engine *e, struct qp *qp, enum cqe_status status, enum vendor_err verr,
+		   u64 now_ns);
+/* Requester and responder as qp_create() makes them; no ring is allocated. */
+void qp_clear(struct qp *qp);
+
+/* rd_atomic.c */
+/* The rings in struct qp, of a requester and a responder that are all zeros. */
+void rd_atomic_init(struct qp *qp);
+/*
+ * Room for so many outstanding READs and atomics each way. Returns 0, or -ENOMEM and nothing is
+ * changed.
+ */
+int rd_atomic_reserve(struct qp *qp, u32 initiated, u32 answered);
+/* What was allocated for them; rd_atomic_init() or the end of the QP follows. */
+void rd_atomic_free(struct qp *qp);
+
+#endif

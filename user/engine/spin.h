@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * A spin lock for the little that several engines of a device share: no system call, held for a
+ * handful of instructions or the copy of one packet, never two at a time. It is not taken where
+ * only one engine can come.
+ */
+#ifndef ENGINE_SPIN_H
+#define ENGINE_SPIN_H
+
+#include "types.h"
+
+struct spin {
+	_Atomic u32 taken;
+};
+
+/*
+ * Never inlined: most devices have one engine, whose code is to stay as short as if there were no
+ * other.
+ */
+void spin_lock(struct spin *s) __attribute__((noinline, cold));
+void spin_unlock(struct spin *s) __attribute__((noinline, cold));
+
+/*
+ * The lock of what is shared only at times: whether it is changes while every engine of the device
+ * is held, so it is the same at both calls.
+ */
+static inline void spin_lock_if(bool shared, struct spin *s)
+{
+	if (unlikely(shared))
+		spin_lock(s);
+}
+
+static inline void spin_unlock_if(bool shared, struct spin *s)
+{
+	if (unlikely(shared))
+		spin_unlock(s);
+}
+
+#endif

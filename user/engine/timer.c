@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Deadlines of QPs, in arrays of their own, so that nothing here touches a QP that is not due.
+ *
+ * Most deadlines are a constant time from now, and so later than all before: they go to the end of
+ * a line, which is in order by itself. One that is not goes to a binary heap. A place is moved only
+ * when its deadline comes nearer. One that has been put off stays where it is, and is moved when
+ * its turn has come; so the usual case (each ACK puts the time-out off) is one store.
+ */
+#include <stdlib.h>
+
+#include "timer.h"
+
+static u32 slot_of(const struct qp *qp)
+{
+	return qp->qpn % XROCE_MAX_QP;
+}
+
+static void heap_put(struct timers *t, u32 at, struct timer timer)
+{
+	t->heap[at] = timer;
+	t->place[timer.slot] = at + 1;
+}
+
+static void heap_up(struct timers *t, u32 at, struct timer timer)
+{
+	while (at && t->heap[(at - 1) / 2].at_ns > timer.at_ns) {
+		heap_put(t, at, t->heap[(at - 1) / 2]);
+		at = (at - 1) / 2;
+	}
+	heap_put(t, at, timer);
+}
+
+static void heap_down(struct timers *t, u32 at, struct timer timer)
+{
+	for (;;) {
+		u32 child = 2 * at + 1;
+
+		if (child + 1 < t->len && t->heap[child + 1].at_ns < t->heap[child].at_ns)
+			child++;
+		if (child >= t->len || t->heap[child].at_ns >= timer.at_ns)
+			break;
+		heap_put(t, at, t->heap[child]);
+		at = child;
+	}
+	heap_put(t, at, timer);
+}
+
+static void heap_remove(struct timers *t, u32 at)
+{
+	struct timer last = t->heap[--t->len];
+
+	t->place[t->heap[at].slot] = 0;
+	if (at == t->len)
+		return;
+	heap_up(t, at, last);
+	heap_down(t, t->place[last.slot] - 1, last);
+}
+
+/* ---- the line ---- */
+
+#define IN_LINE	  (1u << 31)
+#define LINE_SIZE (2 * XROCE_MAX_QP) /* some places in it are given up before their turn */
+#define NOBODY	  UINT32_MAX
+
+static struct timer *line_at(const struct timers *t, u32 index)
+{
+	return &t->line[index % LINE_SIZE];
+}
+
+/*
+ * Those that have gone to the heap or were cancelled have left their place empty. At the end it
+ * would send to the heap what comes next.
+ */
+static void line_skip_empty(struct timers *t)
+{
+	while (t->line_head != t->line_tail && line_at(t, t->line_head)->slot == NOBODY)
+		t->line_head++;
+	while (t->line_head != t->line_tail && line_at(t, t->line_tail - 1)->slot == NOBODY)
+		t->line_tail--;
+}
+
+static void timer_leave(struct timers *t, u32 place)
+{
+	if (place & IN_LINE) {
+		u32 at = place & ~IN_LINE;
+
+		t->place[t->line[at].slot] = 0;
+		t->line[at].slot = NOBODY;
+		line_skip_empty(t);
+	} else {
+		heap_remove(t, place - 1);
+	}
+}
+
+static void timer_enter(struct timers *t, struct timer timer)
+{
+	u32 waiting = t->line_tail - t->line_head;
+
+	if (waiting == LINE_SIZE ||
+	    (waiting && line_at(t, t->line_tail - 1)->at_ns > timer.at_ns)) {
+		heap_up(t, t->len++, timer);
+		return;
+	}
+	t->place[timer.slot] = IN_LINE | t->line_tail % LINE_SIZE;
+	*line_at(t, t->line_tail++) = timer;
+}
+
+/* The earliest, or NULL. */
+static const struct timer *timer_first(const struct timers *t)
+{
+	const struct timer *line = t->line_head != t->line_tail ? line_at(t, t->line_head) : NULL;
+
+	return line && (!t->len || line->at_ns <= t->heap[0].at_ns) ? line :
+	       t->len						    ? &t->heap[0] :
+								      NULL;
+}
+
+int timers_init(struct timers *t)
+{
+	t->heap = calloc(XROCE_MAX_QP, sizeof(*t->heap));
+	t->line = calloc(LINE_SIZE, sizeof(*t->line));
+	t->place = calloc(XROCE_MAX_QP, sizeof(*t->place));
+	t->due_ns = malloc(XROCE_MAX_QP * sizeof(*t->due_ns));
+	if (!t->heap || !t->line || !t->place || !t->due_ns)
+		return -ENOMEM;
+	for (u32 i = 0; i < XROCE_MAX_QP; i++)
+		t->due_ns[i] = NSEC_NEVER;
+	return 0;
+}
+
+void timers_free(struct timers *t)
+{
+	free(t->heap);
+	free(t->line);
+	free(t->place);
+	free(t->due_ns);
+}
+
+void timer_publish(struct engine *e)
+{
+	const struct timer *timer = timer_first(&e->timers);
+	u64 earliest = timer ? timer->at_ns : NSEC_NEVER;
+
+	/* other threads read it as a hint only */
+	atomic_store_explicit(&e->earliest_ns, min_u64(earliest, e->cq_due_ns),
+			      memory_order_relaxed);
+}
+
+static u64 place_ns(const struct timers *t, u32 place)
+{
+	return place & IN_LINE ? t->line[place & ~IN_LINE].at_ns : t->heap[place - 1].at_ns;
+}
+
+void timer_put_off(struct engine *e, struct qp *qp, u64 deadline_ns)
+{
+	struct timers *t = &e->timers;
+	u32 slot = slot_of(qp), place = t->place[slot];
+
+	t->due_ns[slot] = deadline_ns;
+	if (place ? deadline_ns >= place_ns(t, place) : deadline_ns == NSEC_NEVER)
+		return;
+	if (place)
+		timer_leave(t, place);
+	timer_enter(t, (struct timer){ .at_ns = deadline_ns, .slot = slot });
+	/* what left was later than this */
+	if (deadline_ns < atomic_load_explicit(&e->earliest_ns, memory_order_relaxed))
+		atomic_store_explicit(&e->earliest_ns, deadline_ns, memory_order_relaxed);
+}
+
+void timer_cancel(struct engine *e, struct qp *qp)
+{
+	struct timers *t = &e->timers;
+	u32 slot = slot_of(qp);
+
+	t->due_ns[slot] = NSEC_NEVER;
+	if (!t->place[slot])
+		return;
+	timer_leave(t, t->place[slot]);
+	timer_publish(e);
+}
+
+/*
+ * Most of those at the line's head were stopped meanwhile, and all that is left of them is to go.
+ */
+static void line_skip_stopped(struct timers *t, u64 now_ns)
+{
+	for (; t->line_head != t->line_tail; t->line_head++) {
+		const struct timer *timer = line_at(t, t->line_head);
+
+		if (timer->slot == NOBODY)
+			continue;
+		if (timer->at_ns > now_ns || t->due_ns[timer->slot] != NSEC_NEVER)
+			return;
+		t->place[timer->slot] = 0;
+	}
+}
+
+struct qp *timer_pop(struct engine *e, u64 now_ns)
+{
+	struct timers *t = &e->timers;
+	const struct timer *timer;
+	struct qp *due = NULL;
+
+	line_skip_stopped(t, now_ns);
+	while (!due && (timer = timer_first(t)) && timer->at_ns <= now_ns) {
+		u32 slot = timer->slot;
+		u64 due_ns = t->due_ns[slot];
+
+		if (t->place[slot] & IN_LINE) {
+			t->place[slot] = 0;
+			t->line_head++;
+			line_skip_empty(t);
+		} else {
+			heap_remove(t, 0);
+		}
+		if (due_ns <= now_ns) {
+			due = e->qp[slot];
+			t->due_ns[slot] = NSEC_NEVER;
+		} else if (due_ns != NSEC_NEVER) { /* it was put off */
+			timer_enter(t, (struct timer){ .at_ns = due_ns, .slot = slot });
+		}
+	}
+	if (!due)
+		timer_publish(e);
+	return due;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Short integer names and the handful of helpers that every file of the transport uses. No
+ * dependency but the C library's headers.
+ */
+#ifndef TYPES_H
+#define TYPES_H
+
+#include <endian.h>
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <xroce/wire.h>
+
+typedef uint8_t u8;
+typedef uint16_t u16;
+typedef uint32_t u32;
+typedef uint64_t u64;
+typedef int32_t s32;
+typedef int64_t s64;
+
+#define NSEC_NEVER UINT64_MAX
+#define NSEC_PER_USEC 1000ull
+#define NSEC_PER_MSEC 1000000ull
+#define NSEC_PER_SEC  1000000000ull
+
+/* Engines that one device may have. */
+#define ENGINE_MAX 8
+
+#define CACHE_LINE 64
+#define cache_aligned __attribute__((aligned(CACHE_LINE)))
+
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/*
+ * Kept out of the way of what is called for each packet. A function that has an array or passes the
+ * address of a variable of its own is given a stack protector: six instructions a call, which a
+ * rare case that is inlined would bring into the common one.
+ */
+#define rare __attribute__((noinline, cold))
+/* What each packet passes through, called from one or two places. */
+#define per_packet inline __attribute__((always_inline))
+
+/*
+ * Atomic access, everywhere in user/: C11's atomic_*_explicit with the order named, on objects that
+ * are _Atomic. What orders something names its partner in a comment, and that one this. A plain
+ * word that another thread, XDP or the kernel reads or writes as well (xroce/abi.h, which BPF
+ * shares and where nothing can be _Atomic; the kernel's rings) is accessed through this.
+ */
+#define shared_word(p) ((_Atomic __typeof__(*(p)) *)(p))
+_Static_assert(sizeof(_Atomic u32) == sizeof(u32) && sizeof(_Atomic u64) == sizeof(u64) &&
+		       ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2,
+	       "shared_word() is the word itself");
+
+#define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
+#define ARRAY_SIZE(a) (sizeof(a) / sizeof((a)[0]))
+
+static inline u32 min_u32(u32 a, u32 b)
+{
+	return a < b ? a : b;
+}
+
+static inline u64 min_u64(u64 a, u64 b)
+{
+	return a < b ? a : b;
+}
+static inline u64 max_u64(u64 a, u64 b)
+{
+	return a > b ? a : b;
+}
+
+/* Smallest power of two >= n; n in 1..2^31. */
+static inline u32 roundup_pow2(u32 n)
+{
+	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
+}
+
+/* A 128-bit GID in network order; an IPv4 address is ::ffff:a.b.c.d. */
+struct gid {
+	u8 raw[16];
+};
+
+static inline bool gid_is_ipv4(const struct gid *g)
+{
+	static const u8 mapped[12] = { [10] = 0xff, [11] = 0xff };
+
+	return memcmp(g->raw, mapped, sizeof(mapped)) == 0;
+}
+
+static inline bool gid_equal(const struct gid *a, const struct gid *b)
+{
+	return memcmp(a->raw, b->raw, sizeof(a->raw)) == 0;
+}
+
+/*
+ * Packet sequence numbers live on a circle of 2^24; they are compared by signed 24-bit difference
+ * (IBTA 9.7.2).
+ */
+
+/*
+ * Half the circle: no requester may have more PSNs than this outstanding, or old and new could not
+ * be told apart.
+ */
+#define PSN_WINDOW_MAX (1u << 23)
+
+static inline u32 psn_add(u32 psn, u32 n)
+{
+	return (psn + n) & ROCE_PSN_MASK;
+}
+
+/* a - b as a signed distance in -2^23 .. 2^23-1: negative when a is before b. */
+static inline s32 psn_diff(u32 a, u32 b)
+{
+	return (s32)((a - b) << 8) >> 8;
+}
+
+/*
+ * Memory in whole lines of cache, so that objects of different threads share none. Control path
+ * only. free() takes it back; of rings, what was lent is never freed here.
+ */
+
+/* bytes at least, not touched, so that what is never used takes no memory; NULL: there is none. */
+static inline void *aligned_new(size_t bytes)
+{
+	return aligned_alloc(CACHE_LINE, (bytes + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+}
+
+/* The memory of a ring: what its user lends, or new. */
+static inline void *aligned_or_lent(void *lent, size_t bytes)
+{
+	return lent ? lent : aligned_new(bytes);
+}
+
+/* The same as aligned_new(), all of it 0. */
+static inline void *aligned_zero(size_t bytes)
+{
+	void *p = aligned_new(bytes);
+
+	return p ? memset(p, 0, bytes) : NULL;
+}
+
+#endif
